@@ -1,0 +1,52 @@
+package gp
+
+import (
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Sites are the local Gaussian factors of the likelihood at given function
+// values (E3): residual r = ∂log p(y|f)/∂f, Λ = −∂²log p/∂f² and a root
+// Λ = R Rᵀ (E4). Λ may be singular.
+type Sites struct {
+	F, Residual  *mat.Dense // N×C
+	Lambda, Root *mat.Dense // N·C×C, one C×C block an example
+	LogLik       float64    // Σ log p(y|f)
+}
+
+// A Likelihood gives log p(y|f) of one example and its derivatives. f has
+// length C, lambda and root C·C row-major. A nil destination is skipped.
+type Likelihood interface {
+	Expand(residual, lambda, root, y, f []float64) (logp float64)
+	MeanTo(dst, f []float64) // g⁻¹(f)
+}
+
+// Latent is a Gaussian posterior over function values.
+type Latent interface {
+	// PredictTo writes the mean, T×C, and the covariance of each example's
+	// outputs, T·C×C. A nil destination is skipped.
+	PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error
+	// JointTo writes the mean and the joint covariance, T·C×T·C.
+	JointTo(mean, cov *mat.Dense, x *linearize.Batch) error
+}
+
+// Terms chooses the kernel in which a prediction is written as a sum.
+type Terms int
+
+const (
+	Posterior Terms = iota // C(x*,x_i) b_i (E14)
+	Raw                    // κ(x*,x_i) α_i (E12)
+)
+
+// Dual is a posterior whose mean is a sum over training examples.
+type Dual interface {
+	Latent
+	Data() linearize.Source // the training examples
+	Sites() *Sites
+	Alpha() []float64         // dual vector, N·C
+	PseudoTargets() []float64 // b, N·C (E5)
+	// CrossTo writes C(x, train) or κ(x, train), T·C × n·C, for a range of the
+	// training examples.
+	CrossTo(dst *mat.Dense, x, train *linearize.Batch, t Terms) error
+}

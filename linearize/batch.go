@@ -1,0 +1,113 @@
+package linearize
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// A Model is anything that can be linearized in its parameters.
+type Model interface {
+	// Dims returns the number of inputs, outputs and parameters.
+	Dims() (d, c, p int)
+	// Linearize returns outputs and Jacobian at the N rows of x, N×D.
+	Linearize(ctx context.Context, x *mat.Dense) (*Batch, error)
+}
+
+// A Source yields linearized examples batch by batch, in order; first is the
+// number of the batch's first example. A Batch is a Source of one batch.
+type Source interface {
+	Len() int
+	Batches(ctx context.Context, yield func(first int, b *Batch) error) error
+}
+
+// A Batch is the linearization of N examples. It is read-only; Slice and
+// Output return views that share its memory.
+type Batch struct {
+	X      *mat.Dense // N×D inputs; nil where the model has none to show
+	F      *mat.Dense // N×C outputs f(x;θ*)
+	Blocks []Block    // the Jacobian, a partition of θ
+	P      int        // parameters
+}
+
+var _ Source = (*Batch)(nil)
+
+// Len returns N.
+func (b *Batch) Len() int { return rowsOf(b.F) }
+
+// Outputs returns C.
+func (b *Batch) Outputs() int {
+	_, c := b.F.Dims()
+	return c
+}
+
+// Batches yields the batch itself.
+func (b *Batch) Batches(ctx context.Context, yield func(first int, b *Batch) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return yield(0, b)
+}
+
+// Slice returns a view of examples [i, j).
+func (b *Batch) Slice(i, j int) *Batch {
+	if i < 0 || j < i || j > b.Len() {
+		panic("linearize: slice out of range")
+	}
+	s := &Batch{X: rowRange(b.X, i, j), F: rowRange(b.F, i, j), P: b.P}
+	for _, k := range b.Blocks {
+		s.Blocks = append(s.Blocks, k.Slice(i, j))
+	}
+	return s
+}
+
+// Output returns a view of output c alone: a batch with C = 1.
+func (b *Batch) Output(c int) *Batch {
+	if c < 0 || c >= b.Outputs() {
+		panic("linearize: output out of range")
+	}
+	raw := b.F.RawMatrix()
+	raw.Data, raw.Cols = raw.Data[c:], 1
+	s := &Batch{X: b.X, F: view(raw), P: b.P}
+	for _, k := range b.Blocks {
+		s.Blocks = append(s.Blocks, k.Output(c))
+	}
+	return s
+}
+
+// JacobianTo writes J, N·C×P with columns in θ order. An empty dst is sized.
+func (b *Batch) JacobianTo(dst *mat.Dense) {
+	rows := b.Len() * b.Outputs()
+	if dst.IsEmpty() {
+		dst.ReuseAs(rows, b.P)
+	}
+	if r, c := dst.Dims(); r != rows || c != b.P {
+		panic("linearize: Jacobian has wrong size")
+	}
+	dst.Zero()
+	for _, k := range b.Blocks {
+		k.JacobianTo(dst)
+	}
+}
+
+// MulVecTo writes J v to dst; v has length P, dst N·C.
+func (b *Batch) MulVecTo(dst, v []float64) {
+	if len(dst) != b.Len()*b.Outputs() || len(v) != b.P {
+		panic("linearize: vector has wrong length")
+	}
+	clear(dst)
+	for _, k := range b.Blocks {
+		k.AddMulVec(dst, v)
+	}
+}
+
+// MulTransVecTo writes Jᵀ u to dst; u has length N·C, dst P.
+func (b *Batch) MulTransVecTo(dst, u []float64) {
+	if len(u) != b.Len()*b.Outputs() || len(dst) != b.P {
+		panic("linearize: vector has wrong length")
+	}
+	clear(dst)
+	for _, k := range b.Blocks {
+		k.AddMulTransVec(dst, u)
+	}
+}

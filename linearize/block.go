@@ -1,0 +1,112 @@
+package linearize
+
+import (
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+)
+
+// A Span is the contiguous range [Offset, Offset+Rows·Cols) of θ that holds
+// one parameter tensor, seen as a matrix. Rows and Cols are those of the
+// stored row-major matrix; Transposed says that the stored matrix is in×out
+// instead of out×in.
+type Span struct {
+	Name       string
+	Offset     int
+	Rows, Cols int
+	Transposed bool
+}
+
+// Len returns the number of parameters in the span.
+func (s Span) Len() int { return s.Rows * s.Cols }
+
+// A Block is the Jacobian of all N·C outputs with respect to some of the
+// parameters, in whatever form is compact. The Blocks of a Batch partition θ.
+// Row n·C+c belongs to output c of example n. A Block is read-only.
+type Block interface {
+	// Spans returns where the block's parameters lie in θ. The local columns
+	// of the block are the spans' ranges one after the other.
+	Spans() []Span
+	// TileTo writes the block as a dense N·C × (sum of span lengths) matrix,
+	// columns local. It overwrites all of dst.
+	TileTo(dst *mat.Dense)
+	// JacobianTo writes the block into its columns of dst, N·C × P.
+	JacobianTo(dst *mat.Dense)
+	// AddMulVec adds J v to dst; v has length P, dst N·C.
+	AddMulVec(dst, v []float64)
+	// AddMulTransVec adds Jᵀ u to dst; u has length N·C, dst P.
+	AddMulTransVec(dst, u []float64)
+	// Slice returns a view of examples [i, j).
+	Slice(i, j int) Block
+	// Output returns a view of output c alone, with C = 1.
+	Output(c int) Block
+}
+
+// Width returns the number of parameters of a block: the number of columns
+// TileTo writes.
+func Width(b Block) int {
+	w := 0
+	for _, s := range b.Spans() {
+		w += s.Len()
+	}
+	return w
+}
+
+// scatterTile writes the block's tile into its columns of dst.
+func scatterTile(dst *mat.Dense, b Block, rows int) {
+	tile := mat.NewDense(rows, Width(b), nil)
+	b.TileTo(tile)
+	for i := range rows {
+		src, row := tile.RawRowView(i), dst.RawRowView(i)
+		for _, s := range b.Spans() {
+			copy(row[s.Offset:s.Offset+s.Len()], src)
+			src = src[s.Len():]
+		}
+	}
+}
+
+// rowRange returns rows [i, j) of m as a view; it allows i == j.
+func rowRange(m *mat.Dense, i, j int) *mat.Dense {
+	if m == nil {
+		return nil
+	}
+	raw := m.RawMatrix()
+	return view(blas64.General{Rows: j - i, Cols: raw.Cols, Stride: raw.Stride, Data: raw.Data[i*raw.Stride:]})
+}
+
+// everyRow returns rows c, c+step, … of m as a view.
+func everyRow(m *mat.Dense, c, step int) *mat.Dense {
+	if m == nil {
+		return nil
+	}
+	raw := m.RawMatrix()
+	return view(blas64.General{Rows: raw.Rows / step, Cols: raw.Cols, Stride: raw.Stride * step, Data: raw.Data[c*raw.Stride:]})
+}
+
+func view(g blas64.General) *mat.Dense {
+	if g.Rows == 0 {
+		return new(mat.Dense)
+	}
+	g.Data = g.Data[:(g.Rows-1)*g.Stride+g.Cols]
+	var m mat.Dense
+	m.SetRawMatrix(g)
+	return &m
+}
+
+func rowsOf(m *mat.Dense) int {
+	r, _ := m.Dims()
+	return r
+}
+
+func axpy(dst []float64, alpha float64, x []float64) {
+	for i, v := range x {
+		dst[i] += alpha * v
+	}
+}
+
+func dot(x, y []float64) float64 {
+	s := 0.0
+	for i, v := range x {
+		s += v * y[i]
+	}
+	return s
+}

@@ -1,0 +1,39 @@
+// Package linearize holds a trained network and its linearization at the
+// trained parameters, f_lin(x;θ) = f(x;θ*) + J(x)(θ−θ*) (E1).
+//
+// A Network is read from ONNX or built in Go, is immutable, and knows its
+// flat parameter vector θ*. Linearize gives a Batch: the inputs, the outputs
+// and the Jacobian of every output with respect to every parameter, kept in
+// the structure the layers have (Block) instead of as one dense matrix.
+//
+//	net, err := linearize.ReadONNX(file, nil)
+//	if err != nil {
+//		return err
+//	}
+//	b, err := net.Linearize(ctx, x) // x is N×D
+//	if err != nil {
+//		return err
+//	}
+//	jv := make([]float64, b.Len()*b.Outputs())
+//	b.MulVecTo(jv, v) // J v without forming J
+//
+// # Notation
+//
+// The same letters are used in every package of funcgp.
+//
+//	N  training examples          x   input, D numbers
+//	D  inputs                     y   target
+//	C  outputs                    f   network output, C numbers
+//	P  parameters                 θ   parameters, P numbers; θ* the trained ones
+//	M  inducing examples          J   ∂f/∂θ at θ*, C×P for one example
+//	S  samples                    μ₀, Σ₀  prior mean and (diagonal) prior covariance
+//	T  test examples              κ, K    kernel J Σ₀ Jᵀ, K over the training examples
+//	r  ∂log p(y|f)/∂f             Λ   −∂²log p(y|f)/∂f², C×C, R a root: Λ = R Rᵀ
+//	B  I + Rᵀ K R                 b   pseudo-targets r + Λ(f−m)
+//	α  dual vector, mean = m + K_*n α
+//
+// The stacked index of output c of example n is n·C+c: a range of examples
+// is a range of rows and one output is a stride. θ is the concatenation of
+// the parameter tensors in file order, each row-major. All numbers are
+// float64.
+package linearize

@@ -1,0 +1,142 @@
+package linearize
+
+import (
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+)
+
+// Outer is the Jacobian of a dense layer applied once per example,
+// z = W a + β: ∂f_nc/∂W = g_nc a_nᵀ and ∂f_nc/∂β = g_nc, with g_nc = ∂f_nc/∂z_n.
+type Outer struct {
+	A      *mat.Dense // N×in, the layer's inputs; nil where Weight is nil
+	G      *mat.Dense // N·C×out, gradients of the outputs in the layer's result
+	Weight *Span      // out×in, or in×out if Transposed; nil where the weight is not a parameter
+	Bias   *Span      // out; nil where there is none or it is not a parameter
+	C      int        // outputs
+}
+
+var _ Block = (*Outer)(nil)
+
+// Spans returns the weight's span, then the bias's.
+func (o *Outer) Spans() []Span { return spans(o.Weight, o.Bias) }
+
+func spans(ptrs ...*Span) []Span {
+	var s []Span
+	for _, p := range ptrs {
+		if p != nil {
+			s = append(s, *p)
+		}
+	}
+	return s
+}
+
+// TileTo implements Block.
+func (o *Outer) TileTo(dst *mat.Dense) {
+	rows, out := o.G.Dims()
+	for i := range rows {
+		g, row := o.G.RawRowView(i), dst.RawRowView(i)
+		if o.Weight != nil {
+			outerRow(row[:o.Weight.Len()], g, o.A.RawRowView(i/o.C), o.Weight.Transposed)
+			row = row[o.Weight.Len():]
+		}
+		if o.Bias != nil {
+			copy(row[:out], g)
+		}
+	}
+}
+
+// outerRow writes vec(g aᵀ), or vec(a gᵀ) where the weight is stored in×out.
+func outerRow(dst, g, a []float64, transposed bool) {
+	if transposed {
+		g, a = a, g
+	}
+	for i, gv := range g {
+		row := dst[i*len(a) : (i+1)*len(a)]
+		for j, av := range a {
+			row[j] = gv * av
+		}
+	}
+}
+
+// JacobianTo implements Block.
+func (o *Outer) JacobianTo(dst *mat.Dense) { scatterTile(dst, o, rowsOf(o.G)) }
+
+// AddMulVec implements Block: (J v)_nc = g_ncᵀ (V a_n + v_β).
+func (o *Outer) AddMulVec(dst, v []float64) {
+	rows, out := o.G.Dims()
+	if rows == 0 {
+		return
+	}
+	z := mat.NewDense(rows/o.C, out, nil)
+	if o.Weight != nil {
+		fblas.Gemm(blas.NoTrans, transIf(!o.Weight.Transposed), 1, o.A.RawMatrix(), o.Weight.of(v), 0, z.RawMatrix())
+	}
+	for i := range rows / o.C {
+		if o.Bias != nil {
+			axpy(z.RawRowView(i), 1, v[o.Bias.Offset:o.Bias.Offset+out])
+		}
+	}
+	for i := range rows {
+		dst[i] += dot(o.G.RawRowView(i), z.RawRowView(i/o.C))
+	}
+}
+
+// AddMulTransVec implements Block: with z_n = Σ_c u_nc g_nc the weight's part
+// is Σ_n z_n a_nᵀ and the bias's Σ_n z_n.
+func (o *Outer) AddMulTransVec(dst, u []float64) {
+	rows, out := o.G.Dims()
+	if rows == 0 {
+		return
+	}
+	z := mat.NewDense(rows/o.C, out, nil)
+	for i := range rows {
+		axpy(z.RawRowView(i/o.C), u[i], o.G.RawRowView(i))
+	}
+	addDense(dst, z, o.A, o.Weight, o.Bias)
+}
+
+// addDense adds Zᵀ A at the weight's place in θ and the column sums of Z at
+// the bias's.
+func addDense(dst []float64, z, a *mat.Dense, weight, bias *Span) {
+	if weight != nil {
+		l, r := z, a
+		if weight.Transposed {
+			l, r = a, z
+		}
+		fblas.Gemm(blas.Trans, blas.NoTrans, 1, l.RawMatrix(), r.RawMatrix(), 1, weight.of(dst))
+	}
+	if bias != nil {
+		for i := range rowsOf(z) {
+			axpy(dst[bias.Offset:bias.Offset+bias.Len()], 1, z.RawRowView(i))
+		}
+	}
+}
+
+// of returns the span's part of a vector over θ as its stored matrix.
+func (s *Span) of(v []float64) blas64.General {
+	return blas64.General{Rows: s.Rows, Cols: s.Cols, Stride: max(1, s.Cols), Data: v[s.Offset : s.Offset+s.Len()]}
+}
+
+func transIf(t bool) blas.Transpose {
+	if t {
+		return blas.Trans
+	}
+	return blas.NoTrans
+}
+
+// Slice implements Block.
+func (o *Outer) Slice(i, j int) Block {
+	s := *o
+	s.A, s.G = rowRange(o.A, i, j), rowRange(o.G, i*o.C, j*o.C)
+	return &s
+}
+
+// Output implements Block.
+func (o *Outer) Output(c int) Block {
+	s := *o
+	s.G, s.C = everyRow(o.G, c, o.C), 1
+	return &s
+}

@@ -1,0 +1,34 @@
+// Package ntk forms the neural tangent kernel κ(x,x') = J(x) Σ₀ J(x')ᵀ and
+// the prior mean of a linearized network from the structure of its layers,
+// without forming J.
+package ntk
+
+import (
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A Kernel is the Gaussian process prior of a linearized network (E2). All
+// sizes must match; a wrong one panics. dst may hold anything before.
+type Kernel interface {
+	// MeanTo writes m(x) = F + J(μ₀−θ*), stacked, length N·C.
+	MeanTo(dst []float64, b *linearize.Batch)
+	// BlockTo writes κ(a, b), Na·C × Nb·C. With a == b one triangle is
+	// computed and mirrored.
+	BlockTo(dst *mat.Dense, a, b *linearize.Batch)
+	// DiagTo writes κ(x_n, x_n) for each example, N·C × C.
+	DiagTo(dst *mat.Dense, b *linearize.Batch)
+}
+
+// A MulToer is a Kernel that multiplies without forming κ: dst = κ(a, b) v,
+// with v Nb·C × k and dst Na·C × k.
+type MulToer interface {
+	MulTo(dst *mat.Dense, a, b *linearize.Batch, v *mat.Dense)
+}
+
+// A Prior is N(μ₀, Σ₀) over θ with diagonal Σ₀.
+type Prior interface {
+	MeanTo(dst []float64)     // μ₀, length P
+	VarianceTo(dst []float64) // diagonal of Σ₀, length P
+}
