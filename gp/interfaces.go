@@ -42,11 +42,19 @@ const (
 // Dual is a posterior whose mean is a sum over training examples.
 type Dual interface {
 	Latent
-	Data() linearize.Source // the training examples
-	Sites() *Sites
-	Alpha() []float64         // dual vector, N·C
+	Data() linearize.Source   // the training examples
+	Sites() *Sites            // at the function values the posterior is built on
+	Alpha() []float64         // dual vector α, N·C (E5)
 	PseudoTargets() []float64 // b, N·C (E5)
-	// CrossTo writes C(x, train) or κ(x, train), T·C × n·C, for a range of the
-	// training examples.
-	CrossTo(dst *mat.Dense, x, train *linearize.Batch, t Terms) error
+	// Cross prepares what the examples of x share with every training example
+	// (one cross-kernel, one solve).
+	Cross(x *linearize.Batch) (Cross, error)
+}
+
+// Cross gives the kernel between fixed inputs x and ranges of the training
+// examples, tile by tile.
+type Cross interface {
+	// TileTo writes C(x, train) (Posterior) or κ(x, train) (Raw), T·C × n·C,
+	// where train holds the examples [first, first+n) of Data.
+	TileTo(dst *mat.Dense, first int, train *linearize.Batch, t Terms) error
 }
