@@ -1,0 +1,216 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Options says what to compute. Nil means the defaults.
+type Options struct {
+	// Terms is the kernel whose terms decide which examples are listed. Both
+	// kinds are computed whatever it is.
+	Terms gp.Terms
+	// Top is how many terms to list, largest first; 0 means 8, and more than
+	// N means N.
+	Top int
+	// Similar is how many of the most similar examples to list; 0 means none.
+	// It takes the posterior variance of every training example once, about
+	// the work of predicting all of them.
+	Similar int
+	// Targets is what to explain; nil means every output.
+	Targets []Target
+	// All keeps the numbers of every training example in Explanation.All,
+	// which is five numbers for each of T×N pairs and target.
+	All bool
+	// Tile is the number of training examples handled at once; 0 chooses one
+	// that holds about 16 MiB.
+	Tile int
+	// Workers is the number of goroutines; 0 means GOMAXPROCS. The result does
+	// not depend on it.
+	Workers int
+}
+
+// A PriorMean gives m(x), stacked, length N·C. An ntk.Kernel is one.
+type PriorMean interface {
+	MeanTo(dst []float64, b *linearize.Batch)
+}
+
+// An Explainer takes predictions of one posterior apart. It remembers what it
+// learnt about training examples and is used by one goroutine at a time.
+type Explainer struct {
+	dual    gp.Dual
+	prior   PriorMean
+	options Options
+	n, c    int
+	alpha   []float64
+	pseudo  []float64
+	influence
+}
+
+// A Term is one training example's part in one prediction.
+type Term struct {
+	Index        int       // position of the example in the training data
+	Value        float64   // C(x*,x_i) b_i (E14)
+	Raw          float64   // κ(x*,x_i) α_i (E12)
+	Similarity   float64   // posterior correlation with the test row; NaN where a variance is zero
+	Removal      float64   // change of f(x*) on leaving the example out (E15); NaN where undefined
+	PseudoTarget []float64 // b_i, read-only
+	Alpha        []float64 // α_i, read-only
+}
+
+// Columns are the numbers of every training example, in the data's order.
+type Columns struct {
+	Value, Raw, Similarity, Removal []float64 // length N
+}
+
+// An Explanation writes one number as a sum over all N training examples:
+// Network = PriorMean + Sum + Remainder.
+type Explanation struct {
+	Target          Target
+	Network         float64 // f(x*;θ*)
+	PriorMean       float64 // m(x*)
+	Sum             float64 // Σ Value over all N
+	RawSum          float64 // Σ Raw over all N; Sum up to rounding
+	Remainder       float64 // f − m − Sum
+	Cancellation    float64 // Σ|Value| / |Sum|; not finite where Sum is zero
+	RawCancellation float64 // Σ|Raw| / |RawSum|
+	Terms           []Term  // the largest by |Value|, or by |Raw|; ties in the data's order
+	Similar         []Term  // the most similar, or nil
+	All             *Columns
+}
+
+// New prepares explanations of the predictions of d, whose prior mean is
+// given by prior. It fails where a target names an output that is not there.
+func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	e := &Explainer{dual: d, prior: prior, options: *o, n: d.Data().Len(), alpha: d.Alpha(), pseudo: d.PseudoTargets()}
+	_, e.c = d.Sites().F.Dims()
+	if len(e.alpha) != e.n*e.c || len(e.pseudo) != e.n*e.c {
+		panic("explain: dual vectors do not match the training data")
+	}
+	if o.Top < 0 || o.Similar < 0 || o.Tile < 0 {
+		panic("explain: negative option")
+	}
+	if o.Terms != gp.Posterior && o.Terms != gp.Raw {
+		panic("explain: unknown terms")
+	}
+	if e.options.Top == 0 {
+		e.options.Top = 8
+	}
+	e.options.Top = min(e.options.Top, e.n)
+	e.options.Similar = min(e.options.Similar, e.n)
+	e.options.Targets = append([]Target(nil), o.Targets...)
+	if o.Targets == nil {
+		for c := range e.c {
+			e.options.Targets = append(e.options.Targets, Output(c))
+		}
+	}
+	for _, t := range e.options.Targets {
+		if err := t.valid(e.c); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// Explain explains every row of x, T×C outputs: the result holds for each row
+// the targets in the order of Options.Targets.
+func (e *Explainer) Explain(ctx context.Context, x *linearize.Batch) ([][]Explanation, error) {
+	return e.explain(ctx, x, func(int) []Target { return e.options.Targets })
+}
+
+// explain is Explain with targets that may differ from row to row.
+func (e *Explainer) explain(ctx context.Context, x *linearize.Batch, targets func(t int) []Target) ([][]Explanation, error) {
+	rows := x.Len()
+	if rows == 0 {
+		return nil, ctx.Err()
+	}
+	if x.Outputs() != e.c {
+		panic("explain: test batch has another number of outputs")
+	}
+	if e.options.All || e.options.Similar > 0 {
+		if err := e.knowAll(ctx); err != nil {
+			return nil, err
+		}
+	}
+	cov := mat.NewDense(rows*e.c, e.c, nil)
+	if err := e.dual.PredictTo(nil, cov, x); err != nil {
+		return nil, fmt.Errorf("explain: posterior covariance of the test rows: %w", err)
+	}
+	mean := make([]float64, rows*e.c)
+	e.prior.MeanTo(mean, x)
+	work := make([][]tally, rows)
+	for t := range work {
+		for _, target := range targets(t) {
+			work[t] = append(work[t], e.newTally(target, rowsOf(cov, t*e.c, e.c)))
+		}
+	}
+	if err := e.stream(ctx, x, work); err != nil {
+		return nil, err
+	}
+	if err := e.knowListed(ctx, work); err != nil {
+		return nil, err
+	}
+	out := make([][]Explanation, rows)
+	err := par.Do(ctx, e.options.Workers, rows, func(t int) error {
+		f, m := x.F.RawRowView(t), mean[t*e.c:(t+1)*e.c]
+		for i := range work[t] {
+			out[t] = append(out[t], e.finish(&work[t][i], f, m))
+		}
+		return nil
+	})
+	return out, err
+}
+
+// finish turns a tally into an explanation; f and m are those of the row.
+func (e *Explainer) finish(w *tally, f, m []float64) Explanation {
+	x := Explanation{
+		Target:    w.target,
+		Network:   w.target.of(f),
+		PriorMean: w.target.of(m),
+		Sum:       w.sum.value(),
+		RawSum:    w.rawSum.value(),
+		All:       w.all,
+	}
+	// f − m − s
+	x.Remainder = x.Network - x.PriorMean - x.Sum
+	// Σ|v| / |s|
+	x.Cancellation = w.abs.value() / math.Abs(x.Sum)
+	x.RawCancellation = w.rawAbs.value() / math.Abs(x.RawSum)
+	x.Terms = e.terms(w, &w.top)
+	x.Similar = e.terms(w, &w.similar)
+	return x
+}
+
+func (e *Explainer) terms(w *tally, t *top) []Term {
+	var list []Term
+	for _, c := range t.sorted() {
+		i := c.index
+		list = append(list, Term{
+			Index:        i,
+			Value:        c.value,
+			Raw:          c.raw,
+			Similarity:   e.similarity(w, i, c.cross),
+			Removal:      e.removal(i, c.cross),
+			PseudoTarget: e.pseudo[i*e.c : (i+1)*e.c : (i+1)*e.c],
+			Alpha:        e.alpha[i*e.c : (i+1)*e.c : (i+1)*e.c],
+		})
+	}
+	return list
+}
+
+// rowsOf returns rows [first, first+n) of m as one row-major slice; m has no
+// gap between rows.
+func rowsOf(m *mat.Dense, first, n int) []float64 {
+	raw := m.RawMatrix()
+	return raw.Data[first*raw.Stride : (first+n)*raw.Stride]
+}

@@ -1,0 +1,463 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// dense inverses of well-conditioned matrices of at most 90 rows
+const tight = 1e-10
+
+// every returns all terms of a row and target as a list by position.
+func every(t *testing.T, d *dense, x *linearize.Batch, targets ...Target) [][]Explanation {
+	t.Helper()
+	e, err := New(d, d, &Options{Targets: targets, All: true})
+	require.NoError(t, err)
+	all, err := e.Explain(t.Context(), x)
+	require.NoError(t, err)
+	return all
+}
+
+// (E14) v_i = C(x*,x_i) b_i with C = J Σ Jᵀ, for each output and a contrast.
+func TestE14Values(t *testing.T) {
+	explainers(t, Options{}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+		c := e.c
+		cross := product(jacobian(x), d.sigma, d.j.T())
+		for row, outputs := range every(t, d, x) {
+			for k, one := range outputs {
+				for i := range e.n {
+					want := 0.0
+					for l := range c {
+						want += cross.At(row*c+k, i*c+l) * d.pseudo[i*c+l]
+					}
+					requireNear(t, want, one.All.Value[i], tight, "value")
+				}
+			}
+		}
+	})
+}
+
+// (E12) κ(x*,x_i) α_i with κ = J Σ₀ Jᵀ.
+func TestE12Raw(t *testing.T) {
+	explainers(t, Options{}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+		c := e.c
+		cross := product(jacobian(x), d.prior, d.j.T())
+		for row, outputs := range every(t, d, x) {
+			for k, one := range outputs {
+				for i := range e.n {
+					want := 0.0
+					for l := range c {
+						want += cross.At(row*c+k, i*c+l) * d.alpha[i*c+l]
+					}
+					requireNear(t, want, one.All.Raw[i], tight, "raw")
+				}
+			}
+		}
+	})
+}
+
+// Both sums are m + K_*n α, the mean of (E6), and the remainder is what the
+// network differs from it by.
+func TestBothSumsClose(t *testing.T) {
+	explainers(t, Options{}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+		rows, err := e.Explain(t.Context(), x)
+		require.NoError(t, err)
+		mean := product(jacobian(x), d.prior, d.j.T(), mat.NewVecDense(len(d.alpha), d.alpha))
+		m := make([]float64, x.Len()*e.c)
+		d.MeanTo(m, x)
+		for row, outputs := range rows {
+			for k, one := range outputs {
+				s := mean.At(row*e.c+k, 0)
+				// the closure DESIGN asks for
+				requireNear(t, s, one.Sum, 1e-9, "posterior sum")
+				requireNear(t, s, one.RawSum, 1e-9, "raw sum")
+				requireNear(t, m[row*e.c+k], one.PriorMean, tight, "prior mean")
+				requireNear(t, x.F.At(row, k), one.Network, 0, "network")
+				requireNear(t, one.Network-one.PriorMean-s, one.Remainder, 1e-9, "remainder")
+			}
+		}
+	})
+}
+
+func TestCancellationIsOverAllExamples(t *testing.T) {
+	explainers(t, Options{Top: 2, All: true}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+		rows, err := e.Explain(t.Context(), x)
+		require.NoError(t, err)
+		for _, one := range slices.Concat(rows...) {
+			require.Len(t, one.Terms, 2)
+			cancel := func(v []float64) float64 {
+				s, a := 0.0, 0.0
+				for _, v := range v {
+					s, a = s+v, a+math.Abs(v)
+				}
+				return a / math.Abs(s)
+			}
+			requireNear(t, cancel(one.All.Value), one.Cancellation, tight, "cancellation")
+			requireNear(t, cancel(one.All.Raw), one.RawCancellation, tight, "raw cancellation")
+		}
+	})
+}
+
+// (E15) one Newton step from the fitted function on leaving example i out,
+// −J(x*) (Σ⁻¹ − J_iᵀΛ_iJ_i)⁻¹ J_iᵀ r_i, by inverting the P×P matrix.
+func TestE15IsOneNewtonStep(t *testing.T) {
+	explainers(t, Options{}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+		c, p := e.c, x.P
+		all := every(t, d, x)
+		for i := range e.n {
+			ji := d.j.Slice(i*c, (i+1)*c, 0, p)
+			var precision, sigma mat.Dense
+			require.NoError(t, precision.Inverse(d.sigma))
+			precision.Sub(&precision, product(ji.T(), d.s.Lambda.Slice(i*c, (i+1)*c, 0, c), ji))
+			require.NoError(t, sigma.Inverse(&precision))
+			move := product(jacobian(x), &sigma, ji.T(), d.s.Residual.Slice(i, i+1, 0, c).T())
+			for row := range all {
+				for k := range c {
+					// two inverses of condition up to 1e4
+					requireNear(t, -move.At(row*c+k, 0), all[row][k].All.Removal[i], 1e-8, fmt.Sprint("removal of ", i))
+				}
+			}
+		}
+	})
+}
+
+// (E15) is exact for a Gaussian: the posterior mean computed again without
+// example i differs by just that.
+func TestE15IsExactForGaussianSites(t *testing.T) {
+	explainers(t, Options{}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+		d.atMode()
+		c := e.c
+		all := every(t, d, x)
+		mean := func(d *dense) *mat.Dense {
+			return product(jacobian(x), d.sigma, d.j.T(), mat.NewVecDense(len(d.pseudo), d.pseudo))
+		}
+		before := mean(d)
+		for i := range e.n {
+			without := *d
+			s := *d.s
+			without.s = &s
+			s.Lambda, s.Residual = mat.DenseCopyOf(s.Lambda), mat.DenseCopyOf(s.Residual)
+			s.Lambda.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense).Zero()
+			s.Residual.SetRow(i, make([]float64, c))
+			without.solve()
+			after := mean(&without)
+			for row := range all {
+				for k := range c {
+					requireNear(t, after.At(row*c+k, 0)-before.At(row*c+k, 0), all[row][k].All.Removal[i], 1e-8, "removal")
+				}
+			}
+		}
+	})
+}
+
+// Similarity is the posterior correlation of the target.
+func TestSimilarityIsPosteriorCorrelation(t *testing.T) {
+	explainers(t, Options{}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+		c := e.c
+		targets := []Target{Output(c - 1)}
+		if c > 1 {
+			targets = append(targets, Contrast(0, c-1))
+		}
+		for row, outputs := range every(t, d, x, targets...) {
+			for k, target := range targets {
+				w := weights(target, c)
+				jt := product(w.T(), jacobian(x).Slice(row*c, (row+1)*c, 0, x.P))
+				vt := product(jt, d.sigma, jt.T()).At(0, 0)
+				for i := range e.n {
+					ji := product(w.T(), d.j.Slice(i*c, (i+1)*c, 0, x.P))
+					want := product(jt, d.sigma, ji.T()).At(0, 0) / math.Sqrt(vt*product(ji, d.sigma, ji.T()).At(0, 0))
+					requireNear(t, want, outputs[k].All.Similarity[i], tight, "similarity")
+				}
+			}
+		}
+	})
+}
+
+func weights(t Target, c int) *mat.VecDense {
+	w := mat.NewVecDense(c, nil)
+	w.SetVec(t.Plus, 1)
+	if t.IsContrast() {
+		w.SetVec(t.Minus, -1)
+	}
+	return w
+}
+
+// A contrast is the difference of its outputs in everything that is linear.
+func TestContrastIsTheDifference(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 2))
+	d := newDense(rng, 15, 3, 30)
+	x := randomBatch(rng, 3, 3, 30)
+	for _, row := range every(t, d, x, Output(2), Output(0), Contrast(2, 0)) {
+		plus, minus, both := row[0], row[1], row[2]
+		requireNear(t, plus.Network-minus.Network, both.Network, tight, "network")
+		requireNear(t, plus.PriorMean-minus.PriorMean, both.PriorMean, tight, "prior mean")
+		requireNear(t, plus.Sum-minus.Sum, both.Sum, tight, "sum")
+		requireNear(t, plus.Remainder-minus.Remainder, both.Remainder, tight, "remainder")
+		for i := range 15 {
+			requireNear(t, plus.All.Value[i]-minus.All.Value[i], both.All.Value[i], tight, "value")
+			requireNear(t, plus.All.Raw[i]-minus.All.Raw[i], both.All.Raw[i], tight, "raw")
+			requireNear(t, plus.All.Removal[i]-minus.All.Removal[i], both.All.Removal[i], tight, "removal")
+		}
+	}
+}
+
+// The lists are the head of a full sort, for both kinds of terms, and each
+// listed term carries the numbers of its column.
+func TestListsAreTheHeadOfASort(t *testing.T) {
+	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+		explainers(t, Options{Terms: terms, Top: 5, Similar: 4, All: true}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+			rows, err := e.Explain(t.Context(), x)
+			require.NoError(t, err)
+			for _, one := range slices.Concat(rows...) {
+				by := one.All.Value
+				if terms == gp.Raw {
+					by = one.All.Raw
+				}
+				requireList(t, e, one, one.Terms, sortedBy(by, math.Abs)[:5])
+				requireList(t, e, one, one.Similar, sortedBy(one.All.Similarity, func(v float64) float64 { return v })[:4])
+			}
+		})
+	}
+}
+
+func sortedBy(v []float64, key func(float64) float64) []int {
+	order := make([]int, len(v))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case key(v[a]) > key(v[b]):
+			return -1
+		case key(v[a]) < key(v[b]):
+			return 1
+		}
+		return 0
+	})
+	return order
+}
+
+func requireList(t *testing.T, e *Explainer, one Explanation, list []Term, order []int) {
+	t.Helper()
+	require.Len(t, list, len(order))
+	for k, term := range list {
+		i := term.Index
+		require.Equal(t, order[k], i)
+		require.Equal(t, one.All.Value[i], term.Value)
+		require.Equal(t, one.All.Raw[i], term.Raw)
+		require.Equal(t, one.All.Similarity[i], term.Similarity)
+		require.Equal(t, one.All.Removal[i], term.Removal)
+		require.Equal(t, e.pseudo[i*e.c:(i+1)*e.c], term.PseudoTarget)
+		require.Equal(t, e.alpha[i*e.c:(i+1)*e.c], term.Alpha)
+	}
+}
+
+// Asking for more than N gives all N, and the sum of the list is the sum.
+func TestTopAboveNGivesAll(t *testing.T) {
+	explainers(t, Options{Top: 1 << 40}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+		rows, err := e.Explain(t.Context(), x)
+		require.NoError(t, err)
+		for _, one := range slices.Concat(rows...) {
+			require.Len(t, one.Terms, e.n)
+			s := 0.0
+			for _, term := range one.Terms {
+				s += term.Value
+			}
+			requireNear(t, one.Sum, s, tight, "sum of the list")
+		}
+	})
+}
+
+// The result does not depend on tiles, batches of the source, workers, or on
+// how much of the training data was looked at before.
+func TestTilesDoNotMatter(t *testing.T) {
+	for seed, size := range sizes {
+		rng := rand.New(rand.NewPCG(uint64(seed), 7))
+		d := newDense(rng, size.n, size.c, size.p)
+		x := randomBatch(rng, 3, size.c, size.p)
+		for _, o := range []Options{{Top: 4}, {Top: 4, Similar: 3}, {All: true, Terms: gp.Raw}} {
+			var want [][]Explanation
+			for _, tile := range []int{0, 1, 2, 5, 1000} {
+				for _, chunk := range []int{0, 1, 4} {
+					o.Tile, o.Workers, d.chunk = tile, 1+tile%3, chunk
+					e, err := New(d, d, &o)
+					require.NoError(t, err)
+					got, err := e.Explain(t.Context(), x)
+					require.NoError(t, err)
+					if want == nil {
+						want = got
+					}
+					requireSame(t, want, got)
+				}
+			}
+		}
+	}
+}
+
+// requireSame compares bit by bit but for similarity and removal, which rest
+// on a covariance that the dense product computes for one example or many.
+func requireSame(t *testing.T, want, got [][]Explanation) {
+	t.Helper()
+	for row := range want {
+		for k := range want[row] {
+			a, b := want[row][k], got[row][k]
+			require.Equal(t, len(a.Terms), len(b.Terms))
+			require.Equal(t, len(a.Similar), len(b.Similar))
+			for _, lists := range [][2][]Term{{a.Terms, b.Terms}, {a.Similar, b.Similar}} {
+				for i := range lists[0] {
+					p, q := lists[0][i], lists[1][i]
+					requireNear(t, p.Similarity, q.Similarity, 1e-12, "similarity")
+					requireNear(t, p.Removal, q.Removal, 1e-12, "removal")
+					p.Similarity, p.Removal, q.Similarity, q.Removal = 0, 0, 0, 0
+					require.Equal(t, p, q)
+				}
+			}
+			if a.All != nil {
+				require.Equal(t, a.All.Value, b.All.Value)
+				require.Equal(t, a.All.Raw, b.All.Raw)
+			}
+			a.Terms, a.Similar, a.All, b.Terms, b.Similar, b.All = nil, nil, nil, nil, nil, nil
+			require.Equal(t, a, b)
+		}
+	}
+}
+
+func TestProcessorsDoNotMatter(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	run := func() [][]Explanation {
+		rng := rand.New(rand.NewPCG(3, 7))
+		d := newDense(rng, 40, 2, 30)
+		e, err := New(d, d, &Options{Similar: 5, All: true})
+		require.NoError(t, err)
+		rows, err := e.Explain(t.Context(), randomBatch(rng, 9, 2, 30))
+		require.NoError(t, err)
+		return rows
+	}
+	want := run()
+	runtime.GOMAXPROCS(4)
+	require.Equal(t, want, run())
+}
+
+// A batch of test rows gives what its rows give alone.
+func TestRowsAreIndependent(t *testing.T) {
+	explainers(t, Options{Top: 3}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+		together, err := e.Explain(t.Context(), x)
+		require.NoError(t, err)
+		for row := range x.Len() {
+			alone, err := e.Explain(t.Context(), x.Slice(row, row+1))
+			require.NoError(t, err)
+			for k := range alone[0] {
+				a, b := together[row][k], alone[0][k]
+				requireNear(t, a.Sum, b.Sum, tight, "sum")
+				for i := range a.Terms {
+					require.Equal(t, a.Terms[i].Index, b.Terms[i].Index)
+					requireNear(t, a.Terms[i].Removal, b.Terms[i].Removal, tight, "removal")
+				}
+			}
+		}
+	})
+}
+
+func TestEqualTermsKeepTheDataOrder(t *testing.T) {
+	kept := top{k: 3}
+	for i, score := range []float64{1, 2, 1, 2, 2, math.NaN(), 1} {
+		kept.offer(candidate{index: i, score: score, cross: []float64{score}})
+	}
+	var order []int
+	for _, c := range kept.sorted() {
+		order = append(order, c.index)
+		require.Equal(t, []float64{c.score}, c.cross)
+	}
+	require.Equal(t, []int{1, 3, 4}, order)
+}
+
+func TestHeapAgainstSort(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	for range 300 {
+		n := 1 + rng.IntN(40)
+		scores := make([]float64, n)
+		kept := top{k: 1 + rng.IntN(n)}
+		for i := range scores {
+			scores[i] = float64(rng.IntN(12))
+			kept.offer(candidate{index: i, score: scores[i]})
+		}
+		for k, c := range kept.sorted() {
+			require.Equal(t, sortedBy(scores, math.Abs)[k], c.index)
+		}
+	}
+}
+
+func TestTargetsThatAreNone(t *testing.T) {
+	d := newDense(rand.New(rand.NewPCG(1, 1)), 4, 2, 3)
+	for _, c := range []struct {
+		target Target
+		want   string
+	}{
+		{Output(2), "no output 2: the model has outputs 0 to 1"},
+		{Contrast(0, 5), "no output 5"},
+		{Contrast(-1, 0), "needs an output that counts positively"},
+		{Contrast(1, 1), "output 1 with itself"},
+	} {
+		_, err := New(d, d, &Options{Targets: []Target{c.target}})
+		require.ErrorContains(t, err, c.want)
+	}
+}
+
+func TestNotFiniteIsAnErrorWithItsPlace(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	d := newDense(rng, 6, 1, 3)
+	d.pseudo[4] = math.NaN()
+	e, err := New(d, d, nil)
+	require.NoError(t, err)
+	_, err = e.Explain(t.Context(), randomBatch(rng, 2, 1, 3))
+	require.ErrorContains(t, err, "training example 4 to test row 0 is not finite")
+}
+
+// An example that fixes the function alone has no first-order removal.
+func TestRemovalUndefined(t *testing.T) {
+	dst := mat.NewVecDense(1, nil)
+	stepTo(dst, mat.NewDense(1, 1, []float64{4}), mat.NewDense(1, 1, []float64{0.5}), mat.NewVecDense(1, []float64{1}))
+	require.True(t, math.IsNaN(dst.AtVec(0)), "1 − RᵀhR = 0")
+}
+
+func TestCancelledContext(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	d := newDense(rng, 6, 1, 3)
+	e, err := New(d, d, nil)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = e.Explain(ctx, randomBatch(rng, 2, 1, 3))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// short yields fewer examples than it says.
+type short struct{ *dense }
+
+func (s short) Data() linearize.Source { return shortSource{s.train} }
+
+type shortSource struct{ *linearize.Batch }
+
+func (s shortSource) Batches(ctx context.Context, yield func(int, *linearize.Batch) error) error {
+	return yield(0, s.Slice(0, 2))
+}
+
+func TestDataThatEndsEarly(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	d := newDense(rng, 6, 1, 3)
+	e, err := New(short{d}, d, nil)
+	require.NoError(t, err)
+	_, err = e.Explain(t.Context(), randomBatch(rng, 2, 1, 3))
+	require.ErrorContains(t, err, "ended after 2 of 6 examples")
+}

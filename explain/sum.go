@@ -1,0 +1,27 @@
+package explain
+
+import "math"
+
+// A sum adds in the order given and carries the rounding error along
+// (Neumaier), so that Σ κα closes although its terms cancel 88 to 1.
+type sum struct{ s, c float64 }
+
+func (a *sum) add(v float64) {
+	t := a.s + v
+	if math.Abs(a.s) >= math.Abs(v) {
+		a.c += (a.s - t) + v
+	} else {
+		a.c += (v - t) + a.s
+	}
+	a.s = t
+}
+
+func (a *sum) value() float64 { return a.s + a.c }
+
+func dot(x, y []float64) float64 {
+	s := 0.0
+	for i, v := range x {
+		s += v * y[i]
+	}
+	return s
+}

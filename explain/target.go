@@ -1,0 +1,63 @@
+package explain
+
+import "fmt"
+
+// A Target is what is explained: one output, or the difference of two.
+type Target struct {
+	Plus  int // output that counts positively
+	Minus int // output that is subtracted; -1 for none
+}
+
+// Output is the target f_c.
+func Output(c int) Target { return Target{Plus: c, Minus: -1} }
+
+// Contrast is the target f_a − f_b: why a rather than b.
+func Contrast(a, b int) Target { return Target{Plus: a, Minus: b} }
+
+// IsContrast reports whether two outputs are involved.
+func (t Target) IsContrast() bool { return t.Minus >= 0 }
+
+// valid reports why t is no target of a model with the given outputs.
+func (t Target) valid(outputs int) error {
+	for _, c := range []int{t.Plus, t.Minus} {
+		if c >= outputs || c < -1 {
+			return fmt.Errorf("explain: there is no output %d: the model has outputs 0 to %d", c, outputs-1)
+		}
+	}
+	if t.Plus < 0 {
+		return fmt.Errorf("explain: a target needs an output that counts positively")
+	}
+	if t.Plus == t.Minus {
+		return fmt.Errorf("explain: the contrast of output %d with itself is zero; choose two outputs", t.Plus)
+	}
+	return nil
+}
+
+// of returns wᵀv, w the weights of the target.
+func (t Target) of(v []float64) float64 {
+	if t.Minus < 0 {
+		return v[t.Plus]
+	}
+	return v[t.Plus] - v[t.Minus]
+}
+
+// quadratic returns wᵀ a w, a being C×C row-major.
+func (t Target) quadratic(a []float64, outputs int) float64 {
+	p := a[t.Plus*outputs+t.Plus]
+	if t.Minus < 0 {
+		return p
+	}
+	pm, mp := a[t.Plus*outputs+t.Minus], a[t.Minus*outputs+t.Plus]
+	return p - pm - mp + a[t.Minus*outputs+t.Minus]
+}
+
+// rowTo writes wᵀ a to dst, a given by its C rows.
+func (t Target) rowTo(dst []float64, row func(c int) []float64) {
+	copy(dst, row(t.Plus))
+	if t.Minus < 0 {
+		return
+	}
+	for i, v := range row(t.Minus) {
+		dst[i] -= v
+	}
+}

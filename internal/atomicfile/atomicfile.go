@@ -1,0 +1,164 @@
+// Package atomicfile writes a file completely or not at all.
+//
+//	err := atomicfile.Write("report.html", func(w io.Writer) error {
+//		_, err := io.WriteString(w, page)
+//		return err
+//	})
+//
+// The content goes to a temporary file in the same directory, which takes the
+// place of the old file only when everything has reached the disk. On any
+// failure the temporary file is removed and the old one is as it was.
+package atomicfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// An Error says which file could not be written, why, and what helps.
+type Error struct {
+	Path string // the file asked for
+	Err  error  // the cause, without the temporary name
+}
+
+// Error implements error in one line.
+func (e *Error) Error() string {
+	msg := fmt.Sprintf("cannot write %s: %v", e.Path, e.Err)
+	if r := remedy(e.Err); r != "" {
+		msg += "; " + r
+	}
+	return msg
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Write calls write with a buffered writer and puts what was written at path.
+// A new file gets mode 0666 less the umask; an existing one keeps its mode, and
+// a symbolic link is followed. A device or a pipe cannot be replaced and is
+// written as it is. The error is an *Error, whatever fails.
+func Write(path string, write func(io.Writer) error) error {
+	if err := replace(path, write); err != nil {
+		return &Error{Path: path, Err: cause(err)}
+	}
+	return nil
+}
+
+func replace(path string, write func(io.Writer) error) error {
+	mode := fs.FileMode(0)
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		info, err := os.Stat(target)
+		switch {
+		case err != nil:
+			return err
+		case info.IsDir():
+			return syscall.EISDIR
+		case !info.Mode().IsRegular():
+			return direct(target, write)
+		}
+		path, mode = target, info.Mode().Perm()
+	}
+	return swap(path, mode, write)
+}
+
+// direct writes to what is not a regular file.
+func direct(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fill(f, write), f.Close())
+}
+
+// swap fills a temporary file beside path and renames it. A mode of zero
+// leaves the mode to the umask.
+func swap(path string, mode fs.FileMode, write func(io.Writer) error) (err error) {
+	f, err := temporary(path)
+	if err != nil {
+		return err
+	}
+	done := false
+	defer func() { // also when write panics
+		if !done {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	if mode != 0 {
+		if err := f.Chmod(mode); err != nil {
+			return err
+		}
+	}
+	if err := fill(f, write); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	done = true
+	return nil
+}
+
+func fill(w io.Writer, write func(io.Writer) error) error {
+	b := bufio.NewWriter(w)
+	if err := write(b); err != nil {
+		return err
+	}
+	return b.Flush()
+}
+
+// temporary creates a new file in the directory of path.
+func temporary(path string) (*os.File, error) {
+	dir, base := filepath.Split(path)
+	if len(base) > 100 {
+		base = base[:100] // room for the suffix within a name's limit
+	}
+	for tries := 0; ; tries++ {
+		name := dir + "." + base + "." + strconv.FormatUint(rand.Uint64(), 36) + ".tmp"
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if !errors.Is(err, fs.ErrExist) || tries == 100 {
+			return f, err
+		}
+	}
+}
+
+// cause strips the operation and the temporary name from a system error.
+func cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	var l *os.LinkError
+	if errors.As(err, &l) {
+		return l.Err
+	}
+	return err
+}
+
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "create its directory first"
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return "choose a place you may write to"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "free some space or choose another disk"
+	case errors.Is(err, syscall.EISDIR):
+		return "name a file in it"
+	}
+	return ""
+}

@@ -1,0 +1,116 @@
+package atomicfile
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func text(s string) func(io.Writer) error {
+	return func(w io.Writer) error { _, err := io.WriteString(w, s); return err }
+}
+
+func TestWriteCreatesAndReplaces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "page.html")
+	require.NoError(t, Write(path, text("one")))
+	require.NoError(t, os.Chmod(path, 0o600))
+	require.NoError(t, Write(path, text("two")))
+
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "two", string(b))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o600), info.Mode().Perm(), "an existing file keeps its mode")
+	requireOnly(t, filepath.Dir(path), "page.html")
+}
+
+func TestWriteFailureLeavesTheOldFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "page.html")
+	require.NoError(t, Write(path, text("old")))
+	broken := errors.New("template broke")
+	for name, write := range map[string]func(io.Writer) error{
+		"early": func(io.Writer) error { return broken },
+		"late": func(w io.Writer) error {
+			_, _ = io.WriteString(w, strings.Repeat("x", 1<<16))
+			return broken
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := Write(path, write)
+			require.ErrorIs(t, err, broken)
+			require.Equal(t, "cannot write "+path+": template broke", err.Error())
+			b, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, "old", string(b))
+			requireOnly(t, filepath.Dir(path), "page.html")
+		})
+	}
+}
+
+func TestWritePanicLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	require.Panics(t, func() {
+		_ = Write(filepath.Join(dir, "page.html"), func(io.Writer) error { panic("boom") })
+	})
+	requireOnly(t, dir)
+}
+
+func TestWriteSaysWhatHelps(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		path, want string
+		is         error
+	}{
+		{filepath.Join(dir, "none", "x"), "create its directory first", fs.ErrNotExist},
+		{dir, "name a file in it", syscall.EISDIR},
+	} {
+		err := Write(c.path, text("x"))
+		require.ErrorIs(t, err, c.is)
+		require.Contains(t, err.Error(), c.want)
+		require.Contains(t, err.Error(), c.path)
+		require.NotContains(t, err.Error(), ".tmp")
+		require.NotContains(t, err.Error(), "\n")
+	}
+	requireOnly(t, dir)
+}
+
+func TestWriteFullDevice(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("no /dev/full on this system")
+	}
+	err := Write("/dev/full", text("x"))
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.Contains(t, err.Error(), "free some space")
+}
+
+func TestWriteFollowsLinks(t *testing.T) {
+	dir := t.TempDir()
+	real, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
+	require.NoError(t, os.WriteFile(real, []byte("old"), 0o644))
+	require.NoError(t, os.Symlink("real", link))
+	require.NoError(t, Write(link, text("new")))
+
+	b, err := os.ReadFile(real)
+	require.NoError(t, err)
+	require.Equal(t, "new", string(b))
+	requireOnly(t, dir, "link", "real")
+}
+
+func requireOnly(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	require.Equal(t, names, got)
+}
