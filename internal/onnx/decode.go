@@ -1,0 +1,396 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// maxSize is the size in bytes that protobuf allows a message.
+const maxSize = math.MaxInt32
+
+// Read decodes the model that r holds to its end. It reads at most the 2 GiB
+// that a protobuf message may have.
+func Read(r io.Reader) (*Model, error) { return read(r, maxSize) }
+
+func read(r io.Reader, most int64) (*Model, error) {
+	b, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("onnx: reading: %w", err)
+	}
+	if int64(len(b)) > most {
+		return nil, faultf(-1, "more than the %d bytes an ONNX file can have", most)
+	}
+	return Decode(b)
+}
+
+// Decode decodes a model file. The model shares no memory with b. An error is
+// a *FormatError.
+func Decode(b []byte) (*Model, error) {
+	if len(b) == 0 {
+		return nil, faultf(-1, "the file is empty")
+	}
+	m := new(Model)
+	if err := (message{b: b}).each(m.field); err != nil {
+		return nil, err
+	}
+	if m.Graph == nil {
+		return nil, faultf(-1, "there is no graph: not an ONNX model")
+	}
+	return m, nil
+}
+
+// field decodes one field of ModelProto.
+func (m *Model) field(f *field) error {
+	switch f.num {
+	case 1:
+		return f.int64(&m.IRVersion)
+	case 2:
+		return f.string(&m.ProducerName)
+	case 3:
+		return f.string(&m.ProducerVersion)
+	case 4:
+		return f.string(&m.Domain)
+	case 5:
+		return f.int64(&m.ModelVersion)
+	case 6:
+		return f.string(&m.DocString)
+	case 7:
+		return in("graph", m.graph(f))
+	case 8:
+		return in(label("opset import", len(m.OpsetImport), ""), m.opset(f))
+	case 14:
+		return in(label("metadata", len(m.Metadata), ""), m.entry(f))
+	}
+	return f.keep(&m.Unknown)
+}
+
+func (m *Model) graph(f *field) error {
+	if m.Graph != nil {
+		return faultf(f.off, "a second graph")
+	}
+	m.Graph = new(Graph)
+	body, err := f.message()
+	if err != nil {
+		return err
+	}
+	return body.each(m.Graph.field)
+}
+
+// opset decodes OperatorSetIdProto.
+func (m *Model) opset(f *field) error {
+	body, err := f.message()
+	if err != nil {
+		return err
+	}
+	var o Opset
+	err = body.each(func(f *field) error {
+		switch f.num {
+		case 1:
+			return f.string(&o.Domain)
+		case 2:
+			return f.int64(&o.Version)
+		}
+		return nil
+	})
+	m.OpsetImport = append(m.OpsetImport, o)
+	return err
+}
+
+// entry decodes StringStringEntryProto.
+func (m *Model) entry(f *field) error {
+	body, err := f.message()
+	if err != nil {
+		return err
+	}
+	var e Entry
+	err = body.each(func(f *field) error {
+		switch f.num {
+		case 1:
+			return f.string(&e.Key)
+		case 2:
+			return f.string(&e.Value)
+		}
+		return nil
+	})
+	m.Metadata = append(m.Metadata, e)
+	return err
+}
+
+// field decodes one field of GraphProto.
+func (g *Graph) field(f *field) error {
+	switch f.num {
+	case 1:
+		return g.node(f)
+	case 2:
+		return f.string(&g.Name)
+	case 5:
+		return g.initializer(f)
+	case 10:
+		return f.string(&g.DocString)
+	case 11:
+		return valueInfo(&g.Inputs, "input", f)
+	case 12:
+		return valueInfo(&g.Outputs, "output", f)
+	case 13:
+		return valueInfo(&g.ValueInfos, "value info", f)
+	}
+	return f.keep(&g.Unknown)
+}
+
+func (g *Graph) initializer(f *field) error {
+	body, err := f.message()
+	if err != nil {
+		return in("initializer", err)
+	}
+	t, err := decodeTensor(body)
+	if err != nil {
+		return in(label("initializer", len(g.Initializers), t.Name), err)
+	}
+	g.Initializers = append(g.Initializers, t)
+	return nil
+}
+
+func (g *Graph) node(f *field) error {
+	body, err := f.message()
+	if err != nil {
+		return in("node", err)
+	}
+	n := new(Node)
+	err = body.each(n.field)
+	if err == nil && n.OpType == "" {
+		err = faultf(f.off, "it names no operator")
+	}
+	if err != nil {
+		return in(n.label(len(g.Nodes)), err)
+	}
+	g.Nodes = append(g.Nodes, n)
+	return nil
+}
+
+// label names the node, the i-th of its graph.
+func (n *Node) label(i int) string {
+	s := label("node", i, n.Name)
+	if n.OpType != "" {
+		s += " (" + strings.Trim(quote(n.OpType), `"`) + ")"
+	}
+	return s
+}
+
+// field decodes one field of NodeProto.
+func (n *Node) field(f *field) error {
+	switch f.num {
+	case 1:
+		return f.strings(&n.Inputs)
+	case 2:
+		return f.strings(&n.Outputs)
+	case 3:
+		return f.string(&n.Name)
+	case 4:
+		return f.string(&n.OpType)
+	case 5:
+		return n.attribute(f)
+	case 6:
+		return f.string(&n.DocString)
+	case 7:
+		return f.string(&n.Domain)
+	}
+	return f.keep(&n.Unknown)
+}
+
+func (n *Node) attribute(f *field) error {
+	body, err := f.message()
+	if err != nil {
+		return in("attribute", err)
+	}
+	a := new(Attribute)
+	var present uint32 // bit k: a value of AttrType k
+	err = body.each(func(f *field) error {
+		present |= 1 << contents[f.num]
+		return a.field(f)
+	})
+	if err == nil {
+		err = a.resolve(present, body.off)
+	}
+	if err != nil {
+		return in(label("attribute", len(n.Attributes), a.Name), err)
+	}
+	n.Attributes = append(n.Attributes, a)
+	return nil
+}
+
+// contents says which type of attribute each value field of AttributeProto
+// belongs to.
+var contents = map[number]AttrType{
+	2: AttrFloat, 3: AttrInt, 4: AttrString, 5: AttrTensor, 6: AttrGraph, 7: AttrFloats, 8: AttrInts,
+	9: AttrStrings, 10: AttrTensors, 11: AttrGraphs, 14: AttrTypeProto, 15: AttrTypeProtos,
+	22: AttrSparseTensor, 23: AttrSparseTensors,
+}
+
+// field decodes one field of AttributeProto.
+func (a *Attribute) field(f *field) error {
+	switch f.num {
+	case 1:
+		return f.string(&a.Name)
+	case 2:
+		return f.float32(&a.F)
+	case 3:
+		return f.int64(&a.I)
+	case 4:
+		a.S = f.copyBytes()
+		return f.want(protowire.BytesType)
+	case 5:
+		return a.tensor(f)
+	case 7:
+		return f.float32s(&a.Floats)
+	case 8:
+		return f.int64s(&a.Ints)
+	case 9:
+		a.Strings = append(a.Strings, f.copyBytes())
+		return f.want(protowire.BytesType)
+	case 20:
+		return f.int32((*int32)(&a.Type))
+	}
+	return f.keep(&a.Raw)
+}
+
+func (a *Attribute) tensor(f *field) error {
+	if a.T != nil {
+		return faultf(f.off, "a second tensor")
+	}
+	body, err := f.message()
+	if err != nil {
+		return err
+	}
+	a.T, err = decodeTensor(body)
+	return in(a.T.label(), err)
+}
+
+// resolve sets the type of an attribute that has none (IR version 1) from
+// the value it has, and checks that a tensor is there.
+func (a *Attribute) resolve(present uint32, off int) error {
+	present &^= 1 << AttrUndefined
+	if a.Type == AttrUndefined && present != 0 {
+		if bits.OnesCount32(present) > 1 {
+			return faultf(off, "no type, and values of more than one")
+		}
+		a.Type = AttrType(bits.TrailingZeros32(present))
+	}
+	if a.Type == AttrTensor && a.T == nil {
+		return faultf(off, "a tensor is announced and not there")
+	}
+	return nil
+}
+
+// valueInfo decodes ValueInfoProto and appends it to dst.
+func valueInfo(dst *[]*ValueInfo, kind string, f *field) error {
+	v, types := new(ValueInfo), 0
+	body, err := f.message()
+	if err == nil {
+		err = body.each(func(f *field) error {
+			if f.num == 2 {
+				if types++; types > 1 {
+					return faultf(f.off, "a second type")
+				}
+			}
+			return v.field(f)
+		})
+	}
+	if err != nil {
+		return in(label(kind, len(*dst), v.Name), err)
+	}
+	*dst = append(*dst, v)
+	return nil
+}
+
+// field decodes one field of ValueInfoProto.
+func (v *ValueInfo) field(f *field) error {
+	switch f.num {
+	case 1:
+		return f.string(&v.Name)
+	case 2:
+		return in("type", v.typeProto(f))
+	}
+	return f.keep(&v.Unknown)
+}
+
+// errNotDense marks a TypeProto that is not one dense tensor type.
+var errNotDense = errors.New("not a dense tensor type")
+
+// typeProto decodes TypeProto when it is a dense tensor type (or says
+// nothing) and keeps the record otherwise.
+func (v *ValueInfo) typeProto(f *field) error {
+	body, err := f.message()
+	if err != nil {
+		return err
+	}
+	err = body.each(func(f *field) error {
+		if f.num != 1 && f.num != 6 { // tensor_type, denotation
+			return errNotDense
+		}
+		return nil
+	})
+	if errors.Is(err, errNotDense) {
+		return f.keep(&v.Unknown)
+	}
+	if err != nil {
+		return err
+	}
+	return body.each(func(f *field) error {
+		if f.num != 1 {
+			return nil
+		}
+		tensor, err := f.message()
+		if err != nil {
+			return err
+		}
+		return tensor.each(v.tensorType)
+	})
+}
+
+// tensorType decodes one field of TypeProto.Tensor.
+func (v *ValueInfo) tensorType(f *field) error {
+	switch f.num {
+	case 1:
+		return f.int32((*int32)(&v.Type))
+	case 2:
+		v.HasShape = true
+		shape, err := f.message()
+		if err != nil {
+			return err
+		}
+		return shape.each(v.dim)
+	}
+	return nil
+}
+
+// dim decodes one field of TensorShapeProto. Of value and symbol the later
+// counts, as in any oneof.
+func (v *ValueInfo) dim(f *field) error {
+	if f.num != 1 {
+		return nil
+	}
+	body, err := f.message()
+	if err != nil {
+		return err
+	}
+	var d Dim
+	err = body.each(func(f *field) error {
+		switch f.num {
+		case 1:
+			d = Dim{HasValue: true}
+			return f.int64(&d.Value)
+		case 2:
+			d = Dim{}
+			return f.string(&d.Param)
+		}
+		return nil
+	})
+	v.Dims = append(v.Dims, d)
+	return err
+}

@@ -1,0 +1,66 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// FormatError says what is wrong with a model, and where.
+type FormatError struct {
+	Place  string // for example `graph, node 3 "/0/Conv" (Conv), attribute 1 "pads"`; "" for the file itself
+	Offset int64  // byte offset in the file, -1 where there is none
+	Reason string
+}
+
+func (e *FormatError) Error() string {
+	var s strings.Builder
+	s.WriteString("onnx: ")
+	if e.Place != "" {
+		s.WriteString(e.Place + ": ")
+	}
+	s.WriteString(e.Reason)
+	if e.Offset >= 0 {
+		fmt.Fprintf(&s, " (at byte %d)", e.Offset)
+	}
+	return s.String()
+}
+
+// faultf returns an error at a byte of the file, its place still to be named.
+func faultf(offset int, format string, args ...any) error {
+	return &FormatError{Offset: int64(offset), Reason: fmt.Sprintf(format, args...)}
+}
+
+// invalidf returns an error of a model in memory.
+func invalidf(format string, args ...any) error { return faultf(-1, format, args...) }
+
+// in puts place in front of the place of err, and passes nil through.
+func in(place string, err error) error {
+	var e *FormatError
+	if !errors.As(err, &e) {
+		return err
+	}
+	if e.Place != "" {
+		place += ", " + e.Place
+	}
+	return &FormatError{Place: place, Offset: e.Offset, Reason: e.Reason}
+}
+
+// label names item i of a list: `node 3 "conv"`, or `node 3` without a name.
+func label(kind string, i int, name string) string {
+	s := kind + " " + strconv.Itoa(i)
+	if name != "" {
+		s += " " + quote(name)
+	}
+	return s
+}
+
+// quote quotes a name for an error message and cuts one that would fill it.
+func quote(name string) string {
+	const most = 80
+	if len(name) > most {
+		name = name[:most] + "…"
+	}
+	return strconv.Quote(name)
+}

@@ -1,0 +1,377 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Tensor is an array of constants in row-major order.
+type Tensor struct {
+	Name    string
+	Dims    []int64 // none: a scalar
+	Type    DataType
+	Floats  []float64 // the elements of a floating-point type, each exactly
+	Ints    []int64   // the elements of an integer type; a boolean is 0 or 1
+	Strings [][]byte  // the elements of type String
+	Unknown []byte    // other fields (documentation), as they stood in the file
+}
+
+// Len returns the number of elements held.
+func (t *Tensor) Len() int {
+	switch {
+	case t.Type.IsFloat():
+		return len(t.Floats)
+	case t.Type == String:
+		return len(t.Strings)
+	}
+	return len(t.Ints)
+}
+
+// label names a tensor that is not one of a list.
+func (t *Tensor) label() string {
+	if t.Name == "" {
+		return "tensor"
+	}
+	return "tensor " + quote(t.Name)
+}
+
+// Field numbers of TensorProto.
+const (
+	tensorDims     number = 1
+	tensorType     number = 2
+	tensorSegment  number = 3
+	tensorFloats   number = 4
+	tensorInt32s   number = 5
+	tensorStrings  number = 6
+	tensorInt64s   number = 7
+	tensorName     number = 8
+	tensorRaw      number = 9
+	tensorDoubles  number = 10
+	tensorUint64s  number = 11
+	tensorExternal number = 13
+	tensorLocation number = 14
+)
+
+// storage is where a tensor's elements stand in the file.
+type storage struct {
+	raw      []byte
+	count    [tensorUint64s + 1]int // elements in each typed data field
+	external bool
+	segment  bool
+}
+
+// decodeTensor reads the message twice: to count the elements, and, when they
+// are as many as the shape says, to fill memory of that size. The tensor
+// returned with an error serves to name it.
+func decodeTensor(m message) (*Tensor, error) {
+	t, s := new(Tensor), new(storage)
+	err := m.each(func(f *field) error { return t.header(f, s) })
+	if err != nil {
+		// What precedes the name may be at fault, and the name is still wanted.
+		_ = m.each(func(f *field) error {
+			if f.num == tensorName {
+				t.Name = string(f.b)
+			}
+			return nil
+		})
+		return t, err
+	}
+	n, err := t.check(s, m.off)
+	if err != nil || n == 0 {
+		return t, err
+	}
+	return t, t.load(m, s, n)
+}
+
+// header decodes what is not an element, and counts the elements.
+func (t *Tensor) header(f *field, s *storage) (err error) {
+	switch f.num {
+	case tensorDims:
+		return f.int64s(&t.Dims)
+	case tensorType:
+		return f.int32((*int32)(&t.Type))
+	case tensorName:
+		return f.string(&t.Name)
+	case tensorRaw:
+		s.raw = f.b
+		return f.want(protowire.BytesType)
+	case tensorFloats, tensorInt32s, tensorStrings, tensorInt64s, tensorDoubles, tensorUint64s:
+		n, err := f.scalars(wireType(f.num))
+		s.count[f.num] += n
+		return err
+	case tensorSegment:
+		s.segment = true
+	case tensorExternal:
+		s.external = true
+	case tensorLocation:
+		s.external = s.external || f.u != 0
+	default:
+		return f.keep(&t.Unknown)
+	}
+	return nil
+}
+
+// wireType returns the type of a single element in a typed data field.
+func wireType(num number) protowire.Type {
+	switch num {
+	case tensorFloats:
+		return protowire.Fixed32Type
+	case tensorDoubles:
+		return protowire.Fixed64Type
+	case tensorStrings:
+		return protowire.BytesType
+	}
+	return protowire.VarintType
+}
+
+// check compares shape and storage and returns the number of elements.
+func (t *Tensor) check(s *storage, off int) (int, error) {
+	switch {
+	case s.external:
+		return 0, faultf(off, "its values are in another file (external data): save the model with its weights inside one file")
+	case s.segment:
+		return 0, faultf(off, "it is stored in segments: save it in one piece")
+	}
+	want, err := elements(t.Dims)
+	if err != nil {
+		return 0, faultf(off, "%v", err)
+	}
+	have, err := t.stored(s, off)
+	if err != nil {
+		return 0, err
+	}
+	if int64(have) != want {
+		return 0, faultf(off, "shape %s has %d elements, but the file holds %d", shape(t.Dims), want, have)
+	}
+	return have, nil
+}
+
+// stored counts the elements in the file, of which there must be one kind.
+func (t *Tensor) stored(s *storage, off int) (int, error) {
+	info, ok := types[t.Type]
+	if !ok {
+		return 0, faultf(off, "elements of %s are not supported: save the model in float32 or float64", t.Type)
+	}
+	for num, n := range s.count {
+		if n > 0 && number(num) != info.field {
+			return 0, faultf(off, "elements of %s in data field %d, want field %d or raw data", t.Type, num, info.field)
+		}
+	}
+	typed := s.count[info.field]
+	switch {
+	case len(s.raw) == 0:
+		return typed, nil
+	case typed > 0:
+		return 0, faultf(off, "both raw data and data field %d hold elements", info.field)
+	case t.Type == String:
+		return 0, faultf(off, "strings in raw data")
+	case len(s.raw)%info.size != 0:
+		return 0, faultf(off, "%d bytes of raw data do not divide into elements of %s", len(s.raw), t.Type)
+	}
+	return len(s.raw) / info.size, nil
+}
+
+// elements returns the product of dims.
+func elements(dims []int64) (int64, error) {
+	for i, d := range dims {
+		if d < 0 {
+			return 0, fmt.Errorf("dimension %d is %d", i, d)
+		}
+	}
+	if slices.Contains(dims, 0) {
+		return 0, nil
+	}
+	n := int64(1)
+	for _, d := range dims {
+		if n > math.MaxInt64/d {
+			return 0, fmt.Errorf("shape %s has more than 2^63 elements", shape(dims))
+		}
+		n *= d
+	}
+	return n, nil
+}
+
+// shape prints dims, the first of them where they are many.
+func shape(dims []int64) string {
+	const most = 8
+	if len(dims) <= most {
+		return fmt.Sprint(dims)
+	}
+	return fmt.Sprintf("%v… (%d dimensions)", dims[:most], len(dims))
+}
+
+// load fills the tensor with its n elements.
+func (t *Tensor) load(m message, s *storage, n int) error {
+	switch {
+	case t.Type.IsFloat():
+		t.Floats = make([]float64, 0, n)
+	case t.Type.IsInt():
+		t.Ints = make([]int64, 0, n)
+	default:
+		t.Strings = make([][]byte, 0, n)
+	}
+	if len(s.raw) > 0 {
+		return t.loadRaw(s.raw)
+	}
+	info := types[t.Type]
+	return m.each(func(f *field) error {
+		switch {
+		case f.num != info.field:
+			return nil
+		case t.Type == String:
+			t.Strings = append(t.Strings, f.copyBytes())
+			return nil
+		}
+		return f.eachScalar(wireType(f.num), func(u uint64) error {
+			if f.num == tensorInt32s {
+				u = uint64(int32(u)) // the low 32 bits, their sign extended
+			}
+			return t.add(u, f.val)
+		})
+	})
+}
+
+// loadRaw appends little-endian elements of fixed width.
+func (t *Tensor) loadRaw(raw []byte) error {
+	info := types[t.Type]
+	for ; len(raw) > 0; raw = raw[info.size:] {
+		u := littleEndian(raw, info.size)
+		if info.min < 0 {
+			unused := 64 - 8*info.size
+			u = uint64(int64(u<<unused) >> unused)
+		}
+		if err := t.add(u, -1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add appends the element u: the bits of a float or a sign-extended integer.
+func (t *Tensor) add(u uint64, off int) error {
+	switch t.Type {
+	case Float, Double:
+		t.Floats = append(t.Floats, t.Type.float(u))
+		return nil
+	case Float16, BFloat16:
+		if u > math.MaxUint16 {
+			return faultf(off, "element %d has more than the 16 bits of %s", len(t.Floats), t.Type)
+		}
+		t.Floats = append(t.Floats, t.Type.float(u))
+		return nil
+	case Bool:
+		u = min(u, 1)
+	}
+	v, info := int64(u), types[t.Type]
+	if v < info.min || v > info.max {
+		return faultf(off, "element %d of %s is outside [%d, %d]", len(t.Ints), t.Type, info.min, info.max)
+	}
+	t.Ints = append(t.Ints, v)
+	return nil
+}
+
+// float returns the number with bits u of a floating-point type.
+func (d DataType) float(u uint64) float64 {
+	switch d {
+	case Float:
+		return float64(math.Float32frombits(uint32(u)))
+	case Float16:
+		return binary16.widen(uint16(u))
+	case BFloat16:
+		return bfloat16.widen(uint16(u))
+	}
+	return math.Float64frombits(u)
+}
+
+// bits returns the bits of the number of a floating-point type nearest to v.
+func (d DataType) bits(v float64) uint64 {
+	switch d {
+	case Float:
+		return uint64(math.Float32bits(float32(v)))
+	case Float16:
+		return uint64(binary16.narrow(v))
+	case BFloat16:
+		return uint64(bfloat16.narrow(v))
+	}
+	return math.Float64bits(v)
+}
+
+func littleEndian(b []byte, size int) uint64 {
+	switch size {
+	case 1:
+		return uint64(b[0])
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(b))
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(b))
+	}
+	return binary.LittleEndian.Uint64(b)
+}
+
+func appendLittleEndian(b []byte, u uint64, size int) []byte {
+	var full [8]byte
+	binary.LittleEndian.PutUint64(full[:], u)
+	return append(b, full[:size]...)
+}
+
+// append appends the tensor's message, its elements as raw data.
+func (t *Tensor) append(b []byte) ([]byte, error) {
+	if err := t.valid(); err != nil {
+		return nil, err
+	}
+	b = appendInts(b, tensorDims, t.Dims)
+	b = appendInt(b, tensorType, int64(t.Type))
+	for _, s := range t.Strings {
+		b = appendBytes(b, tensorStrings, s)
+	}
+	b = appendString(b, tensorName, t.Name)
+	if t.Type != String && t.Len() > 0 {
+		var err error
+		if b, err = t.appendRaw(b); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, t.Unknown...), nil
+}
+
+// valid checks type, shape and number of elements of a tensor in memory.
+func (t *Tensor) valid() error {
+	if _, ok := types[t.Type]; !ok {
+		return invalidf("elements of %s are not supported", t.Type)
+	}
+	want, err := elements(t.Dims)
+	switch have := t.Len(); {
+	case err != nil:
+		return invalidf("%v", err)
+	case int64(have) != want:
+		return invalidf("shape %s has %d elements, but there are %d of %s", shape(t.Dims), want, have, t.Type)
+	case have != len(t.Floats)+len(t.Ints)+len(t.Strings):
+		return invalidf("it holds elements of another type than %s", t.Type)
+	}
+	return nil
+}
+
+func (t *Tensor) appendRaw(b []byte) ([]byte, error) {
+	info := types[t.Type]
+	b = protowire.AppendTag(b, tensorRaw, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(t.Len())*uint64(info.size))
+	b = slices.Grow(b, t.Len()*info.size)
+	for i, v := range t.Floats {
+		u := t.Type.bits(v)
+		if math.IsInf(t.Type.float(u), 0) && !math.IsInf(v, 0) {
+			return nil, invalidf("element %d is %g, beyond the range of %s", i, v, t.Type)
+		}
+		b = appendLittleEndian(b, u, info.size)
+	}
+	for i, v := range t.Ints {
+		if v < info.min || v > info.max {
+			return nil, invalidf("element %d is %d, outside the range of %s", i, v, t.Type)
+		}
+		b = appendLittleEndian(b, uint64(v), info.size)
+	}
+	return b, nil
+}

@@ -1,0 +1,263 @@
+package onnx
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+type number = protowire.Number
+
+// message is the body of a protobuf message and where it starts in the file.
+type message struct {
+	b   []byte
+	off int
+}
+
+// field is one record of a message. Its bytes are those of the file: what is
+// kept is copied.
+type field struct {
+	num protowire.Number
+	typ protowire.Type
+	off int    // of the record in the file
+	val int    // of the value in the file
+	u   uint64 // value of a varint, fixed32 or fixed64 record
+	b   []byte // value of a length-delimited record
+	raw []byte // the whole record
+}
+
+// each calls visit for the records of m in file order, up to the first error.
+// The field is good for that call only.
+func (m message) each(visit func(f *field) error) error {
+	var f field
+	for at := 0; at < len(m.b); {
+		var n int
+		var err error
+		if f, n, err = m.record(at); err != nil {
+			return err
+		}
+		if err := visit(&f); err != nil {
+			return err
+		}
+		at += n
+	}
+	return nil
+}
+
+// record reads the record that starts at byte at of m and returns its length.
+func (m message) record(at int) (f field, n int, err error) {
+	b := m.b[at:]
+	num, typ, k := protowire.ConsumeTag(b)
+	if k < 0 {
+		return f, 0, wireError(m.off+at, k)
+	}
+	f = field{num: num, typ: typ, off: m.off + at, val: m.off + at + k}
+	switch typ {
+	case protowire.VarintType:
+		f.u, n = protowire.ConsumeVarint(b[k:])
+	case protowire.Fixed32Type:
+		var v uint32
+		v, n = protowire.ConsumeFixed32(b[k:])
+		f.u = uint64(v)
+	case protowire.Fixed64Type:
+		f.u, n = protowire.ConsumeFixed64(b[k:])
+	case protowire.BytesType:
+		f.b, n = protowire.ConsumeBytes(b[k:])
+		f.val += n - len(f.b)
+	default:
+		return f, 0, faultf(f.off, "field %d has wire type %d, which ONNX does not use: damaged, or not an ONNX file", num, typ)
+	}
+	if n < 0 {
+		return f, 0, wireError(f.off, n)
+	}
+	f.raw = b[:k+n]
+	return f, k + n, nil
+}
+
+// wireError words a negative length returned by protowire.
+func wireError(off, n int) error {
+	if errors.Is(protowire.ParseError(n), io.ErrUnexpectedEOF) {
+		return faultf(off, "the bytes end within a value: cut short, or not an ONNX file")
+	}
+	return faultf(off, "malformed field: damaged, or not an ONNX file")
+}
+
+// want checks the wire type of a field.
+func (f *field) want(typ protowire.Type) error {
+	if f.typ != typ {
+		return faultf(f.off, "field %d has wire type %d, want %d: damaged, or not an ONNX file", f.num, f.typ, typ)
+	}
+	return nil
+}
+
+func (f *field) int64(dst *int64) error {
+	*dst = int64(f.u)
+	return f.want(protowire.VarintType)
+}
+
+// int32 follows protobuf in keeping the low 32 bits.
+func (f *field) int32(dst *int32) error {
+	*dst = int32(f.u)
+	return f.want(protowire.VarintType)
+}
+
+func (f *field) float32(dst *float32) error {
+	*dst = math.Float32frombits(uint32(f.u))
+	return f.want(protowire.Fixed32Type)
+}
+
+func (f *field) string(dst *string) error {
+	*dst = string(f.b)
+	return f.want(protowire.BytesType)
+}
+
+func (f *field) strings(dst *[]string) error {
+	*dst = append(*dst, string(f.b))
+	return f.want(protowire.BytesType)
+}
+
+func (f *field) message() (message, error) {
+	return message{f.b, f.val}, f.want(protowire.BytesType)
+}
+
+// keep appends the whole record to dst.
+func (f *field) keep(dst *[]byte) error {
+	*dst = append(*dst, f.raw...)
+	return nil
+}
+
+// copyBytes returns the value, nil where it is empty.
+func (f *field) copyBytes() []byte {
+	if len(f.b) == 0 {
+		return nil
+	}
+	return bytes.Clone(f.b)
+}
+
+// scalars counts the elements that one record of a repeated scalar field
+// holds, packed or single, given the wire type of a single one.
+func (f *field) scalars(typ protowire.Type) (int, error) {
+	if f.typ == typ {
+		return 1, nil
+	}
+	if err := f.want(protowire.BytesType); err != nil {
+		return 0, err
+	}
+	switch typ {
+	case protowire.Fixed32Type, protowire.Fixed64Type:
+		size := 4
+		if typ == protowire.Fixed64Type {
+			size = 8
+		}
+		if len(f.b)%size != 0 {
+			return 0, faultf(f.off, "%d bytes of packed %d-byte values", len(f.b), size)
+		}
+		return len(f.b) / size, nil
+	}
+	n := 0
+	for _, b := range f.b {
+		if b < 0x80 { // the last byte of a varint
+			n++
+		}
+	}
+	return n, nil
+}
+
+// eachScalar calls visit for the elements of one record of a repeated scalar
+// field, packed or single, given the wire type of a single one.
+func (f *field) eachScalar(typ protowire.Type, visit func(u uint64) error) error {
+	if f.typ == typ {
+		return visit(f.u)
+	}
+	if _, err := f.scalars(typ); err != nil {
+		return err
+	}
+	for b := f.b; len(b) > 0; {
+		u, n := consumeScalar(b, typ)
+		if n < 0 {
+			return wireError(f.val+len(f.b)-len(b), n)
+		}
+		if err := visit(u); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+func consumeScalar(b []byte, typ protowire.Type) (u uint64, n int) {
+	switch typ {
+	case protowire.Fixed32Type:
+		v, n := protowire.ConsumeFixed32(b)
+		return uint64(v), n
+	case protowire.Fixed64Type:
+		return protowire.ConsumeFixed64(b)
+	}
+	return protowire.ConsumeVarint(b)
+}
+
+func (f *field) int64s(dst *[]int64) error {
+	return f.eachScalar(protowire.VarintType, func(u uint64) error {
+		*dst = append(*dst, int64(u))
+		return nil
+	})
+}
+
+func (f *field) float32s(dst *[]float32) error {
+	return f.eachScalar(protowire.Fixed32Type, func(u uint64) error {
+		*dst = append(*dst, math.Float32frombits(uint32(u)))
+		return nil
+	})
+}
+
+// appendMessage appends field num with the message that body appends.
+func appendMessage(b []byte, num number, body func(b []byte) ([]byte, error)) ([]byte, error) {
+	b = protowire.AppendTag(b, num, protowire.BytesType)
+	start := len(b)
+	b, err := body(b)
+	if err != nil {
+		return nil, err
+	}
+	// The length goes in front once it is known.
+	return slices.Insert(b, start, protowire.AppendVarint(nil, uint64(len(b)-start))...), nil
+}
+
+// appendBytes appends field num.
+func appendBytes[T ~string | ~[]byte](b []byte, num number, v T) []byte {
+	b = protowire.AppendTag(b, num, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(len(v)))
+	return append(b, v...)
+}
+
+// appendString appends field num unless v is empty.
+func appendString(b []byte, num number, v string) []byte {
+	if v == "" {
+		return b
+	}
+	return appendBytes(b, num, v)
+}
+
+// appendInt appends field num, zero or not.
+func appendInt(b []byte, num number, v int64) []byte {
+	b = protowire.AppendTag(b, num, protowire.VarintType)
+	return protowire.AppendVarint(b, uint64(v))
+}
+
+// appendInts appends field num, one record an element: the form every reader
+// of either protobuf syntax takes.
+func appendInts(b []byte, num number, v []int64) []byte {
+	for _, x := range v {
+		b = appendInt(b, num, x)
+	}
+	return b
+}
+
+// appendFloat appends field num, zero or not.
+func appendFloat(b []byte, num number, v float32) []byte {
+	b = protowire.AppendTag(b, num, protowire.Fixed32Type)
+	return protowire.AppendFixed32(b, math.Float32bits(v))
+}
