@@ -1,0 +1,240 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Classes holds the classes that a Summary compares, numbered as one likes.
+type Classes struct {
+	Train     []int // of each training example
+	Predicted []int // of each test row, by the network
+	True      []int // of each test row
+}
+
+// A Summary says over many test rows whether explanations are specific to
+// their row and whether they agree with removal. Where a model has several
+// outputs, each row is explained for the output that is largest there.
+type Summary struct {
+	Rows, Top       int
+	Posterior, Raw  TermsSummary
+	Similar         SimilarSummary
+	WorstClosure    float64 // largest |Sum − RawSum| over the largest |Sum|
+	MedianRemainder float64 // median |f − m − Sum|
+}
+
+// TermsSummary is about one kind of terms.
+type TermsSummary struct {
+	Cancellation    float64 // median over rows of Σ|v|/|Σv|
+	Overlap         float64 // mean share of their largest terms that two different rows have in common
+	RankCorrelation float64 // median over rows of Spearman's ρ between v_i and −removal_i over all N
+}
+
+// SimilarSummary is about the lists of the most similar examples.
+type SimilarSummary struct {
+	Overlap          float64 // as in TermsSummary
+	PredictedClass   float64 // mean share that has the class predicted for the row
+	Errors           int     // rows predicted wrongly
+	TrueClassOfError float64 // mean share that has the true class, over the rows predicted wrongly
+}
+
+// Summarize explains every row of x and all N training examples for each, a
+// bounded number of rows at a time. It compares the lists of length
+// Options.Top; Options.Terms, Targets, Similar and All do not matter. A nil
+// classes leaves the class shares NaN.
+func (e *Explainer) Summarize(ctx context.Context, x linearize.Source, classes *Classes) (*Summary, error) {
+	if err := classes.check(e.n, x.Len()); err != nil {
+		return nil, err
+	}
+	full := *e
+	full.options.All, full.options.Similar = true, e.options.Top
+	if err := full.knowAll(ctx); err != nil {
+		return nil, err
+	}
+	e.influence = full.influence
+	s := newStatistics(e.n, e.options.Top, classes)
+	// Four columns and two tiles, so that a chunk stays near 64 MiB.
+	chunk := max(1, 8*tileFloats/(6*e.n*e.c*e.c))
+	err := x.Batches(ctx, func(first int, b *linearize.Batch) error {
+		for k := range par.Tiles(b.Len(), chunk) {
+			lo, hi := par.Bounds(k, b.Len(), chunk)
+			part := b.Slice(lo, hi)
+			rows, err := full.explain(ctx, part, func(t int) []Target { return []Target{Output(largest(part.F.RawRowView(t)))} })
+			if err != nil {
+				return err
+			}
+			if err := s.add(ctx, e.options.Workers, first+lo, rows); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.summary(), nil
+}
+
+func (c *Classes) check(train, test int) error {
+	switch {
+	case c == nil:
+	case len(c.Train) != train:
+		return fmt.Errorf("explain: %d classes for %d training examples", len(c.Train), train)
+	case len(c.Predicted) != test || len(c.True) != test:
+		return fmt.Errorf("explain: %d predicted and %d true classes for %d test rows", len(c.Predicted), len(c.True), test)
+	}
+	return nil
+}
+
+func largest(v []float64) int {
+	k := 0
+	for c := range v {
+		if v[c] > v[k] {
+			k = c
+		}
+	}
+	return k
+}
+
+// statistics gathers a Summary row by row.
+type statistics struct {
+	classes            *Classes
+	top                int
+	posterior, raw     termsStatistics
+	similar            overlap
+	predicted, mistake mean
+	gap, scale         float64
+	remainder          []float64
+}
+
+type termsStatistics struct {
+	cancellation, rank []float64
+	overlap            overlap
+}
+
+func newStatistics(n, top int, classes *Classes) *statistics {
+	return &statistics{
+		classes:   classes,
+		top:       top,
+		posterior: termsStatistics{overlap: newOverlap(n, top)},
+		raw:       termsStatistics{overlap: newOverlap(n, top)},
+		similar:   newOverlap(n, top),
+	}
+}
+
+// add takes the explanations of test rows from first on, one target each.
+func (s *statistics) add(ctx context.Context, workers, first int, rows [][]Explanation) error {
+	rank := make([][2]float64, len(rows))
+	err := par.Do(ctx, workers, len(rows), func(t int) error {
+		all := rows[t][0].All
+		effect := make([]float64, len(all.Removal))
+		for i, v := range all.Removal {
+			effect[i] = -v
+		}
+		rank[t] = [2]float64{spearman(all.Value, effect), spearman(all.Raw, effect)}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for t, row := range rows {
+		x := row[0]
+		s.posterior.add(x.Cancellation, rank[t][0], x.All.Value)
+		s.raw.add(x.RawCancellation, rank[t][1], x.All.Raw)
+		s.gap = math.Max(s.gap, math.Abs(x.Sum-x.RawSum))
+		s.scale = math.Max(s.scale, math.Abs(x.Sum))
+		s.remainder = append(s.remainder, math.Abs(x.Remainder))
+		s.addSimilar(first+t, x.Similar)
+	}
+	return nil
+}
+
+func (s *termsStatistics) add(cancellation, rank float64, v []float64) {
+	s.cancellation = append(s.cancellation, cancellation)
+	s.rank = append(s.rank, rank)
+	list := top{k: s.overlap.top}
+	for i, v := range v {
+		list.offer(candidate{index: i, score: math.Abs(v)})
+	}
+	for _, c := range list.heap {
+		s.overlap.listed[c.index]++
+	}
+	s.overlap.rows++
+}
+
+func (s *statistics) addSimilar(row int, list []Term) {
+	s.similar.rows++
+	predicted, right := 0, 0
+	for _, x := range list {
+		s.similar.listed[x.Index]++
+		if s.classes == nil {
+			continue
+		}
+		if s.classes.Train[x.Index] == s.classes.Predicted[row] {
+			predicted++
+		}
+		if s.classes.Train[x.Index] == s.classes.True[row] {
+			right++
+		}
+	}
+	if s.classes == nil || len(list) == 0 {
+		return
+	}
+	s.predicted.add(float64(predicted) / float64(len(list)))
+	if s.classes.Predicted[row] != s.classes.True[row] {
+		s.mistake.add(float64(right) / float64(len(list)))
+	}
+}
+
+func (s *statistics) summary() *Summary {
+	return &Summary{
+		Rows:      len(s.remainder),
+		Top:       s.top,
+		Posterior: s.posterior.summary(),
+		Raw:       s.raw.summary(),
+		Similar: SimilarSummary{
+			Overlap:          s.similar.mean(),
+			PredictedClass:   s.predicted.value(),
+			Errors:           s.mistake.n,
+			TrueClassOfError: s.mistake.value(),
+		},
+		WorstClosure:    s.gap / s.scale,
+		MedianRemainder: median(s.remainder),
+	}
+}
+
+func (s *termsStatistics) summary() TermsSummary {
+	return TermsSummary{Cancellation: median(s.cancellation), Overlap: s.overlap.mean(), RankCorrelation: median(s.rank)}
+}
+
+// overlap counts how often each training example is listed: the common part of
+// all pairs of lists follows from that, without comparing lists.
+type overlap struct {
+	listed    []int
+	top, rows int
+}
+
+func newOverlap(n, top int) overlap { return overlap{listed: make([]int, n), top: top} }
+
+// mean is Σ_pairs |A∩B| / (top · pairs), the numerator being Σ_i n_i(n_i−1)/2.
+func (o overlap) mean() float64 {
+	common := 0.0
+	for _, n := range o.listed {
+		common += float64(n) * float64(n-1) / 2
+	}
+	return common / (float64(o.top) * float64(o.rows) * float64(o.rows-1) / 2)
+}
+
+// mean is a running mean; NaN over nothing.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(v float64) { m.sum += v; m.n++ }
+
+func (m *mean) value() float64 { return m.sum / float64(m.n) }
