@@ -194,7 +194,7 @@ type window struct {
 	group           int     // groups
 	cin, cout       int     // channels in all, of the convolution's input and output
 	taps, in, out   int     // kernel positions, spatial positions of input and output
-	source          []int32 // taps×out: input position, or −1 in the padding
+	source          []int32 // out×taps: input position, or −1 in the padding
 	transposedUsage bool    // the layer runs the convolution backwards (ConvTranspose)
 }
 
@@ -227,18 +227,38 @@ func (w *window) gradients(dst, g []float64, group int) {
 // columns gathers the patches of a group as out × (cin/g·taps).
 func (w *window) columns(dst, x []float64, group int) {
 	channels := w.cin / w.group
-	width := channels * w.taps
-	for ch := range channels {
-		plane := x[(group*channels+ch)*w.in:]
-		for tap := range w.taps {
-			col := ch*w.taps + tap
-			for t, s := range w.source[tap*w.out : (tap+1)*w.out] {
+	x = x[group*channels*w.in : (group+1)*channels*w.in]
+	for t := range w.out {
+		source := w.source[t*w.taps : (t+1)*w.taps]
+		for ch := range channels {
+			plane := x[ch*w.in : (ch+1)*w.in]
+			for i, s := range source {
 				if s < 0 {
-					dst[t*width+col] = 0
+					dst[i] = 0
 				} else {
-					dst[t*width+col] = plane[s]
+					dst[i] = plane[s]
 				}
 			}
+			dst = dst[w.taps:]
+		}
+	}
+}
+
+// addColumns adds patches, out × (cin/g·taps), back to the positions they
+// were gathered from: the adjoint of columns.
+func (w *window) addColumns(x, src []float64, group int) {
+	channels := w.cin / w.group
+	x = x[group*channels*w.in : (group+1)*channels*w.in]
+	for t := range w.out {
+		source := w.source[t*w.taps : (t+1)*w.taps]
+		for ch := range channels {
+			plane := x[ch*w.in : (ch+1)*w.in]
+			for i, s := range source {
+				if s >= 0 {
+					plane[s] += src[i]
+				}
+			}
+			src = src[w.taps:]
 		}
 	}
 }

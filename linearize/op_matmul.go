@@ -1,0 +1,106 @@
+package linearize
+
+import (
+	"gonum.org/v1/gonum/blas/blas64"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+)
+
+// gemm is the matrix product used inside one worker's tile.
+func gemm(tA, tB bool, a, b blas64.General, beta float64, c blas64.General) {
+	fblas.Gemm(transIf(tA), transIf(tB), 1, a, b, beta, c)
+}
+
+// dense is z = x W + β for rows x: t of them an example. The weight is used as
+// stored, in×out or (transposed) out×in, through slot in[1]; the bias, if any,
+// is in[2]. tied says that the weight or bias appears elsewhere too, so that
+// its gradient is kept number by number.
+type dense struct {
+	t, in, out int
+	inByOut    bool // the weight is stored in×out
+	tied       bool
+}
+
+func (o *dense) rows(data []float64, n, cols int) blas64.General { return general(data, n*o.t, cols) }
+
+func (o *dense) weight(s *state, nd *node) blas64.General {
+	if o.inByOut {
+		return general(s.val(nd.in[1]), o.in, o.out)
+	}
+	return general(s.val(nd.in[1]), o.out, o.in)
+}
+
+func (o *dense) forward(s *state, nd *node) {
+	n := s.copies(nd.out)
+	beta := 0.0
+	out := s.val(nd.out)
+	if len(nd.in) > 2 {
+		beta = 1
+		bias := s.val(nd.in[2])
+		for i := range n * o.t {
+			copy(out[i*o.out:(i+1)*o.out], bias)
+		}
+	}
+	gemm(false, !o.inByOut, o.rows(s.val(nd.in[0]), n, o.in), o.weight(s, nd), beta, o.rows(out, n, o.out))
+}
+
+func (o *dense) backward(s *state, nd *node) {
+	dy := s.grad(nd.out)
+	if s.diff(nd.in[0]) {
+		gemm(false, o.inByOut, o.rows(dy, s.n, o.out), o.weight(s, nd), 1, o.rows(s.grad(nd.in[0]), s.n, o.in))
+	}
+	if !o.tied {
+		return
+	}
+	for e := range s.n {
+		g := s.gradAt(nd.out, e)
+		if s.diff(nd.in[1]) {
+			gramTo(s.gradAt(nd.in[1], e), g, s.at(nd.in[0], e), o.t, o.out, o.in, o.inByOut, 1)
+		}
+		if len(nd.in) > 2 && s.diff(nd.in[2]) {
+			perPosition{t: o.t, m: o.out}.channelSums(s.gradAt(nd.in[2], e), g)
+		}
+	}
+}
+
+// matmul multiplies two tensors of which neither is a plain weight: for each
+// triple of offsets, C (m×n) = A (m×k) B (k×n).
+type matmul struct {
+	m, k, n int
+	offsets [][3]int
+}
+
+func (o *matmul) forward(s *state, nd *node) {
+	for e := range s.copies(nd.out) {
+		a, b, c := s.at(nd.in[0], e), s.at(nd.in[1], e), s.at(nd.out, e)
+		for _, off := range o.offsets {
+			gemm(false, false, o.left(a, off), o.right(b, off), 0, o.result(c, off))
+		}
+	}
+}
+
+func (o *matmul) left(x []float64, off [3]int) blas64.General {
+	return general(x[off[0]:off[0]+o.m*o.k], o.m, o.k)
+}
+
+func (o *matmul) right(x []float64, off [3]int) blas64.General {
+	return general(x[off[1]:off[1]+o.k*o.n], o.k, o.n)
+}
+
+func (o *matmul) result(x []float64, off [3]int) blas64.General {
+	return general(x[off[2]:off[2]+o.m*o.n], o.m, o.n)
+}
+
+func (o *matmul) backward(s *state, nd *node) {
+	for e := range s.n {
+		dy := s.gradAt(nd.out, e)
+		for _, off := range o.offsets {
+			if s.diff(nd.in[0]) {
+				gemm(false, true, o.result(dy, off), o.right(s.at(nd.in[1], e), off), 1, o.left(s.gradAt(nd.in[0], e), off))
+			}
+			if s.diff(nd.in[1]) {
+				gemm(true, false, o.left(s.at(nd.in[0], e), off), o.result(dy, off), 1, o.right(s.gradAt(nd.in[1], e), off))
+			}
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package linearize
+
+// A program is a network's operations in an order in which they can run, on
+// numbered slots of memory. It does not change after it is compiled; θ is not
+// part of it.
+//
+// A slot holds one tensor for each example of a chunk, example by example, or
+// a single tensor (static) that does not depend on the input. Everything runs
+// example by example on shapes in which the batch dimension counts one
+// example, so no operation can mix examples.
+type program struct {
+	slots  []slot
+	nodes  []node
+	params []Param
+	// sites are the nodes whose weight gradient has structure; full are the
+	// slots of parameters whose gradient is kept number by number.
+	sites []site
+	full  []int
+
+	input, output int
+	inShape       []int // of one example
+	d, c, p       int
+	chunk         int // examples worked on at once, fixed by the network alone
+}
+
+type slot struct {
+	size     int
+	static   bool      // one copy for all examples
+	diff     bool      // depends on a parameter
+	param    int       // index into params, or −1
+	constant []float64 // value of a static slot without parameters
+}
+
+// A Param is one parameter tensor of a network.
+type Param struct {
+	Name   string
+	Shape  []int
+	Offset int // place of its first element in θ
+}
+
+// Len returns the number of elements.
+func (p Param) Len() int { return product(p.Shape) }
+
+func (p Param) span(transposed bool) *Span {
+	rows := 1
+	if len(p.Shape) > 1 {
+		rows = p.Shape[0]
+	}
+	cols := p.Len()
+	if rows > 0 {
+		cols /= rows
+	}
+	return &Span{Name: p.Name, Offset: p.Offset, Rows: rows, Cols: cols, Transposed: transposed}
+}
+
+func product(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+type node struct {
+	id   int
+	op   op
+	name string // as in the file, for messages
+	in   []int
+	out  int
+}
+
+// An op computes one slot from others and carries gradients back.
+type op interface {
+	// forward fills the output slot for every example of the state.
+	forward(s *state, nd *node)
+	// backward adds to the gradients of those inputs that depend on a
+	// parameter, given the gradient of the output.
+	backward(s *state, nd *node)
+}
+
+// A site is a node that multiplies by a weight which appears nowhere else.
+// Its weight and bias gradients have the form of an Outer or a Conv block.
+type site struct {
+	node         int
+	x            int       // slot of the layer's input
+	layout       positions // nil for a dense layer used once per example
+	weight, bias int       // index into params, or −1
+	transposed   bool      // the weight is stored in×out
+	tile         bool      // its block is kept as dense columns: fewer bytes than the factors
+}
+
+func (p *program) spans(st *site) (weight, bias *Span) {
+	if st.weight >= 0 {
+		weight = p.params[st.weight].span(st.transposed)
+	}
+	if st.bias >= 0 {
+		bias = p.params[st.bias].span(false)
+	}
+	return weight, bias
+}
+
+// A state is the memory of one worker running a program on a chunk.
+type state struct {
+	prog    *program
+	n       int
+	static  [][]float64 // values of static slots, shared
+	vals    [][]float64
+	grads   [][]float64
+	touched []bool
+	scratch [4][]float64
+}
+
+func newState(p *program, static [][]float64) *state {
+	k := len(p.slots)
+	return &state{prog: p, static: static, vals: make([][]float64, k), grads: make([][]float64, k),
+		touched: make([]bool, k)}
+}
+
+// copies returns how many tensors a slot holds: 1 or the examples of the chunk.
+func (s *state) copies(slot int) int {
+	if s.prog.slots[slot].static {
+		return 1
+	}
+	return s.n
+}
+
+// val returns everything a slot holds.
+func (s *state) val(slot int) []float64 {
+	if s.prog.slots[slot].static {
+		return s.static[slot]
+	}
+	return s.vals[slot]
+}
+
+// at returns a slot's tensor for example e.
+func (s *state) at(slot, e int) []float64 {
+	sl := &s.prog.slots[slot]
+	if sl.static {
+		return s.static[slot]
+	}
+	return s.vals[slot][e*sl.size : (e+1)*sl.size]
+}
+
+func (s *state) diff(slot int) bool { return s.prog.slots[slot].diff }
+
+// grad returns a slot's gradients, one tensor an example also where the slot
+// is static; the first call in a backward pass clears them.
+func (s *state) grad(slot int) []float64 {
+	size := s.prog.slots[slot].size * s.n
+	if s.touched[slot] {
+		return s.grads[slot][:size]
+	}
+	s.touched[slot] = true
+	s.grads[slot] = sized(s.grads[slot], size)
+	clear(s.grads[slot])
+	return s.grads[slot]
+}
+
+func (s *state) gradAt(slot, e int) []float64 {
+	size := s.prog.slots[slot].size
+	return s.grad(slot)[e*size : (e+1)*size]
+}
+
+// buffer returns scratch memory i of the given length; its content is
+// undefined and lasts until the next call for the same i.
+func (s *state) buffer(i, size int) []float64 {
+	s.scratch[i] = sized(s.scratch[i], size)
+	return s.scratch[i]
+}
+
+func sized(buf []float64, n int) []float64 {
+	if cap(buf) < n {
+		return make([]float64, n)
+	}
+	return buf[:n]
+}
+
+// forward runs the program on n examples, example by example in x.
+func (s *state) forward(x []float64, n int) {
+	s.n = n
+	for i := range s.prog.slots {
+		if sl := &s.prog.slots[i]; !sl.static && i != s.prog.input {
+			s.vals[i] = sized(s.vals[i], n*sl.size)
+		}
+	}
+	s.vals[s.prog.input] = x
+	for i := range s.prog.nodes {
+		if nd := &s.prog.nodes[i]; !s.prog.slots[nd.out].static {
+			nd.op.forward(s, nd)
+		}
+	}
+}
+
+// backward carries the gradient seed, n×C, of the output back to every
+// parameter. visit is called at each site once the gradient of its result is
+// complete.
+func (s *state) backward(seed []float64, visit func(site int)) {
+	clear(s.touched)
+	if !s.diff(s.prog.output) {
+		return
+	}
+	copy(s.grad(s.prog.output), seed)
+	at := len(s.prog.sites) - 1
+	for i := len(s.prog.nodes) - 1; i >= 0; i-- {
+		nd := &s.prog.nodes[i]
+		if !s.diff(nd.out) {
+			continue
+		}
+		for ; at >= 0 && s.prog.sites[at].node > i; at-- {
+		}
+		if at >= 0 && s.prog.sites[at].node == i {
+			s.grad(nd.out)
+			visit(at)
+		}
+		if s.touched[nd.out] {
+			nd.op.backward(s, nd)
+		}
+	}
+}
+
+// evalStatic computes the static slots that depend on θ and returns all
+// static values.
+func (p *program) evalStatic(theta []float64) [][]float64 {
+	static := make([][]float64, len(p.slots))
+	for i, sl := range p.slots {
+		switch {
+		case sl.param >= 0:
+			prm := p.params[sl.param]
+			static[i] = theta[prm.Offset : prm.Offset+prm.Len() : prm.Offset+prm.Len()]
+		case sl.constant != nil:
+			static[i] = sl.constant
+		case sl.static:
+			static[i] = make([]float64, sl.size)
+		}
+	}
+	s := newState(p, static)
+	s.n = 1
+	for i := range p.nodes {
+		if nd := &p.nodes[i]; p.slots[nd.out].static {
+			nd.op.forward(s, nd)
+		}
+	}
+	return static
+}

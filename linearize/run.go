@@ -1,0 +1,243 @@
+package linearize
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// checkInput verifies that x is N×D, N ≥ 1, and finite.
+func (n *Network) checkInput(x *mat.Dense) error {
+	rows, cols := x.Dims()
+	if cols != n.prog.d {
+		return fmt.Errorf("linearize: inputs have %d columns, the network takes %d (shape %v)", cols, n.prog.d, n.prog.inShape)
+	}
+	for i := range rows {
+		for j, v := range x.RawRowView(i) {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("linearize: input row %d holds %v in column %d; clean the data first", i, v, j)
+			}
+		}
+	}
+	return nil
+}
+
+// contiguousRows returns rows [lo, hi) of x without gaps between them.
+func contiguousRows(x *mat.Dense, lo, hi int) []float64 {
+	raw := x.RawMatrix()
+	if raw.Stride == raw.Cols {
+		return raw.Data[lo*raw.Cols : hi*raw.Cols]
+	}
+	out := make([]float64, 0, (hi-lo)*raw.Cols)
+	for i := lo; i < hi; i++ {
+		out = append(out, x.RawRowView(i)...)
+	}
+	return out
+}
+
+// eachChunk runs the network forward on every chunk of x and calls do with
+// the state, on all workers. The chunks do not depend on their number.
+func (n *Network) eachChunk(ctx context.Context, x *mat.Dense, do func(s *state, lo, hi int) error) error {
+	rows, _ := x.Dims()
+	states := make([]*state, par.Workers(0))
+	return par.DoWorker(ctx, 0, par.Tiles(rows, n.prog.chunk), func(w, i int) error {
+		if states[w] == nil {
+			states[w] = newState(n.prog, n.static)
+		}
+		lo, hi := par.Bounds(i, rows, n.prog.chunk)
+		states[w].forward(contiguousRows(x, lo, hi), hi-lo)
+		return do(states[w], lo, hi)
+	})
+}
+
+// outputs returns the chunk's outputs, n×C, checked to be finite.
+func (s *state) outputs(first int) ([]float64, error) {
+	f := s.val(s.prog.output)[:s.n*s.prog.c]
+	for i, v := range f {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, fmt.Errorf("linearize: output %d of input row %d is %v", i%s.prog.c, first+i/s.prog.c, v)
+		}
+	}
+	return f, nil
+}
+
+// Forward returns f(x;θ*), N×C, at the rows of x, N×D. Empty x gives an empty
+// matrix; a NaN or Inf in x or in an output is an error that names the row.
+func (n *Network) Forward(ctx context.Context, x *mat.Dense) (*mat.Dense, error) {
+	if x.IsEmpty() {
+		return new(mat.Dense), nil
+	}
+	if err := n.checkInput(x); err != nil {
+		return nil, err
+	}
+	rows, _ := x.Dims()
+	out := mat.NewDense(rows, n.prog.c, nil)
+	err := n.eachChunk(ctx, x, func(s *state, lo, hi int) error {
+		f, err := s.outputs(lo)
+		copy(out.RawMatrix().Data[lo*n.prog.c:], f)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Linearize returns the outputs and the Jacobian at the rows of x, N×D: one
+// forward pass and C backward passes over all examples. The Batch keeps x.
+func (n *Network) Linearize(ctx context.Context, x *mat.Dense) (*Batch, error) {
+	if x.IsEmpty() {
+		return nil, fmt.Errorf("linearize: no examples to linearize at")
+	}
+	if err := n.checkInput(x); err != nil {
+		return nil, err
+	}
+	j := newJacobian(n.prog, x)
+	err := n.eachChunk(ctx, x, func(s *state, lo, hi int) error {
+		f, err := s.outputs(lo)
+		if err != nil {
+			return err
+		}
+		copy(j.batch.F.RawMatrix().Data[lo*n.prog.c:], f)
+		seed := make([]float64, (hi-lo)*n.prog.c)
+		for c := range n.prog.c {
+			clear(seed)
+			for e := range hi - lo {
+				seed[e*n.prog.c+c] = 1
+			}
+			s.backward(seed, func(k int) { j.keep(s, k, lo, c) })
+			j.keepFull(s, lo, c)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return j.batch, nil
+}
+
+var _ Model = (*Network)(nil)
+
+// jacobian collects the pieces of a Batch.
+type jacobian struct {
+	prog  *program
+	batch *Batch
+	outer []*Outer   // by site, or nil
+	conv  []*Conv    // by site, or nil
+	full  *mat.Dense // N·C × width: tiles of sites, then other parameters
+	at    []int      // column of a tiled site in full
+	tail  int        // column of the first other parameter
+}
+
+func newJacobian(p *program, x *mat.Dense) *jacobian {
+	n, _ := x.Dims()
+	j := &jacobian{prog: p, outer: make([]*Outer, len(p.sites)), conv: make([]*Conv, len(p.sites)), at: make([]int, len(p.sites))}
+	j.batch = &Batch{X: x, F: mat.NewDense(n, p.c, nil), P: p.p}
+	var cols []Span
+	for k := range p.sites {
+		st := &p.sites[k]
+		w, b := p.spans(st)
+		g := func() *mat.Dense { return mat.NewDense(n*p.c, p.slots[p.nodes[st.node].out].size, nil) }
+		switch {
+		case st.tile:
+			j.at[k] = j.tail
+			for _, s := range spans(w, b) {
+				cols = append(cols, s)
+				j.tail += s.Len()
+			}
+		case st.layout == nil:
+			o := &Outer{G: g(), Weight: w, Bias: b, C: p.c}
+			if w != nil {
+				o.A = j.input(st, x)
+			}
+			j.outer[k] = o
+			j.batch.Blocks = append(j.batch.Blocks, o)
+		default:
+			v := &Conv{X: j.input(st, x), G: g(), Weight: w, Bias: b, C: p.c, layout: st.layout}
+			j.conv[k] = v
+			j.batch.Blocks = append(j.batch.Blocks, v)
+		}
+	}
+	width := j.tail
+	for _, slot := range p.full {
+		s := p.params[p.slots[slot].param].span(false)
+		cols = append(cols, *s)
+		width += s.Len()
+	}
+	if width > 0 {
+		j.full = mat.NewDense(n*p.c, width, nil)
+		j.batch.Blocks = append(j.batch.Blocks, &Full{J: j.full, Params: cols, C: p.c})
+	}
+	return j
+}
+
+// input is the memory of a site's inputs: the batch's own where the site
+// reads the network's input.
+func (j *jacobian) input(st *site, x *mat.Dense) *mat.Dense {
+	if st.x == j.prog.input {
+		return x
+	}
+	n, _ := x.Dims()
+	return mat.NewDense(n, j.prog.slots[st.x].size, nil)
+}
+
+// keep stores what site k contributes for output c of the chunk starting at
+// example lo.
+func (j *jacobian) keep(s *state, k, lo, c int) {
+	st := &j.prog.sites[k]
+	if st.tile {
+		j.keepTile(s, k, lo, c)
+		return
+	}
+	var a, g *mat.Dense
+	if o := j.outer[k]; o != nil {
+		a, g = o.A, o.G
+	} else {
+		a, g = j.conv[k].X, j.conv[k].G
+	}
+	out := j.prog.nodes[st.node].out
+	for e := range s.n {
+		copy(g.RawRowView((lo+e)*j.prog.c+c), s.gradAt(out, e))
+		if c == 0 && a != nil && st.x != j.prog.input {
+			copy(a.RawRowView(lo+e), s.at(st.x, e))
+		}
+	}
+}
+
+// keepTile contracts a site over its positions at once.
+func (j *jacobian) keepTile(s *state, k, lo, c int) {
+	st := &j.prog.sites[k]
+	w, b := j.prog.spans(st)
+	v := &Conv{Weight: w, Bias: b, layout: st.layout}
+	t, cols, m := st.layout.factors()
+	out := j.prog.nodes[st.node].out
+	pa, pg := s.buffer(2, t*cols), s.buffer(3, t*m)
+	for e := range s.n {
+		row := j.full.RawRowView((lo+e)*j.prog.c + c)[j.at[k]:]
+		if w != nil {
+			v.weightRow(row[:w.Len()], s.at(st.x, e), s.gradAt(out, e), pa, pg, 0)
+			row = row[w.Len():]
+		}
+		if b != nil {
+			st.layout.channelSums(row[:b.Len()], s.gradAt(out, e))
+		}
+	}
+}
+
+// keepFull stores the gradients of the parameters without structure.
+func (j *jacobian) keepFull(s *state, lo, c int) {
+	at := j.tail
+	for _, slot := range j.prog.full {
+		size := j.prog.slots[slot].size
+		for e := range s.n {
+			if s.touched[slot] {
+				copy(j.full.RawRowView((lo+e)*j.prog.c + c)[at:at+size], s.gradAt(slot, e))
+			}
+		}
+		at += size
+	}
+}

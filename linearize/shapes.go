@@ -1,0 +1,289 @@
+package linearize
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// strides returns the row-major strides of a shape.
+func strides(shape []int) []int {
+	out := make([]int, len(shape))
+	n := 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		out[i] = n
+		n *= shape[i]
+	}
+	return out
+}
+
+// tableOf lists source(idx) for every multi-index of a shape, in row-major
+// order. idx is reused between calls.
+func tableOf(shape []int, source func(idx []int) int) ([]int32, error) {
+	n, err := count(shape)
+	if err != nil {
+		return nil, err
+	}
+	table := make([]int32, n)
+	idx := make([]int, len(shape))
+	for i := range table {
+		table[i] = int32(source(idx))
+		for d := len(idx) - 1; d >= 0; d-- {
+			if idx[d]++; idx[d] < shape[d] {
+				break
+			}
+			idx[d] = 0
+		}
+	}
+	return table, nil
+}
+
+// identity reports whether a table reads every element of a tensor of size n
+// in its place.
+func identity(table []int32, n int) bool {
+	if len(table) != n {
+		return false
+	}
+	for i, j := range table {
+		if int(j) != i {
+			return false
+		}
+	}
+	return true
+}
+
+// apply reads a value through a table.
+func (c *compiler) apply(v *value, shape []int, batch int, table []int32, fill float64) (*value, error) {
+	if v.isInt {
+		out := &value{shape: shape, batch: -1, isInt: true, ints: make([]affine, len(table))}
+		for i, j := range table {
+			if j < 0 {
+				out.ints[i] = affine{k: clampInt(int64(fill))}
+			} else {
+				out.ints[i] = v.ints[j]
+			}
+		}
+		return out, nil
+	}
+	if identity(table, product(v.shape)) {
+		return &value{slot: v.slot, shape: shape, batch: batch}, nil
+	}
+	return c.emit(&index{source: table, fill: fill}, shape, batch, v)
+}
+
+// alias gives a value another shape with the same elements in the same order.
+// The batch dimension must keep its place between the elements before and
+// after it.
+func (c *compiler) alias(v *value, shape []int, batch int) (*value, error) {
+	if product(shape) != product(v.shape) {
+		return nil, fmt.Errorf("cannot reshape %v to %v", v.shape, shape)
+	}
+	if v.batch >= 0 && (batch < 0 || product(shape[:batch]) != product(v.shape[:v.batch])) {
+		return nil, fmt.Errorf("reshaping %v to %v moves elements across the batch dimension, which would mix examples", v.shape, shape)
+	}
+	out := &value{slot: v.slot, shape: shape, batch: v.batch, ints: v.ints, isInt: v.isInt}
+	if v.batch >= 0 {
+		out.batch = batch
+	}
+	return out, nil
+}
+
+// reshape applies ONNX Reshape: −1 is inferred, 0 copies unless allowzero.
+func (c *compiler) reshape(v *value, target []affine, allowZero bool) (*value, error) {
+	target = slices.Clone(target)
+	open, batch := -1, -1
+	for i, a := range target {
+		switch {
+		case a == affine{k: -1}:
+			if open >= 0 {
+				return nil, errors.New("its shape has two dimensions of −1")
+			}
+			open = i
+		case a == affine{} && !allowZero:
+			if i >= len(v.shape) {
+				return nil, fmt.Errorf("its shape copies dimension %d of %v, which does not exist", i, v.shape)
+			}
+			target[i] = affine{k: v.shape[i]}
+			if v.isBatch(i) {
+				target[i] = affine{n: v.shape[i]}
+			}
+		}
+		if target[i].n != 0 {
+			if batch >= 0 || target[i].k != 0 {
+				return nil, errors.New("its shape combines batch sizes in a way that would mix examples")
+			}
+			batch = i
+		}
+	}
+	if v.batch >= 0 && batch < 0 {
+		batch = c.findBatch(v, target, open)
+	}
+	return c.reshapeKnown(v, target, open, batch)
+}
+
+// findBatch decides which axis of a target shape without the batch size in it
+// is the batch dimension: the inferred one, or for a model exported with a
+// fixed batch size the one at the batch's place.
+func (c *compiler) findBatch(v *value, target []affine, open int) int {
+	if c.batch == 0 {
+		return open
+	}
+	before := 1
+	for i, a := range target {
+		if before == product(v.shape[:v.batch]) && (i == open || a.k%c.batch == 0) {
+			if i != open {
+				target[i] = affine{n: a.k / c.batch}
+			}
+			return i
+		}
+		if i == open {
+			break
+		}
+		before *= a.k
+		if before <= 0 || before > maxElements {
+			break
+		}
+	}
+	return open
+}
+
+func (c *compiler) reshapeKnown(v *value, target []affine, open, batch int) (*value, error) {
+	if v.batch >= 0 && batch < 0 {
+		return nil, errors.New("its shape fixes the batch size; export the model with a dynamic batch dimension")
+	}
+	shape := make([]int, len(target))
+	known := 1
+	for i, a := range target {
+		if shape[i] = a.one(); i == open {
+			continue
+		}
+		if shape[i] <= 0 || shape[i] > maxElements/known {
+			return nil, fmt.Errorf("cannot reshape %v: dimension %d of the new shape is %d", v.shape, i, shape[i])
+		}
+		known *= shape[i]
+	}
+	if open >= 0 {
+		if shape[open] = product(v.shape) / known; shape[open] < 1 {
+			return nil, fmt.Errorf("cannot reshape %v: its %d elements do not fill the new shape", v.shape, product(v.shape))
+		}
+	}
+	return c.alias(v, shape, batch)
+}
+
+// broadcast returns the shape two operands combine to and the tables that
+// read them in it.
+func (c *compiler) broadcast(a, b *value) (shape []int, batch int, ia, ib []int32, err error) {
+	shape, batch, err = broadcastShape(a, b, 0)
+	if err != nil {
+		return nil, 0, nil, nil, err
+	}
+	if ia, err = broadcastTable(shape, a.shape); err == nil {
+		ib, err = broadcastTable(shape, b.shape)
+	}
+	return shape, batch, ia, ib, err
+}
+
+// broadcastShape combines two shapes aligned at their ends, leaving out the
+// last skip dimensions of each, and finds the batch axis of the result.
+func broadcastShape(a, b *value, skip int) (shape []int, batch int, err error) {
+	ra, rb := len(a.shape)-skip, len(b.shape)-skip
+	rank := max(ra, rb)
+	shape, batch = make([]int, rank), -1
+	for i := range rank {
+		da, db := dimFromEnd(a.shape[:ra], rank-i), dimFromEnd(b.shape[:rb], rank-i)
+		if da != db && da != 1 && db != 1 {
+			return nil, 0, fmt.Errorf("shapes %v and %v do not broadcast", a.shape, b.shape)
+		}
+		shape[i] = max(da, db)
+		inA, inB := a.batch >= 0 && a.batch == i-(rank-ra), b.batch >= 0 && b.batch == i-(rank-rb)
+		if !inA && !inB {
+			continue
+		}
+		// A batch dimension meets its like or a dimension of one.
+		if batch >= 0 || inA && db != 1 && !(inB && da == db) || inB && da != 1 && !(inA && da == db) || inA && inB && da != db {
+			return nil, 0, fmt.Errorf("shapes %v and %v meet along the batch dimension, which would mix examples", a.shape, b.shape)
+		}
+		batch = i
+	}
+	return shape, batch, nil
+}
+
+func dimFromEnd(shape []int, fromEnd int) int {
+	if fromEnd > len(shape) {
+		return 1
+	}
+	return shape[len(shape)-fromEnd]
+}
+
+// broadcastTable returns which element of a tensor each element of the
+// broadcast result reads, or nil where it is its own.
+func broadcastTable(shape, of []int) ([]int32, error) {
+	if slices.Equal(shape, of) {
+		return nil, nil
+	}
+	st := strides(of)
+	lead := len(shape) - len(of)
+	return tableOf(shape, func(idx []int) int {
+		at := 0
+		for d, s := range st {
+			if of[d] != 1 {
+				at += idx[lead+d] * s
+			}
+		}
+		return at
+	})
+}
+
+// transpose permutes the dimensions of a value.
+func (c *compiler) transpose(v *value, perm []int) (*value, error) {
+	shape, batch := make([]int, len(perm)), -1
+	for i, p := range perm {
+		shape[i] = v.shape[p]
+		if v.isBatch(p) {
+			batch = i
+		}
+	}
+	st := strides(v.shape)
+	table, err := tableOf(shape, func(idx []int) int {
+		at := 0
+		for i, p := range perm {
+			at += idx[i] * st[p]
+		}
+		return at
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.apply(v, shape, batch, table, 0)
+}
+
+// takeAxis replaces a dimension by the listed positions along it.
+func (c *compiler) takeAxis(v *value, ax int, positions []int, newDims []int) (*value, error) {
+	if v.isBatch(ax) {
+		return nil, errMixes
+	}
+	shape := slices.Concat(v.shape[:ax], []int{len(positions)}, v.shape[ax+1:])
+	st := strides(v.shape)
+	table, err := tableOf(shape, func(idx []int) int {
+		at := 0
+		for d, i := range idx {
+			if d == ax {
+				i = positions[i]
+			}
+			at += i * st[d]
+		}
+		return at
+	})
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.apply(v, shape, v.batch, table, 0)
+	if err != nil || newDims == nil {
+		return out, err
+	}
+	batch := v.batch
+	if batch > ax {
+		batch += len(newDims) - 1
+	}
+	return c.alias(out, slices.Concat(v.shape[:ax], newDims, v.shape[ax+1:]), batch)
+}

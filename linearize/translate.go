@@ -1,0 +1,682 @@
+package linearize
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+)
+
+// translators compile one operator each; c.node is the node.
+var translators map[string]func(c *compiler) error
+
+func init() {
+	translators = map[string]func(c *compiler) error{
+		"Gemm": (*compiler).gemm, "MatMul": (*compiler).matMul,
+		"Conv": (*compiler).conv, "ConvTranspose": (*compiler).convTranspose,
+		"MaxPool": (*compiler).maxPool, "AveragePool": (*compiler).averagePool,
+		"GlobalAveragePool": (*compiler).globalAveragePool, "GlobalMaxPool": (*compiler).globalMaxPool,
+		"BatchNormalization": (*compiler).batchNorm, "LayerNormalization": (*compiler).layerNorm,
+		"InstanceNormalization": (*compiler).instanceNorm, "GroupNormalization": (*compiler).groupNorm,
+		"Softmax":    func(c *compiler) error { return c.softmax(false) },
+		"LogSoftmax": func(c *compiler) error { return c.softmax(true) },
+
+		"Add": func(c *compiler) error { return c.arithmetic(addFn, addInt) },
+		"Sub": func(c *compiler) error { return c.arithmetic(subFn, subInt) },
+		"Mul": func(c *compiler) error { return c.arithmetic(mulFn, mulInt) },
+		"Div": func(c *compiler) error { return c.arithmetic(divFn, divInt) },
+		"Mod": (*compiler).mod, "Pow": func(c *compiler) error { return c.arithmetic(powFn, nil) },
+		"PRelu": func(c *compiler) error { return c.arithmetic(preluFn, nil) },
+		"Min":   func(c *compiler) error { return c.variadic(minFn) },
+		"Max":   func(c *compiler) error { return c.variadic(maxFn) },
+		"Sum":   func(c *compiler) error { return c.variadic(addFn) },
+
+		"Relu": func(c *compiler) error { return c.elementwise(relu{}) },
+		"Tanh": func(c *compiler) error { return c.elementwise(tanhOp) }, "Sigmoid": func(c *compiler) error { return c.elementwise(sigmoidOp) },
+		"Softplus": func(c *compiler) error { return c.elementwise(softplusOp) }, "Erf": func(c *compiler) error { return c.elementwise(erfOp) },
+		"Sqrt": func(c *compiler) error { return c.elementwise(sqrtOp) }, "Exp": func(c *compiler) error { return c.elementwise(expOp) },
+		"Log": func(c *compiler) error { return c.elementwise(logOp) }, "Abs": func(c *compiler) error { return c.elementwise(absOp) },
+		"Neg": func(c *compiler) error { return c.elementwise(negOp) }, "Reciprocal": func(c *compiler) error { return c.elementwise(recipOp) },
+		"Mish": func(c *compiler) error { return c.elementwise(mishOp) }, "HardSwish": func(c *compiler) error { return c.elementwise(hardSwishOp) },
+		"Gelu": (*compiler).gelu, "Clip": (*compiler).clip,
+		"LeakyRelu":   func(c *compiler) error { return c.withFloats(leakyAttr) },
+		"Elu":         func(c *compiler) error { return c.withFloats(eluAttr) },
+		"Selu":        func(c *compiler) error { return c.withFloats(seluAttr) },
+		"HardSigmoid": func(c *compiler) error { return c.withFloats(hardSigmoidAttr) },
+
+		"Identity": (*compiler).identity, "Dropout": (*compiler).identity, "Cast": (*compiler).cast,
+		"Constant": (*compiler).constant, "ConstantOfShape": (*compiler).constantOfShape,
+		"Shape": (*compiler).shape, "Range": (*compiler).rangeOp,
+		"Flatten": (*compiler).flatten, "Reshape": (*compiler).reshapeOp, "Transpose": (*compiler).transposeOp,
+		"Squeeze": (*compiler).squeeze, "Unsqueeze": (*compiler).unsqueeze,
+		"Concat": (*compiler).concat, "Slice": (*compiler).slice, "Split": (*compiler).split,
+		"Gather": (*compiler).gather, "Expand": (*compiler).expand, "Pad": (*compiler).pad,
+		"Resize": (*compiler).resize, "Upsample": (*compiler).resize,
+		"ReduceMean": func(c *compiler) error { return c.reduce(true) },
+		"ReduceSum":  func(c *compiler) error { return c.reduce(false) },
+	}
+}
+
+// Operators returns the ONNX operators that can be read, sorted.
+func Operators() []string {
+	var names []string
+	for name := range translators {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+func (c *compiler) translate() error {
+	do := translators[c.node.OpType]
+	if d := c.node.Domain; do == nil || d != "" && d != "ai.onnx" {
+		return fmt.Errorf("operator %s of domain %q is not supported; rewrite that layer with supported operators, or export the part of the network before it", c.node.OpType, d)
+	}
+	return do(c)
+}
+
+// result names the node's only used output.
+func (c *compiler) result(v *value, err error) error {
+	if err != nil {
+		return err
+	}
+	if err := c.only(1); err != nil {
+		return err
+	}
+	return c.set(0, v)
+}
+
+func (c *compiler) elementwise(o op) error {
+	v, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	return c.result(c.emit(o, v.shape, v.batch, v))
+}
+
+// floatAttr is a float attribute with its default and whether it is given.
+type floatAttr struct {
+	name string
+	def  float32
+}
+
+// withFloats builds an elementwise operator from its float attributes.
+func (c *compiler) withFloats(o attrOp) error {
+	var args []float64
+	for _, a := range o.attrs {
+		v, err := c.attrFloat(a.name, a.def)
+		if err != nil {
+			return err
+		}
+		args = append(args, v)
+	}
+	return c.elementwise(o.make(args))
+}
+
+type attrOp struct {
+	attrs []floatAttr
+	make  func(a []float64) op
+}
+
+var (
+	leakyAttr = attrOp{[]floatAttr{{"alpha", 0.01}}, func(a []float64) op { return leakyRelu(a[0]) }}
+	eluAttr   = attrOp{[]floatAttr{{"alpha", 1}}, func(a []float64) op { return elu(a[0], 1) }}
+	seluAttr  = attrOp{[]floatAttr{{"alpha", 1.67326319217681884765625}, {"gamma", 1.05070102214813232421875}},
+		func(a []float64) op { return elu(a[0], a[1]) }}
+	hardSigmoidAttr = attrOp{[]floatAttr{{"alpha", 0.2}, {"beta", 0.5}}, func(a []float64) op { return hardSigmoid(a[0], a[1]) }}
+)
+
+func (c *compiler) gelu() error {
+	switch a := c.attrString("approximate", "none"); a {
+	case "none":
+		return c.elementwise(geluOp)
+	case "tanh":
+		return c.elementwise(geluTanh())
+	default:
+		return fmt.Errorf("approximate=%q is not known", a)
+	}
+}
+
+func (c *compiler) clip() error {
+	lo, hi := math.Inf(-1), math.Inf(1)
+	if a := c.node.Attr("min"); a != nil {
+		lo = float64(a.F)
+	}
+	if a := c.node.Attr("max"); a != nil {
+		hi = float64(a.F)
+	}
+	lo, err := c.scalar(1, lo)
+	if err != nil {
+		return err
+	}
+	if hi, err = c.scalar(2, hi); err != nil {
+		return err
+	}
+	return c.elementwise(clip(lo, hi))
+}
+
+// combine emits a broadcast operation on two tensors.
+func (c *compiler) combine(fn binaryFunc, a, b *value) (*value, error) {
+	shape, batch, ia, ib, err := c.broadcast(a, b)
+	if err != nil {
+		return nil, err
+	}
+	return c.emit(&binary{fn: fn, ia: ia, ib: ib}, shape, batch, a, b)
+}
+
+func (c *compiler) arithmetic(fn binaryFunc, onInts func(a, b affine) (affine, error)) error {
+	a, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	b, err := c.input(1)
+	if err != nil {
+		return err
+	}
+	if a.isInt && b.isInt && onInts != nil {
+		return c.result(combineInts(a, b, onInts))
+	}
+	if a, err = c.float(0); err != nil {
+		return err
+	}
+	if b, err = c.float(1); err != nil {
+		return err
+	}
+	if c.node.OpType == "Add" {
+		if v := c.fuseBias(a, b, 0); v != nil {
+			return c.result(v, nil)
+		}
+		if v := c.fuseBias(b, a, 1); v != nil {
+			return c.result(v, nil)
+		}
+	}
+	if c.node.OpType == "PRelu" && len(b.shape) > len(a.shape) {
+		return errors.New("the slope has more dimensions than the input")
+	}
+	return c.result(c.combine(fn, a, b))
+}
+
+func (c *compiler) variadic(fn binaryFunc) error {
+	acc, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	for i := 1; i < len(c.node.Inputs); i++ {
+		v, err := c.float(i)
+		if err != nil {
+			return err
+		}
+		if acc, err = c.combine(fn, acc, v); err != nil {
+			return err
+		}
+	}
+	return c.result(acc, nil)
+}
+
+func (c *compiler) identity() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	if c.node.OpType == "Dropout" {
+		if err := c.only(1); err != nil {
+			return err
+		}
+	}
+	return c.set(0, c.forward(v))
+}
+
+// forward passes a value on under another name; it stays the parameter that
+// it is only where this is the single use.
+func (c *compiler) forward(v *value) *value {
+	if v.weight == nil || c.uses[c.node.Inputs[0]] == 1 {
+		return v
+	}
+	w := *v
+	w.weight = nil
+	return &w
+}
+
+func (c *compiler) cast() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	to := onnx.DataType(c.attrInt("to", 0))
+	switch {
+	case to.IsFloat() && v.isInt:
+		// Kept as integers, so that shapes computed in floating point stay known.
+		return c.result(v, nil)
+	case to.IsFloat():
+		return c.result(c.forward(v), nil)
+	case to.IsInt() && v.isInt:
+		return c.result(v, nil)
+	case to.IsInt() && c.static[v.slot] != nil:
+		out := &value{shape: v.shape, batch: -1, isInt: true}
+		for _, x := range c.static[v.slot] {
+			out.ints = append(out.ints, affine{k: clampInt(int64(clamp(x, -1<<40, 1<<40)))})
+		}
+		return c.result(out, nil)
+	}
+	return fmt.Errorf("a cast to %v of numbers that depend on the input has no derivative", to)
+}
+
+func (c *compiler) constant() error {
+	for _, a := range c.node.Attributes {
+		switch {
+		case a.Name == "value" && a.T != nil && a.T.Type.IsFloat():
+			shape := dims(a.T)
+			if _, err := count(shape); err != nil {
+				// An empty tensor stands for an absent optional input.
+				return c.set(0, &value{shape: shape, batch: -1, isInt: true})
+			}
+			for j, v := range a.T.Floats {
+				if math.IsNaN(v) {
+					return fmt.Errorf("the constant holds NaN at element %d", j)
+				}
+			}
+			return c.result(c.addConstant(a.T.Floats, shape), nil)
+		case a.Name == "value" && a.T != nil:
+			return c.result(intTensor(a.T))
+		case a.Name == "value_float":
+			return c.result(c.addConstant([]float64{float64(a.F)}, []int{}), nil)
+		case a.Name == "value_floats" && len(a.Floats) > 0:
+			data := make([]float64, len(a.Floats))
+			for i, v := range a.Floats {
+				data[i] = float64(v)
+			}
+			return c.result(c.addConstant(data, []int{len(data)}), nil)
+		case a.Name == "value_int":
+			return c.result(&value{shape: []int{}, batch: -1, isInt: true, ints: []affine{{k: clampInt(a.I)}}}, nil)
+		case a.Name == "value_ints":
+			v := &value{shape: []int{len(a.Ints)}, batch: -1, isInt: true}
+			for _, k := range a.Ints {
+				v.ints = append(v.ints, affine{k: clampInt(k)})
+			}
+			return c.result(v, nil)
+		}
+	}
+	return errors.New("it has no tensor or number as its value")
+}
+
+func (c *compiler) flatten() error {
+	v, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	ax := c.attrInt("axis", 1)
+	if ax < -len(v.shape) || ax > len(v.shape) {
+		return fmt.Errorf("axis %d is out of range for %d dimensions", ax, len(v.shape))
+	}
+	if ax < 0 {
+		ax += len(v.shape)
+	}
+	return c.result(c.alias(v, []int{product(v.shape[:ax]), product(v.shape[ax:])}, int(step(v.batch >= ax))))
+}
+
+func (c *compiler) reshapeOp() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	to, err := c.intsAt(1)
+	if err != nil {
+		return err
+	}
+	if len(to.shape) != 1 {
+		return errors.New("its shape is not a vector")
+	}
+	return c.result(c.reshape(v, to.ints, c.attrInt("allowzero", 0) != 0))
+}
+
+func (c *compiler) transposeOp() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	perm := c.attrInts("perm")
+	if perm == nil {
+		for i := range v.shape {
+			perm = append([]int{i}, perm...)
+		}
+	}
+	sorted := slices.Sorted(slices.Values(perm))
+	for i := range v.shape {
+		if len(perm) != len(v.shape) || sorted[i] != i {
+			return fmt.Errorf("perm %v does not permute %d dimensions", perm, len(v.shape))
+		}
+	}
+	out, err := c.transpose(v, perm)
+	if err == nil && slices.Equal(perm, []int{1, 0}) {
+		fw := c.forward(v)
+		out.weight, out.transposed = fw.weight, !fw.transposed
+	}
+	return c.result(out, err)
+}
+
+func (c *compiler) squeeze() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	axes, given, err := c.intsOr(1, "axes")
+	if err != nil {
+		return err
+	}
+	drop := make([]bool, len(v.shape))
+	for _, a := range axes {
+		if a, err = axis(a, len(v.shape)); err != nil {
+			return err
+		}
+		if v.shape[a] != 1 || v.isBatch(a) {
+			return fmt.Errorf("axis %d of %v cannot be removed", a, v.shape)
+		}
+		drop[a] = true
+	}
+	var shape []int
+	batch := v.batch
+	for i, d := range v.shape {
+		if drop[i] || !given && d == 1 && !v.isBatch(i) {
+			if i < v.batch {
+				batch--
+			}
+			continue
+		}
+		shape = append(shape, d)
+	}
+	return c.result(c.alias(v, shape, batch))
+}
+
+func (c *compiler) unsqueeze() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	axes, _, err := c.intsOr(1, "axes")
+	if err != nil {
+		return err
+	}
+	rank := len(v.shape) + len(axes)
+	if rank > 16 {
+		return fmt.Errorf("%d dimensions are too many", rank)
+	}
+	insert := make([]bool, rank)
+	for _, a := range axes {
+		if a, err = axis(a, rank); err != nil {
+			return err
+		}
+		if insert[a] {
+			return fmt.Errorf("axis %d is inserted twice", a)
+		}
+		insert[a] = true
+	}
+	shape, batch, from := make([]int, rank), -1, 0
+	for i := range shape {
+		if insert[i] {
+			shape[i] = 1
+			continue
+		}
+		if v.isBatch(from) {
+			batch = i
+		}
+		shape[i] = v.shape[from]
+		from++
+	}
+	return c.result(c.alias(v, shape, batch))
+}
+
+func (c *compiler) concat() error {
+	if len(c.node.Inputs) == 0 {
+		return errors.New("it has no inputs")
+	}
+	var in []*value
+	ints := true
+	for i := range c.node.Inputs {
+		v, err := c.input(i)
+		if err != nil {
+			return err
+		}
+		ints = ints && v.isInt
+		in = append(in, v)
+	}
+	if ints {
+		return c.result(concatInts(in))
+	}
+	for i := range in {
+		v, err := c.float(i)
+		if err != nil {
+			return err
+		}
+		in[i] = v
+	}
+	a := c.node.Attr("axis")
+	if a == nil {
+		return errors.New("it has no axis")
+	}
+	ax, err := axis(clampInt(a.I), len(in[0].shape))
+	if err != nil {
+		return err
+	}
+	return c.result(c.concatTensors(in, ax))
+}
+
+func (c *compiler) concatTensors(in []*value, ax int) (*value, error) {
+	shape := slices.Clone(in[0].shape)
+	batch := -1
+	o := &concat{outer: product(shape[:ax])}
+	shape[ax] = 0
+	for i, v := range in {
+		if len(v.shape) != len(shape) || !slices.Equal(v.shape[:ax], shape[:ax]) || !slices.Equal(v.shape[ax+1:], shape[ax+1:]) {
+			return nil, fmt.Errorf("input %d has shape %v, which does not fit %v beside axis %d", i, v.shape, in[0].shape, ax)
+		}
+		if v.isBatch(ax) || v.batch >= 0 && batch >= 0 && v.batch != batch {
+			return nil, errMixes
+		}
+		batch = max(batch, v.batch)
+		shape[ax] += v.shape[ax]
+		if shape[ax] > maxElements {
+			return nil, errors.New("the result is too large")
+		}
+		o.width = append(o.width, product(v.shape[ax:]))
+	}
+	if batch >= 0 && shape[batch] != 1 {
+		for _, v := range in {
+			if v.batch < 0 {
+				return nil, errMixes
+			}
+		}
+	}
+	return c.emit(o, shape, batch, in...)
+}
+
+func (c *compiler) slice() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	starts, _, err := c.intsOr(1, "starts")
+	if err != nil {
+		return err
+	}
+	ends, _, err := c.intsOr(2, "ends")
+	if err != nil {
+		return err
+	}
+	axes, given, err := c.intsOr(3, "axes")
+	if err != nil {
+		return err
+	}
+	steps, stepped, err := c.intsOr(4, "steps")
+	if err != nil {
+		return err
+	}
+	if len(starts) != len(ends) || given && len(axes) != len(starts) || stepped && len(steps) != len(starts) {
+		return errors.New("starts, ends, axes and steps differ in length")
+	}
+	for i := range starts {
+		ax, by := i, 1
+		if given {
+			ax = axes[i]
+		}
+		if stepped {
+			by = steps[i]
+		}
+		if ax, err = axis(ax, len(v.shape)); err != nil {
+			return err
+		}
+		if v, err = c.sliceAxis(v, ax, starts[i], ends[i], by); err != nil {
+			return err
+		}
+	}
+	return c.result(v, nil)
+}
+
+func (c *compiler) sliceAxis(v *value, ax, start, end, by int) (*value, error) {
+	dim := v.shape[ax]
+	if by == 0 {
+		return nil, errors.New("a step of zero")
+	}
+	// For one example the batch dimension is 1, so its end must be open.
+	if v.isBatch(ax) && (start != 0 || by != 1 || end < 1<<30) {
+		return nil, errMixes
+	}
+	if start < 0 {
+		start += dim
+	}
+	if end < 0 {
+		end += dim
+	}
+	if by > 0 {
+		start, end = min(max(start, 0), dim), min(max(end, 0), dim)
+	} else {
+		start, end = min(max(start, 0), dim-1), min(max(end, -1), dim-1)
+	}
+	var positions []int
+	for p := start; by > 0 && p < end || by < 0 && p > end; p += by {
+		positions = append(positions, p)
+	}
+	if by == 1 && start == 0 && end == dim {
+		return v, nil
+	}
+	if v.isInt && len(positions) == 0 {
+		return &value{shape: []int{0}, batch: -1, isInt: true}, nil
+	}
+	return c.takeAxis(v, ax, positions, nil)
+}
+
+func (c *compiler) split() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	ax, err := axis(c.attrInt("axis", 0), len(v.shape))
+	if err != nil {
+		return err
+	}
+	sizes, given, err := c.intsOr(1, "split")
+	if err != nil {
+		return err
+	}
+	n := len(c.node.Outputs)
+	if !given {
+		each := (v.shape[ax] + n - 1) / max(n, 1)
+		for i := range n {
+			sizes = append(sizes, min(each, v.shape[ax]-i*each))
+		}
+	}
+	if len(sizes) != n {
+		return fmt.Errorf("%d sizes for %d outputs", len(sizes), n)
+	}
+	at := 0
+	for i, size := range sizes {
+		if size <= 0 || size > v.shape[ax]-at {
+			return fmt.Errorf("sizes %v do not split %d", sizes, v.shape[ax])
+		}
+		part, err := c.sliceAxis(v, ax, at, at+size, 1)
+		if err != nil {
+			return err
+		}
+		if err := c.set(i, part); err != nil {
+			return err
+		}
+		at += size
+	}
+	if at != v.shape[ax] {
+		return fmt.Errorf("sizes %v do not split %d", sizes, v.shape[ax])
+	}
+	return nil
+}
+
+func (c *compiler) gather() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	ax, err := axis(c.attrInt("axis", 0), len(v.shape))
+	if err != nil {
+		return err
+	}
+	at, err := c.intsAt(1)
+	if err != nil {
+		return err
+	}
+	positions, err := c.constants(1)
+	if err != nil {
+		return err
+	}
+	for i, p := range positions {
+		if positions[i], err = axis(p, v.shape[ax]); err != nil {
+			return fmt.Errorf("index %d is out of range for a dimension of %d", p, v.shape[ax])
+		}
+	}
+	newDims := at.shape
+	if newDims == nil {
+		newDims = []int{}
+	}
+	return c.result(c.takeAxis(v, ax, positions, newDims))
+}
+
+func (c *compiler) expand() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	to, err := c.intsAt(1)
+	if err != nil {
+		return err
+	}
+	target := &value{batch: -1}
+	for i, a := range to.ints {
+		if a.one() < 1 || a.one() > maxElements || a.n != 0 && (a.k != 0 || target.batch >= 0) {
+			return fmt.Errorf("dimension %d of the new shape is not a positive number", i)
+		}
+		// The batch size as a target repeats a constant for every example, or
+		// leaves the batch dimension as it is.
+		if a.n != 0 {
+			target.batch = i
+		}
+		target.shape = append(target.shape, a.one())
+	}
+	if v.batch < 0 {
+		target.batch = -1
+	} else if target.batch < 0 {
+		if i := v.batch + len(target.shape) - len(v.shape); i >= 0 && target.shape[i] != 1 {
+			return errMixes
+		}
+	}
+	shape, batch, err := broadcastShape(v, target, 0)
+	if err != nil {
+		return err
+	}
+	table, err := broadcastTable(shape, v.shape)
+	if err != nil {
+		return err
+	}
+	if table == nil {
+		return c.result(v, nil)
+	}
+	return c.result(c.apply(v, shape, batch, table, 0))
+}
