@@ -111,7 +111,7 @@ func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 	e.options.Targets = append([]Target(nil), o.Targets...)
 	if o.Targets == nil {
 		for c := range e.c {
-			e.options.Targets = append(e.options.Targets, Output(c))
+			e.options.Targets = append(e.options.Targets, Single(c))
 		}
 	}
 	for _, t := range e.options.Targets {

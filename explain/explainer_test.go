@@ -165,7 +165,7 @@ func TestE15IsExactForGaussianSites(t *testing.T) {
 func TestSimilarityIsPosteriorCorrelation(t *testing.T) {
 	explainers(t, Options{}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
 		c := e.c
-		targets := []Target{Output(c - 1)}
+		targets := []Target{Single(c - 1)}
 		if c > 1 {
 			targets = append(targets, Contrast(0, c-1))
 		}
@@ -198,7 +198,7 @@ func TestContrastIsTheDifference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 2))
 	d := newDense(rng, 15, 3, 30)
 	x := randomBatch(rng, 3, 3, 30)
-	for _, row := range every(t, d, x, Output(2), Output(0), Contrast(2, 0)) {
+	for _, row := range every(t, d, x, Single(2), Single(0), Contrast(2, 0)) {
 		plus, minus, both := row[0], row[1], row[2]
 		requireNear(t, plus.Network-minus.Network, both.Network, tight, "network")
 		requireNear(t, plus.PriorMean-minus.PriorMean, both.PriorMean, tight, "prior mean")
@@ -404,7 +404,7 @@ func TestTargetsThatAreNone(t *testing.T) {
 		target Target
 		want   string
 	}{
-		{Output(2), "no output 2: the model has outputs 0 to 1"},
+		{Single(2), "no output 2: the model has outputs 0 to 1"},
 		{Contrast(0, 5), "no output 5"},
 		{Contrast(-1, 0), "needs an output that counts positively"},
 		{Contrast(1, 1), "output 1 with itself"},

@@ -8,8 +8,8 @@ type Target struct {
 	Minus int // output that is subtracted; -1 for none
 }
 
-// Output is the target f_c.
-func Output(c int) Target { return Target{Plus: c, Minus: -1} }
+// Single is the target f_c.
+func Single(c int) Target { return Target{Plus: c, Minus: -1} }
 
 // Contrast is the target f_a − f_b: why a rather than b.
 func Contrast(a, b int) Target { return Target{Plus: a, Minus: b} }

@@ -1,0 +1,216 @@
+package explain
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// A Report is the answer of `gpexplain explain`: its JSON is the contract that
+// other programs read, so names, order and meaning of the fields are fixed.
+// Outputs come from Rows.Output; the caller fills in the rest.
+type Report struct {
+	Input      Input      `json:"input"`
+	Prediction Prediction `json:"prediction"`
+	Outputs    []Output   `json:"outputs"` // every output in order, then contrasts
+	Fit        Fit        `json:"fit"`
+	Timings    Timings    `json:"timings"`
+}
+
+// Input is the row explained.
+type Input struct {
+	Split string `json:"split"`          // train, valid or test; file for a file of the user's own
+	Index Index  `json:"index"`          // row of the original file; -1 for a file
+	Label Float  `json:"label"`          // the data's own label or target; NaN where unknown
+	File  string `json:"file,omitempty"` // name of the user's own file
+}
+
+// Prediction is what the model says about the row. Probabilities are one a
+// class, in the order of the classes, and nil for a regression.
+type Prediction struct {
+	Class          Float     `json:"class"` // label of the network's argmax; NaN for a regression
+	Probability    []Float   `json:"probability"`
+	ProbabilitySD  []Float   `json:"probability_sd"`
+	MAPProbability []Float   `json:"map_probability"` // g⁻¹(f(x;θ*))
+	Mean           []Float   `json:"mean"`            // length C
+	Covariance     [][]Float `json:"covariance"`      // C×C
+}
+
+// Output is the explanation of one output or contrast.
+type Output struct {
+	Output          Index          `json:"output"`             // c; -1 for a contrast
+	Contrast        *Contrasted    `json:"contrast,omitempty"` // only for a contrast
+	Network         Float          `json:"network"`
+	PriorMean       Float          `json:"prior_mean"`
+	ContributionSum Float          `json:"contribution_sum"` // over all N
+	Remainder       Float          `json:"remainder"`
+	Cancellation    Float          `json:"cancellation"`     // over all N
+	RawCancellation Float          `json:"raw_cancellation"` // over all N
+	Contributions   []Contribution `json:"contributions"`
+
+	// Similar lists the most similar training examples for the pages; it is
+	// no part of the JSON.
+	Similar []Contribution `json:"-"`
+}
+
+// Contrasted names the outputs of a contrast, f_plus − f_minus.
+type Contrasted struct {
+	Plus  int `json:"plus"`
+	Minus int `json:"minus"`
+}
+
+// Contribution is one training example's part.
+type Contribution struct {
+	Index        Index   `json:"index"` // row of the original file
+	Label        Float   `json:"label"` // the data's own label or target
+	Value        Float   `json:"value"`
+	PseudoTarget []Float `json:"pseudo_target"`
+	Raw          Float   `json:"raw"`
+	Alpha        []Float `json:"alpha"`
+	Similarity   Float   `json:"similarity"`
+	Removal      Float   `json:"removal"`
+}
+
+// Fit says what the posterior is.
+type Fit struct {
+	Examples       int      `json:"examples"`
+	Outputs        int      `json:"outputs"`
+	Parameters     int      `json:"parameters"`
+	PriorPrecision Float    `json:"prior_precision"` // NaN where it is not one number
+	Refit          bool     `json:"refit"`
+	GradientNorm   Float    `json:"gradient_norm"` // of the MAP objective at θ*
+	LogEvidence    Float    `json:"log_evidence"`
+	LogDet         Float    `json:"log_det"`
+	LogLikelihood  Float    `json:"log_likelihood"`
+	Scatter        Float    `json:"scatter"`
+	Warnings       Warnings `json:"warnings"`
+}
+
+// Timings are wall seconds; the parts sum to total within 5 %.
+type Timings struct {
+	Load      Float `json:"load"`
+	Linearize Float `json:"linearize"`
+	Kernel    Float `json:"kernel"`
+	Factorize Float `json:"factorize"`
+	Predict   Float `json:"predict"`
+	Write     Float `json:"write"`
+	Total     Float `json:"total"`
+}
+
+// Warnings are compromises made on the way; JSON shows none as [].
+type Warnings []string
+
+// MarshalJSON implements json.Marshaler.
+func (w Warnings) MarshalJSON() ([]byte, error) {
+	if w == nil {
+		return []byte("[]"), nil
+	}
+	return json.Marshal([]string(w))
+}
+
+// WriteJSON writes the report as one object on one line.
+func (r *Report) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r); err != nil {
+		return fmt.Errorf("explain: writing JSON: %w", err)
+	}
+	return nil
+}
+
+// Rows says what the training examples are called where they come from.
+type Rows struct {
+	Index []int     // row of the original file; nil: the position in the data
+	Label []float64 // the data's own label or target; nil: unknown
+}
+
+// Output turns an explanation into its part of a Report.
+func (r Rows) Output(x Explanation) Output {
+	o := Output{
+		Output:          Index(x.Target.Plus),
+		Network:         Float(x.Network),
+		PriorMean:       Float(x.PriorMean),
+		ContributionSum: Float(x.Sum),
+		Remainder:       Float(x.Remainder),
+		Cancellation:    Float(x.Cancellation),
+		RawCancellation: Float(x.RawCancellation),
+		Contributions:   r.contributions(x.Terms),
+		Similar:         r.contributions(x.Similar),
+	}
+	if x.Target.IsContrast() {
+		o.Output, o.Contrast = -1, &Contrasted{Plus: x.Target.Plus, Minus: x.Target.Minus}
+	}
+	return o
+}
+
+func (r Rows) contributions(terms []Term) []Contribution {
+	list := make([]Contribution, len(terms))
+	for i, t := range terms {
+		list[i] = Contribution{
+			Index:        r.index(t.Index),
+			Label:        r.label(t.Index),
+			Value:        Float(t.Value),
+			PseudoTarget: Floats(t.PseudoTarget),
+			Raw:          Float(t.Raw),
+			Alpha:        Floats(t.Alpha),
+			Similarity:   Float(t.Similarity),
+			Removal:      Float(t.Removal),
+		}
+	}
+	return list
+}
+
+func (r Rows) index(i int) Index {
+	if r.Index == nil {
+		return Index(i)
+	}
+	return Index(r.Index[i])
+}
+
+func (r Rows) label(i int) Float {
+	if r.Label == nil {
+		return Undefined()
+	}
+	return Float(r.Label[i])
+}
+
+// An ImportanceReport is the answer of `gpexplain importances`.
+type ImportanceReport struct {
+	Importances []ImportantRow `json:"importances"` // the largest |α_i|, largest first
+	Curve       []Float        `json:"curve"`       // |α_i| of all N, sorted
+	Fit         Fit            `json:"fit"`
+	Timings     Timings        `json:"timings"`
+}
+
+// ImportantRow is one training example.
+type ImportantRow struct {
+	Index Index   `json:"index"` // row of the original file
+	Label Float   `json:"label"`
+	Norm  Float   `json:"norm"`  // |α_i|
+	Alpha []Float `json:"alpha"` // α_i, length C
+}
+
+// Importances returns the report on a list from Importances: the first top
+// rows and the whole curve. The caller fills in Fit and Timings.
+func (r Rows) Importances(list []Importance, top int) *ImportanceReport {
+	report := &ImportanceReport{Importances: []ImportantRow{}, Curve: make([]Float, len(list))}
+	for i, x := range list {
+		report.Curve[i] = Float(x.Norm)
+		if i < top {
+			report.Importances = append(report.Importances, ImportantRow{
+				Index: r.index(x.Index), Label: r.label(x.Index), Norm: Float(x.Norm), Alpha: Floats(x.Alpha),
+			})
+		}
+	}
+	return report
+}
+
+// WriteJSON writes the report as one object on one line.
+func (r *ImportanceReport) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r); err != nil {
+		return fmt.Errorf("explain: writing JSON: %w", err)
+	}
+	return nil
+}
