@@ -47,21 +47,20 @@ type initializer struct {
 
 // A compiler turns the nodes of a graph into a program.
 type compiler struct {
-	graph   *onnx.Graph
-	opset   int64
-	freeze  map[string]bool
-	frozen  map[string]bool // names of freeze that were met
-	inits   map[string]*initializer
-	env     map[string]*value
-	uses    map[string]int
-	prog    *program
-	static  [][]float64 // constants, by slot
-	order   []*initializer
-	warns   []error
-	node    *onnx.Node
-	opNode  int // number of the node in the file
-	batch   int // fixed batch size declared by the file, or 0
-	pending map[int]int
+	graph  *onnx.Graph
+	opset  int64
+	freeze map[string]bool
+	frozen map[string]bool // names of freeze that were met
+	inits  map[string]*initializer
+	env    map[string]*value
+	uses   map[string]int
+	prog   *program
+	static [][]float64 // constants, by slot
+	order  []*initializer
+	warns  []error
+	node   *onnx.Node
+	opNode int // number of the node in the file
+	batch  int // fixed batch size declared by the file, or 0
 }
 
 // compile checks and translates a model.
@@ -245,7 +244,7 @@ func (c *compiler) declareInput() error {
 		}
 		shape = append(shape, int(d.Value))
 	}
-	if d := in.Dims[0]; d.Param == "" && d.Value > 1 {
+	if d := in.Dims[0]; d.HasValue && d.Value >= 1 {
 		c.batch = int(min(d.Value, math.MaxInt32))
 	}
 	size, err := count(shape)

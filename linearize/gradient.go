@@ -1,0 +1,133 @@
+package linearize
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// wave is how many chunks keep a gradient of their own at a time; it bounds
+// memory and fixes the order of the sum.
+const wave = 16
+
+// gradientSum adds gradients over θ chunk by chunk in a fixed order.
+type gradientSum struct {
+	net    *Network
+	states []*state
+	parts  [][]float64
+}
+
+func newGradientSum(n *Network) *gradientSum {
+	g := &gradientSum{net: n, states: make([]*state, par.Workers(0)), parts: make([][]float64, wave)}
+	for w := range g.states {
+		g.states[w] = newState(n.prog, n.static)
+	}
+	for i := range g.parts {
+		g.parts[i] = make([]float64, n.prog.p)
+	}
+	return g
+}
+
+// setTheta points the states at other parameters.
+func (g *gradientSum) setTheta(theta []float64) {
+	static := g.net.prog.evalStatic(theta)
+	for _, s := range g.states {
+		s.static = static
+	}
+}
+
+// add adds Σ_n J(x_n)ᵀ u_n to dst, where seed writes u for the examples
+// [lo, hi) given their outputs and returns a number to sum as well.
+func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed func(u, f []float64, lo, hi int) (float64, error)) (float64, error) {
+	p := g.net.prog
+	rows, _ := x.Dims()
+	tiles := par.Tiles(rows, p.chunk)
+	sum, values := 0.0, make([]float64, wave)
+	for first := 0; first < tiles; first += wave {
+		count := min(wave, tiles-first)
+		err := par.DoWorker(ctx, 0, count, func(w, i int) (err error) {
+			s := g.states[w]
+			lo, hi := par.Bounds(first+i, rows, p.chunk)
+			s.forward(contiguousRows(x, lo, hi), hi-lo)
+			f, err := s.outputs(lo)
+			if err != nil {
+				return err
+			}
+			u := s.buffer(1, len(f))
+			if values[i], err = seed(u, f, lo, hi); err != nil {
+				return err
+			}
+			clear(g.parts[i])
+			s.gradientTo(g.parts[i], u)
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+		for i := range count {
+			sum += values[i]
+			axpy(dst, 1, g.parts[i])
+		}
+	}
+	return sum, nil
+}
+
+// gradientTo adds Σ_e J_eᵀ u_e over the chunk to dst, length P.
+func (s *state) gradientTo(dst, u []float64) {
+	s.backward(u, func(k int) { s.addSite(dst, k) })
+	for _, slot := range s.prog.full {
+		if !s.touched[slot] {
+			continue
+		}
+		prm := s.prog.params[s.prog.slots[slot].param]
+		for e := range s.n {
+			axpy(dst[prm.Offset:prm.Offset+prm.Len()], 1, s.gradAt(slot, e))
+		}
+	}
+}
+
+// addSite adds the gradient of one site's weight and bias.
+func (s *state) addSite(dst []float64, k int) {
+	st := &s.prog.sites[k]
+	w, b := s.prog.spans(st)
+	out := s.prog.nodes[st.node].out
+	if _, ok := st.layout.(*window); !ok {
+		d := s.prog.nodes[st.node].op.(*dense)
+		z := mat.NewDense(s.n*d.t, d.out, s.grad(out))
+		a := mat.NewDense(s.n*d.t, d.in, s.val(st.x)[:s.n*d.t*d.in])
+		addDense(dst, z, a, w, b)
+		return
+	}
+	v := &Conv{Weight: w, Bias: b, layout: st.layout}
+	t, cols, m := st.layout.factors()
+	pa, pg := s.buffer(2, t*cols), s.buffer(3, t*m)
+	for e := range s.n {
+		v.addGradient(dst, s.at(st.x, e), s.gradAt(out, e), pa, pg)
+	}
+}
+
+// VJP writes Jᵀu = Σ_n J(x_n)ᵀ u_n to dst, length P, by one forward and one
+// backward pass; x is N×D and u N×C.
+func (n *Network) VJP(ctx context.Context, dst []float64, x, u *mat.Dense) error {
+	rows, c := u.Dims()
+	if xr, _ := x.Dims(); xr != rows || c != n.prog.c || len(dst) != n.prog.p {
+		panic("linearize: sizes of a vector-Jacobian product differ")
+	}
+	if err := n.checkInput(x); err != nil {
+		return err
+	}
+	clear(dst)
+	_, err := newGradientSum(n).add(ctx, dst, x, func(seed, _ []float64, lo, hi int) (float64, error) {
+		for i := lo; i < hi; i++ {
+			copy(seed[(i-lo)*c:], u.RawRowView(i))
+		}
+		return 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("linearize: vector-Jacobian product: %w", err)
+	}
+	return nil
+}
