@@ -6,28 +6,23 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Sites are the local Gaussian factors of the likelihood at given function
-// values (E3): residual r = ∂log p(y|f)/∂f, Λ = −∂²log p/∂f² and a root
-// Λ = R Rᵀ (E4). Λ may be singular.
-type Sites struct {
-	F, Residual  *mat.Dense // N×C
-	Lambda, Root *mat.Dense // N·C×C, one C×C block an example
-	LogLik       float64    // Σ log p(y|f)
-}
-
-// A Likelihood gives log p(y|f) of one example and its derivatives. f has
-// length C, lambda and root C·C row-major. A nil destination is skipped.
+// A Likelihood gives log p(y|f) of one example and its derivatives. f and
+// residual have length C, lambda and root C·C, row-major. y is the example's
+// row of targets, whose length the likelihood chooses. A nil destination is
+// skipped. Calls must not change y or f.
 type Likelihood interface {
 	Expand(residual, lambda, root, y, f []float64) (logp float64)
 	MeanTo(dst, f []float64) // g⁻¹(f)
 }
 
-// Latent is a Gaussian posterior over function values.
+// Latent is a Gaussian posterior over function values. Inputs must have as
+// many outputs and parameters as the training examples; a wrong size panics.
+// An empty destination is sized, a nil one is skipped.
 type Latent interface {
 	// PredictTo writes the mean, T×C, and the covariance of each example's
-	// outputs, T·C×C. A nil destination is skipped.
+	// outputs, T·C×C.
 	PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error
-	// JointTo writes the mean and the joint covariance, T·C×T·C.
+	// JointTo writes the mean, T×C, and the joint covariance, T·C×T·C.
 	JointTo(mean, cov *mat.Dense, x *linearize.Batch) error
 }
 
@@ -39,7 +34,8 @@ const (
 	Raw                    // κ(x*,x_i) α_i (E12)
 )
 
-// Dual is a posterior whose mean is a sum over training examples.
+// Dual is a posterior whose mean is a sum over training examples. What its
+// methods return is shared and must not be changed.
 type Dual interface {
 	Latent
 	Data() linearize.Source   // the training examples

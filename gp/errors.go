@@ -1,0 +1,103 @@
+package gp
+
+import (
+	"fmt"
+	"math"
+)
+
+// NotFiniteError reports a NaN or Inf and where it stands.
+type NotFiniteError struct {
+	What        string // for example "target" or "network output"
+	Row, Output int    // 0-based example and column
+	Value       float64
+}
+
+func (e *NotFiniteError) Error() string {
+	return fmt.Sprintf("gp: %s of example %d, output %d is %v", e.What, e.Row, e.Output, e.Value)
+}
+
+// NotPDError reports that B = I + RᵀKR (E4) had no Cholesky factor even with
+// the largest jitter tried.
+type NotPDError struct {
+	N      int     // rows of B
+	Jitter float64 // the last that was added to the diagonal
+}
+
+func (e *NotPDError) Error() string {
+	return fmt.Sprintf("gp: I + RᵀKR with %d rows is not positive definite, even with %.3g on its diagonal; the kernel is not a covariance", e.N, e.Jitter)
+}
+
+// NegativeVarianceError reports a predictive variance that is negative by more
+// than rounding explains.
+type NegativeVarianceError struct {
+	Row, Output     int
+	Variance, Prior float64 // posterior and prior variance
+}
+
+func (e *NegativeVarianceError) Error() string {
+	return fmt.Sprintf("gp: the posterior variance of example %d, output %d is %.3g at a prior variance of %.3g; the kernel is not a covariance", e.Row, e.Output, e.Variance, e.Prior)
+}
+
+// MemoryError reports that an operation would take more memory than allowed.
+type MemoryError struct {
+	Op                string // what was asked
+	Needed, Available int64  // bytes
+	LargestN          int    // the most examples that fit
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("gp: %s takes %s of memory and %s may be used; at most %d examples fit; use fewer, or raise the memory limit",
+		e.Op, bytesText(e.Needed), bytesText(e.Available), e.LargestN)
+}
+
+func bytesText(b int64) string {
+	const unit = "KMGTPE"
+	v, at := float64(b), -1
+	for v >= 1024 && at < len(unit)-1 {
+		v, at = v/1024, at+1
+	}
+	if at < 0 {
+		return fmt.Sprintf("%d B", b)
+	}
+	return fmt.Sprintf("%.1f %ciB", v, unit[at])
+}
+
+// JitterWarning says that B had a Cholesky factor only with Jitter added to
+// its diagonal.
+type JitterWarning struct {
+	Jitter, MeanDiagonal float64 // absolute
+}
+
+func (w *JitterWarning) Error() string {
+	return fmt.Sprintf("gp: added %.3g to the diagonal of I + RᵀKR, whose mean is %.3g, to factor it", w.Jitter, w.MeanDiagonal)
+}
+
+// GapWarning says that the refit's dual vector is not the residual at its
+// mode, as it is at an exact mode (E9).
+type GapWarning struct {
+	Gap float64 // ‖α − r(f̂)‖
+}
+
+func (w *GapWarning) Error() string {
+	return fmt.Sprintf("gp: ‖α − r‖ = %.3g at the mode of the linearized model", w.Gap)
+}
+
+// IterationWarning says that the refit used all its Newton steps.
+type IterationWarning struct {
+	Steps int
+	Move  float64 // the last step, relative to the largest entry of f̂
+}
+
+func (w *IterationWarning) Error() string {
+	return fmt.Sprintf("gp: the refit stopped after %d Newton steps while still moving by %.3g of the largest output", w.Steps, w.Move)
+}
+
+// firstNotFinite returns the index of the first NaN or Inf, or −1.
+func firstNotFinite(x []float64) int {
+	for i, v := range x {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return i
+		}
+	}
+	return -1
+}

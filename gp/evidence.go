@@ -1,0 +1,87 @@
+package gp
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// Evidence is a log marginal likelihood and its three parts:
+// Value = LogLik − ½ Scatter − ½ LogDet.
+type Evidence struct {
+	Value   float64
+	LogLik  float64 // of the data at the posterior's function values
+	Scatter float64 // squared distance from the prior mean, in Σ₀⁻¹ or K⁻¹
+	LogDet  float64 // log det B
+}
+
+func newEvidence(logLik, scatter, logDet float64) Evidence {
+	return Evidence{LogLik: logLik, Scatter: scatter, LogDet: logDet, Value: logLik - scatter/2 - logDet/2}
+}
+
+// EvidenceAtTheta is the Laplace evidence at θ* (E7), for a posterior whose
+// sites are at f(x;θ*). scatter is (θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀), see Scatter.
+func (e *Exact) EvidenceAtTheta(scatter float64) Evidence {
+	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det B (E7)
+	return newEvidence(e.sites.LogLik, scatter, e.f.logDet)
+}
+
+// EvidenceLinearGaussian is the evidence of the linear-Gaussian model with the
+// posterior's sites (E8), wherever they are.
+func (e *Exact) EvidenceLinearGaussian() Evidence {
+	// d = m + Kα − f
+	d := make([]float64, e.g.n)
+	floats.AddTo(d, e.prior, e.kalpha)
+	floats.Sub(d, stacked(e.sites.F))
+	ld := append([]float64(nil), d...)
+	e.lambda.mulRow(ld, 0)
+	// Σ[log p(y|f) + rᵀd − ½dᵀΛd] − ½ αᵀKα − ½ log det B (E8)
+	logLik := e.sites.LogLik + floats.Dot(stacked(e.sites.Residual), d) - floats.Dot(d, ld)/2
+	return newEvidence(logLik, floats.Dot(e.alpha, e.kalpha), e.f.logDet)
+}
+
+// EvidenceRefit is the Laplace evidence at the mode of the linearized model
+// (E9): (E8) with d = 0. It panics on a posterior that was not refitted.
+func (e *Exact) EvidenceRefit() Evidence {
+	if !e.refit {
+		panic("gp: the evidence (E9) needs a refit")
+	}
+	// Σ log p(y|f̂) − ½ αᵀKα − ½ log det B (E9)
+	return newEvidence(e.sites.LogLik, floats.Dot(e.alpha, e.kalpha), e.f.logDet)
+}
+
+// Scatter returns (θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀).
+func Scatter(prior ntk.Prior, theta []float64) float64 {
+	mean, variance := moments(prior, len(theta))
+	sum := 0.0
+	for i, v := range theta {
+		d := v - mean[i]
+		sum += d * d / variance[i]
+	}
+	return sum
+}
+
+// GradientNorm returns the norm of the gradient of the MAP objective,
+// ‖Jᵀr − Σ₀⁻¹(θ−μ₀)‖, at the sites s of the examples of b: how far θ is from
+// a mode.
+func GradientNorm(b *linearize.Batch, s *Sites, prior ntk.Prior, theta []float64) float64 {
+	mean, variance := moments(prior, len(theta))
+	grad := make([]float64, len(theta))
+	b.MulTransVecTo(grad, stacked(s.Residual))
+	sum := 0.0
+	for i, g := range grad {
+		g -= (theta[i] - mean[i]) / variance[i]
+		sum += g * g
+	}
+	return math.Sqrt(sum)
+}
+
+func moments(prior ntk.Prior, p int) (mean, variance []float64) {
+	mean, variance = make([]float64, p), make([]float64, p)
+	prior.MeanTo(mean)
+	prior.VarianceTo(variance)
+	return mean, variance
+}

@@ -1,0 +1,146 @@
+package gp
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// An Exact is the posterior over functions given all N training examples.
+type Exact struct {
+	k     ntk.Kernel
+	x     *linearize.Batch
+	o     Options
+	refit bool
+
+	g      gram
+	prior  []float64 // m at the training examples, N·C
+	sites  *Sites
+	lambda blockDiag
+	f      *factor
+
+	b, alpha []float64 // N·C (E5)
+	kalpha   []float64 // K α
+
+	warnings []error
+}
+
+var _ Dual = (*Exact)(nil)
+
+// Fit returns the posterior given the sites s of the training examples x. With
+// the sites at x.F it is the Laplace posterior at the trained parameters.
+//
+// It fails with a *MemoryError before anything large is allocated, with a
+// *NotFiniteError where a number is NaN or Inf, with a *NotPDError where the
+// kernel is no covariance, and with ctx.Err().
+func Fit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, s *Sites, o *Options) (*Exact, error) {
+	if !s.fits(x.Len(), x.Outputs()) {
+		panic("gp: sites and examples differ in size")
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	e, err := newExact(ctx, k, x, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.condition(s); err != nil {
+		return nil, err
+	}
+	e.warnJitter()
+	return e, ctx.Err()
+}
+
+// newExact forms K and m.
+func newExact(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Options) (*Exact, error) {
+	e := &Exact{k: k, x: x, o: o.withDefaults()}
+	n, c := x.Len(), x.Outputs()
+	if err := checkFinite("network output", x.F); err != nil {
+		return nil, err
+	}
+	err := checkMemory("an exact posterior", n, e.o.MaxMemory, func(n int) int64 { return Bytes(n, c) })
+	if err != nil {
+		return nil, err
+	}
+	e.prior = make([]float64, n*c)
+	k.MeanTo(e.prior, x)
+	if i := firstNotFinite(e.prior); i >= 0 {
+		return nil, &NotFiniteError{What: "prior mean", Row: i / c, Output: i % c, Value: e.prior[i]}
+	}
+	e.g = newGram(n * c)
+	return e, e.g.form(ctx, k, x, &e.o)
+}
+
+// condition factors B at the sites s and solves for the dual vector (E5).
+func (e *Exact) condition(s *Sites) error {
+	e.sites, e.lambda = s, newBlockDiag(s.Lambda)
+	f, err := factorize(e.g, newBlockDiag(s.Root), e.o.Workers)
+	if err != nil {
+		return err
+	}
+	e.f = f
+	// b = r + Λ(f − m) (E5)
+	e.b = stacked(s.F)
+	floats.Sub(e.b, e.prior)
+	e.lambda.mulRow(e.b, 0)
+	floats.Add(e.b, stacked(s.Residual))
+	e.alpha, e.kalpha = e.dual(e.b)
+	return nil
+}
+
+// dual returns α = b − R B⁻¹ RᵀK b (E5) and K α.
+func (e *Exact) dual(b []float64) (alpha, kalpha []float64) {
+	alpha, kalpha = make([]float64, len(b)), make([]float64, len(b))
+	e.g.mulVecTo(kalpha, b)
+	e.f.full(rowOf(kalpha))
+	floats.SubTo(alpha, b, kalpha)
+	e.g.mulVecTo(kalpha, alpha)
+	return alpha, kalpha
+}
+
+func (e *Exact) warnJitter() {
+	if e.f.jitter > 0 {
+		e.warnings = append(e.warnings, &JitterWarning{Jitter: e.f.jitter, MeanDiagonal: e.f.mean})
+	}
+}
+
+// Data returns the training examples.
+func (e *Exact) Data() linearize.Source { return e.x }
+
+// Sites returns the sites that the posterior is built on.
+func (e *Exact) Sites() *Sites { return e.sites }
+
+// Alpha returns the dual vector α (E5), N·C; it must not be changed.
+func (e *Exact) Alpha() []float64 { return e.alpha }
+
+// PseudoTargets returns b = r + Λ(f − m) (E5), N·C; it must not be changed.
+func (e *Exact) PseudoTargets() []float64 { return e.b }
+
+// PriorMean returns m at the training examples, N·C; it must not be changed.
+func (e *Exact) PriorMean() []float64 { return e.prior }
+
+// Refitted tells whether the posterior came from a refit (E9).
+func (e *Exact) Refitted() bool { return e.refit }
+
+// Warnings returns what was compromised: *JitterWarning, *GapWarning,
+// *IterationWarning.
+func (e *Exact) Warnings() []error { return e.warnings }
+
+func (e *Exact) outputs() int { return e.lambda.c }
+
+// ownMean tells whether the predictive mean is m + K_*n α rather than x.F.
+func (e *Exact) ownMean() bool { return e.refit || e.o.Mean == LinearGaussian }
+
+// stacked returns a copy of m, N×C, as one vector.
+func stacked(m *mat.Dense) []float64 {
+	n, c := m.Dims()
+	v := make([]float64, 0, n*c)
+	for i := range n {
+		v = append(v, m.RawRowView(i)...)
+	}
+	return v
+}

@@ -1,0 +1,160 @@
+package gp
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// A factor is the Cholesky factor of B = I + RᵀKR = UᵀU (E4) with the root R.
+// It works on rows: a matrix A has one right-hand side a row.
+type factor struct {
+	u       blas64.Triangular
+	r       blockDiag
+	logDet  float64 // log det B
+	jitter  float64 // what was added to B's diagonal
+	mean    float64 // mean of B's diagonal
+	workers int
+}
+
+// jitters are the rungs of the ladder, relative to the mean of B's diagonal.
+var jitters = [...]float64{0, 1e-13, 1e-11, 1e-9, 1e-7}
+
+// factorize builds B in g's upper triangle and factors it there. It keeps K.
+func factorize(g gram, r blockDiag, workers int) (*factor, error) {
+	f := &factor{r: r, workers: workers}
+	for _, rel := range jitters {
+		buildB(g, r, workers)
+		b := g.upper()
+		f.mean = meanDiagonal(b)
+		f.jitter = rel * f.mean
+		addDiagonal(b, f.jitter)
+		var ok bool
+		if f.u, ok = fblas.Potrf(b); ok {
+			f.logDet = logDet(f.u)
+			return f, nil
+		}
+	}
+	return nil, &NotPDError{N: g.n, Jitter: f.jitter}
+}
+
+// buildB writes B = I + RᵀKR (E4) into the upper triangle, tile by tile.
+func buildB(g gram, r blockDiag, workers int) {
+	const rows = 64 // two tiles of scratch stay in the cache
+	step := max(1, rows/r.c) * r.c
+	tiles := par.Tiles(g.n, step)
+	workers = min(par.Workers(workers), tiles)
+	scratch := make([]float64, workers*2*step*step)
+	par.DoWorker(context.Background(), workers, tiles, func(w, i int) error {
+		s := scratch[w*2*step*step:][: 2*step*step : 2*step*step]
+		for j := i; j < tiles; j++ {
+			buildTile(g, r, i, j, step, s)
+		}
+		return nil
+	})
+}
+
+// buildTile writes rows of tile i and columns of tile j ≥ i of B.
+func buildTile(g gram, r blockDiag, i, j, step int, scratch []float64) {
+	i0, i1 := par.Bounds(i, g.n, step)
+	j0, j1 := par.Bounds(j, g.n, step)
+	k, kt := scratch[:step*step], scratch[step*step:]
+	// K_ji R_i, with K_ij on both sides of the diagonal where i = j.
+	for a := range j1 - j0 {
+		row := k[a*step:][:i1-i0]
+		copy(row, g.data[(j0+a)*(g.n+1)+i0:])
+		if i == j {
+			for b := a + 1; b < len(row); b++ {
+				row[b] = g.data[(i0+b)*(g.n+1)+j0+a]
+			}
+		}
+		r.mulRow(row, i0/r.c)
+	}
+	// (R_iᵀ K_ij) R_j, row by row, into place.
+	for b := range i1 - i0 {
+		row := kt[:j1-j0]
+		for a := range row {
+			row[a] = k[a*step+b]
+		}
+		r.mulRow(row, j0/r.c)
+		first := 0
+		if i == j {
+			first = b
+			row[b]++
+		}
+		copy(g.data[1+(i0+b)*(g.n+1)+j0+first:], row[first:])
+	}
+}
+
+func meanDiagonal(b blas64.Symmetric) float64 {
+	sum := 0.0
+	for i := range b.N {
+		sum += b.Data[i*b.Stride+i]
+	}
+	return sum / float64(b.N)
+}
+
+func addDiagonal(b blas64.Symmetric, v float64) {
+	for i := range b.N {
+		b.Data[i*b.Stride+i] += v
+	}
+}
+
+// logDet returns log det UᵀU.
+func logDet(u blas64.Triangular) float64 {
+	sum := 0.0
+	for i := range u.N {
+		sum += math.Log(u.Data[i*u.Stride+i])
+	}
+	return 2 * sum
+}
+
+// half replaces A by A R U⁻¹, so that A R B⁻¹ RᵀAᵀ is the product of the
+// result with its transpose.
+func (f *factor) half(a blas64.General) {
+	eachRow(f.workers, a, func(row []float64) { f.r.mulRow(row, 0) })
+	fblas.Trsm(blas.Right, blas.NoTrans, 1, f.u, a)
+}
+
+// full replaces A by A R B⁻¹ Rᵀ.
+func (f *factor) full(a blas64.General) {
+	f.half(a)
+	fblas.Trsm(blas.Right, blas.Trans, 1, f.u, a)
+	eachRow(f.workers, a, func(row []float64) { f.r.mulTransRow(row, 0) })
+}
+
+// inverseRowsTo writes rows [lo, lo+dst.Rows) of B⁻¹.
+func (f *factor) inverseRowsTo(dst blas64.General, lo int) {
+	for i := range dst.Rows {
+		row := dst.Data[i*dst.Stride:][:dst.Cols]
+		clear(row)
+		row[lo+i] = 1
+	}
+	f.solveTail(dst, lo)
+}
+
+// weightRowsTo writes rows [lo, lo+dst.Rows) of R B⁻¹ Rᵀ; lo starts a block.
+func (f *factor) weightRowsTo(dst blas64.General, lo int) {
+	c := f.r.c
+	for i := range dst.Rows {
+		row := dst.Data[i*dst.Stride:][:dst.Cols]
+		clear(row)
+		at := (lo + i) * c
+		copy(row[lo+i/c*c:], f.r.blocks[at:at+c])
+	}
+	f.solveTail(dst, lo)
+	eachRow(f.workers, dst, func(row []float64) { f.r.mulTransRow(row, 0) })
+}
+
+// solveTail replaces A, whose first lo columns are zero, by A B⁻¹.
+func (f *factor) solveTail(a blas64.General, lo int) {
+	// A U⁻¹ has the same zeros, because U is upper triangular.
+	tail := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: f.u.N - lo, Stride: f.u.Stride, Data: f.u.Data[lo*f.u.Stride+lo:]}
+	fblas.Trsm(blas.Right, blas.NoTrans, 1, tail, cols(a, lo, a.Cols))
+	fblas.Trsm(blas.Right, blas.Trans, 1, f.u, a)
+}

@@ -1,0 +1,120 @@
+package gp
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A gram is two triangles in one buffer of n rows of n+1 numbers: the lower
+// one holds K with its diagonal, the upper one, one column to the right,
+// holds B and then its Cholesky factor U.
+type gram struct {
+	n    int
+	data []float64
+}
+
+func newGram(n int) gram { return gram{n: n, data: make([]float64, n*(n+1))} }
+
+// kernel returns K, lower triangle.
+func (g gram) kernel() blas64.Symmetric {
+	return blas64.Symmetric{Uplo: blas.Lower, N: g.n, Stride: g.n + 1, Data: g.data}
+}
+
+// upper returns the other triangle with its diagonal.
+func (g gram) upper() blas64.Symmetric {
+	return blas64.Symmetric{Uplo: blas.Upper, N: g.n, Stride: g.n + 1, Data: g.data[1:]}
+}
+
+// tile returns K[i0:i1, j0:j1] as a view; what lies above K's diagonal in it
+// belongs to the other triangle.
+func (g gram) tile(i0, i1, j0, j1 int) blas64.General {
+	lo, hi := i0*(g.n+1)+j0, (i1-1)*(g.n+1)+j1
+	return blas64.General{Rows: i1 - i0, Cols: j1 - j0, Stride: g.n + 1, Data: g.data[lo:hi]}
+}
+
+// panelRows is the number of rows of K that are formed at once: enough for
+// matrix products to be efficient, few enough to answer a cancel.
+const panelRows = 512
+
+// form fills the lower triangle with κ(x, x), a panel of rows at a time.
+func (g gram) form(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Options) error {
+	n, c := x.Len(), x.Outputs()
+	step := max(1, panelRows/c)
+	for p := range par.Tiles(n, step) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		lo, hi := par.Bounds(p, n, step)
+		rows := x.Slice(lo, hi)
+		if lo > 0 {
+			k.BlockTo(dense(g.tile(lo*c, hi*c, 0, lo*c)), rows, x.Slice(0, lo))
+		}
+		// The mirrored half of a diagonal tile falls into the other triangle.
+		k.BlockTo(dense(g.tile(lo*c, hi*c, lo*c, hi*c)), rows, rows)
+		if err := g.checkRows(lo*c, hi*c, c, o.Workers); err != nil {
+			return err
+		}
+		o.Progress(StageKernel, hi, n)
+	}
+	return nil
+}
+
+// checkRows returns a *NotFiniteError for the first NaN or Inf in K's rows.
+func (g gram) checkRows(lo, hi, c, workers int) error {
+	return par.Do(context.Background(), workers, hi-lo, func(t int) error {
+		i := lo + t
+		row := g.data[i*(g.n+1):][:i+1]
+		if j := firstNotFinite(row); j >= 0 {
+			return &NotFiniteError{What: "kernel", Row: i / c, Output: i % c, Value: row[j]}
+		}
+		return nil
+	})
+}
+
+// mulVecTo writes K v.
+func (g gram) mulVecTo(dst, v []float64) {
+	fblas.Symm(blas.Right, 1, g.kernel(), rowOf(v), 0, rowOf(dst))
+}
+
+// addMulTo adds alpha·A·K[:, j0:j1] to dst; A has n columns.
+func (g gram) addMulTo(dst blas64.General, alpha float64, a blas64.General, j0, j1 int) {
+	left, mid, right := cols(a, 0, j0), cols(a, j0, j1), cols(a, j1, g.n)
+	if j0 > 0 {
+		fblas.Gemm(blas.NoTrans, blas.Trans, alpha, left, g.tile(j0, j1, 0, j0), 1, dst)
+	}
+	k := g.tile(j0, j1, j0, j1)
+	fblas.Symm(blas.Right, alpha, blas64.Symmetric{Uplo: blas.Lower, N: k.Rows, Stride: k.Stride, Data: k.Data}, mid, 1, dst)
+	if j1 < g.n {
+		fblas.Gemm(blas.NoTrans, blas.NoTrans, alpha, right, g.tile(j1, g.n, j0, j1), 1, dst)
+	}
+}
+
+// cols returns columns [j0, j1) of a as a view.
+func cols(a blas64.General, j0, j1 int) blas64.General {
+	return blas64.General{Rows: a.Rows, Cols: j1 - j0, Stride: a.Stride, Data: a.Data[j0:]}
+}
+
+// rowsOf returns rows [i0, i1) of m as a view; i0 < i1.
+func rowsOf(m *mat.Dense, i0, i1 int) *mat.Dense {
+	g := m.RawMatrix()
+	return dense(blas64.General{Rows: i1 - i0, Cols: g.Cols, Stride: g.Stride, Data: g.Data[i0*g.Stride : (i1-1)*g.Stride+g.Cols]})
+}
+
+// rowOf returns v as a matrix of one row.
+func rowOf(v []float64) blas64.General {
+	return blas64.General{Rows: 1, Cols: len(v), Stride: len(v), Data: v}
+}
+
+func dense(g blas64.General) *mat.Dense {
+	m := new(mat.Dense)
+	m.SetRawMatrix(g)
+	return m
+}

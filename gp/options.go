@@ -1,0 +1,49 @@
+package gp
+
+// Mean chooses the predictive mean of Fit.
+type Mean int
+
+const (
+	Network        Mean = iota // f(x;θ*): the Laplace posterior
+	LinearGaussian             // m + K_*n α (E6)
+)
+
+// Progress stages.
+const (
+	StageKernel = "kernel" // rows of K
+	StageNewton = "newton" // steps of a refit; their number is not known: total 0
+	StageInvert = "invert" // rows of B⁻¹, for gradients and removals
+)
+
+// Options of Fit and Refit. nil means all defaults.
+type Options struct {
+	// Mean is what PredictTo and JointTo return as the mean. A Refit always
+	// has m + K_*n α.
+	Mean Mean
+	// MaxIter bounds the Newton steps of a refit; 0 means 100.
+	MaxIter int
+	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of
+	// what the machine has free (see MemoryBudget).
+	MaxMemory int64
+	// Workers bounds the goroutines; 0 means GOMAXPROCS.
+	Workers int
+	// Progress, if not nil, is called as work is done, from one goroutine.
+	Progress func(stage string, done, total int)
+}
+
+func (o *Options) withDefaults() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	if d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Mean < Network || d.Mean > LinearGaussian {
+		panic("gp: invalid options")
+	}
+	if d.MaxIter == 0 {
+		d.MaxIter = 100
+	}
+	if d.Progress == nil {
+		d.Progress = func(string, int, int) {}
+	}
+	return d
+}

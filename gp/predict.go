@@ -1,0 +1,243 @@
+package gp
+
+import (
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// PredictTo writes the posterior mean of the T examples of x, T×C, and the
+// covariance of each example's outputs, T·C×C (E6). The mean alone needs no
+// solve. Test examples are taken in tiles, so that the memory beside the
+// results stays below 64 MiB or one example's cross-kernel.
+//
+// A variance that rounding made negative by less than 1e-12 of the prior
+// variance is zero; a more negative one is a *NegativeVarianceError.
+func (e *Exact) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+	t, c := e.checkInputs(x)
+	sizeTo(mean, t, c)
+	sizeTo(cov, t*c, c)
+	if t == 0 {
+		return nil
+	}
+	step := e.tileOf(t)
+	scratch := make([]float64, min(step, t)*c*e.g.n)
+	for lo := 0; lo < t; lo += step {
+		hi := min(lo+step, t)
+		if err := e.predictTile(sub(mean, lo, hi), sub(cov, lo*c, hi*c), x.Slice(lo, hi), scratch); err != nil {
+			return shifted(err, lo)
+		}
+	}
+	return nil
+}
+
+// tileOf returns how many of t test examples are taken at once.
+func (e *Exact) tileOf(t int) int {
+	return max(1, min(t, tileBytes/8/e.outputs()/e.g.n))
+}
+
+func (e *Exact) predictTile(mean, cov *mat.Dense, x *linearize.Batch, scratch []float64) error {
+	if err := checkFinite("network output", x.F); err != nil {
+		return err
+	}
+	v := blas64.General{Rows: x.Len() * e.outputs(), Cols: e.g.n, Stride: e.g.n, Data: scratch}
+	if cov != nil || mean != nil && e.ownMean() {
+		e.k.BlockTo(dense(truncated(v)), x, e.x)
+	}
+	if mean != nil {
+		if err := e.meanTo(mean, x, v); err != nil {
+			return err
+		}
+	}
+	if cov == nil {
+		return nil
+	}
+	e.f.half(v)
+	e.k.DiagTo(cov, x)
+	return e.marginals(cov, v)
+}
+
+// meanTo writes m + K_*n α, or f(x;θ*).
+func (e *Exact) meanTo(mean *mat.Dense, x *linearize.Batch, cross blas64.General) error {
+	if !e.ownMean() {
+		mean.Copy(x.F)
+		return nil
+	}
+	m := make([]float64, cross.Rows)
+	e.k.MeanTo(m, x)
+	t, c := mean.Dims()
+	for i := range t {
+		for j, row := 0, mean.RawRowView(i); j < c; j++ {
+			at := i*c + j
+			// mean(x*) = m(x*) + K_*n α (E6)
+			row[j] = m[at] + floats.Dot(cross.Data[at*cross.Stride:][:cross.Cols], e.alpha)
+		}
+	}
+	return checkFinite("predictive mean", mean)
+}
+
+// marginals subtracts V Vᵀ, V = K_*n R U⁻¹, from the prior's C×C blocks.
+func (e *Exact) marginals(cov *mat.Dense, v blas64.General) error {
+	c := e.outputs()
+	prior := make([]float64, c)
+	for first := 0; first < v.Rows; first += c {
+		for i := range c {
+			vi := v.Data[(first+i)*v.Stride:][:v.Cols]
+			prior[i] = cov.At(first+i, i)
+			for j := range i + 1 {
+				vj := v.Data[(first+j)*v.Stride:][:v.Cols]
+				// cov(x*) = K_** − K_*n R B⁻¹ Rᵀ K_n* (E6)
+				s := cov.At(first+i, j) - floats.Dot(vi, vj)
+				cov.Set(first+i, j, s)
+				cov.Set(first+j, i, s)
+			}
+		}
+		if err := settle(rowsOf(cov, first, first+c), prior); err != nil {
+			return shifted(err, first/c)
+		}
+	}
+	return nil
+}
+
+// rounding is the part of the prior variance by which rounding may make a
+// variance negative.
+const rounding = 1e-12
+
+// settle sets to zero the rows and columns of cov, square, whose variance is
+// negative by rounding.
+func settle(cov *mat.Dense, prior []float64) error {
+	c := len(prior)
+	for i, p := range prior {
+		v := cov.At(i, i)
+		if v != v {
+			return &NotFiniteError{What: "predictive variance", Output: i, Value: v}
+		}
+		if v >= 0 {
+			continue
+		}
+		if v < -rounding*p {
+			return &NegativeVarianceError{Output: i, Variance: v, Prior: p}
+		}
+		for j := range c {
+			cov.Set(i, j, 0)
+			cov.Set(j, i, 0)
+		}
+	}
+	return nil
+}
+
+// JointTo writes the mean, T×C, and the joint covariance of all outputs of
+// all examples of x, T·C×T·C (E6). It takes 8·T·C·N·C bytes beside the
+// result, and fails with a *MemoryError where both pass Options.MaxMemory.
+func (e *Exact) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+	t, c := e.checkInputs(x)
+	sizeTo(mean, t, c)
+	if cov == nil || t == 0 {
+		sizeTo(cov, t*c, t*c)
+		return e.PredictTo(mean, nil, x)
+	}
+	if err := e.checkJoint(t, c); err != nil {
+		return err
+	}
+	sizeTo(cov, t*c, t*c)
+	v := newGeneral(t*c, e.g.n)
+	e.k.BlockTo(dense(v), x, e.x)
+	if err := checkFinite("network output", x.F); err != nil {
+		return err
+	}
+	if mean != nil {
+		if err := e.meanTo(mean, x, v); err != nil {
+			return err
+		}
+	}
+	e.f.half(v)
+	e.k.BlockTo(cov, x, x)
+	return perExample(subtractGram(cov, v), c)
+}
+
+func (e *Exact) checkJoint(t, c int) error {
+	return checkMemory("a joint covariance", t, e.o.MaxMemory, func(t int) int64 {
+		rows := mulCap(int64(t), int64(c))
+		return mulCap(8, mulCap(rows, addCap(rows, int64(e.g.n))))
+	})
+}
+
+// subtractGram replaces cov by cov − V Vᵀ.
+func subtractGram(cov *mat.Dense, v blas64.General) error {
+	g := cov.RawMatrix()
+	prior := make([]float64, g.Rows)
+	for i := range prior {
+		prior[i] = g.Data[i*g.Stride+i]
+	}
+	// cov = K_** − K_*n R B⁻¹ Rᵀ K_n* (E6)
+	fblas.Syrk(blas.NoTrans, -1, v, 1, blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data})
+	for i := range prior {
+		for j := range i {
+			g.Data[j*g.Stride+i] = g.Data[i*g.Stride+j]
+		}
+	}
+	return settle(cov, prior)
+}
+
+// checkInputs panics where x does not fit the training examples.
+func (e *Exact) checkInputs(x *linearize.Batch) (t, c int) {
+	if t = x.Len(); t > 0 && (x.Outputs() != e.outputs() || x.P != e.x.P) {
+		panic("gp: inputs do not fit the training examples")
+	}
+	return t, e.outputs()
+}
+
+// sizeTo sizes an empty dst and panics at a wrong size; nil is skipped.
+func sizeTo(dst *mat.Dense, r, c int) {
+	switch {
+	case dst == nil || r == 0 && dst.IsEmpty():
+	case dst.IsEmpty():
+		dst.ReuseAs(r, c)
+	case !isSize(dst, r, c):
+		panic("gp: destination has a wrong size")
+	}
+}
+
+// sub returns rows [lo, hi) of m, or nil.
+func sub(m *mat.Dense, lo, hi int) *mat.Dense {
+	if m == nil {
+		return nil
+	}
+	return rowsOf(m, lo, hi)
+}
+
+func newGeneral(r, c int) blas64.General {
+	return blas64.General{Rows: r, Cols: c, Stride: c, Data: make([]float64, r*c)}
+}
+
+// truncated returns g with no data past its last entry.
+func truncated(g blas64.General) blas64.General {
+	g.Data = g.Data[:(g.Rows-1)*g.Stride+g.Cols]
+	return g
+}
+
+// shifted adds the first row of a tile to the row that err names.
+func shifted(err error, rows int) error {
+	switch err := err.(type) {
+	case *NotFiniteError:
+		err.Row += rows
+	case *NegativeVarianceError:
+		err.Row += rows
+	}
+	return err
+}
+
+// perExample turns the stacked index in err's Output into example and output.
+func perExample(err error, c int) error {
+	switch err := err.(type) {
+	case *NotFiniteError:
+		err.Row, err.Output = err.Output/c, err.Output%c
+	case *NegativeVarianceError:
+		err.Row, err.Output = err.Output/c, err.Output%c
+	}
+	return err
+}

@@ -1,0 +1,137 @@
+package gp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Sites are the local Gaussian factors of the likelihood at given function
+// values (E3): residual r = ∂log p(y|f)/∂f, Λ = −∂²log p/∂f² and a root
+// Λ = R Rᵀ (E4). Λ may be singular. Sites are read-only once built.
+type Sites struct {
+	F, Residual  *mat.Dense // N×C
+	Lambda, Root *mat.Dense // N·C×C, one C×C block an example
+	LogLik       float64    // Σ log p(y|f)
+}
+
+// A checker is a Likelihood that can tell targets it does not admit.
+type checker interface {
+	CheckY(y []float64, c int) error
+}
+
+// NewSites expands the likelihood at f, N×C, for the targets y, N rows. A NaN
+// or Inf in y, in f or in what the likelihood returns is a *NotFiniteError; a
+// likelihood with a method CheckY(y []float64, c int) error is asked about
+// each row of y first.
+func NewSites(y, f *mat.Dense, lik Likelihood) (*Sites, error) {
+	if err := checkTargets(y, f, lik); err != nil {
+		return nil, err
+	}
+	return expand(y, f, lik)
+}
+
+// checkTargets checks y and f before the likelihood sees them.
+func checkTargets(y, f *mat.Dense, lik Likelihood) error {
+	n, c := f.Dims()
+	if ny, _ := y.Dims(); n != ny {
+		return fmt.Errorf("gp: %d rows of targets for %d examples", ny, n)
+	}
+	if n == 0 {
+		return errors.New("gp: there are no training examples")
+	}
+	if err := checkFinite("target", y); err != nil {
+		return err
+	}
+	if err := checkFinite("network output", f); err != nil {
+		return err
+	}
+	if lik, ok := lik.(checker); ok {
+		for i := range n {
+			if err := lik.CheckY(y.RawRowView(i), c); err != nil {
+				return fmt.Errorf("gp: target of example %d: %w", i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// expand is NewSites for targets that were checked.
+func expand(y, f *mat.Dense, lik Likelihood) (*Sites, error) {
+	n, c := f.Dims()
+	s := &Sites{
+		F: mat.DenseCopyOf(f), Residual: mat.NewDense(n, c, nil),
+		Lambda: mat.NewDense(n*c, c, nil), Root: mat.NewDense(n*c, c, nil),
+	}
+	lambda, root := s.Lambda.RawMatrix().Data, s.Root.RawMatrix().Data
+	for i := range n {
+		at := i * c * c
+		logp := lik.Expand(s.Residual.RawRowView(i), lambda[at:at+c*c], root[at:at+c*c], y.RawRowView(i), s.F.RawRowView(i))
+		if math.IsNaN(logp) || math.IsInf(logp, 0) {
+			return nil, &NotFiniteError{What: "log p(y|f)", Row: i, Value: logp}
+		}
+		s.LogLik += logp
+	}
+	return s, s.check()
+}
+
+// check returns a *NotFiniteError where the sites hold a NaN or Inf.
+func (s *Sites) check() error {
+	c := s.outputs()
+	for _, p := range []struct {
+		what string
+		m    *mat.Dense
+		rows int // of m for one example
+	}{{"function value", s.F, 1}, {"residual", s.Residual, 1}, {"Λ", s.Lambda, c}, {"root of Λ", s.Root, c}} {
+		if err := checkFinite(p.what, p.m); err != nil {
+			at := err.(*NotFiniteError)
+			if p.rows > 1 {
+				at.Row, at.Output = at.Row/c, at.Row%c
+			}
+			return at
+		}
+	}
+	return nil
+}
+
+// checkFinite names the first entry of m that is NaN or Inf.
+func checkFinite(what string, m *mat.Dense) error {
+	rows, _ := m.Dims()
+	for i := range rows {
+		if j := firstNotFinite(m.RawRowView(i)); j >= 0 {
+			return &NotFiniteError{What: what, Row: i, Output: j, Value: m.At(i, j)}
+		}
+	}
+	return nil
+}
+
+// fits tells whether the sites belong to n examples with c outputs.
+func (s *Sites) fits(n, c int) bool {
+	return isSize(s.F, n, c) && isSize(s.Residual, n, c) && isSize(s.Lambda, n*c, c) && isSize(s.Root, n*c, c)
+}
+
+func (s *Sites) outputs() int {
+	_, c := s.F.Dims()
+	return c
+}
+
+func isSize(m *mat.Dense, r, c int) bool {
+	mr, mc := m.Dims()
+	return mr == r && mc == c
+}
+
+// logLik returns Σ log p(y|f) in row order, or −Inf where it is not a number
+// or not finite.
+func logLik(y, f *mat.Dense, lik Likelihood) float64 {
+	sum := 0.0
+	n, _ := f.Dims()
+	for i := range n {
+		sum += lik.Expand(nil, nil, nil, y.RawRowView(i), f.RawRowView(i))
+	}
+	if math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return math.Inf(-1)
+	}
+	return sum
+}
