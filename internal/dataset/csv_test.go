@@ -1,0 +1,128 @@
+package dataset
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOpenCSV(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, dir, "pets.csv", []byte("\ufeffage, kind,\"weight\"\r\n1,0,2.5\r\n\r\n 2 ,1, -1e1\n"))
+	d, err := Open(context.Background(), path, nil)
+	require.NoError(t, err)
+	require.Equal(t, "pets", d.Name)
+	require.Equal(t, []string{"age", "kind"}, d.Columns)
+	require.Equal(t, "weight", d.Target)
+	require.Equal(t, []float64{2.5, -10}, d.Train.Targets)
+	require.False(t, d.IntegerLabels)
+	require.Nil(t, d.Train.Labels)
+	require.Nil(t, d.Classes())
+	require.False(t, d.Images())
+	require.Nil(t, d.Train.Image(0))
+	require.Equal(t, []float64{1, 0, 2, 1}, d.Train.Matrix(nil).RawMatrix().Data)
+	require.Zero(t, d.Test.Len())
+
+	d, err = Open(context.Background(), path, &OpenOptions{Target: "kind"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"age", "weight"}, d.Columns)
+	require.Equal(t, []int{0, 1}, d.Train.Labels)
+	require.Equal(t, []float64{1, 2.5, 2, -10}, d.Train.Matrix(nil).RawMatrix().Data)
+}
+
+func TestOpenCSVTestFile(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, dir, "a.csv", []byte("u,v,y\n1,2,0\n3,4,1\n"))
+	good := write(t, dir, "good.csv", []byte("u,v,y\n5,6,3\n"))
+	d, err := Open(context.Background(), path, &OpenOptions{TestFile: good})
+	require.NoError(t, err)
+	require.Equal(t, []int{3}, d.Test.Labels)
+	require.Equal(t, []int{0, 1, 3}, d.Classes())
+	require.Equal(t, []float64{5, 6}, d.Test.Matrix(nil).RawRowView(0))
+
+	// A real target anywhere makes the whole set a regression.
+	reals := write(t, dir, "reals.csv", []byte("u,v,y\n5,6,3.5\n"))
+	d, err = Open(context.Background(), path, &OpenOptions{TestFile: reals})
+	require.NoError(t, err)
+	require.False(t, d.IntegerLabels)
+	require.Nil(t, d.Train.Labels)
+
+	for text, want := range map[string]string{
+		"u,w,y\n1,2,3\n":     `:1: the feature columns are not those of ` + path + `: feature 1 is "w", want "v"`,
+		"u,v,t,y\n1,2,3,4\n": "3 features, want 2",
+		"u,v,z\n1,2,3\n":     `there is no column "y"; choose from "u", "v", "z"`,
+	} {
+		other := write(t, dir, "other.csv", []byte(text))
+		_, err := Open(context.Background(), path, &OpenOptions{TestFile: other})
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "other.csv")
+	}
+}
+
+func TestReadCSVErrors(t *testing.T) {
+	for _, c := range []struct{ text, target, want string }{
+		{"", "", "a.csv: is empty"},
+		{"u,y\n", "", "a.csv:1: there are no rows below the header"},
+		{"u\n1\n", "", "a.csv:1: one column only"},
+		{"1,2\n3,4\n", "", "a.csv:1: numbers where the column names should be; begin the file with a header line"},
+		{"u,u,y\n1,2,3\n", "", `a.csv:1: columns 1 and 2 have the same name "u"`},
+		{"u,y\n1,2\n", "z", `a.csv:1: there is no column "z"; choose from "u", "y"`},
+		{"u,y\n1,2\n3\n", "", "a.csv:3: 1 fields, but the header has 2"},
+		{"u,y\n1,2,3\n", "", "a.csv:2: 3 fields, but the header has 2"},
+		{"u,y\n1,2\n,4\n", "", "a.csv:3: column 1 (u): missing value"},
+		{"u,y\n1,2\n3, \n", "", "a.csv:3: column 2 (y): missing value"},
+		{"u,y\nNaN,2\n", "", `a.csv:2: column 1 (u): "NaN" is not finite`},
+		{"u,y\n1,-inf\n", "", `a.csv:2: column 2 (y): "-inf" is not finite`},
+		{"u,y\n1e400,2\n", "", `a.csv:2: column 1 (u): "1e400" is too large`},
+		{"u,y\n1,setosa\n", "", `a.csv:2: column 2 (y): "setosa" is not a number; code words as numbers`},
+		{"u,y\n\"1,2\n3,4\n", "", "a.csv:"},
+		{"u,y\n1\"2,3\n", "", `a.csv:2: byte 2 of the line: bare " in non-quoted-field`},
+	} {
+		_, err := readCSV(strings.NewReader(c.text), "a.csv", c.target)
+		require.ErrorContains(t, err, c.want, "%q", c.text)
+		require.IsType(t, &Error{}, err)
+	}
+}
+
+func FuzzCSV(f *testing.F) {
+	f.Add("u,v,y\n1,2,0\n3,4,1\n", "split,row,part\n0,0,train\n0,1,test\n", "", 0)
+	f.Add("\ufeffu,\"v\"\r\n1,2\r\n", "split,row,part\n1,0,valid\n", "u", 1)
+	f.Add("u,y\nNaN,1\n", "", "y", -1)
+	f.Add("u,y\n1e400,1\n", "split,row,part\n0,99999999999,train\n", "", 0)
+	f.Add("1,2\n", "a,b,c\n", "", 0)
+	f.Fuzz(func(t *testing.T, text, splits, target string, k int) {
+		check := func(err error) bool {
+			if err != nil {
+				require.IsType(t, &Error{}, err)
+				require.NotContains(t, err.Error(), "\n")
+			}
+			return err == nil
+		}
+		n := 3
+		tab, err := readCSV(strings.NewReader(text), "a.csv", target)
+		if check(err) {
+			n = len(tab.y)
+			require.Len(t, tab.x, n*len(tab.columns))
+			for _, v := range append(tab.x, tab.y...) {
+				require.False(t, math.IsNaN(v) || math.IsInf(v, 0))
+			}
+		}
+		parts, err := readSplits(strings.NewReader(splits), "a.splits.csv", k, n)
+		if !check(err) {
+			return
+		}
+		seen := map[int]bool{}
+		for _, rows := range parts {
+			for _, r := range rows {
+				require.False(t, seen[r])
+				seen[r] = true
+				require.Less(t, r, n)
+			}
+		}
+		_, err = readRow(strings.NewReader(text), "a.csv", &InputOptions{Shape: []int{2}})
+		check(err)
+	})
+}

@@ -1,0 +1,56 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Data is a data set: up to three parts with inputs of one shape. A part that
+// the data do not have is an empty Set, never nil.
+type Data struct {
+	Name               string // "digits", "mnist", or the name of the directory or file
+	Source             string // where the data come from, for messages
+	Train, Valid, Test *Set
+	Shape              []int    // of one input: [1 28 28] for images, [D] for features
+	Columns            []string // names of the features; nil for images
+	Target             string   // name of the target column; "" for images
+	IntegerLabels      bool     // every target of every part is an integer
+}
+
+// Images reports whether the inputs are images.
+func (d *Data) Images() bool { return d.Columns == nil }
+
+// Classes returns the labels that occur in any part, ascending, each once;
+// nil where the targets are not all integers.
+func (d *Data) Classes() []int {
+	if !d.IntegerLabels {
+		return nil
+	}
+	return slices.Clone(d.Train.known)
+}
+
+func (d *Data) parts() [3]*Set { return [3]*Set{d.Train, d.Valid, d.Test} }
+
+// finish fills in what the parts have in common and checks that they agree.
+func (d *Data) finish() (*Data, error) {
+	if !sameShape(d.Train, d.Test) {
+		return nil, &Error{
+			File:    d.Source,
+			Problem: fmt.Sprintf("training inputs have shape %v, test inputs %v", d.Train.Shape, d.Test.Shape),
+			Remedy:  "take both files from the same source",
+		}
+	}
+	var labels []int
+	for _, s := range d.parts() {
+		if s.Len() > 0 {
+			d.Shape = s.Shape
+		}
+		labels = append(labels, s.Labels...)
+	}
+	known := distinct(labels)
+	for _, s := range d.parts() {
+		s.known = known
+		s.Shape = d.Shape
+	}
+	return d, nil
+}

@@ -1,0 +1,83 @@
+package dataset
+
+import (
+	"errors"
+	"io/fs"
+	"strconv"
+	"strings"
+)
+
+// Error says what is wrong with a data file, where, and what to do about it.
+// Its text is one line.
+type Error struct {
+	File    string // the file, directory or data set
+	Line    int    // 1-based line of a text file; 0 where there are none
+	Place   string // a row, column or byte offset; may be empty
+	Problem string // what is wrong
+	Remedy  string // what the user can do; may be empty
+	Err     error  // the cause; may be nil
+}
+
+var _ error = (*Error)(nil)
+
+// Error returns "file:line: place: problem: cause; remedy".
+func (e *Error) Error() string {
+	s := e.File
+	if e.Line > 0 {
+		s += ":" + strconv.Itoa(e.Line)
+	}
+	for _, part := range []string{e.Place, e.Problem, e.cause()} {
+		if part == "" {
+			continue
+		}
+		if s != "" {
+			s += ": "
+		}
+		s += part
+	}
+	if e.Remedy != "" {
+		s += "; " + e.Remedy
+	}
+	return strings.NewReplacer("\n", " ", "\r", " ").Replace(s)
+}
+
+// cause is the text of Err without the path that File already names.
+func (e *Error) cause() string {
+	var p *fs.PathError
+	if errors.As(e.Err, &p) && p.Path == e.File {
+		return p.Err.Error()
+	}
+	if e.Err == nil {
+		return ""
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// quote shows text from a file: quoted, and cut where it is long.
+func quote(s string) string {
+	const most = 40
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return strconv.Quote(s)
+}
+
+// list writes numbers as 4,9; a long list is cut.
+func list(v []int) string {
+	const most = 20
+	var b strings.Builder
+	for i, n := range v {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if i == most {
+			b.WriteString("...")
+			break
+		}
+		b.WriteString(strconv.Itoa(n))
+	}
+	return b.String()
+}

@@ -1,0 +1,217 @@
+package dataset
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// fetcher downloads files from mirrors. A file grows as NAME.part and gets
+// its name when its checksum is right, so a file with its own name is whole.
+// Two processes that fetch the same file write the same bytes to the same
+// places, or the checksum finds out.
+type fetcher struct {
+	client   *http.Client
+	mirrors  []string          // base URLs, tried in order
+	sums     map[string]string // MD5 in hex by file name
+	timeout  time.Duration     // longest wait without a byte
+	pause    time.Duration     // before the second try; doubles
+	most     int64             // largest file in bytes
+	progress func(file string, done, total int64)
+}
+
+// tries is how often one mirror is asked for one file.
+const tries = 3
+
+// Errors that decide what is tried next.
+var (
+	errStalled = errors.New("the server sent nothing for too long")
+	errLocal   = errors.New("the file cannot be written")  // no mirror helps
+	errRefused = errors.New("the server refused the file") // this mirror does not help
+	errSum     = errors.New("wrong checksum")              // a clean start may help
+)
+
+// fetch downloads dir/name. The error names every mirror that was tried.
+func (f *fetcher) fetch(ctx context.Context, dir, name, sum string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("%w: %w", errLocal, err)
+	}
+	var failures []string
+	var last error
+	for _, base := range f.mirrors {
+		url := strings.TrimSuffix(base, "/") + "/" + name
+		if last = f.fromMirror(ctx, url, dir, name, sum); last == nil {
+			return nil
+		}
+		if ctx.Err() != nil || errors.Is(last, errLocal) {
+			return last
+		}
+		failures = append(failures, fmt.Sprintf("%s: %v", url, last))
+	}
+	return errors.New(strings.Join(failures, "; "))
+}
+
+// fromMirror tries one mirror a few times, going on where it broke off.
+func (f *fetcher) fromMirror(ctx context.Context, url, dir, name, sum string) error {
+	pause := f.pause
+	for i := 1; ; i++ {
+		err := f.once(ctx, url, dir, name, sum)
+		final := err == nil || errors.Is(err, errLocal) || errors.Is(err, errRefused)
+		if final || ctx.Err() != nil || i == tries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+			pause *= 2
+		}
+	}
+}
+
+// once makes one request and, when the file is whole and right, names it.
+func (f *fetcher) once(ctx context.Context, url, dir, name, sum string) (err error) {
+	path := filepath.Join(dir, name)
+	part, err := os.OpenFile(path+".part", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errLocal, err)
+	}
+	open := true
+	defer func() {
+		if open {
+			part.Close()
+		}
+	}()
+	if err := f.fill(ctx, part, url, name); err != nil {
+		return err
+	}
+	if err := checkSum(part, sum); err != nil {
+		if errors.Is(err, errSum) {
+			// What is there is no start to go on from.
+			err = errors.Join(err, part.Truncate(0))
+		}
+		return err
+	}
+	open = false
+	if err := errors.Join(part.Sync(), part.Close()); err != nil {
+		return fmt.Errorf("%w: %w", errLocal, err)
+	}
+	if err := os.Rename(path+".part", path); err != nil {
+		return fmt.Errorf("%w: %w", errLocal, err)
+	}
+	return nil
+}
+
+// fill asks for what part does not hold yet and appends it. A server that
+// does not know ranges sends the whole file, which replaces the part.
+func (f *fetcher) fill(ctx context.Context, part *os.File, url, name string) error {
+	have, err := part.Seek(0, io.SeekEnd)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errLocal, err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := time.AfterFunc(f.timeout, func() { cancel(errStalled) })
+	defer watch.Stop()
+	body, start, total, err := f.request(ctx, url, have)
+	if err != nil {
+		return stalled(ctx, err)
+	}
+	defer body.Close()
+	if start == 0 {
+		err = part.Truncate(0)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errLocal, err)
+	}
+	buf := make([]byte, 1<<16)
+	for done := start; ; {
+		n, err := body.Read(buf)
+		watch.Reset(f.timeout)
+		if done+int64(n) > f.most {
+			return errors.Join(errRefused, part.Truncate(0), fmt.Errorf("the file is larger than %d bytes", f.most))
+		}
+		if _, err := part.WriteAt(buf[:n], done); err != nil {
+			return fmt.Errorf("%w: %w", errLocal, err)
+		}
+		done += int64(n)
+		f.progress(name, done, total)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return stalled(ctx, fmt.Errorf("broke off after %d bytes: %w", done, err))
+		}
+	}
+}
+
+// stalled names the reason where the request was cancelled for taking too long.
+func stalled(ctx context.Context, err error) error {
+	if context.Cause(ctx) == errStalled {
+		return errStalled
+	}
+	return err
+}
+
+// request gets url from byte have on. start is where the body begins: have,
+// or 0; total is the size of the file, or -1.
+func (f *fetcher) request(ctx context.Context, url string, have int64) (body io.ReadCloser, start, total int64, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, 0, 0, fmt.Errorf("%w: %w", errRefused, err)
+	}
+	// The files are compressed; their bytes must come as they are.
+	req.Header.Set("Accept-Encoding", "identity")
+	if have > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", have))
+	}
+	resp, err := f.client.Do(req)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	switch {
+	case resp.StatusCode == http.StatusOK:
+		return resp.Body, 0, resp.ContentLength, nil
+	case resp.StatusCode == http.StatusPartialContent && startsAt(resp, have):
+		if resp.ContentLength >= 0 {
+			return resp.Body, have, have + resp.ContentLength, nil
+		}
+		return resp.Body, have, -1, nil
+	}
+	resp.Body.Close()
+	if have > 0 && (resp.StatusCode == http.StatusRequestedRangeNotSatisfiable || resp.StatusCode == http.StatusPartialContent) {
+		return f.request(ctx, url, 0) // the part is not a start of this file
+	}
+	if resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests {
+		return nil, 0, 0, fmt.Errorf("%w: %s", errRefused, resp.Status)
+	}
+	return nil, 0, 0, fmt.Errorf("the server answered %s", resp.Status)
+}
+
+// startsAt reports whether a partial answer begins at byte have.
+func startsAt(resp *http.Response, have int64) bool {
+	return strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", have))
+}
+
+// checkSum compares the MD5 of a file with sum, in hex.
+func checkSum(file *os.File, sum string) error {
+	h := md5.New()
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("%w: %w", errLocal, err)
+	}
+	if _, err := io.Copy(h, file); err != nil {
+		return fmt.Errorf("%w: %w", errLocal, err)
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != sum {
+		return fmt.Errorf("%w: MD5 %s, want %s", errSum, got, sum)
+	}
+	return nil
+}

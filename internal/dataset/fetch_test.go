@@ -1,0 +1,231 @@
+package dataset
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// content is what the test servers serve.
+var content = count(300_000)
+
+func md5Hex(b []byte) string {
+	h := md5.Sum(b)
+	return hex.EncodeToString(h[:])
+}
+
+// ranged serves content and knows ranges; plain does not.
+func ranged(w http.ResponseWriter, r *http.Request) {
+	http.ServeContent(w, r, "x", time.Time{}, strings.NewReader(string(content)))
+}
+
+func plain(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(content) }
+
+// breaking promises the whole content and stops after n bytes of it.
+func breaking(n int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(len(content)))
+		_, _ = w.Write(content[:n])
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// script answers the i-th request with the i-th handler, then with the last.
+type script struct {
+	steps  []http.HandlerFunc
+	calls  atomic.Int32
+	mu     sync.Mutex
+	ranges []string
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	i := int(s.calls.Add(1)) - 1
+	s.mu.Lock()
+	s.ranges = append(s.ranges, r.Header.Get("Range"))
+	s.mu.Unlock()
+	s.steps[min(i, len(s.steps)-1)](w, r)
+}
+
+func serve(t *testing.T, steps ...http.HandlerFunc) (url string, s *script) {
+	t.Helper()
+	s = &script{steps: steps}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	return server.URL + "/", s
+}
+
+func testFetcher(mirrors ...string) *fetcher {
+	f := newFetcher(&OpenOptions{Mirrors: mirrors, Timeout: 5 * time.Second})
+	f.pause = time.Millisecond
+	return f
+}
+
+// Every way in which a download ends with the right file.
+func TestFetch(t *testing.T) {
+	rubbish := []byte("<html>captive portal</html>")
+	for _, c := range []struct {
+		name   string
+		part   []byte // NAME.part from an earlier run
+		steps  []http.HandlerFunc
+		ranges []string // asked for
+	}{
+		{"clean", nil, []http.HandlerFunc{ranged}, []string{""}},
+		{"resume", content[:1000], []http.HandlerFunc{ranged}, []string{"bytes=1000-"}},
+		{"no ranges", content[:1000], []http.HandlerFunc{plain}, []string{"bytes=1000-"}},
+		{"broken then resumed", nil, []http.HandlerFunc{breaking(200_000), ranged}, []string{"", "bytes=200000-"}},
+		{"broken then restarted", nil, []http.HandlerFunc{breaking(200_000), plain}, []string{"", "bytes=200000-"}},
+		{"rubbish resumed", rubbish, []http.HandlerFunc{ranged}, []string{"bytes=27-", ""}},
+		{"part complete", content, []http.HandlerFunc{ranged}, []string{"bytes=300000-", ""}},
+		{"part too long", append(content[:len(content):len(content)], 1), []http.HandlerFunc{ranged}, []string{"bytes=300001-", ""}},
+		{"other range", content[:1000], []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Range", "bytes 0-9/300000")
+			w.WriteHeader(http.StatusPartialContent)
+			_, _ = w.Write(content[:10])
+		}, ranged}, []string{"bytes=1000-", ""}},
+		{"busy first", nil, []http.HandlerFunc{status(503), status(429), ranged}, []string{"", "", ""}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "new", "cache")
+			require.NoError(t, os.MkdirAll(dir, 0o755))
+			if c.part != nil {
+				write(t, dir, "f.gz.part", c.part)
+			}
+			url, s := serve(t, c.steps...)
+			require.NoError(t, testFetcher(url).fetch(context.Background(), dir, "f.gz", md5Hex(content)))
+			got, err := os.ReadFile(filepath.Join(dir, "f.gz"))
+			require.NoError(t, err)
+			require.Equal(t, md5Hex(content), md5Hex(got))
+			require.Equal(t, c.ranges, s.ranges)
+			require.NoFileExists(t, filepath.Join(dir, "f.gz.part"))
+		})
+	}
+}
+
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(code) }
+}
+
+// Every way in which it fails leaves no file of the final name.
+func TestFetchFails(t *testing.T) {
+	const sum = "00000000000000000000000000000000"
+	stop := make(chan struct{})
+	defer close(stop)
+	hang := func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write(content[:10])
+		w.(http.Flusher).Flush()
+		select {
+		case <-stop:
+		case <-r.Context().Done():
+		}
+	}
+	silent := func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-stop:
+		case <-r.Context().Done():
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		steps []http.HandlerFunc
+		sum   string
+		calls int32
+		want  string
+	}{
+		{"not found", []http.HandlerFunc{status(404)}, sum, 1, "/f.gz: the server refused the file: 404 Not Found"},
+		{"server error", []http.HandlerFunc{status(500)}, sum, tries, "the server answered 500 Internal Server Error"},
+		{"checksum", []http.HandlerFunc{ranged}, sum, tries, "wrong checksum: MD5 " + md5Hex(content) + ", want " + sum},
+		{"truncated", []http.HandlerFunc{breaking(100)}, md5Hex(content), tries, "broke off after 100 bytes: unexpected EOF"},
+		{"hangs", []http.HandlerFunc{hang}, md5Hex(content), tries, "the server sent nothing for too long"},
+		{"silent", []http.HandlerFunc{silent}, md5Hex(content), tries, "the server sent nothing for too long"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			url, s := serve(t, c.steps...)
+			f := testFetcher(url)
+			f.timeout = 200 * time.Millisecond
+			err := f.fetch(context.Background(), dir, "f.gz", c.sum)
+			require.ErrorContains(t, err, c.want)
+			require.Equal(t, c.calls, s.calls.Load())
+			require.NoFileExists(t, filepath.Join(dir, "f.gz"))
+		})
+	}
+}
+
+// After a wrong checksum the part is empty: the next run starts clean.
+func TestFetchDropsWrongPart(t *testing.T) {
+	dir := t.TempDir()
+	url, _ := serve(t, plain)
+	require.Error(t, testFetcher(url).fetch(context.Background(), dir, "f.gz", "0"))
+	info, err := os.Stat(filepath.Join(dir, "f.gz.part"))
+	require.NoError(t, err)
+	require.Zero(t, info.Size())
+}
+
+// An answer without end stops at the limit.
+func TestFetchTooLarge(t *testing.T) {
+	url, s := serve(t, plain)
+	f := testFetcher(url)
+	f.most = 1000
+	err := f.fetch(context.Background(), t.TempDir(), "f.gz", md5Hex(content))
+	require.ErrorContains(t, err, "the file is larger than 1000 bytes")
+	require.Equal(t, int32(1), s.calls.Load())
+}
+
+// The second mirror is asked where the first fails; both are named where both do.
+func TestFetchMirrors(t *testing.T) {
+	gone, _ := serve(t, status(404))
+	good, _ := serve(t, ranged)
+	require.NoError(t, testFetcher(gone, good).fetch(context.Background(), t.TempDir(), "f.gz", md5Hex(content)))
+	err := testFetcher(gone, gone+"b").fetch(context.Background(), t.TempDir(), "f.gz", "")
+	require.ErrorContains(t, err, gone+"f.gz: ")
+	require.ErrorContains(t, err, gone+"b/f.gz: ")
+	err = testFetcher("http://\x00").fetch(context.Background(), t.TempDir(), "f.gz", "")
+	require.ErrorContains(t, err, "the server refused the file: parse")
+}
+
+// A cancelled download keeps its part, and the next one goes on from there.
+func TestFetchCancel(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(context.Background())
+	url, s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write(content[:5000])
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}, ranged)
+	f := testFetcher(url)
+	f.progress = func(_ string, done, _ int64) {
+		if done == 5000 {
+			cancel()
+		}
+	}
+	require.ErrorIs(t, f.fetch(ctx, dir, "f.gz", md5Hex(content)), context.Canceled)
+	require.NoError(t, f.fetch(context.Background(), dir, "f.gz", md5Hex(content)))
+	require.Equal(t, []string{"", "bytes=5000-"}, s.ranges)
+}
+
+// A directory that cannot be made is the local machine's fault: no mirror is
+// asked.
+func TestFetchUnwritable(t *testing.T) {
+	url, s := serve(t, ranged)
+	file := write(t, t.TempDir(), "file", nil)
+	err := testFetcher(url).fetch(context.Background(), filepath.Join(file, "cache"), "f.gz", "")
+	require.ErrorIs(t, err, errLocal)
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "f.gz.part"), 0o755))
+	err = testFetcher(url).fetch(context.Background(), dir, "f.gz", "")
+	require.ErrorIs(t, err, errLocal)
+	require.Zero(t, s.calls.Load())
+}

@@ -1,0 +1,142 @@
+package dataset
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+// Limits of an IDX file: larger ones are refused before anything is taken.
+const (
+	maxIDXBytes = 1 << 30
+	maxIDXSide  = 1 << 14
+)
+
+// idx is the content of an IDX file of unsigned bytes.
+type idx struct {
+	dims []int  // rows first
+	data []byte // the product of dims
+}
+
+// readIDXFile reads the IDX file at path; rank is 3 for images, 1 for labels.
+func readIDXFile(path string, rank int) (*idx, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &Error{File: path, Problem: "cannot be opened", Err: err, Remedy: "check the path and its permissions"}
+	}
+	defer f.Close()
+	return readIDX(f, path, rank)
+}
+
+// readIDX reads an IDX stream of unsigned bytes, plain or gzip as its first
+// bytes say. It takes memory only as the data arrive: a header is a claim.
+func readIDX(r io.Reader, name string, rank int) (*idx, error) {
+	b := bufio.NewReaderSize(r, 1<<16)
+	if magic, _ := b.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return nil, &Error{File: name, Problem: "not a readable gzip stream", Err: err, Remedy: again}
+		}
+		b = bufio.NewReaderSize(z, 1<<16)
+	}
+	x := &idx{}
+	rowBytes, err := x.readHeader(b, name, rank)
+	if err != nil {
+		return nil, err
+	}
+	want := x.dims[0] * rowBytes
+	x.data, err = readBody(b, want)
+	if err != nil {
+		return nil, &Error{
+			File: name, Place: fmt.Sprintf("row %d, byte %d", len(x.data)/rowBytes, 4+4*rank+len(x.data)),
+			Problem: fmt.Sprintf("the data end after %d of the %d bytes the header states (%d rows)", len(x.data), want, x.dims[0]),
+			Err:     notEOF(err), Remedy: again,
+		}
+	}
+	if _, err := b.ReadByte(); err != io.EOF {
+		e := &Error{
+			File: name, Place: fmt.Sprintf("byte %d", 4+4*rank+want), Remedy: again,
+			Problem: fmt.Sprintf("data go on after the %d rows the header states", x.dims[0]),
+		}
+		if err != nil {
+			e.Problem, e.Err = "the end of the stream is damaged", err
+		}
+		return nil, e
+	}
+	return x, nil
+}
+
+// again is the remedy for a damaged file.
+const again = "get the file again"
+
+// notEOF drops the end-of-file errors that the message already tells.
+func notEOF(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return err
+}
+
+// readHeader reads magic and dimensions and returns the bytes of one row.
+func (x *idx) readHeader(r io.Reader, name string, rank int) (rowBytes int, err error) {
+	head := make([]byte, 4+4*rank)
+	n, err := io.ReadFull(r, head)
+	if want := uint32(0x800 + rank); n >= 4 && binary.BigEndian.Uint32(head) != want {
+		return 0, &Error{
+			File: name, Place: "byte 0",
+			Problem: fmt.Sprintf("magic number %#08x, want %#08x for %s of unsigned bytes",
+				binary.BigEndian.Uint32(head), want, map[int]string{1: "labels", 3: "images"}[rank]),
+			Remedy: "give an IDX file; images and labels must not be swapped",
+		}
+	}
+	if err != nil {
+		return 0, &Error{
+			File: name, Place: fmt.Sprintf("byte %d", n), Err: notEOF(err), Remedy: again,
+			Problem: fmt.Sprintf("the header ends after %d of %d bytes", n, len(head)),
+		}
+	}
+	total, rowBytes := uint64(1), 1
+	for i := range rank {
+		d := binary.BigEndian.Uint32(head[4+4*i:])
+		if i > 0 && (d == 0 || d > maxIDXSide) || d == 0 {
+			return 0, &Error{
+				File: name, Place: fmt.Sprintf("byte %d", 4+4*i), Remedy: again,
+				Problem: fmt.Sprintf("dimension %d is %d", i, d),
+			}
+		}
+		if i > 0 {
+			rowBytes *= int(d)
+		}
+		total *= uint64(d) // ≤ 2^32·2^14·2^14
+		x.dims = append(x.dims, int(d))
+	}
+	if total > maxIDXBytes {
+		return 0, &Error{
+			File: name, Place: "byte 4", Remedy: "split the file",
+			Problem: fmt.Sprintf("dimensions %v ask for %d bytes, more than the %d this reader takes", x.dims, total, maxIDXBytes),
+		}
+	}
+	return rowBytes, nil
+}
+
+// readBody reads n bytes. The buffer starts small and at most doubles what
+// the stream has already delivered. What was read is returned with the error.
+func readBody(r io.Reader, n int) ([]byte, error) {
+	buf := make([]byte, 0, min(n, 1<<16))
+	for len(buf) < n {
+		if len(buf) == cap(buf) {
+			buf = slices.Grow(buf, min(n-len(buf), len(buf)))
+		}
+		k, err := r.Read(buf[len(buf):min(cap(buf), n)])
+		buf = buf[:len(buf)+k]
+		if err != nil && len(buf) < n {
+			return buf, err
+		}
+	}
+	return buf, nil
+}

@@ -1,0 +1,97 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// mnistMD5 are the checksums of MNIST's four files as they are distributed,
+// compressed.
+var mnistMD5 = map[string]string{
+	"train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+	"train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
+	"t10k-images-idx3-ubyte.gz":  "9fb629c4189551a2d022fa330f9573f3",
+	"t10k-labels-idx1-ubyte.gz":  "ec29112dd5afa0611ce80d1b7f02629c",
+}
+
+// mnistMirrors are the places MNIST is downloaded from.
+var mnistMirrors = []string{
+	"https://ossci-datasets.s3.amazonaws.com/mnist/",
+	"https://storage.googleapis.com/cvdf-datasets/mnist/",
+}
+
+// openMNIST reads MNIST from the cache, where the files that are not there
+// yet are downloaded to. Files put there by hand are taken as they are.
+func openMNIST(ctx context.Context, o *OpenOptions) (*Data, error) {
+	dir := o.CacheDir
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return nil, &Error{File: "mnist", Problem: "there is no cache directory", Err: err, Remedy: "set HOME, or " + byHand}
+		}
+		dir = filepath.Join(cache, "funcgp")
+	}
+	dir = filepath.Join(dir, "mnist")
+	f := newFetcher(o)
+	for _, stem := range idxStems {
+		if findIDX(dir, stem) != "" {
+			continue
+		}
+		if err := f.fetch(ctx, dir, stem+".gz", f.sums[stem+".gz"]); err != nil {
+			return nil, offline(ctx, dir, stem+".gz", err)
+		}
+	}
+	d, err := openDir(dir)
+	var e *Error
+	if errors.As(err, &e) && e.Remedy == again {
+		e.Remedy = "delete the file, and it is downloaded again"
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.Name = "mnist"
+	return d, nil
+}
+
+const byHand = "name a directory that holds the four files with --data DIR"
+
+// offline says what to do where a download is not possible.
+func offline(ctx context.Context, dir, file string, err error) error {
+	e := &Error{File: "mnist", Place: file, Problem: "cannot be downloaded", Err: err}
+	if ctx.Err() != nil {
+		e.Problem, e.Err = "the download was stopped", ctx.Err()
+		e.Remedy = "run again to go on where it stopped"
+		return e
+	}
+	e.Remedy = "without a network, put the four files " + strings.Join(idxStems[:], ", ") + " (.gz or not) into " + dir + ", or " + byHand
+	return e
+}
+
+// newFetcher takes the download's settings from the options.
+func newFetcher(o *OpenOptions) *fetcher {
+	f := &fetcher{
+		client: o.Client, mirrors: o.Mirrors, sums: o.MD5, timeout: o.Timeout,
+		progress: o.Progress, pause: time.Second, most: 64 << 20,
+	}
+	if f.client == nil {
+		f.client = http.DefaultClient
+	}
+	if f.mirrors == nil {
+		f.mirrors = mnistMirrors
+	}
+	if f.sums == nil {
+		f.sums = mnistMD5
+	}
+	if f.timeout <= 0 {
+		f.timeout = 30 * time.Second
+	}
+	if f.progress == nil {
+		f.progress = func(string, int64, int64) {}
+	}
+	return f
+}

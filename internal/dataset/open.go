@@ -1,0 +1,102 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// OpenOptions configures Open. Nil and zero values mean the defaults.
+type OpenOptions struct {
+	Target   string // CSV: the target column; default the last one
+	Split    *int   // CSV: split of FILE.splits.csv that gives the parts; nil means none
+	TestFile string // CSV: a second file with the test rows; default none
+
+	Seed        uint64 // digits: seed of the generator; default 0
+	DigitsTrain int    // digits: training rows; default 20000
+	DigitsTest  int    // digits: test rows; default 4000
+
+	CacheDir string            // mnist: files are kept in CacheDir/mnist; default the user's cache directory + /funcgp
+	Mirrors  []string          // mnist: base URLs, tried in order; default two public ones over https
+	MD5      map[string]string // mnist: checksum in hex by file name; default those of the original files
+	Timeout  time.Duration     // mnist: the longest wait without a byte from the server; default 30 s
+	Client   *http.Client      // mnist: default http.DefaultClient
+
+	// Progress, where not nil, hears of every piece of a download: bytes of
+	// file so far and in total (-1 where the server does not say).
+	Progress func(file string, done, total int64)
+}
+
+// names is what Open takes.
+const names = "name digits, mnist, a directory of IDX files or a .csv file"
+
+// Open reads a data set by name: "digits", the built-in synthetic digits
+// ("digits:TRAIN" and "digits:TRAIN,TEST" set the number of rows); "mnist",
+// downloaded on first use; a directory of IDX files; or a CSV file. "" is
+// digits. A directory or file of the name digits or mnist is "./digits".
+func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
+	if o == nil {
+		o = &OpenOptions{}
+	}
+	csvOnly := o.Target != "" || o.Split != nil || o.TestFile != ""
+	if o.Split != nil && o.TestFile != "" {
+		return nil, &Error{File: name, Problem: "a split and a test file were both asked for", Remedy: "name one of them"}
+	}
+	open := func() (*Data, error) { return openDir(name) }
+	kind, sizes, _ := strings.Cut(name, ":")
+	switch {
+	case name == "" || kind == "digits":
+		open = func() (*Data, error) { return openDigits(name, sizes, o) }
+	case name == "mnist":
+		open = func() (*Data, error) { return openMNIST(ctx, o) }
+	default:
+		info, err := os.Stat(name)
+		switch {
+		case err != nil:
+			return nil, &Error{File: name, Problem: "no such data", Err: err, Remedy: names}
+		case info.Mode().IsRegular() && strings.EqualFold(filepath.Ext(name), ".csv"):
+			return openCSV(name, o)
+		case !info.IsDir():
+			return nil, &Error{File: name, Problem: "is neither a .csv file nor a directory", Remedy: names}
+		}
+	}
+	if csvOnly {
+		return nil, &Error{File: name, Problem: "a target, split or test file was asked for", Remedy: "they need data from a .csv file"}
+	}
+	return open()
+}
+
+// openDigits reads the sizes TRAIN and TRAIN,TEST from the name.
+func openDigits(name, sizes string, o *OpenOptions) (*Data, error) {
+	n := [2]int{DigitsTrain, DigitsTest}
+	for i, v := range [2]int{o.DigitsTrain, o.DigitsTest} {
+		if v != 0 {
+			n[i] = v
+		}
+	}
+	fields := strings.Split(sizes, ",")
+	if sizes == "" {
+		fields = nil
+	}
+	if len(fields) > 2 {
+		return nil, &Error{File: name, Problem: "more than two numbers", Remedy: "write digits:TRAIN,TEST"}
+	}
+	for i, f := range fields {
+		v, err := strconv.Atoi(f)
+		if err != nil {
+			return nil, &Error{File: name, Problem: quote(f) + " is not a number of rows", Remedy: "write digits:TRAIN,TEST"}
+		}
+		n[i] = v
+	}
+	for _, v := range n {
+		if v < 0 || v > digitsMost {
+			return nil, &Error{File: name, Problem: fmt.Sprintf("%d rows of digits", v), Remedy: fmt.Sprintf("ask for 0 to %d", digitsMost)}
+		}
+	}
+	return Digits(o.Seed, n[0], n[1]), nil
+}

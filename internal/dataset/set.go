@@ -1,0 +1,155 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// Set is one part of a data set: its training, validation or test rows. A
+// position counts the rows of the part from 0; a row is the 0-based row of the
+// original file. Positions follow the order of the file. A Set is read-only
+// and safe for concurrent use.
+type Set struct {
+	Part    string    // "train", "valid" or "test"
+	File    string    // where the rows come from, for messages
+	Shape   []int     // shape of one input: [1 28 28] for images, [D] for features
+	Labels  []int     // the data's own labels; nil where they are not all integers
+	Targets []float64 // targets as numbers; nil for images
+
+	rows     []int     // row of each position, ascending; nil where they are the same
+	fileRows int       // rows in the original file, of all parts
+	known    []int     // labels of all parts, ascending
+	px       pixels    // images; nil for features
+	x        []float64 // features, row-major; nil for images
+}
+
+// pixels is where images come from. imageTo is safe for concurrent use.
+type pixels interface {
+	imageTo(dst []byte, pos int) // one byte a pixel, row-major
+}
+
+// grey is the value of each pixel byte: p/255.
+var grey = func() (g [256]float64) {
+	for i := range g {
+		g[i] = float64(i) / 255
+	}
+	return g
+}()
+
+// Len returns the number of rows N; a part that the data do not have is empty.
+func (s *Set) Len() int { return max(len(s.Labels), len(s.Targets)) }
+
+// Dim returns the number of inputs D, the product of Shape; 0 for an empty part.
+func (s *Set) Dim() int {
+	if len(s.Shape) == 0 {
+		return 0
+	}
+	return size(s.Shape)
+}
+
+// size is the product of a shape.
+func size(shape []int) int {
+	d := 1
+	for _, n := range shape {
+		d *= n
+	}
+	return d
+}
+
+// Images reports whether the rows are images.
+func (s *Set) Images() bool { return s.px != nil }
+
+// Row returns the row of the original file at position pos.
+func (s *Set) Row(pos int) int {
+	if s.rows == nil {
+		return pos
+	}
+	return s.rows[pos]
+}
+
+// Lookup returns the position of a row of the original file. The error says
+// whether the row is past the end or belongs to another part.
+func (s *Set) Lookup(row int) (pos int, err error) {
+	fail := func(format string, a ...any) (int, error) {
+		return 0, &Error{File: s.File, Place: fmt.Sprintf("row %d", row), Problem: fmt.Sprintf(format, a...), Remedy: "name another row"}
+	}
+	switch {
+	case s.Len() == 0:
+		return fail("there are no %s rows in these data", s.Part)
+	case row < 0 || row >= s.fileRows:
+		return fail("is past the end: the %s rows are 0 to %d", s.Part, s.fileRows-1)
+	case s.rows == nil:
+		return row, nil
+	}
+	pos, ok := slices.BinarySearch(s.rows, row)
+	if !ok {
+		return fail("is not one of the %d %s rows", s.Len(), s.Part)
+	}
+	return pos, nil
+}
+
+// Image returns the grey levels of the image at position pos, row-major, in
+// memory of the caller's own; nil where the rows are not images.
+func (s *Set) Image(pos int) []byte {
+	if s.px == nil {
+		return nil
+	}
+	img := make([]byte, s.Dim())
+	s.px.imageTo(img, pos)
+	return img
+}
+
+// Matrix returns the inputs at the given positions (nil means all) as a
+// len(pos)×D matrix: pixels divided by 255, features as they are in the file.
+// It panics where there is no row.
+func (s *Set) Matrix(pos []int) *mat.Dense {
+	n := len(pos)
+	if pos == nil {
+		n = s.Len()
+	}
+	if n == 0 {
+		panic("dataset: matrix of no rows")
+	}
+	dst := mat.NewDense(n, s.Dim(), nil)
+	s.MatrixTo(dst, pos)
+	return dst
+}
+
+// MatrixTo is Matrix into the caller's len(pos)×D memory.
+func (s *Set) MatrixTo(dst *mat.Dense, pos []int) {
+	n, d := dst.Dims()
+	if d != s.Dim() || pos == nil && n != s.Len() || pos != nil && n != len(pos) {
+		panic("dataset: dimension mismatch")
+	}
+	const tile = 64
+	// The tiles return no error and the context is never done.
+	_ = par.Do(context.Background(), 0, par.Tiles(n, tile), func(t int) error {
+		lo, hi := par.Bounds(t, n, tile)
+		img := make([]byte, d)
+		for i := lo; i < hi; i++ {
+			p := i
+			if pos != nil {
+				p = pos[i]
+			}
+			s.rowTo(dst.RawRowView(i), img, p)
+		}
+		return nil
+	})
+}
+
+// rowTo writes the input at position pos; img is scratch of D bytes.
+func (s *Set) rowTo(dst []float64, img []byte, pos int) {
+	if s.px == nil {
+		copy(dst, s.x[pos*len(dst):(pos+1)*len(dst)])
+		return
+	}
+	s.px.imageTo(img, pos)
+	for j, b := range img {
+		dst[j] = grey[b]
+	}
+}

@@ -1,0 +1,189 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// SelectOptions says which rows of a part to take. The zero value takes all.
+type SelectOptions struct {
+	Classes []int  // keep rows of these labels and number the classes in this order; nil keeps every row
+	Count   int    // take the first Count kept rows, in file order; 0 takes all
+	Rows    []int  // take these rows of the original file in this order; nil means not asked for
+	From    string // the file or flag that Rows came from, for messages
+}
+
+// Subset is a selection of rows from a Set, in order.
+type Subset struct {
+	Set     *Set
+	Pos     []int     // positions in Set
+	Rows    []int     // rows of the original file
+	Labels  []int     // the data's own labels; nil where they are not all integers
+	Class   []int     // position of the label in Classes; nil without classes
+	Classes []int     // the classes asked for, in order; nil without
+	Targets []float64 // what a likelihood sees: the class number, else the target
+}
+
+// Len returns the number of rows N.
+func (s *Subset) Len() int { return len(s.Pos) }
+
+// Matrix returns the inputs, N×D: see Set.Matrix.
+func (s *Subset) Matrix() *mat.Dense { return s.Set.Matrix(s.Pos) }
+
+// Image returns the pixels of the i-th row of the subset: see Set.Image.
+func (s *Subset) Image(i int) []byte { return s.Set.Image(s.Pos[i]) }
+
+// Select takes rows. It is an error, which names the row or class, to ask for
+// a row of another class, a row twice, a row past the end or in another part,
+// more rows than are kept, or a class that is twice in the list or not in the
+// data.
+func (s *Set) Select(o *SelectOptions) (*Subset, error) {
+	if o == nil {
+		o = &SelectOptions{}
+	}
+	if o.Count < 0 || o.Count > 0 && o.Rows != nil {
+		return nil, s.errorf("ask for a positive count of rows or a list of rows, not both", "count of rows %d", o.Count)
+	}
+	if s.Len() == 0 {
+		return nil, s.errorf("name data that have them", "there are no %s rows in these data", s.Part)
+	}
+	if err := s.checkClasses(o.Classes); err != nil {
+		return nil, err
+	}
+	var pos []int
+	var err error
+	if o.Rows != nil {
+		pos, err = s.listed(o)
+	} else {
+		pos, err = s.kept(o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.subset(pos, o.Classes), nil
+}
+
+func (s *Set) errorf(remedy, format string, a ...any) *Error {
+	return &Error{File: s.File, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
+}
+
+// checkClasses looks for repeated and unknown classes.
+func (s *Set) checkClasses(classes []int) error {
+	if classes == nil {
+		return nil
+	}
+	if s.Labels == nil {
+		return s.errorf("leave the classes out", "classes asked for, but the targets are real numbers")
+	}
+	known := s.known
+	if known == nil {
+		known = distinct(s.Labels)
+	}
+	for i, c := range classes {
+		if slices.Contains(classes[:i], c) {
+			return s.errorf("name each class once", "class %d is in the list of classes twice", c)
+		}
+		if _, ok := slices.BinarySearch(known, c); !ok {
+			return s.errorf("choose from these", "class %d is not in the data, which have classes %s", c, list(known))
+		}
+	}
+	return nil
+}
+
+// kept returns the first o.Count positions whose class is asked for.
+func (s *Set) kept(o *SelectOptions) ([]int, error) {
+	var pos []int
+	for p := range s.Len() {
+		if o.Classes == nil || slices.Contains(o.Classes, s.Labels[p]) {
+			pos = append(pos, p)
+		}
+	}
+	switch {
+	case len(pos) == 0:
+		return nil, s.errorf("choose other classes", "no %s row has a class in %s", s.Part, list(o.Classes))
+	case o.Count > len(pos):
+		return nil, s.errorf("ask for fewer", "%d %s rows asked for, but there are %d%s", o.Count, s.Part, len(pos), ofClasses(o.Classes))
+	case o.Count > 0:
+		pos = pos[:o.Count:o.Count]
+	}
+	return pos, nil
+}
+
+func ofClasses(classes []int) string {
+	if classes == nil {
+		return ""
+	}
+	return " of the classes " + list(classes)
+}
+
+// listed returns the positions of o.Rows.
+func (s *Set) listed(o *SelectOptions) ([]int, error) {
+	if len(o.Rows) == 0 {
+		return nil, &Error{File: o.From, Problem: "the list of rows is empty", Remedy: "name at least one row"}
+	}
+	pos := make([]int, 0, min(len(o.Rows), s.Len()))
+	seen := make([]bool, s.Len())
+	for _, row := range o.Rows {
+		p, err := s.Lookup(row)
+		if err != nil {
+			if e := err.(*Error); o.From != "" {
+				e.Place, e.File = e.Place+" of "+e.File, o.From
+			}
+			return nil, err
+		}
+		fail := func(problem string) error {
+			return &Error{File: o.From, Place: fmt.Sprintf("row %d of %s", row, s.File), Problem: problem, Remedy: "name another row"}
+		}
+		if seen[p] {
+			return nil, fail("is listed twice")
+		}
+		if o.Classes != nil && !slices.Contains(o.Classes, s.Labels[p]) {
+			return nil, fail(fmt.Sprintf("has label %d, which is not one of the classes %s", s.Labels[p], list(o.Classes)))
+		}
+		seen[p] = true
+		pos = append(pos, p)
+	}
+	return pos, nil
+}
+
+// subset gathers what belongs to the positions.
+func (s *Set) subset(pos, classes []int) *Subset {
+	sub := &Subset{Set: s, Pos: pos, Rows: make([]int, len(pos)), Targets: make([]float64, len(pos)), Classes: slices.Clone(classes)}
+	if s.Labels != nil {
+		sub.Labels = make([]int, len(pos))
+	}
+	if classes != nil {
+		sub.Class = make([]int, len(pos))
+	}
+	for i, p := range pos {
+		sub.Rows[i] = s.Row(p)
+		if s.Targets != nil {
+			sub.Targets[i] = s.Targets[p]
+		}
+		if s.Labels != nil {
+			sub.Labels[i] = s.Labels[p]
+			sub.Targets[i] = float64(s.Labels[p])
+		}
+		if classes != nil {
+			sub.Class[i] = slices.Index(classes, s.Labels[p])
+			sub.Targets[i] = float64(sub.Class[i])
+		}
+	}
+	return sub
+}
+
+// distinct returns the values of v, ascending, each once.
+func distinct(v []int) []int {
+	seen := map[int]bool{}
+	for _, n := range v {
+		seen[n] = true
+	}
+	out := make([]int, 0, len(seen))
+	for n := range seen {
+		out = append(out, n)
+	}
+	slices.Sort(out)
+	return out
+}
