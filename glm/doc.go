@@ -1,0 +1,21 @@
+// Package glm is the generalized linear model around a Gaussian posterior over
+// function values: likelihoods with their first two derivatives (E3, E4), the
+// predictives that turn f ~ N(m, Σ) into probabilities and expected responses
+// (E11), and the metrics that judge them.
+//
+//	lik := glm.Bernoulli{}
+//	post, err := gp.Refit(ctx, kernel, train, y, lik, nil)
+//	if err != nil {
+//		return err
+//	}
+//	var f, cov, mean, sd mat.Dense
+//	if err := post.PredictTo(&f, &cov, test); err != nil {
+//		return err
+//	}
+//	err = glm.Exact{}.PredictTo(&mean, &sd, lik, &f, &cov)
+//
+// Shapes are those of package gp: f is T×C, cov is T·C×C with one block an
+// example, results are T×C. A probability of two classes modelled by one
+// output is one number, P(y = 1). Everything runs in one goroutine and in a
+// fixed order, so results are bit-identical for any GOMAXPROCS.
+package glm

@@ -1,0 +1,98 @@
+package glm
+
+import "math"
+
+// Bernoulli is p(y=1|f) = σ(f), for each output by itself. A target is 0 or 1,
+// or a fraction between them, for which log p is y log σ(f) + (1−y) log σ(−f).
+type Bernoulli struct{}
+
+var (
+	_ Likelihood = Bernoulli{}
+	_ Marginal   = Bernoulli{}
+)
+
+// Name returns "bernoulli".
+func (Bernoulli) Name() string { return "bernoulli" }
+
+// Targets returns c.
+func (Bernoulli) Targets(c int) int { return c }
+
+// CheckY admits numbers in [0,1].
+func (b Bernoulli) CheckY(y []float64, c int) error {
+	return checkTargets(b, y, c, "0, 1 or a fraction between", func(v float64) bool { return v >= 0 && v <= 1 })
+}
+
+// Expand gives r = y − p and Λ = diag(p(1−p)), both without cancellation.
+// [thesis table 2.1]
+func (Bernoulli) Expand(residual, lambda, root, y, f []float64) (logp float64) {
+	c := len(f)
+	checkSite(residual, lambda, root, y, c, c)
+	clear(lambda)
+	clear(root)
+	for j, v := range f {
+		// log p = y log σ(f) + (1−y) log σ(−f)
+		logp -= weighted(y[j], softplus(-v)) + weighted(1-y[j], softplus(v))
+		if residual != nil {
+			// r = y − p = y σ(−f) − (1−y) σ(f)
+			residual[j] = y[j]*sigmoid(-v) - (1-y[j])*sigmoid(v)
+		}
+		if lambda != nil {
+			lambda[j*c+j] = sigmoidSlope(v)
+		}
+		if root != nil {
+			root[j*c+j] = math.Sqrt(sigmoidSlope(v))
+		}
+	}
+	return logp
+}
+
+// weighted returns w·v, and 0 for w = 0 even where v is infinite.
+func weighted(w, v float64) float64 {
+	if w == 0 {
+		return 0
+	}
+	return w * v
+}
+
+// LogProb returns log p(y|f), summed over outputs.
+func (b Bernoulli) LogProb(y, f []float64) float64 { return b.Expand(nil, nil, nil, y, f) }
+
+// MeanTo writes σ(f).
+func (Bernoulli) MeanTo(dst, f []float64) {
+	checkDst(dst, f)
+	for j, v := range f {
+		dst[j] = sigmoid(v)
+	}
+}
+
+// VarianceTo writes σ(f)(1−σ(f)).
+func (Bernoulli) VarianceTo(dst, f []float64) {
+	checkDst(dst, f)
+	for j, v := range f {
+		dst[j] = sigmoidSlope(v)
+	}
+}
+
+// Moments returns E σ(f), Var σ(f) and E[σ(f)(1−σ(f))] for f ~ N(m, v), right
+// to 1e-10 (E11).
+func (Bernoulli) Moments(_ int, m, v float64) (mean, epistemic, aleatoric float64) {
+	return sigmoidMoments(m, math.Sqrt(v))
+}
+
+// LogMarginal returns y log E σ(f) + (1−y) log E σ(−f), summed over the
+// outputs, each with its own variance. It has full relative precision where
+// the probability itself underflows.
+func (Bernoulli) LogMarginal(y, f, cov []float64) (float64, error) {
+	c := len(f)
+	logp := 0.0
+	for j, m := range f {
+		s := math.Sqrt(cov[j*c+j])
+		if y[j] > 0 {
+			logp += y[j] * logMeanSigmoid(m, s)
+		}
+		if y[j] < 1 {
+			logp += (1 - y[j]) * logMeanSigmoid(-m, s)
+		}
+	}
+	return logp, nil
+}

@@ -1,0 +1,111 @@
+package glm
+
+import (
+	"fmt"
+	"math"
+)
+
+// Categorical is p(y=c|f) = softmax(f)_c over C classes. A target is the class
+// index, 0 ≤ y < C, as a float64.
+type Categorical struct{}
+
+var _ Likelihood = Categorical{}
+
+// Name returns "categorical".
+func (Categorical) Name() string { return "categorical" }
+
+// Targets returns 1: the class index.
+func (Categorical) Targets(int) int { return 1 }
+
+// CheckY admits the integers 0 … c−1.
+func (k Categorical) CheckY(y []float64, c int) error {
+	want := fmt.Sprintf("a class index from 0 to %d", c-1)
+	return checkTargets(k, y, c, want, func(v float64) bool {
+		return v >= 0 && v < float64(c) && v == math.Trunc(v)
+	})
+}
+
+// Expand gives r = 1_y − p, Λ = diag(p) − p pᵀ and R = diag(√p) − p √pᵀ (E4),
+// with 1 − p summed from the other classes where it would cancel.
+// [thesis table 2.1]
+func (Categorical) Expand(residual, lambda, root, y, f []float64) (logp float64) {
+	c := len(f)
+	checkSite(residual, lambda, root, y, c, 1)
+	k := classIndex(y[0], c)
+	p := residual
+	if p == nil {
+		p = make([]float64, c)
+	}
+	logRest, top := softmaxTo(p, f)
+	if lambda != nil {
+		softmaxLambda(lambda, p)
+	}
+	if root != nil {
+		softmaxRoot(root, p)
+	}
+	if residual != nil {
+		// r = 1_y − p
+		ry := complement(p, k)
+		for j, v := range p {
+			residual[j] = -v
+		}
+		residual[k] = ry
+	}
+	// log p = f_y − max f − log Σ e^{f−max f}
+	return f[k] - top - logRest
+}
+
+// classIndex returns y as an index below c.
+func classIndex(y float64, c int) int {
+	if !(y >= 0 && y < float64(c)) || y != math.Trunc(y) {
+		panic("glm: class index out of range")
+	}
+	return int(y)
+}
+
+// softmaxLambda writes Λ = diag(p) − p pᵀ.
+func softmaxLambda(lambda, p []float64) {
+	c := len(p)
+	for i, pi := range p {
+		for j, pj := range p {
+			lambda[i*c+j] = -pi * pj
+		}
+		lambda[i*c+i] = pi * complement(p, i)
+	}
+}
+
+// softmaxRoot writes R = diag(√p) − p √pᵀ (E4).
+func softmaxRoot(root, p []float64) {
+	c := len(p)
+	for j, pj := range p {
+		s := math.Sqrt(pj)
+		for i, pi := range p {
+			root[i*c+j] = -pi * s
+		}
+		// √p − p√p = √p (1−p)
+		root[j*c+j] = s * complement(p, j)
+	}
+}
+
+// LogProb returns log softmax(f)_y.
+func (k Categorical) LogProb(y, f []float64) float64 { return k.Expand(nil, nil, nil, y, f) }
+
+// MeanTo writes the class probabilities softmax(f).
+func (Categorical) MeanTo(dst, f []float64) {
+	checkDst(dst, f)
+	softmaxTo(dst, f)
+}
+
+// VarianceTo writes p(1−p) of each class, the diagonal of Λ.
+func (Categorical) VarianceTo(dst, f []float64) {
+	checkDst(dst, f)
+	softmaxTo(dst, f)
+	k := argmax(f)
+	rest := complement(dst, k)
+	for j, p := range dst {
+		dst[j] = p * (1 - p) // p ≤ ½ but for class k
+		if j == k {
+			dst[j] = p * rest
+		}
+	}
+}

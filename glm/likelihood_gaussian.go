@@ -1,0 +1,282 @@
+package glm
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Gaussian is y = f + noise with a fixed noise covariance: one variance for
+// every output, one an output, or a full C×C matrix. It is immutable.
+type Gaussian struct {
+	c       int       // outputs; 0: any number, all with the same variance
+	cov     []float64 // noise covariance, C×C; one number when c is 0
+	root    []float64 // upper triangular R with cov⁻¹ = R Rᵀ; one number when c is 0
+	logNorm float64   // ½ log det 2π cov; of one output when c is 0
+}
+
+var (
+	_ Likelihood = (*Gaussian)(nil)
+	_ Marginal   = (*Gaussian)(nil)
+)
+
+// NoiseError reports a noise variance that is not a positive number, or whose
+// inverse is not finite. Output is −1 where it holds for all outputs.
+type NoiseError struct {
+	Output   int
+	Variance float64
+}
+
+func (e *NoiseError) Error() string {
+	if e.Output < 0 {
+		return fmt.Sprintf("glm: the noise variance is %v; it must be positive and finite", e.Variance)
+	}
+	return fmt.Sprintf("glm: the noise variance of output %d is %v; it must be positive and finite", e.Output, e.Variance)
+}
+
+// NotPDError reports an N×N matrix that is not positive definite. Row is the
+// example it belongs to, −1 for the noise covariance.
+type NotPDError struct{ N, Row int }
+
+func (e *NotPDError) Error() string {
+	if e.Row < 0 {
+		return fmt.Sprintf("glm: the %d×%d noise covariance is not positive definite", e.N, e.N)
+	}
+	return fmt.Sprintf("glm: row %d: the %d×%d covariance is not positive definite", e.Row, e.N, e.N)
+}
+
+// NewGaussian returns noise of the same variance σ² on every output, however
+// many there are, or a *NoiseError.
+func NewGaussian(variance float64) (*Gaussian, error) {
+	if !validVariance(variance) {
+		return nil, &NoiseError{Output: -1, Variance: variance}
+	}
+	return &Gaussian{
+		cov:     []float64{variance},
+		root:    []float64{1 / math.Sqrt(variance)},
+		logNorm: halfLog2Pi + 0.5*math.Log(variance),
+	}, nil
+}
+
+// NewGaussianVector returns independent noise with one variance an output, or
+// a *NoiseError.
+func NewGaussianVector(variances []float64) (*Gaussian, error) {
+	c := len(variances)
+	if c == 0 {
+		panic("glm: no noise variances")
+	}
+	g := &Gaussian{c: c, cov: make([]float64, c*c), root: make([]float64, c*c)}
+	for j, v := range variances {
+		if !validVariance(v) {
+			return nil, &NoiseError{Output: j, Variance: v}
+		}
+		g.cov[j*c+j] = v
+		g.root[j*c+j] = 1 / math.Sqrt(v)
+		g.logNorm += halfLog2Pi + 0.5*math.Log(v)
+	}
+	return g, nil
+}
+
+// NewGaussianMatrix returns noise with a full covariance over C outputs, which
+// is copied. The errors are *NoiseError for a variance on the diagonal and
+// *NotPDError.
+func NewGaussianMatrix(cov mat.Symmetric) (*Gaussian, error) {
+	c := cov.SymmetricDim()
+	if c == 0 {
+		panic("glm: empty noise covariance")
+	}
+	for j := range c {
+		if v := cov.At(j, j); !validVariance(v) {
+			return nil, &NoiseError{Output: j, Variance: v}
+		}
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(cov) {
+		return nil, &NotPDError{N: c, Row: -1}
+	}
+	// cov = UᵀU, so cov⁻¹ = U⁻¹U⁻ᵀ and R = U⁻¹ solves U R = I
+	inv := mat.NewTriDense(c, mat.Upper, nil)
+	if err := inv.InverseTri(chol.RawU()); err != nil {
+		return nil, &NotPDError{N: c, Row: -1}
+	}
+	g := &Gaussian{c: c, cov: make([]float64, c*c), root: make([]float64, c*c)}
+	for i := range c {
+		for j := range c {
+			g.cov[i*c+j] = cov.At(i, j)
+			g.root[i*c+j] = inv.At(i, j)
+		}
+	}
+	g.logNorm = float64(c)*halfLog2Pi + 0.5*chol.LogDet()
+	return g, nil
+}
+
+func validVariance(v float64) bool {
+	return v > 0 && !math.IsInf(v, 1) && !math.IsInf(1/v, 1)
+}
+
+// Name returns "gaussian".
+func (*Gaussian) Name() string { return "gaussian" }
+
+// Targets returns c.
+func (*Gaussian) Targets(c int) int { return c }
+
+// CheckY admits finite numbers, and as many outputs as the noise was given for.
+func (g *Gaussian) CheckY(y []float64, c int) error {
+	if g.c != 0 && g.c != c {
+		return fmt.Errorf("glm: the noise covariance is for %d outputs, the model has %d", g.c, c)
+	}
+	return checkTargets(g, y, c, "a finite number", func(v float64) bool {
+		return !math.IsNaN(v) && !math.IsInf(v, 0)
+	})
+}
+
+// checkOutputs panics when the noise was given for another number of outputs.
+func (g *Gaussian) checkOutputs(c int) {
+	if g.c != 0 && g.c != c {
+		panic("glm: noise covariance has another number of outputs")
+	}
+}
+
+// NoiseTo writes the noise covariance of c outputs, C·C row-major.
+func (g *Gaussian) NoiseTo(dst []float64, c int) {
+	g.checkOutputs(c)
+	if len(dst) != c*c {
+		panic("glm: dst has not c·c elements")
+	}
+	g.fill(dst, g.cov, c)
+}
+
+// fill writes a stored C×C matrix, or c times one stored number on the diagonal.
+func (g *Gaussian) fill(dst, stored []float64, c int) {
+	if g.c != 0 {
+		copy(dst, stored)
+		return
+	}
+	clear(dst)
+	for j := range c {
+		dst[j*c+j] = stored[0]
+	}
+}
+
+// variance returns the noise variance of output j.
+func (g *Gaussian) variance(j int) float64 {
+	if g.c == 0 {
+		return g.cov[0]
+	}
+	return g.cov[j*g.c+j]
+}
+
+// Expand gives r = Λ(y − f), Λ the noise precision and R its triangular root
+// (E4). [thesis table 2.1]
+func (g *Gaussian) Expand(residual, lambda, root, y, f []float64) (logp float64) {
+	c := len(f)
+	g.checkOutputs(c)
+	checkSite(residual, lambda, root, y, c, c)
+	if root != nil {
+		g.fill(root, g.root, c)
+	}
+	if g.c == 0 {
+		return g.expandScalar(residual, lambda, y, f)
+	}
+	if lambda != nil {
+		g.precisionTo(lambda)
+	}
+	clear(residual)
+	logp = -g.logNorm
+	for j := range c {
+		// u = Rᵀ(y − f), log p = −½uᵀu − ½ log det 2πΣ, r = R u
+		u := 0.0
+		for i := range j + 1 {
+			u += g.root[i*c+j] * (y[i] - f[i])
+		}
+		logp -= 0.5 * u * u
+		if residual != nil {
+			for i := range j + 1 {
+				residual[i] += g.root[i*c+j] * u
+			}
+		}
+	}
+	return logp
+}
+
+func (g *Gaussian) expandScalar(residual, lambda, y, f []float64) (logp float64) {
+	c := len(f)
+	clear(lambda)
+	for j := range f {
+		// log p = −½ (y−f)²/σ² − ½ log 2πσ²
+		d := y[j] - f[j]
+		u := d * g.root[0]
+		logp -= 0.5*u*u + g.logNorm
+		if residual != nil {
+			residual[j] = d / g.cov[0]
+		}
+		if lambda != nil {
+			lambda[j*c+j] = 1 / g.cov[0]
+		}
+	}
+	return logp
+}
+
+// precisionTo writes Λ = R Rᵀ, R upper triangular.
+func (g *Gaussian) precisionTo(dst []float64) {
+	c := g.c
+	for i := range c {
+		for j := i; j < c; j++ {
+			v := 0.0
+			for k := j; k < c; k++ {
+				v += g.root[i*c+k] * g.root[j*c+k]
+			}
+			dst[i*c+j], dst[j*c+i] = v, v
+		}
+	}
+}
+
+// LogProb returns log p(y|f).
+func (g *Gaussian) LogProb(y, f []float64) float64 { return g.Expand(nil, nil, nil, y, f) }
+
+// MeanTo writes f.
+func (*Gaussian) MeanTo(dst, f []float64) {
+	checkDst(dst, f)
+	copy(dst, f)
+}
+
+// VarianceTo writes the noise variances.
+func (g *Gaussian) VarianceTo(dst, f []float64) {
+	checkDst(dst, f)
+	g.checkOutputs(len(f))
+	for j := range dst {
+		dst[j] = g.variance(j)
+	}
+}
+
+// Moments returns m, v and the noise variance of output j.
+func (g *Gaussian) Moments(j int, m, v float64) (mean, epistemic, aleatoric float64) {
+	return m, v, g.variance(j)
+}
+
+// LogMarginal returns log N(y; f, cov + noise), jointly over the outputs
+// [thesis 3.16], or a *NotPDError.
+func (g *Gaussian) LogMarginal(y, f, cov []float64) (float64, error) {
+	c := len(f)
+	total := mat.NewSymDense(c, nil)
+	d := mat.NewVecDense(c, nil)
+	noise := make([]float64, c*c)
+	g.NoiseTo(noise, c)
+	for i := range c {
+		d.SetVec(i, y[i]-f[i])
+		for j := i; j < c; j++ {
+			total.SetSym(i, j, cov[i*c+j]+noise[i*c+j])
+		}
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(total) {
+		return 0, &NotPDError{N: c}
+	}
+	// log p = −½ dᵀS⁻¹d − ½ log det 2πS, S = cov + noise, through S = UᵀU
+	u := mat.NewVecDense(c, nil)
+	if err := u.SolveVec(chol.RawU().T(), d); err != nil {
+		return 0, &NotPDError{N: c}
+	}
+	return -0.5*mat.Dot(u, u) - float64(c)*halfLog2Pi - 0.5*chol.LogDet(), nil
+}

@@ -1,0 +1,86 @@
+package glm
+
+import "math"
+
+// Poisson counts events at rate eᶠ, for each output by itself. A target is an
+// integer ≥ 0. Above f = 709 the rate overflows and log p is −Inf; nothing is
+// clamped.
+type Poisson struct{}
+
+var (
+	_ Likelihood = Poisson{}
+	_ Marginal   = Poisson{}
+)
+
+// Name returns "poisson".
+func (Poisson) Name() string { return "poisson" }
+
+// Targets returns c.
+func (Poisson) Targets(c int) int { return c }
+
+// CheckY admits finite integers ≥ 0.
+func (p Poisson) CheckY(y []float64, c int) error {
+	return checkTargets(p, y, c, "an integer of at least 0", func(v float64) bool {
+		return v >= 0 && v == math.Trunc(v) && !math.IsInf(v, 1)
+	})
+}
+
+// Expand gives r = y − eᶠ and Λ = diag(eᶠ). [thesis table 2.1]
+func (Poisson) Expand(residual, lambda, root, y, f []float64) (logp float64) {
+	c := len(f)
+	checkSite(residual, lambda, root, y, c, c)
+	clear(lambda)
+	clear(root)
+	for j, v := range f {
+		logp += logPoisson(y[j], v)
+		rate := math.Exp(v)
+		if residual != nil {
+			residual[j] = y[j] - rate
+		}
+		if lambda != nil {
+			lambda[j*c+j] = rate
+		}
+		if root != nil {
+			root[j*c+j] = math.Exp(v / 2)
+		}
+	}
+	return logp
+}
+
+// logPoisson returns log p = y f − eᶠ − log y!.
+func logPoisson(y, f float64) float64 {
+	lg, _ := math.Lgamma(y + 1)
+	return weighted(y, f) - math.Exp(f) - lg
+}
+
+// LogProb returns log p(y|f), summed over outputs.
+func (p Poisson) LogProb(y, f []float64) float64 { return p.Expand(nil, nil, nil, y, f) }
+
+// MeanTo writes the rates eᶠ.
+func (Poisson) MeanTo(dst, f []float64) {
+	checkDst(dst, f)
+	for j, v := range f {
+		dst[j] = math.Exp(v)
+	}
+}
+
+// VarianceTo writes the rates eᶠ, which are also the variances.
+func (p Poisson) VarianceTo(dst, f []float64) { p.MeanTo(dst, f) }
+
+// Moments returns those of a log-normal rate, f ~ N(m, v), in closed form:
+// E eᶠ = exp(m + v/2), Var eᶠ = (E eᶠ)² (eᵛ − 1) and E Var[y|f] = E eᶠ.
+func (Poisson) Moments(_ int, m, v float64) (mean, epistemic, aleatoric float64) {
+	mean = math.Exp(m + v/2)
+	return mean, mean * mean * math.Expm1(v), mean
+}
+
+// LogMarginal returns log E[p(y|f)], summed over the outputs, each with its
+// own variance, by quadrature in the log domain.
+func (Poisson) LogMarginal(y, f, cov []float64) (float64, error) {
+	c := len(f)
+	logp := 0.0
+	for j, m := range f {
+		logp += logMeanPoisson(y[j], m, math.Sqrt(cov[j*c+j]))
+	}
+	return logp, nil
+}

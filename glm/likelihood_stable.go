@@ -1,0 +1,107 @@
+package glm
+
+import "math"
+
+// sigmoid returns σ(f) = 1/(1+e⁻ᶠ) to a few units in the last place for any f;
+// 1 − σ(f) is sigmoid(−f).
+func sigmoid(f float64) float64 {
+	e := math.Exp(-math.Abs(f))
+	if f < 0 {
+		return e / (1 + e)
+	}
+	return 1 / (1 + e)
+}
+
+// sigmoidSlope returns σ(f)(1−σ(f)) = e⁻|ᶠ| / (1+e⁻|ᶠ|)².
+func sigmoidSlope(f float64) float64 {
+	e := math.Exp(-math.Abs(f))
+	return e / ((1 + e) * (1 + e))
+}
+
+// softplus returns log(1+eᶠ).
+func softplus(f float64) float64 {
+	return math.Max(f, 0) + math.Log1p(math.Exp(-math.Abs(f)))
+}
+
+// logSigmoid returns log σ(f).
+func logSigmoid(f float64) float64 { return -softplus(-f) }
+
+// softmaxTo writes p_c = eᶠᶜ / Σ eᶠˡ into p and returns log Σ eᶠˡ − max f and
+// max f apart, so that the log-probability of the likeliest class keeps its
+// digits.
+func softmaxTo(p, f []float64) (logRest, top float64) {
+	k := argmax(f)
+	top = f[k]
+	rest := 0.0
+	for j, v := range f {
+		p[j] = math.Exp(v - top)
+		if j != k {
+			rest += p[j]
+		}
+	}
+	for j := range p {
+		p[j] /= 1 + rest
+	}
+	return math.Log1p(rest), top
+}
+
+// complement returns 1 − p_j for probabilities p that sum to one, without
+// cancellation.
+func complement(p []float64, j int) float64 {
+	if p[j] <= 0.5 {
+		return 1 - p[j]
+	}
+	// 1 − p_j = Σ_{l≠j} p_l
+	rest := 0.0
+	for l, v := range p {
+		if l != j {
+			rest += v
+		}
+	}
+	return rest
+}
+
+// argmax returns the first index of the largest entry.
+func argmax(v []float64) int {
+	k := 0
+	for i, x := range v {
+		if x > v[k] {
+			k = i
+		}
+	}
+	return k
+}
+
+const halfLog2Pi = 0.91893853320467274178032973640561763986139747363778 // ½ log 2π
+
+// logNormalCDF returns log Φ(x) without underflow.
+func logNormalCDF(x float64) float64 {
+	switch {
+	case x > 0:
+		return math.Log1p(-0.5 * math.Erfc(x/math.Sqrt2))
+	case x > -35:
+		return math.Log(0.5 * math.Erfc(-x/math.Sqrt2))
+	}
+	// Φ(x) ~ φ(x)/|x| (1 − x⁻² + 3x⁻⁴ − 15x⁻⁶ + 105x⁻⁸), 3e-13 off at −35
+	q := 1 / (x * x)
+	return -0.5*x*x - halfLog2Pi - math.Log(-x) + math.Log1p(q*(-1+q*(3+q*(-15+q*105))))
+}
+
+// logSum adds numbers given by their logarithms.
+type logSum struct{ max, sum float64 } // value = sum·exp(max)
+
+func newLogSum() logSum { return logSum{max: math.Inf(-1)} }
+
+func (s *logSum) add(g float64) {
+	switch {
+	case g <= s.max:
+		if !math.IsInf(g, -1) {
+			s.sum += math.Exp(g - s.max)
+		}
+	default: // a new maximum, or NaN
+		s.sum = s.sum*math.Exp(s.max-g) + 1
+		s.max = g
+	}
+}
+
+func (s *logSum) log() float64 { return s.max + math.Log(s.sum) }

@@ -1,0 +1,136 @@
+package glm
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Bridge is the Laplace bridge: the Dirichlet distribution whose Laplace
+// approximation in the softmax basis is the Gaussian over the logits (MacKay
+// 1998; Hobbhahn, Kristiadi and Hennig 2022, Fast predictive uncertainty for
+// classification with Bayesian deep networks). With K classes and (μ, Σ)
+// brought to the zero-sum subspace,
+//
+//	α_k = 1/Σ_kk (1 − 2/K + e^{μ_k}/K² Σ_l e^{−μ_l}),
+//
+// the mean is α/Σα and the standard deviation that of the Dirichlet. The
+// subspace is reached by projection, f − mean(f), which leaves the
+// distribution of softmax(f) as it is; conditioning on Σf = 0, as published,
+// is the same when every row of Σ has the same sum, and elsewhere changes
+// the distribution.
+//
+// Know its limits. The mean depends on the ratios of the variances, not on
+// their size: for Bernoulli, taken as two classes with logits 0 and f, it is
+// σ(f) whatever the variance. It fits covariances that a Dirichlet would have,
+// and on others is further from the integral than Probit or even MAP. Where a
+// variance is zero α is infinite, and the mean is MAP's.
+type Bridge struct{}
+
+var _ Link = Bridge{}
+
+// PredictTo implements Link.
+func (Bridge) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.Dense) error {
+	if err := forClasses("bridge", lik); err != nil {
+		return err
+	}
+	t, c := f.Dims()
+	sizeTo(mean, t, c)
+	sizeTo(sd, t, c)
+	logAlpha, p := make([]float64, c), make([]float64, c)
+	_, isCategorical := lik.(Categorical)
+	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
+		logTotal := math.Inf(1)
+		if isCategorical {
+			logTotal = dirichletTo(logAlpha, f, cov)
+		} else {
+			copy(logAlpha, f)
+		}
+		lik.MeanTo(p, logAlpha)
+		for j, v := range p {
+			setAt(mean, t, j, v)
+			if isCategorical {
+				setAt(sd, t, j, math.Sqrt(v*complement(p, j)/(math.Exp(logTotal)+1)))
+			} else {
+				setAt(sd, t, j, betaSD(f[j], cov[j*len(f)+j]))
+			}
+		}
+		return nil
+	})
+}
+
+// LogPredictiveTo writes log of the Dirichlet's mean.
+func (Bridge) LogPredictiveTo(dst []float64, lik Likelihood, y, f, cov *mat.Dense) error {
+	if err := forClasses("bridge", lik); err != nil {
+		return err
+	}
+	t, c := f.Dims()
+	checkLog(dst, lik, y, t, c)
+	logAlpha := make([]float64, c)
+	_, isCategorical := lik.(Categorical)
+	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
+		copy(logAlpha, f)
+		if isCategorical {
+			dirichletTo(logAlpha, f, cov)
+		}
+		// α/Σα = softmax(log α)
+		dst[t] = lik.LogProb(y.RawRowView(t), logAlpha)
+		return nil
+	})
+}
+
+// betaSD is the standard deviation of the Beta distribution with
+// α = (1+eᶠ)/v and β = (1+e⁻ᶠ)/v, the bridge of logits (0, f): with
+// λ = σ(f)σ(−f), α + β = 1/(λv) and the variance is λ/(1 + α + β).
+func betaSD(f, v float64) float64 {
+	slope := sigmoidSlope(f)
+	return slope * math.Sqrt(v/(1+slope*v))
+}
+
+// dirichletTo writes log α and returns log Σ α. Where α is infinite it writes
+// f and returns +Inf.
+func dirichletTo(logAlpha, f, cov []float64) (logTotal float64) {
+	c := len(f)
+	k := float64(c)
+	mu, variance := make([]float64, c), make([]float64, c)
+	zeroSumTo(mu, variance, f, cov)
+	negative, total := newLogSum(), newLogSum()
+	for _, m := range mu {
+		negative.add(-m)
+	}
+	for j, m := range mu {
+		if variance[j] <= 0 {
+			copy(logAlpha, f)
+			return math.Inf(1)
+		}
+		// log α = log(1 − 2/K + e^{μ_k + log Σ e^{−μ} − 2 log K}) − log Σ_kk
+		a := newLogSum()
+		a.add(m + negative.log() - 2*math.Log(k))
+		if c > 2 {
+			a.add(math.Log1p(-2 / k))
+		}
+		logAlpha[j] = a.log() - math.Log(variance[j])
+		total.add(logAlpha[j])
+	}
+	return total.log()
+}
+
+// zeroSumTo writes the mean and the variances of f − mean(f).
+func zeroSumTo(mu, variance, f, cov []float64) {
+	c := len(f)
+	n := float64(c)
+	rowSum := make([]float64, c)
+	total, sumF := 0.0, 0.0
+	for i := range c {
+		for j := range c {
+			rowSum[i] += cov[i*c+j]
+		}
+		total += rowSum[i]
+		sumF += f[i]
+	}
+	for i := range c {
+		// μ − 1ᵀμ/K and the diagonal of PΣP, P = I − 11ᵀ/K
+		mu[i] = f[i] - sumF/n
+		variance[i] = cov[i*c+i] - 2*rowSum[i]/n + total/(n*n)
+	}
+}

@@ -1,0 +1,202 @@
+package glm
+
+import "math"
+
+// Integrals of σ and of the Poisson likelihood against N(m, s²) (E11). The
+// trapezoidal rule converges exponentially for integrands analytic in a strip:
+// σ(m + sz) has its nearest poles at |Im z| = π/s, so a step of 0.5/s leaves
+// an error of e^{−2π·2π} = 7e-18, and the Gaussian itself allows 0.06.
+//
+// That step shrinks without bound as s grows. Beyond s = 8 the integral is
+// taken by parts instead, E σ(f) = ∫ σ'(u) Φ((m−u)/s) du: a fixed bump, for
+// which a step of 0.5 over [−40, 40] leaves the same error whatever s is.
+const (
+	zStep = 0.06
+	uEnd  = 40.0
+	uStep = 0.5
+	wide  = 8.0 // the s beyond which integrals are taken by parts
+	// exp(u − eᵘ), and whatever holds exp(−eᶠ), grows from |Im f| = π/2 on, half as far.
+	rateStep = 0.25
+)
+
+// sigmoidMoments returns E σ(f), Var σ(f) and E[σ(f)σ(−f)] for f ~ N(m, s²).
+func sigmoidMoments(m, s float64) (mean, variance, slope float64) {
+	switch {
+	case s == 0:
+		return sigmoid(m), 0, sigmoidSlope(m)
+	case s <= wide:
+		return sigmoidMomentsZ(m, s)
+	}
+	return sigmoidMomentsU(m, s)
+}
+
+// zNodes are the grid on [−12, 12] and its Gaussian weights, which sum to 1.
+var zNodes = func() (nodes [401]struct{ z, w float64 }) {
+	norm := 0.0
+	for k := range nodes {
+		z := float64(k-len(nodes)/2) * zStep
+		nodes[k].z, nodes[k].w = z, math.Exp(-0.5*z*z)
+		norm += nodes[k].w
+	}
+	for k := range nodes {
+		nodes[k].w /= norm
+	}
+	return nodes
+}()
+
+// sigmoidMomentsZ sums over z in [−12, 12].
+func sigmoidMomentsZ(m, s float64) (mean, variance, slope float64) {
+	var p [len(zNodes)]float64
+	for k, n := range zNodes {
+		f := m + s*n.z
+		e := math.Exp(-math.Abs(f))
+		p[k] = 1 / (1 + e)
+		// E σ' = Σ w(z) σ'(m + s z)
+		slope += n.w * e * p[k] * p[k]
+		if f < 0 {
+			p[k] *= e
+		}
+		// E σ = Σ w(z) σ(m + s z)
+		mean += n.w * p[k]
+	}
+	for k, n := range zNodes {
+		// Var σ = Σ w(z) (σ − E σ)², centred so that a small s keeps its digits
+		d := p[k] - mean
+		variance += n.w * d * d
+	}
+	return mean, variance, slope
+}
+
+// sigmoidMomentsU sums over u in [−40, 40] by parts; beyond, σ' holds 1e-17.
+func sigmoidMomentsU(m, s float64) (mean, variance, slope float64) {
+	n := int(math.Round(uEnd / uStep))
+	above, norm := 0.0, 0.0
+	for k := -n; k <= n; k++ {
+		u := float64(k) * uStep
+		w, x := sigmoidSlope(u), (m-u)/s
+		// E σ = Σ σ'(u) Φ(x), 1 − E σ = Σ σ'(u) Φ(−x), E σ' = Σ σ'(u) φ(x)/s
+		mean += w * 0.5 * math.Erfc(-x/math.Sqrt2)
+		above += w * 0.5 * math.Erfc(x/math.Sqrt2)
+		slope += w * math.Exp(-0.5*x*x-halfLog2Pi) / s
+		norm += w
+	}
+	mean, above, slope = mean/norm, above/norm, slope/norm
+	// Var σ = E σ (1 − E σ) − E[σ(1−σ)]
+	return mean, math.Max(mean*above-slope, 0), slope
+}
+
+// logMeanSigmoid returns log E σ(f) for f ~ N(m, s²) with full relative
+// precision, also where E σ underflows.
+func logMeanSigmoid(m, s float64) float64 {
+	if s == 0 {
+		return logSigmoid(m)
+	}
+	tilt := 0.0
+	if m < -0.5*s*s {
+		// E σ(f) = e^{m+s²/2} E σ(−f') with f' ~ N(m + s², s²)
+		tilt = m + 0.5*s*s
+		m = -(m + s*s)
+	}
+	if s <= wide {
+		return tilt + logTrapezoid(zStep, func(z float64) float64 {
+			return logSigmoid(m+s*z) - 0.5*z*z - halfLog2Pi
+		})
+	}
+	return tilt + logTrapezoid(uStep, func(u float64) float64 {
+		return logSigmoid(u) + logSigmoid(-u) + logNormalCDF((m-u)/s)
+	})
+}
+
+// logMeanPoisson returns log E[p(y|f)] for f ~ N(m, s²). With rate = eᶠ at the
+// mode of the integrand, where z* = (f−m)/s = s(y − rate), and t = z − z*,
+//
+//	log p(y|f) − ½z² = log p(y|mode) − ½z*² − rate (eˢᵗ − 1 − st) − ½t²,
+//
+// which has no cancellation left.
+func logMeanPoisson(y, m, s float64) float64 {
+	if s == 0 {
+		return logPoisson(y, m)
+	}
+	// w = s² rate solves w + log w = m + ys² + log s².
+	logS2 := 2 * math.Log(s)
+	logW := wrightOmegaLog(m + y*s*s + logS2)
+	mode := logW - logS2
+	rate := math.Exp(mode)
+	switch {
+	case math.IsInf(rate, 1):
+		return math.Inf(-1) // below −1e308
+	case s > wide && rate < 0.05:
+		return logMeanRarePoisson(y, m, s)
+	}
+	z := (mode - m) / s
+	if s < 1 { // the same, where the difference would cancel
+		z = s * (y - rate)
+	}
+	// In t the curvature at the mode is 1 + w.
+	step := min(0.5/math.Sqrt(1+math.Exp(logW)), rateStep/s)
+	return logPoisson(y, mode) - 0.5*z*z - halfLog2Pi + logTrapezoid(step, func(t float64) float64 {
+		return -rate*expm2(s*t) - 0.5*t*t
+	})
+}
+
+// logMeanRarePoisson is logMeanPoisson for large s and a rate at the mode so
+// small that the integrand is flat on one side. It tilts the Gaussian by eʸᶠ
+// and takes the rest by parts,
+// E exp(−eᶠ) = ∫ e^{u−eᵘ} Φ((u−m')/s) du with m' = m + ys².
+func logMeanRarePoisson(y, m, s float64) float64 {
+	lg, _ := math.Lgamma(y + 1)
+	tilted := m + y*s*s
+	return y*(m+0.5*y*s*s) - lg + logTrapezoid(rateStep, func(u float64) float64 {
+		return u - math.Exp(u) + logNormalCDF((u-tilted)/s)
+	})
+}
+
+// expm2 returns eˣ − 1 − x to full relative precision.
+func expm2(x float64) float64 {
+	if math.Abs(x) > 0.5 {
+		return math.Expm1(x) - x
+	}
+	sum, term := 0.0, x
+	for k := 2.0; k < 18; k++ {
+		term *= x / k
+		sum += term
+	}
+	return sum
+}
+
+// wrightOmegaLog returns v = log w with w + log w = x, by Newton steps from
+// the right, where they descend monotonically.
+func wrightOmegaLog(x float64) float64 {
+	v := x
+	if x > 1 {
+		v = math.Log(x)
+	}
+	for range 50 {
+		e := math.Exp(v)
+		step := (e + v - x) / (e + 1)
+		v -= step
+		if math.Abs(step) <= 1e-14*(1+math.Abs(v)) {
+			break
+		}
+	}
+	return v
+}
+
+// logTrapezoid returns log of ∫ e^{g} by the trapezoidal rule on the multiples
+// of step, for concave g with its mode within a few dozen steps of zero, going
+// both ways until 45 below the highest value: e⁻⁴⁵ = 3e-20.
+func logTrapezoid(step float64, g func(float64) float64) float64 {
+	const below = 45
+	sum := newLogSum()
+	sum.add(g(0))
+	for _, h := range [2]float64{step, -step} {
+		for k := 1.0; ; k++ {
+			v := g(k * h)
+			sum.add(v)
+			if !(v >= sum.max-below) {
+				break
+			}
+		}
+	}
+	return sum.log() + math.Log(step)
+}

@@ -1,0 +1,147 @@
+package glm
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// MonteCarlo averages g⁻¹ over draws of f (E11) [glm 13]. The same standard
+// normal draws serve every row, so a row's prediction does not depend on what
+// else is in the batch, and rows can be compared. The error of a probability
+// is about sd/√Samples.
+type MonteCarlo struct {
+	Samples int    // draws a row; 0 means 1000, negative panics
+	Seed    uint64 // of the draws
+}
+
+var (
+	_ Link     = MonteCarlo{}
+	_ Splitter = MonteCarlo{}
+)
+
+const defaultSamples = 1000
+
+func (l MonteCarlo) samples() int {
+	switch {
+	case l.Samples < 0:
+		panic("glm: negative number of samples")
+	case l.Samples == 0:
+		return defaultSamples
+	}
+	return l.Samples
+}
+
+// PredictTo implements Link.
+func (l MonteCarlo) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.Dense) error {
+	t, c := f.Dims()
+	sizeTo(mean, t, c)
+	sizeTo(sd, t, c)
+	return l.moments(lik, f, cov, func(t, j int, m, epistemic, _ float64) {
+		setAt(mean, t, j, m)
+		setAt(sd, t, j, math.Sqrt(epistemic))
+	})
+}
+
+// SplitTo implements Splitter. The two parts are moments of the same draws, so
+// for classes they add up to p(1−p) of the mean of PredictTo.
+func (l MonteCarlo) SplitTo(aleatoric, epistemic *mat.Dense, lik Likelihood, f, cov *mat.Dense) error {
+	t, c := f.Dims()
+	sizeTo(aleatoric, t, c)
+	sizeTo(epistemic, t, c)
+	return l.moments(lik, f, cov, func(t, j int, _, ep, al float64) {
+		setAt(aleatoric, t, j, al)
+		setAt(epistemic, t, j, ep)
+	})
+}
+
+func (l MonteCarlo) moments(lik Likelihood, f, cov *mat.Dense, set func(t, j int, mean, epistemic, aleatoric float64)) error {
+	_, c := f.Dims()
+	response, noise := make([]float64, c), make([]float64, c)
+	mean, scatter, aleatoric := make([]float64, c), make([]float64, c), make([]float64, c)
+	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
+		clear(mean)
+		clear(scatter)
+		clear(aleatoric)
+		n := 0.0
+		err := l.draw(t, f, cov, func(g []float64) {
+			n++
+			lik.MeanTo(response, g)
+			lik.VarianceTo(noise, g)
+			for j, v := range response {
+				// Welford: running mean and Σ(v − mean)²
+				d := v - mean[j]
+				mean[j] += d / n
+				scatter[j] += d * (v - mean[j])
+				aleatoric[j] += (noise[j] - aleatoric[j]) / n
+			}
+		})
+		if err != nil {
+			return err
+		}
+		for j := range mean {
+			set(t, j, mean[j], scatter[j]/n, aleatoric[j])
+		}
+		return nil
+	})
+}
+
+// LogPredictiveTo writes log of the average of p(y|f) over the draws, summed
+// in the log domain.
+func (l MonteCarlo) LogPredictiveTo(dst []float64, lik Likelihood, y, f, cov *mat.Dense) error {
+	p := newPosterior(f, cov)
+	checkLog(dst, lik, y, p.t, p.c)
+	return p.each(func(t int, f, cov []float64) error {
+		sum := newLogSum()
+		err := l.draw(t, f, cov, func(g []float64) { sum.add(lik.LogProb(y.RawRowView(t), g)) })
+		dst[t] = sum.log() - math.Log(float64(l.samples()))
+		return err
+	})
+}
+
+// draw passes f + A z to yield for each draw, A Aᵀ = cov.
+func (l MonteCarlo) draw(t int, f, cov []float64, yield func(g []float64)) error {
+	c := len(f)
+	a, err := symmetricRoot(t, cov, c)
+	if err != nil {
+		return err
+	}
+	rng := rand.New(rand.NewPCG(l.Seed, 0x9e3779b97f4a7c15))
+	z, g := make([]float64, c), make([]float64, c)
+	for range l.samples() {
+		for j := range z {
+			z[j] = rng.NormFloat64()
+		}
+		for i, m := range f {
+			g[i] = m + dot(a[i*c:(i+1)*c], z)
+		}
+		yield(g)
+	}
+	return nil
+}
+
+// symmetricRoot returns the symmetric A with A A = cov, which may be singular.
+// It is continuous in cov, unlike a Cholesky factor or eigenvectors.
+func symmetricRoot(t int, cov []float64, c int) ([]float64, error) {
+	if c == 1 {
+		return []float64{math.Sqrt(cov[0])}, nil
+	}
+	var eig mat.EigenSym
+	if !eig.Factorize(mat.NewSymDense(c, cov), true) {
+		return nil, &NotPDError{N: c, Row: t}
+	}
+	values := eig.Values(nil)
+	var v, scaled, root mat.Dense
+	eig.VectorsTo(&v)
+	for i, w := range values {
+		if w < -psdTol*(1+values[c-1]) {
+			return nil, &ValueError{What: "eigenvalue", Row: t, Output: i, Value: w}
+		}
+		values[i] = math.Sqrt(math.Max(w, 0))
+	}
+	// A = V diag(√w) Vᵀ
+	scaled.Mul(&v, mat.NewDiagDense(c, values))
+	root.Mul(&scaled, v.T())
+	return root.RawMatrix().Data, nil
+}

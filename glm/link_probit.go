@@ -1,0 +1,164 @@
+package glm
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Probit shrinks each logit by its variance, f_c/√(1 + π/8 Σ_cc), and applies
+// g⁻¹ (E11): MacKay's approximation for one output, its usual extension to
+// softmax for classes. It is deterministic and within 0.02 of the integral
+// for one output.
+//
+// The approximation has no standard deviation of its own. For Bernoulli it is
+// the exact one. For classes it is that of σ(l_c), where the log-odds
+// l_c = f_c − log Σ_{j≠c} eᶠʲ are taken as Gaussian with their variance
+// linearized at f and the mean that gives them the probability of Probit; for
+// two classes l is Gaussian and it is exact. On random covariances of 3 to 10
+// classes it is within 0.002 of the truth on average where the true one is
+// below 0.1, and 0.05 where it is 0.3.
+type Probit struct{}
+
+var _ Link = Probit{}
+
+// PredictTo implements Link.
+func (Probit) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.Dense) error {
+	if err := forClasses("probit", lik); err != nil {
+		return err
+	}
+	t, c := f.Dims()
+	sizeTo(mean, t, c)
+	sizeTo(sd, t, c)
+	shrunk := make([]float64, c)
+	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
+		if mean != nil {
+			shrinkTo(shrunk, f, cov)
+			lik.MeanTo(mean.RawRowView(t), shrunk)
+		}
+		if sd != nil {
+			probitSDTo(sd.RawRowView(t), lik, f, cov)
+		}
+		return nil
+	})
+}
+
+// LogPredictiveTo writes log p(y|·) at the shrunken logits.
+func (Probit) LogPredictiveTo(dst []float64, lik Likelihood, y, f, cov *mat.Dense) error {
+	if err := forClasses("probit", lik); err != nil {
+		return err
+	}
+	t, c := f.Dims()
+	checkLog(dst, lik, y, t, c)
+	shrunk := make([]float64, c)
+	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
+		shrinkTo(shrunk, f, cov)
+		dst[t] = lik.LogProb(y.RawRowView(t), shrunk)
+		return nil
+	})
+}
+
+// forClasses returns an error unless lik is Bernoulli or Categorical.
+func forClasses(link string, lik Likelihood) error {
+	switch lik.(type) {
+	case Bernoulli, Categorical:
+		return nil
+	}
+	return &UnsupportedError{Link: link, Likelihood: lik.Name()}
+}
+
+// shrinkTo writes f_c/√(1 + π/8 Σ_cc).
+func shrinkTo(dst, f, cov []float64) {
+	for j, v := range f {
+		dst[j] = v / math.Sqrt(1+math.Pi/8*cov[j*len(f)+j])
+	}
+}
+
+func probitSDTo(dst []float64, lik Likelihood, f, cov []float64) {
+	if _, ok := lik.(Categorical); ok {
+		softmaxSDTo(dst, f, cov)
+		return
+	}
+	for j, m := range f {
+		_, v, _ := sigmoidMoments(m, math.Sqrt(cov[j*len(f)+j]))
+		dst[j] = math.Sqrt(v)
+	}
+}
+
+// softmaxSDTo writes the standard deviation of softmax(f)_c = σ(l_c), l_c
+// taken as Gaussian.
+func softmaxSDTo(dst, f, cov []float64) {
+	c := len(f)
+	if c == 1 {
+		dst[0] = 0
+		return
+	}
+	shrunk, v := make([]float64, c), make([]float64, c)
+	shrinkTo(shrunk, f, cov)
+	logOddsVarianceTo(v, f, cov)
+	for j := range c {
+		l := logOdds(f, j)
+		if c > 2 {
+			// the mean for which σ(l/√(1 + π/8 v)) is Probit's probability
+			l = logOdds(shrunk, j) * math.Sqrt(1+math.Pi/8*v[j])
+		}
+		_, variance, _ := sigmoidMoments(l, math.Sqrt(v[j]))
+		dst[j] = math.Sqrt(variance)
+	}
+}
+
+// logOdds returns l_k = f_k − log Σ_{j≠k} eᶠʲ.
+func logOdds(f []float64, k int) float64 {
+	others := newLogSum()
+	for j, v := range f {
+		if j != k {
+			others.add(v)
+		}
+	}
+	return f[k] - others.log()
+}
+
+// logOddsVarianceTo writes dᵀΣd of each class, d = ∂l_c/∂f = e_c − q with q
+// the softmax of the other classes.
+func logOddsVarianceTo(v, f, cov []float64) {
+	c := len(f)
+	p, covP := make([]float64, c), make([]float64, c)
+	softmaxTo(p, f)
+	pCovP := 0.0
+	for i := range c {
+		covP[i] = dot(cov[i*c:(i+1)*c], p)
+		pCovP += p[i] * covP[i]
+	}
+	for j := range c {
+		// d = (e_c − p)/(1 − p_c)
+		rest := 1 - p[j]
+		v[j] = max((cov[j*c+j]-2*covP[j]+pCovP)/(rest*rest), 0)
+	}
+	k := argmax(f) // for the others p ≤ ½; here 1 − p may be nothing
+	v[k] = topLogOddsVariance(f, cov, k)
+}
+
+// topLogOddsVariance returns dᵀΣd of class k with d formed explicitly.
+func topLogOddsVariance(f, cov []float64, k int) float64 {
+	c := len(f)
+	d := append([]float64(nil), f...)
+	d[k] = math.Inf(-1)
+	softmaxTo(d, append([]float64(nil), d...))
+	for j := range d {
+		d[j] = -d[j]
+	}
+	d[k] = 1
+	v := 0.0
+	for i := range c {
+		v += d[i] * dot(cov[i*c:(i+1)*c], d)
+	}
+	return max(v, 0)
+}
+
+func dot(a, b []float64) float64 {
+	s := 0.0
+	for i, v := range a {
+		s += v * b[i]
+	}
+	return s
+}

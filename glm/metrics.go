@@ -1,0 +1,153 @@
+package glm
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// The metrics take class probabilities as N×K rows that sum to one and labels
+// as class indices. Two classes modelled by one output are two columns, 1−p
+// and p. A metric over no examples is NaN, and a NaN among the probabilities
+// gives NaN. A label that is no class, or a wrong number of labels, panics.
+
+// NLL returns the mean of −log p(y|x) from the log-probabilities that
+// Link.LogPredictiveTo writes, which do not underflow.
+func NLL(logp []float64) float64 {
+	sum := 0.0
+	for _, v := range logp {
+		sum -= v
+	}
+	return sum / float64(len(logp))
+}
+
+// Accuracy returns the share of rows whose first largest probability is that
+// of the label.
+func Accuracy(prob *mat.Dense, labels []int) float64 {
+	hits, n := 0.0, checkLabels(prob, labels)
+	for i, y := range labels {
+		switch k, p := topClass(prob.RawRowView(i)); {
+		case math.IsNaN(p):
+			return math.NaN()
+		case k == y:
+			hits++
+		}
+	}
+	return hits / n
+}
+
+// Brier returns the mean over rows of Σ_c (p_c − 1[y=c])², between 0 and 2.
+func Brier(prob *mat.Dense, labels []int) float64 {
+	sum, n := 0.0, checkLabels(prob, labels)
+	for i, y := range labels {
+		for c, p := range prob.RawRowView(i) {
+			if c == y {
+				p--
+			}
+			sum += p * p
+		}
+	}
+	return sum / n
+}
+
+// eceBins is the number of bins of ECE.
+const eceBins = 15
+
+// ECE returns the expected calibration error Σ_b n_b/N |accuracy_b − confidence_b|
+// over 15 bins of equal width of the largest probability. Bin b holds
+// (b/15, (b+1)/15], the edges rounded to float64; zero belongs to the first
+// bin.
+func ECE(prob *mat.Dense, labels []int) float64 {
+	n := checkLabels(prob, labels)
+	var gap [eceBins]float64 // Σ (hit − confidence) of each bin
+	for i, y := range labels {
+		k, p := topClass(prob.RawRowView(i))
+		b := eceBin(p)
+		gap[b] -= p
+		if k == y {
+			gap[b]++
+		}
+	}
+	sum := 0.0
+	for _, g := range gap {
+		sum += math.Abs(g)
+	}
+	return sum / n
+}
+
+// topClass returns the first class of the largest probability and that
+// probability, NaN where any is.
+func topClass(row []float64) (k int, p float64) {
+	for _, v := range row {
+		if math.IsNaN(v) {
+			return 0, v
+		}
+	}
+	k = argmax(row)
+	return k, row[k]
+}
+
+// eceBin returns the bin of a probability; NaN goes to the last.
+func eceBin(p float64) int {
+	b := 0
+	for b < eceBins-1 && !(p <= float64(b+1)/eceBins) {
+		b++
+	}
+	return b
+}
+
+// EntropyTo writes the predictive entropy −Σ_c p_c log p_c of each row, in
+// nats, 0 log 0 = 0.
+func EntropyTo(dst []float64, prob *mat.Dense) {
+	if r, _ := prob.Dims(); len(dst) != r {
+		panic("glm: dst has not one element a row")
+	}
+	for i := range dst {
+		dst[i] = 0
+		for _, p := range prob.RawRowView(i) {
+			if p != 0 {
+				dst[i] -= p * math.Log(p)
+			}
+		}
+	}
+}
+
+// AUROC returns the probability that a score from out exceeds one from in,
+// ties counted half: the area under the ROC curve of a score that should be
+// larger out of distribution, such as the entropy. It is NaN when a score is
+// NaN or either side is empty.
+func AUROC(in, out []float64) float64 {
+	sorted := slices.Clone(in)
+	slices.Sort(sorted) // NaN first
+	if len(sorted) > 0 && math.IsNaN(sorted[0]) {
+		return math.NaN()
+	}
+	sum := 0.0
+	for _, v := range out {
+		if math.IsNaN(v) {
+			return math.NaN()
+		}
+		below, _ := slices.BinarySearch(sorted, v)
+		upTo, _ := slices.BinarySearch(sorted, math.Nextafter(v, math.Inf(1)))
+		if math.IsInf(v, 1) {
+			upTo = len(sorted)
+		}
+		sum += float64(below) + 0.5*float64(upTo-below)
+	}
+	return sum / (float64(len(in)) * float64(len(out)))
+}
+
+// checkLabels panics when the labels do not fit, and returns their number.
+func checkLabels(prob *mat.Dense, labels []int) float64 {
+	n, k := prob.Dims()
+	if n != len(labels) {
+		panic("glm: one label a row of probabilities is needed")
+	}
+	for _, y := range labels {
+		if y < 0 || y >= k {
+			panic("glm: label is no class")
+		}
+	}
+	return float64(n)
+}
