@@ -20,6 +20,9 @@ type Options struct {
 	// Top is how many terms to list, largest first; 0 means 8, and more than
 	// N means N.
 	Top int
+	// Sides keeps the Top largest positive and the Top largest negative terms
+	// as well, in Explanation.For and Against.
+	Sides bool
 	// Similar is how many of the most similar examples to list; 0 means none.
 	// It takes the posterior variance of every training example once, about
 	// the work of predicting all of them.
@@ -82,6 +85,7 @@ type Explanation struct {
 	Cancellation    float64 // Σ|Value| / |Sum|; not finite where Sum is zero
 	RawCancellation float64 // Σ|Raw| / |RawSum|
 	Terms           []Term  // the largest by |Value|, or by |Raw|; ties in the data's order
+	For, Against    []Term  // the largest positive and the largest negative, or nil
 	Similar         []Term  // the most similar, or nil
 	All             *Columns
 }
@@ -187,6 +191,7 @@ func (e *Explainer) finish(w *tally, f, m []float64) Explanation {
 	x.Cancellation = w.abs.value() / math.Abs(x.Sum)
 	x.RawCancellation = w.rawAbs.value() / math.Abs(x.RawSum)
 	x.Terms = e.terms(w, &w.top)
+	x.For, x.Against = e.terms(w, &w.plus), e.terms(w, &w.minus)
 	x.Similar = e.terms(w, &w.similar)
 	return x
 }

@@ -216,7 +216,7 @@ func TestContrastIsTheDifference(t *testing.T) {
 // listed term carries the numbers of its column.
 func TestListsAreTheHeadOfASort(t *testing.T) {
 	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
-		explainers(t, Options{Terms: terms, Top: 5, Similar: 4, All: true}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+		explainers(t, Options{Terms: terms, Top: 5, Sides: true, Similar: 4, All: true}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
 			rows, err := e.Explain(t.Context(), x)
 			require.NoError(t, err)
 			for _, one := range slices.Concat(rows...) {
@@ -225,10 +225,22 @@ func TestListsAreTheHeadOfASort(t *testing.T) {
 					by = one.All.Raw
 				}
 				requireList(t, e, one, one.Terms, sortedBy(by, math.Abs)[:5])
+				requireList(t, e, one, one.For, signedHead(by, 1))
+				requireList(t, e, one, one.Against, signedHead(by, -1))
 				requireList(t, e, one, one.Similar, sortedBy(one.All.Similarity, func(v float64) float64 { return v })[:4])
 			}
 		})
 	}
+}
+
+// signedHead is the head of a sort of the entries of one sign.
+func signedHead(v []float64, sign float64) []int {
+	order := sortedBy(v, func(x float64) float64 { return sign * x })
+	n := 0
+	for n < 5 && sign*v[order[n]] > 0 {
+		n++
+	}
+	return order[:n]
 }
 
 func sortedBy(v []float64, key func(float64) float64) []int {
@@ -286,7 +298,7 @@ func TestTilesDoNotMatter(t *testing.T) {
 		rng := rand.New(rand.NewPCG(uint64(seed), 7))
 		d := newDense(rng, size.n, size.c, size.p)
 		x := randomBatch(rng, 3, size.c, size.p)
-		for _, o := range []Options{{Top: 4}, {Top: 4, Similar: 3}, {All: true, Terms: gp.Raw}} {
+		for _, o := range []Options{{Top: 4}, {Top: 4, Sides: true, Similar: 3}, {All: true, Terms: gp.Raw}} {
 			var want [][]Explanation
 			for _, tile := range []int{0, 1, 2, 5, 1000} {
 				for _, chunk := range []int{0, 1, 4} {
@@ -312,9 +324,8 @@ func requireSame(t *testing.T, want, got [][]Explanation) {
 	for row := range want {
 		for k := range want[row] {
 			a, b := want[row][k], got[row][k]
-			require.Equal(t, len(a.Terms), len(b.Terms))
-			require.Equal(t, len(a.Similar), len(b.Similar))
-			for _, lists := range [][2][]Term{{a.Terms, b.Terms}, {a.Similar, b.Similar}} {
+			for _, lists := range [][2][]Term{{a.Terms, b.Terms}, {a.Similar, b.Similar}, {a.For, b.For}, {a.Against, b.Against}} {
+				require.Equal(t, len(lists[0]), len(lists[1]))
 				for i := range lists[0] {
 					p, q := lists[0][i], lists[1][i]
 					requireNear(t, p.Similarity, q.Similarity, 1e-12, "similarity")
@@ -327,7 +338,9 @@ func requireSame(t *testing.T, want, got [][]Explanation) {
 				require.Equal(t, a.All.Value, b.All.Value)
 				require.Equal(t, a.All.Raw, b.All.Raw)
 			}
-			a.Terms, a.Similar, a.All, b.Terms, b.Similar, b.All = nil, nil, nil, nil, nil, nil
+			for _, x := range []*Explanation{&a, &b} {
+				x.Terms, x.For, x.Against, x.Similar, x.All = nil, nil, nil, nil, nil
+			}
 			require.Equal(t, a, b)
 		}
 	}
@@ -442,21 +455,21 @@ func TestCancelledContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// short yields fewer examples than it says.
-type short struct{ *dense }
+// truncated yields fewer examples than it says.
+type truncated struct{ *dense }
 
-func (s short) Data() linearize.Source { return shortSource{s.train} }
+func (s truncated) Data() linearize.Source { return truncatedSource{s.train} }
 
-type shortSource struct{ *linearize.Batch }
+type truncatedSource struct{ *linearize.Batch }
 
-func (s shortSource) Batches(ctx context.Context, yield func(int, *linearize.Batch) error) error {
+func (s truncatedSource) Batches(ctx context.Context, yield func(int, *linearize.Batch) error) error {
 	return yield(0, s.Slice(0, 2))
 }
 
 func TestDataThatEndsEarly(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	d := newDense(rng, 6, 1, 3)
-	e, err := New(short{d}, d, nil)
+	e, err := New(truncated{d}, d, nil)
 	require.NoError(t, err)
 	_, err = e.Explain(t.Context(), randomBatch(rng, 2, 1, 3))
 	require.ErrorContains(t, err, "ended after 2 of 6 examples")

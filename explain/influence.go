@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -46,7 +47,8 @@ func (e *Explainer) knowListed(ctx context.Context, work [][]tally) error {
 	need := make([]bool, e.n)
 	for t := range work {
 		for k := range work[t] {
-			for _, c := range work[t][k].top.heap {
+			w := &work[t][k]
+			for _, c := range slices.Concat(w.top.heap, w.plus.heap, w.minus.heap) {
 				need[c.index] = true
 			}
 		}

@@ -48,9 +48,10 @@ type Output struct {
 	RawCancellation Float          `json:"raw_cancellation"` // over all N
 	Contributions   []Contribution `json:"contributions"`
 
-	// Similar lists the most similar training examples for the pages; it is
-	// no part of the JSON.
-	Similar []Contribution `json:"-"`
+	// What the pages show beside the list above; no part of the JSON: the
+	// largest terms of each sign, and the most similar training examples.
+	For, Against []Contribution `json:"-"`
+	Similar      []Contribution `json:"-"`
 }
 
 // Contrasted names the outputs of a contrast, f_plus − f_minus.
@@ -135,6 +136,8 @@ func (r Rows) Output(x Explanation) Output {
 		Cancellation:    Float(x.Cancellation),
 		RawCancellation: Float(x.RawCancellation),
 		Contributions:   r.contributions(x.Terms),
+		For:             r.contributions(x.For),
+		Against:         r.contributions(x.Against),
 		Similar:         r.contributions(x.Similar),
 	}
 	if x.Target.IsContrast() {

@@ -18,13 +18,14 @@ const tileFloats = 1 << 20
 // A tally adds up the terms of one test row and target while the training
 // examples pass by in order.
 type tally struct {
-	target          Target
-	variance        float64 // wᵀ C(x*,x*) w
-	sum, abs        sum
-	rawSum, rawAbs  sum
-	top, similar    top
-	all             *Columns
-	cross, rawCross []float64 // scratch, length C
+	target           Target
+	variance         float64 // wᵀ C(x*,x*) w
+	sum, abs         sum
+	rawSum, rawAbs   sum
+	top, plus, minus top
+	similar          top
+	all              *Columns
+	cross, rawCross  []float64 // scratch, length C
 }
 
 func (e *Explainer) newTally(t Target, cov []float64) tally {
@@ -35,6 +36,9 @@ func (e *Explainer) newTally(t Target, cov []float64) tally {
 		similar:  top{k: e.options.Similar},
 		cross:    make([]float64, e.c),
 		rawCross: make([]float64, e.c),
+	}
+	if e.options.Sides {
+		w.plus.k, w.minus.k = e.options.Top, e.options.Top
 	}
 	if e.options.All {
 		v := make([]float64, 4*e.n)
@@ -94,11 +98,17 @@ func (e *Explainer) add(w *tally, first, n, t int, post, raw *mat.Dense) error {
 		w.abs.add(math.Abs(v))
 		w.rawSum.add(k)
 		w.rawAbs.add(math.Abs(k))
-		c := candidate{index: i, score: math.Abs(v), value: v, raw: k, cross: w.cross}
+		term := v
 		if e.options.Terms == gp.Raw {
-			c.score = math.Abs(k)
+			term = k
 		}
+		c := candidate{index: i, score: math.Abs(term), value: v, raw: k, cross: w.cross}
 		w.top.offer(c)
+		if term < 0 {
+			w.minus.offer(c)
+		} else {
+			w.plus.offer(c)
+		}
 		e.addKnown(w, c)
 	}
 	return nil

@@ -1,0 +1,274 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A demo is a small classifier of drawn digits: fixed random features, a
+// linear layer, and the Gaussian process at the mode of its weights.
+type demo struct {
+	classes []int // digit of each class
+	side    int
+	images  [][]byte
+	labels  []float64
+	post    *dense
+	test    *linearize.Batch
+	testPix []byte
+}
+
+// strokes are the digits as lines in the unit square, y downwards.
+var strokes = [10][][][2]float64{
+	{{{.5, .1}, {.25, .3}, {.25, .7}, {.5, .9}, {.75, .7}, {.75, .3}, {.5, .1}}},
+	{{{.35, .25}, {.55, .1}, {.55, .9}}},
+	{{{.25, .3}, {.45, .1}, {.7, .25}, {.65, .5}, {.25, .9}, {.75, .9}}},
+	{{{.25, .15}, {.7, .15}, {.45, .45}, {.72, .65}, {.5, .9}, {.25, .8}}},
+	{{{.3, .1}, {.25, .55}, {.75, .55}}, {{.68, .2}, {.65, .9}}},
+	{{{.7, .1}, {.3, .1}, {.28, .45}, {.6, .45}, {.7, .7}, {.5, .9}, {.25, .8}}},
+	{{{.65, .1}, {.35, .4}, {.27, .7}, {.5, .9}, {.7, .7}, {.5, .55}, {.3, .68}}},
+	{{{.25, .12}, {.75, .12}, {.45, .9}}},
+	{{{.5, .48}, {.3, .3}, {.5, .1}, {.7, .3}, {.5, .48}, {.27, .7}, {.5, .9}, {.73, .7}, {.5, .48}}},
+	{{{.68, .35}, {.45, .5}, {.3, .3}, {.5, .1}, {.7, .25}, {.6, .9}}},
+}
+
+// drawDigit renders a digit with random slant, size and pen.
+func drawDigit(rng *rand.Rand, digit, side int) []byte {
+	pix := make([]byte, side*side)
+	slant, sx, sy := 0.3*rng.NormFloat64()*.6, .85+.1*rng.NormFloat64(), .9+.06*rng.NormFloat64()
+	pen := .045 + .02*rng.Float64()
+	var paths [][][2]float64
+	for _, path := range strokes[digit] {
+		var moved [][2]float64
+		for _, p := range path {
+			x, y := (p[0]-.5)*sx+.03*rng.NormFloat64(), (p[1]-.5)*sy+.025*rng.NormFloat64()
+			moved = append(moved, [2]float64{.5 + x - slant*y, .5 + y})
+		}
+		paths = append(paths, moved)
+	}
+	for i := range pix {
+		x, y := (float64(i%side)+.5)/float64(side), (float64(i/side)+.5)/float64(side)
+		d := math.Inf(1)
+		for _, path := range paths {
+			for k := 1; k < len(path); k++ {
+				d = min(d, distance(x, y, path[k-1], path[k]))
+			}
+		}
+		pix[i] = byte(255 * min(1, max(0, (pen-d)*float64(side)*.8+.5)))
+	}
+	return pix
+}
+
+func distance(x, y float64, a, b [2]float64) float64 {
+	dx, dy := b[0]-a[0], b[1]-a[1]
+	t := min(1, max(0, ((x-a[0])*dx+(y-a[1])*dy)/(dx*dx+dy*dy+1e-12)))
+	return math.Hypot(x-a[0]-t*dx, y-a[1]-t*dy)
+}
+
+// newDemo fits n training digits of the given classes and draws a test digit.
+func newDemo(seed uint64, n int, digit int, classes ...int) *demo {
+	rng := rand.New(rand.NewPCG(seed, 77))
+	const side, hidden = 28, 60
+	d := &demo{classes: classes, side: side}
+	w := randomMatrix(rng, side*side, hidden)
+	c := len(classes)
+	if c == 2 {
+		c = 1
+	}
+	p := hidden * c
+	theta := make([]float64, p)
+	features := func(pix []byte) []float64 {
+		h := make([]float64, hidden)
+		for i, v := range pix {
+			for k := range h {
+				h[k] += float64(v) / 255 * w.At(i, k) / 8
+			}
+		}
+		for k := range h {
+			h[k] = math.Tanh(h[k])
+		}
+		return h
+	}
+	batch := func(images [][]byte) *linearize.Batch {
+		j := mat.NewDense(len(images)*c, p, nil)
+		for i, pix := range images {
+			for k, v := range features(pix) {
+				for l := range c {
+					j.Set(i*c+l, l*hidden+k, v)
+				}
+			}
+		}
+		return &linearize.Batch{F: mat.NewDense(len(images), c, nil), P: p, Blocks: []linearize.Block{
+			&linearize.Full{J: j, Params: []linearize.Span{{Name: "w", Rows: 1, Cols: p}}, C: c}}}
+	}
+	var y []int
+	for i := range n {
+		y = append(y, i%len(classes))
+		shown := classes[y[i]]
+		d.labels = append(d.labels, float64(shown))
+		d.images = append(d.images, drawDigit(rng, shown, side))
+	}
+	d.testPix = drawDigit(rng, digit, side)
+	train := batch(d.images)
+	d.test = batch([][]byte{d.testPix})
+	prior := mat.NewDense(p, p, nil)
+	for i := range p {
+		prior.Set(i, i, 1)
+	}
+	d.post = &dense{train: train, j: jacobian(train), prior: prior, delta: make([]float64, p)}
+	// Newton on the weights; the network keeps the weights of the last step
+	// but one, so that the remainder is small and not zero.
+	for range 4 {
+		train.MulVecTo(train.F.RawMatrix().Data, theta)
+		d.test.MulVecTo(d.test.F.RawMatrix().Data, theta)
+		for i := range theta {
+			d.post.delta[i] = -theta[i]
+		}
+		d.post.s = categoricalSites(train.F, y)
+		d.post.solve()
+		next := product(d.post.sigma, d.post.j.T(), mat.NewVecDense(len(d.post.pseudo), d.post.pseudo))
+		for i := range theta {
+			theta[i] = next.At(i, 0)
+		}
+	}
+	return d
+}
+
+// categoricalSites are the sites of a softmax, or of a sigmoid for C = 1.
+func categoricalSites(f *mat.Dense, y []int) *gp.Sites {
+	n, c := f.Dims()
+	s := &gp.Sites{F: f, Residual: mat.NewDense(n, c, nil), Lambda: mat.NewDense(n*c, c, nil), Root: mat.NewDense(n*c, c, nil)}
+	for i := range n {
+		p := softmax(f.RawRowView(i))
+		for k := range c {
+			r := -p[k]
+			if y[i] == k && c > 1 || y[i] == 1 && c == 1 {
+				r++
+			}
+			s.Residual.Set(i, k, r)
+			for l := range c {
+				root := -p[k] * math.Sqrt(p[l])
+				if k == l {
+					root += math.Sqrt(p[k])
+				}
+				if c == 1 {
+					root = math.Sqrt(p[0] * (1 - p[0]))
+				}
+				s.Root.Set(i*c+k, l, root)
+			}
+		}
+		root := s.Root.Slice(i*c, (i+1)*c, 0, c)
+		s.Lambda.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense).Copy(product(root, root.T()))
+	}
+	return s
+}
+
+// softmax of f, or the sigmoid of its only entry.
+func softmax(f []float64) []float64 {
+	if len(f) == 1 {
+		return []float64{1 / (1 + math.Exp(-f[0]))}
+	}
+	p, sum := make([]float64, len(f)), 0.0
+	for k, v := range f {
+		p[k] = math.Exp(v)
+		sum += p[k]
+	}
+	for k := range p {
+		p[k] /= sum
+	}
+	return p
+}
+
+// page explains the test digit.
+func (d *demo) page(t testing.TB, label float64, o *Options) *Page {
+	t.Helper()
+	e, err := New(d.post, d.post, o)
+	require.NoError(t, err)
+	rows, err := e.Explain(context.Background(), d.test)
+	require.NoError(t, err)
+	n, c := d.post.train.F.Dims()
+	names := Rows{Label: d.labels}
+	for i := range n {
+		names.Index = append(names.Index, 1000+7*i)
+	}
+	r := &Report{
+		Input: Input{Split: "test", Index: 247, Label: Float(label)},
+		Fit: Fit{Examples: n, Outputs: c, Parameters: d.test.P, PriorPrecision: 1, Refit: true, GradientNorm: 0.0213,
+			LogEvidence: -83.1234, LogDet: 61.2, LogLikelihood: -22.9, Scatter: 59.3},
+		Timings: Timings{Load: .05, Linearize: .61, Kernel: .7, Factorize: .25, Predict: .02, Write: .01, Total: 1.64},
+	}
+	for _, x := range rows[0] {
+		r.Outputs = append(r.Outputs, names.Output(x))
+	}
+	d.predict(&r.Prediction, r.Outputs[:c])
+	var classes []string
+	for _, k := range d.classes {
+		classes = append(classes, strconv.Itoa(k))
+	}
+	return &Page{
+		Report: r, Classes: classes, Invert: true,
+		Test:  Gray(d.testPix, d.side, d.side),
+		Train: func(row Index) Picture { return Gray(d.images[(int(row)-1000)/7], d.side, d.side) },
+		Model: "demo.onnx", Data: "drawn digits", Command: fmt.Sprintf("gpexplain explain --index %d --html page.html", r.Input.Index),
+	}
+}
+
+// predict averages the class probabilities over draws of f.
+func (d *demo) predict(p *Prediction, outputs []Output) {
+	c := len(outputs)
+	cov := mat.NewDense(c, c, nil)
+	if err := d.post.PredictTo(nil, cov, d.test); err != nil {
+		panic(err)
+	}
+	sym := mat.NewSymDense(c, nil)
+	var mean, f []float64
+	for i, o := range outputs {
+		mean, f = append(mean, float64(o.PriorMean+o.ContributionSum)), append(f, float64(o.Network))
+		p.Covariance = append(p.Covariance, Floats(mat.Row(nil, i, cov)))
+		for k := range c {
+			sym.SetSym(i, k, cov.At(i, k))
+		}
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(sym) {
+		panic("covariance of the demo")
+	}
+	var l mat.TriDense
+	chol.LTo(&l)
+	both := func(f []float64) []float64 {
+		if p := softmax(f); c > 1 {
+			return p
+		} else {
+			return []float64{1 - p[0], p[0]}
+		}
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	const draws = 2000
+	sum, square := make([]float64, len(d.classes)), make([]float64, len(d.classes))
+	for range draws {
+		z := product(&l, randomMatrix(rng, c, 1)).RawMatrix().Data
+		for i := range z {
+			z[i] += mean[i]
+		}
+		for k, v := range both(z) {
+			sum[k] += v / draws
+			square[k] += v * v / draws
+		}
+	}
+	for k := range sum {
+		p.Probability = append(p.Probability, Float(sum[k]))
+		p.ProbabilitySD = append(p.ProbabilitySD, Float(math.Sqrt(max(0, square[k]-sum[k]*sum[k]))))
+	}
+	alone := both(f)
+	p.MAPProbability, p.Mean = Floats(alone), Floats(mean)
+	p.Class = Float(d.classes[largest(alone)])
+}

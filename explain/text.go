@@ -1,0 +1,214 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// WriteText writes the page as plain text of at most the given number of
+// columns, 60 at least; 0 means 80.
+func (p *Page) WriteText(w io.Writer, columns int) error {
+	v, err := p.view()
+	if err != nil {
+		return err
+	}
+	if columns == 0 {
+		columns = 80
+	}
+	t := &textWriter{view: v, columns: max(60, columns)}
+	t.head()
+	for i := range v.sections {
+		if s := &v.sections[i]; s.open || v.kind != classes {
+			t.section(s)
+		}
+	}
+	t.rest()
+	t.warnings()
+	if _, err := io.WriteString(w, t.String()); err != nil {
+		return fmt.Errorf("explain: writing text: %w", err)
+	}
+	return nil
+}
+
+type textWriter struct {
+	strings.Builder
+	*view
+	columns int
+}
+
+func (t *textWriter) line(format string, args ...any) {
+	t.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " "))
+	t.WriteByte('\n')
+}
+
+// wrap writes a paragraph, indented.
+func (t *textWriter) wrap(indent, s string) {
+	used := 0
+	for _, word := range strings.Fields(s) {
+		n := utf8.RuneCountInString(word)
+		if used > 0 && used+1+n > t.columns {
+			t.WriteByte('\n')
+			used = 0
+		}
+		if used == 0 {
+			t.WriteString(indent)
+			used = len(indent)
+		} else {
+			t.WriteByte(' ')
+			used++
+		}
+		t.WriteString(word)
+		used += n
+	}
+	t.WriteByte('\n')
+}
+
+func (t *textWriter) head() {
+	p := t.page
+	head := clean(t.row)
+	if t.label != "" {
+		head += ", label " + t.label
+	}
+	if t.kind != regression {
+		head += ": predicted " + clean(p.Classes[t.predicted])
+		switch {
+		case t.label == "":
+		case t.correct:
+			head += ", correct"
+		default:
+			head += ", WRONG"
+		}
+	}
+	t.line("%s", head)
+	t.line("")
+	t.probabilities()
+	if t.kind != classes {
+		for c := range p.Report.Fit.Outputs {
+			if mean, sd := t.latent(c); !math.IsNaN(mean) {
+				d := decimals(mean, sd)
+				t.line("  f = %s ± %s  (%s)", fixed(mean, d), fixed(sd, d), clean(t.sections[c].quantity))
+			}
+		}
+	}
+	if x := p.Test; x.Image == nil && len(x.Values) > 0 {
+		t.wrap("  ", clean(x.brief(8)))
+	}
+}
+
+// probabilities lists the classes; of many, the five most probable.
+func (t *textWriter) probabilities() {
+	if t.kind == regression {
+		return
+	}
+	width := 0
+	for _, c := range t.page.Classes {
+		width = max(width, utf8.RuneCountInString(clean(c)))
+	}
+	for _, k := range t.likeliest(5) {
+		p, sd, network := t.certainty(k)
+		if math.IsNaN(p) {
+			continue
+		}
+		t.line("  P(%s)%s = %s ± %-8s network alone %s", clean(t.page.Classes[k]),
+			strings.Repeat(" ", width-utf8.RuneCountInString(clean(t.page.Classes[k]))), probability(p), probability(sd), probability(network))
+	}
+	if left := len(t.page.Classes) - 5; left > 0 {
+		t.line("  and %d less probable classes", left)
+	}
+}
+
+func (t *textWriter) section(s *section) {
+	t.line("")
+	t.line("%s", clean(s.title))
+	t.line("")
+	d := s.digits
+	t.line("  f = prior mean + %d contributions + remainder, rounded", t.page.Report.Fit.Examples)
+	t.line("  %s = %s + %s + %s", fixed(s.f, d), bracketed(s.m, d), bracketed(s.s, d), bracketed(s.remainder, d))
+	t.line("")
+	t.table(s)
+	t.line("")
+	t.wrap("  ", clean(t.cancellation(s)))
+}
+
+// bracketed shows a negative number in brackets, as a term of a sum.
+func bracketed(x float64, d int) string {
+	if s := fixed(x, d); s[0] != '-' {
+		return s
+	} else {
+		return "(" + s + ")"
+	}
+}
+
+func (t *textWriter) table(s *section) {
+	largest, row, label := 0.0, len("row"), len("label")
+	for _, l := range s.lines {
+		largest = math.Max(largest, math.Abs(l.term))
+		row, label = max(row, len(fmt.Sprint(l.Index))), max(label, utf8.RuneCountInString(l.label))
+	}
+	d := listDecimals(largest)
+	// Fixed columns: row, label, value, removal, similarity and their gaps.
+	half := min(16, max(4, (t.columns-row-label-2-4-11-11-9)/2))
+	t.line("  %*s  %*s %10s  %s %10s %8s", row, "row", label, "label", "value", center("- 0 +", 2*half+1), "removal", "similar")
+	for _, l := range s.lines {
+		t.line("  %*d  %*s %10s  %s %10s %8s", row, l.Index, label, l.label, signed(l.term, d), bar(l.term/largest, half),
+			signed(float64(l.Removal), d), fixed(float64(l.Similarity), 2))
+	}
+	if s.others > 0 {
+		t.line("  %*s  %*s %10s  the other %s together", row, "", label, "", signed(s.otherSum, d), some(s.others, "training example", "training examples"))
+	}
+	t.wrap("  ", clean(fmt.Sprintf("+ speaks for %s, - for %s; removal: change of f without the example.", s.plus, s.minus)))
+}
+
+func center(s string, width int) string {
+	left := max(0, (width-len(s))/2)
+	return strings.Repeat(" ", left) + s + strings.Repeat(" ", max(0, width-left-len(s)))
+}
+
+// bar draws x in [−1, 1] to the left or right of a line, in half cells.
+func bar(x float64, half int) string {
+	n := int(math.Round(math.Abs(x) * float64(2*half)))
+	full, rest := strings.Repeat("█", n/2), half-(n+1)/2
+	if x < 0 {
+		if n%2 == 1 {
+			full = "▐" + full
+		}
+		return strings.Repeat(" ", rest) + full + "│" + strings.Repeat(" ", half)
+	}
+	if n%2 == 1 {
+		full += "▌"
+	}
+	return strings.Repeat(" ", half) + "│" + full + strings.Repeat(" ", rest)
+}
+
+// rest names what is in the report and not printed.
+func (t *textWriter) rest() {
+	if t.kind == classes {
+		if n := t.page.Report.Fit.Outputs - 1; n > 0 {
+			t.line("")
+			t.wrap("", fmt.Sprintf("The JSON and the HTML page explain the other %s as well.", some(n, "output", "outputs")))
+		}
+	}
+}
+
+func (t *textWriter) warnings() {
+	for i, w := range t.page.Report.Fit.Warnings {
+		if i == 0 {
+			t.line("")
+		}
+		t.wrap("", "warning: "+clean(w))
+	}
+}
+
+// clean takes control characters out of names and messages that come from
+// files, so that they cannot steer a terminal.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u202e' || r == utf8.RuneError {
+			return ' '
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,168 @@
+package explain
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/funcgp/funcgp/gp"
+)
+
+// head is the heading, and the badge that says whether it is right.
+func (v *view) head() (head, badge string, wrong bool) {
+	p := v.page
+	if v.kind == regression {
+		var parts []string
+		for c := range p.Report.Fit.Outputs {
+			mean, sd := v.latent(c)
+			d := decimals(mean, sd)
+			parts = append(parts, typeset(fixed(mean, d))+" ± "+fixed(sd, d))
+		}
+		if v.label != "" {
+			badge = "Target " + typeset(v.label)
+		}
+		return "Predicted " + strings.Join(parts, ", "), badge, false
+	}
+	head = "Predicted " + p.Classes[v.predicted]
+	switch {
+	case v.label == "":
+	case v.correct:
+		badge = "✓ Correct: labelled " + v.label
+	default:
+		badge, wrong = "✗ Misclassified: labelled "+v.label, true
+	}
+	return head, badge, wrong
+}
+
+// title is the row's name at the head of a page; a file keeps its own.
+func (v *view) title() string {
+	if v.page.Report.Input.Index < 0 {
+		return v.row
+	}
+	return strings.ToUpper(v.row[:1]) + v.row[1:]
+}
+
+// side says whether a term of the sign of x speaks for the prediction.
+func (s *section) side(x float64) string {
+	if (x < 0) == s.forPlus && x != 0 {
+		return "against"
+	}
+	return "for"
+}
+
+// pull names what a term of that sign does.
+func (v *view) pull(s *section, sign int) string {
+	switch {
+	case v.kind == regression && sign > 0:
+		return "up"
+	case v.kind == regression:
+		return "down"
+	case sign > 0:
+		return "for " + s.plus
+	case v.kind == classes && s.out.Contrast == nil:
+		return "against " + s.plus
+	}
+	return "for " + s.minus
+}
+
+func (v *view) sideTitles(s *section) (up, down string) {
+	switch {
+	case v.kind == regression:
+		return "Raise it", "Lower it"
+	case s.out.Contrast != nil:
+		return "For " + s.plus, "For " + s.minus
+	case v.kind == classes:
+		return "For " + s.plus, "Against " + s.plus
+	case s.forPlus:
+		return "For " + s.plus + ", the prediction", "Against it, for " + s.minus
+	}
+	return "Against it, for " + s.plus, "For " + s.minus + ", the prediction"
+}
+
+// scale fits the profiles of feature values to the rows of this page.
+func (v *view) scale() {
+	v.profile.include(v.page.Test)
+	for _, s := range v.sections {
+		for _, l := range slices.Concat(s.up, s.down, s.similar) {
+			v.profile.include(l.picture)
+		}
+	}
+}
+
+// words says in the data's terms what the section is about.
+func (v *view) words(s *section) error {
+	o, class := s.out, v.page.Classes
+	c := v.page.Report.Fit.Outputs
+	switch {
+	case o.Contrast != nil:
+		a, b := o.Contrast.Plus, o.Contrast.Minus
+		if min(a, b) < 0 || max(a, b) >= c {
+			return fmt.Errorf("explain: the report contrasts outputs %d and %d of %d", a, b, c)
+		}
+		s.plus, s.minus = fmt.Sprintf("output %d", a), fmt.Sprintf("output %d", b)
+		if v.kind == classes {
+			s.plus, s.minus = class[a], class[b]
+		}
+		s.title = fmt.Sprintf("Why %s rather than %s", s.plus, s.minus)
+		s.quantity = fmt.Sprintf("score of %s minus score of %s", s.plus, s.minus)
+		s.forPlus = s.f > 0
+	case int(o.Output) < 0 || int(o.Output) >= c:
+		return fmt.Errorf("explain: the report explains output %d of %d", o.Output, c)
+	case v.kind == binary:
+		s.plus, s.minus = class[1], class[0]
+		s.title = fmt.Sprintf("Why %s rather than %s", class[v.predicted], class[1-v.predicted])
+		s.quantity = fmt.Sprintf("log-odds of %s against %s", class[1], class[0])
+		s.forPlus = v.predicted == 1
+	case v.kind == classes:
+		s.plus, s.minus = class[o.Output], "other classes"
+		s.title = fmt.Sprintf("What speaks for and against %s", class[o.Output])
+		s.quantity = fmt.Sprintf("score of %s", class[o.Output])
+		s.forPlus = true
+	default:
+		s.title, s.quantity = "What raises and lowers the prediction", "prediction"
+		if c > 1 {
+			s.title = fmt.Sprintf("What raises and lowers output %d", o.Output)
+			s.quantity = fmt.Sprintf("output %d", o.Output)
+		}
+		s.plus, s.minus = "higher values", "lower values"
+		s.forPlus = true
+	}
+	return nil
+}
+
+// cancellation says how far the terms cancel and what that means.
+func (v *view) cancellation(s *section) string {
+	c := float64(s.out.Cancellation)
+	n := v.page.Report.Fit.Examples
+	if math.IsNaN(c) || math.IsInf(c, 0) {
+		return fmt.Sprintf("The %s contributions sum to zero: how far they cancel has no number.", count(n))
+	}
+	// Σ|v| = c|s| = up + down, s = up − down
+	up, down := (c*math.Abs(s.s)+s.s)/2, (c*math.Abs(s.s)-s.s)/2
+	d := decimals(up, down)
+	text := fmt.Sprintf("All %s contributions pull up by %s and down by %s, which leaves %s: they cancel %s to 1. ",
+		count(n), fixed(up, d), fixed(down, d), signed(s.s, d), ratio(c))
+	switch {
+	case c <= 3:
+		text += "That is little, so the terms listed can be read one by one."
+	case c <= 10:
+		text += "That is a good deal: read the terms for and against together, not one by one."
+	default:
+		text += "That is nearly everything: a single term says little about this prediction, only the sum does."
+	}
+	if raw := float64(s.out.RawCancellation); v.page.Terms == gp.Posterior && raw > c && !math.IsInf(raw, 0) {
+		text += fmt.Sprintf(" (The same sum written in the prior kernel cancels %s to 1.)", ratio(raw))
+	}
+	return text
+}
+
+func ratio(c float64) string { return fixed(c, max(0, decimals(c)-2)) }
+
+// closing says what the remainder is.
+func (v *view) closing(s *section) string {
+	if v.page.Report.Fit.Refit {
+		return "f is the network as trained. The contributions explain the posterior mean, prior mean + contributions; the remainder is what the network says beyond it."
+	}
+	return "f is the network as trained. The remainder is how far its parameters are from the optimum at which the contributions would add up to it."
+}
