@@ -88,6 +88,7 @@ func compile(m *onnx.Model, o *ReadOptions) (*program, []float64, []error, error
 	}
 	for _, i := range nodes {
 		c.node, c.opNode = c.graph.Nodes[i], i
+		c.prog.operators = append(c.prog.operators, c.node.OpType)
 		if err := c.translate(); err != nil {
 			return nil, nil, nil, fmt.Errorf("linearize: node %d %q (%s, opset %d): %w", i, c.node.Name, c.node.OpType, c.opset, err)
 		}

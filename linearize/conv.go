@@ -1,11 +1,8 @@
 package linearize
 
 import (
-	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
-
-	fblas "github.com/funcgp/funcgp/internal/blas"
 )
 
 // Conv is the Jacobian of a weight used at T positions of each example: a
@@ -32,7 +29,11 @@ type positions interface {
 	factors() (t, k, m int)                // positions, patch length, gradient length, per group
 	patches(dst, x []float64, group int)   // T×k
 	gradients(dst, g []float64, group int) // T×m
-	channelSums(dst, g []float64)          // adds the gradient of the bias
+	// weightGradient writes beta·dst + Σ_t g_t p_tᵀ, laid out as the weight is
+	// stored. scratch has scratch() elements.
+	weightGradient(dst, x, g, scratch []float64, transposed bool, beta float64)
+	scratch() int
+	channelSums(dst, g []float64) // adds the gradient of the bias
 }
 
 // Groups returns the number of groups, each a weight matrix of its own.
@@ -71,29 +72,23 @@ func (v *Conv) Spans() []Span { return spans(v.Weight, v.Bias) }
 
 // TileTo implements Block.
 func (v *Conv) TileTo(dst *mat.Dense) {
-	t, k, m := v.layout.factors()
-	a, g := make([]float64, t*k), make([]float64, t*m)
+	scratch := make([]float64, v.layout.scratch())
 	for i := range rowsOf(v.G) {
 		row := dst.RawRowView(i)
-		if v.Weight != nil {
-			v.weightRow(row[:v.Weight.Len()], v.X.RawRowView(i/v.C), v.G.RawRowView(i), a, g, 0)
-			row = row[v.Weight.Len():]
-		}
-		if v.Bias != nil {
-			clear(row[:v.Bias.Len()])
-			v.layout.channelSums(row[:v.Bias.Len()], v.G.RawRowView(i))
-		}
+		clear(row)
+		v.rowTo(row, v.X.RawRowView(i/v.C), v.G.RawRowView(i), scratch)
 	}
 }
 
-// weightRow sets (beta 0) or adds (beta 1) Σ_t g_t p_tᵀ of one output of one
-// example to dst, laid out as the stored weight. a and g are scratch.
-func (v *Conv) weightRow(dst, x, grad, a, g []float64, beta float64) {
-	t, k, m := v.layout.factors()
-	for group := range v.layout.groups() {
-		v.layout.patches(a, x, group)
-		v.layout.gradients(g, grad, group)
-		gramTo(dst[group*k*m:(group+1)*k*m], g, a, t, m, k, v.Weight.Transposed, beta)
+// rowTo adds one row of the Jacobian, columns local, to row, which must be
+// zero where the weight is.
+func (v *Conv) rowTo(row, x, g, scratch []float64) {
+	if v.Weight != nil {
+		v.layout.weightGradient(row[:v.Weight.Len()], x, g, scratch, v.Weight.Transposed, 0)
+		row = row[v.Weight.Len():]
+	}
+	if v.Bias != nil {
+		v.layout.channelSums(row[:v.Bias.Len()], g)
 	}
 }
 
@@ -102,7 +97,7 @@ func gramTo(dst, g, a []float64, t, m, k int, transposed bool, beta float64) {
 	if transposed {
 		g, a, m, k = a, g, k, m
 	}
-	fblas.Gemm(blas.Trans, blas.NoTrans, 1, general(g, t, m), general(a, t, k), beta, general(dst, m, k))
+	gemm(true, false, general(g, t, m), general(a, t, k), beta, general(dst, m, k))
 }
 
 func general(data []float64, rows, cols int) blas64.General {
@@ -135,8 +130,7 @@ func (v *Conv) row(i int) *Conv {
 
 // AddMulTransVec implements Block.
 func (v *Conv) AddMulTransVec(dst, u []float64) {
-	t, k, m := v.layout.factors()
-	a, g := make([]float64, t*k), make([]float64, t*m)
+	scratch := make([]float64, v.layout.scratch())
 	_, size := v.G.Dims()
 	z := make([]float64, size)
 	for n := range rowsOf(v.X) {
@@ -144,15 +138,15 @@ func (v *Conv) AddMulTransVec(dst, u []float64) {
 		for c := range v.C {
 			axpy(z, u[n*v.C+c], v.G.RawRowView(n*v.C+c))
 		}
-		v.addGradient(dst, v.X.RawRowView(n), z, a, g)
+		v.addGradient(dst, v.X.RawRowView(n), z, scratch)
 	}
 }
 
 // addGradient adds the gradient of one example, given that of the layer's
 // result, to a vector over θ.
-func (v *Conv) addGradient(dst, x, z, a, g []float64) {
+func (v *Conv) addGradient(dst, x, z, scratch []float64) {
 	if v.Weight != nil {
-		v.weightRow(dst[v.Weight.Offset:v.Weight.Offset+v.Weight.Len()], x, z, a, g, 1)
+		v.layout.weightGradient(dst[v.Weight.Offset:v.Weight.Offset+v.Weight.Len()], x, z, scratch, v.Weight.Transposed, 1)
 	}
 	if v.Bias != nil {
 		v.layout.channelSums(dst[v.Bias.Offset:v.Bias.Offset+v.Bias.Len()], z)
@@ -182,105 +176,14 @@ func (p perPosition) factors() (t, k, m int) { return p.t, p.k, p.m }
 func (p perPosition) patches(dst, x []float64, _ int)   { copy(dst, x) }
 func (p perPosition) gradients(dst, g []float64, _ int) { copy(dst, g) }
 
+func (p perPosition) scratch() int { return 0 }
+
+func (p perPosition) weightGradient(dst, x, g, _ []float64, transposed bool, beta float64) {
+	gramTo(dst, g, x, p.t, p.m, p.k, transposed, beta)
+}
+
 func (p perPosition) channelSums(dst, g []float64) {
 	for t := range p.t {
 		axpy(dst, 1, g[t*p.m:(t+1)*p.m])
-	}
-}
-
-// window is the geometry of a convolution: which input position each kernel
-// tap reads at each output position.
-type window struct {
-	group           int     // groups
-	cin, cout       int     // channels in all, of the convolution's input and output
-	taps, in, out   int     // kernel positions, spatial positions of input and output
-	source          []int32 // out×taps: input position, or −1 in the padding
-	transposedUsage bool    // the layer runs the convolution backwards (ConvTranspose)
-}
-
-func (w *window) groups() int { return w.group }
-
-func (w *window) factors() (t, k, m int) {
-	if w.transposedUsage {
-		// The weight is stored channels-of-x × (channels-of-y/g · taps).
-		return w.out, w.cout / w.group, w.cin / w.group * w.taps
-	}
-	return w.out, w.cin / w.group * w.taps, w.cout / w.group
-}
-
-func (w *window) patches(dst, x []float64, group int) {
-	if w.transposedUsage {
-		transposeTo(dst, x[group*w.cout/w.group*w.out:], w.cout/w.group, w.out)
-		return
-	}
-	w.columns(dst, x, group)
-}
-
-func (w *window) gradients(dst, g []float64, group int) {
-	if w.transposedUsage {
-		w.columns(dst, g, group)
-		return
-	}
-	transposeTo(dst, g[group*w.cout/w.group*w.out:], w.cout/w.group, w.out)
-}
-
-// columns gathers the patches of a group as out × (cin/g·taps).
-func (w *window) columns(dst, x []float64, group int) {
-	channels := w.cin / w.group
-	x = x[group*channels*w.in : (group+1)*channels*w.in]
-	for t := range w.out {
-		source := w.source[t*w.taps : (t+1)*w.taps]
-		for ch := range channels {
-			plane := x[ch*w.in : (ch+1)*w.in]
-			for i, s := range source {
-				if s < 0 {
-					dst[i] = 0
-				} else {
-					dst[i] = plane[s]
-				}
-			}
-			dst = dst[w.taps:]
-		}
-	}
-}
-
-// addColumns adds patches, out × (cin/g·taps), back to the positions they
-// were gathered from: the adjoint of columns.
-func (w *window) addColumns(x, src []float64, group int) {
-	channels := w.cin / w.group
-	x = x[group*channels*w.in : (group+1)*channels*w.in]
-	for t := range w.out {
-		source := w.source[t*w.taps : (t+1)*w.taps]
-		for ch := range channels {
-			plane := x[ch*w.in : (ch+1)*w.in]
-			for i, s := range source {
-				if s >= 0 {
-					plane[s] += src[i]
-				}
-			}
-			src = src[w.taps:]
-		}
-	}
-}
-
-// channelSums adds Σ_t g_t of each output channel of the layer.
-func (w *window) channelSums(dst, g []float64) {
-	size := w.out
-	if w.transposedUsage {
-		size = w.in
-	}
-	for ch := range dst {
-		for _, v := range g[ch*size : (ch+1)*size] {
-			dst[ch] += v
-		}
-	}
-}
-
-// transposeTo writes the transpose of x, rows×cols, to dst.
-func transposeTo(dst, x []float64, rows, cols int) {
-	for i := range rows {
-		for j, v := range x[i*cols : (i+1)*cols] {
-			dst[j*rows+i] = v
-		}
 	}
 }

@@ -102,10 +102,9 @@ func (s *state) addSite(dst []float64, k int) {
 		return
 	}
 	v := &Conv{Weight: w, Bias: b, layout: st.layout}
-	t, cols, m := st.layout.factors()
-	pa, pg := s.buffer(2, t*cols), s.buffer(3, t*m)
+	scratch := s.buffer(2, st.layout.scratch())
 	for e := range s.n {
-		v.addGradient(dst, s.at(st.x, e), s.gradAt(out, e), pa, pg)
+		v.addGradient(dst, s.at(st.x, e), s.gradAt(out, e), scratch)
 	}
 }
 

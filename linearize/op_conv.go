@@ -9,14 +9,14 @@ type convolve struct {
 
 func (o *convolve) forward(s *state, nd *node) {
 	t, k, m := o.w.factors()
-	patches := s.buffer(0, t*k)
+	patches := s.buffer(0, o.w.scratch())
 	weight := s.val(nd.in[1])
 	for e := range s.copies(nd.out) {
 		x, out := s.at(nd.in[0], e), s.at(nd.out, e)
 		o.w.fillBias(out, s, nd, t)
 		for g := range o.w.group {
-			o.w.columns(patches, x, g)
-			gemm(false, true, general(weight[g*m*k:(g+1)*m*k], m, k), general(patches, t, k), 1, general(out[g*m*t:(g+1)*m*t], m, t))
+			o.w.patchRows(patches, x, g)
+			gemm(false, false, general(weight[g*m*k:(g+1)*m*k], m, k), general(patches, k, t), 1, general(o.w.plane(out, g), m, t))
 		}
 	}
 }
@@ -38,25 +38,27 @@ func (w *window) fillBias(out []float64, s *state, nd *node, size int) {
 
 func (o *convolve) backward(s *state, nd *node) {
 	t, k, m := o.w.factors()
-	patches := s.buffer(0, t*k)
+	patches := s.buffer(0, o.w.scratch())
 	weight := s.val(nd.in[1])
 	for e := range s.n {
 		dy := s.gradAt(nd.out, e)
-		for g := range o.w.group {
-			if s.diff(nd.in[0]) {
-				gemm(true, false, general(dy[g*m*t:(g+1)*m*t], m, t), general(weight[g*m*k:(g+1)*m*k], m, k), 0, general(patches, t, k))
-				o.w.addColumns(s.gradAt(nd.in[0], e), patches, g)
-			}
-			if o.tied && s.diff(nd.in[1]) {
-				o.w.columns(patches, s.at(nd.in[0], e), g)
-				gemm(false, false, general(dy[g*m*t:(g+1)*m*t], m, t), general(patches, t, k), 1, general(s.gradAt(nd.in[1], e)[g*m*k:(g+1)*m*k], m, k))
+		if s.diff(nd.in[0]) {
+			dx := s.gradAt(nd.in[0], e)
+			for g := range o.w.group {
+				gemm(true, false, general(weight[g*m*k:(g+1)*m*k], m, k), general(o.w.plane(dy, g), m, t), 0, general(patches, k, t))
+				o.w.addPatchRows(dx, patches, g)
 			}
 		}
-		o.w.tiedBias(s, nd, e, o.tied)
+		o.w.tiedGradient(s, nd, e, o.tied, patches)
 	}
 }
 
-func (w *window) tiedBias(s *state, nd *node, e int, tied bool) {
+// tiedGradient adds the gradients of a weight and bias that appear elsewhere
+// too.
+func (w *window) tiedGradient(s *state, nd *node, e int, tied bool, scratch []float64) {
+	if tied && s.diff(nd.in[1]) {
+		w.weightGradient(s.gradAt(nd.in[1], e), s.at(nd.in[0], e), s.gradAt(nd.out, e), scratch, false, 1)
+	}
 	if tied && len(nd.in) > 2 && s.diff(nd.in[2]) {
 		w.channelSums(s.gradAt(nd.in[2], e), s.gradAt(nd.out, e))
 	}
@@ -72,33 +74,31 @@ type convolveTranspose struct {
 
 func (o *convolveTranspose) forward(s *state, nd *node) {
 	t, rows, width := o.w.factors()
-	cols := s.buffer(0, t*width)
+	cols := s.buffer(0, o.w.scratch())
 	weight := s.val(nd.in[1])
 	for e := range s.copies(nd.out) {
 		x, out := s.at(nd.in[0], e), s.at(nd.out, e)
 		o.w.fillBias(out, s, nd, o.w.in)
 		for g := range o.w.group {
-			gemm(true, false, general(x[g*rows*t:(g+1)*rows*t], rows, t), general(weight[g*rows*width:(g+1)*rows*width], rows, width), 0, general(cols, t, width))
-			o.w.addColumns(out, cols, g)
+			gemm(true, false, general(weight[g*rows*width:(g+1)*rows*width], rows, width), general(o.w.plane(x, g), rows, t), 0, general(cols, width, t))
+			o.w.addPatchRows(out, cols, g)
 		}
 	}
 }
 
 func (o *convolveTranspose) backward(s *state, nd *node) {
 	t, rows, width := o.w.factors()
-	cols := s.buffer(0, t*width)
+	cols := s.buffer(0, o.w.scratch())
 	weight := s.val(nd.in[1])
 	for e := range s.n {
-		for g := range o.w.group {
-			o.w.columns(cols, s.gradAt(nd.out, e), g)
-			if s.diff(nd.in[0]) {
-				gemm(false, true, general(weight[g*rows*width:(g+1)*rows*width], rows, width), general(cols, t, width), 1, general(s.gradAt(nd.in[0], e)[g*rows*t:(g+1)*rows*t], rows, t))
-			}
-			if o.tied && s.diff(nd.in[1]) {
-				gemm(false, false, general(s.at(nd.in[0], e)[g*rows*t:(g+1)*rows*t], rows, t), general(cols, t, width), 1, general(s.gradAt(nd.in[1], e)[g*rows*width:(g+1)*rows*width], rows, width))
+		if s.diff(nd.in[0]) {
+			dx, dy := s.gradAt(nd.in[0], e), s.gradAt(nd.out, e)
+			for g := range o.w.group {
+				o.w.patchRows(cols, dy, g)
+				gemm(false, false, general(weight[g*rows*width:(g+1)*rows*width], rows, width), general(cols, width, t), 1, general(o.w.plane(dx, g), rows, t))
 			}
 		}
-		o.w.tiedBias(s, nd, e, o.tied)
+		o.w.tiedGradient(s, nd, e, o.tied, cols)
 	}
 }
 
@@ -137,13 +137,18 @@ func (o *maxPool) backward(s *state, nd *node) {
 // largest returns the position of the largest element of window t. A NaN
 // wins, so that it is not lost.
 func (w *window) largest(plane []float64, t int) int {
+	source := w.source[t*w.taps : (t+1)*w.taps]
 	best := -1
-	for _, s := range w.source[t*w.taps : (t+1)*w.taps] {
-		if s < 0 {
-			continue
-		}
-		if v := plane[s]; best < 0 || v > plane[best] || v != v {
-			best = int(s)
+	for len(source) > 0 && best < 0 {
+		best, source = int(source[0]), source[1:]
+	}
+	if best < 0 {
+		return best
+	}
+	top := plane[best]
+	for _, s := range source {
+		if s >= 0 && !(plane[s] <= top) && top == top {
+			best, top = int(s), plane[s]
 		}
 	}
 	return best

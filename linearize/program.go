@@ -17,6 +17,7 @@ type program struct {
 	sites []site
 	full  []int
 
+	operators     []string // of the nodes translated, in order
 	input, output int
 	inShape       []int // of one example
 	d, c, p       int

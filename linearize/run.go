@@ -213,18 +213,11 @@ func (j *jacobian) keepTile(s *state, k, lo, c int) {
 	st := &j.prog.sites[k]
 	w, b := j.prog.spans(st)
 	v := &Conv{Weight: w, Bias: b, layout: st.layout}
-	t, cols, m := st.layout.factors()
 	out := j.prog.nodes[st.node].out
-	pa, pg := s.buffer(2, t*cols), s.buffer(3, t*m)
+	scratch := s.buffer(2, st.layout.scratch())
 	for e := range s.n {
 		row := j.full.RawRowView((lo+e)*j.prog.c + c)[j.at[k]:]
-		if w != nil {
-			v.weightRow(row[:w.Len()], s.at(st.x, e), s.gradAt(out, e), pa, pg, 0)
-			row = row[w.Len():]
-		}
-		if b != nil {
-			st.layout.channelSums(row[:b.Len()], s.gradAt(out, e))
-		}
+		v.rowTo(row, s.at(st.x, e), s.gradAt(out, e), scratch)
 	}
 }
 

@@ -138,7 +138,9 @@ func (s *spatial) window(in, out []int) (*window, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &window{group: 1, taps: product(s.kernel), in: product(in), out: product(out), source: table}, nil
+	w := &window{group: 1, taps: product(s.kernel), in: product(in), out: product(out), source: table}
+	w.findRuns()
+	return w, nil
 }
 
 // image checks that a value has a batch dimension first, then channels, then
