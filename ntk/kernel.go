@@ -1,6 +1,3 @@
-// Package ntk forms the neural tangent kernel κ(x,x') = J(x) Σ₀ J(x')ᵀ and
-// the prior mean of a linearized network from the structure of its layers,
-// without forming J.
 package ntk
 
 import (
@@ -9,8 +6,9 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Kernel is the Gaussian process prior of a linearized network (E2). All
-// sizes must match; a wrong one panics. dst may hold anything before.
+// A Kernel is the Gaussian process prior of a linearized network (E2). An
+// empty dst is sized; apart from that all sizes must match, and a wrong one
+// panics. dst may hold anything before.
 type Kernel interface {
 	// MeanTo writes m(x) = F + J(μ₀−θ*), stacked, length N·C.
 	MeanTo(dst []float64, b *linearize.Batch)
@@ -31,4 +29,11 @@ type MulToer interface {
 type Prior interface {
 	MeanTo(dst []float64)     // μ₀, length P
 	VarianceTo(dst []float64) // diagonal of Σ₀, length P
+}
+
+// A Grouped prior has parameters that share a variance factor (E10). The
+// groups partition θ. A prior without groups is one group.
+type Grouped interface {
+	Prior
+	Groups() []Group
 }

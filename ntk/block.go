@@ -1,0 +1,216 @@
+package ntk
+
+import (
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A tile of the kernel has at most mostRows rows and columns, so that it stays
+// in the second-level cache with two products of its size, fewer where that
+// gives more than a few tiles, and never fewer than one example's.
+const (
+	fewRows  = 96
+	mostRows = 240
+)
+
+// BlockTo implements Kernel.
+func (k *NTK) BlockTo(dst *mat.Dense, a, b *linearize.Batch) {
+	k.checkPair(a, b)
+	ca, cb := a.Outputs(), b.Outputs()
+	if !sizeTo(dst, a.Len()*ca, b.Len()*cb) {
+		return
+	}
+	k.newPlan(a, b, extentOf(a, b)).to(dst.RawMatrix())
+}
+
+// to writes the whole block, tile by tile.
+func (p *plan) to(dst blas64.General) {
+	ca, cb := p.extent.ca, p.extent.cb
+	p.eachPass(func(ps *pass) {
+		tiles := ps.tiles()
+		p.k.run(len(tiles), func(s *scratch, n int) {
+			i, j := tiles[n].i, tiles[n].j
+			tile := columnsOf(rowsOf(dst, i.lo*ca, i.hi*ca), j.lo*cb, j.hi*cb)
+			if ps.first {
+				zero(tile)
+			}
+			ps.add(tile, i, j, s)
+			if ps.last && p.a == p.b {
+				mirror(dst, i.lo*ca, i.hi*ca, j.lo*cb, j.hi*cb)
+			}
+		})
+	})
+}
+
+func extentOf(a, b *linearize.Batch) extent {
+	return extent{na: a.Len(), nb: b.Len(), ca: a.Outputs(), cb: b.Outputs(), same: a == b}
+}
+
+// mirror copies the part of rows [i0, i1) and columns [j0, j1) that is above
+// the diagonal to below it.
+func mirror(g blas64.General, i0, i1, j0, j1 int) {
+	const edge = 16
+	for j := j0; j < j1; j += edge {
+		for i := i0; i < min(i1, j+edge); i += edge {
+			for c := j; c < min(j+edge, j1); c++ {
+				d := g.Data[c*g.Stride : c*g.Stride+min(c, i1)]
+				for r := i; r < min(i+edge, len(d)); r++ {
+					d[r] = g.Data[r*g.Stride+c]
+				}
+			}
+		}
+	}
+}
+
+// A pass adds some of the plan to some of the kernel: pieces whose columns are
+// in memory for ranges of examples of a and of b and, the first time a range
+// of the kernel is met, the terms.
+type pass struct {
+	*plan
+	pieces      []piece
+	i, j        examples       // ranges of a and of b
+	left, right blas64.General // their columns
+	first, last bool           // for these ranges
+}
+
+// eachPass calls do with passes that add up to the plan. The columns of the
+// batch with fewer rows are made once; those of the other once too, in ranges
+// of examples as large as the budget allows.
+func (p *plan) eachPass(do func(*pass)) {
+	same := p.a == p.b
+	chunks := p.chunks()
+	for n, pieces := range chunks {
+		width := 0
+		for _, pc := range pieces {
+			width += pc.width()
+		}
+		ps := &pass{plan: p, pieces: pieces, first: n == 0, last: n == len(chunks)-1}
+		if same {
+			ps.i, ps.j = examples{0, p.extent.na}, examples{0, p.extent.nb}
+			ps.left = p.fill(nil, pieces, width, p.a, ps.i)
+			ps.right = ps.left
+			do(ps)
+			continue
+		}
+		p.eachPanel(ps, width, do)
+	}
+}
+
+// eachPanel calls do for ranges of the batch with more rows against the whole
+// of the other.
+func (p *plan) eachPanel(ps *pass, width int, do func(*pass)) {
+	x := p.extent
+	ps.i, ps.j = examples{0, x.na}, examples{0, x.nb}
+	if x.na*x.ca <= x.nb*x.cb {
+		ps.left = p.fill(nil, ps.pieces, width, p.a, ps.i)
+		ps.j.split(p.panel(width, x.nb, x.cb), func(part examples) {
+			ps.j, ps.right = part, p.fill(ps.right.Data, ps.pieces, width, p.b, part)
+			do(ps)
+		})
+		return
+	}
+	ps.right = p.fill(nil, ps.pieces, width, p.b, ps.j)
+	ps.i.split(p.panel(width, x.na, x.ca), func(part examples) {
+		ps.i, ps.left = part, p.fill(ps.left.Data, ps.pieces, width, p.a, part)
+		do(ps)
+	})
+}
+
+// panel returns how many of n examples with c outputs have columns that fit
+// half the budget, in whole tiles where it can be.
+func (p *plan) panel(width, n, c int) int {
+	if width == 0 {
+		return n
+	}
+	fit, tile := p.k.budget/16/(width*c), tileExamples(n, c)
+	if fit > tile {
+		fit -= fit % tile
+	}
+	return max(1, fit)
+}
+
+// chunks groups the pieces so that the columns of the batch with fewer rows
+// fit half the budget. There is always one chunk.
+func (p *plan) chunks() [][]piece {
+	x := p.extent
+	most := max(1, p.k.budget/16/min(x.na*x.ca, x.nb*x.cb))
+	chunks, room := [][]piece{nil}, most
+	for _, rest := range p.pieces {
+		for rest.width() > 0 {
+			if room == 0 {
+				chunks, room = append(chunks, nil), most
+			}
+			var first piece
+			first, rest = rest.cut(room)
+			chunks[len(chunks)-1] = append(chunks[len(chunks)-1], first)
+			room -= first.width()
+		}
+	}
+	return chunks
+}
+
+// fill returns the scaled columns of the examples, in buf where it is large
+// enough.
+func (p *plan) fill(buf []float64, pieces []piece, width int, b *linearize.Batch, e examples) blas64.General {
+	c := b.Outputs()
+	if cap(buf) < e.len()*c*width {
+		buf = make([]float64, e.len()*c*width)
+	}
+	g := general(buf[:e.len()*c*width], e.len()*c, width)
+	if width == 0 {
+		return g
+	}
+	p.k.each(e.len(), chunk, func(s *scratch, part examples) {
+		at, rows := 0, rowsOf(g, part.lo*c, part.hi*c)
+		for _, pc := range pieces {
+			dst := columnsOf(rows, at, at+pc.width())
+			pc.fill(dst, b, examples{e.lo + part.lo, e.lo + part.hi}, s)
+			scaleColumns(dst, p.k.root[pc.lo:pc.hi])
+			at += pc.width()
+		}
+	})
+	return g
+}
+
+// add adds the pass's part of κ(a[i], b[j]) to dst.
+func (ps *pass) add(dst blas64.General, i, j examples, s *scratch) {
+	if ps.first {
+		for _, t := range ps.terms {
+			t.addTile(dst, i, j, s)
+		}
+	}
+	if ps.left.Cols > 0 {
+		ca, cb := ps.extent.ca, ps.extent.cb
+		x := rowsOf(ps.left, (i.lo-ps.i.lo)*ca, (i.hi-ps.i.lo)*ca)
+		y := rowsOf(ps.right, (j.lo-ps.j.lo)*cb, (j.hi-ps.j.lo)*cb)
+		// Σ_p √σ²_p J_ip · √σ²_p J_jp
+		mulTrans(1, x, y, 1, dst)
+	}
+}
+
+// A tile is a rectangle of the kernel: examples of a and of b.
+type tile struct{ i, j examples }
+
+// tiles returns the tiles of the pass, those on and above the diagonal where
+// a is b.
+func (ps *pass) tiles() []tile {
+	var tiles []tile
+	x := ps.extent
+	ps.i.split(tileExamples(x.na, x.ca), func(i examples) {
+		ps.j.split(tileExamples(x.nb, x.cb), func(j examples) {
+			if ps.a != ps.b || j.lo >= i.lo {
+				tiles = append(tiles, tile{i, j})
+			}
+		})
+	})
+	return tiles
+}
+
+// tileExamples returns how many examples make a tile, of n in all with c
+// outputs each. It must not depend on the number of workers.
+func tileExamples(n, c int) int {
+	rows := min(max(n*c/8, fewRows), mostRows)
+	return max(1, rows/c)
+}

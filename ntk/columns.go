@@ -1,0 +1,177 @@
+package ntk
+
+import (
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A piece is a range [lo, hi) of θ inside one span of a block, taken as dense
+// columns of the Jacobian. at is where it starts among the block's local
+// columns.
+type piece struct{ block, at, lo, hi int }
+
+func (p piece) width() int { return p.hi - p.lo }
+
+// first returns the piece's first width columns and the rest.
+func (p piece) cut(width int) (first, rest piece) {
+	first, rest = p, p
+	first.hi = min(p.hi, p.lo+width)
+	rest.lo = first.hi
+	rest.at += first.width()
+	return first, rest
+}
+
+// fill writes the piece's columns of the examples' Jacobian to dst, unscaled.
+func (p piece) fill(dst blas64.General, b *linearize.Batch, e examples, s *scratch) {
+	switch v := b.Blocks[p.block].(type) {
+	case *linearize.Full:
+		copyColumns(dst, e.of(v.J, v.C), p.at)
+	case *linearize.Outer:
+		fillOuter(dst, v, p.at, e)
+	case *linearize.Conv:
+		fillConv(dst, v, p.at, e, s)
+	default:
+		fillTile(dst, v, p.at, e, s)
+	}
+}
+
+// copyColumns copies columns at, at+1, … of src.
+func copyColumns(dst, src blas64.General, at int) {
+	for i := range dst.Rows {
+		copy(row(dst, i), src.Data[i*src.Stride+at:])
+	}
+}
+
+// tileFloats bounds the numbers of a whole tile that is made to copy some of
+// its columns, unless one example has more.
+const tileFloats = 1 << 20
+
+// fillTile takes the columns out of the block's whole tile, a few examples at
+// a time.
+func fillTile(dst blas64.General, b linearize.Block, at int, e examples, s *scratch) {
+	c, width := dst.Rows/e.len(), linearize.Width(b)
+	e.split(max(1, tileFloats/(c*width)), func(part examples) {
+		tile := s.dense(slotTile, part.len()*c, width)
+		b.Slice(part.lo, part.hi).TileTo(tile)
+		lo := (part.lo - e.lo) * c
+		copyColumns(rowsOf(dst, lo, lo+part.len()*c), tile.RawMatrix(), at)
+	})
+}
+
+// fillOuter writes elements at, at+1, … of vec(g aᵀ), or of g past the weight.
+func fillOuter(dst blas64.General, o *linearize.Outer, at int, e examples) {
+	g := e.of(o.G, o.C)
+	if o.Weight == nil {
+		copyColumns(dst, g, at)
+		return
+	}
+	if at >= o.Weight.Len() {
+		copyColumns(dst, g, at-o.Weight.Len())
+		return
+	}
+	a := e.of(o.A, 1)
+	for i := range dst.Rows {
+		left, right := row(g, i), row(a, i/o.C)
+		if o.Weight.Transposed {
+			left, right = right, left
+		}
+		outerRange(row(dst, i), left, right, at)
+	}
+}
+
+// outerRange writes elements at, at+1, … of the row-major left rightᵀ.
+func outerRange(dst, left, right []float64, at int) {
+	for r, j := at/len(right), at%len(right); len(dst) > 0; r, j = r+1, 0 {
+		n := min(len(right)-j, len(dst))
+		l := left[r]
+		for i, v := range right[j : j+n] {
+			dst[i] = l * v
+		}
+		dst = dst[n:]
+	}
+}
+
+// fillConv writes elements at, at+1, … of Σ_t g_t p_tᵀ as the weight is
+// stored, or of the bias's gradient past the weight.
+func fillConv(dst blas64.General, v *linearize.Conv, at int, e examples, s *scratch) {
+	if v.Weight == nil || at >= v.Weight.Len() {
+		bias := *v
+		bias.Weight = nil
+		if v.Weight != nil {
+			at -= v.Weight.Len()
+		}
+		fillTile(dst, &bias, at, e, s)
+		return
+	}
+	f := factorsOf(v)
+	e.split(max(1, factorFloats/(f.t*max(f.k, v.C*f.m))), func(part examples) {
+		some := v.Slice(part.lo, part.hi).(*linearize.Conv)
+		lo := (part.lo - e.lo) * v.C
+		fillFactors(rowsOf(dst, lo, lo+part.len()*v.C), some, f, at, part.len(), s)
+	})
+}
+
+// factorFloats bounds the patches or gradients gathered at a time, unless one
+// example has more.
+const factorFloats = 1 << 16
+
+func factorsOf(v *linearize.Conv) factors {
+	t, k, m := v.Factors()
+	return factors{groups: v.Groups(), t: t, k: k, m: m}
+}
+
+// fillFactors writes the columns of all n examples of v.
+func fillFactors(dst blas64.General, v *linearize.Conv, f factors, at, n int, s *scratch) {
+	patches, gradients := s.dense(slotPatches, n*f.t, f.k), s.dense(slotGradients, n*v.C*f.t, f.m)
+	have := -1
+	f.rectangles(v.Weight.Transposed, at, dst.Cols, func(r rectangle) {
+		if r.group != have {
+			v.FactorsTo(patches, gradients, r.group)
+			have = r.group
+		}
+		for i := range dst.Rows {
+			g := rowsOf(gradients.RawMatrix(), i*f.t, (i+1)*f.t)
+			p := rowsOf(patches.RawMatrix(), i/v.C*f.t, (i/v.C+1)*f.t)
+			if v.Weight.Transposed {
+				g, p = p, g
+			}
+			// Σ_t g_t p_tᵀ
+			part := general(row(dst, i)[r.at:], r.row1-r.row0, r.col1-r.col0)
+			transMul(columnsOf(g, r.row0, r.row1), columnsOf(p, r.col0, r.col1), 0, part)
+		}
+	})
+}
+
+// A rectangle is a part of one group's matrix; at is where it starts in the
+// range of elements that was asked for.
+type rectangle struct{ group, row0, row1, col0, col1, at int }
+
+// rectangles splits the n elements from lo on of the stored weight, groups of
+// row-major matrices, into rectangles whose elements are consecutive.
+func (f factors) rectangles(transposed bool, lo, n int, do func(rectangle)) {
+	rows, cols := f.m, f.k
+	if transposed {
+		rows, cols = cols, rows
+	}
+	for at := 0; at < n; {
+		r, j := (lo+at)/cols, (lo+at)%cols
+		rect := rectangle{group: r / rows, row0: r % rows, col0: j, at: at}
+		if full := (n - at) / cols; j == 0 && full > 0 {
+			rect.row1, rect.col1 = min(rows, rect.row0+full), cols
+		} else {
+			rect.row1, rect.col1 = rect.row0+1, min(cols, j+n-at)
+		}
+		do(rect)
+		at += (rect.row1 - rect.row0) * (rect.col1 - rect.col0)
+	}
+}
+
+// scaleColumns multiplies column j by scale[j].
+func scaleColumns(g blas64.General, scale []float64) {
+	for i := range g.Rows {
+		for j, v := range row(g, i) {
+			g.Data[i*g.Stride+j] = v * scale[j]
+		}
+	}
+}

@@ -1,0 +1,38 @@
+// Package ntk forms the Gaussian process prior of a linearized network: the
+// neural tangent kernel κ(x,x') = J(x) Σ₀ J(x')ᵀ and the prior mean
+// m(x) = f(x;θ*) + J(x)(μ₀−θ*) (E2), from the structure of the layers and
+// without forming J.
+//
+//	prior, err := ntk.NewIsotropic(10, nil) // N(0, I/10)
+//	if err != nil {
+//		return err
+//	}
+//	k := ntk.New(prior, net.Theta(), nil)
+//	K := new(mat.Dense)
+//	k.BlockTo(K, train, train) // N·C × N·C, exactly symmetric
+//	cross := new(mat.Dense)
+//	k.BlockTo(cross, test, train) // T·C × N·C
+//	mean := make([]float64, test.Len()*test.Outputs())
+//	k.MeanTo(mean, test)
+//
+// The prior variance is applied in this package and nowhere else. Letters and
+// shapes are those of package linearize: row n·C+c is output c of example n.
+//
+// # Cost
+//
+// Blocks of the Jacobian add up, and each takes the cheapest of these ways,
+// by a count of multiply-adds in cost.go:
+//
+//   - a dense layer with one variance w for its weight and one, β, for its
+//     bias is ((A Aᵀ·w + β) ⊗ 1) ∘ G Gᵀ;
+//   - a dense layer whose variances differ is a sum of such products over the
+//     layer's outputs;
+//   - a weight used at T positions is Σ_tt' (g_t·g_t')(p_t·p_t') over its
+//     patches p and gradients g;
+//   - anything is a product of the block's own columns, each scaled by the
+//     square root of its variance.
+//
+// The result is written tile by tile. Columns are made for at most 64 MiB at a
+// time, a worker keeps a few tiles besides, and the tiles do not depend on the
+// number of workers: results are bit-identical for any GOMAXPROCS.
+package ntk

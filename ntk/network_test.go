@@ -1,0 +1,222 @@
+package ntk_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+func readNetwork(t testing.TB, ref *testref.Ref) *linearize.Network {
+	t.Helper()
+	net, err := linearize.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
+	require.NoError(t, err)
+	return net
+}
+
+func linearized(t testing.TB, net *linearize.Network, x *mat.Dense) *linearize.Batch {
+	t.Helper()
+	b, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	return b
+}
+
+// TestReferenceKernels compares with kernels that PyTorch computed from dense
+// Jacobians in float64. 1e-10 covers the rounding of the activations.
+func TestReferenceKernels(t *testing.T) {
+	for _, name := range []string{"snelson", "two-moons", "categorical", "categorical-diagonal-prior", "poisson", "gaussian-two-outputs", "mnist10-mlp", "thesis-cnn"} {
+		t.Run(name, func(t *testing.T) {
+			ref := testref.Open(t, name)
+			net := readNetwork(t, ref)
+			x, test := inputs(t, ref)
+			train, tests := linearized(t, net, x), linearized(t, net, test)
+			k := ntk.New(referencePrior(t, ref), net.Theta(), nil)
+			c := train.Outputs()
+			block := ref.Matrix("kernel_train_block")
+			n, _ := block.Dims()
+			head := train.Slice(0, n/c)
+			var got mat.Dense
+			k.BlockTo(&got, head, head)
+			requireMatrix(t, &got, block, "kernel_train_block")
+			cross := ref.Matrix("kernel_test_train")
+			rows, cols := cross.Dims()
+			got.Reset()
+			k.BlockTo(&got, tests.Slice(0, rows/c), train.Slice(0, cols/c))
+			requireMatrix(t, &got, cross, "kernel_test_train")
+			if ref.Has("kernel_test_diag") {
+				got.Reset()
+				k.DiagTo(&got, tests)
+				requireMatrix(t, &got, ref.Matrix("kernel_test_diag"), "kernel_test_diag")
+			}
+			if ref.Has("prior_mean_test") {
+				mean := make([]float64, tests.Len()*c)
+				k.MeanTo(mean, tests)
+				testref.RequireClose(t, mean, ref.Floats("prior_mean_test"), 1e-10, "prior_mean_test")
+			}
+		})
+	}
+}
+
+func requireMatrix(t *testing.T, got, want *mat.Dense, what string) {
+	t.Helper()
+	r, c := got.Dims()
+	wr, wc := want.Dims()
+	require.Equal(t, []int{wr, wc}, []int{r, c}, what)
+	testref.RequireClose(t, got.RawMatrix().Data, want.RawMatrix().Data, 1e-10, what)
+}
+
+func referencePrior(t *testing.T, ref *testref.Ref) ntk.Prior {
+	t.Helper()
+	if ref.Has("prior_variance") {
+		p, err := ntk.NewDiagonal(ref.Floats("prior_variance"), nil)
+		require.NoError(t, err)
+		return p
+	}
+	p, err := ntk.NewIsotropic(ref.Scalar("delta"), nil)
+	require.NoError(t, err)
+	return p
+}
+
+// inputs returns training and test rows, those of MNIST by their numbers.
+func inputs(t *testing.T, ref *testref.Ref) (train, test *mat.Dense) {
+	t.Helper()
+	if ref.Has("x_train") {
+		return ref.Matrix("x_train"), ref.Matrix("x_test")
+	}
+	data, err := dataset.Open(t.Context(), testref.MNIST(t), nil)
+	require.NoError(t, err)
+	return data.Train.Matrix(ref.Ints("train_index")), data.Test.Matrix(ref.Ints("test_index"))
+}
+
+// TestExportedKernels compares J Jᵀ of networks as users export them, in
+// float32 weights: 1e-8 of the float64 kernel.
+func TestExportedKernels(t *testing.T) {
+	one, err := ntk.NewIsotropic(1, nil)
+	require.NoError(t, err)
+	for _, name := range testref.References(t) {
+		ref := testref.Open(t, name)
+		if !strings.HasPrefix(name, "exports/") || !ref.Has("kernel") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			net := readNetwork(t, ref)
+			b := linearized(t, net, ref.Matrix("x"))
+			var got mat.Dense
+			ntk.New(one, net.Theta(), nil).BlockTo(&got, b, b)
+			testref.RequireClose(t, got.RawMatrix().Data, ref.Matrix("kernel").RawMatrix().Data, 1e-8, "kernel")
+		})
+	}
+}
+
+// convNetworks have blocks of every kind and every use of a convolution.
+func convNetworks(t testing.TB) map[string]*linearize.Batch {
+	t.Helper()
+	out := make(map[string]*linearize.Batch)
+	for name, layers := range map[string][]linearize.Layer{
+		"conv": {linearize.Conv2D{Filters: 6, Kernel: 3}, linearize.Tanh, linearize.Conv2D{Filters: 8, Kernel: 3}, linearize.Tanh,
+			linearize.AvgPool2D{Size: 2}, linearize.Flatten{}, linearize.Dense{Units: 3}},
+		"groups": {linearize.Conv2D{Filters: 8, Kernel: 3, Padding: 1}, linearize.SiLU, linearize.Conv2D{Filters: 12, Kernel: 3, Stride: 2, Groups: 4},
+			linearize.Tanh, linearize.Conv2D{Filters: 12, Kernel: 2, Groups: 12}, linearize.Flatten{}, linearize.Dense{Units: 2}},
+		"few positions": {linearize.Conv2D{Filters: 16, Kernel: 4, Stride: 3, NoBias: true}, linearize.Tanh, linearize.Conv2D{Filters: 20, Kernel: 2}, linearize.Tanh,
+			linearize.Flatten{}, linearize.Dense{Units: 1}},
+	} {
+		net, err := linearize.Sequential(linearize.Shape{2, 9, 9}, layers...)
+		require.NoError(t, err, name)
+		out[name] = linearized(t, net, mat.NewDense(6, 162, normal(newRand(3), 6*162)))
+	}
+	for _, name := range testref.References(t) {
+		if ref := testref.Open(t, name); strings.HasPrefix(name, "layers/") || strings.HasPrefix(name, "exports/") {
+			x := ref.Matrix("x")
+			rows, cols := x.Dims()
+			// Six examples from the few: the reference's own, moved a little.
+			six := mat.NewDense(6, cols, normal(newRand(4), 6*cols))
+			for i := range 6 {
+				for j, v := range x.RawRowView(i % rows) {
+					six.Set(i, j, v+0.3*six.At(i, j))
+				}
+			}
+			out[name] = linearized(t, readNetwork(t, ref), six)
+		}
+	}
+	return out
+}
+
+// TestNetworks compares with the dense kernel on networks that were read or
+// built, every prior.
+func TestNetworks(t *testing.T) {
+	seen := make(map[string]bool)
+	for name, b := range convNetworks(t) {
+		rng := newRand(12)
+		theta := normal(rng, b.P)
+		for prior, p := range priors(t, rng, b) {
+			t.Run(name+"/"+prior, func(t *testing.T) {
+				k, want := ntk.New(p, theta, nil), ntk.Dense(p, theta)
+				requireSame(t, k, want, b.Slice(1, 4), b)
+				requireSame(t, k.WithBudget(1<<12), want, b.Slice(1, 4), b)
+				requireSame(t, k, want, b.Output(0), b.Slice(0, 3))
+			})
+		}
+		for _, block := range b.Blocks {
+			seen[fmt.Sprintf("%T", block)] = true
+		}
+	}
+	for _, kind := range []string{"*linearize.Outer", "*linearize.Conv", "*linearize.Full"} {
+		require.True(t, seen[kind], "no network has a %s", kind)
+	}
+}
+
+// TestConvConformance runs the suite where convolutions are blocks.
+func TestConvConformance(t *testing.T) {
+	for name, b := range convNetworks(t) {
+		if !slices.ContainsFunc(b.Blocks, isConv) || b.Outputs() > 10 {
+			continue
+		}
+		rng := newRand(13)
+		theta := normal(rng, b.P)
+		for prior, p := range priors(t, rng, b) {
+			t.Run(name+"/"+prior, func(t *testing.T) { kerneltest.Kernel(t, ntk.New(p, theta, nil), b) })
+		}
+	}
+}
+
+func isConv(b linearize.Block) bool { _, ok := b.(*linearize.Conv); return ok }
+
+// TestContraction: both ways to a convolution's kernel agree, whichever the
+// cost model prefers.
+func TestContraction(t *testing.T) {
+	preferred := make(map[bool]int)
+	for name, b := range convNetworks(t) {
+		if !slices.ContainsFunc(b.Blocks, isConv) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			rng := newRand(14)
+			for _, prior := range []string{"isotropic", "tensorwise"} {
+				k := ntk.New(priors(t, rng, b)[prior], make([]float64, b.P), nil)
+				var contracted, columns mat.Dense
+				k.ContractedTo(&contracted, b, b, true)
+				k.ContractedTo(&columns, b, b, false)
+				testref.RequireClose(t, contracted.RawMatrix().Data, columns.RawMatrix().Data, tol, prior)
+				contracted.Reset()
+				columns.Reset()
+				k.ContractedTo(&contracted, b.Slice(0, 2), b.Output(0), true)
+				k.ContractedTo(&columns, b.Slice(0, 2), b.Output(0), false)
+				testref.RequireClose(t, contracted.RawMatrix().Data, columns.RawMatrix().Data, tol, prior+", two batches")
+				_, _, _, n, _ := k.Ways(b, b)
+				preferred[n > 0]++
+			}
+		})
+	}
+	require.Positive(t, preferred[true], "no network prefers the contraction")
+	require.Positive(t, preferred[false], "no network prefers columns")
+}

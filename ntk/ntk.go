@@ -1,0 +1,179 @@
+package ntk
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Options are the options of New. Nil and zero mean the defaults.
+type Options struct {
+	// Workers is the number of goroutines; 0 means GOMAXPROCS. Results do not
+	// depend on it.
+	Workers int
+}
+
+// NTK is the neural tangent kernel of a network and a prior (E2). It is
+// read-only and safe for concurrent use.
+type NTK struct {
+	variance []float64 // diagonal of Σ₀
+	root     []float64 // its square root
+	shift    []float64 // μ₀ − θ*
+	steps    []int     // places where the variance differs from the one before
+	groups   []Group   // of the prior; empty where it is one group
+	workers  int
+	budget   int // bytes of columns held at a time
+}
+
+var (
+	_ Kernel  = (*NTK)(nil)
+	_ MulToer = (*NTK)(nil)
+)
+
+// columnBudget is the memory for columns of the Jacobian, in bytes.
+const columnBudget = 64 << 20
+
+// New returns the kernel of networks linearized at theta, θ*, under a prior.
+// The number of parameters is that of theta, which is not kept. It panics
+// where the prior is for another number of parameters or gives a variance
+// that is not finite and nonnegative; a variance of zero holds a parameter at
+// θ*.
+func New(prior Prior, theta []float64, o *Options) *NTK {
+	if o == nil {
+		o = new(Options)
+	}
+	mean := make([]float64, len(theta))
+	variance := make([]float64, len(theta))
+	prior.MeanTo(mean)
+	prior.VarianceTo(variance)
+	for i := range mean {
+		mean[i] -= theta[i]
+	}
+	k := newNTK(variance, mean, o.Workers)
+	if g, ok := prior.(Grouped); ok {
+		k.groups = g.Groups()
+	}
+	return k
+}
+
+func newNTK(variance, shift []float64, workers int) *NTK {
+	k := &NTK{variance: variance, shift: shift, workers: workers, budget: columnBudget}
+	k.root = make([]float64, len(variance))
+	for i, v := range variance {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			panic("ntk: prior variance is not finite and nonnegative")
+		}
+		k.root[i] = math.Sqrt(v)
+		if i > 0 && v != variance[i-1] {
+			k.steps = append(k.steps, i)
+		}
+	}
+	return k
+}
+
+// Groups returns the number of groups of the prior: 1 where it has none.
+func (k *NTK) Groups() int { return max(1, len(k.groups)) }
+
+// GroupKernel returns the prior with all parameters outside group g held at
+// θ*: its kernel is K_g = s_g J_g J_gᵀ (E10), and the groups' kernels add up
+// to the whole. Only the group's part of the Jacobian is worked on.
+func (k *NTK) GroupKernel(g int) Kernel {
+	if g < 0 || g >= k.Groups() {
+		panic("ntk: group out of range")
+	}
+	if len(k.groups) == 0 {
+		return k
+	}
+	variance, shift := make([]float64, len(k.variance)), make([]float64, len(k.shift))
+	for _, s := range k.groups[g].Spans {
+		lo, hi := s.Offset, s.Offset+s.Len()
+		copy(variance[lo:hi], k.variance[lo:hi])
+		copy(shift[lo:hi], k.shift[lo:hi])
+	}
+	one := newNTK(variance, shift, k.workers)
+	one.budget = k.budget
+	return one
+}
+
+// MeanTo implements Kernel: m = F + J(μ₀−θ*) (E2).
+func (k *NTK) MeanTo(dst []float64, b *linearize.Batch) {
+	k.checkBatch(b)
+	c := b.Outputs()
+	if len(dst) != b.Len()*c {
+		panic("ntk: mean has wrong length")
+	}
+	k.each(b.Len(), chunk, func(_ *scratch, e examples) {
+		part, out := b.Slice(e.lo, e.hi), dst[e.lo*c:e.hi*c]
+		part.MulVecTo(out, k.shift)
+		for i := range e.len() {
+			for j, f := range part.F.RawRowView(i) {
+				out[i*c+j] += f
+			}
+		}
+	})
+}
+
+// chunk is how many examples are worked on together where each stands alone.
+const chunk = 64
+
+// each calls do for ranges of n examples, size at most each, on the workers.
+func (k *NTK) each(n, size int, do func(s *scratch, e examples)) {
+	k.run(par.Tiles(n, size), func(s *scratch, i int) {
+		lo, hi := par.Bounds(i, n, size)
+		do(s, examples{lo, hi})
+	})
+}
+
+// run calls do with the numbers below n, on the workers.
+func (k *NTK) run(n int, do func(s *scratch, i int)) {
+	// Without a deadline or an error from do there is nothing to return.
+	_ = par.Do(context.Background(), k.workers, n, func(i int) error {
+		s := scratches.Get().(*scratch)
+		defer scratches.Put(s)
+		do(s, i)
+		return nil
+	})
+}
+
+func (k *NTK) checkBatch(b *linearize.Batch) {
+	if b.P != len(k.variance) {
+		panic("ntk: batch has another number of parameters than the prior")
+	}
+}
+
+// checkPair panics unless the batches are of one network.
+func (k *NTK) checkPair(a, b *linearize.Batch) {
+	k.checkBatch(a)
+	k.checkBatch(b)
+	if len(a.Blocks) != len(b.Blocks) {
+		panic("ntk: batches of different networks")
+	}
+	for i := range a.Blocks {
+		if a != b && !slices.Equal(a.Blocks[i].Spans(), b.Blocks[i].Spans()) {
+			panic("ntk: batches of different networks")
+		}
+	}
+}
+
+// sizeTo sizes an empty dst and panics where another has the wrong size. It
+// reports whether there is anything to write.
+func sizeTo(dst *mat.Dense, rows, cols int) bool {
+	if rows == 0 || cols == 0 {
+		if !dst.IsEmpty() {
+			panic("ntk: destination has wrong size")
+		}
+		return false
+	}
+	if dst.IsEmpty() {
+		dst.ReuseAs(rows, cols)
+	}
+	if r, c := dst.Dims(); r != rows || c != cols {
+		panic("ntk: destination has wrong size")
+	}
+	return true
+}

@@ -1,0 +1,209 @@
+package ntk
+
+import (
+	"sort"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A plan is κ(a, b) as a sum: terms formed from factors, and the product of
+// the pieces' columns, scaled by the square roots of their variances.
+type plan struct {
+	k      *NTK
+	a, b   *linearize.Batch
+	extent extent  // for which the cheapest ways were chosen
+	cost   float64 // of all of it
+	terms  []term
+	pieces []piece
+}
+
+// newPlan chooses the way of every block for blocks of extent x.
+func (k *NTK) newPlan(a, b *linearize.Batch, x extent) *plan {
+	p := &plan{k: k, a: a, b: b, extent: x}
+	for i := range a.Blocks {
+		switch v := a.Blocks[i].(type) {
+		case *linearize.Outer:
+			if w, ok := b.Blocks[i].(*linearize.Outer); ok {
+				p.outer(i, v, w)
+				continue
+			}
+		case *linearize.Conv:
+			if w, ok := b.Blocks[i].(*linearize.Conv); ok {
+				p.conv(i, v, w)
+				continue
+			}
+		case *linearize.Full:
+			if w, ok := b.Blocks[i].(*linearize.Full); ok {
+				p.full(i, v, w)
+				continue
+			}
+		}
+		p.columns(i, 0, a.Blocks[i].Spans()...)
+	}
+	return p
+}
+
+// add adds a term.
+func (p *plan) add(t term, cost float64) {
+	p.terms = append(p.terms, t)
+	p.cost += cost
+}
+
+// columns adds spans of block i whose local columns start at column at.
+func (p *plan) columns(i, at int, spans ...linearize.Span) {
+	for _, s := range spans {
+		if v, ok := p.k.level(&s); !ok || v > 0 {
+			p.pieces = append(p.pieces, piece{block: i, at: at, lo: s.Offset, hi: s.Offset + s.Len()})
+			p.cost += columnsCost(s.Len(), p.extent)
+		}
+		at += s.Len()
+	}
+}
+
+// level returns the variance of the span's parameters where it is one number.
+// That of a nil or empty span is zero.
+func (k *NTK) level(s *linearize.Span) (v float64, ok bool) {
+	if s == nil || s.Len() == 0 {
+		return 0, true
+	}
+	// The first step past the span's first parameter is past its last.
+	i := sort.SearchInts(k.steps, s.Offset+1)
+	return k.variance[s.Offset], i == len(k.steps) || k.steps[i] >= s.Offset+s.Len()
+}
+
+func (p *plan) outer(i int, a, b *linearize.Outer) {
+	w, wOK := p.k.level(a.Weight)
+	beta, betaOK := p.k.level(a.Bias)
+	if !wOK || !betaOK || w == 0 {
+		p.outerWeight(i, a, b)
+		p.bias(i, a, b)
+		return
+	}
+	_, in := a.A.Dims()
+	_, out := a.G.Dims()
+	width := in * out
+	if beta > 0 {
+		width += out
+	}
+	if cost := outerCost(in, out, p.extent); cost <= columnsCost(width, p.extent) {
+		p.add(&outerTerm{a: a, b: b, w: w, beta: beta}, cost)
+		return
+	}
+	p.columns(i, 0, a.Spans()...)
+}
+
+// outerWeight plans the weight of a dense layer without its bias.
+func (p *plan) outerWeight(i int, a, b *linearize.Outer) {
+	w, ok := p.k.level(a.Weight)
+	if ok && w == 0 {
+		return
+	}
+	_, in := a.A.Dims()
+	_, out := a.G.Dims()
+	asColumns := columnsCost(in*out, p.extent)
+	whole, perOut := outerCost(in, out, p.extent), perOutputCost(in, out, p.extent)
+	switch {
+	case ok && whole <= asColumns:
+		p.add(&outerTerm{a: a, b: b, w: w}, whole)
+	case !ok && perOut <= asColumns:
+		p.add(&perOutput{a: a, b: b, variance: p.k.weightVariance(a.Weight, in, out)}, perOut)
+	default:
+		p.columns(i, 0, *a.Weight)
+	}
+}
+
+// weightVariance returns the variances of a dense layer's weight, out×in.
+func (k *NTK) weightVariance(s *linearize.Span, in, out int) blas64.General {
+	stored := k.variance[s.Offset : s.Offset+s.Len()]
+	if !s.Transposed {
+		return general(stored, out, in)
+	}
+	v := general(make([]float64, len(stored)), out, in)
+	transposeTo(v, general(stored, in, out))
+	return v
+}
+
+// bias plans the bias of a dense layer without its weight: its columns are G.
+func (p *plan) bias(i int, a, b *linearize.Outer) {
+	v, ok := p.k.level(a.Bias)
+	if ok && v == 0 {
+		return
+	}
+	if ok {
+		p.direct(a.G, b.G, 0, a.Bias.Len(), a.C, b.C, v)
+		return
+	}
+	at := 0
+	if a.Weight != nil {
+		at = a.Weight.Len()
+	}
+	p.columns(i, at, *a.Bias)
+}
+
+func (p *plan) direct(a, b *mat.Dense, at, width, ca, cb int, v float64) {
+	t := &directTerm{a: a, b: b, at: at, w: width, ca: ca, cb: cb, variance: v}
+	p.add(t, float64(width)*p.extent.entries())
+}
+
+// full plans columns that are there: neighbours of one variance directly,
+// others as pieces.
+func (p *plan) full(i int, a, b *linearize.Full) {
+	at := 0
+	for _, run := range p.k.runs(a.Params) {
+		width := 0
+		for _, s := range run {
+			width += s.Len()
+		}
+		if v, ok := p.k.level(&run[0]); !ok {
+			p.columns(i, at, run...)
+		} else if v > 0 {
+			p.direct(a.J, b.J, at, width, a.C, b.C, v)
+		}
+		at += width
+	}
+}
+
+// runs groups consecutive spans of one and the same variance.
+func (k *NTK) runs(spans []linearize.Span) [][]linearize.Span {
+	var runs [][]linearize.Span
+	for i := range spans {
+		v, ok := k.level(&spans[i])
+		if n := len(runs); n > 0 && ok {
+			last := runs[n-1]
+			if u, same := k.level(&last[0]); same && u == v {
+				runs[n-1] = append(last, spans[i])
+				continue
+			}
+		}
+		runs = append(runs, spans[i:i+1:i+1])
+	}
+	return runs
+}
+
+func (p *plan) conv(i int, a, b *linearize.Conv) {
+	p.convWeight(i, a, b)
+	if a.Bias != nil {
+		at := 0
+		if a.Weight != nil {
+			at = a.Weight.Len()
+		}
+		p.columns(i, at, *a.Bias)
+	}
+}
+
+func (p *plan) convWeight(i int, a, b *linearize.Conv) {
+	w, ok := p.k.level(a.Weight)
+	if ok && w == 0 {
+		return
+	}
+	f := factorsOf(a)
+	if cost := contractionCost(f, p.extent); ok && cost <= convColumnsCost(f, p.extent) {
+		p.add(&contraction{a: a, b: b, variance: w}, cost)
+		return
+	}
+	p.columns(i, 0, *a.Weight)
+	p.cost += formingCost(f, p.extent)
+}

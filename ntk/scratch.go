@@ -1,0 +1,104 @@
+package ntk
+
+import (
+	"sync"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+)
+
+// examples is a half-open range of examples.
+type examples struct{ lo, hi int }
+
+func (e examples) len() int { return e.hi - e.lo }
+
+// of returns the rows of m that belong to the examples, c rows each.
+func (e examples) of(m *mat.Dense, c int) blas64.General {
+	return rowsOf(m.RawMatrix(), e.lo*c, e.hi*c)
+}
+
+// split calls do with consecutive parts of at most size examples.
+func (e examples) split(size int, do func(examples)) {
+	for lo := e.lo; lo < e.hi; lo += size {
+		do(examples{lo, min(lo+size, e.hi)})
+	}
+}
+
+// rowsOf returns rows [lo, hi) of g.
+func rowsOf(g blas64.General, lo, hi int) blas64.General {
+	g.Rows, g.Data = hi-lo, g.Data[lo*g.Stride:]
+	return g
+}
+
+// columnsOf returns columns [lo, hi) of g.
+func columnsOf(g blas64.General, lo, hi int) blas64.General {
+	g.Cols, g.Data = hi-lo, g.Data[lo:]
+	return g
+}
+
+func row(g blas64.General, i int) []float64 { return g.Data[i*g.Stride : i*g.Stride+g.Cols] }
+
+func general(data []float64, rows, cols int) blas64.General {
+	return blas64.General{Rows: rows, Cols: cols, Stride: max(1, cols), Data: data}
+}
+
+func zero(g blas64.General) {
+	for i := range g.Rows {
+		clear(row(g, i))
+	}
+}
+
+// A scratch is the memory of one worker, by use. It grows to what is asked.
+type scratch struct{ buf [slots][]float64 }
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+const (
+	slotInner = iota // products of a layer's inputs
+	slotOuter        // products of a layer's gradients
+	slotLeft
+	slotRight
+	slotPatches
+	slotGradients
+	slotPatches2
+	slotGradients2
+	slotTile
+	slotColumns
+	slots
+)
+
+// floats returns memory of undefined content, good until the slot's next use.
+func (s *scratch) floats(slot, n int) []float64 {
+	if cap(s.buf[slot]) < n {
+		s.buf[slot] = make([]float64, n)
+	}
+	return s.buf[slot][:n]
+}
+
+func (s *scratch) general(slot, rows, cols int) blas64.General {
+	return general(s.floats(slot, rows*cols), rows, cols)
+}
+
+// dense is general for callees that take a *mat.Dense; rows and cols are
+// positive.
+func (s *scratch) dense(slot, rows, cols int) *mat.Dense {
+	return mat.NewDense(rows, cols, s.floats(slot, rows*cols))
+}
+
+// mulTrans computes dst = α a bᵀ + β dst inside a worker.
+func mulTrans(alpha float64, a, b blas64.General, beta float64, dst blas64.General) {
+	fblas.Gemm1(blas.NoTrans, blas.Trans, alpha, a, b, beta, dst)
+}
+
+// transMul computes dst = aᵀ b + β dst inside a worker.
+func transMul(a, b blas64.General, beta float64, dst blas64.General) {
+	fblas.Gemm1(blas.Trans, blas.NoTrans, 1, a, b, beta, dst)
+}
+
+// mul computes dst = a b + β dst inside a worker.
+func mul(a, b blas64.General, beta float64, dst blas64.General) {
+	fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, a, b, beta, dst)
+}

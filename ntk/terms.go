@@ -1,0 +1,245 @@
+package ntk
+
+import (
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A term is one addend of κ(a, b) that is formed from the factors of a block,
+// a tile of examples at a time.
+type term interface {
+	// addTile adds the term for a's examples i and b's examples j to dst.
+	addTile(dst blas64.General, i, j examples, s *scratch)
+	// addDiag adds the C×C blocks of the examples e of a, one below the other.
+	// It is called where a is b.
+	addDiag(dst blas64.General, e examples, s *scratch)
+}
+
+var (
+	_ term = (*outerTerm)(nil)
+	_ term = (*perOutput)(nil)
+	_ term = (*directTerm)(nil)
+	_ term = (*contraction)(nil)
+)
+
+// outerTerm is a dense layer whose weight has one variance w and whose bias
+// one variance β: ((A Aᵀ·w + β) ⊗ 1_{C×C}) ∘ G Gᵀ.
+type outerTerm struct {
+	a, b    *linearize.Outer
+	w, beta float64
+}
+
+func (t *outerTerm) addTile(dst blas64.General, i, j examples, s *scratch) {
+	inner := s.general(slotInner, i.len(), j.len())
+	for n := range inner.Data {
+		inner.Data[n] = t.beta
+	}
+	// A Aᵀ·w + β
+	mulTrans(t.w, i.of(t.a.A, 1), j.of(t.b.A, 1), 1, inner)
+	outer := s.general(slotOuter, dst.Rows, dst.Cols)
+	mulTrans(1, i.of(t.a.G, t.a.C), j.of(t.b.G, t.b.C), 0, outer)
+	addExpanded(dst, inner, outer, t.a.C, t.b.C)
+}
+
+// addExpanded adds (inner ⊗ 1_{ca×cb}) ∘ outer to dst.
+func addExpanded(dst, inner, outer blas64.General, ca, cb int) {
+	for i := range dst.Rows {
+		d, in, out := row(dst, i), row(inner, i/ca), row(outer, i)
+		if cb == 1 {
+			in, out = in[:len(d)], out[:len(d)]
+			for j, v := range in {
+				d[j] += v * out[j]
+			}
+			continue
+		}
+		for _, v := range in {
+			dd, oo := d[:cb], out[:cb]
+			for c, g := range oo {
+				dd[c] += v * g
+			}
+			d, out = d[cb:], out[cb:]
+		}
+	}
+}
+
+func (t *outerTerm) addDiag(dst blas64.General, e examples, s *scratch) {
+	a, g := e.of(t.a.A, 1), e.of(t.a.G, t.a.C)
+	level := s.floats(slotLeft, g.Cols)
+	for n := range e.len() {
+		// w‖a‖² + β
+		v := t.w*floats.Dot(row(a, n), row(a, n)) + t.beta
+		for o := range level {
+			level[o] = v
+		}
+		addWeighted(rowsOf(dst, n*t.a.C, (n+1)*t.a.C), rowsOf(g, n*t.a.C, (n+1)*t.a.C), level, s)
+	}
+}
+
+// addWeighted adds g diag(level) gᵀ to dst.
+func addWeighted(dst, g blas64.General, level []float64, s *scratch) {
+	weighted := s.floats(slotOuter, g.Cols)
+	for c := range g.Rows {
+		floats.MulTo(weighted, level, row(g, c))
+		for d := range g.Rows {
+			dst.Data[c*dst.Stride+d] += floats.Dot(weighted, row(g, d))
+		}
+	}
+}
+
+// perOutput is a dense layer's weight whose variances differ: the products
+// Σ_p σ²_op a_p a'_p are formed for each result o of the layer, and entry
+// (nc, n'c') is their sum over o, weighted with g_nco g_n'c'o.
+type perOutput struct {
+	a, b     *linearize.Outer
+	variance blas64.General // out×in
+}
+
+// pairRows bounds the pairs of examples taken at a time, unless one example
+// has more.
+const pairRows = 192
+
+func (t *perOutput) addTile(dst blas64.General, i, j examples, s *scratch) {
+	out, in := t.variance.Rows, t.variance.Cols
+	a, b := i.of(t.a.A, 1), j.of(t.b.A, 1)
+	examples{0, i.len()}.split(max(1, pairRows/j.len()), func(part examples) {
+		pairs := s.general(slotLeft, part.len()*j.len(), in)
+		for n := range pairs.Rows {
+			floats.MulTo(row(pairs, n), row(a, part.lo+n/j.len()), row(b, n%j.len()))
+		}
+		// Σ_p σ²_op a_p a'_p for each pair and o
+		inner := s.general(slotInner, pairs.Rows, out)
+		mulTrans(1, pairs, t.variance, 0, inner)
+		for n := range part.len() {
+			at := part.lo + n
+			t.addPairs(rowsOf(dst, at*t.a.C, (at+1)*t.a.C), rowsOf(inner, n*j.len(), (n+1)*j.len()), i.lo+at, j, s)
+		}
+	})
+}
+
+// addPairs adds Σ_o inner_jo g_nco g_jc'o to dst_{c,jc'} for an example n of a
+// and all j.
+func (t *perOutput) addPairs(dst, inner blas64.General, n int, j examples, s *scratch) {
+	weighted := s.floats(slotOuter, inner.Cols)
+	gb := j.of(t.b.G, t.b.C)
+	for c := range t.a.C {
+		d, g := row(dst, c), t.a.G.RawRowView(n*t.a.C+c)
+		for m := range inner.Rows {
+			floats.MulTo(weighted, row(inner, m), g)
+			for at := m * t.b.C; at < (m+1)*t.b.C; at++ {
+				d[at] += floats.Dot(weighted, row(gb, at))
+			}
+		}
+	}
+}
+
+func (t *perOutput) addDiag(dst blas64.General, e examples, s *scratch) {
+	a, g := e.of(t.a.A, 1), e.of(t.a.G, t.a.C)
+	square := s.general(slotLeft, a.Rows, a.Cols)
+	for n := range a.Rows {
+		floats.MulTo(row(square, n), row(a, n), row(a, n))
+	}
+	// a_nᵀ Σ_o a_n, N×out
+	level := s.general(slotRight, a.Rows, g.Cols)
+	mulTrans(1, square, t.variance, 0, level)
+	for n := range e.len() {
+		addWeighted(rowsOf(dst, n*t.a.C, (n+1)*t.a.C), rowsOf(g, n*t.a.C, (n+1)*t.a.C), row(level, n), s)
+	}
+}
+
+func transposeTo(dst, src blas64.General) {
+	for i := range src.Rows {
+		for j, v := range row(src, i) {
+			dst.Data[j*dst.Stride+i] = v
+		}
+	}
+}
+
+// directTerm is v X_a X_bᵀ with columns that are in memory as they are and
+// have one variance v: those of a Full block, or a bias's.
+type directTerm struct {
+	a, b     *mat.Dense
+	at, w    int // columns [at, at+w)
+	ca, cb   int
+	variance float64
+}
+
+func (t *directTerm) addTile(dst blas64.General, i, j examples, _ *scratch) {
+	x := columnsOf(i.of(t.a, t.ca), t.at, t.at+t.w)
+	y := columnsOf(j.of(t.b, t.cb), t.at, t.at+t.w)
+	mulTrans(t.variance, x, y, 1, dst)
+}
+
+func (t *directTerm) addDiag(dst blas64.General, e examples, _ *scratch) {
+	addGrams(dst, columnsOf(e.of(t.a, t.ca), t.at, t.at+t.w), t.ca, t.variance)
+}
+
+// addGrams adds v X_n X_nᵀ of each example's c rows X_n of x to dst.
+func addGrams(dst, x blas64.General, c int, v float64) {
+	for i := range x.Rows {
+		first := i / c * c
+		for d := range c {
+			dst.Data[i*dst.Stride+d] += v * floats.Dot(row(x, i), row(x, first+d))
+		}
+	}
+}
+
+// contraction is a weight of one variance used at T positions:
+// variance · Σ_tt' (g_t·g_t')(p_t·p_t'), for each of its groups.
+type contraction struct {
+	a, b     *linearize.Conv
+	variance float64
+}
+
+// contractionRows bounds the rows of the products of factors, unless one
+// example has more.
+const contractionRows = 256
+
+func (t *contraction) addTile(dst blas64.General, i, j examples, s *scratch) {
+	f, ca, cb := factorsOf(t.a), t.a.C, t.b.C
+	size := max(1, contractionRows/(f.t*max(ca, cb)))
+	for group := range f.groups {
+		i.split(size, func(ii examples) {
+			pa, ga := gather(t.a, f, ii, group, s, slotPatches, slotGradients)
+			j.split(size, func(jj examples) {
+				pb, gb := gather(t.b, f, jj, group, s, slotPatches2, slotGradients2)
+				inner := s.general(slotInner, pa.Rows, pb.Rows)
+				mulTrans(t.variance, pa, pb, 0, inner)
+				outer := s.general(slotOuter, ga.Rows, gb.Rows)
+				mulTrans(1, ga, gb, 0, outer)
+				part := rowsOf(dst, (ii.lo-i.lo)*ca, (ii.hi-i.lo)*ca)
+				addContracted(columnsOf(part, (jj.lo-j.lo)*cb, (jj.hi-j.lo)*cb), inner, outer, f.t, ca, cb)
+			})
+		})
+	}
+}
+
+// gather returns a group's patches and gradients of some examples.
+func gather(v *linearize.Conv, f factors, e examples, group int, s *scratch, slotP, slotG int) (p, g blas64.General) {
+	patches, gradients := s.dense(slotP, e.len()*f.t, f.k), s.dense(slotG, e.len()*v.C*f.t, f.m)
+	v.Slice(e.lo, e.hi).(*linearize.Conv).FactorsTo(patches, gradients, group)
+	return patches.RawMatrix(), gradients.RawMatrix()
+}
+
+// addContracted adds Σ_tt' inner_{nt,n't'} outer_{nct,n'c't'} to dst_{nc,n'c'}.
+func addContracted(dst, inner, outer blas64.General, t, ca, cb int) {
+	for i := range dst.Rows {
+		d := row(dst, i)
+		for at := range t {
+			in, out := row(inner, i/ca*t+at), row(outer, i*t+at)
+			for j := range d {
+				n := j / cb * t
+				d[j] += floats.Dot(in[n:n+t], out[j*t:(j+1)*t])
+			}
+		}
+	}
+}
+
+func (t *contraction) addDiag(dst blas64.General, e examples, s *scratch) {
+	for n := range e.len() {
+		one := examples{e.lo + n, e.lo + n + 1}
+		t.addTile(rowsOf(dst, n*t.a.C, (n+1)*t.a.C), one, one, s)
+	}
+}
