@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+func inspectVerb() *cobra.Command {
+	return verb("inspect", "Show what a model is made of",
+		`Inspect lists a model's operators, its input shape, outputs and parameters,
+the kind of Jacobian block of each parameter, what is not a parameter, its
+metadata and the warnings on reading it. No data are opened.`,
+		func(*cobra.Command) func() error { return nil },
+		func(c *cobra.Command, s *shared) error { return inspect(c.OutOrStdout(), s) })
+}
+
+// inspection is what inspect prints with --json.
+type inspection struct {
+	Model      string            `json:"model"`
+	Producer   string            `json:"producer"`
+	Opset      int64             `json:"opset"`
+	Input      []int             `json:"input"`
+	Outputs    int               `json:"outputs"`
+	Parameters int               `json:"parameters"`
+	Operators  map[string]int    `json:"operators"`
+	Tensors    []tensorInfo      `json:"tensors"`
+	Fixed      []string          `json:"fixed"`
+	Metadata   map[string]string `json:"metadata"`
+	Warnings   []string          `json:"warnings"`
+}
+
+type tensorInfo struct {
+	Name   string `json:"name"`
+	Shape  []int  `json:"shape"`
+	Offset int    `json:"offset"`
+	Block  string `json:"block"`
+}
+
+func inspect(stdout io.Writer, sh *shared) error {
+	s := newSession(sh)
+	if err := s.readModel(); err != nil {
+		return err
+	}
+	d := s.net.Describe()
+	_, c, p := s.net.Dims()
+	out := inspection{Model: s.name, Producer: d.Producer, Opset: d.Opset, Input: s.net.InputShape(), Outputs: c, Parameters: p, Operators: map[string]int{},
+		Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Metadata: s.net.Metadata(), Warnings: append([]string{}, s.warnings...)}
+	for _, o := range d.Operators {
+		out.Operators[o.Name] = o.Count
+	}
+	for _, t := range d.Params {
+		out.Tensors = append(out.Tensors, tensorInfo{t.Name, t.Shape, t.Offset, t.Block})
+	}
+	if s.json {
+		return json.NewEncoder(stdout).Encode(out)
+	}
+	return out.text(stdout, d)
+}
+
+func (x *inspection) text(stdout io.Writer, d linearize.Description) error {
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "model\t%s\n", x.Model)
+	fmt.Fprintf(w, "written by\t%s, opset %d\n", x.Producer, x.Opset)
+	fmt.Fprintf(w, "input\t%v\n", x.Input)
+	fmt.Fprintf(w, "outputs C\t%d\n", x.Outputs)
+	fmt.Fprintf(w, "parameters P\t%d\n", x.Parameters)
+	for _, o := range d.Operators {
+		fmt.Fprintf(w, "operator\t%s × %d\n", o.Name, o.Count)
+	}
+	for _, t := range x.Tensors {
+		fmt.Fprintf(w, "tensor\t%s %v at %d, %s block\n", t.Name, t.Shape, t.Offset, t.Block)
+	}
+	for _, name := range x.Fixed {
+		fmt.Fprintf(w, "fixed\t%s\n", name)
+	}
+	for _, k := range slices.Sorted(maps.Keys(x.Metadata)) {
+		fmt.Fprintf(w, "metadata\t%s = %s\n", k, abbreviate(x.Metadata[k]))
+	}
+	for _, warning := range x.Warnings {
+		fmt.Fprintf(w, "warning\t%s\n", warning)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+// Keys of the metadata that train writes into a model.
+const (
+	keyLikelihood = "funcgp.likelihood"
+	keyPrecision  = "funcgp.prior_precision"
+	keyNoise      = "funcgp.noise_variance"
+	keyClasses    = "funcgp.classes"
+	keyRows       = "funcgp.train_rows"
+	keyData       = "funcgp.train_data"
+	keyScaling    = "funcgp.scaling"
+	keyCommand    = "funcgp.command"
+)
+
+// metadata is what a model says about its own training.
+type metadata struct {
+	likelihood       string
+	precision, noise float64 // 0 where not said
+	classes          []int
+	rows             string // as formatRows writes
+	data             string // fingerprint of the training part
+	scaling          *dataset.Scaling
+}
+
+// readMetadata parses the pairs stored with a model. What is malformed is an
+// error that names the key.
+func readMetadata(kv map[string]string) (*metadata, error) {
+	m := &metadata{likelihood: kv[keyLikelihood], rows: kv[keyRows], data: kv[keyData]}
+	bad := func(key string) error {
+		return fmt.Errorf("its metadata entry %s is %q, which cannot be used; give the flag, or train again", key, abbreviate(kv[key]))
+	}
+	if m.likelihood != "" && !isLikelihood(m.likelihood) {
+		return nil, bad(keyLikelihood)
+	}
+	var err error
+	for key, dst := range map[string]*float64{keyPrecision: &m.precision, keyNoise: &m.noise} {
+		if kv[key] == "" {
+			continue
+		}
+		if *dst, err = strconv.ParseFloat(kv[key], 64); err != nil || !(*dst > 0 && *dst < 1e300) {
+			return nil, bad(key)
+		}
+	}
+	if m.classes, err = parseClasses(kv[keyClasses]); err != nil {
+		return nil, bad(keyClasses)
+	}
+	if m.scaling, err = dataset.ParseScaling(kv[keyScaling]); err != nil {
+		return nil, bad(keyScaling)
+	}
+	return m, nil
+}
+
+func abbreviate(s string) string {
+	if len(s) > 40 {
+		return s[:40] + "…"
+	}
+	return s
+}
+
+func formatClasses(classes []int) string {
+	out := make([]string, len(classes))
+	for i, k := range classes {
+		out[i] = strconv.Itoa(k)
+	}
+	return strings.Join(out, ",")
+}
+
+// fingerprint tells the training parts of two data sets apart by their labels
+// or targets.
+func fingerprint(s *dataset.Set) string {
+	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	for _, v := range s.Labels {
+		fmt.Fprintln(h, v)
+	}
+	for _, v := range s.Targets {
+		fmt.Fprintln(h, v)
+	}
+	return fmt.Sprintf("%d:%08x", s.Len(), h.Sum32())
+}

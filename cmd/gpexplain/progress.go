@@ -1,0 +1,64 @@
+package main
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// progress shows a bar with an estimate of the time left on a terminal, and
+// nothing elsewhere.
+type progress struct {
+	out   io.Writer // nil shows nothing
+	stage string
+	bar   *progressbar.ProgressBar
+}
+
+func newProgress(stderr io.Writer, quiet bool) *progress {
+	f, ok := stderr.(*os.File)
+	if quiet || !ok || !term.IsTerminal(int(f.Fd())) {
+		return &progress{}
+	}
+	return &progress{out: stderr}
+}
+
+// show reports that done of total steps of a stage are done; a total of 0 is
+// unknown.
+func (p *progress) show(stage string, done, total int) {
+	if p.out == nil {
+		return
+	}
+	if p.bar == nil || p.stage != stage {
+		p.clear()
+		if total < 1 {
+			total = -1
+		}
+		p.stage = stage
+		p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(stage),
+			progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetWidth(30))
+	}
+	// An error here is one of writing to the terminal.
+	_ = p.bar.Set(done)
+}
+
+// clear removes the bar.
+func (p *progress) clear() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+		p.bar = nil
+	}
+}
+
+// columns is the width of text on a terminal, and 80 elsewhere.
+func columns(out io.Writer) int {
+	if f, ok := out.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return min(max(w, 60), 120)
+		}
+	}
+	return 80
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+type validateFlags struct{ tolerance float64 }
+
+func validateVerb() *cobra.Command {
+	var e validateFlags
+	return verb("validate", "Compare weight space with function space",
+		`Validate computes the same posterior twice, over the parameters (P×P) and over
+the training outputs (N·C×N·C), at the trained parameters and after a refit,
+and prints the largest differences on the test rows. It also checks that the
+contributions of the training examples add up to the prediction. The exit
+status is 1 where a difference is above its tolerance.`,
+		func(c *cobra.Command) func() error {
+			c.Flags().Float64Var(&e.tolerance, "tolerance", glm.DefaultTolerance, "largest difference allowed, relative to the largest entry")
+			return func() error {
+				if !(e.tolerance > 0 && e.tolerance < 1) {
+					return usagef("--tolerance %v must be between 0 and 1", e.tolerance)
+				}
+				return nil
+			}
+		},
+		func(c *cobra.Command, s *shared) error { return e.run(c.Context(), c.OutOrStdout(), s) })
+}
+
+// closureTolerance is how well the sum of contributions closes, relative to
+// the largest prediction (E12, E14).
+const closureTolerance = 1e-9
+
+func (e *validateFlags) run(ctx context.Context, stdout io.Writer, sh *shared) error {
+	s, err := openSession(ctx, sh)
+	if err != nil {
+		return err
+	}
+	test, err := s.selectTest(nil, "")
+	if err != nil {
+		return err
+	}
+	s.mean = gp.LinearGaussian
+	p, err := s.fit(ctx, false)
+	if err != nil {
+		return err
+	}
+	x, err := s.net.Linearize(ctx, s.inputs(test))
+	if err != nil {
+		return err
+	}
+	wo := &glm.WeightOptions{Mean: gp.LinearGaussian, MaxMemory: s.bytes, Progress: s.progress.show}
+	w, err := glm.FitWeights(ctx, p.batch, p.exact.Sites(), s.prior, p.theta, wo)
+	if err != nil {
+		return err
+	}
+	table, err := glm.Validate(ctx, p.exact, w, x, e.tolerance)
+	if err != nil {
+		return err
+	}
+	if err := e.refit(ctx, p, w, x, table); err != nil {
+		return err
+	}
+	s.progress.clear()
+	if err := e.print(stdout, s, table); err != nil {
+		return err
+	}
+	if !table.OK() {
+		return fmt.Errorf("weight space and function space differ by more than the tolerance in the rows marked above")
+	}
+	return nil
+}
+
+// refit compares the two at the mode of the linearized model and checks that
+// the contributions add up there.
+func (e *validateFlags) refit(ctx context.Context, p *posterior, w *glm.Weights, x *linearize.Batch, table *glm.Comparison) error {
+	exact, err := p.exact.Refit(ctx, p.y, p.lik)
+	if err != nil {
+		return err
+	}
+	if w, err = w.Refit(ctx, p.y, p.lik); err != nil {
+		return err
+	}
+	more, err := glm.Validate(ctx, exact, w, x, e.tolerance)
+	if err != nil {
+		return err
+	}
+	table.Rows = append(table.Rows, more.Rows...)
+	closed, err := closure(ctx, exact, p, w, x)
+	if err != nil {
+		return err
+	}
+	table.Rows = append(table.Rows, closed...)
+	for _, warning := range exact.Warnings() {
+		p.warn(warning)
+	}
+	return nil
+}
+
+// closure compares prior mean + contributions, in both kernels, with the mean
+// of weight space.
+func closure(ctx context.Context, exact *gp.Exact, p *posterior, w *glm.Weights, x *linearize.Batch) ([]glm.ComparisonRow, error) {
+	ex, err := explain.New(exact, p.kernel, &explain.Options{Top: 1})
+	if err != nil {
+		return nil, err
+	}
+	posterior := glm.ComparisonRow{Quantity: "refit mean against m + Σ C(x,x_i) b_i", Tolerance: closureTolerance}
+	raw := glm.ComparisonRow{Quantity: "refit mean against m + Σ κ(x,x_i) α_i", Tolerance: closureTolerance}
+	scale := 0.0
+	for lo := 0; lo < x.Len(); lo += predictTile {
+		part := x.Slice(lo, min(lo+predictTile, x.Len()))
+		mean := newDense(part.Len(), part.Outputs())
+		if err := exact.PredictTo(mean, nil, part); err != nil {
+			return nil, err
+		}
+		rows, err := ex.Explain(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		for t, outputs := range rows {
+			for c, one := range outputs {
+				f := mean.At(t, c)
+				scale = math.Max(scale, math.Abs(f))
+				widen(&posterior, f, one.PriorMean+one.Sum)
+				widen(&raw, f, one.PriorMean+one.RawSum)
+			}
+		}
+		p.progress.show("contributions", lo+part.Len(), x.Len())
+	}
+	for _, r := range []*glm.ComparisonRow{&posterior, &raw} {
+		r.Difference /= scale
+		r.OK = r.Difference <= r.Tolerance
+	}
+	return []glm.ComparisonRow{posterior, raw}, nil
+}
+
+// widen keeps the pair that differs most.
+func widen(r *glm.ComparisonRow, mean, sum float64) {
+	if d := math.Abs(mean - sum); d >= r.Difference || math.IsNaN(d) {
+		r.WeightSpace, r.FunctionSpace, r.Difference = mean, sum, d
+	}
+}
+
+func (e *validateFlags) print(stdout io.Writer, s *session, table *glm.Comparison) error {
+	if s.json {
+		type row struct {
+			Quantity      string        `json:"quantity"`
+			WeightSpace   explain.Float `json:"weight_space"`
+			FunctionSpace explain.Float `json:"function_space"`
+			Difference    explain.Float `json:"difference"`
+			Tolerance     explain.Float `json:"tolerance"`
+			OK            bool          `json:"ok"`
+		}
+		out := struct {
+			OK       bool             `json:"ok"`
+			Rows     []row            `json:"rows"`
+			Warnings explain.Warnings `json:"warnings"`
+		}{OK: table.OK(), Warnings: s.warnings}
+		for _, r := range table.Rows {
+			out.Rows = append(out.Rows, row{r.Quantity, explain.Float(r.WeightSpace), explain.Float(r.FunctionSpace), explain.Float(r.Difference), explain.Float(r.Tolerance), r.OK})
+		}
+		return json.NewEncoder(stdout).Encode(out)
+	}
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "quantity\tweight space\tfunction space\tdifference\ttolerance\t")
+	for _, r := range table.Rows {
+		verdict := "ok"
+		if !r.OK {
+			verdict = "DIFFERS"
+		}
+		fmt.Fprintf(w, "%s\t%.12g\t%.12g\t%.1e\t%.0e\t%s\n", r.Quantity, r.WeightSpace, r.FunctionSpace, r.Difference, r.Tolerance, verdict)
+	}
+	for _, warning := range s.warnings {
+		fmt.Fprintf(w, "warning: %s\n", warning)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+func versionVerb() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{Use: "version", Short: "Print the version"}
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON to standard output")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		v := map[string]string{"version": "(devel)", "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+		if info, ok := debug.ReadBuildInfo(); ok {
+			if info.Main.Version != "" {
+				v["version"] = info.Main.Version
+			}
+			for _, s := range info.Settings {
+				if s.Key == "vcs.revision" {
+					v["revision"] = s.Value
+				}
+			}
+		}
+		if asJSON {
+			return json.NewEncoder(c.OutOrStdout()).Encode(v)
+		}
+		_, err := fmt.Fprintf(c.OutOrStdout(), "gpexplain %s %s %s\n", v["version"], v["go"], v["platform"])
+		return err
+	}
+	return c
+}
