@@ -1,0 +1,233 @@
+package glm
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// Weights is the Gaussian posterior over all P parameters of the linearized
+// model, N(θ̂, H⁻¹) with H = JᵀΛJ + Σ₀⁻¹, and what it says about function
+// values. It answers what gp.Exact answers by another route, without a kernel
+// and with a P×P matrix in place of an N·C×N·C one, so each checks the other
+// (see Validate).
+//
+// The work is done in the whitened parameters z, θ = μ₀ + Σ₀^½ z, with
+// J̃ = J Σ₀^½ and H̃ = Σ₀^½ H Σ₀^½ = I + J̃ᵀΛJ̃, whose determinant is that of B
+// (E4). Λ may be singular, Σ₀ may hold zeros, and H̃ needs no jitter, since no
+// eigenvalue is below one.
+type Weights struct {
+	x     *linearize.Batch
+	prior ntk.Prior
+	o     WeightOptions
+	refit bool
+
+	theta, mu0 []float64 // θ*, μ₀
+	root       []float64 // diagonal of Σ₀^½
+
+	h     precision
+	sites *gp.Sites
+	z     []float64 // ẑ = Σ₀^-½(θ̂ − μ₀)
+	mean  []float64 // θ̂
+
+	gradient float64 // norm of the refit's gradient in z at the sites' f
+	warnings []error
+}
+
+var _ gp.Latent = (*Weights)(nil)
+
+// FitWeights returns the weight-space posterior given the sites s of the
+// training examples b, linearized at theta, θ*: the precision
+// H = JᵀΛJ + Σ₀⁻¹ and the linear-Gaussian mean θ̂ = μ₀ + H⁻¹Jᵀb with the
+// pseudo-targets b of (E5). It takes 8·P² bytes and a little more (see
+// WeightBytes) and about N·C·P² + P³/3 multiplications.
+//
+// It fails with a *WeightMemoryError before anything large is allocated, with
+// a *gp.NotFiniteError where a number is NaN or Inf, with a *PrecisionError
+// where H overflows, and with ctx.Err(). Sizes that do not fit, and a prior
+// variance that is negative or not finite, panic.
+func FitWeights(ctx context.Context, b *linearize.Batch, s *gp.Sites, prior ntk.Prior, theta []float64, o *WeightOptions) (*Weights, error) {
+	w, err := newWeights(b, prior, theta, o)
+	if err != nil {
+		return nil, err
+	}
+	n, c := b.F.Dims()
+	if r, k := s.F.Dims(); r != n || k != c {
+		panic("glm: sites and examples differ in size")
+	}
+	if err := w.condition(ctx, s); err != nil {
+		return nil, err
+	}
+	pseudo := w.pseudoTargets()
+	if i := firstNotFinite(pseudo); i >= 0 {
+		return nil, &gp.NotFiniteError{What: "pseudo-target", Row: i / c, Output: i % c, Value: pseudo[i]}
+	}
+	// ẑ = H̃⁻¹ J̃ᵀ b
+	w.z = w.pullBack(pseudo)
+	w.h.solve(w.z)
+	w.mean = w.thetaAt(w.z)
+	return w, ctx.Err()
+}
+
+// newWeights checks sizes and memory and takes P×P numbers.
+func newWeights(b *linearize.Batch, prior ntk.Prior, theta []float64, o *WeightOptions) (*Weights, error) {
+	p := len(theta)
+	if p != b.P || p == 0 {
+		panic("glm: theta has not the length of the batch's parameters")
+	}
+	w := &Weights{x: b, prior: prior, o: o.withDefaults(), theta: slices.Clone(theta)}
+	if b.Len() == 0 {
+		return nil, errors.New("glm: there are no training examples")
+	}
+	if err := checkMatrix("network output", b.F); err != nil {
+		return nil, err
+	}
+	if err := checkWeightMemory(p, b.Outputs(), w.o.MaxMemory); err != nil {
+		return nil, err
+	}
+	w.mu0, w.root = make([]float64, p), make([]float64, p)
+	prior.MeanTo(w.mu0)
+	prior.VarianceTo(w.root)
+	for i, v := range w.root {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			panic("glm: prior variance is not finite and nonnegative")
+		}
+		w.root[i] = math.Sqrt(v)
+	}
+	w.h.data = make([]float64, p*p)
+	return w, nil
+}
+
+// pseudoTargets returns b = r + Λ(f − m) (E5), N·C.
+func (w *Weights) pseudoTargets() []float64 {
+	// m = F + J(μ₀ − θ*) (E2)
+	m := w.functionAt(w.mu0)
+	b := flat(w.sites.F)
+	floats.Sub(b, m)
+	b = mulBlocks(w.sites.Lambda, b)
+	floats.Add(b, flat(w.sites.Residual))
+	return b
+}
+
+// thetaAt returns θ = μ₀ + Σ₀^½ z.
+func (w *Weights) thetaAt(z []float64) []float64 {
+	theta := slices.Clone(w.mu0)
+	for i, s := range w.root {
+		theta[i] += s * z[i]
+	}
+	return theta
+}
+
+// functionAt returns f_lin(x;θ) = F + J(θ − θ*) (E1) at the training examples.
+func (w *Weights) functionAt(theta []float64) []float64 {
+	f := make([]float64, w.x.Len()*w.x.Outputs())
+	w.linearTo(f, w.x, theta)
+	return f
+}
+
+// linearTo writes F + J(θ − θ*) (E1) at the examples of x.
+func (w *Weights) linearTo(dst []float64, x *linearize.Batch, theta []float64) {
+	d := make([]float64, len(theta))
+	floats.SubTo(d, theta, w.theta)
+	x.MulVecTo(dst, d)
+	floats.Add(dst, flat(x.F))
+}
+
+// pullBack returns J̃ᵀ u.
+func (w *Weights) pullBack(u []float64) []float64 {
+	g := make([]float64, len(w.theta))
+	w.x.MulTransVecTo(g, u)
+	floats.Mul(g, w.root)
+	return g
+}
+
+// Mean returns θ̂, P numbers: the mean of the linear-Gaussian model, after a
+// refit the mode of the linearized model. It must not be changed.
+func (w *Weights) Mean() []float64 { return w.mean }
+
+// Center returns the mean of the Gaussian that SampleTo draws from and that
+// PredictTo describes: θ*, or θ̂ after a refit and with Options.Mean =
+// gp.LinearGaussian. It must not be changed.
+func (w *Weights) Center() []float64 {
+	if w.ownMean() {
+		return w.mean
+	}
+	return w.theta
+}
+
+// ownMean tells whether the predictive mean is f_lin(x;θ̂) rather than x.F.
+func (w *Weights) ownMean() bool { return w.refit || w.o.Mean == gp.LinearGaussian }
+
+// LogDet returns log det H + log det Σ₀ = log det H̃ = log det B.
+func (w *Weights) LogDet() float64 { return w.h.logDet }
+
+// Sites returns the sites that the posterior is built on.
+func (w *Weights) Sites() *gp.Sites { return w.sites }
+
+// Refitted tells whether the posterior came from a refit (E9).
+func (w *Weights) Refitted() bool { return w.refit }
+
+// Warnings returns what was compromised: *gp.IterationWarning,
+// *GradientWarning.
+func (w *Weights) Warnings() []error { return w.warnings }
+
+// flat returns a copy of m, N×C, as one vector.
+func flat(m *mat.Dense) []float64 {
+	n, c := m.Dims()
+	v := make([]float64, 0, n*c)
+	for i := range n {
+		v = append(v, m.RawRowView(i)...)
+	}
+	return v
+}
+
+// mulBlocks returns the product of the C×C blocks, N·C×C, with v, N·C.
+func mulBlocks(blocks *mat.Dense, v []float64) []float64 {
+	n, c := blocks.Dims()
+	out := make([]float64, n)
+	for i := range n {
+		at := i / c * c
+		out[i] = floats.Dot(blocks.RawRowView(i), v[at:at+c])
+	}
+	return out
+}
+
+// matrixOf returns v, N·C, as N×C in the same memory.
+func matrixOf(v []float64, c int) *mat.Dense { return mat.NewDense(len(v)/c, c, v) }
+
+// checkMatrix names the first entry of m, one row an example, that is NaN or
+// Inf.
+func checkMatrix(what string, m *mat.Dense) error {
+	n, _ := m.Dims()
+	for i := range n {
+		row := m.RawRowView(i)
+		if j := firstNotFinite(row); j >= 0 {
+			return &gp.NotFiniteError{What: what, Row: i, Output: j, Value: row[j]}
+		}
+	}
+	return nil
+}
+
+// firstNotFinite returns the index of the first NaN or Inf, or −1.
+func firstNotFinite(v []float64) int {
+	for i, x := range v {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return i
+		}
+	}
+	return -1
+}
+
+// rowVector returns v as a matrix of one row.
+func rowVector(v []float64) blas64.General {
+	return blas64.General{Rows: 1, Cols: len(v), Stride: len(v), Data: v}
+}

@@ -1,0 +1,169 @@
+package glm
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// BNN is the predictive that draws parameters θ and runs the network itself at
+// each draw, not its linearization (E11) [glm 9]. It is there to be compared
+// with: where the posterior is wide, the network at a draw has little to do
+// with the trained one, and the GLM predictive of the Links is better
+// [glm fig. 1].
+type BNN struct {
+	// Forward returns f(x;θ), T×C, at the rows of x.
+	Forward func(ctx context.Context, theta []float64, x *mat.Dense) (*mat.Dense, error)
+	Weights *Weights // what θ is drawn from
+	Samples int      // draws; 0 means 100, negative panics
+	Seed    uint64   // of the draws
+
+	// Progress, if not nil, is called after each draw, from one goroutine.
+	Progress func(done, total int)
+}
+
+// NewBNN returns the predictive of a network and a posterior over its
+// parameters, with the default number of draws and seed 0.
+func NewBNN(net *linearize.Network, w *Weights) *BNN {
+	forward := func(ctx context.Context, theta []float64, x *mat.Dense) (*mat.Dense, error) {
+		at, err := net.WithTheta(theta)
+		if err != nil {
+			return nil, err
+		}
+		return at.Forward(ctx, x)
+	}
+	return &BNN{Forward: forward, Weights: w}
+}
+
+func (b *BNN) samples() int {
+	switch {
+	case b.Samples < 0:
+		panic("glm: negative number of samples")
+	case b.Samples == 0:
+		return 100
+	}
+	return b.Samples
+}
+
+// PredictTo writes the average of g⁻¹(f(x;θ)) over the draws and its standard
+// deviation, both T×C, for the rows of x, T×D. A nil destination is skipped,
+// an empty one is sized.
+func (b *BNN) PredictTo(ctx context.Context, mean, sd *mat.Dense, lik Likelihood, x *mat.Dense) error {
+	m, err := b.moments(ctx, lik, x)
+	if err != nil || m.t == 0 {
+		return err
+	}
+	sizeTo(mean, m.t, m.c)
+	sizeTo(sd, m.t, m.c)
+	for i, v := range m.mean {
+		setAt(mean, i/m.c, i%m.c, v)
+		setAt(sd, i/m.c, i%m.c, math.Sqrt(m.scatter[i]/m.n))
+	}
+	return nil
+}
+
+// SplitTo writes the aleatoric and the epistemic part of the predictive
+// variance, both T×C: see Splitter.
+func (b *BNN) SplitTo(ctx context.Context, aleatoric, epistemic *mat.Dense, lik Likelihood, x *mat.Dense) error {
+	m, err := b.moments(ctx, lik, x)
+	if err != nil || m.t == 0 {
+		return err
+	}
+	sizeTo(aleatoric, m.t, m.c)
+	sizeTo(epistemic, m.t, m.c)
+	for i, v := range m.aleatoric {
+		setAt(aleatoric, i/m.c, i%m.c, v)
+		setAt(epistemic, i/m.c, i%m.c, m.scatter[i]/m.n)
+	}
+	return nil
+}
+
+// drawMoments are running moments of the response of T examples, T·C each.
+type drawMoments struct {
+	t, c                     int
+	n                        float64 // draws so far
+	mean, scatter, aleatoric []float64
+}
+
+func (b *BNN) moments(ctx context.Context, lik Likelihood, x *mat.Dense) (*drawMoments, error) {
+	var m *drawMoments
+	err := b.draw(ctx, x, func(f *mat.Dense) {
+		if m == nil {
+			t, c := f.Dims()
+			m = &drawMoments{t: t, c: c, mean: make([]float64, t*c), scatter: make([]float64, t*c), aleatoric: make([]float64, t*c)}
+		}
+		m.add(lik, f)
+	})
+	return m, err
+}
+
+func (m *drawMoments) add(lik Likelihood, f *mat.Dense) {
+	m.n++
+	response, noise := make([]float64, m.c), make([]float64, m.c)
+	for t := range m.t {
+		lik.MeanTo(response, f.RawRowView(t))
+		lik.VarianceTo(noise, f.RawRowView(t))
+		for j, v := range response {
+			i := t*m.c + j
+			// Welford: running mean and Σ(v − mean)²
+			d := v - m.mean[i]
+			m.mean[i] += d / m.n
+			m.scatter[i] += d * (v - m.mean[i])
+			m.aleatoric[i] += (noise[j] - m.aleatoric[i]) / m.n
+		}
+	}
+}
+
+// LogPredictiveTo writes log of the average of p(y|f(x;θ)) over the draws, one
+// number for each row of x, summed in the log domain; y is T×Targets(C).
+func (b *BNN) LogPredictiveTo(ctx context.Context, dst []float64, lik Likelihood, y, x *mat.Dense) error {
+	sums := make([]logSum, len(dst))
+	for t := range sums {
+		sums[t] = newLogSum()
+	}
+	err := b.draw(ctx, x, func(f *mat.Dense) {
+		if n, c := f.Dims(); n > 0 {
+			checkLog(dst, lik, y, n, c)
+		}
+		for t := range sums {
+			sums[t].add(lik.LogProb(y.RawRowView(t), f.RawRowView(t)))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for t := range sums {
+		dst[t] = sums[t].log() - math.Log(float64(b.samples()))
+	}
+	return nil
+}
+
+// draw passes the network's outputs at each draw to yield.
+func (b *BNN) draw(ctx context.Context, x *mat.Dense, yield func(f *mat.Dense)) error {
+	const block = 16 // draws that share a pass over the factor of H
+	total := b.samples()
+	rng := rand.New(rand.NewPCG(b.Seed, 0x9e3779b97f4a7c15))
+	thetas := mat.NewDense(min(block, total), len(b.Weights.theta), nil)
+	for s := range total {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if s%block == 0 {
+			b.Weights.SampleTo(rowRange(thetas, 0, min(block, total-s)), rng)
+		}
+		f, err := b.Forward(ctx, thetas.RawRowView(s%block), x)
+		if err != nil {
+			return fmt.Errorf("glm: draw %d of θ: %w", s, err)
+		}
+		yield(f)
+		if b.Progress != nil {
+			b.Progress(s+1, total)
+		}
+	}
+	return nil
+}

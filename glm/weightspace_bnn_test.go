@@ -1,0 +1,145 @@
+package glm_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A linearModel is f = Wx + β, with C outputs: its own linearization.
+func linearModel(t *testing.T, c int) (net *linearize.Network, x, y *mat.Dense, w *glm.Weights) {
+	t.Helper()
+	net, err := linearize.Sequential(linearize.Shape{3}, linearize.Dense{Units: c})
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(8, 8))
+	x = mat.NewDense(12, 3, nil)
+	x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
+	y = mat.NewDense(12, 1, nil)
+	for i := range 12 {
+		y.Set(i, 0, float64(rng.IntN(2)))
+	}
+	b, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	prior, err := ntk.NewIsotropic(0.5, nil)
+	require.NoError(t, err)
+	w, err = glm.RefitWeights(t.Context(), b, y, likOf(c), prior, net.Theta(), nil)
+	require.NoError(t, err)
+	return net, x, y, w
+}
+
+func likOf(c int) glm.Likelihood {
+	if c == 1 {
+		return glm.Bernoulli{}
+	}
+	return glm.Categorical{}
+}
+
+// On a model that is linear in θ, running it at draws of θ is drawing f: the
+// BNN predictive is the GLM predictive (E11).
+func TestE11BNNOfLinearModelIsGLM(t *testing.T) {
+	for _, c := range []int{1, 2} {
+		net, x, y, w := linearModel(t, c)
+		lik := likOf(c)
+		b, err := net.Linearize(t.Context(), x)
+		require.NoError(t, err)
+		var f, cov, want, wantSD, mean, sd mat.Dense
+		require.NoError(t, w.PredictTo(&f, &cov, b))
+		mc := glm.MonteCarlo{Samples: 10000}
+		require.NoError(t, mc.PredictTo(&want, &wantSD, lik, &f, &cov))
+		bnn := glm.NewBNN(net, w)
+		bnn.Samples, bnn.Seed = 10000, 1
+		require.NoError(t, bnn.PredictTo(t.Context(), &mean, &sd, lik, x))
+		// Five standard errors of 10000 draws of what has a deviation of .5 at
+		// most, twice because both are drawn.
+		const tol = 2 * 5 * 0.5 / 100
+		require.True(t, mat.EqualApprox(&mean, &want, tol))
+		require.True(t, mat.EqualApprox(&sd, &wantSD, tol))
+
+		logp, wantLogp := make([]float64, 12), make([]float64, 12)
+		require.NoError(t, bnn.LogPredictiveTo(t.Context(), logp, lik, y, x))
+		require.NoError(t, mc.LogPredictiveTo(wantLogp, lik, y, &f, &cov))
+		for i := range logp {
+			require.InDelta(t, math.Exp(wantLogp[i]), math.Exp(logp[i]), tol)
+		}
+
+		// The parts of the variance of an indicator add up to p(1−p).
+		var al, ep mat.Dense
+		require.NoError(t, bnn.SplitTo(t.Context(), &al, &ep, lik, x))
+		for i := range 12 {
+			for j := range c {
+				p := mean.At(i, j)
+				require.InDelta(t, p*(1-p), al.At(i, j)+ep.At(i, j), 1e-12)
+				require.InDelta(t, sd.At(i, j)*sd.At(i, j), ep.At(i, j), 1e-12)
+			}
+		}
+	}
+}
+
+// The draws are those of SampleTo around the center, the average is the plain
+// one, and a seed gives the same bits again.
+func TestE11BNNAgainstPlainAverage(t *testing.T) {
+	net, x, _, w := linearModel(t, 2)
+	bnn := glm.NewBNN(net, w)
+	bnn.Samples, bnn.Seed = 21, 7
+	calls := 0
+	bnn.Progress = func(done, total int) { calls++; require.Equal(t, []int{calls, 21}, []int{done, total}) }
+	var mean, again mat.Dense
+	require.NoError(t, bnn.PredictTo(t.Context(), &mean, nil, glm.Categorical{}, x))
+	require.Equal(t, 21, calls)
+	bnn.Progress = nil
+	require.NoError(t, bnn.PredictTo(t.Context(), &again, nil, glm.Categorical{}, x))
+	require.True(t, mat.Equal(&mean, &again))
+
+	var draws [][]float64
+	keep := *bnn
+	keep.Forward = func(ctx context.Context, theta []float64, x *mat.Dense) (*mat.Dense, error) {
+		draws = append(draws, append([]float64(nil), theta...))
+		return bnn.Forward(ctx, theta, x)
+	}
+	require.NoError(t, keep.PredictTo(t.Context(), &again, nil, glm.Categorical{}, x))
+	require.Len(t, draws, 21)
+	plain, p := mat.NewDense(12, 2, nil), make([]float64, 2)
+	for _, theta := range draws {
+		at, err := net.WithTheta(theta)
+		require.NoError(t, err)
+		f, err := at.Forward(t.Context(), x)
+		require.NoError(t, err)
+		for i := range 12 {
+			glm.Categorical{}.MeanTo(p, f.RawRowView(i))
+			for j := range p {
+				plain.Set(i, j, plain.At(i, j)+p[j]/21)
+			}
+		}
+	}
+	require.True(t, mat.EqualApprox(&mean, plain, 1e-14))
+}
+
+func TestBNNRefuses(t *testing.T) {
+	net, x, _, w := linearModel(t, 1)
+	bnn := glm.NewBNN(net, w)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, bnn.PredictTo(ctx, nil, nil, glm.Bernoulli{}, x), context.Canceled)
+	require.NoError(t, bnn.PredictTo(t.Context(), new(mat.Dense), nil, glm.Bernoulli{}, new(mat.Dense)), "no rows")
+	require.NoError(t, bnn.LogPredictiveTo(t.Context(), nil, glm.Bernoulli{}, new(mat.Dense), new(mat.Dense)), "no rows")
+
+	broken := errors.New("broken")
+	bnn.Forward = func(context.Context, []float64, *mat.Dense) (*mat.Dense, error) { return nil, broken }
+	err := bnn.LogPredictiveTo(t.Context(), make([]float64, 12), glm.Bernoulli{}, nil, x)
+	require.ErrorIs(t, err, broken)
+	require.ErrorContains(t, err, "draw 0")
+	bnn.Samples = -1
+	require.PanicsWithValue(t, "glm: negative number of samples", func() { bnn.PredictTo(t.Context(), nil, nil, glm.Bernoulli{}, x) })
+}
+
+var _ gp.Latent = (*glm.Weights)(nil)

@@ -1,0 +1,39 @@
+package glm
+
+import (
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/funcgp/funcgp/gp"
+)
+
+// EvidenceAtTheta is the Laplace evidence at θ* (E7), for a posterior whose
+// sites are at f(x;θ*).
+func (w *Weights) EvidenceAtTheta() gp.Evidence {
+	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det H̃ (E7)
+	return evidenceOf(w.sites.LogLik, gp.Scatter(w.prior, w.theta), w.h.logDet)
+}
+
+// EvidenceLinearGaussian is the evidence of the linear-Gaussian model with the
+// posterior's sites (E8), wherever they are.
+func (w *Weights) EvidenceLinearGaussian() gp.Evidence {
+	// d = f_lin(θ̂) − f
+	d := w.functionAt(w.mean)
+	floats.Sub(d, flat(w.sites.F))
+	// Σ[log p(y|f) + rᵀd − ½dᵀΛd] − ½(θ̂−μ₀)ᵀΣ₀⁻¹(θ̂−μ₀) − ½ log det H̃ (E8)
+	logLik := w.sites.LogLik + floats.Dot(flat(w.sites.Residual), d) - floats.Dot(d, mulBlocks(w.sites.Lambda, d))/2
+	return evidenceOf(logLik, floats.Dot(w.z, w.z), w.h.logDet)
+}
+
+// EvidenceRefit is the Laplace evidence at the mode of the linearized model
+// (E9). It panics on a posterior that was not refitted.
+func (w *Weights) EvidenceRefit() gp.Evidence {
+	if !w.refit {
+		panic("glm: the evidence (E9) needs a refit")
+	}
+	// Σ log p(y|f̂) − ½(θ̂−μ₀)ᵀΣ₀⁻¹(θ̂−μ₀) − ½ log det H̃ (E9)
+	return evidenceOf(w.sites.LogLik, floats.Dot(w.z, w.z), w.h.logDet)
+}
+
+func evidenceOf(logLik, scatter, logDet float64) gp.Evidence {
+	return gp.Evidence{Value: logLik - scatter/2 - logDet/2, LogLik: logLik, Scatter: scatter, LogDet: logDet}
+}

@@ -1,0 +1,79 @@
+package glm
+
+import (
+	"fmt"
+
+	"github.com/funcgp/funcgp/gp"
+)
+
+// StagePrecision is the progress stage in which the examples are summed into
+// the precision H; a refit also reports gp.StageNewton.
+const StagePrecision = "precision"
+
+// WeightOptions are the options of FitWeights and RefitWeights. Nil means all
+// defaults.
+type WeightOptions struct {
+	// Mean is what PredictTo and JointTo return as the mean, and where
+	// SampleTo draws around; a refit always has the mode.
+	Mean gp.Mean
+	// MaxIter bounds the Newton steps of a refit; 0 means 100.
+	MaxIter int
+	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of
+	// what the machine has free (see gp.MemoryBudget).
+	MaxMemory int64
+	// Workers bounds the goroutines that form J; 0 means GOMAXPROCS.
+	Workers int
+	// Progress, if not nil, is called as work is done, from one goroutine.
+	Progress func(stage string, done, total int)
+}
+
+func (o *WeightOptions) withDefaults() WeightOptions {
+	var d WeightOptions
+	if o != nil {
+		d = *o
+	}
+	if d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
+		panic("glm: invalid weight options")
+	}
+	if d.MaxIter == 0 {
+		d.MaxIter = 100
+	}
+	if d.Progress == nil {
+		d.Progress = func(string, int, int) {}
+	}
+	return d
+}
+
+// WeightMemoryError reports that the posterior over P parameters would take
+// more memory than allowed.
+type WeightMemoryError struct {
+	P                 int
+	Needed, Available int64 // bytes
+	LargestP          int   // the most parameters that fit
+}
+
+func (e *WeightMemoryError) Error() string {
+	const mib = 1 << 20
+	return fmt.Sprintf("glm: the posterior over %d parameters takes %d MiB of memory and %d MiB may be used; at most %d parameters fit; "+
+		"raise the memory limit, or work in function space, whose memory grows with the examples",
+		e.P, e.Needed/mib, e.Available/mib, e.LargestP)
+}
+
+// PrecisionError reports that the posterior precision has no Cholesky factor.
+// In exact arithmetic it always has one.
+type PrecisionError struct{ P int }
+
+func (e *PrecisionError) Error() string {
+	return fmt.Sprintf("glm: the posterior precision of %d parameters is not finite or not positive definite; "+
+		"the Jacobian, Λ or the prior variances are too large for float64; scale the inputs or raise the prior precision", e.P)
+}
+
+// GradientWarning says that a refit ended where the gradient of its objective
+// in the whitened parameters is not zero.
+type GradientWarning struct {
+	Norm float64 // ‖Σ₀^½ Jᵀr − z‖
+}
+
+func (w *GradientWarning) Error() string {
+	return fmt.Sprintf("glm: the gradient of the linearized objective has the norm %.3g at its mode", w.Norm)
+}

@@ -1,0 +1,172 @@
+package glm
+
+import (
+	"context"
+	"math/rand/v2"
+	"sort"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// PredictTo writes the mean of the T examples of x, T×C, and the covariance
+// J(x) H⁻¹ J(x)ᵀ of each example's outputs, T·C×C. Test examples are taken in
+// tiles of at most 64 MiB or one example's Jacobian. A NaN or Inf is a
+// *gp.NotFiniteError.
+func (w *Weights) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+	t, c := w.checkInputs(x)
+	if t == 0 {
+		return nil
+	}
+	sizeTo(mean, t, c)
+	sizeTo(cov, t*c, c)
+	step := panelExamples(len(w.theta), c)
+	for lo := 0; lo < t; lo += step {
+		hi := min(lo+step, t)
+		tile := x.Slice(lo, hi)
+		if err := w.meanTo(rowRange(mean, lo, hi), tile, lo); err != nil {
+			return err
+		}
+		if cov == nil {
+			continue
+		}
+		v, err := w.halfPanel(tile, lo)
+		if err != nil {
+			return err
+		}
+		w.marginalsTo(rowRange(cov, lo*c, hi*c), v)
+	}
+	return nil
+}
+
+// meanTo writes f_lin(x;θ̂), or f(x;θ*); a nil mean is skipped. first is the
+// number of x's first example, for errors.
+func (w *Weights) meanTo(mean *mat.Dense, x *linearize.Batch, first int) error {
+	if mean == nil {
+		return nil
+	}
+	mean.Copy(x.F)
+	if w.ownMean() {
+		f := make([]float64, x.Len()*x.Outputs())
+		// f_lin(x;θ̂) = F + J(θ̂ − θ*) (E1)
+		w.linearTo(f, x, w.mean)
+		mean.Copy(matrixOf(f, x.Outputs()))
+	}
+	if err := checkMatrix("predictive mean", mean); err != nil {
+		err.(*gp.NotFiniteError).Row += first
+		return err
+	}
+	return nil
+}
+
+// halfPanel returns V = J̃(x) U⁻¹, T·C×P: V Vᵀ is the joint covariance.
+func (w *Weights) halfPanel(x *linearize.Batch, first int) (blas64.General, error) {
+	r, p := x.Len()*x.Outputs(), len(w.theta)
+	v := blas64.General{Rows: r, Cols: p, Stride: p, Data: make([]float64, r*p)}
+	if err := w.panel(context.Background(), v, x, first, nil); err != nil {
+		return v, err
+	}
+	w.h.half(v)
+	return v, nil
+}
+
+// marginalsTo writes the C×C diagonal blocks of V Vᵀ.
+func (w *Weights) marginalsTo(cov *mat.Dense, v blas64.General) {
+	c := w.x.Outputs()
+	row := func(i int) []float64 { return v.Data[i*v.Stride:][:v.Cols] }
+	// Nothing in it fails or is cancelled.
+	_ = par.Do(context.Background(), w.o.Workers, v.Rows/c, func(n int) error {
+		for i := n * c; i < (n+1)*c; i++ {
+			for j := n * c; j <= i; j++ {
+				// cov = J Σ₀^½ H̃⁻¹ Σ₀^½ Jᵀ
+				s := floats.Dot(row(i), row(j))
+				cov.Set(i, j-n*c, s)
+				cov.Set(j, i-n*c, s)
+			}
+		}
+		return nil
+	})
+}
+
+// JointTo writes the mean, T×C, and the joint covariance of all outputs of all
+// examples of x, T·C×T·C. It takes 8·T·C·P bytes beside the result, and fails
+// with a *gp.MemoryError where both pass Options.MaxMemory.
+func (w *Weights) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+	t, c := w.checkInputs(x)
+	if t == 0 {
+		return nil
+	}
+	sizeTo(mean, t, c)
+	if cov == nil {
+		return w.meanTo(mean, x, 0)
+	}
+	if err := w.checkJoint(t, c); err != nil {
+		return err
+	}
+	sizeTo(cov, t*c, t*c)
+	if err := w.meanTo(mean, x, 0); err != nil {
+		return err
+	}
+	v, err := w.halfPanel(x, 0)
+	if err != nil {
+		return err
+	}
+	g := cov.RawMatrix()
+	fblas.Syrk(blas.NoTrans, 1, v, 0, blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data})
+	for i := range g.Rows {
+		for j := range i {
+			g.Data[j*g.Stride+i] = g.Data[i*g.Stride+j]
+		}
+	}
+	return nil
+}
+
+func (w *Weights) checkJoint(t, c int) error {
+	need := func(t int) int64 {
+		rows := mulCap(int64(t), int64(c))
+		return mulCap(8, mulCap(rows, addCap(rows, int64(len(w.theta)))))
+	}
+	budget := gp.MemoryBudget(w.o.MaxMemory)
+	if need(t) <= budget {
+		return nil
+	}
+	largest := sort.Search(t, func(i int) bool { return need(i+1) > budget })
+	return &gp.MemoryError{Op: "a joint covariance", Needed: need(t), Available: budget, LargestN: largest}
+}
+
+// SampleTo draws parameters from the posterior N(Center(), H⁻¹), one a row:
+// dst is S×P and must be sized.
+func (w *Weights) SampleTo(dst *mat.Dense, rng *rand.Rand) {
+	s, p := dst.Dims()
+	if s == 0 || p != len(w.theta) {
+		panic("glm: destination is not S×P")
+	}
+	for i := range s {
+		for j, row := 0, dst.RawRowView(i); j < p; j++ {
+			row[j] = rng.NormFloat64()
+		}
+	}
+	w.h.rest(dst.RawMatrix())
+	center := w.Center()
+	for i := range s {
+		for j, row := 0, dst.RawRowView(i); j < p; j++ {
+			// θ = center + Σ₀^½ U⁻¹ε
+			row[j] = center[j] + w.root[j]*row[j]
+		}
+	}
+}
+
+// checkInputs panics where x does not fit the training examples.
+func (w *Weights) checkInputs(x *linearize.Batch) (t, c int) {
+	if t = x.Len(); t > 0 && (x.Outputs() != w.x.Outputs() || x.P != w.x.P) {
+		panic("glm: inputs do not fit the training examples")
+	}
+	return t, w.x.Outputs()
+}

@@ -1,0 +1,168 @@
+package glm_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A trained is a trained network with its data and PyTorch's answers.
+type trained struct {
+	*testref.Ref
+	net         *linearize.Network
+	train, test *linearize.Batch
+	y           *mat.Dense
+	lik         glm.Likelihood
+	prior       ntk.Prior
+	theta       []float64
+}
+
+func newTrained(t *testing.T, ref *testref.Ref, x, y, xt *mat.Dense) *trained {
+	t.Helper()
+	q := &trained{Ref: ref, y: y}
+	var err error
+	q.net, err = linearize.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
+	require.NoError(t, err)
+	q.theta = q.net.Theta()
+	q.train, err = q.net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	q.test, err = q.net.Linearize(t.Context(), xt)
+	require.NoError(t, err)
+	switch ref.Meta("likelihood") {
+	case "bernoulli":
+		q.lik = glm.Bernoulli{}
+	case "categorical":
+		q.lik = glm.Categorical{}
+	case "poisson":
+		q.lik = glm.Poisson{}
+	default:
+		q.lik, err = glm.NewGaussian(ref.Scalar("sigma2"))
+		require.NoError(t, err)
+	}
+	q.prior, err = ntk.NewIsotropic(ref.Scalar("delta"), nil)
+	require.NoError(t, err)
+	if ref.Has("prior_variance") {
+		q.prior, err = ntk.NewDiagonal(ref.Floats("prior_variance"), nil)
+		require.NoError(t, err)
+	}
+	return q
+}
+
+func (q *trained) fit(t *testing.T) *glm.Weights {
+	t.Helper()
+	s, err := gp.NewSites(q.y, q.train.F, q.lik)
+	require.NoError(t, err)
+	w, err := glm.FitWeights(t.Context(), q.train, s, q.prior, q.theta, linearGaussian)
+	require.NoError(t, err)
+	require.Empty(t, w.Warnings())
+	return w
+}
+
+func (q *trained) requireNear(t *testing.T, what string, got, rel float64) {
+	t.Helper()
+	testref.RequireClose(t, []float64{got}, []float64{q.Scalar(what)}, rel, what)
+}
+
+func (q *trained) requirePredicts(t *testing.T, w *glm.Weights, mean, cov string, rel float64) {
+	t.Helper()
+	var m, c mat.Dense
+	require.NoError(t, w.PredictTo(&m, &c, q.test))
+	if mean != "" {
+		testref.RequireClose(t, m.RawMatrix().Data, q.Floats(mean), rel, mean)
+	}
+	testref.RequireClose(t, c.RawMatrix().Data, q.Floats(cov), rel, cov)
+}
+
+// requireFit compares a posterior at the sites of θ*: (E6), (E7), (E8).
+func (q *trained) requireFit(t *testing.T, w *glm.Weights, mean, cov string) {
+	t.Helper()
+	q.requirePredicts(t, w, mean, cov, fitTol)
+	q.requireNear(t, "log_det", w.LogDet(), fitTol)
+	at := w.EvidenceAtTheta()
+	q.requireNear(t, "log_evidence", at.Value, fitTol)
+	q.requireNear(t, "log_likelihood", at.LogLik, fitTol)
+	q.requireNear(t, "scatter", at.Scatter, fitTol)
+}
+
+// requireRefit compares a posterior at the mode of the linearized model: (E9).
+func (q *trained) requireRefit(t *testing.T, w *glm.Weights, cov string) {
+	t.Helper()
+	require.Empty(t, w.Warnings())
+	q.requirePredicts(t, w, "refit_mean_test", cov, refitTol)
+	testref.RequireClose(t, w.Mean(), q.Floats("refit_theta"), refitTol, "refit_theta")
+	testref.RequireClose(t, w.Sites().F.RawMatrix().Data, q.Floats("refit_f_train"), refitTol, "refit_f_train")
+	testref.RequireClose(t, w.Sites().Residual.RawMatrix().Data, q.Floats("refit_residual"), refitTol, "refit_residual")
+	q.requireNear(t, "refit_log_det", w.LogDet(), refitTol)
+	q.requireNear(t, "refit_log_evidence", w.EvidenceRefit().Value, refitTol)
+}
+
+// The references' own two spaces agree to 1e-8; their Newton iterations stop at
+// a gradient norm of 1e-10.
+const fitTol, refitTol = 1e-8, 1e-7
+
+func TestWeightsReferences(t *testing.T) {
+	for _, name := range []string{"snelson", "two-moons", "categorical", "categorical-diagonal-prior", "poisson", "gaussian-two-outputs"} {
+		t.Run(name, func(t *testing.T) {
+			ref := testref.Open(t, name)
+			q := newTrained(t, ref, ref.Matrix("x_train"), ref.Matrix("y_train"), ref.Matrix("x_test"))
+			w := q.fit(t)
+			q.requireFit(t, w, "linear_gaussian_mean_test", "posterior_cov_test")
+			q.requireNear(t, "log_evidence_linear_gaussian", w.EvidenceLinearGaussian().Value, fitTol)
+			r, err := w.Refit(t.Context(), q.y, q.lik)
+			require.NoError(t, err)
+			q.requireRefit(t, r, "refit_cov_test")
+		})
+	}
+}
+
+// newThesisCNN is the network of 4587 parameters on 3000 images of 4 and 9.
+func newThesisCNN(t *testing.T) *trained {
+	t.Helper()
+	ref := testref.Open(t, "thesis-cnn")
+	data, err := dataset.Open(t.Context(), testref.MNIST(t), nil)
+	require.NoError(t, err)
+	x, y := digits49(t, data.Train, ref.Ints("train_index"))
+	xt, _ := digits49(t, data.Test, ref.Ints("test_index"))
+	return newTrained(t, ref, x, y, xt)
+}
+
+func digits49(t *testing.T, s *dataset.Set, index []int) (x, y *mat.Dense) {
+	t.Helper()
+	sub, err := s.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Rows: index})
+	require.NoError(t, err)
+	return sub.Matrix(), mat.NewDense(len(sub.Targets), 1, sub.Targets)
+}
+
+// The cross-check that the command prints: both spaces by themselves, on 3000
+// images and 4587 parameters, and PyTorch's weight space beside them.
+func TestWeightsThesisCNN(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a posterior over 4587 parameters is not short")
+	}
+	q := newThesisCNN(t)
+	w, k := q.fit(t), ntk.New(q.prior, q.theta, nil)
+	q.requireFit(t, w, "", "posterior_variance_test")
+	e, err := gp.Fit(t.Context(), k, q.train, w.Sites(), &gp.Options{Mean: gp.LinearGaussian})
+	require.NoError(t, err)
+	c, err := glm.Validate(t.Context(), e, w, q.test, 0)
+	require.NoError(t, err)
+	requireRows(t, c, "mean", "covariance", "log det", "log evidence at θ* (E7)", "log evidence, linear-Gaussian (E8)")
+
+	r, err := w.Refit(t.Context(), q.y, q.lik)
+	require.NoError(t, err)
+	q.requireRefit(t, r, "refit_variance_test")
+	e, err = e.Refit(t.Context(), q.y, q.lik)
+	require.NoError(t, err)
+	c, err = glm.Validate(t.Context(), e, r, q.test, 0)
+	require.NoError(t, err)
+	requireRows(t, c, "refit mean", "refit covariance", "refit log det", "refit log evidence (E9)")
+}

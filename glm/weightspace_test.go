@@ -1,0 +1,639 @@
+package glm_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A spaceProblem is a random linearized network with data, prior and
+// likelihood. θ* is not a mode and μ₀ is not zero.
+type spaceProblem struct {
+	name        string
+	train, test *linearize.Batch
+	y           *mat.Dense
+	lik         glm.Likelihood
+	prior       *ntk.Diagonal
+	kernel      ntk.Kernel
+	theta       []float64
+}
+
+// spaceProblems are all likelihoods with one to four outputs, with more
+// parameters than outputs of examples and fewer, and with saturated sites,
+// where Λ is zero or singular.
+func spaceProblems(t *testing.T) []*spaceProblem {
+	t.Helper()
+	scalar, err := glm.NewGaussian(0.2)
+	require.NoError(t, err)
+	vector, err := glm.NewGaussianVector([]float64{0.2, 0.5, 1})
+	require.NoError(t, err)
+	full, err := glm.NewGaussianMatrix(mat.NewSymDense(2, []float64{0.3, 0.1, 0.1, 0.2}))
+	require.NoError(t, err)
+	return []*spaceProblem{
+		newSpaceProblem(t, "gaussian", 1, 40, 1, scalar, 1),
+		newSpaceProblem(t, "gaussian-few-examples", 2, 5, 4, scalar, 1),
+		newSpaceProblem(t, "gaussian-variances", 3, 20, 3, vector, 1),
+		newSpaceProblem(t, "gaussian-full-covariance", 4, 30, 2, full, 1),
+		newSpaceProblem(t, "bernoulli", 5, 40, 1, glm.Bernoulli{}, 1),
+		newSpaceProblem(t, "bernoulli-saturated", 6, 30, 1, glm.Bernoulli{}, 900),
+		newSpaceProblem(t, "bernoulli-three", 7, 20, 3, glm.Bernoulli{}, 1),
+		newSpaceProblem(t, "categorical-two", 8, 25, 2, glm.Categorical{}, 1),
+		newSpaceProblem(t, "categorical", 9, 25, 4, glm.Categorical{}, 1),
+		newSpaceProblem(t, "categorical-saturated", 10, 25, 4, glm.Categorical{}, 900),
+		newSpaceProblem(t, "poisson", 11, 40, 1, glm.Poisson{}, 0.5),
+		newSpaceProblem(t, "poisson-two", 12, 20, 2, glm.Poisson{}, 0.5),
+	}
+}
+
+// newSpaceProblem draws n examples whose outputs are of size scale.
+func newSpaceProblem(t *testing.T, name string, seed uint64, n, c int, lik glm.Likelihood, scale float64) *spaceProblem {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 99))
+	q := &spaceProblem{name: name, lik: lik}
+	q.train = kerneltest.RandomBatch(rng, n, c, kerneltest.Layer{In: 5, Out: 4}, kerneltest.Layer{Out: 7},
+		kerneltest.Layer{In: 4, Out: 3, Transposed: true}, kerneltest.Layer{Out: 3, Hidden: true})
+	q.test = kerneltest.Another(rng, q.train, 9)
+	for _, b := range []*linearize.Batch{q.train, q.test} {
+		b.F.Scale(scale, b.F)
+	}
+	var mean, variance []float64
+	for range q.train.P {
+		q.theta = append(q.theta, 0.3*rng.NormFloat64())
+		mean = append(mean, 0.1*rng.NormFloat64())
+		variance = append(variance, 0.1*math.Exp(0.5*rng.NormFloat64()))
+	}
+	var err error
+	q.prior, err = ntk.NewDiagonal(variance, mean)
+	require.NoError(t, err)
+	q.kernel = ntk.New(q.prior, q.theta, nil)
+	q.y = randomTargets(rng, lik, n, c)
+	return q
+}
+
+func randomTargets(rng *rand.Rand, lik glm.Likelihood, n, c int) *mat.Dense {
+	y := mat.NewDense(n, lik.Targets(c), nil)
+	y.Apply(func(_, _ int, _ float64) float64 {
+		switch lik.(type) {
+		case glm.Categorical:
+			return float64(rng.IntN(c))
+		case glm.Bernoulli:
+			return float64(rng.IntN(2))
+		case glm.Poisson:
+			return float64(rng.IntN(5))
+		}
+		return rng.NormFloat64()
+	}, y)
+	return y
+}
+
+func eachSpaceProblem(t *testing.T, f func(t *testing.T, q *spaceProblem)) {
+	for _, q := range spaceProblems(t) {
+		t.Run(q.name, func(t *testing.T) { f(t, q) })
+	}
+}
+
+func (q *spaceProblem) sites(t *testing.T) *gp.Sites {
+	t.Helper()
+	s, err := gp.NewSites(q.y, q.train.F, q.lik)
+	require.NoError(t, err)
+	return s
+}
+
+func (q *spaceProblem) fit(t *testing.T, o *glm.WeightOptions) *glm.Weights {
+	t.Helper()
+	w, err := glm.FitWeights(t.Context(), q.train, q.sites(t), q.prior, q.theta, o)
+	require.NoError(t, err)
+	require.Empty(t, w.Warnings())
+	require.False(t, w.Refitted())
+	return w
+}
+
+func (q *spaceProblem) refit(t *testing.T) *glm.Weights {
+	t.Helper()
+	w, err := glm.RefitWeights(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, nil)
+	require.NoError(t, err)
+	require.Empty(t, w.Warnings())
+	require.True(t, w.Refitted())
+	return w
+}
+
+func (q *spaceProblem) exact(t *testing.T, mean gp.Mean) *gp.Exact {
+	t.Helper()
+	e, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{Mean: mean})
+	require.NoError(t, err)
+	return e
+}
+
+func (q *spaceProblem) exactRefit(t *testing.T) *gp.Exact {
+	t.Helper()
+	e, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil)
+	require.NoError(t, err)
+	require.Empty(t, e.Warnings())
+	return e
+}
+
+var linearGaussian = &glm.WeightOptions{Mean: gp.LinearGaussian}
+
+// Rounding of sums of a hundred terms; 5e-15 is what is seen.
+const spaceTol = 1e-12
+
+// weight space = function space, at the sites of θ*: mean and covariance (E6),
+// log det, (E7), (E8).
+func TestE6WeightSpaceIsFunctionSpace(t *testing.T) {
+	eachSpaceProblem(t, func(t *testing.T, q *spaceProblem) {
+		c, err := glm.Validate(t.Context(), q.exact(t, gp.LinearGaussian), q.fit(t, linearGaussian), q.test, spaceTol)
+		require.NoError(t, err)
+		requireRows(t, c, "mean", "covariance", "log det", "log evidence at θ* (E7)", "log evidence, linear-Gaussian (E8)")
+		requireSameJoint(t, q.fit(t, linearGaussian), q.exact(t, gp.LinearGaussian), q.test)
+	})
+}
+
+// The same at the mode of the linearized model, which both find by themselves.
+func TestE9WeightSpaceIsFunctionSpace(t *testing.T) {
+	eachSpaceProblem(t, func(t *testing.T, q *spaceProblem) {
+		w, e := q.refit(t), q.exactRefit(t)
+		c, err := glm.Validate(t.Context(), e, w, q.test, spaceTol)
+		require.NoError(t, err)
+		requireRows(t, c, "refit mean", "refit covariance", "refit log det", "refit log evidence (E9)")
+		requireSameJoint(t, w, e, q.test)
+		requireNear(t, "linear-Gaussian evidence at the mode", w.EvidenceLinearGaussian().Value, e.EvidenceLinearGaussian().Value, spaceTol)
+
+		// Refit from a Fit gives the same bits.
+		again, err := q.fit(t, nil).Refit(t.Context(), q.y, q.lik)
+		require.NoError(t, err)
+		require.Equal(t, w.Mean(), again.Mean())
+		require.Equal(t, w.EvidenceRefit(), again.EvidenceRefit())
+	})
+}
+
+func requireRows(t *testing.T, c *glm.Comparison, names ...string) {
+	t.Helper()
+	var got []string
+	for _, r := range c.Rows {
+		got = append(got, r.Quantity)
+		t.Logf("%-35s %22.15g %22.15g %9.2g", r.Quantity, r.WeightSpace, r.FunctionSpace, r.Difference)
+		require.True(t, r.OK, "%s: weight space %v, function space %v, off by %.3g, tolerance %.3g",
+			r.Quantity, r.WeightSpace, r.FunctionSpace, r.Difference, r.Tolerance)
+	}
+	require.Equal(t, names, got)
+	require.True(t, c.OK())
+}
+
+func requireSameJoint(t *testing.T, a, b gp.Latent, x *linearize.Batch) {
+	t.Helper()
+	var ma, ca, mb, cb mat.Dense
+	require.NoError(t, a.JointTo(&ma, &ca, x))
+	require.NoError(t, b.JointTo(&mb, &cb, x))
+	requireMatrix(t, "joint mean", &ma, &mb, spaceTol)
+	requireMatrix(t, "joint covariance", &ca, &cb, spaceTol)
+}
+
+// requireMatrix fails where an entry differs by more than rel times the
+// largest entry of want.
+func requireMatrix(t *testing.T, what string, got, want mat.Matrix, rel float64) {
+	t.Helper()
+	r, c := want.Dims()
+	gr, gc := got.Dims()
+	require.Equal(t, [2]int{r, c}, [2]int{gr, gc}, what)
+	scale := math.Max(mat.Max(want), -mat.Min(want))
+	for i := range r {
+		for j := range c {
+			if d := math.Abs(got.At(i, j) - want.At(i, j)); !(d <= rel*scale) {
+				t.Fatalf("%s: entry (%d, %d) is %v, want %v; off by %.3g of the largest, tolerance %.3g",
+					what, i, j, got.At(i, j), want.At(i, j), d/scale, rel)
+			}
+		}
+	}
+}
+
+func requireNear(t *testing.T, what string, got, want, rel float64) {
+	t.Helper()
+	if d := math.Abs(got - want); !(d <= rel*math.Max(1, math.Abs(want))) {
+		t.Fatalf("%s is %v, want %v; off by %.3g, tolerance %.3g", what, got, want, d, rel)
+	}
+}
+
+func vector(v []float64) *mat.Dense { return mat.NewDense(len(v), 1, append([]float64(nil), v...)) }
+
+func jacobian(b *linearize.Batch) *mat.Dense {
+	var j mat.Dense
+	b.JacobianTo(&j)
+	return &j
+}
+
+// dense returns H and H⁻¹ formed and inverted the dumb way, and Jᵀb.
+func (q *spaceProblem) dense(t *testing.T, s *gp.Sites) (h, inv, jb *mat.Dense) {
+	t.Helper()
+	p := len(q.theta)
+	mu, variance := make([]float64, p), make([]float64, p)
+	q.prior.MeanTo(mu)
+	q.prior.VarianceTo(variance)
+	j := jacobian(q.train)
+	nc, _ := j.Dims()
+	c := q.train.Outputs()
+	lambda := mat.NewDense(nc, nc, nil)
+	for i := range nc {
+		for k := range c {
+			lambda.Set(i, i/c*c+k, s.Lambda.At(i, k))
+		}
+	}
+	h, inv, jb = new(mat.Dense), new(mat.Dense), new(mat.Dense)
+	var lj, b mat.Dense
+	lj.Mul(lambda, j)
+	h.Mul(j.T(), &lj)
+	shift := mat.NewDense(p, 1, nil)
+	for i := range p {
+		h.Set(i, i, h.At(i, i)+1/variance[i])
+		shift.Set(i, 0, q.theta[i]-mu[i])
+	}
+	require.NoError(t, inv.Inverse(h))
+	// f − m = s.F − F + J(θ* − μ₀) with sites at x.F
+	b.Mul(j, shift)
+	b.Mul(lambda, &b)
+	for i := range nc {
+		b.Set(i, 0, b.At(i, 0)+s.Residual.At(i/c, i%c))
+	}
+	jb.Mul(j.T(), &b)
+	return h, inv, jb
+}
+
+// H = JᵀΛJ + Σ₀⁻¹, θ̂ = μ₀ + H⁻¹Jᵀb, cov = J H⁻¹ Jᵀ and
+// log det H + log det Σ₀, against explicit inverses.
+func TestE5WeightMeanAgainstInverse(t *testing.T) {
+	eachSpaceProblem(t, func(t *testing.T, q *spaceProblem) {
+		w := q.fit(t, nil)
+		h, inv, jb := q.dense(t, w.Sites())
+		mu, variance := make([]float64, len(q.theta)), make([]float64, len(q.theta))
+		q.prior.MeanTo(mu)
+		q.prior.VarianceTo(variance)
+		var mean mat.Dense
+		mean.Mul(inv, jb)
+		mean.Add(&mean, vector(mu))
+		// The dumb H has a condition number of up to 1e4.
+		requireMatrix(t, "θ̂", vector(w.Mean()), &mean, 1e-10)
+
+		logDet, _ := mat.LogDet(h)
+		for _, v := range variance {
+			logDet += math.Log(v)
+		}
+		requireNear(t, "log det", w.LogDet(), logDet, 1e-11)
+
+		var want, cov mat.Dense
+		want.Product(jacobian(q.test), inv, jacobian(q.test).T())
+		require.NoError(t, w.JointTo(nil, &cov, q.test))
+		requireMatrix(t, "joint covariance", &cov, &want, 1e-10)
+	})
+}
+
+// A refit ends where the gradient Jᵀr − Σ₀⁻¹(θ−μ₀) vanishes at f_lin(θ̂), and
+// no other point nearby has a higher objective.
+func TestE9RefitIsTheMode(t *testing.T) {
+	eachSpaceProblem(t, func(t *testing.T, q *spaceProblem) {
+		w := q.refit(t)
+		p := len(q.theta)
+		f := q.linear(w.Mean())
+		s, err := gp.NewSites(q.y, f, q.lik)
+		require.NoError(t, err)
+		mu, variance := make([]float64, p), make([]float64, p)
+		q.prior.MeanTo(mu)
+		q.prior.VarianceTo(variance)
+		grad := make([]float64, p)
+		q.train.MulTransVecTo(grad, mat.DenseCopyOf(s.Residual).RawMatrix().Data)
+		for i := range grad {
+			// r and θ̂ have sizes up to 1e3 here.
+			require.InDelta(t, 0, grad[i]-(w.Mean()[i]-mu[i])/variance[i], 1e-8, "gradient %d", i)
+		}
+		rng := rand.New(rand.NewPCG(1, 1))
+		best := q.objective(t, w.Mean())
+		for range 20 {
+			v := append([]float64(nil), w.Mean()...)
+			for i := range v {
+				v[i] += 1e-3 * math.Sqrt(variance[i]) * rng.NormFloat64()
+			}
+			require.Less(t, q.objective(t, v), best)
+		}
+		e := w.EvidenceRefit()
+		requireNear(t, "objective", e.LogLik-e.Scatter/2, best, 1e-12)
+		requireMatrix(t, "f̂ of the sites", w.Sites().F, f, 1e-11)
+	})
+}
+
+// linear returns f_lin(θ) (E1) at the training examples, N×C.
+func (q *spaceProblem) linear(theta []float64) *mat.Dense {
+	var f mat.Dense
+	d := vector(theta)
+	d.Sub(d, vector(q.theta))
+	f.Mul(jacobian(q.train), d)
+	n, c := q.train.F.Dims()
+	out := mat.NewDense(n, c, f.RawMatrix().Data)
+	out.Add(out, q.train.F)
+	return out
+}
+
+func (q *spaceProblem) objective(t *testing.T, theta []float64) float64 {
+	t.Helper()
+	s, err := gp.NewSites(q.y, q.linear(theta), q.lik)
+	require.NoError(t, err)
+	return s.LogLik - gp.Scatter(q.prior, theta)/2
+}
+
+// The mean of a fit is f(x;θ*) by default, that of the linear-Gaussian model
+// where it is asked for; the center of the draws goes with it.
+func TestWeightsMeanConvention(t *testing.T) {
+	q := spaceProblems(t)[0]
+	var mean mat.Dense
+	w := q.fit(t, nil)
+	require.NoError(t, w.PredictTo(&mean, nil, q.test))
+	require.True(t, mat.Equal(&mean, q.test.F))
+	require.Equal(t, q.theta, w.Center())
+
+	own := q.fit(t, linearGaussian)
+	require.Equal(t, own.Mean(), own.Center())
+	require.Equal(t, w.Mean(), own.Mean())
+	require.NoError(t, own.PredictTo(&mean, nil, q.test))
+	require.False(t, mat.Equal(&mean, q.test.F))
+	r := q.refit(t)
+	require.Equal(t, r.Mean(), r.Center())
+	// A Gaussian's refit is its linear-Gaussian model.
+	requireMatrix(t, "refit of a Gaussian", vector(r.Mean()), vector(w.Mean()), 1e-12)
+}
+
+func TestWeightsAreLatent(t *testing.T) {
+	for _, i := range []int{0, 3, 8, 9} {
+		q := spaceProblems(t)[i]
+		t.Run(q.name, func(t *testing.T) {
+			kerneltest.Latent(t, kerneltest.LatentCase{
+				// Sums of up to P terms in another order.
+				Latent: q.refit(t), Kernel: q.kernel, Test: q.test, Tol: 1e-13,
+			})
+		})
+	}
+}
+
+// Panels of the training examples and tiles of the test examples join without
+// a seam, whatever the number of workers.
+func TestWeightsManyPanels(t *testing.T) {
+	q := newSpaceProblem(t, "panels", 21, 700, 2, glm.Bernoulli{}, 1)
+	w := q.fit(t, linearGaussian)
+	_, inv, _ := q.dense(t, w.Sites())
+	rng := rand.New(rand.NewPCG(5, 5))
+	x := kerneltest.Another(rng, q.train, 300)
+	var cov, want mat.Dense
+	want.Product(jacobian(x), inv, jacobian(x).T())
+	require.NoError(t, w.PredictTo(nil, &cov, x))
+	for n := range 300 {
+		requireMatrix(t, "covariance", cov.Slice(2*n, 2*n+2, 0, 2), want.Slice(2*n, 2*n+2, 2*n, 2*n+2), 1e-9)
+	}
+	old := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(old)
+	for _, workers := range []int{0, 1, 3} {
+		runtime.GOMAXPROCS(workers + 1)
+		again := q.fit(t, &glm.WeightOptions{Mean: gp.LinearGaussian, Workers: workers})
+		require.Equal(t, w.Mean(), again.Mean())
+		require.Equal(t, w.LogDet(), again.LogDet())
+	}
+}
+
+// Far from the mode a whole Newton step overshoots until exp(f) overflows; the
+// line search finds the mode all the same, and the one that gp finds.
+func TestE9LineSearch(t *testing.T) {
+	q := newSpaceProblem(t, "far", 26, 40, 1, glm.Poisson{}, 0.5)
+	for i := range 40 {
+		q.train.F.Set(i, 0, q.train.F.At(i, 0)-9)
+	}
+	steps := 0
+	w, err := glm.RefitWeights(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &glm.WeightOptions{
+		Progress: func(stage string, _, _ int) {
+			if stage == gp.StageNewton {
+				steps++
+			}
+		},
+	})
+	require.NoError(t, err)
+	require.Empty(t, w.Warnings())
+	require.Less(t, steps, 40)
+	c, err := glm.Validate(t.Context(), q.exactRefit(t), w, q.test, 1e-10)
+	require.NoError(t, err)
+	require.True(t, c.OK(), "%v", c.Rows)
+}
+
+// Draws of θ have the moments of N(center, H⁻¹).
+func TestWeightSamples(t *testing.T) {
+	q := newSpaceProblem(t, "samples", 22, 6, 1, glm.Bernoulli{}, 1)
+	w := q.fit(t, linearGaussian)
+	_, inv, _ := q.dense(t, w.Sites())
+	const s = 20000
+	p := len(q.theta)
+	draws := mat.NewDense(s, p, nil)
+	w.SampleTo(draws, rand.New(rand.NewPCG(3, 4)))
+	sum, second := make([]float64, p), mat.NewSymDense(p, nil)
+	d := mat.NewVecDense(p, nil)
+	for i := range s {
+		for j, v := range draws.RawRowView(i) {
+			d.SetVec(j, v-w.Mean()[j])
+			sum[j] += v
+		}
+		second.SymRankOne(second, 1, d)
+	}
+	for i := range p {
+		// Five standard errors: 1 in 2 million for each of some hundred numbers.
+		require.InDelta(t, w.Mean()[i], sum[i]/s, 5*math.Sqrt(inv.At(i, i)/s))
+		for j := range i + 1 {
+			se := math.Sqrt((inv.At(i, i)*inv.At(j, j) + inv.At(i, j)*inv.At(i, j)) / s)
+			require.InDelta(t, inv.At(i, j), second.At(i, j)/s, 5*se)
+		}
+	}
+	first := mat.NewDense(1, p, nil)
+	w.SampleTo(first, rand.New(rand.NewPCG(3, 4)))
+	require.Equal(t, draws.RawRowView(0), first.RawRowView(0), "a draw does not depend on how many follow")
+	require.PanicsWithValue(t, "glm: destination is not S×P", func() { w.SampleTo(new(mat.Dense), nil) })
+}
+
+// A prior variance of zero holds the parameter at its prior mean.
+func TestWeightsZeroVariance(t *testing.T) {
+	q := newSpaceProblem(t, "zero", 23, 20, 2, glm.Categorical{}, 1)
+	mu, variance := make([]float64, len(q.theta)), make([]float64, len(q.theta))
+	q.prior.MeanTo(mu)
+	q.prior.VarianceTo(variance)
+	for i := 0; i < len(variance); i += 3 {
+		variance[i] = 0
+	}
+	prior := rawPrior{mu, variance}
+	w, err := glm.RefitWeights(t.Context(), q.train, q.y, q.lik, prior, q.theta, nil)
+	require.NoError(t, err)
+	e, err := gp.Refit(t.Context(), ntk.New(prior, q.theta, nil), q.train, q.y, q.lik, nil)
+	require.NoError(t, err)
+	for i, v := range variance {
+		require.Equal(t, v == 0, w.Mean()[i] == mu[i])
+	}
+	c, err := glm.Validate(t.Context(), e, w, q.test, spaceTol)
+	require.NoError(t, err)
+	require.True(t, c.OK(), "%v", c.Rows)
+}
+
+type rawPrior struct{ mean, variance []float64 }
+
+func (p rawPrior) MeanTo(dst []float64)     { copy(dst, p.mean) }
+func (p rawPrior) VarianceTo(dst []float64) { copy(dst, p.variance) }
+
+// Where no site holds information the posterior is the prior.
+func TestWeightsWithoutInformation(t *testing.T) {
+	q := spaceProblems(t)[0]
+	s := q.sites(t)
+	s.Residual.Zero()
+	s.Lambda.Zero()
+	s.Root.Zero()
+	w, err := glm.FitWeights(t.Context(), q.train, s, q.prior, q.theta, linearGaussian)
+	require.NoError(t, err)
+	mu := make([]float64, len(q.theta))
+	q.prior.MeanTo(mu)
+	require.Equal(t, mu, w.Mean())
+	require.Zero(t, w.LogDet())
+	var cov, want mat.Dense
+	require.NoError(t, w.PredictTo(nil, &cov, q.test))
+	q.kernel.DiagTo(&want, q.test)
+	requireMatrix(t, "covariance", &cov, &want, 1e-14)
+}
+
+func TestWeightsRefuse(t *testing.T) {
+	fit := func(q *spaceProblem, o *glm.WeightOptions) error {
+		_, err := glm.FitWeights(t.Context(), q.train, q.sites(t), q.prior, q.theta, o)
+		return err
+	}
+	q := spaceProblems(t)[8]
+
+	var memory *glm.WeightMemoryError
+	require.ErrorAs(t, fit(q, &glm.WeightOptions{MaxMemory: 20000}), &memory)
+	require.Equal(t, q.train.P, memory.P)
+	require.Equal(t, glm.WeightBytes(q.train.P, 4), memory.Needed)
+	require.LessOrEqual(t, glm.WeightBytes(memory.LargestP, 4), memory.Available)
+	require.Greater(t, glm.WeightBytes(memory.LargestP+1, 4), memory.Available)
+	require.ErrorContains(t, memory, "function space")
+	for _, p := range []int{math.MaxInt, 1 << 61, 1 << 32, 1 << 31} {
+		require.EqualValues(t, math.MaxInt64, glm.WeightBytes(p, 3))
+	}
+
+	bytes := glm.WeightBytes(q.train.P, 4)
+	w := q.fit(t, &glm.WeightOptions{MaxMemory: bytes})
+	var joint *gp.MemoryError
+	many := kerneltest.Another(rand.New(rand.NewPCG(1, 2)), q.train, 800)
+	require.ErrorAs(t, w.JointTo(nil, new(mat.Dense), many), &joint)
+	require.Less(t, joint.LargestN, 800)
+	require.NoError(t, w.JointTo(nil, new(mat.Dense), many.Slice(0, joint.LargestN)))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := glm.FitWeights(ctx, q.train, q.sites(t), q.prior, q.theta, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = glm.RefitWeights(ctx, q.train, q.y, q.lik, q.prior, q.theta, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = glm.FitWeights(t.Context(), &linearize.Batch{F: new(mat.Dense), P: 1}, &gp.Sites{F: new(mat.Dense)}, q.prior, []float64{0}, nil)
+	require.ErrorContains(t, err, "no training examples")
+
+	y := mat.DenseCopyOf(q.y)
+	y.Set(7, 0, 4)
+	_, err = glm.RefitWeights(t.Context(), q.train, y, q.lik, q.prior, q.theta, nil)
+	require.ErrorContains(t, err, "example 7")
+
+	s := q.sites(t)
+	s.Residual.Set(3, 1, math.NaN())
+	var nan *gp.NotFiniteError
+	_, err = glm.FitWeights(t.Context(), q.train, s, q.prior, q.theta, nil)
+	require.ErrorAs(t, err, &nan)
+	require.Equal(t, []any{"pseudo-target", 3, 1}, []any{nan.What, nan.Row, nan.Output})
+
+	huge := make([]float64, len(q.theta))
+	for i := range huge {
+		huge[i] = 1e300
+	}
+	var precision *glm.PrecisionError
+	_, err = glm.FitWeights(t.Context(), q.train, q.sites(t), rawPrior{make([]float64, len(huge)), huge}, q.theta, nil)
+	require.NoError(t, err, "1e300 in the prior variance still fits")
+	s = q.sites(t)
+	s.Root.Scale(1e300, s.Root)
+	_, err = glm.FitWeights(t.Context(), q.train, s, q.prior, q.theta, nil)
+	require.ErrorAs(t, err, &precision)
+	require.Equal(t, q.train.P, precision.P)
+}
+
+// A NaN in the Jacobian is found and placed, in training and in test examples.
+func TestWeightsNaNInJacobian(t *testing.T) {
+	q := newSpaceProblem(t, "nan", 24, 300, 2, glm.Bernoulli{}, 1)
+	full := func(b *linearize.Batch) *mat.Dense { return b.Blocks[1].(*linearize.Full).J }
+	var nan *gp.NotFiniteError
+
+	x := kerneltest.Another(rand.New(rand.NewPCG(1, 3)), q.train, 600)
+	full(x).Set(2*571+1, 2, math.Inf(1))
+	w := q.fit(t, nil)
+	require.ErrorAs(t, w.PredictTo(nil, new(mat.Dense), x), &nan)
+	require.Equal(t, []any{"Jacobian", 571, 1}, []any{nan.What, nan.Row, nan.Output})
+	require.ErrorAs(t, w.JointTo(nil, new(mat.Dense), x), &nan)
+	require.Equal(t, 571, nan.Row)
+	x.F.Set(400, 1, math.NaN())
+	require.ErrorAs(t, w.PredictTo(new(mat.Dense), nil, x), &nan)
+	require.Equal(t, []any{"predictive mean", 400, 1}, []any{nan.What, nan.Row, nan.Output})
+
+	sites := q.sites(t)
+	full(q.train).Set(2*277, 0, math.NaN())
+	_, err := glm.FitWeights(t.Context(), q.train, sites, q.prior, q.theta, nil)
+	require.ErrorAs(t, err, &nan)
+	require.Equal(t, []any{"Jacobian", 277, 0}, []any{nan.What, nan.Row, nan.Output})
+}
+
+func TestWeightsPanics(t *testing.T) {
+	q := spaceProblems(t)[0]
+	fit := func(prior ntk.Prior, theta []float64, o *glm.WeightOptions) func() {
+		return func() { glm.FitWeights(t.Context(), q.train, q.sites(t), prior, theta, o) }
+	}
+	require.PanicsWithValue(t, "glm: theta has not the length of the batch's parameters", fit(q.prior, q.theta[1:], nil))
+	bad := rawPrior{make([]float64, len(q.theta)), make([]float64, len(q.theta))}
+	bad.variance[3] = -1
+	require.PanicsWithValue(t, "glm: prior variance is not finite and nonnegative", fit(bad, q.theta, nil))
+	require.PanicsWithValue(t, "glm: invalid weight options", fit(q.prior, q.theta, &glm.WeightOptions{MaxIter: -1}))
+	require.PanicsWithValue(t, "glm: sites and examples differ in size", func() {
+		glm.FitWeights(t.Context(), q.train.Slice(0, 3), q.sites(t), q.prior, q.theta, nil)
+	})
+	require.PanicsWithValue(t, "glm: the evidence (E9) needs a refit", func() { q.fit(t, nil).EvidenceRefit() })
+	other := spaceProblems(t)[3]
+	require.PanicsWithValue(t, "glm: inputs do not fit the training examples", func() { q.fit(t, nil).PredictTo(nil, nil, other.test) })
+}
+
+// Progress is told of every example, and of every Newton step; steps run out
+// with a warning.
+func TestWeightsProgressAndIterations(t *testing.T) {
+	q := newSpaceProblem(t, "progress", 25, 600, 2, glm.Bernoulli{}, 1)
+	var done []int
+	newton := 0
+	w, err := glm.RefitWeights(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &glm.WeightOptions{
+		MaxIter: 1,
+		Progress: func(stage string, n, total int) {
+			if stage == gp.StageNewton {
+				newton++
+				return
+			}
+			require.Equal(t, []any{glm.StagePrecision, 600}, []any{stage, total})
+			done = append(done, n)
+		},
+	})
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 256, 512, 600, 0, 256, 512, 600}, done)
+	require.Equal(t, 2, newton)
+	var few *gp.IterationWarning
+	var gradient *glm.GradientWarning
+	require.Len(t, w.Warnings(), 2)
+	require.ErrorAs(t, w.Warnings()[0], &few)
+	require.ErrorAs(t, w.Warnings()[1], &gradient)
+	require.Greater(t, gradient.Norm, 1e-6)
+	require.Contains(t, gradient.Error(), "gradient")
+}
