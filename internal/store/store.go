@@ -1,0 +1,337 @@
+// Package store keeps named sections of numbers in one file: versioned,
+// checksummed, written atomically and mapped into memory when read.
+//
+//	err := store.Write("posterior.gp", "funcgp posterior", 1, func(w *store.Writer) error {
+//		w.JSON("header", header)
+//		w.Floats("alpha", alpha)
+//		return nil
+//	})
+//
+//	f, err := store.Open("posterior.gp", "funcgp posterior", 1)
+//	alpha, err := f.Floats("alpha")
+//
+// # Format
+//
+// All integers are little-endian. The file starts with a 64-byte header: the
+// magic number, the version of the format, the kind and version of the
+// content, the place and length of the table of contents and the CRC-32C of
+// the table and of the header itself. Sections follow, each at a multiple of
+// 64 bytes with zeros between them, then the table: one JSON array of name,
+// offset, length and CRC-32C. The checksum of a section is verified when the
+// section is first read, that of the gaps when the file is opened, so every
+// flipped bit of the file is found before what it damages is used.
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"os"
+	"unsafe"
+
+	"github.com/funcgp/funcgp/internal/atomicfile"
+)
+
+const (
+	magic      = "fgpstor\n"
+	format     = 1
+	headerSize = 64
+	align      = 64
+	kindSize   = 20
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// An Error says what is wrong with a stored file.
+type Error struct {
+	File, Problem, Remedy string
+}
+
+// Error implements error in one line.
+func (e *Error) Error() string {
+	s := e.File + ": " + e.Problem
+	if e.Remedy != "" {
+		s += "; " + e.Remedy
+	}
+	return s
+}
+
+type entry struct {
+	Name   string `json:"name"`
+	Offset int64  `json:"offset"`
+	Length int64  `json:"length"`
+	CRC    uint32 `json:"crc32c"`
+}
+
+// A Writer appends sections. The first error is kept and returned by Write.
+type Writer struct {
+	out   io.Writer
+	at    int64
+	table []entry
+	err   error
+}
+
+// Write writes a file of a kind (at most 20 bytes) and version. It appears
+// under its name when it is complete, or not at all.
+func Write(path, kind string, version uint32, fill func(w *Writer) error) error {
+	if len(kind) == 0 || len(kind) > kindSize {
+		panic("store: kind must have 1 to 20 bytes")
+	}
+	return atomicfile.Write(path, func(out io.Writer) error {
+		return writeTo(out, kind, version, fill)
+	})
+}
+
+// writeTo runs fill twice: once to measure the sections and once to write
+// them, so that nothing is held in memory.
+func writeTo(out io.Writer, kind string, version uint32, fill func(w *Writer) error) error {
+	measure := &Writer{out: io.Discard, at: headerSize}
+	if err := measure.run(fill); err != nil {
+		return err
+	}
+	table, err := json.Marshal(measure.table)
+	if err != nil {
+		return err
+	}
+	if _, err := out.Write(header(kind, version, measure.at, table)); err != nil {
+		return err
+	}
+	w := &Writer{out: out, at: headerSize}
+	if err := w.run(fill); err != nil {
+		return err
+	}
+	for i, e := range w.table {
+		if i >= len(measure.table) || e != measure.table[i] {
+			return errors.New("the content changed while it was written")
+		}
+	}
+	_, err = out.Write(table)
+	return err
+}
+
+func (w *Writer) run(fill func(w *Writer) error) error {
+	if err := fill(w); err != nil {
+		return err
+	}
+	return w.err
+}
+
+func header(kind string, version uint32, tableAt int64, table []byte) []byte {
+	h := make([]byte, headerSize)
+	copy(h, magic)
+	binary.LittleEndian.PutUint32(h[8:], format)
+	copy(h[12:12+kindSize], kind)
+	binary.LittleEndian.PutUint32(h[32:], version)
+	binary.LittleEndian.PutUint64(h[40:], uint64(tableAt))
+	binary.LittleEndian.PutUint64(h[48:], uint64(len(table)))
+	binary.LittleEndian.PutUint32(h[56:], crc32.Checksum(table, castagnoli))
+	binary.LittleEndian.PutUint32(h[60:], crc32.Checksum(h[:60], castagnoli))
+	return h
+}
+
+// Bytes adds a section. Names must be distinct.
+func (w *Writer) Bytes(name string, data []byte) {
+	for _, e := range w.table {
+		if e.Name == name {
+			panic("store: section written twice")
+		}
+	}
+	w.table = append(w.table, entry{name, w.at, int64(len(data)), crc32.Checksum(data, castagnoli)})
+	w.write(data)
+	w.write(make([]byte, (align-w.at%align)%align))
+}
+
+func (w *Writer) write(b []byte) {
+	w.at += int64(len(b))
+	if w.err == nil {
+		_, w.err = w.out.Write(b)
+	}
+}
+
+// Floats adds a section of float64 numbers.
+func (w *Writer) Floats(name string, v []float64) {
+	if littleEndian {
+		w.Bytes(name, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 8*len(v)))
+		return
+	}
+	b := make([]byte, 0, 8*len(v))
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+	}
+	w.Bytes(name, b)
+}
+
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// JSON adds a section that holds v as JSON.
+func (w *Writer) JSON(name string, v any) {
+	b, err := json.Marshal(v)
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	w.Bytes(name, b)
+}
+
+// A File is an open store. It must be closed after the last use of anything
+// read from it.
+type File struct {
+	path    string
+	version uint32
+	data    []byte
+	table   map[string]*entry
+	checked map[string]bool
+	unmap   func() error
+}
+
+// Open maps a file of a kind and of a version of at most the given one. A
+// wrong kind, a newer version, a truncated or a damaged file is an *Error.
+func Open(path, kind string, version uint32) (*File, error) {
+	f := &File{path: path, table: map[string]*entry{}, checked: map[string]bool{}}
+	var err error
+	if f.data, f.unmap, err = mapFile(path); err != nil {
+		var p *os.PathError
+		if errors.As(err, &p) {
+			return nil, &Error{path, "cannot be opened: " + p.Err.Error(), "check the path and its permissions"}
+		}
+		return nil, &Error{path, "cannot be read: " + err.Error(), ""}
+	}
+	if err := f.open(kind, version); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *File) damaged(format string, args ...any) error {
+	return &Error{f.path, fmt.Sprintf(format, args...), "write it again"}
+}
+
+func (f *File) open(kind string, version uint32) error {
+	size := int64(len(f.data))
+	if size < headerSize || string(f.data[:8]) != magic {
+		return &Error{f.path, "is not a file of this program", "name a file that fit wrote"}
+	}
+	h := f.data[:headerSize]
+	if crc32.Checksum(h[:60], castagnoli) != binary.LittleEndian.Uint32(h[60:]) {
+		return f.damaged("its header is damaged (checksum)")
+	}
+	if v := binary.LittleEndian.Uint32(h[8:]); v != format {
+		return &Error{f.path, fmt.Sprintf("has format %d, this program reads format %d", v, format), "use the program that wrote it"}
+	}
+	if got := string(bytes.TrimRight(h[12:12+kindSize], "\x00")); got != kind {
+		return &Error{f.path, fmt.Sprintf("holds a %q, not a %q", got, kind), "name another file"}
+	}
+	if f.version = binary.LittleEndian.Uint32(h[32:]); f.version > version {
+		return &Error{f.path, fmt.Sprintf("has version %d, this program reads up to %d", f.version, version), "use a newer program"}
+	}
+	at, n := binary.LittleEndian.Uint64(h[40:]), binary.LittleEndian.Uint64(h[48:])
+	if at > uint64(size) || n != uint64(size)-at {
+		return f.damaged("is %d bytes long, %d were written", size, at+n)
+	}
+	table := f.data[at:]
+	if crc32.Checksum(table, castagnoli) != binary.LittleEndian.Uint32(h[56:]) {
+		return f.damaged("its table of contents is damaged (checksum)")
+	}
+	var list []entry
+	if err := json.Unmarshal(table, &list); err != nil {
+		return f.damaged("its table of contents cannot be read")
+	}
+	return f.checkLayout(list, int64(at))
+}
+
+// checkLayout verifies that the sections lie one after the other with zeros
+// between them.
+func (f *File) checkLayout(list []entry, end int64) error {
+	at := int64(headerSize)
+	for i := range list {
+		e := &list[i]
+		if e.Offset != at || e.Length < 0 || e.Length > end-at || f.table[e.Name] != nil {
+			return f.damaged("section %q is out of place", e.Name)
+		}
+		f.table[e.Name] = e
+		stop := at + e.Length
+		at = (stop + align - 1) / align * align
+		if at > end {
+			return f.damaged("section %q is out of place", e.Name)
+		}
+		for _, b := range f.data[stop:at] {
+			if b != 0 {
+				return f.damaged("there are bytes after section %q", e.Name)
+			}
+		}
+	}
+	if at != end {
+		return f.damaged("there are bytes after the last section")
+	}
+	return nil
+}
+
+// Version returns the version of the content.
+func (f *File) Version() uint32 { return f.version }
+
+// Has reports whether there is a section of that name.
+func (f *File) Has(name string) bool { return f.table[name] != nil }
+
+// Bytes returns a section, read-only and valid until Close. Its checksum is
+// verified the first time.
+func (f *File) Bytes(name string) ([]byte, error) {
+	e := f.table[name]
+	if e == nil {
+		return nil, f.damaged("there is no section %q", name)
+	}
+	b := f.data[e.Offset : e.Offset+e.Length : e.Offset+e.Length]
+	if !f.checked[name] {
+		if crc32.Checksum(b, castagnoli) != e.CRC {
+			return nil, f.damaged("section %q is damaged (checksum)", name)
+		}
+		f.checked[name] = true
+	}
+	return b, nil
+}
+
+// Floats returns a section of float64 numbers, read-only and valid until
+// Close.
+func (f *File) Floats(name string) ([]float64, error) {
+	b, err := f.Bytes(name)
+	if err != nil {
+		return nil, err
+	}
+	if len(b)%8 != 0 {
+		return nil, f.damaged("section %q does not hold numbers", name)
+	}
+	if littleEndian && uintptr(unsafe.Pointer(unsafe.SliceData(b)))%8 == 0 {
+		return unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8), nil
+	}
+	v := make([]float64, len(b)/8)
+	for i := range v {
+		v[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+	}
+	return v, nil
+}
+
+// JSON decodes a section into v.
+func (f *File) JSON(name string, v any) error {
+	b, err := f.Bytes(name)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return f.damaged("section %q cannot be read: %v", name, err)
+	}
+	return nil
+}
+
+// Close releases the file's memory.
+func (f *File) Close() error {
+	if f.unmap == nil {
+		return nil
+	}
+	err := f.unmap()
+	f.data, f.unmap = nil, nil
+	return err
+}

@@ -1,0 +1,124 @@
+package store
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func sample(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "a.gp")
+	require.NoError(t, Write(path, "test", 2, func(w *Writer) error {
+		w.JSON("header", map[string]int{"n": 3})
+		w.Floats("alpha", []float64{1, -2.5, math.Pi, math.Inf(1), math.Copysign(0, -1)})
+		w.Bytes("empty", nil)
+		w.Bytes("raw", []byte("seven.."))
+		return nil
+	}))
+	return path
+}
+
+func TestRoundTrip(t *testing.T) {
+	f, err := Open(sample(t), "test", 2)
+	require.NoError(t, err)
+	var h map[string]int
+	require.NoError(t, f.JSON("header", &h))
+	require.Equal(t, 3, h["n"])
+	a, err := f.Floats("alpha")
+	require.NoError(t, err)
+	require.Equal(t, []float64{1, -2.5, math.Pi, math.Inf(1), 0}, a)
+	require.True(t, math.Signbit(a[4]))
+	b, err := f.Bytes("raw")
+	require.NoError(t, err)
+	require.Equal(t, "seven..", string(b))
+	require.True(t, f.Has("empty"))
+	require.False(t, f.Has("beta"))
+	_, err = f.Bytes("beta")
+	require.ErrorContains(t, err, `no section "beta"`)
+	require.EqualValues(t, 2, f.Version())
+	require.NoError(t, f.Close())
+	require.NoError(t, f.Close())
+}
+
+// readAll reads every section.
+func readAll(path string) error {
+	f, err := Open(path, "test", 2)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for name := range f.table {
+		if _, err := f.Bytes(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestEveryFlippedBitIsFound flips bits of every byte of a file and cuts it at every
+// length.
+func TestEveryFlippedBitIsFound(t *testing.T) {
+	path := sample(t)
+	good, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, readAll(path))
+	bad := filepath.Join(t.TempDir(), "bad.gp")
+	for i := range good {
+		for _, bit := range []int{0, 7} {
+			b := slices.Clone(good)
+			b[i] ^= 1 << bit
+			require.NoError(t, os.WriteFile(bad, b, 0o600))
+			require.Error(t, readAll(bad), "byte %d bit %d", i, bit)
+		}
+		require.NoError(t, os.WriteFile(bad, good[:i], 0o600))
+		require.Error(t, readAll(bad), "cut at %d", i)
+	}
+	require.NoError(t, os.WriteFile(bad, append(slices.Clone(good), 0), 0o600))
+	require.Error(t, readAll(bad))
+}
+
+func TestWrongKindAndVersion(t *testing.T) {
+	path := sample(t)
+	_, err := Open(path, "other", 2)
+	require.ErrorContains(t, err, `holds a "test"`)
+	_, err = Open(path, "test", 1)
+	require.ErrorContains(t, err, "version 2")
+	_, err = Open(filepath.Join(t.TempDir(), "absent"), "test", 1)
+	require.ErrorContains(t, err, "cannot be opened")
+}
+
+// TestFailedWriteLeavesNothing checks that an error in between leaves no file.
+func TestFailedWriteLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	err := Write(filepath.Join(dir, "a.gp"), "test", 1, func(w *Writer) error {
+		w.JSON("bad", math.NaN())
+		return nil
+	})
+	require.Error(t, err)
+	list, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, list)
+}
+
+func FuzzOpen(f *testing.F) {
+	f.Add([]byte(magic))
+	path := filepath.Join(f.TempDir(), "a.gp")
+	if err := Write(path, "test", 2, func(w *Writer) error { w.Floats("a", []float64{1, 2}); return nil }); err != nil {
+		f.Fatal(err)
+	}
+	good, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		path := filepath.Join(t.TempDir(), "a.gp")
+		require.NoError(t, os.WriteFile(path, b, 0o600))
+		_ = readAll(path)
+	})
+}
