@@ -128,6 +128,19 @@ func (f *factor) full(a blas64.General) {
 	eachRow(f.workers, a, func(row []float64) { f.r.mulTransRow(row, 0) })
 }
 
+// fullVec replaces v by R B⁻¹ Rᵀv.
+func (f *factor) fullVec(v []float64) {
+	f.r.mulRow(v, 0)
+	solveVec(f.u, v)
+	f.r.mulTransRow(v, 0)
+}
+
+// solveVec replaces v by (UᵀU)⁻¹v.
+func solveVec(u blas64.Triangular, v []float64) {
+	blas64.Trsv(blas.Trans, u, vector(v))
+	blas64.Trsv(blas.NoTrans, u, vector(v))
+}
+
 // inverseRowsTo writes rows [lo, lo+dst.Rows) of B⁻¹.
 func (f *factor) inverseRowsTo(dst blas64.General, lo int) {
 	for i := range dst.Rows {

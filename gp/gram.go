@@ -79,9 +79,10 @@ func (g gram) checkRows(lo, hi, c, workers int) error {
 	})
 }
 
-// mulVecTo writes K v.
+// mulVecTo writes K v. Products and solves with one vector are bound by
+// memory, so gonum's level 2 routines do them.
 func (g gram) mulVecTo(dst, v []float64) {
-	fblas.Symm(blas.Right, 1, g.kernel(), rowOf(v), 0, rowOf(dst))
+	blas64.Symv(1, g.kernel(), vector(v), 0, vector(dst))
 }
 
 // addMulTo adds alpha·A·K[:, j0:j1] to dst; A has n columns.
@@ -108,10 +109,7 @@ func rowsOf(m *mat.Dense, i0, i1 int) *mat.Dense {
 	return dense(blas64.General{Rows: i1 - i0, Cols: g.Cols, Stride: g.Stride, Data: g.Data[i0*g.Stride : (i1-1)*g.Stride+g.Cols]})
 }
 
-// rowOf returns v as a matrix of one row.
-func rowOf(v []float64) blas64.General {
-	return blas64.General{Rows: 1, Cols: len(v), Stride: len(v), Data: v}
-}
+func vector(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Inc: 1, Data: v} }
 
 func dense(g blas64.General) *mat.Dense {
 	m := new(mat.Dense)

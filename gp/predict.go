@@ -37,7 +37,7 @@ func (e *Exact) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 
 // tileOf returns how many of t test examples are taken at once.
 func (e *Exact) tileOf(t int) int {
-	return max(1, min(t, tileBytes/8/e.outputs()/e.g.n))
+	return max(1, min(t, e.tile/8/e.outputs()/e.g.n))
 }
 
 func (e *Exact) predictTile(mean, cov *mat.Dense, x *linearize.Batch, scratch []float64) error {

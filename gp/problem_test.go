@@ -48,13 +48,23 @@ func problems(t *testing.T) []*problem {
 		newProblem("categorical", 6, 4, glm.Categorical{}, 1),
 		newProblem("categorical-saturated", 7, 4, glm.Categorical{}, 900),
 		newProblem("poisson", 8, 1, glm.Poisson{}, 0.5),
+		largeProblem(),
 	}
+}
+
+// largeProblem has several panels and tiles of every kind, each with a rest.
+func largeProblem() *problem {
+	return newProblemOf("several-panels", 9, 180, 3, glm.Categorical{}, 1)
 }
 
 // newProblem draws a problem whose outputs are of size scale.
 func newProblem(name string, seed uint64, c int, lik gp.Likelihood, scale float64) *problem {
+	return newProblemOf(name, seed, 14, c, lik, scale)
+}
+
+func newProblemOf(name string, seed uint64, n, c int, lik gp.Likelihood, scale float64) *problem {
 	rng := rand.New(rand.NewPCG(seed, 17))
-	q := &problem{name: name, lik: lik, n: 14, t: 6, c: c}
+	q := &problem{name: name, lik: lik, n: n, t: 6, c: c}
 	q.train, q.test = randomBatch(rng, q.n, c, scale), randomBatch(rng, q.t, c, scale)
 	q.p = q.train.P
 	for range q.p {

@@ -41,7 +41,7 @@ func (e *Exact) Refit(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exact
 	if err := checkTargets(y, e.x.F, lik); err != nil {
 		return nil, err
 	}
-	r := &Exact{k: e.k, x: e.x, o: e.o, g: e.g, prior: e.prior}
+	r := &Exact{k: e.k, x: e.x, o: e.o, g: e.g, tile: e.tile, prior: e.prior}
 	*e = Exact{}
 	return r.newton(ctx, y, lik)
 }
@@ -113,8 +113,7 @@ func (e *Exact) search(from, next *point, y *mat.Dense, lik Likelihood, contract
 		if p.objective > from.objective {
 			return p
 		}
-		noise := 1e-14 * math.Abs(from.objective)
-		if t == 1 && contracting && p.objective >= from.objective-noise {
+		if t == 1 && contracting && from.objective-p.objective <= 1e-14*math.Abs(from.objective) {
 			return p
 		}
 	}

@@ -60,8 +60,7 @@ func (e *Exact) removal(q []float64, i int, left, hat []float64, stride int) err
 	if !ok {
 		return &NotPDError{N: c}
 	}
-	fblas.Trsm(blas.Right, blas.NoTrans, 1, u, rowOf(v))
-	fblas.Trsm(blas.Right, blas.Trans, 1, u, rowOf(v))
+	solveVec(u, v)
 	e.f.r.mulTransRow(v, i)
 	// (I − Λ_i h_i)⁻¹ r_i = r_i + R_i [B⁻¹]_ii⁻¹ R_iᵀ h_i r_i (E15)
 	floats.AddTo(q, r, v)

@@ -1,0 +1,106 @@
+package gp_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// givenKernel hands out a matrix that was formed before, so that a benchmark
+// measures inference alone.
+type givenKernel struct{ k *mat.Dense }
+
+func (k givenKernel) at(b *linearize.Batch) int { return int(b.X.At(0, 0)) * b.Outputs() }
+
+func (k givenKernel) MeanTo(dst []float64, _ *linearize.Batch) { clear(dst) }
+
+func (k givenKernel) BlockTo(dst *mat.Dense, a, b *linearize.Batch) {
+	i, j := k.at(a), k.at(b)
+	r, c := dst.Dims()
+	dst.Copy(k.k.Slice(i, i+r, j, j+c))
+}
+
+func (k givenKernel) DiagTo(dst *mat.Dense, b *linearize.Batch) {
+	r, c := dst.Dims()
+	for i, at := 0, k.at(b); i < r; i++ {
+		for j := range c {
+			dst.Set(i, j, k.k.At(at+i, at+i/c*c+j))
+		}
+	}
+}
+
+// given returns n examples numbered in X, their kernel and their targets.
+func given(n, c int) (givenKernel, *linearize.Batch, *mat.Dense) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	j, k := random(rng, n*c, 50, 1), mat.NewDense(n*c, n*c, nil)
+	k.Mul(j, j.T())
+	x := &linearize.Batch{X: mat.NewDense(n, 1, nil), F: random(rng, n, c, 1)}
+	y := mat.NewDense(n, 1, nil)
+	for i := range n {
+		x.X.Set(i, 0, float64(i))
+		y.Set(i, 0, float64(rng.IntN(max(2, c))))
+	}
+	return givenKernel{k}, x, y
+}
+
+func likelihoodFor(c int) gp.Likelihood {
+	if c == 1 {
+		return glm.Bernoulli{}
+	}
+	return glm.Categorical{}
+}
+
+func BenchmarkFit(b *testing.B) {
+	for _, size := range [][2]int{{1000, 1}, {3000, 1}, {300, 10}} {
+		n, c := size[0], size[1]
+		b.Run(fmt.Sprintf("N=%d/C=%d", n, c), func(b *testing.B) {
+			k, x, y := given(n, c)
+			s, err := gp.NewSites(y, x.F, likelihoodFor(c))
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if _, err := gp.Fit(b.Context(), k, x, s, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkPredict(b *testing.B) {
+	for _, size := range [][2]int{{3000, 1}, {300, 10}} {
+		n, c := size[0], size[1]
+		k, x, y := given(n, c)
+		s, err := gp.NewSites(y, x.F, likelihoodFor(c))
+		if err != nil {
+			b.Fatal(err)
+		}
+		e, err := gp.Fit(b.Context(), k, x, s, &gp.Options{Mean: gp.LinearGaussian})
+		if err != nil {
+			b.Fatal(err)
+		}
+		test := x.Slice(0, n*2/3)
+		var mean, cov mat.Dense
+		b.Run(fmt.Sprintf("mean/N=%d/C=%d/T=%d", n, c, test.Len()), func(b *testing.B) {
+			for b.Loop() {
+				if err := e.PredictTo(&mean, nil, test); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("variance/N=%d/C=%d/T=%d", n, c, test.Len()), func(b *testing.B) {
+			for b.Loop() {
+				if err := e.PredictTo(&mean, &cov, test); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,33 @@
+package gp
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestBytes(t *testing.T) {
+	// 3000·3001 numbers, and 9 vectors of 3000.
+	require.Equal(t, int64(8*3000*3001+8*9*3000), Bytes(3000, 1))
+	require.Equal(t, int64(math.MaxInt64), Bytes(math.MaxInt64, 2))
+	last := int64(0)
+	for n := range 50 {
+		require.Greater(t, Bytes(n+1, 3), last)
+		last = Bytes(n+1, 3)
+	}
+}
+
+func TestMemoryBudget(t *testing.T) {
+	require.Equal(t, int64(7), MemoryBudget(7))
+	require.Positive(t, MemoryBudget(0))
+}
+
+func TestCheckMemory(t *testing.T) {
+	need := func(n int) int64 { return int64(n) * 10 }
+	require.NoError(t, checkMemory("it", 7, 70, need))
+	err := checkMemory("it", 1<<40, 79, need)
+	require.Equal(t, &MemoryError{Op: "it", Needed: 10 << 40, Available: 79, LargestN: 7}, err)
+	require.EqualError(t, err, "gp: it takes 10.0 TiB of memory and 79 B may be used; at most 7 examples fit; use fewer, or raise the memory limit")
+	require.Zero(t, checkMemory("it", 5, 9, need).(*MemoryError).LargestN)
+}

@@ -1,0 +1,82 @@
+package gp_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Newton's full steps do not converge from everywhere; the line search makes
+// them. The outputs at θ* and the prior mean are both far from the mode.
+func TestRefitFromFarAway(t *testing.T) {
+	for _, scale := range []float64{10, 50, 300} {
+		for seed := range uint64(5) {
+			for _, q := range []*problem{
+				newProblem("bernoulli", 100+seed, 1, glm.Bernoulli{}, scale),
+				newProblem("categorical", 200+seed, 4, glm.Categorical{}, scale),
+				newProblem("poisson", 300+seed, 1, glm.Poisson{}, math.Min(scale, 10)), // exp(50) leaves no digits of α
+			} {
+				e := q.refit(t, nil)
+				v := q.modeOfWeights(t)
+				want := plus(q.fTrain, 1, product(q.jTrain, plus(v, -1, vec(q.theta))))
+				requireClose(t, q.name, column(e.Sites().F), want, 1e-7)
+				// Stationary: f̂ = m + K r(f̂).
+				f := plus(q.priorTrain, 1, product(q.kTrain, column(e.Sites().Residual)))
+				requireClose(t, q.name+": m + Kr", f, column(e.Sites().F), 1e-7)
+			}
+		}
+	}
+}
+
+func TestRefitStopsAtMaxIter(t *testing.T) {
+	q := newProblem("categorical", 6, 4, glm.Categorical{}, 1)
+	e, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, &gp.Options{MaxIter: 1})
+	require.NoError(t, err)
+	var stopped *gp.IterationWarning
+	var gap *gp.GapWarning
+	require.Len(t, e.Warnings(), 2)
+	require.ErrorAs(t, e.Warnings()[0], &stopped)
+	require.Equal(t, 1, stopped.Steps)
+	require.ErrorAs(t, e.Warnings()[1], &gap)
+	require.Greater(t, gap.Gap, 1e-6)
+	// Sites, B, b and α still belong together: both sums agree.
+	raw := product(q.cross(t, e, q.test, gp.Raw), vec(e.Alpha()))
+	post := product(q.cross(t, e, q.test, gp.Posterior), vec(e.PseudoTargets()))
+	requireClose(t, "Σ Cb", post, raw, tol)
+}
+
+func TestRefitHasNoFiniteStart(t *testing.T) {
+	lik := glm.Poisson{}
+	k := fixedKernel{mat.NewDense(1, 1, []float64{1e-3})}
+	x := &linearize.Batch{F: mat.NewDense(1, 1, []float64{1})}
+	_, err := gp.Refit(t.Context(), shiftedKernel{k, 1e6}, x, mat.NewDense(1, 1, []float64{1}), lik, nil)
+	require.ErrorContains(t, err, "no finite value")
+}
+
+// shiftedKernel has a constant prior mean.
+type shiftedKernel struct {
+	fixedKernel
+	mean float64
+}
+
+func (k shiftedKernel) MeanTo(dst []float64, _ *linearize.Batch) {
+	for i := range dst {
+		dst[i] = k.mean
+	}
+}
+
+func TestRefitChecksTargets(t *testing.T) {
+	q := newProblem("bernoulli", 3, 1, glm.Bernoulli{}, 1)
+	q.y.Set(4, 0, math.NaN())
+	_, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil)
+	requireNotFinite(t, err, "target", 4, 0)
+	q.y.Set(4, 0, 7)
+	_, err = gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil)
+	require.ErrorContains(t, err, "example 4")
+}

@@ -1,0 +1,79 @@
+package gp_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+)
+
+func TestE3(t *testing.T) { // r and Λ are derivatives of Σ log p(y|f)
+	each(t, func(t *testing.T, q *problem) {
+		s := q.sites(t)
+		logLik := 0.0
+		// Central differences of step h are off by h²/6 of the third
+		// derivative, which is at most of the size of exp(f).
+		const h = 1e-5
+		for i := range q.n {
+			f := append([]float64(nil), q.train.F.RawRowView(i)...)
+			at := func(c int, step float64, grad []float64) float64 {
+				g := append([]float64(nil), f...)
+				g[c] += step
+				return q.lik.Expand(grad, nil, nil, q.y.RawRowView(i), g)
+			}
+			logLik += at(0, 0, nil)
+			for c := range q.c {
+				up, down := make([]float64, q.c), make([]float64, q.c)
+				diff := (at(c, h, up) - at(c, -h, down)) / (2 * h)
+				requireNumber(t, "r", s.Residual.At(i, c), diff, 1e-6)
+				for o := range q.c {
+					requireNumber(t, "Λ", s.Lambda.At(i*q.c+o, c), -(up[o]-down[o])/(2*h), 1e-6)
+				}
+			}
+		}
+		require.Equal(t, logLik, s.LogLik)
+	})
+}
+
+func TestNewSitesErrors(t *testing.T) {
+	f := mat.NewDense(3, 2, []float64{1, 2, 3, 4, 5, 6})
+	y := mat.NewDense(3, 2, []float64{0, 1, 1, 0, 1, 1})
+	change := func(m *mat.Dense, i, j int, v float64) *mat.Dense {
+		m = mat.DenseCopyOf(m)
+		m.Set(i, j, v)
+		return m
+	}
+	_, err := gp.NewSites(change(y, 2, 1, math.Inf(1)), f, glm.Bernoulli{})
+	requireNotFinite(t, err, "target", 2, 1)
+	_, err = gp.NewSites(y, change(f, 1, 0, math.NaN()), glm.Bernoulli{})
+	requireNotFinite(t, err, "network output", 1, 0)
+	_, err = gp.NewSites(y, change(f, 1, 1, 1e4), glm.Poisson{})
+	requireNotFinite(t, err, "log p(y|f)", 1, 0)
+	_, err = gp.NewSites(y, change(f, 1, 0, 0), broken{})
+	requireNotFinite(t, err, "root of Λ", 1, 1)
+	_, err = gp.NewSites(mat.NewDense(2, 2, nil), f, glm.Bernoulli{})
+	require.EqualError(t, err, "gp: 2 rows of targets for 3 examples")
+	_, err = gp.NewSites(new(mat.Dense), new(mat.Dense), glm.Bernoulli{})
+	require.EqualError(t, err, "gp: there are no training examples")
+	_, err = gp.NewSites(change(y, 1, 1, 1.5), f, glm.Bernoulli{})
+	require.ErrorContains(t, err, "gp: target of example 1: glm:")
+}
+
+// broken is a likelihood whose root of Λ is NaN at f = 0.
+type broken struct{}
+
+func (broken) Expand(residual, lambda, root, _, f []float64) float64 {
+	clear(residual)
+	clear(lambda)
+	clear(root)
+	if f[0] == 0 {
+		root[3] = math.NaN()
+	}
+	return 0
+}
+
+func (broken) MeanTo(dst, f []float64) { copy(dst, f) }
