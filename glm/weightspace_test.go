@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
@@ -405,27 +406,38 @@ func TestWeightsManyPanels(t *testing.T) {
 	}
 }
 
-// Far from the mode a whole Newton step overshoots until exp(f) overflows; the
-// line search finds the mode all the same, and the one that gp finds.
+// Far from the mode a whole Newton step overshoots, at a far enough start until
+// exp(f) overflows; the line search finds the mode all the same, and the one
+// that gp finds.
 func TestE9LineSearch(t *testing.T) {
-	q := newSpaceProblem(t, "far", 26, 40, 1, glm.Poisson{}, 0.5)
-	for i := range 40 {
-		q.train.F.Set(i, 0, q.train.F.At(i, 0)-9)
+	for _, wide := range []float64{1, 1000} {
+		q := newSpaceProblem(t, "far", 26, 40, 1, glm.Poisson{}, 0.5)
+		for i, f := range q.train.F.RawMatrix().Data {
+			q.train.F.Set(i, 0, f-9)
+		}
+		mean, variance := make([]float64, len(q.theta)), make([]float64, len(q.theta))
+		q.prior.MeanTo(mean)
+		q.prior.VarianceTo(variance)
+		floats.Scale(wide, variance)
+		var err error
+		q.prior, err = ntk.NewDiagonal(variance, mean)
+		require.NoError(t, err)
+		q.kernel = ntk.New(q.prior, q.theta, nil)
+		steps := 0
+		w, err := glm.RefitWeights(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &glm.WeightOptions{
+			Progress: func(stage string, _, _ int) {
+				if stage == gp.StageNewton {
+					steps++
+				}
+			},
+		})
+		require.NoError(t, err)
+		require.Empty(t, w.Warnings())
+		t.Logf("prior variance × %v: %d steps", wide, steps)
+		c, err := glm.Validate(t.Context(), q.exactRefit(t), w, q.test, 1e-10)
+		require.NoError(t, err)
+		require.True(t, c.OK(), "%v", c.Rows)
 	}
-	steps := 0
-	w, err := glm.RefitWeights(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &glm.WeightOptions{
-		Progress: func(stage string, _, _ int) {
-			if stage == gp.StageNewton {
-				steps++
-			}
-		},
-	})
-	require.NoError(t, err)
-	require.Empty(t, w.Warnings())
-	require.Less(t, steps, 40)
-	c, err := glm.Validate(t.Context(), q.exactRefit(t), w, q.test, 1e-10)
-	require.NoError(t, err)
-	require.True(t, c.OK(), "%v", c.Rows)
 }
 
 // Draws of θ have the moments of N(center, H⁻¹).
@@ -541,6 +553,8 @@ func TestWeightsRefuse(t *testing.T) {
 	_, err = glm.FitWeights(t.Context(), &linearize.Batch{F: new(mat.Dense), P: 1}, &gp.Sites{F: new(mat.Dense)}, q.prior, []float64{0}, nil)
 	require.ErrorContains(t, err, "no training examples")
 
+	_, err = glm.RefitWeights(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &glm.WeightOptions{MaxMemory: 20000})
+	require.ErrorAs(t, err, &memory)
 	y := mat.DenseCopyOf(q.y)
 	y.Set(7, 0, 4)
 	_, err = glm.RefitWeights(t.Context(), q.train, y, q.lik, q.prior, q.theta, nil)
@@ -565,6 +579,7 @@ func TestWeightsRefuse(t *testing.T) {
 	_, err = glm.FitWeights(t.Context(), q.train, s, q.prior, q.theta, nil)
 	require.ErrorAs(t, err, &precision)
 	require.Equal(t, q.train.P, precision.P)
+	require.ErrorContains(t, precision, "49 parameters")
 }
 
 // A NaN in the Jacobian is found and placed, in training and in test examples.
