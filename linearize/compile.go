@@ -3,8 +3,11 @@ package linearize
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
 )
@@ -13,15 +16,42 @@ import (
 // the entries of an index table, so that no size in a file is trusted.
 const maxElements = 1 << 24
 
+// maxRank bounds the dimensions of a tensor.
+const maxRank = 16
+
+// What compiling may use, so that a small file cannot ask for much; a file
+// with many weights may use more in proportion.
+const (
+	memoryBudget = 192 << 20 // bytes of index tables, constants and integers
+	widthBudget  = 1 << 26   // numbers that one example takes while it runs
+	staticBudget = 1 << 30   // multiplications that do not depend on the input
+	effortBudget = 1 << 36   // multiplications for one example
+	memoryPer    = 64        // bytes for each number in the file
+	widthPer     = 64
+	staticPer    = 1 << 12
+	effortPer    = 1 << 12
+)
+
+// Bytes that one entry of each kind counts for.
+const (
+	tableBytes  = 4
+	intBytes    = 16
+	numberBytes = 8
+)
+
 // A value is what a name in the graph stands for while it is compiled: a
 // tensor in a slot, with the shape it has for a single example, or known
 // integers. Several values can share a slot (Reshape, Squeeze, …).
 type value struct {
 	slot  int
 	shape []int // with the batch dimension counted as for one example
-	batch int   // axis of the batch dimension, or −1 where there is none
+	// batch is the axis of the batch dimension, or −1 where there is none. A
+	// static tensor has one where it is the same for every example and the
+	// graph spells it out (Expand to the batch size).
+	batch int
 	ints  []affine
 	isInt bool
+	real  bool // the integers were cast to floating point
 	// weight is the parameter this value is, or the transpose of which it is;
 	// used by layers that want to treat it as their weight.
 	weight     *initializer
@@ -39,9 +69,10 @@ func (a affine) one() int { return a.n + a.k }
 // initializer is a tensor stored in the file.
 type initializer struct {
 	t     *onnx.Tensor
-	index int // in file order
-	uses  int // by nodes that influence the output
-	param int // slot, once it is used as a tensor
+	index int  // in file order
+	uses  int  // by nodes that influence the output
+	param int  // slot, once it is used as a tensor
+	known bool // used as a statistic, scale or bound
 	value *value
 }
 
@@ -50,7 +81,6 @@ type compiler struct {
 	graph  *onnx.Graph
 	opset  int64
 	freeze map[string]bool
-	frozen map[string]bool // names of freeze that were met
 	inits  map[string]*initializer
 	env    map[string]*value
 	uses   map[string]int
@@ -61,12 +91,20 @@ type compiler struct {
 	node   *onnx.Node
 	opNode int // number of the node in the file
 	batch  int // fixed batch size declared by the file, or 0
+
+	bySlot    map[int]*initializer // of the slots that hold an initializer
+	lastDense []string             // results of the node that made the last dense site
+	head      int                  // number of the node removed from the end, or −1
+	tables    map[string][]int32   // broadcast tables made so far
+	memory    int                  // bytes left of the budget
+	width     int                  // numbers of one example left
+	effort    [2]int               // multiplications left: for one example, and for all alike
 }
 
 // compile checks and translates a model.
 func compile(m *onnx.Model, o *ReadOptions) (*program, []float64, []error, error) {
-	c := &compiler{graph: m.Graph, freeze: map[string]bool{}, frozen: map[string]bool{}, inits: map[string]*initializer{},
-		env: map[string]*value{}, uses: map[string]int{}, prog: &program{}}
+	c := &compiler{graph: m.Graph, freeze: map[string]bool{}, inits: map[string]*initializer{},
+		env: map[string]*value{}, uses: map[string]int{}, prog: &program{}, head: -1, bySlot: map[int]*initializer{}, tables: map[string][]int32{}}
 	if m.Graph == nil {
 		return nil, nil, nil, errors.New("linearize: the ONNX file has no graph; export the model again")
 	}
@@ -90,13 +128,72 @@ func compile(m *onnx.Model, o *ReadOptions) (*program, []float64, []error, error
 		c.node, c.opNode = c.graph.Nodes[i], i
 		c.prog.operators = append(c.prog.operators, c.node.OpType)
 		if err := c.translate(); err != nil {
-			return nil, nil, nil, fmt.Errorf("linearize: node %d %q (%s, opset %d): %w", i, c.node.Name, c.node.OpType, c.opset, err)
+			return nil, nil, nil, fmt.Errorf("linearize: %s, opset %d: %s", c.label(i), c.opset, brief(err.Error(), 400))
 		}
 	}
 	if err := c.finish(output); err != nil {
 		return nil, nil, nil, err
 	}
 	return c.prog, c.theta(), c.warns, nil
+}
+
+// label names a node of the file for messages.
+func (c *compiler) label(i int) string {
+	n := c.graph.Nodes[i]
+	return fmt.Sprintf("node %d %s (%s)", i, quote(n.Name), strings.Trim(quote(n.OpType), `"`))
+}
+
+// quote quotes a name from the file and cuts one that would fill the message.
+func quote(name string) string { return strconv.Quote(brief(name, 80)) }
+
+// brief cuts a text that is longer than most bytes.
+func brief(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// setBudgets allows for what a file of this size may ask for.
+func (c *compiler) setBudgets() {
+	numbers := 0
+	for _, t := range c.graph.Initializers {
+		numbers += t.Len()
+	}
+	c.memory, c.width = memoryBudget+memoryPer*numbers, widthBudget+widthPer*numbers
+	c.effort = [2]int{effortBudget + effortPer*numbers, staticBudget + staticPer*numbers}
+}
+
+// spend takes bytes from the memory that compiling may use.
+func (c *compiler) spend(bytes int) error {
+	if c.memory -= bytes; c.memory < 0 {
+		return errors.New("it and the nodes before it need more memory than a file of this size may ask for")
+	}
+	return nil
+}
+
+// A multiplier is an op whose work is not that of its input and output.
+type multiplier interface {
+	products() int // multiplications for one example
+}
+
+// load takes the size of a result and the work of computing it from what one
+// example, or what all examples have in common, may use.
+func (c *compiler) load(o op, size int, static bool) error {
+	if static {
+		if err := c.spend(numberBytes * size); err != nil {
+			return err
+		}
+	} else if c.width -= size; c.width < 0 {
+		return fmt.Errorf("one example takes more than %d numbers", widthBudget)
+	}
+	if w, ok := o.(multiplier); ok {
+		left := &c.effort[int(step(static))]
+		if *left -= w.products(); *left < 0 {
+			return errors.New("its size makes it too much work")
+		}
+	}
+	return nil
 }
 
 func (c *compiler) setOpset(m *onnx.Model) error {
@@ -112,16 +209,17 @@ func (c *compiler) setOpset(m *onnx.Model) error {
 }
 
 func (c *compiler) readInitializers() error {
+	c.setBudgets()
 	for i, t := range c.graph.Initializers {
 		if t.Name == "" {
 			return fmt.Errorf("linearize: initializer %d has no name", i)
 		}
 		if c.inits[t.Name] != nil {
-			return fmt.Errorf("linearize: initializer %q is defined twice", t.Name)
+			return fmt.Errorf("linearize: initializer %s is defined twice", quote(t.Name))
 		}
 		for j, v := range t.Floats {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("linearize: initializer %q holds %v at element %d; the trained weights are damaged, export the model again", t.Name, v, j)
+				return fmt.Errorf("linearize: initializer %s holds %v at element %d; the trained weights are damaged, export the model again", quote(t.Name), v, j)
 			}
 		}
 		c.inits[t.Name] = &initializer{t: t, index: i, param: -1}
@@ -139,7 +237,10 @@ func (c *compiler) plan() (output string, order []int, err error) {
 				continue
 			}
 			if _, twice := producer[name]; twice {
-				return "", nil, fmt.Errorf("linearize: %q is the output of two nodes, the second is node %d %q", name, i, n.Name)
+				return "", nil, fmt.Errorf("linearize: %s is the output of two nodes, the second is %s", quote(name), c.label(i))
+			}
+			if c.provided(name) {
+				return "", nil, fmt.Errorf("linearize: %s is an output of %s and also an input or initializer", quote(name), c.label(i))
 			}
 			producer[name] = i
 		}
@@ -152,12 +253,17 @@ func (c *compiler) plan() (output string, order []int, err error) {
 	return output, order, err
 }
 
+// provided reports whether a name is an initializer or an input of the graph.
+func (c *compiler) provided(name string) bool {
+	return c.inits[name] != nil || slices.ContainsFunc(c.graph.Inputs, func(v *onnx.ValueInfo) bool { return v.Name == name })
+}
+
 // stripHead steps back over a final Softmax, LogSoftmax or Sigmoid.
 func (c *compiler) stripHead(output string, producer map[string]int) string {
 	name := output
-	for {
+	for range c.graph.Nodes { // not for ever, should they be a cycle
 		i, ok := producer[name]
-		if !ok || len(c.graph.Nodes[i].Inputs) == 0 {
+		if !ok || len(c.graph.Nodes[i].Inputs) == 0 || !standard(c.graph.Nodes[i]) {
 			return output
 		}
 		n := c.graph.Nodes[i]
@@ -165,12 +271,14 @@ func (c *compiler) stripHead(output string, producer map[string]int) string {
 		case "Identity":
 			name = n.Inputs[0]
 		case "Softmax", "LogSoftmax", "Sigmoid":
-			c.warns = append(c.warns, fmt.Errorf("the final %s (node %d %q) was removed: outputs are its inputs, the likelihood applies it", n.OpType, i, n.Name))
+			c.head = i
+			c.warns = append(c.warns, fmt.Errorf("the final %s (node %d %s) was removed: outputs are its inputs, the likelihood applies it", n.OpType, i, quote(n.Name)))
 			return n.Inputs[0]
 		default:
 			return output
 		}
 	}
+	return output
 }
 
 // sort visits the nodes behind the output depth first, without recursion.
@@ -186,7 +294,7 @@ func (c *compiler) sort(output string, producer map[string]int) ([]int, error) {
 		case !ok || mark[i] == done:
 			return nil
 		case mark[i] == open:
-			return fmt.Errorf("linearize: the graph has a cycle through node %d %q (%s)", i, c.graph.Nodes[i].Name, c.graph.Nodes[i].OpType)
+			return fmt.Errorf("linearize: the graph has a cycle through %s", c.label(i))
 		}
 		mark[i] = open
 		stack = append(stack, frame{node: i})
@@ -230,18 +338,18 @@ func (c *compiler) declareInput() error {
 	}
 	in := inputs[0]
 	if !in.Type.IsFloat() {
-		return fmt.Errorf("linearize: input %q has type %v; only floating point inputs can be linearized", in.Name, in.Type)
+		return fmt.Errorf("linearize: input %s has type %v; only floating point inputs can be linearized", quote(in.Name), in.Type)
 	}
 	if !in.HasShape || len(in.Dims) < 2 {
-		return fmt.Errorf("linearize: input %q must have a declared shape of a batch dimension and at least one more, it has %d dimensions", in.Name, len(in.Dims))
+		return fmt.Errorf("linearize: input %s must have a declared shape of a batch dimension and at least one more, it has %d dimensions", quote(in.Name), len(in.Dims))
 	}
 	shape := []int{1}
 	for i, d := range in.Dims[1:] {
 		if d.Value <= 0 || d.Param != "" {
-			return fmt.Errorf("linearize: dimension %d of input %q is not a fixed number; only the first (batch) dimension may be open, export with the others fixed", i+1, in.Name)
+			return fmt.Errorf("linearize: dimension %d of input %s is not a fixed number; only the first (batch) dimension may be open, export with the others fixed", i+1, quote(in.Name))
 		}
 		if d.Value > maxElements {
-			return fmt.Errorf("linearize: dimension %d of input %q is %d; at most %d elements an example are allowed", i+1, in.Name, d.Value, maxElements)
+			return fmt.Errorf("linearize: dimension %d of input %s is %d; at most %d elements an example are allowed", i+1, quote(in.Name), d.Value, maxElements)
 		}
 		shape = append(shape, int(d.Value))
 	}
@@ -250,7 +358,7 @@ func (c *compiler) declareInput() error {
 	}
 	size, err := count(shape)
 	if err != nil {
-		return fmt.Errorf("linearize: input %q: %w", in.Name, err)
+		return fmt.Errorf("linearize: input %s: %w", quote(in.Name), err)
 	}
 	c.prog.input = c.addSlot(slot{size: size, param: -1})
 	c.prog.inShape, c.prog.d = shape[1:], size
@@ -260,6 +368,9 @@ func (c *compiler) declareInput() error {
 
 // count returns the number of elements of a shape, bounded.
 func count(shape []int) (int, error) {
+	if len(shape) > maxRank {
+		return 0, fmt.Errorf("a tensor of %d dimensions; at most %d are allowed", len(shape), maxRank)
+	}
 	n := 1
 	for _, d := range shape {
 		if d <= 0 {
@@ -293,17 +404,17 @@ func (c *compiler) emit(o op, shape []int, batch int, in ...*value) (*value, err
 		return nil, err
 	}
 	sl := slot{size: size, static: true, param: -1}
-	nd := node{op: o, name: fmt.Sprintf("%s %q", c.node.OpType, c.node.Name)}
+	nd := node{op: o, name: c.node.OpType + " " + quote(c.node.Name)}
 	for _, v := range in {
 		nd.in = append(nd.in, v.slot)
 		sl.static = sl.static && c.prog.slots[v.slot].static
 		sl.diff = sl.diff || c.prog.slots[v.slot].diff
 	}
-	if sl.static {
-		batch = -1
+	if err := c.load(o, size, sl.static); err != nil {
+		return nil, err
 	}
 	if sl.static && !sl.diff {
-		return c.fold(nd, size, shape)
+		return c.fold(nd, size, shape, batch)
 	}
 	nd.out, nd.id = c.addSlot(sl), len(c.prog.nodes)
 	c.prog.nodes = append(c.prog.nodes, nd)
@@ -311,12 +422,11 @@ func (c *compiler) emit(o op, shape []int, batch int, in ...*value) (*value, err
 }
 
 // fold runs a node on constants.
-func (c *compiler) fold(nd node, size int, shape []int) (*value, error) {
+func (c *compiler) fold(nd node, size int, shape []int, batch int) (*value, error) {
 	v := c.addConstant(make([]float64, size), shape)
-	nd.out = v.slot
-	s := newState(c.prog, c.static)
-	s.n = 1
-	nd.op.forward(s, &nd)
+	v.batch, nd.out = batch, v.slot
+	// Constants are static, so that a state without memory of its own will do.
+	nd.op.forward(&state{prog: c.prog, static: c.static, n: 1}, &nd)
 	for i, x := range c.static[v.slot] {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			return nil, fmt.Errorf("its constant result holds %v at element %d", x, i)
@@ -329,34 +439,52 @@ func (c *compiler) fold(nd node, size int, shape []int) (*value, error) {
 func (c *compiler) finish(output string) error {
 	out, err := c.lookup(output)
 	if err != nil {
-		return fmt.Errorf("linearize: output %q: %w", output, err)
+		return fmt.Errorf("linearize: output %s: %w", quote(output), err)
 	}
 	if out.isInt {
-		return fmt.Errorf("linearize: output %q is an integer tensor", output)
+		return fmt.Errorf("linearize: output %s is an integer tensor", quote(output))
 	}
 	p := c.prog
 	p.output = out.slot
 	p.c = p.slots[out.slot].size
 	if !p.slots[out.slot].diff {
-		return fmt.Errorf("linearize: output %q does not depend on any parameter; check --freeze and the export", output)
+		return fmt.Errorf("linearize: output %s does not depend on any parameter; check --freeze and the export", quote(output))
 	}
 	if p.slots[out.slot].static {
-		return fmt.Errorf("linearize: output %q does not depend on the input", output)
+		return fmt.Errorf("linearize: output %s does not depend on the input", quote(output))
 	}
 	if product(out.shape[:out.batch]) != 1 {
-		return fmt.Errorf("linearize: output %q has the batch dimension at axis %d; export it with the batch first", output, out.batch)
+		return fmt.Errorf("linearize: output %s has the batch dimension at axis %d; export it with the batch first", quote(output), out.batch)
 	}
-	for name := range c.freeze {
-		if !c.frozen[name] {
-			err := fmt.Errorf("linearize: cannot freeze %q: no parameter of that name; inspect lists them", name)
-			if c.inits[name] == nil || c.inits[name].param >= 0 {
-				return err
-			}
+	if err := c.checkHead(out); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.freeze)) {
+		if c.inits[name] == nil || !c.inits[name].t.Type.IsFloat() {
+			return fmt.Errorf("linearize: cannot freeze %s: no parameter of that name; inspect lists them", quote(name))
 		}
 	}
 	c.orderParams()
+	c.warnShared()
 	c.findSites()
 	p.setChunk()
+	return nil
+}
+
+// checkHead reports an error where the operator removed from the end would
+// have mixed examples.
+func (c *compiler) checkHead(out *value) error {
+	if c.head < 0 || c.graph.Nodes[c.head].OpType == "Sigmoid" {
+		return nil
+	}
+	c.node = c.graph.Nodes[c.head]
+	ax, err := c.softmaxAxis(len(out.shape))
+	if err == nil && (ax == out.batch || c.opset < 13 && ax < out.batch) {
+		err = errMixes
+	}
+	if err != nil {
+		return fmt.Errorf("linearize: %s, opset %d: %w", c.label(c.head), c.opset, err)
+	}
 	return nil
 }
 
@@ -372,6 +500,15 @@ func (c *compiler) orderParams() {
 			c.order = append(c.order, in)
 		} else if in.param >= 0 && p.slots[in.param].diff {
 			p.slots[in.param].diff, p.slots[in.param].constant = false, t.Floats
+		}
+	}
+}
+
+// warnShared notes the parameters that also enter as a constant.
+func (c *compiler) warnShared() {
+	for _, in := range c.order {
+		if in.known {
+			c.warns = append(c.warns, fmt.Errorf("initializer %s is a parameter and also a statistic, scale or bound, which keeps its value", quote(in.t.Name)))
 		}
 	}
 }
@@ -459,5 +596,5 @@ func (p *program) setChunk() {
 			size += sl.size
 		}
 	}
-	p.chunk = min(max((1<<18)/size, 8), 256)
+	p.chunk = min(max((1<<18)/size, min(8, (1<<24)/size), 1), 256)
 }

@@ -18,7 +18,7 @@ func (c *compiler) lookup(name string) (*value, error) {
 	in := c.inits[name]
 	switch {
 	case in == nil:
-		return nil, fmt.Errorf("it reads %q, which no node, initializer or input provides", name)
+		return nil, fmt.Errorf("it reads %s, which no node, initializer or input provides", quote(name))
 	case in.value != nil:
 		return in.value, nil
 	case in.t.Type.IsFloat():
@@ -26,7 +26,7 @@ func (c *compiler) lookup(name string) (*value, error) {
 		in.value = v
 		return v, err
 	}
-	v, err := intTensor(in.t)
+	v, err := c.intTensor(in.t)
 	in.value = v
 	return v, err
 }
@@ -34,25 +34,27 @@ func (c *compiler) lookup(name string) (*value, error) {
 func (c *compiler) tensor(in *initializer) (*value, error) {
 	shape := dims(in.t)
 	if _, err := count(shape); err != nil {
-		return nil, fmt.Errorf("initializer %q: %w", in.t.Name, err)
+		return nil, fmt.Errorf("initializer %s: %w", quote(in.t.Name), err)
 	}
-	frozen := c.freeze[in.t.Name]
-	c.frozen[in.t.Name] = frozen
-	if frozen || len(shape) == 0 {
+	if c.freeze[in.t.Name] || len(shape) == 0 {
 		return c.addConstant(in.t.Floats, shape), nil
 	}
 	in.uses = c.uses[in.t.Name]
 	in.param = c.addSlot(slot{size: in.t.Len(), static: true, diff: true, param: -1})
+	c.bySlot[in.param] = in
 	return &value{slot: in.param, shape: shape, batch: -1, weight: in}, nil
 }
 
-func intTensor(t *onnx.Tensor) (*value, error) {
+func (c *compiler) intTensor(t *onnx.Tensor) (*value, error) {
 	if t.Type == onnx.String {
-		return nil, fmt.Errorf("tensor %q holds strings", t.Name)
+		return nil, fmt.Errorf("tensor %s holds strings", quote(t.Name))
 	}
 	shape := dims(t)
-	if len(t.Ints) > maxElements {
-		return nil, fmt.Errorf("integer tensor %q has %d elements, too many", t.Name, len(t.Ints))
+	if len(shape) > maxRank {
+		return nil, fmt.Errorf("integer tensor %s has %d dimensions, too many", quote(t.Name), len(shape))
+	}
+	if err := c.spend(intBytes * len(t.Ints)); err != nil {
+		return nil, err
 	}
 	v := &value{shape: shape, batch: -1, isInt: true, ints: make([]affine, len(t.Ints))}
 	for i, k := range t.Ints {
@@ -84,7 +86,7 @@ func (c *compiler) float(i int) (*value, error) {
 	v, err := c.input(i)
 	if err == nil && v.isInt {
 		if v, err = c.toFloat(v); err != nil {
-			return nil, fmt.Errorf("input %d (%q): %w", i, c.node.Inputs[i], err)
+			return nil, fmt.Errorf("input %d (%s): %w", i, quote(c.node.Inputs[i]), err)
 		}
 	}
 	return v, err
@@ -93,6 +95,9 @@ func (c *compiler) float(i int) (*value, error) {
 // toFloat turns known integers into a constant.
 func (c *compiler) toFloat(v *value) (*value, error) {
 	if _, err := count(v.shape); err != nil {
+		return nil, err
+	}
+	if err := c.spend(numberBytes * len(v.ints)); err != nil {
 		return nil, err
 	}
 	data := make([]float64, len(v.ints))
@@ -112,17 +117,22 @@ func (c *compiler) floats(i int) ([]float64, error) {
 		return nil, fmt.Errorf("input %d is missing", i)
 	}
 	name := c.node.Inputs[i]
-	if in := c.inits[name]; in != nil && c.env[name] == nil && in.t.Type.IsFloat() {
+	if in := c.inits[name]; in != nil && in.t.Type.IsFloat() {
+		in.known = true
 		return in.t.Floats, nil
 	}
 	v, err := c.float(i)
 	if err != nil {
 		return nil, err
 	}
+	if in := c.bySlot[v.slot]; in != nil { // under another name
+		in.known = true
+		return in.t.Floats, nil
+	}
 	if data := c.static[v.slot]; data != nil {
 		return data, nil
 	}
-	return nil, fmt.Errorf("input %d (%q) must be a constant", i, name)
+	return nil, fmt.Errorf("input %d (%s) must be a constant", i, quote(name))
 }
 
 // scalar returns the only number of a constant input, or def where it is not
@@ -148,10 +158,10 @@ func (c *compiler) intsAt(i int) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v.isInt {
+	if v.isInt && !v.real {
 		return v, nil
 	}
-	return nil, fmt.Errorf("input %d (%q) must be integers known without running the network", i, c.node.Inputs[i])
+	return nil, fmt.Errorf("input %d (%s) must be integers known without running the network", i, quote(c.node.Inputs[i]))
 }
 
 // constants returns input i as plain integers.
@@ -219,8 +229,14 @@ func (c *compiler) attrString(name, def string) string {
 	return def
 }
 
-// set names result i of the node.
+// set names result i of the node. A parameter that is passed on under another
+// name stays the parameter that it is only where this is its single use.
 func (c *compiler) set(i int, v *value) error {
+	if v.weight != nil && c.uses[c.node.Inputs[0]] != 1 {
+		w := *v
+		w.weight = nil
+		v = &w
+	}
 	if i < len(c.node.Outputs) && c.node.Outputs[i] != "" {
 		c.env[c.node.Outputs[i]] = v
 	}
@@ -231,7 +247,7 @@ func (c *compiler) set(i int, v *value) error {
 func (c *compiler) only(n int) error {
 	for i := n; i < len(c.node.Outputs); i++ {
 		if name := c.node.Outputs[i]; name != "" && c.uses[name] > 0 {
-			return fmt.Errorf("its output %d (%q) is used, which is not supported", i, name)
+			return fmt.Errorf("its output %d (%s) is used, which is not supported", i, quote(name))
 		}
 	}
 	return nil

@@ -7,6 +7,8 @@ type convolve struct {
 	tied bool
 }
 
+func (o *convolve) products() int { return o.w.products() }
+
 func (o *convolve) forward(s *state, nd *node) {
 	t, k, m := o.w.factors()
 	patches := s.buffer(0, o.w.scratch())
@@ -19,6 +21,12 @@ func (o *convolve) forward(s *state, nd *node) {
 			gemm(false, false, general(weight[g*m*k:(g+1)*m*k], m, k), general(patches, k, t), 1, general(o.w.plane(out, g), m, t))
 		}
 	}
+}
+
+// products returns the multiplications of a convolution.
+func (w *window) products() int {
+	t, k, m := w.factors()
+	return w.group * t * k * m
 }
 
 // fillBias sets every channel of the result, size elements each, to its bias,
@@ -72,6 +80,8 @@ type convolveTranspose struct {
 	tied bool
 }
 
+func (o *convolveTranspose) products() int { return o.w.products() }
+
 func (o *convolveTranspose) forward(s *state, nd *node) {
 	t, rows, width := o.w.factors()
 	cols := s.buffer(0, o.w.scratch())
@@ -105,6 +115,8 @@ func (o *convolveTranspose) backward(s *state, nd *node) {
 // maxPool takes the largest element of each window of each channel; of equal
 // ones the first.
 type maxPool struct{ w *window }
+
+func (o *maxPool) products() int { return o.w.cin * o.w.out * o.w.taps }
 
 func (o *maxPool) forward(s *state, nd *node) {
 	w := o.w
@@ -160,6 +172,8 @@ type averagePool struct {
 	w     *window
 	share []float64
 }
+
+func (o *averagePool) products() int { return o.w.cin * o.w.out * o.w.taps }
 
 func (o *averagePool) each(do func(to, from int, share float64)) {
 	w := o.w

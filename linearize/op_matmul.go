@@ -21,6 +21,8 @@ type dense struct {
 	tied       bool
 }
 
+func (o *dense) products() int { return o.t * o.in * o.out }
+
 func (o *dense) rows(data []float64, n, cols int) blas64.General { return general(data, n*o.t, cols) }
 
 func (o *dense) weight(s *state, nd *node) blas64.General {
@@ -69,6 +71,8 @@ type matmul struct {
 	m, k, n int
 	offsets [][3]int
 }
+
+func (o *matmul) products() int { return len(o.offsets) * o.m * o.k * o.n }
 
 func (o *matmul) forward(s *state, nd *node) {
 	for e := range s.copies(nd.out) {

@@ -17,10 +17,63 @@ func strides(shape []int) []int {
 	return out
 }
 
-// tableOf lists source(idx) for every multi-index of a shape, in row-major
-// order. idx is reused between calls.
-func tableOf(shape []int, source func(idx []int) int) ([]int32, error) {
+// outside marks an index that lies in the padding.
+const outside = -1 << 40
+
+// table lists, in row-major order, the element that every multi-index of a
+// shape reads: the sum of what source gives for the index along each
+// dimension, or −1 where one of them is outside.
+func (c *compiler) table(shape []int, source func(d, i int) int) ([]int32, error) {
+	n, err := c.entries(shape)
+	if err != nil {
+		return nil, err
+	}
+	table := append(make([]int32, 0, n), 0)
+	base := []int{0}
+	for d, length := range shape {
+		at := make([]int, length)
+		for i := range at {
+			at[i] = source(d, i)
+		}
+		if d == len(shape)-1 {
+			return leaves(table, base, at), nil
+		}
+		next := make([]int, 0, len(base)*length)
+		for _, b := range base {
+			for _, a := range at {
+				next = append(next, max(a+b, outside))
+			}
+		}
+		base = next
+	}
+	return table, nil
+}
+
+// leaves fills a table with base + at.
+func leaves(table []int32, base, at []int) []int32 {
+	table = table[:0]
+	for _, b := range base {
+		for _, a := range at {
+			table = append(table, int32(max(a+b, -1)))
+		}
+	}
+	return table
+}
+
+// entries returns the number of elements of a shape and takes a table of as
+// many from the budget.
+func (c *compiler) entries(shape []int) (int, error) {
 	n, err := count(shape)
+	if err != nil {
+		return 0, err
+	}
+	return n, c.spend(tableBytes * n)
+}
+
+// tableOf is table for what does not separate by dimensions: it lists
+// source(idx). idx is reused between calls.
+func (c *compiler) tableOf(shape []int, source func(idx []int) int) ([]int32, error) {
+	n, err := c.entries(shape)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +108,10 @@ func identity(table []int32, n int) bool {
 // apply reads a value through a table.
 func (c *compiler) apply(v *value, shape []int, batch int, table []int32, fill float64) (*value, error) {
 	if v.isInt {
-		out := &value{shape: shape, batch: -1, isInt: true, ints: make([]affine, len(table))}
+		if err := c.spend(intBytes * len(table)); err != nil {
+			return nil, err
+		}
+		out := &value{shape: shape, batch: -1, isInt: true, real: v.real, ints: make([]affine, len(table))}
 		for i, j := range table {
 			if j < 0 {
 				out.ints[i] = affine{k: clampInt(int64(fill))}
@@ -75,13 +131,13 @@ func (c *compiler) apply(v *value, shape []int, batch int, table []int32, fill f
 // The batch dimension must keep its place between the elements before and
 // after it.
 func (c *compiler) alias(v *value, shape []int, batch int) (*value, error) {
-	if product(shape) != product(v.shape) {
+	if product(shape) != product(v.shape) || len(shape) > maxRank {
 		return nil, fmt.Errorf("cannot reshape %v to %v", v.shape, shape)
 	}
 	if v.batch >= 0 && (batch < 0 || product(shape[:batch]) != product(v.shape[:v.batch])) {
 		return nil, fmt.Errorf("reshaping %v to %v moves elements across the batch dimension, which would mix examples", v.shape, shape)
 	}
-	out := &value{slot: v.slot, shape: shape, batch: v.batch, ints: v.ints, isInt: v.isInt}
+	out := &value{slot: v.slot, shape: shape, batch: v.batch, ints: v.ints, isInt: v.isInt, real: v.real}
 	if v.batch >= 0 {
 		out.batch = batch
 	}
@@ -117,6 +173,9 @@ func (c *compiler) reshape(v *value, target []affine, allowZero bool) (*value, e
 	}
 	if v.batch >= 0 && batch < 0 {
 		batch = c.findBatch(v, target, open)
+	}
+	if v.batch < 0 && batch >= 0 && c.batch != 1 {
+		return nil, errors.New("its shape holds the batch size and its tensor does not")
 	}
 	return c.reshapeKnown(v, target, open, batch)
 }
@@ -177,8 +236,8 @@ func (c *compiler) broadcast(a, b *value) (shape []int, batch int, ia, ib []int3
 	if err != nil {
 		return nil, 0, nil, nil, err
 	}
-	if ia, err = broadcastTable(shape, a.shape); err == nil {
-		ib, err = broadcastTable(shape, b.shape)
+	if ia, err = c.broadcastTable(shape, a.shape); err == nil {
+		ib, err = c.broadcastTable(shape, b.shape)
 	}
 	return shape, batch, ia, ib, err
 }
@@ -217,21 +276,24 @@ func dimFromEnd(shape []int, fromEnd int) int {
 
 // broadcastTable returns which element of a tensor each element of the
 // broadcast result reads, or nil where it is its own.
-func broadcastTable(shape, of []int) ([]int32, error) {
+func (c *compiler) broadcastTable(shape, of []int) ([]int32, error) {
 	if slices.Equal(shape, of) {
 		return nil, nil
 	}
+	key := fmt.Sprint(shape, of)
+	if t := c.tables[key]; t != nil {
+		return t, nil
+	}
 	st := strides(of)
 	lead := len(shape) - len(of)
-	return tableOf(shape, func(idx []int) int {
-		at := 0
-		for d, s := range st {
-			if of[d] != 1 {
-				at += idx[lead+d] * s
-			}
+	t, err := c.table(shape, func(d, i int) int {
+		if d < lead || of[d-lead] == 1 {
+			return 0
 		}
-		return at
+		return i * st[d-lead]
 	})
+	c.tables[key] = t
+	return t, err
 }
 
 // transpose permutes the dimensions of a value.
@@ -244,13 +306,7 @@ func (c *compiler) transpose(v *value, perm []int) (*value, error) {
 		}
 	}
 	st := strides(v.shape)
-	table, err := tableOf(shape, func(idx []int) int {
-		at := 0
-		for i, p := range perm {
-			at += idx[i] * st[p]
-		}
-		return at
-	})
+	table, err := c.table(shape, func(d, i int) int { return i * st[perm[d]] })
 	if err != nil {
 		return nil, err
 	}
@@ -264,15 +320,11 @@ func (c *compiler) takeAxis(v *value, ax int, positions []int, newDims []int) (*
 	}
 	shape := slices.Concat(v.shape[:ax], []int{len(positions)}, v.shape[ax+1:])
 	st := strides(v.shape)
-	table, err := tableOf(shape, func(idx []int) int {
-		at := 0
-		for d, i := range idx {
-			if d == ax {
-				i = positions[i]
-			}
-			at += i * st[d]
+	table, err := c.table(shape, func(d, i int) int {
+		if d == ax {
+			i = positions[i]
 		}
-		return at
+		return i * st[d]
 	})
 	if err != nil {
 		return nil, err

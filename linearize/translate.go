@@ -47,7 +47,7 @@ func init() {
 		"Selu":        func(c *compiler) error { return c.withFloats(seluAttr) },
 		"HardSigmoid": func(c *compiler) error { return c.withFloats(hardSigmoidAttr) },
 
-		"Identity": (*compiler).identity, "Dropout": (*compiler).identity, "Cast": (*compiler).cast,
+		"Identity": (*compiler).identity, "Dropout": (*compiler).dropout, "Cast": (*compiler).cast,
 		"Constant": (*compiler).constant, "ConstantOfShape": (*compiler).constantOfShape,
 		"Shape": (*compiler).shape, "Range": (*compiler).rangeOp,
 		"Flatten": (*compiler).flatten, "Reshape": (*compiler).reshapeOp, "Transpose": (*compiler).transposeOp,
@@ -72,10 +72,54 @@ func Operators() []string {
 
 func (c *compiler) translate() error {
 	do := translators[c.node.OpType]
-	if d := c.node.Domain; do == nil || d != "" && d != "ai.onnx" {
-		return fmt.Errorf("operator %s of domain %q is not supported; rewrite that layer with supported operators, or export the part of the network before it", c.node.OpType, d)
+	if do == nil || !standard(c.node) {
+		return fmt.Errorf("operator %s of domain %s is not supported; rewrite that layer with supported operators, or export the part of the network before it", quote(c.node.OpType), quote(c.node.Domain))
+	}
+	if err := checkAttributes(c.node); err != nil {
+		return err
 	}
 	return do(c)
+}
+
+// standard reports whether a node's operator is one of ONNX itself.
+func standard(n *onnx.Node) bool { return n.Domain == "" || n.Domain == "ai.onnx" }
+
+// attributeTypes are those of the attributes read here; "value" is a number
+// of Pad and a tensor elsewhere.
+var attributeTypes = map[string]onnx.AttrType{
+	"allowzero": onnx.AttrInt, "alpha": onnx.AttrFloat, "approximate": onnx.AttrString, "auto_pad": onnx.AttrString,
+	"axes": onnx.AttrInts, "axis": onnx.AttrInt, "beta": onnx.AttrFloat, "ceil_mode": onnx.AttrInt,
+	"coordinate_transformation_mode": onnx.AttrString, "count_include_pad": onnx.AttrInt, "dilations": onnx.AttrInts,
+	"end": onnx.AttrInt, "ends": onnx.AttrInts, "epsilon": onnx.AttrFloat, "fmod": onnx.AttrInt, "gamma": onnx.AttrFloat,
+	"group": onnx.AttrInt, "keep_aspect_ratio_policy": onnx.AttrString, "keepdims": onnx.AttrInt, "kernel_shape": onnx.AttrInts,
+	"max": onnx.AttrFloat, "min": onnx.AttrFloat, "mode": onnx.AttrString, "nearest_mode": onnx.AttrString,
+	"noop_with_empty_axes": onnx.AttrInt, "num_groups": onnx.AttrInt, "num_outputs": onnx.AttrInt, "output_padding": onnx.AttrInts,
+	"output_shape": onnx.AttrInts, "pads": onnx.AttrInts, "perm": onnx.AttrInts, "scales": onnx.AttrFloats,
+	"spatial": onnx.AttrInt, "split": onnx.AttrInts, "start": onnx.AttrInt, "starts": onnx.AttrInts, "storage_order": onnx.AttrInt,
+	"strides": onnx.AttrInts, "to": onnx.AttrInt, "training_mode": onnx.AttrInt, "transA": onnx.AttrInt, "transB": onnx.AttrInt,
+	"value_float": onnx.AttrFloat, "value_floats": onnx.AttrFloats, "value_int": onnx.AttrInt, "value_ints": onnx.AttrInts,
+}
+
+// checkAttributes verifies that the attributes have the types they are read
+// as, and occur once.
+func checkAttributes(n *onnx.Node) error {
+	seen := map[string]bool{}
+	for _, a := range n.Attributes {
+		want, ok := attributeTypes[a.Name]
+		if a.Name == "value" {
+			if want, ok = onnx.AttrTensor, true; n.OpType == "Pad" {
+				want = onnx.AttrFloat
+			}
+		}
+		if ok && a.Type != want {
+			return fmt.Errorf("its attribute %s is of type %v, not %v", a.Name, a.Type, want)
+		}
+		if seen[a.Name] {
+			return fmt.Errorf("its attribute %s is given twice", quote(a.Name))
+		}
+		seen[a.Name] = true
+	}
+	return nil
 }
 
 // result names the node's only used output.
@@ -155,6 +199,9 @@ func (c *compiler) clip() error {
 	if hi, err = c.scalar(2, hi); err != nil {
 		return err
 	}
+	if math.IsNaN(lo) || math.IsNaN(hi) {
+		return fmt.Errorf("its bounds are %v and %v", lo, hi)
+	}
 	return c.elementwise(clip(lo, hi))
 }
 
@@ -167,6 +214,18 @@ func (c *compiler) combine(fn binaryFunc, a, b *value) (*value, error) {
 	return c.emit(&binary{fn: fn, ia: ia, ib: ib}, shape, batch, a, b)
 }
 
+// combineInto is combine where the result must have the shape of a.
+func (c *compiler) combineInto(fn binaryFunc, a, b *value) (*value, error) {
+	shape, batch, err := broadcastShape(a, b, 0)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(shape, a.shape) || batch != a.batch {
+		return nil, fmt.Errorf("a tensor of shape %v does not broadcast to %v", b.shape, a.shape)
+	}
+	return c.combine(fn, a, b)
+}
+
 func (c *compiler) arithmetic(fn binaryFunc, onInts func(a, b affine) (affine, error)) error {
 	a, err := c.input(0)
 	if err != nil {
@@ -177,7 +236,7 @@ func (c *compiler) arithmetic(fn binaryFunc, onInts func(a, b affine) (affine, e
 		return err
 	}
 	if a.isInt && b.isInt && onInts != nil {
-		return c.result(combineInts(a, b, onInts))
+		return c.result(c.combineInts(a, b, onInts))
 	}
 	if a, err = c.float(0); err != nil {
 		return err
@@ -193,8 +252,8 @@ func (c *compiler) arithmetic(fn binaryFunc, onInts func(a, b affine) (affine, e
 			return c.result(v, nil)
 		}
 	}
-	if c.node.OpType == "PRelu" && len(b.shape) > len(a.shape) {
-		return errors.New("the slope has more dimensions than the input")
+	if c.node.OpType == "PRelu" {
+		return c.result(c.combineInto(fn, a, b))
 	}
 	return c.result(c.combine(fn, a, b))
 }
@@ -221,23 +280,21 @@ func (c *compiler) identity() error {
 	if err != nil {
 		return err
 	}
-	if c.node.OpType == "Dropout" {
-		if err := c.only(1); err != nil {
-			return err
-		}
-	}
-	return c.set(0, c.forward(v))
+	return c.result(v, nil)
 }
 
-// forward passes a value on under another name; it stays the parameter that
-// it is only where this is the single use.
-func (c *compiler) forward(v *value) *value {
-	if v.weight == nil || c.uses[c.node.Inputs[0]] == 1 {
-		return v
+// dropout is the identity outside of training.
+func (c *compiler) dropout() error {
+	if c.has(2) {
+		training, err := c.constants(2)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(training, func(k int) bool { return k != 0 }) {
+			return errors.New("training_mode is on; export the model in evaluation mode")
+		}
 	}
-	w := *v
-	w.weight = nil
-	return &w
+	return c.identity()
 }
 
 func (c *compiler) cast() error {
@@ -248,20 +305,51 @@ func (c *compiler) cast() error {
 	to := onnx.DataType(c.attrInt("to", 0))
 	switch {
 	case to.IsFloat() && v.isInt:
-		// Kept as integers, so that shapes computed in floating point stay known.
-		return c.result(v, nil)
+		return c.result(c.castInts(v))
 	case to.IsFloat():
-		return c.result(c.forward(v), nil)
-	case to.IsInt() && v.isInt:
 		return c.result(v, nil)
-	case to.IsInt() && c.static[v.slot] != nil:
-		out := &value{shape: v.shape, batch: -1, isInt: true}
-		for _, x := range c.static[v.slot] {
-			out.ints = append(out.ints, affine{k: clampInt(int64(clamp(x, -1<<40, 1<<40)))})
-		}
-		return c.result(out, nil)
+	case to.IsInt() && (v.isInt || c.static[v.slot] != nil):
+		return c.result(c.castTo(to, v))
 	}
 	return fmt.Errorf("a cast to %v of numbers that depend on the input has no derivative", to)
+}
+
+// castInts makes floating point numbers of integers. Those that depend on the
+// batch size stay as they are, marked, so that a shape computed in floating
+// point remains known.
+func (c *compiler) castInts(v *value) (*value, error) {
+	if len(v.ints) > 0 && !slices.ContainsFunc(v.ints, func(a affine) bool { return !a.constant() }) {
+		return c.toFloat(v)
+	}
+	out := *v
+	out.real = true
+	return &out, nil
+}
+
+// castTo makes integers or truth values of known numbers.
+func (c *compiler) castTo(to onnx.DataType, v *value) (*value, error) {
+	out := &value{shape: v.shape, batch: -1, isInt: true}
+	if v.isInt {
+		out.ints = slices.Clone(v.ints)
+	} else {
+		if err := c.spend(intBytes * len(c.static[v.slot])); err != nil {
+			return nil, err
+		}
+		for _, x := range c.static[v.slot] {
+			if to == onnx.Bool {
+				x = step(x != 0)
+			}
+			out.ints = append(out.ints, affine{k: clampInt(int64(clamp(x, -1<<40, 1<<40)))})
+		}
+	}
+	for i, a := range out.ints {
+		if to == onnx.Bool && a.constant() {
+			out.ints[i] = affine{k: int(step(a.k != 0))}
+		} else if to == onnx.Bool {
+			return nil, errors.New("a truth value of the batch size")
+		}
+	}
+	return out, nil
 }
 
 func (c *compiler) constant() error {
@@ -280,7 +368,7 @@ func (c *compiler) constant() error {
 			}
 			return c.result(c.addConstant(a.T.Floats, shape), nil)
 		case a.Name == "value" && a.T != nil:
-			return c.result(intTensor(a.T))
+			return c.result(c.intTensor(a.T))
 		case a.Name == "value_float":
 			return c.result(c.addConstant([]float64{float64(a.F)}, []int{}), nil)
 		case a.Name == "value_floats" && len(a.Floats) > 0:
@@ -344,15 +432,17 @@ func (c *compiler) transposeOp() error {
 		}
 	}
 	sorted := slices.Sorted(slices.Values(perm))
+	if len(perm) != len(v.shape) {
+		return fmt.Errorf("perm %v does not permute %d dimensions", perm, len(v.shape))
+	}
 	for i := range v.shape {
-		if len(perm) != len(v.shape) || sorted[i] != i {
+		if sorted[i] != i {
 			return fmt.Errorf("perm %v does not permute %d dimensions", perm, len(v.shape))
 		}
 	}
 	out, err := c.transpose(v, perm)
 	if err == nil && slices.Equal(perm, []int{1, 0}) {
-		fw := c.forward(v)
-		out.weight, out.transposed = fw.weight, !fw.transposed
+		out.weight, out.transposed = v.weight, !v.transposed
 	}
 	return c.result(out, err)
 }
@@ -443,7 +533,7 @@ func (c *compiler) concat() error {
 		in = append(in, v)
 	}
 	if ints {
-		return c.result(concatInts(in))
+		return c.result(c.concatInts(in))
 	}
 	for i := range in {
 		v, err := c.float(i)
@@ -540,8 +630,11 @@ func (c *compiler) sliceAxis(v *value, ax, start, end, by int) (*value, error) {
 		return nil, errors.New("a step of zero")
 	}
 	// For one example the batch dimension is 1, so its end must be open.
-	if v.isBatch(ax) && (start != 0 || by != 1 || end < 1<<30) {
-		return nil, errMixes
+	if v.isBatch(ax) {
+		if whole := end >= 1<<30 || c.batch > 0 && end >= c.batch*dim; start != 0 || by != 1 || !whole {
+			return nil, errMixes
+		}
+		return v, nil
 	}
 	if start < 0 {
 		start += dim
@@ -554,6 +647,9 @@ func (c *compiler) sliceAxis(v *value, ax, start, end, by int) (*value, error) {
 	} else {
 		start, end = min(max(start, 0), dim-1), min(max(end, -1), dim-1)
 	}
+	if err := c.spend(numberBytes * max(0, (end-start)/by)); err != nil {
+		return nil, err
+	}
 	var positions []int
 	for p := start; by > 0 && p < end || by < 0 && p > end; p += by {
 		positions = append(positions, p)
@@ -562,7 +658,7 @@ func (c *compiler) sliceAxis(v *value, ax, start, end, by int) (*value, error) {
 		return v, nil
 	}
 	if v.isInt && len(positions) == 0 {
-		return &value{shape: []int{0}, batch: -1, isInt: true}, nil
+		return &value{shape: slices.Concat(v.shape[:ax], []int{0}, v.shape[ax+1:]), batch: -1, isInt: true}, nil
 	}
 	return c.takeAxis(v, ax, positions, nil)
 }
@@ -581,6 +677,9 @@ func (c *compiler) split() error {
 		return err
 	}
 	n := len(c.node.Outputs)
+	if parts := c.attrInt("num_outputs", n); parts != n {
+		return fmt.Errorf("num_outputs is %d, and it has %d", parts, n)
+	}
 	if !given {
 		each := (v.shape[ax] + n - 1) / max(n, 1)
 		for i := range n {
@@ -648,35 +747,45 @@ func (c *compiler) expand() error {
 	if err != nil {
 		return err
 	}
-	target := &value{batch: -1}
-	for i, a := range to.ints {
-		if a.one() < 1 || a.one() > maxElements || a.n != 0 && (a.k != 0 || target.batch >= 0) {
-			return fmt.Errorf("dimension %d of the new shape is not a positive number", i)
-		}
-		// The batch size as a target repeats a constant for every example, or
-		// leaves the batch dimension as it is.
-		if a.n != 0 {
-			target.batch = i
-		}
-		target.shape = append(target.shape, a.one())
+	target := &value{}
+	if target.shape, target.batch, err = known(to); err != nil {
+		return err
 	}
-	if v.batch < 0 {
-		target.batch = -1
-	} else if target.batch < 0 {
-		if i := v.batch + len(target.shape) - len(v.shape); i >= 0 && target.shape[i] != 1 {
+	if _, err := count(target.shape); err != nil {
+		return err
+	}
+	lead := len(target.shape) - len(v.shape)
+	switch i := v.batch + lead; {
+	case target.batch >= 0 && v.isInt:
+		return errors.New("as many integers as there are examples")
+	case target.batch >= 0:
+	case v.batch >= 0 && i >= 0 && target.shape[i] != 1:
+		if !c.isBatchSize(to.ints[i], v.shape[v.batch]) {
 			return errMixes
 		}
+		target.shape[i], target.batch = v.shape[v.batch], i
+	case v.batch < 0 && !v.isInt && c.batch > 1 && len(to.ints) > 1 && lead >= 0 && to.ints[0] == affine{k: c.batch} && (lead > 0 || v.shape[0] == 1):
+		// A token repeated for the examples of a model with a fixed batch size.
+		target.shape[0], target.batch = 1, 0
 	}
 	shape, batch, err := broadcastShape(v, target, 0)
 	if err != nil {
 		return err
 	}
-	table, err := broadcastTable(shape, v.shape)
+	table, err := c.broadcastTable(shape, v.shape)
 	if err != nil {
 		return err
 	}
 	if table == nil {
-		return c.result(v, nil)
+		w := *v
+		w.batch = batch
+		return c.result(&w, nil)
 	}
 	return c.result(c.apply(v, shape, batch, table, 0))
+}
+
+// isBatchSize reports whether a dimension given as a number is that of a
+// batch dimension with d elements for each example.
+func (c *compiler) isBatchSize(a affine, d int) bool {
+	return a == affine{n: d} || c.batch > 0 && a == affine{k: c.batch * d}
 }

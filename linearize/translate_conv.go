@@ -116,7 +116,7 @@ func (s *spatial) output(in []int, ceil bool) ([]int, error) {
 
 // window lists the input position of every kernel tap at every output
 // position.
-func (s *spatial) window(in, out []int) (*window, error) {
+func (c *compiler) window(s *spatial, in, out []int) (*window, error) {
 	for _, shape := range [][]int{in, out, s.kernel} {
 		if _, err := count(shape); err != nil {
 			return nil, err
@@ -124,7 +124,7 @@ func (s *spatial) window(in, out []int) (*window, error) {
 	}
 	st := strides(in)
 	n := len(in)
-	table, err := tableOf(slices.Concat(out, s.kernel), func(idx []int) int {
+	table, err := c.tableOf(slices.Concat(out, s.kernel), func(idx []int) int {
 		at := 0
 		for i := range n {
 			p := idx[i]*s.stride[i] - s.begin[i] + idx[n+i]*s.dilation[i]
@@ -173,7 +173,7 @@ func (c *compiler) conv() error {
 	if err != nil {
 		return err
 	}
-	win, err := s.window(x.shape[2:], out)
+	win, err := c.window(s, x.shape[2:], out)
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (c *compiler) convolution(x, w *value, win *window, o op, shape []int) (*va
 		o.tied = tied
 	}
 	y, err := c.emit(o, shape, x.batch, args...)
-	if err != nil || tied || y.batch < 0 {
+	if err != nil || tied || c.isStatic(y) {
 		return y, err
 	}
 	st.node = len(c.prog.nodes) - 1
@@ -261,7 +261,7 @@ func (c *compiler) convTranspose() error {
 	if err != nil {
 		return err
 	}
-	win, err := s.window(out, in)
+	win, err := c.window(s, out, in)
 	if err != nil {
 		return err
 	}
@@ -304,7 +304,7 @@ func (c *compiler) transposedOutput(s *spatial, in []int) ([]int, error) {
 		}
 		total := max(full-out[i], 0)
 		s.begin[i] = total / 2
-		if mode == "SAME_LOWER" || mode == "NOTSET" && want != nil {
+		if mode != "SAME_UPPER" {
 			s.begin[i] = total - total/2
 		}
 		s.end[i] = total - s.begin[i]
@@ -342,7 +342,7 @@ func (c *compiler) pool() (x *value, s *spatial, win *window, shape []int, err e
 	if err != nil {
 		return
 	}
-	if win, err = s.window(x.shape[2:], out); err != nil {
+	if win, err = c.window(s, x.shape[2:], out); err != nil {
 		return
 	}
 	win.cin, win.cout = x.shape[1], x.shape[1]
@@ -357,8 +357,9 @@ func (c *compiler) maxPool() error {
 	if c.attrInt("storage_order", 0) != 0 {
 		return errors.New("storage_order=1 is not supported")
 	}
+	plane := make([]float64, win.in)
 	for t := range win.out {
-		if win.largest(make([]float64, win.in), t) < 0 {
+		if win.largest(plane, t) < 0 {
 			return errors.New("a window lies wholly in the padding")
 		}
 	}
@@ -372,7 +373,7 @@ func (c *compiler) averagePool() error {
 	}
 	padded := c.attrInt("count_include_pad", 0) != 0
 	o := &averagePool{w: win, share: make([]float64, win.out)}
-	counts, err := s.counted(x.shape[2:], shape[2:], padded)
+	counts, err := c.counted(s, x.shape[2:], shape[2:], padded)
 	if err != nil {
 		return err
 	}
@@ -387,8 +388,8 @@ func (c *compiler) averagePool() error {
 
 // counted returns how many positions of each window an average divides by:
 // those inside the input, or inside the padded input.
-func (s *spatial) counted(in, out []int, padded bool) ([]int32, error) {
-	return tableOf(out, func(idx []int) int {
+func (c *compiler) counted(s *spatial, in, out []int, padded bool) ([]int32, error) {
+	return c.tableOf(out, func(idx []int) int {
 		n := 1
 		for i := range in {
 			lo, hi := 0, in[i]
@@ -433,7 +434,7 @@ func (c *compiler) globalMaxPool() error {
 	n := len(x.shape) - 2
 	s := &spatial{kernel: x.shape[2:], stride: slices.Repeat([]int{1}, n), dilation: slices.Repeat([]int{1}, n), begin: make([]int, n), end: make([]int, n)}
 	ones := slices.Repeat([]int{1}, n)
-	win, err := s.window(x.shape[2:], ones)
+	win, err := c.window(s, x.shape[2:], ones)
 	if err != nil {
 		return err
 	}

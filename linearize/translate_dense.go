@@ -102,7 +102,7 @@ func (c *compiler) gemmRest(out, bias *value, alpha, beta float64) (*value, erro
 			return nil, err
 		}
 	}
-	return c.combine(addFn, out, bias)
+	return c.combineInto(addFn, out, bias)
 }
 
 // dense emits x W + β for a static weight of rank two, input wi of the node;
@@ -153,17 +153,20 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 	}
 	if !o.tied {
 		c.prog.sites = append(c.prog.sites, st)
+		c.lastDense = c.node.Outputs
 	}
 	if after != nil {
-		return c.combine(addFn, y, after)
+		return c.combineInto(addFn, y, after)
 	}
 	return y, nil
 }
 
 // fuseBias makes bias the bias of the dense layer that computed x, where that
-// is all that x is used for. i is the node's input that names x.
+// is all that x is used for, under no other name. i is the node's input that
+// names x.
 func (c *compiler) fuseBias(x, bias *value, i int) *value {
-	if c.uses[c.node.Inputs[i]] != 1 || len(c.prog.sites) == 0 || c.isStatic(x) || !c.isStatic(bias) {
+	name := c.node.Inputs[i]
+	if c.uses[name] != 1 || !slices.Contains(c.lastDense, name) || c.isStatic(x) || !c.isStatic(bias) {
 		return nil
 	}
 	st := &c.prog.sites[len(c.prog.sites)-1]
@@ -224,12 +227,15 @@ func (c *compiler) product(a, b *value) (*value, error) {
 		batch = len(lead) + 1
 	}
 	o := &matmul{m: m, k: k, n: n}
-	ia, err := broadcastTable(lead, a.shape[:ra-2])
+	ia, err := c.broadcastTable(lead, a.shape[:ra-2])
 	if err != nil {
 		return nil, err
 	}
-	ib, err := broadcastTable(lead, b.shape[:rb-2])
+	ib, err := c.broadcastTable(lead, b.shape[:rb-2])
 	if err != nil {
+		return nil, err
+	}
+	if err := c.spend(24 * product(lead)); err != nil {
 		return nil, err
 	}
 	for i := range product(lead) {

@@ -3,6 +3,7 @@ package linearize
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -64,6 +65,17 @@ func modInt(a, b affine) (affine, error) {
 	return a, errors.New("it divides the batch size, which would mix examples")
 }
 
+// remInt is modInt with the sign of the dividend, as fmod asks.
+func remInt(a, b affine) (affine, error) {
+	if a.constant() && b.constant() && b.k != 0 {
+		return affine{k: a.k % b.k}, nil
+	}
+	if a.constant() || a.n < 0 || a.k < 0 {
+		return a, errors.New("a remainder of numbers that are not known")
+	}
+	return modInt(a, b)
+}
+
 func (c *compiler) mod() error {
 	a, err := c.intsAt(0)
 	if err != nil {
@@ -73,10 +85,13 @@ func (c *compiler) mod() error {
 	if err != nil {
 		return err
 	}
-	return c.result(combineInts(a, b, modInt))
+	if c.attrInt("fmod", 0) != 0 {
+		return c.result(c.combineInts(a, b, remInt))
+	}
+	return c.result(c.combineInts(a, b, modInt))
 }
 
-func combineInts(a, b *value, f func(a, b affine) (affine, error)) (*value, error) {
+func (c *compiler) combineInts(a, b *value, f func(a, b affine) (affine, error)) (*value, error) {
 	shape, _, err := broadcastShape(a, b, 0)
 	if err != nil {
 		return nil, err
@@ -84,33 +99,40 @@ func combineInts(a, b *value, f func(a, b affine) (affine, error)) (*value, erro
 	if len(a.ints) == 0 || len(b.ints) == 0 {
 		return nil, errors.New("an operand is empty")
 	}
-	ia, err := broadcastTable(shape, a.shape)
+	ia, err := c.broadcastTable(shape, a.shape)
 	if err != nil {
 		return nil, err
 	}
-	ib, err := broadcastTable(shape, b.shape)
+	ib, err := c.broadcastTable(shape, b.shape)
 	if err != nil {
 		return nil, err
 	}
-	out := &value{shape: shape, batch: -1, isInt: true, ints: make([]affine, product(shape))}
+	if err := c.spend(intBytes * product(shape)); err != nil {
+		return nil, err
+	}
+	out := &value{shape: shape, batch: -1, isInt: true, real: a.real || b.real, ints: make([]affine, product(shape))}
 	for i := range out.ints {
-		if out.ints[i], err = f(a.ints[pick(ia, i)], b.ints[pick(ib, i)]); err != nil {
+		x, y := a.ints[pick(ia, i)], b.ints[pick(ib, i)]
+		if out.ints[i], err = f(x, y); err != nil {
 			return nil, err
+		}
+		if out.real && c.node.OpType == "Div" && (x.constant() && x.k%y.k != 0) {
+			return nil, errors.New("a shape computed from the batch size is not whole")
 		}
 	}
 	return out, nil
 }
 
-func concatInts(in []*value) (*value, error) {
+func (c *compiler) concatInts(in []*value) (*value, error) {
 	out := &value{batch: -1, isInt: true}
 	for _, v := range in {
 		if len(v.shape) != 1 {
 			return nil, fmt.Errorf("integer tensors of shape %v cannot be joined", v.shape)
 		}
-		out.ints = append(out.ints, v.ints...)
-		if len(out.ints) > maxElements {
-			return nil, errors.New("the result is too large")
+		if err := c.spend(intBytes * len(v.ints)); err != nil {
+			return nil, err
 		}
+		out.ints, out.real = append(out.ints, v.ints...), out.real || v.real
 	}
 	out.shape = []int{len(out.ints)}
 	return out, nil
@@ -145,6 +167,9 @@ func (c *compiler) shape() error {
 }
 
 func (c *compiler) rangeOp() error {
+	if v, err := c.input(0); err == nil && !v.isInt {
+		return c.rangeOfFloats()
+	}
 	var arg [3]int
 	for i := range arg {
 		list, err := c.constants(i)
@@ -160,6 +185,9 @@ func (c *compiler) rangeOp() error {
 	if delta == 0 || abs(limit-start)/abs(delta) > maxElements {
 		return fmt.Errorf("a range from %d to %d by %d", start, limit, delta)
 	}
+	if err := c.spend(intBytes * abs(limit-start) / abs(delta)); err != nil {
+		return err
+	}
 	out := &value{batch: -1, isInt: true}
 	for k := start; delta > 0 && k < limit || delta < 0 && k > limit; k += delta {
 		out.ints = append(out.ints, affine{k: k})
@@ -168,29 +196,78 @@ func (c *compiler) rangeOp() error {
 	return c.result(out, nil)
 }
 
+// rangeOfFloats is Range of floating point numbers.
+func (c *compiler) rangeOfFloats() error {
+	var arg [3]float64
+	for i := range arg {
+		var err error
+		if arg[i], err = c.scalar(i, 0); err != nil {
+			return err
+		}
+	}
+	n := math.Ceil((arg[1] - arg[0]) / arg[2])
+	if !(n >= 1 && n <= maxElements) {
+		return fmt.Errorf("a range from %v to %v by %v", arg[0], arg[1], arg[2])
+	}
+	if err := c.spend(numberBytes * int(n)); err != nil {
+		return err
+	}
+	data := make([]float64, int(n))
+	for i := range data {
+		data[i] = arg[0] + float64(i)*arg[2]
+	}
+	return c.result(c.addConstant(data, []int{len(data)}), nil)
+}
+
+// known returns a shape given as integers, for a single example, and the axis
+// that is the batch's.
+func known(to *value) (shape []int, batch int, err error) {
+	shape, batch = []int{}, -1
+	if len(to.shape) != 1 {
+		return nil, 0, errors.New("its shape is not a vector")
+	}
+	for i, a := range to.ints {
+		if a.n != 0 {
+			if a.k != 0 || batch >= 0 {
+				return nil, 0, errors.New("its shape combines batch sizes in a way that would mix examples")
+			}
+			batch = i
+		}
+		shape = append(shape, a.one())
+	}
+	return shape, batch, nil
+}
+
 func (c *compiler) constantOfShape() error {
 	to, err := c.intsAt(0)
 	if err != nil {
 		return err
 	}
-	shape := []int{}
-	for _, a := range to.ints {
-		shape = append(shape, a.one())
+	shape, batch, err := known(to)
+	if err != nil {
+		return err
 	}
 	n, err := count(shape)
 	if err != nil {
 		return err
 	}
-	a := c.node.Attr("value")
-	if a == nil || a.T == nil {
-		return c.result(c.addConstant(make([]float64, n), shape), nil)
+	if err := c.spend(intBytes * n); err != nil {
+		return err
 	}
-	switch {
-	case len(a.T.Floats) == 1:
-		return c.result(c.addConstant(slices.Repeat(a.T.Floats, n), shape), nil)
-	case len(a.T.Ints) == 1:
-		fill := []affine{{k: clampInt(a.T.Ints[0])}}
-		return c.result(&value{shape: shape, batch: -1, isInt: true, ints: slices.Repeat(fill, n)}, nil)
+	fill := []float64{0}
+	if a := c.node.Attr("value"); a != nil && a.T != nil {
+		if fill = a.T.Floats; len(a.T.Ints) == 1 {
+			if batch >= 0 {
+				return errors.New("as many integers as there are examples")
+			}
+			ints := slices.Repeat([]affine{{k: clampInt(a.T.Ints[0])}}, n)
+			return c.result(&value{shape: shape, batch: -1, isInt: true, ints: ints}, nil)
+		}
 	}
-	return errors.New("its value is not a single number")
+	if len(fill) != 1 || math.IsNaN(fill[0]) {
+		return errors.New("its value is not a single number")
+	}
+	v := c.addConstant(slices.Repeat(fill, n), shape)
+	v.batch = batch
+	return c.result(v, nil)
 }

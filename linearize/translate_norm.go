@@ -21,14 +21,11 @@ func (c *compiler) reduceAxes(x *value, drop []bool, keep, mean bool) (*value, e
 		}
 	}
 	st := strides(kept)
-	table, err := tableOf(x.shape, func(idx []int) int {
-		at := 0
-		for i, s := range st {
-			if !drop[i] {
-				at += idx[i] * s
-			}
+	table, err := c.table(x.shape, func(d, i int) int {
+		if drop[d] {
+			return 0
 		}
-		return at
+		return i * st[d]
 	})
 	if err != nil {
 		return nil, err
@@ -85,11 +82,7 @@ func (c *compiler) softmax(log bool) error {
 	if err != nil {
 		return err
 	}
-	def := -1
-	if c.opset < 13 {
-		def = 1
-	}
-	ax, err := axis(c.attrInt("axis", def), len(x.shape))
+	ax, err := c.softmaxAxis(len(x.shape))
 	if err != nil {
 		return err
 	}
@@ -104,6 +97,14 @@ func (c *compiler) softmax(log bool) error {
 		return errMixes
 	}
 	return c.result(c.emit(o, x.shape, x.batch, x))
+}
+
+func (c *compiler) softmaxAxis(rank int) (int, error) {
+	def := -1
+	if c.opset < 13 {
+		def = 1
+	}
+	return axis(c.attrInt("axis", def), rank)
 }
 
 // perChannel gives a vector with one number a channel the shape that
@@ -121,11 +122,11 @@ func (c *compiler) perChannel(i int, channels, rank int) (*value, error) {
 
 // scaleAndShift emits x·scale + shift.
 func (c *compiler) scaleAndShift(x, scale, shift *value) (*value, error) {
-	y, err := c.combine(mulFn, x, scale)
+	y, err := c.combineInto(mulFn, x, scale)
 	if err != nil || shift == nil {
 		return y, err
 	}
-	return c.combine(addFn, y, shift)
+	return c.combineInto(addFn, y, shift)
 }
 
 func (c *compiler) batchNorm() error {
@@ -136,8 +137,12 @@ func (c *compiler) batchNorm() error {
 	if len(x.shape) < 2 || x.batch > 0 {
 		return fmt.Errorf("its input of shape %v does not have the batch dimension first", x.shape)
 	}
-	if c.attrInt("training_mode", 0) != 0 {
-		return errors.New("training_mode=1 mixes examples; export the model in evaluation mode")
+	// Before opset 14 training is told by the outputs it has.
+	if c.attrInt("training_mode", 0) != 0 || len(c.node.Outputs) > 1 && c.opset < 14 {
+		return errors.New("it is in training mode, which mixes examples; export the model in evaluation mode")
+	}
+	if c.attrInt("spatial", 1) != 1 {
+		return errors.New("spatial=0 is not supported")
 	}
 	eps, err := c.attrFloat("epsilon", 1e-5)
 	if err != nil {
@@ -157,8 +162,8 @@ func (c *compiler) batchNorm() error {
 	}
 	shift, inv := make([]float64, channels), make([]float64, channels)
 	for i, v := range variance {
-		if inv[i] = 1 / math.Sqrt(v+eps); !(v+eps > 0) {
-			return fmt.Errorf("the running variance of channel %d is %v", i, v)
+		if inv[i] = 1 / math.Sqrt(v+eps); !(v+eps > 0) || math.IsInf(v, 0) || math.IsInf(mean[i], 0) {
+			return fmt.Errorf("the running mean and variance of channel %d are %v and %v", i, mean[i], v)
 		}
 		shift[i] = -mean[i] * inv[i]
 	}

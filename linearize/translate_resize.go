@@ -54,16 +54,12 @@ func (c *compiler) pad() error {
 		return err
 	}
 	st := strides(x.shape)
-	table, err := tableOf(shape, func(idx []int) int {
-		at := 0
-		for d, i := range idx {
-			p := source(i-begin[d], x.shape[d])
-			if p < 0 {
-				return -1
-			}
-			at += p * st[d]
+	table, err := c.table(shape, func(d, i int) int {
+		p := source(i-begin[d], x.shape[d])
+		if p < 0 {
+			return outside
 		}
-		return at
+		return p * st[d]
 	})
 	if err != nil {
 		return err
@@ -114,17 +110,20 @@ func (c *compiler) resize() error {
 	}
 	shape := make([]int, len(x.shape))
 	for i, d := range x.shape {
-		if sizes != nil {
-			shape[i] = sizes[i].one()
-			if x.isBatch(i) != (sizes[i].n != 0) && !(x.isBatch(i) && shape[i] == d) {
+		switch {
+		case x.isBatch(i):
+			if sizes != nil && !c.isBatchSize(sizes[i], d) || sizes == nil && scales[i] != 1 {
 				return errMixes
 			}
-			scales[i] = float64(shape[i]) / float64(d)
-		} else {
-			shape[i] = int(math.Floor(float64(d) * scales[i]))
-		}
-		if x.isBatch(i) && shape[i] != d {
+			shape[i], scales[i] = d, 1
+		case sizes == nil:
+			// Scales are float32, and runtimes multiply in it: ten times 0.7 is seven.
+			shape[i] = int(math.Floor(float64(float32(d) * float32(scales[i]))))
+		case !sizes[i].constant():
 			return errMixes
+		default:
+			shape[i] = sizes[i].k
+			scales[i] = float64(shape[i]) / float64(d)
 		}
 		if shape[i] < 1 || shape[i] > maxElements {
 			return fmt.Errorf("dimension %d of the result is %d", i, shape[i])
@@ -135,12 +134,8 @@ func (c *compiler) resize() error {
 		return err
 	}
 	st := strides(x.shape)
-	table, err := tableOf(shape, func(idx []int) int {
-		at := 0
-		for d, i := range idx {
-			at += min(max(from(i, x.shape[d], shape[d], scales[d]), 0), x.shape[d]-1) * st[d]
-		}
-		return at
+	table, err := c.table(shape, func(d, i int) int {
+		return min(max(from(i, x.shape[d], shape[d], scales[d]), 0), x.shape[d]-1) * st[d]
 	})
 	if err != nil {
 		return err
@@ -171,6 +166,9 @@ func (c *compiler) resizeArgs(rank int) (scales []float64, sizes []affine, err e
 				scales = append(scales, float64(f))
 			}
 		}
+	}
+	if p := c.attrString("keep_aspect_ratio_policy", "stretch"); p != "stretch" {
+		return nil, nil, fmt.Errorf("keep_aspect_ratio_policy=%q is not supported", p)
 	}
 	if c.node.Attr("axes") != nil {
 		return nil, nil, errors.New("its axes attribute is not supported; give all dimensions")
