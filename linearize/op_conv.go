@@ -124,6 +124,13 @@ func (o *maxPool) forward(s *state, nd *node) {
 		x, y := s.at(nd.in[0], e), s.at(nd.out, e)
 		for ch := range w.cin {
 			plane, out := x[ch*w.in:(ch+1)*w.in], y[ch*w.out:(ch+1)*w.out]
+			if w.taps == 4 && !w.reachesPadding {
+				for t := range out {
+					k := w.source[4*t : 4*t+4 : 4*t+4]
+					out[t] = max(max(plane[k[0]], plane[k[1]]), max(plane[k[2]], plane[k[3]]))
+				}
+				continue
+			}
 			for t := range out {
 				out[t] = plane[w.largest(plane, t)]
 			}
@@ -134,16 +141,28 @@ func (o *maxPool) forward(s *state, nd *node) {
 func (o *maxPool) backward(s *state, nd *node) {
 	w := o.w
 	for e := range s.n {
-		x, dx, dy := s.at(nd.in[0], e), s.gradAt(nd.in[0], e), s.gradAt(nd.out, e)
+		x, y := s.at(nd.in[0], e), s.at(nd.out, e)
+		dx, dy := s.gradAt(nd.in[0], e), s.gradAt(nd.out, e)
 		for ch := range w.cin {
 			plane, to := x[ch*w.in:(ch+1)*w.in], dx[ch*w.in:(ch+1)*w.in]
+			top := y[ch*w.out : (ch+1)*w.out]
 			for t, g := range dy[ch*w.out : (ch+1)*w.out] {
 				if g != 0 {
-					to[w.largest(plane, t)] += g
+					to[w.first(plane, t, top[t])] += g
 				}
 			}
 		}
 	}
+}
+
+// first returns the first position of window t that holds v.
+func (w *window) first(plane []float64, t int, v float64) int {
+	for _, s := range w.source[t*w.taps : (t+1)*w.taps] {
+		if s >= 0 && plane[s] == v {
+			return int(s)
+		}
+	}
+	return w.largest(plane, t) // v is NaN
 }
 
 // largest returns the position of the largest element of window t. A NaN

@@ -8,7 +8,7 @@ import (
 
 // gemm is the matrix product used inside one worker's tile.
 func gemm(tA, tB bool, a, b blas64.General, beta float64, c blas64.General) {
-	fblas.Gemm(transIf(tA), transIf(tB), 1, a, b, beta, c)
+	fblas.Gemm1(transIf(tA), transIf(tB), 1, a, b, beta, c)
 }
 
 // dense is z = x W + β for rows x: t of them an example. The weight is used as
@@ -49,7 +49,12 @@ func (o *dense) forward(s *state, nd *node) {
 func (o *dense) backward(s *state, nd *node) {
 	dy := s.grad(nd.out)
 	if s.diff(nd.in[0]) {
-		gemm(false, o.inByOut, o.rows(dy, s.n, o.out), o.weight(s, nd), 1, o.rows(s.grad(nd.in[0]), s.n, o.in))
+		beta := 1.0
+		dx, first := s.gradOrNew(nd.in[0])
+		if first {
+			beta = 0
+		}
+		gemm(false, o.inByOut, o.rows(dy, s.n, o.out), o.weight(s, nd), beta, o.rows(dx, s.n, o.in))
 	}
 	if !o.tied {
 		return

@@ -37,17 +37,31 @@ func (relu) forward(s *state, nd *node) {
 	}
 }
 
+// backward passes dy where the output is positive. The selection is by mask,
+// since a branch on the sign of an activation cannot be predicted.
 func (relu) backward(s *state, nd *node) {
-	size := s.prog.slots[nd.out].size
-	for e := range s.n {
-		y := s.at(nd.out, e)
-		dx, dy := s.gradAt(nd.in[0], e), s.gradAt(nd.out, e)
-		for i := range size {
-			if y[i] > 0 {
-				dx[i] += dy[i]
-			}
-		}
+	if s.prog.slots[nd.in[0]].static {
+		unary{df: func(_, y float64) float64 { return step(y > 0) }}.backward(s, nd)
+		return
 	}
+	y, dy := s.val(nd.out), s.grad(nd.out)
+	dx, first := s.gradOrNew(nd.in[0])
+	y, dy = y[:len(dx)], dy[:len(dx)]
+	if first {
+		for i := range dx {
+			dx[i] = masked(dy[i], y[i])
+		}
+		return
+	}
+	for i := range dx {
+		dx[i] += masked(dy[i], y[i])
+	}
+}
+
+// masked is g where y > 0 and 0 where y = 0; y is not negative.
+func masked(g, y float64) float64 {
+	b := math.Float64bits(y)
+	return math.Float64frombits(math.Float64bits(g) & uint64(int64(-b)>>63))
 }
 
 func sigmoid(x float64) float64 {

@@ -147,14 +147,23 @@ func (s *state) diff(slot int) bool { return s.prog.slots[slot].diff }
 // grad returns a slot's gradients, one tensor an example also where the slot
 // is static; the first call in a backward pass clears them.
 func (s *state) grad(slot int) []float64 {
+	g, first := s.gradOrNew(slot)
+	if first {
+		clear(g)
+	}
+	return g
+}
+
+// gradOrNew is grad without the clearing: where first is true the content is
+// undefined and the caller sets every element.
+func (s *state) gradOrNew(slot int) (g []float64, first bool) {
 	size := s.prog.slots[slot].size * s.n
 	if s.touched[slot] {
-		return s.grads[slot][:size]
+		return s.grads[slot][:size], false
 	}
 	s.touched[slot] = true
 	s.grads[slot] = sized(s.grads[slot], size)
-	clear(s.grads[slot])
-	return s.grads[slot]
+	return s.grads[slot], true
 }
 
 func (s *state) gradAt(slot, e int) []float64 {
@@ -200,7 +209,8 @@ func (s *state) backward(seed []float64, visit func(site int)) {
 	if !s.diff(s.prog.output) {
 		return
 	}
-	copy(s.grad(s.prog.output), seed)
+	g, _ := s.gradOrNew(s.prog.output)
+	copy(g, seed)
 	at := len(s.prog.sites) - 1
 	for i := len(s.prog.nodes) - 1; i >= 0; i-- {
 		nd := &s.prog.nodes[i]

@@ -12,6 +12,8 @@ type window struct {
 	runs   []run  // of all taps, in order
 	ofTap  []int  // runs[ofTap[k]:ofTap[k+1]] belong to tap k
 	padded []bool // taps that read the padding somewhere
+
+	reachesPadding bool // some tap does
 }
 
 // A run is a stretch of output positions at which a tap reads neighbouring
@@ -25,7 +27,7 @@ func (w *window) findRuns() {
 		for t := range w.out {
 			s := w.source[t*w.taps+k]
 			if s < 0 {
-				w.padded[k] = true
+				w.padded[k], w.reachesPadding = true, true
 				continue
 			}
 			if last := len(w.runs) - 1; last >= w.ofTap[k] {
