@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/kerneltest"
@@ -24,17 +25,32 @@ var benchmarks = []struct {
 // eachBenchmark runs a benchmark on every job with an isotropic prior, and
 // with one variance a parameter.
 func eachBenchmark(b *testing.B, run func(b *testing.B, k *ntk.NTK, train, test *linearize.Batch)) {
-	for _, job := range benchmarks {
-		rng := newRand(1)
-		train := kerneltest.RandomBatch(rng, job.n, job.c, job.layers...)
-		test := kerneltest.Another(rng, train, job.t)
-		all := priors(b, rng, train)
+	one := func(name string, train, test *linearize.Batch) {
+		all := priors(b, newRand(1), train)
 		for _, prior := range []string{"isotropic", "diagonal"} {
-			b.Run(fmt.Sprintf("%s/N=%d/C=%d/P=%d/%s", job.name, job.n, job.c, train.P, prior), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/N=%d/C=%d/P=%d/%s", name, train.Len(), train.Outputs(), train.P, prior), func(b *testing.B) {
 				run(b, ntk.New(all[prior], make([]float64, train.P), nil), train, test)
 			})
 		}
 	}
+	for _, job := range benchmarks {
+		rng := newRand(1)
+		train := kerneltest.RandomBatch(rng, job.n, job.c, job.layers...)
+		one(job.name, train, kerneltest.Another(rng, train, job.t))
+	}
+	lenet := leNet(b, 400)
+	one("lenet5", lenet.Slice(0, 200), lenet.Slice(200, 400))
+}
+
+// leNet is LeNet-5 without padding at n random images.
+func leNet(b testing.TB, n int) *linearize.Batch {
+	b.Helper()
+	net, err := linearize.Sequential(linearize.Shape{1, 28, 28},
+		linearize.Conv2D{Filters: 6, Kernel: 5}, linearize.ReLU, linearize.MaxPool2D{Size: 2},
+		linearize.Conv2D{Filters: 16, Kernel: 5}, linearize.ReLU, linearize.MaxPool2D{Size: 2},
+		linearize.Flatten{}, linearize.Dense{Units: 120}, linearize.ReLU, linearize.Dense{Units: 84}, linearize.ReLU, linearize.Dense{Units: 10})
+	require.NoError(b, err)
+	return linearized(b, net, mat.NewDense(n, 784, normal(newRand(2), n*784)))
 }
 
 // report adds bytes written and the rate at which the planned flops are done.

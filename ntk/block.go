@@ -1,18 +1,22 @@
 package ntk
 
 import (
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A tile of the kernel has at most mostRows rows and columns, so that it stays
-// in the second-level cache with two products of its size, fewer where that
-// gives more than a few tiles, and never fewer than one example's.
+// A tile of the kernel has at most mostRows rows and columns, fewer where
+// there would be only a few tiles, and never fewer than one example's. Within
+// it, terms are formed for termRows at a time, so that their products stay in
+// the second-level cache.
 const (
 	fewRows  = 96
-	mostRows = 240
+	mostRows = 480
+	termRows = 240
 )
 
 // BlockTo implements Kernel.
@@ -174,20 +178,45 @@ func (p *plan) fill(buf []float64, pieces []piece, width int, b *linearize.Batch
 	return g
 }
 
-// add adds the pass's part of κ(a[i], b[j]) to dst.
+// add adds the pass's part of κ(a[i], b[j]) to dst. Below the diagonal of the
+// kernel of one batch dst is left undefined.
 func (ps *pass) add(dst blas64.General, i, j examples, s *scratch) {
+	diagonal := ps.a == ps.b && i == j
+	ca, cb := ps.extent.ca, ps.extent.cb
 	if ps.first {
-		for _, t := range ps.terms {
-			t.addTile(dst, i, j, s)
+		for _, t := range ps.direct {
+			x, y := t.columns(i, j)
+			addProduct(dst, t.variance, x, y, diagonal)
 		}
+		i.even(termRows/ca, func(ii examples) {
+			j.even(termRows/cb, func(jj examples) {
+				if diagonal && jj.lo < ii.lo {
+					return
+				}
+				part := columnsOf(rowsOf(dst, (ii.lo-i.lo)*ca, (ii.hi-i.lo)*ca), (jj.lo-j.lo)*cb, (jj.hi-j.lo)*cb)
+				for _, t := range ps.terms {
+					t.addTile(part, ii, jj, s)
+				}
+			})
+		})
 	}
 	if ps.left.Cols > 0 {
-		ca, cb := ps.extent.ca, ps.extent.cb
 		x := rowsOf(ps.left, (i.lo-ps.i.lo)*ca, (i.hi-ps.i.lo)*ca)
 		y := rowsOf(ps.right, (j.lo-ps.j.lo)*cb, (j.hi-ps.j.lo)*cb)
 		// Σ_p √σ²_p J_ip · √σ²_p J_jp
-		mulTrans(1, x, y, 1, dst)
+		addProduct(dst, 1, x, y, diagonal)
 	}
+}
+
+// addProduct adds α x yᵀ to dst; on the diagonal of the kernel, where x is y,
+// only the part above it.
+func addProduct(dst blas64.General, alpha float64, x, y blas64.General, diagonal bool) {
+	if diagonal {
+		upper := blas64.Symmetric{N: dst.Rows, Stride: dst.Stride, Data: dst.Data, Uplo: blas.Upper}
+		fblas.Syrk1(blas.NoTrans, alpha, x, 1, upper)
+		return
+	}
+	mulTrans(alpha, x, y, 1, dst)
 }
 
 // A tile is a rectangle of the kernel: examples of a and of b.
@@ -211,6 +240,6 @@ func (ps *pass) tiles() []tile {
 // tileExamples returns how many examples make a tile, of n in all with c
 // outputs each. It must not depend on the number of workers.
 func tileExamples(n, c int) int {
-	rows := min(max(n*c/8, fewRows), mostRows)
-	return max(1, rows/c)
+	rows := (n*c/8 + 47) / 48 * 48
+	return max(1, min(max(rows, fewRows), mostRows)/c)
 }

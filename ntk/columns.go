@@ -130,17 +130,51 @@ func fillFactors(dst blas64.General, v *linearize.Conv, f factors, at, n int, s 
 			v.FactorsTo(patches, gradients, r.group)
 			have = r.group
 		}
-		for i := range dst.Rows {
-			g := rowsOf(gradients.RawMatrix(), i*f.t, (i+1)*f.t)
-			p := rowsOf(patches.RawMatrix(), i/v.C*f.t, (i/v.C+1)*f.t)
-			if v.Weight.Transposed {
-				g, p = p, g
-			}
-			// Σ_t g_t p_tᵀ
-			part := general(row(dst, i)[r.at:], r.row1-r.row0, r.col1-r.col0)
-			transMul(columnsOf(g, r.row0, r.row1), columnsOf(p, r.col0, r.col1), 0, part)
+		for i := range n {
+			p := rowsOf(patches.RawMatrix(), i*f.t, (i+1)*f.t)
+			g := rowsOf(gradients.RawMatrix(), i*v.C*f.t, (i+1)*v.C*f.t)
+			r.fill(rowsOf(dst, i*v.C, (i+1)*v.C), p, g, v.Weight.Transposed, s)
 		}
 	})
+}
+
+// fill writes the rectangle of Σ_t g_t p_tᵀ, or of its transpose, for every
+// output of an example: p is T×k and g C·T×m. All outputs take one product.
+func (r rectangle) fill(dst, p, g blas64.General, transposed bool, s *scratch) {
+	c, rows, cols := dst.Rows, r.row1-r.row0, r.col1-r.col0
+	if transposed {
+		// rows × C·cols: the outputs side by side
+		all := s.general(slotLeft, rows, c*cols)
+		transMul(columnsOf(p, r.row0, r.row1), sideBySide(g, c, r.col0, r.col1, s), 0, all)
+		for o := range c {
+			for i := range rows {
+				copy(row(dst, o)[r.at+i*cols:], row(all, i)[o*cols:(o+1)*cols])
+			}
+		}
+		return
+	}
+	// C·rows × cols: the outputs one below the other
+	all := s.general(slotLeft, c*rows, cols)
+	transMul(sideBySide(g, c, r.row0, r.row1, s), columnsOf(p, r.col0, r.col1), 0, all)
+	for o := range c {
+		copy(row(dst, o)[r.at:], all.Data[o*rows*cols:(o+1)*rows*cols])
+	}
+}
+
+// sideBySide returns columns [lo, hi) of the c matrices that lie one below the
+// other in g.
+func sideBySide(g blas64.General, c, lo, hi int, s *scratch) blas64.General {
+	if c == 1 {
+		return columnsOf(g, lo, hi)
+	}
+	t, width := g.Rows/c, hi-lo
+	all := s.general(slotRight, t, c*width)
+	for o := range c {
+		for i := range t {
+			copy(row(all, i)[o*width:(o+1)*width], row(g, o*t+i)[lo:hi])
+		}
+	}
+	return all
 }
 
 // A rectangle is a part of one group's matrix; at is where it starts in the
@@ -164,6 +198,29 @@ func (f factors) rectangles(transposed bool, lo, n int, do func(rectangle)) {
 		}
 		do(rect)
 		at += (rect.row1 - rect.row0) * (rect.col1 - rect.col0)
+	}
+}
+
+// partFloats bounds the columns that a worker makes at a time, unless one
+// example has more.
+const partFloats = 1 << 19
+
+// eachPart makes the piece's columns for a few of the examples at a time.
+func (p piece) eachPart(b *linearize.Batch, e examples, s *scratch, do func(x blas64.General, part examples)) {
+	c := b.Outputs()
+	e.split(max(1, partFloats/(c*p.width())), func(part examples) {
+		x := s.general(slotColumns, part.len()*c, p.width())
+		p.fill(x, b, part, s)
+		do(x, part)
+	})
+}
+
+// eachCut calls do with parts of the piece of at most width columns.
+func (p piece) eachCut(width int, do func(piece)) {
+	for p.width() > 0 {
+		first, rest := p.cut(width)
+		do(first)
+		p = rest
 	}
 }
 

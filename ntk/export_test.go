@@ -24,12 +24,11 @@ func (k *NTK) Ways(a, b *linearize.Batch) (outer, perOutput_, direct, contracted
 			outer++
 		case *perOutput:
 			perOutput_++
-		case *directTerm:
-			direct++
 		case *contraction:
 			contracted++
 		}
 	}
+	direct = len(p.direct)
 	for _, pc := range p.pieces {
 		columns += pc.width()
 	}

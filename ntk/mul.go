@@ -70,6 +70,9 @@ func (p *plan) mul(dst, v blas64.General) {
 				tile := s.general(slotTile, i.len()*ca, j.len()*cb)
 				zero(tile)
 				ps.add(tile, i, j, s)
+				if p.a == p.b && i == j {
+					mirror(tile, 0, tile.Rows, 0, tile.Cols)
+				}
 				mul(tile, rowsOf(v, j.lo*cb, j.hi*cb), 1, rowsOf(dst, i.lo*ca, i.hi*ca))
 			})
 		})
@@ -88,20 +91,16 @@ func (k *NTK) mulFactors(dst blas64.General, a, b *linearize.Batch, v blas64.Gen
 		}
 		p.columns(i, 0, a.Blocks[i].Spans()...)
 	}
-	for _, rest := range p.pieces {
-		for rest.width() > 0 {
-			var pc piece
-			pc, rest = rest.cut(p.mulWidth(v.Cols))
-			p.mulPiece(dst, pc, v)
-		}
+	for _, all := range p.pieces {
+		all.eachCut(p.mulWidth(v.Cols), func(pc piece) { p.mulPiece(dst, pc, v) })
 	}
 }
 
 // mulWidth is how many columns of the Jacobian are taken at a time: those of
-// a chunk of examples fit a worker, and the sums over ranges the budget.
+// one example fit a worker, and the sums over ranges the budget.
 func (p *plan) mulWidth(cols int) int {
 	c := max(p.extent.ca, p.extent.cb)
-	return max(1, min(diagFloats/(chunk*c), p.k.budget/8/(mulRanges+1)/cols))
+	return max(1, min(partFloats/c, p.k.budget/8/(mulRanges+1)/cols))
 }
 
 // mulPiece adds X_a Σ₀ X_bᵀ v for the columns X of a piece.
@@ -109,17 +108,17 @@ func (p *plan) mulPiece(dst blas64.General, pc piece, v blas64.General) {
 	width, ca, cb := pc.width(), p.extent.ca, p.extent.cb
 	// X_bᵀ v
 	u := p.k.sumRanges(p.extent.nb, width, v.Cols, func(sum blas64.General, e examples, s *scratch) {
-		x := s.general(slotColumns, e.len()*cb, width)
-		pc.fill(x, p.b, e, s)
-		transMul(x, rowsOf(v, e.lo*cb, e.hi*cb), 1, sum)
+		pc.eachPart(p.b, e, s, func(x blas64.General, part examples) {
+			transMul(x, rowsOf(v, part.lo*cb, part.hi*cb), 1, sum)
+		})
 	})
 	for i := range width {
 		floats.Scale(p.k.variance[pc.lo+i], row(u, i))
 	}
 	p.k.each(p.extent.na, chunk, func(s *scratch, e examples) {
-		x := s.general(slotColumns, e.len()*ca, width)
-		pc.fill(x, p.a, e, s)
-		mul(x, u, 1, rowsOf(dst, e.lo*ca, e.hi*ca))
+		pc.eachPart(p.a, e, s, func(x blas64.General, part examples) {
+			mul(x, u, 1, rowsOf(dst, part.lo*ca, part.hi*ca))
+		})
 	})
 }
 
@@ -154,7 +153,7 @@ func (k *NTK) mulOuter(dst blas64.General, a, b *linearize.Outer, v blas64.Gener
 		_, in = a.A.Dims()
 	}
 	perResult := v.Cols * (in + 1)
-	size := max(1, min(diagFloats/(chunk*v.Cols), k.budget/8/(mulRanges+1)/perResult))
+	size := max(1, min(partFloats/(chunk*v.Cols), k.budget/8/(mulRanges+1)/perResult))
 	for lo := 0; lo < out; lo += size {
 		m := outerMul{a: a, b: b, lo: lo, hi: min(out, lo+size), in: in, right: v.Cols}
 		m.variance(k)

@@ -58,8 +58,33 @@ func priors(t testing.TB, rng *rand.Rand, b *linearize.Batch) map[string]ntk.Pri
 	add("tensorwise", tensor, err)
 	diag, err := ntk.NewDiagonal(variance, normal(rng, b.P))
 	add("diagonal", diag, err)
+	add("mixed", mixed(rng, b), nil)
 	return out
 }
+
+// mixed holds some tensors fixed, gives some one variance, and others one a
+// parameter.
+func mixed(rng *rand.Rand, b *linearize.Batch) given {
+	p := given{normal(rng, b.P), make([]float64, b.P)}
+	for _, s := range ntk.Spans(b) {
+		kind, level := rng.IntN(3), math.Exp(rng.NormFloat64())
+		for i := s.Offset; i < s.Offset+s.Len(); i++ {
+			switch kind {
+			case 1:
+				p.variance[i] = level
+			case 2:
+				p.variance[i] = math.Exp(rng.NormFloat64())
+			}
+		}
+	}
+	return p
+}
+
+// given is a prior of any numbers.
+type given struct{ mean, variance []float64 }
+
+func (p given) MeanTo(dst []float64)     { copy(dst, p.mean) }
+func (p given) VarianceTo(dst []float64) { copy(dst, p.variance) }
 
 // requireSame compares everything two kernels compute for a and b.
 func requireSame(t *testing.T, got, want ntk.Kernel, a, b *linearize.Batch) {
@@ -149,25 +174,33 @@ func TestConformance(t *testing.T) {
 			})
 		}
 	}
-	b := kerneltest.RandomBatch(rng, 500, 2, layers...)
-	t.Run("ManyTiles", func(t *testing.T) {
-		prior, err := ntk.NewIsotropic(1, nil)
-		require.NoError(t, err)
-		k := ntk.New(prior, normal(rng, b.P), nil)
-		requireSameBits(t, k, b)
-	})
 }
 
-// requireSameBits compares 1, 2 and 3 workers.
-func requireSameBits(t *testing.T, k *ntk.NTK, b *linearize.Batch) {
-	t.Helper()
+// TestLargest has so many rows that tiles have their full size, and compares
+// with the dense kernel and over 1, 2 and 3 workers.
+func TestLargest(t *testing.T) {
+	rng := newRand(11)
+	b := kerneltest.RandomBatch(rng, 1010, 2, kerneltest.Layer{In: 9, Out: 5}, kerneltest.Layer{Out: 6}, kerneltest.Layer{In: 3, Out: 3, Hidden: true})
+	theta := normal(rng, b.P)
+	prior, err := ntk.NewIsotropic(1, nil)
+	require.NoError(t, err)
 	var want, got mat.Dense
-	k.WithWorkers(1).BlockTo(&want, b, b)
-	require.True(t, mat.Equal(&want, want.T()), "exactly symmetric")
+	ntk.Dense(prior, theta).BlockTo(&want, b, b)
+	k := ntk.New(prior, theta, nil)
+	k.WithWorkers(1).BlockTo(&got, b, b)
+	testref.RequireClose(t, got.RawMatrix().Data, want.RawMatrix().Data, tol, "kernel")
 	for _, w := range []int{2, 3} {
-		k.WithWorkers(w).BlockTo(&got, b, b)
+		k.WithWorkers(w).BlockTo(&want, b, b)
 		require.True(t, mat.Equal(&got, &want), "%d workers", w)
 	}
+	require.True(t, mat.Equal(&got, got.T()), "exactly symmetric")
+	// Through J: fewer flops than through the kernel.
+	v := mat.NewDense(2020, 400, normal(rng, 2020*400))
+	var product mat.Dense
+	product.Mul(&got, v)
+	want.Reset()
+	k.MulTo(&want, b, b, v)
+	testref.RequireClose(t, want.RawMatrix().Data, product.RawMatrix().Data, tol, "product")
 }
 
 // TestE2 checks m(x) = f + J(μ₀−θ*) and κ(x,x') = J(x) Σ₀ J(x')ᵀ entry by
@@ -370,15 +403,23 @@ func TestNoExamples(t *testing.T) {
 func TestPanics(t *testing.T) {
 	rng := newRand(10)
 	b := kerneltest.RandomBatch(rng, 4, 2, kerneltest.Layer{In: 5, Out: 4})
-	other := kerneltest.RandomBatch(rng, 4, 2, kerneltest.Layer{In: 4, Out: 5, NoBias: true}, kerneltest.Layer{Out: 4})
-	require.Equal(t, b.P, other.P)
+	other := kerneltest.RandomBatch(rng, 4, 2, kerneltest.Layer{In: 4, Out: 6})
+	other.P = b.P
 	prior, err := ntk.NewDiagonal(make1(b.P), nil)
 	require.NoError(t, err)
 	k := ntk.New(prior, make([]float64, b.P), nil)
 	require.PanicsWithValue(t, "ntk: batches of different networks", func() { k.BlockTo(new(mat.Dense), b, other) })
 	require.PanicsWithValue(t, "ntk: prior is for another number of parameters", func() { ntk.New(prior, make([]float64, b.P+1), nil) })
 	require.PanicsWithValue(t, "ntk: group out of range", func() { k.GroupKernel(1) })
-	require.PanicsWithValue(t, "ntk: prior variance is not finite and nonnegative", func() { ntk.New(badPrior{}, make([]float64, b.P), nil) })
+	for _, v := range []float64{math.NaN(), -1, math.Inf(1)} {
+		bad := given{make([]float64, b.P), make([]float64, b.P)}
+		bad.variance[3] = v
+		require.PanicsWithValue(t, "ntk: prior variance is not finite and nonnegative", func() { ntk.New(bad, make([]float64, b.P), nil) })
+	}
+	part, short := new(mat.Dense), *b
+	short.Blocks = short.Blocks[:0]
+	require.PanicsWithValue(t, "ntk: batches of different networks", func() { k.BlockTo(part, b, &short) })
+	require.PanicsWithValue(t, "ntk: destination has wrong size", func() { k.BlockTo(mat.NewDense(1, 1, nil), b.Slice(0, 0), b) })
 }
 
 func make1(n int) []float64 {
@@ -388,8 +429,3 @@ func make1(n int) []float64 {
 	}
 	return v
 }
-
-type badPrior struct{}
-
-func (badPrior) MeanTo(dst []float64)     { clear(dst) }
-func (badPrior) VarianceTo(dst []float64) { dst[0] = math.NaN() }

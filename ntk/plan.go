@@ -9,13 +9,15 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A plan is κ(a, b) as a sum: terms formed from factors, and the product of
-// the pieces' columns, scaled by the square roots of their variances.
+// A plan is κ(a, b) as a sum: products of columns that are there, terms formed
+// from factors, and the product of the pieces' columns, scaled by the square
+// roots of their variances.
 type plan struct {
 	k      *NTK
 	a, b   *linearize.Batch
 	extent extent  // for which the cheapest ways were chosen
 	cost   float64 // of all of it
+	direct []*direct
 	terms  []term
 	pieces []piece
 }
@@ -133,7 +135,7 @@ func (p *plan) bias(i int, a, b *linearize.Outer) {
 		return
 	}
 	if ok {
-		p.direct(a.G, b.G, 0, a.Bias.Len(), a.C, b.C, v)
+		p.addDirect(a.G, b.G, 0, a.Bias.Len(), a.C, b.C, v)
 		return
 	}
 	at := 0
@@ -143,9 +145,9 @@ func (p *plan) bias(i int, a, b *linearize.Outer) {
 	p.columns(i, at, *a.Bias)
 }
 
-func (p *plan) direct(a, b *mat.Dense, at, width, ca, cb int, v float64) {
-	t := &directTerm{a: a, b: b, at: at, w: width, ca: ca, cb: cb, variance: v}
-	p.add(t, float64(width)*p.extent.entries())
+func (p *plan) addDirect(a, b *mat.Dense, at, width, ca, cb int, v float64) {
+	p.direct = append(p.direct, &direct{a: a, b: b, at: at, w: width, ca: ca, cb: cb, variance: v})
+	p.cost += float64(width) * p.extent.entries()
 }
 
 // full plans columns that are there: neighbours of one variance directly,
@@ -160,7 +162,7 @@ func (p *plan) full(i int, a, b *linearize.Full) {
 		if v, ok := p.k.level(&run[0]); !ok {
 			p.columns(i, at, run...)
 		} else if v > 0 {
-			p.direct(a.J, b.J, at, width, a.C, b.C, v)
+			p.addDirect(a.J, b.J, at, width, a.C, b.C, v)
 		}
 		at += width
 	}

@@ -27,6 +27,12 @@ func (e examples) split(size int, do func(examples)) {
 	}
 }
 
+// even is split into parts of nearly the same size.
+func (e examples) even(size int, do func(examples)) {
+	parts := max(1, (e.len()+max(1, size)-1)/max(1, size))
+	e.split(max(1, (e.len()+parts-1)/parts), do)
+}
+
 // rowsOf returns rows [lo, hi) of g.
 func rowsOf(g blas64.General, lo, hi int) blas64.General {
 	g.Rows, g.Data = hi-lo, g.Data[lo*g.Stride:]

@@ -3,13 +3,12 @@ package ntk
 import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A term is one addend of κ(a, b) that is formed from the factors of a block,
-// a tile of examples at a time.
+// A term is one addend of κ(a, b) that is formed entry by entry from products
+// of a block's factors, a tile of examples at a time.
 type term interface {
 	// addTile adds the term for a's examples i and b's examples j to dst.
 	addTile(dst blas64.General, i, j examples, s *scratch)
@@ -21,7 +20,6 @@ type term interface {
 var (
 	_ term = (*outerTerm)(nil)
 	_ term = (*perOutput)(nil)
-	_ term = (*directTerm)(nil)
 	_ term = (*contraction)(nil)
 )
 
@@ -98,25 +96,33 @@ type perOutput struct {
 }
 
 // pairRows bounds the pairs of examples taken at a time, unless one example
-// has more.
+// of a has more.
 const pairRows = 192
 
 func (t *perOutput) addTile(dst blas64.General, i, j examples, s *scratch) {
-	out, in := t.variance.Rows, t.variance.Cols
-	a, b := i.of(t.a.A, 1), j.of(t.b.A, 1)
-	examples{0, i.len()}.split(max(1, pairRows/j.len()), func(part examples) {
-		pairs := s.general(slotLeft, part.len()*j.len(), in)
-		for n := range pairs.Rows {
-			floats.MulTo(row(pairs, n), row(a, part.lo+n/j.len()), row(b, n%j.len()))
-		}
-		// Σ_p σ²_op a_p a'_p for each pair and o
-		inner := s.general(slotInner, pairs.Rows, out)
-		mulTrans(1, pairs, t.variance, 0, inner)
-		for n := range part.len() {
-			at := part.lo + n
-			t.addPairs(rowsOf(dst, at*t.a.C, (at+1)*t.a.C), rowsOf(inner, n*j.len(), (n+1)*j.len()), i.lo+at, j, s)
-		}
+	most := max(1, partFloats/t.variance.Cols)
+	j.split(most, func(jj examples) {
+		i.split(max(1, min(pairRows, most)/jj.len()), func(ii examples) {
+			inner := t.pairs(ii, jj, s)
+			for n := range ii.len() {
+				at := ii.lo - i.lo + n
+				part := columnsOf(rowsOf(dst, at*t.a.C, (at+1)*t.a.C), (jj.lo-j.lo)*t.b.C, (jj.hi-j.lo)*t.b.C)
+				t.addPairs(part, rowsOf(inner, n*jj.len(), (n+1)*jj.len()), ii.lo+n, jj, s)
+			}
+		})
 	})
+}
+
+// pairs returns Σ_p σ²_op a_p a'_p for each pair of examples and each o.
+func (t *perOutput) pairs(i, j examples, s *scratch) blas64.General {
+	a, b := i.of(t.a.A, 1), j.of(t.b.A, 1)
+	products := s.general(slotLeft, i.len()*j.len(), t.variance.Cols)
+	for n := range products.Rows {
+		floats.MulTo(row(products, n), row(a, n/j.len()), row(b, n%j.len()))
+	}
+	inner := s.general(slotInner, products.Rows, t.variance.Rows)
+	mulTrans(1, products, t.variance, 0, inner)
+	return inner
 }
 
 // addPairs adds Σ_o inner_jo g_nco g_jc'o to dst_{c,jc'} for an example n of a
@@ -153,35 +159,6 @@ func transposeTo(dst, src blas64.General) {
 	for i := range src.Rows {
 		for j, v := range row(src, i) {
 			dst.Data[j*dst.Stride+i] = v
-		}
-	}
-}
-
-// directTerm is v X_a X_bᵀ with columns that are in memory as they are and
-// have one variance v: those of a Full block, or a bias's.
-type directTerm struct {
-	a, b     *mat.Dense
-	at, w    int // columns [at, at+w)
-	ca, cb   int
-	variance float64
-}
-
-func (t *directTerm) addTile(dst blas64.General, i, j examples, _ *scratch) {
-	x := columnsOf(i.of(t.a, t.ca), t.at, t.at+t.w)
-	y := columnsOf(j.of(t.b, t.cb), t.at, t.at+t.w)
-	mulTrans(t.variance, x, y, 1, dst)
-}
-
-func (t *directTerm) addDiag(dst blas64.General, e examples, _ *scratch) {
-	addGrams(dst, columnsOf(e.of(t.a, t.ca), t.at, t.at+t.w), t.ca, t.variance)
-}
-
-// addGrams adds v X_n X_nᵀ of each example's c rows X_n of x to dst.
-func addGrams(dst, x blas64.General, c int, v float64) {
-	for i := range x.Rows {
-		first := i / c * c
-		for d := range c {
-			dst.Data[i*dst.Stride+d] += v * floats.Dot(row(x, i), row(x, first+d))
 		}
 	}
 }
