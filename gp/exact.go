@@ -28,6 +28,7 @@ type Exact struct {
 	kalpha   []float64 // K α
 
 	warnings []error
+	borrowed bool // g's memory belongs to a store and is read-only
 }
 
 var _ Dual = (*Exact)(nil)

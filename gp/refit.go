@@ -41,7 +41,7 @@ func (e *Exact) Refit(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exact
 	if err := checkTargets(y, e.x.F, lik); err != nil {
 		return nil, err
 	}
-	r := &Exact{k: e.k, x: e.x, o: e.o, g: e.g, tile: e.tile, prior: e.prior}
+	r := &Exact{k: e.k, x: e.x, o: e.o, g: e.own(), tile: e.tile, prior: e.prior}
 	*e = Exact{}
 	return r.newton(ctx, y, lik)
 }
