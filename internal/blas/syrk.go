@@ -1,0 +1,36 @@
+package blas
+
+import (
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+)
+
+// Syrk computes one triangle of C = α A Aᵀ + β C (NoTrans) or α Aᵀ A + β C.
+// It neither reads nor writes the other.
+func Syrk(t blas.Transpose, alpha float64, a blas64.General, beta float64, c blas64.Symmetric) {
+	syrk(t, alpha, a, beta, c, 0)
+}
+
+// Syrk1 is Syrk on the caller's goroutine. It gives the same bits.
+func Syrk1(t blas.Transpose, alpha float64, a blas64.General, beta float64, c blas64.Symmetric) {
+	syrk(t, alpha, a, beta, c, 1)
+}
+
+func syrk(t blas.Transpose, alpha float64, a blas64.General, beta float64, c blas64.Symmetric, workers int) {
+	if foreign() {
+		blas64.Syrk(t, alpha, a, beta, c)
+		return
+	}
+	checkGeneral(a)
+	checkMatrix(c.N, c.N, c.Stride, c.Data)
+	n, k := dims(t, a)
+	if n != c.N {
+		panic(badShape)
+	}
+	o := rowsOf(t, a)
+	product{
+		a: o, b: o, c: c.Data, ldc: c.Stride,
+		m: n, n: n, k: k, alpha: alpha, beta: beta,
+		part: partOf(c.Uplo), same: true,
+	}.run(workers)
+}
