@@ -13,14 +13,19 @@ import (
 	"github.com/funcgp/funcgp/gp"
 )
 
-func evidenceVerb() *cobra.Command {
-	return verb("evidence", "Print the log evidence of the model for its training data",
-		`Evidence prints the log marginal likelihood of the training data: the Laplace
+func evidenceVerb(inv *invocation) *cobra.Command {
+	v := &verb{
+		name:  "evidence",
+		short: "Print the log evidence of the model for its training data",
+		long: `Evidence prints the log marginal likelihood of the training data: the Laplace
 approximation at the trained parameters, that of the linear-Gaussian model
 there, and that at the optimum of the linearized model. Higher is better; use
 it to compare prior precisions or noise variances without validation data.`,
-		func(*cobra.Command) func() error { return nil },
-		func(c *cobra.Command, s *shared) error { return evidence(c.Context(), c.OutOrStdout(), s) })
+		example: `  gpexplain evidence
+  gpexplain evidence --json --prior-precision 100`,
+		run: evidence,
+	}
+	return v.command(inv)
 }
 
 type evidenceReport struct {
@@ -35,7 +40,7 @@ type evidenceReport struct {
 	Warnings       explain.Warnings `json:"warnings"`
 }
 
-func evidence(ctx context.Context, stdout io.Writer, sh *shared) error {
+func evidence(ctx context.Context, sh *shared) error {
 	s, err := openSession(ctx, sh)
 	if err != nil {
 		return err
@@ -61,9 +66,9 @@ func evidence(ctx context.Context, stdout io.Writer, sh *shared) error {
 		r.NoiseVariance = explain.Float(s.sigma2)
 	}
 	if s.json {
-		return json.NewEncoder(stdout).Encode(r)
+		return json.NewEncoder(s.out).Encode(r)
 	}
-	return r.text(stdout)
+	return r.text(s.out)
 }
 
 func (r *evidenceReport) text(stdout io.Writer) error {

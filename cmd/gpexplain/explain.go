@@ -4,56 +4,63 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"strconv"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
-	"github.com/funcgp/funcgp/internal/dataset"
 )
 
 type explainFlags struct {
-	index, top      int
-	input, terms    string
-	contrast        string
-	html, png       string
-	refit, invert   bool
-	kind            gp.Terms
-	plus, minus     int
-	contrasted, row bool
+	index, top    int
+	input, terms  string
+	contrast      string
+	html, png     string
+	refit, invert bool
+
+	row         bool     // --index was given
+	kind        gp.Terms // parsed from terms
+	plus, minus int      // parsed from contrast
 }
 
-func explainVerb() *cobra.Command {
+func explainVerb(inv *invocation) *cobra.Command {
 	var e explainFlags
-	return verb("explain", "Explain one prediction as a sum over the training examples",
-		`Explain writes one prediction as prior mean plus a sum over all training
+	v := &verb{
+		name:  "explain",
+		short: "Explain one prediction as a sum over the training examples",
+		long: `Explain writes one prediction as prior mean plus a sum over all training
 examples that adds up exactly, and lists the largest terms with their sign,
-the effect of removing each example, and how similar it is.`,
-		func(c *cobra.Command) func() error {
-			f := c.Flags()
-			f.IntVar(&e.index, "index", 0, "test `ROW` of the original file to explain (default the first kept row)")
-			f.StringVar(&e.input, "input", "", "explain a `FILE` of your own: a PNG picture, or a CSV file with one row")
-			f.BoolVar(&e.invert, "invert", false, "the picture of --input is dark ink on light paper")
-			f.IntVar(&e.top, "top", 8, "number of training examples to list")
-			f.BoolVar(&e.refit, "refit", true, "move to the optimum of the linearized model first, where the sum is complete")
-			f.StringVar(&e.terms, "terms", "posterior", "kernel whose terms are listed: posterior or raw")
-			f.StringVar(&e.contrast, "contrast", "", "also explain why class `A,B`: A rather than B (outputs, for a regression)")
-			f.StringVar(&e.html, "html", "", "write the explanation as a page to `FILE`")
-			f.StringVar(&e.png, "png", "", "write the explanation as a picture to `FILE`")
-			return func() error { return e.check(c) }
-		},
-		func(c *cobra.Command, s *shared) error { return e.run(c.Context(), c.OutOrStdout(), s) })
+the effect of removing each example, and how similar it is.
+
+It explains the first test row, the test row --index, or a file of your own.`,
+		example: `  gpexplain explain
+  gpexplain explain --index 23 --html page.html
+  gpexplain explain --input digit.png --invert
+  gpexplain explain --json --top 100 --train-count 500`,
+		flags: e.add, check: e.check, run: e.run,
+		complete: map[string][]string{"terms": {"posterior", "raw"}},
+	}
+	return v.command(inv)
 }
 
-func (e *explainFlags) check(c *cobra.Command) error {
+func (e *explainFlags) add(c *cobra.Command) {
 	f := c.Flags()
-	e.row = f.Changed("index")
+	f.IntVar(&e.index, "index", 0, "explain test row `I`, counted from 0 in the original file (default the first kept one)")
+	f.StringVar(&e.input, "input", "", "explain a `FILE` of your own: a PNG picture, or a CSV file with one row")
+	f.BoolVar(&e.invert, "invert", false, "the picture of --input is dark ink on light paper")
+	f.IntVar(&e.top, "top", 8, "list the `K` largest terms")
+	f.BoolVar(&e.refit, "refit", true, "move to the optimum of the linearized model first, where the sum is complete")
+	f.StringVar(&e.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
+	f.StringVar(&e.contrast, "contrast", "", "explain as well why class `A,B`: A rather than B; outputs for a regression")
+	f.StringVar(&e.html, "html", "", "write a page to `FILE`")
+	f.StringVar(&e.png, "png", "", "write a picture to `FILE`")
+}
+
+func (e *explainFlags) check(s *shared) error {
+	e.row = s.cmd.Flags().Changed("index")
 	switch {
 	case e.row && e.input != "":
 		return usagef("--index and --input exclude each other")
@@ -72,6 +79,13 @@ func (e *explainFlags) check(c *cobra.Command) error {
 	default:
 		return usagef("--terms %q must be posterior or raw", e.terms)
 	}
+	if err := distinct([]flagPath{{"--html", e.html}, {"--png", e.png}}, append(s.reads(), flagPath{"--input", e.input})); err != nil {
+		return err
+	}
+	return e.checkContrast(s)
+}
+
+func (e *explainFlags) checkContrast(s *shared) error {
 	if e.contrast == "" {
 		return nil
 	}
@@ -82,18 +96,21 @@ func (e *explainFlags) check(c *cobra.Command) error {
 	if len(ab) != 2 || ab[0] == ab[1] {
 		return usagef("--contrast %q must be two different classes such as 4,9", e.contrast)
 	}
-	e.contrasted, e.plus, e.minus = true, ab[0], ab[1]
+	for _, k := range ab {
+		if s.classList != nil && !slices.Contains(s.classList, k) {
+			return usagef("--contrast %s: %d is not one of --classes %s", e.contrast, k, s.classes)
+		}
+	}
+	e.plus, e.minus = ab[0], ab[1]
 	return nil
 }
 
-// question is the row that is explained.
-type question struct {
-	x       *mat.Dense // 1×D
-	input   explain.Input
-	picture explain.Picture
-}
-
-func (e *explainFlags) run(ctx context.Context, stdout io.Writer, sh *shared) error {
+func (e *explainFlags) run(ctx context.Context, sh *shared) error {
+	for _, path := range []string{e.html, e.png} {
+		if err := writable(path); err != nil {
+			return err
+		}
+	}
 	s, err := openSession(ctx, sh)
 	if err != nil {
 		return err
@@ -110,25 +127,34 @@ func (e *explainFlags) run(ctx context.Context, stdout io.Writer, sh *shared) er
 	if err != nil {
 		return err
 	}
-	x, err := p.net.Linearize(ctx, q.x)
+	r, err := e.report(ctx, p, q, targets)
 	if err != nil {
 		return err
+	}
+	return e.write(p, q, r)
+}
+
+// report answers the question.
+func (e *explainFlags) report(ctx context.Context, p *posterior, q *question, targets []explain.Target) (*explain.Report, error) {
+	x, err := p.net.Linearize(ctx, q.x)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", q.name, err)
 	}
 	pred, err := p.predict(x, glm.DefaultLink(p.lik))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o := &explain.Options{Terms: e.kind, Top: e.top, Targets: targets}
 	if e.html != "" || e.png != "" {
-		o.Similar = 8
+		o.Similar, o.Sides = 8, true
 	}
 	ex, err := explain.New(p.exact, p.kernel, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rows, err := ex.Explain(ctx, x)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r := &explain.Report{Input: q.input, Fit: p.report()}
 	r.Prediction = explain.Prediction{Class: explain.Float(p.class(x.F.RawRowView(0))), Probability: rowOf(pred.prob, 0), ProbabilitySD: rowOf(pred.sd, 0),
@@ -139,7 +165,7 @@ func (e *explainFlags) run(ctx context.Context, stdout io.Writer, sh *shared) er
 	}
 	p.watch.lap("predict")
 	r.Timings = p.watch.timings()
-	return e.write(p, q, r, stdout)
+	return r, nil
 }
 
 // targets are all outputs, then the contrast.
@@ -149,11 +175,11 @@ func (e *explainFlags) targets(s *session) ([]explain.Target, error) {
 	for k := range c {
 		out = append(out, explain.Single(k))
 	}
-	if !e.contrasted {
+	if e.contrast == "" {
 		return out, nil
 	}
 	if c == 1 {
-		return nil, fmt.Errorf("--contrast %s: the %s has one output, which already weighs its two classes against each other", e.contrast, s.name)
+		return nil, fmt.Errorf("--contrast %s: %s has one output, which already weighs its two classes against each other; leave --contrast out", e.contrast, s.name)
 	}
 	a, err := s.outputOf(e.plus, c)
 	if err != nil {
@@ -170,72 +196,19 @@ func (e *explainFlags) targets(s *session) ([]explain.Target, error) {
 func (s *session) outputOf(k, c int) (int, error) {
 	if s.classed == nil {
 		if k < 0 || k >= c {
-			return 0, fmt.Errorf("--contrast: there is no output %d, the %s has %d", k, s.name, c)
+			return 0, fmt.Errorf("--contrast: there is no output %d; %s has 0 to %d", k, s.name, c-1)
 		}
 		return k, nil
 	}
-	for i, class := range s.classed {
-		if class == k {
-			return i, nil
-		}
+	if i := slices.Index(s.classed, k); i >= 0 {
+		return i, nil
 	}
-	return 0, fmt.Errorf("--contrast: %d is not one of the classes %s", k, formatClasses(s.classed))
+	return 0, fmt.Errorf("--contrast: %d is not one of the classes %s; choose two of them", k, cut(formatInts(s.classed), 60))
 }
 
-func (e *explainFlags) question(s *session) (*question, error) {
-	if e.input != "" {
-		return e.ownInput(s)
-	}
-	var sub *dataset.Subset
-	var err error
-	if e.row {
-		sub, err = s.selectTest([]int{e.index}, "--index")
-	} else {
-		sub, err = s.testPart().Select(&dataset.SelectOptions{Classes: s.classed, Count: 1})
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &question{x: s.inputs(sub), picture: s.picture(sub, 0),
-		input: explain.Input{Split: sub.Set.Part, Index: explain.Index(sub.Rows[0]), Label: explain.Float(label(sub, 0))}}, nil
-}
-
-func (e *explainFlags) ownInput(s *session) (*question, error) {
-	in, err := dataset.ReadInput(e.input, &dataset.InputOptions{Shape: s.opened.Shape, Columns: s.opened.Columns, Invert: e.invert})
-	if err != nil {
-		return nil, err
-	}
-	if in.Light && !e.invert {
-		s.warn(fmt.Errorf("%s has a light border, the training pictures are light ink on black: add --invert if it is dark ink on paper", e.input))
-	}
-	q := &question{input: explain.Input{Split: "file", Index: -1, Label: explain.Undefined(), File: e.input}}
-	if in.Pixels != nil {
-		q.picture = s.gray(in.Pixels)
-	} else {
-		q.picture = explain.Picture{Names: s.opened.Columns, Values: append([]float64(nil), in.X...)}
-	}
-	q.x = mat.NewDense(1, len(in.X), in.X)
-	s.scaling.Apply(q.x)
-	return q, nil
-}
-
-// picture shows row i of a subset: its pixels, or its features as they are in
-// the file.
-func (s *session) picture(sub *dataset.Subset, i int) explain.Picture {
-	if s.opened.Images() {
-		return s.gray(sub.Image(i))
-	}
-	return explain.Picture{Names: s.opened.Columns, Values: sub.Set.Matrix([]int{sub.Pos[i]}).RawRowView(0)}
-}
-
-func (s *session) gray(pix []byte) explain.Picture {
-	shape := s.opened.Shape
-	return explain.Gray(pix, shape[len(shape)-1], shape[len(shape)-2])
-}
-
-// write shows the report in every form that was asked for; the JSON last, so
-// that its timings cover the rest.
-func (e *explainFlags) write(p *posterior, q *question, r *explain.Report, stdout io.Writer) error {
+// write shows the report in every form that was asked for; that on standard
+// output last, so that its timings cover the rest.
+func (e *explainFlags) write(p *posterior, q *question, r *explain.Report) error {
 	page := p.page(q.picture)
 	page.Report, page.Terms = r, e.kind
 	for _, f := range []struct {
@@ -253,21 +226,7 @@ func (e *explainFlags) write(p *posterior, q *question, r *explain.Report, stdou
 	p.watch.lap("write")
 	r.Timings = p.watch.timings()
 	if p.json {
-		return r.WriteJSON(stdout)
+		return r.WriteJSON(p.out)
 	}
-	return page.WriteText(stdout, columns(stdout))
-}
-
-// page is a page about one test row or none.
-func (p *posterior) page(test explain.Picture) *explain.Page {
-	page := &explain.Page{Test: test, Invert: p.opened.Images(), Model: p.name, Data: p.opened.Source, Command: "gpexplain " + strings.Join(os.Args[1:], " ")}
-	for _, k := range p.classed {
-		page.Classes = append(page.Classes, strconv.Itoa(k))
-	}
-	at := make(map[int]int, p.train.Len())
-	for i, r := range p.train.Rows {
-		at[r] = i
-	}
-	page.Train = func(row explain.Index) explain.Picture { return p.picture(p.train, at[int(row)]) }
-	return page
+	return page.WriteText(p.out, p.out.columns())
 }

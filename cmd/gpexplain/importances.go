@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -16,27 +15,35 @@ type importancesFlags struct {
 	refit bool
 }
 
-func importancesVerb() *cobra.Command {
+func importancesVerb(inv *invocation) *cobra.Command {
 	var e importancesFlags
-	return verb("importances", "List the training examples that hold the function in place",
-		`Importances lists the training examples with the largest dual vectors |α_i|: the
+	v := &verb{
+		name:  "importances",
+		short: "List the training examples that hold the function in place",
+		long: `Importances lists the training examples with the largest dual vectors |α_i|: the
 ones without which the function would be another, whatever the test row.`,
-		func(c *cobra.Command) func() error {
+		example: "  gpexplain importances --top 12 --html page.html",
+		flags: func(c *cobra.Command) {
 			f := c.Flags()
-			f.IntVar(&e.top, "top", 20, "number of training examples to list")
+			f.IntVar(&e.top, "top", 20, "list `K` training examples")
 			f.StringVar(&e.html, "html", "", "write the list and the sorted curve as a page to `FILE`")
 			f.BoolVar(&e.refit, "refit", true, "move to the optimum of the linearized model first")
-			return func() error {
-				if e.top < 1 {
-					return usagef("--top %d must be at least 1", e.top)
-				}
-				return nil
-			}
 		},
-		func(c *cobra.Command, s *shared) error { return e.run(c.Context(), c.OutOrStdout(), s) })
+		check: func(s *shared) error {
+			if e.top < 1 {
+				return usagef("--top %d must be at least 1", e.top)
+			}
+			return distinct([]flagPath{{"--html", e.html}}, s.reads())
+		},
+		run: e.run,
+	}
+	return v.command(inv)
 }
 
-func (e *importancesFlags) run(ctx context.Context, stdout io.Writer, sh *shared) error {
+func (e *importancesFlags) run(ctx context.Context, sh *shared) error {
+	if err := writable(e.html); err != nil {
+		return err
+	}
 	s, err := openSession(ctx, sh)
 	if err != nil {
 		return err
@@ -59,12 +66,7 @@ func (e *importancesFlags) run(ctx context.Context, stdout io.Writer, sh *shared
 	s.watch.lap("write")
 	r.Timings = s.watch.timings()
 	if s.json {
-		return r.WriteJSON(stdout)
+		return r.WriteJSON(s.out)
 	}
-	return page.WriteText(stdout, columns(stdout))
-}
-
-func (p *posterior) importancePage(r *explain.ImportanceReport) *explain.ImportancePage {
-	page := p.page(explain.Picture{})
-	return &explain.ImportancePage{Report: r, Train: page.Train, Invert: page.Invert, Model: page.Model, Data: page.Data, Command: page.Command}
+	return page.WriteText(s.out, s.out.columns())
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,13 +14,19 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-func inspectVerb() *cobra.Command {
-	return verb("inspect", "Show what a model is made of",
-		`Inspect lists a model's operators, its input shape, outputs and parameters,
+func inspectVerb(inv *invocation) *cobra.Command {
+	v := &verb{
+		name:  "inspect",
+		short: "Show what a model is made of",
+		long: `Inspect lists a model's operators, its input shape, outputs and parameters,
 the kind of Jacobian block of each parameter, what is not a parameter, its
 metadata and the warnings on reading it. No data are opened.`,
-		func(*cobra.Command) func() error { return nil },
-		func(c *cobra.Command, s *shared) error { return inspect(c.OutOrStdout(), s) })
+		example: "  gpexplain inspect --model net.onnx",
+		run:     func(_ context.Context, s *shared) error { return inspect(s) },
+		omit: []string{"data", "classes", "train-count", "train-index", "target", "split", "test-data", "likelihood",
+			"prior-precision", "noise-variance", "seed", "max-memory"},
+	}
+	return v.command(inv)
 }
 
 // inspection is what inspect prints with --json.
@@ -44,7 +51,7 @@ type tensorInfo struct {
 	Block  string `json:"block"`
 }
 
-func inspect(stdout io.Writer, sh *shared) error {
+func inspect(sh *shared) error {
 	s := newSession(sh)
 	if err := s.readModel(); err != nil {
 		return err
@@ -60,32 +67,32 @@ func inspect(stdout io.Writer, sh *shared) error {
 		out.Tensors = append(out.Tensors, tensorInfo{t.Name, t.Shape, t.Offset, t.Block})
 	}
 	if s.json {
-		return json.NewEncoder(stdout).Encode(out)
+		return json.NewEncoder(s.out).Encode(out)
 	}
-	return out.text(stdout, d)
+	return out.text(s.out, d)
 }
 
 func (x *inspection) text(stdout io.Writer, d linearize.Description) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "model\t%s\n", x.Model)
-	fmt.Fprintf(w, "written by\t%s, opset %d\n", x.Producer, x.Opset)
+	fmt.Fprintf(w, "model\t%s\n", oneLine(x.Model))
+	fmt.Fprintf(w, "written by\t%s, opset %d\n", oneLine(x.Producer), x.Opset)
 	fmt.Fprintf(w, "input\t%v\n", x.Input)
 	fmt.Fprintf(w, "outputs C\t%d\n", x.Outputs)
 	fmt.Fprintf(w, "parameters P\t%d\n", x.Parameters)
 	for _, o := range d.Operators {
-		fmt.Fprintf(w, "operator\t%s × %d\n", o.Name, o.Count)
+		fmt.Fprintf(w, "operator\t%s × %d\n", oneLine(o.Name), o.Count)
 	}
 	for _, t := range x.Tensors {
-		fmt.Fprintf(w, "tensor\t%s %v at %d, %s block\n", t.Name, t.Shape, t.Offset, t.Block)
+		fmt.Fprintf(w, "tensor\t%s %v at %d, %s block\n", oneLine(t.Name), t.Shape, t.Offset, t.Block)
 	}
 	for _, name := range x.Fixed {
-		fmt.Fprintf(w, "fixed\t%s\n", name)
+		fmt.Fprintf(w, "fixed\t%s\n", oneLine(name))
 	}
 	for _, k := range slices.Sorted(maps.Keys(x.Metadata)) {
-		fmt.Fprintf(w, "metadata\t%s = %s\n", k, abbreviate(x.Metadata[k]))
+		fmt.Fprintf(w, "metadata\t%s = %s\n", oneLine(k), cut(oneLine(x.Metadata[k]), 40))
 	}
 	for _, warning := range x.Warnings {
-		fmt.Fprintf(w, "warning\t%s\n", warning)
+		fmt.Fprintf(w, "warning\t%s\n", oneLine(warning))
 	}
 	return w.Flush()
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strconv"
-	"strings"
 
 	"github.com/funcgp/funcgp/internal/dataset"
 )
@@ -36,7 +35,7 @@ type metadata struct {
 func readMetadata(kv map[string]string) (*metadata, error) {
 	m := &metadata{likelihood: kv[keyLikelihood], rows: kv[keyRows], data: kv[keyData]}
 	bad := func(key string) error {
-		return fmt.Errorf("its metadata entry %s is %q, which cannot be used; give the flag, or train again", key, abbreviate(kv[key]))
+		return fmt.Errorf("its metadata entry %s is %q, which cannot be used; give the flag, or train again", key, cut(kv[key], 40))
 	}
 	if m.likelihood != "" && !isLikelihood(m.likelihood) {
 		return nil, bad(keyLikelihood)
@@ -57,21 +56,6 @@ func readMetadata(kv map[string]string) (*metadata, error) {
 		return nil, bad(keyScaling)
 	}
 	return m, nil
-}
-
-func abbreviate(s string) string {
-	if len(s) > 40 {
-		return s[:40] + "…"
-	}
-	return s
-}
-
-func formatClasses(classes []int) string {
-	out := make([]string, len(classes))
-	for i, k := range classes {
-		out[i] = strconv.Itoa(k)
-	}
-	return strings.Join(out, ",")
 }
 
 // fingerprint tells the training parts of two data sets apart by their labels

@@ -4,10 +4,7 @@ import (
 	"context"
 	"time"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -78,97 +75,4 @@ func (p *posterior) report() explain.Fit {
 	return explain.Fit{Examples: p.train.Len(), Outputs: c, Parameters: params, PriorPrecision: explain.Float(p.delta), Refit: p.exact.Refitted(),
 		GradientNorm: explain.Float(p.grad), LogEvidence: explain.Float(e.Value), LogDet: explain.Float(e.LogDet),
 		LogLikelihood: explain.Float(e.LogLik), Scatter: explain.Float(e.Scatter), Warnings: p.warnings}
-}
-
-func newDense(r, c int) *mat.Dense { return mat.NewDense(r, c, nil) }
-
-// predictions are the answers for a batch of rows.
-type predictions struct {
-	mean, cov      *mat.Dense // T×C, T·C×C
-	prob, sd, map0 *mat.Dense // T×classes, nil for a regression
-	response       *mat.Dense // T×C: E[y] under the link
-}
-
-// predict evaluates posterior and link at the rows of b.
-func (p *posterior) predict(b *linearize.Batch, link glm.Link) (*predictions, error) {
-	t, c := b.Len(), b.Outputs()
-	out := &predictions{mean: newDense(t, c), cov: newDense(t*c, c)}
-	if err := p.exact.PredictTo(out.mean, out.cov, b); err != nil {
-		return nil, err
-	}
-	mean, sd, at0 := newDense(t, c), newDense(t, c), newDense(t, c)
-	if err := link.PredictTo(mean, sd, p.lik, out.mean, out.cov); err != nil {
-		return nil, err
-	}
-	for i := range t {
-		p.lik.MeanTo(at0.RawRowView(i), b.F.RawRowView(i))
-	}
-	out.response = mean
-	if p.classed != nil {
-		out.prob, out.sd, out.map0 = perClass(mean, false), perClass(sd, true), perClass(at0, false)
-	}
-	return out, nil
-}
-
-// perClass gives every class a column: one output p becomes 1−p and p, and
-// its standard deviation belongs to both.
-func perClass(m *mat.Dense, same bool) *mat.Dense {
-	t, c := m.Dims()
-	if c > 1 {
-		return m
-	}
-	out := newDense(t, 2)
-	for i := range t {
-		v := m.At(i, 0)
-		out.Set(i, 1, v)
-		out.Set(i, 0, 1-v)
-		if same {
-			out.Set(i, 0, v)
-		}
-	}
-	return out
-}
-
-// class is the label of the network's argmax.
-func (p *posterior) class(f []float64) float64 {
-	if p.classed == nil {
-		return float64(explain.Undefined())
-	}
-	return float64(p.classed[argmaxClass(f)])
-}
-
-// argmaxClass is the number of the class with the largest output; one output
-// speaks for the second class where it is positive.
-func argmaxClass(f []float64) int {
-	if len(f) == 1 {
-		if f[0] > 0 {
-			return 1
-		}
-		return 0
-	}
-	k := 0
-	for c, v := range f {
-		if v > f[k] {
-			k = c
-		}
-	}
-	return k
-}
-
-// rowOf is row i of m, nil for a nil matrix.
-func rowOf(m *mat.Dense, i int) []explain.Float {
-	if m == nil {
-		return nil
-	}
-	return explain.Floats(m.RawRowView(i))
-}
-
-// block is the C×C covariance of row i.
-func block(cov *mat.Dense, i int) [][]explain.Float {
-	_, c := cov.Dims()
-	out := make([][]explain.Float, c)
-	for j := range c {
-		out[j] = explain.Floats(cov.RawRowView(i*c + j))
-	}
-	return out
 }

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
@@ -23,28 +23,39 @@ type predictFlags struct {
 	link      string
 	refit     bool
 	samples   int
-	row       bool
+
+	row bool // --index was given
 }
 
-func predictVerb() *cobra.Command {
+var links = []string{"exact", "probit", "mc", "bridge"}
+
+func predictVerb(inv *invocation) *cobra.Command {
 	var e predictFlags
-	return verb("predict", "Predict test rows with calibrated uncertainty",
-		`Predict writes one JSON object a line for every test row asked for, in order,
-and a summary: on standard error, or with --json as the last line.`,
-		func(c *cobra.Command) func() error {
-			f := c.Flags()
-			f.IntVar(&e.index, "index", 0, "predict only this test `ROW` of the original file")
-			f.StringVar(&e.testIndex, "test-index", "", "predict the test rows listed in `FILE`, in order")
-			f.BoolVar(&e.refit, "refit", true, "move to the optimum of the linearized model first")
-			f.StringVar(&e.link, "link", "", "exact, probit, mc or bridge (default exact for one output, otherwise probit)")
-			f.IntVar(&e.samples, "samples", 1000, "draws of --link mc")
-			return func() error { return e.check(c) }
-		},
-		func(c *cobra.Command, s *shared) error { return e.run(c.Context(), c.OutOrStdout(), s) })
+	v := &verb{
+		name:  "predict",
+		short: "Predict test rows with calibrated uncertainty",
+		long: `Predict writes one JSON object a line for every test row asked for, in order,
+and a summary: as text on standard error, or with --json as the last line.`,
+		example: `  gpexplain predict --index 23
+  gpexplain predict --json > predictions.jsonl`,
+		flags: e.add, check: e.check, run: e.run,
+		complete: map[string][]string{"link": links},
+	}
+	return v.command(inv)
 }
 
-func (e *predictFlags) check(c *cobra.Command) error {
-	e.row = c.Flags().Changed("index")
+func (e *predictFlags) add(c *cobra.Command) {
+	f := c.Flags()
+	f.IntVar(&e.index, "index", 0, "predict only test row `I`, counted from 0 in the original file")
+	f.StringVar(&e.testIndex, "test-index", "", "predict the test rows listed in `FILE`, one row number a line, in that order")
+	f.BoolVar(&e.refit, "refit", false, "move to the optimum of the linearized model first; otherwise the mean is the network's output")
+	f.StringVar(&e.link, "link", "", "`METHOD` from outputs to probabilities: exact, probit, mc or bridge (default exact for one output, otherwise probit)")
+	f.IntVar(&e.samples, "samples", 1000, "`S` draws of --link mc")
+}
+
+func (e *predictFlags) check(s *shared) error {
+	f := s.cmd.Flags()
+	e.row = f.Changed("index")
 	switch {
 	case e.row && e.testIndex != "":
 		return usagef("--index and --test-index exclude each other")
@@ -52,37 +63,36 @@ func (e *predictFlags) check(c *cobra.Command) error {
 		return usagef("--index %d must be 0 or more", e.index)
 	case e.samples < 1:
 		return usagef("--samples %d must be at least 1", e.samples)
+	case e.link != "" && !slices.Contains(links, e.link):
+		return usagef("--link %q must be exact, probit, mc or bridge", e.link)
+	case f.Changed("samples") && e.link != "mc":
+		return usagef("--samples is for --link mc")
+	case e.link == "exact" && s.likelihood == "categorical",
+		(e.link == "probit" || e.link == "bridge") && s.likelihood != "" && !isClassified(s.likelihood):
+		return usagef("--link %s is not for --likelihood %s", e.link, s.likelihood)
 	}
-	switch e.link {
-	case "", "exact", "probit", "mc", "bridge":
-		return nil
-	}
-	return usagef("--link %q must be exact, probit, mc or bridge", e.link)
+	return nil
 }
 
 // choose returns the link for a likelihood.
 func (e *predictFlags) choose(s *session) (glm.Link, error) {
+	var link glm.Link = glm.MonteCarlo{Samples: e.samples, Seed: s.seed}
+	fits := true
 	switch e.link {
+	case "":
+		link = glm.DefaultLink(s.lik)
 	case "exact":
-		if _, ok := s.lik.(glm.Marginal); !ok {
-			return nil, fmt.Errorf("--link exact is for one output or a regression; use probit, mc or bridge for the %s likelihood", s.lik.Name())
-		}
-		return glm.Exact{}, nil
+		link = glm.Exact{}
+		_, fits = s.lik.(glm.Marginal)
 	case "probit":
-		return glm.Probit{}, s.wantsClasses()
+		link, fits = glm.Probit{}, s.classed != nil
 	case "bridge":
-		return glm.Bridge{}, s.wantsClasses()
-	case "mc":
-		return glm.MonteCarlo{Samples: e.samples, Seed: s.seed}, nil
+		link, fits = glm.Bridge{}, s.classed != nil
 	}
-	return glm.DefaultLink(s.lik), nil
-}
-
-func (s *session) wantsClasses() error {
-	if s.classed == nil {
-		return fmt.Errorf("--link probit and bridge are for classes; the likelihood is %s", s.lik.Name())
+	if !fits {
+		return nil, fmt.Errorf("--link %s is not for the %s likelihood of %s; leave it out or use mc", e.link, s.lik.Name(), s.name)
 	}
-	return nil
+	return link, nil
 }
 
 // prediction is one line of output.
@@ -96,20 +106,10 @@ type prediction struct {
 	Covariance     [][]explain.Float `json:"covariance"`
 }
 
-// predictSummary is the last line with --json.
-type predictSummary struct {
-	Accuracy explain.Float   `json:"accuracy"`
-	NLL      explain.Float   `json:"nll"`
-	MAPNLL   explain.Float   `json:"map_nll"`
-	ECE      explain.Float   `json:"ece"`
-	Fit      explain.Fit     `json:"fit"`
-	Timings  explain.Timings `json:"timings"`
-}
-
 // predictTile is how many test rows are in memory at a time.
 const predictTile = 256
 
-func (e *predictFlags) run(ctx context.Context, stdout io.Writer, sh *shared) error {
+func (e *predictFlags) run(ctx context.Context, sh *shared) error {
 	s, err := openSession(ctx, sh)
 	if err != nil {
 		return err
@@ -131,11 +131,11 @@ func (e *predictFlags) run(ctx context.Context, stdout io.Writer, sh *shared) er
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(stdout)
+	out := bufio.NewWriter(s.out)
 	score := newScore(sub.Len(), len(s.classed))
 	for i := range par.Tiles(sub.Len(), predictTile) {
 		lo, hi := par.Bounds(i, sub.Len(), predictTile)
-		if err := e.tile(ctx, p, sub, y, link, score, lo, hi, out); err != nil {
+		if err := predictRows(ctx, p, sub, y, link, score, lo, hi, out); err != nil {
 			return err
 		}
 		s.progress.show("predict", hi, sub.Len())
@@ -144,40 +144,44 @@ func (e *predictFlags) run(ctx context.Context, stdout io.Writer, sh *shared) er
 	sum := score.summary(p, sub)
 	s.watch.lap("predict")
 	if err := out.Flush(); err != nil {
-		return fmt.Errorf("writing predictions: %w", err)
+		return err
 	}
 	s.watch.lap("write")
 	sum.Timings = s.watch.timings()
 	if s.json {
-		enc := json.NewEncoder(stdout)
-		enc.SetEscapeHTML(false)
-		return enc.Encode(sum)
+		return lineEncoder(s.out).Encode(sum)
 	}
 	sum.text(s, sub.Len())
 	return nil
 }
 
 func (e *predictFlags) rows(s *session) (*dataset.Subset, error) {
+	var o dataset.SelectOptions
 	switch {
 	case e.row:
-		return s.selectTest([]int{e.index}, "--index")
+		o = dataset.SelectOptions{Rows: []int{e.index}, From: "--index"}
 	case e.testIndex != "":
 		rows, err := dataset.ReadRows(e.testIndex)
 		if err != nil {
 			return nil, err
 		}
-		return s.selectTest(rows, e.testIndex)
+		o = dataset.SelectOptions{Rows: rows, From: e.testIndex}
 	}
-	return s.selectTest(nil, "")
+	return s.selectTest(o)
 }
 
-// tile predicts rows [lo, hi) and writes them.
-func (e *predictFlags) tile(ctx context.Context, p *posterior, sub *dataset.Subset, y *mat.Dense, link glm.Link, score *score, lo, hi int, out io.Writer) error {
-	x := sub.Set.Matrix(sub.Pos[lo:hi])
-	p.scaling.Apply(x)
-	b, err := p.net.Linearize(ctx, x)
+// lineEncoder writes JSON as it is, one object a line.
+func lineEncoder(w io.Writer) *json.Encoder {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc
+}
+
+// predictRows predicts rows [lo, hi) and writes them.
+func predictRows(ctx context.Context, p *posterior, sub *dataset.Subset, y *mat.Dense, link glm.Link, score *score, lo, hi int, out io.Writer) error {
+	b, err := p.net.Linearize(ctx, p.inputsAt(sub, lo, hi))
 	if err != nil {
-		return err
+		return fmt.Errorf("%s rows %d to %d: %w", sub.Set.Part, sub.Rows[lo], sub.Rows[hi-1], err)
 	}
 	pred, err := p.predict(b, link)
 	if err != nil {
@@ -187,8 +191,7 @@ func (e *predictFlags) tile(ctx context.Context, p *posterior, sub *dataset.Subs
 	if err := link.LogPredictiveTo(score.logp[lo:hi], p.lik, targets, pred.mean, pred.cov); err != nil {
 		return err
 	}
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
+	enc := lineEncoder(out)
 	for i := range hi - lo {
 		f := b.F.RawRowView(i)
 		score.mapLogp[lo+i] = p.lik.LogProb(targets.RawRowView(i), f)
@@ -201,46 +204,8 @@ func (e *predictFlags) tile(ctx context.Context, p *posterior, sub *dataset.Subs
 		line := prediction{Index: sub.Rows[lo+i], Label: explain.Float(label(sub, lo+i)), Class: explain.Float(p.class(f)), Probability: rowOf(pred.prob, i),
 			MAPProbability: rowOf(pred.map0, i), Mean: rowOf(pred.mean, i), Covariance: block(pred.cov, i)}
 		if err := enc.Encode(line); err != nil {
-			return fmt.Errorf("writing predictions: %w", err)
+			return err
 		}
 	}
 	return nil
-}
-
-// score gathers what the summary needs.
-type score struct {
-	logp, mapLogp []float64
-	prob          *mat.Dense
-	right         int
-}
-
-func newScore(n, classes int) *score {
-	s := &score{logp: make([]float64, n), mapLogp: make([]float64, n)}
-	if classes > 0 {
-		s.prob = mat.NewDense(n, classes, nil)
-	}
-	return s
-}
-
-func (s *score) summary(p *posterior, sub *dataset.Subset) *predictSummary {
-	sum := &predictSummary{Accuracy: explain.Undefined(), ECE: explain.Undefined(), NLL: explain.Float(glm.NLL(s.logp)), MAPNLL: explain.Float(glm.NLL(s.mapLogp)), Fit: p.report()}
-	if s.prob != nil {
-		sum.Accuracy = explain.Float(float64(s.right) / float64(len(s.logp)))
-		sum.ECE = explain.Float(glm.ECE(s.prob, sub.Class))
-	}
-	return sum
-}
-
-func (s *predictSummary) text(p *session, n int) {
-	p.note("%d rows", n)
-	if !math.IsNaN(float64(s.Accuracy)) {
-		p.note("accuracy  %.4f", float64(s.Accuracy))
-	}
-	p.note("NLL       %.4f (network alone %.4f)", float64(s.NLL), float64(s.MAPNLL))
-	if !math.IsNaN(float64(s.ECE)) {
-		p.note("ECE       %.4f", float64(s.ECE))
-	}
-	for _, w := range s.Fit.Warnings {
-		p.note("warning: %s", w)
-	}
 }

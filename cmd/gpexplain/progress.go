@@ -28,7 +28,7 @@ func newProgress(stderr io.Writer, quiet bool) *progress {
 // show reports that done of total steps of a stage are done; a total of 0 is
 // unknown.
 func (p *progress) show(stage string, done, total int) {
-	if p.out == nil {
+	if p == nil || p.out == nil {
 		return
 	}
 	if p.bar == nil || p.stage != stage {
@@ -47,18 +47,8 @@ func (p *progress) show(stage string, done, total int) {
 
 // clear removes the bar.
 func (p *progress) clear() {
-	if p.bar != nil {
+	if p != nil && p.bar != nil {
 		_ = p.bar.Clear()
 		p.bar = nil
 	}
-}
-
-// columns is the width of text on a terminal, and 80 elsewhere.
-func columns(out io.Writer) int {
-	if f, ok := out.(*os.File); ok {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
-			return min(max(w, 60), 120)
-		}
-	}
-	return 80
 }

@@ -2,54 +2,59 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
 
 type trainFlags struct {
-	arch, out            string
-	activation           string
+	name, activation     string
+	out                  string
 	epochs, batch, lbfgs int
 	rate                 float64
-	widths               []int // of an mlp, hidden layers and outputs
-	act                  linearize.Activation
+
+	arch *arch // parsed from name and activation
 }
 
-func trainVerb() *cobra.Command {
+func trainVerb(inv *invocation) *cobra.Command {
 	var e trainFlags
-	return verb("train", "Train a network and write it as ONNX",
-		`Train finds the maximum a posteriori parameters of a network by minibatch Adam
+	v := &verb{
+		name:  "train",
+		short: "Train a network and write it as ONNX",
+		long: `Train finds the maximum a posteriori parameters of a network by minibatch Adam
 and then full-batch L-BFGS, and writes it with what it was trained on: the
 likelihood, the prior precision, the classes, the training rows and the scaling
 of the inputs.`,
-		func(c *cobra.Command) func() error {
-			f := c.Flags()
-			f.StringVar(&e.arch, "arch", "thesis-cnn", "thesis-cnn, lenet5, or mlp:128-64-10 (hidden widths, then outputs)")
-			f.StringVar(&e.out, "out", "", "write the network to `FILE.onnx`")
-			f.StringVar(&e.activation, "activation", "relu", "of an mlp: relu or tanh")
-			f.IntVar(&e.epochs, "epochs", 30, "passes of Adam over the data; 0 for none")
-			f.IntVar(&e.batch, "batch", 256, "examples a step of Adam")
-			f.Float64Var(&e.rate, "lr", 3e-3, "first step size of Adam")
-			f.IntVar(&e.lbfgs, "lbfgs", 200, "iterations of L-BFGS; 0 for none")
-			return e.check
-		},
-		func(c *cobra.Command, s *shared) error { return e.run(c.Context(), c.OutOrStdout(), s) })
+		example: `  gpexplain train --data digits --classes 4,9 --train-count 1500 --prior-precision 10 --out net.onnx
+  gpexplain train --data table.csv --split 0 --arch mlp:50-50-1 --activation tanh --out net.onnx`,
+		flags: e.add, check: e.check, run: e.run,
+		complete: map[string][]string{"arch": {"thesis-cnn", "lenet5", "mlp:"}, "activation": {"relu", "tanh"}},
+	}
+	return v.command(inv)
 }
 
-func (e *trainFlags) check() error {
+func (e *trainFlags) add(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&e.name, "arch", "thesis-cnn", "`NAME` of the network: thesis-cnn or lenet5 for 28×28 pictures, or mlp:128-64-10 (hidden widths, then outputs)")
+	f.StringVar(&e.out, "out", "", "write the network to `FILE.onnx`; needed")
+	f.StringVar(&e.activation, "activation", "relu", "`NAME` of the activation of an mlp: relu or tanh")
+	f.IntVar(&e.epochs, "epochs", 30, "`N` passes of Adam over the data; 0 for none")
+	f.IntVar(&e.batch, "batch", 256, "`N` examples a step of Adam")
+	f.Float64Var(&e.rate, "lr", 3e-3, "first step size `X` of Adam")
+	f.IntVar(&e.lbfgs, "lbfgs", 200, "at most `N` iterations of L-BFGS; 0 for none")
+}
+
+func (e *trainFlags) check(s *shared) error {
 	switch {
 	case e.out == "":
 		return usagef("--out FILE.onnx is needed")
@@ -60,124 +65,60 @@ func (e *trainFlags) check() error {
 	case !(e.rate > 0 && e.rate < 1e6):
 		return usagef("--lr %v must be a positive number", e.rate)
 	}
-	switch e.activation {
-	case "relu":
-		e.act = linearize.ReLU
-	case "tanh":
-		e.act = linearize.Tanh
-	default:
-		return usagef("--activation %q must be relu or tanh", e.activation)
+	var err error
+	if e.arch, err = parseArch(e.name, e.activation); err != nil {
+		return err
 	}
-	if e.arch == "thesis-cnn" || e.arch == "lenet5" {
-		return nil
-	}
-	list, ok := strings.CutPrefix(e.arch, "mlp:")
-	if !ok {
-		return usagef("--arch %q must be thesis-cnn, lenet5 or mlp:WIDTHS", e.arch)
-	}
-	for field := range strings.SplitSeq(list, "-") {
-		k, err := strconv.Atoi(field)
-		if err != nil || k < 1 || k > 1<<20 {
-			return usagef("--arch %q: widths are positive numbers such as mlp:128-64-10", e.arch)
-		}
-		e.widths = append(e.widths, k)
-	}
-	return nil
+	return distinct([]flagPath{{"--out", e.out}}, s.reads())
 }
 
-// outputs returns C for the data: from the mlp's last width, else one for two
-// classes or a regression and otherwise one a class.
-func (e *trainFlags) outputs(s *session) int {
-	if e.widths != nil {
-		return e.widths[len(e.widths)-1]
+func (e *trainFlags) run(ctx context.Context, sh *shared) error {
+	if err := writable(e.out); err != nil {
+		return err
 	}
-	k := 1
-	if s.opened.IntegerLabels && s.likelihood != "gaussian" && s.likelihood != "poisson" {
-		if k = len(s.opened.Classes()); s.classList != nil {
-			k = len(s.classList)
-		}
-		if k == 2 && s.likelihood != "categorical" {
-			k = 1
-		}
-	}
-	return k
-}
-
-// layers returns the architecture with c outputs.
-func (e *trainFlags) layers(c int) []linearize.Layer {
-	if e.widths != nil {
-		layers := []linearize.Layer{linearize.Flatten{}}
-		for i, k := range e.widths {
-			layers = append(layers, linearize.Dense{Units: k})
-			if i < len(e.widths)-1 {
-				layers = append(layers, e.act)
-			}
-		}
-		return layers
-	}
-	conv := func(first, second, kernel int, dense ...int) []linearize.Layer {
-		layers := []linearize.Layer{
-			linearize.Conv2D{Filters: first, Kernel: kernel}, linearize.ReLU, linearize.MaxPool2D{Size: 2},
-			linearize.Conv2D{Filters: second, Kernel: kernel}, linearize.ReLU, linearize.MaxPool2D{Size: 2}, linearize.Flatten{}}
-		for _, k := range dense {
-			layers = append(layers, linearize.Dense{Units: k}, linearize.ReLU)
-		}
-		return append(layers, linearize.Dense{Units: c})
-	}
-	if e.arch == "lenet5" {
-		return conv(6, 16, 5, 120, 84)
-	}
-	return conv(3, 8, 5, 25, 25)
-}
-
-// trainReport is what train prints with --json.
-type trainReport struct {
-	Out           string           `json:"out"`
-	Parameters    int              `json:"parameters"`
-	Examples      int              `json:"examples"`
-	Objective     explain.Float    `json:"objective"`
-	LogLikelihood explain.Float    `json:"log_likelihood"`
-	GradientNorm  explain.Float    `json:"gradient_norm"`
-	TrainAccuracy explain.Float    `json:"train_accuracy"`
-	TestAccuracy  explain.Float    `json:"test_accuracy"`
-	TrainNLL      explain.Float    `json:"train_nll"`
-	TestNLL       explain.Float    `json:"test_nll"`
-	Warnings      explain.Warnings `json:"warnings"`
-	Seconds       explain.Float    `json:"seconds"`
-}
-
-func (e *trainFlags) run(ctx context.Context, stdout io.Writer, sh *shared) error {
 	s := newSession(sh)
-	s.name = e.arch + " network"
+	s.name = "the " + e.name + " network"
 	if err := s.openData(ctx); err != nil {
 		return err
 	}
-	c := e.outputs(s)
+	c := e.arch.outputs(s)
 	if err := s.chooseLikelihood(c); err != nil {
 		return err
 	}
 	if err := s.selectTraining(); err != nil {
 		return err
 	}
+	if err := e.plan(s); err != nil {
+		return err
+	}
 	if err := s.prepare(c); err != nil {
 		return err
 	}
-	net, err := linearize.Seeded(s.seed, s.opened.Shape, e.layers(c)...)
+	// The test rows are looked at first: a fault in them must not cost the
+	// training.
+	test, err := e.testRows(s, c)
 	if err != nil {
-		return fmt.Errorf("--arch %s does not fit inputs of shape %v: %w", e.arch, s.opened.Shape, err)
+		return err
+	}
+	net, err := linearize.Seeded(s.seed, s.opened.Shape, e.arch.layers(c)...)
+	if err != nil {
+		return fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", e.name, s.opened.Shape, err)
 	}
 	res, err := e.fit(ctx, s, net)
 	if err != nil {
 		return err
 	}
 	s.watch.lap("factorize")
-	r := &trainReport{Out: e.out, Examples: s.train.Len(), Objective: explain.Float(res.Objective), LogLikelihood: explain.Float(res.LogLik), GradientNorm: explain.Float(res.GradientNorm)}
-	_, _, r.Parameters = net.Dims()
-	if err := e.score(ctx, s, r); err != nil {
-		return err
-	}
 	for _, w := range res.Warnings {
 		s.warn(w)
+	}
+	r := &trainReport{Out: e.out, Examples: s.train.Len(), Objective: explain.Float(res.Objective), LogLikelihood: explain.Float(res.LogLik), GradientNorm: explain.Float(res.GradientNorm)}
+	_, _, r.Parameters = net.Dims()
+	if r.TrainAccuracy, r.TrainNLL, err = s.mapScore(ctx, s.train, s.y); err != nil {
+		return err
+	}
+	if r.TestAccuracy, r.TestNLL, err = s.mapScore(ctx, test.rows, test.y); err != nil {
+		return err
 	}
 	if err := atomicfile.Write(e.out, s.net.WithMetadata(e.metadata(s)).WriteONNX); err != nil {
 		return err
@@ -185,9 +126,43 @@ func (e *trainFlags) run(ctx context.Context, stdout io.Writer, sh *shared) erro
 	s.watch.lap("write")
 	r.Warnings, r.Seconds = s.warnings, s.watch.timings().Total
 	if s.json {
-		return json.NewEncoder(stdout).Encode(r)
+		return lineEncoder(s.out).Encode(r)
 	}
-	return r.text(stdout)
+	return r.text(s.out)
+}
+
+// vectors is how many vectors of length P training holds: the parameters in
+// their several copies, Adam's moments and the history of L-BFGS.
+const vectors = 120
+
+// plan refuses what cannot fit before anything large is taken.
+func (e *trainFlags) plan(s *session) error {
+	d := elements(s.opened.Shape)
+	fixed := 8 * vectors * e.arch.parameters(d)
+	if budget := gp.MemoryBudget(s.bytes); fixed > float64(budget) {
+		return fmt.Errorf("--arch %s has %.0f parameters, and training them takes about %.0f bytes of memory, of which %d may be used; choose smaller widths, or raise --max-memory",
+			e.name, e.arch.parameters(d), fixed, budget)
+	}
+	return s.plan("training", s.train.Len(), func(n int) float64 { return fixed + 8*float64(n)*float64(d) })
+}
+
+// testRows are the rows that the trained network is tried on; none without
+// data for it.
+type testRows struct {
+	rows *dataset.Subset
+	y    *mat.Dense
+}
+
+func (e *trainFlags) testRows(s *session, c int) (testRows, error) {
+	if s.testPart().Len() == 0 {
+		return testRows{}, nil
+	}
+	rows, err := s.selectTest(dataset.SelectOptions{})
+	if err != nil {
+		return testRows{}, err
+	}
+	y, err := s.targets(rows, c)
+	return testRows{rows, y}, err
 }
 
 // fit trains net and puts the result into the session.
@@ -210,42 +185,27 @@ func (e *trainFlags) fit(ctx context.Context, s *session, net *linearize.Network
 	return res, err
 }
 
-// score fills in accuracy and NLL on training and test rows.
-func (e *trainFlags) score(ctx context.Context, s *session, r *trainReport) error {
-	var err error
-	if r.TrainAccuracy, r.TrainNLL, err = s.mapScore(ctx, s.train, s.x, s.y); err != nil {
-		return err
-	}
-	r.TestAccuracy, r.TestNLL = explain.Undefined(), explain.Undefined()
-	if s.testPart().Len() == 0 {
-		return nil
-	}
-	test, err := s.selectTest(nil, "")
-	if err != nil {
-		return err
-	}
-	_, c, _ := s.net.Dims()
-	y, err := s.targets(test, c)
-	if err != nil {
-		return err
-	}
-	r.TestAccuracy, r.TestNLL, err = s.mapScore(ctx, test, s.inputs(test), y)
-	return err
-}
-
-func (s *session) mapScore(ctx context.Context, sub *dataset.Subset, x, y *mat.Dense) (accuracy, nll explain.Float, err error) {
-	f, err := s.net.Forward(ctx, x)
-	if err != nil {
-		return 0, 0, err
+// mapScore is the accuracy and the mean negative log likelihood of the network
+// itself; undefined without rows, and the accuracy for a regression.
+func (s *session) mapScore(ctx context.Context, sub *dataset.Subset, y *mat.Dense) (accuracy, nll explain.Float, err error) {
+	accuracy, nll = explain.Undefined(), explain.Undefined()
+	if sub == nil {
+		return accuracy, nll, nil
 	}
 	right, sum := 0, 0.0
-	for i := range sub.Len() {
-		sum -= s.lik.LogProb(y.RawRowView(i), f.RawRowView(i))
-		if s.classed != nil && argmaxClass(f.RawRowView(i)) == sub.Class[i] {
-			right++
+	for t := range par.Tiles(sub.Len(), predictTile) {
+		lo, hi := par.Bounds(t, sub.Len(), predictTile)
+		f, err := s.net.Forward(ctx, s.inputsAt(sub, lo, hi))
+		if err != nil {
+			return accuracy, nll, fmt.Errorf("%s rows %d to %d: %w", sub.Set.Part, sub.Rows[lo], sub.Rows[hi-1], err)
+		}
+		for i := range hi - lo {
+			sum -= s.lik.LogProb(y.RawRowView(lo+i), f.RawRowView(i))
+			if s.classed != nil && argmaxClass(f.RawRowView(i)) == sub.Class[lo+i] {
+				right++
+			}
 		}
 	}
-	accuracy = explain.Undefined()
 	if s.classed != nil {
 		accuracy = explain.Float(float64(right) / float64(sub.Len()))
 	}
@@ -259,38 +219,16 @@ func (e *trainFlags) metadata(s *session) map[string]string {
 		keyPrecision:  strconv.FormatFloat(s.delta, 'g', -1, 64),
 		keyRows:       formatRows(s.train.Rows),
 		keyData:       fingerprint(s.opened.Train),
-		keyCommand:    "gpexplain " + strings.Join(os.Args[1:], " "),
+		keyCommand:    commandLine(s.args),
 	}
 	if s.lik.Name() == "gaussian" {
 		kv[keyNoise] = strconv.FormatFloat(s.sigma2, 'g', -1, 64)
 	}
 	if s.classed != nil {
-		kv[keyClasses] = formatClasses(s.classed)
+		kv[keyClasses] = formatInts(s.classed)
 	}
 	if s.scaling != nil {
 		kv[keyScaling] = s.scaling.String()
 	}
 	return kv
-}
-
-func (r *trainReport) text(stdout io.Writer) error {
-	fmt.Fprintf(stdout, "%d parameters trained on %d examples in %.1f s\n", r.Parameters, r.Examples, float64(r.Seconds))
-	fmt.Fprintf(stdout, "objective %.6g, log likelihood %.6g, gradient norm %.3g\n", float64(r.Objective), float64(r.LogLikelihood), float64(r.GradientNorm))
-	line := func(name string, accuracy, nll explain.Float) {
-		if !nll.Finite() {
-			return
-		}
-		fmt.Fprintf(stdout, "%-8s  NLL %.5f", name, float64(nll))
-		if accuracy.Finite() {
-			fmt.Fprintf(stdout, "  accuracy %.4f", float64(accuracy))
-		}
-		fmt.Fprintln(stdout)
-	}
-	line("training", r.TrainAccuracy, r.TrainNLL)
-	line("test", r.TestAccuracy, r.TestNLL)
-	for _, w := range r.Warnings {
-		fmt.Fprintf(stdout, "warning: %s\n", w)
-	}
-	_, err := fmt.Fprintf(stdout, "wrote %s\n", r.Out)
-	return err
 }

@@ -4,50 +4,56 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
 )
 
 type validateFlags struct{ tolerance float64 }
 
-func validateVerb() *cobra.Command {
+func validateVerb(inv *invocation) *cobra.Command {
 	var e validateFlags
-	return verb("validate", "Compare weight space with function space",
-		`Validate computes the same posterior twice, over the parameters (P×P) and over
+	v := &verb{
+		name:  "validate",
+		short: "Compare weight space with function space",
+		long: `Validate computes the same posterior twice, over the parameters (P×P) and over
 the training outputs (N·C×N·C), at the trained parameters and after a refit,
 and prints the largest differences on the test rows. It also checks that the
 contributions of the training examples add up to the prediction. The exit
 status is 1 where a difference is above its tolerance.`,
-		func(c *cobra.Command) func() error {
-			c.Flags().Float64Var(&e.tolerance, "tolerance", glm.DefaultTolerance, "largest difference allowed, relative to the largest entry")
-			return func() error {
-				if !(e.tolerance > 0 && e.tolerance < 1) {
-					return usagef("--tolerance %v must be between 0 and 1", e.tolerance)
-				}
-				return nil
-			}
+		example: "  gpexplain validate --train-count 400",
+		flags: func(c *cobra.Command) {
+			c.Flags().Float64Var(&e.tolerance, "tolerance", glm.DefaultTolerance, "largest difference `X` allowed, relative to the largest entry")
 		},
-		func(c *cobra.Command, s *shared) error { return e.run(c.Context(), c.OutOrStdout(), s) })
+		check: func(*shared) error {
+			if !(e.tolerance > 0 && e.tolerance < 1) {
+				return usagef("--tolerance %v must be between 0 and 1", e.tolerance)
+			}
+			return nil
+		},
+		run: e.run,
+	}
+	return v.command(inv)
 }
 
 // closureTolerance is how well the sum of contributions closes, relative to
 // the largest prediction (E12, E14).
 const closureTolerance = 1e-9
 
-func (e *validateFlags) run(ctx context.Context, stdout io.Writer, sh *shared) error {
+func (e *validateFlags) run(ctx context.Context, sh *shared) error {
 	s, err := openSession(ctx, sh)
 	if err != nil {
 		return err
 	}
-	test, err := s.selectTest(nil, "")
+	test, err := s.selectTest(dataset.SelectOptions{})
 	if err != nil {
 		return err
 	}
@@ -73,7 +79,7 @@ func (e *validateFlags) run(ctx context.Context, stdout io.Writer, sh *shared) e
 		return err
 	}
 	s.progress.clear()
-	if err := e.print(stdout, s, table); err != nil {
+	if err := printComparison(s, table); err != nil {
 		return err
 	}
 	if !table.OK() {
@@ -120,7 +126,7 @@ func closure(ctx context.Context, exact *gp.Exact, p *posterior, w *glm.Weights,
 	scale := 0.0
 	for lo := 0; lo < x.Len(); lo += predictTile {
 		part := x.Slice(lo, min(lo+predictTile, x.Len()))
-		mean := newDense(part.Len(), part.Outputs())
+		mean := mat.NewDense(part.Len(), part.Outputs(), nil)
 		if err := exact.PredictTo(mean, nil, part); err != nil {
 			return nil, err
 		}
@@ -152,7 +158,7 @@ func widen(r *glm.ComparisonRow, mean, sum float64) {
 	}
 }
 
-func (e *validateFlags) print(stdout io.Writer, s *session, table *glm.Comparison) error {
+func printComparison(s *session, table *glm.Comparison) error {
 	if s.json {
 		type row struct {
 			Quantity      string        `json:"quantity"`
@@ -170,9 +176,9 @@ func (e *validateFlags) print(stdout io.Writer, s *session, table *glm.Compariso
 		for _, r := range table.Rows {
 			out.Rows = append(out.Rows, row{r.Quantity, explain.Float(r.WeightSpace), explain.Float(r.FunctionSpace), explain.Float(r.Difference), explain.Float(r.Tolerance), r.OK})
 		}
-		return json.NewEncoder(stdout).Encode(out)
+		return json.NewEncoder(s.out).Encode(out)
 	}
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "quantity\tweight space\tfunction space\tdifference\ttolerance\t")
 	for _, r := range table.Rows {
 		verdict := "ok"

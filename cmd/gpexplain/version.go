@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func versionVerb() *cobra.Command {
+func versionVerb(inv *invocation) *cobra.Command {
 	var asJSON bool
-	c := &cobra.Command{Use: "version", Short: "Print the version"}
+	c := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs}
 	c.Flags().BoolVar(&asJSON, "json", false, "write JSON to standard output")
-	c.RunE = func(c *cobra.Command, _ []string) error {
+	c.RunE = func(*cobra.Command, []string) error {
 		v := map[string]string{"version": "(devel)", "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
 		if info, ok := debug.ReadBuildInfo(); ok {
 			if info.Main.Version != "" {
@@ -26,9 +26,9 @@ func versionVerb() *cobra.Command {
 			}
 		}
 		if asJSON {
-			return json.NewEncoder(c.OutOrStdout()).Encode(v)
+			return json.NewEncoder(inv.out).Encode(v)
 		}
-		_, err := fmt.Fprintf(c.OutOrStdout(), "gpexplain %s %s %s\n", v["version"], v["go"], v["platform"])
+		_, err := fmt.Fprintf(inv.out, "gpexplain %s %s %s\n", v["version"], v["go"], v["platform"])
 		return err
 	}
 	return c

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+)
+
+var units = map[string]float64{"": 1, "b": 1,
+	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40,
+	"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
+
+// parseBytes reads "4GiB", "500MB" or a plain number of bytes; "" is 0.
+func parseBytes(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	at := strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
+	if at < 0 {
+		at = len(text)
+	}
+	v, err := strconv.ParseFloat(text[:at], 64)
+	unit, ok := units[strings.ToLower(strings.TrimSpace(text[at:]))]
+	if b := v * unit; err == nil && ok && b >= 1 && b < math.MaxInt64 {
+		return int64(b), nil
+	}
+	return 0, usagef("--max-memory %q is not a size such as 4GiB", text)
+}
+
+// planPosterior refuses what cannot fit before anything large is taken: the
+// training inputs, the Jacobian where it has no structure, and the posterior.
+func (s *session) planPosterior() error {
+	d, c, _ := s.net.Dims()
+	full := 0
+	for _, t := range s.net.Describe().Params {
+		if t.Block == "Full" {
+			full += elements(t.Shape)
+		}
+	}
+	return s.plan("an exact posterior", s.train.Len(), func(n int) float64 {
+		return float64(gp.Bytes(n, c)) + 8*float64(n)*(float64(d)+float64(c)*float64(full))
+	})
+}
+
+// plan returns a *gp.MemoryError where need(n) bytes pass the budget; need
+// grows with n.
+func (s *session) plan(op string, n int, need func(n int) float64) error {
+	budget := gp.MemoryBudget(s.bytes)
+	if need(n) <= float64(budget) {
+		return nil
+	}
+	largest := sort.Search(n, func(i int) bool { return need(i+1) > float64(budget) })
+	return &gp.MemoryError{Op: op, Needed: int64(math.Min(need(n), math.MaxInt64/2)), Available: budget, LargestN: largest}
+}
+
+// inFlags says in the command's own words what a library's limit means.
+func inFlags(err error) error {
+	const takes = "%s takes %d bytes of memory, of which %d may be used; "
+	if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
+		if e.LargestN < 1 {
+			return fmt.Errorf(takes+"raise --max-memory", e.Op, e.Needed, e.Available)
+		}
+		return fmt.Errorf(takes+"at most %d examples fit: give --train-count %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.LargestN, e.LargestN)
+	}
+	if e := (*glm.WeightMemoryError)(nil); errors.As(err, &e) {
+		return fmt.Errorf(takes+"at most %d parameters fit: choose a smaller model, or raise --max-memory",
+			fmt.Sprintf("the posterior over %d parameters", e.P), e.Needed, e.Available, e.LargestP)
+	}
+	return err
+}

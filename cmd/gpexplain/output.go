@@ -1,0 +1,125 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/funcgp/funcgp/internal/atomicfile"
+)
+
+// output is standard output. It keeps the first error, so that no result is
+// lost in silence, whatever the code in between makes of it.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+var _ io.Writer = (*output)(nil)
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.w.Write(p)
+	if err != nil {
+		o.err = &outputError{err}
+	}
+	return n, o.err
+}
+
+// columns is the width of text on a terminal, and 80 elsewhere.
+func (o *output) columns() int {
+	if f, ok := o.w.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return min(max(w, 60), 120)
+		}
+	}
+	return 80
+}
+
+// outputError is a failure to write to standard output.
+type outputError struct{ err error }
+
+func (e *outputError) Unwrap() error { return e.err }
+
+func (e *outputError) Error() string {
+	cause := e.err
+	if p := (*fs.PathError)(nil); errors.As(cause, &p) {
+		cause = p.Err
+	}
+	return fmt.Sprintf("standard output: %v; send it to a place with room", cause)
+}
+
+// writable finds out before long work whether a file can be written at path,
+// and leaves nothing behind. "" is no file.
+func writable(path string) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return &atomicfile.Error{Path: path, Err: syscall.EISDIR}
+	case err == nil && !info.Mode().IsRegular():
+		return nil // a device or pipe, which is written directly
+	case err == nil:
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return &atomicfile.Error{Path: path, Err: err}
+		}
+	}
+	probe, err := os.CreateTemp(filepath.Dir(path), ".gpexplain-*.tmp")
+	if err != nil {
+		return &atomicfile.Error{Path: path, Err: causeOf(err)}
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+// causeOf is err without the name of a temporary file.
+func causeOf(err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// A flagPath is a flag that names a file.
+type flagPath struct{ flag, path string }
+
+// distinct refuses to write a result over another or over what is read.
+func distinct(outputs, inputs []flagPath) error {
+	for i, o := range outputs {
+		if o.path == "" {
+			continue
+		}
+		for _, x := range append(outputs[:i:i], inputs...) {
+			if x.path != "" && filepath.Clean(x.path) == filepath.Clean(o.path) {
+				return usagef("%s and %s both name %s", x.flag, o.flag, o.path)
+			}
+		}
+	}
+	return nil
+}
+
+// commandLine is the command as a shell takes it.
+func commandLine(args []string) string {
+	words := []string{"gpexplain"}
+	for _, a := range args {
+		if a == "" || strings.ContainsFunc(a, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
+}
+
+// plain are the characters that need no quotes in a shell.
+const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:=@_"

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+// page is a page about one test row.
+func (p *posterior) page(test explain.Picture) *explain.Page {
+	page := &explain.Page{Test: test, Train: p.trainPicture(), Quantity: p.quantity(), Invert: p.opened.Images(),
+		Model: p.name, Data: p.opened.Source, Command: commandLine(p.args)}
+	for _, k := range p.classed {
+		page.Classes = append(page.Classes, strconv.Itoa(k))
+	}
+	return page
+}
+
+// importancePage is a page about the training rows.
+func (p *posterior) importancePage(r *explain.ImportanceReport) *explain.ImportancePage {
+	return &explain.ImportancePage{Report: r, Train: p.trainPicture(), Invert: p.opened.Images(),
+		Model: p.name, Data: p.opened.Source, Command: commandLine(p.args)}
+}
+
+// quantity is what the output of a regression is.
+func (s *session) quantity() string {
+	name := s.opened.Target
+	if s.lik.Name() == "poisson" {
+		name = "log rate"
+		if s.opened.Target != "" {
+			name += " of " + s.opened.Target
+		}
+	}
+	return oneLine(cut(name, 40))
+}
+
+// trainPicture finds the training rows of a report.
+func (p *posterior) trainPicture() func(row explain.Index) explain.Picture {
+	at := make(map[int]int, p.train.Len())
+	for i, r := range p.train.Rows {
+		at[r] = i
+	}
+	return func(row explain.Index) explain.Picture { return p.picture(p.train, at[int(row)]) }
+}
+
+// picture shows row i of a subset: its pixels, or its features as they are in
+// the file.
+func (s *session) picture(sub *dataset.Subset, i int) explain.Picture {
+	if s.opened.Images() {
+		return s.gray(sub.Image(i))
+	}
+	return explain.Picture{Names: s.opened.Columns, Values: sub.Set.Matrix([]int{sub.Pos[i]}).RawRowView(0)}
+}
+
+func (s *session) gray(pix []byte) explain.Picture {
+	shape := s.opened.Shape
+	return explain.Gray(pix, shape[len(shape)-1], shape[len(shape)-2])
+}

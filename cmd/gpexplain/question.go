@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+// A question is the row that is explained.
+type question struct {
+	name    string     // for messages
+	x       *mat.Dense // 1×D
+	input   explain.Input
+	picture explain.Picture
+}
+
+// question finds the row that the flags ask for.
+func (e *explainFlags) question(s *session) (*question, error) {
+	if e.input != "" {
+		return e.ownInput(s)
+	}
+	o := dataset.SelectOptions{Count: 1}
+	if e.row {
+		o = dataset.SelectOptions{Rows: []int{e.index}, From: "--index"}
+	}
+	sub, err := s.selectTest(o)
+	if err != nil {
+		return nil, err
+	}
+	return &question{name: fmt.Sprintf("%s row %d", sub.Set.Part, sub.Rows[0]), x: s.inputs(sub), picture: s.picture(sub, 0),
+		input: explain.Input{Split: sub.Set.Part, Index: explain.Index(sub.Rows[0]), Label: explain.Float(label(sub, 0))}}, nil
+}
+
+// ownInput reads a file of the user's.
+func (e *explainFlags) ownInput(s *session) (*question, error) {
+	in, err := dataset.ReadInput(e.input, &dataset.InputOptions{Shape: s.opened.Shape, Columns: s.opened.Columns, Invert: e.invert})
+	if err != nil {
+		return nil, err
+	}
+	if in.Light && !e.invert {
+		s.warn(fmt.Errorf("%s has a light border, the training pictures are light ink on black: add --invert if it is dark ink on paper", e.input))
+	}
+	q := &question{name: e.input, input: explain.Input{Split: "file", Index: -1, Label: explain.Undefined(), File: e.input}}
+	if in.Pixels != nil {
+		q.picture = s.gray(in.Pixels)
+	} else {
+		q.picture = explain.Picture{Names: s.opened.Columns, Values: slices.Clone(in.X)}
+	}
+	q.x = mat.NewDense(1, len(in.X), in.X)
+	s.scaling.Apply(q.x)
+	return q, nil
+}

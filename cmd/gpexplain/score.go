@@ -1,0 +1,57 @@
+package main
+
+import (
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+// A score gathers what the summary of predictions needs.
+type score struct {
+	logp, mapLogp []float64
+	prob          *mat.Dense // N×classes, nil for a regression
+	right         int
+}
+
+func newScore(n, classes int) *score {
+	s := &score{logp: make([]float64, n), mapLogp: make([]float64, n)}
+	if classes > 0 {
+		s.prob = mat.NewDense(n, classes, nil)
+	}
+	return s
+}
+
+// predictSummary is the last line with --json.
+type predictSummary struct {
+	Accuracy explain.Float   `json:"accuracy"`
+	NLL      explain.Float   `json:"nll"`
+	MAPNLL   explain.Float   `json:"map_nll"`
+	ECE      explain.Float   `json:"ece"`
+	Fit      explain.Fit     `json:"fit"`
+	Timings  explain.Timings `json:"timings"`
+}
+
+func (s *score) summary(p *posterior, sub *dataset.Subset) *predictSummary {
+	sum := &predictSummary{Accuracy: explain.Undefined(), ECE: explain.Undefined(), NLL: explain.Float(glm.NLL(s.logp)), MAPNLL: explain.Float(glm.NLL(s.mapLogp)), Fit: p.report()}
+	if s.prob != nil {
+		sum.Accuracy = explain.Float(float64(s.right) / float64(len(s.logp)))
+		sum.ECE = explain.Float(glm.ECE(s.prob, sub.Class))
+	}
+	return sum
+}
+
+func (s *predictSummary) text(p *session, n int) {
+	p.note("%d rows", n)
+	if s.Accuracy.Finite() {
+		p.note("accuracy  %.4f", float64(s.Accuracy))
+	}
+	p.note("NLL       %.4f (network alone %.4f)", float64(s.NLL), float64(s.MAPNLL))
+	if s.ECE.Finite() {
+		p.note("ECE       %.4f", float64(s.ECE))
+	}
+	for _, w := range s.Fit.Warnings {
+		p.note("warning: %s", w)
+	}
+}
