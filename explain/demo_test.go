@@ -188,6 +188,29 @@ func softmax(f []float64) []float64 {
 	return p
 }
 
+// rows numbers the training digits as if they were some of a larger file.
+func (d *demo) rows() Rows {
+	names := Rows{Label: d.labels}
+	for i := range d.images {
+		names.Index = append(names.Index, 1000+7*i)
+	}
+	return names
+}
+
+func (d *demo) picture(row Index) Picture { return Gray(d.images[(row-1000)/7], d.side, d.side) }
+
+func (d *demo) fit() Fit {
+	n, c := d.post.train.F.Dims()
+	return Fit{Examples: n, Outputs: c, Parameters: d.test.P, PriorPrecision: 1, Refit: true, GradientNorm: 0.0213,
+		LogEvidence: -83.1234, LogDet: 61.2, LogLikelihood: -22.9, Scatter: 59.3}
+}
+
+func (d *demo) importances(top int) *ImportancePage {
+	r := d.rows().Importances(Importances(d.post), top)
+	r.Fit = d.fit()
+	return &ImportancePage{Report: r, Train: d.picture, Invert: true, Model: "demo.onnx", Data: "drawn digits"}
+}
+
 // page explains the test digit.
 func (d *demo) page(t testing.TB, label float64, o *Options) *Page {
 	t.Helper()
@@ -195,15 +218,11 @@ func (d *demo) page(t testing.TB, label float64, o *Options) *Page {
 	require.NoError(t, err)
 	rows, err := e.Explain(context.Background(), d.test)
 	require.NoError(t, err)
-	n, c := d.post.train.F.Dims()
-	names := Rows{Label: d.labels}
-	for i := range n {
-		names.Index = append(names.Index, 1000+7*i)
-	}
+	names, fit := d.rows(), d.fit()
+	c := fit.Outputs
 	r := &Report{
-		Input: Input{Split: "test", Index: 247, Label: Float(label)},
-		Fit: Fit{Examples: n, Outputs: c, Parameters: d.test.P, PriorPrecision: 1, Refit: true, GradientNorm: 0.0213,
-			LogEvidence: -83.1234, LogDet: 61.2, LogLikelihood: -22.9, Scatter: 59.3},
+		Input:   Input{Split: "test", Index: 247, Label: Float(label)},
+		Fit:     fit,
 		Timings: Timings{Load: .05, Linearize: .61, Kernel: .7, Factorize: .25, Predict: .02, Write: .01, Total: 1.64},
 	}
 	for _, x := range rows[0] {
@@ -217,7 +236,7 @@ func (d *demo) page(t testing.TB, label float64, o *Options) *Page {
 	return &Page{
 		Report: r, Classes: classes, Invert: true,
 		Test:  Gray(d.testPix, d.side, d.side),
-		Train: func(row Index) Picture { return Gray(d.images[(int(row)-1000)/7], d.side, d.side) },
+		Train: d.picture,
 		Model: "demo.onnx", Data: "drawn digits", Command: fmt.Sprintf("gpexplain explain --index %d --html page.html", r.Input.Index),
 	}
 }

@@ -474,3 +474,54 @@ func TestDataThatEndsEarly(t *testing.T) {
 	_, err = e.Explain(t.Context(), randomBatch(rng, 2, 1, 3))
 	require.ErrorContains(t, err, "ended after 2 of 6 examples")
 }
+
+// eaten says of some examples that rounding made their variance negative.
+type eaten struct {
+	*dense
+	bad []*linearize.Batch
+}
+
+func (d eaten) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+	for _, b := range d.bad {
+		for i := range x.Len() {
+			if x.F.At(i, 0) == b.F.At(0, 0) {
+				return &gp.NegativeVarianceError{Row: i, Variance: -1e-9, Prior: 1}
+			}
+		}
+	}
+	return d.dense.PredictTo(mean, cov, x)
+}
+
+// Where rounding has eaten a variance, removal and similarity of that example
+// are undefined, and everything else is as it was.
+func TestVarianceLostToRounding(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		rng := rand.New(rand.NewPCG(1, 1))
+		d := newDense(rng, 12, 2, 7)
+		x := randomBatch(rng, 2, 2, 7)
+		explain := func(d gp.Dual, prior PriorMean) [][]Explanation {
+			e, err := New(d, prior, &Options{Top: 12, All: all})
+			require.NoError(t, err)
+			rows, err := e.Explain(t.Context(), x)
+			require.NoError(t, err)
+			return rows
+		}
+		want := explain(d, d)
+		got := explain(eaten{d, []*linearize.Batch{d.train.Slice(3, 4), d.train.Slice(8, 9)}}, d)
+		for row := range want {
+			for k := range want[row] {
+				for i, a := range want[row][k].Terms {
+					b := got[row][k].Terms[i]
+					require.Equal(t, a.Index, b.Index)
+					require.Equal(t, a.Value, b.Value)
+					if b.Index == 3 || b.Index == 8 {
+						require.True(t, math.IsNaN(b.Removal) && math.IsNaN(b.Similarity))
+						continue
+					}
+					requireNear(t, a.Removal, b.Removal, tight, "removal")
+					requireNear(t, a.Similarity, b.Similarity, tight, "similarity")
+				}
+			}
+		}
+	}
+}

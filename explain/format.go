@@ -81,6 +81,14 @@ func name(label Float) string {
 	return short(float64(label))
 }
 
+// label is name, and nothing for an unknown label.
+func label(l Float) string {
+	if !l.Finite() {
+		return ""
+	}
+	return name(l)
+}
+
 // count shows a number with thin spaces between thousands where it has five
 // digits or more.
 func count(n int) string {
@@ -104,6 +112,15 @@ func some(n int, one, many string) string {
 		return "1 " + one
 	}
 	return count(n) + " " + many
+}
+
+// portion is |x|/largest for a bar, 0 where that is no number.
+func portion(x, largest float64) float64 {
+	p := math.Abs(x) / largest
+	if math.IsNaN(p) || math.IsInf(p, 0) {
+		return 0
+	}
+	return min(1, p)
 }
 
 // listDecimals suits a list whose largest entry is given: three figures.

@@ -187,6 +187,7 @@ func (h *htmlWriter) guide() []fact {
 	}
 	list := []fact{
 		{Name: "Contribution", Value: "The prediction is the prior mean plus one term for each of the " + n + " training examples: " + what + ". All of them are counted, the largest are shown."},
+		{Name: "Prior mean", Value: "What the linearized network says with its parameters at the prior mean, before any training label is used. It is linearized where training ended, so it differs from row to row."},
 		{Name: "Without it", Value: "How far f would move if the example were taken out and the model fitted again, to first order. It is usually smaller than the contribution: the rest of the data makes up for much of the loss."},
 		{Name: "Similarity", Value: "Correlation of what the model still does not know about the two rows, −1 to 1. Near 1, what is learnt about one holds for the other. A negative one turns the example's label round."},
 		{Name: "±", Value: "One posterior standard deviation: how much the number differs between networks that fit the training data."},
@@ -326,16 +327,24 @@ func (h *htmlWriter) line(l line, largest float64) (htmlLine, error) {
 	}
 	d := listDecimals(largest)
 	x := htmlLine{
-		Label: typeset(l.label), Row: l.row, Picture: pic,
+		Label: typeset(l.label), Row: h.rowOf(l), Picture: pic,
 		Value:      typeset(signed(l.term, d)),
-		Width:      fixed(100*math.Abs(l.term)/largest, 2),
+		Width:      fixed(100*portion(l.term, largest), 2),
 		Removal:    typeset(signed(float64(l.Removal), d)),
 		Similarity: typeset(fixed(float64(l.Similarity), 2)),
 	}
 	if l.picture.Image == nil {
-		x.Features = typeset(l.picture.brief(6))
+		x.Features = typeset(l.picture.brief(4))
 	}
 	return x, nil
+}
+
+// rowOf names the row after its label; a bare number is said to be a target.
+func (h *htmlWriter) rowOf(l line) string {
+	if h.kind == regression && l.label != "" {
+		return "target, " + l.row
+	}
+	return l.row
 }
 
 // fall is the running sum from the prior mean to the network.
@@ -373,7 +382,7 @@ func (h *htmlWriter) fall(s *section) ([]htmlStep, error) {
 			X: place(math.Min(at, at+x.by)), Width: width(x.by), From: place(at), To: place(at + x.by), Prev: i > 0, Next: true,
 		}
 		if x.line != nil {
-			pic, err := h.picture(x.line.picture, "", "")
+			pic, err := h.picture(x.line.picture, "", "thumb")
 			if err != nil {
 				return nil, err
 			}

@@ -2,12 +2,14 @@ package explain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -56,8 +58,12 @@ func (e *Explainer) knowListed(ctx context.Context, work [][]tally) error {
 	return e.know(ctx, need)
 }
 
-// know learns about the examples in need that are not known yet. A tile of
-// which more than an eighth is needed is predicted as a whole.
+// fewRows is how many rows a triangular solve takes in the time of one: below
+// that it waits for memory.
+const fewRows = 48
+
+// know learns about the examples in need that are not known yet: one by one,
+// or a tile as a whole where that is less work.
 func (e *Explainer) know(ctx context.Context, need []bool) error {
 	if e.known == nil {
 		e.known = make([]bool, e.n)
@@ -83,7 +89,7 @@ func (e *Explainer) know(ctx context.Context, need []bool) error {
 				wanted++
 			}
 		}
-		if 8*wanted > b.Len() {
+		if wanted*max(e.c, fewRows) > b.Len()*e.c {
 			return e.learn(ctx, first, b)
 		}
 		for i := range b.Len() {
@@ -98,11 +104,26 @@ func (e *Explainer) know(ctx context.Context, need []bool) error {
 	})
 }
 
-// learn fills cov and step for the examples of b, which start at first.
+// learn fills cov and step for the examples of b, which start at first. An
+// example whose variance rounding has eaten has neither removal nor similarity.
 func (e *Explainer) learn(ctx context.Context, first int, b *linearize.Batch) error {
 	n, cc := b.Len(), e.c*e.c
 	cov := e.cov[first*cc : (first+n)*cc]
-	if err := e.dual.PredictTo(nil, mat.NewDense(n*e.c, e.c, cov), b); err != nil {
+	var negative *gp.NegativeVarianceError
+	switch err := e.dual.PredictTo(nil, mat.NewDense(n*e.c, e.c, cov), b); {
+	case errors.As(err, &negative) && n > 1:
+		for i := range n {
+			if err := e.learn(ctx, first+i, b.Slice(i, i+1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	case negative != nil:
+		fill(cov, math.NaN())
+		fill(e.step[first*e.c:(first+1)*e.c], math.NaN())
+		e.known[first] = true
+		return nil
+	case err != nil:
 		return fmt.Errorf("explain: posterior covariance of training examples from %d: %w", first, err)
 	}
 	s := e.dual.Sites()
@@ -133,9 +154,7 @@ func stepTo(dst *mat.VecDense, h, root mat.Matrix, r *mat.VecDense) {
 	}
 	var chol mat.Cholesky
 	if !chol.Factorize(inner) {
-		for i := range c {
-			dst.SetVec(i, math.NaN())
-		}
+		fill(dst.RawVector().Data, math.NaN())
 		return
 	}
 	// r + R (I − RᵀhR)⁻¹ Rᵀ h r (E15)
@@ -145,4 +164,10 @@ func stepTo(dst *mat.VecDense, h, root mat.Matrix, r *mat.VecDense) {
 	_ = chol.SolveTo(&z, &u)
 	dst.MulVec(root, z.ColView(0))
 	dst.AddVec(dst, r)
+}
+
+func fill(dst []float64, v float64) {
+	for i := range dst {
+		dst[i] = v
+	}
 }

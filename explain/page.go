@@ -18,6 +18,9 @@ type Page struct {
 	// the second is the one that a positive output speaks for. Nil for a
 	// regression.
 	Classes []string
+	// Quantity is what an output of a regression is, such as "log rate"; empty
+	// means "prediction".
+	Quantity string
 	// Terms is the kernel by whose terms the contributions are listed.
 	Terms gp.Terms
 	// Test is the row explained, Train the training row of a number in the
@@ -89,7 +92,7 @@ func (p *Page) view() (*view, error) {
 	if c < 1 || len(r.Outputs) < 1 {
 		return nil, fmt.Errorf("explain: the report explains no output")
 	}
-	v := &view{page: p, row: r.Input.name(), predicted: -1}
+	v := &view{page: p, row: r.Input.name(), label: label(r.Input.Label), predicted: -1}
 	switch {
 	case p.Classes == nil:
 	case c == 1 && len(p.Classes) == 2:
@@ -98,9 +101,6 @@ func (p *Page) view() (*view, error) {
 		v.kind = classes
 	default:
 		return nil, fmt.Errorf("explain: %d class names for a model of %d outputs", len(p.Classes), c)
-	}
-	if r.Input.Label.Finite() {
-		v.label = name(r.Input.Label)
 	}
 	v.predict()
 	for i := range r.Outputs {
@@ -138,15 +138,30 @@ func (v *view) predict() {
 			v.predicted = 1
 		}
 	case classes:
-		best := math.Inf(-1)
-		for _, o := range r.Outputs {
-			if f := float64(o.Network); o.Contrast == nil && f > best {
-				best, v.predicted = f, int(o.Output)
-			}
-		}
-		v.predicted = max(0, v.predicted)
+		v.predicted = v.argmax()
 	}
 	v.correct = r.Prediction.Class == r.Input.Label
+}
+
+// argmax is the class of the largest probability of the network, or, where
+// the report has none, of the largest output explained.
+func (v *view) argmax() int {
+	r, best, k := v.page.Report, math.Inf(-1), 0
+	better := func(c int, x Float) {
+		if float64(x) > best && c >= 0 && c < len(v.page.Classes) {
+			best, k = float64(x), c
+		}
+	}
+	for c, p := range r.Prediction.MAPProbability {
+		better(c, p)
+	}
+	if len(r.Prediction.MAPProbability) > 0 {
+		return k
+	}
+	for _, o := range r.Outputs {
+		better(int(o.Output), o.Network)
+	}
+	return k
 }
 
 // place orders sections: prediction, contrasts, other outputs.
@@ -207,12 +222,9 @@ func split(list []line) (up, down []line) {
 func (v *view) lines(list []Contribution) []line {
 	var lines []line
 	for _, x := range list {
-		l := line{Contribution: x, term: float64(x.Value), row: fmt.Sprintf("row %d", x.Index)}
+		l := line{Contribution: x, term: float64(x.Value), row: fmt.Sprintf("row %d", x.Index), label: label(x.Label)}
 		if v.page.Terms == gp.Raw {
 			l.term = float64(x.Raw)
-		}
-		if x.Label.Finite() {
-			l.label = name(x.Label)
 		}
 		if v.page.Train != nil {
 			l.picture = v.page.Train(x.Index)
@@ -269,6 +281,9 @@ func (v *view) certainty(k int) (p, sd, network float64) {
 func (v *view) latent(c int) (mean, sd float64) {
 	r := v.page.Report.Prediction
 	mean, sd = math.NaN(), math.NaN()
+	if c < 0 {
+		return mean, sd
+	}
 	if c < len(r.Mean) {
 		mean = float64(r.Mean[c])
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	"image/draw"
 	"io"
 	"math"
 	"strings"
@@ -131,9 +130,8 @@ func (s *sheet) picture(p Picture, profile *profile, invert bool, x, y, size flo
 }
 
 func (s *sheet) pixels(img image.Image, invert bool, x, y, size float64) {
-	dst, ok := s.canvas.Image().(draw.Image)
-	from := img.Bounds()
-	if !ok || from.Empty() {
+	dst, from := s.canvas.Image(), img.Bounds()
+	if from.Empty() {
 		return
 	}
 	dot := func(v float64) int { return int(math.Round(v * pngDPI / 72)) }
@@ -210,7 +208,7 @@ func (s *sheet) bars(v *view, t *section, rows int, y float64) float64 {
 			at += 10 + 7*float64(len([]rune(l.label)))
 		}
 		s.text(at, y+22, 10.5, pngSoft, l.row)
-		long := half * math.Abs(l.term) / largest
+		long := half * portion(l.term, largest)
 		if l.term < 0 {
 			s.box(middle-long, y+11, long, 14, colour[t.side(-1)])
 		} else {

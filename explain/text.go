@@ -26,7 +26,7 @@ func (p *Page) WriteText(w io.Writer, columns int) error {
 		}
 	}
 	t.rest()
-	t.warnings()
+	t.warnings(p.Report.Fit.Warnings)
 	if _, err := io.WriteString(w, t.String()); err != nil {
 		return fmt.Errorf("explain: writing text: %w", err)
 	}
@@ -37,15 +37,28 @@ type textWriter struct {
 	strings.Builder
 	*view
 	columns int
+	blank   bool // an empty line is due before the next
+}
+
+// gap sets off what follows by one empty line.
+func (t *textWriter) gap() { t.blank = true }
+
+func (t *textWriter) open() {
+	if t.blank {
+		t.WriteByte('\n')
+		t.blank = false
+	}
 }
 
 func (t *textWriter) line(format string, args ...any) {
+	t.open()
 	t.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " "))
 	t.WriteByte('\n')
 }
 
 // wrap writes a paragraph, indented.
 func (t *textWriter) wrap(indent, s string) {
+	t.open()
 	used := 0
 	for _, word := range strings.Fields(s) {
 		n := utf8.RuneCountInString(word)
@@ -70,7 +83,7 @@ func (t *textWriter) head() {
 	p := t.page
 	head := clean(t.row)
 	if t.label != "" {
-		head += ", label " + t.label
+		head += ", " + t.labelWord() + " " + t.label
 	}
 	if t.kind != regression {
 		head += ": predicted " + clean(p.Classes[t.predicted])
@@ -83,13 +96,13 @@ func (t *textWriter) head() {
 		}
 	}
 	t.line("%s", head)
-	t.line("")
+	t.gap()
 	t.probabilities()
 	if t.kind != classes {
-		for c := range p.Report.Fit.Outputs {
-			if mean, sd := t.latent(c); !math.IsNaN(mean) {
+		for _, s := range t.sections {
+			if mean, sd := t.latent(int(s.out.Output)); !math.IsNaN(mean) {
 				d := decimals(mean, sd)
-				t.line("  f = %s ± %s  (%s)", fixed(mean, d), fixed(sd, d), clean(t.sections[c].quantity))
+				t.line("  f = %s ± %s  (%s)", fixed(mean, d), fixed(sd, d), clean(s.quantity))
 			}
 		}
 	}
@@ -121,15 +134,15 @@ func (t *textWriter) probabilities() {
 }
 
 func (t *textWriter) section(s *section) {
-	t.line("")
+	t.gap()
 	t.line("%s", clean(s.title))
-	t.line("")
+	t.gap()
 	d := s.digits
 	t.line("  f = prior mean + %d contributions + remainder, rounded", t.page.Report.Fit.Examples)
 	t.line("  %s = %s + %s + %s", fixed(s.f, d), bracketed(s.m, d), bracketed(s.s, d), bracketed(s.remainder, d))
-	t.line("")
+	t.gap()
 	t.table(s)
-	t.line("")
+	t.gap()
 	t.wrap("  ", clean(t.cancellation(s)))
 }
 
@@ -143,21 +156,21 @@ func bracketed(x float64, d int) string {
 }
 
 func (t *textWriter) table(s *section) {
-	largest, row, label := 0.0, len("row"), len("label")
+	largest, row, label := 0.0, len("row"), len(t.labelWord())
 	for _, l := range s.lines {
 		largest = math.Max(largest, math.Abs(l.term))
 		row, label = max(row, len(fmt.Sprint(l.Index))), max(label, utf8.RuneCountInString(l.label))
 	}
 	d := listDecimals(largest)
-	// Fixed columns: row, label, value, removal, similarity and their gaps.
-	half := min(16, max(4, (t.columns-row-label-2-4-11-11-9)/2))
-	t.line("  %*s  %*s %10s  %s %10s %8s", row, "row", label, "label", "value", center("- 0 +", 2*half+1), "removal", "similar")
+	// 38 columns are numbers, gaps and the line in the middle.
+	half := min(16, max(4, (t.columns-38-row-label)/2))
+	t.line("  %*s  %*s %10s  %s %10s %8s", row, "row", label, t.labelWord(), "value", center("- 0 +", 2*half+1), "removal", "similar")
 	for _, l := range s.lines {
-		t.line("  %*d  %*s %10s  %s %10s %8s", row, l.Index, label, l.label, signed(l.term, d), bar(l.term/largest, half),
+		t.line("  %*d  %*s %10s  %s %10s %8s", row, l.Index, label, l.label, signed(l.term, d), bar(math.Copysign(portion(l.term, largest), l.term), half),
 			signed(float64(l.Removal), d), fixed(float64(l.Similarity), 2))
 	}
 	if s.others > 0 {
-		t.line("  %*s  %*s %10s  the other %s together", row, "", label, "", signed(s.otherSum, d), some(s.others, "training example", "training examples"))
+		t.line("  %*s  %*s %10s  the other %d together", row, "", label, "", signed(s.otherSum, d), s.others)
 	}
 	t.wrap("  ", clean(fmt.Sprintf("+ speaks for %s, - for %s; removal: change of f without the example.", s.plus, s.minus)))
 }
@@ -187,17 +200,15 @@ func bar(x float64, half int) string {
 func (t *textWriter) rest() {
 	if t.kind == classes {
 		if n := t.page.Report.Fit.Outputs - 1; n > 0 {
-			t.line("")
+			t.gap()
 			t.wrap("", fmt.Sprintf("The JSON and the HTML page explain the other %s as well.", some(n, "output", "outputs")))
 		}
 	}
 }
 
-func (t *textWriter) warnings() {
-	for i, w := range t.page.Report.Fit.Warnings {
-		if i == 0 {
-			t.line("")
-		}
+func (t *textWriter) warnings(list []string) {
+	t.gap()
+	for _, w := range list {
 		t.wrap("", "warning: "+clean(w))
 	}
 }

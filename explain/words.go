@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -22,7 +23,11 @@ func (v *view) head() (head, badge string, wrong bool) {
 		if v.label != "" {
 			badge = "Target " + typeset(v.label)
 		}
-		return "Predicted " + strings.Join(parts, ", "), badge, false
+		head = "Predicted"
+		if q := p.Quantity; q != "" {
+			head += " " + q
+		}
+		return head + " " + strings.Join(parts, ", "), badge, false
 	}
 	head = "Predicted " + p.Classes[v.predicted]
 	switch {
@@ -33,6 +38,14 @@ func (v *view) head() (head, badge string, wrong bool) {
 		badge, wrong = "✗ Misclassified: labelled "+v.label, true
 	}
 	return head, badge, wrong
+}
+
+// labelWord is what the data's own answer is called.
+func (v *view) labelWord() string {
+	if v.kind == regression {
+		return "target"
+	}
+	return "label"
 }
 
 // title is the row's name at the head of a page; a file keeps its own.
@@ -120,10 +133,11 @@ func (v *view) words(s *section) error {
 		s.quantity = fmt.Sprintf("score of %s", class[o.Output])
 		s.forPlus = true
 	default:
-		s.title, s.quantity = "What raises and lowers the prediction", "prediction"
+		s.quantity = cmp.Or(v.page.Quantity, "prediction")
+		s.title = "What raises and lowers the " + s.quantity
 		if c > 1 {
+			s.quantity += fmt.Sprintf(", output %d", o.Output)
 			s.title = fmt.Sprintf("What raises and lowers output %d", o.Output)
-			s.quantity = fmt.Sprintf("output %d", o.Output)
 		}
 		s.plus, s.minus = "higher values", "lower values"
 		s.forPlus = true
@@ -149,7 +163,7 @@ func (v *view) cancellation(s *section) string {
 	case c <= 10:
 		text += "That is a good deal: read the terms for and against together, not one by one."
 	default:
-		text += "That is nearly everything: a single term says little about this prediction, only the sum does."
+		text += "That is nearly everything: what pulls up and what pulls down are almost in balance, and no single term decides."
 	}
 	if raw := float64(s.out.RawCancellation); v.page.Terms == gp.Posterior && raw > c && !math.IsInf(raw, 0) {
 		text += fmt.Sprintf(" (The same sum written in the prior kernel cancels %s to 1.)", ratio(raw))

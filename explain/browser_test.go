@@ -1,0 +1,118 @@
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"html/template"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// chromium opens an HTML file without a window and returns the DOM after
+// loading. It skips the test where no browser is installed.
+func chromium(t *testing.T, path string) string {
+	t.Helper()
+	var browser string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			browser = found
+			break
+		}
+	}
+	if browser == "" {
+		t.Skip("no chromium is installed: the pages were not opened in a browser")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync",
+		"--user-data-dir="+t.TempDir(), "--virtual-time-budget=10000", "--dump-dom", "file://"+path)
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	return string(out)
+}
+
+// frame shows the page in frames of several widths and reports on each: the
+// page has no script of its own, so the one that looks stands outside.
+var frame = template.Must(template.New("").Parse(`<!doctype html><meta charset="utf-8"><body>
+{{range .Widths}}<iframe style="width:{{.}}px;height:900px;border:0" srcdoc="{{$.Page}}"></iframe>{{end}}
+<pre id="report"></pre>
+<script>
+addEventListener("load", () => {
+	const report = [];
+	for (const frame of document.querySelectorAll("iframe")) {
+		const doc = frame.contentDocument, width = frame.clientWidth, wide = [];
+		for (const e of doc.body.querySelectorAll("*"))
+			if (e.getBoundingClientRect().right > width + 0.5) wide.push(e.tagName + "." + e.getAttribute("class"));
+		const images = [...doc.images];
+		report.push({width, images: images.length, broken: images.filter(i => !i.complete || i.naturalWidth == 0).length,
+			unnamed: doc.querySelectorAll("img:not([alt]), svg[role=img]:not([aria-label])").length,
+			text: doc.body.innerText, wide, scroll: doc.documentElement.scrollWidth});
+	}
+	document.getElementById("report").textContent = JSON.stringify(report);
+});
+</script>`))
+
+type seen struct {
+	Width, Images, Broken, Unnamed, Scroll int
+	Text                                   string
+	Wide                                   []string
+}
+
+func look(t *testing.T, page string) []seen {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "frame.html")
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	require.NoError(t, frame.Execute(f, map[string]any{"Page": page, "Widths": []int{360, 700, 900, 1200, 1800}}))
+	require.NoError(t, f.Close())
+	dom := chromium(t, path)
+	_, report, ok := strings.Cut(dom, `<pre id="report">`)
+	require.True(t, ok, "the page did not load")
+	report, _, _ = strings.Cut(report, "</pre>")
+	report = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&nbsp;", "\u00a0", "&amp;", "&").Replace(report)
+	var list []seen
+	require.NoError(t, json.Unmarshal([]byte(report), &list), report)
+	return list
+}
+
+// In a browser every image shows, every image has a name, the words are there,
+// and nothing sticks out from a phone's width to a wide screen's.
+func TestPagesInBrowser(t *testing.T) {
+	all := map[string]string{}
+	for name, p := range pages(t) {
+		all[name] = html(t, p)
+	}
+	long := newDemo(1, 30, 9, 4, 9).page(t, 9, &Options{Similar: 2})
+	long.Classes = []string{"a class with quite a long name", strings.Repeat("unbroken", 12)}
+	long.Model, long.Command = strings.Repeat("path/", 60), strings.Repeat("x", 300)
+	long.Report.Fit.Warnings = Warnings{strings.Repeat("warning", 40)}
+	all["long"] = html(t, long)
+	var b strings.Builder
+	require.NoError(t, newDemo(2, 60, 4, 4, 9).importances(24).WriteHTML(&b))
+	all["importances"] = b.String()
+	for name, page := range all {
+		t.Run(name, func(t *testing.T) {
+			list := look(t, page)
+			require.Len(t, list, 5)
+			for _, s := range list {
+				require.Equal(t, strings.Count(page, "<img "), s.Images)
+				require.Zero(t, s.Broken, "images that do not show at %d", s.Width)
+				require.Zero(t, s.Unnamed, "images without a name")
+				require.Empty(t, s.Wide, "sticks out at %d", s.Width)
+				require.LessOrEqual(t, s.Scroll, s.Width)
+				require.Contains(t, s.Text, "The model behind it")
+			}
+			if name == "right" {
+				require.Contains(t, list[0].Text, "Why 9 rather than 4")
+				require.Contains(t, list[0].Text, "Averaged over the networks that fit the training data, the probability of 9 is 0.986")
+			}
+		})
+	}
+}

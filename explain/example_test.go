@@ -1,0 +1,131 @@
+package explain_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// theta is where training ended.
+var theta = []float64{0.3, 1.1}
+
+// line is the model f(x) = θ₀ + θ₁ x.
+func line(x ...float64) *linearize.Batch {
+	f, j := mat.NewDense(len(x), 1, nil), mat.NewDense(len(x), 2, nil)
+	for i, v := range x {
+		f.Set(i, 0, theta[0]+theta[1]*v)
+		j.SetRow(i, []float64{1, v})
+	}
+	params := []linearize.Span{{Name: "theta", Rows: 1, Cols: 2}}
+	return &linearize.Batch{
+		F:      f,
+		Blocks: []linearize.Block{&linearize.Full{J: j, Params: params, C: 1}},
+		P:      2,
+	}
+}
+
+// fitLine fits four points with noise variance 1/4 and prior precision 1.
+func fitLine() (*gp.Exact, ntk.Kernel) {
+	prior, err := ntk.NewIsotropic(1, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	noise, err := glm.NewGaussian(0.25)
+	if err != nil {
+		log.Fatal(err)
+	}
+	kernel := ntk.New(prior, theta, nil)
+	y := mat.NewDense(4, 1, []float64{0.1, 1.2, 1.9, 4})
+	post, err := gp.Refit(context.Background(), kernel, line(0, 1, 2, 3), y, noise, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return post, kernel
+}
+
+// Which points make the line what it is at x = 2.5?
+func Example() {
+	post, kernel := fitLine()
+	e, err := explain.New(post, kernel, &explain.Options{Top: 4})
+	if err != nil {
+		log.Fatal(err)
+	}
+	rows, err := e.Explain(context.Background(), line(2.5))
+	if err != nil {
+		log.Fatal(err)
+	}
+	x := rows[0][0] // first row, first output
+	fmt.Printf("%.3f = %.3f + %.3f, terms cancel %.2f to 1\n", x.PriorMean+x.Sum, x.PriorMean, x.Sum, x.Cancellation)
+	for _, t := range x.Terms {
+		fmt.Printf("example %d: %+.3f, without it %+.3f, similarity %+.2f\n", t.Index, t.Value, t.Removal, t.Similarity)
+	}
+	// Output:
+	// 2.981 = 0.000 + 2.981, terms cancel 1.00 to 1
+	// example 3: +2.137, without it -0.696, similarity +0.98
+	// example 2: +0.658, without it +0.240, similarity +0.96
+	// example 1: +0.189, without it +0.002, similarity +0.46
+	// example 0: -0.003, without it +0.005, similarity -0.06
+}
+
+// The training points that hold the line in place: those far from it.
+func ExampleImportances() {
+	post, _ := fitLine()
+	for _, i := range explain.Importances(post) {
+		fmt.Printf("example %d: |alpha| = %.3f\n", i.Index, i.Norm)
+	}
+	// Output:
+	// example 2: |alpha| = 1.959
+	// example 3: |alpha| = 1.710
+	// example 0: |alpha| = 0.302
+	// example 1: |alpha| = 0.028
+}
+
+// A report as text; WriteHTML and WritePNG show more.
+func ExamplePage_WriteText() {
+	post, kernel := fitLine()
+	e, err := explain.New(post, kernel, &explain.Options{Top: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	rows, err := e.Explain(context.Background(), line(2.5))
+	if err != nil {
+		log.Fatal(err)
+	}
+	points := explain.Rows{Index: []int{10, 11, 12, 13}, Label: []float64{0.1, 1.2, 1.9, 4}}
+	page := &explain.Page{Report: &explain.Report{
+		Input:   explain.Input{Split: "test", Index: 7, Label: explain.Undefined()},
+		Outputs: []explain.Output{points.Output(rows[0][0])},
+		Fit:     explain.Fit{Examples: 4, Outputs: 1, Parameters: 2, Refit: true},
+	}}
+	if err := page.WriteText(os.Stdout, 72); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// test row 7
+	//
+	// What raises and lowers the prediction
+	//
+	//   f = prior mean + 4 contributions + remainder, rounded
+	//   3.050 = 0.000 + 2.981 + 0.069
+	//
+	//   row  target      value            - 0 +              removal  similar
+	//    13       4      +2.14              │████████████      -0.70     0.98
+	//    12     1.9      +0.66              │███▌              +0.24     0.96
+	//                    +0.19  the other 2 together
+	//   + speaks for higher values, - for lower values; removal: change of f
+	//   without the example.
+	//
+	//   All 4 contributions pull up by 2.984 and down by 0.003, which leaves
+	//   +2.981: they cancel 1.0 to 1. That is little, so the terms listed can
+	//   be read one by one. (The same sum written in the prior kernel cancels
+	//   9.0 to 1.)
+}

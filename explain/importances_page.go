@@ -1,0 +1,161 @@
+package explain
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"strings"
+)
+
+//go:embed importances.html
+var importancesHTML string
+
+var importancesTemplate = template.Must(template.Must(pageTemplate.Clone()).New("importances").Parse(importancesHTML))
+
+// An ImportancePage shows an ImportanceReport to people.
+type ImportancePage struct {
+	Report *ImportanceReport
+	// Train is the training row of a number in the Report; nil shows none.
+	Train func(row Index) Picture
+	// Invert says that 255 is ink, as in MNIST.
+	Invert bool
+	// Where it comes from; shown as given, left out where empty.
+	Model, Data, Command string
+}
+
+type htmlImportances struct {
+	Style                                        template.CSS
+	Eyebrow, Meaning, N, Listed, Highest, Lowest string
+	Share, Half, Path                            string
+	Rows                                         []htmlLine
+	htmlFoot
+}
+
+// meaning says what |α| is.
+const meaning = "|α| is how strongly an example holds the model to its label: the slope of the example's log likelihood where the model settled. " +
+	"It is near zero where the model would say the same without being told; large ones are hard, unusual or wrongly labelled examples, and worth a look first."
+
+// WriteHTML writes the page as one self-contained HTML document.
+func (p *ImportancePage) WriteHTML(w io.Writer) error {
+	h, err := p.build()
+	if err != nil {
+		return err
+	}
+	if err := importancesTemplate.Execute(w, h); err != nil {
+		return fmt.Errorf("explain: writing HTML: %w", err)
+	}
+	return nil
+}
+
+// WriteText writes the list as plain text of at most the given number of
+// columns; 0 means 80.
+func (p *ImportancePage) WriteText(w io.Writer, columns int) error {
+	if columns == 0 {
+		columns = 80
+	}
+	t := &textWriter{columns: max(60, columns)}
+	width, largest := len("row"), 0.0
+	for _, x := range p.Report.Importances {
+		width, largest = max(width, len(fmt.Sprint(x.Index))), math.Max(largest, float64(x.Norm))
+	}
+	t.line("  %*s  %8s %10s", width, "row", "label", "|alpha|")
+	for _, x := range p.Report.Importances {
+		t.line("  %*d  %8s %10s  %s", width, x.Index, label(x.Label), fixed(float64(x.Norm), listDecimals(largest)),
+			strings.Repeat("█", int(math.Round(24*portion(float64(x.Norm), largest)))))
+	}
+	t.line("")
+	_, share := p.share()
+	t.wrap("", share)
+	t.warnings(p.Report.Fit.Warnings)
+	if _, err := io.WriteString(w, t.String()); err != nil {
+		return fmt.Errorf("explain: writing text: %w", err)
+	}
+	return nil
+}
+
+func (p *ImportancePage) build() (*htmlImportances, error) {
+	v := &view{page: &Page{Report: &Report{Fit: p.Report.Fit, Timings: p.Report.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Invert: p.Invert}}
+	v.facts()
+	n := len(p.Report.Curve)
+	h := &htmlImportances{
+		Style:    template.CSS(styleCSS),
+		Eyebrow:  some(n, "training example", "training examples"),
+		Meaning:  meaning,
+		N:        count(n),
+		Listed:   count(len(p.Report.Importances)),
+		Path:     area(p.Report.Curve),
+		htmlFoot: (&htmlWriter{view: v}).foot(),
+	}
+	if n > 0 {
+		h.Highest, h.Lowest = short(float64(p.Report.Curve[0])), short(float64(p.Report.Curve[n-1]))
+	}
+	half, share := p.share()
+	h.Share, h.Half = share, fixed(1000*float64(half)/float64(max(1, n)), 2)
+	return h, p.fill(h, v)
+}
+
+func (p *ImportancePage) fill(h *htmlImportances, v *view) error {
+	largest := 0.0
+	pictures := make([]Picture, len(p.Report.Importances))
+	for i, x := range p.Report.Importances {
+		largest = math.Max(largest, float64(x.Norm))
+		if p.Train != nil {
+			pictures[i] = p.Train(x.Index)
+			v.profile.include(pictures[i])
+		}
+	}
+	for i, x := range p.Report.Importances {
+		row := fmt.Sprintf("row %d", x.Index)
+		pic, err := (&htmlWriter{view: v}).picture(pictures[i], "training "+row, "thumb")
+		if err != nil {
+			return err
+		}
+		line := htmlLine{Label: typeset(label(x.Label)), Row: row, Value: fixed(float64(x.Norm), listDecimals(largest)), Picture: pic}
+		if pictures[i].Image == nil {
+			line.Features = typeset(pictures[i].brief(4))
+		}
+		h.Rows = append(h.Rows, line)
+	}
+	return nil
+}
+
+// share is how many examples hold half of Σ|α|, and a sentence that says so.
+func (p *ImportancePage) share() (half int, say string) {
+	sum, part := 0.0, 0.0
+	for _, a := range p.Report.Curve {
+		sum += float64(a)
+	}
+	if !(sum > 0) {
+		return 0, "No example holds the model."
+	}
+	for part < sum/2 && half < len(p.Report.Curve) {
+		part += float64(p.Report.Curve[half])
+		half++
+	}
+	return half, fmt.Sprintf("Half of the sum of all |α| is held by %s, %s %% of the training data.",
+		some(half, "example", "examples"), short(math.Round(1000*float64(half)/float64(len(p.Report.Curve)))/10))
+}
+
+// curvePoints bounds the points of the curve.
+const curvePoints = 500
+
+// area is the path of a sorted curve over 1000×240, filled to the ground.
+func area(curve []Float) string {
+	n := len(curve)
+	if n == 0 || !(curve[0] > 0) {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("M0 240")
+	points := min(n, curvePoints)
+	for k := range points {
+		i := k * (n - 1) / max(1, points-1)
+		// Each example is a step 1/n wide.
+		y := fixed(240-232*float64(curve[i]/curve[0]), 2)
+		fmt.Fprintf(&b, "L%s %sL%s %s", fixed(1000*float64(i)/float64(n), 2), y, fixed(1000*float64(i+1)/float64(n), 2), y)
+	}
+	b.WriteString("L1000 240Z")
+	return b.String()
+}

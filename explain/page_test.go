@@ -1,0 +1,272 @@
+package explain
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image/png"
+	"io"
+	"math"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/gp"
+)
+
+func text(t *testing.T, p *Page, columns int) string {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, p.WriteText(&b, columns))
+	return b.String()
+}
+
+func html(t *testing.T, p *Page) string {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, p.WriteHTML(&b))
+	return b.String()
+}
+
+func TestTextFitsItsColumns(t *testing.T) {
+	for name, p := range pages(t) {
+		for _, columns := range []int{0, 60, 72, 100, 140} {
+			limit := columns
+			if limit == 0 {
+				limit = 80
+			}
+			for line := range strings.Lines(text(t, p, columns)) {
+				line = strings.TrimRight(line, "\n")
+				require.LessOrEqual(t, utf8.RuneCountInString(line), limit, "%s at %d: %q", name, columns, line)
+				require.Equal(t, strings.TrimRight(line, " "), line, "trailing space")
+			}
+		}
+	}
+}
+
+func TestTextSaysWhatMatters(t *testing.T) {
+	all := pages(t)
+	for name, want := range map[string][]string{
+		"right":      {"test row 247, label 9: predicted 9, correct", "P(9) = 0.986 ± 0.038", "Why 9 rather than 4", "the other 192 together", "they cancel"},
+		"wrong":      {"predicted 4, WRONG", "Why 4 rather than 9"},
+		"many":       {"What speaks for and against 3", "Why 3 rather than 8", "explain the other 3 outputs"},
+		"table":      {"test row 5, target 1.25\n", "alcohol", "What raises and lowers the prediction", "warning: the kernel matrix was factored with jitter 1e-10"},
+		"unlabelled": {"mine.png: predicted"},
+		"bare":       {"test row 247"},
+	} {
+		got := text(t, all[name], 0)
+		for _, w := range want {
+			require.Contains(t, got, w, name)
+		}
+	}
+	require.NotContains(t, text(t, all["bare"], 0), "the other", "all 30 are listed")
+	require.NotContains(t, text(t, all["unlabelled"], 0), "WRONG")
+}
+
+func TestHTMLSaysWhatMatters(t *testing.T) {
+	all := pages(t)
+	for name, want := range map[string][]string{
+		"right":      {"<h1>Predicted 9</h1>", "✓ Correct: labelled 9", "For 9, the prediction", "Against it, for 4", "the other 184 training examples", "most similar", "−0.460", "data:image/png;base64,", "labelled 9."},
+		"wrong":      {"✗ Misclassified: labelled 9", "For 4, the prediction", "Against it, for 9"},
+		"many":       {"<details class=\"card\" open>", "<details class=\"card\">", "Why 3 rather than 8"},
+		"table":      {"Predicted −1.338\u00a0±\u00a00.200", "Target 1.25", "malic acid", "Raise it", "Lower it", "factored with jitter 1e-10"},
+		"unlabelled": {"mine.png", "the 1 largest"},
+		"bare":       {"Predicted"},
+	} {
+		got := html(t, all[name])
+		for _, w := range want {
+			require.Contains(t, strings.ToLower(got), strings.ToLower(w), name)
+		}
+		for _, no := range []string{"ZgotmplZ", "NaN", "Inf", "<no value>", "%!", "http://", "https://", "<script"} {
+			require.NotContains(t, got, no, name)
+		}
+	}
+	require.NotContains(t, html(t, all["unlabelled"]), "badge\"")
+}
+
+// The figures of the equation, as printed, add up to the last digit's rounding.
+func TestEquationAddsUp(t *testing.T) {
+	for name, p := range pages(t) {
+		v, err := p.view()
+		require.NoError(t, err)
+		for i := range v.sections {
+			s, terms := 0.0, (&htmlWriter{view: v}).equation(&v.sections[i])
+			number := func(x htmlTerm) (f float64) {
+				_, err := fmt.Sscan(strings.ReplaceAll(x.Op+x.Value, "−", "-"), &f)
+				require.NoError(t, err)
+				return f
+			}
+			for _, x := range terms[:len(terms)-1] {
+				s += number(x)
+			}
+			last := terms[len(terms)-1]
+			last.Op = ""
+			unit := math.Pow(10, -float64(v.sections[i].digits))
+			require.InDelta(t, number(last), s, 0.5*unit*float64(len(terms))+1e-9, name)
+		}
+	}
+}
+
+// Whatever comes from files is text on the page, and cannot steer a terminal.
+func TestNamesAreEscaped(t *testing.T) {
+	evil := "<script>alert('x')</script>\x1b[31m\u202e\"&"
+	p := newDemo(1, 30, 9, 4, 9).page(t, 9, &Options{Similar: 2})
+	p.Classes = []string{evil + "a", evil + "b"}
+	p.Model, p.Data, p.Command = evil, evil, evil
+	p.Report.Input = Input{Split: evil, Index: -1, File: evil}
+	p.Report.Fit.Warnings = Warnings{evil}
+	page := html(t, p)
+	require.NotContains(t, page, "<script")
+	require.Contains(t, page, "&lt;script&gt;")
+
+	out := text(t, p, 0)
+	require.NotContains(t, out, "\x1b")
+	require.NotContains(t, out, "\u202e")
+
+	table := tablePage(t)
+	table.Test.Names[0] = evil
+	require.NotContains(t, html(t, table), "<script")
+	require.NotContains(t, text(t, table, 0), "\x1b")
+}
+
+func TestPagesAreTheSameEachTime(t *testing.T) {
+	for name, p := range pages(t) {
+		for kind, write := range map[string]func(io.Writer) error{"HTML": p.WriteHTML, "PNG": p.WritePNG} {
+			var a, b bytes.Buffer
+			require.NoError(t, write(&a))
+			require.NoError(t, write(&b))
+			require.Equal(t, a.Bytes(), b.Bytes(), name+" "+kind)
+		}
+	}
+}
+
+// The chart is a PNG of the expected width that shows both colours.
+func TestPNG(t *testing.T) {
+	for name, p := range pages(t) {
+		var b bytes.Buffer
+		require.NoError(t, p.WritePNG(&b))
+		img, err := png.Decode(&b)
+		require.NoError(t, err)
+		size := img.Bounds()
+		require.Equal(t, pngWidth*pngDPI/72, size.Dx(), name)
+		seen := map[[3]uint32]int{}
+		for y := range size.Dy() {
+			for x := range size.Dx() {
+				r, g, b, _ := img.At(x, y).RGBA()
+				seen[[3]uint32{r >> 8, g >> 8, b >> 8}]++
+			}
+		}
+		require.Greater(t, seen[[3]uint32{uint32(pngFor.R), uint32(pngFor.G), uint32(pngFor.B)}], 1000, name)
+		require.Greater(t, seen[[3]uint32{uint32(pngInk.R), uint32(pngInk.G), uint32(pngInk.B)}], 100, name)
+	}
+}
+
+// With raw terms the pages list κα.
+func TestRawTermsAreListed(t *testing.T) {
+	p := newDemo(1, 60, 9, 4, 9).page(t, 9, &Options{Terms: gp.Raw, Top: 3})
+	p.Terms = gp.Raw
+	v, err := p.view()
+	require.NoError(t, err)
+	s := v.sections[0]
+	for _, l := range s.lines {
+		require.Equal(t, float64(l.Raw), l.term)
+	}
+	// κα closes to 1e-9, so what is not listed is the sum less the list.
+	requireNear(t, s.s, total(s.lines)+s.otherSum, 1e-9, "sum")
+	require.Contains(t, html(t, p), "times the example&#39;s dual weight")
+}
+
+// Undefined numbers are dashes and empty bars, not crashes.
+func TestUndefinedNumbers(t *testing.T) {
+	p := newDemo(1, 30, 9, 4, 9).page(t, 9, &Options{Top: 4})
+	o := &p.Report.Outputs[0]
+	for i := range o.Contributions {
+		o.Contributions[i].Value, o.Contributions[i].Removal, o.Contributions[i].Similarity = 0, Undefined(), Undefined()
+	}
+	o.Cancellation, o.RawCancellation, o.Remainder = Float(math.Inf(1)), Undefined(), Undefined()
+	p.Report.Prediction = Prediction{Class: 9}
+	require.Contains(t, text(t, p, 0), "sum to zero")
+	require.NotContains(t, html(t, p), "NaN")
+	require.NoError(t, p.WritePNG(io.Discard))
+
+	o.Contributions = nil
+	text(t, p, 0)
+	html(t, p)
+	require.NoError(t, p.WritePNG(io.Discard))
+}
+
+func TestReportsThatCannotBeShown(t *testing.T) {
+	good := func() *Page { return newDemo(3, 20, 3, 0, 3, 5, 8).page(t, 3, nil) }
+	for want, breakIt := range map[string]func(p *Page){
+		"explains no output":                   func(p *Page) { p.Report.Outputs = nil },
+		"3 class names for a model of 4":       func(p *Page) { p.Classes = p.Classes[:3] },
+		"explains output 9 of 4":               func(p *Page) { p.Report.Outputs[0].Output = 9 },
+		"contrasts outputs 1 and 4 of 4":       func(p *Page) { p.Report.Outputs[0].Contrast = &Contrasted{Plus: 1, Minus: 4} },
+		"the report explains output -1 of 4":   func(p *Page) { p.Report.Outputs[0].Output = -1 },
+		"2 class names for a model of 4 outpu": func(p *Page) { p.Classes = []string{"a", "b"} },
+	} {
+		p := good()
+		breakIt(p)
+		for _, write := range []func(io.Writer) error{p.WriteHTML, p.WritePNG, func(w io.Writer) error { return p.WriteText(w, 0) }} {
+			require.ErrorContains(t, write(io.Discard), want)
+		}
+	}
+}
+
+type full struct{}
+
+var errFull = errors.New("disk full")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestWriteErrorsAreReported(t *testing.T) {
+	p := pages(t)["right"]
+	i := newDemo(1, 20, 4, 4, 9).importances(5)
+	for _, write := range []func(io.Writer) error{
+		p.WriteHTML, p.WritePNG, p.Report.WriteJSON, i.WriteHTML, i.Report.WriteJSON,
+		func(w io.Writer) error { return p.WriteText(w, 0) },
+		func(w io.Writer) error { return i.WriteText(w, 0) },
+	} {
+		require.ErrorIs(t, write(full{}), errFull)
+	}
+}
+
+func TestImportancePage(t *testing.T) {
+	p := newDemo(2, 200, 4, 4, 9).importances(24)
+	var b, c bytes.Buffer
+	require.NoError(t, p.WriteHTML(&b))
+	require.Equal(t, 24, strings.Count(b.String(), "<figure>"))
+	require.Equal(t, 24, strings.Count(b.String(), "data:image/png"))
+	require.Contains(t, b.String(), "Half of the sum of all |α| is held by 20 examples, 10 % of the training data.")
+	require.NoError(t, p.WriteText(&c, 0))
+	require.Equal(t, 24, strings.Count(c.String(), "\n  1")+strings.Count(c.String(), "\n  2"))
+
+	// Nothing to show: no example, or a dual vector of zeros.
+	for _, list := range [][]Importance{nil, {{Index: 0, Alpha: []float64{0}}}} {
+		p := &ImportancePage{Report: Rows{}.Importances(list, 5)}
+		require.NoError(t, p.WriteHTML(io.Discard))
+		require.NoError(t, p.WriteText(io.Discard, 0))
+	}
+}
+
+// half holds half of Σ|α| and half−1 does not; the curve is thinned, not cut.
+func TestSortedCurve(t *testing.T) {
+	curve := make([]Float, 10000)
+	for i := range curve {
+		curve[i] = Float(math.Exp(-float64(i) / 1000))
+	}
+	half, _ := (&ImportancePage{Report: &ImportanceReport{Curve: curve}}).share()
+	sum := func(n int) (s float64) {
+		for _, v := range curve[:n] {
+			s += float64(v)
+		}
+		return s
+	}
+	require.GreaterOrEqual(t, sum(half), sum(10000)/2)
+	require.Less(t, sum(half-1), sum(10000)/2)
+	path := area(curve)
+	require.Less(t, strings.Count(path, "L"), 2*curvePoints+2)
+	require.Contains(t, path, fmt.Sprintf("L1000.00 %.2f", 240-232*float64(curve[9999])))
+}

@@ -1,0 +1,60 @@
+package explain
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tablePage explains a regression on feature values: no image and no class.
+func tablePage(t testing.TB) *Page {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(11, 1))
+	const n, p = 60, 20
+	d := newDense(rng, n, 1, p)
+	e, err := New(d, d, &Options{Sides: true, Similar: 6})
+	require.NoError(t, err)
+	rows, err := e.Explain(t.Context(), randomBatch(rng, 1, 1, p))
+	require.NoError(t, err)
+	names := []string{"alcohol", "malic acid", "ash", "alkalinity", "magnesium", "phenols", "flavanoids", "hue", "proline"}
+	var labels []float64
+	features := make([][]float64, n)
+	for i := range features {
+		labels = append(labels, math.Round(100*rng.NormFloat64())/100)
+		for range names {
+			features[i] = append(features[i], 10*rng.NormFloat64())
+		}
+	}
+	mean := rows[0][0].PriorMean + rows[0][0].Sum
+	return &Page{
+		Report: &Report{
+			Input:      Input{Split: "test", Index: 5, Label: 1.25},
+			Prediction: Prediction{Class: Undefined(), Mean: Floats([]float64{mean}), Covariance: [][]Float{{0.04}}},
+			Outputs:    []Output{Rows{Label: labels}.Output(rows[0][0])},
+			Fit: Fit{Examples: n, Outputs: 1, Parameters: p, PriorPrecision: Undefined(), GradientNorm: 3,
+				Warnings: Warnings{"the kernel matrix was factored with jitter 1e-10", "θ* is no mode: gradient norm 3"}},
+		},
+		Test:  Picture{Names: names, Values: features[0]},
+		Train: func(row Index) Picture { return Picture{Names: names, Values: features[row]} },
+		Data:  "wine.csv",
+	}
+}
+
+// pages are one of each kind.
+func pages(t testing.TB) map[string]*Page {
+	contrast := &Options{Sides: true, Similar: 8, Targets: []Target{Single(0), Single(1), Single(2), Single(3), Contrast(1, 3)}}
+	unlabelled := newDemo(4, 40, 9, 4, 9).page(t, math.NaN(), &Options{Top: 1})
+	unlabelled.Report.Input = Input{Split: "file", Index: -1, Label: Undefined(), File: "mine.png"}
+	bare := newDemo(5, 30, 4, 4, 9).page(t, 4, &Options{Top: 30})
+	bare.Train, bare.Test = nil, Picture{}
+	return map[string]*Page{
+		"right":      newDemo(1, 200, 9, 4, 9).page(t, 9, &Options{Sides: true, Similar: 8}),
+		"wrong":      newDemo(2, 200, 4, 4, 9).page(t, 9, &Options{Sides: true, Similar: 8, Top: 12}),
+		"many":       newDemo(3, 100, 3, 0, 3, 5, 8).page(t, 3, contrast),
+		"table":      tablePage(t),
+		"unlabelled": unlabelled,
+		"bare":       bare,
+	}
+}
