@@ -35,6 +35,7 @@ const (
 // Bytes that one entry of each kind counts for.
 const (
 	tableBytes  = 4
+	runBytes    = 12
 	intBytes    = 16
 	numberBytes = 8
 )
@@ -478,7 +479,10 @@ func (c *compiler) checkHead(out *value) error {
 		return nil
 	}
 	c.node = c.graph.Nodes[c.head]
-	ax, err := c.softmaxAxis(len(out.shape))
+	ax, err := 0, checkAttributes(c.node)
+	if err == nil {
+		ax, err = c.softmaxAxis(len(out.shape))
+	}
 	if err == nil && (ax == out.batch || c.opset < 13 && ax < out.batch) {
 		err = errMixes
 	}

@@ -94,6 +94,8 @@ func poolCases() []operatorCase {
 		add(kind, "2d", 11, image, intsA("kernel_shape", 2, 3), intsA("strides", 2, 1))
 		add(kind, "3d", 11, []int{1, 3, 2, 4}, intsA("kernel_shape", 2, 2, 2), intsA("strides", 1, 1, 2))
 		add(kind, "pads", 11, image, intsA("kernel_shape", 3, 3), intsA("pads", 1, 2, 2, 0))
+		add(kind, "2x2", 11, image, intsA("kernel_shape", 2, 2), intsA("strides", 2, 2))
+		add(kind, "2x2-pads", 11, image, intsA("kernel_shape", 2, 2), intsA("strides", 2, 2), intsA("pads", 1, 0, 0, 1))
 		add(kind, "ceil", 11, image, intsA("kernel_shape", 2, 3), intsA("strides", 2, 2), intA("ceil_mode", 1))
 		add(kind, "ceil-pads", 11, flat, intsA("kernel_shape", 3), intsA("strides", 3), intsA("pads", 1, 1), intA("ceil_mode", 1))
 		// The last window would start in the right padding: left out.

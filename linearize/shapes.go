@@ -18,43 +18,48 @@ func strides(shape []int) []int {
 }
 
 // outside marks an index that lies in the padding.
-const outside = -1 << 40
+const outside = -1 << 30
 
 // table lists, in row-major order, the element that every multi-index of a
 // shape reads: the sum of what source gives for the index along each
 // dimension, or −1 where one of them is outside.
 func (c *compiler) table(shape []int, source func(d, i int) int) ([]int32, error) {
-	n, err := c.entries(shape)
+	n, err := count(shape)
 	if err != nil {
 		return nil, err
 	}
-	table := append(make([]int32, 0, n), 0)
-	base := []int{0}
+	base := []int32{0}
 	for d, length := range shape {
-		at := make([]int, length)
+		if err := c.spend(tableBytes * length * (1 + len(base))); err != nil {
+			return nil, err
+		}
+		at := make([]int32, length)
 		for i := range at {
-			at[i] = source(d, i)
+			at[i] = int32(source(d, i))
 		}
 		if d == len(shape)-1 {
-			return leaves(table, base, at), nil
+			return leaves(make([]int32, 0, n), base, at), nil
 		}
-		next := make([]int, 0, len(base)*length)
-		for _, b := range base {
-			for _, a := range at {
-				next = append(next, max(a+b, outside))
-			}
-		}
-		base = next
+		base = sums(make([]int32, 0, len(base)*length), base, at)
 	}
-	return table, nil
+	return base, nil
 }
 
-// leaves fills a table with base + at.
-func leaves(table []int32, base, at []int) []int32 {
-	table = table[:0]
+// sums appends every sum of an element of base and one of at.
+func sums(dst, base, at []int32) []int32 {
 	for _, b := range base {
 		for _, a := range at {
-			table = append(table, int32(max(a+b, -1)))
+			dst = append(dst, max(a+b, outside))
+		}
+	}
+	return dst
+}
+
+// leaves appends every sum as the entry of a table.
+func leaves(table []int32, base, at []int32) []int32 {
+	for _, b := range base {
+		for _, a := range at {
+			table = append(table, max(a+b, -1))
 		}
 	}
 	return table

@@ -650,7 +650,7 @@ func (c *compiler) sliceAxis(v *value, ax, start, end, by int) (*value, error) {
 	if err := c.spend(numberBytes * max(0, (end-start)/by)); err != nil {
 		return nil, err
 	}
-	var positions []int
+	positions := make([]int, 0, max(0, (end-start)/by)+1)
 	for p := start; by > 0 && p < end || by < 0 && p > end; p += by {
 		positions = append(positions, p)
 	}

@@ -122,25 +122,53 @@ func (c *compiler) window(s *spatial, in, out []int) (*window, error) {
 			return nil, err
 		}
 	}
-	st := strides(in)
-	n := len(in)
-	table, err := c.tableOf(slices.Concat(out, s.kernel), func(idx []int) int {
-		at := 0
-		for i := range n {
-			p := idx[i]*s.stride[i] - s.begin[i] + idx[n+i]*s.dilation[i]
-			if p < 0 || p >= in[i] {
-				return -1
-			}
-			at += p * st[i]
-		}
-		return at
-	})
+	n, err := c.entries([]int{product(out), product(s.kernel)})
 	if err != nil {
 		return nil, err
 	}
-	w := &window{group: 1, taps: product(s.kernel), in: product(in), out: product(out), source: table}
-	w.findRuns()
+	w := &window{group: 1, taps: product(s.kernel), in: product(in), out: product(out), source: make([]int32, 0, n)}
+	axes := make([][]int32, len(in)) // out×kernel of each
+	for i, st := range strides(in) {
+		if err := c.spend(tableBytes * out[i] * s.kernel[i]); err != nil {
+			return nil, err
+		}
+		axes[i] = s.taps(i, in[i], out[i], st)
+	}
+	idx, base, next := make([]int, len(in)), []int32{}, []int32{}
+	for range w.out {
+		base = append(base[:0], 0)
+		last := len(in) - 1
+		for i, at := range axes[:last] {
+			next = sums(next[:0], base, at[idx[i]*s.kernel[i]:][:s.kernel[i]])
+			base, next = next, base
+		}
+		w.source = leaves(w.source, base, axes[last][idx[last]*s.kernel[last]:][:s.kernel[last]])
+		for d := last; d >= 0; d-- {
+			if idx[d]++; idx[d] < out[d] {
+				break
+			}
+			idx[d] = 0
+		}
+	}
+	w.reachesPadding = slices.Min(w.source) < 0
 	return w, nil
+}
+
+// taps lists the element that each tap along axis i reads at each of n
+// positions, times the axis's stride in memory.
+func (s *spatial) taps(i, in, n, stride int) []int32 {
+	at := make([]int32, 0, n*s.kernel[i])
+	for o := range n {
+		for k := range s.kernel[i] {
+			p := o*s.stride[i] - s.begin[i] + k*s.dilation[i]
+			if p < 0 || p >= in {
+				at = append(at, outside)
+			} else {
+				at = append(at, int32(p*stride))
+			}
+		}
+	}
+	return at
 }
 
 // image checks that a value has a batch dimension first, then channels, then
@@ -194,6 +222,9 @@ func (c *compiler) imageAndWeight() (x, w *value, err error) {
 	if w, err = c.float(1); err != nil {
 		return nil, nil, err
 	}
+	if !c.isStatic(w) {
+		return nil, nil, errors.New("its weight depends on the input")
+	}
 	if len(w.shape) != len(x.shape) || w.batch >= 0 {
 		return nil, nil, fmt.Errorf("a weight of shape %v over an input of shape %v", w.shape, x.shape)
 	}
@@ -203,10 +234,11 @@ func (c *compiler) imageAndWeight() (x, w *value, err error) {
 // convolution emits a Conv or ConvTranspose; channels of the result are
 // shape[1].
 func (c *compiler) convolution(x, w *value, win *window, o op, shape []int) (*value, error) {
-	if !c.isStatic(w) {
-		return nil, errors.New("its weight depends on the input")
-	}
 	st := site{x: x.slot, layout: win, weight: -1, bias: -1, transposed: win.transposedUsage}
+	if err := c.spend(runBytes * len(win.source)); err != nil {
+		return nil, err
+	}
+	win.findRuns()
 	tied := c.isStatic(x)
 	args := []*value{x, w}
 	if c.isDiff(w) {
@@ -357,9 +389,8 @@ func (c *compiler) maxPool() error {
 	if c.attrInt("storage_order", 0) != 0 {
 		return errors.New("storage_order=1 is not supported")
 	}
-	plane := make([]float64, win.in)
 	for t := range win.out {
-		if win.largest(plane, t) < 0 {
+		if !slices.ContainsFunc(win.source[t*win.taps:(t+1)*win.taps], func(s int32) bool { return s >= 0 }) {
 			return errors.New("a window lies wholly in the padding")
 		}
 	}

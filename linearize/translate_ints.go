@@ -188,7 +188,7 @@ func (c *compiler) rangeOp() error {
 	if err := c.spend(intBytes * abs(limit-start) / abs(delta)); err != nil {
 		return err
 	}
-	out := &value{batch: -1, isInt: true}
+	out := &value{batch: -1, isInt: true, ints: make([]affine, 0, abs(limit-start)/abs(delta)+1)}
 	for k := start; delta > 0 && k < limit || delta < 0 && k > limit; k += delta {
 		out.ints = append(out.ints, affine{k: k})
 	}

@@ -139,7 +139,7 @@ func (c *compiler) batchNorm() error {
 	}
 	// Before opset 14 training is told by the outputs it has.
 	if c.attrInt("training_mode", 0) != 0 || len(c.node.Outputs) > 1 && c.opset < 14 {
-		return errors.New("it is in training mode, which mixes examples; export the model in evaluation mode")
+		return errors.New("it is in training mode, which would mix examples; export the model in evaluation mode")
 	}
 	if c.attrInt("spatial", 1) != 1 {
 		return errors.New("spatial=0 is not supported")
