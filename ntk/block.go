@@ -83,17 +83,17 @@ type pass struct {
 // batch with fewer rows are made once; those of the other once too, in ranges
 // of examples as large as the budget allows.
 func (p *plan) eachPass(do func(*pass)) {
-	same := p.a == p.b
+	ps := &pass{plan: p}
 	chunks := p.chunks()
 	for n, pieces := range chunks {
 		width := 0
 		for _, pc := range pieces {
 			width += pc.width()
 		}
-		ps := &pass{plan: p, pieces: pieces, first: n == 0, last: n == len(chunks)-1}
-		if same {
+		ps.pieces, ps.first, ps.last = pieces, n == 0, n == len(chunks)-1
+		if p.a == p.b {
 			ps.i, ps.j = examples{0, p.extent.na}, examples{0, p.extent.nb}
-			ps.left = p.fill(nil, pieces, width, p.a, ps.i)
+			ps.left = p.fill(ps.left.Data, pieces, width, p.a, ps.i)
 			ps.right = ps.left
 			do(ps)
 			continue
@@ -108,14 +108,14 @@ func (p *plan) eachPanel(ps *pass, width int, do func(*pass)) {
 	x := p.extent
 	ps.i, ps.j = examples{0, x.na}, examples{0, x.nb}
 	if x.na*x.ca <= x.nb*x.cb {
-		ps.left = p.fill(nil, ps.pieces, width, p.a, ps.i)
+		ps.left = p.fill(ps.left.Data, ps.pieces, width, p.a, ps.i)
 		ps.j.split(p.panel(width, x.nb, x.cb), func(part examples) {
 			ps.j, ps.right = part, p.fill(ps.right.Data, ps.pieces, width, p.b, part)
 			do(ps)
 		})
 		return
 	}
-	ps.right = p.fill(nil, ps.pieces, width, p.b, ps.j)
+	ps.right = p.fill(ps.right.Data, ps.pieces, width, p.b, ps.j)
 	ps.i.split(p.panel(width, x.na, x.ca), func(part examples) {
 		ps.i, ps.left = part, p.fill(ps.left.Data, ps.pieces, width, p.a, part)
 		do(ps)
