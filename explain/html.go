@@ -279,7 +279,7 @@ func (h *htmlWriter) equation(s *section) []htmlTerm {
 	if n, rest := h.without(s.s, slices.Concat(s.up, s.down)); n > 0 {
 		sum = append(sum, term(rest, "the other "+some(n, "training example", "training examples"), s.side(rest)))
 	}
-	return append(sum, term(s.remainder, "remainder", ""), htmlTerm{Op: "=", Value: typeset(fixed(s.f, s.digits)), Note: "f, " + s.quantity})
+	return append(sum, term(s.remainder, "remainder", ""), htmlTerm{Op: "=", Value: typeset(fixed(s.f, s.digits)), Note: "f, " + strings.ReplaceAll(s.quantity, " of ", " of\u00a0")})
 }
 
 // sides are the listed terms by sign, the prediction's side first.
@@ -357,6 +357,7 @@ func (h *htmlWriter) fall(s *section) ([]htmlStep, error) {
 	steps := []step{{name: "prior mean", class: "rest", by: s.m}}
 	shown := slices.Concat(s.up, s.down)
 	slices.SortStableFunc(shown, func(a, b line) int { return cmp.Compare(math.Abs(b.term), math.Abs(a.term)) })
+	shown = head(shown, fallLines)
 	for i, l := range shown {
 		steps = append(steps, step{name: l.row, class: s.side(l.term), by: l.term, line: &shown[i]})
 	}

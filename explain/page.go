@@ -186,10 +186,21 @@ func (v *view) section(o *Output) (section, error) {
 	if len(s.up)+len(s.down) == 0 {
 		s.up, s.down = split(s.lines)
 	}
+	s.up, s.down = head(s.up, sideLines), head(s.down, sideLines)
+	s.similar = head(s.similar, sideLines)
 	s.others, s.otherSum = v.without(s.s, s.lines)
 	s.digits = decimals(s.f, s.m, s.s)
 	return s, nil
 }
+
+// What a page shows at most of each side, and of both in the running sum; the
+// JSON has as many as were asked for.
+const (
+	sideLines = 100
+	fallLines = 40
+)
+
+func head(list []line, n int) []line { return list[:min(n, len(list))] }
 
 // without is how many examples are not listed and what they sum to.
 func (v *view) without(sum float64, listed []line) (n int, rest float64) {

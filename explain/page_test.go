@@ -178,6 +178,17 @@ func TestRawTermsAreListed(t *testing.T) {
 	require.Contains(t, html(t, p), "times the example&#39;s dual weight")
 }
 
+// However many terms are asked for, a page stays a page.
+func TestLongListsAreCut(t *testing.T) {
+	p := newDemo(1, 400, 9, 4, 9).page(t, 9, &Options{Top: 400, Sides: true})
+	require.Len(t, p.Report.Outputs[0].Contributions, 400)
+	page := html(t, p)
+	require.Equal(t, 1+2*sideLines+fallLines, strings.Count(page, "<img "))
+	require.Contains(t, page, "the other 200 training examples")
+	require.Contains(t, page, "the other 360")
+	require.Equal(t, 400, strings.Count(text(t, p, 0), "│"), "the text has what was asked for")
+}
+
 // Undefined numbers are dashes and empty bars, not crashes.
 func TestUndefinedNumbers(t *testing.T) {
 	p := newDemo(1, 30, 9, 4, 9).page(t, 9, &Options{Top: 4})
