@@ -71,6 +71,20 @@ func BenchmarkTrsm(b *testing.B) {
 	}
 }
 
+// Few right-hand sides: the solve is bound by reading the triangle.
+func BenchmarkTrsmNarrow(b *testing.B) {
+	rnd := source(1)
+	const n = 2000
+	a := triangle(rnd, n, 0, blas.Lower, blas.NonUnit)
+	for _, cols := range []int{1, 10} {
+		y := general(rnd, n, cols, 0)
+		x := clone(y)
+		benchmark(b, fmt.Sprintf("n=%d,cols=%d", n, cols), float64(n*n*cols),
+			func() { copy(x.Data, y.Data); Trsm(blas.Left, blas.Trans, 1, a, x) },
+			func() { copy(x.Data, y.Data); blas64.Trsm(blas.Left, blas.Trans, 1, a, x) })
+	}
+}
+
 func BenchmarkPotrf(b *testing.B) {
 	rnd := source(1)
 	for _, n := range []int{32, 100, 300, 1000, 3000} {

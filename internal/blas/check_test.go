@@ -7,6 +7,30 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
+// What runs on the caller's goroutine allocates nothing once the buffers are
+// there.
+func TestAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector empties sync.Pool at random")
+	}
+	rnd := source(7)
+	const n = 300
+	a, c := definite(rnd, n, 0, blas.Lower), general(rnd, n, n, 0)
+	l := clone(a)
+	tri, _ := Potrf(asSymmetric(l, blas.Lower))
+	for name, f := range map[string]func(){
+		"Gemm1":  func() { Gemm1(blas.NoTrans, blas.Trans, 1, a, a, 0, c) },
+		"Syrk1":  func() { Syrk1(blas.NoTrans, 1, a, 0, asSymmetric(c, blas.Upper)) },
+		"Symm1":  func() { Symm1(blas.Right, 1, asSymmetric(a, blas.Lower), l, 0, c) },
+		"Trsm1":  func() { Trsm1(blas.Left, blas.NoTrans, 1, tri, c) },
+		"Potrf1": func() { copy(c.Data, a.Data); Potrf1(asSymmetric(c, blas.Lower)) },
+	} {
+		if n := testing.AllocsPerRun(20, f); n >= 1 {
+			t.Errorf("%s: %g allocations a call", name, n)
+		}
+	}
+}
+
 // The kernels do not check indices, so the arguments must be.
 func TestPanics(t *testing.T) {
 	m := func(rows, cols, stride, n int) blas64.General {

@@ -166,16 +166,3 @@ func TestGemmConcurrent(t *testing.T) {
 		}
 	})
 }
-
-// A serial product of any size allocates nothing once the buffers are there.
-func TestGemm1Allocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector empties sync.Pool at random")
-	}
-	rnd := source(7)
-	a, c := general(rnd, 100, 100, 0), general(rnd, 100, 100, 0)
-	n := testing.AllocsPerRun(20, func() { Gemm1(blas.NoTrans, blas.Trans, 1, a, a, 0, c) })
-	if n >= 1 {
-		t.Errorf("%g allocations a call", n)
-	}
-}

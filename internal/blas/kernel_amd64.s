@@ -136,7 +136,7 @@ loop24:
 done24:
 	VBROADCASTSD alpha+64(FP), Z30
 	VBROADCASTSD beta+72(FP), Z31
-	VPXORQ       X24, X24, X24
+	VPXORQ       Z24, Z24, Z24
 	VUCOMISD     X24, X31
 	JNE          update24
 	JPS          update24
@@ -229,7 +229,7 @@ done8:
 	MOVQ         rows+80(FP), CX
 	VBROADCASTSD alpha+64(FP), Z30
 	VBROADCASTSD beta+72(FP), Z31
-	VPXORQ       X9, X9, X9
+	VPXORQ       Z9, Z9, Z9
 	VUCOMISD     X9, X31
 	JNE          update8
 	JPS          update8
