@@ -127,7 +127,8 @@ func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 }
 
 // Explain explains every row of x, T×C outputs: the result holds for each row
-// the targets in the order of Options.Targets.
+// the targets in the order of Options.Targets. All rows share one gp.Cross,
+// whose memory grows with T: slice x to bound it.
 func (e *Explainer) Explain(ctx context.Context, x *linearize.Batch) ([][]Explanation, error) {
 	return e.explain(ctx, x, func(int) []Target { return e.options.Targets })
 }

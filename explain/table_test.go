@@ -3,6 +3,7 @@ package explain
 import (
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,8 +43,18 @@ func tablePage(t testing.TB) *Page {
 	}
 }
 
-// pages are one of each kind.
+var (
+	pagesOnce sync.Once
+	onePages  map[string]*Page
+)
+
+// pages are one of each kind, made once and not to be changed.
 func pages(t testing.TB) map[string]*Page {
+	pagesOnce.Do(func() { onePages = makePages(t) })
+	return onePages
+}
+
+func makePages(t testing.TB) map[string]*Page {
 	contrast := &Options{Sides: true, Similar: 8, Targets: []Target{Single(0), Single(1), Single(2), Single(3), Contrast(1, 3)}}
 	unlabelled := newDemo(4, 40, 9, 4, 9).page(t, math.NaN(), &Options{Top: 1})
 	unlabelled.Report.Input = Input{Split: "file", Index: -1, Label: Undefined(), File: "mine.png"}
