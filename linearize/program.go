@@ -109,12 +109,13 @@ type state struct {
 	grads   [][]float64
 	touched []bool
 	scratch [4][]float64
+	aside   map[int][]float64 // gradients kept by site until all outputs are done
 }
 
 func newState(p *program, static [][]float64) *state {
 	k := len(p.slots)
 	return &state{prog: p, static: static, vals: make([][]float64, k), grads: make([][]float64, k),
-		touched: make([]bool, k)}
+		touched: make([]bool, k), aside: map[int][]float64{}}
 }
 
 // copies returns how many tensors a slot holds: 1 or the examples of the chunk.
@@ -176,6 +177,12 @@ func (s *state) gradAt(slot, e int) []float64 {
 func (s *state) buffer(i, size int) []float64 {
 	s.scratch[i] = sized(s.scratch[i], size)
 	return s.scratch[i]
+}
+
+// putAside returns memory of a site that lasts until the next chunk.
+func (s *state) putAside(site, size int) []float64 {
+	s.aside[site] = sized(s.aside[site], size)
+	return s.aside[site]
 }
 
 func sized(buf []float64, n int) []float64 {

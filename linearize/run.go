@@ -112,6 +112,7 @@ func (n *Network) Linearize(ctx context.Context, x *mat.Dense) (*Batch, error) {
 			s.backward(seed, func(k int) { j.keep(s, k, lo, c) })
 			j.keepFull(s, lo, c)
 		}
+		j.finishTiles(s, lo)
 		return nil
 	})
 	if err != nil {
@@ -208,16 +209,61 @@ func (j *jacobian) keep(s *state, k, lo, c int) {
 	}
 }
 
-// keepTile contracts a site over its positions at once.
+// keepTile contracts a site over its positions at once, or where all outputs
+// can share the patches puts its gradients aside for finishTiles.
 func (j *jacobian) keepTile(s *state, k, lo, c int) {
 	st := &j.prog.sites[k]
+	out := j.prog.nodes[st.node].out
+	if j.stacks(st) {
+		size := j.prog.slots[out].size
+		aside := s.putAside(k, s.n*j.prog.c*size)
+		for e := range s.n {
+			copy(aside[(e*j.prog.c+c)*size:][:size], s.gradAt(out, e))
+		}
+		return
+	}
 	w, b := j.prog.spans(st)
 	v := &Conv{Weight: w, Bias: b, layout: st.layout}
-	out := j.prog.nodes[st.node].out
 	scratch := s.buffer(2, st.layout.scratch())
 	for e := range s.n {
 		row := j.full.RawRowView((lo+e)*j.prog.c + c)[j.at[k]:]
 		v.rowTo(row, s.at(st.x, e), s.gradAt(out, e), scratch)
+	}
+}
+
+// stacks reports whether the gradients of all outputs of an example can be
+// contracted with its patches in one product.
+func (j *jacobian) stacks(st *site) bool {
+	w, ok := st.layout.(*window)
+	return ok && j.prog.c > 1 && w.group == 1 && !w.transposedUsage && st.weight >= 0
+}
+
+// finishTiles contracts the gradients that keepTile put aside: with those of
+// an example's C outputs stacked, (C·m)×T, times its patches, one product
+// gives C rows of the Jacobian.
+func (j *jacobian) finishTiles(s *state, lo int) {
+	c := j.prog.c
+	for k := range j.prog.sites {
+		st := &j.prog.sites[k]
+		if !st.tile || !j.stacks(st) || !s.touched[j.prog.nodes[st.node].out] {
+			continue
+		}
+		w := st.layout.(*window)
+		t, width, m := w.factors()
+		_, bias := j.prog.spans(st)
+		patches, rows := s.buffer(2, w.scratch()), s.buffer(3, c*m*width)
+		for e := range s.n {
+			g := s.aside[k][e*c*m*t:][:c*m*t]
+			w.patchRows(patches, s.at(st.x, e), 0)
+			gemm(false, true, general(g, c*m, t), general(patches, width, t), 0, general(rows, c*m, width))
+			for i := range c {
+				row := j.full.RawRowView((lo+e)*c + i)[j.at[k]:]
+				copy(row, rows[i*m*width:(i+1)*m*width])
+				if bias != nil {
+					w.channelSums(row[m*width:m*width+bias.Len()], g[i*m*t:(i+1)*m*t])
+				}
+			}
+		}
 	}
 }
 
