@@ -53,6 +53,9 @@ type value struct {
 	ints  []affine
 	isInt bool
 	real  bool // the integers were cast to floating point
+	// fromInts marks numbers made of integers for a node that wants floating
+	// point: what they would give among themselves are integers again.
+	fromInts bool
 	// weight is the parameter this value is, or the transpose of which it is;
 	// used by layers that want to treat it as their weight.
 	weight     *initializer
@@ -410,6 +413,9 @@ func (c *compiler) emit(o op, shape []int, batch int, in ...*value) (*value, err
 		nd.in = append(nd.in, v.slot)
 		sl.static = sl.static && c.prog.slots[v.slot].static
 		sl.diff = sl.diff || c.prog.slots[v.slot].diff
+	}
+	if len(in) > 0 && !slices.ContainsFunc(in, func(v *value) bool { return !v.fromInts }) {
+		return nil, errors.New("integer tensors are supported in the arithmetic of shapes only")
 	}
 	if err := c.load(o, size, sl.static); err != nil {
 		return nil, err

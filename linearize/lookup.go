@@ -63,12 +63,12 @@ func (c *compiler) intTensor(t *onnx.Tensor) (*value, error) {
 	return v, nil
 }
 
-// clampInt keeps 64-bit sentinels such as "to the end" inside a range in
-// which sums and products of two cannot overflow.
-func clampInt(k int64) int {
-	const bound = 1 << 31
-	return int(min(max(k, -bound), bound))
-}
+// intBound is the largest integer that takes part in arithmetic.
+const intBound = 1 << 40
+
+// clampInt keeps 64-bit sentinels such as "to the end" in a range in which
+// sums cannot overflow, and beyond intBound.
+func clampInt(k int64) int { return int(min(max(k, -2*intBound), 2*intBound)) }
 
 // has reports whether optional input i of the node is given.
 func (c *compiler) has(i int) bool { return i < len(c.node.Inputs) && c.node.Inputs[i] != "" }
@@ -88,6 +88,7 @@ func (c *compiler) float(i int) (*value, error) {
 		if v, err = c.toFloat(v); err != nil {
 			return nil, fmt.Errorf("input %d (%s): %w", i, quote(c.node.Inputs[i]), err)
 		}
+		v.fromInts = true
 	}
 	return v, err
 }
@@ -104,6 +105,9 @@ func (c *compiler) toFloat(v *value) (*value, error) {
 	for i, a := range v.ints {
 		if !a.constant() {
 			return nil, errors.New("a number computed from the batch size enters the outputs, which would mix examples")
+		}
+		if _, err := bounded(a); err != nil {
+			return nil, err
 		}
 		data[i] = float64(a.k)
 	}

@@ -156,7 +156,13 @@ type evaluator struct {
 
 // evaluate returns the output of m at x, without a final Softmax, LogSoftmax
 // or Sigmoid; theta replaces initializers by name.
-func evaluate(m *onnx.Model, x *tensor, theta map[string][]float64) (out *tensor, err error) {
+func evaluate(m *onnx.Model, x *tensor, theta map[string][]float64) (*tensor, error) {
+	_, out, err := run(m, x, theta)
+	return out, err
+}
+
+// run is evaluate that also returns what was computed on the way.
+func run(m *onnx.Model, x *tensor, theta map[string][]float64) (e *evaluator, out *tensor, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			text, ok := r.(refusal)
@@ -166,7 +172,7 @@ func evaluate(m *onnx.Model, x *tensor, theta map[string][]float64) (out *tensor
 			err = fmt.Errorf("evaluate: %s", string(text))
 		}
 	}()
-	e := &evaluator{graph: m.Graph, env: map[string]*tensor{}, running: map[*onnx.Node]bool{}}
+	e = &evaluator{graph: m.Graph, env: map[string]*tensor{}, running: map[*onnx.Node]bool{}}
 	for _, o := range m.OpsetImport {
 		e.opset = max(e.opset, o.Version)
 	}
@@ -183,7 +189,7 @@ func evaluate(m *onnx.Model, x *tensor, theta map[string][]float64) (out *tensor
 		}
 	}
 	check(len(m.Graph.Outputs) == 1, "outputs")
-	return e.value(e.head(m.Graph.Outputs[0].Name)), nil
+	return e, e.value(e.head(m.Graph.Outputs[0].Name)), nil
 }
 
 func constantTensor(t *onnx.Tensor) *tensor {

@@ -15,6 +15,7 @@ func productCases() []operatorCase {
 	gemm("bias-one", func(g *graph) string { return g.op("Gemm", in(g.input(), g.param(3, 2), g.param(1))) })
 	gemm("bias-column", func(g *graph) string { return g.op("Gemm", in(g.input(), g.param(3, 2), g.param(1, 1))) })
 	gemm("bias-scalar", func(g *graph) string { return g.op("Gemm", in(g.input(), g.param(3, 2), g.scalar(1.5))) })
+	gemm("one-unit-bias-scalar", func(g *graph) string { return g.op("Gemm", in(g.input(), g.param(3, 1), g.scalar(1.5))) })
 	gemm("transB", func(g *graph) string {
 		return g.op("Gemm", in(g.input(), g.param(2, 3), g.param(2)), intA("transB", 1))
 	})

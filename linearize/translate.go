@@ -75,10 +75,26 @@ func (c *compiler) translate() error {
 	if do == nil || !standard(c.node) {
 		return fmt.Errorf("operator %s of domain %s is not supported; rewrite that layer with supported operators, or export the part of the network before it", quote(c.node.OpType), quote(c.node.Domain))
 	}
+	most, ok := mostInputs[c.node.OpType]
+	if !ok {
+		most = 1
+	}
+	if n := len(c.node.Inputs); n > most && most > 0 {
+		return fmt.Errorf("it has %d inputs, at most %d are allowed", n, most)
+	}
 	if err := checkAttributes(c.node); err != nil {
 		return err
 	}
 	return do(c)
+}
+
+// mostInputs are the inputs that an operator has in any version, where they
+// are not one; 0 for any number.
+var mostInputs = map[string]int{
+	"Gemm": 3, "MatMul": 2, "Conv": 3, "ConvTranspose": 3, "BatchNormalization": 5, "LayerNormalization": 3, "InstanceNormalization": 3,
+	"GroupNormalization": 3, "Add": 2, "Sub": 2, "Mul": 2, "Div": 2, "Mod": 2, "Pow": 2, "PRelu": 2, "Min": 0, "Max": 0, "Sum": 0, "Concat": 0,
+	"Clip": 3, "Dropout": 3, "Range": 3, "Reshape": 2, "Squeeze": 2, "Unsqueeze": 2, "Slice": 5, "Split": 2, "Gather": 2, "Expand": 2, "Pad": 4,
+	"Resize": 4, "Upsample": 2, "ReduceMean": 2, "ReduceSum": 2,
 }
 
 // standard reports whether a node's operator is one of ONNX itself.
@@ -339,7 +355,7 @@ func (c *compiler) castTo(to onnx.DataType, v *value) (*value, error) {
 			if to == onnx.Bool {
 				x = step(x != 0)
 			}
-			out.ints = append(out.ints, affine{k: clampInt(int64(clamp(x, -1<<40, 1<<40)))})
+			out.ints = append(out.ints, affine{k: int(clamp(math.Trunc(x), -2*intBound, 2*intBound))})
 		}
 	}
 	for i, a := range out.ints {
@@ -391,7 +407,7 @@ func (c *compiler) constant() error {
 }
 
 func (c *compiler) flatten() error {
-	v, err := c.float(0)
+	v, err := c.input(0)
 	if err != nil {
 		return err
 	}

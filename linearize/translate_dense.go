@@ -132,7 +132,7 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 	args := []*value{x, {slot: slotW}}
 	var after *value
 	if bias != nil {
-		plain := len(bias.shape) <= 2 && product(bias.shape) == out && bias.shape[len(bias.shape)-1] == out && c.isStatic(bias)
+		plain := (len(bias.shape) == 1 || len(bias.shape) == 2) && product(bias.shape) == out && bias.shape[len(bias.shape)-1] == out && c.isStatic(bias)
 		switch {
 		case plain && !o.tied && !c.isDiff(bias):
 			args = append(args, &value{slot: bias.slot})

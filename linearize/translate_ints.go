@@ -9,8 +9,7 @@ import (
 
 // bounded keeps integer arithmetic far from overflow.
 func bounded(a affine) (affine, error) {
-	const bound = 1 << 40
-	if a.n < -bound || a.n > bound || a.k < -bound || a.k > bound {
+	if max(abs(a.n), abs(a.k)) > intBound {
 		return a, errors.New("integer arithmetic leaves the range of any shape")
 	}
 	return a, nil
@@ -113,6 +112,12 @@ func (c *compiler) combineInts(a, b *value, f func(a, b affine) (affine, error))
 	out := &value{shape: shape, batch: -1, isInt: true, real: a.real || b.real, ints: make([]affine, product(shape))}
 	for i := range out.ints {
 		x, y := a.ints[pick(ia, i)], b.ints[pick(ib, i)]
+		if _, err = bounded(x); err == nil {
+			_, err = bounded(y)
+		}
+		if err != nil {
+			return nil, err
+		}
 		if out.ints[i], err = f(x, y); err != nil {
 			return nil, err
 		}
