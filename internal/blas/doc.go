@@ -55,7 +55,7 @@
 //
 // A core with two 512-bit FMA units does 32 flops a cycle, with 256-bit units
 // 16. On such a machine the kernel alone reaches 99 % of that from the L1
-// cache, and Gemm of order 2000, packing and all, between 80 and 90 %; the
-// plain Go kernel does about 2 flops a cycle. Packing takes at most 16 MiB a
+// cache, and Gemm of order 2000, packing and all, about 80 %; the plain Go
+// kernel does about 2 flops a cycle. Packing takes at most 16 MiB a
 // call, kept for the next.
 package blas
