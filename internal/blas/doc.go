@@ -54,8 +54,8 @@
 // # Limits
 //
 // A core with two 512-bit FMA units does 32 flops a cycle, with 256-bit units
-// 16. On such a machine the kernel alone reaches 99 % of that from the L1
-// cache, and Gemm of order 2000, packing and all, about 80 %; the plain Go
-// kernel does about 2 flops a cycle. Packing takes at most 16 MiB a
-// call, kept for the next.
+// 16. Where this was measured the kernels alone reach that to a few per cent
+// from the L1 cache, and Gemm of order 2000, packing and all, about 80 % of it;
+// the plain Go kernel does about 2 flops a cycle. Packing takes at most 16 MiB
+// and some padding a call, kept for the next.
 package blas
