@@ -255,7 +255,7 @@ func (j *jacobian) finishTiles(s *state, lo int) {
 		for e := range s.n {
 			g := s.aside[k][e*c*m*t:][:c*m*t]
 			w.patchRows(patches, s.at(st.x, e), 0)
-			gemm(false, true, general(g, c*m, t), general(patches, width, t), 0, general(rows, c*m, width))
+			gemm(false, true, general(g, c*m, t), general(patches[:width*t], width, t), 0, general(rows, c*m, width))
 			for i := range c {
 				row := j.full.RawRowView((lo+e)*c + i)[j.at[k]:]
 				copy(row, rows[i*m*width:(i+1)*m*width])

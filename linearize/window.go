@@ -82,7 +82,10 @@ func (w *window) transposedRows(dst, x []float64, group int) {
 	transposeTo(dst, rows, w.cin/w.group*w.taps, w.out)
 }
 
-func (w *window) scratch() int { return w.cin / w.group * w.taps * w.out }
+// scratch is the memory for a group's patches and its weight gradient.
+func (w *window) scratch() int {
+	return w.cin / w.group * w.taps * (w.out + w.cout/w.group)
+}
 
 // patchRows gathers the patches of a group as (cin/g·taps) × out.
 func (w *window) patchRows(dst, x []float64, group int) {
@@ -125,14 +128,32 @@ func (w *window) addPatchRows(x, src []float64, group int) {
 	}
 }
 
+// weightGradient forms Pᵀ-side products (cin/g·taps × out times out × cout/g),
+// in which the patches, the larger factor, are read in place, and transposes
+// the small result.
 func (w *window) weightGradient(dst, x, g, scratch []float64, _ bool, beta float64) {
 	if w.transposedUsage {
 		x, g = g, x // the convolution's input is the layer's result
 	}
 	k, m := w.cin/w.group*w.taps, w.cout/w.group
+	patches, small := scratch[:k*w.out], scratch[k*w.out:][:k*m]
 	for group := range w.group {
-		w.patchRows(scratch, x, group)
-		gemm(false, true, general(w.plane(g, group), m, w.out), general(scratch, k, w.out), beta, general(dst[group*m*k:(group+1)*m*k], m, k))
+		w.patchRows(patches, x, group)
+		gemm(false, true, general(patches, k, w.out), general(w.plane(g, group), m, w.out), 0, general(small, k, m))
+		addTransposed(dst[group*m*k:(group+1)*m*k], small, k, m, beta)
+	}
+}
+
+// addTransposed writes beta·dst + xᵀ for beta 0 or 1 and x rows×cols.
+func addTransposed(dst, x []float64, rows, cols int, beta float64) {
+	if beta == 0 {
+		transposeTo(dst, x, rows, cols)
+		return
+	}
+	for i := range rows {
+		for j, v := range x[i*cols : (i+1)*cols] {
+			dst[j*rows+i] += v
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ type block struct {
 	rows, cols  int      // tile of a worker
 	left, right *buffer  // packed a and b
 	mode        leftMode // where a is
+	inPlace     bool     // b is read where it is but for a last incomplete panel, in right
 }
 
 // leftMode is where the kernels find the rows of a.
@@ -25,7 +26,12 @@ const (
 func newBlock(g product, i0, i1, j0, j1, p0, p1 int) block {
 	b := block{product: g, i0: i0, j0: j0, p0: p0, m: i1 - i0, n: j1 - j0, k: p1 - p0}
 	b.mr, b.nr = g.isa.shape()
-	b.right = getBuffer(b.width() * b.k)
+	b.inPlace = !g.same && g.b.part == whole && g.b.rs == 1 && g.b.cs <= inPlaceStride && b.m <= inPlaceStrips*b.mr
+	if b.inPlace {
+		b.right = getBuffer(b.nr * b.k)
+	} else {
+		b.right = getBuffer(b.width() * b.k)
+	}
 	switch {
 	case g.same && i0 == j0:
 		b.mode = shared
@@ -80,7 +86,15 @@ func (b *block) setTile(workers int) {
 // packs is the number of packing tasks: packRows rows of b, then of a.
 func (b *block) packs() int { return b.rightPacks() + b.leftPacks() }
 
-func (b *block) rightPacks() int { return (b.n + packRows - 1) / packRows }
+func (b *block) rightPacks() int {
+	switch {
+	case !b.inPlace:
+		return (b.n + packRows - 1) / packRows
+	case b.n%b.nr == 0:
+		return 0
+	}
+	return 1
+}
 
 func (b *block) leftPacks() int {
 	switch {
@@ -95,6 +109,10 @@ func (b *block) leftPacks() int {
 // pack runs packing task t.
 func (b *block) pack(t int) {
 	if t < b.rightPacks() {
+		if b.inPlace {
+			b.packPanels(b.right.s, b.b, b.nr, b.nr, b.j0, b.n-b.n%b.nr, b.n, 0)
+			return
+		}
 		j := t * packRows
 		b.packPanels(b.right.s, b.b, b.nr, b.width(), b.j0, j, min(j+packRows, b.n), j)
 		return
@@ -151,16 +169,28 @@ func (b *block) kernel(i, j, p, k, rows, cols int) {
 		beta = 1
 	}
 	left, ars, acs := b.strip(i, p, k)
-	right := b.right.s[p*b.width()+j*k:]
+	right, brs := b.panel(j, p, k)
 	c := b.c[r*b.ldc+s:]
 	switch {
 	case !b.inside(r, r+rows, s, s+cols):
-		b.isa.patch(k, left, ars, acs, right, b.nr, c, b.ldc, b.alpha, beta, span{rows, cols, b.part, r - s})
+		b.isa.patch(k, left, ars, acs, right, brs, c, b.ldc, b.alpha, beta, span{rows, cols, b.part, r - s})
 	case rows < b.mr || cols < b.nr:
-		b.isa.edge(k, left, ars, acs, right, b.nr, c, b.ldc, b.alpha, beta, rows, cols)
+		b.isa.edge(k, left, ars, acs, right, brs, c, b.ldc, b.alpha, beta, rows, cols)
 	default:
-		b.isa.full(k, left, ars, acs, right, b.nr, c, b.ldc, b.alpha, beta)
+		b.isa.full(k, left, ars, acs, right, brs, c, b.ldc, b.alpha, beta)
 	}
+}
+
+// panel returns the columns of b from j on, at term p of a run of k, and the
+// stride from term to term.
+func (b *block) panel(j, p, k int) (right []float64, stride int) {
+	switch {
+	case !b.inPlace:
+		return b.right.s[p*b.width()+j*k:], b.nr
+	case j+b.nr <= b.n:
+		return b.b.data[b.j0+j+(b.p0+p)*b.b.cs:], b.b.cs
+	}
+	return b.right.s[p*b.nr:], b.nr
 }
 
 // strip returns the rows of a from i on, at term p of a run of k, and their

@@ -22,6 +22,11 @@ const (
 	// directCols is the number of columns of C up to which A is read in place.
 	directCols = 2 * tileUnit
 
+	// Up to inPlaceStrips strips of A, a B with contiguous rows no further
+	// apart than inPlaceStride is read in place: packing it would cost about
+	// as much as multiplying.
+	inPlaceStrips, inPlaceStride = 4, 2048
+
 	// grain is the work, in multiplications, worth starting a goroutine for.
 	grain = 1 << 19
 )
