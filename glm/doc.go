@@ -16,6 +16,11 @@
 //
 // Shapes are those of package gp: f is T×C, cov is T·C×C with one block an
 // example, results are T×C. A probability of two classes modelled by one
-// output is one number, P(y = 1). Everything runs in one goroutine and in a
-// fixed order, so results are bit-identical for any GOMAXPROCS.
+// output is one number, P(y = 1).
+//
+// The same posterior over the parameters, P×P, is FitWeights and RefitWeights.
+// It is the cross-check of function space (Validate) and the source of draws
+// of whole networks (BNN, [glm 9]).
+//
+// Sums run in a fixed order, so results are bit-identical for any GOMAXPROCS.
 package glm
