@@ -137,8 +137,8 @@ func (f *factor) fullVec(v []float64) {
 
 // solveVec replaces v by (UᵀU)⁻¹v.
 func solveVec(u blas64.Triangular, v []float64) {
-	blas64.Trsv(blas.Trans, u, vector(v))
-	blas64.Trsv(blas.NoTrans, u, vector(v))
+	fblas.Trsv(blas.Trans, u, vector(v))
+	fblas.Trsv(blas.NoTrans, u, vector(v))
 }
 
 // inverseRowsTo writes rows [lo, lo+dst.Rows) of B⁻¹.

@@ -82,7 +82,7 @@ func (g gram) checkRows(lo, hi, c, workers int) error {
 // mulVecTo writes K v. Products and solves with one vector are bound by
 // memory, so gonum's level 2 routines do them.
 func (g gram) mulVecTo(dst, v []float64) {
-	blas64.Symv(1, g.kernel(), vector(v), 0, vector(dst))
+	fblas.Symv(1, g.kernel(), vector(v), 0, vector(dst))
 }
 
 // addMulTo adds alpha·A·K[:, j0:j1] to dst; A has n columns.

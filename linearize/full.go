@@ -4,6 +4,8 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
 )
 
 // Full is a dense piece of the Jacobian: normalization scales, tied weights,
@@ -58,7 +60,7 @@ func (f *Full) gemv(t blas.Transpose, at, width int, x, y []float64) {
 	if t == blas.Trans {
 		nx, ny = ny, nx
 	}
-	blas64.Gemv(t, 1, cols, blas64.Vector{N: nx, Inc: 1, Data: x}, 1, blas64.Vector{N: ny, Inc: 1, Data: y})
+	fblas.Gemv(t, 1, cols, blas64.Vector{N: nx, Inc: 1, Data: x}, 1, blas64.Vector{N: ny, Inc: 1, Data: y})
 }
 
 // Slice implements Block.
