@@ -254,6 +254,7 @@ func hostileCases() []badCase {
 	wrong("to zero", "no elements", m, "Expand", nil, xi(1, 2, 0))
 	wrong("below zero", "no elements", m, "Expand", nil, xi(-1, 2, 3))
 	wrong("other shape", "broadcast", m, "Expand", nil, xi(1, 2, 4))
+	wrong("of nothing", "broadcast", m, "Add", nil, func(g *graph) []string { return in(g.input(), g.op("Expand", in(g.ints(), g.ints()))) })
 	wrong("pads", "pads", m, "Pad", nil, xi(1, 1))
 	wrong("mode", "mode", m, "Pad", A(textA("mode", "wild")), xi(0, 0, 0, 0, 0, 1))
 	wrong("everything cropped", "no elements", m, "Pad", nil, xi(0, -2, 0, 0, 0, 0))

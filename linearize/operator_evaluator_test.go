@@ -351,7 +351,7 @@ func init() {
 		"Relu":       plain(func(x float64) float64 { return math.Max(x, 0) }),
 		"Tanh":       plain(math.Tanh),
 		"Sigmoid":    plain(func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }),
-		"Softplus":   plain(func(x float64) float64 { return math.Log(math.Exp(x) + 1) }),
+		"Softplus":   plain(func(x float64) float64 { return math.Log1p(math.Exp(x)) }),
 		"Erf":        plain(math.Erf),
 		"Sqrt":       plain(math.Sqrt),
 		"Exp":        plain(math.Exp),
@@ -359,7 +359,7 @@ func init() {
 		"Abs":        plain(math.Abs),
 		"Neg":        plain(func(x float64) float64 { return -x }),
 		"Reciprocal": plain(func(x float64) float64 { return 1 / x }),
-		"Mish":       plain(func(x float64) float64 { return x * math.Tanh(math.Log(1+math.Exp(x))) }),
+		"Mish":       plain(func(x float64) float64 { return x * math.Tanh(math.Log1p(math.Exp(x))) }),
 		"HardSwish":  plain(func(x float64) float64 { return x * math.Max(0, math.Min(1, x/6+0.5)) }),
 		"Gelu": unaryOp(func(e *evaluator) func(x float64) float64 {
 			if e.text("approximate", "none") == "tanh" {
@@ -367,7 +367,7 @@ func init() {
 					return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*math.Pow(x, 3))))
 				}
 			}
-			return func(x float64) float64 { return 0.5 * x * (1 + math.Erf(x/math.Sqrt2)) }
+			return func(x float64) float64 { return 0.5 * x * math.Erfc(-x/math.Sqrt2) } // 1 + erf(x/√2)
 		}),
 		"LeakyRelu": unaryOp(func(e *evaluator) func(x float64) float64 {
 			alpha := e.float("alpha", 0.01)
@@ -375,12 +375,12 @@ func init() {
 		}),
 		"Elu": unaryOp(func(e *evaluator) func(x float64) float64 {
 			alpha := e.float("alpha", 1)
-			return func(x float64) float64 { return math.Max(x, 0) + alpha*(math.Exp(math.Min(x, 0))-1) }
+			return func(x float64) float64 { return math.Max(x, 0) + alpha*math.Expm1(math.Min(x, 0)) }
 		}),
 		"Selu": unaryOp(func(e *evaluator) func(x float64) float64 {
 			alpha, gamma := e.float("alpha", 1.67326319217681884765625), e.float("gamma", 1.05070102214813232421875)
 			return func(x float64) float64 {
-				return gamma * (math.Max(x, 0) + alpha*(math.Exp(math.Min(x, 0))-1))
+				return gamma * (math.Max(x, 0) + alpha*math.Expm1(math.Min(x, 0)))
 			}
 		}),
 		"HardSigmoid": unaryOp(func(e *evaluator) func(x float64) float64 {

@@ -255,7 +255,7 @@ func broadcastShape(a, b *value, skip int) (shape []int, batch int, err error) {
 	shape, batch = make([]int, rank), -1
 	for i := range rank {
 		da, db := dimFromEnd(a.shape[:ra], rank-i), dimFromEnd(b.shape[:rb], rank-i)
-		if da != db && da != 1 && db != 1 {
+		if da != db && da != 1 && db != 1 || da == 0 || db == 0 {
 			return nil, 0, fmt.Errorf("shapes %v and %v do not broadcast", a.shape, b.shape)
 		}
 		shape[i] = max(da, db)

@@ -145,12 +145,12 @@ func (c *compiler) resize() error {
 
 // resizeArgs reads scales or sizes, wherever the version puts them.
 func (c *compiler) resizeArgs(rank int) (scales []float64, sizes []affine, err error) {
-	at := 2
-	if c.node.OpType == "Upsample" || c.opset < 11 {
+	at, old := 2, c.node.OpType == "Upsample" || c.opset < 11
+	if old {
 		at = 1
 	}
 	switch {
-	case c.has(3):
+	case c.has(3) && !old:
 		v, err := c.intsAt(3)
 		if err != nil {
 			return nil, nil, err
