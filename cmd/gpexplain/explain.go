@@ -37,7 +37,7 @@ the effect of removing each example, and how similar it is.
 
 It explains the first test row, the test row --index, or a file of your own.`,
 		example: `  gpexplain explain
-  gpexplain explain --index 23 --html page.html
+  gpexplain explain --index 24 --html page.html
   gpexplain explain --input digit.png --invert
   gpexplain explain --json --top 100 --train-count 500`,
 		flags: e.add, check: e.check, run: e.run,

@@ -83,7 +83,7 @@ func (s *session) chooseClasses(likelihood string, c int) error {
 	case !s.opened.IntegerLabels:
 		return fmt.Errorf("%s: the targets are not all integers, as the %s likelihood wants; give --likelihood gaussian, or --target with a column of labels", s.opened.Source, likelihood)
 	}
-	from, other := "--classes", ""
+	from, remedy := "--classes", "name them with --classes"
 	switch {
 	case s.classList != nil:
 		s.classed = s.classList
@@ -91,10 +91,13 @@ func (s *session) chooseClasses(likelihood string, c int) error {
 		s.classed, from = s.meta.classes, s.name+": its metadata entry "+keyClasses
 	default:
 		s.classed, from = s.opened.Classes(), s.opened.Source
-		other = ", or give --likelihood gaussian or poisson for a regression"
+		remedy += ", or give --likelihood gaussian or poisson for a regression"
+	}
+	if s.net == nil {
+		remedy += ", or give --arch an output a class"
 	}
 	if want := max(c, 2); len(s.classed) != want {
-		return fmt.Errorf("%s: %d classes (%s), but %s tells %d apart; name them with --classes%s", from, len(s.classed), cut(formatInts(s.classed), 40), s.name, want, other)
+		return fmt.Errorf("%s: %d classes (%s), but %s tells %d apart; %s", from, len(s.classed), cut(formatInts(s.classed), 40), s.name, want, remedy)
 	}
 	return nil
 }

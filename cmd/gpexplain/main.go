@@ -2,7 +2,7 @@
 // over its training examples, with calibrated uncertainty.
 //
 //	gpexplain explain                             # explain a prediction of the built-in network
-//	gpexplain explain --index 23 --html page.html # another one, as a page
+//	gpexplain explain --index 24 --html page.html # another one, as a page
 //	gpexplain predict --json                      # predict every test row
 //	gpexplain train --data digits:2000 --classes 4,9 --epochs 5 --lbfgs 20 --out net.onnx
 //	gpexplain explain --model net.onnx --data digits:2000

@@ -94,11 +94,15 @@ func causeOf(err error) error {
 // A flagPath is a flag that names a file.
 type flagPath struct{ flag, path string }
 
-// distinct refuses to write a result over another or over what is read.
+// distinct refuses to write a result over another or over what is read, and
+// to standard output.
 func distinct(outputs, inputs []flagPath) error {
 	for i, o := range outputs {
-		if o.path == "" {
+		switch o.path {
+		case "":
 			continue
+		case "-":
+			return usagef("%s -: standard output is for text and JSON; name a file, ./- for one of that name", o.flag)
 		}
 		for _, x := range append(outputs[:i:i], inputs...) {
 			if x.path != "" && filepath.Clean(x.path) == filepath.Clean(o.path) {

@@ -36,7 +36,7 @@ func predictVerb(inv *invocation) *cobra.Command {
 		short: "Predict test rows with calibrated uncertainty",
 		long: `Predict writes one JSON object a line for every test row asked for, in order,
 and a summary: as text on standard error, or with --json as the last line.`,
-		example: `  gpexplain predict --index 23
+		example: `  gpexplain predict --index 24
   gpexplain predict --json > predictions.jsonl`,
 		flags: e.add, check: e.check, run: e.run,
 		complete: map[string][]string{"link": links},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -10,7 +11,7 @@ import (
 )
 
 // progress shows a bar with an estimate of the time left on a terminal, and
-// nothing elsewhere.
+// nothing elsewhere. A nil progress shows nothing.
 type progress struct {
 	out   io.Writer // nil shows nothing
 	stage string
@@ -26,23 +27,32 @@ func newProgress(stderr io.Writer, quiet bool) *progress {
 }
 
 // show reports that done of total steps of a stage are done; a total of 0 is
-// unknown.
+// unknown. It is called from one goroutine.
 func (p *progress) show(stage string, done, total int) {
 	if p == nil || p.out == nil {
 		return
 	}
 	if p.bar == nil || p.stage != stage {
 		p.clear()
-		if total < 1 {
-			total = -1
-		}
-		p.stage = stage
-		p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(stage),
-			progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetWidth(30))
+		p.stage, p.bar = stage, newBar(p.out, stage, total)
+	}
+	if total < 1 {
+		p.bar.Describe(fmt.Sprintf("%s %d", stage, done))
+		return
 	}
 	// An error here is one of writing to the terminal.
 	_ = p.bar.Set(done)
+}
+
+func newBar(out io.Writer, stage string, total int) *progressbar.ProgressBar {
+	if total < 1 {
+		total = -1
+	}
+	return progressbar.NewOptions(total, progressbar.OptionSetWriter(out), progressbar.OptionSetDescription(stage),
+		progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetWidth(30),
+		// Without an interval no goroutine goes on drawing behind our back.
+		progressbar.OptionSetSpinnerChangeInterval(0))
 }
 
 // clear removes the bar.

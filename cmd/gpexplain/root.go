@@ -14,9 +14,6 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) error {
 	out := &output{w: stdout}
 	v := &invocation{args: args, out: out, stderr: stderr}
 	root := newRoot(v)
-	root.SetArgs(args)
-	root.SetOut(out)
-	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	v.progress.clear()
 	if out.err != nil {
@@ -46,8 +43,8 @@ func newRoot(v *invocation) *cobra.Command {
 training examples, with calibrated uncertainty. It reads networks from ONNX
 files; without --model it uses a small built-in one, which tells handwritten 4s
 from 9s.`,
-		Example: `  gpexplain explain                             explain a prediction of the built-in network
-  gpexplain explain --index 23 --html page.html another one, as a page
+		Example: `  gpexplain explain                              # a prediction of the built-in network
+  gpexplain explain --index 24 --html page.html  # another one, as a page
   gpexplain train --data digits:2000 --classes 4,9 --out net.onnx
   gpexplain explain --model net.onnx --data digits:2000`,
 		SilenceUsage:  true,
@@ -55,6 +52,9 @@ from 9s.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.SetArgs(v.args)
+	root.SetOut(v.out)
+	root.SetErr(v.stderr)
 	root.CompletionOptions.DisableDescriptions = true
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpVerb())

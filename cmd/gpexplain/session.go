@@ -9,12 +9,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -113,12 +115,18 @@ func (s *session) readModel() error {
 	return nil
 }
 
-// modelError names the file once, and what to do where it cannot be read.
+// modelError names the file once, and what to do about it.
 func modelError(name string, err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return fmt.Errorf("%s: %w; --model takes an ONNX file, and without it the built-in network is used", name, p.Err)
 	}
-	return fmt.Errorf("%s: %w", name, err)
+	remedy := ""
+	if f := (*onnx.FormatError)(nil); errors.As(err, &f) {
+		remedy = "; it is damaged or no ONNX file: export the model again"
+	} else if !strings.Contains(err.Error(), "; ") {
+		remedy = "; change the model and export it again"
+	}
+	return fmt.Errorf("%s: %w%s", name, err, remedy)
 }
 
 func (s *session) warn(err error) { s.warnings = append(s.warnings, err.Error()) }

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+func TestArch(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		in   linearize.Shape
+		c, p int
+	}{
+		{"thesis-cnn", linearize.Shape{1, 28, 28}, 1, 4587}, // [thesis]
+		{"thesis-cnn", linearize.Shape{1, 28, 28}, 10, 4587 + 9*26},
+		{"lenet5", linearize.Shape{1, 28, 28}, 10, 44426},
+		{"mlp:128-64-10", linearize.Shape{1, 28, 28}, 10, 109386},
+		{"mlp:3", linearize.Shape{5}, 3, 18},
+	} {
+		a, err := parseArch(x.name, "tanh")
+		require.NoError(t, err)
+		net, err := linearize.Sequential(x.in, a.layers(x.c)...)
+		require.NoError(t, err)
+		_, c, p := net.Dims()
+		require.Equal(t, x.c, c)
+		require.Equal(t, x.p, p)
+		if a.widths != nil {
+			require.EqualValues(t, p, a.parameters(elements(x.in)))
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+// idx is a file of unsigned bytes as MNIST's are.
+func idx(data []byte, dims ...int) []byte {
+	b := []byte{0, 0, 8, byte(len(dims))}
+	for _, d := range dims {
+		b = binary.BigEndian.AppendUint32(b, uint32(d))
+	}
+	return append(b, data...)
+}
+
+// idxFiles are digits as a directory of IDX files.
+func idxFiles(train, test int) map[string][]byte {
+	d := dataset.Digits(0, train, test)
+	files := map[string][]byte{}
+	for prefix, s := range map[string]*dataset.Set{"train": d.Train, "t10k": d.Test} {
+		var pix, labels []byte
+		for i := range s.Len() {
+			pix, labels = append(pix, s.Image(i)...), append(labels, byte(s.Labels[i]))
+		}
+		files[prefix+"-images-idx3-ubyte"] = idx(pix, s.Len(), 28, 28)
+		files[prefix+"-labels-idx1-ubyte"] = idx(labels, s.Len())
+	}
+	return files
+}
+
+func directory(t *testing.T, files map[string][]byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		write(t, filepath.Join(dir, name), content)
+	}
+	return dir
+}
+
+// A directory of IDX files, plain or gz, gives what the digits give.
+func TestIDX(t *testing.T) {
+	files := idxFiles(400, 100)
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	_, err := w.Write(files["train-images-idx3-ubyte"])
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	delete(files, "train-images-idx3-ubyte")
+	files["train-images-idx3-ubyte.gz"] = zipped.Bytes()
+	want := decode[explain.Report](t, succeed(t, small("explain", "--json")...))
+	got := decode[explain.Report](t, succeed(t, "explain", "--json", "--data", directory(t, files), "--train-count", "60"))
+	require.Equal(t, want.Outputs, got.Outputs)
+	require.Equal(t, want.Input, got.Input)
+}
+
+func TestBadIDX(t *testing.T) {
+	change := func(name string, content []byte) map[string][]byte {
+		files := idxFiles(100, 50)
+		if files[name] = content; content == nil {
+			delete(files, name)
+		}
+		return files
+	}
+	good := idxFiles(100, 50)
+	const images, labels = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
+	for name, x := range map[string]struct {
+		files map[string][]byte
+		says  string
+	}{
+		"no files":       {map[string][]byte{"notes.txt": []byte("hello")}, "IDX"},
+		"no labels":      {change(labels, nil), labels},
+		"empty":          {change(images, []byte{}), images},
+		"truncated":      {change(images, good[images][:5000]), images},
+		"cut in header":  {change(images, good[images][:9]), images},
+		"huge":           {change(images, idx(nil, 1<<31-1, 1<<31-1, 1<<31-1)), images},
+		"wrong magic":    {change(images, []byte("\x89PNG and so on, for long enough to look like a header")), images},
+		"other counts":   {change(labels, idx(make([]byte, 99), 99)), "99"},
+		"other shape":    {change(images, idx(make([]byte, 100*30*30), 100, 30, 30)), "30"},
+		"labels missing": {change(labels, idx(bytes.Repeat([]byte{7}, 100), 100)), "no train row has a class in 4,9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			line := refuse(t, 1, "explain", "--data", directory(t, x.files))
+			require.Contains(t, line, x.says)
+			require.Contains(t, line, "; ", "a remedy")
+		})
+	}
+}
+
+// csvModel trains a small model on a table of two classes.
+func csvModel(t *testing.T) (dir, data, model string) {
+	t.Helper()
+	dir = t.TempDir()
+	data = write(t, filepath.Join(dir, "data.csv"), []byte("a,b,y\n1,10,0\n2,30,1\n3,20,0\n4,60,1\n5,50,1\n6,40,0\n"))
+	model = filepath.Join(dir, "net.onnx")
+	succeed(t, "train", "--data", data, "--arch", "mlp:3-1", "--activation", "tanh", "--epochs", "0", "--lbfgs", "5", "--out", model)
+	return dir, data, model
+}
+
+func TestBadCSV(t *testing.T) {
+	dir, good, model := csvModel(t)
+	for name, x := range map[string]struct{ content, says string }{
+		"empty":            {"", "empty"},
+		"no rows":          {"a,b,y\n", "no rows"},
+		"no header":        {"1,2,0\n3,4,1\n", "column names"},
+		"NaN":              {"a,b,y\n1,2,0\n3,NaN,1\n", ":3: column 2 (b)"},
+		"infinite":         {"a,b,y\n1,2,0\n3,inf,1\n", ":3: column 2 (b)"},
+		"missing value":    {"a,b,y\n1,,0\n3,4,1\n", ":2: column 2 (b)"},
+		"word":             {"a,b,y\n1,two,0\n3,4,1\n", "is not a number"},
+		"short row":        {"a,b,y\n1,0\n3,4,1\n", ":2"},
+		"open quote":       {"a,b,y\n1,\"2,0\n", "bad.csv"},
+		"one column":       {"a\n1\n", "one column"},
+		"too few features": {"a,y\n1,0\n2,1\n", "an input has 1 numbers"},
+		"three classes":    {"a,b,y\n1,2,0\n3,4,1\n5,6,2\n", ""},
+		"real targets":     {"a,b,y\n1,2,0.5\n3,4,1\n", "not all integers"},
+		"absent class":     {"a,b,y\n1,2,0\n3,4,0\n", "class 1 is not in the data"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := write(t, filepath.Join(t.TempDir(), "bad.csv"), []byte(x.content))
+			args := []string{"explain", "--model", model, "--data", path, "--test-data", path}
+			if name == "three classes" {
+				// The metadata names two of the three: the third is left out.
+				succeed(t, args...)
+				return
+			}
+			line := refuse(t, 1, args...)
+			require.Contains(t, line, x.says)
+			require.Contains(t, line, path)
+			require.Contains(t, line, "; ", "a remedy")
+		})
+	}
+	for name, x := range map[string]struct {
+		says string
+		args []string
+	}{
+		"no test rows":   {"--split K or --test-data", []string{}},
+		"no splits file": {"data.splits.csv", []string{"--split", "0"}},
+		"no test file":   {"none.csv", []string{"--test-data", filepath.Join(dir, "none.csv")}},
+		"no column":      {`no column "z"`, []string{"--target", "z"}},
+		"wrong classes":  {"7", []string{"--classes", "0,7", "--test-data", good}},
+		"three classes":  {"--classes: 3 classes", []string{"--classes", "0,1,2", "--test-data", good}},
+		"categorical":    {"give --likelihood bernoulli", []string{"--likelihood", "categorical", "--test-data", good}},
+		"noise":          {"--noise-variance is for the gaussian", []string{"--noise-variance", "2", "--test-data", good}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			line := refuse(t, 1, append([]string{"explain", "--model", model, "--data", good}, x.args...)...)
+			require.Contains(t, line, x.says)
+			require.Contains(t, line, "; ", "a remedy")
+		})
+	}
+	require.Equal(t, []string{"data.csv", "net.onnx"}, listing(t, dir))
+}
+
+func TestBadSplit(t *testing.T) {
+	for name, x := range map[string]struct{ content, says string }{
+		"header":   {"a,b,c\n", "split,row,part"},
+		"no split": {"split,row,part\n1,0,train\n", "no split 0"},
+		"past end": {"split,row,part\n0,6,train\n", "row 6 is past the end"},
+		"twice":    {"split,row,part\n0,1,train\n0,1,test\n", "twice"},
+		"part":     {"split,row,part\n0,1,holdout\n", "not a part"},
+		"no train": {"split,row,part\n0,1,test\n", "no training rows"},
+	} {
+		dir, data, model := csvModel(t)
+		path := write(t, filepath.Join(dir, "data.splits.csv"), []byte(x.content))
+		line := refuse(t, 1, "explain", "--model", model, "--data", data, "--split", "0")
+		require.Contains(t, line, x.says, name)
+		require.Contains(t, line, path, name)
+	}
+}
+
+// A target that its likelihood cannot have.
+func TestBadTargets(t *testing.T) {
+	dir := t.TempDir()
+	data := write(t, filepath.Join(dir, "counts.csv"), []byte("a,y\n1,2\n2,-1\n3,0\n"))
+	line := refuse(t, 1, "train", "--data", data, "--likelihood", "poisson", "--arch", "mlp:2-1", "--out", filepath.Join(dir, "net.onnx"))
+	require.Contains(t, line, data+": row 1: ")
+	require.Contains(t, line, "; ", "a remedy")
+	require.Len(t, listing(t, dir), 1)
+}
+
+// Rows are those of the original file: of --index, index files and output.
+func TestBadRows(t *testing.T) {
+	dir := t.TempDir()
+	index := func(content string) string { return write(t, filepath.Join(dir, "rows.txt"), []byte(content)) }
+	for _, x := range []struct {
+		says string
+		args []string
+	}{
+		{"row 0 of digits (seed 0): has label 6, which is not one of the classes 4,9", []string{"--index", "0"}},
+		{"row 100 of digits (seed 0): is past the end: the test rows are 0 to 99", []string{"--index", "100"}},
+		{"61 train rows asked for, but there are 60", []string{"--data", "digits:300,100", "--train-count", "61"}},
+		{"rows.txt", []string{"--train-index", index("4\n4\n")}},
+	} {
+		args := append([]string{"explain", "--data", "digits:400,100"}, x.args...)
+		require.Contains(t, refuse(t, 1, args...), x.says)
+	}
+	for content, says := range map[string]string{
+		"":              "no row numbers",
+		"# only notes":  "no row numbers",
+		"4\nfive\n":     "rows.txt:2",
+		"4\n-1\n":       "rows.txt:2",
+		"1.5\n":         "rows.txt:1",
+		"1\n8\n1\n":     "row 1 of digits (seed 0): is listed twice",
+		"1\n0\n":        "is not one of the classes 4,9",
+		"1\n400\n":      "past the end",
+		"1\n\x00\n":     "rows.txt:2",
+		"9999999999999": "past the end",
+	} {
+		line := refuse(t, 1, "explain", "--data", "digits:400,100", "--train-index", index(content))
+		require.Contains(t, line, says, content)
+		require.Contains(t, line, "rows.txt")
+		line = refuse(t, 1, "predict", "--data", "digits:400,100", "--train-count", "9", "--test-index", index(strings.ReplaceAll(content, "1\n", "6\n")))
+		require.Contains(t, line, "rows.txt", content)
+	}
+	require.Contains(t, refuse(t, 1, "predict", "--test-index", dir), dir)
+	require.Contains(t, refuse(t, 1, "predict", "--test-index", filepath.Join(dir, "none")), "none")
+}
+
+func TestBadData(t *testing.T) {
+	dir := t.TempDir()
+	for _, data := range []string{filepath.Join(dir, "none"), dir, write(t, filepath.Join(dir, "data.txt"), nil), "/dev/null"} {
+		require.Contains(t, refuse(t, 1, "explain", "--data", data), data)
+	}
+	require.Contains(t, refuse(t, 1, "explain", "--data", "digits:0"), "train rows")
+	require.Contains(t, refuse(t, 1, "explain", "--data", "digits:100,0"), "test rows")
+	require.Contains(t, refuse(t, 1, "explain", "--classes", "4,77", "--train-count", "9"), "class 77 is not in the data")
+	require.Contains(t, refuse(t, 1, "explain", "--contrast", "4,9", "--train-count", "9"), "one output")
+	require.Contains(t, refuse(t, 1, "predict", "--link", "exact", "--likelihood", "poisson", "--data", dir), dir)
+	require.Contains(t, refuse(t, 1, "train", "--data", "digits:100", "--arch", "mlp:8-7", "--out", filepath.Join(dir, "x.onnx")), "10 classes")
+	require.Contains(t, refuse(t, 1, "train", "--data", "digits:100", "--classes", "4,9", "--arch", "mlp:8-3", "--out", filepath.Join(dir, "x.onnx")), "2 classes")
+}
+
+func TestBadInput(t *testing.T) {
+	dir := t.TempDir()
+	row := strings.TrimSuffix(strings.Repeat("0,", 784), ",")
+	for name, content := range map[string]string{
+		"empty.csv":   "",
+		"short.csv":   "1,2,3\n",
+		"two.csv":     row + "\n" + row + "\n",
+		"nan.csv":     strings.Replace(row, "0", "NaN", 1) + "\n",
+		"grey.csv":    strings.Replace(row, "0", "256", 1) + "\n",
+		"header.png":  "\x89PNG\r\n\x1a\n",
+		"claims.png":  "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x7f\xff\xff\xff\x7f\xff\xff\xff\x08\x00\x00\x00\x00\x00\x00\x00\x00",
+		"jpeg.png":    "\xff\xd8\xff\xe0 and so on",
+		"binary.data": "\x00\x01\x02\x03",
+	} {
+		path := write(t, filepath.Join(dir, name), []byte(content))
+		line := refuse(t, 1, small("explain", "--input", path)...)
+		require.Contains(t, line, path)
+		require.Contains(t, line, "; ", "a remedy")
+	}
+	require.Contains(t, refuse(t, 1, small("explain", "--input", filepath.Join(dir, "none.png"))...), "none.png")
+	require.Contains(t, refuse(t, 1, small("explain", "--input", dir)...), dir)
+}
+
+// Numbers that a float64 cannot square give an answer or one line.
+func TestHugeInput(t *testing.T) {
+	dir, data, model := csvModel(t)
+	huge := write(t, filepath.Join(dir, "huge.csv"), []byte("a,b\n1e308,-1e308\n"))
+	r := gpexplain(t.Context(), "explain", "--json", "--model", model, "--data", data, "--test-data", data, "--input", huge)
+	if r.code == 0 {
+		decode[explain.Report](t, r.stdout)
+		return
+	}
+	require.Equal(t, 1, r.code)
+	requireOneLine(t, r.stderr)
+}
+
+func TestUnwritable(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "file"), nil)
+	for path, says := range map[string]string{
+		filepath.Join(dir, "none", "a"): "create its directory first",
+		dir:                             "is a directory",
+		filepath.Join(file, "a"):        "not a directory",
+		filepath.Join(dir, strings.Repeat("x", 300)): "too long",
+		"/dev/full": "no space left on device; free some space",
+	} {
+		if _, err := os.Stat("/dev/full"); path == "/dev/full" && err != nil {
+			continue
+		}
+		for _, args := range [][]string{
+			small("explain", "--html", path),
+			small("explain", "--png", path),
+			small("importances", "--html", path),
+			{"train", "--data", "digits:100,20", "--arch", "mlp:3-10", "--epochs", "1", "--lbfgs", "1", "--out", path},
+		} {
+			line := refuse(t, 1, args...)
+			require.Contains(t, line, says)
+			require.Contains(t, line, path)
+			require.Equal(t, []string{"file"}, listing(t, dir))
+		}
+	}
+	if os.Getuid() == 0 {
+		t.Log("root may write anywhere: the read-only directory is not tried")
+		return
+	}
+	require.NoError(t, os.Chmod(dir, 0o500))
+	require.Contains(t, refuse(t, 1, small("explain", "--html", filepath.Join(dir, "a"))...), "choose a place you may write to")
+	require.NoError(t, os.Chmod(dir, 0o700))
+}

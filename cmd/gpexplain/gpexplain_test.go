@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A result is what a user sees of one run.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// gpexplain runs a command line as main does.
+func gpexplain(ctx context.Context, args ...string) result {
+	var stdout, stderr bytes.Buffer
+	code := status(&stderr, run(ctx, &stdout, &stderr, args))
+	return result{code, stdout.String(), stderr.String()}
+}
+
+// succeed returns standard output of a command that must work, and work in
+// silence.
+func succeed(t testing.TB, args ...string) string {
+	t.Helper()
+	r := gpexplain(t.Context(), args...)
+	require.Equal(t, 0, r.code, "gpexplain %q: %s", args, r.stderr)
+	require.Empty(t, r.stderr, "gpexplain %q", args)
+	return r.stdout
+}
+
+// refuse returns the one line that a command must fail with.
+func refuse(t testing.TB, code int, args ...string) string {
+	t.Helper()
+	r := gpexplain(t.Context(), args...)
+	require.Equal(t, code, r.code, "gpexplain %q: %s", args, r.stderr)
+	require.Empty(t, r.stdout, "gpexplain %q", args)
+	requireOneLine(t, r.stderr)
+	return r.stderr
+}
+
+func requireOneLine(t testing.TB, stderr string) {
+	t.Helper()
+	require.Regexp(t, `^gpexplain: [^\n]+\n$`, stderr)
+	require.NotRegexp(t, `goroutine|panic:|Usage:`, stderr)
+}
+
+// decode reads one JSON object and nothing after it.
+func decode[T any](t testing.TB, text string) T {
+	t.Helper()
+	var v T
+	d := json.NewDecoder(strings.NewReader(text))
+	require.NoError(t, d.Decode(&v), text)
+	_, err := d.Token()
+	require.ErrorIs(t, err, io.EOF, "something follows the object")
+	return v
+}
+
+// small is a problem with the built-in network that takes no time.
+func small(verb string, args ...string) []string {
+	return append([]string{verb, "--data", "digits:400,100", "--train-count", "60"}, args...)
+}
+
+func write(t testing.TB, path string, content []byte) string {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	return path
+}
+
+// listing is what a directory holds, hidden files too.
+func listing(t testing.TB, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	names := []string{}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// skeleton shows the names of a JSON text's fields in their order: of a list
+// those of its first element, of a scalar nothing.
+func skeleton(t testing.TB, text string) string {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	s := skeletonOf(t, d)
+	return s
+}
+
+func skeletonOf(t testing.TB, d *json.Decoder) string {
+	token, err := d.Token()
+	require.NoError(t, err)
+	switch token {
+	case json.Delim('{'):
+		var fields []string
+		for d.More() {
+			name, err := d.Token()
+			require.NoError(t, err)
+			fields = append(fields, name.(string)+skeletonOf(t, d))
+		}
+		_, err := d.Token()
+		require.NoError(t, err)
+		return "{" + strings.Join(fields, " ") + "}"
+	case json.Delim('['):
+		first := ""
+		for i := 0; d.More(); i++ {
+			if s := skeletonOf(t, d); i == 0 {
+				first = s
+			}
+		}
+		_, err := d.Token()
+		require.NoError(t, err)
+		return "[" + first + "]"
+	}
+	return ""
+}
+
+// sharedData is a path below ../shared/data beside the repository; without it
+// the test is skipped: real data sets are no part of the project.
+func sharedData(t testing.TB, elem ...string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(append([]string{"..", "..", "..", "shared", "data"}, elem...)...))
+	require.NoError(t, err)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("needs the shared data beside the repository: %v", err)
+	}
+	return path
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(b)
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"math"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseBytes(t *testing.T) {
+	for text, want := range map[string]int64{
+		"": 0, "1": 1, "1000": 1000, "4GiB": 4 << 30, "4 gib": 4 << 30, "4G": 4 << 30, "500MB": 500e6, "1.5k": 1536, "2TiB": 2 << 40,
+	} {
+		got, err := parseBytes(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"0", "0.1", "-1", "x", "4XB", "1e3", "GiB", "99999999999TiB", "1.2.3", "4GiBs", "NaN", "Inf"} {
+		_, err := parseBytes(text)
+		require.Error(t, err, text)
+	}
+}
+
+// The message says how many bytes, and the most examples that fit; that many
+// do.
+func TestMaxMemory(t *testing.T) {
+	line := refuse(t, 1, "explain", "--data", "digits:3000,100", "--max-memory", "2MB")
+	m := regexp.MustCompile(`an exact posterior takes (\d+) bytes of memory, of which 2000000 may be used; at most (\d+) examples fit: give --train-count (\d+), or raise --max-memory\n$`).FindStringSubmatch(line)
+	require.NotNil(t, m, line)
+	require.Equal(t, m[2], m[3])
+	succeed(t, "explain", "--data", "digits:3000,100", "--max-memory", "2MB", "--train-count", m[2])
+	require.Contains(t, refuse(t, 1, "explain", "--data", "digits:3000,100", "--max-memory", "100"), "of which 100 may be used; raise --max-memory")
+	// What no machine holds is refused before any of it is taken.
+	require.Contains(t, refuse(t, 1, "explain", "--data", "digits:9000000,100", "--classes", "4,9"), "examples fit")
+}
+
+func TestMaxMemoryOfWeights(t *testing.T) {
+	line := refuse(t, 1, small("validate", "--max-memory", "10MB")...)
+	require.Regexp(t, `the posterior over 4587 parameters takes \d+ bytes of memory, of which 10000000 may be used; at most \d+ parameters fit`, line)
+}
+
+func TestMaxMemoryOfTraining(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "net.onnx")
+	line := refuse(t, 1, "train", "--data", "digits:100,20", "--arch", "mlp:1048576-1048576-10", "--out", out)
+	require.Contains(t, line, "choose smaller widths")
+	line = refuse(t, 1, "train", "--data", "digits:5000000,20", "--arch", "mlp:4-10", "--max-memory", "1GiB", "--out", out)
+	require.Contains(t, line, "training takes")
+}
+
+func TestPlanOverflow(t *testing.T) {
+	s := &session{shared: &shared{bytes: 1000}}
+	err := s.plan("x", 10, func(n int) float64 { return math.Inf(1) })
+	require.ErrorContains(t, inFlags(err), "raise --max-memory")
+}

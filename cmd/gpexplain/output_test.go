@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// limited takes a number of bytes, as a disk does that fills up.
+type limited struct{ left int }
+
+func (w *limited) Write(p []byte) (int, error) {
+	if len(p) > w.left {
+		n := w.left
+		w.left = 0
+		return n, &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
+	}
+	w.left -= len(p)
+	return len(p), nil
+}
+
+// What standard output cannot take is an error, of every verb.
+func TestFullStandardOutput(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "net.onnx")
+	for _, args := range [][]string{
+		small("explain"), small("explain", "--json"), small("predict"), small("predict", "--json"), small("importances"), small("evidence"), small("evidence", "--json"),
+		{"inspect"}, {"inspect", "--json"}, {"version"}, {"help"}, {"help", "explain"}, {}, {"completion", "bash"}, {"completion", "zsh"},
+		{"train", "--data", "digits:100,20", "--arch", "mlp:3-10", "--epochs", "1", "--lbfgs", "1", "--out", out},
+	} {
+		for _, room := range []int{0, 10} {
+			var stderr bytes.Buffer
+			code := status(&stderr, run(t.Context(), &limited{room}, &stderr, args))
+			require.Equal(t, 1, code, "%q", args)
+			require.Equal(t, "gpexplain: standard output: no space left on device; send it to a place with room\n", stderr.String(), "%q", args)
+		}
+	}
+}
+
+func TestOutputKeepsFirstError(t *testing.T) {
+	o := &output{w: &limited{2}}
+	_, first := o.Write([]byte("abc"))
+	require.ErrorIs(t, first, syscall.ENOSPC)
+	_, err := o.Write([]byte("a"))
+	require.Equal(t, first, err)
+	require.Equal(t, first, o.err)
+	require.Equal(t, 80, o.columns())
+}
+
+func TestWritable(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, writable(""))
+	require.NoError(t, writable(filepath.Join(dir, "new")))
+	require.Empty(t, listing(t, dir), "nothing is left behind")
+	old := write(t, filepath.Join(dir, "old"), []byte("content"))
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink(old, link))
+	require.NoError(t, writable(link))
+	content, err := os.ReadFile(old)
+	require.NoError(t, err)
+	require.Equal(t, "content", string(content))
+	require.ErrorIs(t, writable(dir), syscall.EISDIR)
+	require.ErrorIs(t, writable(filepath.Join(dir, "none", "a")), os.ErrNotExist)
+}
+
+func TestDistinct(t *testing.T) {
+	require.NoError(t, distinct([]flagPath{{"--html", ""}, {"--png", ""}}, []flagPath{{"--model", ""}}))
+	require.NoError(t, distinct([]flagPath{{"--html", "a"}, {"--png", "b"}}, []flagPath{{"--model", "c"}}))
+	var usage *usageError
+	require.True(t, errors.As(distinct([]flagPath{{"--html", "x/../a"}, {"--png", "a"}}, nil), &usage))
+	require.EqualError(t, usage, "--html and --png both name a")
+}
+
+func TestCommandLine(t *testing.T) {
+	require.Equal(t, "gpexplain explain --html page.html --classes 4,9", commandLine([]string{"explain", "--html", "page.html", "--classes", "4,9"}))
+	require.Equal(t, `gpexplain --html 'my page.html' 'it'\''s' '' '$HOME'`, commandLine([]string{"--html", "my page.html", "it's", "", "$HOME"}))
+}

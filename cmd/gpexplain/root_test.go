@@ -1,0 +1,198 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Wrong without opening any file: exit status 2, whatever files are named.
+func TestUsage(t *testing.T) {
+	for _, line := range []string{
+		"bogus",
+		"explain extra",
+		"explain --bogus",
+		"explain --model",
+		"help bogus",
+		"help explain more",
+		"completion bogus",
+		"version extra",
+		"inspect --model=",
+		"explain --data=",
+		"explain --classes=",
+		"explain --html=",
+		"explain --freeze=",
+		"explain --top 0",
+		"explain --top -3",
+		"explain --top many",
+		"explain --top 99999999999999999999",
+		"explain --index -1",
+		"explain --index 3 --input a.png",
+		"explain --invert",
+		"explain --terms all",
+		"explain --contrast 4",
+		"explain --contrast 4,4",
+		"explain --contrast a,b",
+		"explain --contrast 4,5 --classes 4,9",
+		"explain --html a --png a",
+		"explain --html ./a --png a",
+		"explain --html a.csv --data a.csv",
+		"explain --html m.onnx --model m.onnx",
+		"explain --png a --input a",
+		"explain --html -",
+		"explain --refit=maybe",
+		"explain --model missing.onnx --prior-precision 0",
+		"explain --prior-precision -1",
+		"explain --prior-precision NaN",
+		"explain --prior-precision Inf",
+		"explain --prior-precision 1e-320",
+		"explain --prior-precision x",
+		"explain --noise-variance 0",
+		"explain --noise-variance -1",
+		"explain --likelihood bernoulli --noise-variance 1",
+		"explain --likelihood student",
+		"explain --likelihood gaussian --classes 4,9",
+		"explain --likelihood bernoulli --classes 3,4,9",
+		"explain --classes 4",
+		"explain --classes 4,4",
+		"explain --classes 4,,9",
+		"explain --classes four",
+		"explain --train-count 0",
+		"explain --train-count -5",
+		"explain --train-count 5 --train-index missing",
+		"explain --data a.csv --split -1",
+		"explain --data a.csv --split 0 --test-data b.csv",
+		"explain --split 0",
+		"explain --target y",
+		"explain --data mnist --test-data b.csv",
+		"explain --data digits:x",
+		"explain --data digits:1,2,3",
+		"explain --data digits:-4",
+		"explain --data digits:99999999999",
+		"explain --workers 0",
+		"explain --workers -1",
+		"explain --workers 1000000000",
+		"explain --max-memory lots",
+		"explain --max-memory -1GB",
+		"explain --max-memory 0",
+		"explain --seed -1",
+		"explain --quiet --verbose",
+		"explain --profile heap",
+		"importances --top 0",
+		"importances --html a --train-index a",
+		"predict --index -1",
+		"predict --index 1 --test-index missing",
+		"predict --link fast",
+		"predict --samples 0 --link mc",
+		"predict --samples 10",
+		"predict --link exact --likelihood categorical",
+		"predict --link probit --likelihood poisson",
+		"validate --tolerance 0",
+		"validate --tolerance NaN",
+		"train",
+		"train --model a.onnx --out b.onnx",
+		"train --out a --arch vgg",
+		"train --out a --arch mlp:",
+		"train --out a --arch mlp:3-",
+		"train --out a --arch mlp:0",
+		"train --out a --arch mlp:99999999",
+		"train --out a --activation sin",
+		"train --out a --epochs -1",
+		"train --out a --lbfgs -1",
+		"train --out a --batch 0",
+		"train --out a --lr 0",
+		"train --out a --lr NaN",
+		"train --out a.csv --data a.csv",
+	} {
+		dir := t.TempDir()
+		t.Chdir(dir)
+		require.NotEmpty(t, refuse(t, 2, strings.Fields(line)...), line)
+		require.Empty(t, listing(t, dir), line)
+	}
+}
+
+// The message of a wrong flag says where its help is.
+func TestUsageMessages(t *testing.T) {
+	require.Equal(t, "gpexplain: unknown flag: --bogus; see gpexplain explain --help\n", refuse(t, 2, "explain", "--bogus"))
+	require.Equal(t, "gpexplain: invalid argument \"x\" for \"--top\" flag; see gpexplain explain --help\n", refuse(t, 2, "explain", "--top", "x"))
+	require.Equal(t, "gpexplain: there is no verb \"bogus\"; see gpexplain help\n", refuse(t, 2, "help", "bogus"))
+	require.Contains(t, refuse(t, 2, "expalin"), "unknown command \"expalin\"")
+}
+
+var verbs = []string{"explain", "predict", "importances", "evidence", "validate", "train", "inspect"}
+
+func TestHelp(t *testing.T) {
+	all := succeed(t, "help")
+	require.Equal(t, all, succeed(t))
+	require.Equal(t, all, succeed(t, "--help"))
+	for _, verb := range append(verbs, "version", "completion") {
+		require.Contains(t, all, "\n  "+verb)
+		help := succeed(t, "help", verb)
+		require.Equal(t, help, succeed(t, verb, "--help"), verb)
+		require.Contains(t, help, "Usage:")
+		for line := range strings.SplitSeq(help, "\n") {
+			require.LessOrEqual(t, len([]rune(line)), helpWidth, line)
+			require.NotContains(t, line, "`", verb)
+		}
+	}
+	require.Contains(t, succeed(t, "help", "explain"), "--prior-precision X")
+	require.NotContains(t, succeed(t, "help", "inspect"), "--classes", "what means nothing to a verb is not listed")
+}
+
+// Every example in the help is a command line that parses: with a context
+// that is done, a verb ends before its work.
+func TestHelpExamples(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	done, cancel := canceled(t)
+	defer cancel()
+	count := 0
+	for _, page := range append([]string{"help"}, verbs...) {
+		help := succeed(t, page, "--help")
+		if page == "help" {
+			help = succeed(t)
+		}
+		for _, args := range commandLines(help) {
+			count++
+			require.NotEqual(t, 2, gpexplain(done, args...).code, "%q", args)
+		}
+	}
+	require.Greater(t, count, 12)
+}
+
+func TestVersion(t *testing.T) {
+	require.Regexp(t, `^gpexplain \S+ go1\.\S+ \w+/\w+\n$`, succeed(t, "version"))
+	v := decode[map[string]string](t, succeed(t, "version", "--json"))
+	require.Contains(t, v, "version")
+	require.Contains(t, v, "go")
+}
+
+func TestCompletion(t *testing.T) {
+	for shell, word := range map[string]string{"bash": "__start_gpexplain", "zsh": "#compdef gpexplain", "fish": "complete -c gpexplain", "powershell": "Register-ArgumentCompleter"} {
+		require.Contains(t, succeed(t, "completion", shell), word)
+	}
+	require.Contains(t, succeed(t, "completion"), "bash")
+	complete := func(args ...string) string {
+		return gpexplain(t.Context(), append([]string{"__complete"}, args...)...).stdout
+	}
+	require.Contains(t, complete("exp"), "explain")
+	require.Contains(t, complete("explain", "--ter"), "--terms")
+	require.Contains(t, complete("explain", "--terms", ""), "posterior\nraw\n")
+	require.Contains(t, complete("predict", "--link", "p"), "probit\n")
+	require.Contains(t, complete("help", ""), "evidence\n")
+}
+
+func TestProfile(t *testing.T) {
+	for kind, name := range profileFile {
+		dir := t.TempDir()
+		t.Chdir(dir)
+		succeed(t, small("evidence", "--profile", kind)...)
+		require.Equal(t, []string{name}, listing(t, dir), "in the current directory")
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	require.NoError(t, mkdir(filepath.Join(dir, "cpu.pprof")))
+	require.Contains(t, refuse(t, 1, small("evidence", "--profile", "cpu")...), "cannot write cpu.pprof: is a directory")
+}
