@@ -1,0 +1,234 @@
+package sparse
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
+	"gonum.org/v1/gonum/mat"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A basis is the features φ(x) = Gᵀk_Z(x) of the inducing examples, with
+// GGᵀ = K_ZZ⁻¹. Q = ΦᵀΦ is what they explain of K. Where K_ZZ has a good
+// Cholesky factor L, G = L⁻ᵀ is not formed; where it is singular to working
+// precision, G has fewer columns than rows.
+type basis struct {
+	k       ntk.Kernel
+	z       *Inducing
+	c       int
+	l       blas64.Triangular // lower, M·C×M·C; none where g is set
+	g       blas64.General    // M·C×rank
+	own     *own              // with g: φ of the inducing examples themselves
+	trace   float64           // tr K_ZZ
+	workers int
+}
+
+const (
+	// smallPivot is the pivot of K_ZZ, relative to the largest, below which
+	// the rank is looked for.
+	smallPivot = 1e-11
+	// dropPivot is the pivot, relative to the largest, below which what is
+	// left of K_ZZ is rounding (E13).
+	dropPivot = 1e-15
+)
+
+// newBasis forms and factors K_ZZ.
+func newBasis(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*basis, error) {
+	z.check()
+	b := &basis{k: k, z: z, c: z.Batch.Outputs(), workers: o.Workers}
+	a, err := b.gram(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	diag := make([]float64, a.N)
+	for i := range diag {
+		diag[i] = a.Data[i*a.Stride+i]
+		b.trace += diag[i]
+	}
+	if largest := slices.Max(diag); !b.factor(a, largest) {
+		restore(a, diag)
+		b.factorPivoted(a, largest)
+	}
+	if b.rank() == 0 {
+		return nil, errors.New("sparse: the kernel of the inducing examples is zero; the prior or the Jacobian is")
+	}
+	return b, nil
+}
+
+// restore copies the upper triangle and the diagonal over the lower one.
+func restore(a blas64.Symmetric, diag []float64) {
+	for i, v := range diag {
+		row := a.Data[i*a.Stride:]
+		for j := range i {
+			row[j] = a.Data[j*a.Stride+i]
+		}
+		row[i] = v
+	}
+}
+
+// gram returns K_ZZ, both triangles of it.
+func (b *basis) gram(ctx context.Context, o *Options) (blas64.Symmetric, error) {
+	m := b.z.Len()
+	n := m * b.c
+	a := blas64.General{Rows: n, Cols: n, Stride: n, Data: make([]float64, n*n)}
+	step := max(1, chunkRows/b.c)
+	for p := range par.Tiles(m, step) {
+		if err := ctx.Err(); err != nil {
+			return blas64.Symmetric{}, err
+		}
+		lo, hi := par.Bounds(p, m, step)
+		rows := b.z.Batch.Slice(lo, hi)
+		panel := rowsOf(a, lo*b.c, hi*b.c)
+		if lo > 0 {
+			left := cols(panel, 0, lo*b.c)
+			b.k.BlockTo(dense(left), rows, b.z.Batch.Slice(0, lo))
+			transposeTo(cols(rowsOf(a, 0, lo*b.c), lo*b.c, hi*b.c), left)
+		}
+		b.k.BlockTo(dense(cols(panel, lo*b.c, hi*b.c)), rows, rows)
+		if err := notFiniteRows("kernel of inducing examples", dense(cols(panel, 0, hi*b.c)), lo, b.c); err != nil {
+			return blas64.Symmetric{}, err
+		}
+		o.Progress(StageInducing, hi, m)
+	}
+	return blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: a.Data}, nil
+}
+
+// factor factors K_ZZ in its own order. It fails where a pivot is small, and
+// leaves the upper triangle as it is.
+func (b *basis) factor(a blas64.Symmetric, largest float64) bool {
+	l, ok := fblas.Potrf(a)
+	if !ok {
+		return false
+	}
+	for i := range l.N {
+		p := l.Data[i*l.Stride+i]
+		if p*p <= smallPivot*largest {
+			return false
+		}
+	}
+	b.l = l
+	return true
+}
+
+// factorPivoted sets G where K_ZZ is singular. With K_ZZ = T Tᵀ, T of as many
+// columns as K_ZZ has rank, and T = Q R, G = T(TᵀT)⁻¹ = Q R⁻ᵀ: of all ways to
+// write a function as a sum over Z, that with the smallest weights, which
+// keeps rounding small where functions are extrapolated.
+func (b *basis) factorPivoted(a blas64.Symmetric, largest float64) {
+	n := a.N
+	piv := make([]int, n)
+	// Pᵀ K_ZZ P = T Tᵀ
+	_, rank, _ := lapack64.Pstrf(a, piv, dropPivot*largest, make([]float64, 2*n))
+	if rank == 0 {
+		return
+	}
+	t := general(n, rank, nil)
+	for i, to := range piv {
+		copy(t.Data[to*rank:(to+1)*rank], a.Data[i*a.Stride:][:min(i+1, rank)])
+	}
+	b.own = newOwn(b.z.Batch, b.c, general(n, rank, append([]float64(nil), t.Data...)))
+	tau, work := make([]float64, rank), make([]float64, 1)
+	lapack64.Geqrf(t, tau, work, -1)
+	work = make([]float64, int(work[0]))
+	lapack64.Geqrf(t, tau, work, len(work))
+	r := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: rank, Stride: rank, Data: make([]float64, rank*rank)}
+	for i := range rank {
+		copy(r.Data[i*rank+i:(i+1)*rank], t.Data[i*rank+i:])
+	}
+	lapack64.Orgqr(t, tau, work, len(work))
+	// G Rᵀ = Q
+	fblas.Trsm(blas.Right, blas.Trans, 1, r, t)
+	b.g = t
+}
+
+func identity(n int) []int {
+	p := make([]int, n)
+	for i := range p {
+		p[i] = i
+	}
+	return p
+}
+
+// rank returns the number of features.
+func (b *basis) rank() int {
+	if b.g.Rows > 0 {
+		return b.g.Cols
+	}
+	return b.l.N
+}
+
+// rows returns the number of rows of K_ZZ.
+func (b *basis) rows() int { return b.z.Len() * b.c }
+
+// scaled returns the basis under the prior variances times factor.
+func (b *basis) scaled(factor float64) *basis {
+	s := *b
+	s.k, s.trace = scale(b.k, factor), factor*b.trace
+	s.l.Data, s.g.Data = times(math.Sqrt(factor), b.l.Data), times(1/math.Sqrt(factor), b.g.Data)
+	if b.own != nil {
+		o := *b.own
+		o.phi.Data = times(math.Sqrt(factor), o.phi.Data)
+		s.own = &o
+	}
+	return &s
+}
+
+func times(f float64, v []float64) []float64 {
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = f * x
+	}
+	return out
+}
+
+// crossTo writes k_Z of the examples of x, one row an output. first is the
+// place of x's first example, for errors.
+func (b *basis) crossTo(dst blas64.General, x *linearize.Batch, first int) error {
+	b.k.BlockTo(dense(dst), x, b.z.Batch)
+	return notFiniteRows("cross-kernel", dense(dst), first, b.c)
+}
+
+// solve returns rows φ of rows k_Z of the examples of x, in the memory of k or
+// of phi.
+func (b *basis) solve(x *linearize.Batch, k, phi blas64.General) blas64.General {
+	if b.g.Rows == 0 {
+		// φᵀ = k L⁻ᵀ
+		fblas.Trsm(blas.Right, blas.Trans, 1, b.l, k)
+		return k
+	}
+	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, k, b.g, 0, phi)
+	b.own.set(phi, x)
+	return phi
+}
+
+// weights returns rows wGᵀ of rows w: wφ(x) is the product of such a row with
+// k_Z(x). It may overwrite w.
+func (b *basis) weights(w blas64.General) blas64.General {
+	if b.g.Rows == 0 {
+		fblas.Trsm(blas.Right, blas.NoTrans, 1, b.l, w)
+		return w
+	}
+	out := general(w.Rows, b.rows(), nil)
+	fblas.Gemm(blas.NoTrans, blas.Trans, 1, w, b.g, 0, out)
+	return out
+}
+
+// mulTo writes κ(x, Z) v for the columns of v, M·C×k.
+func (b *basis) mulTo(dst *mat.Dense, x *linearize.Batch, v *mat.Dense) {
+	if k, ok := b.k.(ntk.MulToer); ok {
+		k.MulTo(dst, x, b.z.Batch, v)
+		return
+	}
+	cross := mat.NewDense(x.Len()*b.c, b.rows(), nil)
+	b.k.BlockTo(cross, x, b.z.Batch)
+	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, cross.RawMatrix(), v.RawMatrix(), 0, dst.RawMatrix())
+}

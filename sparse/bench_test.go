@@ -1,0 +1,85 @@
+package sparse_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// leNet is LeNet-5 at n random images, as a source of tiles.
+func leNet(b *testing.B, n int) (linearize.Source, *gp.Sites, *ntk.NTK) {
+	b.Helper()
+	net, err := linearize.Sequential(linearize.Shape{1, 28, 28},
+		linearize.Conv2D{Filters: 6, Kernel: 5}, linearize.ReLU, linearize.MaxPool2D{Size: 2},
+		linearize.Conv2D{Filters: 16, Kernel: 5}, linearize.ReLU, linearize.MaxPool2D{Size: 2},
+		linearize.Flatten{}, linearize.Dense{Units: 120}, linearize.ReLU, linearize.Dense{Units: 84}, linearize.ReLU, linearize.Dense{Units: 10})
+	require.NoError(b, err)
+	rng := rand.New(rand.NewPCG(1, 2))
+	x, y := mat.NewDense(n, 784, nil), mat.NewDense(n, 1, nil)
+	x.Apply(func(_, _ int, _ float64) float64 { return max(0, rng.NormFloat64()) }, x)
+	y.Apply(func(_, _ int, _ float64) float64 { return float64(rng.IntN(10)) }, y)
+	f, err := net.Forward(b.Context(), x)
+	require.NoError(b, err)
+	s, err := gp.NewSites(y, f, glm.Categorical{})
+	require.NoError(b, err)
+	prior, err := ntk.NewIsotropic(1, nil)
+	require.NoError(b, err)
+	src := linearize.NewSource(net, n, 500, func(lo, hi int) (*mat.Dense, error) {
+		return x.Slice(lo, hi, 0, 784).(*mat.Dense), nil
+	})
+	return src, s, ntk.New(prior, net.Theta(), nil)
+}
+
+// BenchmarkAdd is one pass over the data: linearization, cross-kernel,
+// triangular solve and product. A second and the examples it takes give the
+// time of any number.
+func BenchmarkAdd(b *testing.B) {
+	const n, m, c = 1000, 200, 10
+	x, s, k := leNet(b, n)
+	z, err := sparse.Select(b.Context(), sparse.Uniform{}, k, x, m, nil)
+	require.NoError(b, err)
+	b.Run(fmt.Sprintf("lenet5/N=%d/M=%d/C=%d", n, m, c), func(b *testing.B) {
+		sum, err := sparse.NewBuilder(b.Context(), k, z, nil)
+		require.NoError(b, err)
+		b.ReportAllocs()
+		for b.Loop() {
+			require.NoError(b, sum.Add(b.Context(), x, s))
+		}
+		b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "examples/s")
+	})
+}
+
+// BenchmarkLinearize is the part of BenchmarkAdd that is not this package's.
+func BenchmarkLinearize(b *testing.B) {
+	const n = 1000
+	x, _, _ := leNet(b, n)
+	for b.Loop() {
+		require.NoError(b, x.Batches(b.Context(), func(int, *linearize.Batch) error { return nil }))
+	}
+	b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "examples/s")
+}
+
+// BenchmarkSolve is what another prior variance costs, given the sums.
+func BenchmarkSolve(b *testing.B) {
+	const m = 200
+	x, s, k := leNet(b, 300)
+	z, err := sparse.Select(b.Context(), sparse.Uniform{}, k, x, m, nil)
+	require.NoError(b, err)
+	p, err := sparse.Fit(b.Context(), k, x, s, z, nil)
+	require.NoError(b, err)
+	b.Run(fmt.Sprintf("M=%d/C=10", m), func(b *testing.B) {
+		for b.Loop() {
+			_, err := p.At(2)
+			require.NoError(b, err)
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package sparse
+
+import (
+	"context"
+	"hash/crc64"
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A Builder sums over training examples, given the inducing examples: all at
+// once, shard by shard, or as they come. Builders with the same inducing
+// examples and prior, on any machines, give sums that Merge. A Builder is
+// used by one goroutine at a time.
+type Builder struct {
+	b    *basis
+	o    Options
+	sums *Sums
+}
+
+// NewBuilder forms and factors the kernel of the inducing examples. It fails
+// with a *MemoryError before anything large is allocated.
+func NewBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*Builder, error) {
+	d := o.withDefaults()
+	return newBuilder(ctx, k, z, 0, false, &d)
+}
+
+func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit bool, o *Options) (*Builder, error) {
+	c := z.Batch.Outputs()
+	if z.Len() == 0 {
+		return nil, &CountError{M: 0, N: n}
+	}
+	err := checkMemory("a sparse posterior", z.Len(), o.MaxMemory, func(m int) int64 { return Bytes(m, n, c, refit) })
+	if err != nil {
+		return nil, err
+	}
+	b, err := newBasis(ctx, k, z, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Builder{b: b, o: *o, sums: newSums(b.origin(o))}, nil
+}
+
+// origin says what sums in this basis are relative to.
+func (b *basis) origin(o *Options) origin {
+	return origin{
+		m: b.z.Len(), c: b.c, rank: b.rank(), fitc: o.Approximation == FITC,
+		inputs: b.fingerprint(), trace: b.trace,
+	}
+}
+
+// fingerprint is a checksum of the inputs of the inducing examples.
+func (b *basis) fingerprint() uint64 {
+	var buf []byte
+	add := func(v uint64) {
+		for range 8 {
+			buf = append(buf, byte(v))
+			v >>= 8
+		}
+	}
+	if x := b.z.Batch.X; x != nil {
+		for i := range b.z.Len() {
+			for _, v := range x.RawRowView(i) {
+				add(math.Float64bits(v))
+			}
+		}
+	}
+	return crc64.Checksum(buf, crc64.MakeTable(crc64.ECMA))
+}
+
+// Add adds the examples of x with their sites s: one pass over x.
+func (b *Builder) Add(ctx context.Context, x linearize.Source, s *gp.Sites) error {
+	return b.sum(ctx, x, s, 1)
+}
+
+// Remove takes out examples that were added with the same sites.
+func (b *Builder) Remove(ctx context.Context, x linearize.Source, s *gp.Sites) error {
+	return b.sum(ctx, x, s, -1)
+}
+
+// sum adds sign times the sums over x; they change only where all goes well.
+func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign float64) error {
+	n := x.Len()
+	local, err := newSites(s, n, b.b.c)
+	if err != nil || n == 0 {
+		return err
+	}
+	sums := b.sums
+	if sums.n > 0 {
+		sums = b.sums.Clone()
+	}
+	f, a := newFeatures(b.b, n), newAdder(b.b, sums, n, sign)
+	err = b.b.eachPart(ctx, x, &b.o, StageData, func(p part) error {
+		var phi blas64.General
+		if phi, err = f.of(p); err != nil {
+			return err
+		}
+		return a.add(p, phi, local.slice(p.first, p.first+p.x.Len()))
+	})
+	if err != nil {
+		if sums == b.sums {
+			b.sums = newSums(sums.origin)
+		}
+		return err
+	}
+	sums.logLik += sign * s.LogLik
+	b.sums = sums
+	return nil
+}
+
+// Merge adds the sums of another Builder.
+func (b *Builder) Merge(s *Sums) error { return b.sums.Merge(s) }
+
+// Sums returns a copy of what was added.
+func (b *Builder) Sums() *Sums { return b.sums.Clone() }
+
+// Posterior returns the posterior given all that was added.
+func (b *Builder) Posterior() (*Projected, error) {
+	return newProjected(b.b, b.sums.Clone(), &b.o)
+}

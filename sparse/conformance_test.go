@@ -1,0 +1,120 @@
+package sparse_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// With all examples inducing a posterior is all that a gp.Dual promises, and
+// with fewer all that a gp.Latent does.
+func TestConformance(t *testing.T) {
+	for _, q := range []*problem{problems(t)[2], problems(t)[5]} {
+		for _, a := range approximations {
+			t.Run(q.name+"/"+a.String(), func(t *testing.T) {
+				c := kerneltest.LatentCase{Test: q.test, Kernel: q.kernel, Tol: 1e-10}
+				kerneltest.Dual(t, kerneltest.DualCase{
+					LatentCase: c, Dual: q.refit(t, q.all(t), linear(a)), Train: q.train, SumTol: 1e-9,
+				})
+				c.Latent = q.fit(t, q.some(t), linear(a))
+				kerneltest.Latent(t, c)
+				c.Latent = q.refit(t, q.some(t), linear(a)).Projected
+				kerneltest.Latent(t, c)
+			})
+		}
+	}
+}
+
+// everything is a list of all numbers that a posterior gives.
+func (q *problem) everything(t *testing.T, p *sparse.Posterior) []float64 {
+	t.Helper()
+	var mean, cov, joint, self mat.Dense
+	require.NoError(t, p.PredictTo(&mean, &cov, q.test))
+	require.NoError(t, p.JointTo(nil, &joint, q.test))
+	require.NoError(t, p.SelfTo(&self, q.test))
+	out := append(flat(&mean), flat(&cov)...)
+	out = append(append(out, flat(&joint)...), flat(&self)...)
+	out = append(append(out, p.Alpha()...), p.PseudoTargets()...)
+	out = append(out, flat(crossOf(t, p, q.test, q.train, q.n, gp.Posterior))...)
+	grad, err := p.GradientLinearGaussian(t.Context(), q.groups())
+	require.NoError(t, err)
+	return append(append(out, grad...), p.EvidenceLinearGaussian().Value, p.TraceError())
+}
+
+// large has several chunks and panels, each with a rest.
+func large() *problem { return newProblem("several-chunks", 41, 700, 3, glm.Categorical{}, 1) }
+
+// Results are the same to the last bit for any number of processors.
+func TestBitIdenticalForProcessors(t *testing.T) {
+	q := large()
+	old := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(old)
+	run := func(procs, workers int) []float64 {
+		runtime.GOMAXPROCS(procs)
+		var out []float64
+		for _, a := range approximations {
+			z, err := sparse.Select(t.Context(), sparse.RandomCholesky{Seed: 3}, q.kernel, q.train, 40, nil)
+			require.NoError(t, err)
+			p := q.refit(t, z, &sparse.Options{Approximation: a, Workers: workers, MaxIter: 2})
+			out = append(out, q.everything(t, p)...)
+		}
+		return out
+	}
+	want := run(1, 1)
+	for _, c := range [][2]int{{2, 0}, {4, 3}} {
+		require.Equal(t, want, run(c[0], c[1]), "GOMAXPROCS %d, Workers %d", c[0], c[1])
+	}
+}
+
+// A source yields a batch in tiles and gives no single examples.
+type source struct {
+	b    *linearize.Batch
+	size int
+}
+
+func (s source) Len() int { return s.b.Len() }
+
+func (s source) Batches(ctx context.Context, yield func(first int, b *linearize.Batch) error) error {
+	for lo := 0; lo < s.b.Len(); lo += s.size {
+		if err := yield(lo, s.b.Slice(lo, min(lo+s.size, s.b.Len()))); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// Results are the same to the last bit for any tiles of the data.
+func TestBitIdenticalForTiles(t *testing.T) {
+	q := large()
+	run := func(x linearize.Source) []float64 {
+		var out []float64
+		for _, how := range []sparse.Selector{sparse.Greedy{}, sparse.RandomCholesky{}, sparse.KMeans{}} {
+			z, err := sparse.Select(t.Context(), how, q.kernel, x, 30, nil)
+			require.NoError(t, err)
+			for _, r := range z.Rows {
+				out = append(out, float64(r))
+			}
+		}
+		for _, a := range approximations {
+			p, err := sparse.Fit(t.Context(), q.kernel, x, q.sites(t), q.inducing(t, 3, 9, 100, 555, 680), linear(a))
+			require.NoError(t, err)
+			out = append(out, q.everything(t, p)...)
+		}
+		p, err := sparse.Refit(t.Context(), q.kernel, x, q.y, q.lik, q.inducing(t, 3, 9, 100, 555, 680), &sparse.Options{MaxIter: 2})
+		require.NoError(t, err)
+		return append(out, q.everything(t, p)...)
+	}
+	want := run(q.train)
+	for _, size := range []int{1, 64, 300, 341, 342, 699} {
+		require.Equal(t, want, run(source{q.train, size}), "tiles of %d", size)
+	}
+}

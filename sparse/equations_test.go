@@ -1,0 +1,286 @@
+package sparse_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// tol is for a few hundred additions in float64 through explicit inverses of
+// K_ZZ and A, whose condition is below 1e5; saturated sites have b of 1e3
+// times the mean.
+const tol = 1e-9
+
+var approximations = []sparse.Approximation{sparse.Nystrom, sparse.FITC}
+
+// both runs f for every problem and approximation.
+func both(t *testing.T, f func(t *testing.T, q *problem, a sparse.Approximation)) {
+	each(t, func(t *testing.T, q *problem) {
+		for _, a := range approximations {
+			t.Run(a.String(), func(t *testing.T) { f(t, q, a) })
+		}
+	})
+}
+
+// mean = m + K_*Z A⁻¹ c; cov = K_** − K_*Z (K_ZZ⁻¹ − A⁻¹) K_Z* (E13).
+func TestE13Posterior(t *testing.T) {
+	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		z := q.some(t)
+		p, e := q.fit(t, z, linear(a)), q.dense(t, q.sites(t), z, a == sparse.FITC)
+		var mean, cov, joint, jmean mat.Dense
+		require.NoError(t, p.PredictTo(&mean, &cov, q.test))
+		require.NoError(t, p.JointTo(&jmean, &joint, q.test))
+		requireClose(t, "mean", column(&mean), e.mean(), tol)
+		requireClose(t, "covariance", &cov, diagonalBlocks(e.cov(t), q.c), tol)
+		requireClose(t, "joint covariance", &joint, e.cov(t), tol)
+		requireClose(t, "joint mean", column(&jmean), e.mean(), tol)
+		require.Equal(t, 7*q.c, p.Rank())
+
+		net := q.fit(t, z, &sparse.Options{Approximation: a})
+		require.NoError(t, net.PredictTo(&mean, nil, q.test))
+		require.Equal(t, flat(q.test.F), flat(&mean), "the Laplace posterior's mean")
+	})
+}
+
+// The evidence is (E8) with Q in place of K, with FITC Q + D.
+func TestE13Evidence(t *testing.T) {
+	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		z, s := q.some(t), q.sites(t)
+		p, e := q.fit(t, z, linear(a)), q.dense(t, s, z, a == sparse.FITC)
+		got := p.EvidenceLinearGaussian()
+		requireNumber(t, "evidence", got.Value, e.evidence(t, a == sparse.FITC), tol)
+		require.Equal(t, sparse.None, got.Bound)
+		require.Equal(t, got.LogLik-got.Scatter/2-got.LogDet/2, got.Value)
+
+		at := p.EvidenceAtTheta(3)
+		requireNumber(t, "evidence at θ*", at.Value, s.LogLik-1.5-(logDet(product(e.a, inverse(t, e.zz)))+e.siteDet)/2, tol)
+	})
+}
+
+// Under Nyström the evidence less the trace term is below (E8), and log det
+// alone bounds (E7) from both sides (E13).
+func TestE13Bounds(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		s := q.sites(t)
+		exact := evidence(t, q, s, q.kTrain)
+		x, err := gp.Fit(t.Context(), q.kernel, q.train, s, nil)
+		require.NoError(t, err)
+		last := -1e300
+		for m := 1; m <= q.n; m += 3 {
+			rows := q.all(t).Rows[:m]
+			p := q.fit(t, q.inducing(t, rows...), nil)
+			low := p.EvidenceLowerBound()
+			require.Equal(t, sparse.Lower, low.Bound)
+			require.LessOrEqual(t, low.Value, exact+tol*(1+abs(exact)), "M = %d", m)
+			require.GreaterOrEqual(t, low.Value, last-tol*(1+abs(last)), "M = %d", m)
+			last = low.Value
+
+			at := x.EvidenceAtTheta(3).Value
+			up, down := p.EvidenceAtTheta(3), p.EvidenceAtThetaLowerBound(3)
+			require.Equal(t, [2]sparse.Bound{sparse.Upper, sparse.Lower}, [2]sparse.Bound{up.Bound, down.Bound})
+			require.GreaterOrEqual(t, up.Value, at-tol*(1+abs(at)), "M = %d", m)
+			require.LessOrEqual(t, down.Value, at+tol*(1+abs(at)), "M = %d", m)
+		}
+	})
+}
+
+// trace: Σ tr Λ_i(k_ii − q_ii) and tr(K − Q)/tr K.
+func TestE13Trace(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		z := q.some(t)
+		p, e := q.fit(t, z, nil), q.dense(t, q.sites(t), z, false)
+		requireNumber(t, "trace error", p.TraceError(), mat.Trace(e.d)/mat.Trace(q.kTrain), 1e-12)
+		requireNumber(t, "trace term", p.EvidenceLowerBound().LogDet-p.EvidenceLinearGaussian().LogDet,
+			mat.Trace(product(e.lambda, e.d)), 1e-11)
+	})
+}
+
+// mean = m + Σ_i (k_*Z A⁻¹ k_Zi) b_i (E13) = m + Σ_i q_*i α_i.
+func TestE13Sums(t *testing.T) {
+	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		z := q.some(t)
+		for name, p := range map[string]*sparse.Posterior{"fit": q.fit(t, z, linear(a)), "refit": q.refit(t, z, linear(a))} {
+			e := q.dense(t, p.Sites(), z, a == sparse.FITC)
+			requireClose(t, name+": b", vec(p.PseudoTargets()), e.b, tol)
+			post, raw := crossOf(t, p, q.test, q.train, 6, gp.Posterior), crossOf(t, p, q.test, q.train, 6, gp.Raw)
+			requireClose(t, name+": k_*Z A⁻¹ k_Zi", post, e.cross(), tol)
+			requireClose(t, name+": q_*i", raw, product(e.zt.T(), inverse(t, e.zz), e.zn), tol)
+			var mean mat.Dense
+			require.NoError(t, p.PredictTo(&mean, nil, q.test))
+			requireClose(t, name+": m + Σ Cb", plus(q.mTest, 1, product(post, vec(p.PseudoTargets()))), column(&mean), tol)
+			requireClose(t, name+": m + Σ qα", plus(q.mTest, 1, product(raw, vec(p.Alpha()))), column(&mean), tol)
+
+			self := new(mat.Dense)
+			require.NoError(t, p.SelfTo(self, q.train))
+			requireClose(t, name+": k_iZ A⁻¹ k_Zi", self, diagonalBlocks(product(e.zn.T(), e.aInv, e.zn), q.c), tol)
+		}
+	})
+}
+
+// At the mode α = r, d = 0, and the evidence is (E9).
+func TestE9Refit(t *testing.T) {
+	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		z := q.some(t)
+		p := q.refit(t, z, &sparse.Options{Approximation: a})
+		require.Empty(t, p.Warnings())
+		require.True(t, p.Refitted())
+		s := p.Sites()
+		requireClose(t, "α = r", vec(p.Alpha()), column(s.Residual), 1e-7)
+		e := q.dense(t, s, z, a == sparse.FITC)
+		// f̂ = m + K̂ r
+		k := product(e.zn.T(), inverse(t, e.zz), e.zn)
+		if a == sparse.FITC {
+			k = plus(k, 1, e.d)
+		}
+		requireClose(t, "f̂", column(s.F), plus(q.mTrain, 1, product(k, column(s.Residual))), 1e-8)
+		requireNumber(t, "evidence", p.EvidenceRefit().Value, p.EvidenceLinearGaussian().Value, 1e-8)
+		requireNumber(t, "evidence", p.EvidenceRefit().Value, e.evidence(t, a == sparse.FITC), 1e-8)
+		var mean, cov mat.Dense
+		require.NoError(t, p.PredictTo(&mean, &cov, q.test))
+		requireClose(t, "mean", column(&mean), e.mean(), tol)
+		requireClose(t, "covariance", &cov, diagonalBlocks(e.cov(t), q.c), tol)
+	})
+}
+
+// All inducing examples: everything is the exact posterior's, whatever is
+// done about the residual, which is zero.
+func TestAllInducingIsExact(t *testing.T) {
+	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		x, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{Mean: gp.LinearGaussian})
+		require.NoError(t, err)
+		p := q.fit(t, q.all(t), linear(a))
+		q.requireExact(t, p, x)
+		require.InDelta(t, 0, p.TraceError(), 1e-12)
+		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
+		requireNumber(t, "evidence at θ*", p.EvidenceAtTheta(2).Value, x.EvidenceAtTheta(2).Value, tol)
+
+		xr, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil)
+		require.NoError(t, err)
+		pr := q.refit(t, q.all(t), linear(a))
+		q.requireExact(t, pr, xr)
+		requireNumber(t, "evidence of the refit", pr.EvidenceRefit().Value, xr.EvidenceRefit().Value, tol)
+	})
+}
+
+// More rows than parameters: K_ZZ is singular, and M = N is still exact.
+func TestSingularKernel(t *testing.T) {
+	q := newProblemOf("singular", 31, 20, 3, glm.Categorical{}, 1, 4)
+	require.Less(t, q.train.P, q.n*q.c)
+	x, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{Mean: gp.LinearGaussian})
+	require.NoError(t, err)
+	for _, a := range approximations {
+		p := q.fit(t, q.all(t), linear(a))
+		require.LessOrEqual(t, p.Rank(), q.train.P)
+		require.Equal(t, []error{&sparse.RankWarning{Rank: p.Rank(), Rows: q.n * q.c}}, p.Warnings())
+		q.requireExact(t, p, x)
+		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
+	}
+}
+
+// An example chosen twice changes nothing.
+func TestRepeatedInducing(t *testing.T) {
+	q := problems(t)[5]
+	z := q.some(t)
+	twice := q.inducing(t, append(append([]int(nil), z.Rows...), z.Rows[:2]...)...)
+	p := q.fit(t, twice, linear(sparse.Nystrom))
+	require.Equal(t, 7*q.c, p.Rank())
+	requireSame(t, p, q.fit(t, z, linear(sparse.Nystrom)), q)
+}
+
+// requireExact compares mean, covariance and contributions.
+func (q *problem) requireExact(t *testing.T, p *sparse.Posterior, x *gp.Exact) {
+	t.Helper()
+	var mean, cov, wantMean, wantCov mat.Dense
+	require.NoError(t, p.PredictTo(&mean, &cov, q.test))
+	require.NoError(t, x.PredictTo(&wantMean, &wantCov, q.test))
+	requireClose(t, "mean", &mean, &wantMean, tol)
+	requireClose(t, "covariance", &cov, &wantCov, tol)
+	requireClose(t, "b", vec(p.PseudoTargets()), vec(x.PseudoTargets()), 1e-8)
+	requireClose(t, "α", vec(p.Alpha()), vec(x.Alpha()), 1e-7)
+	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+		requireClose(t, "cross-kernel", crossOf(t, p, q.test, q.train, 20, terms), crossOf(t, x, q.test, q.train, 20, terms), tol)
+	}
+}
+
+// A subset of data is the exact posterior of the subset, and has no part in
+// the others.
+func TestSubsetIsExactOnItself(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		z := q.some(t)
+		y := pick(q.y, z.Rows)
+		s, err := gp.NewSites(y, z.Batch.F, q.lik)
+		require.NoError(t, err)
+		x, err := gp.Fit(t.Context(), q.kernel, z.Batch, s, &gp.Options{Mean: gp.LinearGaussian})
+		require.NoError(t, err)
+		p, err := sparse.FitSubset(t.Context(), q.kernel, q.train, s, z, linear(sparse.Nystrom))
+		require.NoError(t, err)
+		q.requireSubset(t, p, x, z)
+		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
+		require.Equal(t, sparse.None, p.EvidenceLinearGaussian().Bound)
+		require.Equal(t, sparse.Subset, p.Approximation())
+
+		xr, err := gp.Refit(t.Context(), q.kernel, z.Batch, y, q.lik, nil)
+		require.NoError(t, err)
+		pr, err := sparse.RefitSubset(t.Context(), q.kernel, q.train, y, q.lik, z, nil)
+		require.NoError(t, err)
+		q.requireSubset(t, pr, xr, z)
+		requireNumber(t, "evidence", pr.EvidenceRefit().Value, xr.EvidenceRefit().Value, tol)
+	})
+}
+
+func (q *problem) requireSubset(t *testing.T, p *sparse.Posterior, x *gp.Exact, z *sparse.Inducing) {
+	t.Helper()
+	var mean, cov, wantMean, wantCov mat.Dense
+	require.NoError(t, p.PredictTo(&mean, &cov, q.test))
+	require.NoError(t, x.PredictTo(&wantMean, &wantCov, q.test))
+	requireClose(t, "mean", &mean, &wantMean, tol)
+	requireClose(t, "covariance", &cov, &wantCov, tol)
+	require.Equal(t, q.n, p.Data().Len())
+	alpha, b := mat.NewDense(q.n*q.c, 1, nil), mat.NewDense(q.n*q.c, 1, nil)
+	for i, r := range z.Rows {
+		for a := range q.c {
+			alpha.Set(r*q.c+a, 0, x.Alpha()[i*q.c+a])
+			b.Set(r*q.c+a, 0, x.PseudoTargets()[i*q.c+a])
+		}
+	}
+	requireClose(t, "α", vec(p.Alpha()), alpha, 1e-7)
+	requireClose(t, "b", vec(p.PseudoTargets()), b, 1e-8)
+	cross := crossOf(t, p, q.test, q.train, 9, gp.Posterior)
+	requireClose(t, "m + Σ Cb", plus(q.mTest, 1, product(cross, b)), column(&wantMean), tol)
+	require.Equal(t, z.Rows, p.Inducing().Rows)
+}
+
+// PrecisionByFraction is the posterior under precision·M/N, and nothing of
+// the kind happens unasked.
+func TestSubsetPrecisionByFraction(t *testing.T) {
+	q := problems(t)[5]
+	z := q.some(t)
+	s, err := gp.NewSites(pick(q.y, z.Rows), z.Batch.F, q.lik)
+	require.NoError(t, err)
+	o := linear(sparse.Nystrom)
+	o.PrecisionByFraction = true
+	p, err := sparse.FitSubset(t.Context(), q.kernel, q.train, s, z, o)
+	require.NoError(t, err)
+	plain, err := sparse.FitSubset(t.Context(), q.kernel, q.train, s, z, linear(sparse.Nystrom))
+	require.NoError(t, err)
+	want, err := plain.At(20. / 7)
+	require.NoError(t, err)
+	requireSame(t, p, want, q)
+}
+
+// requireSame compares the predictions of two posteriors.
+func requireSame(t *testing.T, got, want gp.Latent, q *problem) {
+	t.Helper()
+	var mean, cov, wantMean, wantCov mat.Dense
+	require.NoError(t, got.PredictTo(&mean, &cov, q.test))
+	require.NoError(t, want.PredictTo(&wantMean, &wantCov, q.test))
+	requireClose(t, "mean", &mean, &wantMean, 1e-10)
+	requireClose(t, "covariance", &cov, &wantCov, 1e-10)
+}
+
+func abs(v float64) float64 { return max(v, -v) }

@@ -1,0 +1,101 @@
+package sparse
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+)
+
+// CountError reports more inducing examples than there are training examples,
+// or none.
+type CountError struct {
+	M, N int // inducing and training examples
+}
+
+func (e *CountError) Error() string {
+	if e.M < 1 {
+		return fmt.Sprintf("sparse: %d inducing examples; at least one is needed", e.M)
+	}
+	return fmt.Sprintf("sparse: %d inducing examples of %d training examples; choose at most %d", e.M, e.N, e.N)
+}
+
+// MemoryError reports that an operation would take more memory than allowed.
+type MemoryError struct {
+	Op                string // what was asked
+	Needed, Available int64  // bytes
+	LargestM          int    // the most inducing examples that fit
+}
+
+func (e *MemoryError) Error() string {
+	const mib = 1 << 20
+	return fmt.Sprintf("sparse: %s takes %.0f MiB of memory and %.0f MiB may be used; at most %d inducing examples fit; use fewer, or raise the memory limit",
+		e.Op, math.Ceil(float64(e.Needed)/mib), math.Floor(float64(e.Available)/mib), e.LargestM)
+}
+
+// NotPDError reports that the matrix I + ΦΛΦᵀ of the data had no Cholesky
+// factor: more was removed from its sums than had been added.
+type NotPDError struct {
+	Rank int // its rows
+}
+
+func (e *NotPDError) Error() string {
+	return fmt.Sprintf("sparse: I + ΦΛΦᵀ with %d rows is not positive definite; the sums hold less data than was removed from them", e.Rank)
+}
+
+// MismatchError reports sums that belong to other inducing examples, another
+// prior or another approximation.
+type MismatchError struct {
+	What string
+}
+
+func (e *MismatchError) Error() string {
+	return "sparse: the sums differ in " + e.What + "; build all of them with the same inducing examples, prior and approximation"
+}
+
+// RankWarning says that K_ZZ was singular to working precision, and that the
+// posterior uses fewer rows of it than there are. Nothing is lost: the rows
+// left out are sums of the others.
+type RankWarning struct {
+	Rank, Rows int
+}
+
+func (w *RankWarning) Error() string {
+	return fmt.Sprintf("sparse: the kernel of the inducing examples has %d rows and rank %d to working precision", w.Rows, w.Rank)
+}
+
+// errFITCScale is why a FITC posterior cannot change its prior variance.
+var errFITCScale = errors.New("sparse: the FITC correction depends on the prior variance; pass over the data again under the other prior")
+
+// errNotResidual reports a residual that is no covariance.
+var errNotResidual = errors.New("sparse: the FITC correction needs residuals k − q that are positive semidefinite; the kernel is not a covariance")
+
+// errSubsetUpdate is why a subset of data is not updated.
+var errSubsetUpdate = errors.New("sparse: a subset of data takes in no other data; choose other inducing examples instead")
+
+// notFinite names the first NaN or Inf of v, stacked from example first with
+// c outputs.
+func notFinite(what string, v []float64, first, c int) error {
+	for i, x := range v {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return &gp.NotFiniteError{What: what, Row: first + i/c, Output: i % c, Value: x}
+		}
+	}
+	return nil
+}
+
+// notFiniteRows is notFinite for the rows of m, each of one output.
+func notFiniteRows(what string, m *mat.Dense, first, c int) error {
+	rows, _ := m.Dims()
+	for i := range rows {
+		for _, x := range m.RawRowView(i) {
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				return &gp.NotFiniteError{What: what, Row: first + i/c, Output: i % c, Value: x}
+			}
+		}
+	}
+	return nil
+}

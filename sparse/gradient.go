@@ -1,0 +1,270 @@
+package sparse
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// GradientScale returns the derivative of EvidenceLinearGaussian in the log
+// of a common factor on all prior variances, at fixed sites. It needs no pass
+// over the data. A posterior with FITC has none; see GradientLinearGaussian.
+func (p *Projected) GradientScale() (float64, error) {
+	if p.sums.origin.fitc {
+		return 0, errFITCScale
+	}
+	// ½wᵀw − ½ tr(A'⁻¹ΦΛΦᵀ)
+	return floats.Dot(p.w, p.w)/2 - p.effective()/2, nil
+}
+
+// GradientLinearGaussian returns the derivatives of EvidenceLinearGaussian in
+// log s_g, the log prior variance of each group, at fixed sites (E10). groups
+// are the kernels K_g = s_g J_g J_gᵀ. It takes one pass over the data, with
+// the cross-kernel of every group.
+//
+// The derivative of K_ZZ⁻¹ enters: where K_ZZ is singular to working
+// precision (*RankWarning) digits are lost.
+func (p *Posterior) GradientLinearGaussian(ctx context.Context, groups []ntk.Kernel) ([]float64, error) {
+	t := none
+	if p.sums.origin.fitc {
+		t = ownNoise
+	}
+	return p.gradient(ctx, groups, gradientTerms{fit: 1, diagonal: t})
+}
+
+// GradientLowerBound returns those of EvidenceLowerBound, for Nystrom.
+func (p *Posterior) GradientLowerBound(ctx context.Context, groups []ntk.Kernel) ([]float64, error) {
+	p.needNystrom()
+	return p.gradient(ctx, groups, gradientTerms{fit: 1, diagonal: trace})
+}
+
+// GradientAtTheta returns those of EvidenceAtTheta, with θ* held fixed;
+// scatter[g] is ‖θ_g−μ_g‖²/s_g.
+func (p *Posterior) GradientAtTheta(ctx context.Context, groups []ntk.Kernel, scatter []float64) ([]float64, error) {
+	if len(groups) != len(scatter) {
+		panic("sparse: groups and scatter differ in length")
+	}
+	t := none
+	if p.sums.origin.fitc {
+		t = ownNoise
+	}
+	grad, err := p.gradient(ctx, groups, gradientTerms{diagonal: t})
+	if err != nil {
+		return nil, err
+	}
+	for g := range grad {
+		grad[g] += scatter[g] / 2
+	}
+	return grad, nil
+}
+
+// gradientTerms are the parts of an evidence that are differentiated: with
+// H = ½(fit·ααᵀ − W), W = (Λ̃⁻¹ + Q)⁻¹, and T a block for each example,
+//
+//	d = tr((H − T) dQ) + Σ tr(T_i dk_ii).
+type gradientTerms struct {
+	fit      float64 // 1: the data term is differentiated; 0: the log det alone
+	diagonal diagonal
+}
+
+// diagonal chooses T.
+type diagonal int
+
+const (
+	none     diagonal = iota // 0
+	trace                    // −½Λ_i: the trace term of the lower bound
+	ownNoise                 // H_ii: the residual is noise of its own (FITC)
+)
+
+// A gradient accumulates tr((H−T)dQ) with dQ = V_gᵀU + UᵀV_g − UᵀS_gU,
+// V_g = K^g_Zn, S_g = K^g_ZZ, U = K_ZZ⁻¹K_Zn = GΦ.
+type gradient struct {
+	p      *Posterior
+	terms  gradientTerms
+	groups []ntk.Kernel
+	grad   []float64
+	mid    []float64 // Σ φT_iφᵀ, rank×rank
+	t      []float64 // T_i of a part
+	x, u   []float64 // scratch, rows×rank
+	cross  []float64 // scratch, rows×M·C
+	diag   []float64 // scratch, rows×C
+}
+
+func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, t gradientTerms) ([]float64, error) {
+	if p.subset != nil {
+		return p.subset.gradient(ctx, groups, t)
+	}
+	r, c := p.Rank(), p.b.c
+	err := checkMemory("a gradient", p.b.z.Len(), p.o.MaxMemory, func(m int) int64 {
+		// Two squares and a group's K_ZZ; four tiles of features.
+		mc := mulCap(int64(m), int64(c))
+		return mulCap(8, mulCap(mc, addCap(mulCap(3, mc), mulCap(4, int64(chunk(c)*c)))))
+	})
+	if err != nil {
+		return nil, err
+	}
+	rows := min(p.x.Len(), chunk(c)) * c
+	buf := func(cols int) []float64 { return make([]float64, rows*cols) }
+	g := &gradient{p: p, terms: t, groups: groups, grad: make([]float64, len(groups)), mid: make([]float64, r*r),
+		t: buf(c), x: buf(r), u: buf(r), cross: buf(p.b.rows()), diag: buf(c)}
+	f := newFeatures(p.b, p.x.Len())
+	err = p.b.eachPart(ctx, p.x, &p.o, StageData, func(t part) error {
+		phi, err := f.of(t)
+		if err != nil {
+			return err
+		}
+		return g.add(t, phi)
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.addInducing()
+	return g.grad, nil
+}
+
+// add adds tr(2U(H−T)V_gᵀ) + Σ tr(T_i k^g_ii) of the examples of a part.
+func (g *gradient) add(t part, phi blas64.General) error {
+	p, c := g.p, g.p.b.c
+	x := general(t.rows, phi.Cols, g.x)
+	if err := g.weight(t, phi, x); err != nil {
+		return err
+	}
+	// 2(H−T)U = fit·αv − (Λ̃φA'⁻¹ + 2Tφ)Gᵀ
+	fblas.Trsm(blas.Right, blas.Trans, 1, p.u, x)
+	if g.terms.diagonal != none {
+		eachRow(p.o.Workers, x, func(i int, row []float64) {
+			for a, v := range g.t[i*c : (i+1)*c] {
+				floats.AddScaled(row, 2*v, phi.Data[(i/c*c+a)*phi.Stride:][:phi.Cols])
+			}
+		})
+	}
+	x = p.b.weights(x)
+	alpha := p.alpha[t.first*c:]
+	eachRow(p.o.Workers, x, func(i int, row []float64) {
+		floats.Scale(-1, row)
+		floats.AddScaled(row, g.terms.fit*alpha[i], p.v)
+	})
+	for n, k := range g.groups {
+		g.grad[n] += g.sumCross(k, t, x) + g.sumDiag(k, t)
+	}
+	return nil
+}
+
+// weight writes ΛφU⁻¹ to x, Λ̃ with FITC, and the part's T, and adds φTφᵀ.
+func (g *gradient) weight(t part, phi, x blas64.General) error {
+	p, c := g.p, g.p.b.c
+	s := p.local.slice(t.first, t.first+t.x.Len())
+	lambda := s.lambda
+	if p.sums.origin.fitc {
+		lambda = make([]float64, t.rows*c)
+		p.b.k.DiagTo(mat.NewDense(t.rows, c, g.diag[:t.rows*c]), t.x)
+	}
+	zero := make([]float64, c)
+	err := par.Do(context.Background(), p.o.Workers, t.x.Len(), func(i int) error {
+		li, own := lambda[i*c*c:(i+1)*c*c], rowsOf(phi, i*c, (i+1)*c)
+		if p.sums.origin.fitc {
+			w := newCorrected(c)
+			residualTo(w.d, g.diag[i*c*c:(i+1)*c*c], own)
+			if err := w.set(s.block(s.root, i), zero); err != nil {
+				return err
+			}
+			root := general(c, c, w.root)
+			fblas.Gemm1(blas.NoTrans, blas.Trans, 1, root, root, 0, general(c, c, li))
+		}
+		mulTransRoot(rowsOf(x, i*c, (i+1)*c), own, li)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	p.half(x)
+	g.diagonals(t, lambda, x)
+	if g.terms.diagonal == ownNoise {
+		tphi := general(t.rows, phi.Cols, g.u)
+		for i := range t.x.Len() {
+			mulTransRoot(rowsOf(tphi, i*c, (i+1)*c), rowsOf(phi, i*c, (i+1)*c), g.t[i*c*c:(i+1)*c*c])
+		}
+		fblas.Gemm(blas.Trans, blas.NoTrans, 1, phi, tphi, 1, general(phi.Cols, phi.Cols, g.mid))
+	}
+	return nil
+}
+
+// diagonals writes T_i; half holds Λ̃φU⁻¹.
+func (g *gradient) diagonals(t part, lambda []float64, half blas64.General) {
+	c := g.p.b.c
+	alpha := g.p.alpha[t.first*c:]
+	for i := range t.rows {
+		for b := range c {
+			j := i/c*c + b
+			switch g.terms.diagonal {
+			case trace:
+				g.t[i*c+b] = -lambda[i*c+b] / 2
+			case ownNoise:
+				// H_ii = ½(αα ᵀ − Λ̃ + Λ̃φA'⁻¹φᵀΛ̃)
+				v := floats.Dot(half.Data[i*half.Stride:][:half.Cols], half.Data[j*half.Stride:][:half.Cols])
+				g.t[i*c+b] = (g.terms.fit*alpha[i]*alpha[j] - lambda[i*c+b] + v) / 2
+			}
+		}
+	}
+}
+
+// sumCross returns Σ X ∘ K^g_nZ.
+func (g *gradient) sumCross(k ntk.Kernel, t part, x blas64.General) float64 {
+	b := g.p.b
+	cross := general(t.rows, b.rows(), g.cross)
+	k.BlockTo(dense(cross), t.x, b.z.Batch)
+	sums := make([]float64, t.rows)
+	eachRow(g.p.o.Workers, x, func(i int, row []float64) {
+		sums[i] = floats.Dot(row, cross.Data[i*cross.Stride:][:cross.Cols])
+	})
+	return floats.Sum(sums)
+}
+
+// sumDiag returns Σ T_i : k^g_ii.
+func (g *gradient) sumDiag(k ntk.Kernel, t part) float64 {
+	if g.terms.diagonal == none {
+		return 0
+	}
+	c := g.p.b.c
+	diag := g.diag[:t.rows*c]
+	k.DiagTo(mat.NewDense(t.rows, c, diag), t.x)
+	return floats.Dot(diag, g.t[:t.rows*c])
+}
+
+// addInducing subtracts tr(U(H−T)Uᵀ S_g), where
+// U(H−T)Uᵀ = ½fit·vvᵀ − G(½(I − A'⁻¹) + Σ φTφᵀ)Gᵀ.
+func (g *gradient) addInducing() {
+	p, r := g.p, g.p.Rank()
+	mid, h := general(r, r, g.mid), p.explained()
+	for i := range r {
+		for j := range r {
+			// ½(I − A'⁻¹) + Σ φTφᵀ; with T = −½Λ the sum is −½(A' − I).
+			mid.Data[i*r+j] += h.Data[i*r+j] / 2
+			if g.terms.diagonal == trace {
+				mid.Data[i*r+j] -= p.sums.gram[min(i, j)*r+max(i, j)] / 2
+			}
+		}
+	}
+	// G(…)Gᵀ: the rows, then, the middle being symmetric, the columns.
+	left := p.b.weights(mid)
+	across := general(left.Cols, left.Rows, nil)
+	transposeTo(across, left)
+	both := p.b.weights(across)
+	for n, k := range g.groups {
+		var s mat.Dense
+		k.BlockTo(&s, p.b.z.Batch, p.b.z.Batch)
+		for i, v := range p.v {
+			row, m := s.RawRowView(i), both.Data[i*both.Stride:]
+			for j, u := range p.v {
+				g.grad[n] -= (g.terms.fit*v*u/2 - m[j]) * row[j]
+			}
+		}
+	}
+}

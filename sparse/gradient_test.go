@@ -1,0 +1,120 @@
+package sparse_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// at returns the kernel with the variance of group g times exp(h); the prior
+// mean is zero shift there too.
+func (q *problem) at(g int, h float64) ntk.Kernel {
+	groups := q.prior.Groups()
+	groups[g].Precision *= math.Exp(-h)
+	prior, err := ntk.NewLayerwise(q.train.P, groups, []float64{0.1})
+	if err != nil {
+		panic(err)
+	}
+	return ntk.New(prior, q.theta, nil)
+}
+
+// The derivatives in log s_g, sites fixed, are those of finite differences of
+// the evidence (E10). Central differences of step 1e-4 are off by 1e-8 of the
+// third derivative and 1e-12 of the evidence.
+func TestE10Gradients(t *testing.T) {
+	const h, tol = 1e-4, 2e-6
+	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		z, s, o := q.some(t), q.sites(t), linear(a)
+		p := q.fit(t, z, o)
+		linearGaussian, err := p.GradientLinearGaussian(t.Context(), q.groups())
+		require.NoError(t, err)
+		scatter := make([]float64, len(linearGaussian))
+		atTheta, err := p.GradientAtTheta(t.Context(), q.groups(), scatter)
+		require.NoError(t, err)
+		var bound []float64
+		if a == sparse.Nystrom {
+			bound, err = p.GradientLowerBound(t.Context(), q.groups())
+			require.NoError(t, err)
+		} else {
+			require.Panics(t, func() { p.GradientLowerBound(t.Context(), q.groups()) })
+		}
+		for g := range linearGaussian {
+			difference := func(f func(p *sparse.Posterior) float64) float64 {
+				var v [2]float64
+				for i, sign := range []float64{1, -1} {
+					p, err := sparse.Fit(t.Context(), q.at(g, sign*h), q.train, s, z, o)
+					require.NoError(t, err)
+					v[i] = f(p)
+				}
+				return (v[0] - v[1]) / (2 * h)
+			}
+			requireNumber(t, "evidence", linearGaussian[g], difference(func(p *sparse.Posterior) float64 { return p.EvidenceLinearGaussian().Value }), tol)
+			requireNumber(t, "at θ*", atTheta[g], difference(func(p *sparse.Posterior) float64 { return p.EvidenceAtTheta(0).Value }), tol)
+			if bound != nil {
+				requireNumber(t, "lower bound", bound[g], difference(func(p *sparse.Posterior) float64 { return p.EvidenceLowerBound().Value }), tol)
+			}
+		}
+	})
+}
+
+// A common factor is the sum over the groups, needs no pass, and is the
+// slope of At.
+func TestE10GradientScale(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		p := q.fit(t, q.some(t), linear(sparse.Nystrom))
+		got, err := p.GradientScale()
+		require.NoError(t, err)
+		groups, err := p.GradientLinearGaussian(t.Context(), q.groups())
+		require.NoError(t, err)
+		sum := 0.0
+		for _, g := range groups {
+			sum += g
+		}
+		requireNumber(t, "sum of groups", sum, got, 1e-9)
+		var v [2]float64
+		for i, h := range []float64{1e-4, -1e-4} {
+			at, err := p.At(math.Exp(h))
+			require.NoError(t, err)
+			v[i] = at.EvidenceLinearGaussian().Value
+		}
+		requireNumber(t, "slope of At", (v[0]-v[1])/2e-4, got, 2e-6)
+		_, err = q.fit(t, q.some(t), linear(sparse.FITC)).GradientScale()
+		require.Error(t, err)
+	})
+}
+
+// With M = N the gradients are those of the exact posterior, and with a
+// subset those of the subset's.
+func TestE10GradientsOfExact(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		scatter := make([]float64, len(q.groups()))
+		check := func(p *sparse.Posterior, train *linearize.Batch, s *gp.Sites) {
+			x, err := gp.Fit(t.Context(), q.kernel, train, s, nil)
+			require.NoError(t, err)
+			want, err := x.GradientLinearGaussian(t.Context(), q.groups())
+			require.NoError(t, err)
+			got, err := p.GradientLinearGaussian(t.Context(), q.groups())
+			require.NoError(t, err)
+			requireClose(t, "gradient", vec(got), vec(want), 1e-7)
+			want, err = x.GradientAtTheta(t.Context(), q.groups(), scatter)
+			require.NoError(t, err)
+			got, err = p.GradientAtTheta(t.Context(), q.groups(), scatter)
+			require.NoError(t, err)
+			requireClose(t, "gradient at θ*", vec(got), vec(want), 1e-7)
+		}
+		for _, a := range approximations {
+			check(q.fit(t, q.all(t), linear(a)), q.train, q.sites(t))
+		}
+		z := q.some(t)
+		_, s := q.rows(t, z.Rows)
+		p, err := sparse.FitSubset(t.Context(), q.kernel, q.train, s, z, nil)
+		require.NoError(t, err)
+		check(p, z.Batch, s)
+	})
+}

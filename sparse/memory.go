@@ -1,0 +1,61 @@
+package sparse
+
+import (
+	"math"
+	"math/bits"
+	"sort"
+
+	"github.com/funcgp/funcgp/gp"
+)
+
+// Bytes returns the memory that a posterior of n training examples takes with
+// m inducing examples and c outputs: K_ZZ, the sums, their factor and
+// I − A'⁻¹, each 8·(M·C)² bytes, the last three once more while a refit
+// compares two sums; the features of
+// a chunk of data; and the sites and vectors of the N examples. The Jacobians
+// of the inducing examples and of a batch of data are not in it. A number too
+// large for an int64 is returned as the largest int64.
+func Bytes(m, n, c int, refit bool) int64 {
+	mc, nc := mulCap(int64(m), int64(c)), mulCap(int64(n), int64(c))
+	squares := int64(5)
+	copies := int64(1)
+	if refit {
+		squares, copies = squares+3, copies+1
+	}
+	whole := mulCap(squares, mulCap(mc, mc))
+	// Cross-kernel, φ, Rᵀφ.
+	tile := mulCap(3, mulCap(mulCap(int64(min(n, chunk(c))), int64(c)), mc))
+	// F, r, Λ and R; m, b, α and f.
+	vectors := mulCap(nc, addCap(mulCap(copies, 2+2*int64(c)), 4))
+	return mulCap(8, addCap(whole, addCap(tile, vectors)))
+}
+
+// checkMemory returns a *MemoryError where need(m) bytes pass the budget.
+// need grows with m.
+func checkMemory(op string, m int, maxMemory int64, need func(m int) int64) error {
+	budget := gp.MemoryBudget(maxMemory)
+	if need(m) <= budget {
+		return nil
+	}
+	return &MemoryError{Op: op, Needed: need(m), Available: budget, LargestM: largest(m, budget, need)}
+}
+
+// largest returns the largest number below m whose need fits the budget.
+func largest(m int, budget int64, need func(int) int64) int {
+	return sort.Search(m, func(i int) bool { return need(i+1) > budget })
+}
+
+func mulCap(a, b int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi != 0 || lo > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(lo)
+}
+
+func addCap(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}

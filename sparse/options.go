@@ -1,0 +1,73 @@
+package sparse
+
+import "github.com/funcgp/funcgp/gp"
+
+// Approximation is what is made of the part of K that the inducing examples
+// do not explain, K − Q.
+type Approximation int
+
+const (
+	// Nystrom is the projected process: all data, seen through the inducing
+	// examples; the residual k − q of a test example is kept (E13).
+	Nystrom Approximation = iota
+	// FITC is Nystrom with the residual k − q of each training example as
+	// noise of its own (E13).
+	FITC
+	// Subset is the exact posterior given the inducing examples alone; the
+	// other data do not enter. It comes from FitSubset and RefitSubset.
+	Subset
+)
+
+func (a Approximation) String() string {
+	return [...]string{"Nyström", "FITC", "subset of data"}[a]
+}
+
+// Progress stages.
+const (
+	StageSelect   = "select"   // inducing examples chosen
+	StageInducing = "inducing" // rows of K_ZZ
+	StageData     = "data"     // training examples of a pass
+	StageDual     = "dual"     // training examples of the pass for α
+	StageNewton   = "newton"   // steps of a refit; their number is not known: total 0
+)
+
+// Options of everything in this package. nil means all defaults.
+type Options struct {
+	// Approximation is Nystrom or FITC. FitSubset and RefitSubset ignore it.
+	Approximation Approximation
+	// Mean is what PredictTo and JointTo return as the mean. A Refit always
+	// has m + K_*Z A⁻¹ c.
+	Mean gp.Mean
+	// PrecisionByFraction makes FitSubset and RefitSubset multiply the prior
+	// precision by M/N, as some other tools do to make up for the data left
+	// out. The posterior is then none of the stated prior.
+	PrecisionByFraction bool
+	// MaxIter bounds the Newton steps of a refit; 0 means 100.
+	MaxIter int
+	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of
+	// what the machine has free (gp.MemoryBudget).
+	MaxMemory int64
+	// Workers bounds the goroutines; 0 means GOMAXPROCS.
+	Workers int
+	// Progress, if not nil, is called as work is done, from one goroutine.
+	Progress func(stage string, done, total int)
+}
+
+func (o *Options) withDefaults() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	bad := d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian ||
+		d.Approximation < Nystrom || d.Approximation > FITC
+	if bad {
+		panic("sparse: invalid options")
+	}
+	if d.MaxIter == 0 {
+		d.MaxIter = 100
+	}
+	if d.Progress == nil {
+		d.Progress = func(string, int, int) {}
+	}
+	return d
+}

@@ -1,0 +1,188 @@
+package sparse
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A Posterior is a Projected that knows its training examples, and can write
+// a prediction as a sum over all of them.
+type Posterior struct {
+	*Projected
+	x             linearize.Source
+	sites         *gp.Sites
+	local         sites
+	pseudo, alpha []float64  // b and α, N·C; with FITC, b̃
+	noise         float64    // FITC: Σ α_iᵀD_iα_i
+	subset        *Posterior // the same, its data being the subset's; nil if it is none
+	warnings      []error
+}
+
+var _ gp.Dual = (*Posterior)(nil)
+
+// Fit returns the posterior given the sites s of all training examples x,
+// seen through the inducing examples z: one pass over x for the sums, and a
+// cheaper one for the dual vector. Builder and Projected do without the
+// second, where no explanation is wanted.
+//
+// It fails with a *CountError where there are more inducing than training
+// examples, with a *MemoryError before anything large is allocated, with a
+// *gp.NotFiniteError where a number is NaN or Inf, and with ctx.Err(), which
+// it looks at between chunks of data.
+func Fit(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *Inducing, o *Options) (*Posterior, error) {
+	d := o.withDefaults()
+	if err := checkInducing(z, x.Len()); err != nil {
+		return nil, err
+	}
+	b, err := newBuilder(ctx, k, z, x.Len(), false, &d)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Add(ctx, x, s); err != nil {
+		return nil, err
+	}
+	p, err := newProjected(b.b, b.sums, &d)
+	if err != nil {
+		return nil, err
+	}
+	return p.WithData(ctx, x, s)
+}
+
+// checkInducing checks the number of inducing examples and their places.
+func checkInducing(z *Inducing, n int) error {
+	z.check()
+	if z.Len() > n {
+		return &CountError{M: z.Len(), N: n}
+	}
+	for _, r := range z.Rows {
+		if r < 0 || r >= n {
+			panic("sparse: an inducing example's row is not one of the data")
+		}
+	}
+	return nil
+}
+
+// WithData names the training examples that the sums are of, with their
+// sites, so that predictions can be explained: a pass over x for the dual
+// vector.
+func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Sites) (*Posterior, error) {
+	if x.Len() != p.sums.n {
+		return nil, fmt.Errorf("sparse: %d training examples, but the sums are of %d", x.Len(), p.sums.n)
+	}
+	local, err := newSites(s, x.Len(), p.b.c)
+	if err != nil {
+		return nil, err
+	}
+	q := &Posterior{Projected: p, x: x, sites: s, local: local, warnings: p.Warnings()}
+	n := x.Len() * p.b.c
+	q.pseudo, q.alpha = make([]float64, n), make([]float64, n)
+	pass := q.dual
+	if p.sums.origin.fitc {
+		pass = q.dualFITC
+	}
+	return q, pass(ctx)
+}
+
+// dual writes b = r + Λ(f − m) and α = b − ΛK_nZ A⁻¹c, for which
+// Q_*n α = K_*Z A⁻¹ c.
+func (p *Posterior) dual(ctx context.Context) error {
+	v := mat.NewDense(len(p.v), 1, p.v)
+	return p.b.eachPart(ctx, p.x, &p.o, StageDual, func(t part) error {
+		lo, hi := t.first*p.b.c, t.first*p.b.c+t.rows
+		s, b, alpha := p.local.slice(t.first, t.first+t.x.Len()), p.pseudo[lo:hi], p.alpha[lo:hi]
+		m := make([]float64, t.rows)
+		p.b.k.MeanTo(m, t.x)
+		if err := notFinite("prior mean", m, t.first, p.b.c); err != nil {
+			return err
+		}
+		s.pseudoTargets(b, m)
+		q := mat.NewDense(t.rows, 1, nil)
+		p.b.mulTo(q, t.x, v)
+		s.subtractLambda(alpha, b, q.RawMatrix().Data)
+		return notFinite("dual vector", alpha, t.first, p.b.c)
+	})
+}
+
+// subtractLambda writes b − Λq.
+func (s sites) subtractLambda(dst, b, q []float64) {
+	for i := range dst {
+		n := i / s.c
+		dst[i] = b[i] - floats.Dot(s.lambda[i*s.c:(i+1)*s.c], q[n*s.c:(n+1)*s.c])
+	}
+}
+
+// dualFITC is dual for the corrected sites: b̃ and α = b̃ − Λ̃K_nZ A⁻¹c.
+func (p *Posterior) dualFITC(ctx context.Context) error {
+	c := p.b.c
+	f := newFeatures(p.b, p.x.Len())
+	rows := min(p.x.Len(), chunk(c)) * c
+	prior, diag := make([]float64, rows), make([]float64, rows*c)
+	return p.b.eachPart(ctx, p.x, &p.o, StageDual, func(t part) error {
+		phi, err := f.of(t)
+		if err != nil {
+			return err
+		}
+		m, s := prior[:t.rows], p.local.slice(t.first, t.first+t.x.Len())
+		p.b.k.MeanTo(m, t.x)
+		p.b.k.DiagTo(mat.NewDense(t.rows, c, diag[:t.rows*c]), t.x)
+		lo := t.first * c
+		s.pseudoTargets(p.pseudo[lo:lo+t.rows], m)
+		noise := make([]float64, t.x.Len())
+		err = par.Do(ctx, p.o.Workers, t.x.Len(), func(i int) error {
+			at := lo + i*c
+			noise[i], err = p.correctedDual(p.alpha[at:at+c], p.pseudo[at:at+c], rowsOf(phi, i*c, (i+1)*c), diag[i*c*c:(i+1)*c*c], s.block(s.root, i))
+			return err
+		})
+		p.noise += floats.Sum(noise)
+		return err
+	})
+}
+
+// correctedDual replaces b of one example by b̃, writes α, and returns αᵀDα.
+func (p *Posterior) correctedDual(alpha, b []float64, phi blas64.General, k, root []float64) (float64, error) {
+	c := len(b)
+	s := newCorrected(c)
+	residualTo(s.d, k, phi)
+	if err := s.set(root, b); err != nil {
+		return 0, err
+	}
+	copy(b, s.b)
+	q := make([]float64, c)
+	for a := range c {
+		q[a] = floats.Dot(phi.Data[a*phi.Stride:][:phi.Cols], p.w)
+	}
+	s.dual(alpha, q)
+	noise := 0.0
+	for a := range c {
+		noise += alpha[a] * floats.Dot(s.d[a*c:(a+1)*c], alpha)
+	}
+	return noise, nil
+}
+
+// Data returns the training examples, all N of them.
+func (p *Posterior) Data() linearize.Source { return p.x }
+
+// Sites returns the sites that the posterior is built on. Those of examples
+// outside a subset of data are flat: r = 0 and Λ = 0, and f is zero.
+func (p *Posterior) Sites() *gp.Sites { return p.sites }
+
+// Alpha returns the dual vector α, N·C: the mean is m + Q_*n α, with
+// Q = K_nZ K_ZZ⁻¹ K_Zn. It must not be changed.
+func (p *Posterior) Alpha() []float64 { return p.alpha }
+
+// PseudoTargets returns b, N·C: the mean is m + K_*Z A⁻¹ K_Zn b (E13). With
+// FITC it is b̃. It must not be changed.
+func (p *Posterior) PseudoTargets() []float64 { return p.pseudo }
+
+// Warnings returns what was compromised: *RankWarning, and after a refit
+// *gp.GapWarning and *gp.IterationWarning.
+func (p *Posterior) Warnings() []error { return p.warnings }

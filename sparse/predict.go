@@ -1,0 +1,238 @@
+package sparse
+
+import (
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// PredictTo writes the posterior mean of the T examples of x, T×C, and the
+// covariance of each example's outputs, T·C×C (E13). Test examples are taken
+// in tiles, so that the memory beside the results stays below 64 MiB or one
+// example's features.
+//
+// Far from the inducing examples the variance is the prior's. One that
+// rounding made negative by less than 1e-11 of the prior's is zero; a more
+// negative one is a *gp.NegativeVarianceError.
+func (p *Projected) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+	t, c := p.checkInputs(x)
+	sizeTo(mean, t, c)
+	sizeTo(cov, t*c, c)
+	if t == 0 {
+		return nil
+	}
+	step := max(1, min(t, p.tile/8/c/p.b.rows()))
+	f := newFeaturesOf(p.b, step*c)
+	for lo := 0; lo < t; lo += step {
+		hi := min(lo+step, t)
+		if err := p.predictTile(sub(mean, lo, hi), sub(cov, lo*c, hi*c), x.Slice(lo, hi), lo, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// predictTile predicts the examples of x, the first of which is example first
+// of the whole.
+func (p *Projected) predictTile(mean, cov *mat.Dense, x *linearize.Batch, first int, f *features) error {
+	if err := notFiniteRows("network output", x.F, first, 1); err != nil {
+		return err
+	}
+	var k blas64.General
+	if cov != nil || mean != nil && p.ownMean() {
+		var err error
+		if k, err = f.cross(part{first: first, x: x, rows: x.Len() * p.b.c}); err != nil {
+			return err
+		}
+	}
+	if mean != nil {
+		if err := p.meanTo(mean, x, first, k); err != nil {
+			return err
+		}
+	}
+	if cov == nil {
+		return nil
+	}
+	phi := f.solve(x, k)
+	p.b.k.DiagTo(cov, x)
+	return p.marginals(cov, phi, first)
+}
+
+// meanTo writes m + k_*Z v, k holding the rows of k_*Z, or f(x;θ*).
+func (p *Projected) meanTo(mean *mat.Dense, x *linearize.Batch, first int, k blas64.General) error {
+	if !p.ownMean() {
+		mean.Copy(x.F)
+		return nil
+	}
+	m := make([]float64, k.Rows)
+	p.b.k.MeanTo(m, x)
+	c := p.b.c
+	for i := range m {
+		// mean(x*) = m(x*) + K_*Z A⁻¹ c (E13)
+		m[i] += floats.Dot(k.Data[i*k.Stride:][:k.Cols], p.v)
+		mean.Set(i/c, i%c, m[i])
+	}
+	return notFinite("predictive mean", m, first, c)
+}
+
+// rounding is the part of the prior variance by which rounding may make a
+// variance negative.
+const rounding = 1e-11
+
+// marginals replaces the prior's C×C blocks by the posterior's.
+func (p *Projected) marginals(cov *mat.Dense, phi blas64.General, first int) error {
+	c := p.b.c
+	hphi := general(phi.Rows, phi.Cols, nil)
+	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, phi, p.explained(), 0, hphi)
+	prior := make([]float64, c)
+	for i := range phi.Rows / c {
+		block := sub(cov, i*c, (i+1)*c)
+		for a := range c {
+			prior[a] = block.At(a, a)
+			row := hphi.Data[(i*c+a)*hphi.Stride:][:hphi.Cols]
+			for b := range a + 1 {
+				// cov = k_** − φ(I − A'⁻¹)φᵀ = k_** − q_** + k_*Z A⁻¹ k_Z* (E13)
+				v := block.At(a, b) - floats.Dot(row, phi.Data[(i*c+b)*phi.Stride:][:phi.Cols])
+				block.Set(a, b, v)
+				block.Set(b, a, v)
+			}
+		}
+		if err := settle(block, prior, first+i, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle sets to zero the rows and columns of cov, square, whose variance is
+// negative by rounding. Its first example is example first of the whole.
+func settle(cov *mat.Dense, prior []float64, first, c int) error {
+	for i, k := range prior {
+		v := cov.At(i, i)
+		switch {
+		case v != v:
+			return &gp.NotFiniteError{What: "predictive variance", Row: first + i/c, Output: i % c, Value: v}
+		case v >= 0:
+			continue
+		case v < -rounding*k:
+			return &gp.NegativeVarianceError{Row: first + i/c, Output: i % c, Variance: v, Prior: k}
+		}
+		for j := range prior {
+			cov.Set(i, j, 0)
+			cov.Set(j, i, 0)
+		}
+	}
+	return nil
+}
+
+// SelfTo writes k_xZ A⁻¹ k_Zx of each example of x, T·C×C: what Cross gives
+// for an example with itself. It is the covariance of PredictTo less the
+// residual, and the h under which removing an example (E15) is exact for
+// this posterior.
+func (p *Projected) SelfTo(dst *mat.Dense, x *linearize.Batch) error {
+	t, c := p.checkInputs(x)
+	sizeTo(dst, t*c, c)
+	if t == 0 {
+		return nil
+	}
+	step := max(1, min(t, p.tile/8/c/p.b.rows()))
+	f := newFeaturesOf(p.b, step*c)
+	for lo := 0; lo < t; lo += step {
+		hi := min(lo+step, t)
+		phi, err := f.of(part{first: lo, x: x.Slice(lo, hi), rows: (hi - lo) * c})
+		if err != nil {
+			return err
+		}
+		p.half(phi)
+		blocksOf(dst, lo*c, phi, c)
+	}
+	return nil
+}
+
+// blocksOf writes the C×C blocks on the diagonal of a aᵀ to rows of dst.
+func blocksOf(dst *mat.Dense, first int, a blas64.General, c int) {
+	for i := range a.Rows {
+		for j := range i%c + 1 {
+			k := i/c*c + j
+			v := floats.Dot(a.Data[i*a.Stride:][:a.Cols], a.Data[k*a.Stride:][:a.Cols])
+			dst.Set(first+i, j, v)
+			dst.Set(first+k, i%c, v)
+		}
+	}
+}
+
+// JointTo writes the mean, T×C, and the joint covariance of all outputs of
+// all examples of x, T·C×T·C (E13). It fails with a *gp.MemoryError where
+// both pass Options.MaxMemory.
+func (p *Projected) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+	t, c := p.checkInputs(x)
+	sizeTo(mean, t, c)
+	if cov == nil || t == 0 {
+		sizeTo(cov, t*c, t*c)
+		return p.PredictTo(mean, nil, x)
+	}
+	if err := p.checkJoint(t); err != nil {
+		return err
+	}
+	sizeTo(cov, t*c, t*c)
+	if err := notFiniteRows("network output", x.F, 0, 1); err != nil {
+		return err
+	}
+	f := newFeaturesOf(p.b, t*c)
+	k, err := f.cross(part{x: x, rows: t * c})
+	if err != nil {
+		return err
+	}
+	if mean != nil {
+		if err := p.meanTo(mean, x, 0, k); err != nil {
+			return err
+		}
+	}
+	phi := f.solve(x, k)
+	p.b.k.BlockTo(cov, x, x)
+	return p.joint(cov, phi)
+}
+
+func (p *Projected) checkJoint(t int) error {
+	need := func(t int) int64 {
+		rows := mulCap(int64(t), int64(p.b.c))
+		return mulCap(8, mulCap(rows, addCap(rows, 2*int64(p.b.rows()))))
+	}
+	budget := gp.MemoryBudget(p.o.MaxMemory)
+	if need(t) <= budget {
+		return nil
+	}
+	return &gp.MemoryError{Op: "a joint covariance", Needed: need(t), Available: budget, LargestN: largest(t, budget, need)}
+}
+
+// joint replaces the prior covariance by K_** − Φ(I − A'⁻¹)Φᵀ.
+func (p *Projected) joint(cov *mat.Dense, phi blas64.General) error {
+	g := cov.RawMatrix()
+	prior := make([]float64, g.Rows)
+	for i := range prior {
+		prior[i] = g.Data[i*g.Stride+i]
+	}
+	hphi := general(phi.Rows, phi.Cols, nil)
+	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, phi, p.explained(), 0, hphi)
+	// K_** − K_*Z (K_ZZ⁻¹ − A⁻¹) K_Z* (E13)
+	fblas.Gemm(blas.NoTrans, blas.Trans, -1, hphi, phi, 1, g)
+	for i := range prior {
+		for j := range i {
+			g.Data[j*g.Stride+i] = g.Data[i*g.Stride+j]
+		}
+	}
+	return settle(cov, prior, 0, p.b.c)
+}
+
+// checkInputs panics where x does not fit the inducing examples.
+func (p *Projected) checkInputs(x *linearize.Batch) (t, c int) {
+	if t = x.Len(); t > 0 && (x.Outputs() != p.b.c || x.P != p.b.z.Batch.P) {
+		panic("sparse: inputs do not fit the inducing examples")
+	}
+	return t, p.b.c
+}

@@ -1,0 +1,183 @@
+package sparse
+
+import (
+	"math"
+	"sync"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
+)
+
+// A Projected is the posterior over functions given the sums of all training
+// examples (E13). It is immutable and safe for concurrent use.
+type Projected struct {
+	b     *basis
+	o     Options
+	sums  *Sums
+	refit bool
+
+	u      blas64.Triangular // A' = I + ΦΛΦᵀ = UᵀU
+	w      []float64         // A'⁻¹c
+	v      []float64         // Gw: K_*Z A⁻¹c = k_*Z v
+	logDet float64           // log det A'
+	tile   int               // bytes of a tile of features
+
+	once sync.Once
+	h    blas64.General // H = I − A'⁻¹, once it is needed
+}
+
+var _ gp.Latent = (*Projected)(nil)
+
+// tileBytes bounds the features of a tile of test examples.
+const tileBytes = 64 << 20
+
+// newProjected solves for the posterior. It takes over sums.
+func newProjected(b *basis, sums *Sums, o *Options) (*Projected, error) {
+	p := &Projected{b: b, o: *o, sums: sums, tile: tileBytes}
+	r := b.rank()
+	a := sums.symmetric()
+	a.Data = append([]float64(nil), sums.gram...)
+	for i := range r {
+		a.Data[i*a.Stride+i]++
+	}
+	var ok bool
+	if p.u, ok = fblas.Potrf(a); !ok {
+		return nil, &NotPDError{Rank: r}
+	}
+	for i := range r {
+		p.logDet += 2 * math.Log(p.u.Data[i*p.u.Stride+i])
+	}
+	p.w = p.solveRHS()
+	p.v = b.weights(general(1, r, append([]float64(nil), p.w...))).Data
+	return p, nil
+}
+
+// solveRHS returns w = A'⁻¹c (E13), with one step of iterative refinement.
+func (p *Projected) solveRHS() []float64 {
+	w, rest := make([]float64, len(p.sums.rhs)), append([]float64(nil), p.sums.rhs...)
+	for range 2 {
+		step := append([]float64(nil), rest...)
+		p.solveVec(step)
+		floats.Add(w, step)
+		// c − (I + ΦΛΦᵀ)w
+		floats.SubTo(rest, p.sums.rhs, w)
+		blas64.Symv(-1, p.sums.symmetric(), vector(w), 1, vector(rest))
+	}
+	return w
+}
+
+// explained returns H = I − A'⁻¹ as A'⁻¹ΦΛΦᵀ. Where K_ZZ is nearly singular,
+// features of small variance carry the rounding of k_Z; H gives them the small
+// weight that the data do, to all its digits, where I − A'⁻¹ would cancel.
+func (p *Projected) explained() blas64.General {
+	p.once.Do(func() { p.h = p.explain() })
+	return p.h
+}
+
+func (p *Projected) explain() blas64.General {
+	r := p.b.rank()
+	x, gram := general(r, r, nil), p.sums.gram
+	for i := range r {
+		for j := i; j < r; j++ {
+			x.Data[i*r+j], x.Data[j*r+i] = gram[i*r+j], gram[i*r+j]
+		}
+	}
+	p.full(x)
+	// Row i has errors relative to the i-th diagonal of ΦΛΦᵀ.
+	for i := range r {
+		for j := range i {
+			if gram[i*r+i] <= gram[j*r+j] {
+				x.Data[j*r+i] = x.Data[i*r+j]
+			} else {
+				x.Data[i*r+j] = x.Data[j*r+i]
+			}
+		}
+	}
+	return x
+}
+
+// solveVec replaces v by A'⁻¹v.
+func (p *Projected) solveVec(v []float64) {
+	blas64.Trsv(blas.Trans, p.u, vector(v))
+	blas64.Trsv(blas.NoTrans, p.u, vector(v))
+}
+
+// half replaces rows φ by φU⁻¹, so that φA'⁻¹φᵀ is the product of the result
+// with its transpose.
+func (p *Projected) half(phi blas64.General) { fblas.Trsm(blas.Right, blas.NoTrans, 1, p.u, phi) }
+
+// full replaces rows φ by φA'⁻¹.
+func (p *Projected) full(phi blas64.General) {
+	p.half(phi)
+	fblas.Trsm(blas.Right, blas.Trans, 1, p.u, phi)
+}
+
+// Inducing returns the inducing examples.
+func (p *Projected) Inducing() *Inducing { return p.b.z }
+
+// Approximation returns what the posterior is.
+func (p *Projected) Approximation() Approximation { return p.o.Approximation }
+
+// Rank returns the number of rows of K_ZZ, M·C at most, that the posterior
+// uses; the others are sums of them to working precision.
+func (p *Projected) Rank() int { return p.b.rank() }
+
+// Sums returns the sums over the data; they must not be changed.
+func (p *Projected) Sums() *Sums { return p.sums }
+
+// Refitted tells whether the posterior came from a refit (E9).
+func (p *Projected) Refitted() bool { return p.refit }
+
+// TraceError returns tr(K − Q)/tr K over the training examples in the sums:
+// the part of the prior variance that the inducing examples do not explain.
+// Of a subset of data, which does not look at the others, it is NaN.
+func (p *Projected) TraceError() float64 {
+	if p.o.Approximation == Subset {
+		return math.NaN()
+	}
+	// Rounding may leave a negative sum of residuals where there are none.
+	return math.Max(0, p.sums.residual) / p.sums.trace
+}
+
+// At returns the posterior under the prior variances times factor, at the
+// same sites: with an isotropic prior of precision δ, At(δ/δ') is that of
+// precision δ'. It takes no pass over the data. A posterior with FITC has an
+// error instead.
+func (p *Projected) At(factor float64) (*Projected, error) {
+	if !(factor > 0) || math.IsInf(factor, 1) {
+		panic("sparse: a factor on the prior variance must be positive and finite")
+	}
+	if p.sums.origin.fitc {
+		return nil, errFITCScale
+	}
+	q, err := newProjected(p.b.scaled(factor), p.sums.scaled(factor), &p.o)
+	if err != nil {
+		return nil, err
+	}
+	q.refit = p.refit
+	return q, nil
+}
+
+// Warnings returns what was compromised: *RankWarning, and what a refit adds.
+func (p *Projected) Warnings() []error {
+	if p.b.rank() < p.b.rows() {
+		return []error{&RankWarning{Rank: p.b.rank(), Rows: p.b.rows()}}
+	}
+	return nil
+}
+
+// ownMean tells whether the predictive mean is m + K_*Z A⁻¹c rather than x.F.
+func (p *Projected) ownMean() bool { return p.refit || p.o.Mean == gp.LinearGaussian }
+
+// effective returns tr H, the number of features that the data determine.
+func (p *Projected) effective() float64 {
+	h, sum := p.explained(), 0.0
+	for i := range h.Rows {
+		sum += h.Data[i*h.Stride+i]
+	}
+	return sum
+}

@@ -1,0 +1,357 @@
+package sparse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+const (
+	smallMove = 1e-12 // a Newton step below this, relative to the largest entry of f̂, ends the refit
+	smallStep = 1e-8  // the shortest part of a Newton step that is tried
+	smallGap  = 1e-6  // ‖α − r(f̂)‖ above which there is a warning
+)
+
+// Refit returns the posterior at the mode of the linearized model in the span
+// of the inducing examples (E9), found by Newton steps from θ*, one pass over
+// x each. y has N rows. The sites, the sums, b and α of the result all belong
+// to the mode, and its predictive mean is m + K_*Z A⁻¹ c. With FITC the span
+// includes each training example's own residual. The errors are those of
+// gp.NewSites and Fit.
+func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, lik gp.Likelihood, z *Inducing, o *Options) (*Posterior, error) {
+	d := o.withDefaults()
+	if err := checkInducing(z, x.Len()); err != nil {
+		return nil, err
+	}
+	if err := checkTargets(y, x.Len(), z.Batch.Outputs(), lik); err != nil {
+		return nil, err
+	}
+	b, err := newBuilder(ctx, k, z, x.Len(), true, &d)
+	if err != nil {
+		return nil, err
+	}
+	n := x.Len() * b.b.c
+	r := &refit{b: b.b, o: &d, x: x, y: y, lik: lik, origin: b.sums.origin, prior: make([]float64, n)}
+	return r.run(ctx)
+}
+
+// A checker is a Likelihood that can tell targets it does not admit.
+type checker interface {
+	CheckY(y []float64, c int) error
+}
+
+func checkTargets(y *mat.Dense, n, c int, lik gp.Likelihood) error {
+	if rows, _ := y.Dims(); rows != n {
+		return fmt.Errorf("sparse: %d rows of targets for %d examples", rows, n)
+	}
+	ask, ok := lik.(checker)
+	for i := range n {
+		row := y.RawRowView(i)
+		if err := notFinite("target", row, i, len(row)); err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if err := ask.CheckY(row, c); err != nil {
+			return fmt.Errorf("sparse: target of example %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// A refit is the Newton iteration.
+type refit struct {
+	b      *basis
+	o      *Options
+	x      linearize.Source
+	y      *mat.Dense
+	lik    gp.Likelihood
+	origin origin
+	prior  []float64 // m, N·C
+}
+
+// A point is a function in the span: f = m + Φᵀw, with FITC plus Dα.
+type point struct {
+	w, f, q   []float64 // q = Φᵀw
+	alpha     []float64 // with FITC
+	objective float64   // Σ log p(y|f) − ½wᵀw − ½αᵀDα
+}
+
+// An expansion is what a pass finds at a point: the sites there and the sums.
+type expansion struct {
+	point  *point
+	sites  *gp.Sites
+	local  sites
+	pseudo []float64 // b̃, with FITC
+	sums   *Sums
+	err    error // why there is none
+}
+
+func (r *refit) run(ctx context.Context) (*Posterior, error) {
+	at, err := r.pass(ctx, nil, nil, nil) // θ*, which need not lie in the span
+	if err != nil {
+		return nil, err
+	}
+	if at.err != nil {
+		return nil, at.err
+	}
+	var warnings []error
+	move := math.Inf(1)
+	for step := 0; ; step++ {
+		post, err := newProjected(r.b, at.sums, r.o)
+		if err != nil {
+			return nil, err
+		}
+		ahead, err := r.pass(ctx, at, post.w, nil)
+		if err != nil {
+			return nil, err
+		}
+		r.o.Progress(StageNewton, step+1, 0)
+		next, last := ahead.point, move
+		move = relativeMove(at.point.f, next.f)
+		if step == r.o.MaxIter && move >= smallMove {
+			warnings = append(warnings, &gp.IterationWarning{Steps: step, Move: move})
+		}
+		if move < smallMove || step == r.o.MaxIter {
+			return r.posterior(post, at, next, warnings), nil
+		}
+		from := at.point
+		if step == 0 {
+			from = r.priorPoint()
+		}
+		to := r.search(from, next, step > 0 && move < last/2)
+		if to == nil && step > 0 {
+			return r.posterior(post, at, next, warnings), nil
+		}
+		if to == nil {
+			to = from
+		}
+		if math.IsInf(to.objective, 0) {
+			return nil, errors.New("sparse: the likelihood has no finite value at the prior mean or near θ*; scale the targets or raise the prior precision")
+		}
+		if to == next && ahead.err == nil {
+			at = ahead
+			continue
+		}
+		if at, err = r.pass(ctx, nil, nil, to); err != nil {
+			return nil, err
+		}
+		if at.err != nil {
+			return nil, at.err
+		}
+	}
+}
+
+// pass goes over the data once and expands the likelihood: at the given
+// point, or where Newton's step from the expansion before leads, w being the
+// solution there, or at f(x;θ*) if neither is given.
+func (r *refit) pass(ctx context.Context, before *expansion, w []float64, given *point) (*expansion, error) {
+	n, c := r.x.Len(), r.b.c
+	e := &expansion{point: given, sums: newSums(r.origin), sites: emptySites(n, c)}
+	e.local = sites{c: c, f: contiguous(e.sites.F), r: contiguous(e.sites.Residual), lambda: contiguous(e.sites.Lambda), root: contiguous(e.sites.Root)}
+	if given == nil {
+		e.point = r.newPoint(w)
+	}
+	if before != nil && r.origin.fitc {
+		before.pseudo = make([]float64, n*c)
+	}
+	f, a := newFeatures(r.b, n), newAdder(r.b, e.sums, n, 1)
+	err := r.b.eachPart(ctx, r.x, r.o, StageData, func(p part) error {
+		phi, err := f.of(p)
+		if err != nil {
+			return err
+		}
+		lo, hi := p.first*c, p.first*c+p.rows
+		switch {
+		case before != nil:
+			err = r.step(before, e.point, p, phi)
+		case given == nil:
+			err = r.start(e.point, p)
+		}
+		if err != nil || e.err != nil {
+			return err
+		}
+		if e.err = r.expand(e, p); e.err != nil {
+			return nil
+		}
+		return a.addWith(p, phi, e.local.slice(p.first, p.first+p.x.Len()), r.prior[lo:hi])
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.sums.logLik = e.sites.LogLik
+	return e, nil
+}
+
+// start sets f(x;θ*) and the prior mean.
+func (r *refit) start(to *point, p part) error {
+	lo := p.first * r.b.c
+	m := r.prior[lo : lo+p.rows]
+	copy(to.f[lo:], contiguous(p.x.F))
+	if err := notFinite("network output", to.f[lo:lo+p.rows], p.first, r.b.c); err != nil {
+		return err
+	}
+	r.b.k.MeanTo(m, p.x)
+	return notFinite("prior mean", m, p.first, r.b.c)
+}
+
+// step sets f = m + Φᵀw, with FITC plus Dα, α = b̃ − Λ̃Φᵀw at the sites before.
+func (r *refit) step(before *expansion, to *point, p part, phi blas64.General) error {
+	c, lo := r.b.c, p.first*r.b.c
+	eachRow(r.o.Workers, phi, func(i int, row []float64) {
+		to.q[lo+i] = floats.Dot(row, to.w)
+		to.f[lo+i] = r.prior[lo+i] + to.q[lo+i]
+	})
+	if !r.origin.fitc {
+		return nil
+	}
+	before.local.slice(p.first, p.first+p.x.Len()).pseudoTargets(before.pseudo[lo:lo+p.rows], r.prior[lo:lo+p.rows])
+	diag := mat.NewDense(p.rows, c, nil)
+	r.b.k.DiagTo(diag, p.x)
+	return par.Do(context.Background(), r.o.Workers, p.x.Len(), func(i int) error {
+		s := newCorrected(c)
+		residualTo(s.d, contiguous(sub(diag, i*c, (i+1)*c)), rowsOf(phi, i*c, (i+1)*c))
+		at := lo + i*c
+		b, q, alpha := before.pseudo[at:at+c], to.q[at:at+c], to.alpha[at:at+c]
+		if err := s.set(before.local.block(before.local.root, p.first+i), b); err != nil {
+			return err
+		}
+		copy(b, s.b)
+		s.dual(alpha, q)
+		for j := range c {
+			to.f[at+j] += floats.Dot(s.d[j*c:(j+1)*c], alpha)
+		}
+		return nil
+	})
+}
+
+// expand computes the sites of p at the point of e.
+func (r *refit) expand(e *expansion, p part) error {
+	c, n := r.b.c, p.x.Len()
+	lo, hi := p.first*c, (p.first+n)*c
+	s, err := gp.NewSites(sub(r.y, p.first, p.first+n), mat.NewDense(n, c, e.point.f[lo:hi]), r.lik)
+	if err != nil {
+		if at, ok := err.(*gp.NotFiniteError); ok {
+			at.Row += p.first
+		}
+		return err
+	}
+	copy(e.local.f[lo:], contiguous(s.F))
+	copy(e.local.r[lo:], contiguous(s.Residual))
+	copy(e.local.lambda[lo*c:], contiguous(s.Lambda))
+	copy(e.local.root[lo*c:], contiguous(s.Root))
+	e.sites.LogLik += s.LogLik
+	return nil
+}
+
+// search returns the first of the points 1, ½, ¼, … of the way to next whose
+// objective is above that at from, or nil. Near the mode, where a gain is
+// lost in the rounding of the objective, a contracting step counts as one.
+func (r *refit) search(from, next *point, contracting bool) *point {
+	for t := 1.0; t > smallStep; t /= 2 {
+		p := next
+		if t < 1 {
+			p = between(from, next, t)
+		}
+		p.objective = r.objective(p)
+		if p.objective > from.objective {
+			return p
+		}
+		if t == 1 && contracting && from.objective-p.objective <= 1e-14*math.Abs(from.objective) {
+			return p
+		}
+	}
+	return nil
+}
+
+// objective returns Σ log p(y|f) − ½wᵀw − ½αᵀDα, −Inf where it is not finite.
+func (r *refit) objective(p *point) float64 {
+	c, sum := r.b.c, 0.0
+	for i := range r.x.Len() {
+		sum += r.lik.Expand(nil, nil, nil, r.y.RawRowView(i), p.f[i*c:(i+1)*c])
+	}
+	v := sum - floats.Dot(p.w, p.w)/2 - p.noise(r.prior)/2
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return math.Inf(-1)
+	}
+	return v
+}
+
+// noise returns αᵀDα, Dα = f − m − Φᵀw.
+func (p *point) noise(prior []float64) float64 {
+	sum := 0.0
+	for i, a := range p.alpha {
+		sum += a * (p.f[i] - prior[i] - p.q[i])
+	}
+	return sum
+}
+
+func (r *refit) newPoint(w []float64) *point {
+	n := len(r.prior)
+	p := &point{w: w, f: make([]float64, n), q: make([]float64, n)}
+	if r.origin.fitc {
+		p.alpha = make([]float64, n)
+	}
+	return p
+}
+
+// priorPoint is the prior mean.
+func (r *refit) priorPoint() *point {
+	p := r.newPoint(make([]float64, r.b.rank()))
+	copy(p.f, r.prior)
+	p.objective = r.objective(p)
+	return p
+}
+
+// between returns the point t of the way from a to b; all is linear.
+func between(a, b *point, t float64) *point {
+	mix := func(x, y []float64) []float64 {
+		out := make([]float64, len(x))
+		for i := range out {
+			out[i] = x[i] + t*(y[i]-x[i])
+		}
+		return out
+	}
+	return &point{w: mix(a.w, b.w), f: mix(a.f, b.f), q: mix(a.q, b.q), alpha: mix(a.alpha, b.alpha)}
+}
+
+// relativeMove returns the largest change from a to b over b's largest entry.
+func relativeMove(a, b []float64) float64 {
+	move := floats.Distance(a, b, math.Inf(1))
+	if move == 0 {
+		return 0
+	}
+	return move / floats.Norm(b, math.Inf(1))
+}
+
+// posterior is that of the sums at the point at, whose solution leads to next.
+func (r *refit) posterior(post *Projected, at *expansion, next *point, warnings []error) *Posterior {
+	post.refit = true
+	p := &Posterior{Projected: post, x: r.x, sites: at.sites, local: at.local, warnings: append(post.Warnings(), warnings...)}
+	if r.origin.fitc {
+		p.pseudo, p.alpha, p.noise = at.pseudo, next.alpha, next.noise(r.prior)
+	} else {
+		p.pseudo, p.alpha = make([]float64, len(r.prior)), make([]float64, len(r.prior))
+		at.local.pseudoTargets(p.pseudo, r.prior)
+		at.local.subtractLambda(p.alpha, p.pseudo, next.q)
+	}
+	if gap := floats.Distance(p.alpha, at.local.r, 2); gap > smallGap {
+		p.warnings = append(p.warnings, &gp.GapWarning{Gap: gap})
+	}
+	return p
+}
+
+func emptySites(n, c int) *gp.Sites {
+	return &gp.Sites{F: mat.NewDense(n, c, nil), Residual: mat.NewDense(n, c, nil), Lambda: mat.NewDense(n*c, c, nil), Root: mat.NewDense(n*c, c, nil)}
+}

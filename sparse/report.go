@@ -1,0 +1,177 @@
+package sparse
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A Report says how far a sparse posterior is from the exact one.
+type Report struct {
+	Approximation Approximation
+	Examples      int // N in the sums
+	Inducing      int // M
+	Rows, Rank    int // M·C, and how many of them are independent to working precision
+
+	// TraceError is tr(K − Q)/tr K over the training examples in the sums: 0
+	// is exact, 1 is no information. NaN for a subset of data, which does not
+	// look at the others.
+	TraceError float64
+	// ResidualMean and ResidualMax are those of the outputs of the test
+	// examples of (k_** − q_**)/k_**: the part of the prior variance that the
+	// posterior keeps because no inducing example explains it.
+	ResidualMean, ResidualMax float64
+
+	// Sample compares with the exact posterior of a sample of the training
+	// data, over all outputs of the test examples; nil where it was not asked
+	// for, and for a subset of data (see Compare).
+	Sample *Comparison
+}
+
+// A Comparison is the effect of an approximation on predictions.
+type Comparison struct {
+	Examples int // training examples that both posteriors have
+	Tests    int // outputs compared
+	// ShiftRMS and ShiftMax are of the differences of the means, in exact
+	// posterior standard deviations.
+	ShiftRMS, ShiftMax float64
+	// RatioMin, RatioMedian and RatioMax are of the approximate variances over
+	// the exact ones: below 1 is too sure.
+	RatioMin, RatioMedian, RatioMax float64
+}
+
+// ReportOptions are those of Report. nil means no sample.
+type ReportOptions struct {
+	// Sample is the number of training examples, drawn without replacement,
+	// of which the exact posterior is formed, 8·(Sample·C)² bytes; 0 means
+	// none, and N or more all.
+	Sample int
+	// Seed is that of the draw.
+	Seed uint64
+}
+
+// Report measures the error on the test examples x. With a sample, both the
+// exact and the sparse posterior are formed anew from the sample alone, at
+// the posterior's sites and through its inducing examples, with the mean
+// m + K_*n α.
+func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, o *ReportOptions) (*Report, error) {
+	if o == nil {
+		o = &ReportOptions{}
+	}
+	if o.Sample < 0 {
+		panic("sparse: negative sample")
+	}
+	r := &Report{Approximation: p.o.Approximation, Examples: p.sums.n, Inducing: p.b.z.Len(), Rows: p.b.rows(), Rank: p.Rank(), TraceError: p.TraceError()}
+	if err := p.residuals(x, r); err != nil {
+		return nil, err
+	}
+	if o.Sample == 0 || p.subset != nil {
+		return r, nil
+	}
+	var err error
+	r.Sample, err = p.sample(ctx, x, o)
+	return r, err
+}
+
+// residuals fills in the residual variances of the test examples.
+func (p *Projected) residuals(x *linearize.Batch, r *Report) error {
+	t, c := p.checkInputs(x)
+	step := max(1, min(t, p.tile/8/c/p.b.rows()))
+	f := newFeaturesOf(p.b, step*c)
+	for lo := 0; lo < t; lo += step {
+		hi := min(lo+step, t)
+		tile := part{first: lo, x: x.Slice(lo, hi), rows: (hi - lo) * c}
+		phi, err := f.of(tile)
+		if err != nil {
+			return err
+		}
+		prior := new(mat.Dense)
+		p.b.k.DiagTo(prior, tile.x)
+		for i := range tile.rows {
+			k, row := prior.At(i, i%c), phi.Data[i*phi.Stride:][:phi.Cols]
+			if k == 0 {
+				continue
+			}
+			// (k_** − q_**)/k_**, where it is more than rounding
+			part := math.Max(0, 1-floats.Dot(row, row)/k)
+			r.ResidualMean += part / float64(t*c)
+			r.ResidualMax = math.Max(r.ResidualMax, part)
+		}
+	}
+	return nil
+}
+
+// sample forms both posteriors of a sample and compares them.
+func (p *Posterior) sample(ctx context.Context, x *linearize.Batch, o *ReportOptions) (*Comparison, error) {
+	rows := sampleRows(p.x.Len(), o.Sample, o.Seed)
+	train, err := linearize.Gather(ctx, p.x, rows)
+	if err != nil {
+		return nil, err
+	}
+	s := rowsOfSites(p.sites, rows, 0)
+	exact, err := gp.Fit(ctx, p.b.k, train, s, &gp.Options{Mean: gp.LinearGaussian, MaxMemory: p.o.MaxMemory, Workers: p.o.Workers})
+	if err != nil {
+		return nil, err
+	}
+	b := &Builder{b: p.b, o: p.o, sums: newSums(p.sums.origin)}
+	b.o.Mean, b.o.Progress = gp.LinearGaussian, func(string, int, int) {}
+	if err := b.Add(ctx, train, s); err != nil {
+		return nil, err
+	}
+	approximate, err := b.Posterior()
+	if err != nil {
+		return nil, err
+	}
+	c, err := Compare(exact, approximate, x)
+	if c != nil {
+		c.Examples = len(rows)
+	}
+	return c, err
+}
+
+// sampleRows returns n of the total places, in order.
+func sampleRows(total, n int, seed uint64) []int {
+	rows := rand.New(rand.NewPCG(seed, sampleStream)).Perm(total)[:min(n, total)]
+	slices.Sort(rows)
+	return rows
+}
+
+// Compare compares the predictions of an approximate posterior with those of
+// the exact one at the examples of x. An output whose exact variance is zero
+// is left out.
+func Compare(exact, approximate gp.Latent, x *linearize.Batch) (*Comparison, error) {
+	var mean, cov, mean2, cov2 mat.Dense
+	if err := exact.PredictTo(&mean, &cov, x); err != nil {
+		return nil, err
+	}
+	if err := approximate.PredictTo(&mean2, &cov2, x); err != nil {
+		return nil, err
+	}
+	c := x.Outputs()
+	out := &Comparison{}
+	var ratios []float64
+	for i := range x.Len() * c {
+		v := cov.At(i, i%c)
+		if v == 0 {
+			continue
+		}
+		shift := math.Abs(mean2.At(i/c, i%c)-mean.At(i/c, i%c)) / math.Sqrt(v)
+		out.ShiftRMS += shift * shift
+		out.ShiftMax = math.Max(out.ShiftMax, shift)
+		ratios = append(ratios, cov2.At(i, i%c)/v)
+	}
+	if out.Tests = len(ratios); out.Tests == 0 {
+		return out, nil
+	}
+	out.ShiftRMS = math.Sqrt(out.ShiftRMS / float64(out.Tests))
+	slices.Sort(ratios)
+	out.RatioMin, out.RatioMedian, out.RatioMax = ratios[0], ratios[len(ratios)/2], ratios[len(ratios)-1]
+	return out, nil
+}

@@ -1,0 +1,109 @@
+package sparse_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+func testRand() *rand.Rand { return rand.New(rand.NewPCG(8, 9)) }
+
+// some2 are inducing examples of a large problem.
+func (q *problem) some2(t *testing.T) *sparse.Inducing { return q.inducing(t, 1, 50, 80, 400, 600) }
+
+func requireSameTo(t *testing.T, got, want gp.Latent, q *problem, tol float64) {
+	t.Helper()
+	var mean, cov, wantMean, wantCov mat.Dense
+	require.NoError(t, got.PredictTo(&mean, &cov, q.test))
+	require.NoError(t, want.PredictTo(&wantMean, &wantCov, q.test))
+	requireClose(t, "mean", &mean, &wantMean, tol)
+	requireClose(t, "covariance", &cov, &wantCov, tol)
+}
+
+// The report's numbers are what their definitions say.
+func TestReport(t *testing.T) {
+	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		z := q.some(t)
+		p, e := q.fit(t, z, linear(a)), q.dense(t, q.sites(t), z, a == sparse.FITC)
+		r, err := p.Report(t.Context(), q.test, &sparse.ReportOptions{Sample: q.n})
+		require.NoError(t, err)
+		require.Equal(t, []int{q.n, 7, 7 * q.c, 7 * q.c}, []int{r.Examples, r.Inducing, r.Rows, r.Rank})
+		require.Equal(t, p.TraceError(), r.TraceError)
+		require.Equal(t, a, r.Approximation)
+		left := plus(q.kTest, -1, product(e.zt.T(), inverse(t, e.zz), e.zt))
+		mean, largest := 0.0, 0.0
+		for i := range q.t * q.c {
+			v := left.At(i, i) / q.kTest.At(i, i)
+			mean += v / float64(q.t*q.c)
+			largest = math.Max(largest, v)
+		}
+		requireNumber(t, "mean residual", r.ResidualMean, mean, 1e-10)
+		requireNumber(t, "largest residual", r.ResidualMax, largest, 1e-10)
+
+		x, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{Mean: gp.LinearGaussian})
+		require.NoError(t, err)
+		want, err := sparse.Compare(x, p, q.test)
+		require.NoError(t, err)
+		want.Examples = q.n
+		requireComparison(t, r.Sample, want)
+		var exact, cov mat.Dense
+		require.NoError(t, x.PredictTo(nil, &exact, q.test))
+		require.NoError(t, p.PredictTo(nil, &cov, q.test))
+		var ratios []float64
+		for i := range q.t * q.c {
+			ratios = append(ratios, cov.At(i, i%q.c)/exact.At(i, i%q.c))
+		}
+		require.InDelta(t, slices.Min(ratios), want.RatioMin, 1e-12)
+		require.InDelta(t, slices.Max(ratios), want.RatioMax, 1e-12)
+		require.Positive(t, want.ShiftMax)
+		require.LessOrEqual(t, want.ShiftRMS, want.ShiftMax)
+
+		some, err := p.Report(t.Context(), q.test, &sparse.ReportOptions{Sample: 9, Seed: 4})
+		require.NoError(t, err)
+		require.Equal(t, 9, some.Sample.Examples)
+		none, err := p.Report(t.Context(), q.test, nil)
+		require.NoError(t, err)
+		require.Nil(t, none.Sample)
+	})
+}
+
+func requireComparison(t *testing.T, got, want *sparse.Comparison) {
+	t.Helper()
+	require.Equal(t, [2]int{want.Examples, want.Tests}, [2]int{got.Examples, got.Tests})
+	for _, v := range [][2]float64{{got.ShiftRMS, want.ShiftRMS}, {got.ShiftMax, want.ShiftMax}, {got.RatioMin, want.RatioMin}, {got.RatioMedian, want.RatioMedian}, {got.RatioMax, want.RatioMax}} {
+		require.InDelta(t, v[1], v[0], 1e-8*(1+v[1]))
+	}
+}
+
+// With all examples inducing nothing is left to report.
+func TestReportOfExact(t *testing.T) {
+	q := problems(t)[5]
+	r, err := q.fit(t, q.all(t), linear(sparse.Nystrom)).Report(t.Context(), q.train, &sparse.ReportOptions{Sample: 100})
+	require.NoError(t, err)
+	require.Less(t, r.TraceError, 1e-12)
+	require.Less(t, r.ResidualMax, 1e-9)
+	require.Less(t, r.Sample.ShiftMax, 1e-7)
+	require.InDelta(t, 1, r.Sample.RatioMin, 1e-7)
+	require.InDelta(t, 1, r.Sample.RatioMax, 1e-7)
+	require.Equal(t, q.n, r.Sample.Examples)
+}
+
+func TestReportOfSubset(t *testing.T) {
+	q := problems(t)[0]
+	z := q.some(t)
+	_, s := q.rows(t, z.Rows)
+	p, err := sparse.FitSubset(t.Context(), q.kernel, q.train, s, z, nil)
+	require.NoError(t, err)
+	r, err := p.Report(t.Context(), q.test, &sparse.ReportOptions{Sample: 5})
+	require.NoError(t, err)
+	require.True(t, math.IsNaN(r.TraceError))
+	require.Nil(t, r.Sample)
+	require.Equal(t, 7, r.Examples)
+}

@@ -1,0 +1,303 @@
+package sparse
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// Greedy chooses the example with the largest residual tr(k − q) given those
+// before, again and again: pivoted Cholesky on K, with the C rows of an
+// example as one pivot. It keeps N·C×M·C numbers, the columns of the factor.
+type Greedy struct{}
+
+// RandomCholesky chooses the next example with probability proportional to
+// its residual tr(k − q): randomly pivoted Cholesky, which is close to the
+// best approximation of K of its rank and, unlike Greedy, not misled by
+// outliers. It keeps what Greedy keeps.
+type RandomCholesky struct {
+	Seed uint64
+}
+
+var (
+	_ Selector = Greedy{}
+	_ Selector = RandomCholesky{}
+)
+
+// Choose implements Selector.
+func (Greedy) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error) {
+	f, err := newCholesky(ctx, k, x, m, o)
+	if err != nil {
+		return nil, err
+	}
+	for len(f.left.rows) < m {
+		pool, next := f.left.largest(poolSize(f.c))
+		if len(pool) == 0 {
+			break
+		}
+		if err := f.advance(ctx, pool, f.bestOf(next)); err != nil {
+			return nil, err
+		}
+	}
+	return f.left.rest(m, identity(f.n)), nil
+}
+
+// Choose implements Selector.
+func (r RandomCholesky) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error) {
+	f, err := newCholesky(ctx, k, x, m, o)
+	if err != nil {
+		return nil, err
+	}
+	rng := rand.New(rand.NewPCG(r.Seed, choleskyStream))
+	for len(f.left.rows) < m {
+		pool := f.left.draw(poolSize(f.c), rng)
+		if len(pool) == 0 {
+			break
+		}
+		if err := f.advance(ctx, pool, thinned(rng)); err != nil {
+			return nil, err
+		}
+	}
+	return f.left.rest(m, rng.Perm(f.n)), nil
+}
+
+// A cholesky is a partial Cholesky factor of K with pivots of C rows, built
+// column by column while passing over the data.
+type cholesky struct {
+	k       ntk.Kernel
+	x       linearize.Source
+	o       Options
+	n, c, m int
+	left    *weights       // tr(k − q) of each example
+	prior   []float64      // tr k
+	largest float64        // of prior
+	factor  blas64.General // N·C×M·C, the first width columns valid
+	width   int
+}
+
+func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) (*cholesky, error) {
+	f := &cholesky{k: k, x: x, o: o.withDefaults(), n: x.Len(), m: m, left: newWeights(x.Len())}
+	var err error
+	if f.left.w, f.c, err = traces(ctx, k, x); err != nil {
+		return nil, err
+	}
+	f.prior = slices.Clone(f.left.w)
+	f.largest = slices.Max(f.prior)
+	err = checkMemory("pivoted Cholesky over the data", m, f.o.MaxMemory, func(m int) int64 {
+		mc := mulCap(int64(m), int64(f.c))
+		return mulCap(8, addCap(mulCap(mulCap(int64(f.n), int64(f.c)), mc), mulCap(int64(chunk(f.c)*f.c), mc)))
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.factor = general(f.n*f.c, m*f.c, nil)
+	return f, nil
+}
+
+// exhausted is the part of an example's trace below which the residual is
+// rounding.
+const exhausted = 1e-13
+
+// residual returns v, or zero where it is rounding.
+func (f *cholesky) residual(v float64, example int) float64 {
+	if v <= exhausted*f.prior[example] {
+		return 0
+	}
+	return v
+}
+
+// A pick decides on the next example of a pool: its place in the pool, or −1
+// to go over the data first. before are the traces when the pool was formed,
+// now those given the examples accepted since; step counts the calls.
+type pick func(step int, before, now []float64) int
+
+// bestOf picks the largest trace while it is certain to be the largest of all
+// examples: no other exceeds next.
+func (f *cholesky) bestOf(next float64) pick {
+	return func(step int, _, now []float64) int {
+		best := floats.MaxIdx(now)
+		if step > 0 && now[best] <= next || now[best] <= 0 {
+			return -1
+		}
+		return best
+	}
+}
+
+// thinned goes through a pool that was drawn by the traces of before and
+// accepts each with the probability now/before: the accepted ones are as if
+// drawn one by one by the traces at the time.
+func thinned(rng *rand.Rand) pick {
+	at := 0
+	return func(step int, before, now []float64) int {
+		if step == 0 {
+			at = 1
+			return 0
+		}
+		for ; at < len(now); at++ {
+			if rng.Float64()*before[at] < now[at] {
+				at++
+				return at - 1
+			}
+		}
+		return -1
+	}
+}
+
+// advance accepts examples of the pool one by one and then adds their columns
+// to the factor.
+func (f *cholesky) advance(ctx context.Context, pool []int, next pick) error {
+	batch, err := linearize.Gather(ctx, f.x, pool)
+	if err != nil {
+		return err
+	}
+	h := f.poolResidual(batch, pool)
+	before := make([]float64, len(pool))
+	for i, row := range pool {
+		before[i] = f.left.w[row]
+	}
+	now, left := slices.Clone(before), blas64.General{Rows: h.Rows, Cols: h.Cols, Stride: h.Stride, Data: slices.Clone(h.Data)}
+	var accepted []int
+	for step := 0; len(f.left.rows)+len(accepted) < f.m; step++ {
+		at := next(step, before, now)
+		if at < 0 {
+			break
+		}
+		accepted = append(accepted, at)
+		eliminate(left, at, f.c, dropPivot*f.largest)
+		for i, row := range pool {
+			if now[i] == 0 || row == pool[at] {
+				now[i] = 0 // for good
+				continue
+			}
+			sum := 0.0
+			for a := i * f.c; a < (i+1)*f.c; a++ {
+				sum += math.Max(0, left.Data[a*left.Stride+a])
+			}
+			now[i] = f.residual(sum, row)
+		}
+	}
+	return f.addColumns(ctx, batch, pool, accepted, h)
+}
+
+// poolResidual returns k − q among the examples of a pool.
+func (f *cholesky) poolResidual(batch *linearize.Batch, pool []int) blas64.General {
+	n := len(pool) * f.c
+	h := general(n, n, nil)
+	f.k.BlockTo(dense(h), batch, batch)
+	if f.width > 0 {
+		rows := f.rowsOf(pool)
+		fblas.Gemm(blas.NoTrans, blas.Trans, -1, rows, rows, 1, h)
+	}
+	return h
+}
+
+// rowsOf copies the factor's rows of some examples.
+func (f *cholesky) rowsOf(examples []int) blas64.General {
+	out := general(len(examples)*f.c, f.width, nil)
+	for i, e := range examples {
+		for a := range f.c {
+			copy(out.Data[(i*f.c+a)*out.Stride:][:f.width], f.factor.Data[(e*f.c+a)*f.factor.Stride:])
+		}
+	}
+	return out
+}
+
+// eliminate subtracts from h what the C rows of pivot at explain, a row with
+// a residual below drop nothing.
+func eliminate(h blas64.General, at, c int, drop float64) {
+	for a := at * c; a < (at+1)*c; a++ {
+		pivot := h.Data[a*h.Stride+a]
+		if pivot <= drop {
+			continue
+		}
+		row := append([]float64(nil), h.Data[a*h.Stride:][:h.Cols]...)
+		for i := range h.Rows {
+			floats.AddScaled(h.Data[i*h.Stride:][:h.Cols], -row[i]/pivot, row)
+		}
+	}
+}
+
+// addColumns passes over the data and appends the columns of the accepted
+// examples to the factor. h is the residual among the pool.
+func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool, accepted []int, h blas64.General) error {
+	s, err := batch.Gather(ctx, accepted)
+	if err != nil {
+		return err
+	}
+	examples := make([]int, len(accepted))
+	for i, at := range accepted {
+		examples[i] = pool[at]
+	}
+	l, dead := f.pivotFactor(h, accepted)
+	var before blas64.General
+	if f.width > 0 {
+		before = f.rowsOf(examples)
+	}
+	lo, hi := f.width, f.width+len(accepted)*f.c
+	err = eachColumns(ctx, f.k, f.x, s, func(p part, block blas64.General) error {
+		rows := rowsOf(f.factor, p.first*f.c, p.first*f.c+p.rows)
+		if f.width > 0 {
+			fblas.Gemm(blas.NoTrans, blas.Trans, -1, cols(rows, 0, f.width), before, 1, block)
+		}
+		for i := range block.Rows {
+			for _, a := range dead {
+				block.Data[i*block.Stride+a] = 0
+			}
+		}
+		// (k − q)_*S L⁻ᵀ
+		fblas.Trsm(blas.Right, blas.Trans, 1, l, block)
+		for i := range block.Rows {
+			row := block.Data[i*block.Stride:][:block.Cols]
+			copy(rows.Data[i*rows.Stride+lo:], row)
+			e := p.first + i/f.c
+			f.left.w[e] = f.residual(f.left.w[e]-floats.Dot(row, row), e)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	f.width = hi
+	for _, e := range examples {
+		f.left.take(e)
+	}
+	f.o.Progress(StageSelect, len(f.left.rows), f.m)
+	return nil
+}
+
+// pivotFactor returns the Cholesky factor of the residual among the accepted
+// examples. Rows that the ones before explain are dead: unit in the factor.
+func (f *cholesky) pivotFactor(h blas64.General, accepted []int) (l blas64.Triangular, dead []int) {
+	n := len(accepted) * f.c
+	l = blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: n, Stride: n, Data: make([]float64, n*n)}
+	for i := range n {
+		row, from := l.Data[i*n:], h.Data[(accepted[i/f.c]*f.c+i%f.c)*h.Stride:]
+		for j := range i + 1 {
+			before := l.Data[j*n : j*n+j]
+			v := from[accepted[j/f.c]*f.c+j%f.c] - floats.Dot(row[:j], before)
+			switch {
+			case j < i && l.Data[j*n+j] != 0:
+				row[j] = v / l.Data[j*n+j]
+			case j == i && v > dropPivot*f.largest:
+				row[i] = math.Sqrt(v)
+			}
+		}
+		if row[i] == 0 {
+			clear(row[:i])
+			dead = append(dead, i)
+		}
+	}
+	for _, i := range dead {
+		l.Data[i*n+i] = 1
+	}
+	return l, dead
+}

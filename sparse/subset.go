@@ -1,0 +1,90 @@
+package sparse
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// FitSubset returns the exact posterior given the inducing examples alone,
+// s being their sites. x are all training examples, of which z.Rows are the
+// inducing ones; none is read. Predictions are explained over all of them,
+// those outside the subset having no part.
+func FitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *Inducing, o *Options) (*Posterior, error) {
+	d, k, err := subsetOptions(k, x, z, o)
+	if err != nil {
+		return nil, err
+	}
+	p, err := Fit(ctx, k, z.Batch, s, z.alone(), d)
+	if err != nil {
+		return nil, err
+	}
+	return p.among(x, z), nil
+}
+
+// RefitSubset is Refit for the inducing examples alone; y are their targets.
+func RefitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, lik gp.Likelihood, z *Inducing, o *Options) (*Posterior, error) {
+	d, k, err := subsetOptions(k, x, z, o)
+	if err != nil {
+		return nil, err
+	}
+	p, err := Refit(ctx, k, z.Batch, y, lik, z.alone(), d)
+	if err != nil {
+		return nil, err
+	}
+	return p.among(x, z), nil
+}
+
+func subsetOptions(k ntk.Kernel, x linearize.Source, z *Inducing, o *Options) (*Options, ntk.Kernel, error) {
+	d := o.withDefaults()
+	d.Approximation = Nystrom
+	if z.Rows == nil {
+		panic("sparse: a subset of data needs the rows of its examples")
+	}
+	if err := checkInducing(z, x.Len()); err != nil {
+		return nil, nil, err
+	}
+	if d.PrecisionByFraction {
+		k = scale(k, float64(x.Len())/float64(z.Len()))
+	}
+	return &d, k, nil
+}
+
+// alone returns the examples as all the data there are.
+func (z *Inducing) alone() *Inducing { return &Inducing{Batch: z.Batch} }
+
+// among turns the posterior of the data z into that of a subset of x. It is a
+// projected process whose data are the inducing examples: there Q is K.
+func (p *Posterior) among(x linearize.Source, z *Inducing) *Posterior {
+	n, c := x.Len(), p.b.c
+	b, f := *p.b, p.Projected
+	b.z = z
+	projected := &Projected{b: &b, o: f.o, sums: f.sums, refit: f.refit, u: f.u, w: f.w, v: f.v, logDet: f.logDet, tile: f.tile}
+	projected.o.Approximation = Subset
+	q := &Posterior{Projected: projected, x: x, subset: p, warnings: p.warnings, pseudo: make([]float64, n*c), alpha: make([]float64, n*c)}
+	for i, r := range z.Rows {
+		copy(q.pseudo[r*c:(r+1)*c], p.pseudo[i*c:])
+		copy(q.alpha[r*c:(r+1)*c], p.alpha[i*c:])
+	}
+	q.sites = &gp.Sites{LogLik: p.sites.LogLik, F: spread(p.sites.F, z.Rows, n, 1), Residual: spread(p.sites.Residual, z.Rows, n, 1),
+		Lambda: spread(p.sites.Lambda, z.Rows, n, c), Root: spread(p.sites.Root, z.Rows, n, c)}
+	q.local = sites{c: c, f: contiguous(q.sites.F), r: contiguous(q.sites.Residual), lambda: contiguous(q.sites.Lambda), root: contiguous(q.sites.Root)}
+	return q
+}
+
+// spread returns a matrix with per rows for each of n examples: those of m in
+// the places rows, zero elsewhere.
+func spread(m *mat.Dense, rows []int, n, per int) *mat.Dense {
+	_, cols := m.Dims()
+	out := mat.NewDense(n*per, cols, nil)
+	for i, r := range rows {
+		for a := range per {
+			out.SetRow(r*per+a, m.RawRowView(i*per+a))
+		}
+	}
+	return out
+}

@@ -1,0 +1,210 @@
+package sparse
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// Sums are what a posterior needs to know of its data: sums over training
+// examples, in the features φ of the inducing examples. Sums of different
+// data add up, whoever computed them.
+type Sums struct {
+	origin origin
+	n      int       // training examples
+	gram   []float64 // Σ φΛφᵀ, rank×rank, upper triangle
+	rhs    []float64 // Σ φb
+	scalars
+}
+
+// scalars are the sums that are single numbers.
+type scalars struct {
+	logLik     float64 // Σ log p(y|f)
+	expansion  float64 // Σ rᵀe − ½eᵀΛe, e = m − f
+	trace      float64 // Σ tr k_ii
+	residual   float64 // Σ tr D_i, D = k − q
+	weighted   float64 // Σ tr Λ_i D_i; FITC leaves it zero
+	siteLogDet float64 // FITC: Σ log det(I + RᵀDR)
+	siteQuad   float64 // FITC: Σ bᵀDb̃
+}
+
+func (s *scalars) list() []*float64 {
+	return []*float64{&s.logLik, &s.expansion, &s.trace, &s.residual, &s.weighted, &s.siteLogDet, &s.siteQuad}
+}
+
+// add adds sign times t.
+func (s *scalars) add(t *scalars, sign float64) {
+	from := t.list()
+	for i, to := range s.list() {
+		*to += sign * *from[i]
+	}
+}
+
+// An origin says what the sums are relative to.
+type origin struct {
+	m, c, rank int
+	fitc       bool
+	inputs     uint64  // of the inducing examples, in the order of L
+	trace      float64 // tr K_ZZ
+}
+
+func newSums(o origin) *Sums {
+	return &Sums{origin: o, gram: make([]float64, o.rank*o.rank), rhs: make([]float64, o.rank)}
+}
+
+// differs returns what makes sums of o and p impossible to add, or "".
+func (o origin) differs(p origin) string {
+	switch {
+	case o.m != p.m || o.c != p.c || o.inputs != p.inputs:
+		return "their inducing examples"
+	case o.fitc != p.fitc:
+		return "their approximation"
+	case math.Abs(o.trace-p.trace) > 1e-9*math.Abs(o.trace):
+		return "their prior"
+	case o.rank != p.rank:
+		return "the rank of the inducing examples' kernel"
+	}
+	return ""
+}
+
+// Len returns the number of training examples in the sums.
+func (s *Sums) Len() int { return s.n }
+
+// Clone returns a copy.
+func (s *Sums) Clone() *Sums {
+	t := *s
+	t.gram, t.rhs = append([]float64(nil), s.gram...), append([]float64(nil), s.rhs...)
+	return &t
+}
+
+// Merge adds the sums of other data. It fails with a *MismatchError where
+// they belong to other inducing examples, another prior or another
+// approximation.
+func (s *Sums) Merge(t *Sums) error { return s.combine(t, 1) }
+
+// Subtract takes out the sums of data that are part of s; see Merge.
+func (s *Sums) Subtract(t *Sums) error { return s.combine(t, -1) }
+
+func (s *Sums) combine(t *Sums, sign float64) error {
+	if what := s.origin.differs(t.origin); what != "" {
+		return &MismatchError{What: what}
+	}
+	s.n += int(sign) * t.n
+	floats.AddScaled(s.gram, sign, t.gram)
+	floats.AddScaled(s.rhs, sign, t.rhs)
+	s.add(&t.scalars, sign)
+	return nil
+}
+
+// scaled returns the sums under the prior variances times factor: φ is
+// proportional to its root. It is not for FITC.
+func (s *Sums) scaled(factor float64) *Sums {
+	t := s.Clone()
+	floats.Scale(factor, t.gram)
+	floats.Scale(math.Sqrt(factor), t.rhs)
+	t.origin.trace *= factor
+	t.trace *= factor
+	t.residual *= factor
+	t.weighted *= factor
+	return t
+}
+
+func (s *Sums) symmetric() blas64.Symmetric {
+	r := s.origin.rank
+	return blas64.Symmetric{Uplo: blas.Upper, N: r, Stride: max(1, r), Data: s.gram}
+}
+
+// An adder adds one part after another to sums.
+type adder struct {
+	b     *basis
+	sums  *Sums
+	sign  float64
+	root  []float64 // Rᵀφ
+	diag  []float64 // k_ii
+	prior []float64 // m
+	b0    []float64 // b, then b̃
+	each  []scalars
+}
+
+func newAdder(b *basis, sums *Sums, n int, sign float64) *adder {
+	rows := min(n, chunk(b.c)) * b.c
+	return &adder{b: b, sums: sums, sign: sign, root: make([]float64, rows*b.rank()), diag: make([]float64, rows*b.c),
+		prior: make([]float64, rows), b0: make([]float64, rows), each: make([]scalars, rows/b.c)}
+}
+
+// add adds the examples of p with the sites s and the features phi.
+func (a *adder) add(p part, phi blas64.General, s sites) error {
+	prior := a.prior[:p.rows]
+	a.b.k.MeanTo(prior, p.x)
+	if err := notFinite("prior mean", prior, p.first, a.b.c); err != nil {
+		return err
+	}
+	return a.addWith(p, phi, s, prior)
+}
+
+// addWith is add with m at hand.
+func (a *adder) addWith(p part, phi blas64.General, s sites, prior []float64) error {
+	a.b.k.DiagTo(mat.NewDense(p.rows, a.b.c, a.diag[:p.rows*a.b.c]), p.x)
+	b := a.b0[:p.rows]
+	s.pseudoTargets(b, prior)
+	root := general(p.rows, phi.Cols, a.root)
+	n := p.x.Len()
+	work := make([]*corrected, min(par.Workers(a.b.workers), n))
+	err := par.DoWorker(context.Background(), len(work), n, func(w, i int) error {
+		if work[w] == nil && a.sums.origin.fitc {
+			work[w] = newCorrected(a.b.c)
+		}
+		return a.example(i, phi, root, s, prior, b, work[w])
+	})
+	if err != nil {
+		return err
+	}
+	// A' − I += Φ Λ Φᵀ, c += Φ b (E13)
+	fblas.Syrk(blas.Trans, a.sign, root, 1, a.sums.symmetric())
+	blas64.Gemv(blas.Trans, a.sign, phi, vector(b), 1, vector(a.sums.rhs))
+	for i := range n {
+		a.sums.add(&a.each[i], a.sign)
+	}
+	a.sums.n += int(a.sign) * n
+	return nil
+}
+
+// example computes what one example adds: rows of Rᵀφ, b and the numbers.
+func (a *adder) example(i int, phi, root blas64.General, s sites, prior, b []float64, work *corrected) error {
+	c := a.b.c
+	phi, root = rowsOf(phi, i*c, (i+1)*c), rowsOf(root, i*c, (i+1)*c)
+	k, r, lambda := a.diag[i*c*c:(i+1)*c*c], s.block(s.root, i), s.block(s.lambda, i)
+	t := scalars{expansion: s.expansion(i, prior)}
+	for j := range c {
+		row := phi.Data[j*phi.Stride:][:phi.Cols]
+		t.trace += k[j*c+j]
+		t.residual += k[j*c+j] - floats.Dot(row, row)
+	}
+	if a.sums.origin.fitc {
+		residualTo(work.d, k, phi)
+		if err := work.set(r, b[i*c:(i+1)*c]); err != nil {
+			return err
+		}
+		r = work.root
+		copy(b[i*c:(i+1)*c], work.b)
+		t.siteLogDet, t.siteQuad = work.logDet, work.quad
+	}
+	mulTransRoot(root, phi, r)
+	if !a.sums.origin.fitc {
+		// tr Λ_i (k_ii − q_ii)
+		t.weighted = floats.Dot(lambda, k)
+		for j := range c {
+			row := root.Data[j*root.Stride:][:root.Cols]
+			t.weighted -= floats.Dot(row, row)
+		}
+	}
+	a.each[i] = t
+	return nil
+}

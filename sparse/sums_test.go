@@ -1,0 +1,227 @@
+package sparse_test
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// shardTol is the bound on what a split of the data over shards may change.
+const shardTol = 1e-10
+
+// builder returns an empty Builder.
+func (q *problem) builder(t *testing.T, z *sparse.Inducing, o *sparse.Options) *sparse.Builder {
+	t.Helper()
+	b, err := sparse.NewBuilder(t.Context(), q.kernel, z, o)
+	require.NoError(t, err)
+	return b
+}
+
+// rows returns some training examples with their targets' sites.
+func (q *problem) rows(t *testing.T, rows []int) (*linearize.Batch, *gp.Sites) {
+	t.Helper()
+	b, err := q.train.Gather(t.Context(), rows)
+	require.NoError(t, err)
+	s, err := gp.NewSites(pick(q.y, rows), b.F, q.lik)
+	require.NoError(t, err)
+	return b, s
+}
+
+// Any split of the data over shards, in any order, through bytes or not,
+// gives the posterior of all data.
+func TestShards(t *testing.T) {
+	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		rng := rand.New(rand.NewPCG(7, 7))
+		z, o := q.some(t), linear(a)
+		want := q.fit(t, z, o)
+		for range 3 {
+			rows := rng.Perm(q.n)
+			total := q.builder(t, z, o)
+			for lo := 0; lo < q.n; {
+				hi := min(q.n, lo+1+rng.IntN(9))
+				shard := q.builder(t, z, o)
+				x, s := q.rows(t, rows[lo:hi])
+				require.NoError(t, shard.Add(t.Context(), x, s))
+				data, err := shard.Sums().MarshalBinary()
+				require.NoError(t, err)
+				var sums sparse.Sums
+				require.NoError(t, sums.UnmarshalBinary(data))
+				require.NoError(t, total.Merge(&sums))
+				lo = hi
+			}
+			got, err := total.Posterior()
+			require.NoError(t, err)
+			require.Equal(t, q.n, got.Sums().Len())
+			q.requireSamePosterior(t, got, want)
+			dual, err := got.WithData(t.Context(), q.train, q.sites(t))
+			require.NoError(t, err)
+			requireClose(t, "α", vec(dual.Alpha()), vec(want.Alpha()), 1e-9)
+		}
+	})
+}
+
+func (q *problem) requireSamePosterior(t *testing.T, got, want interface {
+	gp.Latent
+	EvidenceLinearGaussian() sparse.Evidence
+	TraceError() float64
+}) {
+	t.Helper()
+	var mean, cov, wantMean, wantCov mat.Dense
+	require.NoError(t, got.PredictTo(&mean, &cov, q.test))
+	require.NoError(t, want.PredictTo(&wantMean, &wantCov, q.test))
+	requireClose(t, "mean", &mean, &wantMean, shardTol)
+	requireClose(t, "covariance", &cov, &wantCov, shardTol)
+	requireNumber(t, "evidence", got.EvidenceLinearGaussian().Value, want.EvidenceLinearGaussian().Value, shardTol)
+	requireNumber(t, "trace error", got.TraceError(), want.TraceError(), shardTol)
+}
+
+// Adding the rest of the data to a finished posterior, and removing what is
+// too much from one, give the posterior of the data that are left.
+func TestAddAndRemove(t *testing.T) {
+	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		z, o := q.some(t), linear(a)
+		want := q.fit(t, z, o)
+		head, headSites := q.rows(t, seq(0, 14))
+		tail, tailSites := q.rows(t, seq(14, q.n))
+
+		part, err := sparse.Fit(t.Context(), q.kernel, head, headSites, &sparse.Inducing{Batch: z.Batch}, o)
+		require.NoError(t, err)
+		got, err := part.Add(t.Context(), tail, tailSites)
+		require.NoError(t, err)
+		q.requireSamePosterior(t, got, want)
+		requireClose(t, "α", vec(got.Alpha()), vec(want.Alpha()), 1e-9)
+		requireClose(t, "b", vec(got.PseudoTargets()), vec(want.PseudoTargets()), 1e-12)
+		require.Equal(t, q.n, got.Data().Len())
+		require.InDelta(t, want.Sites().LogLik, got.Sites().LogLik, 1e-9*abs(want.Sites().LogLik))
+
+		less, err := want.Remove(t.Context(), seq(14, q.n), tailSites)
+		require.NoError(t, err)
+		q.requireSamePosterior(t, less, part)
+		requireClose(t, "α", vec(less.Alpha()), vec(part.Alpha()), 1e-8)
+		require.Equal(t, 14, less.Data().Len())
+
+		b := q.builder(t, z, o)
+		require.NoError(t, b.Add(t.Context(), q.train, q.sites(t)))
+		require.NoError(t, b.Remove(t.Context(), tail, tailSites))
+		p, err := b.Posterior()
+		require.NoError(t, err)
+		q.requireSamePosterior(t, p, part)
+	})
+}
+
+func seq(lo, hi int) []int {
+	var s []int
+	for i := lo; i < hi; i++ {
+		s = append(s, i)
+	}
+	return s
+}
+
+// At another prior variance the posterior is that of a fit under it.
+func TestAtIsRefitUnderOtherPrior(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		z := q.some(t)
+		p := q.fit(t, z, linear(sparse.Nystrom))
+		for _, factor := range []float64{0.01, 1, 7} {
+			got, err := p.At(factor)
+			require.NoError(t, err)
+			want, err := sparse.Fit(t.Context(), scaledKernel{q.kernel, factor}, q.train, q.sites(t), z, linear(sparse.Nystrom))
+			require.NoError(t, err)
+			q.requireSamePosterior(t, got, want)
+			requireNumber(t, "bound", got.EvidenceLowerBound().Value, want.EvidenceLowerBound().Value, shardTol)
+			twice, err := got.At(1 / factor)
+			require.NoError(t, err)
+			q.requireSamePosterior(t, twice, p)
+			dual, err := got.WithData(t.Context(), q.train, q.sites(t))
+			require.NoError(t, err)
+			requireClose(t, "α", vec(dual.Alpha()), vec(want.Alpha()), 1e-9)
+		}
+		fitc := q.fit(t, z, linear(sparse.FITC))
+		_, err := fitc.At(2)
+		require.ErrorContains(t, err, "FITC")
+		require.Panics(t, func() { p.At(0) })
+	})
+}
+
+func TestMergeRefusesOtherSums(t *testing.T) {
+	q := problems(t)[5]
+	sums := func(z *sparse.Inducing, o *sparse.Options) *sparse.Sums {
+		b := q.builder(t, z, o)
+		require.NoError(t, b.Add(t.Context(), q.train, q.sites(t)))
+		return b.Sums()
+	}
+	z := q.some(t)
+	want := sums(z, nil)
+	for what, s := range map[string]*sparse.Sums{
+		"inducing examples": sums(q.inducing(t, 1, 2, 3, 4, 5, 6, 7), nil),
+		"approximation":     sums(z, linear(sparse.FITC)),
+	} {
+		var e *sparse.MismatchError
+		require.ErrorAs(t, want.Clone().Merge(s), &e)
+		require.Contains(t, e.Error(), what)
+	}
+	b, err := sparse.NewBuilder(t.Context(), scaledKernel{q.kernel, 1.001}, z, nil)
+	require.NoError(t, err)
+	require.ErrorContains(t, b.Merge(want), "prior")
+}
+
+// A byte changed, a byte less or more, and another version are errors that
+// leave the receiver as it was.
+func TestSumsBinaryIsChecked(t *testing.T) {
+	q := problems(t)[0]
+	b := q.builder(t, q.some(t), nil)
+	require.NoError(t, b.Add(t.Context(), q.train, q.sites(t)))
+	data, err := b.Sums().MarshalBinary()
+	require.NoError(t, err)
+	var s sparse.Sums
+	require.NoError(t, s.UnmarshalBinary(data))
+	require.Equal(t, b.Sums(), &s)
+
+	before := *s.Clone()
+	for i := range data {
+		bad := append([]byte(nil), data...)
+		bad[i] ^= 0x10
+		require.Error(t, s.UnmarshalBinary(bad), "byte %d", i)
+	}
+	require.Error(t, s.UnmarshalBinary(nil))
+	require.Error(t, s.UnmarshalBinary(data[:len(data)-1]))
+	require.Error(t, s.UnmarshalBinary(append(data[:len(data):len(data)], 0)))
+	// With a right checksum: another version, and a rank that is not there.
+	for _, at := range []int{8, 28, 32} {
+		bad := append([]byte(nil), data...)
+		binary.LittleEndian.PutUint32(bad[at:], 1<<30)
+		binary.LittleEndian.PutUint32(bad[len(bad)-4:], crc32.Checksum(bad[:len(bad)-4], crc32.MakeTable(crc32.Castagnoli)))
+		require.Error(t, s.UnmarshalBinary(bad), "at %d", at)
+	}
+	require.Equal(t, before, s)
+}
+
+// scaledKernel is a kernel times a factor, by nothing but BlockTo.
+type scaledKernel struct {
+	k interface {
+		MeanTo(dst []float64, b *linearize.Batch)
+		BlockTo(dst *mat.Dense, a, b *linearize.Batch)
+		DiagTo(dst *mat.Dense, b *linearize.Batch)
+	}
+	factor float64
+}
+
+func (s scaledKernel) MeanTo(dst []float64, b *linearize.Batch) { s.k.MeanTo(dst, b) }
+
+func (s scaledKernel) BlockTo(dst *mat.Dense, a, b *linearize.Batch) {
+	s.k.BlockTo(dst, a, b)
+	dst.Scale(s.factor, dst)
+}
+
+func (s scaledKernel) DiagTo(dst *mat.Dense, b *linearize.Batch) {
+	s.k.DiagTo(dst, b)
+	dst.Scale(s.factor, dst)
+}
