@@ -11,7 +11,7 @@ import (
 // chunkRows is the number of outputs whose features are formed at once. It
 // decides the order of sums, so it is the same everywhere, whatever the
 // batches of the data are.
-const chunkRows = 1024
+const chunkRows = 2048
 
 // chunk returns the number of examples with c outputs that are taken at once.
 func chunk(c int) int { return max(1, chunkRows/c) }

@@ -231,7 +231,7 @@ func TestTraceIsLargestLambda(t *testing.T) {
 func TestCholeskyPlansMemory(t *testing.T) {
 	q := problems(t)[0]
 	for _, how := range []sparse.Selector{sparse.Greedy{}, sparse.RandomCholesky{}} {
-		_, err := sparse.Select(t.Context(), how, q.kernel, q.train, 10, &sparse.Options{MaxMemory: 5 * 8 * (20 + 1024)})
+		_, err := sparse.Select(t.Context(), how, q.kernel, q.train, 10, &sparse.Options{MaxMemory: 5 * 8 * (20 + 2048)})
 		var e *sparse.MemoryError
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, 5, e.LargestM)

@@ -1,0 +1,56 @@
+package sparse_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// A prediction of a sparse posterior is explained over all training examples,
+// whatever the tiles they come in, and both sums close.
+func TestExplainedOverAllData(t *testing.T) {
+	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		p, err := sparse.Refit(t.Context(), q.kernel, source{q.train, 6}, q.y, q.lik, q.some(t), &sparse.Options{Approximation: a})
+		require.NoError(t, err)
+		e, err := explain.New(p, q.kernel, &explain.Options{Top: q.n})
+		require.NoError(t, err)
+		rows, err := e.Explain(t.Context(), q.test)
+		require.NoError(t, err)
+		var mean mat.Dense
+		require.NoError(t, p.PredictTo(&mean, nil, q.test))
+		scale := mat.Norm(&mean, 2) + mat.Norm(q.mTest, 2)
+		for i, row := range rows {
+			for c, x := range row {
+				require.InDelta(t, mean.At(i, c), x.PriorMean+x.Sum, 1e-9*scale)
+				require.InDelta(t, x.Sum, x.RawSum, 1e-9*scale)
+				require.Len(t, x.Terms, q.n)
+			}
+		}
+	})
+}
+
+// The examples outside a subset of data have no part in a prediction, and
+// removing them changes nothing.
+func TestExplainedOverSubset(t *testing.T) {
+	q := problems(t)[5]
+	z := q.some(t)
+	p, err := sparse.RefitSubset(t.Context(), q.kernel, q.train, pick(q.y, z.Rows), q.lik, z, nil)
+	require.NoError(t, err)
+	e, err := explain.New(p, q.kernel, &explain.Options{Top: q.n})
+	require.NoError(t, err)
+	rows, err := e.Explain(t.Context(), q.test)
+	require.NoError(t, err)
+	used := map[int]bool{}
+	for _, r := range z.Rows {
+		used[r] = true
+	}
+	for _, term := range rows[0][0].Terms {
+		require.Equal(t, used[term.Index], term.Value != 0)
+		require.Equal(t, used[term.Index], term.Raw != 0)
+		require.Equal(t, used[term.Index], term.Removal != 0)
+	}
+}
