@@ -1,0 +1,41 @@
+package sparse
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ConvergenceWarning says that a solve by conjugate gradients did not reach
+// its tolerance: it used all its steps, or rounding kept it from going on.
+type ConvergenceWarning struct {
+	What     string  // what was solved for
+	Steps    int     // of conjugate gradients
+	Residual float64 // the relative residual reached
+	Allowed  float64 // the tolerance
+}
+
+func (w *ConvergenceWarning) Error() string {
+	return fmt.Sprintf("sparse: conjugate gradients for %s reached the relative residual %.3g, not %.3g, in %d steps; allow more steps or a larger rank of the preconditioner",
+		w.What, w.Residual, w.Allowed, w.Steps)
+}
+
+// QuadratureWarning says that the Lanczos steps allowed did not determine the
+// log determinant's quadrature as well as the probes allow.
+type QuadratureWarning struct {
+	Steps  int
+	Width  float64 // of the interval that holds the quadrature
+	StdErr float64 // standard error of the probes
+}
+
+func (w *QuadratureWarning) Error() string {
+	return fmt.Sprintf("sparse: the quadrature of the log determinant is known to %.3g after %d Lanczos steps, the probes' standard error is %.3g; allow more steps or a larger rank of the preconditioner",
+		w.Width, w.Steps, w.StdErr)
+}
+
+var (
+	errNoExamples       = errors.New("sparse: there are no training examples")
+	errEnough           = errors.New("sparse: enough") // ends a pass
+	errNoEigenvalues    = errors.New("sparse: the eigenvalues of the preconditioner were not found; the kernel is not finite")
+	errNotFiniteProduct = errors.New("sparse: a product with the kernel is not finite; check the Jacobian and the prior")
+	errNotCovariance    = errors.New("sparse: conjugate gradients met a direction in which I + RᵀKR is not positive; the kernel is not a covariance")
+)

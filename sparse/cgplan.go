@@ -1,0 +1,85 @@
+package sparse
+
+import (
+	"sort"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A cgPlan shares the memory out.
+type cgPlan struct {
+	rank    int  // features of the preconditioner
+	columns int  // right-hand sides solved for at once
+	keep    bool // the Jacobian of a stream is kept
+}
+
+const (
+	mostColumns = 64 // beyond that a product gains little
+	mostBlock   = 64 // features made at once, unless one example has more
+)
+
+// CGBytes returns the memory that conjugate gradients take for n training
+// examples with c outputs, p parameters and the given rank of the
+// preconditioner, when they solve for the given number of right-hand sides at
+// once. The Jacobian of the training examples is not in it. A number too
+// large for an int64 is returned as the largest int64.
+func CGBytes(n, c, p, rank, columns int) int64 {
+	nc, r := mulCap(int64(n), int64(c)), int64(rank)
+	// F, r, f, m, b, α, Kα and three vectors of work; Λ, R, κ(x_i,x_i), its
+	// residual, and one more Λ and R while a refit compares.
+	vectors := mulCap(nc, 12+6*int64(c))
+	// Right-hand sides, solutions and five vectors a column; Jᵀv twice.
+	solver := mulCap(int64(columns), addCap(mulCap(8, nc), mulCap(2, int64(p))))
+	// Features, those being made, and matrices of their order.
+	features := addCap(mulCap(nc, r), mulCap(4, mulCap(r, r)))
+	if rank > 0 {
+		features = addCap(features, mulCap(2*max(mostBlock, int64(c)), nc))
+	}
+	return mulCap(8, addCap(vectors, addCap(solver, features)))
+}
+
+// planCG shares out the memory for n examples of which b are some; streamed
+// tells that their Jacobian is not in memory.
+func planCG(n int, b *linearize.Batch, streamed bool, o *CGOptions) (cgPlan, error) {
+	c, p, budget := b.Outputs(), b.P, gp.MemoryBudget(o.MaxMemory)
+	if need := CGBytes(n, c, p, 0, c); need > budget {
+		fits := sort.Search(n, func(i int) bool { return CGBytes(i+1, c, p, 0, c) > budget })
+		return cgPlan{}, &gp.MemoryError{Op: "a matrix-free posterior", Needed: need, Available: budget, LargestN: fits}
+	}
+	rank := min(orDefault(o.Rank, defaultRank), n*c)
+	plan := cgPlan{rank: sort.Search(max(0, rank), func(r int) bool { return CGBytes(n, c, p, r+1, c) > budget })}
+	left := budget - CGBytes(n, c, p, plan.rank, c)
+	if jacobian := mulCap(int64(n), batchBytes(b)/int64(b.Len())+1); streamed && jacobian <= left {
+		plan.keep = true
+		left -= jacobian
+	}
+	plan.columns = max(c, int(min(mostColumns, int64(c)+left/(8*(8*int64(n)*int64(c)+2*int64(p))))))
+	return plan, nil
+}
+
+// batchBytes returns the memory of what a cgStore keeps of b.
+func batchBytes(b *linearize.Batch) int64 {
+	sum := matBytes(b.F)
+	for _, block := range b.Blocks {
+		switch v := block.(type) {
+		case *linearize.Outer:
+			sum += matBytes(v.A) + matBytes(v.G)
+		case *linearize.Conv:
+			sum += matBytes(v.X) + matBytes(v.G)
+		default:
+			sum += 8 * int64(b.Len()) * int64(b.Outputs()) * int64(linearize.Width(block))
+		}
+	}
+	return sum
+}
+
+func matBytes(m *mat.Dense) int64 {
+	if m == nil {
+		return 0
+	}
+	r, c := m.Dims()
+	return 8 * int64(r) * int64(c)
+}

@@ -1,0 +1,41 @@
+package sparse
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/gp"
+)
+
+// The plan uses what there is: first for the right-hand sides of an example,
+// then for the preconditioner, the Jacobian and more right-hand sides.
+func TestPlan(t *testing.T) {
+	const n, c = 40, 2
+	b := newCGCase(t, n, c, 4).x
+	bytes := func(rank, columns int) int64 { return CGBytes(n, c, b.P, rank, columns) }
+	plan := func(memory int64, rank int) (cgPlan, error) {
+		return planCG(n, b, true, &CGOptions{MaxMemory: memory, Rank: rank})
+	}
+	_, err := plan(bytes(0, c)-1, 0)
+	var m *gp.MemoryError
+	require.ErrorAs(t, err, &m)
+	require.Equal(t, n-1, m.LargestN)
+	for _, p := range []struct {
+		memory int64
+		rank   int
+		want   cgPlan
+	}{
+		{bytes(0, c), 0, cgPlan{columns: c}},
+		{bytes(33, c), 0, cgPlan{rank: 33, columns: c}},
+		{bytes(33, 40) + batchBytes(b) + n, 33, cgPlan{rank: 33, columns: 40, keep: true}},
+		{1 << 30, -1, cgPlan{columns: mostColumns, keep: true}},
+		{1 << 30, 0, cgPlan{rank: n * c, columns: mostColumns, keep: true}}, // no more than there are rows
+	} {
+		got, err := plan(p.memory, p.rank)
+		require.NoError(t, err)
+		require.Equal(t, p.want, got)
+	}
+	require.Equal(t, int64(math.MaxInt64), CGBytes(math.MaxInt, 10, 10, 10, 10))
+}

@@ -1,0 +1,108 @@
+package sparse
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// A cgPreconditioner is P = I + RᵀQR = I + FFᵀ, F = RᵀΦ. As Q ⪯ K it is
+// nowhere above B.
+type cgPreconditioner struct {
+	w      columnwise
+	root   siteBlocks
+	phi    blas64.General
+	u      blas64.Triangular // I + FᵀF = UᵀU
+	logDet float64           // log det P
+}
+
+func newCGPreconditioner(w columnwise, root siteBlocks, phi blas64.General) (*cgPreconditioner, error) {
+	r := phi.Cols
+	p := &cgPreconditioner{w: w, root: root, phi: phi}
+	if r == 0 {
+		return p, nil
+	}
+	a := blas64.Symmetric{Uplo: blas.Upper, N: r, Stride: r, Data: make([]float64, r*r)}
+	// A few examples at a time, for the memory of RᵀΦ.
+	n, step := phi.Rows/root.c, chunk(root.c)
+	part := general(min(n, step)*root.c, r, nil)
+	for t := range par.Tiles(n, step) {
+		lo, hi := par.Bounds(t, n, step)
+		f := rowsOf(part, 0, (hi-lo)*root.c)
+		copyColumns(f, rowsOf(phi, lo*root.c, hi*root.c))
+		root.mul(w, f, lo, true)
+		fblas.Syrk(blas.Trans, 1, f, 1, a)
+	}
+	for i := range r {
+		a.Data[i*a.Stride+i]++
+	}
+	var ok bool
+	if p.u, ok = fblas.Potrf(a); !ok {
+		return nil, &NotPDError{Rank: r}
+	}
+	for i := range r {
+		p.logDet += 2 * math.Log(p.u.Data[i*p.u.Stride+i])
+	}
+	return p, nil
+}
+
+// solveTo writes P⁻¹v = v − F(I + FᵀF)⁻¹Fᵀv.
+func (p *cgPreconditioner) solveTo(dst, v blas64.General) {
+	p.correct(dst, v, func(s blas64.General) {
+		fblas.Trsm(blas.Left, blas.Trans, 1, p.u, s)
+		fblas.Trsm(blas.Left, blas.NoTrans, 1, p.u, s)
+	})
+}
+
+// correct writes v − F m(Fᵀv); m works in place.
+func (p *cgPreconditioner) correct(dst, v blas64.General, m func(s blas64.General)) {
+	if p.phi.Cols == 0 {
+		copyColumns(dst, v)
+		return
+	}
+	copyColumns(dst, v)
+	p.root.mul(p.w, dst, 0, false)
+	s := general(p.phi.Cols, v.Cols, nil)
+	fblas.Gemm(blas.Trans, blas.NoTrans, 1, p.phi, dst, 0, s)
+	m(s)
+	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, p.phi, s, 0, dst)
+	p.root.mul(p.w, dst, 0, true)
+	p.w.subFrom(dst, v)
+}
+
+// A cgRoot multiplies by Y = I − F D Fᵀ, D = (I + U)⁻¹U⁻ᵀ, for which
+// YᵀY = P⁻¹: with S = FᵀF = UᵀU − I that asks for D + Dᵀ − DᵀSD = (I + S)⁻¹.
+type cgRoot struct {
+	p    *cgPreconditioner
+	next blas64.Triangular // I + U
+}
+
+func (p *cgPreconditioner) inverseRoot() *cgRoot {
+	q := &cgRoot{p: p, next: p.u}
+	q.next.Data = slices.Clone(p.u.Data)
+	for i := range q.next.N {
+		q.next.Data[i*q.next.Stride+i]++
+	}
+	return q
+}
+
+// mulTo writes Y v.
+func (q *cgRoot) mulTo(dst, v blas64.General) {
+	q.p.correct(dst, v, func(s blas64.General) {
+		fblas.Trsm(blas.Left, blas.Trans, 1, q.p.u, s)
+		fblas.Trsm(blas.Left, blas.NoTrans, 1, q.next, s)
+	})
+}
+
+// mulTransTo writes Yᵀ v.
+func (q *cgRoot) mulTransTo(dst, v blas64.General) {
+	q.p.correct(dst, v, func(s blas64.General) {
+		fblas.Trsm(blas.Left, blas.Trans, 1, q.next, s)
+		fblas.Trsm(blas.Left, blas.NoTrans, 1, q.p.u, s)
+	})
+}

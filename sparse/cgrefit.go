@@ -1,0 +1,153 @@
+package sparse
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// RefitCG returns the posterior at the mode of the linearized model (E9),
+// found by Newton steps from θ*. y has N rows. The sites, B, b and α of the
+// result all belong to the mode, and its predictive mean is m + K_*n α. A
+// Newton step solves for the change of α alone, and so only roughly: where
+// the steps end does not depend on it. The errors are those of gp.NewSites
+// and FitCG.
+func RefitCG(ctx context.Context, k MulKernel, x linearize.Source, y *mat.Dense, lik gp.Likelihood, o *CGOptions) (*CG, error) {
+	d := o.withDefaults()
+	p, start, err := newCG(ctx, k, x, &d)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkTargets(y, p.data.n, p.data.c, lik); err != nil {
+		return nil, err
+	}
+	p.refit = true
+	r := &cgRefit{p: p, y: y, lik: lik}
+	if err := r.newton(ctx, start.f); err != nil {
+		return nil, err
+	}
+	return p, p.finish(ctx)
+}
+
+// A cgRefit is the Newton iteration.
+type cgRefit struct {
+	p   *CG
+	y   *mat.Dense
+	lik gp.Likelihood
+}
+
+// A cgPoint is a function in the span of the training examples: f = m + Kα.
+type cgPoint struct {
+	alpha, kalpha, f []float64
+	objective        float64 // Σ log p(y|f) − ½ αᵀKα
+}
+
+// newton leaves the posterior conditioned on the sites at the mode.
+func (r *cgRefit) newton(ctx context.Context, f []float64) error {
+	p, n := r.p, len(f)
+	at := r.point(make([]float64, n), make([]float64, n))
+	at.objective = r.objective(at)
+	sitesAt := f // θ* need not lie in the span
+	move := math.Inf(1)
+	for step := 0; ; step++ {
+		if err := r.condition(ctx, sitesAt); err != nil {
+			return err
+		}
+		alpha, kalpha := append([]float64(nil), at.alpha...), append([]float64(nil), at.kalpha...)
+		if err := p.dual(ctx, alpha, kalpha, math.Max(p.o.Tolerance, polish)); err != nil {
+			return err
+		}
+		p.o.Progress(StageNewton, step+1, 0)
+		next, last := r.point(alpha, kalpha), move
+		if move = relativeMove(sitesAt, next.f); move < smallMove {
+			break
+		}
+		if step == p.o.MaxIter {
+			p.warnings = append(p.warnings, &gp.IterationWarning{Steps: step, Move: move})
+			break
+		}
+		to := r.search(at, next, step > 0 && move < last/2)
+		if to == nil && step > 0 {
+			break
+		}
+		if to != nil {
+			at = to
+		}
+		if math.IsInf(at.objective, 0) {
+			return errNoObjective
+		}
+		sitesAt = at.f
+	}
+	if gap := floats.Distance(p.alpha, p.local.r, 2); gap > smallGap {
+		p.warnings = append(p.warnings, &gp.GapWarning{Gap: gap})
+	}
+	return nil
+}
+
+var errNoObjective = errors.New("sparse: the likelihood has no finite value at the prior mean or near θ*; scale the targets or raise the prior precision")
+
+// condition conditions the posterior on the sites at f.
+func (r *cgRefit) condition(ctx context.Context, f []float64) error {
+	s, err := gp.NewSites(r.y, mat.NewDense(r.p.data.n, r.p.data.c, f), r.lik)
+	if err != nil {
+		return err
+	}
+	return r.p.condition(ctx, s)
+}
+
+// search returns the first of the points 1, ½, ¼, … of the way to next whose
+// objective is above that at from, or nil. Near the mode, where a gain is
+// lost in the rounding of the objective, a contracting step counts as one.
+func (r *cgRefit) search(from, next *cgPoint, contracting bool) *cgPoint {
+	for t := 1.0; t > smallStep; t /= 2 {
+		to := next
+		if t < 1 {
+			to = r.between(from, next, t)
+		}
+		to.objective = r.objective(to)
+		if to.objective > from.objective {
+			return to
+		}
+		if t == 1 && contracting && from.objective-to.objective <= 1e-14*math.Abs(from.objective) {
+			return to
+		}
+	}
+	return nil
+}
+
+func (r *cgRefit) point(alpha, kalpha []float64) *cgPoint {
+	to := &cgPoint{alpha: alpha, kalpha: kalpha, f: make([]float64, len(alpha))}
+	floats.AddTo(to.f, r.p.prior, kalpha)
+	return to
+}
+
+// between returns the point t of the way from a to b; f is linear in α.
+func (r *cgRefit) between(a, b *cgPoint, t float64) *cgPoint {
+	mix := func(x, y []float64) []float64 {
+		out := make([]float64, len(x))
+		for i := range out {
+			out[i] = x[i] + t*(y[i]-x[i])
+		}
+		return out
+	}
+	return r.point(mix(a.alpha, b.alpha), mix(a.kalpha, b.kalpha))
+}
+
+// objective returns Σ log p(y|f) − ½ αᵀKα, −Inf where it is not finite.
+func (r *cgRefit) objective(at *cgPoint) float64 {
+	c, sum := r.p.data.c, 0.0
+	for i := range r.p.data.n {
+		sum += r.lik.Expand(nil, nil, nil, r.y.RawRowView(i), at.f[i*c:(i+1)*c])
+	}
+	v := sum - floats.Dot(at.alpha, at.kalpha)/2
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return math.Inf(-1)
+	}
+	return v
+}
