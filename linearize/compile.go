@@ -50,6 +50,9 @@ type value struct {
 	// static tensor has one where it is the same for every example and the
 	// graph spells it out (Expand to the batch size).
 	batch int
+	// lead counts the elements of the batch's axis that come before the
+	// examples: T for the T·N rows of a T×N×D tensor; 0 counts as 1.
+	lead  int
 	ints  []affine
 	isInt bool
 	real  bool // the integers were cast to floating point
@@ -97,7 +100,7 @@ type compiler struct {
 	batch  int // fixed batch size declared by the file, or 0
 
 	bySlot    map[int]*initializer // of the slots that hold an initializer
-	lastDense []string             // results of the node that made the last dense site
+	lastDense string               // result of the node that made the last dense site
 	head      int                  // number of the node removed from the end, or −1
 	tables    map[string][]int32   // broadcast tables made so far
 	memory    int                  // bytes left of the budget
@@ -234,7 +237,10 @@ func (c *compiler) readInitializers() error {
 // plan finds the output and the nodes that influence it, in an order in which
 // they can run, and counts the uses of every name.
 func (c *compiler) plan() (output string, order []int, err error) {
-	producer := map[string]int{}
+	producer, inputs := map[string]int{}, map[string]bool{}
+	for _, in := range c.graph.Inputs {
+		inputs[in.Name] = true
+	}
 	for i, n := range c.graph.Nodes {
 		for _, name := range n.Outputs {
 			if name == "" {
@@ -243,7 +249,7 @@ func (c *compiler) plan() (output string, order []int, err error) {
 			if _, twice := producer[name]; twice {
 				return "", nil, fmt.Errorf("linearize: %s is the output of two nodes, the second is %s", quote(name), c.label(i))
 			}
-			if c.provided(name) {
+			if inputs[name] || c.inits[name] != nil {
 				return "", nil, fmt.Errorf("linearize: %s is an output of %s and also an input or initializer", quote(name), c.label(i))
 			}
 			producer[name] = i
@@ -255,11 +261,6 @@ func (c *compiler) plan() (output string, order []int, err error) {
 	output = c.stripHead(c.graph.Outputs[0].Name, producer)
 	order, err = c.sort(output, producer)
 	return output, order, err
-}
-
-// provided reports whether a name is an initializer or an input of the graph.
-func (c *compiler) provided(name string) bool {
-	return c.inits[name] != nil || slices.ContainsFunc(c.graph.Inputs, func(v *onnx.ValueInfo) bool { return v.Name == name })
 }
 
 // stripHead steps back over a final Softmax, LogSoftmax or Sigmoid.
@@ -407,12 +408,19 @@ func (c *compiler) emit(o op, shape []int, batch int, in ...*value) (*value, err
 	if err != nil {
 		return nil, err
 	}
-	sl := slot{size: size, static: true, param: -1}
+	sl, lead := slot{size: size, static: true, param: -1}, 0
 	nd := node{op: o, name: c.node.OpType + " " + quote(c.node.Name)}
 	for _, v := range in {
 		nd.in = append(nd.in, v.slot)
 		sl.static = sl.static && c.prog.slots[v.slot].static
 		sl.diff = sl.diff || c.prog.slots[v.slot].diff
+		if v.batch < 0 {
+			continue
+		}
+		if lead > 0 && lead != v.leading() {
+			return nil, errMixes // T×N rows beside N×T rows
+		}
+		lead = v.leading()
 	}
 	if len(in) > 0 && !slices.ContainsFunc(in, func(v *value) bool { return !v.fromInts }) {
 		return nil, errors.New("integer tensors are supported in the arithmetic of shapes only")
@@ -421,17 +429,21 @@ func (c *compiler) emit(o op, shape []int, batch int, in ...*value) (*value, err
 		return nil, err
 	}
 	if sl.static && !sl.diff {
-		return c.fold(nd, size, shape, batch)
+		v, err := c.fold(nd, size, shape)
+		if err == nil {
+			v.batch, v.lead = batch, lead
+		}
+		return v, err
 	}
 	nd.out, nd.id = c.addSlot(sl), len(c.prog.nodes)
 	c.prog.nodes = append(c.prog.nodes, nd)
-	return &value{slot: nd.out, shape: shape, batch: batch}, nil
+	return &value{slot: nd.out, shape: shape, batch: batch, lead: lead}, nil
 }
 
 // fold runs a node on constants.
-func (c *compiler) fold(nd node, size int, shape []int, batch int) (*value, error) {
+func (c *compiler) fold(nd node, size int, shape []int) (*value, error) {
 	v := c.addConstant(make([]float64, size), shape)
-	v.batch, nd.out = batch, v.slot
+	nd.out = v.slot
 	// Constants are static, so that a state without memory of its own will do.
 	nd.op.forward(&state{prog: c.prog, static: c.static, n: 1}, &nd)
 	for i, x := range c.static[v.slot] {
@@ -460,7 +472,7 @@ func (c *compiler) finish(output string) error {
 	if p.slots[out.slot].static {
 		return fmt.Errorf("linearize: output %s does not depend on the input", quote(output))
 	}
-	if product(out.shape[:out.batch]) != 1 {
+	if out.before() != 1 {
 		return fmt.Errorf("linearize: output %s has the batch dimension at axis %d; export it with the batch first", quote(output), out.batch)
 	}
 	if err := c.checkHead(out); err != nil {

@@ -270,4 +270,9 @@ func axis(a, rank int) (int, error) {
 
 func (v *value) isBatch(axis int) bool { return axis == v.batch }
 
+func (v *value) leading() int { return max(v.lead, 1) }
+
+// before counts the elements that come before the examples in memory.
+func (v *value) before() int { return product(v.shape[:v.batch]) * v.leading() }
+
 var errMixes = errors.New("it works along the batch dimension, which would mix examples")

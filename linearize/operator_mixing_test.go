@@ -81,8 +81,21 @@ func mixingCases() []badCase {
 	add("first example alone", mixes, m, func(g *graph) string { return g.op("Gather", in(g.input(), g.int(0)), intA("axis", -3)) })
 	add("reshape that moves the batch", fixes, m, func(g *graph) string { return g.op("Reshape", in(g.input(), g.ints(2, -1, 3))) })
 	add("reshape with the batch last", fixes, v, func(g *graph) string { return g.op("Reshape", in(g.input(), g.ints(3, -1))) })
-	add("reshape of time first to rows", fixes, m, func(g *graph) string {
+	add("rows of time first beside rows of examples first", mixes, m, func(g *graph) string {
+		return g.op("Add", in(g.op("Reshape", in(timeFirst(g), g.ints(-1, 3))), g.op("Reshape", in("x", g.ints(-1, 3)))))
+	})
+	add("rows of time first joined with rows of examples first", mixes, m, func(g *graph) string {
+		return g.op("Concat", in(g.op("Reshape", in(timeFirst(g), g.ints(-1, 3))), g.op("Reshape", in("x", g.ints(-1, 3)))), intA("axis", 1))
+	})
+	add("rows of time first as the output", "batch", m, func(g *graph) string {
 		return g.op("Reshape", in(timeFirst(g), g.ints(-1, 3)))
+	})
+	add("rows of time first taken for rows of examples first", fixes, m, func(g *graph) string {
+		return g.op("Reshape", in(g.op("Reshape", in(timeFirst(g), g.ints(-1, 3))), g.ints(-1, 2, 3)))
+	})
+	add("rows of time first split elsewhere", "reshape", []int{4, 3}, func(g *graph) string {
+		y := g.op("Reshape", in(timeFirst(g), g.ints(-1, 3)))
+		return g.op("Reshape", in(y, g.ints(8, -1, 3)))
 	})
 	add("reshape to a fixed batch", fixes, m, func(g *graph) string { return g.op("Reshape", in(g.input(), g.ints(1, 6))) })
 	add("reshape to a square of the batch", fixes, v, func(g *graph) string {

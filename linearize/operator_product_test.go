@@ -162,8 +162,9 @@ func attentionTimeFirst(g *graph) string {
 	score := g.op("MatMul", in(q, g.op("Transpose", in(k), intsA("perm", 0, 2, 1))))
 	y := g.op("MatMul", in(g.op("Softmax", in(score), intA("axis", 2)), v))
 	y = g.op("Transpose", in(y), intsA("perm", 1, 0, 2))
-	y = g.op("Reshape", in(y, g.ints(3, -1, 4)))
-	y = g.op("MatMul", in(y, g.spread(0, 0.5, 4, 2)))
+	y = g.op("Reshape", in(y, g.ints(-1, 4))) // T·N rows
+	y = g.op("Gemm", in(y, g.spread(0, 0.5, 4, 2), g.param(2)))
+	y = g.op("Reshape", in(y, g.ints(3, -1, 2)))
 	return g.op("Transpose", in(y), intsA("perm", 1, 0, 2))
 }
 

@@ -49,6 +49,35 @@ func shapeCases() []operatorCase {
 		return g.op("Transpose", in(y), intsA("perm", 1, 0, 2))
 	})
 
+	add("Reshape-time-first-rows", 14, c, func(g *graph) string {
+		// T·N rows, split differently, and back.
+		y := g.op("Transpose", in(g.input()), intsA("perm", 2, 0, 1, 3)) // 3×N×2×4
+		y = g.op("Tanh", in(g.op("Reshape", in(y, g.ints(-1, 4)))))      // 3·N·2 rows
+		y = g.op("MatMul", in(y, g.param(4, 2)))
+		y = g.op("Reshape", in(y, g.ints(3, -1, 4)))
+		return g.op("Transpose", in(y), intsA("perm", 1, 0, 2))
+	})
+	add("Reshape-part-of-time", 14, []int{4, 3}, func(g *graph) string {
+		y := g.op("Transpose", in(g.input()), intsA("perm", 1, 0, 2)) // 4×N×3
+		y = g.op("Reshape", in(y, g.ints(2, -1, 3)))                  // 2×2N×3
+		y = g.op("Sub", in(g.op("Gather", in(y, g.int(1))), g.op("Gather", in(y, g.int(0)))))
+		return g.op("Transpose", in(g.op("Reshape", in(y, g.ints(2, -1, 3)))), intsA("perm", 1, 2, 0))
+	})
+	add("Flatten-time-first", 14, m, func(g *graph) string {
+		y := g.op("Transpose", in(g.input()), intsA("perm", 1, 0, 2))
+		y = g.op("Flatten", in(y), intA("axis", 2)) // 2·N × 3
+		y = g.op("Gemm", in(y, g.param(3, 2), g.param(2)))
+		return g.op("Transpose", in(g.op("Reshape", in(y, g.ints(2, -1, 2)))), intsA("perm", 1, 0, 2))
+	})
+	add("Shape-of-time-first-rows", 14, m, func(g *graph) string {
+		y := g.op("Transpose", in(g.input()), intsA("perm", 1, 0, 2))
+		rows := g.op("Reshape", in(y, g.ints(-1, 3)))
+		tall := g.op("Gather", in(g.op("Shape", in(rows)), g.ints(0))) // 2N
+		n := g.op("Div", in(tall, g.ints(2)))
+		back := g.op("Reshape", in(g.op("Softmax", in(rows), intA("axis", 1)), g.op("Concat", in(g.ints(2), n, g.ints(3)), intA("axis", 0))))
+		return g.op("ReduceMean", in(back), intsA("axes", 0), intA("keepdims", 0))
+	})
+
 	simple("Transpose", "swap", 13, c, intsA("perm", 0, 3, 1, 2))
 	simple("Transpose", "same", 13, m, intsA("perm", 0, 1, 2))
 	add("Transpose-default", 13, []int{3}, func(g *graph) string {
@@ -402,6 +431,16 @@ func integerCases() []operatorCase {
 			y := g.op("Transpose", in(g.input()), intsA("perm", 1, 0, 2))
 			y = g.op("Reshape", in(y, g.ints(2, b, 3, 1)))
 			return g.op("Transpose", in(y), intsA("perm", 1, 0, 2, 3))
+		})
+		fixed("time-first-rows", m, func(g *graph) string {
+			y := g.op("Transpose", in(g.input()), intsA("perm", 1, 0, 2))
+			y = g.op("MatMul", in(g.op("Reshape", in(y, g.ints(2*b, 3))), g.param(3, 2)))
+			return g.op("Transpose", in(g.op("Reshape", in(y, g.ints(2, b, 2)))), intsA("perm", 1, 0, 2))
+		})
+		fixed("time-first-rows-open", m, func(g *graph) string {
+			y := g.op("Transpose", in(g.input()), intsA("perm", 1, 0, 2))
+			y = g.op("MatMul", in(g.op("Reshape", in(y, g.ints(-1, 3))), g.param(3, 2)))
+			return g.op("Transpose", in(g.op("Reshape", in(y, g.ints(2, -1, 2)))), intsA("perm", 1, 0, 2))
 		})
 		fixed("token", m, func(g *graph) string {
 			token := g.op("Expand", in(g.param(1, 1, 3), g.ints(b, 1, 3)))

@@ -127,26 +127,31 @@ func (c *compiler) apply(v *value, shape []int, batch int, table []int32, fill f
 		return out, nil
 	}
 	if identity(table, product(v.shape)) {
-		return &value{slot: v.slot, shape: shape, batch: batch}, nil
+		return &value{slot: v.slot, shape: shape, batch: batch, lead: v.lead}, nil
 	}
 	return c.emit(&index{source: table, fill: fill}, shape, batch, v)
 }
 
 // alias gives a value another shape with the same elements in the same order.
 // The batch dimension must keep its place between the elements before and
-// after it.
+// after it; the axis that holds it may hold some of them too.
 func (c *compiler) alias(v *value, shape []int, batch int) (*value, error) {
 	if product(shape) != product(v.shape) || len(shape) > maxRank {
 		return nil, fmt.Errorf("cannot reshape %v to %v", v.shape, shape)
 	}
-	if v.batch >= 0 && (batch < 0 || product(shape[:batch]) != product(v.shape[:v.batch])) {
+	out := *v
+	out.shape, out.weight = shape, nil
+	if v.batch < 0 {
+		return &out, nil
+	}
+	if out.batch = batch; batch < 0 {
+		return nil, fmt.Errorf("reshaping %v to %v leaves no batch dimension, which would mix examples", v.shape, shape)
+	}
+	before := product(shape[:batch])
+	if out.lead = v.before() / before; out.before() != v.before() || shape[batch]%out.lead != 0 {
 		return nil, fmt.Errorf("reshaping %v to %v moves elements across the batch dimension, which would mix examples", v.shape, shape)
 	}
-	out := &value{slot: v.slot, shape: shape, batch: v.batch, ints: v.ints, isInt: v.isInt, real: v.real}
-	if v.batch >= 0 {
-		out.batch = batch
-	}
-	return out, nil
+	return &out, nil
 }
 
 // reshape applies ONNX Reshape: −1 is inferred, 0 copies unless allowzero.
@@ -186,29 +191,44 @@ func (c *compiler) reshape(v *value, target []affine, allowZero bool) (*value, e
 }
 
 // findBatch decides which axis of a target shape without the batch size in it
-// is the batch dimension: the inferred one, or for a model exported with a
+// holds the batch dimension: the inferred one, or for a model exported with a
 // fixed batch size the one at the batch's place.
 func (c *compiler) findBatch(v *value, target []affine, open int) int {
 	if c.batch == 0 {
 		return open
 	}
-	before := 1
-	for i, a := range target {
-		if before == product(v.shape[:v.batch]) && (i == open || a.k%c.batch == 0) {
-			if i != open {
-				target[i] = affine{n: a.k / c.batch}
-			}
+	// An axis is preferred at which they begin, and one that does not mix
+	// them with what is last, the features. For a batch of one all may fit.
+	for _, rule := range []struct{ inside, last bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
+		if i := c.batchAxis(v, target, open, rule.inside, rule.last); i >= 0 {
 			return i
-		}
-		if i == open {
-			break
-		}
-		before *= a.k
-		if before <= 0 || before > maxElements {
-			break
 		}
 	}
 	return open
+}
+
+// batchAxis looks for the axis at which the examples begin or, with inside,
+// in which they do; with last it may be the last one. −1 is none.
+func (c *compiler) batchAxis(v *value, target []affine, open int, inside, last bool) int {
+	before := 1
+	for i, a := range target {
+		lead := v.before() / before
+		begins := lead*before == v.before() && (lead == 1 || inside)
+		switch {
+		case i == open && begins:
+			return i
+		case i == open:
+			return -1
+		case i == len(target)-1 && a.k != lead*c.batch && !last:
+		case begins && a.k >= lead*c.batch && a.k%(lead*c.batch) == 0:
+			target[i] = affine{n: a.k / c.batch}
+			return i
+		}
+		if before *= a.k; before <= 0 || before > maxElements {
+			return -1
+		}
+	}
+	return -1
 }
 
 func (c *compiler) reshapeKnown(v *value, target []affine, open, batch int) (*value, error) {

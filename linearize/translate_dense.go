@@ -129,15 +129,15 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 		o.tied = true
 	}
 	st.transposed = o.inByOut
-	args := []*value{x, {slot: slotW}}
+	args := []*value{x, {slot: slotW, batch: -1}}
 	var after *value
 	if bias != nil {
 		plain := (len(bias.shape) == 1 || len(bias.shape) == 2) && product(bias.shape) == out && bias.shape[len(bias.shape)-1] == out && c.isStatic(bias)
 		switch {
 		case plain && !o.tied && !c.isDiff(bias):
-			args = append(args, &value{slot: bias.slot})
+			args = append(args, &value{slot: bias.slot, batch: -1})
 		case plain && !o.tied && c.private(bias, bi) && !bias.transposed:
-			args = append(args, &value{slot: bias.slot})
+			args = append(args, &value{slot: bias.slot, batch: -1})
 			st.bias = bias.slot
 		default:
 			after = bias
@@ -153,7 +153,7 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 	}
 	if !o.tied {
 		c.prog.sites = append(c.prog.sites, st)
-		c.lastDense = c.node.Outputs
+		c.lastDense = c.node.Outputs[0]
 	}
 	if after != nil {
 		return c.combineInto(addFn, y, after)
@@ -166,7 +166,7 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 // names x.
 func (c *compiler) fuseBias(x, bias *value, i int) *value {
 	name := c.node.Inputs[i]
-	if c.uses[name] != 1 || !slices.Contains(c.lastDense, name) || c.isStatic(x) || !c.isStatic(bias) {
+	if c.uses[name] != 1 || c.lastDense != name || c.isStatic(x) || !c.isStatic(bias) {
 		return nil
 	}
 	st := &c.prog.sites[len(c.prog.sites)-1]
@@ -197,13 +197,13 @@ func (c *compiler) product(a, b *value) (*value, error) {
 	}
 	dropRow, dropCol := len(a.shape) == 1, len(b.shape) == 1
 	if dropRow {
-		a = &value{slot: a.slot, shape: []int{1, a.shape[0]}, batch: a.batch}
+		a = &value{slot: a.slot, shape: []int{1, a.shape[0]}, batch: a.batch, lead: a.lead, fromInts: a.fromInts}
 		if a.batch == 0 {
 			a.batch = 1
 		}
 	}
 	if dropCol {
-		b = &value{slot: b.slot, shape: []int{b.shape[0], 1}, batch: b.batch}
+		b = &value{slot: b.slot, shape: []int{b.shape[0], 1}, batch: b.batch, lead: b.lead, fromInts: b.fromInts}
 	}
 	ra, rb := len(a.shape), len(b.shape)
 	if a.batch == ra-1 || b.batch >= 0 && b.batch == rb-2 {
