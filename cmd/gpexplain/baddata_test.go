@@ -263,17 +263,19 @@ func TestBadInput(t *testing.T) {
 	require.Contains(t, refuse(t, 1, small("explain", "--input", dir)...), dir)
 }
 
-// Numbers that a float64 cannot square give an answer or one line.
+// Numbers too large for the kernel are found where they are.
 func TestHugeInput(t *testing.T) {
 	dir, data, model := csvModel(t)
 	huge := write(t, filepath.Join(dir, "huge.csv"), []byte("a,b\n1e308,-1e308\n"))
-	r := gpexplain(t.Context(), "explain", "--json", "--model", model, "--data", data, "--test-data", data, "--input", huge)
-	if r.code == 0 {
-		decode[explain.Report](t, r.stdout)
-		return
-	}
+	line := refuse(t, 1, "explain", "--model", model, "--data", data, "--test-data", data, "--input", huge)
+	require.Contains(t, line, huge+": the ")
+	require.Contains(t, line, "; check the numbers there")
+
+	test := write(t, filepath.Join(dir, "test.csv"), []byte("a,b,y\n1,10,0\n1e308,-1e308,1\n"))
+	r := gpexplain(t.Context(), "predict", "--model", model, "--data", data, "--test-data", test)
 	require.Equal(t, 1, r.code)
 	requireOneLine(t, r.stderr)
+	require.Contains(t, r.stderr, test+": test row 1: the ")
 }
 
 func TestUnwritable(t *testing.T) {

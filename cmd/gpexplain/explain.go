@@ -138,11 +138,11 @@ func (e *explainFlags) run(ctx context.Context, sh *shared) error {
 func (e *explainFlags) report(ctx context.Context, p *posterior, q *question, targets []explain.Target) (*explain.Report, error) {
 	x, err := p.net.Linearize(ctx, q.x)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", q.name, err)
+		return nil, q.place.fault(err)
 	}
 	pred, err := p.predict(x, glm.DefaultLink(p.lik))
 	if err != nil {
-		return nil, err
+		return nil, q.place.fault(err)
 	}
 	o := &explain.Options{Terms: e.kind, Top: e.top, Targets: targets}
 	if e.html != "" || e.png != "" {
@@ -154,7 +154,7 @@ func (e *explainFlags) report(ctx context.Context, p *posterior, q *question, ta
 	}
 	rows, err := ex.Explain(ctx, x)
 	if err != nil {
-		return nil, err
+		return nil, q.place.fault(err)
 	}
 	r := &explain.Report{Input: q.input, Fit: p.report()}
 	r.Prediction = explain.Prediction{Class: explain.Float(p.class(x.F.RawRowView(0))), Probability: rowOf(pred.prob, 0), ProbabilitySD: rowOf(pred.sd, 0),

@@ -30,13 +30,14 @@ func (s *session) fit(ctx context.Context, refit bool) (*posterior, error) {
 	s.detail("memory: kernel and factor %.1f MiB of %.0f MiB allowed", float64(gp.Bytes(n, c))/(1<<20), float64(gp.MemoryBudget(s.bytes))/(1<<20))
 	s.watch.lap("load")
 	var err error
+	here := rowsOf(s.train, 0, n)
 	if p.batch, err = s.net.Linearize(ctx, s.x); err != nil {
-		return nil, err
+		return nil, here.fault(err)
 	}
 	s.watch.lap("linearize")
 	sites, err := gp.NewSites(s.y, p.batch.F, s.lik)
 	if err != nil {
-		return nil, err
+		return nil, here.fault(err)
 	}
 	formed := time.Now()
 	o := &gp.Options{Mean: s.mean, MaxMemory: s.bytes, Progress: func(stage string, done, total int) {
@@ -52,7 +53,7 @@ func (s *session) fit(ctx context.Context, refit bool) (*posterior, error) {
 	}
 	s.progress.clear()
 	if err != nil {
-		return nil, err
+		return nil, here.fault(err)
 	}
 	s.watch.lapAt("kernel", formed)
 	p.grad = gp.GradientNorm(p.batch, sites, s.prior, p.theta)

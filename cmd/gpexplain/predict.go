@@ -132,16 +132,16 @@ func (e *predictFlags) run(ctx context.Context, sh *shared) error {
 		return err
 	}
 	out := bufio.NewWriter(s.out)
-	score := newScore(sub.Len(), len(s.classed))
+	w := &predictor{posterior: p, sub: sub, y: y, link: link, score: newScore(sub.Len(), len(s.classed)), lines: lineEncoder(out)}
 	for i := range par.Tiles(sub.Len(), predictTile) {
 		lo, hi := par.Bounds(i, sub.Len(), predictTile)
-		if err := predictRows(ctx, p, sub, y, link, score, lo, hi, out); err != nil {
+		if err := w.rows(ctx, lo, hi); err != nil {
 			return err
 		}
 		s.progress.show("predict", hi, sub.Len())
 	}
 	s.progress.clear()
-	sum := score.summary(p, sub)
+	sum := w.score.summary(p, sub)
 	s.watch.lap("predict")
 	if err := out.Flush(); err != nil {
 		return err
@@ -177,33 +177,43 @@ func lineEncoder(w io.Writer) *json.Encoder {
 	return enc
 }
 
-// predictRows predicts rows [lo, hi) and writes them.
-func predictRows(ctx context.Context, p *posterior, sub *dataset.Subset, y *mat.Dense, link glm.Link, score *score, lo, hi int, out io.Writer) error {
-	b, err := p.net.Linearize(ctx, p.inputsAt(sub, lo, hi))
+// A predictor writes predictions of the rows of a subset and keeps score.
+type predictor struct {
+	*posterior
+	sub   *dataset.Subset
+	y     *mat.Dense
+	link  glm.Link
+	score *score
+	lines *json.Encoder
+}
+
+// rows predicts the rows [lo, hi).
+func (w *predictor) rows(ctx context.Context, lo, hi int) error {
+	here := rowsOf(w.sub, lo, hi)
+	b, err := w.net.Linearize(ctx, w.inputsAt(w.sub, lo, hi))
 	if err != nil {
-		return fmt.Errorf("%s rows %d to %d: %w", sub.Set.Part, sub.Rows[lo], sub.Rows[hi-1], err)
+		return here.fault(err)
 	}
-	pred, err := p.predict(b, link)
+	pred, err := w.predict(b, w.link)
 	if err != nil {
-		return err
+		return here.fault(err)
 	}
-	targets := y.Slice(lo, hi, 0, 1).(*mat.Dense)
-	if err := link.LogPredictiveTo(score.logp[lo:hi], p.lik, targets, pred.mean, pred.cov); err != nil {
-		return err
+	targets := w.y.Slice(lo, hi, 0, 1).(*mat.Dense)
+	if err := w.link.LogPredictiveTo(w.score.logp[lo:hi], w.lik, targets, pred.mean, pred.cov); err != nil {
+		return here.fault(err)
 	}
-	enc := lineEncoder(out)
 	for i := range hi - lo {
 		f := b.F.RawRowView(i)
-		score.mapLogp[lo+i] = p.lik.LogProb(targets.RawRowView(i), f)
+		w.score.mapLogp[lo+i] = w.lik.LogProb(targets.RawRowView(i), f)
 		if pred.prob != nil {
-			copy(score.prob.RawRowView(lo+i), pred.prob.RawRowView(i))
-			if argmaxClass(f) == sub.Class[lo+i] {
-				score.right++
+			copy(w.score.prob.RawRowView(lo+i), pred.prob.RawRowView(i))
+			if argmaxClass(f) == w.sub.Class[lo+i] {
+				w.score.right++
 			}
 		}
-		line := prediction{Index: sub.Rows[lo+i], Label: explain.Float(label(sub, lo+i)), Class: explain.Float(p.class(f)), Probability: rowOf(pred.prob, i),
+		line := prediction{Index: w.sub.Rows[lo+i], Label: explain.Float(label(w.sub, lo+i)), Class: explain.Float(w.class(f)), Probability: rowOf(pred.prob, i),
 			MAPProbability: rowOf(pred.map0, i), Mean: rowOf(pred.mean, i), Covariance: block(pred.cov, i)}
-		if err := enc.Encode(line); err != nil {
+		if err := w.lines.Encode(line); err != nil {
 			return err
 		}
 	}

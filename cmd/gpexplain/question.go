@@ -12,7 +12,7 @@ import (
 
 // A question is the row that is explained.
 type question struct {
-	name    string     // for messages
+	place   place
 	x       *mat.Dense // 1×D
 	input   explain.Input
 	picture explain.Picture
@@ -31,7 +31,7 @@ func (e *explainFlags) question(s *session) (*question, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &question{name: fmt.Sprintf("%s row %d", sub.Set.Part, sub.Rows[0]), x: s.inputs(sub), picture: s.picture(sub, 0),
+	return &question{place: rowsOf(sub, 0, 1), x: s.inputs(sub), picture: s.picture(sub, 0),
 		input: explain.Input{Split: sub.Set.Part, Index: explain.Index(sub.Rows[0]), Label: explain.Float(label(sub, 0))}}, nil
 }
 
@@ -44,7 +44,7 @@ func (e *explainFlags) ownInput(s *session) (*question, error) {
 	if in.Light && !e.invert {
 		s.warn(fmt.Errorf("%s has a light border, the training pictures are light ink on black: add --invert if it is dark ink on paper", e.input))
 	}
-	q := &question{name: e.input, input: explain.Input{Split: "file", Index: -1, Label: explain.Undefined(), File: e.input}}
+	q := &question{place: fileOf(e.input), input: explain.Input{Split: "file", Index: -1, Label: explain.Undefined(), File: e.input}}
 	if in.Pixels != nil {
 		q.picture = s.gray(in.Pixels)
 	} else {

@@ -43,7 +43,11 @@ func (s *score) summary(p *posterior, sub *dataset.Subset) *predictSummary {
 }
 
 func (s *predictSummary) text(p *session, n int) {
-	p.note("%d rows", n)
+	rows := "rows"
+	if n == 1 {
+		rows = "row"
+	}
+	p.note("%d %s", n, rows)
 	if s.Accuracy.Finite() {
 		p.note("accuracy  %.4f", float64(s.Accuracy))
 	}

@@ -77,21 +77,8 @@ func (e *trainFlags) run(ctx context.Context, sh *shared) error {
 		return err
 	}
 	s := newSession(sh)
-	s.name = "the " + e.name + " network"
-	if err := s.openData(ctx); err != nil {
-		return err
-	}
-	c := e.arch.outputs(s)
-	if err := s.chooseLikelihood(c); err != nil {
-		return err
-	}
-	if err := s.selectTraining(); err != nil {
-		return err
-	}
-	if err := e.plan(s); err != nil {
-		return err
-	}
-	if err := s.prepare(c); err != nil {
+	c, err := e.open(ctx, s)
+	if err != nil {
 		return err
 	}
 	// The test rows are looked at first: a fault in them must not cost the
@@ -100,20 +87,10 @@ func (e *trainFlags) run(ctx context.Context, sh *shared) error {
 	if err != nil {
 		return err
 	}
-	net, err := linearize.Seeded(s.seed, s.opened.Shape, e.arch.layers(c)...)
-	if err != nil {
-		return fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", e.name, s.opened.Shape, err)
-	}
-	res, err := e.fit(ctx, s, net)
+	r, err := e.fit(ctx, s, c)
 	if err != nil {
 		return err
 	}
-	s.watch.lap("factorize")
-	for _, w := range res.Warnings {
-		s.warn(w)
-	}
-	r := &trainReport{Out: e.out, Examples: s.train.Len(), Objective: explain.Float(res.Objective), LogLikelihood: explain.Float(res.LogLik), GradientNorm: explain.Float(res.GradientNorm)}
-	_, _, r.Parameters = net.Dims()
 	if r.TrainAccuracy, r.TrainNLL, err = s.mapScore(ctx, s.train, s.y); err != nil {
 		return err
 	}
@@ -129,6 +106,25 @@ func (e *trainFlags) run(ctx context.Context, sh *shared) error {
 		return lineEncoder(s.out).Encode(r)
 	}
 	return r.text(s.out)
+}
+
+// open reads the data and returns the number of outputs that suits them.
+func (e *trainFlags) open(ctx context.Context, s *session) (int, error) {
+	s.name = "the " + e.name + " network"
+	if err := s.openData(ctx); err != nil {
+		return 0, err
+	}
+	c := e.arch.outputs(s)
+	if err := s.chooseLikelihood(c); err != nil {
+		return 0, err
+	}
+	if err := s.selectTraining(); err != nil {
+		return 0, err
+	}
+	if err := e.plan(s); err != nil {
+		return 0, err
+	}
+	return c, s.prepare(c)
 }
 
 // vectors is how many vectors of length P training holds: the parameters in
@@ -165,15 +161,13 @@ func (e *trainFlags) testRows(s *session, c int) (testRows, error) {
 	return testRows{rows, y}, err
 }
 
-// fit trains net and puts the result into the session.
-func (e *trainFlags) fit(ctx context.Context, s *session, net *linearize.Network) (*linearize.TrainResult, error) {
-	_, _, p := net.Dims()
-	orNone := func(k int) int {
-		if k == 0 {
-			return -1
-		}
-		return k
+// fit trains a network with c outputs and puts it into the session.
+func (e *trainFlags) fit(ctx context.Context, s *session, c int) (*trainReport, error) {
+	net, err := linearize.Seeded(s.seed, s.opened.Shape, e.arch.layers(c)...)
+	if err != nil {
+		return nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", e.name, s.opened.Shape, err)
 	}
+	_, _, p := net.Dims()
 	o := &linearize.TrainOptions{Precision: slices.Repeat([]float64{s.delta}, p), Epochs: orNone(e.epochs), Batch: e.batch, LearningRate: e.rate, LBFGS: orNone(e.lbfgs), Seed: s.seed,
 		Progress: func(t linearize.TrainProgress) {
 			s.progress.show(t.Stage, t.Done, t.Total)
@@ -181,8 +175,24 @@ func (e *trainFlags) fit(ctx context.Context, s *session, net *linearize.Network
 		}}
 	trained, res, err := net.Train(ctx, s.x, s.y, s.lik, o)
 	s.progress.clear()
+	if err != nil {
+		return nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", s.opened.Source, err)
+	}
 	s.net = trained
-	return res, err
+	for _, w := range res.Warnings {
+		s.warn(w)
+	}
+	return &trainReport{Out: e.out, Parameters: p, Examples: s.train.Len(), Objective: explain.Float(res.Objective),
+		LogLikelihood: explain.Float(res.LogLik), GradientNorm: explain.Float(res.GradientNorm)}, nil
+}
+
+// orNone is a count as linearize.TrainOptions wants it: there, 0 is a default
+// and a negative number none.
+func orNone(k int) int {
+	if k == 0 {
+		return -1
+	}
+	return k
 }
 
 // mapScore is the accuracy and the mean negative log likelihood of the network
@@ -197,7 +207,7 @@ func (s *session) mapScore(ctx context.Context, sub *dataset.Subset, y *mat.Dens
 		lo, hi := par.Bounds(t, sub.Len(), predictTile)
 		f, err := s.net.Forward(ctx, s.inputsAt(sub, lo, hi))
 		if err != nil {
-			return accuracy, nll, fmt.Errorf("%s rows %d to %d: %w", sub.Set.Part, sub.Rows[lo], sub.Rows[hi-1], err)
+			return accuracy, nll, rowsOf(sub, lo, hi).fault(err)
 		}
 		for i := range hi - lo {
 			sum -= s.lik.LogProb(y.RawRowView(lo+i), f.RawRowView(i))

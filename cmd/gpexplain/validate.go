@@ -64,7 +64,7 @@ func (e *validateFlags) run(ctx context.Context, sh *shared) error {
 	}
 	x, err := s.net.Linearize(ctx, s.inputs(test))
 	if err != nil {
-		return err
+		return rowsOf(test, 0, test.Len()).fault(err)
 	}
 	wo := &glm.WeightOptions{Mean: gp.LinearGaussian, MaxMemory: s.bytes, Progress: s.progress.show}
 	w, err := glm.FitWeights(ctx, p.batch, p.exact.Sites(), s.prior, p.theta, wo)
