@@ -29,10 +29,11 @@ import (
 //   - The covariance. With v = RᵀK_n*, vᵀB⁻¹v = xᵀv + ρᵀx + ρᵀB⁻¹ρ. The last
 //     term is left out, so the covariance is too large by ρᵀB⁻¹ρ ⪰ 0: quadratic
 //     in the residual, and a variance by at most ρᵀP⁻¹ρ.
-//   - The cross-covariance C(x*,x_i) of Cross: by at most ‖ρ‖ posterior
-//     standard deviations of f(x_i).
+//   - The cross-covariance of Cross with a training example x_i is off by at
+//     most ‖ρ‖ posterior standard deviations of f(x_i).
 //
-// The bounds are those of exact arithmetic.
+// The bounds are those of exact arithmetic: where they are below rounding,
+// rounding is what a result is off by.
 //
 // A CG is safe for concurrent use. Its results are bit-identical for any
 // GOMAXPROCS and Workers and for any batches of the same examples. What the
@@ -173,8 +174,9 @@ func (p *CG) finish(ctx context.Context) error {
 	return err
 }
 
-// Data returns the training examples.
-func (p *CG) Data() linearize.Source { return p.data.x }
+// Data returns the training examples. Predictions may be made while passing
+// over them.
+func (p *CG) Data() linearize.Source { return p.data.examples() }
 
 // Sites returns the sites that the posterior is built on.
 func (p *CG) Sites() *gp.Sites { return p.sites }
@@ -202,7 +204,7 @@ func (p *CG) Unexplained() float64 {
 }
 
 // Solved tells how well the dual vector was solved for: its residual is
-// ‖ρ‖/‖RᵀKb‖, its steps those of the last Newton step after a refit.
+// ‖ρ‖/‖RᵀKb‖, its steps those of all solves, Newton step by Newton step.
 func (p *CG) Solved() Solve { return p.solve }
 
 // MeanError bounds the error of every predictive mean m + K_*n α, in posterior

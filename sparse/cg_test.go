@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/kerneltest"
@@ -306,6 +307,49 @@ func TestCGPreconditionerSavesSteps(t *testing.T) {
 	}
 	require.Less(t, 3*steps[30], 2*steps[-1], "%v", steps)
 	require.Less(t, 2*steps[100], steps[30], "%v", steps)
+}
+
+// A prediction is explained over all training examples, kept or linearized
+// anew by a source that uses its memory again, and both sums close.
+func TestCGExplains(t *testing.T) {
+	r := openReference(t, "categorical")
+	d := r.train.P
+	little := sparse.CGBytes(r.train.Len(), 4, d, 60, 4) + 1000
+	var want []float64
+	for _, memory := range []int64{0, little} {
+		var rows *mat.Dense
+		src := linearize.NewSource(r.net, r.train.Len(), 50, func(lo, hi int) (*mat.Dense, error) {
+			if rows == nil {
+				rows = mat.NewDense(50, 2, nil)
+			}
+			part := rows.Slice(0, hi-lo, 0, 2).(*mat.Dense)
+			part.Copy(r.x.Slice(lo, hi, 0, 2))
+			return part, nil
+		})
+		p, err := sparse.RefitCG(t.Context(), r.kernel, src, r.y, r.lik, &sparse.CGOptions{MaxMemory: memory, Rank: 60})
+		require.NoError(t, err)
+		e, err := explain.New(p, r.kernel, &explain.Options{Top: 5})
+		require.NoError(t, err)
+		x := r.test.Slice(0, 1)
+		explained, err := e.Explain(t.Context(), x)
+		require.NoError(t, err)
+		var mean mat.Dense
+		require.NoError(t, p.PredictTo(&mean, nil, x))
+		var got []float64
+		for i, row := range explained {
+			for c, one := range row {
+				require.InDelta(t, mean.At(i, c), one.PriorMean+one.Sum, 1e-9)
+				require.InDelta(t, one.Sum, one.RawSum, 1e-9)
+				for _, term := range one.Terms {
+					got = append(got, float64(term.Index), term.Value, term.Similarity, term.Removal)
+				}
+			}
+		}
+		if want == nil {
+			want = got
+		}
+		require.InDeltaSlice(t, want, got, 1e-8)
+	}
 }
 
 // Too few steps are a warning that says what was reached, not an error.

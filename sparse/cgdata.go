@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -122,6 +123,48 @@ func (d *cgData) gather(ctx context.Context, rows []int) (*linearize.Batch, erro
 	d.pass.Lock()
 	defer d.pass.Unlock()
 	return linearize.Gather(ctx, d.x, rows)
+}
+
+// examples returns the examples for others to pass over. A pass over what is
+// linearized anew must not meet another, such as that of a prediction made in
+// the middle of it: then the examples come as copies, gathered chunk by chunk.
+func (d *cgData) examples() linearize.Source {
+	if d.whole != nil {
+		return d.x
+	}
+	return gathered{d}
+}
+
+type gathered struct{ d *cgData }
+
+var (
+	_ linearize.Source   = gathered{}
+	_ linearize.Gatherer = gathered{}
+)
+
+// Len implements linearize.Source.
+func (g gathered) Len() int { return g.d.n }
+
+// Gather implements linearize.Gatherer.
+func (g gathered) Gather(ctx context.Context, rows []int) (*linearize.Batch, error) {
+	return g.d.gather(ctx, rows)
+}
+
+// Batches implements linearize.Source.
+func (g gathered) Batches(ctx context.Context, yield func(first int, b *linearize.Batch) error) error {
+	size := chunk(g.d.c)
+	rows := identity(g.d.n)
+	for t := range par.Tiles(g.d.n, size) {
+		lo, hi := par.Bounds(t, g.d.n, size)
+		b, err := g.d.gather(ctx, rows[lo:hi])
+		if err != nil {
+			return err
+		}
+		if err := yield(lo, b); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
 }
 
 // rowsFor returns the rows of v that belong to the examples of a chunk.

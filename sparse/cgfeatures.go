@@ -52,8 +52,8 @@ func (f *cgFeatures) left(lambda []float64) (each []float64, sum float64) {
 // its eigenvalues between 1 and 2.
 const enough = 1
 
-// grow adds features until they explain tr RᵀKR up to enough, or there are as
-// many as there may be.
+// grow adds features until they explain tr RᵀKR up to enough, there are as
+// many as there may be, or a block of examples has none to add.
 func (f *cgFeatures) grow(ctx context.Context, lambda []float64, o *CGOptions) error {
 	for f.phi.Cols+f.d.c <= f.most {
 		each, sum := f.left(lambda)
@@ -64,8 +64,12 @@ func (f *cgFeatures) grow(ctx context.Context, lambda []float64, o *CGOptions) e
 		if len(pivots) == 0 {
 			return nil
 		}
+		before := f.phi.Cols
 		if err := f.add(ctx, pivots); err != nil {
 			return err
+		}
+		if f.phi.Cols == before {
+			return nil
 		}
 		o.Progress(StagePreconditioner, f.phi.Cols, f.most)
 	}

@@ -8,6 +8,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/funcgp/funcgp/internal/par"
 )
 
 // A LogDet is an estimate of log det B.
@@ -129,32 +131,40 @@ type rule struct{ lower, upper float64 }
 // run iterates until the rules are as good as the probes.
 func (l *lanczos) run(ctx context.Context) ([]rule, error) {
 	rules := make([]rule, len(l.diag))
-	for l.steps < l.s.o.MaxSteps {
+	next := 1 // step at which to look at the rules, which cost an eigenvalue problem each
+	for {
 		if err := l.step(ctx); err != nil {
 			return nil, err
 		}
 		l.s.progress(StageLogDet, l.steps, 0)
-		// The rules cost an eigenvalue problem each.
-		if l.steps > 8 && l.steps%4 != 0 && !l.allFinished() {
+		last := l.steps >= l.s.o.MaxSteps || l.allFinished()
+		if l.steps < next && !last {
 			continue
 		}
-		width, values := 0.0, make([]float64, len(rules))
-		for j := range rules {
-			if err := l.rule(&rules[j], j); err != nil {
-				return nil, err
-			}
-			values[j] = rules[j].upper
-			width = math.Max(width, rules[j].upper-rules[j].lower)
+		next = l.steps + 1 + l.steps/4
+		err := par.Do(ctx, l.s.w.workers, len(rules), func(j int) error { return l.rule(&rules[j], j) })
+		if err != nil {
+			return nil, err
 		}
-		stdErr := 0.0
-		if len(values) > 1 {
-			stdErr = stat.StdDev(values, nil) / math.Sqrt(float64(len(values)))
-		}
-		if l.allFinished() || width <= math.Max(stdErr/100, smallLogDet*float64(l.n)) {
-			break
+		if last || l.determined(rules) {
+			return rules, nil
 		}
 	}
-	return rules, nil
+}
+
+// determined tells whether the rules agree to a hundredth of the standard
+// error.
+func (l *lanczos) determined(rules []rule) bool {
+	width, values := 0.0, make([]float64, len(rules))
+	for j, r := range rules {
+		values[j] = r.upper
+		width = math.Max(width, r.upper-r.lower)
+	}
+	stdErr := 0.0
+	if len(values) > 1 {
+		stdErr = stat.StdDev(values, nil) / math.Sqrt(float64(len(values)))
+	}
+	return width <= math.Max(stdErr/100, smallLogDet*float64(l.n))
 }
 
 func (l *lanczos) allFinished() bool {
