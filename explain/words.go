@@ -147,7 +147,11 @@ func (v *view) words(s *section) error {
 
 // cancellation says how far the terms cancel and what that means.
 func (v *view) cancellation(s *section) string {
-	c := float64(s.out.Cancellation)
+	c, other := float64(s.out.Cancellation), float64(s.out.RawCancellation)
+	kernel := "prior"
+	if v.page.Terms == gp.Raw {
+		c, other, kernel = other, c, "posterior"
+	}
 	n := v.page.Report.Fit.Examples
 	if math.IsNaN(c) || math.IsInf(c, 0) {
 		return fmt.Sprintf("The %s contributions sum to zero: how far they cancel has no number.", count(n))
@@ -165,8 +169,8 @@ func (v *view) cancellation(s *section) string {
 	default:
 		text += "That is nearly everything: what pulls up and what pulls down are almost in balance, and no single term decides."
 	}
-	if raw := float64(s.out.RawCancellation); v.page.Terms == gp.Posterior && raw > c && !math.IsInf(raw, 0) {
-		text += fmt.Sprintf(" (The same sum written in the prior kernel cancels %s to 1.)", ratio(raw))
+	if !math.IsNaN(other) && !math.IsInf(other, 0) {
+		text += fmt.Sprintf(" (The same sum written in the %s kernel cancels %s to 1.)", kernel, ratio(other))
 	}
 	return text
 }

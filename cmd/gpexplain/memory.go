@@ -34,18 +34,14 @@ func parseBytes(text string) (int64, error) {
 }
 
 // planPosterior refuses what cannot fit before anything large is taken: the
-// training inputs, the Jacobian where it has no structure, and the posterior.
+// training inputs, their Jacobian and the posterior.
 func (s *session) planPosterior() error {
+	return s.plan("an exact posterior", s.train.Len(), s.posteriorBytes)
+}
+
+func (s *session) posteriorBytes(n int) float64 {
 	d, c, _ := s.net.Dims()
-	full := 0
-	for _, t := range s.net.Describe().Params {
-		if t.Block == "Full" {
-			full += elements(t.Shape)
-		}
-	}
-	return s.plan("an exact posterior", s.train.Len(), func(n int) float64 {
-		return float64(gp.Bytes(n, c)) + 8*float64(n)*(float64(d)+float64(c)*float64(full))
-	})
+	return float64(gp.Bytes(n, c)) + float64(s.net.BatchBytes(n)) + 8*float64(n)*float64(d)
 }
 
 // plan returns a *gp.MemoryError where need(n) bytes pass the budget; need

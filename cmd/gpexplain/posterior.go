@@ -27,7 +27,9 @@ func (s *session) fit(ctx context.Context, refit bool) (*posterior, error) {
 	d, c, params := s.net.Dims()
 	n := s.train.Len()
 	s.detail("%d training examples, %d inputs, %d outputs, %d parameters, prior precision %g, %s likelihood", n, d, c, params, s.delta, s.lik.Name())
-	s.detail("memory: kernel and factor %.1f MiB of %.0f MiB allowed", float64(gp.Bytes(n, c))/(1<<20), float64(gp.MemoryBudget(s.bytes))/(1<<20))
+	const mib = 1 << 20
+	s.detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", s.posteriorBytes(n)/mib, float64(gp.MemoryBudget(s.bytes))/mib,
+		float64(gp.Bytes(n, c))/mib, float64(s.net.BatchBytes(n))/mib)
 	s.watch.lap("load")
 	var err error
 	here := rowsOf(s.train, 0, n)
