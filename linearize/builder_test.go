@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -332,4 +333,25 @@ func TestBadNumbers(t *testing.T) {
 	x.Set(1, 2, 1e300)
 	_, err = huge.Forward(t.Context(), x)
 	require.ErrorContains(t, err, "input row 1")
+}
+
+// TestDerivativeThatDoesNotExist checks that an infinite derivative is
+// reported, with its row: the output x·w has the root √(x·w) behind it.
+func TestDerivativeThatDoesNotExist(t *testing.T) {
+	m := &onnx.Model{IRVersion: 8, OpsetImport: []onnx.Opset{{Version: 17}}, Graph: &onnx.Graph{
+		Inputs:       []*onnx.ValueInfo{{Name: "x", Type: onnx.Double, HasShape: true, Dims: []onnx.Dim{{Param: "n"}, {Value: 1, HasValue: true}}}},
+		Outputs:      []*onnx.ValueInfo{{Name: "f", Type: onnx.Double}},
+		Initializers: []*onnx.Tensor{{Name: "w", Dims: []int64{1, 1}, Type: onnx.Double, Floats: []float64{1}}},
+		Nodes: []*onnx.Node{{OpType: "MatMul", Inputs: []string{"x", "w"}, Outputs: []string{"z"}},
+			{OpType: "Sqrt", Inputs: []string{"z"}, Outputs: []string{"f"}}},
+	}}
+	data, err := m.Encode()
+	require.NoError(t, err)
+	net, err := linearize.ReadONNX(bytes.NewReader(data), nil)
+	require.NoError(t, err)
+	_, err = net.Linearize(t.Context(), mat.NewDense(2, 1, []float64{4, 0}))
+	require.ErrorContains(t, err, "input row 1")
+	require.ErrorContains(t, err, "w is")
+	_, err = net.Linearize(t.Context(), mat.NewDense(1, 1, []float64{4}))
+	require.NoError(t, err)
 }

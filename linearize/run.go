@@ -113,7 +113,7 @@ func (n *Network) Linearize(ctx context.Context, x *mat.Dense) (*Batch, error) {
 			j.keepFull(s, lo, c)
 		}
 		j.finishTiles(s, lo)
-		return nil
+		return j.check(lo, hi)
 	})
 	if err != nil {
 		return nil, err
@@ -229,6 +229,30 @@ func (j *jacobian) keepTile(s *state, k, lo, c int) {
 		row := j.full.RawRowView((lo+e)*j.prog.c + c)[j.at[k]:]
 		v.rowTo(row, s.at(st.x, e), s.gradAt(out, e), scratch)
 	}
+}
+
+// check returns an error where a derivative of the examples [lo, hi) is not
+// finite, as that of a square root at zero.
+func (j *jacobian) check(lo, hi int) error {
+	for _, b := range j.batch.Blocks {
+		var m *mat.Dense
+		switch b := b.(type) {
+		case *Outer:
+			m = b.G
+		case *Conv:
+			m = b.G
+		case *Full:
+			m = b.J
+		}
+		for i := lo * j.prog.c; i < hi*j.prog.c; i++ {
+			for _, v := range m.RawRowView(i) {
+				if v-v != 0 { // NaN or Inf
+					return fmt.Errorf("linearize: the derivative of output %d of input row %d with respect to %s is %v; the network has no derivative there", i%j.prog.c, i/j.prog.c, b.Spans()[0].Name, v)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // stacks reports whether the gradients of all outputs of an example can be
