@@ -580,7 +580,7 @@ func (c *compiler) findSites() {
 				covered[k] = true
 			}
 		}
-		st.tile = st.layout != nil && p.tileIsSmaller(st)
+		st.tile = st.layout != nil && p.keepsTile(st)
 	}
 	p.sites = slices.DeleteFunc(p.sites, func(s site) bool { return s.weight < 0 && s.bias < 0 })
 	for i, sl := range p.slots {
@@ -597,16 +597,20 @@ func (p *program) paramOf(slot int) int {
 	return p.slots[slot].param
 }
 
-// tileIsSmaller says whether the dense columns of a site take fewer bytes an
-// example than its input and output gradients.
-func (p *program) tileIsSmaller(st *site) bool {
+// tileFactor is how much more memory than the factors of a site its dense
+// columns may take: they are formed once, the factors are contracted every
+// time a kernel needs them.
+const tileFactor = 3
+
+// keepsTile says whether a site is kept as dense columns.
+func (p *program) keepsTile(st *site) bool {
 	width := 0
 	for _, k := range []int{st.weight, st.bias} {
 		if k >= 0 {
 			width += p.params[k].Len()
 		}
 	}
-	return width*p.c <= p.slots[p.nodes[st.node].out].size*p.c+p.slots[st.x].size
+	return width*p.c <= tileFactor*(p.slots[p.nodes[st.node].out].size*p.c+p.slots[st.x].size)
 }
 
 // setChunk chooses how many examples a worker takes at once: activations and

@@ -87,7 +87,7 @@ type site struct {
 	layout       positions // nil for a dense layer used once per example
 	weight, bias int       // index into params, or −1
 	transposed   bool      // the weight is stored in×out
-	tile         bool      // its block is kept as dense columns: fewer bytes than the factors
+	tile         bool      // its block is kept as dense columns
 }
 
 func (p *program) spans(st *site) (weight, bias *Span) {

@@ -129,6 +129,8 @@ func convNetworks(t testing.TB) map[string]*linearize.Batch {
 			linearize.Tanh, linearize.Conv2D{Filters: 12, Kernel: 2, Groups: 12}, linearize.Flatten{}, linearize.Dense{Units: 2}},
 		"few positions": {linearize.Conv2D{Filters: 16, Kernel: 4, Stride: 3, NoBias: true}, linearize.Tanh, linearize.Conv2D{Filters: 20, Kernel: 2}, linearize.Tanh,
 			linearize.Flatten{}, linearize.Dense{Units: 1}},
+		"many channels": {linearize.Conv2D{Filters: 24, Kernel: 2, Stride: 2}, linearize.Tanh, linearize.Conv2D{Filters: 10, Kernel: 3, Padding: 1}, linearize.Tanh,
+			linearize.Flatten{}, linearize.Dense{Units: 2}},
 	} {
 		net, err := linearize.Sequential(linearize.Shape{2, 9, 9}, layers...)
 		require.NoError(t, err, name)
