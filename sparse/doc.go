@@ -41,6 +41,12 @@
 // data of a finished posterior. Under other prior variances, all times one
 // factor, the sums are known too (Projected.At).
 //
+// # The exact posterior without its kernel
+//
+// FitCG and RefitCG solve the exact posterior by preconditioned conjugate
+// gradients with products J Σ₀ Jᵀ v, where N·C × N·C numbers do not fit but an
+// approximation will not do. Every answer carries a bound on its error.
+//
 // # Explanations
 //
 // The mean is a sum over all N training examples, not over Z:
