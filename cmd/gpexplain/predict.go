@@ -106,8 +106,16 @@ type prediction struct {
 	Covariance     [][]explain.Float `json:"covariance"`
 }
 
-// predictTile is how many test rows are in memory at a time.
+// predictTile is how many rows are handled at a time where nothing says more.
 const predictTile = 256
+
+// tileRows is how many test rows are predicted at a time: as many as keep
+// their cross-kernel with the training rows near 32 MiB, since every tile goes
+// through all of them once.
+func (p *posterior) tileRows() int {
+	_, c, _ := p.net.Dims()
+	return min(max((4<<20)/(c*c*p.train.Len()), 64), 2048)
+}
 
 func (e *predictFlags) run(ctx context.Context, sh *shared) error {
 	s, err := openSession(ctx, sh)
@@ -133,8 +141,9 @@ func (e *predictFlags) run(ctx context.Context, sh *shared) error {
 	}
 	out := bufio.NewWriter(s.out)
 	w := &predictor{posterior: p, sub: sub, y: y, link: link, score: newScore(sub.Len(), len(s.classed)), lines: lineEncoder(out)}
-	for i := range par.Tiles(sub.Len(), predictTile) {
-		lo, hi := par.Bounds(i, sub.Len(), predictTile)
+	tile := p.tileRows()
+	for i := range par.Tiles(sub.Len(), tile) {
+		lo, hi := par.Bounds(i, sub.Len(), tile)
 		if err := w.rows(ctx, lo, hi); err != nil {
 			return err
 		}
