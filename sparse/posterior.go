@@ -137,7 +137,7 @@ func (p *Posterior) dualFITC(ctx context.Context) error {
 		lo := t.first * c
 		s.pseudoTargets(p.pseudo[lo:lo+t.rows], m)
 		noise := make([]float64, t.x.Len())
-		err = par.Do(ctx, p.o.Workers, t.x.Len(), func(i int) error {
+		err = par.Do(ctx, p.o.Workers, t.x.Len(), func(i int) (err error) {
 			at := lo + i*c
 			noise[i], err = p.correctedDual(p.alpha[at:at+c], p.pseudo[at:at+c], rowsOf(phi, i*c, (i+1)*c), diag[i*c*c:(i+1)*c*c], s.block(s.root, i))
 			return err
