@@ -1,0 +1,180 @@
+package linearize
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+)
+
+// finish fixes the order of the parameters in θ and the sites.
+func (c *compiler) finish(output string) error {
+	out, err := c.lookup(output)
+	if err != nil {
+		return fmt.Errorf("linearize: output %s: %w", quote(output), err)
+	}
+	if out.isInt {
+		return fmt.Errorf("linearize: output %s is an integer tensor", quote(output))
+	}
+	p := c.prog
+	p.output = out.slot
+	p.c = p.slots[out.slot].size
+	if !p.slots[out.slot].diff {
+		return fmt.Errorf("linearize: output %s does not depend on any parameter; check --freeze and the export", quote(output))
+	}
+	if p.slots[out.slot].static {
+		return fmt.Errorf("linearize: output %s does not depend on the input", quote(output))
+	}
+	if out.before() != 1 {
+		return fmt.Errorf("linearize: output %s has the batch dimension at axis %d; export it with the batch first", quote(output), out.batch)
+	}
+	if err := c.checkHead(out); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.freeze)) {
+		if c.inits[name] == nil || !c.inits[name].t.Type.IsFloat() {
+			return fmt.Errorf("linearize: cannot freeze %s: no parameter of that name; inspect lists them", quote(name))
+		}
+	}
+	c.orderParams()
+	c.warnShared()
+	c.findSites()
+	p.setChunk()
+	return nil
+}
+
+// checkHead reports an error where the operator removed from the end would
+// have mixed examples.
+func (c *compiler) checkHead(out *value) error {
+	if c.head < 0 || c.graph.Nodes[c.head].OpType == "Sigmoid" {
+		return nil
+	}
+	c.node = c.graph.Nodes[c.head]
+	ax, err := 0, checkAttributes(c.node)
+	if err == nil {
+		ax, err = c.softmaxAxis(len(out.shape))
+	}
+	if err == nil && (ax == out.batch || c.opset < 13 && ax < out.batch) {
+		err = errMixes
+	}
+	if err != nil {
+		return fmt.Errorf("linearize: %s, opset %d: %w", c.label(c.head), c.opset, err)
+	}
+	return nil
+}
+
+// orderParams puts the parameters that the output uses into θ in file order.
+func (c *compiler) orderParams() {
+	p := c.prog
+	reach := p.reachable()
+	for _, t := range c.graph.Initializers {
+		if in := c.inits[t.Name]; in.param >= 0 && p.slots[in.param].diff && reach[in.param] {
+			p.slots[in.param].param = len(p.params)
+			p.params = append(p.params, Param{Name: t.Name, Shape: dims(t), Offset: p.p})
+			p.p += t.Len()
+			c.order = append(c.order, in)
+		} else if in.param >= 0 && p.slots[in.param].diff {
+			p.slots[in.param].diff, p.slots[in.param].constant = false, t.Floats
+		}
+	}
+}
+
+// warnShared notes the parameters that also enter as a constant.
+func (c *compiler) warnShared() {
+	for _, in := range c.order {
+		if in.known {
+			c.warns = append(c.warns, fmt.Errorf("initializer %s is a parameter and also a statistic, scale or bound, which keeps its value", quote(in.t.Name)))
+		}
+	}
+}
+
+// reachable marks the slots behind the output.
+func (p *program) reachable() []bool {
+	reach := make([]bool, len(p.slots))
+	reach[p.output] = true
+	for i := len(p.nodes) - 1; i >= 0; i-- {
+		if reach[p.nodes[i].out] {
+			for _, in := range p.nodes[i].in {
+				reach[in] = true
+			}
+		}
+	}
+	return reach
+}
+
+func dims(t *onnx.Tensor) []int {
+	shape := make([]int, len(t.Dims))
+	for i, d := range t.Dims {
+		shape[i] = int(d)
+	}
+	return shape
+}
+
+// theta returns the parameters' values in order.
+func (c *compiler) theta() []float64 {
+	theta := make([]float64, 0, c.prog.p)
+	for _, in := range c.order {
+		theta = append(theta, in.t.Floats...)
+	}
+	return theta
+}
+
+// findSites completes the list of structured weights and puts every other
+// parameter into full.
+func (c *compiler) findSites() {
+	p := c.prog
+	covered := make([]bool, len(p.params))
+	for i := range p.sites {
+		st := &p.sites[i]
+		// Until now weight and bias are slots.
+		st.weight, st.bias = p.paramOf(st.weight), p.paramOf(st.bias)
+		for _, k := range []int{st.weight, st.bias} {
+			if k >= 0 {
+				covered[k] = true
+			}
+		}
+		st.tile = st.layout != nil && p.keepsTile(st)
+	}
+	p.sites = slices.DeleteFunc(p.sites, func(s site) bool { return s.weight < 0 && s.bias < 0 })
+	for i, sl := range p.slots {
+		if sl.param >= 0 && !covered[sl.param] {
+			p.full = append(p.full, i)
+		}
+	}
+}
+
+func (p *program) paramOf(slot int) int {
+	if slot < 0 {
+		return -1
+	}
+	return p.slots[slot].param
+}
+
+// tileFactor is how much more memory than the factors of a site its dense
+// columns may take: they are formed once, the factors are contracted every
+// time a kernel needs them.
+const tileFactor = 3
+
+// keepsTile says whether a site is kept as dense columns.
+func (p *program) keepsTile(st *site) bool {
+	width := 0
+	for _, k := range []int{st.weight, st.bias} {
+		if k >= 0 {
+			width += p.params[k].Len()
+		}
+	}
+	return width*p.c <= tileFactor*(p.slots[p.nodes[st.node].out].size*p.c+p.slots[st.x].size)
+}
+
+// setChunk chooses how many examples a worker takes at once: activations and
+// gradients of a chunk stay near the size of a second-level cache.
+func (p *program) setChunk() {
+	size := 1
+	for _, sl := range p.slots {
+		if !sl.static {
+			size += sl.size
+		}
+	}
+	p.chunk = min(max((1<<18)/size, min(8, (1<<24)/size), 1), 256)
+}
