@@ -1,10 +1,11 @@
 package sparse
 
 import (
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/gp"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
 )
 
 // A Bound states the sign of an approximate evidence's error.
@@ -37,7 +38,7 @@ func newEvidence(logLik, scatter, logDet float64, b Bound) Evidence {
 func (p *Projected) EvidenceLinearGaussian() Evidence {
 	// Σ[log p + rᵀe − ½eᵀΛe] + cᵀw − ½wᵀ(A' − I)w, e = m − f
 	gw := make([]float64, len(p.w))
-	blas64.Symv(1, p.sums.symmetric(), vector(p.w), 0, vector(gw))
+	fblas.Symv(1, p.sums.symmetric(), vector(p.w), 0, vector(gw))
 	s := &p.sums.scalars
 	logLik := s.logLik + s.expansion + s.siteQuad/2 + floats.Dot(p.sums.rhs, p.w) - floats.Dot(p.w, gw)/2
 	return newEvidence(logLik, floats.Dot(p.w, p.w), p.logDet+s.siteLogDet, None)

@@ -65,7 +65,7 @@ func (p *Projected) solveRHS() []float64 {
 		floats.Add(w, step)
 		// c − (I + ΦΛΦᵀ)w
 		floats.SubTo(rest, p.sums.rhs, w)
-		blas64.Symv(-1, p.sums.symmetric(), vector(w), 1, vector(rest))
+		fblas.Symv(-1, p.sums.symmetric(), vector(w), 1, vector(rest))
 	}
 	return w
 }
@@ -102,8 +102,8 @@ func (p *Projected) explain() blas64.General {
 
 // solveVec replaces v by A'⁻¹v.
 func (p *Projected) solveVec(v []float64) {
-	blas64.Trsv(blas.Trans, p.u, vector(v))
-	blas64.Trsv(blas.NoTrans, p.u, vector(v))
+	fblas.Trsv(blas.Trans, p.u, vector(v))
+	fblas.Trsv(blas.NoTrans, p.u, vector(v))
 }
 
 // half replaces rows φ by φU⁻¹, so that φA'⁻¹φᵀ is the product of the result

@@ -168,7 +168,7 @@ func (a *adder) addWith(p part, phi blas64.General, s sites, prior []float64) er
 	}
 	// A' − I += Φ Λ Φᵀ, c += Φ b (E13)
 	fblas.Syrk(blas.Trans, a.sign, root, 1, a.sums.symmetric())
-	blas64.Gemv(blas.Trans, a.sign, phi, vector(b), 1, vector(a.sums.rhs))
+	fblas.Gemv(blas.Trans, a.sign, phi, vector(b), 1, vector(a.sums.rhs))
 	for i := range n {
 		a.sums.add(&a.each[i], a.sign)
 	}
