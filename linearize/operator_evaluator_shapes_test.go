@@ -229,7 +229,8 @@ func evalSlice(e *evaluator) []*tensor {
 	return one(x)
 }
 
-// sliced is Python's x[start:end:by] along an axis.
+// sliced is Python's x[start:end:by] along an axis, but for a start before the
+// first element, which ONNX moves to the first also where the step is negative.
 func sliced(x *tensor, ax, start, end, by int) *tensor {
 	n := x.shape[ax]
 	check(by != 0, "step")
@@ -243,7 +244,7 @@ func sliced(x *tensor, ax, start, end, by int) *tensor {
 		}
 		return min(max(v, lo), hi)
 	}
-	start, end = bound(start), bound(end)
+	start, end = max(bound(start), 0), bound(end)
 	var list []int
 	for p := start; by > 0 && p < end || by < 0 && p > end; p += by {
 		list = append(list, p)
