@@ -95,7 +95,6 @@ type compiler struct {
 	order  []*initializer
 	warns  []error
 	node   *onnx.Node
-	opNode int // number of the node in the file
 	batch  int // fixed batch size declared by the file, or 0
 
 	bySlot    map[int]*initializer // of the slots that hold an initializer
@@ -131,7 +130,7 @@ func compile(m *onnx.Model, o *ReadOptions) (*program, []float64, []error, error
 		return nil, nil, nil, err
 	}
 	for _, i := range nodes {
-		c.node, c.opNode = c.graph.Nodes[i], i
+		c.node = c.graph.Nodes[i]
 		c.prog.operators = append(c.prog.operators, c.node.OpType)
 		if err := c.translate(); err != nil {
 			return nil, nil, nil, fmt.Errorf("linearize: %s, opset %d: %s", c.label(i), c.opset, brief(err.Error(), 400))
@@ -408,7 +407,7 @@ func (c *compiler) emit(o op, shape []int, batch int, in ...*value) (*value, err
 		return nil, err
 	}
 	sl, lead := slot{size: size, static: true, param: -1}, 0
-	nd := node{op: o, name: c.node.OpType + " " + quote(c.node.Name)}
+	nd := node{op: o}
 	for _, v := range in {
 		nd.in = append(nd.in, v.slot)
 		sl.static = sl.static && c.prog.slots[v.slot].static
@@ -434,7 +433,7 @@ func (c *compiler) emit(o op, shape []int, batch int, in ...*value) (*value, err
 		}
 		return v, err
 	}
-	nd.out, nd.id = c.addSlot(sl), len(c.prog.nodes)
+	nd.out = c.addSlot(sl)
 	c.prog.nodes = append(c.prog.nodes, nd)
 	return &value{slot: nd.out, shape: shape, batch: batch, lead: lead}, nil
 }

@@ -63,11 +63,9 @@ func product(shape []int) int {
 }
 
 type node struct {
-	id   int
-	op   op
-	name string // as in the file, for messages
-	in   []int
-	out  int
+	op  op
+	in  []int
+	out int
 }
 
 // An op computes one slot from others and carries gradients back.

@@ -13,9 +13,6 @@ func Gemv(t blas.Transpose, alpha float64, a blas64.General, x blas64.Vector, be
 // Trsv solves op(A) x = b, A triangular; x replaces b.
 func Trsv(t blas.Transpose, a blas64.Triangular, x blas64.Vector) { blas64.Trsv(t, a, x) }
 
-// Ger computes A += α x yᵀ.
-func Ger(alpha float64, x, y blas64.Vector, a blas64.General) { blas64.Ger(alpha, x, y, a) }
-
 // Symv computes y = α A x + β y, A symmetric.
 func Symv(alpha float64, a blas64.Symmetric, x blas64.Vector, beta float64, y blas64.Vector) {
 	blas64.Symv(alpha, a, x, beta, y)
