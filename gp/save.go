@@ -9,9 +9,9 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/store"
 )
 
 // saved is what a stored posterior holds besides its numbers.

@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/store"
 )
 
 // TestSavedPosteriorPredictsTheSame checks that a posterior predicts bit for

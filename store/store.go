@@ -1,14 +1,25 @@
-// Package store keeps named sections of numbers in one file: versioned,
-// checksummed, written atomically and mapped into memory when read.
+// Package store keeps fitted posteriors in files: versioned, checksummed,
+// written atomically and mapped into memory when read.
 //
-//	err := store.Write("posterior.gp", "funcgp posterior", 1, func(w *store.Writer) error {
-//		w.JSON("header", header)
-//		w.Floats("alpha", alpha)
-//		return nil
+//	post, err := gp.Fit(ctx, kernel, train, sites, nil) // or sparse, glm
+//	err = store.Write("digits.gp", "my posterior", 1, func(w *store.Writer) error {
+//		w.JSON("about", map[string]string{"model": modelHash, "data": dataHash})
+//		return post.Save(w)
 //	})
 //
-//	f, err := store.Open("posterior.gp", "funcgp posterior", 1)
-//	alpha, err := f.Floats("alpha")
+//	f, err := store.Open("digits.gp", "my posterior", 1) // in any process
+//	defer f.Close()                                      // after the last use of post
+//	err = f.JSON("about", &about)                        // compare the hashes
+//	post, err := gp.Load(f, kernel, train, nil)
+//	err = post.PredictTo(&mean, &cov, test)              // bit for bit the same
+//
+// A file is a list of named sections of numbers, bytes or JSON. A posterior
+// adds those that its Save documents, under a prefix of its own, so that
+// several can share a file with what the caller adds. Sections are read in
+// place: what Floats returns is the mapped file, so a large posterior costs
+// memory only where it is used, and several processes share it. Such memory
+// is read-only, and writing to it ends the program. While a File is open,
+// its file may be replaced by Write, but not changed in place.
 //
 // # Format
 //
@@ -77,7 +88,9 @@ type Writer struct {
 }
 
 // Write writes a file of a kind (at most 20 bytes) and version. It appears
-// under its name when it is complete, or not at all.
+// under its name when it is complete, or not at all. fill is called twice, to
+// measure and to write, and must add the same both times: so a large section
+// is nowhere copied.
 func Write(path, kind string, version uint32, fill func(w *Writer) error) error {
 	if len(kind) == 0 || len(kind) > kindSize {
 		panic("store: kind must have 1 to 20 bytes")
@@ -178,7 +191,7 @@ func (w *Writer) JSON(name string, v any) {
 }
 
 // A File is an open store. It must be closed after the last use of anything
-// read from it.
+// read from it, and is read by one goroutine at a time.
 type File struct {
 	path    string
 	version uint32
