@@ -30,6 +30,10 @@ type basis struct {
 	own     *own              // with g: φ of the inducing examples themselves
 	trace   float64           // tr K_ZZ
 	workers int
+
+	// What the basis was made from, by scaled and leading.
+	family *Inducing // of which the inducing examples are the first ones
+	ratio  float64   // of the prior variances to its
 }
 
 const (
@@ -44,7 +48,7 @@ const (
 // newBasis forms and factors K_ZZ.
 func newBasis(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*basis, error) {
 	z.check()
-	b := &basis{k: k, z: z, c: z.Batch.Outputs(), workers: o.Workers}
+	b := &basis{k: k, z: z, c: z.Batch.Outputs(), workers: o.Workers, family: z, ratio: 1}
 	a, err := b.gram(ctx, o)
 	if err != nil {
 		return nil, err
@@ -172,7 +176,7 @@ func (b *basis) rows() int { return b.z.Len() * b.c }
 // scaled returns the basis under the prior variances times factor.
 func (b *basis) scaled(factor float64) *basis {
 	s := *b
-	s.k, s.trace = scale(b.k, factor), factor*b.trace
+	s.k, s.trace, s.ratio = scale(b.k, factor), factor*b.trace, factor*b.ratio
 	s.l.Data, s.g.Data = times(math.Sqrt(factor), b.l.Data), times(1/math.Sqrt(factor), b.g.Data)
 	if b.own != nil {
 		o := *b.own

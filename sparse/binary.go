@@ -11,11 +11,11 @@ import (
 
 // The binary form of sums, little-endian: magic and version; M, C, rank, N
 // and the approximation as uint64; the fingerprint of the inducing inputs; tr
-// K_ZZ and the scalars; rhs; the upper triangle of gram by rows; the CRC-32C
+// K_ZZ and the scalars; rhs; square; the upper triangle of gram by rows; the CRC-32C
 // of everything before.
 const (
 	sumsMagic   = "fgpsums\x00"
-	sumsVersion = 1
+	sumsVersion = 2
 	sumsHeader  = len(sumsMagic) + 4 + 6*8
 	sumsScalars = 8 // tr K_ZZ and scalars
 )
@@ -30,7 +30,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // sumsSize returns the length of the binary form.
 func sumsSize(rank int) int64 {
 	r := int64(rank)
-	floats := addCap(int64(sumsScalars), addCap(r, mulCap(r, r+1)/2))
+	floats := addCap(int64(sumsScalars), addCap(2*r, mulCap(r, r+1)/2))
 	return addCap(int64(sumsHeader)+4, mulCap(8, floats))
 }
 
@@ -57,6 +57,7 @@ func (s *Sums) MarshalBinary() ([]byte, error) {
 		put(*v)
 	}
 	put(s.rhs...)
+	put(s.square...)
 	for i := range o.rank {
 		put(s.gram[i*o.rank+i : (i+1)*o.rank]...)
 	}
@@ -98,6 +99,9 @@ func (s *Sums) UnmarshalBinary(data []byte) error {
 	}
 	for i := range t.rhs {
 		t.rhs[i] = r.next()
+	}
+	for i := range t.square {
+		t.square[i] = r.next()
 	}
 	for i := range o.rank {
 		for j := i; j < o.rank; j++ {

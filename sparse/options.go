@@ -28,6 +28,7 @@ const (
 	StageInducing = "inducing" // rows of K_ZZ
 	StageData     = "data"     // training examples of a pass
 	StageDual     = "dual"     // training examples of the pass for α
+	StagePrepare  = "prepare"  // test examples of Prepare
 	StageNewton   = "newton"   // steps of a refit; their number is not known: total 0
 )
 

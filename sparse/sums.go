@@ -3,6 +3,7 @@ package sparse
 import (
 	"context"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -21,6 +22,7 @@ type Sums struct {
 	n      int       // training examples
 	gram   []float64 // Σ φΛφᵀ, rank×rank, upper triangle
 	rhs    []float64 // Σ φb
+	square []float64 // Σ φ∘φ: what each feature explains of Σ tr k_ii
 	scalars
 }
 
@@ -56,7 +58,7 @@ type origin struct {
 }
 
 func newSums(o origin) *Sums {
-	return &Sums{origin: o, gram: make([]float64, o.rank*o.rank), rhs: make([]float64, o.rank)}
+	return &Sums{origin: o, gram: make([]float64, o.rank*o.rank), rhs: make([]float64, o.rank), square: make([]float64, o.rank)}
 }
 
 // differs returns what makes sums of o and p impossible to add, or "".
@@ -80,7 +82,7 @@ func (s *Sums) Len() int { return s.n }
 // Clone returns a copy.
 func (s *Sums) Clone() *Sums {
 	t := *s
-	t.gram, t.rhs = append([]float64(nil), s.gram...), append([]float64(nil), s.rhs...)
+	t.gram, t.rhs, t.square = slices.Clone(s.gram), slices.Clone(s.rhs), slices.Clone(s.square)
 	return &t
 }
 
@@ -99,6 +101,7 @@ func (s *Sums) combine(t *Sums, sign float64) error {
 	s.n += int(sign) * t.n
 	floats.AddScaled(s.gram, sign, t.gram)
 	floats.AddScaled(s.rhs, sign, t.rhs)
+	floats.AddScaled(s.square, sign, t.square)
 	s.add(&t.scalars, sign)
 	return nil
 }
@@ -108,6 +111,7 @@ func (s *Sums) combine(t *Sums, sign float64) error {
 func (s *Sums) scaled(factor float64) *Sums {
 	t := s.Clone()
 	floats.Scale(factor, t.gram)
+	floats.Scale(factor, t.square)
 	floats.Scale(math.Sqrt(factor), t.rhs)
 	t.origin.trace *= factor
 	t.trace *= factor
@@ -169,11 +173,21 @@ func (a *adder) addWith(p part, phi blas64.General, s sites, prior []float64) er
 	// A' − I += Φ Λ Φᵀ, c += Φ b (E13)
 	fblas.Syrk(blas.Trans, a.sign, root, 1, a.sums.symmetric())
 	fblas.Gemv(blas.Trans, a.sign, phi, vector(b), 1, vector(a.sums.rhs))
+	a.squares(phi)
 	for i := range n {
 		a.sums.add(&a.each[i], a.sign)
 	}
 	a.sums.n += int(a.sign) * n
 	return nil
+}
+
+// squares adds Σ φ∘φ.
+func (a *adder) squares(phi blas64.General) {
+	for i := range phi.Rows {
+		for j, v := range phi.Data[i*phi.Stride:][:phi.Cols] {
+			a.sums.square[j] += a.sign * v * v
+		}
+	}
 }
 
 // example computes what one example adds: rows of Rᵀφ, b and the numbers.
