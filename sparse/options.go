@@ -29,6 +29,7 @@ const (
 	StageData     = "data"     // training examples of a pass
 	StageDual     = "dual"     // training examples of the pass for α
 	StagePrepare  = "prepare"  // test examples of Prepare
+	StageTune     = "tune"     // prior precisions tried; their number is not known: total 0
 	StageNewton   = "newton"   // steps of a refit; their number is not known: total 0
 )
 

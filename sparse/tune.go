@@ -1,0 +1,120 @@
+package sparse
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// A Trial is one prior precision that was tried.
+type Trial struct {
+	Factor float64 // on the prior variances
+	Score  float64 // lower is better
+}
+
+// Tuned is a posterior under the prior variances that predict held-out
+// examples best.
+type Tuned struct {
+	Posterior *Projected
+	Factor    float64 // on the prior variances
+	Score     float64 // of held-out examples, under it
+	Trials    []Trial // in the order tried; the first is Factor 1
+}
+
+const (
+	tuneReach = 6.0      // decades of the factor that are searched either way
+	tuneStep  = 1.0      // decades between the first trials
+	tuneStop  = 1.0 / 16 // decades between the last: 15 %
+)
+
+// Tune chooses the factor on the prior variances under which held-out
+// examples t score lowest, for example by their negative log likelihood. It
+// takes no pass over the training data: a trial costs a factor of A' and the
+// predictions of t (At, PredictPreparedTo). The mean and covariance given to
+// score may be kept until it returns.
+//
+// The score is taken to have one minimum in the logarithm of the factor. The
+// search goes downhill by factors of 10, then halves its step down to 15 %.
+// It stops at 10⁶ either way.
+func (p *Projected) Tune(ctx context.Context, t *Prepared, score func(mean, cov *mat.Dense) (float64, error)) (*Tuned, error) {
+	if t.Len() == 0 {
+		return nil, fmt.Errorf("sparse: no held-out examples to choose the prior precision on")
+	}
+	s := &tuner{p: p, t: t, score: score, mean: new(mat.Dense), cov: new(mat.Dense), at: map[float64]float64{}}
+	best, err := s.try(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	x := 0.0
+	for step := tuneStep; step >= tuneStop; step /= 2 {
+		for moved := true; moved; {
+			moved = false
+			for _, to := range []float64{x - step, x + step} {
+				if math.Abs(to) > tuneReach {
+					continue
+				}
+				v, err := s.try(ctx, to)
+				if err != nil {
+					return nil, err
+				}
+				if v < best {
+					x, best, moved = to, v, true
+					break
+				}
+			}
+		}
+	}
+	if math.IsNaN(best) || math.IsInf(best, 0) {
+		return nil, fmt.Errorf("sparse: the score of the held-out examples is %v under every prior precision tried", best)
+	}
+	q := p
+	if x != 0 {
+		if q, err = p.At(math.Pow(10, x)); err != nil {
+			return nil, err
+		}
+	}
+	return &Tuned{Posterior: q, Factor: math.Pow(10, x), Score: best, Trials: s.trials}, nil
+}
+
+// A tuner remembers what it tried.
+type tuner struct {
+	p         *Projected
+	t         *Prepared
+	score     func(mean, cov *mat.Dense) (float64, error)
+	mean, cov *mat.Dense
+	at        map[float64]float64
+	trials    []Trial
+}
+
+// try returns the score at 10ˣ; NaN counts as the worst.
+func (s *tuner) try(ctx context.Context, x float64) (float64, error) {
+	if v, ok := s.at[x]; ok {
+		return v, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	q, factor := s.p, math.Pow(10, x)
+	if x != 0 {
+		var err error
+		if q, err = s.p.At(factor); err != nil {
+			return 0, err
+		}
+	}
+	if err := q.PredictPreparedTo(s.mean, s.cov, s.t); err != nil {
+		return 0, err
+	}
+	v, err := s.score(s.mean, s.cov)
+	if err != nil {
+		return 0, err
+	}
+	if math.IsNaN(v) {
+		v = math.Inf(1)
+	}
+	s.at[x] = v
+	s.trials = append(s.trials, Trial{Factor: factor, Score: v})
+	s.p.o.Progress(StageTune, len(s.trials), 0)
+	return v, nil
+}
