@@ -1,0 +1,79 @@
+package linearize_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// hidden hides what a source is.
+type hidden struct{ linearize.Source }
+
+// From any place, once or twice, a source of any kind has the examples that
+// are left, to the last bit.
+func TestFrom(t *testing.T) {
+	net, x := convNet(t)
+	b, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	stream := linearize.NewSource(net, 11, 4, rowsOf(x))
+	tail := linearize.NewSource(net, 6, 4, func(lo, hi int) (*mat.Dense, error) { return rowsOf(x)(lo+5, hi+5) })
+	for name, src := range map[string]linearize.Source{
+		"batch": b, "stream": stream, "foreign": hidden{stream}, "batched again": linearize.Rebatch(stream, 3),
+		"chain":           linearize.Chain(b.Slice(0, 2), b.Slice(2, 5), tail),
+		"without nothing": linearize.Without(stream, nil), "without some": linearize.Without(stream, []int{0, 3, 4, 10}),
+	} {
+		all, _ := collect(t, src)
+		for first := range src.Len() {
+			want := whole(all.Slice(first, all.Len()))
+			got, _ := collect(t, linearize.From(src, first))
+			require.Equal(t, want, whole(got), "%s from %d", name, first)
+			twice, _ := collect(t, linearize.From(linearize.From(src, first/2), first-first/2))
+			require.Equal(t, want, whole(twice), "%s from %d by two steps", name, first)
+		}
+		none := linearize.From(src, src.Len())
+		require.Zero(t, none.Len())
+		require.NoError(t, none.Batches(t.Context(), func(int, *linearize.Batch) error { return errors.New("there is nothing left") }))
+		require.Panics(t, func() { linearize.From(src, -1) })
+		require.Panics(t, func() { linearize.From(src, src.Len()+1) })
+	}
+}
+
+// What comes before is not loaded, and errors name examples by their place in
+// the whole.
+func TestFromLoadsNothingBefore(t *testing.T) {
+	net, x := convNet(t)
+	first := 11
+	fail := errors.New("disk")
+	var broken bool
+	stream := linearize.NewSource(net, 11, 2, func(lo, hi int) (*mat.Dense, error) {
+		first = min(first, lo)
+		if broken {
+			return nil, fail
+		}
+		return rowsOf(x)(lo, hi)
+	})
+	for _, src := range []linearize.Source{stream, linearize.Rebatch(stream, 3), linearize.Chain(stream), linearize.Without(stream, []int{10})} {
+		first = 11
+		collect(t, linearize.From(linearize.From(src, 3), 2))
+		require.Equal(t, 5, first)
+	}
+	ignore := func(int, *linearize.Batch) error { return nil }
+	broken = true
+	err := linearize.From(stream, 5).Batches(t.Context(), ignore)
+	require.ErrorIs(t, err, fail)
+	require.ErrorContains(t, err, "examples 5 to 6")
+
+	bad := mat.DenseCopyOf(x)
+	bad.Set(8, 0, 1/(bad.At(8, 0)-bad.At(8, 0)))
+	require.ErrorContains(t, linearize.From(linearize.NewSource(net, 11, 4, rowsOf(bad)), 7).Batches(t.Context(), ignore), "examples from 7")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, linearize.From(stream, 5).Batches(ctx, ignore), context.Canceled)
+	stop := errors.New("enough")
+	require.ErrorIs(t, linearize.From(linearize.NewSource(net, 11, 2, rowsOf(x)), 5).Batches(t.Context(), func(int, *linearize.Batch) error { return stop }), stop)
+}
