@@ -41,8 +41,10 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"iter"
 	"math"
 	"os"
+	"slices"
 	"unsafe"
 
 	"github.com/funcgp/funcgp/internal/atomicfile"
@@ -149,13 +151,23 @@ func header(kind string, version uint32, tableAt int64, table []byte) []byte {
 
 // Bytes adds a section. Names must be distinct.
 func (w *Writer) Bytes(name string, data []byte) {
+	w.section(name, func(add func([]byte)) { add(data) })
+}
+
+// section adds one that comes in parts.
+func (w *Writer) section(name string, fill func(add func(b []byte))) {
 	for _, e := range w.table {
 		if e.Name == name {
 			panic("store: section written twice")
 		}
 	}
-	w.table = append(w.table, entry{name, w.at, int64(len(data)), crc32.Checksum(data, castagnoli)})
-	w.write(data)
+	e := entry{Name: name, Offset: w.at}
+	fill(func(b []byte) {
+		e.CRC = crc32.Update(e.CRC, castagnoli, b)
+		w.write(b)
+	})
+	e.Length = w.at - e.Offset
+	w.table = append(w.table, e)
 	w.write(make([]byte, (align-w.at%align)%align))
 }
 
@@ -168,15 +180,29 @@ func (w *Writer) write(b []byte) {
 
 // Floats adds a section of float64 numbers.
 func (w *Writer) Floats(name string, v []float64) {
+	w.FloatRows(name, func(yield func([]float64) bool) { yield(v) })
+}
+
+// FloatRows adds a section of float64 numbers that do not lie together, part
+// by part, so that they need not be copied to one place.
+func (w *Writer) FloatRows(name string, rows iter.Seq[[]float64]) {
+	w.section(name, func(add func([]byte)) {
+		for v := range rows {
+			add(bytesOf(v))
+		}
+	})
+}
+
+// bytesOf returns numbers as they are stored.
+func bytesOf(v []float64) []byte {
 	if littleEndian {
-		w.Bytes(name, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 8*len(v)))
-		return
+		return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 8*len(v))
 	}
 	b := make([]byte, 0, 8*len(v))
 	for _, x := range v {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
 	}
-	w.Bytes(name, b)
+	return b
 }
 
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
@@ -196,6 +222,7 @@ type File struct {
 	path    string
 	version uint32
 	data    []byte
+	names   []string
 	table   map[string]*entry
 	checked map[string]bool
 	unmap   func() error
@@ -266,7 +293,7 @@ func (f *File) checkLayout(list []entry, end int64) error {
 		if e.Offset != at || e.Length < 0 || e.Length > end-at || f.table[e.Name] != nil {
 			return f.damaged("section %q is out of place", e.Name)
 		}
-		f.table[e.Name] = e
+		f.table[e.Name], f.names = e, append(f.names, e.Name)
 		stop := at + e.Length
 		at = (stop + align - 1) / align * align
 		if at > end {
@@ -284,8 +311,14 @@ func (f *File) checkLayout(list []entry, end int64) error {
 	return nil
 }
 
+// Path returns the path that the file was opened with.
+func (f *File) Path() string { return f.path }
+
 // Version returns the version of the content.
 func (f *File) Version() uint32 { return f.version }
+
+// Sections returns the names of all sections in the order of the file.
+func (f *File) Sections() []string { return slices.Clone(f.names) }
 
 // Has reports whether there is a section of that name.
 func (f *File) Has(name string) bool { return f.table[name] != nil }
