@@ -79,12 +79,43 @@ type Fit struct {
 	Parameters     int      `json:"parameters"`
 	PriorPrecision Float    `json:"prior_precision"` // NaN where it is not one number
 	Refit          bool     `json:"refit"`
+	Method         string   `json:"method"`        // exact, subset, nystrom or cg
+	Inducing       Index    `json:"inducing"`      // M; -1 where there are none
+	TraceError     Float    `json:"trace_error"`   // tr(K − Q)/tr K over the training examples; NaN of a subset
 	GradientNorm   Float    `json:"gradient_norm"` // of the MAP objective at θ*
 	LogEvidence    Float    `json:"log_evidence"`
+	Bound          string   `json:"bound"` // how log_evidence stands to the exact one: lower, upper or none
 	LogDet         Float    `json:"log_det"`
 	LogLikelihood  Float    `json:"log_likelihood"`
 	Scatter        Float    `json:"scatter"`
 	Warnings       Warnings `json:"warnings"`
+
+	Approximation *Approximation `json:"approximation,omitempty"` // nil for an exact posterior
+}
+
+// Approximation is the error report of a posterior that is not exact. What
+// does not apply to a method is left out.
+type Approximation struct {
+	Select       string       `json:"select,omitempty"`          // how the inducing examples were chosen
+	Rows         int          `json:"rows,omitempty"`            // M·C
+	Rank         int          `json:"rank,omitempty"`            // how many of them are independent
+	TestRows     int          `json:"test_rows,omitempty"`       // the test rows that the following are of
+	ResidualMean *Float       `json:"residual_mean,omitempty"`   // of (k_** − q_**)/k_**
+	ResidualMax  *Float       `json:"residual_max,omitempty"`    //
+	Sample       *SampleError `json:"sample,omitempty"`          // against an exact posterior
+	MeanError    *Float       `json:"mean_error,omitempty"`      // bound of the error of every mean, in posterior sd
+	EvidenceSE   *Float       `json:"log_evidence_se,omitempty"` // standard error of log_evidence
+}
+
+// SampleError compares with the exact posterior of a sample of the training
+// rows.
+type SampleError struct {
+	Examples            int   `json:"examples"`
+	ShiftRMS            Float `json:"mean_shift_rms"` // in exact posterior sd
+	ShiftMax            Float `json:"mean_shift_max"`
+	VarianceRatioMin    Float `json:"variance_ratio_min"` // approximate over exact
+	VarianceRatioMedian Float `json:"variance_ratio_median"`
+	VarianceRatioMax    Float `json:"variance_ratio_max"`
 }
 
 // Timings are wall seconds; the parts sum to total within 5 %.

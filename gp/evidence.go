@@ -68,11 +68,17 @@ func Scatter(prior ntk.Prior, theta []float64) float64 {
 // ‖Jᵀr − Σ₀⁻¹(θ−μ₀)‖, at the sites s of the examples of b: how far θ is from
 // a mode.
 func GradientNorm(b *linearize.Batch, s *Sites, prior ntk.Prior, theta []float64) float64 {
-	mean, variance := moments(prior, len(theta))
 	grad := make([]float64, len(theta))
 	b.MulTransVecTo(grad, stacked(s.Residual))
+	return GradientNormOf(grad, prior, theta)
+}
+
+// GradientNormOf is GradientNorm given Jᵀr, length P, for training examples
+// that are not in one batch.
+func GradientNormOf(jr []float64, prior ntk.Prior, theta []float64) float64 {
+	mean, variance := moments(prior, len(theta))
 	sum := 0.0
-	for i, g := range grad {
+	for i, g := range jr {
 		g -= (theta[i] - mean[i]) / variance[i]
 		sum += g * g
 	}

@@ -13,6 +13,10 @@ import (
 // batches of the data are.
 const chunkRows = 2048
 
+// Tile returns the number of examples with c outputs that a pass over the data
+// takes at once. A linearize.NewSource with this tile is read without copies.
+func Tile(c int) int { return chunk(c) }
+
 // chunk returns the number of examples with c outputs that are taken at once.
 func chunk(c int) int { return max(1, chunkRows/c) }
 
