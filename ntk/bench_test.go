@@ -104,3 +104,15 @@ func BenchmarkMul(b *testing.B) {
 		report(b, 2*8*16*rows, 4*16*float64(train.P)*float64(train.Len()))
 	})
 }
+
+// BenchmarkPrepared is a product with a right side prepared beforehand.
+func BenchmarkPrepared(b *testing.B) {
+	eachBenchmark(b, func(b *testing.B, k *ntk.NTK, train, test *linearize.Batch) {
+		rows := train.Len() * train.Outputs()
+		p, dst := k.Prepare(train, mat.NewDense(rows, 20, normal(newRand(2), 20*rows))), new(mat.Dense)
+		for b.Loop() {
+			p.MulTo(dst, test)
+		}
+		report(b, 8*20*test.Len()*test.Outputs(), 2*20*float64(train.P)*float64(test.Len()))
+	})
+}

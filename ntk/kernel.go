@@ -25,6 +25,19 @@ type MulToer interface {
 	MulTo(dst *mat.Dense, a, b *linearize.Batch, v *mat.Dense)
 }
 
+// A Preparer is a Kernel that multiplies by one right side again and again.
+type Preparer interface {
+	// Prepare returns κ(·, b) v, with v Nb·C × k. It keeps b and v.
+	Prepare(b *linearize.Batch, v *mat.Dense) Product
+}
+
+// A Product is κ(·, b) v for fixed b and v. It is safe for concurrent use.
+type Product interface {
+	// MulTo writes κ(a, b) v, Na·C × k. C need not be that of b: of κ(a, b) it
+	// is the rows that count.
+	MulTo(dst *mat.Dense, a *linearize.Batch)
+}
+
 // A Prior is N(μ₀, Σ₀) over θ with diagonal Σ₀.
 type Prior interface {
 	MeanTo(dst []float64)     // μ₀, length P

@@ -33,7 +33,7 @@ func (k *NTK) MulTo(dst *mat.Dense, a, b *linearize.Batch, v *mat.Dense) {
 	}
 	for lo := 0; lo < cols; lo += mulCols {
 		hi := min(cols, lo+mulCols)
-		k.mulFactors(columnsOf(out, lo, hi), a, b, columnsOf(right, lo, hi))
+		k.eachFactor(b, columnsOf(right, lo, hi), func(f factor) { f.addTo(columnsOf(out, lo, hi), a) })
 	}
 }
 
@@ -79,45 +79,66 @@ func (p *plan) mul(dst, v blas64.General) {
 	})
 }
 
-// mulFactors adds J_a Σ₀ J_bᵀ v to dst, block by block.
-func (k *NTK) mulFactors(dst blas64.General, a, b *linearize.Batch, v blas64.General) {
-	p := &plan{k: k, a: a, b: b, extent: extentOf(a, b)}
-	for i := range a.Blocks {
-		x, okX := a.Blocks[i].(*linearize.Outer)
-		y, okY := b.Blocks[i].(*linearize.Outer)
-		if okX && okY {
-			k.mulOuter(dst, x, y, v)
+// A factor is Σ₀ J_bᵀ v for some of the parameters: what is left of b and v in
+// J_a Σ₀ J_bᵀ v.
+type factor interface {
+	// addTo adds J_a Σ₀ J_bᵀ v, those parameters' part of it, to dst.
+	addTo(dst blas64.General, a *linearize.Batch)
+}
+
+// eachFactor calls do with factors that add up to κ(·, b) v, one at a time in
+// memory unless do keeps them.
+func (k *NTK) eachFactor(b *linearize.Batch, v blas64.General, do func(f factor)) {
+	p := &plan{k: k, b: b, extent: extentOf(b, b)}
+	for i := range b.Blocks {
+		if o, ok := b.Blocks[i].(*linearize.Outer); ok {
+			k.outerFactors(i, o, v, do)
 			continue
 		}
-		p.columns(i, 0, a.Blocks[i].Spans()...)
+		p.columns(i, 0, b.Blocks[i].Spans()...)
 	}
 	for _, all := range p.pieces {
-		all.eachCut(p.mulWidth(v.Cols), func(pc piece) { p.mulPiece(dst, pc, v) })
+		all.eachCut(p.mulWidth(v.Cols), func(pc piece) { do(p.pieceFactor(pc, v)) })
 	}
 }
 
 // mulWidth is how many columns of the Jacobian are taken at a time: those of
 // one example fit a worker, and the sums over ranges the budget.
 func (p *plan) mulWidth(cols int) int {
-	c := max(p.extent.ca, p.extent.cb)
-	return max(1, min(partFloats/c, p.k.budget/8/(mulRanges+1)/cols))
+	return max(1, min(partFloats/p.extent.cb, p.k.budget/8/(mulRanges+1)/cols))
 }
 
-// mulPiece adds X_a Σ₀ X_bᵀ v for the columns X of a piece.
-func (p *plan) mulPiece(dst blas64.General, pc piece, v blas64.General) {
-	width, ca, cb := pc.width(), p.extent.ca, p.extent.cb
+// A pieceFactor is Σ₀ X_bᵀ v for the columns X of a piece.
+type pieceFactor struct {
+	k  *NTK
+	pc piece
+	u  blas64.General // width × columns of v
+}
+
+func (p *plan) pieceFactor(pc piece, v blas64.General) *pieceFactor {
+	cb := p.extent.cb
 	// X_bᵀ v
-	u := p.k.sumRanges(p.extent.nb, width, v.Cols, func(sum blas64.General, e examples, s *scratch) {
+	u := p.k.sumRanges(p.extent.nb, pc.width(), v.Cols, func(sum blas64.General, e examples, s *scratch) {
 		pc.eachPart(p.b, e, s, func(x blas64.General, part examples) {
 			transMul(x, rowsOf(v, part.lo*cb, part.hi*cb), 1, sum)
 		})
 	})
-	for i := range width {
+	for i := range u.Rows {
 		floats.Scale(p.k.variance[pc.lo+i], row(u, i))
 	}
-	p.k.each(p.extent.na, chunk, func(s *scratch, e examples) {
-		pc.eachPart(p.a, e, s, func(x blas64.General, part examples) {
-			mul(x, u, 1, rowsOf(dst, part.lo*ca, part.hi*ca))
+	return &pieceFactor{k: p.k, pc: pc, u: u}
+}
+
+// addTo implements factor. The columns of a Full block are read in place.
+func (f *pieceFactor) addTo(dst blas64.General, a *linearize.Batch) {
+	c := a.Outputs()
+	f.k.each(a.Len(), chunk, func(s *scratch, e examples) {
+		if full, ok := a.Blocks[f.pc.block].(*linearize.Full); ok {
+			mul(columnsOf(e.of(full.J, c), f.pc.at, f.pc.at+f.pc.width()), f.u, 1, rowsOf(dst, e.lo*c, e.hi*c))
+			return
+		}
+		f.pc.eachPart(a, e, s, func(x blas64.General, part examples) {
+			mul(x, f.u, 1, rowsOf(dst, part.lo*c, part.hi*c))
 		})
 	})
 }
@@ -140,114 +161,164 @@ func (k *NTK) sumRanges(n, rows, cols int, add func(sum blas64.General, e exampl
 	return sums[0]
 }
 
-// mulOuter adds the part of a dense layer, a range of its results at a time.
-func (k *NTK) mulOuter(dst blas64.General, a, b *linearize.Outer, v blas64.General) {
-	w, wOK := k.level(a.Weight)
-	beta, betaOK := k.level(a.Bias)
+// outerFactors calls do with the factors of block i, a dense layer, a range of
+// its results at a time.
+func (k *NTK) outerFactors(i int, b *linearize.Outer, v blas64.General, do func(f factor)) {
+	w, wOK := k.level(b.Weight)
+	beta, betaOK := k.level(b.Bias)
 	if wOK && betaOK && w == 0 && beta == 0 {
 		return
 	}
-	_, out := a.G.Dims()
-	in := 0
-	if a.Weight != nil {
-		_, in = a.A.Dims()
-	}
+	_, out := b.G.Dims()
+	in := inputs(b)
 	perResult := v.Cols * (in + 1)
 	size := max(1, min(partFloats/(chunk*v.Cols), k.budget/8/(mulRanges+1)/perResult))
 	for lo := 0; lo < out; lo += size {
-		m := outerMul{a: a, b: b, lo: lo, hi: min(out, lo+size), in: in, right: v.Cols}
-		m.variance(k)
-		m.add(k, dst, v)
+		f := &outerFactor{k: k, block: i, lo: lo, hi: min(out, lo+size), in: in, right: v.Cols}
+		f.sum(b, v)
+		f.scale(b)
+		do(f)
 	}
 }
 
-// outerMul multiplies by the part of a dense layer that belongs to its
-// results [lo, hi).
-type outerMul struct {
-	a, b       *linearize.Outer
+// inputs is the number of inputs of a dense layer, zero where its weight is no
+// parameter.
+func inputs(o *linearize.Outer) int {
+	if o.Weight == nil {
+		return 0
+	}
+	_, in := o.A.Dims()
+	return in
+}
+
+// An outerFactor belongs to the results [lo, hi) of a dense layer. u has a row
+// for each column r of v and result o, r·(hi−lo)+o, and a column for each
+// input and one for the bias.
+type outerFactor struct {
+	k          *NTK
+	block      int
 	lo, hi, in int
-	right      int            // columns of v
-	weight     blas64.General // variances, (hi-lo)×in
-	bias       []float64      // variances
+	right      int // columns of v
+	u          blas64.General
 }
 
-func (m *outerMul) variance(k *NTK) {
-	_, out := m.a.G.Dims()
-	if m.a.Weight != nil {
-		m.weight = rowsOf(k.weightVariance(m.a.Weight, m.in, out), m.lo, m.hi)
-	}
-	if s := m.a.Bias; s != nil {
-		m.bias = k.variance[s.Offset+m.lo : s.Offset+m.hi]
-	}
-}
-
-// add adds to dst. The sums have a row for each column r of v and result o,
-// r·(hi−lo)+o, and a column for each input and one for the bias.
-func (m *outerMul) add(k *NTK, dst, v blas64.General) {
-	rows, _ := m.b.G.Dims()
-	u := k.sumRanges(rows/m.b.C, m.right*(m.hi-m.lo), m.in+1, func(sum blas64.General, e examples, s *scratch) {
-		z := m.combine(v, e, s)
-		if m.in > 0 {
+// sum writes J_bᵀ v.
+func (f *outerFactor) sum(b *linearize.Outer, v blas64.General) {
+	rows, _ := b.G.Dims()
+	f.u = f.k.sumRanges(rows/b.C, v.Cols*(f.hi-f.lo), f.in+1, func(sum blas64.General, e examples, s *scratch) {
+		z := f.combine(b, v, e, s)
+		if f.in > 0 {
 			// Σ_n z_n a_nᵀ
-			transMul(z, e.of(m.b.A, 1), 1, columnsOf(sum, 0, m.in))
+			transMul(z, e.of(b.A, 1), 1, columnsOf(sum, 0, f.in))
 		}
 		for i := range z.Cols {
 			for n := range z.Rows {
-				sum.Data[i*sum.Stride+m.in] += z.Data[n*z.Stride+i]
+				sum.Data[i*sum.Stride+f.in] += z.Data[n*z.Stride+i]
 			}
 		}
 	})
-	m.scale(u)
-	rows, _ = m.a.G.Dims()
-	k.each(rows/m.a.C, chunk, func(s *scratch, e examples) { m.project(dst, u, e, s) })
 }
 
 // combine returns z_{n,ro} = Σ_c v_{nc,r} g_{nc,o}.
-func (m *outerMul) combine(v blas64.General, e examples, s *scratch) blas64.General {
-	width := m.hi - m.lo
-	z := s.general(slotLeft, e.len(), m.right*width)
+func (f *outerFactor) combine(b *linearize.Outer, v blas64.General, e examples, s *scratch) blas64.General {
+	width := f.hi - f.lo
+	z := s.general(slotLeft, e.len(), v.Cols*width)
 	zero(z)
-	g := columnsOf(e.of(m.b.G, m.b.C), m.lo, m.hi)
+	g := columnsOf(e.of(b.G, b.C), f.lo, f.hi)
 	for i := range g.Rows {
-		zz, gg := row(z, i/m.b.C), row(g, i)
-		for r, x := range row(v, e.lo*m.b.C+i) {
+		zz, gg := row(z, i/b.C), row(g, i)
+		for r, x := range row(v, e.lo*b.C+i) {
 			floats.AddScaled(zz[r*width:(r+1)*width], x, gg)
 		}
 	}
 	return z
 }
 
-// scale multiplies the sums by the prior variances.
-func (m *outerMul) scale(u blas64.General) {
-	width := m.hi - m.lo
-	for i := range u.Rows {
-		x := row(u, i)
-		for p := range m.in {
-			x[p] *= m.weight.Data[i%width*m.weight.Stride+p]
+// scale multiplies u by the prior variances.
+func (f *outerFactor) scale(b *linearize.Outer) {
+	width := f.hi - f.lo
+	_, out := b.G.Dims()
+	var weight blas64.General // variances, width×in
+	var bias []float64
+	if b.Weight != nil {
+		weight = rowsOf(f.k.weightVariance(b.Weight, f.in, out), f.lo, f.hi)
+	}
+	if s := b.Bias; s != nil {
+		bias = f.k.variance[s.Offset+f.lo : s.Offset+f.hi]
+	}
+	for i := range f.u.Rows {
+		x := row(f.u, i)
+		for p := range f.in {
+			x[p] *= weight.Data[i%width*weight.Stride+p]
 		}
-		if m.bias == nil {
-			x[m.in] = 0
+		if bias == nil {
+			x[f.in] = 0
 		} else {
-			x[m.in] *= m.bias[i%width]
+			x[f.in] *= bias[i%width]
 		}
 	}
 }
 
+// addTo implements factor.
+func (f *outerFactor) addTo(dst blas64.General, a *linearize.Batch) {
+	o, ok := a.Blocks[f.block].(*linearize.Outer)
+	if !ok {
+		for _, pf := range f.columns(a.Blocks[f.block].Spans()) {
+			pf.addTo(dst, a)
+		}
+		return
+	}
+	f.k.each(a.Len(), chunk, func(s *scratch, e examples) { f.project(dst, o, e, s) })
+}
+
+// columns returns the same for a block of another kind, whose spans are the
+// layer's weight, unless it has no inputs, and its bias.
+func (f *outerFactor) columns(spans []linearize.Span) []*pieceFactor {
+	var list []*pieceFactor
+	width, at := f.hi-f.lo, 0
+	add := func(s linearize.Span, entry func(j int) (o, p int)) {
+		u := general(make([]float64, s.Len()*f.right), s.Len(), f.right)
+		for j := range u.Rows {
+			if o, p := entry(j); o >= f.lo && o < f.hi {
+				for r := range u.Cols {
+					u.Data[j*u.Stride+r] = f.u.Data[(r*width+o-f.lo)*f.u.Stride+p]
+				}
+			}
+		}
+		list = append(list, &pieceFactor{k: f.k, pc: piece{block: f.block, at: at, lo: s.Offset, hi: s.Offset + s.Len()}, u: u})
+		at += s.Len()
+	}
+	if f.in > 0 {
+		out := spans[0].Len() / f.in
+		add(spans[0], func(j int) (o, p int) {
+			if spans[0].Transposed {
+				return j % out, j / out
+			}
+			return j / f.in, j % f.in
+		})
+		spans = spans[1:]
+	}
+	for _, s := range spans {
+		add(s, func(j int) (o, p int) { return j, f.in })
+	}
+	return list
+}
+
 // project adds Σ_o g_{nc,o} (U_r a_n + u_r)_o to dst_{nc,r}.
-func (m *outerMul) project(dst, u blas64.General, e examples, s *scratch) {
-	width := m.hi - m.lo
-	y := s.general(slotLeft, e.len(), u.Rows)
+func (f *outerFactor) project(dst blas64.General, a *linearize.Outer, e examples, s *scratch) {
+	width := f.hi - f.lo
+	y := s.general(slotLeft, e.len(), f.u.Rows)
 	for n := range y.Rows {
-		for i := range u.Rows {
-			y.Data[n*y.Stride+i] = u.Data[i*u.Stride+m.in]
+		for i := range f.u.Rows {
+			y.Data[n*y.Stride+i] = f.u.Data[i*f.u.Stride+f.in]
 		}
 	}
-	if m.in > 0 {
-		mulTrans(1, e.of(m.a.A, 1), columnsOf(u, 0, m.in), 1, y)
+	if f.in > 0 {
+		mulTrans(1, e.of(a.A, 1), columnsOf(f.u, 0, f.in), 1, y)
 	}
-	g := columnsOf(e.of(m.a.G, m.a.C), m.lo, m.hi)
+	g := columnsOf(e.of(a.G, a.C), f.lo, f.hi)
 	for i := range g.Rows {
-		yy, d := row(y, i/m.a.C), row(dst, e.lo*m.a.C+i)
+		yy, d := row(y, i/a.C), row(dst, e.lo*a.C+i)
 		for r := range d {
 			d[r] += floats.Dot(row(g, i), yy[r*width:(r+1)*width])
 		}

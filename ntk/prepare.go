@@ -1,0 +1,75 @@
+package ntk
+
+import (
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+var _ Preparer = (*NTK)(nil)
+
+// Prepare implements Preparer. It keeps Σ₀ J_bᵀ v, 8·P·k bytes, so that a
+// product multiplies by J_a alone. Where v has so many columns that the kernel
+// of a and b costs less, that is formed anew for each a, tile by tile.
+func (k *NTK) Prepare(b *linearize.Batch, v *mat.Dense) Product {
+	k.checkBatch(b)
+	rows, cols := v.Dims()
+	if rows != b.Len()*b.Outputs() {
+		panic("ntk: right side has wrong size")
+	}
+	p := &prepared{k: k, b: b, v: v, cols: cols}
+	if rows == 0 || cols == 0 {
+		return p
+	}
+	if p.formed = k.cheaperFormed(b, cols); p.formed {
+		return p
+	}
+	right := v.RawMatrix()
+	for lo := 0; lo < cols; lo += mulCols {
+		hi := min(cols, lo+mulCols)
+		k.eachFactor(b, columnsOf(right, lo, hi), func(f factor) { p.factors = append(p.factors, placed{f, lo, hi}) })
+	}
+	return p
+}
+
+// cheaperFormed tells whether forming the kernel with b costs less than
+// multiplying by the Jacobian, for products with v of that many columns.
+func (k *NTK) cheaperFormed(b *linearize.Batch, cols int) bool {
+	x := extent{na: chunk, nb: b.Len(), ca: b.Outputs(), cb: b.Outputs()}
+	// Only the part of a is left to do for each product.
+	left := extent{na: x.na, ca: x.ca}
+	return k.newPlan(b, b, x).cost+x.entries()*float64(cols) < k.factorsCost(b, left, cols)
+}
+
+// A prepared is a right side in the form in which it is multiplied.
+type prepared struct {
+	k       *NTK
+	b       *linearize.Batch
+	v       *mat.Dense
+	cols    int
+	formed  bool
+	factors []placed
+}
+
+// A placed factor belongs to columns [lo, hi) of the product.
+type placed struct {
+	factor
+	lo, hi int
+}
+
+// MulTo implements Product.
+func (p *prepared) MulTo(dst *mat.Dense, a *linearize.Batch) {
+	p.k.checkPair(a, p.b)
+	if !sizeTo(dst, a.Len()*a.Outputs(), p.cols) {
+		return
+	}
+	out := dst.RawMatrix()
+	zero(out)
+	if p.formed {
+		p.k.newPlan(a, p.b, extentOf(a, p.b)).mul(out, p.v.RawMatrix())
+		return
+	}
+	for _, f := range p.factors {
+		f.addTo(columnsOf(out, f.lo, f.hi), a)
+	}
+}
