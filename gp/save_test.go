@@ -9,47 +9,130 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/kerneltest"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
 )
 
-// TestSavedPosteriorPredictsTheSame checks that a posterior predicts bit for
-// bit the same after a round trip, can be refitted, and refuses other data.
-func TestSavedPosteriorPredictsTheSame(t *testing.T) {
-	for _, c := range []int{1, 3} {
-		k, x, y := given(40, c)
-		test := x.Slice(3, 9)
-		fit, err := gp.Refit(t.Context(), k, x, y, likelihoodFor(c), nil)
-		require.NoError(t, err)
-		path := filepath.Join(t.TempDir(), "a.gp")
-		require.NoError(t, store.Write(path, "test", 1, fit.Save))
-		f, err := store.Open(path, "test", 1)
-		require.NoError(t, err)
-		defer f.Close()
-		back, err := gp.Load(f, k, x, nil)
-		require.NoError(t, err)
-		requireSame(t, fit, back, test)
-		require.Equal(t, fit.EvidenceRefit(), back.EvidenceRefit())
-		require.Equal(t, fit.Warnings(), back.Warnings())
-		again, err := back.Refit(t.Context(), y, likelihoodFor(c))
-		require.NoError(t, err)
-		requireSame(t, fit, again, test)
-		_, err = gp.Load(f, k, x.Slice(0, 39), nil)
-		require.ErrorContains(t, err, "40 training examples")
+// answers is a list of all numbers that a posterior gives.
+func (q *problem) answers(t *testing.T, e *gp.Exact) []float64 {
+	t.Helper()
+	var mean, cov, joint mat.Dense
+	require.NoError(t, e.PredictTo(&mean, &cov, q.test))
+	require.NoError(t, e.JointTo(nil, &joint, q.test))
+	draws, removal := mat.NewDense(2, q.t*q.c, nil), make([]float64, q.n*q.c)
+	require.NoError(t, e.SampleTo(draws, q.test, rand.New(rand.NewPCG(1, 2))))
+	require.NoError(t, e.RemovalTo(t.Context(), removal))
+	grad, err := e.GradientLinearGaussian(t.Context(), []ntk.Kernel{q.kernel})
+	require.NoError(t, err)
+	s, ev := e.Sites(), e.EvidenceLinearGaussian()
+	out := append(grad, ev.Value, ev.LogLik, ev.Scatter, ev.LogDet, e.EvidenceAtTheta(3).Value, s.LogLik)
+	if e.Refitted() {
+		out = append(out, e.EvidenceRefit().Value)
+	}
+	for _, m := range []mat.Matrix{&mean, &cov, &joint, draws, q.cross(t, e, q.test, gp.Raw), q.cross(t, e, q.test, gp.Posterior), s.F, s.Residual, s.Lambda, s.Root} {
+		out = append(out, column(mat.DenseCopyOf(m)).RawMatrix().Data...)
+	}
+	for _, v := range [][]float64{removal, e.Alpha(), e.PseudoTargets(), e.PriorMean()} {
+		out = append(out, v...)
+	}
+	for _, w := range e.Warnings() {
+		out = append(out, float64(len(w.Error())))
+	}
+	return out
+}
+
+func (q *problem) saved(e *gp.Exact) kerneltest.SavedCase[*gp.Exact] {
+	return kerneltest.SavedCase[*gp.Exact]{
+		Posterior: e,
+		Save:      (*gp.Exact).Save,
+		Load:      func(f *store.File) (*gp.Exact, error) { return gp.Load(f, q.kernel, q.train, nil) },
+		Answers:   q.answers,
 	}
 }
 
-func requireSame(t *testing.T, a, b *gp.Exact, x *linearize.Batch) {
+func TestSaved(t *testing.T) {
+	all := problems(t)
+	for _, q := range []*problem{all[1], all[3], all[5]} {
+		t.Run(q.name, func(t *testing.T) {
+			t.Run("fit", func(t *testing.T) {
+				e, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), nil)
+				require.NoError(t, err)
+				kerneltest.Saved(t, q.saved(e))
+			})
+			t.Run("linear", func(t *testing.T) { kerneltest.Saved(t, q.saved(q.fit(t, &gp.Options{Mean: gp.LinearGaussian}))) })
+			t.Run("refit", func(t *testing.T) { kerneltest.Saved(t, q.saved(q.refit(t, nil))) })
+		})
+	}
+}
+
+// Warnings keep their text.
+func TestSavedWarnings(t *testing.T) {
+	q := problems(t)[5]
+	e, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, &gp.Options{MaxIter: 1})
+	require.NoError(t, err)
+	require.Len(t, e.Warnings(), 2)
+	back := q.loaded(t, e)
+	for i, w := range e.Warnings() {
+		require.EqualError(t, back.Warnings()[i], w.Error())
+	}
+}
+
+// loaded is what comes back from a file.
+func (q *problem) loaded(t *testing.T, e *gp.Exact) *gp.Exact {
 	t.Helper()
-	var am, ac, bm, bc mat.Dense
-	require.NoError(t, a.PredictTo(&am, &ac, x))
-	require.NoError(t, b.PredictTo(&bm, &bc, x))
-	require.Equal(t, am, bm)
-	require.Equal(t, ac, bc)
-	require.Equal(t, a.Alpha(), b.Alpha())
-	require.Equal(t, a.PseudoTargets(), b.PseudoTargets())
-	as, bs := mat.NewDense(3, x.Len()*x.Outputs(), nil), mat.NewDense(3, x.Len()*x.Outputs(), nil)
-	require.NoError(t, a.SampleTo(as, x, rand.New(rand.NewPCG(1, 2))))
-	require.NoError(t, b.SampleTo(bs, x, rand.New(rand.NewPCG(1, 2))))
-	require.Equal(t, as, bs)
+	f := written(t, e)
+	back, err := gp.Load(f, q.kernel, q.train, nil)
+	require.NoError(t, err)
+	return back
+}
+
+func written(t *testing.T, e *gp.Exact) *store.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "a.gp")
+	require.NoError(t, store.Write(path, "test", 1, e.Save))
+	f, err := store.Open(path, "test", 1)
+	require.NoError(t, err)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// A loaded posterior can be refitted: the file's memory is not written to.
+func TestSavedIsRefitted(t *testing.T) {
+	q := problems(t)[5]
+	back := q.loaded(t, q.fit(t, nil))
+	again, err := back.Refit(t.Context(), q.y, q.lik)
+	require.NoError(t, err)
+	require.Equal(t, q.answers(t, q.refit(t, nil)), q.answers(t, again))
+}
+
+// Other data, another network and another prior are refused.
+func TestSavedRefusesOtherData(t *testing.T) {
+	q := problems(t)[5]
+	f := written(t, q.fit(t, nil))
+	_, err := gp.Load(f, q.kernel, q.train.Slice(0, q.n-1), nil)
+	require.ErrorContains(t, err, "14 training examples and 4 outputs, the data 13 and 4")
+	_, err = gp.Load(f, q.kernel, q.train.Output(1), nil)
+	require.ErrorContains(t, err, "the data 14 and 1")
+	backwards, err := linearize.Gather(t.Context(), q.train, []int{1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13})
+	require.NoError(t, err)
+	_, err = gp.Load(f, q.kernel, backwards, nil)
+	require.ErrorContains(t, err, "training example 0, output 0")
+	other := q.kernel
+	other.variance = append([]float64{2 * q.variance[0]}, q.variance[1:]...)
+	_, err = gp.Load(f, other, q.train, nil)
+	require.ErrorContains(t, err, "prior")
+}
+
+func FuzzLoad(f *testing.F) {
+	q := newProblem("fuzz", 6, 2, likelihoodFor(2), 1)
+	e, err := gp.Refit(f.Context(), q.kernel, q.train, q.y, q.lik, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	kerneltest.FuzzSaved(f, q.saved(e), func(e *gp.Exact) error {
+		var mean, cov mat.Dense
+		return e.PredictTo(&mean, &cov, q.test)
+	})
 }

@@ -1,6 +1,6 @@
 // Package kerneltest holds conformance suites for the interfaces that carry
 // the inference: every implementation of ntk.Kernel, gp.Latent and gp.Dual
-// runs the same one.
+// runs the same one; so does everything that can be saved.
 //
 //	func TestIsotropic(t *testing.T) {
 //		rng := rand.New(rand.NewPCG(1, 2))
