@@ -5,8 +5,6 @@ import (
 	"hash/crc64"
 	"math"
 
-	"gonum.org/v1/gonum/blas/blas64"
-
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -20,15 +18,19 @@ type Builder struct {
 	b    *basis
 	o    Options
 	sums *Sums
+	save saver // of Fit and Refit
 }
 
 // NewBuilder forms and factors the kernel of the inducing examples. It fails
 // with a *MemoryError before anything large is allocated.
 func NewBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*Builder, error) {
 	d := o.withDefaults()
+	d.Checkpoint, d.Resume = nil, nil
 	return newBuilder(ctx, k, z, 0, false, &d)
 }
 
+// newBuilder moves what o says of checkpoints to the Builder: what is built
+// must not go on with them.
 func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit bool, o *Options) (*Builder, error) {
 	c := z.Batch.Outputs()
 	if z.Len() == 0 {
@@ -42,7 +44,9 @@ func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit boo
 	if err != nil {
 		return nil, err
 	}
-	return &Builder{b: b, o: *o, sums: newSums(b.origin(o))}, nil
+	save := newSaver(o, b.c)
+	o.Checkpoint, o.Resume = nil, nil
+	return &Builder{b: b, o: *o, sums: newSums(b.origin(o)), save: save}, nil
 }
 
 // origin says what sums in this basis are relative to.
@@ -93,13 +97,26 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 	if sums.n > 0 {
 		sums = b.sums.Clone()
 	}
+	first, to := 0, binding{}
+	if b.save.active() {
+		to = b.b.bind(sums.origin, n, false, local.marks()...)
+	}
+	if c := b.save.resume; c != nil {
+		if err := c.check(to); err != nil {
+			return err
+		}
+		sums, first = c.sums.Clone(), c.next
+	}
 	f, a := newFeatures(b.b, n), newAdder(b.b, sums, n, sign)
-	err = b.b.eachPart(ctx, x, &b.o, StageData, func(p part) error {
-		var phi blas64.General
-		if phi, err = f.of(p); err != nil {
+	do := func(p part) error {
+		phi, err := f.of(p)
+		if err != nil {
 			return err
 		}
 		return a.add(p, phi, local.slice(p.first, p.first+p.x.Len()))
+	}
+	err = b.save.eachPart(ctx, b.b, x, &b.o, first, do, func(next int) *Checkpoint {
+		return &Checkpoint{binding: to, next: next, sums: sums}
 	})
 	if err != nil {
 		if sums == b.sums {

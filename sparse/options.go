@@ -53,6 +53,20 @@ type Options struct {
 	Workers int
 	// Progress, if not nil, is called as work is done, from one goroutine.
 	Progress func(stage string, done, total int)
+	// Checkpoint, if not nil, is given the state of Fit and Refit after each
+	// pass that sums over the data, every CheckpointEvery examples of such a
+	// pass, and once more where ctx ends one. The state is empty once
+	// the call has returned: write it down. An error ends the fit with it.
+	// Nothing but Fit and Refit calls Checkpoint or resumes.
+	Checkpoint func(c *Checkpoint) error
+	// CheckpointEvery is a number of examples, of which whole chunks are
+	// made; 0 means 16 chunks, which are 32,768 outputs.
+	CheckpointEvery int
+	// Resume, if not nil, is where Fit or Refit goes on: the result is the
+	// same to the last bit as without the interruption. It must come from the
+	// same data, inducing examples, prior, likelihood and approximation, else
+	// there is a *ResumeError. It is not changed.
+	Resume *Checkpoint
 }
 
 func (o *Options) withDefaults() Options {
@@ -60,7 +74,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	bad := d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian ||
+	bad := d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.CheckpointEvery < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian ||
 		d.Approximation < Nystrom || d.Approximation > FITC
 	if bad {
 		panic("sparse: invalid options")

@@ -40,8 +40,8 @@ func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, 
 	if err != nil {
 		return nil, err
 	}
-	n := x.Len() * b.b.c
-	r := &refit{b: b.b, o: &d, x: x, y: y, lik: lik, origin: b.sums.origin, prior: make([]float64, n)}
+	r := &refit{b: b.b, o: &d, x: x, y: y, lik: lik, save: b.save, origin: b.sums.origin,
+		prior: make([]float64, x.Len()*b.b.c), move: math.Inf(1)}
 	return r.run(ctx)
 }
 
@@ -77,8 +77,13 @@ type refit struct {
 	x      linearize.Source
 	y      *mat.Dense
 	lik    gp.Likelihood
+	save   saver
 	origin origin
 	prior  []float64 // m, N·C
+	step   int       // Newton steps made
+	move   float64   // of the last of them
+	to     binding   // with checkpoints
+	marks  []float64 // with checkpoints: those of f(x;θ*), two numbers a chunk
 }
 
 // A point is a function in the span: f = m + Φᵀw, with FITC plus Dα.
@@ -98,100 +103,142 @@ type expansion struct {
 	err    error // why there is none
 }
 
+// A pass goes over the data once and expands the likelihood.
+type pass struct {
+	kind   passKind
+	to     *expansion
+	before *expansion // a step: where it sets out from
+	post   *Projected // a step: the solution there
+	next   int        // the first example to come
+}
+
+// A passKind is the place at which the likelihood is expanded.
+type passKind int
+
+const (
+	atTheta  passKind = iota // f(x;θ*), which need not lie in the span
+	stepping                 // where Newton's step from the expansion before leads
+	atPoint                  // a given point
+)
+
 func (r *refit) run(ctx context.Context) (*Posterior, error) {
-	at, err := r.pass(ctx, nil, nil, nil) // θ*, which need not lie in the span
+	p, err := r.begin()
+	for err == nil {
+		if err = r.pass(ctx, p); err != nil {
+			break
+		}
+		var post *Posterior
+		if p, post, err = r.after(p); post != nil {
+			return post, nil
+		}
+	}
+	return nil, err
+}
+
+// begin returns the first pass, or the one that was interrupted.
+func (r *refit) begin() (*pass, error) {
+	if r.save.active() {
+		r.to = r.b.bind(r.origin, r.x.Len(), true, markOf(contiguous(r.y)))
+	}
+	if r.save.resume != nil {
+		return r.resume(r.save.resume)
+	}
+	return &pass{kind: atTheta, to: r.expansion(r.newPoint(make([]float64, r.b.rank())), newSums(r.origin))}, nil
+}
+
+// stepFrom returns the pass that makes Newton's step from an expansion.
+func (r *refit) stepFrom(at *expansion) (*pass, error) {
+	post, err := newProjected(r.b, at.sums, r.o)
 	if err != nil {
 		return nil, err
 	}
-	if at.err != nil {
-		return nil, at.err
+	if r.origin.fitc {
+		at.pseudo = make([]float64, len(r.prior))
 	}
-	var warnings []error
-	move := math.Inf(1)
-	for step := 0; ; step++ {
-		post, err := newProjected(r.b, at.sums, r.o)
-		if err != nil {
-			return nil, err
-		}
-		ahead, err := r.pass(ctx, at, post.w, nil)
-		if err != nil {
-			return nil, err
-		}
-		r.o.Progress(StageNewton, step+1, 0)
-		next, last := ahead.point, move
-		move = relativeMove(at.point.f, next.f)
-		if step == r.o.MaxIter && move >= smallMove {
-			warnings = append(warnings, &gp.IterationWarning{Steps: step, Move: move})
-		}
-		if move < smallMove || step == r.o.MaxIter {
-			return r.posterior(post, at, next, warnings), nil
-		}
-		from := at.point
-		if step == 0 {
-			from = r.priorPoint()
-		}
-		to := r.search(from, next, step > 0 && move < last/2)
-		if to == nil && step > 0 {
-			return r.posterior(post, at, next, warnings), nil
-		}
-		if to == nil {
-			to = from
-		}
-		if math.IsInf(to.objective, 0) {
-			return nil, errors.New("sparse: the likelihood has no finite value at the prior mean or near θ*; scale the targets or raise the prior precision")
-		}
-		if to == next && ahead.err == nil {
-			at = ahead
-			continue
-		}
-		if at, err = r.pass(ctx, nil, nil, to); err != nil {
-			return nil, err
-		}
-		if at.err != nil {
-			return nil, at.err
-		}
-	}
+	return &pass{kind: stepping, before: at, post: post, to: r.expansion(r.newPoint(post.w), newSums(r.origin))}, nil
 }
 
-// pass goes over the data once and expands the likelihood: at the given
-// point, or where Newton's step from the expansion before leads, w being the
-// solution there, or at f(x;θ*) if neither is given.
-func (r *refit) pass(ctx context.Context, before *expansion, w []float64, given *point) (*expansion, error) {
-	n, c := r.x.Len(), r.b.c
-	e := &expansion{point: given, sums: newSums(r.origin), sites: emptySites(n, c)}
-	e.local = sites{c: c, f: contiguous(e.sites.F), r: contiguous(e.sites.Residual), lambda: contiguous(e.sites.Lambda), root: contiguous(e.sites.Root)}
-	if given == nil {
-		e.point = r.newPoint(w)
+// after returns the pass that follows p, or the posterior.
+func (r *refit) after(p *pass) (*pass, *Posterior, error) {
+	if p.kind != stepping {
+		next, err := r.stepFrom(p.to)
+		return next, nil, err
 	}
-	if before != nil && r.origin.fitc {
-		before.pseudo = make([]float64, n*c)
+	r.o.Progress(StageNewton, r.step+1, 0)
+	from, next, last := p.before.point, p.to.point, r.move
+	r.move = relativeMove(from.f, next.f)
+	var warnings []error
+	if r.step == r.o.MaxIter && r.move >= smallMove {
+		warnings = append(warnings, &gp.IterationWarning{Steps: r.step, Move: r.move})
 	}
+	if r.move < smallMove || r.step == r.o.MaxIter {
+		return nil, r.posterior(p.post, p.before, next, warnings), nil
+	}
+	if r.step == 0 {
+		from = r.priorPoint()
+	}
+	to := r.search(from, next, r.step > 0 && r.move < last/2)
+	if to == nil && r.step > 0 {
+		return nil, r.posterior(p.post, p.before, next, warnings), nil
+	}
+	if to == nil {
+		to = from
+	}
+	if math.IsInf(to.objective, 0) {
+		return nil, nil, errors.New("sparse: the likelihood has no finite value at the prior mean or near θ*; scale the targets or raise the prior precision")
+	}
+	r.step++
+	if to == next && p.to.err == nil {
+		q, err := r.stepFrom(p.to)
+		return q, nil, err
+	}
+	return &pass{kind: atPoint, to: r.expansion(to, newSums(r.origin))}, nil, nil
+}
+
+// expansion is one at a point, whose sites are to be computed.
+func (r *refit) expansion(at *point, sums *Sums) *expansion {
+	e := &expansion{point: at, sums: sums, sites: emptySites(r.x.Len(), r.b.c)}
+	e.local = sites{c: r.b.c, f: contiguous(e.sites.F), r: contiguous(e.sites.Residual), lambda: contiguous(e.sites.Lambda), root: contiguous(e.sites.Root)}
+	return e
+}
+
+// pass makes p, from its next example on.
+func (r *refit) pass(ctx context.Context, p *pass) error {
+	n, e := r.x.Len(), p.to
 	f, a := newFeatures(r.b, n), newAdder(r.b, e.sums, n, 1)
-	err := r.b.eachPart(ctx, r.x, r.o, StageData, func(p part) error {
-		phi, err := f.of(p)
+	err := r.save.eachPart(ctx, r.b, r.x, r.o, p.next, func(t part) error {
+		if err := r.recognize(t); err != nil {
+			return err
+		}
+		phi, err := f.of(t)
 		if err != nil {
 			return err
 		}
-		lo, hi := p.first*c, p.first*c+p.rows
-		switch {
-		case before != nil:
-			err = r.step(before, e.point, p, phi)
-		case given == nil:
-			err = r.start(e.point, p)
+		switch p.kind {
+		case stepping:
+			err = r.makeStep(p.before, e.point, t, phi)
+		case atTheta:
+			err = r.start(e.point, t)
 		}
 		if err != nil || e.err != nil {
 			return err
 		}
-		if e.err = r.expand(e, p); e.err != nil {
-			return nil
+		if e.err = r.expand(e, t.first, t.x.Len()); e.err != nil {
+			return p.fatal()
 		}
-		return a.addWith(p, phi, e.local.slice(p.first, p.first+p.x.Len()), r.prior[lo:hi])
-	})
-	if err != nil {
-		return nil, err
-	}
+		lo := t.first * r.b.c
+		return a.addWith(t, phi, e.local.slice(t.first, t.first+t.x.Len()), r.prior[lo:lo+t.rows])
+	}, func(next int) *Checkpoint { return r.checkpoint(p, next) })
 	e.sums.logLik = e.sites.LogLik
-	return e, nil
+	return err
+}
+
+// fatal returns why there is no expansion, unless a shorter step can help.
+func (p *pass) fatal() error {
+	if p.kind == stepping {
+		return nil
+	}
+	return p.to.err
 }
 
 // start sets f(x;θ*) and the prior mean.
@@ -206,8 +253,8 @@ func (r *refit) start(to *point, p part) error {
 	return notFinite("prior mean", m, p.first, r.b.c)
 }
 
-// step sets f = m + Φᵀw, with FITC plus Dα, α = b̃ − Λ̃Φᵀw at the sites before.
-func (r *refit) step(before *expansion, to *point, p part, phi blas64.General) error {
+// makeStep sets f = m + Φᵀw, with FITC plus Dα, α = b̃ − Λ̃Φᵀw at the sites before.
+func (r *refit) makeStep(before *expansion, to *point, p part, phi blas64.General) error {
 	c, lo := r.b.c, p.first*r.b.c
 	eachRow(r.o.Workers, phi, func(i int, row []float64) {
 		to.q[lo+i] = floats.Dot(row, to.w)
@@ -236,14 +283,14 @@ func (r *refit) step(before *expansion, to *point, p part, phi blas64.General) e
 	})
 }
 
-// expand computes the sites of p at the point of e.
-func (r *refit) expand(e *expansion, p part) error {
-	c, n := r.b.c, p.x.Len()
-	lo, hi := p.first*c, (p.first+n)*c
-	s, err := gp.NewSites(sub(r.y, p.first, p.first+n), mat.NewDense(n, c, e.point.f[lo:hi]), r.lik)
+// expand computes the sites of n examples, a chunk, at the point of e.
+func (r *refit) expand(e *expansion, first, n int) error {
+	c := r.b.c
+	lo, hi := first*c, (first+n)*c
+	s, err := gp.NewSites(sub(r.y, first, first+n), mat.NewDense(n, c, e.point.f[lo:hi]), r.lik)
 	if err != nil {
 		if at, ok := err.(*gp.NotFiniteError); ok {
-			at.Row += p.first
+			at.Row += first
 		}
 		return err
 	}

@@ -1,0 +1,128 @@
+package sparse
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A newton is a refit on its way: a pass and what came before. Vectors of
+// what the pass computes end at its next example; the others have N·C entries.
+type newton struct {
+	kind   passKind
+	step   int
+	move   float64
+	logLik float64 // Σ log p(y|f) of the pass
+	prior  []float64
+	marks  []float64
+	to     point
+	before point     // a step: where it sets out from
+	sums   *Sums     // a step: those there
+	pseudo []float64 // a step with FITC: b̃ there
+}
+
+// vectors are all there are.
+func (s *newton) vectors() []*[]float64 {
+	return append(append([]*[]float64{&s.prior, &s.marks, &s.pseudo}, s.to.vectors()...), s.before.vectors()...)
+}
+
+func (p *point) vectors() []*[]float64 { return []*[]float64{&p.w, &p.f, &p.q, &p.alpha} }
+
+// upTo is a view of p's first n outputs.
+func (p *point) upTo(n int) point {
+	q := *p
+	q.f, q.q, q.alpha = p.f[:n], p.q[:n], p.alpha[:min(n, len(p.alpha))]
+	return q
+}
+
+// chunks returns the number of chunks of n examples with c outputs.
+func chunks(n, c int) int { return (n + chunk(c) - 1) / chunk(c) }
+
+// checkpoint returns the state of p with the examples before next behind it.
+func (r *refit) checkpoint(p *pass, next int) *Checkpoint {
+	c := r.b.c
+	s := &newton{kind: p.kind, step: r.step, move: r.move, logLik: p.to.sites.LogLik, prior: r.prior, marks: r.marks, to: *p.to.point}
+	if p.kind != atPoint {
+		s.to = p.to.point.upTo(next * c)
+	}
+	switch p.kind {
+	case atTheta:
+		s.prior, s.marks = r.prior[:next*c], r.marks[:2*chunks(next, c)]
+	case stepping:
+		s.before, s.sums = *p.before.point, p.before.sums
+		s.pseudo = p.before.pseudo[:min(next*c, len(p.before.pseudo))]
+	}
+	return &Checkpoint{binding: r.to, next: next, sums: p.to.sums, newton: s}
+}
+
+// resume returns the pass that was interrupted.
+func (r *refit) resume(c *Checkpoint) (*pass, error) {
+	if err := c.check(r.to); err != nil {
+		return nil, err
+	}
+	s := c.newton
+	r.step, r.move, r.marks = s.step, s.move, slices.Clone(s.marks)
+	copy(r.prior, s.prior)
+	p := &pass{kind: s.kind, to: r.restored(&s.to, c.sums), next: c.next}
+	if s.kind == stepping {
+		p.before = r.restored(&s.before, s.sums)
+		if r.origin.fitc {
+			p.before.pseudo = make([]float64, len(r.prior))
+			copy(p.before.pseudo, s.pseudo)
+		}
+		if err := r.expandAgain(p.before, c.n, s.sums.logLik); err != nil {
+			return nil, err
+		}
+		if p.before.err != nil {
+			return nil, p.before.err
+		}
+		var err error
+		if p.post, err = newProjected(r.b, p.before.sums, r.o); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.expandAgain(p.to, c.next, s.logLik); err != nil {
+		return nil, err
+	}
+	return p, p.fatal()
+}
+
+// restored is the expansion at a copy of a point, with a copy of its sums.
+func (r *refit) restored(at *point, sums *Sums) *expansion {
+	p := r.newPoint(slices.Clone(at.w))
+	p.objective = at.objective
+	copy(p.f, at.f)
+	copy(p.q, at.q)
+	copy(p.alpha, at.alpha)
+	return r.expansion(p, sums.Clone())
+}
+
+// expandAgain computes the sites of the first n examples as a pass does, and
+// checks Σ log p(y|f).
+func (r *refit) expandAgain(e *expansion, n int, logLik float64) error {
+	size := chunk(r.b.c)
+	for lo := 0; lo < n && e.err == nil; lo += size {
+		e.err = r.expand(e, lo, min(size, n-lo))
+	}
+	if !(math.Abs(e.sites.LogLik-logLik) <= markRounding*math.Max(1, math.Abs(logLik))) {
+		return &ResumeError{What: "their likelihood"}
+	}
+	return nil
+}
+
+// recognize notes the network's outputs of a chunk at the first pass, and
+// checks them where a refit goes on.
+func (r *refit) recognize(t part) error {
+	if !r.save.active() {
+		return nil
+	}
+	i, m := t.first/chunk(r.b.c), markOf(contiguous(t.x.F))
+	if 2*i == len(r.marks) {
+		r.marks = append(r.marks, m.sum, m.scale)
+		return nil
+	}
+	if r.save.resume != nil && !m.same(mark{r.marks[2*i], r.marks[2*i+1]}) {
+		return &ResumeError{What: fmt.Sprintf("their training examples %d to %d", t.first, t.first+t.x.Len()-1)}
+	}
+	return nil
+}
