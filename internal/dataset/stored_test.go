@@ -1,0 +1,75 @@
+package dataset
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestStoredRows puts rows of images and of a table in place of the training
+// part, and finds the same examples there.
+func TestStoredRows(t *testing.T) {
+	csv := write(t, t.TempDir(), "t.csv", []byte("a,b,y\n1,2,0\n3,4,1\n5,6,0\n7,8,1\n"))
+	for _, name := range []string{"digits:40,20", csv} {
+		d, err := Open(t.Context(), name, nil)
+		require.NoError(t, err)
+		rows := []int{3, 0, 2}
+		sub, err := d.Train.Select(&SelectOptions{Rows: rows})
+		require.NoError(t, err)
+		other, err := d.WithTrain(sub.Stored(), "file")
+		require.NoError(t, err)
+		require.Equal(t, 3, other.Train.Len())
+		again, err := other.Train.Select(&SelectOptions{Rows: rows})
+		require.NoError(t, err)
+		require.Equal(t, sub.Matrix(), again.Matrix(), "inputs")
+		require.Equal(t, sub.Labels, again.Labels)
+		require.Equal(t, sub.Targets, again.Targets)
+		require.Equal(t, sub.Fingerprint(), again.Fingerprint())
+		_, err = other.Train.Select(&SelectOptions{Rows: []int{1}})
+		require.Error(t, err, "row 1 is not inside")
+	}
+}
+
+// TestFingerprint changes with the rows, their order, and an input.
+func TestFingerprint(t *testing.T) {
+	seen := map[string]bool{}
+	for _, text := range []string{"a,y\n1,0\n2,1\n", "a,y\n1,0\n3,1\n", "a,y\n1,0\n2,0\n"} {
+		d, err := Open(t.Context(), write(t, t.TempDir(), "t.csv", []byte(text)), nil)
+		require.NoError(t, err)
+		for _, rows := range [][]int{{0, 1}, {1, 0}, {0}} {
+			sub, err := d.Train.Select(&SelectOptions{Rows: rows})
+			require.NoError(t, err)
+			seen[sub.Fingerprint()] = true
+		}
+	}
+	// The first row is the same in all three files, and so are the others'
+	// fingerprints different.
+	require.Len(t, seen, 7)
+}
+
+// TestStoredRowsThatDoNotFit are refused.
+func TestStoredRowsThatDoNotFit(t *testing.T) {
+	d, err := Open(t.Context(), "digits:40,20", nil)
+	require.NoError(t, err)
+	sub, err := d.Train.Select(&SelectOptions{Count: 3})
+	require.NoError(t, err)
+	for name, change := range map[string]func(r *Stored){
+		"no rows":          func(r *Stored) { r.Rows = nil },
+		"too few pixels":   func(r *Stored) { r.Pixels = r.Pixels[1:] },
+		"too few targets":  func(r *Stored) { r.Targets = r.Targets[1:] },
+		"features":         func(r *Stored) { r.Pixels, r.X = nil, make([]float64, 3*784) },
+		"another shape":    func(r *Stored) { r.Shape = []int{784} },
+		"impossible shape": func(r *Stored) { r.Shape = []int{-1, 28, 28} },
+		"huge shape":       func(r *Stored) { r.Shape = []int{1 << 40, 1 << 40} },
+		"out of order":     func(r *Stored) { r.Rows = []int{0, 2, 1} },
+		"negative row":     func(r *Stored) { r.Rows = []int{-1, 2, 3} },
+		"a label of half":  func(r *Stored) { r.Targets = []float64{0, 1, 0.5} },
+	} {
+		r := sub.Stored()
+		r.Rows, r.Targets = slices.Clone(r.Rows), slices.Clone(r.Targets)
+		change(r)
+		_, err := d.WithTrain(r, "file.gp")
+		require.ErrorContains(t, err, "file.gp", name)
+	}
+}
