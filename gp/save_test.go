@@ -131,8 +131,9 @@ func FuzzLoad(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	kerneltest.FuzzSaved(f, q.saved(e), func(e *gp.Exact) error {
+	predict := func(e *gp.Exact) error {
 		var mean, cov mat.Dense
 		return e.PredictTo(&mean, &cov, q.test)
-	})
+	}
+	kerneltest.FuzzSaved(f, predict, q.saved(e))
 }

@@ -61,11 +61,9 @@ func (z *Inducing) alone() *Inducing { return &Inducing{Batch: z.Batch} }
 // projected process whose data are the inducing examples: there Q is K.
 func (p *Posterior) among(x linearize.Source, z *Inducing) *Posterior {
 	n, c := x.Len(), p.b.c
-	b, f := *p.b, p.Projected
+	b := *p.b
 	b.z = z
-	projected := &Projected{b: &b, o: f.o, sums: f.sums, refit: f.refit, u: f.u, w: f.w, v: f.v, logDet: f.logDet, tile: f.tile}
-	projected.o.Approximation = Subset
-	q := &Posterior{Projected: projected, x: x, subset: p, warnings: p.warnings, pseudo: make([]float64, n*c), alpha: make([]float64, n*c)}
+	q := &Posterior{Projected: p.Projected.with(&b, Subset), x: x, subset: p, warnings: p.warnings, pseudo: make([]float64, n*c), alpha: make([]float64, n*c)}
 	for i, r := range z.Rows {
 		copy(q.pseudo[r*c:(r+1)*c], p.pseudo[i*c:])
 		copy(q.alpha[r*c:(r+1)*c], p.alpha[i*c:])
@@ -73,6 +71,14 @@ func (p *Posterior) among(x linearize.Source, z *Inducing) *Posterior {
 	q.sites = &gp.Sites{LogLik: p.sites.LogLik, F: spread(p.sites.F, z.Rows, n, 1), Residual: spread(p.sites.Residual, z.Rows, n, 1),
 		Lambda: spread(p.sites.Lambda, z.Rows, n, c), Root: spread(p.sites.Root, z.Rows, n, c)}
 	q.local = sites{c: c, f: contiguous(q.sites.F), r: contiguous(q.sites.Residual), lambda: contiguous(q.sites.Lambda), root: contiguous(q.sites.Root)}
+	return q
+}
+
+// with returns the posterior under another name, its inducing examples being
+// those of b.
+func (p *Projected) with(b *basis, a Approximation) *Projected {
+	q := &Projected{b: b, o: p.o, sums: p.sums, refit: p.refit, u: p.u, w: p.w, v: p.v, logDet: p.logDet, tile: p.tile}
+	q.o.Approximation = a
 	return q
 }
 

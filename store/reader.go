@@ -23,15 +23,20 @@ type Reader struct {
 // Reader returns a Reader of the sections whose names start with prefix.
 func (f *File) Reader(prefix string) *Reader { return &Reader{f: f, prefix: prefix} }
 
-// Err returns the first error, an *Error.
+// Err returns the first error, an *Error unless Stop was given another.
 func (r *Reader) Err() error { return r.err }
+
+// Stop makes err, which may be nil, the Reader's error, unless it has one.
+func (r *Reader) Stop(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
 
 // Fail makes the problem the Reader's error, unless it has one, and returns
 // the error.
 func (r *Reader) Fail(remedy, problem string, args ...any) error {
-	if r.err == nil {
-		r.err = &Error{File: r.f.path, Problem: fmt.Sprintf(problem, args...), Remedy: remedy}
-	}
+	r.Stop(&Error{File: r.f.path, Problem: fmt.Sprintf(problem, args...), Remedy: remedy})
 	return r.err
 }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"math"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -49,5 +50,11 @@ func TestReader(t *testing.T) {
 	require.Nil(t, r.Floats("none", 1))
 	require.ErrorContains(t, r.Err(), `no section "a.none"`)
 	r.JSON("head", &head)
+	r = f.Reader("a.")
+	r.Stop(nil)
+	require.NoError(t, r.Err())
+	r.Stop(os.ErrClosed)
+	r.Stop(nil)
+	require.Equal(t, os.ErrClosed, r.Fail("remedy", "problem"))
 	require.ErrorContains(t, f.Reader("a.").Fail("a remedy", "a problem of %d", 3), path+": a problem of 3; a remedy")
 }

@@ -89,8 +89,8 @@ func (c SavedCase[P]) roundTrip(t *testing.T, path string, want []float64) {
 	t.Helper()
 	p, done := c.open(t, path)
 	defer done()
-	requireBits(t, "the loaded posterior", c.Answers(t, p), want)
-	requireBits(t, "the saved posterior, afterwards", c.Answers(t, c.Posterior), want)
+	RequireBits(t, "the loaded posterior", c.Answers(t, p), want)
+	RequireBits(t, "the saved posterior, afterwards", c.Answers(t, c.Posterior), want)
 	again := c
 	again.Posterior = p
 	if !bytes.Equal(read(t, again.write(t)), read(t, path)) {
@@ -163,16 +163,20 @@ func (c SavedCase[P]) requireError(t *testing.T, what string, file []byte) {
 
 // FuzzSaved loads posteriors of which sections were changed, their checksums
 // with them, and lets those that load predict: there must be no panic.
-func FuzzSaved[P any](f *testing.F, c SavedCase[P], predict func(p P) error) {
-	good := sections(f, c.write(f))
-	for i := range good {
-		f.Add([]byte{byte(i), 0, 1, 0})
-		f.Add([]byte{byte(i), 1, 9, 0})
-		f.Add([]byte{byte(i), 3, 0, 3, byte(i), 3, 1, 8})
+func FuzzSaved[P any](f *testing.F, predict func(p P) error, cases ...SavedCase[P]) {
+	var good [][]section
+	for i, c := range cases {
+		good = append(good, sections(f, c.write(f)))
+		for j := range good[i] {
+			f.Add(uint(i), []byte{byte(j), 0, 1, 0})
+			f.Add(uint(i), []byte{byte(j), 1, 9, 0})
+			f.Add(uint(i), []byte{byte(j), 3, 0, 3, byte(j), 3, 1, 8})
+		}
 	}
-	f.Fuzz(func(t *testing.T, edits []byte) {
+	f.Fuzz(func(t *testing.T, which uint, edits []byte) {
+		which %= uint(len(cases))
 		path := filepath.Join(t.TempDir(), "edited.gp")
-		if err := os.WriteFile(path, rewritten(t, edited(good, edits)), 0o600); err != nil {
+		if err := os.WriteFile(path, rewritten(t, edited(good[which], edits)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		file, err := store.Open(path, savedKind, 1)
@@ -180,7 +184,7 @@ func FuzzSaved[P any](f *testing.F, c SavedCase[P], predict func(p P) error) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		p, err := c.Load(file)
+		p, err := cases[which].Load(file)
 		if err == nil {
 			_ = predict(p) // may fail
 		}
@@ -272,8 +276,8 @@ func checksum(v []float64) uint64 {
 	return sum.Sum64()
 }
 
-// requireBits compares to the last bit.
-func requireBits(t *testing.T, what string, got, want []float64) {
+// RequireBits compares lists of numbers to the last bit.
+func RequireBits(t *testing.T, what string, got, want []float64) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("%s has %d numbers, want %d", what, len(got), len(want))

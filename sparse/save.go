@@ -1,0 +1,373 @@
+package sparse
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/store"
+)
+
+// savedVersion is that of the sections written here.
+const savedVersion = 1
+
+// What to do about a file that does not fit.
+const (
+	otherProgram  = "use the program that wrote it"
+	otherData     = "give the network, its parameters, the prior and the examples that it was fitted with"
+	otherInducing = "give the inducing examples that it was fitted with"
+	impossible    = "holds an impossible posterior"
+	writeAgain    = "write it again"
+)
+
+// savedProjected is what a stored posterior holds besides its sections of
+// numbers.
+type savedProjected struct {
+	Version       int
+	Approximation Approximation
+	Mean          gp.Mean
+	Refit         bool
+	M, C, P, Rank int
+	N             int   // examples in the sums
+	Rows          []int // of the inducing examples; nil where they come from elsewhere
+	Inputs        uint64
+	Pivoted, Own  bool // which of the basis's parts there are
+}
+
+// savedData is what a stored Posterior holds besides.
+type savedData struct {
+	N        int // of Data; of a subset of data, whose sites are fewer, all
+	Warnings []string
+}
+
+// Save adds the posterior to a store, in sections whose names start with
+// "sparse.": the factors of K_ZZ and A' and the sums, 16 bytes for each of the
+// (M·C)² pairs of outputs of inducing examples (32 where K_ZZ is singular to
+// working precision), and their places in the training data. Neither the
+// inducing examples nor the prior are in it: LoadProjected asks for them. What
+// is computed from these in less time than a prediction, I − A'⁻¹, is not
+// either. Its error is nil; those of writing are store.Write's, as whose
+// argument it can serve.
+func (p *Projected) Save(w *store.Writer) error {
+	b, o := p.b, p.sums.origin
+	w.JSON("sparse.about", savedProjected{Version: savedVersion, Approximation: p.o.Approximation, Mean: p.o.Mean, Refit: p.refit,
+		M: b.z.Len(), C: b.c, P: b.z.Batch.P, Rank: b.rank(), N: p.sums.n, Rows: b.z.Rows, Inputs: o.inputs,
+		Pivoted: b.g.Rows > 0, Own: b.own != nil})
+	var scalars []float64
+	for _, v := range p.scalars() {
+		scalars = append(scalars, *v)
+	}
+	w.Floats("sparse.scalars", append(scalars, scaleOf(b.k)))
+	w.FloatRows("sparse.factors", func(yield func([]float64) bool) { p.eachFactorRow(yield) })
+	if b.g.Rows > 0 {
+		w.Floats("sparse.g", b.g.Data)
+	}
+	if b.own != nil {
+		w.Floats("sparse.own", b.own.phi.Data)
+	}
+	w.Floats("sparse.gram", p.sums.gram)
+	w.Floats("sparse.rhs", p.sums.rhs)
+	w.Floats("sparse.square", p.sums.square)
+	w.Floats("sparse.w", p.w)
+	w.Floats("sparse.v", p.v)
+	return nil
+}
+
+// scalars are the single numbers that are saved.
+func (p *Projected) scalars() []*float64 {
+	return append(p.sums.list(), &p.sums.origin.trace, &p.logDet)
+}
+
+// eachFactorRow yields the rows of two triangles in one matrix of rank rows
+// and rank + 1 columns: L, zero where there is none, and one column to the
+// right U.
+func (p *Projected) eachFactorRow(yield func([]float64) bool) {
+	r, l := p.b.rank(), p.b.l
+	none := make([]float64, r)
+	for i := range r {
+		left := none
+		if l.N > 0 {
+			left = l.Data[i*l.Stride:]
+		}
+		if !yield(left[:i+1]) || !yield(p.u.Data[i*p.u.Stride+i:][:r-i]) {
+			return
+		}
+	}
+}
+
+// LoadProjected returns the posterior that Save, of it or of a Posterior,
+// wrote, given the kernel that it was fitted with (as it was before Options or
+// At changed its prior variances) and the inducing examples. It needs none of
+// the training examples, and predicts bit for bit what the saved one did. Of o
+// count MaxMemory, Workers and Progress; the rest is the saved posterior's.
+//
+// The numbers stay in the store's memory, so the store must stay open. What
+// does not fit, damage and sections of impossible sizes are a *store.Error: so
+// are inducing examples with other inputs, and a kernel of which tr K_ZZ is
+// another. It fails with a *MemoryError where what predictions take, 8·(M·C)²
+// bytes, passes the limit.
+func LoadProjected(ctx context.Context, f *store.File, k ntk.Kernel, z *Inducing, o *Options) (*Projected, error) {
+	if z == nil {
+		panic("sparse: a projected posterior is loaded with its inducing examples")
+	}
+	l := newLoader(f, k, o)
+	p := l.projected(l.inducing(ctx, z, nil))
+	return p, l.Err()
+}
+
+// A loader loads one posterior; its Reader keeps the first error, after which
+// there are nils.
+type loader struct {
+	*store.Reader
+	about savedProjected
+	k     ntk.Kernel
+	o     Options
+}
+
+// newLoader reads what the posterior is.
+func newLoader(f *store.File, k ntk.Kernel, o *Options) *loader {
+	l := &loader{Reader: f.Reader("sparse."), k: k, o: o.withDefaults()}
+	s := &l.about
+	l.JSON("about", s)
+	switch {
+	case l.Err() != nil:
+	case s.Version != savedVersion:
+		l.Fail(otherProgram, "holds a sparse posterior of version %d, this program reads version %d", s.Version, savedVersion)
+	case !s.possible():
+		l.Fail(writeAgain, impossible)
+	}
+	l.o.Approximation, l.o.Mean, l.o.PrecisionByFraction = s.Approximation, s.Mean, false
+	return l
+}
+
+// possible tells whether the sizes could be a posterior's, so that products of
+// two of them can be formed.
+func (s *savedProjected) possible() bool {
+	size := func(v int) bool { return v >= 1 && v <= math.MaxInt32 }
+	return s.Approximation >= Nystrom && s.Approximation <= Subset && s.Mean >= gp.Network && s.Mean <= gp.LinearGaussian &&
+		size(s.M) && size(s.C) && size(s.P) && size(s.Rank) && s.N >= 0 && s.Rank <= s.M*s.C &&
+		(s.Pivoted || s.Rank == s.M*s.C && !s.Own) && (s.Rows == nil || len(s.Rows) == s.M)
+}
+
+// inducing checks the inducing examples, or gathers them from x.
+func (l *loader) inducing(ctx context.Context, z *Inducing, x linearize.Source) *Inducing {
+	if l.Err() != nil {
+		return nil
+	}
+	s := &l.about
+	if z == nil {
+		z = l.gather(ctx, x)
+	} else {
+		z.check()
+		if z.Rows != nil && s.Rows != nil && !slices.Equal(z.Rows, s.Rows) {
+			l.Fail(otherInducing, "the saved posterior's inducing examples are in other rows of the data than those given")
+		}
+		z = &Inducing{Rows: s.Rows, Batch: z.Batch}
+	}
+	if l.Err() != nil {
+		return nil
+	}
+	b := z.Batch
+	if b.Len() != s.M || b.Outputs() != s.C || b.P != s.P {
+		l.Fail(otherInducing, "the saved posterior has %d inducing examples, %d outputs and %d parameters; given are %d, %d and %d",
+			s.M, s.C, s.P, b.Len(), b.Outputs(), b.P)
+		return nil
+	}
+	if (&basis{z: z}).fingerprint() != s.Inputs || s.Own && b.X == nil {
+		l.Fail(otherInducing, "the inputs of the saved posterior's inducing examples are others than those given")
+		return nil
+	}
+	return z
+}
+
+// gather takes the inducing examples from the training examples.
+func (l *loader) gather(ctx context.Context, x linearize.Source) *Inducing {
+	rows := l.about.Rows
+	if rows == nil {
+		l.Fail(otherInducing, "the saved posterior's inducing examples are not rows of the data")
+		return nil
+	}
+	if slices.Min(rows) < 0 || slices.Max(rows) >= x.Len() {
+		l.Fail(otherInducing, "the saved posterior's inducing examples are in rows %d to %d, the data have %d", slices.Min(rows), slices.Max(rows), x.Len())
+		return nil
+	}
+	batch, err := linearize.Gather(ctx, x, rows)
+	l.Stop(err)
+	return &Inducing{Rows: rows, Batch: batch}
+}
+
+// projected reads the posterior.
+func (l *loader) projected(z *Inducing) *Projected {
+	s, r := &l.about, l.about.Rank
+	if l.Err() == nil {
+		l.Stop(checkMemory("predicting from a saved posterior", s.M, l.o.MaxMemory, func(m int) int64 {
+			mc := mulCap(int64(m), int64(s.C))
+			return mulCap(8, mulCap(mc, mc))
+		}))
+	}
+	o := origin{m: s.M, c: s.C, rank: r, fitc: s.Approximation == FITC, inputs: s.Inputs}
+	sums := &Sums{origin: o, n: s.N, gram: l.Floats("gram", r, r), rhs: l.Floats("rhs", r), square: l.Floats("square", r)}
+	p := &Projected{o: l.o, sums: sums, refit: s.Refit, tile: tileBytes, w: l.Floats("w", r), v: l.Floats("v", s.M, s.C)}
+	factors := l.Floats("factors", r, r+1)
+	numbers := p.scalars()
+	scalars := l.Floats("scalars", len(numbers)+1)
+	if l.Err() != nil {
+		return nil
+	}
+	for i, v := range numbers {
+		*v = scalars[i]
+	}
+	p.u = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: r, Stride: r + 1, Data: factors[1:]}
+	if p.b = l.basis(z, factors, scalars[len(numbers)]); p.b == nil {
+		return nil
+	}
+	p.b.trace = p.sums.origin.trace
+	if l.check(p.b); l.Err() != nil {
+		return nil
+	}
+	return p
+}
+
+// basis reads what is particular to a singular K_ZZ; factor is on the prior
+// variances.
+func (l *loader) basis(z *Inducing, factors []float64, factor float64) *basis {
+	s, r := &l.about, l.about.Rank
+	if !(factor > 0) || math.IsInf(factor, 1) {
+		l.Fail(writeAgain, impossible)
+		return nil
+	}
+	b := &basis{k: l.k, z: z, c: s.C, workers: l.o.Workers, family: z, ratio: 1}
+	if factor != 1 {
+		b.k = scale(l.k, factor)
+	}
+	if !s.Pivoted {
+		b.l = blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: r, Stride: r + 1, Data: factors}
+		return b
+	}
+	g := l.Floats("g", s.M, s.C, r)
+	if s.Own {
+		phi := l.Floats("own", s.M, s.C, r)
+		if l.Err() == nil {
+			b.own = newOwn(z.Batch, s.C, general(b.rows(), r, phi))
+		}
+	}
+	if l.Err() != nil {
+		return nil
+	}
+	b.g = general(b.rows(), r, g)
+	return b
+}
+
+// check compares tr K_ZZ under the kernel given with the saved one.
+func (l *loader) check(b *basis) {
+	diag, trace := mat.NewDense(b.rows(), b.c, nil), 0.0
+	b.k.DiagTo(diag, b.z.Batch)
+	for i := range b.rows() {
+		trace += diag.At(i, i%b.c)
+	}
+	// Other orders of summation differ by rounding.
+	if !(math.Abs(trace-b.trace) <= 1e-9*math.Abs(b.trace)) {
+		l.Fail(otherData, "the prior variances of the inducing examples sum up to %v, the saved ones to %v", trace, b.trace)
+	}
+}
+
+// scaleOf returns the factor that scale put on a kernel.
+func scaleOf(k ntk.Kernel) float64 {
+	switch s := k.(type) {
+	case scaled:
+		return s.factor
+	case scaledMul:
+		return s.factor
+	}
+	return 1
+}
+
+// Save adds the posterior to a store: what Projected's Save does, and the
+// sites, b and α of the training examples, 8·N·C·(4 + 2·C) bytes, of a subset
+// of data those of its examples; and the text of the warnings. The training
+// examples are not in it: Load asks for them.
+func (p *Posterior) Save(w *store.Writer) error {
+	if err := p.Projected.Save(w); err != nil {
+		return err
+	}
+	s := savedData{N: p.x.Len()}
+	for _, warning := range p.warnings[len(p.Projected.Warnings()):] {
+		s.Warnings = append(s.Warnings, warning.Error())
+	}
+	from := p
+	if p.subset != nil {
+		from = p.subset
+	}
+	w.JSON("sparse.data", s)
+	w.Floats("sparse.noise", []float64{p.noise})
+	w.Floats("sparse.b", from.pseudo)
+	w.Floats("sparse.alpha", from.alpha)
+	from.sites.Save(w, "sparse.")
+	return nil
+}
+
+// Load returns the posterior that Save wrote, given the kernel (as it was
+// before PrecisionByFraction changed its prior variances) and the training
+// examples that it was fitted with. z are the inducing examples; nil means
+// that they are gathered from x. No pass over x is made, unless x is no
+// linearize.Gatherer and z is nil. Everything that the saved posterior
+// answers, it answers the same to the last bit, and it takes in other data the
+// same. The rest is as LoadProjected says. That x are the same examples, but
+// for the inducing ones, is the caller's to see to; Load compares their
+// number.
+func Load(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.Source, z *Inducing, o *Options) (*Posterior, error) {
+	l := newLoader(f, k, o)
+	var s savedData
+	l.JSON("data", &s)
+	if l.Err() == nil && s.N != x.Len() {
+		l.Fail(otherData, "the saved posterior has %d training examples, the data %d", s.N, x.Len())
+	}
+	p := l.projected(l.inducing(ctx, z, x))
+	if l.Err() != nil {
+		return nil, l.Err()
+	}
+	q := l.posterior(p, x)
+	for _, text := range s.Warnings {
+		q.warnings = append(q.warnings, errors.New(text))
+	}
+	switch {
+	case l.Err() != nil:
+		return nil, l.Err()
+	case p.o.Approximation == Subset:
+		return q.among(x, p.b.z), nil
+	}
+	return q, nil
+}
+
+// posterior adds the sites and dual vectors to what was loaded. The posterior
+// of a subset of data is that of its examples alone.
+func (l *loader) posterior(p *Projected, x linearize.Source) *Posterior {
+	z, c, n, subset := p.b.z, p.b.c, p.sums.n, p.o.Approximation == Subset
+	switch {
+	case !subset && n != x.Len():
+		l.Fail(writeAgain, "its sums are of %d training examples, not of %d", n, x.Len())
+	case subset && (n != z.Len() || z.Rows == nil || slices.Min(z.Rows) < 0 || slices.Max(z.Rows) >= x.Len()):
+		l.Fail(writeAgain, impossible)
+	}
+	q := &Posterior{Projected: p, x: x, warnings: p.Warnings(), pseudo: l.Floats("b", n, c), alpha: l.Floats("alpha", n, c)}
+	noise := l.Floats("noise", 1)
+	if q.sites = gp.LoadSites(l.Reader, n, c); l.Err() != nil {
+		return q
+	}
+	q.noise = noise[0]
+	q.local = sites{c: c, f: contiguous(q.sites.F), r: contiguous(q.sites.Residual), lambda: contiguous(q.sites.Lambda), root: contiguous(q.sites.Root)}
+	if subset {
+		b := *p.b
+		b.z = z.alone()
+		q.Projected, q.x = p.with(&b, Nystrom), b.z.Batch
+	}
+	return q
+}

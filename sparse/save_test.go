@@ -1,0 +1,271 @@
+package sparse_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/store"
+)
+
+// answers is a list of all that a posterior gives and can become.
+func (q *problem) answers(t *testing.T, p *sparse.Posterior) []float64 {
+	t.Helper()
+	out := append(q.everything(t, p), flat(crossOf(t, p, q.test, q.train, 7, gp.Raw))...)
+	s := p.Sites()
+	for _, m := range []*mat.Dense{s.F, s.Residual, s.Lambda, s.Root} {
+		out = append(out, flat(m)...)
+	}
+	out = append(out, s.LogLik, float64(p.Data().Len()), float64(p.Rank()), p.EvidenceAtTheta(2).Value)
+	for _, w := range p.Warnings() {
+		out = append(out, float64(len(w.Error())))
+	}
+	if p.Refitted() {
+		out = append(out, p.EvidenceRefit().Value)
+	}
+	if p.Approximation() == sparse.Nystrom {
+		out = append(out, p.EvidenceLowerBound().Value)
+	}
+	if at, err := p.At(2); err == nil {
+		out = append(out, q.projectedAnswers(t, at)...)
+	}
+	if p.Approximation() == sparse.Subset {
+		return out
+	}
+	r, err := p.Report(t.Context(), q.test, &sparse.ReportOptions{Sample: 9})
+	require.NoError(t, err)
+	more, err := p.Add(t.Context(), q.test, q.testSites(t))
+	require.NoError(t, err)
+	gone, err := gp.NewSites(pick(q.y, []int{4}), pick(p.Sites().F, []int{4}), q.lik)
+	require.NoError(t, err)
+	less, err := p.Remove(t.Context(), []int{4}, gone)
+	require.NoError(t, err)
+	out = append(out, less.EvidenceLinearGaussian().Value)
+	out = append(out, r.TraceError, r.ResidualMean, r.Sample.ShiftRMS, r.Sample.RatioMax, more.EvidenceLinearGaussian().Value)
+	return append(out, more.Alpha()...)
+}
+
+// testSites are sites of the test examples.
+func (q *problem) testSites(t *testing.T) *gp.Sites {
+	t.Helper()
+	s, err := gp.NewSites(pick(q.y, []int{0, 1, 2, 3, 4, 5}), q.test.F, q.lik)
+	require.NoError(t, err)
+	return s
+}
+
+// projectedAnswers is a list of all that a posterior gives without its data.
+func (q *problem) projectedAnswers(t *testing.T, p *sparse.Projected) []float64 {
+	t.Helper()
+	var mean, cov, joint, self mat.Dense
+	require.NoError(t, p.PredictTo(&mean, &cov, q.test))
+	require.NoError(t, p.JointTo(nil, &joint, q.test))
+	require.NoError(t, p.SelfTo(&self, q.test))
+	out := append(flat(&mean), flat(&cov)...)
+	out = append(append(out, flat(&joint)...), flat(&self)...)
+	sums, err := p.Sums().MarshalBinary()
+	require.NoError(t, err)
+	for _, b := range sums {
+		out = append(out, float64(b))
+	}
+	if g, err := p.GradientScale(); err == nil {
+		out = append(out, g)
+	}
+	return append(out, p.EvidenceLinearGaussian().Value, p.TraceError(), float64(p.Approximation()))
+}
+
+func (q *problem) saved(ctx context.Context, p *sparse.Posterior, z *sparse.Inducing) kerneltest.SavedCase[*sparse.Posterior] {
+	return kerneltest.SavedCase[*sparse.Posterior]{
+		Posterior: p,
+		Save:      (*sparse.Posterior).Save,
+		Load: func(f *store.File) (*sparse.Posterior, error) {
+			return sparse.Load(ctx, f, q.kernel, q.train, z, nil)
+		},
+		Answers: q.answers,
+	}
+}
+
+// fitAs fits any approximation.
+func (q *problem) fitAs(t *testing.T, z *sparse.Inducing, a sparse.Approximation, o sparse.Options) *sparse.Posterior {
+	t.Helper()
+	if a != sparse.Subset {
+		o.Approximation = a
+		return q.fit(t, z, &o)
+	}
+	s, err := gp.NewSites(pick(q.y, z.Rows), z.Batch.F, q.lik)
+	require.NoError(t, err)
+	p, err := sparse.FitSubset(t.Context(), q.kernel, q.train, s, z, &o)
+	require.NoError(t, err)
+	return p
+}
+
+// refitAs refits any approximation.
+func (q *problem) refitAs(t *testing.T, z *sparse.Inducing, a sparse.Approximation, o sparse.Options) *sparse.Posterior {
+	t.Helper()
+	if a != sparse.Subset {
+		o.Approximation = a
+		return q.refit(t, z, &o)
+	}
+	p, err := sparse.RefitSubset(t.Context(), q.kernel, q.train, pick(q.y, z.Rows), q.lik, z, &o)
+	require.NoError(t, err)
+	return p
+}
+
+// savedProblems have one output, several with saturated sites, and a singular
+// K_ZZ.
+func savedProblems(t *testing.T) []*problem {
+	all := problems(t)
+	return []*problem{all[2], all[6], newProblemOf("singular", 31, 20, 3, glm.Categorical{}, 1, 4)}
+}
+
+// Every approximation goes through a file, fitted and refitted, with inducing
+// examples that are gathered or given.
+func TestSaved(t *testing.T) {
+	for _, q := range savedProblems(t) {
+		for _, a := range append(slices.Clone(approximations), sparse.Subset) {
+			t.Run(q.name+"/"+a.String(), func(t *testing.T) {
+				z := q.inducing(t, 9, 2, 17, 5, 0, 12, 13, 1, 3)
+				t.Run("fit", func(t *testing.T) {
+					p := q.fitAs(t, z, a, sparse.Options{PrecisionByFraction: true})
+					kerneltest.Saved(t, q.saved(t.Context(), p, nil))
+				})
+				t.Run("refit", func(t *testing.T) {
+					p := q.refitAs(t, z, a, sparse.Options{MaxIter: 2})
+					kerneltest.Saved(t, q.saved(t.Context(), p, &sparse.Inducing{Batch: z.Batch}))
+				})
+			})
+		}
+	}
+}
+
+// A posterior is loaded without its training examples, and one that never
+// knew them, under another prior or through fewer inducing examples, is too.
+func TestSavedProjected(t *testing.T) {
+	for _, q := range savedProblems(t) {
+		t.Run(q.name, func(t *testing.T) {
+			z := q.some(t)
+			for _, a := range append(slices.Clone(approximations), sparse.Subset) {
+				p := q.refitAs(t, z, a, sparse.Options{})
+				back, err := sparse.LoadProjected(t.Context(), written(t, p.Save), q.kernel, z, nil)
+				require.NoError(t, err)
+				kerneltest.RequireBits(t, "without data", q.projectedAnswers(t, back), q.projectedAnswers(t, p.Projected))
+				require.Equal(t, p.Projected.Warnings(), back.Warnings())
+			}
+			t.Run("under another prior", func(t *testing.T) {
+				p, err := q.fit(t, z, linear(sparse.Nystrom)).At(0.3)
+				require.NoError(t, err)
+				kerneltest.Saved(t, q.savedProjected(t.Context(), p, z))
+			})
+			t.Run("leading", func(t *testing.T) {
+				p, err := q.fit(t, z, linear(sparse.Nystrom)).Leading(3)
+				if err != nil {
+					t.Skip(err)
+				}
+				kerneltest.Saved(t, q.savedProjected(t.Context(), p, q.inducing(t, z.Rows[:3]...)))
+			})
+		})
+	}
+}
+
+func (q *problem) savedProjected(ctx context.Context, p *sparse.Projected, z *sparse.Inducing) kerneltest.SavedCase[*sparse.Projected] {
+	return kerneltest.SavedCase[*sparse.Projected]{
+		Posterior: p,
+		Save:      (*sparse.Projected).Save,
+		Load: func(f *store.File) (*sparse.Projected, error) {
+			return sparse.LoadProjected(ctx, f, q.kernel, z, nil)
+		},
+		Answers: q.projectedAnswers,
+	}
+}
+
+func written(t *testing.T, save func(w *store.Writer) error) *store.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "a.gp")
+	require.NoError(t, store.Write(path, "test", 1, save))
+	f, err := store.Open(path, "test", 1)
+	require.NoError(t, err)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// What does not belong to the saved posterior is refused.
+func TestSavedRefusesOthers(t *testing.T) {
+	q := problems(t)[5]
+	z := q.some(t)
+	p := q.fit(t, z, nil)
+	f := written(t, p.Save)
+	load := func(x linearize.Source, z *sparse.Inducing, o *sparse.Options) error {
+		_, err := sparse.Load(t.Context(), f, q.kernel, x, z, o)
+		return err
+	}
+	require.NoError(t, load(q.train, nil, nil))
+	require.NoError(t, load(source{q.train, 3}, z, nil))
+	require.ErrorContains(t, load(q.train.Slice(0, 19), z, nil), "20 training examples, the data 19")
+	require.ErrorContains(t, load(q.train.Output(0), nil, nil), "7 inducing examples, 3 outputs")
+	require.ErrorContains(t, load(q.train, q.inducing(t, 9, 2, 17, 5, 0, 12, 14), nil), "other rows")
+	require.ErrorContains(t, load(q.train, &sparse.Inducing{Batch: q.train.Slice(0, 6)}, nil), "given are 6, 3")
+	require.ErrorContains(t, load(q.train, &sparse.Inducing{Batch: q.train.Slice(0, 7)}, nil), "inputs")
+	var memory *sparse.MemoryError
+	require.ErrorAs(t, load(q.train, z, &sparse.Options{MaxMemory: 1000}), &memory)
+	prior, err := ntk.NewIsotropic(3, nil)
+	require.NoError(t, err)
+	_, err = sparse.Load(t.Context(), f, ntk.New(prior, q.theta, nil), q.train, z, nil)
+	require.ErrorContains(t, err, "prior variances")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = sparse.Load(ctx, f, q.kernel, q.train, nil, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = sparse.Load(t.Context(), written(t, p.Projected.Save), q.kernel, q.train, z, nil)
+	require.ErrorContains(t, err, `no section "sparse.data"`)
+	require.Panics(t, func() { sparse.LoadProjected(t.Context(), f, q.kernel, nil, nil) })
+}
+
+// Inducing examples that are no rows of the data must be given.
+func TestSavedWithOtherInducing(t *testing.T) {
+	q := problems(t)[1]
+	z := &sparse.Inducing{Batch: q.test}
+	p := q.fit(t, z, nil)
+	_, err := sparse.Load(t.Context(), written(t, p.Save), q.kernel, q.train, nil, nil)
+	require.ErrorContains(t, err, "not rows of the data")
+	require.ErrorContains(t, err, "give the inducing examples")
+	kerneltest.Saved(t, q.saved(t.Context(), p, z))
+}
+
+func FuzzLoad(f *testing.F) {
+	// K_ZZ has full rank, and less.
+	q := newProblemOf("fuzz", 31, 9, 2, glm.Bernoulli{}, 1, 3)
+	var cases []kerneltest.SavedCase[*sparse.Posterior]
+	for _, rows := range [][]int{{1, 4}, {0, 1, 2, 3, 4, 5, 6, 7}} {
+		z, err := q.train.Gather(f.Context(), rows)
+		if err != nil {
+			f.Fatal(err)
+		}
+		p, err := sparse.Refit(f.Context(), q.kernel, q.train, q.y, q.lik, &sparse.Inducing{Rows: rows, Batch: z}, nil)
+		if err != nil {
+			f.Fatal(err)
+		}
+		subset, err := sparse.RefitSubset(f.Context(), q.kernel, q.train, pick(q.y, rows), q.lik, &sparse.Inducing{Rows: rows, Batch: z}, nil)
+		if err != nil {
+			f.Fatal(err)
+		}
+		cases = append(cases, q.saved(f.Context(), p, nil), q.saved(f.Context(), subset, nil))
+	}
+	predict := func(p *sparse.Posterior) error {
+		var mean, cov mat.Dense
+		if err := p.PredictTo(&mean, &cov, q.test); err != nil {
+			return err
+		}
+		_, err := p.Cross(q.test)
+		return err
+	}
+	kerneltest.FuzzSaved(f, predict, cases...)
+}
