@@ -92,7 +92,10 @@ func Load(f *store.File, k ntk.Kernel, x *linearize.Batch, o *Options) (*Exact, 
 	for _, text := range s.Warnings {
 		e.warnings = append(e.warnings, errors.New(text))
 	}
-	return e, e.checkSaved(r)
+	if err := e.checkSaved(r); err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 // checkSaved compares the prior variances of some examples with those of the
