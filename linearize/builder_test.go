@@ -352,6 +352,8 @@ func TestDerivativeThatDoesNotExist(t *testing.T) {
 	_, err = net.Linearize(t.Context(), mat.NewDense(2, 1, []float64{4, 0}))
 	require.ErrorContains(t, err, "input row 1")
 	require.ErrorContains(t, err, "w is")
+	_, err = net.LinearizeCombined(t.Context(), mat.NewDense(2, 1, []float64{4, 0}), mat.NewDense(4, 1, []float64{1, 2, 1, 2}))
+	require.ErrorContains(t, err, "sum of outputs 0 of input row 1")
 	_, err = net.Linearize(t.Context(), mat.NewDense(1, 1, []float64{4}))
 	require.NoError(t, err)
 }

@@ -68,7 +68,7 @@ func (n *Network) operators() []OperatorCount {
 // preparing the blocks of a single example.
 func (n *Network) blockKinds() map[int]string {
 	kinds := map[int]string{}
-	for _, b := range newJacobian(n.prog, mat.NewDense(1, n.prog.d, nil)).batch.Blocks {
+	for _, b := range newJacobian(n.prog, mat.NewDense(1, n.prog.d, nil), n.prog.c).batch.Blocks {
 		kind := "Full"
 		switch b.(type) {
 		case *Outer:

@@ -138,17 +138,26 @@ func (o *maxPool) forward(s *state, nd *node) {
 	}
 }
 
+// backward looks for the largest elements once for all backward passes of a
+// chunk.
 func (o *maxPool) backward(s *state, nd *node) {
 	w := o.w
+	size := w.cin * w.out
+	place, known := s.places(nd.out, s.n*size)
 	for e := range s.n {
-		x, y := s.at(nd.in[0], e), s.at(nd.out, e)
+		x, y, at := s.at(nd.in[0], e), s.at(nd.out, e), place[e*size:(e+1)*size]
 		dx, dy := s.gradAt(nd.in[0], e), s.gradAt(nd.out, e)
 		for ch := range w.cin {
-			plane, to := x[ch*w.in:(ch+1)*w.in], dx[ch*w.in:(ch+1)*w.in]
-			top := y[ch*w.out : (ch+1)*w.out]
+			at, to := at[ch*w.out:(ch+1)*w.out], dx[ch*w.in:(ch+1)*w.in]
+			if !known {
+				plane, top := x[ch*w.in:(ch+1)*w.in], y[ch*w.out:(ch+1)*w.out]
+				for t := range at {
+					at[t] = int32(w.first(plane, t, top[t]))
+				}
+			}
 			for t, g := range dy[ch*w.out : (ch+1)*w.out] {
 				if g != 0 {
-					to[w.first(plane, t, top[t])] += g
+					to[at[t]] += g
 				}
 			}
 		}

@@ -108,12 +108,19 @@ type state struct {
 	touched []bool
 	scratch [4][]float64
 	aside   map[int][]float64 // gradients kept by site until all outputs are done
+	chosen  map[int]*chosen   // by slot
+}
+
+// chosen are the places of elements that an op chose among its inputs.
+type chosen struct {
+	place []int32
+	known bool // for the chunk
 }
 
 func newState(p *program, static [][]float64) *state {
 	k := len(p.slots)
 	return &state{prog: p, static: static, vals: make([][]float64, k), grads: make([][]float64, k),
-		touched: make([]bool, k), aside: map[int][]float64{}}
+		touched: make([]bool, k), aside: map[int][]float64{}, chosen: map[int]*chosen{}}
 }
 
 // copies returns how many tensors a slot holds: 1 or the examples of the chunk.
@@ -183,6 +190,21 @@ func (s *state) putAside(site, size int) []float64 {
 	return s.aside[site]
 }
 
+// places returns memory for the places that led to a slot, and whether it holds
+// those of the chunk; if not, the caller fills it in.
+func (s *state) places(slot, n int) (place []int32, known bool) {
+	c := s.chosen[slot]
+	if c == nil {
+		c = new(chosen)
+		s.chosen[slot] = c
+	}
+	if cap(c.place) < n {
+		c.place = make([]int32, n)
+	}
+	known, c.known = c.known, true
+	return c.place[:n], known
+}
+
 func sized(buf []float64, n int) []float64 {
 	if cap(buf) < n {
 		return make([]float64, n)
@@ -193,6 +215,9 @@ func sized(buf []float64, n int) []float64 {
 // forward runs the program on n examples, example by example in x.
 func (s *state) forward(x []float64, n int) {
 	s.n = n
+	for _, c := range s.chosen {
+		c.known = false
+	}
 	for i := range s.prog.slots {
 		if sl := &s.prog.slots[i]; !sl.static && i != s.prog.input {
 			s.vals[i] = sized(s.vals[i], n*sl.size)

@@ -90,30 +90,41 @@ func (n *Network) Forward(ctx context.Context, x *mat.Dense) (*mat.Dense, error)
 // Linearize returns the outputs and the Jacobian at the rows of x, N×D: one
 // forward pass and C backward passes over all examples. The Batch keeps x.
 func (n *Network) Linearize(ctx context.Context, x *mat.Dense) (*Batch, error) {
+	c := n.prog.c
+	return n.linearize(ctx, x, c, "output", func(seed, f []float64, example, k int) float64 {
+		clear(seed)
+		seed[k] = 1
+		return f[k]
+	})
+}
+
+// linearize returns the Batch of c sums of the outputs of each example. weigh
+// writes the weights of sum k of an example, length C, and returns the sum,
+// given the outputs. what a sum is goes into errors.
+func (n *Network) linearize(ctx context.Context, x *mat.Dense, c int, what string, weigh func(seed, f []float64, example, k int) float64) (*Batch, error) {
 	if x.IsEmpty() {
 		return nil, fmt.Errorf("linearize: no examples to linearize at")
 	}
 	if err := n.checkInput(x); err != nil {
 		return nil, err
 	}
-	j := newJacobian(n.prog, x)
+	j, outputs := newJacobian(n.prog, x, c), n.prog.c
 	err := n.eachChunk(ctx, x, func(s *state, lo, hi int) error {
 		f, err := s.outputs(lo)
 		if err != nil {
 			return err
 		}
-		copy(j.batch.F.RawMatrix().Data[lo*n.prog.c:], f)
-		seed := make([]float64, (hi-lo)*n.prog.c)
-		for c := range n.prog.c {
-			clear(seed)
+		seed := make([]float64, len(f))
+		for k := range c {
 			for e := range hi - lo {
-				seed[e*n.prog.c+c] = 1
+				at, to := e*outputs, (e+1)*outputs
+				j.batch.F.Set(lo+e, k, weigh(seed[at:to], f[at:to], lo+e, k))
 			}
-			s.backward(seed, func(k int) { j.keep(s, k, lo, c) })
-			j.keepFull(s, lo, c)
+			s.backward(seed, func(site int) { j.keep(s, site, lo, k) })
+			j.keepFull(s, lo, k)
 		}
 		j.finishTiles(s, lo)
-		return j.check(lo, hi)
+		return j.check(lo, hi, what)
 	})
 	if err != nil {
 		return nil, err
@@ -126,6 +137,7 @@ var _ Model = (*Network)(nil)
 // jacobian collects the pieces of a Batch.
 type jacobian struct {
 	prog  *program
+	c     int // outputs, or sums of them
 	batch *Batch
 	outer []*Outer   // by site, or nil
 	conv  []*Conv    // by site, or nil
@@ -134,15 +146,15 @@ type jacobian struct {
 	tail  int        // column of the first other parameter
 }
 
-func newJacobian(p *program, x *mat.Dense) *jacobian {
+func newJacobian(p *program, x *mat.Dense, c int) *jacobian {
 	n, _ := x.Dims()
-	j := &jacobian{prog: p, outer: make([]*Outer, len(p.sites)), conv: make([]*Conv, len(p.sites)), at: make([]int, len(p.sites))}
-	j.batch = &Batch{X: x, F: mat.NewDense(n, p.c, nil), P: p.p}
+	j := &jacobian{prog: p, c: c, outer: make([]*Outer, len(p.sites)), conv: make([]*Conv, len(p.sites)), at: make([]int, len(p.sites))}
+	j.batch = &Batch{X: x, F: mat.NewDense(n, c, nil), P: p.p}
 	var cols []Span
 	for k := range p.sites {
 		st := &p.sites[k]
 		w, b := p.spans(st)
-		g := func() *mat.Dense { return mat.NewDense(n*p.c, p.slots[p.nodes[st.node].out].size, nil) }
+		g := func() *mat.Dense { return mat.NewDense(n*c, p.slots[p.nodes[st.node].out].size, nil) }
 		switch {
 		case st.tile:
 			j.at[k] = j.tail
@@ -151,14 +163,14 @@ func newJacobian(p *program, x *mat.Dense) *jacobian {
 				j.tail += s.Len()
 			}
 		case st.layout == nil:
-			o := &Outer{G: g(), Weight: w, Bias: b, C: p.c}
+			o := &Outer{G: g(), Weight: w, Bias: b, C: c}
 			if w != nil {
 				o.A = j.input(st, x)
 			}
 			j.outer[k] = o
 			j.batch.Blocks = append(j.batch.Blocks, o)
 		default:
-			v := &Conv{X: j.input(st, x), G: g(), Weight: w, Bias: b, C: p.c, layout: st.layout}
+			v := &Conv{X: j.input(st, x), G: g(), Weight: w, Bias: b, C: c, layout: st.layout}
 			j.conv[k] = v
 			j.batch.Blocks = append(j.batch.Blocks, v)
 		}
@@ -170,8 +182,8 @@ func newJacobian(p *program, x *mat.Dense) *jacobian {
 		width += s.Len()
 	}
 	if width > 0 {
-		j.full = mat.NewDense(n*p.c, width, nil)
-		j.batch.Blocks = append(j.batch.Blocks, &Full{J: j.full, Params: cols, C: p.c})
+		j.full = mat.NewDense(n*c, width, nil)
+		j.batch.Blocks = append(j.batch.Blocks, &Full{J: j.full, Params: cols, C: c})
 	}
 	return j
 }
@@ -202,7 +214,7 @@ func (j *jacobian) keep(s *state, k, lo, c int) {
 	}
 	out := j.prog.nodes[st.node].out
 	for e := range s.n {
-		copy(g.RawRowView((lo+e)*j.prog.c+c), s.gradAt(out, e))
+		copy(g.RawRowView((lo+e)*j.c+c), s.gradAt(out, e))
 		if c == 0 && a != nil && st.x != j.prog.input {
 			copy(a.RawRowView(lo+e), s.at(st.x, e))
 		}
@@ -216,9 +228,9 @@ func (j *jacobian) keepTile(s *state, k, lo, c int) {
 	out := j.prog.nodes[st.node].out
 	if j.stacks(st) {
 		size := j.prog.slots[out].size
-		aside := s.putAside(k, s.n*j.prog.c*size)
+		aside := s.putAside(k, s.n*j.c*size)
 		for e := range s.n {
-			copy(aside[(e*j.prog.c+c)*size:][:size], s.gradAt(out, e))
+			copy(aside[(e*j.c+c)*size:][:size], s.gradAt(out, e))
 		}
 		return
 	}
@@ -226,14 +238,14 @@ func (j *jacobian) keepTile(s *state, k, lo, c int) {
 	v := &Conv{Weight: w, Bias: b, layout: st.layout}
 	scratch := s.buffer(2, st.layout.scratch())
 	for e := range s.n {
-		row := j.full.RawRowView((lo+e)*j.prog.c + c)[j.at[k]:]
+		row := j.full.RawRowView((lo+e)*j.c + c)[j.at[k]:]
 		v.rowTo(row, s.at(st.x, e), s.gradAt(out, e), scratch)
 	}
 }
 
 // check returns an error where a derivative of the examples [lo, hi) is not
 // finite, as that of a square root at zero.
-func (j *jacobian) check(lo, hi int) error {
+func (j *jacobian) check(lo, hi int, what string) error {
 	for _, b := range j.batch.Blocks {
 		var m *mat.Dense
 		switch b := b.(type) {
@@ -244,10 +256,10 @@ func (j *jacobian) check(lo, hi int) error {
 		case *Full:
 			m = b.J
 		}
-		for i := lo * j.prog.c; i < hi*j.prog.c; i++ {
+		for i := lo * j.c; i < hi*j.c; i++ {
 			for _, v := range m.RawRowView(i) {
 				if v-v != 0 { // NaN or Inf
-					return fmt.Errorf("linearize: the derivative of output %d of input row %d with respect to %s is %v; the network has no derivative there", i%j.prog.c, i/j.prog.c, b.Spans()[0].Name, v)
+					return fmt.Errorf("linearize: the derivative of %s %d of input row %d with respect to %s is %v; the network has no derivative there", what, i%j.c, i/j.c, b.Spans()[0].Name, v)
 				}
 			}
 		}
@@ -259,14 +271,14 @@ func (j *jacobian) check(lo, hi int) error {
 // contracted with its patches in one product.
 func (j *jacobian) stacks(st *site) bool {
 	w, ok := st.layout.(*window)
-	return ok && j.prog.c > 1 && w.group == 1 && !w.transposedUsage && st.weight >= 0
+	return ok && j.c > 1 && w.group == 1 && !w.transposedUsage && st.weight >= 0
 }
 
 // finishTiles contracts the gradients that keepTile put aside: with those of
 // an example's C outputs stacked, (C·m)×T, times its patches, one product
 // gives C rows of the Jacobian.
 func (j *jacobian) finishTiles(s *state, lo int) {
-	c := j.prog.c
+	c := j.c
 	for k := range j.prog.sites {
 		st := &j.prog.sites[k]
 		if !st.tile || !j.stacks(st) || !s.touched[j.prog.nodes[st.node].out] {
@@ -298,7 +310,7 @@ func (j *jacobian) keepFull(s *state, lo, c int) {
 		size := j.prog.slots[slot].size
 		for e := range s.n {
 			if s.touched[slot] {
-				copy(j.full.RawRowView((lo+e)*j.prog.c + c)[at:at+size], s.gradAt(slot, e))
+				copy(j.full.RawRowView((lo+e)*j.c + c)[at:at+size], s.gradAt(slot, e))
 			}
 		}
 		at += size

@@ -43,15 +43,21 @@ func (s *stream) Len() int { return s.n }
 
 // Batches implements Source.
 func (s *stream) Batches(ctx context.Context, yield func(first int, b *Batch) error) error {
+	return s.pass(ctx, yield, func(_, _ int, x *mat.Dense) (*Batch, error) { return s.model.Linearize(ctx, x) })
+}
+
+// pass yields batches that linearize makes of rows [lo, hi), x.
+func (s *stream) pass(ctx context.Context, yield func(first int, b *Batch) error, linearize func(lo, hi int, x *mat.Dense) (*Batch, error)) error {
 	for lo := 0; lo < s.n; lo += s.tile {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		x, err := s.rows(lo, min(lo+s.tile, s.n))
+		hi := min(lo+s.tile, s.n)
+		x, err := s.rows(lo, hi)
 		if err != nil {
 			return err
 		}
-		b, err := s.model.Linearize(ctx, x)
+		b, err := linearize(lo, hi, x)
 		if err != nil {
 			return fmt.Errorf("linearize: examples from %d: %w", lo, err)
 		}

@@ -1,0 +1,169 @@
+package linearize
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+)
+
+// LinearizeCombined is Linearize for K sums of the outputs of each example in
+// place of the C outputs: output k of example n of the Batch is
+//
+//	Σ_c w_{nK+k,c} f_c(x_n;θ*)
+//
+// with w N·K×C. It takes one forward and K backward passes.
+func (n *Network) LinearizeCombined(ctx context.Context, x, w *mat.Dense) (*Batch, error) {
+	rows, _ := x.Dims()
+	k := sumsEach(w, rows, n.prog.c)
+	return n.linearize(ctx, x, k, "sum of outputs", func(seed, f []float64, example, i int) float64 {
+		copy(seed, w.RawRowView(example*k+i))
+		return dot(seed, f)
+	})
+}
+
+// sumsEach returns K for weights of n examples with c outputs.
+func sumsEach(w *mat.Dense, n, c int) int {
+	rows, cols := w.Dims()
+	if n == 0 || rows == 0 || rows%n != 0 || cols != c {
+		panic("linearize: weights of outputs have wrong size")
+	}
+	return rows / n
+}
+
+// A Combiner is a Source that linearizes sums of its examples' outputs in less
+// work than the outputs.
+type Combiner interface {
+	// Combine is described at the function of that name.
+	Combine(w *mat.Dense) Source
+}
+
+var (
+	_ Combiner = (*stream)(nil)
+	_ Combiner = (*rebatched)(nil)
+)
+
+// Combine returns the examples of src with K sums of their outputs in place of
+// the C outputs: output k of example n is Σ_c w_{nK+k,c} f_nc, with w N·K×C,
+// which must stay as it is. Where a Network is linearized as the examples are
+// asked for, the work is that of K outputs; of others, but for a Combiner, the
+// Jacobians of all outputs are summed.
+func Combine(src Source, w *mat.Dense) Source {
+	if c, ok := src.(Combiner); ok {
+		return c.Combine(w)
+	}
+	return combined{src, w}
+}
+
+type combined struct {
+	src Source
+	w   *mat.Dense
+}
+
+func (s combined) Len() int { return s.src.Len() }
+
+// combineExamples is how many examples are summed at once.
+const combineExamples = 256
+
+// Batches implements Source.
+func (s combined) Batches(ctx context.Context, yield func(first int, b *Batch) error) error {
+	n := s.Len()
+	return s.src.Batches(ctx, func(first int, b *Batch) error {
+		k := sumsEach(s.w, n, b.Outputs())
+		for lo := 0; lo < b.Len(); lo += combineExamples {
+			hi := min(lo+combineExamples, b.Len())
+			if err := yield(first+lo, b.Slice(lo, hi).combine(rowRange(s.w, (first+lo)*k, (first+hi)*k))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A combinedModel is a Model that does so itself.
+type combinedModel interface {
+	LinearizeCombined(ctx context.Context, x, w *mat.Dense) (*Batch, error)
+}
+
+var _ combinedModel = (*Network)(nil)
+
+// Combine implements Combiner.
+func (s *stream) Combine(w *mat.Dense) Source {
+	if m, ok := s.model.(combinedModel); ok && s.n > 0 {
+		_, c, _ := s.model.Dims()
+		return &combinedStream{s: s, model: m, w: w, k: sumsEach(w, s.n, c)}
+	}
+	return combined{s, w}
+}
+
+type combinedStream struct {
+	s     *stream
+	model combinedModel
+	w     *mat.Dense
+	k     int // sums of each example
+}
+
+func (c *combinedStream) Len() int { return c.s.n }
+
+// Batches implements Source.
+func (c *combinedStream) Batches(ctx context.Context, yield func(first int, b *Batch) error) error {
+	return c.s.pass(ctx, yield, func(lo, hi int, x *mat.Dense) (*Batch, error) {
+		return c.model.LinearizeCombined(ctx, x, rowRange(c.w, lo*c.k, hi*c.k))
+	})
+}
+
+// Combine implements Combiner.
+func (r *rebatched) Combine(w *mat.Dense) Source {
+	return &rebatched{src: Combine(r.src, w), size: r.size}
+}
+
+// combine returns the sums of outputs with weights w.
+func (b *Batch) combine(w *mat.Dense) *Batch {
+	c := b.Outputs()
+	k := sumsEach(w, b.Len(), c)
+	s := &Batch{X: b.X, F: mat.NewDense(b.Len(), k, nil), P: b.P}
+	for i := range b.Len() {
+		for j := range k {
+			s.F.Set(i, j, dot(w.RawRowView(i*k+j), b.F.RawRowView(i)))
+		}
+	}
+	for _, block := range b.Blocks {
+		s.Blocks = append(s.Blocks, combineBlock(block, w, b.Len(), c, k))
+	}
+	return s
+}
+
+func combineBlock(block Block, w *mat.Dense, n, c, k int) Block {
+	rows := func(m *mat.Dense) *mat.Dense { return combineRows(m, w, n, c, k) }
+	switch v := block.(type) {
+	case *Outer:
+		o := *v
+		o.G, o.C = rows(v.G), k
+		return &o
+	case *Conv:
+		o := *v
+		o.G, o.C = rows(v.G), k
+		return &o
+	case *Full:
+		return &Full{J: rows(v.J), Params: v.Params, C: k}
+	}
+	tile := mat.NewDense(n*c, Width(block), nil)
+	block.TileTo(tile)
+	return &Full{J: rows(tile), Params: block.Spans(), C: k}
+}
+
+// combineRows multiplies the c rows of each example by its k×c weights.
+func combineRows(m, w *mat.Dense, n, c, k int) *mat.Dense {
+	_, width := m.Dims()
+	out := mat.NewDense(n*k, width, nil)
+	part := func(m *mat.Dense, i, rows int) blas64.General {
+		return rowRange(m, i*rows, (i+1)*rows).RawMatrix()
+	}
+	for i := range n {
+		fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, part(w, i, k), part(m, i, c), 0, part(out, i, k))
+	}
+	return out
+}
