@@ -41,6 +41,7 @@ type Weights struct {
 
 	gradient float64 // norm of the refit's gradient in z at the sites' f
 	warnings []error
+	borrowed bool // h's memory belongs to a store and is read-only
 }
 
 var _ gp.Latent = (*Weights)(nil)
@@ -94,17 +95,22 @@ func newWeights(b *linearize.Batch, prior ntk.Prior, theta []float64, o *WeightO
 	if err := checkWeightMemory(p, b.Outputs(), w.o.MaxMemory); err != nil {
 		return nil, err
 	}
-	w.mu0, w.root = make([]float64, p), make([]float64, p)
-	prior.MeanTo(w.mu0)
-	prior.VarianceTo(w.root)
+	w.setPrior()
+	w.h.data = make([]float64, p*p)
+	return w, nil
+}
+
+// setPrior writes μ₀ and Σ₀^½.
+func (w *Weights) setPrior() {
+	w.mu0, w.root = make([]float64, len(w.theta)), make([]float64, len(w.theta))
+	w.prior.MeanTo(w.mu0)
+	w.prior.VarianceTo(w.root)
 	for i, v := range w.root {
 		if !(v >= 0) || math.IsInf(v, 1) {
 			panic("glm: prior variance is not finite and nonnegative")
 		}
 		w.root[i] = math.Sqrt(v)
 	}
-	w.h.data = make([]float64, p*p)
-	return w, nil
 }
 
 // pseudoTargets returns b = r + Λ(f − m) (E5), N·C.

@@ -38,7 +38,7 @@ func RefitWeights(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.
 // Refit is RefitWeights for the training examples of w. It takes over the
 // memory of w, which must not be used afterwards, and its options.
 func (w *Weights) Refit(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (*Weights, error) {
-	r := &Weights{x: w.x, prior: w.prior, o: w.o, theta: w.theta, mu0: w.mu0, root: w.root, h: w.h}
+	r := &Weights{x: w.x, prior: w.prior, o: w.o, theta: w.theta, mu0: w.mu0, root: w.root, h: w.own()}
 	*w = Weights{}
 	return r.newton(ctx, y, lik)
 }

@@ -58,7 +58,7 @@ func spaceProblems(t *testing.T) []*spaceProblem {
 }
 
 // newSpaceProblem draws n examples whose outputs are of size scale.
-func newSpaceProblem(t *testing.T, name string, seed uint64, n, c int, lik glm.Likelihood, scale float64) *spaceProblem {
+func newSpaceProblem(t testing.TB, name string, seed uint64, n, c int, lik glm.Likelihood, scale float64) *spaceProblem {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 99))
 	q := &spaceProblem{name: name, lik: lik}
