@@ -48,6 +48,7 @@ func TestInterrupt(t *testing.T) {
 		"predict":     append([]string{"--refit"}, moons.args...),
 		"evidence":    moons.args,
 		"validate":    moons.args,
+		"fit":         {"--data", "digits:400,100", "--method", "nystrom", "--inducing", "20", "--refit", "--out"},
 	} {
 		t.Run(verb, func(t *testing.T) {
 			dir := t.TempDir()

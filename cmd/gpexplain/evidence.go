@@ -11,19 +11,26 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/sparse"
 )
 
 func evidenceVerb(inv *invocation) *cobra.Command {
+	var e way
 	v := &verb{
 		name:  "evidence",
 		short: "Print the log evidence of the model for its training data",
 		long: `Evidence prints the log marginal likelihood of the training data: the Laplace
 approximation at the trained parameters, that of the linear-Gaussian model
 there, and that at the optimum of the linearized model. Higher is better; use
-it to compare prior precisions or noise variances without validation data.`,
+it to compare prior precisions or noise variances without validation data.
+
+With --method nystrom it also prints a lower bound of the first two; that at the
+trained parameters is itself an upper bound.`,
 		example: `  gpexplain evidence
   gpexplain evidence --json --prior-precision 100`,
-		run: evidence,
+		flags: e.add, check: e.check,
+		run:      func(ctx context.Context, sh *shared) error { return evidence(ctx, sh, &e) },
+		complete: wayValues(nil),
 	}
 	return v.command(inv)
 }
@@ -37,31 +44,33 @@ type evidenceReport struct {
 	LogDet         explain.Float    `json:"log_det"`
 	PriorPrecision explain.Float    `json:"prior_precision"`
 	NoiseVariance  explain.Float    `json:"noise_variance"` // null where the likelihood has none
+	Method         string           `json:"method"`
+	Bound          string           `json:"bound"` // of at_theta
 	Warnings       explain.Warnings `json:"warnings"`
+
+	// Never above the exact ones, of nystrom.
+	AtThetaLower        *explain.Float `json:"at_theta_lower,omitempty"`
+	LinearGaussianLower *explain.Float `json:"linear_gaussian_lower,omitempty"`
+	SE                  *explain.Float `json:"standard_error,omitempty"` // of cg
 }
 
-func evidence(ctx context.Context, sh *shared) error {
-	s, err := openSession(ctx, sh)
+func evidence(ctx context.Context, sh *shared, w *way) error {
+	s, err := openSession(ctx, sh, w)
 	if err != nil {
 		return err
 	}
-	p, err := s.fit(ctx, false)
+	p, err := s.posterior(ctx, w)
 	if err != nil {
 		return err
 	}
-	at := p.exact.EvidenceAtTheta(gp.Scatter(p.prior, p.theta))
-	lg := p.exact.EvidenceLinearGaussian()
-	refit, err := p.exact.Refit(ctx, s.y, s.lik)
+	at := p.evidence
+	r := evidenceReport{AtTheta: explain.Float(at.Value), LogLikelihood: explain.Float(at.LogLik), Scatter: explain.Float(at.Scatter), LogDet: explain.Float(at.LogDet),
+		PriorPrecision: explain.Float(s.delta), NoiseVariance: explain.Undefined(), Method: p.method, Bound: p.bound.String()}
+	if err := r.others(ctx, p); err != nil {
+		return err
+	}
 	s.progress.clear()
-	if err != nil {
-		return err
-	}
-	for _, w := range refit.Warnings() {
-		s.warn(w)
-	}
-	r := evidenceReport{AtTheta: explain.Float(at.Value), LinearGaussian: explain.Float(lg.Value), Refit: explain.Float(refit.EvidenceRefit().Value),
-		LogLikelihood: explain.Float(at.LogLik), Scatter: explain.Float(at.Scatter), LogDet: explain.Float(at.LogDet),
-		PriorPrecision: explain.Float(s.delta), NoiseVariance: explain.Undefined(), Warnings: s.warnings}
+	r.Warnings = s.warnings
 	if s.lik.Name() == "gaussian" {
 		r.NoiseVariance = explain.Float(s.sigma2)
 	}
@@ -69,6 +78,49 @@ func evidence(ctx context.Context, sh *shared) error {
 		return json.NewEncoder(s.out).Encode(r)
 	}
 	return r.text(s.out)
+}
+
+// others fills in the evidences beside that at θ*.
+func (r *evidenceReport) others(ctx context.Context, p *posterior) error {
+	switch q := p.conditioned.(type) {
+	case *gp.Exact:
+		r.LinearGaussian = explain.Float(q.EvidenceLinearGaussian().Value)
+		refit, err := q.Refit(ctx, p.y, p.lik)
+		if err != nil {
+			return err
+		}
+		p.warnAll(refit.Warnings())
+		r.Refit = explain.Float(refit.EvidenceRefit().Value)
+	case *sparse.Posterior:
+		r.LinearGaussian = explain.Float(q.EvidenceLinearGaussian().Value)
+		if p.method == "nystrom" {
+			r.AtThetaLower, r.LinearGaussianLower = number(q.EvidenceAtThetaLowerBound(p.evidence.Scatter).Value), number(q.EvidenceLowerBound().Value)
+		}
+		again, err := p.again(ctx)
+		if err != nil {
+			return err
+		}
+		r.Refit = explain.Float(again.evidence.Value)
+	case *sparse.CG:
+		lg, err := q.EvidenceLinearGaussian(ctx)
+		if err != nil {
+			return err
+		}
+		r.LinearGaussian, r.SE = explain.Float(lg.Value), number(lg.StdErr)
+		again, err := p.again(ctx)
+		if err != nil {
+			return err
+		}
+		r.Refit = explain.Float(again.evidence.Value)
+	}
+	return nil
+}
+
+// again is p after a refit.
+func (p *posterior) again(ctx context.Context) (*posterior, error) {
+	w := *p.way
+	w.refit = true
+	return p.session.posterior(ctx, &w)
 }
 
 func (r *evidenceReport) text(stdout io.Writer) error {
@@ -79,6 +131,14 @@ func (r *evidenceReport) text(stdout io.Writer) error {
 	}{{"log evidence at θ*", r.AtTheta}, {"  log likelihood", r.LogLikelihood}, {"  scatter", r.Scatter}, {"  log det B", r.LogDet},
 		{"log evidence, linear-Gaussian", r.LinearGaussian}, {"log evidence, refit", r.Refit}, {"prior precision", r.PriorPrecision}} {
 		fmt.Fprintf(w, "%s\t%.6g\n", row.name, float64(row.v))
+	}
+	for _, row := range []struct {
+		name string
+		v    *explain.Float
+	}{{"lower bound of that at θ*", r.AtThetaLower}, {"lower bound, linear-Gaussian", r.LinearGaussianLower}, {"standard error", r.SE}} {
+		if row.v != nil {
+			fmt.Fprintf(w, "%s\t%.6g\n", row.name, float64(*row.v))
+		}
 	}
 	if r.NoiseVariance.Finite() {
 		fmt.Fprintf(w, "noise variance\t%.6g\n", float64(r.NoiseVariance))

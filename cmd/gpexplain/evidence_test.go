@@ -13,7 +13,7 @@ func TestEvidence(t *testing.T) {
 	for _, name := range toys {
 		ref := openReference(t, name)
 		text := ref.run(t, "evidence", "--json")
-		require.Equal(t, "{at_theta linear_gaussian refit log_likelihood scatter log_det prior_precision noise_variance warnings[]}", skeleton(t, text))
+		require.Equal(t, "{at_theta linear_gaussian refit log_likelihood scatter log_det prior_precision noise_variance method bound warnings[]}", skeleton(t, text))
 		require.Equal(t, 1, strings.Count(text, "\n"), "one object on one line")
 		r := decode[evidenceReport](t, text)
 		for _, x := range []struct {

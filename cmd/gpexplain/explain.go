@@ -15,11 +15,12 @@ import (
 )
 
 type explainFlags struct {
-	index, top    int
-	input, terms  string
-	contrast      string
-	html, png     string
-	refit, invert bool
+	index, top   int
+	input, terms string
+	contrast     string
+	html, png    string
+	invert       bool
+	way
 
 	row         bool     // --index was given
 	kind        gp.Terms // parsed from terms
@@ -41,7 +42,7 @@ It explains the first test row, the test row --index, or a file of your own.`,
   gpexplain explain --input digit.png --invert
   gpexplain explain --json --top 100 --train-count 500`,
 		flags: e.add, check: e.check, run: e.run,
-		complete: map[string][]string{"terms": {"posterior", "raw"}},
+		complete: wayValues(map[string][]string{"terms": {"posterior", "raw"}}),
 	}
 	return v.command(inv)
 }
@@ -52,7 +53,9 @@ func (e *explainFlags) add(c *cobra.Command) {
 	f.StringVar(&e.input, "input", "", "explain a `FILE` of your own: a PNG picture, or a CSV file with one row")
 	f.BoolVar(&e.invert, "invert", false, "the picture of --input is dark ink on light paper")
 	f.IntVar(&e.top, "top", 8, "list the `K` largest terms")
-	f.BoolVar(&e.refit, "refit", true, "move to the optimum of the linearized model first, where the sum is complete")
+	e.way.add(c)
+	e.addRefit(c, true, "move to the optimum of the linearized model first, where the sum is complete")
+	e.addFile(c)
 	f.StringVar(&e.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
 	f.StringVar(&e.contrast, "contrast", "", "explain as well why class `A,B`: A rather than B; outputs for a regression")
 	f.StringVar(&e.html, "html", "", "write a page to `FILE`")
@@ -79,7 +82,10 @@ func (e *explainFlags) check(s *shared) error {
 	default:
 		return usagef("--terms %q must be posterior or raw", e.terms)
 	}
-	if err := distinct([]flagPath{{"--html", e.html}, {"--png", e.png}}, append(s.reads(), flagPath{"--input", e.input})); err != nil {
+	if err := distinct([]flagPath{{"--html", e.html}, {"--png", e.png}}, append(s.reads(), flagPath{"--input", e.input}, flagPath{"--posterior", e.file})); err != nil {
+		return err
+	}
+	if err := e.way.check(s); err != nil {
 		return err
 	}
 	return e.checkContrast(s)
@@ -111,7 +117,7 @@ func (e *explainFlags) run(ctx context.Context, sh *shared) error {
 			return err
 		}
 	}
-	s, err := openSession(ctx, sh)
+	s, err := openSession(ctx, sh, &e.way)
 	if err != nil {
 		return err
 	}
@@ -123,7 +129,7 @@ func (e *explainFlags) run(ctx context.Context, sh *shared) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.fit(ctx, e.refit)
+	p, err := s.posterior(ctx, &e.way)
 	if err != nil {
 		return err
 	}
@@ -148,7 +154,7 @@ func (e *explainFlags) report(ctx context.Context, p *posterior, q *question, ta
 	if e.html != "" || e.png != "" {
 		o.Similar, o.Sides = 8, true
 	}
-	ex, err := explain.New(p.exact, p.kernel, o)
+	ex, err := explain.New(p.conditioned, p.kernel, o)
 	if err != nil {
 		return nil, err
 	}

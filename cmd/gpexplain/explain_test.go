@@ -16,7 +16,7 @@ import (
 
 // The fields of explain --json, as DESIGN §6 gives them.
 const (
-	fitFields     = "fit{examples outputs parameters prior_precision refit gradient_norm log_evidence log_det log_likelihood scatter warnings[]}"
+	fitFields     = "fit{examples outputs parameters prior_precision refit method inducing trace_error gradient_norm log_evidence bound log_det log_likelihood scatter warnings[]}"
 	timingsFields = "timings{load linearize kernel factorize predict write total}"
 	explainFields = "{input{split index label}" +
 		" prediction{class probability[] probability_sd[] map_probability[] mean[] covariance[[]]}" +

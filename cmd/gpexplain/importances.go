@@ -10,9 +10,9 @@ import (
 )
 
 type importancesFlags struct {
-	top   int
-	html  string
-	refit bool
+	top  int
+	html string
+	way
 }
 
 func importancesVerb(inv *invocation) *cobra.Command {
@@ -27,15 +27,21 @@ ones without which the function would be another, whatever the test row.`,
 			f := c.Flags()
 			f.IntVar(&e.top, "top", 20, "list `K` training examples")
 			f.StringVar(&e.html, "html", "", "write the list and the sorted curve as a page to `FILE`")
-			f.BoolVar(&e.refit, "refit", true, "move to the optimum of the linearized model first")
+			e.way.add(c)
+			e.addRefit(c, true, "move to the optimum of the linearized model first")
+			e.addFile(c)
 		},
 		check: func(s *shared) error {
 			if e.top < 1 {
 				return usagef("--top %d must be at least 1", e.top)
 			}
-			return distinct([]flagPath{{"--html", e.html}}, s.reads())
+			if err := e.way.check(s); err != nil {
+				return err
+			}
+			return distinct([]flagPath{{"--html", e.html}}, append(s.reads(), flagPath{"--posterior", e.file}))
 		},
-		run: e.run,
+		run:      e.run,
+		complete: wayValues(nil),
 	}
 	return v.command(inv)
 }
@@ -44,15 +50,15 @@ func (e *importancesFlags) run(ctx context.Context, sh *shared) error {
 	if err := writable(e.html); err != nil {
 		return err
 	}
-	s, err := openSession(ctx, sh)
+	s, err := openSession(ctx, sh, &e.way)
 	if err != nil {
 		return err
 	}
-	p, err := s.fit(ctx, e.refit)
+	p, err := s.posterior(ctx, &e.way)
 	if err != nil {
 		return err
 	}
-	r := explain.Rows{Index: p.train.Rows, Label: labels(p.train)}.Importances(explain.Importances(p.exact), e.top)
+	r := explain.Rows{Index: p.train.Rows, Label: labels(p.train)}.Importances(explain.Importances(p.conditioned), e.top)
 	r.Fit = p.report()
 	s.watch.lap("predict")
 	r.Timings = s.watch.timings()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/sparse"
 )
 
 var units = map[string]float64{"": 1, "b": 1,
@@ -33,15 +34,40 @@ func parseBytes(text string) (int64, error) {
 	return 0, usagef("--max-memory %q is not a size such as 4GiB", text)
 }
 
-// planPosterior refuses what cannot fit before anything large is taken: the
-// training inputs, their Jacobian and the posterior.
-func (s *session) planPosterior() error {
-	return s.plan("an exact posterior", s.train.Len(), s.posteriorBytes)
+// planPosterior refuses what cannot fit before anything large is taken. The
+// methods that stream the training rows plan for themselves.
+func (s *session) planPosterior(w *way) error {
+	n := s.train.Len()
+	switch w.method {
+	case "exact":
+		_, c, _ := s.net.Dims()
+		const mib = 1 << 20
+		s.detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", s.exactBytes(n)/mib, float64(gp.MemoryBudget(s.bytes))/mib,
+			float64(gp.Bytes(n, c))/mib, float64(s.net.BatchBytes(n))/mib)
+		return s.plan("an exact posterior", n, s.exactBytes)
+	case "cg":
+		return nil
+	}
+	budget, m := gp.MemoryBudget(s.bytes), w.inducing
+	if s.sparseBytes(m, w.refit) <= float64(budget) {
+		return nil
+	}
+	largest := sort.Search(m, func(i int) bool { return s.sparseBytes(i+1, w.refit) > float64(budget) })
+	return &sparse.MemoryError{Op: "a sparse posterior", Needed: int64(math.Min(s.sparseBytes(m, w.refit), math.MaxInt64/2)), Available: budget, LargestM: largest}
 }
 
-func (s *session) posteriorBytes(n int) float64 {
+// exactBytes is the memory that the training inputs of n examples, their
+// Jacobian and the posterior take.
+func (s *session) exactBytes(n int) float64 {
 	d, c, _ := s.net.Dims()
 	return float64(gp.Bytes(n, c)) + float64(s.net.BatchBytes(n)) + 8*float64(n)*float64(d)
+}
+
+// sparseBytes is the memory of a posterior with m inducing examples, of their
+// Jacobian and of that of a tile of data.
+func (s *session) sparseBytes(m int, refit bool) float64 {
+	_, c, _ := s.net.Dims()
+	return float64(sparse.Bytes(m, s.train.Len(), c, refit)) + float64(s.net.BatchBytes(m)) + 2*float64(s.net.BatchBytes(min(s.train.Len(), sparse.Tile(c))))
 }
 
 // plan returns a *gp.MemoryError where need(n) bytes pass the budget; need
@@ -62,7 +88,13 @@ func inFlags(err error) error {
 		if e.LargestN < 1 {
 			return fmt.Errorf(takes+"raise --max-memory", e.Op, e.Needed, e.Available)
 		}
-		return fmt.Errorf(takes+"at most %d examples fit: give --train-count %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.LargestN, e.LargestN)
+		return fmt.Errorf(takes+"at most %d examples fit: give --method nystrom, --train-count %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.LargestN, e.LargestN)
+	}
+	if e := (*sparse.MemoryError)(nil); errors.As(err, &e) {
+		if e.LargestM < 1 {
+			return fmt.Errorf(takes+"raise --max-memory", e.Op, e.Needed, e.Available)
+		}
+		return fmt.Errorf(takes+"at most %d inducing examples fit: give --inducing %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.LargestM, e.LargestM)
 	}
 	if e := (*glm.WeightMemoryError)(nil); errors.As(err, &e) {
 		return fmt.Errorf(takes+"at most %d parameters fit: choose a smaller model, or raise --max-memory",

@@ -27,7 +27,7 @@ func TestParseBytes(t *testing.T) {
 // do.
 func TestMaxMemory(t *testing.T) {
 	line := refuse(t, 1, "explain", "--data", "digits:3000,100", "--max-memory", "2MB")
-	m := regexp.MustCompile(`an exact posterior takes (\d+) bytes of memory, of which 2000000 may be used; at most (\d+) examples fit: give --train-count (\d+), or raise --max-memory\n$`).FindStringSubmatch(line)
+	m := regexp.MustCompile(`an exact posterior takes (\d+) bytes of memory, of which 2000000 may be used; at most (\d+) examples fit: give --method nystrom, --train-count (\d+), or raise --max-memory\n$`).FindStringSubmatch(line)
 	require.NotNil(t, m, line)
 	require.Equal(t, m[2], m[3])
 	succeed(t, "explain", "--data", "digits:3000,100", "--max-memory", "2MB", "--train-count", m[2])

@@ -4,78 +4,255 @@ import (
 	"context"
 	"time"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// conditioned is what all posteriors can do.
+type conditioned interface {
+	gp.Dual
+	Refitted() bool
+	Warnings() []error
+}
+
+var (
+	_ conditioned = (*gp.Exact)(nil)
+	_ conditioned = (*sparse.Posterior)(nil)
+	_ conditioned = (*sparse.CG)(nil)
 )
 
 // posterior is a fitted session.
 type posterior struct {
 	*session
-	theta  []float64
-	kernel *ntk.NTK
-	batch  *linearize.Batch // training examples
-	exact  *gp.Exact        // the posterior to answer from
-	grad   float64          // gradient norm of the MAP objective at θ*
+	*way
+	conditioned // the posterior to answer from
+	theta       []float64
+	kernel      *ntk.NTK
+	source      linearize.Source // training examples
+	batch       *linearize.Batch // the same where they are all in memory, else nil
+	exact       *gp.Exact        // the posterior where the method is exact
+
+	precision   float64 // of the posterior's prior
+	base        float64 // precision of the prior that the kernel has
+	factor      float64 // on its variances
+	grad        float64 // gradient norm of the MAP objective at θ*
+	evidence    gp.Evidence
+	evidenceSE  float64 // standard error of the evidence, where it is estimated
+	bound       sparse.Bound
+	traceError  float64
+	chosen      []int // positions of the inducing examples
+	trials      []fitTrial
+	approximate *explain.Approximation
 }
 
-// fit linearizes the training rows and conditions on them; refit moves to the
-// mode of the linearized model (E9).
-func (s *session) fit(ctx context.Context, refit bool) (*posterior, error) {
-	p := &posterior{session: s, theta: s.net.Theta(), kernel: ntk.New(s.prior, s.net.Theta(), nil)}
-	d, c, params := s.net.Dims()
-	n := s.train.Len()
-	s.detail("%d training examples, %d inputs, %d outputs, %d parameters, prior precision %g, %s likelihood", n, d, c, params, s.delta, s.lik.Name())
-	const mib = 1 << 20
-	s.detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", s.posteriorBytes(n)/mib, float64(gp.MemoryBudget(s.bytes))/mib,
-		float64(gp.Bytes(n, c))/mib, float64(s.net.BatchBytes(n))/mib)
-	s.watch.lap("load")
-	var err error
-	here := rowsOf(s.train, 0, n)
-	if p.batch, err = s.net.Linearize(ctx, s.x); err != nil {
-		return nil, here.fault(err)
+// newPosterior prepares a fit.
+func (s *session) newPosterior(w *way) *posterior {
+	return &posterior{session: s, way: w, theta: s.net.Theta(), kernel: ntk.New(s.prior, s.net.Theta(), nil), precision: s.delta, base: s.delta, factor: 1}
+}
+
+// posterior reads or fits the posterior, and ends the laps up to it.
+func (s *session) posterior(ctx context.Context, w *way) (*posterior, error) {
+	if s.saved != nil {
+		return s.load(ctx, w)
 	}
-	s.watch.lap("linearize")
-	sites, err := gp.NewSites(s.y, p.batch.F, s.lik)
+	if err := w.choose(s); err != nil {
+		return nil, err
+	}
+	d, c, params := s.net.Dims()
+	s.detail("%d training examples, %d inputs, %d outputs, %d parameters, prior precision %g, %s likelihood", s.train.Len(), d, c, params, s.delta, s.lik.Name())
+	if err := s.planPosterior(w); err != nil {
+		return nil, err
+	}
+	p := s.newPosterior(w)
+	fit := map[string]func(context.Context) error{"exact": p.fitExact, "subset": p.fitSparse, "nystrom": p.fitSparse, "cg": p.fitCG}[w.method]
+	if err := fit(ctx); err != nil {
+		s.progress.clear()
+		return nil, rowsOf(s.train, 0, s.train.Len()).fault(err)
+	}
+	s.progress.clear()
+	s.warnAll(p.Warnings())
+	s.watch.lap("factorize")
+	return p, nil
+}
+
+// fitExact linearizes the training rows and conditions on them; refit moves
+// to the mode of the linearized model (E9).
+func (p *posterior) fitExact(ctx context.Context) error {
+	p.watch.lap("load")
+	var err error
+	if p.batch, err = p.net.Linearize(ctx, p.inputs(p.train)); err != nil {
+		return err
+	}
+	p.source = p.batch
+	p.watch.lap("linearize")
+	sites, err := gp.NewSites(p.y, p.batch.F, p.lik)
 	if err != nil {
-		return nil, here.fault(err)
+		return err
 	}
 	formed := time.Now()
-	o := &gp.Options{Mean: s.mean, MaxMemory: s.bytes, Progress: func(stage string, done, total int) {
+	o := &gp.Options{Mean: p.mean, MaxMemory: p.bytes, Progress: func(stage string, done, total int) {
 		if stage == gp.StageKernel && done == total {
 			formed = time.Now()
 		}
-		s.progress.show(stage, done, total)
+		p.progress.show(stage, done, total)
 	}}
-	if refit {
-		p.exact, err = gp.Refit(ctx, p.kernel, p.batch, s.y, s.lik, o)
+	if p.refit {
+		p.exact, err = gp.Refit(ctx, p.kernel, p.batch, p.y, p.lik, o)
 	} else {
 		p.exact, err = gp.Fit(ctx, p.kernel, p.batch, sites, o)
 	}
-	s.progress.clear()
 	if err != nil {
-		return nil, here.fault(err)
+		return err
 	}
-	s.watch.lapAt("kernel", formed)
-	p.grad = gp.GradientNorm(p.batch, sites, s.prior, p.theta)
-	for _, w := range p.exact.Warnings() {
-		s.warn(w)
+	p.watch.lapAt("kernel", formed)
+	p.grad = gp.GradientNorm(p.batch, sites, p.prior, p.theta)
+	if p.refit {
+		p.evidence = p.exact.EvidenceRefit()
+	} else {
+		p.evidence = p.exact.EvidenceAtTheta(gp.Scatter(p.prior, p.theta))
 	}
-	s.watch.lap("factorize")
-	return p, nil
+	p.conditioned = p.exact
+	return nil
+}
+
+// fitCG conditions on the training rows without forming their kernel.
+func (p *posterior) fitCG(ctx context.Context) error {
+	sites, err := p.sitesAtTheta(ctx)
+	if err != nil {
+		return err
+	}
+	o := &sparse.CGOptions{Mean: p.mean, MaxMemory: p.bytes, Seed: p.seed, Progress: p.progress.show}
+	var q *sparse.CG
+	if p.refit {
+		q, err = sparse.RefitCG(ctx, p.kernel, p.source, p.y, p.lik, o)
+	} else {
+		q, err = sparse.FitCG(ctx, p.kernel, p.source, sites, o)
+	}
+	if err != nil {
+		return err
+	}
+	p.watch.lap("kernel")
+	var e sparse.CGEvidence
+	if p.refit {
+		e, err = q.EvidenceRefit(ctx)
+	} else {
+		e, err = q.EvidenceAtTheta(ctx, gp.Scatter(p.prior, p.theta))
+	}
+	p.conditioned, p.evidence, p.evidenceSE = q, e.Evidence, e.StdErr
+	p.approximate = &explain.Approximation{MeanError: number(q.MeanError()), EvidenceSE: number(e.StdErr)}
+	return err
+}
+
+func number(v float64) *explain.Float {
+	f := explain.Float(v)
+	return &f
+}
+
+// sitesAtTheta prepares the training examples as a source, and returns their
+// sites at θ*, where it also takes the gradient.
+func (p *posterior) sitesAtTheta(ctx context.Context) (*gp.Sites, error) {
+	p.watch.lap("load")
+	if err := p.openSource(ctx); err != nil {
+		return nil, err
+	}
+	f, err := p.outputs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sites, err := gp.NewSites(p.y, f, p.lik)
+	if err != nil {
+		return nil, err
+	}
+	if p.grad, err = p.gradientNorm(ctx, sites); err != nil {
+		return nil, err
+	}
+	p.watch.lap("linearize")
+	return sites, nil
+}
+
+// keepBytes bounds the Jacobian of training examples that are linearized once
+// and kept, rather than anew in each pass.
+const keepBytes = 1 << 30
+
+// openSource prepares the training examples: linearized and kept where they
+// are few.
+func (p *posterior) openSource(ctx context.Context) error {
+	n := p.train.Len()
+	if p.net.BatchBytes(n) > keepBytes || float64(p.net.BatchBytes(n)) > float64(gp.MemoryBudget(p.bytes))/4 {
+		p.source = p.sourceOf(p.train)
+		return nil
+	}
+	var err error
+	p.batch, err = p.net.Linearize(ctx, p.inputs(p.train))
+	p.source = p.batch
+	return err
+}
+
+// sourceOf gives a subset's rows, linearized anew in each pass.
+func (s *session) sourceOf(sub *dataset.Subset) linearize.Source {
+	_, c, _ := s.net.Dims()
+	return linearize.NewSource(s.net, sub.Len(), sparse.Tile(c), func(lo, hi int) (*mat.Dense, error) { return s.inputsAt(sub, lo, hi), nil })
+}
+
+// outputsTile is how many rows are evaluated at a time.
+const outputsTile = 1024
+
+// outputs returns f(x;θ*) of the training rows.
+func (p *posterior) outputs(ctx context.Context) (*mat.Dense, error) {
+	if p.batch != nil {
+		return p.batch.F, nil
+	}
+	_, c, _ := p.net.Dims()
+	n := p.train.Len()
+	f := mat.NewDense(n, c, nil)
+	for lo := 0; lo < n; lo += outputsTile {
+		hi := min(lo+outputsTile, n)
+		part, err := p.net.Forward(ctx, p.inputsAt(p.train, lo, hi))
+		if err != nil {
+			return nil, err
+		}
+		f.Slice(lo, hi, 0, c).(*mat.Dense).Copy(part)
+		p.progress.show("outputs", hi, n)
+	}
+	return f, nil
+}
+
+// gradientNorm returns ‖Jᵀr − Σ₀⁻¹(θ*−μ₀)‖ over the training rows.
+func (p *posterior) gradientNorm(ctx context.Context, s *gp.Sites) (float64, error) {
+	if p.batch != nil {
+		return gp.GradientNorm(p.batch, s, p.prior, p.theta), nil
+	}
+	_, c, _ := p.net.Dims()
+	n := p.train.Len()
+	jr, part := make([]float64, len(p.theta)), make([]float64, len(p.theta))
+	for lo := 0; lo < n; lo += outputsTile {
+		hi := min(lo+outputsTile, n)
+		if err := p.net.VJP(ctx, part, p.inputsAt(p.train, lo, hi), s.Residual.Slice(lo, hi, 0, c).(*mat.Dense)); err != nil {
+			return 0, err
+		}
+		for i, g := range part {
+			jr[i] += g
+		}
+		p.progress.show("gradient", hi, n)
+	}
+	return gp.GradientNormOf(jr, p.prior, p.theta), nil
 }
 
 // report is the fit as JSON shows it.
 func (p *posterior) report() explain.Fit {
 	_, c, params := p.net.Dims()
-	var e gp.Evidence
-	if p.exact.Refitted() {
-		e = p.exact.EvidenceRefit()
-	} else {
-		e = p.exact.EvidenceAtTheta(gp.Scatter(p.prior, p.theta))
+	m := explain.Index(-1)
+	if p.sparse() {
+		m = explain.Index(p.inducing)
 	}
-	return explain.Fit{Examples: p.train.Len(), Outputs: c, Parameters: params, PriorPrecision: explain.Float(p.delta), Refit: p.exact.Refitted(),
-		GradientNorm: explain.Float(p.grad), LogEvidence: explain.Float(e.Value), LogDet: explain.Float(e.LogDet),
-		LogLikelihood: explain.Float(e.LogLik), Scatter: explain.Float(e.Scatter), Warnings: p.warnings}
+	return explain.Fit{Examples: p.train.Len(), Outputs: c, Parameters: params, PriorPrecision: explain.Float(p.precision), Refit: p.Refitted(),
+		Method: p.method, Inducing: m, TraceError: explain.Float(p.traceError),
+		GradientNorm: explain.Float(p.grad), LogEvidence: explain.Float(p.evidence.Value), Bound: p.bound.String(), LogDet: explain.Float(p.evidence.LogDet),
+		LogLikelihood: explain.Float(p.evidence.LogLik), Scatter: explain.Float(p.evidence.Scatter), Approximation: p.approximate, Warnings: p.warnings}
 }

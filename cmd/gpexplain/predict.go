@@ -21,8 +21,8 @@ type predictFlags struct {
 	index     int
 	testIndex string
 	link      string
-	refit     bool
 	samples   int
+	way
 
 	row bool // --index was given
 }
@@ -39,7 +39,7 @@ and a summary: as text on standard error, or with --json as the last line.`,
 		example: `  gpexplain predict --index 24
   gpexplain predict --json > predictions.jsonl`,
 		flags: e.add, check: e.check, run: e.run,
-		complete: map[string][]string{"link": links},
+		complete: wayValues(map[string][]string{"link": links}),
 	}
 	return v.command(inv)
 }
@@ -48,7 +48,9 @@ func (e *predictFlags) add(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVar(&e.index, "index", 0, "predict only test row `I`, counted from 0 in the original file")
 	f.StringVar(&e.testIndex, "test-index", "", "predict the test rows listed in `FILE`, one row number a line, in that order")
-	f.BoolVar(&e.refit, "refit", false, "move to the optimum of the linearized model first; otherwise the mean is the network's output")
+	e.way.add(c)
+	e.addRefit(c, false, "move to the optimum of the linearized model first; otherwise the mean is the network's output")
+	e.addFile(c)
 	f.StringVar(&e.link, "link", "", "`METHOD` from outputs to probabilities: exact, probit, mc or bridge (default exact for one output, otherwise probit)")
 	f.IntVar(&e.samples, "samples", 1000, "`S` draws of --link mc")
 }
@@ -71,7 +73,7 @@ func (e *predictFlags) check(s *shared) error {
 		(e.link == "probit" || e.link == "bridge") && s.likelihood != "" && !isClassified(s.likelihood):
 		return usagef("--link %s is not for --likelihood %s", e.link, s.likelihood)
 	}
-	return nil
+	return e.way.check(s)
 }
 
 // choose returns the link for a likelihood.
@@ -110,15 +112,19 @@ type prediction struct {
 const predictTile = 256
 
 // tileRows is how many test rows are predicted at a time: as many as keep
-// their cross-kernel with the training rows near 32 MiB, since every tile goes
-// through all of them once.
+// their cross-kernel with the training rows, or the inducing ones, near 32
+// MiB, since every tile goes through all of them once.
 func (p *posterior) tileRows() int {
 	_, c, _ := p.net.Dims()
-	return min(max((4<<20)/(c*c*p.train.Len()), 64), 2048)
+	n := p.train.Len()
+	if p.sparse() {
+		n = p.inducing
+	}
+	return min(max((4<<20)/(c*c*n), 64), 2048)
 }
 
 func (e *predictFlags) run(ctx context.Context, sh *shared) error {
-	s, err := openSession(ctx, sh)
+	s, err := openSession(ctx, sh, &e.way)
 	if err != nil {
 		return err
 	}
@@ -135,7 +141,7 @@ func (e *predictFlags) run(ctx context.Context, sh *shared) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.fit(ctx, e.refit)
+	p, err := s.posterior(ctx, &e.way)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ type predictions struct {
 func (p *posterior) predict(b *linearize.Batch, link glm.Link) (*predictions, error) {
 	t, c := b.Len(), b.Outputs()
 	out := &predictions{mean: mat.NewDense(t, c, nil), cov: mat.NewDense(t*c, c, nil)}
-	if err := p.exact.PredictTo(out.mean, out.cov, b); err != nil {
+	if err := p.PredictTo(out.mean, out.cov, b); err != nil {
 		return nil, err
 	}
 	if p.classed == nil {

@@ -14,6 +14,7 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) error {
 	out := &output{w: stdout}
 	v := &invocation{args: args, out: out, stderr: stderr}
 	root := newRoot(v)
+	defer v.close()
 	err := root.ExecuteContext(ctx)
 	v.progress.clear()
 	if out.err != nil {
@@ -33,6 +34,15 @@ type invocation struct {
 	stderr   io.Writer
 	ran      bool // a verb has started
 	progress *progress
+	closers  []func() error // of files that answers are read from
+}
+
+// close releases what the verb still had open.
+func (v *invocation) close() {
+	for _, c := range v.closers {
+		// Only read from: there is nothing to lose.
+		_ = c()
+	}
 }
 
 func newRoot(v *invocation) *cobra.Command {
@@ -58,7 +68,7 @@ from 9s.`,
 	root.CompletionOptions.DisableDescriptions = true
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpVerb())
-	root.AddCommand(explainVerb(v), predictVerb(v), importancesVerb(v), evidenceVerb(v), validateVerb(v), trainVerb(v), inspectVerb(v), versionVerb(v))
+	root.AddCommand(explainVerb(v), predictVerb(v), importancesVerb(v), fitVerb(v), evidenceVerb(v), validateVerb(v), trainVerb(v), inspectVerb(v), versionVerb(v))
 	root.InitDefaultCompletionCmd()
 	if shells, _, err := root.Find([]string{"completion"}); err == nil {
 		shells.RunE = func(c *cobra.Command, args []string) error { return c.Help() }

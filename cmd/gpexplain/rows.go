@@ -16,6 +16,10 @@ func (s *session) selectTraining() error {
 	var err error
 	recorded := false
 	switch {
+	case s.saved != nil:
+		if o.Rows, recorded = parseRows(s.saved.head.Rows, s.opened.Train.Len()); !recorded {
+			return s.saved.otherData(s)
+		}
 	case s.trainIndex != "":
 		if o.Rows, err = dataset.ReadRows(s.trainIndex); err != nil {
 			return err
@@ -32,6 +36,9 @@ func (s *session) selectTraining() error {
 		o.From = s.name
 	}
 	s.train, err = s.opened.Train.Select(o)
+	if err != nil && s.saved != nil && s.opened.Train.Len() > 0 {
+		return s.saved.otherData(s)
+	}
 	if e := (*dataset.Error)(nil); recorded && errors.As(err, &e) {
 		e.Remedy = "the model records it as a training row; give --train-count or --train-index for others"
 	}

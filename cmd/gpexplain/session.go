@@ -3,18 +3,18 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
-	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
@@ -46,16 +46,21 @@ type session struct {
 	prior   ntk.Prior
 	scaling *dataset.Scaling
 	train   *dataset.Subset
-	x, y    *mat.Dense // training inputs, scaled, and targets
+	y       *mat.Dense // training targets
 
-	mean     gp.Mean // of a posterior without a refit
+	modelSum string // of the model's file
+	saved    *saved // the posterior to read, nil where one is fitted
 	warnings []string
 }
 
 // openSession loads what every verb but train and inspect needs.
-func openSession(ctx context.Context, sh *shared) (*session, error) {
+// w says where the posterior will come from.
+func openSession(ctx context.Context, sh *shared, w *way) (*session, error) {
 	s := newSession(sh)
 	if err := s.readModel(); err != nil {
+		return nil, err
+	}
+	if err := s.openSaved(w); err != nil {
 		return nil, err
 	}
 	if err := s.openData(ctx); err != nil {
@@ -71,7 +76,7 @@ func openSession(ctx context.Context, sh *shared) (*session, error) {
 	if err := s.selectTraining(); err != nil {
 		return nil, err
 	}
-	if err := s.planPosterior(); err != nil {
+	if err := s.checkSaved(); err != nil {
 		return nil, err
 	}
 	return s, s.prepare(c)
@@ -93,17 +98,16 @@ func elements(shape []int) int {
 // readModel reads the network and its metadata.
 func (s *session) readModel() error {
 	s.name = builtinName
-	var r io.Reader = bytes.NewReader(builtin)
+	data := builtin
+	var err error
 	if s.model != "" {
-		f, err := os.Open(s.model)
-		if err != nil {
+		s.name = s.model
+		if data, err = os.ReadFile(s.model); err != nil {
 			return modelError(s.model, err)
 		}
-		defer f.Close()
-		s.name, r = s.model, f
 	}
-	var err error
-	if s.net, err = linearize.ReadONNX(r, &linearize.ReadOptions{Freeze: s.freeze}); err != nil {
+	s.modelSum = fmt.Sprintf("%x", sha256.Sum256(data))
+	if s.net, err = linearize.ReadONNX(bytes.NewReader(data), &linearize.ReadOptions{Freeze: s.freeze}); err != nil {
 		return modelError(s.name, err)
 	}
 	if s.meta, err = readMetadata(s.net.Metadata()); err != nil {
@@ -129,32 +133,44 @@ func modelError(name string, err error) error {
 	return fmt.Errorf("%s: %w%s", name, err, remedy)
 }
 
-func (s *session) warn(err error) { s.warnings = append(s.warnings, err.Error()) }
+// warn notes a compromise, once.
+func (s *session) warn(err error) {
+	if text := err.Error(); !slices.Contains(s.warnings, text) {
+		s.warnings = append(s.warnings, text)
+	}
+}
+
+func (s *session) warnAll(list []error) {
+	for _, err := range list {
+		s.warn(err)
+	}
+}
 
 func (s *session) openData(ctx context.Context) error {
-	if s.opened = s.digits; s.opened != nil {
-		return nil
-	}
 	var err error
-	s.opened, err = dataset.Open(ctx, s.data, s.openOptions())
-	s.progress.clear()
+	if s.opened = s.digits; s.opened == nil {
+		s.opened, err = dataset.Open(ctx, s.data, s.openOptions())
+		s.progress.clear()
+	}
+	if err == nil && s.saved != nil {
+		s.opened, err = s.saved.inputs(s.opened)
+	}
 	return err
 }
 
-// prepare forms the training inputs and targets, and the prior.
+// prepare settles how inputs are scaled, and forms the training targets and
+// the prior.
 func (s *session) prepare(c int) error {
-	s.x = s.train.Matrix()
 	if !s.opened.Images() {
 		s.scaling = s.meta.scaling
 		if s.scaling == nil {
 			var err error
-			if s.scaling, err = dataset.NewScaling(s.x); err != nil {
+			if s.scaling, err = dataset.NewScaling(s.train.Matrix()); err != nil {
 				return fmt.Errorf("%s: %w", s.opened.Source, err)
 			}
 		} else if d := elements(s.opened.Shape); len(s.scaling.Mean) != d {
 			return fmt.Errorf("%s: its metadata entry %s scales %d features, but the data have %d; give --data that the model was trained on", s.name, keyScaling, len(s.scaling.Mean), d)
 		}
-		s.scaling.Apply(s.x)
 	}
 	var err error
 	if s.y, err = s.targets(s.train, c); err != nil {
@@ -170,6 +186,17 @@ func (s *session) inputs(sub *dataset.Subset) *mat.Dense { return s.inputsAt(sub
 // inputsAt is inputs of the rows [lo, hi) of a subset.
 func (s *session) inputsAt(sub *dataset.Subset, lo, hi int) *mat.Dense {
 	x := sub.Set.Matrix(sub.Pos[lo:hi])
+	s.scaling.Apply(x)
+	return x
+}
+
+// inputsOf is inputs of some rows of a subset, in this order.
+func (s *session) inputsOf(sub *dataset.Subset, at []int) *mat.Dense {
+	pos := make([]int, len(at))
+	for i, r := range at {
+		pos[i] = sub.Pos[r]
+	}
+	x := sub.Set.Matrix(pos)
 	s.scaling.Apply(x)
 	return x
 }

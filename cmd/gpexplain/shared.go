@@ -112,7 +112,8 @@ func (s *shared) check() error {
 // a wish for the default.
 func (s *shared) checkEmpty() error {
 	for _, name := range []string{"model", "data", "classes", "train-index", "target", "test-data", "likelihood", "profile", "max-memory", "freeze",
-		"input", "terms", "contrast", "html", "png", "test-index", "link", "arch", "activation", "out"} {
+		"input", "terms", "contrast", "html", "png", "test-index", "link", "arch", "activation", "out",
+		"method", "select", "posterior", "checkpoint"} {
 		if f := s.cmd.Flags().Lookup(name); f != nil && f.Changed && strings.Trim(f.Value.String(), "[]") == "" {
 			return usagef("--%s is empty; give it a value or leave it out", name)
 		}

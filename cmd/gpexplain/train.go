@@ -173,7 +173,7 @@ func (e *trainFlags) fit(ctx context.Context, s *session, c int) (*trainReport, 
 			s.progress.show(t.Stage, t.Done, t.Total)
 			s.detail("%s %d of %d: objective %.6g", t.Stage, t.Done, t.Total, t.Objective)
 		}}
-	trained, res, err := net.Train(ctx, s.x, s.y, s.lik, o)
+	trained, res, err := net.Train(ctx, s.inputs(s.train), s.y, s.lik, o)
 	s.progress.clear()
 	if err != nil {
 		return nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", s.opened.Source, err)

@@ -17,7 +17,10 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-type validateFlags struct{ tolerance float64 }
+type validateFlags struct {
+	tolerance float64
+	way
+}
 
 func validateVerb(inv *invocation) *cobra.Command {
 	var e validateFlags
@@ -29,17 +32,20 @@ the training outputs (N·C×N·C), at the trained parameters and after a refit,
 and prints the largest differences on the test rows. It also checks that the
 contributions of the training examples add up to the prediction. The exit
 status is 1 where a difference is above its tolerance.`,
-		example: "  gpexplain validate --train-count 400",
+		example: `  gpexplain validate --train-count 400
+  gpexplain validate --method nystrom --inducing 100`,
 		flags: func(c *cobra.Command) {
+			e.way.add(c)
 			c.Flags().Float64Var(&e.tolerance, "tolerance", glm.DefaultTolerance, "largest difference `X` allowed, relative to the largest entry")
 		},
-		check: func(*shared) error {
+		check: func(s *shared) error {
 			if !(e.tolerance > 0 && e.tolerance < 1) {
 				return usagef("--tolerance %v must be between 0 and 1", e.tolerance)
 			}
-			return nil
+			return e.way.check(s)
 		},
-		run: e.run,
+		run:      e.run,
+		complete: wayValues(nil),
 	}
 	return v.command(inv)
 }
@@ -49,7 +55,8 @@ status is 1 where a difference is above its tolerance.`,
 const closureTolerance = 1e-9
 
 func (e *validateFlags) run(ctx context.Context, sh *shared) error {
-	s, err := openSession(ctx, sh)
+	e.mean = gp.LinearGaussian
+	s, err := openSession(ctx, sh, &e.way)
 	if err != nil {
 		return err
 	}
@@ -57,10 +64,12 @@ func (e *validateFlags) run(ctx context.Context, sh *shared) error {
 	if err != nil {
 		return err
 	}
-	s.mean = gp.LinearGaussian
-	p, err := s.fit(ctx, false)
+	p, err := s.posterior(ctx, &e.way)
 	if err != nil {
 		return err
+	}
+	if e.method != "exact" {
+		return e.approximate(ctx, p, test)
 	}
 	x, err := s.net.Linearize(ctx, s.inputs(test))
 	if err != nil {
@@ -103,26 +112,24 @@ func (e *validateFlags) refit(ctx context.Context, p *posterior, w *glm.Weights,
 		return err
 	}
 	table.Rows = append(table.Rows, more.Rows...)
-	closed, err := closure(ctx, exact, p, w, x)
+	closed, err := closure(ctx, exact, "refit ", closureTolerance, p, x)
 	if err != nil {
 		return err
 	}
 	table.Rows = append(table.Rows, closed...)
-	for _, warning := range exact.Warnings() {
-		p.warn(warning)
-	}
+	p.warnAll(exact.Warnings())
 	return nil
 }
 
 // closure compares prior mean + contributions, in both kernels, with the mean
 // of weight space.
-func closure(ctx context.Context, exact *gp.Exact, p *posterior, w *glm.Weights, x *linearize.Batch) ([]glm.ComparisonRow, error) {
+func closure(ctx context.Context, exact gp.Dual, name string, tolerance float64, p *posterior, x *linearize.Batch) ([]glm.ComparisonRow, error) {
 	ex, err := explain.New(exact, p.kernel, &explain.Options{Top: 1})
 	if err != nil {
 		return nil, err
 	}
-	posterior := glm.ComparisonRow{Quantity: "refit mean against m + Σ C(x,x_i) b_i", Tolerance: closureTolerance}
-	raw := glm.ComparisonRow{Quantity: "refit mean against m + Σ κ(x,x_i) α_i", Tolerance: closureTolerance}
+	posterior := glm.ComparisonRow{Quantity: name + "mean against m + Σ C(x,x_i) b_i", Tolerance: tolerance}
+	raw := glm.ComparisonRow{Quantity: name + "mean against m + Σ κ(x,x_i) α_i", Tolerance: tolerance}
 	scale := 0.0
 	for lo := 0; lo < x.Len(); lo += predictTile {
 		part := x.Slice(lo, min(lo+predictTile, x.Len()))
@@ -160,23 +167,7 @@ func widen(r *glm.ComparisonRow, mean, sum float64) {
 
 func printComparison(s *session, table *glm.Comparison) error {
 	if s.json {
-		type row struct {
-			Quantity      string        `json:"quantity"`
-			WeightSpace   explain.Float `json:"weight_space"`
-			FunctionSpace explain.Float `json:"function_space"`
-			Difference    explain.Float `json:"difference"`
-			Tolerance     explain.Float `json:"tolerance"`
-			OK            bool          `json:"ok"`
-		}
-		out := struct {
-			OK       bool             `json:"ok"`
-			Rows     []row            `json:"rows"`
-			Warnings explain.Warnings `json:"warnings"`
-		}{OK: table.OK(), Warnings: s.warnings}
-		for _, r := range table.Rows {
-			out.Rows = append(out.Rows, row{r.Quantity, explain.Float(r.WeightSpace), explain.Float(r.FunctionSpace), explain.Float(r.Difference), explain.Float(r.Tolerance), r.OK})
-		}
-		return json.NewEncoder(s.out).Encode(out)
+		return json.NewEncoder(s.out).Encode(comparisonOf(s, table))
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "quantity\tweight space\tfunction space\tdifference\ttolerance\t")
@@ -191,4 +182,28 @@ func printComparison(s *session, table *glm.Comparison) error {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
 	return w.Flush()
+}
+
+// comparisonJSON is a table as JSON shows it.
+type comparisonJSON struct {
+	OK       bool             `json:"ok"`
+	Rows     []comparisonRow  `json:"rows"`
+	Warnings explain.Warnings `json:"warnings"`
+}
+
+type comparisonRow struct {
+	Quantity      string        `json:"quantity"`
+	WeightSpace   explain.Float `json:"weight_space"`
+	FunctionSpace explain.Float `json:"function_space"`
+	Difference    explain.Float `json:"difference"`
+	Tolerance     explain.Float `json:"tolerance"`
+	OK            bool          `json:"ok"`
+}
+
+func comparisonOf(s *session, table *glm.Comparison) comparisonJSON {
+	out := comparisonJSON{OK: table.OK(), Warnings: s.warnings}
+	for _, r := range table.Rows {
+		out.Rows = append(out.Rows, comparisonRow{r.Quantity, explain.Float(r.WeightSpace), explain.Float(r.FunctionSpace), explain.Float(r.Difference), explain.Float(r.Tolerance), r.OK})
+	}
+	return out
 }

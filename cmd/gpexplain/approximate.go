@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"text/tabwriter"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+const (
+	// cgTolerance is what conjugate gradients may differ by, relative to the
+	// largest entry.
+	cgTolerance = 1e-6
+	// sparseClosure is how well the contributions of a posterior that is not
+	// exact add up, relative to the largest prediction.
+	sparseClosure = 1e-8
+)
+
+// approximate validates a posterior that is not that of a Cholesky factor.
+func (e *validateFlags) approximate(ctx context.Context, p *posterior, test *dataset.Subset) error {
+	x, err := p.net.Linearize(ctx, p.inputs(test))
+	if err != nil {
+		return rowsOf(test, 0, test.Len()).fault(err)
+	}
+	table, err := closure(ctx, p.conditioned, "", sparseClosure, p, x)
+	if err != nil {
+		return err
+	}
+	if p.method == "cg" {
+		rows, err := p.againstWeights(ctx, x)
+		if err != nil {
+			return err
+		}
+		table = append(rows, table...)
+	}
+	p.progress.clear()
+	c := &glm.Comparison{Rows: table}
+	if err := printApproximation(p, c); err != nil {
+		return err
+	}
+	if !c.OK() {
+		return fmt.Errorf("the posterior differs by more than the tolerance in the rows marked above")
+	}
+	return nil
+}
+
+// againstWeights compares mean, covariance and log determinant with those of
+// weight space.
+func (p *posterior) againstWeights(ctx context.Context, x *linearize.Batch) ([]glm.ComparisonRow, error) {
+	if p.batch == nil {
+		return nil, fmt.Errorf("weight space takes the Jacobian of all %d training rows; give --train-count with fewer", p.train.Len())
+	}
+	w, err := glm.FitWeights(ctx, p.batch, p.Sites(), p.prior, p.theta, &glm.WeightOptions{Mean: p.mean, MaxMemory: p.bytes, Progress: p.progress.show})
+	if err != nil {
+		return nil, err
+	}
+	var mean, cov, wMean, wCov mat.Dense
+	if err := p.PredictTo(&mean, &cov, x); err != nil {
+		return nil, err
+	}
+	if err := w.PredictTo(&wMean, &wCov, x); err != nil {
+		return nil, err
+	}
+	logDet := glm.ComparisonRow{Quantity: "log det (stochastic)", WeightSpace: w.EvidenceLinearGaussian().LogDet, FunctionSpace: p.evidence.LogDet}
+	size := math.Max(1, math.Abs(logDet.WeightSpace))
+	// Twice the standard error of the evidence is that of log det.
+	logDet.Difference, logDet.Tolerance = math.Abs(logDet.WeightSpace-logDet.FunctionSpace)/size, 5*2*p.evidenceSE/size+cgTolerance
+	logDet.OK = logDet.Difference <= logDet.Tolerance
+	return []glm.ComparisonRow{differenceRow("mean", &wMean, &mean), differenceRow("covariance", &wCov, &cov), logDet}, nil
+}
+
+// differenceRow compares two matrices, relative to the largest entry.
+func differenceRow(name string, weight, function *mat.Dense) glm.ComparisonRow {
+	r := glm.ComparisonRow{Quantity: name, Tolerance: cgTolerance}
+	scale, n := 0.0, weight.RawMatrix().Rows
+	for i := range n {
+		for j, v := range weight.RawRowView(i) {
+			scale = math.Max(scale, math.Abs(v))
+			widen(&r, v, function.At(i, j))
+		}
+	}
+	r.Difference /= scale
+	r.OK = r.Difference <= r.Tolerance
+	return r
+}
+
+// printApproximation prints the table and the error report.
+func printApproximation(p *posterior, c *glm.Comparison) error {
+	if p.json {
+		return json.NewEncoder(p.out).Encode(struct {
+			comparisonJSON
+			Fit explain.Fit `json:"fit"`
+		}{comparisonOf(p.session, c), p.report()})
+	}
+	w := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	if f := p.report(); f.Approximation != nil {
+		approximationText(w, &f, f.Approximation)
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	return printComparison(p.session, c)
+}

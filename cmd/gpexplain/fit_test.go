@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain"
+)
+
+// asCommand is the variable under which the test binary is the command.
+const asCommand = "GPEXPLAIN_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// process is a command line in a process of its own.
+func process(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), os.Args[0], args...)
+	c.Env = append(os.Environ(), asCommand+"=1")
+	return c
+}
+
+// fitted are ways to fit, each a small posterior.
+func fitted() map[string][]string {
+	return map[string][]string{
+		"exact":         nil,
+		"exact refit":   {"--refit"},
+		"subset":        {"--method", "subset", "--inducing", "20"},
+		"nystrom":       {"--method", "nystrom", "--inducing", "20", "--select", "kmeans"},
+		"nystrom refit": {"--method", "nystrom", "--inducing", "20", "--refit"},
+		"all":           {"--method", "nystrom"},
+		"cg":            {"--method", "cg"},
+		"cg refit":      {"--method", "cg", "--refit"},
+	}
+}
+
+// withoutTimings drops what differs from run to run.
+func withoutTimings(t *testing.T, text string) string {
+	t.Helper()
+	var lines []string
+	for line := range strings.Lines(text) {
+		var v map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal([]byte(line), &v), line)
+		delete(v, "timings")
+		out, err := json.Marshal(v)
+		require.NoError(t, err)
+		lines = append(lines, string(out))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// A posterior that was saved answers in another process as one that is fitted
+// on the spot: predictions and explanations bit for bit, and the report of
+// the fit.
+func TestSavedPosterior(t *testing.T) {
+	for name, args := range fitted() {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "a.gp")
+			text := succeed(t, append(small("fit", "--json", "-o", file), args...)...)
+			r := decode[fitReport](t, text)
+			require.Equal(t, file, r.File)
+			info, err := os.Stat(file)
+			require.NoError(t, err)
+			require.Equal(t, info.Size(), r.Bytes)
+			direct := args
+			if !strings.Contains(name, "refit") {
+				direct = append([]string{"--refit=false"}, args...)
+			}
+			for _, verb := range []string{"predict", "explain", "importances"} {
+				want := succeed(t, append(small(verb, "--json"), direct...)...)
+				got, err := process(t, verb, "--json", "--data", "digits:400,100", "--posterior", file).Output()
+				require.NoError(t, err)
+				require.Equal(t, withoutTimings(t, want), withoutTimings(t, string(got)), verb)
+			}
+		})
+	}
+}
+
+// The file is for its own model and data only, and says so.
+func TestSavedPosteriorOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a.gp")
+	succeed(t, append(small("fit", "--json", "-o", file), "--method", "nystrom")...)
+	net := filepath.Join(dir, "other.onnx")
+	succeed(t, "train", "--data", "digits:200,100", "--classes", "4,9", "--arch", "mlp:4-1", "--epochs", "1", "--lbfgs", "1", "--out", net)
+	ask := func(args ...string) []string {
+		return append([]string{"predict", "--data", "digits:400,100", "--posterior", file}, args...)
+	}
+	succeed(t, "predict", "--quiet", "--data", "digits:400,100", "--posterior", file)
+	require.Contains(t, refuse(t, 1, ask("--model", net)...), "another model")
+	require.Contains(t, refuse(t, 1, ask("--freeze", "Dense1.bias")...), "another model")
+	for _, data := range []string{"digits:300,100", "digits:50,100", "digits:401,100"} {
+		r := gpexplain(t.Context(), "predict", "--data", data, "--posterior", file)
+		// The synthetic digits are the same whatever their number: the rows fitted
+		// on may be there.
+		if r.code == 0 {
+			continue
+		}
+		require.Contains(t, r.stderr, "a.gp", data)
+	}
+	csv := write(t, filepath.Join(dir, "t.csv"), []byte("a,y\n1,0\n2,1\n"))
+	refuse(t, 1, "predict", "--data", csv, "--posterior", file)
+	require.Contains(t, refuse(t, 1, "predict", "--posterior", filepath.Join(dir, "missing")), "cannot be opened")
+	require.Contains(t, refuse(t, 1, "predict", "--posterior", csv), "t.csv")
+	// A file whose name, kind and checksums are right, but which was cut or
+	// changed.
+	good := read(t, file)
+	for _, at := range []int{0, 10, 70, len(good) / 2, len(good) - 2} {
+		bad := []byte(good)
+		bad[at] ^= 1
+		line := refuse(t, 1, "predict", "--data", "digits:400,100", "--posterior", write(t, filepath.Join(dir, "bad.gp"), bad))
+		require.Contains(t, line, "bad.gp", at)
+		line = refuse(t, 1, "predict", "--data", "digits:400,100", "--posterior", write(t, filepath.Join(dir, "bad.gp"), []byte(good)[:at]))
+		require.Contains(t, line, "bad.gp", at)
+	}
+}
+
+// With the training inputs inside, data without training rows are enough.
+func TestWithInputs(t *testing.T) {
+	dir := t.TempDir()
+	train := write(t, filepath.Join(dir, "train.csv"), []byte("a,b,y\n1,2,0\n3,4,1\n5,7,0\n7,8,1\n2,2,1\n"))
+	test := write(t, filepath.Join(dir, "test.csv"), []byte("a,b,y\n1,3,0\n3,5,1\n"))
+	net := filepath.Join(dir, "net.onnx")
+	succeed(t, "train", "--quiet", "--data", train, "--test-data", test, "--arch", "mlp:4-1", "--epochs", "2", "--lbfgs", "1", "--out", net)
+	for _, with := range []string{"--with-inputs", "--with-inputs=false"} {
+		file := filepath.Join(dir, "a.gp")
+		succeed(t, "fit", "--json", "-o", file, with, "--model", net, "--data", train, "--test-data", test)
+		want := succeed(t, "explain", "--json", "--refit=false", "--model", net, "--data", train, "--test-data", test)
+		// Other training rows stand in the same place.
+		other := write(t, filepath.Join(dir, "other.csv"), []byte("a,b,y\n9,2,0\n3,4,1\n5,7,0\n7,8,1\n2,2,1\n"))
+		args := []string{"explain", "--json", "--model", net, "--data", other, "--test-data", test, "--posterior", file}
+		if with == "--with-inputs" {
+			require.Equal(t, withoutTimings(t, want), withoutTimings(t, succeed(t, args...)))
+		} else {
+			require.Contains(t, refuse(t, 1, args...), "of other training rows")
+		}
+	}
+}
+
+// The prior precision is chosen on rows that were not trained on.
+func TestTunePrior(t *testing.T) {
+	dir := t.TempDir()
+	for _, method := range []string{"nystrom", "subset"} {
+		file := filepath.Join(dir, method+".gp")
+		args := []string{"--data", "digits:1000,100", "--train-count", "100", "--method", method, "--inducing", "50"}
+		r := decode[fitReport](t, succeed(t, append([]string{"fit", "--json", "-o", file, "--tune-prior"}, args...)...))
+		require.Greater(t, len(r.Trials), 3)
+		require.Equal(t, explain.Float(10), r.Trials[0].PriorPrecision)
+		best := r.Trials[0]
+		for _, x := range r.Trials {
+			if x.NLL < best.NLL {
+				best = x
+			}
+		}
+		require.InEpsilon(t, float64(best.PriorPrecision), float64(r.Fit.PriorPrecision), 1e-12)
+		// A fit at that precision predicts the same.
+		text := succeed(t, "predict", "--json", "--data", "digits:1000,100", "--posterior", file)
+		rows, sum := predicted(t, strings.ReplaceAll(text, approximationOf(t, text), ""))
+		require.Equal(t, r.Fit.PriorPrecision, sum.Fit.PriorPrecision)
+		number, err := json.Marshal(r.Fit.PriorPrecision)
+		require.NoError(t, err)
+		text = succeed(t, append([]string{"predict", "--json", "--prior-precision", string(number)}, args...)...)
+		want, _ := predicted(t, strings.ReplaceAll(text, approximationOf(t, text), ""))
+		for i := range rows {
+			require.InEpsilon(t, float64(want[i].Covariance[0][0]), float64(rows[i].Covariance[0][0]), 1e-6)
+			require.Equal(t, want[i].Mean, rows[i].Mean)
+		}
+	}
+	line := refuse(t, 1, "fit", "-o", filepath.Join(dir, "a.gp"), "--tune-prior", "--method", "nystrom", "--data", "digits:1500,100", "--train-count", "300")
+	require.Contains(t, line, "none is left")
+}
+
+// approximationOf is the error report in the last line of a text.
+func approximationOf(t *testing.T, text string) string {
+	t.Helper()
+	at := strings.LastIndex(text, `,"approximation":`)
+	require.Positive(t, at)
+	end := strings.Index(text[at:], `}},"timings"`)
+	if end < 0 {
+		end = strings.Index(text[at:], `},"timings"`)
+	}
+	require.Positive(t, end)
+	return text[at : at+end+1]
+}
+
+// A fit that is killed leaves nothing under the final name, and one with a
+// checkpoint goes on to the same posterior, to the last bit.
+func TestKilledFit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many processes")
+	}
+	dir := t.TempDir()
+	args := []string{"--data", "digits:6000,100", "--classes", "4,9", "--train-count", "1000", "--method", "nystrom", "--inducing", "100", "--refit"}
+	whole := filepath.Join(dir, "whole.gp")
+	start := time.Now()
+	require.NoError(t, process(t, append([]string{"fit", "-o", whole}, args...)...).Run())
+	took := time.Since(start)
+	file, check := filepath.Join(dir, "a.gp"), filepath.Join(dir, "a.check")
+	killed, resumed := 0, 0
+	for i := 1; ; i++ {
+		_, err := os.Stat(check)
+		if err == nil {
+			resumed++
+		}
+		var stderr bytes.Buffer
+		c := process(t, append([]string{"fit", "-o", file, "--checkpoint", check}, args...)...)
+		c.Stderr = &stderr
+		require.NoError(t, c.Start())
+		timer := time.AfterFunc(took*time.Duration(i)/8, func() { _ = c.Process.Kill() })
+		err = c.Wait()
+		timer.Stop()
+		if err == nil {
+			break
+		}
+		require.NotContains(t, stderr.String(), "gpexplain:", "killed, not failed")
+		killed++
+		if _, err := os.Stat(file); err == nil {
+			break // killed after the last step
+		}
+	}
+	require.Positive(t, killed)
+	require.Equal(t, read(t, whole), read(t, file))
+	t.Logf("killed %d times, went on from a checkpoint %d times", killed, resumed)
+	require.NoFileExists(t, check)
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/store"
+)
+
+// The file of a saved posterior: a header, the posterior's own sections, and
+// the training inputs where they were asked for.
+const (
+	savedKind    = "gpexplain posterior"
+	savedVersion = 1
+)
+
+// savedHeader is what a file says about its posterior.
+type savedHeader struct {
+	Model      string        `json:"model"`  // SHA-256 of the file
+	Freeze     []string      `json:"freeze"` // --freeze
+	Data       string        `json:"data"`   // fingerprint of the training rows
+	Rows       string        `json:"rows"`   // training rows
+	Likelihood string        `json:"likelihood"`
+	Classes    []int         `json:"classes"`
+	Noise      float64       `json:"noise_variance"`
+	Prior      float64       `json:"prior_precision"`
+	Factor     float64       `json:"prior_factor"` // chosen by --tune-prior
+	Seed       uint64        `json:"seed"`
+	Select     string        `json:"select"`
+	Inducing   []int         `json:"inducing"` // positions among the training rows
+	Mean       gp.Mean       `json:"mean"`
+	Bound      sparse.Bound  `json:"bound"`
+	SE         explain.Float `json:"log_evidence_se"`
+	Fit        explain.Fit   `json:"fit"`
+	Inputs     bool          `json:"inputs"` // the training inputs are inside
+}
+
+// header is p's.
+func (p *posterior) header(inputs bool) savedHeader {
+	return savedHeader{Model: p.modelSum, Freeze: p.freeze, Data: p.train.Fingerprint(), Rows: formatRows(p.train.Rows),
+		Likelihood: p.lik.Name(), Classes: p.classed, Noise: p.sigma2, Prior: p.base, Factor: p.factor, Seed: p.seed, Select: p.selection,
+		Inducing: p.chosen, Mean: p.mean, Bound: p.bound, SE: explain.Float(p.evidenceSE), Fit: p.report(), Inputs: inputs}
+}
+
+// save writes the posterior to a file, with the training inputs if asked.
+func (p *posterior) save(path string, inputs bool) error {
+	head := p.header(inputs)
+	var rows *dataset.Stored
+	if inputs {
+		rows = p.train.Stored()
+	}
+	return store.Write(path, savedKind, savedVersion, func(w *store.Writer) error {
+		w.JSON("header", head)
+		if inputs {
+			w.JSON("inputs", storedRows{rows.Part, formatRows(rows.Rows), rows.Shape, rows.Integer})
+			w.Floats("inputs.targets", rows.Targets)
+			w.Bytes("inputs.pixels", rows.Pixels)
+			w.Floats("inputs.features", rows.X)
+		}
+		switch q := p.conditioned.(type) {
+		case *gp.Exact:
+			return q.Save(w)
+		case *sparse.Posterior:
+			return q.Save(w)
+		case *sparse.CG:
+			return q.Save(w)
+		}
+		panic("gpexplain: a posterior that cannot be saved")
+	})
+}
+
+// storedRows are dataset.Stored but for the numbers.
+type storedRows struct {
+	Part    string `json:"part"`
+	Rows    string `json:"rows"`
+	Shape   []int  `json:"shape"`
+	Integer bool   `json:"integer"`
+}
+
+// saved is an open file with a posterior.
+type saved struct {
+	path string
+	file *store.File
+	head savedHeader
+}
+
+// openSaved opens the posterior that w names, and takes from it what flags or
+// the model would otherwise say.
+func (s *session) openSaved(w *way) error {
+	if w == nil || w.file == "" {
+		return nil
+	}
+	f, err := store.Open(w.file, savedKind, savedVersion)
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, f.Close)
+	v := &saved{path: w.file, file: f}
+	if err := f.JSON("header", &v.head); err != nil {
+		return err
+	}
+	h := &v.head
+	if h.Model != s.modelSum || !slices.Equal(h.Freeze, s.freeze) {
+		return fmt.Errorf("%s: its posterior is of another model than %s; give --model, and --freeze, as they were when it was fitted", v.path, s.name)
+	}
+	if !isLikelihood(h.Likelihood) || !slices.Contains(methods, h.Fit.Method) || !(h.Prior > 0 && h.Factor > 0) {
+		return v.damaged("its header cannot be used")
+	}
+	s.saved = v
+	s.meta.likelihood, s.meta.classes, s.meta.precision, s.meta.noise = h.Likelihood, h.Classes, h.Prior, h.Noise
+	w.method, w.inducing, w.selection, w.refit, w.mean = h.Fit.Method, len(h.Inducing), h.Select, h.Fit.Refit, h.Mean
+	return nil
+}
+
+func (v *saved) damaged(problem string) error {
+	return &store.Error{File: v.path, Problem: problem, Remedy: "fit it again"}
+}
+
+// inputs puts the training rows inside the file in place of those of the data.
+func (v *saved) inputs(d *dataset.Data) (*dataset.Data, error) {
+	if !v.head.Inputs {
+		return d, nil
+	}
+	var rows storedRows
+	if err := v.file.JSON("inputs", &rows); err != nil {
+		return nil, err
+	}
+	r := &dataset.Stored{Part: rows.Part, Shape: rows.Shape, Integer: rows.Integer}
+	var err error
+	if r.Targets, err = v.file.Floats("inputs.targets"); err != nil {
+		return nil, err
+	}
+	if r.Pixels, err = v.file.Bytes("inputs.pixels"); err != nil {
+		return nil, err
+	}
+	if r.X, err = v.file.Floats("inputs.features"); err != nil {
+		return nil, err
+	}
+	if len(r.Pixels) == 0 {
+		r.Pixels = nil
+	}
+	var ok bool
+	if r.Rows, ok = rowNumbers(rows.Rows, len(r.Targets)); !ok {
+		return nil, v.damaged("its training rows cannot be used")
+	}
+	return d.WithTrain(r, v.path)
+}
+
+// checkSaved compares the training rows with those that the posterior was
+// fitted on.
+func (s *session) checkSaved() error {
+	if s.saved == nil || s.train.Fingerprint() == s.saved.head.Data {
+		return nil
+	}
+	return s.saved.otherData(s)
+}
+
+func (v *saved) otherData(s *session) error {
+	return fmt.Errorf("%s: its posterior is of other training rows than those of %s; give --data that it was fitted on, or fit --with-inputs", v.path, s.opened.Source)
+}
+
+// load returns the posterior of the file.
+func (s *session) load(ctx context.Context, w *way) (*posterior, error) {
+	v, h := s.saved, &s.saved.head
+	p := s.newPosterior(w)
+	s.watch.lap("load")
+	var err error
+	switch h.Fit.Method {
+	case "exact":
+		err = p.loadExact(ctx, v)
+	case "cg":
+		err = p.loadCG(ctx, v)
+	default:
+		err = p.loadSparse(ctx, v)
+	}
+	s.progress.clear()
+	if err != nil {
+		if e := (*store.Error)(nil); errors.As(err, &e) {
+			return nil, e
+		}
+		return nil, rowsOf(s.train, 0, s.train.Len()).fault(err)
+	}
+	p.precision, p.base, p.factor, p.chosen = h.Prior/h.Factor, h.Prior, h.Factor, h.Inducing
+	f := &h.Fit
+	p.grad, p.bound, p.evidenceSE, p.traceError, p.approximate = float64(f.GradientNorm), h.Bound, float64(h.SE), float64(f.TraceError), f.Approximation
+	p.evidence = gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter)}
+	for _, text := range f.Warnings {
+		if !slices.Contains(s.warnings, text) {
+			s.warnings = append(s.warnings, text)
+		}
+	}
+	s.watch.lap("factorize")
+	return p, nil
+}
+
+func (p *posterior) loadExact(ctx context.Context, v *saved) error {
+	var err error
+	if p.batch, err = p.net.Linearize(ctx, p.inputs(p.train)); err != nil {
+		return err
+	}
+	p.source = p.batch
+	p.watch.lap("linearize")
+	if p.exact, err = gp.Load(v.file, p.kernel, p.batch, &gp.Options{MaxMemory: p.bytes}); err != nil {
+		return err
+	}
+	p.conditioned = p.exact
+	return nil
+}
+
+func (p *posterior) loadSparse(ctx context.Context, v *saved) error {
+	for _, at := range v.head.Inducing {
+		if at < 0 || at >= p.train.Len() {
+			return v.damaged("its inducing examples cannot be used")
+		}
+	}
+	p.source = p.sourceOf(p.train)
+	z, err := p.inducingAt(ctx, v.head.Inducing)
+	if err != nil {
+		return err
+	}
+	p.watch.lap("linearize")
+	q, err := sparse.Load(ctx, v.file, p.kernel, p.source, z, p.sparseOptions())
+	if err != nil {
+		return err
+	}
+	p.conditioned = q
+	return nil
+}
+
+func (p *posterior) loadCG(ctx context.Context, v *saved) error {
+	if err := p.openSource(ctx); err != nil {
+		return err
+	}
+	p.watch.lap("linearize")
+	q, err := sparse.LoadCG(ctx, v.file, p.kernel, p.source, &sparse.CGOptions{MaxMemory: p.bytes, Progress: p.progress.show})
+	if err != nil {
+		return err
+	}
+	p.conditioned = q
+	return nil
+}
+
+// rowNumbers reads n row numbers that formatRows wrote.
+func rowNumbers(text string, n int) ([]int, bool) {
+	if strings.TrimSpace(text) == "" {
+		return nil, n == 0
+	}
+	rows, ok := parseRows(text, n)
+	return rows, ok && len(rows) == n
+}
