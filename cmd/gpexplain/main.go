@@ -5,6 +5,8 @@
 //	gpexplain explain --index 24 --html page.html # another one, as a page
 //	gpexplain predict --json                      # predict every test row
 //	gpexplain train --data digits:2000 --classes 4,9 --epochs 5 --lbfgs 20 --out net.onnx
+//	gpexplain fit -o digits.gp --method nystrom  # a posterior of any size, saved
+//	gpexplain explain --posterior digits.gp      # answers from it
 //	gpexplain explain --model net.onnx --data digits:2000
 //
 // Run gpexplain help VERB for the flags of a verb. The exit status is 2 for a

@@ -1,0 +1,94 @@
+// Command mnistbench measures sparse posteriors on all of MNIST: predictions
+// on the test digits and the detection of inputs of another kind, by the
+// network alone, by subsets of the data and by Nyström posteriors of several
+// sizes, at the precision of training and at one that held-out rows choose.
+//
+//	go run ./internal/mnistbench -model lenet.onnx -mnist DIR -kmnist DIR -json results.json
+//	go run ./internal/mnistbench -render results.json -table sparse.md -plot sparse.png
+//
+// The model must have been trained by gpexplain on the first training rows;
+// those after them choose the precision.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "mnistbench:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	model, mnist, kmnist string
+	train, valid, limit  int
+	sizes                []int
+	json, render         string
+	table, plot          string
+}
+
+func run(ctx context.Context, args []string) error {
+	var o options
+	f := flag.NewFlagSet("mnistbench", flag.ContinueOnError)
+	f.StringVar(&o.model, "model", "", "network that gpexplain trained")
+	f.StringVar(&o.mnist, "mnist", "", "directory of MNIST's files")
+	f.StringVar(&o.kmnist, "kmnist", "", "directory of Kuzushiji-MNIST's test files")
+	f.IntVar(&o.train, "train", 55000, "training rows, the first ones")
+	f.IntVar(&o.valid, "valid", 5000, "training rows that choose the precision, the last ones")
+	f.IntVar(&o.limit, "limit", 10000, "rows of each test set")
+	sizes := f.String("m", "50,100,200,400", "numbers of inducing examples, ascending")
+	f.StringVar(&o.json, "json", "results.json", "write results here")
+	f.StringVar(&o.render, "render", "", "read results from here instead of measuring")
+	f.StringVar(&o.table, "table", "", "write a table in Markdown here")
+	f.StringVar(&o.plot, "plot", "", "write a chart here")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	for s := range strings.SplitSeq(*sizes, ",") {
+		m, err := strconv.Atoi(s)
+		if err != nil || m < 1 || len(o.sizes) > 0 && m <= o.sizes[len(o.sizes)-1] {
+			return fmt.Errorf("-m %s must be ascending numbers", *sizes)
+		}
+		o.sizes = append(o.sizes, m)
+	}
+	var r *results
+	if o.render == "" {
+		var err error
+		if r, err = measure(ctx, &o); err != nil {
+			return err
+		}
+		if err := writeJSON(o.json, r); err != nil {
+			return err
+		}
+	} else {
+		data, err := os.ReadFile(o.render)
+		if err != nil {
+			return err
+		}
+		r = new(results)
+		if err := json.Unmarshal(data, r); err != nil {
+			return err
+		}
+	}
+	return errors.Join(r.writeTable(o.table), r.writePlot(o.plot))
+}
+
+func writeJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(data, '\n'), 0o644)
+}
