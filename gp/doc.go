@@ -27,4 +27,7 @@
 //
 // All results are bit-identical for any GOMAXPROCS and Options.Workers. An
 // Exact is immutable and safe for concurrent use.
+//
+// Exact.Save writes a posterior to a store, and Load maps it into memory, in
+// any process: see package store.
 package gp

@@ -30,7 +30,7 @@ type saved struct {
 const otherData = "give the network, its parameters, the prior and the examples that it was fitted with"
 
 // Save adds the posterior to a store, in sections whose names start with
-// "exact": kernel and factor, sites, dual vectors and the text of the
+// "exact.": kernel and factor (E4), sites, dual vectors (E5) and the text of the
 // warnings, 8·N·C·(N·C + 2·C + 7) bytes and little more. Neither the training
 // examples nor their Jacobian are in it, nor the kernel's prior: Load asks for
 // them. Its error is nil; those of writing are store.Write's, as whose

@@ -47,6 +47,9 @@
 // gradients with products J Σ₀ Jᵀ v, where N·C × N·C numbers do not fit but an
 // approximation will not do. Every answer carries a bound on its error.
 //
+// Save writes a finished posterior to a store, and Load, LoadProjected and
+// LoadCG map it into memory, in any process: see package store.
+//
 // # Explanations
 //
 // The mean is a sum over all N training examples, not over Z:

@@ -49,13 +49,13 @@ type savedData struct {
 }
 
 // Save adds the posterior to a store, in sections whose names start with
-// "sparse.": the factors of K_ZZ and A' and the sums, 16 bytes for each of the
-// (M·C)² pairs of outputs of inducing examples (32 where K_ZZ is singular to
-// working precision), and their places in the training data. Neither the
-// inducing examples nor the prior are in it: LoadProjected asks for them. What
-// is computed from these in less time than a prediction, I − A'⁻¹, is not
-// either. Its error is nil; those of writing are store.Write's, as whose
-// argument it can serve.
+// "sparse.": the factors of K_ZZ and A' and the sums (E13), 16 bytes for each
+// of the (M·C)² pairs of outputs of inducing examples (32 where K_ZZ is
+// singular to working precision), and their places in the training data.
+// Neither the inducing examples nor the prior are in it: LoadProjected asks
+// for them. Nor is I − A'⁻¹, which the first covariance computes from the
+// rest, in about (M·C)³ multiplications. Its error is nil; those of writing
+// are store.Write's, as whose argument it can serve.
 func (p *Projected) Save(w *store.Writer) error {
 	b, o := p.b, p.sums.origin
 	w.JSON("sparse.about", savedProjected{Version: savedVersion, Approximation: p.o.Approximation, Mean: p.o.Mean, Refit: p.refit,
@@ -291,7 +291,7 @@ func scaleOf(k ntk.Kernel) float64 {
 }
 
 // Save adds the posterior to a store: what Projected's Save does, and the
-// sites, b and α of the training examples, 8·N·C·(4 + 2·C) bytes, of a subset
+// sites, b and α (E5) of the training examples, 8·N·C·(4 + 2·C) bytes, of a subset
 // of data those of its examples; and the text of the warnings. The training
 // examples are not in it: Load asks for them.
 func (p *Posterior) Save(w *store.Writer) error {
