@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/store"
 )
 
 // conditioned is what all posteriors can do.
@@ -19,6 +20,7 @@ type conditioned interface {
 	gp.Dual
 	Refitted() bool
 	Warnings() []error
+	Save(w *store.Writer) error
 }
 
 var (

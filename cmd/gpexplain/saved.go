@@ -64,15 +64,7 @@ func (p *posterior) save(path string, inputs bool) error {
 			w.Bytes("inputs.pixels", rows.Pixels)
 			w.Floats("inputs.features", rows.X)
 		}
-		switch q := p.conditioned.(type) {
-		case *gp.Exact:
-			return q.Save(w)
-		case *sparse.Posterior:
-			return q.Save(w)
-		case *sparse.CG:
-			return q.Save(w)
-		}
-		panic("gpexplain: a posterior that cannot be saved")
+		return p.Save(w)
 	})
 }
 
