@@ -12,15 +12,14 @@ import (
 )
 
 // The binary form of a checkpoint, little-endian: magic and version; the
-// header, uint64; the numbers of the refit and the marks; the sums of the
-// pass, and those that a step sets out from, in their own form; the vectors
-// of the refit; the CRC-32C of everything before.
+// header, uint64; the marks; the sums of the pass in their own form; of a
+// refit its numbers, the sums that a step sets out from and its vectors; the
+// CRC-32C of everything before.
 const (
 	checkpointMagic   = "fgpckpt\x00"
 	checkpointVersion = 1
 	checkpointHead    = 7 // kind, C, rank, approximation, N, next, step
-	checkpointNumbers = 4 + 2*bindingMarks
-	checkpointStart   = len(checkpointMagic) + 4 + 8*(checkpointHead+checkpointNumbers)
+	checkpointStart   = len(checkpointMagic) + 4 + 8*(checkpointHead+2*bindingMarks)
 )
 
 var (
@@ -104,6 +103,9 @@ func (l checkpointLayout) vectors() []int64 {
 // size returns the length of the binary form.
 func (l checkpointLayout) size() int64 {
 	size := addCap(int64(checkpointStart)+4, sumsSize(l.rank))
+	if l.refit {
+		size = addCap(size, 8*newtonNumbers)
+	}
 	if l.kind == stepping {
 		size = addCap(size, sumsSize(l.rank))
 	}
@@ -111,19 +113,6 @@ func (l checkpointLayout) size() int64 {
 		size = addCap(size, mulCap(8, n))
 	}
 	return size
-}
-
-// numbers are the single numbers; those of a refit are zero in a Fit.
-func (c *Checkpoint) numbers() []*float64 {
-	s := c.newton
-	if s == nil {
-		s = new(newton)
-	}
-	list := []*float64{&s.move, &s.logLik, &s.to.objective, &s.before.objective}
-	for i := range c.marks {
-		list = append(list, &c.marks[i].sum, &c.marks[i].scale)
-	}
-	return list
 }
 
 // WriteTo writes the checkpoint with a version and a CRC-32C: MarshalBinary
@@ -139,11 +128,14 @@ func (c *Checkpoint) WriteTo(w io.Writer) (int64, error) {
 	for _, v := range c.layout().head() {
 		e.write(binary.LittleEndian.AppendUint64(nil, v))
 	}
-	for _, v := range c.numbers() {
-		e.floats(*v)
+	for _, m := range c.marks {
+		e.floats(m.sum, m.scale)
 	}
 	e.sums(c.sums)
 	if s := c.newton; s != nil {
+		for _, v := range s.numbers() {
+			e.floats(*v)
+		}
 		if s.kind == stepping {
 			e.sums(s.sums)
 		}
@@ -197,39 +189,54 @@ func (c *Checkpoint) UnmarshalBinary(data []byte) error {
 
 // read reads what follows the header; all sizes are right.
 func (l checkpointLayout) read(body []byte) (*Checkpoint, error) {
-	t := &Checkpoint{binding: binding{n: l.n, refit: l.refit}, next: l.next, sums: new(Sums)}
-	if l.refit {
-		t.newton = &newton{kind: l.kind, step: l.step}
-	}
+	t := &Checkpoint{binding: binding{n: l.n, refit: l.refit}, next: l.next}
 	r := floatReader(body)
-	for _, v := range t.numbers() {
-		*v = r.next()
+	for i := range t.marks {
+		t.marks[i] = mark{r.next(), r.next()}
 	}
-	size := sumsSize(l.rank)
-	if err := t.sums.UnmarshalBinary(r[:size]); err != nil {
+	var err error
+	if t.sums, err = l.sums(&r); err != nil {
 		return nil, err
 	}
-	r, t.origin = r[size:], t.sums.origin
-	if s := t.newton; s != nil {
-		if s.kind == stepping {
-			s.sums = new(Sums)
-			if err := s.sums.UnmarshalBinary(r[:size]); err != nil {
-				return nil, err
-			}
-			r = r[size:]
-		}
-		vectors := s.vectors()
-		for i, n := range l.vectors() {
-			*vectors[i] = make([]float64, n)
-			for j := range *vectors[i] {
-				(*vectors[i])[j] = r.next()
-			}
+	t.origin = t.sums.origin
+	if l.refit {
+		if t.newton, err = l.newton(&r); err != nil {
+			return nil, err
 		}
 	}
 	if !t.consistent(l) {
 		return nil, errCheckpointSize
 	}
 	return t, nil
+}
+
+func (l checkpointLayout) sums(r *floatReader) (*Sums, error) {
+	size, s := sumsSize(l.rank), new(Sums)
+	data := (*r)[:size]
+	*r = (*r)[size:]
+	return s, s.UnmarshalBinary(data)
+}
+
+func (l checkpointLayout) newton(r *floatReader) (*newton, error) {
+	s := &newton{kind: l.kind, step: l.step}
+	for _, v := range s.numbers() {
+		*v = r.next()
+	}
+	if l.kind == stepping {
+		var err error
+		if s.sums, err = l.sums(r); err != nil {
+			return nil, err
+		}
+	}
+	vectors := s.vectors()
+	for i, n := range l.vectors() {
+		v := make([]float64, n)
+		for j := range v {
+			v[j] = r.next()
+		}
+		*vectors[i] = v
+	}
+	return s, nil
 }
 
 // consistent tells whether the sums are those of the header.

@@ -21,6 +21,13 @@ type newton struct {
 	pseudo []float64 // a step with FITC: b̃ there
 }
 
+// numbers are all single ones.
+func (s *newton) numbers() [newtonNumbers]*float64 {
+	return [...]*float64{&s.move, &s.logLik, &s.to.objective, &s.before.objective}
+}
+
+const newtonNumbers = 4
+
 // vectors are all there are.
 func (s *newton) vectors() []*[]float64 {
 	return append(append([]*[]float64{&s.prior, &s.marks, &s.pseudo}, s.to.vectors()...), s.before.vectors()...)
