@@ -107,7 +107,7 @@ func markOf(v []float64) mark {
 	var m mark
 	weights := rand.NewPCG(1, 1)
 	for _, x := range v {
-		m.sum += math.Ldexp(float64(int64(weights.Uint64())), -63) * x
+		m.sum += float64(int64(weights.Uint64())) * 0x1p-63 * x
 		m.scale += math.Abs(x)
 	}
 	return m
