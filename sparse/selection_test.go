@@ -149,6 +149,7 @@ func requireFrequencies(t *testing.T, count, prob *mat.Dense, runs int) {
 // Choosing in pools with rejection has the distribution of choosing one by
 // one, each with probability proportional to its residual trace.
 func TestRandomCholeskyDistribution(t *testing.T) {
+	t.Parallel()
 	const runs = 2000
 	q := newProblemOf("few", 71, 5, 2, glm.Categorical{}, 1, 4)
 	trace := func(k *mat.Dense, i int) float64 { return k.At(2*i, 2*i) + k.At(2*i+1, 2*i+1) }
@@ -169,6 +170,7 @@ func TestRandomCholeskyDistribution(t *testing.T) {
 // The second choice of k-means++ is proportional to the squared distance from
 // the first.
 func TestKMeansDistribution(t *testing.T) {
+	t.Parallel()
 	const runs = 2000
 	q := newProblemOf("few", 72, 5, 2, glm.Categorical{}, 1, 4)
 	distance := func(i, j int) float64 {
