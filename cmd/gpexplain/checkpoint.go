@@ -42,12 +42,8 @@ func (p *posterior) openCheckpoint(o *sparse.Options) error {
 			return nil
 		}
 		last = time.Now()
-		data, err := c.MarshalBinary()
-		if err != nil {
-			return err
-		}
 		return atomicfile.Write(path, func(w io.Writer) error {
-			_, err := w.Write(data)
+			_, err := c.WriteTo(w)
 			return err
 		})
 	}
