@@ -30,7 +30,22 @@
 //
 // Removal is the first-order effect of leaving one example out (E15), and
 // similarity is the posterior correlation between the test row and a training
-// example.
+// example. Seen through inducing examples a training example is what they
+// explain of it: its own covariance in both is that of SelfTo, where the
+// posterior has one, and its weight in removal that of RootTo.
+//
+// # Work
+//
+// One pass over the training examples gives all sums and lists. Where the
+// gp.Cross of the posterior has
+//
+//	CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error
+//
+// which takes examples with any number of outputs, as that of package sparse
+// does, only the two sums b_iᵀf and α_iᵀf of each example are linearized
+// (linearize.Combine) instead of all C outputs. What is told of the listed
+// examples alone, removal and similarity, is found by gathering these. With
+// Options.Similar or All every output of every example is needed.
 //
 // # Memory
 //

@@ -23,14 +23,17 @@ type Options struct {
 	// Sides keeps the Top largest positive and the Top largest negative terms
 	// as well, in Explanation.For and Against.
 	Sides bool
-	// Similar is how many of the most similar examples to list; 0 means none.
-	// It takes the posterior variance of every training example once, about
-	// the work of predicting all of them.
+	// Similar is how many of the most similar examples to list; 0 means none,
+	// and a Page then shows no such list. It takes the posterior variance of
+	// every training example once, about the work of predicting all of them:
+	// of a sparse posterior, that of fitting it again. The terms that are
+	// listed have their similarity without it.
 	Similar int
 	// Targets is what to explain; nil means every output.
 	Targets []Target
 	// All keeps the numbers of every training example in Explanation.All,
-	// which is five numbers for each of T×N pairs and target.
+	// which is five numbers for each of T×N pairs and target. It takes the
+	// work of Similar.
 	All bool
 	// Tile is the number of training examples handled at once; 0 chooses one
 	// that holds about 16 MiB.
@@ -159,14 +162,15 @@ func (e *Explainer) explain(ctx context.Context, x *linearize.Batch, targets fun
 			work[t] = append(work[t], e.newTally(target, rowsOf(cov, t*e.c, e.c)))
 		}
 	}
-	if err := e.stream(ctx, x, work); err != nil {
+	cross, err := e.stream(ctx, x, work)
+	if err != nil {
 		return nil, err
 	}
-	if err := e.knowListed(ctx, work); err != nil {
+	if err := e.complete(ctx, cross, work); err != nil {
 		return nil, err
 	}
 	out := make([][]Explanation, rows)
-	err := par.Do(ctx, e.options.Workers, rows, func(t int) error {
+	err = par.Do(ctx, e.options.Workers, rows, func(t int) error {
 		f, m := x.F.RawRowView(t), mean[t*e.c:(t+1)*e.c]
 		for i := range work[t] {
 			out[t] = append(out[t], e.finish(&work[t][i], f, m))

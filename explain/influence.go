@@ -44,45 +44,40 @@ func (e *Explainer) knowAll(ctx context.Context) error {
 	return e.know(ctx, need)
 }
 
-// knowListed learns about the examples that some tally lists.
-func (e *Explainer) knowListed(ctx context.Context, work [][]tally) error {
-	need := make([]bool, e.n)
-	for t := range work {
-		for k := range work[t] {
-			w := &work[t][k]
-			for _, c := range slices.Concat(w.top.heap, w.plus.heap, w.minus.heap) {
-				need[c.index] = true
-			}
+// know learns about the examples in need that are not known yet.
+func (e *Explainer) know(ctx context.Context, need []bool) error {
+	if e.known != nil {
+		for i := range need {
+			need[i] = need[i] && !e.known[i]
 		}
 	}
-	return e.know(ctx, need)
+	return e.visit(ctx, need, func(rows []int, b *linearize.Batch) error { return e.learn(ctx, rows, b) })
 }
 
 // fewRows is how many rows a triangular solve takes in the time of one: below
 // that it waits for memory.
 const fewRows = 48
 
-// know learns about the examples in need that are not known yet: one by one,
-// or a tile as a whole where that is less work.
-func (e *Explainer) know(ctx context.Context, need []bool) error {
-	if e.known == nil {
-		e.known = make([]bool, e.n)
-		e.cov = make([]float64, e.n*e.c*e.c)
-		e.step = make([]float64, e.n*e.c)
-	}
-	missing := 0
-	for i := range need {
-		need[i] = need[i] && !e.known[i]
-		if need[i] {
-			missing++
+// visit calls do with the examples in need, a few at a time and their rows in
+// order: gathered where there are few and the data can do so, and otherwise in
+// a pass over the data, one by one or a tile as a whole where that is less
+// work.
+func (e *Explainer) visit(ctx context.Context, need []bool, do func(rows []int, b *linearize.Batch) error) error {
+	var rows []int
+	for i, n := range need {
+		if n {
+			rows = append(rows, i)
 		}
 	}
-	if missing == 0 {
+	size := e.visitSize()
+	_, gathers := e.dual.Data().(linearize.Gatherer)
+	switch {
+	case len(rows) == 0:
 		return nil
+	case gathers && 4*len(rows) <= e.n:
+		return e.gather(ctx, rows, min(size, fewRows), do)
 	}
-	// A prediction of n examples holds n·C × N·C numbers.
-	size := min(e.n, max(1, 4*tileFloats/(e.n*e.c*e.c)))
-	return e.tiles(ctx, size, func(first int, b *linearize.Batch) error {
+	return e.tiles(ctx, e.dual.Data(), size, func(first int, b *linearize.Batch) error {
 		wanted := 0
 		for i := range b.Len() {
 			if need[first+i] {
@@ -90,13 +85,13 @@ func (e *Explainer) know(ctx context.Context, need []bool) error {
 			}
 		}
 		if wanted*max(e.c, fewRows) > b.Len()*e.c {
-			return e.learn(ctx, first, b)
+			return do(span(first, first+b.Len()), b)
 		}
 		for i := range b.Len() {
 			if !need[first+i] {
 				continue
 			}
-			if err := e.learn(ctx, first+i, b.Slice(i, i+1)); err != nil {
+			if err := do(span(first+i, first+i+1), b.Slice(i, i+1)); err != nil {
 				return err
 			}
 		}
@@ -104,34 +99,113 @@ func (e *Explainer) know(ctx context.Context, need []bool) error {
 	})
 }
 
-// learn fills cov and step for the examples of b, which start at first. An
+// visitSize is how many examples are learnt about at a time: an exact
+// prediction of n examples holds n·C × N·C numbers.
+func (e *Explainer) visitSize() int {
+	size := max(1, 4*tileFloats/(e.n*e.c*e.c))
+	if _, ok := e.dual.(selfer); ok {
+		size = max(size, fewRows)
+	}
+	return min(e.n, size)
+}
+
+func (e *Explainer) gather(ctx context.Context, rows []int, size int, do func(rows []int, b *linearize.Batch) error) error {
+	for part := range slices.Chunk(rows, size) {
+		b, err := linearize.Gather(ctx, e.dual.Data(), part)
+		if err != nil {
+			return fmt.Errorf("explain: training example %d and others: %w", part[0], err)
+		}
+		if err := do(part, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// span returns the numbers from lo to hi−1.
+func span(lo, hi int) []int {
+	s := make([]int, hi-lo)
+	for i := range s {
+		s[i] = lo + i
+	}
+	return s
+}
+
+// A selfer is a posterior in whose kernel an example has another covariance
+// with itself than PredictTo's: seen through inducing examples, a training
+// example is only what they explain of it.
+type selfer interface {
+	// SelfTo writes what Cross gives of each example with itself, n·C×C.
+	SelfTo(dst *mat.Dense, x *linearize.Batch) error
+}
+
+// A rooter is a posterior that does not weigh the training examples as its
+// sites say.
+type rooter interface {
+	// RootTo writes R, n·C×C, such that the example weighs R Rᵀ, for the
+	// training examples at these rows, b.
+	RootTo(dst *mat.Dense, rows []int, b *linearize.Batch) error
+}
+
+// selfTo writes h_i = C(x_i,x_i) of the examples of b.
+func (e *Explainer) selfTo(dst *mat.Dense, b *linearize.Batch) error {
+	if s, ok := e.dual.(selfer); ok {
+		return s.SelfTo(dst, b)
+	}
+	return e.dual.PredictTo(nil, dst, b)
+}
+
+// rootsTo writes the roots of the weights of the examples at these rows, b.
+func (e *Explainer) rootsTo(dst *mat.Dense, rows []int, b *linearize.Batch) error {
+	if s, ok := e.dual.(rooter); ok {
+		return s.RootTo(dst, rows, b)
+	}
+	root := e.dual.Sites().Root
+	for j, i := range rows {
+		for a := range e.c {
+			dst.SetRow(j*e.c+a, root.RawRowView(i*e.c+a))
+		}
+	}
+	return nil
+}
+
+// learn fills cov and step for the training examples at these rows, b. An
 // example whose variance rounding has eaten has neither removal nor similarity.
-func (e *Explainer) learn(ctx context.Context, first int, b *linearize.Batch) error {
-	n, cc := b.Len(), e.c*e.c
-	cov := e.cov[first*cc : (first+n)*cc]
+func (e *Explainer) learn(ctx context.Context, rows []int, b *linearize.Batch) error {
+	if e.known == nil {
+		e.known = make([]bool, e.n)
+		e.cov = make([]float64, e.n*e.c*e.c)
+		e.step = make([]float64, e.n*e.c)
+	}
+	n, cc := len(rows), e.c*e.c
+	cov, roots := mat.NewDense(n*e.c, e.c, nil), mat.NewDense(n*e.c, e.c, nil)
 	var negative *gp.NegativeVarianceError
-	switch err := e.dual.PredictTo(nil, mat.NewDense(n*e.c, e.c, cov), b); {
+	switch err := e.selfTo(cov, b); {
 	case errors.As(err, &negative) && n > 1:
-		for i := range n {
-			if err := e.learn(ctx, first+i, b.Slice(i, i+1)); err != nil {
+		for j := range n {
+			if err := e.learn(ctx, rows[j:j+1], b.Slice(j, j+1)); err != nil {
 				return err
 			}
 		}
 		return nil
 	case negative != nil:
-		fill(cov, math.NaN())
-		fill(e.step[first*e.c:(first+1)*e.c], math.NaN())
-		e.known[first] = true
+		i := rows[0]
+		fill(e.cov[i*cc:(i+1)*cc], math.NaN())
+		fill(e.step[i*e.c:(i+1)*e.c], math.NaN())
+		e.known[i] = true
 		return nil
 	case err != nil:
-		return fmt.Errorf("explain: posterior covariance of training examples from %d: %w", first, err)
+		return fmt.Errorf("explain: posterior covariance of training example %d and others: %w", rows[0], err)
+	}
+	if err := e.rootsTo(roots, rows, b); err != nil {
+		return fmt.Errorf("explain: weights of training example %d and others: %w", rows[0], err)
 	}
 	s := e.dual.Sites()
 	return par.Do(ctx, e.options.Workers, n, func(j int) error {
-		i := first + j
-		h, root := mat.NewDense(e.c, e.c, cov[j*cc:(j+1)*cc]), s.Root.Slice(i*e.c, (i+1)*e.c, 0, e.c)
+		i, h := rows[j], cov.Slice(j*e.c, (j+1)*e.c, 0, e.c)
+		copy(e.cov[i*cc:(i+1)*cc], rowsOf(cov, j*e.c, e.c))
 		r := mat.NewVecDense(e.c, s.Residual.RawRowView(i))
-		stepTo(mat.NewVecDense(e.c, e.step[i*e.c:(i+1)*e.c]), h, root, r)
+		stepTo(mat.NewVecDense(e.c, e.step[i*e.c:(i+1)*e.c]), h, roots.Slice(j*e.c, (j+1)*e.c, 0, e.c), r)
 		e.known[i] = true
 		return nil
 	})

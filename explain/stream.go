@@ -47,33 +47,69 @@ func (e *Explainer) newTally(t Target, cov []float64) tally {
 	return w
 }
 
-// stream sends every training example past every tally. Within a tile the
-// rows run in parallel; each tally sees the examples in the data's order.
-func (e *Explainer) stream(ctx context.Context, x *linearize.Batch, work [][]tally) error {
+// stream sends every training example past every tally, and returns the gp.Cross
+// that it did so with.
+func (e *Explainer) stream(ctx context.Context, x *linearize.Batch, work [][]tally) (gp.Cross, error) {
 	cross, err := e.dual.Cross(x)
 	if err != nil {
-		return fmt.Errorf("explain: cross-covariance of the test rows: %w", err)
+		return nil, fmt.Errorf("explain: cross-covariance of the test rows: %w", err)
 	}
+	if q, ok := e.combines(cross); ok {
+		return cross, e.streamCombined(ctx, q, work)
+	}
+	whole := passage{
+		outputs: e.c,
+		post: func(dst *mat.Dense, first int, b *linearize.Batch) error {
+			return cross.TileTo(dst, first, b, gp.Posterior)
+		},
+		raw: func(dst *mat.Dense, first int, b *linearize.Batch) error { return cross.TileTo(dst, first, b, gp.Raw) },
+		terms: func(w *tally, t, i, j int, post, raw *mat.Dense) (v, k float64) {
+			from, to := j*e.c, (j+1)*e.c
+			w.target.rowTo(w.cross, func(c int) []float64 { return post.RawRowView(t*e.c + c)[from:to] })
+			w.target.rowTo(w.rawCross, func(c int) []float64 { return raw.RawRowView(t*e.c + c)[from:to] })
+			// v_i = C(x*,x_i) b_i (E14) and κ(x*,x_i) α_i (E12)
+			return dot(w.cross, e.pseudo[i*e.c:(i+1)*e.c]), dot(w.rawCross, e.alpha[i*e.c:(i+1)*e.c])
+		},
+	}
+	return cross, e.pass(ctx, e.dual.Data(), whole, work)
+}
+
+// A passage says how the training examples pass by.
+type passage struct {
+	outputs   int // of each example
+	post, raw func(dst *mat.Dense, first int, b *linearize.Batch) error
+	// terms returns the terms of example i, the j-th of a tile, for one tally
+	// of test row t.
+	terms func(w *tally, t, i, j int, post, raw *mat.Dense) (v, k float64)
+}
+
+// pass sends the examples of src by tile by tile. Within a tile the rows run in
+// parallel; each tally sees the examples in the data's order.
+func (e *Explainer) pass(ctx context.Context, src linearize.Source, p passage, work [][]tally) error {
 	size := e.options.Tile
 	if size == 0 {
-		size = max(1, tileFloats/(len(work)*e.c*e.c))
+		size = max(1, tileFloats/(len(work)*e.c*p.outputs))
 	}
 	size = min(size, e.n)
 	rows := len(work) * e.c
-	post, raw := make([]float64, rows*size*e.c), make([]float64, rows*size*e.c)
-	return e.tiles(ctx, size, func(first int, train *linearize.Batch) error {
-		cols := train.Len() * e.c
-		p, r := mat.NewDense(rows, cols, post[:rows*cols]), mat.NewDense(rows, cols, raw[:rows*cols])
-		if err := cross.TileTo(p, first, train, gp.Posterior); err != nil {
+	postData, rawData := make([]float64, rows*size*p.outputs), make([]float64, rows*size*p.outputs)
+	return e.tiles(ctx, src, size, func(first int, train *linearize.Batch) error {
+		cols := train.Len() * p.outputs
+		post, raw := mat.NewDense(rows, cols, postData[:rows*cols]), mat.NewDense(rows, cols, rawData[:rows*cols])
+		if err := p.post(post, first, train); err != nil {
 			return fmt.Errorf("explain: posterior covariance with training examples from %d: %w", first, err)
 		}
-		if err := cross.TileTo(r, first, train, gp.Raw); err != nil {
+		if err := p.raw(raw, first, train); err != nil {
 			return fmt.Errorf("explain: kernel with training examples from %d: %w", first, err)
 		}
 		return par.Do(ctx, e.options.Workers, len(work), func(t int) error {
-			for k := range work[t] {
-				if err := e.add(&work[t][k], first, train.Len(), t, p, r); err != nil {
-					return err
+			for n := range work[t] {
+				w := &work[t][n]
+				for j := range train.Len() {
+					v, k := p.terms(w, t, first+j, j, post, raw)
+					if err := e.add(w, first+j, t, v, k); err != nil {
+						return err
+					}
 				}
 			}
 			return nil
@@ -81,36 +117,27 @@ func (e *Explainer) stream(ctx context.Context, x *linearize.Batch, work [][]tal
 	})
 }
 
-// add sends n examples from first past one tally of test row t.
-func (e *Explainer) add(w *tally, first, n, t int, post, raw *mat.Dense) error {
-	for j := range n {
-		i, from, to := first+j, j*e.c, (j+1)*e.c
-		w.target.rowTo(w.cross, func(c int) []float64 { return post.RawRowView(t*e.c + c)[from:to] })
-		w.target.rowTo(w.rawCross, func(c int) []float64 { return raw.RawRowView(t*e.c + c)[from:to] })
-		// v_i = C(x*,x_i) b_i (E14)
-		v := dot(w.cross, e.pseudo[i*e.c:(i+1)*e.c])
-		// κ(x*,x_i) α_i (E12)
-		k := dot(w.rawCross, e.alpha[i*e.c:(i+1)*e.c])
-		if bad := v + k; math.IsNaN(bad) || math.IsInf(bad, 0) {
-			return fmt.Errorf("explain: the contribution of training example %d to test row %d is not finite (posterior %g, raw %g); check the prior precision and the data", i, t, v, k)
-		}
-		w.sum.add(v)
-		w.abs.add(math.Abs(v))
-		w.rawSum.add(k)
-		w.rawAbs.add(math.Abs(k))
-		term := v
-		if e.options.Terms == gp.Raw {
-			term = k
-		}
-		c := candidate{index: i, score: math.Abs(term), value: v, raw: k, cross: w.cross}
-		w.top.offer(c)
-		if term < 0 {
-			w.minus.offer(c)
-		} else {
-			w.plus.offer(c)
-		}
-		e.addKnown(w, c)
+// add sends the terms of example i past one tally of test row t.
+func (e *Explainer) add(w *tally, i, t int, v, k float64) error {
+	if bad := v + k; math.IsNaN(bad) || math.IsInf(bad, 0) {
+		return fmt.Errorf("explain: the contribution of training example %d to test row %d is not finite (posterior %g, raw %g); check the prior precision and the data", i, t, v, k)
 	}
+	w.sum.add(v)
+	w.abs.add(math.Abs(v))
+	w.rawSum.add(k)
+	w.rawAbs.add(math.Abs(k))
+	term := v
+	if e.options.Terms == gp.Raw {
+		term = k
+	}
+	c := candidate{index: i, score: math.Abs(term), value: v, raw: k, cross: w.cross}
+	w.top.offer(c)
+	if term < 0 {
+		w.minus.offer(c)
+	} else {
+		w.plus.offer(c)
+	}
+	e.addKnown(w, c)
 	return nil
 }
 
@@ -127,10 +154,10 @@ func (e *Explainer) addKnown(w *tally, c candidate) {
 	}
 }
 
-// tiles yields all training examples in order, at most size at a time.
-func (e *Explainer) tiles(ctx context.Context, size int, yield func(first int, b *linearize.Batch) error) error {
+// tiles yields all training examples, src, in order and at most size at a time.
+func (e *Explainer) tiles(ctx context.Context, src linearize.Source, size int, yield func(first int, b *linearize.Batch) error) error {
 	next := 0
-	err := e.dual.Data().Batches(ctx, func(first int, b *linearize.Batch) error {
+	err := src.Batches(ctx, func(first int, b *linearize.Batch) error {
 		if first != next || first+b.Len() > e.n {
 			return fmt.Errorf("explain: the training data gave examples %d to %d where %d was next of %d", first, first+b.Len(), next, e.n)
 		}

@@ -34,11 +34,14 @@ func (t Target) valid(outputs int) error {
 }
 
 // of returns wᵀv, w the weights of the target.
-func (t Target) of(v []float64) float64 {
+func (t Target) of(v []float64) float64 { return t.weigh(func(c int) float64 { return v[c] }) }
+
+// weigh is of where v is given element by element.
+func (t Target) weigh(v func(c int) float64) float64 {
 	if t.Minus < 0 {
-		return v[t.Plus]
+		return v(t.Plus)
 	}
-	return v[t.Plus] - v[t.Minus]
+	return v(t.Plus) - v(t.Minus)
 }
 
 // quadratic returns wᵀ a w, a being C×C row-major.

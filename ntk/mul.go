@@ -192,8 +192,8 @@ func inputs(o *linearize.Outer) int {
 }
 
 // An outerFactor belongs to the results [lo, hi) of a dense layer. u has a row
-// for each column r of v and result o, r·(hi−lo)+o, and a column for each
-// input and one for the bias.
+// for each input and one for the bias, and a column for each column r of v and
+// result o, r·(hi−lo)+o.
 type outerFactor struct {
 	k          *NTK
 	block      int
@@ -205,16 +205,14 @@ type outerFactor struct {
 // sum writes J_bᵀ v.
 func (f *outerFactor) sum(b *linearize.Outer, v blas64.General) {
 	rows, _ := b.G.Dims()
-	f.u = f.k.sumRanges(rows/b.C, v.Cols*(f.hi-f.lo), f.in+1, func(sum blas64.General, e examples, s *scratch) {
+	f.u = f.k.sumRanges(rows/b.C, f.in+1, v.Cols*(f.hi-f.lo), func(sum blas64.General, e examples, s *scratch) {
 		z := f.combine(b, v, e, s)
 		if f.in > 0 {
-			// Σ_n z_n a_nᵀ
-			transMul(z, e.of(b.A, 1), 1, columnsOf(sum, 0, f.in))
+			// Σ_n a_n z_nᵀ
+			transMul(e.of(b.A, 1), z, 1, rowsOf(sum, 0, f.in))
 		}
-		for i := range z.Cols {
-			for n := range z.Rows {
-				sum.Data[i*sum.Stride+f.in] += z.Data[n*z.Stride+i]
-			}
+		for n := range z.Rows {
+			floats.Add(row(sum, f.in), row(z, n))
 		}
 	})
 }
@@ -246,15 +244,17 @@ func (f *outerFactor) scale(b *linearize.Outer) {
 	if s := b.Bias; s != nil {
 		bias = f.k.variance[s.Offset+f.lo : s.Offset+f.hi]
 	}
-	for i := range f.u.Rows {
-		x := row(f.u, i)
-		for p := range f.in {
-			x[p] *= weight.Data[i%width*weight.Stride+p]
+	for p := range f.in {
+		for i, x := range row(f.u, p) {
+			f.u.Data[p*f.u.Stride+i] = x * weight.Data[i%width*weight.Stride+p]
 		}
+	}
+	last := row(f.u, f.in)
+	for i := range last {
 		if bias == nil {
-			x[f.in] = 0
+			last[i] = 0
 		} else {
-			x[f.in] *= bias[i%width]
+			last[i] *= bias[i%width]
 		}
 	}
 }
@@ -281,7 +281,7 @@ func (f *outerFactor) columns(spans []linearize.Span) []*pieceFactor {
 		for j := range u.Rows {
 			if o, p := entry(j); o >= f.lo && o < f.hi {
 				for r := range u.Cols {
-					u.Data[j*u.Stride+r] = f.u.Data[(r*width+o-f.lo)*f.u.Stride+p]
+					u.Data[j*u.Stride+r] = f.u.Data[p*f.u.Stride+r*width+o-f.lo]
 				}
 			}
 		}
@@ -307,14 +307,12 @@ func (f *outerFactor) columns(spans []linearize.Span) []*pieceFactor {
 // project adds Σ_o g_{nc,o} (U_r a_n + u_r)_o to dst_{nc,r}.
 func (f *outerFactor) project(dst blas64.General, a *linearize.Outer, e examples, s *scratch) {
 	width := f.hi - f.lo
-	y := s.general(slotLeft, e.len(), f.u.Rows)
+	y := s.general(slotLeft, e.len(), f.u.Cols)
 	for n := range y.Rows {
-		for i := range f.u.Rows {
-			y.Data[n*y.Stride+i] = f.u.Data[i*f.u.Stride+f.in]
-		}
+		copy(row(y, n), row(f.u, f.in))
 	}
 	if f.in > 0 {
-		mulTrans(1, e.of(a.A, 1), columnsOf(f.u, 0, f.in), 1, y)
+		mul(e.of(a.A, 1), rowsOf(f.u, 0, f.in), 1, y)
 	}
 	g := columnsOf(e.of(a.G, a.C), f.lo, f.hi)
 	for i := range g.Rows {

@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
-	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/par"
@@ -224,15 +223,4 @@ func (b *basis) weights(w blas64.General) blas64.General {
 	out := general(w.Rows, b.rows(), nil)
 	fblas.Gemm(blas.NoTrans, blas.Trans, 1, w, b.g, 0, out)
 	return out
-}
-
-// mulTo writes κ(x, Z) v for the columns of v, M·C×k.
-func (b *basis) mulTo(dst *mat.Dense, x *linearize.Batch, v *mat.Dense) {
-	if k, ok := b.k.(ntk.MulToer); ok {
-		k.MulTo(dst, x, b.z.Batch, v)
-		return
-	}
-	cross := mat.NewDense(x.Len()*b.c, b.rows(), nil)
-	b.k.BlockTo(cross, x, b.z.Batch)
-	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, cross.RawMatrix(), v.RawMatrix(), 0, dst.RawMatrix())
 }

@@ -3,22 +3,45 @@ package sparse
 import (
 	"sync"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
+
+// preparedBytes bounds what is kept of a product's right side; where it takes
+// more, the kernel with the inducing examples is multiplied for every tile.
+const preparedBytes = 1 << 30
 
 // Cross prepares k_*Z A⁻¹ and k_*Z K_ZZ⁻¹ of the examples of x. A tile is
 // then a product of the kernel between its examples and the inducing ones
-// with both, formed once for the two kinds of terms.
+// with both, formed once for the two kinds of terms: all that is left to do
+// for it is to multiply by its Jacobian, of which 16·T·C·P bytes are kept, or
+// none where that is more than 1 GiB.
+//
+// The result has another method beside those of gp.Cross,
+//
+//	CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error
+//
+// which is TileTo for any examples of the network, with any number of outputs:
+// those that linearize.Combine makes sums of, for a start.
 func (p *Posterior) Cross(x *linearize.Batch) (gp.Cross, error) {
 	t, c := p.checkInputs(x)
 	q := &cross{p: p, rows: t * c}
 	if t == 0 {
 		return q, nil
 	}
-	need := func(t int) int64 { return mulCap(32, mulCap(mulCap(int64(t), int64(c)), int64(p.b.rows()))) }
+	prepared := func(t int) int64 { return mulCap(16, mulCap(mulCap(int64(t), int64(c)), int64(x.P))) }
+	need := func(t int) int64 {
+		n := mulCap(32, mulCap(mulCap(int64(t), int64(c)), int64(p.b.rows())))
+		if kept := prepared(t); kept <= preparedBytes {
+			n = addCap(n, kept)
+		}
+		return n
+	}
 	if budget := gp.MemoryBudget(p.o.MaxMemory); need(t) > budget {
 		return nil, &gp.MemoryError{Op: "a cross-kernel", Needed: need(t), Available: budget, LargestN: largest(t, budget, need)}
 	}
@@ -31,15 +54,56 @@ func (p *Posterior) Cross(x *linearize.Batch) (gp.Cross, error) {
 	copy(both.Data, phi.Data)
 	copy(both.Data[q.rows*both.Stride:], phi.Data)
 	p.full(rowsOf(both, 0, q.rows))
-	q.weights = mat.DenseCopyOf(dense(p.b.weights(both)).T())
+	w := mat.DenseCopyOf(dense(p.b.weights(both)).T())
+	q.kernel = formed{p.b.k, p.b.z.Batch, w}
+	if prepared(t) <= preparedBytes {
+		q.kernel = prepare(p.b.k, p.b.z.Batch, w)
+	}
 	return q, nil
+}
+
+// prepare returns κ(·, z) w.
+func prepare(k ntk.Kernel, z *linearize.Batch, w *mat.Dense) ntk.Product {
+	switch k := k.(type) {
+	case ntk.Preparer:
+		return k.Prepare(z, w)
+	case scaledMul:
+		return prepareScaled(k.scaled, z, w)
+	case scaled:
+		return prepareScaled(k, z, w)
+	}
+	return formed{k, z, w}
+}
+
+func prepareScaled(k scaled, z *linearize.Batch, w *mat.Dense) ntk.Product {
+	var times mat.Dense
+	times.Scale(k.factor, w)
+	return prepare(k.Kernel, z, &times)
+}
+
+// formed is κ(·, z) w by a kernel that can do no more.
+type formed struct {
+	k ntk.Kernel
+	z *linearize.Batch
+	w *mat.Dense
+}
+
+// MulTo implements ntk.Product.
+func (f formed) MulTo(dst *mat.Dense, a *linearize.Batch) {
+	if m, ok := f.k.(ntk.MulToer); ok {
+		m.MulTo(dst, a, f.z, f.w)
+		return
+	}
+	var cross mat.Dense
+	f.k.BlockTo(&cross, a, f.z)
+	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, cross.RawMatrix(), f.w.RawMatrix(), 0, dst.RawMatrix())
 }
 
 // A cross gives k_*Z A⁻¹ k_Zi (E13), and q_*i for the raw terms.
 type cross struct {
-	p       *Posterior
-	rows    int
-	weights *mat.Dense // M·C × 2·T·C: those of the posterior terms, then the raw
+	p      *Posterior
+	rows   int
+	kernel ntk.Product // κ(·, Z) times the weights of the posterior terms, then of the raw
 
 	mu   sync.Mutex
 	last *linearize.Batch // whose product is kept
@@ -50,24 +114,33 @@ var _ gp.Cross = (*cross)(nil)
 
 // TileTo implements gp.Cross.
 func (q *cross) TileTo(dst *mat.Dense, first int, train *linearize.Batch, t gp.Terms) error {
-	c, n := q.p.b.c, train.Len()
-	if first < 0 || first+n > q.p.x.Len() {
+	if first < 0 || first+train.Len() > q.p.x.Len() {
 		panic("sparse: range of training examples out of bounds")
 	}
+	if train.Len() > 0 && train.Outputs() != q.p.b.c {
+		panic("sparse: training examples with another number of outputs")
+	}
+	return q.CombinedTo(dst, train, t)
+}
+
+// CombinedTo writes C(x, train) (Posterior) or Q(x, train) (Raw), T·C × n·K,
+// for n examples with K outputs each, any sums of those of the network.
+func (q *cross) CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
 	if t != gp.Posterior && t != gp.Raw {
 		panic("sparse: unknown terms")
 	}
-	if q.rows == 0 || n == 0 {
+	if q.rows == 0 || train.Len() == 0 {
 		sizeTo(dst, 0, 0)
 		return nil
 	}
-	sizeTo(dst, q.rows, n*c)
+	n := train.Len() * train.Outputs()
+	sizeTo(dst, q.rows, n)
 	prod := q.product(train)
 	from := 0
 	if t == gp.Raw {
 		from = q.rows
 	}
-	dst.Copy(prod.Slice(0, n*c, from, from+q.rows).T())
+	dst.Copy(prod.Slice(0, n, from, from+q.rows).T())
 	return nil
 }
 
@@ -76,9 +149,49 @@ func (q *cross) product(train *linearize.Batch) *mat.Dense {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.last != train {
-		q.prod = mat.NewDense(train.Len()*q.p.b.c, 2*q.rows, nil)
-		q.p.b.mulTo(q.prod, train, q.weights)
+		q.prod = mat.NewDense(train.Len()*train.Outputs(), 2*q.rows, nil)
+		q.kernel.MulTo(q.prod, train)
 		q.last = train
 	}
 	return q.prod
+}
+
+// RootTo writes R̃_i, n·C×C, with which the posterior weighs the training
+// examples in these rows of Data, x: Λ̃_i = R̃_iR̃_iᵀ is Λ_i, but with FITC,
+// where it is less (E13). Removing an example takes Λ̃_i out of the posterior.
+func (p *Posterior) RootTo(dst *mat.Dense, rows []int, x *linearize.Batch) error {
+	t, c := p.checkInputs(x)
+	if t != len(rows) {
+		panic("sparse: rows and examples differ in number")
+	}
+	sizeTo(dst, t*c, c)
+	if t == 0 {
+		return nil
+	}
+	put := func(i int, root []float64) {
+		for a := range c {
+			dst.SetRow(i*c+a, root[a*c:(a+1)*c])
+		}
+	}
+	if !p.sums.origin.fitc {
+		for i, r := range rows {
+			put(i, p.local.block(p.local.root, r))
+		}
+		return nil
+	}
+	phi, err := newFeaturesOf(p.b, t*c).of(part{x: x, rows: t * c})
+	if err != nil {
+		return err
+	}
+	diag := make([]float64, t*c*c)
+	p.b.k.DiagTo(mat.NewDense(t*c, c, diag), x)
+	s := newCorrected(c)
+	for i, r := range rows {
+		residualTo(s.d, diag[i*c*c:(i+1)*c*c], rowsOf(phi, i*c, (i+1)*c))
+		if err := s.set(p.local.block(p.local.root, r), make([]float64, c)); err != nil {
+			return err
+		}
+		put(i, s.root)
+	}
+	return nil
 }

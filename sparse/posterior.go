@@ -95,7 +95,7 @@ func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Site
 // dual writes b = r + Λ(f − m) and α = b − ΛK_nZ A⁻¹c, for which
 // Q_*n α = K_*Z A⁻¹ c.
 func (p *Posterior) dual(ctx context.Context) error {
-	v := mat.NewDense(len(p.v), 1, p.v)
+	kv := prepare(p.b.k, p.b.z.Batch, mat.NewDense(len(p.v), 1, p.v))
 	return p.b.eachPart(ctx, p.x, &p.o, StageDual, func(t part) error {
 		lo, hi := t.first*p.b.c, t.first*p.b.c+t.rows
 		s, b, alpha := p.local.slice(t.first, t.first+t.x.Len()), p.pseudo[lo:hi], p.alpha[lo:hi]
@@ -106,7 +106,7 @@ func (p *Posterior) dual(ctx context.Context) error {
 		}
 		s.pseudoTargets(b, m)
 		q := mat.NewDense(t.rows, 1, nil)
-		p.b.mulTo(q, t.x, v)
+		kv.MulTo(q, t.x)
 		s.subtractLambda(alpha, b, q.RawMatrix().Data)
 		return notFinite("dual vector", alpha, t.first, p.b.c)
 	})

@@ -1,0 +1,117 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A combinedCross is a gp.Cross that multiplies by the Jacobians it is given,
+// whatever examples they are of and whatever sums of outputs. The terms of an
+// example are then those of two sums, b_iᵀf and α_iᵀf, and only their
+// Jacobians are needed instead of those of all C outputs.
+type combinedCross interface {
+	gp.Cross
+	// CombinedTo writes C(x, train) or κ(x, train), T·C × n·K, for n examples
+	// with K outputs each.
+	CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error
+}
+
+// combines tells whether the terms are to be found by sums of outputs. What
+// needs the covariance with every output of every example does not.
+func (e *Explainer) combines(q gp.Cross) (combinedCross, bool) {
+	c, ok := q.(combinedCross)
+	return c, ok && e.c > 2 && !e.options.All && e.options.Similar == 0
+}
+
+// streamCombined is stream with the sums b_iᵀf and α_iᵀf of each example.
+func (e *Explainer) streamCombined(ctx context.Context, q combinedCross, work [][]tally) error {
+	w := mat.NewDense(2*e.n, e.c, nil)
+	for i := range e.n {
+		w.SetRow(2*i, e.pseudo[i*e.c:(i+1)*e.c])
+		w.SetRow(2*i+1, e.alpha[i*e.c:(i+1)*e.c])
+	}
+	for t := range work {
+		for k := range work[t] {
+			// Those of the few that are listed come later.
+			work[t][k].cross = nil
+		}
+	}
+	sums := passage{
+		outputs: 2,
+		post:    func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(dst, b, gp.Posterior) },
+		raw:     func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(dst, b, gp.Raw) },
+		terms: func(w *tally, t, _, j int, post, raw *mat.Dense) (v, k float64) {
+			at := func(m *mat.Dense, col int) float64 {
+				return w.target.weigh(func(c int) float64 { return m.At(t*e.c+c, col) })
+			}
+			// v_i = C(x*,x_i) b_i (E14) and κ(x*,x_i) α_i (E12)
+			return at(post, 2*j), at(raw, 2*j+1)
+		},
+	}
+	return e.pass(ctx, linearize.Combine(e.dual.Data(), w), sums, work)
+}
+
+// listed are the candidates that the tallies of a test row list, by example.
+type listed map[int][]place
+
+// A place is a candidate on the list of a tally of test row t.
+type place struct {
+	t int
+	w *tally
+	c *candidate
+}
+
+func (l listed) add(t int, w *tally, kept *top) {
+	for i := range kept.heap {
+		c := &kept.heap[i]
+		l[c.index] = append(l[c.index], place{t, w, c})
+	}
+}
+
+// listed returns what is listed of work.
+func (e *Explainer) listed(work [][]tally) listed {
+	l := listed{}
+	for t := range work {
+		for k := range work[t] {
+			w := &work[t][k]
+			for _, kept := range []*top{&w.top, &w.plus, &w.minus, &w.similar} {
+				l.add(t, w, kept)
+			}
+		}
+	}
+	return l
+}
+
+// complete learns what the listed examples need: what is known about them, and
+// where their terms were sums their covariances with the test rows.
+func (e *Explainer) complete(ctx context.Context, cross gp.Cross, work [][]tally) error {
+	list, need := e.listed(work), make([]bool, e.n)
+	for i := range list {
+		need[i] = true
+	}
+	q, sums := e.combines(cross)
+	if !sums {
+		return e.know(ctx, need)
+	}
+	return e.visit(ctx, need, func(rows []int, b *linearize.Batch) error {
+		if err := e.learn(ctx, rows, b); err != nil {
+			return err
+		}
+		var post mat.Dense
+		if err := q.CombinedTo(&post, b, gp.Posterior); err != nil {
+			return fmt.Errorf("explain: posterior covariance with training example %d and others: %w", rows[0], err)
+		}
+		for j, i := range rows {
+			for _, p := range list[i] {
+				p.c.cross = make([]float64, e.c)
+				p.w.target.rowTo(p.c.cross, func(c int) []float64 { return post.RawRowView(p.t*e.c + c)[j*e.c : (j+1)*e.c] })
+			}
+		}
+		return nil
+	})
+}

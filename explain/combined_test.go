@@ -1,0 +1,191 @@
+package explain
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// combining is dense with a Cross that takes sums of outputs.
+type combining struct {
+	*dense
+	data linearize.Source // nil: that of dense
+}
+
+func (d combining) Data() linearize.Source {
+	if d.data != nil {
+		return d.data
+	}
+	return d.dense.Data()
+}
+
+func (d combining) Cross(x *linearize.Batch) (gp.Cross, error) {
+	q, err := d.dense.Cross(x)
+	return combiningCross{q.(*denseCross)}, err
+}
+
+type combiningCross struct{ *denseCross }
+
+func (c combiningCross) CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
+	j := jacobian(train)
+	rows, _ := c.left[t].Dims()
+	cols, _ := j.Dims()
+	if dst.IsEmpty() {
+		dst.ReuseAs(rows, cols)
+	}
+	for i := range rows {
+		for k := range cols {
+			dst.Set(i, k, dot(c.left[t].RawRowView(i), j.RawRowView(k)))
+		}
+	}
+	return nil
+}
+
+func (c combiningCross) TileTo(*mat.Dense, int, *linearize.Batch, gp.Terms) error {
+	panic("sums of outputs were to be used")
+}
+
+// gathering is a source that gives single examples and counts them.
+type gathering struct {
+	chunked
+	gathered *int
+}
+
+func (g gathering) Gather(ctx context.Context, rows []int) (*linearize.Batch, error) {
+	*g.gathered += len(rows)
+	return g.b.Gather(ctx, rows)
+}
+
+// Terms by sums of outputs are those from the covariance with every output,
+// and do not depend on tiles, batches and workers.
+func TestCombinedIsPlain(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 7))
+	d := newDense(rng, 60, 3, 20)
+	x := randomBatch(rng, 3, 3, 20)
+	for _, o := range []Options{{Top: 4}, {Top: 3, Sides: true, Terms: gp.Raw, Targets: []Target{Contrast(2, 0), Single(1)}}, {Top: 60}} {
+		plain, err := New(d, d, &o)
+		require.NoError(t, err)
+		want, err := plain.Explain(t.Context(), x)
+		require.NoError(t, err)
+		var first [][]Explanation
+		for _, tile := range []int{0, 1, 7, 1000} {
+			for _, chunk := range []int{0, 1, 4} {
+				o.Tile, o.Workers, d.chunk = tile, 1+tile%3, chunk
+				e, err := New(combining{dense: d}, d, &o)
+				require.NoError(t, err)
+				got, err := e.Explain(t.Context(), x)
+				require.NoError(t, err)
+				requireNearly(t, want, got)
+				if first == nil {
+					first = got
+				}
+				requireSame(t, first, got)
+			}
+		}
+	}
+}
+
+// requireNearly compares two explanations that were computed in two ways.
+func requireNearly(t *testing.T, want, got [][]Explanation) {
+	t.Helper()
+	for row := range want {
+		for k, a := range want[row] {
+			b := got[row][k]
+			requireNear(t, a.Sum, b.Sum, tight, "sum")
+			requireNear(t, a.RawSum, b.RawSum, tight, "raw sum")
+			requireNear(t, a.Cancellation, b.Cancellation, tight, "cancellation")
+			for _, lists := range [][2][]Term{{a.Terms, b.Terms}, {a.For, b.For}, {a.Against, b.Against}} {
+				require.Len(t, lists[1], len(lists[0]))
+				for i, p := range lists[0] {
+					q := lists[1][i]
+					require.Equal(t, p.Index, q.Index)
+					requireNear(t, p.Value, q.Value, tight, "value")
+					requireNear(t, p.Raw, q.Raw, tight, "raw")
+					requireNear(t, p.Similarity, q.Similarity, tight, "similarity")
+					requireNear(t, p.Removal, q.Removal, tight, "removal")
+				}
+			}
+		}
+	}
+}
+
+// What is to be known of a few examples is found by looking at these alone,
+// where the data can give them.
+func TestListedAreGathered(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 7))
+	d := newDense(rng, 90, 3, 20)
+	x := randomBatch(rng, 1, 3, 20)
+	plain, err := New(d, d, &Options{Top: 2})
+	require.NoError(t, err)
+	want, err := plain.Explain(t.Context(), x)
+	require.NoError(t, err)
+	gathered := 0
+	e, err := New(combining{d, gathering{chunked{d.train, 8}, &gathered}}, d, &Options{Top: 2})
+	require.NoError(t, err)
+	got, err := e.Explain(t.Context(), x)
+	require.NoError(t, err)
+	requireNearly(t, want, got)
+	require.Positive(t, gathered)
+	require.LessOrEqual(t, gathered, 6) // two of each output
+}
+
+// projected says of each example that it has a tenth of its covariance, and
+// weighs half of what its site says.
+type projected struct{ *dense }
+
+func (d projected) SelfTo(dst *mat.Dense, x *linearize.Batch) error {
+	if err := d.PredictTo(nil, dst, x); err != nil {
+		return err
+	}
+	dst.Scale(0.1, dst)
+	return nil
+}
+
+func (d projected) RootTo(dst *mat.Dense, rows []int, x *linearize.Batch) error {
+	c := x.Outputs()
+	for j, i := range rows {
+		dst.Slice(j*c, (j+1)*c, 0, c).(*mat.Dense).Scale(math.Sqrt(0.5), d.s.Root.Slice(i*c, (i+1)*c, 0, c))
+	}
+	return nil
+}
+
+// A posterior that says so itself decides on the covariance of a training
+// example with itself, and on its weight.
+func TestOwnCovarianceAndWeight(t *testing.T) {
+	explainers(t, Options{}, func(t *testing.T, d *dense, _ *Explainer, x *linearize.Batch) {
+		o := &Options{Top: 3, All: true}
+		e, err := New(projected{d}, d, o)
+		require.NoError(t, err)
+		got, err := e.Explain(t.Context(), x)
+		require.NoError(t, err)
+		c := e.c
+		cross := product(jacobian(x), d.sigma, d.j.T())
+		plain := every(t, d, x)
+		for i := range e.n {
+			h := mat.NewDense(c, c, nil)
+			require.NoError(t, d.PredictTo(nil, h, d.train.Slice(i, i+1)))
+			// (I − Λh)⁻¹r with Λ/2 and h/10
+			m := product(d.s.Lambda.Slice(i*c, (i+1)*c, 0, c), h)
+			m.Scale(-0.05, m)
+			for k := range c {
+				m.Set(k, k, m.At(k, k)+1)
+			}
+			var step mat.Dense
+			require.NoError(t, step.Solve(m, d.s.Residual.Slice(i, i+1, 0, c).T()))
+			for row := range got {
+				for k := range c {
+					removal := -product(cross.Slice(row*c+k, row*c+k+1, i*c, (i+1)*c), &step).At(0, 0)
+					requireNear(t, removal, got[row][k].All.Removal[i], 1e-8, "removal")
+					requireNear(t, plain[row][k].All.Similarity[i]/math.Sqrt(0.1), got[row][k].All.Similarity[i], tight, "similarity")
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package sparse_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// noMul is a kernel that does nothing but what every kernel does.
+type noMul struct{ ntk.Kernel }
+
+// mulOnly multiplies, but does not prepare to.
+type mulOnly struct {
+	ntk.Kernel
+	ntk.MulToer
+}
+
+// combiner is what the Cross of a sparse posterior can do besides.
+type combiner interface {
+	CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error
+}
+
+// The cross-kernel with sums of the outputs of examples is the sums of that
+// with the examples, whatever the kernel can do, under scaled variances too.
+func TestCombinedCross(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		rng := rand.New(rand.NewPCG(4, 4))
+		w := mat.NewDense(2*q.n, q.c, nil)
+		w.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, w)
+		for _, k := range []ntk.Kernel{q.kernel, noMul{q.kernel}, mulOnly{q.kernel, q.kernel}} {
+			for _, o := range []*sparse.Options{linear(sparse.Nystrom), linear(sparse.FITC), {}} {
+				p, err := sparse.Fit(t.Context(), k, q.train, q.sites(t), q.some(t), o)
+				require.NoError(t, err)
+				if o.Mean == gp.Network {
+					scaled, err := p.At(0.3)
+					require.NoError(t, err)
+					p, err = scaled.WithData(t.Context(), q.train, q.sites(t))
+					require.NoError(t, err)
+				}
+				requireCombined(t, q, p, w)
+			}
+		}
+	})
+}
+
+func requireCombined(t *testing.T, q *problem, p *sparse.Posterior, w *mat.Dense) {
+	t.Helper()
+	cross, err := p.Cross(q.test)
+	require.NoError(t, err)
+	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+		whole := crossOf(t, p, q.test, q.train, q.n, terms)
+		want := mat.NewDense(q.t*q.c, 2*q.n, nil)
+		for i := range q.n {
+			want.Slice(0, q.t*q.c, 2*i, 2*i+2).(*mat.Dense).Mul(
+				whole.Slice(0, q.t*q.c, i*q.c, (i+1)*q.c), w.Slice(2*i, 2*i+2, 0, q.c).T())
+		}
+		err := linearize.Combine(q.train, w).Batches(t.Context(), func(_ int, b *linearize.Batch) error {
+			var got mat.Dense
+			require.NoError(t, cross.(combiner).CombinedTo(&got, b, terms))
+			// K_ZZ of a condition up to 1e4
+			requireClose(t, "sums", &got, want, 1e-10)
+			return nil
+		})
+		require.NoError(t, err)
+	}
+}
+
+// threeOutputs is a Gaussian problem whose terms are found by sums of outputs.
+func threeOutputs(t *testing.T) *problem {
+	t.Helper()
+	lik, err := glm.NewGaussianMatrix(mat.NewSymDense(3, []float64{0.3, 0.1, 0, 0.1, 0.2, 0.05, 0, 0.05, 0.4}))
+	require.NoError(t, err)
+	return newProblem("gaussian-three", 9, 20, 3, lik, 1)
+}
+
+func explained(t *testing.T, d gp.Dual, k explain.PriorMean, x *linearize.Batch, o *explain.Options) [][]explain.Explanation {
+	t.Helper()
+	e, err := explain.New(d, k, o)
+	require.NoError(t, err)
+	rows, err := e.Explain(t.Context(), x)
+	require.NoError(t, err)
+	return rows
+}
+
+// Explanations are the same whether terms are found by sums of outputs or from
+// the covariance with every output, and however the data come.
+func TestExplainedBySums(t *testing.T) {
+	for _, q := range []*problem{problems(t)[5], threeOutputs(t)} {
+		for _, a := range approximations {
+			for _, data := range []linearize.Source{q.train, source{q.train, 7}, linearize.Rebatch(q.train, 3)} {
+				p, err := sparse.Refit(t.Context(), q.kernel, data, q.y, q.lik, q.some(t), &sparse.Options{Approximation: a})
+				require.NoError(t, err)
+				o := explain.Options{Top: 4, Sides: true, Targets: []explain.Target{explain.Single(1), explain.Contrast(2, 0)}}
+				got := explained(t, p, q.kernel, q.test, &o)
+				o.All = true
+				want := explained(t, p, q.kernel, q.test, &o)
+				for i := range want {
+					for c := range want[i] {
+						requireSameExplanation(t, got[i][c], want[i][c])
+					}
+				}
+			}
+		}
+	}
+}
+
+func requireSameExplanation(t *testing.T, got, want explain.Explanation) {
+	t.Helper()
+	total := 0.0
+	for i := range want.All.Value {
+		total += math.Abs(want.All.Value[i]) + math.Abs(want.All.Raw[i])
+	}
+	near := func(what string, a, b float64) {
+		t.Helper()
+		require.InDelta(t, b, a, 1e-11*(1+total), what)
+	}
+	near("sum", got.Sum, want.Sum)
+	near("raw sum", got.RawSum, want.RawSum)
+	require.InEpsilon(t, want.Cancellation, got.Cancellation, 1e-8)
+	for _, lists := range [][2][]explain.Term{{got.Terms, want.Terms}, {got.For, want.For}, {got.Against, want.Against}} {
+		require.Len(t, lists[0], len(lists[1]))
+		for i, b := range lists[1] {
+			a := lists[0][i]
+			require.Equal(t, b.Index, a.Index)
+			near("value", a.Value, b.Value)
+			near("raw", a.Raw, b.Raw)
+			near("removal", a.Removal, b.Removal)
+			near("similarity", a.Similarity, b.Similarity)
+		}
+	}
+}
+
+// (E15) at the mode of a Gaussian likelihood removal is what taking an example
+// out of the posterior does to its mean, also where the example weighs less
+// than its site says.
+func TestRemovalIsRemove(t *testing.T) {
+	for _, q := range []*problem{problems(t)[0], problems(t)[1], threeOutputs(t)} {
+		for _, a := range approximations {
+			t.Run(q.name+"/"+a.String(), func(t *testing.T) {
+				p := q.refit(t, q.some(t), &sparse.Options{Approximation: a})
+				var before mat.Dense
+				require.NoError(t, p.PredictTo(&before, nil, q.test))
+				rows := explained(t, p, q.kernel, q.test, &explain.Options{Top: q.n})
+				for i := range q.n {
+					s, err := gp.NewSites(q.y.Slice(i, i+1, 0, q.c).(*mat.Dense), p.Sites().F.Slice(i, i+1, 0, q.c).(*mat.Dense), q.lik)
+					require.NoError(t, err)
+					less, err := p.Remove(t.Context(), []int{i}, s)
+					require.NoError(t, err)
+					var after mat.Dense
+					require.NoError(t, less.PredictTo(&after, nil, q.test))
+					for row := range q.t {
+						for c := range q.c {
+							// the mode is found to 1e-12, and the posterior's A' has a condition up to 1e4
+							require.InDelta(t, after.At(row, c)-before.At(row, c), termOf(t, rows[row][c].Terms, i).Removal, 1e-9)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+func termOf(t *testing.T, terms []explain.Term, i int) explain.Term {
+	t.Helper()
+	for _, x := range terms {
+		if x.Index == i {
+			return x
+		}
+	}
+	t.Fatalf("example %d is not listed", i)
+	return explain.Term{}
+}
+
+// Similarity is a correlation: at most 1, and with all examples inducing that
+// of the exact posterior, as removal is.
+func TestSimilarityIsCorrelation(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		o := &explain.Options{Top: q.n}
+		exact, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil)
+		require.NoError(t, err)
+		want := explained(t, exact, q.kernel, q.test, o)
+		for _, a := range approximations {
+			some := explained(t, q.refit(t, q.some(t), &sparse.Options{Approximation: a}), q.kernel, q.test, o)
+			all := explained(t, q.refit(t, q.all(t), &sparse.Options{Approximation: a}), q.kernel, q.test, o)
+			for row := range want {
+				for c := range want[row] {
+					for _, x := range want[row][c].Terms {
+						s := termOf(t, some[row][c].Terms, x.Index).Similarity
+						require.LessOrEqual(t, math.Abs(s), 1+1e-12)
+						y := termOf(t, all[row][c].Terms, x.Index)
+						require.InDelta(t, x.Similarity, y.Similarity, 1e-6)
+						require.InDelta(t, x.Removal, y.Removal, 1e-6*(1+math.Abs(x.Removal)))
+					}
+				}
+			}
+		}
+	})
+}
