@@ -23,8 +23,8 @@ func TestReportJSONIsTheContract(t *testing.T) {
 			Contributions: []Contribution{{Index: 18, Label: 9, Value: 0.5, PseudoTarget: Floats([]float64{2}), Raw: 3, Alpha: Floats([]float64{0.1}), Similarity: 0.5, Removal: -0.5}},
 			Similar:       []Contribution{{Index: 99}},
 		}},
-		Fit: Fit{Examples: 3000, Outputs: 1, Parameters: 4587, PriorPrecision: 10, Refit: true, GradientNorm: 2.45,
-			LogEvidence: -100, LogDet: 20, LogLikelihood: -3, Scatter: 7},
+		Fit: Fit{Examples: 3000, Outputs: 1, Parameters: 4587, PriorPrecision: 10, Refit: true, Method: "nystrom", Inducing: 200, TraceError: 0.25,
+			GradientNorm: 2.45, LogEvidence: -100, Bound: "none", LogDet: 20, LogLikelihood: -3, Scatter: 7},
 		Timings: Timings{Load: 1, Linearize: 2, Kernel: 3, Factorize: 4, Predict: 5, Write: 6, Total: 21},
 	}
 	var b bytes.Buffer
@@ -33,8 +33,8 @@ func TestReportJSONIsTheContract(t *testing.T) {
 		`"prediction":{"class":9,"probability":[0.25,0.75],"probability_sd":[0.1,0.1],"map_probability":[0.2,0.8],"mean":[0.3333333333333333],"covariance":[[2]]},`+
 		`"outputs":[{"output":0,"network":1.5,"prior_mean":0.5,"contribution_sum":1,"remainder":null,"cancellation":2.5,"raw_cancellation":null,`+
 		`"contributions":[{"index":18,"label":9,"value":0.5,"pseudo_target":[2],"raw":3,"alpha":[0.1],"similarity":0.5,"removal":-0.5}]}],`+
-		`"fit":{"examples":3000,"outputs":1,"parameters":4587,"prior_precision":10,"refit":true,"gradient_norm":2.45,`+
-		`"log_evidence":-100,"log_det":20,"log_likelihood":-3,"scatter":7,"warnings":[]},`+
+		`"fit":{"examples":3000,"outputs":1,"parameters":4587,"prior_precision":10,"refit":true,"method":"nystrom","inducing":200,"trace_error":0.25,`+
+		`"gradient_norm":2.45,"log_evidence":-100,"bound":"none","log_det":20,"log_likelihood":-3,"scatter":7,"warnings":[]},`+
 		`"timings":{"load":1,"linearize":2,"kernel":3,"factorize":4,"predict":5,"write":6,"total":21}}`+"\n", b.String())
 }
 

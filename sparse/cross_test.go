@@ -1,6 +1,7 @@
 package sparse_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -203,6 +204,44 @@ func TestSimilarityIsCorrelation(t *testing.T) {
 					}
 				}
 			}
+		}
+	})
+}
+
+// BenchmarkExplain is one row of LeNet-5 explained over examples that are
+// linearized as they pass by.
+func BenchmarkExplain(b *testing.B) {
+	const n, m, c = 1000, 20, 10
+	net, err := linearize.Sequential(linearize.Shape{1, 28, 28},
+		linearize.Conv2D{Filters: 6, Kernel: 5}, linearize.ReLU, linearize.MaxPool2D{Size: 2},
+		linearize.Conv2D{Filters: 16, Kernel: 5}, linearize.ReLU, linearize.MaxPool2D{Size: 2},
+		linearize.Flatten{}, linearize.Dense{Units: 120}, linearize.ReLU, linearize.Dense{Units: 84}, linearize.ReLU, linearize.Dense{Units: c})
+	require.NoError(b, err)
+	rng := rand.New(rand.NewPCG(1, 2))
+	x, y := mat.NewDense(n+1, 784, nil), mat.NewDense(n, 1, nil)
+	x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
+	y.Apply(func(_, _ int, _ float64) float64 { return float64(rng.IntN(c)) }, y)
+	load := func(lo, hi int) (*mat.Dense, error) { return x.Slice(lo, hi, 0, 784).(*mat.Dense), nil }
+	data := linearize.NewSource(net, n, 250, load)
+	f, err := net.Forward(b.Context(), x)
+	require.NoError(b, err)
+	sites, err := gp.NewSites(y, f.Slice(0, n, 0, c).(*mat.Dense), glm.Categorical{})
+	require.NoError(b, err)
+	prior, err := ntk.NewIsotropic(1, nil)
+	require.NoError(b, err)
+	k := ntk.New(prior, net.Theta(), nil)
+	z, err := sparse.Select(b.Context(), sparse.Uniform{}, k, data, m, nil)
+	require.NoError(b, err)
+	p, err := sparse.Fit(b.Context(), k, data, sites, z, nil)
+	require.NoError(b, err)
+	test, err := net.Linearize(b.Context(), x.Slice(n, n+1, 0, 784).(*mat.Dense))
+	require.NoError(b, err)
+	e, err := explain.New(p, k, nil)
+	require.NoError(b, err)
+	b.Run(fmt.Sprintf("N=%d/M=%d/C=%d/P=%d", n, m, c, test.P), func(b *testing.B) {
+		for b.Loop() {
+			_, err := e.Explain(b.Context(), test)
+			require.NoError(b, err)
 		}
 	})
 }
