@@ -251,6 +251,9 @@ func (v *view) facts() {
 	if f.Refit {
 		posterior = "at the optimum of the linearized model (refit)"
 	}
+	if how := f.how(); how != "" {
+		posterior = how + ", " + posterior
+	}
 	g := func(x Float) string { return short(float64(x)) }
 	v.parameters = []fact{
 		{"Training examples N", count(f.Examples), ""},
@@ -259,10 +262,13 @@ func (v *view) facts() {
 		{"Prior precision δ", g(f.PriorPrecision), ""},
 		{"Posterior", posterior, ""},
 		{"Gradient norm at θ*", g(f.GradientNorm), "0 where training has converged"},
-		{"Log evidence", g(f.LogEvidence), "higher is a better model for the data"},
+		{"Log evidence", g(f.LogEvidence), "higher is a better model for the data" + f.bounded()},
 		{"Log likelihood", g(f.LogLikelihood), ""},
 		{"Scatter", g(f.Scatter), "distance of the parameters from the prior mean"},
 		{"Log determinant", g(f.LogDet), "cost of the parameters the data determined"},
+	}
+	if f.TraceError.Finite() && f.TraceError > 0 {
+		v.parameters = append(v.parameters, fact{"Trace error", g(f.TraceError), "part of the prior variance of the training examples that the inducing ones do not explain"})
 	}
 	seconds := func(x Float) string { return fixed(float64(x), 2) + " s" }
 	for _, x := range []struct {

@@ -198,6 +198,10 @@ func bar(x float64, half int) string {
 
 // rest names what is in the report and not printed.
 func (t *textWriter) rest() {
+	if text := t.posteriorText(); text != "" {
+		t.gap()
+		t.wrap("", text)
+	}
 	if t.kind == classes {
 		if n := t.page.Report.Fit.Outputs - 1; n > 0 {
 			t.gap()

@@ -184,3 +184,48 @@ func (v *view) closing(s *section) string {
 	}
 	return "f is the network as trained. The remainder is how far its parameters are from the optimum at which the contributions would add up to it."
 }
+
+// how says by what method a posterior was computed, "" for an exact one.
+func (f *Fit) how() string {
+	switch f.Method {
+	case "subset":
+		return fmt.Sprintf("exact, of a subset of %s", some(int(f.Inducing), "example", "examples"))
+	case "nystrom":
+		return fmt.Sprintf("Nyström, all examples seen through %s", count(int(f.Inducing)))
+	case "cg":
+		return "exact, by conjugate gradients"
+	}
+	return ""
+}
+
+// bounded says how the evidence stands to the exact one.
+func (f *Fit) bounded() string {
+	switch f.Bound {
+	case "upper":
+		return "; not below the exact one"
+	case "lower":
+		return "; not above the exact one"
+	}
+	return ""
+}
+
+// largeRemainder is the part of f that a remainder must have to be pointed at.
+const largeRemainder = 0.25
+
+// posteriorText says what a reader of the text should know of the posterior,
+// "" where there is nothing.
+func (v *view) posteriorText() string {
+	f, text := &v.page.Report.Fit, ""
+	if how := f.how(); how != "" && f.Inducing >= 0 {
+		text = "The posterior is " + how + "."
+		if f.TraceError.Finite() && f.TraceError > 0 {
+			text += fmt.Sprintf(" They leave %.2g %% of the prior variance of the training examples unexplained.", 100*float64(f.TraceError))
+		}
+	}
+	for i := range v.sections {
+		if s := &v.sections[i]; (s.open || v.kind != classes) && !f.Refit && math.Abs(s.remainder) > largeRemainder*math.Max(math.Abs(s.f), math.Abs(s.s)) {
+			return strings.TrimSpace(text + " The remainder is large: the network's parameters are far from the optimum under this prior precision. A refit explains without one.")
+		}
+	}
+	return text
+}

@@ -152,7 +152,7 @@ func (e *explainFlags) report(ctx context.Context, p *posterior, q *question, ta
 	}
 	o := &explain.Options{Terms: e.kind, Top: e.top, Targets: targets}
 	if e.html != "" || e.png != "" {
-		o.Similar, o.Sides = 8, true
+		o.Sides, o.Similar = true, p.similar()
 	}
 	ex, err := explain.New(p.conditioned, p.kernel, o)
 	if err != nil {
@@ -172,6 +172,18 @@ func (e *explainFlags) report(ctx context.Context, p *posterior, q *question, ta
 	p.watch.lap("predict")
 	r.Timings = p.watch.timings()
 	return r, nil
+}
+
+// mostSimilarTo is the number of outputs of training rows above which a page
+// lists no most similar ones: they take the posterior variance of each.
+const mostSimilarTo = 40_000
+
+// similar is how many of the most similar training rows a page lists.
+func (p *posterior) similar() int {
+	if _, c, _ := p.net.Dims(); p.train.Len()*c > mostSimilarTo {
+		return 0
+	}
+	return 8
 }
 
 // targets are all outputs, then the contrast.

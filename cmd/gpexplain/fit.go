@@ -30,6 +30,10 @@ a file, from which explain, predict and importances answer with --posterior.
 With --method nystrom it takes data of any size: one pass over them through
 inducing examples. It reports how far that is from exact.
 
+With --tune-prior the precision suits predictions. The trained parameters are not
+the optimum under it, so explanations have a large remainder: for those, fit at
+the precision of training, or with --refit, where the sum is complete.
+
 The file holds no training inputs unless --with-inputs asks for them; the model
 and the data are needed again, and must be the same.`,
 		example: `  gpexplain fit -o digits.gp
