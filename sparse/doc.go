@@ -39,7 +39,13 @@
 // of the data, Merge joins those of different parts, MarshalBinary carries
 // them from one machine to another, and Posterior.Add and Remove change the
 // data of a finished posterior. Under other prior variances, all times one
-// factor, the sums are known too (Projected.At).
+// factor, the sums are known too (Projected.At), and so are those of the first
+// m inducing examples alone (Projected.Leading). Test examples whose features
+// are formed once (Projected.Prepare) are predicted under any of them, which
+// is how Tune chooses the prior variances on held-out examples.
+//
+// A Fit or Refit that was stopped goes on from its last Checkpoint, in the
+// middle of a pass, and ends with the same bits (Options.Resume).
 //
 // # The exact posterior without its kernel
 //
