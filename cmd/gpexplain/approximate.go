@@ -26,15 +26,19 @@ const (
 
 // approximate validates a posterior that is not that of a Cholesky factor.
 func (e *validateFlags) approximate(ctx context.Context, p *posterior, test *dataset.Subset) error {
-	x, err := p.net.Linearize(ctx, p.inputs(test))
-	if err != nil {
-		return rowsOf(test, 0, test.Len()).fault(err)
+	tile := func(lo, hi int) (*linearize.Batch, error) {
+		x, err := p.net.Linearize(ctx, p.inputsAt(test, lo, hi))
+		return x, rowsOf(test, lo, hi).fault(err)
 	}
-	table, err := closure(ctx, p.conditioned, "", sparseClosure, p, x)
+	table, err := closure(ctx, p.conditioned, "", sparseClosure, p, test.Len(), tile)
 	if err != nil {
 		return err
 	}
 	if p.method == "cg" {
+		x, err := tile(0, test.Len())
+		if err != nil {
+			return err
+		}
 		rows, err := p.againstWeights(ctx, x)
 		if err != nil {
 			return err
@@ -55,9 +59,6 @@ func (e *validateFlags) approximate(ctx context.Context, p *posterior, test *dat
 // againstWeights compares mean, covariance and log determinant with those of
 // weight space.
 func (p *posterior) againstWeights(ctx context.Context, x *linearize.Batch) ([]glm.ComparisonRow, error) {
-	if p.batch == nil {
-		return nil, fmt.Errorf("weight space takes the Jacobian of all %d training rows; give --train-count with fewer", p.train.Len())
-	}
 	w, err := glm.FitWeights(ctx, p.batch, p.Sites(), p.prior, p.theta, &glm.WeightOptions{Mean: p.mean, MaxMemory: p.bytes, Progress: p.progress.show})
 	if err != nil {
 		return nil, err
@@ -87,8 +88,7 @@ func differenceRow(name string, weight, function *mat.Dense) glm.ComparisonRow {
 			widen(&r, v, function.At(i, j))
 		}
 	}
-	r.Difference /= scale
-	r.OK = r.Difference <= r.Tolerance
+	settle(&r, scale)
 	return r
 }
 

@@ -55,6 +55,7 @@ type evidenceReport struct {
 }
 
 func evidence(ctx context.Context, sh *shared, w *way) error {
+	w.brief = true
 	s, err := openSession(ctx, sh, w)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -90,6 +91,9 @@ func (e *fitFlags) run(ctx context.Context, sh *shared) error {
 			return err
 		}
 	}
+	if err := e.readCheckpoint(gp.MemoryBudget(sh.bytes)); err != nil {
+		return err
+	}
 	s, err := openSession(ctx, sh, &e.way)
 	if err != nil {
 		return err
@@ -133,10 +137,14 @@ func (r *fitReport) text(out io.Writer, p *posterior) error {
 	if a := f.Approximation; a != nil {
 		approximationText(w, f, a)
 	}
+	size := ""
+	if r.Bytes > 0 {
+		size = ", " + sizeText(r.Bytes)
+	}
+	fmt.Fprintf(w, "wrote\t%s%s, in %.3g s\n", r.File, size, float64(r.Timings.Total))
 	for _, warning := range f.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
-	fmt.Fprintf(w, "wrote\t%s, %s, in %.3g s\n", r.File, sizeText(r.Bytes), float64(r.Timings.Total))
 	return w.Flush()
 }
 

@@ -49,11 +49,35 @@ func (s *session) planPosterior(w *way) error {
 		return nil
 	}
 	budget, m := gp.MemoryBudget(s.bytes), w.inducing
-	if s.sparseBytes(m, w.refit) <= float64(budget) {
+	need := func(m int) float64 {
+		if s.held == nil {
+			return s.sparseBytes(m, w.refit)
+		}
+		_, c, _ := s.net.Dims()
+		return math.Max(s.sparseBytes(m, w.refit), float64(sparse.PreparedBytes(s.held.Len(), m, c)))
+	}
+	if need(m) <= float64(budget) {
 		return nil
 	}
-	largest := sort.Search(m, func(i int) bool { return s.sparseBytes(i+1, w.refit) > float64(budget) })
-	return &sparse.MemoryError{Op: "a sparse posterior", Needed: int64(math.Min(s.sparseBytes(m, w.refit), math.MaxInt64/2)), Available: budget, LargestM: largest}
+	largest := sort.Search(m, func(i int) bool { return need(i+1) > float64(budget) })
+	return &sparse.MemoryError{Op: "a sparse posterior", Needed: int64(math.Min(need(m), math.MaxInt64/2)), Available: budget, LargestM: largest}
+}
+
+// planLoad refuses what cannot fit before the examples that a saved posterior
+// needs are linearized: n of them, with m inducing ones.
+func (s *session) planLoad(method string, n, m int) error {
+	d, c, _ := s.net.Dims()
+	need := 8*float64(m*c)*float64(m*c) + float64(s.net.BatchBytes(m)) + float64(s.net.BatchBytes(min(n, sparse.Tile(c))))
+	switch method {
+	case "exact":
+		need = float64(s.net.BatchBytes(n)) + 8*float64(n)*float64(d)
+	case "cg":
+		return nil // it plans for itself
+	}
+	if budget := gp.MemoryBudget(s.bytes); need > float64(budget) {
+		return &sparse.MemoryError{Op: "a saved posterior", Needed: int64(math.Min(need, math.MaxInt64/2)), Available: budget}
+	}
+	return nil
 }
 
 // exactBytes is the memory that the training inputs of n examples, their
@@ -81,17 +105,18 @@ func (s *session) plan(op string, n int, need func(n int) float64) error {
 	return &gp.MemoryError{Op: op, Needed: int64(math.Min(need(n), math.MaxInt64/2)), Available: budget, LargestN: largest}
 }
 
-// inFlags says in the command's own words what a library's limit means.
-func inFlags(err error) error {
+// inFlags says in the command's own words what a library's limit means. Of a
+// saved posterior nothing can be made smaller.
+func inFlags(err error, saved bool) error {
 	const takes = "%s takes %d bytes of memory, of which %d may be used; "
 	if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
-		if e.LargestN < 1 {
+		if e.LargestN < 1 || saved {
 			return fmt.Errorf(takes+"raise --max-memory", e.Op, e.Needed, e.Available)
 		}
 		return fmt.Errorf(takes+"at most %d examples fit: give --method nystrom, --train-count %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.LargestN, e.LargestN)
 	}
 	if e := (*sparse.MemoryError)(nil); errors.As(err, &e) {
-		if e.LargestM < 1 {
+		if e.LargestM < 1 || saved {
 			return fmt.Errorf(takes+"raise --max-memory", e.Op, e.Needed, e.Available)
 		}
 		return fmt.Errorf(takes+"at most %d inducing examples fit: give --inducing %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.LargestM, e.LargestM)

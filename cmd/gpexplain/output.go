@@ -101,8 +101,8 @@ func distinct(outputs, inputs []flagPath) error {
 		switch o.path {
 		case "":
 			continue
-		case "-":
-			return usagef("%s -: standard output is for text and JSON; name a file, ./- for one of that name", o.flag)
+		case "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1":
+			return usagef("%s %s: standard output is for text and JSON; name a file, ./- for one of that name", o.flag, o.path)
 		}
 		for _, x := range append(outputs[:i:i], inputs...) {
 			if x.path != "" && filepath.Clean(x.path) == filepath.Clean(o.path) {

@@ -40,10 +40,11 @@ type posterior struct {
 	batch       *linearize.Batch // the same where they are all in memory, else nil
 	exact       *gp.Exact        // the posterior where the method is exact
 
-	precision   float64 // of the posterior's prior
-	base        float64 // precision of the prior that the kernel has
-	factor      float64 // on its variances
-	grad        float64 // gradient norm of the MAP objective at θ*
+	precision   float64   // of the posterior's prior
+	base        float64   // precision of the prior that the kernel has
+	factor      float64   // on its variances
+	jr          []float64 // Jᵀr at θ*
+	grad        float64   // gradient norm of the MAP objective at θ*
 	evidence    gp.Evidence
 	evidenceSE  float64 // standard error of the evidence, where it is estimated
 	bound       sparse.Bound
@@ -68,6 +69,12 @@ func (s *session) posterior(ctx context.Context, w *way) (*posterior, error) {
 	}
 	d, c, params := s.net.Dims()
 	s.detail("%d training examples, %d inputs, %d outputs, %d parameters, prior precision %g, %s likelihood", s.train.Len(), d, c, params, s.delta, s.lik.Name())
+	if w.tune {
+		var err error
+		if s.held, err = s.heldOut(); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.planPosterior(w); err != nil {
 		return nil, err
 	}
@@ -171,9 +178,10 @@ func (p *posterior) sitesAtTheta(ctx context.Context) (*gp.Sites, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.grad, err = p.gradientNorm(ctx, sites); err != nil {
+	if p.jr, err = p.residualGradient(ctx, sites); err != nil {
 		return nil, err
 	}
+	p.grad = gp.GradientNormOf(p.jr, p.prior, p.theta)
 	p.watch.lap("linearize")
 	return sites, nil
 }
@@ -182,11 +190,16 @@ func (p *posterior) sitesAtTheta(ctx context.Context) (*gp.Sites, error) {
 // and kept, rather than anew in each pass.
 const keepBytes = 1 << 30
 
+// keeps tells whether the training examples are linearized once.
+func (s *session) keeps() bool {
+	need := s.net.BatchBytes(s.train.Len())
+	return need <= keepBytes && need <= gp.MemoryBudget(s.bytes)/4
+}
+
 // openSource prepares the training examples: linearized and kept where they
 // are few.
 func (p *posterior) openSource(ctx context.Context) error {
-	n := p.train.Len()
-	if p.net.BatchBytes(n) > keepBytes || float64(p.net.BatchBytes(n)) > float64(gp.MemoryBudget(p.bytes))/4 {
+	if !p.keeps() {
 		p.source = p.sourceOf(p.train)
 		return nil
 	}
@@ -225,25 +238,27 @@ func (p *posterior) outputs(ctx context.Context) (*mat.Dense, error) {
 	return f, nil
 }
 
-// gradientNorm returns ‖Jᵀr − Σ₀⁻¹(θ*−μ₀)‖ over the training rows.
-func (p *posterior) gradientNorm(ctx context.Context, s *gp.Sites) (float64, error) {
-	if p.batch != nil {
-		return gp.GradientNorm(p.batch, s, p.prior, p.theta), nil
-	}
+// residualGradient returns Jᵀr over the training rows, length P.
+func (p *posterior) residualGradient(ctx context.Context, s *gp.Sites) ([]float64, error) {
 	_, c, _ := p.net.Dims()
 	n := p.train.Len()
-	jr, part := make([]float64, len(p.theta)), make([]float64, len(p.theta))
+	jr := make([]float64, len(p.theta))
+	if p.batch != nil {
+		p.batch.MulTransVecTo(jr, mat.DenseCopyOf(s.Residual).RawMatrix().Data)
+		return jr, nil
+	}
+	part := make([]float64, len(p.theta))
 	for lo := 0; lo < n; lo += outputsTile {
 		hi := min(lo+outputsTile, n)
 		if err := p.net.VJP(ctx, part, p.inputsAt(p.train, lo, hi), s.Residual.Slice(lo, hi, 0, c).(*mat.Dense)); err != nil {
-			return 0, err
+			return nil, err
 		}
 		for i, g := range part {
 			jr[i] += g
 		}
 		p.progress.show("gradient", hi, n)
 	}
-	return gp.GradientNormOf(jr, p.prior, p.theta), nil
+	return jr, nil
 }
 
 // report is the fit as JSON shows it.

@@ -21,7 +21,7 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) error {
 		return out.err
 	}
 	if _, ok := errors.AsType[*usageError](err); err == nil || v.ran || ok {
-		return inFlags(err)
+		return inFlags(err, v.loads)
 	}
 	// Everything cobra refuses before a verb runs is the command line's fault.
 	return usagef("%v; see gpexplain help", err)
@@ -33,6 +33,7 @@ type invocation struct {
 	out      *output
 	stderr   io.Writer
 	ran      bool // a verb has started
+	loads    bool // it answers from a saved posterior
 	progress *progress
 	closers  []func() error // of files that answers are read from
 }

@@ -112,8 +112,8 @@ func parseRows(text string, limit int) (rows []int, ok bool) {
 		if err != nil || lo < 0 || hi < lo || hi-lo >= limit-len(rows) {
 			return nil, false
 		}
-		for r := lo; r <= hi; r++ {
-			rows = append(rows, r)
+		for i := range hi - lo + 1 { // lo + i stays in range where hi is the largest int
+			rows = append(rows, lo+i)
 		}
 	}
 	return rows, true

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,12 +53,12 @@ func (p *posterior) save(path string, inputs bool) error {
 	head := p.header(inputs)
 	var rows *dataset.Stored
 	if inputs {
-		rows = p.train.Stored()
+		rows = p.opened.Stored(p.train)
 	}
 	return store.Write(path, savedKind, savedVersion, func(w *store.Writer) error {
 		w.JSON("header", head)
 		if inputs {
-			w.JSON("inputs", storedRows{rows.Part, formatRows(rows.Rows), rows.Shape, rows.Integer})
+			w.JSON("inputs", storedRows{formatRows(rows.Rows), rows.Shape, rows.Columns, rows.Integer})
 			w.Floats("inputs.targets", rows.Targets)
 			w.Bytes("inputs.pixels", rows.Pixels)
 			w.Floats("inputs.features", rows.X)
@@ -70,10 +69,10 @@ func (p *posterior) save(path string, inputs bool) error {
 
 // storedRows are dataset.Stored but for the numbers.
 type storedRows struct {
-	Part    string `json:"part"`
-	Rows    string `json:"rows"`
-	Shape   []int  `json:"shape"`
-	Integer bool   `json:"integer"`
+	Rows    string   `json:"rows"`
+	Shape   []int    `json:"shape"`
+	Columns []string `json:"columns"`
+	Integer bool     `json:"integer"`
 }
 
 // saved is an open file with a posterior.
@@ -102,13 +101,21 @@ func (s *session) openSaved(w *way) error {
 	if h.Model != s.modelSum || !slices.Equal(h.Freeze, s.freeze) {
 		return fmt.Errorf("%s: its posterior is of another model than %s; give --model, and --freeze, as they were when it was fitted", v.path, s.name)
 	}
-	if !isLikelihood(h.Likelihood) || !slices.Contains(methods, h.Fit.Method) || !(h.Prior > 0 && h.Factor > 0) {
+	if !h.possible() {
 		return v.damaged("its header cannot be used")
 	}
-	s.saved = v
+	s.saved, s.loads = v, true
 	s.meta.likelihood, s.meta.classes, s.meta.precision, s.meta.noise = h.Likelihood, h.Classes, h.Prior, h.Noise
 	w.method, w.inducing, w.selection, w.refit, w.mean = h.Fit.Method, len(h.Inducing), h.Select, h.Fit.Refit, h.Mean
 	return nil
+}
+
+// possible tells whether a header could be that of a posterior, as far as can
+// be seen without the data.
+func (h *savedHeader) possible() bool {
+	sparseOne := h.Fit.Method == "subset" || h.Fit.Method == "nystrom"
+	return isLikelihood(h.Likelihood) && slices.Contains(methods, h.Fit.Method) && h.Prior > 0 && h.Factor > 0 && (h.Noise > 0 || h.Likelihood != "gaussian") &&
+		h.Bound >= sparse.None && h.Bound <= sparse.Upper && sparseOne == (len(h.Inducing) > 0)
 }
 
 func (v *saved) damaged(problem string) error {
@@ -124,7 +131,7 @@ func (v *saved) inputs(d *dataset.Data) (*dataset.Data, error) {
 	if err := v.file.JSON("inputs", &rows); err != nil {
 		return nil, err
 	}
-	r := &dataset.Stored{Part: rows.Part, Shape: rows.Shape, Integer: rows.Integer}
+	r := &dataset.Stored{Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer}
 	var err error
 	if r.Targets, err = v.file.Floats("inputs.targets"); err != nil {
 		return nil, err
@@ -161,6 +168,12 @@ func (v *saved) otherData(s *session) error {
 // load returns the posterior of the file.
 func (s *session) load(ctx context.Context, w *way) (*posterior, error) {
 	v, h := s.saved, &s.saved.head
+	if !inRange(h.Inducing, s.train.Len()) {
+		return nil, v.damaged("its inducing examples cannot be used")
+	}
+	if err := s.planLoad(h.Fit.Method, s.train.Len(), len(h.Inducing)); err != nil {
+		return nil, err
+	}
 	p := s.newPosterior(w)
 	s.watch.lap("load")
 	var err error
@@ -174,9 +187,6 @@ func (s *session) load(ctx context.Context, w *way) (*posterior, error) {
 	}
 	s.progress.clear()
 	if err != nil {
-		if e := (*store.Error)(nil); errors.As(err, &e) {
-			return nil, e
-		}
 		return nil, rowsOf(s.train, 0, s.train.Len()).fault(err)
 	}
 	p.precision, p.base, p.factor, p.chosen = h.Prior/h.Factor, h.Prior, h.Factor, h.Inducing
@@ -190,6 +200,18 @@ func (s *session) load(ctx context.Context, w *way) (*posterior, error) {
 	}
 	s.watch.lap("factorize")
 	return p, nil
+}
+
+// inRange tells whether positions are different ones below n.
+func inRange(positions []int, n int) bool {
+	seen := make([]bool, n)
+	for _, at := range positions {
+		if at < 0 || at >= n || seen[at] {
+			return false
+		}
+		seen[at] = true
+	}
+	return true
 }
 
 func (p *posterior) loadExact(ctx context.Context, v *saved) error {
@@ -207,11 +229,6 @@ func (p *posterior) loadExact(ctx context.Context, v *saved) error {
 }
 
 func (p *posterior) loadSparse(ctx context.Context, v *saved) error {
-	for _, at := range v.head.Inducing {
-		if at < 0 || at >= p.train.Len() {
-			return v.damaged("its inducing examples cannot be used")
-		}
-	}
 	p.source = p.sourceOf(p.train)
 	z, err := p.inducingAt(ctx, v.head.Inducing)
 	if err != nil {

@@ -48,8 +48,9 @@ type session struct {
 	train   *dataset.Subset
 	y       *mat.Dense // training targets
 
-	modelSum string // of the model's file
-	saved    *saved // the posterior to read, nil where one is fitted
+	held     *dataset.Subset // rows that choose the prior precision, of --tune-prior
+	modelSum string          // of the model's file
+	saved    *saved          // the posterior to read, nil where one is fitted
 	warnings []string
 }
 

@@ -55,7 +55,7 @@ func (s *shared) add(c *cobra.Command, model bool) {
 	f.Float64Var(&s.precision, "prior-precision", 1, "precision `X` of the Gaussian prior on every parameter (default the model's, else 1)")
 	f.Float64Var(&s.noise, "noise-variance", 1, "noise variance `X` of the gaussian likelihood (default the model's, else 1)")
 	f.StringSliceVar(&s.freeze, "freeze", nil, "initializers of the model that are not parameters: `NAME,...`")
-	f.Uint64Var(&s.seed, "seed", 0, "seed `N` of training and of predict --link mc (default 0)")
+	f.Uint64Var(&s.seed, "seed", 0, "seed `N` of training, of --select, --method cg and the error report, and of predict --link mc (default 0)")
 	f.BoolVar(&s.json, "json", false, "write JSON to standard output")
 	f.BoolVar(&s.quiet, "quiet", false, "write nothing to standard error but an error")
 	f.BoolVar(&s.verbose, "verbose", false, "say on standard error what is done")

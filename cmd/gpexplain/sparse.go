@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"sort"
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
@@ -100,12 +102,11 @@ func (p *posterior) fitSubset(ctx context.Context, z *sparse.Inducing, sites *gp
 	if err != nil || tuned.Factor == 1 {
 		return q, err
 	}
-	p.precision = p.delta / tuned.Factor
-	p.base = p.precision
-	prior, err := ntk.NewIsotropic(p.precision, nil)
+	prior, err := p.tuned(tuned.Factor)
 	if err != nil {
 		return nil, err
 	}
+	p.base = p.precision
 	p.prior, p.kernel = prior, ntk.New(prior, p.theta, nil)
 	return sparse.FitSubset(ctx, p.kernel, p.source, own, z, o)
 }
@@ -122,12 +123,10 @@ func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
 // fitNystrom conditions on all training rows through the inducing examples.
 func (p *posterior) fitNystrom(ctx context.Context, z *sparse.Inducing, sites *gp.Sites) (*sparse.Posterior, error) {
 	o := p.sparseOptions()
-	if err := p.openCheckpoint(o); err != nil {
-		return nil, err
-	}
+	p.useCheckpoint(o)
 	q, err := p.passNystrom(ctx, z, sites, o)
 	if e := (*sparse.ResumeError)(nil); errors.As(err, &e) {
-		return nil, fmt.Errorf("--checkpoint %s: it was made with other %s; remove it to start anew", p.way.checkpoint, strings.TrimPrefix(e.What, "their "))
+		return nil, placedf("--checkpoint %s: it is of another fit, which differs in %s; name another file, or remove it to start anew", p.way.checkpoint, strings.TrimPrefix(e.What, "their "))
 	}
 	return q, err
 }
@@ -144,9 +143,22 @@ func (p *posterior) passNystrom(ctx context.Context, z *sparse.Inducing, sites *
 	if err != nil {
 		return nil, err
 	}
-	p.precision = p.delta / tuned.Factor
+	if _, err := p.tuned(tuned.Factor); err != nil {
+		return nil, err
+	}
 	p.factor = tuned.Factor
 	return tuned.Posterior.WithData(ctx, p.source, sites)
+}
+
+// tuned puts the factor on the prior variances, and returns the prior.
+func (p *posterior) tuned(factor float64) (ntk.Prior, error) {
+	p.precision = p.delta / factor
+	prior, err := ntk.NewIsotropic(p.precision, nil)
+	if err != nil {
+		return nil, err
+	}
+	p.grad = gp.GradientNormOf(p.jr, prior, p.theta)
+	return prior, nil
 }
 
 // judge notes the evidence and what the inducing examples leave out.
@@ -167,25 +179,31 @@ const (
 )
 
 // compare measures the error on test rows, and on a sample of the training
-// rows against their exact posterior.
+// rows against their exact posterior. What goes wrong with a test row is a
+// warning: the posterior, which may have taken hours, does not depend on it.
 func (p *posterior) compare(ctx context.Context, q *sparse.Posterior) error {
 	_, c, _ := p.net.Dims()
 	p.approximate = &explain.Approximation{Select: p.selection, Rows: p.inducing * c, Rank: q.Rank()}
-	if p.testPart().Len() == 0 {
+	if p.brief || p.testPart().Len() == 0 {
 		return nil
 	}
 	test, err := p.selectTest(dataset.SelectOptions{})
 	if err != nil {
 		return nil // no test row of these classes
 	}
-	n := min(compareTests, test.Len())
+	n := p.fewer(min(compareTests, test.Len()), p.net.BatchBytes)
+	sample := p.fewer(min(p.train.Len(), max(1, compareRows/c)), func(n int) int64 { return p.net.BatchBytes(n) + gp.Bytes(n, c) })
 	x, err := p.net.Linearize(ctx, p.inputsAt(test, 0, n))
-	if err != nil {
-		return rowsOf(test, 0, n).fault(err)
+	var r *sparse.Report
+	if err == nil {
+		r, err = q.Report(ctx, x, &sparse.ReportOptions{Sample: sample, Seed: p.seed})
 	}
-	r, err := q.Report(ctx, x, &sparse.ReportOptions{Sample: min(p.train.Len(), max(1, compareRows/c)), Seed: p.seed})
-	if err != nil {
-		return err
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		p.warn(fmt.Errorf("there is no error report: %w", rowsOf(test, 0, n).fault(err)))
+		return nil
 	}
 	a := p.approximate
 	a.TestRows, a.ResidualMean, a.ResidualMax = n, number(r.ResidualMean), number(r.ResidualMax)
@@ -196,16 +214,20 @@ func (p *posterior) compare(ctx context.Context, q *sparse.Posterior) error {
 	return nil
 }
 
+// fewer is how many of n examples the error report takes, so that what they
+// need stays within a quarter of the memory allowed.
+func (p *posterior) fewer(n int, need func(n int) int64) int {
+	quarter := gp.MemoryBudget(p.bytes) / 4
+	return max(1, sort.Search(n, func(i int) bool { return need(i+1) > quarter }))
+}
+
 // heldOut is the most rows that --tune-prior uses.
 const heldOut = 5000
 
 // tunePrior chooses the prior variances on rows that the network was not
 // trained on: validation rows, or the last of the training rows that are left.
 func (p *posterior) tunePrior(ctx context.Context, q *sparse.Projected) (*sparse.Tuned, error) {
-	sub, err := p.heldOut()
-	if err != nil {
-		return nil, err
-	}
+	sub := p.held
 	_, c, _ := p.net.Dims()
 	y, err := p.targets(sub, c)
 	if err != nil {
@@ -214,7 +236,7 @@ func (p *posterior) tunePrior(ctx context.Context, q *sparse.Projected) (*sparse
 	p.detail("prior precision chosen on %d rows: %s", sub.Len(), rowsOf(sub, 0, sub.Len()).all)
 	prepared, err := q.Prepare(ctx, p.sourceOf(sub))
 	if err != nil {
-		return nil, err
+		return nil, &placedError{rowsOf(sub, 0, sub.Len()).fault(err)}
 	}
 	link := glm.DefaultLink(p.lik)
 	logp := make([]float64, sub.Len())
@@ -234,27 +256,30 @@ func (p *posterior) tunePrior(ctx context.Context, q *sparse.Projected) (*sparse
 	return tuned, nil
 }
 
-// heldOut are the rows that choose the prior precision.
+// heldOut are the rows that choose the prior precision: neither those of the
+// posterior nor those that the model records.
 func (s *session) heldOut() (*dataset.Subset, error) {
+	part, o := s.opened.Train, &dataset.SelectOptions{Classes: s.classed}
+	used := slices.Clone(s.train.Rows)
 	if s.opened.Valid.Len() > 0 {
-		return s.opened.Valid.Select(&dataset.SelectOptions{Classes: s.classed})
+		part, used = s.opened.Valid, nil
+	} else if s.meta.rows != "" && s.meta.data == fingerprint(part) {
+		recorded, _ := parseRows(s.meta.rows, part.Len())
+		used = append(used, recorded...)
 	}
-	used := make(map[int]bool, s.train.Len())
-	for _, r := range s.train.Rows {
-		used[r] = true
-	}
-	all, err := s.opened.Train.Select(&dataset.SelectOptions{Classes: s.classed})
+	all, err := part.Select(o)
 	if err != nil {
 		return nil, err
 	}
-	var rows []int
+	slices.Sort(used)
 	for _, r := range all.Rows {
-		if !used[r] {
-			rows = append(rows, r)
+		if _, ok := slices.BinarySearch(used, r); !ok {
+			o.Rows = append(o.Rows, r)
 		}
 	}
-	if len(rows) == 0 {
-		return nil, fmt.Errorf("--tune-prior: all %d training rows of %s were trained on, none is left to choose the precision on; train and fit with --train-count %d", all.Len(), s.opened.Source, max(1, all.Len()*9/10))
+	if len(o.Rows) == 0 {
+		return nil, placedf("--tune-prior: all %d training rows of %s were trained on, none is left to choose the precision on; train and fit with --train-count %d", all.Len(), s.opened.Source, max(1, all.Len()*9/10))
 	}
-	return s.opened.Train.Select(&dataset.SelectOptions{Classes: s.classed, Rows: rows[max(0, len(rows)-heldOut):], From: "--tune-prior"})
+	o.Rows, o.From = o.Rows[max(0, len(o.Rows)-heldOut):], "--tune-prior"
+	return part.Select(o)
 }

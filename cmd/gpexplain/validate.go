@@ -42,6 +42,9 @@ status is 1 where a difference is above its tolerance.`,
 			if !(e.tolerance > 0 && e.tolerance < 1) {
 				return usagef("--tolerance %v must be between 0 and 1", e.tolerance)
 			}
+			if e.method != "exact" && s.cmd.Flags().Changed("tolerance") {
+				return usagef("--tolerance is for --method exact, not %s", e.method)
+			}
 			return e.way.check(s)
 		},
 		run:      e.run,
@@ -63,6 +66,9 @@ func (e *validateFlags) run(ctx context.Context, sh *shared) error {
 	test, err := s.selectTest(dataset.SelectOptions{})
 	if err != nil {
 		return err
+	}
+	if e.method == "cg" && !s.keeps() {
+		return fmt.Errorf("--method cg is compared with weight space, which takes the Jacobian of all %d training rows, more than a quarter of the memory allowed or 1 GiB; give --train-count with fewer", s.train.Len())
 	}
 	p, err := s.posterior(ctx, &e.way)
 	if err != nil {
@@ -112,7 +118,7 @@ func (e *validateFlags) refit(ctx context.Context, p *posterior, w *glm.Weights,
 		return err
 	}
 	table.Rows = append(table.Rows, more.Rows...)
-	closed, err := closure(ctx, exact, "refit ", closureTolerance, p, x)
+	closed, err := closure(ctx, exact, "refit ", closureTolerance, p, x.Len(), func(lo, hi int) (*linearize.Batch, error) { return x.Slice(lo, hi), nil })
 	if err != nil {
 		return err
 	}
@@ -122,8 +128,8 @@ func (e *validateFlags) refit(ctx context.Context, p *posterior, w *glm.Weights,
 }
 
 // closure compares prior mean + contributions, in both kernels, with the mean
-// of weight space.
-func closure(ctx context.Context, exact gp.Dual, name string, tolerance float64, p *posterior, x *linearize.Batch) ([]glm.ComparisonRow, error) {
+// at n test examples, which tile gives.
+func closure(ctx context.Context, exact gp.Dual, name string, tolerance float64, p *posterior, n int, tile func(lo, hi int) (*linearize.Batch, error)) ([]glm.ComparisonRow, error) {
 	ex, err := explain.New(exact, p.kernel, &explain.Options{Top: 1})
 	if err != nil {
 		return nil, err
@@ -131,8 +137,11 @@ func closure(ctx context.Context, exact gp.Dual, name string, tolerance float64,
 	posterior := glm.ComparisonRow{Quantity: name + "mean against m + Σ C(x,x_i) b_i", Tolerance: tolerance}
 	raw := glm.ComparisonRow{Quantity: name + "mean against m + Σ κ(x,x_i) α_i", Tolerance: tolerance}
 	scale := 0.0
-	for lo := 0; lo < x.Len(); lo += predictTile {
-		part := x.Slice(lo, min(lo+predictTile, x.Len()))
+	for lo := 0; lo < n; lo += predictTile {
+		part, err := tile(lo, min(lo+predictTile, n))
+		if err != nil {
+			return nil, err
+		}
 		mean := mat.NewDense(part.Len(), part.Outputs(), nil)
 		if err := exact.PredictTo(mean, nil, part); err != nil {
 			return nil, err
@@ -149,13 +158,20 @@ func closure(ctx context.Context, exact gp.Dual, name string, tolerance float64,
 				widen(&raw, f, one.PriorMean+one.RawSum)
 			}
 		}
-		p.progress.show("contributions", lo+part.Len(), x.Len())
+		p.progress.show("contributions", lo+part.Len(), n)
 	}
 	for _, r := range []*glm.ComparisonRow{&posterior, &raw} {
-		r.Difference /= scale
-		r.OK = r.Difference <= r.Tolerance
+		settle(r, scale)
 	}
 	return []glm.ComparisonRow{posterior, raw}, nil
+}
+
+// settle makes a difference relative, and compares it with its tolerance.
+func settle(r *glm.ComparisonRow, scale float64) {
+	if scale > 0 {
+		r.Difference /= scale
+	}
+	r.OK = r.Difference <= r.Tolerance
 }
 
 // widen keeps the pair that differs most.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/sparse"
 )
 
 // A way is how a verb comes by its posterior: fitted by a method, or read
@@ -18,8 +19,10 @@ type way struct {
 	file              string // a saved posterior
 	tune              bool   // choose the prior precision on held-out rows
 	checkpoint        string
+	brief             bool // no error report is asked for
 
-	mean gp.Mean // of a posterior without a refit
+	mean   gp.Mean            // of a posterior without a refit
+	resume *sparse.Checkpoint // read from checkpoint
 }
 
 var (

@@ -11,21 +11,21 @@ import (
 
 // Stored are rows that were kept apart from the files they came from.
 type Stored struct {
-	Part    string
 	Rows    []int     // of the original file, ascending
 	Shape   []int     // of one input
+	Columns []string  // names of the features; nil for images
 	Targets []float64 // labels or targets, one a row
 	Integer bool      // the targets are labels
 	Pixels  []byte    // images, one byte a pixel; nil for features
 	X       []float64 // features; nil for images
 }
 
-// Stored returns the rows of the subset, in the order of the file, with copies
-// of their inputs.
-func (s *Subset) Stored() *Stored {
+// Stored returns the rows of a subset of these data, in the order of the file,
+// with copies of their inputs.
+func (d *Data) Stored(s *Subset) *Stored {
 	pos := slices.Clone(s.Pos)
 	slices.Sort(pos)
-	r := &Stored{Part: s.Set.Part, Shape: s.Set.Shape, Integer: s.Set.Labels != nil}
+	r := &Stored{Shape: s.Set.Shape, Columns: d.Columns, Integer: s.Set.Labels != nil}
 	for _, p := range pos {
 		r.Rows = append(r.Rows, s.Set.Row(p))
 		if r.Integer {
@@ -64,17 +64,21 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 	switch {
 	case n == 0 || len(r.Targets) != n || images && len(r.Pixels) != n*dim || !images && len(r.X) != n*dim:
 		return fail("are incomplete")
+	case images && !r.Integer:
+		return fail("are images without labels")
 	case images != d.Images():
 		return fail("are not of the same kind as those of %s", d.Source)
 	case !slices.Equal(r.Shape, d.Shape):
 		return fail("have inputs of shape %v, those of %s have %v", r.Shape, d.Source, d.Shape)
+	case !slices.Equal(r.Columns, d.Columns):
+		return fail("have columns %s, those of %s are %s", quoteList(r.Columns), d.Source, quoteList(d.Columns))
 	}
-	s := &Set{Part: r.Part, File: file, Shape: r.Shape, rows: r.Rows, fileRows: r.Rows[n-1] + 1}
 	for i, row := range r.Rows {
-		if row < 0 || i > 0 && row <= r.Rows[i-1] {
+		if row < 0 || row == math.MaxInt || i > 0 && row <= r.Rows[i-1] {
 			return fail("are not in order")
 		}
 	}
+	s := &Set{Part: d.Train.Part, File: file, Shape: r.Shape, rows: r.Rows, fileRows: r.Rows[n-1] + 1}
 	if r.Integer {
 		s.Labels = make([]int, n)
 		for i, v := range r.Targets {
@@ -94,7 +98,8 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 }
 
 // Fingerprint is a SHA-256 of the rows, their inputs and their targets, in
-// order: two subsets with the same fingerprint hold the same examples.
+// order: two subsets with the same fingerprint hold the same examples. Other
+// rows of the data, which may decide whether targets are labels, do not count.
 func (s *Subset) Fingerprint() string {
 	h := sha256.New()
 	var buf []byte
@@ -105,11 +110,7 @@ func (s *Subset) Fingerprint() string {
 	put(uint64(len(img)))
 	for i, p := range s.Pos {
 		put(uint64(s.Rows[i]))
-		if s.Set.Labels != nil {
-			put(uint64(s.Set.Labels[p]))
-		} else {
-			put(math.Float64bits(s.Set.Targets[p]))
-		}
+		put(s.Set.targetBits(p))
 		if s.Set.Images() {
 			s.Set.px.imageTo(img, p)
 			buf = append(buf, img...)
@@ -123,4 +124,17 @@ func (s *Subset) Fingerprint() string {
 		buf = buf[:0]
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// targetBits is a target as Fingerprint sees it: the same whether an integer
+// is a label or a number among others that are not integers.
+func (s *Set) targetBits(pos int) uint64 {
+	if s.Labels != nil {
+		return uint64(s.Labels[pos])
+	}
+	v := s.Targets[pos]
+	if n := int64(v); float64(n) == v && math.Abs(v) < 1<<53 {
+		return uint64(n)
+	}
+	return math.Float64bits(v)
 }

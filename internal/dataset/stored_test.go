@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -17,7 +18,7 @@ func TestStoredRows(t *testing.T) {
 		rows := []int{3, 0, 2}
 		sub, err := d.Train.Select(&SelectOptions{Rows: rows})
 		require.NoError(t, err)
-		other, err := d.WithTrain(sub.Stored(), "file")
+		other, err := d.WithTrain(d.Stored(sub), "file")
 		require.NoError(t, err)
 		require.Equal(t, 3, other.Train.Len())
 		again, err := other.Train.Select(&SelectOptions{Rows: rows})
@@ -58,6 +59,9 @@ func TestStoredRowsThatDoNotFit(t *testing.T) {
 		"no rows":          func(r *Stored) { r.Rows = nil },
 		"too few pixels":   func(r *Stored) { r.Pixels = r.Pixels[1:] },
 		"too few targets":  func(r *Stored) { r.Targets = r.Targets[1:] },
+		"no labels":        func(r *Stored) { r.Integer = false },
+		"columns":          func(r *Stored) { r.Columns = []string{"a"} },
+		"the last row":     func(r *Stored) { r.Rows[2] = math.MaxInt },
 		"features":         func(r *Stored) { r.Pixels, r.X = nil, make([]float64, 3*784) },
 		"another shape":    func(r *Stored) { r.Shape = []int{784} },
 		"impossible shape": func(r *Stored) { r.Shape = []int{-1, 28, 28} },
@@ -66,10 +70,38 @@ func TestStoredRowsThatDoNotFit(t *testing.T) {
 		"negative row":     func(r *Stored) { r.Rows = []int{-1, 2, 3} },
 		"a label of half":  func(r *Stored) { r.Targets = []float64{0, 1, 0.5} },
 	} {
-		r := sub.Stored()
+		r := d.Stored(sub)
 		r.Rows, r.Targets = slices.Clone(r.Rows), slices.Clone(r.Targets)
 		change(r)
 		_, err := d.WithTrain(r, "file.gp")
 		require.ErrorContains(t, err, "file.gp", name)
 	}
+}
+
+// TestStoredRowsOfOtherColumns are refused: the network would take one feature
+// for another.
+func TestStoredRowsOfOtherColumns(t *testing.T) {
+	dir := t.TempDir()
+	d, err := Open(t.Context(), write(t, dir, "ab.csv", []byte("a,b,y\n1,2,0\n3,4,1\n")), nil)
+	require.NoError(t, err)
+	sub, err := d.Train.Select(nil)
+	require.NoError(t, err)
+	other, err := Open(t.Context(), write(t, dir, "ba.csv", []byte("b,a,y\n2,1,0\n4,3,1\n")), nil)
+	require.NoError(t, err)
+	_, err = other.WithTrain(d.Stored(sub), "file.gp")
+	require.ErrorContains(t, err, `have columns "a", "b", those of`)
+}
+
+// TestFingerprintOfIntegers does not depend on whether other rows make
+// integer targets labels.
+func TestFingerprintOfIntegers(t *testing.T) {
+	var prints []string
+	for _, rest := range []string{"5,6,7\n", "5,6,0.5\n"} {
+		d, err := Open(t.Context(), write(t, t.TempDir(), "t.csv", []byte("a,b,y\n1,2,0\n3,4,-1\n"+rest)), nil)
+		require.NoError(t, err)
+		sub, err := d.Train.Select(&SelectOptions{Rows: []int{1, 0}})
+		require.NoError(t, err)
+		prints = append(prints, sub.Fingerprint())
+	}
+	require.Equal(t, prints[0], prints[1])
 }
