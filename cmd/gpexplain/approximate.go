@@ -15,14 +15,9 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-const (
-	// cgTolerance is what conjugate gradients may differ by, relative to the
-	// largest entry.
-	cgTolerance = 1e-6
-	// sparseClosure is how well the contributions of a posterior that is not
-	// exact add up, relative to the largest prediction.
-	sparseClosure = 1e-8
-)
+// cgTolerance is what conjugate gradients may differ by, relative to the
+// largest entry.
+const cgTolerance = 1e-6
 
 // approximate validates a posterior that is not that of a Cholesky factor.
 func (e *validateFlags) approximate(ctx context.Context, p *posterior, test *dataset.Subset) error {
@@ -30,7 +25,7 @@ func (e *validateFlags) approximate(ctx context.Context, p *posterior, test *dat
 		x, err := p.net.Linearize(ctx, p.inputsAt(test, lo, hi))
 		return x, rowsOf(test, lo, hi).fault(err)
 	}
-	table, err := closure(ctx, p.conditioned, "", sparseClosure, p, test.Len(), tile)
+	table, err := closure(ctx, p.conditioned, "", e.tolerance, p, test.Len(), tile)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -42,4 +43,35 @@ func TestEvidenceFlags(t *testing.T) {
 	require.EqualValues(t, 3, r.PriorPrecision)
 	require.EqualValues(t, 0.25, r.NoiseVariance)
 	require.NotEqual(t, ref.Scalar("log_evidence"), float64(r.AtTheta))
+}
+
+// With all examples inducing the evidence is the exact one, which the bounds
+// meet; by conjugate gradients it is within five standard errors.
+func TestEvidenceByMethod(t *testing.T) {
+	for _, name := range []string{"two-moons", "poisson", "categorical"} {
+		ref := openReference(t, name)
+		for method, fields := range map[string]string{"subset": "", "nystrom": " at_theta_lower linear_gaussian_lower", "cg": " standard_error"} {
+			args := []string{"--json", "--method", method}
+			if method != "cg" {
+				args = append(args, "--inducing", strconv.Itoa(ref.n))
+			}
+			text := ref.run(t, "evidence", args...)
+			require.Equal(t, "{at_theta linear_gaussian refit log_likelihood scatter log_det prior_precision noise_variance method bound warnings[]"+fields+"}", skeleton(t, text))
+			r := decode[evidenceReport](t, text)
+			tolerance := 1e-7
+			if r.SE != nil {
+				tolerance += 5 * float64(*r.SE)
+			}
+			got := map[string]explain.Float{"log_evidence": r.AtTheta, "log_evidence_linear_gaussian": r.LinearGaussian, "refit_log_evidence": r.Refit}
+			for what, v := range got {
+				require.InDelta(t, ref.Scalar(what), float64(v), tolerance*max(1, -ref.Scalar(what)), name+" "+method+" "+what)
+			}
+			if r.AtThetaLower != nil {
+				require.Equal(t, "upper", r.Bound)
+				require.InEpsilon(t, ref.Scalar("log_evidence"), float64(*r.AtThetaLower), 1e-6)
+				require.InEpsilon(t, ref.Scalar("log_evidence_linear_gaussian"), float64(*r.LinearGaussianLower), 1e-6)
+			}
+			require.Contains(t, ref.run(t, "evidence", args[1:]...), "log evidence, refit")
+		}
+	}
 }

@@ -73,6 +73,9 @@ func TestDistinct(t *testing.T) {
 	var usage *usageError
 	require.True(t, errors.As(distinct([]flagPath{{"--html", "x/../a"}, {"--png", "a"}}, nil), &usage))
 	require.EqualError(t, usage, "--html and --png both name a")
+	for _, path := range []string{"-", "/dev/stdout", "/dev/fd/1"} {
+		require.ErrorContains(t, distinct([]flagPath{{"--out", path}}, nil), "--out "+path+": standard output is for text and JSON")
+	}
 }
 
 func TestCommandLine(t *testing.T) {

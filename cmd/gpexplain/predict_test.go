@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -112,6 +113,38 @@ func TestPredictReference(t *testing.T) {
 			check(false, "f_test", "posterior_cov_test", "log_evidence")
 			check(true, "refit_mean_test", "refit_cov_test", "refit_log_evidence")
 		})
+	}
+}
+
+// With all examples inducing, and by conjugate gradients, predictions are the
+// exact ones.
+func TestPredictReferenceByMethod(t *testing.T) {
+	for _, name := range toys {
+		for _, method := range []string{"subset", "nystrom", "cg"} {
+			ref := openReference(t, name)
+			args := []string{"--json", "--method", method}
+			if method != "cg" {
+				args = append(args, "--inducing", strconv.Itoa(ref.n))
+			}
+			for _, refit := range []bool{false, true} {
+				mean, cov := "f_test", "posterior_cov_test"
+				if refit {
+					mean, cov, args = "refit_mean_test", "refit_cov_test", append(args, "--refit")
+				}
+				lines := strings.Split(strings.TrimSpace(ref.run(t, "predict", args...)), "\n")
+				var m, v []float64
+				for _, line := range lines[:len(lines)-1] {
+					r := decode[prediction](t, line)
+					m = append(m, floats(r.Mean)...)
+					for _, row := range r.Covariance {
+						v = append(v, floats(row)...)
+					}
+				}
+				// K of snelson is numerically singular: 1e-6 is asked of its mean.
+				closeTo(t, m, ref.Floats(mean), 1e-6, name+" "+method+" "+mean)
+				closeTo(t, v, ref.Floats(cov), 1e-6, name+" "+method+" "+cov)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,10 @@ func TestFormatRows(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, rows, got)
 	}
+	const last = "9223372036854775806-9223372036854775807"
+	got, ok := parseRows(last, 10)
+	require.True(t, ok)
+	require.Equal(t, []int{math.MaxInt - 1, math.MaxInt}, got)
 	for _, text := range []string{"", "x", "-1", "3-1", "1-", "1,,2", "0-10", "0-9223372036854775807", "1-2-3"} {
 		_, ok := parseRows(text, 10)
 		require.False(t, ok, text)

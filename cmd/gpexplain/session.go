@@ -72,6 +72,9 @@ func openSession(ctx context.Context, sh *shared, w *way) (*session, error) {
 		return nil, fmt.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give --data that the model was trained on", s.opened.Source, got, s.opened.Shape, s.name, d, s.net.InputShape())
 	}
 	if err := s.chooseLikelihood(c); err != nil {
+		if s.saved != nil {
+			return nil, fmt.Errorf("%s: its likelihood and classes do not go with %s and %s; give --data that it was fitted on, or fit it again", s.saved.path, s.name, s.opened.Source)
+		}
 		return nil, err
 	}
 	if err := s.selectTraining(); err != nil {

@@ -42,9 +42,6 @@ status is 1 where a difference is above its tolerance.`,
 			if !(e.tolerance > 0 && e.tolerance < 1) {
 				return usagef("--tolerance %v must be between 0 and 1", e.tolerance)
 			}
-			if e.method != "exact" && s.cmd.Flags().Changed("tolerance") {
-				return usagef("--tolerance is for --method exact, not %s", e.method)
-			}
 			return e.way.check(s)
 		},
 		run:      e.run,

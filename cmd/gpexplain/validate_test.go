@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain"
 )
 
 func TestValidate(t *testing.T) {
@@ -25,6 +27,38 @@ func TestValidate(t *testing.T) {
 func TestValidateDiffers(t *testing.T) {
 	ref := openReference(t, "categorical")
 	r := gpexplain(t.Context(), append([]string{"validate", "--tolerance", "1e-17"}, ref.args...)...)
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.stdout, "DIFFERS")
+	requireOneLine(t, r.stderr)
+}
+
+// Each method is held against what it can be: its own sums, and conjugate
+// gradients against weight space as well. The report of the fit goes with it.
+func TestValidateByMethod(t *testing.T) {
+	for _, name := range []string{"categorical", "poisson"} {
+		ref := openReference(t, name)
+		for method, quantities := range map[string]int{"subset": 2, "nystrom": 2, "cg": 5} {
+			args := []string{"--method", method}
+			if method != "cg" {
+				args = append(args, "--inducing", "5") // of more, K_ZZ is singular to working precision
+			}
+			text := ref.run(t, "validate", args...)
+			require.NotContains(t, text, "DIFFERS")
+			require.Equal(t, quantities, strings.Count(text, "  ok"), text)
+			r := decode[struct {
+				OK   bool
+				Rows []comparisonRow
+				Fit  explain.Fit
+			}](t, ref.run(t, "validate", append(args, "--json")...))
+			require.True(t, r.OK)
+			require.Len(t, r.Rows, quantities)
+			require.Equal(t, method, r.Fit.Method)
+			require.NotNil(t, r.Fit.Approximation)
+		}
+	}
+	// The tolerance is the user's.
+	ref := openReference(t, "categorical")
+	r := gpexplain(t.Context(), append([]string{"validate", "--method", "subset", "--inducing", "5", "--tolerance", "1e-17"}, ref.args...)...)
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.stdout, "DIFFERS")
 	requireOneLine(t, r.stderr)

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// checkpointed is a fit that was interrupted after its first checkpoint.
+func checkpointed(t *testing.T, args ...string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "a.check")
+	args = append([]string{"fit", "--out", filepath.Join(t.TempDir(), "a.gp"), "--checkpoint", path}, args...)
+	for n := int64(20); ; n += n/4 + 1 {
+		r := gpexplain(newCountdown(t.Context(), n), args...)
+		require.NotZero(t, r.code, "it ended before a checkpoint was written")
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+}
+
+// A checkpoint of another fit is refused, by name and with what differs, and
+// stays as it is.
+func TestCheckpointOfOthers(t *testing.T) {
+	common := []string{"--data", "digits:2000,100", "--method", "nystrom"}
+	path := checkpointed(t, append(common, "--inducing", "40")...)
+	before := read(t, path)
+	for what, args := range map[string][]string{
+		"inducing examples":           {"--inducing", "40", "--seed", "1"},
+		"prior":                       {"--inducing", "40", "--prior-precision", "3"},
+		"kind: one is a refit":        {"--inducing", "40", "--refit"},
+		"number of training examples": {"--inducing", "40", "--train-count", "300"},
+	} {
+		line := refuse(t, 1, append(append([]string{"fit", "--quiet", "--out", filepath.Join(t.TempDir(), "b.gp"), "--checkpoint", path}, common...), args...)...)
+		require.Contains(t, line, "gpexplain: --checkpoint "+path+": it is of another fit, which differs in "+what)
+		require.True(t, strings.HasSuffix(line, "; name another file, or remove it to start anew\n"), line)
+	}
+	require.Equal(t, before, read(t, path))
+}
+
+// What is no checkpoint is found before the model is read.
+func TestBadCheckpoint(t *testing.T) {
+	dir := t.TempDir()
+	good := read(t, checkpointed(t, "--data", "digits:2000,100", "--method", "nystrom", "--inducing", "40"))
+	ask := func(path string) string {
+		return refuse(t, 1, "fit", "--out", filepath.Join(dir, "a.gp"), "--checkpoint", path, "--method", "nystrom", "--model", "none.onnx", "--max-memory", "1MB")
+	}
+	flipped := []byte(good)
+	flipped[len(flipped)/2] ^= 1
+	for name, content := range map[string][]byte{"empty": nil, "junk": []byte("junk"), "cut": []byte(good)[:len(good)-1], "flipped": flipped} {
+		path := write(t, filepath.Join(dir, name), content)
+		line := ask(path)
+		require.Contains(t, line, "gpexplain: --checkpoint "+path+": ")
+		require.Contains(t, line, "remove it to start anew")
+		require.FileExists(t, path)
+	}
+	require.Contains(t, ask("/dev/null"), "no regular file; name another file")
+	require.Contains(t, ask(write(t, filepath.Join(dir, "large"), make([]byte, 2e6))), "2.0 MB, more than --max-memory allows")
+	require.Contains(t, ask(write(t, filepath.Join(dir, "good"), []byte(good))), "none.onnx", "a checkpoint is not what is wrong")
+	require.Contains(t, ask(filepath.Join(dir, "none", "a")), "create its directory first")
+}

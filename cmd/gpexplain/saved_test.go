@@ -1,0 +1,185 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/store"
+)
+
+// pictures are the images and numbers of features on a page.
+var pictures = regexp.MustCompile(`data:image[^"]+|<rect[^>]+>`)
+
+// Models of several classes, of a regression and of counts are answered from a
+// file as from a fit, with pictures of the training rows on the page, whether
+// the inputs are inside the file or not.
+func TestSavedPosteriorOfModels(t *testing.T) {
+	dir := t.TempDir()
+	classes := filepath.Join(dir, "classes.onnx")
+	digits := []string{"--data", "digits:150,40", "--classes", "9,3,4"}
+	succeed(t, slices.Concat([]string{"train", "--quiet", "--arch", "mlp:8-3", "--epochs", "2", "--lbfgs", "5", "--out", classes}, digits)...)
+	models := map[string][]string{"classes": {"--model", classes, "--data", "digits:150,40"}}
+	for _, name := range []string{"snelson", "poisson"} {
+		models[name] = openReference(t, name).args
+	}
+	ways := map[string][]string{"exact": nil, "subset": {"--method", "subset", "--inducing", "10", "--refit"},
+		"nystrom": {"--method", "nystrom", "--inducing", "10", "--select", "rpcholesky", "--seed", "5"}, "cg": {"--method", "cg"}}
+	for name, model := range models {
+		for method, way := range ways {
+			for _, inputs := range []string{"--with-inputs=false", "--with-inputs"} {
+				file := filepath.Join(dir, "a.gp")
+				succeed(t, slices.Concat([]string{"fit", "--quiet", "--out", file, inputs}, model, way)...)
+				if method != "subset" {
+					way = slices.Concat([]string{"--refit=false"}, way)
+				}
+				for _, verb := range []string{"predict", "explain", "importances"} {
+					run := func(args []string) (text string, shown []string) {
+						args = slices.Concat([]string{verb, "--json"}, model, args)
+						if verb == "predict" {
+							return withoutTimings(t, succeed(t, args...)), nil
+						}
+						page := filepath.Join(dir, "page.html")
+						text = succeed(t, append(args, "--html", page)...)
+						return withoutTimings(t, text), pictures.FindAllString(read(t, page), -1)
+					}
+					want, wantShown := run(way)
+					got, shown := run([]string{"--posterior", file})
+					require.Equal(t, want, got, "%s %s %s %s", name, method, inputs, verb)
+					require.Equal(t, wantShown, shown, "%s %s %s %s", name, method, inputs, verb)
+					if verb == "explain" {
+						require.NotEmpty(t, shown)
+					}
+				}
+			}
+		}
+	}
+}
+
+// With the inputs inside, images need no training rows beside them.
+func TestImagesInside(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.gp")
+	succeed(t, small("fit", "--quiet", "--out", file, "--with-inputs")...)
+	want := succeed(t, small("explain", "--json")...)
+	succeed(t, small("fit", "--quiet", "--out", file, "--with-inputs", "--refit")...)
+	require.Equal(t, withoutTimings(t, want), withoutTimings(t, succeed(t, "explain", "--json", "--data", "digits:0,100", "--posterior", file)))
+	// Without them, the rows must be there.
+	succeed(t, small("fit", "--quiet", "--out", file)...)
+	require.Contains(t, refuse(t, 1, "explain", "--data", "digits:0,100", "--posterior", file), "of other training rows")
+}
+
+// The features of test rows are those of the rows inside.
+func TestColumnsInside(t *testing.T) {
+	dir, data, model := csvModel(t)
+	file := filepath.Join(dir, "a.gp")
+	succeed(t, "fit", "--quiet", "--out", file, "--with-inputs", "--model", model, "--data", data)
+	header, rest, _ := strings.Cut(read(t, data), "\n")
+	other := write(t, filepath.Join(dir, "other.csv"), []byte("renamed_"+header+"\n"+rest))
+	require.Contains(t, refuse(t, 1, "predict", "--posterior", file, "--model", model, "--data", other, "--test-data", other), "have columns")
+}
+
+// remade writes a saved posterior again with another header or rows.
+func remade(t *testing.T, from string, header func(h map[string]any), inputs func(h map[string]any)) string {
+	t.Helper()
+	f, err := store.Open(from, savedKind, savedVersion)
+	require.NoError(t, err)
+	defer f.Close()
+	path := filepath.Join(t.TempDir(), "remade.gp")
+	require.NoError(t, store.Write(path, savedKind, savedVersion, func(w *store.Writer) error {
+		for _, name := range f.Sections() {
+			data, err := f.Bytes(name)
+			if err != nil {
+				return err
+			}
+			change := map[string]func(map[string]any){"header": header, "inputs": inputs}[name]
+			if change != nil {
+				var h map[string]any
+				if err := json.Unmarshal(data, &h); err != nil {
+					return err
+				}
+				change(h)
+				if data, err = json.Marshal(h); err != nil {
+					return err
+				}
+			}
+			w.Bytes(name, data)
+		}
+		return nil
+	}))
+	return path
+}
+
+// A file with right checksums may say anything: it is refused in one line that
+// names it, and takes no memory that its numbers ask for.
+func TestHostileHeader(t *testing.T) {
+	dir := t.TempDir()
+	sparse, exact, inside := filepath.Join(dir, "sparse.gp"), filepath.Join(dir, "exact.gp"), filepath.Join(dir, "inside.gp")
+	succeed(t, small("fit", "--quiet", "--out", sparse, "--method", "nystrom", "--inducing", "5")...)
+	succeed(t, small("fit", "--quiet", "--out", exact)...)
+	succeed(t, small("fit", "--quiet", "--out", inside, "--with-inputs", "--method", "nystrom", "--inducing", "5")...)
+	ask := func(path string) result {
+		return gpexplain(t.Context(), "predict", "--json", "--data", "digits:400,100", "--posterior", path)
+	}
+	require.Zero(t, ask(remade(t, inside, nil, nil)).code)
+	most := float64(math.MaxInt32)
+	for field, values := range map[string][]any{
+		"model": {"", 3}, "data": {"", "x"}, "freeze": {[]string{"Dense1.bias"}, 1},
+		"rows":            {"", "x", "-1", "0-99999999999", "9223372036854775806-9223372036854775807", "1,1", "0-3", strings.Repeat("1,", 1000)},
+		"likelihood":      {"", "x", "categorical", "\n"},
+		"classes":         {[]int{}, []int{4}, []int{4, 4}, []int{4, 9, 3}, []int{-1, 1 << 40}, "4,9"},
+		"prior_precision": {0, -1, 1e-300, 1e300, nil, "1"},
+		"prior_factor":    {0, -1, nil},
+		"inducing":        {[]int{}, nil, []int{-1, 1, 2, 3, 4}, []int{0, 1, 2, 3, 60}, []int{0, 0, 0, 0, 0}, []float64{most * most}, make([]int, 1000), []int{0, 1, 2, 3, 4}, []int{0}},
+		"bound":           {-1, 3, 1e9},
+		"inputs":          {7},
+		"fit":             {1, nil, map[string]any{"method": "x"}, map[string]any{"method": "cg"}, map[string]any{"method": "exact"}},
+	} {
+		for _, value := range values {
+			path := remade(t, sparse, func(h map[string]any) { h[field] = value }, nil)
+			r := ask(path)
+			require.Equal(t, 1, r.code, "%s %v", field, value)
+			requireOneLine(t, r.stderr)
+			require.Contains(t, r.stderr, path, "%s %v", field, value)
+		}
+	}
+	// The exact posterior has no inducing examples, and other sections.
+	for _, method := range []string{"subset", "nystrom", "cg"} {
+		path := remade(t, exact, func(h map[string]any) {
+			h["fit"].(map[string]any)["method"] = method
+			if method != "cg" {
+				h["inducing"] = []int{0, 1}
+			}
+		}, nil)
+		require.Contains(t, ask(path).stderr, path)
+	}
+	for field, values := range map[string][]any{
+		"rows":    {"", "0-99999999999", "9223372036854775807", "3-1", "0-58,9223372036854775807"},
+		"shape":   {[]int{}, []int{-1}, []int{1 << 40, 1 << 40}, []int{784}, []float64{1e9, 1e9, 1e9}},
+		"columns": {[]string{"a"}, 3},
+		"integer": {false, "x"},
+	} {
+		for _, value := range values {
+			path := remade(t, inside, nil, func(h map[string]any) { h[field] = value })
+			r := ask(path)
+			require.Equal(t, 1, r.code, "%s %v", field, value)
+			requireOneLine(t, r.stderr)
+			require.Contains(t, r.stderr, path, "%s %v", field, value)
+		}
+	}
+}
+
+// --max-memory holds for what a file needs; nothing in it can be made smaller.
+func TestMaxMemoryOfSaved(t *testing.T) {
+	for method, args := range map[string][]string{"exact": nil, "nystrom": {"--inducing", "10"}, "subset": {"--inducing", "10"}} {
+		file := filepath.Join(t.TempDir(), "a.gp")
+		succeed(t, append(small("fit", "--quiet", "--out", file, "--method", method), args...)...)
+		line := refuse(t, 1, "predict", "--data", "digits:400,100", "--posterior", file, "--max-memory", "10kB")
+		require.Regexp(t, `^gpexplain: a saved posterior takes \d+ bytes of memory, of which 10000 may be used; raise --max-memory\n$`, line, method)
+	}
+}

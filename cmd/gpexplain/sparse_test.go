@@ -1,0 +1,58 @@
+package main
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The precision is chosen on rows of which neither the network nor the
+// posterior has seen any, and that there are none is found before any pass.
+func TestHeldOutRows(t *testing.T) {
+	dir := t.TempDir()
+	net := filepath.Join(dir, "net.onnx")
+	data := []string{"--data", "digits:1000,50"}
+	train := func(count string) {
+		succeed(t, append([]string{"train", "--quiet", "--classes", "4,9", "--arch", "mlp:2-1", "--epochs", "1", "--lbfgs", "1", "--train-count", count, "--out", net}, data...)...)
+	}
+	fit := append([]string{"fit", "--verbose", "--out", filepath.Join(dir, "a.gp"), "--model", net, "--tune-prior", "--method", "nystrom", "--inducing", "10", "--train-count", "20"}, data...)
+	train("190")
+	r := gpexplain(t.Context(), fit...)
+	require.Zero(t, r.code, r.stderr)
+	// Of 200 rows the network has seen 190.
+	require.Contains(t, r.stderr, "prior precision chosen on 10 rows")
+	train("200")
+	r = gpexplain(t.Context(), fit...)
+	require.Equal(t, 1, r.code)
+	require.NotContains(t, r.stderr, "inducing examples with", "found before the work")
+	require.Contains(t, r.stderr, "gpexplain: --tune-prior: all 200 training rows of digits (seed 0) were trained on, none is left")
+	require.True(t, strings.HasSuffix(r.stderr, "train and fit with --train-count 180\n"), r.stderr)
+}
+
+// The gradient that is reported is that under the chosen precision.
+func TestTunedGradient(t *testing.T) {
+	for _, method := range []string{"subset", "nystrom"} {
+		args := []string{"--data", "digits:1000,50", "--train-count", "60", "--method", method, "--inducing", "20", "--json", "--out", filepath.Join(t.TempDir(), "a.gp")}
+		r := decode[fitReport](t, succeed(t, append([]string{"fit", "--tune-prior"}, args...)...))
+		require.NotEqual(t, r.Trials[0].PriorPrecision, r.Fit.PriorPrecision)
+		number := strconv.FormatFloat(float64(r.Fit.PriorPrecision), 'g', -1, 64)
+		same := decode[fitReport](t, succeed(t, append([]string{"fit", "--prior-precision", number}, args...)...))
+		require.InEpsilon(t, float64(same.Fit.GradientNorm), float64(r.Fit.GradientNorm), 1e-12, method)
+		require.InEpsilon(t, float64(same.Fit.LogEvidence), float64(r.Fit.LogEvidence), 1e-9, method)
+	}
+}
+
+// A test row without finite outputs costs the error report, and not the fit.
+func TestBadTestRowOfReport(t *testing.T) {
+	dir, data, model := csvModel(t)
+	columns := strings.Count(strings.SplitN(read(t, data), "\n", 2)[0], ",")
+	header, _, _ := strings.Cut(read(t, data), "\n")
+	test := write(t, filepath.Join(dir, "test.csv"), []byte(header+"\n"+strings.Repeat("1e308,", columns)+"0\n"))
+	args := []string{"--model", model, "--data", data, "--test-data", test, "--method", "nystrom", "--inducing", "2"}
+	r := decode[fitReport](t, succeed(t, append([]string{"fit", "--json", "--out", filepath.Join(dir, "a.gp")}, args...)...))
+	require.Contains(t, strings.Join(r.Fit.Warnings, "\n"), "there is no error report: "+test+": test row 0")
+	require.Nil(t, r.Fit.Approximation.ResidualMean)
+}
