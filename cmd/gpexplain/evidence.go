@@ -92,28 +92,24 @@ func (r *evidenceReport) others(ctx context.Context, p *posterior) error {
 		}
 		p.warnAll(refit.Warnings())
 		r.Refit = explain.Float(refit.EvidenceRefit().Value)
+		return nil
 	case *sparse.Posterior:
 		r.LinearGaussian = explain.Float(q.EvidenceLinearGaussian().Value)
 		if p.method == "nystrom" {
 			r.AtThetaLower, r.LinearGaussianLower = number(q.EvidenceAtThetaLowerBound(p.evidence.Scatter).Value), number(q.EvidenceLowerBound().Value)
 		}
-		again, err := p.again(ctx)
-		if err != nil {
-			return err
-		}
-		r.Refit = explain.Float(again.evidence.Value)
 	case *sparse.CG:
 		lg, err := q.EvidenceLinearGaussian(ctx)
 		if err != nil {
 			return err
 		}
 		r.LinearGaussian, r.SE = explain.Float(lg.Value), number(lg.StdErr)
-		again, err := p.again(ctx)
-		if err != nil {
-			return err
-		}
-		r.Refit = explain.Float(again.evidence.Value)
 	}
+	again, err := p.again(ctx)
+	if err != nil {
+		return err
+	}
+	r.Refit = explain.Float(again.evidence.Value)
 	return nil
 }
 

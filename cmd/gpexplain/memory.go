@@ -80,6 +80,27 @@ func (s *session) planLoad(method string, n, m int) error {
 	return nil
 }
 
+// planTests refuses n test rows whose Jacobian, which weight space takes at
+// once, cannot fit.
+func (s *session) planTests(n int) error {
+	need, budget := s.net.BatchBytes(n), gp.MemoryBudget(s.bytes)
+	if need <= budget {
+		return nil
+	}
+	return &gp.MemoryError{Op: fmt.Sprintf("the Jacobian of %d test rows", n), Needed: need, Available: budget}
+}
+
+// explainBytes is about what explaining t rows at once takes: some copies of
+// the cross-kernel and of their Jacobian.
+func (p *posterior) explainBytes(t int) int64 {
+	_, c, params := p.net.Dims()
+	n := p.train.Len()
+	if p.sparse() {
+		n = p.inducing
+	}
+	return int64(math.Min(8*float64(t*c)*(4*float64(n*c)+2*float64(params)), math.MaxInt64/2))
+}
+
 // exactBytes is the memory that the training inputs of n examples, their
 // Jacobian and the posterior take.
 func (s *session) exactBytes(n int) float64 {

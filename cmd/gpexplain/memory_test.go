@@ -41,6 +41,14 @@ func TestMaxMemoryOfWeights(t *testing.T) {
 	require.Regexp(t, `the posterior over 4587 parameters takes \d+ bytes of memory, of which 10000000 may be used; at most \d+ parameters fit`, line)
 }
 
+// Weight space takes all test rows at once, the sums of a sparse posterior a
+// tile at a time.
+func TestMaxMemoryOfTests(t *testing.T) {
+	args := []string{"validate", "--data", "digits:100,5000", "--max-memory", "5MB"}
+	require.Regexp(t, `: the Jacobian of 1000 test rows takes \d+ bytes of memory, of which 5000000 may be used; raise --max-memory`, refuse(t, 1, args...))
+	succeed(t, append(args, "--method", "nystrom")...)
+}
+
 func TestMaxMemoryOfTraining(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "net.onnx")
 	line := refuse(t, 1, "train", "--data", "digits:100,20", "--arch", "mlp:1048576-1048576-10", "--out", out)

@@ -187,7 +187,8 @@ func (p *posterior) sitesAtTheta(ctx context.Context) (*gp.Sites, error) {
 }
 
 // keepBytes bounds the Jacobian of training examples that are linearized once
-// and kept, rather than anew in each pass.
+// and kept, rather than anew in each pass, and of rows that are predicted at a
+// time.
 const keepBytes = 1 << 30
 
 // keeps tells whether the training examples are linearized once.

@@ -113,14 +113,20 @@ const predictTile = 256
 
 // tileRows is how many test rows are predicted at a time: as many as keep
 // their cross-kernel with the training rows, or the inducing ones, near 32
-// MiB, since every tile goes through all of them once.
+// MiB, since every tile goes through all of them once, and their Jacobian
+// within keepBytes.
 func (p *posterior) tileRows() int {
 	_, c, _ := p.net.Dims()
 	n := p.train.Len()
 	if p.sparse() {
 		n = p.inducing
 	}
-	return min(max((4<<20)/(c*c*n), 64), 2048)
+	rows := min(max((4<<20)/(c*c*n), 64), 2048)
+	// A bound that is the same on every machine: the tile decides the last bits.
+	for rows > 1 && p.net.BatchBytes(rows) > keepBytes {
+		rows /= 2
+	}
+	return rows
 }
 
 func (e *predictFlags) run(ctx context.Context, sh *shared) error {

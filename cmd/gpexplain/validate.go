@@ -67,6 +67,11 @@ func (e *validateFlags) run(ctx context.Context, sh *shared) error {
 	if e.method == "cg" && !s.keeps() {
 		return fmt.Errorf("--method cg is compared with weight space, which takes the Jacobian of all %d training rows, more than a quarter of the memory allowed or 1 GiB; give --train-count with fewer", s.train.Len())
 	}
+	if !e.sparse() {
+		if err := s.planTests(test.Len()); err != nil {
+			return err
+		}
+	}
 	p, err := s.posterior(ctx, &e.way)
 	if err != nil {
 		return err
@@ -134,8 +139,9 @@ func closure(ctx context.Context, exact gp.Dual, name string, tolerance float64,
 	posterior := glm.ComparisonRow{Quantity: name + "mean against m + Σ C(x,x_i) b_i", Tolerance: tolerance}
 	raw := glm.ComparisonRow{Quantity: name + "mean against m + Σ κ(x,x_i) α_i", Tolerance: tolerance}
 	scale := 0.0
-	for lo := 0; lo < n; lo += predictTile {
-		part, err := tile(lo, min(lo+predictTile, n))
+	step := p.fewer(min(n, predictTile), p.explainBytes)
+	for lo := 0; lo < n; lo += step {
+		part, err := tile(lo, min(lo+step, n))
 		if err != nil {
 			return nil, err
 		}
