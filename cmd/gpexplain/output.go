@@ -105,12 +105,22 @@ func distinct(outputs, inputs []flagPath) error {
 			return usagef("%s %s: standard output is for text and JSON; name a file, ./- for one of that name", o.flag, o.path)
 		}
 		for _, x := range append(outputs[:i:i], inputs...) {
-			if x.path != "" && filepath.Clean(x.path) == filepath.Clean(o.path) {
+			if x.path != "" && sameFile(x.path, o.path) {
 				return usagef("%s and %s both name %s", x.flag, o.flag, o.path)
 			}
 		}
 	}
 	return nil
+}
+
+// sameFile tells whether two paths name one file, through links too.
+func sameFile(a, b string) bool {
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true
+	}
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && x.Mode().IsRegular() && os.SameFile(x, y)
 }
 
 // commandLine is the command as a shell takes it.

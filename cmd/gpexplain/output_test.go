@@ -76,6 +76,11 @@ func TestDistinct(t *testing.T) {
 	for _, path := range []string{"-", "/dev/stdout", "/dev/fd/1"} {
 		require.ErrorContains(t, distinct([]flagPath{{"--out", path}}, nil), "--out "+path+": standard output is for text and JSON")
 	}
+	dir := t.TempDir()
+	file, link := write(t, filepath.Join(dir, "a.gp"), nil), filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink(file, link))
+	require.ErrorContains(t, distinct([]flagPath{{"--html", link}}, []flagPath{{"--posterior", file}}), "--posterior and --html both name "+link)
+	require.NoError(t, distinct([]flagPath{{"--html", filepath.Join(dir, "new")}}, []flagPath{{"--posterior", file}}))
 }
 
 func TestCommandLine(t *testing.T) {
