@@ -236,3 +236,26 @@ func TestKilledFit(t *testing.T) {
 	t.Logf("killed %d times, went on from a checkpoint %d times", killed, resumed)
 	require.NoFileExists(t, check)
 }
+
+// fit --json is one object on one line; a posterior that is not exact has its
+// error report, and a chosen precision its trials.
+func TestFitJSON(t *testing.T) {
+	exact := strings.TrimSuffix(fitFields, "}")
+	sample := " sample{examples mean_shift_rms mean_shift_max variance_ratio_min variance_ratio_median variance_ratio_max}"
+	inducing := " approximation{select rows rank test_rows residual_mean residual_max"
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"{file bytes " + exact + "} " + timingsFields + "}", nil},
+		{"{file bytes " + exact + inducing + "}} " + timingsFields + "}", []string{"--method", "subset"}},
+		{"{file bytes " + exact + inducing + sample + "}} " + timingsFields + "}", []string{"--method", "nystrom", "--quiet"}},
+		{"{file bytes " + exact + " approximation{mean_error log_evidence_se}} " + timingsFields + "}", []string{"--method", "cg"}},
+	} {
+		text := succeed(t, append(small("fit", "--json", "-o", filepath.Join(t.TempDir(), "a.gp")), c.args...)...)
+		require.Equal(t, c.want, skeleton(t, text), c.args)
+		require.Equal(t, 1, strings.Count(text, "\n"))
+	}
+	// What has no size says none.
+	require.Contains(t, succeed(t, small("fit", "-o", "/dev/null")...), "/dev/null, in ")
+}
