@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
@@ -22,12 +23,15 @@ const preparedBytes = 1 << 30
 // for it is to multiply by its Jacobian, of which 16·T·C·P bytes are kept, or
 // none where that is more than 1 GiB.
 //
-// The result has another method beside those of gp.Cross,
+// Where K_ZZ has its full rank, the result has another method beside those of
+// gp.Cross,
 //
 //	CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error
 //
 // which is TileTo for any examples of the network, with any number of outputs:
-// those that linearize.Combine makes sums of, for a start.
+// those that linearize.Combine makes sums of, for a start. Where K_ZZ is
+// singular to working precision, a tile is a product of the examples' features
+// instead, in which rounding is not amplified, so that the terms still add up.
 func (p *Posterior) Cross(x *linearize.Batch) (gp.Cross, error) {
 	t, c := p.checkInputs(x)
 	q := &cross{p: p, rows: t * c}
@@ -54,12 +58,16 @@ func (p *Posterior) Cross(x *linearize.Batch) (gp.Cross, error) {
 	copy(both.Data, phi.Data)
 	copy(both.Data[q.rows*both.Stride:], phi.Data)
 	p.full(rowsOf(both, 0, q.rows))
+	if p.b.g.Rows > 0 {
+		q.weights = both
+		return q, nil
+	}
 	w := mat.DenseCopyOf(dense(p.b.weights(both)).T())
 	q.kernel = formed{p.b.k, p.b.z.Batch, w}
 	if prepared(t) <= preparedBytes {
 		q.kernel = prepare(p.b.k, p.b.z.Batch, w)
 	}
-	return q, nil
+	return combining{q}, nil
 }
 
 // prepare returns κ(·, z) w.
@@ -105,6 +113,8 @@ type cross struct {
 	rows   int
 	kernel ntk.Product // κ(·, Z) times the weights of the posterior terms, then of the raw
 
+	weights blas64.General // where K_ZZ is singular: A'⁻¹φ_* above φ_*, 2·T·C×rank
+
 	mu   sync.Mutex
 	last *linearize.Batch // whose product is kept
 	prod *mat.Dense       // n·C × 2·T·C
@@ -120,12 +130,19 @@ func (q *cross) TileTo(dst *mat.Dense, first int, train *linearize.Batch, t gp.T
 	if train.Len() > 0 && train.Outputs() != q.p.b.c {
 		panic("sparse: training examples with another number of outputs")
 	}
-	return q.CombinedTo(dst, train, t)
+	return q.tileTo(dst, train, t)
 }
+
+// combining is a cross for any sums of outputs.
+type combining struct{ *cross }
 
 // CombinedTo writes C(x, train) (Posterior) or Q(x, train) (Raw), T·C × n·K,
 // for n examples with K outputs each, any sums of those of the network.
-func (q *cross) CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
+func (q combining) CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
+	return q.tileTo(dst, train, t)
+}
+
+func (q *cross) tileTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
 	if t != gp.Posterior && t != gp.Raw {
 		panic("sparse: unknown terms")
 	}
@@ -135,7 +152,10 @@ func (q *cross) CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) e
 	}
 	n := train.Len() * train.Outputs()
 	sizeTo(dst, q.rows, n)
-	prod := q.product(train)
+	prod, err := q.product(train)
+	if err != nil {
+		return err
+	}
 	from := 0
 	if t == gp.Raw {
 		from = q.rows
@@ -145,15 +165,25 @@ func (q *cross) CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) e
 }
 
 // product returns κ(train, Z) times the weights.
-func (q *cross) product(train *linearize.Batch) *mat.Dense {
+func (q *cross) product(train *linearize.Batch) (*mat.Dense, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.last != train {
-		q.prod = mat.NewDense(train.Len()*train.Outputs(), 2*q.rows, nil)
-		q.kernel.MulTo(q.prod, train)
-		q.last = train
+	if q.last == train {
+		return q.prod, nil
 	}
-	return q.prod
+	rows := train.Len() * train.Outputs()
+	prod := mat.NewDense(rows, 2*q.rows, nil)
+	if q.kernel == nil {
+		phi, err := newFeaturesOf(q.p.b, rows).of(part{x: train, rows: rows})
+		if err != nil {
+			return nil, err
+		}
+		fblas.Gemm(blas.NoTrans, blas.Trans, 1, phi, q.weights, 0, prod.RawMatrix())
+	} else {
+		q.kernel.MulTo(prod, train)
+	}
+	q.prod, q.last = prod, train
+	return prod, nil
 }
 
 // RootTo writes R̃_i, n·C×C, with which the posterior weighs the training

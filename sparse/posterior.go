@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -95,7 +97,7 @@ func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Site
 // dual writes b = r + Λ(f − m) and α = b − ΛK_nZ A⁻¹c, for which
 // Q_*n α = K_*Z A⁻¹ c.
 func (p *Posterior) dual(ctx context.Context) error {
-	kv := prepare(p.b.k, p.b.z.Batch, mat.NewDense(len(p.v), 1, p.v))
+	mean := p.b.product(p.w)
 	return p.b.eachPart(ctx, p.x, &p.o, StageDual, func(t part) error {
 		lo, hi := t.first*p.b.c, t.first*p.b.c+t.rows
 		s, b, alpha := p.local.slice(t.first, t.first+t.x.Len()), p.pseudo[lo:hi], p.alpha[lo:hi]
@@ -106,10 +108,35 @@ func (p *Posterior) dual(ctx context.Context) error {
 		}
 		s.pseudoTargets(b, m)
 		q := mat.NewDense(t.rows, 1, nil)
-		kv.MulTo(q, t.x)
+		if err := mean(q, t); err != nil {
+			return err
+		}
 		s.subtractLambda(alpha, b, q.RawMatrix().Data)
 		return notFinite("dual vector", alpha, t.first, p.b.c)
 	})
+}
+
+// product returns what writes Φᵀw of the examples of a part: the kernel with
+// the inducing examples times Gw, whose right side is prepared once, or where
+// K_ZZ is singular to working precision the features themselves, in which
+// rounding is not amplified.
+func (b *basis) product(w []float64) func(dst *mat.Dense, t part) error {
+	if b.g.Rows == 0 {
+		v := b.weights(general(1, len(w), append([]float64(nil), w...)))
+		k := prepare(b.k, b.z.Batch, mat.NewDense(v.Cols, 1, v.Data))
+		return func(dst *mat.Dense, t part) error {
+			k.MulTo(dst, t.x)
+			return nil
+		}
+	}
+	return func(dst *mat.Dense, t part) error {
+		phi, err := newFeaturesOf(b, t.rows).of(t)
+		if err != nil {
+			return err
+		}
+		fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, phi, general(len(w), 1, w), 0, dst.RawMatrix())
+		return nil
+	}
 }
 
 // subtractLambda writes b − Λq.

@@ -50,21 +50,38 @@ func (p *Projected) predictTile(mean, cov *mat.Dense, x *linearize.Batch, first 
 			return err
 		}
 	}
-	if mean != nil {
-		if err := p.meanTo(mean, x, first, k); err != nil {
-			return err
-		}
+	phi, err := p.meanAndFeatures(mean, x, first, k, f, cov != nil)
+	if err != nil || cov == nil {
+		return err
 	}
-	if cov == nil {
-		return nil
-	}
-	phi := f.solve(x, k)
 	p.b.k.DiagTo(cov, x)
 	return p.marginals(cov, phi, first)
 }
 
-// meanTo writes m + k_*Z v, k holding the rows of k_*Z, or f(x;θ*).
-func (p *Projected) meanTo(mean *mat.Dense, x *linearize.Batch, first int, k blas64.General) error {
+// meanAndFeatures writes the mean, and returns the features of x where they
+// are wanted. k holds the rows of k_*Z, whose memory they may use; the mean is
+// taken from those, or from the features where K_ZZ is singular.
+func (p *Projected) meanAndFeatures(mean *mat.Dense, x *linearize.Batch, first int, k blas64.General, f *features, want bool) (phi blas64.General, err error) {
+	at, v := k, p.v
+	if p.b.g.Rows > 0 && k.Rows > 0 {
+		phi = f.solve(x, k)
+		at, v = phi, p.w
+	}
+	if mean != nil {
+		if err := p.meanTo(mean, x, first, at, v); err != nil {
+			return phi, err
+		}
+	}
+	if p.b.g.Rows == 0 && want {
+		phi = f.solve(x, k)
+	}
+	return phi, nil
+}
+
+// meanTo writes m + k_*Z v, or f(x;θ*): k holds the rows of k_*Z, v is Gw.
+// Where K_ZZ is singular, in v's large weights rounding would be amplified,
+// they are φ_* and w instead.
+func (p *Projected) meanTo(mean *mat.Dense, x *linearize.Batch, first int, k blas64.General, v []float64) error {
 	if !p.ownMean() {
 		mean.Copy(x.F)
 		return nil
@@ -74,7 +91,7 @@ func (p *Projected) meanTo(mean *mat.Dense, x *linearize.Batch, first int, k bla
 	c := p.b.c
 	for i := range m {
 		// mean(x*) = m(x*) + K_*Z A⁻¹ c (E13)
-		m[i] += floats.Dot(k.Data[i*k.Stride:][:k.Cols], p.v)
+		m[i] += floats.Dot(k.Data[i*k.Stride:][:k.Cols], v)
 		mean.Set(i/c, i%c, m[i])
 	}
 	return notFinite("predictive mean", m, first, c)
@@ -188,12 +205,10 @@ func (p *Projected) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	if err != nil {
 		return err
 	}
-	if mean != nil {
-		if err := p.meanTo(mean, x, 0, k); err != nil {
-			return err
-		}
+	phi, err := p.meanAndFeatures(mean, x, 0, k, f, true)
+	if err != nil {
+		return err
 	}
-	phi := f.solve(x, k)
 	p.b.k.BlockTo(cov, x, x)
 	return p.joint(cov, phi)
 }

@@ -1,0 +1,44 @@
+package sparse_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// TestContributionsClose adds up the contributions to test predictions, in
+// both kernels, through few and many inducing examples, up to a kernel of them
+// that is numerically singular.
+func TestContributionsClose(t *testing.T) {
+	for _, name := range []string{"snelson", "two-moons", "categorical", "poisson"} {
+		r := openReference(t, name)
+		for _, m := range []int{5, 10, 20, 40, 60} {
+			z, err := sparse.Select(t.Context(), sparse.Uniform{Seed: 1}, r.kernel, r.train, m, nil)
+			require.NoError(t, err)
+			p, err := sparse.Refit(t.Context(), r.kernel, r.train, r.y, r.lik, z, nil)
+			require.NoError(t, err)
+			var mean mat.Dense
+			require.NoError(t, p.PredictTo(&mean, nil, r.test))
+			e, err := explain.New(p, r.kernel, &explain.Options{Top: 1})
+			require.NoError(t, err)
+			rows, err := e.Explain(t.Context(), r.test)
+			require.NoError(t, err)
+			open, rawOpen, scale := 0.0, 0.0, 0.0
+			for i, outputs := range rows {
+				for c, one := range outputs {
+					f := mean.At(i, c)
+					open = math.Max(open, math.Abs(one.PriorMean+one.Sum-f))
+					rawOpen = math.Max(rawOpen, math.Abs(one.PriorMean+one.RawSum-f))
+					scale = math.Max(scale, math.Abs(f))
+				}
+			}
+			require.LessOrEqual(t, math.Max(open, rawOpen), 1e-8*scale, "%s M=%d", name, m)
+			t.Logf("%s M=%d rank %d: open by %.1e, raw %.1e of %.3g", name, m, p.Rank(), open/scale, rawOpen/scale, scale)
+		}
+	}
+}
