@@ -6,6 +6,10 @@ import "os"
 
 // mapFile reads a file into memory.
 func mapFile(path string) ([]byte, func() error, error) {
-	data, err := os.ReadFile(path)
-	return data, func() error { return nil }, err
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	return readFile(f)
 }

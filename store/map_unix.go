@@ -20,16 +20,11 @@ func mapFile(path string) ([]byte, func() error, error) {
 		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() == 0 || int64(int(info.Size())) != info.Size() {
-		return readFile(path)
+		return readFile(f)
 	}
 	data, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
 	if err != nil {
-		return readFile(path)
+		return readFile(f)
 	}
 	return data, func() error { return unix.Munmap(data) }, nil
-}
-
-func readFile(path string) ([]byte, func() error, error) {
-	data, err := os.ReadFile(path)
-	return data, func() error { return nil }, err
 }

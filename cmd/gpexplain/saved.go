@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/funcgp/funcgp/explain"
@@ -39,13 +40,14 @@ type savedHeader struct {
 	SE         explain.Float `json:"log_evidence_se"`
 	Fit        explain.Fit   `json:"fit"`
 	Inputs     bool          `json:"inputs"` // the training inputs are inside
+	Split      int           `json:"split"`  // --split, -1 where there was none
 }
 
 // header is p's.
 func (p *posterior) header(inputs bool) savedHeader {
 	return savedHeader{Model: p.modelSum, Freeze: p.freeze, Data: p.train.Fingerprint(), Rows: formatRows(p.train.Rows),
 		Likelihood: p.lik.Name(), Classes: p.classed, Noise: p.sigma2, Prior: p.base, Factor: p.factor, Seed: p.seed, Select: p.selection,
-		Inducing: p.chosen, Mean: p.mean, Bound: p.bound, SE: explain.Float(p.evidenceSE), Fit: p.report(), Inputs: inputs}
+		Inducing: p.chosen, Mean: p.mean, Bound: p.bound, SE: explain.Float(p.evidenceSE), Fit: p.report(), Inputs: inputs, Split: p.splitNumber()}
 }
 
 // save writes the posterior to a file, with the training inputs if asked.
@@ -101,6 +103,9 @@ func (s *session) openSaved(w *way) error {
 	if h.Model != s.modelSum || !slices.Equal(h.Freeze, s.freeze) {
 		return fmt.Errorf("%s: its posterior is of another model than %s; give --model, and --freeze, as they were when it was fitted", v.path, s.name)
 	}
+	if now := s.splitNumber(); h.Inputs && h.Split != now {
+		return fmt.Errorf("%s: its training rows are those of --split %s, not of %s: some would be test rows; give the same split", v.path, splitText(h.Split), splitText(now))
+	}
 	if !h.possible() {
 		return v.damaged("its header cannot be used")
 	}
@@ -108,6 +113,21 @@ func (s *session) openSaved(w *way) error {
 	s.meta.likelihood, s.meta.classes, s.meta.precision, s.meta.noise = h.Likelihood, h.Classes, h.Prior, h.Noise
 	w.method, w.inducing, w.selection, w.refit, w.mean = h.Fit.Method, len(h.Inducing), h.Select, h.Fit.Refit, h.Mean
 	return nil
+}
+
+// splitNumber is --split, -1 for none.
+func (s *shared) splitNumber() int {
+	if !s.cmd.Flags().Changed("split") {
+		return -1
+	}
+	return s.split
+}
+
+func splitText(k int) string {
+	if k < 0 {
+		return "none"
+	}
+	return strconv.Itoa(k)
 }
 
 // possible tells whether a header could be that of a posterior, as far as can

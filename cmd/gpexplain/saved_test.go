@@ -183,3 +183,18 @@ func TestMaxMemoryOfSaved(t *testing.T) {
 		require.Regexp(t, `^gpexplain: a saved posterior takes \d+ bytes of memory, of which 10000 may be used; raise --max-memory\n$`, line, method)
 	}
 }
+
+// Training rows inside the file go with the test rows of their own split: those
+// of another one were trained on.
+func TestSplitInside(t *testing.T) {
+	dir := t.TempDir()
+	data := write(t, filepath.Join(dir, "t.csv"), []byte("a,b,y\n1,2,0\n3,4,1\n5,7,0\n7,8,1\n2,2,1\n4,1,0\n"))
+	write(t, filepath.Join(dir, "t.splits.csv"), []byte("split,row,part\n0,0,train\n0,1,train\n0,2,train\n0,3,train\n0,4,test\n0,5,test\n"+
+		"1,0,test\n1,1,test\n1,2,train\n1,3,train\n1,4,train\n1,5,train\n"))
+	net, file := filepath.Join(dir, "net.onnx"), filepath.Join(dir, "a.gp")
+	succeed(t, "train", "--quiet", "--data", data, "--split", "0", "--arch", "mlp:4-1", "--epochs", "2", "--lbfgs", "1", "--out", net)
+	succeed(t, "fit", "--json", "-o", file, "--with-inputs", "--model", net, "--data", data, "--split", "0")
+	ask := []string{"predict", "--quiet", "--posterior", file, "--model", net, "--data", data, "--split"}
+	succeed(t, append(ask, "0")...)
+	require.Contains(t, refuse(t, 1, append(ask, "1")...), "some would be test rows")
+}

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -106,7 +107,7 @@ func (s *session) readModel() error {
 	var err error
 	if s.model != "" {
 		s.name = s.model
-		if data, err = os.ReadFile(s.model); err != nil {
+		if data, err = readModelFile(s.model); err != nil {
 			return modelError(s.model, err)
 		}
 	}
@@ -121,6 +122,23 @@ func (s *session) readModel() error {
 		s.warn(w)
 	}
 	return nil
+}
+
+// largestModel is more than an ONNX file can have.
+const largestModel = 1 << 31
+
+// readModelFile reads no more than a model can be, of a device without an end.
+func readModelFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, largestModel))
+	if err == nil && len(data) == largestModel {
+		return nil, errors.New("it is larger than 2 GiB; an ONNX file never is")
+	}
+	return data, err
 }
 
 // modelError names the file once, and what to do about it.
