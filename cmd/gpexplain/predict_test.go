@@ -187,3 +187,14 @@ func TestPredictLinks(t *testing.T) {
 		require.NotEqual(t, seeded, sums(ref, "--link", "mc", "--samples", "50", "--seed", "4").NLL)
 	}
 }
+
+// The summary says through what the posterior sees the data.
+func TestPredictSaysItsMethod(t *testing.T) {
+	for method, want := range map[string]string{
+		"nystrom": "posterior Nyström through 20 inducing rows: ", "subset": "posterior exact, of a subset of 20 training rows\n",
+	} {
+		r := gpexplain(t.Context(), small("predict", "--method", method, "--inducing", "20")...)
+		require.Zero(t, r.code, r.stderr)
+		require.Contains(t, r.stderr, want)
+	}
+}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
@@ -55,7 +57,26 @@ func (s *predictSummary) text(p *session, n int) {
 	if s.ECE.Finite() {
 		p.note("ECE       %.4f", float64(s.ECE))
 	}
+	switch m := int(s.Fit.Inducing); s.Fit.Method {
+	case "nystrom":
+		p.note("posterior Nyström through %d inducing rows%s", m, unexplained(&s.Fit))
+	case "subset":
+		p.note("posterior exact, of a subset of %d training rows", m)
+	}
 	for _, w := range s.Fit.Warnings {
 		p.note("warning: %s", w)
 	}
+}
+
+// unexplained says how much of the prior variance the inducing examples leave
+// out, of training rows and of test rows.
+func unexplained(f *explain.Fit) string {
+	text := ""
+	if f.TraceError.Finite() {
+		text = fmt.Sprintf(": %.2g %% of the prior variance of the training rows is not explained", 100*float64(f.TraceError))
+	}
+	if a := f.Approximation; a != nil && a.ResidualMean != nil {
+		text += fmt.Sprintf(", %.2g %% of that of test rows", 100*float64(*a.ResidualMean))
+	}
+	return text
 }
