@@ -53,6 +53,14 @@ var words = map[string][]string{
 	"--batch":           {"1", "16", "1000000000", "0"},
 	"--lr":              {"0.01", "1e5", "0", "NaN"},
 	"--lbfgs":           {"0", "1", "3", "-1"},
+	"--method":          {"exact", "subset", "nystrom", "cg", "magic"},
+	"--inducing":        {"1", "3", "30", "0", "-1", "x"},
+	"--select":          {"uniform", "stratified", "trace", "greedy", "rpcholesky", "kmeans", "best"},
+	"--posterior":       {"tiny.gp", "moons.gp", "junk.csv", "none.gp", ".", ""},
+	"--checkpoint":      {"out.part", "moons.gp", "none/out.part", ".", ""},
+	"--tune-prior":      {"", "=false", "=x"},
+	"--with-inputs":     {"", "=false"},
+	"-o":                {"out.gp", "none/out.gp", "moons.csv", "-"},
 	"--bogus":           {"", "x"},
 	"extra":             {""},
 	"-h":                {""},
@@ -62,7 +70,7 @@ var words = map[string][]string{
 // phrase turns bytes into a command line: a verb, then for every two bytes a
 // flag and a value.
 func phrase(code []byte) []string {
-	verbs := []string{"explain", "predict", "importances", "evidence", "validate", "train", "inspect", "version", "completion", "help", "bogus"}
+	verbs := []string{"explain", "predict", "importances", "evidence", "validate", "train", "fit", "inspect", "version", "completion", "help", "bogus"}
 	flags := make([]string, 0, len(words))
 	for flag := range words {
 		flags = append(flags, flag)
@@ -77,7 +85,7 @@ func phrase(code []byte) []string {
 		flag := flags[int(code[i])%len(flags)]
 		value := words[flag][int(code[i+1])%len(words[flag])]
 		switch {
-		case value == "" && !strings.HasPrefix(flag, "--") || strings.HasPrefix(value, "=") || slices.Contains([]string{"--json", "--quiet", "--verbose", "--invert", "--refit", "--"}, flag):
+		case value == "" && !strings.HasPrefix(flag, "--") || strings.HasPrefix(value, "=") || slices.Contains([]string{"--json", "--quiet", "--verbose", "--invert", "--refit", "--tune-prior", "--with-inputs", "--"}, flag):
 			args = append(args, flag+value)
 		default:
 			args = append(args, flag, value)
@@ -88,7 +96,7 @@ func phrase(code []byte) []string {
 
 // withSmallData adds a small model and small data where a line names none.
 func withSmallData(verb string, args []string) []string {
-	if !slices.Contains([]string{"explain", "predict", "importances", "evidence", "validate", "train"}, verb) {
+	if !slices.Contains([]string{"explain", "predict", "importances", "evidence", "validate", "train", "fit"}, verb) {
 		return args
 	}
 	defaults := []string{}
@@ -100,6 +108,9 @@ func withSmallData(verb string, args []string) []string {
 	}
 	if !slices.Contains(args, "--data") {
 		defaults = append(defaults, "--data", "digits:30,10")
+	}
+	if verb == "fit" && !slices.Contains(args, "-o") && !slices.Contains(args, "--out") {
+		defaults = append(defaults, "-o", "out.gp")
 	}
 	if verb == "train" && !slices.Contains(args, "--arch") {
 		defaults = append(defaults, "--arch", "mlp:2-10")
@@ -123,6 +134,8 @@ func fuzzFiles(t testing.TB) {
 	}
 	succeed(t, "train", "--data", "digits:30,10", "--arch", "mlp:1-10", "--epochs", "1", "--lbfgs", "1", "--out", "tiny.onnx")
 	succeed(t, "train", "--data", "moons.csv", "--arch", "mlp:2-1", "--activation", "tanh", "--epochs", "1", "--lbfgs", "5", "--out", "moons.onnx")
+	succeed(t, "fit", "--json", "--model", "tiny.onnx", "--data", "digits:30,10", "--method", "nystrom", "--inducing", "3", "-o", "tiny.gp")
+	succeed(t, "fit", "--json", "--model", "moons.onnx", "--data", "moons.csv", "--with-inputs", "-o", "moons.gp")
 }
 
 // Whatever the flags: an exit status of 0, 1 or 2, never a panic, at most one
@@ -132,7 +145,7 @@ func FuzzFlags(f *testing.F) {
 	f.Chdir(dir)
 	fuzzFiles(f)
 	before := listing(f, dir)
-	for verb := range 11 {
+	for verb := range 12 {
 		for seed := range 12 {
 			code := []byte{byte(verb)}
 			for k := range seed {
