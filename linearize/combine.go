@@ -2,6 +2,7 @@ package linearize
 
 import (
 	"context"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -27,8 +28,16 @@ func (n *Network) LinearizeCombined(ctx context.Context, x, w *mat.Dense) (*Batc
 
 // sumsEach returns K for weights of n examples with c outputs.
 func sumsEach(w *mat.Dense, n, c int) int {
-	rows, cols := w.Dims()
-	if n == 0 || rows == 0 || rows%n != 0 || cols != c {
+	if _, cols := w.Dims(); cols != c {
+		panic("linearize: weights of outputs have wrong size")
+	}
+	return sumsOfEach(w, n)
+}
+
+// sumsOfEach returns K for weights of n examples.
+func sumsOfEach(w *mat.Dense, n int) int {
+	rows, _ := w.Dims()
+	if n == 0 || rows == 0 || rows%n != 0 {
 		panic("linearize: weights of outputs have wrong size")
 	}
 	return rows / n
@@ -56,6 +65,65 @@ func Combine(src Source, w *mat.Dense) Source {
 		return c.Combine(w)
 	}
 	return combined{src, w}
+}
+
+// A combinedGatherer is a Source that linearizes sums of single examples'
+// outputs in less work than the outputs.
+type combinedGatherer interface {
+	GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (*Batch, error)
+}
+
+var _ combinedGatherer = (*stream)(nil)
+
+// gatherCombined is how many examples have all their outputs in memory at
+// once while sums of them are gathered.
+const gatherCombined = 64
+
+// GatherCombined is Gather with K sums of the outputs of each position in
+// place of its C outputs: output k of position n is Σ_c w_{nK+k,c} f_c, with w
+// len(rows)·K×C. A position may be given more than once, with other weights.
+// Where a Network is linearized as the examples are asked for, the work is
+// that of K outputs; elsewhere no more than some examples' Jacobians of all
+// outputs are in memory beside the result.
+func GatherCombined(ctx context.Context, src Source, rows []int, w *mat.Dense) (*Batch, error) {
+	k := sumsOfEach(w, len(rows))
+	if slices.Min(rows) < 0 || slices.Max(rows) >= src.Len() {
+		panic("linearize: gathered row out of range")
+	}
+	if g, ok := src.(combinedGatherer); ok {
+		return g.GatherCombined(ctx, rows, w)
+	}
+	weights := func(lo, hi int) *mat.Dense { return rowRange(w, lo*k, hi*k) }
+	if _, ok := src.(Gatherer); !ok {
+		return gatherEach(ctx, src, rows, func(b *Batch, place int) *Batch { return Concat(b.combine(weights(place, place+1))) })
+	}
+	var parts []*Batch
+	for lo := 0; lo < len(rows); lo += gatherCombined {
+		hi := min(lo+gatherCombined, len(rows))
+		b, err := Gather(ctx, src, rows[lo:hi])
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, b.combine(weights(lo, hi)))
+	}
+	return Concat(parts...), nil
+}
+
+// GatherCombined is the function of that name.
+func (s *stream) GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (*Batch, error) {
+	m, ok := s.model.(combinedModel)
+	if !ok {
+		b, err := s.Gather(ctx, rows)
+		if err != nil {
+			return nil, err
+		}
+		return b.combine(w), nil
+	}
+	x, err := s.at(rows)
+	if err != nil {
+		return nil, err
+	}
+	return m.LinearizeCombined(ctx, x, w)
 }
 
 type combined struct {

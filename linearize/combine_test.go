@@ -102,6 +102,43 @@ func TestCombinedIdentity(t *testing.T) {
 	}
 }
 
+// Sums of single examples' outputs are gathered from any source, examples
+// more than once, and the result has memory of its own.
+func TestGatherCombined(t *testing.T) {
+	for _, job := range zooJobs(t) {
+		n, _ := job.x.Dims()
+		_, c, _ := job.net.Dims()
+		b, err := job.net.Linearize(t.Context(), job.x)
+		require.NoError(t, err)
+		rng := rand.New(rand.NewPCG(8, 9))
+		var rows []int
+		for range 70 { // more than are summed at once
+			rows = append(rows, rng.IntN(n))
+		}
+		for _, k := range []int{1, 2} {
+			w := gaussianMatrix(rng, len(rows)*k, c)
+			of, err := b.Gather(t.Context(), rows)
+			require.NoError(t, err)
+			stream := linearize.NewSource(job.net, n, 3, rowsOf(job.x))
+			for name, src := range map[string]linearize.Source{"batch": b, "stream": stream, "pass": bare{stream}} {
+				t.Run(fmt.Sprint(job.name, "/", k, "/", name), func(t *testing.T) {
+					got, err := linearize.GatherCombined(t.Context(), src, rows, w)
+					require.NoError(t, err)
+					requireSums(t, got, of, w)
+					require.True(t, mat.Equal(of.X, got.X))
+				})
+			}
+		}
+	}
+	net, x := convNet(t)
+	b, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	_, c, _ := net.Dims()
+	for _, row := range []int{-1, 11} {
+		require.Panics(t, func() { _, _ = linearize.GatherCombined(t.Context(), b, []int{row}, mat.NewDense(1, c, nil)) })
+	}
+}
+
 // bare is a Source that is nothing else.
 type bare struct{ src linearize.Source }
 

@@ -82,6 +82,15 @@ func (s *stream) rows(lo, hi int) (*mat.Dense, error) {
 
 // Gather implements Gatherer.
 func (s *stream) Gather(ctx context.Context, rows []int) (*Batch, error) {
+	x, err := s.at(rows)
+	if err != nil {
+		return nil, err
+	}
+	return s.model.Linearize(ctx, x)
+}
+
+// at loads single rows.
+func (s *stream) at(rows []int) (*mat.Dense, error) {
 	var x *mat.Dense
 	for i, r := range rows {
 		one, err := s.rows(r, r+1)
@@ -94,7 +103,7 @@ func (s *stream) Gather(ctx context.Context, rows []int) (*Batch, error) {
 		}
 		copy(x.RawRowView(i), one.RawRowView(0))
 	}
-	return s.model.Linearize(ctx, x)
+	return x, nil
 }
 
 // Gather returns the examples of src at these positions, in this order, as a
@@ -107,6 +116,13 @@ func Gather(ctx context.Context, src Source, rows []int) (*Batch, error) {
 	if g, ok := src.(Gatherer); ok {
 		return g.Gather(ctx, rows)
 	}
+	return gatherEach(ctx, src, rows, func(b *Batch, _ int) *Batch { return Concat(b) })
+}
+
+// gatherEach passes over src and joins what of returns of each position: of
+// the batch of its example alone, and its place among the positions. The
+// result must have memory of its own.
+func gatherEach(ctx context.Context, src Source, rows []int, of func(b *Batch, place int) *Batch) (*Batch, error) {
 	at := make(map[int][]int, len(rows)) // row to places
 	for i, r := range rows {
 		at[r] = append(at[r], i)
@@ -115,7 +131,7 @@ func Gather(ctx context.Context, src Source, rows []int) (*Batch, error) {
 	err := ordered(ctx, src, func(first int, b *Batch) error {
 		for i := range b.Len() {
 			for _, place := range at[first+i] {
-				parts[place] = Concat(b.Slice(i, i+1))
+				parts[place] = of(b.Slice(i, i+1), place)
 			}
 		}
 		return nil

@@ -23,9 +23,10 @@ import (
 type basis struct {
 	k       ntk.Kernel
 	z       *Inducing
-	c       int
-	l       blas64.Triangular // lower, M·C×M·C; none where g is set
-	g       blas64.General    // M·C×rank
+	c       int               // outputs of the data
+	per     int               // rows of K_ZZ of an inducing element: c, or 1 for pairs
+	l       blas64.Triangular // lower, of K_ZZ; none where g is set
+	g       blas64.General    // a row for each of K_ZZ, rank columns
 	own     *own              // with g: φ of the inducing examples themselves
 	trace   float64           // tr K_ZZ
 	workers int
@@ -47,7 +48,7 @@ const (
 // newBasis forms and factors K_ZZ.
 func newBasis(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*basis, error) {
 	z.check()
-	b := &basis{k: k, z: z, c: z.Batch.Outputs(), workers: o.Workers, family: z, ratio: 1}
+	b := &basis{k: k, z: z, c: z.outputs(), per: z.per(), workers: o.Workers, family: z, ratio: 1}
 	a, err := b.gram(ctx, o)
 	if err != nil {
 		return nil, err
@@ -80,25 +81,25 @@ func restore(a blas64.Symmetric, diag []float64) {
 
 // gram returns K_ZZ, both triangles of it.
 func (b *basis) gram(ctx context.Context, o *Options) (blas64.Symmetric, error) {
-	m := b.z.Len()
-	n := m * b.c
+	m, per := b.z.Len(), b.per
+	n := m * per
 	a := blas64.General{Rows: n, Cols: n, Stride: n, Data: make([]float64, n*n)}
-	step := max(1, chunkRows/b.c)
+	step := max(1, chunkRows/per)
 	for p := range par.Tiles(m, step) {
 		if err := ctx.Err(); err != nil {
 			return blas64.Symmetric{}, err
 		}
 		lo, hi := par.Bounds(p, m, step)
 		rows := b.z.Batch.Slice(lo, hi)
-		panel := rowsOf(a, lo*b.c, hi*b.c)
+		panel := rowsOf(a, lo*per, hi*per)
 		if lo > 0 {
-			left := cols(panel, 0, lo*b.c)
+			left := cols(panel, 0, lo*per)
 			b.k.BlockTo(dense(left), rows, b.z.Batch.Slice(0, lo))
-			transposeTo(cols(rowsOf(a, 0, lo*b.c), lo*b.c, hi*b.c), left)
+			transposeTo(cols(rowsOf(a, 0, lo*per), lo*per, hi*per), left)
 		}
-		b.k.BlockTo(dense(cols(panel, lo*b.c, hi*b.c)), rows, rows)
-		if err := notFiniteRows("kernel of inducing examples", dense(cols(panel, 0, hi*b.c)), lo, b.c); err != nil {
-			return blas64.Symmetric{}, err
+		b.k.BlockTo(dense(cols(panel, lo*per, hi*per)), rows, rows)
+		if err := notFiniteRows("kernel of inducing examples", dense(cols(panel, 0, hi*per)), lo, per); err != nil {
+			return blas64.Symmetric{}, b.z.named(err)
 		}
 		o.Progress(StageInducing, hi, m)
 	}
@@ -138,7 +139,7 @@ func (b *basis) factorPivoted(a blas64.Symmetric, largest float64) {
 	for i, to := range piv {
 		copy(t.Data[to*rank:(to+1)*rank], a.Data[i*a.Stride:][:min(i+1, rank)])
 	}
-	b.own = newOwn(b.z.Batch, b.c, general(n, rank, append([]float64(nil), t.Data...)))
+	b.own = newOwn(b.z, general(n, rank, append([]float64(nil), t.Data...)))
 	tau, work := make([]float64, rank), make([]float64, 1)
 	lapack64.Geqrf(t, tau, work, -1)
 	work = make([]float64, int(work[0]))
@@ -170,7 +171,7 @@ func (b *basis) rank() int {
 }
 
 // rows returns the number of rows of K_ZZ.
-func (b *basis) rows() int { return b.z.Len() * b.c }
+func (b *basis) rows() int { return b.z.Len() * b.per }
 
 // scaled returns the basis under the prior variances times factor.
 func (b *basis) scaled(factor float64) *basis {

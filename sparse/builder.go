@@ -32,11 +32,12 @@ func NewBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*Bu
 // newBuilder moves what o says of checkpoints to the Builder: what is built
 // must not go on with them.
 func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit bool, o *Options) (*Builder, error) {
-	c := z.Batch.Outputs()
+	z.check()
 	if z.Len() == 0 {
 		return nil, &CountError{M: 0, N: n}
 	}
-	err := checkMemory("a sparse posterior", z.Len(), o.MaxMemory, func(m int) int64 { return Bytes(m, n, c, refit) })
+	c, per := z.outputs(), z.per()
+	err := z.checkMemory("a sparse posterior", o.MaxMemory, func(m int) int64 { return RowBytes(mulInt(m, per), n, c, refit) })
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,8 @@ func (b *basis) origin(o *Options) origin {
 	}
 }
 
-// fingerprint is a checksum of the inputs of the inducing examples.
+// fingerprint is a checksum of the inputs of the inducing examples, and of the
+// outputs of pairs.
 func (b *basis) fingerprint() uint64 {
 	var buf []byte
 	add := func(v uint64) {
@@ -71,6 +73,11 @@ func (b *basis) fingerprint() uint64 {
 			for _, v := range x.RawRowView(i) {
 				add(math.Float64bits(v))
 			}
+		}
+	}
+	if b.z.Pairs() {
+		for _, a := range append([]int{b.z.outputs()}, b.z.Outputs...) {
+			add(uint64(a))
 		}
 	}
 	return crc64.Checksum(buf, crc64.MakeTable(crc64.ECMA))

@@ -29,6 +29,15 @@
 // Every approximate evidence states the sign of its error (Bound), and a
 // Report how far predictions are from exact ones.
 //
+// # Pairs
+//
+// SelectPairs and GatherPairs make (example, output) pairs inducing elements
+// in place of whole examples: K_ZZ has a row for each, so that the rows go to
+// the outputs that need them. What a posterior says of M, M·C and inducing
+// examples holds with M pairs and M rows. All N·C pairs give the exact
+// posterior, and the C pairs of each of some examples that of the examples.
+// A subset of data has no pairs.
+//
 // # Data
 //
 // A pass over the data takes them from any linearize.Source in chunks of a

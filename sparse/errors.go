@@ -11,14 +11,18 @@ import (
 )
 
 // CountError reports more inducing examples than there are training examples,
-// or none.
+// more pairs than there are outputs of training examples, or none.
 type CountError struct {
-	M, N int // inducing and training examples
+	M, N  int  // inducing and training examples, or pairs and outputs N·C
+	Pairs bool // M counts (example, output) pairs
 }
 
 func (e *CountError) Error() string {
 	if e.M < 1 {
 		return fmt.Sprintf("sparse: %d inducing examples; at least one is needed", e.M)
+	}
+	if e.Pairs {
+		return fmt.Sprintf("sparse: %d inducing pairs of %d outputs of training examples; choose at most %d", e.M, e.N, e.N)
 	}
 	return fmt.Sprintf("sparse: %d inducing examples of %d training examples; choose at most %d", e.M, e.N, e.N)
 }
@@ -28,12 +32,17 @@ type MemoryError struct {
 	Op                string // what was asked
 	Needed, Available int64  // bytes
 	LargestM          int    // the most inducing examples that fit
+	Pairs             bool   // LargestM counts (example, output) pairs
 }
 
 func (e *MemoryError) Error() string {
 	const mib = 1 << 20
-	return fmt.Sprintf("sparse: %s takes %.0f MiB of memory and %.0f MiB may be used; at most %d inducing examples fit; use fewer, or raise the memory limit",
-		e.Op, math.Ceil(float64(e.Needed)/mib), math.Floor(float64(e.Available)/mib), e.LargestM)
+	what := "inducing examples"
+	if e.Pairs {
+		what = "inducing pairs"
+	}
+	return fmt.Sprintf("sparse: %s takes %.0f MiB of memory and %.0f MiB may be used; at most %d %s fit; use fewer, or raise the memory limit",
+		e.Op, math.Ceil(float64(e.Needed)/mib), math.Floor(float64(e.Available)/mib), e.LargestM, what)
 }
 
 // NotPDError reports that the matrix I + ΦΛΦᵀ of the data had no Cholesky
@@ -75,6 +84,9 @@ var errNotResidual = errors.New("sparse: the FITC correction needs residuals k �
 
 // errSubsetUpdate is why a subset of data is not updated.
 var errSubsetUpdate = errors.New("sparse: a subset of data takes in no other data; choose other inducing examples instead")
+
+// errSubsetPairs is why a subset of data has no pairs.
+var errSubsetPairs = errors.New("sparse: a subset of data is one of whole examples, whose sites couple their outputs; choose examples instead of (example, output) pairs")
 
 // notFinite names the first NaN or Inf of v, stacked from example first with
 // c outputs.

@@ -93,7 +93,7 @@ type gradient struct {
 	mid    []float64 // Σ φT_iφᵀ, rank×rank
 	t      []float64 // T_i of a part
 	x, u   []float64 // scratch, rows×rank
-	cross  []float64 // scratch, rows×M·C
+	cross  []float64 // scratch, rows × those of K_ZZ
 	diag   []float64 // scratch, rows×C
 }
 
@@ -102,9 +102,9 @@ func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, t gradien
 		return p.subset.gradient(ctx, groups, t)
 	}
 	r, c := p.Rank(), p.b.c
-	err := checkMemory("a gradient", p.b.z.Len(), p.o.MaxMemory, func(m int) int64 {
+	err := p.b.z.checkMemory("a gradient", p.o.MaxMemory, func(m int) int64 {
 		// Two squares and a group's K_ZZ; four tiles of features.
-		mc := mulCap(int64(m), int64(c))
+		mc := mulCap(int64(m), int64(p.b.per))
 		return mulCap(8, mulCap(mc, addCap(mulCap(3, mc), mulCap(4, int64(chunk(c)*c)))))
 	})
 	if err != nil {

@@ -1,24 +1,85 @@
 package sparse
 
 import (
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Inducing are the M inducing examples Z. Each stands for all its C outputs:
-// K_ZZ has M·C rows. (Example, output) pairs are not chosen one by one.
+// Inducing are the inducing elements Z, M of them: examples, each of which
+// stands for all its C outputs, so that K_ZZ has M·C rows, or, from
+// SelectPairs and GatherPairs, (example, output) pairs, so that it has M.
 type Inducing struct {
 	// Rows are the examples' places in the training data, in the order of
-	// Batch; nil where they come from elsewhere.
-	Rows  []int
+	// Batch; nil where they come from elsewhere. Those of pairs may repeat.
+	Rows []int
+	// Batch are the examples with all their outputs, or the pairs as examples
+	// of one output.
 	Batch *linearize.Batch
+	// Outputs are the outputs of the pairs; nil for examples.
+	Outputs []int
+	// DataOutputs is C for pairs; of examples it is known, and may be 0.
+	DataOutputs int
 }
 
 // Len returns M.
 func (z *Inducing) Len() int { return z.Batch.Len() }
 
-// check panics where the rows do not match the examples.
+// Pairs tells whether they are (example, output) pairs.
+func (z *Inducing) Pairs() bool { return z.Outputs != nil }
+
+// outputs returns C.
+func (z *Inducing) outputs() int {
+	if z.Pairs() {
+		return z.DataOutputs
+	}
+	return z.Batch.Outputs()
+}
+
+// per returns the number of rows of K_ZZ of an element: C, or 1 for pairs.
+func (z *Inducing) per() int {
+	if z.Pairs() {
+		return 1
+	}
+	return z.Batch.Outputs()
+}
+
+// first returns the first m elements.
+func (z *Inducing) first(m int) *Inducing {
+	s := &Inducing{Batch: z.Batch.Slice(0, m), DataOutputs: z.DataOutputs}
+	if z.Rows != nil {
+		s.Rows = z.Rows[:m]
+	}
+	if z.Pairs() {
+		s.Outputs = z.Outputs[:m]
+	}
+	return s
+}
+
+// named puts the output of a pair in an error about one of the elements.
+func (z *Inducing) named(err error) error {
+	if e, ok := err.(*gp.NotFiniteError); ok && z.Pairs() {
+		e.Output = z.Outputs[e.Row]
+	}
+	return err
+}
+
+// check panics where the rows or the outputs do not match the elements.
 func (z *Inducing) check() {
 	if z.Rows != nil && len(z.Rows) != z.Batch.Len() {
 		panic("sparse: rows and inducing examples differ in number")
+	}
+	if !z.Pairs() {
+		if z.DataOutputs != 0 && z.DataOutputs != z.Batch.Outputs() {
+			panic("sparse: inducing examples with another number of outputs than the data")
+		}
+		return
+	}
+	if len(z.Outputs) != z.Batch.Len() || z.Batch.Outputs() != 1 {
+		panic("sparse: inducing pairs need an output each, and examples of one output")
+	}
+	for _, a := range z.Outputs {
+		if a < 0 || a >= z.DataOutputs {
+			panic("sparse: an inducing pair's output is not one of the data's")
+		}
 	}
 }

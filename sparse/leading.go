@@ -17,7 +17,7 @@ var (
 // from the same sums: without a pass over the data, one pass at the largest M
 // gives the posteriors of all smaller ones. K_ZZ = LLᵀ in the order of Z, so
 // the features of the first m examples are the first m·C features, and so are
-// their sums.
+// their sums. Of pairs, they are the first m.
 //
 // It fails with a *CountError where m is not between 1 and M, and with an
 // error for FITC, whose sites depend on all inducing examples, for a subset of
@@ -25,7 +25,7 @@ var (
 func (p *Projected) Leading(m int) (*Projected, error) {
 	switch {
 	case m < 1 || m > p.b.z.Len():
-		return nil, &CountError{M: m, N: p.b.z.Len()}
+		return nil, &CountError{M: m, N: p.b.z.Len(), Pairs: p.b.z.Pairs()}
 	case p.sums.origin.fitc:
 		return nil, errLeadingFITC
 	case p.b.g.Rows > 0:
@@ -42,14 +42,11 @@ func (p *Projected) Leading(m int) (*Projected, error) {
 	return q, nil
 }
 
-// leading returns the basis of the first m inducing examples.
+// leading returns the basis of the first m inducing elements.
 func (b *basis) leading(m int) *basis {
 	s := *b
-	s.z = &Inducing{Batch: b.z.Batch.Slice(0, m)}
-	if b.z.Rows != nil {
-		s.z.Rows = b.z.Rows[:m]
-	}
-	s.l.N = m * b.c
+	s.z = b.z.first(m)
+	s.l.N = m * b.per
 	s.trace = 0
 	for i := range s.l.N {
 		row := s.l.Data[i*s.l.Stride:][:i+1]

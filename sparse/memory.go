@@ -15,8 +15,12 @@ import (
 // a chunk of data; and the sites and vectors of the N examples. The Jacobians
 // of the inducing examples and of a batch of data are not in it. A number too
 // large for an int64 is returned as the largest int64.
-func Bytes(m, n, c int, refit bool) int64 {
-	mc, nc := mulCap(int64(m), int64(c)), mulCap(int64(n), int64(c))
+func Bytes(m, n, c int, refit bool) int64 { return RowBytes(mulInt(m, c), n, c, refit) }
+
+// RowBytes is Bytes for so many rows of K_ZZ: M·C, or the number of inducing
+// (example, output) pairs.
+func RowBytes(rows, n, c int, refit bool) int64 {
+	mc, nc := int64(rows), mulCap(int64(n), int64(c))
 	squares := int64(5)
 	copies := int64(1)
 	if refit {
@@ -28,6 +32,19 @@ func Bytes(m, n, c int, refit bool) int64 {
 	// F, r, Λ and R; m, b, α and f.
 	vectors := mulCap(nc, addCap(mulCap(copies, 2+2*int64(c)), 4))
 	return mulCap(8, addCap(whole, addCap(tile, vectors)))
+}
+
+// checkMemory is the function of that name for M.
+func (z *Inducing) checkMemory(op string, maxMemory int64, need func(m int) int64) error {
+	return pairsError(checkMemory(op, z.Len(), maxMemory, need), z.Pairs())
+}
+
+// pairsError says in a *MemoryError that pairs are counted.
+func pairsError(err error, pairs bool) error {
+	if e, ok := err.(*MemoryError); ok {
+		e.Pairs = pairs
+	}
+	return err
 }
 
 // checkMemory returns a *MemoryError where need(m) bytes pass the budget.
@@ -52,6 +69,9 @@ func mulCap(a, b int64) int64 {
 	}
 	return int64(lo)
 }
+
+// mulInt is mulCap for sizes that are int.
+func mulInt(a, b int) int { return int(min(mulCap(int64(a), int64(b)), math.MaxInt)) }
 
 func addCap(a, b int64) int64 {
 	if a > math.MaxInt64-b {

@@ -18,21 +18,23 @@ import (
 // take that way. With M = N this is what keeps the posterior the exact one.
 // The same inputs with other outputs are another example.
 type own struct {
-	c     int
+	c     int        // outputs of the data
+	of    []int      // the outputs of pairs; nil for examples
 	x, f  *mat.Dense // inputs and outputs
 	phi   blas64.General
 	seed  maphash.Seed
-	index map[uint64][]int // examples by the hash of their inputs
+	index map[uint64][]int // elements by the hash of their inputs
 }
 
 // newOwn returns nil where the inducing examples have no inputs to show.
-func newOwn(z *linearize.Batch, c int, phi blas64.General) *own {
-	if z.X == nil {
+func newOwn(z *Inducing, phi blas64.General) *own {
+	x, f := z.Batch.X, z.Batch.F
+	if x == nil {
 		return nil
 	}
-	o := &own{c: c, x: z.X, f: z.F, phi: phi, seed: maphash.MakeSeed(), index: make(map[uint64][]int, z.Len())}
+	o := &own{c: z.outputs(), of: z.Outputs, x: x, f: f, phi: phi, seed: maphash.MakeSeed(), index: make(map[uint64][]int, z.Len())}
 	for i := range z.Len() {
-		h := o.hash(z.X.RawRowView(i))
+		h := o.hash(x.RawRowView(i))
 		o.index[h] = append(o.index[h], i)
 	}
 	return o
@@ -60,13 +62,31 @@ func (o *own) set(phi blas64.General, x *linearize.Batch) {
 	for i := range x.Len() {
 		row := x.X.RawRowView(i)
 		for _, z := range o.index[o.hash(row)] {
-			if !slices.Equal(row, o.x.RawRowView(z)) || !floats.EqualApprox(x.F.RawRowView(i), o.f.RawRowView(z), 1e-9) {
+			if !slices.Equal(row, o.x.RawRowView(z)) {
 				continue
 			}
-			for a := range o.c {
-				copy(phi.Data[(i*o.c+a)*phi.Stride:][:phi.Cols], o.phi.Data[(z*o.c+a)*o.phi.Stride:])
+			if o.setFrom(phi, i, z, x.F.RawRowView(i)) && o.of == nil {
+				break
 			}
-			break
 		}
 	}
 }
+
+// setFrom overwrites the features of example i of a batch, all or those of one
+// output, by those of element z. It does not where the outputs f are others.
+func (o *own) setFrom(phi blas64.General, i, z int, f []float64) bool {
+	lo, n := i*o.c, o.c
+	if o.of != nil {
+		f, lo, n = f[o.of[z]:][:1], lo+o.of[z], 1
+	}
+	if !floats.EqualApprox(f, o.f.RawRowView(z), sameOutput) {
+		return false
+	}
+	for a := range n {
+		copy(phi.Data[(lo+a)*phi.Stride:][:phi.Cols], o.phi.Data[(z*n+a)*o.phi.Stride:])
+	}
+	return true
+}
+
+// sameOutput is the relative difference that rounding may make of an output.
+const sameOutput = 1e-9

@@ -37,9 +37,9 @@ var _ gp.Dual = (*Posterior)(nil)
 // second, where no explanation is wanted.
 //
 // It fails with a *CountError where there are more inducing than training
-// examples, with a *MemoryError before anything large is allocated, with a
-// *gp.NotFiniteError where a number is NaN or Inf, and with ctx.Err(), which
-// it looks at between chunks of data.
+// examples, or more pairs than outputs of those, with a *MemoryError before
+// anything large is allocated, with a *gp.NotFiniteError where a number is NaN
+// or Inf, and with ctx.Err(), which it looks at between chunks of data.
 func Fit(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *Inducing, o *Options) (*Posterior, error) {
 	d := o.withDefaults()
 	if err := checkInducing(z, x.Len()); err != nil {
@@ -62,8 +62,12 @@ func Fit(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *
 // checkInducing checks the number of inducing examples and their places.
 func checkInducing(z *Inducing, n int) error {
 	z.check()
-	if z.Len() > n {
-		return &CountError{M: z.Len(), N: n}
+	most := n
+	if z.Pairs() {
+		most = mulInt(n, z.DataOutputs)
+	}
+	if z.Len() > most {
+		return &CountError{M: z.Len(), N: most, Pairs: z.Pairs()}
 	}
 	for _, r := range z.Rows {
 		if r < 0 || r >= n {

@@ -21,7 +21,7 @@ type Prepared struct {
 	family *Inducing
 	ratio  float64 // that of the basis that prepared them
 	c      int
-	phi    blas64.General // T·C×M·C
+	phi    blas64.General // T·C×rank
 	prior  *mat.Dense     // k_**, T·C×C
 	mean   []float64      // m
 	f      *mat.Dense     // T×C
@@ -37,15 +37,19 @@ func (t *Prepared) F() *mat.Dense { return t.f }
 // PreparedBytes returns the memory that t prepared examples take with m
 // inducing examples and c outputs.
 func PreparedBytes(t, m, c int) int64 {
-	rows := mulCap(int64(t), int64(c))
-	return mulCap(8, mulCap(rows, addCap(mulCap(int64(m), int64(c)), int64(c)+2)))
+	return prepareBytes(t, mulCap(int64(m), int64(c)), c)
+}
+
+// prepareBytes is PreparedBytes for rows rows of K_ZZ.
+func prepareBytes(t int, rows int64, c int) int64 {
+	return mulCap(8, mulCap(mulCap(int64(t), int64(c)), addCap(rows, int64(c)+2)))
 }
 
 // Prepare passes over the test examples x once. It fails with a
 // *gp.MemoryError where their features pass Options.MaxMemory.
 func (p *Projected) Prepare(ctx context.Context, x linearize.Source) (*Prepared, error) {
-	n, c, m := x.Len(), p.b.c, p.b.z.Len()
-	need := func(n int) int64 { return PreparedBytes(n, m, c) }
+	n, c := x.Len(), p.b.c
+	need := func(n int) int64 { return prepareBytes(n, int64(p.b.rows()), c) }
 	if budget := gp.MemoryBudget(p.o.MaxMemory); need(n) > budget {
 		return nil, &gp.MemoryError{Op: "preparing predictions", Needed: need(n), Available: budget, LargestN: largest(n, budget, need)}
 	}

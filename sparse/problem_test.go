@@ -192,7 +192,11 @@ type dense struct {
 func (q *problem) dense(t *testing.T, s *gp.Sites, z *sparse.Inducing, fitc bool) *dense {
 	t.Helper()
 	var rows []int
-	for _, r := range z.Rows {
+	for i, r := range z.Rows {
+		if z.Pairs() {
+			rows = append(rows, r*q.c+z.Outputs[i])
+			continue
+		}
 		for a := range q.c {
 			rows = append(rows, r*q.c+a)
 		}

@@ -122,8 +122,8 @@ func (p *Projected) Inducing() *Inducing { return p.b.z }
 // Approximation returns what the posterior is.
 func (p *Projected) Approximation() Approximation { return p.o.Approximation }
 
-// Rank returns the number of rows of K_ZZ, M·C at most, that the posterior
-// uses; the others are sums of them to working precision.
+// Rank returns the number of rows of K_ZZ, M·C at most, or M with pairs, that
+// the posterior uses; the others are sums of them to working precision.
 func (p *Projected) Rank() int { return p.b.rank() }
 
 // Sums returns the sums over the data; they must not be changed.

@@ -17,8 +17,8 @@ import (
 type Report struct {
 	Approximation Approximation
 	Examples      int // N in the sums
-	Inducing      int // M
-	Rows, Rank    int // M·C, and how many of them are independent to working precision
+	Inducing      int // M, of (example, output) pairs where there are those
+	Rows, Rank    int // those of K_ZZ, and how many of them are independent to working precision
 
 	// TraceError is tr(K − Q)/tr K over the training examples in the sums: 0
 	// is exact, 1 is no information. NaN for a subset of data, which does not

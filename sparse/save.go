@@ -16,8 +16,12 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// savedVersion is that of the sections written here.
-const savedVersion = 1
+// The versions of the sections written here: that with inducing pairs, which
+// programs for the first do not know, and that without.
+const (
+	savedVersion = 1
+	savedPairs   = 2
+)
 
 // What to do about a file that does not fit.
 const (
@@ -38,6 +42,7 @@ type savedProjected struct {
 	M, C, P, Rank int
 	N             int   // examples in the sums
 	Rows          []int // of the inducing examples; nil where they come from elsewhere
+	Outputs       []int `json:",omitempty"` // of inducing pairs
 	Inputs        uint64
 	Pivoted, Own  bool // which of the basis's parts there are
 }
@@ -50,16 +55,20 @@ type savedData struct {
 
 // Save adds the posterior to a store, in sections whose names start with
 // "sparse.": the factors of K_ZZ and A' and the sums (E13), 16 bytes for each
-// of the (M·C)² pairs of outputs of inducing examples (32 where K_ZZ is
-// singular to working precision), and their places in the training data.
+// number of K_ZZ (32 where it is singular to working precision), and the places
+// of the inducing examples in the training data, with the outputs of pairs.
 // Neither the inducing examples nor the prior are in it: LoadProjected asks
 // for them. Nor is I − A'⁻¹, which the first covariance computes from the
 // rest, in about (M·C)³ multiplications. Its error is nil; those of writing
 // are store.Write's, as whose argument it can serve.
 func (p *Projected) Save(w *store.Writer) error {
 	b, o := p.b, p.sums.origin
-	w.JSON("sparse.about", savedProjected{Version: savedVersion, Approximation: p.o.Approximation, Mean: p.o.Mean, Refit: p.refit,
-		M: b.z.Len(), C: b.c, P: b.z.Batch.P, Rank: b.rank(), N: p.sums.n, Rows: b.z.Rows, Inputs: o.inputs,
+	version := savedVersion
+	if b.z.Pairs() {
+		version = savedPairs
+	}
+	w.JSON("sparse.about", savedProjected{Version: version, Approximation: p.o.Approximation, Mean: p.o.Mean, Refit: p.refit,
+		M: b.z.Len(), C: b.c, P: b.z.Batch.P, Rank: b.rank(), N: p.sums.n, Rows: b.z.Rows, Outputs: b.z.Outputs, Inputs: o.inputs,
 		Pivoted: b.g.Rows > 0, Own: b.own != nil})
 	var scalars []float64
 	for _, v := range p.scalars() {
@@ -139,8 +148,8 @@ func newLoader(f *store.File, k ntk.Kernel, o *Options) *loader {
 	l.JSON("about", s)
 	switch {
 	case l.Err() != nil:
-	case s.Version != savedVersion:
-		l.Fail(otherProgram, "holds a sparse posterior of version %d, this program reads version %d", s.Version, savedVersion)
+	case s.Version != savedVersion && s.Version != savedPairs:
+		l.Fail(otherProgram, "holds a sparse posterior of version %d, this program reads versions %d and %d", s.Version, savedVersion, savedPairs)
 	case !s.possible():
 		l.Fail(writeAgain, impossible)
 	}
@@ -153,8 +162,24 @@ func newLoader(f *store.File, k ntk.Kernel, o *Options) *loader {
 func (s *savedProjected) possible() bool {
 	size := func(v int) bool { return v >= 1 && v <= math.MaxInt32 }
 	return s.Approximation >= Nystrom && s.Approximation <= Subset && s.Mean >= gp.Network && s.Mean <= gp.LinearGaussian &&
-		size(s.M) && size(s.C) && size(s.P) && size(s.Rank) && s.N >= 0 && s.Rank <= s.M*s.C &&
-		(s.Pivoted || s.Rank == s.M*s.C && !s.Own) && (s.Rows == nil || len(s.Rows) == s.M)
+		size(s.M) && size(s.C) && size(s.P) && size(s.Rank) && s.N >= 0 && s.Rank <= s.M*s.per() &&
+		(s.Pivoted || s.Rank == s.M*s.per() && !s.Own) && (s.Rows == nil || len(s.Rows) == s.M) && s.possiblePairs()
+}
+
+// possiblePairs tells whether the outputs could be those of inducing pairs.
+func (s *savedProjected) possiblePairs() bool {
+	if s.Version != savedPairs {
+		return s.Outputs == nil
+	}
+	return s.Approximation != Subset && len(s.Outputs) == s.M && slices.Min(s.Outputs) >= 0 && slices.Max(s.Outputs) < s.C
+}
+
+// per returns the rows of K_ZZ of an inducing element.
+func (s *savedProjected) per() int {
+	if s.Version == savedPairs {
+		return 1
+	}
+	return s.C
 }
 
 // inducing checks the inducing examples, or gathers them from x.
@@ -170,15 +195,18 @@ func (l *loader) inducing(ctx context.Context, z *Inducing, x linearize.Source) 
 		if z.Rows != nil && s.Rows != nil && !slices.Equal(z.Rows, s.Rows) {
 			l.Fail(otherInducing, "the saved posterior's inducing examples are in other rows of the data than those given")
 		}
-		z = &Inducing{Rows: s.Rows, Batch: z.Batch}
+		if !slices.Equal(z.Outputs, s.Outputs) || z.Pairs() != (s.Outputs != nil) {
+			l.Fail(otherInducing, "the saved posterior's inducing (example, output) pairs are of other outputs than those given")
+		}
+		z = &Inducing{Rows: s.Rows, Batch: z.Batch, Outputs: s.Outputs, DataOutputs: z.DataOutputs}
 	}
 	if l.Err() != nil {
 		return nil
 	}
 	b := z.Batch
-	if b.Len() != s.M || b.Outputs() != s.C || b.P != s.P {
+	if b.Len() != s.M || z.outputs() != s.C || b.P != s.P {
 		l.Fail(otherInducing, "the saved posterior has %d inducing examples, %d outputs and %d parameters; given are %d, %d and %d",
-			s.M, s.C, s.P, b.Len(), b.Outputs(), b.P)
+			s.M, s.C, s.P, b.Len(), z.outputs(), b.P)
 		return nil
 	}
 	if (&basis{z: z}).fingerprint() != s.Inputs || s.Own && b.X == nil {
@@ -199,23 +227,42 @@ func (l *loader) gather(ctx context.Context, x linearize.Source) *Inducing {
 		l.Fail(otherInducing, "the saved posterior's inducing examples are in rows %d to %d, the data have %d", slices.Min(rows), slices.Max(rows), x.Len())
 		return nil
 	}
+	if l.about.Outputs != nil {
+		return l.gatherPairs(ctx, x)
+	}
 	batch, err := linearize.Gather(ctx, x, rows)
 	l.Stop(err)
 	return &Inducing{Rows: rows, Batch: batch}
+}
+
+// gatherPairs takes the inducing pairs from the training examples.
+func (l *loader) gatherPairs(ctx context.Context, x linearize.Source) *Inducing {
+	s := &l.about
+	c, err := outputsOf(ctx, x)
+	if err == nil && c != s.C {
+		l.Fail(otherInducing, "the saved posterior has %d outputs, the data %d", s.C, c)
+		return nil
+	}
+	var z *Inducing
+	if err == nil {
+		z, err = gatherPairs(ctx, x, s.Rows, s.Outputs, c)
+	}
+	l.Stop(err)
+	return z
 }
 
 // projected reads the posterior.
 func (l *loader) projected(z *Inducing) *Projected {
 	s, r := &l.about, l.about.Rank
 	if l.Err() == nil {
-		l.Stop(checkMemory("predicting from a saved posterior", s.M, l.o.MaxMemory, func(m int) int64 {
-			mc := mulCap(int64(m), int64(s.C))
+		l.Stop(z.checkMemory("predicting from a saved posterior", l.o.MaxMemory, func(m int) int64 {
+			mc := mulCap(int64(m), int64(s.per()))
 			return mulCap(8, mulCap(mc, mc))
 		}))
 	}
 	o := origin{m: s.M, c: s.C, rank: r, fitc: s.Approximation == FITC, inputs: s.Inputs}
 	sums := &Sums{origin: o, n: s.N, gram: l.Floats("gram", r, r), rhs: l.Floats("rhs", r), square: l.Floats("square", r)}
-	p := &Projected{o: l.o, sums: sums, refit: s.Refit, tile: tileBytes, w: l.Floats("w", r), v: l.Floats("v", s.M, s.C)}
+	p := &Projected{o: l.o, sums: sums, refit: s.Refit, tile: tileBytes, w: l.Floats("w", r), v: l.Floats("v", s.M, s.per())}
 	factors := l.Floats("factors", r, r+1)
 	numbers := p.scalars()
 	scalars := l.Floats("scalars", len(numbers)+1)
@@ -244,7 +291,7 @@ func (l *loader) basis(z *Inducing, factors []float64, factor float64) *basis {
 		l.Fail(writeAgain, impossible)
 		return nil
 	}
-	b := &basis{k: l.k, z: z, c: s.C, workers: l.o.Workers, family: z, ratio: 1}
+	b := &basis{k: l.k, z: z, c: s.C, per: s.per(), workers: l.o.Workers, family: z, ratio: 1}
 	if factor != 1 {
 		b.k = scale(l.k, factor)
 	}
@@ -252,11 +299,11 @@ func (l *loader) basis(z *Inducing, factors []float64, factor float64) *basis {
 		b.l = blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: r, Stride: r + 1, Data: factors}
 		return b
 	}
-	g := l.Floats("g", s.M, s.C, r)
+	g := l.Floats("g", s.M, s.per(), r)
 	if s.Own {
-		phi := l.Floats("own", s.M, s.C, r)
+		phi := l.Floats("own", s.M, s.per(), r)
 		if l.Err() == nil {
-			b.own = newOwn(z.Batch, s.C, general(b.rows(), r, phi))
+			b.own = newOwn(z, general(b.rows(), r, phi))
 		}
 	}
 	if l.Err() != nil {
@@ -268,10 +315,10 @@ func (l *loader) basis(z *Inducing, factors []float64, factor float64) *basis {
 
 // check compares tr K_ZZ under the kernel given with the saved one.
 func (l *loader) check(b *basis) {
-	diag, trace := mat.NewDense(b.rows(), b.c, nil), 0.0
+	diag, trace := mat.NewDense(b.rows(), b.per, nil), 0.0
 	b.k.DiagTo(diag, b.z.Batch)
 	for i := range b.rows() {
-		trace += diag.At(i, i%b.c)
+		trace += diag.At(i, i%b.per)
 	}
 	// Other orders of summation differ by rounding.
 	if !(math.Abs(trace-b.trace) <= 1e-9*math.Abs(b.trace)) {
@@ -354,7 +401,7 @@ func (l *loader) posterior(p *Projected, x linearize.Source) *Posterior {
 	switch {
 	case !subset && n != x.Len():
 		l.Fail(writeAgain, "its sums are of %d training examples, not of %d", n, x.Len())
-	case subset && (n != z.Len() || z.Rows == nil || slices.Min(z.Rows) < 0 || slices.Max(z.Rows) >= x.Len()):
+	case subset && (n != z.Len() || z.Pairs() || z.Rows == nil || slices.Min(z.Rows) < 0 || slices.Max(z.Rows) >= x.Len()):
 		l.Fail(writeAgain, impossible)
 	}
 	q := &Posterior{Projected: p, x: x, warnings: p.Warnings(), pseudo: l.Floats("b", n, c), alpha: l.Floats("alpha", n, c)}

@@ -49,11 +49,19 @@ type Uniform struct {
 	Seed uint64
 }
 
-var _ Selector = Uniform{}
+var (
+	_ Selector     = Uniform{}
+	_ PairSelector = Uniform{}
+)
 
 // Choose implements Selector.
 func (u Uniform) Choose(_ context.Context, _ ntk.Kernel, x linearize.Source, m int, _ *Options) ([]int, error) {
 	return rand.New(rand.NewPCG(u.Seed, uniformStream)).Perm(x.Len())[:m], nil
+}
+
+// ChoosePairs implements PairSelector.
+func (u Uniform) ChoosePairs(_ context.Context, _ ntk.Kernel, x linearize.Source, c, m int, _ *Options) ([]int, error) {
+	return rand.New(rand.NewPCG(u.Seed, uniformStream)).Perm(x.Len() * c)[:m], nil
 }
 
 // Stratified chooses at random within each class, the classes in proportion
@@ -98,25 +106,38 @@ func (s Stratified) Choose(_ context.Context, _ ntk.Kernel, x linearize.Source, 
 }
 
 // Trace chooses the examples with the largest tr Λ, which say the most about
-// their own outputs; ties in the data's order. It does not use the kernel.
+// their own outputs, or the pairs with the largest Λ_aa; ties in the data's
+// order. It does not use the kernel.
 type Trace struct {
 	Sites *gp.Sites // of all training examples
 }
 
-var _ Selector = Trace{}
+var (
+	_ Selector     = Trace{}
+	_ PairSelector = Trace{}
+)
 
 // Choose implements Selector.
 func (t Trace) Choose(_ context.Context, _ ntk.Kernel, x linearize.Source, m int, _ *Options) ([]int, error) {
-	n := x.Len()
 	_, c := t.Sites.F.Dims()
+	return t.choose(x.Len(), c, c, m)
+}
+
+// ChoosePairs implements PairSelector.
+func (t Trace) ChoosePairs(_ context.Context, _ ntk.Kernel, x linearize.Source, c, m int, _ *Options) ([]int, error) {
+	return t.choose(x.Len(), c, 1, m)
+}
+
+// choose chooses m candidates of per rows each.
+func (t Trace) choose(n, c, per, m int) ([]int, error) {
 	if _, err := newSites(t.Sites, n, c); err != nil {
 		return nil, err
 	}
-	traces := make([]float64, n)
+	traces := make([]float64, n*c/per)
 	for i := range n * c {
-		traces[i/c] += t.Sites.Lambda.At(i, i%c)
+		traces[i/per] += t.Sites.Lambda.At(i, i%c)
 	}
-	rows := identity(n)
+	rows := identity(len(traces))
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(traces[b], traces[a]) })
 	return rows[:m], nil
 }

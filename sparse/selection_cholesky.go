@@ -18,6 +18,8 @@ import (
 // Greedy chooses the example with the largest residual tr(k − q) given those
 // before, again and again: pivoted Cholesky on K, with the C rows of an
 // example as one pivot. It keeps N·C×M·C numbers, the columns of the factor.
+// Pairs it chooses by their own residual variance, with single rows as pivots;
+// then it keeps N·C×M.
 type Greedy struct{}
 
 // RandomCholesky chooses the next example with probability proportional to
@@ -29,18 +31,29 @@ type RandomCholesky struct {
 }
 
 var (
-	_ Selector = Greedy{}
-	_ Selector = RandomCholesky{}
+	_ Selector     = Greedy{}
+	_ Selector     = RandomCholesky{}
+	_ PairSelector = Greedy{}
+	_ PairSelector = RandomCholesky{}
 )
 
 // Choose implements Selector.
-func (Greedy) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error) {
-	f, err := newCholesky(ctx, k, x, m, o)
+func (g Greedy) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error) {
+	return g.choose(ctx, k, x, m, false, o)
+}
+
+// ChoosePairs implements PairSelector.
+func (g Greedy) ChoosePairs(ctx context.Context, k ntk.Kernel, x linearize.Source, _, m int, o *Options) ([]int, error) {
+	return g.choose(ctx, k, x, m, true, o)
+}
+
+func (Greedy) choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, pairs bool, o *Options) ([]int, error) {
+	f, err := newCholesky(ctx, k, x, m, pairs, o)
 	if err != nil {
 		return nil, err
 	}
 	for len(f.left.rows) < m {
-		pool, next := f.left.largest(poolSize(f.c))
+		pool, next := f.left.largest(poolSize(f.per))
 		if len(pool) == 0 {
 			break
 		}
@@ -48,18 +61,27 @@ func (Greedy) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m in
 			return nil, err
 		}
 	}
-	return f.left.rest(m, identity(f.n)), nil
+	return f.left.rest(m, identity(len(f.prior))), nil
 }
 
 // Choose implements Selector.
 func (r RandomCholesky) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error) {
-	f, err := newCholesky(ctx, k, x, m, o)
+	return r.choose(ctx, k, x, m, false, o)
+}
+
+// ChoosePairs implements PairSelector.
+func (r RandomCholesky) ChoosePairs(ctx context.Context, k ntk.Kernel, x linearize.Source, _, m int, o *Options) ([]int, error) {
+	return r.choose(ctx, k, x, m, true, o)
+}
+
+func (r RandomCholesky) choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, pairs bool, o *Options) ([]int, error) {
+	f, err := newCholesky(ctx, k, x, m, pairs, o)
 	if err != nil {
 		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(r.Seed, choleskyStream))
 	for len(f.left.rows) < m {
-		pool := f.left.draw(poolSize(f.c), rng)
+		pool := f.left.draw(poolSize(f.per), rng)
 		if len(pool) == 0 {
 			break
 		}
@@ -67,61 +89,86 @@ func (r RandomCholesky) Choose(ctx context.Context, k ntk.Kernel, x linearize.So
 			return nil, err
 		}
 	}
-	return f.left.rest(m, rng.Perm(f.n)), nil
+	return f.left.rest(m, rng.Perm(len(f.prior))), nil
 }
 
-// A cholesky is a partial Cholesky factor of K with pivots of C rows, built
-// column by column while passing over the data.
+// A cholesky is a partial Cholesky factor of K, built column by column while
+// passing over the data. The candidates for its pivots are blocks of rows that
+// follow one another: the C rows of each example, or single ones, the pairs.
 type cholesky struct {
 	k       ntk.Kernel
 	x       linearize.Source
 	o       Options
-	n, c, m int
-	left    *weights       // tr(k − q) of each example
+	c       int            // outputs of an example
+	per     int            // rows of a candidate: c or 1
+	m       int            // candidates to choose
+	left    *weights       // tr(k − q) of each candidate
 	prior   []float64      // tr k
 	largest float64        // of prior
-	factor  blas64.General // N·C×M·C, the first width columns valid
+	factor  blas64.General // N·C×m·per, the first width columns valid
 	width   int
 }
 
-func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) (*cholesky, error) {
-	f := &cholesky{k: k, x: x, o: o.withDefaults(), n: x.Len(), m: m, left: newWeights(x.Len())}
+func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, pairs bool, o *Options) (*cholesky, error) {
+	f := &cholesky{k: k, x: x, o: o.withDefaults(), m: m}
+	of := traces
+	if pairs {
+		of = variances
+	}
 	var err error
-	if f.left.w, f.c, err = traces(ctx, k, x); err != nil {
+	if f.prior, f.c, err = of(ctx, k, x); err != nil {
 		return nil, err
 	}
-	f.prior = slices.Clone(f.left.w)
+	f.per = f.c
+	if pairs {
+		f.per = 1
+	}
+	f.left = newWeights(len(f.prior))
+	copy(f.left.w, f.prior)
 	f.largest = slices.Max(f.prior)
+	rows := len(f.prior) * f.per
 	err = checkMemory("pivoted Cholesky over the data", m, f.o.MaxMemory, func(m int) int64 {
-		mc := mulCap(int64(m), int64(f.c))
-		return mulCap(8, addCap(mulCap(mulCap(int64(f.n), int64(f.c)), mc), mulCap(int64(chunk(f.c)*f.c), mc)))
+		width := mulCap(int64(m), int64(f.per))
+		return mulCap(8, addCap(mulCap(int64(rows), width), mulCap(int64(chunk(f.c)*f.c), width)))
 	})
 	if err != nil {
-		return nil, err
+		return nil, pairsError(err, pairs)
 	}
-	f.factor = general(f.n*f.c, m*f.c, nil)
+	f.factor = general(rows, m*f.per, nil)
 	return f, nil
 }
 
-// exhausted is the part of an example's trace below which the residual is
+// gather returns candidates as a batch of per outputs each.
+func (f *cholesky) gather(ctx context.Context, pool []int) (*linearize.Batch, error) {
+	if f.per == f.c {
+		return linearize.Gather(ctx, f.x, pool)
+	}
+	z, err := gatherPlaces(ctx, f.x, pool, f.c)
+	if err != nil {
+		return nil, err
+	}
+	return z.Batch, nil
+}
+
+// exhausted is the part of a candidate's trace below which the residual is
 // rounding.
 const exhausted = 1e-13
 
 // residual returns v, or zero where it is rounding.
-func (f *cholesky) residual(v float64, example int) float64 {
-	if v <= exhausted*f.prior[example] {
+func (f *cholesky) residual(v float64, candidate int) float64 {
+	if v <= exhausted*f.prior[candidate] {
 		return 0
 	}
 	return v
 }
 
-// A pick decides on the next example of a pool: its place in the pool, or −1
+// A pick decides on the next candidate of a pool: its place in the pool, or −1
 // to go over the data first. before are the traces when the pool was formed,
-// now those given the examples accepted since; step counts the calls.
+// now those given the candidates accepted since; step counts the calls.
 type pick func(step int, before, now []float64) int
 
 // bestOf picks the largest trace while it is certain to be the largest of all
-// examples: no other exceeds next.
+// candidates: no other exceeds next.
 func (f *cholesky) bestOf(next float64) pick {
 	return func(step int, _, now []float64) int {
 		best := floats.MaxIdx(now)
@@ -152,10 +199,10 @@ func thinned(rng *rand.Rand) pick {
 	}
 }
 
-// advance accepts examples of the pool one by one and then adds their columns
+// advance accepts candidates of the pool one by one and then adds their columns
 // to the factor.
 func (f *cholesky) advance(ctx context.Context, pool []int, next pick) error {
-	batch, err := linearize.Gather(ctx, f.x, pool)
+	batch, err := f.gather(ctx, pool)
 	if err != nil {
 		return err
 	}
@@ -172,14 +219,14 @@ func (f *cholesky) advance(ctx context.Context, pool []int, next pick) error {
 			break
 		}
 		accepted = append(accepted, at)
-		eliminate(left, at, f.c, dropPivot*f.largest)
+		eliminate(left, at, f.per, dropPivot*f.largest)
 		for i, row := range pool {
 			if now[i] == 0 || row == pool[at] {
 				now[i] = 0 // for good
 				continue
 			}
 			sum := 0.0
-			for a := i * f.c; a < (i+1)*f.c; a++ {
+			for a := i * f.per; a < (i+1)*f.per; a++ {
 				sum += math.Max(0, left.Data[a*left.Stride+a])
 			}
 			now[i] = f.residual(sum, row)
@@ -188,9 +235,9 @@ func (f *cholesky) advance(ctx context.Context, pool []int, next pick) error {
 	return f.addColumns(ctx, batch, pool, accepted, h)
 }
 
-// poolResidual returns k − q among the examples of a pool.
+// poolResidual returns k − q among the candidates of a pool.
 func (f *cholesky) poolResidual(batch *linearize.Batch, pool []int) blas64.General {
-	n := len(pool) * f.c
+	n := len(pool) * f.per
 	h := general(n, n, nil)
 	f.k.BlockTo(dense(h), batch, batch)
 	if f.width > 0 {
@@ -200,21 +247,21 @@ func (f *cholesky) poolResidual(batch *linearize.Batch, pool []int) blas64.Gener
 	return h
 }
 
-// rowsOf copies the factor's rows of some examples.
-func (f *cholesky) rowsOf(examples []int) blas64.General {
-	out := general(len(examples)*f.c, f.width, nil)
-	for i, e := range examples {
-		for a := range f.c {
-			copy(out.Data[(i*f.c+a)*out.Stride:][:f.width], f.factor.Data[(e*f.c+a)*f.factor.Stride:])
+// rowsOf copies the factor's rows of some candidates.
+func (f *cholesky) rowsOf(candidates []int) blas64.General {
+	out := general(len(candidates)*f.per, f.width, nil)
+	for i, e := range candidates {
+		for a := range f.per {
+			copy(out.Data[(i*f.per+a)*out.Stride:][:f.width], f.factor.Data[(e*f.per+a)*f.factor.Stride:])
 		}
 	}
 	return out
 }
 
-// eliminate subtracts from h what the C rows of pivot at explain, a row with
+// eliminate subtracts from h what the per rows of pivot at explain, a row with
 // a residual below drop nothing.
-func eliminate(h blas64.General, at, c int, drop float64) {
-	for a := at * c; a < (at+1)*c; a++ {
+func eliminate(h blas64.General, at, per int, drop float64) {
+	for a := at * per; a < (at+1)*per; a++ {
 		pivot := h.Data[a*h.Stride+a]
 		if pivot <= drop {
 			continue
@@ -227,23 +274,23 @@ func eliminate(h blas64.General, at, c int, drop float64) {
 }
 
 // addColumns passes over the data and appends the columns of the accepted
-// examples to the factor. h is the residual among the pool.
+// candidates to the factor. h is the residual among the pool.
 func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool, accepted []int, h blas64.General) error {
 	s, err := batch.Gather(ctx, accepted)
 	if err != nil {
 		return err
 	}
-	examples := make([]int, len(accepted))
+	chosen := make([]int, len(accepted))
 	for i, at := range accepted {
-		examples[i] = pool[at]
+		chosen[i] = pool[at]
 	}
 	l, dead := f.pivotFactor(h, accepted)
 	var before blas64.General
 	if f.width > 0 {
-		before = f.rowsOf(examples)
+		before = f.rowsOf(chosen)
 	}
-	lo, hi := f.width, f.width+len(accepted)*f.c
-	err = eachColumns(ctx, f.k, f.x, s, func(p part, block blas64.General) error {
+	lo, hi := f.width, f.width+len(accepted)*f.per
+	err = eachColumns(ctx, f.k, f.x, f.c, s, func(p part, block blas64.General) error {
 		rows := rowsOf(f.factor, p.first*f.c, p.first*f.c+p.rows)
 		if f.width > 0 {
 			fblas.Gemm(blas.NoTrans, blas.Trans, -1, cols(rows, 0, f.width), before, 1, block)
@@ -258,7 +305,7 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 		for i := range block.Rows {
 			row := block.Data[i*block.Stride:][:block.Cols]
 			copy(rows.Data[i*rows.Stride+lo:], row)
-			e := p.first + i/f.c
+			e := (p.first*f.c + i) / f.per
 			f.left.w[e] = f.residual(f.left.w[e]-floats.Dot(row, row), e)
 		}
 		return nil
@@ -267,7 +314,7 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 		return err
 	}
 	f.width = hi
-	for _, e := range examples {
+	for _, e := range chosen {
 		f.left.take(e)
 	}
 	f.o.Progress(StageSelect, len(f.left.rows), f.m)
@@ -275,15 +322,15 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 }
 
 // pivotFactor returns the Cholesky factor of the residual among the accepted
-// examples. Rows that the ones before explain are dead: unit in the factor.
+// candidates. Rows that the ones before explain are dead: unit in the factor.
 func (f *cholesky) pivotFactor(h blas64.General, accepted []int) (l blas64.Triangular, dead []int) {
-	n := len(accepted) * f.c
+	n := len(accepted) * f.per
 	l = blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: n, Stride: n, Data: make([]float64, n*n)}
 	for i := range n {
-		row, from := l.Data[i*n:], h.Data[(accepted[i/f.c]*f.c+i%f.c)*h.Stride:]
+		row, from := l.Data[i*n:], h.Data[(accepted[i/f.per]*f.per+i%f.per)*h.Stride:]
 		for j := range i + 1 {
 			before := l.Data[j*n : j*n+j]
-			v := from[accepted[j/f.c]*f.c+j%f.c] - floats.Dot(row[:j], before)
+			v := from[accepted[j/f.per]*f.per+j%f.per] - floats.Dot(row[:j], before)
 			switch {
 			case j < i && l.Data[j*n+j] != 0:
 				row[j] = v / l.Data[j*n+j]

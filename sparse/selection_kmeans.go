@@ -82,7 +82,7 @@ func (f *kmeans) advance(ctx context.Context, pool []int, next pick) error {
 	if err != nil {
 		return err
 	}
-	err = eachColumns(ctx, f.k, f.x, s, func(p part, block blas64.General) error {
+	err = eachColumns(ctx, f.k, f.x, f.c, s, func(p part, block blas64.General) error {
 		for i := range p.x.Len() {
 			e := p.first + i
 			for j, at := range accepted {

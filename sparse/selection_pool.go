@@ -19,7 +19,8 @@ const poolRows = 256
 // poolSize returns how many examples with c outputs are considered at once.
 func poolSize(c int) int { return max(4, poolRows/c) }
 
-// A weights is a choice in progress: how much each example still counts.
+// A weights is a choice in progress: how much each candidate, an example or a
+// pair, still counts.
 type weights struct {
 	w      []float64 // nonnegative
 	chosen []bool
@@ -85,16 +86,17 @@ func (w *weights) largest(n int) (rows []int, next float64) {
 	return rows[:n], next
 }
 
-// eachColumns passes over x with κ(x, s), n·C × |s|·C, chunk by chunk.
-func eachColumns(ctx context.Context, k ntk.Kernel, x linearize.Source, s *linearize.Batch, do func(p part, block blas64.General) error) error {
-	c := s.Outputs()
-	buf := make([]float64, min(x.Len(), chunk(c))*c*s.Len()*c)
+// eachColumns passes over x, examples of c outputs, with κ(x, s), chunk by
+// chunk.
+func eachColumns(ctx context.Context, k ntk.Kernel, x linearize.Source, c int, s *linearize.Batch, do func(p part, block blas64.General) error) error {
+	width := s.Len() * s.Outputs()
+	buf := make([]float64, min(x.Len(), chunk(c))*c*width)
 	return linearize.Rebatch(x, chunk(c)).Batches(ctx, func(first int, b *linearize.Batch) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		p := part{first: first, x: b, rows: b.Len() * c}
-		block := general(p.rows, s.Len()*c, buf)
+		block := general(p.rows, width, buf)
 		k.BlockTo(dense(block), b, s)
 		if err := notFiniteRows("kernel", dense(block), first, c); err != nil {
 			return err
@@ -106,6 +108,24 @@ func eachColumns(ctx context.Context, k ntk.Kernel, x linearize.Source, s *linea
 // traces returns tr κ(x_i, x_i) of every example, and the number of outputs.
 func traces(ctx context.Context, k ntk.Kernel, x linearize.Source) (t []float64, c int, err error) {
 	t = make([]float64, x.Len())
+	c, err = eachVariance(ctx, k, x, func(row, c int, k float64) { t[row/c] += k })
+	return t, c, err
+}
+
+// variances returns the diagonal of κ(x, x), and the number of outputs.
+func variances(ctx context.Context, k ntk.Kernel, x linearize.Source) (v []float64, c int, err error) {
+	c, err = eachVariance(ctx, k, x, func(row, c int, k float64) {
+		if v == nil {
+			v = make([]float64, x.Len()*c)
+		}
+		v[row] = k
+	})
+	return v, c, err
+}
+
+// eachVariance calls do with the prior variance of every output: row i·c + a
+// is output a of example i.
+func eachVariance(ctx context.Context, k ntk.Kernel, x linearize.Source, do func(row, c int, k float64)) (c int, err error) {
 	err = x.Batches(ctx, func(first int, b *linearize.Batch) error {
 		c = b.Outputs()
 		diag := new(mat.Dense)
@@ -114,9 +134,9 @@ func traces(ctx context.Context, k ntk.Kernel, x linearize.Source) (t []float64,
 			return err
 		}
 		for i := range b.Len() * c {
-			t[first+i/c] += diag.At(i, i%c)
+			do(first*c+i, c, diag.At(i, i%c))
 		}
 		return nil
 	})
-	return t, c, err
+	return c, err
 }

@@ -13,7 +13,8 @@ import (
 // FitSubset returns the exact posterior given the inducing examples alone,
 // s being their sites. x are all training examples, of which z.Rows are the
 // inducing ones; none is read. Predictions are explained over all of them,
-// those outside the subset having no part.
+// those outside the subset having no part. Inducing (example, output) pairs are
+// an error: the sites couple the outputs of an example.
 func FitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *Inducing, o *Options) (*Posterior, error) {
 	d, k, err := subsetOptions(k, x, z, o)
 	if err != nil {
@@ -42,6 +43,9 @@ func RefitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.D
 func subsetOptions(k ntk.Kernel, x linearize.Source, z *Inducing, o *Options) (*Options, ntk.Kernel, error) {
 	d := o.withDefaults()
 	d.Approximation = Nystrom
+	if z.Pairs() {
+		return nil, nil, errSubsetPairs
+	}
 	if z.Rows == nil {
 		panic("sparse: a subset of data needs the rows of its examples")
 	}
