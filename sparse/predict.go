@@ -23,6 +23,16 @@ func (p *Projected) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	sizeTo(mean, t, c)
 	sizeTo(cov, t*c, c)
+	return p.eachTile(x, func(tile part, f *features) error {
+		lo, hi := tile.first, tile.first+tile.x.Len()
+		return p.predictTile(sub(mean, lo, hi), sub(cov, lo*c, hi*c), tile.x, lo, f)
+	})
+}
+
+// eachTile takes the examples of x in tiles whose features, which f forms in
+// the same memory, stay within p.tile bytes or are those of one example.
+func (p *Projected) eachTile(x *linearize.Batch, do func(tile part, f *features) error) error {
+	t, c := x.Len(), p.b.c
 	if t == 0 {
 		return nil
 	}
@@ -30,7 +40,7 @@ func (p *Projected) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	f := newFeaturesOf(p.b, step*c)
 	for lo := 0; lo < t; lo += step {
 		hi := min(lo+step, t)
-		if err := p.predictTile(sub(mean, lo, hi), sub(cov, lo*c, hi*c), x.Slice(lo, hi), lo, f); err != nil {
+		if err := do(part{first: lo, x: x.Slice(lo, hi), rows: (hi - lo) * c}, f); err != nil {
 			return err
 		}
 	}
@@ -154,21 +164,15 @@ func settle(cov *mat.Dense, prior []float64, first, c int) error {
 func (p *Projected) SelfTo(dst *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	sizeTo(dst, t*c, c)
-	if t == 0 {
-		return nil
-	}
-	step := max(1, min(t, p.tile/8/c/p.b.rows()))
-	f := newFeaturesOf(p.b, step*c)
-	for lo := 0; lo < t; lo += step {
-		hi := min(lo+step, t)
-		phi, err := f.of(part{first: lo, x: x.Slice(lo, hi), rows: (hi - lo) * c})
+	return p.eachTile(x, func(tile part, f *features) error {
+		phi, err := f.of(tile)
 		if err != nil {
 			return err
 		}
 		p.half(phi)
-		blocksOf(dst, lo*c, phi, c)
-	}
-	return nil
+		blocksOf(dst, tile.first*c, phi, c)
+		return nil
+	})
 }
 
 // blocksOf writes the C×C blocks on the diagonal of a aᵀ to rows of dst.

@@ -83,11 +83,7 @@ func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, o *ReportOpt
 // residuals fills in the residual variances of the test examples.
 func (p *Projected) residuals(x *linearize.Batch, r *Report) error {
 	t, c := p.checkInputs(x)
-	step := max(1, min(t, p.tile/8/c/p.b.rows()))
-	f := newFeaturesOf(p.b, step*c)
-	for lo := 0; lo < t; lo += step {
-		hi := min(lo+step, t)
-		tile := part{first: lo, x: x.Slice(lo, hi), rows: (hi - lo) * c}
+	return p.eachTile(x, func(tile part, f *features) error {
 		phi, err := f.of(tile)
 		if err != nil {
 			return err
@@ -104,8 +100,8 @@ func (p *Projected) residuals(x *linearize.Batch, r *Report) error {
 			r.ResidualMean += part / float64(t*c)
 			r.ResidualMax = math.Max(r.ResidualMax, part)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // sample forms both posteriors of a sample and compares them.
