@@ -10,8 +10,23 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testdense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
+)
+
+// Dense algebra, as the equations write it.
+var (
+	column         = testdense.Column
+	vec            = testdense.Vec
+	product        = testdense.Product
+	plus           = testdense.Plus
+	inverse        = testdense.Inverse
+	identity       = testdense.Identity
+	logDet         = testdense.LogDet
+	whole          = testdense.Whole
+	diagonalBlocks = testdense.DiagonalBlocks
+	requireNumber  = testdense.RequireNumber
 )
 
 // A problem is a small random linearized network with data, prior and
@@ -204,77 +219,6 @@ func (k denseKernel) scaled(b *linearize.Batch) *mat.Dense {
 	return &j
 }
 
-// column returns a copy of m, N×C, as N·C×1.
-func column(m *mat.Dense) *mat.Dense {
-	r, c := m.Dims()
-	return mat.NewDense(r*c, 1, mat.DenseCopyOf(m).RawMatrix().Data)
-}
-
-// vec returns v as a column.
-func vec(v []float64) *mat.Dense { return mat.NewDense(len(v), 1, append([]float64(nil), v...)) }
-
-func product(ms ...mat.Matrix) *mat.Dense {
-	out := mat.DenseCopyOf(ms[0])
-	for _, m := range ms[1:] {
-		var next mat.Dense
-		next.Mul(out, m)
-		out = &next
-	}
-	return out
-}
-
-// plus returns a + s·b.
-func plus(a mat.Matrix, s float64, b mat.Matrix) *mat.Dense {
-	var out mat.Dense
-	out.Scale(s, b)
-	out.Add(a, &out)
-	return &out
-}
-
-func inverse(t *testing.T, m mat.Matrix) *mat.Dense {
-	t.Helper()
-	var out mat.Dense
-	require.NoError(t, out.Inverse(m))
-	return &out
-}
-
-func identity(n int) *mat.Dense {
-	m := mat.NewDense(n, n, nil)
-	for i := range n {
-		m.Set(i, i, 1)
-	}
-	return m
-}
-
-func logDet(m mat.Matrix) float64 {
-	v, _ := mat.LogDet(m)
-	return v
-}
-
-// whole returns the N·C×N·C block-diagonal matrix of blocks, N·C×C.
-func whole(blocks *mat.Dense) *mat.Dense {
-	n, c := blocks.Dims()
-	m := mat.NewDense(n, n, nil)
-	for i := range n {
-		for j := range c {
-			m.Set(i, i/c*c+j, blocks.At(i, j))
-		}
-	}
-	return m
-}
-
-// diagonalBlocks returns the C×C blocks on the diagonal of m as N·C×C.
-func diagonalBlocks(m *mat.Dense, c int) *mat.Dense {
-	n, _ := m.Dims()
-	out := mat.NewDense(n, c, nil)
-	for i := range n {
-		for j := range c {
-			out.Set(i, j, m.At(i, i/c*c+j))
-		}
-	}
-	return out
-}
-
 // requireClose fails where an entry differs by more than rel times the
 // largest entry of want.
 func requireClose(t *testing.T, what string, got, want mat.Matrix, rel float64) {
@@ -291,14 +235,6 @@ func requireClose(t *testing.T, what string, got, want mat.Matrix, rel float64) 
 					what, i, j, got.At(i, j), want.At(i, j), d/scale, rel)
 			}
 		}
-	}
-}
-
-// requireNumber compares two numbers relative to the larger of want and 1.
-func requireNumber(t *testing.T, what string, got, want, rel float64) {
-	t.Helper()
-	if d := math.Abs(got - want); !(d <= rel*math.Max(1, math.Abs(want))) {
-		t.Fatalf("%s is %v, want %v; off by %.3g, tolerance %.3g", what, got, want, d, rel)
 	}
 }
 

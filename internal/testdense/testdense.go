@@ -1,0 +1,94 @@
+// Package testdense holds the slow, short and obviously right dense algebra
+// that tests write equations in. It panics where shapes do not fit.
+package testdense
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Column returns a copy of m, N×C, as N·C×1.
+func Column(m *mat.Dense) *mat.Dense {
+	r, c := m.Dims()
+	return mat.NewDense(r*c, 1, mat.DenseCopyOf(m).RawMatrix().Data)
+}
+
+// Vec returns a copy of v as a column.
+func Vec(v []float64) *mat.Dense { return mat.NewDense(len(v), 1, append([]float64(nil), v...)) }
+
+// Product returns the product of one or more matrices, from the left.
+func Product(ms ...mat.Matrix) *mat.Dense {
+	out := mat.DenseCopyOf(ms[0])
+	for _, m := range ms[1:] {
+		var next mat.Dense
+		next.Mul(out, m)
+		out = &next
+	}
+	return out
+}
+
+// Plus returns a + s·b.
+func Plus(a mat.Matrix, s float64, b mat.Matrix) *mat.Dense {
+	var out mat.Dense
+	out.Scale(s, b)
+	out.Add(a, &out)
+	return &out
+}
+
+// Inverse returns m⁻¹ and fails where m is singular or nearly so.
+func Inverse(t testing.TB, m mat.Matrix) *mat.Dense {
+	t.Helper()
+	var out mat.Dense
+	require.NoError(t, out.Inverse(m))
+	return &out
+}
+
+// Identity returns the n×n identity.
+func Identity(n int) *mat.Dense {
+	m := mat.NewDense(n, n, nil)
+	for i := range n {
+		m.Set(i, i, 1)
+	}
+	return m
+}
+
+// LogDet returns log |det m|.
+func LogDet(m mat.Matrix) float64 {
+	v, _ := mat.LogDet(m)
+	return v
+}
+
+// Whole returns the N·C×N·C block-diagonal matrix of blocks, N·C×C.
+func Whole(blocks *mat.Dense) *mat.Dense {
+	n, c := blocks.Dims()
+	m := mat.NewDense(n, n, nil)
+	for i := range n {
+		for j := range c {
+			m.Set(i, i/c*c+j, blocks.At(i, j))
+		}
+	}
+	return m
+}
+
+// DiagonalBlocks returns the C×C blocks on the diagonal of m as N·C×C.
+func DiagonalBlocks(m *mat.Dense, c int) *mat.Dense {
+	n, _ := m.Dims()
+	out := mat.NewDense(n, c, nil)
+	for i := range n {
+		for j := range c {
+			out.Set(i, j, m.At(i, i/c*c+j))
+		}
+	}
+	return out
+}
+
+// RequireNumber compares two numbers relative to the larger of want and 1.
+func RequireNumber(t testing.TB, what string, got, want, rel float64) {
+	t.Helper()
+	if d := math.Abs(got - want); !(d <= rel*math.Max(1, math.Abs(want))) {
+		t.Fatalf("%s is %v, want %v; off by %.3g, tolerance %.3g", what, got, want, d, rel)
+	}
+}
