@@ -124,21 +124,15 @@ func (s *session) readModel() error {
 	return nil
 }
 
-// largestModel is more than an ONNX file can have.
-const largestModel = 1 << 31
-
-// readModelFile reads no more than a model can be, of a device without an end.
+// readModelFile reads no more than a model can have, of a device without an
+// end; what is larger, ReadONNX refuses.
 func readModelFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, largestModel))
-	if err == nil && len(data) == largestModel {
-		return nil, errors.New("it is larger than 2 GiB; an ONNX file never is")
-	}
-	return data, err
+	return io.ReadAll(io.LimitReader(f, linearize.MaxModelBytes+1))
 }
 
 // modelError names the file once, and what to do about it.
