@@ -32,7 +32,7 @@ type Options struct {
 	// Targets is what to explain; nil means every output.
 	Targets []Target
 	// All keeps the numbers of every training example in Explanation.All,
-	// which is five numbers for each of T×N pairs and target. It takes the
+	// which is four numbers for each of T×N pairs and target. It takes the
 	// work of Similar.
 	All bool
 	// Tile is the number of training examples handled at once; 0 chooses one

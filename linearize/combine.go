@@ -16,7 +16,8 @@ import (
 //
 //	Σ_c w_{nK+k,c} f_c(x_n;θ*)
 //
-// with w N·K×C. It takes one forward and K backward passes.
+// with w N·K×C; it panics at another size. It takes one forward and K backward
+// passes.
 func (n *Network) LinearizeCombined(ctx context.Context, x, w *mat.Dense) (*Batch, error) {
 	rows, _ := x.Dims()
 	k := sumsEach(w, rows, n.prog.c)
@@ -84,7 +85,8 @@ const gatherCombined = 64
 // len(rows)·K×C. A position may be given more than once, with other weights.
 // Where a Network is linearized as the examples are asked for, the work is
 // that of K outputs; elsewhere no more than some examples' Jacobians of all
-// outputs are in memory beside the result.
+// outputs are in memory beside the result. A row that src does not have panics,
+// and so does a w of another size.
 func GatherCombined(ctx context.Context, src Source, rows []int, w *mat.Dense) (*Batch, error) {
 	k := sumsOfEach(w, len(rows))
 	if slices.Min(rows) < 0 || slices.Max(rows) >= src.Len() {
@@ -151,7 +153,7 @@ func (s combined) Batches(ctx context.Context, yield func(first int, b *Batch) e
 	})
 }
 
-// A combinedModel is a Model that does so itself.
+// A combinedModel is a Model that linearizes sums of its outputs.
 type combinedModel interface {
 	LinearizeCombined(ctx context.Context, x, w *mat.Dense) (*Batch, error)
 }

@@ -22,7 +22,8 @@ type Builder struct {
 }
 
 // NewBuilder forms and factors the kernel of the inducing examples. It fails
-// with a *MemoryError before anything large is allocated.
+// with a *CountError where there are none, and with a *MemoryError before
+// anything large is allocated. Checkpoint and Resume of o are ignored.
 func NewBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*Builder, error) {
 	d := o.withDefaults()
 	d.Checkpoint, d.Resume = nil, nil
@@ -83,12 +84,14 @@ func (b *basis) fingerprint() uint64 {
 	return crc64.Checksum(buf, crc64.MakeTable(crc64.ECMA))
 }
 
-// Add adds the examples of x with their sites s: one pass over x.
+// Add adds the examples of x with their sites s: one pass over x. Where it
+// fails, with a *gp.NotFiniteError for NaN or Inf or with ctx.Err(), nothing is
+// added.
 func (b *Builder) Add(ctx context.Context, x linearize.Source, s *gp.Sites) error {
 	return b.sum(ctx, x, s, 1)
 }
 
-// Remove takes out examples that were added with the same sites.
+// Remove takes out examples that were added with the same sites; see Add.
 func (b *Builder) Remove(ctx context.Context, x linearize.Source, s *gp.Sites) error {
 	return b.sum(ctx, x, s, -1)
 }
@@ -136,13 +139,14 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 	return nil
 }
 
-// Merge adds the sums of another Builder.
+// Merge adds the sums of another Builder. It fails as Sums.Merge does.
 func (b *Builder) Merge(s *Sums) error { return b.sums.Merge(s) }
 
 // Sums returns a copy of what was added.
 func (b *Builder) Sums() *Sums { return b.sums.Clone() }
 
-// Posterior returns the posterior given all that was added.
+// Posterior returns the posterior given all that was added. It fails with a
+// *NotPDError where more was removed.
 func (b *Builder) Posterior() (*Projected, error) {
 	return newProjected(b.b, b.sums.Clone(), &b.o)
 }

@@ -21,7 +21,8 @@ const preparedBytes = 1 << 30
 // then a product of the kernel between its examples and the inducing ones
 // with both, formed once for the two kinds of terms: all that is left to do
 // for it is to multiply by its Jacobian, of which 16·T·C·P bytes are kept, or
-// none where that is more than 1 GiB.
+// none where that is more than 1 GiB. It fails with a *gp.MemoryError where
+// this and the features of x pass Options.MaxMemory.
 //
 // Where K_ZZ has its full rank, the result has another method beside those of
 // gp.Cross,

@@ -9,10 +9,11 @@ import (
 )
 
 // Bytes returns the memory that a posterior of n training examples takes with
-// m inducing examples and c outputs: K_ZZ, the sums, their factor and
-// I − A'⁻¹, each 8·(M·C)² bytes, the last three once more while a refit
-// compares two sums; the features of
-// a chunk of data; and the sites and vectors of the N examples. The Jacobians
+// m inducing examples and c outputs: K_ZZ, which counts twice because it takes
+// two matrices where it is singular to working precision, the sums, their
+// factor and I − A'⁻¹, each 8·(M·C)² bytes, the last three once more while a
+// refit compares two sums; the features of a chunk of data, in three matrices;
+// and the sites and vectors of the N examples. The Jacobians
 // of the inducing examples and of a batch of data are not in it. A number too
 // large for an int64 is returned as the largest int64.
 func Bytes(m, n, c int, refit bool) int64 { return RowBytes(mulInt(m, c), n, c, refit) }

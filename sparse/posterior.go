@@ -79,7 +79,8 @@ func checkInducing(z *Inducing, n int) error {
 
 // WithData names the training examples that the sums are of, with their
 // sites, so that predictions can be explained: a pass over x for the dual
-// vector.
+// vector. Another number of examples than in the sums is an error, NaN or Inf
+// a *gp.NotFiniteError.
 func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Sites) (*Posterior, error) {
 	if x.Len() != p.sums.n {
 		return nil, fmt.Errorf("sparse: %d training examples, but the sums are of %d", x.Len(), p.sums.n)

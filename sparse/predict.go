@@ -13,8 +13,9 @@ import (
 
 // PredictTo writes the posterior mean of the T examples of x, T×C, and the
 // covariance of each example's outputs, T·C×C (E13). Test examples are taken
-// in tiles, so that the memory beside the results stays below 64 MiB or one
-// example's features.
+// in tiles, so that no matrix of a tile's features, of which there are up to
+// three, passes 64 MiB or one example's. The first covariance also computes
+// I − A'⁻¹, 8·(M·C)² bytes, which is kept.
 //
 // Far from the inducing examples the variance is the prior's. One that
 // rounding made negative by less than 1e-11 of the prior's is zero; a more

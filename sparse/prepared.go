@@ -35,7 +35,8 @@ func (t *Prepared) Len() int { n, _ := t.f.Dims(); return n }
 func (t *Prepared) F() *mat.Dense { return t.f }
 
 // PreparedBytes returns the memory that t prepared examples take with m
-// inducing examples and c outputs.
+// inducing examples and c outputs, K_ZZ having m·c rows; with m inducing pairs
+// they take less.
 func PreparedBytes(t, m, c int) int64 {
 	return prepareBytes(t, mulCap(int64(m), int64(c)), c)
 }

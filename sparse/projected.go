@@ -146,7 +146,7 @@ func (p *Projected) TraceError() float64 {
 // At returns the posterior under the prior variances times factor, at the
 // same sites: with an isotropic prior of precision δ, At(δ/δ') is that of
 // precision δ'. It takes no pass over the data. A posterior with FITC has an
-// error instead.
+// error instead. A factor that is not positive and finite panics.
 func (p *Projected) At(factor float64) (*Projected, error) {
 	if !(factor > 0) || math.IsInf(factor, 1) {
 		panic("sparse: a factor on the prior variance must be positive and finite")

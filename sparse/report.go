@@ -60,7 +60,8 @@ type ReportOptions struct {
 // Report measures the error on the test examples x. With a sample, both the
 // exact and the sparse posterior are formed anew from the sample alone, at
 // the posterior's sites and through its inducing examples, with the mean
-// m + K_*n α.
+// m + K_*n α; where the exact one passes Options.MaxMemory, that is gp.Fit's
+// error.
 func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, o *ReportOptions) (*Report, error) {
 	if o == nil {
 		o = &ReportOptions{}

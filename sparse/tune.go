@@ -37,7 +37,8 @@ const (
 //
 // The score is taken to have one minimum in the logarithm of the factor. The
 // search goes downhill by factors of 10, then halves its step down to 15 %.
-// It stops at 10⁶ either way.
+// It stops at 10⁶ either way. No held-out examples, FITC (see At), and scores
+// that are never finite are errors, and so is one of score.
 func (p *Projected) Tune(ctx context.Context, t *Prepared, score func(mean, cov *mat.Dense) (float64, error)) (*Tuned, error) {
 	if t.Len() == 0 {
 		return nil, fmt.Errorf("sparse: no held-out examples to choose the prior precision on")

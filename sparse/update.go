@@ -12,7 +12,8 @@ import (
 // Add returns the posterior given the examples of x as well, with their sites
 // s. The inducing examples stay, and so do the sites of the data there were:
 // after a refit they are those of the mode without x. It takes one pass over
-// x, and the cheap one for the dual vector over all data.
+// x, and the cheap one for the dual vector over all data. A subset of data has
+// an error instead.
 func (p *Posterior) Add(ctx context.Context, x linearize.Source, s *gp.Sites) (*Posterior, error) {
 	more, err := p.sumsOf(ctx, x, s)
 	if err != nil {

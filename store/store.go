@@ -324,7 +324,7 @@ func (f *File) Sections() []string { return slices.Clone(f.names) }
 func (f *File) Has(name string) bool { return f.table[name] != nil }
 
 // Bytes returns a section, read-only and valid until Close. Its checksum is
-// verified the first time.
+// verified the first time. A section that is missing or damaged is an *Error.
 func (f *File) Bytes(name string) ([]byte, error) {
 	e := f.table[name]
 	if e == nil {
