@@ -30,7 +30,7 @@ type ReadOptions struct {
 }
 
 // MaxModelBytes is the largest ONNX file that is read: protobuf's own limit.
-const MaxModelBytes = 2 << 30
+const MaxModelBytes = onnx.MaxSize
 
 // ReadONNX reads a network. Shapes are inferred and every operator is checked
 // now, so a graph that cannot be linearized fails here, with an error that
@@ -42,16 +42,9 @@ const MaxModelBytes = 2 << 30
 // and the names in o.Freeze. A final Softmax, LogSoftmax or Sigmoid is
 // removed, with a warning.
 func ReadONNX(r io.Reader, o *ReadOptions) (*Network, error) {
-	data, err := io.ReadAll(io.LimitReader(r, MaxModelBytes+1))
+	m, err := onnx.Read(r)
 	if err != nil {
 		return nil, fmt.Errorf("linearize: %w", err)
-	}
-	if len(data) > MaxModelBytes {
-		return nil, fmt.Errorf("linearize: the model is larger than %d bytes", MaxModelBytes)
-	}
-	m, err := onnx.Decode(data)
-	if err != nil {
-		return nil, err
 	}
 	return newNetwork(m, o)
 }

@@ -11,12 +11,12 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// maxSize is the size in bytes that protobuf allows a message.
-const maxSize = math.MaxInt32
+// MaxSize is the size in bytes that protobuf allows a message.
+const MaxSize = math.MaxInt32
 
 // Read decodes the model that r holds to its end. It reads at most the 2 GiB
 // that a protobuf message may have.
-func Read(r io.Reader) (*Model, error) { return read(r, maxSize) }
+func Read(r io.Reader) (*Model, error) { return read(r, MaxSize) }
 
 func read(r io.Reader, most int64) (*Model, error) {
 	b, err := io.ReadAll(io.LimitReader(r, most+1))

@@ -32,7 +32,7 @@ func (m *Model) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(b) > maxSize {
+	if len(b) > MaxSize {
 		return nil, invalidf("%d bytes, more than an ONNX file can have", len(b))
 	}
 	return b, nil
