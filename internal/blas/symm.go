@@ -8,15 +8,6 @@ import (
 // Symm computes C = α A B + β C (Left) or α B A + β C, A symmetric. It reads
 // only A's own triangle.
 func Symm(s blas.Side, alpha float64, a blas64.Symmetric, b blas64.General, beta float64, c blas64.General) {
-	symm(s, alpha, a, b, beta, c, 0)
-}
-
-// Symm1 is Symm on the caller's goroutine. It gives the same bits.
-func Symm1(s blas.Side, alpha float64, a blas64.Symmetric, b blas64.General, beta float64, c blas64.General) {
-	symm(s, alpha, a, b, beta, c, 1)
-}
-
-func symm(s blas.Side, alpha float64, a blas64.Symmetric, b blas64.General, beta float64, c blas64.General, workers int) {
 	if foreign() {
 		blas64.Symm(s, alpha, a, b, beta, c)
 		return
@@ -42,5 +33,5 @@ func symm(s blas.Side, alpha float64, a blas64.Symmetric, b blas64.General, beta
 	if b.Rows != c.Rows || b.Cols != c.Cols {
 		panic(badShape)
 	}
-	g.run(workers)
+	g.run(0)
 }
