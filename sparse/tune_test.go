@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -30,8 +31,15 @@ func TestTune(t *testing.T) {
 	require.Equal(t, 1.0, got.Trials[0].Factor)
 	best, at := math.Inf(1), 0.0
 	for e := -6.0; e <= 6; e += 1. / 16 {
-		other, err := p.At(math.Pow(10, e))
+		groups := q.prior.Groups()
+		for g := range groups {
+			groups[g].Precision *= math.Pow(10, -e)
+		}
+		prior, err := ntk.NewLayerwise(q.train.P, groups, []float64{0.1})
 		require.NoError(t, err)
+		scaled := *q
+		scaled.kernel = ntk.New(prior, q.theta, nil)
+		other := scaled.fit(t, scaled.some(t), nil)
 		var mean, cov mat.Dense
 		require.NoError(t, other.PredictTo(&mean, &cov, q.test))
 		v, err := score(&mean, &cov)

@@ -171,6 +171,8 @@ func TestTunePrior(t *testing.T) {
 		require.NoError(t, err)
 		text = succeed(t, append([]string{"predict", "--json", "--prior-precision", string(number)}, args...)...)
 		want, _ := predicted(t, strings.ReplaceAll(text, approximationOf(t, text), ""))
+		require.NotEmpty(t, rows)
+		require.Len(t, want, len(rows))
 		for i := range rows {
 			require.InEpsilon(t, float64(want[i].Covariance[0][0]), float64(rows[i].Covariance[0][0]), 1e-6)
 			require.Equal(t, want[i].Mean, rows[i].Mean)
@@ -206,7 +208,7 @@ func TestKilledFit(t *testing.T) {
 	require.NoError(t, process(t, append([]string{"fit", "-o", whole}, args...)...).Run())
 	took := time.Since(start)
 	file, check := filepath.Join(dir, "a.gp"), filepath.Join(dir, "a.check")
-	killed, resumed := 0, 0
+	killed, resumed, written := 0, 0, false
 	for i := 1; ; i++ {
 		_, err := os.Stat(check)
 		if err == nil {
@@ -225,12 +227,30 @@ func TestKilledFit(t *testing.T) {
 		require.NotContains(t, stderr.String(), "gpexplain:", "killed, not failed")
 		killed++
 		if _, err := os.Stat(file); err == nil {
-			break // killed after the last step
+			written = true // killed after the last step
+			break
 		}
 	}
 	require.Positive(t, killed)
 	require.Equal(t, read(t, whole), read(t, file))
 	t.Logf("killed %d times, went on from a checkpoint %d times", killed, resumed)
+	if !written {
+		require.NoFileExists(t, check)
+	}
+}
+
+// A fit that goes on from a checkpoint writes the file that one in a piece
+// does, byte for byte, and removes the checkpoint.
+func TestResumedFit(t *testing.T) {
+	args := []string{"--data", "digits:2000,100", "--method", "nystrom", "--inducing", "40", "--refit"}
+	dir := t.TempDir()
+	whole, file := filepath.Join(dir, "whole.gp"), filepath.Join(dir, "a.gp")
+	succeed(t, append([]string{"fit", "--quiet", "--out", whole}, args...)...)
+	check := checkpointed(t, args...)
+	r := gpexplain(t.Context(), append([]string{"fit", "--out", file, "--checkpoint", check}, args...)...)
+	require.Zero(t, r.code, r.stderr)
+	require.Contains(t, r.stderr, "going on from")
+	require.Equal(t, read(t, whole), read(t, file))
 	require.NoFileExists(t, check)
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,7 @@ func TestRender(t *testing.T) {
 	require.NoError(t, run(t.Context(), []string{"-render", filepath.Join("..", "..", "testdata", "bench", "mnist.json"), "-table", table, "-plot", plot}))
 	text, err := os.ReadFile(table)
 	require.NoError(t, err)
+	require.Greater(t, strings.Count(string(text), "\n"), 10)
 	readme, err := os.ReadFile(filepath.Join("..", "..", "testdata", "bench", "README.md"))
 	require.NoError(t, err)
 	require.Contains(t, string(readme), string(text), "the README shows what was recorded")
