@@ -208,7 +208,7 @@ func (g *gradient) diagonals(t part, lambda []float64, half blas64.General) {
 			case trace:
 				g.t[i*c+b] = -lambda[i*c+b] / 2
 			case ownNoise:
-				// H_ii = ½(αα ᵀ − Λ̃ + Λ̃φA'⁻¹φᵀΛ̃)
+				// H_ii = ½(ααᵀ − Λ̃ + Λ̃φA'⁻¹φᵀΛ̃)
 				v := floats.Dot(half.Data[i*half.Stride:][:half.Cols], half.Data[j*half.Stride:][:half.Cols])
 				g.t[i*c+b] = (g.terms.fit*alpha[i]*alpha[j] - lambda[i*c+b] + v) / 2
 			}

@@ -2,7 +2,6 @@ package sparse
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -185,7 +184,7 @@ func (r *refit) after(p *pass) (*pass, *Posterior, error) {
 		to = from
 	}
 	if math.IsInf(to.objective, 0) {
-		return nil, nil, errors.New("sparse: the likelihood has no finite value at the prior mean or near θ*; scale the targets or raise the prior precision")
+		return nil, nil, errNoObjective
 	}
 	r.step++
 	if to == next && p.to.err == nil {

@@ -70,8 +70,8 @@ func TestEvidenceByMethod(t *testing.T) {
 			}
 			if r.AtThetaLower != nil {
 				require.Equal(t, "upper", r.Bound)
-				require.InEpsilon(t, ref.Scalar("log_evidence"), float64(*r.AtThetaLower), 1e-6)
-				require.InEpsilon(t, ref.Scalar("log_evidence_linear_gaussian"), float64(*r.LinearGaussianLower), 1e-6)
+				require.InEpsilon(t, ref.Scalar("log_evidence"), float64(*r.AtThetaLower), 1e-8)
+				require.InEpsilon(t, ref.Scalar("log_evidence_linear_gaussian"), float64(*r.LinearGaussianLower), 1e-8)
 			}
 			require.Contains(t, ref.run(t, "evidence", args[1:]...), "log evidence, refit")
 		}
