@@ -18,10 +18,12 @@ type CountError struct {
 }
 
 func (e *CountError) Error() string {
-	if e.M < 1 {
+	switch {
+	case e.M < 1 && e.Pairs:
+		return fmt.Sprintf("sparse: %d inducing pairs; at least one is needed", e.M)
+	case e.M < 1:
 		return fmt.Sprintf("sparse: %d inducing examples; at least one is needed", e.M)
-	}
-	if e.Pairs {
+	case e.Pairs:
 		return fmt.Sprintf("sparse: %d inducing pairs of %d outputs of training examples; choose at most %d", e.M, e.N, e.N)
 	}
 	return fmt.Sprintf("sparse: %d inducing examples of %d training examples; choose at most %d", e.M, e.N, e.N)

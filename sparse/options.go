@@ -60,7 +60,7 @@ type Options struct {
 	// Nothing but Fit and Refit calls Checkpoint or resumes.
 	Checkpoint func(c *Checkpoint) error
 	// CheckpointEvery is a number of examples, of which whole chunks are
-	// made; 0 means 16 chunks, which are 32,768 outputs.
+	// made; 0 means 16 chunks, which are 32,768 outputs at most.
 	CheckpointEvery int
 	// Resume, if not nil, is where Fit or Refit goes on: the result is the
 	// same to the last bit as without the interruption. It must come from the
