@@ -1,7 +1,6 @@
 package linearize
 
 import (
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -62,51 +61,4 @@ func scatterTile(dst *mat.Dense, b Block, rows int) {
 			src = src[s.Len():]
 		}
 	}
-}
-
-// rowRange returns rows [i, j) of m as a view; it allows i == j.
-func rowRange(m *mat.Dense, i, j int) *mat.Dense {
-	if m == nil {
-		return nil
-	}
-	raw := m.RawMatrix()
-	return view(blas64.General{Rows: j - i, Cols: raw.Cols, Stride: raw.Stride, Data: raw.Data[i*raw.Stride:]})
-}
-
-// everyRow returns rows c, c+step, … of m as a view.
-func everyRow(m *mat.Dense, c, step int) *mat.Dense {
-	if m == nil {
-		return nil
-	}
-	raw := m.RawMatrix()
-	return view(blas64.General{Rows: raw.Rows / step, Cols: raw.Cols, Stride: raw.Stride * step, Data: raw.Data[c*raw.Stride:]})
-}
-
-func view(g blas64.General) *mat.Dense {
-	if g.Rows == 0 {
-		return new(mat.Dense)
-	}
-	g.Data = g.Data[:(g.Rows-1)*g.Stride+g.Cols]
-	var m mat.Dense
-	m.SetRawMatrix(g)
-	return &m
-}
-
-func rowsOf(m *mat.Dense) int {
-	r, _ := m.Dims()
-	return r
-}
-
-func axpy(dst []float64, alpha float64, x []float64) {
-	for i, v := range x {
-		dst[i] += alpha * v
-	}
-}
-
-func dot(x, y []float64) float64 {
-	s := 0.0
-	for i, v := range x {
-		s += v * y[i]
-	}
-	return s
 }

@@ -11,22 +11,6 @@ import (
 	fblas "github.com/funcgp/funcgp/internal/blas"
 )
 
-// LinearizeCombined is Linearize for K sums of the outputs of each example in
-// place of the C outputs: output k of example n of the Batch is
-//
-//	Σ_c w_{nK+k,c} f_c(x_n;θ*)
-//
-// with w N·K×C; it panics at another size. It takes one forward and K backward
-// passes.
-func (n *Network) LinearizeCombined(ctx context.Context, x, w *mat.Dense) (*Batch, error) {
-	rows, _ := x.Dims()
-	k := sumsEach(w, rows, n.prog.c)
-	return n.linearize(ctx, x, k, "sum of outputs", func(seed, f []float64, example, i int) float64 {
-		copy(seed, w.RawRowView(example*k+i))
-		return dot(seed, f)
-	})
-}
-
 // sumsEach returns K for weights of n examples with c outputs.
 func sumsEach(w *mat.Dense, n, c int) int {
 	if _, cols := w.Dims(); cols != c {
@@ -113,7 +97,7 @@ func GatherCombined(ctx context.Context, src Source, rows []int, w *mat.Dense) (
 
 // GatherCombined is the function of that name.
 func (s *stream) GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (*Batch, error) {
-	m, ok := s.model.(combinedModel)
+	m, ok := s.model.(CombinedModel)
 	if !ok {
 		b, err := s.Gather(ctx, rows)
 		if err != nil {
@@ -153,16 +137,18 @@ func (s combined) Batches(ctx context.Context, yield func(first int, b *Batch) e
 	})
 }
 
-// A combinedModel is a Model that linearizes sums of its outputs.
-type combinedModel interface {
+// A CombinedModel is a Model that linearizes sums of its outputs in less work
+// than the outputs.
+type CombinedModel interface {
+	Model
+	// LinearizeCombined is Linearize for K sums of the outputs of each example:
+	// output k of example n is Σ_c w_{nK+k,c} f_c(x_n;θ*), with w N·K×C.
 	LinearizeCombined(ctx context.Context, x, w *mat.Dense) (*Batch, error)
 }
 
-var _ combinedModel = (*Network)(nil)
-
 // Combine implements Combiner.
 func (s *stream) Combine(w *mat.Dense) Source {
-	if m, ok := s.model.(combinedModel); ok && s.n > 0 {
+	if m, ok := s.model.(CombinedModel); ok && s.n > 0 {
 		_, c, _ := s.model.Dims()
 		return &combinedStream{s: s, model: m, w: w, k: sumsEach(w, s.n, c)}
 	}
@@ -171,7 +157,7 @@ func (s *stream) Combine(w *mat.Dense) Source {
 
 type combinedStream struct {
 	s     *stream
-	model combinedModel
+	model CombinedModel
 	w     *mat.Dense
 	k     int // sums of each example
 }

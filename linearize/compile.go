@@ -106,14 +106,16 @@ type compiler struct {
 	effort    [2]int               // multiplications left: for one example, and for all alike
 }
 
-// compile checks and translates a model.
-func compile(m *onnx.Model, o *ReadOptions) (*program, []float64, []error, error) {
+// compile checks and translates a model. The initializers that freeze names
+// are not parameters. It returns θ in the order of the program's parameters,
+// and what was changed or noticed.
+func compile(m *onnx.Model, freeze []string) (*program, []float64, []error, error) {
 	c := &compiler{graph: m.Graph, freeze: map[string]bool{}, inits: map[string]*initializer{},
 		env: map[string]*value{}, uses: map[string]int{}, prog: &program{}, head: -1, bySlot: map[int]*initializer{}, tables: map[string][]int32{}}
 	if m.Graph == nil {
 		return nil, nil, nil, errors.New("linearize: the ONNX file has no graph; export the model again")
 	}
-	for _, name := range o.Freeze {
+	for _, name := range freeze {
 		c.freeze[name] = true
 	}
 	if err := c.setOpset(m); err != nil {

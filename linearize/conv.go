@@ -1,7 +1,6 @@
 package linearize
 
 import (
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -92,18 +91,6 @@ func (v *Conv) rowTo(row, x, g, scratch []float64) {
 	}
 }
 
-// gramTo writes beta·dst + Gᵀ A, m×k, or its transpose, with G T×m and A T×k.
-func gramTo(dst, g, a []float64, t, m, k int, transposed bool, beta float64) {
-	if transposed {
-		g, a, m, k = a, g, k, m
-	}
-	gemm(true, false, general(g, t, m), general(a, t, k), beta, general(dst, m, k))
-}
-
-func general(data []float64, rows, cols int) blas64.General {
-	return blas64.General{Rows: rows, Cols: cols, Stride: max(1, cols), Data: data}
-}
-
 // JacobianTo implements Block.
 func (v *Conv) JacobianTo(dst *mat.Dense) { scatterTile(dst, v, rowsOf(v.G)) }
 
@@ -165,25 +152,4 @@ func (v *Conv) Output(c int) Block {
 	s := *v
 	s.G, s.C = everyRow(v.G, c, v.C), 1
 	return &s
-}
-
-// perPosition is a dense layer applied at t positions: input t×k, result t×m.
-type perPosition struct{ t, k, m int }
-
-func (p perPosition) groups() int            { return 1 }
-func (p perPosition) factors() (t, k, m int) { return p.t, p.k, p.m }
-
-func (p perPosition) patches(dst, x []float64, _ int)   { copy(dst, x) }
-func (p perPosition) gradients(dst, g []float64, _ int) { copy(dst, g) }
-
-func (p perPosition) scratch() int { return 0 }
-
-func (p perPosition) weightGradient(dst, x, g, _ []float64, transposed bool, beta float64) {
-	gramTo(dst, g, x, p.t, p.m, p.k, transposed, beta)
-}
-
-func (p perPosition) channelSums(dst, g []float64) {
-	for t := range p.t {
-		axpy(dst, 1, g[t*p.m:(t+1)*p.m])
-	}
 }

@@ -75,39 +75,6 @@ func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed
 	return sum, nil
 }
 
-// gradientTo adds Σ_e J_eᵀ u_e over the chunk to dst, length P.
-func (s *state) gradientTo(dst, u []float64) {
-	s.backward(u, func(k int) { s.addSite(dst, k) })
-	for _, slot := range s.prog.full {
-		if !s.touched[slot] {
-			continue
-		}
-		prm := s.prog.params[s.prog.slots[slot].param]
-		for e := range s.n {
-			axpy(dst[prm.Offset:prm.Offset+prm.Len()], 1, s.gradAt(slot, e))
-		}
-	}
-}
-
-// addSite adds the gradient of one site's weight and bias.
-func (s *state) addSite(dst []float64, k int) {
-	st := &s.prog.sites[k]
-	w, b := s.prog.spans(st)
-	out := s.prog.nodes[st.node].out
-	if _, ok := st.layout.(*window); !ok {
-		d := s.prog.nodes[st.node].op.(*dense)
-		z := mat.NewDense(s.n*d.t, d.out, s.grad(out))
-		a := mat.NewDense(s.n*d.t, d.in, s.val(st.x)[:s.n*d.t*d.in])
-		addDense(dst, z, a, w, b)
-		return
-	}
-	v := &Conv{Weight: w, Bias: b, layout: st.layout}
-	scratch := s.buffer(2, st.layout.scratch())
-	for e := range s.n {
-		v.addGradient(dst, s.at(st.x, e), s.gradAt(out, e), scratch)
-	}
-}
-
 // VJP writes Jᵀu = Σ_n J(x_n)ᵀ u_n to dst, length P, by one forward and one
 // backward pass; x is N×D and u N×C.
 func (n *Network) VJP(ctx context.Context, dst []float64, x, u *mat.Dense) error {

@@ -11,9 +11,9 @@ func (n *Network) BatchBytes(examples int) int64 {
 	width := 0        // columns of the Full block
 	for k := range p.sites {
 		st := &p.sites[k]
-		w, b := p.spans(st)
+		w, _ := p.spans(st)
 		if st.tile {
-			for _, s := range spans(w, b) {
+			for _, s := range p.spanList(st) {
 				width += s.Len()
 			}
 			continue

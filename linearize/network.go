@@ -53,7 +53,7 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if o == nil {
 		o = &ReadOptions{}
 	}
-	prog, theta, warnings, err := compile(m, o)
+	prog, theta, warnings, err := compile(m, o.Freeze)
 	if err != nil {
 		return nil, err
 	}

@@ -2,14 +2,7 @@ package linearize
 
 import (
 	"gonum.org/v1/gonum/blas/blas64"
-
-	fblas "github.com/funcgp/funcgp/internal/blas"
 )
-
-// gemm is the matrix product used inside one worker's tile.
-func gemm(tA, tB bool, a, b blas64.General, beta float64, c blas64.General) {
-	fblas.Gemm1(transIf(tA), transIf(tB), 1, a, b, beta, c)
-}
 
 // dense is z = x W + β for rows x: t of them an example. The weight is used as
 // stored, in×out or (transposed) out×in, through slot in[1]; the bias, if any,

@@ -95,22 +95,23 @@ func (o *Outer) AddMulTransVec(dst, u []float64) {
 	for i := range rows {
 		axpy(z.RawRowView(i/o.C), u[i], o.G.RawRowView(i))
 	}
-	addDense(dst, z, o.A, o.Weight, o.Bias)
+	o.addGradient(dst, z)
 }
 
-// addDense adds Zᵀ A at the weight's place in θ and the column sums of Z at
-// the bias's.
-func addDense(dst []float64, z, a *mat.Dense, weight, bias *Span) {
-	if weight != nil {
-		l, r := z, a
-		if weight.Transposed {
-			l, r = a, z
+// addGradient adds Zᵀ A to the weight's part of dst, length P, and the column
+// sums of Z to the bias's. Z, N×out, is the gradient of a scalar in the layer's
+// results.
+func (o *Outer) addGradient(dst []float64, z *mat.Dense) {
+	if w := o.Weight; w != nil {
+		l, r := z, o.A
+		if w.Transposed {
+			l, r = o.A, z
 		}
-		fblas.Gemm(blas.Trans, blas.NoTrans, 1, l.RawMatrix(), r.RawMatrix(), 1, weight.of(dst))
+		fblas.Gemm(blas.Trans, blas.NoTrans, 1, l.RawMatrix(), r.RawMatrix(), 1, w.of(dst))
 	}
-	if bias != nil {
+	if b := o.Bias; b != nil {
 		for i := range rowsOf(z) {
-			axpy(dst[bias.Offset:bias.Offset+bias.Len()], 1, z.RawRowView(i))
+			axpy(dst[b.Offset:b.Offset+b.Len()], 1, z.RawRowView(i))
 		}
 	}
 }

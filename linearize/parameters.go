@@ -89,20 +89,6 @@ func (c *compiler) warnShared() {
 	}
 }
 
-// reachable marks the slots behind the output.
-func (p *program) reachable() []bool {
-	reach := make([]bool, len(p.slots))
-	reach[p.output] = true
-	for i := len(p.nodes) - 1; i >= 0; i-- {
-		if reach[p.nodes[i].out] {
-			for _, in := range p.nodes[i].in {
-				reach[in] = true
-			}
-		}
-	}
-	return reach
-}
-
 func dims(t *onnx.Tensor) []int {
 	shape := make([]int, len(t.Dims))
 	for i, d := range t.Dims {
@@ -142,39 +128,4 @@ func (c *compiler) findSites() {
 			p.full = append(p.full, i)
 		}
 	}
-}
-
-func (p *program) paramOf(slot int) int {
-	if slot < 0 {
-		return -1
-	}
-	return p.slots[slot].param
-}
-
-// tileFactor is how much more memory than the factors of a site its dense
-// columns may take: they are formed once, the factors are contracted every
-// time a kernel needs them.
-const tileFactor = 3
-
-// keepsTile says whether a site is kept as dense columns.
-func (p *program) keepsTile(st *site) bool {
-	width := 0
-	for _, k := range []int{st.weight, st.bias} {
-		if k >= 0 {
-			width += p.params[k].Len()
-		}
-	}
-	return width*p.c <= tileFactor*(p.slots[p.nodes[st.node].out].size*p.c+p.slots[st.x].size)
-}
-
-// setChunk chooses how many examples a worker takes at once: activations and
-// gradients of a chunk stay near the size of a second-level cache.
-func (p *program) setChunk() {
-	size := 1
-	for _, sl := range p.slots {
-		if !sl.static {
-			size += sl.size
-		}
-	}
-	p.chunk = min(max((1<<18)/size, min(8, (1<<24)/size), 1), 256)
 }

@@ -32,28 +32,6 @@ type slot struct {
 	constant []float64 // value of a static slot without parameters
 }
 
-// A Param is one parameter tensor of a network.
-type Param struct {
-	Name   string
-	Shape  []int
-	Offset int // place of its first element in θ
-}
-
-// Len returns the number of elements.
-func (p Param) Len() int { return product(p.Shape) }
-
-func (p Param) span(transposed bool) *Span {
-	rows := 1
-	if len(p.Shape) > 1 {
-		rows = p.Shape[0]
-	}
-	cols := p.Len()
-	if rows > 0 {
-		cols /= rows
-	}
-	return &Span{Name: p.Name, Offset: p.Offset, Rows: rows, Cols: cols, Transposed: transposed}
-}
-
 func product(shape []int) int {
 	n := 1
 	for _, d := range shape {
@@ -282,4 +260,66 @@ func (p *program) evalStatic(theta []float64) [][]float64 {
 		}
 	}
 	return static
+}
+
+// reachable marks the slots behind the output.
+func (p *program) reachable() []bool {
+	reach := make([]bool, len(p.slots))
+	reach[p.output] = true
+	for i := len(p.nodes) - 1; i >= 0; i-- {
+		if reach[p.nodes[i].out] {
+			for _, in := range p.nodes[i].in {
+				reach[in] = true
+			}
+		}
+	}
+	return reach
+}
+
+func (p *program) paramOf(slot int) int {
+	if slot < 0 {
+		return -1
+	}
+	return p.slots[slot].param
+}
+
+// tileFactor is how much more memory than the factors of a site its dense
+// columns may take: they are formed once, the factors are contracted every
+// time a kernel needs them.
+const tileFactor = 3
+
+// keepsTile says whether a site is kept as dense columns.
+func (p *program) keepsTile(st *site) bool {
+	width := 0
+	for _, k := range []int{st.weight, st.bias} {
+		if k >= 0 {
+			width += p.params[k].Len()
+		}
+	}
+	return width*p.c <= tileFactor*(p.slots[p.nodes[st.node].out].size*p.c+p.slots[st.x].size)
+}
+
+// setChunk chooses how many examples a worker takes at once: activations and
+// gradients of a chunk stay near the size of a second-level cache.
+func (p *program) setChunk() {
+	size := 1
+	for _, sl := range p.slots {
+		if !sl.static {
+			size += sl.size
+		}
+	}
+	p.chunk = min(max((1<<18)/size, min(8, (1<<24)/size), 1), 256)
+}
+
+// spanList returns the spans of a site's weight and bias, those that are
+// parameters.
+func (p *program) spanList(st *site) []Span {
+	var list []Span
+	weight, bias := p.spans(st)
+	for _, s := range []*Span{weight, bias} {
+		if s != nil {
+			list = append(list, *s)
+		}
+	}
+	return list
 }

@@ -54,17 +54,6 @@ func (n *Network) eachChunk(ctx context.Context, x *mat.Dense, do func(s *state,
 	})
 }
 
-// outputs returns the chunk's outputs, n×C, checked to be finite.
-func (s *state) outputs(first int) ([]float64, error) {
-	f := s.val(s.prog.output)[:s.n*s.prog.c]
-	for i, v := range f {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("linearize: output %d of input row %d is %v", i%s.prog.c, first+i/s.prog.c, v)
-		}
-	}
-	return f, nil
-}
-
 // Forward returns f(x;θ*), N×C, at the rows of x, N×D. Empty x gives an empty
 // matrix; a NaN or Inf in x or in an output is an error that names the row.
 func (n *Network) Forward(ctx context.Context, x *mat.Dense) (*mat.Dense, error) {
@@ -158,7 +147,7 @@ func newJacobian(p *program, x *mat.Dense, c int) *jacobian {
 		switch {
 		case st.tile:
 			j.at[k] = j.tail
-			for _, s := range spans(w, b) {
+			for _, s := range p.spanList(st) {
 				cols = append(cols, s)
 				j.tail += s.Len()
 			}
@@ -315,4 +304,24 @@ func (j *jacobian) keepFull(s *state, lo, c int) {
 		}
 		at += size
 	}
+}
+
+// LinearizeCombined is Linearize for K sums of the outputs of each example in
+// place of the C outputs: output k of example n of the Batch is
+//
+//	Σ_c w_{nK+k,c} f_c(x_n;θ*)
+//
+// with w N·K×C; it panics at another size. It takes one forward and K backward
+// passes.
+func (n *Network) LinearizeCombined(ctx context.Context, x, w *mat.Dense) (*Batch, error) {
+	rows, _ := x.Dims()
+	wr, wc := w.Dims()
+	if wc != n.prog.c || rows == 0 || wr == 0 || wr%rows != 0 {
+		panic("linearize: weights of outputs have wrong size")
+	}
+	k := wr / rows
+	return n.linearize(ctx, x, k, "sum of outputs", func(seed, f []float64, example, i int) float64 {
+		copy(seed, w.RawRowView(example*k+i))
+		return dot(seed, f)
+	})
 }

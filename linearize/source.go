@@ -377,27 +377,3 @@ func stackOf[T any](blocks []T, of func(T) *mat.Dense) *mat.Dense {
 	}
 	return stack(parts)
 }
-
-// stack copies the rows of all parts below one another; nil if one is nil.
-func stack(parts []*mat.Dense) *mat.Dense {
-	rows, cols := 0, 0
-	for _, p := range parts {
-		if p == nil {
-			return nil
-		}
-		r, c := p.Dims()
-		rows, cols = rows+r, max(cols, c)
-	}
-	if rows == 0 || cols == 0 {
-		return new(mat.Dense)
-	}
-	out := mat.NewDense(rows, cols, nil)
-	at := 0
-	for _, p := range parts {
-		for i := range rowsOf(p) {
-			copy(out.RawRowView(at), p.RawRowView(i))
-			at++
-		}
-	}
-	return out
-}
