@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
@@ -41,7 +40,6 @@ type Weights struct {
 
 	gradient float64 // norm of the refit's gradient in z at the sites' f
 	warnings []error
-	borrowed bool // h's memory belongs to a store and is read-only
 }
 
 var _ gp.Latent = (*Weights)(nil)
@@ -231,9 +229,4 @@ func firstNotFinite(v []float64) int {
 		}
 	}
 	return -1
-}
-
-// rowVector returns v as a matrix of one row.
-func rowVector(v []float64) blas64.General {
-	return blas64.General{Rows: 1, Cols: len(v), Stride: len(v), Data: v}
 }

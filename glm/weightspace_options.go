@@ -6,9 +6,12 @@ import (
 	"github.com/funcgp/funcgp/gp"
 )
 
-// StagePrecision is the progress stage in which the examples are summed into
-// the precision H; a refit also reports gp.StageNewton.
-const StagePrecision = "precision"
+// Stages of the work that WeightOptions.Progress is told of. A refit also
+// reports gp.StageNewton.
+const (
+	StagePrecision  = "precision"  // training examples summed into the precision H
+	StageComparison = "comparison" // test examples that Validate has compared
+)
 
 // WeightOptions are the options of FitWeights and RefitWeights. Nil means all
 // defaults.
@@ -69,11 +72,13 @@ func (e *PrecisionError) Error() string {
 }
 
 // GradientWarning says that a refit ended where the gradient of its objective
-// in the whitened parameters is not zero.
+// in the whitened parameters is not zero, or not a number.
 type GradientWarning struct {
 	Norm float64 // ‖Σ₀^½ Jᵀr − z‖
+	Gain float64 // how much higher the objective may be at its mode, in nats: half the squared Newton decrement
 }
 
 func (w *GradientWarning) Error() string {
-	return fmt.Sprintf("glm: the gradient of the linearized objective has the norm %.3g at its mode", w.Norm)
+	return fmt.Sprintf("glm: the refit ended before the mode of the linearized model, where the gradient has the norm %.3g and the log posterior may still rise by %.3g; "+
+		"scale the targets or raise the prior precision", w.Norm, w.Gain)
 }

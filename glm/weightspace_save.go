@@ -74,7 +74,7 @@ func LoadWeights(f *store.File, b *linearize.Batch, prior ntk.Prior, o *WeightOp
 		r.Fail(otherData, "the saved posterior has %d training examples, %d outputs and %d parameters, the data %d, %d and %d",
 			s.N, s.C, s.P, b.Len(), b.Outputs(), b.P)
 	}
-	w := &Weights{x: b, prior: prior, o: o.withDefaults(), refit: s.Refit, borrowed: true}
+	w := &Weights{x: b, prior: prior, o: o.withDefaults(), refit: s.Refit}
 	w.o.Mean = s.Mean
 	w.h.data = r.Floats("factor", s.P, s.P)
 	w.theta, w.z, w.mean = r.Floats("theta", s.P), r.Floats("z", s.P), r.Floats("mean", s.P)
@@ -82,6 +82,7 @@ func LoadWeights(f *store.File, b *linearize.Batch, prior ntk.Prior, o *WeightOp
 	if w.sites = gp.LoadSites(r, s.N, s.C); r.Err() != nil {
 		return nil, r.Err()
 	}
+	w.h.borrowed, w.h.sites = true, w.sites
 	w.h.logDet, w.gradient = scalars[0], scalars[1]
 	w.h.u = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: s.P, Stride: s.P, Data: w.h.data}
 	for _, text := range s.Warnings {
@@ -93,13 +94,4 @@ func LoadWeights(f *store.File, b *linearize.Batch, prior ntk.Prior, o *WeightOp
 		return nil, r.Fail(otherData, "the mean of the parameters under the prior is off the saved one by up to %v", off)
 	}
 	return w, nil
-}
-
-// own returns memory for another H̃.
-func (w *Weights) own() precision {
-	h := w.h
-	if w.borrowed {
-		h.data = make([]float64, len(h.data))
-	}
-	return h
 }
