@@ -97,6 +97,31 @@ func TestE9GaussianRefitKeepsTheFactor(t *testing.T) {
 	require.True(t, c.OK(), "%v", c.Rows)
 }
 
+// Of a prior variance of 1e300 and outputs of 700 nothing converges: the log
+// evidence is −5e302. The refit says how far it is from the mode.
+func TestE9RefitFarFromTheModeWarns(t *testing.T) {
+	q := newSpaceProblem(t, "far", 26, 40, 1, glm.Bernoulli{}, 0.5)
+	for i, f := range q.train.F.RawMatrix().Data {
+		q.train.F.Set(i, 0, f+700*float64(1-2*(i%2)))
+	}
+	variance := make([]float64, len(q.theta))
+	for i := range variance {
+		variance[i] = 1e300
+	}
+	w, err := glm.RefitWeights(t.Context(), q.train, q.y, q.lik, rawPrior{make([]float64, len(variance)), variance}, q.theta, nil)
+	require.NoError(t, err)
+	require.Less(t, w.EvidenceRefit().Value, -1e302)
+	require.Len(t, w.Warnings(), 2)
+	var stopped *gp.IterationWarning
+	require.ErrorAs(t, w.Warnings()[0], &stopped)
+	require.Greater(t, stopped.Move, 0.1)
+	var gradient *glm.GradientWarning
+	require.ErrorAs(t, w.Warnings()[1], &gradient)
+	require.Greater(t, gradient.Norm, 1e150)
+	require.Greater(t, gradient.Gain, 1e300)
+	require.ErrorContains(t, gradient, "raise the log posterior by")
+}
+
 // A recorder cancels its context when the at-th report of progress comes, and
 // keeps the reports.
 type recorder struct {

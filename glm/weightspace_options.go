@@ -16,8 +16,8 @@ const (
 // WeightOptions are the options of FitWeights and RefitWeights. Nil means all
 // defaults.
 type WeightOptions struct {
-	// Mean is what PredictTo and JointTo return as the mean, and where
-	// SampleTo draws around; a refit always has the mode.
+	// Mean is the mean that PredictTo and JointTo return and that SampleTo
+	// draws around. After a refit it is that of the mode, whatever Mean is.
 	Mean gp.Mean
 	// MaxIter bounds the Newton steps of a refit; 0 means 100.
 	MaxIter int
@@ -71,14 +71,14 @@ func (e *PrecisionError) Error() string {
 		"the Jacobian, Λ or the prior variances are too large for float64; scale the inputs or raise the prior precision", e.P)
 }
 
-// GradientWarning says that a refit ended where the gradient of its objective
-// in the whitened parameters is not zero, or not a number.
+// GradientWarning says that the gradient of the log posterior in the whitened
+// parameters is not zero at the result of a refit, as it is at the mode.
 type GradientWarning struct {
 	Norm float64 // ‖Σ₀^½ Jᵀr − z‖
-	Gain float64 // how much higher the objective may be at its mode, in nats: half the squared Newton decrement
+	Gain float64 // what the log posterior would gain by one more Newton step were it quadratic
 }
 
 func (w *GradientWarning) Error() string {
-	return fmt.Sprintf("glm: the refit ended before the mode of the linearized model, where the gradient has the norm %.3g and the log posterior may still rise by %.3g; "+
+	return fmt.Sprintf("glm: where the refit ended the gradient of the log posterior has the norm %.3g and not 0, and one more step may raise the log posterior by %.3g; "+
 		"scale the targets or raise the prior precision", w.Norm, w.Gain)
 }
