@@ -26,7 +26,8 @@ type WeightOptions struct {
 	MaxMemory int64
 	// Workers bounds the goroutines that form J; 0 means GOMAXPROCS.
 	Workers int
-	// Progress, if not nil, is called as work is done, from one goroutine.
+	// Progress, if not nil, is called with a stage, the work done in it and
+	// its total, or 0 where that is not known; always from one goroutine.
 	Progress func(stage string, done, total int)
 }
 
@@ -62,8 +63,8 @@ func (e *WeightMemoryError) Error() string {
 		e.P, e.Needed/mib, e.Available/mib, e.LargestP)
 }
 
-// PrecisionError reports that the posterior precision has no Cholesky factor.
-// In exact arithmetic it always has one.
+// PrecisionError reports that the posterior precision overflowed, so that it has
+// no Cholesky factor. In exact arithmetic it always has one.
 type PrecisionError struct{ P int }
 
 func (e *PrecisionError) Error() string {

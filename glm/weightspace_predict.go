@@ -85,7 +85,7 @@ func (w *Weights) halfPanel(ctx context.Context, x *linearize.Batch, first int) 
 func (w *Weights) marginalsTo(cov *mat.Dense, v blas64.General) {
 	c := w.x.Outputs()
 	row := func(i int) []float64 { return v.Data[i*v.Stride:][:v.Cols] }
-	// Nothing in it fails or is cancelled.
+	// The tiles do not fail, and this context is never done.
 	_ = par.Do(context.Background(), w.o.Workers, v.Rows/c, func(n int) error {
 		for i := n * c; i < (n+1)*c; i++ {
 			for j := n * c; j <= i; j++ {

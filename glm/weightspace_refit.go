@@ -15,12 +15,16 @@ import (
 )
 
 const (
-	smallMove     = 1e-12 // a Newton step below this, relative to the largest entry of f̂, ends the refit
-	smallStep     = 1e-8  // the shortest part of a Newton step that is tried
-	looseMove     = 1e-6  // a last Newton step above this, measured alike, is warned of
-	smallGradient = 1e-6  // ‖gradient‖ above which there is a warning
-	// objectiveNoise is the part of the objective below which a gain is lost
-	// in its rounding: a sum of a few thousand terms, each right to 1e-16.
+	// A refit ends after a Newton step that moves no entry of f̂ by more than
+	// smallMove of its largest entry. It warns where it ends after one that
+	// moves an entry by more than looseMove.
+	smallMove, looseMove = 1e-12, 1e-6
+	// smallStep is the shortest part of a Newton step that is tried.
+	smallStep = 1e-8
+	// smallGradient is the largest ‖gradient‖ at the end that is not warned of.
+	smallGradient = 1e-6
+	// objectiveNoise bounds the relative rounding error of the objective, which
+	// sums a few thousand terms, each right to 1e-16.
 	objectiveNoise = 1e-13
 )
 
@@ -41,8 +45,9 @@ func RefitWeights(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.
 	return w.newton(ctx, y, lik)
 }
 
-// Refit is RefitWeights for the training examples of w. It takes over the
-// memory of w, which must not be used afterwards, and its options.
+// Refit is RefitWeights for the training examples, the prior and the options of
+// w. It takes over the memory of w, which must not be used afterwards, and
+// starts with the factor of w.
 func (w *Weights) Refit(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (*Weights, error) {
 	r := &Weights{x: w.x, prior: w.prior, o: w.o, theta: w.theta, mu0: w.mu0, root: w.root, h: w.h}
 	*w = Weights{}
@@ -73,8 +78,8 @@ func (w *Weights) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (
 		return nil, err
 	}
 	at := w.iterateAt(w.whitened(w.theta), y, lik)
-	last := math.Inf(1) // how far the step before moved f̂, where it was quiet
-	factor := false     // whether the next step is a solve with a factor
+	last := math.Inf(1) // relative move of the step before, where it was quiet
+	factor := false     // whether the next step must be solved for with a factor
 	for step := 0; ; step++ {
 		s, err := gp.NewSites(y, matrixOf(at.f, w.x.Outputs()), lik)
 		if err != nil {
@@ -93,8 +98,9 @@ func (w *Weights) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (
 			return nil, errors.New("glm: a Newton step of the refit is not finite; scale the targets or raise the prior precision")
 		}
 		move := relativeMove(at.f, next.f)
-		// Where the gain that the step promises is lost in the rounding of the
-		// objective, steps are taken as long as they contract.
+		// A quiet step promises a gain below the rounding error of the objective,
+		// so that no search can see it. Such steps go on while each moves f̂ by at
+		// most half as much as the one before.
 		quiet := d.gain < objectiveNoise*(math.Abs(at.logLik)+at.scatter/2)
 		converged := move < smallMove || quiet && move > last/2
 		var to *iterate // where the next step starts; nil ends the refit
