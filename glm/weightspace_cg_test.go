@@ -170,3 +170,25 @@ func TestWeightsAreCancelledAtEachStage(t *testing.T) {
 	}
 	require.Equal(t, map[string]bool{glm.StagePrecision: true, glm.StageComparison: true, gp.StageNewton: true}, seen)
 }
+
+func BenchmarkWeights(b *testing.B) {
+	q := wideProblem(b, 150, 1, glm.Bernoulli{}, 2000)
+	sites, err := gp.NewSites(q.y, q.train.F, q.lik)
+	require.NoError(b, err)
+	fit := func() *glm.Weights {
+		w, err := glm.FitWeights(b.Context(), q.train, sites, q.prior, q.theta, nil)
+		require.NoError(b, err)
+		return w
+	}
+	b.Run("fit/N=150/P=2065", func(b *testing.B) {
+		for b.Loop() {
+			fit()
+		}
+	})
+	b.Run("fit and refit/N=150/P=2065", func(b *testing.B) {
+		for b.Loop() {
+			_, err := fit().Refit(b.Context(), q.y, q.lik)
+			require.NoError(b, err)
+		}
+	})
+}
