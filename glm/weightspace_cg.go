@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// stepResidual is the residual, relative to the gradient, to which
-	// conjugate gradients solve for a Newton step, both in the norm of the
-	// inverse of the preconditioner.
+	// stepResidual is the relative residual at which conjugate gradients have
+	// solved for a Newton step. Its norm is that of the preconditioner's inverse.
 	stepResidual = 1e-4
 	// fewParameters is the number of parameters below which every Newton step
 	// factors H̃: that takes milliseconds.
 	fewParameters = 512
-	// factorSpeed is how many times more operations a second a factorization
-	// does than a triangular solve with one vector, which waits for memory.
+	// factorSpeed is half the ratio of the operations a second of a
+	// factorization to those of a triangular solve with one vector, which waits
+	// for memory.
 	factorSpeed = 100
 )
 
-// iterations returns the number of conjugate gradient steps, each P² for its
-// triangular solves, that take about as long as half a factorization of H̃,
-// N·C·P² + P³/3.
+// iterations returns the number of steps of conjugate gradients that take about
+// half as long as a factorization of H̃. A step takes 2·P² operations for its
+// two triangular solves, a factorization N·C·P² + P³/3.
 func (w *Weights) iterations() int {
 	p := len(w.theta)
 	if p < fewParameters {
@@ -33,10 +33,10 @@ func (w *Weights) iterations() int {
 	return (w.x.Len()*w.x.Outputs() + p/3) / factorSpeed
 }
 
-// iterate returns H̃⁻¹g at the sites s by at most most steps of conjugate
-// gradients, with the factor of H̃ at other sites as preconditioner. It returns
-// nil where they do not converge.
-func (w *Weights) iterate(ctx context.Context, s *gp.Sites, g []float64, most int) ([]float64, error) {
+// conjugate returns H̃⁻¹g for H̃ at the sites s. It takes at most most steps of
+// conjugate gradients, with the factor of H̃ at other sites as preconditioner,
+// and returns nil where they do not converge.
+func (w *Weights) conjugate(ctx context.Context, s *gp.Sites, g []float64, most int) ([]float64, error) {
 	x, r := make([]float64, len(g)), slices.Clone(g)
 	precondition := func() ([]float64, float64) {
 		q := slices.Clone(r)

@@ -35,8 +35,8 @@ const (
 // gp.NewSites and FitWeights; Warnings tells where it is not at the mode.
 //
 // H is factored at θ* and at the mode. The steps between are solved for by
-// conjugate gradients, with the factor that is there as preconditioner; H is
-// factored once more wherever that would take longer than a factorization.
+// conjugate gradients, with the last factor as preconditioner. Where those
+// converge too slowly, H is factored there too.
 func RefitWeights(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *WeightOptions) (*Weights, error) {
 	w, err := newWeights(b, prior, theta, o)
 	if err != nil {
@@ -138,15 +138,15 @@ type direction struct {
 	factored bool      // the step is a solve with the factor of H̃ at its sites
 }
 
-// direction returns the Newton step at the sites s. It is solved for with
-// conjugate gradients where there is a factor of H̃ at other sites and factor
-// does not forbid it, and with a factor of H̃ at s where they do not converge.
+// direction returns the Newton step from at, whose sites are s. Where there is a
+// factor of H̃ at other sites, it solves for the step by conjugate gradients.
+// Where they do not converge, and where factor is set, it factors H̃ at s.
 func (w *Weights) direction(ctx context.Context, s *gp.Sites, at *iterate, factor bool) (*direction, error) {
 	d := &direction{gradient: w.pullBack(flat(s.Residual)), factored: true}
 	floats.Sub(d.gradient, at.z)
 	if most := w.iterations(); !factor && most > 0 && w.h.sites != nil && !w.h.isOf(s) {
 		var err error
-		if d.step, err = w.iterate(ctx, s, d.gradient, most); err != nil {
+		if d.step, err = w.conjugate(ctx, s, d.gradient, most); err != nil {
 			return nil, err
 		}
 		d.factored = d.step == nil
