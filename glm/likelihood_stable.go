@@ -79,12 +79,33 @@ func logNormalCDF(x float64) float64 {
 	switch {
 	case x > 0:
 		return math.Log1p(-0.5 * math.Erfc(x/math.Sqrt2))
-	case x > -35:
+	case x > farTail:
 		return math.Log(0.5 * math.Erfc(-x/math.Sqrt2))
 	}
-	// Φ(x) ~ φ(x)/|x| (1 − x⁻² + 3x⁻⁴ − 15x⁻⁶ + 105x⁻⁸), 3e-13 off at −35
+	return -0.5*x*x - halfLog2Pi + logMills(x)
+}
+
+// farTail is the x below which Φ(x) is taken from its asymptotic series.
+const farTail = -35
+
+// logMills returns log of Mills' ratio Φ(x)/φ(x) for x ≤ 0.
+func logMills(x float64) float64 {
+	if x > farTail {
+		return logNormalCDF(x) + 0.5*x*x + halfLog2Pi
+	}
+	// Φ(x)/φ(x) ~ (1 − x⁻² + 3x⁻⁴ − 15x⁻⁶ + 105x⁻⁸)/|x|, 3e-13 off at −35
 	q := 1 / (x * x)
-	return -0.5*x*x - halfLog2Pi - math.Log(-x) + math.Log1p(q*(-1+q*(3+q*(-15+q*105))))
+	return math.Log1p(q*(-1+q*(3+q*(-15+q*105)))) - math.Log(-x)
+}
+
+// logNormalRatio returns log Φ(x+d)/Φ(x) for moderate d. In the far tail,
+// where both logarithms are huge, it subtracts them analytically.
+func logNormalRatio(x, d float64) float64 {
+	if min(x, x+d) > farTail || max(x, x+d) > 0 {
+		return logNormalCDF(x+d) - logNormalCDF(x)
+	}
+	// ½x² − ½(x+d)² = −xd − ½d²
+	return -x*d - 0.5*d*d + logMills(x+d) - logMills(x)
 }
 
 // logSum adds numbers given by their logarithms.

@@ -71,10 +71,13 @@ func (l MonteCarlo) moments(lik Likelihood, f, cov *mat.Dense, set func(t, j int
 			lik.VarianceTo(noise, g)
 			for j, v := range response {
 				// Welford: running mean and Σ(v − mean)²
-				d := v - mean[j]
-				mean[j] += d / n
-				scatter[j] += d * (v - mean[j])
-				aleatoric[j] += (noise[j] - aleatoric[j]) / n
+				before := mean[j]
+				mean[j] = average(before, v, n)
+				scatter[j] += (v - before) * (v - mean[j])
+				if math.IsInf(mean[j], 0) {
+					scatter[j] = math.Inf(1)
+				}
+				aleatoric[j] = average(aleatoric[j], noise[j], n)
 			}
 		})
 		if err != nil {
@@ -85,6 +88,15 @@ func (l MonteCarlo) moments(lik Likelihood, f, cov *mat.Dense, set func(t, j int
 		}
 		return nil
 	})
+}
+
+// average returns the mean of n numbers from that of the first n−1 and the
+// last. One Inf among them makes it Inf.
+func average(mean, last, n float64) float64 {
+	if math.IsInf(mean, 0) || math.IsInf(last, 0) {
+		return mean + last
+	}
+	return mean + (last-mean)/n
 }
 
 // LogPredictiveTo writes log of the average of p(y|f) over the draws, summed
