@@ -26,9 +26,9 @@ func softplus(f float64) float64 {
 // logSigmoid returns log σ(f).
 func logSigmoid(f float64) float64 { return -softplus(-f) }
 
-// softmaxTo writes p_c = eᶠᶜ / Σ eᶠˡ into p and returns log Σ eᶠˡ − max f and
-// max f apart, so that the log-probability of the likeliest class keeps its
-// digits.
+// softmaxTo writes p_c = eᶠᶜ / Σ eᶠˡ and returns log Σ eᶠˡ as two summands, of
+// which top is max f. The log-probability of the likeliest class, −logRest, then
+// keeps its digits.
 func softmaxTo(p, f []float64) (logRest, top float64) {
 	k := argmax(f)
 	top = f[k]
@@ -45,8 +45,8 @@ func softmaxTo(p, f []float64) (logRest, top float64) {
 	return math.Log1p(rest), top
 }
 
-// complement returns 1 − p_j for probabilities p that sum to one, without
-// cancellation.
+// complement returns 1 − p_j for probabilities p that sum to one. For p_j > ½ it
+// adds up the others, which loses no digits.
 func complement(p []float64, j int) float64 {
 	if p[j] <= 0.5 {
 		return 1 - p[j]

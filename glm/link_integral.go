@@ -3,19 +3,19 @@ package glm
 import "math"
 
 // Integrals of σ and of the Poisson likelihood against N(m, s²) (E11). The
-// trapezoidal rule converges exponentially for integrands analytic in a strip:
-// σ(m + sz) has its nearest poles at |Im z| = π/s, so a step of 0.5/s leaves
-// an error of e^{−2π·2π} = 7e-18, and the Gaussian itself allows 0.06.
+// trapezoidal rule converges exponentially for integrands analytic in a strip.
+// σ(m + sz) has its nearest poles at |Im z| = π/s, and a step of 0.5/s leaves an
+// error of e^{−2π·2π} = 7e-18. A step of 0.06 serves up to s = 8.
 //
-// That step shrinks without bound as s grows. Beyond s = 8 the integral is
-// taken by parts instead, E σ(f) = ∫ σ'(u) Φ((m−u)/s) du: a fixed bump, for
-// which a step of 0.5 over [−40, 40] leaves the same error whatever s is.
+// Beyond, that step would go on shrinking. The integral is then taken by parts,
+// E σ(f) = ∫ σ'(u) Φ((m−u)/s) du, in which the width of σ' does not depend on s.
+// A step of 0.5 over [−40, 40] leaves the same error for every s.
 const (
 	zStep = 0.06
 	uEnd  = 40.0
 	uStep = 0.5
 	wide  = 8.0 // the s beyond which integrals are taken by parts
-	// exp(u − eᵘ), and whatever holds exp(−eᶠ), grows from |Im f| = π/2 on, half as far.
+	// exp(−eᶠ) is small only for |Im f| < π/2, half the distance of the poles of σ.
 	rateStep = 0.25
 )
 
@@ -67,7 +67,8 @@ func sigmoidMomentsZ(m, s float64) (mean, variance, slope float64) {
 	return min(mean, 1), variance, slope // the weights sum to 1 but for rounding
 }
 
-// sigmoidMomentsU sums over u in [−40, 40] by parts; beyond, σ' holds 1e-17.
+// sigmoidMomentsU integrates by parts over u in [−40, 40]. Outside, σ' integrates
+// to 1e-17.
 func sigmoidMomentsU(m, s float64) (mean, variance, slope float64) {
 	n := int(math.Round(uEnd / uStep))
 	above, norm := 0.0, 0.0

@@ -8,12 +8,11 @@ import (
 )
 
 // MonteCarlo averages g⁻¹ over draws of f (E11) [glm 13]. The same standard
-// normal draws serve every row, so a row's prediction does not depend on what
-// else is in the batch, and rows can be compared. The error of a probability
-// is about sd/√Samples.
+// normal draws serve every row. A row's prediction therefore does not depend on
+// the other rows of the batch. The error of a probability is about sd/√Samples.
 type MonteCarlo struct {
 	Samples int    // draws a row; 0 means 1000, negative panics
-	Seed    uint64 // of the draws
+	Seed    uint64 // of the random numbers
 }
 
 var (
@@ -44,8 +43,8 @@ func (l MonteCarlo) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.D
 	})
 }
 
-// SplitTo implements Splitter. The two parts are moments of the same draws, so
-// for classes they add up to p(1−p) of the mean of PredictTo.
+// SplitTo implements Splitter. Both parts are moments of the same draws. For
+// classes they add up to p(1−p), where p is the mean that PredictTo writes.
 func (l MonteCarlo) SplitTo(aleatoric, epistemic *mat.Dense, lik Likelihood, f, cov *mat.Dense) error {
 	t, c := f.Dims()
 	sizeTo(aleatoric, t, c)
