@@ -25,6 +25,7 @@ func FuzzIntegers(f *testing.F) {
 		}
 		f.Add(choices)
 	}
+	f.Add([]byte{0, 2, 1, 4, 8, 0, 8, 1, 9, 2, 2, 0, 2}) // (N, 0) divided by N in floating point
 	f.Fuzz(func(t *testing.T, choices []byte) {
 		m, batch := integerChain(choices)
 		data, err := m.Encode()
