@@ -18,6 +18,11 @@
 // example, results are T×C. A probability of two classes modelled by one
 // output is one number, P(y = 1).
 //
+// A likelihood of the user's own is a type with the methods of Likelihood. Its
+// predictive is exact for one output and by Monte Carlo for more, unless it is a
+// Marginal or a Logistic. Expectation and LogExpectation integrate any function
+// of one output.
+//
 // The same posterior over the parameters, P×P, is FitWeights and RefitWeights.
 // It is the cross-check of function space (Validate) and the source of draws
 // of whole networks (BNN, [glm 9]).

@@ -46,6 +46,18 @@ func ExampleExact() {
 	// variance 100: p = 0.6161 ± 0.4460
 }
 
+// The predictive of any response: the expected cost of an input whose logit is
+// N(1, 9), where a wrong decision costs 10 and asking a person 1.
+func ExampleExpectation() {
+	cost := func(f float64) float64 {
+		p := 1 / (1 + math.Exp(-f))
+		return min(10*p, 10*(1-p), 1)
+	}
+	fmt.Printf("%.4f\n", glm.Expectation(cost, 1, 9))
+	// Output:
+	// 0.6723
+}
+
 // A prediction that is wrong and sure has a finite cost, though its
 // probability underflows.
 func ExampleLink_logPredictive() {

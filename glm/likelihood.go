@@ -2,8 +2,9 @@ package glm
 
 import "fmt"
 
-// A Likelihood is p(y|f) of one example with C = len(f) outputs. All of this
-// package are safe for concurrent use.
+// A Likelihood is p(y|f) of one example with C = len(f) outputs. The likelihoods
+// of this package are safe for concurrent use. A likelihood that is also a
+// Marginal or a Logistic opens more links.
 type Likelihood interface {
 	// Name is the likelihood's name in lower case, for messages and metadata.
 	Name() string
@@ -36,7 +37,8 @@ func (e *TargetError) Error() string {
 	return fmt.Sprintf("glm: target %d is %v; the %s likelihood wants %s", e.Target, e.Value, e.Likelihood, e.Want)
 }
 
-// checkTargets applies ok to each of the c numbers of y.
+// checkTargets returns an error unless y has the length for c outputs and ok
+// admits each number.
 func checkTargets(lik Likelihood, y []float64, c int, want string, ok func(float64) bool) error {
 	if len(y) != lik.Targets(c) {
 		return fmt.Errorf("glm: an example has %d targets; the %s likelihood with %d outputs wants %d",
@@ -50,8 +52,8 @@ func checkTargets(lik Likelihood, y []float64, c int, want string, ok func(float
 	return nil
 }
 
-// checkSite panics when a destination is neither nil nor of the size that c
-// outputs need, or y has not the given number of targets.
+// checkSite panics when y has not the given number of targets, or a destination
+// that is not nil has not the size for c outputs.
 func checkSite(residual, lambda, root, y []float64, c, targets int) {
 	switch {
 	case len(y) != targets:

@@ -9,10 +9,14 @@ type Bernoulli struct{}
 var (
 	_ Likelihood = Bernoulli{}
 	_ Marginal   = Bernoulli{}
+	_ Logistic   = Bernoulli{}
 )
 
 // Name returns "bernoulli".
 func (Bernoulli) Name() string { return "bernoulli" }
+
+// Softmax returns false: each output is a logit by itself.
+func (Bernoulli) Softmax() bool { return false }
 
 // Targets returns c.
 func (Bernoulli) Targets(c int) int { return c }
@@ -22,7 +26,7 @@ func (b Bernoulli) CheckY(y []float64, c int) error {
 	return checkTargets(b, y, c, "0, 1 or a fraction between", func(v float64) bool { return v >= 0 && v <= 1 })
 }
 
-// Expand gives r = y − p and Λ = diag(p(1−p)), both without cancellation.
+// Expand gives r = y − p and Λ = diag(p(1−p)). Neither subtracts p from 1.
 // [thesis table 2.1]
 func (Bernoulli) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	c := len(f)

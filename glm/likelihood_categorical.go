@@ -9,10 +9,16 @@ import (
 // index, 0 ≤ y < C, as a float64.
 type Categorical struct{}
 
-var _ Likelihood = Categorical{}
+var (
+	_ Likelihood = Categorical{}
+	_ Logistic   = Categorical{}
+)
 
 // Name returns "categorical".
 func (Categorical) Name() string { return "categorical" }
+
+// Softmax returns true.
+func (Categorical) Softmax() bool { return true }
 
 // Targets returns 1: the class index.
 func (Categorical) Targets(int) int { return 1 }
@@ -26,7 +32,7 @@ func (k Categorical) CheckY(y []float64, c int) error {
 }
 
 // Expand gives r = 1_y − p, Λ = diag(p) − p pᵀ and R = diag(√p) − p √pᵀ (E4),
-// with 1 − p summed from the other classes where it would cancel.
+// where 1 − p is the sum of the other classes if p > ½.
 // [thesis table 2.1]
 func (Categorical) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	c := len(f)

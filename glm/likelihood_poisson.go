@@ -49,8 +49,12 @@ func (Poisson) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 
 // logPoisson returns log p = y f − eᶠ − log y!.
 func logPoisson(y, f float64) float64 {
+	rate := math.Exp(f)
+	if math.IsInf(rate, 1) {
+		return math.Inf(-1)
+	}
 	lg, _ := math.Lgamma(y + 1)
-	return weighted(y, f) - math.Exp(f) - lg
+	return weighted(y, f) - rate - lg
 }
 
 // LogProb returns log p(y|f), summed over outputs.
@@ -67,11 +71,16 @@ func (Poisson) MeanTo(dst, f []float64) {
 // VarianceTo writes the rates eᶠ, which are also the variances.
 func (p Poisson) VarianceTo(dst, f []float64) { p.MeanTo(dst, f) }
 
-// Moments returns those of a log-normal rate, f ~ N(m, v), in closed form:
-// E eᶠ = exp(m + v/2), Var eᶠ = (E eᶠ)² (eᵛ − 1) and E Var[y|f] = E eᶠ.
+// Moments returns the moments of a log-normal rate, f ~ N(m, v), in closed
+// form: E eᶠ = e^{m+v/2}, Var eᶠ = e^{2m+v}(eᵛ − 1) and E Var[y|f] = E eᶠ. What
+// is beyond the range of a float64 is +Inf.
 func (Poisson) Moments(_ int, m, v float64) (mean, epistemic, aleatoric float64) {
 	mean = math.Exp(m + v/2)
-	return mean, mean * mean * math.Expm1(v), mean
+	if v > 0 {
+		// e^{2m+v}(eᵛ − 1) = e^{2(m+v)}(1 − e⁻ᵛ), where no factor is Inf beside a 0
+		epistemic = math.Exp(2*(m+v)) * -math.Expm1(-v)
+	}
+	return mean, epistemic, mean
 }
 
 // LogMarginal returns log E[p(y|f)], summed over the outputs, each with its

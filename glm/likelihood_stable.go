@@ -26,9 +26,9 @@ func softplus(f float64) float64 {
 // logSigmoid returns log σ(f).
 func logSigmoid(f float64) float64 { return -softplus(-f) }
 
-// softmaxTo writes p_c = eᶠᶜ / Σ eᶠˡ into p and returns log Σ eᶠˡ − max f and
-// max f apart, so that the log-probability of the likeliest class keeps its
-// digits.
+// softmaxTo writes p_c = eᶠᶜ / Σ eᶠˡ and returns log Σ eᶠˡ as two summands, of
+// which top is max f. The log-probability of the likeliest class, −logRest, then
+// keeps its digits.
 func softmaxTo(p, f []float64) (logRest, top float64) {
 	k := argmax(f)
 	top = f[k]
@@ -45,8 +45,8 @@ func softmaxTo(p, f []float64) (logRest, top float64) {
 	return math.Log1p(rest), top
 }
 
-// complement returns 1 − p_j for probabilities p that sum to one, without
-// cancellation.
+// complement returns 1 − p_j for probabilities p that sum to one. For p_j > ½ it
+// adds up the others, which loses no digits.
 func complement(p []float64, j int) float64 {
 	if p[j] <= 0.5 {
 		return 1 - p[j]
@@ -79,12 +79,33 @@ func logNormalCDF(x float64) float64 {
 	switch {
 	case x > 0:
 		return math.Log1p(-0.5 * math.Erfc(x/math.Sqrt2))
-	case x > -35:
+	case x > farTail:
 		return math.Log(0.5 * math.Erfc(-x/math.Sqrt2))
 	}
-	// Φ(x) ~ φ(x)/|x| (1 − x⁻² + 3x⁻⁴ − 15x⁻⁶ + 105x⁻⁸), 3e-13 off at −35
+	return -0.5*x*x - halfLog2Pi + logMills(x)
+}
+
+// farTail is the x below which Φ(x) is taken from its asymptotic series.
+const farTail = -35
+
+// logMills returns log of Mills' ratio Φ(x)/φ(x) for x ≤ 0.
+func logMills(x float64) float64 {
+	if x > farTail {
+		return logNormalCDF(x) + 0.5*x*x + halfLog2Pi
+	}
+	// Φ(x)/φ(x) ~ (1 − x⁻² + 3x⁻⁴ − 15x⁻⁶ + 105x⁻⁸)/|x|, 3e-13 off at −35
 	q := 1 / (x * x)
-	return -0.5*x*x - halfLog2Pi - math.Log(-x) + math.Log1p(q*(-1+q*(3+q*(-15+q*105))))
+	return math.Log1p(q*(-1+q*(3+q*(-15+q*105)))) - math.Log(-x)
+}
+
+// logNormalRatio returns log Φ(x+d)/Φ(x) for moderate d. In the far tail,
+// where both logarithms are huge, it subtracts them analytically.
+func logNormalRatio(x, d float64) float64 {
+	if min(x, x+d) > farTail || max(x, x+d) > 0 {
+		return logNormalCDF(x+d) - logNormalCDF(x)
+	}
+	// ½x² − ½(x+d)² = −xd − ½d²
+	return -x*d - 0.5*d*d + logMills(x+d) - logMills(x)
 }
 
 // logSum adds numbers given by their logarithms.

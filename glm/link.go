@@ -7,19 +7,24 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A Link turns the Gaussian over each example's outputs, f with covariance
-// cov, into a predictive (E11). f is T×C, cov T·C×C with one block an example,
-// of which the upper triangles are read.
+// A Link turns the Gaussian over each example's outputs, with mean f and
+// covariance cov, into a predictive (E11). f is T×C. cov is T·C×C with one
+// block an example, of which only the upper triangles are read.
 //
-//	MAP         any likelihood          g⁻¹(f), cov ignored
-//	Exact       a Marginal likelihood   E g⁻¹(f): Bernoulli, Poisson, Gaussian, any C
-//	Probit      Bernoulli, Categorical  g⁻¹ of shrunken logits
-//	MonteCarlo  any likelihood          average of g⁻¹ over draws, with a seed
-//	Bridge      Bernoulli, Categorical  mean of a Dirichlet distribution
+//	MAP         any likelihood                        g⁻¹(f), cov ignored
+//	Exact       a Marginal likelihood, or any, C = 1  E g⁻¹(f)
+//	Probit      a Logistic likelihood                 g⁻¹ of shrunken logits
+//	MonteCarlo  any likelihood                        average of g⁻¹ over draws, with a seed
+//	Bridge      a Logistic likelihood                 mean of a Dirichlet distribution
 //
-// The errors are *UnsupportedError, *ValueError for a number in f or cov that
-// cannot be, naming its row, and *NotPDError. A variance below zero by no more
-// than 1e-6 of 1 + the block's largest is rounding and counts as zero.
+// Bernoulli, Poisson and Gaussian are Marginal for any C. Bernoulli and
+// Categorical are Logistic. A likelihood of the user's own is what its methods say.
+//
+// The errors are *UnsupportedError, *NotPDError, and *ValueError for a NaN, an
+// Inf or a negative variance in f or cov, which names the row. A variance below
+// zero by no more than 1e-6 of 1 + the block's largest is rounding and counts as
+// zero. Any finite mean and variance are admitted. A probability is then in
+// [0, 1], and a rate or a log p(y|x) beyond the range of a float64 is ±Inf.
 type Link interface {
 	// PredictTo writes the predictive mean E[y|x] (for classes their
 	// probabilities) and the standard deviation of g⁻¹(f) under the posterior,
@@ -31,14 +36,16 @@ type Link interface {
 }
 
 // A Splitter divides the predictive variance of each output or class
-// indicator, Var[y] = E Var[y|f] + Var E[y|f], into its aleatoric part, for
-// classes the diagonal of E[Λ], and its epistemic part [glm fig. 4]. Exact and
-// MonteCarlo can.
+// indicator, Var[y] = E Var[y|f] + Var E[y|f], into an aleatoric and an
+// epistemic part [glm fig. 4]. For classes the aleatoric part is the diagonal of
+// E[Λ]. Exact and MonteCarlo are Splitters.
 type Splitter interface {
 	SplitTo(aleatoric, epistemic *mat.Dense, lik Likelihood, f, cov *mat.Dense) error
 }
 
-// A Marginal likelihood knows its integrals against a Gaussian.
+// A Marginal likelihood computes its own integrals against a Gaussian. Exact
+// asks for it where C > 1. For one output Exact integrates any likelihood by
+// Expectation and LogExpectation, and Moments may be faster.
 type Marginal interface {
 	// Moments returns E g⁻¹(f), Var g⁻¹(f) and E Var[y|f] of one output for
 	// f ~ N(m, v), v ≥ 0.
@@ -48,28 +55,38 @@ type Marginal interface {
 	LogMarginal(y, f, cov []float64) (float64, error)
 }
 
-// DefaultLink returns the deterministic link of a likelihood: Exact where it
-// is a Marginal, Probit for classes, else a MonteCarlo with its default seed.
-func DefaultLink(lik Likelihood) Link {
-	if _, ok := lik.(Marginal); ok {
+// A Logistic likelihood is one of classes whose outputs are logits. Probit and
+// Bridge ask for it.
+type Logistic interface {
+	// Softmax tells how outputs become probabilities. True means that the C
+	// outputs stand for C classes with probabilities softmax(f). False means that
+	// each output f by itself is the logit of one of two classes, σ(f).
+	Softmax() bool
+}
+
+// DefaultLink returns the link for a likelihood and a model with c outputs:
+// Exact for a Marginal likelihood or one output, else Probit for a Logistic
+// likelihood, else MonteCarlo with its default samples and seed.
+func DefaultLink(lik Likelihood, c int) Link {
+	if _, ok := lik.(Marginal); ok || c == 1 {
 		return Exact{}
 	}
-	if _, ok := lik.(Categorical); ok {
+	if _, ok := lik.(Logistic); ok {
 		return Probit{}
 	}
 	return MonteCarlo{}
 }
 
-// UnsupportedError reports a link that has no meaning for a likelihood.
+// UnsupportedError reports a link that cannot be computed for a likelihood.
 type UnsupportedError struct{ Link, Likelihood string }
 
 func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("glm: no %s link for the %s likelihood; use MonteCarlo or DefaultLink", e.Link, e.Likelihood)
 }
 
-// ValueError reports a number in the posterior that cannot be: NaN, Inf or a
-// variance below zero. What is "mean", "covariance", or "eigenvalue" of the
-// covariance, where Output counts from the smallest.
+// ValueError reports a NaN, an Inf or a negative variance in the posterior.
+// What is "mean", "covariance", "variance" or "eigenvalue". For an eigenvalue of
+// the covariance Output is its rank from the smallest.
 type ValueError struct {
 	What        string
 	Row, Output int
@@ -81,7 +98,7 @@ func (e *ValueError) Error() string {
 		e.Row, e.Output, e.What, e.Value)
 }
 
-// posterior hands out the rows of f and cov, checked.
+// posterior reads f and cov row by row and checks them.
 type posterior struct {
 	f, cov *mat.Dense
 	t, c   int
@@ -96,8 +113,8 @@ func newPosterior(f, cov *mat.Dense) *posterior {
 	return &posterior{f: f, cov: cov, t: t, c: c, block: make([]float64, c*c)}
 }
 
-// each calls do for every row in order, and stops at the first error. What it
-// passes is valid until do returns.
+// each calls do for every row in order, and stops at the first error. The
+// covariance it passes is overwritten by the next row.
 func (p *posterior) each(do func(t int, f, cov []float64) error) error {
 	for t := range p.t {
 		f := p.f.RawRowView(t)
@@ -123,9 +140,8 @@ func checkFinite(f []float64, t int) error {
 	return nil
 }
 
-// psdTol is the part of 1 + the largest variance below which a negative
-// variance or eigenvalue is rounding: in logits it moves a probability by less
-// than 1e-7.
+// psdTol is how far below zero a variance or an eigenvalue may be by rounding,
+// as a part of 1 + the largest. In logits it moves a probability by less than 1e-7.
 const psdTol = 1e-6
 
 // load reads the covariance of row t.

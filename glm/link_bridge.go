@@ -14,16 +14,15 @@ import (
 //
 //	α_k = 1/Σ_kk (1 − 2/K + e^{μ_k}/K² Σ_l e^{−μ_l}),
 //
-// the mean is α/Σα and the standard deviation that of the Dirichlet. The
-// subspace is reached by projection, f − mean(f), which leaves the
-// distribution of softmax(f) as it is; conditioning on Σf = 0, as published,
-// is the same when every row of Σ has the same sum, and elsewhere changes
-// the distribution.
+// the mean is α/Σα and the standard deviation that of the Dirichlet. f is
+// projected on the subspace, f − mean(f), which leaves the distribution of
+// softmax(f) as it is. The paper conditions on Σf = 0 instead. That is the same
+// when every row of Σ has the same sum, and otherwise changes the distribution.
 //
-// Know its limits. The mean depends on the ratios of the variances, not on
-// their size: for Bernoulli, taken as two classes with logits 0 and f, it is
-// σ(f) whatever the variance. It fits covariances that a Dirichlet would have,
-// and on others is further from the integral than Probit or even MAP. Where a
+// The mean depends on the ratios of the variances, not on their size. A
+// Bernoulli output f counts as two classes with logits 0 and f, and its mean is
+// σ(f) for any variance. The bridge fits covariances that a Dirichlet would have.
+// On others it is further from the integral than Probit or even MAP. Where a
 // variance is zero α is infinite, and the mean is MAP's.
 type Bridge struct{}
 
@@ -31,17 +30,17 @@ var _ Link = Bridge{}
 
 // PredictTo implements Link.
 func (Bridge) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.Dense) error {
-	if err := forClasses("bridge", lik); err != nil {
+	softmax, err := isSoftmax("bridge", lik)
+	if err != nil {
 		return err
 	}
 	t, c := f.Dims()
 	sizeTo(mean, t, c)
 	sizeTo(sd, t, c)
 	logAlpha, p := make([]float64, c), make([]float64, c)
-	_, isCategorical := lik.(Categorical)
 	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
 		logTotal := math.Inf(1)
-		if isCategorical {
+		if softmax {
 			logTotal = dirichletTo(logAlpha, f, cov)
 		} else {
 			copy(logAlpha, f)
@@ -49,7 +48,7 @@ func (Bridge) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.Dense) 
 		lik.MeanTo(p, logAlpha)
 		for j, v := range p {
 			setAt(mean, t, j, v)
-			if isCategorical {
+			if softmax {
 				setAt(sd, t, j, math.Sqrt(v*complement(p, j)/(math.Exp(logTotal)+1)))
 			} else {
 				setAt(sd, t, j, betaSD(f[j], cov[j*len(f)+j]))
@@ -61,16 +60,16 @@ func (Bridge) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.Dense) 
 
 // LogPredictiveTo writes log of the Dirichlet's mean.
 func (Bridge) LogPredictiveTo(dst []float64, lik Likelihood, y, f, cov *mat.Dense) error {
-	if err := forClasses("bridge", lik); err != nil {
+	softmax, err := isSoftmax("bridge", lik)
+	if err != nil {
 		return err
 	}
 	t, c := f.Dims()
 	checkLog(dst, lik, y, t, c)
 	logAlpha := make([]float64, c)
-	_, isCategorical := lik.(Categorical)
 	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
 		copy(logAlpha, f)
-		if isCategorical {
+		if softmax {
 			dirichletTo(logAlpha, f, cov)
 		}
 		// α/Σα = softmax(log α)
@@ -79,16 +78,16 @@ func (Bridge) LogPredictiveTo(dst []float64, lik Likelihood, y, f, cov *mat.Dens
 	})
 }
 
-// betaSD is the standard deviation of the Beta distribution with
-// α = (1+eᶠ)/v and β = (1+e⁻ᶠ)/v, the bridge of logits (0, f): with
-// λ = σ(f)σ(−f), α + β = 1/(λv) and the variance is λ/(1 + α + β).
+// betaSD returns the standard deviation of the bridge of the logits (0, f), a
+// Beta distribution with α = (1+eᶠ)/v and β = (1+e⁻ᶠ)/v. With λ = σ(f)σ(−f),
+// α + β = 1/(λv), and the variance is λ/(1 + α + β).
 func betaSD(f, v float64) float64 {
 	slope := sigmoidSlope(f)
 	return slope * math.Sqrt(v/(1+slope*v))
 }
 
-// dirichletTo writes log α and returns log Σ α. Where α is infinite it writes
-// f and returns +Inf.
+// dirichletTo writes log α and returns log Σ α. If some variance is zero, α is
+// infinite: it writes f, whose softmax is then the mean, and returns +Inf.
 func dirichletTo(logAlpha, f, cov []float64) (logTotal float64) {
 	c := len(f)
 	k := float64(c)

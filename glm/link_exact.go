@@ -7,10 +7,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Exact integrates g⁻¹ against the Gaussian of each output (E11): to 1e-10 by
-// quadrature for Bernoulli, in closed form for Poisson (log-normal rate) and
-// Gaussian [thesis 3.16]. The log predictive of Gaussian outputs is joint;
-// that of several Bernoulli or Poisson outputs is the sum of their marginals.
+// Exact integrates g⁻¹ against the Gaussian of each output (E11) [glm 13]. A
+// Marginal likelihood gives the integrals itself: Bernoulli by quadrature to 1e-10, Poisson
+// (log-normal rate) and Gaussian in closed form [thesis 3.16]. Any other
+// likelihood is integrated by Expectation and LogExpectation for C = 1, with the
+// accuracy stated there, and is a *UnsupportedError for C > 1.
+//
+// The log predictive of Gaussian outputs is joint. That of several Bernoulli or
+// Poisson outputs is the sum of their marginals.
 type Exact struct{}
 
 var (
@@ -18,12 +22,48 @@ var (
 	_ Splitter = Exact{}
 )
 
-func (Exact) marginal(lik Likelihood) (Marginal, error) {
-	m, ok := lik.(Marginal)
-	if !ok {
+// marginal returns the integrals of a likelihood with c outputs.
+func (Exact) marginal(lik Likelihood, c int) (Marginal, error) {
+	if m, ok := lik.(Marginal); ok {
+		return m, nil
+	}
+	if c != 1 {
 		return nil, &UnsupportedError{Link: "exact", Likelihood: lik.Name()}
 	}
-	return m, nil
+	return oneOutput{lik}, nil
+}
+
+// oneOutput integrates any likelihood of one output.
+type oneOutput struct{ lik Likelihood }
+
+// Moments implements Marginal.
+func (o oneOutput) Moments(_ int, m, v float64) (mean, epistemic, aleatoric float64) {
+	var in, out [1]float64
+	response := func(f float64) float64 {
+		in[0] = f
+		o.lik.MeanTo(out[:], in[:])
+		return out[0]
+	}
+	mean = Expectation(response, m, v)
+	if v > 0 {
+		// centred, so that a small variance keeps its digits
+		epistemic = Expectation(func(f float64) float64 { d := response(f) - mean; return d * d }, m, v)
+	}
+	aleatoric = Expectation(func(f float64) float64 {
+		in[0] = f
+		o.lik.VarianceTo(out[:], in[:])
+		return out[0]
+	}, m, v)
+	return mean, epistemic, aleatoric
+}
+
+// LogMarginal implements Marginal.
+func (o oneOutput) LogMarginal(y, f, cov []float64) (float64, error) {
+	var in [1]float64
+	return LogExpectation(func(f float64) float64 {
+		in[0] = f
+		return o.lik.LogProb(y, in[:])
+	}, f[0], cov[0]), nil
 }
 
 // PredictTo implements Link.
@@ -49,11 +89,12 @@ func (e Exact) SplitTo(aleatoric, epistemic *mat.Dense, lik Likelihood, f, cov *
 }
 
 func (e Exact) moments(lik Likelihood, f, cov *mat.Dense, set func(t, j int, mean, epistemic, aleatoric float64)) error {
-	m, err := e.marginal(lik)
+	p := newPosterior(f, cov)
+	m, err := e.marginal(lik, p.c)
 	if err != nil {
 		return err
 	}
-	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
+	return p.each(func(t int, f, cov []float64) error {
 		for j := range f {
 			mean, epistemic, aleatoric := m.Moments(j, f[j], cov[j*len(f)+j])
 			set(t, j, mean, epistemic, aleatoric)
@@ -64,11 +105,11 @@ func (e Exact) moments(lik Likelihood, f, cov *mat.Dense, set func(t, j int, mea
 
 // LogPredictiveTo implements Link.
 func (e Exact) LogPredictiveTo(dst []float64, lik Likelihood, y, f, cov *mat.Dense) error {
-	m, err := e.marginal(lik)
+	p := newPosterior(f, cov)
+	m, err := e.marginal(lik, p.c)
 	if err != nil {
 		return err
 	}
-	p := newPosterior(f, cov)
 	checkLog(dst, lik, y, p.t, p.c)
 	return p.each(func(t int, f, cov []float64) (err error) {
 		dst[t], err = m.LogMarginal(y.RawRowView(t), f, cov)

@@ -3,19 +3,19 @@ package glm
 import "math"
 
 // Integrals of σ and of the Poisson likelihood against N(m, s²) (E11). The
-// trapezoidal rule converges exponentially for integrands analytic in a strip:
-// σ(m + sz) has its nearest poles at |Im z| = π/s, so a step of 0.5/s leaves
-// an error of e^{−2π·2π} = 7e-18, and the Gaussian itself allows 0.06.
+// trapezoidal rule converges exponentially for integrands analytic in a strip.
+// σ(m + sz) has its nearest poles at |Im z| = π/s, and a step of 0.5/s leaves an
+// error of e^{−2π·2π} = 7e-18. A step of 0.06 serves up to s = 8.
 //
-// That step shrinks without bound as s grows. Beyond s = 8 the integral is
-// taken by parts instead, E σ(f) = ∫ σ'(u) Φ((m−u)/s) du: a fixed bump, for
-// which a step of 0.5 over [−40, 40] leaves the same error whatever s is.
+// Beyond, that step would go on shrinking. The integral is then taken by parts,
+// E σ(f) = ∫ σ'(u) Φ((m−u)/s) du, in which the width of σ' does not depend on s.
+// A step of 0.5 over [−40, 40] leaves the same error for every s.
 const (
 	zStep = 0.06
 	uEnd  = 40.0
 	uStep = 0.5
 	wide  = 8.0 // the s beyond which integrals are taken by parts
-	// exp(u − eᵘ), and whatever holds exp(−eᶠ), grows from |Im f| = π/2 on, half as far.
+	// exp(−eᶠ) is small only for |Im f| < π/2, half the distance of the poles of σ.
 	rateStep = 0.25
 )
 
@@ -64,10 +64,11 @@ func sigmoidMomentsZ(m, s float64) (mean, variance, slope float64) {
 		d := p[k] - mean
 		variance += n.w * d * d
 	}
-	return mean, variance, slope
+	return min(mean, 1), variance, slope // the weights sum to 1 but for rounding
 }
 
-// sigmoidMomentsU sums over u in [−40, 40] by parts; beyond, σ' holds 1e-17.
+// sigmoidMomentsU integrates by parts over u in [−40, 40]. Outside, σ' integrates
+// to 1e-17.
 func sigmoidMomentsU(m, s float64) (mean, variance, slope float64) {
 	n := int(math.Round(uEnd / uStep))
 	above, norm := 0.0, 0.0
@@ -82,7 +83,7 @@ func sigmoidMomentsU(m, s float64) (mean, variance, slope float64) {
 	}
 	mean, above, slope = mean/norm, above/norm, slope/norm
 	// Var σ = E σ (1 − E σ) − E[σ(1−σ)]
-	return mean, math.Max(mean*above-slope, 0), slope
+	return min(mean, 1), math.Max(mean*above-slope, 0), slope
 }
 
 // logMeanSigmoid returns log E σ(f) for f ~ N(m, s²) with full relative
@@ -91,6 +92,10 @@ func logMeanSigmoid(m, s float64) float64 {
 	if s == 0 {
 		return logSigmoid(m)
 	}
+	return min(logMeanSigmoidOf(m, s), 0) // a sum of weights may round above 1
+}
+
+func logMeanSigmoidOf(m, s float64) float64 {
 	tilt := 0.0
 	if m < -0.5*s*s {
 		// E σ(f) = e^{m+s²/2} E σ(−f') with f' ~ N(m + s², s²)
@@ -102,25 +107,26 @@ func logMeanSigmoid(m, s float64) float64 {
 			return logSigmoid(m+s*z) - 0.5*z*z - halfLog2Pi
 		})
 	}
-	return tilt + logTrapezoid(uStep, func(u float64) float64 {
-		return logSigmoid(u) + logSigmoid(-u) + logNormalCDF((m-u)/s)
+	// E σ = Φ(m/s) ∫ σ'(u) Φ((m−u)/s)/Φ(m/s) du. The ratio is at most e^{|u|/2},
+	// because m ≥ −s²/2.
+	x := m / s
+	return tilt + logNormalCDF(x) + logTrapezoid(uStep, func(u float64) float64 {
+		return logSigmoid(u) + logSigmoid(-u) + logNormalRatio(x, -u/s)
 	})
 }
 
-// logMeanPoisson returns log E[p(y|f)] for f ~ N(m, s²). With rate = eᶠ at the
-// mode of the integrand, where z* = (f−m)/s = s(y − rate), and t = z − z*,
+// logMeanPoisson returns log E[p(y|f)] for f ~ N(m, s²), and −Inf where it is
+// below the range of a float64. With rate = eᶠ at the mode of the integrand,
+// where z* = (f−m)/s = s(y − rate), and t = z − z*,
 //
 //	log p(y|f) − ½z² = log p(y|mode) − ½z*² − rate (eˢᵗ − 1 − st) − ½t²,
 //
-// which has no cancellation left.
+// in which no large terms cancel.
 func logMeanPoisson(y, m, s float64) float64 {
 	if s == 0 {
 		return logPoisson(y, m)
 	}
-	// w = s² rate solves w + log w = m + ys² + log s².
-	logS2 := 2 * math.Log(s)
-	logW := wrightOmegaLog(m + y*s*s + logS2)
-	mode := logW - logS2
+	mode := poissonMode(y, m, s)
 	rate := math.Exp(mode)
 	switch {
 	case math.IsInf(rate, 1):
@@ -132,11 +138,22 @@ func logMeanPoisson(y, m, s float64) float64 {
 	if s < 1 { // the same, where the difference would cancel
 		z = s * (y - rate)
 	}
-	// In t the curvature at the mode is 1 + w.
-	step := min(0.5/math.Sqrt(1+math.Exp(logW)), rateStep/s)
-	return logPoisson(y, mode) - 0.5*z*z - halfLog2Pi + logTrapezoid(step, func(t float64) float64 {
+	// In t the curvature at the mode is 1 + s² rate.
+	step := min(0.5/math.Hypot(1, s*math.Sqrt(rate)), rateStep/s)
+	return min(0, logPoisson(y, mode)-0.5*z*z-halfLog2Pi+logTrapezoid(step, func(t float64) float64 {
 		return -rate*expm2(s*t) - 0.5*t*t
-	})
+	}))
+}
+
+// poissonMode returns the f at which log p(y|f) − ½(f−m)²/s² is largest.
+func poissonMode(y, m, s float64) float64 {
+	// w = s² eᶠ solves w + log w = m + ys² + log s².
+	logS2 := 2 * math.Log(s)
+	x := m + y*s*s + logS2
+	if x > 1e300 {
+		return math.Log(y + m/s/s) // log w is nothing beside w, which may overflow
+	}
+	return wrightOmegaLog(x) - logS2
 }
 
 // logMeanRarePoisson is logMeanPoisson for large s and a rate at the mode so
@@ -145,10 +162,10 @@ func logMeanPoisson(y, m, s float64) float64 {
 // E exp(−eᶠ) = ∫ e^{u−eᵘ} Φ((u−m')/s) du with m' = m + ys².
 func logMeanRarePoisson(y, m, s float64) float64 {
 	lg, _ := math.Lgamma(y + 1)
-	tilted := m + y*s*s
-	return y*(m+0.5*y*s*s) - lg + logTrapezoid(rateStep, func(u float64) float64 {
-		return u - math.Exp(u) + logNormalCDF((u-tilted)/s)
-	})
+	x := -(m + y*s*s) / s
+	return min(0, y*(m+0.5*y*s*s)-lg+logNormalCDF(x)+logTrapezoid(rateStep, func(u float64) float64 {
+		return u - math.Exp(u) + logNormalRatio(x, u/s)
+	}))
 }
 
 // expm2 returns eˣ − 1 − x to full relative precision.
@@ -182,16 +199,20 @@ func wrightOmegaLog(x float64) float64 {
 	return v
 }
 
+// trapezoidSteps bounds the steps of logTrapezoid to either side. Its callers
+// need 3,600 at most.
+const trapezoidSteps = 4096
+
 // logTrapezoid returns log of ∫ e^{g} by the trapezoidal rule on the multiples
-// of step, for concave g with its mode within a few dozen steps of zero, going
-// both ways until 45 below the highest value: e⁻⁴⁵ = 3e-20.
+// of step. g must be concave with its mode within a few dozen steps of zero.
+// The sum goes both ways until g is 45 below the highest value, e⁻⁴⁵ = 3e-20.
 func logTrapezoid(step float64, g func(float64) float64) float64 {
 	const below = 45
 	sum := newLogSum()
 	sum.add(g(0))
 	for _, h := range [2]float64{step, -step} {
-		for k := 1.0; ; k++ {
-			v := g(k * h)
+		for k := 1; k <= trapezoidSteps; k++ {
+			v := g(float64(k) * h)
 			sum.add(v)
 			if !(v >= sum.max-below) {
 				break

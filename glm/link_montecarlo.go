@@ -8,12 +8,11 @@ import (
 )
 
 // MonteCarlo averages g⁻¹ over draws of f (E11) [glm 13]. The same standard
-// normal draws serve every row, so a row's prediction does not depend on what
-// else is in the batch, and rows can be compared. The error of a probability
-// is about sd/√Samples.
+// normal draws serve every row. A row's prediction therefore does not depend on
+// the other rows of the batch. The error of a probability is about sd/√Samples.
 type MonteCarlo struct {
 	Samples int    // draws a row; 0 means 1000, negative panics
-	Seed    uint64 // of the draws
+	Seed    uint64 // of the random numbers
 }
 
 var (
@@ -44,8 +43,8 @@ func (l MonteCarlo) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.D
 	})
 }
 
-// SplitTo implements Splitter. The two parts are moments of the same draws, so
-// for classes they add up to p(1−p) of the mean of PredictTo.
+// SplitTo implements Splitter. Both parts are moments of the same draws. For
+// classes they add up to p(1−p), where p is the mean that PredictTo writes.
 func (l MonteCarlo) SplitTo(aleatoric, epistemic *mat.Dense, lik Likelihood, f, cov *mat.Dense) error {
 	t, c := f.Dims()
 	sizeTo(aleatoric, t, c)
@@ -71,10 +70,13 @@ func (l MonteCarlo) moments(lik Likelihood, f, cov *mat.Dense, set func(t, j int
 			lik.VarianceTo(noise, g)
 			for j, v := range response {
 				// Welford: running mean and Σ(v − mean)²
-				d := v - mean[j]
-				mean[j] += d / n
-				scatter[j] += d * (v - mean[j])
-				aleatoric[j] += (noise[j] - aleatoric[j]) / n
+				before := mean[j]
+				mean[j] = average(before, v, n)
+				scatter[j] += (v - before) * (v - mean[j])
+				if math.IsInf(mean[j], 0) {
+					scatter[j] = math.Inf(1)
+				}
+				aleatoric[j] = average(aleatoric[j], noise[j], n)
 			}
 		})
 		if err != nil {
@@ -85,6 +87,15 @@ func (l MonteCarlo) moments(lik Likelihood, f, cov *mat.Dense, set func(t, j int
 		}
 		return nil
 	})
+}
+
+// average returns the mean of n numbers from that of the first n−1 and the
+// last. One Inf among them makes it Inf.
+func average(mean, last, n float64) float64 {
+	if math.IsInf(mean, 0) || math.IsInf(last, 0) {
+		return mean + last
+	}
+	return mean + (last-mean)/n
 }
 
 // LogPredictiveTo writes log of the average of p(y|f) over the draws, summed

@@ -15,13 +15,13 @@ import (
 var allLinks = []Link{MAP{}, Exact{}, Probit{}, MonteCarlo{Samples: 200, Seed: 3}, Bridge{}}
 
 func supports(l Link, lik Likelihood) bool {
-	_, isCategorical := lik.(Categorical)
-	_, isBernoulli := lik.(Bernoulli)
+	_, isMarginal := lik.(Marginal)
+	_, isLogistic := lik.(Logistic)
 	switch l.(type) {
 	case Exact:
-		return !isCategorical
+		return isMarginal
 	case Probit, Bridge:
-		return isCategorical || isBernoulli
+		return isLogistic
 	}
 	return true
 }
@@ -457,11 +457,43 @@ func TestBridgeOfTwoClasses(t *testing.T) {
 }
 
 func TestDefaultLink(t *testing.T) {
-	require.Equal(t, Exact{}, DefaultLink(Bernoulli{}))
-	require.Equal(t, Exact{}, DefaultLink(Poisson{}))
-	require.Equal(t, Exact{}, DefaultLink(must[*Gaussian](t)(NewGaussian(1))))
-	require.Equal(t, Probit{}, DefaultLink(Categorical{}))
-	require.Equal(t, MonteCarlo{}, DefaultLink(struct{ Likelihood }{Poisson{}}))
+	for _, lik := range []Likelihood{Bernoulli{}, &Bernoulli{}, Poisson{}, &Poisson{}, must[*Gaussian](t)(NewGaussian(1))} {
+		require.Equal(t, Exact{}, DefaultLink(lik, 1))
+		require.Equal(t, Exact{}, DefaultLink(lik, 3))
+	}
+	require.Equal(t, Probit{}, DefaultLink(Categorical{}, 3))
+	require.Equal(t, Probit{}, DefaultLink(&Categorical{}, 3))
+	own := struct{ Likelihood }{Poisson{}} // neither Marginal nor Logistic
+	require.Equal(t, Exact{}, DefaultLink(own, 1))
+	require.Equal(t, MonteCarlo{}, DefaultLink(own, 2))
+}
+
+// A pointer to a likelihood has its methods, and so has one that embeds it.
+func TestLinksTakePointersAndEmbedded(t *testing.T) {
+	type ownBernoulli struct{ Bernoulli }
+	type ownCategorical struct{ *Categorical }
+	for _, tc := range []struct {
+		want, got Likelihood
+		c         int
+	}{
+		{Bernoulli{}, &Bernoulli{}, 1},
+		{Bernoulli{}, ownBernoulli{}, 2},
+		{Categorical{}, &Categorical{}, 3},
+		{Categorical{}, &ownCategorical{&Categorical{}}, 3},
+		{Poisson{}, &Poisson{}, 2},
+	} {
+		f, cov := randomPosterior(5, 4, tc.c, 0.8)
+		y := mat.NewDense(4, tc.want.Targets(tc.c), nil)
+		for _, l := range allLinks {
+			if !supports(l, tc.want) {
+				continue
+			}
+			mean, sd := predict(t, l, tc.want, f, cov)
+			gotMean, gotSD := predict(t, l, tc.got, f, cov)
+			require.True(t, mat.Equal(mean, gotMean) && mat.Equal(sd, gotSD), "%T of %T", l, tc.got)
+			require.Equal(t, logPredictive(t, l, tc.want, y, f, cov), logPredictive(t, l, tc.got, y, f, cov), "%T of %T", l, tc.got)
+		}
+	}
 }
 
 func TestLinkUnsupported(t *testing.T) {

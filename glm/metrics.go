@@ -7,10 +7,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// The metrics take class probabilities as N×K rows that sum to one and labels
-// as class indices. Two classes modelled by one output are two columns, 1−p
-// and p. A metric over no examples is NaN, and a NaN among the probabilities
-// gives NaN. A label that is no class, or a wrong number of labels, panics.
+// The metrics take class probabilities, N×K with rows that sum to one, and N
+// labels, which are class indices. For two classes that one output models, the
+// columns are 1−p and p. A metric over no examples is NaN, as is one over
+// probabilities with a NaN. A label outside 0 … K−1 or a wrong number of labels
+// panics.
 
 // NLL returns the mean of −log p(y|x) from the log-probabilities that
 // Link.LogPredictiveTo writes, which do not underflow.
@@ -22,8 +23,8 @@ func NLL(logp []float64) float64 {
 	return sum / float64(len(logp))
 }
 
-// Accuracy returns the share of rows whose first largest probability is that
-// of the label.
+// Accuracy returns the share of rows whose label has the largest probability.
+// Among equal probabilities the first class counts.
 func Accuracy(prob *mat.Dense, labels []int) float64 {
 	hits, n := 0.0, checkLabels(prob, labels)
 	for i, y := range labels {
@@ -76,8 +77,8 @@ func ECE(prob *mat.Dense, labels []int) float64 {
 	return sum / n
 }
 
-// topClass returns the first class of the largest probability and that
-// probability, NaN where any is.
+// topClass returns the first class with the largest probability, and that
+// probability. It is NaN if any in the row is.
 func topClass(row []float64) (k int, p float64) {
 	for _, v := range row {
 		if math.IsNaN(v) {
@@ -138,7 +139,8 @@ func AUROC(in, out []float64) float64 {
 	return sum / (float64(len(in)) * float64(len(out)))
 }
 
-// checkLabels panics when the labels do not fit, and returns their number.
+// checkLabels returns the number of labels. It panics when there is not one a
+// row or one is no class.
 func checkLabels(prob *mat.Dense, labels []int) float64 {
 	n, k := prob.Dims()
 	if n != len(labels) {

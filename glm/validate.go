@@ -14,19 +14,21 @@ import (
 // relative to the largest entry, that Validate lets pass.
 const DefaultTolerance = 1e-8
 
-// A Comparison is the table of what two ways to the same posterior give.
+// A Comparison is the table in which Validate compares weight space with
+// function space, one quantity a row.
 type Comparison struct{ Rows []ComparisonRow }
 
-// A ComparisonRow compares one quantity. For an array of numbers the two
-// values are those of the entry that differs most.
+// A ComparisonRow compares one quantity, an array or a single number.
 type ComparisonRow struct {
-	Quantity                   string
+	Quantity string
+	// WeightSpace and FunctionSpace are the two values. Of an array they are
+	// those of the entry that differs most.
 	WeightSpace, FunctionSpace float64
-	// Difference is the largest absolute difference, divided by the largest
-	// absolute entry; of a single number by its absolute value or one,
-	// whichever is larger.
+	// Difference is relative. The largest difference of an array is divided
+	// by its largest absolute entry, that of a single number by its absolute
+	// value or by one, whichever is larger.
 	Difference, Tolerance float64
-	OK                    bool // Difference ≤ Tolerance; never for NaN
+	OK                    bool // Difference ≤ Tolerance; false for NaN
 }
 
 // OK tells whether every row is within its tolerance.
@@ -39,16 +41,19 @@ func (c *Comparison) OK() bool {
 	return true
 }
 
-// Validate compares the posterior of function space with that of weight space,
-// built on the same training examples, sites and prior: mean and covariance of
-// the outputs at the examples of x, log det, and the evidences (E7) and (E8),
-// or (E9) where both were refitted. The rows' names tell which. tolerance 0
-// means DefaultTolerance.
+// Validate compares the posterior of function space with that of weight space.
+// Both must be built on the same training examples, sites and prior. It
+// compares the mean and the covariance of the outputs at the examples of x, the
+// log determinant, and the evidences (E7) and (E8), or (E9) after a refit. The
+// rows name their quantities. tolerance 0 means DefaultTolerance.
 //
 // Without a refit both posteriors must have been built with Options.Mean =
 // gp.LinearGaussian: with gp.Network both means are x.F, and comparing them
-// says nothing. It panics where w was not, where only one is a refit, or where
-// x does not fit.
+// says nothing. Validate panics where w was built otherwise, where only one is
+// a refit, or where x has other outputs or parameters.
+//
+// Its errors are those of PredictTo and ctx.Err(). The options' Progress of w
+// is told of the examples compared.
 func Validate(ctx context.Context, exact *gp.Exact, w *Weights, x *linearize.Batch, tolerance float64) (*Comparison, error) {
 	switch {
 	case exact.Refitted() != w.Refitted():
@@ -61,6 +66,9 @@ func Validate(ctx context.Context, exact *gp.Exact, w *Weights, x *linearize.Bat
 		tolerance = DefaultTolerance
 	}
 	v := &validation{tolerance: tolerance}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if w.Refitted() {
 		v.prefix = "refit "
 	}
@@ -82,21 +90,31 @@ func Validate(ctx context.Context, exact *gp.Exact, w *Weights, x *linearize.Bat
 // A validation builds a Comparison.
 type validation struct {
 	Comparison
-	prefix    string
+	prefix    string // of the names of the rows
 	tolerance float64
+}
+
+// comparisonTile returns the number of test examples that are compared at a
+// time: 256, or fewer where the triangular solves of exact, which do not look
+// at the context, would take more than 4e10 multiplications.
+func comparisonTile(exact *gp.Exact) int {
+	n, c := exact.Sites().F.Dims()
+	solve := float64(n*c) * float64(n*c) / 2
+	return int(math.Max(1, math.Min(256, 4e10/solve/float64(c))))
 }
 
 // predictions compares means and covariances, a tile of examples at a time.
 func (v *validation) predictions(ctx context.Context, exact *gp.Exact, w *Weights, x *linearize.Batch) error {
-	const tile = 256
+	tile := comparisonTile(exact)
 	var mean, cov worst
+	w.o.Progress(StageComparison, 0, x.Len())
 	for lo := 0; lo < x.Len(); lo += tile {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		part := x.Slice(lo, min(lo+tile, x.Len()))
 		var wm, wc, fm, fc mat.Dense
-		if err := w.PredictTo(&wm, &wc, part); err != nil {
+		if err := w.predictTo(ctx, &wm, &wc, part); err != nil {
 			return err
 		}
 		if err := exact.PredictTo(&fm, &fc, part); err != nil {
@@ -104,19 +122,22 @@ func (v *validation) predictions(ctx context.Context, exact *gp.Exact, w *Weight
 		}
 		mean.add(&wm, &fm)
 		cov.add(&wc, &fc)
+		w.o.Progress(StageComparison, lo+part.Len(), x.Len())
 	}
 	v.array("mean", &mean)
 	v.array("covariance", &cov)
 	return nil
 }
 
-// worst is the entry of two arrays that differs most.
+// worst is the entry that differs most between the arrays of weight space and
+// function space.
 type worst struct {
-	weight, function float64 // the entry
+	weight, function float64 // its two values
 	difference       float64 // |weight − function|; +Inf where it is NaN
 	scale            float64 // largest absolute entry of function space
 }
 
+// add looks through the entries of one more tile.
 func (w *worst) add(weight, function *mat.Dense) {
 	n, _ := function.Dims()
 	for i := range n {
@@ -134,10 +155,12 @@ func (w *worst) add(weight, function *mat.Dense) {
 	}
 }
 
+// array adds the row of an array.
 func (v *validation) array(what string, w *worst) {
 	v.row(what, w.weight, w.function, w.difference, w.scale)
 }
 
+// number adds the row of a single number.
 func (v *validation) number(what string, weight, function float64) {
 	v.row(what, weight, function, math.Abs(weight-function), math.Max(1, math.Abs(function)))
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
@@ -15,16 +14,15 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// Weights is the Gaussian posterior over all P parameters of the linearized
-// model, N(θ̂, H⁻¹) with H = JᵀΛJ + Σ₀⁻¹, and what it says about function
-// values. It answers what gp.Exact answers by another route, without a kernel
-// and with a P×P matrix in place of an N·C×N·C one, so each checks the other
-// (see Validate).
+// Weights is the Gaussian posterior N(θ̂, H⁻¹) over all P parameters of the
+// linearized model, with H = JᵀΛJ + Σ₀⁻¹. It predicts function values too. It
+// forms a P×P matrix and no kernel, where gp.Exact forms an N·C×N·C matrix, and
+// both give the same numbers: Validate compares them.
 //
-// The work is done in the whitened parameters z, θ = μ₀ + Σ₀^½ z, with
-// J̃ = J Σ₀^½ and H̃ = Σ₀^½ H Σ₀^½ = I + J̃ᵀΛJ̃, whose determinant is that of B
-// (E4). Λ may be singular, Σ₀ may hold zeros, and H̃ needs no jitter, since no
-// eigenvalue is below one.
+// It computes in the whitened parameters z, where θ = μ₀ + Σ₀^½ z. There the
+// Jacobian is J̃ = J Σ₀^½ and the precision is H̃ = Σ₀^½ H Σ₀^½ = I + J̃ᵀΛJ̃,
+// whose determinant is that of B (E4). Λ may be singular and Σ₀ may hold zeros.
+// H̃ needs no jitter, since none of its eigenvalues is below one.
 type Weights struct {
 	x     *linearize.Batch
 	prior ntk.Prior
@@ -39,23 +37,22 @@ type Weights struct {
 	z     []float64 // ẑ = Σ₀^-½(θ̂ − μ₀)
 	mean  []float64 // θ̂
 
-	gradient float64 // norm of the refit's gradient in z at the sites' f
+	gradient float64 // norm of the gradient in z where the refit's last step began, at the sites' f
 	warnings []error
-	borrowed bool // h's memory belongs to a store and is read-only
 }
 
 var _ gp.Latent = (*Weights)(nil)
 
-// FitWeights returns the weight-space posterior given the sites s of the
-// training examples b, linearized at theta, θ*: the precision
-// H = JᵀΛJ + Σ₀⁻¹ and the linear-Gaussian mean θ̂ = μ₀ + H⁻¹Jᵀb with the
-// pseudo-targets b of (E5). It takes 8·P² bytes and a little more (see
-// WeightBytes) and about N·C·P² + P³/3 multiplications.
+// FitWeights returns the weight-space posterior for the training examples b,
+// which are linearized at theta, θ*, and their sites s. Its precision is
+// H = JᵀΛJ + Σ₀⁻¹, and its mean is the linear-Gaussian one, θ̂ = μ₀ + H⁻¹Jᵀb,
+// with the pseudo-targets b of (E5). It takes 8·P² bytes and a little more (see
+// WeightBytes) and about (N·C·P² + P³/3)/2 multiplications.
 //
 // It fails with a *WeightMemoryError before anything large is allocated, with
 // a *gp.NotFiniteError where a number is NaN or Inf, with a *PrecisionError
-// where H overflows, and with ctx.Err(). Sizes that do not fit, and a prior
-// variance that is negative or not finite, panic.
+// where H overflows, and with ctx.Err(). It panics where sizes differ and where
+// a prior variance is negative or not finite.
 func FitWeights(ctx context.Context, b *linearize.Batch, s *gp.Sites, prior ntk.Prior, theta []float64, o *WeightOptions) (*Weights, error) {
 	w, err := newWeights(b, prior, theta, o)
 	if err != nil {
@@ -79,7 +76,7 @@ func FitWeights(ctx context.Context, b *linearize.Batch, s *gp.Sites, prior ntk.
 	return w, ctx.Err()
 }
 
-// newWeights checks sizes and memory and takes P×P numbers.
+// newWeights checks sizes and memory, and allocates H̃.
 func newWeights(b *linearize.Batch, prior ntk.Prior, theta []float64, o *WeightOptions) (*Weights, error) {
 	p := len(theta)
 	if p != b.P || p == 0 {
@@ -156,13 +153,14 @@ func (w *Weights) pullBack(u []float64) []float64 {
 	return g
 }
 
-// Mean returns θ̂, P numbers: the mean of the linear-Gaussian model, after a
-// refit the mode of the linearized model. It must not be changed.
+// Mean returns θ̂, P numbers. It is the mean of the linear-Gaussian model, or
+// after a refit the mode of the linearized model. It must not be changed.
 func (w *Weights) Mean() []float64 { return w.mean }
 
-// Center returns the mean of the Gaussian that SampleTo draws from and that
-// PredictTo describes: θ*, or θ̂ after a refit and with Options.Mean =
-// gp.LinearGaussian. It must not be changed.
+// Center returns the mean, P numbers, of the Gaussian that SampleTo draws from
+// and that PredictTo describes. It is θ̂ after a refit and with
+// WeightOptions.Mean = gp.LinearGaussian, and θ* otherwise. It must not be
+// changed.
 func (w *Weights) Center() []float64 {
 	if w.ownMean() {
 		return w.mean
@@ -182,8 +180,10 @@ func (w *Weights) Sites() *gp.Sites { return w.sites }
 // Refitted tells whether the posterior came from a refit (E9).
 func (w *Weights) Refitted() bool { return w.refit }
 
-// Warnings returns what was compromised: *gp.IterationWarning,
-// *GradientWarning.
+// Warnings returns a *gp.IterationWarning where the refit ended before it
+// converged, and a *GradientWarning where it ended with a gradient that is not
+// zero. Of a posterior from LoadWeights they are plain errors with the same
+// text.
 func (w *Weights) Warnings() []error { return w.warnings }
 
 // flat returns a copy of m, N×C, as one vector.
@@ -231,9 +231,4 @@ func firstNotFinite(v []float64) int {
 		}
 	}
 	return -1
-}
-
-// rowVector returns v as a matrix of one row.
-func rowVector(v []float64) blas64.General {
-	return blas64.General{Rows: 1, Cols: len(v), Stride: len(v), Data: v}
 }

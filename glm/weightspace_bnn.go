@@ -11,15 +11,14 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// BNN is the predictive that draws parameters θ and runs the network itself at
-// each draw, not its linearization (E11) [glm 9]. It is there to be compared
-// with: where the posterior is wide, the network at a draw has little to do
-// with the trained one, and the GLM predictive of the Links is better
-// [glm fig. 1].
+// BNN is the predictive that draws parameters θ and runs the network at each
+// draw, where the Links use its linearization (E11) [glm 9]. It serves for
+// comparison: where the posterior is wide, the network at a draw is far from
+// the trained one, and the predictive of the Links is better [glm fig. 1].
 type BNN struct {
 	// Forward returns f(x;θ), T×C, at the rows of x.
 	Forward func(ctx context.Context, theta []float64, x *mat.Dense) (*mat.Dense, error)
-	Weights *Weights // what θ is drawn from
+	Weights *Weights // the posterior that θ is drawn from
 	Samples int      // draws; 0 means 100, negative panics
 	Seed    uint64   // of the draws
 
@@ -83,7 +82,8 @@ func (b *BNN) SplitTo(ctx context.Context, aleatoric, epistemic *mat.Dense, lik 
 	return nil
 }
 
-// drawMoments are running moments of the response of T examples, T·C each.
+// drawMoments are running moments of the responses of t examples with c outputs.
+// Each slice has t·c entries.
 type drawMoments struct {
 	t, c                     int
 	n                        float64 // draws so far
@@ -143,7 +143,7 @@ func (b *BNN) LogPredictiveTo(ctx context.Context, dst []float64, lik Likelihood
 	return nil
 }
 
-// draw passes the network's outputs at each draw to yield.
+// draw calls yield with the network's outputs, T×C, at each draw of θ.
 func (b *BNN) draw(ctx context.Context, x *mat.Dense, yield func(f *mat.Dense)) error {
 	const block = 16 // draws that share a pass over the factor of H
 	total := b.samples()

@@ -6,15 +6,15 @@ import (
 	"github.com/funcgp/funcgp/gp"
 )
 
-// EvidenceAtTheta is the Laplace evidence at θ* (E7), for a posterior whose
-// sites are at f(x;θ*).
+// EvidenceAtTheta is the Laplace evidence at θ* (E7). The sites of the
+// posterior must be those at f(x;θ*).
 func (w *Weights) EvidenceAtTheta() gp.Evidence {
 	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det H̃ (E7)
 	return evidenceOf(w.sites.LogLik, gp.Scatter(w.prior, w.theta), w.h.logDet)
 }
 
-// EvidenceLinearGaussian is the evidence of the linear-Gaussian model with the
-// posterior's sites (E8), wherever they are.
+// EvidenceLinearGaussian is the evidence of the linear-Gaussian model (E8) with
+// the posterior's sites, which may be at any f.
 func (w *Weights) EvidenceLinearGaussian() gp.Evidence {
 	// d = f_lin(θ̂) − f
 	d := w.functionAt(w.mean)

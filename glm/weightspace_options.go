@@ -6,15 +6,18 @@ import (
 	"github.com/funcgp/funcgp/gp"
 )
 
-// StagePrecision is the progress stage in which the examples are summed into
-// the precision H; a refit also reports gp.StageNewton.
-const StagePrecision = "precision"
+// Stages of the work that WeightOptions.Progress is told of. A refit also
+// reports gp.StageNewton.
+const (
+	StagePrecision  = "precision"  // training examples summed into the precision H
+	StageComparison = "comparison" // test examples that Validate has compared
+)
 
 // WeightOptions are the options of FitWeights and RefitWeights. Nil means all
 // defaults.
 type WeightOptions struct {
-	// Mean is what PredictTo and JointTo return as the mean, and where
-	// SampleTo draws around; a refit always has the mode.
+	// Mean is the mean that PredictTo and JointTo return and that SampleTo
+	// draws around. After a refit it is that of the mode, whatever Mean is.
 	Mean gp.Mean
 	// MaxIter bounds the Newton steps of a refit; 0 means 100.
 	MaxIter int
@@ -23,7 +26,8 @@ type WeightOptions struct {
 	MaxMemory int64
 	// Workers bounds the goroutines that form J; 0 means GOMAXPROCS.
 	Workers int
-	// Progress, if not nil, is called as work is done, from one goroutine.
+	// Progress, if not nil, is called with a stage, the work done in it and
+	// its total, or 0 where that is not known; always from one goroutine.
 	Progress func(stage string, done, total int)
 }
 
@@ -59,8 +63,8 @@ func (e *WeightMemoryError) Error() string {
 		e.P, e.Needed/mib, e.Available/mib, e.LargestP)
 }
 
-// PrecisionError reports that the posterior precision has no Cholesky factor.
-// In exact arithmetic it always has one.
+// PrecisionError reports that the posterior precision overflowed, so that it has
+// no Cholesky factor. In exact arithmetic it always has one.
 type PrecisionError struct{ P int }
 
 func (e *PrecisionError) Error() string {
@@ -68,12 +72,14 @@ func (e *PrecisionError) Error() string {
 		"the Jacobian, Λ or the prior variances are too large for float64; scale the inputs or raise the prior precision", e.P)
 }
 
-// GradientWarning says that a refit ended where the gradient of its objective
-// in the whitened parameters is not zero.
+// GradientWarning says that the gradient of the log posterior in the whitened
+// parameters is not zero at the result of a refit, as it is at the mode.
 type GradientWarning struct {
 	Norm float64 // ‖Σ₀^½ Jᵀr − z‖
+	Gain float64 // what the log posterior would gain by one more Newton step were it quadratic
 }
 
 func (w *GradientWarning) Error() string {
-	return fmt.Sprintf("glm: the gradient of the linearized objective has the norm %.3g at its mode", w.Norm)
+	return fmt.Sprintf("glm: where the refit ended the gradient of the log posterior has the norm %.3g and not 0, and one more step may raise the log posterior by %.3g; "+
+		"scale the targets or raise the prior precision", w.Norm, w.Gain)
 }

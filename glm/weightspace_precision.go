@@ -19,15 +19,25 @@ import (
 // A precision is H̃ = I + J̃ᵀΛJ̃ and its Cholesky factor, H̃ = UᵀU, in the upper
 // triangle of one P×P buffer.
 type precision struct {
-	data   []float64
-	u      blas64.Triangular
-	logDet float64 // log det H̃
+	data     []float64
+	borrowed bool // data belongs to a store and is read-only
+	u        blas64.Triangular
+	logDet   float64   // log det H̃
+	sites    *gp.Sites // the sites that the factor is of; nil before the first
 }
 
-// condition forms and factors H̃ at the sites s.
+// condition makes s the sites of w, and factors H̃ at them. Where the factor
+// that is there has the same Λ, it is kept.
 func (w *Weights) condition(ctx context.Context, s *gp.Sites) error {
 	w.sites = s
+	if err := ctx.Err(); err != nil || w.h.isOf(s) {
+		return err
+	}
 	p := len(w.theta)
+	w.h.sites = nil
+	if w.h.borrowed {
+		w.h.data, w.h.borrowed = make([]float64, p*p), false
+	}
 	h := blas64.Symmetric{Uplo: blas.Upper, N: p, Stride: p, Data: w.h.data}
 	clear(h.Data)
 	for i := range p {
@@ -48,7 +58,14 @@ func (w *Weights) condition(ctx context.Context, s *gp.Sites) error {
 	if math.IsNaN(w.h.logDet) || math.IsInf(w.h.logDet, 0) {
 		return &PrecisionError{P: p}
 	}
+	w.h.sites = s
 	return ctx.Err()
+}
+
+// isOf tells whether the factor is that of H̃ at s. Only the roots R of
+// Λ = R Rᵀ enter H̃, so only they are compared.
+func (h *precision) isOf(s *gp.Sites) bool {
+	return h.sites != nil && (h.sites == s || mat.Equal(h.sites.Root, s.Root))
 }
 
 // accumulate adds J̃ᵀΛJ̃ to h, a panel of examples at a time.
@@ -64,10 +81,43 @@ func (w *Weights) accumulate(ctx context.Context, h blas64.Symmetric) error {
 			return err
 		}
 		// H̃ = I + Σ (RᵀJ̃)ᵀ(RᵀJ̃)
-		fblas.Syrk(blas.Trans, 1, a, 1, h)
+		if err := addGram(ctx, a, h); err != nil {
+			return err
+		}
 		w.o.Progress(StagePrecision, hi, n)
 	}
+	return ctx.Err()
+}
+
+// tileColumns is the number of columns of H̃ that are summed, or solved with,
+// between two looks at the context: some tenths of a second of work at most.
+const tileColumns = 2048
+
+// addGram adds AᵀA to the upper triangle of h, tile by tile. Every element has
+// the bits that Syrk gives it.
+func addGram(ctx context.Context, a blas64.General, h blas64.Symmetric) error {
+	for i := 0; i < h.N; i += tileColumns {
+		left := columns(a, i, min(i+tileColumns, h.N))
+		for j := i; j < h.N; j += tileColumns {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			at := h.Data[i*h.Stride+j:]
+			if i == j {
+				fblas.Syrk(blas.Trans, 1, left, 1, blas64.Symmetric{Uplo: h.Uplo, N: left.Cols, Stride: h.Stride, Data: at})
+				continue
+			}
+			right := columns(a, j, min(j+tileColumns, h.N))
+			fblas.Gemm(blas.Trans, blas.NoTrans, 1, left, right, 1, blas64.General{Rows: left.Cols, Cols: right.Cols, Stride: h.Stride, Data: at})
+		}
+	}
 	return nil
+}
+
+// columns returns the columns [lo, hi) of a as a view.
+func columns(a blas64.General, lo, hi int) blas64.General {
+	a.Cols, a.Data = hi-lo, a.Data[lo:]
+	return a
 }
 
 // rootPanel writes Rᵀ J̃ of the training examples [lo, hi).
@@ -120,17 +170,34 @@ func (w *Weights) panel(ctx context.Context, dst blas64.General, x *linearize.Ba
 
 // solve replaces v by H̃⁻¹ v.
 func (h *precision) solve(v []float64) {
-	h.half(rowVector(v))
-	h.rest(rowVector(v))
+	x := blas64.Vector{N: len(v), Inc: 1, Data: v}
+	fblas.Trsv(blas.Trans, h.u, x)
+	fblas.Trsv(blas.NoTrans, h.u, x)
 }
 
-// half replaces A, P columns, by A U⁻¹, so that A H̃⁻¹ Aᵀ is the product of
-// the result with its transpose.
-func (h *precision) half(a blas64.General) { fblas.Trsm(blas.Right, blas.NoTrans, 1, h.u, a) }
+// half replaces A, P columns, by V = A U⁻¹, so that A H̃⁻¹ Aᵀ = V Vᵀ. It looks
+// at the context after each tile of columns.
+func (h *precision) half(ctx context.Context, a blas64.General) error {
+	for lo := 0; lo < a.Cols; lo += tileColumns {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		hi := min(lo+tileColumns, a.Cols)
+		u, solved := h.u, columns(a, lo, hi)
+		u.N, u.Data = hi-lo, u.Data[lo*u.Stride+lo:]
+		fblas.Trsm(blas.Right, blas.NoTrans, 1, u, solved)
+		if hi == a.Cols {
+			break
+		}
+		right := blas64.General{Rows: hi - lo, Cols: a.Cols - hi, Stride: h.u.Stride, Data: h.u.Data[lo*h.u.Stride+hi:]}
+		fblas.Gemm(blas.NoTrans, blas.NoTrans, -1, solved, right, 1, columns(a, hi, a.Cols))
+	}
+	return nil
+}
 
-// rest replaces A, P columns, by A U⁻ᵀ: half and rest are A H̃⁻¹, and rest
-// gives standard normal rows the covariance H̃⁻¹.
-func (h *precision) rest(a blas64.General) { fblas.Trsm(blas.Right, blas.Trans, 1, h.u, a) }
+// draw replaces A, P columns, by A U⁻ᵀ. Standard normal rows then have the
+// covariance H̃⁻¹.
+func (h *precision) draw(a blas64.General) { fblas.Trsm(blas.Right, blas.Trans, 1, h.u, a) }
 
 // panelExamples is the number of examples whose Jacobian is held at once: 512
 // rows, or fewer where they pass 64 MiB.
@@ -148,7 +215,7 @@ const panelBytes = 64 << 20
 func WeightBytes(p, c int) int64 {
 	square := mulCap(int64(p), int64(p))
 	panel := mulCap(2*int64(panelExamples(max(1, p), c)*c+panelTile), int64(p))
-	vectors := mulCap(12, int64(p))
+	vectors := mulCap(16, int64(p))
 	return mulCap(8, addCap(square, addCap(panel, vectors)))
 }
 

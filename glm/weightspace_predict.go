@@ -21,6 +21,11 @@ import (
 // tiles of at most 64 MiB or one example's Jacobian. A NaN or Inf is a
 // *gp.NotFiniteError.
 func (w *Weights) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+	return w.predictTo(context.Background(), mean, cov, x)
+}
+
+// predictTo is PredictTo with a context.
+func (w *Weights) predictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := w.checkInputs(x)
 	if t == 0 {
 		return nil
@@ -37,7 +42,7 @@ func (w *Weights) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 		if cov == nil {
 			continue
 		}
-		v, err := w.halfPanel(tile, lo)
+		v, err := w.halfPanel(ctx, tile, lo)
 		if err != nil {
 			return err
 		}
@@ -67,21 +72,20 @@ func (w *Weights) meanTo(mean *mat.Dense, x *linearize.Batch, first int) error {
 }
 
 // halfPanel returns V = J̃(x) U⁻¹, T·C×P: V Vᵀ is the joint covariance.
-func (w *Weights) halfPanel(x *linearize.Batch, first int) (blas64.General, error) {
+func (w *Weights) halfPanel(ctx context.Context, x *linearize.Batch, first int) (blas64.General, error) {
 	r, p := x.Len()*x.Outputs(), len(w.theta)
 	v := blas64.General{Rows: r, Cols: p, Stride: p, Data: make([]float64, r*p)}
-	if err := w.panel(context.Background(), v, x, first, nil); err != nil {
+	if err := w.panel(ctx, v, x, first, nil); err != nil {
 		return v, err
 	}
-	w.h.half(v)
-	return v, nil
+	return v, w.h.half(ctx, v)
 }
 
 // marginalsTo writes the C×C diagonal blocks of V Vᵀ.
 func (w *Weights) marginalsTo(cov *mat.Dense, v blas64.General) {
 	c := w.x.Outputs()
 	row := func(i int) []float64 { return v.Data[i*v.Stride:][:v.Cols] }
-	// Nothing in it fails or is cancelled.
+	// The tiles do not fail, and this context is never done.
 	_ = par.Do(context.Background(), w.o.Workers, v.Rows/c, func(n int) error {
 		for i := n * c; i < (n+1)*c; i++ {
 			for j := n * c; j <= i; j++ {
@@ -114,7 +118,7 @@ func (w *Weights) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	if err := w.meanTo(mean, x, 0); err != nil {
 		return err
 	}
-	v, err := w.halfPanel(x, 0)
+	v, err := w.halfPanel(context.Background(), x, 0)
 	if err != nil {
 		return err
 	}
@@ -153,7 +157,7 @@ func (w *Weights) SampleTo(dst *mat.Dense, rng *rand.Rand) {
 			row[j] = rng.NormFloat64()
 		}
 	}
-	w.h.rest(dst.RawMatrix())
+	w.h.draw(dst.RawMatrix())
 	center := w.Center()
 	for i := range s {
 		for j, row := 0, dst.RawRowView(i); j < p; j++ {

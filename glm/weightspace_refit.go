@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -14,19 +15,28 @@ import (
 )
 
 const (
-	smallMove     = 1e-12 // a Newton step below this, relative to the largest entry of f̂, ends the refit
-	smallStep     = 1e-8  // the shortest part of a Newton step that is tried
-	smallGradient = 1e-6  // ‖gradient‖ above which there is a warning
-	// objectiveNoise is the part of the objective below which a gain is lost
-	// in its rounding: a sum of a few thousand terms, each right to 1e-16.
+	// A refit ends after a Newton step that moves no entry of f̂ by more than
+	// smallMove of its largest entry. It warns where it ends after one that
+	// moves an entry by more than looseMove.
+	smallMove, looseMove = 1e-12, 1e-6
+	// smallStep is the shortest part of a Newton step that is tried.
+	smallStep = 1e-8
+	// smallGradient is the largest ‖gradient‖ at the end that is not warned of.
+	smallGradient = 1e-6
+	// objectiveNoise bounds the relative rounding error of the objective, which
+	// sums a few thousand terms, each right to 1e-16.
 	objectiveNoise = 1e-13
 )
 
 // RefitWeights returns the posterior at the mode of the linearized model
 // (E9): the maximum over θ of Σ log p(y|f_lin(x;θ)) − ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀),
-// found by Newton steps from θ*, each with a line search and a factorization
-// of H. y has N rows. Sites, H and θ̂ of the result all belong to the mode. The
-// errors are those of gp.NewSites and FitWeights.
+// found by Newton steps from θ*, each with a line search. y has N rows. Sites,
+// H and θ̂ of the result all belong to the mode. The errors are those of
+// gp.NewSites and FitWeights; Warnings tells where it is not at the mode.
+//
+// H is factored at θ* and at the mode. The steps between are solved for by
+// conjugate gradients, with the last factor as preconditioner. Where those
+// converge too slowly, H is factored there too.
 func RefitWeights(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *WeightOptions) (*Weights, error) {
 	w, err := newWeights(b, prior, theta, o)
 	if err != nil {
@@ -35,10 +45,11 @@ func RefitWeights(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.
 	return w.newton(ctx, y, lik)
 }
 
-// Refit is RefitWeights for the training examples of w. It takes over the
-// memory of w, which must not be used afterwards, and its options.
+// Refit is RefitWeights for the training examples, the prior and the options of
+// w. It takes over the memory of w, which must not be used afterwards, and
+// starts with the factor of w.
 func (w *Weights) Refit(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (*Weights, error) {
-	r := &Weights{x: w.x, prior: w.prior, o: w.o, theta: w.theta, mu0: w.mu0, root: w.root, h: w.own()}
+	r := &Weights{x: w.x, prior: w.prior, o: w.o, theta: w.theta, mu0: w.mu0, root: w.root, h: w.h}
 	*w = Weights{}
 	return r.newton(ctx, y, lik)
 }
@@ -58,60 +69,97 @@ func (p *iterate) objective() float64 {
 	return v
 }
 
-// newton leaves w conditioned on the sites at the mode.
+// newton leaves w conditioned on the sites at the mode. A step far from the
+// mode may take its direction from conjugate gradients; the last one is always
+// a solve with the factor of H̃ at its own sites.
 func (w *Weights) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (*Weights, error) {
 	w.refit = true
 	if _, err := gp.NewSites(y, w.x.F, lik); err != nil { // checks y
 		return nil, err
 	}
 	at := w.iterateAt(w.whitened(w.theta), y, lik)
-	last := math.Inf(1) // how far the step before moved f̂, where it was quiet
-	for step := 0; at != nil; step++ {
+	last := math.Inf(1) // relative move of the step before, where it was quiet
+	factor := false     // whether the next step must be solved for with a factor
+	for step := 0; ; step++ {
 		s, err := gp.NewSites(y, matrixOf(at.f, w.x.Outputs()), lik)
 		if err != nil {
 			return nil, err
 		}
-		if err := w.condition(ctx, s); err != nil {
+		d, err := w.direction(ctx, s, at, factor || step == w.o.MaxIter)
+		if err != nil {
 			return nil, err
 		}
 		w.o.Progress(gp.StageNewton, step+1, 0)
-		grad, dir := w.newtonStep(at)
-		next := w.iterateAt(addScaled(at.z, 1, dir), y, lik)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		next := w.iterateAt(addScaled(at.z, 1, d.step), y, lik)
 		if firstNotFinite(next.f) >= 0 {
 			return nil, errors.New("glm: a Newton step of the refit is not finite; scale the targets or raise the prior precision")
 		}
-		w.z, w.gradient = next.z, floats.Norm(grad, 2)
 		move := relativeMove(at.f, next.f)
-		// Where the gain that the step promises is lost in the rounding of the
-		// objective, steps are taken as long as they contract.
-		quiet := floats.Dot(grad, dir)/2 < objectiveNoise*(math.Abs(at.logLik)+at.scatter/2)
+		// A quiet step promises a gain below the rounding error of the objective,
+		// so that no search can see it. Such steps go on while each moves f̂ by at
+		// most half as much as the one before.
+		quiet := d.gain < objectiveNoise*(math.Abs(at.logLik)+at.scatter/2)
+		converged := move < smallMove || quiet && move > last/2
+		var to *iterate // where the next step starts; nil ends the refit
 		switch {
-		case move < smallMove || quiet && move > last/2:
-			at = nil
-		case step == w.o.MaxIter:
-			w.warnings = append(w.warnings, &gp.IterationWarning{Steps: step, Move: move})
-			at = nil
+		case converged || step == w.o.MaxIter:
 		case quiet:
-			at, last = next, move
+			to, last = next, move
 		default:
-			at, last = w.search(at, next, dir, y, lik), math.Inf(1)
+			to, last = w.search(at, next, d.step, y, lik), math.Inf(1)
+		}
+		switch {
+		case to != nil:
+			at, factor = to, false
+		case !d.factored:
+			factor = true
+		default:
+			w.z, w.mean = next.z, w.thetaAt(next.z)
+			w.gradient = floats.Norm(d.gradient, 2)
+			if step == w.o.MaxIter && !converged || !(move <= looseMove) {
+				w.warnings = append(w.warnings, &gp.IterationWarning{Steps: step, Move: move})
+			}
+			if !(w.gradient <= smallGradient) {
+				w.warnings = append(w.warnings, &GradientWarning{Norm: w.gradient, Gain: d.gain})
+			}
+			return w, nil
 		}
 	}
-	w.mean = w.thetaAt(w.z)
-	if w.gradient > smallGradient {
-		w.warnings = append(w.warnings, &GradientWarning{Norm: w.gradient})
-	}
-	return w, ctx.Err()
 }
 
-// newtonStep returns the gradient J̃ᵀr − z of the objective and H̃⁻¹ times it,
-// at the sites of w.
-func (w *Weights) newtonStep(at *iterate) (grad, dir []float64) {
-	grad = w.pullBack(flat(w.sites.Residual))
-	floats.Sub(grad, at.z)
-	dir = append(dir, grad...)
-	w.h.solve(dir)
-	return grad, dir
+// A direction is a Newton step of the refit.
+type direction struct {
+	gradient []float64 // J̃ᵀr − z
+	step     []float64 // H̃⁻¹ times the gradient
+	gain     float64   // ½ gradient·step, by how much the quadratic model rises
+	factored bool      // the step is a solve with the factor of H̃ at its sites
+}
+
+// direction returns the Newton step from at, whose sites are s. Where there is a
+// factor of H̃ at other sites, it solves for the step by conjugate gradients.
+// Where they do not converge, and where factor is set, it factors H̃ at s.
+func (w *Weights) direction(ctx context.Context, s *gp.Sites, at *iterate, factor bool) (*direction, error) {
+	d := &direction{gradient: w.pullBack(flat(s.Residual)), factored: true}
+	floats.Sub(d.gradient, at.z)
+	if most := w.iterations(); !factor && most > 0 && w.h.sites != nil && !w.h.isOf(s) {
+		var err error
+		if d.step, err = w.conjugate(ctx, s, d.gradient, most); err != nil {
+			return nil, err
+		}
+		d.factored = d.step == nil
+	}
+	if d.factored {
+		if err := w.condition(ctx, s); err != nil {
+			return nil, err
+		}
+		d.step = slices.Clone(d.gradient)
+		w.h.solve(d.step)
+	}
+	d.gain = floats.Dot(d.gradient, d.step) / 2
+	return d, nil
 }
 
 // search returns the first of the points 1, ½, ¼, … of the way to next whose

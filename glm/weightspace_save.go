@@ -14,10 +14,10 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// savedVersion is that of the sections written here.
+// savedVersion is the version of the sections that Save writes.
 const savedVersion = 1
 
-// savedWeights is what stored Weights hold besides their sections of numbers.
+// savedWeights is the JSON section of stored Weights.
 type savedWeights struct {
 	Version  int
 	N, C, P  int
@@ -29,11 +29,13 @@ type savedWeights struct {
 const otherData = "give the network, its parameters, the prior and the examples that it was fitted with"
 
 // Save adds the posterior to a store, in sections whose names start with
-// "weights.": the factor of H̃, θ*, ẑ and θ̂, 8·P·(P + 3) bytes, the sites of the
-// training examples, 8·N·C·(2 + 2·C) bytes, and the text of the warnings.
-// Neither the training examples nor the prior are in it: LoadWeights asks for
-// them. Its error is nil; those of writing are store.Write's, as whose
-// argument it can serve.
+// "weights.". They hold the factor of H̃, θ*, ẑ and θ̂, 8·P·(P + 3) bytes, the
+// sites of the training examples, 8·N·C·(2 + 2·C) bytes, and the text of the
+// warnings. They do not hold the training examples or the prior, which
+// LoadWeights asks for.
+//
+// w.Save can be passed to store.Write. It always returns nil; store.Write
+// returns the errors of writing.
 func (w *Weights) Save(to *store.Writer) error {
 	n, c := w.sites.F.Dims()
 	s := savedWeights{Version: savedVersion, N: n, C: c, P: len(w.theta), Refit: w.refit, Mean: w.o.Mean}
@@ -50,16 +52,17 @@ func (w *Weights) Save(to *store.Writer) error {
 	return nil
 }
 
-// LoadWeights returns the posterior that Save wrote, given the training
-// examples and the prior that it was fitted with; θ* is the saved one. It
-// predicts, draws and has evidences bit for bit as the saved one did. Of o
-// count MaxIter, MaxMemory, Workers and Progress.
+// LoadWeights returns the posterior that Save wrote. b and prior must be the
+// training examples and the prior that it was fitted with. θ* is read from the
+// store, and so is the Mean of the options; the other fields of o are used. The
+// result predicts, draws and has evidences bit for bit as the saved one.
 //
-// Nothing is computed but checksums: the numbers stay in the store's memory,
-// so the store must stay open. That the data are the same is the caller's to
-// see to; LoadWeights compares sizes, and θ̂ with what ẑ is under the prior.
-// What does not fit, damage and sections of impossible sizes are a
-// *store.Error.
+// The numbers stay in the store's memory, so the store must stay open.
+//
+// It fails with a *store.Error where the store is damaged, where the numbers of
+// examples, outputs and parameters are not those of b, and where θ̂ is not
+// μ₀ + Σ₀^½ ẑ with the given prior. It does not notice other examples of the
+// same number; the caller must give the right ones.
 func LoadWeights(f *store.File, b *linearize.Batch, prior ntk.Prior, o *WeightOptions) (*Weights, error) {
 	var s savedWeights
 	r := f.Reader("weights.")
@@ -74,7 +77,7 @@ func LoadWeights(f *store.File, b *linearize.Batch, prior ntk.Prior, o *WeightOp
 		r.Fail(otherData, "the saved posterior has %d training examples, %d outputs and %d parameters, the data %d, %d and %d",
 			s.N, s.C, s.P, b.Len(), b.Outputs(), b.P)
 	}
-	w := &Weights{x: b, prior: prior, o: o.withDefaults(), refit: s.Refit, borrowed: true}
+	w := &Weights{x: b, prior: prior, o: o.withDefaults(), refit: s.Refit}
 	w.o.Mean = s.Mean
 	w.h.data = r.Floats("factor", s.P, s.P)
 	w.theta, w.z, w.mean = r.Floats("theta", s.P), r.Floats("z", s.P), r.Floats("mean", s.P)
@@ -82,6 +85,7 @@ func LoadWeights(f *store.File, b *linearize.Batch, prior ntk.Prior, o *WeightOp
 	if w.sites = gp.LoadSites(r, s.N, s.C); r.Err() != nil {
 		return nil, r.Err()
 	}
+	w.h.borrowed, w.h.sites = true, w.sites
 	w.h.logDet, w.gradient = scalars[0], scalars[1]
 	w.h.u = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: s.P, Stride: s.P, Data: w.h.data}
 	for _, text := range s.Warnings {
@@ -93,13 +97,4 @@ func LoadWeights(f *store.File, b *linearize.Batch, prior ntk.Prior, o *WeightOp
 		return nil, r.Fail(otherData, "the mean of the parameters under the prior is off the saved one by up to %v", off)
 	}
 	return w, nil
-}
-
-// own returns memory for another H̃.
-func (w *Weights) own() precision {
-	h := w.h
-	if w.borrowed {
-		h.data = make([]float64, len(h.data))
-	}
-	return h
 }

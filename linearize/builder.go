@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 
 	"github.com/funcgp/funcgp/internal/onnx"
 )
 
-// A Layer adds operators to a network that is built in Go.
+// A Layer adds operators to a network that is built in Go. A type of another
+// package is one by embedding one.
 type Layer interface {
 	build(b *builder) error
 }
@@ -33,7 +35,7 @@ func Seeded(seed uint64, in Shape, layers ...Layer) (*Network, error) {
 	}
 	b.graph.Inputs = []*onnx.ValueInfo{input}
 	if err := b.add(layers...); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("linearize: %w", err)
 	}
 	b.graph.Outputs = []*onnx.ValueInfo{{Name: b.at, Type: onnx.Double, HasShape: true, Dims: []onnx.Dim{{Param: "n"}, {Value: int64(product(b.shape)), HasValue: true}}}}
 	m := &onnx.Model{IRVersion: 8, ProducerName: "funcgp", OpsetImport: []onnx.Opset{{Version: 17}}, Graph: b.graph}
@@ -52,14 +54,50 @@ type builder struct {
 }
 
 func (b *builder) add(layers ...Layer) error {
-	for _, l := range layers {
-		kind := fmt.Sprintf("%T", l)[len("linearize."):]
-		b.layer = b.unique(kind)
+	for i, l := range layers {
+		if missing(reflect.ValueOf(l)) {
+			return fmt.Errorf("layer %d (%T) is nil or embeds a nil layer; give it a value", i, l)
+		}
+		name := b.unique(layerName(l))
+		b.layer = name
 		if err := l.build(b); err != nil {
-			return fmt.Errorf("linearize: layer %s: %w", b.layer, err)
+			return fmt.Errorf("layer %s: %w", name, err)
 		}
 	}
 	return nil
+}
+
+var layerType = reflect.TypeFor[Layer]()
+
+// missing reports whether a Layer is nil, or has its methods from an embedded
+// one that is.
+func missing(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Interface:
+		return v.IsNil() || missing(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			if f.Anonymous && f.Type.Implements(layerType) && missing(v.Field(i)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// layerName is the name of a layer's type, without its package.
+func layerName(l Layer) string {
+	t := reflect.TypeOf(l)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Name() == "" {
+		return "Layer"
+	}
+	return t.Name()
 }
 
 func (b *builder) unique(kind string) string {

@@ -38,6 +38,8 @@ type Combiner interface {
 var (
 	_ Combiner = (*stream)(nil)
 	_ Combiner = (*rebatched)(nil)
+	_ Combiner = chain(nil)
+	_ Combiner = (*without)(nil)
 )
 
 // Combine returns the examples of src with K sums of their outputs in place of
@@ -172,8 +174,38 @@ func (c *combinedStream) Batches(ctx context.Context, yield func(first int, b *B
 }
 
 // Combine implements Combiner.
-func (r *rebatched) Combine(w *mat.Dense) Source {
-	return &rebatched{src: Combine(r.src, w), size: r.size}
+func (r *rebatched) Combine(w *mat.Dense) Source { return Rebatch(Combine(r.src, w), r.size) }
+
+// Combine implements Combiner: each source has its part of the weights.
+func (c chain) Combine(w *mat.Dense) Source {
+	if c.Len() == 0 {
+		return combined{c, w}
+	}
+	k, at := sumsOfEach(w, c.Len()), 0
+	var parts []Source
+	for _, s := range c {
+		if n := s.Len(); n > 0 {
+			parts = append(parts, Combine(s, rowRange(w, at*k, (at+n)*k)))
+			at += n
+		}
+	}
+	return Chain(parts...)
+}
+
+// Combine implements Combiner: the examples that are left out have weights of
+// zero.
+func (w *without) Combine(weights *mat.Dense) Source {
+	if _, ok := w.src.(Combiner); !ok || w.Len() == 0 {
+		return combined{w, weights}
+	}
+	k := sumsOfEach(weights, w.Len())
+	_, c := weights.Dims()
+	all := mat.NewDense(w.src.Len()*k, c, nil)
+	for row := range w.Len() {
+		at := w.position(row)
+		rowRange(all, at*k, (at+1)*k).Copy(rowRange(weights, row*k, (row+1)*k))
+	}
+	return Without(Combine(w.src, all), w.drop)
 }
 
 // combine returns the sums of outputs with weights w.

@@ -203,16 +203,31 @@ func (c *compiler) load(o op, size int, static bool) error {
 	return nil
 }
 
+// The versions of ONNX's operators that are read. Before opset 7 broadcasting
+// was another; opset 25 is that of ONNX 1.20.
+const minOpset, maxOpset = 7, 25
+
 func (c *compiler) setOpset(m *onnx.Model) error {
-	for _, o := range m.OpsetImport {
-		if o.Domain == "" || o.Domain == "ai.onnx" {
-			c.opset = max(c.opset, o.Version)
-		}
-	}
-	if c.opset < 7 {
-		return fmt.Errorf("linearize: the model's opset is %d; export it with opset 11 or later", c.opset)
+	c.opset = standardOpset(m)
+	if c.opset < minOpset || c.opset > maxOpset {
+		return fmt.Errorf("linearize: the model's opset is %d; opsets %d to %d are read, export the model with one of them", c.opset, minOpset, maxOpset)
 	}
 	return nil
+}
+
+// standardOpset is the version of ONNX's own operators that a model imports,
+// or 0 where it imports none.
+func standardOpset(m *onnx.Model) int64 {
+	version, found := int64(0), false
+	for _, o := range m.OpsetImport {
+		if o.Domain != "" && o.Domain != "ai.onnx" {
+			continue
+		}
+		if !found || o.Version > version {
+			version, found = o.Version, true
+		}
+	}
+	return version
 }
 
 func (c *compiler) readInitializers() error {

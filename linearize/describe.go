@@ -3,8 +3,6 @@ package linearize
 import (
 	"slices"
 	"strings"
-
-	"gonum.org/v1/gonum/mat"
 )
 
 // A Description says what a network is made of.
@@ -31,12 +29,7 @@ type ParamInfo struct {
 // Describe returns what the network is made of.
 func (n *Network) Describe() Description {
 	p := n.prog
-	d := Description{Producer: strings.TrimSpace(n.model.ProducerName + " " + n.model.ProducerVersion)}
-	for _, o := range n.model.OpsetImport {
-		if o.Domain == "" || o.Domain == "ai.onnx" {
-			d.Opset = max(d.Opset, o.Version)
-		}
-	}
+	d := Description{Producer: strings.TrimSpace(n.model.ProducerName + " " + n.model.ProducerVersion), Opset: standardOpset(n.model)}
 	d.Operators = n.operators()
 	kind := n.blockKinds()
 	for _, prm := range n.Params() {
@@ -64,21 +57,29 @@ func (n *Network) operators() []OperatorCount {
 	return list
 }
 
-// blockKinds maps a parameter's offset to the kind of block it is in, by
-// preparing the blocks of a single example.
+// blockKinds maps a parameter's offset to the kind of block it is in.
 func (n *Network) blockKinds() map[int]string {
-	kinds := map[int]string{}
-	for _, b := range newJacobian(n.prog, mat.NewDense(1, n.prog.d, nil), n.prog.c).batch.Blocks {
-		kind := "Full"
-		switch b.(type) {
-		case *Outer:
-			kind = "Outer"
-		case *Conv:
-			kind = "Conv"
-		}
-		for _, s := range b.Spans() {
-			kinds[s.Offset] = kind
+	p, kinds := n.prog, map[int]string{}
+	for k := range p.sites {
+		st := &p.sites[k]
+		weight, bias := p.spans(st)
+		for _, s := range spans(weight, bias) {
+			kinds[s.Offset] = st.kind()
 		}
 	}
+	for _, slot := range p.full {
+		kinds[p.params[p.slots[slot].param].Offset] = "Full"
+	}
 	return kinds
+}
+
+// kind names the kind of block that newJacobian makes of a site.
+func (st *site) kind() string {
+	switch {
+	case st.tile:
+		return "Full"
+	case st.layout == nil:
+		return "Outer"
+	}
+	return "Conv"
 }

@@ -1,9 +1,6 @@
 package linearize
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
 // A Skipper is a Source that can start later, without computing the examples
 // before.
@@ -15,8 +12,9 @@ type Skipper interface {
 // From returns the examples of src from position first on, the first of them
 // numbered 0. Those before are neither loaded nor linearized where src is a
 // Batch, a Skipper, or made by NewSource, or by Rebatch, Chain or Without from
-// such; of any other Source they are passed over. first may be src's length:
-// nothing is left then. Outside src it panics.
+// such; of any other Source they are passed over. The result is a Gatherer
+// where src is. first may be src's length: nothing is left then. Outside src it
+// panics.
 func From(src Source, first int) Source {
 	if first < 0 || first > src.Len() {
 		panic("linearize: first example out of range")
@@ -33,7 +31,11 @@ func From(src Source, first int) Source {
 	case Skipper:
 		return s.From(first)
 	}
-	return &rest{src: src, first: first}
+	r := &rest{src: src, first: first}
+	if gathers(src) {
+		return gatheringRest{r, gatherFrom{src, func(row int) int { return first + row }}}
+	}
+	return r
 }
 
 // A rest passes over all of src and drops what comes before first.
@@ -56,47 +58,16 @@ func (r *rest) Batches(ctx context.Context, yield func(first int, b *Batch) erro
 	})
 }
 
-// A lateStream is a stream that starts at first. Its tiles do too.
-type lateStream struct {
-	s     *stream
-	first int
-}
-
 var (
 	_ Skipper = (*stream)(nil)
-	_ Skipper = (*lateStream)(nil)
 	_ Skipper = (*rebatched)(nil)
 	_ Skipper = chain(nil)
 	_ Skipper = (*without)(nil)
 )
 
-// From implements Skipper.
-func (s *stream) From(first int) Source { return &lateStream{s: s, first: first} }
-
-// From implements Skipper.
-func (l *lateStream) From(first int) Source { return &lateStream{s: l.s, first: l.first + first} }
-
-func (l *lateStream) Len() int { return l.s.n - l.first }
-
-// Batches implements Source. Errors name the examples as the stream does.
-func (l *lateStream) Batches(ctx context.Context, yield func(first int, b *Batch) error) error {
-	for lo := l.first; lo < l.s.n; lo += l.s.tile {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		x, err := l.s.rows(lo, min(lo+l.s.tile, l.s.n))
-		if err != nil {
-			return err
-		}
-		b, err := l.s.model.Linearize(ctx, x)
-		if err != nil {
-			return fmt.Errorf("linearize: examples from %d: %w", lo, err)
-		}
-		if err := yield(lo-l.first, b); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
+// From implements Skipper: tiles are counted from first.
+func (s *stream) From(first int) Source {
+	return &stream{model: s.model, first: s.first + first, n: s.n - first, tile: s.tile, load: s.load}
 }
 
 // From implements Skipper: batches are counted from first.
@@ -106,7 +77,7 @@ func (r *rebatched) From(first int) Source { return Rebatch(From(r.src, first), 
 func (c chain) From(first int) Source {
 	for i, s := range c {
 		if first < s.Len() {
-			return append(chain{From(s, first)}, c[i+1:]...)
+			return Chain(append([]Source{From(s, first)}, c[i+1:]...)...)
 		}
 		first -= s.Len()
 	}

@@ -568,12 +568,24 @@ func TestHostileInputs(t *testing.T) {
 	m.Graph.Inputs = nil
 	_, err = load(m)
 	require.ErrorContains(t, err, "0 inputs")
-	for _, opset := range [][]onnx.Opset{nil, {{Version: 6}}, {{Domain: "com.acme", Version: 20}}, {{Version: -1}}} {
+	for _, c := range []struct {
+		opset []onnx.Opset
+		want  string // in the error; none where the model is read
+	}{
+		{nil, "opset is 0"}, {[]onnx.Opset{{Domain: "com.acme", Version: 20}}, "opset is 0"}, {[]onnx.Opset{{Version: -1}}, "opset is -1"},
+		{[]onnx.Opset{{Version: 6}}, "opset is 6; opsets 7 to 25 are read"}, {[]onnx.Opset{{Version: 7}}, ""},
+		{[]onnx.Opset{{Domain: "com.acme", Version: 26}, {Domain: "ai.onnx", Version: 25}}, ""},
+		{[]onnx.Opset{{Version: 26}}, "opset is 26; opsets 7 to 25 are read"}, {[]onnx.Opset{{Version: 13}, {Domain: "ai.onnx", Version: 1 << 62}}, "opset is 4611686018427387904"},
+	} {
 		g := newGraph(13, 3)
 		m := g.output(g.input())
-		m.OpsetImport = opset
+		m.OpsetImport = c.opset
 		_, err := load(m)
-		require.ErrorContains(t, err, "opset")
+		if c.want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, c.want)
 		requireOneLine(t, err)
 	}
 	// Old files list the weights among the inputs.

@@ -34,7 +34,8 @@ const MaxModelBytes = onnx.MaxSize
 
 // ReadONNX reads a network. Shapes are inferred and every operator is checked
 // now, so a graph that cannot be linearized fails here, with an error that
-// names the node. Weights may be float16, float32 or float64.
+// names the node. Weights may be float16, float32 or float64, and the opset 7
+// to 25.
 //
 // A floating point initializer that influences the output is a parameter,
 // except scalars of rank 0, the running mean and variance of a

@@ -224,9 +224,10 @@ func (c *compiler) batchAxis(v *value, target []affine, open int, inside, last b
 			target[i] = affine{n: a.k / c.batch}
 			return i
 		}
-		if before *= a.k; before <= 0 || before > maxElements {
+		if a.k <= 0 || a.k > maxElements/before {
 			return -1
 		}
+		before *= a.k
 	}
 	return -1
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -15,11 +16,12 @@ type Gatherer interface {
 	Gather(ctx context.Context, rows []int) (*Batch, error)
 }
 
-// A stream linearizes rows as they are asked for.
+// A stream linearizes rows as they are asked for. Its example i is row first+i
+// of what load gives, and errors name it so.
 type stream struct {
-	model   Model
-	n, tile int
-	load    func(lo, hi int) (*mat.Dense, error)
+	model          Model
+	first, n, tile int
+	load           func(lo, hi int) (*mat.Dense, error)
 }
 
 var (
@@ -59,7 +61,7 @@ func (s *stream) pass(ctx context.Context, yield func(first int, b *Batch) error
 		}
 		b, err := linearize(lo, hi, x)
 		if err != nil {
-			return fmt.Errorf("linearize: examples from %d: %w", lo, err)
+			return fmt.Errorf("linearize: examples from %d: %w", s.first+lo, err)
 		}
 		if err := yield(lo, b); err != nil {
 			return err
@@ -70,6 +72,7 @@ func (s *stream) pass(ctx context.Context, yield func(first int, b *Batch) error
 
 // rows loads rows [lo, hi) and checks their size.
 func (s *stream) rows(lo, hi int) (*mat.Dense, error) {
+	lo, hi = s.first+lo, s.first+hi
 	x, err := s.load(lo, hi)
 	if err != nil {
 		return nil, fmt.Errorf("linearize: loading examples %d to %d: %w", lo, hi-1, err)
@@ -176,12 +179,17 @@ func ordered(ctx context.Context, src Source, yield func(first int, b *Batch) er
 // Rebatch returns the examples of src in batches of exactly size examples,
 // but for the last one. What is computed from them batch by batch then does
 // not depend on the batches of src. A batch is valid until yield returns. A
-// src whose batches are out of order or incomplete is an error.
+// src whose batches are out of order or incomplete is an error. It is a
+// Gatherer where src is.
 func Rebatch(src Source, size int) Source {
 	if size < 1 {
 		panic("linearize: batches need a positive size")
 	}
-	return &rebatched{src: src, size: size}
+	r := &rebatched{src: src, size: size}
+	if gathers(src) {
+		return gatheringRebatched{r, gatherFrom{src, func(row int) int { return row }}}
+	}
+	return r
 }
 
 type rebatched struct {
@@ -229,8 +237,13 @@ func (r *rebatched) Batches(ctx context.Context, yield func(first int, b *Batch)
 }
 
 // Chain returns the examples of several sources of one model, one source
-// after the other.
-func Chain(sources ...Source) Source { return chain(sources) }
+// after the other. It is a Gatherer where all sources are.
+func Chain(sources ...Source) Source {
+	if gathers(sources...) {
+		return gatheringChain{chain(sources)}
+	}
+	return chain(sources)
+}
 
 type chain []Source
 
@@ -256,13 +269,16 @@ func (c chain) Batches(ctx context.Context, yield func(first int, b *Batch) erro
 }
 
 // Without returns the examples of src but those at the positions in drop,
-// which must be distinct and inside src.
+// which must be distinct and inside src. It is a Gatherer where src is.
 func Without(src Source, drop []int) Source {
 	w := &without{src: src, drop: slices.Sorted(slices.Values(drop))}
 	for i, r := range w.drop {
 		if r < 0 || r >= src.Len() || i > 0 && r == w.drop[i-1] {
 			panic("linearize: dropped rows repeat or are out of range")
 		}
+	}
+	if gathers(src) {
+		return gatheringWithout{w, gatherFrom{src, w.position}}
 	}
 	return w
 }
@@ -273,6 +289,12 @@ type without struct {
 }
 
 func (w *without) Len() int { return w.src.Len() - len(w.drop) }
+
+// position returns the position in src of an example that is kept.
+func (w *without) position(row int) int {
+	// drop[j]−j examples are kept before the j-th that is not.
+	return row + sort.Search(len(w.drop), func(j int) bool { return w.drop[j]-j > row })
+}
 
 // Batches implements Source: a batch of src is cut where an example is left
 // out.

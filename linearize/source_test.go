@@ -94,7 +94,7 @@ func TestGather(t *testing.T) {
 	}
 	want := whole(linearize.Concat(parts...))
 	stream := linearize.NewSource(net, 11, 4, rowsOf(x))
-	for name, src := range map[string]linearize.Source{"batch": b, "stream": stream, "pass": linearize.Rebatch(stream, 3)} {
+	for name, src := range map[string]linearize.Source{"batch": b, "stream": stream, "pass": bare{stream}} {
 		got, err := linearize.Gather(t.Context(), src, rows)
 		require.NoError(t, err)
 		require.Equal(t, want, whole(got), name)

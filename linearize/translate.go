@@ -386,11 +386,17 @@ func (c *compiler) constant() error {
 		case a.Name == "value" && a.T != nil:
 			return c.result(c.intTensor(a.T))
 		case a.Name == "value_float":
-			return c.result(c.addConstant([]float64{float64(a.F)}, []int{}), nil)
+			v := float64(a.F)
+			if math.IsNaN(v) {
+				return errors.New("the constant is NaN")
+			}
+			return c.result(c.addConstant([]float64{v}, []int{}), nil)
 		case a.Name == "value_floats" && len(a.Floats) > 0:
 			data := make([]float64, len(a.Floats))
 			for i, v := range a.Floats {
-				data[i] = float64(v)
+				if data[i] = float64(v); math.IsNaN(data[i]) {
+					return fmt.Errorf("the constant holds NaN at element %d", i)
+				}
 			}
 			return c.result(c.addConstant(data, []int{len(data)}), nil)
 		case a.Name == "value_int":

@@ -33,11 +33,12 @@ func mulInt(a, b affine) (affine, error) {
 
 func abs(a int) int { return max(a, -a) }
 
+var errZeroDivisor = errors.New("integer division by zero")
+
 func divInt(a, b affine) (affine, error) {
-	if b.k == 0 && b.n == 0 {
-		return a, errors.New("integer division by zero")
-	}
 	switch {
+	case b == affine{}:
+		return a, errZeroDivisor
 	case a.constant() && b.constant():
 		return affine{k: a.k / b.k}, nil
 	case b.constant() && a.n%b.k == 0 && a.k%b.k == 0:
@@ -51,7 +52,7 @@ func divInt(a, b affine) (affine, error) {
 func modInt(a, b affine) (affine, error) {
 	switch {
 	case b == affine{}:
-		return a, errors.New("integer division by zero")
+		return a, errZeroDivisor
 	case a.constant() && b.constant():
 		m := a.k % b.k
 		if m != 0 && (m < 0) != (b.k < 0) {
@@ -64,13 +65,18 @@ func modInt(a, b affine) (affine, error) {
 	return a, errors.New("it divides the batch size, which would mix examples")
 }
 
-// remInt is modInt with the sign of the dividend, as fmod asks.
+// remInt is modInt with the sign of the dividend, as fmod asks. The sign of
+// the divisor does not matter.
 func remInt(a, b affine) (affine, error) {
-	if a.constant() && b.constant() && b.k != 0 {
+	switch {
+	case b == affine{}:
+		return a, errZeroDivisor
+	case a.constant() && b.constant():
 		return affine{k: a.k % b.k}, nil
-	}
-	if a.constant() || a.n < 0 || a.k < 0 {
+	case a.constant() || a.n < 0 || a.k < 0:
 		return a, errors.New("a remainder of numbers that are not known")
+	case b.constant():
+		b.k = abs(b.k)
 	}
 	return modInt(a, b)
 }
@@ -121,7 +127,8 @@ func (c *compiler) combineInts(a, b *value, f func(a, b affine) (affine, error))
 		if out.ints[i], err = f(x, y); err != nil {
 			return nil, err
 		}
-		if out.real && c.node.OpType == "Div" && (x.constant() && x.k%y.k != 0) {
+		// A quotient with the batch size in it is whole: divInt refuses any other.
+		if out.real && c.node.OpType == "Div" && x.constant() && y.constant() && x.k%y.k != 0 {
 			return nil, errors.New("a shape computed from the batch size is not whole")
 		}
 	}

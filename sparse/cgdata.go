@@ -69,8 +69,11 @@ func newCGData(ctx context.Context, k MulKernel, x linearize.Source, o *CGOption
 		d.c = b.Outputs()
 		return errEnough
 	})
-	if !errors.Is(err, errEnough) {
-		return nil, nil, plan, errors.Join(err, errNoExamples)
+	switch {
+	case err == nil: // it has examples and gives none
+		return nil, nil, plan, errNoExamples
+	case !errors.Is(err, errEnough):
+		return nil, nil, plan, err
 	}
 	d.chunks = linearize.Rebatch(x, chunk(d.c))
 	if err := d.chunks.Batches(ctx, take); err != nil {

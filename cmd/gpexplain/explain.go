@@ -146,7 +146,7 @@ func (e *explainFlags) report(ctx context.Context, p *posterior, q *question, ta
 	if err != nil {
 		return nil, q.place.fault(err)
 	}
-	pred, err := p.predict(x, glm.DefaultLink(p.lik))
+	pred, err := p.predict(x, glm.DefaultLink(p.lik, x.Outputs()))
 	if err != nil {
 		return nil, q.place.fault(err)
 	}

@@ -76,20 +76,24 @@ func (e *predictFlags) check(s *shared) error {
 	return e.way.check(s)
 }
 
-// choose returns the link for a likelihood.
+// choose returns the link for the session's likelihood and network.
 func (e *predictFlags) choose(s *session) (glm.Link, error) {
+	_, c, _ := s.net.Dims()
 	var link glm.Link = glm.MonteCarlo{Samples: e.samples, Seed: s.seed}
 	fits := true
 	switch e.link {
 	case "":
-		link = glm.DefaultLink(s.lik)
+		link = glm.DefaultLink(s.lik, c)
 	case "exact":
 		link = glm.Exact{}
 		_, fits = s.lik.(glm.Marginal)
+		fits = fits || c == 1
 	case "probit":
-		link, fits = glm.Probit{}, s.classed != nil
+		link = glm.Probit{}
+		_, fits = s.lik.(glm.Logistic)
 	case "bridge":
-		link, fits = glm.Bridge{}, s.classed != nil
+		link = glm.Bridge{}
+		_, fits = s.lik.(glm.Logistic)
 	}
 	if !fits {
 		return nil, fmt.Errorf("--link %s is not for the %s likelihood of %s; leave it out or use mc", e.link, s.lik.Name(), s.name)

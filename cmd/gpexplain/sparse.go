@@ -238,7 +238,7 @@ func (p *posterior) tunePrior(ctx context.Context, q *sparse.Projected) (*sparse
 	if err != nil {
 		return nil, &placedError{rowsOf(sub, 0, sub.Len()).fault(err)}
 	}
-	link := glm.DefaultLink(p.lik)
+	link := glm.DefaultLink(p.lik, c)
 	logp := make([]float64, sub.Len())
 	tuned, err := q.Tune(ctx, prepared, func(mean, cov *mat.Dense) (float64, error) {
 		err := link.LogPredictiveTo(logp, p.lik, y, mean, cov)

@@ -50,8 +50,8 @@ status is 1 where a difference is above its tolerance.`,
 	return v.command(inv)
 }
 
-// closureTolerance is how well the sum of contributions closes, relative to
-// the largest prediction (E12, E14).
+// closureTolerance is the largest difference allowed between a prediction and
+// the sum of its contributions (E12, E14), relative to the largest prediction.
 const closureTolerance = 1e-9
 
 func (e *validateFlags) run(ctx context.Context, sh *shared) error {
@@ -60,6 +60,12 @@ func (e *validateFlags) run(ctx context.Context, sh *shared) error {
 	if err != nil {
 		return err
 	}
+	return e.compare(ctx, s)
+}
+
+// compare fits the posterior, compares it with that of weight space, and
+// prints the table.
+func (e *validateFlags) compare(ctx context.Context, s *session) error {
 	test, err := s.selectTest(dataset.SelectOptions{})
 	if err != nil {
 		return err
@@ -126,11 +132,15 @@ func (e *validateFlags) refit(ctx context.Context, p *posterior, w *glm.Weights,
 	}
 	table.Rows = append(table.Rows, closed...)
 	p.warnAll(exact.Warnings())
+	for _, err := range w.Warnings() {
+		p.warn(fmt.Errorf("weight space: %w", err))
+	}
 	return nil
 }
 
-// closure compares prior mean + contributions, in both kernels, with the mean
-// at n test examples, which tile gives.
+// closure compares the means at n test examples with the sums of the prior mean
+// and the contributions, for the posterior kernel C and for the prior kernel κ.
+// tile linearizes the test examples [lo, hi).
 func closure(ctx context.Context, exact gp.Dual, name string, tolerance float64, p *posterior, n int, tile func(lo, hi int) (*linearize.Batch, error)) ([]glm.ComparisonRow, error) {
 	ex, err := explain.New(exact, p.kernel, &explain.Options{Top: 1})
 	if err != nil {
@@ -166,10 +176,11 @@ func closure(ctx context.Context, exact gp.Dual, name string, tolerance float64,
 	for _, r := range []*glm.ComparisonRow{&posterior, &raw} {
 		settle(r, scale)
 	}
-	return []glm.ComparisonRow{posterior, raw}, nil
+	return []glm.ComparisonRow{posterior, raw}, ctx.Err()
 }
 
-// settle makes a difference relative, and compares it with its tolerance.
+// settle divides the row's difference by scale, the size of the largest entry,
+// and compares it with the tolerance.
 func settle(r *glm.ComparisonRow, scale float64) {
 	if scale > 0 {
 		r.Difference /= scale
@@ -177,7 +188,8 @@ func settle(r *glm.ComparisonRow, scale float64) {
 	r.OK = r.Difference <= r.Tolerance
 }
 
-// widen keeps the pair that differs most.
+// widen puts mean and sum into the row where they differ by more than the pair
+// that is in it.
 func widen(r *glm.ComparisonRow, mean, sum float64) {
 	if d := math.Abs(mean - sum); d >= r.Difference || math.IsNaN(d) {
 		r.WeightSpace, r.FunctionSpace, r.Difference = mean, sum, d
@@ -203,7 +215,7 @@ func printComparison(s *session, table *glm.Comparison) error {
 	return w.Flush()
 }
 
-// comparisonJSON is a table as JSON shows it.
+// comparisonJSON is the table of validate --json.
 type comparisonJSON struct {
 	OK       bool             `json:"ok"`
 	Rows     []comparisonRow  `json:"rows"`

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"strings"
 	"testing"
 
@@ -62,4 +64,41 @@ func TestValidateByMethod(t *testing.T) {
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.stdout, "DIFFERS")
 	requireOneLine(t, r.stderr)
+}
+
+// Cancelled in any report of its progress, validate ends with the context's
+// error and begins nothing more.
+func TestValidateIsCancelledAtEachStage(t *testing.T) {
+	ref := openReference(t, "categorical")
+	seen := map[string]bool{}
+	for at := 1; ; at++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		var stages []string
+		inv := &invocation{args: append([]string{"validate"}, ref.args...), out: &output{w: &bytes.Buffer{}}, stderr: &bytes.Buffer{}}
+		inv.progress = &progress{told: func(stage string, _, _ int) {
+			if stages = append(stages, stage); len(stages) == at {
+				cancel()
+			}
+		}}
+		err := newRoot(inv).ExecuteContext(ctx)
+		cancel()
+		if len(stages) < at {
+			require.NoError(t, err)
+			break
+		}
+		require.ErrorIs(t, err, context.Canceled)
+		require.Len(t, stages, at, "progress after the cancellation")
+		seen[stages[at-1]] = true
+	}
+	for _, stage := range []string{"kernel", "precision", "comparison", "newton", "contributions"} {
+		require.True(t, seen[stage], stage)
+	}
+}
+
+// The table says where the refit of weight space is not at its mode.
+func TestValidateWarnsOfWeightSpace(t *testing.T) {
+	ref := openReference(t, "poisson")
+	r := gpexplain(t.Context(), append([]string{"validate", "--prior-precision", "1e-12"}, ref.args...)...)
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.stdout, "warning: weight space: glm: where the refit ended")
 }

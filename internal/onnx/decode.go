@@ -15,16 +15,17 @@ import (
 const MaxSize = math.MaxInt32
 
 // Read decodes the model that r holds to its end. It reads at most the 2 GiB
-// that a protobuf message may have.
+// that a protobuf message may have, and less where the first bytes are not
+// those of a model.
 func Read(r io.Reader) (*Model, error) { return read(r, MaxSize) }
 
 func read(r io.Reader, most int64) (*Model, error) {
-	b, err := io.ReadAll(io.LimitReader(r, most+1))
+	b, err := readAll(r, most)
+	if e := (*FormatError)(nil); errors.As(err, &e) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("onnx: reading: %w", err)
-	}
-	if int64(len(b)) > most {
-		return nil, faultf(-1, "more than the %d bytes an ONNX file can have", most)
 	}
 	return Decode(b)
 }

@@ -80,11 +80,15 @@ func (m message) record(at int) (f field, n int, err error) {
 
 // wireError words a negative length returned by protowire.
 func wireError(off, n int) error {
-	if errors.Is(protowire.ParseError(n), io.ErrUnexpectedEOF) {
+	if endsEarly(n) {
 		return faultf(off, "the bytes end within a value: cut short, or not an ONNX file")
 	}
 	return faultf(off, "malformed field: damaged, or not an ONNX file")
 }
+
+// endsEarly reports whether protowire returned the negative length n because
+// there were too few bytes.
+func endsEarly(n int) bool { return errors.Is(protowire.ParseError(n), io.ErrUnexpectedEOF) }
 
 // want checks the wire type of a field.
 func (f *field) want(typ protowire.Type) error {

@@ -1,0 +1,194 @@
+package glm_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// wideProblem has 2,065 parameters, enough that a refit takes steps without a
+// factorization.
+func wideProblem(t testing.TB, n, c int, lik glm.Likelihood, precision float64) *spaceProblem {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(61, 99))
+	q := &spaceProblem{lik: lik}
+	q.train = kerneltest.RandomBatch(rng, n, c, kerneltest.Layer{In: 60, Out: 30}, kerneltest.Layer{In: 20, Out: 10}, kerneltest.Layer{Out: 25})
+	q.test = kerneltest.Another(rng, q.train, 9)
+	for range q.train.P {
+		q.theta = append(q.theta, 0.05*rng.NormFloat64())
+	}
+	prior, err := ntk.NewIsotropic(precision, nil)
+	require.NoError(t, err)
+	variance, mean := make([]float64, q.train.P), make([]float64, q.train.P)
+	prior.VarianceTo(variance)
+	q.prior, err = ntk.NewDiagonal(variance, mean)
+	require.NoError(t, err)
+	q.kernel = ntk.New(q.prior, q.theta, nil)
+	q.y = randomTargets(rng, lik, n, c)
+	return q
+}
+
+// passes counts the sums of H̃ over the examples, one for each factorization,
+// and the Newton steps.
+type passes struct{ sums, steps int }
+
+func (p *passes) options() *glm.WeightOptions {
+	return &glm.WeightOptions{Mean: gp.LinearGaussian, Progress: func(stage string, done, _ int) {
+		switch {
+		case stage == gp.StageNewton:
+			p.steps++
+		case stage == glm.StagePrecision && done == 0:
+			p.sums++
+		}
+	}}
+}
+
+// A refit factors H at θ* and at the mode, and not at the steps between, unless
+// conjugate gradients do not converge there, as in the last problem. It ends
+// where gp's does, and takes over the factor of the fit.
+func TestE9RefitFactorsSeldom(t *testing.T) {
+	for _, row := range []struct {
+		q    *spaceProblem
+		most int // factorizations
+	}{
+		{wideProblem(t, 150, 1, glm.Bernoulli{}, 2000), 2},
+		{wideProblem(t, 50, 3, glm.Categorical{}, 2000), 2},
+		{wideProblem(t, 150, 1, glm.Poisson{}, 10000), 4},
+	} {
+		t.Run(row.q.lik.Name(), func(t *testing.T) {
+			q := row.q
+			var p passes
+			w, err := glm.FitWeights(t.Context(), q.train, q.sites(t), q.prior, q.theta, p.options())
+			require.NoError(t, err)
+			require.Equal(t, 1, p.sums)
+			w, err = w.Refit(t.Context(), q.y, q.lik)
+			require.NoError(t, err)
+			require.Empty(t, w.Warnings())
+			t.Logf("%d Newton steps, %d factorizations", p.steps, p.sums)
+			require.GreaterOrEqual(t, p.steps, 5)
+			require.LessOrEqual(t, p.sums, row.most)
+			c, err := glm.Validate(t.Context(), q.exactRefit(t), w, q.test, 1e-11)
+			require.NoError(t, err)
+			requireRows(t, c, "refit mean", "refit covariance", "refit log det", "refit log evidence (E9)")
+		})
+	}
+}
+
+// Where Λ does not depend on f, the factor of the fit is that of the refit.
+func TestE9GaussianRefitKeepsTheFactor(t *testing.T) {
+	q := spaceProblems(t)[0]
+	var p passes
+	w, err := glm.FitWeights(t.Context(), q.train, q.sites(t), q.prior, q.theta, p.options())
+	require.NoError(t, err)
+	logDet := w.LogDet()
+	w, err = w.Refit(t.Context(), q.y, q.lik)
+	require.NoError(t, err)
+	require.Equal(t, 1, p.sums)
+	require.Equal(t, logDet, w.LogDet())
+	c, err := glm.Validate(t.Context(), q.exactRefit(t), w, q.test, spaceTol)
+	require.NoError(t, err)
+	require.True(t, c.OK(), "%v", c.Rows)
+}
+
+// Of a prior variance of 1e300 and outputs of 700 nothing converges: the log
+// evidence is −5e302. The refit says how far it is from the mode.
+func TestE9RefitFarFromTheModeWarns(t *testing.T) {
+	q := newSpaceProblem(t, "far", 26, 40, 1, glm.Bernoulli{}, 0.5)
+	for i, f := range q.train.F.RawMatrix().Data {
+		q.train.F.Set(i, 0, f+700*float64(1-2*(i%2)))
+	}
+	variance := make([]float64, len(q.theta))
+	for i := range variance {
+		variance[i] = 1e300
+	}
+	w, err := glm.RefitWeights(t.Context(), q.train, q.y, q.lik, rawPrior{make([]float64, len(variance)), variance}, q.theta, nil)
+	require.NoError(t, err)
+	require.Less(t, w.EvidenceRefit().Value, -1e302)
+	require.Len(t, w.Warnings(), 2)
+	var stopped *gp.IterationWarning
+	require.ErrorAs(t, w.Warnings()[0], &stopped)
+	require.Greater(t, stopped.Move, 0.1)
+	var gradient *glm.GradientWarning
+	require.ErrorAs(t, w.Warnings()[1], &gradient)
+	require.Greater(t, gradient.Norm, 1e150)
+	require.Greater(t, gradient.Gain, 1e300)
+	require.ErrorContains(t, gradient, "raise the log posterior by")
+}
+
+// A recorder cancels its context when the at-th report of progress comes, and
+// keeps the reports.
+type recorder struct {
+	cancel context.CancelFunc
+	at     int
+	stages []string
+}
+
+func (r *recorder) report(stage string, _, _ int) {
+	r.stages = append(r.stages, stage)
+	if len(r.stages) == r.at {
+		r.cancel()
+	}
+}
+
+// A cancelled fit, comparison or refit ends with the context's error, whichever
+// report of progress it is cancelled in, and reports nothing more.
+func TestWeightsAreCancelledAtEachStage(t *testing.T) {
+	q := newSpaceProblem(t, "cancel", 27, 300, 2, glm.Bernoulli{}, 1)
+	x := kerneltest.Another(rand.New(rand.NewPCG(3, 9)), q.train, 300)
+	exact, sites := q.exact(t, gp.LinearGaussian), q.sites(t)
+	all := func(ctx context.Context, r *recorder) error {
+		w, err := glm.FitWeights(ctx, q.train, sites, q.prior, q.theta, &glm.WeightOptions{Mean: gp.LinearGaussian, Progress: r.report})
+		if err != nil {
+			return err
+		}
+		if _, err = glm.Validate(ctx, exact, w, x, 0); err != nil {
+			return err
+		}
+		_, err = w.Refit(ctx, q.y, q.lik)
+		return err
+	}
+	seen := map[string]bool{}
+	for at := 1; ; at++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := &recorder{cancel: cancel, at: at}
+		err := all(ctx, r)
+		cancel()
+		if err == nil {
+			require.Less(t, len(r.stages), at)
+			break
+		}
+		require.ErrorIs(t, err, context.Canceled)
+		require.Len(t, r.stages, at, "progress after the cancellation")
+		seen[r.stages[at-1]] = true
+	}
+	require.Equal(t, map[string]bool{glm.StagePrecision: true, glm.StageComparison: true, gp.StageNewton: true}, seen)
+}
+
+func BenchmarkWeights(b *testing.B) {
+	q := wideProblem(b, 150, 1, glm.Bernoulli{}, 2000)
+	sites, err := gp.NewSites(q.y, q.train.F, q.lik)
+	require.NoError(b, err)
+	fit := func() *glm.Weights {
+		w, err := glm.FitWeights(b.Context(), q.train, sites, q.prior, q.theta, nil)
+		require.NoError(b, err)
+		return w
+	}
+	b.Run("fit/N=150/P=2065", func(b *testing.B) {
+		for b.Loop() {
+			fit()
+		}
+	})
+	b.Run("fit and refit/N=150/P=2065", func(b *testing.B) {
+		for b.Loop() {
+			_, err := fit().Refit(b.Context(), q.y, q.lik)
+			require.NoError(b, err)
+		}
+	})
+}

@@ -1,0 +1,194 @@
+package linearize_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A made source is made of sources that load rows of x; its example i is row
+// rows[i].
+type made struct {
+	name string
+	src  linearize.Source
+	rows []int
+}
+
+// madeSources are made, in every way there is, of sources that part gives of
+// rows [lo, hi), of 11 in all.
+func madeSources(part func(lo, hi int) linearize.Source) []made {
+	span := func(lo, hi int) (rows []int) {
+		for i := lo; i < hi; i++ {
+			rows = append(rows, i)
+		}
+		return rows
+	}
+	all := part(0, 11)
+	chain := linearize.Chain(part(0, 4), part(4, 4), part(4, 11))
+	without := linearize.Without(all, []int{4, 0, 10, 5})
+	return []made{
+		{"rebatch", linearize.Rebatch(all, 3), span(0, 11)},
+		{"chain", chain, span(0, 11)},
+		{"chain of chains", linearize.Chain(linearize.Chain(part(0, 2)), linearize.Chain(part(2, 5), part(5, 11))), span(0, 11)},
+		{"without", without, []int{1, 2, 3, 6, 7, 8, 9}},
+		{"without nothing", linearize.Without(all, nil), span(0, 11)},
+		{"without of without", linearize.Without(without, []int{0, 3}), []int{2, 3, 7, 8, 9}},
+		{"chain and without", linearize.Chain(linearize.Without(chain, []int{3, 4}), without), []int{0, 1, 2, 5, 6, 7, 8, 9, 10, 1, 2, 3, 6, 7, 8, 9}},
+		{"from", linearize.From(all, 3), span(3, 11)},
+		{"from twice", linearize.From(linearize.From(all, 3), 2), span(5, 11)},
+		{"from of a chain", linearize.From(chain, 3), span(3, 11)},
+		{"from of without", linearize.From(without, 2), []int{3, 6, 7, 8, 9}},
+		{"from of rebatch", linearize.From(linearize.Rebatch(all, 4), 5), span(5, 11)},
+	}
+}
+
+// loader records which rows of x are loaded.
+type loader struct {
+	x    *mat.Dense
+	rows []int
+}
+
+func (l *loader) source(m linearize.Model, lo, hi int) linearize.Source {
+	return linearize.NewSource(m, hi-lo, 4, func(i, j int) (*mat.Dense, error) {
+		for r := lo + i; r < lo+j; r++ {
+			l.rows = append(l.rows, r)
+		}
+		return rowsOf(l.x)(lo+i, lo+j)
+	})
+}
+
+// onlyGathers is a Source and a Gatherer, and nothing else.
+type onlyGathers struct{ linearize.Source }
+
+func (g onlyGathers) Gather(ctx context.Context, rows []int) (*linearize.Batch, error) {
+	return g.Source.(linearize.Gatherer).Gather(ctx, rows)
+}
+
+// What is made of Gatherers gathers by loading the wanted rows alone, to the
+// last bit what a Batch of all gives; so do sums of outputs.
+func TestGatherFromMadeSources(t *testing.T) {
+	net, x := convNet(t)
+	b, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	l := &loader{x: x}
+	parts := map[string]func(lo, hi int) linearize.Source{
+		"streams":   func(lo, hi int) linearize.Source { return l.source(net, lo, hi) },
+		"gatherers": func(lo, hi int) linearize.Source { return onlyGathers{l.source(net, lo, hi)} },
+	}
+	rng := rand.New(rand.NewPCG(4, 5))
+	for kind, part := range parts {
+		for _, c := range madeSources(part) {
+			t.Run(kind+"/"+c.name, func(t *testing.T) {
+				require.Implements(t, (*linearize.Gatherer)(nil), c.src)
+				require.Equal(t, len(c.rows), c.src.Len())
+				for _, n := range []int{1, 2, 9} {
+					own, rows := make([]int, n), make([]int, n)
+					for i := range own {
+						own[i] = rng.IntN(len(c.rows))
+						rows[i] = c.rows[own[i]]
+					}
+					want, err := b.Gather(t.Context(), rows)
+					require.NoError(t, err)
+
+					l.rows = nil
+					got, err := linearize.Gather(t.Context(), c.src, own)
+					require.NoError(t, err)
+					require.Equal(t, whole(want), whole(got))
+					require.ElementsMatch(t, rows, l.rows)
+
+					l.rows = nil
+					w := gaussianMatrix(rng, 2*n, 2)
+					sums, err := linearize.GatherCombined(t.Context(), c.src, own, w)
+					require.NoError(t, err)
+					requireSums(t, sums, want, w)
+					require.ElementsMatch(t, rows, l.rows)
+				}
+				require.Panics(t, func() { _, _ = linearize.Gather(t.Context(), c.src, []int{len(c.rows)}) })
+				require.Panics(t, func() { _, _ = linearize.Gather(t.Context(), c.src, []int{-1}) })
+			})
+		}
+	}
+}
+
+// What is made of a Source that is no Gatherer is none, and is gathered all
+// the same.
+func TestGatherFromMadeOfOthers(t *testing.T) {
+	net, x := convNet(t)
+	b, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	l := &loader{x: x}
+	for _, c := range madeSources(func(lo, hi int) linearize.Source {
+		if lo > 0 {
+			return l.source(net, lo, hi) // a Gatherer after one that is none
+		}
+		return bare{l.source(net, lo, hi)}
+	}) {
+		_, ok := c.src.(linearize.Gatherer)
+		require.False(t, ok, c.name)
+		want, err := b.Gather(t.Context(), []int{c.rows[3], c.rows[1]})
+		require.NoError(t, err)
+		got, err := linearize.Gather(t.Context(), c.src, []int{3, 1})
+		require.NoError(t, err)
+		require.Equal(t, whole(want), whole(got), c.name)
+	}
+}
+
+// A counted model counts the backward passes of its examples.
+type counted struct {
+	*linearize.Network
+	passes int
+}
+
+func (c *counted) Linearize(ctx context.Context, x *mat.Dense) (*linearize.Batch, error) {
+	n, _ := x.Dims()
+	_, outputs, _ := c.Dims()
+	c.passes += n * outputs
+	return c.Network.Linearize(ctx, x)
+}
+
+func (c *counted) LinearizeCombined(ctx context.Context, x, w *mat.Dense) (*linearize.Batch, error) {
+	n, _ := w.Dims()
+	c.passes += n
+	return c.Network.LinearizeCombined(ctx, x, w)
+}
+
+// Sums of the outputs of what is made of streams take a backward pass for each
+// sum and not one for each output.
+func TestCombineMadeSources(t *testing.T) {
+	net, x := convNet(t)
+	b, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	l, model := &loader{x: x}, &counted{Network: net}
+	for kind, part := range map[string]func(lo, hi int) linearize.Source{
+		"streams": func(lo, hi int) linearize.Source { return l.source(model, lo, hi) },
+		"others":  func(lo, hi int) linearize.Source { return bare{l.source(model, lo, hi)} },
+	} {
+		for _, c := range madeSources(part) {
+			t.Run(fmt.Sprint(kind, "/", c.name), func(t *testing.T) {
+				of, err := b.Gather(t.Context(), c.rows)
+				require.NoError(t, err)
+				n := len(c.rows)
+				for _, k := range []int{1, 2} {
+					w := gaussianMatrix(rand.New(rand.NewPCG(3, uint64(k))), n*k, 2)
+					model.passes, l.rows = 0, nil
+					got, _ := collect(t, linearize.Combine(c.src, w))
+					requireSums(t, got, of, w)
+					if kind == "streams" {
+						require.Equal(t, k*len(l.rows), model.passes)
+					}
+				}
+				require.Panics(t, func() {
+					_ = linearize.Combine(c.src, mat.NewDense(n+1, 2, nil)).Batches(t.Context(), func(int, *linearize.Batch) error { return nil })
+				})
+			})
+		}
+	}
+	none := linearize.Combine(linearize.Chain(), new(mat.Dense))
+	require.NoError(t, none.Batches(t.Context(), func(int, *linearize.Batch) error { panic("no examples") }))
+}
