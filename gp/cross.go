@@ -1,6 +1,8 @@
 package gp
 
 import (
+	"context"
+
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
@@ -39,7 +41,9 @@ func (e *Exact) Cross(x *linearize.Batch) (Cross, error) {
 		return nil, at
 	}
 	copy(q.weight.Data, q.raw.Data)
-	e.f.full(q.weight)
+	if err := e.f.full(context.Background(), q.weight); err != nil {
+		return nil, err
+	}
 	return q, nil
 }
 
@@ -59,7 +63,7 @@ func (q *exactCross) TileTo(dst *mat.Dense, first int, train *linearize.Batch, t
 	case Raw:
 	case Posterior:
 		// C_*n = K_*n − K_*n R B⁻¹ Rᵀ K_nn (E14)
-		q.e.g.addMulTo(dst.RawMatrix(), -1, q.weight, j0, j1)
+		return q.e.g.addMulTo(context.Background(), q.e.o.Workers, dst.RawMatrix(), -1, q.weight, j0, j1)
 	default:
 		panic("gp: unknown terms")
 	}

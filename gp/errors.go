@@ -92,6 +92,11 @@ func (w *IterationWarning) Error() string {
 	return fmt.Sprintf("gp: the refit stopped after %d Newton steps while still moving by %.3g of the largest output", w.Steps, w.Move)
 }
 
+// stopped says what a cancel interrupted; err is the context's.
+func stopped(what string, err error) error {
+	return fmt.Errorf("gp: stopped while %s: %w", what, err)
+}
+
 // firstNotFinite returns the index of the first NaN or Inf, or −1.
 func firstNotFinite(x []float64) int {
 	for i, v := range x {

@@ -28,7 +28,6 @@ type Exact struct {
 	kalpha   []float64 // K α
 
 	warnings []error
-	borrowed bool // g's memory belongs to a store and is read-only
 }
 
 var _ Dual = (*Exact)(nil)
@@ -38,8 +37,8 @@ var _ Dual = (*Exact)(nil)
 //
 // It fails with a *MemoryError before anything large is allocated, with a
 // *NotFiniteError where a number is NaN or Inf, with a *NotPDError where the
-// kernel is no covariance, and with ctx.Err(), which it looks at between
-// panels of K and between factorizations.
+// kernel is no covariance, and with ctx.Err(), wrapped, which it looks at
+// between panels of K and of the factorization.
 func Fit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, s *Sites, o *Options) (*Exact, error) {
 	if !s.fits(x.Len(), x.Outputs()) {
 		panic("gp: sites and examples differ in size")
@@ -51,7 +50,7 @@ func Fit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, s *Sites, o *Opt
 	if err != nil {
 		return nil, err
 	}
-	if err := e.condition(s); err != nil {
+	if err := e.condition(ctx, s); err != nil {
 		return nil, err
 	}
 	e.warnJitter()
@@ -79,9 +78,9 @@ func newExact(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Options)
 }
 
 // condition factors B at the sites s and solves for the dual vector (E5).
-func (e *Exact) condition(s *Sites) error {
+func (e *Exact) condition(ctx context.Context, s *Sites) error {
 	e.sites, e.lambda = s, newBlockDiag(s.Lambda)
-	f, err := factorize(e.g, newBlockDiag(s.Root), e.o.Workers)
+	f, err := factorize(ctx, e.g, newBlockDiag(s.Root), e.o.Workers)
 	if err != nil {
 		return err
 	}
@@ -91,18 +90,21 @@ func (e *Exact) condition(s *Sites) error {
 	floats.Sub(e.b, e.prior)
 	e.lambda.mulRow(e.b, 0)
 	floats.Add(e.b, stacked(s.Residual))
-	e.alpha, e.kalpha = e.dual(e.b)
-	return nil
+	e.alpha, e.kalpha, err = e.dual(ctx, e.b)
+	return err
 }
 
 // dual returns α = b − R B⁻¹ RᵀK b (E5) and K α. One step of iterative
 // refinement takes out the error of the solve, which K magnifies: on a kernel
 // that is numerically singular it gains two digits in K α.
-func (e *Exact) dual(b []float64) (alpha, kalpha []float64) {
+func (e *Exact) dual(ctx context.Context, b []float64) (alpha, kalpha []float64, err error) {
 	alpha, kalpha = make([]float64, len(b)), make([]float64, len(b))
 	rest, step := make([]float64, len(b)), make([]float64, len(b))
 	copy(rest, b)
 	for range 2 {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, stopped("solving for the dual vector", err)
+		}
 		// (I + ΛK)⁻¹ = I − R B⁻¹ RᵀK
 		e.g.mulVecTo(step, rest)
 		e.f.fullVec(step)
@@ -117,7 +119,7 @@ func (e *Exact) dual(b []float64) (alpha, kalpha []float64) {
 			rest[i] = b[i] - alpha[i] - step[i]
 		}
 	}
-	return alpha, kalpha
+	return alpha, kalpha, nil
 }
 
 func (e *Exact) warnJitter() {
