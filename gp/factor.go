@@ -33,6 +33,9 @@ func factorize(ctx context.Context, g gram, r blockDiag, workers int) (*factor, 
 			return nil, stopped("building I + RᵀKR", err)
 		}
 		b := g.upper()
+		if err := checkDiagonal(b, r.c); err != nil {
+			return nil, err
+		}
 		f.mean = meanDiagonal(b)
 		f.jitter = rel * f.mean
 		addDiagonal(b, f.jitter)
@@ -42,7 +45,7 @@ func factorize(ctx context.Context, g gram, r blockDiag, workers int) (*factor, 
 		}
 		if f.u = u; ok {
 			f.logDet = logDet(f.u)
-			return f, nil
+			return f, checkDiagonal(b, r.c)
 		}
 	}
 	return nil, &NotPDError{N: g.n, Jitter: f.jitter}
@@ -101,7 +104,21 @@ func meanDiagonal(b blas64.Symmetric) float64 {
 	for i := range b.N {
 		sum += b.Data[i*b.Stride+i]
 	}
+	if math.IsInf(sum, 0) {
+		return math.MaxFloat64 / float64(b.N) // the least that it can be
+	}
 	return sum / float64(b.N)
+}
+
+// checkDiagonal returns a *NotFiniteError where B or its factor, which lies in
+// the same place, has passed the range of a float64.
+func checkDiagonal(b blas64.Symmetric, c int) error {
+	for i := range b.N {
+		if v := b.Data[i*b.Stride+i]; math.IsNaN(v) || math.IsInf(v, 0) {
+			return &NotFiniteError{What: "I + RᵀKR", Row: i / c, Output: i % c, Value: v, Remedy: tooLarge}
+		}
+	}
+	return nil
 }
 
 func addDiagonal(b blas64.Symmetric, v float64) {

@@ -108,10 +108,18 @@ func (g gram) checkRows(lo, hi, c, workers int) error {
 		i := lo + t
 		row := g.data[i*(g.n+1):][:i+1]
 		if j := firstNotFinite(row); j >= 0 {
-			return &NotFiniteError{What: "kernel", Row: i / c, Output: i % c, Value: row[j]}
+			return &NotFiniteError{What: "kernel", Row: i / c, Output: i % c, Value: row[j], Remedy: tooLarge}
 		}
 		return nil
 	})
+}
+
+// rowTo writes row i of K.
+func (g gram) rowTo(dst []float64, i int) {
+	copy(dst, g.data[i*(g.n+1):][:i+1])
+	for j := i + 1; j < g.n; j++ {
+		dst[j] = g.data[j*(g.n+1)+i]
+	}
 }
 
 // mulVecTo writes K v. Products and solves with one vector are bound by

@@ -81,7 +81,7 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exac
 			break
 		}
 		if step == e.o.MaxIter {
-			e.warnings = append(e.warnings, &IterationWarning{Steps: step, Move: move})
+			e.warnMove(step, move)
 			break
 		}
 		from := at
@@ -91,6 +91,7 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exac
 		}
 		at = e.search(from, next, y, lik, step > 0 && move < last/2)
 		if at == nil && step > 0 {
+			e.warnMove(step, move)
 			break
 		}
 		if at == nil {
@@ -100,11 +101,21 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exac
 			return nil, errors.New("gp: the likelihood has no finite value at the prior mean or near θ*; scale the targets or raise the prior precision")
 		}
 	}
-	if gap := floats.Distance(e.alpha, stacked(e.sites.Residual), 2); gap > smallGap {
+	if gap := floats.Distance(e.alpha, stacked(e.sites.Residual), 2); !(gap <= smallGap) {
 		e.warnings = append(e.warnings, &GapWarning{Gap: gap})
+	}
+	if err := e.warnClosure(ctx); err != nil {
+		return nil, err
 	}
 	e.warnJitter()
 	return e, nil
+}
+
+// warnMove warns of a refit that ended while its steps were still long.
+func (e *Exact) warnMove(steps int, move float64) {
+	if !(move <= smallClosure) {
+		e.warnings = append(e.warnings, &IterationWarning{Steps: steps, Move: move})
+	}
 }
 
 // search returns the first of the points 1, ½, ¼, … of the way to next whose
