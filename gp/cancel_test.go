@@ -3,6 +3,7 @@ package gp_test
 import (
 	"context"
 	"math/rand/v2"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -113,4 +114,32 @@ func TestFitStopsBetweenPanels(t *testing.T) {
 			require.LessOrEqual(t, ctx.asked.Load(), ctx.left+16, "%s of %d", name, whole.asked.Load())
 		}
 	}
+}
+
+// One worker is the caller: nothing that gp does starts a goroutine.
+func TestWorkersBoundGoroutines(t *testing.T) {
+	q := newProblemOf("one worker", 4, 600, 1, glm.Bernoulli{}, 1)
+	prior, err := ntk.NewIsotropic(1, nil)
+	require.NoError(t, err)
+	k := ntk.New(prior, make([]float64, q.p), &ntk.Options{Workers: 1})
+	var most, stop atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for stop.Load() == 0 {
+			most.Store(max(most.Load(), int64(runtime.NumGoroutine())))
+			runtime.Gosched()
+		}
+	}()
+	before := int64(runtime.NumGoroutine())
+	e, err := gp.Fit(t.Context(), k, q.train, q.sites(t), &gp.Options{Workers: 1})
+	require.NoError(t, err)
+	var mean, cov mat.Dense
+	require.NoError(t, e.JointTo(&mean, &cov, q.train.Slice(0, 300)))
+	_, err = e.Cross(q.train)
+	require.NoError(t, err)
+	require.NoError(t, e.RemovalTo(t.Context(), make([]float64, q.n)))
+	stop.Store(1)
+	<-done
+	require.LessOrEqual(t, most.Load(), before)
 }

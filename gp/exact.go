@@ -26,6 +26,7 @@ type Exact struct {
 
 	b, alpha []float64 // N·C (E5)
 	kalpha   []float64 // K α
+	plain    []float64 // Σ C b at the training examples (E14), without refinement
 
 	warnings []error
 }
@@ -93,7 +94,7 @@ func (e *Exact) condition(ctx context.Context, s *Sites) error {
 	floats.Sub(e.b, e.prior)
 	e.lambda.mulRow(e.b, 0)
 	floats.Add(e.b, stacked(s.Residual))
-	if e.alpha, e.kalpha, err = e.dual(ctx, e.b); err != nil {
+	if e.alpha, e.kalpha, e.plain, err = e.dual(ctx, e.b); err != nil {
 		return err
 	}
 	for _, v := range []struct {
@@ -117,27 +118,31 @@ type dualVector struct {
 	alpha, kalpha, rest []float64 // α, K α and b − (I + ΛK) α
 }
 
-// dual returns α = b − R B⁻¹ RᵀK b (E5) and K α. One step of iterative
+// dual returns α = b − R B⁻¹ RᵀK b (E5), K α and what K α is without
+// refinement. One step of iterative
 // refinement takes out the error of the solve, which K magnifies: on a kernel
 // that is numerically singular it gains two digits in K α. Where it changed
 // K α by more than rounding, further steps follow as long as they halve the
 // rest.
-func (e *Exact) dual(ctx context.Context, b []float64) (alpha, kalpha []float64, err error) {
+func (e *Exact) dual(ctx context.Context, b []float64) (alpha, kalpha, plain []float64, err error) {
 	d := dualVector{alpha: make([]float64, len(b)), kalpha: make([]float64, len(b)), rest: b}
 	for step := range refining {
 		next, err := e.refineDual(ctx, d, b)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		if step > 1 && !(floats.Norm(next.rest, 2) < floats.Norm(d.rest, 2)/2) {
 			break
+		}
+		if step == 0 {
+			plain = next.kalpha
 		}
 		move := relativeMove(d.kalpha, next.kalpha)
 		if d = next; step > 0 && move <= settled {
 			break
 		}
 	}
-	return d.alpha, d.kalpha, nil
+	return d.alpha, d.kalpha, plain, nil
 }
 
 // refineDual adds (I + ΛK)⁻¹ times the rest to α.
