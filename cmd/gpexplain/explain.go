@@ -125,7 +125,7 @@ func (e *explainFlags) run(ctx context.Context, sh *shared) error {
 	if err != nil {
 		return err
 	}
-	q, err := e.question(s)
+	q, err := e.question(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -138,7 +138,7 @@ func (e *predictFlags) run(ctx context.Context, sh *shared) error {
 	if err != nil {
 		return err
 	}
-	sub, err := e.rows(s)
+	sub, err := e.rows(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -176,13 +176,13 @@ func (e *predictFlags) run(ctx context.Context, sh *shared) error {
 	return nil
 }
 
-func (e *predictFlags) rows(s *session) (*dataset.Subset, error) {
+func (e *predictFlags) rows(ctx context.Context, s *session) (*dataset.Subset, error) {
 	var o dataset.SelectOptions
 	switch {
 	case e.row:
 		o = dataset.SelectOptions{Rows: []int{e.index}, From: "--index"}
 	case e.testIndex != "":
-		rows, err := dataset.ReadRows(e.testIndex)
+		rows, err := dataset.ReadRows(ctx, e.testIndex)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,7 +12,7 @@ import (
 
 // selectTraining picks the training rows: flags, then the rows recorded in
 // the model where they are of the same data, then all.
-func (s *session) selectTraining() error {
+func (s *session) selectTraining(ctx context.Context) error {
 	o := &dataset.SelectOptions{Classes: s.classed, Count: s.trainCount}
 	var err error
 	recorded := false
@@ -21,7 +22,7 @@ func (s *session) selectTraining() error {
 			return s.saved.otherData(s)
 		}
 	case s.trainIndex != "":
-		if o.Rows, err = dataset.ReadRows(s.trainIndex); err != nil {
+		if o.Rows, err = dataset.ReadRows(ctx, s.trainIndex); err != nil {
 			return err
 		}
 		o.From = s.trainIndex

@@ -10,6 +10,7 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/store"
 )
@@ -86,11 +87,11 @@ type saved struct {
 
 // openSaved opens the posterior that w names, and takes from it what flags or
 // the model would otherwise say.
-func (s *session) openSaved(w *way) error {
+func (s *session) openSaved(ctx context.Context, w *way) error {
 	if w == nil || w.file == "" {
 		return nil
 	}
-	f, err := store.Open(w.file, savedKind, savedVersion)
+	f, err := s.openStore(ctx, w.file)
 	if err != nil {
 		return err
 	}
@@ -113,6 +114,27 @@ func (s *session) openSaved(w *way) error {
 	s.meta.likelihood, s.meta.classes, s.meta.precision, s.meta.noise = h.Likelihood, h.Classes, h.Prior, h.Noise
 	w.method, w.inducing, w.selection, w.refit, w.mean = h.Fit.Method, len(h.Inducing), h.Select, h.Fit.Refit, h.Mean
 	return nil
+}
+
+// openStore opens the file of a posterior. A pipe is read into memory, of
+// which it takes no more than may be used.
+func (s *session) openStore(ctx context.Context, path string) (*store.File, error) {
+	in, err := inputfile.Open(ctx, path)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, placedf("%s: the posterior cannot be opened: %w; name a file that fit wrote", path, causeOf(err))
+	}
+	defer in.Close()
+	if in.Size() >= 0 {
+		return store.Open(path, savedKind, savedVersion)
+	}
+	f, err := store.Read(in, path, savedKind, savedVersion, gp.MemoryBudget(s.bytes))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return f, err
 }
 
 // splitNumber is --split, -1 for none.

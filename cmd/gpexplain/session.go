@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -59,10 +59,10 @@ type session struct {
 // w says where the posterior will come from.
 func openSession(ctx context.Context, sh *shared, w *way) (*session, error) {
 	s := newSession(sh)
-	if err := s.readModel(); err != nil {
+	if err := s.readModel(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.openSaved(w); err != nil {
+	if err := s.openSaved(ctx, w); err != nil {
 		return nil, err
 	}
 	if err := s.openData(ctx); err != nil {
@@ -78,7 +78,7 @@ func openSession(ctx context.Context, sh *shared, w *way) (*session, error) {
 		}
 		return nil, err
 	}
-	if err := s.selectTraining(); err != nil {
+	if err := s.selectTraining(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.checkSaved(); err != nil {
@@ -101,13 +101,13 @@ func elements(shape []int) int {
 }
 
 // readModel reads the network and its metadata.
-func (s *session) readModel() error {
+func (s *session) readModel(ctx context.Context) error {
 	s.name = builtinName
 	data := builtin
 	var err error
 	if s.model != "" {
 		s.name = s.model
-		if data, err = readModelFile(s.model); err != nil {
+		if data, err = readModelFile(ctx, s.model); err != nil {
 			return modelError(s.model, err)
 		}
 	}
@@ -124,14 +124,17 @@ func (s *session) readModel() error {
 	return nil
 }
 
-// readModelFile reads no more than a model can have, of a device without an
-// end; what is larger, ReadONNX refuses.
-func readModelFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+// readModelFile reads a file or a pipe, and no more of it than a model can
+// have: ReadONNX refuses what is larger.
+func readModelFile(ctx context.Context, path string) ([]byte, error) {
+	f, err := inputfile.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if f.Size() > linearize.MaxModelBytes {
+		return nil, fmt.Errorf("it has %d bytes, but a model has at most %d; export a smaller one", f.Size(), linearize.MaxModelBytes)
+	}
 	return io.ReadAll(io.LimitReader(f, linearize.MaxModelBytes+1))
 }
 

@@ -118,7 +118,7 @@ func (e *trainFlags) open(ctx context.Context, s *session) (int, error) {
 	if err := s.chooseLikelihood(c); err != nil {
 		return 0, err
 	}
-	if err := s.selectTraining(); err != nil {
+	if err := s.selectTraining(ctx); err != nil {
 		return 0, err
 	}
 	if err := e.plan(s); err != nil {

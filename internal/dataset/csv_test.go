@@ -81,7 +81,7 @@ func TestReadCSVErrors(t *testing.T) {
 		{"u,y\n\"1,2\n3,4\n", "", "a.csv:"},
 		{"u,y\n1\"2,3\n", "", `a.csv:2: byte 2 of the line: bare " in non-quoted-field`},
 	} {
-		_, err := readCSV(strings.NewReader(c.text), "a.csv", c.target)
+		_, err := readCSV(strings.NewReader(c.text), "a.csv", c.target, 0)
 		require.ErrorContains(t, err, c.want, "%q", c.text)
 		require.IsType(t, &Error{}, err)
 	}
@@ -102,7 +102,7 @@ func FuzzCSV(f *testing.F) {
 			return err == nil
 		}
 		n := 3
-		tab, err := readCSV(strings.NewReader(text), "a.csv", target)
+		tab, err := readCSV(strings.NewReader(text), "a.csv", target, 0)
 		if check(err) {
 			n = len(tab.y)
 			require.Len(t, tab.x, n*len(tab.columns))
