@@ -312,11 +312,22 @@ func (in *records) line(j int) int {
 	return l
 }
 
-// number parses field j, a finite number.
+// isDecimal tells the characters of decimal numbers from those that only
+// programs write: 1_000, 0x1p3, Inf and NaN.
+func isDecimal(field string) bool {
+	for i := range len(field) {
+		if c := field[i]; (c < '0' || c > '9') && c != '.' && c != '+' && c != '-' && c != 'e' && c != 'E' {
+			return false
+		}
+	}
+	return true
+}
+
+// number parses field j, a finite decimal number.
 func (in *records) number(j int, column, field string) (float64, error) {
 	field = strings.TrimSpace(field)
 	v, err := strconv.ParseFloat(field, 64)
-	if err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+	if err == nil && isDecimal(field) && !math.IsNaN(v) && !math.IsInf(v, 0) {
 		return v, nil
 	}
 	e := &Error{File: in.name, Line: in.line(j), Place: fmt.Sprintf("column %d", j+1)}
@@ -326,6 +337,8 @@ func (in *records) number(j int, column, field string) (float64, error) {
 	switch {
 	case field == "":
 		e.Problem, e.Remedy = "missing value", "fill it in or leave the row out"
+	case err == nil && !math.IsNaN(v) && !math.IsInf(v, 0):
+		e.Problem, e.Remedy = quote(field)+" is not a decimal number", "write it as 1000, 0.5 or 1.5e-3"
 	case err == nil:
 		e.Problem, e.Remedy = quote(field)+" is not finite", "fill it in or leave the row out"
 	case errors.Is(err, strconv.ErrRange):
