@@ -70,6 +70,9 @@ func evidence(ctx context.Context, sh *shared, w *way) error {
 	if err := r.others(ctx, p); err != nil {
 		return err
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	s.progress.clear()
 	r.Warnings = s.warnings
 	if s.lik.Name() == "gaussian" {

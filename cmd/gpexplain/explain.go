@@ -169,9 +169,7 @@ func (e *explainFlags) report(ctx context.Context, p *posterior, q *question, ta
 	for _, one := range rows[0] {
 		r.Outputs = append(r.Outputs, names.Output(one))
 	}
-	p.watch.lap("predict")
-	r.Timings = p.watch.timings()
-	return r, nil
+	return r, p.lap(ctx, "predict")
 }
 
 // mostSimilarTo is the number of outputs of training rows above which a page

@@ -86,20 +86,23 @@ func (s *session) posterior(ctx context.Context, w *way) (*posterior, error) {
 	}
 	s.progress.clear()
 	s.warnAll(p.Warnings())
-	s.watch.lap("factorize")
-	return p, nil
+	return p, s.lap(ctx, "factorize")
 }
 
 // fitExact linearizes the training rows and conditions on them; refit moves
 // to the mode of the linearized model (E9).
 func (p *posterior) fitExact(ctx context.Context) error {
-	p.watch.lap("load")
+	if err := p.lap(ctx, "load"); err != nil {
+		return err
+	}
 	var err error
 	if p.batch, err = p.net.Linearize(ctx, p.inputs(p.train)); err != nil {
 		return err
 	}
 	p.source = p.batch
-	p.watch.lap("linearize")
+	if err := p.lap(ctx, "linearize"); err != nil {
+		return err
+	}
 	sites, err := gp.NewSites(p.y, p.batch.F, p.lik)
 	if err != nil {
 		return err
@@ -117,6 +120,9 @@ func (p *posterior) fitExact(ctx context.Context) error {
 		p.exact, err = gp.Fit(ctx, p.kernel, p.batch, sites, o)
 	}
 	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	p.watch.lapAt("kernel", formed)
@@ -146,7 +152,9 @@ func (p *posterior) fitCG(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.watch.lap("kernel")
+	if err := p.lap(ctx, "kernel"); err != nil {
+		return err
+	}
 	var e sparse.CGEvidence
 	if p.refit {
 		e, err = q.EvidenceRefit(ctx)
@@ -166,7 +174,9 @@ func number(v float64) *explain.Float {
 // sitesAtTheta prepares the training examples as a source, and returns their
 // sites at θ*, where it also takes the gradient.
 func (p *posterior) sitesAtTheta(ctx context.Context) (*gp.Sites, error) {
-	p.watch.lap("load")
+	if err := p.lap(ctx, "load"); err != nil {
+		return nil, err
+	}
 	if err := p.openSource(ctx); err != nil {
 		return nil, err
 	}
@@ -182,8 +192,7 @@ func (p *posterior) sitesAtTheta(ctx context.Context) (*gp.Sites, error) {
 		return nil, err
 	}
 	p.grad = gp.GradientNormOf(p.jr, p.prior, p.theta)
-	p.watch.lap("linearize")
-	return sites, nil
+	return sites, p.lap(ctx, "linearize")
 }
 
 // keepBytes bounds the Jacobian of training examples that are linearized once

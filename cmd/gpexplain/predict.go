@@ -163,7 +163,9 @@ func (e *predictFlags) run(ctx context.Context, sh *shared) error {
 	}
 	s.progress.clear()
 	sum := w.score.summary(p, sub)
-	s.watch.lap("predict")
+	if err := s.lap(ctx, "predict"); err != nil {
+		return err
+	}
 	if err := out.Flush(); err != nil {
 		return err
 	}

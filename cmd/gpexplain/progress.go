@@ -13,7 +13,8 @@ import (
 // progress shows a bar with an estimate of the time left on a terminal, and
 // nothing elsewhere. A nil progress shows nothing.
 type progress struct {
-	out   io.Writer // nil shows nothing
+	out   io.Writer                           // nil shows nothing
+	told  func(stage string, done, total int) // where not nil, it is called instead of showing a bar
 	stage string
 	bar   *progressbar.ProgressBar
 }
@@ -29,6 +30,10 @@ func newProgress(stderr io.Writer, quiet bool) *progress {
 // show reports that done of total steps of a stage are done; a total of 0 is
 // unknown. It is called from one goroutine.
 func (p *progress) show(stage string, done, total int) {
+	if p != nil && p.told != nil {
+		p.told(stage, done, total)
+		return
+	}
 	if p == nil || p.out == nil {
 		return
 	}

@@ -217,7 +217,9 @@ func (s *session) load(ctx context.Context, w *way) (*posterior, error) {
 		return nil, err
 	}
 	p := s.newPosterior(w)
-	s.watch.lap("load")
+	if err := s.lap(ctx, "load"); err != nil {
+		return nil, err
+	}
 	var err error
 	switch h.Fit.Method {
 	case "exact":
@@ -240,8 +242,7 @@ func (s *session) load(ctx context.Context, w *way) (*posterior, error) {
 			s.warnings = append(s.warnings, text)
 		}
 	}
-	s.watch.lap("factorize")
-	return p, nil
+	return p, s.lap(ctx, "factorize")
 }
 
 // inRange tells whether positions are different ones below n.
@@ -262,7 +263,9 @@ func (p *posterior) loadExact(ctx context.Context, v *saved) error {
 		return err
 	}
 	p.source = p.batch
-	p.watch.lap("linearize")
+	if err := p.lap(ctx, "linearize"); err != nil {
+		return err
+	}
 	if p.exact, err = gp.Load(v.file, p.kernel, p.batch, &gp.Options{MaxMemory: p.bytes}); err != nil {
 		return err
 	}
@@ -276,7 +279,9 @@ func (p *posterior) loadSparse(ctx context.Context, v *saved) error {
 	if err != nil {
 		return err
 	}
-	p.watch.lap("linearize")
+	if err := p.lap(ctx, "linearize"); err != nil {
+		return err
+	}
 	q, err := sparse.Load(ctx, v.file, p.kernel, p.source, z, p.sparseOptions())
 	if err != nil {
 		return err
@@ -289,7 +294,9 @@ func (p *posterior) loadCG(ctx context.Context, v *saved) error {
 	if err := p.openSource(ctx); err != nil {
 		return err
 	}
-	p.watch.lap("linearize")
+	if err := p.lap(ctx, "linearize"); err != nil {
+		return err
+	}
 	q, err := sparse.LoadCG(ctx, v.file, p.kernel, p.source, &sparse.CGOptions{MaxMemory: p.bytes, Progress: p.progress.show})
 	if err != nil {
 		return err

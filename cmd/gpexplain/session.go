@@ -88,7 +88,17 @@ func openSession(ctx context.Context, sh *shared, w *way) (*session, error) {
 }
 
 func newSession(sh *shared) *session {
-	return &session{shared: sh, watch: newStopwatch(), meta: &metadata{}}
+	return &session{shared: sh, watch: newStopwatch(sh.progress.listener()), meta: &metadata{}}
+}
+
+// lap ends a part of the work, unless the context is done: its error keeps the
+// next part from starting.
+func (s *session) lap(ctx context.Context, part string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.watch.lap(part)
+	return ctx.Err()
 }
 
 // elements is the product of a shape.
@@ -102,6 +112,9 @@ func elements(shape []int) int {
 
 // readModel reads the network and its metadata.
 func (s *session) readModel(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	s.name = builtinName
 	data := builtin
 	var err error

@@ -176,7 +176,9 @@ func (s *shared) reads() []flagPath {
 // begin applies the flags that concern the whole process and returns what
 // undoes them.
 func (s *shared) begin() (end func(), err error) {
-	s.invocation.progress = newProgress(s.stderr, s.quiet)
+	if s.invocation.progress == nil {
+		s.invocation.progress = newProgress(s.stderr, s.quiet)
+	}
 	end = func() {}
 	if s.profile != "" {
 		// The package that profiles ends the process where it cannot write.

@@ -97,6 +97,9 @@ func (e *trainFlags) run(ctx context.Context, sh *shared) error {
 	if r.TestAccuracy, r.TestNLL, err = s.mapScore(ctx, test.rows, test.y); err != nil {
 		return err
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if err := atomicfile.Write(e.out, s.net.WithMetadata(e.metadata(s)).WriteONNX); err != nil {
 		return err
 	}

@@ -166,10 +166,11 @@ func closure(ctx context.Context, exact gp.Dual, name string, tolerance float64,
 	for _, r := range []*glm.ComparisonRow{&posterior, &raw} {
 		settle(r, scale)
 	}
-	return []glm.ComparisonRow{posterior, raw}, nil
+	return []glm.ComparisonRow{posterior, raw}, ctx.Err()
 }
 
-// settle makes a difference relative, and compares it with its tolerance.
+// settle divides the row's difference by scale, the size of the largest entry,
+// and compares it with the tolerance.
 func settle(r *glm.ComparisonRow, scale float64) {
 	if scale > 0 {
 		r.Difference /= scale
@@ -177,7 +178,8 @@ func settle(r *glm.ComparisonRow, scale float64) {
 	r.OK = r.Difference <= r.Tolerance
 }
 
-// widen keeps the pair that differs most.
+// widen puts mean and sum into the row where they differ by more than the pair
+// that is in it.
 func widen(r *glm.ComparisonRow, mean, sum float64) {
 	if d := math.Abs(mean - sum); d >= r.Difference || math.IsNaN(d) {
 		r.WeightSpace, r.FunctionSpace, r.Difference = mean, sum, d
