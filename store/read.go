@@ -9,9 +9,9 @@ import (
 	"math"
 )
 
-// Read reads a stored file from r, such as a pipe, into memory; path names it
-// in messages. It is Open otherwise. A file that says it is larger than most
-// bytes is an *Error.
+// Read reads a stored file from r, such as a pipe, into memory. It checks what
+// Open checks, with the same errors, in which path names the file. A file whose
+// header states more than most bytes is an *Error.
 func Read(r io.Reader, path, kind string, version uint32, most int64) (*File, error) {
 	data, err := readUpTo(r, most)
 	if err != nil {

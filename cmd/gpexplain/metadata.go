@@ -30,8 +30,8 @@ type metadata struct {
 	scaling          *dataset.Scaling
 }
 
-// readMetadata parses the pairs stored with a model. A malformed one is an
-// error that names its key: of several, always the same.
+// readMetadata parses the pairs stored with a model. A malformed pair is an error
+// that names its key. Of several malformed pairs it always names the same.
 func readMetadata(kv map[string]string) (*metadata, error) {
 	m := &metadata{likelihood: kv[keyLikelihood], rows: kv[keyRows], data: kv[keyData]}
 	bad := func(key string) error {
@@ -68,8 +68,8 @@ func positive(text string) (float64, error) {
 	return v, err
 }
 
-// fingerprint tells the training parts of two data sets apart by their labels
-// or targets.
+// fingerprint returns a checksum of the labels or targets of a data set, by which
+// a model knows the data that it was trained on.
 func fingerprint(s *dataset.Set) string {
 	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	for _, v := range s.Labels {

@@ -15,7 +15,7 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// conditioned is what all posteriors can do.
+// conditioned is implemented by the posteriors of all methods.
 type conditioned interface {
 	gp.Dual
 	Refitted() bool
@@ -41,8 +41,8 @@ type posterior struct {
 	exact       *gp.Exact        // the posterior where the method is exact
 
 	precision   float64   // of the posterior's prior
-	base        float64   // precision of the prior that the kernel has
-	factor      float64   // on its variances
+	base        float64   // of the prior that the kernel is made with
+	factor      float64   // base / precision, which scales the variances of the kernel's prior
 	jr          []float64 // Jᵀr at θ*
 	grad        float64   // gradient norm of the MAP objective at θ*
 	evidence    gp.Evidence
@@ -171,8 +171,8 @@ func number(v float64) *explain.Float {
 	return &f
 }
 
-// sitesAtTheta prepares the training examples as a source, and returns their
-// sites at θ*, where it also takes the gradient.
+// sitesAtTheta prepares the training examples as a source, computes the gradient
+// of the MAP objective at θ*, and returns the sites there.
 func (p *posterior) sitesAtTheta(ctx context.Context) (*gp.Sites, error) {
 	if err := p.lap(ctx, "load"); err != nil {
 		return nil, err

@@ -226,6 +226,9 @@ func (w *predictor) rows(ctx context.Context, lo, hi int) error {
 		return here.fault(err)
 	}
 	for i := range hi - lo {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		f := b.F.RawRowView(i)
 		w.score.mapLogp[lo+i] = w.lik.LogProb(targets.RawRowView(i), f)
 		if pred.prob != nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 )
 
-// selectTraining picks the training rows: flags, then the rows recorded in
-// the model where they are of the same data, then all.
+// selectTraining picks the training rows: those of the saved posterior, else
+// those of the flags, else those that the model records if it was trained on
+// these data, else all.
 func (s *session) selectTraining(ctx context.Context) error {
 	o := &dataset.SelectOptions{Classes: s.classed, Count: s.trainCount}
 	var err error

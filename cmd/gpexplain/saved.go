@@ -44,7 +44,7 @@ type savedHeader struct {
 	Split      int           `json:"split"`  // --split, -1 where there was none
 }
 
-// header is p's.
+// header returns what the file says about p.
 func (p *posterior) header(inputs bool) savedHeader {
 	return savedHeader{Model: p.modelSum, Freeze: p.freeze, Data: p.train.Fingerprint(), Rows: formatRows(p.train.Rows),
 		Likelihood: p.lik.Name(), Classes: p.classed, Noise: p.sigma2, Prior: p.base, Factor: p.factor, Seed: p.seed, Select: p.selection,
@@ -70,7 +70,8 @@ func (p *posterior) save(path string, inputs bool) error {
 	})
 }
 
-// storedRows are dataset.Stored but for the numbers.
+// storedRows describes the training inputs inside the file. Their numbers are in
+// sections of their own.
 type storedRows struct {
 	Rows    string   `json:"rows"`
 	Shape   []int    `json:"shape"`
@@ -85,8 +86,8 @@ type saved struct {
 	head savedHeader
 }
 
-// openSaved opens the posterior that w names, and takes from it what flags or
-// the model would otherwise say.
+// openSaved opens the posterior that w names. Its method, likelihood, classes and
+// precisions replace those of the flags and of the model.
 func (s *session) openSaved(ctx context.Context, w *way) error {
 	if w == nil || w.file == "" {
 		return nil
@@ -152,8 +153,8 @@ func splitText(k int) string {
 	return strconv.Itoa(k)
 }
 
-// possible tells whether a header could be that of a posterior, as far as can
-// be seen without the data.
+// possible tells whether the values of the header can be those of a posterior.
+// The data are compared later.
 func (h *savedHeader) possible() bool {
 	sparseOne := h.Fit.Method == "subset" || h.Fit.Method == "nystrom"
 	return isLikelihood(h.Likelihood) && slices.Contains(methods, h.Fit.Method) && h.Prior > 0 && h.Factor > 0 && (h.Noise > 0 || h.Likelihood != "gaussian") &&
@@ -164,7 +165,8 @@ func (v *saved) damaged(problem string) error {
 	return &store.Error{File: v.path, Problem: problem, Remedy: "fit it again"}
 }
 
-// inputs puts the training rows inside the file in place of those of the data.
+// inputs returns the data with the training rows that the file holds, or the
+// data as they are where it holds none.
 func (v *saved) inputs(d *dataset.Data) (*dataset.Data, error) {
 	if !v.head.Inputs {
 		return d, nil

@@ -55,8 +55,8 @@ type session struct {
 	warnings []string
 }
 
-// openSession loads what every verb but train and inspect needs.
-// w says where the posterior will come from.
+// openSession reads the model, the saved posterior that w may name, and the
+// data, and chooses likelihood and training rows. Train and inspect need less.
 func openSession(ctx context.Context, sh *shared, w *way) (*session, error) {
 	s := newSession(sh)
 	if err := s.readModel(ctx); err != nil {
@@ -190,8 +190,8 @@ func (s *session) openData(ctx context.Context) error {
 	return err
 }
 
-// prepare settles how inputs are scaled, and forms the training targets and
-// the prior.
+// prepare chooses the scaling of the inputs, and forms the training targets and
+// the prior for c outputs.
 func (s *session) prepare(c int) error {
 	if !s.opened.Images() {
 		s.scaling = s.meta.scaling
@@ -215,14 +215,15 @@ func (s *session) prepare(c int) error {
 // inputs returns a subset's inputs as the network wants them.
 func (s *session) inputs(sub *dataset.Subset) *mat.Dense { return s.inputsAt(sub, 0, sub.Len()) }
 
-// inputsAt is inputs of the rows [lo, hi) of a subset.
+// inputsAt returns the inputs of the examples [lo, hi) of a subset.
 func (s *session) inputsAt(sub *dataset.Subset, lo, hi int) *mat.Dense {
 	x := sub.Set.Matrix(sub.Pos[lo:hi])
 	s.scaling.Apply(x)
 	return x
 }
 
-// inputsOf is inputs of some rows of a subset, in this order.
+// inputsOf returns the inputs of the examples at these positions of a subset, in
+// the order of the positions.
 func (s *session) inputsOf(sub *dataset.Subset, at []int) *mat.Dense {
 	pos := make([]int, len(at))
 	for i, r := range at {
