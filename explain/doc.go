@@ -32,7 +32,10 @@
 // similarity is the posterior correlation between the test row and a training
 // example. Seen through inducing examples a training example is what they
 // explain of it: its own covariance in both is that of SelfTo, where the
-// posterior has one, and its weight in removal that of RootTo.
+// posterior has one, and its weight in removal that of RootTo. Where an example
+// nearly fixes the function by itself, I − RᵀhR is lost to rounding: an exact
+// posterior then gives the removal from its factor (InfluenceTo), and for any
+// other it is undefined once less than 1e-8 of I, or 1e-9 of RᵀκR, is left.
 //
 // # Work
 //

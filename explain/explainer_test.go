@@ -440,7 +440,7 @@ func TestNotFiniteIsAnErrorWithItsPlace(t *testing.T) {
 // An example that fixes the function alone has no first-order removal.
 func TestRemovalUndefined(t *testing.T) {
 	dst := mat.NewVecDense(1, nil)
-	stepTo(dst, mat.NewDense(1, 1, []float64{4}), mat.NewDense(1, 1, []float64{0.5}), mat.NewVecDense(1, []float64{1}))
+	stepTo(dst, mat.NewDense(1, 1, []float64{4}), mat.NewDense(1, 1, []float64{0.5}), mat.NewVecDense(1, []float64{1}), lost)
 	require.True(t, math.IsNaN(dst.AtVec(0)), "1 − RᵀhR = 0")
 }
 

@@ -147,6 +147,15 @@ type rooter interface {
 	RootTo(dst *mat.Dense, rows []int, b *linearize.Batch) error
 }
 
+// An influencer is a posterior that knows its training examples' influence on
+// themselves to more digits than their covariance gives: (I − Λ_i h_i)⁻¹ r_i
+// keeps few of them where an example nearly fixes the function by itself.
+type influencer interface {
+	// InfluenceTo writes h_i = C(x_i,x_i), n·C×C, and (I − Λ_i h_i)⁻¹ r_i, n×C,
+	// of the training examples at these rows, b, and NaN where they are undefined.
+	InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, b *linearize.Batch) error
+}
+
 // selfTo writes h_i = C(x_i,x_i) of the examples of b.
 func (e *Explainer) selfTo(dst *mat.Dense, b *linearize.Batch) error {
 	if s, ok := e.dual.(selfer); ok {
@@ -177,6 +186,9 @@ func (e *Explainer) learn(ctx context.Context, rows []int, b *linearize.Batch) e
 		e.cov = make([]float64, e.n*e.c*e.c)
 		e.step = make([]float64, e.n*e.c)
 	}
+	if d, ok := e.dual.(influencer); ok {
+		return e.copyInfluence(ctx, d, rows, b)
+	}
 	n, cc := len(rows), e.c*e.c
 	cov, roots := mat.NewDense(n*e.c, e.c, nil), mat.NewDense(n*e.c, e.c, nil)
 	var negative *gp.NegativeVarianceError
@@ -200,20 +212,64 @@ func (e *Explainer) learn(ctx context.Context, rows []int, b *linearize.Batch) e
 	if err := e.rootsTo(roots, rows, b); err != nil {
 		return fmt.Errorf("explain: weights of training example %d and others: %w", rows[0], err)
 	}
-	s := e.dual.Sites()
+	s, least := e.dual.Sites(), e.leastLeft(roots, b)
 	return par.Do(ctx, e.options.Workers, n, func(j int) error {
 		i, h := rows[j], cov.Slice(j*e.c, (j+1)*e.c, 0, e.c)
 		copy(e.cov[i*cc:(i+1)*cc], rowsOf(cov, j*e.c, e.c))
 		r := mat.NewVecDense(e.c, s.Residual.RawRowView(i))
-		stepTo(mat.NewVecDense(e.c, e.step[i*e.c:(i+1)*e.c]), h, roots.Slice(j*e.c, (j+1)*e.c, 0, e.c), r)
+		stepTo(mat.NewVecDense(e.c, e.step[i*e.c:(i+1)*e.c]), h, roots.Slice(j*e.c, (j+1)*e.c, 0, e.c), r, least[j])
 		e.known[i] = true
 		return nil
 	})
 }
 
-// stepTo writes (I − Λh)⁻¹ r, Λ = R Rᵀ, or NaN where I − RᵀhR is not positive
-// definite: then the example alone fixes the function where it lies.
-func stepTo(dst *mat.VecDense, h, root mat.Matrix, r *mat.VecDense) {
+// copyInfluence fills cov and step with what the posterior itself gives.
+func (e *Explainer) copyInfluence(ctx context.Context, d influencer, rows []int, b *linearize.Batch) error {
+	cov, step := mat.NewDense(len(rows)*e.c, e.c, nil), mat.NewDense(len(rows), e.c, nil)
+	if err := d.InfluenceTo(ctx, cov, step, rows, b); err != nil {
+		return fmt.Errorf("explain: influence of training example %d and others: %w", rows[0], err)
+	}
+	for j, i := range rows {
+		copy(e.cov[i*e.c*e.c:(i+1)*e.c*e.c], rowsOf(cov, j*e.c, e.c))
+		copy(e.step[i*e.c:(i+1)*e.c], step.RawRowView(j))
+		e.known[i] = true
+	}
+	return nil
+}
+
+// What the subtraction in I − RᵀhR leaves of I has too few digits below lost,
+// and below lostOfPrior of RᵀκR, from which h is found by subtraction itself.
+const lost, lostOfPrior = 1e-8, 1e-9
+
+// A priorVariance gives κ(x, x), n·C×C. An ntk.Kernel is one.
+type priorVariance interface {
+	DiagTo(dst *mat.Dense, b *linearize.Batch)
+}
+
+// leastLeft returns, for each example of b, how much of I must be left in
+// I − RᵀhR, given the roots R.
+func (e *Explainer) leastLeft(roots *mat.Dense, b *linearize.Batch) []float64 {
+	least := make([]float64, b.Len())
+	fill(least, lost)
+	prior, ok := e.prior.(priorVariance)
+	if !ok {
+		return least
+	}
+	diag := mat.NewDense(b.Len()*e.c, e.c, nil)
+	prior.DiagTo(diag, b)
+	for i := range least {
+		root := roots.Slice(i*e.c, (i+1)*e.c, 0, e.c)
+		var scaled mat.Dense
+		scaled.Product(root.T(), diag.Slice(i*e.c, (i+1)*e.c, 0, e.c), root)
+		least[i] = math.Max(lost, lostOfPrior*mat.Trace(&scaled))
+	}
+	return least
+}
+
+// stepTo writes (I − Λh)⁻¹ r, Λ = R Rᵀ, or NaN where I − RᵀhR is below least or
+// not positive definite: then the example alone fixes the function where it
+// lies, and only a posterior that is an influencer has the number.
+func stepTo(dst *mat.VecDense, h, root mat.Matrix, r *mat.VecDense, least float64) {
 	c := r.Len()
 	var hr, u, rhr mat.Dense
 	hr.Mul(h, root)
@@ -227,7 +283,7 @@ func stepTo(dst *mat.VecDense, h, root mat.Matrix, r *mat.VecDense) {
 		inner.SetSym(i, i, 1+inner.At(i, i))
 	}
 	var chol mat.Cholesky
-	if !chol.Factorize(inner) {
+	if !chol.Factorize(inner) || smallestPivot(&chol) < least {
 		fill(dst.RawVector().Data, math.NaN())
 		return
 	}
@@ -238,6 +294,17 @@ func stepTo(dst *mat.VecDense, h, root mat.Matrix, r *mat.VecDense) {
 	_ = chol.SolveTo(&z, &u)
 	dst.MulVec(root, z.ColView(0))
 	dst.AddVec(dst, r)
+}
+
+// smallestPivot returns the smallest squared diagonal element of the factor.
+func smallestPivot(c *mat.Cholesky) float64 {
+	var u mat.TriDense
+	c.UTo(&u)
+	least := math.Inf(1)
+	for i := range c.SymmetricDim() {
+		least = math.Min(least, u.At(i, i)*u.At(i, i))
+	}
+	return least
 }
 
 func fill(dst []float64, v float64) {

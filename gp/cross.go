@@ -1,25 +1,33 @@
 package gp
 
 import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
 
 // exactCross is the cross-kernel of fixed inputs with all training examples.
 type exactCross struct {
-	e      *Exact
-	raw    blas64.General // κ_*n, T·C × N·C
-	weight blas64.General // K_*n R B⁻¹ Rᵀ, T·C × N·C
+	e    *Exact
+	raw  blas64.General // κ_*n, T·C × N·C
+	post blas64.General // C_*n, T·C × N·C
 }
 
 var _ Cross = (*exactCross)(nil)
 
-// Cross computes κ(x, ·) with all training examples and its product with
-// R B⁻¹ Rᵀ, both T·C×N·C, after which every tile costs one product with the
-// rows of K that are kept. It fails with a *MemoryError where the two pass
-// Options.MaxMemory.
+// Cross computes κ(x, ·) and C(x, ·) with all training examples, both
+// T·C×N·C; tiles are then copied from them. Where rounding would open the sum
+// of C(x, x_i) b_i, or takes most digits of C, iterative refinement restores
+// them, which costs as much again. It fails with a *MemoryError where the two
+// pass Options.MaxMemory.
 func (e *Exact) Cross(x *linearize.Batch) (Cross, error) {
 	t, c := e.checkInputs(x)
 	err := checkMemory("a cross-kernel", t, e.o.MaxMemory, func(t int) int64 {
@@ -28,7 +36,7 @@ func (e *Exact) Cross(x *linearize.Batch) (Cross, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &exactCross{e: e, raw: newGeneral(t*c, e.g.n), weight: newGeneral(t*c, e.g.n)}
+	q := &exactCross{e: e, raw: newGeneral(t*c, e.g.n), post: newGeneral(t*c, e.g.n)}
 	if t == 0 {
 		return q, nil
 	}
@@ -38,9 +46,8 @@ func (e *Exact) Cross(x *linearize.Batch) (Cross, error) {
 		at.Row, at.Output = at.Row/c, at.Row%c
 		return nil, at
 	}
-	copy(q.weight.Data, q.raw.Data)
-	e.f.full(q.weight)
-	return q, nil
+	_, err = e.posteriorTo(context.Background(), q.post, q.raw)
+	return q, err
 }
 
 // TileTo implements Cross. Of train only the length matters: K is at hand.
@@ -54,14 +61,126 @@ func (q *exactCross) TileTo(dst *mat.Dense, first int, train *linearize.Batch, t
 	if q.raw.Rows == 0 || j0 == j1 {
 		return nil
 	}
-	dst.Copy(dense(truncated(cols(q.raw, j0, j1))))
 	switch t {
 	case Raw:
+		dst.Copy(dense(truncated(cols(q.raw, j0, j1))))
 	case Posterior:
-		// C_*n = K_*n − K_*n R B⁻¹ Rᵀ K_nn (E14)
-		q.e.g.addMulTo(dst.RawMatrix(), -1, q.weight, j0, j1)
+		dst.Copy(dense(truncated(cols(q.post, j0, j1))))
 	default:
 		panic("gp: unknown terms")
 	}
 	return nil
+}
+
+const (
+	closes  = 1e-11 // of Σ|C b|, the gap of a sum that is as good as rounding allows
+	cancels = 1e-7  // of the largest κ, the largest C below which the difference has lost digits
+)
+
+// posteriorTo writes C = A (I + ΛK)⁻¹ for the rows A of κ(·, x), a few at a
+// time, and returns by how much the sum C b of a row misses A α at most.
+func (e *Exact) posteriorTo(ctx context.Context, dst, a blas64.General) (gap float64, err error) {
+	step := max(1, min(a.Rows, e.tile/8/e.g.n))
+	rest, work := newGeneral(step, e.g.n), newGeneral(step, e.g.n)
+	for p := range par.Tiles(a.Rows, step) {
+		lo, hi := par.Bounds(p, a.Rows, step)
+		rest.Rows, work.Rows = hi-lo, hi-lo
+		one, err := e.posteriorRowsTo(ctx, rowsView(dst, lo, hi), rowsView(a, lo, hi), rest, work)
+		if err != nil {
+			return 0, err
+		}
+		gap = math.Max(gap, one)
+	}
+	return gap, nil
+}
+
+// posteriorRowsTo is posteriorTo with memory for the rest and for products.
+func (e *Exact) posteriorRowsTo(ctx context.Context, dst, a, rest, work blas64.General) (gap float64, err error) {
+	for i := range a.Rows {
+		copy(rowOf(dst, i), rowOf(a, i))
+	}
+	// C_*n = K_*n − K_*n R B⁻¹ Rᵀ K_nn (E14)
+	if err := e.subtractSolved(ctx, dst, work); err != nil {
+		return 0, err
+	}
+	for step := 0; ; step++ {
+		open, worst := false, 0.0
+		for i := range dst.Rows {
+			gap, size := e.gap(rowOf(dst, i), rowOf(a, i))
+			worst = math.Max(worst, gap)
+			open = open || !(gap <= closes*size) || step == 0 && floats.Norm(rowOf(dst, i), math.Inf(1)) < cancels*floats.Norm(rowOf(a, i), math.Inf(1))
+		}
+		if !open || step == refining {
+			return worst, nil
+		}
+		better, err := e.refine(ctx, dst, a, rest, work)
+		if err != nil || !better {
+			return worst, err
+		}
+	}
+}
+
+// gap returns |C b − A α| for one row of C and A, and Σ|C b|.
+func (e *Exact) gap(post, raw []float64) (gap, size float64) {
+	sum := 0.0
+	for i, v := range post {
+		sum += v * e.b[i]
+		size += math.Abs(v * e.b[i])
+	}
+	return math.Abs(sum - floats.Dot(raw, e.alpha)), size
+}
+
+// refine adds (A − C(I + ΛK))(I + ΛK)⁻¹ to the rows of C where that does not
+// open their sums, and tells whether it did so anywhere.
+func (e *Exact) refine(ctx context.Context, dst, a, rest, work blas64.General) (better bool, err error) {
+	// A − C − CΛK
+	for i := range dst.Rows {
+		floats.SubTo(rowOf(rest, i), rowOf(a, i), rowOf(dst, i))
+		copy(rowOf(work, i), rowOf(dst, i))
+	}
+	eachRow(e.o.Workers, work, func(row []float64) { e.lambda.mulRow(row, 0) })
+	if err := e.subtractProduct(ctx, rest, work); err != nil {
+		return false, err
+	}
+	step := work // the product is done with
+	if err := e.subtractSolved(ctx, rest, step); err != nil {
+		return false, err
+	}
+	for i := range dst.Rows {
+		c, d := rowOf(dst, i), rowOf(rest, i)
+		was, size := e.gap(c, rowOf(a, i))
+		floats.AddTo(rowOf(step, i), c, d)
+		if now, _ := e.gap(rowOf(step, i), rowOf(a, i)); now < was || now <= closes*size {
+			copy(c, rowOf(step, i))
+			better = true
+		}
+	}
+	return better, nil
+}
+
+// subtractSolved replaces A by A − A R B⁻¹ RᵀK, which is A (I + ΛK)⁻¹.
+func (e *Exact) subtractSolved(ctx context.Context, a, work blas64.General) error {
+	for i := range a.Rows {
+		copy(rowOf(work, i), rowOf(a, i))
+	}
+	if err := e.f.full(ctx, work); err != nil {
+		return stopped("solving for a cross-kernel", err)
+	}
+	return e.subtractProduct(ctx, a, work)
+}
+
+// subtractProduct subtracts W K from dst.
+func (e *Exact) subtractProduct(ctx context.Context, dst, w blas64.General) error {
+	if err := fblas.SymmContext(ctx, e.o.Workers, blas.Right, -1, e.g.kernel(), w, 1, dst); err != nil {
+		return stopped("solving for a cross-kernel", err)
+	}
+	return nil
+}
+
+func rowOf(g blas64.General, i int) []float64 { return g.Data[i*g.Stride:][:g.Cols] }
+
+// rowsView returns rows [lo, hi) of g as a view; lo < hi.
+func rowsView(g blas64.General, lo, hi int) blas64.General {
+	g.Data, g.Rows = g.Data[lo*g.Stride:], hi-lo
+	return g
 }

@@ -10,11 +10,19 @@ type NotFiniteError struct {
 	What        string // for example "target" or "network output"
 	Row, Output int    // 0-based example and column
 	Value       float64
+	Remedy      string // what to do, or empty where that is plain
 }
 
 func (e *NotFiniteError) Error() string {
-	return fmt.Sprintf("gp: %s of example %d, output %d is %v", e.What, e.Row, e.Output, e.Value)
+	text := fmt.Sprintf("gp: %s of example %d, output %d is %v", e.What, e.Row, e.Output, e.Value)
+	if e.Remedy != "" {
+		text += "; " + e.Remedy
+	}
+	return text
 }
+
+// tooLarge is the remedy for numbers that the prior's variance made overflow.
+const tooLarge = "raise the prior precision, or check the network's Jacobian"
 
 // NotPDError reports that B = I + RᵀKR (E4) had no Cholesky factor even with
 // the largest jitter tried.
@@ -82,7 +90,19 @@ func (w *GapWarning) Error() string {
 	return fmt.Sprintf("gp: ‖α − r‖ = %.3g at the mode of the linearized model", w.Gap)
 }
 
-// IterationWarning says that the refit used all its Newton steps.
+// ClosureWarning says that the sums Σ C(x, x_i) b_i over the training examples
+// miss what they explain (E14), because the examples nearly or wholly repeat
+// one another under a prior that is wide against the noise.
+type ClosureWarning struct {
+	Gap float64 // largest found at training examples, relative to the largest output
+}
+
+func (w *ClosureWarning) Error() string {
+	return fmt.Sprintf("gp: the contributions of the training examples miss their sum by %.3g of the largest output; raise the prior precision or the noise variance, or drop repeated examples", w.Gap)
+}
+
+// IterationWarning says that the refit ended before it settled: it used all
+// its Newton steps, or none of their parts was an improvement any more.
 type IterationWarning struct {
 	Steps int
 	Move  float64 // the last step, relative to the largest entry of f̂
@@ -90,6 +110,11 @@ type IterationWarning struct {
 
 func (w *IterationWarning) Error() string {
 	return fmt.Sprintf("gp: the refit stopped after %d Newton steps while still moving by %.3g of the largest output", w.Steps, w.Move)
+}
+
+// stopped says what a cancel interrupted; err is the context's.
+func stopped(what string, err error) error {
+	return fmt.Errorf("gp: stopped while %s: %w", what, err)
 }
 
 // firstNotFinite returns the index of the first NaN or Inf, or −1.

@@ -26,9 +26,9 @@ type Exact struct {
 
 	b, alpha []float64 // N·C (E5)
 	kalpha   []float64 // K α
+	plain    []float64 // Σ C b at the training examples (E14), without refinement
 
 	warnings []error
-	borrowed bool // g's memory belongs to a store and is read-only
 }
 
 var _ Dual = (*Exact)(nil)
@@ -38,8 +38,8 @@ var _ Dual = (*Exact)(nil)
 //
 // It fails with a *MemoryError before anything large is allocated, with a
 // *NotFiniteError where a number is NaN or Inf, with a *NotPDError where the
-// kernel is no covariance, and with ctx.Err(), which it looks at between
-// panels of K and between factorizations.
+// kernel is no covariance, and with ctx.Err(), wrapped, which it looks at
+// between panels of K and of the factorization.
 func Fit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, s *Sites, o *Options) (*Exact, error) {
 	if !s.fits(x.Len(), x.Outputs()) {
 		panic("gp: sites and examples differ in size")
@@ -51,7 +51,10 @@ func Fit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, s *Sites, o *Opt
 	if err != nil {
 		return nil, err
 	}
-	if err := e.condition(s); err != nil {
+	if err := e.condition(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := e.warnClosure(ctx); err != nil {
 		return nil, err
 	}
 	e.warnJitter()
@@ -79,9 +82,9 @@ func newExact(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Options)
 }
 
 // condition factors B at the sites s and solves for the dual vector (E5).
-func (e *Exact) condition(s *Sites) error {
+func (e *Exact) condition(ctx context.Context, s *Sites) error {
 	e.sites, e.lambda = s, newBlockDiag(s.Lambda)
-	f, err := factorize(e.g, newBlockDiag(s.Root), e.o.Workers)
+	f, err := factorize(ctx, e.g, newBlockDiag(s.Root), e.o.Workers)
 	if err != nil {
 		return err
 	}
@@ -91,33 +94,79 @@ func (e *Exact) condition(s *Sites) error {
 	floats.Sub(e.b, e.prior)
 	e.lambda.mulRow(e.b, 0)
 	floats.Add(e.b, stacked(s.Residual))
-	e.alpha, e.kalpha = e.dual(e.b)
+	if e.alpha, e.kalpha, e.plain, err = e.dual(ctx, e.b); err != nil {
+		return err
+	}
+	for _, v := range []struct {
+		what string
+		of   []float64
+	}{{"dual vector", e.alpha}, {"posterior mean", e.kalpha}} {
+		if i := firstNotFinite(v.of); i >= 0 {
+			return &NotFiniteError{What: v.what, Row: i / e.lambda.c, Output: i % e.lambda.c, Value: v.of[i], Remedy: tooLarge}
+		}
+	}
 	return nil
 }
 
-// dual returns α = b − R B⁻¹ RᵀK b (E5) and K α. One step of iterative
+const (
+	settled  = 1e-12 // of the largest entry of K α, a change that ends refinement
+	refining = 6     // steps of refinement at most
+)
+
+// A dualVector is an approximate solution of (I + ΛK) α = b.
+type dualVector struct {
+	alpha, kalpha, rest []float64 // α, K α and b − (I + ΛK) α
+}
+
+// dual returns α = b − R B⁻¹ RᵀK b (E5), K α and what K α is without
+// refinement. One step of iterative
 // refinement takes out the error of the solve, which K magnifies: on a kernel
-// that is numerically singular it gains two digits in K α.
-func (e *Exact) dual(b []float64) (alpha, kalpha []float64) {
-	alpha, kalpha = make([]float64, len(b)), make([]float64, len(b))
-	rest, step := make([]float64, len(b)), make([]float64, len(b))
-	copy(rest, b)
-	for range 2 {
-		// (I + ΛK)⁻¹ = I − R B⁻¹ RᵀK
-		e.g.mulVecTo(step, rest)
-		e.f.fullVec(step)
-		for i, v := range rest {
-			alpha[i] += v - step[i]
+// that is numerically singular it gains two digits in K α. Where it changed
+// K α by more than rounding, further steps follow as long as they halve the
+// rest.
+func (e *Exact) dual(ctx context.Context, b []float64) (alpha, kalpha, plain []float64, err error) {
+	d := dualVector{alpha: make([]float64, len(b)), kalpha: make([]float64, len(b)), rest: b}
+	for step := range refining {
+		next, err := e.refineDual(ctx, d, b)
+		if err != nil {
+			return nil, nil, nil, err
 		}
-		// b − (I + ΛK) α
-		e.g.mulVecTo(kalpha, alpha)
-		copy(step, kalpha)
-		e.lambda.mulRow(step, 0)
-		for i := range rest {
-			rest[i] = b[i] - alpha[i] - step[i]
+		if step > 1 && !(floats.Norm(next.rest, 2) < floats.Norm(d.rest, 2)/2) {
+			break
+		}
+		if step == 0 {
+			plain = next.kalpha
+		}
+		move := relativeMove(d.kalpha, next.kalpha)
+		if d = next; step > 0 && move <= settled {
+			break
 		}
 	}
-	return alpha, kalpha
+	return d.alpha, d.kalpha, plain, nil
+}
+
+// refineDual adds (I + ΛK)⁻¹ times the rest to α.
+func (e *Exact) refineDual(ctx context.Context, d dualVector, b []float64) (dualVector, error) {
+	if err := ctx.Err(); err != nil {
+		return d, stopped("solving for the dual vector", err)
+	}
+	n := len(b)
+	to := dualVector{alpha: make([]float64, n), kalpha: make([]float64, n), rest: make([]float64, n)}
+	// (I + ΛK)⁻¹ = I − R B⁻¹ RᵀK
+	step := make([]float64, n)
+	e.g.mulVecTo(step, d.rest)
+	e.f.fullVec(step)
+	for i, v := range d.rest {
+		to.alpha[i] = d.alpha[i] + (v - step[i])
+	}
+	// b − (I + ΛK) α
+	e.g.mulVecTo(to.kalpha, to.alpha)
+	copy(step, to.kalpha)
+	e.lambda.mulRow(step, 0)
+	for i := range to.rest {
+		to.rest[i] = b[i] - to.alpha[i] - step[i]
+	}
+	return to, nil
 }
 
 func (e *Exact) warnJitter() {
@@ -144,8 +193,8 @@ func (e *Exact) PriorMean() []float64 { return e.prior }
 // Refitted tells whether the posterior came from a refit (E9).
 func (e *Exact) Refitted() bool { return e.refit }
 
-// Warnings returns what was compromised: *JitterWarning, *GapWarning,
-// *IterationWarning.
+// Warnings returns what was compromised: *JitterWarning, *ClosureWarning,
+// *GapWarning, *IterationWarning.
 func (e *Exact) Warnings() []error { return e.warnings }
 
 func (e *Exact) outputs() int { return e.lambda.c }

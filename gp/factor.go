@@ -26,31 +26,39 @@ type factor struct {
 var jitters = [...]float64{0, 1e-13, 1e-11, 1e-9, 1e-7}
 
 // factorize builds B in g's upper triangle and factors it there. It keeps K.
-func factorize(g gram, r blockDiag, workers int) (*factor, error) {
+func factorize(ctx context.Context, g gram, r blockDiag, workers int) (*factor, error) {
 	f := &factor{r: r, workers: workers}
 	for _, rel := range jitters {
-		buildB(g, r, workers)
+		if err := buildB(ctx, g, r, workers); err != nil {
+			return nil, stopped("building I + RᵀKR", err)
+		}
 		b := g.upper()
+		if err := checkDiagonal(b, r.c); err != nil {
+			return nil, err
+		}
 		f.mean = meanDiagonal(b)
 		f.jitter = rel * f.mean
 		addDiagonal(b, f.jitter)
-		var ok bool
-		if f.u, ok = fblas.Potrf(b); ok {
+		u, ok, err := fblas.PotrfContext(ctx, workers, b)
+		if err != nil {
+			return nil, stopped("factoring I + RᵀKR", err)
+		}
+		if f.u = u; ok {
 			f.logDet = logDet(f.u)
-			return f, nil
+			return f, checkDiagonal(b, r.c)
 		}
 	}
 	return nil, &NotPDError{N: g.n, Jitter: f.jitter}
 }
 
 // buildB writes B = I + RᵀKR (E4) into the upper triangle, tile by tile.
-func buildB(g gram, r blockDiag, workers int) {
+func buildB(ctx context.Context, g gram, r blockDiag, workers int) error {
 	const rows = 64 // two tiles of scratch stay in the cache
 	step := max(1, rows/r.c) * r.c
 	tiles := par.Tiles(g.n, step)
 	workers = min(par.Workers(workers), tiles)
 	scratch := make([]float64, workers*2*step*step)
-	par.DoWorker(context.Background(), workers, tiles, func(w, i int) error {
+	return par.DoWorker(ctx, workers, tiles, func(w, i int) error {
 		s := scratch[w*2*step*step:][: 2*step*step : 2*step*step]
 		for j := i; j < tiles; j++ {
 			buildTile(g, r, i, j, step, s)
@@ -96,7 +104,21 @@ func meanDiagonal(b blas64.Symmetric) float64 {
 	for i := range b.N {
 		sum += b.Data[i*b.Stride+i]
 	}
+	if math.IsInf(sum, 0) {
+		return math.MaxFloat64 / float64(b.N) // the least that it can be
+	}
 	return sum / float64(b.N)
+}
+
+// checkDiagonal returns a *NotFiniteError where B or its factor, which lies in
+// the same place, has passed the range of a float64.
+func checkDiagonal(b blas64.Symmetric, c int) error {
+	for i := range b.N {
+		if v := b.Data[i*b.Stride+i]; math.IsNaN(v) || math.IsInf(v, 0) {
+			return &NotFiniteError{What: "I + RᵀKR", Row: i / c, Output: i % c, Value: v, Remedy: tooLarge}
+		}
+	}
+	return nil
 }
 
 func addDiagonal(b blas64.Symmetric, v float64) {
@@ -116,16 +138,21 @@ func logDet(u blas64.Triangular) float64 {
 
 // half replaces A by A R U⁻¹, so that A R B⁻¹ RᵀAᵀ is the product of the
 // result with its transpose.
-func (f *factor) half(a blas64.General) {
+func (f *factor) half(ctx context.Context, a blas64.General) error {
 	eachRow(f.workers, a, func(row []float64) { f.r.mulRow(row, 0) })
-	fblas.Trsm(blas.Right, blas.NoTrans, 1, f.u, a)
+	return fblas.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, f.u, a)
 }
 
 // full replaces A by A R B⁻¹ Rᵀ.
-func (f *factor) full(a blas64.General) {
-	f.half(a)
-	fblas.Trsm(blas.Right, blas.Trans, 1, f.u, a)
+func (f *factor) full(ctx context.Context, a blas64.General) error {
+	if err := f.half(ctx, a); err != nil {
+		return err
+	}
+	if err := fblas.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, f.u, a); err != nil {
+		return err
+	}
 	eachRow(f.workers, a, func(row []float64) { f.r.mulTransRow(row, 0) })
+	return nil
 }
 
 // fullVec replaces v by R B⁻¹ Rᵀv.
@@ -141,18 +168,18 @@ func solveVec(u blas64.Triangular, v []float64) {
 	fblas.Trsv(blas.NoTrans, u, vector(v))
 }
 
-// inverseRowsTo writes rows [lo, lo+dst.Rows) of B⁻¹.
-func (f *factor) inverseRowsTo(dst blas64.General, lo int) {
-	for i := range dst.Rows {
+// inverseRowsTo writes these rows of B⁻¹, of which the first is the least.
+func (f *factor) inverseRowsTo(ctx context.Context, dst blas64.General, rows []int) error {
+	for i, at := range rows {
 		row := dst.Data[i*dst.Stride:][:dst.Cols]
 		clear(row)
-		row[lo+i] = 1
+		row[at] = 1
 	}
-	f.solveTail(dst, lo)
+	return f.solveTail(ctx, dst, rows[0])
 }
 
 // weightRowsTo writes rows [lo, lo+dst.Rows) of R B⁻¹ Rᵀ; lo starts a block.
-func (f *factor) weightRowsTo(dst blas64.General, lo int) {
+func (f *factor) weightRowsTo(ctx context.Context, dst blas64.General, lo int) error {
 	c := f.r.c
 	for i := range dst.Rows {
 		row := dst.Data[i*dst.Stride:][:dst.Cols]
@@ -160,14 +187,19 @@ func (f *factor) weightRowsTo(dst blas64.General, lo int) {
 		at := (lo + i) * c
 		copy(row[lo+i/c*c:], f.r.blocks[at:at+c])
 	}
-	f.solveTail(dst, lo)
+	if err := f.solveTail(ctx, dst, lo); err != nil {
+		return err
+	}
 	eachRow(f.workers, dst, func(row []float64) { f.r.mulTransRow(row, 0) })
+	return nil
 }
 
 // solveTail replaces A, whose first lo columns are zero, by A B⁻¹.
-func (f *factor) solveTail(a blas64.General, lo int) {
+func (f *factor) solveTail(ctx context.Context, a blas64.General, lo int) error {
 	// A U⁻¹ has the same zeros, because U is upper triangular.
 	tail := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: f.u.N - lo, Stride: f.u.Stride, Data: f.u.Data[lo*f.u.Stride+lo:]}
-	fblas.Trsm(blas.Right, blas.NoTrans, 1, tail, cols(a, lo, a.Cols))
-	fblas.Trsm(blas.Right, blas.Trans, 1, f.u, a)
+	if err := fblas.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, tail, cols(a, lo, a.Cols)); err != nil {
+		return err
+	}
+	return fblas.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, f.u, a)
 }

@@ -53,18 +53,21 @@ func (e *Exact) groupTerms(ctx context.Context, groups []ntk.Kernel) (trace, qua
 	step := max(1, invertRows/c)
 	w, kg := newGeneral(min(n, step)*c, e.g.n), newGeneral(min(n, step)*c, e.g.n)
 	for p := range par.Tiles(n, step) {
-		if err := ctx.Err(); err != nil {
-			return nil, nil, err
-		}
 		lo, hi := par.Bounds(p, n, step)
 		w.Rows, kg.Rows = (hi-lo)*c, (hi-lo)*c
-		e.f.weightRowsTo(w, lo*c)
+		if err := e.f.weightRowsTo(ctx, w, lo*c); err != nil {
+			return nil, nil, stopped("inverting I + RᵀKR", err)
+		}
 		rows := e.x.Slice(lo, hi)
 		for g, k := range groups {
 			if lo > 0 {
-				k.BlockTo(dense(truncated(cols(kg, 0, lo*c))), rows, e.x.Slice(0, lo))
+				if err := blockTo(ctx, k, dense(truncated(cols(kg, 0, lo*c))), rows, e.x.Slice(0, lo)); err != nil {
+					return nil, nil, err
+				}
 			}
-			k.BlockTo(dense(truncated(cols(kg, lo*c, hi*c))), rows, rows)
+			if err := blockTo(ctx, k, dense(truncated(cols(kg, lo*c, hi*c))), rows, rows); err != nil {
+				return nil, nil, err
+			}
 			t, q := e.panelTerms(w.Data, kg.Data, lo*c, hi*c)
 			trace[g] += t
 			quad[g] += q

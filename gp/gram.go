@@ -23,6 +23,19 @@ type gram struct {
 
 func newGram(n int) gram { return gram{n: n, data: make([]float64, n*(n+1))} }
 
+// copyKernel returns a gram of its own with K in it, and no factor.
+func (g gram) copyKernel(ctx context.Context, workers int) (gram, error) {
+	to := newGram(g.n)
+	err := par.Do(ctx, workers, g.n, func(i int) error {
+		copy(to.data[i*(g.n+1):][:i+1], g.data[i*(g.n+1):])
+		return nil
+	})
+	if err != nil {
+		return gram{}, stopped("copying the kernel", err)
+	}
+	return to, nil
+}
+
 // kernel returns K, lower triangle.
 func (g gram) kernel() blas64.Symmetric {
 	return blas64.Symmetric{Uplo: blas.Lower, N: g.n, Stride: g.n + 1, Data: g.data}
@@ -49,20 +62,42 @@ func (g gram) form(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Opt
 	n, c := x.Len(), x.Outputs()
 	step := max(1, panelRows/c)
 	for p := range par.Tiles(n, step) {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		lo, hi := par.Bounds(p, n, step)
 		rows := x.Slice(lo, hi)
 		if lo > 0 {
-			k.BlockTo(dense(g.tile(lo*c, hi*c, 0, lo*c)), rows, x.Slice(0, lo))
+			if err := blockTo(ctx, k, dense(g.tile(lo*c, hi*c, 0, lo*c)), rows, x.Slice(0, lo)); err != nil {
+				return err
+			}
 		}
 		// The mirrored half of a diagonal tile falls into the other triangle.
-		k.BlockTo(dense(g.tile(lo*c, hi*c, lo*c, hi*c)), rows, rows)
+		if err := blockTo(ctx, k, dense(g.tile(lo*c, hi*c, lo*c, hi*c)), rows, rows); err != nil {
+			return err
+		}
 		if err := g.checkRows(lo*c, hi*c, c, o.Workers); err != nil {
 			return err
 		}
 		o.Progress(StageKernel, hi, n)
+	}
+	return nil
+}
+
+// A contextKernel is a kernel that can stop within a block, between tiles.
+type contextKernel interface {
+	BlockContextTo(ctx context.Context, dst *mat.Dense, a, b *linearize.Batch) error
+}
+
+// blockTo writes κ(a, b) unless ctx is done.
+func blockTo(ctx context.Context, k ntk.Kernel, dst *mat.Dense, a, b *linearize.Batch) error {
+	err := ctx.Err()
+	if err == nil {
+		if s, ok := k.(contextKernel); ok {
+			err = s.BlockContextTo(ctx, dst, a, b)
+		} else {
+			k.BlockTo(dst, a, b)
+		}
+	}
+	if err != nil {
+		return stopped("forming the kernel", err)
 	}
 	return nil
 }
@@ -73,10 +108,18 @@ func (g gram) checkRows(lo, hi, c, workers int) error {
 		i := lo + t
 		row := g.data[i*(g.n+1):][:i+1]
 		if j := firstNotFinite(row); j >= 0 {
-			return &NotFiniteError{What: "kernel", Row: i / c, Output: i % c, Value: row[j]}
+			return &NotFiniteError{What: "kernel", Row: i / c, Output: i % c, Value: row[j], Remedy: tooLarge}
 		}
 		return nil
 	})
+}
+
+// rowTo writes row i of K.
+func (g gram) rowTo(dst []float64, i int) {
+	copy(dst, g.data[i*(g.n+1):][:i+1])
+	for j := i + 1; j < g.n; j++ {
+		dst[j] = g.data[j*(g.n+1)+i]
+	}
 }
 
 // mulVecTo writes K v. Products and solves with one vector are bound by
@@ -86,16 +129,19 @@ func (g gram) mulVecTo(dst, v []float64) {
 }
 
 // addMulTo adds alpha·A·K[:, j0:j1] to dst; A has n columns.
-func (g gram) addMulTo(dst blas64.General, alpha float64, a blas64.General, j0, j1 int) {
+func (g gram) addMulTo(ctx context.Context, workers int, dst blas64.General, alpha float64, a blas64.General, j0, j1 int) error {
 	left, mid, right := cols(a, 0, j0), cols(a, j0, j1), cols(a, j1, g.n)
 	if j0 > 0 {
-		fblas.Gemm(blas.NoTrans, blas.Trans, alpha, left, g.tile(j0, j1, 0, j0), 1, dst)
+		if err := fblas.GemmContext(ctx, workers, blas.NoTrans, blas.Trans, alpha, left, g.tile(j0, j1, 0, j0), 1, dst); err != nil {
+			return err
+		}
 	}
 	k := g.tile(j0, j1, j0, j1)
-	fblas.Symm(blas.Right, alpha, blas64.Symmetric{Uplo: blas.Lower, N: k.Rows, Stride: k.Stride, Data: k.Data}, mid, 1, dst)
-	if j1 < g.n {
-		fblas.Gemm(blas.NoTrans, blas.NoTrans, alpha, right, g.tile(j1, g.n, j0, j1), 1, dst)
+	err := fblas.SymmContext(ctx, workers, blas.Right, alpha, blas64.Symmetric{Uplo: blas.Lower, N: k.Rows, Stride: k.Stride, Data: k.Data}, mid, 1, dst)
+	if err != nil || j1 == g.n {
+		return err
 	}
+	return fblas.GemmContext(ctx, workers, blas.NoTrans, blas.NoTrans, alpha, right, g.tile(j1, g.n, j0, j1), 1, dst)
 }
 
 // cols returns columns [j0, j1) of a as a view.

@@ -27,7 +27,7 @@ func TestGramKeepsBothTriangles(t *testing.T) {
 				}
 			}
 			r := newBlockDiag(root)
-			f, err := factorize(g, r, 3)
+			f, err := factorize(t.Context(), g, r, 3)
 			require.NoError(t, err)
 			require.Zero(t, f.jitter)
 

@@ -25,7 +25,8 @@ type Options struct {
 	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of
 	// what the machine has free (see MemoryBudget).
 	MaxMemory int64
-	// Workers bounds the goroutines; 0 means GOMAXPROCS.
+	// Workers bounds the goroutines; 0 means GOMAXPROCS. A kernel has a bound of
+	// its own, see ntk.Options.
 	Workers int
 	// Progress, if not nil, is called as work is done, from one goroutine.
 	Progress func(stage string, done, total int)

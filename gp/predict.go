@@ -1,6 +1,8 @@
 package gp
 
 import (
+	"context"
+
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
@@ -56,7 +58,9 @@ func (e *Exact) predictTile(mean, cov *mat.Dense, x *linearize.Batch, scratch []
 	if cov == nil {
 		return nil
 	}
-	e.f.half(v)
+	if err := e.f.half(context.Background(), v); err != nil {
+		return err
+	}
 	e.k.DiagTo(cov, x)
 	return e.marginals(cov, v)
 }
@@ -154,9 +158,11 @@ func (e *Exact) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 			return err
 		}
 	}
-	e.f.half(v)
+	if err := e.f.half(context.Background(), v); err != nil {
+		return err
+	}
 	e.k.BlockTo(cov, x, x)
-	return perExample(subtractGram(cov, v), c)
+	return perExample(e.subtractGram(cov, v), c)
 }
 
 func (e *Exact) checkJoint(t, c int) error {
@@ -167,14 +173,17 @@ func (e *Exact) checkJoint(t, c int) error {
 }
 
 // subtractGram replaces cov by cov − V Vᵀ.
-func subtractGram(cov *mat.Dense, v blas64.General) error {
+func (e *Exact) subtractGram(cov *mat.Dense, v blas64.General) error {
 	g := cov.RawMatrix()
 	prior := make([]float64, g.Rows)
 	for i := range prior {
 		prior[i] = g.Data[i*g.Stride+i]
 	}
 	// cov = K_** − K_*n R B⁻¹ Rᵀ K_n* (E6)
-	fblas.Syrk(blas.NoTrans, -1, v, 1, blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data})
+	lower := blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data}
+	if err := fblas.SyrkContext(context.Background(), e.o.Workers, blas.NoTrans, -1, v, 1, lower); err != nil {
+		return err
+	}
 	for i := range prior {
 		for j := range i {
 			g.Data[j*g.Stride+i] = g.Data[i*g.Stride+j]

@@ -39,6 +39,7 @@ type problem struct {
 	theta, mean, variance  []float64
 	n, t, c, p             int
 	kernel                 denseKernel
+	prior                  ntk.Kernel // of a problem that has no kernel
 	jTrain, jTest, fTrain  *mat.Dense // N·C×P, T·C×P, N·C×1
 	sigma, sigmaInv, shift *mat.Dense // Σ₀, Σ₀⁻¹, μ₀−θ* as P×1
 	priorTrain, priorTest  *mat.Dense // m, stacked

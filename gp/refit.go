@@ -34,15 +34,22 @@ func Refit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, y *mat.Dense, 
 	return e.newton(ctx, y, lik)
 }
 
-// Refit is the function of that name for the training examples of e, and
-// saves forming K again: it takes over the memory of e, which must not be
-// used afterwards, and its options.
+// Refit is the function of that name for the training examples of e, with its
+// options. It saves forming K again, but takes the memory of another posterior,
+// since e stays as it is: where that is not there, it fails with a *MemoryError.
 func (e *Exact) Refit(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exact, error) {
 	if err := checkTargets(y, e.x.F, lik); err != nil {
 		return nil, err
 	}
-	r := &Exact{k: e.k, x: e.x, o: e.o, g: e.own(), tile: e.tile, prior: e.prior}
-	*e = Exact{}
+	n, c := e.x.Len(), e.outputs()
+	if err := checkMemory("a refit beside the posterior it starts from", n, e.o.MaxMemory, func(n int) int64 { return Bytes(n, c) }); err != nil {
+		return nil, err
+	}
+	g, err := e.g.copyKernel(ctx, e.o.Workers)
+	if err != nil {
+		return nil, err
+	}
+	r := &Exact{k: e.k, x: e.x, o: e.o, g: g, tile: e.tile, prior: e.prior}
 	return r.newton(ctx, y, lik)
 }
 
@@ -59,13 +66,13 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exac
 	move := math.Inf(1)
 	for step := 0; ; step++ {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, stopped("refitting", err)
 		}
 		sites, err := expand(y, e.matrix(at.f), lik)
 		if err != nil {
 			return nil, err
 		}
-		if err := e.condition(sites); err != nil {
+		if err := e.condition(ctx, sites); err != nil {
 			return nil, err
 		}
 		e.o.Progress(StageNewton, step+1, 0)
@@ -74,7 +81,7 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exac
 			break
 		}
 		if step == e.o.MaxIter {
-			e.warnings = append(e.warnings, &IterationWarning{Steps: step, Move: move})
+			e.warnMove(step, move)
 			break
 		}
 		from := at
@@ -84,6 +91,7 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exac
 		}
 		at = e.search(from, next, y, lik, step > 0 && move < last/2)
 		if at == nil && step > 0 {
+			e.warnMove(step, move)
 			break
 		}
 		if at == nil {
@@ -93,11 +101,21 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exac
 			return nil, errors.New("gp: the likelihood has no finite value at the prior mean or near θ*; scale the targets or raise the prior precision")
 		}
 	}
-	if gap := floats.Distance(e.alpha, stacked(e.sites.Residual), 2); gap > smallGap {
+	if gap := floats.Distance(e.alpha, stacked(e.sites.Residual), 2); !(gap <= smallGap) {
 		e.warnings = append(e.warnings, &GapWarning{Gap: gap})
+	}
+	if err := e.warnClosure(ctx); err != nil {
+		return nil, err
 	}
 	e.warnJitter()
 	return e, nil
+}
+
+// warnMove warns of a refit that ended while its steps were still long.
+func (e *Exact) warnMove(steps int, move float64) {
+	if !(move <= smallClosure) {
+		e.warnings = append(e.warnings, &IterationWarning{Steps: steps, Move: move})
+	}
 }
 
 // search returns the first of the points 1, ½, ¼, … of the way to next whose

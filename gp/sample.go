@@ -1,6 +1,7 @@
 package gp
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 
@@ -40,7 +41,7 @@ func (e *Exact) SampleTo(dst *mat.Dense, x *linearize.Batch, rng *rand.Rand) err
 	}
 	if root.Cols > 0 {
 		// f = mean + L z, L Lᵀ = cov
-		fblas.Gemm(blas.NoTrans, blas.Trans, 1, z, root, 1, dst.RawMatrix())
+		return fblas.GemmContext(context.Background(), e.o.Workers, blas.NoTrans, blas.Trans, 1, z, root, 1, dst.RawMatrix())
 	}
 	return nil
 }

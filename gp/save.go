@@ -4,7 +4,6 @@ import (
 	"errors"
 	"iter"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -76,7 +75,7 @@ func Load(f *store.File, k ntk.Kernel, x *linearize.Batch, o *Options) (*Exact, 
 		r.Fail(otherData, "the saved posterior has %d training examples and %d outputs, the data %d and %d", s.N, s.C, x.Len(), x.Outputs())
 	}
 	nc := s.N * s.C
-	e := &Exact{k: k, x: x, o: o.withDefaults(), refit: s.Refit, tile: tileBytes, borrowed: true}
+	e := &Exact{k: k, x: x, o: o.withDefaults(), refit: s.Refit, tile: tileBytes}
 	e.o.Mean = s.Mean
 	e.g = gram{n: nc, data: r.Floats("kernel", nc, nc+1)}
 	e.prior, e.b, e.alpha, e.kalpha = r.Floats("prior", nc), r.Floats("b", nc), r.Floats("alpha", nc), r.Floats("kalpha", nc)
@@ -114,14 +113,6 @@ func (e *Exact) checkSaved(r *store.Reader) error {
 		}
 	}
 	return nil
-}
-
-// own makes the kernel's memory the posterior's own before it is overwritten.
-func (e *Exact) own() gram {
-	if e.borrowed {
-		return gram{n: e.g.n, data: slices.Clone(e.g.data)}
-	}
-	return e.g
 }
 
 // Save adds the sites to a store, in sections whose names start with prefix:

@@ -1,6 +1,8 @@
 package ntk
 
 import (
+	"context"
+
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
@@ -29,12 +31,25 @@ func (k *NTK) BlockTo(dst *mat.Dense, a, b *linearize.Batch) {
 	k.newPlan(a, b, extentOf(a, b)).to(dst.RawMatrix())
 }
 
-// to writes the whole block, tile by tile.
+// BlockContextTo is BlockTo that stops between tiles when ctx is done. It then
+// returns ctx.Err() and leaves dst undefined.
+func (k *NTK) BlockContextTo(ctx context.Context, dst *mat.Dense, a, b *linearize.Batch) error {
+	k.checkPair(a, b)
+	if !sizeTo(dst, a.Len()*a.Outputs(), b.Len()*b.Outputs()) {
+		return ctx.Err()
+	}
+	p := k.newPlan(a, b, extentOf(a, b))
+	p.ctx = ctx
+	p.to(dst.RawMatrix())
+	return ctx.Err()
+}
+
+// to writes the whole block, tile by tile, or stops when the context is done.
 func (p *plan) to(dst blas64.General) {
 	ca, cb := p.extent.ca, p.extent.cb
 	p.eachPass(func(ps *pass) {
 		tiles := ps.tiles()
-		p.k.run(len(tiles), func(s *scratch, n int) {
+		p.k.runUntil(p.ctx, len(tiles), func(s *scratch, n int) {
 			i, j := tiles[n].i, tiles[n].j
 			tile := columnsOf(rowsOf(dst, i.lo*ca, i.hi*ca), j.lo*cb, j.hi*cb)
 			if ps.first {
@@ -166,7 +181,7 @@ func (p *plan) fill(buf []float64, pieces []piece, width int, b *linearize.Batch
 	if width == 0 {
 		return g
 	}
-	p.k.each(e.len(), chunk, func(s *scratch, part examples) {
+	p.k.eachUntil(p.ctx, e.len(), chunk, func(s *scratch, part examples) {
 		at, rows := 0, rowsOf(g, part.lo*c, part.hi*c)
 		for _, pc := range pieces {
 			dst := columnsOf(rows, at, at+pc.width())

@@ -1,6 +1,8 @@
 package ntk
 
 import (
+	"context"
+
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/linearize"
@@ -48,7 +50,7 @@ func (k *NTK) WithWorkers(n int) *NTK {
 // ContractedTo writes the kernel with every Conv block of one variance
 // contracted (or, if not, taken as columns), whatever costs less.
 func (k *NTK) ContractedTo(dst *mat.Dense, a, b *linearize.Batch, contract bool) {
-	p := &plan{k: k, a: a, b: b, extent: extentOf(a, b)}
+	p := &plan{k: k, a: a, b: b, extent: extentOf(a, b), ctx: context.Background()}
 	for i, block := range a.Blocks {
 		x, ok := block.(*linearize.Conv)
 		if !ok || !contract {

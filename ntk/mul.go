@@ -1,6 +1,8 @@
 package ntk
 
 import (
+	"context"
+
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -89,7 +91,7 @@ type factor interface {
 // eachFactor calls do with factors that add up to κ(·, b) v, one at a time in
 // memory unless do keeps them.
 func (k *NTK) eachFactor(b *linearize.Batch, v blas64.General, do func(f factor)) {
-	p := &plan{k: k, b: b, extent: extentOf(b, b)}
+	p := &plan{k: k, b: b, extent: extentOf(b, b), ctx: context.Background()}
 	for i := range b.Blocks {
 		if o, ok := b.Blocks[i].(*linearize.Outer); ok {
 			k.outerFactors(i, o, v, do)

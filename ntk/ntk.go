@@ -123,7 +123,12 @@ const chunk = 64
 
 // each calls do for ranges of n examples, size at most each, on the workers.
 func (k *NTK) each(n, size int, do func(s *scratch, e examples)) {
-	k.run(par.Tiles(n, size), func(s *scratch, i int) {
+	k.eachUntil(context.Background(), n, size, do)
+}
+
+// eachUntil is each, but starts no further range once ctx is done.
+func (k *NTK) eachUntil(ctx context.Context, n, size int, do func(s *scratch, e examples)) {
+	k.runUntil(ctx, par.Tiles(n, size), func(s *scratch, i int) {
 		lo, hi := par.Bounds(i, n, size)
 		do(s, examples{lo, hi})
 	})
@@ -131,8 +136,13 @@ func (k *NTK) each(n, size int, do func(s *scratch, e examples)) {
 
 // run calls do with the numbers below n, on the workers.
 func (k *NTK) run(n int, do func(s *scratch, i int)) {
-	// Without a deadline or an error from do there is nothing to return.
-	_ = par.Do(context.Background(), k.workers, n, func(i int) error {
+	k.runUntil(context.Background(), n, do)
+}
+
+// runUntil is run, but starts nothing more once ctx is done.
+func (k *NTK) runUntil(ctx context.Context, n int, do func(s *scratch, i int)) {
+	// Only ctx can fail, and its error is the caller's to look at.
+	_ = par.Do(ctx, k.workers, n, func(i int) error {
 		s := scratches.Get().(*scratch)
 		defer scratches.Put(s)
 		do(s, i)

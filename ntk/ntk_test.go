@@ -1,9 +1,11 @@
 package ntk_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -428,4 +430,43 @@ func make1(n int) []float64 {
 		v[i] = 1
 	}
 	return v
+}
+
+// A countdown is a context that is cancelled once it has been asked left
+// times. It counts how often it is asked, from any goroutine.
+type countdown struct {
+	context.Context
+	left  int64
+	asked atomic.Int64
+}
+
+func (c *countdown) Err() error {
+	if c.asked.Add(1) > c.left {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A block stops between tiles when its context is done, and has the bits of
+// BlockTo when it is not.
+func TestBlockContextTo(t *testing.T) {
+	rng := newRand(3)
+	b := kerneltest.RandomBatch(rng, 150, 4, kerneltest.RandomLayers(rng)...)
+	a := kerneltest.Another(rng, b, 250)
+	for _, name := range []string{"isotropic", "diagonal"} {
+		k := ntk.New(priors(t, rng, b)[name], normal(rng, b.P), &ntk.Options{Workers: 2})
+		for _, other := range []*linearize.Batch{a, b} {
+			var want, got mat.Dense
+			k.BlockTo(&want, b, other)
+			whole := &countdown{Context: t.Context(), left: 1 << 30}
+			require.NoError(t, k.BlockContextTo(whole, &got, b, other))
+			require.Equal(t, want.RawMatrix().Data, got.RawMatrix().Data, name)
+			require.Greater(t, whole.asked.Load(), int64(8), name)
+			for _, left := range []int64{0, whole.asked.Load() / 2} {
+				ctx := &countdown{Context: t.Context(), left: left}
+				require.ErrorIs(t, k.BlockContextTo(ctx, new(mat.Dense), b, other), context.Canceled)
+				require.LessOrEqual(t, ctx.asked.Load(), left+12, name)
+			}
+		}
+	}
 }

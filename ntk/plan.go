@@ -1,6 +1,7 @@
 package ntk
 
 import (
+	"context"
 	"sort"
 
 	"gonum.org/v1/gonum/blas/blas64"
@@ -20,11 +21,12 @@ type plan struct {
 	direct []*direct
 	terms  []term
 	pieces []piece
+	ctx    context.Context // forming the block stops when it is done
 }
 
 // newPlan chooses the way of every block for blocks of extent x.
 func (k *NTK) newPlan(a, b *linearize.Batch, x extent) *plan {
-	p := &plan{k: k, a: a, b: b, extent: x}
+	p := &plan{k: k, a: a, b: b, extent: x, ctx: context.Background()}
 	for i := range a.Blocks {
 		switch v := a.Blocks[i].(type) {
 		case *linearize.Outer:

@@ -3,32 +3,51 @@ package store
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"math"
 )
 
-// readFile reads what cannot be mapped: its header, and where that is one of
-// a store as many bytes as it says, so that a device without an end is not
-// read for ever.
+// Read reads a stored file from r, such as a pipe, into memory. It checks what
+// Open checks, with the same errors, in which path names the file. A file whose
+// header states more than most bytes is an *Error.
+func Read(r io.Reader, path, kind string, version uint32, most int64) (*File, error) {
+	data, err := readUpTo(r, most)
+	if err != nil {
+		return nil, &Error{path, "cannot be read: " + err.Error(), ""}
+	}
+	return newFile(path, kind, version, data, func() error { return nil })
+}
+
+// readFile reads what cannot be mapped.
 func readFile(r io.Reader) ([]byte, func() error, error) {
-	none := func() error { return nil }
+	data, err := readUpTo(r, math.MaxInt64)
+	return data, func() error { return nil }, err
+}
+
+// readUpTo reads the header and then, where that is one of a store, as many
+// bytes as it says, so that a device without an end is not read for ever.
+func readUpTo(r io.Reader, most int64) ([]byte, error) {
 	head := make([]byte, headerSize)
 	n, err := io.ReadFull(r, head)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return head[:n], none, nil
+		return head[:n], nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if string(head[:len(magic)]) != magic || crc32.Checksum(head[:60], castagnoli) != binary.LittleEndian.Uint32(head[60:]) {
-		return head, none, nil // open says what is wrong
+		return head, nil // open says what is wrong
 	}
 	at, length := binary.LittleEndian.Uint64(head[40:]), binary.LittleEndian.Uint64(head[48:])
 	if at > math.MaxInt64/2 || length > math.MaxInt64/2 {
-		return head, none, nil
+		return head, nil
+	}
+	if int64(at+length) > most {
+		return nil, fmt.Errorf("it has %d bytes, and %d of memory may be used; name a file, which is read where it lies", at+length, most)
 	}
 	// One byte more shows that there is too much.
 	rest, err := io.ReadAll(io.LimitReader(r, int64(at+length)-headerSize+1))
-	return append(head, rest...), none, err
+	return append(head, rest...), err
 }

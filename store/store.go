@@ -231,15 +231,20 @@ type File struct {
 // Open maps a file of a kind and of a version of at most the given one. A
 // wrong kind, a newer version, a truncated or a damaged file is an *Error.
 func Open(path, kind string, version uint32) (*File, error) {
-	f := &File{path: path, table: map[string]*entry{}, checked: map[string]bool{}}
-	var err error
-	if f.data, f.unmap, err = mapFile(path); err != nil {
+	data, unmap, err := mapFile(path)
+	if err != nil {
 		var p *os.PathError
 		if errors.As(err, &p) {
 			return nil, &Error{path, "cannot be opened: " + p.Err.Error(), "check the path and its permissions"}
 		}
 		return nil, &Error{path, "cannot be read: " + err.Error(), ""}
 	}
+	return newFile(path, kind, version, data, unmap)
+}
+
+// newFile checks the content of a file, which unmap releases.
+func newFile(path, kind string, version uint32, data []byte, unmap func() error) (*File, error) {
+	f := &File{path: path, data: data, unmap: unmap, table: map[string]*entry{}, checked: map[string]bool{}}
 	if err := f.open(kind, version); err != nil {
 		f.Close()
 		return nil, err

@@ -73,12 +73,17 @@ func (p *posterior) useCheckpoint(o *sparse.Options) {
 	}
 }
 
-// removeCheckpoint deletes the file once the posterior is written.
+// removeCheckpoint deletes the file once the posterior is written. A link to
+// the file stays.
 func (w *way) removeCheckpoint() error {
 	if w.checkpoint == "" {
 		return nil
 	}
-	if err := os.Remove(w.checkpoint); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	target, err := atomicfile.Target(w.checkpoint)
+	if err == nil {
+		err = os.Remove(target)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("--checkpoint %s: the posterior is written, but this file cannot be deleted: %w; delete it yourself", w.checkpoint, causeOf(err))
 	}
 	return nil

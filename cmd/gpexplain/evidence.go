@@ -70,6 +70,9 @@ func evidence(ctx context.Context, sh *shared, w *way) error {
 	if err := r.others(ctx, p); err != nil {
 		return err
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	s.progress.clear()
 	r.Warnings = s.warnings
 	if s.lik.Name() == "gaussian" {
@@ -81,7 +84,8 @@ func evidence(ctx context.Context, sh *shared, w *way) error {
 	return r.text(s.out)
 }
 
-// others fills in the evidences beside that at θ*.
+// others fills in the other two evidences: that of the linear-Gaussian model at
+// θ*, and that at the optimum of the linearized model.
 func (r *evidenceReport) others(ctx context.Context, p *posterior) error {
 	switch q := p.conditioned.(type) {
 	case *gp.Exact:
@@ -113,7 +117,7 @@ func (r *evidenceReport) others(ctx context.Context, p *posterior) error {
 	return nil
 }
 
-// again is p after a refit.
+// again fits a second posterior at the optimum of the linearized model.
 func (p *posterior) again(ctx context.Context) (*posterior, error) {
 	w := *p.way
 	w.refit = true

@@ -125,7 +125,7 @@ func (e *explainFlags) run(ctx context.Context, sh *shared) error {
 	if err != nil {
 		return err
 	}
-	q, err := e.question(s)
+	q, err := e.question(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -169,9 +169,7 @@ func (e *explainFlags) report(ctx context.Context, p *posterior, q *question, ta
 	for _, one := range rows[0] {
 		r.Outputs = append(r.Outputs, names.Output(one))
 	}
-	p.watch.lap("predict")
-	r.Timings = p.watch.timings()
-	return r, nil
+	return r, p.lap(ctx, "predict")
 }
 
 // mostSimilarTo is the number of outputs of training rows above which a page

@@ -60,7 +60,9 @@ func (e *importancesFlags) run(ctx context.Context, sh *shared) error {
 	}
 	r := explain.Rows{Index: p.train.Rows, Label: labels(p.train)}.Importances(explain.Importances(p.conditioned), e.top)
 	r.Fit = p.report()
-	s.watch.lap("predict")
+	if err := s.lap(ctx, "predict"); err != nil {
+		return err
+	}
 	r.Timings = s.watch.timings()
 	page := p.importancePage(r)
 	if e.html != "" {

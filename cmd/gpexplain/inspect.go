@@ -22,7 +22,7 @@ func inspectVerb(inv *invocation) *cobra.Command {
 the kind of Jacobian block of each parameter, what is not a parameter, its
 metadata and the warnings on reading it. No data are opened.`,
 		example: "  gpexplain inspect --model net.onnx",
-		run:     func(_ context.Context, s *shared) error { return inspect(s) },
+		run:     inspect,
 		omit: []string{"data", "classes", "train-count", "train-index", "target", "split", "test-data", "likelihood",
 			"prior-precision", "noise-variance", "seed", "max-memory"},
 	}
@@ -51,9 +51,9 @@ type tensorInfo struct {
 	Block  string `json:"block"`
 }
 
-func inspect(sh *shared) error {
+func inspect(ctx context.Context, sh *shared) error {
 	s := newSession(sh)
-	if err := s.readModel(); err != nil {
+	if err := s.readModel(ctx); err != nil {
 		return err
 	}
 	d := s.net.Describe()

@@ -30,8 +30,8 @@ type metadata struct {
 	scaling          *dataset.Scaling
 }
 
-// readMetadata parses the pairs stored with a model. What is malformed is an
-// error that names the key.
+// readMetadata parses the pairs stored with a model. A malformed pair is an error
+// that names its key. Of several malformed pairs it always names the same.
 func readMetadata(kv map[string]string) (*metadata, error) {
 	m := &metadata{likelihood: kv[keyLikelihood], rows: kv[keyRows], data: kv[keyData]}
 	bad := func(key string) error {
@@ -41,13 +41,11 @@ func readMetadata(kv map[string]string) (*metadata, error) {
 		return nil, bad(keyLikelihood)
 	}
 	var err error
-	for key, dst := range map[string]*float64{keyPrecision: &m.precision, keyNoise: &m.noise} {
-		if kv[key] == "" {
-			continue
-		}
-		if *dst, err = strconv.ParseFloat(kv[key], 64); err != nil || !(*dst > 0 && *dst < 1e300) {
-			return nil, bad(key)
-		}
+	if m.precision, err = positive(kv[keyPrecision]); err != nil {
+		return nil, bad(keyPrecision)
+	}
+	if m.noise, err = positive(kv[keyNoise]); err != nil {
+		return nil, bad(keyNoise)
 	}
 	if m.classes, err = parseClasses(kv[keyClasses]); err != nil {
 		return nil, bad(keyClasses)
@@ -58,8 +56,20 @@ func readMetadata(kv map[string]string) (*metadata, error) {
 	return m, nil
 }
 
-// fingerprint tells the training parts of two data sets apart by their labels
-// or targets.
+// positive reads a positive number; "" is 0.
+func positive(text string) (float64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err == nil && !(v > 0 && v < 1e300) {
+		err = strconv.ErrRange
+	}
+	return v, err
+}
+
+// fingerprint returns a checksum of the labels or targets of a data set, by which
+// a model knows the data that it was trained on.
 func fingerprint(s *dataset.Set) string {
 	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	for _, v := range s.Labels {

@@ -36,6 +36,18 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, o.err
 }
 
+// errClosed is the error of JSON for which there is no standard output.
+var errClosed = errors.New("standard output: it is closed, or /dev/null opened for reading and writing; send the JSON to a file or a pipe, or leave --json out")
+
+// checkJSON finds out before long work that JSON that was asked for would
+// vanish. Text may vanish: whoever closes standard output wants none.
+func (o *output) checkJSON(asked bool) error {
+	if asked && o.w == os.Stdout && stdoutClosed() {
+		return errClosed
+	}
+	return nil
+}
+
 // columns is the width of text on a terminal, and 80 elsewhere.
 func (o *output) columns() int {
 	if f, ok := o.w.(*os.File); ok {
@@ -71,12 +83,16 @@ func writable(path string) error {
 		return &atomicfile.Error{Path: path, Err: syscall.EISDIR}
 	case err == nil && !info.Mode().IsRegular():
 		return nil // a device or pipe, which is written directly
-	case err == nil:
-		if path, err = filepath.EvalSymlinks(path); err != nil {
-			return &atomicfile.Error{Path: path, Err: err}
-		}
 	}
-	probe, err := os.CreateTemp(filepath.Dir(path), ".gpexplain-*.tmp")
+	target, err := atomicfile.Target(path)
+	if err != nil {
+		return &atomicfile.Error{Path: path, Err: err}
+	}
+	dir, _ := filepath.Split(target) // a cleaned path may lead elsewhere
+	if dir == "" {
+		dir = "."
+	}
+	probe, err := os.CreateTemp(dir, ".gpexplain-*.tmp")
 	if err != nil {
 		return &atomicfile.Error{Path: path, Err: causeOf(err)}
 	}
@@ -113,10 +129,16 @@ func distinct(outputs, inputs []flagPath) error {
 	return nil
 }
 
-// sameFile tells whether two paths name one file, through links too.
+// sameFile tells whether two paths name one file, through links too. The file
+// need not exist.
 func sameFile(a, b string) bool {
 	if filepath.Clean(a) == filepath.Clean(b) {
 		return true
+	}
+	if targetA, err := atomicfile.Target(a); err == nil {
+		if targetB, err := atomicfile.Target(b); err == nil && filepath.Clean(targetA) == filepath.Clean(targetB) {
+			return true
+		}
 	}
 	x, errX := os.Stat(a)
 	y, errY := os.Stat(b)

@@ -83,6 +83,45 @@ func TestDistinct(t *testing.T) {
 	require.NoError(t, distinct([]flagPath{{"--html", filepath.Join(dir, "new")}}, []flagPath{{"--posterior", file}}))
 }
 
+// Results are written through a link to a file that is not there yet.
+func TestWritesThroughDanglingLinks(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	for name, args := range map[string][]string{
+		"page":  small("explain", "--html"),
+		"image": small("explain", "--png"),
+		"list":  small("importances", "--html"),
+		"fit":   small("fit", "-o"),
+		"net":   {"train", "--data", "digits:100,20", "--arch", "mlp:3-10", "--epochs", "1", "--lbfgs", "1", "--out"},
+	} {
+		link := filepath.Join(dir, name)
+		require.NoError(t, os.Symlink(filepath.Join(other, name), link))
+		succeed(t, append(args, link)...)
+		info, err := os.Lstat(link)
+		require.NoError(t, err)
+		require.Equal(t, os.ModeSymlink, info.Mode().Type(), "%s is no link any more", name)
+		require.NotEmpty(t, read(t, filepath.Join(other, name)))
+	}
+	require.Len(t, listing(t, dir), 5)
+	require.Len(t, listing(t, other), 5)
+
+	bad := filepath.Join(dir, "bad")
+	require.NoError(t, os.Symlink(filepath.Join(other, "none", "x"), bad))
+	require.Contains(t, refuse(t, 1, small("explain", "--html", bad, "--model", "absent")...), "cannot write "+bad+": no such file or directory; create its directory first")
+	twin := filepath.Join(dir, "twin")
+	require.NoError(t, os.Symlink(filepath.Join(other, "none", "x"), twin))
+	require.Contains(t, refuse(t, 2, small("explain", "--html", bad, "--png", twin)...), "--html and --png both name "+twin)
+}
+
+// A checkpoint's link outlives the checkpoint, as a link to nothing.
+func TestCheckpointThroughLink(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink(filepath.Join(other, "state"), link))
+	succeed(t, small("fit", "-o", filepath.Join(dir, "a.gp"), "--method", "nystrom", "--inducing", "10", "--checkpoint", link)...)
+	require.Equal(t, []string{"a.gp", "link"}, listing(t, dir))
+	require.Empty(t, listing(t, other))
+}
+
 func TestCommandLine(t *testing.T) {
 	require.Equal(t, "gpexplain explain --html page.html --classes 4,9", commandLine([]string{"explain", "--html", "page.html", "--classes", "4,9"}))
 	require.Equal(t, `gpexplain --html 'my page.html' 'it'\''s' '' '$HOME'`, commandLine([]string{"--html", "my page.html", "it's", "", "$HOME"}))

@@ -15,7 +15,7 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// conditioned is what all posteriors can do.
+// conditioned is implemented by the posteriors of all methods.
 type conditioned interface {
 	gp.Dual
 	Refitted() bool
@@ -41,8 +41,8 @@ type posterior struct {
 	exact       *gp.Exact        // the posterior where the method is exact
 
 	precision   float64   // of the posterior's prior
-	base        float64   // precision of the prior that the kernel has
-	factor      float64   // on its variances
+	base        float64   // of the prior that the kernel is made with
+	factor      float64   // base / precision, which scales the variances of the kernel's prior
 	jr          []float64 // Jᵀr at θ*
 	grad        float64   // gradient norm of the MAP objective at θ*
 	evidence    gp.Evidence
@@ -86,20 +86,23 @@ func (s *session) posterior(ctx context.Context, w *way) (*posterior, error) {
 	}
 	s.progress.clear()
 	s.warnAll(p.Warnings())
-	s.watch.lap("factorize")
-	return p, nil
+	return p, s.lap(ctx, "factorize")
 }
 
 // fitExact linearizes the training rows and conditions on them; refit moves
 // to the mode of the linearized model (E9).
 func (p *posterior) fitExact(ctx context.Context) error {
-	p.watch.lap("load")
+	if err := p.lap(ctx, "load"); err != nil {
+		return err
+	}
 	var err error
 	if p.batch, err = p.net.Linearize(ctx, p.inputs(p.train)); err != nil {
 		return err
 	}
 	p.source = p.batch
-	p.watch.lap("linearize")
+	if err := p.lap(ctx, "linearize"); err != nil {
+		return err
+	}
 	sites, err := gp.NewSites(p.y, p.batch.F, p.lik)
 	if err != nil {
 		return err
@@ -117,6 +120,9 @@ func (p *posterior) fitExact(ctx context.Context) error {
 		p.exact, err = gp.Fit(ctx, p.kernel, p.batch, sites, o)
 	}
 	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	p.watch.lapAt("kernel", formed)
@@ -146,7 +152,9 @@ func (p *posterior) fitCG(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.watch.lap("kernel")
+	if err := p.lap(ctx, "kernel"); err != nil {
+		return err
+	}
 	var e sparse.CGEvidence
 	if p.refit {
 		e, err = q.EvidenceRefit(ctx)
@@ -163,10 +171,12 @@ func number(v float64) *explain.Float {
 	return &f
 }
 
-// sitesAtTheta prepares the training examples as a source, and returns their
-// sites at θ*, where it also takes the gradient.
+// sitesAtTheta prepares the training examples as a source, computes the gradient
+// of the MAP objective at θ*, and returns the sites there.
 func (p *posterior) sitesAtTheta(ctx context.Context) (*gp.Sites, error) {
-	p.watch.lap("load")
+	if err := p.lap(ctx, "load"); err != nil {
+		return nil, err
+	}
 	if err := p.openSource(ctx); err != nil {
 		return nil, err
 	}
@@ -182,8 +192,7 @@ func (p *posterior) sitesAtTheta(ctx context.Context) (*gp.Sites, error) {
 		return nil, err
 	}
 	p.grad = gp.GradientNormOf(p.jr, p.prior, p.theta)
-	p.watch.lap("linearize")
-	return sites, nil
+	return sites, p.lap(ctx, "linearize")
 }
 
 // keepBytes bounds the Jacobian of training examples that are linearized once

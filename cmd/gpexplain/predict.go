@@ -142,7 +142,7 @@ func (e *predictFlags) run(ctx context.Context, sh *shared) error {
 	if err != nil {
 		return err
 	}
-	sub, err := e.rows(s)
+	sub, err := e.rows(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,9 @@ func (e *predictFlags) run(ctx context.Context, sh *shared) error {
 	}
 	s.progress.clear()
 	sum := w.score.summary(p, sub)
-	s.watch.lap("predict")
+	if err := s.lap(ctx, "predict"); err != nil {
+		return err
+	}
 	if err := out.Flush(); err != nil {
 		return err
 	}
@@ -180,13 +182,13 @@ func (e *predictFlags) run(ctx context.Context, sh *shared) error {
 	return nil
 }
 
-func (e *predictFlags) rows(s *session) (*dataset.Subset, error) {
+func (e *predictFlags) rows(ctx context.Context, s *session) (*dataset.Subset, error) {
 	var o dataset.SelectOptions
 	switch {
 	case e.row:
 		o = dataset.SelectOptions{Rows: []int{e.index}, From: "--index"}
 	case e.testIndex != "":
-		rows, err := dataset.ReadRows(e.testIndex)
+		rows, err := dataset.ReadRows(ctx, e.testIndex)
 		if err != nil {
 			return nil, err
 		}
@@ -228,6 +230,9 @@ func (w *predictor) rows(ctx context.Context, lo, hi int) error {
 		return here.fault(err)
 	}
 	for i := range hi - lo {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		f := b.F.RawRowView(i)
 		w.score.mapLogp[lo+i] = w.lik.LogProb(targets.RawRowView(i), f)
 		if pred.prob != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -19,9 +20,9 @@ type question struct {
 }
 
 // question finds the row that the flags ask for.
-func (e *explainFlags) question(s *session) (*question, error) {
+func (e *explainFlags) question(ctx context.Context, s *session) (*question, error) {
 	if e.input != "" {
-		return e.ownInput(s)
+		return e.ownInput(ctx, s)
 	}
 	o := dataset.SelectOptions{Count: 1}
 	if e.row {
@@ -36,8 +37,8 @@ func (e *explainFlags) question(s *session) (*question, error) {
 }
 
 // ownInput reads a file of the user's.
-func (e *explainFlags) ownInput(s *session) (*question, error) {
-	in, err := dataset.ReadInput(e.input, &dataset.InputOptions{Shape: s.opened.Shape, Columns: s.opened.Columns, Invert: e.invert})
+func (e *explainFlags) ownInput(ctx context.Context, s *session) (*question, error) {
+	in, err := dataset.ReadInput(ctx, e.input, &dataset.InputOptions{Shape: s.opened.Shape, Columns: s.opened.Columns, Invert: e.invert})
 	if err != nil {
 		return nil, err
 	}

@@ -11,14 +11,16 @@ import (
 
 // run executes one command line.
 func run(ctx context.Context, stdout, stderr io.Writer, args []string) error {
-	out := &output{w: stdout}
-	v := &invocation{args: args, out: out, stderr: stderr}
+	return (&invocation{args: args, out: &output{w: stdout}, stderr: stderr}).run(ctx)
+}
+
+func (v *invocation) run(ctx context.Context) error {
 	root := newRoot(v)
 	defer v.close()
 	err := root.ExecuteContext(ctx)
 	v.progress.clear()
-	if out.err != nil {
-		return out.err
+	if v.out.err != nil {
+		return v.out.err
 	}
 	if _, ok := errors.AsType[*usageError](err); err == nil || v.ran || ok {
 		return inFlags(err, v.loads)

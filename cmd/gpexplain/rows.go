@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -9,9 +10,10 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 )
 
-// selectTraining picks the training rows: flags, then the rows recorded in
-// the model where they are of the same data, then all.
-func (s *session) selectTraining() error {
+// selectTraining picks the training rows: those of the saved posterior, else
+// those of the flags, else those that the model records if it was trained on
+// these data, else all.
+func (s *session) selectTraining(ctx context.Context) error {
 	o := &dataset.SelectOptions{Classes: s.classed, Count: s.trainCount}
 	var err error
 	recorded := false
@@ -21,7 +23,7 @@ func (s *session) selectTraining() error {
 			return s.saved.otherData(s)
 		}
 	case s.trainIndex != "":
-		if o.Rows, err = dataset.ReadRows(s.trainIndex); err != nil {
+		if o.Rows, err = dataset.ReadRows(ctx, s.trainIndex); err != nil {
 			return err
 		}
 		o.From = s.trainIndex

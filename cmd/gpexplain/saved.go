@@ -10,6 +10,7 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/store"
 )
@@ -43,7 +44,7 @@ type savedHeader struct {
 	Split      int           `json:"split"`  // --split, -1 where there was none
 }
 
-// header is p's.
+// header returns what the file says about p.
 func (p *posterior) header(inputs bool) savedHeader {
 	return savedHeader{Model: p.modelSum, Freeze: p.freeze, Data: p.train.Fingerprint(), Rows: formatRows(p.train.Rows),
 		Likelihood: p.lik.Name(), Classes: p.classed, Noise: p.sigma2, Prior: p.base, Factor: p.factor, Seed: p.seed, Select: p.selection,
@@ -69,7 +70,8 @@ func (p *posterior) save(path string, inputs bool) error {
 	})
 }
 
-// storedRows are dataset.Stored but for the numbers.
+// storedRows describes the training inputs inside the file. Their numbers are in
+// sections of their own.
 type storedRows struct {
 	Rows    string   `json:"rows"`
 	Shape   []int    `json:"shape"`
@@ -84,13 +86,13 @@ type saved struct {
 	head savedHeader
 }
 
-// openSaved opens the posterior that w names, and takes from it what flags or
-// the model would otherwise say.
-func (s *session) openSaved(w *way) error {
+// openSaved opens the posterior that w names. Its method, likelihood, classes and
+// precisions replace those of the flags and of the model.
+func (s *session) openSaved(ctx context.Context, w *way) error {
 	if w == nil || w.file == "" {
 		return nil
 	}
-	f, err := store.Open(w.file, savedKind, savedVersion)
+	f, err := s.openStore(ctx, w.file)
 	if err != nil {
 		return err
 	}
@@ -115,6 +117,27 @@ func (s *session) openSaved(w *way) error {
 	return nil
 }
 
+// openStore opens the file of a posterior. A pipe is read into memory, of
+// which it takes no more than may be used.
+func (s *session) openStore(ctx context.Context, path string) (*store.File, error) {
+	in, err := inputfile.Open(ctx, path)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, placedf("%s: the posterior cannot be opened: %w; name a file that fit wrote", path, causeOf(err))
+	}
+	defer in.Close()
+	if in.Size() >= 0 {
+		return store.Open(path, savedKind, savedVersion)
+	}
+	f, err := store.Read(in, path, savedKind, savedVersion, gp.MemoryBudget(s.bytes))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return f, err
+}
+
 // splitNumber is --split, -1 for none.
 func (s *shared) splitNumber() int {
 	if !s.cmd.Flags().Changed("split") {
@@ -130,8 +153,8 @@ func splitText(k int) string {
 	return strconv.Itoa(k)
 }
 
-// possible tells whether a header could be that of a posterior, as far as can
-// be seen without the data.
+// possible tells whether the values of the header can be those of a posterior.
+// The data are compared later.
 func (h *savedHeader) possible() bool {
 	sparseOne := h.Fit.Method == "subset" || h.Fit.Method == "nystrom"
 	return isLikelihood(h.Likelihood) && slices.Contains(methods, h.Fit.Method) && h.Prior > 0 && h.Factor > 0 && (h.Noise > 0 || h.Likelihood != "gaussian") &&
@@ -142,7 +165,8 @@ func (v *saved) damaged(problem string) error {
 	return &store.Error{File: v.path, Problem: problem, Remedy: "fit it again"}
 }
 
-// inputs puts the training rows inside the file in place of those of the data.
+// inputs returns the data with the training rows that the file holds, or the
+// data as they are where it holds none.
 func (v *saved) inputs(d *dataset.Data) (*dataset.Data, error) {
 	if !v.head.Inputs {
 		return d, nil
@@ -195,7 +219,9 @@ func (s *session) load(ctx context.Context, w *way) (*posterior, error) {
 		return nil, err
 	}
 	p := s.newPosterior(w)
-	s.watch.lap("load")
+	if err := s.lap(ctx, "load"); err != nil {
+		return nil, err
+	}
 	var err error
 	switch h.Fit.Method {
 	case "exact":
@@ -218,8 +244,7 @@ func (s *session) load(ctx context.Context, w *way) (*posterior, error) {
 			s.warnings = append(s.warnings, text)
 		}
 	}
-	s.watch.lap("factorize")
-	return p, nil
+	return p, s.lap(ctx, "factorize")
 }
 
 // inRange tells whether positions are different ones below n.
@@ -240,7 +265,9 @@ func (p *posterior) loadExact(ctx context.Context, v *saved) error {
 		return err
 	}
 	p.source = p.batch
-	p.watch.lap("linearize")
+	if err := p.lap(ctx, "linearize"); err != nil {
+		return err
+	}
 	if p.exact, err = gp.Load(v.file, p.kernel, p.batch, &gp.Options{MaxMemory: p.bytes}); err != nil {
 		return err
 	}
@@ -254,7 +281,9 @@ func (p *posterior) loadSparse(ctx context.Context, v *saved) error {
 	if err != nil {
 		return err
 	}
-	p.watch.lap("linearize")
+	if err := p.lap(ctx, "linearize"); err != nil {
+		return err
+	}
 	q, err := sparse.Load(ctx, v.file, p.kernel, p.source, z, p.sparseOptions())
 	if err != nil {
 		return err
@@ -267,7 +296,9 @@ func (p *posterior) loadCG(ctx context.Context, v *saved) error {
 	if err := p.openSource(ctx); err != nil {
 		return err
 	}
-	p.watch.lap("linearize")
+	if err := p.lap(ctx, "linearize"); err != nil {
+		return err
+	}
 	q, err := sparse.LoadCG(ctx, v.file, p.kernel, p.source, &sparse.CGOptions{MaxMemory: p.bytes, Progress: p.progress.show})
 	if err != nil {
 		return err

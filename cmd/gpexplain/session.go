@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -55,14 +55,14 @@ type session struct {
 	warnings []string
 }
 
-// openSession loads what every verb but train and inspect needs.
-// w says where the posterior will come from.
+// openSession reads the model, the saved posterior that w may name, and the
+// data, and chooses likelihood and training rows. Train and inspect need less.
 func openSession(ctx context.Context, sh *shared, w *way) (*session, error) {
 	s := newSession(sh)
-	if err := s.readModel(); err != nil {
+	if err := s.readModel(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.openSaved(w); err != nil {
+	if err := s.openSaved(ctx, w); err != nil {
 		return nil, err
 	}
 	if err := s.openData(ctx); err != nil {
@@ -78,7 +78,7 @@ func openSession(ctx context.Context, sh *shared, w *way) (*session, error) {
 		}
 		return nil, err
 	}
-	if err := s.selectTraining(); err != nil {
+	if err := s.selectTraining(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.checkSaved(); err != nil {
@@ -88,7 +88,17 @@ func openSession(ctx context.Context, sh *shared, w *way) (*session, error) {
 }
 
 func newSession(sh *shared) *session {
-	return &session{shared: sh, watch: newStopwatch(), meta: &metadata{}}
+	return &session{shared: sh, watch: newStopwatch(sh.progress.listener()), meta: &metadata{}}
+}
+
+// lap ends a part of the work, unless the context is done: its error keeps the
+// next part from starting.
+func (s *session) lap(ctx context.Context, part string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.watch.lap(part)
+	return ctx.Err()
 }
 
 // elements is the product of a shape.
@@ -101,13 +111,16 @@ func elements(shape []int) int {
 }
 
 // readModel reads the network and its metadata.
-func (s *session) readModel() error {
+func (s *session) readModel(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	s.name = builtinName
 	data := builtin
 	var err error
 	if s.model != "" {
 		s.name = s.model
-		if data, err = readModelFile(s.model); err != nil {
+		if data, err = readModelFile(ctx, s.model); err != nil {
 			return modelError(s.model, err)
 		}
 	}
@@ -124,14 +137,17 @@ func (s *session) readModel() error {
 	return nil
 }
 
-// readModelFile reads no more than a model can have, of a device without an
-// end; what is larger, ReadONNX refuses.
-func readModelFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+// readModelFile reads a file or a pipe, and no more of it than a model can
+// have: ReadONNX refuses what is larger.
+func readModelFile(ctx context.Context, path string) ([]byte, error) {
+	f, err := inputfile.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if f.Size() > linearize.MaxModelBytes {
+		return nil, fmt.Errorf("it has %d bytes, but a model has at most %d; export a smaller one", f.Size(), linearize.MaxModelBytes)
+	}
 	return io.ReadAll(io.LimitReader(f, linearize.MaxModelBytes+1))
 }
 
@@ -174,8 +190,8 @@ func (s *session) openData(ctx context.Context) error {
 	return err
 }
 
-// prepare settles how inputs are scaled, and forms the training targets and
-// the prior.
+// prepare chooses the scaling of the inputs, and forms the training targets and
+// the prior for c outputs.
 func (s *session) prepare(c int) error {
 	if !s.opened.Images() {
 		s.scaling = s.meta.scaling
@@ -199,14 +215,15 @@ func (s *session) prepare(c int) error {
 // inputs returns a subset's inputs as the network wants them.
 func (s *session) inputs(sub *dataset.Subset) *mat.Dense { return s.inputsAt(sub, 0, sub.Len()) }
 
-// inputsAt is inputs of the rows [lo, hi) of a subset.
+// inputsAt returns the inputs of the examples [lo, hi) of a subset.
 func (s *session) inputsAt(sub *dataset.Subset, lo, hi int) *mat.Dense {
 	x := sub.Set.Matrix(sub.Pos[lo:hi])
 	s.scaling.Apply(x)
 	return x
 }
 
-// inputsOf is inputs of some rows of a subset, in this order.
+// inputsOf returns the inputs of the examples at these positions of a subset, in
+// the order of the positions.
 func (s *session) inputsOf(sub *dataset.Subset, at []int) *mat.Dense {
 	pos := make([]int, len(at))
 	for i, r := range at {

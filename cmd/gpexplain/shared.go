@@ -9,6 +9,7 @@ import (
 	"github.com/pkg/profile"
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 )
 
@@ -159,7 +160,7 @@ func (s *shared) checkData() error {
 }
 
 func (s *shared) openOptions() *dataset.OpenOptions {
-	o := &dataset.OpenOptions{Target: s.target, TestFile: s.testData,
+	o := &dataset.OpenOptions{Target: s.target, TestFile: s.testData, MaxBytes: gp.MemoryBudget(s.bytes),
 		Progress: func(file string, done, total int64) { s.progress.show("downloading "+file, int(done), int(total)) }}
 	if s.cmd.Flags().Changed("split") {
 		o.Split = &s.split

@@ -44,7 +44,9 @@ func (p *posterior) fitSparse(ctx context.Context) error {
 		return err
 	}
 	p.progress.clear()
-	p.watch.lap("kernel")
+	if err := p.lap(ctx, "kernel"); err != nil {
+		return err
+	}
 	p.conditioned = q
 	p.judge(q)
 	return p.compare(ctx, q)

@@ -12,18 +12,19 @@ import (
 type stopwatch struct {
 	start, last time.Time
 	laps        map[string]time.Duration
+	hear        func(stage string, done, total int) // hears of every lap; may be nil
 }
 
 // startTaken is set by the first command that a process runs, which counts
 // from the start of the process.
 var startTaken atomic.Bool
 
-func newStopwatch() *stopwatch {
+func newStopwatch(hear func(stage string, done, total int)) *stopwatch {
 	from := time.Now()
 	if startTaken.CompareAndSwap(false, true) {
 		from = started
 	}
-	return &stopwatch{start: from, last: from, laps: map[string]time.Duration{}}
+	return &stopwatch{start: from, last: from, laps: map[string]time.Duration{}, hear: hear}
 }
 
 // lap adds the time since the last call to a part.
@@ -32,10 +33,22 @@ func (w *stopwatch) lap(part string) { w.lapAt(part, time.Now()) }
 func (w *stopwatch) lapAt(part string, now time.Time) {
 	w.laps[part] += now.Sub(w.last)
 	w.last = now
+	if w.hear != nil {
+		w.hear(part, 1, 1)
+	}
 }
 
 func (w *stopwatch) timings() explain.Timings {
 	s := func(part string) explain.Float { return explain.Float(w.laps[part].Seconds()) }
 	return explain.Timings{Load: s("load"), Linearize: s("linearize"), Kernel: s("kernel"), Factorize: s("factorize"),
 		Predict: s("predict"), Write: s("write"), Total: explain.Float(w.last.Sub(w.start).Seconds())}
+}
+
+// listener is what hears of progress in place of a bar; nil where there is a
+// bar or nothing.
+func (p *progress) listener() func(stage string, done, total int) {
+	if p == nil {
+		return nil
+	}
+	return p.told
 }

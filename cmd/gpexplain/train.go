@@ -97,6 +97,9 @@ func (e *trainFlags) run(ctx context.Context, sh *shared) error {
 	if r.TestAccuracy, r.TestNLL, err = s.mapScore(ctx, test.rows, test.y); err != nil {
 		return err
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if err := atomicfile.Write(e.out, s.net.WithMetadata(e.metadata(s)).WriteONNX); err != nil {
 		return err
 	}
@@ -118,7 +121,7 @@ func (e *trainFlags) open(ctx context.Context, s *session) (int, error) {
 	if err := s.chooseLikelihood(c); err != nil {
 		return 0, err
 	}
-	if err := s.selectTraining(); err != nil {
+	if err := s.selectTraining(ctx); err != nil {
 		return 0, err
 	}
 	if err := e.plan(s); err != nil {

@@ -52,6 +52,9 @@ func (v *verb) command(inv *invocation) *cobra.Command {
 				return err
 			}
 		}
+		if err := s.out.checkJSON(s.json); err != nil {
+			return err
+		}
 		end, err := s.begin()
 		if err != nil {
 			return err

@@ -14,6 +14,10 @@ func versionVerb(inv *invocation) *cobra.Command {
 	c := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs}
 	c.Flags().BoolVar(&asJSON, "json", false, "write JSON to standard output")
 	c.RunE = func(*cobra.Command, []string) error {
+		inv.ran = true
+		if err := inv.out.checkJSON(asJSON); err != nil {
+			return err
+		}
 		v := map[string]string{"version": "(devel)", "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
 		if info, ok := debug.ReadBuildInfo(); ok {
 			if info.Main.Version != "" {

@@ -42,9 +42,10 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Write calls write with a buffered writer and puts what was written at path.
-// A new file gets mode 0666 less the umask; an existing one keeps its mode, and
-// a symbolic link is followed. A device or a pipe cannot be replaced and is
-// written as it is. The error is an *Error, whatever fails.
+// A new file gets mode 0666 less the umask, and an existing one keeps its mode.
+// A symbolic link stays a link: what it leads to is written, also where that
+// does not exist yet. A device or a pipe cannot be replaced and is written as
+// it is. The error is an *Error, whatever fails.
 func Write(path string, write func(io.Writer) error) error {
 	if err := replace(path, write); err != nil {
 		return &Error{Path: path, Err: cause(err)}
@@ -54,19 +55,41 @@ func Write(path string, write func(io.Writer) error) error {
 
 func replace(path string, write func(io.Writer) error) error {
 	mode := fs.FileMode(0)
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		info, err := os.Stat(target)
+	if info, err := os.Stat(path); err == nil {
 		switch {
-		case err != nil:
-			return err
 		case info.IsDir():
 			return syscall.EISDIR
 		case !info.Mode().IsRegular():
-			return direct(target, write)
+			return direct(path, write)
 		}
-		path, mode = target, info.Mode().Perm()
+		mode = info.Mode().Perm()
 	}
-	return swap(path, mode, write)
+	target, err := Target(path)
+	if err != nil {
+		return err
+	}
+	return swap(target, mode, write)
+}
+
+// mostLinks is how many symbolic links the system follows too.
+const mostLinks = 40
+
+// Target follows the symbolic links that path consists of, and returns the
+// file that Write makes or replaces. That file need not exist.
+func Target(path string) (string, error) {
+	for range mostLinks {
+		link, err := os.Readlink(path)
+		if err != nil {
+			return path, nil // not a link; whoever uses the path finds out what else is wrong
+		}
+		if !filepath.IsAbs(link) {
+			// The path is not cleaned, since a ".." after a link is not where it seems.
+			dir, _ := filepath.Split(path)
+			link = dir + link
+		}
+		path = link
+	}
+	return "", syscall.ELOOP
 }
 
 // direct writes to what is not a regular file.

@@ -13,7 +13,8 @@
 // Each function runs on up to GOMAXPROCS goroutines, fewer for small work, and
 // may be called from several at once. Its twin whose name ends in 1 stays on
 // the caller's goroutine, for use in work that is already parallel, and gives
-// the same bits.
+// the same bits. That whose name ends in Context takes a bound on the goroutines
+// and stops between panels when its context is done.
 //
 // # Scheme
 //

@@ -8,19 +8,18 @@ import (
 // Gemm computes C = α op(A) op(B) + β C. β = 0 overwrites C whatever it
 // holds; α = 0 leaves A and B unread.
 func Gemm(tA, tB blas.Transpose, alpha float64, a, b blas64.General, beta float64, c blas64.General) {
-	gemm(tA, tB, alpha, a, b, beta, c, 0)
+	gemm(tA, tB, alpha, a, b, beta, c, limit{})
 }
 
 // Gemm1 is Gemm on the caller's goroutine, for use in work that is already
 // parallel. It gives the same bits.
 func Gemm1(tA, tB blas.Transpose, alpha float64, a, b blas64.General, beta float64, c blas64.General) {
-	gemm(tA, tB, alpha, a, b, beta, c, 1)
+	gemm(tA, tB, alpha, a, b, beta, c, limit{workers: 1})
 }
 
-func gemm(tA, tB blas.Transpose, alpha float64, a, b blas64.General, beta float64, c blas64.General, workers int) {
+func gemm(tA, tB blas.Transpose, alpha float64, a, b blas64.General, beta float64, c blas64.General, l limit) error {
 	if foreign() {
-		blas64.Gemm(tA, tB, alpha, a, b, beta, c)
-		return
+		return l.foreign(func() { blas64.Gemm(tA, tB, alpha, a, b, beta, c) })
 	}
 	checkGeneral(a)
 	checkGeneral(b)
@@ -30,10 +29,10 @@ func gemm(tA, tB blas.Transpose, alpha float64, a, b blas64.General, beta float6
 	if k != kb || m != c.Rows || n != c.Cols {
 		panic(badShape)
 	}
-	product{
+	return product{
 		a: rowsOf(tA, a), b: columnsOf(tB, b), c: c.Data, ldc: c.Stride,
 		m: m, n: n, k: k, alpha: alpha, beta: beta,
-	}.run(workers)
+	}.run(l)
 }
 
 // dims returns the rows and columns of op(A).

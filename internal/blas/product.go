@@ -44,25 +44,28 @@ type product struct {
 	isa         isa
 }
 
-// run computes the product on at most workers goroutines, the caller's among
-// them.
-func (g product) run(workers int) {
+// run computes the product, one rectangle of packed operands after another.
+func (g product) run(l limit) error {
 	g.isa = active
 	if g.m == 0 || g.n == 0 {
-		return
+		return nil
 	}
 	if g.alpha == 0 || g.k == 0 {
 		g.scale()
-		return
+		return nil
 	}
 	for i := 0; i < g.m; i += blockSize {
 		for j := 0; j < g.n; j += blockSize {
 			i1, j1 := min(i+blockSize, g.m), min(j+blockSize, g.n)
-			if !g.outside(i, i1, j, j1) {
-				g.rectangle(i, i1, j, j1, workers)
+			if g.outside(i, i1, j, j1) {
+				continue
+			}
+			if err := g.rectangle(i, i1, j, j1, l); err != nil {
+				return err
 			}
 		}
 	}
+	return nil
 }
 
 // scale computes C = β C.
@@ -93,13 +96,17 @@ func (g *product) inside(i0, i1, j0, j1 int) bool {
 
 // rectangle computes rows [i0, i1) and columns [j0, j1) of C, taking as many
 // terms at a time as the packing memory holds.
-func (g product) rectangle(i0, i1, j0, j1, workers int) {
+func (g product) rectangle(i0, i1, j0, j1 int, l limit) error {
 	step := max(1, blockArea/(i1-i0+j1-j0)/depth) * depth
 	for p := 0; p < g.k; p += step {
+		if err := l.err(); err != nil {
+			return err
+		}
 		b := newBlock(g, i0, i1, j0, j1, p, min(p+step, g.k))
-		b.run(workers)
+		b.run(l.workers)
 		b.free()
 	}
+	return nil
 }
 
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }

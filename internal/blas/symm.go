@@ -8,9 +8,12 @@ import (
 // Symm computes C = α A B + β C (Left) or α B A + β C, A symmetric. It reads
 // only A's own triangle.
 func Symm(s blas.Side, alpha float64, a blas64.Symmetric, b blas64.General, beta float64, c blas64.General) {
+	symm(s, alpha, a, b, beta, c, limit{})
+}
+
+func symm(s blas.Side, alpha float64, a blas64.Symmetric, b blas64.General, beta float64, c blas64.General, l limit) error {
 	if foreign() {
-		blas64.Symm(s, alpha, a, b, beta, c)
-		return
+		return l.foreign(func() { blas64.Symm(s, alpha, a, b, beta, c) })
 	}
 	checkMatrix(a.N, a.N, a.Stride, a.Data)
 	checkGeneral(b)
@@ -33,5 +36,5 @@ func Symm(s blas.Side, alpha float64, a blas64.Symmetric, b blas64.General, beta
 	if b.Rows != c.Rows || b.Cols != c.Cols {
 		panic(badShape)
 	}
-	g.run(0)
+	return g.run(l)
 }

@@ -8,18 +8,17 @@ import (
 // Syrk computes one triangle of C = α A Aᵀ + β C (NoTrans) or α Aᵀ A + β C.
 // It neither reads nor writes the other.
 func Syrk(t blas.Transpose, alpha float64, a blas64.General, beta float64, c blas64.Symmetric) {
-	syrk(t, alpha, a, beta, c, 0)
+	syrk(t, alpha, a, beta, c, limit{})
 }
 
 // Syrk1 is Syrk on the caller's goroutine. It gives the same bits.
 func Syrk1(t blas.Transpose, alpha float64, a blas64.General, beta float64, c blas64.Symmetric) {
-	syrk(t, alpha, a, beta, c, 1)
+	syrk(t, alpha, a, beta, c, limit{workers: 1})
 }
 
-func syrk(t blas.Transpose, alpha float64, a blas64.General, beta float64, c blas64.Symmetric, workers int) {
+func syrk(t blas.Transpose, alpha float64, a blas64.General, beta float64, c blas64.Symmetric, l limit) error {
 	if foreign() {
-		blas64.Syrk(t, alpha, a, beta, c)
-		return
+		return l.foreign(func() { blas64.Syrk(t, alpha, a, beta, c) })
 	}
 	checkGeneral(a)
 	checkMatrix(c.N, c.N, c.Stride, c.Data)
@@ -28,9 +27,9 @@ func syrk(t blas.Transpose, alpha float64, a blas64.General, beta float64, c bla
 		panic(badShape)
 	}
 	o := rowsOf(t, a)
-	product{
+	return product{
 		a: o, b: o, c: c.Data, ldc: c.Stride,
 		m: n, n: n, k: k, alpha: alpha, beta: beta,
 		part: partOf(c.Uplo), same: true,
-	}.run(workers)
+	}.run(l)
 }

@@ -16,13 +16,12 @@ type system struct {
 
 // solve replaces X by α T⁻¹ X: a block of depth rows of T at a time, in the
 // order of elimination, is solved and then subtracted from the rows to come.
-func (s system) solve(alpha float64, workers int) {
+func (s system) solve(alpha float64, l limit) error {
 	if s.n == 0 || s.cols == 0 {
-		return
+		return nil
 	}
 	if alpha == 0 {
-		s.update(0, 0, 0, s.n, 0, workers)
-		return
+		return s.update(0, 0, 0, s.n, 0, l)
 	}
 	for done := 0; done < s.n; done += depth {
 		k := min(depth, s.n-done)
@@ -30,16 +29,22 @@ func (s system) solve(alpha float64, workers int) {
 		if !s.forward {
 			lo, next, end = s.n-done-k, 0, s.n-done-k
 		}
-		s.diagonal(lo, k, alpha, workers)
-		s.update(lo, k, next, end, alpha, workers)
+		if err := l.err(); err != nil {
+			return err
+		}
+		s.diagonal(lo, k, alpha, l.workers)
+		if err := s.update(lo, k, next, end, alpha, l); err != nil {
+			return err
+		}
 		alpha = 1
 	}
+	return nil
 }
 
 // update computes X[lo:hi] = β X[lo:hi] − T[lo:hi, p:p+k] X[p:p+k].
-func (s *system) update(p, k, lo, hi int, beta float64, workers int) {
+func (s *system) update(p, k, lo, hi int, beta float64, l limit) error {
 	if lo == hi {
-		return
+		return nil
 	}
 	t := operand{data: s.t[lo*s.trs+p*s.tcs:], rs: s.trs, cs: s.tcs}
 	x := operand{data: s.x[p*s.xrs:], rs: s.xcs, cs: s.xrs}
@@ -49,7 +54,7 @@ func (s *system) update(p, k, lo, hi int, beta float64, workers int) {
 	} else {
 		g.a, g.b, g.m, g.n = x, t, s.cols, hi-lo
 	}
-	g.run(workers)
+	return g.run(l)
 }
 
 // diagonal replaces X[lo:lo+k] by α T[lo:lo+k, lo:lo+k]⁻¹ X[lo:lo+k], the

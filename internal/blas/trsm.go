@@ -9,18 +9,17 @@ import (
 // B. It reads only A's own triangle, and not the diagonal of a unit one. Rows
 // are multiplied by the reciprocal of the diagonal element, as gonum does.
 func Trsm(s blas.Side, tA blas.Transpose, alpha float64, a blas64.Triangular, b blas64.General) {
-	trsm(s, tA, alpha, a, b, 0)
+	trsm(s, tA, alpha, a, b, limit{})
 }
 
 // Trsm1 is Trsm on the caller's goroutine. It gives the same bits.
 func Trsm1(s blas.Side, tA blas.Transpose, alpha float64, a blas64.Triangular, b blas64.General) {
-	trsm(s, tA, alpha, a, b, 1)
+	trsm(s, tA, alpha, a, b, limit{workers: 1})
 }
 
-func trsm(s blas.Side, tA blas.Transpose, alpha float64, a blas64.Triangular, b blas64.General, workers int) {
+func trsm(s blas.Side, tA blas.Transpose, alpha float64, a blas64.Triangular, b blas64.General, l limit) error {
 	if foreign() {
-		blas64.Trsm(s, tA, alpha, a, b)
-		return
+		return l.foreign(func() { blas64.Trsm(s, tA, alpha, a, b) })
 	}
 	checkMatrix(a.N, a.N, a.Stride, a.Data)
 	checkGeneral(b)
@@ -50,5 +49,5 @@ func trsm(s blas.Side, tA blas.Transpose, alpha float64, a blas64.Triangular, b 
 	if n != a.N {
 		panic(badShape)
 	}
-	x.solve(alpha, workers)
+	return x.solve(alpha, l)
 }

@@ -2,12 +2,12 @@ package dataset
 
 import (
 	"bufio"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,8 +24,8 @@ type table struct {
 
 // openCSV reads FILE.csv with its parts: those of a split, or those of a
 // second file, or all rows for training.
-func openCSV(path string, o *OpenOptions) (*Data, error) {
-	t, err := readCSVFile(path, o.Target)
+func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
+	t, err := readCSVFile(ctx, path, o.Target, o.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -37,13 +37,13 @@ func openCSV(path string, o *OpenOptions) (*Data, error) {
 	switch {
 	case o.Split != nil:
 		var rows map[string][]int
-		if rows, err = readSplit(path, *o.Split, len(t.y)); err != nil {
+		if rows, err = readSplit(ctx, path, *o.Split, len(t.y)); err != nil {
 			return nil, err
 		}
 		d.Source = fmt.Sprintf("%s (split %d)", path, *o.Split)
 		d.Train, d.Valid, d.Test = t.part("train", path, rows["train"]), t.part("valid", path, rows["valid"]), t.part("test", path, rows["test"])
 	case o.TestFile != "":
-		test, err := readCSVFile(o.TestFile, t.target)
+		test, err := readCSVFile(ctx, o.TestFile, t.target, o.MaxBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -108,18 +108,19 @@ func firstDifference(want, got []string) string {
 	return fmt.Sprintf("%d features, want %d", len(got), len(want))
 }
 
-func readCSVFile(path, target string) (*table, error) {
-	f, err := os.Open(path)
+func readCSVFile(ctx context.Context, path, target string, most int64) (*table, error) {
+	f, err := openFile(ctx, path)
 	if err != nil {
-		return nil, &Error{File: path, Problem: "cannot be opened", Err: err, Remedy: "check the path and its permissions"}
+		return nil, err
 	}
 	defer f.Close()
-	return readCSV(f, path, target)
+	return readCSV(f, path, target, most)
 }
 
-// readCSV reads a header line and rows of finite numbers. target names the
-// target column; "" is the last one.
-func readCSV(r io.Reader, name, target string) (*table, error) {
+// readCSV reads a header line and rows of finite numbers, which may take most
+// bytes of memory; 0 is no limit. target names the target column; "" is the
+// last one.
+func readCSV(r io.Reader, name, target string, most int64) (*table, error) {
 	in := newRecords(r, name)
 	header, err := in.next()
 	if err == io.EOF {
@@ -149,6 +150,12 @@ func readCSV(r io.Reader, name, target string) (*table, error) {
 			return nil, &Error{
 				File: name, Line: in.line(0), Remedy: "give every row one field a column",
 				Problem: fmt.Sprintf("%d fields, but the header has %d", len(rec), len(header)),
+			}
+		}
+		if most > 0 && 8*int64(len(t.x)+len(t.y)+len(rec)) > most {
+			return nil, &Error{
+				File: name, Line: in.line(0), Problem: fmt.Sprintf("the numbers up to here take more than the %d bytes of memory that may be used", most),
+				Remedy: "give fewer rows, or allow more memory",
 			}
 		}
 		for j, field := range rec {
@@ -238,29 +245,57 @@ func quoteList(names []string) string {
 type records struct {
 	*csv.Reader
 	name string
+	in   *bounded
+}
+
+// maxRecord bounds one line of a CSV file, or the several lines of a quoted
+// field: what is longer is no table, and would fill the memory.
+const maxRecord = 64 << 20
+
+// A bounded reader fails with errLong after a number of bytes.
+type bounded struct {
+	io.Reader
+	left int
+}
+
+var errLong = errors.New("too long")
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, errLong
+	}
+	n, err := b.Reader.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
 }
 
 // bom is the byte order mark that some spreadsheets write first.
 const bom = "\ufeff"
 
 func newRecords(r io.Reader, name string) *records {
-	b := bufio.NewReader(r)
+	limit := &bounded{r, maxRecord}
+	b := bufio.NewReader(limit)
 	if head, _ := b.Peek(len(bom)); string(head) == bom {
 		_, _ = b.Discard(len(bom)) // peeked, so it is there
 	}
-	in := &records{csv.NewReader(b), name}
+	in := &records{csv.NewReader(b), name, limit}
 	in.FieldsPerRecord = -1
 	in.ReuseRecord = true
 	in.TrimLeadingSpace = true
 	return in
 }
 
-// next returns the next record, io.EOF at the end, or an *Error. The record
-// is overwritten by the next call.
+// next returns the next record; io.EOF at the end; the context's error once
+// that is done; or an *Error. The record is overwritten by the next call.
 func (in *records) next() ([]string, error) {
+	in.in.left = maxRecord
 	rec, err := in.Read()
-	if err == nil || err == io.EOF {
+	if err == nil || err == io.EOF || interrupted(err) {
 		return rec, err
+	}
+	if errors.Is(err, errLong) {
+		return nil, &Error{File: in.name, Problem: fmt.Sprintf("a line of more than %d bytes", maxRecord), Remedy: "give a table with one row of numbers a line"}
 	}
 	e := &Error{File: in.name, Problem: "cannot be read", Err: err}
 	var p *csv.ParseError
@@ -277,11 +312,22 @@ func (in *records) line(j int) int {
 	return l
 }
 
-// number parses field j, a finite number.
+// isDecimal tells the characters of decimal numbers from those that only
+// programs write: 1_000, 0x1p3, Inf and NaN.
+func isDecimal(field string) bool {
+	for i := range len(field) {
+		if c := field[i]; (c < '0' || c > '9') && c != '.' && c != '+' && c != '-' && c != 'e' && c != 'E' {
+			return false
+		}
+	}
+	return true
+}
+
+// number parses field j, a finite decimal number.
 func (in *records) number(j int, column, field string) (float64, error) {
 	field = strings.TrimSpace(field)
 	v, err := strconv.ParseFloat(field, 64)
-	if err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+	if err == nil && isDecimal(field) && !math.IsNaN(v) && !math.IsInf(v, 0) {
 		return v, nil
 	}
 	e := &Error{File: in.name, Line: in.line(j), Place: fmt.Sprintf("column %d", j+1)}
@@ -291,6 +337,8 @@ func (in *records) number(j int, column, field string) (float64, error) {
 	switch {
 	case field == "":
 		e.Problem, e.Remedy = "missing value", "fill it in or leave the row out"
+	case err == nil && !math.IsNaN(v) && !math.IsInf(v, 0):
+		e.Problem, e.Remedy = quote(field)+" is not a decimal number", "write it as 1000, 0.5 or 1.5e-3"
 	case err == nil:
 		e.Problem, e.Remedy = quote(field)+" is not finite", "fill it in or leave the row out"
 	case errors.Is(err, strconv.ErrRange):

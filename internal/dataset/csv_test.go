@@ -78,13 +78,26 @@ func TestReadCSVErrors(t *testing.T) {
 		{"u,y\n1,-inf\n", "", `a.csv:2: column 2 (y): "-inf" is not finite`},
 		{"u,y\n1e400,2\n", "", `a.csv:2: column 1 (u): "1e400" is too large`},
 		{"u,y\n1,setosa\n", "", `a.csv:2: column 2 (y): "setosa" is not a number; code words as numbers`},
+		{"u,y\n1_000,2\n", "", `a.csv:2: column 1 (u): "1_000" is not a`},
+		{"u,y\n1,0x1p3\n", "", `a.csv:2: column 2 (y): "0x1p3" is not a decimal number; write it as 1000, 0.5 or 1.5e-3`},
+		{"u,y\n1,2\n1,0x_1Fp-2\n", "", `a.csv:3: column 2 (y): "0x_1Fp-2" is not a decimal number`},
+		{"u,y\n1,Infinity\n", "", `a.csv:2: column 2 (y): "Infinity" is not finite`},
+		{"u,y\n1,0b1\n", "", `a.csv:2: column 2 (y): "0b1" is not a number`},
 		{"u,y\n\"1,2\n3,4\n", "", "a.csv:"},
 		{"u,y\n1\"2,3\n", "", `a.csv:2: byte 2 of the line: bare " in non-quoted-field`},
 	} {
-		_, err := readCSV(strings.NewReader(c.text), "a.csv", c.target)
+		_, err := readCSV(strings.NewReader(c.text), "a.csv", c.target, 0)
 		require.ErrorContains(t, err, c.want, "%q", c.text)
 		require.IsType(t, &Error{}, err)
 	}
+}
+
+// Decimal numbers are read in every spelling of a spreadsheet.
+func TestReadCSVNumbers(t *testing.T) {
+	got, err := readCSV(strings.NewReader("u,y\n+1.5,-.5\n2.,1E3\n1e+2,1.25E-02\n 007 ,-0\n"), "a.csv", "", 0)
+	require.NoError(t, err)
+	require.Equal(t, []float64{1.5, 2, 100, 7}, got.x)
+	require.Equal(t, []float64{-.5, 1000, .0125, 0}, got.y)
 }
 
 func FuzzCSV(f *testing.F) {
@@ -102,7 +115,7 @@ func FuzzCSV(f *testing.F) {
 			return err == nil
 		}
 		n := 3
-		tab, err := readCSV(strings.NewReader(text), "a.csv", target)
+		tab, err := readCSV(strings.NewReader(text), "a.csv", target, 0)
 		if check(err) {
 			n = len(tab.y)
 			require.Len(t, tab.x, n*len(tab.columns))

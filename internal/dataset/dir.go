@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ var idxStems = [4]string{
 
 // openDir reads the IDX files of a directory. A pair may be missing, as where
 // there is only a test set.
-func openDir(dir string) (*Data, error) {
+func openDir(ctx context.Context, dir string) (*Data, error) {
 	var path [4]string
 	for i, stem := range idxStems {
 		path[i] = findIDX(dir, stem)
@@ -30,10 +31,10 @@ func openDir(dir string) (*Data, error) {
 	}
 	d := &Data{Name: filepath.Base(dir), Source: dir, IntegerLabels: true, Valid: &Set{Part: "valid", File: dir}}
 	var err error
-	if d.Train, err = openPair(dir, "train", path[0], path[1], idxStems[0], idxStems[1]); err != nil {
+	if d.Train, err = openPair(ctx, dir, "train", path[0], path[1], idxStems[0], idxStems[1]); err != nil {
 		return nil, err
 	}
-	if d.Test, err = openPair(dir, "test", path[2], path[3], idxStems[2], idxStems[3]); err != nil {
+	if d.Test, err = openPair(ctx, dir, "test", path[2], path[3], idxStems[2], idxStems[3]); err != nil {
 		return nil, err
 	}
 	return d.finish()
@@ -53,7 +54,7 @@ func findIDX(dir, stem string) string {
 }
 
 // openPair reads one part from its images and labels; both may be absent.
-func openPair(dir, part, images, labels, imageStem, labelStem string) (*Set, error) {
+func openPair(ctx context.Context, dir, part, images, labels, imageStem, labelStem string) (*Set, error) {
 	switch {
 	case images == "" && labels == "":
 		return &Set{Part: part, File: dir}, nil
@@ -62,11 +63,11 @@ func openPair(dir, part, images, labels, imageStem, labelStem string) (*Set, err
 	case labels == "":
 		return nil, &Error{File: dir, Problem: fmt.Sprintf("has %s but not %s", filepath.Base(images), labelStem), Remedy: "put the missing file there"}
 	}
-	x, err := readIDXFile(images, 3)
+	x, err := readIDXFile(ctx, images, 3)
 	if err != nil {
 		return nil, err
 	}
-	y, err := readIDXFile(labels, 1)
+	y, err := readIDXFile(ctx, labels, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,13 @@
 package dataset
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"strconv"
 	"strings"
+
+	"github.com/funcgp/funcgp/internal/inputfile"
 )
 
 // Error says what is wrong with a data file, where, and what to do about it.
@@ -55,6 +58,21 @@ func (e *Error) cause() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// openFile opens a file or a pipe for reading. The error is an *Error, or the
+// context's once that is done.
+func openFile(ctx context.Context, path string) (*inputfile.File, error) {
+	f, err := inputfile.Open(ctx, path)
+	if err == nil || interrupted(err) {
+		return f, err
+	}
+	return nil, &Error{File: path, Problem: "cannot be opened", Err: err, Remedy: "check the path and its permissions"}
+}
+
+// interrupted tells whether an error is that of a context that is done.
+func interrupted(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
 
 // quote shows text from a file: quoted, and cut where it is long.
 func quote(s string) string {

@@ -23,7 +23,7 @@ func TestErrorText(t *testing.T) {
 
 // The path of a file is named once, and the cause stays reachable.
 func TestErrorCause(t *testing.T) {
-	_, err := ReadRows("absent.txt")
+	_, err := ReadRows(t.Context(), "absent.txt")
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.Equal(t, "absent.txt: cannot be opened: no such file or directory; check the path and its permissions", err.Error())
 }

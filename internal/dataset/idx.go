@@ -3,11 +3,11 @@ package dataset
 import (
 	"bufio"
 	"compress/gzip"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 )
 
@@ -24,13 +24,17 @@ type idx struct {
 }
 
 // readIDXFile reads the IDX file at path; rank is 3 for images, 1 for labels.
-func readIDXFile(path string, rank int) (*idx, error) {
-	f, err := os.Open(path)
+func readIDXFile(ctx context.Context, path string, rank int) (*idx, error) {
+	f, err := openFile(ctx, path)
 	if err != nil {
-		return nil, &Error{File: path, Problem: "cannot be opened", Err: err, Remedy: "check the path and its permissions"}
+		return nil, err
 	}
 	defer f.Close()
-	return readIDX(f, path, rank)
+	x, err := readIDX(f, path, rank)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return x, err
 }
 
 // readIDX reads an IDX stream of unsigned bytes, plain or gzip as its first

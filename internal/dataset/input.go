@@ -2,12 +2,12 @@ package dataset
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"image"
 	"image/png"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,11 +34,12 @@ const maxInputPixels = 1 << 24
 // of D numbers, with or without a header. A picture is turned to grey levels,
 // transparent pixels being background, and averaged down where it is larger
 // than the shape by the same factor both ways. CSV rows of images hold grey
-// levels from 0 to 255.
-func ReadInput(path string, o *InputOptions) (*Input, error) {
-	f, err := os.Open(path)
+// levels from 0 to 255. The error is an *Error, or the context's once that is
+// done.
+func ReadInput(ctx context.Context, path string, o *InputOptions) (*Input, error) {
+	f, err := openFile(ctx, path)
 	if err != nil {
-		return nil, &Error{File: path, Problem: "cannot be opened", Err: err, Remedy: "check the path and its permissions"}
+		return nil, err
 	}
 	defer f.Close()
 	return readInput(f, path, o)

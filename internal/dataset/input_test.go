@@ -39,7 +39,7 @@ func TestReadInputPicture(t *testing.T) {
 	want := d.Train.Image(0)
 	for _, z := range []int{1, 2, 10} {
 		path := write(t, t.TempDir(), "mine.png", pngBytes(t, scaled(want, z)))
-		in, err := ReadInput(path, &InputOptions{Shape: d.Shape})
+		in, err := ReadInput(t.Context(), path, &InputOptions{Shape: d.Shape})
 		require.NoError(t, err)
 		require.Equal(t, want, in.Pixels)
 		require.Equal(t, d.Train.Matrix(nil).RawRowView(0), in.X)

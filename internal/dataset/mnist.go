@@ -46,7 +46,7 @@ func openMNIST(ctx context.Context, o *OpenOptions) (*Data, error) {
 			return nil, offline(ctx, dir, stem+".gz", err)
 		}
 	}
-	d, err := openDir(dir)
+	d, err := openDir(ctx, dir)
 	var e *Error
 	if errors.As(err, &e) && e.Remedy == again {
 		e.Remedy = "delete the file, and it is downloaded again"

@@ -16,6 +16,7 @@ type OpenOptions struct {
 	Target   string // CSV: the target column; default the last one
 	Split    *int   // CSV: split of FILE.splits.csv that gives the parts; nil means none
 	TestFile string // CSV: a second file with the test rows; default none
+	MaxBytes int64  // CSV: the most memory that the numbers of a file may take; default no limit
 
 	Seed        uint64 // digits: seed of the generator; default 0
 	DigitsTrain int    // digits: training rows; default 20000
@@ -38,7 +39,8 @@ const names = "name digits, mnist, a directory of IDX files or a .csv file"
 // Open reads a data set by name: "digits", the built-in synthetic digits
 // ("digits:TRAIN" and "digits:TRAIN,TEST" set the number of rows); "mnist",
 // downloaded on first use; a directory of IDX files; or a CSV file. "" is
-// digits. A directory or file of the name digits or mnist is "./digits".
+// digits. A directory or file of the name digits or mnist is "./digits". The
+// error is an *Error, or the context's once that is done while a file is read.
 func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 	if o == nil {
 		o = &OpenOptions{}
@@ -47,7 +49,7 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 	if o.Split != nil && o.TestFile != "" {
 		return nil, &Error{File: name, Problem: "a split and a test file were both asked for", Remedy: "name one of them"}
 	}
-	open := func() (*Data, error) { return openDir(name) }
+	open := func() (*Data, error) { return openDir(ctx, name) }
 	kind, sizes, _ := strings.Cut(name, ":")
 	switch {
 	case name == "" || kind == "digits":
@@ -60,7 +62,7 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 		case err != nil:
 			return nil, &Error{File: name, Problem: "no such data", Err: err, Remedy: names}
 		case info.Mode().IsRegular() && strings.EqualFold(filepath.Ext(name), ".csv"):
-			return openCSV(name, o)
+			return openCSV(ctx, name, o)
 		case !info.IsDir():
 			return nil, &Error{File: name, Problem: "is neither a .csv file nor a directory", Remedy: names}
 		}

@@ -2,19 +2,24 @@ package dataset
 
 import (
 	"bufio"
+	"context"
 	"errors"
+	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 )
 
+// maxRows bounds a file of row numbers: 512 MiB of them.
+const maxRows = 1 << 26
+
 // ReadRows reads a file of row numbers, one a line, in order. Blank lines and
 // what follows a # are left out. Whether the rows exist is for Select to say.
-func ReadRows(path string) ([]int, error) {
-	f, err := os.Open(path)
+// The error is an *Error, or the context's once that is done.
+func ReadRows(ctx context.Context, path string) ([]int, error) {
+	f, err := openFile(ctx, path)
 	if err != nil {
-		return nil, &Error{File: path, Problem: "cannot be opened", Err: err, Remedy: "check the path and its permissions"}
+		return nil, err
 	}
 	defer f.Close()
 	return readRows(f, path)
@@ -34,9 +39,15 @@ func readRows(r io.Reader, name string) ([]int, error) {
 		if err != nil || n < 0 {
 			return nil, &Error{File: name, Line: line, Problem: quote(text) + " is not a row number", Remedy: "write one number, 0 or more, a line"}
 		}
+		if len(rows) == maxRows {
+			return nil, &Error{File: name, Line: line, Problem: fmt.Sprintf("more than %d row numbers", maxRows), Remedy: "list each row once"}
+		}
 		rows = append(rows, n)
 	}
 	if err := in.Err(); err != nil {
+		if interrupted(err) {
+			return nil, err
+		}
 		e := &Error{File: name, Line: line + 1, Problem: "cannot be read", Err: err}
 		if errors.Is(err, bufio.ErrTooLong) {
 			e.Problem, e.Err, e.Remedy = "the line is too long", nil, "write one number a line"

@@ -9,7 +9,7 @@ import (
 
 func TestReadRows(t *testing.T) {
 	path := write(t, t.TempDir(), "rows.txt", []byte("\ufeff# chosen by hand\r\n12\r\n\r\n  3 # a seven\n0"))
-	rows, err := ReadRows(path)
+	rows, err := ReadRows(t.Context(), path)
 	require.NoError(t, err)
 	require.Equal(t, []int{12, 3, 0}, rows)
 }

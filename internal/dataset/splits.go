@@ -1,13 +1,15 @@
 package dataset
 
 import (
+	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/funcgp/funcgp/internal/inputfile"
 )
 
 // splitsPath is the file of splits that belongs to FILE.csv.
@@ -17,9 +19,12 @@ func splitsPath(csvPath string) string {
 
 // readSplit reads split k of the splits file beside csvPath: rows of the CSV
 // file by part, ascending. n is the number of rows there are.
-func readSplit(csvPath string, k, n int) (map[string][]int, error) {
+func readSplit(ctx context.Context, csvPath string, k, n int) (map[string][]int, error) {
 	path := splitsPath(csvPath)
-	f, err := os.Open(path)
+	f, err := inputfile.Open(ctx, path)
+	if interrupted(err) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, &Error{
 			File: path, Problem: "a split was asked for, but its file cannot be opened", Err: err,

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A step is one report of progress.
+type step struct {
+	stage  string
+	number int // of the steps of this stage in a row, from 0
+}
+
+// steps runs a command line and tells its progress. The context is cancelled
+// at the step of number stop; -1 is never.
+func steps(t *testing.T, stop int, args []string) ([]step, result) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var all []step
+	hear := func(stage string, _, _ int) {
+		if len(all) == stop {
+			cancel()
+		}
+		s := step{stage: stage}
+		if k := len(all); k > 0 && all[k-1].stage == stage {
+			s.number = all[k-1].number + 1
+		}
+		all = append(all, s)
+	}
+	var stdout, stderr bytes.Buffer
+	v := &invocation{args: args, out: &output{w: &stdout}, stderr: &stderr, progress: &progress{told: hear}}
+	code := status(&stderr, v.run(ctx))
+	return all, result{code, stdout.String(), stderr.String()}
+}
+
+// breaks are the first and the last step of each stage, of the first and the
+// last time that it comes.
+func breaks(all []step) []int {
+	first, last := map[string][2]int{}, map[string][2]int{}
+	for i := 0; i < len(all); {
+		j := i
+		for j+1 < len(all) && all[j+1].number > 0 {
+			j++
+		}
+		if _, ok := first[all[i].stage]; !ok {
+			first[all[i].stage] = [2]int{i, j}
+		}
+		last[all[i].stage] = [2]int{i, j}
+		i = j + 1
+	}
+	var at []int
+	for stage := range first {
+		at = append(at, first[stage][0], first[stage][1], last[stage][0], last[stage][1])
+	}
+	slices.Sort(at)
+	return slices.Compact(at)
+}
+
+// A verb that is cancelled in any stage of its progress says so, goes on to no
+// later stage and leaves no file. The library may report the first step of a
+// next stage before it looks at the context.
+func TestCancelAtEveryStage(t *testing.T) {
+	dir := t.TempDir()
+	fit := filepath.Join(dir, "fit.gp")
+	succeed(t, small("fit", "-o", fit, "--method", "nystrom", "--inducing", "10")...)
+	moons := openReference(t, "categorical")
+	of := func(verb string, more ...string) []string {
+		return append(append([]string{verb}, moons.args...), more...)
+	}
+	for name, line := range map[string]struct {
+		args []string
+		file string // flag of a file that is written
+	}{
+		"explain":             {small("explain"), "--html"},
+		"explain png":         {small("explain", "--refit=false"), "--png"},
+		"explain nystrom":     {small("explain", "--method", "nystrom", "--inducing", "10"), "--html"},
+		"explain cg":          {small("explain", "--method", "cg"), "--html"},
+		"explain saved":       {[]string{"explain", "--data", "digits:400,100", "--posterior", fit}, "--html"},
+		"importances":         {small("importances"), "--html"},
+		"importances subset":  {small("importances", "--method", "subset", "--inducing", "10"), "--html"},
+		"predict":             {small("predict"), ""},
+		"predict categorical": {of("predict", "--refit"), ""},
+		"predict cg":          {small("predict", "--method", "cg"), ""},
+		"evidence":            {of("evidence"), ""},
+		"evidence nystrom":    {small("evidence", "--method", "nystrom", "--inducing", "10"), ""},
+		"evidence cg":         {small("evidence", "--method", "cg"), ""},
+		"validate":            {of("validate"), ""},
+		"validate nystrom":    {small("validate", "--method", "nystrom", "--inducing", "10"), ""},
+		"validate cg":         {of("validate", "--method", "cg"), ""},
+		"fit":                 {small("fit", "--refit"), "--out"},
+		"fit subset":          {small("fit", "--method", "subset", "--inducing", "10", "--tune-prior"), "--out"},
+		"fit nystrom":         {small("fit", "--method", "nystrom", "--inducing", "10", "--select", "kmeans", "--tune-prior"), "--out"},
+		"fit cg":              {small("fit", "--method", "cg"), "--out"},
+		"train":               {[]string{"train", "--data", "digits:300,300", "--classes", "4,9", "--epochs", "2", "--lbfgs", "3"}, "--out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := func(dir string) []string {
+				if line.file == "" {
+					return line.args
+				}
+				return append(line.args[:len(line.args):len(line.args)], line.file, filepath.Join(dir, "file"))
+			}
+			all, r := steps(t, -1, args(t.TempDir()))
+			require.Zero(t, r.code, r.stderr)
+			for _, at := range breaks(all) {
+				in := all[at]
+				if in.stage == "write" || in.stage == "predict" && line.file == "" && at >= len(all)-2 {
+					continue // the result is out
+				}
+				dir := t.TempDir()
+				done, r := steps(t, at, args(dir))
+				require.Equal(t, 1, r.code, in)
+				require.Equal(t, "gpexplain: interrupted\n", r.stderr, in)
+				require.Empty(t, listing(t, dir), in)
+				next := at + 1 // the first step of another stage
+				for next < len(done) && done[next].number > 0 {
+					next++
+				}
+				require.LessOrEqual(t, len(done), next+1, "%v: later stages began: %v", in, done[at:])
+			}
+		})
+	}
+}
+
+// Before any stage too.
+func TestCancelBeforeTheFirstStage(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir := t.TempDir()
+	for _, args := range [][]string{
+		{"inspect"}, {"explain", "--html", filepath.Join(dir, "a")}, {"predict"}, {"importances", "--html", filepath.Join(dir, "a")}, {"evidence"}, {"validate"},
+		{"fit", "-o", filepath.Join(dir, "a")}, {"train", "--out", filepath.Join(dir, "a")},
+	} {
+		require.Equal(t, result{1, "", "gpexplain: interrupted\n"}, gpexplain(ctx, args...), "%q", args)
+		require.Empty(t, listing(t, dir))
+	}
+}
+
+// stopper is a standard output that cancels at its first write.
+type stopper struct {
+	cancel context.CancelFunc
+	writes int
+}
+
+// Write implements io.Writer.
+func (s *stopper) Write(p []byte) (int, error) {
+	s.cancel()
+	s.writes++
+	return len(p), nil
+}
+
+// Predictions end in the middle of the rows that are handled at a time.
+func TestPredictStopsAmongRows(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &stopper{cancel: cancel}
+	var stderr bytes.Buffer
+	require.Equal(t, 1, status(&stderr, run(ctx, out, &stderr, []string{"predict", "--data", "digits:400,2000", "--train-count", "60"})))
+	require.Equal(t, "gpexplain: interrupted\n", stderr.String())
+	require.Equal(t, 1, out.writes)
+}

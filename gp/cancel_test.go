@@ -1,0 +1,145 @@
+package gp_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A countdown is a context that is cancelled once it has been asked left
+// times. It counts how often it is asked, from any goroutine.
+type countdown struct {
+	context.Context
+	left  int64
+	asked atomic.Int64
+}
+
+func (c *countdown) Err() error {
+	if c.asked.Add(1) > c.left {
+		return context.Canceled
+	}
+	return nil
+}
+
+// snapshot is what a posterior answers, and the data it was given.
+func (q *problem) snapshot(t *testing.T, e *gp.Exact) []*mat.Dense {
+	t.Helper()
+	var mean, cov mat.Dense
+	require.NoError(t, e.PredictTo(&mean, &cov, q.test))
+	var j mat.Dense
+	q.train.JacobianTo(&j)
+	removal := mat.NewDense(1, q.n*q.c, nil)
+	require.NoError(t, e.RemovalTo(t.Context(), removal.RawRowView(0)))
+	evidence := e.EvidenceLinearGaussian()
+	s := e.Sites()
+	return []*mat.Dense{&mean, &cov, removal, q.cross(t, e, q.test, gp.Posterior), vec(e.Alpha()), vec(e.PseudoTargets()),
+		mat.NewDense(1, 4, []float64{evidence.Value, evidence.LogLik, evidence.Scatter, evidence.LogDet}),
+		mat.DenseCopyOf(s.F), mat.DenseCopyOf(s.Residual), mat.DenseCopyOf(s.Lambda), mat.DenseCopyOf(s.Root),
+		mat.DenseCopyOf(q.y), mat.DenseCopyOf(q.train.F), &j}
+}
+
+// A refit that is cancelled anywhere, one that fails and one that finishes
+// leave the posterior, its sites, the targets and the examples as they were.
+func TestRefitLeavesItsReceiver(t *testing.T) {
+	q := newProblem("categorical", 6, 4, glm.Categorical{}, 1)
+	e := q.fit(t, nil)
+	before := q.snapshot(t, e)
+	whole := &countdown{Context: t.Context(), left: 1 << 30}
+	want, err := e.Refit(whole, q.y, q.lik)
+	require.NoError(t, err)
+	require.Equal(t, before, q.snapshot(t, e))
+	for left, asked := int64(0), whole.asked.Load(); left < asked; left += 1 + asked/23 {
+		_, err := e.Refit(&countdown{Context: t.Context(), left: left}, q.y, q.lik)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotEqual(t, context.Canceled, err, "it is wrapped")
+	}
+	require.Equal(t, before, q.snapshot(t, e))
+	_, err = e.Refit(t.Context(), q.y, failing{q.lik})
+	require.Error(t, err)
+	require.Equal(t, before, q.snapshot(t, e))
+	got, err := e.Refit(t.Context(), q.y, q.lik)
+	require.NoError(t, err)
+	require.Equal(t, want.Alpha(), got.Alpha())
+	_, err = want.Refit(t.Context(), q.y, q.lik)
+	require.NoError(t, err)
+	require.Equal(t, q.snapshot(t, got), q.snapshot(t, want))
+}
+
+// failing gives a residual that is not a number.
+type failing struct{ gp.Likelihood }
+
+func (f failing) Expand(residual, lambda, root, y, fx []float64) float64 {
+	v := f.Likelihood.Expand(residual, lambda, root, y, fx)
+	if residual != nil {
+		residual[0] /= 0 * residual[0]
+	}
+	return v
+}
+
+// Long work that is cancelled after any number of panels does none of the
+// rest: its context is asked only a few times more, on the way out.
+func TestFitStopsBetweenPanels(t *testing.T) {
+	q := newProblemOf("many panels", 4, 700, 1, glm.Bernoulli{}, 1)
+	prior, err := ntk.NewIsotropic(1, nil)
+	require.NoError(t, err)
+	k := ntk.New(prior, make([]float64, q.p), nil)
+	s := q.sites(t)
+	long := map[string]func(ctx context.Context) error{
+		"Fit":   func(ctx context.Context) error { _, err := gp.Fit(ctx, k, q.train, s, nil); return err },
+		"Refit": func(ctx context.Context) error { _, err := gp.Refit(ctx, k, q.train, q.y, q.lik, nil); return err },
+	}
+	e, err := gp.Fit(t.Context(), k, q.train, s, nil)
+	require.NoError(t, err)
+	long["RemovalTo"] = func(ctx context.Context) error { return e.RemovalTo(ctx, make([]float64, q.n)) }
+	long["GradientLinearGaussian"] = func(ctx context.Context) error {
+		_, err := e.GradientLinearGaussian(ctx, []ntk.Kernel{k})
+		return err
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	for name, call := range long {
+		whole := &countdown{Context: t.Context(), left: 1 << 30}
+		require.NoError(t, call(whole))
+		for range 4 {
+			ctx := &countdown{Context: t.Context(), left: rng.Int64N(whole.asked.Load())}
+			require.ErrorIs(t, call(ctx), context.Canceled, name)
+			require.LessOrEqual(t, ctx.asked.Load(), ctx.left+16, "%s of %d", name, whole.asked.Load())
+		}
+	}
+}
+
+// One worker is the caller: nothing that gp does starts a goroutine.
+func TestWorkersBoundGoroutines(t *testing.T) {
+	q := newProblemOf("one worker", 4, 600, 1, glm.Bernoulli{}, 1)
+	prior, err := ntk.NewIsotropic(1, nil)
+	require.NoError(t, err)
+	k := ntk.New(prior, make([]float64, q.p), &ntk.Options{Workers: 1})
+	var most, stop atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for stop.Load() == 0 {
+			most.Store(max(most.Load(), int64(runtime.NumGoroutine())))
+			runtime.Gosched()
+		}
+	}()
+	before := int64(runtime.NumGoroutine())
+	e, err := gp.Fit(t.Context(), k, q.train, q.sites(t), &gp.Options{Workers: 1})
+	require.NoError(t, err)
+	var mean, cov mat.Dense
+	require.NoError(t, e.JointTo(&mean, &cov, q.train.Slice(0, 300)))
+	_, err = e.Cross(q.train)
+	require.NoError(t, err)
+	require.NoError(t, e.RemovalTo(t.Context(), make([]float64, q.n)))
+	stop.Store(1)
+	<-done
+	require.LessOrEqual(t, most.Load(), before)
+}

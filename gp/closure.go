@@ -1,0 +1,45 @@
+package gp
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+const (
+	smallClosure = 1e-8 // of the largest output, a gap of a sum from which there is a warning
+	closureRows  = 4    // the training outputs that are looked at as Cross does
+)
+
+// warnClosure compares Σ C(x_i, x_j) b_j with K α at the training examples
+// (E14), where they are the same number: without refinement, and the worst few
+// as Cross does them.
+func (e *Exact) warnClosure(ctx context.Context) error {
+	defer func() { e.plain = nil }()
+	scale := 0.0
+	gaps, order := make([]float64, e.g.n), make([]int, e.g.n)
+	for i, v := range e.kalpha {
+		scale = math.Max(scale, math.Abs(e.prior[i]+v))
+		gaps[i] = math.Abs(e.plain[i] - v)
+	}
+	if floats.Max(gaps) <= smallClosure*scale {
+		return nil
+	}
+	floats.Argsort(gaps, order)
+	rows := order[max(0, len(order)-closureRows):]
+	slices.Sort(rows)
+	raw, post := newGeneral(len(rows), e.g.n), newGeneral(len(rows), e.g.n)
+	for t, i := range rows {
+		e.g.rowTo(rowOf(raw, t), i)
+	}
+	gap, err := e.posteriorTo(ctx, post, raw)
+	if err != nil {
+		return err
+	}
+	if gap /= scale; !(gap <= smallClosure) {
+		e.warnings = append(e.warnings, &ClosureWarning{Gap: gap})
+	}
+	return nil
+}

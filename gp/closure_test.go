@@ -1,0 +1,166 @@
+package gp_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// columnsBatch is n examples whose Jacobian is j, n·C×P.
+func columnsBatch(j, f *mat.Dense) *linearize.Batch {
+	_, p := j.Dims()
+	_, c := f.Dims()
+	return &linearize.Batch{F: f, P: p, Blocks: []linearize.Block{
+		&linearize.Full{J: j, C: c, Params: []linearize.Span{{Name: "all", Rows: 1, Cols: p}}}}}
+}
+
+// sums returns m + Σ C(x, x_i) b_i, m + Σ κ(x, x_i) α_i and the mean of e at x.
+func (q *problem) sums(t *testing.T, e *gp.Exact, x *linearize.Batch) (post, raw, mean *mat.Dense) {
+	t.Helper()
+	m := make([]float64, x.Len()*q.c)
+	q.prior.MeanTo(m, x)
+	post = plus(product(q.cross(t, e, x, gp.Posterior), vec(e.PseudoTargets())), 1, vec(m))
+	raw = plus(product(q.cross(t, e, x, gp.Raw), vec(e.Alpha())), 1, vec(m))
+	mean = new(mat.Dense)
+	require.NoError(t, e.PredictTo(mean, nil, x))
+	return post, raw, column(mean)
+}
+
+// illConditioned draws n examples with p parameters under a prior of precision
+// delta; with repeats, the second half is the first with targets of its own.
+func illConditioned(t *testing.T, lik gp.Likelihood, n, c, p int, delta, scale float64, repeats bool) *problem {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	j, f := random(rng, n*c, p, 1), random(rng, n, c, scale)
+	y := targets(rng, lik, f)
+	for i := range n / 2 * c {
+		if repeats {
+			j.SetRow(n/2*c+i, j.RawRowView(i))
+			f.SetRow(n/2+i/c, f.RawRowView(i/c))
+		}
+	}
+	prior, err := ntk.NewIsotropic(delta, nil)
+	require.NoError(t, err)
+	theta := random(rng, 1, p, 0.1).RawMatrix().Data
+	return &problem{lik: lik, n: n, t: 10, c: c, p: p, y: y, train: columnsBatch(j, f),
+		test: columnsBatch(random(rng, 10*c, p, 1), random(rng, 10, c, scale)), prior: ntk.New(prior, theta, nil)}
+}
+
+// Where the examples are apart, B may have any condition: both sums close. A
+// difference of prior and explained covariance alone is off by up to 2e-3 here.
+func TestSumsCloseWherePriorIsWide(t *testing.T) {
+	for _, delta := range []float64{1e-2, 1e-6, 1e-9} {
+		for _, noise := range []float64{1, max(1e-3, 1e-9/delta)} { // leverage up to 1 − 1e-12
+			lik, err := glm.NewGaussian(noise)
+			require.NoError(t, err)
+			q := illConditioned(t, lik, 60, 1, 400, delta, 1, false)
+			e, err := gp.Refit(t.Context(), q.prior, q.train, q.y, lik, nil)
+			require.NoError(t, err)
+			for _, x := range []*linearize.Batch{q.train, q.test} {
+				post, raw, mean := q.sums(t, e, x)
+				requireClose(t, "m + Σ C b", post, mean, 1e-11)
+				requireClose(t, "m + Σ κ α", raw, mean, 1e-11)
+			}
+			for _, w := range e.Warnings() {
+				var open *gp.ClosureWarning
+				require.False(t, errors.As(w, &open), "%v", w)
+			}
+		}
+	}
+}
+
+// Repeated examples with conflicting targets, few parameters and saturated
+// outputs under a wide prior: a sum closes, or a warning tells its gap.
+func TestOpenSumsAreToldOf(t *testing.T) {
+	gauss, err := glm.NewGaussian(1)
+	require.NoError(t, err)
+	warned := 0
+	for _, delta := range []float64{1, 1e-4, 1e-8, 1e-11} {
+		for _, lik := range []gp.Likelihood{gauss, glm.Bernoulli{}, glm.Categorical{}, glm.Poisson{}} {
+			for _, scale := range []float64{1, 60} {
+				if _, ok := lik.(glm.Poisson); ok && scale > 1 {
+					continue // exp(60) events
+				}
+				c := 1
+				if _, ok := lik.(glm.Categorical); ok {
+					c = 3
+				}
+				for _, p := range []int{10, 300} {
+					q := illConditioned(t, lik, 40, c, p, delta, scale, true)
+					e, err := gp.Refit(t.Context(), q.prior, q.train, q.y, lik, nil)
+					require.NoError(t, err)
+					told := 0.0
+					for _, w := range e.Warnings() {
+						var open *gp.ClosureWarning
+						if errors.As(w, &open) {
+							told = open.Gap
+							require.Greater(t, told, 1e-8)
+							warned++
+						}
+					}
+					post, _, mean := q.sums(t, e, q.train)
+					// A prediction's own rounding is within the same order.
+					requireClose(t, fmt.Sprintf("m + Σ C b of %T, δ = %g, P = %d, outputs of %g", lik, delta, p, scale), post, mean, math.Max(2e-8, 20*told))
+				}
+			}
+		}
+	}
+	require.Greater(t, warned, 3)
+}
+
+// A refit that stops far from its mode says so.
+func TestRefitFarFromItsModeIsToldOf(t *testing.T) {
+	q := illConditioned(t, glm.Bernoulli{}, 40, 1, 300, 1e-12, 60, true)
+	e, err := gp.Refit(t.Context(), q.prior, q.train, q.y, q.lik, nil)
+	require.NoError(t, err)
+	require.Less(t, e.EvidenceRefit().Value, -1e6)
+	var stopped *gp.IterationWarning
+	require.True(t, slices.ContainsFunc(e.Warnings(), func(w error) bool { return errors.As(w, &stopped) }), "%v", e.Warnings())
+	require.Greater(t, stopped.Move, 1e-8)
+}
+
+// A prior so wide that B has no place in a float64 is an error with its number
+// and a remedy, and no jitter is infinite.
+func TestOverflowIsAnError(t *testing.T) {
+	fit := func(k, lambda float64) (*gp.Exact, error) {
+		kernel := fixedKernel{mat.NewDense(3, 3, []float64{k, k, k, k, k, k, k, k, k})}
+		x := &linearize.Batch{F: mat.NewDense(3, 1, nil)}
+		lik, err := glm.NewGaussian(1 / lambda)
+		require.NoError(t, err)
+		s, err := gp.NewSites(mat.NewDense(3, 1, []float64{1, 2, 3}), x.F, lik)
+		require.NoError(t, err)
+		return gp.Fit(t.Context(), kernel, x, s, nil)
+	}
+	var at *gp.NotFiniteError
+	_, err := fit(1e305, 1e6)
+	require.ErrorAs(t, err, &at)
+	require.Equal(t, "I + RᵀKR", at.What)
+	require.ErrorContains(t, err, "raise the prior precision")
+	_, err = fit(math.Inf(1), 1)
+	require.ErrorAs(t, err, &at)
+	require.Equal(t, "kernel", at.What)
+	require.ErrorContains(t, err, "raise the prior precision")
+	// The diagonal adds up to more than a float64 holds.
+	e, err := fit(1e308, 1)
+	if err != nil {
+		require.ErrorAs(t, err, &at)
+		return
+	}
+	for _, w := range e.Warnings() {
+		var used *gp.JitterWarning
+		if errors.As(w, &used) {
+			require.False(t, math.IsInf(used.Jitter, 0) || math.IsInf(used.MeanDiagonal, 0), "%v", w)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+//go:build unix
+
+package inputfile
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func TestOpenFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	require.NoError(t, os.WriteFile(path, []byte("text"), 0o600))
+	f, err := Open(t.Context(), path)
+	require.NoError(t, err)
+	require.EqualValues(t, 4, f.Size())
+	text, err := io.ReadAll(f)
+	require.NoError(t, err)
+	require.Equal(t, "text", string(text))
+	_, err = f.Seek(1, io.SeekStart)
+	require.NoError(t, err)
+	text, err = io.ReadAll(f)
+	require.NoError(t, err)
+	require.Equal(t, "ext", string(text))
+	require.NoError(t, f.Close())
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for path, want := range map[string]error{
+		"/dev/zero": ErrDevice, "/dev/null": ErrDevice, t.TempDir(): syscall.EISDIR, "absent": fs.ErrNotExist,
+	} {
+		_, err := Open(t.Context(), path)
+		require.ErrorIs(t, err, want, path)
+		require.ErrorAs(t, err, new(*fs.PathError))
+	}
+}
+
+// A pipe without a writer is waited for until the context is done.
+func TestOpenPipeWithoutWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, unix.Mkfifo(path, 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	fail := make(chan error)
+	go func() { _, err := Open(ctx, path); fail <- err }()
+	cancel()
+	require.ErrorIs(t, <-fail, context.Canceled)
+}
+
+// A read stops when the context is done, before the first byte and after it.
+func TestReadPipeStops(t *testing.T) {
+	for _, sent := range []string{"", "text"} {
+		path := filepath.Join(t.TempDir(), "pipe")
+		require.NoError(t, unix.Mkfifo(path, 0o600))
+		opened := make(chan *os.File)
+		go func() { w, _ := os.OpenFile(path, os.O_WRONLY, 0); opened <- w }()
+		ctx, cancel := context.WithCancel(t.Context())
+		f, err := Open(ctx, path)
+		require.NoError(t, err)
+		require.EqualValues(t, -1, f.Size())
+		w := <-opened
+		_, err = io.WriteString(w, sent)
+		require.NoError(t, err)
+		got := make([]byte, len(sent))
+		_, err = io.ReadFull(f, got)
+		require.NoError(t, err)
+		require.Equal(t, sent, string(got))
+		fail := make(chan error)
+		go func() { _, err := f.Read(make([]byte, 1)); fail <- err }()
+		cancel()
+		require.ErrorIs(t, <-fail, context.Canceled)
+		require.NoError(t, f.Close())
+		require.NoError(t, w.Close())
+	}
+}
+
+// A context that is done ends the reading of a regular file too.
+func TestReadFileStops(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	require.NoError(t, os.WriteFile(path, []byte("text"), 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	f, err := Open(ctx, path)
+	require.NoError(t, err)
+	cancel()
+	_, err = f.Read(make([]byte, 1))
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, f.Close())
+	_, err = Open(ctx, path)
+	require.ErrorIs(t, err, context.Canceled)
+}
