@@ -18,7 +18,9 @@ type CGOptions struct {
 	// 0 means 1e-10.
 	Tolerance float64
 	// MaxSteps bounds the steps of conjugate gradients of one solve, and those
-	// of Lanczos; 0 means 1000.
+	// of Lanczos; 0 means 1000. The dual vector takes two solves at most, that
+	// of a refit 20, and predictions one for each tile of test examples. Each
+	// step is one product with the kernel, so this bounds the time as well.
 	MaxSteps int
 	// Rank bounds the features of the preconditioner. They are chosen until
 	// they explain tr RᵀKR up to 1; 0 means 1024 at most, fewer where memory
