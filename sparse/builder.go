@@ -33,10 +33,10 @@ func NewBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*Bu
 // newBuilder moves what o says of checkpoints to the Builder: what is built
 // must not go on with them.
 func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit bool, o *Options) (*Builder, error) {
-	z.check()
 	if z.Len() == 0 {
 		return nil, &CountError{M: 0, N: n}
 	}
+	z.check()
 	c, per := z.outputs(), z.per()
 	err := z.checkMemory("a sparse posterior", o.MaxMemory, func(m int) int64 { return RowBytes(mulInt(m, per), n, c, refit) })
 	if err != nil {
@@ -84,8 +84,8 @@ func (b *basis) fingerprint() uint64 {
 	return crc64.Checksum(buf, crc64.MakeTable(crc64.ECMA))
 }
 
-// Add adds the examples of x with their sites s: one pass over x. Where it
-// fails, with a *gp.NotFiniteError for NaN or Inf or with ctx.Err(), nothing is
+// Add adds the examples of x with their sites s: one pass over x, or nothing
+// where x has no examples. Where it fails, with a *gp.NotFiniteError for NaN or Inf or with ctx.Err(), nothing is
 // added.
 func (b *Builder) Add(ctx context.Context, x linearize.Source, s *gp.Sites) error {
 	return b.sum(ctx, x, s, 1)
@@ -99,8 +99,11 @@ func (b *Builder) Remove(ctx context.Context, x linearize.Source, s *gp.Sites) e
 // sum adds sign times the sums over x; they change only where all goes well.
 func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign float64) error {
 	n := x.Len()
+	if n == 0 {
+		return nil
+	}
 	local, err := newSites(s, n, b.b.c)
-	if err != nil || n == 0 {
+	if err != nil {
 		return err
 	}
 	sums := b.sums
