@@ -18,6 +18,7 @@ type Builder struct {
 	b    *basis
 	o    Options
 	sums *Sums
+	used bool  // something was added, removed or merged
 	save saver // of Fit and Refit
 }
 
@@ -107,7 +108,7 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 		return err
 	}
 	sums := b.sums
-	if sums.n > 0 {
+	if b.used {
 		sums = b.sums.Clone()
 	}
 	first, to := 0, binding{}
@@ -138,12 +139,15 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 		return err
 	}
 	sums.logLik += sign * s.LogLik
-	b.sums = sums
+	b.sums, b.used = sums, true
 	return nil
 }
 
 // Merge adds the sums of another Builder. It fails as Sums.Merge does.
-func (b *Builder) Merge(s *Sums) error { return b.sums.Merge(s) }
+func (b *Builder) Merge(s *Sums) error {
+	b.used = true
+	return b.sums.Merge(s)
+}
 
 // Sums returns a copy of what was added.
 func (b *Builder) Sums() *Sums { return b.sums.Clone() }
