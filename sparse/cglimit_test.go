@@ -35,8 +35,8 @@ func TestCGStepsAreBounded(t *testing.T) {
 	require.Equal(t, count[sparse.StageSolve], p.Solved().Steps)
 	count = countingCG{}
 	p = q.refitCG(t, count.options(-1, most))
-	require.LessOrEqual(t, count[sparse.StageSolve], 20*most)
-	require.Equal(t, count[sparse.StageSolve], p.Solved().Steps)
+	require.LessOrEqual(t, p.Solved().Steps, 20*most)
+	require.LessOrEqual(t, count[sparse.StageSolve], p.Solved().Steps+most, "one more solve checks the sums")
 	var w *gp.IterationWarning
 	require.True(t, errors.As(errors.Join(p.Warnings()...), &w))
 	require.Positive(t, w.Move)
@@ -58,7 +58,7 @@ func TestCGExtremes(t *testing.T) {
 					count, allowed := countingCG{}, 2*most
 					var p *sparse.CG
 					if o := count.options(rank, most); refit {
-						allowed = 20 * most
+						allowed = 21 * most
 						p, err = sparse.RefitCG(t.Context(), q.kernel, q.train, q.y, q.lik, o)
 					} else {
 						p, err = sparse.FitCG(t.Context(), q.kernel, q.train, q.sites(t), o)

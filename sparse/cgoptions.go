@@ -19,7 +19,7 @@ type CGOptions struct {
 	Tolerance float64
 	// MaxSteps bounds the steps of conjugate gradients of one solve, and those
 	// of Lanczos; 0 means 1000. The dual vector takes two solves at most, that
-	// of a refit 20, and predictions one for each tile of test examples. Each
+	// of a refit 21, and predictions one for each tile of test examples. Each
 	// step is one product with the kernel, so this bounds the time as well.
 	MaxSteps int
 	// Rank bounds the features of the preconditioner. They are chosen until

@@ -18,7 +18,8 @@ import (
 // Newton step solves for the change of α alone, and so only roughly: where
 // the steps end does not depend on it. All of them together take at most
 // 20·MaxSteps steps of conjugate gradients; where these are used up, there is a
-// *gp.IterationWarning. The errors are those of gp.NewSites and FitCG.
+// *gp.IterationWarning. One solve more may check that the sums over examples
+// close. The errors are those of gp.NewSites and FitCG.
 func RefitCG(ctx context.Context, k MulKernel, x linearize.Source, y *mat.Dense, lik gp.Likelihood, o *CGOptions) (*CG, error) {
 	d := o.withDefaults()
 	p, start, err := newCG(ctx, k, x, &d)
@@ -31,6 +32,9 @@ func RefitCG(ctx context.Context, k MulKernel, x linearize.Source, y *mat.Dense,
 	p.refit = true
 	r := &cgRefit{p: p, y: y, lik: lik}
 	if err := r.newton(ctx, start.f); err != nil {
+		return nil, err
+	}
+	if err := p.warnOpen(ctx); err != nil {
 		return nil, err
 	}
 	return p, p.finish(ctx)
@@ -79,6 +83,9 @@ func (r *cgRefit) newton(ctx context.Context, f []float64) error {
 		}
 		to := r.search(at, next, step > 0 && move < last/2)
 		if to == nil && step > 0 {
+			if !(move <= smallOpen) {
+				p.warnings = append(p.warnings, &gp.IterationWarning{Steps: step, Move: move})
+			}
 			break
 		}
 		if to != nil {
@@ -89,7 +96,7 @@ func (r *cgRefit) newton(ctx context.Context, f []float64) error {
 		}
 		sitesAt = at.f
 	}
-	if gap := floats.Distance(p.alpha, p.local.r, 2); gap > smallGap {
+	if gap := floats.Distance(p.alpha, p.local.r, 2); !(gap <= smallGap) {
 		p.warnings = append(p.warnings, &gp.GapWarning{Gap: gap})
 	}
 	return nil
