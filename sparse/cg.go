@@ -125,7 +125,7 @@ func (p *CG) condition(ctx context.Context, s *gp.Sites) error {
 		return err
 	}
 	root := newSiteBlocks(p.local.root, p.data.c)
-	pre, err := newCGPreconditioner(p.data.w, root, p.features.phi)
+	pre, err := newCGPreconditioner(ctx, p.data.w, root, p.features.phi)
 	if err != nil {
 		return err
 	}

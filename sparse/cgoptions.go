@@ -37,7 +37,9 @@ type CGOptions struct {
 	// what the machine has free (gp.MemoryBudget). The training examples'
 	// Jacobian is kept where it fits, and else linearized anew in every pass.
 	MaxMemory int64
-	// Workers bounds the goroutines; 0 means GOMAXPROCS.
+	// Workers bounds the goroutines of the work on single examples and rows; 0
+	// means GOMAXPROCS. Products of matrices and of the kernel run on up to
+	// GOMAXPROCS goroutines whatever it is.
 	Workers int
 	// Progress, if not nil, is called as work is done, from one goroutine. It
 	// is not told of predictions.

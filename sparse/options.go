@@ -57,7 +57,9 @@ type Options struct {
 	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of
 	// what the machine has free (gp.MemoryBudget).
 	MaxMemory int64
-	// Workers bounds the goroutines; 0 means GOMAXPROCS.
+	// Workers bounds the goroutines of the work on single examples and rows; 0
+	// means GOMAXPROCS. Products of matrices and of the kernel run on up to
+	// GOMAXPROCS goroutines whatever it is.
 	Workers int
 	// Progress, if not nil, is called as work is done, from one goroutine.
 	Progress func(stage string, done, total int)
