@@ -58,8 +58,8 @@ type Options struct {
 	// what the machine has free (gp.MemoryBudget).
 	MaxMemory int64
 	// Workers bounds the goroutines of the work on single examples and rows; 0
-	// means GOMAXPROCS. Products of matrices and of the kernel run on up to
-	// GOMAXPROCS goroutines whatever it is.
+	// means GOMAXPROCS. Products of matrices run on up to GOMAXPROCS goroutines
+	// whatever it is, and the kernel's on as many as its own options say.
 	Workers int
 	// Progress, if not nil, is called as work is done, from one goroutine.
 	Progress func(stage string, done, total int)
