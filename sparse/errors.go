@@ -78,6 +78,16 @@ func (w *RankWarning) Error() string {
 	return fmt.Sprintf("sparse: the kernel of the inducing examples has %d rows and rank %d to working precision", w.Rows, w.Rank)
 }
 
+// ClosureWarning says that after a refit the contributions of the training
+// examples do not add up to the predictive mean (E12, E14).
+type ClosureWarning struct {
+	Gap float64 // the largest that was found at a training example, relative to the largest output
+}
+
+func (w *ClosureWarning) Error() string {
+	return fmt.Sprintf("sparse: the contributions of the training examples miss the mean by %.3g of the largest output; raise the prior precision or the noise variance, or drop repeated examples", w.Gap)
+}
+
 // errFITCScale is why a FITC posterior cannot change its prior variance.
 var errFITCScale = errors.New("sparse: the FITC correction depends on the prior variance; pass over the data again under the other prior")
 
@@ -86,6 +96,9 @@ var errNotResidual = errors.New("sparse: the FITC correction needs residuals k â
 
 // errSubsetUpdate is why a subset of data is not updated.
 var errSubsetUpdate = errors.New("sparse: a subset of data takes in no other data; choose other inducing examples instead")
+
+// errNothingLeft is why all training examples are not removed.
+var errNothingLeft = errors.New("sparse: all training examples would be removed; the posterior without data is the prior")
 
 // errSubsetPairs is why a subset of data has no pairs.
 var errSubsetPairs = errors.New("sparse: a subset of data is one of whole examples, whose sites couple their outputs; choose examples instead of (example, output) pairs")
