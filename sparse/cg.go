@@ -222,7 +222,7 @@ func (p *CG) MeanError() float64 { return p.meanBound }
 
 // Warnings returns what was compromised so far: *ConvergenceWarning, the worst
 // of predictions among them, *QuadratureWarning, and after a refit
-// *gp.GapWarning, *gp.IterationWarning and *ClosureWarning.
+// *gp.GapWarning, *gp.IterationWarning and *gp.ClosureWarning.
 func (p *CG) Warnings() []error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

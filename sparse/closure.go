@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/funcgp/funcgp/gp"
 	fblas "github.com/funcgp/funcgp/internal/blas"
 )
 
@@ -101,7 +102,7 @@ func (p *CG) warnOpen(ctx context.Context) error {
 		return err
 	}
 	if open := relativeTo(floats.Norm(ke, math.Inf(1)), f); !(open <= smallOpen) {
-		p.warnings = append(p.warnings, &ClosureWarning{Gap: open})
+		p.warnings = append(p.warnings, &gp.ClosureWarning{Gap: open})
 	}
 	return nil
 }

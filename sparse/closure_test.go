@@ -84,7 +84,7 @@ func TestOpenSumsAreWarnedOf(t *testing.T) {
 func (q *problem) requireHonest(t *testing.T, p gp.Dual, warnings []error, terms gp.Terms) int {
 	t.Helper()
 	open := q.openBy(t, p, terms)
-	var w *sparse.ClosureWarning
+	var w *gp.ClosureWarning
 	if !errors.As(errors.Join(warnings...), &w) {
 		require.LessOrEqual(t, open, 1e-7)
 		return 0

@@ -78,16 +78,6 @@ func (w *RankWarning) Error() string {
 	return fmt.Sprintf("sparse: the kernel of the inducing examples has %d rows and rank %d to working precision", w.Rows, w.Rank)
 }
 
-// ClosureWarning says that after a refit the contributions of the training
-// examples do not add up to the predictive mean (E12, E14).
-type ClosureWarning struct {
-	Gap float64 // the largest that was found at a training example, relative to the largest output
-}
-
-func (w *ClosureWarning) Error() string {
-	return fmt.Sprintf("sparse: the contributions of the training examples miss the mean by %.3g of the largest output; raise the prior precision or the noise variance, or drop repeated examples", w.Gap)
-}
-
 // errFITCScale is why a FITC posterior cannot change its prior variance.
 var errFITCScale = errors.New("sparse: the FITC correction depends on the prior variance; pass over the data again under the other prior")
 

@@ -222,5 +222,5 @@ func (p *Posterior) Alpha() []float64 { return p.alpha }
 func (p *Posterior) PseudoTargets() []float64 { return p.pseudo }
 
 // Warnings returns what was compromised: *RankWarning, and after a refit
-// *gp.GapWarning, *gp.IterationWarning and *ClosureWarning.
+// *gp.GapWarning, *gp.IterationWarning and *gp.ClosureWarning.
 func (p *Posterior) Warnings() []error { return p.warnings }

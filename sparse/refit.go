@@ -411,7 +411,7 @@ func (r *refit) posterior(ctx context.Context, last *pass, warnings []error) (*P
 		}
 	}
 	if open := r.open(last); !(open <= smallOpen) {
-		p.warnings = append(p.warnings, &ClosureWarning{Gap: open})
+		p.warnings = append(p.warnings, &gp.ClosureWarning{Gap: open})
 	}
 	return p, nil
 }
