@@ -383,7 +383,7 @@ func (r *reference) logVariances(t *testing.T, what string, p *sparse.Posterior,
 	r.kernel.DiagTo(&prior, x)
 	cov := covariance(t, p, x)
 	requireBelow(t, what, cov, &prior, &prior)
-	if p.Approximation() == sparse.Subset {
+	if p.IsSubset() {
 		requireBelow(t, what, exact, cov, &prior)
 	}
 	v, below := ratios(cov, exact), 0

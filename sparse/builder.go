@@ -18,6 +18,7 @@ type Builder struct {
 	b    *basis
 	o    Options
 	sums *Sums
+	used bool  // something was added, removed or merged
 	save saver // of Fit and Refit
 }
 
@@ -33,10 +34,10 @@ func NewBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*Bu
 // newBuilder moves what o says of checkpoints to the Builder: what is built
 // must not go on with them.
 func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit bool, o *Options) (*Builder, error) {
-	z.check()
 	if z.Len() == 0 {
 		return nil, &CountError{M: 0, N: n}
 	}
+	z.check()
 	c, per := z.outputs(), z.per()
 	err := z.checkMemory("a sparse posterior", o.MaxMemory, func(m int) int64 { return RowBytes(mulInt(m, per), n, c, refit) })
 	if err != nil {
@@ -84,8 +85,8 @@ func (b *basis) fingerprint() uint64 {
 	return crc64.Checksum(buf, crc64.MakeTable(crc64.ECMA))
 }
 
-// Add adds the examples of x with their sites s: one pass over x. Where it
-// fails, with a *gp.NotFiniteError for NaN or Inf or with ctx.Err(), nothing is
+// Add adds the examples of x with their sites s: one pass over x, or nothing
+// where x has no examples. Where it fails, with a *gp.NotFiniteError for NaN or Inf or with ctx.Err(), nothing is
 // added.
 func (b *Builder) Add(ctx context.Context, x linearize.Source, s *gp.Sites) error {
 	return b.sum(ctx, x, s, 1)
@@ -99,12 +100,15 @@ func (b *Builder) Remove(ctx context.Context, x linearize.Source, s *gp.Sites) e
 // sum adds sign times the sums over x; they change only where all goes well.
 func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign float64) error {
 	n := x.Len()
+	if n == 0 {
+		return nil
+	}
 	local, err := newSites(s, n, b.b.c)
-	if err != nil || n == 0 {
+	if err != nil {
 		return err
 	}
 	sums := b.sums
-	if sums.n > 0 {
+	if b.used {
 		sums = b.sums.Clone()
 	}
 	first, to := 0, binding{}
@@ -135,12 +139,15 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 		return err
 	}
 	sums.logLik += sign * s.LogLik
-	b.sums = sums
+	b.sums, b.used = sums, true
 	return nil
 }
 
 // Merge adds the sums of another Builder. It fails as Sums.Merge does.
-func (b *Builder) Merge(s *Sums) error { return b.sums.Merge(s) }
+func (b *Builder) Merge(s *Sums) error {
+	b.used = true
+	return b.sums.Merge(s)
+}
 
 // Sums returns a copy of what was added.
 func (b *Builder) Sums() *Sums { return b.sums.Clone() }

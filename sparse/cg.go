@@ -70,9 +70,10 @@ var _ gp.Dual = (*CG)(nil)
 // step of conjugate gradients.
 //
 // It fails with a *gp.MemoryError before anything large is allocated, with a
-// *gp.NotFiniteError where a number is NaN or Inf, and with ctx.Err(), which it
-// looks at in every step. A solve that did not reach its tolerance is among
-// the Warnings.
+// *gp.NotFiniteError where a number given is NaN or Inf, with a *RangeError
+// where one becomes so in a solve, and with ctx.Err(), which it looks at in
+// every step. The dual vector takes at most 2·MaxSteps steps; a solve that did
+// not reach its tolerance is among the Warnings, with its steps and residual.
 func FitCG(ctx context.Context, k MulKernel, x linearize.Source, s *gp.Sites, o *CGOptions) (*CG, error) {
 	d := o.withDefaults()
 	p, _, err := newCG(ctx, k, x, &d)
@@ -83,14 +84,16 @@ func FitCG(ctx context.Context, k MulKernel, x linearize.Source, s *gp.Sites, o 
 		return nil, err
 	}
 	alpha, kalpha := make([]float64, len(p.prior)), make([]float64, len(p.prior))
-	if err := p.dual(ctx, alpha, kalpha, d.Tolerance); err != nil {
+	if err := p.dual(ctx, alpha, kalpha, d.Tolerance, d.MaxSteps); err != nil {
 		return nil, err
 	}
 	// The next solves take out the rounding of the first (gp.Exact does the
-	// same): b − (I+ΛK)α is known to more digits than RᵀKb − Bx.
-	for last := math.Inf(1); p.meanBound > d.Tolerance && p.meanBound < last/2; {
+	// same): b − (I+ΛK)α is known to more digits than RᵀKb − Bx. Together they
+	// take no more steps than the first may.
+	most := p.solve.Steps + d.MaxSteps
+	for last := math.Inf(1); p.meanBound > d.Tolerance && p.meanBound < last/2 && p.solve.Steps < most; {
 		last = p.meanBound
-		if err := p.dual(ctx, alpha, kalpha, math.Max(d.Tolerance, polish)); err != nil {
+		if err := p.dual(ctx, alpha, kalpha, math.Max(d.Tolerance, polish), most-p.solve.Steps); err != nil {
 			return nil, err
 		}
 	}
@@ -122,7 +125,7 @@ func (p *CG) condition(ctx context.Context, s *gp.Sites) error {
 		return err
 	}
 	root := newSiteBlocks(p.local.root, p.data.c)
-	pre, err := newCGPreconditioner(p.data.w, root, p.features.phi)
+	pre, err := newCGPreconditioner(ctx, p.data.w, root, p.features.phi)
 	if err != nil {
 		return err
 	}
@@ -134,9 +137,11 @@ func (p *CG) condition(ctx context.Context, s *gp.Sites) error {
 }
 
 // dual solves (I + ΛK)α = b (E5) for what alpha and K alpha, which it
-// overwrites, leave of it. tol is relative to that solve's right-hand side.
-func (p *CG) dual(ctx context.Context, alpha, kalpha []float64, tol float64) error {
+// overwrites, leave of it, in at most the given number of steps. tol is
+// relative to that solve's right-hand side.
+func (p *CG) dual(ctx context.Context, alpha, kalpha []float64, tol float64, most int) error {
 	s := p.sys.solver(1)
+	s.most = min(s.most, most)
 	step := make([]float64, len(alpha))
 	// b − α − ΛKα
 	p.local.subtractLambda(step, p.pseudo, kalpha)
@@ -163,10 +168,14 @@ func (p *CG) finish(ctx context.Context) error {
 		return err
 	}
 	p.sys.root.mul(p.sys.w, column(g), 0, true)
-	if norm := floats.Norm(g, 2); norm > 0 {
+	norm := floats.Norm(g, 2)
+	if !finite(norm) {
+		return &RangeError{What: "the norm of RᵀKb", Value: norm, Steps: p.solve.Steps, Residual: 1}
+	}
+	if norm > 0 {
 		p.solve.Residual = p.meanBound / norm
 	}
-	if p.solve.Residual > p.o.Tolerance {
+	if !(p.solve.Residual <= p.o.Tolerance) {
 		p.warnings = append(p.warnings, &ConvergenceWarning{What: "the dual vector", Steps: p.solve.Steps, Residual: p.solve.Residual, Allowed: p.o.Tolerance})
 	}
 	var err error
@@ -213,7 +222,7 @@ func (p *CG) MeanError() float64 { return p.meanBound }
 
 // Warnings returns what was compromised so far: *ConvergenceWarning, the worst
 // of predictions among them, *QuadratureWarning, and after a refit
-// *gp.GapWarning and *gp.IterationWarning.
+// *gp.GapWarning, *gp.IterationWarning and *gp.ClosureWarning.
 func (p *CG) Warnings() []error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

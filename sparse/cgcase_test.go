@@ -52,7 +52,7 @@ func newCGCase(t *testing.T, n, c, rank int) *cgCase {
 	s.features = newCGFeatures(data, start.diag, plan.rank, o.Seed)
 	require.NoError(t, s.features.grow(t.Context(), s.lambda, &o))
 	blocks := newSiteBlocks(root, c)
-	pre, err := newCGPreconditioner(data.w, blocks, s.features.phi)
+	pre, err := newCGPreconditioner(t.Context(), data.w, blocks, s.features.phi)
 	require.NoError(t, err)
 	s.cgSystem = &cgSystem{data: data, root: blocks, pre: pre, w: data.w, o: &o}
 	s.j, s.k = new(mat.Dense), mat.NewDense(n*c, n*c, nil)

@@ -32,10 +32,23 @@ func (w *QuadratureWarning) Error() string {
 		w.Width, w.Steps, w.StdErr)
 }
 
+// RangeError reports that a solve by conjugate gradients, or a Lanczos step,
+// met a number that is NaN or Inf.
+type RangeError struct {
+	What     string  // the number
+	Value    float64 // NaN or Inf
+	Steps    int     // of conjugate gradients or of Lanczos before it
+	Residual float64 // the relative residual that was known before it; 1 at the start, NaN for Lanczos
+}
+
+func (e *RangeError) Error() string {
+	return fmt.Sprintf("sparse: %s is not finite but %v after %d steps, at the relative residual %.3g; check the Jacobian, and scale targets, noise and prior variance towards 1",
+		e.What, e.Value, e.Steps, e.Residual)
+}
+
 var (
-	errNoExamples       = errors.New("sparse: there are no training examples")
-	errEnough           = errors.New("sparse: enough") // ends a pass
-	errNoEigenvalues    = errors.New("sparse: the eigenvalues of the preconditioner were not found; the kernel is not finite")
-	errNotFiniteProduct = errors.New("sparse: a product with the kernel is not finite; check the Jacobian and the prior")
-	errNotCovariance    = errors.New("sparse: conjugate gradients met a direction in which I + RᵀKR is not positive; the kernel is not a covariance")
+	errNoExamples    = errors.New("sparse: there are no training examples")
+	errEnough        = errors.New("sparse: enough") // ends a pass
+	errNoEigenvalues = errors.New("sparse: the eigenvalues of the preconditioner were not found; the kernel is not finite")
+	errNotCovariance = errors.New("sparse: conjugate gradients met a direction in which I + RᵀKR is not positive; the kernel is not a covariance")
 )

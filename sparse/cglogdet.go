@@ -4,9 +4,9 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/funcgp/funcgp/internal/par"
@@ -200,8 +200,8 @@ func (l *lanczos) step(ctx context.Context) error {
 	}
 	alpha := l.s.w.dots(l.w, l.v)
 	for j, a := range alpha {
-		if math.IsNaN(a) || math.IsInf(a, 0) {
-			return errNotFiniteProduct
+		if !finite(a) {
+			return &RangeError{What: "a product with the kernel", Value: a, Steps: l.steps - 1, Residual: math.NaN()}
 		}
 		scale[j] = -a
 		if !l.finished[j] {
@@ -265,24 +265,72 @@ func (l *lanczos) rule(r *rule, j int) error {
 
 // logQuadrature returns e₁ᵀ log(T) e₁ of a tridiagonal matrix.
 func logQuadrature(diag, off []float64) (float64, error) {
-	n := len(diag)
-	t := mat.NewSymDense(n, nil)
-	for i, d := range diag {
-		t.SetSym(i, i, d)
-		if i < n-1 {
-			t.SetSym(i, i+1, off[i])
-		}
-	}
-	var eig mat.EigenSym
-	if !eig.Factorize(t, true) {
+	values, first, ok := tridiagonalEigen(diag, off)
+	if !ok {
 		return 0, errNoEigenvalues
 	}
-	var v mat.Dense
-	eig.VectorsTo(&v)
 	sum := 0.0
-	for i, e := range eig.Values(nil) {
+	for i, e := range values {
 		// Eigenvalues are 1 or more but for rounding.
-		sum += v.At(0, i) * v.At(0, i) * math.Log(math.Max(1, e))
+		sum += first[i] * first[i] * math.Log(math.Max(1, e))
 	}
 	return sum, nil
+}
+
+// mostSweeps bounds the sweeps of the QL iteration for one eigenvalue, which
+// takes two or three.
+const mostSweeps = 100
+
+// tridiagonalEigen returns the eigenvalues of a symmetric tridiagonal matrix and
+// the first components of its unit eigenvectors, by the implicit QL iteration
+// (Golub and Welsch 1969). It takes O(n²), where all components would take
+// O(n³).
+func tridiagonalEigen(diag, off []float64) (values, first []float64, ok bool) {
+	n := len(diag)
+	d, e, z := slices.Clone(diag), make([]float64, n), make([]float64, n)
+	copy(e, off)
+	z[0] = 1
+	for l := range n {
+		for sweep := 0; ; sweep++ {
+			m := l
+			for m < n-1 && !(math.Abs(e[m]) <= epsilon*(math.Abs(d[m])+math.Abs(d[m+1]))) {
+				m++
+			}
+			if m == l {
+				break
+			}
+			if sweep == mostSweeps {
+				return nil, nil, false
+			}
+			sweepQL(d, e, z, l, m)
+		}
+	}
+	return d, z, true
+}
+
+const epsilon = 0x1p-52
+
+// sweepQL applies one implicit QL step with Wilkinson's shift to rows l to m.
+func sweepQL(d, e, z []float64, l, m int) {
+	g := (d[l+1] - d[l]) / (2 * e[l])
+	g = d[m] - d[l] + e[l]/(g+math.Copysign(math.Hypot(g, 1), g))
+	s, c, p := 1.0, 1.0, 0.0
+	for i := m - 1; i >= l; i-- {
+		f, b := s*e[i], c*e[i]
+		r := math.Hypot(f, g)
+		if e[i+1] = r; r == 0 {
+			d[i+1] -= p
+			e[m] = 0
+			return
+		}
+		s, c = f/r, g/r
+		g = d[i+1] - p
+		r = (d[i]-g)*s + 2*c*b
+		p = s * r
+		d[i+1] = g + p
+		g = c*r - b
+		z[i], z[i+1] = c*z[i]-s*z[i+1], s*z[i]+c*z[i+1]
+	}
+	d[l] -= p
+	e[l], e[m] = g, 0
 }

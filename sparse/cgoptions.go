@@ -18,7 +18,9 @@ type CGOptions struct {
 	// 0 means 1e-10.
 	Tolerance float64
 	// MaxSteps bounds the steps of conjugate gradients of one solve, and those
-	// of Lanczos; 0 means 1000.
+	// of Lanczos; 0 means 1000. The dual vector takes two solves at most, that
+	// of a refit 21, and predictions one for each tile of test examples. Each
+	// step is one product with the kernel, so this bounds the time as well.
 	MaxSteps int
 	// Rank bounds the features of the preconditioner. They are chosen until
 	// they explain tr RᵀKR up to 1; 0 means 1024 at most, fewer where memory
@@ -35,7 +37,9 @@ type CGOptions struct {
 	// what the machine has free (gp.MemoryBudget). The training examples'
 	// Jacobian is kept where it fits, and else linearized anew in every pass.
 	MaxMemory int64
-	// Workers bounds the goroutines; 0 means GOMAXPROCS.
+	// Workers bounds the goroutines of the work on single examples and rows; 0
+	// means GOMAXPROCS. Products of matrices run on up to GOMAXPROCS goroutines
+	// whatever it is, and the kernel's on as many as its own options say.
 	Workers int
 	// Progress, if not nil, is called as work is done, from one goroutine. It
 	// is not told of predictions.

@@ -1,6 +1,7 @@
 package sparse
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -21,7 +22,7 @@ type cgPreconditioner struct {
 	logDet float64           // log det P
 }
 
-func newCGPreconditioner(w columnwise, root siteBlocks, phi blas64.General) (*cgPreconditioner, error) {
+func newCGPreconditioner(ctx context.Context, w columnwise, root siteBlocks, phi blas64.General) (*cgPreconditioner, error) {
 	r := phi.Cols
 	p := &cgPreconditioner{w: w, root: root, phi: phi}
 	if r == 0 {
@@ -32,6 +33,9 @@ func newCGPreconditioner(w columnwise, root siteBlocks, phi blas64.General) (*cg
 	n, step := phi.Rows/root.c, chunk(root.c)
 	part := general(min(n, step)*root.c, r, nil)
 	for t := range par.Tiles(n, step) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		lo, hi := par.Bounds(t, n, step)
 		f := rowsOf(part, 0, (hi-lo)*root.c)
 		copyColumns(f, rowsOf(phi, lo*root.c, hi*root.c))

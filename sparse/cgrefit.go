@@ -16,8 +16,10 @@ import (
 // found by Newton steps from θ*. y has N rows. The sites, B, b and α of the
 // result all belong to the mode, and its predictive mean is m + K_*n α. A
 // Newton step solves for the change of α alone, and so only roughly: where
-// the steps end does not depend on it. The errors are those of gp.NewSites
-// and FitCG.
+// the steps end does not depend on it. All of them together take at most
+// 20·MaxSteps steps of conjugate gradients; where these are used up, there is a
+// *gp.IterationWarning. One solve more may check that the sums over examples
+// close. The errors are those of gp.NewSites and FitCG.
 func RefitCG(ctx context.Context, k MulKernel, x linearize.Source, y *mat.Dense, lik gp.Likelihood, o *CGOptions) (*CG, error) {
 	d := o.withDefaults()
 	p, start, err := newCG(ctx, k, x, &d)
@@ -32,8 +34,15 @@ func RefitCG(ctx context.Context, k MulKernel, x linearize.Source, y *mat.Dense,
 	if err := r.newton(ctx, start.f); err != nil {
 		return nil, err
 	}
+	if err := p.warnOpen(ctx); err != nil {
+		return nil, err
+	}
 	return p, p.finish(ctx)
 }
+
+// refitSolves is how many solves of MaxSteps steps all Newton steps of a refit
+// may take together.
+const refitSolves = 20
 
 // A cgRefit is the Newton iteration.
 type cgRefit struct {
@@ -54,13 +63,13 @@ func (r *cgRefit) newton(ctx context.Context, f []float64) error {
 	at := r.point(make([]float64, n), make([]float64, n))
 	at.objective = r.objective(at)
 	sitesAt := f // θ* need not lie in the span
-	move := math.Inf(1)
+	move, most := math.Inf(1), mulInt(refitSolves, p.o.MaxSteps)
 	for step := 0; ; step++ {
 		if err := r.condition(ctx, sitesAt); err != nil {
 			return err
 		}
 		alpha, kalpha := append([]float64(nil), at.alpha...), append([]float64(nil), at.kalpha...)
-		if err := p.dual(ctx, alpha, kalpha, math.Max(p.o.Tolerance, polish)); err != nil {
+		if err := p.dual(ctx, alpha, kalpha, math.Max(p.o.Tolerance, polish), most-p.solve.Steps); err != nil {
 			return err
 		}
 		p.o.Progress(StageNewton, step+1, 0)
@@ -68,12 +77,15 @@ func (r *cgRefit) newton(ctx context.Context, f []float64) error {
 		if move = relativeMove(sitesAt, next.f); move < smallMove {
 			break
 		}
-		if step == p.o.MaxIter {
+		if step == p.o.MaxIter || p.solve.Steps >= most {
 			p.warnings = append(p.warnings, &gp.IterationWarning{Steps: step, Move: move})
 			break
 		}
 		to := r.search(at, next, step > 0 && move < last/2)
 		if to == nil && step > 0 {
+			if !(move <= smallOpen) {
+				p.warnings = append(p.warnings, &gp.IterationWarning{Steps: step, Move: move})
+			}
 			break
 		}
 		if to != nil {
@@ -84,7 +96,7 @@ func (r *cgRefit) newton(ctx context.Context, f []float64) error {
 		}
 		sitesAt = at.f
 	}
-	if gap := floats.Distance(p.alpha, p.local.r, 2); gap > smallGap {
+	if gap := floats.Distance(p.alpha, p.local.r, 2); !(gap <= smallGap) {
 		p.warnings = append(p.warnings, &gp.GapWarning{Gap: gap})
 	}
 	return nil

@@ -33,13 +33,14 @@ type cgSolver struct {
 	*cgSystem
 	image      cgImage
 	r, z, p, q []float64      // N·C×k
+	most       int            // steps of a solve
 	res        blas64.General // the residual of the last solve
 	progress   func(stage string, done, total int)
 }
 
 func (s *cgSystem) solver(k int) *cgSolver {
 	n := s.data.n * s.data.c * k
-	return &cgSolver{cgSystem: s, image: cgImage{workers: s.w.workers},
+	return &cgSolver{cgSystem: s, most: s.o.MaxSteps, image: cgImage{workers: s.w.workers},
 		r: make([]float64, n), z: make([]float64, n), p: make([]float64, n), q: make([]float64, n), progress: s.o.Progress}
 }
 
@@ -57,24 +58,33 @@ func (s *cgSolver) mulTo(ctx context.Context, dst, v, scratch blas64.General) er
 
 // solve writes X ≈ B⁻¹V, column by column to ‖v − Bx‖ ≤ tol ‖v‖. The
 // residual is computed anew when the recurrence says so, and the iteration
-// goes on from there while that gains. Afterwards residual holds V − BX.
+// goes on from there while that gains and steps are left. Afterwards residual
+// holds V − BX. A number that is not finite is a *RangeError.
 func (s *cgSolver) solve(ctx context.Context, x, v blas64.General, tol float64) (Solve, error) {
 	r := s.matrix(s.r, v)
 	clearColumns(x)
 	copyColumns(r, v)
 	norms := roots(s.w.dots(v, v))
 	last := append([]float64(nil), norms...)
-	out := Solve{}
+	out := Solve{Residual: 1}
+	for _, n := range norms {
+		if !finite(n) {
+			return out, &RangeError{What: "the norm of a right-hand side", Value: n, Residual: 1}
+		}
+	}
 	for {
 		target := make([]float64, len(norms))
 		for j, n := range norms {
 			target[j] = tol / 2 * n
 		}
-		steps, err := s.iterate(ctx, x, r, target, s.o.MaxSteps-out.Steps)
+		steps, err := s.iterate(ctx, x, r, target, s.most-out.Steps)
+		out.Steps += steps
 		if err != nil {
+			if e, ok := err.(*RangeError); ok {
+				e.Steps, e.Residual = out.Steps, out.Residual
+			}
 			return out, err
 		}
-		out.Steps += steps
 		// r = v − B x
 		if err := s.mulTo(ctx, r, x, s.matrix(s.z, v)); err != nil {
 			return out, err
@@ -82,14 +92,18 @@ func (s *cgSolver) solve(ctx context.Context, x, v blas64.General, tol float64) 
 		s.w.subFrom(r, v)
 		now := roots(s.w.dots(r, r))
 		gains := false
+		before := out.Residual
 		out.Residual = 0
 		for j, n := range now {
+			if !finite(n) {
+				return out, &RangeError{What: "the norm of a residual", Value: n, Steps: out.Steps, Residual: before}
+			}
 			if norms[j] > 0 {
 				out.Residual = math.Max(out.Residual, n/norms[j])
 			}
 			gains = gains || n > tol*norms[j] && n < last[j]/2
 		}
-		if !gains || out.Steps >= s.o.MaxSteps {
+		if !gains || out.Steps >= s.most {
 			s.res = r
 			return out, nil
 		}
@@ -125,18 +139,18 @@ func (s *cgSolver) iterate(ctx context.Context, x, r blas64.General, target []fl
 	rz := s.w.dots(r, z)
 	for done := 1; ; done++ {
 		if err := ctx.Err(); err != nil {
-			return 0, err
+			return done - 1, err
 		}
 		// q = B p; z is not needed now
 		if err := s.mulTo(ctx, q, p, z); err != nil {
-			return 0, err
+			return done - 1, err
 		}
 		pq := s.w.dots(p, q)
 		for j := range step {
 			step[j] = 0
 			if active[j] {
 				if err := checkCurvature(pq[j]); err != nil {
-					return 0, err
+					return done - 1, err
 				}
 				// α = rᵀz/pᵀBp
 				step[j] = rz[j] / pq[j]
@@ -168,13 +182,15 @@ func (s *cgSolver) iterate(ctx context.Context, x, r blas64.General, target []fl
 // checkCurvature checks pᵀBp.
 func checkCurvature(v float64) error {
 	switch {
-	case math.IsNaN(v) || math.IsInf(v, 0):
-		return errNotFiniteProduct
+	case !finite(v):
+		return &RangeError{What: "a product with the kernel", Value: v}
 	case v <= 0:
 		return errNotCovariance
 	}
 	return nil
 }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // errors returns for each column ρᵀP⁻¹ρ, ρ = v − Bx the residual of the last
 // solve: as P ⪯ B, it is no less than ρᵀB⁻¹ρ = (x* − x)ᵀB(x* − x), x* the

@@ -117,8 +117,8 @@ type cross struct {
 	weights blas64.General // where K_ZZ is singular: A'⁻¹φ_* above φ_*, 2·T·C×rank
 
 	mu   sync.Mutex
-	last *linearize.Batch // whose product is kept
-	prod *mat.Dense       // n·C × 2·T·C
+	last uint64     // contents of the batch whose product is kept; a Source may use a batch's memory again
+	prod *mat.Dense // n·C × 2·T·C, nil at first
 }
 
 var _ gp.Cross = (*cross)(nil)
@@ -165,11 +165,13 @@ func (q *cross) tileTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error
 	return nil
 }
 
-// product returns κ(train, Z) times the weights.
+// product returns κ(train, Z) times the weights, formed once for both kinds of
+// terms of a batch.
 func (q *cross) product(train *linearize.Batch) (*mat.Dense, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.last == train {
+	contents, known := contentsOf(train)
+	if known && q.prod != nil && q.last == contents {
 		return q.prod, nil
 	}
 	rows := train.Len() * train.Outputs()
@@ -183,7 +185,9 @@ func (q *cross) product(train *linearize.Batch) (*mat.Dense, error) {
 	} else {
 		q.kernel.MulTo(prod, train)
 	}
-	q.prod, q.last = prod, train
+	if q.prod = nil; known {
+		q.prod, q.last = prod, contents
+	}
 	return prod, nil
 }
 

@@ -245,3 +245,60 @@ func BenchmarkExplain(b *testing.B) {
 		}
 	})
 }
+
+// A Source may yield one batch again and again with other examples in it: the
+// terms are those of what it holds.
+func TestCrossOfReusedBatch(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		for _, z := range []*sparse.Inducing{q.some(t), q.inducing(t, 3, 1, 3, 2)} { // of full rank, and not
+			p := q.fit(t, z, linear(sparse.Nystrom))
+			for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+				want := crossOf(t, p, q.test, q.train, 5, terms)
+				cross, err := p.Cross(q.test)
+				require.NoError(t, err)
+				var reused linearize.Batch
+				for first := 0; first < q.n; first += 5 {
+					reused = *linearize.Concat(q.train.Slice(first, first+5))
+					var got mat.Dense
+					require.NoError(t, cross.TileTo(&got, first, &reused, terms))
+					requireClose(t, "tile", &got, want.Slice(0, q.t*q.c, first*q.c, (first+5)*q.c), 1e-12)
+				}
+			}
+		}
+	})
+}
+
+// multiplied counts the products with a kernel's right side.
+type multiplied struct {
+	ntk.Kernel
+	ntk.MulToer
+	n *int
+}
+
+func (k multiplied) MulTo(dst *mat.Dense, a, b *linearize.Batch, v *mat.Dense) {
+	*k.n++
+	k.MulToer.MulTo(dst, a, b, v)
+}
+
+// Both kinds of terms of a batch, or of a copy of it, take one product; a batch
+// that differs in one number takes another.
+func TestCrossMultipliesOnce(t *testing.T) {
+	q, n := problems(t)[5], 0
+	p, err := sparse.Fit(t.Context(), multiplied{q.kernel, q.kernel, &n}, q.train, q.sites(t), q.some(t), nil)
+	require.NoError(t, err)
+	cross, err := p.Cross(q.test)
+	require.NoError(t, err)
+	tile := func(b *linearize.Batch, terms gp.Terms, want int) {
+		t.Helper()
+		n = 0
+		require.NoError(t, cross.TileTo(new(mat.Dense), 0, b, terms))
+		require.Equal(t, want, n)
+	}
+	tile(q.train, gp.Posterior, 1)
+	tile(q.train, gp.Raw, 0)
+	other := linearize.Concat(q.train)
+	tile(other, gp.Posterior, 0)
+	other.F.Set(3, 1, other.F.At(3, 1)+1e-9)
+	tile(other, gp.Raw, 1)
+	tile(q.train, gp.Raw, 1)
+}

@@ -87,6 +87,9 @@ var errNotResidual = errors.New("sparse: the FITC correction needs residuals k â
 // errSubsetUpdate is why a subset of data is not updated.
 var errSubsetUpdate = errors.New("sparse: a subset of data takes in no other data; choose other inducing examples instead")
 
+// errNothingLeft is why all training examples are not removed.
+var errNothingLeft = errors.New("sparse: all training examples would be removed; the posterior without data is the prior")
+
 // errSubsetPairs is why a subset of data has no pairs.
 var errSubsetPairs = errors.New("sparse: a subset of data is one of whole examples, whose sites couple their outputs; choose examples instead of (example, output) pairs")
 

@@ -7,7 +7,8 @@ import (
 
 // Inducing are the inducing elements Z, M of them: examples, each of which
 // stands for all its C outputs, so that K_ZZ has M·C rows, or, from
-// SelectPairs and GatherPairs, (example, output) pairs, so that it has M.
+// SelectPairs and GatherPairs, (example, output) pairs, so that it has M. The
+// zero Inducing has no elements, and is a *CountError wherever some are needed.
 type Inducing struct {
 	// Rows are the examples' places in the training data, in the order of
 	// Batch; nil where they come from elsewhere. Those of pairs may repeat.
@@ -22,7 +23,12 @@ type Inducing struct {
 }
 
 // Len returns M.
-func (z *Inducing) Len() int { return z.Batch.Len() }
+func (z *Inducing) Len() int {
+	if z == nil || z.Batch == nil || z.Batch.F == nil {
+		return 0
+	}
+	return z.Batch.Len()
+}
 
 // Pairs tells whether they are (example, output) pairs.
 func (z *Inducing) Pairs() bool { return z.Outputs != nil }

@@ -30,7 +30,7 @@ func (p *Projected) Leading(m int) (*Projected, error) {
 		return nil, errLeadingFITC
 	case p.b.g.Rows > 0:
 		return nil, errLeadingRank
-	case p.o.Approximation == Subset:
+	case p.IsSubset():
 		return nil, fmt.Errorf("sparse: a subset of data has other data for every number of examples; fit it again with %d", m)
 	}
 	b := p.b.leading(m)

@@ -1,6 +1,10 @@
 package sparse
 
-import "github.com/funcgp/funcgp/gp"
+import (
+	"fmt"
+
+	"github.com/funcgp/funcgp/gp"
+)
 
 // Approximation is what is made of the part of K that the inducing examples
 // do not explain, K − Q.
@@ -13,13 +17,17 @@ const (
 	// FITC is Nystrom with the residual k − q of each training example as
 	// noise of its own (E13).
 	FITC
-	// Subset is the exact posterior given the inducing examples alone; the
-	// other data do not enter. It comes from FitSubset and RefitSubset.
-	Subset
+	// subsetOfData is the exact posterior given the inducing examples alone; the
+	// other data do not enter. FitSubset and RefitSubset give it, no option does.
+	subsetOfData
 )
 
 func (a Approximation) String() string {
-	return [...]string{"Nyström", "FITC", "subset of data"}[a]
+	names := [...]string{"Nyström", "FITC", "subset of data"}
+	if a < 0 || int(a) >= len(names) {
+		return fmt.Sprintf("Approximation(%d)", int(a))
+	}
+	return names[a]
 }
 
 // Progress stages.
@@ -49,7 +57,9 @@ type Options struct {
 	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of
 	// what the machine has free (gp.MemoryBudget).
 	MaxMemory int64
-	// Workers bounds the goroutines; 0 means GOMAXPROCS.
+	// Workers bounds the goroutines of the work on single examples and rows; 0
+	// means GOMAXPROCS. Products of matrices run on up to GOMAXPROCS goroutines
+	// whatever it is, and the kernel's on as many as its own options say.
 	Workers int
 	// Progress, if not nil, is called as work is done, from one goroutine.
 	Progress func(stage string, done, total int)

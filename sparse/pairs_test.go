@@ -519,7 +519,7 @@ func TestSavedPairsRefused(t *testing.T) {
 		_, err := sparse.LoadProjected(t.Context(), g, q.kernel, z, nil)
 		require.ErrorAs(t, err, new(*store.Error), name)
 	}
-	about["Approximation"] = int(sparse.Subset)
+	about["Approximation"] = int(subsetOfData)
 	_, err = sparse.LoadProjected(t.Context(), written(t, func(w *store.Writer) error {
 		w.JSON("sparse.about", about)
 		return nil

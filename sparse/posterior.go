@@ -61,6 +61,9 @@ func Fit(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *
 
 // checkInducing checks the number of inducing examples and their places.
 func checkInducing(z *Inducing, n int) error {
+	if z.Len() == 0 {
+		return &CountError{M: 0, N: n}
+	}
 	z.check()
 	most := n
 	if z.Pairs() {
@@ -79,11 +82,14 @@ func checkInducing(z *Inducing, n int) error {
 
 // WithData names the training examples that the sums are of, with their
 // sites, so that predictions can be explained: a pass over x for the dual
-// vector. Another number of examples than in the sums is an error, NaN or Inf
-// a *gp.NotFiniteError.
+// vector. Another number of examples than in the sums is an error, and so are
+// no examples; NaN or Inf is a *gp.NotFiniteError.
 func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Sites) (*Posterior, error) {
 	if x.Len() != p.sums.n {
 		return nil, fmt.Errorf("sparse: %d training examples, but the sums are of %d", x.Len(), p.sums.n)
+	}
+	if x.Len() == 0 {
+		return nil, errNoExamples
 	}
 	local, err := newSites(s, x.Len(), p.b.c)
 	if err != nil {
@@ -216,5 +222,5 @@ func (p *Posterior) Alpha() []float64 { return p.alpha }
 func (p *Posterior) PseudoTargets() []float64 { return p.pseudo }
 
 // Warnings returns what was compromised: *RankWarning, and after a refit
-// *gp.GapWarning and *gp.IterationWarning.
+// *gp.GapWarning, *gp.IterationWarning and *gp.ClosureWarning.
 func (p *Posterior) Warnings() []error { return p.warnings }

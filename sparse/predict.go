@@ -1,6 +1,8 @@
 package sparse
 
 import (
+	"context"
+
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
@@ -24,15 +26,16 @@ func (p *Projected) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	sizeTo(mean, t, c)
 	sizeTo(cov, t*c, c)
-	return p.eachTile(x, func(tile part, f *features) error {
+	return p.eachTile(context.Background(), x, func(tile part, f *features) error {
 		lo, hi := tile.first, tile.first+tile.x.Len()
 		return p.predictTile(sub(mean, lo, hi), sub(cov, lo*c, hi*c), tile.x, lo, f)
 	})
 }
 
 // eachTile takes the examples of x in tiles whose features, which f forms in
-// the same memory, stay within p.tile bytes or are those of one example.
-func (p *Projected) eachTile(x *linearize.Batch, do func(tile part, f *features) error) error {
+// the same memory, stay within p.tile bytes or are those of one example. It looks
+// at ctx before each.
+func (p *Projected) eachTile(ctx context.Context, x *linearize.Batch, do func(tile part, f *features) error) error {
 	t, c := x.Len(), p.b.c
 	if t == 0 {
 		return nil
@@ -40,6 +43,9 @@ func (p *Projected) eachTile(x *linearize.Batch, do func(tile part, f *features)
 	step := max(1, min(t, p.tile/8/c/p.b.rows()))
 	f := newFeaturesOf(p.b, step*c)
 	for lo := 0; lo < t; lo += step {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		hi := min(lo+step, t)
 		if err := do(part{first: lo, x: x.Slice(lo, hi), rows: (hi - lo) * c}, f); err != nil {
 			return err
@@ -165,7 +171,7 @@ func settle(cov *mat.Dense, prior []float64, first, c int) error {
 func (p *Projected) SelfTo(dst *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	sizeTo(dst, t*c, c)
-	return p.eachTile(x, func(tile part, f *features) error {
+	return p.eachTile(context.Background(), x, func(tile part, f *features) error {
 		phi, err := f.of(tile)
 		if err != nil {
 			return err

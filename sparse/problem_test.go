@@ -17,6 +17,10 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
+// subsetOfData is the approximation of a posterior of a subset of data, which
+// no option takes.
+const subsetOfData = sparse.FITC + 1
+
 // Dense algebra, as the equations write it.
 var (
 	column         = testdense.Column

@@ -119,8 +119,13 @@ func (p *Projected) full(phi blas64.General) {
 // Inducing returns the inducing examples.
 func (p *Projected) Inducing() *Inducing { return p.b.z }
 
-// Approximation returns what the posterior is.
+// Approximation returns what the posterior is: Nystrom, FITC, or of a subset of
+// data, which IsSubset tells, a value that no Options take.
 func (p *Projected) Approximation() Approximation { return p.o.Approximation }
+
+// IsSubset tells whether the posterior is the exact one given the inducing
+// examples alone, which comes from FitSubset and RefitSubset.
+func (p *Projected) IsSubset() bool { return p.o.Approximation == subsetOfData }
 
 // Rank returns the number of rows of K_ZZ, M·C at most, or M with pairs, that
 // the posterior uses; the others are sums of them to working precision.
@@ -136,7 +141,7 @@ func (p *Projected) Refitted() bool { return p.refit }
 // the part of the prior variance that the inducing examples do not explain.
 // Of a subset of data, which does not look at the others, it is NaN.
 func (p *Projected) TraceError() float64 {
-	if p.o.Approximation == Subset {
+	if p.IsSubset() {
 		return math.NaN()
 	}
 	// Rounding may leave a negative sum of residuals where there are none.

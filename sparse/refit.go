@@ -109,6 +109,7 @@ type pass struct {
 	before *expansion // a step: where it sets out from
 	post   *Projected // a step: the solution there
 	next   int        // the first example to come
+	sum    []float64  // a step: Φα of the examples so far, which is w where the sum over examples closes; nil where it was interrupted
 }
 
 // A passKind is the place at which the likelihood is expanded.
@@ -127,7 +128,7 @@ func (r *refit) run(ctx context.Context) (*Posterior, error) {
 			break
 		}
 		var post *Posterior
-		if p, post, err = r.after(p); post != nil {
+		if p, post, err = r.after(ctx, p); post != nil {
 			return post, nil
 		}
 	}
@@ -154,11 +155,11 @@ func (r *refit) stepFrom(at *expansion) (*pass, error) {
 	if r.origin.fitc {
 		at.pseudo = make([]float64, len(r.prior))
 	}
-	return &pass{kind: stepping, before: at, post: post, to: r.expansion(r.newPoint(post.w), newSums(r.origin))}, nil
+	return &pass{kind: stepping, before: at, post: post, to: r.expansion(r.newPoint(post.w), newSums(r.origin)), sum: make([]float64, r.b.rank())}, nil
 }
 
 // after returns the pass that follows p, or the posterior.
-func (r *refit) after(p *pass) (*pass, *Posterior, error) {
+func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 	if p.kind != stepping {
 		next, err := r.stepFrom(p.to)
 		return next, nil, err
@@ -171,14 +172,19 @@ func (r *refit) after(p *pass) (*pass, *Posterior, error) {
 		warnings = append(warnings, &gp.IterationWarning{Steps: r.step, Move: r.move})
 	}
 	if r.move < smallMove || r.step == r.o.MaxIter {
-		return nil, r.posterior(p.post, p.before, next, warnings), nil
+		post, err := r.posterior(ctx, p, warnings)
+		return nil, post, err
 	}
 	if r.step == 0 {
 		from = r.priorPoint()
 	}
 	to := r.search(from, next, r.step > 0 && r.move < last/2)
 	if to == nil && r.step > 0 {
-		return nil, r.posterior(p.post, p.before, next, warnings), nil
+		if !(r.move <= smallOpen) {
+			warnings = append(warnings, &gp.IterationWarning{Steps: r.step, Move: r.move})
+		}
+		post, err := r.posterior(ctx, p, warnings)
+		return nil, post, err
 	}
 	if to == nil {
 		to = from
@@ -215,7 +221,9 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 		}
 		switch p.kind {
 		case stepping:
-			err = r.makeStep(p.before, e.point, t, phi)
+			if err = r.makeStep(p.before, e.point, t, phi); err == nil && p.sum != nil {
+				r.addToSum(p, t, phi)
+			}
 		case atTheta:
 			err = r.start(e.point, t)
 		}
@@ -381,8 +389,10 @@ func relativeMove(a, b []float64) float64 {
 	return move / floats.Norm(b, math.Inf(1))
 }
 
-// posterior is that of the sums at the point at, whose solution leads to next.
-func (r *refit) posterior(post *Projected, at *expansion, next *point, warnings []error) *Posterior {
+// posterior is that of the sums before the step of last, whose solution leads
+// to where the step ends.
+func (r *refit) posterior(ctx context.Context, last *pass, warnings []error) (*Posterior, error) {
+	post, at, next := last.post, last.before, last.to.point
 	post.refit = true
 	p := &Posterior{Projected: post, x: r.x, sites: at.sites, local: at.local, warnings: append(post.Warnings(), warnings...)}
 	if r.origin.fitc {
@@ -392,10 +402,18 @@ func (r *refit) posterior(post *Projected, at *expansion, next *point, warnings 
 		at.local.pseudoTargets(p.pseudo, r.prior)
 		at.local.subtractLambda(p.alpha, p.pseudo, next.q)
 	}
-	if gap := floats.Distance(p.alpha, at.local.r, 2); gap > smallGap {
+	if gap := floats.Distance(p.alpha, at.local.r, 2); !(gap <= smallGap) {
 		p.warnings = append(p.warnings, &gp.GapWarning{Gap: gap})
 	}
-	return p
+	if last.sum == nil {
+		if err := r.sumAgain(ctx, last); err != nil {
+			return nil, err
+		}
+	}
+	if open := r.open(last); !(open <= smallOpen) {
+		p.warnings = append(p.warnings, &gp.ClosureWarning{Gap: open})
+	}
+	return p, nil
 }
 
 func emptySites(n, c int) *gp.Sites {

@@ -70,7 +70,7 @@ func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, o *ReportOpt
 		panic("sparse: negative sample")
 	}
 	r := &Report{Approximation: p.o.Approximation, Examples: p.sums.n, Inducing: p.b.z.Len(), Rows: p.b.rows(), Rank: p.Rank(), TraceError: p.TraceError()}
-	if err := p.residuals(x, r); err != nil {
+	if err := p.residuals(ctx, x, r); err != nil {
 		return nil, err
 	}
 	if o.Sample == 0 || p.subset != nil {
@@ -82,9 +82,9 @@ func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, o *ReportOpt
 }
 
 // residuals fills in the residual variances of the test examples.
-func (p *Projected) residuals(x *linearize.Batch, r *Report) error {
+func (p *Projected) residuals(ctx context.Context, x *linearize.Batch, r *Report) error {
 	t, c := p.checkInputs(x)
-	return p.eachTile(x, func(tile part, f *features) error {
+	return p.eachTile(ctx, x, func(tile part, f *features) error {
 		phi, err := f.of(tile)
 		if err != nil {
 			return err
@@ -124,6 +124,9 @@ func (p *Posterior) sample(ctx context.Context, x *linearize.Batch, o *ReportOpt
 	}
 	approximate, err := b.Posterior()
 	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	c, err := Compare(exact, approximate, x)

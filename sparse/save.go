@@ -161,7 +161,7 @@ func newLoader(f *store.File, k ntk.Kernel, o *Options) *loader {
 // two of them can be formed.
 func (s *savedProjected) possible() bool {
 	size := func(v int) bool { return v >= 1 && v <= math.MaxInt32 }
-	return s.Approximation >= Nystrom && s.Approximation <= Subset && s.Mean >= gp.Network && s.Mean <= gp.LinearGaussian &&
+	return s.Approximation >= Nystrom && s.Approximation <= subsetOfData && s.Mean >= gp.Network && s.Mean <= gp.LinearGaussian &&
 		size(s.M) && size(s.C) && size(s.P) && size(s.Rank) && s.N >= 0 && s.Rank <= s.M*s.per() &&
 		(s.Pivoted || s.Rank == s.M*s.per() && !s.Own) && (s.Rows == nil || len(s.Rows) == s.M) && s.possiblePairs()
 }
@@ -171,7 +171,7 @@ func (s *savedProjected) possiblePairs() bool {
 	if s.Version != savedPairs {
 		return s.Outputs == nil
 	}
-	return s.Approximation != Subset && len(s.Outputs) == s.M && slices.Min(s.Outputs) >= 0 && slices.Max(s.Outputs) < s.C
+	return s.Approximation != subsetOfData && len(s.Outputs) == s.M && slices.Min(s.Outputs) >= 0 && slices.Max(s.Outputs) < s.C
 }
 
 // per returns the rows of K_ZZ of an inducing element.
@@ -191,6 +191,10 @@ func (l *loader) inducing(ctx context.Context, z *Inducing, x linearize.Source) 
 	if z == nil {
 		z = l.gather(ctx, x)
 	} else {
+		if z.Len() == 0 {
+			l.Stop(&CountError{M: 0, N: s.N, Pairs: s.Outputs != nil})
+			return nil
+		}
 		z.check()
 		if z.Rows != nil && s.Rows != nil && !slices.Equal(z.Rows, s.Rows) {
 			l.Fail(otherInducing, "the saved posterior's inducing examples are in other rows of the data than those given")
@@ -388,7 +392,7 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.Source, 
 	switch {
 	case l.Err() != nil:
 		return nil, l.Err()
-	case p.o.Approximation == Subset:
+	case p.IsSubset():
 		return q.among(x, p.b.z), nil
 	}
 	return q, nil
@@ -397,7 +401,7 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.Source, 
 // posterior adds the sites and dual vectors to what was loaded. The posterior
 // of a subset of data is that of its examples alone.
 func (l *loader) posterior(p *Projected, x linearize.Source) *Posterior {
-	z, c, n, subset := p.b.z, p.b.c, p.sums.n, p.o.Approximation == Subset
+	z, c, n, subset := p.b.z, p.b.c, p.sums.n, p.IsSubset()
 	switch {
 	case !subset && n != x.Len():
 		l.Fail(writeAgain, "its sums are of %d training examples, not of %d", n, x.Len())

@@ -39,7 +39,7 @@ func (q *problem) answers(t *testing.T, p *sparse.Posterior) []float64 {
 	if at, err := p.At(2); err == nil {
 		out = append(out, q.projectedAnswers(t, at)...)
 	}
-	if p.Approximation() == sparse.Subset {
+	if p.IsSubset() {
 		return out
 	}
 	r, err := p.Report(t.Context(), q.test, &sparse.ReportOptions{Sample: 9})
@@ -97,7 +97,7 @@ func (q *problem) saved(ctx context.Context, p *sparse.Posterior, z *sparse.Indu
 // fitAs fits any approximation.
 func (q *problem) fitAs(t *testing.T, z *sparse.Inducing, a sparse.Approximation, o sparse.Options) *sparse.Posterior {
 	t.Helper()
-	if a != sparse.Subset {
+	if a != subsetOfData {
 		o.Approximation = a
 		return q.fit(t, z, &o)
 	}
@@ -111,7 +111,7 @@ func (q *problem) fitAs(t *testing.T, z *sparse.Inducing, a sparse.Approximation
 // refitAs refits any approximation.
 func (q *problem) refitAs(t *testing.T, z *sparse.Inducing, a sparse.Approximation, o sparse.Options) *sparse.Posterior {
 	t.Helper()
-	if a != sparse.Subset {
+	if a != subsetOfData {
 		o.Approximation = a
 		return q.refit(t, z, &o)
 	}
@@ -131,7 +131,7 @@ func savedProblems(t *testing.T) []*problem {
 // examples that are gathered or given.
 func TestSaved(t *testing.T) {
 	for _, q := range savedProblems(t) {
-		for _, a := range append(slices.Clone(approximations), sparse.Subset) {
+		for _, a := range append(slices.Clone(approximations), subsetOfData) {
 			t.Run(q.name+"/"+a.String(), func(t *testing.T) {
 				z := q.inducing(t, 9, 2, 17, 5, 0, 12, 13, 1, 3)
 				t.Run("fit", func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestSavedProjected(t *testing.T) {
 	for _, q := range savedProblems(t) {
 		t.Run(q.name, func(t *testing.T) {
 			z := q.some(t)
-			for _, a := range append(slices.Clone(approximations), sparse.Subset) {
+			for _, a := range append(slices.Clone(approximations), subsetOfData) {
 				p := q.refitAs(t, z, a, sparse.Options{})
 				back, err := sparse.LoadProjected(t.Context(), written(t, p.Save), q.kernel, z, nil)
 				require.NoError(t, err)

@@ -119,6 +119,9 @@ var (
 
 // Choose implements Selector.
 func (t Trace) Choose(_ context.Context, _ ntk.Kernel, x linearize.Source, m int, _ *Options) ([]int, error) {
+	if t.Sites == nil || t.Sites.F == nil {
+		panic("sparse: the sites of the examples are missing")
+	}
 	_, c := t.Sites.F.Dims()
 	return t.choose(x.Len(), c, c, m)
 }

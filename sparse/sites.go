@@ -21,6 +21,9 @@ type sites struct {
 
 // newSites checks that s belongs to n examples with c outputs and is finite.
 func newSites(s *gp.Sites, n, c int) (sites, error) {
+	if s == nil || s.F == nil || s.Residual == nil || s.Lambda == nil || s.Root == nil {
+		panic("sparse: the sites of the examples are missing")
+	}
 	for _, p := range []struct {
 		m          *mat.Dense
 		rows, cols int

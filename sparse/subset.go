@@ -43,6 +43,9 @@ func RefitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.D
 func subsetOptions(k ntk.Kernel, x linearize.Source, z *Inducing, o *Options) (*Options, ntk.Kernel, error) {
 	d := o.withDefaults()
 	d.Approximation = Nystrom
+	if z.Len() == 0 {
+		return nil, nil, &CountError{M: 0, N: x.Len()}
+	}
 	if z.Pairs() {
 		return nil, nil, errSubsetPairs
 	}
@@ -67,7 +70,7 @@ func (p *Posterior) among(x linearize.Source, z *Inducing) *Posterior {
 	n, c := x.Len(), p.b.c
 	b := *p.b
 	b.z = z
-	q := &Posterior{Projected: p.Projected.with(&b, Subset), x: x, subset: p, warnings: p.warnings, pseudo: make([]float64, n*c), alpha: make([]float64, n*c)}
+	q := &Posterior{Projected: p.Projected.with(&b, subsetOfData), x: x, subset: p, warnings: p.warnings, pseudo: make([]float64, n*c), alpha: make([]float64, n*c)}
 	for i, r := range z.Rows {
 		copy(q.pseudo[r*c:(r+1)*c], p.pseudo[i*c:])
 		copy(q.alpha[r*c:(r+1)*c], p.alpha[i*c:])

@@ -12,9 +12,13 @@ import (
 // Add returns the posterior given the examples of x as well, with their sites
 // s. The inducing examples stay, and so do the sites of the data there were:
 // after a refit they are those of the mode without x. It takes one pass over
-// x, and the cheap one for the dual vector over all data. A subset of data has
-// an error instead.
+// x, and the cheap one for the dual vector over all data. Where x has no
+// examples the result is p, and s is not looked at. A subset of data has an
+// error instead. p stays as it is.
 func (p *Posterior) Add(ctx context.Context, x linearize.Source, s *gp.Sites) (*Posterior, error) {
+	if x.Len() == 0 && p.subset == nil {
+		return p, nil
+	}
 	more, err := p.sumsOf(ctx, x, s)
 	if err != nil {
 		return nil, err
@@ -28,8 +32,17 @@ func (p *Posterior) Add(ctx context.Context, x linearize.Source, s *gp.Sites) (*
 
 // Remove returns the posterior without the training examples in the given
 // rows of Data. s are their sites as they were, with their own LogLik:
-// gp.NewSites at those rows of Sites().F. See Add.
+// gp.NewSites at those rows of Sites().F. Without rows the result is p, and s
+// is not looked at; to remove all rows is an error. See Add.
 func (p *Posterior) Remove(ctx context.Context, rows []int, s *gp.Sites) (*Posterior, error) {
+	switch {
+	case p.subset != nil:
+		return nil, errSubsetUpdate
+	case len(rows) == 0:
+		return p, nil
+	case len(rows) == p.x.Len():
+		return nil, errNothingLeft
+	}
 	rest := linearize.Without(p.x, rows)
 	gone, err := linearize.Gather(ctx, p.x, rows)
 	if err != nil {

@@ -1,0 +1,108 @@
+package sparse
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
+)
+
+// smallOpen is the gap between the mean and the sum over training examples,
+// relative to the largest output, above which there is a warning.
+const smallOpen = 1e-8
+
+// addToSum adds Φα of a part to the sum of a step: α = b − ΛΦᵀw (E13), with FITC
+// what makeStep has written.
+func (r *refit) addToSum(p *pass, t part, phi blas64.General) {
+	lo, hi := t.first*r.b.c, t.first*r.b.c+t.rows
+	var alpha []float64
+	if r.origin.fitc {
+		alpha = p.to.point.alpha[lo:hi]
+	} else {
+		s, b := p.before.local.slice(t.first, t.first+t.x.Len()), make([]float64, t.rows)
+		s.pseudoTargets(b, r.prior[lo:hi])
+		alpha = make([]float64, t.rows)
+		s.subtractLambda(alpha, b, p.to.point.q[lo:hi])
+	}
+	fblas.Gemv(blas.Trans, 1, phi, vector(alpha), 1, vector(p.sum))
+}
+
+// sumAgain forms the sum of a step that was interrupted, in a pass of its own.
+func (r *refit) sumAgain(ctx context.Context, p *pass) error {
+	p.sum = make([]float64, r.b.rank())
+	f, quiet := newFeatures(r.b, r.x.Len()), *r.o
+	quiet.Progress = func(string, int, int) {}
+	return r.b.eachPart(ctx, r.x, &quiet, StageData, func(t part) error {
+		phi, err := f.of(t)
+		if err == nil {
+			r.addToSum(p, t, phi)
+		}
+		return err
+	})
+}
+
+// open returns by how much the raw sums over all training examples (E12) miss
+// the mean at the inducing ones, relative to the largest output: φ(x)ᵀ(Φα − w).
+func (r *refit) open(last *pass) float64 {
+	d := make([]float64, len(last.sum))
+	floats.SubTo(d, last.sum, last.post.w)
+	return relativeTo(r.b.largestValue(d), last.to.point.f)
+}
+
+// largestValue returns the largest |φ(z)ᵀw| of the inducing examples z. Where
+// their features are not known, it is the root of the mean of k_zz times ‖w‖.
+func (b *basis) largestValue(w []float64) float64 {
+	switch {
+	case b.g.Rows == 0:
+		// Φ_Z = Lᵀ
+		largest := 0.0
+		for i := range b.l.N {
+			largest = math.Max(largest, math.Abs(floats.Dot(b.l.Data[i*b.l.Stride:][:i+1], w[:i+1])))
+		}
+		return largest
+	case b.own != nil:
+		values := make([]float64, b.own.phi.Rows)
+		fblas.Gemv(blas.NoTrans, 1, b.own.phi, vector(w), 0, vector(values))
+		return floats.Norm(values, math.Inf(1))
+	}
+	return math.Sqrt(b.trace/float64(b.rows())) * floats.Norm(w, 2)
+}
+
+// relativeTo returns gap over the largest entry of f; 0 where both are 0.
+func relativeTo(gap float64, f []float64) float64 {
+	if gap == 0 {
+		return 0
+	}
+	return gap / floats.Norm(f, math.Inf(1))
+}
+
+// warnOpen warns where the sums Σ C(x,x_i) b_i (E14) miss the mean at the
+// training examples. With e = b − (I+ΛK)α they miss Kα by Ce, which is
+// K(I+ΛK)⁻¹e: that is solved for roughly, unless a bound says that it is small.
+func (p *CG) warnOpen(ctx context.Context) error {
+	e, f := make([]float64, len(p.alpha)), make([]float64, len(p.alpha))
+	p.local.subtractLambda(e, p.pseudo, p.kalpha)
+	floats.Sub(e, p.alpha)
+	floats.AddTo(f, p.prior, p.kalpha)
+	// |(Ce)_i| ≤ √k_ii √‖K‖ ‖e‖, and ‖K‖ ≤ tr K
+	bound := p.features.largest * math.Sqrt(float64(len(e))) * floats.Norm(e, 2)
+	if relativeTo(bound, f) <= smallOpen {
+		return nil
+	}
+	s, ke := p.sys.solver(1), make([]float64, len(e))
+	if _, err := s.solveDual(ctx, column(e), polish); err != nil {
+		return err
+	}
+	if err := p.data.mulTo(ctx, column(ke), column(e), &s.image); err != nil {
+		return err
+	}
+	if open := relativeTo(floats.Norm(ke, math.Inf(1)), f); !(open <= smallOpen) {
+		p.warnings = append(p.warnings, &gp.ClosureWarning{Gap: open})
+	}
+	return nil
+}

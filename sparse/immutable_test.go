@@ -1,0 +1,193 @@
+package sparse_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// An interruption ends an operation at one of its calls of Progress: by a
+// cancel, or by an error of the data.
+type interruption struct {
+	after  int // calls that are let pass; negative: all
+	calls  int
+	cancel context.CancelFunc
+}
+
+func (i *interruption) progress(string, int, int) {
+	if i.calls++; i.cancel != nil && i.calls == i.after {
+		i.cancel()
+	}
+}
+
+// during does something to a posterior that a cancel may end midway.
+type during struct {
+	name string
+	do   func(ctx context.Context) error
+}
+
+var errBroken = errors.New("the data end here")
+
+// breaking is a Source that fails after its first batch.
+type breaking struct{ linearize.Source }
+
+func (s breaking) Batches(ctx context.Context, yield func(first int, b *linearize.Batch) error) error {
+	return linearize.Rebatch(s.Source, 2).Batches(ctx, func(first int, b *linearize.Batch) error {
+		if first > 0 {
+			return errBroken
+		}
+		return yield(first, b)
+	})
+}
+
+// oneAndSeveral are problems of one output and of several.
+func oneAndSeveral(t *testing.T, f func(t *testing.T, q *problem, a sparse.Approximation)) {
+	all := problems(t)
+	for _, q := range []*problem{all[2], all[5]} {
+		for _, a := range approximations {
+			t.Run(q.name+"/"+a.String(), func(t *testing.T) { f(t, q, a) })
+		}
+	}
+}
+
+// Whatever is made from a posterior or done with it, finished, cancelled at
+// every call of Progress, or failed, the posterior answers as it did before, bit
+// for bit.
+func TestPosteriorIsImmutable(t *testing.T) {
+	oneAndSeveral(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		i := new(interruption)
+		o := linear(a)
+		o.Progress = i.progress
+		p := q.refit(t, q.some(t), o)
+		b, err := sparse.NewBuilder(t.Context(), q.kernel, q.some(t), o)
+		require.NoError(t, err)
+		head, headSites := q.rows(t, seq(0, 14))
+		tail, tailSites := q.rows(t, seq(14, q.n))
+		require.NoError(t, b.Add(t.Context(), head, headSites))
+		built, err := b.Posterior()
+		require.NoError(t, err)
+		gone, err := gp.NewSites(pick(q.y, seq(14, q.n)), pick(p.Sites().F, seq(14, q.n)), q.lik)
+		require.NoError(t, err)
+		before, builtBefore := q.answers(t, p), q.projectedAnswers(t, built)
+		for _, d := range []during{
+			{"Add", func(ctx context.Context) error { _, err := p.Add(ctx, tail, tailSites); return err }},
+			{"Remove", func(ctx context.Context) error { _, err := p.Remove(ctx, seq(14, q.n), gone); return err }},
+			{"WithData", func(ctx context.Context) error { _, err := p.WithData(ctx, q.train, p.Sites()); return err }},
+			{"Refit", func(ctx context.Context) error {
+				_, err := sparse.Refit(ctx, q.kernel, p.Data(), q.y, q.lik, p.Inducing(), o)
+				return err
+			}},
+			{"Leading", func(context.Context) error { _, _ = p.Leading(3); return nil }},
+			{"At", func(context.Context) error { _, _ = p.At(0.2); return nil }},
+			{"Report", func(ctx context.Context) error {
+				_, err := p.Report(ctx, q.test, &sparse.ReportOptions{Sample: 9})
+				return err
+			}},
+			{"Prepare", func(ctx context.Context) error { _, err := p.Prepare(ctx, q.test); return err }},
+			{"Builder.Add", func(ctx context.Context) error { return b.Add(ctx, tail, tailSites) }},
+			{"Builder.Remove", func(ctx context.Context) error { return b.Remove(ctx, tail, tailSites) }},
+			{"Builder.Merge", func(context.Context) error { return b.Merge(p.Sums()) }},
+		} {
+			*i = interruption{}
+			require.NoError(t, d.do(t.Context()), d.name)
+			for cut := 1; cut <= min(i.calls, 4); cut++ {
+				ctx, cancel := context.WithCancel(t.Context())
+				*i = interruption{after: cut, cancel: cancel}
+				_ = d.do(ctx) // the last call may come when all is done
+				cancel()
+				*i = interruption{}
+				kerneltest.RequireBits(t, d.name, q.answers(t, p), before)
+				kerneltest.RequireBits(t, d.name, q.projectedAnswers(t, built), builtBefore)
+			}
+			kerneltest.RequireBits(t, d.name, q.answers(t, p), before)
+		}
+		_, err = p.Add(t.Context(), breaking{tail}, tailSites)
+		require.ErrorIs(t, err, errBroken)
+		broken := *tailSites
+		broken.Residual = mat.DenseCopyOf(broken.Residual)
+		broken.Residual.Set(1, 0, math.Inf(1))
+		_, err = p.Add(t.Context(), tail, &broken)
+		require.ErrorAs(t, err, new(*gp.NotFiniteError))
+		kerneltest.RequireBits(t, "failed", q.answers(t, p), before)
+	})
+}
+
+// A Builder whose Add or Remove fails or is cancelled holds what it held,
+// also where as much was removed as added, or more.
+func TestBuilderKeepsItsSums(t *testing.T) {
+	oneAndSeveral(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		head, headSites := q.rows(t, seq(0, 14))
+		tail, tailSites := q.rows(t, seq(14, q.n))
+		for name, prepare := range map[string]func(b *sparse.Builder){
+			"nothing":     func(*sparse.Builder) {},
+			"some":        func(b *sparse.Builder) { require.NoError(t, b.Add(t.Context(), head, headSites)) },
+			"less than 0": func(b *sparse.Builder) { require.NoError(t, b.Remove(t.Context(), head, headSites)) },
+			"merged": func(b *sparse.Builder) {
+				other := q.builder(t, q.some(t), linear(a))
+				require.NoError(t, other.Add(t.Context(), head, headSites))
+				none := other.Sums()
+				require.NoError(t, none.Subtract(other.Sums()))
+				require.NoError(t, none.Subtract(other.Sums()))
+				require.NoError(t, b.Merge(none))
+			},
+			"as many each": func(b *sparse.Builder) {
+				x, s := q.rows(t, seq(3, 17))
+				require.NoError(t, b.Add(t.Context(), head, headSites))
+				require.NoError(t, b.Remove(t.Context(), x, s))
+			},
+		} {
+			b := q.builder(t, q.some(t), linear(a))
+			prepare(b)
+			before := numbers(t, b.Sums())
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			for _, change := range []func() error{
+				func() error { return b.Add(t.Context(), breaking{tail}, tailSites) },
+				func() error { return b.Remove(t.Context(), breaking{tail}, tailSites) },
+				func() error { return b.Add(ctx, tail, tailSites) },
+			} {
+				require.Error(t, change(), name)
+				require.Equal(t, before, numbers(t, b.Sums()), name)
+			}
+		}
+	})
+}
+
+// numbers are the sums as they are written.
+func numbers(t *testing.T, s *sparse.Sums) []byte {
+	t.Helper()
+	b, err := s.MarshalBinary()
+	require.NoError(t, err)
+	return b
+}
+
+// A CG answers as before after predictions, explanations and log determinants
+// that were cancelled.
+func TestCGIsImmutable(t *testing.T) {
+	q := problems(t)[5]
+	i := new(interruption)
+	o := linearCG(-1)
+	o.Progress = i.progress
+	p := q.refitCG(t, o)
+	before := q.everythingCG(t, q.refitCG(t, o))
+	for cut := 1; cut <= 3; cut++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		*i = interruption{after: cut, cancel: cancel}
+		_, err := p.LogDet(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = p.PredictBounded(ctx, nil, new(mat.Dense), q.test)
+		require.ErrorIs(t, err, context.Canceled)
+		cancel()
+	}
+	*i = interruption{}
+	kerneltest.RequireBits(t, "after cancels", q.everythingCG(t, p), before)
+}

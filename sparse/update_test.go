@@ -1,0 +1,104 @@
+package sparse_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// To add or remove nothing gives the posterior itself; to remove everything is
+// an error.
+func TestUpdateByNothing(t *testing.T) {
+	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		p := q.fit(t, q.some(t), linear(a))
+		none := q.train.Slice(0, 0)
+		for _, s := range []*gp.Sites{nil, {}} {
+			same, err := p.Remove(t.Context(), nil, s)
+			require.NoError(t, err)
+			require.Same(t, p, same)
+			same, err = p.Add(t.Context(), none, s)
+			require.NoError(t, err)
+			require.Same(t, p, same)
+			b := q.builder(t, q.some(t), linear(a))
+			require.NoError(t, b.Add(t.Context(), q.train, q.sites(t)))
+			require.NoError(t, b.Add(t.Context(), none, s))
+			require.NoError(t, b.Remove(t.Context(), none, s))
+			require.Equal(t, q.n, b.Sums().Len())
+		}
+		_, err := p.Remove(t.Context(), seq(0, q.n), q.sites(t))
+		require.ErrorContains(t, err, "all training examples")
+		_, err = q.emptied(t, a).WithData(t.Context(), none, &gp.Sites{})
+		require.ErrorContains(t, err, "no training examples")
+	})
+}
+
+// emptied is a posterior from which all data were removed.
+func (q *problem) emptied(t *testing.T, a sparse.Approximation) *sparse.Projected {
+	b := q.builder(t, q.some(t), linear(a))
+	p, err := b.Posterior()
+	require.NoError(t, err)
+	return p
+}
+
+// The zero Inducing is reported as no inducing examples by all that take one.
+func TestZeroInducing(t *testing.T) {
+	q := problems(t)[2]
+	saved := written(t, q.fit(t, q.some(t), nil).Save)
+	for _, z := range []*sparse.Inducing{{}, {Batch: new(linearize.Batch)}} {
+		for name, f := range map[string]func() error{
+			"Fit": func() error {
+				_, err := sparse.Fit(t.Context(), q.kernel, q.train, q.sites(t), z, nil)
+				return err
+			},
+			"Refit": func() error {
+				_, err := sparse.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, z, nil)
+				return err
+			},
+			"FitSubset": func() error {
+				_, err := sparse.FitSubset(t.Context(), q.kernel, q.train, q.sites(t), z, nil)
+				return err
+			},
+			"RefitSubset": func() error {
+				_, err := sparse.RefitSubset(t.Context(), q.kernel, q.train, q.y, q.lik, z, nil)
+				return err
+			},
+			"NewBuilder": func() error {
+				_, err := sparse.NewBuilder(t.Context(), q.kernel, z, nil)
+				return err
+			},
+			"LoadProjected": func() error {
+				_, err := sparse.LoadProjected(t.Context(), saved, q.kernel, z, nil)
+				return err
+			},
+			"Load": func() error {
+				_, err := sparse.Load(t.Context(), saved, q.kernel, q.train, z, nil)
+				return err
+			},
+		} {
+			var count *sparse.CountError
+			require.ErrorAs(t, f(), &count, name)
+			require.Zero(t, count.M, name)
+			require.Contains(t, count.Error(), "at least one is needed", name)
+		}
+		require.Zero(t, z.Len())
+		require.False(t, z.Pairs())
+	}
+}
+
+// What is no approximation has a name, and missing sites say so.
+func TestZeroValues(t *testing.T) {
+	q := problems(t)[2]
+	require.Equal(t, "Approximation(7)", sparse.Approximation(7).String())
+	const missing = "sparse: the sites of the examples are missing"
+	for _, f := range []func(){
+		func() { _, _ = sparse.Fit(t.Context(), q.kernel, q.train, nil, q.some(t), nil) },
+		func() { _, _ = sparse.FitCG(t.Context(), q.kernel, q.train, &gp.Sites{}, nil) },
+		func() { _, _ = sparse.Trace{}.Choose(t.Context(), nil, q.train, 3, nil) },
+	} {
+		require.PanicsWithValue(t, missing, f)
+	}
+}
