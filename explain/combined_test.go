@@ -10,12 +10,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
 
 // combining is dense with a Cross that takes sums of outputs.
 type combining struct {
-	*dense
+	*denseDual
 	data linearize.Source // nil: that of dense
 }
 
@@ -23,11 +24,11 @@ func (d combining) Data() linearize.Source {
 	if d.data != nil {
 		return d.data
 	}
-	return d.dense.Data()
+	return d.denseDual.Data()
 }
 
 func (d combining) Cross(x *linearize.Batch) (gp.Cross, error) {
-	q, err := d.dense.Cross(x)
+	q, err := d.denseDual.Cross(x)
 	return combiningCross{q.(*denseCross)}, err
 }
 
@@ -42,7 +43,7 @@ func (c combiningCross) CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.
 	}
 	for i := range rows {
 		for k := range cols {
-			dst.Set(i, k, dot(c.left[t].RawRowView(i), j.RawRowView(k)))
+			dst.Set(i, k, dense.Dot(c.left[t].RawRowView(i), j.RawRowView(k)))
 		}
 	}
 	return nil
@@ -78,7 +79,7 @@ func TestCombinedIsPlain(t *testing.T) {
 		for _, tile := range []int{0, 1, 7, 1000} {
 			for _, chunk := range []int{0, 1, 4} {
 				o.Tile, o.Workers, d.chunk = tile, 1+tile%3, chunk
-				e, err := New(combining{dense: d}, d, &o)
+				e, err := New(combining{denseDual: d}, d, &o)
 				require.NoError(t, err)
 				got, err := e.Explain(t.Context(), x)
 				require.NoError(t, err)
@@ -138,7 +139,7 @@ func TestListedAreGathered(t *testing.T) {
 
 // projected says of each example that it has a tenth of its covariance, and
 // weighs half of what its site says.
-type projected struct{ *dense }
+type projected struct{ *denseDual }
 
 func (d projected) SelfTo(dst *mat.Dense, x *linearize.Batch) error {
 	if err := d.PredictTo(nil, dst, x); err != nil {
@@ -159,7 +160,7 @@ func (d projected) RootTo(dst *mat.Dense, rows []int, x *linearize.Batch) error 
 // A posterior that says so itself decides on the covariance of a training
 // example with itself, and on its weight.
 func TestOwnCovarianceAndWeight(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *dense, _ *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *denseDual, _ *Explainer, x *linearize.Batch) {
 		o := &Options{Top: 3, All: true}
 		e, err := New(projected{d}, d, o)
 		require.NoError(t, err)

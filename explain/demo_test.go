@@ -22,7 +22,7 @@ type demo struct {
 	side    int
 	images  [][]byte
 	labels  []float64
-	post    *dense
+	post    *denseDual
 	test    *linearize.Batch
 	testPix []byte
 }
@@ -124,7 +124,7 @@ func newDemo(seed uint64, n int, digit int, classes ...int) *demo {
 	for i := range p {
 		prior.Set(i, i, 1)
 	}
-	d.post = &dense{train: train, j: jacobian(train), prior: prior, delta: make([]float64, p)}
+	d.post = &denseDual{train: train, j: jacobian(train), prior: prior, delta: make([]float64, p)}
 	// Newton on the weights; the network keeps the weights of the last step
 	// but one, so that the remainder is small and not zero.
 	for range 4 {

@@ -10,12 +10,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
 
 // dense is a Dual by weight-space formulas with every matrix written out. Its
 // tiles do not depend on how the training data is cut.
-type dense struct {
+type denseDual struct {
 	train  *linearize.Batch
 	s      *gp.Sites
 	chunk  int        // examples a batch of Data; 0 for all
@@ -27,12 +28,12 @@ type dense struct {
 	pseudo []float64
 }
 
-var _ gp.Dual = (*dense)(nil)
+var _ gp.Dual = (*denseDual)(nil)
 
-func (d *dense) Sites() *gp.Sites         { return d.s }
-func (d *dense) Alpha() []float64         { return d.alpha }
-func (d *dense) PseudoTargets() []float64 { return d.pseudo }
-func (d *dense) Data() linearize.Source   { return chunked{d.train, d.chunk} }
+func (d *denseDual) Sites() *gp.Sites         { return d.s }
+func (d *denseDual) Alpha() []float64         { return d.alpha }
+func (d *denseDual) PseudoTargets() []float64 { return d.pseudo }
+func (d *denseDual) Data() linearize.Source   { return chunked{d.train, d.chunk} }
 
 func jacobian(b *linearize.Batch) *mat.Dense {
 	var j mat.Dense
@@ -50,14 +51,14 @@ func product(m ...mat.Matrix) *mat.Dense {
 	return p
 }
 
-func (d *dense) MeanTo(dst []float64, b *linearize.Batch) {
+func (d *denseDual) MeanTo(dst []float64, b *linearize.Batch) {
 	b.MulVecTo(dst, d.delta)
 	for i, f := range mat.DenseCopyOf(b.F).RawMatrix().Data {
 		dst[i] += f
 	}
 }
 
-func (d *dense) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+func (d *denseDual) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	if mean != nil {
 		panic("not used by explain")
 	}
@@ -69,15 +70,17 @@ func (d *dense) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	return nil
 }
 
-func (d *dense) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error { panic("not used by explain") }
+func (d *denseDual) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+	panic("not used by explain")
+}
 
-func (d *dense) Cross(x *linearize.Batch) (gp.Cross, error) {
+func (d *denseDual) Cross(x *linearize.Batch) (gp.Cross, error) {
 	j := jacobian(x)
 	return &denseCross{d: d, left: [2]*mat.Dense{product(j, d.sigma), product(j, d.prior)}}, nil
 }
 
 type denseCross struct {
-	d    *dense
+	d    *denseDual
 	left [2]*mat.Dense
 }
 
@@ -85,7 +88,7 @@ func (c *denseCross) TileTo(dst *mat.Dense, first int, train *linearize.Batch, t
 	rows, cols := dst.Dims()
 	for i := range rows {
 		for k := range cols {
-			dst.Set(i, k, dot(c.left[t].RawRowView(i), c.d.j.RawRowView(first*c.d.train.Outputs()+k)))
+			dst.Set(i, k, dense.Dot(c.left[t].RawRowView(i), c.d.j.RawRowView(first*c.d.train.Outputs()+k)))
 		}
 	}
 	return nil
@@ -127,8 +130,8 @@ func randomBatch(rng *rand.Rand, n, c, p int) *linearize.Batch {
 
 // newDense returns a posterior over n random examples whose sites are random;
 // some are saturated (Λ = 0), and for C > 1 some have rank one.
-func newDense(rng *rand.Rand, n, c, p int) *dense {
-	d := &dense{train: randomBatch(rng, n, c, p), prior: mat.NewDense(p, p, nil), delta: make([]float64, p)}
+func newDense(rng *rand.Rand, n, c, p int) *denseDual {
+	d := &denseDual{train: randomBatch(rng, n, c, p), prior: mat.NewDense(p, p, nil), delta: make([]float64, p)}
 	d.j = jacobian(d.train)
 	for i := range p {
 		d.prior.Set(i, i, 0.2+rng.Float64())
@@ -151,7 +154,7 @@ func newDense(rng *rand.Rand, n, c, p int) *dense {
 }
 
 // solve computes Σ, b and α (E5) from the sites.
-func (d *dense) solve() {
+func (d *denseDual) solve() {
 	nc, p := d.j.Dims()
 	c := d.train.Outputs()
 	lambda := mat.NewDense(nc, nc, nil)
@@ -182,7 +185,7 @@ func (d *dense) solve() {
 
 // atMode moves the sites to the function values of the posterior mean, with
 // Gaussian likelihoods that keep Λ and b: the residual becomes α.
-func (d *dense) atMode() {
+func (d *denseDual) atMode() {
 	nc, _ := d.j.Dims()
 	m := make([]float64, nc)
 	d.MeanTo(m, d.train)
@@ -199,7 +202,7 @@ func (d *dense) atMode() {
 // parameters and fewer, one output and several.
 var sizes = []struct{ n, c, p int }{{9, 1, 5}, {25, 1, 60}, {12, 3, 20}, {20, 2, 90}}
 
-func explainers(t *testing.T, o Options, test func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch)) {
+func explainers(t *testing.T, o Options, test func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch)) {
 	for seed, size := range sizes {
 		rng := rand.New(rand.NewPCG(uint64(seed), 1))
 		d := newDense(rng, size.n, size.c, size.p)

@@ -20,7 +20,7 @@ import (
 const tight = 1e-10
 
 // every returns all terms of a row and target as a list by position.
-func every(t *testing.T, d *dense, x *linearize.Batch, targets ...Target) [][]Explanation {
+func every(t *testing.T, d *denseDual, x *linearize.Batch, targets ...Target) [][]Explanation {
 	t.Helper()
 	e, err := New(d, d, &Options{Targets: targets, All: true})
 	require.NoError(t, err)
@@ -31,7 +31,7 @@ func every(t *testing.T, d *dense, x *linearize.Batch, targets ...Target) [][]Ex
 
 // (E14) v_i = C(x*,x_i) b_i with C = J Σ Jᵀ, for each output and a contrast.
 func TestE14Values(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
 		c := e.c
 		cross := product(jacobian(x), d.sigma, d.j.T())
 		for row, outputs := range every(t, d, x) {
@@ -50,7 +50,7 @@ func TestE14Values(t *testing.T) {
 
 // (E12) κ(x*,x_i) α_i with κ = J Σ₀ Jᵀ.
 func TestE12Raw(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
 		c := e.c
 		cross := product(jacobian(x), d.prior, d.j.T())
 		for row, outputs := range every(t, d, x) {
@@ -70,7 +70,7 @@ func TestE12Raw(t *testing.T) {
 // Both sums are m + K_*n α, the mean of (E6), and the remainder is what the
 // network differs from it by.
 func TestBothSumsClose(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
 		rows, err := e.Explain(t.Context(), x)
 		require.NoError(t, err)
 		mean := product(jacobian(x), d.prior, d.j.T(), mat.NewVecDense(len(d.alpha), d.alpha))
@@ -91,7 +91,7 @@ func TestBothSumsClose(t *testing.T) {
 }
 
 func TestCancellationIsOverAllExamples(t *testing.T) {
-	explainers(t, Options{Top: 2, All: true}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{Top: 2, All: true}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
 		rows, err := e.Explain(t.Context(), x)
 		require.NoError(t, err)
 		for _, one := range slices.Concat(rows...) {
@@ -112,7 +112,7 @@ func TestCancellationIsOverAllExamples(t *testing.T) {
 // (E15) one Newton step from the fitted function on leaving example i out,
 // −J(x*) (Σ⁻¹ − J_iᵀΛ_iJ_i)⁻¹ J_iᵀ r_i, by inverting the P×P matrix.
 func TestE15IsOneNewtonStep(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
 		c, p := e.c, x.P
 		all := every(t, d, x)
 		for i := range e.n {
@@ -135,11 +135,11 @@ func TestE15IsOneNewtonStep(t *testing.T) {
 // (E15) is exact for a Gaussian: the posterior mean computed again without
 // example i differs by just that.
 func TestE15IsExactForGaussianSites(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
 		d.atMode()
 		c := e.c
 		all := every(t, d, x)
-		mean := func(d *dense) *mat.Dense {
+		mean := func(d *denseDual) *mat.Dense {
 			return product(jacobian(x), d.sigma, d.j.T(), mat.NewVecDense(len(d.pseudo), d.pseudo))
 		}
 		before := mean(d)
@@ -163,7 +163,7 @@ func TestE15IsExactForGaussianSites(t *testing.T) {
 
 // Similarity is the posterior correlation of the target.
 func TestSimilarityIsPosteriorCorrelation(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
 		c := e.c
 		targets := []Target{Single(c - 1)}
 		if c > 1 {
@@ -216,7 +216,7 @@ func TestContrastIsTheDifference(t *testing.T) {
 // listed term carries the numbers of its column.
 func TestListsAreTheHeadOfASort(t *testing.T) {
 	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
-		explainers(t, Options{Terms: terms, Top: 5, Sides: true, Similar: 4, All: true}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+		explainers(t, Options{Terms: terms, Top: 5, Sides: true, Similar: 4, All: true}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
 			rows, err := e.Explain(t.Context(), x)
 			require.NoError(t, err)
 			for _, one := range slices.Concat(rows...) {
@@ -277,7 +277,7 @@ func requireList(t *testing.T, e *Explainer, one Explanation, list []Term, order
 
 // Asking for more than N gives all N, and the sum of the list is the sum.
 func TestTopAboveNGivesAll(t *testing.T) {
-	explainers(t, Options{Top: 1 << 40}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{Top: 1 << 40}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
 		rows, err := e.Explain(t.Context(), x)
 		require.NoError(t, err)
 		for _, one := range slices.Concat(rows...) {
@@ -364,7 +364,7 @@ func TestProcessorsDoNotMatter(t *testing.T) {
 
 // A batch of test rows gives what its rows give alone.
 func TestRowsAreIndependent(t *testing.T) {
-	explainers(t, Options{Top: 3}, func(t *testing.T, d *dense, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{Top: 3}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
 		together, err := e.Explain(t.Context(), x)
 		require.NoError(t, err)
 		for row := range x.Len() {
@@ -456,7 +456,7 @@ func TestCancelledContext(t *testing.T) {
 }
 
 // truncated yields fewer examples than it says.
-type truncated struct{ *dense }
+type truncated struct{ *denseDual }
 
 func (s truncated) Data() linearize.Source { return truncatedSource{s.train} }
 
@@ -477,7 +477,7 @@ func TestDataThatEndsEarly(t *testing.T) {
 
 // eaten says of some examples that rounding made their variance negative.
 type eaten struct {
-	*dense
+	*denseDual
 	bad []*linearize.Batch
 }
 
@@ -489,7 +489,7 @@ func (d eaten) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 			}
 		}
 	}
-	return d.dense.PredictTo(mean, cov, x)
+	return d.denseDual.PredictTo(mean, cov, x)
 }
 
 // Where rounding has eaten a variance, removal and similarity of that example

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // An Importance is how much a training example holds the function in place:
@@ -28,7 +29,7 @@ func Importances(d gp.Dual) []Importance {
 	for i := range list {
 		a := alpha[i*c : (i+1)*c : (i+1)*c]
 		// |α_i|
-		list[i] = Importance{Index: i, Norm: math.Sqrt(dot(a, a)), Alpha: a}
+		list[i] = Importance{Index: i, Norm: math.Sqrt(dense.Dot(a, a)), Alpha: a}
 	}
 	slices.SortStableFunc(list, func(a, b Importance) int { return cmp.Compare(b.Norm, a.Norm) })
 	return list

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -32,7 +33,7 @@ func (e *Explainer) similarity(w *tally, i int, cross []float64) float64 {
 // removal is f(x*) after leaving out example i minus f(x*) before.
 func (e *Explainer) removal(i int, cross []float64) float64 {
 	// −C(x*,x_i) (I − Λ_i h_i)⁻¹ r_i (E15)
-	return -dot(cross, e.step[i*e.c:(i+1)*e.c])
+	return -dense.Dot(cross, e.step[i*e.c:(i+1)*e.c])
 }
 
 // knowAll learns about every training example.

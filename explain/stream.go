@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -68,7 +69,7 @@ func (e *Explainer) stream(ctx context.Context, x *linearize.Batch, work [][]tal
 			w.target.rowTo(w.cross, func(c int) []float64 { return post.RawRowView(t*e.c + c)[from:to] })
 			w.target.rowTo(w.rawCross, func(c int) []float64 { return raw.RawRowView(t*e.c + c)[from:to] })
 			// v_i = C(x*,x_i) b_i (E14) and κ(x*,x_i) α_i (E12)
-			return dot(w.cross, e.pseudo[i*e.c:(i+1)*e.c]), dot(w.rawCross, e.alpha[i*e.c:(i+1)*e.c])
+			return dense.Dot(w.cross, e.pseudo[i*e.c:(i+1)*e.c]), dense.Dot(w.rawCross, e.alpha[i*e.c:(i+1)*e.c])
 		},
 	}
 	return cross, e.pass(ctx, e.dual.Data(), whole, work)

@@ -17,11 +17,3 @@ func (a *sum) add(v float64) {
 }
 
 func (a *sum) value() float64 { return a.s + a.c }
-
-func dot(x, y []float64) float64 {
-	s := 0.0
-	for i, v := range x {
-		s += v * y[i]
-	}
-	return s
-}

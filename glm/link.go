@@ -168,19 +168,6 @@ func (p *posterior) load(t int) error {
 	return nil
 }
 
-// sizeTo sizes an empty destination and panics on a wrong size; nil is skipped.
-func sizeTo(m *mat.Dense, t, c int) {
-	if m == nil {
-		return
-	}
-	if m.IsEmpty() {
-		m.ReuseAs(t, c)
-	}
-	if r, k := m.Dims(); r != t || k != c {
-		panic("glm: destination is not T×C")
-	}
-}
-
 // setAt writes one element of a destination that may be nil.
 func setAt(m *mat.Dense, t, j int, v float64) {
 	if m != nil {

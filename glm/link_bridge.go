@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // Bridge is the Laplace bridge: the Dirichlet distribution whose Laplace
@@ -35,8 +37,8 @@ func (Bridge) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.Dense) 
 		return err
 	}
 	t, c := f.Dims()
-	sizeTo(mean, t, c)
-	sizeTo(sd, t, c)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(sd, t, c)
 	logAlpha, p := make([]float64, c), make([]float64, c)
 	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
 		logTotal := math.Inf(1)

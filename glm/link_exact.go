@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // Exact integrates g⁻¹ against the Gaussian of each output (E11) [glm 13]. A
@@ -69,8 +71,8 @@ func (o oneOutput) LogMarginal(y, f, cov []float64) (float64, error) {
 // PredictTo implements Link.
 func (e Exact) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.Dense) error {
 	t, c := f.Dims()
-	sizeTo(mean, t, c)
-	sizeTo(sd, t, c)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(sd, t, c)
 	return e.moments(lik, f, cov, func(t, j int, m, epistemic, _ float64) {
 		setAt(mean, t, j, m)
 		setAt(sd, t, j, math.Sqrt(epistemic))
@@ -80,8 +82,8 @@ func (e Exact) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.Dense)
 // SplitTo implements Splitter.
 func (e Exact) SplitTo(aleatoric, epistemic *mat.Dense, lik Likelihood, f, cov *mat.Dense) error {
 	t, c := f.Dims()
-	sizeTo(aleatoric, t, c)
-	sizeTo(epistemic, t, c)
+	dense.SizeTo(aleatoric, t, c)
+	dense.SizeTo(epistemic, t, c)
 	return e.moments(lik, f, cov, func(t, j int, _, ep, al float64) {
 		setAt(aleatoric, t, j, al)
 		setAt(epistemic, t, j, ep)

@@ -1,6 +1,9 @@
 package glm
 
-import "gonum.org/v1/gonum/mat"
+import (
+	"github.com/funcgp/funcgp/internal/dense"
+	"gonum.org/v1/gonum/mat"
+)
 
 // MAP is the plug-in predictive g⁻¹(f). It ignores cov, which may be nil, and
 // its standard deviation is zero.
@@ -11,8 +14,8 @@ var _ Link = MAP{}
 // PredictTo implements Link.
 func (MAP) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, _ *mat.Dense) error {
 	t, c := f.Dims()
-	sizeTo(mean, t, c)
-	sizeTo(sd, t, c)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(sd, t, c)
 	if sd != nil {
 		sd.Zero()
 	}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // MonteCarlo averages g⁻¹ over draws of f (E11) [glm 13]. The same standard
@@ -35,8 +37,8 @@ func (l MonteCarlo) samples() int {
 // PredictTo implements Link.
 func (l MonteCarlo) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.Dense) error {
 	t, c := f.Dims()
-	sizeTo(mean, t, c)
-	sizeTo(sd, t, c)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(sd, t, c)
 	return l.moments(lik, f, cov, func(t, j int, m, epistemic, _ float64) {
 		setAt(mean, t, j, m)
 		setAt(sd, t, j, math.Sqrt(epistemic))
@@ -47,8 +49,8 @@ func (l MonteCarlo) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.D
 // classes they add up to p(1−p), where p is the mean that PredictTo writes.
 func (l MonteCarlo) SplitTo(aleatoric, epistemic *mat.Dense, lik Likelihood, f, cov *mat.Dense) error {
 	t, c := f.Dims()
-	sizeTo(aleatoric, t, c)
-	sizeTo(epistemic, t, c)
+	dense.SizeTo(aleatoric, t, c)
+	dense.SizeTo(epistemic, t, c)
 	return l.moments(lik, f, cov, func(t, j int, _, ep, al float64) {
 		setAt(aleatoric, t, j, al)
 		setAt(epistemic, t, j, ep)
@@ -125,7 +127,7 @@ func (l MonteCarlo) draw(t int, f, cov []float64, yield func(g []float64)) error
 			z[j] = rng.NormFloat64()
 		}
 		for i, m := range f {
-			g[i] = m + dot(a[i*c:(i+1)*c], z)
+			g[i] = m + dense.Dot(a[i*c:(i+1)*c], z)
 		}
 		yield(g)
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // Probit shrinks each logit by its variance, f_c/√(1 + π/8 Σ_cc), and applies
@@ -29,8 +31,8 @@ func (Probit) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.Dense) 
 		return err
 	}
 	t, c := f.Dims()
-	sizeTo(mean, t, c)
-	sizeTo(sd, t, c)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(sd, t, c)
 	shrunk := make([]float64, c)
 	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
 		if mean != nil {
@@ -127,7 +129,7 @@ func logOddsVarianceTo(v, f, cov []float64) {
 	softmaxTo(p, f)
 	pCovP := 0.0
 	for i := range c {
-		covP[i] = dot(cov[i*c:(i+1)*c], p)
+		covP[i] = dense.Dot(cov[i*c:(i+1)*c], p)
 		pCovP += p[i] * covP[i]
 	}
 	for j := range c {
@@ -151,15 +153,7 @@ func topLogOddsVariance(f, cov []float64, k int) float64 {
 	d[k] = 1
 	v := 0.0
 	for i := range c {
-		v += d[i] * dot(cov[i*c:(i+1)*c], d)
+		v += d[i] * dense.Dot(cov[i*c:(i+1)*c], d)
 	}
 	return max(v, 0)
-}
-
-func dot(a, b []float64) float64 {
-	s := 0.0
-	for i, v := range a {
-		s += v * b[i]
-	}
-	return s
 }

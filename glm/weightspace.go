@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -66,7 +67,7 @@ func FitWeights(ctx context.Context, b *linearize.Batch, s *gp.Sites, prior ntk.
 		return nil, err
 	}
 	pseudo := w.pseudoTargets()
-	if i := firstNotFinite(pseudo); i >= 0 {
+	if i := dense.NotFinite(pseudo); i >= 0 {
 		return nil, &gp.NotFiniteError{What: "pseudo-target", Row: i / c, Output: i % c, Value: pseudo[i]}
 	}
 	// ẑ = H̃⁻¹ J̃ᵀ b
@@ -114,10 +115,10 @@ func (w *Weights) setPrior() {
 func (w *Weights) pseudoTargets() []float64 {
 	// m = F + J(μ₀ − θ*) (E2)
 	m := w.functionAt(w.mu0)
-	b := flat(w.sites.F)
+	b := dense.Flat(w.sites.F)
 	floats.Sub(b, m)
 	b = mulBlocks(w.sites.Lambda, b)
-	floats.Add(b, flat(w.sites.Residual))
+	floats.Add(b, dense.Flat(w.sites.Residual))
 	return b
 }
 
@@ -142,7 +143,7 @@ func (w *Weights) linearTo(dst []float64, x *linearize.Batch, theta []float64) {
 	d := make([]float64, len(theta))
 	floats.SubTo(d, theta, w.theta)
 	x.MulVecTo(dst, d)
-	floats.Add(dst, flat(x.F))
+	floats.Add(dst, dense.Flat(x.F))
 }
 
 // pullBack returns J̃ᵀ u.
@@ -186,16 +187,6 @@ func (w *Weights) Refitted() bool { return w.refit }
 // text.
 func (w *Weights) Warnings() []error { return w.warnings }
 
-// flat returns a copy of m, N×C, as one vector.
-func flat(m *mat.Dense) []float64 {
-	n, c := m.Dims()
-	v := make([]float64, 0, n*c)
-	for i := range n {
-		v = append(v, m.RawRowView(i)...)
-	}
-	return v
-}
-
 // mulBlocks returns the product of the C×C blocks, N·C×C, with v, N·C.
 func mulBlocks(blocks *mat.Dense, v []float64) []float64 {
 	n, c := blocks.Dims()
@@ -216,19 +207,9 @@ func checkMatrix(what string, m *mat.Dense) error {
 	n, _ := m.Dims()
 	for i := range n {
 		row := m.RawRowView(i)
-		if j := firstNotFinite(row); j >= 0 {
+		if j := dense.NotFinite(row); j >= 0 {
 			return &gp.NotFiniteError{What: what, Row: i, Output: j, Value: row[j]}
 		}
 	}
 	return nil
-}
-
-// firstNotFinite returns the index of the first NaN or Inf, or −1.
-func firstNotFinite(v []float64) int {
-	for i, x := range v {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return i
-		}
-	}
-	return -1
 }

@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -57,8 +58,8 @@ func (b *BNN) PredictTo(ctx context.Context, mean, sd *mat.Dense, lik Likelihood
 	if err != nil || m.t == 0 {
 		return err
 	}
-	sizeTo(mean, m.t, m.c)
-	sizeTo(sd, m.t, m.c)
+	dense.SizeTo(mean, m.t, m.c)
+	dense.SizeTo(sd, m.t, m.c)
 	for i, v := range m.mean {
 		setAt(mean, i/m.c, i%m.c, v)
 		setAt(sd, i/m.c, i%m.c, math.Sqrt(m.scatter[i]/m.n))
@@ -73,8 +74,8 @@ func (b *BNN) SplitTo(ctx context.Context, aleatoric, epistemic *mat.Dense, lik 
 	if err != nil || m.t == 0 {
 		return err
 	}
-	sizeTo(aleatoric, m.t, m.c)
-	sizeTo(epistemic, m.t, m.c)
+	dense.SizeTo(aleatoric, m.t, m.c)
+	dense.SizeTo(epistemic, m.t, m.c)
 	for i, v := range m.aleatoric {
 		setAt(aleatoric, i/m.c, i%m.c, v)
 		setAt(epistemic, i/m.c, i%m.c, m.scatter[i]/m.n)
@@ -154,7 +155,7 @@ func (b *BNN) draw(ctx context.Context, x *mat.Dense, yield func(f *mat.Dense)) 
 			return err
 		}
 		if s%block == 0 {
-			b.Weights.SampleTo(rowRange(thetas, 0, min(block, total-s)), rng)
+			b.Weights.SampleTo(dense.Slice(thetas, 0, min(block, total-s)), rng)
 		}
 		f, err := b.Forward(ctx, thetas.RawRowView(s%block), x)
 		if err != nil {

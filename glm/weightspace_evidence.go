@@ -4,6 +4,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // EvidenceAtTheta is the Laplace evidence at θ* (E7). The sites of the
@@ -18,9 +19,9 @@ func (w *Weights) EvidenceAtTheta() gp.Evidence {
 func (w *Weights) EvidenceLinearGaussian() gp.Evidence {
 	// d = f_lin(θ̂) − f
 	d := w.functionAt(w.mean)
-	floats.Sub(d, flat(w.sites.F))
+	floats.Sub(d, dense.Flat(w.sites.F))
 	// Σ[log p(y|f) + rᵀd − ½dᵀΛd] − ½(θ̂−μ₀)ᵀΣ₀⁻¹(θ̂−μ₀) − ½ log det H̃ (E8)
-	logLik := w.sites.LogLik + floats.Dot(flat(w.sites.Residual), d) - floats.Dot(d, mulBlocks(w.sites.Lambda, d))/2
+	logLik := w.sites.LogLik + floats.Dot(dense.Flat(w.sites.Residual), d) - floats.Dot(d, mulBlocks(w.sites.Lambda, d))/2
 	return evidenceOf(logLik, floats.Dot(w.z, w.z), w.h.logDet)
 }
 

@@ -3,7 +3,6 @@ package glm
 import (
 	"context"
 	"math"
-	"math/bits"
 	"sort"
 
 	"gonum.org/v1/gonum/blas"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -125,9 +126,9 @@ func (w *Weights) rootPanel(ctx context.Context, dst blas64.General, lo, hi int)
 	return w.panel(ctx, dst, w.x.Slice(lo, hi), lo, func(j *mat.Dense, at int) {
 		c := w.x.Outputs()
 		tmp := mat.NewDense(c, len(w.theta), nil)
-		for i := range rowCount(j) / c {
-			jn := rowRange(j, i*c, (i+1)*c)
-			rn := rowRange(w.sites.Root, (lo+at+i)*c, (lo+at+i+1)*c)
+		for i := range dense.Count(j) / c {
+			jn := dense.Slice(j, i*c, (i+1)*c)
+			rn := dense.Slice(w.sites.Root, (lo+at+i)*c, (lo+at+i+1)*c)
 			if isDiagonal(rn) {
 				scaleRows(jn, rn)
 				continue
@@ -149,11 +150,11 @@ func (w *Weights) panel(ctx context.Context, dst blas64.General, x *linearize.Ba
 	step := max(1, panelTile/c)
 	return par.Do(ctx, w.o.Workers, par.Tiles(n, step), func(t int) error {
 		lo, hi := par.Bounds(t, n, step)
-		j := rowRange(asDense(dst), lo*c, hi*c)
+		j := dense.Slice(dense.View(dst), lo*c, hi*c)
 		x.Slice(lo, hi).JacobianTo(j)
-		for i := range rowCount(j) {
+		for i := range dense.Count(j) {
 			row := j.RawRowView(i)
-			if k := firstNotFinite(row); k >= 0 {
+			if k := dense.NotFinite(row); k >= 0 {
 				return &gp.NotFiniteError{What: "Jacobian", Row: first + lo + i/c, Output: i % c, Value: row[k]}
 			}
 			// J̃ = J Σ₀^½
@@ -213,10 +214,10 @@ const panelBytes = 64 << 20
 // Jacobian with its scratch, and vectors. A number too large for an int64 is
 // returned as the largest int64.
 func WeightBytes(p, c int) int64 {
-	square := mulCap(int64(p), int64(p))
-	panel := mulCap(2*int64(panelExamples(max(1, p), c)*c+panelTile), int64(p))
-	vectors := mulCap(16, int64(p))
-	return mulCap(8, addCap(square, addCap(panel, vectors)))
+	square := memory.Mul(int64(p), int64(p))
+	panel := memory.Mul(2*int64(panelExamples(max(1, p), c)*c+panelTile), int64(p))
+	vectors := memory.Mul(16, int64(p))
+	return memory.Mul(8, memory.Add(square, memory.Add(panel, vectors)))
 }
 
 // checkWeightMemory returns a *WeightMemoryError where p parameters pass the
@@ -231,23 +232,8 @@ func checkWeightMemory(p, c int, maxMemory int64) error {
 	return &WeightMemoryError{P: p, Needed: need, Available: budget, LargestP: largest}
 }
 
-func mulCap(a, b int64) int64 {
-	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	if hi != 0 || lo > math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return int64(lo)
-}
-
-func addCap(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
-}
-
 func isDiagonal(m *mat.Dense) bool {
-	for i := range rowCount(m) {
+	for i := range dense.Count(m) {
 		for j, v := range m.RawRowView(i) {
 			if i != j && v != 0 {
 				return false
@@ -259,31 +245,10 @@ func isDiagonal(m *mat.Dense) bool {
 
 // scaleRows multiplies row i of m by r_ii.
 func scaleRows(m, r *mat.Dense) {
-	for i := range rowCount(m) {
+	for i := range dense.Count(m) {
 		s := r.At(i, i)
 		for k, row := 0, m.RawRowView(i); k < len(row); k++ {
 			row[k] *= s
 		}
 	}
-}
-
-func rowCount(m *mat.Dense) int {
-	r, _ := m.Dims()
-	return r
-}
-
-// rowRange returns rows [lo, hi) of m as a view, lo < hi; nil stays nil.
-func rowRange(m *mat.Dense, lo, hi int) *mat.Dense {
-	if m == nil {
-		return nil
-	}
-	g := m.RawMatrix()
-	g.Rows, g.Data = hi-lo, g.Data[lo*g.Stride:(hi-1)*g.Stride+g.Cols]
-	return asDense(g)
-}
-
-func asDense(g blas64.General) *mat.Dense {
-	m := new(mat.Dense)
-	m.SetRawMatrix(g)
-	return m
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -30,13 +32,13 @@ func (w *Weights) predictTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 	if t == 0 {
 		return nil
 	}
-	sizeTo(mean, t, c)
-	sizeTo(cov, t*c, c)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(cov, t*c, c)
 	step := panelExamples(len(w.theta), c)
 	for lo := 0; lo < t; lo += step {
 		hi := min(lo+step, t)
 		tile := x.Slice(lo, hi)
-		if err := w.meanTo(rowRange(mean, lo, hi), tile, lo); err != nil {
+		if err := w.meanTo(dense.Slice(mean, lo, hi), tile, lo); err != nil {
 			return err
 		}
 		if cov == nil {
@@ -46,7 +48,7 @@ func (w *Weights) predictTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 		if err != nil {
 			return err
 		}
-		w.marginalsTo(rowRange(cov, lo*c, hi*c), v)
+		w.marginalsTo(dense.Slice(cov, lo*c, hi*c), v)
 	}
 	return nil
 }
@@ -107,14 +109,14 @@ func (w *Weights) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	if t == 0 {
 		return nil
 	}
-	sizeTo(mean, t, c)
+	dense.SizeTo(mean, t, c)
 	if cov == nil {
 		return w.meanTo(mean, x, 0)
 	}
 	if err := w.checkJoint(t, c); err != nil {
 		return err
 	}
-	sizeTo(cov, t*c, t*c)
+	dense.SizeTo(cov, t*c, t*c)
 	if err := w.meanTo(mean, x, 0); err != nil {
 		return err
 	}
@@ -134,8 +136,8 @@ func (w *Weights) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 
 func (w *Weights) checkJoint(t, c int) error {
 	need := func(t int) int64 {
-		rows := mulCap(int64(t), int64(c))
-		return mulCap(8, mulCap(rows, addCap(rows, int64(len(w.theta)))))
+		rows := memory.Mul(int64(t), int64(c))
+		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, int64(len(w.theta)))))
 	}
 	budget := gp.MemoryBudget(w.o.MaxMemory)
 	if need(t) <= budget {

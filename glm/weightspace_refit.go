@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -94,7 +95,7 @@ func (w *Weights) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (
 			return nil, err
 		}
 		next := w.iterateAt(addScaled(at.z, 1, d.step), y, lik)
-		if firstNotFinite(next.f) >= 0 {
+		if dense.NotFinite(next.f) >= 0 {
 			return nil, errors.New("glm: a Newton step of the refit is not finite; scale the targets or raise the prior precision")
 		}
 		move := relativeMove(at.f, next.f)
@@ -142,7 +143,7 @@ type direction struct {
 // factor of H̃ at other sites, it solves for the step by conjugate gradients.
 // Where they do not converge, and where factor is set, it factors H̃ at s.
 func (w *Weights) direction(ctx context.Context, s *gp.Sites, at *iterate, factor bool) (*direction, error) {
-	d := &direction{gradient: w.pullBack(flat(s.Residual)), factored: true}
+	d := &direction{gradient: w.pullBack(dense.Flat(s.Residual)), factored: true}
 	floats.Sub(d.gradient, at.z)
 	if most := w.iterations(); !factor && most > 0 && w.h.sites != nil && !w.h.isOf(s) {
 		var err error

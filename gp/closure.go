@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 const (
@@ -30,7 +32,7 @@ func (e *Exact) warnClosure(ctx context.Context) error {
 	floats.Argsort(gaps, order)
 	rows := order[max(0, len(order)-closureRows):]
 	slices.Sort(rows)
-	raw, post := newGeneral(len(rows), e.g.n), newGeneral(len(rows), e.g.n)
+	raw, post := dense.New(len(rows), e.g.n), dense.New(len(rows), e.g.n)
 	for t, i := range rows {
 		e.g.rowTo(rowOf(raw, t), i)
 	}

@@ -10,6 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -31,17 +33,17 @@ var _ Cross = (*exactCross)(nil)
 func (e *Exact) Cross(x *linearize.Batch) (Cross, error) {
 	t, c := e.checkInputs(x)
 	err := checkMemory("a cross-kernel", t, e.o.MaxMemory, func(t int) int64 {
-		return mulCap(16, mulCap(int64(t)*int64(c), int64(e.g.n)))
+		return memory.Mul(16, memory.Mul(int64(t)*int64(c), int64(e.g.n)))
 	})
 	if err != nil {
 		return nil, err
 	}
-	q := &exactCross{e: e, raw: newGeneral(t*c, e.g.n), post: newGeneral(t*c, e.g.n)}
+	q := &exactCross{e: e, raw: dense.New(t*c, e.g.n), post: dense.New(t*c, e.g.n)}
 	if t == 0 {
 		return q, nil
 	}
-	e.k.BlockTo(dense(q.raw), x, e.x)
-	if err := checkFinite("cross-kernel", dense(q.raw)); err != nil {
+	e.k.BlockTo(dense.View(q.raw), x, e.x)
+	if err := checkFinite("cross-kernel", dense.View(q.raw)); err != nil {
 		at := err.(*NotFiniteError)
 		at.Row, at.Output = at.Row/c, at.Row%c
 		return nil, at
@@ -57,15 +59,15 @@ func (q *exactCross) TileTo(dst *mat.Dense, first int, train *linearize.Batch, t
 	if j0 < 0 || j1 > q.e.g.n {
 		panic("gp: range of training examples out of bounds")
 	}
-	sizeTo(dst, q.raw.Rows, j1-j0)
+	dense.SizeTo(dst, q.raw.Rows, j1-j0)
 	if q.raw.Rows == 0 || j0 == j1 {
 		return nil
 	}
 	switch t {
 	case Raw:
-		dst.Copy(dense(truncated(cols(q.raw, j0, j1))))
+		dst.Copy(dense.View(truncated(dense.Cols(q.raw, j0, j1))))
 	case Posterior:
-		dst.Copy(dense(truncated(cols(q.post, j0, j1))))
+		dst.Copy(dense.View(truncated(dense.Cols(q.post, j0, j1))))
 	default:
 		panic("gp: unknown terms")
 	}
@@ -81,7 +83,7 @@ const (
 // time, and returns by how much the sum C b of a row misses A α at most.
 func (e *Exact) posteriorTo(ctx context.Context, dst, a blas64.General) (gap float64, err error) {
 	step := max(1, min(a.Rows, e.tile/8/e.g.n))
-	rest, work := newGeneral(step, e.g.n), newGeneral(step, e.g.n)
+	rest, work := dense.New(step, e.g.n), dense.New(step, e.g.n)
 	for p := range par.Tiles(a.Rows, step) {
 		lo, hi := par.Bounds(p, a.Rows, step)
 		rest.Rows, work.Rows = hi-lo, hi-lo

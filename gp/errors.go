@@ -2,7 +2,6 @@ package gp
 
 import (
 	"fmt"
-	"math"
 )
 
 // NotFiniteError reports a NaN or Inf and where it stands.
@@ -115,14 +114,4 @@ func (w *IterationWarning) Error() string {
 // stopped says what a cancel interrupted; err is the context's.
 func stopped(what string, err error) error {
 	return fmt.Errorf("gp: stopped while %s: %w", what, err)
-}
-
-// firstNotFinite returns the index of the first NaN or Inf, or −1.
-func firstNotFinite(x []float64) int {
-	for i, v := range x {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return i
-		}
-	}
-	return -1
 }

@@ -5,6 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -35,11 +36,11 @@ func (e *Exact) EvidenceLinearGaussian() Evidence {
 	// d = m + Kα − f
 	d := make([]float64, e.g.n)
 	floats.AddTo(d, e.prior, e.kalpha)
-	floats.Sub(d, stacked(e.sites.F))
+	floats.Sub(d, dense.Flat(e.sites.F))
 	ld := append([]float64(nil), d...)
 	e.lambda.mulRow(ld, 0)
 	// Σ[log p(y|f) + rᵀd − ½dᵀΛd] − ½ αᵀKα − ½ log det B (E8)
-	logLik := e.sites.LogLik + floats.Dot(stacked(e.sites.Residual), d) - floats.Dot(d, ld)/2
+	logLik := e.sites.LogLik + floats.Dot(dense.Flat(e.sites.Residual), d) - floats.Dot(d, ld)/2
 	return newEvidence(logLik, floats.Dot(e.alpha, e.kalpha), e.f.logDet)
 }
 
@@ -69,7 +70,7 @@ func Scatter(prior ntk.Prior, theta []float64) float64 {
 // a mode.
 func GradientNorm(b *linearize.Batch, s *Sites, prior ntk.Prior, theta []float64) float64 {
 	grad := make([]float64, len(theta))
-	b.MulTransVecTo(grad, stacked(s.Residual))
+	b.MulTransVecTo(grad, dense.Flat(s.Residual))
 	return GradientNormOf(grad, prior, theta)
 }
 

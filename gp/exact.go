@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -74,7 +74,7 @@ func newExact(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Options)
 	}
 	e.prior = make([]float64, n*c)
 	k.MeanTo(e.prior, x)
-	if i := firstNotFinite(e.prior); i >= 0 {
+	if i := dense.NotFinite(e.prior); i >= 0 {
 		return nil, &NotFiniteError{What: "prior mean", Row: i / c, Output: i % c, Value: e.prior[i]}
 	}
 	e.g = newGram(n * c)
@@ -90,10 +90,10 @@ func (e *Exact) condition(ctx context.Context, s *Sites) error {
 	}
 	e.f = f
 	// b = r + Λ(f − m) (E5)
-	e.b = stacked(s.F)
+	e.b = dense.Flat(s.F)
 	floats.Sub(e.b, e.prior)
 	e.lambda.mulRow(e.b, 0)
-	floats.Add(e.b, stacked(s.Residual))
+	floats.Add(e.b, dense.Flat(s.Residual))
 	if e.alpha, e.kalpha, e.plain, err = e.dual(ctx, e.b); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (e *Exact) condition(ctx context.Context, s *Sites) error {
 		what string
 		of   []float64
 	}{{"dual vector", e.alpha}, {"posterior mean", e.kalpha}} {
-		if i := firstNotFinite(v.of); i >= 0 {
+		if i := dense.NotFinite(v.of); i >= 0 {
 			return &NotFiniteError{What: v.what, Row: i / e.lambda.c, Output: i % e.lambda.c, Value: v.of[i], Remedy: tooLarge}
 		}
 	}
@@ -201,13 +201,3 @@ func (e *Exact) outputs() int { return e.lambda.c }
 
 // ownMean tells whether the predictive mean is m + K_*n α rather than x.F.
 func (e *Exact) ownMean() bool { return e.refit || e.o.Mean == LinearGaussian }
-
-// stacked returns a copy of m, N×C, as one vector.
-func stacked(m *mat.Dense) []float64 {
-	n, c := m.Dims()
-	v := make([]float64, 0, n*c)
-	for i := range n {
-		v = append(v, m.RawRowView(i)...)
-	}
-	return v
-}

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -164,8 +165,8 @@ func (f *factor) fullVec(v []float64) {
 
 // solveVec replaces v by (UᵀU)⁻¹v.
 func solveVec(u blas64.Triangular, v []float64) {
-	fblas.Trsv(blas.Trans, u, vector(v))
-	fblas.Trsv(blas.NoTrans, u, vector(v))
+	fblas.Trsv(blas.Trans, u, dense.Vector(v))
+	fblas.Trsv(blas.NoTrans, u, dense.Vector(v))
 }
 
 // inverseRowsTo writes these rows of B⁻¹, of which the first is the least.
@@ -198,7 +199,7 @@ func (f *factor) weightRowsTo(ctx context.Context, dst blas64.General, lo int) e
 func (f *factor) solveTail(ctx context.Context, a blas64.General, lo int) error {
 	// A U⁻¹ has the same zeros, because U is upper triangular.
 	tail := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: f.u.N - lo, Stride: f.u.Stride, Data: f.u.Data[lo*f.u.Stride+lo:]}
-	if err := fblas.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, tail, cols(a, lo, a.Cols)); err != nil {
+	if err := fblas.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, tail, dense.Cols(a, lo, a.Cols)); err != nil {
 		return err
 	}
 	return fblas.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, f.u, a)

@@ -5,6 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -51,7 +52,7 @@ func (e *Exact) groupTerms(ctx context.Context, groups []ntk.Kernel) (trace, qua
 	n, c := e.x.Len(), e.outputs()
 	trace, quad = make([]float64, len(groups)), make([]float64, len(groups))
 	step := max(1, invertRows/c)
-	w, kg := newGeneral(min(n, step)*c, e.g.n), newGeneral(min(n, step)*c, e.g.n)
+	w, kg := dense.New(min(n, step)*c, e.g.n), dense.New(min(n, step)*c, e.g.n)
 	for p := range par.Tiles(n, step) {
 		lo, hi := par.Bounds(p, n, step)
 		w.Rows, kg.Rows = (hi-lo)*c, (hi-lo)*c
@@ -61,11 +62,11 @@ func (e *Exact) groupTerms(ctx context.Context, groups []ntk.Kernel) (trace, qua
 		rows := e.x.Slice(lo, hi)
 		for g, k := range groups {
 			if lo > 0 {
-				if err := blockTo(ctx, k, dense(truncated(cols(kg, 0, lo*c))), rows, e.x.Slice(0, lo)); err != nil {
+				if err := blockTo(ctx, k, dense.View(truncated(dense.Cols(kg, 0, lo*c))), rows, e.x.Slice(0, lo)); err != nil {
 					return nil, nil, err
 				}
 			}
-			if err := blockTo(ctx, k, dense(truncated(cols(kg, lo*c, hi*c))), rows, rows); err != nil {
+			if err := blockTo(ctx, k, dense.View(truncated(dense.Cols(kg, lo*c, hi*c))), rows, rows); err != nil {
 				return nil, nil, err
 			}
 			t, q := e.panelTerms(w.Data, kg.Data, lo*c, hi*c)

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -65,12 +66,12 @@ func (g gram) form(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Opt
 		lo, hi := par.Bounds(p, n, step)
 		rows := x.Slice(lo, hi)
 		if lo > 0 {
-			if err := blockTo(ctx, k, dense(g.tile(lo*c, hi*c, 0, lo*c)), rows, x.Slice(0, lo)); err != nil {
+			if err := blockTo(ctx, k, dense.View(g.tile(lo*c, hi*c, 0, lo*c)), rows, x.Slice(0, lo)); err != nil {
 				return err
 			}
 		}
 		// The mirrored half of a diagonal tile falls into the other triangle.
-		if err := blockTo(ctx, k, dense(g.tile(lo*c, hi*c, lo*c, hi*c)), rows, rows); err != nil {
+		if err := blockTo(ctx, k, dense.View(g.tile(lo*c, hi*c, lo*c, hi*c)), rows, rows); err != nil {
 			return err
 		}
 		if err := g.checkRows(lo*c, hi*c, c, o.Workers); err != nil {
@@ -107,7 +108,7 @@ func (g gram) checkRows(lo, hi, c, workers int) error {
 	return par.Do(context.Background(), workers, hi-lo, func(t int) error {
 		i := lo + t
 		row := g.data[i*(g.n+1):][:i+1]
-		if j := firstNotFinite(row); j >= 0 {
+		if j := dense.NotFinite(row); j >= 0 {
 			return &NotFiniteError{What: "kernel", Row: i / c, Output: i % c, Value: row[j], Remedy: tooLarge}
 		}
 		return nil
@@ -125,12 +126,12 @@ func (g gram) rowTo(dst []float64, i int) {
 // mulVecTo writes K v. Products and solves with one vector are bound by
 // memory, so gonum's level 2 routines do them.
 func (g gram) mulVecTo(dst, v []float64) {
-	fblas.Symv(1, g.kernel(), vector(v), 0, vector(dst))
+	fblas.Symv(1, g.kernel(), dense.Vector(v), 0, dense.Vector(dst))
 }
 
 // addMulTo adds alpha·A·K[:, j0:j1] to dst; A has n columns.
 func (g gram) addMulTo(ctx context.Context, workers int, dst blas64.General, alpha float64, a blas64.General, j0, j1 int) error {
-	left, mid, right := cols(a, 0, j0), cols(a, j0, j1), cols(a, j1, g.n)
+	left, mid, right := dense.Cols(a, 0, j0), dense.Cols(a, j0, j1), dense.Cols(a, j1, g.n)
 	if j0 > 0 {
 		if err := fblas.GemmContext(ctx, workers, blas.NoTrans, blas.Trans, alpha, left, g.tile(j0, j1, 0, j0), 1, dst); err != nil {
 			return err
@@ -142,23 +143,4 @@ func (g gram) addMulTo(ctx context.Context, workers int, dst blas64.General, alp
 		return err
 	}
 	return fblas.GemmContext(ctx, workers, blas.NoTrans, blas.NoTrans, alpha, right, g.tile(j1, g.n, j0, j1), 1, dst)
-}
-
-// cols returns columns [j0, j1) of a as a view.
-func cols(a blas64.General, j0, j1 int) blas64.General {
-	return blas64.General{Rows: a.Rows, Cols: j1 - j0, Stride: a.Stride, Data: a.Data[j0:]}
-}
-
-// rowsOf returns rows [i0, i1) of m as a view; i0 < i1.
-func rowsOf(m *mat.Dense, i0, i1 int) *mat.Dense {
-	g := m.RawMatrix()
-	return dense(blas64.General{Rows: i1 - i0, Cols: g.Cols, Stride: g.Stride, Data: g.Data[i0*g.Stride : (i1-1)*g.Stride+g.Cols]})
-}
-
-func vector(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Inc: 1, Data: v} }
-
-func dense(g blas64.General) *mat.Dense {
-	m := new(mat.Dense)
-	m.SetRawMatrix(g)
-	return m
 }

@@ -1,9 +1,9 @@
 package gp
 
 import (
-	"math"
-	"math/bits"
 	"sort"
+
+	"github.com/funcgp/funcgp/internal/memory"
 )
 
 // tileBytes bounds the cross-kernel between a tile of test examples and the
@@ -16,26 +16,18 @@ const tileBytes = 64 << 20
 // are not in it; a prediction adds 64 MiB at most. A number too large for an
 // int64 is returned as the largest int64.
 func Bytes(n, c int) int64 {
-	nc := mulCap(int64(n), int64(c))
+	nc := memory.Mul(int64(n), int64(c))
 	// K and U: NC×(NC+1).
-	whole := mulCap(8, mulCap(nc, addCap(nc, 1)))
+	whole := memory.Mul(8, memory.Mul(nc, memory.Add(nc, 1)))
 	// F, r, m, α, b and two vectors of work; Λ and R.
-	vectors := mulCap(8, mulCap(nc, addCap(7, 2*int64(c))))
-	return addCap(whole, vectors)
+	vectors := memory.Mul(8, memory.Mul(nc, memory.Add(7, 2*int64(c))))
+	return memory.Add(whole, vectors)
 }
 
 // MemoryBudget returns max where it is positive, and otherwise 80 % of the
 // memory that the machine has free: MemAvailable of /proc/meminfo on Linux,
 // within what the control group allows, and 4 GiB where neither is known.
-func MemoryBudget(max int64) int64 {
-	if max > 0 {
-		return max
-	}
-	return freeMemory() / 10 * 8
-}
-
-// assumedFree stands for the free memory of a machine that does not tell.
-const assumedFree = 4 << 30
+func MemoryBudget(max int64) int64 { return memory.Budget(max) }
 
 // checkMemory returns a *MemoryError where need(n) bytes pass the budget.
 // need grows with n.
@@ -46,19 +38,4 @@ func checkMemory(op string, n int, maxMemory int64, need func(n int) int64) erro
 	}
 	largest := sort.Search(n, func(i int) bool { return need(i+1) > budget })
 	return &MemoryError{Op: op, Needed: need(n), Available: budget, LargestN: largest}
-}
-
-func mulCap(a, b int64) int64 {
-	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	if hi != 0 || lo > math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return int64(lo)
-}
-
-func addCap(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
 }

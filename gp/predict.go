@@ -9,6 +9,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -21,8 +23,8 @@ import (
 // variance is zero; a more negative one is a *NegativeVarianceError.
 func (e *Exact) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := e.checkInputs(x)
-	sizeTo(mean, t, c)
-	sizeTo(cov, t*c, c)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(cov, t*c, c)
 	if t == 0 {
 		return nil
 	}
@@ -30,7 +32,7 @@ func (e *Exact) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	scratch := make([]float64, min(step, t)*c*e.g.n)
 	for lo := 0; lo < t; lo += step {
 		hi := min(lo+step, t)
-		if err := e.predictTile(sub(mean, lo, hi), sub(cov, lo*c, hi*c), x.Slice(lo, hi), scratch); err != nil {
+		if err := e.predictTile(dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), x.Slice(lo, hi), scratch); err != nil {
 			return shifted(err, lo)
 		}
 	}
@@ -48,7 +50,7 @@ func (e *Exact) predictTile(mean, cov *mat.Dense, x *linearize.Batch, scratch []
 	}
 	v := blas64.General{Rows: x.Len() * e.outputs(), Cols: e.g.n, Stride: e.g.n, Data: scratch}
 	if cov != nil || mean != nil && e.ownMean() {
-		e.k.BlockTo(dense(truncated(v)), x, e.x)
+		e.k.BlockTo(dense.View(truncated(v)), x, e.x)
 	}
 	if mean != nil {
 		if err := e.meanTo(mean, x, v); err != nil {
@@ -100,7 +102,7 @@ func (e *Exact) marginals(cov *mat.Dense, v blas64.General) error {
 				cov.Set(first+j, i, s)
 			}
 		}
-		if err := settle(rowsOf(cov, first, first+c), prior); err != nil {
+		if err := settle(dense.Slice(cov, first, first+c), prior); err != nil {
 			return shifted(err, first/c)
 		}
 	}
@@ -139,17 +141,17 @@ func settle(cov *mat.Dense, prior []float64) error {
 // result, and fails with a *MemoryError where both pass Options.MaxMemory.
 func (e *Exact) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := e.checkInputs(x)
-	sizeTo(mean, t, c)
+	dense.SizeTo(mean, t, c)
 	if cov == nil || t == 0 {
-		sizeTo(cov, t*c, t*c)
+		dense.SizeTo(cov, t*c, t*c)
 		return e.PredictTo(mean, nil, x)
 	}
 	if err := e.checkJoint(t, c); err != nil {
 		return err
 	}
-	sizeTo(cov, t*c, t*c)
-	v := newGeneral(t*c, e.g.n)
-	e.k.BlockTo(dense(v), x, e.x)
+	dense.SizeTo(cov, t*c, t*c)
+	v := dense.New(t*c, e.g.n)
+	e.k.BlockTo(dense.View(v), x, e.x)
 	if err := checkFinite("network output", x.F); err != nil {
 		return err
 	}
@@ -167,8 +169,8 @@ func (e *Exact) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 
 func (e *Exact) checkJoint(t, c int) error {
 	return checkMemory("a joint covariance", t, e.o.MaxMemory, func(t int) int64 {
-		rows := mulCap(int64(t), int64(c))
-		return mulCap(8, mulCap(rows, addCap(rows, int64(e.g.n))))
+		rows := memory.Mul(int64(t), int64(c))
+		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, int64(e.g.n))))
 	})
 }
 
@@ -198,29 +200,6 @@ func (e *Exact) checkInputs(x *linearize.Batch) (t, c int) {
 		panic("gp: inputs do not fit the training examples")
 	}
 	return t, e.outputs()
-}
-
-// sizeTo sizes an empty dst and panics at a wrong size; nil is skipped.
-func sizeTo(dst *mat.Dense, r, c int) {
-	switch {
-	case dst == nil || r == 0 && dst.IsEmpty():
-	case dst.IsEmpty():
-		dst.ReuseAs(r, c)
-	case !isSize(dst, r, c):
-		panic("gp: destination has a wrong size")
-	}
-}
-
-// sub returns rows [lo, hi) of m, or nil.
-func sub(m *mat.Dense, lo, hi int) *mat.Dense {
-	if m == nil {
-		return nil
-	}
-	return rowsOf(m, lo, hi)
-}
-
-func newGeneral(r, c int) blas64.General {
-	return blas64.General{Rows: r, Cols: c, Stride: c, Data: make([]float64, r*c)}
 }
 
 // truncated returns g with no data past its last entry.

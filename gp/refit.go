@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -62,7 +63,7 @@ type point struct {
 // newton leaves e conditioned on the sites at the mode.
 func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exact, error) {
 	e.refit = true
-	at := &point{f: stacked(e.x.F)} // θ*, which need not lie in the span
+	at := &point{f: dense.Flat(e.x.F)} // θ*, which need not lie in the span
 	move := math.Inf(1)
 	for step := 0; ; step++ {
 		if err := ctx.Err(); err != nil {
@@ -101,7 +102,7 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exac
 			return nil, errors.New("gp: the likelihood has no finite value at the prior mean or near θ*; scale the targets or raise the prior precision")
 		}
 	}
-	if gap := floats.Distance(e.alpha, stacked(e.sites.Residual), 2); !(gap <= smallGap) {
+	if gap := floats.Distance(e.alpha, dense.Flat(e.sites.Residual), 2); !(gap <= smallGap) {
 		e.warnings = append(e.warnings, &GapWarning{Gap: gap})
 	}
 	if err := e.warnClosure(ctx); err != nil {
@@ -170,7 +171,7 @@ func (e *Exact) objective(p *point, y *mat.Dense, lik Likelihood) float64 {
 // matrix returns the stacked f as N×C.
 func (e *Exact) matrix(f []float64) *mat.Dense {
 	c := e.x.Outputs()
-	return dense(blas64.General{Rows: len(f) / c, Cols: c, Stride: c, Data: f})
+	return dense.View(blas64.General{Rows: len(f) / c, Cols: c, Stride: c, Data: f})
 }
 
 // relativeMove returns the largest change from a to b over b's largest entry.

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -40,8 +41,8 @@ func (e *Exact) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x 
 		panic("gp: rows and examples differ in number")
 	}
 	c := e.outputs()
-	sizeTo(h, len(rows)*c, c)
-	sizeTo(q, len(rows), c)
+	dense.SizeTo(h, len(rows)*c, c)
+	dense.SizeTo(q, len(rows), c)
 	steps := make([]float64, len(rows)*c)
 	var undefined *NotPDError
 	if err := e.removals(ctx, steps, rows, func(int) {}); err != nil && !errors.As(err, &undefined) {
@@ -51,11 +52,11 @@ func (e *Exact) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x 
 		q.SetRow(i, steps[i*c:(i+1)*c])
 	}
 	step := max(1, min(len(rows), e.tile/8/c/e.g.n))
-	a := newGeneral(step*c, e.g.n)
+	a := dense.New(step*c, e.g.n)
 	for p := range par.Tiles(len(rows), step) {
 		lo, hi := par.Bounds(p, len(rows), step)
 		a.Rows = (hi - lo) * c
-		if err := e.selfTo(ctx, rowsOf(h, lo*c, hi*c), rows[lo:hi], a); err != nil {
+		if err := e.selfTo(ctx, dense.Slice(h, lo*c, hi*c), rows[lo:hi], a); err != nil {
 			return err
 		}
 	}
@@ -90,7 +91,7 @@ func (e *Exact) selfTo(ctx context.Context, h *mat.Dense, rows []int, a blas64.G
 		if !lost {
 			continue
 		}
-		if err := e.refinedSelfTo(ctx, rowsOf(h, first, first+c), rows[first/c]); err != nil {
+		if err := e.refinedSelfTo(ctx, dense.Slice(h, first, first+c), rows[first/c]); err != nil {
 			return err
 		}
 	}
@@ -101,7 +102,7 @@ func (e *Exact) selfTo(ctx context.Context, h *mat.Dense, rows []int, a blas64.G
 // explained covariance has lost its digits, and NaN where they stay lost.
 func (e *Exact) refinedSelfTo(ctx context.Context, h *mat.Dense, i int) error {
 	c := e.outputs()
-	raw, post := newGeneral(c, e.g.n), newGeneral(c, e.g.n)
+	raw, post := dense.New(c, e.g.n), dense.New(c, e.g.n)
 	for j := range c {
 		e.g.rowTo(rowOf(raw, j), i*c+j)
 	}
@@ -128,7 +129,7 @@ func (e *Exact) refinedSelfTo(ctx context.Context, h *mat.Dense, i int) error {
 func (e *Exact) removals(ctx context.Context, dst []float64, rows []int, progress func(done int)) error {
 	n, c := len(rows), e.outputs()
 	step := max(1, invertRows/c)
-	inv := newGeneral(min(n, step)*c, e.g.n)
+	inv := dense.New(min(n, step)*c, e.g.n)
 	left := make([]float64, inv.Rows*c) // [B⁻¹]_ii
 	var (
 		at        []int
@@ -153,7 +154,7 @@ func (e *Exact) removals(ctx context.Context, dst []float64, rows []int, progres
 		eachRow(e.o.Workers, inv, func(row []float64) { e.f.r.mulTransRow(row, 0) })
 		err := par.Do(ctx, e.o.Workers, hi-lo, func(t int) error {
 			i := rows[lo+t]
-			h := newGeneral(c, c)
+			h := dense.New(c, c)
 			own := blas64.General{Rows: c, Cols: inv.Cols, Stride: inv.Stride, Data: inv.Data[t*c*inv.Stride:]}
 			if err := e.g.addMulTo(ctx, 1, h, 1, own, i*c, (i+1)*c); err != nil {
 				return err

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -31,8 +32,8 @@ func (e *Exact) SampleTo(dst *mat.Dense, x *linearize.Batch, rng *rand.Rand) err
 	}
 	e.k.DiagTo(newDense(&prior, t*c, c), x)
 	root := pivotedRoot(&cov, float64(e.g.n)*0x1p-52*largestDiagonal(&prior))
-	mu := stacked(&mean)
-	z := newGeneral(s, root.Cols)
+	mu := dense.Flat(&mean)
+	z := dense.New(s, root.Cols)
 	for i := range z.Data {
 		z.Data[i] = rng.NormFloat64()
 	}

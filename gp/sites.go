@@ -6,6 +6,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // Sites are the local Gaussian factors of the likelihood at given function
@@ -100,7 +102,7 @@ func (s *Sites) check() error {
 func checkFinite(what string, m *mat.Dense) error {
 	rows, _ := m.Dims()
 	for i := range rows {
-		if j := firstNotFinite(m.RawRowView(i)); j >= 0 {
+		if j := dense.NotFinite(m.RawRowView(i)); j >= 0 {
 			return &NotFiniteError{What: what, Row: i, Output: j, Value: m.At(i, j)}
 		}
 	}
@@ -109,17 +111,12 @@ func checkFinite(what string, m *mat.Dense) error {
 
 // fits tells whether the sites belong to n examples with c outputs.
 func (s *Sites) fits(n, c int) bool {
-	return isSize(s.F, n, c) && isSize(s.Residual, n, c) && isSize(s.Lambda, n*c, c) && isSize(s.Root, n*c, c)
+	return dense.Is(s.F, n, c) && dense.Is(s.Residual, n, c) && dense.Is(s.Lambda, n*c, c) && dense.Is(s.Root, n*c, c)
 }
 
 func (s *Sites) outputs() int {
 	_, c := s.F.Dims()
 	return c
-}
-
-func isSize(m *mat.Dense, r, c int) bool {
-	mr, mc := m.Dims()
-	return mr == r && mc == c
 }
 
 // logLik returns Σ log p(y|f) in row order, or −Inf where it is not a number

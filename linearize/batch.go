@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // A Model is anything that can be linearized in its parameters.
@@ -33,7 +35,7 @@ type Batch struct {
 var _ Source = (*Batch)(nil)
 
 // Len returns N.
-func (b *Batch) Len() int { return rowsOf(b.F) }
+func (b *Batch) Len() int { return dense.Count(b.F) }
 
 // Outputs returns C.
 func (b *Batch) Outputs() int {
@@ -54,7 +56,7 @@ func (b *Batch) Slice(i, j int) *Batch {
 	if i < 0 || j < i || j > b.Len() {
 		panic("linearize: slice out of range")
 	}
-	s := &Batch{X: rowRange(b.X, i, j), F: rowRange(b.F, i, j), P: b.P}
+	s := &Batch{X: dense.Slice(b.X, i, j), F: dense.Slice(b.F, i, j), P: b.P}
 	for _, k := range b.Blocks {
 		s.Blocks = append(s.Blocks, k.Slice(i, j))
 	}
@@ -68,7 +70,7 @@ func (b *Batch) Output(c int) *Batch {
 	}
 	raw := b.F.RawMatrix()
 	raw.Data, raw.Cols = raw.Data[c:], 1
-	s := &Batch{X: b.X, F: view(raw), P: b.P}
+	s := &Batch{X: b.X, F: dense.View(raw), P: b.P}
 	for _, k := range b.Blocks {
 		s.Blocks = append(s.Blocks, k.Output(c))
 	}

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // sumsEach returns K for weights of n examples with c outputs.
@@ -81,7 +82,7 @@ func GatherCombined(ctx context.Context, src Source, rows []int, w *mat.Dense) (
 	if g, ok := src.(combinedGatherer); ok {
 		return g.GatherCombined(ctx, rows, w)
 	}
-	weights := func(lo, hi int) *mat.Dense { return rowRange(w, lo*k, hi*k) }
+	weights := func(lo, hi int) *mat.Dense { return dense.Slice(w, lo*k, hi*k) }
 	if _, ok := src.(Gatherer); !ok {
 		return gatherEach(ctx, src, rows, func(b *Batch, place int) *Batch { return Concat(b.combine(weights(place, place+1))) })
 	}
@@ -131,7 +132,7 @@ func (s combined) Batches(ctx context.Context, yield func(first int, b *Batch) e
 		k := sumsEach(s.w, n, b.Outputs())
 		for lo := 0; lo < b.Len(); lo += combineExamples {
 			hi := min(lo+combineExamples, b.Len())
-			if err := yield(first+lo, b.Slice(lo, hi).combine(rowRange(s.w, (first+lo)*k, (first+hi)*k))); err != nil {
+			if err := yield(first+lo, b.Slice(lo, hi).combine(dense.Slice(s.w, (first+lo)*k, (first+hi)*k))); err != nil {
 				return err
 			}
 		}
@@ -169,7 +170,7 @@ func (c *combinedStream) Len() int { return c.s.n }
 // Batches implements Source.
 func (c *combinedStream) Batches(ctx context.Context, yield func(first int, b *Batch) error) error {
 	return c.s.pass(ctx, yield, func(lo, hi int, x *mat.Dense) (*Batch, error) {
-		return c.model.LinearizeCombined(ctx, x, rowRange(c.w, lo*c.k, hi*c.k))
+		return c.model.LinearizeCombined(ctx, x, dense.Slice(c.w, lo*c.k, hi*c.k))
 	})
 }
 
@@ -185,7 +186,7 @@ func (c chain) Combine(w *mat.Dense) Source {
 	var parts []Source
 	for _, s := range c {
 		if n := s.Len(); n > 0 {
-			parts = append(parts, Combine(s, rowRange(w, at*k, (at+n)*k)))
+			parts = append(parts, Combine(s, dense.Slice(w, at*k, (at+n)*k)))
 			at += n
 		}
 	}
@@ -203,7 +204,7 @@ func (w *without) Combine(weights *mat.Dense) Source {
 	all := mat.NewDense(w.src.Len()*k, c, nil)
 	for row := range w.Len() {
 		at := w.position(row)
-		rowRange(all, at*k, (at+1)*k).Copy(rowRange(weights, row*k, (row+1)*k))
+		dense.Slice(all, at*k, (at+1)*k).Copy(dense.Slice(weights, row*k, (row+1)*k))
 	}
 	return Without(Combine(w.src, all), w.drop)
 }
@@ -215,7 +216,7 @@ func (b *Batch) combine(w *mat.Dense) *Batch {
 	s := &Batch{X: b.X, F: mat.NewDense(b.Len(), k, nil), P: b.P}
 	for i := range b.Len() {
 		for j := range k {
-			s.F.Set(i, j, dot(w.RawRowView(i*k+j), b.F.RawRowView(i)))
+			s.F.Set(i, j, dense.Dot(w.RawRowView(i*k+j), b.F.RawRowView(i)))
 		}
 	}
 	for _, block := range b.Blocks {
@@ -248,7 +249,7 @@ func combineRows(m, w *mat.Dense, n, c, k int) *mat.Dense {
 	_, width := m.Dims()
 	out := mat.NewDense(n*k, width, nil)
 	part := func(m *mat.Dense, i, rows int) blas64.General {
-		return rowRange(m, i*rows, (i+1)*rows).RawMatrix()
+		return dense.Slice(m, i*rows, (i+1)*rows).RawMatrix()
 	}
 	for i := range n {
 		fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, part(w, i, k), part(m, i, c), 0, part(out, i, k))

@@ -2,6 +2,8 @@ package linearize
 
 import (
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // Conv is the Jacobian of a weight used at T positions of each example: a
@@ -47,12 +49,12 @@ func (v *Conv) Factors() (t, k, m int) { return v.layout.factors() }
 func (v *Conv) FactorsTo(a, g *mat.Dense, group int) {
 	t, k, m := v.layout.factors()
 	if a != nil {
-		for n := range rowsOf(v.X) {
+		for n := range dense.Count(v.X) {
 			v.layout.patches(contiguous(a, n*t, t, k), v.X.RawRowView(n), group)
 		}
 	}
 	if g != nil {
-		for i := range rowsOf(v.G) {
+		for i := range dense.Count(v.G) {
 			v.layout.gradients(contiguous(g, i*t, t, m), v.G.RawRowView(i), group)
 		}
 	}
@@ -72,7 +74,7 @@ func (v *Conv) Spans() []Span { return spans(v.Weight, v.Bias) }
 // TileTo implements Block.
 func (v *Conv) TileTo(dst *mat.Dense) {
 	scratch := make([]float64, v.layout.scratch())
-	for i := range rowsOf(v.G) {
+	for i := range dense.Count(v.G) {
 		row := dst.RawRowView(i)
 		clear(row)
 		v.rowTo(row, v.X.RawRowView(i/v.C), v.G.RawRowView(i), scratch)
@@ -92,7 +94,7 @@ func (v *Conv) rowTo(row, x, g, scratch []float64) {
 }
 
 // JacobianTo implements Block.
-func (v *Conv) JacobianTo(dst *mat.Dense) { scatterTile(dst, v, rowsOf(v.G)) }
+func (v *Conv) JacobianTo(dst *mat.Dense) { scatterTile(dst, v, dense.Count(v.G)) }
 
 // AddMulVec implements Block.
 func (v *Conv) AddMulVec(dst, x []float64) {
@@ -101,17 +103,17 @@ func (v *Conv) AddMulVec(dst, x []float64) {
 	for _, s := range v.Spans() {
 		local = append(local, x[s.Offset:s.Offset+s.Len()]...)
 	}
-	for i := range rowsOf(v.G) {
+	for i := range dense.Count(v.G) {
 		one := v.row(i)
 		one.TileTo(mat.NewDense(1, len(tile), tile))
-		dst[i] += dot(tile, local)
+		dst[i] += dense.Dot(tile, local)
 	}
 }
 
 // row returns output i%C of example i/C alone.
 func (v *Conv) row(i int) *Conv {
 	s := *v
-	s.X, s.G, s.C = rowRange(v.X, i/v.C, i/v.C+1), rowRange(v.G, i, i+1), 1
+	s.X, s.G, s.C = dense.Slice(v.X, i/v.C, i/v.C+1), dense.Slice(v.G, i, i+1), 1
 	return &s
 }
 
@@ -120,10 +122,10 @@ func (v *Conv) AddMulTransVec(dst, u []float64) {
 	scratch := make([]float64, v.layout.scratch())
 	_, size := v.G.Dims()
 	z := make([]float64, size)
-	for n := range rowsOf(v.X) {
+	for n := range dense.Count(v.X) {
 		clear(z)
 		for c := range v.C {
-			axpy(z, u[n*v.C+c], v.G.RawRowView(n*v.C+c))
+			dense.Axpy(z, u[n*v.C+c], v.G.RawRowView(n*v.C+c))
 		}
 		v.addGradient(dst, v.X.RawRowView(n), z, scratch)
 	}
@@ -143,13 +145,13 @@ func (v *Conv) addGradient(dst, x, z, scratch []float64) {
 // Slice implements Block.
 func (v *Conv) Slice(i, j int) Block {
 	s := *v
-	s.X, s.G = rowRange(v.X, i, j), rowRange(v.G, i*v.C, j*v.C)
+	s.X, s.G = dense.Slice(v.X, i, j), dense.Slice(v.G, i*v.C, j*v.C)
 	return &s
 }
 
 // Output implements Block.
 func (v *Conv) Output(c int) Block {
 	s := *v
-	s.G, s.C = everyRow(v.G, c, v.C), 1
+	s.G, s.C = dense.Every(v.G, c, v.C), 1
 	return &s
 }

@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // Full is a dense piece of the Jacobian: normalization scales, tied weights,
@@ -23,13 +24,13 @@ func (f *Full) Spans() []Span { return f.Params }
 
 // TileTo implements Block.
 func (f *Full) TileTo(dst *mat.Dense) {
-	for i := range rowsOf(f.J) {
+	for i := range dense.Count(f.J) {
 		copy(dst.RawRowView(i), f.J.RawRowView(i))
 	}
 }
 
 // JacobianTo implements Block.
-func (f *Full) JacobianTo(dst *mat.Dense) { scatterTile(dst, f, rowsOf(f.J)) }
+func (f *Full) JacobianTo(dst *mat.Dense) { scatterTile(dst, f, dense.Count(f.J)) }
 
 // AddMulVec implements Block.
 func (f *Full) AddMulVec(dst, v []float64) {
@@ -65,10 +66,10 @@ func (f *Full) gemv(t blas.Transpose, at, width int, x, y []float64) {
 
 // Slice implements Block.
 func (f *Full) Slice(i, j int) Block {
-	return &Full{J: rowRange(f.J, i*f.C, j*f.C), Params: f.Params, C: f.C}
+	return &Full{J: dense.Slice(f.J, i*f.C, j*f.C), Params: f.Params, C: f.C}
 }
 
 // Output implements Block.
 func (f *Full) Output(c int) Block {
-	return &Full{J: everyRow(f.J, c, f.C), Params: f.Params, C: 1}
+	return &Full{J: dense.Every(f.J, c, f.C), Params: f.Params, C: 1}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // gathers reports whether all sources are Gatherers.
@@ -91,7 +93,7 @@ func (c gatheringChain) GatherCombined(ctx context.Context, rows []int, w *mat.D
 	return c.gather(rows, func(s Source, own, places []int) (*Batch, error) {
 		part := mat.NewDense(len(own)*k, outputs, nil)
 		for i, place := range places {
-			rowRange(part, i*k, (i+1)*k).Copy(rowRange(w, place*k, (place+1)*k))
+			dense.Slice(part, i*k, (i+1)*k).Copy(dense.Slice(w, place*k, (place+1)*k))
 		}
 		return GatherCombined(ctx, s, own, part)
 	})

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -69,7 +70,7 @@ func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed
 		}
 		for i := range count {
 			sum += values[i]
-			axpy(dst, 1, g.parts[i])
+			dense.Axpy(dst, 1, g.parts[i])
 		}
 	}
 	return sum, nil

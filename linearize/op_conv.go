@@ -1,5 +1,9 @@
 package linearize
 
+import (
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
 // convolve is a convolution: in[1] the weight, cout×(cin/g·taps), in[2] the
 // bias if any. tied as in dense.
 type convolve struct {
@@ -18,7 +22,7 @@ func (o *convolve) forward(s *state, nd *node) {
 		o.w.fillBias(out, s, nd, t)
 		for g := range o.w.group {
 			o.w.patchRows(patches, x, g)
-			gemm(false, false, general(weight[g*m*k:(g+1)*m*k], m, k), general(patches, k, t), 1, general(o.w.plane(out, g), m, t))
+			gemm(false, false, dense.Of(weight[g*m*k:(g+1)*m*k], m, k), dense.Of(patches, k, t), 1, dense.Of(o.w.plane(out, g), m, t))
 		}
 	}
 }
@@ -53,7 +57,7 @@ func (o *convolve) backward(s *state, nd *node) {
 		if s.diff(nd.in[0]) {
 			dx := s.gradAt(nd.in[0], e)
 			for g := range o.w.group {
-				gemm(true, false, general(weight[g*m*k:(g+1)*m*k], m, k), general(o.w.plane(dy, g), m, t), 0, general(patches, k, t))
+				gemm(true, false, dense.Of(weight[g*m*k:(g+1)*m*k], m, k), dense.Of(o.w.plane(dy, g), m, t), 0, dense.Of(patches, k, t))
 				o.w.addPatchRows(dx, patches, g)
 			}
 		}
@@ -90,7 +94,7 @@ func (o *convolveTranspose) forward(s *state, nd *node) {
 		x, out := s.at(nd.in[0], e), s.at(nd.out, e)
 		o.w.fillBias(out, s, nd, o.w.in)
 		for g := range o.w.group {
-			gemm(true, false, general(weight[g*rows*width:(g+1)*rows*width], rows, width), general(o.w.plane(x, g), rows, t), 0, general(cols, width, t))
+			gemm(true, false, dense.Of(weight[g*rows*width:(g+1)*rows*width], rows, width), dense.Of(o.w.plane(x, g), rows, t), 0, dense.Of(cols, width, t))
 			o.w.addPatchRows(out, cols, g)
 		}
 	}
@@ -105,7 +109,7 @@ func (o *convolveTranspose) backward(s *state, nd *node) {
 			dx, dy := s.gradAt(nd.in[0], e), s.gradAt(nd.out, e)
 			for g := range o.w.group {
 				o.w.patchRows(cols, dy, g)
-				gemm(false, false, general(weight[g*rows*width:(g+1)*rows*width], rows, width), general(cols, width, t), 1, general(o.w.plane(dx, g), rows, t))
+				gemm(false, false, dense.Of(weight[g*rows*width:(g+1)*rows*width], rows, width), dense.Of(cols, width, t), 1, dense.Of(o.w.plane(dx, g), rows, t))
 			}
 		}
 		o.w.tiedGradient(s, nd, e, o.tied, cols)

@@ -1,5 +1,9 @@
 package linearize
 
+import (
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
 // index copies elements: out[i] = in[source[i]], or fill where source[i] < 0.
 // Transpose, Slice, Split, Gather, Pad, Resize and Expand are all an index.
 type index struct {
@@ -63,7 +67,7 @@ func (o *concat) forward(s *state, nd *node) {
 func (o *concat) backward(s *state, nd *node) {
 	o.each(s, nd, s.n, func(k, e, from, to, w int) {
 		if s.diff(nd.in[k]) {
-			axpy(s.gradAt(nd.in[k], e)[from:from+w], 1, s.gradAt(nd.out, e)[to:to+w])
+			dense.Axpy(s.gradAt(nd.in[k], e)[from:from+w], 1, s.gradAt(nd.out, e)[to:to+w])
 		}
 	})
 }

@@ -2,30 +2,34 @@ package linearize
 
 import (
 	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // dense is z = x W + β for rows x: t of them an example. The weight is used as
 // stored, in×out or (transposed) out×in, through slot in[1]; the bias, if any,
 // is in[2]. tied says that the weight or bias appears elsewhere too, so that
 // its gradient is kept number by number.
-type dense struct {
+type denseOp struct {
 	t, in, out int
 	inByOut    bool // the weight is stored in×out
 	tied       bool
 }
 
-func (o *dense) products() int { return o.t * o.in * o.out }
+func (o *denseOp) products() int { return o.t * o.in * o.out }
 
-func (o *dense) rows(data []float64, n, cols int) blas64.General { return general(data, n*o.t, cols) }
-
-func (o *dense) weight(s *state, nd *node) blas64.General {
-	if o.inByOut {
-		return general(s.val(nd.in[1]), o.in, o.out)
-	}
-	return general(s.val(nd.in[1]), o.out, o.in)
+func (o *denseOp) rows(data []float64, n, cols int) blas64.General {
+	return dense.Of(data, n*o.t, cols)
 }
 
-func (o *dense) forward(s *state, nd *node) {
+func (o *denseOp) weight(s *state, nd *node) blas64.General {
+	if o.inByOut {
+		return dense.Of(s.val(nd.in[1]), o.in, o.out)
+	}
+	return dense.Of(s.val(nd.in[1]), o.out, o.in)
+}
+
+func (o *denseOp) forward(s *state, nd *node) {
 	n := s.copies(nd.out)
 	beta := 0.0
 	out := s.val(nd.out)
@@ -39,7 +43,7 @@ func (o *dense) forward(s *state, nd *node) {
 	gemm(false, !o.inByOut, o.rows(s.val(nd.in[0]), n, o.in), o.weight(s, nd), beta, o.rows(out, n, o.out))
 }
 
-func (o *dense) backward(s *state, nd *node) {
+func (o *denseOp) backward(s *state, nd *node) {
 	dy := s.grad(nd.out)
 	if s.diff(nd.in[0]) {
 		beta := 1.0
@@ -82,15 +86,15 @@ func (o *matmul) forward(s *state, nd *node) {
 }
 
 func (o *matmul) left(x []float64, off [3]int) blas64.General {
-	return general(x[off[0]:off[0]+o.m*o.k], o.m, o.k)
+	return dense.Of(x[off[0]:off[0]+o.m*o.k], o.m, o.k)
 }
 
 func (o *matmul) right(x []float64, off [3]int) blas64.General {
-	return general(x[off[1]:off[1]+o.k*o.n], o.k, o.n)
+	return dense.Of(x[off[1]:off[1]+o.k*o.n], o.k, o.n)
 }
 
 func (o *matmul) result(x []float64, off [3]int) blas64.General {
-	return general(x[off[2]:off[2]+o.m*o.n], o.m, o.n)
+	return dense.Of(x[off[2]:off[2]+o.m*o.n], o.m, o.n)
 }
 
 func (o *matmul) backward(s *state, nd *node) {

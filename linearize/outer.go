@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // Outer is the Jacobian of a dense layer applied once per example,
@@ -62,7 +63,7 @@ func outerRow(dst, g, a []float64, transposed bool) {
 }
 
 // JacobianTo implements Block.
-func (o *Outer) JacobianTo(dst *mat.Dense) { scatterTile(dst, o, rowsOf(o.G)) }
+func (o *Outer) JacobianTo(dst *mat.Dense) { scatterTile(dst, o, dense.Count(o.G)) }
 
 // AddMulVec implements Block: (J v)_nc = g_ncᵀ (V a_n + v_β).
 func (o *Outer) AddMulVec(dst, v []float64) {
@@ -76,11 +77,11 @@ func (o *Outer) AddMulVec(dst, v []float64) {
 	}
 	for i := range rows / o.C {
 		if o.Bias != nil {
-			axpy(z.RawRowView(i), 1, v[o.Bias.Offset:o.Bias.Offset+out])
+			dense.Axpy(z.RawRowView(i), 1, v[o.Bias.Offset:o.Bias.Offset+out])
 		}
 	}
 	for i := range rows {
-		dst[i] += dot(o.G.RawRowView(i), z.RawRowView(i/o.C))
+		dst[i] += dense.Dot(o.G.RawRowView(i), z.RawRowView(i/o.C))
 	}
 }
 
@@ -93,7 +94,7 @@ func (o *Outer) AddMulTransVec(dst, u []float64) {
 	}
 	z := mat.NewDense(rows/o.C, out, nil)
 	for i := range rows {
-		axpy(z.RawRowView(i/o.C), u[i], o.G.RawRowView(i))
+		dense.Axpy(z.RawRowView(i/o.C), u[i], o.G.RawRowView(i))
 	}
 	o.addGradient(dst, z)
 }
@@ -110,8 +111,8 @@ func (o *Outer) addGradient(dst []float64, z *mat.Dense) {
 		fblas.Gemm(blas.Trans, blas.NoTrans, 1, l.RawMatrix(), r.RawMatrix(), 1, w.of(dst))
 	}
 	if b := o.Bias; b != nil {
-		for i := range rowsOf(z) {
-			axpy(dst[b.Offset:b.Offset+b.Len()], 1, z.RawRowView(i))
+		for i := range dense.Count(z) {
+			dense.Axpy(dst[b.Offset:b.Offset+b.Len()], 1, z.RawRowView(i))
 		}
 	}
 }
@@ -131,13 +132,13 @@ func transIf(t bool) blas.Transpose {
 // Slice implements Block.
 func (o *Outer) Slice(i, j int) Block {
 	s := *o
-	s.A, s.G = rowRange(o.A, i, j), rowRange(o.G, i*o.C, j*o.C)
+	s.A, s.G = dense.Slice(o.A, i, j), dense.Slice(o.G, i*o.C, j*o.C)
 	return &s
 }
 
 // Output implements Block.
 func (o *Outer) Output(c int) Block {
 	s := *o
-	s.G, s.C = everyRow(o.G, c, o.C), 1
+	s.G, s.C = dense.Every(o.G, c, o.C), 1
 	return &s
 }

@@ -1,5 +1,9 @@
 package linearize
 
+import (
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
 // perPosition is a dense layer applied at t positions: input t×k, result t×m.
 type perPosition struct{ t, k, m int }
 
@@ -19,6 +23,6 @@ func (p perPosition) weightGradient(dst, x, g, _ []float64, transposed bool, bet
 
 func (p perPosition) channelSums(dst, g []float64) {
 	for t := range p.t {
-		axpy(dst, 1, g[t*p.m:(t+1)*p.m])
+		dense.Axpy(dst, 1, g[t*p.m:(t+1)*p.m])
 	}
 }

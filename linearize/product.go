@@ -2,6 +2,7 @@ package linearize
 
 import (
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 )
@@ -22,5 +23,5 @@ func gramTo(dst, g, a []float64, t, m, k int, transposed bool, beta float64) {
 	if transposed {
 		g, a, m, k = a, g, k, m
 	}
-	gemm(true, false, general(g, t, m), general(a, t, k), beta, general(dst, m, k))
+	gemm(true, false, dense.Of(g, t, m), dense.Of(a, t, k), beta, dense.Of(dst, m, k))
 }

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -280,7 +281,7 @@ func (j *jacobian) finishTiles(s *state, lo int) {
 		for e := range s.n {
 			g := s.aside[k][e*c*m*t:][:c*m*t]
 			w.patchRows(patches, s.at(st.x, e), 0)
-			gemm(false, true, general(g, c*m, t), general(patches[:width*t], width, t), 0, general(rows, c*m, width))
+			gemm(false, true, dense.Of(g, c*m, t), dense.Of(patches[:width*t], width, t), 0, dense.Of(rows, c*m, width))
 			for i := range c {
 				row := j.full.RawRowView((lo+e)*c + i)[j.at[k]:]
 				copy(row, rows[i*m*width:(i+1)*m*width])
@@ -322,6 +323,6 @@ func (n *Network) LinearizeCombined(ctx context.Context, x, w *mat.Dense) (*Batc
 	k := wr / rows
 	return n.linearize(ctx, x, k, "sum of outputs", func(seed, f []float64, example, i int) float64 {
 		copy(seed, w.RawRowView(example*k+i))
-		return dot(seed, f)
+		return dense.Dot(seed, f)
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"sort"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // A Gatherer is a Source that gives single examples without passing over all
@@ -333,7 +335,7 @@ func Concat(batches ...*Batch) *Batch {
 		}
 		xs, fs = append(xs, b.X), append(fs, b.F)
 	}
-	out.X, out.F = stack(xs), stack(fs)
+	out.X, out.F = dense.Stack(xs), dense.Stack(fs)
 	for i := range first.Blocks {
 		blocks := make([]Block, len(batches))
 		for j, b := range batches {
@@ -377,7 +379,7 @@ func concatBlocks(blocks []Block, batches []*Batch) Block {
 			tiles[j] = new(mat.Dense)
 		}
 	}
-	return &Full{J: stack(tiles), Params: blocks[0].Spans(), C: c}
+	return &Full{J: dense.Stack(tiles), Params: blocks[0].Spans(), C: c}
 }
 
 func allAs[T Block](blocks []Block) ([]T, bool) {
@@ -397,5 +399,5 @@ func stackOf[T any](blocks []T, of func(T) *mat.Dense) *mat.Dense {
 	for i, b := range blocks {
 		parts[i] = of(b)
 	}
-	return stack(parts)
+	return dense.Stack(parts)
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // outputs returns the chunk's outputs, n×C, checked to be finite.
@@ -27,7 +29,7 @@ func (s *state) gradientTo(dst, u []float64) {
 		}
 		prm := s.prog.params[s.prog.slots[slot].param]
 		for e := range s.n {
-			axpy(dst[prm.Offset:prm.Offset+prm.Len()], 1, s.gradAt(slot, e))
+			dense.Axpy(dst[prm.Offset:prm.Offset+prm.Len()], 1, s.gradAt(slot, e))
 		}
 	}
 }
@@ -38,7 +40,7 @@ func (s *state) addSite(dst []float64, k int) {
 	w, b := s.prog.spans(st)
 	out := s.prog.nodes[st.node].out
 	if _, ok := st.layout.(*window); !ok {
-		d := s.prog.nodes[st.node].op.(*dense)
+		d := s.prog.nodes[st.node].op.(*denseOp)
 		z := mat.NewDense(s.n*d.t, d.out, s.grad(out))
 		a := mat.NewDense(s.n*d.t, d.in, s.val(st.x)[:s.n*d.t*d.in])
 		(&Outer{A: a, Weight: w, Bias: b}).addGradient(dst, z)

@@ -10,6 +10,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/optimize"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // A Loss is a log likelihood. Expand returns log p(y|f) of one example and
@@ -138,7 +140,7 @@ func (n *Network) Train(ctx context.Context, x, y *mat.Dense, loss Loss, o *Trai
 	if x.IsEmpty() {
 		return nil, nil, errors.New("linearize: no examples to train on")
 	}
-	if xr, _ := x.Dims(); xr != rowsOf(y) {
+	if xr, _ := x.Dims(); xr != dense.Count(y) {
 		panic("linearize: inputs and targets differ in rows")
 	}
 	if err := n.checkInput(x); err != nil {

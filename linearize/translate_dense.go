@@ -116,7 +116,7 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 	if x.shape[last] != in {
 		return nil, fmt.Errorf("the input has %d columns, the weight takes %d", x.shape[last], in)
 	}
-	o := &dense{t: product(x.shape[:last]), in: in, out: out, inByOut: inByOut}
+	o := &denseOp{t: product(x.shape[:last]), in: in, out: out, inByOut: inByOut}
 	st := site{x: x.slot, weight: -1, bias: -1}
 	slotW := w.slot
 	switch {
@@ -171,7 +171,7 @@ func (c *compiler) fuseBias(x, bias *value, i int) *value {
 	}
 	st := &c.prog.sites[len(c.prog.sites)-1]
 	nd := &c.prog.nodes[st.node]
-	d, ok := nd.op.(*dense)
+	d, ok := nd.op.(*denseOp)
 	if !ok || nd.out != x.slot || len(nd.in) != 2 || st.weight < 0 {
 		return nil
 	}

@@ -1,5 +1,9 @@
 package linearize
 
+import (
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
 // window is the geometry of a convolution or a pool: which input position each
 // kernel tap reads at each output position.
 type window struct {
@@ -139,7 +143,7 @@ func (w *window) weightGradient(dst, x, g, scratch []float64, _ bool, beta float
 	patches, small := scratch[:k*w.out], scratch[k*w.out:][:k*m]
 	for group := range w.group {
 		w.patchRows(patches, x, group)
-		gemm(false, true, general(patches, k, w.out), general(w.plane(g, group), m, w.out), 0, general(small, k, m))
+		gemm(false, true, dense.Of(patches, k, w.out), dense.Of(w.plane(g, group), m, w.out), 0, dense.Of(small, k, m))
 		addTransposed(dst[group*m*k:(group+1)*m*k], small, k, m, beta)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -51,9 +52,9 @@ func (p *plan) to(dst blas64.General) {
 		tiles := ps.tiles()
 		p.k.runUntil(p.ctx, len(tiles), func(s *scratch, n int) {
 			i, j := tiles[n].i, tiles[n].j
-			tile := columnsOf(rowsOf(dst, i.lo*ca, i.hi*ca), j.lo*cb, j.hi*cb)
+			tile := dense.Cols(dense.Rows(dst, i.lo*ca, i.hi*ca), j.lo*cb, j.hi*cb)
 			if ps.first {
-				zero(tile)
+				dense.Zero(tile)
 			}
 			ps.add(tile, i, j, s)
 			if ps.last && p.a == p.b {
@@ -177,14 +178,14 @@ func (p *plan) fill(buf []float64, pieces []piece, width int, b *linearize.Batch
 	if cap(buf) < e.len()*c*width {
 		buf = make([]float64, e.len()*c*width)
 	}
-	g := general(buf[:e.len()*c*width], e.len()*c, width)
+	g := dense.Of(buf[:e.len()*c*width], e.len()*c, width)
 	if width == 0 {
 		return g
 	}
 	p.k.eachUntil(p.ctx, e.len(), chunk, func(s *scratch, part examples) {
-		at, rows := 0, rowsOf(g, part.lo*c, part.hi*c)
+		at, rows := 0, dense.Rows(g, part.lo*c, part.hi*c)
 		for _, pc := range pieces {
-			dst := columnsOf(rows, at, at+pc.width())
+			dst := dense.Cols(rows, at, at+pc.width())
 			pc.fill(dst, b, examples{e.lo + part.lo, e.lo + part.hi}, s)
 			scaleColumns(dst, p.k.root[pc.lo:pc.hi])
 			at += pc.width()
@@ -208,7 +209,7 @@ func (ps *pass) add(dst blas64.General, i, j examples, s *scratch) {
 				if diagonal && jj.lo < ii.lo {
 					return
 				}
-				part := columnsOf(rowsOf(dst, (ii.lo-i.lo)*ca, (ii.hi-i.lo)*ca), (jj.lo-j.lo)*cb, (jj.hi-j.lo)*cb)
+				part := dense.Cols(dense.Rows(dst, (ii.lo-i.lo)*ca, (ii.hi-i.lo)*ca), (jj.lo-j.lo)*cb, (jj.hi-j.lo)*cb)
 				for _, t := range ps.terms {
 					t.addTile(part, ii, jj, s)
 				}
@@ -216,8 +217,8 @@ func (ps *pass) add(dst blas64.General, i, j examples, s *scratch) {
 		})
 	}
 	if ps.left.Cols > 0 {
-		x := rowsOf(ps.left, (i.lo-ps.i.lo)*ca, (i.hi-ps.i.lo)*ca)
-		y := rowsOf(ps.right, (j.lo-ps.j.lo)*cb, (j.hi-ps.j.lo)*cb)
+		x := dense.Rows(ps.left, (i.lo-ps.i.lo)*ca, (i.hi-ps.i.lo)*ca)
+		y := dense.Rows(ps.right, (j.lo-ps.j.lo)*cb, (j.hi-ps.j.lo)*cb)
 		// Σ_p √σ²_p J_ip · √σ²_p J_jp
 		addProduct(dst, 1, x, y, diagonal)
 	}

@@ -3,6 +3,7 @@ package ntk
 import (
 	"gonum.org/v1/gonum/blas/blas64"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -39,7 +40,7 @@ func (p piece) fill(dst blas64.General, b *linearize.Batch, e examples, s *scrat
 // copyColumns copies columns at, at+1, … of src.
 func copyColumns(dst, src blas64.General, at int) {
 	for i := range dst.Rows {
-		copy(row(dst, i), src.Data[i*src.Stride+at:])
+		copy(dense.Row(dst, i), src.Data[i*src.Stride+at:])
 	}
 }
 
@@ -55,7 +56,7 @@ func fillTile(dst blas64.General, b linearize.Block, at int, e examples, s *scra
 		tile := s.dense(slotTile, part.len()*c, width)
 		b.Slice(part.lo, part.hi).TileTo(tile)
 		lo := (part.lo - e.lo) * c
-		copyColumns(rowsOf(dst, lo, lo+part.len()*c), tile.RawMatrix(), at)
+		copyColumns(dense.Rows(dst, lo, lo+part.len()*c), tile.RawMatrix(), at)
 	})
 }
 
@@ -72,11 +73,11 @@ func fillOuter(dst blas64.General, o *linearize.Outer, at int, e examples) {
 	}
 	a := e.of(o.A, 1)
 	for i := range dst.Rows {
-		left, right := row(g, i), row(a, i/o.C)
+		left, right := dense.Row(g, i), dense.Row(a, i/o.C)
 		if o.Weight.Transposed {
 			left, right = right, left
 		}
-		outerRange(row(dst, i), left, right, at)
+		outerRange(dense.Row(dst, i), left, right, at)
 	}
 }
 
@@ -108,7 +109,7 @@ func fillConv(dst blas64.General, v *linearize.Conv, at int, e examples, s *scra
 	e.split(max(1, factorFloats/(f.t*max(f.k, v.C*f.m))), func(part examples) {
 		some := v.Slice(part.lo, part.hi).(*linearize.Conv)
 		lo := (part.lo - e.lo) * v.C
-		fillFactors(rowsOf(dst, lo, lo+part.len()*v.C), some, f, at, part.len(), s)
+		fillFactors(dense.Rows(dst, lo, lo+part.len()*v.C), some, f, at, part.len(), s)
 	})
 }
 
@@ -131,9 +132,9 @@ func fillFactors(dst blas64.General, v *linearize.Conv, f factors, at, n int, s 
 			have = r.group
 		}
 		for i := range n {
-			p := rowsOf(patches.RawMatrix(), i*f.t, (i+1)*f.t)
-			g := rowsOf(gradients.RawMatrix(), i*v.C*f.t, (i+1)*v.C*f.t)
-			r.fill(rowsOf(dst, i*v.C, (i+1)*v.C), p, g, v.Weight.Transposed, s)
+			p := dense.Rows(patches.RawMatrix(), i*f.t, (i+1)*f.t)
+			g := dense.Rows(gradients.RawMatrix(), i*v.C*f.t, (i+1)*v.C*f.t)
+			r.fill(dense.Rows(dst, i*v.C, (i+1)*v.C), p, g, v.Weight.Transposed, s)
 		}
 	})
 }
@@ -145,19 +146,19 @@ func (r rectangle) fill(dst, p, g blas64.General, transposed bool, s *scratch) {
 	if transposed {
 		// rows × C·cols: the outputs side by side
 		all := s.general(slotLeft, rows, c*cols)
-		transMul(columnsOf(p, r.row0, r.row1), sideBySide(g, c, r.col0, r.col1, s), 0, all)
+		transMul(dense.Cols(p, r.row0, r.row1), sideBySide(g, c, r.col0, r.col1, s), 0, all)
 		for o := range c {
 			for i := range rows {
-				copy(row(dst, o)[r.at+i*cols:], row(all, i)[o*cols:(o+1)*cols])
+				copy(dense.Row(dst, o)[r.at+i*cols:], dense.Row(all, i)[o*cols:(o+1)*cols])
 			}
 		}
 		return
 	}
 	// C·rows × cols: the outputs one below the other
 	all := s.general(slotLeft, c*rows, cols)
-	transMul(sideBySide(g, c, r.row0, r.row1, s), columnsOf(p, r.col0, r.col1), 0, all)
+	transMul(sideBySide(g, c, r.row0, r.row1, s), dense.Cols(p, r.col0, r.col1), 0, all)
 	for o := range c {
-		copy(row(dst, o)[r.at:], all.Data[o*rows*cols:(o+1)*rows*cols])
+		copy(dense.Row(dst, o)[r.at:], all.Data[o*rows*cols:(o+1)*rows*cols])
 	}
 }
 
@@ -165,13 +166,13 @@ func (r rectangle) fill(dst, p, g blas64.General, transposed bool, s *scratch) {
 // other in g.
 func sideBySide(g blas64.General, c, lo, hi int, s *scratch) blas64.General {
 	if c == 1 {
-		return columnsOf(g, lo, hi)
+		return dense.Cols(g, lo, hi)
 	}
 	t, width := g.Rows/c, hi-lo
 	all := s.general(slotRight, t, c*width)
 	for o := range c {
 		for i := range t {
-			copy(row(all, i)[o*width:(o+1)*width], row(g, o*t+i)[lo:hi])
+			copy(dense.Row(all, i)[o*width:(o+1)*width], dense.Row(g, o*t+i)[lo:hi])
 		}
 	}
 	return all
@@ -227,7 +228,7 @@ func (p piece) eachCut(width int, do func(piece)) {
 // scaleColumns multiplies column j by scale[j].
 func scaleColumns(g blas64.General, scale []float64) {
 	for i := range g.Rows {
-		for j, v := range row(g, i) {
+		for j, v := range dense.Row(g, i) {
 			g.Data[i*g.Stride+j] = v * scale[j]
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -17,8 +18,8 @@ func (k *NTK) DiagTo(dst *mat.Dense, b *linearize.Batch) {
 	p := k.newPlan(b, b, extent{na: 1, nb: 1, ca: c, cb: c, same: true})
 	whole := dst.RawMatrix()
 	k.each(b.Len(), chunk, func(s *scratch, e examples) {
-		part := rowsOf(whole, e.lo*c, e.hi*c)
-		zero(part)
+		part := dense.Rows(whole, e.lo*c, e.hi*c)
+		dense.Zero(part)
 		for _, t := range p.direct {
 			x, _ := t.columns(e, e)
 			addGrams(part, x, c, t.variance)
@@ -30,12 +31,12 @@ func (k *NTK) DiagTo(dst *mat.Dense, b *linearize.Batch) {
 			all.eachCut(max(1, partFloats/c), func(pc piece) {
 				pc.eachPart(b, e, s, func(x blas64.General, some examples) {
 					scaleColumns(x, k.root[pc.lo:pc.hi])
-					addGrams(rowsOf(part, (some.lo-e.lo)*c, (some.hi-e.lo)*c), x, c, 1)
+					addGrams(dense.Rows(part, (some.lo-e.lo)*c, (some.hi-e.lo)*c), x, c, 1)
 				})
 			})
 		}
 		for n := range e.len() {
-			mirror(rowsOf(part, n*c, (n+1)*c), 0, c, 0, c)
+			mirror(dense.Rows(part, n*c, (n+1)*c), 0, c, 0, c)
 		}
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // direct is v X_a X_bᵀ with columns X that are in memory as they are and have
@@ -17,7 +19,7 @@ type direct struct {
 
 // columns returns the columns of a's examples i and of b's examples j.
 func (t *direct) columns(i, j examples) (x, y blas64.General) {
-	return columnsOf(i.of(t.a, t.ca), t.at, t.at+t.w), columnsOf(j.of(t.b, t.cb), t.at, t.at+t.w)
+	return dense.Cols(i.of(t.a, t.ca), t.at, t.at+t.w), dense.Cols(j.of(t.b, t.cb), t.at, t.at+t.w)
 }
 
 // addGrams adds v X_n X_nᵀ of each example's c rows X_n of x to dst.
@@ -25,7 +27,7 @@ func addGrams(dst, x blas64.General, c int, v float64) {
 	for i := range x.Rows {
 		first := i / c * c
 		for d := range c {
-			dst.Data[i*dst.Stride+d] += v * floats.Dot(row(x, i), row(x, first+d))
+			dst.Data[i*dst.Stride+d] += v * floats.Dot(dense.Row(x, i), dense.Row(x, first+d))
 		}
 	}
 }

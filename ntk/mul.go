@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -28,14 +29,14 @@ func (k *NTK) MulTo(dst *mat.Dense, a, b *linearize.Batch, v *mat.Dense) {
 		return
 	}
 	out, right := dst.RawMatrix(), v.RawMatrix()
-	zero(out)
+	dense.Zero(out)
 	if p := k.newPlan(a, b, x); p.cost+x.entries()*float64(cols) < k.factorsCost(a, x, cols) {
 		p.mul(out, right)
 		return
 	}
 	for lo := 0; lo < cols; lo += mulCols {
 		hi := min(cols, lo+mulCols)
-		k.eachFactor(b, columnsOf(right, lo, hi), func(f factor) { f.addTo(columnsOf(out, lo, hi), a) })
+		k.eachFactor(b, dense.Cols(right, lo, hi), func(f factor) { f.addTo(dense.Cols(out, lo, hi), a) })
 	}
 }
 
@@ -70,12 +71,12 @@ func (p *plan) mul(dst, v blas64.General) {
 			i := examples{ps.i.lo + part.lo, ps.i.lo + part.hi}
 			ps.j.split(tileExamples(x.nb, cb), func(j examples) {
 				tile := s.general(slotTile, i.len()*ca, j.len()*cb)
-				zero(tile)
+				dense.Zero(tile)
 				ps.add(tile, i, j, s)
 				if p.a == p.b && i == j {
 					mirror(tile, 0, tile.Rows, 0, tile.Cols)
 				}
-				mul(tile, rowsOf(v, j.lo*cb, j.hi*cb), 1, rowsOf(dst, i.lo*ca, i.hi*ca))
+				mul(tile, dense.Rows(v, j.lo*cb, j.hi*cb), 1, dense.Rows(dst, i.lo*ca, i.hi*ca))
 			})
 		})
 	})
@@ -122,11 +123,11 @@ func (p *plan) pieceFactor(pc piece, v blas64.General) *pieceFactor {
 	// X_bᵀ v
 	u := p.k.sumRanges(p.extent.nb, pc.width(), v.Cols, func(sum blas64.General, e examples, s *scratch) {
 		pc.eachPart(p.b, e, s, func(x blas64.General, part examples) {
-			transMul(x, rowsOf(v, part.lo*cb, part.hi*cb), 1, sum)
+			transMul(x, dense.Rows(v, part.lo*cb, part.hi*cb), 1, sum)
 		})
 	})
 	for i := range u.Rows {
-		floats.Scale(p.k.variance[pc.lo+i], row(u, i))
+		floats.Scale(p.k.variance[pc.lo+i], dense.Row(u, i))
 	}
 	return &pieceFactor{k: p.k, pc: pc, u: u}
 }
@@ -136,11 +137,11 @@ func (f *pieceFactor) addTo(dst blas64.General, a *linearize.Batch) {
 	c := a.Outputs()
 	f.k.each(a.Len(), chunk, func(s *scratch, e examples) {
 		if full, ok := a.Blocks[f.pc.block].(*linearize.Full); ok {
-			mul(columnsOf(e.of(full.J, c), f.pc.at, f.pc.at+f.pc.width()), f.u, 1, rowsOf(dst, e.lo*c, e.hi*c))
+			mul(dense.Cols(e.of(full.J, c), f.pc.at, f.pc.at+f.pc.width()), f.u, 1, dense.Rows(dst, e.lo*c, e.hi*c))
 			return
 		}
 		f.pc.eachPart(a, e, s, func(x blas64.General, part examples) {
-			mul(x, f.u, 1, rowsOf(dst, part.lo*c, part.hi*c))
+			mul(x, f.u, 1, dense.Rows(dst, part.lo*c, part.hi*c))
 		})
 	})
 }
@@ -153,7 +154,7 @@ func (k *NTK) sumRanges(n, rows, cols int, add func(sum blas64.General, e exampl
 	sums := make([]blas64.General, par.Tiles(n, size))
 	k.run(len(sums), func(s *scratch, i int) {
 		lo, hi := par.Bounds(i, n, size)
-		sums[i] = general(make([]float64, rows*cols), rows, cols)
+		sums[i] = dense.Of(make([]float64, rows*cols), rows, cols)
 		examples{lo, hi}.split(chunk, func(e examples) { add(sums[i], e, s) })
 	})
 	total := sums[0].Data
@@ -211,10 +212,10 @@ func (f *outerFactor) sum(b *linearize.Outer, v blas64.General) {
 		z := f.combine(b, v, e, s)
 		if f.in > 0 {
 			// Σ_n a_n z_nᵀ
-			transMul(e.of(b.A, 1), z, 1, rowsOf(sum, 0, f.in))
+			transMul(e.of(b.A, 1), z, 1, dense.Rows(sum, 0, f.in))
 		}
 		for n := range z.Rows {
-			floats.Add(row(sum, f.in), row(z, n))
+			floats.Add(dense.Row(sum, f.in), dense.Row(z, n))
 		}
 	})
 }
@@ -223,11 +224,11 @@ func (f *outerFactor) sum(b *linearize.Outer, v blas64.General) {
 func (f *outerFactor) combine(b *linearize.Outer, v blas64.General, e examples, s *scratch) blas64.General {
 	width := f.hi - f.lo
 	z := s.general(slotLeft, e.len(), v.Cols*width)
-	zero(z)
-	g := columnsOf(e.of(b.G, b.C), f.lo, f.hi)
+	dense.Zero(z)
+	g := dense.Cols(e.of(b.G, b.C), f.lo, f.hi)
 	for i := range g.Rows {
-		zz, gg := row(z, i/b.C), row(g, i)
-		for r, x := range row(v, e.lo*b.C+i) {
+		zz, gg := dense.Row(z, i/b.C), dense.Row(g, i)
+		for r, x := range dense.Row(v, e.lo*b.C+i) {
 			floats.AddScaled(zz[r*width:(r+1)*width], x, gg)
 		}
 	}
@@ -241,17 +242,17 @@ func (f *outerFactor) scale(b *linearize.Outer) {
 	var weight blas64.General // variances, width×in
 	var bias []float64
 	if b.Weight != nil {
-		weight = rowsOf(f.k.weightVariance(b.Weight, f.in, out), f.lo, f.hi)
+		weight = dense.Rows(f.k.weightVariance(b.Weight, f.in, out), f.lo, f.hi)
 	}
 	if s := b.Bias; s != nil {
 		bias = f.k.variance[s.Offset+f.lo : s.Offset+f.hi]
 	}
 	for p := range f.in {
-		for i, x := range row(f.u, p) {
+		for i, x := range dense.Row(f.u, p) {
 			f.u.Data[p*f.u.Stride+i] = x * weight.Data[i%width*weight.Stride+p]
 		}
 	}
-	last := row(f.u, f.in)
+	last := dense.Row(f.u, f.in)
 	for i := range last {
 		if bias == nil {
 			last[i] = 0
@@ -279,7 +280,7 @@ func (f *outerFactor) columns(spans []linearize.Span) []*pieceFactor {
 	var list []*pieceFactor
 	width, at := f.hi-f.lo, 0
 	add := func(s linearize.Span, entry func(j int) (o, p int)) {
-		u := general(make([]float64, s.Len()*f.right), s.Len(), f.right)
+		u := dense.Of(make([]float64, s.Len()*f.right), s.Len(), f.right)
 		for j := range u.Rows {
 			if o, p := entry(j); o >= f.lo && o < f.hi {
 				for r := range u.Cols {
@@ -311,16 +312,16 @@ func (f *outerFactor) project(dst blas64.General, a *linearize.Outer, e examples
 	width := f.hi - f.lo
 	y := s.general(slotLeft, e.len(), f.u.Cols)
 	for n := range y.Rows {
-		copy(row(y, n), row(f.u, f.in))
+		copy(dense.Row(y, n), dense.Row(f.u, f.in))
 	}
 	if f.in > 0 {
-		mul(e.of(a.A, 1), rowsOf(f.u, 0, f.in), 1, y)
+		mul(e.of(a.A, 1), dense.Rows(f.u, 0, f.in), 1, y)
 	}
-	g := columnsOf(e.of(a.G, a.C), f.lo, f.hi)
+	g := dense.Cols(e.of(a.G, a.C), f.lo, f.hi)
 	for i := range g.Rows {
-		yy, d := row(y, i/a.C), row(dst, e.lo*a.C+i)
+		yy, d := dense.Row(y, i/a.C), dense.Row(dst, e.lo*a.C+i)
 		for r := range d {
-			d[r] += floats.Dot(row(g, i), yy[r*width:(r+1)*width])
+			d[r] += floats.Dot(dense.Row(g, i), yy[r*width:(r+1)*width])
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -123,10 +124,10 @@ func (p *plan) outerWeight(i int, a, b *linearize.Outer) {
 func (k *NTK) weightVariance(s *linearize.Span, in, out int) blas64.General {
 	stored := k.variance[s.Offset : s.Offset+s.Len()]
 	if !s.Transposed {
-		return general(stored, out, in)
+		return dense.Of(stored, out, in)
 	}
-	v := general(make([]float64, len(stored)), out, in)
-	transposeTo(v, general(stored, in, out))
+	v := dense.Of(make([]float64, len(stored)), out, in)
+	dense.TransposeTo(v, dense.Of(stored, in, out))
 	return v
 }
 

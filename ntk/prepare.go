@@ -3,6 +3,7 @@ package ntk
 import (
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -27,7 +28,7 @@ func (k *NTK) Prepare(b *linearize.Batch, v *mat.Dense) Product {
 	right := v.RawMatrix()
 	for lo := 0; lo < cols; lo += mulCols {
 		hi := min(cols, lo+mulCols)
-		k.eachFactor(b, columnsOf(right, lo, hi), func(f factor) { p.factors = append(p.factors, placed{f, lo, hi}) })
+		k.eachFactor(b, dense.Cols(right, lo, hi), func(f factor) { p.factors = append(p.factors, placed{f, lo, hi}) })
 	}
 	return p
 }
@@ -64,12 +65,12 @@ func (p *prepared) MulTo(dst *mat.Dense, a *linearize.Batch) {
 		return
 	}
 	out := dst.RawMatrix()
-	zero(out)
+	dense.Zero(out)
 	if p.formed {
 		p.k.newPlan(a, p.b, extentOf(a, p.b)).mul(out, p.v.RawMatrix())
 		return
 	}
 	for _, f := range p.factors {
-		f.addTo(columnsOf(out, f.lo, f.hi), a)
+		f.addTo(dense.Cols(out, f.lo, f.hi), a)
 	}
 }

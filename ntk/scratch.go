@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // examples is a half-open range of examples.
@@ -17,7 +18,7 @@ func (e examples) len() int { return e.hi - e.lo }
 
 // of returns the rows of m that belong to the examples, c rows each.
 func (e examples) of(m *mat.Dense, c int) blas64.General {
-	return rowsOf(m.RawMatrix(), e.lo*c, e.hi*c)
+	return dense.Rows(m.RawMatrix(), e.lo*c, e.hi*c)
 }
 
 // split calls do with consecutive parts of at most size examples.
@@ -31,30 +32,6 @@ func (e examples) split(size int, do func(examples)) {
 func (e examples) even(size int, do func(examples)) {
 	parts := max(1, (e.len()+max(1, size)-1)/max(1, size))
 	e.split(max(1, (e.len()+parts-1)/parts), do)
-}
-
-// rowsOf returns rows [lo, hi) of g.
-func rowsOf(g blas64.General, lo, hi int) blas64.General {
-	g.Rows, g.Data = hi-lo, g.Data[lo*g.Stride:]
-	return g
-}
-
-// columnsOf returns columns [lo, hi) of g.
-func columnsOf(g blas64.General, lo, hi int) blas64.General {
-	g.Cols, g.Data = hi-lo, g.Data[lo:]
-	return g
-}
-
-func row(g blas64.General, i int) []float64 { return g.Data[i*g.Stride : i*g.Stride+g.Cols] }
-
-func general(data []float64, rows, cols int) blas64.General {
-	return blas64.General{Rows: rows, Cols: cols, Stride: max(1, cols), Data: data}
-}
-
-func zero(g blas64.General) {
-	for i := range g.Rows {
-		clear(row(g, i))
-	}
 }
 
 // A scratch is the memory of one worker, by use. It grows to what is asked.
@@ -85,7 +62,7 @@ func (s *scratch) floats(slot, n int) []float64 {
 }
 
 func (s *scratch) general(slot, rows, cols int) blas64.General {
-	return general(s.floats(slot, rows*cols), rows, cols)
+	return dense.Of(s.floats(slot, rows*cols), rows, cols)
 }
 
 // dense is general for callees that take a *mat.Dense; rows and cols are

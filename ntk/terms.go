@@ -4,6 +4,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -45,7 +46,7 @@ func (t *outerTerm) addTile(dst blas64.General, i, j examples, s *scratch) {
 // addExpanded adds (inner ⊗ 1_{ca×cb}) ∘ outer to dst.
 func addExpanded(dst, inner, outer blas64.General, ca, cb int) {
 	for i := range dst.Rows {
-		d, in, out := row(dst, i), row(inner, i/ca), row(outer, i)
+		d, in, out := dense.Row(dst, i), dense.Row(inner, i/ca), dense.Row(outer, i)
 		if cb == 1 {
 			in, out = in[:len(d)], out[:len(d)]
 			for j, v := range in {
@@ -68,11 +69,11 @@ func (t *outerTerm) addDiag(dst blas64.General, e examples, s *scratch) {
 	level := s.floats(slotLeft, g.Cols)
 	for n := range e.len() {
 		// w‖a‖² + β
-		v := t.w*floats.Dot(row(a, n), row(a, n)) + t.beta
+		v := t.w*floats.Dot(dense.Row(a, n), dense.Row(a, n)) + t.beta
 		for o := range level {
 			level[o] = v
 		}
-		addWeighted(rowsOf(dst, n*t.a.C, (n+1)*t.a.C), rowsOf(g, n*t.a.C, (n+1)*t.a.C), level, s)
+		addWeighted(dense.Rows(dst, n*t.a.C, (n+1)*t.a.C), dense.Rows(g, n*t.a.C, (n+1)*t.a.C), level, s)
 	}
 }
 
@@ -80,9 +81,9 @@ func (t *outerTerm) addDiag(dst blas64.General, e examples, s *scratch) {
 func addWeighted(dst, g blas64.General, level []float64, s *scratch) {
 	weighted := s.floats(slotOuter, g.Cols)
 	for c := range g.Rows {
-		floats.MulTo(weighted, level, row(g, c))
+		floats.MulTo(weighted, level, dense.Row(g, c))
 		for d := range g.Rows {
-			dst.Data[c*dst.Stride+d] += floats.Dot(weighted, row(g, d))
+			dst.Data[c*dst.Stride+d] += floats.Dot(weighted, dense.Row(g, d))
 		}
 	}
 }
@@ -106,8 +107,8 @@ func (t *perOutput) addTile(dst blas64.General, i, j examples, s *scratch) {
 			inner := t.pairs(ii, jj, s)
 			for n := range ii.len() {
 				at := ii.lo - i.lo + n
-				part := columnsOf(rowsOf(dst, at*t.a.C, (at+1)*t.a.C), (jj.lo-j.lo)*t.b.C, (jj.hi-j.lo)*t.b.C)
-				t.addPairs(part, rowsOf(inner, n*jj.len(), (n+1)*jj.len()), ii.lo+n, jj, s)
+				part := dense.Cols(dense.Rows(dst, at*t.a.C, (at+1)*t.a.C), (jj.lo-j.lo)*t.b.C, (jj.hi-j.lo)*t.b.C)
+				t.addPairs(part, dense.Rows(inner, n*jj.len(), (n+1)*jj.len()), ii.lo+n, jj, s)
 			}
 		})
 	})
@@ -118,7 +119,7 @@ func (t *perOutput) pairs(i, j examples, s *scratch) blas64.General {
 	a, b := i.of(t.a.A, 1), j.of(t.b.A, 1)
 	products := s.general(slotLeft, i.len()*j.len(), t.variance.Cols)
 	for n := range products.Rows {
-		floats.MulTo(row(products, n), row(a, n/j.len()), row(b, n%j.len()))
+		floats.MulTo(dense.Row(products, n), dense.Row(a, n/j.len()), dense.Row(b, n%j.len()))
 	}
 	inner := s.general(slotInner, products.Rows, t.variance.Rows)
 	mulTrans(1, products, t.variance, 0, inner)
@@ -131,11 +132,11 @@ func (t *perOutput) addPairs(dst, inner blas64.General, n int, j examples, s *sc
 	weighted := s.floats(slotOuter, inner.Cols)
 	gb := j.of(t.b.G, t.b.C)
 	for c := range t.a.C {
-		d, g := row(dst, c), t.a.G.RawRowView(n*t.a.C+c)
+		d, g := dense.Row(dst, c), t.a.G.RawRowView(n*t.a.C+c)
 		for m := range inner.Rows {
-			floats.MulTo(weighted, row(inner, m), g)
+			floats.MulTo(weighted, dense.Row(inner, m), g)
 			for at := m * t.b.C; at < (m+1)*t.b.C; at++ {
-				d[at] += floats.Dot(weighted, row(gb, at))
+				d[at] += floats.Dot(weighted, dense.Row(gb, at))
 			}
 		}
 	}
@@ -145,21 +146,13 @@ func (t *perOutput) addDiag(dst blas64.General, e examples, s *scratch) {
 	a, g := e.of(t.a.A, 1), e.of(t.a.G, t.a.C)
 	square := s.general(slotLeft, a.Rows, a.Cols)
 	for n := range a.Rows {
-		floats.MulTo(row(square, n), row(a, n), row(a, n))
+		floats.MulTo(dense.Row(square, n), dense.Row(a, n), dense.Row(a, n))
 	}
 	// a_nᵀ Σ_o a_n, N×out
 	level := s.general(slotRight, a.Rows, g.Cols)
 	mulTrans(1, square, t.variance, 0, level)
 	for n := range e.len() {
-		addWeighted(rowsOf(dst, n*t.a.C, (n+1)*t.a.C), rowsOf(g, n*t.a.C, (n+1)*t.a.C), row(level, n), s)
-	}
-}
-
-func transposeTo(dst, src blas64.General) {
-	for i := range src.Rows {
-		for j, v := range row(src, i) {
-			dst.Data[j*dst.Stride+i] = v
-		}
+		addWeighted(dense.Rows(dst, n*t.a.C, (n+1)*t.a.C), dense.Rows(g, n*t.a.C, (n+1)*t.a.C), dense.Row(level, n), s)
 	}
 }
 
@@ -186,8 +179,8 @@ func (t *contraction) addTile(dst blas64.General, i, j examples, s *scratch) {
 				mulTrans(t.variance, pa, pb, 0, inner)
 				outer := s.general(slotOuter, ga.Rows, gb.Rows)
 				mulTrans(1, ga, gb, 0, outer)
-				part := rowsOf(dst, (ii.lo-i.lo)*ca, (ii.hi-i.lo)*ca)
-				addContracted(columnsOf(part, (jj.lo-j.lo)*cb, (jj.hi-j.lo)*cb), inner, outer, f.t, ca, cb)
+				part := dense.Rows(dst, (ii.lo-i.lo)*ca, (ii.hi-i.lo)*ca)
+				addContracted(dense.Cols(part, (jj.lo-j.lo)*cb, (jj.hi-j.lo)*cb), inner, outer, f.t, ca, cb)
 			})
 		})
 	}
@@ -203,9 +196,9 @@ func gather(v *linearize.Conv, f factors, e examples, group int, s *scratch, slo
 // addContracted adds Σ_tt' inner_{nt,n't'} outer_{nct,n'c't'} to dst_{nc,n'c'}.
 func addContracted(dst, inner, outer blas64.General, t, ca, cb int) {
 	for i := range dst.Rows {
-		d := row(dst, i)
+		d := dense.Row(dst, i)
 		for at := range t {
-			in, out := row(inner, i/ca*t+at), row(outer, i*t+at)
+			in, out := dense.Row(inner, i/ca*t+at), dense.Row(outer, i*t+at)
 			for j := range d {
 				n := j / cb * t
 				d[j] += floats.Dot(in[n:n+t], out[j*t:(j+1)*t])
@@ -217,6 +210,6 @@ func addContracted(dst, inner, outer blas64.General, t, ca, cb int) {
 func (t *contraction) addDiag(dst blas64.General, e examples, s *scratch) {
 	for n := range e.len() {
 		one := examples{e.lo + n, e.lo + n + 1}
-		t.addTile(rowsOf(dst, n*t.a.C, (n+1)*t.a.C), one, one, s)
+		t.addTile(dense.Rows(dst, n*t.a.C, (n+1)*t.a.C), one, one, s)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -91,14 +92,14 @@ func (b *basis) gram(ctx context.Context, o *Options) (blas64.Symmetric, error) 
 		}
 		lo, hi := par.Bounds(p, m, step)
 		rows := b.z.Batch.Slice(lo, hi)
-		panel := rowsOf(a, lo*per, hi*per)
+		panel := dense.Rows(a, lo*per, hi*per)
 		if lo > 0 {
-			left := cols(panel, 0, lo*per)
-			b.k.BlockTo(dense(left), rows, b.z.Batch.Slice(0, lo))
-			transposeTo(cols(rowsOf(a, 0, lo*per), lo*per, hi*per), left)
+			left := dense.Cols(panel, 0, lo*per)
+			b.k.BlockTo(dense.View(left), rows, b.z.Batch.Slice(0, lo))
+			dense.TransposeTo(dense.Cols(dense.Rows(a, 0, lo*per), lo*per, hi*per), left)
 		}
-		b.k.BlockTo(dense(cols(panel, lo*per, hi*per)), rows, rows)
-		if err := notFiniteRows("kernel of inducing examples", dense(cols(panel, 0, hi*per)), lo, per); err != nil {
+		b.k.BlockTo(dense.View(dense.Cols(panel, lo*per, hi*per)), rows, rows)
+		if err := notFiniteRows("kernel of inducing examples", dense.View(dense.Cols(panel, 0, hi*per)), lo, per); err != nil {
 			return blas64.Symmetric{}, b.z.named(err)
 		}
 		o.Progress(StageInducing, hi, m)
@@ -154,14 +155,6 @@ func (b *basis) factorPivoted(a blas64.Symmetric, largest float64) {
 	b.g = t
 }
 
-func identity(n int) []int {
-	p := make([]int, n)
-	for i := range p {
-		p[i] = i
-	}
-	return p
-}
-
 // rank returns the number of features.
 func (b *basis) rank() int {
 	if b.g.Rows > 0 {
@@ -197,8 +190,8 @@ func times(f float64, v []float64) []float64 {
 // crossTo writes k_Z of the examples of x, one row an output. first is the
 // place of x's first example, for errors.
 func (b *basis) crossTo(dst blas64.General, x *linearize.Batch, first int) error {
-	b.k.BlockTo(dense(dst), x, b.z.Batch)
-	return notFiniteRows("cross-kernel", dense(dst), first, b.c)
+	b.k.BlockTo(dense.View(dst), x, b.z.Batch)
+	return notFiniteRows("cross-kernel", dense.View(dst), first, b.c)
 }
 
 // solve returns rows φ of rows k_Z of the examples of x, in the memory of k or

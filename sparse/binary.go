@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+
+	"github.com/funcgp/funcgp/internal/memory"
 )
 
 // The binary form of sums, little-endian: magic and version; M, C, rank, N
@@ -30,8 +32,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // sumsSize returns the length of the binary form.
 func sumsSize(rank int) int64 {
 	r := int64(rank)
-	floats := addCap(int64(sumsScalars), addCap(2*r, mulCap(r, r+1)/2))
-	return addCap(int64(sumsHeader)+4, mulCap(8, floats))
+	floats := memory.Add(int64(sumsScalars), memory.Add(2*r, memory.Mul(r, r+1)/2))
+	return memory.Add(int64(sumsHeader)+4, memory.Mul(8, floats))
 }
 
 // MarshalBinary writes the sums with a version and a CRC-32C.
@@ -87,7 +89,7 @@ func (s *Sums) UnmarshalBinary(data []byte) error {
 		}
 	}
 	o := origin{m: int(head[0]), c: int(head[1]), rank: int(head[2]), fitc: head[4] == 1, inputs: head[5]}
-	if head[4] > 1 || int64(o.rank) > mulCap(int64(o.m), int64(o.c)) || int64(len(data)) != sumsSize(o.rank) {
+	if head[4] > 1 || int64(o.rank) > memory.Mul(int64(o.m), int64(o.c)) || int64(len(data)) != sumsSize(o.rank) {
 		return errors.New("sparse: the sums have an impossible size")
 	}
 	r := floatReader(body[sumsHeader:])

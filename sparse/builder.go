@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -39,7 +40,7 @@ func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit boo
 	}
 	z.check()
 	c, per := z.outputs(), z.per()
-	err := z.checkMemory("a sparse posterior", o.MaxMemory, func(m int) int64 { return RowBytes(mulInt(m, per), n, c, refit) })
+	err := z.checkMemory("a sparse posterior", o.MaxMemory, func(m int) int64 { return RowBytes(memory.MulInt(m, per), n, c, refit) })
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,9 @@
 package sparse
 
-import "gonum.org/v1/gonum/blas/blas64"
+import (
+	"github.com/funcgp/funcgp/internal/dense"
+	"gonum.org/v1/gonum/blas/blas64"
+)
 
 // A siteBlocks is a block-diagonal matrix of C×C blocks, one an example: R or
 // Λ.
@@ -29,7 +32,7 @@ func (b siteBlocks) mul(w columnwise, v blas64.General, first int, trans bool) {
 		w.each(v.Rows, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				d := b.blocks[(first*c+i)*c+i%c]
-				for j, x := range columnsRow(v, i) {
+				for j, x := range dense.Row(v, i) {
 					v.Data[i*v.Stride+j] = d * x
 				}
 			}
@@ -40,16 +43,16 @@ func (b siteBlocks) mul(w columnwise, v blas64.General, first int, trans bool) {
 	w.each(v.Rows/c, func(lo, hi int) {
 		old := general(c, v.Cols, nil)
 		for n := lo; n < hi; n++ {
-			b.mulExample(rowsOf(v, n*c, (n+1)*c), old, b.blocks[(first+n)*c*c:(first+n+1)*c*c], trans)
+			b.mulExample(dense.Rows(v, n*c, (n+1)*c), old, b.blocks[(first+n)*c*c:(first+n+1)*c*c], trans)
 		}
 	})
 }
 
 // mulExample replaces the c rows v by those of R v or Rᵀ v; old is scratch.
 func (b siteBlocks) mulExample(v, old blas64.General, r []float64, trans bool) {
-	copyColumns(old, v)
+	dense.Copy(old, v)
 	for i := range b.c {
-		row := columnsRow(v, i)
+		row := dense.Row(v, i)
 		clear(row)
 		for a := range b.c {
 			s := r[i*b.c+a]
@@ -59,7 +62,7 @@ func (b siteBlocks) mulExample(v, old blas64.General, r []float64, trans bool) {
 			if s == 0 {
 				continue
 			}
-			for j, x := range columnsRow(old, a) {
+			for j, x := range dense.Row(old, a) {
 				row[j] += s * x
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/kerneltest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -87,7 +88,7 @@ func (s *cgCase) plusIdentity(k mat.Matrix) *mat.Dense {
 
 // q is ΦΦᵀ.
 func (s *cgCase) q() *mat.Dense {
-	phi := mat.DenseCopyOf(dense(s.features.phi))
+	phi := mat.DenseCopyOf(dense.View(s.features.phi))
 	var q mat.Dense
 	q.Mul(phi, phi.T())
 	return &q
@@ -97,7 +98,7 @@ func (s *cgCase) q() *mat.Dense {
 func matrixOf(n int, f func(dst, v blas64.General)) *mat.Dense {
 	dst := general(n, n, nil)
 	f(dst, unit(n).RawMatrix())
-	return dense(dst)
+	return dense.View(dst)
 }
 
 func unit(n int) *mat.Dense {

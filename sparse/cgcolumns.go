@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -33,7 +34,7 @@ func (w columnwise) dots(a, b blas64.General) []float64 {
 	w.each(a.Rows, func(lo, hi int) {
 		sum := sums[lo/columnRows*k:][:k]
 		for i := lo; i < hi; i++ {
-			x, y := columnsRow(a, i), columnsRow(b, i)
+			x, y := dense.Row(a, i), dense.Row(b, i)
 			for j, v := range x {
 				sum[j] += v * y[j]
 			}
@@ -49,8 +50,8 @@ func (w columnwise) dots(a, b blas64.General) []float64 {
 func (w columnwise) addScaled(y blas64.General, s []float64, x blas64.General) {
 	w.each(y.Rows, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			yy := columnsRow(y, i)
-			for j, v := range columnsRow(x, i) {
+			yy := dense.Row(y, i)
+			for j, v := range dense.Row(x, i) {
 				yy[j] += s[j] * v
 			}
 		}
@@ -61,8 +62,8 @@ func (w columnwise) addScaled(y blas64.General, s []float64, x blas64.General) {
 func (w columnwise) scaleAdd(y blas64.General, s []float64, x blas64.General) {
 	w.each(y.Rows, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			yy := columnsRow(y, i)
-			for j, v := range columnsRow(x, i) {
+			yy := dense.Row(y, i)
+			for j, v := range dense.Row(x, i) {
 				yy[j] = s[j]*yy[j] + v
 			}
 		}
@@ -73,7 +74,7 @@ func (w columnwise) scaleAdd(y blas64.General, s []float64, x blas64.General) {
 func (w columnwise) add(y, x blas64.General) {
 	w.each(y.Rows, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			floats.Add(columnsRow(y, i), columnsRow(x, i))
+			floats.Add(dense.Row(y, i), dense.Row(x, i))
 		}
 	})
 }
@@ -82,7 +83,7 @@ func (w columnwise) add(y, x blas64.General) {
 func (w columnwise) subtract(y, x blas64.General) {
 	w.each(y.Rows, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			floats.Sub(columnsRow(y, i), columnsRow(x, i))
+			floats.Sub(dense.Row(y, i), dense.Row(x, i))
 		}
 	})
 }
@@ -91,24 +92,10 @@ func (w columnwise) subtract(y, x blas64.General) {
 func (w columnwise) subFrom(y, x blas64.General) {
 	w.each(y.Rows, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			floats.SubTo(columnsRow(y, i), columnsRow(x, i), columnsRow(y, i))
+			floats.SubTo(dense.Row(y, i), dense.Row(x, i), dense.Row(y, i))
 		}
 	})
 }
-
-func copyColumns(dst, src blas64.General) {
-	for i := range dst.Rows {
-		copy(columnsRow(dst, i), columnsRow(src, i))
-	}
-}
-
-func clearColumns(g blas64.General) {
-	for i := range g.Rows {
-		clear(columnsRow(g, i))
-	}
-}
-
-func columnsRow(g blas64.General, i int) []float64 { return g.Data[i*g.Stride : i*g.Stride+g.Cols] }
 
 // column returns v as a matrix of one column.
 func column(v []float64) blas64.General { return general(len(v), 1, v) }

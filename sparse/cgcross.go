@@ -8,6 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -22,9 +24,9 @@ func (p *CG) Cross(x *linearize.Batch) (gp.Cross, error) {
 	if t == 0 {
 		return q, nil
 	}
-	need := func(t int) int64 { return mulCap(16, mulCap(mulCap(int64(t), int64(c)), int64(p.data.p))) }
+	need := func(t int) int64 { return memory.Mul(16, memory.Mul(memory.Mul(int64(t), int64(c)), int64(p.data.p))) }
 	if budget := gp.MemoryBudget(p.o.MaxMemory); need(t) > budget {
-		return nil, &gp.MemoryError{Op: "a cross-kernel", Needed: need(t), Available: budget, LargestN: largest(t, budget, need)}
+		return nil, &gp.MemoryError{Op: "a cross-kernel", Needed: need(t), Available: budget, LargestN: memory.Largest(t, budget, need)}
 	}
 	image := cgImage{workers: p.o.Workers}
 	image.reset(x, t*c)
@@ -49,7 +51,7 @@ func (s *cgPredictor) leaveTo(image *cgImage, first int, x *linearize.Batch) err
 	ctx, rows := context.Background(), x.Len()*s.data.c
 	left := image.part(first, first+rows)
 	for i, block := range x.Blocks {
-		block.TileTo(dense(left.parts[i]))
+		block.TileTo(dense.View(left.parts[i]))
 	}
 	v, y, err := s.solveCross(ctx, x)
 	if err != nil {
@@ -105,10 +107,10 @@ func (q *cgCross) TileTo(dst *mat.Dense, first int, train *linearize.Batch, t gp
 		panic("sparse: range of training examples out of bounds")
 	}
 	if q.rows == 0 || n == 0 {
-		sizeTo(dst, 0, 0)
+		dense.SizeTo(dst, 0, 0)
 		return nil
 	}
-	sizeTo(dst, q.rows, n*d.c)
+	dense.SizeTo(dst, q.rows, n*d.c)
 	switch t {
 	case gp.Raw:
 		d.k.BlockTo(dst, q.x, train)

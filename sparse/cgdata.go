@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -92,7 +93,7 @@ func newCGData(ctx context.Context, k MulKernel, x linearize.Source, o *CGOption
 func (s *cgStart) take(k MulKernel, first int, b *linearize.Batch) error {
 	c := b.Outputs()
 	lo, hi := first*c, (first+b.Len())*c
-	copy(s.f[lo:hi], contiguous(b.F))
+	copy(s.f[lo:hi], dense.Contiguous(b.F))
 	if err := notFinite("network output", s.f[lo:hi], first, c); err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (g gathered) Gather(ctx context.Context, rows []int) (*linearize.Batch, err
 // Batches implements linearize.Source.
 func (g gathered) Batches(ctx context.Context, yield func(first int, b *linearize.Batch) error) error {
 	size := chunk(g.d.c)
-	rows := identity(g.d.n)
+	rows := dense.Range(g.d.n)
 	for t := range par.Tiles(g.d.n, size) {
 		lo, hi := par.Bounds(t, g.d.n, size)
 		b, err := g.d.gather(ctx, rows[lo:hi])
@@ -172,13 +173,13 @@ func (g gathered) Batches(ctx context.Context, yield func(first int, b *lineariz
 
 // rowsFor returns the rows of v that belong to the examples of a chunk.
 func (d *cgData) rowsFor(v blas64.General, first int, b *linearize.Batch) blas64.General {
-	return rowsOf(v, first*d.c, (first+b.Len())*d.c)
+	return dense.Rows(v, first*d.c, (first+b.Len())*d.c)
 }
 
 // crossTo writes κ(x_n, z), N·C × rows of z.
 func (d *cgData) crossTo(ctx context.Context, dst blas64.General, z *linearize.Batch) error {
 	return d.each(ctx, func(first int, b *linearize.Batch) error {
-		rows := dense(d.rowsFor(dst, first, b))
+		rows := dense.View(d.rowsFor(dst, first, b))
 		d.k.BlockTo(rows, b, z)
 		return notFiniteRows("cross-kernel", rows, first, d.c)
 	})
@@ -191,7 +192,7 @@ func (d *cgData) mulTo(ctx context.Context, dst, v blas64.General, u *cgImage) e
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		d.k.MulTo(dense(dst), d.whole, d.whole, dense(v))
+		d.k.MulTo(dense.View(dst), d.whole, d.whole, dense.View(v))
 		return nil
 	}
 	image, err := u.of(ctx, d, v)
@@ -199,7 +200,7 @@ func (d *cgData) mulTo(ctx context.Context, dst, v blas64.General, u *cgImage) e
 		return err
 	}
 	return d.each(ctx, func(first int, b *linearize.Batch) error {
-		d.k.BlockTo(dense(d.rowsFor(dst, first, b)), b, image)
+		d.k.BlockTo(dense.View(d.rowsFor(dst, first, b)), b, image)
 		return nil
 	})
 }

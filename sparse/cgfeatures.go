@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // A cgFeatures is Φ, N·C×rank, with Q = ΦΦᵀ ⪯ K: a partial Cholesky factor of
@@ -159,7 +160,7 @@ func (f *cgFeatures) add(ctx context.Context, pivots []int) error {
 func (f *cgFeatures) rowsTo(dst, src blas64.General, examples []int) {
 	c := f.d.c
 	for i, e := range examples {
-		copyColumns(rowsOf(dst, i*c, (i+1)*c), rowsOf(src, e*c, (e+1)*c))
+		dense.Copy(dense.Rows(dst, i*c, (i+1)*c), dense.Rows(src, e*c, (e+1)*c))
 	}
 }
 
@@ -167,9 +168,9 @@ func (f *cgFeatures) rowsTo(dst, src blas64.General, examples []int) {
 func (f *cgFeatures) append(g blas64.General, piv []int, l blas64.Triangular) {
 	c, at := f.d.c, f.phi.Cols
 	f.phi.Cols += len(piv)
-	fresh := cols(f.phi, at, f.phi.Cols)
+	fresh := dense.Cols(f.phi, at, f.phi.Cols)
 	for i := range g.Rows {
-		from, to := columnsRow(g, i), columnsRow(fresh, i)
+		from, to := dense.Row(g, i), dense.Row(fresh, i)
 		for j, p := range piv {
 			to[j] = from[p]
 		}
@@ -177,9 +178,9 @@ func (f *cgFeatures) append(g blas64.General, piv []int, l blas64.Triangular) {
 	fblas.Trsm(blas.Right, blas.Trans, 1, l, fresh)
 	f.d.w.each(f.d.n, func(lo, hi int) {
 		for i := lo * c; i < hi*c; i++ {
-			row, first := columnsRow(fresh, i), i/c*c
+			row, first := dense.Row(fresh, i), i/c*c
 			for a := range c {
-				f.rest[i*c+a] -= floats.Dot(row, columnsRow(fresh, first+a))
+				f.rest[i*c+a] -= floats.Dot(row, dense.Row(fresh, first+a))
 			}
 		}
 	})

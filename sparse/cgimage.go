@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -47,7 +48,7 @@ func (m *cgImage) reset(b *linearize.Batch, k int) {
 	for i, block := range b.Blocks {
 		m.parts[i] = general(k, linearize.Width(block), m.parts[i].Data)
 		clear(m.parts[i].Data)
-		m.batch.Blocks = append(m.batch.Blocks, &linearize.Full{J: dense(m.parts[i]), Params: block.Spans(), C: 1})
+		m.batch.Blocks = append(m.batch.Blocks, &linearize.Full{J: dense.View(m.parts[i]), Params: block.Spans(), C: 1})
 	}
 }
 
@@ -55,7 +56,7 @@ func (m *cgImage) reset(b *linearize.Batch, k int) {
 func (m *cgImage) part(lo, hi int) *cgImage {
 	p := &cgImage{workers: m.workers, batch: m.batch.Slice(lo, hi)}
 	for _, g := range m.parts {
-		p.parts = append(p.parts, rowsOf(g, lo, hi))
+		p.parts = append(p.parts, dense.Rows(g, lo, hi))
 	}
 	return p
 }
@@ -69,7 +70,7 @@ func (m *cgImage) add(b *linearize.Batch, v blas64.General) {
 		for lo := 0; lo < b.Len(); lo += step {
 			hi := min(lo+step, b.Len())
 			// Σ_i v_iᵀJ_i
-			fblas.Gemm(blas.Trans, blas.NoTrans, 1, rowsOf(v, lo*c, hi*c), m.tileOf(block, lo, hi, c, width), 1, m.parts[i])
+			fblas.Gemm(blas.Trans, blas.NoTrans, 1, dense.Rows(v, lo*c, hi*c), m.tileOf(block, lo, hi, c, width), 1, m.parts[i])
 		}
 	}
 }
@@ -77,7 +78,7 @@ func (m *cgImage) add(b *linearize.Batch, v blas64.General) {
 // tileOf returns the block's rows of examples [lo, hi) as they are, or made.
 func (m *cgImage) tileOf(block linearize.Block, lo, hi, c, width int) blas64.General {
 	if full, ok := block.(*linearize.Full); ok {
-		return rowsOf(full.J.RawMatrix(), lo*c, hi*c)
+		return dense.Rows(full.J.RawMatrix(), lo*c, hi*c)
 	}
 	tile := general((hi-lo)*c, width, m.tile)
 	if len(tile.Data) > len(m.tile) {
@@ -87,7 +88,7 @@ func (m *cgImage) tileOf(block linearize.Block, lo, hi, c, width int) blas64.Gen
 	// Without a deadline or an error from the work there is nothing to return.
 	_ = par.Do(context.Background(), m.workers, par.Tiles(hi-lo, examples), func(t int) error {
 		i, j := par.Bounds(t, hi-lo, examples)
-		block.Slice(lo+i, lo+j).TileTo(dense(rowsOf(tile, i*c, j*c)))
+		block.Slice(lo+i, lo+j).TileTo(dense.View(dense.Rows(tile, i*c, j*c)))
 		return nil
 	})
 	return tile

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -224,7 +225,7 @@ func (l *lanczos) step(ctx context.Context) error {
 	}
 	// The next vector takes the place of the one before.
 	l.before, l.v = l.v, l.before
-	clearColumns(l.v)
+	dense.Zero(l.v)
 	l.s.w.addScaled(l.v, scale, l.w)
 	return nil
 }

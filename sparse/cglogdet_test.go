@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // After every step zᵀ log(M) z is between both rules, and at the end they
@@ -22,7 +24,7 @@ func TestLanczos(t *testing.T) {
 		var m mat.Dense
 		m.Product(y, s.b, y.T())
 		l := newLanczos(s.solver(k), root, k, 1, 0)
-		want := logQuadratic(t, &m, mat.DenseCopyOf(dense(l.v)))
+		want := logQuadratic(t, &m, mat.DenseCopyOf(dense.View(l.v)))
 		rules := make([]rule, k)
 		for step := range 12 {
 			require.NoError(t, l.step(t.Context()))

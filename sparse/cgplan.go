@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -27,18 +28,18 @@ const (
 // once. The Jacobian of the training examples is not in it. A number too
 // large for an int64 is returned as the largest int64.
 func CGBytes(n, c, p, rank, columns int) int64 {
-	nc, r := mulCap(int64(n), int64(c)), int64(rank)
+	nc, r := memory.Mul(int64(n), int64(c)), int64(rank)
 	// F, r, f, m, b, α, Kα and three vectors of work; Λ, R, κ(x_i,x_i), its
 	// residual, and one more Λ and R while a refit compares.
-	vectors := mulCap(nc, 12+6*int64(c))
+	vectors := memory.Mul(nc, 12+6*int64(c))
 	// Right-hand sides, solutions and five vectors a column; Jᵀv twice.
-	solver := mulCap(int64(columns), addCap(mulCap(8, nc), mulCap(2, int64(p))))
+	solver := memory.Mul(int64(columns), memory.Add(memory.Mul(8, nc), memory.Mul(2, int64(p))))
 	// Features, those being made, and matrices of their order.
-	features := addCap(mulCap(nc, r), mulCap(4, mulCap(r, r)))
+	features := memory.Add(memory.Mul(nc, r), memory.Mul(4, memory.Mul(r, r)))
 	if rank > 0 {
-		features = addCap(features, mulCap(2*max(mostBlock, int64(c)), nc))
+		features = memory.Add(features, memory.Mul(2*max(mostBlock, int64(c)), nc))
 	}
-	return mulCap(8, addCap(vectors, addCap(solver, features)))
+	return memory.Mul(8, memory.Add(vectors, memory.Add(solver, features)))
 }
 
 // planCG shares out the memory for n examples of which b are some; streamed
@@ -52,7 +53,7 @@ func planCG(n int, b *linearize.Batch, streamed bool, o *CGOptions) (cgPlan, err
 	rank := min(orDefault(o.Rank, defaultRank), n*c)
 	plan := cgPlan{rank: sort.Search(max(0, rank), func(r int) bool { return CGBytes(n, c, p, r+1, c) > budget })}
 	left := budget - CGBytes(n, c, p, plan.rank, c)
-	if jacobian := mulCap(int64(n), batchBytes(b)/int64(b.Len())+1); streamed && jacobian <= left {
+	if jacobian := memory.Mul(int64(n), batchBytes(b)/int64(b.Len())+1); streamed && jacobian <= left {
 		plan.keep = true
 		left -= jacobian
 	}

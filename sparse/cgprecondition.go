@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -37,8 +38,8 @@ func newCGPreconditioner(ctx context.Context, w columnwise, root siteBlocks, phi
 			return nil, err
 		}
 		lo, hi := par.Bounds(t, n, step)
-		f := rowsOf(part, 0, (hi-lo)*root.c)
-		copyColumns(f, rowsOf(phi, lo*root.c, hi*root.c))
+		f := dense.Rows(part, 0, (hi-lo)*root.c)
+		dense.Copy(f, dense.Rows(phi, lo*root.c, hi*root.c))
 		root.mul(w, f, lo, true)
 		fblas.Syrk(blas.Trans, 1, f, 1, a)
 	}
@@ -66,10 +67,10 @@ func (p *cgPreconditioner) solveTo(dst, v blas64.General) {
 // correct writes v − F m(Fᵀv); m works in place.
 func (p *cgPreconditioner) correct(dst, v blas64.General, m func(s blas64.General)) {
 	if p.phi.Cols == 0 {
-		copyColumns(dst, v)
+		dense.Copy(dst, v)
 		return
 	}
-	copyColumns(dst, v)
+	dense.Copy(dst, v)
 	p.root.mul(p.w, dst, 0, false)
 	s := general(p.phi.Cols, v.Cols, nil)
 	fblas.Gemm(blas.Trans, blas.NoTrans, 1, p.phi, dst, 0, s)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -34,8 +36,8 @@ func (p *CG) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 // gradients, and tells how accurate the result is.
 func (p *CG) PredictBounded(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) (*Bounds, error) {
 	t, c := p.checkInputs(x)
-	sizeTo(mean, t, c)
-	sizeTo(cov, t*c, c)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(cov, t*c, c)
 	if t == 0 {
 		return &Bounds{}, nil
 	}
@@ -111,8 +113,8 @@ func (p *CG) covarianceTo(ctx context.Context, cov *mat.Dense, b *Bounds, x *lin
 			b.Variance.Set(lo+i/c, i%c, e)
 		}
 		for i := range hi - lo {
-			block := rowsOf(cov.RawMatrix(), (lo+i)*c, (lo+i+1)*c)
-			if err := subtract(block, rowsOf(q, i*c, (i+1)*c), lo+i, c); err != nil {
+			block := dense.Rows(cov.RawMatrix(), (lo+i)*c, (lo+i+1)*c)
+			if err := subtract(block, dense.Rows(q, i*c, (i+1)*c), lo+i, c); err != nil {
 				return err
 			}
 		}
@@ -160,14 +162,14 @@ func (s *cgPredictor) solveCross(ctx context.Context, x *linearize.Batch) (v, y 
 func (s *cgPredictor) blocks(dst, v, y blas64.General) {
 	c := s.data.c
 	both := s.matrix(s.q, v)
-	copyColumns(both, v)
+	dense.Copy(both, v)
 	s.w.add(both, s.res)
 	if c == 1 {
 		copy(dst.Data, s.w.dots(both, y))
 		return
 	}
 	for i := range v.Cols / c {
-		fblas.Gemm(blas.Trans, blas.NoTrans, 1, cols(both, i*c, (i+1)*c), cols(y, i*c, (i+1)*c), 0, rowsOf(dst, i*c, (i+1)*c))
+		fblas.Gemm(blas.Trans, blas.NoTrans, 1, dense.Cols(both, i*c, (i+1)*c), dense.Cols(y, i*c, (i+1)*c), 0, dense.Rows(dst, i*c, (i+1)*c))
 	}
 }
 
@@ -180,7 +182,7 @@ const negligible = 1e-10
 // is output 0 of the given example.
 func subtract(cov, q blas64.General, example, c int) error {
 	for i := range cov.Rows {
-		row, prior := columnsRow(cov, i), cov.Data[i*cov.Stride+i]
+		row, prior := dense.Row(cov, i), cov.Data[i*cov.Stride+i]
 		for j := range i + 1 {
 			// cov = K_** − K_*n R B⁻¹ Rᵀ K_n* (E6)
 			row[j] -= (q.Data[i*q.Stride+j] + q.Data[j*q.Stride+i]) / 2
@@ -209,15 +211,15 @@ func subtract(cov, q blas64.General, example, c int) error {
 // result, and fails with a *gp.MemoryError where both pass the limit.
 func (p *CG) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
-	sizeTo(mean, t, c)
+	dense.SizeTo(mean, t, c)
 	if cov == nil || t == 0 {
-		sizeTo(cov, t*c, t*c)
+		dense.SizeTo(cov, t*c, t*c)
 		return p.PredictTo(mean, nil, x)
 	}
 	if err := p.checkJoint(t); err != nil {
 		return err
 	}
-	sizeTo(cov, t*c, t*c)
+	dense.SizeTo(cov, t*c, t*c)
 	if err := notFiniteRows("network output", x.F, 0, 1); err != nil {
 		return err
 	}
@@ -231,14 +233,14 @@ func (p *CG) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 
 func (p *CG) checkJoint(t int) error {
 	need := func(t int) int64 {
-		rows := mulCap(int64(t), int64(p.data.c))
-		return mulCap(8, mulCap(rows, addCap(2*rows, 2*int64(len(p.prior)))))
+		rows := memory.Mul(int64(t), int64(p.data.c))
+		return memory.Mul(8, memory.Mul(rows, memory.Add(2*rows, 2*int64(len(p.prior)))))
 	}
 	budget := gp.MemoryBudget(p.o.MaxMemory)
 	if need(t) <= budget {
 		return nil
 	}
-	return &gp.MemoryError{Op: "a joint covariance", Needed: need(t), Available: budget, LargestN: largest(t, budget, need)}
+	return &gp.MemoryError{Op: "a joint covariance", Needed: need(t), Available: budget, LargestN: memory.Largest(t, budget, need)}
 }
 
 // jointTo writes K_** − (V + ρ)ᵀY.
@@ -255,8 +257,8 @@ func (p *CG) jointTo(cov *mat.Dense, x *linearize.Batch) error {
 			return err
 		}
 		s.w.add(v, s.res)
-		copyColumns(cols(both, lo*c, hi*c), v)
-		copyColumns(cols(all, lo*c, hi*c), y)
+		dense.Copy(dense.Cols(both, lo*c, hi*c), v)
+		dense.Copy(dense.Cols(all, lo*c, hi*c), y)
 	}
 	p.note(s.worst)
 	q := general(t*c, t*c, nil)

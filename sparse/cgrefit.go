@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -63,7 +64,7 @@ func (r *cgRefit) newton(ctx context.Context, f []float64) error {
 	at := r.point(make([]float64, n), make([]float64, n))
 	at.objective = r.objective(at)
 	sitesAt := f // θ* need not lie in the span
-	move, most := math.Inf(1), mulInt(refitSolves, p.o.MaxSteps)
+	move, most := math.Inf(1), memory.MulInt(refitSolves, p.o.MaxSteps)
 	for step := 0; ; step++ {
 		if err := r.condition(ctx, sitesAt); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/store"
 )
@@ -58,7 +59,7 @@ func (p *CG) Save(w *store.Writer) error {
 	w.Floats("cg.kalpha", p.kalpha)
 	w.FloatRows("cg.features", func(yield func([]float64) bool) {
 		for i := range f.phi.Rows {
-			if f.phi.Cols == 0 || !yield(columnsRow(f.phi, i)) {
+			if f.phi.Cols == 0 || !yield(dense.Row(f.phi, i)) {
 				return
 			}
 		}
@@ -139,7 +140,7 @@ func (p *CG) read(r *store.Reader, s *savedCG) {
 		return
 	}
 	p.features.phi = general(n, s.Rank, phi)
-	p.local = sites{c: s.C, f: contiguous(p.sites.F), r: contiguous(p.sites.Residual), lambda: contiguous(p.sites.Lambda), root: contiguous(p.sites.Root)}
+	p.local = sites{c: s.C, f: dense.Contiguous(p.sites.F), r: dense.Contiguous(p.sites.Residual), lambda: dense.Contiguous(p.sites.Lambda), root: dense.Contiguous(p.sites.Root)}
 	p.meanBound, p.solve = scalars[0], Solve{Steps: s.Steps, Residual: scalars[1]}
 	pre := &cgPreconditioner{phi: p.features.phi, logDet: scalars[2]}
 	if s.Rank > 0 {

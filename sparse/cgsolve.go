@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // A Solve tells how well B x = v was solved.
@@ -46,7 +48,7 @@ func (s *cgSystem) solver(k int) *cgSolver {
 
 // mulTo writes B v = v + Rᵀ(K(R v)); scratch has the size of v.
 func (s *cgSolver) mulTo(ctx context.Context, dst, v, scratch blas64.General) error {
-	copyColumns(scratch, v)
+	dense.Copy(scratch, v)
 	s.root.mul(s.w, scratch, 0, false)
 	if err := s.data.mulTo(ctx, dst, scratch, &s.image); err != nil {
 		return err
@@ -62,8 +64,8 @@ func (s *cgSolver) mulTo(ctx context.Context, dst, v, scratch blas64.General) er
 // holds V − BX. A number that is not finite is a *RangeError.
 func (s *cgSolver) solve(ctx context.Context, x, v blas64.General, tol float64) (Solve, error) {
 	r := s.matrix(s.r, v)
-	clearColumns(x)
-	copyColumns(r, v)
+	dense.Zero(x)
+	dense.Copy(r, v)
 	norms := roots(s.w.dots(v, v))
 	last := append([]float64(nil), norms...)
 	out := Solve{Residual: 1}
@@ -135,7 +137,7 @@ func (s *cgSolver) iterate(ctx context.Context, x, r blas64.General, target []fl
 		return 0, nil
 	}
 	s.pre.solveTo(z, r)
-	copyColumns(p, z)
+	dense.Copy(p, z)
 	rz := s.w.dots(r, z)
 	for done := 1; ; done++ {
 		if err := ctx.Err(); err != nil {

@@ -3,6 +3,7 @@ package sparse
 import (
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -33,7 +34,7 @@ func (s *cgStore) add(first int, b *linearize.Batch) {
 			copyRows(to.X, first, from.X)
 			copyRows(to.G, first*to.C, from.G)
 		case *linearize.Full:
-			block.TileTo(dense(rowsOf(to.J.RawMatrix(), first*to.C, (first+b.Len())*to.C)))
+			block.TileTo(dense.View(dense.Rows(to.J.RawMatrix(), first*to.C, (first+b.Len())*to.C)))
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+
+	"github.com/funcgp/funcgp/internal/memory"
 )
 
 // The binary form of a checkpoint, little-endian: magic and version; the
@@ -79,7 +81,7 @@ func (l checkpointLayout) vectors() []int64 {
 	if !l.refit {
 		return nil
 	}
-	all, passed := mulCap(int64(l.n), int64(l.c)), mulCap(int64(l.next), int64(l.c))
+	all, passed := memory.Mul(int64(l.n), int64(l.c)), memory.Mul(int64(l.next), int64(l.c))
 	known, marked, to := all, l.n, passed // m, its chunks, and the pass's own point
 	switch l.kind {
 	case atTheta:
@@ -102,15 +104,15 @@ func (l checkpointLayout) vectors() []int64 {
 
 // size returns the length of the binary form.
 func (l checkpointLayout) size() int64 {
-	size := addCap(int64(checkpointStart)+4, sumsSize(l.rank))
+	size := memory.Add(int64(checkpointStart)+4, sumsSize(l.rank))
 	if l.refit {
-		size = addCap(size, 8*newtonNumbers)
+		size = memory.Add(size, 8*newtonNumbers)
 	}
 	if l.kind == stepping {
-		size = addCap(size, sumsSize(l.rank))
+		size = memory.Add(size, sumsSize(l.rank))
 	}
 	for _, n := range l.vectors() {
-		size = addCap(size, mulCap(8, n))
+		size = memory.Add(size, memory.Mul(8, n))
 	}
 	return size
 }

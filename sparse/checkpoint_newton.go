@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // A newton is a refit on its way: a pass and what came before. Vectors of
@@ -123,7 +125,7 @@ func (r *refit) recognize(t part) error {
 	if !r.save.active() {
 		return nil
 	}
-	i, m := t.first/chunk(r.b.c), markOf(contiguous(t.x.F))
+	i, m := t.first/chunk(r.b.c), markOf(dense.Contiguous(t.x.F))
 	if 2*i == len(r.marks) {
 		r.marks = append(r.marks, m.sum, m.scale)
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // smallOpen is the gap between the mean and the sum over training examples,
@@ -29,7 +30,7 @@ func (r *refit) addToSum(p *pass, t part, phi blas64.General) {
 		alpha = make([]float64, t.rows)
 		s.subtractLambda(alpha, b, p.to.point.q[lo:hi])
 	}
-	fblas.Gemv(blas.Trans, 1, phi, vector(alpha), 1, vector(p.sum))
+	fblas.Gemv(blas.Trans, 1, phi, dense.Vector(alpha), 1, dense.Vector(p.sum))
 }
 
 // sumAgain forms the sum of a step that was interrupted, in a pass of its own.
@@ -67,7 +68,7 @@ func (b *basis) largestValue(w []float64) float64 {
 		return largest
 	case b.own != nil:
 		values := make([]float64, b.own.phi.Rows)
-		fblas.Gemv(blas.NoTrans, 1, b.own.phi, vector(w), 0, vector(values))
+		fblas.Gemv(blas.NoTrans, 1, b.own.phi, dense.Vector(w), 0, dense.Vector(values))
 		return floats.Norm(values, math.Inf(1))
 	}
 	return math.Sqrt(b.trace/float64(b.rows())) * floats.Norm(w, 2)

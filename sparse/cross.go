@@ -9,6 +9,8 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -39,16 +41,16 @@ func (p *Posterior) Cross(x *linearize.Batch) (gp.Cross, error) {
 	if t == 0 {
 		return q, nil
 	}
-	prepared := func(t int) int64 { return mulCap(16, mulCap(mulCap(int64(t), int64(c)), int64(x.P))) }
+	prepared := func(t int) int64 { return memory.Mul(16, memory.Mul(memory.Mul(int64(t), int64(c)), int64(x.P))) }
 	need := func(t int) int64 {
-		n := mulCap(32, mulCap(mulCap(int64(t), int64(c)), int64(p.b.rows())))
+		n := memory.Mul(32, memory.Mul(memory.Mul(int64(t), int64(c)), int64(p.b.rows())))
 		if kept := prepared(t); kept <= preparedBytes {
-			n = addCap(n, kept)
+			n = memory.Add(n, kept)
 		}
 		return n
 	}
 	if budget := gp.MemoryBudget(p.o.MaxMemory); need(t) > budget {
-		return nil, &gp.MemoryError{Op: "a cross-kernel", Needed: need(t), Available: budget, LargestN: largest(t, budget, need)}
+		return nil, &gp.MemoryError{Op: "a cross-kernel", Needed: need(t), Available: budget, LargestN: memory.Largest(t, budget, need)}
 	}
 	phi, err := newFeaturesOf(p.b, q.rows).of(part{x: x, rows: q.rows})
 	if err != nil {
@@ -58,12 +60,12 @@ func (p *Posterior) Cross(x *linearize.Batch) (gp.Cross, error) {
 	both := general(2*q.rows, phi.Cols, nil)
 	copy(both.Data, phi.Data)
 	copy(both.Data[q.rows*both.Stride:], phi.Data)
-	p.full(rowsOf(both, 0, q.rows))
+	p.full(dense.Rows(both, 0, q.rows))
 	if p.b.g.Rows > 0 {
 		q.weights = both
 		return q, nil
 	}
-	w := mat.DenseCopyOf(dense(p.b.weights(both)).T())
+	w := mat.DenseCopyOf(dense.View(p.b.weights(both)).T())
 	q.kernel = formed{p.b.k, p.b.z.Batch, w}
 	if prepared(t) <= preparedBytes {
 		q.kernel = prepare(p.b.k, p.b.z.Batch, w)
@@ -148,11 +150,11 @@ func (q *cross) tileTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error
 		panic("sparse: unknown terms")
 	}
 	if q.rows == 0 || train.Len() == 0 {
-		sizeTo(dst, 0, 0)
+		dense.SizeTo(dst, 0, 0)
 		return nil
 	}
 	n := train.Len() * train.Outputs()
-	sizeTo(dst, q.rows, n)
+	dense.SizeTo(dst, q.rows, n)
 	prod, err := q.product(train)
 	if err != nil {
 		return err
@@ -199,7 +201,7 @@ func (p *Posterior) RootTo(dst *mat.Dense, rows []int, x *linearize.Batch) error
 	if t != len(rows) {
 		panic("sparse: rows and examples differ in number")
 	}
-	sizeTo(dst, t*c, c)
+	dense.SizeTo(dst, t*c, c)
 	if t == 0 {
 		return nil
 	}
@@ -222,7 +224,7 @@ func (p *Posterior) RootTo(dst *mat.Dense, rows []int, x *linearize.Batch) error
 	p.b.k.DiagTo(mat.NewDense(t*c, c, diag), x)
 	s := newCorrected(c)
 	for i, r := range rows {
-		residualTo(s.d, diag[i*c*c:(i+1)*c*c], rowsOf(phi, i*c, (i+1)*c))
+		residualTo(s.d, diag[i*c*c:(i+1)*c*c], dense.Rows(phi, i*c, (i+1)*c))
 		if err := s.set(p.local.block(p.local.root, r), make([]float64, c)); err != nil {
 			return err
 		}

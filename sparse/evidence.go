@@ -4,6 +4,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
 )
@@ -38,7 +39,7 @@ func newEvidence(logLik, scatter, logDet float64, b Bound) Evidence {
 func (p *Projected) EvidenceLinearGaussian() Evidence {
 	// Σ[log p + rᵀe − ½eᵀΛe] + cᵀw − ½wᵀ(A' − I)w, e = m − f
 	gw := make([]float64, len(p.w))
-	fblas.Symv(1, p.sums.symmetric(), vector(p.w), 0, vector(gw))
+	fblas.Symv(1, p.sums.symmetric(), dense.Vector(p.w), 0, dense.Vector(gw))
 	s := &p.sums.scalars
 	logLik := s.logLik + s.expansion + s.siteQuad/2 + floats.Dot(p.sums.rhs, p.w) - floats.Dot(p.w, gw)/2
 	return newEvidence(logLik, floats.Dot(p.w, p.w), p.logDet+s.siteLogDet, None)

@@ -9,6 +9,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -105,8 +107,8 @@ func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, t gradien
 	r, c := p.Rank(), p.b.c
 	err := p.b.z.checkMemory("a gradient", p.o.MaxMemory, func(m int) int64 {
 		// Two squares and a group's K_ZZ; four tiles of features.
-		mc := mulCap(int64(m), int64(p.b.per))
-		return mulCap(8, mulCap(mc, addCap(mulCap(3, mc), mulCap(4, int64(chunk(c)*c)))))
+		mc := memory.Mul(int64(m), int64(p.b.per))
+		return memory.Mul(8, memory.Mul(mc, memory.Add(memory.Mul(3, mc), memory.Mul(4, int64(chunk(c)*c)))))
 	})
 	if err != nil {
 		return nil, err
@@ -140,7 +142,7 @@ func (g *gradient) add(t part, phi blas64.General) error {
 	// 2(H−T)U = fit·αv − (Λ̃φA'⁻¹ + 2Tφ)Gᵀ
 	fblas.Trsm(blas.Right, blas.Trans, 1, p.u, x)
 	if g.terms.diagonal != none {
-		eachRow(p.o.Workers, x, func(i int, row []float64) {
+		dense.EachRow(p.o.Workers, x, func(i int, row []float64) {
 			for a, v := range g.t[i*c : (i+1)*c] {
 				floats.AddScaled(row, 2*v, phi.Data[(i/c*c+a)*phi.Stride:][:phi.Cols])
 			}
@@ -148,7 +150,7 @@ func (g *gradient) add(t part, phi blas64.General) error {
 	}
 	x = p.b.weights(x)
 	alpha := p.alpha[t.first*c:]
-	eachRow(p.o.Workers, x, func(i int, row []float64) {
+	dense.EachRow(p.o.Workers, x, func(i int, row []float64) {
 		floats.Scale(-1, row)
 		floats.AddScaled(row, g.terms.fit*alpha[i], p.v)
 	})
@@ -169,7 +171,7 @@ func (g *gradient) weight(t part, phi, x blas64.General) error {
 	}
 	zero := make([]float64, c)
 	err := par.Do(context.Background(), p.o.Workers, t.x.Len(), func(i int) error {
-		li, own := lambda[i*c*c:(i+1)*c*c], rowsOf(phi, i*c, (i+1)*c)
+		li, own := lambda[i*c*c:(i+1)*c*c], dense.Rows(phi, i*c, (i+1)*c)
 		if p.sums.origin.fitc {
 			w := newCorrected(c)
 			residualTo(w.d, g.diag[i*c*c:(i+1)*c*c], own)
@@ -179,7 +181,7 @@ func (g *gradient) weight(t part, phi, x blas64.General) error {
 			root := general(c, c, w.root)
 			fblas.Gemm1(blas.NoTrans, blas.Trans, 1, root, root, 0, general(c, c, li))
 		}
-		mulTransRoot(rowsOf(x, i*c, (i+1)*c), own, li)
+		mulTransRoot(dense.Rows(x, i*c, (i+1)*c), own, li)
 		return nil
 	})
 	if err != nil {
@@ -190,7 +192,7 @@ func (g *gradient) weight(t part, phi, x blas64.General) error {
 	if g.terms.diagonal == ownNoise {
 		tphi := general(t.rows, phi.Cols, g.u)
 		for i := range t.x.Len() {
-			mulTransRoot(rowsOf(tphi, i*c, (i+1)*c), rowsOf(phi, i*c, (i+1)*c), g.t[i*c*c:(i+1)*c*c])
+			mulTransRoot(dense.Rows(tphi, i*c, (i+1)*c), dense.Rows(phi, i*c, (i+1)*c), g.t[i*c*c:(i+1)*c*c])
 		}
 		fblas.Gemm(blas.Trans, blas.NoTrans, 1, phi, tphi, 1, general(phi.Cols, phi.Cols, g.mid))
 	}
@@ -220,9 +222,9 @@ func (g *gradient) diagonals(t part, lambda []float64, half blas64.General) {
 func (g *gradient) sumCross(k ntk.Kernel, t part, x blas64.General) float64 {
 	b := g.p.b
 	cross := general(t.rows, b.rows(), g.cross)
-	k.BlockTo(dense(cross), t.x, b.z.Batch)
+	k.BlockTo(dense.View(cross), t.x, b.z.Batch)
 	sums := make([]float64, t.rows)
-	eachRow(g.p.o.Workers, x, func(i int, row []float64) {
+	dense.EachRow(g.p.o.Workers, x, func(i int, row []float64) {
 		sums[i] = floats.Dot(row, cross.Data[i*cross.Stride:][:cross.Cols])
 	})
 	return floats.Sum(sums)
@@ -256,7 +258,7 @@ func (g *gradient) addInducing() {
 	// G(…)Gᵀ: the rows, then, the middle being symmetric, the columns.
 	left := p.b.weights(mid)
 	across := general(left.Cols, left.Rows, nil)
-	transposeTo(across, left)
+	dense.TransposeTo(across, left)
 	both := p.b.weights(across)
 	for n, k := range g.groups {
 		var s mat.Dense

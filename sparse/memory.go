@@ -1,11 +1,8 @@
 package sparse
 
 import (
-	"math"
-	"math/bits"
-	"sort"
-
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/memory"
 )
 
 // Bytes returns the memory that a posterior of n training examples takes with
@@ -16,23 +13,23 @@ import (
 // and the sites and vectors of the N examples. The Jacobians
 // of the inducing examples and of a batch of data are not in it. A number too
 // large for an int64 is returned as the largest int64.
-func Bytes(m, n, c int, refit bool) int64 { return RowBytes(mulInt(m, c), n, c, refit) }
+func Bytes(m, n, c int, refit bool) int64 { return RowBytes(memory.MulInt(m, c), n, c, refit) }
 
 // RowBytes is Bytes for so many rows of K_ZZ: M·C, or the number of inducing
 // (example, output) pairs.
 func RowBytes(rows, n, c int, refit bool) int64 {
-	mc, nc := int64(rows), mulCap(int64(n), int64(c))
+	mc, nc := int64(rows), memory.Mul(int64(n), int64(c))
 	squares := int64(5)
 	copies := int64(1)
 	if refit {
 		squares, copies = squares+3, copies+1
 	}
-	whole := mulCap(squares, mulCap(mc, mc))
+	whole := memory.Mul(squares, memory.Mul(mc, mc))
 	// Cross-kernel, φ, Rᵀφ.
-	tile := mulCap(3, mulCap(mulCap(int64(min(n, chunk(c))), int64(c)), mc))
+	tile := memory.Mul(3, memory.Mul(memory.Mul(int64(min(n, chunk(c))), int64(c)), mc))
 	// F, r, Λ and R; m, b, α and f.
-	vectors := mulCap(nc, addCap(mulCap(copies, 2+2*int64(c)), 4))
-	return mulCap(8, addCap(whole, addCap(tile, vectors)))
+	vectors := memory.Mul(nc, memory.Add(memory.Mul(copies, 2+2*int64(c)), 4))
+	return memory.Mul(8, memory.Add(whole, memory.Add(tile, vectors)))
 }
 
 // checkMemory is the function of that name for M.
@@ -55,28 +52,5 @@ func checkMemory(op string, m int, maxMemory int64, need func(m int) int64) erro
 	if need(m) <= budget {
 		return nil
 	}
-	return &MemoryError{Op: op, Needed: need(m), Available: budget, LargestM: largest(m, budget, need)}
-}
-
-// largest returns the largest number below m whose need fits the budget.
-func largest(m int, budget int64, need func(int) int64) int {
-	return sort.Search(m, func(i int) bool { return need(i+1) > budget })
-}
-
-func mulCap(a, b int64) int64 {
-	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	if hi != 0 || lo > math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return int64(lo)
-}
-
-// mulInt is mulCap for sizes that are int.
-func mulInt(a, b int) int { return int(min(mulCap(int64(a), int64(b)), math.MaxInt)) }
-
-func addCap(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
+	return &MemoryError{Op: op, Needed: need(m), Available: budget, LargestM: memory.Largest(m, budget, need)}
 }

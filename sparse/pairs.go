@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -29,7 +30,7 @@ func SelectPairs(ctx context.Context, how PairSelector, k ntk.Kernel, x lineariz
 	if err != nil {
 		return nil, err
 	}
-	if n := mulInt(x.Len(), c); m < 1 || m > n {
+	if n := memory.MulInt(x.Len(), c); m < 1 || m > n {
 		return nil, &CountError{M: m, N: n, Pairs: true}
 	}
 	places, err := how.ChoosePairs(ctx, k, x, c, m, o)

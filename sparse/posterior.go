@@ -11,6 +11,8 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -67,7 +69,7 @@ func checkInducing(z *Inducing, n int) error {
 	z.check()
 	most := n
 	if z.Pairs() {
-		most = mulInt(n, z.DataOutputs)
+		most = memory.MulInt(n, z.DataOutputs)
 	}
 	if z.Len() > most {
 		return &CountError{M: z.Len(), N: most, Pairs: z.Pairs()}
@@ -177,7 +179,7 @@ func (p *Posterior) dualFITC(ctx context.Context) error {
 		noise := make([]float64, t.x.Len())
 		err = par.Do(ctx, p.o.Workers, t.x.Len(), func(i int) (err error) {
 			at := lo + i*c
-			noise[i], err = p.correctedDual(p.alpha[at:at+c], p.pseudo[at:at+c], rowsOf(phi, i*c, (i+1)*c), diag[i*c*c:(i+1)*c*c], s.block(s.root, i))
+			noise[i], err = p.correctedDual(p.alpha[at:at+c], p.pseudo[at:at+c], dense.Rows(phi, i*c, (i+1)*c), diag[i*c*c:(i+1)*c*c], s.block(s.root, i))
 			return err
 		})
 		p.noise += floats.Sum(noise)

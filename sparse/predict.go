@@ -10,6 +10,8 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -24,11 +26,11 @@ import (
 // negative one is a *gp.NegativeVarianceError.
 func (p *Projected) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
-	sizeTo(mean, t, c)
-	sizeTo(cov, t*c, c)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(cov, t*c, c)
 	return p.eachTile(context.Background(), x, func(tile part, f *features) error {
 		lo, hi := tile.first, tile.first+tile.x.Len()
-		return p.predictTile(sub(mean, lo, hi), sub(cov, lo*c, hi*c), tile.x, lo, f)
+		return p.predictTile(dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), tile.x, lo, f)
 	})
 }
 
@@ -125,7 +127,7 @@ func (p *Projected) marginals(cov *mat.Dense, phi blas64.General, first int) err
 	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, phi, p.explained(), 0, hphi)
 	prior := make([]float64, c)
 	for i := range phi.Rows / c {
-		block := sub(cov, i*c, (i+1)*c)
+		block := dense.Slice(cov, i*c, (i+1)*c)
 		for a := range c {
 			prior[a] = block.At(a, a)
 			row := hphi.Data[(i*c+a)*hphi.Stride:][:hphi.Cols]
@@ -170,7 +172,7 @@ func settle(cov *mat.Dense, prior []float64, first, c int) error {
 // this posterior.
 func (p *Projected) SelfTo(dst *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
-	sizeTo(dst, t*c, c)
+	dense.SizeTo(dst, t*c, c)
 	return p.eachTile(context.Background(), x, func(tile part, f *features) error {
 		phi, err := f.of(tile)
 		if err != nil {
@@ -199,15 +201,15 @@ func blocksOf(dst *mat.Dense, first int, a blas64.General, c int) {
 // both pass Options.MaxMemory.
 func (p *Projected) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
-	sizeTo(mean, t, c)
+	dense.SizeTo(mean, t, c)
 	if cov == nil || t == 0 {
-		sizeTo(cov, t*c, t*c)
+		dense.SizeTo(cov, t*c, t*c)
 		return p.PredictTo(mean, nil, x)
 	}
 	if err := p.checkJoint(t); err != nil {
 		return err
 	}
-	sizeTo(cov, t*c, t*c)
+	dense.SizeTo(cov, t*c, t*c)
 	if err := notFiniteRows("network output", x.F, 0, 1); err != nil {
 		return err
 	}
@@ -226,14 +228,14 @@ func (p *Projected) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 
 func (p *Projected) checkJoint(t int) error {
 	need := func(t int) int64 {
-		rows := mulCap(int64(t), int64(p.b.c))
-		return mulCap(8, mulCap(rows, addCap(rows, 2*int64(p.b.rows()))))
+		rows := memory.Mul(int64(t), int64(p.b.c))
+		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, 2*int64(p.b.rows()))))
 	}
 	budget := gp.MemoryBudget(p.o.MaxMemory)
 	if need(t) <= budget {
 		return nil
 	}
-	return &gp.MemoryError{Op: "a joint covariance", Needed: need(t), Available: budget, LargestN: largest(t, budget, need)}
+	return &gp.MemoryError{Op: "a joint covariance", Needed: need(t), Available: budget, LargestN: memory.Largest(t, budget, need)}
 }
 
 // joint replaces the prior covariance by K_** − Φ(I − A'⁻¹)Φᵀ.

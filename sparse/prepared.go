@@ -9,6 +9,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -38,12 +40,12 @@ func (t *Prepared) F() *mat.Dense { return t.f }
 // inducing examples and c outputs, K_ZZ having m·c rows; with m inducing pairs
 // they take less.
 func PreparedBytes(t, m, c int) int64 {
-	return prepareBytes(t, mulCap(int64(m), int64(c)), c)
+	return prepareBytes(t, memory.Mul(int64(m), int64(c)), c)
 }
 
 // prepareBytes is PreparedBytes for rows rows of K_ZZ.
 func prepareBytes(t int, rows int64, c int) int64 {
-	return mulCap(8, mulCap(mulCap(int64(t), int64(c)), addCap(rows, int64(c)+2)))
+	return memory.Mul(8, memory.Mul(memory.Mul(int64(t), int64(c)), memory.Add(rows, int64(c)+2)))
 }
 
 // Prepare passes over the test examples x once. It fails with a
@@ -52,7 +54,7 @@ func (p *Projected) Prepare(ctx context.Context, x linearize.Source) (*Prepared,
 	n, c := x.Len(), p.b.c
 	need := func(n int) int64 { return prepareBytes(n, int64(p.b.rows()), c) }
 	if budget := gp.MemoryBudget(p.o.MaxMemory); need(n) > budget {
-		return nil, &gp.MemoryError{Op: "preparing predictions", Needed: need(n), Available: budget, LargestN: largest(n, budget, need)}
+		return nil, &gp.MemoryError{Op: "preparing predictions", Needed: need(n), Available: budget, LargestN: memory.Largest(n, budget, need)}
 	}
 	if n == 0 {
 		return &Prepared{family: p.b.family, ratio: p.b.ratio, c: c, f: new(mat.Dense)}, nil
@@ -72,9 +74,9 @@ func (p *Projected) Prepare(ctx context.Context, x linearize.Source) (*Prepared,
 		for i := range part.rows {
 			copy(t.phi.Data[(lo+i)*t.phi.Stride:][:phi.Cols], phi.Data[i*phi.Stride:])
 		}
-		p.b.k.DiagTo(sub(t.prior, lo, hi), part.x)
+		p.b.k.DiagTo(dense.Slice(t.prior, lo, hi), part.x)
 		p.b.k.MeanTo(t.mean[lo:hi], part.x)
-		sub(t.f, part.first, part.first+part.x.Len()).Copy(part.x.F)
+		dense.Slice(t.f, part.first, part.first+part.x.Len()).Copy(part.x.F)
 		return notFinite("prior mean", t.mean[lo:hi], part.first, c)
 	})
 }
@@ -84,8 +86,8 @@ func (p *Projected) Prepare(ctx context.Context, x linearize.Source) (*Prepared,
 // or leading ones, under any prior precision; otherwise it panics.
 func (p *Projected) PredictPreparedTo(mean, cov *mat.Dense, t *Prepared) error {
 	n, c, r := t.Len(), p.b.c, p.b.rank()
-	sizeTo(mean, n, c)
-	sizeTo(cov, n*c, c)
+	dense.SizeTo(mean, n, c)
+	dense.SizeTo(cov, n*c, c)
 	if n == 0 {
 		return nil
 	}
@@ -106,7 +108,7 @@ func (p *Projected) PredictPreparedTo(mean, cov *mat.Dense, t *Prepared) error {
 		for row := range phi.Rows {
 			floats.ScaleTo(phi.Data[row*r:(row+1)*r], root, t.phi.Data[(lo*c+row)*t.phi.Stride:][:r])
 		}
-		if err := p.marginals(sub(cov, lo*c, hi*c), phi, lo); err != nil {
+		if err := p.marginals(dense.Slice(cov, lo*c, hi*c), phi, lo); err != nil {
 			return err
 		}
 	}

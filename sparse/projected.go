@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // A Projected is the posterior over functions given the sums of all training
@@ -65,7 +66,7 @@ func (p *Projected) solveRHS() []float64 {
 		floats.Add(w, step)
 		// c − (I + ΦΛΦᵀ)w
 		floats.SubTo(rest, p.sums.rhs, w)
-		fblas.Symv(-1, p.sums.symmetric(), vector(w), 1, vector(rest))
+		fblas.Symv(-1, p.sums.symmetric(), dense.Vector(w), 1, dense.Vector(rest))
 	}
 	return w
 }
@@ -102,8 +103,8 @@ func (p *Projected) explain() blas64.General {
 
 // solveVec replaces v by A'⁻¹v.
 func (p *Projected) solveVec(v []float64) {
-	fblas.Trsv(blas.Trans, p.u, vector(v))
-	fblas.Trsv(blas.NoTrans, p.u, vector(v))
+	fblas.Trsv(blas.Trans, p.u, dense.Vector(v))
+	fblas.Trsv(blas.NoTrans, p.u, dense.Vector(v))
 }
 
 // half replaces rows φ by φU⁻¹, so that φA'⁻¹φᵀ is the product of the result

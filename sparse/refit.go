@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -138,7 +139,7 @@ func (r *refit) run(ctx context.Context) (*Posterior, error) {
 // begin returns the first pass, or the one that was interrupted.
 func (r *refit) begin() (*pass, error) {
 	if r.save.active() {
-		r.to = r.b.bind(r.origin, r.x.Len(), true, markOf(contiguous(r.y)))
+		r.to = r.b.bind(r.origin, r.x.Len(), true, markOf(dense.Contiguous(r.y)))
 	}
 	if r.save.resume != nil {
 		return r.resume(r.save.resume)
@@ -203,7 +204,7 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 // expansion is one at a point, whose sites are to be computed.
 func (r *refit) expansion(at *point, sums *Sums) *expansion {
 	e := &expansion{point: at, sums: sums, sites: emptySites(r.x.Len(), r.b.c)}
-	e.local = sites{c: r.b.c, f: contiguous(e.sites.F), r: contiguous(e.sites.Residual), lambda: contiguous(e.sites.Lambda), root: contiguous(e.sites.Root)}
+	e.local = sites{c: r.b.c, f: dense.Contiguous(e.sites.F), r: dense.Contiguous(e.sites.Residual), lambda: dense.Contiguous(e.sites.Lambda), root: dense.Contiguous(e.sites.Root)}
 	return e
 }
 
@@ -252,7 +253,7 @@ func (p *pass) fatal() error {
 func (r *refit) start(to *point, p part) error {
 	lo := p.first * r.b.c
 	m := r.prior[lo : lo+p.rows]
-	copy(to.f[lo:], contiguous(p.x.F))
+	copy(to.f[lo:], dense.Contiguous(p.x.F))
 	if err := notFinite("network output", to.f[lo:lo+p.rows], p.first, r.b.c); err != nil {
 		return err
 	}
@@ -263,7 +264,7 @@ func (r *refit) start(to *point, p part) error {
 // makeStep sets f = m + Φᵀw, with FITC plus Dα, α = b̃ − Λ̃Φᵀw at the sites before.
 func (r *refit) makeStep(before *expansion, to *point, p part, phi blas64.General) error {
 	c, lo := r.b.c, p.first*r.b.c
-	eachRow(r.o.Workers, phi, func(i int, row []float64) {
+	dense.EachRow(r.o.Workers, phi, func(i int, row []float64) {
 		to.q[lo+i] = floats.Dot(row, to.w)
 		to.f[lo+i] = r.prior[lo+i] + to.q[lo+i]
 	})
@@ -275,7 +276,7 @@ func (r *refit) makeStep(before *expansion, to *point, p part, phi blas64.Genera
 	r.b.k.DiagTo(diag, p.x)
 	return par.Do(context.Background(), r.o.Workers, p.x.Len(), func(i int) error {
 		s := newCorrected(c)
-		residualTo(s.d, contiguous(sub(diag, i*c, (i+1)*c)), rowsOf(phi, i*c, (i+1)*c))
+		residualTo(s.d, dense.Contiguous(dense.Slice(diag, i*c, (i+1)*c)), dense.Rows(phi, i*c, (i+1)*c))
 		at := lo + i*c
 		b, q, alpha := before.pseudo[at:at+c], to.q[at:at+c], to.alpha[at:at+c]
 		if err := s.set(before.local.block(before.local.root, p.first+i), b); err != nil {
@@ -294,17 +295,17 @@ func (r *refit) makeStep(before *expansion, to *point, p part, phi blas64.Genera
 func (r *refit) expand(e *expansion, first, n int) error {
 	c := r.b.c
 	lo, hi := first*c, (first+n)*c
-	s, err := gp.NewSites(sub(r.y, first, first+n), mat.NewDense(n, c, e.point.f[lo:hi]), r.lik)
+	s, err := gp.NewSites(dense.Slice(r.y, first, first+n), mat.NewDense(n, c, e.point.f[lo:hi]), r.lik)
 	if err != nil {
 		if at, ok := err.(*gp.NotFiniteError); ok {
 			at.Row += first
 		}
 		return err
 	}
-	copy(e.local.f[lo:], contiguous(s.F))
-	copy(e.local.r[lo:], contiguous(s.Residual))
-	copy(e.local.lambda[lo*c:], contiguous(s.Lambda))
-	copy(e.local.root[lo*c:], contiguous(s.Root))
+	copy(e.local.f[lo:], dense.Contiguous(s.F))
+	copy(e.local.r[lo:], dense.Contiguous(s.Residual))
+	copy(e.local.lambda[lo*c:], dense.Contiguous(s.Lambda))
+	copy(e.local.root[lo*c:], dense.Contiguous(s.Root))
 	e.sites.LogLik += s.LogLik
 	return nil
 }

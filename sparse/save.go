@@ -11,6 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
@@ -260,8 +262,8 @@ func (l *loader) projected(z *Inducing) *Projected {
 	s, r := &l.about, l.about.Rank
 	if l.Err() == nil {
 		l.Stop(z.checkMemory("predicting from a saved posterior", l.o.MaxMemory, func(m int) int64 {
-			mc := mulCap(int64(m), int64(s.per()))
-			return mulCap(8, mulCap(mc, mc))
+			mc := memory.Mul(int64(m), int64(s.per()))
+			return memory.Mul(8, memory.Mul(mc, mc))
 		}))
 	}
 	o := origin{m: s.M, c: s.C, rank: r, fitc: s.Approximation == FITC, inputs: s.Inputs}
@@ -414,7 +416,7 @@ func (l *loader) posterior(p *Projected, x linearize.Source) *Posterior {
 		return q
 	}
 	q.noise = noise[0]
-	q.local = sites{c: c, f: contiguous(q.sites.F), r: contiguous(q.sites.Residual), lambda: contiguous(q.sites.Lambda), root: contiguous(q.sites.Root)}
+	q.local = sites{c: c, f: dense.Contiguous(q.sites.F), r: dense.Contiguous(q.sites.Residual), lambda: dense.Contiguous(q.sites.Lambda), root: dense.Contiguous(q.sites.Root)}
 	if subset {
 		b := *p.b
 		b.z = z.alone()

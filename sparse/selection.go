@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -140,7 +141,7 @@ func (t Trace) choose(n, c, per, m int) ([]int, error) {
 	for i := range n * c {
 		traces[i/per] += t.Sites.Lambda.At(i, i%c)
 	}
-	rows := identity(len(traces))
+	rows := dense.Range(len(traces))
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(traces[b], traces[a]) })
 	return rows[:m], nil
 }

@@ -11,6 +11,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -61,7 +63,7 @@ func (Greedy) choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m in
 			return nil, err
 		}
 	}
-	return f.left.rest(m, identity(len(f.prior))), nil
+	return f.left.rest(m, dense.Range(len(f.prior))), nil
 }
 
 // Choose implements Selector.
@@ -128,8 +130,8 @@ func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, p
 	f.largest = slices.Max(f.prior)
 	rows := len(f.prior) * f.per
 	err = checkMemory("pivoted Cholesky over the data", m, f.o.MaxMemory, func(m int) int64 {
-		width := mulCap(int64(m), int64(f.per))
-		return mulCap(8, addCap(mulCap(int64(rows), width), mulCap(int64(chunk(f.c)*f.c), width)))
+		width := memory.Mul(int64(m), int64(f.per))
+		return memory.Mul(8, memory.Add(memory.Mul(int64(rows), width), memory.Mul(int64(chunk(f.c)*f.c), width)))
 	})
 	if err != nil {
 		return nil, pairsError(err, pairs)
@@ -239,7 +241,7 @@ func (f *cholesky) advance(ctx context.Context, pool []int, next pick) error {
 func (f *cholesky) poolResidual(batch *linearize.Batch, pool []int) blas64.General {
 	n := len(pool) * f.per
 	h := general(n, n, nil)
-	f.k.BlockTo(dense(h), batch, batch)
+	f.k.BlockTo(dense.View(h), batch, batch)
 	if f.width > 0 {
 		rows := f.rowsOf(pool)
 		fblas.Gemm(blas.NoTrans, blas.Trans, -1, rows, rows, 1, h)
@@ -291,9 +293,9 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 	}
 	lo, hi := f.width, f.width+len(accepted)*f.per
 	err = eachColumns(ctx, f.k, f.x, f.c, s, func(p part, block blas64.General) error {
-		rows := rowsOf(f.factor, p.first*f.c, p.first*f.c+p.rows)
+		rows := dense.Rows(f.factor, p.first*f.c, p.first*f.c+p.rows)
 		if f.width > 0 {
-			fblas.Gemm(blas.NoTrans, blas.Trans, -1, cols(rows, 0, f.width), before, 1, block)
+			fblas.Gemm(blas.NoTrans, blas.Trans, -1, dense.Cols(rows, 0, f.width), before, 1, block)
 		}
 		for i := range block.Rows {
 			for _, a := range dead {

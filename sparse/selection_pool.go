@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -74,7 +75,7 @@ func (w *weights) draw(n int, rng *rand.Rand) []int {
 // largest returns the n examples with the largest weights, fewer where the
 // others' are zero, ties in order, and the largest weight of the others.
 func (w *weights) largest(n int) (rows []int, next float64) {
-	rows = identity(len(w.w))
+	rows = dense.Range(len(w.w))
 	sort.SliceStable(rows, func(a, b int) bool { return w.w[rows[a]] > w.w[rows[b]] })
 	n = min(n, len(rows))
 	for n > 0 && w.w[rows[n-1]] == 0 {
@@ -97,8 +98,8 @@ func eachColumns(ctx context.Context, k ntk.Kernel, x linearize.Source, c int, s
 		}
 		p := part{first: first, x: b, rows: b.Len() * c}
 		block := general(p.rows, width, buf)
-		k.BlockTo(dense(block), b, s)
-		if err := notFiniteRows("kernel", dense(block), first, c); err != nil {
+		k.BlockTo(dense.View(block), b, s)
+		if err := notFiniteRows("kernel", dense.View(block), first, c); err != nil {
 			return err
 		}
 		return do(p, block)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // sites are gp.Sites as plain slices, example by example.
@@ -32,7 +33,7 @@ func newSites(s *gp.Sites, n, c int) (sites, error) {
 			panic("sparse: sites and examples differ in size")
 		}
 	}
-	out := sites{c: c, f: contiguous(s.F), r: contiguous(s.Residual), lambda: contiguous(s.Lambda), root: contiguous(s.Root)}
+	out := sites{c: c, f: dense.Contiguous(s.F), r: dense.Contiguous(s.Residual), lambda: dense.Contiguous(s.Lambda), root: dense.Contiguous(s.Root)}
 	if err := notFinite("function value", out.f, 0, c); err != nil {
 		return out, err
 	}

@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -77,7 +78,7 @@ func (p *Posterior) among(x linearize.Source, z *Inducing) *Posterior {
 	}
 	q.sites = &gp.Sites{LogLik: p.sites.LogLik, F: spread(p.sites.F, z.Rows, n, 1), Residual: spread(p.sites.Residual, z.Rows, n, 1),
 		Lambda: spread(p.sites.Lambda, z.Rows, n, c), Root: spread(p.sites.Root, z.Rows, n, c)}
-	q.local = sites{c: c, f: contiguous(q.sites.F), r: contiguous(q.sites.Residual), lambda: contiguous(q.sites.Lambda), root: contiguous(q.sites.Root)}
+	q.local = sites{c: c, f: dense.Contiguous(q.sites.F), r: dense.Contiguous(q.sites.Residual), lambda: dense.Contiguous(q.sites.Lambda), root: dense.Contiguous(q.sites.Root)}
 	return q
 }
 

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -172,7 +173,7 @@ func (a *adder) addWith(p part, phi blas64.General, s sites, prior []float64) er
 	}
 	// A' − I += Φ Λ Φᵀ, c += Φ b (E13)
 	fblas.Syrk(blas.Trans, a.sign, root, 1, a.sums.symmetric())
-	fblas.Gemv(blas.Trans, a.sign, phi, vector(b), 1, vector(a.sums.rhs))
+	fblas.Gemv(blas.Trans, a.sign, phi, dense.Vector(b), 1, dense.Vector(a.sums.rhs))
 	a.squares(phi)
 	for i := range n {
 		a.sums.add(&a.each[i], a.sign)
@@ -193,7 +194,7 @@ func (a *adder) squares(phi blas64.General) {
 // example computes what one example adds: rows of Rᵀφ, b and the numbers.
 func (a *adder) example(i int, phi, root blas64.General, s sites, prior, b []float64, work *corrected) error {
 	c := a.b.c
-	phi, root = rowsOf(phi, i*c, (i+1)*c), rowsOf(root, i*c, (i+1)*c)
+	phi, root = dense.Rows(phi, i*c, (i+1)*c), dense.Rows(root, i*c, (i+1)*c)
 	k, r, lambda := a.diag[i*c*c:(i+1)*c*c], s.block(s.root, i), s.block(s.lambda, i)
 	t := scalars{expansion: s.expansion(i, prior)}
 	for j := range c {

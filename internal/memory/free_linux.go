@@ -1,4 +1,4 @@
-package gp
+package memory
 
 import (
 	"bufio"
@@ -13,7 +13,7 @@ func freeMemory() int64 {
 	free := int64(assumedFree)
 	if data, err := os.ReadFile("/proc/meminfo"); err == nil {
 		if kib, ok := field(data, "MemAvailable:"); ok {
-			free = mulCap(kib, 1024)
+			free = Mul(kib, 1024)
 		}
 	}
 	if room, ok := controlGroupRoom("/sys/fs/cgroup"); ok {

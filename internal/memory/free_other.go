@@ -1,6 +1,6 @@
 //go:build !linux
 
-package gp
+package memory
 
 // freeMemory returns a guess: there is no portable way to ask.
 func freeMemory() int64 { return assumedFree }
