@@ -13,6 +13,7 @@ import (
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -85,7 +86,7 @@ func (b *basis) gram(ctx context.Context, o *Options) (blas64.Symmetric, error) 
 	m, per := b.z.Len(), b.per
 	n := m * per
 	a := blas64.General{Rows: n, Cols: n, Stride: n, Data: make([]float64, n*n)}
-	step := max(1, chunkRows/per)
+	step := max(1, linearize.ChunkRows/per)
 	for p := range par.Tiles(m, step) {
 		if err := ctx.Err(); err != nil {
 			return blas64.Symmetric{}, err
@@ -99,7 +100,7 @@ func (b *basis) gram(ctx context.Context, o *Options) (blas64.Symmetric, error) 
 			dense.TransposeTo(dense.Cols(dense.Rows(a, 0, lo*per), lo*per, hi*per), left)
 		}
 		b.k.BlockTo(dense.View(dense.Cols(panel, lo*per, hi*per)), rows, rows)
-		if err := notFiniteRows("kernel of inducing examples", dense.View(dense.Cols(panel, 0, hi*per)), lo, per); err != nil {
+		if err := sites.NotFiniteRows("kernel of inducing examples", dense.View(dense.Cols(panel, 0, hi*per)), lo, per); err != nil {
 			return blas64.Symmetric{}, b.z.named(err)
 		}
 		o.Progress(StageInducing, hi, m)
@@ -136,11 +137,11 @@ func (b *basis) factorPivoted(a blas64.Symmetric, largest float64) {
 	if rank == 0 {
 		return
 	}
-	t := general(n, rank, nil)
+	t := dense.New(n, rank)
 	for i, to := range piv {
 		copy(t.Data[to*rank:(to+1)*rank], a.Data[i*a.Stride:][:min(i+1, rank)])
 	}
-	b.own = newOwn(b.z, general(n, rank, append([]float64(nil), t.Data...)))
+	b.own = newOwn(b.z, dense.In(append([]float64(nil), t.Data...), n, rank))
 	tau, work := make([]float64, rank), make([]float64, 1)
 	lapack64.Geqrf(t, tau, work, -1)
 	work = make([]float64, int(work[0]))
@@ -191,7 +192,7 @@ func times(f float64, v []float64) []float64 {
 // place of x's first example, for errors.
 func (b *basis) crossTo(dst blas64.General, x *linearize.Batch, first int) error {
 	b.k.BlockTo(dense.View(dst), x, b.z.Batch)
-	return notFiniteRows("cross-kernel", dense.View(dst), first, b.c)
+	return sites.NotFiniteRows("cross-kernel", dense.View(dst), first, b.c)
 }
 
 // solve returns rows φ of rows k_Z of the examples of x, in the memory of k or
@@ -214,7 +215,7 @@ func (b *basis) weights(w blas64.General) blas64.General {
 		fblas.Trsm(blas.Right, blas.NoTrans, 1, b.l, w)
 		return w
 	}
-	out := general(w.Rows, b.rows(), nil)
+	out := dense.New(w.Rows, b.rows())
 	fblas.Gemm(blas.NoTrans, blas.Trans, 1, w, b.g, 0, out)
 	return out
 }

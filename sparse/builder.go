@@ -7,6 +7,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -104,7 +105,7 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 	if n == 0 {
 		return nil
 	}
-	local, err := newSites(s, n, b.b.c)
+	local, err := sites.New(s, n, b.b.c)
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 	}
 	first, to := 0, binding{}
 	if b.save.active() {
-		to = b.b.bind(sums.origin, n, false, local.marks()...)
+		to = b.b.bind(sums.origin, n, false, marksOf(local)...)
 	}
 	if c := b.save.resume; c != nil {
 		if err := c.check(to); err != nil {
@@ -128,7 +129,7 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 		if err != nil {
 			return err
 		}
-		return a.add(p, phi, local.slice(p.first, p.first+p.x.Len()))
+		return a.add(p, phi, local.Slice(p.first, p.first+p.x.Len()))
 	}
 	err = b.save.eachPart(ctx, b.b, x, &b.o, first, do, func(next int) *Checkpoint {
 		return &Checkpoint{binding: to, next: next, sums: sums}

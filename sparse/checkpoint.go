@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -19,9 +20,9 @@ import (
 // of a refit, from its function values.
 type Checkpoint struct {
 	binding
-	next   int     // the first example that is not in the sums
-	sums   *Sums   // of the pass
-	newton *newton // of a refit
+	next   int         // the first example that is not in the sums
+	sums   *Sums       // of the pass
+	newton *refitState // of a refit
 }
 
 // Refit tells whether the checkpoint is of Refit rather than of Fit.
@@ -117,8 +118,8 @@ func (m mark) same(o mark) bool {
 	return math.Abs(m.sum-o.sum) <= markRounding*math.Max(m.scale, o.scale)
 }
 
-// marks are those of the function values, residuals and Λ.
-func (s sites) marks() []mark { return []mark{markOf(s.f), markOf(s.r), markOf(s.lambda)} }
+// marksOf returns the marks of the function values, residuals and Λ.
+func marksOf(s sites.Flat) []mark { return []mark{markOf(s.F), markOf(s.R), markOf(s.Lambda)} }
 
 // A saver gives the state of passes over the data to Options.Checkpoint.
 type saver struct {
@@ -133,7 +134,7 @@ const defaultCheckpointChunks = 16
 func newSaver(o *Options, c int) saver {
 	s := saver{call: o.Checkpoint, every: o.CheckpointEvery, resume: o.Resume}
 	if s.every == 0 {
-		s.every = defaultCheckpointChunks * chunk(c)
+		s.every = defaultCheckpointChunks * linearize.Tile(c)
 	}
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	"math"
 
 	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // The binary form of a checkpoint, little-endian: magic and version; the
@@ -72,7 +73,7 @@ func readLayout(h [checkpointHead]uint64) (l checkpointLayout, ok bool) {
 	if h[0] > 0 {
 		l.refit, l.kind = true, passKind(h[0]-1)
 	}
-	ok = l.kind <= atPoint && h[3] <= 1 && l.c > 0 && 0 < l.next && l.next <= l.n && (l.next == l.n || l.next%chunk(l.c) == 0) && (l.refit || l.step == 0)
+	ok = l.kind <= atPoint && h[3] <= 1 && l.c > 0 && 0 < l.next && l.next <= l.n && (l.next == l.n || l.next%linearize.Tile(l.c) == 0) && (l.refit || l.step == 0)
 	return l, ok
 }
 
@@ -219,8 +220,8 @@ func (l checkpointLayout) sums(r *floatReader) (*Sums, error) {
 	return s, s.UnmarshalBinary(data)
 }
 
-func (l checkpointLayout) newton(r *floatReader) (*newton, error) {
-	s := &newton{kind: l.kind, step: l.step}
+func (l checkpointLayout) newton(r *floatReader) (*refitState, error) {
+	s := &refitState{kind: l.kind, step: l.step}
 	for _, v := range s.numbers() {
 		*v = r.next()
 	}

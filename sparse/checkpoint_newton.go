@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // A newton is a refit on its way: a pass and what came before. Vectors of
 // what the pass computes end at its next example; the others have N·C entries.
-type newton struct {
+type refitState struct {
 	kind   passKind
 	step   int
 	move   float64
@@ -24,14 +25,14 @@ type newton struct {
 }
 
 // numbers are all single ones.
-func (s *newton) numbers() [newtonNumbers]*float64 {
+func (s *refitState) numbers() [newtonNumbers]*float64 {
 	return [...]*float64{&s.move, &s.logLik, &s.to.objective, &s.before.objective}
 }
 
 const newtonNumbers = 4
 
 // vectors are all there are.
-func (s *newton) vectors() []*[]float64 {
+func (s *refitState) vectors() []*[]float64 {
 	return append(append([]*[]float64{&s.prior, &s.marks, &s.pseudo}, s.to.vectors()...), s.before.vectors()...)
 }
 
@@ -45,12 +46,12 @@ func (p *point) upTo(n int) point {
 }
 
 // chunks returns the number of chunks of n examples with c outputs.
-func chunks(n, c int) int { return (n + chunk(c) - 1) / chunk(c) }
+func chunks(n, c int) int { return (n + linearize.Tile(c) - 1) / linearize.Tile(c) }
 
 // checkpoint returns the state of p with the examples before next behind it.
 func (r *refit) checkpoint(p *pass, next int) *Checkpoint {
 	c := r.b.c
-	s := &newton{kind: p.kind, step: r.step, move: r.move, logLik: p.to.sites.LogLik, prior: r.prior, marks: r.marks, to: *p.to.point}
+	s := &refitState{kind: p.kind, step: r.step, move: r.move, logLik: p.to.sites.LogLik, prior: r.prior, marks: r.marks, to: *p.to.point}
 	if p.kind != atPoint {
 		s.to = p.to.point.upTo(next * c)
 	}
@@ -109,7 +110,7 @@ func (r *refit) restored(at *point, sums *Sums) *expansion {
 // expandAgain computes the sites of the first n examples as a pass does, and
 // checks Σ log p(y|f).
 func (r *refit) expandAgain(e *expansion, n int, logLik float64) error {
-	size := chunk(r.b.c)
+	size := linearize.Tile(r.b.c)
 	for lo := 0; lo < n && e.err == nil; lo += size {
 		e.err = r.expand(e, lo, min(size, n-lo))
 	}
@@ -125,7 +126,7 @@ func (r *refit) recognize(t part) error {
 	if !r.save.active() {
 		return nil
 	}
-	i, m := t.first/chunk(r.b.c), markOf(dense.Contiguous(t.x.F))
+	i, m := t.first/linearize.Tile(r.b.c), markOf(dense.Contiguous(t.x.F))
 	if 2*i == len(r.marks) {
 		r.marks = append(r.marks, m.sum, m.scale)
 		return nil

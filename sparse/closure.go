@@ -8,14 +8,10 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/funcgp/funcgp/gp"
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
 )
-
-// smallOpen is the gap between the mean and the sum over training examples,
-// relative to the largest output, above which there is a warning.
-const smallOpen = 1e-8
 
 // addToSum adds Φα of a part to the sum of a step: α = b − ΛΦᵀw (E13), with FITC
 // what makeStep has written.
@@ -25,10 +21,10 @@ func (r *refit) addToSum(p *pass, t part, phi blas64.General) {
 	if r.origin.fitc {
 		alpha = p.to.point.alpha[lo:hi]
 	} else {
-		s, b := p.before.local.slice(t.first, t.first+t.x.Len()), make([]float64, t.rows)
-		s.pseudoTargets(b, r.prior[lo:hi])
+		s, b := p.before.local.Slice(t.first, t.first+t.x.Len()), make([]float64, t.rows)
+		s.PseudoTargets(b, r.prior[lo:hi])
 		alpha = make([]float64, t.rows)
-		s.subtractLambda(alpha, b, p.to.point.q[lo:hi])
+		s.SubtractLambda(alpha, b, p.to.point.q[lo:hi])
 	}
 	fblas.Gemv(blas.Trans, 1, phi, dense.Vector(alpha), 1, dense.Vector(p.sum))
 }
@@ -52,7 +48,7 @@ func (r *refit) sumAgain(ctx context.Context, p *pass) error {
 func (r *refit) open(last *pass) float64 {
 	d := make([]float64, len(last.sum))
 	floats.SubTo(d, last.sum, last.post.w)
-	return relativeTo(r.b.largestValue(d), last.to.point.f)
+	return newton.RelativeTo(r.b.largestValue(d), last.to.point.f)
 }
 
 // largestValue returns the largest |φ(z)ᵀw| of the inducing examples z. Where
@@ -72,38 +68,4 @@ func (b *basis) largestValue(w []float64) float64 {
 		return floats.Norm(values, math.Inf(1))
 	}
 	return math.Sqrt(b.trace/float64(b.rows())) * floats.Norm(w, 2)
-}
-
-// relativeTo returns gap over the largest entry of f; 0 where both are 0.
-func relativeTo(gap float64, f []float64) float64 {
-	if gap == 0 {
-		return 0
-	}
-	return gap / floats.Norm(f, math.Inf(1))
-}
-
-// warnOpen warns where the sums Σ C(x,x_i) b_i (E14) miss the mean at the
-// training examples. With e = b − (I+ΛK)α they miss Kα by Ce, which is
-// K(I+ΛK)⁻¹e: that is solved for roughly, unless a bound says that it is small.
-func (p *CG) warnOpen(ctx context.Context) error {
-	e, f := make([]float64, len(p.alpha)), make([]float64, len(p.alpha))
-	p.local.subtractLambda(e, p.pseudo, p.kalpha)
-	floats.Sub(e, p.alpha)
-	floats.AddTo(f, p.prior, p.kalpha)
-	// |(Ce)_i| ≤ √k_ii √‖K‖ ‖e‖, and ‖K‖ ≤ tr K
-	bound := p.features.largest * math.Sqrt(float64(len(e))) * floats.Norm(e, 2)
-	if relativeTo(bound, f) <= smallOpen {
-		return nil
-	}
-	s, ke := p.sys.solver(1), make([]float64, len(e))
-	if _, err := s.solveDual(ctx, column(e), polish); err != nil {
-		return err
-	}
-	if err := p.data.mulTo(ctx, column(ke), column(e), &s.image); err != nil {
-		return err
-	}
-	if open := relativeTo(floats.Norm(ke, math.Inf(1)), f); !(open <= smallOpen) {
-		p.warnings = append(p.warnings, &gp.ClosureWarning{Gap: open})
-	}
-	return nil
 }

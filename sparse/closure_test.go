@@ -66,17 +66,6 @@ func TestOpenSumsAreWarnedOf(t *testing.T) {
 			p := q.refit(t, q.inducing(t, 0, 1, 2, 3, 4, 5, 6), &sparse.Options{Approximation: a})
 			warned += q.requireHonest(t, p, p.Warnings(), gp.Raw)
 		}
-		p := q.refitCG(t, nil)
-		n := q.requireHonest(t, p, p.Warnings(), gp.Posterior)
-		if warned += n; n > 0 {
-			// The refit is far from its optimum, too.
-			all := errors.Join(p.Warnings()...)
-			var it *gp.IterationWarning
-			require.ErrorAs(t, all, &it)
-			require.Greater(t, it.Move, 1e-8)
-			require.ErrorAs(t, all, new(*gp.GapWarning))
-			require.ErrorAs(t, all, new(*sparse.ConvergenceWarning))
-		}
 	}
 	require.Positive(t, warned)
 }
@@ -90,7 +79,7 @@ func (q *problem) requireHonest(t *testing.T, p gp.Dual, warnings []error, terms
 		return 0
 	}
 	require.Greater(t, w.Gap, 1e-8)
-	require.Contains(t, w.Error(), "miss the mean")
+	require.Contains(t, w.Error(), "miss their sum")
 	// The number is one of the inducing examples; that of conjugate gradients is
 	// as rough as its solves.
 	require.GreaterOrEqual(t, w.Gap, open/100)

@@ -57,7 +57,7 @@ func (p *Posterior) Cross(x *linearize.Batch) (gp.Cross, error) {
 		return nil, err
 	}
 	// k_*Z A⁻¹ = φ_*ᵀA'⁻¹Gᵀ above k_*Z K_ZZ⁻¹ = φ_*ᵀGᵀ
-	both := general(2*q.rows, phi.Cols, nil)
+	both := dense.New(2*q.rows, phi.Cols)
 	copy(both.Data, phi.Data)
 	copy(both.Data[q.rows*both.Stride:], phi.Data)
 	p.full(dense.Rows(both, 0, q.rows))
@@ -212,7 +212,7 @@ func (p *Posterior) RootTo(dst *mat.Dense, rows []int, x *linearize.Batch) error
 	}
 	if !p.sums.origin.fitc {
 		for i, r := range rows {
-			put(i, p.local.block(p.local.root, r))
+			put(i, p.local.Block(p.local.Root, r))
 		}
 		return nil
 	}
@@ -225,7 +225,7 @@ func (p *Posterior) RootTo(dst *mat.Dense, rows []int, x *linearize.Batch) error
 	s := newCorrected(c)
 	for i, r := range rows {
 		residualTo(s.d, diag[i*c*c:(i+1)*c*c], dense.Rows(phi, i*c, (i+1)*c))
-		if err := s.set(p.local.block(p.local.root, r), make([]float64, c)); err != nil {
+		if err := s.set(p.local.Block(p.local.Root, r), make([]float64, c)); err != nil {
 			return err
 		}
 		put(i, s.root)

@@ -56,14 +56,10 @@
 // A Fit or Refit that was stopped goes on from its last Checkpoint, in the
 // middle of a pass, and ends with the same bits (Options.Resume).
 //
-// # The exact posterior without its kernel
+// # Files
 //
-// FitCG and RefitCG solve the exact posterior by preconditioned conjugate
-// gradients with products J Σ₀ Jᵀ v, where N·C × N·C numbers do not fit but an
-// approximation will not do. Every answer carries a bound on its error.
-//
-// Save writes a finished posterior to a store, and Load, LoadProjected and
-// LoadCG map it into memory, in any process: see package store.
+// Save writes a finished posterior to a store, and Load and LoadProjected map
+// it into memory, in any process: see package store.
 //
 // # Explanations
 //

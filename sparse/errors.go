@@ -4,10 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-
-	"gonum.org/v1/gonum/mat"
-
-	"github.com/funcgp/funcgp/gp"
 )
 
 // CountError reports more inducing examples than there are training examples,
@@ -92,27 +88,3 @@ var errNothingLeft = errors.New("sparse: all training examples would be removed;
 
 // errSubsetPairs is why a subset of data has no pairs.
 var errSubsetPairs = errors.New("sparse: a subset of data is one of whole examples, whose sites couple their outputs; choose examples instead of (example, output) pairs")
-
-// notFinite names the first NaN or Inf of v, stacked from example first with
-// c outputs.
-func notFinite(what string, v []float64, first, c int) error {
-	for i, x := range v {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return &gp.NotFiniteError{What: what, Row: first + i/c, Output: i % c, Value: x}
-		}
-	}
-	return nil
-}
-
-// notFiniteRows is notFinite for the rows of m, each of one output.
-func notFiniteRows(what string, m *mat.Dense, first, c int) error {
-	rows, _ := m.Dims()
-	for i := range rows {
-		for _, x := range m.RawRowView(i) {
-			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return &gp.NotFiniteError{What: what, Row: first + i/c, Output: i % c, Value: x}
-			}
-		}
-	}
-	return nil
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -108,12 +109,12 @@ func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, t gradien
 	err := p.b.z.checkMemory("a gradient", p.o.MaxMemory, func(m int) int64 {
 		// Two squares and a group's K_ZZ; four tiles of features.
 		mc := memory.Mul(int64(m), int64(p.b.per))
-		return memory.Mul(8, memory.Mul(mc, memory.Add(memory.Mul(3, mc), memory.Mul(4, int64(chunk(c)*c)))))
+		return memory.Mul(8, memory.Mul(mc, memory.Add(memory.Mul(3, mc), memory.Mul(4, int64(linearize.Tile(c)*c)))))
 	})
 	if err != nil {
 		return nil, err
 	}
-	rows := min(p.x.Len(), chunk(c)) * c
+	rows := min(p.x.Len(), linearize.Tile(c)) * c
 	buf := func(cols int) []float64 { return make([]float64, rows*cols) }
 	g := &gradient{p: p, terms: t, groups: groups, grad: make([]float64, len(groups)), mid: make([]float64, r*r),
 		t: buf(c), x: buf(r), u: buf(r), cross: buf(p.b.rows()), diag: buf(c)}
@@ -135,7 +136,7 @@ func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, t gradien
 // add adds tr(2U(H−T)V_gᵀ) + Σ tr(T_i k^g_ii) of the examples of a part.
 func (g *gradient) add(t part, phi blas64.General) error {
 	p, c := g.p, g.p.b.c
-	x := general(t.rows, phi.Cols, g.x)
+	x := dense.In(g.x, t.rows, phi.Cols)
 	if err := g.weight(t, phi, x); err != nil {
 		return err
 	}
@@ -163,8 +164,8 @@ func (g *gradient) add(t part, phi blas64.General) error {
 // weight writes ΛφU⁻¹ to x, Λ̃ with FITC, and the part's T, and adds φTφᵀ.
 func (g *gradient) weight(t part, phi, x blas64.General) error {
 	p, c := g.p, g.p.b.c
-	s := p.local.slice(t.first, t.first+t.x.Len())
-	lambda := s.lambda
+	s := p.local.Slice(t.first, t.first+t.x.Len())
+	lambda := s.Lambda
 	if p.sums.origin.fitc {
 		lambda = make([]float64, t.rows*c)
 		p.b.k.DiagTo(mat.NewDense(t.rows, c, g.diag[:t.rows*c]), t.x)
@@ -175,11 +176,11 @@ func (g *gradient) weight(t part, phi, x blas64.General) error {
 		if p.sums.origin.fitc {
 			w := newCorrected(c)
 			residualTo(w.d, g.diag[i*c*c:(i+1)*c*c], own)
-			if err := w.set(s.block(s.root, i), zero); err != nil {
+			if err := w.set(s.Block(s.Root, i), zero); err != nil {
 				return err
 			}
-			root := general(c, c, w.root)
-			fblas.Gemm1(blas.NoTrans, blas.Trans, 1, root, root, 0, general(c, c, li))
+			root := dense.In(w.root, c, c)
+			fblas.Gemm1(blas.NoTrans, blas.Trans, 1, root, root, 0, dense.In(li, c, c))
 		}
 		mulTransRoot(dense.Rows(x, i*c, (i+1)*c), own, li)
 		return nil
@@ -190,11 +191,11 @@ func (g *gradient) weight(t part, phi, x blas64.General) error {
 	p.half(x)
 	g.diagonals(t, lambda, x)
 	if g.terms.diagonal == ownNoise {
-		tphi := general(t.rows, phi.Cols, g.u)
+		tphi := dense.In(g.u, t.rows, phi.Cols)
 		for i := range t.x.Len() {
 			mulTransRoot(dense.Rows(tphi, i*c, (i+1)*c), dense.Rows(phi, i*c, (i+1)*c), g.t[i*c*c:(i+1)*c*c])
 		}
-		fblas.Gemm(blas.Trans, blas.NoTrans, 1, phi, tphi, 1, general(phi.Cols, phi.Cols, g.mid))
+		fblas.Gemm(blas.Trans, blas.NoTrans, 1, phi, tphi, 1, dense.In(g.mid, phi.Cols, phi.Cols))
 	}
 	return nil
 }
@@ -221,7 +222,7 @@ func (g *gradient) diagonals(t part, lambda []float64, half blas64.General) {
 // sumCross returns Σ X ∘ K^g_nZ.
 func (g *gradient) sumCross(k ntk.Kernel, t part, x blas64.General) float64 {
 	b := g.p.b
-	cross := general(t.rows, b.rows(), g.cross)
+	cross := dense.In(g.cross, t.rows, b.rows())
 	k.BlockTo(dense.View(cross), t.x, b.z.Batch)
 	sums := make([]float64, t.rows)
 	dense.EachRow(g.p.o.Workers, x, func(i int, row []float64) {
@@ -245,7 +246,7 @@ func (g *gradient) sumDiag(k ntk.Kernel, t part) float64 {
 // U(H−T)Uᵀ = ½fit·vvᵀ − G(½(I − A'⁻¹) + Σ φTφᵀ)Gᵀ.
 func (g *gradient) addInducing() {
 	p, r := g.p, g.p.Rank()
-	mid, h := general(r, r, g.mid), p.explained()
+	mid, h := dense.In(g.mid, r, r), p.explained()
 	for i := range r {
 		for j := range r {
 			// ½(I − A'⁻¹) + Σ φTφᵀ; with T = −½Λ the sum is −½(A' − I).
@@ -257,7 +258,7 @@ func (g *gradient) addInducing() {
 	}
 	// G(…)Gᵀ: the rows, then, the middle being symmetric, the columns.
 	left := p.b.weights(mid)
-	across := general(left.Cols, left.Rows, nil)
+	across := dense.New(left.Cols, left.Rows)
 	dense.TransposeTo(across, left)
 	both := p.b.weights(across)
 	for n, k := range g.groups {

@@ -169,25 +169,3 @@ func numbers(t *testing.T, s *sparse.Sums) []byte {
 	require.NoError(t, err)
 	return b
 }
-
-// A CG answers as before after predictions, explanations and log determinants
-// that were cancelled.
-func TestCGIsImmutable(t *testing.T) {
-	q := problems(t)[5]
-	i := new(interruption)
-	o := linearCG(-1)
-	o.Progress = i.progress
-	p := q.refitCG(t, o)
-	before := q.everythingCG(t, q.refitCG(t, o))
-	for cut := 1; cut <= 3; cut++ {
-		ctx, cancel := context.WithCancel(t.Context())
-		*i = interruption{after: cut, cancel: cancel}
-		_, err := p.LogDet(ctx)
-		require.ErrorIs(t, err, context.Canceled)
-		_, err = p.PredictBounded(ctx, nil, new(mat.Dense), q.test)
-		require.ErrorIs(t, err, context.Canceled)
-		cancel()
-	}
-	*i = interruption{}
-	kerneltest.RequireBits(t, "after cancels", q.everythingCG(t, p), before)
-}

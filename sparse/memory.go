@@ -3,6 +3,7 @@ package sparse
 import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // Bytes returns the memory that a posterior of n training examples takes with
@@ -26,7 +27,7 @@ func RowBytes(rows, n, c int, refit bool) int64 {
 	}
 	whole := memory.Mul(squares, memory.Mul(mc, mc))
 	// Cross-kernel, φ, Rᵀφ.
-	tile := memory.Mul(3, memory.Mul(memory.Mul(int64(min(n, chunk(c))), int64(c)), mc))
+	tile := memory.Mul(3, memory.Mul(memory.Mul(int64(min(n, linearize.Tile(c))), int64(c)), mc))
 	// F, r, Λ and R; m, b, α and f.
 	vectors := memory.Mul(nc, memory.Add(memory.Mul(copies, 2+2*int64(c)), 4))
 	return memory.Mul(8, memory.Add(whole, memory.Add(tile, vectors)))

@@ -5,20 +5,9 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas64"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
-
-// chunkRows is the number of outputs whose features are formed at once. It
-// decides the order of sums, so it is the same everywhere, whatever the
-// batches of the data are.
-const chunkRows = 2048
-
-// Tile returns the number of examples with c outputs that a pass over the data
-// takes at once. A linearize.NewSource with this tile is read without copies.
-func Tile(c int) int { return chunk(c) }
-
-// chunk returns the number of examples with c outputs that are taken at once.
-func chunk(c int) int { return max(1, chunkRows/c) }
 
 // A part is a chunk of the training examples.
 type part struct {
@@ -30,7 +19,7 @@ type part struct {
 // eachPart passes over x in chunks that do not depend on its batches.
 func (b *basis) eachPart(ctx context.Context, x linearize.Source, o *Options, stage string, do func(p part) error) error {
 	n := x.Len()
-	return linearize.Rebatch(x, chunk(b.c)).Batches(ctx, func(first int, batch *linearize.Batch) error {
+	return linearize.Rebatch(x, linearize.Tile(b.c)).Batches(ctx, func(first int, batch *linearize.Batch) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -52,7 +41,7 @@ type features struct {
 }
 
 // newFeatures is memory for parts of up to n examples, a chunk at most.
-func newFeatures(b *basis, n int) *features { return newFeaturesOf(b, min(n, chunk(b.c))*b.c) }
+func newFeatures(b *basis, n int) *features { return newFeaturesOf(b, min(n, linearize.Tile(b.c))*b.c) }
 
 // newFeaturesOf is memory for parts of up to rows outputs.
 func newFeaturesOf(b *basis, rows int) *features {
@@ -65,7 +54,7 @@ func newFeaturesOf(b *basis, rows int) *features {
 
 // cross returns k_Z(x), one row an output. It is valid until the next call.
 func (f *features) cross(p part) (blas64.General, error) {
-	k := general(p.rows, f.b.rows(), f.k)
+	k := dense.In(f.k, p.rows, f.b.rows())
 	return k, f.b.crossTo(k, p.x, p.first)
 }
 
@@ -73,7 +62,7 @@ func (f *features) cross(p part) (blas64.General, error) {
 func (f *features) solve(x *linearize.Batch, k blas64.General) blas64.General {
 	phi := k
 	if f.b.g.Rows > 0 {
-		phi = general(k.Rows, f.b.rank(), f.phi)
+		phi = dense.In(f.phi, k.Rows, f.b.rank())
 	}
 	return f.b.solve(x, k, phi)
 }

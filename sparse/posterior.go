@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -24,7 +25,7 @@ type Posterior struct {
 	*Projected
 	x             linearize.Source
 	sites         *gp.Sites
-	local         sites
+	local         sites.Flat
 	pseudo, alpha []float64  // b and α, N·C; with FITC, b̃
 	noise         float64    // FITC: Σ α_iᵀD_iα_i
 	subset        *Posterior // the same, its data being the subset's; nil if it is none
@@ -91,9 +92,9 @@ func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Site
 		return nil, fmt.Errorf("sparse: %d training examples, but the sums are of %d", x.Len(), p.sums.n)
 	}
 	if x.Len() == 0 {
-		return nil, errNoExamples
+		return nil, sites.ErrNoExamples
 	}
-	local, err := newSites(s, x.Len(), p.b.c)
+	local, err := sites.New(s, x.Len(), p.b.c)
 	if err != nil {
 		return nil, err
 	}
@@ -113,19 +114,19 @@ func (p *Posterior) dual(ctx context.Context) error {
 	mean := p.b.product(p.w)
 	return p.b.eachPart(ctx, p.x, &p.o, StageDual, func(t part) error {
 		lo, hi := t.first*p.b.c, t.first*p.b.c+t.rows
-		s, b, alpha := p.local.slice(t.first, t.first+t.x.Len()), p.pseudo[lo:hi], p.alpha[lo:hi]
+		s, b, alpha := p.local.Slice(t.first, t.first+t.x.Len()), p.pseudo[lo:hi], p.alpha[lo:hi]
 		m := make([]float64, t.rows)
 		p.b.k.MeanTo(m, t.x)
-		if err := notFinite("prior mean", m, t.first, p.b.c); err != nil {
+		if err := sites.NotFinite("prior mean", m, t.first, p.b.c); err != nil {
 			return err
 		}
-		s.pseudoTargets(b, m)
+		s.PseudoTargets(b, m)
 		q := mat.NewDense(t.rows, 1, nil)
 		if err := mean(q, t); err != nil {
 			return err
 		}
-		s.subtractLambda(alpha, b, q.RawMatrix().Data)
-		return notFinite("dual vector", alpha, t.first, p.b.c)
+		s.SubtractLambda(alpha, b, q.RawMatrix().Data)
+		return sites.NotFinite("dual vector", alpha, t.first, p.b.c)
 	})
 }
 
@@ -135,7 +136,7 @@ func (p *Posterior) dual(ctx context.Context) error {
 // rounding is not amplified.
 func (b *basis) product(w []float64) func(dst *mat.Dense, t part) error {
 	if b.g.Rows == 0 {
-		v := b.weights(general(1, len(w), append([]float64(nil), w...)))
+		v := b.weights(dense.In(append([]float64(nil), w...), 1, len(w)))
 		k := prepare(b.k, b.z.Batch, mat.NewDense(v.Cols, 1, v.Data))
 		return func(dst *mat.Dense, t part) error {
 			k.MulTo(dst, t.x)
@@ -147,16 +148,8 @@ func (b *basis) product(w []float64) func(dst *mat.Dense, t part) error {
 		if err != nil {
 			return err
 		}
-		fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, phi, general(len(w), 1, w), 0, dst.RawMatrix())
+		fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, phi, dense.In(w, len(w), 1), 0, dst.RawMatrix())
 		return nil
-	}
-}
-
-// subtractLambda writes b − Λq.
-func (s sites) subtractLambda(dst, b, q []float64) {
-	for i := range dst {
-		n := i / s.c
-		dst[i] = b[i] - floats.Dot(s.lambda[i*s.c:(i+1)*s.c], q[n*s.c:(n+1)*s.c])
 	}
 }
 
@@ -164,22 +157,22 @@ func (s sites) subtractLambda(dst, b, q []float64) {
 func (p *Posterior) dualFITC(ctx context.Context) error {
 	c := p.b.c
 	f := newFeatures(p.b, p.x.Len())
-	rows := min(p.x.Len(), chunk(c)) * c
+	rows := min(p.x.Len(), linearize.Tile(c)) * c
 	prior, diag := make([]float64, rows), make([]float64, rows*c)
 	return p.b.eachPart(ctx, p.x, &p.o, StageDual, func(t part) error {
 		phi, err := f.of(t)
 		if err != nil {
 			return err
 		}
-		m, s := prior[:t.rows], p.local.slice(t.first, t.first+t.x.Len())
+		m, s := prior[:t.rows], p.local.Slice(t.first, t.first+t.x.Len())
 		p.b.k.MeanTo(m, t.x)
 		p.b.k.DiagTo(mat.NewDense(t.rows, c, diag[:t.rows*c]), t.x)
 		lo := t.first * c
-		s.pseudoTargets(p.pseudo[lo:lo+t.rows], m)
+		s.PseudoTargets(p.pseudo[lo:lo+t.rows], m)
 		noise := make([]float64, t.x.Len())
 		err = par.Do(ctx, p.o.Workers, t.x.Len(), func(i int) (err error) {
 			at := lo + i*c
-			noise[i], err = p.correctedDual(p.alpha[at:at+c], p.pseudo[at:at+c], dense.Rows(phi, i*c, (i+1)*c), diag[i*c*c:(i+1)*c*c], s.block(s.root, i))
+			noise[i], err = p.correctedDual(p.alpha[at:at+c], p.pseudo[at:at+c], dense.Rows(phi, i*c, (i+1)*c), diag[i*c*c:(i+1)*c*c], s.Block(s.Root, i))
 			return err
 		})
 		p.noise += floats.Sum(noise)

@@ -12,6 +12,7 @@ import (
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -59,7 +60,7 @@ func (p *Projected) eachTile(ctx context.Context, x *linearize.Batch, do func(ti
 // predictTile predicts the examples of x, the first of which is example first
 // of the whole.
 func (p *Projected) predictTile(mean, cov *mat.Dense, x *linearize.Batch, first int, f *features) error {
-	if err := notFiniteRows("network output", x.F, first, 1); err != nil {
+	if err := sites.NotFiniteRows("network output", x.F, first, 1); err != nil {
 		return err
 	}
 	var k blas64.General
@@ -113,7 +114,7 @@ func (p *Projected) meanTo(mean *mat.Dense, x *linearize.Batch, first int, k bla
 		m[i] += floats.Dot(k.Data[i*k.Stride:][:k.Cols], v)
 		mean.Set(i/c, i%c, m[i])
 	}
-	return notFinite("predictive mean", m, first, c)
+	return sites.NotFinite("predictive mean", m, first, c)
 }
 
 // rounding is the part of the prior variance by which rounding may make a
@@ -123,7 +124,7 @@ const rounding = 1e-11
 // marginals replaces the prior's C×C blocks by the posterior's.
 func (p *Projected) marginals(cov *mat.Dense, phi blas64.General, first int) error {
 	c := p.b.c
-	hphi := general(phi.Rows, phi.Cols, nil)
+	hphi := dense.New(phi.Rows, phi.Cols)
 	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, phi, p.explained(), 0, hphi)
 	prior := make([]float64, c)
 	for i := range phi.Rows / c {
@@ -210,7 +211,7 @@ func (p *Projected) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 		return err
 	}
 	dense.SizeTo(cov, t*c, t*c)
-	if err := notFiniteRows("network output", x.F, 0, 1); err != nil {
+	if err := sites.NotFiniteRows("network output", x.F, 0, 1); err != nil {
 		return err
 	}
 	f := newFeaturesOf(p.b, t*c)
@@ -245,7 +246,7 @@ func (p *Projected) joint(cov *mat.Dense, phi blas64.General) error {
 	for i := range prior {
 		prior[i] = g.Data[i*g.Stride+i]
 	}
-	hphi := general(phi.Rows, phi.Cols, nil)
+	hphi := dense.New(phi.Rows, phi.Cols)
 	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, phi, p.explained(), 0, hphi)
 	// K_** − K_*Z (K_ZZ⁻¹ − A⁻¹) K_Z* (E13)
 	fblas.Gemm(blas.NoTrans, blas.Trans, -1, hphi, phi, 1, g)

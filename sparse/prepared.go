@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -59,11 +60,11 @@ func (p *Projected) Prepare(ctx context.Context, x linearize.Source) (*Prepared,
 	if n == 0 {
 		return &Prepared{family: p.b.family, ratio: p.b.ratio, c: c, f: new(mat.Dense)}, nil
 	}
-	t := &Prepared{family: p.b.family, ratio: p.b.ratio, c: c, phi: general(n*c, p.b.rank(), nil), prior: mat.NewDense(n*c, c, nil),
+	t := &Prepared{family: p.b.family, ratio: p.b.ratio, c: c, phi: dense.New(n*c, p.b.rank()), prior: mat.NewDense(n*c, c, nil),
 		mean: make([]float64, n*c), f: mat.NewDense(n, c, nil)}
 	f := newFeatures(p.b, n)
 	return t, p.b.eachPart(ctx, x, &p.o, StagePrepare, func(part part) error {
-		if err := notFiniteRows("network output", part.x.F, part.first, 1); err != nil {
+		if err := sites.NotFiniteRows("network output", part.x.F, part.first, 1); err != nil {
 			return err
 		}
 		phi, err := f.of(part)
@@ -77,7 +78,7 @@ func (p *Projected) Prepare(ctx context.Context, x linearize.Source) (*Prepared,
 		p.b.k.DiagTo(dense.Slice(t.prior, lo, hi), part.x)
 		p.b.k.MeanTo(t.mean[lo:hi], part.x)
 		dense.Slice(t.f, part.first, part.first+part.x.Len()).Copy(part.x.F)
-		return notFinite("prior mean", t.mean[lo:hi], part.first, c)
+		return sites.NotFinite("prior mean", t.mean[lo:hi], part.first, c)
 	})
 }
 
@@ -101,10 +102,10 @@ func (p *Projected) PredictPreparedTo(mean, cov *mat.Dense, t *Prepared) error {
 	}
 	cov.Scale(ratio, t.prior)
 	// Tiles keep the scaled features within memory that is fast to reach.
-	step := chunk(c)
+	step := linearize.Tile(c)
 	for i := range par.Tiles(n, step) {
 		lo, hi := par.Bounds(i, n, step)
-		phi := general((hi-lo)*c, r, nil)
+		phi := dense.New((hi-lo)*c, r)
 		for row := range phi.Rows {
 			floats.ScaleTo(phi.Data[row*r:(row+1)*r], root, t.phi.Data[(lo*c+row)*t.phi.Stride:][:r])
 		}

@@ -53,7 +53,7 @@ func newProjected(b *basis, sums *Sums, o *Options) (*Projected, error) {
 		p.logDet += 2 * math.Log(p.u.Data[i*p.u.Stride+i])
 	}
 	p.w = p.solveRHS()
-	p.v = b.weights(general(1, r, append([]float64(nil), p.w...))).Data
+	p.v = b.weights(dense.In(append([]float64(nil), p.w...), 1, r)).Data
 	return p, nil
 }
 
@@ -81,7 +81,7 @@ func (p *Projected) explained() blas64.General {
 
 func (p *Projected) explain() blas64.General {
 	r := p.b.rank()
-	x, gram := general(r, r, nil), p.sums.gram
+	x, gram := dense.New(r, r), p.sums.gram
 	for i := range r {
 		for j := i; j < r; j++ {
 			x.Data[i*r+j], x.Data[j*r+i] = gram[i*r+j], gram[i*r+j]

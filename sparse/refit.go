@@ -2,7 +2,6 @@ package sparse
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/blas/blas64"
@@ -11,15 +10,11 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
-)
-
-const (
-	smallMove = 1e-12 // a Newton step below this, relative to the largest entry of f̂, ends the refit
-	smallStep = 1e-8  // the shortest part of a Newton step that is tried
-	smallGap  = 1e-6  // ‖α − r(f̂)‖ above which there is a warning
 )
 
 // Refit returns the posterior at the mode of the linearized model in the span
@@ -33,7 +28,7 @@ func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, 
 	if err := checkInducing(z, x.Len()); err != nil {
 		return nil, err
 	}
-	if err := checkTargets(y, x.Len(), z.outputs(), lik); err != nil {
+	if err := sites.CheckTargets(y, x.Len(), z.outputs(), lik); err != nil {
 		return nil, err
 	}
 	b, err := newBuilder(ctx, k, z, x.Len(), true, &d)
@@ -43,31 +38,6 @@ func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, 
 	r := &refit{b: b.b, o: &d, x: x, y: y, lik: lik, save: b.save, origin: b.sums.origin,
 		prior: make([]float64, x.Len()*b.b.c), move: math.Inf(1)}
 	return r.run(ctx)
-}
-
-// A checker is a Likelihood that can tell targets it does not admit.
-type checker interface {
-	CheckY(y []float64, c int) error
-}
-
-func checkTargets(y *mat.Dense, n, c int, lik gp.Likelihood) error {
-	if rows, _ := y.Dims(); rows != n {
-		return fmt.Errorf("sparse: %d rows of targets for %d examples", rows, n)
-	}
-	ask, ok := lik.(checker)
-	for i := range n {
-		row := y.RawRowView(i)
-		if err := notFinite("target", row, i, len(row)); err != nil {
-			return err
-		}
-		if !ok {
-			continue
-		}
-		if err := ask.CheckY(row, c); err != nil {
-			return fmt.Errorf("sparse: target of example %d: %w", i, err)
-		}
-	}
-	return nil
 }
 
 // A refit is the Newton iteration.
@@ -97,7 +67,7 @@ type point struct {
 type expansion struct {
 	point  *point
 	sites  *gp.Sites
-	local  sites
+	local  sites.Flat
 	pseudo []float64 // b̃, with FITC
 	sums   *Sums
 	err    error // why there is none
@@ -167,12 +137,12 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 	}
 	r.o.Progress(StageNewton, r.step+1, 0)
 	from, next, last := p.before.point, p.to.point, r.move
-	r.move = relativeMove(from.f, next.f)
+	r.move = newton.RelativeMove(from.f, next.f)
 	var warnings []error
-	if r.step == r.o.MaxIter && r.move >= smallMove {
+	if r.step == r.o.MaxIter && r.move >= newton.SmallMove {
 		warnings = append(warnings, &gp.IterationWarning{Steps: r.step, Move: r.move})
 	}
-	if r.move < smallMove || r.step == r.o.MaxIter {
+	if r.move < newton.SmallMove || r.step == r.o.MaxIter {
 		post, err := r.posterior(ctx, p, warnings)
 		return nil, post, err
 	}
@@ -181,7 +151,7 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 	}
 	to := r.search(from, next, r.step > 0 && r.move < last/2)
 	if to == nil && r.step > 0 {
-		if !(r.move <= smallOpen) {
+		if !(r.move <= newton.SmallOpen) {
 			warnings = append(warnings, &gp.IterationWarning{Steps: r.step, Move: r.move})
 		}
 		post, err := r.posterior(ctx, p, warnings)
@@ -191,7 +161,7 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 		to = from
 	}
 	if math.IsInf(to.objective, 0) {
-		return nil, nil, errNoObjective
+		return nil, nil, newton.ErrNoObjective
 	}
 	r.step++
 	if to == next && p.to.err == nil {
@@ -204,7 +174,7 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 // expansion is one at a point, whose sites are to be computed.
 func (r *refit) expansion(at *point, sums *Sums) *expansion {
 	e := &expansion{point: at, sums: sums, sites: emptySites(r.x.Len(), r.b.c)}
-	e.local = sites{c: r.b.c, f: dense.Contiguous(e.sites.F), r: dense.Contiguous(e.sites.Residual), lambda: dense.Contiguous(e.sites.Lambda), root: dense.Contiguous(e.sites.Root)}
+	e.local = sites.Flat{C: r.b.c, F: dense.Contiguous(e.sites.F), R: dense.Contiguous(e.sites.Residual), Lambda: dense.Contiguous(e.sites.Lambda), Root: dense.Contiguous(e.sites.Root)}
 	return e
 }
 
@@ -235,7 +205,7 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 			return p.fatal()
 		}
 		lo := t.first * r.b.c
-		return a.addWith(t, phi, e.local.slice(t.first, t.first+t.x.Len()), r.prior[lo:lo+t.rows])
+		return a.addWith(t, phi, e.local.Slice(t.first, t.first+t.x.Len()), r.prior[lo:lo+t.rows])
 	}, func(next int) *Checkpoint { return r.checkpoint(p, next) })
 	e.sums.logLik = e.sites.LogLik
 	return err
@@ -254,11 +224,11 @@ func (r *refit) start(to *point, p part) error {
 	lo := p.first * r.b.c
 	m := r.prior[lo : lo+p.rows]
 	copy(to.f[lo:], dense.Contiguous(p.x.F))
-	if err := notFinite("network output", to.f[lo:lo+p.rows], p.first, r.b.c); err != nil {
+	if err := sites.NotFinite("network output", to.f[lo:lo+p.rows], p.first, r.b.c); err != nil {
 		return err
 	}
 	r.b.k.MeanTo(m, p.x)
-	return notFinite("prior mean", m, p.first, r.b.c)
+	return sites.NotFinite("prior mean", m, p.first, r.b.c)
 }
 
 // makeStep sets f = m + Φᵀw, with FITC plus Dα, α = b̃ − Λ̃Φᵀw at the sites before.
@@ -271,7 +241,7 @@ func (r *refit) makeStep(before *expansion, to *point, p part, phi blas64.Genera
 	if !r.origin.fitc {
 		return nil
 	}
-	before.local.slice(p.first, p.first+p.x.Len()).pseudoTargets(before.pseudo[lo:lo+p.rows], r.prior[lo:lo+p.rows])
+	before.local.Slice(p.first, p.first+p.x.Len()).PseudoTargets(before.pseudo[lo:lo+p.rows], r.prior[lo:lo+p.rows])
 	diag := mat.NewDense(p.rows, c, nil)
 	r.b.k.DiagTo(diag, p.x)
 	return par.Do(context.Background(), r.o.Workers, p.x.Len(), func(i int) error {
@@ -279,7 +249,7 @@ func (r *refit) makeStep(before *expansion, to *point, p part, phi blas64.Genera
 		residualTo(s.d, dense.Contiguous(dense.Slice(diag, i*c, (i+1)*c)), dense.Rows(phi, i*c, (i+1)*c))
 		at := lo + i*c
 		b, q, alpha := before.pseudo[at:at+c], to.q[at:at+c], to.alpha[at:at+c]
-		if err := s.set(before.local.block(before.local.root, p.first+i), b); err != nil {
+		if err := s.set(before.local.Block(before.local.Root, p.first+i), b); err != nil {
 			return err
 		}
 		copy(b, s.b)
@@ -302,10 +272,10 @@ func (r *refit) expand(e *expansion, first, n int) error {
 		}
 		return err
 	}
-	copy(e.local.f[lo:], dense.Contiguous(s.F))
-	copy(e.local.r[lo:], dense.Contiguous(s.Residual))
-	copy(e.local.lambda[lo*c:], dense.Contiguous(s.Lambda))
-	copy(e.local.root[lo*c:], dense.Contiguous(s.Root))
+	copy(e.local.F[lo:], dense.Contiguous(s.F))
+	copy(e.local.R[lo:], dense.Contiguous(s.Residual))
+	copy(e.local.Lambda[lo*c:], dense.Contiguous(s.Lambda))
+	copy(e.local.Root[lo*c:], dense.Contiguous(s.Root))
 	e.sites.LogLik += s.LogLik
 	return nil
 }
@@ -314,7 +284,7 @@ func (r *refit) expand(e *expansion, first, n int) error {
 // objective is above that at from, or nil. Near the mode, where a gain is
 // lost in the rounding of the objective, a contracting step counts as one.
 func (r *refit) search(from, next *point, contracting bool) *point {
-	for t := 1.0; t > smallStep; t /= 2 {
+	for t := 1.0; t > newton.SmallStep; t /= 2 {
 		p := next
 		if t < 1 {
 			p = between(from, next, t)
@@ -381,15 +351,6 @@ func between(a, b *point, t float64) *point {
 	return &point{w: mix(a.w, b.w), f: mix(a.f, b.f), q: mix(a.q, b.q), alpha: mix(a.alpha, b.alpha)}
 }
 
-// relativeMove returns the largest change from a to b over b's largest entry.
-func relativeMove(a, b []float64) float64 {
-	move := floats.Distance(a, b, math.Inf(1))
-	if move == 0 {
-		return 0
-	}
-	return move / floats.Norm(b, math.Inf(1))
-}
-
 // posterior is that of the sums before the step of last, whose solution leads
 // to where the step ends.
 func (r *refit) posterior(ctx context.Context, last *pass, warnings []error) (*Posterior, error) {
@@ -400,10 +361,10 @@ func (r *refit) posterior(ctx context.Context, last *pass, warnings []error) (*P
 		p.pseudo, p.alpha, p.noise = at.pseudo, next.alpha, next.noise(r.prior)
 	} else {
 		p.pseudo, p.alpha = make([]float64, len(r.prior)), make([]float64, len(r.prior))
-		at.local.pseudoTargets(p.pseudo, r.prior)
-		at.local.subtractLambda(p.alpha, p.pseudo, next.q)
+		at.local.PseudoTargets(p.pseudo, r.prior)
+		at.local.SubtractLambda(p.alpha, p.pseudo, next.q)
 	}
-	if gap := floats.Distance(p.alpha, at.local.r, 2); !(gap <= smallGap) {
+	if gap := floats.Distance(p.alpha, at.local.R, 2); !(gap <= newton.SmallGap) {
 		p.warnings = append(p.warnings, &gp.GapWarning{Gap: gap})
 	}
 	if last.sum == nil {
@@ -411,7 +372,7 @@ func (r *refit) posterior(ctx context.Context, last *pass, warnings []error) (*P
 			return nil, err
 		}
 	}
-	if open := r.open(last); !(open <= smallOpen) {
+	if open := r.open(last); !(open <= newton.SmallOpen) {
 		p.warnings = append(p.warnings, &gp.ClosureWarning{Gap: open})
 	}
 	return p, nil

@@ -13,6 +13,8 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/saved"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
@@ -23,15 +25,6 @@ import (
 const (
 	savedVersion = 1
 	savedPairs   = 2
-)
-
-// What to do about a file that does not fit.
-const (
-	otherProgram  = "use the program that wrote it"
-	otherData     = "give the network, its parameters, the prior and the examples that it was fitted with"
-	otherInducing = "give the inducing examples that it was fitted with"
-	impossible    = "holds an impossible posterior"
-	writeAgain    = "write it again"
 )
 
 // savedProjected is what a stored posterior holds besides its sections of
@@ -151,9 +144,9 @@ func newLoader(f *store.File, k ntk.Kernel, o *Options) *loader {
 	switch {
 	case l.Err() != nil:
 	case s.Version != savedVersion && s.Version != savedPairs:
-		l.Fail(otherProgram, "holds a sparse posterior of version %d, this program reads versions %d and %d", s.Version, savedVersion, savedPairs)
+		l.Fail(saved.OtherProgram, "holds a sparse posterior of version %d, this program reads versions %d and %d", s.Version, savedVersion, savedPairs)
 	case !s.possible():
-		l.Fail(writeAgain, impossible)
+		l.Fail(saved.WriteAgain, saved.Impossible)
 	}
 	l.o.Approximation, l.o.Mean, l.o.PrecisionByFraction = s.Approximation, s.Mean, false
 	return l
@@ -199,10 +192,10 @@ func (l *loader) inducing(ctx context.Context, z *Inducing, x linearize.Source) 
 		}
 		z.check()
 		if z.Rows != nil && s.Rows != nil && !slices.Equal(z.Rows, s.Rows) {
-			l.Fail(otherInducing, "the saved posterior's inducing examples are in other rows of the data than those given")
+			l.Fail(saved.OtherInducing, "the saved posterior's inducing examples are in other rows of the data than those given")
 		}
 		if !slices.Equal(z.Outputs, s.Outputs) || z.Pairs() != (s.Outputs != nil) {
-			l.Fail(otherInducing, "the saved posterior's inducing (example, output) pairs are of other outputs than those given")
+			l.Fail(saved.OtherInducing, "the saved posterior's inducing (example, output) pairs are of other outputs than those given")
 		}
 		z = &Inducing{Rows: s.Rows, Batch: z.Batch, Outputs: s.Outputs, DataOutputs: z.DataOutputs}
 	}
@@ -211,12 +204,12 @@ func (l *loader) inducing(ctx context.Context, z *Inducing, x linearize.Source) 
 	}
 	b := z.Batch
 	if b.Len() != s.M || z.outputs() != s.C || b.P != s.P {
-		l.Fail(otherInducing, "the saved posterior has %d inducing examples, %d outputs and %d parameters; given are %d, %d and %d",
+		l.Fail(saved.OtherInducing, "the saved posterior has %d inducing examples, %d outputs and %d parameters; given are %d, %d and %d",
 			s.M, s.C, s.P, b.Len(), z.outputs(), b.P)
 		return nil
 	}
 	if (&basis{z: z}).fingerprint() != s.Inputs || s.Own && b.X == nil {
-		l.Fail(otherInducing, "the inputs of the saved posterior's inducing examples are others than those given")
+		l.Fail(saved.OtherInducing, "the inputs of the saved posterior's inducing examples are others than those given")
 		return nil
 	}
 	return z
@@ -226,11 +219,11 @@ func (l *loader) inducing(ctx context.Context, z *Inducing, x linearize.Source) 
 func (l *loader) gather(ctx context.Context, x linearize.Source) *Inducing {
 	rows := l.about.Rows
 	if rows == nil {
-		l.Fail(otherInducing, "the saved posterior's inducing examples are not rows of the data")
+		l.Fail(saved.OtherInducing, "the saved posterior's inducing examples are not rows of the data")
 		return nil
 	}
 	if slices.Min(rows) < 0 || slices.Max(rows) >= x.Len() {
-		l.Fail(otherInducing, "the saved posterior's inducing examples are in rows %d to %d, the data have %d", slices.Min(rows), slices.Max(rows), x.Len())
+		l.Fail(saved.OtherInducing, "the saved posterior's inducing examples are in rows %d to %d, the data have %d", slices.Min(rows), slices.Max(rows), x.Len())
 		return nil
 	}
 	if l.about.Outputs != nil {
@@ -246,7 +239,7 @@ func (l *loader) gatherPairs(ctx context.Context, x linearize.Source) *Inducing 
 	s := &l.about
 	c, err := outputsOf(ctx, x)
 	if err == nil && c != s.C {
-		l.Fail(otherInducing, "the saved posterior has %d outputs, the data %d", s.C, c)
+		l.Fail(saved.OtherInducing, "the saved posterior has %d outputs, the data %d", s.C, c)
 		return nil
 	}
 	var z *Inducing
@@ -294,7 +287,7 @@ func (l *loader) projected(z *Inducing) *Projected {
 func (l *loader) basis(z *Inducing, factors []float64, factor float64) *basis {
 	s, r := &l.about, l.about.Rank
 	if !(factor > 0) || math.IsInf(factor, 1) {
-		l.Fail(writeAgain, impossible)
+		l.Fail(saved.WriteAgain, saved.Impossible)
 		return nil
 	}
 	b := &basis{k: l.k, z: z, c: s.C, per: s.per(), workers: l.o.Workers, family: z, ratio: 1}
@@ -309,13 +302,13 @@ func (l *loader) basis(z *Inducing, factors []float64, factor float64) *basis {
 	if s.Own {
 		phi := l.Floats("own", s.M, s.per(), r)
 		if l.Err() == nil {
-			b.own = newOwn(z, general(b.rows(), r, phi))
+			b.own = newOwn(z, dense.In(phi, b.rows(), r))
 		}
 	}
 	if l.Err() != nil {
 		return nil
 	}
-	b.g = general(b.rows(), r, g)
+	b.g = dense.In(g, b.rows(), r)
 	return b
 }
 
@@ -328,7 +321,7 @@ func (l *loader) check(b *basis) {
 	}
 	// Other orders of summation differ by rounding.
 	if !(math.Abs(trace-b.trace) <= 1e-9*math.Abs(b.trace)) {
-		l.Fail(otherData, "the prior variances of the inducing examples sum up to %v, the saved ones to %v", trace, b.trace)
+		l.Fail(saved.OtherData, "the prior variances of the inducing examples sum up to %v, the saved ones to %v", trace, b.trace)
 	}
 }
 
@@ -381,7 +374,7 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.Source, 
 	var s savedData
 	l.JSON("data", &s)
 	if l.Err() == nil && s.N != x.Len() {
-		l.Fail(otherData, "the saved posterior has %d training examples, the data %d", s.N, x.Len())
+		l.Fail(saved.OtherData, "the saved posterior has %d training examples, the data %d", s.N, x.Len())
 	}
 	p := l.projected(l.inducing(ctx, z, x))
 	if l.Err() != nil {
@@ -406,9 +399,9 @@ func (l *loader) posterior(p *Projected, x linearize.Source) *Posterior {
 	z, c, n, subset := p.b.z, p.b.c, p.sums.n, p.IsSubset()
 	switch {
 	case !subset && n != x.Len():
-		l.Fail(writeAgain, "its sums are of %d training examples, not of %d", n, x.Len())
+		l.Fail(saved.WriteAgain, "its sums are of %d training examples, not of %d", n, x.Len())
 	case subset && (n != z.Len() || z.Pairs() || z.Rows == nil || slices.Min(z.Rows) < 0 || slices.Max(z.Rows) >= x.Len()):
-		l.Fail(writeAgain, impossible)
+		l.Fail(saved.WriteAgain, saved.Impossible)
 	}
 	q := &Posterior{Projected: p, x: x, warnings: p.Warnings(), pseudo: l.Floats("b", n, c), alpha: l.Floats("alpha", n, c)}
 	noise := l.Floats("noise", 1)
@@ -416,7 +409,7 @@ func (l *loader) posterior(p *Projected, x linearize.Source) *Posterior {
 		return q
 	}
 	q.noise = noise[0]
-	q.local = sites{c: c, f: dense.Contiguous(q.sites.F), r: dense.Contiguous(q.sites.Residual), lambda: dense.Contiguous(q.sites.Lambda), root: dense.Contiguous(q.sites.Root)}
+	q.local = sites.Flat{C: c, F: dense.Contiguous(q.sites.F), R: dense.Contiguous(q.sites.Residual), Lambda: dense.Contiguous(q.sites.Lambda), Root: dense.Contiguous(q.sites.Root)}
 	if subset {
 		b := *p.b
 		b.z = z.alone()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -134,7 +135,7 @@ func (t Trace) ChoosePairs(_ context.Context, _ ntk.Kernel, x linearize.Source, 
 
 // choose chooses m candidates of per rows each.
 func (t Trace) choose(n, c, per, m int) ([]int, error) {
-	if _, err := newSites(t.Sites, n, c); err != nil {
+	if _, err := sites.New(t.Sites, n, c); err != nil {
 		return nil, err
 	}
 	traces := make([]float64, n*c/per)

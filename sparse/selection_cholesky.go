@@ -131,12 +131,12 @@ func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, p
 	rows := len(f.prior) * f.per
 	err = checkMemory("pivoted Cholesky over the data", m, f.o.MaxMemory, func(m int) int64 {
 		width := memory.Mul(int64(m), int64(f.per))
-		return memory.Mul(8, memory.Add(memory.Mul(int64(rows), width), memory.Mul(int64(chunk(f.c)*f.c), width)))
+		return memory.Mul(8, memory.Add(memory.Mul(int64(rows), width), memory.Mul(int64(linearize.Tile(f.c)*f.c), width)))
 	})
 	if err != nil {
 		return nil, pairsError(err, pairs)
 	}
-	f.factor = general(rows, m*f.per, nil)
+	f.factor = dense.New(rows, m*f.per)
 	return f, nil
 }
 
@@ -240,7 +240,7 @@ func (f *cholesky) advance(ctx context.Context, pool []int, next pick) error {
 // poolResidual returns k − q among the candidates of a pool.
 func (f *cholesky) poolResidual(batch *linearize.Batch, pool []int) blas64.General {
 	n := len(pool) * f.per
-	h := general(n, n, nil)
+	h := dense.New(n, n)
 	f.k.BlockTo(dense.View(h), batch, batch)
 	if f.width > 0 {
 		rows := f.rowsOf(pool)
@@ -251,7 +251,7 @@ func (f *cholesky) poolResidual(batch *linearize.Batch, pool []int) blas64.Gener
 
 // rowsOf copies the factor's rows of some candidates.
 func (f *cholesky) rowsOf(candidates []int) blas64.General {
-	out := general(len(candidates)*f.per, f.width, nil)
+	out := dense.New(len(candidates)*f.per, f.width)
 	for i, e := range candidates {
 		for a := range f.per {
 			copy(out.Data[(i*f.per+a)*out.Stride:][:f.width], f.factor.Data[(e*f.per+a)*f.factor.Stride:])

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -91,15 +92,15 @@ func (w *weights) largest(n int) (rows []int, next float64) {
 // chunk.
 func eachColumns(ctx context.Context, k ntk.Kernel, x linearize.Source, c int, s *linearize.Batch, do func(p part, block blas64.General) error) error {
 	width := s.Len() * s.Outputs()
-	buf := make([]float64, min(x.Len(), chunk(c))*c*width)
-	return linearize.Rebatch(x, chunk(c)).Batches(ctx, func(first int, b *linearize.Batch) error {
+	buf := make([]float64, min(x.Len(), linearize.Tile(c))*c*width)
+	return linearize.Rebatch(x, linearize.Tile(c)).Batches(ctx, func(first int, b *linearize.Batch) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		p := part{first: first, x: b, rows: b.Len() * c}
-		block := general(p.rows, width, buf)
+		block := dense.In(buf, p.rows, width)
 		k.BlockTo(dense.View(block), b, s)
-		if err := notFiniteRows("kernel", dense.View(block), first, c); err != nil {
+		if err := sites.NotFiniteRows("kernel", dense.View(block), first, c); err != nil {
 			return err
 		}
 		return do(p, block)
@@ -131,7 +132,7 @@ func eachVariance(ctx context.Context, k ntk.Kernel, x linearize.Source, do func
 		c = b.Outputs()
 		diag := new(mat.Dense)
 		k.DiagTo(diag, b)
-		if err := notFiniteRows("kernel", diag, first, c); err != nil {
+		if err := sites.NotFiniteRows("kernel", diag, first, c); err != nil {
 			return err
 		}
 		for i := range b.Len() * c {

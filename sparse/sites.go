@@ -6,83 +6,10 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/gp"
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 )
-
-// sites are gp.Sites as plain slices, example by example.
-type sites struct {
-	c            int
-	f, r         []float64 // N·C
-	lambda, root []float64 // N·C·C
-}
-
-// newSites checks that s belongs to n examples with c outputs and is finite.
-func newSites(s *gp.Sites, n, c int) (sites, error) {
-	if s == nil || s.F == nil || s.Residual == nil || s.Lambda == nil || s.Root == nil {
-		panic("sparse: the sites of the examples are missing")
-	}
-	for _, p := range []struct {
-		m          *mat.Dense
-		rows, cols int
-	}{{s.F, n, c}, {s.Residual, n, c}, {s.Lambda, n * c, c}, {s.Root, n * c, c}} {
-		if r, k := p.m.Dims(); r != p.rows || k != p.cols {
-			panic("sparse: sites and examples differ in size")
-		}
-	}
-	out := sites{c: c, f: dense.Contiguous(s.F), r: dense.Contiguous(s.Residual), lambda: dense.Contiguous(s.Lambda), root: dense.Contiguous(s.Root)}
-	if err := notFinite("function value", out.f, 0, c); err != nil {
-		return out, err
-	}
-	if err := notFinite("residual", out.r, 0, c); err != nil {
-		return out, err
-	}
-	if err := notFiniteRows("Λ", s.Lambda, 0, c); err != nil {
-		return out, err
-	}
-	return out, notFiniteRows("root of Λ", s.Root, 0, c)
-}
-
-// slice returns the sites of examples [lo, hi).
-func (s sites) slice(lo, hi int) sites {
-	c := s.c
-	return sites{c: c, f: s.f[lo*c : hi*c], r: s.r[lo*c : hi*c], lambda: s.lambda[lo*c*c : hi*c*c], root: s.root[lo*c*c : hi*c*c]}
-}
-
-// block returns the C×C block of example i.
-func (s sites) block(blocks []float64, i int) []float64 {
-	return blocks[i*s.c*s.c : (i+1)*s.c*s.c]
-}
-
-// pseudoTargets writes b = r + Λ(f − m) (E5).
-func (s sites) pseudoTargets(dst, prior []float64) {
-	for i := range dst {
-		n := i / s.c
-		row := s.lambda[i*s.c : (i+1)*s.c]
-		dst[i] = s.r[i]
-		for j, v := range row {
-			dst[i] += v * (s.f[n*s.c+j] - prior[n*s.c+j])
-		}
-	}
-}
-
-// expansion returns rᵀe − ½eᵀΛe of example i, e = m − f: what the site's
-// expansion says of the prior mean, less log p(y|f).
-func (s sites) expansion(i int, prior []float64) float64 {
-	c, sum := s.c, 0.0
-	for a := range c {
-		e := prior[i*c+a] - s.f[i*c+a]
-		le := 0.0
-		for j, v := range s.lambda[(i*c+a)*c : (i*c+a+1)*c] {
-			le += v * (prior[i*c+j] - s.f[i*c+j])
-		}
-		sum += e * (s.r[i*c+a] - le/2)
-	}
-	return sum
-}
 
 // mulTransRoot writes Rᵀφ for one example: dst and phi have a row an output.
 func mulTransRoot(dst, phi blas64.General, root []float64) {
@@ -129,9 +56,9 @@ func newCorrected(c int) *corrected {
 // set computes the site from R and b; s.d must hold D.
 func (s *corrected) set(root, b []float64) error {
 	c := s.c
-	r, d, g := general(c, c, root), general(c, c, s.d), general(c, c, s.g)
+	r, d, g := dense.In(root, c, c), dense.In(s.d, c, c), dense.In(s.g, c, c)
 	// G Gᵀ = I + RᵀDR
-	rd := general(c, c, s.rd)
+	rd := dense.In(s.rd, c, c)
 	fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, d, r, 0, rd)
 	fblas.Gemm1(blas.Trans, blas.NoTrans, 1, r, rd, 0, g)
 	for i := range c {
@@ -147,7 +74,7 @@ func (s *corrected) set(root, b []float64) error {
 	}
 	// R̃ = R G⁻ᵀ
 	copy(s.root, root)
-	to := general(c, c, s.root)
+	to := dense.In(s.root, c, c)
 	fblas.Trsm1(blas.Right, blas.Trans, 1, l, to)
 	// b̃ = b − R̃R̃ᵀDb
 	db := s.scratch

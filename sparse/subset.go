@@ -7,6 +7,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -78,7 +79,7 @@ func (p *Posterior) among(x linearize.Source, z *Inducing) *Posterior {
 	}
 	q.sites = &gp.Sites{LogLik: p.sites.LogLik, F: spread(p.sites.F, z.Rows, n, 1), Residual: spread(p.sites.Residual, z.Rows, n, 1),
 		Lambda: spread(p.sites.Lambda, z.Rows, n, c), Root: spread(p.sites.Root, z.Rows, n, c)}
-	q.local = sites{c: c, f: dense.Contiguous(q.sites.F), r: dense.Contiguous(q.sites.Residual), lambda: dense.Contiguous(q.sites.Lambda), root: dense.Contiguous(q.sites.Root)}
+	q.local = sites.Flat{C: c, F: dense.Contiguous(q.sites.F), R: dense.Contiguous(q.sites.Residual), Lambda: dense.Contiguous(q.sites.Lambda), Root: dense.Contiguous(q.sites.Root)}
 	return q
 }
 

@@ -13,6 +13,8 @@ import (
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // Sums are what a posterior needs to know of its data: sums over training
@@ -139,27 +141,27 @@ type adder struct {
 }
 
 func newAdder(b *basis, sums *Sums, n int, sign float64) *adder {
-	rows := min(n, chunk(b.c)) * b.c
+	rows := min(n, linearize.Tile(b.c)) * b.c
 	return &adder{b: b, sums: sums, sign: sign, root: make([]float64, rows*b.rank()), diag: make([]float64, rows*b.c),
 		prior: make([]float64, rows), b0: make([]float64, rows), each: make([]scalars, rows/b.c)}
 }
 
 // add adds the examples of p with the sites s and the features phi.
-func (a *adder) add(p part, phi blas64.General, s sites) error {
+func (a *adder) add(p part, phi blas64.General, s sites.Flat) error {
 	prior := a.prior[:p.rows]
 	a.b.k.MeanTo(prior, p.x)
-	if err := notFinite("prior mean", prior, p.first, a.b.c); err != nil {
+	if err := sites.NotFinite("prior mean", prior, p.first, a.b.c); err != nil {
 		return err
 	}
 	return a.addWith(p, phi, s, prior)
 }
 
 // addWith is add with m at hand.
-func (a *adder) addWith(p part, phi blas64.General, s sites, prior []float64) error {
+func (a *adder) addWith(p part, phi blas64.General, s sites.Flat, prior []float64) error {
 	a.b.k.DiagTo(mat.NewDense(p.rows, a.b.c, a.diag[:p.rows*a.b.c]), p.x)
 	b := a.b0[:p.rows]
-	s.pseudoTargets(b, prior)
-	root := general(p.rows, phi.Cols, a.root)
+	s.PseudoTargets(b, prior)
+	root := dense.In(a.root, p.rows, phi.Cols)
 	n := p.x.Len()
 	work := make([]*corrected, min(par.Workers(a.b.workers), n))
 	err := par.DoWorker(context.Background(), len(work), n, func(w, i int) error {
@@ -192,11 +194,11 @@ func (a *adder) squares(phi blas64.General) {
 }
 
 // example computes what one example adds: rows of Rᵀφ, b and the numbers.
-func (a *adder) example(i int, phi, root blas64.General, s sites, prior, b []float64, work *corrected) error {
+func (a *adder) example(i int, phi, root blas64.General, s sites.Flat, prior, b []float64, work *corrected) error {
 	c := a.b.c
 	phi, root = dense.Rows(phi, i*c, (i+1)*c), dense.Rows(root, i*c, (i+1)*c)
-	k, r, lambda := a.diag[i*c*c:(i+1)*c*c], s.block(s.root, i), s.block(s.lambda, i)
-	t := scalars{expansion: s.expansion(i, prior)}
+	k, r, lambda := a.diag[i*c*c:(i+1)*c*c], s.Block(s.Root, i), s.Block(s.Lambda, i)
+	t := scalars{expansion: s.Expansion(i, prior)}
 	for j := range c {
 		row := phi.Data[j*phi.Stride:][:phi.Cols]
 		t.trace += k[j*c+j]

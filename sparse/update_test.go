@@ -96,7 +96,7 @@ func TestZeroValues(t *testing.T) {
 	const missing = "sparse: the sites of the examples are missing"
 	for _, f := range []func(){
 		func() { _, _ = sparse.Fit(t.Context(), q.kernel, q.train, nil, q.some(t), nil) },
-		func() { _, _ = sparse.FitCG(t.Context(), q.kernel, q.train, &gp.Sites{}, nil) },
+		func() { _, _ = sparse.Fit(t.Context(), q.kernel, q.train, &gp.Sites{}, q.some(t), nil) },
 		func() { _, _ = sparse.Trace{}.Choose(t.Context(), nil, q.train, 3, nil) },
 	} {
 		require.PanicsWithValue(t, missing, f)

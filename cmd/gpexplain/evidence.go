@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -102,7 +103,7 @@ func (r *evidenceReport) others(ctx context.Context, p *posterior) error {
 		if p.method == "nystrom" {
 			r.AtThetaLower, r.LinearGaussianLower = number(q.EvidenceAtThetaLowerBound(p.evidence.Scatter).Value), number(q.EvidenceLowerBound().Value)
 		}
-	case *sparse.CG:
+	case *cg.Posterior:
 		lg, err := q.EvidenceLinearGaussian(ctx)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -67,7 +68,7 @@ func (s *session) planPosterior(w *way) error {
 // needs are linearized: n of them, with m inducing ones.
 func (s *session) planLoad(method string, n, m int) error {
 	d, c, _ := s.net.Dims()
-	need := 8*float64(m*c)*float64(m*c) + float64(s.net.BatchBytes(m)) + float64(s.net.BatchBytes(min(n, sparse.Tile(c))))
+	need := 8*float64(m*c)*float64(m*c) + float64(s.net.BatchBytes(m)) + float64(s.net.BatchBytes(min(n, linearize.Tile(c))))
 	switch method {
 	case "exact":
 		need = float64(s.net.BatchBytes(n)) + 8*float64(n)*float64(d)
@@ -112,7 +113,7 @@ func (s *session) exactBytes(n int) float64 {
 // Jacobian and of that of a tile of data.
 func (s *session) sparseBytes(m int, refit bool) float64 {
 	_, c, _ := s.net.Dims()
-	return float64(sparse.Bytes(m, s.train.Len(), c, refit)) + float64(s.net.BatchBytes(m)) + 2*float64(s.net.BatchBytes(min(s.train.Len(), sparse.Tile(c))))
+	return float64(sparse.Bytes(m, s.train.Len(), c, refit)) + float64(s.net.BatchBytes(m)) + 2*float64(s.net.BatchBytes(min(s.train.Len(), linearize.Tile(c))))
 }
 
 // plan returns a *gp.MemoryError where need(n) bytes pass the budget; need

@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -26,7 +27,7 @@ type conditioned interface {
 var (
 	_ conditioned = (*gp.Exact)(nil)
 	_ conditioned = (*sparse.Posterior)(nil)
-	_ conditioned = (*sparse.CG)(nil)
+	_ conditioned = (*cg.Posterior)(nil)
 )
 
 // posterior is a fitted session.
@@ -142,12 +143,12 @@ func (p *posterior) fitCG(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := &sparse.CGOptions{Mean: p.mean, MaxMemory: p.bytes, Seed: p.seed, Progress: p.progress.show}
-	var q *sparse.CG
+	o := &cg.Options{Mean: p.mean, MaxMemory: p.bytes, Seed: p.seed, Progress: p.progress.show}
+	var q *cg.Posterior
 	if p.refit {
-		q, err = sparse.RefitCG(ctx, p.kernel, p.source, p.y, p.lik, o)
+		q, err = cg.Refit(ctx, p.kernel, p.source, p.y, p.lik, o)
 	} else {
-		q, err = sparse.FitCG(ctx, p.kernel, p.source, sites, o)
+		q, err = cg.Fit(ctx, p.kernel, p.source, sites, o)
 	}
 	if err != nil {
 		return err
@@ -155,7 +156,7 @@ func (p *posterior) fitCG(ctx context.Context) error {
 	if err := p.lap(ctx, "kernel"); err != nil {
 		return err
 	}
-	var e sparse.CGEvidence
+	var e cg.Evidence
 	if p.refit {
 		e, err = q.EvidenceRefit(ctx)
 	} else {
@@ -222,7 +223,7 @@ func (p *posterior) openSource(ctx context.Context) error {
 // sourceOf gives a subset's rows, linearized anew in each pass.
 func (s *session) sourceOf(sub *dataset.Subset) linearize.Source {
 	_, c, _ := s.net.Dims()
-	return linearize.NewSource(s.net, sub.Len(), sparse.Tile(c), func(lo, hi int) (*mat.Dense, error) { return s.inputsAt(sub, lo, hi), nil })
+	return linearize.NewSource(s.net, sub.Len(), linearize.Tile(c), func(lo, hi int) (*mat.Dense, error) { return s.inputsAt(sub, lo, hi), nil })
 }
 
 // outputsTile is how many rows are evaluated at a time.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/sparse"
@@ -299,7 +300,7 @@ func (p *posterior) loadCG(ctx context.Context, v *saved) error {
 	if err := p.lap(ctx, "linearize"); err != nil {
 		return err
 	}
-	q, err := sparse.LoadCG(ctx, v.file, p.kernel, p.source, &sparse.CGOptions{MaxMemory: p.bytes, Progress: p.progress.show})
+	q, err := cg.Load(ctx, v.file, p.kernel, p.source, &cg.Options{MaxMemory: p.bytes, Progress: p.progress.show})
 	if err != nil {
 		return err
 	}

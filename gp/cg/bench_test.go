@@ -1,0 +1,126 @@
+package cg_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A cgJob is a network with all rows of two classes.
+type cgJob struct {
+	kernel      *ntk.NTK
+	train, test *linearize.Batch
+	y           *mat.Dense
+	sites       *gp.Sites
+}
+
+func newCGJob(b *testing.B, model []byte, data string, count int) *cgJob {
+	b.Helper()
+	net, err := linearize.ReadONNX(bytes.NewReader(model), nil)
+	require.NoError(b, err)
+	precision := 10.0
+	if v, ok := net.Metadata()["funcgp.prior_precision"]; ok {
+		precision, err = strconv.ParseFloat(v, 64)
+		require.NoError(b, err)
+	}
+	d, err := dataset.Open(b.Context(), data, nil)
+	require.NoError(b, err)
+	rows, err := d.Train.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Count: count})
+	require.NoError(b, err)
+	test, err := d.Test.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Count: 64})
+	require.NoError(b, err)
+	j := &cgJob{y: mat.NewDense(rows.Len(), 1, rows.Targets)}
+	j.train, err = net.Linearize(b.Context(), rows.Matrix())
+	require.NoError(b, err)
+	j.test, err = net.Linearize(b.Context(), test.Matrix())
+	require.NoError(b, err)
+	prior, err := ntk.NewIsotropic(precision, nil)
+	require.NoError(b, err)
+	j.kernel = ntk.New(prior, net.Theta(), nil)
+	j.sites, err = gp.NewSites(j.y, j.train.F, glm.Bernoulli{})
+	require.NoError(b, err)
+	return j
+}
+
+// BenchmarkCG fits, refits, predicts 64 rows with their variances and
+// estimates the log determinant. K of the largest job would take 3 GB.
+func BenchmarkCG(b *testing.B) {
+	thesis := testref.Open(b, "thesis-cnn").Model(b)
+	builtin, err := os.ReadFile("../cmd/gpexplain/builtin.onnx")
+	require.NoError(b, err)
+	for _, c := range []struct {
+		name, data string
+		model      []byte
+		count      int
+	}{
+		{"thesis-cnn", testref.MNIST(b), thesis, 3000},
+		{"thesis-cnn", testref.MNIST(b), thesis, 11791},
+		{"builtin", "digits:100000", builtin, 20000},
+	} {
+		b.Run(fmt.Sprintf("%s/N=%d", c.name, c.count), func(b *testing.B) {
+			if c.count > 3000 && testing.Short() {
+				b.Skip("a minute")
+			}
+			newCGJob(b, c.model, c.data, c.count).run(b)
+		})
+	}
+}
+
+func (j *cgJob) run(b *testing.B) {
+	o := &cg.Options{Mean: gp.LinearGaussian}
+	var p *cg.Posterior
+	var err error
+	b.Run("fit", func(b *testing.B) {
+		for b.Loop() {
+			p, err = cg.Fit(b.Context(), j.kernel, j.train, j.sites, o)
+			require.NoError(b, err)
+			require.Empty(b, p.Warnings())
+		}
+		b.ReportMetric(float64(p.Solved().Steps), "steps")
+		b.ReportMetric(float64(p.Rank()), "rank")
+	})
+	b.Run("predict", func(b *testing.B) {
+		steps := 0
+		for b.Loop() {
+			bounds, err := p.PredictBounded(b.Context(), new(mat.Dense), new(mat.Dense), j.test)
+			require.NoError(b, err)
+			steps = bounds.Solve.Steps
+		}
+		b.ReportMetric(float64(steps), "steps")
+		b.ReportMetric(float64(j.test.Len()*b.N)/b.Elapsed().Seconds(), "rows/s")
+	})
+	b.Run("logdet", func(b *testing.B) {
+		var det *cg.LogDet
+		for b.Loop() {
+			b.StopTimer()
+			p, err := cg.Fit(b.Context(), j.kernel, j.train, j.sites, o)
+			require.NoError(b, err)
+			b.StartTimer()
+			det, err = p.LogDet(b.Context())
+			require.NoError(b, err)
+		}
+		b.ReportMetric(det.Value, "logdet")
+		b.ReportMetric(det.StdErr, "stderr")
+		b.ReportMetric(float64(det.Steps), "steps")
+	})
+	b.Run("refit", func(b *testing.B) {
+		for b.Loop() {
+			p, err := cg.Refit(b.Context(), j.kernel, j.train, j.y, glm.Bernoulli{}, o)
+			require.NoError(b, err)
+			b.ReportMetric(float64(p.Solved().Steps), "steps")
+		}
+	})
+}

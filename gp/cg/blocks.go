@@ -1,0 +1,70 @@
+package cg
+
+import (
+	"github.com/funcgp/funcgp/internal/dense"
+	"gonum.org/v1/gonum/blas/blas64"
+)
+
+// A siteBlocks is a block-diagonal matrix of C×C blocks, one an example: R or
+// Λ.
+type siteBlocks struct {
+	c        int
+	blocks   []float64 // N·C·C
+	diagonal bool      // nothing is stored beside the blocks' diagonals
+}
+
+func newSiteBlocks(blocks []float64, c int) siteBlocks {
+	b := siteBlocks{c: c, blocks: blocks, diagonal: true}
+	for i, v := range blocks {
+		if v != 0 && i/c%c != i%c {
+			b.diagonal = false
+			break
+		}
+	}
+	return b
+}
+
+// mul replaces the columns of v by those of R v, or of Rᵀ v. v's first row is
+// of example first.
+func (b siteBlocks) mul(w columnwise, v blas64.General, first int, trans bool) {
+	c := b.c
+	if b.diagonal {
+		w.each(v.Rows, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				d := b.blocks[(first*c+i)*c+i%c]
+				for j, x := range dense.Row(v, i) {
+					v.Data[i*v.Stride+j] = d * x
+				}
+			}
+		})
+		return
+	}
+	// One row of all examples is c rows of v: tiles hold whole examples.
+	w.each(v.Rows/c, func(lo, hi int) {
+		old := dense.New(c, v.Cols)
+		for n := lo; n < hi; n++ {
+			b.mulExample(dense.Rows(v, n*c, (n+1)*c), old, b.blocks[(first+n)*c*c:(first+n+1)*c*c], trans)
+		}
+	})
+}
+
+// mulExample replaces the c rows v by those of R v or Rᵀ v; old is scratch.
+func (b siteBlocks) mulExample(v, old blas64.General, r []float64, trans bool) {
+	dense.Copy(old, v)
+	for i := range b.c {
+		row := dense.Row(v, i)
+		clear(row)
+		for a := range b.c {
+			s := r[i*b.c+a]
+			if trans {
+				s = r[a*b.c+i]
+			}
+			if s == 0 {
+				continue
+			}
+			for j, x := range dense.Row(old, a) {
+				row[j] += s * x
+			}
+		}
+	}
+}

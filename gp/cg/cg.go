@@ -1,0 +1,246 @@
+package cg
+
+import (
+	"context"
+	"math"
+	"sync"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A Posterior is the exact posterior of all N training examples, of which K is never
+// formed: what Cholesky factors do for gp.Exact, conjugate gradients on
+// B = I + RᵀKR (E4) do for it, with products K v = J Σ₀ (Jᵀv). It takes
+// memory in proportion to N·C and time in proportion to N·C for each step of
+// each right-hand side.
+//
+// # Errors
+//
+// A solve of B x = v ends with the residual ρ = v − Bx. B ⪰ I, and B ⪰ P, the
+// preconditioner, so ‖x − B⁻¹v‖ ≤ ‖ρ‖ and ρᵀB⁻¹ρ ≤ ρᵀP⁻¹ρ ≤ ‖ρ‖². From this:
+//
+//   - The mean. With the residual ρ of the dual vector's solve,
+//     b − (I+ΛK)α = −Rρ, so the mean at x* is off by C_*n Rρ, C the posterior
+//     covariance. By Cauchy and Schwarz, and RᵀC_nnR = I − B⁻¹ ⪯ I, that is at
+//     most ‖ρ‖ posterior standard deviations of f(x*).
+//   - The covariance. With v = RᵀK_n*, vᵀB⁻¹v = xᵀv + ρᵀx + ρᵀB⁻¹ρ. The last
+//     term is left out, so the covariance is too large by ρᵀB⁻¹ρ ⪰ 0: quadratic
+//     in the residual, and a variance by at most ρᵀP⁻¹ρ.
+//   - The cross-covariance of Cross with a training example x_i is off by at
+//     most ‖ρ‖ posterior standard deviations of f(x_i).
+//
+// The bounds are those of exact arithmetic: where they are below rounding,
+// rounding is what a result is off by.
+//
+// A CG is safe for concurrent use. Its results are bit-identical for any
+// GOMAXPROCS and Workers and for any batches of the same examples. What the
+// memory allowed decides, the rank of the preconditioner and whether the
+// Jacobian is kept, changes them within the tolerance.
+type Posterior struct {
+	data     *data
+	o        Options
+	refit    bool
+	columns  int // right-hand sides solved for at once
+	features *features
+
+	sites         *gp.Sites
+	local         sites.Flat
+	sys           *system
+	prior, pseudo []float64        // m and b, N·C
+	alpha, kalpha []float64        // α and K α, N·C
+	image         *linearize.Batch // one example with the Jacobian Jᵀα
+
+	solve     Solve   // of the dual vector
+	meanBound float64 // ‖ρ‖ of it
+	warnings  []error
+
+	mu        sync.Mutex
+	predicted Solve   // the worst of predictions
+	det       *LogDet // nil until asked for
+}
+
+var _ gp.Dual = (*Posterior)(nil)
+
+// Fit returns the posterior given the sites s of the training examples x
+// (E5), (E6). Where x is one batch its kernel products are k's; the Jacobian of
+// a streamed x is kept where it fits, and else linearized anew twice for each
+// step of conjugate gradients.
+//
+// It fails with a *gp.MemoryError before anything large is allocated, with a
+// *gp.NotFiniteError where a number given is NaN or Inf, with a *RangeError
+// where one becomes so in a solve, and with ctx.Err(), which it looks at in
+// every step. The dual vector takes at most 2·MaxSteps steps; a solve that did
+// not reach its tolerance is among the Warnings, with its steps and residual.
+func Fit(ctx context.Context, k MulKernel, x linearize.Source, s *gp.Sites, o *Options) (*Posterior, error) {
+	d := o.withDefaults()
+	p, _, err := newPosterior(ctx, k, x, &d)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.condition(ctx, s); err != nil {
+		return nil, err
+	}
+	alpha, kalpha := make([]float64, len(p.prior)), make([]float64, len(p.prior))
+	if err := p.dual(ctx, alpha, kalpha, d.Tolerance, d.MaxSteps); err != nil {
+		return nil, err
+	}
+	// The next solves take out the rounding of the first (gp.Exact does the
+	// same): b − (I+ΛK)α is known to more digits than RᵀKb − Bx. Together they
+	// take no more steps than the first may.
+	most := p.solve.Steps + d.MaxSteps
+	for last := math.Inf(1); p.meanBound > d.Tolerance && p.meanBound < last/2 && p.solve.Steps < most; {
+		last = p.meanBound
+		if err := p.dual(ctx, alpha, kalpha, math.Max(d.Tolerance, polish), most-p.solve.Steps); err != nil {
+			return nil, err
+		}
+	}
+	return p, p.finish(ctx)
+}
+
+// polish is the tolerance for what a solve left.
+const polish = 1e-4
+
+// newPosterior passes over the examples once.
+func newPosterior(ctx context.Context, k MulKernel, x linearize.Source, o *Options) (*Posterior, *start, error) {
+	data, start, plan, err := newData(ctx, k, x, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &Posterior{data: data, o: *o, columns: plan.columns, prior: start.prior}
+	p.features = newFeatures(data, start.diag, plan.rank, o.Seed)
+	return p, start, nil
+}
+
+// condition sets up B at the sites s, and b.
+func (p *Posterior) condition(ctx context.Context, s *gp.Sites) error {
+	var err error
+	p.sites = s
+	if p.local, err = sites.New(s, p.data.n, p.data.c); err != nil {
+		return err
+	}
+	if err := p.features.grow(ctx, p.local.Lambda, &p.o); err != nil {
+		return err
+	}
+	root := newSiteBlocks(p.local.Root, p.data.c)
+	pre, err := newPreconditioner(ctx, p.data.w, root, p.features.phi)
+	if err != nil {
+		return err
+	}
+	p.sys = &system{data: p.data, root: root, pre: pre, w: p.data.w, o: &p.o}
+	// b = r + Λ(f − m) (E5)
+	p.pseudo = make([]float64, len(p.prior))
+	p.local.PseudoTargets(p.pseudo, p.prior)
+	return nil
+}
+
+// dual solves (I + ΛK)α = b (E5) for what alpha and K alpha, which it
+// overwrites, leave of it, in at most the given number of steps. tol is
+// relative to that solve's right-hand side.
+func (p *Posterior) dual(ctx context.Context, alpha, kalpha []float64, tol float64, most int) error {
+	s := p.sys.solver(1)
+	s.most = min(s.most, most)
+	step := make([]float64, len(alpha))
+	// b − α − ΛKα
+	p.local.SubtractLambda(step, p.pseudo, kalpha)
+	floats.Sub(step, alpha)
+	out, err := s.solveDual(ctx, column(step), tol)
+	if err != nil {
+		return err
+	}
+	p.solve.Steps += out.Steps
+	p.meanBound = floats.Norm(s.res.Data, 2)
+	floats.Add(alpha, step)
+	if err := p.data.mulTo(ctx, column(kalpha), column(alpha), &s.image); err != nil {
+		return err
+	}
+	p.alpha, p.kalpha = alpha, kalpha
+	return sites.NotFinite("dual vector", alpha, 0, p.data.c)
+}
+
+// finish keeps Jᵀα and what was compromised.
+func (p *Posterior) finish(ctx context.Context) error {
+	// ‖ρ‖/‖RᵀKb‖
+	u, g := imageSum{workers: p.o.Workers}, make([]float64, len(p.prior))
+	if err := p.data.mulTo(ctx, column(g), column(p.pseudo), &u); err != nil {
+		return err
+	}
+	p.sys.root.mul(p.sys.w, column(g), 0, true)
+	norm := floats.Norm(g, 2)
+	if !finite(norm) {
+		return &RangeError{What: "the norm of RᵀKb", Value: norm, Steps: p.solve.Steps, Residual: 1}
+	}
+	if norm > 0 {
+		p.solve.Residual = p.meanBound / norm
+	}
+	if !(p.solve.Residual <= p.o.Tolerance) {
+		p.warnings = append(p.warnings, &ConvergenceWarning{What: "the dual vector", Steps: p.solve.Steps, Residual: p.solve.Residual, Allowed: p.o.Tolerance})
+	}
+	var err error
+	p.image, err = u.of(ctx, p.data, column(p.alpha))
+	return err
+}
+
+// Data returns the training examples. Predictions may be made while passing
+// over them.
+func (p *Posterior) Data() linearize.Source { return p.data.examples() }
+
+// Sites returns the sites that the posterior is built on.
+func (p *Posterior) Sites() *gp.Sites { return p.sites }
+
+// Alpha returns the dual vector α (E5), N·C; it must not be changed.
+func (p *Posterior) Alpha() []float64 { return p.alpha }
+
+// PseudoTargets returns b = r + Λ(f − m) (E5), N·C; it must not be changed.
+func (p *Posterior) PseudoTargets() []float64 { return p.pseudo }
+
+// PriorMean returns m at the training examples, N·C; it must not be changed.
+func (p *Posterior) PriorMean() []float64 { return p.prior }
+
+// Refitted tells whether the posterior came from a refit (E9).
+func (p *Posterior) Refitted() bool { return p.refit }
+
+// Rank returns the number of features of the preconditioner.
+func (p *Posterior) Rank() int { return p.features.phi.Cols }
+
+// Unexplained returns tr Rᵀ(K−Q)R, what the preconditioner leaves of tr RᵀKR:
+// the preconditioned matrix has its eigenvalues between 1 and 1 more than it.
+func (p *Posterior) Unexplained() float64 {
+	_, sum := p.features.left(p.local.Lambda)
+	return sum
+}
+
+// Solved tells how well the dual vector was solved for: its residual is
+// ‖ρ‖/‖RᵀKb‖, its steps those of all solves, Newton step by Newton step.
+func (p *Posterior) Solved() Solve { return p.solve }
+
+// MeanError bounds the error of every predictive mean m + K_*n α, in posterior
+// standard deviations of the function value there.
+func (p *Posterior) MeanError() float64 { return p.meanBound }
+
+// Warnings returns what was compromised so far: *ConvergenceWarning, the worst
+// of predictions among them, *QuadratureWarning, and after a refit
+// *gp.GapWarning, *gp.IterationWarning and *gp.ClosureWarning.
+func (p *Posterior) Warnings() []error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := append([]error(nil), p.warnings...)
+	if s := p.predicted; s.Residual > p.o.Tolerance {
+		w = append(w, &ConvergenceWarning{What: "predictions", Steps: s.Steps, Residual: s.Residual, Allowed: p.o.Tolerance})
+	}
+	return w
+}
+
+// ownMean tells whether the predictive mean is m + K_*n α rather than x.F.
+func (p *Posterior) ownMean() bool { return p.refit || p.o.Mean == gp.LinearGaussian }
+
+// checkInputs panics where x does not fit the training examples.
+func (p *Posterior) checkInputs(x *linearize.Batch) (t, c int) {
+	if t = x.Len(); t > 0 && (x.Outputs() != p.data.c || x.P != p.data.p) {
+		panic("cg: inputs do not fit the training examples")
+	}
+	return t, p.data.c
+}

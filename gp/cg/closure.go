@@ -1,0 +1,36 @@
+package cg
+
+import (
+	"context"
+	"math"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/newton"
+	"gonum.org/v1/gonum/floats"
+)
+
+// warnOpen warns where the sums Σ C(x,x_i) b_i (E14) miss the mean at the
+// training examples. With e = b − (I+ΛK)α they miss Kα by Ce, which is
+// K(I+ΛK)⁻¹e: that is solved for roughly, unless a bound says that it is small.
+func (p *Posterior) warnOpen(ctx context.Context) error {
+	e, f := make([]float64, len(p.alpha)), make([]float64, len(p.alpha))
+	p.local.SubtractLambda(e, p.pseudo, p.kalpha)
+	floats.Sub(e, p.alpha)
+	floats.AddTo(f, p.prior, p.kalpha)
+	// |(Ce)_i| ≤ √k_ii √‖K‖ ‖e‖, and ‖K‖ ≤ tr K
+	bound := p.features.largest * math.Sqrt(float64(len(e))) * floats.Norm(e, 2)
+	if newton.RelativeTo(bound, f) <= newton.SmallOpen {
+		return nil
+	}
+	s, ke := p.sys.solver(1), make([]float64, len(e))
+	if _, err := s.solveDual(ctx, column(e), polish); err != nil {
+		return err
+	}
+	if err := p.data.mulTo(ctx, column(ke), column(e), &s.image); err != nil {
+		return err
+	}
+	if open := newton.RelativeTo(floats.Norm(ke, math.Inf(1)), f); !(open <= newton.SmallOpen) {
+		p.warnings = append(p.warnings, &gp.ClosureWarning{Gap: open})
+	}
+	return nil
+}

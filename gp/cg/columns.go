@@ -1,0 +1,101 @@
+package cg
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// A columnwise works on right-hand sides, the columns of N·C×k matrices, in
+// tiles of rows that do not depend on the number of workers.
+type columnwise struct{ workers int }
+
+// columnRows is the number of rows in a tile.
+const columnRows = 512
+
+// each calls do with ranges of n rows.
+func (w columnwise) each(n int, do func(lo, hi int)) {
+	// Without a deadline or an error from do there is nothing to return.
+	_ = par.Do(context.Background(), w.workers, par.Tiles(n, columnRows), func(t int) error {
+		lo, hi := par.Bounds(t, n, columnRows)
+		do(lo, hi)
+		return nil
+	})
+}
+
+// dots returns the products a_jᵀb_j of the columns.
+func (w columnwise) dots(a, b blas64.General) []float64 {
+	k := a.Cols
+	sums := make([]float64, par.Tiles(a.Rows, columnRows)*k)
+	w.each(a.Rows, func(lo, hi int) {
+		sum := sums[lo/columnRows*k:][:k]
+		for i := lo; i < hi; i++ {
+			x, y := dense.Row(a, i), dense.Row(b, i)
+			for j, v := range x {
+				sum[j] += v * y[j]
+			}
+		}
+	})
+	for t := k; t < len(sums); t += k {
+		floats.Add(sums[:k], sums[t:t+k])
+	}
+	return sums[:k:k]
+}
+
+// addScaled adds s_j x_j to each column y_j.
+func (w columnwise) addScaled(y blas64.General, s []float64, x blas64.General) {
+	w.each(y.Rows, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			yy := dense.Row(y, i)
+			for j, v := range dense.Row(x, i) {
+				yy[j] += s[j] * v
+			}
+		}
+	})
+}
+
+// scaleAdd replaces each column y_j by s_j y_j + x_j.
+func (w columnwise) scaleAdd(y blas64.General, s []float64, x blas64.General) {
+	w.each(y.Rows, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			yy := dense.Row(y, i)
+			for j, v := range dense.Row(x, i) {
+				yy[j] = s[j]*yy[j] + v
+			}
+		}
+	})
+}
+
+// add adds x to y.
+func (w columnwise) add(y, x blas64.General) {
+	w.each(y.Rows, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			floats.Add(dense.Row(y, i), dense.Row(x, i))
+		}
+	})
+}
+
+// subtract takes x from y.
+func (w columnwise) subtract(y, x blas64.General) {
+	w.each(y.Rows, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			floats.Sub(dense.Row(y, i), dense.Row(x, i))
+		}
+	})
+}
+
+// subFrom replaces y by x − y.
+func (w columnwise) subFrom(y, x blas64.General) {
+	w.each(y.Rows, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			floats.SubTo(dense.Row(y, i), dense.Row(x, i), dense.Row(y, i))
+		}
+	})
+}
+
+// column returns v as a matrix of one column.
+func column(v []float64) blas64.General { return dense.In(v, len(v), 1) }

@@ -1,0 +1,125 @@
+package cg
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Cross solves once for each output of x, and keeps the Jacobian that the
+// posterior leaves of it, J(x) − K_*n R B⁻¹ Rᵀ J: κ of that with a training
+// example is the posterior covariance with it. A tile then costs what one of
+// the kernel does. It keeps 8·T·C·P bytes, and fails with a *gp.MemoryError
+// where twice that passes the limit.
+func (p *Posterior) Cross(x *linearize.Batch) (gp.Cross, error) {
+	t, c := p.checkInputs(x)
+	q := &cross{p: p, x: x, rows: t * c}
+	if t == 0 {
+		return q, nil
+	}
+	need := func(t int) int64 { return memory.Mul(16, memory.Mul(memory.Mul(int64(t), int64(c)), int64(p.data.p))) }
+	if budget := gp.MemoryBudget(p.o.MaxMemory); need(t) > budget {
+		return nil, &gp.MemoryError{Op: "a cross-kernel", Needed: need(t), Available: budget, LargestN: memory.Largest(t, budget, need)}
+	}
+	image := imageSum{workers: p.o.Workers}
+	image.reset(x, t*c)
+	step := max(1, min(t, p.columns/c))
+	s := p.predictor(step * c)
+	for lo := 0; lo < t; lo += step {
+		hi := min(lo+step, t)
+		if err := s.leaveTo(&image, lo*c, x.Slice(lo, hi)); err != nil {
+			return nil, err
+		}
+	}
+	p.note(s.worst)
+	q.left = image.batch
+	return q, nil
+}
+
+// leaveTo writes the Jacobian that the posterior leaves of the examples of x
+// to the image from example first on. A second solve takes out what the first
+// one left, (I+ΛK)u = Λk_n* less u's side of it, so that sums over all
+// training examples close.
+func (s *predictor) leaveTo(image *imageSum, first int, x *linearize.Batch) error {
+	ctx, rows := context.Background(), x.Len()*s.data.c
+	left := image.part(first, first+rows)
+	for i, block := range x.Blocks {
+		block.TileTo(dense.View(left.parts[i]))
+	}
+	v, y, err := s.solveCross(ctx, x)
+	if err != nil {
+		return err
+	}
+	// u = R B⁻¹ Rᵀ k_n*
+	s.root.mul(s.w, y, 0, false)
+	if err := s.takeOut(ctx, left, y); err != nil {
+		return err
+	}
+	// Λ(k_n* − K u) − u, k_n* − K u = C_n*
+	if err := s.data.crossTo(ctx, v, left.batch); err != nil {
+		return err
+	}
+	s.root.mul(s.w, v, 0, true)
+	s.root.mul(s.w, v, 0, false)
+	s.w.subtract(v, y)
+	out, err := s.solveDual(ctx, v, math.Max(s.o.Tolerance, polish))
+	if err != nil {
+		return err
+	}
+	s.worst.Steps = max(s.worst.Steps, out.Steps)
+	return s.takeOut(ctx, left, v)
+}
+
+// takeOut takes uᵀJ from the Jacobian left.
+func (s *predictor) takeOut(ctx context.Context, left *imageSum, u blas64.General) error {
+	image, err := s.image.of(ctx, s.data, u)
+	if err != nil {
+		return err
+	}
+	for i, block := range image.Blocks {
+		s.w.subtract(left.parts[i], block.(*linearize.Full).J.RawMatrix())
+	}
+	return nil
+}
+
+// A cross gives the kernel with what the posterior leaves of the Jacobian
+// of x.
+type cross struct {
+	p    *Posterior
+	x    *linearize.Batch
+	left *linearize.Batch // one example for each output of x
+	rows int
+}
+
+var _ gp.Cross = (*cross)(nil)
+
+// TileTo implements gp.Cross.
+func (q *cross) TileTo(dst *mat.Dense, first int, train *linearize.Batch, t gp.Terms) error {
+	d, n := q.p.data, train.Len()
+	if first < 0 || first+n > d.n {
+		panic("cg: range of training examples out of bounds")
+	}
+	if q.rows == 0 || n == 0 {
+		dense.SizeTo(dst, 0, 0)
+		return nil
+	}
+	dense.SizeTo(dst, q.rows, n*d.c)
+	switch t {
+	case gp.Raw:
+		d.k.BlockTo(dst, q.x, train)
+	case gp.Posterior:
+		// C_*n = K_*n − K_*n R B⁻¹ Rᵀ K_nn (E14)
+		d.k.BlockTo(dst, q.left, train)
+	default:
+		panic("cg: unknown terms")
+	}
+	return sites.NotFiniteRows("cross-kernel", dst, 0, d.c)
+}

@@ -1,0 +1,207 @@
+package cg
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A MulKernel is a kernel that also multiplies without being formed. Like
+// every kernel of a linearized network it is linear in the Jacobian of either
+// side (E2): for any weights, Σ_i κ(x,x_i) v_i is κ(x,u), u an example whose
+// Jacobian is Σ_i v_iᵀJ(x_i).
+type MulKernel interface {
+	ntk.Kernel
+	ntk.MulToer
+}
+
+// A data is the training examples, of which K is never formed.
+type data struct {
+	k       MulKernel
+	x       linearize.Source // as they were given
+	chunks  linearize.Source // in chunks
+	whole   *linearize.Batch // all of them, where they are in memory
+	n, c, p int
+	w       columnwise
+	pass    *sync.Mutex // held by a pass over examples that are linearized anew; nil where they are in memory
+}
+
+// A start is what the first pass over the examples finds.
+type start struct {
+	f, prior []float64 // f(x;θ*) and m, N·C
+	diag     []float64 // κ(x_i,x_i), N·C·C
+}
+
+// newData passes over the examples once.
+func newData(ctx context.Context, k MulKernel, x linearize.Source, o *Options) (*data, *start, solvePlan, error) {
+	if x.Len() == 0 {
+		return nil, nil, solvePlan{}, sites.ErrNoExamples
+	}
+	d := &data{k: k, x: x, n: x.Len(), w: columnwise{o.Workers}}
+	d.whole, _ = x.(*linearize.Batch)
+	var (
+		s    *start
+		plan solvePlan
+	)
+	store := rowStore{n: d.n}
+	take := func(first int, b *linearize.Batch) (err error) {
+		if s == nil {
+			if plan, err = planOf(d.n, b, d.whole == nil, o); err != nil {
+				return err
+			}
+			d.c, d.p = b.Outputs(), b.P
+			s = &start{f: make([]float64, d.n*d.c), prior: make([]float64, d.n*d.c), diag: make([]float64, d.n*d.c*d.c)}
+		}
+		if plan.keep {
+			store.add(first, b)
+		}
+		return s.take(k, first, b)
+	}
+	// The size of a chunk follows from C, which the first batch tells.
+	err := x.Batches(ctx, func(_ int, b *linearize.Batch) error {
+		d.c = b.Outputs()
+		return errEnough
+	})
+	switch {
+	case err == nil: // it has examples and gives none
+		return nil, nil, plan, sites.ErrNoExamples
+	case !errors.Is(err, errEnough):
+		return nil, nil, plan, err
+	}
+	d.chunks = linearize.Rebatch(x, linearize.Tile(d.c))
+	if err := d.chunks.Batches(ctx, take); err != nil {
+		return nil, nil, plan, err
+	}
+	switch {
+	case plan.keep:
+		d.whole, d.chunks = store.batch, linearize.Rebatch(store.batch, linearize.Tile(d.c))
+	case d.whole == nil:
+		d.pass = new(sync.Mutex)
+	}
+	return d, s, plan, nil
+}
+
+// take computes what is wanted of the examples of b.
+func (s *start) take(k MulKernel, first int, b *linearize.Batch) error {
+	c := b.Outputs()
+	lo, hi := first*c, (first+b.Len())*c
+	copy(s.f[lo:hi], dense.Contiguous(b.F))
+	if err := sites.NotFinite("network output", s.f[lo:hi], first, c); err != nil {
+		return err
+	}
+	k.MeanTo(s.prior[lo:hi], b)
+	if err := sites.NotFinite("prior mean", s.prior[lo:hi], first, c); err != nil {
+		return err
+	}
+	k.DiagTo(mat.NewDense(hi-lo, c, s.diag[lo*c:hi*c]), b)
+	return sites.NotFinite("prior variance", s.diag[lo*c:hi*c], first, c*c)
+}
+
+// each passes over the chunks.
+func (d *data) each(ctx context.Context, do func(first int, b *linearize.Batch) error) error {
+	if d.pass != nil {
+		d.pass.Lock()
+		defer d.pass.Unlock()
+	}
+	return d.chunks.Batches(ctx, func(first int, b *linearize.Batch) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return do(first, b)
+	})
+}
+
+// gather returns some examples.
+func (d *data) gather(ctx context.Context, rows []int) (*linearize.Batch, error) {
+	if d.whole != nil {
+		return d.whole.Gather(ctx, rows)
+	}
+	d.pass.Lock()
+	defer d.pass.Unlock()
+	return linearize.Gather(ctx, d.x, rows)
+}
+
+// examples returns the examples for others to pass over. A pass over what is
+// linearized anew must not meet another, such as that of a prediction made in
+// the middle of it: then the examples come as copies, gathered chunk by chunk.
+func (d *data) examples() linearize.Source {
+	if d.whole != nil {
+		return d.x
+	}
+	return gathered{d}
+}
+
+type gathered struct{ d *data }
+
+var (
+	_ linearize.Source   = gathered{}
+	_ linearize.Gatherer = gathered{}
+)
+
+// Len implements linearize.Source.
+func (g gathered) Len() int { return g.d.n }
+
+// Gather implements linearize.Gatherer.
+func (g gathered) Gather(ctx context.Context, rows []int) (*linearize.Batch, error) {
+	return g.d.gather(ctx, rows)
+}
+
+// Batches implements linearize.Source.
+func (g gathered) Batches(ctx context.Context, yield func(first int, b *linearize.Batch) error) error {
+	size := linearize.Tile(g.d.c)
+	rows := dense.Range(g.d.n)
+	for t := range par.Tiles(g.d.n, size) {
+		lo, hi := par.Bounds(t, g.d.n, size)
+		b, err := g.d.gather(ctx, rows[lo:hi])
+		if err != nil {
+			return err
+		}
+		if err := yield(lo, b); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// rowsFor returns the rows of v that belong to the examples of a chunk.
+func (d *data) rowsFor(v blas64.General, first int, b *linearize.Batch) blas64.General {
+	return dense.Rows(v, first*d.c, (first+b.Len())*d.c)
+}
+
+// crossTo writes κ(x_n, z), N·C × rows of z.
+func (d *data) crossTo(ctx context.Context, dst blas64.General, z *linearize.Batch) error {
+	return d.each(ctx, func(first int, b *linearize.Batch) error {
+		rows := dense.View(d.rowsFor(dst, first, b))
+		d.k.BlockTo(rows, b, z)
+		return sites.NotFiniteRows("cross-kernel", rows, first, d.c)
+	})
+}
+
+// mulTo writes K v. Where the examples are in memory the kernel multiplies;
+// else Jᵀv is summed in one pass, and κ with it taken in another.
+func (d *data) mulTo(ctx context.Context, dst, v blas64.General, u *imageSum) error {
+	if d.whole != nil {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		d.k.MulTo(dense.View(dst), d.whole, d.whole, dense.View(v))
+		return nil
+	}
+	image, err := u.of(ctx, d, v)
+	if err != nil {
+		return err
+	}
+	return d.each(ctx, func(first int, b *linearize.Batch) error {
+		d.k.BlockTo(dense.View(d.rowsFor(dst, first, b)), b, image)
+		return nil
+	})
+}

@@ -1,0 +1,190 @@
+package cg
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/lapack/lapack64"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
+// A features is Φ, N·C×rank, with Q = ΦΦᵀ ⪯ K: a partial Cholesky factor of
+// K whose pivots are examples, drawn with probability proportional to what
+// they leave of tr RᵀKR, a block of them at a time (Chen, Epperly, Tropp,
+// Webber 2024, "Randomly pivoted Cholesky"). It grows as the sites change.
+type features struct {
+	d       *data
+	rng     *rand.Rand
+	phi     blas64.General // its columns are the first of those allotted
+	most    int
+	rest    []float64 // the C×C blocks of K − Q
+	used    []bool    // examples that are pivots
+	largest float64   // on the diagonal of K
+}
+
+func newFeatures(d *data, diag []float64, most int, seed uint64) *features {
+	f := &features{d: d, rng: rand.New(rand.NewPCG(seed, featuresStream)), most: most, rest: slices.Clone(diag), used: make([]bool, d.n)}
+	f.phi = blas64.General{Rows: d.n * d.c, Stride: max(1, most), Data: make([]float64, d.n*d.c*most)}
+	for i := range d.n * d.c {
+		f.largest = math.Max(f.largest, diag[i*d.c+i%d.c])
+	}
+	return f
+}
+
+// left returns tr Λ_i(k_ii − q_ii) of each example and the sum: tr Rᵀ(K−Q)R.
+func (f *features) left(lambda []float64) (each []float64, sum float64) {
+	cc := f.d.c * f.d.c
+	each = make([]float64, f.d.n)
+	for i := range each {
+		each[i] = math.Max(0, floats.Dot(lambda[i*cc:(i+1)*cc], f.rest[i*cc:(i+1)*cc]))
+		sum += each[i]
+	}
+	return each, sum
+}
+
+// featuresStream is the stream of random numbers that pivots are drawn from.
+const featuresStream = 3
+
+// enough is what may be left of tr RᵀKR: then the preconditioned matrix has
+// its eigenvalues between 1 and 2.
+const enough = 1
+
+// grow adds features until they explain tr RᵀKR up to enough, there are as
+// many as there may be, or a block of examples has none to add.
+func (f *features) grow(ctx context.Context, lambda []float64, o *Options) error {
+	for f.phi.Cols+f.d.c <= f.most {
+		each, sum := f.left(lambda)
+		if sum <= enough {
+			return nil
+		}
+		pivots := f.draw(each, max(1, min(f.block(), f.most-f.phi.Cols)/f.d.c))
+		if len(pivots) == 0 {
+			return nil
+		}
+		before := f.phi.Cols
+		if err := f.add(ctx, pivots); err != nil {
+			return err
+		}
+		if f.phi.Cols == before {
+			return nil
+		}
+		o.Progress(StagePreconditioner, f.phi.Cols, f.most)
+	}
+	return nil
+}
+
+// block returns how many features are made at once: few, as each block is
+// drawn without knowledge of itself, but more where a block costs a pass over
+// examples that are linearized anew.
+func (f *features) block() int {
+	if f.d.pass != nil {
+		return max(mostBlock, f.most/8)
+	}
+	return mostBlock
+}
+
+// draw draws up to n examples that are no pivots yet, without replacement,
+// with probability proportional to w: those with the largest log w_i + g_i, g
+// independent Gumbel numbers.
+func (f *features) draw(w []float64, n int) []int {
+	type candidate struct {
+		key float64
+		row int
+	}
+	var all []candidate
+	for i, v := range w {
+		g := -math.Log(f.rng.ExpFloat64())
+		if v > 0 && !f.used[i] {
+			all = append(all, candidate{math.Log(v) + g, i})
+		}
+	}
+	slices.SortFunc(all, func(a, b candidate) int {
+		switch {
+		case a.key > b.key:
+			return -1
+		case a.key < b.key:
+			return 1
+		}
+		return a.row - b.row
+	})
+	rows := make([]int, min(n, len(all)))
+	for i := range rows {
+		rows[i] = all[i].row
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+// smallFeature is the pivot, relative to the largest diagonal entry of K,
+// below which a feature is left out: rounding would make Q exceed K.
+const smallFeature = 1e-11
+
+// add adds the features of some examples.
+func (f *features) add(ctx context.Context, pivots []int) error {
+	z, err := f.d.gather(ctx, pivots)
+	if err != nil {
+		return err
+	}
+	c := f.d.c
+	// (K − Q)_nS
+	g := dense.New(f.phi.Rows, len(pivots)*c)
+	if err := f.d.crossTo(ctx, g, z); err != nil {
+		return err
+	}
+	if f.phi.Cols > 0 {
+		s := dense.New(g.Cols, f.phi.Cols)
+		f.rowsTo(s, f.phi, pivots)
+		fblas.Gemm(blas.NoTrans, blas.Trans, -1, f.phi, s, 1, g)
+	}
+	// Pᵀ (K − Q)_SS P = L Lᵀ
+	h := dense.New(g.Cols, g.Cols)
+	f.rowsTo(h, g, pivots)
+	piv := make([]int, h.Rows)
+	l, rank, _ := lapack64.Pstrf(blas64.Symmetric{Uplo: blas.Lower, N: h.Rows, Stride: h.Stride, Data: h.Data}, piv, smallFeature*f.largest, make([]float64, 2*h.Rows))
+	for _, i := range pivots {
+		f.used[i] = true
+	}
+	if rank = min(rank, f.most-f.phi.Cols); rank == 0 {
+		return nil
+	}
+	l.N = rank
+	f.append(g, piv[:rank], l)
+	return nil
+}
+
+// rowsTo copies the rows of some examples.
+func (f *features) rowsTo(dst, src blas64.General, examples []int) {
+	c := f.d.c
+	for i, e := range examples {
+		dense.Copy(dense.Rows(dst, i*c, (i+1)*c), dense.Rows(src, e*c, (e+1)*c))
+	}
+}
+
+// append appends the columns piv of g, times L⁻ᵀ, and takes them out of rest.
+func (f *features) append(g blas64.General, piv []int, l blas64.Triangular) {
+	c, at := f.d.c, f.phi.Cols
+	f.phi.Cols += len(piv)
+	fresh := dense.Cols(f.phi, at, f.phi.Cols)
+	for i := range g.Rows {
+		from, to := dense.Row(g, i), dense.Row(fresh, i)
+		for j, p := range piv {
+			to[j] = from[p]
+		}
+	}
+	fblas.Trsm(blas.Right, blas.Trans, 1, l, fresh)
+	f.d.w.each(f.d.n, func(lo, hi int) {
+		for i := lo * c; i < hi*c; i++ {
+			row, first := dense.Row(fresh, i), i/c*c
+			for a := range c {
+				f.rest[i*c+a] -= floats.Dot(row, dense.Row(fresh, first+a))
+			}
+		}
+	})
+}

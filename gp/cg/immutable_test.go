@@ -1,0 +1,46 @@
+package cg_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+)
+
+// An interruption ends an operation at one of its calls of Progress: by a
+// cancel, or by an error of the data.
+type interruption struct {
+	after  int // calls that are let pass; negative: all
+	calls  int
+	cancel context.CancelFunc
+}
+
+func (i *interruption) progress(string, int, int) {
+	if i.calls++; i.cancel != nil && i.calls == i.after {
+		i.cancel()
+	}
+}
+
+// A CG answers as before after predictions, explanations and log determinants
+// that were cancelled.
+func TestCGIsImmutable(t *testing.T) {
+	q := problems(t)[5]
+	i := new(interruption)
+	o := linearCG(-1)
+	o.Progress = i.progress
+	p := q.refitCG(t, o)
+	before := q.everythingCG(t, q.refitCG(t, o))
+	for cut := 1; cut <= 3; cut++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		*i = interruption{after: cut, cancel: cancel}
+		_, err := p.LogDet(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = p.PredictBounded(ctx, nil, new(mat.Dense), q.test)
+		require.ErrorIs(t, err, context.Canceled)
+		cancel()
+	}
+	*i = interruption{}
+	kerneltest.RequireBits(t, "after cancels", q.everythingCG(t, p), before)
+}

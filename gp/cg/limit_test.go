@@ -1,0 +1,109 @@
+package cg_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/cg"
+)
+
+// A countingCG counts the steps of conjugate gradients, of Newton and of
+// Lanczos.
+type countingCG map[string]int
+
+func (c countingCG) options(rank, steps int) *cg.Options {
+	o := linearCG(rank)
+	o.MaxSteps = steps
+	o.Progress = func(stage string, _, _ int) { c[stage]++ }
+	return o
+}
+
+// Solves that cannot converge end after the steps that the options allow.
+func TestCGStepsAreBounded(t *testing.T) {
+	q := newProblem("bernoulli", 51, 300, 1, glm.Bernoulli{}, 1)
+	const most = 2
+	count := countingCG{}
+	p := q.fitCG(t, count.options(-1, most))
+	require.LessOrEqual(t, count[cg.StageSolve], 2*most)
+	require.Equal(t, count[cg.StageSolve], p.Solved().Steps)
+	count = countingCG{}
+	p = q.refitCG(t, count.options(-1, most))
+	require.LessOrEqual(t, p.Solved().Steps, 20*most)
+	require.LessOrEqual(t, count[cg.StageSolve], p.Solved().Steps+most, "one more solve checks the sums")
+	var w *gp.IterationWarning
+	require.True(t, errors.As(errors.Join(p.Warnings()...), &w))
+	require.Positive(t, w.Move)
+}
+
+// With noise variances over the whole range every solve ends within its steps,
+// and either reaches its tolerance, or says what it reached, or names the number
+// that is not finite.
+func TestCGExtremes(t *testing.T) {
+	const most = 200
+	for _, variance := range []float64{1e-300, 1e-100, 1e-30, 1e-15, 1e15, 1e30, 1e300} {
+		for _, rank := range []int{0, -1} {
+			for _, refit := range []bool{false, true} {
+				t.Run(fmt.Sprint(variance, rank, refit), func(t *testing.T) {
+					q := newProblem("gaussian", 31, 40, 2, glm.Bernoulli{}, 1)
+					var err error
+					q.lik, err = glm.NewGaussian(variance)
+					require.NoError(t, err)
+					count, allowed := countingCG{}, 2*most
+					var p *cg.Posterior
+					if o := count.options(rank, most); refit {
+						allowed = 21 * most
+						p, err = cg.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, o)
+					} else {
+						p, err = cg.Fit(t.Context(), q.kernel, q.train, q.sites(t), o)
+					}
+					require.LessOrEqual(t, count[cg.StageSolve], allowed)
+					if err != nil {
+						requireRange(t, err)
+						return
+					}
+					requireConverged(t, p)
+					_, err = p.PredictBounded(t.Context(), nil, new(mat.Dense), q.test)
+					if requireRange(t, err); err == nil {
+						requireConverged(t, p)
+					}
+					_, err = p.LogDet(t.Context())
+					requireRange(t, err)
+					require.LessOrEqual(t, count[cg.StageLogDet], most)
+				})
+			}
+		}
+	}
+}
+
+// requireRange accepts no error, and one of a number that is not finite.
+func requireRange(t *testing.T, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	var e *cg.RangeError
+	require.ErrorAs(t, err, &e)
+	require.True(t, math.IsNaN(e.Value) || math.IsInf(e.Value, 0))
+	require.Contains(t, err.Error(), e.What)
+}
+
+// requireConverged wants a finite residual within the tolerance, or a warning.
+func requireConverged(t *testing.T, p *cg.Posterior) {
+	t.Helper()
+	s := p.Solved()
+	require.False(t, math.IsNaN(s.Residual) || math.IsInf(s.Residual, 0), "residual %v", s.Residual)
+	if s.Residual <= 1e-10 {
+		return
+	}
+	var w *cg.ConvergenceWarning
+	require.True(t, errors.As(errors.Join(p.Warnings()...), &w))
+	require.Equal(t, s.Steps, w.Steps)
+	require.Equal(t, s.Residual, w.Residual)
+}

@@ -1,0 +1,337 @@
+package cg
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// A LogDet is an estimate of log det B.
+type LogDet struct {
+	Value float64
+	// StdErr is the standard error of Value: that of the probes and of their
+	// quadrature.
+	StdErr float64
+	// Lower and Upper are certain: log det P, P ⪯ B the preconditioner, and
+	// log det P + tr Rᵀ(K−Q)R, since log det P⁻¹B ≤ tr P⁻¹(B − P).
+	Lower, Upper float64
+	Probes       int
+	Steps        int // of Lanczos
+}
+
+// LogDet estimates log det B = log det P + tr log M, M = Y B Yᵀ with
+// YᵀY = P⁻¹, the trace by stochastic Lanczos quadrature (Ubaru, Chen, Saad 2017): with z of
+// independent random signs, zᵀ log(M) z has that mean, and is the integral of
+// the logarithm over a measure of which k steps of the Lanczos iteration from
+// z give Gauss's rule with k nodes. All eigenvalues of M are at least 1, so
+// that rule is never too small, and the Gauss–Radau rule with the node 1
+// never too large: the iteration ends when both agree to a hundredth of the
+// standard error. The first call does the work.
+func (p *Posterior) LogDet(ctx context.Context) (*LogDet, error) {
+	p.mu.Lock()
+	det := p.det
+	p.mu.Unlock()
+	if det != nil {
+		return det, nil
+	}
+	det, warning, err := p.estimateLogDet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.det == nil {
+		p.det = det
+		if warning != nil {
+			p.warnings = append(p.warnings, warning)
+		}
+	}
+	return p.det, nil
+}
+
+func (p *Posterior) estimateLogDet(ctx context.Context) (*LogDet, error, error) {
+	_, left := p.features.left(p.local.Lambda)
+	det := &LogDet{Lower: p.sys.pre.logDet, Probes: p.o.Probes}
+	det.Upper = det.Lower + left
+	root := p.sys.pre.inverseRoot()
+	var values []float64
+	width := 0.0
+	for len(values) < p.o.Probes {
+		k := min(p.columns, p.o.Probes-len(values))
+		l := newLanczos(p.sys.solver(k), root, k, p.o.Seed, len(values))
+		rules, err := l.run(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, r := range rules {
+			values = append(values, (r.lower+r.upper)/2)
+			width = math.Max(width, r.upper-r.lower)
+		}
+		det.Steps = max(det.Steps, l.steps)
+	}
+	mean, sd := stat.MeanStdDev(values, nil)
+	probes := sd / math.Sqrt(float64(len(values)))
+	det.Value = math.Min(math.Max(det.Lower+mean, det.Lower), det.Upper)
+	det.StdErr = math.Hypot(probes, width/2)
+	if width > math.Max(probes, smallLogDet*float64(p.data.n)) {
+		return det, &QuadratureWarning{Steps: det.Steps, Width: width, StdErr: probes}, nil
+	}
+	return det, nil, nil
+}
+
+// smallLogDet is what an example's part of the log determinant need not be
+// known better than.
+const smallLogDet = 1e-12
+
+// probeStream is the first of the probes' streams of random numbers.
+const probeStream = 1 << 32
+
+// A lanczos runs the Lanczos iteration on M = Y B Yᵀ, YᵀY = P⁻¹, from several
+// vectors at once.
+type lanczos struct {
+	s        *solver
+	root     *rootOf
+	n        int
+	v, w, z  blas64.General // the vector, the next, and work
+	before   blas64.General // the vector before
+	diag     [][]float64    // of each tridiagonal matrix
+	off      [][]float64    // beside it
+	steps    int
+	finished []bool
+}
+
+// newLanczos draws k vectors of signs, probes first, first+1, …
+func newLanczos(s *solver, root *rootOf, k int, seed uint64, first int) *lanczos {
+	n := s.data.n * s.data.c
+	l := &lanczos{s: s, root: root, n: n, v: dense.New(n, k), w: dense.In(s.p, n, k), z: dense.In(s.z, n, k), before: dense.In(s.r, n, k),
+		diag: make([][]float64, k), off: make([][]float64, k), finished: make([]bool, k)}
+	unit := 1 / math.Sqrt(float64(n))
+	for j := range k {
+		rng := rand.New(rand.NewPCG(seed, probeStream+uint64(first+j)))
+		for i := range n {
+			l.v.Data[i*k+j] = unit
+			if rng.Uint64()&1 == 0 {
+				l.v.Data[i*k+j] = -unit
+			}
+		}
+	}
+	clear(l.before.Data)
+	return l
+}
+
+// A rule holds the quadrature of one vector: the integral is between both.
+type rule struct{ lower, upper float64 }
+
+// run iterates until the rules are as good as the probes.
+func (l *lanczos) run(ctx context.Context) ([]rule, error) {
+	rules := make([]rule, len(l.diag))
+	next := 1 // step at which to look at the rules, which cost an eigenvalue problem each
+	for {
+		if err := l.step(ctx); err != nil {
+			return nil, err
+		}
+		l.s.progress(StageLogDet, l.steps, 0)
+		last := l.steps >= l.s.o.MaxSteps || l.allFinished()
+		if l.steps < next && !last {
+			continue
+		}
+		next = l.steps + 1 + l.steps/4
+		err := par.Do(ctx, l.s.w.workers, len(rules), func(j int) error { return l.rule(&rules[j], j) })
+		if err != nil {
+			return nil, err
+		}
+		if last || l.determined(rules) {
+			return rules, nil
+		}
+	}
+}
+
+// determined tells whether the rules agree to a hundredth of the standard
+// error.
+func (l *lanczos) determined(rules []rule) bool {
+	width, values := 0.0, make([]float64, len(rules))
+	for j, r := range rules {
+		values[j] = r.upper
+		width = math.Max(width, r.upper-r.lower)
+	}
+	stdErr := 0.0
+	if len(values) > 1 {
+		stdErr = stat.StdDev(values, nil) / math.Sqrt(float64(len(values)))
+	}
+	return width <= math.Max(stdErr/100, smallLogDet*float64(l.n))
+}
+
+func (l *lanczos) allFinished() bool {
+	for _, f := range l.finished {
+		if !f {
+			return false
+		}
+	}
+	return true
+}
+
+// step adds a row to each tridiagonal matrix.
+func (l *lanczos) step(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	k := len(l.diag)
+	q := l.s.matrix(l.s.q, l.v)
+	// w = M v
+	l.root.mulTransTo(l.z, l.v)
+	if err := l.s.mulTo(ctx, q, l.z, l.w); err != nil {
+		return err
+	}
+	l.root.mulTo(l.w, q)
+	l.steps++
+	// w −= β v' + α v, α = vᵀMv
+	scale := make([]float64, k)
+	if l.steps > 1 {
+		for j := range scale {
+			scale[j] = -l.off[j][len(l.off[j])-1]
+		}
+		l.s.w.addScaled(l.w, scale, l.before)
+	}
+	alpha := l.s.w.dots(l.w, l.v)
+	for j, a := range alpha {
+		if !finite(a) {
+			return &RangeError{What: "a product with the kernel", Value: a, Steps: l.steps - 1, Residual: math.NaN()}
+		}
+		scale[j] = -a
+		if !l.finished[j] {
+			l.diag[j] = append(l.diag[j], a)
+		}
+	}
+	l.s.w.addScaled(l.w, scale, l.v)
+	beta := roots(l.s.w.dots(l.w, l.w))
+	for j, b := range beta {
+		scale[j] = 0
+		if l.finished[j] {
+			continue
+		}
+		l.off[j] = append(l.off[j], b)
+		if b <= breakdown*alpha[j] {
+			l.finished[j] = true
+			continue
+		}
+		scale[j] = 1 / b
+	}
+	// The next vector takes the place of the one before.
+	l.before, l.v = l.v, l.before
+	dense.Zero(l.v)
+	l.s.w.addScaled(l.v, scale, l.w)
+	return nil
+}
+
+// breakdown is the next β, relative to α, below which the vectors so far span
+// an invariant space.
+const breakdown = 1e-13
+
+// rule computes both rules of vector j from its tridiagonal matrix.
+func (l *lanczos) rule(r *rule, j int) error {
+	diag, off := l.diag[j], l.off[j]
+	m := len(diag)
+	var err error
+	if r.upper, err = logQuadrature(diag, off[:m-1]); err != nil {
+		return err
+	}
+	r.upper *= float64(l.n)
+	if l.finished[j] {
+		r.lower = r.upper
+		return nil
+	}
+	// The last entry that makes 1 an eigenvalue: 1 + β²[(T − 1)⁻¹]_mm.
+	d := diag[0] - 1
+	for i := 1; i < m; i++ {
+		if d <= 0 {
+			return nil // by rounding: the rule of fewer steps stays
+		}
+		d = diag[i] - 1 - off[i-1]*off[i-1]/d
+	}
+	if d <= 0 {
+		return nil
+	}
+	last := 1 + off[m-1]*off[m-1]/d
+	lower, err := logQuadrature(append(diag[:m:m], last), off[:m])
+	r.lower = math.Max(r.lower, math.Min(r.upper, lower*float64(l.n)))
+	return err
+}
+
+// logQuadrature returns e₁ᵀ log(T) e₁ of a tridiagonal matrix.
+func logQuadrature(diag, off []float64) (float64, error) {
+	values, first, ok := tridiagonalEigen(diag, off)
+	if !ok {
+		return 0, errNoEigenvalues
+	}
+	sum := 0.0
+	for i, e := range values {
+		// Eigenvalues are 1 or more but for rounding.
+		sum += first[i] * first[i] * math.Log(math.Max(1, e))
+	}
+	return sum, nil
+}
+
+// mostSweeps bounds the sweeps of the QL iteration for one eigenvalue, which
+// takes two or three.
+const mostSweeps = 100
+
+// tridiagonalEigen returns the eigenvalues of a symmetric tridiagonal matrix and
+// the first components of its unit eigenvectors, by the implicit QL iteration
+// (Golub and Welsch 1969). It takes O(n²), where all components would take
+// O(n³).
+func tridiagonalEigen(diag, off []float64) (values, first []float64, ok bool) {
+	n := len(diag)
+	d, e, z := slices.Clone(diag), make([]float64, n), make([]float64, n)
+	copy(e, off)
+	z[0] = 1
+	for l := range n {
+		for sweep := 0; ; sweep++ {
+			m := l
+			for m < n-1 && !(math.Abs(e[m]) <= epsilon*(math.Abs(d[m])+math.Abs(d[m+1]))) {
+				m++
+			}
+			if m == l {
+				break
+			}
+			if sweep == mostSweeps {
+				return nil, nil, false
+			}
+			sweepQL(d, e, z, l, m)
+		}
+	}
+	return d, z, true
+}
+
+const epsilon = 0x1p-52
+
+// sweepQL applies one implicit QL step with Wilkinson's shift to rows l to m.
+func sweepQL(d, e, z []float64, l, m int) {
+	g := (d[l+1] - d[l]) / (2 * e[l])
+	g = d[m] - d[l] + e[l]/(g+math.Copysign(math.Hypot(g, 1), g))
+	s, c, p := 1.0, 1.0, 0.0
+	for i := m - 1; i >= l; i-- {
+		f, b := s*e[i], c*e[i]
+		r := math.Hypot(f, g)
+		if e[i+1] = r; r == 0 {
+			d[i+1] -= p
+			e[m] = 0
+			return
+		}
+		s, c = f/r, g/r
+		g = d[i+1] - p
+		r = (d[i]-g)*s + 2*c*b
+		p = s * r
+		d[i+1] = g + p
+		g = c*r - b
+		z[i], z[i+1] = c*z[i]-s*z[i+1], s*z[i]+c*z[i+1]
+	}
+	d[l] -= p
+	e[l], e[m] = g, 0
+}

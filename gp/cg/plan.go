@@ -1,0 +1,86 @@
+package cg
+
+import (
+	"sort"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A solvePlan shares the memory out.
+type solvePlan struct {
+	rank    int  // features of the preconditioner
+	columns int  // right-hand sides solved for at once
+	keep    bool // the Jacobian of a stream is kept
+}
+
+const (
+	mostColumns = 64 // beyond that a product gains little
+	mostBlock   = 64 // features made at once, unless one example has more
+)
+
+// Bytes returns the memory that conjugate gradients take for n training
+// examples with c outputs, p parameters and the given rank of the
+// preconditioner, when they solve for the given number of right-hand sides at
+// once. The Jacobian of the training examples is not in it. A number too
+// large for an int64 is returned as the largest int64.
+func Bytes(n, c, p, rank, columns int) int64 {
+	nc, r := memory.Mul(int64(n), int64(c)), int64(rank)
+	// F, r, f, m, b, α, Kα and three vectors of work; Λ, R, κ(x_i,x_i), its
+	// residual, and one more Λ and R while a refit compares.
+	vectors := memory.Mul(nc, 12+6*int64(c))
+	// Right-hand sides, solutions and five vectors a column; Jᵀv twice.
+	solver := memory.Mul(int64(columns), memory.Add(memory.Mul(8, nc), memory.Mul(2, int64(p))))
+	// features, those being made, and matrices of their order.
+	features := memory.Add(memory.Mul(nc, r), memory.Mul(4, memory.Mul(r, r)))
+	if rank > 0 {
+		features = memory.Add(features, memory.Mul(2*max(mostBlock, int64(c)), nc))
+	}
+	return memory.Mul(8, memory.Add(vectors, memory.Add(solver, features)))
+}
+
+// planOf shares out the memory for n examples of which b are some; streamed
+// tells that their Jacobian is not in memory.
+func planOf(n int, b *linearize.Batch, streamed bool, o *Options) (solvePlan, error) {
+	c, p, budget := b.Outputs(), b.P, gp.MemoryBudget(o.MaxMemory)
+	if need := Bytes(n, c, p, 0, c); need > budget {
+		fits := sort.Search(n, func(i int) bool { return Bytes(i+1, c, p, 0, c) > budget })
+		return solvePlan{}, &gp.MemoryError{Op: "a matrix-free posterior", Needed: need, Available: budget, LargestN: fits}
+	}
+	rank := min(orDefault(o.Rank, defaultRank), n*c)
+	plan := solvePlan{rank: sort.Search(max(0, rank), func(r int) bool { return Bytes(n, c, p, r+1, c) > budget })}
+	left := budget - Bytes(n, c, p, plan.rank, c)
+	if jacobian := memory.Mul(int64(n), batchBytes(b)/int64(b.Len())+1); streamed && jacobian <= left {
+		plan.keep = true
+		left -= jacobian
+	}
+	plan.columns = max(c, int(min(mostColumns, int64(c)+left/(8*(8*int64(n)*int64(c)+2*int64(p))))))
+	return plan, nil
+}
+
+// batchBytes returns the memory of what a cgStore keeps of b.
+func batchBytes(b *linearize.Batch) int64 {
+	sum := matBytes(b.F)
+	for _, block := range b.Blocks {
+		switch v := block.(type) {
+		case *linearize.Outer:
+			sum += matBytes(v.A) + matBytes(v.G)
+		case *linearize.Conv:
+			sum += matBytes(v.X) + matBytes(v.G)
+		default:
+			sum += 8 * int64(b.Len()) * int64(b.Outputs()) * int64(linearize.Width(block))
+		}
+	}
+	return sum
+}
+
+func matBytes(m *mat.Dense) int64 {
+	if m == nil {
+		return 0
+	}
+	r, c := m.Dims()
+	return 8 * int64(r) * int64(c)
+}

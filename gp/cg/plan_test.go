@@ -1,0 +1,41 @@
+package cg
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/gp"
+)
+
+// The plan uses what there is: first for the right-hand sides of an example,
+// then for the preconditioner, the Jacobian and more right-hand sides.
+func TestPlan(t *testing.T) {
+	const n, c = 40, 2
+	b := newCGCase(t, n, c, 4).x
+	bytes := func(rank, columns int) int64 { return Bytes(n, c, b.P, rank, columns) }
+	plan := func(memory int64, rank int) (solvePlan, error) {
+		return planOf(n, b, true, &Options{MaxMemory: memory, Rank: rank})
+	}
+	_, err := plan(bytes(0, c)-1, 0)
+	var m *gp.MemoryError
+	require.ErrorAs(t, err, &m)
+	require.Equal(t, n-1, m.LargestN)
+	for _, p := range []struct {
+		memory int64
+		rank   int
+		want   solvePlan
+	}{
+		{bytes(0, c), 0, solvePlan{columns: c}},
+		{bytes(33, c), 0, solvePlan{rank: 33, columns: c}},
+		{bytes(33, 40) + batchBytes(b) + n, 33, solvePlan{rank: 33, columns: 40, keep: true}},
+		{1 << 30, -1, solvePlan{columns: mostColumns, keep: true}},
+		{1 << 30, 0, solvePlan{rank: n * c, columns: mostColumns, keep: true}}, // no more than there are rows
+	} {
+		got, err := plan(p.memory, p.rank)
+		require.NoError(t, err)
+		require.Equal(t, p.want, got)
+	}
+	require.Equal(t, int64(math.MaxInt64), Bytes(math.MaxInt, 10, 10, 10, 10))
+}

@@ -1,0 +1,115 @@
+package cg
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A preconditioner is P = I + RᵀQR = I + FFᵀ, F = RᵀΦ. As Q ⪯ K it is
+// nowhere above B.
+type preconditioner struct {
+	w      columnwise
+	root   siteBlocks
+	phi    blas64.General
+	u      blas64.Triangular // I + FᵀF = UᵀU
+	logDet float64           // log det P
+}
+
+func newPreconditioner(ctx context.Context, w columnwise, root siteBlocks, phi blas64.General) (*preconditioner, error) {
+	r := phi.Cols
+	p := &preconditioner{w: w, root: root, phi: phi}
+	if r == 0 {
+		return p, nil
+	}
+	a := blas64.Symmetric{Uplo: blas.Upper, N: r, Stride: r, Data: make([]float64, r*r)}
+	// A few examples at a time, for the memory of RᵀΦ.
+	n, step := phi.Rows/root.c, linearize.Tile(root.c)
+	part := dense.New(min(n, step)*root.c, r)
+	for t := range par.Tiles(n, step) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		lo, hi := par.Bounds(t, n, step)
+		f := dense.Rows(part, 0, (hi-lo)*root.c)
+		dense.Copy(f, dense.Rows(phi, lo*root.c, hi*root.c))
+		root.mul(w, f, lo, true)
+		fblas.Syrk(blas.Trans, 1, f, 1, a)
+	}
+	for i := range r {
+		a.Data[i*a.Stride+i]++
+	}
+	var ok bool
+	if p.u, ok = fblas.Potrf(a); !ok {
+		return nil, &gp.NotPDError{N: r}
+	}
+	for i := range r {
+		p.logDet += 2 * math.Log(p.u.Data[i*p.u.Stride+i])
+	}
+	return p, nil
+}
+
+// solveTo writes P⁻¹v = v − F(I + FᵀF)⁻¹Fᵀv.
+func (p *preconditioner) solveTo(dst, v blas64.General) {
+	p.correct(dst, v, func(s blas64.General) {
+		fblas.Trsm(blas.Left, blas.Trans, 1, p.u, s)
+		fblas.Trsm(blas.Left, blas.NoTrans, 1, p.u, s)
+	})
+}
+
+// correct writes v − F m(Fᵀv); m works in place.
+func (p *preconditioner) correct(dst, v blas64.General, m func(s blas64.General)) {
+	if p.phi.Cols == 0 {
+		dense.Copy(dst, v)
+		return
+	}
+	dense.Copy(dst, v)
+	p.root.mul(p.w, dst, 0, false)
+	s := dense.New(p.phi.Cols, v.Cols)
+	fblas.Gemm(blas.Trans, blas.NoTrans, 1, p.phi, dst, 0, s)
+	m(s)
+	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, p.phi, s, 0, dst)
+	p.root.mul(p.w, dst, 0, true)
+	p.w.subFrom(dst, v)
+}
+
+// A rootOf multiplies by Y = I − F D Fᵀ, D = (I + U)⁻¹U⁻ᵀ, for which
+// YᵀY = P⁻¹: with S = FᵀF = UᵀU − I that asks for D + Dᵀ − DᵀSD = (I + S)⁻¹.
+type rootOf struct {
+	p    *preconditioner
+	next blas64.Triangular // I + U
+}
+
+func (p *preconditioner) inverseRoot() *rootOf {
+	q := &rootOf{p: p, next: p.u}
+	q.next.Data = slices.Clone(p.u.Data)
+	for i := range q.next.N {
+		q.next.Data[i*q.next.Stride+i]++
+	}
+	return q
+}
+
+// mulTo writes Y v.
+func (q *rootOf) mulTo(dst, v blas64.General) {
+	q.p.correct(dst, v, func(s blas64.General) {
+		fblas.Trsm(blas.Left, blas.Trans, 1, q.p.u, s)
+		fblas.Trsm(blas.Left, blas.NoTrans, 1, q.next, s)
+	})
+}
+
+// mulTransTo writes Yᵀ v.
+func (q *rootOf) mulTransTo(dst, v blas64.General) {
+	q.p.correct(dst, v, func(s blas64.General) {
+		fblas.Trsm(blas.Left, blas.Trans, 1, q.next, s)
+		fblas.Trsm(blas.Left, blas.NoTrans, 1, q.p.u, s)
+	})
+}

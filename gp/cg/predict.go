@@ -1,0 +1,269 @@
+package cg
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Bounds tell how far predictions may be from those of the exact posterior;
+// see CG. Where no covariance was asked for, Variance is nil and the bound on
+// the mean that of the prior's standard deviations.
+type Bounds struct {
+	Mean     *mat.Dense // T×C; zero where the mean is f(x;θ*)
+	Variance *mat.Dense // T×C: by so much the variances may be too large
+	Solve    Solve      // of the worst right-hand side
+}
+
+// PredictTo writes the posterior mean of the T examples of x, T×C, and the
+// covariance of each example's outputs, T·C×C (E6). The mean takes no solve,
+// the covariance one for each output.
+func (p *Posterior) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+	_, err := p.PredictBounded(context.Background(), mean, cov, x)
+	return err
+}
+
+// PredictBounded is PredictTo that answers a cancel between steps of conjugate
+// gradients, and tells how accurate the result is.
+func (p *Posterior) PredictBounded(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) (*Bounds, error) {
+	t, c := p.checkInputs(x)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(cov, t*c, c)
+	if t == 0 {
+		return &Bounds{}, nil
+	}
+	if err := sites.NotFiniteRows("network output", x.F, 0, 1); err != nil {
+		return nil, err
+	}
+	b := &Bounds{Mean: mat.NewDense(t, c, nil)}
+	if mean != nil {
+		if err := p.meanTo(mean, x); err != nil {
+			return nil, err
+		}
+	}
+	if cov != nil {
+		b.Variance = mat.NewDense(t, c, nil)
+		if err := p.covarianceTo(ctx, cov, b, x); err != nil {
+			return nil, err
+		}
+	}
+	if p.ownMean() {
+		p.boundMean(b, cov, x)
+	}
+	return b, nil
+}
+
+// meanTo writes m + K_*n α, or f(x;θ*).
+func (p *Posterior) meanTo(mean *mat.Dense, x *linearize.Batch) error {
+	if !p.ownMean() {
+		mean.Copy(x.F)
+		return nil
+	}
+	c := p.data.c
+	m, k := make([]float64, x.Len()*c), mat.NewDense(x.Len()*c, 1, nil)
+	p.data.k.MeanTo(m, x)
+	// K_*n α = κ(x*, u), u with the Jacobian Jᵀα
+	p.data.k.BlockTo(k, x, p.image)
+	for i := range m {
+		// mean(x*) = m(x*) + K_*n α (E6)
+		m[i] += k.At(i, 0)
+		mean.Set(i/c, i%c, m[i])
+	}
+	return sites.NotFinite("predictive mean", m, 0, c)
+}
+
+// boundMean bounds the error of the mean by ‖ρ‖ standard deviations.
+func (p *Posterior) boundMean(b *Bounds, cov *mat.Dense, x *linearize.Batch) {
+	c := p.data.c
+	if cov == nil {
+		cov = new(mat.Dense)
+		p.data.k.DiagTo(cov, x)
+	}
+	for i := range x.Len() * c {
+		b.Mean.Set(i/c, i%c, p.meanBound*math.Sqrt(math.Max(0, cov.At(i, i%c))))
+	}
+}
+
+// covarianceTo writes the covariance blocks, as many right-hand sides at a
+// time as there is room for.
+func (p *Posterior) covarianceTo(ctx context.Context, cov *mat.Dense, b *Bounds, x *linearize.Batch) error {
+	t, c := x.Len(), p.data.c
+	p.data.k.DiagTo(cov, x)
+	step := max(1, min(t, p.columns/c))
+	s := p.predictor(step * c)
+	for lo := 0; lo < t; lo += step {
+		hi := min(lo+step, t)
+		v, y, err := s.solveCross(ctx, x.Slice(lo, hi))
+		if err != nil {
+			return err
+		}
+		// xᵀv + ρᵀx for each example
+		q := dense.New((hi-lo)*c, c)
+		s.blocks(q, v, y)
+		for i, e := range s.errors() {
+			b.Variance.Set(lo+i/c, i%c, e)
+		}
+		for i := range hi - lo {
+			block := dense.Rows(cov.RawMatrix(), (lo+i)*c, (lo+i+1)*c)
+			if err := subtract(block, dense.Rows(q, i*c, (i+1)*c), lo+i, c); err != nil {
+				return err
+			}
+		}
+	}
+	b.Solve = s.worst
+	p.note(s.worst)
+	return nil
+}
+
+// note remembers the worst of predictions.
+func (p *Posterior) note(s Solve) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.predicted.worst(s)
+}
+
+// A predictor solves for test examples.
+type predictor struct {
+	*solver
+	v, x  []float64
+	worst Solve
+}
+
+func (p *Posterior) predictor(columns int) *predictor {
+	n := len(p.prior) * columns
+	s := &predictor{solver: p.sys.solver(columns), v: make([]float64, n), x: make([]float64, n)}
+	s.progress = func(string, int, int) {}
+	return s
+}
+
+// solveCross returns v = RᵀK_n* and B⁻¹v for the outputs of all examples of x.
+func (s *predictor) solveCross(ctx context.Context, x *linearize.Batch) (v, y blas64.General, err error) {
+	rows, k := s.data.n*s.data.c, x.Len()*s.data.c
+	v, y = dense.In(s.v, rows, k), dense.In(s.x, rows, k)
+	if err := s.data.crossTo(ctx, v, x); err != nil {
+		return v, y, err
+	}
+	s.root.mul(s.w, v, 0, true)
+	out, err := s.solve(ctx, y, v, s.o.Tolerance)
+	s.worst.worst(out)
+	return v, y, err
+}
+
+// blocks writes (v + ρ)ᵀy for each example, C×C.
+func (s *predictor) blocks(dst, v, y blas64.General) {
+	c := s.data.c
+	both := s.matrix(s.q, v)
+	dense.Copy(both, v)
+	s.w.add(both, s.res)
+	if c == 1 {
+		copy(dst.Data, s.w.dots(both, y))
+		return
+	}
+	for i := range v.Cols / c {
+		fblas.Gemm(blas.Trans, blas.NoTrans, 1, dense.Cols(both, i*c, (i+1)*c), dense.Cols(y, i*c, (i+1)*c), 0, dense.Rows(dst, i*c, (i+1)*c))
+	}
+}
+
+// negligible is the part of the prior variance by which rounding may make a
+// variance negative.
+const negligible = 1e-10
+
+// subtract replaces the prior covariance by prior − (q + qᵀ)/2. Rows and
+// columns whose variance is negative by rounding become zero. The first row
+// is output 0 of the given example.
+func subtract(cov, q blas64.General, example, c int) error {
+	for i := range cov.Rows {
+		row, prior := dense.Row(cov, i), cov.Data[i*cov.Stride+i]
+		for j := range i + 1 {
+			// cov = K_** − K_*n R B⁻¹ Rᵀ K_n* (E6)
+			row[j] -= (q.Data[i*q.Stride+j] + q.Data[j*q.Stride+i]) / 2
+			cov.Data[j*cov.Stride+i] = row[j]
+		}
+		at, output := example+i/c, i%c
+		switch v := row[i]; {
+		case math.IsNaN(v):
+			return &gp.NotFiniteError{What: "predictive variance", Row: at, Output: output, Value: v}
+		case v < -negligible*prior:
+			return &gp.NegativeVarianceError{Row: at, Output: output, Variance: v, Prior: prior}
+		}
+	}
+	for i := range cov.Rows {
+		if cov.Data[i*cov.Stride+i] < 0 {
+			for j := range cov.Rows {
+				cov.Data[i*cov.Stride+j], cov.Data[j*cov.Stride+i] = 0, 0
+			}
+		}
+	}
+	return nil
+}
+
+// JointTo writes the mean, T×C, and the joint covariance of all outputs of
+// all examples of x, T·C×T·C (E6). It takes 16·T·C·N·C bytes beside the
+// result, and fails with a *gp.MemoryError where both pass the limit.
+func (p *Posterior) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+	t, c := p.checkInputs(x)
+	dense.SizeTo(mean, t, c)
+	if cov == nil || t == 0 {
+		dense.SizeTo(cov, t*c, t*c)
+		return p.PredictTo(mean, nil, x)
+	}
+	if err := p.checkJoint(t); err != nil {
+		return err
+	}
+	dense.SizeTo(cov, t*c, t*c)
+	if err := sites.NotFiniteRows("network output", x.F, 0, 1); err != nil {
+		return err
+	}
+	if mean != nil {
+		if err := p.meanTo(mean, x); err != nil {
+			return err
+		}
+	}
+	return p.jointTo(cov, x)
+}
+
+func (p *Posterior) checkJoint(t int) error {
+	need := func(t int) int64 {
+		rows := memory.Mul(int64(t), int64(p.data.c))
+		return memory.Mul(8, memory.Mul(rows, memory.Add(2*rows, 2*int64(len(p.prior)))))
+	}
+	budget := gp.MemoryBudget(p.o.MaxMemory)
+	if need(t) <= budget {
+		return nil
+	}
+	return &gp.MemoryError{Op: "a joint covariance", Needed: need(t), Available: budget, LargestN: memory.Largest(t, budget, need)}
+}
+
+// jointTo writes K_** − (V + ρ)ᵀY.
+func (p *Posterior) jointTo(cov *mat.Dense, x *linearize.Batch) error {
+	t, c := x.Len(), p.data.c
+	n := len(p.prior)
+	both, all := dense.New(n, t*c), dense.New(n, t*c) // V + ρ and Y = B⁻¹V
+	step := max(1, min(t, p.columns/c))
+	s := p.predictor(step * c)
+	for lo := 0; lo < t; lo += step {
+		hi := min(lo+step, t)
+		v, y, err := s.solveCross(context.Background(), x.Slice(lo, hi))
+		if err != nil {
+			return err
+		}
+		s.w.add(v, s.res)
+		dense.Copy(dense.Cols(both, lo*c, hi*c), v)
+		dense.Copy(dense.Cols(all, lo*c, hi*c), y)
+	}
+	p.note(s.worst)
+	q := dense.New(t*c, t*c)
+	fblas.Gemm(blas.Trans, blas.NoTrans, 1, both, all, 0, q)
+	p.data.k.BlockTo(cov, x, x)
+	return subtract(cov.RawMatrix(), q, 0, c)
+}

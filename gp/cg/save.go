@@ -1,0 +1,212 @@
+package cg
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/saved"
+	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/store"
+)
+
+// savedVersion is that of the sections written here.
+const savedVersion = 1
+
+// savedPosterior is what a stored CG holds besides its sections of numbers.
+type savedPosterior struct {
+	Version          int
+	N, C, P          int
+	Refit            bool
+	Mean             gp.Mean
+	Tolerance        float64
+	MaxSteps, Probes int
+	Seed             uint64
+	Rank, MostRank   int  // features of the preconditioner, and how many were planned
+	Columns          int  // right-hand sides solved for at once
+	Kept             bool // the Jacobian of the training examples is in memory
+	Steps            int  // of the dual vector's solves
+	LogDet           *LogDet
+	Warnings         []string
+}
+
+// Save adds the posterior to a store, in sections whose names start with
+// "cg.": sites, dual vectors and preconditioner, 8·N·C·(6 + 3·C + Rank) bytes
+// and 8·(Rank² + P) more, the log determinant where it is known, and the text
+// of the warnings but for those of predictions. The training examples and the
+// prior are not in it: LoadCG asks for them. No log determinant may be asked
+// for meanwhile. Its error is nil; those of writing are store.Write's, as
+// whose argument it can serve.
+func (p *Posterior) Save(w *store.Writer) error {
+	p.mu.Lock()
+	det, warnings := p.det, p.warnings
+	p.mu.Unlock()
+	f, pre := p.features, p.sys.pre
+	s := savedPosterior{Version: savedVersion, N: p.data.n, C: p.data.c, P: p.data.p, Refit: p.refit, Mean: p.o.Mean,
+		Tolerance: p.o.Tolerance, MaxSteps: p.o.MaxSteps, Probes: p.o.Probes, Seed: p.o.Seed,
+		Rank: f.phi.Cols, MostRank: f.most, Columns: p.columns, Kept: p.data.whole != nil, Steps: p.solve.Steps, LogDet: det}
+	for _, warning := range warnings {
+		s.Warnings = append(s.Warnings, warning.Error())
+	}
+	w.JSON("cg.about", s)
+	w.Floats("cg.scalars", []float64{p.meanBound, p.solve.Residual, pre.logDet})
+	w.Floats("cg.prior", p.prior)
+	w.Floats("cg.b", p.pseudo)
+	w.Floats("cg.alpha", p.alpha)
+	w.Floats("cg.kalpha", p.kalpha)
+	w.FloatRows("cg.features", func(yield func([]float64) bool) {
+		for i := range f.phi.Rows {
+			if f.phi.Cols == 0 || !yield(dense.Row(f.phi, i)) {
+				return
+			}
+		}
+	})
+	w.Floats("cg.rest", f.rest)
+	w.Floats("cg.factor", pre.u.Data)
+	w.FloatRows("cg.image", func(yield func([]float64) bool) {
+		for _, block := range p.image.Blocks {
+			if !yield(block.(*linearize.Full).J.RawRowView(0)) {
+				return
+			}
+		}
+	})
+	p.sites.Save(w, "cg.")
+	return nil
+}
+
+// possible tells whether the sizes could be a posterior's.
+func (s *savedPosterior) possible() bool {
+	size := func(v int) bool { return v >= 1 && v <= math.MaxInt32 }
+	return size(s.N) && size(s.C) && size(s.P) && size(s.MaxSteps) && s.Probes > 1 && s.Probes <= math.MaxInt32 && size(s.Columns) &&
+		s.Tolerance > 0 && s.Tolerance < 1 && s.Mean >= gp.Network && s.Mean <= gp.LinearGaussian &&
+		s.Rank >= 0 && s.Rank <= s.MostRank && s.MostRank <= s.N*s.C
+}
+
+// Load returns the posterior that CG's Save wrote, given the kernel and the
+// training examples that it was fitted with. It passes over x once, for the
+// Jacobian where that is kept, and a part of it twice; it solves nothing. Of o
+// count MaxMemory, Workers and Progress; the rest is the saved posterior's.
+// Predictions are bit-identical to the saved one's where no less memory may be
+// taken than then, and otherwise the same within the tolerance.
+//
+// The numbers stay in the store's memory, so the store must stay open. That
+// the data and the kernel are the same is the caller's to see to; LoadCG
+// compares their sizes and the prior means of all training examples. What does
+// not fit, damage and sections of impossible sizes are a *store.Error. It
+// fails with a *gp.MemoryError where what solves take passes the limit.
+func Load(ctx context.Context, f *store.File, k MulKernel, x linearize.Source, o *Options) (*Posterior, error) {
+	var s savedPosterior
+	r, d := f.Reader("cg."), o.withDefaults()
+	r.JSON("about", &s)
+	switch {
+	case r.Err() != nil:
+	case s.Version != savedVersion:
+		r.Fail(saved.OtherProgram, "holds a posterior by conjugate gradients of version %d, this program reads version %d", s.Version, savedVersion)
+	case !s.possible():
+		r.Fail(saved.WriteAgain, saved.Impossible)
+	case s.N != x.Len():
+		r.Fail(saved.OtherData, "the saved posterior has %d training examples, the data %d", s.N, x.Len())
+	}
+	if r.Err() != nil {
+		return nil, r.Err()
+	}
+	d.Mean, d.Tolerance, d.MaxSteps, d.Probes, d.Seed = s.Mean, s.Tolerance, s.MaxSteps, s.Probes, s.Seed
+	p := &Posterior{o: d, refit: s.Refit, det: s.LogDet}
+	p.read(r, &s)
+	image := r.Floats("image", s.P)
+	if r.Err() != nil {
+		return nil, r.Err()
+	}
+	if err := p.attach(ctx, r, k, x, &s); err != nil {
+		return nil, err
+	}
+	if err := p.readImage(ctx, image); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// read reads what needs no training examples.
+func (p *Posterior) read(r *store.Reader, s *savedPosterior) {
+	n := s.N * s.C
+	p.prior, p.pseudo, p.alpha, p.kalpha = r.Floats("prior", n), r.Floats("b", n), r.Floats("alpha", n), r.Floats("kalpha", n)
+	p.features = &features{most: s.MostRank, rest: r.Floats("rest", n, s.C)}
+	phi, u := r.Floats("features", n, s.Rank), r.Floats("factor", s.Rank, s.Rank)
+	scalars := r.Floats("scalars", 3)
+	if p.sites = gp.LoadSites(r, s.N, s.C); r.Err() != nil {
+		return
+	}
+	p.features.phi = dense.In(phi, n, s.Rank)
+	p.local = sites.Flat{C: s.C, F: dense.Contiguous(p.sites.F), R: dense.Contiguous(p.sites.Residual), Lambda: dense.Contiguous(p.sites.Lambda), Root: dense.Contiguous(p.sites.Root)}
+	p.meanBound, p.solve = scalars[0], Solve{Steps: s.Steps, Residual: scalars[1]}
+	pre := &preconditioner{phi: p.features.phi, logDet: scalars[2]}
+	if s.Rank > 0 {
+		pre.u = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: s.Rank, Stride: s.Rank, Data: u}
+	}
+	p.sys = &system{root: newSiteBlocks(p.local.Root, s.C), pre: pre}
+	for _, text := range s.Warnings {
+		p.warnings = append(p.warnings, errors.New(text))
+	}
+}
+
+// attach passes over the training examples, and solves with them as the saved
+// posterior did, memory permitting.
+func (p *Posterior) attach(ctx context.Context, r *store.Reader, k MulKernel, x linearize.Source, s *savedPosterior) error {
+	o := p.o
+	if o.Rank = s.MostRank; o.Rank == 0 {
+		o.Rank = -1
+	}
+	data, start, plan, err := newData(ctx, k, x, &o)
+	if err != nil {
+		return err
+	}
+	if data.c != s.C || data.p != s.P {
+		return r.Fail(saved.OtherData, "the saved posterior has %d outputs and %d parameters, the data %d and %d", s.C, s.P, data.c, data.p)
+	}
+	// The mean is F + J(μ₀ − θ*): the rounding is that of the largest.
+	if off := floats.Distance(start.prior, p.prior, math.Inf(1)); !(off <= 1e-9*floats.Norm(p.prior, math.Inf(1))) {
+		return r.Fail(saved.OtherData, "the prior means of the training examples differ from the saved ones by up to %v", off)
+	}
+	if !s.Kept {
+		data.stream()
+	}
+	p.data, p.columns = data, min(plan.columns, max(s.C, s.Columns))
+	p.features.d, p.sys.data, p.sys.w, p.sys.pre.w, p.sys.pre.root, p.sys.o = data, data, data.w, data.w, p.sys.root, &p.o
+	return nil
+}
+
+// stream forgets the Jacobian in memory, so that products are those of a
+// stream.
+func (d *data) stream() {
+	if d.whole != nil {
+		d.whole, d.chunks, d.pass = nil, linearize.Rebatch(d.x, linearize.Tile(d.c)), new(sync.Mutex)
+	}
+}
+
+// readImage makes Jᵀα a batch like those of the training examples.
+func (p *Posterior) readImage(ctx context.Context, image []float64) error {
+	u := imageSum{workers: p.o.Workers}
+	err := p.data.each(ctx, func(_ int, b *linearize.Batch) error {
+		u.reset(b, 1)
+		return errEnough
+	})
+	switch {
+	case err == nil:
+		return sites.ErrNoExamples
+	case !errors.Is(err, errEnough):
+		return err
+	}
+	for _, part := range u.parts {
+		image = image[copy(part.Data, image):]
+	}
+	p.image = u.batch
+	return nil
+}

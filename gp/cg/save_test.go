@@ -1,0 +1,139 @@
+package cg_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/store"
+)
+
+// answersCG is a list of all that a posterior gives.
+func (q *problem) answersCG(t *testing.T, p *cg.Posterior) []float64 {
+	t.Helper()
+	out := append(q.everythingCG(t, p), flat(crossOf(t, p, q.test, q.train, 7, gp.Raw))...)
+	var mean mat.Dense
+	b, err := p.PredictBounded(t.Context(), &mean, nil, q.test)
+	require.NoError(t, err)
+	e, err := p.EvidenceLinearGaussian(t.Context())
+	require.NoError(t, err)
+	s := p.Sites()
+	for _, m := range []*mat.Dense{b.Mean, s.F, s.Residual, s.Lambda, s.Root} {
+		out = append(out, flat(m)...)
+	}
+	if p.Refitted() {
+		at, err := p.EvidenceRefit(t.Context())
+		require.NoError(t, err)
+		out = append(out, at.Value)
+	}
+	for _, w := range p.Warnings() {
+		out = append(out, float64(len(w.Error())))
+	}
+	out = append(append(out, p.PseudoTargets()...), p.PriorMean()...)
+	solved := p.Solved()
+	return append(out, e.Value, e.StdErr, float64(p.Rank()), float64(solved.Steps), solved.Residual, float64(p.Data().Len()))
+}
+
+func (q *problem) savedCG(ctx context.Context, p *cg.Posterior, x linearize.Source, o *cg.Options) kerneltest.SavedCase[*cg.Posterior] {
+	return kerneltest.SavedCase[*cg.Posterior]{
+		Posterior: p,
+		Save:      (*cg.Posterior).Save,
+		Load:      func(f *store.File) (*cg.Posterior, error) { return cg.Load(ctx, f, q.kernel, x, o) },
+		Answers:   q.answersCG,
+	}
+}
+
+// A posterior by conjugate gradients goes through a file without a
+// preconditioner, with a weak one and with one of all rows, from a batch and
+// from streams whose Jacobian is kept or not.
+func TestSavedCG(t *testing.T) {
+	all := problems(t)
+	for _, q := range []*problem{all[2], all[5]} {
+		for name, rank := range map[string]int{"no-features": -1, "few-features": 2 * q.c, "all-features": 0} {
+			t.Run(q.name+"/"+name, func(t *testing.T) {
+				o := &cg.Options{Rank: rank, Seed: 7, Probes: 3, MaxIter: 2}
+				t.Run("fit", func(t *testing.T) {
+					p := q.fitCG(t, linearCG(rank))
+					_, err := p.LogDet(t.Context())
+					require.NoError(t, err)
+					kerneltest.Saved(t, q.savedCG(t.Context(), p, q.train, nil))
+				})
+				t.Run("refit", func(t *testing.T) {
+					kerneltest.Saved(t, q.savedCG(t.Context(), q.refitCG(t, o), source{q.train, 3}, nil))
+				})
+			})
+		}
+	}
+}
+
+// A Jacobian that was not kept is not kept either after loading, whatever the
+// memory, since products would have other bits.
+func TestSavedCGStreamed(t *testing.T) {
+	q := newProblemOf("several-chunks", 43, 530, 2, glm.Categorical{}, 1, 4)
+	o := &cg.Options{Rank: 40, MaxMemory: cg.Bytes(q.n, q.c, q.train.P, 40, 4) + 1000, MaxIter: 2, Probes: 3}
+	x := source{q.train, 64}
+	p, err := cg.Refit(t.Context(), q.kernel, x, q.y, q.lik, o)
+	require.NoError(t, err)
+	want := q.everythingCG(t, p)
+	for _, c := range []struct {
+		x linearize.Source
+		o *cg.Options
+	}{{x, o}, {x, nil}, {q.train, nil}} {
+		back, err := cg.Load(t.Context(), written(t, p.Save), q.kernel, c.x, c.o)
+		require.NoError(t, err)
+		kerneltest.RequireBits(t, "loaded", q.everythingCG(t, back), want)
+	}
+}
+
+// What does not belong to the saved posterior is refused.
+func TestSavedCGRefusesOthers(t *testing.T) {
+	q := problems(t)[5]
+	f := written(t, q.fitCG(t, nil).Save)
+	load := func(k cg.MulKernel, x linearize.Source, o *cg.Options) error {
+		_, err := cg.Load(t.Context(), f, k, x, o)
+		return err
+	}
+	require.NoError(t, load(q.kernel, q.train, nil))
+	require.ErrorContains(t, load(q.kernel, q.train.Slice(1, 20), nil), "20 training examples, the data 19")
+	require.ErrorContains(t, load(q.kernel, q.train.Output(0), nil), "3 outputs")
+	backwards, err := q.train.Gather(t.Context(), []int{1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19})
+	require.NoError(t, err)
+	require.ErrorContains(t, load(q.kernel, backwards, nil), "prior means")
+	require.ErrorContains(t, load(ntk.New(q.prior, make([]float64, q.train.P), nil), q.train, nil), "prior means")
+	var memory *gp.MemoryError
+	require.ErrorAs(t, load(q.kernel, q.train, &cg.Options{MaxMemory: 1000}), &memory)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = cg.Load(ctx, f, q.kernel, q.train, nil)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func FuzzLoadCG(f *testing.F) {
+	q := newProblemOf("fuzz", 31, 9, 2, glm.Bernoulli{}, 1, 3)
+	var cases []kerneltest.SavedCase[*cg.Posterior]
+	for _, rank := range []int{-1, 3} {
+		p, err := cg.Refit(f.Context(), q.kernel, q.train, q.y, q.lik, &cg.Options{Rank: rank, MaxSteps: 20})
+		if err != nil {
+			f.Fatal(err)
+		}
+		if rank > 0 {
+			if _, err := p.LogDet(f.Context()); err != nil {
+				f.Fatal(err)
+			}
+		}
+		cases = append(cases, q.savedCG(f.Context(), p, q.train, nil))
+	}
+	predict := func(p *cg.Posterior) error {
+		var mean, cov mat.Dense
+		return p.PredictTo(&mean, &cov, q.test)
+	}
+	kerneltest.FuzzSaved(f, predict, cases...)
+}

@@ -1,0 +1,235 @@
+package cg
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
+// A Solve tells how well B x = v was solved.
+type Solve struct {
+	Steps    int     // of conjugate gradients
+	Residual float64 // ‖v − Bx‖/‖v‖ with the residual computed anew; of several v the largest
+}
+
+// worst adds the outcome of another solve.
+func (s *Solve) worst(t Solve) {
+	s.Steps, s.Residual = max(s.Steps, t.Steps), math.Max(s.Residual, t.Residual)
+}
+
+// A system is B = I + RᵀKR (E4) with its preconditioner.
+type system struct {
+	data *data
+	root siteBlocks
+	pre  *preconditioner
+	w    columnwise
+	o    *Options
+}
+
+// A solver solves B X = V for up to k columns by preconditioned conjugate
+// gradients, all of them at once. It is used by one goroutine at a time.
+type solver struct {
+	*system
+	image      imageSum
+	r, z, p, q []float64      // N·C×k
+	most       int            // steps of a solve
+	res        blas64.General // the residual of the last solve
+	progress   func(stage string, done, total int)
+}
+
+func (s *system) solver(k int) *solver {
+	n := s.data.n * s.data.c * k
+	return &solver{system: s, most: s.o.MaxSteps, image: imageSum{workers: s.w.workers},
+		r: make([]float64, n), z: make([]float64, n), p: make([]float64, n), q: make([]float64, n), progress: s.o.Progress}
+}
+
+// mulTo writes B v = v + Rᵀ(K(R v)); scratch has the size of v.
+func (s *solver) mulTo(ctx context.Context, dst, v, scratch blas64.General) error {
+	dense.Copy(scratch, v)
+	s.root.mul(s.w, scratch, 0, false)
+	if err := s.data.mulTo(ctx, dst, scratch, &s.image); err != nil {
+		return err
+	}
+	s.root.mul(s.w, dst, 0, true)
+	s.w.add(dst, v)
+	return nil
+}
+
+// solve writes X ≈ B⁻¹V, column by column to ‖v − Bx‖ ≤ tol ‖v‖. The
+// residual is computed anew when the recurrence says so, and the iteration
+// goes on from there while that gains and steps are left. Afterwards residual
+// holds V − BX. A number that is not finite is a *RangeError.
+func (s *solver) solve(ctx context.Context, x, v blas64.General, tol float64) (Solve, error) {
+	r := s.matrix(s.r, v)
+	dense.Zero(x)
+	dense.Copy(r, v)
+	norms := roots(s.w.dots(v, v))
+	last := append([]float64(nil), norms...)
+	out := Solve{Residual: 1}
+	for _, n := range norms {
+		if !finite(n) {
+			return out, &RangeError{What: "the norm of a right-hand side", Value: n, Residual: 1}
+		}
+	}
+	for {
+		target := make([]float64, len(norms))
+		for j, n := range norms {
+			target[j] = tol / 2 * n
+		}
+		steps, err := s.iterate(ctx, x, r, target, s.most-out.Steps)
+		out.Steps += steps
+		if err != nil {
+			if e, ok := err.(*RangeError); ok {
+				e.Steps, e.Residual = out.Steps, out.Residual
+			}
+			return out, err
+		}
+		// r = v − B x
+		if err := s.mulTo(ctx, r, x, s.matrix(s.z, v)); err != nil {
+			return out, err
+		}
+		s.w.subFrom(r, v)
+		now := roots(s.w.dots(r, r))
+		gains := false
+		before := out.Residual
+		out.Residual = 0
+		for j, n := range now {
+			if !finite(n) {
+				return out, &RangeError{What: "the norm of a residual", Value: n, Steps: out.Steps, Residual: before}
+			}
+			if norms[j] > 0 {
+				out.Residual = math.Max(out.Residual, n/norms[j])
+			}
+			gains = gains || n > tol*norms[j] && n < last[j]/2
+		}
+		if !gains || out.Steps >= s.most {
+			s.res = r
+			return out, nil
+		}
+		last = now
+	}
+}
+
+// solveDual replaces the columns of v by (I+ΛK)⁻¹v = v − R B⁻¹ RᵀK v. The
+// residual, and what tol is relative to, are those of B's system.
+func (s *solver) solveDual(ctx context.Context, v blas64.General, tol float64) (Solve, error) {
+	g, x := dense.New(v.Rows, v.Cols), dense.New(v.Rows, v.Cols)
+	if err := s.data.mulTo(ctx, g, v, &s.image); err != nil {
+		return Solve{}, err
+	}
+	s.root.mul(s.w, g, 0, true)
+	out, err := s.solve(ctx, x, g, tol)
+	s.root.mul(s.w, x, 0, false)
+	s.w.subtract(v, x)
+	return out, err
+}
+
+// iterate takes steps from x with the residual r until the recurrence has
+// every column below its target.
+func (s *solver) iterate(ctx context.Context, x, r blas64.General, target []float64, most int) (int, error) {
+	z, p, q := s.matrix(s.z, r), s.matrix(s.p, r), s.matrix(s.q, r)
+	step, back := make([]float64, r.Cols), make([]float64, r.Cols)
+	active := above(s.w.dots(r, r), target)
+	if active == nil {
+		return 0, nil
+	}
+	s.pre.solveTo(z, r)
+	dense.Copy(p, z)
+	rz := s.w.dots(r, z)
+	for done := 1; ; done++ {
+		if err := ctx.Err(); err != nil {
+			return done - 1, err
+		}
+		// q = B p; z is not needed now
+		if err := s.mulTo(ctx, q, p, z); err != nil {
+			return done - 1, err
+		}
+		pq := s.w.dots(p, q)
+		for j := range step {
+			step[j] = 0
+			if active[j] {
+				if err := checkCurvature(pq[j]); err != nil {
+					return done - 1, err
+				}
+				// α = rᵀz/pᵀBp
+				step[j] = rz[j] / pq[j]
+			}
+		}
+		s.w.addScaled(x, step, p)
+		for j, v := range step {
+			back[j] = -v
+		}
+		s.w.addScaled(r, back, q)
+		s.progress(StageSolve, done, 0)
+		if active = above(s.w.dots(r, r), target); active == nil || done >= most {
+			return done, nil
+		}
+		s.pre.solveTo(z, r)
+		next := s.w.dots(r, z)
+		for j := range back {
+			back[j] = 0
+			if active[j] {
+				// β = r'ᵀz'/rᵀz
+				back[j] = next[j] / rz[j]
+			}
+		}
+		rz = next
+		s.w.scaleAdd(p, back, z)
+	}
+}
+
+// checkCurvature checks pᵀBp.
+func checkCurvature(v float64) error {
+	switch {
+	case !finite(v):
+		return &RangeError{What: "a product with the kernel", Value: v}
+	case v <= 0:
+		return errNotCovariance
+	}
+	return nil
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// errors returns for each column ρᵀP⁻¹ρ, ρ = v − Bx the residual of the last
+// solve: as P ⪯ B, it is no less than ρᵀB⁻¹ρ = (x* − x)ᵀB(x* − x), x* the
+// solution.
+func (s *solver) errors() []float64 {
+	z := s.matrix(s.z, s.res)
+	s.pre.solveTo(z, s.res)
+	e := s.w.dots(s.res, z)
+	for j, v := range e {
+		e[j] = math.Max(0, v)
+	}
+	return e
+}
+
+// matrix returns memory as a matrix of the size of v.
+func (s *solver) matrix(memory []float64, v blas64.General) blas64.General {
+	return dense.In(memory, v.Rows, v.Cols)
+}
+
+// above tells which of the roots of squares exceed their targets; nil if none
+// does.
+func above(squares, target []float64) []bool {
+	active, any := make([]bool, len(squares)), false
+	for j, v := range squares {
+		// What is not a number counts as above.
+		active[j] = !(math.Sqrt(v) <= target[j])
+		any = any || active[j]
+	}
+	if !any {
+		return nil
+	}
+	return active
+}
+
+func roots(squares []float64) []float64 {
+	for j, v := range squares {
+		squares[j] = math.Sqrt(v)
+	}
+	return squares
+}

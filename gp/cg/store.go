@@ -1,0 +1,77 @@
+package cg
+
+import (
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A rowStore makes one batch out of parts that come one after the other, in
+// memory that is taken once.
+type rowStore struct {
+	n     int
+	batch *linearize.Batch
+}
+
+// add copies the examples of b, the first of which is example first.
+func (s *rowStore) add(first int, b *linearize.Batch) {
+	if s.batch == nil {
+		s.batch = &linearize.Batch{F: s.rows(b.F, b), P: b.P}
+		for _, block := range b.Blocks {
+			s.batch.Blocks = append(s.batch.Blocks, s.block(block, b))
+		}
+	}
+	copyRows(s.batch.F, first, b.F)
+	for i, block := range b.Blocks {
+		switch to := s.batch.Blocks[i].(type) {
+		case *linearize.Outer:
+			from := block.(*linearize.Outer)
+			copyRows(to.A, first, from.A)
+			copyRows(to.G, first*to.C, from.G)
+		case *linearize.Conv:
+			from := block.(*linearize.Conv)
+			copyRows(to.X, first, from.X)
+			copyRows(to.G, first*to.C, from.G)
+		case *linearize.Full:
+			block.TileTo(dense.View(dense.Rows(to.J.RawMatrix(), first*to.C, (first+b.Len())*to.C)))
+		}
+	}
+}
+
+// block returns a block of the same kind for all examples; a kind that is not
+// linearize's becomes dense.
+func (s *rowStore) block(block linearize.Block, b *linearize.Batch) linearize.Block {
+	switch v := block.(type) {
+	case *linearize.Outer:
+		all := *v
+		all.A, all.G = s.rows(v.A, b), s.rows(v.G, b)
+		return &all
+	case *linearize.Conv:
+		all := *v
+		all.X, all.G = s.rows(v.X, b), s.rows(v.G, b)
+		return &all
+	}
+	return &linearize.Full{J: mat.NewDense(s.n*b.Outputs(), linearize.Width(block), nil), Params: block.Spans(), C: b.Outputs()}
+}
+
+// rows returns memory for all examples of what m, which may be nil, is for
+// those of b.
+func (s *rowStore) rows(m *mat.Dense, b *linearize.Batch) *mat.Dense {
+	if m == nil {
+		return nil
+	}
+	r, c := m.Dims()
+	return mat.NewDense(r/b.Len()*s.n, c, nil)
+}
+
+// copyRows copies src to the rows of dst from at on.
+func copyRows(dst *mat.Dense, at int, src *mat.Dense) {
+	if src == nil {
+		return
+	}
+	r, _ := src.Dims()
+	for i := range r {
+		copy(dst.RawRowView(at+i), src.RawRowView(i))
+	}
+}
