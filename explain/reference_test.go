@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -32,7 +33,7 @@ type reference struct {
 func openReference(t *testing.T, name string) *reference {
 	t.Helper()
 	r := &reference{Ref: testref.Open(t, name)}
-	net, err := linearize.ReadONNX(bytes.NewReader(r.Model(t)), nil)
+	net, err := network.ReadONNX(bytes.NewReader(r.Model(t)), nil)
 	require.NoError(t, err)
 	x, xTest := r.inputs(t)
 	r.train, err = net.Linearize(t.Context(), x)

@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -18,7 +19,7 @@ import (
 // inputs, with its kernel and its classes.
 func manyOutputs(t *testing.T, n, c int) (*linearize.Batch, *ntk.NTK, *mat.Dense) {
 	t.Helper()
-	net, err := linearize.Sequential(linearize.Shape{2}, linearize.Dense{Units: c})
+	net, err := network.Sequential(network.Shape{2}, network.Dense{Units: c})
 	require.NoError(t, err)
 	x, y := mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil)
 	for i := range n {

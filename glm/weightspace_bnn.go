@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // BNN is the predictive that draws parameters θ and runs the network at each
@@ -29,7 +29,7 @@ type BNN struct {
 
 // NewBNN returns the predictive of a network and a posterior over its
 // parameters, with the default number of draws and seed 0.
-func NewBNN(net *linearize.Network, w *Weights) *BNN {
+func NewBNN(net *network.Network, w *Weights) *BNN {
 	forward := func(ctx context.Context, theta []float64, x *mat.Dense) (*mat.Dense, error) {
 		at, err := net.WithTheta(theta)
 		if err != nil {

@@ -12,14 +12,14 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
 
 // A linearModel is f = Wx + β, with C outputs: its own linearization.
-func linearModel(t *testing.T, c int) (net *linearize.Network, x, y *mat.Dense, w *glm.Weights) {
+func linearModel(t *testing.T, c int) (net *network.Network, x, y *mat.Dense, w *glm.Weights) {
 	t.Helper()
-	net, err := linearize.Sequential(linearize.Shape{3}, linearize.Dense{Units: c})
+	net, err := network.Sequential(network.Shape{3}, network.Dense{Units: c})
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(8, 8))
 	x = mat.NewDense(12, 3, nil)

@@ -12,13 +12,14 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
 
 // A trained is a trained network with its data and PyTorch's answers.
 type trained struct {
 	*testref.Ref
-	net         *linearize.Network
+	net         *network.Network
 	train, test *linearize.Batch
 	y           *mat.Dense
 	lik         glm.Likelihood
@@ -30,7 +31,7 @@ func newTrained(t *testing.T, ref *testref.Ref, x, y, xt *mat.Dense) *trained {
 	t.Helper()
 	q := &trained{Ref: ref, y: y}
 	var err error
-	q.net, err = linearize.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
+	q.net, err = network.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
 	require.NoError(t, err)
 	q.theta = q.net.Theta()
 	q.train, err = q.net.Linearize(t.Context(), x)

@@ -18,44 +18,44 @@ type Conv struct {
 	Weight *Span      // (groups·m)×k, or (groups·k)×m if Transposed; nil where not a parameter
 	Bias   *Span      // one number an output channel, or nil
 	C      int        // outputs
-	layout positions
+	Layout Positions
 }
 
 var _ Block = (*Conv)(nil)
 
-// positions says how a layer's input and output gradients split into the
+// Positions says how a layer's input and output gradients split into the
 // factors of each position.
-type positions interface {
-	groups() int
-	factors() (t, k, m int)                // positions, patch length, gradient length, per group
-	patches(dst, x []float64, group int)   // T×k
-	gradients(dst, g []float64, group int) // T×m
-	// weightGradient writes beta·dst + Σ_t g_t p_tᵀ, laid out as the weight is
+type Positions interface {
+	Groups() int
+	Factors() (t, k, m int)                // positions, patch length, gradient length, per group
+	Patches(dst, x []float64, group int)   // T×k
+	Gradients(dst, g []float64, group int) // T×m
+	// WeightGradient writes beta·dst + Σ_t g_t p_tᵀ, laid out as the weight is
 	// stored. scratch has scratch() elements.
-	weightGradient(dst, x, g, scratch []float64, transposed bool, beta float64)
-	scratch() int
-	channelSums(dst, g []float64) // adds the gradient of the bias
+	WeightGradient(dst, x, g, scratch []float64, transposed bool, beta float64)
+	Scratch() int
+	ChannelSums(dst, g []float64) // adds the gradient of the bias
 }
 
 // Groups returns the number of groups, each a weight matrix of its own.
-func (v *Conv) Groups() int { return v.layout.groups() }
+func (v *Conv) Groups() int { return v.Layout.Groups() }
 
 // Factors returns T, the positions of an example, k, the length of a patch,
 // and m, the length of a gradient, in each group.
-func (v *Conv) Factors() (t, k, m int) { return v.layout.factors() }
+func (v *Conv) Factors() (t, k, m int) { return v.Layout.Factors() }
 
 // FactorsTo writes a group's patches, N·T×k, and gradients, N·C·T×m, example
 // by example and position by position. A nil argument is skipped.
 func (v *Conv) FactorsTo(a, g *mat.Dense, group int) {
-	t, k, m := v.layout.factors()
+	t, k, m := v.Layout.Factors()
 	if a != nil {
 		for n := range dense.Count(v.X) {
-			v.layout.patches(contiguous(a, n*t, t, k), v.X.RawRowView(n), group)
+			v.Layout.Patches(contiguous(a, n*t, t, k), v.X.RawRowView(n), group)
 		}
 	}
 	if g != nil {
 		for i := range dense.Count(v.G) {
-			v.layout.gradients(contiguous(g, i*t, t, m), v.G.RawRowView(i), group)
+			v.Layout.Gradients(contiguous(g, i*t, t, m), v.G.RawRowView(i), group)
 		}
 	}
 }
@@ -69,27 +69,27 @@ func contiguous(m *mat.Dense, row, rows, cols int) []float64 {
 }
 
 // Spans returns the weight's span, then the bias's.
-func (v *Conv) Spans() []Span { return spans(v.Weight, v.Bias) }
+func (v *Conv) Spans() []Span { return Spans(v.Weight, v.Bias) }
 
 // TileTo implements Block.
 func (v *Conv) TileTo(dst *mat.Dense) {
-	scratch := make([]float64, v.layout.scratch())
+	scratch := make([]float64, v.Layout.Scratch())
 	for i := range dense.Count(v.G) {
 		row := dst.RawRowView(i)
 		clear(row)
-		v.rowTo(row, v.X.RawRowView(i/v.C), v.G.RawRowView(i), scratch)
+		v.RowTo(row, v.X.RawRowView(i/v.C), v.G.RawRowView(i), scratch)
 	}
 }
 
-// rowTo adds one row of the Jacobian, columns local, to row, which must be
+// RowTo adds one row of the Jacobian, columns local, to row, which must be
 // zero where the weight is.
-func (v *Conv) rowTo(row, x, g, scratch []float64) {
+func (v *Conv) RowTo(row, x, g, scratch []float64) {
 	if v.Weight != nil {
-		v.layout.weightGradient(row[:v.Weight.Len()], x, g, scratch, v.Weight.Transposed, 0)
+		v.Layout.WeightGradient(row[:v.Weight.Len()], x, g, scratch, v.Weight.Transposed, 0)
 		row = row[v.Weight.Len():]
 	}
 	if v.Bias != nil {
-		v.layout.channelSums(row[:v.Bias.Len()], g)
+		v.Layout.ChannelSums(row[:v.Bias.Len()], g)
 	}
 }
 
@@ -119,7 +119,7 @@ func (v *Conv) row(i int) *Conv {
 
 // AddMulTransVec implements Block.
 func (v *Conv) AddMulTransVec(dst, u []float64) {
-	scratch := make([]float64, v.layout.scratch())
+	scratch := make([]float64, v.Layout.Scratch())
 	_, size := v.G.Dims()
 	z := make([]float64, size)
 	for n := range dense.Count(v.X) {
@@ -127,18 +127,18 @@ func (v *Conv) AddMulTransVec(dst, u []float64) {
 		for c := range v.C {
 			dense.Axpy(z, u[n*v.C+c], v.G.RawRowView(n*v.C+c))
 		}
-		v.addGradient(dst, v.X.RawRowView(n), z, scratch)
+		v.AddGradient(dst, v.X.RawRowView(n), z, scratch)
 	}
 }
 
-// addGradient adds the gradient of one example, given that of the layer's
+// AddGradient adds the gradient of one example, given that of the layer's
 // result, to a vector over θ.
-func (v *Conv) addGradient(dst, x, z, scratch []float64) {
+func (v *Conv) AddGradient(dst, x, z, scratch []float64) {
 	if v.Weight != nil {
-		v.layout.weightGradient(dst[v.Weight.Offset:v.Weight.Offset+v.Weight.Len()], x, z, scratch, v.Weight.Transposed, 1)
+		v.Layout.WeightGradient(dst[v.Weight.Offset:v.Weight.Offset+v.Weight.Len()], x, z, scratch, v.Weight.Transposed, 1)
 	}
 	if v.Bias != nil {
-		v.layout.channelSums(dst[v.Bias.Offset:v.Bias.Offset+v.Bias.Len()], z)
+		v.Layout.ChannelSums(dst[v.Bias.Offset:v.Bias.Offset+v.Bias.Len()], z)
 	}
 }
 

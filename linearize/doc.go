@@ -1,16 +1,14 @@
-// Package linearize holds a trained network and its linearization at the
-// trained parameters, f_lin(x;θ) = f(x;θ*) + J(x)(θ−θ*) (E1).
+// Package linearize holds the linearization of a parametric model at its
+// trained parameters, f_lin(x;θ) = f(x;θ*) + J(x)(θ−θ*) (E1): all that
+// inference needs of the model.
 //
-// A Network is read from ONNX or built in Go, is immutable, and knows its
-// flat parameter vector θ*. Linearize gives a Batch: the inputs, the outputs
-// and the Jacobian of every output with respect to every parameter, kept in
-// the structure the layers have (Block) instead of as one dense matrix.
+// A Batch is the inputs, the outputs and the Jacobian of every output with
+// respect to every parameter, kept in the structure the layers have (Block)
+// instead of as one dense matrix. A Source gives examples batch by batch, for
+// data that do not fit into memory. Anything with the methods of Model can be
+// linearized; package network reads neural networks from ONNX.
 //
-//	net, err := linearize.ReadONNX(file, nil)
-//	if err != nil {
-//		return err
-//	}
-//	b, err := net.Linearize(ctx, x) // x is N×D
+//	b, err := model.Linearize(ctx, x) // x is N×D
 //	if err != nil {
 //		return err
 //	}

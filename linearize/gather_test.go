@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // A made source is made of sources that load rows of x; its example i is row
@@ -141,7 +142,7 @@ func TestGatherFromMadeOfOthers(t *testing.T) {
 
 // A counted model counts the backward passes of its examples.
 type counted struct {
-	*linearize.Network
+	*network.Network
 	passes int
 }
 

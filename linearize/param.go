@@ -16,7 +16,7 @@ func (p Param) Len() int {
 	return n
 }
 
-func (p Param) span(transposed bool) *Span {
+func (p Param) Span(transposed bool) *Span {
 	rows := 1
 	if len(p.Shape) > 1 {
 		rows = p.Shape[0]

@@ -11,14 +11,15 @@ import (
 
 	"github.com/funcgp/funcgp/internal/kerneltest"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // convNet has blocks of every kind: Conv, Outer and Full.
-func convNet(t *testing.T) (*linearize.Network, *mat.Dense) {
+func convNet(t *testing.T) (*network.Network, *mat.Dense) {
 	t.Helper()
-	net, err := linearize.Sequential(linearize.Shape{1, 9, 9},
-		linearize.Conv2D{Filters: 3, Kernel: 3}, linearize.Tanh, linearize.MaxPool2D{Size: 2}, linearize.Flatten{},
-		linearize.Dense{Units: 5}, linearize.LayerNorm{}, linearize.Tanh, linearize.Dense{Units: 2})
+	net, err := network.Sequential(network.Shape{1, 9, 9},
+		network.Conv2D{Filters: 3, Kernel: 3}, network.Tanh, network.MaxPool2D{Size: 2}, network.Flatten{},
+		network.Dense{Units: 5}, network.LayerNorm{}, network.Tanh, network.Dense{Units: 2})
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(1, 2))
 	x := mat.NewDense(11, 81, nil)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/kerneltest"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -45,10 +46,10 @@ func eachBenchmark(b *testing.B, run func(b *testing.B, k *ntk.NTK, train, test 
 // leNet is LeNet-5 without padding at n random images.
 func leNet(b testing.TB, n int) *linearize.Batch {
 	b.Helper()
-	net, err := linearize.Sequential(linearize.Shape{1, 28, 28},
-		linearize.Conv2D{Filters: 6, Kernel: 5}, linearize.ReLU, linearize.MaxPool2D{Size: 2},
-		linearize.Conv2D{Filters: 16, Kernel: 5}, linearize.ReLU, linearize.MaxPool2D{Size: 2},
-		linearize.Flatten{}, linearize.Dense{Units: 120}, linearize.ReLU, linearize.Dense{Units: 84}, linearize.ReLU, linearize.Dense{Units: 10})
+	net, err := network.Sequential(network.Shape{1, 28, 28},
+		network.Conv2D{Filters: 6, Kernel: 5}, network.ReLU, network.MaxPool2D{Size: 2},
+		network.Conv2D{Filters: 16, Kernel: 5}, network.ReLU, network.MaxPool2D{Size: 2},
+		network.Flatten{}, network.Dense{Units: 120}, network.ReLU, network.Dense{Units: 84}, network.ReLU, network.Dense{Units: 10})
 	require.NoError(b, err)
 	return linearized(b, net, mat.NewDense(n, 784, normal(newRand(2), n*784)))
 }

@@ -6,13 +6,13 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
 
 // The prior of a network's function values at four inputs.
 func Example() {
-	net, err := linearize.Sequential(linearize.Shape{1}, linearize.Dense{Units: 8}, linearize.Tanh, linearize.Dense{Units: 2})
+	net, err := network.Sequential(network.Shape{1}, network.Dense{Units: 8}, network.Tanh, network.Dense{Units: 2})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -42,7 +42,7 @@ func Example() {
 
 // One precision a layer, and the kernel of one layer alone (E10).
 func ExampleNTK_GroupKernel() {
-	net, err := linearize.Sequential(linearize.Shape{1}, linearize.Dense{Units: 8}, linearize.Tanh, linearize.Dense{Units: 1})
+	net, err := network.Sequential(network.Shape{1}, network.Dense{Units: 8}, network.Tanh, network.Dense{Units: 1})
 	if err != nil {
 		fmt.Println(err)
 		return

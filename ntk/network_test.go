@@ -14,17 +14,18 @@ import (
 	"github.com/funcgp/funcgp/internal/kerneltest"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
 
-func readNetwork(t testing.TB, ref *testref.Ref) *linearize.Network {
+func readNetwork(t testing.TB, ref *testref.Ref) *network.Network {
 	t.Helper()
-	net, err := linearize.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
+	net, err := network.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
 	require.NoError(t, err)
 	return net
 }
 
-func linearized(t testing.TB, net *linearize.Network, x *mat.Dense) *linearize.Batch {
+func linearized(t testing.TB, net *network.Network, x *mat.Dense) *linearize.Batch {
 	t.Helper()
 	b, err := net.Linearize(t.Context(), x)
 	require.NoError(t, err)
@@ -122,17 +123,17 @@ func TestExportedKernels(t *testing.T) {
 func convNetworks(t testing.TB) map[string]*linearize.Batch {
 	t.Helper()
 	out := make(map[string]*linearize.Batch)
-	for name, layers := range map[string][]linearize.Layer{
-		"conv": {linearize.Conv2D{Filters: 6, Kernel: 3}, linearize.Tanh, linearize.Conv2D{Filters: 8, Kernel: 3}, linearize.Tanh,
-			linearize.AvgPool2D{Size: 2}, linearize.Flatten{}, linearize.Dense{Units: 3}},
-		"groups": {linearize.Conv2D{Filters: 8, Kernel: 3, Padding: 1}, linearize.SiLU, linearize.Conv2D{Filters: 12, Kernel: 3, Stride: 2, Groups: 4},
-			linearize.Tanh, linearize.Conv2D{Filters: 12, Kernel: 2, Groups: 12}, linearize.Flatten{}, linearize.Dense{Units: 2}},
-		"few positions": {linearize.Conv2D{Filters: 16, Kernel: 4, Stride: 3, NoBias: true}, linearize.Tanh, linearize.Conv2D{Filters: 20, Kernel: 2}, linearize.Tanh,
-			linearize.Flatten{}, linearize.Dense{Units: 1}},
-		"many channels": {linearize.Conv2D{Filters: 24, Kernel: 2, Stride: 2}, linearize.Tanh, linearize.Conv2D{Filters: 10, Kernel: 3, Padding: 1}, linearize.Tanh,
-			linearize.Flatten{}, linearize.Dense{Units: 2}},
+	for name, layers := range map[string][]network.Layer{
+		"conv": {network.Conv2D{Filters: 6, Kernel: 3}, network.Tanh, network.Conv2D{Filters: 8, Kernel: 3}, network.Tanh,
+			network.AvgPool2D{Size: 2}, network.Flatten{}, network.Dense{Units: 3}},
+		"groups": {network.Conv2D{Filters: 8, Kernel: 3, Padding: 1}, network.SiLU, network.Conv2D{Filters: 12, Kernel: 3, Stride: 2, Groups: 4},
+			network.Tanh, network.Conv2D{Filters: 12, Kernel: 2, Groups: 12}, network.Flatten{}, network.Dense{Units: 2}},
+		"few positions": {network.Conv2D{Filters: 16, Kernel: 4, Stride: 3, NoBias: true}, network.Tanh, network.Conv2D{Filters: 20, Kernel: 2}, network.Tanh,
+			network.Flatten{}, network.Dense{Units: 1}},
+		"many channels": {network.Conv2D{Filters: 24, Kernel: 2, Stride: 2}, network.Tanh, network.Conv2D{Filters: 10, Kernel: 3, Padding: 1}, network.Tanh,
+			network.Flatten{}, network.Dense{Units: 2}},
 	} {
-		net, err := linearize.Sequential(linearize.Shape{2, 9, 9}, layers...)
+		net, err := network.Sequential(network.Shape{2, 9, 9}, layers...)
 		require.NoError(t, err, name)
 		out[name] = linearized(t, net, mat.NewDense(6, 162, normal(newRand(3), 6*162)))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -18,10 +19,10 @@ import (
 // leNet is LeNet-5 at n random images, as a source of tiles.
 func leNet(b *testing.B, n int) (linearize.Source, *gp.Sites, *ntk.NTK) {
 	b.Helper()
-	net, err := linearize.Sequential(linearize.Shape{1, 28, 28},
-		linearize.Conv2D{Filters: 6, Kernel: 5}, linearize.ReLU, linearize.MaxPool2D{Size: 2},
-		linearize.Conv2D{Filters: 16, Kernel: 5}, linearize.ReLU, linearize.MaxPool2D{Size: 2},
-		linearize.Flatten{}, linearize.Dense{Units: 120}, linearize.ReLU, linearize.Dense{Units: 84}, linearize.ReLU, linearize.Dense{Units: 10})
+	net, err := network.Sequential(network.Shape{1, 28, 28},
+		network.Conv2D{Filters: 6, Kernel: 5}, network.ReLU, network.MaxPool2D{Size: 2},
+		network.Conv2D{Filters: 16, Kernel: 5}, network.ReLU, network.MaxPool2D{Size: 2},
+		network.Flatten{}, network.Dense{Units: 120}, network.ReLU, network.Dense{Units: 84}, network.ReLU, network.Dense{Units: 10})
 	require.NoError(b, err)
 	rng := rand.New(rand.NewPCG(1, 2))
 	x, y := mat.NewDense(n, 784, nil), mat.NewDense(n, 1, nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -19,7 +20,7 @@ import (
 // A reference is a trained network with its data.
 type reference struct {
 	*testref.Ref
-	net         *linearize.Network
+	net         *network.Network
 	x           *mat.Dense // training inputs
 	train, test *linearize.Batch
 	y           *mat.Dense
@@ -33,7 +34,7 @@ func openReference(t testing.TB, name string) *reference {
 	t.Helper()
 	r := &reference{Ref: testref.Open(t, name)}
 	var err error
-	r.net, err = linearize.ReadONNX(bytes.NewReader(r.Model(t)), nil)
+	r.net, err = network.ReadONNX(bytes.NewReader(r.Model(t)), nil)
 	require.NoError(t, err)
 	var xTest *mat.Dense
 	r.x, xTest = r.inputs(t, name)

@@ -4,17 +4,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // An arch is a network to train.
 type arch struct {
 	name   string
 	widths []int // of an mlp: hidden layers, then outputs
-	act    linearize.Activation
+	act    network.Activation
 }
 
-var activations = map[string]linearize.Activation{"relu": linearize.ReLU, "tanh": linearize.Tanh}
+var activations = map[string]network.Activation{"relu": network.ReLU, "tanh": network.Tanh}
 
 // widest bounds a layer of an mlp.
 const widest = 1 << 20
@@ -63,11 +63,11 @@ func (a *arch) outputs(s *session) int {
 }
 
 // layers returns the architecture with c outputs.
-func (a *arch) layers(c int) []linearize.Layer {
+func (a *arch) layers(c int) []network.Layer {
 	if a.widths != nil {
-		layers := []linearize.Layer{linearize.Flatten{}}
+		layers := []network.Layer{network.Flatten{}}
 		for i, k := range a.widths {
-			layers = append(layers, linearize.Dense{Units: k})
+			layers = append(layers, network.Dense{Units: k})
 			if i < len(a.widths)-1 {
 				layers = append(layers, a.act)
 			}
@@ -82,15 +82,15 @@ func (a *arch) layers(c int) []linearize.Layer {
 
 // convolutional returns two 5×5 convolutions with their numbers of filters,
 // each with a ReLU and a 2×2 max pool, and two hidden layers before the outputs.
-func convolutional(filters1, filters2, dense1, dense2, c int) []linearize.Layer {
+func convolutional(filters1, filters2, dense1, dense2, c int) []network.Layer {
 	const kernel = 5
-	return []linearize.Layer{
-		linearize.Conv2D{Filters: filters1, Kernel: kernel}, linearize.ReLU, linearize.MaxPool2D{Size: 2},
-		linearize.Conv2D{Filters: filters2, Kernel: kernel}, linearize.ReLU, linearize.MaxPool2D{Size: 2},
-		linearize.Flatten{},
-		linearize.Dense{Units: dense1}, linearize.ReLU,
-		linearize.Dense{Units: dense2}, linearize.ReLU,
-		linearize.Dense{Units: c},
+	return []network.Layer{
+		network.Conv2D{Filters: filters1, Kernel: kernel}, network.ReLU, network.MaxPool2D{Size: 2},
+		network.Conv2D{Filters: filters2, Kernel: kernel}, network.ReLU, network.MaxPool2D{Size: 2},
+		network.Flatten{},
+		network.Dense{Units: dense1}, network.ReLU,
+		network.Dense{Units: dense2}, network.ReLU,
+		network.Dense{Units: c},
 	}
 }
 

@@ -5,24 +5,24 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 func TestArch(t *testing.T) {
 	for _, x := range []struct {
 		name string
-		in   linearize.Shape
+		in   network.Shape
 		c, p int
 	}{
-		{"thesis-cnn", linearize.Shape{1, 28, 28}, 1, 4587}, // [thesis]
-		{"thesis-cnn", linearize.Shape{1, 28, 28}, 10, 4587 + 9*26},
-		{"lenet5", linearize.Shape{1, 28, 28}, 10, 44426},
-		{"mlp:128-64-10", linearize.Shape{1, 28, 28}, 10, 109386},
-		{"mlp:3", linearize.Shape{5}, 3, 18},
+		{"thesis-cnn", network.Shape{1, 28, 28}, 1, 4587}, // [thesis]
+		{"thesis-cnn", network.Shape{1, 28, 28}, 10, 4587 + 9*26},
+		{"lenet5", network.Shape{1, 28, 28}, 10, 44426},
+		{"mlp:128-64-10", network.Shape{1, 28, 28}, 10, 109386},
+		{"mlp:3", network.Shape{5}, 3, 18},
 	} {
 		a, err := parseArch(x.name, "tanh")
 		require.NoError(t, err)
-		net, err := linearize.Sequential(x.in, a.layers(x.c)...)
+		net, err := network.Sequential(x.in, a.layers(x.c)...)
 		require.NoError(t, err)
 		_, c, p := net.Dims()
 		require.Equal(t, x.c, c)

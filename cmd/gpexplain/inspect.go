@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 func inspectVerb(inv *invocation) *cobra.Command {
@@ -72,7 +72,7 @@ func inspect(ctx context.Context, sh *shared) error {
 	return out.text(s.out, d)
 }
 
-func (x *inspection) text(stdout io.Writer, d linearize.Description) error {
+func (x *inspection) text(stdout io.Writer, d network.Description) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "model\t%s\n", oneLine(x.Model))
 	fmt.Fprintf(w, "written by\t%s, opset %d\n", oneLine(x.Producer), x.Opset)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/testref"
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 func TestInspect(t *testing.T) {
@@ -51,7 +51,7 @@ func TestInspectExports(t *testing.T) {
 
 // What a file says cannot steer the terminal.
 func TestInspectHostile(t *testing.T) {
-	net, err := linearize.Sequential([]int{2}, linearize.Dense{Units: 1})
+	net, err := network.Sequential([]int{2}, network.Dense{Units: 1})
 	require.NoError(t, err)
 	var b bytes.Buffer
 	require.NoError(t, net.WithMetadata(map[string]string{"a\x1b[2J\nb": "c\x1b]0;title\a\u202e"}).WriteONNX(&b))

@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/testref"
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // A reference is a folder of testdata/reference as a user would have it: a
@@ -33,7 +33,7 @@ func openReference(t *testing.T, name string) *reference {
 	t.Helper()
 	r := &reference{Ref: testref.Open(t, name), name: name}
 	r.n, r.c, r.likelihood = int(r.Scalar("N")), int(r.Scalar("C")), r.Meta("likelihood")
-	net, err := linearize.ReadONNX(bytes.NewReader(r.Model(t)), nil)
+	net, err := network.ReadONNX(bytes.NewReader(r.Model(t)), nil)
 	require.NoError(t, err)
 	x := r.Matrix("x_train")
 	_, d := x.Dims()

@@ -18,7 +18,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/onnx"
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -37,7 +37,7 @@ type session struct {
 	watch *stopwatch
 
 	name    string // of the model, for messages
-	net     *linearize.Network
+	net     *network.Network
 	meta    *metadata
 	opened  *dataset.Data
 	classed []int // the classes in order; nil for a regression
@@ -125,7 +125,7 @@ func (s *session) readModel(ctx context.Context) error {
 		}
 	}
 	s.modelSum = fmt.Sprintf("%x", sha256.Sum256(data))
-	if s.net, err = linearize.ReadONNX(bytes.NewReader(data), &linearize.ReadOptions{Freeze: s.freeze}); err != nil {
+	if s.net, err = network.ReadONNX(bytes.NewReader(data), &network.ReadOptions{Freeze: s.freeze}); err != nil {
 		return modelError(s.name, err)
 	}
 	if s.meta, err = readMetadata(s.net.Metadata()); err != nil {
@@ -145,10 +145,10 @@ func readModelFile(ctx context.Context, path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if f.Size() > linearize.MaxModelBytes {
-		return nil, fmt.Errorf("it has %d bytes, but a model has at most %d; export a smaller one", f.Size(), linearize.MaxModelBytes)
+	if f.Size() > network.MaxModelBytes {
+		return nil, fmt.Errorf("it has %d bytes, but a model has at most %d; export a smaller one", f.Size(), network.MaxModelBytes)
 	}
-	return io.ReadAll(io.LimitReader(f, linearize.MaxModelBytes+1))
+	return io.ReadAll(io.LimitReader(f, network.MaxModelBytes+1))
 }
 
 // modelError names the file once, and what to do about it.

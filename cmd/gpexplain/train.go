@@ -14,7 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/par"
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 type trainFlags struct {
@@ -166,13 +166,13 @@ func (e *trainFlags) testRows(s *session, c int) (testRows, error) {
 
 // fit trains a network with c outputs and puts it into the session.
 func (e *trainFlags) fit(ctx context.Context, s *session, c int) (*trainReport, error) {
-	net, err := linearize.Seeded(s.seed, s.opened.Shape, e.arch.layers(c)...)
+	net, err := network.Seeded(s.seed, s.opened.Shape, e.arch.layers(c)...)
 	if err != nil {
 		return nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", e.name, s.opened.Shape, err)
 	}
 	_, _, p := net.Dims()
-	o := &linearize.TrainOptions{Precision: slices.Repeat([]float64{s.delta}, p), Epochs: orNone(e.epochs), Batch: e.batch, LearningRate: e.rate, LBFGS: orNone(e.lbfgs), Seed: s.seed,
-		Progress: func(t linearize.TrainProgress) {
+	o := &network.TrainOptions{Precision: slices.Repeat([]float64{s.delta}, p), Epochs: orNone(e.epochs), Batch: e.batch, LearningRate: e.rate, LBFGS: orNone(e.lbfgs), Seed: s.seed,
+		Progress: func(t network.TrainProgress) {
 			s.progress.show(t.Stage, t.Done, t.Total)
 			s.detail("%s %d of %d: objective %.6g", t.Stage, t.Done, t.Total, t.Objective)
 		}}
@@ -189,7 +189,7 @@ func (e *trainFlags) fit(ctx context.Context, s *session, c int) (*trainReport, 
 		LogLikelihood: explain.Float(res.LogLik), GradientNorm: explain.Float(res.GradientNorm)}, nil
 }
 
-// orNone is a count as linearize.TrainOptions wants it: there, 0 is a default
+// orNone is a count as network.TrainOptions wants it: there, 0 is a default
 // and a negative number none.
 func orNone(k int) int {
 	if k == 0 {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/internal/testref"
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // Tables as users have them, from training to a contrast of two classes. The
@@ -57,7 +57,7 @@ func TestUCI(t *testing.T) {
 func TestMNIST(t *testing.T) {
 	data, ref := testref.MNIST(t), testref.Open(t, "thesis-cnn")
 	dir := t.TempDir()
-	net, err := linearize.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
+	net, err := network.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
 	require.NoError(t, err)
 	var b bytes.Buffer
 	require.NoError(t, net.WithMetadata(map[string]string{keyPrecision: "10", keyClasses: "4,9"}).WriteONNX(&b))

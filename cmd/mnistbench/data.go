@@ -10,11 +10,12 @@ import (
 
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // A problem is a network with the rows to fit and to judge it on.
 type problem struct {
-	net   *linearize.Network
+	net   *network.Network
 	delta float64
 	train rows
 	valid rows
@@ -29,7 +30,7 @@ type rows struct {
 	n      int
 	labels []int
 	at     func(i int, dst []float64)
-	net    *linearize.Network
+	net    *network.Network
 }
 
 const tile = 200
@@ -78,7 +79,7 @@ func openProblem(ctx context.Context, o *options) (*problem, error) {
 		return nil, err
 	}
 	p := new(problem)
-	if p.net, err = linearize.ReadONNX(bytes.NewReader(data), nil); err != nil {
+	if p.net, err = network.ReadONNX(bytes.NewReader(data), nil); err != nil {
 		return nil, err
 	}
 	if p.delta, err = strconv.ParseFloat(p.net.Metadata()["funcgp.prior_precision"], 64); err != nil {

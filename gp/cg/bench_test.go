@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -29,7 +30,7 @@ type cgJob struct {
 
 func newCGJob(b *testing.B, model []byte, data string, count int) *cgJob {
 	b.Helper()
-	net, err := linearize.ReadONNX(bytes.NewReader(model), nil)
+	net, err := network.ReadONNX(bytes.NewReader(model), nil)
 	require.NoError(b, err)
 	precision := 10.0
 	if v, ok := net.Metadata()["funcgp.prior_precision"]; ok {

@@ -1,8 +1,9 @@
 package cg
 
 import (
-	"github.com/funcgp/funcgp/internal/dense"
 	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // A siteBlocks is a block-diagonal matrix of C×C blocks, one an example: R or

@@ -4,9 +4,10 @@ import (
 	"context"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/newton"
-	"gonum.org/v1/gonum/floats"
 )
 
 // warnOpen warns where the sums Σ C(x,x_i) b_i (E14) miss the mean at the

@@ -30,5 +30,5 @@ func TestCGOfUnreadableExamples(t *testing.T) {
 	_, err = cg.Refit(t.Context(), q.kernel, data, q.y, q.lik, nil)
 	require.Equal(t, disk, err)
 	_, err = cg.Fit(t.Context(), q.kernel, unreadable{q.train, nil}, q.sites(t), nil)
-	require.EqualError(t, err, "cg: there are no training examples")
+	require.EqualError(t, err, "gp: there are no training examples")
 }

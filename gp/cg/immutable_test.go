@@ -4,9 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"github.com/funcgp/funcgp/internal/kerneltest"
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/kerneltest"
 )
 
 // An interruption ends an operation at one of its calls of Progress: by a

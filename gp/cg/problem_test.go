@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -15,10 +18,9 @@ import (
 	"github.com/funcgp/funcgp/internal/testdense"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
-	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/mat"
 )
 
 // Dense algebra, as the equations write it.
@@ -200,7 +202,7 @@ func crossOf(t *testing.T, d gp.Dual, x, train *linearize.Batch, size int, terms
 // A reference is a trained network with its data.
 type reference struct {
 	*testref.Ref
-	net         *linearize.Network
+	net         *network.Network
 	x           *mat.Dense // training inputs
 	train, test *linearize.Batch
 	y           *mat.Dense
@@ -214,7 +216,7 @@ func openReference(t testing.TB, name string) *reference {
 	t.Helper()
 	r := &reference{Ref: testref.Open(t, name)}
 	var err error
-	r.net, err = linearize.ReadONNX(bytes.NewReader(r.Model(t)), nil)
+	r.net, err = network.ReadONNX(bytes.NewReader(r.Model(t)), nil)
 	require.NoError(t, err)
 	var xTest *mat.Dense
 	r.x, xTest = r.inputs(t, name)

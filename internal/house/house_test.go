@@ -19,7 +19,7 @@ import (
 const module = "github.com/funcgp/funcgp/"
 
 // level orders the packages: data flow upwards, imports go downwards.
-var level = map[string]int{"store": 0, "linearize": 1, "ntk": 2, "gp": 3, "sparse": 4, "glm": 4, "explain": 5, "cmd": 6}
+var level = map[string]int{"store": 0, "linearize": 1, "linearize/network": 2, "ntk": 2, "gp": 3, "gp/cg": 5, "sparse": 5, "glm": 5, "explain": 6, "cmd": 7}
 
 // besides lists imports between packages of one level that are wanted.
 var besides = map[string]bool{}

@@ -11,7 +11,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -22,20 +22,20 @@ type job struct {
 	name    string
 	n, t, c int
 	classes []int
-	layers  []linearize.Layer
+	layers  []network.Layer
 }
 
 func jobs() []job {
-	conv := func(first, second, c int, dense ...int) []linearize.Layer {
-		l := []linearize.Layer{linearize.Conv2D{Filters: first, Kernel: 5}, linearize.ReLU, linearize.MaxPool2D{Size: 2},
-			linearize.Conv2D{Filters: second, Kernel: 5}, linearize.ReLU, linearize.MaxPool2D{Size: 2}, linearize.Flatten{}}
+	conv := func(first, second, c int, dense ...int) []network.Layer {
+		l := []network.Layer{network.Conv2D{Filters: first, Kernel: 5}, network.ReLU, network.MaxPool2D{Size: 2},
+			network.Conv2D{Filters: second, Kernel: 5}, network.ReLU, network.MaxPool2D{Size: 2}, network.Flatten{}}
 		for _, k := range dense {
-			l = append(l, linearize.Dense{Units: k}, linearize.ReLU)
+			l = append(l, network.Dense{Units: k}, network.ReLU)
 		}
-		return append(l, linearize.Dense{Units: c})
+		return append(l, network.Dense{Units: c})
 	}
 	ten := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
-	mlp := []linearize.Layer{linearize.Flatten{}, linearize.Dense{Units: 128}, linearize.ReLU, linearize.Dense{Units: 64}, linearize.ReLU, linearize.Dense{Units: 10}}
+	mlp := []network.Layer{network.Flatten{}, network.Dense{Units: 128}, network.ReLU, network.Dense{Units: 64}, network.ReLU, network.Dense{Units: 10}}
 	return []job{
 		{"thesis-cnn", 3000, 1991, 1, []int{4, 9}, conv(3, 8, 1, 25, 25)},
 		{"lenet5", 200, 200, 10, ten, conv(6, 16, 10, 120, 84)},
@@ -45,7 +45,7 @@ func jobs() []job {
 
 // prepared is a job with its network and digits.
 type prepared struct {
-	net         *linearize.Network
+	net         *network.Network
 	kernel      *ntk.NTK
 	lik         gp.Likelihood
 	x, y, xTest *mat.Dense
@@ -62,7 +62,7 @@ func (j job) prepare(b *testing.B) *prepared {
 	if err != nil {
 		b.Fatal(err)
 	}
-	net, err := linearize.Sequential(linearize.Shape{1, 28, 28}, j.layers...)
+	net, err := network.Sequential(network.Shape{1, 28, 28}, j.layers...)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -15,12 +15,12 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testref"
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
 
 func posterior(ctx context.Context, model io.Reader, x, y, xTest *mat.Dense) (mean, cov *mat.Dense, err error) {
-	net, err := linearize.ReadONNX(model, nil)
+	net, err := network.ReadONNX(model, nil)
 	if err != nil {
 		return nil, nil, err
 	}

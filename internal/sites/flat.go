@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dense"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // Flat are gp.Sites as plain slices, example by example.

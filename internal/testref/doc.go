@@ -3,7 +3,7 @@
 //
 //	func TestForward(t *testing.T) {
 //		ref := testref.Open(t, "layers/mlp-relu")
-//		net, err := linearize.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
+//		net, err := network.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
 //		require.NoError(t, err)
 //		b, err := net.Linearize(t.Context(), ref.Matrix("x"))
 //		require.NoError(t, err)

@@ -1,0 +1,74 @@
+package network_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+type sized struct {
+	name   string
+	n      int
+	in     network.Shape
+	layers []network.Layer
+}
+
+// jobs are the networks of the peers' figures: the thesis CNN (P = 4587),
+// LeNet-5 (P = 44426) and an MLP 784-128-64-10 (P = 109386).
+func jobs() []sized {
+	conv := func(first, second, c int, dense ...int) []network.Layer {
+		l := []network.Layer{network.Conv2D{Filters: first, Kernel: 5}, network.ReLU, network.MaxPool2D{Size: 2},
+			network.Conv2D{Filters: second, Kernel: 5}, network.ReLU, network.MaxPool2D{Size: 2}, network.Flatten{}}
+		for _, k := range dense {
+			l = append(l, network.Dense{Units: k}, network.ReLU)
+		}
+		return append(l, network.Dense{Units: c})
+	}
+	image := network.Shape{1, 28, 28}
+	return []sized{
+		{"thesis-cnn", 3000, image, conv(3, 8, 1, 25, 25)},
+		{"lenet5", 200, image, conv(6, 16, 10, 120, 84)},
+		{"mlp", 300, network.Shape{784}, []network.Layer{network.Dense{Units: 128}, network.ReLU, network.Dense{Units: 64}, network.ReLU, network.Dense{Units: 10}}},
+	}
+}
+
+func BenchmarkLinearize(b *testing.B) {
+	for _, j := range jobs() {
+		net, err := network.Sequential(j.in, j.layers...)
+		if err != nil {
+			b.Fatal(err)
+		}
+		d, c, p := net.Dims()
+		x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), j.n, d)
+		b.Run(fmt.Sprintf("net=%s/N=%d/C=%d/P=%d", j.name, j.n, c, p), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := net.Linearize(b.Context(), x); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkTrainStep is the gradient of 256 digits, what a step of Adam takes.
+func BenchmarkTrainStep(b *testing.B) {
+	for _, j := range jobs() {
+		net, err := network.Sequential(j.in, j.layers...)
+		if err != nil {
+			b.Fatal(err)
+		}
+		d, c, p := net.Dims()
+		rng := rand.New(rand.NewPCG(3, 4))
+		x, u, g := gaussianMatrix(rng, 256, d), gaussianMatrix(rng, 256, c), make([]float64, p)
+		b.Run(fmt.Sprintf("net=%s/batch=256", j.name), func(b *testing.B) {
+			for b.Loop() {
+				if err := net.VJP(b.Context(), g, x, u); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,205 @@
+package network_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// A job is a network with inputs.
+type job struct {
+	name string
+	net  *network.Network
+	x    *mat.Dense
+}
+
+// zooJobs are networks that reach every kind of block, at a few inputs.
+func zooJobs(t *testing.T) []job {
+	net, x := convNet(t)
+	list := []job{{"every block", net, x}}
+	for _, e := range zoo() {
+		net := build(t, e)
+		d, _, _ := net.Dims()
+		list = append(list, job{e.name, net, gaussianMatrix(rand.New(rand.NewPCG(5, 6)), 7, d)})
+	}
+	return list
+}
+
+// requireSums compares a batch with the sums of the outputs of another.
+func requireSums(t *testing.T, got, of *linearize.Batch, w *mat.Dense) {
+	t.Helper()
+	n, c, k := of.Len(), of.Outputs(), got.Outputs()
+	var j, sums mat.Dense
+	of.JacobianTo(&j)
+	got.JacobianTo(&sums)
+	require.Equal(t, n, got.Len())
+	for i := range n {
+		weights := w.Slice(i*k, (i+1)*k, 0, c)
+		var f, rows mat.Dense
+		f.Mul(weights, of.F.Slice(i, i+1, 0, c).T())
+		rows.Mul(weights, j.Slice(i*c, (i+1)*c, 0, of.P))
+		// two orders of sums of at most some hundred terms
+		require.True(t, mat.EqualApprox(&f, got.F.Slice(i, i+1, 0, k).T(), 1e-12*(1+mat.Norm(&f, 2))))
+		require.True(t, mat.EqualApprox(&rows, sums.Slice(i*k, (i+1)*k, 0, of.P), 1e-12*(1+mat.Norm(&rows, 2))))
+	}
+}
+
+// The Jacobian of sums of outputs is the sums of the Jacobian's rows, whether
+// the network makes it or a batch is summed.
+func TestCombinedIsWeightedJacobian(t *testing.T) {
+	for _, job := range zooJobs(t) {
+		n, _ := job.x.Dims()
+		_, c, _ := job.net.Dims()
+		b, err := job.net.Linearize(t.Context(), job.x)
+		require.NoError(t, err)
+		for _, k := range []int{1, 2, 2 * c} {
+			t.Run(fmt.Sprint(job.name, "/", k), func(t *testing.T) {
+				w := gaussianMatrix(rand.New(rand.NewPCG(7, uint64(k))), n*k, c)
+				got, err := job.net.LinearizeCombined(t.Context(), job.x, w)
+				require.NoError(t, err)
+				requireSums(t, got, b, w)
+				got, _ = collect(t, linearize.Combine(b, w))
+				requireSums(t, got, b, w)
+			})
+		}
+	}
+}
+
+// Blocks that are not the package's own are summed as columns.
+func TestCombinedBlocks(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		n, c, k := 1+rng.IntN(300), 1+rng.IntN(4), 1+rng.IntN(3)
+		b := kerneltest.RandomBatch(rng, n, c, kerneltest.RandomLayers(rng)...)
+		w := gaussianMatrix(rng, n*k, c)
+		got, _ := collect(t, linearize.Combine(b, w))
+		requireSums(t, got, b, w)
+	}
+}
+
+// With one output a sum, sums are the outputs to the last bit.
+func TestCombinedIdentity(t *testing.T) {
+	for _, job := range zooJobs(t) {
+		n, _ := job.x.Dims()
+		_, c, _ := job.net.Dims()
+		w := mat.NewDense(n*c, c, nil)
+		for i := range n * c {
+			w.Set(i, i%c, 1)
+		}
+		want, err := job.net.Linearize(t.Context(), job.x)
+		require.NoError(t, err)
+		got, err := job.net.LinearizeCombined(t.Context(), job.x, w)
+		require.NoError(t, err)
+		require.Equal(t, whole(want), whole(got), job.name)
+	}
+}
+
+// Sums of single examples' outputs are gathered from any source, examples
+// more than once, and the result has memory of its own.
+func TestGatherCombined(t *testing.T) {
+	for _, job := range zooJobs(t) {
+		n, _ := job.x.Dims()
+		_, c, _ := job.net.Dims()
+		b, err := job.net.Linearize(t.Context(), job.x)
+		require.NoError(t, err)
+		rng := rand.New(rand.NewPCG(8, 9))
+		var rows []int
+		for range 70 { // more than are summed at once
+			rows = append(rows, rng.IntN(n))
+		}
+		for _, k := range []int{1, 2} {
+			w := gaussianMatrix(rng, len(rows)*k, c)
+			of, err := b.Gather(t.Context(), rows)
+			require.NoError(t, err)
+			stream := linearize.NewSource(job.net, n, 3, rowsOf(job.x))
+			for name, src := range map[string]linearize.Source{"batch": b, "stream": stream, "pass": bare{stream}} {
+				t.Run(fmt.Sprint(job.name, "/", k, "/", name), func(t *testing.T) {
+					got, err := linearize.GatherCombined(t.Context(), src, rows, w)
+					require.NoError(t, err)
+					requireSums(t, got, of, w)
+					require.True(t, mat.Equal(of.X, got.X))
+				})
+			}
+		}
+	}
+	net, x := convNet(t)
+	b, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	_, c, _ := net.Dims()
+	for _, row := range []int{-1, 11} {
+		require.Panics(t, func() { _, _ = linearize.GatherCombined(t.Context(), b, []int{row}, mat.NewDense(1, c, nil)) })
+	}
+}
+
+// bare is a Source that is nothing else.
+type bare struct{ src linearize.Source }
+
+func (p bare) Len() int { return p.src.Len() }
+
+func (p bare) Batches(ctx context.Context, yield func(int, *linearize.Batch) error) error {
+	return p.src.Batches(ctx, yield)
+}
+
+// Sums are the same to the last bit for any tiles, batches and processors;
+// those of a Source that does not linearize them itself agree to rounding.
+func TestCombinedSources(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	net, x := convNet(t)
+	b, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	w := gaussianMatrix(rand.New(rand.NewPCG(3, 1)), 22, 2)
+	want, err := net.LinearizeCombined(t.Context(), x, w)
+	require.NoError(t, err)
+	for _, tile := range []int{1, 4, 11} {
+		runtime.GOMAXPROCS(tile)
+		src := linearize.NewSource(net, 11, tile, rowsOf(x))
+		for _, s := range []linearize.Source{src, linearize.Rebatch(src, 3), linearize.Rebatch(linearize.Rebatch(src, 5), 2)} {
+			got, _ := collect(t, linearize.Combine(s, w))
+			require.Equal(t, whole(want), whole(got))
+		}
+		got, sizes := collect(t, linearize.Combine(bare{src}, w))
+		requireSums(t, got, b, w)
+		require.LessOrEqual(t, len(sizes), 11)
+	}
+}
+
+func TestCombinedSizes(t *testing.T) {
+	net, x := convNet(t)
+	b, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	for _, w := range []*mat.Dense{mat.NewDense(12, 2, nil), mat.NewDense(11, 3, nil), new(mat.Dense)} {
+		require.Panics(t, func() { _, _ = net.LinearizeCombined(t.Context(), x, w) })
+		require.Panics(t, func() {
+			_ = linearize.Combine(b, w).Batches(t.Context(), func(int, *linearize.Batch) error { return nil })
+		})
+		require.Panics(t, func() { linearize.Combine(linearize.NewSource(net, 11, 3, rowsOf(x)), w) })
+	}
+	none := linearize.Combine(linearize.NewSource(net, 0, 3, rowsOf(x)), new(mat.Dense))
+	require.NoError(t, none.Batches(t.Context(), func(int, *linearize.Batch) error { panic("no examples") }))
+}
+
+func BenchmarkLinearizeCombined(b *testing.B) {
+	for _, j := range jobs() {
+		net, err := network.Sequential(j.in, j.layers...)
+		require.NoError(b, err)
+		d, c, p := net.Dims()
+		rng := rand.New(rand.NewPCG(1, 2))
+		x, w := gaussianMatrix(rng, j.n, d), gaussianMatrix(rng, 2*j.n, c)
+		b.Run(fmt.Sprintf("net=%s/N=%d/C=%d/K=2/P=%d", j.name, j.n, c, p), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, err := net.LinearizeCombined(b.Context(), x, w)
+				require.NoError(b, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,77 @@
+package network
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network/internal/compile"
+)
+
+// A Description says what a network is made of.
+type Description struct {
+	Producer  string
+	Opset     int64
+	Operators []OperatorCount // of the nodes that influence the output, by name
+	Params    []ParamInfo     // in the order of θ
+	Fixed     []string        // floating point initializers that are not parameters
+}
+
+// An OperatorCount is how often an operator occurs.
+type OperatorCount struct {
+	Name  string
+	Count int
+}
+
+// ParamInfo is a parameter and the kind of Jacobian block it has.
+type ParamInfo struct {
+	linearize.Param
+	Block string // "Outer", "Conv" or "Full"
+}
+
+// Describe returns what the network is made of.
+func (n *Network) Describe() Description {
+	p := n.prog
+	d := Description{Producer: strings.TrimSpace(n.model.ProducerName + " " + n.model.ProducerVersion), Opset: compile.StandardOpset(n.model)}
+	d.Operators = n.operators()
+	kind := n.blockKinds()
+	for _, prm := range n.Params() {
+		d.Params = append(d.Params, ParamInfo{Param: prm, Block: kind[prm.Offset]})
+	}
+	for _, t := range n.model.Graph.Initializers {
+		isParam := slices.ContainsFunc(p.Params, func(q linearize.Param) bool { return q.Name == t.Name })
+		if t.Type.IsFloat() && !isParam {
+			d.Fixed = append(d.Fixed, t.Name)
+		}
+	}
+	return d
+}
+
+func (n *Network) operators() []OperatorCount {
+	count := map[string]int{}
+	for _, name := range n.prog.Operators {
+		count[name]++
+	}
+	var list []OperatorCount
+	for name, k := range count {
+		list = append(list, OperatorCount{name, k})
+	}
+	slices.SortFunc(list, func(a, b OperatorCount) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// blockKinds maps a parameter's offset to the kind of block it is in.
+func (n *Network) blockKinds() map[int]string {
+	p, kinds := n.prog, map[int]string{}
+	for k := range p.Sites {
+		st := &p.Sites[k]
+		weight, bias := p.Spans(st)
+		for _, s := range linearize.Spans(weight, bias) {
+			kinds[s.Offset] = st.Kind()
+		}
+	}
+	for _, slot := range p.Full {
+		kinds[p.Params[p.Slots[slot].Param].Offset] = "Full"
+	}
+	return kinds
+}

@@ -1,0 +1,258 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// private reports whether a value is a parameter (or its transpose) read only
+// by input i of the current node.
+func (c *compiler) private(v *value, i int) bool {
+	return v.weight != nil && v.weight.uses == 1 && c.uses[c.node.Inputs[i]] == 1
+}
+
+// isDiff reports whether a value depends on a parameter.
+func (c *compiler) isDiff(v *value) bool { return c.prog.Slots[v.slot].Diff }
+
+func (c *compiler) isStatic(v *value) bool { return c.prog.Slots[v.slot].Static }
+
+func (c *compiler) matMul() error {
+	a, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	b, err := c.float(1)
+	if err != nil {
+		return err
+	}
+	if len(b.shape) == 2 && len(a.shape) >= 2 && !c.isStatic(a) && c.isStatic(b) && a.batch != len(a.shape)-1 {
+		return c.result(c.dense(a, b, 1, true, nil, 0))
+	}
+	return c.result(c.product(a, b))
+}
+
+func (c *compiler) gemm() error {
+	a, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	b, err := c.float(1)
+	if err != nil {
+		return err
+	}
+	if len(a.shape) != 2 || len(b.shape) != 2 {
+		return fmt.Errorf("shapes %v and %v are not matrices", a.shape, b.shape)
+	}
+	var bias *value
+	if c.has(2) {
+		if bias, err = c.float(2); err != nil {
+			return err
+		}
+	}
+	alpha, err := c.attrFloat("alpha", 1)
+	if err != nil {
+		return err
+	}
+	beta, err := c.attrFloat("beta", 1)
+	if err != nil {
+		return err
+	}
+	transA, transB := c.attrInt("transA", 0) != 0, c.attrInt("transB", 0) != 0
+	var out *value
+	if !transA && !c.isStatic(a) && c.isStatic(b) && a.batch == 0 {
+		inner := bias
+		if alpha != 1 || beta != 1 {
+			inner = nil
+		}
+		if out, err = c.dense(a, b, 1, !transB, inner, 2); err != nil || inner != nil {
+			return c.result(out, err)
+		}
+	} else {
+		if transA {
+			if a, err = c.transpose(a, []int{1, 0}); err != nil {
+				return err
+			}
+		}
+		if transB {
+			if b, err = c.transpose(b, []int{1, 0}); err != nil {
+				return err
+			}
+		}
+		if out, err = c.product(a, b); err != nil {
+			return err
+		}
+	}
+	return c.result(c.gemmRest(out, bias, alpha, beta))
+}
+
+// gemmRest completes α·A·B + β·C from A·B.
+func (c *compiler) gemmRest(out, bias *value, alpha, beta float64) (*value, error) {
+	var err error
+	if alpha != 1 {
+		if out, err = c.combine(graph.Mul, out, c.addConstant([]float64{alpha}, []int{})); err != nil {
+			return nil, err
+		}
+	}
+	if bias == nil {
+		return out, nil
+	}
+	if beta != 1 {
+		if bias, err = c.combine(graph.Mul, bias, c.addConstant([]float64{beta}, []int{})); err != nil {
+			return nil, err
+		}
+	}
+	return c.combineInto(graph.Add, out, bias)
+}
+
+// dense emits x W + β for a static weight of rank two, input wi of the node;
+// inByOut says how the value w is laid out.
+func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int) (*value, error) {
+	in, out := w.shape[0], w.shape[1]
+	if !inByOut {
+		in, out = out, in
+	}
+	last := len(x.shape) - 1
+	if x.shape[last] != in {
+		return nil, fmt.Errorf("the input has %d columns, the weight takes %d", x.shape[last], in)
+	}
+	o := &graph.Dense{T: graph.Product(x.shape[:last]), In: in, Out: out, InByOut: inByOut}
+	st := graph.Site{X: x.slot, Weight: -1, Bias: -1}
+	slotW := w.slot
+	switch {
+	case !c.isDiff(w):
+	case c.private(w, wi):
+		// The parameter as stored, also where the graph transposes it first.
+		o.InByOut = inByOut != w.transposed
+		slotW, st.Weight = w.weight.param, w.weight.param
+	default:
+		o.Tied = true
+	}
+	st.Transposed = o.InByOut
+	args := []*value{x, {slot: slotW, batch: -1}}
+	var after *value
+	if bias != nil {
+		plain := (len(bias.shape) == 1 || len(bias.shape) == 2) && graph.Product(bias.shape) == out && bias.shape[len(bias.shape)-1] == out && c.isStatic(bias)
+		switch {
+		case plain && !o.Tied && !c.isDiff(bias):
+			args = append(args, &value{slot: bias.slot, batch: -1})
+		case plain && !o.Tied && c.private(bias, bi) && !bias.transposed:
+			args = append(args, &value{slot: bias.slot, batch: -1})
+			st.Bias = bias.slot
+		default:
+			after = bias
+		}
+	}
+	y, err := c.emit(o, slices.Concat(x.shape[:last], []int{out}), x.batch, args...)
+	if err != nil {
+		return nil, err
+	}
+	st.Node = len(c.prog.Nodes) - 1
+	if o.T > 1 {
+		st.Layout = graph.PerPosition{T: o.T, K: in, M: out}
+	}
+	if !o.Tied {
+		c.prog.Sites = append(c.prog.Sites, st)
+		c.lastDense = c.node.Outputs[0]
+	}
+	if after != nil {
+		return c.combineInto(graph.Add, y, after)
+	}
+	return y, nil
+}
+
+// fuseBias makes bias the bias of the dense layer that computed x, where that
+// is all that x is used for, under no other name. i is the node's input that
+// names x.
+func (c *compiler) fuseBias(x, bias *value, i int) *value {
+	name := c.node.Inputs[i]
+	if c.uses[name] != 1 || c.lastDense != name || c.isStatic(x) || !c.isStatic(bias) {
+		return nil
+	}
+	st := &c.prog.Sites[len(c.prog.Sites)-1]
+	nd := &c.prog.Nodes[st.Node]
+	d, ok := nd.Op.(*graph.Dense)
+	if !ok || nd.Out != x.slot || len(nd.In) != 2 || st.Weight < 0 {
+		return nil
+	}
+	if len(bias.shape) != 1 || bias.shape[0] != d.Out || x.shape[len(x.shape)-1] != d.Out {
+		return nil
+	}
+	switch {
+	case !c.isDiff(bias):
+	case c.private(bias, 1-i) && !bias.transposed:
+		st.Bias = bias.slot
+	default:
+		return nil
+	}
+	nd.In = append(nd.In, bias.slot)
+	return x
+}
+
+// product emits the product of two tensors, broadcasting all dimensions but
+// the last two.
+func (c *compiler) product(a, b *value) (*value, error) {
+	if len(a.shape) == 0 || len(b.shape) == 0 {
+		return nil, errors.New("a scalar is not a matrix")
+	}
+	dropRow, dropCol := len(a.shape) == 1, len(b.shape) == 1
+	if dropRow {
+		a = &value{slot: a.slot, shape: []int{1, a.shape[0]}, batch: a.batch, lead: a.lead, fromInts: a.fromInts}
+		if a.batch == 0 {
+			a.batch = 1
+		}
+	}
+	if dropCol {
+		b = &value{slot: b.slot, shape: []int{b.shape[0], 1}, batch: b.batch, lead: b.lead, fromInts: b.fromInts}
+	}
+	ra, rb := len(a.shape), len(b.shape)
+	if a.batch == ra-1 || b.batch >= 0 && b.batch == rb-2 {
+		return nil, errMixes
+	}
+	if a.batch == ra-2 && b.batch >= 0 || b.batch >= 0 && b.batch == rb-1 && a.batch >= 0 {
+		return nil, errMixes
+	}
+	m, k, n := a.shape[ra-2], a.shape[ra-1], b.shape[rb-1]
+	if b.shape[rb-2] != k {
+		return nil, fmt.Errorf("shapes %v and %v do not multiply", a.shape, b.shape)
+	}
+	lead, batch, err := broadcastShape(a, b, 2)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case a.batch == ra-2:
+		batch = len(lead)
+	case b.batch >= 0 && b.batch == rb-1:
+		batch = len(lead) + 1
+	}
+	o := &graph.MatMul{M: m, K: k, N: n}
+	ia, err := c.broadcastTable(lead, a.shape[:ra-2])
+	if err != nil {
+		return nil, err
+	}
+	ib, err := c.broadcastTable(lead, b.shape[:rb-2])
+	if err != nil {
+		return nil, err
+	}
+	if err := c.spend(24 * graph.Product(lead)); err != nil {
+		return nil, err
+	}
+	for i := range graph.Product(lead) {
+		o.Offsets = append(o.Offsets, [3]int{graph.Pick(ia, i) * m * k, graph.Pick(ib, i) * k * n, i * m * n})
+	}
+	out, err := c.emit(o, slices.Concat(lead, []int{m, n}), batch, a, b)
+	if err != nil || !dropRow && !dropCol {
+		return out, err
+	}
+	shape := slices.Clone(lead)
+	if !dropRow {
+		shape = append(shape, m)
+	}
+	if !dropCol {
+		shape = append(shape, n)
+	}
+	return c.alias(out, shape, min(out.batch, len(shape)-1))
+}

@@ -1,0 +1,287 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// bounded keeps integer arithmetic far from overflow.
+func bounded(a affine) (affine, error) {
+	if max(abs(a.n), abs(a.k)) > intBound {
+		return a, errors.New("integer arithmetic leaves the range of any shape")
+	}
+	return a, nil
+}
+
+func addInt(a, b affine) (affine, error) { return bounded(affine{a.n + b.n, a.k + b.k}) }
+func subInt(a, b affine) (affine, error) { return bounded(affine{a.n - b.n, a.k - b.k}) }
+
+func mulInt(a, b affine) (affine, error) {
+	const bound = 1 << 31
+	switch {
+	case max(abs(a.n), abs(a.k), abs(b.n), abs(b.k)) > bound:
+		return a, errors.New("integer arithmetic leaves the range of any shape")
+	case a.constant():
+		return bounded(affine{a.k * b.n, a.k * b.k})
+	case b.constant():
+		return bounded(affine{b.k * a.n, b.k * a.k})
+	}
+	return a, errors.New("it multiplies two batch sizes")
+}
+
+func abs(a int) int { return max(a, -a) }
+
+var errZeroDivisor = errors.New("integer division by zero")
+
+func divInt(a, b affine) (affine, error) {
+	switch {
+	case b == affine{}:
+		return a, errZeroDivisor
+	case a.constant() && b.constant():
+		return affine{k: a.k / b.k}, nil
+	case b.constant() && a.n%b.k == 0 && a.k%b.k == 0:
+		return affine{a.n / b.k, a.k / b.k}, nil
+	case a.k == 0 && b.k == 0 && b.n != 0 && a.n%b.n == 0:
+		return affine{k: a.n / b.n}, nil
+	}
+	return a, errors.New("it divides the batch size, which would mix examples")
+}
+
+func modInt(a, b affine) (affine, error) {
+	switch {
+	case b == affine{}:
+		return a, errZeroDivisor
+	case a.constant() && b.constant():
+		m := a.k % b.k
+		if m != 0 && (m < 0) != (b.k < 0) {
+			m += b.k
+		}
+		return affine{k: m}, nil
+	case b.constant() && a.n%b.k == 0:
+		return modInt(affine{k: a.k}, b)
+	}
+	return a, errors.New("it divides the batch size, which would mix examples")
+}
+
+// remInt is modInt with the sign of the dividend, as fmod asks. The sign of
+// the divisor does not matter.
+func remInt(a, b affine) (affine, error) {
+	switch {
+	case b == affine{}:
+		return a, errZeroDivisor
+	case a.constant() && b.constant():
+		return affine{k: a.k % b.k}, nil
+	case a.constant() || a.n < 0 || a.k < 0:
+		return a, errors.New("a remainder of numbers that are not known")
+	case b.constant():
+		b.k = abs(b.k)
+	}
+	return modInt(a, b)
+}
+
+func (c *compiler) mod() error {
+	a, err := c.intsAt(0)
+	if err != nil {
+		return err
+	}
+	b, err := c.intsAt(1)
+	if err != nil {
+		return err
+	}
+	if c.attrInt("fmod", 0) != 0 {
+		return c.result(c.combineInts(a, b, remInt))
+	}
+	return c.result(c.combineInts(a, b, modInt))
+}
+
+func (c *compiler) combineInts(a, b *value, f func(a, b affine) (affine, error)) (*value, error) {
+	shape, _, err := broadcastShape(a, b, 0)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.ints) == 0 || len(b.ints) == 0 {
+		return nil, errors.New("an operand is empty")
+	}
+	ia, err := c.broadcastTable(shape, a.shape)
+	if err != nil {
+		return nil, err
+	}
+	ib, err := c.broadcastTable(shape, b.shape)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.spend(intBytes * graph.Product(shape)); err != nil {
+		return nil, err
+	}
+	out := &value{shape: shape, batch: -1, isInt: true, real: a.real || b.real, ints: make([]affine, graph.Product(shape))}
+	for i := range out.ints {
+		x, y := a.ints[graph.Pick(ia, i)], b.ints[graph.Pick(ib, i)]
+		if _, err = bounded(x); err == nil {
+			_, err = bounded(y)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if out.ints[i], err = f(x, y); err != nil {
+			return nil, err
+		}
+		// A quotient with the batch size in it is whole: divInt refuses any other.
+		if out.real && c.node.OpType == "Div" && x.constant() && y.constant() && x.k%y.k != 0 {
+			return nil, errors.New("a shape computed from the batch size is not whole")
+		}
+	}
+	return out, nil
+}
+
+func (c *compiler) concatInts(in []*value) (*value, error) {
+	out := &value{batch: -1, isInt: true}
+	for _, v := range in {
+		if len(v.shape) != 1 {
+			return nil, fmt.Errorf("integer tensors of shape %v cannot be joined", v.shape)
+		}
+		if err := c.spend(intBytes * len(v.ints)); err != nil {
+			return nil, err
+		}
+		out.ints, out.real = append(out.ints, v.ints...), out.real || v.real
+	}
+	out.shape = []int{len(out.ints)}
+	return out, nil
+}
+
+func (c *compiler) shape() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	out := &value{batch: -1, isInt: true}
+	for i, d := range v.shape {
+		if v.isBatch(i) {
+			out.ints = append(out.ints, affine{n: d})
+		} else {
+			out.ints = append(out.ints, affine{k: d})
+		}
+	}
+	rank := len(v.shape)
+	start, end := c.attrInt("start", 0), c.attrInt("end", rank)
+	if start < 0 {
+		start += rank
+	}
+	if end < 0 {
+		end += rank
+	}
+	start = min(max(start, 0), rank)
+	end = min(max(end, start), rank)
+	out.ints = out.ints[start:end]
+	out.shape = []int{len(out.ints)}
+	return c.result(out, nil)
+}
+
+func (c *compiler) rangeOp() error {
+	if v, err := c.input(0); err == nil && !v.isInt {
+		return c.rangeOfFloats()
+	}
+	var arg [3]int
+	for i := range arg {
+		list, err := c.constants(i)
+		if err != nil {
+			return err
+		}
+		if len(list) != 1 {
+			return fmt.Errorf("input %d is not a single number", i)
+		}
+		arg[i] = list[0]
+	}
+	start, limit, delta := arg[0], arg[1], arg[2]
+	if delta == 0 || abs(limit-start)/abs(delta) > maxElements {
+		return fmt.Errorf("a range from %d to %d by %d", start, limit, delta)
+	}
+	if err := c.spend(intBytes * abs(limit-start) / abs(delta)); err != nil {
+		return err
+	}
+	out := &value{batch: -1, isInt: true, ints: make([]affine, 0, abs(limit-start)/abs(delta)+1)}
+	for k := start; delta > 0 && k < limit || delta < 0 && k > limit; k += delta {
+		out.ints = append(out.ints, affine{k: k})
+	}
+	out.shape = []int{len(out.ints)}
+	return c.result(out, nil)
+}
+
+// rangeOfFloats is Range of floating point numbers.
+func (c *compiler) rangeOfFloats() error {
+	var arg [3]float64
+	for i := range arg {
+		var err error
+		if arg[i], err = c.scalar(i, 0); err != nil {
+			return err
+		}
+	}
+	n := math.Ceil((arg[1] - arg[0]) / arg[2])
+	if !(n >= 1 && n <= maxElements) {
+		return fmt.Errorf("a range from %v to %v by %v", arg[0], arg[1], arg[2])
+	}
+	if err := c.spend(numberBytes * int(n)); err != nil {
+		return err
+	}
+	data := make([]float64, int(n))
+	for i := range data {
+		data[i] = arg[0] + float64(i)*arg[2]
+	}
+	return c.result(c.addConstant(data, []int{len(data)}), nil)
+}
+
+// known returns a shape given as integers, for a single example, and the axis
+// that is the batch's.
+func known(to *value) (shape []int, batch int, err error) {
+	shape, batch = []int{}, -1
+	if len(to.shape) != 1 {
+		return nil, 0, errors.New("its shape is not a vector")
+	}
+	for i, a := range to.ints {
+		if a.n != 0 {
+			if a.k != 0 || batch >= 0 {
+				return nil, 0, errors.New("its shape combines batch sizes in a way that would mix examples")
+			}
+			batch = i
+		}
+		shape = append(shape, a.one())
+	}
+	return shape, batch, nil
+}
+
+func (c *compiler) constantOfShape() error {
+	to, err := c.intsAt(0)
+	if err != nil {
+		return err
+	}
+	shape, batch, err := known(to)
+	if err != nil {
+		return err
+	}
+	n, err := Count(shape)
+	if err != nil {
+		return err
+	}
+	if err := c.spend(intBytes * n); err != nil {
+		return err
+	}
+	fill := []float64{0}
+	if a := c.node.Attr("value"); a != nil && a.T != nil {
+		if fill = a.T.Floats; len(a.T.Ints) == 1 {
+			if batch >= 0 {
+				return errors.New("as many integers as there are examples")
+			}
+			ints := slices.Repeat([]affine{{k: clampInt(a.T.Ints[0])}}, n)
+			return c.result(&value{shape: shape, batch: -1, isInt: true, ints: ints}, nil)
+		}
+	}
+	if len(fill) != 1 || math.IsNaN(fill[0]) {
+		return errors.New("its value is not a single number")
+	}
+	v := c.addConstant(slices.Repeat(fill, n), shape)
+	v.batch = batch
+	return c.result(v, nil)
+}

@@ -1,0 +1,279 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// reduceAxes sums or averages over the marked axes.
+func (c *compiler) reduceAxes(x *value, drop []bool, keep, mean bool) (*value, error) {
+	kept := slices.Clone(x.shape)
+	items := 1
+	for i, d := range drop {
+		if d {
+			if x.isBatch(i) {
+				return nil, errMixes
+			}
+			items *= x.shape[i]
+			kept[i] = 1
+		}
+	}
+	st := strides(kept)
+	table, err := c.table(x.shape, func(d, i int) int {
+		if drop[d] {
+			return 0
+		}
+		return i * st[d]
+	})
+	if err != nil {
+		return nil, err
+	}
+	o := &graph.Reduce{Target: table, Scale: 1}
+	if mean {
+		o.Scale = 1 / float64(items)
+	}
+	y, err := c.emit(o, kept, x.batch, x)
+	if err != nil || keep {
+		return y, err
+	}
+	shape, batch := []int{}, x.batch
+	for i, d := range drop {
+		switch {
+		case !d:
+			shape = append(shape, x.shape[i])
+		case i < x.batch:
+			batch--
+		}
+	}
+	return c.alias(y, shape, batch)
+}
+
+func (c *compiler) reduce(mean bool) error {
+	x, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	axes, given, err := c.intsOr(1, "axes")
+	if err != nil {
+		return err
+	}
+	drop := make([]bool, len(x.shape))
+	for _, a := range axes {
+		if a, err = axis(a, len(drop)); err != nil {
+			return err
+		}
+		drop[a] = true
+	}
+	if !given || len(axes) == 0 {
+		if c.attrInt("noop_with_empty_axes", 0) != 0 {
+			return c.result(x, nil)
+		}
+		for i := range drop {
+			drop[i] = true
+		}
+	}
+	return c.result(c.reduceAxes(x, drop, c.attrInt("keepdims", 1) != 0, mean))
+}
+
+func (c *compiler) softmax(log bool) error {
+	x, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	ax, err := c.softmaxAxis(len(x.shape))
+	if err != nil {
+		return err
+	}
+	o := &graph.Softmax{Outer: graph.Product(x.shape[:ax]), Length: x.shape[ax], Inner: graph.Product(x.shape[ax+1:]), Log: log}
+	if c.opset < 13 { // older versions normalize over all axes from axis on
+		o.Length, o.Inner = o.Length*o.Inner, 1
+		if x.batch > ax {
+			return errMixes
+		}
+	}
+	if x.isBatch(ax) {
+		return errMixes
+	}
+	return c.result(c.emit(o, x.shape, x.batch, x))
+}
+
+func (c *compiler) softmaxAxis(rank int) (int, error) {
+	def := -1
+	if c.opset < 13 {
+		def = 1
+	}
+	return axis(c.attrInt("axis", def), rank)
+}
+
+// perChannel gives a vector with one number a channel the shape that
+// broadcasts over an image's spatial dimensions.
+func (c *compiler) perChannel(i int, channels, rank int) (*value, error) {
+	v, err := c.float(i)
+	if err != nil {
+		return nil, err
+	}
+	if len(v.shape) != 1 || v.shape[0] != channels || v.batch >= 0 {
+		return nil, fmt.Errorf("input %d has shape %v for %d channels", i, v.shape, channels)
+	}
+	return &value{slot: v.slot, shape: slices.Concat([]int{channels}, slices.Repeat([]int{1}, rank-2)), batch: -1}, nil
+}
+
+// scaleAndShift emits x·scale + shift.
+func (c *compiler) scaleAndShift(x, scale, shift *value) (*value, error) {
+	y, err := c.combineInto(graph.Mul, x, scale)
+	if err != nil || shift == nil {
+		return y, err
+	}
+	return c.combineInto(graph.Add, y, shift)
+}
+
+func (c *compiler) batchNorm() error {
+	x, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	if len(x.shape) < 2 || x.batch > 0 {
+		return fmt.Errorf("its input of shape %v does not have the batch dimension first", x.shape)
+	}
+	// Before opset 14 training is told by the outputs it has.
+	if c.attrInt("training_mode", 0) != 0 || len(c.node.Outputs) > 1 && c.opset < 14 {
+		return errors.New("it is in training mode, which would mix examples; export the model in evaluation mode")
+	}
+	if c.attrInt("spatial", 1) != 1 {
+		return errors.New("spatial=0 is not supported")
+	}
+	eps, err := c.attrFloat("epsilon", 1e-5)
+	if err != nil {
+		return err
+	}
+	channels := x.shape[1]
+	mean, err := c.floats(3)
+	if err != nil {
+		return err
+	}
+	variance, err := c.floats(4)
+	if err != nil {
+		return err
+	}
+	if len(mean) != channels || len(variance) != channels {
+		return fmt.Errorf("%d means and %d variances for %d channels", len(mean), len(variance), channels)
+	}
+	shift, inv := make([]float64, channels), make([]float64, channels)
+	for i, v := range variance {
+		if inv[i] = 1 / math.Sqrt(v+eps); !(v+eps > 0) || math.IsInf(v, 0) || math.IsInf(mean[i], 0) {
+			return fmt.Errorf("the running mean and variance of channel %d are %v and %v", i, mean[i], v)
+		}
+		shift[i] = -mean[i] * inv[i]
+	}
+	shape := slices.Concat([]int{channels}, slices.Repeat([]int{1}, len(x.shape)-2))
+	y, err := c.scaleAndShift(x, c.addConstant(inv, shape), c.addConstant(shift, shape))
+	if err != nil {
+		return err
+	}
+	return c.result(c.channelAffine(y, 1, 2, channels))
+}
+
+// channelAffine applies the scale and bias of inputs i and j.
+func (c *compiler) channelAffine(y *value, i, j, channels int) (*value, error) {
+	scale, err := c.perChannel(i, channels, len(y.shape))
+	if err != nil {
+		return nil, err
+	}
+	bias, err := c.perChannel(j, channels, len(y.shape))
+	if err != nil {
+		return nil, err
+	}
+	return c.scaleAndShift(y, scale, bias)
+}
+
+func (c *compiler) layerNorm() error {
+	x, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	ax, err := axis(c.attrInt("axis", -1), len(x.shape))
+	if err != nil {
+		return err
+	}
+	if x.batch >= ax {
+		return errMixes
+	}
+	eps, err := c.attrFloat("epsilon", 1e-5)
+	if err != nil {
+		return err
+	}
+	y, err := c.emit(&graph.Normalize{Length: graph.Product(x.shape[ax:]), Eps: eps}, x.shape, x.batch, x)
+	if err != nil {
+		return err
+	}
+	scale, err := c.float(1)
+	if err != nil {
+		return err
+	}
+	var bias *value
+	if c.has(2) {
+		if bias, err = c.float(2); err != nil {
+			return err
+		}
+	}
+	return c.result(c.scaleAndShift(y, scale, bias))
+}
+
+// segments normalizes an image in groups of channels.
+func (c *compiler) segments(groups int) (*value, error) {
+	x, err := c.float(0)
+	if err != nil {
+		return nil, err
+	}
+	if err := image(x); err != nil {
+		return nil, err
+	}
+	channels := x.shape[1]
+	if groups == 0 {
+		groups = channels
+	}
+	if groups < 1 || channels%groups != 0 {
+		return nil, fmt.Errorf("%d channels do not split into %d groups", channels, groups)
+	}
+	eps, err := c.attrFloat("epsilon", 1e-5)
+	if err != nil {
+		return nil, err
+	}
+	return c.emit(&graph.Normalize{Length: graph.Product(x.shape[1:]) / groups, Eps: eps}, x.shape, x.batch, x)
+}
+
+func (c *compiler) instanceNorm() error {
+	y, err := c.segments(0)
+	if err != nil {
+		return err
+	}
+	return c.result(c.channelAffine(y, 1, 2, y.shape[1]))
+}
+
+func (c *compiler) groupNorm() error {
+	groups := c.attrInt("num_groups", 0)
+	if groups < 1 {
+		return fmt.Errorf("num_groups is %d", groups)
+	}
+	y, err := c.segments(groups)
+	if err != nil {
+		return err
+	}
+	if c.opset >= 21 {
+		return c.result(c.channelAffine(y, 1, 2, y.shape[1]))
+	}
+	// Until opset 20 scale and bias hold one number a group.
+	split := slices.Concat([]int{1, groups, y.shape[1] / groups}, y.shape[2:])
+	z, err := c.alias(y, split, y.batch)
+	if err != nil {
+		return err
+	}
+	if z, err = c.channelAffine(z, 1, 2, groups); err != nil {
+		return err
+	}
+	return c.result(c.alias(z, y.shape, z.batch))
+}

@@ -1,0 +1,133 @@
+package compile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// finish fixes the order of the parameters in θ and the sites.
+func (c *compiler) finish(output string) error {
+	out, err := c.lookup(output)
+	if err != nil {
+		return fmt.Errorf("network: output %s: %w", quote(output), err)
+	}
+	if out.isInt {
+		return fmt.Errorf("network: output %s is an integer tensor", quote(output))
+	}
+	p := c.prog
+	p.Output = out.slot
+	p.C = p.Slots[out.slot].Size
+	if !p.Slots[out.slot].Diff {
+		return fmt.Errorf("network: output %s does not depend on any parameter; check --freeze and the export", quote(output))
+	}
+	if p.Slots[out.slot].Static {
+		return fmt.Errorf("network: output %s does not depend on the input", quote(output))
+	}
+	if out.before() != 1 {
+		return fmt.Errorf("network: output %s has the batch dimension at axis %d; export it with the batch first", quote(output), out.batch)
+	}
+	if err := c.checkHead(out); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.freeze)) {
+		if c.inits[name] == nil || !c.inits[name].t.Type.IsFloat() {
+			return fmt.Errorf("network: cannot freeze %s: no parameter of that name; inspect lists them", quote(name))
+		}
+	}
+	c.orderParams()
+	c.warnShared()
+	c.findSites()
+	p.SetChunk()
+	return nil
+}
+
+// checkHead reports an error where the operator removed from the end would
+// have mixed examples.
+func (c *compiler) checkHead(out *value) error {
+	if c.head < 0 || c.graph.Nodes[c.head].OpType == "Sigmoid" {
+		return nil
+	}
+	c.node = c.graph.Nodes[c.head]
+	ax, err := 0, checkAttributes(c.node)
+	if err == nil {
+		ax, err = c.softmaxAxis(len(out.shape))
+	}
+	if err == nil && (ax == out.batch || c.opset < 13 && ax < out.batch) {
+		err = errMixes
+	}
+	if err != nil {
+		return fmt.Errorf("network: %s, opset %d: %w", c.label(c.head), c.opset, err)
+	}
+	return nil
+}
+
+// orderParams puts the parameters that the output uses into θ in file order.
+func (c *compiler) orderParams() {
+	p := c.prog
+	reach := p.Reachable()
+	for _, t := range c.graph.Initializers {
+		if in := c.inits[t.Name]; in.param >= 0 && p.Slots[in.param].Diff && reach[in.param] {
+			p.Slots[in.param].Param = len(p.Params)
+			p.Params = append(p.Params, linearize.Param{Name: t.Name, Shape: dims(t), Offset: p.P})
+			p.P += t.Len()
+			c.order = append(c.order, in)
+		} else if in.param >= 0 && p.Slots[in.param].Diff {
+			p.Slots[in.param].Diff, p.Slots[in.param].Constant = false, t.Floats
+		}
+	}
+}
+
+// warnShared notes the parameters that also enter as a constant.
+func (c *compiler) warnShared() {
+	for _, in := range c.order {
+		if in.known {
+			c.warns = append(c.warns, fmt.Errorf("initializer %s is a parameter and also a statistic, scale or bound, which keeps its value", quote(in.t.Name)))
+		}
+	}
+}
+
+func dims(t *onnx.Tensor) []int {
+	shape := make([]int, len(t.Dims))
+	for i, d := range t.Dims {
+		shape[i] = int(d)
+	}
+	return shape
+}
+
+// theta returns the parameters' values in order.
+func (c *compiler) theta() []float64 {
+	theta := make([]float64, 0, c.prog.P)
+	for _, in := range c.order {
+		theta = append(theta, in.t.Floats...)
+	}
+	return theta
+}
+
+// findSites completes the list of structured weights and puts every other
+// parameter into full.
+func (c *compiler) findSites() {
+	p := c.prog
+	covered := make([]bool, len(p.Params))
+	for i := range p.Sites {
+		st := &p.Sites[i]
+		// Until now weight and bias are slots.
+		st.Weight, st.Bias = p.ParamOf(st.Weight), p.ParamOf(st.Bias)
+		for _, k := range []int{st.Weight, st.Bias} {
+			if k >= 0 {
+				covered[k] = true
+			}
+		}
+		st.Tile = st.Layout != nil && p.KeepsTile(st)
+	}
+	p.Sites = slices.DeleteFunc(p.Sites, func(s graph.Site) bool { return s.Weight < 0 && s.Bias < 0 })
+	for i, sl := range p.Slots {
+		if sl.Param >= 0 && !covered[sl.Param] {
+			p.Full = append(p.Full, i)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package graph
+
+import "math"
+
+// Binary combines two tensors element by element. ia and ib say which element
+// of each operand an output element reads (broadcasting); nil reads its own.
+type Binary struct {
+	Fn          BinaryFunc
+	Left, Right []int32
+}
+
+type BinaryFunc struct {
+	f      func(a, b float64) float64
+	da, db func(a, b, y float64) float64 // partial derivatives
+}
+
+func Pick(table []int32, i int) int {
+	if table == nil {
+		return i
+	}
+	return int(table[i])
+}
+
+func (o *Binary) Forward(s *State, nd *Node) {
+	for e := range s.copies(nd.Out) {
+		a, b, out := s.At(nd.In[0], e), s.At(nd.In[1], e), s.At(nd.Out, e)
+		for i := range out {
+			out[i] = o.Fn.f(a[Pick(o.Left, i)], b[Pick(o.Right, i)])
+		}
+	}
+}
+
+func (o *Binary) Backward(s *State, nd *Node) {
+	o.side(s, nd, 0, o.Left, o.Fn.da)
+	o.side(s, nd, 1, o.Right, o.Fn.db)
+}
+
+// side adds to the gradient of one operand; broadcast elements collect the
+// sum over the outputs that read them.
+func (o *Binary) side(s *State, nd *Node, operand int, table []int32, d func(a, b, y float64) float64) {
+	if !s.diff(nd.In[operand]) {
+		return
+	}
+	for e := range s.N {
+		a, b, y := s.At(nd.In[0], e), s.At(nd.In[1], e), s.At(nd.Out, e)
+		dy, dx := s.GradAt(nd.Out, e), s.GradAt(nd.In[operand], e)
+		for i, g := range dy {
+			dx[Pick(table, i)] += g * d(a[Pick(o.Left, i)], b[Pick(o.Right, i)], y[i])
+		}
+	}
+}
+
+func one(_, _, _ float64) float64      { return 1 }
+func minusOne(_, _, _ float64) float64 { return -1 }
+
+var (
+	Add = BinaryFunc{func(a, b float64) float64 { return a + b }, one, one}
+	Sub = BinaryFunc{func(a, b float64) float64 { return a - b }, one, minusOne}
+	Mul = BinaryFunc{
+		func(a, b float64) float64 { return a * b },
+		func(_, b, _ float64) float64 { return b },
+		func(a, _, _ float64) float64 { return a },
+	}
+	Div = BinaryFunc{
+		func(a, b float64) float64 { return a / b },
+		func(_, b, _ float64) float64 { return 1 / b },
+		func(_, b, y float64) float64 { return -y / b },
+	}
+	Pow = BinaryFunc{
+		pow,
+		func(a, b, _ float64) float64 {
+			if b == 0 {
+				return 0
+			}
+			return b * pow(a, b-1)
+		},
+		func(a, _, y float64) float64 {
+			if a <= 0 {
+				return 0
+			}
+			return y * math.Log(a)
+		},
+	}
+	Min = BinaryFunc{
+		func(a, b float64) float64 { return min(a, b) },
+		func(a, b, _ float64) float64 { return Step(a <= b) },
+		func(a, b, _ float64) float64 { return Step(b < a) },
+	}
+	Max = BinaryFunc{
+		func(a, b float64) float64 { return max(a, b) },
+		func(a, b, _ float64) float64 { return Step(a >= b) },
+		func(a, b, _ float64) float64 { return Step(b > a) },
+	}
+	PRelu = BinaryFunc{
+		func(a, b float64) float64 {
+			if a < 0 {
+				return a * b
+			}
+			return a
+		},
+		func(a, b, _ float64) float64 {
+			if a > 0 {
+				return 1
+			}
+			return b
+		},
+		func(a, _, _ float64) float64 { return min(a, 0) },
+	}
+)
+
+// pow is math.Pow with the square, which normalization layers spell as Pow,
+// rounded once.
+func pow(a, b float64) float64 {
+	if b == 2 {
+		return a * a
+	}
+	return math.Pow(a, b)
+}

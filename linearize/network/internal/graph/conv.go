@@ -1,0 +1,236 @@
+package graph
+
+import (
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
+// Convolve is a convolution: in[1] the weight, cout×(cin/g·taps), in[2] the
+// bias if any. tied as in dense.
+type Convolve struct {
+	W    *Window
+	Tied bool
+}
+
+func (o *Convolve) Products() int { return o.W.Products() }
+
+func (o *Convolve) Forward(s *State, nd *Node) {
+	t, k, m := o.W.Factors()
+	patches := s.Buffer(0, o.W.Scratch())
+	weight := s.val(nd.In[1])
+	for e := range s.copies(nd.Out) {
+		x, out := s.At(nd.In[0], e), s.At(nd.Out, e)
+		o.W.fillBias(out, s, nd, t)
+		for g := range o.W.Group {
+			o.W.PatchRows(patches, x, g)
+			Gemm(false, false, dense.Of(weight[g*m*k:(g+1)*m*k], m, k), dense.Of(patches, k, t), 1, dense.Of(o.W.plane(out, g), m, t))
+		}
+	}
+}
+
+// Products returns the multiplications of a convolution.
+func (w *Window) Products() int {
+	t, k, m := w.Factors()
+	return w.Group * t * k * m
+}
+
+// fillBias sets every channel of the result, size elements each, to its bias,
+// or to zero.
+func (w *Window) fillBias(out []float64, s *State, nd *Node, size int) {
+	if len(nd.In) < 3 {
+		clear(out)
+		return
+	}
+	for ch, b := range s.val(nd.In[2]) {
+		row := out[ch*size : (ch+1)*size]
+		for i := range row {
+			row[i] = b
+		}
+	}
+}
+
+func (o *Convolve) Backward(s *State, nd *Node) {
+	t, k, m := o.W.Factors()
+	patches := s.Buffer(0, o.W.Scratch())
+	weight := s.val(nd.In[1])
+	for e := range s.N {
+		dy := s.GradAt(nd.Out, e)
+		if s.diff(nd.In[0]) {
+			dx := s.GradAt(nd.In[0], e)
+			for g := range o.W.Group {
+				Gemm(true, false, dense.Of(weight[g*m*k:(g+1)*m*k], m, k), dense.Of(o.W.plane(dy, g), m, t), 0, dense.Of(patches, k, t))
+				o.W.addPatchRows(dx, patches, g)
+			}
+		}
+		o.W.tiedGradient(s, nd, e, o.Tied, patches)
+	}
+}
+
+// tiedGradient adds the gradients of a weight and bias that appear elsewhere
+// too.
+func (w *Window) tiedGradient(s *State, nd *Node, e int, tied bool, scratch []float64) {
+	if tied && s.diff(nd.In[1]) {
+		w.WeightGradient(s.GradAt(nd.In[1], e), s.At(nd.In[0], e), s.GradAt(nd.Out, e), scratch, false, 1)
+	}
+	if tied && len(nd.In) > 2 && s.diff(nd.In[2]) {
+		w.ChannelSums(s.GradAt(nd.In[2], e), s.GradAt(nd.Out, e))
+	}
+}
+
+// ConvolveTranspose runs a convolution backwards: the layer's input has the
+// shape of the window's output. in[1] is the weight, cout×(cin/g·taps) in the
+// window's terms, which is channels-in × channels-out/g × taps in the layer's.
+type ConvolveTranspose struct {
+	W    *Window // with transposedUsage
+	Tied bool
+}
+
+func (o *ConvolveTranspose) Products() int { return o.W.Products() }
+
+func (o *ConvolveTranspose) Forward(s *State, nd *Node) {
+	t, rows, width := o.W.Factors()
+	cols := s.Buffer(0, o.W.Scratch())
+	weight := s.val(nd.In[1])
+	for e := range s.copies(nd.Out) {
+		x, out := s.At(nd.In[0], e), s.At(nd.Out, e)
+		o.W.fillBias(out, s, nd, o.W.In)
+		for g := range o.W.Group {
+			Gemm(true, false, dense.Of(weight[g*rows*width:(g+1)*rows*width], rows, width), dense.Of(o.W.plane(x, g), rows, t), 0, dense.Of(cols, width, t))
+			o.W.addPatchRows(out, cols, g)
+		}
+	}
+}
+
+func (o *ConvolveTranspose) Backward(s *State, nd *Node) {
+	t, rows, width := o.W.Factors()
+	cols := s.Buffer(0, o.W.Scratch())
+	weight := s.val(nd.In[1])
+	for e := range s.N {
+		if s.diff(nd.In[0]) {
+			dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
+			for g := range o.W.Group {
+				o.W.PatchRows(cols, dy, g)
+				Gemm(false, false, dense.Of(weight[g*rows*width:(g+1)*rows*width], rows, width), dense.Of(cols, width, t), 1, dense.Of(o.W.plane(dx, g), rows, t))
+			}
+		}
+		o.W.tiedGradient(s, nd, e, o.Tied, cols)
+	}
+}
+
+// MaxPool takes the largest element of each window of each channel; of equal
+// ones the first.
+type MaxPool struct{ W *Window }
+
+func (o *MaxPool) Products() int { return o.W.Cin * o.W.Out * o.W.Taps }
+
+func (o *MaxPool) Forward(s *State, nd *Node) {
+	w := o.W
+	for e := range s.copies(nd.Out) {
+		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
+		for ch := range w.Cin {
+			plane, out := x[ch*w.In:(ch+1)*w.In], y[ch*w.Out:(ch+1)*w.Out]
+			if w.Taps == 4 && !w.ReachesPadding {
+				for t := range out {
+					k := w.Source[4*t : 4*t+4 : 4*t+4]
+					out[t] = max(max(plane[k[0]], plane[k[1]]), max(plane[k[2]], plane[k[3]]))
+				}
+				continue
+			}
+			for t := range out {
+				out[t] = plane[w.largest(plane, t)]
+			}
+		}
+	}
+}
+
+// Backward looks for the largest elements once for all backward passes of a
+// chunk.
+func (o *MaxPool) Backward(s *State, nd *Node) {
+	w := o.W
+	size := w.Cin * w.Out
+	place, known := s.places(nd.Out, s.N*size)
+	for e := range s.N {
+		x, y, at := s.At(nd.In[0], e), s.At(nd.Out, e), place[e*size:(e+1)*size]
+		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
+		for ch := range w.Cin {
+			at, to := at[ch*w.Out:(ch+1)*w.Out], dx[ch*w.In:(ch+1)*w.In]
+			if !known {
+				plane, top := x[ch*w.In:(ch+1)*w.In], y[ch*w.Out:(ch+1)*w.Out]
+				for t := range at {
+					at[t] = int32(w.first(plane, t, top[t]))
+				}
+			}
+			for t, g := range dy[ch*w.Out : (ch+1)*w.Out] {
+				if g != 0 {
+					to[at[t]] += g
+				}
+			}
+		}
+	}
+}
+
+// first returns the first position of window t that holds v.
+func (w *Window) first(plane []float64, t int, v float64) int {
+	for _, s := range w.Source[t*w.Taps : (t+1)*w.Taps] {
+		if s >= 0 && plane[s] == v {
+			return int(s)
+		}
+	}
+	return w.largest(plane, t) // v is NaN
+}
+
+// largest returns the position of the largest element of window t. A NaN
+// wins, so that it is not lost.
+func (w *Window) largest(plane []float64, t int) int {
+	source := w.Source[t*w.Taps : (t+1)*w.Taps]
+	best := -1
+	for len(source) > 0 && best < 0 {
+		best, source = int(source[0]), source[1:]
+	}
+	if best < 0 {
+		return best
+	}
+	top := plane[best]
+	for _, s := range source {
+		if s >= 0 && !(plane[s] <= top) && top == top {
+			best, top = int(s), plane[s]
+		}
+	}
+	return best
+}
+
+// AveragePool takes the mean of each window of each channel; share[t] is one
+// over the number of positions counted.
+type AveragePool struct {
+	W     *Window
+	Share []float64
+}
+
+func (o *AveragePool) Products() int { return o.W.Cin * o.W.Out * o.W.Taps }
+
+func (o *AveragePool) each(do func(to, from int, share float64)) {
+	w := o.W
+	for ch := range w.Cin {
+		for t := range w.Out {
+			for _, s := range w.Source[t*w.Taps : (t+1)*w.Taps] {
+				if s >= 0 {
+					do(ch*w.Out+t, ch*w.In+int(s), o.Share[t])
+				}
+			}
+		}
+	}
+}
+
+func (o *AveragePool) Forward(s *State, nd *Node) {
+	for e := range s.copies(nd.Out) {
+		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
+		clear(y)
+		o.each(func(to, from int, share float64) { y[to] += share * x[from] })
+	}
+}
+
+func (o *AveragePool) Backward(s *State, nd *Node) {
+	for e := range s.N {
+		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
+		o.each(func(to, from int, share float64) { dx[from] += share * dy[to] })
+	}
+}

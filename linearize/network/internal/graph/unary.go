@@ -1,0 +1,181 @@
+package graph
+
+import "math"
+
+// unary applies one function to every element.
+type unary struct {
+	f  func(x float64) float64
+	df func(x, y float64) float64 // derivative at x, given y = f(x)
+}
+
+func (u unary) Forward(s *State, nd *Node) {
+	out := s.val(nd.Out)
+	for i, x := range s.val(nd.In[0])[:len(out)] {
+		out[i] = u.f(x)
+	}
+}
+
+func (u unary) Backward(s *State, nd *Node) {
+	size := s.Prog.Slots[nd.Out].Size
+	for e := range s.N {
+		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
+		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
+		for i := range size {
+			dx[i] += dy[i] * u.df(x[i], y[i])
+		}
+	}
+}
+
+// Relu is unary without the calls.
+type Relu struct{}
+
+func (Relu) Forward(s *State, nd *Node) {
+	out := s.val(nd.Out)
+	for i, x := range s.val(nd.In[0])[:len(out)] {
+		// The builtin max keeps a NaN.
+		out[i] = max(x, 0)
+	}
+}
+
+// Backward passes dy where the output is positive. The selection is by mask,
+// since a branch on the sign of an activation cannot be predicted.
+func (Relu) Backward(s *State, nd *Node) {
+	if s.Prog.Slots[nd.In[0]].Static {
+		unary{df: func(_, y float64) float64 { return Step(y > 0) }}.Backward(s, nd)
+		return
+	}
+	y, dy := s.val(nd.Out), s.grad(nd.Out)
+	dx, first := s.gradOrNew(nd.In[0])
+	y, dy = y[:len(dx)], dy[:len(dx)]
+	if first {
+		for i := range dx {
+			dx[i] = masked(dy[i], y[i])
+		}
+		return
+	}
+	for i := range dx {
+		dx[i] += masked(dy[i], y[i])
+	}
+}
+
+// masked is g where y > 0 and 0 where y = 0; y is not negative.
+func masked(g, y float64) float64 {
+	b := math.Float64bits(y)
+	return math.Float64frombits(math.Float64bits(g) & uint64(int64(-b)>>63))
+}
+
+func sigmoid(x float64) float64 {
+	if x >= 0 {
+		return 1 / (1 + math.Exp(-x))
+	}
+	e := math.Exp(x)
+	return e / (1 + e)
+}
+
+func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
+
+// normalCDF is Φ(x), accurate in both tails.
+func normalCDF(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
+
+func normalPDF(x float64) float64 { return math.Exp(-0.5*x*x) / math.Sqrt(2*math.Pi) }
+
+func Step(cond bool) float64 {
+	if cond {
+		return 1
+	}
+	return 0
+}
+
+var (
+	Tanh       = unary{math.Tanh, func(_, y float64) float64 { return 1 - y*y }}
+	Sigmoid    = unary{sigmoid, func(_, y float64) float64 { return y * (1 - y) }}
+	Softplus   = unary{softplus, func(x, _ float64) float64 { return sigmoid(x) }}
+	Erf        = unary{math.Erf, func(x, _ float64) float64 { return 2 / math.SqrtPi * math.Exp(-x*x) }}
+	Sqrt       = unary{math.Sqrt, func(_, y float64) float64 { return 0.5 / y }}
+	Exp        = unary{math.Exp, func(_, y float64) float64 { return y }}
+	Neg        = unary{func(x float64) float64 { return -x }, func(_, _ float64) float64 { return -1 }}
+	Reciprocal = unary{func(x float64) float64 { return 1 / x }, func(_, y float64) float64 { return -y * y }}
+	Log        = unary{math.Log, func(x, _ float64) float64 { return 1 / x }}
+	Abs        = unary{math.Abs, func(x, _ float64) float64 { return Step(x > 0) - Step(x < 0) }}
+	Gelu       = unary{
+		func(x float64) float64 { return x * normalCDF(x) },
+		func(x, _ float64) float64 { return normalCDF(x) + x*normalPDF(x) },
+	}
+	Mish = unary{
+		func(x float64) float64 { return x * math.Tanh(softplus(x)) },
+		func(x, _ float64) float64 {
+			t := math.Tanh(softplus(x))
+			return t + x*(1-t*t)*sigmoid(x)
+		},
+	}
+	HardSwish = unary{
+		func(x float64) float64 { return x * Clamp(x/6+0.5, 0, 1) },
+		func(x, _ float64) float64 { return Clamp(x/6+0.5, 0, 1) + x/6*Step(x > -3 && x < 3) },
+	}
+)
+
+// GeluTanh is the tanh approximation of Gelu (approximate = "tanh").
+func GeluTanh() unary {
+	a := math.Sqrt(2 / math.Pi)
+	return unary{
+		func(x float64) float64 { return 0.5 * x * (1 + math.Tanh(a*(x+0.044715*x*x*x))) },
+		func(x, _ float64) float64 {
+			t := math.Tanh(a * (x + 0.044715*x*x*x))
+			return 0.5*(1+t) + 0.5*x*(1-t*t)*a*(1+3*0.044715*x*x)
+		},
+	}
+}
+
+func Clamp(x, lo, hi float64) float64 { return min(max(x, lo), hi) }
+
+func LeakyRelu(alpha float64) unary {
+	return unary{
+		func(x float64) float64 {
+			if x < 0 {
+				return alpha * x
+			}
+			return x
+		},
+		func(x, _ float64) float64 {
+			if x > 0 {
+				return 1
+			}
+			return alpha
+		},
+	}
+}
+
+// Elu is γ·x for x > 0 and γ·α·(eˣ−1) otherwise; Selu has γ ≠ 1.
+func Elu(alpha, gamma float64) unary {
+	return unary{
+		func(x float64) float64 {
+			if x > 0 {
+				return gamma * x
+			}
+			return gamma * alpha * math.Expm1(x)
+		},
+		func(x, y float64) float64 {
+			if x > 0 {
+				return gamma
+			}
+			return y + gamma*alpha
+		},
+	}
+}
+
+func HardSigmoid(alpha, beta float64) unary {
+	return unary{
+		func(x float64) float64 { return Clamp(alpha*x+beta, 0, 1) },
+		func(x, _ float64) float64 {
+			v := alpha*x + beta
+			return alpha * Step(v > 0 && v < 1)
+		},
+	}
+}
+
+func Clip(lo, hi float64) unary {
+	return unary{
+		func(x float64) float64 { return Clamp(x, lo, hi) },
+		func(x, _ float64) float64 { return Step(x >= lo && x <= hi) },
+	}
+}

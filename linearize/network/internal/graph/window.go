@@ -1,0 +1,187 @@
+package graph
+
+import (
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Window is the geometry of a convolution or a pool: which input position each
+// kernel tap reads at each output position.
+type Window struct {
+	Group           int     // groups
+	Cin, Cout       int     // channels in all, of the convolution's input and output
+	Taps, In, Out   int     // kernel positions, spatial positions of input and output
+	Source          []int32 // out×taps: input position, or −1 in the padding
+	TransposedUsage bool    // the layer runs the convolution backwards (ConvTranspose)
+
+	runs   []run  // of all taps, in order
+	ofTap  []int  // runs[ofTap[k]:ofTap[k+1]] belong to tap k
+	padded []bool // taps that read the padding somewhere
+
+	ReachesPadding bool // some tap does
+}
+
+// A run is a stretch of output positions at which a tap reads neighbouring
+// input positions.
+type run struct{ out, in, n int32 }
+
+// FindRuns prepares the copies of patchRows.
+func (w *Window) FindRuns() {
+	w.ofTap, w.padded = make([]int, w.Taps+1), make([]bool, w.Taps)
+	for k := range w.Taps {
+		for t := range w.Out {
+			s := w.Source[t*w.Taps+k]
+			if s < 0 {
+				w.padded[k], w.ReachesPadding = true, true
+				continue
+			}
+			if last := len(w.runs) - 1; last >= w.ofTap[k] {
+				if r := &w.runs[last]; r.out+r.n == int32(t) && r.in+r.n == s {
+					r.n++
+					continue
+				}
+			}
+			w.runs = append(w.runs, run{int32(t), s, 1})
+		}
+		w.ofTap[k+1] = len(w.runs)
+	}
+}
+
+var _ linearize.Positions = (*Window)(nil)
+
+func (w *Window) Groups() int { return w.Group }
+
+func (w *Window) Factors() (t, k, m int) {
+	if w.TransposedUsage {
+		// The weight is stored channels-of-x × (channels-of-y/g · taps).
+		return w.Out, w.Cout / w.Group, w.Cin / w.Group * w.Taps
+	}
+	return w.Out, w.Cin / w.Group * w.Taps, w.Cout / w.Group
+}
+
+func (w *Window) Patches(dst, x []float64, group int) {
+	if w.TransposedUsage {
+		transposeTo(dst, w.plane(x, group), w.Cout/w.Group, w.Out)
+		return
+	}
+	w.transposedRows(dst, x, group)
+}
+
+func (w *Window) Gradients(dst, g []float64, group int) {
+	if w.TransposedUsage {
+		w.transposedRows(dst, g, group)
+		return
+	}
+	transposeTo(dst, w.plane(g, group), w.Cout/w.Group, w.Out)
+}
+
+// plane is a group's part of the convolution's output, channels × out.
+func (w *Window) plane(g []float64, group int) []float64 {
+	size := w.Cout / w.Group * w.Out
+	return g[group*size : (group+1)*size]
+}
+
+func (w *Window) transposedRows(dst, x []float64, group int) {
+	rows := make([]float64, w.Scratch())
+	w.PatchRows(rows, x, group)
+	transposeTo(dst, rows, w.Cin/w.Group*w.Taps, w.Out)
+}
+
+// Scratch is the memory for a group's patches and its weight gradient.
+func (w *Window) Scratch() int {
+	return w.Cin / w.Group * w.Taps * (w.Out + w.Cout/w.Group)
+}
+
+// PatchRows gathers the patches of a group as (cin/g·taps) × out.
+func (w *Window) PatchRows(dst, x []float64, group int) {
+	channels := w.Cin / w.Group
+	for ch := range channels {
+		plane := x[(group*channels+ch)*w.In:][:w.In]
+		for k := range w.Taps {
+			row := dst[:w.Out]
+			dst = dst[w.Out:]
+			if w.padded[k] {
+				clear(row)
+			}
+			for _, r := range w.runs[w.ofTap[k]:w.ofTap[k+1]] {
+				if r.n == 1 {
+					row[r.out] = plane[r.in]
+					continue
+				}
+				copy(row[r.out:r.out+r.n], plane[r.in:r.in+r.n])
+			}
+		}
+	}
+}
+
+// addPatchRows adds patches, (cin/g·taps) × out, back to the positions they
+// were gathered from: the adjoint of patchRows.
+func (w *Window) addPatchRows(x, src []float64, group int) {
+	channels := w.Cin / w.Group
+	for ch := range channels {
+		plane := x[(group*channels+ch)*w.In:][:w.In]
+		for k := range w.Taps {
+			row := src[:w.Out]
+			src = src[w.Out:]
+			for _, r := range w.runs[w.ofTap[k]:w.ofTap[k+1]] {
+				to, from := plane[r.in:r.in+r.n], row[r.out:r.out+r.n]
+				for i, v := range from {
+					to[i] += v
+				}
+			}
+		}
+	}
+}
+
+// WeightGradient forms Pᵀ-side products (cin/g·taps × out times out × cout/g),
+// in which the patches, the larger factor, are read in place, and transposes
+// the small result.
+func (w *Window) WeightGradient(dst, x, g, scratch []float64, _ bool, beta float64) {
+	if w.TransposedUsage {
+		x, g = g, x // the convolution's input is the layer's result
+	}
+	k, m := w.Cin/w.Group*w.Taps, w.Cout/w.Group
+	patches, small := scratch[:k*w.Out], scratch[k*w.Out:][:k*m]
+	for group := range w.Group {
+		w.PatchRows(patches, x, group)
+		Gemm(false, true, dense.Of(patches, k, w.Out), dense.Of(w.plane(g, group), m, w.Out), 0, dense.Of(small, k, m))
+		addTransposed(dst[group*m*k:(group+1)*m*k], small, k, m, beta)
+	}
+}
+
+// addTransposed writes beta·dst + xᵀ for beta 0 or 1 and x rows×cols.
+func addTransposed(dst, x []float64, rows, cols int, beta float64) {
+	if beta == 0 {
+		transposeTo(dst, x, rows, cols)
+		return
+	}
+	for i := range rows {
+		for j, v := range x[i*cols : (i+1)*cols] {
+			dst[j*rows+i] += v
+		}
+	}
+}
+
+// ChannelSums adds Σ_t g_t of each output channel of the layer.
+func (w *Window) ChannelSums(dst, g []float64) {
+	size := w.Out
+	if w.TransposedUsage {
+		size = w.In
+	}
+	for ch := range dst {
+		sum := 0.0
+		for _, v := range g[ch*size : (ch+1)*size] {
+			sum += v
+		}
+		dst[ch] += sum
+	}
+}
+
+// transposeTo writes the transpose of x, rows×cols, to dst.
+func transposeTo(dst, x []float64, rows, cols int) {
+	for i := range rows {
+		for j, v := range x[i*cols : (i+1)*cols] {
+			dst[j*rows+i] = v
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package network
+
+import "math"
+
+// BatchBytes returns the memory of the Batch that Linearize makes for n
+// examples, without the inputs, which belong to the caller. A number too
+// large for an int64 is returned as the largest int64.
+func (n *Network) BatchBytes(examples int) int64 {
+	p := n.prog
+	perExample := p.C // F
+	width := 0        // columns of the Full block
+	for k := range p.Sites {
+		st := &p.Sites[k]
+		w, _ := p.Spans(st)
+		if st.Tile {
+			for _, s := range p.SpanList(st) {
+				width += s.Len()
+			}
+			continue
+		}
+		perExample += p.C * p.Slots[p.Nodes[st.Node].Out].Size
+		if st.X != p.Input && (w != nil || st.Layout != nil) {
+			perExample += p.Slots[st.X].Size
+		}
+	}
+	for _, slot := range p.Full {
+		width += p.Slots[slot].Size
+	}
+	bytes := 8 * (float64(perExample) + float64(p.C)*float64(width)) * float64(examples)
+	if bytes >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(bytes)
+}

@@ -1,0 +1,46 @@
+package network_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// TestBatchBytes compares the plan with what a Batch holds.
+func TestBatchBytes(t *testing.T) {
+	for _, e := range zoo() {
+		net := build(t, e)
+		d, _, _ := net.Dims()
+		x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 7, d)
+		b, err := net.Linearize(t.Context(), x)
+		require.NoError(t, err)
+		held := map[*float64]int{}
+		hold := func(m *mat.Dense) {
+			if m != nil && m != x {
+				held[&m.RawMatrix().Data[0]] = len(m.RawMatrix().Data)
+			}
+		}
+		hold(b.F)
+		for _, k := range b.Blocks {
+			switch k := k.(type) {
+			case *linearize.Outer:
+				hold(k.A)
+				hold(k.G)
+			case *linearize.Conv:
+				hold(k.X)
+				hold(k.G)
+			case *linearize.Full:
+				hold(k.J)
+			}
+		}
+		total := 0
+		for _, n := range held {
+			total += 8 * n
+		}
+		require.EqualValues(t, total, net.BatchBytes(7), e.name)
+	}
+}

@@ -1,0 +1,218 @@
+package network
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network/internal/compile"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// Shape is the shape of one example, without the batch dimension.
+type Shape []int
+
+// A Network is an operation graph with its trained parameters θ*. It is
+// immutable and safe for concurrent use.
+type Network struct {
+	model    *onnx.Model
+	prog     *graph.Program
+	theta    []float64
+	static   [][]float64
+	warnings []error
+	metadata map[string]string
+}
+
+// ReadOptions says how a model is read. The zero value is the default.
+type ReadOptions struct {
+	Freeze []string // initializers that are not parameters
+}
+
+// MaxModelBytes is the largest ONNX file that is read: protobuf's own limit.
+const MaxModelBytes = onnx.MaxSize
+
+// ReadONNX reads a network. Shapes are inferred and every operator is checked
+// now, so a graph that cannot be linearized fails here, with an error that
+// names the node. Weights may be float16, float32 or float64, and the opset 7
+// to 25.
+//
+// A floating point initializer that influences the output is a parameter,
+// except scalars of rank 0, the running mean and variance of a
+// BatchNormalization, tensors that only give a shape, scale, bound or pad,
+// and the names in o.Freeze. A final Softmax, LogSoftmax or Sigmoid is
+// removed, with a warning.
+func ReadONNX(r io.Reader, o *ReadOptions) (*Network, error) {
+	m, err := onnx.Read(r)
+	if err != nil {
+		return nil, fmt.Errorf("network: %w", err)
+	}
+	return newNetwork(m, o)
+}
+
+func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
+	if o == nil {
+		o = &ReadOptions{}
+	}
+	prog, theta, warnings, err := compile.Compile(m, o.Freeze)
+	if err != nil {
+		return nil, err
+	}
+	n := &Network{model: m, prog: prog, theta: theta, static: prog.EvalStatic(theta), warnings: warnings, metadata: map[string]string{}}
+	for _, e := range m.Metadata {
+		n.metadata[e.Key] = e.Value
+	}
+	return n, nil
+}
+
+// Dims returns D inputs, C outputs and P parameters.
+func (n *Network) Dims() (d, c, p int) { return n.prog.D, n.prog.C, n.prog.P }
+
+// InputShape returns the shape of one input, for example 1×28×28.
+func (n *Network) InputShape() Shape { return slices.Clone(n.prog.InShape) }
+
+// Theta returns a copy of θ*.
+func (n *Network) Theta() []float64 { return slices.Clone(n.theta) }
+
+// Params returns the parameter tensors in the order in which they lie in θ.
+func (n *Network) Params() []linearize.Param {
+	out := slices.Clone(n.prog.Params)
+	for i := range out {
+		out[i].Shape = slices.Clone(out[i].Shape)
+	}
+	return out
+}
+
+// Warnings returns what was changed or noticed when the network was read.
+func (n *Network) Warnings() []error { return slices.Clone(n.warnings) }
+
+// Metadata returns the key-value pairs stored with the model.
+func (n *Network) Metadata() map[string]string { return maps.Clone(n.metadata) }
+
+// WithMetadata returns the network with these key-value pairs instead.
+func (n *Network) WithMetadata(kv map[string]string) *Network {
+	m := *n
+	m.metadata = maps.Clone(kv)
+	return &m
+}
+
+// WithTheta returns the network with other parameters. theta has length P; a
+// NaN or Inf in it is an error.
+func (n *Network) WithTheta(theta []float64) (*Network, error) {
+	if len(theta) != n.prog.P {
+		panic("network: theta has wrong length")
+	}
+	for i, v := range theta {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, fmt.Errorf("network: parameter %d (%s) is %v", i, n.paramAt(i), v)
+		}
+	}
+	m := *n
+	m.theta = slices.Clone(theta)
+	m.static = n.prog.EvalStatic(m.theta)
+	return &m, nil
+}
+
+func (n *Network) paramAt(i int) string {
+	for _, p := range n.prog.Params {
+		if i < p.Offset+p.Len() {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+// WriteONNX writes the network with its current parameters. A file that was
+// read in float32 is written in float32 where every parameter still is one,
+// and otherwise as a whole in float64, so that no digit is lost.
+func (n *Network) WriteONNX(w io.Writer) error {
+	m := *n.model
+	g := *m.Graph
+	m.Graph = &g
+	g.Initializers = slices.Clone(g.Initializers)
+	at := map[string]linearize.Param{}
+	for _, p := range n.prog.Params {
+		at[p.Name] = p
+	}
+	for i, t := range g.Initializers {
+		p, ok := at[t.Name]
+		if !ok {
+			continue
+		}
+		c := *t
+		c.Floats = n.theta[p.Offset : p.Offset+p.Len()]
+		g.Initializers[i] = &c
+	}
+	m.Metadata = nil
+	for _, k := range slices.Sorted(maps.Keys(n.metadata)) {
+		m.Metadata = append(m.Metadata, onnx.Entry{Key: k, Value: n.metadata[k]})
+	}
+	if !exact(g.Initializers) {
+		toDouble(&g)
+	}
+	data, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(data)
+	return err
+}
+
+// exact reports whether every initializer's numbers fit its type.
+func exact(list []*onnx.Tensor) bool {
+	for _, t := range list {
+		for _, v := range t.Floats {
+			if t.Type == onnx.Float && float64(float32(v)) != v || t.Type == onnx.Float16 || t.Type == onnx.BFloat16 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// toDouble turns every floating point tensor of a graph into float64.
+func toDouble(g *onnx.Graph) {
+	double := func(t onnx.DataType) onnx.DataType {
+		if t.IsFloat() {
+			return onnx.Double
+		}
+		return t
+	}
+	tensor := func(t *onnx.Tensor) *onnx.Tensor {
+		c := *t
+		c.Type = double(t.Type)
+		return &c
+	}
+	infos := func(list []*onnx.ValueInfo) []*onnx.ValueInfo {
+		out := make([]*onnx.ValueInfo, len(list))
+		for i, v := range list {
+			c := *v
+			c.Type = double(v.Type)
+			out[i] = &c
+		}
+		return out
+	}
+	for i, t := range g.Initializers {
+		g.Initializers[i] = tensor(t)
+	}
+	g.Inputs, g.Outputs, g.ValueInfos = infos(g.Inputs), infos(g.Outputs), infos(g.ValueInfos)
+	g.Nodes = slices.Clone(g.Nodes)
+	for i, nd := range g.Nodes {
+		c := *nd
+		c.Attributes = slices.Clone(nd.Attributes)
+		for j, a := range c.Attributes {
+			b := *a
+			if a.T != nil {
+				b.T = tensor(a.T)
+			}
+			if nd.OpType == "Cast" && a.Name == "to" {
+				b.I = int64(double(onnx.DataType(a.I)))
+			}
+			c.Attributes[j] = &b
+		}
+		g.Nodes[i] = &c
+	}
+}

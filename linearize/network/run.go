@@ -1,0 +1,330 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// checkInput verifies that x is N×D, N ≥ 1, and finite.
+func (n *Network) checkInput(x *mat.Dense) error {
+	rows, cols := x.Dims()
+	if cols != n.prog.D {
+		return fmt.Errorf("network: inputs have %d columns, the network takes %d (shape %v)", cols, n.prog.D, n.prog.InShape)
+	}
+	for i := range rows {
+		for j, v := range x.RawRowView(i) {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("network: input row %d holds %v in column %d; clean the data first", i, v, j)
+			}
+		}
+	}
+	return nil
+}
+
+// contiguousRows returns rows [lo, hi) of x without gaps between them.
+func contiguousRows(x *mat.Dense, lo, hi int) []float64 {
+	raw := x.RawMatrix()
+	if raw.Stride == raw.Cols {
+		return raw.Data[lo*raw.Cols : hi*raw.Cols]
+	}
+	out := make([]float64, 0, (hi-lo)*raw.Cols)
+	for i := lo; i < hi; i++ {
+		out = append(out, x.RawRowView(i)...)
+	}
+	return out
+}
+
+// eachChunk runs the network forward on every chunk of x and calls do with
+// the state, on all workers. The chunks do not depend on their number.
+func (n *Network) eachChunk(ctx context.Context, x *mat.Dense, do func(s *graph.State, lo, hi int) error) error {
+	rows, _ := x.Dims()
+	states := make([]*graph.State, par.Workers(0))
+	return par.DoWorker(ctx, 0, par.Tiles(rows, n.prog.Chunk), func(w, i int) error {
+		if states[w] == nil {
+			states[w] = graph.NewState(n.prog, n.static)
+		}
+		lo, hi := par.Bounds(i, rows, n.prog.Chunk)
+		states[w].Forward(contiguousRows(x, lo, hi), hi-lo)
+		return do(states[w], lo, hi)
+	})
+}
+
+// Forward returns f(x;θ*), N×C, at the rows of x, N×D. Empty x gives an empty
+// matrix; a NaN or Inf in x or in an output is an error that names the row.
+func (n *Network) Forward(ctx context.Context, x *mat.Dense) (*mat.Dense, error) {
+	if x.IsEmpty() {
+		return new(mat.Dense), nil
+	}
+	if err := n.checkInput(x); err != nil {
+		return nil, err
+	}
+	rows, _ := x.Dims()
+	out := mat.NewDense(rows, n.prog.C, nil)
+	err := n.eachChunk(ctx, x, func(s *graph.State, lo, hi int) error {
+		f, err := s.Outputs(lo)
+		copy(out.RawMatrix().Data[lo*n.prog.C:], f)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Linearize returns the outputs and the Jacobian at the rows of x, N×D: one
+// forward pass and C backward passes over all examples. The Batch keeps x.
+func (n *Network) Linearize(ctx context.Context, x *mat.Dense) (*linearize.Batch, error) {
+	c := n.prog.C
+	return n.linearize(ctx, x, c, "output", func(seed, f []float64, example, k int) float64 {
+		clear(seed)
+		seed[k] = 1
+		return f[k]
+	})
+}
+
+// linearize returns the Batch of c sums of the outputs of each example. weigh
+// writes the weights of sum k of an example, length C, and returns the sum,
+// given the outputs. what a sum is goes into errors.
+func (n *Network) linearize(ctx context.Context, x *mat.Dense, c int, what string, weigh func(seed, f []float64, example, k int) float64) (*linearize.Batch, error) {
+	if x.IsEmpty() {
+		return nil, fmt.Errorf("network: no examples to linearize at")
+	}
+	if err := n.checkInput(x); err != nil {
+		return nil, err
+	}
+	j, outputs := newJacobian(n.prog, x, c), n.prog.C
+	err := n.eachChunk(ctx, x, func(s *graph.State, lo, hi int) error {
+		f, err := s.Outputs(lo)
+		if err != nil {
+			return err
+		}
+		seed := make([]float64, len(f))
+		for k := range c {
+			for e := range hi - lo {
+				at, to := e*outputs, (e+1)*outputs
+				j.batch.F.Set(lo+e, k, weigh(seed[at:to], f[at:to], lo+e, k))
+			}
+			s.Backward(seed, func(site int) { j.keep(s, site, lo, k) })
+			j.keepFull(s, lo, k)
+		}
+		j.finishTiles(s, lo)
+		return j.check(lo, hi, what)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return j.batch, nil
+}
+
+var _ linearize.Model = (*Network)(nil)
+
+// jacobian collects the pieces of a Batch.
+type jacobian struct {
+	prog  *graph.Program
+	c     int // outputs, or sums of them
+	batch *linearize.Batch
+	outer []*linearize.Outer // by site, or nil
+	conv  []*linearize.Conv  // by site, or nil
+	full  *mat.Dense         // N·C × width: tiles of sites, then other parameters
+	at    []int              // column of a tiled site in full
+	tail  int                // column of the first other parameter
+}
+
+func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
+	n, _ := x.Dims()
+	j := &jacobian{prog: p, c: c, outer: make([]*linearize.Outer, len(p.Sites)), conv: make([]*linearize.Conv, len(p.Sites)), at: make([]int, len(p.Sites))}
+	j.batch = &linearize.Batch{X: x, F: mat.NewDense(n, c, nil), P: p.P}
+	var cols []linearize.Span
+	for k := range p.Sites {
+		st := &p.Sites[k]
+		w, b := p.Spans(st)
+		g := func() *mat.Dense { return mat.NewDense(n*c, p.Slots[p.Nodes[st.Node].Out].Size, nil) }
+		switch {
+		case st.Tile:
+			j.at[k] = j.tail
+			for _, s := range p.SpanList(st) {
+				cols = append(cols, s)
+				j.tail += s.Len()
+			}
+		case st.Layout == nil:
+			o := &linearize.Outer{G: g(), Weight: w, Bias: b, C: c}
+			if w != nil {
+				o.A = j.input(st, x)
+			}
+			j.outer[k] = o
+			j.batch.Blocks = append(j.batch.Blocks, o)
+		default:
+			v := &linearize.Conv{X: j.input(st, x), G: g(), Weight: w, Bias: b, C: c, Layout: st.Layout}
+			j.conv[k] = v
+			j.batch.Blocks = append(j.batch.Blocks, v)
+		}
+	}
+	width := j.tail
+	for _, slot := range p.Full {
+		s := p.Params[p.Slots[slot].Param].Span(false)
+		cols = append(cols, *s)
+		width += s.Len()
+	}
+	if width > 0 {
+		j.full = mat.NewDense(n*c, width, nil)
+		j.batch.Blocks = append(j.batch.Blocks, &linearize.Full{J: j.full, Params: cols, C: c})
+	}
+	return j
+}
+
+// input is the memory of a site's inputs: the batch's own where the site
+// reads the network's input.
+func (j *jacobian) input(st *graph.Site, x *mat.Dense) *mat.Dense {
+	if st.X == j.prog.Input {
+		return x
+	}
+	n, _ := x.Dims()
+	return mat.NewDense(n, j.prog.Slots[st.X].Size, nil)
+}
+
+// keep stores what site k contributes for output c of the chunk starting at
+// example lo.
+func (j *jacobian) keep(s *graph.State, k, lo, c int) {
+	st := &j.prog.Sites[k]
+	if st.Tile {
+		j.keepTile(s, k, lo, c)
+		return
+	}
+	var a, g *mat.Dense
+	if o := j.outer[k]; o != nil {
+		a, g = o.A, o.G
+	} else {
+		a, g = j.conv[k].X, j.conv[k].G
+	}
+	out := j.prog.Nodes[st.Node].Out
+	for e := range s.N {
+		copy(g.RawRowView((lo+e)*j.c+c), s.GradAt(out, e))
+		if c == 0 && a != nil && st.X != j.prog.Input {
+			copy(a.RawRowView(lo+e), s.At(st.X, e))
+		}
+	}
+}
+
+// keepTile contracts a site over its positions at once, or where all outputs
+// can share the patches puts its gradients aside for finishTiles.
+func (j *jacobian) keepTile(s *graph.State, k, lo, c int) {
+	st := &j.prog.Sites[k]
+	out := j.prog.Nodes[st.Node].Out
+	if j.stacks(st) {
+		size := j.prog.Slots[out].Size
+		aside := s.PutAside(k, s.N*j.c*size)
+		for e := range s.N {
+			copy(aside[(e*j.c+c)*size:][:size], s.GradAt(out, e))
+		}
+		return
+	}
+	w, b := j.prog.Spans(st)
+	v := &linearize.Conv{Weight: w, Bias: b, Layout: st.Layout}
+	scratch := s.Buffer(2, st.Layout.Scratch())
+	for e := range s.N {
+		row := j.full.RawRowView((lo+e)*j.c + c)[j.at[k]:]
+		v.RowTo(row, s.At(st.X, e), s.GradAt(out, e), scratch)
+	}
+}
+
+// check returns an error where a derivative of the examples [lo, hi) is not
+// finite, as that of a square root at zero.
+func (j *jacobian) check(lo, hi int, what string) error {
+	for _, b := range j.batch.Blocks {
+		var m *mat.Dense
+		switch b := b.(type) {
+		case *linearize.Outer:
+			m = b.G
+		case *linearize.Conv:
+			m = b.G
+		case *linearize.Full:
+			m = b.J
+		}
+		for i := lo * j.c; i < hi*j.c; i++ {
+			for _, v := range m.RawRowView(i) {
+				if v-v != 0 { // NaN or Inf
+					return fmt.Errorf("network: the derivative of %s %d of input row %d with respect to %s is %v; the network has no derivative there", what, i%j.c, i/j.c, b.Spans()[0].Name, v)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// stacks reports whether the gradients of all outputs of an example can be
+// contracted with its patches in one product.
+func (j *jacobian) stacks(st *graph.Site) bool {
+	w, ok := st.Layout.(*graph.Window)
+	return ok && j.c > 1 && w.Group == 1 && !w.TransposedUsage && st.Weight >= 0
+}
+
+// finishTiles contracts the gradients that keepTile put aside: with those of
+// an example's C outputs stacked, (C·m)×T, times its patches, one product
+// gives C rows of the Jacobian.
+func (j *jacobian) finishTiles(s *graph.State, lo int) {
+	c := j.c
+	for k := range j.prog.Sites {
+		st := &j.prog.Sites[k]
+		if !st.Tile || !j.stacks(st) || !s.Touched[j.prog.Nodes[st.Node].Out] {
+			continue
+		}
+		w := st.Layout.(*graph.Window)
+		t, width, m := w.Factors()
+		_, bias := j.prog.Spans(st)
+		patches, rows := s.Buffer(2, w.Scratch()), s.Buffer(3, c*m*width)
+		for e := range s.N {
+			g := s.Aside[k][e*c*m*t:][:c*m*t]
+			w.PatchRows(patches, s.At(st.X, e), 0)
+			graph.Gemm(false, true, dense.Of(g, c*m, t), dense.Of(patches[:width*t], width, t), 0, dense.Of(rows, c*m, width))
+			for i := range c {
+				row := j.full.RawRowView((lo+e)*c + i)[j.at[k]:]
+				copy(row, rows[i*m*width:(i+1)*m*width])
+				if bias != nil {
+					w.ChannelSums(row[m*width:m*width+bias.Len()], g[i*m*t:(i+1)*m*t])
+				}
+			}
+		}
+	}
+}
+
+// keepFull stores the gradients of the parameters without structure.
+func (j *jacobian) keepFull(s *graph.State, lo, c int) {
+	at := j.tail
+	for _, slot := range j.prog.Full {
+		size := j.prog.Slots[slot].Size
+		for e := range s.N {
+			if s.Touched[slot] {
+				copy(j.full.RawRowView((lo+e)*j.c + c)[at:at+size], s.GradAt(slot, e))
+			}
+		}
+		at += size
+	}
+}
+
+// LinearizeCombined is Linearize for K sums of the outputs of each example in
+// place of the C outputs: output k of example n of the Batch is
+//
+//	Σ_c w_{nK+k,c} f_c(x_n;θ*)
+//
+// with w N·K×C; it panics at another size. It takes one forward and K backward
+// passes.
+func (n *Network) LinearizeCombined(ctx context.Context, x, w *mat.Dense) (*linearize.Batch, error) {
+	rows, _ := x.Dims()
+	wr, wc := w.Dims()
+	if wc != n.prog.C || rows == 0 || wr == 0 || wr%rows != 0 {
+		panic("network: weights of outputs have wrong size")
+	}
+	k := wr / rows
+	return n.linearize(ctx, x, k, "sum of outputs", func(seed, f []float64, example, i int) float64 {
+		copy(seed, w.RawRowView(example*k+i))
+		return dense.Dot(seed, f)
+	})
+}

@@ -1,0 +1,59 @@
+package network_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// convNet has blocks of every kind: Conv, Outer and Full.
+func convNet(t *testing.T) (*network.Network, *mat.Dense) {
+	t.Helper()
+	net, err := network.Sequential(network.Shape{1, 9, 9},
+		network.Conv2D{Filters: 3, Kernel: 3}, network.Tanh, network.MaxPool2D{Size: 2}, network.Flatten{},
+		network.Dense{Units: 5}, network.LayerNorm{}, network.Tanh, network.Dense{Units: 2})
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(1, 2))
+	x := mat.NewDense(11, 81, nil)
+	x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
+	return net, x
+}
+
+// collect gathers the batches of a source into one.
+func collect(t *testing.T, s linearize.Source) (*linearize.Batch, []int) {
+	t.Helper()
+	var parts []*linearize.Batch
+	var sizes []int
+	next := 0
+	require.NoError(t, s.Batches(t.Context(), func(first int, b *linearize.Batch) error {
+		require.Equal(t, next, first)
+		next += b.Len()
+		parts, sizes = append(parts, linearize.Concat(b)), append(sizes, b.Len())
+		return nil
+	}))
+	require.Equal(t, s.Len(), next)
+	return linearize.Concat(parts...), sizes
+}
+
+func rowsOf(x *mat.Dense) func(lo, hi int) (*mat.Dense, error) {
+	return func(lo, hi int) (*mat.Dense, error) {
+		_, d := x.Dims()
+		return x.Slice(lo, hi, 0, d).(*mat.Dense), nil
+	}
+}
+
+// whole is a copy of what a batch says: inputs, outputs and Jacobian.
+func whole(b *linearize.Batch) []*mat.Dense {
+	var j mat.Dense
+	b.JacobianTo(&j)
+	all := []*mat.Dense{mat.DenseCopyOf(b.F), &j}
+	if b.X != nil {
+		all = append(all, mat.DenseCopyOf(b.X))
+	}
+	return all
+}
