@@ -107,22 +107,3 @@ func logNormalRatio(x, d float64) float64 {
 	// ½x² − ½(x+d)² = −xd − ½d²
 	return -x*d - 0.5*d*d + logMills(x+d) - logMills(x)
 }
-
-// logSum adds numbers given by their logarithms.
-type logSum struct{ max, sum float64 } // value = sum·exp(max)
-
-func newLogSum() logSum { return logSum{max: math.Inf(-1)} }
-
-func (s *logSum) add(g float64) {
-	switch {
-	case g <= s.max:
-		if !math.IsInf(g, -1) {
-			s.sum += math.Exp(g - s.max)
-		}
-	default: // a new maximum, or NaN
-		s.sum = s.sum*math.Exp(s.max-g) + 1
-		s.max = g
-	}
-}
-
-func (s *logSum) log() float64 { return s.max + math.Log(s.sum) }

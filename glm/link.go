@@ -168,13 +168,6 @@ func (p *posterior) load(t int) error {
 	return nil
 }
 
-// setAt writes one element of a destination that may be nil.
-func setAt(m *mat.Dense, t, j int, v float64) {
-	if m != nil {
-		m.Set(t, j, v)
-	}
-}
-
 // checkLog panics when dst and y do not fit T examples with c outputs.
 func checkLog(dst []float64, lik Likelihood, y *mat.Dense, t, c int) {
 	if len(dst) != t {

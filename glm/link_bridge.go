@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/logsum"
 )
 
 // Bridge is the Laplace bridge: the Dirichlet distribution whose Laplace
@@ -49,11 +50,11 @@ func (Bridge) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.Dense) 
 		}
 		lik.MeanTo(p, logAlpha)
 		for j, v := range p {
-			setAt(mean, t, j, v)
+			dense.SetAt(mean, t, j, v)
 			if softmax {
-				setAt(sd, t, j, math.Sqrt(v*complement(p, j)/(math.Exp(logTotal)+1)))
+				dense.SetAt(sd, t, j, math.Sqrt(v*complement(p, j)/(math.Exp(logTotal)+1)))
 			} else {
-				setAt(sd, t, j, betaSD(f[j], cov[j*len(f)+j]))
+				dense.SetAt(sd, t, j, betaSD(f[j], cov[j*len(f)+j]))
 			}
 		}
 		return nil
@@ -95,9 +96,9 @@ func dirichletTo(logAlpha, f, cov []float64) (logTotal float64) {
 	k := float64(c)
 	mu, variance := make([]float64, c), make([]float64, c)
 	zeroSumTo(mu, variance, f, cov)
-	negative, total := newLogSum(), newLogSum()
+	negative, total := logsum.New(), logsum.New()
 	for _, m := range mu {
-		negative.add(-m)
+		negative.Add(-m)
 	}
 	for j, m := range mu {
 		if variance[j] <= 0 {
@@ -105,15 +106,15 @@ func dirichletTo(logAlpha, f, cov []float64) (logTotal float64) {
 			return math.Inf(1)
 		}
 		// log α = log(1 − 2/K + e^{μ_k + log Σ e^{−μ} − 2 log K}) − log Σ_kk
-		a := newLogSum()
-		a.add(m + negative.log() - 2*math.Log(k))
+		a := logsum.New()
+		a.Add(m + negative.Value() - 2*math.Log(k))
 		if c > 2 {
-			a.add(math.Log1p(-2 / k))
+			a.Add(math.Log1p(-2 / k))
 		}
-		logAlpha[j] = a.log() - math.Log(variance[j])
-		total.add(logAlpha[j])
+		logAlpha[j] = a.Value() - math.Log(variance[j])
+		total.Add(logAlpha[j])
 	}
-	return total.log()
+	return total.Value()
 }
 
 // zeroSumTo writes the mean and the variances of f − mean(f).

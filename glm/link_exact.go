@@ -74,8 +74,8 @@ func (e Exact) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.Dense)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(sd, t, c)
 	return e.moments(lik, f, cov, func(t, j int, m, epistemic, _ float64) {
-		setAt(mean, t, j, m)
-		setAt(sd, t, j, math.Sqrt(epistemic))
+		dense.SetAt(mean, t, j, m)
+		dense.SetAt(sd, t, j, math.Sqrt(epistemic))
 	})
 }
 
@@ -85,8 +85,8 @@ func (e Exact) SplitTo(aleatoric, epistemic *mat.Dense, lik Likelihood, f, cov *
 	dense.SizeTo(aleatoric, t, c)
 	dense.SizeTo(epistemic, t, c)
 	return e.moments(lik, f, cov, func(t, j int, _, ep, al float64) {
-		setAt(aleatoric, t, j, al)
-		setAt(epistemic, t, j, ep)
+		dense.SetAt(aleatoric, t, j, al)
+		dense.SetAt(epistemic, t, j, ep)
 	})
 }
 

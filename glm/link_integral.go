@@ -1,6 +1,10 @@
 package glm
 
-import "math"
+import (
+	"math"
+
+	"github.com/funcgp/funcgp/internal/logsum"
+)
 
 // Integrals of σ and of the Poisson likelihood against N(m, s²) (E11). The
 // trapezoidal rule converges exponentially for integrands analytic in a strip.
@@ -208,16 +212,16 @@ const trapezoidSteps = 4096
 // The sum goes both ways until g is 45 below the highest value, e⁻⁴⁵ = 3e-20.
 func logTrapezoid(step float64, g func(float64) float64) float64 {
 	const below = 45
-	sum := newLogSum()
-	sum.add(g(0))
+	sum := logsum.New()
+	sum.Add(g(0))
 	for _, h := range [2]float64{step, -step} {
 		for k := 1; k <= trapezoidSteps; k++ {
 			v := g(float64(k) * h)
-			sum.add(v)
-			if !(v >= sum.max-below) {
+			sum.Add(v)
+			if !(v >= sum.Max-below) {
 				break
 			}
 		}
 	}
-	return sum.log() + math.Log(step)
+	return sum.Value() + math.Log(step)
 }

@@ -1,8 +1,9 @@
 package glm
 
 import (
-	"github.com/funcgp/funcgp/internal/dense"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // MAP is the plug-in predictive g⁻¹(f). It ignores cov, which may be nil, and

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/logsum"
 )
 
 // MonteCarlo averages g⁻¹ over draws of f (E11) [glm 13]. The same standard
@@ -40,8 +41,8 @@ func (l MonteCarlo) PredictTo(mean, sd *mat.Dense, lik Likelihood, f, cov *mat.D
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(sd, t, c)
 	return l.moments(lik, f, cov, func(t, j int, m, epistemic, _ float64) {
-		setAt(mean, t, j, m)
-		setAt(sd, t, j, math.Sqrt(epistemic))
+		dense.SetAt(mean, t, j, m)
+		dense.SetAt(sd, t, j, math.Sqrt(epistemic))
 	})
 }
 
@@ -52,8 +53,8 @@ func (l MonteCarlo) SplitTo(aleatoric, epistemic *mat.Dense, lik Likelihood, f, 
 	dense.SizeTo(aleatoric, t, c)
 	dense.SizeTo(epistemic, t, c)
 	return l.moments(lik, f, cov, func(t, j int, _, ep, al float64) {
-		setAt(aleatoric, t, j, al)
-		setAt(epistemic, t, j, ep)
+		dense.SetAt(aleatoric, t, j, al)
+		dense.SetAt(epistemic, t, j, ep)
 	})
 }
 
@@ -106,9 +107,9 @@ func (l MonteCarlo) LogPredictiveTo(dst []float64, lik Likelihood, y, f, cov *ma
 	p := newPosterior(f, cov)
 	checkLog(dst, lik, y, p.t, p.c)
 	return p.each(func(t int, f, cov []float64) error {
-		sum := newLogSum()
-		err := l.draw(t, f, cov, func(g []float64) { sum.add(lik.LogProb(y.RawRowView(t), g)) })
-		dst[t] = sum.log() - math.Log(float64(l.samples()))
+		sum := logsum.New()
+		err := l.draw(t, f, cov, func(g []float64) { sum.Add(lik.LogProb(y.RawRowView(t), g)) })
+		dst[t] = sum.Value() - math.Log(float64(l.samples()))
 		return err
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/logsum"
 )
 
 // Probit shrinks each logit by its variance, f_c/√(1 + π/8 Σ_cc), and applies
@@ -112,13 +113,13 @@ func softmaxSDTo(dst, f, cov []float64) {
 
 // logOdds returns l_k = f_k − log Σ_{j≠k} eᶠʲ.
 func logOdds(f []float64, k int) float64 {
-	others := newLogSum()
+	others := logsum.New()
 	for j, v := range f {
 		if j != k {
-			others.add(v)
+			others.Add(v)
 		}
 	}
-	return f[k] - others.log()
+	return f[k] - others.Value()
 }
 
 // logOddsVarianceTo writes dᵀΣd of each class, d = ∂l_c/∂f = e_c − q with q

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -41,7 +41,7 @@ func (e *validateFlags) approximate(ctx context.Context, p *posterior, test *dat
 		table = append(rows, table...)
 	}
 	p.progress.clear()
-	c := &glm.Comparison{Rows: table}
+	c := &weightspace.Comparison{Rows: table}
 	if err := printApproximation(p, c); err != nil {
 		return err
 	}
@@ -53,8 +53,8 @@ func (e *validateFlags) approximate(ctx context.Context, p *posterior, test *dat
 
 // againstWeights compares mean, covariance and log determinant with those of
 // weight space.
-func (p *posterior) againstWeights(ctx context.Context, x *linearize.Batch) ([]glm.ComparisonRow, error) {
-	w, err := glm.FitWeights(ctx, p.batch, p.Sites(), p.prior, p.theta, &glm.WeightOptions{Mean: p.mean, MaxMemory: p.bytes, Progress: p.progress.show})
+func (p *posterior) againstWeights(ctx context.Context, x *linearize.Batch) ([]weightspace.ComparisonRow, error) {
+	w, err := weightspace.Fit(ctx, p.batch, p.Sites(), p.prior, p.theta, &weightspace.Options{Mean: p.mean, MaxMemory: p.bytes, Progress: p.progress.show})
 	if err != nil {
 		return nil, err
 	}
@@ -65,17 +65,17 @@ func (p *posterior) againstWeights(ctx context.Context, x *linearize.Batch) ([]g
 	if err := w.PredictTo(&wMean, &wCov, x); err != nil {
 		return nil, err
 	}
-	logDet := glm.ComparisonRow{Quantity: "log det (stochastic)", WeightSpace: w.EvidenceLinearGaussian().LogDet, FunctionSpace: p.evidence.LogDet}
+	logDet := weightspace.ComparisonRow{Quantity: "log det (stochastic)", WeightSpace: w.EvidenceLinearGaussian().LogDet, FunctionSpace: p.evidence.LogDet}
 	size := math.Max(1, math.Abs(logDet.WeightSpace))
 	// Twice the standard error of the evidence is that of log det.
 	logDet.Difference, logDet.Tolerance = math.Abs(logDet.WeightSpace-logDet.FunctionSpace)/size, 5*2*p.evidenceSE/size+cgTolerance
 	logDet.OK = logDet.Difference <= logDet.Tolerance
-	return []glm.ComparisonRow{differenceRow("mean", &wMean, &mean), differenceRow("covariance", &wCov, &cov), logDet}, nil
+	return []weightspace.ComparisonRow{differenceRow("mean", &wMean, &mean), differenceRow("covariance", &wCov, &cov), logDet}, nil
 }
 
 // differenceRow compares two matrices, relative to the largest entry.
-func differenceRow(name string, weight, function *mat.Dense) glm.ComparisonRow {
-	r := glm.ComparisonRow{Quantity: name, Tolerance: cgTolerance}
+func differenceRow(name string, weight, function *mat.Dense) weightspace.ComparisonRow {
+	r := weightspace.ComparisonRow{Quantity: name, Tolerance: cgTolerance}
 	scale, n := 0.0, weight.RawMatrix().Rows
 	for i := range n {
 		for j, v := range weight.RawRowView(i) {
@@ -88,7 +88,7 @@ func differenceRow(name string, weight, function *mat.Dense) glm.ComparisonRow {
 }
 
 // printApproximation prints the table and the error report.
-func printApproximation(p *posterior, c *glm.Comparison) error {
+func printApproximation(p *posterior, c *weightspace.Comparison) error {
 	if p.json {
 		return json.NewEncoder(p.out).Encode(struct {
 			comparisonJSON

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
@@ -143,7 +143,7 @@ func inFlags(err error, saved bool) error {
 		}
 		return fmt.Errorf(takes+"at most %d inducing examples fit: give --inducing %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.LargestM, e.LargestM)
 	}
-	if e := (*glm.WeightMemoryError)(nil); errors.As(err, &e) {
+	if e := (*weightspace.WeightMemoryError)(nil); errors.As(err, &e) {
 		return fmt.Errorf(takes+"at most %d parameters fit: choose a smaller model, or raise --max-memory",
 			fmt.Sprintf("the posterior over %d parameters", e.P), e.Needed, e.Available, e.LargestP)
 	}

@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
@@ -36,7 +36,7 @@ status is 1 where a difference is above its tolerance.`,
   gpexplain validate --method nystrom --inducing 100`,
 		flags: func(c *cobra.Command) {
 			e.way.add(c)
-			c.Flags().Float64Var(&e.tolerance, "tolerance", glm.DefaultTolerance, "largest difference `X` allowed, relative to the largest entry")
+			c.Flags().Float64Var(&e.tolerance, "tolerance", weightspace.DefaultTolerance, "largest difference `X` allowed, relative to the largest entry")
 		},
 		check: func(s *shared) error {
 			if !(e.tolerance > 0 && e.tolerance < 1) {
@@ -89,12 +89,12 @@ func (e *validateFlags) compare(ctx context.Context, s *session) error {
 	if err != nil {
 		return rowsOf(test, 0, test.Len()).fault(err)
 	}
-	wo := &glm.WeightOptions{Mean: gp.LinearGaussian, MaxMemory: s.bytes, Progress: s.progress.show}
-	w, err := glm.FitWeights(ctx, p.batch, p.exact.Sites(), s.prior, p.theta, wo)
+	wo := &weightspace.Options{Mean: gp.LinearGaussian, MaxMemory: s.bytes, Progress: s.progress.show}
+	w, err := weightspace.Fit(ctx, p.batch, p.exact.Sites(), s.prior, p.theta, wo)
 	if err != nil {
 		return err
 	}
-	table, err := glm.Validate(ctx, p.exact, w, x, e.tolerance)
+	table, err := weightspace.Validate(ctx, p.exact, w, x, e.tolerance)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (e *validateFlags) compare(ctx context.Context, s *session) error {
 
 // refit compares the two at the mode of the linearized model and checks that
 // the contributions add up there.
-func (e *validateFlags) refit(ctx context.Context, p *posterior, w *glm.Weights, x *linearize.Batch, table *glm.Comparison) error {
+func (e *validateFlags) refit(ctx context.Context, p *posterior, w *weightspace.Posterior, x *linearize.Batch, table *weightspace.Comparison) error {
 	exact, err := p.exact.Refit(ctx, p.y, p.lik)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (e *validateFlags) refit(ctx context.Context, p *posterior, w *glm.Weights,
 	if w, err = w.Refit(ctx, p.y, p.lik); err != nil {
 		return err
 	}
-	more, err := glm.Validate(ctx, exact, w, x, e.tolerance)
+	more, err := weightspace.Validate(ctx, exact, w, x, e.tolerance)
 	if err != nil {
 		return err
 	}
@@ -141,13 +141,13 @@ func (e *validateFlags) refit(ctx context.Context, p *posterior, w *glm.Weights,
 // closure compares the means at n test examples with the sums of the prior mean
 // and the contributions, for the posterior kernel C and for the prior kernel κ.
 // tile linearizes the test examples [lo, hi).
-func closure(ctx context.Context, exact gp.Dual, name string, tolerance float64, p *posterior, n int, tile func(lo, hi int) (*linearize.Batch, error)) ([]glm.ComparisonRow, error) {
+func closure(ctx context.Context, exact gp.Dual, name string, tolerance float64, p *posterior, n int, tile func(lo, hi int) (*linearize.Batch, error)) ([]weightspace.ComparisonRow, error) {
 	ex, err := explain.New(exact, p.kernel, &explain.Options{Top: 1})
 	if err != nil {
 		return nil, err
 	}
-	posterior := glm.ComparisonRow{Quantity: name + "mean against m + Σ C(x,x_i) b_i", Tolerance: tolerance}
-	raw := glm.ComparisonRow{Quantity: name + "mean against m + Σ κ(x,x_i) α_i", Tolerance: tolerance}
+	posterior := weightspace.ComparisonRow{Quantity: name + "mean against m + Σ C(x,x_i) b_i", Tolerance: tolerance}
+	raw := weightspace.ComparisonRow{Quantity: name + "mean against m + Σ κ(x,x_i) α_i", Tolerance: tolerance}
 	scale := 0.0
 	step := p.fewer(min(n, predictTile), p.explainBytes)
 	for lo := 0; lo < n; lo += step {
@@ -173,15 +173,15 @@ func closure(ctx context.Context, exact gp.Dual, name string, tolerance float64,
 		}
 		p.progress.show("contributions", lo+part.Len(), n)
 	}
-	for _, r := range []*glm.ComparisonRow{&posterior, &raw} {
+	for _, r := range []*weightspace.ComparisonRow{&posterior, &raw} {
 		settle(r, scale)
 	}
-	return []glm.ComparisonRow{posterior, raw}, ctx.Err()
+	return []weightspace.ComparisonRow{posterior, raw}, ctx.Err()
 }
 
 // settle divides the row's difference by scale, the size of the largest entry,
 // and compares it with the tolerance.
-func settle(r *glm.ComparisonRow, scale float64) {
+func settle(r *weightspace.ComparisonRow, scale float64) {
 	if scale > 0 {
 		r.Difference /= scale
 	}
@@ -190,13 +190,13 @@ func settle(r *glm.ComparisonRow, scale float64) {
 
 // widen puts mean and sum into the row where they differ by more than the pair
 // that is in it.
-func widen(r *glm.ComparisonRow, mean, sum float64) {
+func widen(r *weightspace.ComparisonRow, mean, sum float64) {
 	if d := math.Abs(mean - sum); d >= r.Difference || math.IsNaN(d) {
 		r.WeightSpace, r.FunctionSpace, r.Difference = mean, sum, d
 	}
 }
 
-func printComparison(s *session, table *glm.Comparison) error {
+func printComparison(s *session, table *weightspace.Comparison) error {
 	if s.json {
 		return json.NewEncoder(s.out).Encode(comparisonOf(s, table))
 	}
@@ -231,7 +231,7 @@ type comparisonRow struct {
 	OK            bool          `json:"ok"`
 }
 
-func comparisonOf(s *session, table *glm.Comparison) comparisonJSON {
+func comparisonOf(s *session, table *weightspace.Comparison) comparisonJSON {
 	out := comparisonJSON{OK: table.OK(), Warnings: s.warnings}
 	for _, r := range table.Rows {
 		out.Rows = append(out.Rows, comparisonRow{r.Quantity, explain.Float(r.WeightSpace), explain.Float(r.FunctionSpace), explain.Float(r.Difference), explain.Float(r.Tolerance), r.OK})

@@ -132,6 +132,13 @@ func SizeTo(dst *mat.Dense, r, c int) {
 	}
 }
 
+// SetAt writes one element of a destination that may be nil.
+func SetAt(m *mat.Dense, i, j int, v float64) {
+	if m != nil {
+		m.Set(i, j, v)
+	}
+}
+
 // Flat returns a copy of m, N×C, as one vector in row order.
 func Flat(m *mat.Dense) []float64 {
 	n, c := m.Dims()

@@ -19,7 +19,7 @@ import (
 const module = "github.com/funcgp/funcgp/"
 
 // level orders the packages: data flow upwards, imports go downwards.
-var level = map[string]int{"store": 0, "linearize": 1, "linearize/network": 2, "ntk": 2, "gp": 3, "gp/cg": 5, "sparse": 5, "glm": 5, "explain": 6, "cmd": 7}
+var level = map[string]int{"store": 0, "linearize": 1, "linearize/network": 2, "ntk": 2, "gp": 3, "gp/cg": 5, "sparse": 5, "glm": 5, "glm/weightspace": 6, "explain": 7, "explain/report": 8, "cmd": 9}
 
 // besides lists imports between packages of one level that are wanted.
 var besides = map[string]bool{}

@@ -1,4 +1,4 @@
-package glm
+package weightspace
 
 import (
 	"errors"
@@ -17,8 +17,8 @@ import (
 // savedVersion is the version of the sections that Save writes.
 const savedVersion = 1
 
-// savedWeights is the JSON section of stored Weights.
-type savedWeights struct {
+// savedPosterior is the JSON section of stored Weights.
+type savedPosterior struct {
 	Version  int
 	N, C, P  int
 	Refit    bool
@@ -36,9 +36,9 @@ const otherData = "give the network, its parameters, the prior and the examples 
 //
 // w.Save can be passed to store.Write. It always returns nil; store.Write
 // returns the errors of writing.
-func (w *Weights) Save(to *store.Writer) error {
+func (w *Posterior) Save(to *store.Writer) error {
 	n, c := w.sites.F.Dims()
-	s := savedWeights{Version: savedVersion, N: n, C: c, P: len(w.theta), Refit: w.refit, Mean: w.o.Mean}
+	s := savedPosterior{Version: savedVersion, N: n, C: c, P: len(w.theta), Refit: w.refit, Mean: w.o.Mean}
 	for _, warning := range w.warnings {
 		s.Warnings = append(s.Warnings, warning.Error())
 	}
@@ -52,7 +52,7 @@ func (w *Weights) Save(to *store.Writer) error {
 	return nil
 }
 
-// LoadWeights returns the posterior that Save wrote. b and prior must be the
+// Load returns the posterior that Save wrote. b and prior must be the
 // training examples and the prior that it was fitted with. θ* is read from the
 // store, and so is the Mean of the options; the other fields of o are used. The
 // result predicts, draws and has evidences bit for bit as the saved one.
@@ -63,8 +63,8 @@ func (w *Weights) Save(to *store.Writer) error {
 // examples, outputs and parameters are not those of b, and where θ̂ is not
 // μ₀ + Σ₀^½ ẑ with the given prior. It does not notice other examples of the
 // same number; the caller must give the right ones.
-func LoadWeights(f *store.File, b *linearize.Batch, prior ntk.Prior, o *WeightOptions) (*Weights, error) {
-	var s savedWeights
+func Load(f *store.File, b *linearize.Batch, prior ntk.Prior, o *Options) (*Posterior, error) {
+	var s savedPosterior
 	r := f.Reader("weights.")
 	r.JSON("about", &s)
 	switch {
@@ -77,7 +77,7 @@ func LoadWeights(f *store.File, b *linearize.Batch, prior ntk.Prior, o *WeightOp
 		r.Fail(otherData, "the saved posterior has %d training examples, %d outputs and %d parameters, the data %d, %d and %d",
 			s.N, s.C, s.P, b.Len(), b.Outputs(), b.P)
 	}
-	w := &Weights{x: b, prior: prior, o: o.withDefaults(), refit: s.Refit}
+	w := &Posterior{x: b, prior: prior, o: o.withDefaults(), refit: s.Refit}
 	w.o.Mean = s.Mean
 	w.h.data = r.Floats("factor", s.P, s.P)
 	w.theta, w.z, w.mean = r.Floats("theta", s.P), r.Floats("z", s.P), r.Floats("mean", s.P)

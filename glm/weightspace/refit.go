@@ -1,4 +1,4 @@
-package glm
+package weightspace
 
 import (
 	"context"
@@ -29,7 +29,7 @@ const (
 	objectiveNoise = 1e-13
 )
 
-// RefitWeights returns the posterior at the mode of the linearized model
+// Refit returns the posterior at the mode of the linearized model
 // (E9): the maximum over θ of Σ log p(y|f_lin(x;θ)) − ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀),
 // found by Newton steps from θ*, each with a line search. y has N rows. Sites,
 // H and θ̂ of the result all belong to the mode. The errors are those of
@@ -38,8 +38,8 @@ const (
 // H is factored at θ* and at the mode. The steps between are solved for by
 // conjugate gradients, with the last factor as preconditioner. Where those
 // converge too slowly, H is factored there too.
-func RefitWeights(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *WeightOptions) (*Weights, error) {
-	w, err := newWeights(b, prior, theta, o)
+func Refit(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
+	w, err := newPosterior(b, prior, theta, o)
 	if err != nil {
 		return nil, err
 	}
@@ -49,9 +49,9 @@ func RefitWeights(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.
 // Refit is RefitWeights for the training examples, the prior and the options of
 // w. It takes over the memory of w, which must not be used afterwards, and
 // starts with the factor of w.
-func (w *Weights) Refit(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (*Weights, error) {
-	r := &Weights{x: w.x, prior: w.prior, o: w.o, theta: w.theta, mu0: w.mu0, root: w.root, h: w.h}
-	*w = Weights{}
+func (w *Posterior) Refit(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (*Posterior, error) {
+	r := &Posterior{x: w.x, prior: w.prior, o: w.o, theta: w.theta, mu0: w.mu0, root: w.root, h: w.h}
+	*w = Posterior{}
 	return r.newton(ctx, y, lik)
 }
 
@@ -73,7 +73,7 @@ func (p *iterate) objective() float64 {
 // newton leaves w conditioned on the sites at the mode. A step far from the
 // mode may take its direction from conjugate gradients; the last one is always
 // a solve with the factor of H̃ at its own sites.
-func (w *Weights) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (*Weights, error) {
+func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (*Posterior, error) {
 	w.refit = true
 	if _, err := gp.NewSites(y, w.x.F, lik); err != nil { // checks y
 		return nil, err
@@ -96,7 +96,7 @@ func (w *Weights) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (
 		}
 		next := w.iterateAt(addScaled(at.z, 1, d.step), y, lik)
 		if dense.NotFinite(next.f) >= 0 {
-			return nil, errors.New("glm: a Newton step of the refit is not finite; scale the targets or raise the prior precision")
+			return nil, errors.New("weightspace: a Newton step of the refit is not finite; scale the targets or raise the prior precision")
 		}
 		move := relativeMove(at.f, next.f)
 		// A quiet step promises a gain below the rounding error of the objective,
@@ -142,7 +142,7 @@ type direction struct {
 // direction returns the Newton step from at, whose sites are s. Where there is a
 // factor of H̃ at other sites, it solves for the step by conjugate gradients.
 // Where they do not converge, and where factor is set, it factors H̃ at s.
-func (w *Weights) direction(ctx context.Context, s *gp.Sites, at *iterate, factor bool) (*direction, error) {
+func (w *Posterior) direction(ctx context.Context, s *gp.Sites, at *iterate, factor bool) (*direction, error) {
 	d := &direction{gradient: w.pullBack(dense.Flat(s.Residual)), factored: true}
 	floats.Sub(d.gradient, at.z)
 	if most := w.iterations(); !factor && most > 0 && w.h.sites != nil && !w.h.isOf(s) {
@@ -165,7 +165,7 @@ func (w *Weights) direction(ctx context.Context, s *gp.Sites, at *iterate, facto
 
 // search returns the first of the points 1, ½, ¼, … of the way to next whose
 // objective is above that at from, or nil.
-func (w *Weights) search(from, next *iterate, dir []float64, y *mat.Dense, lik gp.Likelihood) *iterate {
+func (w *Posterior) search(from, next *iterate, dir []float64, y *mat.Dense, lik gp.Likelihood) *iterate {
 	for t := 1.0; t > smallStep; t /= 2 {
 		p := next
 		if t < 1 {
@@ -178,7 +178,7 @@ func (w *Weights) search(from, next *iterate, dir []float64, y *mat.Dense, lik g
 	return nil
 }
 
-func (w *Weights) iterateAt(z []float64, y *mat.Dense, lik gp.Likelihood) *iterate {
+func (w *Posterior) iterateAt(z []float64, y *mat.Dense, lik gp.Likelihood) *iterate {
 	p := &iterate{z: z, f: w.functionAt(w.thetaAt(z)), scatter: floats.Dot(z, z)}
 	c := w.x.Outputs()
 	for i := range w.x.Len() {
@@ -188,7 +188,7 @@ func (w *Weights) iterateAt(z []float64, y *mat.Dense, lik gp.Likelihood) *itera
 }
 
 // whitened returns z = Σ₀^-½(θ − μ₀), 0 where the prior has no variance.
-func (w *Weights) whitened(theta []float64) []float64 {
+func (w *Posterior) whitened(theta []float64) []float64 {
 	z := make([]float64, len(theta))
 	for i, s := range w.root {
 		if s > 0 {

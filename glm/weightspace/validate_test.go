@@ -1,4 +1,4 @@
-package glm_test
+package weightspace_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/kerneltest"
 	"github.com/funcgp/funcgp/ntk"
@@ -22,8 +23,8 @@ func TestValidateFindsADifference(t *testing.T) {
 	mean, variance := make([]float64, p), make([]float64, p)
 	q.prior.MeanTo(mean)
 	q.prior.VarianceTo(variance)
-	failing := func(w *glm.Weights) (names []string) {
-		c, err := glm.Validate(t.Context(), q.exact(t, gp.LinearGaussian), w, q.test, 1e-8)
+	failing := func(w *weightspace.Posterior) (names []string) {
+		c, err := weightspace.Validate(t.Context(), q.exact(t, gp.LinearGaussian), w, q.test, 1e-8)
 		require.NoError(t, err)
 		for _, r := range c.Rows {
 			require.Equal(t, r.OK, r.Difference <= r.Tolerance)
@@ -35,8 +36,8 @@ func TestValidateFindsADifference(t *testing.T) {
 		require.Equal(t, len(names) == 0, c.OK())
 		return names
 	}
-	fit := func(prior ntk.Prior, s *gp.Sites) *glm.Weights {
-		w, err := glm.FitWeights(t.Context(), q.train, s, prior, q.theta, linearGaussian)
+	fit := func(prior ntk.Prior, s *gp.Sites) *weightspace.Posterior {
+		w, err := weightspace.Fit(t.Context(), q.train, s, prior, q.theta, linearGaussian)
 		require.NoError(t, err)
 		return w
 	}
@@ -61,12 +62,12 @@ func TestValidateRelativeToTheLargest(t *testing.T) {
 	q := newSpaceProblem(t, "tiles", 31, 20, 1, glm.Bernoulli{}, 1)
 	x := kerneltest.Another(rand.New(rand.NewPCG(2, 9)), q.train, 700)
 	w, e := q.fit(t, linearGaussian), q.exact(t, gp.Network)
-	c, err := glm.Validate(t.Context(), e, w, x, 0)
+	c, err := weightspace.Validate(t.Context(), e, w, x, 0)
 	require.NoError(t, err)
 	require.False(t, c.OK())
 	row := c.Rows[0]
 	require.Equal(t, "mean", row.Quantity)
-	require.Equal(t, glm.DefaultTolerance, row.Tolerance)
+	require.Equal(t, weightspace.DefaultTolerance, row.Tolerance)
 	f := make([]float64, 700)
 	d := make([]float64, len(q.theta))
 	for i := range d {
@@ -87,21 +88,21 @@ func TestValidateRelativeToTheLargest(t *testing.T) {
 
 func TestValidateRefuses(t *testing.T) {
 	q := spaceProblems(t)[0]
-	require.PanicsWithValue(t, "glm: one posterior is refitted and the other is not", func() {
-		glm.Validate(t.Context(), q.exact(t, gp.LinearGaussian), q.refit(t), q.test, 0)
+	require.PanicsWithValue(t, "weightspace: one posterior is refitted and the other is not", func() {
+		weightspace.Validate(t.Context(), q.exact(t, gp.LinearGaussian), q.refit(t), q.test, 0)
 	})
-	require.PanicsWithValue(t, "glm: Validate wants posteriors with gp.LinearGaussian means", func() {
-		glm.Validate(t.Context(), q.exact(t, gp.LinearGaussian), q.fit(t, nil), q.test, 0)
+	require.PanicsWithValue(t, "weightspace: Validate wants posteriors with gp.LinearGaussian means", func() {
+		weightspace.Validate(t.Context(), q.exact(t, gp.LinearGaussian), q.fit(t, nil), q.test, 0)
 	})
-	require.PanicsWithValue(t, "glm: negative tolerance", func() {
-		glm.Validate(t.Context(), q.exactRefit(t), q.refit(t), q.test, -1)
+	require.PanicsWithValue(t, "weightspace: negative tolerance", func() {
+		weightspace.Validate(t.Context(), q.exactRefit(t), q.refit(t), q.test, -1)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := glm.Validate(ctx, q.exactRefit(t), q.refit(t), q.test, 0)
+	_, err := weightspace.Validate(ctx, q.exactRefit(t), q.refit(t), q.test, 0)
 	require.ErrorIs(t, err, context.Canceled)
 	q.test.F.Set(3, 0, math.NaN())
-	_, err = glm.Validate(t.Context(), q.exactRefit(t), q.refit(t), q.test, 0)
+	_, err = weightspace.Validate(t.Context(), q.exactRefit(t), q.refit(t), q.test, 0)
 	var nan *gp.NotFiniteError
 	require.ErrorAs(t, err, &nan)
 }

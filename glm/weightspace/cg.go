@@ -1,4 +1,4 @@
-package glm
+package weightspace
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const (
 // iterations returns the number of steps of conjugate gradients that take about
 // half as long as a factorization of H̃. A step takes 2·P² operations for its
 // two triangular solves, a factorization N·C·P² + P³/3.
-func (w *Weights) iterations() int {
+func (w *Posterior) iterations() int {
 	p := len(w.theta)
 	if p < fewParameters {
 		return 0
@@ -36,7 +36,7 @@ func (w *Weights) iterations() int {
 // conjugate returns H̃⁻¹g for H̃ at the sites s. It takes at most most steps of
 // conjugate gradients, with the factor of H̃ at other sites as preconditioner,
 // and returns nil where they do not converge.
-func (w *Weights) conjugate(ctx context.Context, s *gp.Sites, g []float64, most int) ([]float64, error) {
+func (w *Posterior) conjugate(ctx context.Context, s *gp.Sites, g []float64, most int) ([]float64, error) {
 	x, r := make([]float64, len(g)), slices.Clone(g)
 	precondition := func() ([]float64, float64) {
 		q := slices.Clone(r)
@@ -68,7 +68,7 @@ func (w *Weights) conjugate(ctx context.Context, s *gp.Sites, g []float64, most 
 }
 
 // precisionTimes returns H̃v = v + J̃ᵀΛJ̃v at the sites s.
-func (w *Weights) precisionTimes(s *gp.Sites, v []float64) []float64 {
+func (w *Posterior) precisionTimes(s *gp.Sites, v []float64) []float64 {
 	scaled := make([]float64, len(v))
 	floats.MulTo(scaled, w.root, v)
 	f := make([]float64, w.x.Len()*w.x.Outputs())

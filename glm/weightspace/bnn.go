@@ -1,4 +1,4 @@
-package glm
+package weightspace
 
 import (
 	"context"
@@ -8,7 +8,9 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/logsum"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -19,9 +21,9 @@ import (
 type BNN struct {
 	// Forward returns f(x;θ), T×C, at the rows of x.
 	Forward func(ctx context.Context, theta []float64, x *mat.Dense) (*mat.Dense, error)
-	Weights *Weights // the posterior that θ is drawn from
-	Samples int      // draws; 0 means 100, negative panics
-	Seed    uint64   // of the draws
+	Weights *Posterior // the posterior that θ is drawn from
+	Samples int        // draws; 0 means 100, negative panics
+	Seed    uint64     // of the draws
 
 	// Progress, if not nil, is called after each draw, from one goroutine.
 	Progress func(done, total int)
@@ -29,7 +31,7 @@ type BNN struct {
 
 // NewBNN returns the predictive of a network and a posterior over its
 // parameters, with the default number of draws and seed 0.
-func NewBNN(net *network.Network, w *Weights) *BNN {
+func NewBNN(net *network.Network, w *Posterior) *BNN {
 	forward := func(ctx context.Context, theta []float64, x *mat.Dense) (*mat.Dense, error) {
 		at, err := net.WithTheta(theta)
 		if err != nil {
@@ -43,7 +45,7 @@ func NewBNN(net *network.Network, w *Weights) *BNN {
 func (b *BNN) samples() int {
 	switch {
 	case b.Samples < 0:
-		panic("glm: negative number of samples")
+		panic("weightspace: negative number of samples")
 	case b.Samples == 0:
 		return 100
 	}
@@ -53,7 +55,7 @@ func (b *BNN) samples() int {
 // PredictTo writes the average of g⁻¹(f(x;θ)) over the draws and its standard
 // deviation, both T×C, for the rows of x, T×D. A nil destination is skipped,
 // an empty one is sized.
-func (b *BNN) PredictTo(ctx context.Context, mean, sd *mat.Dense, lik Likelihood, x *mat.Dense) error {
+func (b *BNN) PredictTo(ctx context.Context, mean, sd *mat.Dense, lik glm.Likelihood, x *mat.Dense) error {
 	m, err := b.moments(ctx, lik, x)
 	if err != nil || m.t == 0 {
 		return err
@@ -61,15 +63,15 @@ func (b *BNN) PredictTo(ctx context.Context, mean, sd *mat.Dense, lik Likelihood
 	dense.SizeTo(mean, m.t, m.c)
 	dense.SizeTo(sd, m.t, m.c)
 	for i, v := range m.mean {
-		setAt(mean, i/m.c, i%m.c, v)
-		setAt(sd, i/m.c, i%m.c, math.Sqrt(m.scatter[i]/m.n))
+		dense.SetAt(mean, i/m.c, i%m.c, v)
+		dense.SetAt(sd, i/m.c, i%m.c, math.Sqrt(m.scatter[i]/m.n))
 	}
 	return nil
 }
 
 // SplitTo writes the aleatoric and the epistemic part of the predictive
 // variance, both T×C: see Splitter.
-func (b *BNN) SplitTo(ctx context.Context, aleatoric, epistemic *mat.Dense, lik Likelihood, x *mat.Dense) error {
+func (b *BNN) SplitTo(ctx context.Context, aleatoric, epistemic *mat.Dense, lik glm.Likelihood, x *mat.Dense) error {
 	m, err := b.moments(ctx, lik, x)
 	if err != nil || m.t == 0 {
 		return err
@@ -77,8 +79,8 @@ func (b *BNN) SplitTo(ctx context.Context, aleatoric, epistemic *mat.Dense, lik 
 	dense.SizeTo(aleatoric, m.t, m.c)
 	dense.SizeTo(epistemic, m.t, m.c)
 	for i, v := range m.aleatoric {
-		setAt(aleatoric, i/m.c, i%m.c, v)
-		setAt(epistemic, i/m.c, i%m.c, m.scatter[i]/m.n)
+		dense.SetAt(aleatoric, i/m.c, i%m.c, v)
+		dense.SetAt(epistemic, i/m.c, i%m.c, m.scatter[i]/m.n)
 	}
 	return nil
 }
@@ -91,7 +93,7 @@ type drawMoments struct {
 	mean, scatter, aleatoric []float64
 }
 
-func (b *BNN) moments(ctx context.Context, lik Likelihood, x *mat.Dense) (*drawMoments, error) {
+func (b *BNN) moments(ctx context.Context, lik glm.Likelihood, x *mat.Dense) (*drawMoments, error) {
 	var m *drawMoments
 	err := b.draw(ctx, x, func(f *mat.Dense) {
 		if m == nil {
@@ -103,7 +105,7 @@ func (b *BNN) moments(ctx context.Context, lik Likelihood, x *mat.Dense) (*drawM
 	return m, err
 }
 
-func (m *drawMoments) add(lik Likelihood, f *mat.Dense) {
+func (m *drawMoments) add(lik glm.Likelihood, f *mat.Dense) {
 	m.n++
 	response, noise := make([]float64, m.c), make([]float64, m.c)
 	for t := range m.t {
@@ -122,24 +124,29 @@ func (m *drawMoments) add(lik Likelihood, f *mat.Dense) {
 
 // LogPredictiveTo writes log of the average of p(y|f(x;θ)) over the draws, one
 // number for each row of x, summed in the log domain; y is T×Targets(C).
-func (b *BNN) LogPredictiveTo(ctx context.Context, dst []float64, lik Likelihood, y, x *mat.Dense) error {
-	sums := make([]logSum, len(dst))
+func (b *BNN) LogPredictiveTo(ctx context.Context, dst []float64, lik glm.Likelihood, y, x *mat.Dense) error {
+	sums := make([]logsum.Sum, len(dst))
 	for t := range sums {
-		sums[t] = newLogSum()
+		sums[t] = logsum.New()
 	}
 	err := b.draw(ctx, x, func(f *mat.Dense) {
 		if n, c := f.Dims(); n > 0 {
-			checkLog(dst, lik, y, n, c)
+			if len(dst) != n {
+				panic("weightspace: dst has not one element an example")
+			}
+			if r, k := y.Dims(); r != n || k != lik.Targets(c) {
+				panic("weightspace: y is not T×Targets(C)")
+			}
 		}
 		for t := range sums {
-			sums[t].add(lik.LogProb(y.RawRowView(t), f.RawRowView(t)))
+			sums[t].Add(lik.LogProb(y.RawRowView(t), f.RawRowView(t)))
 		}
 	})
 	if err != nil {
 		return err
 	}
 	for t := range sums {
-		dst[t] = sums[t].log() - math.Log(float64(b.samples()))
+		dst[t] = sums[t].Value() - math.Log(float64(b.samples()))
 	}
 	return nil
 }
@@ -159,7 +166,7 @@ func (b *BNN) draw(ctx context.Context, x *mat.Dense, yield func(f *mat.Dense)) 
 		}
 		f, err := b.Forward(ctx, thetas.RawRowView(s%block), x)
 		if err != nil {
-			return fmt.Errorf("glm: draw %d of θ: %w", s, err)
+			return fmt.Errorf("weightspace: draw %d of θ: %w", s, err)
 		}
 		yield(f)
 		if b.Progress != nil {

@@ -1,4 +1,4 @@
-package glm_test
+package weightspace_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/kerneltest"
 	"github.com/funcgp/funcgp/ntk"
@@ -39,12 +40,12 @@ func wideProblem(t testing.TB, n, c int, lik glm.Likelihood, precision float64) 
 // and the Newton steps.
 type passes struct{ sums, steps int }
 
-func (p *passes) options() *glm.WeightOptions {
-	return &glm.WeightOptions{Mean: gp.LinearGaussian, Progress: func(stage string, done, _ int) {
+func (p *passes) options() *weightspace.Options {
+	return &weightspace.Options{Mean: gp.LinearGaussian, Progress: func(stage string, done, _ int) {
 		switch {
 		case stage == gp.StageNewton:
 			p.steps++
-		case stage == glm.StagePrecision && done == 0:
+		case stage == weightspace.StagePrecision && done == 0:
 			p.sums++
 		}
 	}}
@@ -65,7 +66,7 @@ func TestE9RefitFactorsSeldom(t *testing.T) {
 		t.Run(row.q.lik.Name(), func(t *testing.T) {
 			q := row.q
 			var p passes
-			w, err := glm.FitWeights(t.Context(), q.train, q.sites(t), q.prior, q.theta, p.options())
+			w, err := weightspace.Fit(t.Context(), q.train, q.sites(t), q.prior, q.theta, p.options())
 			require.NoError(t, err)
 			require.Equal(t, 1, p.sums)
 			w, err = w.Refit(t.Context(), q.y, q.lik)
@@ -74,7 +75,7 @@ func TestE9RefitFactorsSeldom(t *testing.T) {
 			t.Logf("%d Newton steps, %d factorizations", p.steps, p.sums)
 			require.GreaterOrEqual(t, p.steps, 5)
 			require.LessOrEqual(t, p.sums, row.most)
-			c, err := glm.Validate(t.Context(), q.exactRefit(t), w, q.test, 1e-11)
+			c, err := weightspace.Validate(t.Context(), q.exactRefit(t), w, q.test, 1e-11)
 			require.NoError(t, err)
 			requireRows(t, c, "refit mean", "refit covariance", "refit log det", "refit log evidence (E9)")
 		})
@@ -85,14 +86,14 @@ func TestE9RefitFactorsSeldom(t *testing.T) {
 func TestE9GaussianRefitKeepsTheFactor(t *testing.T) {
 	q := spaceProblems(t)[0]
 	var p passes
-	w, err := glm.FitWeights(t.Context(), q.train, q.sites(t), q.prior, q.theta, p.options())
+	w, err := weightspace.Fit(t.Context(), q.train, q.sites(t), q.prior, q.theta, p.options())
 	require.NoError(t, err)
 	logDet := w.LogDet()
 	w, err = w.Refit(t.Context(), q.y, q.lik)
 	require.NoError(t, err)
 	require.Equal(t, 1, p.sums)
 	require.Equal(t, logDet, w.LogDet())
-	c, err := glm.Validate(t.Context(), q.exactRefit(t), w, q.test, spaceTol)
+	c, err := weightspace.Validate(t.Context(), q.exactRefit(t), w, q.test, spaceTol)
 	require.NoError(t, err)
 	require.True(t, c.OK(), "%v", c.Rows)
 }
@@ -108,14 +109,14 @@ func TestE9RefitFarFromTheModeWarns(t *testing.T) {
 	for i := range variance {
 		variance[i] = 1e300
 	}
-	w, err := glm.RefitWeights(t.Context(), q.train, q.y, q.lik, rawPrior{make([]float64, len(variance)), variance}, q.theta, nil)
+	w, err := weightspace.Refit(t.Context(), q.train, q.y, q.lik, rawPrior{make([]float64, len(variance)), variance}, q.theta, nil)
 	require.NoError(t, err)
 	require.Less(t, w.EvidenceRefit().Value, -1e302)
 	require.Len(t, w.Warnings(), 2)
 	var stopped *gp.IterationWarning
 	require.ErrorAs(t, w.Warnings()[0], &stopped)
 	require.Greater(t, stopped.Move, 0.1)
-	var gradient *glm.GradientWarning
+	var gradient *weightspace.GradientWarning
 	require.ErrorAs(t, w.Warnings()[1], &gradient)
 	require.Greater(t, gradient.Norm, 1e150)
 	require.Greater(t, gradient.Gain, 1e300)
@@ -144,11 +145,11 @@ func TestWeightsAreCancelledAtEachStage(t *testing.T) {
 	x := kerneltest.Another(rand.New(rand.NewPCG(3, 9)), q.train, 300)
 	exact, sites := q.exact(t, gp.LinearGaussian), q.sites(t)
 	all := func(ctx context.Context, r *recorder) error {
-		w, err := glm.FitWeights(ctx, q.train, sites, q.prior, q.theta, &glm.WeightOptions{Mean: gp.LinearGaussian, Progress: r.report})
+		w, err := weightspace.Fit(ctx, q.train, sites, q.prior, q.theta, &weightspace.Options{Mean: gp.LinearGaussian, Progress: r.report})
 		if err != nil {
 			return err
 		}
-		if _, err = glm.Validate(ctx, exact, w, x, 0); err != nil {
+		if _, err = weightspace.Validate(ctx, exact, w, x, 0); err != nil {
 			return err
 		}
 		_, err = w.Refit(ctx, q.y, q.lik)
@@ -168,15 +169,15 @@ func TestWeightsAreCancelledAtEachStage(t *testing.T) {
 		require.Len(t, r.stages, at, "progress after the cancellation")
 		seen[r.stages[at-1]] = true
 	}
-	require.Equal(t, map[string]bool{glm.StagePrecision: true, glm.StageComparison: true, gp.StageNewton: true}, seen)
+	require.Equal(t, map[string]bool{weightspace.StagePrecision: true, weightspace.StageComparison: true, gp.StageNewton: true}, seen)
 }
 
 func BenchmarkWeights(b *testing.B) {
 	q := wideProblem(b, 150, 1, glm.Bernoulli{}, 2000)
 	sites, err := gp.NewSites(q.y, q.train.F, q.lik)
 	require.NoError(b, err)
-	fit := func() *glm.Weights {
-		w, err := glm.FitWeights(b.Context(), q.train, sites, q.prior, q.theta, nil)
+	fit := func() *weightspace.Posterior {
+		w, err := weightspace.Fit(b.Context(), q.train, sites, q.prior, q.theta, nil)
 		require.NoError(b, err)
 		return w
 	}

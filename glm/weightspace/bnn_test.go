@@ -1,4 +1,4 @@
-package glm_test
+package weightspace_test
 
 import (
 	"context"
@@ -11,13 +11,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
 
 // A linearModel is f = Wx + β, with C outputs: its own linearization.
-func linearModel(t *testing.T, c int) (net *network.Network, x, y *mat.Dense, w *glm.Weights) {
+func linearModel(t *testing.T, c int) (net *network.Network, x, y *mat.Dense, w *weightspace.Posterior) {
 	t.Helper()
 	net, err := network.Sequential(network.Shape{3}, network.Dense{Units: c})
 	require.NoError(t, err)
@@ -32,7 +33,7 @@ func linearModel(t *testing.T, c int) (net *network.Network, x, y *mat.Dense, w 
 	require.NoError(t, err)
 	prior, err := ntk.NewIsotropic(0.5, nil)
 	require.NoError(t, err)
-	w, err = glm.RefitWeights(t.Context(), b, y, likOf(c), prior, net.Theta(), nil)
+	w, err = weightspace.Refit(t.Context(), b, y, likOf(c), prior, net.Theta(), nil)
 	require.NoError(t, err)
 	return net, x, y, w
 }
@@ -56,7 +57,7 @@ func TestE11BNNOfLinearModelIsGLM(t *testing.T) {
 		require.NoError(t, w.PredictTo(&f, &cov, b))
 		mc := glm.MonteCarlo{Samples: 10000}
 		require.NoError(t, mc.PredictTo(&want, &wantSD, lik, &f, &cov))
-		bnn := glm.NewBNN(net, w)
+		bnn := weightspace.NewBNN(net, w)
 		bnn.Samples, bnn.Seed = 10000, 1
 		require.NoError(t, bnn.PredictTo(t.Context(), &mean, &sd, lik, x))
 		// Five standard errors of 10000 draws of what has a deviation of .5 at
@@ -89,7 +90,7 @@ func TestE11BNNOfLinearModelIsGLM(t *testing.T) {
 // one, and a seed gives the same bits again.
 func TestE11BNNAgainstPlainAverage(t *testing.T) {
 	net, x, _, w := linearModel(t, 2)
-	bnn := glm.NewBNN(net, w)
+	bnn := weightspace.NewBNN(net, w)
 	bnn.Samples, bnn.Seed = 21, 7
 	calls := 0
 	bnn.Progress = func(done, total int) { calls++; require.Equal(t, []int{calls, 21}, []int{done, total}) }
@@ -126,7 +127,7 @@ func TestE11BNNAgainstPlainAverage(t *testing.T) {
 
 func TestBNNRefuses(t *testing.T) {
 	net, x, _, w := linearModel(t, 1)
-	bnn := glm.NewBNN(net, w)
+	bnn := weightspace.NewBNN(net, w)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, bnn.PredictTo(ctx, nil, nil, glm.Bernoulli{}, x), context.Canceled)
@@ -139,7 +140,7 @@ func TestBNNRefuses(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 	require.ErrorContains(t, err, "draw 0")
 	bnn.Samples = -1
-	require.PanicsWithValue(t, "glm: negative number of samples", func() { bnn.PredictTo(t.Context(), nil, nil, glm.Bernoulli{}, x) })
+	require.PanicsWithValue(t, "weightspace: negative number of samples", func() { bnn.PredictTo(t.Context(), nil, nil, glm.Bernoulli{}, x) })
 }
 
-var _ gp.Latent = (*glm.Weights)(nil)
+var _ gp.Latent = (*weightspace.Posterior)(nil)

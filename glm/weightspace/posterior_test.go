@@ -1,4 +1,4 @@
-package glm_test
+package weightspace_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/kerneltest"
 	"github.com/funcgp/funcgp/linearize"
@@ -111,18 +112,18 @@ func (q *spaceProblem) sites(t *testing.T) *gp.Sites {
 	return s
 }
 
-func (q *spaceProblem) fit(t *testing.T, o *glm.WeightOptions) *glm.Weights {
+func (q *spaceProblem) fit(t *testing.T, o *weightspace.Options) *weightspace.Posterior {
 	t.Helper()
-	w, err := glm.FitWeights(t.Context(), q.train, q.sites(t), q.prior, q.theta, o)
+	w, err := weightspace.Fit(t.Context(), q.train, q.sites(t), q.prior, q.theta, o)
 	require.NoError(t, err)
 	require.Empty(t, w.Warnings())
 	require.False(t, w.Refitted())
 	return w
 }
 
-func (q *spaceProblem) refit(t *testing.T) *glm.Weights {
+func (q *spaceProblem) refit(t *testing.T) *weightspace.Posterior {
 	t.Helper()
-	w, err := glm.RefitWeights(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, nil)
+	w, err := weightspace.Refit(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, nil)
 	require.NoError(t, err)
 	require.Empty(t, w.Warnings())
 	require.True(t, w.Refitted())
@@ -144,7 +145,7 @@ func (q *spaceProblem) exactRefit(t *testing.T) *gp.Exact {
 	return e
 }
 
-var linearGaussian = &glm.WeightOptions{Mean: gp.LinearGaussian}
+var linearGaussian = &weightspace.Options{Mean: gp.LinearGaussian}
 
 // Rounding of sums of a hundred terms; 5e-15 is what is seen.
 const spaceTol = 1e-12
@@ -153,7 +154,7 @@ const spaceTol = 1e-12
 // log det, (E7), (E8).
 func TestE6WeightSpaceIsFunctionSpace(t *testing.T) {
 	eachSpaceProblem(t, func(t *testing.T, q *spaceProblem) {
-		c, err := glm.Validate(t.Context(), q.exact(t, gp.LinearGaussian), q.fit(t, linearGaussian), q.test, spaceTol)
+		c, err := weightspace.Validate(t.Context(), q.exact(t, gp.LinearGaussian), q.fit(t, linearGaussian), q.test, spaceTol)
 		require.NoError(t, err)
 		requireRows(t, c, "mean", "covariance", "log det", "log evidence at θ* (E7)", "log evidence, linear-Gaussian (E8)")
 		requireSameJoint(t, q.fit(t, linearGaussian), q.exact(t, gp.LinearGaussian), q.test)
@@ -164,7 +165,7 @@ func TestE6WeightSpaceIsFunctionSpace(t *testing.T) {
 func TestE9WeightSpaceIsFunctionSpace(t *testing.T) {
 	eachSpaceProblem(t, func(t *testing.T, q *spaceProblem) {
 		w, e := q.refit(t), q.exactRefit(t)
-		c, err := glm.Validate(t.Context(), e, w, q.test, spaceTol)
+		c, err := weightspace.Validate(t.Context(), e, w, q.test, spaceTol)
 		require.NoError(t, err)
 		requireRows(t, c, "refit mean", "refit covariance", "refit log det", "refit log evidence (E9)")
 		requireSameJoint(t, w, e, q.test)
@@ -178,7 +179,7 @@ func TestE9WeightSpaceIsFunctionSpace(t *testing.T) {
 	})
 }
 
-func requireRows(t *testing.T, c *glm.Comparison, names ...string) {
+func requireRows(t *testing.T, c *weightspace.Comparison, names ...string) {
 	t.Helper()
 	var got []string
 	for _, r := range c.Rows {
@@ -400,7 +401,7 @@ func TestWeightsManyPanels(t *testing.T) {
 	defer runtime.GOMAXPROCS(old)
 	for _, workers := range []int{0, 1, 3} {
 		runtime.GOMAXPROCS(workers + 1)
-		again := q.fit(t, &glm.WeightOptions{Mean: gp.LinearGaussian, Workers: workers})
+		again := q.fit(t, &weightspace.Options{Mean: gp.LinearGaussian, Workers: workers})
 		require.Equal(t, w.Mean(), again.Mean())
 		require.Equal(t, w.LogDet(), again.LogDet())
 	}
@@ -424,7 +425,7 @@ func TestE9LineSearch(t *testing.T) {
 		require.NoError(t, err)
 		q.kernel = ntk.New(q.prior, q.theta, nil)
 		steps := 0
-		w, err := glm.RefitWeights(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &glm.WeightOptions{
+		w, err := weightspace.Refit(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &weightspace.Options{
 			Progress: func(stage string, _, _ int) {
 				if stage == gp.StageNewton {
 					steps++
@@ -434,7 +435,7 @@ func TestE9LineSearch(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, w.Warnings())
 		t.Logf("prior variance × %v: %d steps", wide, steps)
-		c, err := glm.Validate(t.Context(), q.exactRefit(t), w, q.test, 1e-10)
+		c, err := weightspace.Validate(t.Context(), q.exactRefit(t), w, q.test, 1e-10)
 		require.NoError(t, err)
 		require.True(t, c.OK(), "%v", c.Rows)
 	}
@@ -469,7 +470,7 @@ func TestWeightSamples(t *testing.T) {
 	first := mat.NewDense(1, p, nil)
 	w.SampleTo(first, rand.New(rand.NewPCG(3, 4)))
 	require.Equal(t, draws.RawRowView(0), first.RawRowView(0), "a draw does not depend on how many follow")
-	require.PanicsWithValue(t, "glm: destination is not S×P", func() { w.SampleTo(new(mat.Dense), nil) })
+	require.PanicsWithValue(t, "weightspace: destination is not S×P", func() { w.SampleTo(new(mat.Dense), nil) })
 }
 
 // A prior variance of zero holds the parameter at its prior mean.
@@ -482,14 +483,14 @@ func TestWeightsZeroVariance(t *testing.T) {
 		variance[i] = 0
 	}
 	prior := rawPrior{mu, variance}
-	w, err := glm.RefitWeights(t.Context(), q.train, q.y, q.lik, prior, q.theta, nil)
+	w, err := weightspace.Refit(t.Context(), q.train, q.y, q.lik, prior, q.theta, nil)
 	require.NoError(t, err)
 	e, err := gp.Refit(t.Context(), ntk.New(prior, q.theta, nil), q.train, q.y, q.lik, nil)
 	require.NoError(t, err)
 	for i, v := range variance {
 		require.Equal(t, v == 0, w.Mean()[i] == mu[i])
 	}
-	c, err := glm.Validate(t.Context(), e, w, q.test, spaceTol)
+	c, err := weightspace.Validate(t.Context(), e, w, q.test, spaceTol)
 	require.NoError(t, err)
 	require.True(t, c.OK(), "%v", c.Rows)
 }
@@ -506,7 +507,7 @@ func TestWeightsWithoutInformation(t *testing.T) {
 	s.Residual.Zero()
 	s.Lambda.Zero()
 	s.Root.Zero()
-	w, err := glm.FitWeights(t.Context(), q.train, s, q.prior, q.theta, linearGaussian)
+	w, err := weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, linearGaussian)
 	require.NoError(t, err)
 	mu := make([]float64, len(q.theta))
 	q.prior.MeanTo(mu)
@@ -519,25 +520,25 @@ func TestWeightsWithoutInformation(t *testing.T) {
 }
 
 func TestWeightsRefuse(t *testing.T) {
-	fit := func(q *spaceProblem, o *glm.WeightOptions) error {
-		_, err := glm.FitWeights(t.Context(), q.train, q.sites(t), q.prior, q.theta, o)
+	fit := func(q *spaceProblem, o *weightspace.Options) error {
+		_, err := weightspace.Fit(t.Context(), q.train, q.sites(t), q.prior, q.theta, o)
 		return err
 	}
 	q := spaceProblems(t)[8]
 
-	var memory *glm.WeightMemoryError
-	require.ErrorAs(t, fit(q, &glm.WeightOptions{MaxMemory: 20000}), &memory)
+	var memory *weightspace.WeightMemoryError
+	require.ErrorAs(t, fit(q, &weightspace.Options{MaxMemory: 20000}), &memory)
 	require.Equal(t, q.train.P, memory.P)
-	require.Equal(t, glm.WeightBytes(q.train.P, 4), memory.Needed)
-	require.LessOrEqual(t, glm.WeightBytes(memory.LargestP, 4), memory.Available)
-	require.Greater(t, glm.WeightBytes(memory.LargestP+1, 4), memory.Available)
+	require.Equal(t, weightspace.Bytes(q.train.P, 4), memory.Needed)
+	require.LessOrEqual(t, weightspace.Bytes(memory.LargestP, 4), memory.Available)
+	require.Greater(t, weightspace.Bytes(memory.LargestP+1, 4), memory.Available)
 	require.ErrorContains(t, memory, "function space")
 	for _, p := range []int{math.MaxInt, 1 << 61, 1 << 32, 1 << 31} {
-		require.EqualValues(t, math.MaxInt64, glm.WeightBytes(p, 3))
+		require.EqualValues(t, math.MaxInt64, weightspace.Bytes(p, 3))
 	}
 
-	bytes := glm.WeightBytes(q.train.P, 4)
-	w := q.fit(t, &glm.WeightOptions{MaxMemory: bytes})
+	bytes := weightspace.Bytes(q.train.P, 4)
+	w := q.fit(t, &weightspace.Options{MaxMemory: bytes})
 	var joint *gp.MemoryError
 	many := kerneltest.Another(rand.New(rand.NewPCG(1, 2)), q.train, 800)
 	require.ErrorAs(t, w.JointTo(nil, new(mat.Dense), many), &joint)
@@ -546,24 +547,24 @@ func TestWeightsRefuse(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := glm.FitWeights(ctx, q.train, q.sites(t), q.prior, q.theta, nil)
+	_, err := weightspace.Fit(ctx, q.train, q.sites(t), q.prior, q.theta, nil)
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = glm.RefitWeights(ctx, q.train, q.y, q.lik, q.prior, q.theta, nil)
+	_, err = weightspace.Refit(ctx, q.train, q.y, q.lik, q.prior, q.theta, nil)
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = glm.FitWeights(t.Context(), &linearize.Batch{F: new(mat.Dense), P: 1}, &gp.Sites{F: new(mat.Dense)}, q.prior, []float64{0}, nil)
+	_, err = weightspace.Fit(t.Context(), &linearize.Batch{F: new(mat.Dense), P: 1}, &gp.Sites{F: new(mat.Dense)}, q.prior, []float64{0}, nil)
 	require.ErrorContains(t, err, "no training examples")
 
-	_, err = glm.RefitWeights(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &glm.WeightOptions{MaxMemory: 20000})
+	_, err = weightspace.Refit(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &weightspace.Options{MaxMemory: 20000})
 	require.ErrorAs(t, err, &memory)
 	y := mat.DenseCopyOf(q.y)
 	y.Set(7, 0, 4)
-	_, err = glm.RefitWeights(t.Context(), q.train, y, q.lik, q.prior, q.theta, nil)
+	_, err = weightspace.Refit(t.Context(), q.train, y, q.lik, q.prior, q.theta, nil)
 	require.ErrorContains(t, err, "example 7")
 
 	s := q.sites(t)
 	s.Residual.Set(3, 1, math.NaN())
 	var nan *gp.NotFiniteError
-	_, err = glm.FitWeights(t.Context(), q.train, s, q.prior, q.theta, nil)
+	_, err = weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, nil)
 	require.ErrorAs(t, err, &nan)
 	require.Equal(t, []any{"pseudo-target", 3, 1}, []any{nan.What, nan.Row, nan.Output})
 
@@ -571,12 +572,12 @@ func TestWeightsRefuse(t *testing.T) {
 	for i := range huge {
 		huge[i] = 1e300
 	}
-	var precision *glm.PrecisionError
-	_, err = glm.FitWeights(t.Context(), q.train, q.sites(t), rawPrior{make([]float64, len(huge)), huge}, q.theta, nil)
+	var precision *weightspace.PrecisionError
+	_, err = weightspace.Fit(t.Context(), q.train, q.sites(t), rawPrior{make([]float64, len(huge)), huge}, q.theta, nil)
 	require.NoError(t, err, "1e300 in the prior variance still fits")
 	s = q.sites(t)
 	s.Root.Scale(1e300, s.Root)
-	_, err = glm.FitWeights(t.Context(), q.train, s, q.prior, q.theta, nil)
+	_, err = weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, nil)
 	require.ErrorAs(t, err, &precision)
 	require.Equal(t, q.train.P, precision.P)
 	require.ErrorContains(t, precision, "49 parameters")
@@ -601,27 +602,27 @@ func TestWeightsNaNInJacobian(t *testing.T) {
 
 	sites := q.sites(t)
 	full(q.train).Set(2*277, 0, math.NaN())
-	_, err := glm.FitWeights(t.Context(), q.train, sites, q.prior, q.theta, nil)
+	_, err := weightspace.Fit(t.Context(), q.train, sites, q.prior, q.theta, nil)
 	require.ErrorAs(t, err, &nan)
 	require.Equal(t, []any{"Jacobian", 277, 0}, []any{nan.What, nan.Row, nan.Output})
 }
 
 func TestWeightsPanics(t *testing.T) {
 	q := spaceProblems(t)[0]
-	fit := func(prior ntk.Prior, theta []float64, o *glm.WeightOptions) func() {
-		return func() { glm.FitWeights(t.Context(), q.train, q.sites(t), prior, theta, o) }
+	fit := func(prior ntk.Prior, theta []float64, o *weightspace.Options) func() {
+		return func() { weightspace.Fit(t.Context(), q.train, q.sites(t), prior, theta, o) }
 	}
-	require.PanicsWithValue(t, "glm: theta has not the length of the batch's parameters", fit(q.prior, q.theta[1:], nil))
+	require.PanicsWithValue(t, "weightspace: theta has not the length of the batch's parameters", fit(q.prior, q.theta[1:], nil))
 	bad := rawPrior{make([]float64, len(q.theta)), make([]float64, len(q.theta))}
 	bad.variance[3] = -1
-	require.PanicsWithValue(t, "glm: prior variance is not finite and nonnegative", fit(bad, q.theta, nil))
-	require.PanicsWithValue(t, "glm: invalid weight options", fit(q.prior, q.theta, &glm.WeightOptions{MaxIter: -1}))
-	require.PanicsWithValue(t, "glm: sites and examples differ in size", func() {
-		glm.FitWeights(t.Context(), q.train.Slice(0, 3), q.sites(t), q.prior, q.theta, nil)
+	require.PanicsWithValue(t, "weightspace: prior variance is not finite and nonnegative", fit(bad, q.theta, nil))
+	require.PanicsWithValue(t, "weightspace: invalid weight options", fit(q.prior, q.theta, &weightspace.Options{MaxIter: -1}))
+	require.PanicsWithValue(t, "weightspace: sites and examples differ in size", func() {
+		weightspace.Fit(t.Context(), q.train.Slice(0, 3), q.sites(t), q.prior, q.theta, nil)
 	})
-	require.PanicsWithValue(t, "glm: the evidence (E9) needs a refit", func() { q.fit(t, nil).EvidenceRefit() })
+	require.PanicsWithValue(t, "weightspace: the evidence (E9) needs a refit", func() { q.fit(t, nil).EvidenceRefit() })
 	other := spaceProblems(t)[3]
-	require.PanicsWithValue(t, "glm: inputs do not fit the training examples", func() { q.fit(t, nil).PredictTo(nil, nil, other.test) })
+	require.PanicsWithValue(t, "weightspace: inputs do not fit the training examples", func() { q.fit(t, nil).PredictTo(nil, nil, other.test) })
 }
 
 // Progress is told of every example, and of every Newton step; steps run out
@@ -630,14 +631,14 @@ func TestWeightsProgressAndIterations(t *testing.T) {
 	q := newSpaceProblem(t, "progress", 25, 600, 2, glm.Bernoulli{}, 1)
 	var done []int
 	newton := 0
-	w, err := glm.RefitWeights(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &glm.WeightOptions{
+	w, err := weightspace.Refit(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &weightspace.Options{
 		MaxIter: 1,
 		Progress: func(stage string, n, total int) {
 			if stage == gp.StageNewton {
 				newton++
 				return
 			}
-			require.Equal(t, []any{glm.StagePrecision, 600}, []any{stage, total})
+			require.Equal(t, []any{weightspace.StagePrecision, 600}, []any{stage, total})
 			done = append(done, n)
 		},
 	})
@@ -645,7 +646,7 @@ func TestWeightsProgressAndIterations(t *testing.T) {
 	require.Equal(t, []int{0, 256, 512, 600, 0, 256, 512, 600}, done)
 	require.Equal(t, 2, newton)
 	var few *gp.IterationWarning
-	var gradient *glm.GradientWarning
+	var gradient *weightspace.GradientWarning
 	require.Len(t, w.Warnings(), 2)
 	require.ErrorAs(t, w.Warnings()[0], &few)
 	require.ErrorAs(t, w.Warnings()[1], &gradient)

@@ -1,4 +1,4 @@
-package glm
+package weightspace
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ const (
 	StageComparison = "comparison" // test examples that Validate has compared
 )
 
-// WeightOptions are the options of FitWeights and RefitWeights. Nil means all
+// Options are the options of FitWeights and RefitWeights. Nil means all
 // defaults.
-type WeightOptions struct {
+type Options struct {
 	// Mean is the mean that PredictTo and JointTo return and that SampleTo
 	// draws around. After a refit it is that of the mode, whatever Mean is.
 	Mean gp.Mean
@@ -31,13 +31,13 @@ type WeightOptions struct {
 	Progress func(stage string, done, total int)
 }
 
-func (o *WeightOptions) withDefaults() WeightOptions {
-	var d WeightOptions
+func (o *Options) withDefaults() Options {
+	var d Options
 	if o != nil {
 		d = *o
 	}
 	if d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
-		panic("glm: invalid weight options")
+		panic("weightspace: invalid weight options")
 	}
 	if d.MaxIter == 0 {
 		d.MaxIter = 100
@@ -58,7 +58,7 @@ type WeightMemoryError struct {
 
 func (e *WeightMemoryError) Error() string {
 	const mib = 1 << 20
-	return fmt.Sprintf("glm: the posterior over %d parameters takes %d MiB of memory and %d MiB may be used; at most %d parameters fit; "+
+	return fmt.Sprintf("weightspace: the posterior over %d parameters takes %d MiB of memory and %d MiB may be used; at most %d parameters fit; "+
 		"raise the memory limit, or work in function space, whose memory grows with the examples",
 		e.P, e.Needed/mib, e.Available/mib, e.LargestP)
 }
@@ -68,7 +68,7 @@ func (e *WeightMemoryError) Error() string {
 type PrecisionError struct{ P int }
 
 func (e *PrecisionError) Error() string {
-	return fmt.Sprintf("glm: the posterior precision of %d parameters is not finite or not positive definite; "+
+	return fmt.Sprintf("weightspace: the posterior precision of %d parameters is not finite or not positive definite; "+
 		"the Jacobian, Λ or the prior variances are too large for float64; scale the inputs or raise the prior precision", e.P)
 }
 
@@ -80,6 +80,6 @@ type GradientWarning struct {
 }
 
 func (w *GradientWarning) Error() string {
-	return fmt.Sprintf("glm: where the refit ended the gradient of the log posterior has the norm %.3g and not 0, and one more step may raise the log posterior by %.3g; "+
+	return fmt.Sprintf("weightspace: where the refit ended the gradient of the log posterior has the norm %.3g and not 0, and one more step may raise the log posterior by %.3g; "+
 		"scale the targets or raise the prior precision", w.Norm, w.Gain)
 }

@@ -1,4 +1,4 @@
-package glm
+package weightspace
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// Weights is the Gaussian posterior N(θ̂, H⁻¹) over all P parameters of the
+// Posterior is the Gaussian posterior N(θ̂, H⁻¹) over all P parameters of the
 // linearized model, with H = JᵀΛJ + Σ₀⁻¹. It predicts function values too. It
 // forms a P×P matrix and no kernel, where gp.Exact forms an N·C×N·C matrix, and
 // both give the same numbers: Validate compares them.
@@ -24,10 +24,10 @@ import (
 // Jacobian is J̃ = J Σ₀^½ and the precision is H̃ = Σ₀^½ H Σ₀^½ = I + J̃ᵀΛJ̃,
 // whose determinant is that of B (E4). Λ may be singular and Σ₀ may hold zeros.
 // H̃ needs no jitter, since none of its eigenvalues is below one.
-type Weights struct {
+type Posterior struct {
 	x     *linearize.Batch
 	prior ntk.Prior
-	o     WeightOptions
+	o     Options
 	refit bool
 
 	theta, mu0 []float64 // θ*, μ₀
@@ -42,9 +42,9 @@ type Weights struct {
 	warnings []error
 }
 
-var _ gp.Latent = (*Weights)(nil)
+var _ gp.Latent = (*Posterior)(nil)
 
-// FitWeights returns the weight-space posterior for the training examples b,
+// Fit returns the weight-space posterior for the training examples b,
 // which are linearized at theta, θ*, and their sites s. Its precision is
 // H = JᵀΛJ + Σ₀⁻¹, and its mean is the linear-Gaussian one, θ̂ = μ₀ + H⁻¹Jᵀb,
 // with the pseudo-targets b of (E5). It takes 8·P² bytes and a little more (see
@@ -54,14 +54,14 @@ var _ gp.Latent = (*Weights)(nil)
 // a *gp.NotFiniteError where a number is NaN or Inf, with a *PrecisionError
 // where H overflows, and with ctx.Err(). It panics where sizes differ and where
 // a prior variance is negative or not finite.
-func FitWeights(ctx context.Context, b *linearize.Batch, s *gp.Sites, prior ntk.Prior, theta []float64, o *WeightOptions) (*Weights, error) {
-	w, err := newWeights(b, prior, theta, o)
+func Fit(ctx context.Context, b *linearize.Batch, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
+	w, err := newPosterior(b, prior, theta, o)
 	if err != nil {
 		return nil, err
 	}
 	n, c := b.F.Dims()
 	if r, k := s.F.Dims(); r != n || k != c {
-		panic("glm: sites and examples differ in size")
+		panic("weightspace: sites and examples differ in size")
 	}
 	if err := w.condition(ctx, s); err != nil {
 		return nil, err
@@ -77,20 +77,20 @@ func FitWeights(ctx context.Context, b *linearize.Batch, s *gp.Sites, prior ntk.
 	return w, ctx.Err()
 }
 
-// newWeights checks sizes and memory, and allocates H̃.
-func newWeights(b *linearize.Batch, prior ntk.Prior, theta []float64, o *WeightOptions) (*Weights, error) {
+// newPosterior checks sizes and memory, and allocates H̃.
+func newPosterior(b *linearize.Batch, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	p := len(theta)
 	if p != b.P || p == 0 {
-		panic("glm: theta has not the length of the batch's parameters")
+		panic("weightspace: theta has not the length of the batch's parameters")
 	}
-	w := &Weights{x: b, prior: prior, o: o.withDefaults(), theta: slices.Clone(theta)}
+	w := &Posterior{x: b, prior: prior, o: o.withDefaults(), theta: slices.Clone(theta)}
 	if b.Len() == 0 {
-		return nil, errors.New("glm: there are no training examples")
+		return nil, errors.New("weightspace: there are no training examples")
 	}
 	if err := checkMatrix("network output", b.F); err != nil {
 		return nil, err
 	}
-	if err := checkWeightMemory(p, b.Outputs(), w.o.MaxMemory); err != nil {
+	if err := checkMemory(p, b.Outputs(), w.o.MaxMemory); err != nil {
 		return nil, err
 	}
 	w.setPrior()
@@ -99,20 +99,20 @@ func newWeights(b *linearize.Batch, prior ntk.Prior, theta []float64, o *WeightO
 }
 
 // setPrior writes μ₀ and Σ₀^½.
-func (w *Weights) setPrior() {
+func (w *Posterior) setPrior() {
 	w.mu0, w.root = make([]float64, len(w.theta)), make([]float64, len(w.theta))
 	w.prior.MeanTo(w.mu0)
 	w.prior.VarianceTo(w.root)
 	for i, v := range w.root {
 		if !(v >= 0) || math.IsInf(v, 1) {
-			panic("glm: prior variance is not finite and nonnegative")
+			panic("weightspace: prior variance is not finite and nonnegative")
 		}
 		w.root[i] = math.Sqrt(v)
 	}
 }
 
 // pseudoTargets returns b = r + Λ(f − m) (E5), N·C.
-func (w *Weights) pseudoTargets() []float64 {
+func (w *Posterior) pseudoTargets() []float64 {
 	// m = F + J(μ₀ − θ*) (E2)
 	m := w.functionAt(w.mu0)
 	b := dense.Flat(w.sites.F)
@@ -123,7 +123,7 @@ func (w *Weights) pseudoTargets() []float64 {
 }
 
 // thetaAt returns θ = μ₀ + Σ₀^½ z.
-func (w *Weights) thetaAt(z []float64) []float64 {
+func (w *Posterior) thetaAt(z []float64) []float64 {
 	theta := slices.Clone(w.mu0)
 	for i, s := range w.root {
 		theta[i] += s * z[i]
@@ -132,14 +132,14 @@ func (w *Weights) thetaAt(z []float64) []float64 {
 }
 
 // functionAt returns f_lin(x;θ) = F + J(θ − θ*) (E1) at the training examples.
-func (w *Weights) functionAt(theta []float64) []float64 {
+func (w *Posterior) functionAt(theta []float64) []float64 {
 	f := make([]float64, w.x.Len()*w.x.Outputs())
 	w.linearTo(f, w.x, theta)
 	return f
 }
 
 // linearTo writes F + J(θ − θ*) (E1) at the examples of x.
-func (w *Weights) linearTo(dst []float64, x *linearize.Batch, theta []float64) {
+func (w *Posterior) linearTo(dst []float64, x *linearize.Batch, theta []float64) {
 	d := make([]float64, len(theta))
 	floats.SubTo(d, theta, w.theta)
 	x.MulVecTo(dst, d)
@@ -147,7 +147,7 @@ func (w *Weights) linearTo(dst []float64, x *linearize.Batch, theta []float64) {
 }
 
 // pullBack returns J̃ᵀ u.
-func (w *Weights) pullBack(u []float64) []float64 {
+func (w *Posterior) pullBack(u []float64) []float64 {
 	g := make([]float64, len(w.theta))
 	w.x.MulTransVecTo(g, u)
 	floats.Mul(g, w.root)
@@ -156,13 +156,13 @@ func (w *Weights) pullBack(u []float64) []float64 {
 
 // Mean returns θ̂, P numbers. It is the mean of the linear-Gaussian model, or
 // after a refit the mode of the linearized model. It must not be changed.
-func (w *Weights) Mean() []float64 { return w.mean }
+func (w *Posterior) Mean() []float64 { return w.mean }
 
 // Center returns the mean, P numbers, of the Gaussian that SampleTo draws from
 // and that PredictTo describes. It is θ̂ after a refit and with
 // WeightOptions.Mean = gp.LinearGaussian, and θ* otherwise. It must not be
 // changed.
-func (w *Weights) Center() []float64 {
+func (w *Posterior) Center() []float64 {
 	if w.ownMean() {
 		return w.mean
 	}
@@ -170,22 +170,22 @@ func (w *Weights) Center() []float64 {
 }
 
 // ownMean tells whether the predictive mean is f_lin(x;θ̂) rather than x.F.
-func (w *Weights) ownMean() bool { return w.refit || w.o.Mean == gp.LinearGaussian }
+func (w *Posterior) ownMean() bool { return w.refit || w.o.Mean == gp.LinearGaussian }
 
 // LogDet returns log det H + log det Σ₀ = log det H̃ = log det B.
-func (w *Weights) LogDet() float64 { return w.h.logDet }
+func (w *Posterior) LogDet() float64 { return w.h.logDet }
 
 // Sites returns the sites that the posterior is built on.
-func (w *Weights) Sites() *gp.Sites { return w.sites }
+func (w *Posterior) Sites() *gp.Sites { return w.sites }
 
 // Refitted tells whether the posterior came from a refit (E9).
-func (w *Weights) Refitted() bool { return w.refit }
+func (w *Posterior) Refitted() bool { return w.refit }
 
 // Warnings returns a *gp.IterationWarning where the refit ended before it
 // converged, and a *GradientWarning where it ended with a gradient that is not
 // zero. Of a posterior from LoadWeights they are plain errors with the same
 // text.
-func (w *Weights) Warnings() []error { return w.warnings }
+func (w *Posterior) Warnings() []error { return w.warnings }
 
 // mulBlocks returns the product of the C×C blocks, N·C×C, with v, N·C.
 func mulBlocks(blocks *mat.Dense, v []float64) []float64 {

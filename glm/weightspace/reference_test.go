@@ -1,4 +1,4 @@
-package glm_test
+package weightspace_test
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/testref"
@@ -58,11 +59,11 @@ func newTrained(t *testing.T, ref *testref.Ref, x, y, xt *mat.Dense) *trained {
 	return q
 }
 
-func (q *trained) fit(t *testing.T) *glm.Weights {
+func (q *trained) fit(t *testing.T) *weightspace.Posterior {
 	t.Helper()
 	s, err := gp.NewSites(q.y, q.train.F, q.lik)
 	require.NoError(t, err)
-	w, err := glm.FitWeights(t.Context(), q.train, s, q.prior, q.theta, linearGaussian)
+	w, err := weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, linearGaussian)
 	require.NoError(t, err)
 	require.Empty(t, w.Warnings())
 	return w
@@ -73,7 +74,7 @@ func (q *trained) requireNear(t *testing.T, what string, got, rel float64) {
 	testref.RequireClose(t, []float64{got}, []float64{q.Scalar(what)}, rel, what)
 }
 
-func (q *trained) requirePredicts(t *testing.T, w *glm.Weights, mean, cov string, rel float64) {
+func (q *trained) requirePredicts(t *testing.T, w *weightspace.Posterior, mean, cov string, rel float64) {
 	t.Helper()
 	var m, c mat.Dense
 	require.NoError(t, w.PredictTo(&m, &c, q.test))
@@ -84,7 +85,7 @@ func (q *trained) requirePredicts(t *testing.T, w *glm.Weights, mean, cov string
 }
 
 // requireFit compares a posterior at the sites of θ*: (E6), (E7), (E8).
-func (q *trained) requireFit(t *testing.T, w *glm.Weights, mean, cov string) {
+func (q *trained) requireFit(t *testing.T, w *weightspace.Posterior, mean, cov string) {
 	t.Helper()
 	q.requirePredicts(t, w, mean, cov, fitTol)
 	q.requireNear(t, "log_det", w.LogDet(), fitTol)
@@ -95,7 +96,7 @@ func (q *trained) requireFit(t *testing.T, w *glm.Weights, mean, cov string) {
 }
 
 // requireRefit compares a posterior at the mode of the linearized model: (E9).
-func (q *trained) requireRefit(t *testing.T, w *glm.Weights, cov string) {
+func (q *trained) requireRefit(t *testing.T, w *weightspace.Posterior, cov string) {
 	t.Helper()
 	require.Empty(t, w.Warnings())
 	q.requirePredicts(t, w, "refit_mean_test", cov, refitTol)
@@ -154,7 +155,7 @@ func TestWeightsThesisCNN(t *testing.T) {
 	q.requireFit(t, w, "", "posterior_variance_test")
 	e, err := gp.Fit(t.Context(), k, q.train, w.Sites(), &gp.Options{Mean: gp.LinearGaussian})
 	require.NoError(t, err)
-	c, err := glm.Validate(t.Context(), e, w, q.test, 0)
+	c, err := weightspace.Validate(t.Context(), e, w, q.test, 0)
 	require.NoError(t, err)
 	requireRows(t, c, "mean", "covariance", "log det", "log evidence at θ* (E7)", "log evidence, linear-Gaussian (E8)")
 
@@ -163,7 +164,7 @@ func TestWeightsThesisCNN(t *testing.T) {
 	q.requireRefit(t, r, "refit_variance_test")
 	e, err = e.Refit(t.Context(), q.y, q.lik)
 	require.NoError(t, err)
-	c, err = glm.Validate(t.Context(), e, r, q.test, 0)
+	c, err = weightspace.Validate(t.Context(), e, r, q.test, 0)
 	require.NoError(t, err)
 	requireRows(t, c, "refit mean", "refit covariance", "refit log det", "refit log evidence (E9)")
 }

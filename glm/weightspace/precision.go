@@ -1,4 +1,4 @@
-package glm
+package weightspace
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type precision struct {
 
 // condition makes s the sites of w, and factors H̃ at them. Where the factor
 // that is there has the same Λ, it is kept.
-func (w *Weights) condition(ctx context.Context, s *gp.Sites) error {
+func (w *Posterior) condition(ctx context.Context, s *gp.Sites) error {
 	w.sites = s
 	if err := ctx.Err(); err != nil || w.h.isOf(s) {
 		return err
@@ -70,7 +70,7 @@ func (h *precision) isOf(s *gp.Sites) bool {
 }
 
 // accumulate adds J̃ᵀΛJ̃ to h, a panel of examples at a time.
-func (w *Weights) accumulate(ctx context.Context, h blas64.Symmetric) error {
+func (w *Posterior) accumulate(ctx context.Context, h blas64.Symmetric) error {
 	n, c := w.x.Len(), w.x.Outputs()
 	step := panelExamples(h.N, c)
 	panel := make([]float64, min(step, n)*c*h.N)
@@ -122,7 +122,7 @@ func columns(a blas64.General, lo, hi int) blas64.General {
 }
 
 // rootPanel writes Rᵀ J̃ of the training examples [lo, hi).
-func (w *Weights) rootPanel(ctx context.Context, dst blas64.General, lo, hi int) error {
+func (w *Posterior) rootPanel(ctx context.Context, dst blas64.General, lo, hi int) error {
 	return w.panel(ctx, dst, w.x.Slice(lo, hi), lo, func(j *mat.Dense, at int) {
 		c := w.x.Outputs()
 		tmp := mat.NewDense(c, len(w.theta), nil)
@@ -145,7 +145,7 @@ const panelTile = 32
 // panel writes J̃ of the examples of x, and lets then work on its rows; then
 // is given consecutive whole examples and the number of the first. A NaN or
 // Inf is reported as of example first and following.
-func (w *Weights) panel(ctx context.Context, dst blas64.General, x *linearize.Batch, first int, then func(j *mat.Dense, at int)) error {
+func (w *Posterior) panel(ctx context.Context, dst blas64.General, x *linearize.Batch, first int, then func(j *mat.Dense, at int)) error {
 	n, c := x.Len(), x.Outputs()
 	step := max(1, panelTile/c)
 	return par.Do(ctx, w.o.Workers, par.Tiles(n, step), func(t int) error {
@@ -209,26 +209,26 @@ func panelExamples(p, c int) int {
 
 const panelBytes = 64 << 20
 
-// WeightBytes returns the memory that FitWeights and RefitWeights take for p
+// Bytes returns the memory that FitWeights and RefitWeights take for p
 // parameters and c outputs: 8·P² for H and its factor, a panel of the
 // Jacobian with its scratch, and vectors. A number too large for an int64 is
 // returned as the largest int64.
-func WeightBytes(p, c int) int64 {
+func Bytes(p, c int) int64 {
 	square := memory.Mul(int64(p), int64(p))
 	panel := memory.Mul(2*int64(panelExamples(max(1, p), c)*c+panelTile), int64(p))
 	vectors := memory.Mul(16, int64(p))
 	return memory.Mul(8, memory.Add(square, memory.Add(panel, vectors)))
 }
 
-// checkWeightMemory returns a *WeightMemoryError where p parameters pass the
+// checkMemory returns a *WeightMemoryError where p parameters pass the
 // budget.
-func checkWeightMemory(p, c int, maxMemory int64) error {
+func checkMemory(p, c int, maxMemory int64) error {
 	budget := gp.MemoryBudget(maxMemory)
-	need := WeightBytes(p, c)
+	need := Bytes(p, c)
 	if need <= budget {
 		return nil
 	}
-	largest := sort.Search(p, func(i int) bool { return WeightBytes(i+1, c) > budget })
+	largest := sort.Search(p, func(i int) bool { return Bytes(i+1, c) > budget })
 	return &WeightMemoryError{P: p, Needed: need, Available: budget, LargestP: largest}
 }
 

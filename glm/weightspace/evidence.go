@@ -1,4 +1,4 @@
-package glm
+package weightspace
 
 import (
 	"gonum.org/v1/gonum/floats"
@@ -9,14 +9,14 @@ import (
 
 // EvidenceAtTheta is the Laplace evidence at θ* (E7). The sites of the
 // posterior must be those at f(x;θ*).
-func (w *Weights) EvidenceAtTheta() gp.Evidence {
+func (w *Posterior) EvidenceAtTheta() gp.Evidence {
 	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det H̃ (E7)
 	return evidenceOf(w.sites.LogLik, gp.Scatter(w.prior, w.theta), w.h.logDet)
 }
 
 // EvidenceLinearGaussian is the evidence of the linear-Gaussian model (E8) with
 // the posterior's sites, which may be at any f.
-func (w *Weights) EvidenceLinearGaussian() gp.Evidence {
+func (w *Posterior) EvidenceLinearGaussian() gp.Evidence {
 	// d = f_lin(θ̂) − f
 	d := w.functionAt(w.mean)
 	floats.Sub(d, dense.Flat(w.sites.F))
@@ -27,9 +27,9 @@ func (w *Weights) EvidenceLinearGaussian() gp.Evidence {
 
 // EvidenceRefit is the Laplace evidence at the mode of the linearized model
 // (E9). It panics on a posterior that was not refitted.
-func (w *Weights) EvidenceRefit() gp.Evidence {
+func (w *Posterior) EvidenceRefit() gp.Evidence {
 	if !w.refit {
-		panic("glm: the evidence (E9) needs a refit")
+		panic("weightspace: the evidence (E9) needs a refit")
 	}
 	// Σ log p(y|f̂) − ½(θ̂−μ₀)ᵀΣ₀⁻¹(θ̂−μ₀) − ½ log det H̃ (E9)
 	return evidenceOf(w.sites.LogLik, floats.Dot(w.z, w.z), w.h.logDet)

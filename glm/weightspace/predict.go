@@ -1,4 +1,4 @@
-package glm
+package weightspace
 
 import (
 	"context"
@@ -22,12 +22,12 @@ import (
 // J(x) H⁻¹ J(x)ᵀ of each example's outputs, T·C×C. Test examples are taken in
 // tiles of at most 64 MiB or one example's Jacobian. A NaN or Inf is a
 // *gp.NotFiniteError.
-func (w *Weights) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+func (w *Posterior) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	return w.predictTo(context.Background(), mean, cov, x)
 }
 
 // predictTo is PredictTo with a context.
-func (w *Weights) predictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+func (w *Posterior) predictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := w.checkInputs(x)
 	if t == 0 {
 		return nil
@@ -55,7 +55,7 @@ func (w *Weights) predictTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 
 // meanTo writes f_lin(x;θ̂), or f(x;θ*); a nil mean is skipped. first is the
 // number of x's first example, for errors.
-func (w *Weights) meanTo(mean *mat.Dense, x *linearize.Batch, first int) error {
+func (w *Posterior) meanTo(mean *mat.Dense, x *linearize.Batch, first int) error {
 	if mean == nil {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (w *Weights) meanTo(mean *mat.Dense, x *linearize.Batch, first int) error {
 }
 
 // halfPanel returns V = J̃(x) U⁻¹, T·C×P: V Vᵀ is the joint covariance.
-func (w *Weights) halfPanel(ctx context.Context, x *linearize.Batch, first int) (blas64.General, error) {
+func (w *Posterior) halfPanel(ctx context.Context, x *linearize.Batch, first int) (blas64.General, error) {
 	r, p := x.Len()*x.Outputs(), len(w.theta)
 	v := blas64.General{Rows: r, Cols: p, Stride: p, Data: make([]float64, r*p)}
 	if err := w.panel(ctx, v, x, first, nil); err != nil {
@@ -84,7 +84,7 @@ func (w *Weights) halfPanel(ctx context.Context, x *linearize.Batch, first int) 
 }
 
 // marginalsTo writes the C×C diagonal blocks of V Vᵀ.
-func (w *Weights) marginalsTo(cov *mat.Dense, v blas64.General) {
+func (w *Posterior) marginalsTo(cov *mat.Dense, v blas64.General) {
 	c := w.x.Outputs()
 	row := func(i int) []float64 { return v.Data[i*v.Stride:][:v.Cols] }
 	// The tiles do not fail, and this context is never done.
@@ -104,7 +104,7 @@ func (w *Weights) marginalsTo(cov *mat.Dense, v blas64.General) {
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of all
 // examples of x, T·C×T·C. It takes 8·T·C·P bytes beside the result, and fails
 // with a *gp.MemoryError where both pass Options.MaxMemory.
-func (w *Weights) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+func (w *Posterior) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := w.checkInputs(x)
 	if t == 0 {
 		return nil
@@ -134,7 +134,7 @@ func (w *Weights) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	return nil
 }
 
-func (w *Weights) checkJoint(t, c int) error {
+func (w *Posterior) checkJoint(t, c int) error {
 	need := func(t int) int64 {
 		rows := memory.Mul(int64(t), int64(c))
 		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, int64(len(w.theta)))))
@@ -149,10 +149,10 @@ func (w *Weights) checkJoint(t, c int) error {
 
 // SampleTo draws parameters from the posterior N(Center(), H⁻¹), one a row:
 // dst is S×P and must be sized.
-func (w *Weights) SampleTo(dst *mat.Dense, rng *rand.Rand) {
+func (w *Posterior) SampleTo(dst *mat.Dense, rng *rand.Rand) {
 	s, p := dst.Dims()
 	if s == 0 || p != len(w.theta) {
-		panic("glm: destination is not S×P")
+		panic("weightspace: destination is not S×P")
 	}
 	for i := range s {
 		for j, row := 0, dst.RawRowView(i); j < p; j++ {
@@ -170,9 +170,9 @@ func (w *Weights) SampleTo(dst *mat.Dense, rng *rand.Rand) {
 }
 
 // checkInputs panics where x does not fit the training examples.
-func (w *Weights) checkInputs(x *linearize.Batch) (t, c int) {
+func (w *Posterior) checkInputs(x *linearize.Batch) (t, c int) {
 	if t = x.Len(); t > 0 && (x.Outputs() != w.x.Outputs() || x.P != w.x.P) {
-		panic("glm: inputs do not fit the training examples")
+		panic("weightspace: inputs do not fit the training examples")
 	}
 	return t, w.x.Outputs()
 }

@@ -1,4 +1,4 @@
-package glm
+package weightspace
 
 import (
 	"context"
@@ -54,14 +54,14 @@ func (c *Comparison) OK() bool {
 //
 // Its errors are those of PredictTo and ctx.Err(). The options' Progress of w
 // is told of the examples compared.
-func Validate(ctx context.Context, exact *gp.Exact, w *Weights, x *linearize.Batch, tolerance float64) (*Comparison, error) {
+func Validate(ctx context.Context, exact *gp.Exact, w *Posterior, x *linearize.Batch, tolerance float64) (*Comparison, error) {
 	switch {
 	case exact.Refitted() != w.Refitted():
-		panic("glm: one posterior is refitted and the other is not")
+		panic("weightspace: one posterior is refitted and the other is not")
 	case !w.ownMean():
-		panic("glm: Validate wants posteriors with gp.LinearGaussian means")
+		panic("weightspace: Validate wants posteriors with gp.LinearGaussian means")
 	case tolerance < 0 || math.IsNaN(tolerance):
-		panic("glm: negative tolerance")
+		panic("weightspace: negative tolerance")
 	case tolerance == 0:
 		tolerance = DefaultTolerance
 	}
@@ -104,7 +104,7 @@ func comparisonTile(exact *gp.Exact) int {
 }
 
 // predictions compares means and covariances, a tile of examples at a time.
-func (v *validation) predictions(ctx context.Context, exact *gp.Exact, w *Weights, x *linearize.Batch) error {
+func (v *validation) predictions(ctx context.Context, exact *gp.Exact, w *Posterior, x *linearize.Batch) error {
 	tile := comparisonTile(exact)
 	var mean, cov worst
 	w.o.Progress(StageComparison, 0, x.Len())

@@ -1,4 +1,4 @@
-package glm_test
+package weightspace_test
 
 import (
 	"math/rand/v2"
@@ -9,13 +9,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/internal/kerneltest"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
 )
 
 // answers is a list of all that a posterior gives.
-func (q *spaceProblem) answers(t *testing.T, w *glm.Weights) []float64 {
+func (q *spaceProblem) answers(t *testing.T, w *weightspace.Posterior) []float64 {
 	t.Helper()
 	var mean, cov, joint mat.Dense
 	require.NoError(t, w.PredictTo(&mean, &cov, q.test))
@@ -36,11 +37,11 @@ func (q *spaceProblem) answers(t *testing.T, w *glm.Weights) []float64 {
 	return append(append(out, w.Mean()...), w.Center()...)
 }
 
-func (q *spaceProblem) saved(w *glm.Weights) kerneltest.SavedCase[*glm.Weights] {
-	return kerneltest.SavedCase[*glm.Weights]{
+func (q *spaceProblem) saved(w *weightspace.Posterior) kerneltest.SavedCase[*weightspace.Posterior] {
+	return kerneltest.SavedCase[*weightspace.Posterior]{
 		Posterior: w,
-		Save:      (*glm.Weights).Save,
-		Load:      func(f *store.File) (*glm.Weights, error) { return glm.LoadWeights(f, q.train, q.prior, nil) },
+		Save:      (*weightspace.Posterior).Save,
+		Load:      func(f *store.File) (*weightspace.Posterior, error) { return weightspace.Load(f, q.train, q.prior, nil) },
 		Answers:   q.answers,
 	}
 }
@@ -53,7 +54,7 @@ func TestSavedWeights(t *testing.T) {
 			t.Run("fit", func(t *testing.T) { kerneltest.Saved(t, q.saved(q.fit(t, nil))) })
 			t.Run("linear", func(t *testing.T) { kerneltest.Saved(t, q.saved(q.fit(t, linearGaussian))) })
 			t.Run("refit", func(t *testing.T) {
-				w, err := glm.RefitWeights(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &glm.WeightOptions{MaxIter: 1})
+				w, err := weightspace.Refit(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &weightspace.Options{MaxIter: 1})
 				require.NoError(t, err)
 				kerneltest.Saved(t, q.saved(w))
 			})
@@ -61,7 +62,7 @@ func TestSavedWeights(t *testing.T) {
 	}
 }
 
-func written(t *testing.T, w *glm.Weights) *store.File {
+func written(t *testing.T, w *weightspace.Posterior) *store.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.gp")
 	require.NoError(t, store.Write(path, "test", 1, w.Save))
@@ -74,7 +75,7 @@ func written(t *testing.T, w *glm.Weights) *store.File {
 // A loaded posterior can be refitted: the file's memory is not written to.
 func TestSavedWeightsAreRefitted(t *testing.T) {
 	q := spaceProblems(t)[8]
-	w, err := glm.LoadWeights(written(t, q.fit(t, nil)), q.train, q.prior, nil)
+	w, err := weightspace.Load(written(t, q.fit(t, nil)), q.train, q.prior, nil)
 	require.NoError(t, err)
 	again, err := w.Refit(t.Context(), q.y, q.lik)
 	require.NoError(t, err)
@@ -85,23 +86,23 @@ func TestSavedWeightsAreRefitted(t *testing.T) {
 func TestSavedWeightsRefuseOthers(t *testing.T) {
 	q := spaceProblems(t)[8]
 	f := written(t, q.fit(t, nil))
-	_, err := glm.LoadWeights(f, q.train.Slice(1, 20), q.prior, nil)
+	_, err := weightspace.Load(f, q.train.Slice(1, 20), q.prior, nil)
 	require.ErrorContains(t, err, "25 training examples")
-	_, err = glm.LoadWeights(f, q.train.Output(1), q.prior, nil)
+	_, err = weightspace.Load(f, q.train.Output(1), q.prior, nil)
 	require.ErrorContains(t, err, "4 outputs")
 	prior, err := ntk.NewIsotropic(2, nil)
 	require.NoError(t, err)
-	_, err = glm.LoadWeights(f, q.train, prior, nil)
+	_, err = weightspace.Load(f, q.train, prior, nil)
 	require.ErrorContains(t, err, "under the prior")
 }
 
 func FuzzLoadWeights(f *testing.F) {
 	q := newSpaceProblem(f, "fuzz", 8, 6, 2, glm.Categorical{}, 1)
-	w, err := glm.RefitWeights(f.Context(), q.train, q.y, q.lik, q.prior, q.theta, nil)
+	w, err := weightspace.Refit(f.Context(), q.train, q.y, q.lik, q.prior, q.theta, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
-	predict := func(w *glm.Weights) error {
+	predict := func(w *weightspace.Posterior) error {
 		var mean, cov mat.Dense
 		return w.PredictTo(&mean, &cov, q.test)
 	}
