@@ -11,12 +11,13 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/testdual"
 	"github.com/funcgp/funcgp/linearize"
 )
 
 // combining is dense with a Cross that takes sums of outputs.
 type combining struct {
-	*denseDual
+	*testdual.Dual
 	data linearize.Source // nil: that of dense
 }
 
@@ -24,26 +25,26 @@ func (d combining) Data() linearize.Source {
 	if d.data != nil {
 		return d.data
 	}
-	return d.denseDual.Data()
+	return d.Dual.Data()
 }
 
 func (d combining) Cross(x *linearize.Batch) (gp.Cross, error) {
-	q, err := d.denseDual.Cross(x)
-	return combiningCross{q.(*denseCross)}, err
+	q, err := d.Dual.Cross(x)
+	return combiningCross{q.(*testdual.DenseCross)}, err
 }
 
-type combiningCross struct{ *denseCross }
+type combiningCross struct{ *testdual.DenseCross }
 
 func (c combiningCross) CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
-	j := jacobian(train)
-	rows, _ := c.left[t].Dims()
+	j := testdual.Jacobian(train)
+	rows, _ := c.Left[t].Dims()
 	cols, _ := j.Dims()
 	if dst.IsEmpty() {
 		dst.ReuseAs(rows, cols)
 	}
 	for i := range rows {
 		for k := range cols {
-			dst.Set(i, k, dense.Dot(c.left[t].RawRowView(i), j.RawRowView(k)))
+			dst.Set(i, k, dense.Dot(c.Left[t].RawRowView(i), j.RawRowView(k)))
 		}
 	}
 	return nil
@@ -55,21 +56,21 @@ func (c combiningCross) TileTo(*mat.Dense, int, *linearize.Batch, gp.Terms) erro
 
 // gathering is a source that gives single examples and counts them.
 type gathering struct {
-	chunked
+	testdual.Chunked
 	gathered *int
 }
 
 func (g gathering) Gather(ctx context.Context, rows []int) (*linearize.Batch, error) {
 	*g.gathered += len(rows)
-	return g.b.Gather(ctx, rows)
+	return g.B.Gather(ctx, rows)
 }
 
 // Terms by sums of outputs are those from the covariance with every output,
 // and do not depend on tiles, batches and workers.
 func TestCombinedIsPlain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 7))
-	d := newDense(rng, 60, 3, 20)
-	x := randomBatch(rng, 3, 3, 20)
+	d := testdual.New(rng, 60, 3, 20)
+	x := testdual.RandomBatch(rng, 3, 3, 20)
 	for _, o := range []Options{{Top: 4}, {Top: 3, Sides: true, Terms: gp.Raw, Targets: []Target{Contrast(2, 0), Single(1)}}, {Top: 60}} {
 		plain, err := New(d, d, &o)
 		require.NoError(t, err)
@@ -78,8 +79,8 @@ func TestCombinedIsPlain(t *testing.T) {
 		var first [][]Explanation
 		for _, tile := range []int{0, 1, 7, 1000} {
 			for _, chunk := range []int{0, 1, 4} {
-				o.Tile, o.Workers, d.chunk = tile, 1+tile%3, chunk
-				e, err := New(combining{denseDual: d}, d, &o)
+				o.Tile, o.Workers, d.Chunk = tile, 1+tile%3, chunk
+				e, err := New(combining{Dual: d}, d, &o)
 				require.NoError(t, err)
 				got, err := e.Explain(t.Context(), x)
 				require.NoError(t, err)
@@ -99,18 +100,18 @@ func requireNearly(t *testing.T, want, got [][]Explanation) {
 	for row := range want {
 		for k, a := range want[row] {
 			b := got[row][k]
-			requireNear(t, a.Sum, b.Sum, tight, "sum")
-			requireNear(t, a.RawSum, b.RawSum, tight, "raw sum")
-			requireNear(t, a.Cancellation, b.Cancellation, tight, "cancellation")
+			testdual.RequireNear(t, a.Sum, b.Sum, tight, "sum")
+			testdual.RequireNear(t, a.RawSum, b.RawSum, tight, "raw sum")
+			testdual.RequireNear(t, a.Cancellation, b.Cancellation, tight, "cancellation")
 			for _, lists := range [][2][]Term{{a.Terms, b.Terms}, {a.For, b.For}, {a.Against, b.Against}} {
 				require.Len(t, lists[1], len(lists[0]))
 				for i, p := range lists[0] {
 					q := lists[1][i]
 					require.Equal(t, p.Index, q.Index)
-					requireNear(t, p.Value, q.Value, tight, "value")
-					requireNear(t, p.Raw, q.Raw, tight, "raw")
-					requireNear(t, p.Similarity, q.Similarity, tight, "similarity")
-					requireNear(t, p.Removal, q.Removal, tight, "removal")
+					testdual.RequireNear(t, p.Value, q.Value, tight, "value")
+					testdual.RequireNear(t, p.Raw, q.Raw, tight, "raw")
+					testdual.RequireNear(t, p.Similarity, q.Similarity, tight, "similarity")
+					testdual.RequireNear(t, p.Removal, q.Removal, tight, "removal")
 				}
 			}
 		}
@@ -121,14 +122,14 @@ func requireNearly(t *testing.T, want, got [][]Explanation) {
 // where the data can give them.
 func TestListedAreGathered(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 7))
-	d := newDense(rng, 90, 3, 20)
-	x := randomBatch(rng, 1, 3, 20)
+	d := testdual.New(rng, 90, 3, 20)
+	x := testdual.RandomBatch(rng, 1, 3, 20)
 	plain, err := New(d, d, &Options{Top: 2})
 	require.NoError(t, err)
 	want, err := plain.Explain(t.Context(), x)
 	require.NoError(t, err)
 	gathered := 0
-	e, err := New(combining{d, gathering{chunked{d.train, 8}, &gathered}}, d, &Options{Top: 2})
+	e, err := New(combining{d, gathering{testdual.Chunked{B: d.Train, Size: 8}, &gathered}}, d, &Options{Top: 2})
 	require.NoError(t, err)
 	got, err := e.Explain(t.Context(), x)
 	require.NoError(t, err)
@@ -139,7 +140,7 @@ func TestListedAreGathered(t *testing.T) {
 
 // projected says of each example that it has a tenth of its covariance, and
 // weighs half of what its site says.
-type projected struct{ *denseDual }
+type projected struct{ *testdual.Dual }
 
 func (d projected) SelfTo(dst *mat.Dense, x *linearize.Batch) error {
 	if err := d.PredictTo(nil, dst, x); err != nil {
@@ -152,7 +153,7 @@ func (d projected) SelfTo(dst *mat.Dense, x *linearize.Batch) error {
 func (d projected) RootTo(dst *mat.Dense, rows []int, x *linearize.Batch) error {
 	c := x.Outputs()
 	for j, i := range rows {
-		dst.Slice(j*c, (j+1)*c, 0, c).(*mat.Dense).Scale(math.Sqrt(0.5), d.s.Root.Slice(i*c, (i+1)*c, 0, c))
+		dst.Slice(j*c, (j+1)*c, 0, c).(*mat.Dense).Scale(math.Sqrt(0.5), d.At.Root.Slice(i*c, (i+1)*c, 0, c))
 	}
 	return nil
 }
@@ -160,31 +161,31 @@ func (d projected) RootTo(dst *mat.Dense, rows []int, x *linearize.Batch) error 
 // A posterior that says so itself decides on the covariance of a training
 // example with itself, and on its weight.
 func TestOwnCovarianceAndWeight(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *denseDual, _ *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *testdual.Dual, _ *Explainer, x *linearize.Batch) {
 		o := &Options{Top: 3, All: true}
 		e, err := New(projected{d}, d, o)
 		require.NoError(t, err)
 		got, err := e.Explain(t.Context(), x)
 		require.NoError(t, err)
 		c := e.c
-		cross := product(jacobian(x), d.sigma, d.j.T())
+		cross := testdual.Product(testdual.Jacobian(x), d.Sigma, d.J.T())
 		plain := every(t, d, x)
 		for i := range e.n {
 			h := mat.NewDense(c, c, nil)
-			require.NoError(t, d.PredictTo(nil, h, d.train.Slice(i, i+1)))
+			require.NoError(t, d.PredictTo(nil, h, d.Train.Slice(i, i+1)))
 			// (I − Λh)⁻¹r with Λ/2 and h/10
-			m := product(d.s.Lambda.Slice(i*c, (i+1)*c, 0, c), h)
+			m := testdual.Product(d.At.Lambda.Slice(i*c, (i+1)*c, 0, c), h)
 			m.Scale(-0.05, m)
 			for k := range c {
 				m.Set(k, k, m.At(k, k)+1)
 			}
 			var step mat.Dense
-			require.NoError(t, step.Solve(m, d.s.Residual.Slice(i, i+1, 0, c).T()))
+			require.NoError(t, step.Solve(m, d.At.Residual.Slice(i, i+1, 0, c).T()))
 			for row := range got {
 				for k := range c {
-					removal := -product(cross.Slice(row*c+k, row*c+k+1, i*c, (i+1)*c), &step).At(0, 0)
-					requireNear(t, removal, got[row][k].All.Removal[i], 1e-8, "removal")
-					requireNear(t, plain[row][k].All.Similarity[i]/math.Sqrt(0.1), got[row][k].All.Similarity[i], tight, "similarity")
+					removal := -testdual.Product(cross.Slice(row*c+k, row*c+k+1, i*c, (i+1)*c), &step).At(0, 0)
+					testdual.RequireNear(t, removal, got[row][k].All.Removal[i], 1e-8, "removal")
+					testdual.RequireNear(t, plain[row][k].All.Similarity[i]/math.Sqrt(0.1), got[row][k].All.Similarity[i], tight, "similarity")
 				}
 			}
 		}

@@ -2,7 +2,7 @@
 //
 // The mean of a Gaussian process posterior is a sum over the training
 // examples. An Explainer takes that sum apart for any number of test rows,
-// from nothing but a gp.Dual, and a Page shows the result as text, JSON,
+// from nothing but a gp.Dual, and package report shows the result as text, JSON,
 // HTML or PNG.
 //
 //	post, err := gp.Refit(ctx, kernel, train, y, likelihood, nil)

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
@@ -100,11 +101,11 @@ func ExamplePage_WriteText() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	points := explain.Rows{Index: []int{10, 11, 12, 13}, Label: []float64{0.1, 1.2, 1.9, 4}}
-	page := &explain.Page{Report: &explain.Report{
-		Input:   explain.Input{Split: "test", Index: 7, Label: explain.Undefined()},
-		Outputs: []explain.Output{points.Output(rows[0][0])},
-		Fit:     explain.Fit{Examples: 4, Outputs: 1, Parameters: 2, Refit: true},
+	points := report.Rows{Index: []int{10, 11, 12, 13}, Label: []float64{0.1, 1.2, 1.9, 4}}
+	page := &report.Page{Report: &report.Report{
+		Input:   report.Input{Split: "test", Index: 7, Label: report.Undefined()},
+		Outputs: []report.Output{points.Output(rows[0][0])},
+		Fit:     report.Fit{Examples: 4, Outputs: 1, Parameters: 2, Refit: true},
 	}}
 	if err := page.WriteText(os.Stdout, 72); err != nil {
 		log.Fatal(err)

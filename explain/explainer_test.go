@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testdual"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -20,7 +21,7 @@ import (
 const tight = 1e-10
 
 // every returns all terms of a row and target as a list by position.
-func every(t *testing.T, d *denseDual, x *linearize.Batch, targets ...Target) [][]Explanation {
+func every(t *testing.T, d *testdual.Dual, x *linearize.Batch, targets ...Target) [][]Explanation {
 	t.Helper()
 	e, err := New(d, d, &Options{Targets: targets, All: true})
 	require.NoError(t, err)
@@ -31,17 +32,17 @@ func every(t *testing.T, d *denseDual, x *linearize.Batch, targets ...Target) []
 
 // (E14) v_i = C(x*,x_i) b_i with C = J Σ Jᵀ, for each output and a contrast.
 func TestE14Values(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
 		c := e.c
-		cross := product(jacobian(x), d.sigma, d.j.T())
+		cross := testdual.Product(testdual.Jacobian(x), d.Sigma, d.J.T())
 		for row, outputs := range every(t, d, x) {
 			for k, one := range outputs {
 				for i := range e.n {
 					want := 0.0
 					for l := range c {
-						want += cross.At(row*c+k, i*c+l) * d.pseudo[i*c+l]
+						want += cross.At(row*c+k, i*c+l) * d.Pseudo[i*c+l]
 					}
-					requireNear(t, want, one.All.Value[i], tight, "value")
+					testdual.RequireNear(t, want, one.All.Value[i], tight, "value")
 				}
 			}
 		}
@@ -50,17 +51,17 @@ func TestE14Values(t *testing.T) {
 
 // (E12) κ(x*,x_i) α_i with κ = J Σ₀ Jᵀ.
 func TestE12Raw(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
 		c := e.c
-		cross := product(jacobian(x), d.prior, d.j.T())
+		cross := testdual.Product(testdual.Jacobian(x), d.Prior, d.J.T())
 		for row, outputs := range every(t, d, x) {
 			for k, one := range outputs {
 				for i := range e.n {
 					want := 0.0
 					for l := range c {
-						want += cross.At(row*c+k, i*c+l) * d.alpha[i*c+l]
+						want += cross.At(row*c+k, i*c+l) * d.DualVector[i*c+l]
 					}
-					requireNear(t, want, one.All.Raw[i], tight, "raw")
+					testdual.RequireNear(t, want, one.All.Raw[i], tight, "raw")
 				}
 			}
 		}
@@ -70,28 +71,28 @@ func TestE12Raw(t *testing.T) {
 // Both sums are m + K_*n α, the mean of (E6), and the remainder is what the
 // network differs from it by.
 func TestBothSumsClose(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
 		rows, err := e.Explain(t.Context(), x)
 		require.NoError(t, err)
-		mean := product(jacobian(x), d.prior, d.j.T(), mat.NewVecDense(len(d.alpha), d.alpha))
+		mean := testdual.Product(testdual.Jacobian(x), d.Prior, d.J.T(), mat.NewVecDense(len(d.DualVector), d.DualVector))
 		m := make([]float64, x.Len()*e.c)
 		d.MeanTo(m, x)
 		for row, outputs := range rows {
 			for k, one := range outputs {
 				s := mean.At(row*e.c+k, 0)
 				// the closure DESIGN asks for
-				requireNear(t, s, one.Sum, 1e-9, "posterior sum")
-				requireNear(t, s, one.RawSum, 1e-9, "raw sum")
-				requireNear(t, m[row*e.c+k], one.PriorMean, tight, "prior mean")
-				requireNear(t, x.F.At(row, k), one.Network, 0, "network")
-				requireNear(t, one.Network-one.PriorMean-s, one.Remainder, 1e-9, "remainder")
+				testdual.RequireNear(t, s, one.Sum, 1e-9, "posterior sum")
+				testdual.RequireNear(t, s, one.RawSum, 1e-9, "raw sum")
+				testdual.RequireNear(t, m[row*e.c+k], one.PriorMean, tight, "prior mean")
+				testdual.RequireNear(t, x.F.At(row, k), one.Network, 0, "network")
+				testdual.RequireNear(t, one.Network-one.PriorMean-s, one.Remainder, 1e-9, "remainder")
 			}
 		}
 	})
 }
 
 func TestCancellationIsOverAllExamples(t *testing.T) {
-	explainers(t, Options{Top: 2, All: true}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{Top: 2, All: true}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
 		rows, err := e.Explain(t.Context(), x)
 		require.NoError(t, err)
 		for _, one := range slices.Concat(rows...) {
@@ -103,8 +104,8 @@ func TestCancellationIsOverAllExamples(t *testing.T) {
 				}
 				return a / math.Abs(s)
 			}
-			requireNear(t, cancel(one.All.Value), one.Cancellation, tight, "cancellation")
-			requireNear(t, cancel(one.All.Raw), one.RawCancellation, tight, "raw cancellation")
+			testdual.RequireNear(t, cancel(one.All.Value), one.Cancellation, tight, "cancellation")
+			testdual.RequireNear(t, cancel(one.All.Raw), one.RawCancellation, tight, "raw cancellation")
 		}
 	})
 }
@@ -112,20 +113,20 @@ func TestCancellationIsOverAllExamples(t *testing.T) {
 // (E15) one Newton step from the fitted function on leaving example i out,
 // −J(x*) (Σ⁻¹ − J_iᵀΛ_iJ_i)⁻¹ J_iᵀ r_i, by inverting the P×P matrix.
 func TestE15IsOneNewtonStep(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
 		c, p := e.c, x.P
 		all := every(t, d, x)
 		for i := range e.n {
-			ji := d.j.Slice(i*c, (i+1)*c, 0, p)
+			ji := d.J.Slice(i*c, (i+1)*c, 0, p)
 			var precision, sigma mat.Dense
-			require.NoError(t, precision.Inverse(d.sigma))
-			precision.Sub(&precision, product(ji.T(), d.s.Lambda.Slice(i*c, (i+1)*c, 0, c), ji))
+			require.NoError(t, precision.Inverse(d.Sigma))
+			precision.Sub(&precision, testdual.Product(ji.T(), d.At.Lambda.Slice(i*c, (i+1)*c, 0, c), ji))
 			require.NoError(t, sigma.Inverse(&precision))
-			move := product(jacobian(x), &sigma, ji.T(), d.s.Residual.Slice(i, i+1, 0, c).T())
+			move := testdual.Product(testdual.Jacobian(x), &sigma, ji.T(), d.At.Residual.Slice(i, i+1, 0, c).T())
 			for row := range all {
 				for k := range c {
 					// two inverses of condition up to 1e4
-					requireNear(t, -move.At(row*c+k, 0), all[row][k].All.Removal[i], 1e-8, fmt.Sprint("removal of ", i))
+					testdual.RequireNear(t, -move.At(row*c+k, 0), all[row][k].All.Removal[i], 1e-8, fmt.Sprint("removal of ", i))
 				}
 			}
 		}
@@ -135,26 +136,26 @@ func TestE15IsOneNewtonStep(t *testing.T) {
 // (E15) is exact for a Gaussian: the posterior mean computed again without
 // example i differs by just that.
 func TestE15IsExactForGaussianSites(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
-		d.atMode()
+	explainers(t, Options{}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
+		d.AtMode()
 		c := e.c
 		all := every(t, d, x)
-		mean := func(d *denseDual) *mat.Dense {
-			return product(jacobian(x), d.sigma, d.j.T(), mat.NewVecDense(len(d.pseudo), d.pseudo))
+		mean := func(d *testdual.Dual) *mat.Dense {
+			return testdual.Product(testdual.Jacobian(x), d.Sigma, d.J.T(), mat.NewVecDense(len(d.Pseudo), d.Pseudo))
 		}
 		before := mean(d)
 		for i := range e.n {
 			without := *d
-			s := *d.s
-			without.s = &s
+			s := *d.At
+			without.At = &s
 			s.Lambda, s.Residual = mat.DenseCopyOf(s.Lambda), mat.DenseCopyOf(s.Residual)
 			s.Lambda.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense).Zero()
 			s.Residual.SetRow(i, make([]float64, c))
-			without.solve()
+			without.Solve()
 			after := mean(&without)
 			for row := range all {
 				for k := range c {
-					requireNear(t, after.At(row*c+k, 0)-before.At(row*c+k, 0), all[row][k].All.Removal[i], 1e-8, "removal")
+					testdual.RequireNear(t, after.At(row*c+k, 0)-before.At(row*c+k, 0), all[row][k].All.Removal[i], 1e-8, "removal")
 				}
 			}
 		}
@@ -163,7 +164,7 @@ func TestE15IsExactForGaussianSites(t *testing.T) {
 
 // Similarity is the posterior correlation of the target.
 func TestSimilarityIsPosteriorCorrelation(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
 		c := e.c
 		targets := []Target{Single(c - 1)}
 		if c > 1 {
@@ -172,12 +173,12 @@ func TestSimilarityIsPosteriorCorrelation(t *testing.T) {
 		for row, outputs := range every(t, d, x, targets...) {
 			for k, target := range targets {
 				w := weights(target, c)
-				jt := product(w.T(), jacobian(x).Slice(row*c, (row+1)*c, 0, x.P))
-				vt := product(jt, d.sigma, jt.T()).At(0, 0)
+				jt := testdual.Product(w.T(), testdual.Jacobian(x).Slice(row*c, (row+1)*c, 0, x.P))
+				vt := testdual.Product(jt, d.Sigma, jt.T()).At(0, 0)
 				for i := range e.n {
-					ji := product(w.T(), d.j.Slice(i*c, (i+1)*c, 0, x.P))
-					want := product(jt, d.sigma, ji.T()).At(0, 0) / math.Sqrt(vt*product(ji, d.sigma, ji.T()).At(0, 0))
-					requireNear(t, want, outputs[k].All.Similarity[i], tight, "similarity")
+					ji := testdual.Product(w.T(), d.J.Slice(i*c, (i+1)*c, 0, x.P))
+					want := testdual.Product(jt, d.Sigma, ji.T()).At(0, 0) / math.Sqrt(vt*testdual.Product(ji, d.Sigma, ji.T()).At(0, 0))
+					testdual.RequireNear(t, want, outputs[k].All.Similarity[i], tight, "similarity")
 				}
 			}
 		}
@@ -196,18 +197,18 @@ func weights(t Target, c int) *mat.VecDense {
 // A contrast is the difference of its outputs in everything that is linear.
 func TestContrastIsTheDifference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 2))
-	d := newDense(rng, 15, 3, 30)
-	x := randomBatch(rng, 3, 3, 30)
+	d := testdual.New(rng, 15, 3, 30)
+	x := testdual.RandomBatch(rng, 3, 3, 30)
 	for _, row := range every(t, d, x, Single(2), Single(0), Contrast(2, 0)) {
 		plus, minus, both := row[0], row[1], row[2]
-		requireNear(t, plus.Network-minus.Network, both.Network, tight, "network")
-		requireNear(t, plus.PriorMean-minus.PriorMean, both.PriorMean, tight, "prior mean")
-		requireNear(t, plus.Sum-minus.Sum, both.Sum, tight, "sum")
-		requireNear(t, plus.Remainder-minus.Remainder, both.Remainder, tight, "remainder")
+		testdual.RequireNear(t, plus.Network-minus.Network, both.Network, tight, "network")
+		testdual.RequireNear(t, plus.PriorMean-minus.PriorMean, both.PriorMean, tight, "prior mean")
+		testdual.RequireNear(t, plus.Sum-minus.Sum, both.Sum, tight, "sum")
+		testdual.RequireNear(t, plus.Remainder-minus.Remainder, both.Remainder, tight, "remainder")
 		for i := range 15 {
-			requireNear(t, plus.All.Value[i]-minus.All.Value[i], both.All.Value[i], tight, "value")
-			requireNear(t, plus.All.Raw[i]-minus.All.Raw[i], both.All.Raw[i], tight, "raw")
-			requireNear(t, plus.All.Removal[i]-minus.All.Removal[i], both.All.Removal[i], tight, "removal")
+			testdual.RequireNear(t, plus.All.Value[i]-minus.All.Value[i], both.All.Value[i], tight, "value")
+			testdual.RequireNear(t, plus.All.Raw[i]-minus.All.Raw[i], both.All.Raw[i], tight, "raw")
+			testdual.RequireNear(t, plus.All.Removal[i]-minus.All.Removal[i], both.All.Removal[i], tight, "removal")
 		}
 	}
 }
@@ -216,7 +217,7 @@ func TestContrastIsTheDifference(t *testing.T) {
 // listed term carries the numbers of its column.
 func TestListsAreTheHeadOfASort(t *testing.T) {
 	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
-		explainers(t, Options{Terms: terms, Top: 5, Sides: true, Similar: 4, All: true}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
+		explainers(t, Options{Terms: terms, Top: 5, Sides: true, Similar: 4, All: true}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
 			rows, err := e.Explain(t.Context(), x)
 			require.NoError(t, err)
 			for _, one := range slices.Concat(rows...) {
@@ -277,7 +278,7 @@ func requireList(t *testing.T, e *Explainer, one Explanation, list []Term, order
 
 // Asking for more than N gives all N, and the sum of the list is the sum.
 func TestTopAboveNGivesAll(t *testing.T) {
-	explainers(t, Options{Top: 1 << 40}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{Top: 1 << 40}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
 		rows, err := e.Explain(t.Context(), x)
 		require.NoError(t, err)
 		for _, one := range slices.Concat(rows...) {
@@ -286,7 +287,7 @@ func TestTopAboveNGivesAll(t *testing.T) {
 			for _, term := range one.Terms {
 				s += term.Value
 			}
-			requireNear(t, one.Sum, s, tight, "sum of the list")
+			testdual.RequireNear(t, one.Sum, s, tight, "sum of the list")
 		}
 	})
 }
@@ -296,13 +297,13 @@ func TestTopAboveNGivesAll(t *testing.T) {
 func TestTilesDoNotMatter(t *testing.T) {
 	for seed, size := range sizes {
 		rng := rand.New(rand.NewPCG(uint64(seed), 7))
-		d := newDense(rng, size.n, size.c, size.p)
-		x := randomBatch(rng, 3, size.c, size.p)
+		d := testdual.New(rng, size.n, size.c, size.p)
+		x := testdual.RandomBatch(rng, 3, size.c, size.p)
 		for _, o := range []Options{{Top: 4}, {Top: 4, Sides: true, Similar: 3}, {All: true, Terms: gp.Raw}} {
 			var want [][]Explanation
 			for _, tile := range []int{0, 1, 2, 5, 1000} {
 				for _, chunk := range []int{0, 1, 4} {
-					o.Tile, o.Workers, d.chunk = tile, 1+tile%3, chunk
+					o.Tile, o.Workers, d.Chunk = tile, 1+tile%3, chunk
 					e, err := New(d, d, &o)
 					require.NoError(t, err)
 					got, err := e.Explain(t.Context(), x)
@@ -328,8 +329,8 @@ func requireSame(t *testing.T, want, got [][]Explanation) {
 				require.Equal(t, len(lists[0]), len(lists[1]))
 				for i := range lists[0] {
 					p, q := lists[0][i], lists[1][i]
-					requireNear(t, p.Similarity, q.Similarity, 1e-12, "similarity")
-					requireNear(t, p.Removal, q.Removal, 1e-12, "removal")
+					testdual.RequireNear(t, p.Similarity, q.Similarity, 1e-12, "similarity")
+					testdual.RequireNear(t, p.Removal, q.Removal, 1e-12, "removal")
 					p.Similarity, p.Removal, q.Similarity, q.Removal = 0, 0, 0, 0
 					require.Equal(t, p, q)
 				}
@@ -350,10 +351,10 @@ func TestProcessorsDoNotMatter(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	run := func() [][]Explanation {
 		rng := rand.New(rand.NewPCG(3, 7))
-		d := newDense(rng, 40, 2, 30)
+		d := testdual.New(rng, 40, 2, 30)
 		e, err := New(d, d, &Options{Similar: 5, All: true})
 		require.NoError(t, err)
-		rows, err := e.Explain(t.Context(), randomBatch(rng, 9, 2, 30))
+		rows, err := e.Explain(t.Context(), testdual.RandomBatch(rng, 9, 2, 30))
 		require.NoError(t, err)
 		return rows
 	}
@@ -364,7 +365,7 @@ func TestProcessorsDoNotMatter(t *testing.T) {
 
 // A batch of test rows gives what its rows give alone.
 func TestRowsAreIndependent(t *testing.T) {
-	explainers(t, Options{Top: 3}, func(t *testing.T, d *denseDual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{Top: 3}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
 		together, err := e.Explain(t.Context(), x)
 		require.NoError(t, err)
 		for row := range x.Len() {
@@ -372,10 +373,10 @@ func TestRowsAreIndependent(t *testing.T) {
 			require.NoError(t, err)
 			for k := range alone[0] {
 				a, b := together[row][k], alone[0][k]
-				requireNear(t, a.Sum, b.Sum, tight, "sum")
+				testdual.RequireNear(t, a.Sum, b.Sum, tight, "sum")
 				for i := range a.Terms {
 					require.Equal(t, a.Terms[i].Index, b.Terms[i].Index)
-					requireNear(t, a.Terms[i].Removal, b.Terms[i].Removal, tight, "removal")
+					testdual.RequireNear(t, a.Terms[i].Removal, b.Terms[i].Removal, tight, "removal")
 				}
 			}
 		}
@@ -412,7 +413,7 @@ func TestHeapAgainstSort(t *testing.T) {
 }
 
 func TestTargetsThatAreNone(t *testing.T) {
-	d := newDense(rand.New(rand.NewPCG(1, 1)), 4, 2, 3)
+	d := testdual.New(rand.New(rand.NewPCG(1, 1)), 4, 2, 3)
 	for _, c := range []struct {
 		target Target
 		want   string
@@ -429,11 +430,11 @@ func TestTargetsThatAreNone(t *testing.T) {
 
 func TestNotFiniteIsAnErrorWithItsPlace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	d := newDense(rng, 6, 1, 3)
-	d.pseudo[4] = math.NaN()
+	d := testdual.New(rng, 6, 1, 3)
+	d.Pseudo[4] = math.NaN()
 	e, err := New(d, d, nil)
 	require.NoError(t, err)
-	_, err = e.Explain(t.Context(), randomBatch(rng, 2, 1, 3))
+	_, err = e.Explain(t.Context(), testdual.RandomBatch(rng, 2, 1, 3))
 	require.ErrorContains(t, err, "training example 4 to test row 0 is not finite")
 }
 
@@ -446,19 +447,19 @@ func TestRemovalUndefined(t *testing.T) {
 
 func TestCancelledContext(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	d := newDense(rng, 6, 1, 3)
+	d := testdual.New(rng, 6, 1, 3)
 	e, err := New(d, d, nil)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = e.Explain(ctx, randomBatch(rng, 2, 1, 3))
+	_, err = e.Explain(ctx, testdual.RandomBatch(rng, 2, 1, 3))
 	require.ErrorIs(t, err, context.Canceled)
 }
 
 // truncated yields fewer examples than it says.
-type truncated struct{ *denseDual }
+type truncated struct{ *testdual.Dual }
 
-func (s truncated) Data() linearize.Source { return truncatedSource{s.train} }
+func (s truncated) Data() linearize.Source { return truncatedSource{s.Train} }
 
 type truncatedSource struct{ *linearize.Batch }
 
@@ -468,16 +469,16 @@ func (s truncatedSource) Batches(ctx context.Context, yield func(int, *linearize
 
 func TestDataThatEndsEarly(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	d := newDense(rng, 6, 1, 3)
+	d := testdual.New(rng, 6, 1, 3)
 	e, err := New(truncated{d}, d, nil)
 	require.NoError(t, err)
-	_, err = e.Explain(t.Context(), randomBatch(rng, 2, 1, 3))
+	_, err = e.Explain(t.Context(), testdual.RandomBatch(rng, 2, 1, 3))
 	require.ErrorContains(t, err, "ended after 2 of 6 examples")
 }
 
 // eaten says of some examples that rounding made their variance negative.
 type eaten struct {
-	*denseDual
+	*testdual.Dual
 	bad []*linearize.Batch
 }
 
@@ -489,7 +490,7 @@ func (d eaten) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 			}
 		}
 	}
-	return d.denseDual.PredictTo(mean, cov, x)
+	return d.Dual.PredictTo(mean, cov, x)
 }
 
 // Where rounding has eaten a variance, removal and similarity of that example
@@ -497,8 +498,8 @@ func (d eaten) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 func TestVarianceLostToRounding(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		rng := rand.New(rand.NewPCG(1, 1))
-		d := newDense(rng, 12, 2, 7)
-		x := randomBatch(rng, 2, 2, 7)
+		d := testdual.New(rng, 12, 2, 7)
+		x := testdual.RandomBatch(rng, 2, 2, 7)
 		explain := func(d gp.Dual, prior PriorMean) [][]Explanation {
 			e, err := New(d, prior, &Options{Top: 12, All: all})
 			require.NoError(t, err)
@@ -507,7 +508,7 @@ func TestVarianceLostToRounding(t *testing.T) {
 			return rows
 		}
 		want := explain(d, d)
-		got := explain(eaten{d, []*linearize.Batch{d.train.Slice(3, 4), d.train.Slice(8, 9)}}, d)
+		got := explain(eaten{d, []*linearize.Batch{d.Train.Slice(3, 4), d.Train.Slice(8, 9)}}, d)
 		for row := range want {
 			for k := range want[row] {
 				for i, a := range want[row][k].Terms {
@@ -518,10 +519,25 @@ func TestVarianceLostToRounding(t *testing.T) {
 						require.True(t, math.IsNaN(b.Removal) && math.IsNaN(b.Similarity))
 						continue
 					}
-					requireNear(t, a.Removal, b.Removal, tight, "removal")
-					requireNear(t, a.Similarity, b.Similarity, tight, "similarity")
+					testdual.RequireNear(t, a.Removal, b.Removal, tight, "removal")
+					testdual.RequireNear(t, a.Similarity, b.Similarity, tight, "similarity")
 				}
 			}
 		}
+	}
+}
+
+// sizes are the problems every test here runs on: more examples than
+// parameters and fewer, one output and several.
+var sizes = []struct{ n, c, p int }{{9, 1, 5}, {25, 1, 60}, {12, 3, 20}, {20, 2, 90}}
+
+func explainers(t *testing.T, o Options, test func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch)) {
+	for seed, size := range sizes {
+		rng := rand.New(rand.NewPCG(uint64(seed), 1))
+		d := testdual.New(rng, size.n, size.c, size.p)
+		x := testdual.RandomBatch(rng, 4, size.c, size.p)
+		e, err := New(d, d, &o)
+		require.NoError(t, err)
+		test(t, d, e, x)
 	}
 }

@@ -90,16 +90,6 @@ func (c *Classes) check(train, test int) error {
 	return nil
 }
 
-func largest(v []float64) int {
-	k := 0
-	for c := range v {
-		if v[c] > v[k] {
-			k = c
-		}
-	}
-	return k
-}
-
 // statistics gathers a Summary row by row.
 type statistics struct {
 	classes            *Classes
@@ -238,3 +228,13 @@ type mean struct {
 func (m *mean) add(v float64) { m.sum += v; m.n++ }
 
 func (m *mean) value() float64 { return m.sum / float64(m.n) }
+
+func largest(v []float64) int {
+	k := 0
+	for c := range v {
+		if v[c] > v[k] {
+			k = c
+		}
+	}
+	return k
+}

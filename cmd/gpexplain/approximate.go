@@ -9,7 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
@@ -92,7 +92,7 @@ func printApproximation(p *posterior, c *weightspace.Comparison) error {
 	if p.json {
 		return json.NewEncoder(p.out).Encode(struct {
 			comparisonJSON
-			Fit explain.Fit `json:"fit"`
+			Fit report.Fit `json:"fit"`
 		}{comparisonOf(p.session, c), p.report()})
 	}
 	w := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/dataset"
 )
 
@@ -58,8 +58,8 @@ func TestIDX(t *testing.T) {
 	require.NoError(t, w.Close())
 	delete(files, "train-images-idx3-ubyte")
 	files["train-images-idx3-ubyte.gz"] = zipped.Bytes()
-	want := decode[explain.Report](t, succeed(t, small("explain", "--json")...))
-	got := decode[explain.Report](t, succeed(t, "explain", "--json", "--data", directory(t, files), "--train-count", "60"))
+	want := decode[report.Report](t, succeed(t, small("explain", "--json")...))
+	got := decode[report.Report](t, succeed(t, "explain", "--json", "--data", directory(t, files), "--train-count", "60"))
 	require.Equal(t, want.Outputs, got.Outputs)
 	require.Equal(t, want.Input, got.Input)
 }

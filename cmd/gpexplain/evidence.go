@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/sparse"
@@ -37,22 +37,22 @@ trained parameters is itself an upper bound.`,
 }
 
 type evidenceReport struct {
-	AtTheta        explain.Float    `json:"at_theta"`
-	LinearGaussian explain.Float    `json:"linear_gaussian"`
-	Refit          explain.Float    `json:"refit"`
-	LogLikelihood  explain.Float    `json:"log_likelihood"`
-	Scatter        explain.Float    `json:"scatter"`
-	LogDet         explain.Float    `json:"log_det"`
-	PriorPrecision explain.Float    `json:"prior_precision"`
-	NoiseVariance  explain.Float    `json:"noise_variance"` // null where the likelihood has none
-	Method         string           `json:"method"`
-	Bound          string           `json:"bound"` // of at_theta
-	Warnings       explain.Warnings `json:"warnings"`
+	AtTheta        report.Float    `json:"at_theta"`
+	LinearGaussian report.Float    `json:"linear_gaussian"`
+	Refit          report.Float    `json:"refit"`
+	LogLikelihood  report.Float    `json:"log_likelihood"`
+	Scatter        report.Float    `json:"scatter"`
+	LogDet         report.Float    `json:"log_det"`
+	PriorPrecision report.Float    `json:"prior_precision"`
+	NoiseVariance  report.Float    `json:"noise_variance"` // null where the likelihood has none
+	Method         string          `json:"method"`
+	Bound          string          `json:"bound"` // of at_theta
+	Warnings       report.Warnings `json:"warnings"`
 
 	// Never above the exact ones, of nystrom.
-	AtThetaLower        *explain.Float `json:"at_theta_lower,omitempty"`
-	LinearGaussianLower *explain.Float `json:"linear_gaussian_lower,omitempty"`
-	SE                  *explain.Float `json:"standard_error,omitempty"` // of cg
+	AtThetaLower        *report.Float `json:"at_theta_lower,omitempty"`
+	LinearGaussianLower *report.Float `json:"linear_gaussian_lower,omitempty"`
+	SE                  *report.Float `json:"standard_error,omitempty"` // of cg
 }
 
 func evidence(ctx context.Context, sh *shared, w *way) error {
@@ -66,8 +66,8 @@ func evidence(ctx context.Context, sh *shared, w *way) error {
 		return err
 	}
 	at := p.evidence
-	r := evidenceReport{AtTheta: explain.Float(at.Value), LogLikelihood: explain.Float(at.LogLik), Scatter: explain.Float(at.Scatter), LogDet: explain.Float(at.LogDet),
-		PriorPrecision: explain.Float(s.delta), NoiseVariance: explain.Undefined(), Method: p.method, Bound: p.bound.String()}
+	r := evidenceReport{AtTheta: report.Float(at.Value), LogLikelihood: report.Float(at.LogLik), Scatter: report.Float(at.Scatter), LogDet: report.Float(at.LogDet),
+		PriorPrecision: report.Float(s.delta), NoiseVariance: report.Undefined(), Method: p.method, Bound: p.bound.String()}
 	if err := r.others(ctx, p); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func evidence(ctx context.Context, sh *shared, w *way) error {
 	s.progress.clear()
 	r.Warnings = s.warnings
 	if s.lik.Name() == "gaussian" {
-		r.NoiseVariance = explain.Float(s.sigma2)
+		r.NoiseVariance = report.Float(s.sigma2)
 	}
 	if s.json {
 		return json.NewEncoder(s.out).Encode(r)
@@ -90,16 +90,16 @@ func evidence(ctx context.Context, sh *shared, w *way) error {
 func (r *evidenceReport) others(ctx context.Context, p *posterior) error {
 	switch q := p.conditioned.(type) {
 	case *gp.Exact:
-		r.LinearGaussian = explain.Float(q.EvidenceLinearGaussian().Value)
+		r.LinearGaussian = report.Float(q.EvidenceLinearGaussian().Value)
 		refit, err := q.Refit(ctx, p.y, p.lik)
 		if err != nil {
 			return err
 		}
 		p.warnAll(refit.Warnings())
-		r.Refit = explain.Float(refit.EvidenceRefit().Value)
+		r.Refit = report.Float(refit.EvidenceRefit().Value)
 		return nil
 	case *sparse.Posterior:
-		r.LinearGaussian = explain.Float(q.EvidenceLinearGaussian().Value)
+		r.LinearGaussian = report.Float(q.EvidenceLinearGaussian().Value)
 		if p.method == "nystrom" {
 			r.AtThetaLower, r.LinearGaussianLower = number(q.EvidenceAtThetaLowerBound(p.evidence.Scatter).Value), number(q.EvidenceLowerBound().Value)
 		}
@@ -108,13 +108,13 @@ func (r *evidenceReport) others(ctx context.Context, p *posterior) error {
 		if err != nil {
 			return err
 		}
-		r.LinearGaussian, r.SE = explain.Float(lg.Value), number(lg.StdErr)
+		r.LinearGaussian, r.SE = report.Float(lg.Value), number(lg.StdErr)
 	}
 	again, err := p.again(ctx)
 	if err != nil {
 		return err
 	}
-	r.Refit = explain.Float(again.evidence.Value)
+	r.Refit = report.Float(again.evidence.Value)
 	return nil
 }
 
@@ -129,14 +129,14 @@ func (r *evidenceReport) text(stdout io.Writer) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	for _, row := range []struct {
 		name string
-		v    explain.Float
+		v    report.Float
 	}{{"log evidence at θ*", r.AtTheta}, {"  log likelihood", r.LogLikelihood}, {"  scatter", r.Scatter}, {"  log det B", r.LogDet},
 		{"log evidence, linear-Gaussian", r.LinearGaussian}, {"log evidence, refit", r.Refit}, {"prior precision", r.PriorPrecision}} {
 		fmt.Fprintf(w, "%s\t%.6g\n", row.name, float64(row.v))
 	}
 	for _, row := range []struct {
 		name string
-		v    *explain.Float
+		v    *report.Float
 	}{{"lower bound of that at θ*", r.AtThetaLower}, {"lower bound, linear-Gaussian", r.LinearGaussianLower}, {"standard error", r.SE}} {
 		if row.v != nil {
 			fmt.Fprintf(w, "%s\t%.6g\n", row.name, float64(*row.v))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 )
 
 func TestEvidence(t *testing.T) {
@@ -19,7 +19,7 @@ func TestEvidence(t *testing.T) {
 		require.Equal(t, 1, strings.Count(text, "\n"), "one object on one line")
 		r := decode[evidenceReport](t, text)
 		for _, x := range []struct {
-			got  explain.Float
+			got  report.Float
 			want string
 		}{
 			{r.AtTheta, "log_evidence"}, {r.LinearGaussian, "log_evidence_linear_gaussian"}, {r.Refit, "refit_log_evidence"},
@@ -63,7 +63,7 @@ func TestEvidenceByMethod(t *testing.T) {
 			if r.SE != nil {
 				se = float64(*r.SE)
 			}
-			got := map[string]explain.Float{"log_evidence": r.AtTheta, "log_evidence_linear_gaussian": r.LinearGaussian, "refit_log_evidence": r.Refit}
+			got := map[string]report.Float{"log_evidence": r.AtTheta, "log_evidence_linear_gaussian": r.LinearGaussian, "refit_log_evidence": r.Refit}
 			for what, v := range got {
 				want := ref.Scalar(what)
 				require.InDelta(t, want, float64(v), 1e-7*max(1, math.Abs(want))+5*se, name+" "+method+" "+what)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
@@ -141,7 +142,7 @@ func (e *explainFlags) run(ctx context.Context, sh *shared) error {
 }
 
 // report answers the question.
-func (e *explainFlags) report(ctx context.Context, p *posterior, q *question, targets []explain.Target) (*explain.Report, error) {
+func (e *explainFlags) report(ctx context.Context, p *posterior, q *question, targets []explain.Target) (*report.Report, error) {
 	x, err := p.net.Linearize(ctx, q.x)
 	if err != nil {
 		return nil, q.place.fault(err)
@@ -162,10 +163,10 @@ func (e *explainFlags) report(ctx context.Context, p *posterior, q *question, ta
 	if err != nil {
 		return nil, q.place.fault(err)
 	}
-	r := &explain.Report{Input: q.input, Fit: p.report()}
-	r.Prediction = explain.Prediction{Class: explain.Float(p.class(x.F.RawRowView(0))), Probability: rowOf(pred.prob, 0), ProbabilitySD: rowOf(pred.sd, 0),
+	r := &report.Report{Input: q.input, Fit: p.report()}
+	r.Prediction = report.Prediction{Class: report.Float(p.class(x.F.RawRowView(0))), Probability: rowOf(pred.prob, 0), ProbabilitySD: rowOf(pred.sd, 0),
 		MAPProbability: rowOf(pred.map0, 0), Mean: rowOf(pred.mean, 0), Covariance: block(pred.cov, 0)}
-	names := explain.Rows{Index: p.train.Rows, Label: labels(p.train)}
+	names := report.Rows{Index: p.train.Rows, Label: labels(p.train)}
 	for _, one := range rows[0] {
 		r.Outputs = append(r.Outputs, names.Output(one))
 	}
@@ -224,7 +225,7 @@ func (s *session) outputOf(k, c int) (int, error) {
 
 // write shows the report in every form that was asked for; that on standard
 // output last, so that its timings cover the rest.
-func (e *explainFlags) write(p *posterior, q *question, r *explain.Report) error {
+func (e *explainFlags) write(p *posterior, q *question, r *report.Report) error {
 	page := p.page(q.picture)
 	page.Report, page.Terms = r, e.kind
 	for _, f := range []struct {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 )
 
 // The fields of explain --json, as DESIGN §6 gives them.
@@ -29,7 +29,7 @@ func TestExplainFields(t *testing.T) {
 	text := succeed(t, small("explain", "--json")...)
 	require.Equal(t, explainFields, skeleton(t, text))
 	require.Equal(t, 1, strings.Count(text, "\n"), "one object on one line")
-	r := decode[explain.Report](t, text)
+	r := decode[report.Report](t, text)
 	require.Equal(t, "test", r.Input.Split)
 	require.EqualValues(t, 6, r.Input.Index, "the first test row that is a 4 or a 9")
 	require.EqualValues(t, 4, r.Input.Label)
@@ -45,7 +45,7 @@ func TestExplainFields(t *testing.T) {
 // One number a class in the order of --classes, for one output too.
 func TestExplainProbabilities(t *testing.T) {
 	for _, classes := range []string{"4,9", "9,4"} {
-		r := decode[explain.Report](t, succeed(t, small("explain", "--json", "--classes", classes, "--index", "24")...))
+		r := decode[report.Report](t, succeed(t, small("explain", "--json", "--classes", classes, "--index", "24")...))
 		p, f := r.Prediction, float64(r.Outputs[0].Network)
 		require.Len(t, p.Probability, 2)
 		// g⁻¹(f) is the probability of the second class.
@@ -66,7 +66,7 @@ func TestExplainReference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ref := openReference(t, name)
 			for _, row := range []int{0, 7} {
-				r := decode[explain.Report](t, ref.run(t, "explain", "--json", "--index", strconv.Itoa(row), "--top", strconv.Itoa(ref.n+5)))
+				r := decode[report.Report](t, ref.run(t, "explain", "--json", "--index", strconv.Itoa(row), "--top", strconv.Itoa(ref.n+5)))
 				requireExplained(t, ref, r, row)
 				closeTo(t, floats(r.Prediction.Mean), ref.head("refit_mean_test", row), 1e-7, "mean")
 				require.InEpsilon(t, ref.Scalar("refit_log_evidence"), float64(r.Fit.LogEvidence), 1e-8)
@@ -81,12 +81,12 @@ func TestExplainReference(t *testing.T) {
 }
 
 // requireExplained compares the list of all terms with the reference's.
-func requireExplained(t *testing.T, ref *reference, r explain.Report, row int) {
+func requireExplained(t *testing.T, ref *reference, r report.Report, row int) {
 	t.Helper()
 	require.Len(t, r.Outputs, ref.c)
 	for c, o := range r.Outputs {
 		require.Len(t, o.Contributions, ref.n, "--top above N prints all N")
-		require.True(t, slices.IsSortedFunc(o.Contributions, func(a, b explain.Contribution) int {
+		require.True(t, slices.IsSortedFunc(o.Contributions, func(a, b report.Contribution) int {
 			return -compare(math.Abs(float64(a.Value)), math.Abs(float64(b.Value)))
 		}), "largest first")
 		value, raw, pseudo := make([]float64, ref.n), make([]float64, ref.n), make([]float64, ref.n*ref.c)
@@ -113,7 +113,7 @@ func requireExplained(t *testing.T, ref *reference, r explain.Report, row int) {
 }
 
 // scale is the largest number in an output's sum.
-func scale(o explain.Output) float64 {
+func scale(o report.Output) float64 {
 	return max(1, math.Abs(float64(o.Network)), math.Abs(float64(o.PriorMean)), math.Abs(float64(o.ContributionSum)))
 }
 
@@ -127,7 +127,7 @@ func compare(a, b float64) int {
 	return 0
 }
 
-func floats(v []explain.Float) []float64 {
+func floats(v []report.Float) []float64 {
 	out := make([]float64, len(v))
 	for i, x := range v {
 		out[i] = float64(x)
@@ -139,7 +139,7 @@ func floats(v []explain.Float) []float64 {
 func TestExplainWithoutRefit(t *testing.T) {
 	for _, name := range toys {
 		ref := openReference(t, name)
-		r := decode[explain.Report](t, ref.run(t, "explain", "--json", "--index", "3", "--refit=false", "--top", "1"))
+		r := decode[report.Report](t, ref.run(t, "explain", "--json", "--index", "3", "--refit=false", "--top", "1"))
 		closeTo(t, floats(r.Prediction.Mean), ref.head("f_test", 3), 1e-10, name+" mean")
 		require.False(t, r.Fit.Refit)
 		require.InEpsilon(t, ref.Scalar("log_evidence"), float64(r.Fit.LogEvidence), 1e-8)
@@ -156,15 +156,15 @@ func TestExplainWithoutRefit(t *testing.T) {
 
 // --terms chooses the order of the list and changes no number.
 func TestExplainRawTerms(t *testing.T) {
-	list := func(terms string) map[int]explain.Contribution {
-		r := decode[explain.Report](t, succeed(t, small("explain", "--json", "--top", "60", "--terms", terms)...))
-		key := func(x explain.Contribution) float64 {
+	list := func(terms string) map[int]report.Contribution {
+		r := decode[report.Report](t, succeed(t, small("explain", "--json", "--top", "60", "--terms", terms)...))
+		key := func(x report.Contribution) float64 {
 			if terms == "raw" {
 				return math.Abs(float64(x.Raw))
 			}
 			return math.Abs(float64(x.Value))
 		}
-		all := map[int]explain.Contribution{}
+		all := map[int]report.Contribution{}
 		for i, x := range r.Outputs[0].Contributions {
 			all[int(x.Index)] = x
 			if i > 0 {
@@ -179,15 +179,15 @@ func TestExplainRawTerms(t *testing.T) {
 func TestExplainContrast(t *testing.T) {
 	ref := openReference(t, "categorical")
 	text := ref.run(t, "explain", "--json", "--contrast", "3,1", "--top", "4")
-	r := decode[explain.Report](t, text)
+	r := decode[report.Report](t, text)
 	require.Len(t, r.Outputs, 5, "every output, then the contrast")
 	o := r.Outputs[4]
 	require.Contains(t, text, `{"output":null,"contrast":{"plus":3,"minus":1},`)
 	require.InDelta(t, float64(r.Outputs[3].Network-r.Outputs[1].Network), float64(o.Network), 1e-12)
 	require.InDelta(t, float64(r.Outputs[3].ContributionSum-r.Outputs[1].ContributionSum), float64(o.ContributionSum), 1e-9)
 	// --classes relabels: outputs 0 to 3 stand for 3, 2, 1, 0.
-	r = decode[explain.Report](t, ref.run(t, "explain", "--json", "--classes", "3,2,1,0", "--contrast", "3,1", "--top", "4"))
-	require.Equal(t, &explain.Contrasted{Plus: 0, Minus: 2}, r.Outputs[4].Contrast)
+	r = decode[report.Report](t, ref.run(t, "explain", "--json", "--classes", "3,2,1,0", "--contrast", "3,1", "--top", "4"))
+	require.Equal(t, &report.Contrasted{Plus: 0, Minus: 2}, r.Outputs[4].Contrast)
 
 	text = ref.run(t, "explain", "--contrast", "3,1")
 	require.Contains(t, text, "Why 3 rather than 1")
@@ -218,9 +218,9 @@ func TestExplainVerbose(t *testing.T) {
 
 // The same numbers to the last bit for any number of workers.
 func TestExplainWorkers(t *testing.T) {
-	number := func(workers string) explain.Report {
-		r := decode[explain.Report](t, succeed(t, "explain", "--json", "--data", "digits:900,100", "--train-count", "150", "--top", "150", "--workers", workers))
-		r.Timings = explain.Timings{}
+	number := func(workers string) report.Report {
+		r := decode[report.Report](t, succeed(t, "explain", "--json", "--data", "digits:900,100", "--train-count", "150", "--top", "150", "--workers", workers))
+		r.Timings = report.Timings{}
 		return r
 	}
 	require.Equal(t, number("1"), number("2"))
@@ -228,10 +228,10 @@ func TestExplainWorkers(t *testing.T) {
 
 // The parts sum to the total; DESIGN allows 5 %.
 func TestTimings(t *testing.T) {
-	x := decode[explain.Report](t, succeed(t, small("explain", "--json")...)).Timings
+	x := decode[report.Report](t, succeed(t, small("explain", "--json")...)).Timings
 	parts := x.Load + x.Linearize + x.Kernel + x.Factorize + x.Predict + x.Write
 	require.InEpsilon(t, float64(x.Total), float64(parts), 1e-6)
-	for _, part := range []explain.Float{x.Load, x.Linearize, x.Kernel, x.Factorize, x.Predict, x.Write} {
+	for _, part := range []report.Float{x.Load, x.Linearize, x.Kernel, x.Factorize, x.Predict, x.Write} {
 		require.GreaterOrEqual(t, float64(part), 0.0)
 	}
 }

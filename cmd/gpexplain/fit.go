@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -73,16 +73,16 @@ func (e *fitFlags) check(s *shared) error {
 
 // A fitReport is what fit prints with --json.
 type fitReport struct {
-	File    string          `json:"file"`
-	Bytes   int64           `json:"bytes"`
-	Trials  []fitTrial      `json:"trials,omitempty"` // of --tune-prior
-	Fit     explain.Fit     `json:"fit"`
-	Timings explain.Timings `json:"timings"`
+	File    string         `json:"file"`
+	Bytes   int64          `json:"bytes"`
+	Trials  []fitTrial     `json:"trials,omitempty"` // of --tune-prior
+	Fit     report.Fit     `json:"fit"`
+	Timings report.Timings `json:"timings"`
 }
 
 type fitTrial struct {
-	PriorPrecision explain.Float `json:"prior_precision"`
-	NLL            explain.Float `json:"nll"`
+	PriorPrecision report.Float `json:"prior_precision"`
+	NLL            report.Float `json:"nll"`
 }
 
 func (e *fitFlags) run(ctx context.Context, sh *shared) error {
@@ -174,7 +174,7 @@ func (p *posterior) boundText() string {
 }
 
 // approximationText is the error report.
-func approximationText(w io.Writer, f *explain.Fit, a *explain.Approximation) {
+func approximationText(w io.Writer, f *report.Fit, a *report.Approximation) {
 	if a.MeanError != nil {
 		fmt.Fprintf(w, "mean\tnowhere off by more than %.1e posterior standard deviations\n", float64(*a.MeanError))
 	}

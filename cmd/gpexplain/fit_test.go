@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 )
 
 // asCommand is the variable under which the test binary is the command.
@@ -155,7 +155,7 @@ func TestTunePrior(t *testing.T) {
 		args := []string{"--data", "digits:1000,100", "--train-count", "100", "--method", method, "--inducing", "50"}
 		r := decode[fitReport](t, succeed(t, append([]string{"fit", "--json", "-o", file, "--tune-prior"}, args...)...))
 		require.Greater(t, len(r.Trials), 3)
-		require.Equal(t, explain.Float(10), r.Trials[0].PriorPrecision)
+		require.Equal(t, report.Float(10), r.Trials[0].PriorPrecision)
 		best := r.Trials[0]
 		for _, x := range r.Trials {
 			if x.NLL < best.NLL {

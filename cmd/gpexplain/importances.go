@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 )
 
@@ -58,7 +59,7 @@ func (e *importancesFlags) run(ctx context.Context, sh *shared) error {
 	if err != nil {
 		return err
 	}
-	r := explain.Rows{Index: p.train.Rows, Label: labels(p.train)}.Importances(explain.Importances(p.conditioned), e.top)
+	r := report.Rows{Index: p.train.Rows, Label: labels(p.train)}.Importances(explain.Importances(p.conditioned), e.top)
 	r.Fit = p.report()
 	if err := s.lap(ctx, "predict"); err != nil {
 		return err

@@ -3,13 +3,13 @@ package main
 import (
 	"strconv"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/dataset"
 )
 
 // page is a page about one test row.
-func (p *posterior) page(test explain.Picture) *explain.Page {
-	page := &explain.Page{Test: test, Train: p.trainPicture(), Quantity: p.quantity(), Invert: p.opened.Images(),
+func (p *posterior) page(test report.Picture) *report.Page {
+	page := &report.Page{Test: test, Train: p.trainPicture(), Quantity: p.quantity(), Invert: p.opened.Images(),
 		Model: p.name, Data: p.opened.Source, Command: commandLine(p.args)}
 	for _, k := range p.classed {
 		page.Classes = append(page.Classes, strconv.Itoa(k))
@@ -18,8 +18,8 @@ func (p *posterior) page(test explain.Picture) *explain.Page {
 }
 
 // importancePage is a page about the training rows.
-func (p *posterior) importancePage(r *explain.ImportanceReport) *explain.ImportancePage {
-	return &explain.ImportancePage{Report: r, Train: p.trainPicture(), Invert: p.opened.Images(),
+func (p *posterior) importancePage(r *report.ImportanceReport) *report.ImportancePage {
+	return &report.ImportancePage{Report: r, Train: p.trainPicture(), Invert: p.opened.Images(),
 		Model: p.name, Data: p.opened.Source, Command: commandLine(p.args)}
 }
 
@@ -36,24 +36,24 @@ func (s *session) quantity() string {
 }
 
 // trainPicture finds the training rows of a report.
-func (p *posterior) trainPicture() func(row explain.Index) explain.Picture {
+func (p *posterior) trainPicture() func(row report.Index) report.Picture {
 	at := make(map[int]int, p.train.Len())
 	for i, r := range p.train.Rows {
 		at[r] = i
 	}
-	return func(row explain.Index) explain.Picture { return p.picture(p.train, at[int(row)]) }
+	return func(row report.Index) report.Picture { return p.picture(p.train, at[int(row)]) }
 }
 
 // picture shows row i of a subset: its pixels, or its features as they are in
 // the file.
-func (s *session) picture(sub *dataset.Subset, i int) explain.Picture {
+func (s *session) picture(sub *dataset.Subset, i int) report.Picture {
 	if s.opened.Images() {
 		return s.gray(sub.Image(i))
 	}
-	return explain.Picture{Names: s.opened.Columns, Values: sub.Set.Matrix([]int{sub.Pos[i]}).RawRowView(0)}
+	return report.Picture{Names: s.opened.Columns, Values: sub.Set.Matrix([]int{sub.Pos[i]}).RawRowView(0)}
 }
 
-func (s *session) gray(pix []byte) explain.Picture {
+func (s *session) gray(pix []byte) report.Picture {
 	shape := s.opened.Shape
-	return explain.Gray(pix, shape[len(shape)-1], shape[len(shape)-2])
+	return report.Gray(pix, shape[len(shape)-1], shape[len(shape)-2])
 }

@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -52,7 +52,7 @@ type posterior struct {
 	traceError  float64
 	chosen      []int // positions of the inducing examples
 	trials      []fitTrial
-	approximate *explain.Approximation
+	approximate *report.Approximation
 }
 
 // newPosterior prepares a fit.
@@ -163,12 +163,12 @@ func (p *posterior) fitCG(ctx context.Context) error {
 		e, err = q.EvidenceAtTheta(ctx, gp.Scatter(p.prior, p.theta))
 	}
 	p.conditioned, p.evidence, p.evidenceSE = q, e.Evidence, e.StdErr
-	p.approximate = &explain.Approximation{MeanError: number(q.MeanError()), EvidenceSE: number(e.StdErr)}
+	p.approximate = &report.Approximation{MeanError: number(q.MeanError()), EvidenceSE: number(e.StdErr)}
 	return err
 }
 
-func number(v float64) *explain.Float {
-	f := explain.Float(v)
+func number(v float64) *report.Float {
+	f := report.Float(v)
 	return &f
 }
 
@@ -273,14 +273,14 @@ func (p *posterior) residualGradient(ctx context.Context, s *gp.Sites) ([]float6
 }
 
 // report is the fit as JSON shows it.
-func (p *posterior) report() explain.Fit {
+func (p *posterior) report() report.Fit {
 	_, c, params := p.net.Dims()
-	m := explain.Index(-1)
+	m := report.Index(-1)
 	if p.sparse() {
-		m = explain.Index(p.inducing)
+		m = report.Index(p.inducing)
 	}
-	return explain.Fit{Examples: p.train.Len(), Outputs: c, Parameters: params, PriorPrecision: explain.Float(p.precision), Refit: p.Refitted(),
-		Method: p.method, Inducing: m, TraceError: explain.Float(p.traceError),
-		GradientNorm: explain.Float(p.grad), LogEvidence: explain.Float(p.evidence.Value), Bound: p.bound.String(), LogDet: explain.Float(p.evidence.LogDet),
-		LogLikelihood: explain.Float(p.evidence.LogLik), Scatter: explain.Float(p.evidence.Scatter), Approximation: p.approximate, Warnings: p.warnings}
+	return report.Fit{Examples: p.train.Len(), Outputs: c, Parameters: params, PriorPrecision: report.Float(p.precision), Refit: p.Refitted(),
+		Method: p.method, Inducing: m, TraceError: report.Float(p.traceError),
+		GradientNorm: report.Float(p.grad), LogEvidence: report.Float(p.evidence.Value), Bound: p.bound.String(), LogDet: report.Float(p.evidence.LogDet),
+		LogLikelihood: report.Float(p.evidence.LogLik), Scatter: report.Float(p.evidence.Scatter), Approximation: p.approximate, Warnings: p.warnings}
 }

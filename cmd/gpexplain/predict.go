@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/par"
@@ -103,13 +103,13 @@ func (e *predictFlags) choose(s *session) (glm.Link, error) {
 
 // prediction is one line of output.
 type prediction struct {
-	Index          int               `json:"index"`
-	Label          explain.Float     `json:"label"`
-	Class          explain.Float     `json:"class"`
-	Probability    []explain.Float   `json:"probability"`
-	MAPProbability []explain.Float   `json:"map_probability"`
-	Mean           []explain.Float   `json:"mean"`
-	Covariance     [][]explain.Float `json:"covariance"`
+	Index          int              `json:"index"`
+	Label          report.Float     `json:"label"`
+	Class          report.Float     `json:"class"`
+	Probability    []report.Float   `json:"probability"`
+	MAPProbability []report.Float   `json:"map_probability"`
+	Mean           []report.Float   `json:"mean"`
+	Covariance     [][]report.Float `json:"covariance"`
 }
 
 // predictTile is how many rows are handled at a time where nothing says more.
@@ -241,7 +241,7 @@ func (w *predictor) rows(ctx context.Context, lo, hi int) error {
 				w.score.right++
 			}
 		}
-		line := prediction{Index: w.sub.Rows[lo+i], Label: explain.Float(label(w.sub, lo+i)), Class: explain.Float(w.class(f)), Probability: rowOf(pred.prob, i),
+		line := prediction{Index: w.sub.Rows[lo+i], Label: report.Float(label(w.sub, lo+i)), Class: report.Float(w.class(f)), Probability: rowOf(pred.prob, i),
 			MAPProbability: rowOf(pred.map0, i), Mean: rowOf(pred.mean, i), Covariance: block(pred.cov, i)}
 		if err := w.lines.Encode(line); err != nil {
 			return err

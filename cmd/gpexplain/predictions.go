@@ -3,7 +3,7 @@ package main
 import (
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -80,7 +80,7 @@ func sideBySide(a, b *mat.Dense) *mat.Dense {
 // class is the label of the network's argmax.
 func (p *posterior) class(f []float64) float64 {
 	if p.classed == nil {
-		return float64(explain.Undefined())
+		return float64(report.Undefined())
 	}
 	return float64(p.classed[argmaxClass(f)])
 }
@@ -104,19 +104,19 @@ func argmaxClass(f []float64) int {
 }
 
 // rowOf is row i of m, nil for a nil matrix.
-func rowOf(m *mat.Dense, i int) []explain.Float {
+func rowOf(m *mat.Dense, i int) []report.Float {
 	if m == nil {
 		return nil
 	}
-	return explain.Floats(m.RawRowView(i))
+	return report.Floats(m.RawRowView(i))
 }
 
 // block is the C×C covariance of row i.
-func block(cov *mat.Dense, i int) [][]explain.Float {
+func block(cov *mat.Dense, i int) [][]report.Float {
 	_, c := cov.Dims()
-	out := make([][]explain.Float, c)
+	out := make([][]report.Float, c)
 	for j := range c {
-		out[j] = explain.Floats(cov.RawRowView(i*c + j))
+		out[j] = report.Floats(cov.RawRowView(i*c + j))
 	}
 	return out
 }

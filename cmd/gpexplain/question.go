@@ -7,7 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/dataset"
 )
 
@@ -15,8 +15,8 @@ import (
 type question struct {
 	place   place
 	x       *mat.Dense // 1×D
-	input   explain.Input
-	picture explain.Picture
+	input   report.Input
+	picture report.Picture
 }
 
 // question finds the row that the flags ask for.
@@ -33,7 +33,7 @@ func (e *explainFlags) question(ctx context.Context, s *session) (*question, err
 		return nil, err
 	}
 	return &question{place: rowsOf(sub, 0, 1), x: s.inputs(sub), picture: s.picture(sub, 0),
-		input: explain.Input{Split: sub.Set.Part, Index: explain.Index(sub.Rows[0]), Label: explain.Float(label(sub, 0))}}, nil
+		input: report.Input{Split: sub.Set.Part, Index: report.Index(sub.Rows[0]), Label: report.Float(label(sub, 0))}}, nil
 }
 
 // ownInput reads a file of the user's.
@@ -45,11 +45,11 @@ func (e *explainFlags) ownInput(ctx context.Context, s *session) (*question, err
 	if in.Light && !e.invert {
 		s.warn(fmt.Errorf("%s has a light border, the training pictures are light ink on black: add --invert if it is dark ink on paper", e.input))
 	}
-	q := &question{place: fileOf(e.input), input: explain.Input{Split: "file", Index: -1, Label: explain.Undefined(), File: e.input}}
+	q := &question{place: fileOf(e.input), input: report.Input{Split: "file", Index: -1, Label: report.Undefined(), File: e.input}}
 	if in.Pixels != nil {
 		q.picture = s.gray(in.Pixels)
 	} else {
-		q.picture = explain.Picture{Names: s.opened.Columns, Values: slices.Clone(in.X)}
+		q.picture = report.Picture{Names: s.opened.Columns, Values: slices.Clone(in.X)}
 	}
 	q.x = mat.NewDense(1, len(in.X), in.X)
 	s.scaling.Apply(q.x)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -25,31 +25,31 @@ const (
 
 // savedHeader is what a file says about its posterior.
 type savedHeader struct {
-	Model      string        `json:"model"`  // SHA-256 of the file
-	Freeze     []string      `json:"freeze"` // --freeze
-	Data       string        `json:"data"`   // fingerprint of the training rows
-	Rows       string        `json:"rows"`   // training rows
-	Likelihood string        `json:"likelihood"`
-	Classes    []int         `json:"classes"`
-	Noise      float64       `json:"noise_variance"`
-	Prior      float64       `json:"prior_precision"`
-	Factor     float64       `json:"prior_factor"` // chosen by --tune-prior
-	Seed       uint64        `json:"seed"`
-	Select     string        `json:"select"`
-	Inducing   []int         `json:"inducing"` // positions among the training rows
-	Mean       gp.Mean       `json:"mean"`
-	Bound      sparse.Bound  `json:"bound"`
-	SE         explain.Float `json:"log_evidence_se"`
-	Fit        explain.Fit   `json:"fit"`
-	Inputs     bool          `json:"inputs"` // the training inputs are inside
-	Split      int           `json:"split"`  // --split, -1 where there was none
+	Model      string       `json:"model"`  // SHA-256 of the file
+	Freeze     []string     `json:"freeze"` // --freeze
+	Data       string       `json:"data"`   // fingerprint of the training rows
+	Rows       string       `json:"rows"`   // training rows
+	Likelihood string       `json:"likelihood"`
+	Classes    []int        `json:"classes"`
+	Noise      float64      `json:"noise_variance"`
+	Prior      float64      `json:"prior_precision"`
+	Factor     float64      `json:"prior_factor"` // chosen by --tune-prior
+	Seed       uint64       `json:"seed"`
+	Select     string       `json:"select"`
+	Inducing   []int        `json:"inducing"` // positions among the training rows
+	Mean       gp.Mean      `json:"mean"`
+	Bound      sparse.Bound `json:"bound"`
+	SE         report.Float `json:"log_evidence_se"`
+	Fit        report.Fit   `json:"fit"`
+	Inputs     bool         `json:"inputs"` // the training inputs are inside
+	Split      int          `json:"split"`  // --split, -1 where there was none
 }
 
 // header returns what the file says about p.
 func (p *posterior) header(inputs bool) savedHeader {
 	return savedHeader{Model: p.modelSum, Freeze: p.freeze, Data: p.train.Fingerprint(), Rows: formatRows(p.train.Rows),
 		Likelihood: p.lik.Name(), Classes: p.classed, Noise: p.sigma2, Prior: p.base, Factor: p.factor, Seed: p.seed, Select: p.selection,
-		Inducing: p.chosen, Mean: p.mean, Bound: p.bound, SE: explain.Float(p.evidenceSE), Fit: p.report(), Inputs: inputs, Split: p.splitNumber()}
+		Inducing: p.chosen, Mean: p.mean, Bound: p.bound, SE: report.Float(p.evidenceSE), Fit: p.report(), Inputs: inputs, Split: p.splitNumber()}
 }
 
 // save writes the posterior to a file, with the training inputs if asked.

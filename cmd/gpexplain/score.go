@@ -5,7 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
 )
@@ -27,19 +27,19 @@ func newScore(n, classes int) *score {
 
 // predictSummary is the last line with --json.
 type predictSummary struct {
-	Accuracy explain.Float   `json:"accuracy"`
-	NLL      explain.Float   `json:"nll"`
-	MAPNLL   explain.Float   `json:"map_nll"`
-	ECE      explain.Float   `json:"ece"`
-	Fit      explain.Fit     `json:"fit"`
-	Timings  explain.Timings `json:"timings"`
+	Accuracy report.Float   `json:"accuracy"`
+	NLL      report.Float   `json:"nll"`
+	MAPNLL   report.Float   `json:"map_nll"`
+	ECE      report.Float   `json:"ece"`
+	Fit      report.Fit     `json:"fit"`
+	Timings  report.Timings `json:"timings"`
 }
 
 func (s *score) summary(p *posterior, sub *dataset.Subset) *predictSummary {
-	sum := &predictSummary{Accuracy: explain.Undefined(), ECE: explain.Undefined(), NLL: explain.Float(glm.NLL(s.logp)), MAPNLL: explain.Float(glm.NLL(s.mapLogp)), Fit: p.report()}
+	sum := &predictSummary{Accuracy: report.Undefined(), ECE: report.Undefined(), NLL: report.Float(glm.NLL(s.logp)), MAPNLL: report.Float(glm.NLL(s.mapLogp)), Fit: p.report()}
 	if s.prob != nil {
-		sum.Accuracy = explain.Float(float64(s.right) / float64(len(s.logp)))
-		sum.ECE = explain.Float(glm.ECE(s.prob, sub.Class))
+		sum.Accuracy = report.Float(float64(s.right) / float64(len(s.logp)))
+		sum.ECE = report.Float(glm.ECE(s.prob, sub.Class))
 	}
 	return sum
 }
@@ -70,7 +70,7 @@ func (s *predictSummary) text(p *session, n int) {
 
 // unexplained says how much of the prior variance the inducing examples leave
 // out, of training rows and of test rows.
-func unexplained(f *explain.Fit) string {
+func unexplained(f *report.Fit) string {
 	text := ""
 	if f.TraceError.Finite() {
 		text = fmt.Sprintf(": %.2g %% of the prior variance of the training rows is not explained", 100*float64(f.TraceError))

@@ -11,7 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -185,7 +185,7 @@ const (
 // warning: the posterior, which may have taken hours, does not depend on it.
 func (p *posterior) compare(ctx context.Context, q *sparse.Posterior) error {
 	_, c, _ := p.net.Dims()
-	p.approximate = &explain.Approximation{Select: p.selection, Rows: p.inducing * c, Rank: q.Rank()}
+	p.approximate = &report.Approximation{Select: p.selection, Rows: p.inducing * c, Rank: q.Rank()}
 	if p.brief || p.testPart().Len() == 0 {
 		return nil
 	}
@@ -210,8 +210,8 @@ func (p *posterior) compare(ctx context.Context, q *sparse.Posterior) error {
 	a := p.approximate
 	a.TestRows, a.ResidualMean, a.ResidualMax = n, number(r.ResidualMean), number(r.ResidualMax)
 	if s := r.Sample; s != nil {
-		a.Sample = &explain.SampleError{Examples: s.Examples, ShiftRMS: explain.Float(s.ShiftRMS), ShiftMax: explain.Float(s.ShiftMax),
-			VarianceRatioMin: explain.Float(s.RatioMin), VarianceRatioMedian: explain.Float(s.RatioMedian), VarianceRatioMax: explain.Float(s.RatioMax)}
+		a.Sample = &report.SampleError{Examples: s.Examples, ShiftRMS: report.Float(s.ShiftRMS), ShiftMax: report.Float(s.ShiftMax),
+			VarianceRatioMin: report.Float(s.RatioMin), VarianceRatioMedian: report.Float(s.RatioMedian), VarianceRatioMax: report.Float(s.RatioMax)}
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func (p *posterior) tunePrior(ctx context.Context, q *sparse.Projected) (*sparse
 		return nil, err
 	}
 	for _, t := range tuned.Trials {
-		p.trials = append(p.trials, fitTrial{explain.Float(p.delta / t.Factor), explain.Float(t.Score)})
+		p.trials = append(p.trials, fitTrial{report.Float(p.delta / t.Factor), report.Float(t.Score)})
 	}
 	if math.Abs(math.Log10(tuned.Factor)) > 5.9 {
 		p.warn(fmt.Errorf("--tune-prior: the held-out rows are predicted best at the end of the range of precisions searched, %.3g", p.delta/tuned.Factor))

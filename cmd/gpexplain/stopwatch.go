@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 )
 
 // A stopwatch divides the time since the process started into consecutive
@@ -38,10 +38,10 @@ func (w *stopwatch) lapAt(part string, now time.Time) {
 	}
 }
 
-func (w *stopwatch) timings() explain.Timings {
-	s := func(part string) explain.Float { return explain.Float(w.laps[part].Seconds()) }
-	return explain.Timings{Load: s("load"), Linearize: s("linearize"), Kernel: s("kernel"), Factorize: s("factorize"),
-		Predict: s("predict"), Write: s("write"), Total: explain.Float(w.last.Sub(w.start).Seconds())}
+func (w *stopwatch) timings() report.Timings {
+	s := func(part string) report.Float { return report.Float(w.laps[part].Seconds()) }
+	return report.Timings{Load: s("load"), Linearize: s("linearize"), Kernel: s("kernel"), Factorize: s("factorize"),
+		Predict: s("predict"), Write: s("write"), Total: report.Float(w.last.Sub(w.start).Seconds())}
 }
 
 // listener is what hears of progress in place of a bar; nil where there is a

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -185,8 +185,8 @@ func (e *trainFlags) fit(ctx context.Context, s *session, c int) (*trainReport, 
 	for _, w := range res.Warnings {
 		s.warn(w)
 	}
-	return &trainReport{Out: e.out, Parameters: p, Examples: s.train.Len(), Objective: explain.Float(res.Objective),
-		LogLikelihood: explain.Float(res.LogLik), GradientNorm: explain.Float(res.GradientNorm)}, nil
+	return &trainReport{Out: e.out, Parameters: p, Examples: s.train.Len(), Objective: report.Float(res.Objective),
+		LogLikelihood: report.Float(res.LogLik), GradientNorm: report.Float(res.GradientNorm)}, nil
 }
 
 // orNone is a count as network.TrainOptions wants it: there, 0 is a default
@@ -200,8 +200,8 @@ func orNone(k int) int {
 
 // mapScore is the accuracy and the mean negative log likelihood of the network
 // itself; undefined without rows, and the accuracy for a regression.
-func (s *session) mapScore(ctx context.Context, sub *dataset.Subset, y *mat.Dense) (accuracy, nll explain.Float, err error) {
-	accuracy, nll = explain.Undefined(), explain.Undefined()
+func (s *session) mapScore(ctx context.Context, sub *dataset.Subset, y *mat.Dense) (accuracy, nll report.Float, err error) {
+	accuracy, nll = report.Undefined(), report.Undefined()
 	if sub == nil {
 		return accuracy, nll, nil
 	}
@@ -220,9 +220,9 @@ func (s *session) mapScore(ctx context.Context, sub *dataset.Subset, y *mat.Dens
 		}
 	}
 	if s.classed != nil {
-		accuracy = explain.Float(float64(right) / float64(sub.Len()))
+		accuracy = report.Float(float64(right) / float64(sub.Len()))
 	}
-	return accuracy, explain.Float(sum / float64(sub.Len())), nil
+	return accuracy, report.Float(sum / float64(sub.Len())), nil
 }
 
 // metadata says what the network was trained on.

@@ -4,29 +4,29 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 )
 
 // trainReport is what train prints with --json.
 type trainReport struct {
-	Out           string           `json:"out"`
-	Parameters    int              `json:"parameters"`
-	Examples      int              `json:"examples"`
-	Objective     explain.Float    `json:"objective"`
-	LogLikelihood explain.Float    `json:"log_likelihood"`
-	GradientNorm  explain.Float    `json:"gradient_norm"`
-	TrainAccuracy explain.Float    `json:"train_accuracy"`
-	TestAccuracy  explain.Float    `json:"test_accuracy"`
-	TrainNLL      explain.Float    `json:"train_nll"`
-	TestNLL       explain.Float    `json:"test_nll"`
-	Warnings      explain.Warnings `json:"warnings"`
-	Seconds       explain.Float    `json:"seconds"`
+	Out           string          `json:"out"`
+	Parameters    int             `json:"parameters"`
+	Examples      int             `json:"examples"`
+	Objective     report.Float    `json:"objective"`
+	LogLikelihood report.Float    `json:"log_likelihood"`
+	GradientNorm  report.Float    `json:"gradient_norm"`
+	TrainAccuracy report.Float    `json:"train_accuracy"`
+	TestAccuracy  report.Float    `json:"test_accuracy"`
+	TrainNLL      report.Float    `json:"train_nll"`
+	TestNLL       report.Float    `json:"test_nll"`
+	Warnings      report.Warnings `json:"warnings"`
+	Seconds       report.Float    `json:"seconds"`
 }
 
 func (r *trainReport) text(stdout io.Writer) error {
 	fmt.Fprintf(stdout, "%d parameters trained on %d examples in %.1f s\n", r.Parameters, r.Examples, float64(r.Seconds))
 	fmt.Fprintf(stdout, "objective %.6g, log likelihood %.6g, gradient norm %.3g\n", float64(r.Objective), float64(r.LogLikelihood), float64(r.GradientNorm))
-	line := func(name string, accuracy, nll explain.Float) {
+	line := func(name string, accuracy, nll report.Float) {
 		if !nll.Finite() {
 			return
 		}

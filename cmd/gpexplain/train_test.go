@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 )
 
 const trainFields = "{out parameters examples objective log_likelihood gradient_norm train_accuracy test_accuracy train_nll test_nll warnings[] seconds}"
@@ -36,7 +36,7 @@ func TestTrainMetadata(t *testing.T) {
 	require.Equal(t, "bernoulli", meta[keyLikelihood])
 	require.Equal(t, "gpexplain "+strings.Join(append(args, "--json"), " "), meta[keyCommand])
 
-	explained := decode[explain.Report](t, succeed(t, append([]string{"explain", "--json", "--model", model, "--html", page}, data...)...))
+	explained := decode[report.Report](t, succeed(t, append([]string{"explain", "--json", "--model", model, "--html", page}, data...)...))
 	require.Equal(t, 100, explained.Fit.Examples, "the rows it was trained on")
 	require.EqualValues(t, 3, explained.Fit.PriorPrecision)
 	require.Empty(t, explained.Fit.Warnings)
@@ -47,7 +47,7 @@ func TestTrainMetadata(t *testing.T) {
 	require.InEpsilon(t, float64(r.LogLikelihood), float64(decode[evidenceReport](t, succeed(t, append([]string{"evidence", "--json", "--model", model}, data...)...)).LogLikelihood), 1e-9)
 
 	// Other data: the recorded rows mean nothing there.
-	other := decode[explain.Report](t, succeed(t, "explain", "--json", "--model", model, "--data", "digits:300,100"))
+	other := decode[report.Report](t, succeed(t, "explain", "--json", "--model", model, "--data", "digits:300,100"))
 	require.Len(t, other.Fit.Warnings, 1)
 	require.Contains(t, other.Fit.Warnings[0], "trained on other data")
 	require.Equal(t, 60, other.Fit.Examples)
@@ -103,7 +103,7 @@ func TestRegressionCSV(t *testing.T) {
 			require.Equal(t, 4, r.Index%5, "test rows of the split")
 			require.Equal(t, targets[r.Index], float64(r.Label))
 		}
-		r := decode[explain.Report](t, run("explain", "--model", model, "--top", "100"))
+		r := decode[report.Report](t, run("explain", "--model", model, "--top", "100"))
 		require.EqualValues(t, 4, r.Input.Index)
 		require.Len(t, r.Outputs[0].Contributions, 72)
 		for _, x := range r.Outputs[0].Contributions {

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -217,24 +218,24 @@ func printComparison(s *session, table *weightspace.Comparison) error {
 
 // comparisonJSON is the table of validate --json.
 type comparisonJSON struct {
-	OK       bool             `json:"ok"`
-	Rows     []comparisonRow  `json:"rows"`
-	Warnings explain.Warnings `json:"warnings"`
+	OK       bool            `json:"ok"`
+	Rows     []comparisonRow `json:"rows"`
+	Warnings report.Warnings `json:"warnings"`
 }
 
 type comparisonRow struct {
-	Quantity      string        `json:"quantity"`
-	WeightSpace   explain.Float `json:"weight_space"`
-	FunctionSpace explain.Float `json:"function_space"`
-	Difference    explain.Float `json:"difference"`
-	Tolerance     explain.Float `json:"tolerance"`
-	OK            bool          `json:"ok"`
+	Quantity      string       `json:"quantity"`
+	WeightSpace   report.Float `json:"weight_space"`
+	FunctionSpace report.Float `json:"function_space"`
+	Difference    report.Float `json:"difference"`
+	Tolerance     report.Float `json:"tolerance"`
+	OK            bool         `json:"ok"`
 }
 
 func comparisonOf(s *session, table *weightspace.Comparison) comparisonJSON {
 	out := comparisonJSON{OK: table.OK(), Warnings: s.warnings}
 	for _, r := range table.Rows {
-		out.Rows = append(out.Rows, comparisonRow{r.Quantity, explain.Float(r.WeightSpace), explain.Float(r.FunctionSpace), explain.Float(r.Difference), explain.Float(r.Tolerance), r.OK})
+		out.Rows = append(out.Rows, comparisonRow{r.Quantity, report.Float(r.WeightSpace), report.Float(r.FunctionSpace), report.Float(r.Difference), report.Float(r.Tolerance), r.OK})
 	}
 	return out
 }

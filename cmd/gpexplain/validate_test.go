@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
 )
 
 func TestValidate(t *testing.T) {
@@ -50,7 +50,7 @@ func TestValidateByMethod(t *testing.T) {
 			r := decode[struct {
 				OK   bool
 				Rows []comparisonRow
-				Fit  explain.Fit
+				Fit  report.Fit
 			}](t, ref.run(t, "validate", append(args, "--json")...))
 			require.True(t, r.OK)
 			require.Len(t, r.Rows, quantities)

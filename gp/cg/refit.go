@@ -12,7 +12,6 @@ import (
 	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/sparse"
 )
 
 // Refit returns the posterior at the mode of the linearized model (E9),
@@ -75,7 +74,7 @@ func (r *refit) newton(ctx context.Context, f []float64) error {
 		if err := p.dual(ctx, alpha, kalpha, math.Max(p.o.Tolerance, polish), most-p.solve.Steps); err != nil {
 			return err
 		}
-		p.o.Progress(sparse.StageNewton, step+1, 0)
+		p.o.Progress(gp.StageNewton, step+1, 0)
 		next, last := r.point(alpha, kalpha), move
 		if move = newton.RelativeMove(sitesAt, next.f); move < newton.SmallMove {
 			break

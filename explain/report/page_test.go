@@ -1,4 +1,4 @@
-package explain
+package report
 
 import (
 	"bytes"
@@ -13,7 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testdual"
 )
 
 func text(t *testing.T, p *Page, columns int) string {
@@ -112,7 +114,7 @@ func TestEquationAddsUp(t *testing.T) {
 // Whatever comes from files is text on the page, and cannot steer a terminal.
 func TestNamesAreEscaped(t *testing.T) {
 	evil := "<script>alert('x')</script>\x1b[31m\u202e\"&"
-	p := newDemo(1, 30, 9, 4, 9).page(t, 9, &Options{Similar: 2})
+	p := newDemo(1, 30, 9, 4, 9).page(t, 9, &explain.Options{Similar: 2})
 	p.Classes = []string{evil + "a", evil + "b"}
 	p.Model, p.Data, p.Command = evil, evil, evil
 	p.Report.Input = Input{Split: evil, Index: -1, File: evil}
@@ -165,7 +167,7 @@ func TestPNG(t *testing.T) {
 
 // With raw terms the pages list κα.
 func TestRawTermsAreListed(t *testing.T) {
-	p := newDemo(1, 60, 9, 4, 9).page(t, 9, &Options{Terms: gp.Raw, Top: 3})
+	p := newDemo(1, 60, 9, 4, 9).page(t, 9, &explain.Options{Terms: gp.Raw, Top: 3})
 	p.Terms = gp.Raw
 	v, err := p.view()
 	require.NoError(t, err)
@@ -174,13 +176,13 @@ func TestRawTermsAreListed(t *testing.T) {
 		require.Equal(t, float64(l.Raw), l.term)
 	}
 	// κα closes to 1e-9, so what is not listed is the sum less the list.
-	requireNear(t, s.s, total(s.lines)+s.otherSum, 1e-9, "sum")
+	testdual.RequireNear(t, s.s, total(s.lines)+s.otherSum, 1e-9, "sum")
 	require.Contains(t, html(t, p), "times the example&#39;s dual weight")
 }
 
 // However many terms are asked for, a page stays a page.
 func TestLongListsAreCut(t *testing.T) {
-	p := newDemo(1, 400, 9, 4, 9).page(t, 9, &Options{Top: 400, Sides: true})
+	p := newDemo(1, 400, 9, 4, 9).page(t, 9, &explain.Options{Top: 400, Sides: true})
 	require.Len(t, p.Report.Outputs[0].Contributions, 400)
 	page := html(t, p)
 	require.Equal(t, 1+2*sideLines+fallLines, strings.Count(page, "<img "))
@@ -191,7 +193,7 @@ func TestLongListsAreCut(t *testing.T) {
 
 // Undefined numbers are dashes and empty bars, not crashes.
 func TestUndefinedNumbers(t *testing.T) {
-	p := newDemo(1, 30, 9, 4, 9).page(t, 9, &Options{Top: 4})
+	p := newDemo(1, 30, 9, 4, 9).page(t, 9, &explain.Options{Top: 4})
 	o := &p.Report.Outputs[0]
 	for i := range o.Contributions {
 		o.Contributions[i].Value, o.Contributions[i].Removal, o.Contributions[i].Similarity = 0, Undefined(), Undefined()
@@ -255,7 +257,7 @@ func TestImportancePage(t *testing.T) {
 	require.Equal(t, 24, strings.Count(c.String(), "\n  1")+strings.Count(c.String(), "\n  2"))
 
 	// Nothing to show: no example, or a dual vector of zeros.
-	for _, list := range [][]Importance{nil, {{Index: 0, Alpha: []float64{0}}}} {
+	for _, list := range [][]explain.Importance{nil, {{Index: 0, Alpha: []float64{0}}}} {
 		p := &ImportancePage{Report: Rows{}.Importances(list, 5)}
 		require.NoError(t, p.WriteHTML(io.Discard))
 		require.NoError(t, p.WriteText(io.Discard, 0))

@@ -1,4 +1,4 @@
-package explain
+package report
 
 import (
 	"cmp"
@@ -111,7 +111,7 @@ func (v *view) words(s *section) error {
 	case o.Contrast != nil:
 		a, b := o.Contrast.Plus, o.Contrast.Minus
 		if min(a, b) < 0 || max(a, b) >= c {
-			return fmt.Errorf("explain: the report contrasts outputs %d and %d of %d", a, b, c)
+			return fmt.Errorf("report: the report contrasts outputs %d and %d of %d", a, b, c)
 		}
 		s.plus, s.minus = fmt.Sprintf("output %d", a), fmt.Sprintf("output %d", b)
 		if v.kind == classes {
@@ -121,7 +121,7 @@ func (v *view) words(s *section) error {
 		s.quantity = fmt.Sprintf("score of %s minus score of %s", s.plus, s.minus)
 		s.forPlus = s.f > 0
 	case int(o.Output) < 0 || int(o.Output) >= c:
-		return fmt.Errorf("explain: the report explains output %d of %d", o.Output, c)
+		return fmt.Errorf("report: the report explains output %d of %d", o.Output, c)
 	case v.kind == binary:
 		s.plus, s.minus = class[1], class[0]
 		s.title = fmt.Sprintf("Why %s rather than %s", class[v.predicted], class[1-v.predicted])

@@ -1,4 +1,4 @@
-package explain
+package report
 
 import (
 	"math"
@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/internal/testdual"
 )
 
 // tablePage explains a regression on feature values: no image and no class.
@@ -14,10 +17,10 @@ func tablePage(t testing.TB) *Page {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(11, 1))
 	const n, p = 60, 20
-	d := newDense(rng, n, 1, p)
-	e, err := New(d, d, &Options{Sides: true, Similar: 6})
+	d := testdual.New(rng, n, 1, p)
+	e, err := explain.New(d, d, &explain.Options{Sides: true, Similar: 6})
 	require.NoError(t, err)
-	rows, err := e.Explain(t.Context(), randomBatch(rng, 1, 1, p))
+	rows, err := e.Explain(t.Context(), testdual.RandomBatch(rng, 1, 1, p))
 	require.NoError(t, err)
 	names := []string{"alcohol", "malic acid", "ash", "alkalinity", "magnesium", "phenols", "flavanoids", "hue", "proline"}
 	var labels []float64
@@ -55,14 +58,14 @@ func pages(t testing.TB) map[string]*Page {
 }
 
 func makePages(t testing.TB) map[string]*Page {
-	contrast := &Options{Sides: true, Similar: 8, Targets: []Target{Single(0), Single(1), Single(2), Single(3), Contrast(1, 3)}}
-	unlabelled := newDemo(4, 40, 9, 4, 9).page(t, math.NaN(), &Options{Top: 1})
+	contrast := &explain.Options{Sides: true, Similar: 8, Targets: []explain.Target{explain.Single(0), explain.Single(1), explain.Single(2), explain.Single(3), explain.Contrast(1, 3)}}
+	unlabelled := newDemo(4, 40, 9, 4, 9).page(t, math.NaN(), &explain.Options{Top: 1})
 	unlabelled.Report.Input = Input{Split: "file", Index: -1, Label: Undefined(), File: "mine.png"}
-	bare := newDemo(5, 30, 4, 4, 9).page(t, 4, &Options{Top: 30})
+	bare := newDemo(5, 30, 4, 4, 9).page(t, 4, &explain.Options{Top: 30})
 	bare.Train, bare.Test = nil, Picture{}
 	return map[string]*Page{
-		"right":      newDemo(1, 200, 9, 4, 9).page(t, 9, &Options{Sides: true, Similar: 8}),
-		"wrong":      newDemo(2, 200, 4, 4, 9).page(t, 9, &Options{Sides: true, Similar: 8, Top: 12}),
+		"right":      newDemo(1, 200, 9, 4, 9).page(t, 9, &explain.Options{Sides: true, Similar: 8}),
+		"wrong":      newDemo(2, 200, 4, 4, 9).page(t, 9, &explain.Options{Sides: true, Similar: 8, Top: 12}),
 		"many":       newDemo(3, 100, 3, 0, 3, 5, 8).page(t, 3, contrast),
 		"table":      tablePage(t),
 		"unlabelled": unlabelled,

@@ -1,4 +1,4 @@
-package explain
+package report
 
 import (
 	"cmp"
@@ -90,7 +90,7 @@ func (p *Page) view() (*view, error) {
 	r := p.Report
 	c := r.Fit.Outputs
 	if c < 1 || len(r.Outputs) < 1 {
-		return nil, fmt.Errorf("explain: the report explains no output")
+		return nil, fmt.Errorf("report: the report explains no output")
 	}
 	v := &view{page: p, row: r.Input.name(), label: label(r.Input.Label), predicted: -1}
 	switch {
@@ -100,7 +100,7 @@ func (p *Page) view() (*view, error) {
 	case c > 1 && len(p.Classes) == c:
 		v.kind = classes
 	default:
-		return nil, fmt.Errorf("explain: %d class names for a model of %d outputs", len(p.Classes), c)
+		return nil, fmt.Errorf("report: %d class names for a model of %d outputs", len(p.Classes), c)
 	}
 	v.predict()
 	for i := range r.Outputs {

@@ -1,4 +1,4 @@
-package explain
+package report
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain"
 )
 
 // The JSON of DESIGN §6, name by name and in order.
@@ -39,7 +41,7 @@ func TestReportJSONIsTheContract(t *testing.T) {
 }
 
 func TestContrastEntry(t *testing.T) {
-	b, err := json.Marshal(Rows{}.Output(Explanation{Target: Contrast(4, 2)}))
+	b, err := json.Marshal(Rows{}.Output(explain.Explanation{Target: explain.Contrast(4, 2)}))
 	require.NoError(t, err)
 	require.Contains(t, string(b), `{"output":null,"contrast":{"plus":4,"minus":2},"network":0,`)
 	require.Contains(t, string(b), `"contributions":[]`)
@@ -73,7 +75,7 @@ func TestFloatRoundTrip(t *testing.T) {
 
 // Rows of the file and the data's labels, or positions and no label.
 func TestRowsName(t *testing.T) {
-	x := Explanation{Terms: []Term{{Index: 2, Value: 7}, {Index: 0}}, Similar: []Term{{Index: 1}}}
+	x := explain.Explanation{Terms: []explain.Term{{Index: 2, Value: 7}, {Index: 0}}, Similar: []explain.Term{{Index: 1}}}
 	o := Rows{Index: []int{10, 11, 12}, Label: []float64{4, 9, 4}}.Output(x)
 	require.Equal(t, Index(12), o.Contributions[0].Index)
 	require.Equal(t, Float(4), o.Contributions[0].Label)
@@ -84,7 +86,7 @@ func TestRowsName(t *testing.T) {
 }
 
 func TestImportanceReport(t *testing.T) {
-	list := []Importance{{Index: 1, Norm: 3, Alpha: []float64{3}}, {Index: 0, Norm: 1, Alpha: []float64{-1}}}
+	list := []explain.Importance{{Index: 1, Norm: 3, Alpha: []float64{3}}, {Index: 0, Norm: 1, Alpha: []float64{-1}}}
 	var b bytes.Buffer
 	require.NoError(t, Rows{Index: []int{5, 6}}.Importances(list, 1).WriteJSON(&b))
 	require.Contains(t, b.String(), `{"importances":[{"index":6,"label":null,"norm":3,"alpha":[3]}],"curve":[3,1],"fit":{`)

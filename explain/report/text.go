@@ -1,4 +1,4 @@
-package explain
+package report
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ func (p *Page) WriteText(w io.Writer, columns int) error {
 	t.rest()
 	t.warnings(p.Report.Fit.Warnings)
 	if _, err := io.WriteString(w, t.String()); err != nil {
-		return fmt.Errorf("explain: writing text: %w", err)
+		return fmt.Errorf("report: writing text: %w", err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package explain
+package report
 
 import (
 	_ "embed"
@@ -44,7 +44,7 @@ func (p *ImportancePage) WriteHTML(w io.Writer) error {
 		return err
 	}
 	if err := importancesTemplate.Execute(w, h); err != nil {
-		return fmt.Errorf("explain: writing HTML: %w", err)
+		return fmt.Errorf("report: writing HTML: %w", err)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (p *ImportancePage) WriteText(w io.Writer, columns int) error {
 	t.wrap("", share)
 	t.warnings(p.Report.Fit.Warnings)
 	if _, err := io.WriteString(w, t.String()); err != nil {
-		return fmt.Errorf("explain: writing text: %w", err)
+		return fmt.Errorf("report: writing text: %w", err)
 	}
 	return nil
 }

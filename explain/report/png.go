@@ -1,4 +1,4 @@
-package explain
+package report
 
 import (
 	"fmt"
@@ -53,7 +53,7 @@ func (p *Page) WritePNG(w io.Writer) error {
 		s.text(pngEdge, y, 10.5, pngSoft, l)
 	}
 	if _, err := (vgimg.PngCanvas{Canvas: s.canvas}).WriteTo(w); err != nil {
-		return fmt.Errorf("explain: writing PNG: %w", err)
+		return fmt.Errorf("report: writing PNG: %w", err)
 	}
 	return nil
 }

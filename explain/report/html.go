@@ -1,4 +1,4 @@
-package explain
+package report
 
 import (
 	"cmp"
@@ -34,7 +34,7 @@ func (p *Page) WriteHTML(w io.Writer) error {
 		return err
 	}
 	if err := pageTemplate.Execute(w, page); err != nil {
-		return fmt.Errorf("explain: writing HTML: %w", err)
+		return fmt.Errorf("report: writing HTML: %w", err)
 	}
 	return nil
 }

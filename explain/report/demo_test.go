@@ -1,4 +1,4 @@
-package explain
+package report
 
 import (
 	"context"
@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testdual"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -22,7 +24,7 @@ type demo struct {
 	side    int
 	images  [][]byte
 	labels  []float64
-	post    *denseDual
+	post    *testdual.Dual
 	test    *linearize.Batch
 	testPix []byte
 }
@@ -79,7 +81,7 @@ func newDemo(seed uint64, n int, digit int, classes ...int) *demo {
 	rng := rand.New(rand.NewPCG(seed, 77))
 	const side, hidden = 28, 60
 	d := &demo{classes: classes, side: side}
-	w := randomMatrix(rng, side*side, hidden)
+	w := testdual.RandomMatrix(rng, side*side, hidden)
 	c := len(classes)
 	if c == 2 {
 		c = 1
@@ -124,18 +126,18 @@ func newDemo(seed uint64, n int, digit int, classes ...int) *demo {
 	for i := range p {
 		prior.Set(i, i, 1)
 	}
-	d.post = &denseDual{train: train, j: jacobian(train), prior: prior, delta: make([]float64, p)}
+	d.post = &testdual.Dual{Train: train, J: testdual.Jacobian(train), Prior: prior, Delta: make([]float64, p)}
 	// Newton on the weights; the network keeps the weights of the last step
 	// but one, so that the remainder is small and not zero.
 	for range 4 {
 		train.MulVecTo(train.F.RawMatrix().Data, theta)
 		d.test.MulVecTo(d.test.F.RawMatrix().Data, theta)
 		for i := range theta {
-			d.post.delta[i] = -theta[i]
+			d.post.Delta[i] = -theta[i]
 		}
-		d.post.s = categoricalSites(train.F, y)
-		d.post.solve()
-		next := product(d.post.sigma, d.post.j.T(), mat.NewVecDense(len(d.post.pseudo), d.post.pseudo))
+		d.post.At = categoricalSites(train.F, y)
+		d.post.Solve()
+		next := testdual.Product(d.post.Sigma, d.post.J.T(), mat.NewVecDense(len(d.post.Pseudo), d.post.Pseudo))
 		for i := range theta {
 			theta[i] = next.At(i, 0)
 		}
@@ -167,7 +169,7 @@ func categoricalSites(f *mat.Dense, y []int) *gp.Sites {
 			}
 		}
 		root := s.Root.Slice(i*c, (i+1)*c, 0, c)
-		s.Lambda.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense).Copy(product(root, root.T()))
+		s.Lambda.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense).Copy(testdual.Product(root, root.T()))
 	}
 	return s
 }
@@ -200,21 +202,21 @@ func (d *demo) rows() Rows {
 func (d *demo) picture(row Index) Picture { return Gray(d.images[(row-1000)/7], d.side, d.side) }
 
 func (d *demo) fit() Fit {
-	n, c := d.post.train.F.Dims()
+	n, c := d.post.Train.F.Dims()
 	return Fit{Examples: n, Outputs: c, Parameters: d.test.P, PriorPrecision: 1, Refit: true, GradientNorm: 0.0213,
 		LogEvidence: -83.1234, LogDet: 61.2, LogLikelihood: -22.9, Scatter: 59.3}
 }
 
 func (d *demo) importances(top int) *ImportancePage {
-	r := d.rows().Importances(Importances(d.post), top)
+	r := d.rows().Importances(explain.Importances(d.post), top)
 	r.Fit = d.fit()
 	return &ImportancePage{Report: r, Train: d.picture, Invert: true, Model: "demo.onnx", Data: "drawn digits"}
 }
 
 // page explains the test digit.
-func (d *demo) page(t testing.TB, label float64, o *Options) *Page {
+func (d *demo) page(t testing.TB, label float64, o *explain.Options) *Page {
 	t.Helper()
-	e, err := New(d.post, d.post, o)
+	e, err := explain.New(d.post, d.post, o)
 	require.NoError(t, err)
 	rows, err := e.Explain(context.Background(), d.test)
 	require.NoError(t, err)
@@ -274,7 +276,7 @@ func (d *demo) predict(p *Prediction, outputs []Output) {
 	const draws = 2000
 	sum, square := make([]float64, len(d.classes)), make([]float64, len(d.classes))
 	for range draws {
-		z := product(&l, randomMatrix(rng, c, 1)).RawMatrix().Data
+		z := testdual.Product(&l, testdual.RandomMatrix(rng, c, 1)).RawMatrix().Data
 		for i := range z {
 			z[i] += mean[i]
 		}
@@ -289,5 +291,15 @@ func (d *demo) predict(p *Prediction, outputs []Output) {
 	}
 	alone := both(f)
 	p.MAPProbability, p.Mean = Floats(alone), Floats(mean)
-	p.Class = Float(d.classes[largest(alone)])
+	p.Class = Float(d.classes[largestOf(alone)])
+}
+
+func largestOf(v []float64) int {
+	k := 0
+	for c := range v {
+		if v[c] > v[k] {
+			k = c
+		}
+	}
+	return k
 }

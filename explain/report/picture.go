@@ -1,4 +1,4 @@
-package explain
+package report
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ type Picture struct {
 // number is another. The values are not copied.
 func Gray(pix []byte, w, h int) Picture {
 	if w <= 0 || h <= 0 || len(pix) != w*h {
-		panic("explain: grey values do not fill the picture")
+		panic("report: grey values do not fill the picture")
 	}
 	return Picture{Image: &image.Gray{Pix: pix, Stride: w, Rect: image.Rect(0, 0, w, h)}}
 }
@@ -40,7 +40,7 @@ func (p Picture) dataURI() (template.URL, error) {
 	var b bytes.Buffer
 	enc := png.Encoder{CompressionLevel: png.BestCompression}
 	if err := enc.Encode(&b, p.Image); err != nil {
-		return "", fmt.Errorf("explain: encoding a picture: %w", err)
+		return "", fmt.Errorf("report: encoding a picture: %w", err)
 	}
 	// Our own encoding: nothing of the caller's text is in it.
 	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())), nil

@@ -1,4 +1,4 @@
-package explain
+package report
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain"
 )
 
 // chromium opens an HTML file without a window and returns the DOM after
@@ -89,7 +91,7 @@ func TestPagesInBrowser(t *testing.T) {
 	for name, p := range pages(t) {
 		all[name] = html(t, p)
 	}
-	long := newDemo(1, 30, 9, 4, 9).page(t, 9, &Options{Similar: 2})
+	long := newDemo(1, 30, 9, 4, 9).page(t, 9, &explain.Options{Similar: 2})
 	long.Classes = []string{"a class with quite a long name", strings.Repeat("unbroken", 12)}
 	long.Model, long.Command = strings.Repeat("path/", 60), strings.Repeat("x", 300)
 	long.Report.Fit.Warnings = Warnings{strings.Repeat("warning", 40)}

@@ -1,9 +1,11 @@
-package explain
+package report
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"github.com/funcgp/funcgp/explain"
 )
 
 // A Report is the answer of `gpexplain explain`: its JSON is the contract that
@@ -145,7 +147,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(r); err != nil {
-		return fmt.Errorf("explain: writing JSON: %w", err)
+		return fmt.Errorf("report: writing JSON: %w", err)
 	}
 	return nil
 }
@@ -157,7 +159,7 @@ type Rows struct {
 }
 
 // Output turns an explanation into its part of a Report.
-func (r Rows) Output(x Explanation) Output {
+func (r Rows) Output(x explain.Explanation) Output {
 	o := Output{
 		Output:          Index(x.Target.Plus),
 		Network:         Float(x.Network),
@@ -177,7 +179,7 @@ func (r Rows) Output(x Explanation) Output {
 	return o
 }
 
-func (r Rows) contributions(terms []Term) []Contribution {
+func (r Rows) contributions(terms []explain.Term) []Contribution {
 	list := make([]Contribution, len(terms))
 	for i, t := range terms {
 		list[i] = Contribution{
@@ -226,7 +228,7 @@ type ImportantRow struct {
 
 // Importances returns the report on a list from Importances: the first top
 // rows and the whole curve. The caller fills in Fit and Timings.
-func (r Rows) Importances(list []Importance, top int) *ImportanceReport {
+func (r Rows) Importances(list []explain.Importance, top int) *ImportanceReport {
 	report := &ImportanceReport{Importances: []ImportantRow{}, Curve: make([]Float, len(list))}
 	for i, x := range list {
 		report.Curve[i] = Float(x.Norm)
@@ -244,7 +246,7 @@ func (r *ImportanceReport) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(r); err != nil {
-		return fmt.Errorf("explain: writing JSON: %w", err)
+		return fmt.Errorf("report: writing JSON: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,205 @@
+package testdual
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// dense is a Dual by weight-space formulas with every matrix written out. Its
+// tiles do not depend on how the training data is cut.
+type Dual struct {
+	Train      *linearize.Batch
+	At         *gp.Sites
+	Chunk      int        // examples a batch of Data; 0 for all
+	J          *mat.Dense // N·C×P
+	Prior      *mat.Dense // Σ₀
+	Delta      []float64  // μ₀ − θ*
+	Sigma      *mat.Dense // (Σ₀⁻¹ + JᵀΛJ)⁻¹
+	DualVector []float64
+	Pseudo     []float64
+}
+
+var _ gp.Dual = (*Dual)(nil)
+
+func (d *Dual) Sites() *gp.Sites         { return d.At }
+func (d *Dual) Alpha() []float64         { return d.DualVector }
+func (d *Dual) PseudoTargets() []float64 { return d.Pseudo }
+func (d *Dual) Data() linearize.Source   { return Chunked{d.Train, d.Chunk} }
+
+func Jacobian(b *linearize.Batch) *mat.Dense {
+	var j mat.Dense
+	b.JacobianTo(&j)
+	return &j
+}
+
+func Product(m ...mat.Matrix) *mat.Dense {
+	p := mat.DenseCopyOf(m[0])
+	for _, f := range m[1:] {
+		var q mat.Dense
+		q.Mul(p, f)
+		p = &q
+	}
+	return p
+}
+
+func (d *Dual) MeanTo(dst []float64, b *linearize.Batch) {
+	b.MulVecTo(dst, d.Delta)
+	for i, f := range mat.DenseCopyOf(b.F).RawMatrix().Data {
+		dst[i] += f
+	}
+}
+
+func (d *Dual) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+	if mean != nil {
+		panic("testdual: JointTo is not used by explain")
+	}
+	j, c := Jacobian(x), x.Outputs()
+	all := Product(j, d.Sigma, j.T())
+	for t := range x.Len() {
+		cov.Slice(t*c, (t+1)*c, 0, c).(*mat.Dense).Copy(all.Slice(t*c, (t+1)*c, t*c, (t+1)*c))
+	}
+	return nil
+}
+
+func (d *Dual) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+	panic("testdual: JointTo is not used by explain")
+}
+
+func (d *Dual) Cross(x *linearize.Batch) (gp.Cross, error) {
+	j := Jacobian(x)
+	return &DenseCross{d: d, Left: [2]*mat.Dense{Product(j, d.Sigma), Product(j, d.Prior)}}, nil
+}
+
+type DenseCross struct {
+	d    *Dual
+	Left [2]*mat.Dense
+}
+
+func (c *DenseCross) TileTo(dst *mat.Dense, first int, train *linearize.Batch, t gp.Terms) error {
+	rows, cols := dst.Dims()
+	for i := range rows {
+		for k := range cols {
+			dst.Set(i, k, dense.Dot(c.Left[t].RawRowView(i), c.d.J.RawRowView(first*c.d.Train.Outputs()+k)))
+		}
+	}
+	return nil
+}
+
+// Chunked yields a batch in pieces.
+type Chunked struct {
+	B    *linearize.Batch
+	Size int
+}
+
+func (c Chunked) Len() int { return c.B.Len() }
+
+func (c Chunked) Batches(ctx context.Context, yield func(int, *linearize.Batch) error) error {
+	if c.Size == 0 {
+		return yield(0, c.B)
+	}
+	for i := 0; i < c.B.Len(); i += c.Size {
+		if err := yield(i, c.B.Slice(i, min(i+c.Size, c.B.Len()))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func RandomMatrix(rng *rand.Rand, r, c int) *mat.Dense {
+	m := mat.NewDense(r, c, nil)
+	for i := range m.RawMatrix().Data {
+		m.RawMatrix().Data[i] = rng.NormFloat64()
+	}
+	return m
+}
+
+func RandomBatch(rng *rand.Rand, n, c, p int) *linearize.Batch {
+	j := RandomMatrix(rng, n*c, p)
+	full := &linearize.Full{J: j, Params: []linearize.Span{{Name: "theta", Rows: 1, Cols: p}}, C: c}
+	return &linearize.Batch{X: RandomMatrix(rng, n, 2), F: RandomMatrix(rng, n, c), Blocks: []linearize.Block{full}, P: p}
+}
+
+// New returns a posterior over n random examples whose sites are random;
+// some are saturated (Λ = 0), and for C > 1 some have rank one.
+func New(rng *rand.Rand, n, c, p int) *Dual {
+	d := &Dual{Train: RandomBatch(rng, n, c, p), Prior: mat.NewDense(p, p, nil), Delta: make([]float64, p)}
+	d.J = Jacobian(d.Train)
+	for i := range p {
+		d.Prior.Set(i, i, 0.2+rng.Float64())
+		d.Delta[i] = 0.3 * rng.NormFloat64()
+	}
+	d.At = &gp.Sites{F: d.Train.F, Residual: RandomMatrix(rng, n, c), Lambda: mat.NewDense(n*c, c, nil), Root: mat.NewDense(n*c, c, nil)}
+	for i := range n {
+		root := RandomMatrix(rng, c, c)
+		switch {
+		case i%7 == 3:
+			root.Zero()
+		case i%5 == 1:
+			root.SetCol(0, make([]float64, c))
+		}
+		d.At.Root.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense).Copy(root)
+		d.At.Lambda.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense).Copy(Product(root, root.T()))
+	}
+	d.Solve()
+	return d
+}
+
+// Solve computes Σ, b and α (E5) from the sites.
+func (d *Dual) Solve() {
+	nc, p := d.J.Dims()
+	c := d.Train.Outputs()
+	lambda := mat.NewDense(nc, nc, nil)
+	for i := 0; i < nc; i += c {
+		lambda.Slice(i, i+c, i, i+c).(*mat.Dense).Copy(d.At.Lambda.Slice(i, i+c, 0, c))
+	}
+	precision := Product(d.J.T(), lambda, d.J)
+	for i := range p {
+		precision.Set(i, i, precision.At(i, i)+1/d.Prior.At(i, i))
+	}
+	d.Sigma = new(mat.Dense)
+	if err := d.Sigma.Inverse(precision); err != nil {
+		panic(err)
+	}
+	m := make([]float64, nc)
+	d.MeanTo(m, d.Train)
+	off := mat.NewVecDense(nc, nil)
+	off.SubVec(mat.NewVecDense(nc, mat.DenseCopyOf(d.At.F).RawMatrix().Data), mat.NewVecDense(nc, m))
+	// b = r + Λ(f − m)
+	b := mat.NewVecDense(nc, nil)
+	b.MulVec(lambda, off)
+	b.AddVec(b, mat.NewVecDense(nc, mat.DenseCopyOf(d.At.Residual).RawMatrix().Data))
+	// α = b − ΛCb
+	alpha := mat.DenseCopyOf(b)
+	alpha.Sub(b, Product(lambda, d.J, d.Sigma, d.J.T(), b))
+	d.Pseudo, d.DualVector = b.RawVector().Data, alpha.RawMatrix().Data
+}
+
+// AtMode moves the sites to the function values of the posterior mean, with
+// Gaussian likelihoods that keep Λ and b: the residual becomes α.
+func (d *Dual) AtMode() {
+	nc, _ := d.J.Dims()
+	m := make([]float64, nc)
+	d.MeanTo(m, d.Train)
+	f := Product(d.J, d.Sigma, d.J.T(), mat.NewVecDense(nc, d.Pseudo))
+	r, c := d.Train.F.Dims()
+	d.At.F = mat.NewDense(r, c, nil)
+	for i := range nc {
+		d.At.F.RawMatrix().Data[i] = f.At(i, 0) + m[i]
+	}
+	d.At.Residual = mat.NewDense(r, c, append([]float64(nil), d.DualVector...))
+}
+
+func RequireNear(t *testing.T, want, got, tolerance float64, what string, args ...any) {
+	t.Helper()
+	if math.IsNaN(got) || math.Abs(want-got) > tolerance*math.Max(1, math.Abs(want)) {
+		t.Fatalf("%s: got %v, want %v: differs by %g", what, got, want, got-want)
+	}
+}
