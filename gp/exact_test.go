@@ -12,7 +12,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -25,8 +25,8 @@ func TestConformance(t *testing.T) {
 			"Refit":          q.refit(t, nil),
 		} {
 			t.Run(name, func(t *testing.T) {
-				kerneltest.Dual(t, kerneltest.DualCase{
-					LatentCase: kerneltest.LatentCase{Test: q.test, Kernel: q.kernel, Tol: 1e-11},
+				gptest.Dual(t, gptest.DualCase{
+					LatentCase: gptest.LatentCase{Test: q.test, Kernel: q.kernel, Tol: 1e-11},
 					Dual:       e, Train: q.train,
 					SumTol: 1e-9, // b of saturated sites is 1e3 times the sum
 				})

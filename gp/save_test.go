@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
@@ -43,8 +43,8 @@ func (q *problem) answers(t *testing.T, e *gp.Exact) []float64 {
 	return out
 }
 
-func (q *problem) saved(e *gp.Exact) kerneltest.SavedCase[*gp.Exact] {
-	return kerneltest.SavedCase[*gp.Exact]{
+func (q *problem) saved(e *gp.Exact) gptest.SavedCase[*gp.Exact] {
+	return gptest.SavedCase[*gp.Exact]{
 		Posterior: e,
 		Save:      (*gp.Exact).Save,
 		Load:      func(f *store.File) (*gp.Exact, error) { return gp.Load(f, q.kernel, q.train, nil) },
@@ -59,10 +59,10 @@ func TestSaved(t *testing.T) {
 			t.Run("fit", func(t *testing.T) {
 				e, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), nil)
 				require.NoError(t, err)
-				kerneltest.Saved(t, q.saved(e))
+				gptest.Saved(t, q.saved(e))
 			})
-			t.Run("linear", func(t *testing.T) { kerneltest.Saved(t, q.saved(q.fit(t, &gp.Options{Mean: gp.LinearGaussian}))) })
-			t.Run("refit", func(t *testing.T) { kerneltest.Saved(t, q.saved(q.refit(t, nil))) })
+			t.Run("linear", func(t *testing.T) { gptest.Saved(t, q.saved(q.fit(t, &gp.Options{Mean: gp.LinearGaussian}))) })
+			t.Run("refit", func(t *testing.T) { gptest.Saved(t, q.saved(q.refit(t, nil))) })
 		})
 	}
 }
@@ -135,5 +135,5 @@ func FuzzLoad(f *testing.F) {
 		var mean, cov mat.Dense
 		return e.PredictTo(&mean, &cov, q.test)
 	}
-	kerneltest.FuzzSaved(f, predict, q.saved(e))
+	gptest.FuzzSaved(f, predict, q.saved(e))
 }

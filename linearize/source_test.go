@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -137,8 +137,8 @@ func TestChainAndWithout(t *testing.T) {
 func TestConcatOfAnyBlocks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 30 {
-		a := kerneltest.RandomBatch(rng, 3, 2, kerneltest.RandomLayers(rng)...)
-		b := kerneltest.Another(rng, a, 4)
+		a := gptest.RandomBatch(rng, 3, 2, gptest.RandomLayers(rng)...)
+		b := gptest.Another(rng, a, 4)
 		var ja, jb, want, got mat.Dense
 		a.JacobianTo(&ja)
 		b.JacobianTo(&jb)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -17,10 +17,10 @@ import (
 var benchmarks = []struct {
 	name    string
 	n, t, c int
-	layers  []kerneltest.Layer
+	layers  []gptest.Layer
 }{
-	{"thesis-cnn", 3000, 1991, 1, []kerneltest.Layer{{Out: 686}, {In: 128, Out: 25}, {In: 25, Out: 25}, {In: 25, Out: 1}}},
-	{"mlp-784-128-64-10", 300, 200, 10, []kerneltest.Layer{{In: 784, Out: 128}, {In: 128, Out: 64}, {In: 64, Out: 10}}},
+	{"thesis-cnn", 3000, 1991, 1, []gptest.Layer{{Out: 686}, {In: 128, Out: 25}, {In: 25, Out: 25}, {In: 25, Out: 1}}},
+	{"mlp-784-128-64-10", 300, 200, 10, []gptest.Layer{{In: 784, Out: 128}, {In: 128, Out: 64}, {In: 64, Out: 10}}},
 }
 
 // eachBenchmark runs a benchmark on every job with an isotropic prior, and
@@ -36,8 +36,8 @@ func eachBenchmark(b *testing.B, run func(b *testing.B, k *ntk.NTK, train, test 
 	}
 	for _, job := range benchmarks {
 		rng := newRand(1)
-		train := kerneltest.RandomBatch(rng, job.n, job.c, job.layers...)
-		one(job.name, train, kerneltest.Another(rng, train, job.t))
+		train := gptest.RandomBatch(rng, job.n, job.c, job.layers...)
+		one(job.name, train, gptest.Another(rng, train, job.t))
 	}
 	lenet := leNet(b, 400)
 	one("lenet5", lenet.Slice(0, 200), lenet.Slice(200, 400))

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/kerneltest"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -190,7 +190,7 @@ func TestConvConformance(t *testing.T) {
 		rng := newRand(13)
 		theta := normal(rng, b.P)
 		for prior, p := range priors(t, rng, b) {
-			t.Run(name+"/"+prior, func(t *testing.T) { kerneltest.Kernel(t, ntk.New(p, theta, nil), b) })
+			t.Run(name+"/"+prior, func(t *testing.T) { gptest.Kernel(t, ntk.New(p, theta, nil), b) })
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -129,8 +129,8 @@ func TestStructuredIsDense(t *testing.T) {
 	for seed := range 60 {
 		rng := newRand(seed)
 		c := 1 + rng.IntN(4)
-		b := kerneltest.RandomBatch(rng, 1+rng.IntN(20), c, kerneltest.RandomLayers(rng)...)
-		a := kerneltest.Another(rng, b, 1+rng.IntN(20))
+		b := gptest.RandomBatch(rng, 1+rng.IntN(20), c, gptest.RandomLayers(rng)...)
+		a := gptest.Another(rng, b, 1+rng.IntN(20))
 		theta := normal(rng, b.P)
 		for name, prior := range priors(t, rng, b) {
 			t.Run(fmt.Sprintf("%d/%s", seed, name), func(t *testing.T) {
@@ -147,9 +147,9 @@ func TestStructuredIsDense(t *testing.T) {
 // TestManyTiles has more examples than fit a tile, on both sides.
 func TestManyTiles(t *testing.T) {
 	rng := newRand(1)
-	layers := []kerneltest.Layer{{In: 7, Out: 5}, {Out: 9}, {In: 30, Out: 40, Transposed: true}, {In: 3, Out: 4, NoWeight: true}}
-	b := kerneltest.RandomBatch(rng, 150, 3, layers...)
-	a := kerneltest.Another(rng, b, 60)
+	layers := []gptest.Layer{{In: 7, Out: 5}, {Out: 9}, {In: 30, Out: 40, Transposed: true}, {In: 3, Out: 4, NoWeight: true}}
+	b := gptest.RandomBatch(rng, 150, 3, layers...)
+	a := gptest.Another(rng, b, 60)
 	theta := normal(rng, b.P)
 	for name, prior := range priors(t, rng, b) {
 		t.Run(name, func(t *testing.T) {
@@ -163,16 +163,16 @@ func TestManyTiles(t *testing.T) {
 
 func TestConformance(t *testing.T) {
 	rng := newRand(2)
-	layers := []kerneltest.Layer{{In: 9, Out: 5}, {In: 4, Out: 8, Transposed: true}, {Out: 6}, {In: 3, Out: 3, Hidden: true}, {In: 40, Out: 2, NoBias: true}}
+	layers := []gptest.Layer{{In: 9, Out: 5}, {In: 4, Out: 8, Transposed: true}, {Out: 6}, {In: 3, Out: 3, Hidden: true}, {In: 40, Out: 2, NoBias: true}}
 	for _, c := range []int{1, 3} {
-		b := kerneltest.RandomBatch(rng, 24, c, layers...)
+		b := gptest.RandomBatch(rng, 24, c, layers...)
 		theta := normal(rng, b.P)
 		for name, prior := range priors(t, rng, b) {
 			t.Run(fmt.Sprintf("C=%d/%s", c, name), func(t *testing.T) {
-				kerneltest.Kernel(t, ntk.New(prior, theta, nil), b)
+				gptest.Kernel(t, ntk.New(prior, theta, nil), b)
 			})
 			t.Run(fmt.Sprintf("C=%d/%s/Dense", c, name), func(t *testing.T) {
-				kerneltest.Kernel(t, ntk.Dense(prior, theta), b)
+				gptest.Kernel(t, ntk.Dense(prior, theta), b)
 			})
 		}
 	}
@@ -182,7 +182,7 @@ func TestConformance(t *testing.T) {
 // with the dense kernel and over 1, 2 and 3 workers.
 func TestLargest(t *testing.T) {
 	rng := newRand(11)
-	b := kerneltest.RandomBatch(rng, 1010, 2, kerneltest.Layer{In: 9, Out: 5}, kerneltest.Layer{Out: 6}, kerneltest.Layer{In: 3, Out: 3, Hidden: true})
+	b := gptest.RandomBatch(rng, 1010, 2, gptest.Layer{In: 9, Out: 5}, gptest.Layer{Out: 6}, gptest.Layer{In: 3, Out: 3, Hidden: true})
 	theta := normal(rng, b.P)
 	prior, err := ntk.NewIsotropic(1, nil)
 	require.NoError(t, err)
@@ -209,7 +209,7 @@ func TestLargest(t *testing.T) {
 // entry from J.
 func TestE2(t *testing.T) {
 	rng := newRand(3)
-	b := kerneltest.RandomBatch(rng, 5, 2, kerneltest.Layer{In: 3, Out: 4}, kerneltest.Layer{Out: 5}, kerneltest.Layer{In: 4, Out: 2, Transposed: true})
+	b := gptest.RandomBatch(rng, 5, 2, gptest.Layer{In: 3, Out: 4}, gptest.Layer{Out: 5}, gptest.Layer{In: 4, Out: 2, Transposed: true})
 	theta := normal(rng, b.P)
 	var j mat.Dense
 	b.JacobianTo(&j)
@@ -245,7 +245,7 @@ func TestE2(t *testing.T) {
 // the derivative of K in log s_g is K_g.
 func TestE10(t *testing.T) {
 	rng := newRand(4)
-	b := kerneltest.RandomBatch(rng, 6, 2, kerneltest.Layer{In: 5, Out: 4}, kerneltest.Layer{Out: 5}, kerneltest.Layer{In: 6, Out: 3, Transposed: true})
+	b := gptest.RandomBatch(rng, 6, 2, gptest.Layer{In: 5, Out: 4}, gptest.Layer{Out: 5}, gptest.Layer{In: 6, Out: 3, Transposed: true})
 	theta := normal(rng, b.P)
 	var j mat.Dense
 	b.JacobianTo(&j)
@@ -319,7 +319,7 @@ func requireDerivative(t *testing.T, k *ntk.NTK, groups []ntk.Group, theta []flo
 // else held at θ*.
 func TestGroupMean(t *testing.T) {
 	rng := newRand(6)
-	b := kerneltest.RandomBatch(rng, 4, 2, kerneltest.Layer{In: 5, Out: 4}, kerneltest.Layer{Out: 5})
+	b := gptest.RandomBatch(rng, 4, 2, gptest.Layer{In: 5, Out: 4}, gptest.Layer{Out: 5})
 	theta := normal(rng, b.P)
 	prior, err := ntk.NewLayerwise(b.P, ntk.ByTensor(ntk.Spans(b), 1), []float64{1})
 	require.NoError(t, err)
@@ -348,22 +348,22 @@ func TestCheapest(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range []struct {
 		what                              string
-		layer                             kerneltest.Layer
+		layer                             gptest.Layer
 		outputs                           int
 		diagonal                          bool
 		outer, perOutput, direct, columns int
 	}{
-		{"hidden layer", kerneltest.Layer{In: 60, Out: 40}, 1, false, 1, 0, 0, 0},
-		{"last layer of one output", kerneltest.Layer{In: 60, Out: 1}, 1, false, 0, 0, 0, 61},
-		{"bias only", kerneltest.Layer{In: 60, Out: 40, NoWeight: true}, 1, false, 0, 0, 1, 0},
-		{"dense columns", kerneltest.Layer{Out: 40}, 1, false, 0, 0, 1, 0},
-		{"own variances, one output", kerneltest.Layer{In: 60, Out: 4}, 1, true, 0, 0, 0, 244},
-		{"own variances, many outputs", kerneltest.Layer{In: 60, Out: 4}, 6, true, 0, 1, 0, 4},
-		{"own variances, dense columns", kerneltest.Layer{Out: 40}, 1, true, 0, 0, 0, 40},
-		{"unknown kind", kerneltest.Layer{In: 6, Out: 4, Hidden: true}, 1, false, 0, 0, 0, 28},
+		{"hidden layer", gptest.Layer{In: 60, Out: 40}, 1, false, 1, 0, 0, 0},
+		{"last layer of one output", gptest.Layer{In: 60, Out: 1}, 1, false, 0, 0, 0, 61},
+		{"bias only", gptest.Layer{In: 60, Out: 40, NoWeight: true}, 1, false, 0, 0, 1, 0},
+		{"dense columns", gptest.Layer{Out: 40}, 1, false, 0, 0, 1, 0},
+		{"own variances, one output", gptest.Layer{In: 60, Out: 4}, 1, true, 0, 0, 0, 244},
+		{"own variances, many outputs", gptest.Layer{In: 60, Out: 4}, 6, true, 0, 1, 0, 4},
+		{"own variances, dense columns", gptest.Layer{Out: 40}, 1, true, 0, 0, 0, 40},
+		{"unknown kind", gptest.Layer{In: 6, Out: 4, Hidden: true}, 1, false, 0, 0, 0, 28},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			b := kerneltest.RandomBatch(rng, 100, c.outputs, c.layer)
+			b := gptest.RandomBatch(rng, 100, c.outputs, c.layer)
 			prior := ntk.Prior(one)
 			if c.diagonal {
 				prior = priors(t, rng, b)["diagonal"]
@@ -377,8 +377,8 @@ func TestCheapest(t *testing.T) {
 // TestMixedKinds: a batch may keep a block in another form than its partner.
 func TestMixedKinds(t *testing.T) {
 	rng := newRand(8)
-	b := kerneltest.RandomBatch(rng, 7, 2, kerneltest.Layer{In: 5, Out: 4}, kerneltest.Layer{In: 3, Out: 2})
-	a := kerneltest.Another(rng, b, 5)
+	b := gptest.RandomBatch(rng, 7, 2, gptest.Layer{In: 5, Out: 4}, gptest.Layer{In: 3, Out: 2})
+	a := gptest.Another(rng, b, 5)
 	tile := mat.NewDense(10, linearize.Width(a.Blocks[0]), nil)
 	a.Blocks[0].TileTo(tile)
 	a.Blocks[0] = &linearize.Full{J: tile, Params: a.Blocks[0].Spans(), C: 2}
@@ -394,7 +394,7 @@ func TestMixedKinds(t *testing.T) {
 // TestNoExamples: a product with no examples on the right is zero.
 func TestNoExamples(t *testing.T) {
 	rng := newRand(9)
-	b := kerneltest.RandomBatch(rng, 4, 2, kerneltest.Layer{In: 5, Out: 4})
+	b := gptest.RandomBatch(rng, 4, 2, gptest.Layer{In: 5, Out: 4})
 	prior, err := ntk.NewIsotropic(1, nil)
 	require.NoError(t, err)
 	dst := mat.NewDense(8, 1, normal(rng, 8))
@@ -404,8 +404,8 @@ func TestNoExamples(t *testing.T) {
 
 func TestPanics(t *testing.T) {
 	rng := newRand(10)
-	b := kerneltest.RandomBatch(rng, 4, 2, kerneltest.Layer{In: 5, Out: 4})
-	other := kerneltest.RandomBatch(rng, 4, 2, kerneltest.Layer{In: 4, Out: 6})
+	b := gptest.RandomBatch(rng, 4, 2, gptest.Layer{In: 5, Out: 4})
+	other := gptest.RandomBatch(rng, 4, 2, gptest.Layer{In: 4, Out: 6})
 	other.P = b.P
 	prior, err := ntk.NewDiagonal(make1(b.P), nil)
 	require.NoError(t, err)
@@ -451,8 +451,8 @@ func (c *countdown) Err() error {
 // BlockTo when it is not.
 func TestBlockContextTo(t *testing.T) {
 	rng := newRand(3)
-	b := kerneltest.RandomBatch(rng, 150, 4, kerneltest.RandomLayers(rng)...)
-	a := kerneltest.Another(rng, b, 250)
+	b := gptest.RandomBatch(rng, 150, 4, gptest.RandomLayers(rng)...)
+	a := gptest.Another(rng, b, 250)
 	for _, name := range []string{"isotropic", "diagonal"} {
 		k := ntk.New(priors(t, rng, b)[name], normal(rng, b.P), &ntk.Options{Workers: 2})
 		for _, other := range []*linearize.Batch{a, b} {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -32,8 +32,8 @@ func TestPreparedIsProduct(t *testing.T) {
 	for seed := range 12 {
 		rng := newRand(seed)
 		c := 1 + rng.IntN(4)
-		b := kerneltest.RandomBatch(rng, 1+rng.IntN(20), c, kerneltest.RandomLayers(rng)...)
-		a := kerneltest.Another(rng, b, 1+rng.IntN(20))
+		b := gptest.RandomBatch(rng, 1+rng.IntN(20), c, gptest.RandomLayers(rng)...)
+		a := gptest.Another(rng, b, 1+rng.IntN(20))
 		theta := normal(rng, b.P)
 		for name, prior := range priors(t, rng, b) {
 			t.Run(fmt.Sprintf("%d/%s", seed, name), func(t *testing.T) {
@@ -95,12 +95,12 @@ func TestPreparedRows(t *testing.T) {
 
 func TestPreparedSizes(t *testing.T) {
 	rng := newRand(2)
-	b := kerneltest.RandomBatch(rng, 4, 2, kerneltest.Layer{In: 3, Out: 2}, kerneltest.Layer{Out: 3})
+	b := gptest.RandomBatch(rng, 4, 2, gptest.Layer{In: 3, Out: 2}, gptest.Layer{Out: 3})
 	k := ntk.New(priors(t, rng, b)["isotropic"], make([]float64, b.P), nil)
 	require.Panics(t, func() { k.Prepare(b, mat.NewDense(7, 1, nil)) })
 	p := k.Prepare(b, mat.NewDense(8, 3, nil))
 	require.Panics(t, func() { p.MulTo(mat.NewDense(8, 2, nil), b) })
-	other := kerneltest.RandomBatch(rng, 4, 2, kerneltest.Layer{In: 3, Out: 3})
+	other := gptest.RandomBatch(rng, 4, 2, gptest.Layer{In: 3, Out: 3})
 	require.Panics(t, func() { p.MulTo(new(mat.Dense), other) })
 	var dst mat.Dense
 	p.MulTo(&dst, b.Slice(1, 1))

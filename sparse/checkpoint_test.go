@@ -18,7 +18,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
@@ -28,7 +28,7 @@ import (
 func chunked(name string, seed uint64, n, c int, lik gp.Likelihood, scale float64) *problem {
 	q := newProblem(name, seed, 8, c, lik, scale)
 	rng := rand.New(rand.NewPCG(seed, 29))
-	q.train, q.n = kerneltest.Another(rng, q.train, n), n
+	q.train, q.n = gptest.Another(rng, q.train, n), n
 	q.train.F.Scale(scale, q.train.F)
 	q.train.X.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, q.train.X)
 	q.y = targets(rng, lik, q.train.F)

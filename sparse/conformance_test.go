@@ -10,7 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -21,14 +21,14 @@ func TestConformance(t *testing.T) {
 	for _, q := range []*problem{problems(t)[2], problems(t)[5]} {
 		for _, a := range approximations {
 			t.Run(q.name+"/"+a.String(), func(t *testing.T) {
-				c := kerneltest.LatentCase{Test: q.test, Kernel: q.kernel, Tol: 1e-10}
-				kerneltest.Dual(t, kerneltest.DualCase{
+				c := gptest.LatentCase{Test: q.test, Kernel: q.kernel, Tol: 1e-10}
+				gptest.Dual(t, gptest.DualCase{
 					LatentCase: c, Dual: q.refit(t, q.all(t), linear(a)), Train: q.train, SumTol: 1e-9,
 				})
 				c.Latent = q.fit(t, q.some(t), linear(a))
-				kerneltest.Latent(t, c)
+				gptest.Latent(t, c)
 				c.Latent = q.refit(t, q.some(t), linear(a)).Projected
-				kerneltest.Latent(t, c)
+				gptest.Latent(t, c)
 			})
 		}
 	}

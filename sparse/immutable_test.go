@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -105,10 +105,10 @@ func TestPosteriorIsImmutable(t *testing.T) {
 				_ = d.do(ctx) // the last call may come when all is done
 				cancel()
 				*i = interruption{}
-				kerneltest.RequireBits(t, d.name, q.answers(t, p), before)
-				kerneltest.RequireBits(t, d.name, q.projectedAnswers(t, built), builtBefore)
+				gptest.RequireBits(t, d.name, q.answers(t, p), before)
+				gptest.RequireBits(t, d.name, q.projectedAnswers(t, built), builtBefore)
 			}
-			kerneltest.RequireBits(t, d.name, q.answers(t, p), before)
+			gptest.RequireBits(t, d.name, q.answers(t, p), before)
 		}
 		_, err = p.Add(t.Context(), breaking{tail}, tailSites)
 		require.ErrorIs(t, err, errBroken)
@@ -117,7 +117,7 @@ func TestPosteriorIsImmutable(t *testing.T) {
 		broken.Residual.Set(1, 0, math.Inf(1))
 		_, err = p.Add(t.Context(), tail, &broken)
 		require.ErrorAs(t, err, new(*gp.NotFiniteError))
-		kerneltest.RequireBits(t, "failed", q.answers(t, p), before)
+		gptest.RequireBits(t, "failed", q.answers(t, p), before)
 	})
 }
 

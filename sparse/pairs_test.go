@@ -13,7 +13,7 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/store"
@@ -460,12 +460,12 @@ func TestSavedPairs(t *testing.T) {
 			t.Run(q.name+"/"+a.String(), func(t *testing.T) {
 				z := q.somePairs(t)
 				p := q.fit(t, z, &sparse.Options{Approximation: a})
-				t.Run("fit", func(t *testing.T) { kerneltest.Saved(t, q.saved(t.Context(), p, nil)) })
+				t.Run("fit", func(t *testing.T) { gptest.Saved(t, q.saved(t.Context(), p, nil)) })
 				r := q.refit(t, z, &sparse.Options{Approximation: a, MaxIter: 2})
 				t.Run("refit", func(t *testing.T) {
-					kerneltest.Saved(t, q.saved(t.Context(), r, &sparse.Inducing{Batch: z.Batch, Outputs: z.Outputs, DataOutputs: q.c}))
+					gptest.Saved(t, q.saved(t.Context(), r, &sparse.Inducing{Batch: z.Batch, Outputs: z.Outputs, DataOutputs: q.c}))
 				})
-				t.Run("projected", func(t *testing.T) { kerneltest.Saved(t, q.savedProjected(t.Context(), r.Projected, z)) })
+				t.Run("projected", func(t *testing.T) { gptest.Saved(t, q.savedProjected(t.Context(), r.Projected, z)) })
 				back, err := sparse.Load(t.Context(), written(t, p.Save), q.kernel, q.train, nil, nil)
 				require.NoError(t, err)
 				require.Equal(t, z.Rows, back.Inducing().Rows)
@@ -478,7 +478,7 @@ func TestSavedPairs(t *testing.T) {
 		q := savedProblems(t)[2]
 		p := q.fit(t, q.shuffledPairs(t), linear(sparse.Nystrom))
 		require.Less(t, p.Rank(), q.n*q.c)
-		kerneltest.Saved(t, q.saved(t.Context(), p, nil))
+		gptest.Saved(t, q.saved(t.Context(), p, nil))
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -154,11 +154,11 @@ func TestMemoryIsPlanned(t *testing.T) {
 	require.NotNil(t, p)
 	small, err := sparse.Fit(t.Context(), q.kernel, q.train, q.sites(t), q.inducing(t, 1), &sparse.Options{MaxMemory: sparse.Bytes(1, q.n, q.c, false)})
 	require.NoError(t, err)
-	big := kerneltest.Another(testRand(), q.train, 400)
+	big := gptest.Another(testRand(), q.train, 400)
 	var me *gp.MemoryError
 	require.ErrorAs(t, small.JointTo(nil, new(mat.Dense), big), &me)
 	require.Positive(t, me.LargestN)
-	_, err = small.Cross(kerneltest.Another(testRand(), q.train, 4000))
+	_, err = small.Cross(gptest.Another(testRand(), q.train, 4000))
 	require.ErrorAs(t, err, &me)
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
@@ -83,8 +83,8 @@ func (q *problem) projectedAnswers(t *testing.T, p *sparse.Projected) []float64 
 	return append(out, p.EvidenceLinearGaussian().Value, p.TraceError(), float64(p.Approximation()))
 }
 
-func (q *problem) saved(ctx context.Context, p *sparse.Posterior, z *sparse.Inducing) kerneltest.SavedCase[*sparse.Posterior] {
-	return kerneltest.SavedCase[*sparse.Posterior]{
+func (q *problem) saved(ctx context.Context, p *sparse.Posterior, z *sparse.Inducing) gptest.SavedCase[*sparse.Posterior] {
+	return gptest.SavedCase[*sparse.Posterior]{
 		Posterior: p,
 		Save:      (*sparse.Posterior).Save,
 		Load: func(f *store.File) (*sparse.Posterior, error) {
@@ -136,11 +136,11 @@ func TestSaved(t *testing.T) {
 				z := q.inducing(t, 9, 2, 17, 5, 0, 12, 13, 1, 3)
 				t.Run("fit", func(t *testing.T) {
 					p := q.fitAs(t, z, a, sparse.Options{PrecisionByFraction: true})
-					kerneltest.Saved(t, q.saved(t.Context(), p, nil))
+					gptest.Saved(t, q.saved(t.Context(), p, nil))
 				})
 				t.Run("refit", func(t *testing.T) {
 					p := q.refitAs(t, z, a, sparse.Options{MaxIter: 2})
-					kerneltest.Saved(t, q.saved(t.Context(), p, &sparse.Inducing{Batch: z.Batch}))
+					gptest.Saved(t, q.saved(t.Context(), p, &sparse.Inducing{Batch: z.Batch}))
 				})
 			})
 		}
@@ -157,25 +157,25 @@ func TestSavedProjected(t *testing.T) {
 				p := q.refitAs(t, z, a, sparse.Options{})
 				back, err := sparse.LoadProjected(t.Context(), written(t, p.Save), q.kernel, z, nil)
 				require.NoError(t, err)
-				kerneltest.RequireBits(t, "without data", q.projectedAnswers(t, back), q.projectedAnswers(t, p.Projected))
+				gptest.RequireBits(t, "without data", q.projectedAnswers(t, back), q.projectedAnswers(t, p.Projected))
 				require.Equal(t, p.Projected.Warnings(), back.Warnings())
 			}
 			t.Run("under another prior", func(t *testing.T) {
 				p, err := q.fit(t, z, linear(sparse.Nystrom)).At(0.3)
 				require.NoError(t, err)
-				kerneltest.Saved(t, q.savedProjected(t.Context(), p, z))
+				gptest.Saved(t, q.savedProjected(t.Context(), p, z))
 			})
 			t.Run("leading", func(t *testing.T) {
 				p, err := q.fit(t, z, linear(sparse.Nystrom)).Leading(3)
 				require.NoError(t, err)
-				kerneltest.Saved(t, q.savedProjected(t.Context(), p, q.inducing(t, z.Rows[:3]...)))
+				gptest.Saved(t, q.savedProjected(t.Context(), p, q.inducing(t, z.Rows[:3]...)))
 			})
 		})
 	}
 }
 
-func (q *problem) savedProjected(ctx context.Context, p *sparse.Projected, z *sparse.Inducing) kerneltest.SavedCase[*sparse.Projected] {
-	return kerneltest.SavedCase[*sparse.Projected]{
+func (q *problem) savedProjected(ctx context.Context, p *sparse.Projected, z *sparse.Inducing) gptest.SavedCase[*sparse.Projected] {
+	return gptest.SavedCase[*sparse.Projected]{
 		Posterior: p,
 		Save:      (*sparse.Projected).Save,
 		Load: func(f *store.File) (*sparse.Projected, error) {
@@ -235,13 +235,13 @@ func TestSavedWithOtherInducing(t *testing.T) {
 	_, err := sparse.Load(t.Context(), written(t, p.Save), q.kernel, q.train, nil, nil)
 	require.ErrorContains(t, err, "not rows of the data")
 	require.ErrorContains(t, err, "give the inducing examples")
-	kerneltest.Saved(t, q.saved(t.Context(), p, z))
+	gptest.Saved(t, q.saved(t.Context(), p, z))
 }
 
 func FuzzLoad(f *testing.F) {
 	// K_ZZ has full rank, and less.
 	q := newProblemOf("fuzz", 31, 9, 2, glm.Bernoulli{}, 1, 3)
-	var cases []kerneltest.SavedCase[*sparse.Posterior]
+	var cases []gptest.SavedCase[*sparse.Posterior]
 	for _, rows := range [][]int{{1, 4}, {0, 1, 2, 3, 4, 5, 6, 7}} {
 		z, err := q.train.Gather(f.Context(), rows)
 		if err != nil {
@@ -265,5 +265,5 @@ func FuzzLoad(f *testing.F) {
 		_, err := p.Cross(q.test)
 		return err
 	}
-	kerneltest.FuzzSaved(f, predict, cases...)
+	gptest.FuzzSaved(f, predict, cases...)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -20,8 +20,8 @@ func wideProblem(t testing.TB, n, c int, lik glm.Likelihood, precision float64) 
 	t.Helper()
 	rng := rand.New(rand.NewPCG(61, 99))
 	q := &spaceProblem{lik: lik}
-	q.train = kerneltest.RandomBatch(rng, n, c, kerneltest.Layer{In: 60, Out: 30}, kerneltest.Layer{In: 20, Out: 10}, kerneltest.Layer{Out: 25})
-	q.test = kerneltest.Another(rng, q.train, 9)
+	q.train = gptest.RandomBatch(rng, n, c, gptest.Layer{In: 60, Out: 30}, gptest.Layer{In: 20, Out: 10}, gptest.Layer{Out: 25})
+	q.test = gptest.Another(rng, q.train, 9)
 	for range q.train.P {
 		q.theta = append(q.theta, 0.05*rng.NormFloat64())
 	}
@@ -142,7 +142,7 @@ func (r *recorder) report(stage string, _, _ int) {
 // report of progress it is cancelled in, and reports nothing more.
 func TestWeightsAreCancelledAtEachStage(t *testing.T) {
 	q := newSpaceProblem(t, "cancel", 27, 300, 2, glm.Bernoulli{}, 1)
-	x := kerneltest.Another(rand.New(rand.NewPCG(3, 9)), q.train, 300)
+	x := gptest.Another(rand.New(rand.NewPCG(3, 9)), q.train, 300)
 	exact, sites := q.exact(t, gp.LinearGaussian), q.sites(t)
 	all := func(ctx context.Context, r *recorder) error {
 		w, err := weightspace.Fit(ctx, q.train, sites, q.prior, q.theta, &weightspace.Options{Mean: gp.LinearGaussian, Progress: r.report})

@@ -14,7 +14,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -63,9 +63,9 @@ func newSpaceProblem(t testing.TB, name string, seed uint64, n, c int, lik glm.L
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 99))
 	q := &spaceProblem{name: name, lik: lik}
-	q.train = kerneltest.RandomBatch(rng, n, c, kerneltest.Layer{In: 5, Out: 4}, kerneltest.Layer{Out: 7},
-		kerneltest.Layer{In: 4, Out: 3, Transposed: true}, kerneltest.Layer{Out: 3, Hidden: true})
-	q.test = kerneltest.Another(rng, q.train, 9)
+	q.train = gptest.RandomBatch(rng, n, c, gptest.Layer{In: 5, Out: 4}, gptest.Layer{Out: 7},
+		gptest.Layer{In: 4, Out: 3, Transposed: true}, gptest.Layer{Out: 3, Hidden: true})
+	q.test = gptest.Another(rng, q.train, 9)
 	for _, b := range []*linearize.Batch{q.train, q.test} {
 		b.F.Scale(scale, b.F)
 	}
@@ -375,7 +375,7 @@ func TestWeightsAreLatent(t *testing.T) {
 	for _, i := range []int{0, 3, 8, 9} {
 		q := spaceProblems(t)[i]
 		t.Run(q.name, func(t *testing.T) {
-			kerneltest.Latent(t, kerneltest.LatentCase{
+			gptest.Latent(t, gptest.LatentCase{
 				// Sums of up to P terms in another order.
 				Latent: q.refit(t), Kernel: q.kernel, Test: q.test, Tol: 1e-13,
 			})
@@ -390,7 +390,7 @@ func TestWeightsManyPanels(t *testing.T) {
 	w := q.fit(t, linearGaussian)
 	_, inv, _ := q.dense(t, w.Sites())
 	rng := rand.New(rand.NewPCG(5, 5))
-	x := kerneltest.Another(rng, q.train, 300)
+	x := gptest.Another(rng, q.train, 300)
 	var cov, want mat.Dense
 	want.Product(jacobian(x), inv, jacobian(x).T())
 	require.NoError(t, w.PredictTo(nil, &cov, x))
@@ -540,7 +540,7 @@ func TestWeightsRefuse(t *testing.T) {
 	bytes := weightspace.Bytes(q.train.P, 4)
 	w := q.fit(t, &weightspace.Options{MaxMemory: bytes})
 	var joint *gp.MemoryError
-	many := kerneltest.Another(rand.New(rand.NewPCG(1, 2)), q.train, 800)
+	many := gptest.Another(rand.New(rand.NewPCG(1, 2)), q.train, 800)
 	require.ErrorAs(t, w.JointTo(nil, new(mat.Dense), many), &joint)
 	require.Less(t, joint.LargestN, 800)
 	require.NoError(t, w.JointTo(nil, new(mat.Dense), many.Slice(0, joint.LargestN)))
@@ -589,7 +589,7 @@ func TestWeightsNaNInJacobian(t *testing.T) {
 	full := func(b *linearize.Batch) *mat.Dense { return b.Blocks[1].(*linearize.Full).J }
 	var nan *gp.NotFiniteError
 
-	x := kerneltest.Another(rand.New(rand.NewPCG(1, 3)), q.train, 600)
+	x := gptest.Another(rand.New(rand.NewPCG(1, 3)), q.train, 600)
 	full(x).Set(2*571+1, 2, math.Inf(1))
 	w := q.fit(t, nil)
 	require.ErrorAs(t, w.PredictTo(nil, new(mat.Dense), x), &nan)

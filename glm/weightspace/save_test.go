@@ -10,7 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
 )
@@ -37,8 +37,8 @@ func (q *spaceProblem) answers(t *testing.T, w *weightspace.Posterior) []float64
 	return append(append(out, w.Mean()...), w.Center()...)
 }
 
-func (q *spaceProblem) saved(w *weightspace.Posterior) kerneltest.SavedCase[*weightspace.Posterior] {
-	return kerneltest.SavedCase[*weightspace.Posterior]{
+func (q *spaceProblem) saved(w *weightspace.Posterior) gptest.SavedCase[*weightspace.Posterior] {
+	return gptest.SavedCase[*weightspace.Posterior]{
 		Posterior: w,
 		Save:      (*weightspace.Posterior).Save,
 		Load:      func(f *store.File) (*weightspace.Posterior, error) { return weightspace.Load(f, q.train, q.prior, nil) },
@@ -51,12 +51,12 @@ func TestSavedWeights(t *testing.T) {
 	all := spaceProblems(t)
 	for _, q := range []*spaceProblem{all[3], all[4], all[9]} {
 		t.Run(q.name, func(t *testing.T) {
-			t.Run("fit", func(t *testing.T) { kerneltest.Saved(t, q.saved(q.fit(t, nil))) })
-			t.Run("linear", func(t *testing.T) { kerneltest.Saved(t, q.saved(q.fit(t, linearGaussian))) })
+			t.Run("fit", func(t *testing.T) { gptest.Saved(t, q.saved(q.fit(t, nil))) })
+			t.Run("linear", func(t *testing.T) { gptest.Saved(t, q.saved(q.fit(t, linearGaussian))) })
 			t.Run("refit", func(t *testing.T) {
 				w, err := weightspace.Refit(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &weightspace.Options{MaxIter: 1})
 				require.NoError(t, err)
-				kerneltest.Saved(t, q.saved(w))
+				gptest.Saved(t, q.saved(w))
 			})
 		})
 	}
@@ -79,7 +79,7 @@ func TestSavedWeightsAreRefitted(t *testing.T) {
 	require.NoError(t, err)
 	again, err := w.Refit(t.Context(), q.y, q.lik)
 	require.NoError(t, err)
-	kerneltest.RequireBits(t, "the refit", q.answers(t, again), q.answers(t, q.refit(t)))
+	gptest.RequireBits(t, "the refit", q.answers(t, again), q.answers(t, q.refit(t)))
 }
 
 // Other data and another prior are refused.
@@ -106,5 +106,5 @@ func FuzzLoadWeights(f *testing.F) {
 		var mean, cov mat.Dense
 		return w.PredictTo(&mean, &cov, q.test)
 	}
-	kerneltest.FuzzSaved(f, predict, q.saved(w))
+	gptest.FuzzSaved(f, predict, q.saved(w))
 }

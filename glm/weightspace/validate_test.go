@@ -11,7 +11,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -60,7 +60,7 @@ func TestValidateFindsADifference(t *testing.T) {
 // and the values shown are those of the entry that differs most.
 func TestValidateRelativeToTheLargest(t *testing.T) {
 	q := newSpaceProblem(t, "tiles", 31, 20, 1, glm.Bernoulli{}, 1)
-	x := kerneltest.Another(rand.New(rand.NewPCG(2, 9)), q.train, 700)
+	x := gptest.Another(rand.New(rand.NewPCG(2, 9)), q.train, 700)
 	w, e := q.fit(t, linearGaussian), q.exact(t, gp.Network)
 	c, err := weightspace.Validate(t.Context(), e, w, x, 0)
 	require.NoError(t, err)

@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/internal/kerneltest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -29,7 +29,7 @@ type cgCase struct {
 func newCGCase(t *testing.T, n, c, rank int) *cgCase {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(5, uint64(c)))
-	x := kerneltest.RandomBatch(rng, n, c, kerneltest.RandomLayers(rng)...)
+	x := gptest.RandomBatch(rng, n, c, gptest.RandomLayers(rng)...)
 	variance := make([]float64, x.P)
 	for i := range variance {
 		variance[i] = 1 / float64(1+i)

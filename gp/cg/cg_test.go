@@ -15,7 +15,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -222,8 +222,8 @@ func TestCGConformance(t *testing.T) {
 		t.Run(q.name, func(t *testing.T) {
 			o := linearCG(2 * q.c)
 			o.Tolerance = 1e-13
-			kerneltest.Dual(t, kerneltest.DualCase{
-				LatentCase: kerneltest.LatentCase{Kernel: q.kernel, Test: q.test, Tol: 1e-10},
+			gptest.Dual(t, gptest.DualCase{
+				LatentCase: gptest.LatentCase{Kernel: q.kernel, Test: q.test, Tol: 1e-10},
 				Dual:       q.refitCG(t, o), Train: q.train, SumTol: 1e-9,
 			})
 		})

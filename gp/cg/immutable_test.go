@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 )
 
 // An interruption ends an operation at one of its calls of Progress: by a
@@ -43,5 +43,5 @@ func TestCGIsImmutable(t *testing.T) {
 		cancel()
 	}
 	*i = interruption{}
-	kerneltest.RequireBits(t, "after cancels", q.everythingCG(t, p), before)
+	gptest.RequireBits(t, "after cancels", q.everythingCG(t, p), before)
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/kerneltest"
 	"github.com/funcgp/funcgp/internal/testdense"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
@@ -79,10 +79,10 @@ func newProblem(name string, seed uint64, n, c int, lik gp.Likelihood, scale flo
 // newProblemOf has width² or so parameters: fewer than N·C make K singular.
 func newProblemOf(name string, seed uint64, n, c int, lik gp.Likelihood, scale float64, width int) *problem {
 	rng := rand.New(rand.NewPCG(seed, 23))
-	layers := []kerneltest.Layer{{In: width, Out: width}, {Out: width}, {In: width / 2, Out: width, NoBias: true}}
+	layers := []gptest.Layer{{In: width, Out: width}, {Out: width}, {In: width / 2, Out: width, NoBias: true}}
 	q := &problem{name: name, lik: lik, n: n, t: 6, c: c}
-	q.train = kerneltest.RandomBatch(rng, n, c, layers...)
-	q.test = kerneltest.Another(rng, q.train, q.t)
+	q.train = gptest.RandomBatch(rng, n, c, layers...)
+	q.test = gptest.Another(rng, q.train, q.t)
 	for _, b := range []*linearize.Batch{q.train, q.test} {
 		b.F.Scale(scale, b.F)
 		b.X.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, b.X)

@@ -10,7 +10,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
@@ -42,8 +42,8 @@ func (q *problem) answersCG(t *testing.T, p *cg.Posterior) []float64 {
 	return append(out, e.Value, e.StdErr, float64(p.Rank()), float64(solved.Steps), solved.Residual, float64(p.Data().Len()))
 }
 
-func (q *problem) savedCG(ctx context.Context, p *cg.Posterior, x linearize.Source, o *cg.Options) kerneltest.SavedCase[*cg.Posterior] {
-	return kerneltest.SavedCase[*cg.Posterior]{
+func (q *problem) savedCG(ctx context.Context, p *cg.Posterior, x linearize.Source, o *cg.Options) gptest.SavedCase[*cg.Posterior] {
+	return gptest.SavedCase[*cg.Posterior]{
 		Posterior: p,
 		Save:      (*cg.Posterior).Save,
 		Load:      func(f *store.File) (*cg.Posterior, error) { return cg.Load(ctx, f, q.kernel, x, o) },
@@ -64,10 +64,10 @@ func TestSavedCG(t *testing.T) {
 					p := q.fitCG(t, linearCG(rank))
 					_, err := p.LogDet(t.Context())
 					require.NoError(t, err)
-					kerneltest.Saved(t, q.savedCG(t.Context(), p, q.train, nil))
+					gptest.Saved(t, q.savedCG(t.Context(), p, q.train, nil))
 				})
 				t.Run("refit", func(t *testing.T) {
-					kerneltest.Saved(t, q.savedCG(t.Context(), q.refitCG(t, o), source{q.train, 3}, nil))
+					gptest.Saved(t, q.savedCG(t.Context(), q.refitCG(t, o), source{q.train, 3}, nil))
 				})
 			})
 		}
@@ -89,7 +89,7 @@ func TestSavedCGStreamed(t *testing.T) {
 	}{{x, o}, {x, nil}, {q.train, nil}} {
 		back, err := cg.Load(t.Context(), written(t, p.Save), q.kernel, c.x, c.o)
 		require.NoError(t, err)
-		kerneltest.RequireBits(t, "loaded", q.everythingCG(t, back), want)
+		gptest.RequireBits(t, "loaded", q.everythingCG(t, back), want)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestSavedCGRefusesOthers(t *testing.T) {
 
 func FuzzLoadCG(f *testing.F) {
 	q := newProblemOf("fuzz", 31, 9, 2, glm.Bernoulli{}, 1, 3)
-	var cases []kerneltest.SavedCase[*cg.Posterior]
+	var cases []gptest.SavedCase[*cg.Posterior]
 	for _, rank := range []int{-1, 3} {
 		p, err := cg.Refit(f.Context(), q.kernel, q.train, q.y, q.lik, &cg.Options{Rank: rank, MaxSteps: 20})
 		if err != nil {
@@ -135,5 +135,5 @@ func FuzzLoadCG(f *testing.F) {
 		var mean, cov mat.Dense
 		return p.PredictTo(&mean, &cov, q.test)
 	}
-	kerneltest.FuzzSaved(f, predict, cases...)
+	gptest.FuzzSaved(f, predict, cases...)
 }

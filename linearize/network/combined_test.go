@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/kerneltest"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -79,7 +79,7 @@ func TestCombinedBlocks(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		n, c, k := 1+rng.IntN(300), 1+rng.IntN(4), 1+rng.IntN(3)
-		b := kerneltest.RandomBatch(rng, n, c, kerneltest.RandomLayers(rng)...)
+		b := gptest.RandomBatch(rng, n, c, gptest.RandomLayers(rng)...)
 		w := gaussianMatrix(rng, n*k, c)
 		got, _ := collect(t, linearize.Combine(b, w))
 		requireSums(t, got, b, w)

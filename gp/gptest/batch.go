@@ -1,4 +1,4 @@
-package kerneltest
+package gptest
 
 import (
 	"fmt"
@@ -138,7 +138,7 @@ func (m *maker) like(k linearize.Block) linearize.Block {
 	case hidden:
 		return hidden{m.like(k.Block)}
 	}
-	panic("kerneltest: a block that no random batch has")
+	panic("gptest: a block that no random batch has")
 }
 
 // hidden is a block of which only the interface is known.
