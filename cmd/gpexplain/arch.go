@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -43,20 +44,21 @@ func parseArch(name, activation string) (*arch, error) {
 	return a, nil
 }
 
-// outputs returns C for the data: from the mlp's last width, else one for two
-// classes or a regression and otherwise one a class.
-func (a *arch) outputs(s *session) int {
+// outputs returns C for data, a likelihood and classes, which may be "" and nil:
+// the mlp's last width, else one for two classes or a regression, else one a
+// class.
+func (a *arch) outputs(d *dataset.Data, likelihood string, classes []int) int {
 	if a.widths != nil {
 		return a.widths[len(a.widths)-1]
 	}
-	if !s.opened.IntegerLabels || s.likelihood != "" && !isClassified(s.likelihood) {
+	if !d.IntegerLabels || likelihood != "" && !hasClasses(likelihoodNamed(likelihood)) {
 		return 1
 	}
-	k := len(s.classList)
+	k := len(classes)
 	if k == 0 {
-		k = len(s.opened.Classes())
+		k = len(d.Classes())
 	}
-	if k == 2 && s.likelihood != "categorical" {
+	if k == 2 && (likelihood == "" || !isSoftmax(likelihoodNamed(likelihood))) {
 		return 1
 	}
 	return k

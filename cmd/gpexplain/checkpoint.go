@@ -17,48 +17,48 @@ import (
 const checkpointPause = 5 * time.Second
 
 // readCheckpoint reads the file of --checkpoint where it exists, so that what
-// is no checkpoint is found before the long work. budget bounds its size.
-func (w *way) readCheckpoint(budget int64) error {
-	if w.checkpoint == "" {
-		return nil
+// is no checkpoint is found before the long work. It is nil without a file, or
+// a path. budget bounds the size of the file.
+func readCheckpoint(path string, budget int64) (*sparse.Checkpoint, error) {
+	if path == "" {
+		return nil, nil
 	}
 	fail := func(err error) error {
-		return placedf("--checkpoint %s: %w; name another file, or remove it to start anew", w.checkpoint, causeOf(err))
+		return fullErrorf("--checkpoint %s: %w; name another file, or remove it to start anew", path, causeOf(err))
 	}
-	info, err := os.Stat(w.checkpoint)
+	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil
+		return nil, nil
 	case err != nil:
-		return fail(err)
+		return nil, fail(err)
 	case !info.Mode().IsRegular():
 		// It could not be replaced as a whole, and is deleted in the end.
-		return placedf("--checkpoint %s: it is no regular file; name another file", w.checkpoint)
+		return nil, fullErrorf("--checkpoint %s: it is no regular file; name another file", path)
 	case info.Size() > budget:
-		return placedf("--checkpoint %s: it is %s, more than --max-memory allows; name another file, or raise --max-memory", w.checkpoint, sizeText(info.Size()))
+		return nil, fullErrorf("--checkpoint %s: it is %s, more than --max-memory allows; name another file, or raise --max-memory", path, sizeText(info.Size()))
 	}
-	data, err := os.ReadFile(w.checkpoint)
+	data, err := os.ReadFile(path)
 	if err != nil {
-		return fail(err)
+		return nil, fail(err)
 	}
 	c := new(sparse.Checkpoint)
 	if err := c.UnmarshalBinary(data); err != nil {
-		return fail(err)
+		return nil, fail(err)
 	}
-	w.resume = c
-	return nil
+	return c, nil
 }
 
 // useCheckpoint makes a fit with these options go on from --checkpoint and
 // write there.
-func (p *posterior) useCheckpoint(o *sparse.Options) {
-	path := p.way.checkpoint
+func (f *fit) useCheckpoint(o *sparse.Options) {
+	path := f.options.checkpoint
 	if path == "" {
 		return
 	}
-	if o.Resume = p.way.resume; o.Resume != nil {
+	if o.Resume = f.options.resume; o.Resume != nil {
 		done, total := o.Resume.Examples()
-		p.note("going on from %s: %d of %d training rows of a pass are done", path, done, total)
+		f.con.note("going on from %s: %d of %d training rows of a pass are done", path, done, total)
 	}
 	last := time.Now()
 	o.Checkpoint = func(c *sparse.Checkpoint) error {
@@ -73,18 +73,18 @@ func (p *posterior) useCheckpoint(o *sparse.Options) {
 	}
 }
 
-// removeCheckpoint deletes the file once the posterior is written. A link to
-// the file stays.
-func (w *way) removeCheckpoint() error {
-	if w.checkpoint == "" {
+// removeCheckpoint deletes the file of --checkpoint, if any, once the posterior
+// is written. A link to the file stays.
+func removeCheckpoint(path string) error {
+	if path == "" {
 		return nil
 	}
-	target, err := atomicfile.Target(w.checkpoint)
+	target, err := atomicfile.Target(path)
 	if err == nil {
 		err = os.Remove(target)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("--checkpoint %s: the posterior is written, but this file cannot be deleted: %w; delete it yourself", w.checkpoint, causeOf(err))
+		return fmt.Errorf("--checkpoint %s: the posterior is written, but this file cannot be deleted: %w; delete it yourself", path, causeOf(err))
 	}
 	return nil
 }

@@ -15,8 +15,13 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-func evidenceVerb(inv *invocation) *cobra.Command {
-	var e way
+type evidenceVerb struct {
+	common    commonFlags
+	posterior posteriorFlags
+}
+
+func evidenceCommand(con *console) *cobra.Command {
+	s := &evidenceVerb{}
 	v := &verb{
 		name:  "evidence",
 		short: "Print the log evidence of the model for its training data",
@@ -29,11 +34,10 @@ With --method nystrom it also prints a lower bound of the first two; that at the
 trained parameters is itself an upper bound.`,
 		example: `  gpexplain evidence
   gpexplain evidence --json --prior-precision 100`,
-		flags: e.add, check: e.check,
-		run:      func(ctx context.Context, sh *shared) error { return evidence(ctx, sh, &e) },
-		complete: wayValues(nil),
+		flags: s.posterior.add, check: s.posterior.check, run: s.run,
+		complete: methodValues(nil),
 	}
-	return v.command(inv)
+	return v.command(con, &s.common)
 }
 
 type evidenceReport struct {
@@ -55,74 +59,68 @@ type evidenceReport struct {
 	SE                  *report.Float `json:"standard_error,omitempty"` // of cg
 }
 
-func evidence(ctx context.Context, sh *shared, w *way) error {
-	w.brief = true
-	s, err := openSession(ctx, sh, w)
+func (s *evidenceVerb) run(ctx context.Context, c *console) error {
+	p, err := openProblem(ctx, c, &s.common, "")
 	if err != nil {
 		return err
 	}
-	p, err := s.posterior(ctx, w)
+	q, err := fitPosterior(ctx, c, p, &s.posterior, fitOptions{noReport: true})
 	if err != nil {
 		return err
 	}
-	at := p.evidence
-	r := evidenceReport{AtTheta: report.Float(at.Value), LogLikelihood: report.Float(at.LogLik), Scatter: report.Float(at.Scatter), LogDet: report.Float(at.LogDet),
-		PriorPrecision: report.Float(s.delta), NoiseVariance: report.Undefined(), Method: p.method, Bound: p.bound.String()}
-	if err := r.others(ctx, p); err != nil {
+	at := q.evidence
+	r := &evidenceReport{AtTheta: report.Float(at.Value), LogLikelihood: report.Float(at.LogLik), Scatter: report.Float(at.Scatter), LogDet: report.Float(at.LogDet),
+		PriorPrecision: report.Float(p.task.precision), NoiseVariance: report.Undefined(), Method: q.how.name, Bound: q.bound.String()}
+	if err := s.others(ctx, c, p, q, r); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.progress.clear()
-	r.Warnings = s.warnings
-	if s.lik.Name() == "gaussian" {
-		r.NoiseVariance = report.Float(s.sigma2)
+	c.bar.clear()
+	r.Warnings = c.warnings
+	if p.task.noise > 0 {
+		r.NoiseVariance = report.Float(p.task.noise)
 	}
-	if s.json {
-		return json.NewEncoder(s.out).Encode(r)
+	if c.json {
+		return json.NewEncoder(c.out).Encode(r)
 	}
-	return r.text(s.out)
+	return r.text(c.out)
 }
 
 // others fills in the other two evidences: that of the linear-Gaussian model at
 // θ*, and that at the optimum of the linearized model.
-func (r *evidenceReport) others(ctx context.Context, p *posterior) error {
-	switch q := p.conditioned.(type) {
+func (s *evidenceVerb) others(ctx context.Context, c *console, p *problem, q *posterior, r *evidenceReport) error {
+	switch dual := q.dual.(type) {
 	case *gp.Exact:
-		r.LinearGaussian = report.Float(q.EvidenceLinearGaussian().Value)
-		refit, err := q.Refit(ctx, p.y, p.lik)
+		r.LinearGaussian = report.Float(dual.EvidenceLinearGaussian().Value)
+		refit, err := dual.Refit(ctx, p.examples.y, p.task.likelihood)
 		if err != nil {
 			return err
 		}
-		p.warnAll(refit.Warnings())
+		c.warn(refit.Warnings()...)
 		r.Refit = report.Float(refit.EvidenceRefit().Value)
 		return nil
 	case *sparse.Posterior:
-		r.LinearGaussian = report.Float(q.EvidenceLinearGaussian().Value)
-		if p.method == "nystrom" {
-			r.AtThetaLower, r.LinearGaussianLower = number(q.EvidenceAtThetaLowerBound(p.evidence.Scatter).Value), number(q.EvidenceLowerBound().Value)
+		r.LinearGaussian = report.Float(dual.EvidenceLinearGaussian().Value)
+		if q.how.name == "nystrom" {
+			r.AtThetaLower, r.LinearGaussianLower = number(dual.EvidenceAtThetaLowerBound(q.evidence.Scatter).Value), number(dual.EvidenceLowerBound().Value)
 		}
 	case *cg.Posterior:
-		lg, err := q.EvidenceLinearGaussian(ctx)
+		lg, err := dual.EvidenceLinearGaussian(ctx)
 		if err != nil {
 			return err
 		}
 		r.LinearGaussian, r.SE = report.Float(lg.Value), number(lg.StdErr)
 	}
-	again, err := p.again(ctx)
+	flags := s.posterior
+	flags.refit = true
+	refit, err := fitPosterior(ctx, c, p, &flags, fitOptions{noReport: true})
 	if err != nil {
 		return err
 	}
-	r.Refit = report.Float(again.evidence.Value)
+	r.Refit = report.Float(refit.evidence.Value)
 	return nil
-}
-
-// again fits a second posterior at the optimum of the linearized model.
-func (p *posterior) again(ctx context.Context) (*posterior, error) {
-	w := *p.way
-	w.refit = true
-	return p.session.posterior(ctx, &w)
 }
 
 func (r *evidenceReport) text(stdout io.Writer) error {

@@ -5,31 +5,35 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
+	"github.com/funcgp/funcgp/internal/dataset"
 )
 
-type explainFlags struct {
-	index, top   int
-	input, terms string
-	contrast     string
-	html, png    string
-	invert       bool
-	way
+type explainVerb struct {
+	common    commonFlags
+	posterior posteriorFlags
 
-	row         bool     // --index was given
-	kind        gp.Terms // parsed from terms
-	plus, minus int      // parsed from contrast
+	index           *int // nil where not given
+	input           string
+	invert          bool
+	top             int
+	terms, contrast string
+	html, png       string
+	kernel          gp.Terms // parsed from terms by check
+	classA, classB  int      // parsed from contrast by check
 }
 
-func explainVerb(inv *invocation) *cobra.Command {
-	var e explainFlags
+func explainCommand(con *console) *cobra.Command {
+	s := &explainVerb{}
 	v := &verb{
 		name:  "explain",
 		short: "Explain one prediction as a sum over the training examples",
@@ -42,208 +46,264 @@ It explains the first test row, the test row --index, or a file of your own.`,
   gpexplain explain --index 24 --html page.html
   gpexplain explain --input digit.png --invert
   gpexplain explain --json --top 100 --train-count 500`,
-		flags: e.add, check: e.check, run: e.run,
-		complete: wayValues(map[string][]string{"terms": {"posterior", "raw"}}),
+		flags: s.add, check: s.check, run: s.run,
+		complete: methodValues(map[string][]string{"terms": {"posterior", "raw"}}),
 	}
-	return v.command(inv)
+	return v.command(con, &s.common)
 }
 
-func (e *explainFlags) add(c *cobra.Command) {
+func (s *explainVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	f.IntVar(&e.index, "index", 0, "explain test row `I`, counted from 0 in the original file (default the first kept one)")
-	f.StringVar(&e.input, "input", "", "explain a `FILE` of your own: a PNG picture, or a CSV file with one row")
-	f.BoolVar(&e.invert, "invert", false, "the picture of --input is dark ink on light paper")
-	f.IntVar(&e.top, "top", 8, "list the `K` largest terms")
-	e.way.add(c)
-	e.addRefit(c, true, "move to the optimum of the linearized model first, where the sum is complete")
-	e.addFile(c)
-	f.StringVar(&e.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
-	f.StringVar(&e.contrast, "contrast", "", "explain as well why class `A,B`: A rather than B; outputs for a regression")
-	f.StringVar(&e.html, "html", "", "write a page to `FILE`")
-	f.StringVar(&e.png, "png", "", "write a picture to `FILE`")
+	optionalInt(f, &s.index, "index", "explain test row `I`, counted from 0 in the original file (default the first kept one)")
+	f.StringVar(&s.input, "input", "", "explain a `FILE` of your own: a PNG picture, or a CSV file with one row")
+	f.BoolVar(&s.invert, "invert", false, "the picture of --input is dark ink on light paper")
+	f.IntVar(&s.top, "top", 8, "list the `K` largest terms")
+	s.posterior.add(c)
+	s.posterior.addRefit(c, true, "move to the optimum of the linearized model first, where the sum is complete")
+	s.posterior.addFile(c)
+	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
+	f.StringVar(&s.contrast, "contrast", "", "explain as well why class `A,B`: A rather than B; outputs for a regression")
+	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
+	f.StringVar(&s.png, "png", "", "write a picture to `FILE`")
 }
 
-func (e *explainFlags) check(s *shared) error {
-	e.row = s.cmd.Flags().Changed("index")
+func (s *explainVerb) check(c *cobra.Command) error {
 	switch {
-	case e.row && e.input != "":
+	case s.index != nil && s.input != "":
 		return usagef("--index and --input exclude each other")
-	case e.index < 0:
-		return usagef("--index %d must be 0 or more", e.index)
-	case e.top < 1:
-		return usagef("--top %d must be at least 1", e.top)
-	case e.invert && e.input == "":
+	case s.index != nil && *s.index < 0:
+		return usagef("--index %d must be 0 or more", *s.index)
+	case s.top < 1:
+		return usagef("--top %d must be at least 1", s.top)
+	case s.invert && s.input == "":
 		return usagef("--invert is for --input")
 	}
-	switch e.terms {
+	switch s.terms {
 	case "posterior":
-		e.kind = gp.Posterior
+		s.kernel = gp.Posterior
 	case "raw":
-		e.kind = gp.Raw
+		s.kernel = gp.Raw
 	default:
-		return usagef("--terms %q must be posterior or raw", e.terms)
+		return usagef("--terms %q must be posterior or raw", s.terms)
 	}
-	if err := distinct([]flagPath{{"--html", e.html}, {"--png", e.png}}, append(s.reads(), flagPath{"--input", e.input}, flagPath{"--posterior", e.file})); err != nil {
+	if err := distinct([]flagPath{{"--html", s.html}, {"--png", s.png}}, append(s.common.files(), flagPath{"--input", s.input}, flagPath{"--posterior", s.posterior.file})); err != nil {
 		return err
 	}
-	if err := e.way.check(s); err != nil {
+	if err := s.posterior.check(c); err != nil {
 		return err
 	}
-	return e.checkContrast(s)
+	return s.checkContrast()
 }
 
-func (e *explainFlags) checkContrast(s *shared) error {
-	if e.contrast == "" {
+func (s *explainVerb) checkContrast() error {
+	if s.contrast == "" {
 		return nil
 	}
-	ab, err := parseInts("--contrast", e.contrast)
+	ab, err := parseInts("--contrast", s.contrast)
 	if err != nil {
 		return err
 	}
 	if len(ab) != 2 || ab[0] == ab[1] {
-		return usagef("--contrast %q must be two different classes such as 4,9", e.contrast)
+		return usagef("--contrast %q must be two different classes such as 4,9", s.contrast)
 	}
+	data := &s.common.data
 	for _, k := range ab {
-		if s.classList != nil && !slices.Contains(s.classList, k) {
-			return usagef("--contrast %s: %d is not one of --classes %s", e.contrast, k, s.classes)
+		if data.classes != nil && !slices.Contains(data.classes, k) {
+			return usagef("--contrast %s: %d is not one of --classes %s", s.contrast, k, data.classText)
 		}
 	}
-	e.plus, e.minus = ab[0], ab[1]
+	s.classA, s.classB = ab[0], ab[1]
 	return nil
 }
 
-func (e *explainFlags) run(ctx context.Context, sh *shared) error {
-	for _, path := range []string{e.html, e.png} {
+func (s *explainVerb) run(ctx context.Context, c *console) error {
+	for _, path := range []string{s.html, s.png} {
 		if err := writable(path); err != nil {
 			return err
 		}
 	}
-	s, err := openSession(ctx, sh, &e.way)
+	p, err := openProblem(ctx, c, &s.common, s.posterior.file)
 	if err != nil {
 		return err
 	}
-	targets, err := e.targets(s)
+	targets, err := s.targets(p)
 	if err != nil {
 		return err
 	}
-	q, err := e.question(ctx, s)
+	x, err := s.explained(ctx, c, p)
 	if err != nil {
 		return err
 	}
-	p, err := s.posterior(ctx, &e.way)
+	q, err := answer(ctx, c, p, &s.posterior)
 	if err != nil {
 		return err
 	}
-	r, err := e.report(ctx, p, q, targets)
+	r, err := s.explain(ctx, c, p, q, x, targets)
 	if err != nil {
 		return err
 	}
-	return e.write(p, q, r)
-}
-
-// report answers the question.
-func (e *explainFlags) report(ctx context.Context, p *posterior, q *question, targets []explain.Target) (*report.Report, error) {
-	x, err := p.net.Linearize(ctx, q.x)
-	if err != nil {
-		return nil, q.place.fault(err)
-	}
-	pred, err := p.predict(x, glm.DefaultLink(p.lik, x.Outputs()))
-	if err != nil {
-		return nil, q.place.fault(err)
-	}
-	o := &explain.Options{Terms: e.kind, Top: e.top, Targets: targets}
-	if e.html != "" || e.png != "" {
-		o.Sides, o.Similar = true, p.similar()
-	}
-	ex, err := explain.New(p.conditioned, p.kernel, o)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := ex.Explain(ctx, x)
-	if err != nil {
-		return nil, q.place.fault(err)
-	}
-	r := &report.Report{Input: q.input, Fit: p.report()}
-	r.Prediction = report.Prediction{Class: report.Float(p.class(x.F.RawRowView(0))), Probability: rowOf(pred.prob, 0), ProbabilitySD: rowOf(pred.sd, 0),
-		MAPProbability: rowOf(pred.map0, 0), Mean: rowOf(pred.mean, 0), Covariance: block(pred.cov, 0)}
-	names := report.Rows{Index: p.train.Rows, Label: labels(p.train)}
-	for _, one := range rows[0] {
-		r.Outputs = append(r.Outputs, names.Output(one))
-	}
-	return r, p.lap(ctx, "predict")
-}
-
-// mostSimilarTo is the number of outputs of training rows above which a page
-// lists no most similar ones: they take the posterior variance of each.
-const mostSimilarTo = 40_000
-
-// similar is how many of the most similar training rows a page lists.
-func (p *posterior) similar() int {
-	if _, c, _ := p.net.Dims(); p.train.Len()*c > mostSimilarTo {
-		return 0
-	}
-	return 8
+	return s.write(c, p, x, r)
 }
 
 // targets are all outputs, then the contrast.
-func (e *explainFlags) targets(s *session) ([]explain.Target, error) {
-	_, c, _ := s.net.Dims()
+func (s *explainVerb) targets(p *problem) ([]explain.Target, error) {
 	var out []explain.Target
-	for k := range c {
+	for k := range p.model.outputs {
 		out = append(out, explain.Single(k))
 	}
-	if e.contrast == "" {
+	if s.contrast == "" {
 		return out, nil
 	}
-	if c == 1 {
-		return nil, fmt.Errorf("--contrast %s: %s has one output, which already weighs its two classes against each other; leave --contrast out", e.contrast, s.name)
+	if p.model.outputs == 1 {
+		return nil, fmt.Errorf("--contrast %s: %s has one output, which already weighs its two classes against each other; leave --contrast out", s.contrast, p.model.name)
 	}
-	a, err := s.outputOf(e.plus, c)
+	a, err := p.task.outputOf(s.classA, p.model)
 	if err != nil {
 		return nil, err
 	}
-	b, err := s.outputOf(e.minus, c)
+	b, err := p.task.outputOf(s.classB, p.model)
 	if err != nil {
 		return nil, err
 	}
 	return append(out, explain.Contrast(a, b)), nil
 }
 
-// outputOf is the output of a class, or for a regression the output itself.
-func (s *session) outputOf(k, c int) (int, error) {
-	if s.classed == nil {
-		if k < 0 || k >= c {
-			return 0, fmt.Errorf("--contrast: there is no output %d; %s has 0 to %d", k, s.name, c-1)
-		}
-		return k, nil
+// Explained is the example that is explained.
+type explained struct {
+	names   rowNames
+	x       *mat.Dense // 1×D
+	input   report.Input
+	picture report.Picture
+}
+
+// explained finds the example that the flags ask for.
+func (s *explainVerb) explained(ctx context.Context, c *console, p *problem) (*explained, error) {
+	if s.input != "" {
+		return s.inputFile(ctx, c, p.examples)
 	}
-	if i := slices.Index(s.classed, k); i >= 0 {
-		return i, nil
+	o := dataset.SelectOptions{Count: 1}
+	if s.index != nil {
+		o = dataset.SelectOptions{Rows: []int{*s.index}, From: "--index"}
 	}
-	return 0, fmt.Errorf("--contrast: %d is not one of the classes %s; choose two of them", k, cut(formatInts(s.classed), 60))
+	e := p.examples
+	rows, err := e.test(o)
+	if err != nil {
+		return nil, err
+	}
+	return &explained{names: namesOf(rows, 0, 1), x: e.inputs(rows, 0, 1), picture: e.picture(rows, 0),
+		input: report.Input{Split: rows.Set.Part, Index: report.Index(rows.Rows[0]), Label: report.Float(label(rows, 0))}}, nil
+}
+
+// inputFile reads the example of --input.
+func (s *explainVerb) inputFile(ctx context.Context, c *console, e *examples) (*explained, error) {
+	in, err := dataset.ReadInput(ctx, s.input, &dataset.InputOptions{Shape: e.data.Shape, Columns: e.data.Columns, Invert: s.invert})
+	if err != nil {
+		return nil, err
+	}
+	if in.Light && !s.invert {
+		c.warn(fmt.Errorf("%s has a light border, the training pictures are light ink on black: add --invert if it is dark ink on paper", s.input))
+	}
+	x := &explained{names: namesOfFile(s.input), input: report.Input{Split: "file", Index: -1, Label: report.Undefined(), File: s.input}}
+	if in.Pixels != nil {
+		x.picture = gray(e.data, in.Pixels)
+	} else {
+		x.picture = report.Picture{Names: e.data.Columns, Values: slices.Clone(in.X)}
+	}
+	x.x = e.scaled(mat.NewDense(1, len(in.X), in.X))
+	return x, nil
+}
+
+// explain predicts the example and explains the prediction.
+func (s *explainVerb) explain(ctx context.Context, c *console, p *problem, q *posterior, x *explained, targets []explain.Target) (*report.Report, error) {
+	batch, err := p.model.net.Linearize(ctx, x.x)
+	if err != nil {
+		return nil, x.names.explainError(err)
+	}
+	pred, err := q.predict(p.task, batch, glm.DefaultLink(p.task.likelihood, p.model.outputs))
+	if err != nil {
+		return nil, x.names.explainError(err)
+	}
+	o := &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets}
+	if s.html != "" || s.png != "" {
+		o.Sides, o.Similar = true, p.mostSimilar()
+	}
+	ex, err := explain.New(q.dual, q.kernel, o)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := ex.Explain(ctx, batch)
+	if err != nil {
+		return nil, x.names.explainError(err)
+	}
+	r := &report.Report{Input: x.input, Fit: q.report(p, c.warnings)}
+	r.Prediction = report.Prediction{Class: p.task.class(batch.F.RawRowView(0)), Probability: rowOf(pred.prob, 0), ProbabilitySD: rowOf(pred.sd, 0),
+		MAPProbability: rowOf(pred.mapProb, 0), Mean: rowOf(pred.mean, 0), Covariance: covarianceOf(pred.cov, 0)}
+	names := report.Rows{Index: p.examples.train.Rows, Label: labels(p.examples.train)}
+	for _, one := range rows[0] {
+		r.Outputs = append(r.Outputs, names.Output(one))
+	}
+	return r, c.endPart(ctx, "predict")
+}
+
+// mostSimilarTo is the number of outputs of training rows above which a page
+// lists no most similar ones: they take the posterior variance of each.
+const mostSimilarTo = 40_000
+
+// mostSimilar is how many of the most similar training rows a page lists.
+func (p *problem) mostSimilar() int {
+	if p.examples.train.Len()*p.model.outputs > mostSimilarTo {
+		return 0
+	}
+	return 8
 }
 
 // write shows the report in every form that was asked for; that on standard
 // output last, so that its timings cover the rest.
-func (e *explainFlags) write(p *posterior, q *question, r *report.Report) error {
-	page := p.page(q.picture)
-	page.Report, page.Terms = r, e.kind
+func (s *explainVerb) write(c *console, p *problem, x *explained, r *report.Report) error {
+	e := p.examples
+	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.trainPicture(), Quantity: p.task.quantity(e.data.Target), Invert: e.data.Images(),
+		Model: p.model.name, Data: e.data.Source, Command: commandLine(c.args)}
+	for _, k := range p.task.classes {
+		page.Classes = append(page.Classes, strconv.Itoa(k))
+	}
 	for _, f := range []struct {
 		path  string
 		write func(io.Writer) error
-	}{{e.html, page.WriteHTML}, {e.png, page.WritePNG}} {
+	}{{s.html, page.WriteHTML}, {s.png, page.WritePNG}} {
 		if f.path == "" {
 			continue
 		}
 		if err := atomicfile.Write(f.path, f.write); err != nil {
 			return err
 		}
-		p.detail("wrote %s", f.path)
+		c.detail("wrote %s", f.path)
 	}
-	p.watch.lap("write")
-	r.Timings = p.watch.timings()
-	if p.json {
-		return r.WriteJSON(p.out)
+	r.Timings = c.timings()
+	if c.json {
+		return r.WriteJSON(c.out)
 	}
-	return page.WriteText(p.out, p.out.columns())
+	return page.WriteText(c.out, c.out.columns())
+}
+
+// trainPicture finds the pictures of the training rows of a report.
+func (e *examples) trainPicture() func(row report.Index) report.Picture {
+	at := make(map[int]int, e.train.Len())
+	for i, r := range e.train.Rows {
+		at[r] = i
+	}
+	return func(row report.Index) report.Picture { return e.picture(e.train, at[int(row)]) }
+}
+
+// picture shows row i of a subset: its pixels, or its features as they are in
+// the file.
+func (e *examples) picture(rows *dataset.Subset, i int) report.Picture {
+	if e.data.Images() {
+		return gray(e.data, rows.Image(i))
+	}
+	return report.Picture{Names: e.data.Columns, Values: rows.Set.Matrix([]int{rows.Pos[i]}).RawRowView(0)}
+}
+
+// gray is a picture of the size of the data.
+func gray(d *dataset.Data, pixels []byte) report.Picture {
+	return report.Gray(pixels, d.Shape[len(d.Shape)-1], d.Shape[len(d.Shape)-2])
 }

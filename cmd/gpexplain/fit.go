@@ -15,14 +15,16 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-type fitFlags struct {
-	out    string
-	inputs bool
-	way
+type fitVerb struct {
+	common    commonFlags
+	posterior posteriorFlags
+
+	out, checkpoint string
+	tune, inputs    bool
 }
 
-func fitVerb(inv *invocation) *cobra.Command {
-	var e fitFlags
+func fitCommand(con *console) *cobra.Command {
+	s := &fitVerb{}
 	v := &verb{
 		name:  "fit",
 		short: "Fit a posterior and write it to a file",
@@ -40,100 +42,104 @@ and the data are needed again, and must be the same.`,
 		example: `  gpexplain fit -o digits.gp
   gpexplain explain --posterior digits.gp --index 24
   gpexplain fit -o mnist.gp --model lenet.onnx --data mnist --method nystrom --inducing 200 --tune-prior`,
-		flags: e.add, check: e.check, run: e.run,
-		complete: wayValues(nil),
+		flags: s.add, check: s.check, run: s.run,
+		complete: methodValues(nil),
 	}
-	return v.command(inv)
+	return v.command(con, &s.common)
 }
 
-func (e *fitFlags) add(c *cobra.Command) {
+func (s *fitVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVarP(&e.out, "out", "o", "", "write the posterior to `FILE`; needed")
-	e.way.add(c)
-	e.addRefit(c, false, "move to the optimum of the linearized model first, where explanations are complete")
-	f.BoolVar(&e.tune, "tune-prior", false, "choose the prior precision of the posterior on rows that were not trained on: validation rows, or the last 5000 training rows that are left")
-	f.StringVar(&e.checkpoint, "checkpoint", "", "keep the state of --method nystrom in `FILE` while it passes over the data, and go on from there where it exists")
-	f.BoolVar(&e.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
+	f.StringVarP(&s.out, "out", "o", "", "write the posterior to `FILE`; needed")
+	s.posterior.add(c)
+	s.posterior.addRefit(c, false, "move to the optimum of the linearized model first, where explanations are complete")
+	f.BoolVar(&s.tune, "tune-prior", false, "choose the prior precision of the posterior on rows that were not trained on: validation rows, or the last 5000 training rows that are left")
+	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom in `FILE` while it passes over the data, and go on from there where it exists")
+	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
 }
 
-func (e *fitFlags) check(s *shared) error {
+func (s *fitVerb) check(c *cobra.Command) error {
 	switch {
-	case e.out == "":
+	case s.out == "":
 		return usagef("-o FILE is needed: where to write the posterior")
-	case e.tune && e.refit:
+	case s.tune && s.posterior.refit:
 		return usagef("--tune-prior and --refit exclude each other: the optimum depends on the prior precision")
-	case e.checkpoint != "" && e.method == "subset":
+	case s.checkpoint != "" && s.posterior.method == "subset":
 		return usagef("--checkpoint is for --method nystrom, not subset")
 	}
-	if err := e.way.check(s); err != nil {
+	if err := s.posterior.check(c); err != nil {
 		return err
 	}
-	return distinct([]flagPath{{"--out", e.out}, {"--checkpoint", e.checkpoint}}, s.reads())
+	return distinct([]flagPath{{"--out", s.out}, {"--checkpoint", s.checkpoint}}, s.common.files())
 }
 
 // A fitReport is what fit prints with --json.
 type fitReport struct {
 	File    string         `json:"file"`
 	Bytes   int64          `json:"bytes"`
-	Trials  []fitTrial     `json:"trials,omitempty"` // of --tune-prior
+	Trials  []trial        `json:"trials,omitempty"` // of --tune-prior
 	Fit     report.Fit     `json:"fit"`
 	Timings report.Timings `json:"timings"`
 }
 
-type fitTrial struct {
+// A trial is a prior precision that --tune-prior tried.
+type trial struct {
 	PriorPrecision report.Float `json:"prior_precision"`
 	NLL            report.Float `json:"nll"`
 }
 
-func (e *fitFlags) run(ctx context.Context, sh *shared) error {
-	for _, path := range []string{e.out, e.checkpoint} {
+func (s *fitVerb) run(ctx context.Context, c *console) error {
+	for _, path := range []string{s.out, s.checkpoint} {
 		if err := writable(path); err != nil {
 			return err
 		}
 	}
-	if err := e.readCheckpoint(gp.MemoryBudget(sh.bytes)); err != nil {
+	o := fitOptions{tune: s.tune, checkpoint: s.checkpoint}
+	var err error
+	if o.resume, err = readCheckpoint(s.checkpoint, gp.MemoryBudget(s.common.limits.memory)); err != nil {
 		return err
 	}
-	s, err := openSession(ctx, sh, &e.way)
+	p, err := openProblem(ctx, c, &s.common, "")
 	if err != nil {
 		return err
 	}
-	p, err := s.posterior(ctx, &e.way)
+	q, err := fitPosterior(ctx, c, p, &s.posterior, o)
 	if err != nil {
 		return err
 	}
-	r := &fitReport{File: e.out, Trials: p.trials, Fit: p.report()}
-	if err := p.save(e.out, e.inputs); err != nil {
+	r := &fitReport{File: s.out, Trials: q.trials, Fit: q.report(p, c.warnings)}
+	if err := q.save(s.out, p, r.Fit, s.inputs, s.common.model.freeze, s.common.data.split); err != nil {
 		return err
 	}
-	if err := e.removeCheckpoint(); err != nil {
+	if err := removeCheckpoint(s.checkpoint); err != nil {
 		return err
 	}
 	// What has no size to tell, such as a pipe, is left at 0.
-	if info, err := os.Stat(e.out); err == nil && info.Mode().IsRegular() {
+	if info, err := os.Stat(s.out); err == nil && info.Mode().IsRegular() {
 		r.Bytes = info.Size()
 	}
-	s.watch.lap("write")
-	r.Timings = s.watch.timings()
-	if s.json {
-		return json.NewEncoder(s.out).Encode(r)
+	r.Timings = c.timings()
+	if c.json {
+		return json.NewEncoder(c.out).Encode(r)
 	}
-	return r.text(s.out, p)
+	return r.text(c.out, p.task.precision, q)
 }
 
 // methodNames are the methods in words.
 var methodNames = map[string]string{"exact": "exact", "subset": "subset-of-data", "nystrom": "Nyström", "cg": "exact (conjugate gradients)"}
 
-func (r *fitReport) text(out io.Writer, p *posterior) error {
+// text prints the report; precision is the one that the search of --tune-prior
+// began with.
+func (r *fitReport) text(out io.Writer, precision float64, q *posterior) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	f := &r.Fit
 	fmt.Fprintf(w, "posterior\t%s, of %d training rows, %d outputs, %d parameters\n", methodNames[f.Method], f.Examples, f.Outputs, f.Parameters)
 	tuned := ""
 	if r.Trials != nil {
-		tuned = fmt.Sprintf(", chosen on held-out rows: NLL %.4f, %.4f at %.4g", bestTrial(r.Trials), float64(r.Trials[0].NLL), p.delta)
+		tuned = fmt.Sprintf(", chosen on held-out rows: NLL %.4f, %.4f at %.4g", bestTrial(r.Trials), float64(r.Trials[0].NLL), precision)
 	}
 	fmt.Fprintf(w, "prior precision\t%.4g%s\n", float64(f.PriorPrecision), tuned)
-	fmt.Fprintf(w, "log evidence\t%.6g%s\n", float64(f.LogEvidence), p.boundText())
+	fmt.Fprintf(w, "log evidence\t%.6g%s\n", float64(f.LogEvidence), q.boundText())
 	if a := f.Approximation; a != nil {
 		approximationText(w, f, a)
 	}
@@ -148,7 +154,7 @@ func (r *fitReport) text(out io.Writer, p *posterior) error {
 	return w.Flush()
 }
 
-func bestTrial(trials []fitTrial) float64 {
+func bestTrial(trials []trial) float64 {
 	best := float64(trials[0].NLL)
 	for _, t := range trials {
 		best = min(best, float64(t.NLL))
@@ -157,17 +163,17 @@ func bestTrial(trials []fitTrial) float64 {
 }
 
 // boundText says how the evidence stands to the exact one.
-func (p *posterior) boundText() string {
+func (q *posterior) boundText() string {
 	switch {
-	case p.method == "cg":
-		return fmt.Sprintf(" ± %.2g", p.evidenceSE)
-	case p.bound == sparse.Upper:
+	case q.how.name == "cg":
+		return fmt.Sprintf(" ± %.2g", q.evidenceSE)
+	case q.bound == sparse.Upper:
 		return ", not below the exact one"
-	case p.bound == sparse.Lower:
+	case q.bound == sparse.Lower:
 		return ", not above the exact one"
-	case p.method == "subset":
+	case q.how.name == "subset":
 		return " of the subset"
-	case p.sparse():
+	case isSparse(q.how.name):
 		return ", above or below the exact one"
 	}
 	return ""

@@ -33,8 +33,8 @@ func process(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// fitted are ways to fit, each a small posterior.
-func fitted() map[string][]string {
+// fitArgs are command lines that fit, each a small posterior.
+func fitArgs() map[string][]string {
 	return map[string][]string{
 		"exact":         nil,
 		"exact refit":   {"--refit"},
@@ -66,7 +66,7 @@ func withoutTimings(t *testing.T, text string) string {
 // on the spot: predictions and explanations bit for bit, and the report of
 // the fit.
 func TestSavedPosterior(t *testing.T) {
-	for name, args := range fitted() {
+	for name, args := range fitArgs() {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "a.gp")
 			text := succeed(t, append(small("fit", "--json", "-o", file), args...)...)

@@ -10,72 +10,78 @@ import (
 	"github.com/funcgp/funcgp/internal/atomicfile"
 )
 
-type importancesFlags struct {
+type importancesVerb struct {
+	common    commonFlags
+	posterior posteriorFlags
+
 	top  int
 	html string
-	way
 }
 
-func importancesVerb(inv *invocation) *cobra.Command {
-	var e importancesFlags
+func importancesCommand(con *console) *cobra.Command {
+	s := &importancesVerb{}
 	v := &verb{
 		name:  "importances",
 		short: "List the training examples that hold the function in place",
 		long: `Importances lists the training examples with the largest dual vectors |α_i|: the
 ones without which the function would be another, whatever the test row.`,
 		example: "  gpexplain importances --top 12 --html page.html",
-		flags: func(c *cobra.Command) {
-			f := c.Flags()
-			f.IntVar(&e.top, "top", 20, "list `K` training examples")
-			f.StringVar(&e.html, "html", "", "write the list and the sorted curve as a page to `FILE`")
-			e.way.add(c)
-			e.addRefit(c, true, "move to the optimum of the linearized model first")
-			e.addFile(c)
-		},
-		check: func(s *shared) error {
-			if e.top < 1 {
-				return usagef("--top %d must be at least 1", e.top)
-			}
-			if err := e.way.check(s); err != nil {
-				return err
-			}
-			return distinct([]flagPath{{"--html", e.html}}, append(s.reads(), flagPath{"--posterior", e.file}))
-		},
-		run:      e.run,
-		complete: wayValues(nil),
+		flags:   s.add, check: s.check, run: s.run,
+		complete: methodValues(nil),
 	}
-	return v.command(inv)
+	return v.command(con, &s.common)
 }
 
-func (e *importancesFlags) run(ctx context.Context, sh *shared) error {
-	if err := writable(e.html); err != nil {
+func (s *importancesVerb) add(c *cobra.Command) {
+	f := c.Flags()
+	f.IntVar(&s.top, "top", 20, "list `K` training examples")
+	f.StringVar(&s.html, "html", "", "write the list and the sorted curve as a page to `FILE`")
+	s.posterior.add(c)
+	s.posterior.addRefit(c, true, "move to the optimum of the linearized model first")
+	s.posterior.addFile(c)
+}
+
+func (s *importancesVerb) check(c *cobra.Command) error {
+	if s.top < 1 {
+		return usagef("--top %d must be at least 1", s.top)
+	}
+	if err := s.posterior.check(c); err != nil {
 		return err
 	}
-	s, err := openSession(ctx, sh, &e.way)
+	return distinct([]flagPath{{"--html", s.html}}, append(s.common.files(), flagPath{"--posterior", s.posterior.file}))
+}
+
+func (s *importancesVerb) run(ctx context.Context, c *console) error {
+	if err := writable(s.html); err != nil {
+		return err
+	}
+	p, err := openProblem(ctx, c, &s.common, s.posterior.file)
 	if err != nil {
 		return err
 	}
-	p, err := s.posterior(ctx, &e.way)
+	q, err := answer(ctx, c, p, &s.posterior)
 	if err != nil {
 		return err
 	}
-	r := report.Rows{Index: p.train.Rows, Label: labels(p.train)}.Importances(explain.Importances(p.conditioned), e.top)
-	r.Fit = p.report()
-	if err := s.lap(ctx, "predict"); err != nil {
+	e := p.examples
+	r := report.Rows{Index: e.train.Rows, Label: labels(e.train)}.Importances(explain.Importances(q.dual), s.top)
+	r.Fit = q.report(p, c.warnings)
+	if err := c.endPart(ctx, "predict"); err != nil {
 		return err
 	}
-	r.Timings = s.watch.timings()
-	page := p.importancePage(r)
-	if e.html != "" {
-		if err := atomicfile.Write(e.html, page.WriteHTML); err != nil {
+	page := &report.ImportancePage{Report: r, Train: e.trainPicture(), Invert: e.data.Images(),
+		Model: p.model.name, Data: e.data.Source, Command: commandLine(c.args)}
+	if s.html != "" {
+		// The page shows the time until it is written.
+		r.Timings = c.watch.timings()
+		if err := atomicfile.Write(s.html, page.WriteHTML); err != nil {
 			return err
 		}
-		s.detail("wrote %s", e.html)
+		c.detail("wrote %s", s.html)
 	}
-	s.watch.lap("write")
-	r.Timings = s.watch.timings()
-	if s.json {
-		return r.WriteJSON(s.out)
+	r.Timings = c.timings()
+	if c.json {
+		return r.WriteJSON(c.out)
 	}
-	return page.WriteText(s.out, s.out.columns())
+	return page.WriteText(c.out, c.out.columns())
 }

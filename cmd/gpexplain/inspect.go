@@ -14,7 +14,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-func inspectVerb(inv *invocation) *cobra.Command {
+func inspectCommand(con *console) *cobra.Command {
+	var common commonFlags
 	v := &verb{
 		name:  "inspect",
 		short: "Show what a model is made of",
@@ -22,11 +23,11 @@ func inspectVerb(inv *invocation) *cobra.Command {
 the kind of Jacobian block of each parameter, what is not a parameter, its
 metadata and the warnings on reading it. No data are opened.`,
 		example: "  gpexplain inspect --model net.onnx",
-		run:     inspect,
+		run:     func(ctx context.Context, c *console) error { return inspect(ctx, c, &common.model) },
 		omit: []string{"data", "classes", "train-count", "train-index", "target", "split", "test-data", "likelihood",
 			"prior-precision", "noise-variance", "seed", "max-memory"},
 	}
-	return v.command(inv)
+	return v.command(con, &common)
 }
 
 // inspection is what inspect prints with --json.
@@ -51,25 +52,24 @@ type tensorInfo struct {
 	Block  string `json:"block"`
 }
 
-func inspect(ctx context.Context, sh *shared) error {
-	s := newSession(sh)
-	if err := s.readModel(ctx); err != nil {
+func inspect(ctx context.Context, c *console, f *modelFlags) error {
+	m, err := readModel(ctx, c, f)
+	if err != nil {
 		return err
 	}
-	d := s.net.Describe()
-	_, c, p := s.net.Dims()
-	out := inspection{Model: s.name, Producer: d.Producer, Opset: d.Opset, Input: s.net.InputShape(), Outputs: c, Parameters: p, Operators: map[string]int{},
-		Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Metadata: s.net.Metadata(), Warnings: append([]string{}, s.warnings...)}
+	d := m.net.Describe()
+	out := inspection{Model: m.name, Producer: d.Producer, Opset: d.Opset, Input: m.net.InputShape(), Outputs: m.outputs, Parameters: m.parameters(), Operators: map[string]int{},
+		Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Metadata: m.net.Metadata(), Warnings: append([]string{}, c.warnings...)}
 	for _, o := range d.Operators {
 		out.Operators[o.Name] = o.Count
 	}
 	for _, t := range d.Params {
 		out.Tensors = append(out.Tensors, tensorInfo{t.Name, t.Shape, t.Offset, t.Block})
 	}
-	if s.json {
-		return json.NewEncoder(s.out).Encode(out)
+	if c.json {
+		return json.NewEncoder(c.out).Encode(out)
 	}
-	return out.text(s.out, d)
+	return out.text(c.out, d)
 }
 
 func (x *inspection) text(stdout io.Writer, d network.Description) error {

@@ -16,6 +16,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -30,4 +32,25 @@ func main() {
 	// The first signal ends the work in order, a second one the process.
 	context.AfterFunc(ctx, stop)
 	os.Exit(status(os.Stderr, run(ctx, os.Stdout, os.Stderr, os.Args[1:])))
+}
+
+// run executes one command line.
+func run(ctx context.Context, stdout, stderr io.Writer, args []string) error {
+	return runOn(ctx, &console{args: args, out: &output{w: stdout}, stderr: stderr})
+}
+
+// runOn executes the command line of a console.
+func runOn(ctx context.Context, c *console) error {
+	root := newRoot(c)
+	defer c.close()
+	err := root.ExecuteContext(ctx)
+	c.bar.clear()
+	if c.out.err != nil {
+		return c.out.err
+	}
+	if _, ok := errors.AsType[*usageError](err); err == nil || c.running || ok {
+		return err
+	}
+	// Cobra refuses only wrong command lines before a verb runs.
+	return usagef("%v; see gpexplain help", err)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -35,96 +36,138 @@ func parseBytes(text string) (int64, error) {
 	return 0, usagef("--max-memory %q is not a size such as 4GiB", text)
 }
 
-// planPosterior refuses what cannot fit before anything large is taken. The
-// methods that stream the training rows plan for themselves.
-func (s *session) planPosterior(w *way) error {
-	n := s.train.Len()
-	switch w.method {
+// planPosterior refuses what cannot fit before anything large is taken: flags
+// with their defaults, and the rows that choose the prior precision, if any.
+// Conjugate gradients, which stream the training rows, plan for themselves.
+func planPosterior(c *console, p *problem, f *posteriorFlags, heldOut *dataset.Subset) error {
+	n := p.examples.train.Len()
+	budget := gp.MemoryBudget(p.limits.memory)
+	switch f.method {
 	case "exact":
-		_, c, _ := s.net.Dims()
 		const mib = 1 << 20
-		s.detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", s.exactBytes(n)/mib, float64(gp.MemoryBudget(s.bytes))/mib,
-			float64(gp.Bytes(n, c))/mib, float64(s.net.BatchBytes(n))/mib)
-		return s.plan("an exact posterior", n, s.exactBytes)
+		c.detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", p.exactBytes(n)/mib, float64(budget)/mib,
+			float64(gp.Bytes(n, p.model.outputs))/mib, float64(p.model.net.BatchBytes(n))/mib)
+		return planExamples("an exact posterior", n, p.limits.memory, p.exactBytes)
 	case "cg":
 		return nil
 	}
-	budget, m := gp.MemoryBudget(s.bytes), w.inducing
 	need := func(m int) float64 {
-		if s.held == nil {
-			return s.sparseBytes(m, w.refit)
+		if heldOut == nil {
+			return p.sparseBytes(m, f.refit)
 		}
-		_, c, _ := s.net.Dims()
-		return math.Max(s.sparseBytes(m, w.refit), float64(sparse.PreparedBytes(s.held.Len(), m, c)))
+		return math.Max(p.sparseBytes(m, f.refit), float64(sparse.PreparedBytes(heldOut.Len(), m, p.model.outputs)))
 	}
+	m := f.inducing
 	if need(m) <= float64(budget) {
 		return nil
 	}
 	largest := sort.Search(m, func(i int) bool { return need(i+1) > float64(budget) })
-	return &sparse.MemoryError{Op: "a sparse posterior", Needed: int64(math.Min(need(m), math.MaxInt64/2)), Available: budget, LargestM: largest}
+	return &sparse.MemoryError{Op: "a sparse posterior", Needed: wholeBytes(need(m)), Available: budget, LargestM: largest}
 }
 
 // planLoad refuses what cannot fit before the examples that a saved posterior
 // needs are linearized: n of them, with m inducing ones.
-func (s *session) planLoad(method string, n, m int) error {
-	d, c, _ := s.net.Dims()
-	need := 8*float64(m*c)*float64(m*c) + float64(s.net.BatchBytes(m)) + float64(s.net.BatchBytes(min(n, linearize.Tile(c))))
+func planLoad(p *problem, method string, n, m int) error {
+	d, c, _ := p.model.net.Dims()
+	bytes := p.model.net.BatchBytes
+	need := 8*float64(m*c)*float64(m*c) + float64(bytes(m)) + float64(bytes(min(n, linearize.Tile(c))))
 	switch method {
 	case "exact":
-		need = float64(s.net.BatchBytes(n)) + 8*float64(n)*float64(d)
+		need = float64(bytes(n)) + 8*float64(n)*float64(d)
 	case "cg":
 		return nil // it plans for itself
 	}
-	if budget := gp.MemoryBudget(s.bytes); need > float64(budget) {
-		return &sparse.MemoryError{Op: "a saved posterior", Needed: int64(math.Min(need, math.MaxInt64/2)), Available: budget}
+	if budget := gp.MemoryBudget(p.limits.memory); need > float64(budget) {
+		return &sparse.MemoryError{Op: "a saved posterior", Needed: wholeBytes(need), Available: budget}
 	}
 	return nil
 }
 
 // planTests refuses n test rows whose Jacobian, which weight space takes at
 // once, cannot fit.
-func (s *session) planTests(n int) error {
-	need, budget := s.net.BatchBytes(n), gp.MemoryBudget(s.bytes)
+func planTests(p *problem, n int) error {
+	need, budget := p.model.net.BatchBytes(n), gp.MemoryBudget(p.limits.memory)
 	if need <= budget {
 		return nil
 	}
 	return &gp.MemoryError{Op: fmt.Sprintf("the Jacobian of %d test rows", n), Needed: need, Available: budget}
 }
 
-// explainBytes is about what explaining t rows at once takes: some copies of
-// the cross-kernel and of their Jacobian.
-func (p *posterior) explainBytes(t int) int64 {
-	_, c, params := p.net.Dims()
-	n := p.train.Len()
-	if p.sparse() {
-		n = p.inducing
-	}
-	return int64(math.Min(8*float64(t*c)*(4*float64(n*c)+2*float64(params)), math.MaxInt64/2))
-}
-
-// exactBytes is the memory that the training inputs of n examples, their
-// Jacobian and the posterior take.
-func (s *session) exactBytes(n int) float64 {
-	d, c, _ := s.net.Dims()
-	return float64(gp.Bytes(n, c)) + float64(s.net.BatchBytes(n)) + 8*float64(n)*float64(d)
-}
-
-// sparseBytes is the memory of a posterior with m inducing examples, of their
-// Jacobian and of that of a tile of data.
-func (s *session) sparseBytes(m int, refit bool) float64 {
-	_, c, _ := s.net.Dims()
-	return float64(sparse.Bytes(m, s.train.Len(), c, refit)) + float64(s.net.BatchBytes(m)) + 2*float64(s.net.BatchBytes(min(s.train.Len(), linearize.Tile(c))))
-}
-
-// plan returns a *gp.MemoryError where need(n) bytes pass the budget; need
-// grows with n.
-func (s *session) plan(op string, n int, need func(n int) float64) error {
-	budget := gp.MemoryBudget(s.bytes)
+// planExamples returns a *gp.MemoryError where n examples need more bytes than
+// allowed; need grows with n.
+func planExamples(op string, n int, memory int64, need func(n int) float64) error {
+	budget := gp.MemoryBudget(memory)
 	if need(n) <= float64(budget) {
 		return nil
 	}
 	largest := sort.Search(n, func(i int) bool { return need(i+1) > float64(budget) })
-	return &gp.MemoryError{Op: op, Needed: int64(math.Min(need(n), math.MaxInt64/2)), Available: budget, LargestN: largest}
+	return &gp.MemoryError{Op: op, Needed: wholeBytes(need(n)), Available: budget, LargestN: largest}
+}
+
+// wholeBytes is a number of bytes that an int64 holds.
+func wholeBytes(need float64) int64 { return int64(math.Min(need, math.MaxInt64/2)) }
+
+// within is how many of n examples to take at a time, at least one, so that
+// what they need stays within a quarter of the memory allowed.
+func (p *problem) within(n int, need func(n int) int64) int {
+	quarter := gp.MemoryBudget(p.limits.memory) / 4
+	return max(1, sort.Search(n, func(i int) bool { return need(i+1) > quarter }))
+}
+
+// exactBytes is the memory that the training inputs of n examples, their
+// Jacobian and the posterior take.
+func (p *problem) exactBytes(n int) float64 {
+	d, c, _ := p.model.net.Dims()
+	return float64(gp.Bytes(n, c)) + float64(p.model.net.BatchBytes(n)) + 8*float64(n)*float64(d)
+}
+
+// sparseBytes is the memory of a posterior with m inducing examples, of their
+// Jacobian and of that of a tile of data.
+func (p *problem) sparseBytes(m int, refit bool) float64 {
+	n, c, bytes := p.examples.train.Len(), p.model.outputs, p.model.net.BatchBytes
+	return float64(sparse.Bytes(m, n, c, refit)) + float64(bytes(m)) + 2*float64(bytes(min(n, linearize.Tile(c))))
+}
+
+// terms is the number of outputs in the cross-kernel of one output with what
+// the posterior is built on: its inducing examples or all training rows.
+func (q *posterior) terms(p *problem) int {
+	if isSparse(q.how.name) {
+		return len(q.how.inducing) * p.model.outputs
+	}
+	return p.examples.train.Len() * p.model.outputs
+}
+
+// explainBytes is about what explaining t rows at once takes: some copies of
+// the cross-kernel and of their Jacobian.
+func (q *posterior) explainBytes(p *problem, t int) int64 {
+	return wholeBytes(8 * float64(t*p.model.outputs) * (4*float64(q.terms(p)) + 2*float64(p.model.parameters())))
+}
+
+// keepBytes bounds the Jacobian of training examples that are linearized once
+// and kept, rather than anew in each pass, and of rows that are predicted at a
+// time.
+const keepBytes = 1 << 30
+
+// keepsJacobian tells whether the training examples are linearized once.
+func (p *problem) keepsJacobian() bool {
+	need := p.model.net.BatchBytes(p.examples.train.Len())
+	return need <= keepBytes && need <= gp.MemoryBudget(p.limits.memory)/4
+}
+
+// predictRows is how many rows are handled at a time where nothing says more.
+const predictRows = 256
+
+// rowsAtOnce is how many test rows are predicted at a time: as many as keep
+// their cross-kernel with the training rows, or the inducing ones, near 32
+// MiB, since every tile goes through all of them once, and their Jacobian
+// within keepBytes.
+func (q *posterior) rowsAtOnce(p *problem) int {
+	rows := min(max((4<<20)/(p.model.outputs*q.terms(p)), 64), 2048)
+	// A bound that is the same on every machine: the tile decides the last bits.
+	for rows > 1 && p.model.net.BatchBytes(rows) > keepBytes {
+		rows /= 2
+	}
+	return rows
 }
 
 // inFlags says in the command's own words what a library's limit means. Of a

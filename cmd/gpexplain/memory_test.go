@@ -58,7 +58,6 @@ func TestMaxMemoryOfTraining(t *testing.T) {
 }
 
 func TestPlanOverflow(t *testing.T) {
-	s := &session{shared: &shared{bytes: 1000}}
-	err := s.plan("x", 10, func(n int) float64 { return math.Inf(1) })
+	err := planExamples("x", 10, 1000, func(n int) float64 { return math.Inf(1) })
 	require.ErrorContains(t, inFlags(err, false), "raise --max-memory")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -16,8 +15,8 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// conditioned is implemented by the posteriors of all methods.
-type conditioned interface {
+// Fitted is implemented by the posteriors of all methods.
+type fitted interface {
 	gp.Dual
 	Refitted() bool
 	Warnings() []error
@@ -25,262 +24,218 @@ type conditioned interface {
 }
 
 var (
-	_ conditioned = (*gp.Exact)(nil)
-	_ conditioned = (*sparse.Posterior)(nil)
-	_ conditioned = (*cg.Posterior)(nil)
+	_ fitted = (*gp.Exact)(nil)
+	_ fitted = (*sparse.Posterior)(nil)
+	_ fitted = (*cg.Posterior)(nil)
 )
 
-// posterior is a fitted session.
+// A posterior is the answer of a fit, by whatever method.
 type posterior struct {
-	*session
-	*way
-	conditioned // the posterior to answer from
-	theta       []float64
-	kernel      *ntk.NTK
-	source      linearize.Source // training examples
-	batch       *linearize.Batch // the same where they are all in memory, else nil
-	exact       *gp.Exact        // the posterior where the method is exact
+	dual   fitted
+	kernel *ntk.NTK
+	how    method
 
-	precision   float64   // of the posterior's prior
-	base        float64   // of the prior that the kernel is made with
-	factor      float64   // base / precision, which scales the variances of the kernel's prior
-	jr          []float64 // Jᵀr at θ*
-	grad        float64   // gradient norm of the MAP objective at θ*
-	evidence    gp.Evidence
-	evidenceSE  float64 // standard error of the evidence, where it is estimated
-	bound       sparse.Bound
-	traceError  float64
-	chosen      []int // positions of the inducing examples
-	trials      []fitTrial
-	approximate *report.Approximation
+	precision       float64 // of the posterior's prior
+	kernelPrecision float64 // of the prior that the kernel is made with
+	factor          float64 // kernelPrecision / precision, which scales the variances of the kernel's prior
+
+	gradient      float64 // norm of the gradient of the MAP objective at θ*
+	evidence      gp.Evidence
+	evidenceSE    float64 // standard error of the evidence, where it is estimated
+	bound         sparse.Bound
+	traceError    float64
+	trials        []trial // of --tune-prior
+	approximation *report.Approximation
 }
 
-// newPosterior prepares a fit.
-func (s *session) newPosterior(w *way) *posterior {
-	return &posterior{session: s, way: w, theta: s.net.Theta(), kernel: ntk.New(s.prior, s.net.Theta(), nil), precision: s.delta, base: s.delta, factor: 1}
+// A method says how a posterior was computed.
+type method struct {
+	name, selection string
+	inducing        []int   // positions among the training rows
+	mean            gp.Mean // of a posterior without a refit
 }
 
-// posterior reads or fits the posterior, and ends the laps up to it.
-func (s *session) posterior(ctx context.Context, w *way) (*posterior, error) {
-	if s.saved != nil {
-		return s.load(ctx, w)
+// FitOptions are what verbs ask of a fit beside its method. The zero value is
+// the default.
+type fitOptions struct {
+	mean       gp.Mean
+	tune       bool               // choose the prior precision on held-out rows
+	checkpoint string             // file to keep the state of a pass in; "" for none
+	resume     *sparse.Checkpoint // state to go on from; nil starts anew
+	noReport   bool               // no error report is needed
+}
+
+// A fit holds what the methods compute a posterior from.
+type fit struct {
+	con     *console
+	problem *problem
+	flags   posteriorFlags // with their defaults filled in
+	options fitOptions
+	heldOut *dataset.Subset // rows that choose the prior precision; nil without fitOptions.tune
+	theta   []float64       // θ*
+
+	precision float64 // of the prior that the kernel is made with
+	prior     ntk.Prior
+	kernel    *ntk.NTK
+	trials    []trial // of --tune-prior
+
+	source   linearize.Source // training examples
+	sites    *gp.Sites        // at θ*
+	gradient []float64        // Jᵀr at θ*
+}
+
+// answer loads the posterior of the problem's file, or fits one.
+func answer(ctx context.Context, c *console, p *problem, f *posteriorFlags) (*posterior, error) {
+	if p.saved != nil {
+		return loadPosterior(ctx, c, p)
 	}
-	if err := w.choose(s); err != nil {
+	return fitPosterior(ctx, c, p, f, fitOptions{})
+}
+
+// fitPosterior computes the posterior that the flags ask for.
+func fitPosterior(ctx context.Context, c *console, p *problem, flags *posteriorFlags, o fitOptions) (*posterior, error) {
+	f, err := newFit(c, p, flags, o)
+	if err != nil {
 		return nil, err
 	}
-	d, c, params := s.net.Dims()
-	s.detail("%d training examples, %d inputs, %d outputs, %d parameters, prior precision %g, %s likelihood", s.train.Len(), d, c, params, s.delta, s.lik.Name())
-	if w.tune {
-		var err error
-		if s.held, err = s.heldOut(); err != nil {
+	var q *posterior
+	switch f.flags.method {
+	case "exact":
+		q, err = f.exact(ctx)
+	case "cg":
+		q, err = f.cg(ctx)
+	default:
+		q, err = f.sparse(ctx)
+	}
+	c.bar.clear()
+	if err != nil {
+		return nil, p.trainNames().explainError(err)
+	}
+	c.warn(q.dual.Warnings()...)
+	return q, c.endPart(ctx, "factorize")
+}
+
+// newFit fills in defaults and refuses what cannot work or fit into memory.
+func newFit(c *console, p *problem, flags *posteriorFlags, o fitOptions) (*fit, error) {
+	f := &fit{con: c, problem: p, options: o}
+	var err error
+	if f.flags, err = flags.withDefaults(p); err != nil {
+		return nil, err
+	}
+	d, outputs, params := p.model.net.Dims()
+	c.detail("%d training examples, %d inputs, %d outputs, %d parameters, prior precision %g, %s likelihood", p.examples.train.Len(), d, outputs, params, p.task.precision, p.task.likelihood.Name())
+	if o.tune {
+		if f.heldOut, err = p.heldOut(); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.planPosterior(w); err != nil {
+	if err := planPosterior(c, p, &f.flags, f.heldOut); err != nil {
 		return nil, err
 	}
-	p := s.newPosterior(w)
-	fit := map[string]func(context.Context) error{"exact": p.fitExact, "subset": p.fitSparse, "nystrom": p.fitSparse, "cg": p.fitCG}[w.method]
-	if err := fit(ctx); err != nil {
-		s.progress.clear()
-		return nil, rowsOf(s.train, 0, s.train.Len()).fault(err)
+	f.theta, f.precision = p.model.net.Theta(), p.task.precision
+	if f.prior, err = ntk.NewIsotropic(f.precision, nil); err != nil {
+		return nil, err
 	}
-	s.progress.clear()
-	s.warnAll(p.Warnings())
-	return p, s.lap(ctx, "factorize")
+	f.kernel = ntk.New(f.prior, f.theta, nil)
+	return f, nil
 }
 
-// fitExact linearizes the training rows and conditions on them; refit moves
-// to the mode of the linearized model (E9).
-func (p *posterior) fitExact(ctx context.Context) error {
-	if err := p.lap(ctx, "load"); err != nil {
+// posterior returns what is the same for all methods.
+func (f *fit) posterior(dual fitted) *posterior {
+	return &posterior{dual: dual, kernel: f.kernel, how: method{name: f.flags.method, selection: f.flags.selection, mean: f.options.mean},
+		precision: f.precision, kernelPrecision: f.precision, factor: 1, gradient: gp.GradientNormOf(f.gradient, f.prior, f.theta), trials: f.trials}
+}
+
+// prepare linearizes the training examples, or makes them a source that does
+// so in each pass, and computes the sites and the gradient at θ*.
+func (f *fit) prepare(ctx context.Context, keep bool) error {
+	if err := f.con.endPart(ctx, "load"); err != nil {
 		return err
 	}
 	var err error
-	if p.batch, err = p.net.Linearize(ctx, p.inputs(p.train)); err != nil {
+	if f.source, err = f.problem.trainingExamples(ctx, keep); err != nil {
 		return err
 	}
-	p.source = p.batch
-	if err := p.lap(ctx, "linearize"); err != nil {
-		return err
-	}
-	sites, err := gp.NewSites(p.y, p.batch.F, p.lik)
+	outputs, err := f.outputs(ctx)
 	if err != nil {
 		return err
 	}
-	formed := time.Now()
-	o := &gp.Options{Mean: p.mean, MaxMemory: p.bytes, Progress: func(stage string, done, total int) {
-		if stage == gp.StageKernel && done == total {
-			formed = time.Now()
-		}
-		p.progress.show(stage, done, total)
-	}}
-	if p.refit {
-		p.exact, err = gp.Refit(ctx, p.kernel, p.batch, p.y, p.lik, o)
-	} else {
-		p.exact, err = gp.Fit(ctx, p.kernel, p.batch, sites, o)
-	}
-	if err != nil {
+	if f.sites, err = gp.NewSites(f.problem.examples.y, outputs, f.problem.task.likelihood); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
+	if f.gradient, err = f.residualGradient(ctx); err != nil {
 		return err
 	}
-	p.watch.lapAt("kernel", formed)
-	p.grad = gp.GradientNorm(p.batch, sites, p.prior, p.theta)
-	if p.refit {
-		p.evidence = p.exact.EvidenceRefit()
-	} else {
-		p.evidence = p.exact.EvidenceAtTheta(gp.Scatter(p.prior, p.theta))
-	}
-	p.conditioned = p.exact
-	return nil
+	return f.con.endPart(ctx, "linearize")
 }
 
-// fitCG conditions on the training rows without forming their kernel.
-func (p *posterior) fitCG(ctx context.Context) error {
-	sites, err := p.sitesAtTheta(ctx)
-	if err != nil {
-		return err
+// trainingExamples are linearized once, or anew in each pass.
+func (p *problem) trainingExamples(ctx context.Context, keep bool) (linearize.Source, error) {
+	if !keep {
+		return p.examples.source(p.model, p.examples.train), nil
 	}
-	o := &cg.Options{Mean: p.mean, MaxMemory: p.bytes, Seed: p.seed, Progress: p.progress.show}
-	var q *cg.Posterior
-	if p.refit {
-		q, err = cg.Refit(ctx, p.kernel, p.source, p.y, p.lik, o)
-	} else {
-		q, err = cg.Fit(ctx, p.kernel, p.source, sites, o)
+	return p.linearize(ctx, p.examples.train, 0, p.examples.train.Len())
+}
+
+// forwardRows is how many rows are evaluated at a time.
+const forwardRows = 1024
+
+// outputs returns f(x;θ*) of the training rows, N×C.
+func (f *fit) outputs(ctx context.Context) (*mat.Dense, error) {
+	if b, ok := f.source.(*linearize.Batch); ok {
+		return b.F, nil
 	}
-	if err != nil {
-		return err
+	m, e := f.problem.model, f.problem.examples
+	n := e.train.Len()
+	out := mat.NewDense(n, m.outputs, nil)
+	for lo := 0; lo < n; lo += forwardRows {
+		hi := min(lo+forwardRows, n)
+		part, err := m.net.Forward(ctx, e.inputs(e.train, lo, hi))
+		if err != nil {
+			return nil, err
+		}
+		out.Slice(lo, hi, 0, m.outputs).(*mat.Dense).Copy(part)
+		f.con.show("outputs", hi, n)
 	}
-	if err := p.lap(ctx, "kernel"); err != nil {
-		return err
+	return out, nil
+}
+
+// residualGradient returns Jᵀr over the training rows, length P.
+func (f *fit) residualGradient(ctx context.Context) ([]float64, error) {
+	m, e := f.problem.model, f.problem.examples
+	sum := make([]float64, len(f.theta))
+	if b, ok := f.source.(*linearize.Batch); ok {
+		b.MulTransVecTo(sum, mat.DenseCopyOf(f.sites.Residual).RawMatrix().Data)
+		return sum, nil
 	}
-	var e cg.Evidence
-	if p.refit {
-		e, err = q.EvidenceRefit(ctx)
-	} else {
-		e, err = q.EvidenceAtTheta(ctx, gp.Scatter(p.prior, p.theta))
+	n := e.train.Len()
+	part := make([]float64, len(f.theta))
+	for lo := 0; lo < n; lo += forwardRows {
+		hi := min(lo+forwardRows, n)
+		if err := m.net.VJP(ctx, part, e.inputs(e.train, lo, hi), f.sites.Residual.Slice(lo, hi, 0, m.outputs).(*mat.Dense)); err != nil {
+			return nil, err
+		}
+		for i, g := range part {
+			sum[i] += g
+		}
+		f.con.show("gradient", hi, n)
 	}
-	p.conditioned, p.evidence, p.evidenceSE = q, e.Evidence, e.StdErr
-	p.approximate = &report.Approximation{MeanError: number(q.MeanError()), EvidenceSE: number(e.StdErr)}
-	return err
+	return sum, nil
+}
+
+// report is the fit as JSON shows it.
+func (q *posterior) report(p *problem, warnings []string) report.Fit {
+	inducing := report.Index(-1)
+	if isSparse(q.how.name) {
+		inducing = report.Index(len(q.how.inducing))
+	}
+	return report.Fit{Examples: p.examples.train.Len(), Outputs: p.model.outputs, Parameters: p.model.parameters(), PriorPrecision: report.Float(q.precision), Refit: q.dual.Refitted(),
+		Method: q.how.name, Inducing: inducing, TraceError: report.Float(q.traceError),
+		GradientNorm: report.Float(q.gradient), LogEvidence: report.Float(q.evidence.Value), Bound: q.bound.String(), LogDet: report.Float(q.evidence.LogDet),
+		LogLikelihood: report.Float(q.evidence.LogLik), Scatter: report.Float(q.evidence.Scatter), Approximation: q.approximation, Warnings: warnings}
 }
 
 func number(v float64) *report.Float {
 	f := report.Float(v)
 	return &f
-}
-
-// sitesAtTheta prepares the training examples as a source, computes the gradient
-// of the MAP objective at θ*, and returns the sites there.
-func (p *posterior) sitesAtTheta(ctx context.Context) (*gp.Sites, error) {
-	if err := p.lap(ctx, "load"); err != nil {
-		return nil, err
-	}
-	if err := p.openSource(ctx); err != nil {
-		return nil, err
-	}
-	f, err := p.outputs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	sites, err := gp.NewSites(p.y, f, p.lik)
-	if err != nil {
-		return nil, err
-	}
-	if p.jr, err = p.residualGradient(ctx, sites); err != nil {
-		return nil, err
-	}
-	p.grad = gp.GradientNormOf(p.jr, p.prior, p.theta)
-	return sites, p.lap(ctx, "linearize")
-}
-
-// keepBytes bounds the Jacobian of training examples that are linearized once
-// and kept, rather than anew in each pass, and of rows that are predicted at a
-// time.
-const keepBytes = 1 << 30
-
-// keeps tells whether the training examples are linearized once.
-func (s *session) keeps() bool {
-	need := s.net.BatchBytes(s.train.Len())
-	return need <= keepBytes && need <= gp.MemoryBudget(s.bytes)/4
-}
-
-// openSource prepares the training examples: linearized and kept where they
-// are few.
-func (p *posterior) openSource(ctx context.Context) error {
-	if !p.keeps() {
-		p.source = p.sourceOf(p.train)
-		return nil
-	}
-	var err error
-	p.batch, err = p.net.Linearize(ctx, p.inputs(p.train))
-	p.source = p.batch
-	return err
-}
-
-// sourceOf gives a subset's rows, linearized anew in each pass.
-func (s *session) sourceOf(sub *dataset.Subset) linearize.Source {
-	_, c, _ := s.net.Dims()
-	return linearize.NewSource(s.net, sub.Len(), linearize.Tile(c), func(lo, hi int) (*mat.Dense, error) { return s.inputsAt(sub, lo, hi), nil })
-}
-
-// outputsTile is how many rows are evaluated at a time.
-const outputsTile = 1024
-
-// outputs returns f(x;θ*) of the training rows.
-func (p *posterior) outputs(ctx context.Context) (*mat.Dense, error) {
-	if p.batch != nil {
-		return p.batch.F, nil
-	}
-	_, c, _ := p.net.Dims()
-	n := p.train.Len()
-	f := mat.NewDense(n, c, nil)
-	for lo := 0; lo < n; lo += outputsTile {
-		hi := min(lo+outputsTile, n)
-		part, err := p.net.Forward(ctx, p.inputsAt(p.train, lo, hi))
-		if err != nil {
-			return nil, err
-		}
-		f.Slice(lo, hi, 0, c).(*mat.Dense).Copy(part)
-		p.progress.show("outputs", hi, n)
-	}
-	return f, nil
-}
-
-// residualGradient returns Jᵀr over the training rows, length P.
-func (p *posterior) residualGradient(ctx context.Context, s *gp.Sites) ([]float64, error) {
-	_, c, _ := p.net.Dims()
-	n := p.train.Len()
-	jr := make([]float64, len(p.theta))
-	if p.batch != nil {
-		p.batch.MulTransVecTo(jr, mat.DenseCopyOf(s.Residual).RawMatrix().Data)
-		return jr, nil
-	}
-	part := make([]float64, len(p.theta))
-	for lo := 0; lo < n; lo += outputsTile {
-		hi := min(lo+outputsTile, n)
-		if err := p.net.VJP(ctx, part, p.inputsAt(p.train, lo, hi), s.Residual.Slice(lo, hi, 0, c).(*mat.Dense)); err != nil {
-			return nil, err
-		}
-		for i, g := range part {
-			jr[i] += g
-		}
-		p.progress.show("gradient", hi, n)
-	}
-	return jr, nil
-}
-
-// report is the fit as JSON shows it.
-func (p *posterior) report() report.Fit {
-	_, c, params := p.net.Dims()
-	m := report.Index(-1)
-	if p.sparse() {
-		m = report.Index(p.inducing)
-	}
-	return report.Fit{Examples: p.train.Len(), Outputs: c, Parameters: params, PriorPrecision: report.Float(p.precision), Refit: p.Refitted(),
-		Method: p.method, Inducing: m, TraceError: report.Float(p.traceError),
-		GradientNorm: report.Float(p.grad), LogEvidence: report.Float(p.evidence.Value), Bound: p.bound.String(), LogDet: report.Float(p.evidence.LogDet),
-		LogLikelihood: report.Float(p.evidence.LogLik), Scatter: report.Float(p.evidence.Scatter), Approximation: p.approximate, Warnings: p.warnings}
 }

@@ -15,22 +15,23 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
 )
 
-type predictFlags struct {
-	index     int
+type predictVerb struct {
+	common    commonFlags
+	posterior posteriorFlags
+
+	index     *int // nil where not given
 	testIndex string
 	link      string
 	samples   int
-	way
-
-	row bool // --index was given
 }
 
 var links = []string{"exact", "probit", "mc", "bridge"}
 
-func predictVerb(inv *invocation) *cobra.Command {
-	var e predictFlags
+func predictCommand(con *console) *cobra.Command {
+	s := &predictVerb{}
 	v := &verb{
 		name:  "predict",
 		short: "Predict test rows with calibrated uncertainty",
@@ -38,70 +39,151 @@ func predictVerb(inv *invocation) *cobra.Command {
 and a summary: as text on standard error, or with --json as the last line.`,
 		example: `  gpexplain predict --index 24
   gpexplain predict --json > predictions.jsonl`,
-		flags: e.add, check: e.check, run: e.run,
-		complete: wayValues(map[string][]string{"link": links}),
+		flags: s.add, check: s.check, run: s.run,
+		complete: methodValues(map[string][]string{"link": links}),
 	}
-	return v.command(inv)
+	return v.command(con, &s.common)
 }
 
-func (e *predictFlags) add(c *cobra.Command) {
+func (s *predictVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	f.IntVar(&e.index, "index", 0, "predict only test row `I`, counted from 0 in the original file")
-	f.StringVar(&e.testIndex, "test-index", "", "predict the test rows listed in `FILE`, one row number a line, in that order")
-	e.way.add(c)
-	e.addRefit(c, false, "move to the optimum of the linearized model first; otherwise the mean is the network's output")
-	e.addFile(c)
-	f.StringVar(&e.link, "link", "", "`METHOD` from outputs to probabilities: exact, probit, mc or bridge (default exact for one output, otherwise probit)")
-	f.IntVar(&e.samples, "samples", 1000, "`S` draws of --link mc")
+	optionalInt(f, &s.index, "index", "predict only test row `I`, counted from 0 in the original file")
+	f.StringVar(&s.testIndex, "test-index", "", "predict the test rows listed in `FILE`, one row number a line, in that order")
+	s.posterior.add(c)
+	s.posterior.addRefit(c, false, "move to the optimum of the linearized model first; otherwise the mean is the network's output")
+	s.posterior.addFile(c)
+	f.StringVar(&s.link, "link", "", "`METHOD` from outputs to probabilities: exact, probit, mc or bridge (default exact for one output, otherwise probit)")
+	f.IntVar(&s.samples, "samples", 1000, "`S` draws of --link mc")
 }
 
-func (e *predictFlags) check(s *shared) error {
-	f := s.cmd.Flags()
-	e.row = f.Changed("index")
+func (s *predictVerb) check(c *cobra.Command) error {
 	switch {
-	case e.row && e.testIndex != "":
+	case s.index != nil && s.testIndex != "":
 		return usagef("--index and --test-index exclude each other")
-	case e.index < 0:
-		return usagef("--index %d must be 0 or more", e.index)
-	case e.samples < 1:
-		return usagef("--samples %d must be at least 1", e.samples)
-	case e.link != "" && !slices.Contains(links, e.link):
-		return usagef("--link %q must be exact, probit, mc or bridge", e.link)
-	case f.Changed("samples") && e.link != "mc":
+	case s.index != nil && *s.index < 0:
+		return usagef("--index %d must be 0 or more", *s.index)
+	case s.samples < 1:
+		return usagef("--samples %d must be at least 1", s.samples)
+	case s.link != "" && !slices.Contains(links, s.link):
+		return usagef("--link %q must be exact, probit, mc or bridge", s.link)
+	case c.Flags().Changed("samples") && s.link != "mc":
 		return usagef("--samples is for --link mc")
-	case e.link == "exact" && s.likelihood == "categorical",
-		(e.link == "probit" || e.link == "bridge") && s.likelihood != "" && !isClassified(s.likelihood):
-		return usagef("--link %s is not for --likelihood %s", e.link, s.likelihood)
 	}
-	return e.way.check(s)
+	if name := s.common.task.likelihood; name != "" {
+		// Where it matters for the link that there is more than one output, the
+		// likelihood is for more than one.
+		if lik := likelihoodNamed(name); !linkSuits(s.link, lik, 2) {
+			return usagef("--link %s is not for --likelihood %s", s.link, name)
+		}
+	}
+	return s.posterior.check(c)
 }
 
-// choose returns the link for the session's likelihood and network.
-func (e *predictFlags) choose(s *session) (glm.Link, error) {
-	_, c, _ := s.net.Dims()
-	var link glm.Link = glm.MonteCarlo{Samples: e.samples, Seed: s.seed}
-	fits := true
-	switch e.link {
-	case "":
-		link = glm.DefaultLink(s.lik, c)
+// linkSuits tells whether a link can be computed for a likelihood of c
+// outputs.
+func linkSuits(link string, lik glm.Likelihood, c int) (ok bool) {
+	switch link {
 	case "exact":
-		link = glm.Exact{}
-		_, fits = s.lik.(glm.Marginal)
-		fits = fits || c == 1
-	case "probit":
-		link = glm.Probit{}
-		_, fits = s.lik.(glm.Logistic)
-	case "bridge":
-		link = glm.Bridge{}
-		_, fits = s.lik.(glm.Logistic)
+		_, ok = lik.(glm.Marginal)
+		return ok || c == 1
+	case "probit", "bridge":
+		_, ok = lik.(glm.Logistic)
+		return ok
 	}
-	if !fits {
-		return nil, fmt.Errorf("--link %s is not for the %s likelihood of %s; leave it out or use mc", e.link, s.lik.Name(), s.name)
-	}
-	return link, nil
+	return true
 }
 
-// prediction is one line of output.
+// chooseLink returns the link for the likelihood and the model.
+func (s *predictVerb) chooseLink(p *problem) (glm.Link, error) {
+	lik := p.task.likelihood
+	if !linkSuits(s.link, lik, p.model.outputs) {
+		return nil, fmt.Errorf("--link %s is not for the %s likelihood of %s; leave it out or use mc", s.link, lik.Name(), p.model.name)
+	}
+	switch s.link {
+	case "exact":
+		return glm.Exact{}, nil
+	case "probit":
+		return glm.Probit{}, nil
+	case "bridge":
+		return glm.Bridge{}, nil
+	case "mc":
+		return glm.MonteCarlo{Samples: s.samples, Seed: p.limits.seed}, nil
+	}
+	return glm.DefaultLink(lik, p.model.outputs), nil
+}
+
+func (s *predictVerb) run(ctx context.Context, c *console) error {
+	p, err := openProblem(ctx, c, &s.common, s.posterior.file)
+	if err != nil {
+		return err
+	}
+	link, err := s.chooseLink(p)
+	if err != nil {
+		return err
+	}
+	rows, err := s.rows(ctx, p)
+	if err != nil {
+		return err
+	}
+	y, err := p.targets(rows)
+	if err != nil {
+		return err
+	}
+	q, err := answer(ctx, c, p, &s.posterior)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(c.out)
+	total := newScore(rows.Len(), len(p.task.classes))
+	lines := lineEncoder(out)
+	atOnce := q.rowsAtOnce(p)
+	for i := range par.Tiles(rows.Len(), atOnce) {
+		lo, hi := par.Bounds(i, rows.Len(), atOnce)
+		if err := predictTile(ctx, p, q, link, rows, y, lo, hi, total, lines); err != nil {
+			return err
+		}
+		c.show("predict", hi, rows.Len())
+	}
+	c.bar.clear()
+	sum := total.summary(rows, q.report(p, c.warnings))
+	if err := c.endPart(ctx, "predict"); err != nil {
+		return err
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	sum.Timings = c.timings()
+	if c.json {
+		return lineEncoder(c.out).Encode(sum)
+	}
+	sum.text(c, rows.Len())
+	return nil
+}
+
+// rows are the test rows that the flags ask for.
+func (s *predictVerb) rows(ctx context.Context, p *problem) (*dataset.Subset, error) {
+	var o dataset.SelectOptions
+	switch {
+	case s.index != nil:
+		o = dataset.SelectOptions{Rows: []int{*s.index}, From: "--index"}
+	case s.testIndex != "":
+		rows, err := dataset.ReadRows(ctx, s.testIndex)
+		if err != nil {
+			return nil, err
+		}
+		o = dataset.SelectOptions{Rows: rows, From: s.testIndex}
+	}
+	return p.examples.test(o)
+}
+
+// lineEncoder writes JSON as it is, one object a line.
+func lineEncoder(w io.Writer) *json.Encoder {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc
+}
+
+// A prediction is one line of output.
 type prediction struct {
 	Index          int              `json:"index"`
 	Label          report.Float     `json:"label"`
@@ -112,140 +194,198 @@ type prediction struct {
 	Covariance     [][]report.Float `json:"covariance"`
 }
 
-// predictTile is how many rows are handled at a time where nothing says more.
-const predictTile = 256
-
-// tileRows is how many test rows are predicted at a time: as many as keep
-// their cross-kernel with the training rows, or the inducing ones, near 32
-// MiB, since every tile goes through all of them once, and their Jacobian
-// within keepBytes.
-func (p *posterior) tileRows() int {
-	_, c, _ := p.net.Dims()
-	n := p.train.Len()
-	if p.sparse() {
-		n = p.inducing
-	}
-	rows := min(max((4<<20)/(c*c*n), 64), 2048)
-	// A bound that is the same on every machine: the tile decides the last bits.
-	for rows > 1 && p.net.BatchBytes(rows) > keepBytes {
-		rows /= 2
-	}
-	return rows
-}
-
-func (e *predictFlags) run(ctx context.Context, sh *shared) error {
-	s, err := openSession(ctx, sh, &e.way)
+// predictTile predicts the rows [lo, hi), whose targets are those rows of y,
+// writes a line for each, and adds them to the score.
+func predictTile(ctx context.Context, p *problem, q *posterior, link glm.Link, rows *dataset.Subset, y *mat.Dense, lo, hi int, total *score, lines *json.Encoder) error {
+	names, lik := namesOf(rows, lo, hi), p.task.likelihood
+	b, err := p.linearize(ctx, rows, lo, hi)
 	if err != nil {
-		return err
+		return names.explainError(err)
 	}
-	link, err := e.choose(s)
+	pred, err := q.predict(p.task, b, link)
 	if err != nil {
-		return err
+		return names.explainError(err)
 	}
-	sub, err := e.rows(ctx, s)
-	if err != nil {
-		return err
-	}
-	_, c, _ := s.net.Dims()
-	y, err := s.targets(sub, c)
-	if err != nil {
-		return err
-	}
-	p, err := s.posterior(ctx, &e.way)
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriter(s.out)
-	w := &predictor{posterior: p, sub: sub, y: y, link: link, score: newScore(sub.Len(), len(s.classed)), lines: lineEncoder(out)}
-	tile := p.tileRows()
-	for i := range par.Tiles(sub.Len(), tile) {
-		lo, hi := par.Bounds(i, sub.Len(), tile)
-		if err := w.rows(ctx, lo, hi); err != nil {
-			return err
-		}
-		s.progress.show("predict", hi, sub.Len())
-	}
-	s.progress.clear()
-	sum := w.score.summary(p, sub)
-	if err := s.lap(ctx, "predict"); err != nil {
-		return err
-	}
-	if err := out.Flush(); err != nil {
-		return err
-	}
-	s.watch.lap("write")
-	sum.Timings = s.watch.timings()
-	if s.json {
-		return lineEncoder(s.out).Encode(sum)
-	}
-	sum.text(s, sub.Len())
-	return nil
-}
-
-func (e *predictFlags) rows(ctx context.Context, s *session) (*dataset.Subset, error) {
-	var o dataset.SelectOptions
-	switch {
-	case e.row:
-		o = dataset.SelectOptions{Rows: []int{e.index}, From: "--index"}
-	case e.testIndex != "":
-		rows, err := dataset.ReadRows(ctx, e.testIndex)
-		if err != nil {
-			return nil, err
-		}
-		o = dataset.SelectOptions{Rows: rows, From: e.testIndex}
-	}
-	return s.selectTest(o)
-}
-
-// lineEncoder writes JSON as it is, one object a line.
-func lineEncoder(w io.Writer) *json.Encoder {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc
-}
-
-// A predictor writes predictions of the rows of a subset and keeps score.
-type predictor struct {
-	*posterior
-	sub   *dataset.Subset
-	y     *mat.Dense
-	link  glm.Link
-	score *score
-	lines *json.Encoder
-}
-
-// rows predicts the rows [lo, hi).
-func (w *predictor) rows(ctx context.Context, lo, hi int) error {
-	here := rowsOf(w.sub, lo, hi)
-	b, err := w.net.Linearize(ctx, w.inputsAt(w.sub, lo, hi))
-	if err != nil {
-		return here.fault(err)
-	}
-	pred, err := w.predict(b, w.link)
-	if err != nil {
-		return here.fault(err)
-	}
-	targets := w.y.Slice(lo, hi, 0, 1).(*mat.Dense)
-	if err := w.link.LogPredictiveTo(w.score.logp[lo:hi], w.lik, targets, pred.mean, pred.cov); err != nil {
-		return here.fault(err)
+	targets := y.Slice(lo, hi, 0, 1).(*mat.Dense)
+	if err := link.LogPredictiveTo(total.logp[lo:hi], lik, targets, pred.mean, pred.cov); err != nil {
+		return names.explainError(err)
 	}
 	for i := range hi - lo {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		f := b.F.RawRowView(i)
-		w.score.mapLogp[lo+i] = w.lik.LogProb(targets.RawRowView(i), f)
+		total.mapLogp[lo+i] = lik.LogProb(targets.RawRowView(i), f)
 		if pred.prob != nil {
-			copy(w.score.prob.RawRowView(lo+i), pred.prob.RawRowView(i))
-			if argmaxClass(f) == w.sub.Class[lo+i] {
-				w.score.right++
+			copy(total.prob.RawRowView(lo+i), pred.prob.RawRowView(i))
+			if largestClass(f) == rows.Class[lo+i] {
+				total.right++
 			}
 		}
-		line := prediction{Index: w.sub.Rows[lo+i], Label: report.Float(label(w.sub, lo+i)), Class: report.Float(w.class(f)), Probability: rowOf(pred.prob, i),
-			MAPProbability: rowOf(pred.map0, i), Mean: rowOf(pred.mean, i), Covariance: block(pred.cov, i)}
-		if err := w.lines.Encode(line); err != nil {
+		line := prediction{Index: rows.Rows[lo+i], Label: report.Float(label(rows, lo+i)), Class: p.task.class(f), Probability: rowOf(pred.prob, i),
+			MAPProbability: rowOf(pred.mapProb, i), Mean: rowOf(pred.mean, i), Covariance: covarianceOf(pred.cov, i)}
+		if err := lines.Encode(line); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// predictions are the answers for a batch of T rows.
+type predictions struct {
+	mean, cov         *mat.Dense // of the outputs: T×C, T·C×C
+	prob, sd, mapProb *mat.Dense // probabilities, their standard deviations, and those of the network itself: T×classes, nil for a regression
+}
+
+// predict evaluates posterior and link at the rows of b.
+func (q *posterior) predict(task *task, b *linearize.Batch, link glm.Link) (*predictions, error) {
+	t, c := b.Len(), b.Outputs()
+	out := &predictions{mean: mat.NewDense(t, c, nil), cov: mat.NewDense(t*c, c, nil)}
+	if err := q.dual.PredictTo(out.mean, out.cov, b); err != nil {
+		return nil, err
+	}
+	if task.classes == nil {
+		return out, nil
+	}
+	lik := task.likelihood
+	if err := out.respond(lik, link); err != nil {
+		return nil, err
+	}
+	out.mapProb = mat.NewDense(t, c, nil)
+	for i := range t {
+		lik.MeanTo(out.mapProb.RawRowView(i), b.F.RawRowView(i))
+	}
+	if c > 1 {
+		return out, nil
+	}
+	// One output p speaks for the second class, and 1 − p for the first.
+	rest := mat.NewDense(t, 1, nil)
+	for i := range t {
+		lik.MeanTo(rest.RawRowView(i), []float64{-b.F.At(i, 0)})
+	}
+	out.mapProb = sideBySide(rest, out.mapProb)
+	return out, nil
+}
+
+// respond fills in the probabilities and their standard deviations.
+func (o *predictions) respond(lik glm.Likelihood, link glm.Link) error {
+	o.prob, o.sd = new(mat.Dense), new(mat.Dense)
+	if err := link.PredictTo(o.prob, o.sd, lik, o.mean, o.cov); err != nil {
+		return err
+	}
+	t, c := o.prob.Dims()
+	if c > 1 {
+		return nil
+	}
+	rest := mat.NewDense(t, 1, nil)
+	switch link.(type) {
+	case glm.Exact, glm.Probit:
+		// E σ(−f), which keeps its digits where p is 1 to rounding.
+		var minus mat.Dense
+		minus.Scale(-1, o.mean)
+		if err := link.PredictTo(rest, nil, lik, &minus, o.cov); err != nil {
+			return err
+		}
+	default:
+		for i := range t {
+			rest.Set(i, 0, 1-o.prob.At(i, 0))
+		}
+	}
+	o.prob, o.sd = sideBySide(rest, o.prob), sideBySide(o.sd, o.sd)
+	return nil
+}
+
+func sideBySide(a, b *mat.Dense) *mat.Dense {
+	var m mat.Dense
+	m.Augment(a, b)
+	return &m
+}
+
+// rowOf is row i of m, nil for a nil matrix.
+func rowOf(m *mat.Dense, i int) []report.Float {
+	if m == nil {
+		return nil
+	}
+	return report.Floats(m.RawRowView(i))
+}
+
+// covarianceOf is the C×C covariance of row i.
+func covarianceOf(cov *mat.Dense, i int) [][]report.Float {
+	_, c := cov.Dims()
+	out := make([][]report.Float, c)
+	for j := range c {
+		out[j] = report.Floats(cov.RawRowView(i*c + j))
+	}
+	return out
+}
+
+// A score gathers what the summary of predictions needs.
+type score struct {
+	logp, mapLogp []float64
+	prob          *mat.Dense // N×classes, nil for a regression
+	right         int
+}
+
+func newScore(n, classes int) *score {
+	s := &score{logp: make([]float64, n), mapLogp: make([]float64, n)}
+	if classes > 0 {
+		s.prob = mat.NewDense(n, classes, nil)
+	}
+	return s
+}
+
+// predictSummary is the last line with --json.
+type predictSummary struct {
+	Accuracy report.Float   `json:"accuracy"`
+	NLL      report.Float   `json:"nll"`
+	MAPNLL   report.Float   `json:"map_nll"`
+	ECE      report.Float   `json:"ece"`
+	Fit      report.Fit     `json:"fit"`
+	Timings  report.Timings `json:"timings"`
+}
+
+func (s *score) summary(rows *dataset.Subset, fit report.Fit) *predictSummary {
+	sum := &predictSummary{Accuracy: report.Undefined(), ECE: report.Undefined(), NLL: report.Float(glm.NLL(s.logp)), MAPNLL: report.Float(glm.NLL(s.mapLogp)), Fit: fit}
+	if s.prob != nil {
+		sum.Accuracy = report.Float(float64(s.right) / float64(len(s.logp)))
+		sum.ECE = report.Float(glm.ECE(s.prob, rows.Class))
+	}
+	return sum
+}
+
+func (s *predictSummary) text(c *console, n int) {
+	rows := "rows"
+	if n == 1 {
+		rows = "row"
+	}
+	c.note("%d %s", n, rows)
+	if s.Accuracy.Finite() {
+		c.note("accuracy  %.4f", float64(s.Accuracy))
+	}
+	c.note("NLL       %.4f (network alone %.4f)", float64(s.NLL), float64(s.MAPNLL))
+	if s.ECE.Finite() {
+		c.note("ECE       %.4f", float64(s.ECE))
+	}
+	switch m := int(s.Fit.Inducing); s.Fit.Method {
+	case "nystrom":
+		c.note("posterior Nyström through %d inducing rows%s", m, unexplained(&s.Fit))
+	case "subset":
+		c.note("posterior exact, of a subset of %d training rows", m)
+	}
+	for _, w := range s.Fit.Warnings {
+		c.note("warning: %s", w)
+	}
+}
+
+// unexplained says how much of the prior variance the inducing examples leave
+// out, of training rows and of test rows.
+func unexplained(f *report.Fit) string {
+	text := ""
+	if f.TraceError.Finite() {
+		text = fmt.Sprintf(": %.2g %% of the prior variance of the training rows is not explained", 100*float64(f.TraceError))
+	}
+	if a := f.Approximation; a != nil && a.ResidualMean != nil {
+		text += fmt.Sprintf(", %.2g %% of that of test rows", 100*float64(*a.ResidualMean))
+	}
+	return text
 }

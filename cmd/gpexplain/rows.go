@@ -10,77 +10,56 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 )
 
-// selectTraining picks the training rows: those of the saved posterior, else
-// those of the flags, else those that the model records if it was trained on
-// these data, else all.
-func (s *session) selectTraining(ctx context.Context) error {
-	o := &dataset.SelectOptions{Classes: s.classed, Count: s.trainCount}
+// chooseRows picks the training rows of the data: those of the saved posterior
+// where there is one, else those of the flags, else those that the model
+// records if it was trained on these data, else all.
+func chooseRows(ctx context.Context, c *console, f *dataFlags, m *model, t *task, d *dataset.Data, saved *savedFile) (*dataset.Subset, error) {
+	if saved != nil {
+		return saved.trainingRows(t, d)
+	}
+	o := &dataset.SelectOptions{Classes: t.classes, Count: f.count}
 	var err error
 	recorded := false
 	switch {
-	case s.saved != nil:
-		if o.Rows, recorded = parseRows(s.saved.head.Rows, s.opened.Train.Len()); !recorded {
-			return s.saved.otherData(s)
+	case f.rowsFile != "":
+		if o.Rows, err = dataset.ReadRows(ctx, f.rowsFile); err != nil {
+			return nil, err
 		}
-	case s.trainIndex != "":
-		if o.Rows, err = dataset.ReadRows(ctx, s.trainIndex); err != nil {
-			return err
-		}
-		o.From = s.trainIndex
-	case s.trainCount == 0 && s.meta.rows != "":
-		if s.meta.data != fingerprint(s.opened.Train) {
-			s.warn(fmt.Errorf("%s was trained on other data than %s: the training rows it records are not used", s.name, s.opened.Source))
+		o.From = f.rowsFile
+	case f.count == 0 && m.meta.rows != "":
+		if m.meta.data != fingerprint(d.Train) {
+			c.warn(fmt.Errorf("%s was trained on other data than %s: the training rows it records are not used", m.name, d.Source))
 			break
 		}
-		if o.Rows, recorded = parseRows(s.meta.rows, s.opened.Train.Len()); !recorded {
-			return fmt.Errorf("%s: its metadata entry %s cannot be used; give --train-count or --train-index", s.name, keyRows)
+		if o.Rows, recorded = parseRows(m.meta.rows, d.Train.Len()); !recorded {
+			return nil, fmt.Errorf("%s: its metadata entry %s cannot be used; give --train-count or --train-index", m.name, keyRows)
 		}
-		o.From = s.name
+		o.From = m.name
 	}
-	s.train, err = s.opened.Train.Select(o)
-	if err != nil && s.saved != nil && s.opened.Train.Len() > 0 {
-		return s.saved.otherData(s)
-	}
+	train, err := d.Train.Select(o)
 	if e := (*dataset.Error)(nil); recorded && errors.As(err, &e) {
 		e.Remedy = "the model records it as a training row; give --train-count or --train-index for others"
 	}
-	return err
+	return train, err
 }
 
-// testPart is the part that predictions are made for: the test rows, or where
-// there are none the validation rows.
-func (s *session) testPart() *dataset.Set {
-	if s.opened.Test.Len() == 0 && s.opened.Valid.Len() > 0 {
-		return s.opened.Valid
-	}
-	return s.opened.Test
+// RowNames name examples as the user knows them, for messages.
+type rowNames struct {
+	all string             // of all of them
+	row func(i int) string // of example i
 }
 
-// selectTest picks test rows; the classes are those of the session.
-func (s *session) selectTest(o dataset.SelectOptions) (*dataset.Subset, error) {
-	part := s.testPart()
-	if part.Len() == 0 && !s.opened.Images() {
-		return nil, fmt.Errorf("%s: there are no test rows; give --split K or --test-data FILE", s.opened.Source)
+// namesOf are the names of the rows [lo, hi) of a subset.
+func namesOf(rows *dataset.Subset, lo, hi int) rowNames {
+	row := func(i int) string { return fmt.Sprintf("%s: %s row %d", rows.Set.File, rows.Set.Part, rows.Rows[lo+i]) }
+	if hi == lo+1 {
+		return rowNames{row(0), row}
 	}
-	o.Classes = s.classed
-	return part.Select(&o)
+	return rowNames{fmt.Sprintf("%s: %d %s rows from row %d", rows.Set.File, hi-lo, rows.Set.Part, rows.Rows[lo]), row}
 }
 
-// label is the data's own label or target of row i.
-func label(sub *dataset.Subset, i int) float64 {
-	if sub.Labels != nil {
-		return float64(sub.Labels[i])
-	}
-	return sub.Targets[i]
-}
-
-func labels(sub *dataset.Subset) []float64 {
-	out := make([]float64, sub.Len())
-	for i := range out {
-		out[i] = label(sub, i)
-	}
-	return out
-}
+// namesOfFile are the names of the one example that a file holds.
+func namesOfFile(path string) rowNames { return rowNames{path, func(int) string { return path }} }
 
 // formatRows writes row numbers compactly, for metadata: "3,5,7-9".
 func formatRows(rows []int) string {

@@ -12,6 +12,8 @@ import (
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/store"
 )
@@ -45,19 +47,16 @@ type savedHeader struct {
 	Split      int          `json:"split"`  // --split, -1 where there was none
 }
 
-// header returns what the file says about p.
-func (p *posterior) header(inputs bool) savedHeader {
-	return savedHeader{Model: p.modelSum, Freeze: p.freeze, Data: p.train.Fingerprint(), Rows: formatRows(p.train.Rows),
-		Likelihood: p.lik.Name(), Classes: p.classed, Noise: p.sigma2, Prior: p.base, Factor: p.factor, Seed: p.seed, Select: p.selection,
-		Inducing: p.chosen, Mean: p.mean, Bound: p.bound, SE: report.Float(p.evidenceSE), Fit: p.report(), Inputs: inputs, Split: p.splitNumber()}
-}
-
-// save writes the posterior to a file, with the training inputs if asked.
-func (p *posterior) save(path string, inputs bool) error {
-	head := p.header(inputs)
+// save writes the posterior to a file, with the training inputs if asked. split
+// is --split, nil where it was not given.
+func (q *posterior) save(path string, p *problem, r report.Fit, inputs bool, freeze []string, split *int) error {
+	e, t := p.examples, p.task
+	head := savedHeader{Model: p.model.sum, Freeze: freeze, Data: e.train.Fingerprint(), Rows: formatRows(e.train.Rows),
+		Likelihood: t.likelihood.Name(), Classes: t.classes, Noise: t.noise, Prior: q.kernelPrecision, Factor: q.factor, Seed: p.limits.seed, Select: q.how.selection,
+		Inducing: q.how.inducing, Mean: q.how.mean, Bound: q.bound, SE: report.Float(q.evidenceSE), Fit: r, Inputs: inputs, Split: splitNumber(split)}
 	var rows *dataset.Stored
 	if inputs {
-		rows = p.opened.Stored(p.train)
+		rows = e.data.Stored(e.train)
 	}
 	return store.Write(path, savedKind, savedVersion, func(w *store.Writer) error {
 		w.JSON("header", head)
@@ -67,7 +66,7 @@ func (p *posterior) save(path string, inputs bool) error {
 			w.Bytes("inputs.pixels", rows.Pixels)
 			w.Floats("inputs.features", rows.X)
 		}
-		return p.Save(w)
+		return q.dual.Save(w)
 	})
 }
 
@@ -80,59 +79,53 @@ type storedRows struct {
 	Integer bool     `json:"integer"`
 }
 
-// saved is an open file with a posterior.
-type saved struct {
-	path string
-	file *store.File
-	head savedHeader
+// A savedFile is an open file with a posterior.
+type savedFile struct {
+	path   string
+	file   *store.File
+	header savedHeader
 }
 
-// openSaved opens the posterior that w names. Its method, likelihood, classes and
-// precisions replace those of the flags and of the model.
-func (s *session) openSaved(ctx context.Context, w *way) error {
-	if w == nil || w.file == "" {
-		return nil
-	}
-	f, err := s.openStore(ctx, w.file)
+// openSaved opens the posterior of a file, which must be of this model and the
+// same --freeze. The console closes the file in the end.
+func openSaved(ctx context.Context, c *console, path string, f *commonFlags, m *model) (*savedFile, error) {
+	file, err := openStore(ctx, path, f.limits.memory)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.closers = append(s.closers, f.Close)
-	v := &saved{path: w.file, file: f}
-	if err := f.JSON("header", &v.head); err != nil {
-		return err
+	c.closers = append(c.closers, file.Close)
+	v := &savedFile{path: path, file: file}
+	if err := file.JSON("header", &v.header); err != nil {
+		return nil, err
 	}
-	h := &v.head
-	if h.Model != s.modelSum || !slices.Equal(h.Freeze, s.freeze) {
-		return fmt.Errorf("%s: its posterior is of another model than %s; give --model, and --freeze, as they were when it was fitted", v.path, s.name)
+	h := &v.header
+	if h.Model != m.sum || !slices.Equal(h.Freeze, f.model.freeze) {
+		return nil, fmt.Errorf("%s: its posterior is of another model than %s; give --model, and --freeze, as they were when it was fitted", path, m.name)
 	}
-	if now := s.splitNumber(); h.Inputs && h.Split != now {
-		return fmt.Errorf("%s: its training rows are those of --split %s, not of %s: some would be test rows; give the same split", v.path, splitText(h.Split), splitText(now))
+	if now := splitNumber(f.data.split); h.Inputs && h.Split != now {
+		return nil, fmt.Errorf("%s: its training rows are those of --split %s, not of %s: some would be test rows; give the same split", path, splitText(h.Split), splitText(now))
 	}
 	if !h.possible() {
-		return v.damaged("its header cannot be used")
+		return nil, v.damaged("its header cannot be used")
 	}
-	s.saved, s.loads = v, true
-	s.meta.likelihood, s.meta.classes, s.meta.precision, s.meta.noise = h.Likelihood, h.Classes, h.Prior, h.Noise
-	w.method, w.inducing, w.selection, w.refit, w.mean = h.Fit.Method, len(h.Inducing), h.Select, h.Fit.Refit, h.Mean
-	return nil
+	return v, nil
 }
 
 // openStore opens the file of a posterior. A pipe is read into memory, of
 // which it takes no more than may be used.
-func (s *session) openStore(ctx context.Context, path string) (*store.File, error) {
+func openStore(ctx context.Context, path string, memory int64) (*store.File, error) {
 	in, err := inputfile.Open(ctx, path)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, placedf("%s: the posterior cannot be opened: %w; name a file that fit wrote", path, causeOf(err))
+		return nil, fullErrorf("%s: the posterior cannot be opened: %w; name a file that fit wrote", path, causeOf(err))
 	}
 	defer in.Close()
 	if in.Size() >= 0 {
 		return store.Open(path, savedKind, savedVersion)
 	}
-	f, err := store.Read(in, path, savedKind, savedVersion, gp.MemoryBudget(s.bytes))
+	f, err := store.Read(in, path, savedKind, savedVersion, gp.MemoryBudget(memory))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -140,11 +133,11 @@ func (s *session) openStore(ctx context.Context, path string) (*store.File, erro
 }
 
 // splitNumber is --split, -1 for none.
-func (s *shared) splitNumber() int {
-	if !s.cmd.Flags().Changed("split") {
+func splitNumber(split *int) int {
+	if split == nil {
 		return -1
 	}
-	return s.split
+	return *split
 }
 
 func splitText(k int) string {
@@ -157,19 +150,27 @@ func splitText(k int) string {
 // possible tells whether the values of the header can be those of a posterior.
 // The data are compared later.
 func (h *savedHeader) possible() bool {
-	sparseOne := h.Fit.Method == "subset" || h.Fit.Method == "nystrom"
-	return isLikelihood(h.Likelihood) && slices.Contains(methods, h.Fit.Method) && h.Prior > 0 && h.Factor > 0 && (h.Noise > 0 || h.Likelihood != "gaussian") &&
-		h.Bound >= sparse.None && h.Bound <= sparse.Upper && sparseOne == (len(h.Inducing) > 0)
+	return isLikelihood(h.Likelihood) && slices.Contains(methods, h.Fit.Method) && h.Prior > 0 && h.Factor > 0 &&
+		(h.Noise > 0 || !hasNoise(likelihoodNamed(h.Likelihood))) &&
+		h.Bound >= sparse.None && h.Bound <= sparse.Upper && isSparse(h.Fit.Method) == (len(h.Inducing) > 0)
 }
 
-func (v *saved) damaged(problem string) error {
+func (v *savedFile) damaged(problem string) error {
 	return &store.Error{File: v.path, Problem: problem, Remedy: "fit it again"}
 }
 
-// inputs returns the data with the training rows that the file holds, or the
+// metadata returns the model's metadata with the likelihood, classes and
+// numbers that the posterior was fitted with.
+func (v *savedFile) metadata(m *metadata) *metadata {
+	out, h := *m, &v.header
+	out.likelihood, out.classes, out.precision, out.noise = h.Likelihood, h.Classes, h.Prior, h.Noise
+	return &out
+}
+
+// data returns the data with the training rows that the file holds, or the
 // data as they are where it holds none.
-func (v *saved) inputs(d *dataset.Data) (*dataset.Data, error) {
-	if !v.head.Inputs {
+func (v *savedFile) data(d *dataset.Data) (*dataset.Data, error) {
+	if !v.header.Inputs {
 		return d, nil
 	}
 	var rows storedRows
@@ -197,55 +198,74 @@ func (v *saved) inputs(d *dataset.Data) (*dataset.Data, error) {
 	return d.WithTrain(r, v.path)
 }
 
-// checkSaved compares the training rows with those that the posterior was
-// fitted on.
-func (s *session) checkSaved() error {
-	if s.saved == nil || s.train.Fingerprint() == s.saved.head.Data {
-		return nil
-	}
-	return s.saved.otherData(s)
-}
-
-func (v *saved) otherData(s *session) error {
-	return fmt.Errorf("%s: its posterior is of other training rows than those of %s; give --data that it was fitted on, or fit --with-inputs", v.path, s.opened.Source)
-}
-
-// load returns the posterior of the file.
-func (s *session) load(ctx context.Context, w *way) (*posterior, error) {
-	v, h := s.saved, &s.saved.head
-	if !inRange(h.Inducing, s.train.Len()) {
-		return nil, v.damaged("its inducing examples cannot be used")
-	}
-	if err := s.planLoad(h.Fit.Method, s.train.Len(), len(h.Inducing)); err != nil {
-		return nil, err
-	}
-	p := s.newPosterior(w)
-	if err := s.lap(ctx, "load"); err != nil {
-		return nil, err
-	}
-	var err error
-	switch h.Fit.Method {
-	case "exact":
-		err = p.loadExact(ctx, v)
-	case "cg":
-		err = p.loadCG(ctx, v)
-	default:
-		err = p.loadSparse(ctx, v)
-	}
-	s.progress.clear()
-	if err != nil {
-		return nil, rowsOf(s.train, 0, s.train.Len()).fault(err)
-	}
-	p.precision, p.base, p.factor, p.chosen = h.Prior/h.Factor, h.Prior, h.Factor, h.Inducing
-	f := &h.Fit
-	p.grad, p.bound, p.evidenceSE, p.traceError, p.approximate = float64(f.GradientNorm), h.Bound, float64(h.SE), float64(f.TraceError), f.Approximation
-	p.evidence = gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter)}
-	for _, text := range f.Warnings {
-		if !slices.Contains(s.warnings, text) {
-			s.warnings = append(s.warnings, text)
+// trainingRows returns the rows that the posterior was fitted on. It is an error
+// where the data do not have them, or others in their place.
+func (v *savedFile) trainingRows(t *task, d *dataset.Data) (*dataset.Subset, error) {
+	rows, ok := parseRows(v.header.Rows, d.Train.Len())
+	if ok {
+		train, err := d.Train.Select(&dataset.SelectOptions{Classes: t.classes, Rows: rows})
+		if err == nil && train.Fingerprint() == v.header.Data {
+			return train, nil
 		}
 	}
-	return p, s.lap(ctx, "factorize")
+	return nil, fmt.Errorf("%s: its posterior is of other training rows than those of %s; give --data that it was fitted on, or fit --with-inputs", v.path, d.Source)
+}
+
+// loadPosterior returns the posterior of the problem's file.
+func loadPosterior(ctx context.Context, c *console, p *problem) (*posterior, error) {
+	v, h, f := p.saved, &p.saved.header, &p.saved.header.Fit
+	if !inRange(h.Inducing, p.examples.train.Len()) {
+		return nil, v.damaged("its inducing examples cannot be used")
+	}
+	if err := planLoad(p, f.Method, p.examples.train.Len(), len(h.Inducing)); err != nil {
+		return nil, err
+	}
+	prior, err := ntk.NewIsotropic(h.Prior, nil)
+	if err != nil {
+		return nil, err
+	}
+	q := &posterior{kernel: ntk.New(prior, p.model.net.Theta(), nil), how: method{f.Method, h.Select, h.Inducing, h.Mean},
+		precision: h.Prior / h.Factor, kernelPrecision: h.Prior, factor: h.Factor, gradient: float64(f.GradientNorm),
+		evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter)},
+		evidenceSE: float64(h.SE), bound: h.Bound, traceError: float64(f.TraceError), approximation: f.Approximation}
+	if err := c.endPart(ctx, "load"); err != nil {
+		return nil, err
+	}
+	q.dual, err = loadDual(ctx, c, p, q.kernel)
+	c.bar.clear()
+	if err != nil {
+		return nil, p.trainNames().explainError(err)
+	}
+	for _, text := range f.Warnings {
+		c.warnText(text)
+	}
+	return q, c.endPart(ctx, "factorize")
+}
+
+// loadDual linearizes the training examples as the method needs them and reads
+// the posterior.
+func loadDual(ctx context.Context, c *console, p *problem, kernel *ntk.NTK) (fitted, error) {
+	v, name, memory := p.saved, p.saved.header.Fit.Method, p.limits.memory
+	x, err := p.trainingExamples(ctx, name == "exact" || name == "cg" && p.keepsJacobian())
+	if err != nil {
+		return nil, err
+	}
+	var z *sparse.Inducing
+	if isSparse(name) {
+		if z, err = p.inducing(ctx, v.header.Inducing); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.endPart(ctx, "linearize"); err != nil {
+		return nil, err
+	}
+	switch name {
+	case "exact":
+		return gp.Load(v.file, kernel, x.(*linearize.Batch), &gp.Options{MaxMemory: memory})
+	case "cg":
+		return cg.Load(ctx, v.file, kernel, x, &cg.Options{MaxMemory: memory, Progress: c.show})
+	}
+	return sparse.Load(ctx, v.file, kernel, x, z, &sparse.Options{Mean: v.header.Mean, MaxMemory: memory, Progress: c.show})
 }
 
 // inRange tells whether positions are different ones below n.
@@ -258,54 +278,6 @@ func inRange(positions []int, n int) bool {
 		seen[at] = true
 	}
 	return true
-}
-
-func (p *posterior) loadExact(ctx context.Context, v *saved) error {
-	var err error
-	if p.batch, err = p.net.Linearize(ctx, p.inputs(p.train)); err != nil {
-		return err
-	}
-	p.source = p.batch
-	if err := p.lap(ctx, "linearize"); err != nil {
-		return err
-	}
-	if p.exact, err = gp.Load(v.file, p.kernel, p.batch, &gp.Options{MaxMemory: p.bytes}); err != nil {
-		return err
-	}
-	p.conditioned = p.exact
-	return nil
-}
-
-func (p *posterior) loadSparse(ctx context.Context, v *saved) error {
-	p.source = p.sourceOf(p.train)
-	z, err := p.inducingAt(ctx, v.head.Inducing)
-	if err != nil {
-		return err
-	}
-	if err := p.lap(ctx, "linearize"); err != nil {
-		return err
-	}
-	q, err := sparse.Load(ctx, v.file, p.kernel, p.source, z, p.sparseOptions())
-	if err != nil {
-		return err
-	}
-	p.conditioned = q
-	return nil
-}
-
-func (p *posterior) loadCG(ctx context.Context, v *saved) error {
-	if err := p.openSource(ctx); err != nil {
-		return err
-	}
-	if err := p.lap(ctx, "linearize"); err != nil {
-		return err
-	}
-	q, err := cg.Load(ctx, v.file, p.kernel, p.source, &cg.Options{MaxMemory: p.bytes, Progress: p.progress.show})
-	if err != nil {
-		return err
-	}
-	p.conditioned = q
-	return nil
 }
 
 // rowNumbers reads n row numbers that formatRows wrote.

@@ -34,8 +34,8 @@ func steps(t *testing.T, stop int, args []string) ([]step, result) {
 		all = append(all, s)
 	}
 	var stdout, stderr bytes.Buffer
-	v := &invocation{args: args, out: &output{w: &stdout}, stderr: &stderr, progress: &progress{told: hear}}
-	code := status(&stderr, v.run(ctx))
+	c := &console{args: args, out: &output{w: &stdout}, stderr: &stderr, bar: &progress{told: hear}}
+	code := status(&stderr, runOn(ctx, c))
 	return all, result{code, stdout.String(), stderr.String()}
 }
 

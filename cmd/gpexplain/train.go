@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 
@@ -17,17 +18,18 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-type trainFlags struct {
-	name, activation     string
+type trainVerb struct {
+	common commonFlags
+
+	archName, activation string
 	out                  string
 	epochs, batch, lbfgs int
 	rate                 float64
-
-	arch *arch // parsed from name and activation
+	arch                 *arch // parsed from archName and activation by check
 }
 
-func trainVerb(inv *invocation) *cobra.Command {
-	var e trainFlags
+func trainCommand(con *console) *cobra.Command {
+	s := &trainVerb{}
 	v := &verb{
 		name:  "train",
 		short: "Train a network and write it as ONNX",
@@ -37,155 +39,149 @@ likelihood, the prior precision, the classes, the training rows and the scaling
 of the inputs.`,
 		example: `  gpexplain train --data digits --classes 4,9 --train-count 1500 --prior-precision 10 --out net.onnx
   gpexplain train --data table.csv --split 0 --arch mlp:50-50-1 --activation tanh --out net.onnx`,
-		flags: e.add, check: e.check, run: e.run,
+		flags: s.add, check: s.check, run: s.run,
 		complete: map[string][]string{"arch": {"thesis-cnn", "lenet5", "mlp:"}, "activation": {"relu", "tanh"}},
 	}
-	return v.command(inv)
+	return v.command(con, &s.common)
 }
 
-func (e *trainFlags) add(c *cobra.Command) {
+func (s *trainVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&e.name, "arch", "thesis-cnn", "`NAME` of the network: thesis-cnn or lenet5 for 28×28 pictures, or mlp:128-64-10 (hidden widths, then outputs)")
-	f.StringVar(&e.out, "out", "", "write the network to `FILE.onnx`; needed")
-	f.StringVar(&e.activation, "activation", "relu", "`NAME` of the activation of an mlp: relu or tanh")
-	f.IntVar(&e.epochs, "epochs", 30, "`N` passes of Adam over the data; 0 for none")
-	f.IntVar(&e.batch, "batch", 256, "`N` examples a step of Adam")
-	f.Float64Var(&e.rate, "lr", 3e-3, "first step size `X` of Adam")
-	f.IntVar(&e.lbfgs, "lbfgs", 200, "at most `N` iterations of L-BFGS; 0 for none")
+	f.StringVar(&s.archName, "arch", "thesis-cnn", "`NAME` of the network: thesis-cnn or lenet5 for 28×28 pictures, or mlp:128-64-10 (hidden widths, then outputs)")
+	f.StringVar(&s.out, "out", "", "write the network to `FILE.onnx`; needed")
+	f.StringVar(&s.activation, "activation", "relu", "`NAME` of the activation of an mlp: relu or tanh")
+	f.IntVar(&s.epochs, "epochs", 30, "`N` passes of Adam over the data; 0 for none")
+	f.IntVar(&s.batch, "batch", 256, "`N` examples a step of Adam")
+	f.Float64Var(&s.rate, "lr", 3e-3, "first step size `X` of Adam")
+	f.IntVar(&s.lbfgs, "lbfgs", 200, "at most `N` iterations of L-BFGS; 0 for none")
 }
 
-func (e *trainFlags) check(s *shared) error {
+func (s *trainVerb) check(*cobra.Command) error {
 	switch {
-	case e.out == "":
+	case s.out == "":
 		return usagef("--out FILE.onnx is needed")
-	case e.epochs < 0 || e.lbfgs < 0:
+	case s.epochs < 0 || s.lbfgs < 0:
 		return usagef("--epochs and --lbfgs must not be negative")
-	case e.batch < 1:
-		return usagef("--batch %d must be at least 1", e.batch)
-	case !(e.rate > 0 && e.rate < 1e6):
-		return usagef("--lr %v must be a positive number", e.rate)
+	case s.batch < 1:
+		return usagef("--batch %d must be at least 1", s.batch)
+	case !(s.rate > 0 && s.rate < 1e6):
+		return usagef("--lr %v must be a positive number", s.rate)
 	}
 	var err error
-	if e.arch, err = parseArch(e.name, e.activation); err != nil {
+	if s.arch, err = parseArch(s.archName, s.activation); err != nil {
 		return err
 	}
-	return distinct([]flagPath{{"--out", e.out}}, s.reads())
+	return distinct([]flagPath{{"--out", s.out}}, s.common.files())
 }
 
-func (e *trainFlags) run(ctx context.Context, sh *shared) error {
-	if err := writable(e.out); err != nil {
+func (s *trainVerb) run(ctx context.Context, c *console) error {
+	if err := writable(s.out); err != nil {
 		return err
 	}
-	s := newSession(sh)
-	c, err := e.open(ctx, s)
+	p, err := s.problem(ctx, c)
 	if err != nil {
 		return err
 	}
 	// The test rows are looked at first: a fault in them must not cost the
 	// training.
-	test, err := e.testRows(s, c)
+	var test *dataset.Subset
+	var testY *mat.Dense
+	if p.examples.testPart().Len() > 0 {
+		if test, err = p.examples.test(dataset.SelectOptions{}); err != nil {
+			return err
+		}
+		if testY, err = p.targets(test); err != nil {
+			return err
+		}
+	}
+	trained, r, err := s.train(ctx, c, p)
 	if err != nil {
 		return err
 	}
-	r, err := e.fit(ctx, s, c)
-	if err != nil {
+	if r.TrainAccuracy, r.TrainNLL, err = trained.score(ctx, p, p.examples.train, p.examples.y); err != nil {
 		return err
 	}
-	if r.TrainAccuracy, r.TrainNLL, err = s.mapScore(ctx, s.train, s.y); err != nil {
-		return err
-	}
-	if r.TestAccuracy, r.TestNLL, err = s.mapScore(ctx, test.rows, test.y); err != nil {
+	if r.TestAccuracy, r.TestNLL, err = trained.score(ctx, p, test, testY); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(e.out, s.net.WithMetadata(e.metadata(s)).WriteONNX); err != nil {
+	if err := atomicfile.Write(s.out, trained.net.WithMetadata(trainMetadata(p, c.args)).WriteONNX); err != nil {
 		return err
 	}
-	s.watch.lap("write")
-	r.Warnings, r.Seconds = s.warnings, s.watch.timings().Total
-	if s.json {
-		return lineEncoder(s.out).Encode(r)
+	r.Seconds, r.Warnings = c.timings().Total, c.warnings
+	if c.json {
+		return lineEncoder(c.out).Encode(r)
 	}
-	return r.text(s.out)
+	return r.text(c.out)
 }
 
-// open reads the data and returns the number of outputs that suits them.
-func (e *trainFlags) open(ctx context.Context, s *session) (int, error) {
-	s.name = "the " + e.name + " network"
-	if err := s.openData(ctx); err != nil {
-		return 0, err
+// problem reads the data. Its model is one that is still to be trained, with the
+// number of outputs that suits the data.
+func (s *trainVerb) problem(ctx context.Context, c *console) (*problem, error) {
+	f := &s.common
+	d, err := openData(ctx, c, &f.data, f.limits.memory)
+	if err != nil {
+		return nil, err
 	}
-	c := e.arch.outputs(s)
-	if err := s.chooseLikelihood(c); err != nil {
-		return 0, err
+	m := &model{name: "the " + s.archName + " network", meta: &metadata{}, outputs: s.arch.outputs(d, f.task.likelihood, f.data.classes)}
+	t, err := chooseTask(&f.task, f.data.classes, m, d)
+	if err != nil {
+		return nil, err
 	}
-	if err := s.selectTraining(ctx); err != nil {
-		return 0, err
+	train, err := chooseRows(ctx, c, &f.data, m, t, d, nil)
+	if err != nil {
+		return nil, err
 	}
-	if err := e.plan(s); err != nil {
-		return 0, err
+	if err := s.plan(d, train.Len()); err != nil {
+		return nil, err
 	}
-	return c, s.prepare(c)
+	e, err := newExamples(m, t, d, train)
+	if err != nil {
+		return nil, err
+	}
+	return &problem{model: m, task: t, examples: e, limits: f.limits}, nil
 }
 
 // vectors is how many vectors of length P training holds: the parameters in
 // their several copies, Adam's moments and the history of L-BFGS.
 const vectors = 120
 
-// plan refuses what cannot fit before anything large is taken.
-func (e *trainFlags) plan(s *session) error {
-	d := elements(s.opened.Shape)
-	fixed := 8 * vectors * e.arch.parameters(d)
-	if budget := gp.MemoryBudget(s.bytes); fixed > float64(budget) {
+// plan refuses what cannot fit before anything large is taken, for n training
+// examples.
+func (s *trainVerb) plan(data *dataset.Data, n int) error {
+	d, memory := elements(data.Shape), s.common.limits.memory
+	fixed := 8 * vectors * s.arch.parameters(d)
+	if budget := gp.MemoryBudget(memory); fixed > float64(budget) {
 		return fmt.Errorf("--arch %s has %.0f parameters, and training them takes about %.0f bytes of memory, of which %d may be used; choose smaller widths, or raise --max-memory",
-			e.name, e.arch.parameters(d), fixed, budget)
+			s.archName, s.arch.parameters(d), fixed, budget)
 	}
-	return s.plan("training", s.train.Len(), func(n int) float64 { return fixed + 8*float64(n)*float64(d) })
+	return planExamples("training", n, memory, func(n int) float64 { return fixed + 8*float64(n)*float64(d) })
 }
 
-// testRows are the rows that the trained network is tried on; none without
-// data for it.
-type testRows struct {
-	rows *dataset.Subset
-	y    *mat.Dense
-}
-
-func (e *trainFlags) testRows(s *session, c int) (testRows, error) {
-	if s.testPart().Len() == 0 {
-		return testRows{}, nil
-	}
-	rows, err := s.selectTest(dataset.SelectOptions{})
+// train returns the trained model and the report, in which the scores are still
+// missing.
+func (s *trainVerb) train(ctx context.Context, c *console, p *problem) (*model, *trainReport, error) {
+	e, seed := p.examples, p.limits.seed
+	net, err := network.Seeded(seed, e.data.Shape, s.arch.layers(p.model.outputs)...)
 	if err != nil {
-		return testRows{}, err
+		return nil, nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", s.archName, e.data.Shape, err)
 	}
-	y, err := s.targets(rows, c)
-	return testRows{rows, y}, err
-}
-
-// fit trains a network with c outputs and puts it into the session.
-func (e *trainFlags) fit(ctx context.Context, s *session, c int) (*trainReport, error) {
-	net, err := network.Seeded(s.seed, s.opened.Shape, e.arch.layers(c)...)
-	if err != nil {
-		return nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", e.name, s.opened.Shape, err)
-	}
-	_, _, p := net.Dims()
-	o := &network.TrainOptions{Precision: slices.Repeat([]float64{s.delta}, p), Epochs: orNone(e.epochs), Batch: e.batch, LearningRate: e.rate, LBFGS: orNone(e.lbfgs), Seed: s.seed,
+	_, _, params := net.Dims()
+	o := &network.TrainOptions{Precision: slices.Repeat([]float64{p.task.precision}, params), Epochs: orNone(s.epochs), Batch: s.batch, LearningRate: s.rate, LBFGS: orNone(s.lbfgs), Seed: seed,
 		Progress: func(t network.TrainProgress) {
-			s.progress.show(t.Stage, t.Done, t.Total)
-			s.detail("%s %d of %d: objective %.6g", t.Stage, t.Done, t.Total, t.Objective)
+			c.show(t.Stage, t.Done, t.Total)
+			c.detail("%s %d of %d: objective %.6g", t.Stage, t.Done, t.Total, t.Objective)
 		}}
-	trained, res, err := net.Train(ctx, s.inputs(s.train), s.y, s.lik, o)
-	s.progress.clear()
+	trained, res, err := net.Train(ctx, e.inputs(e.train, 0, e.train.Len()), e.y, p.task.likelihood, o)
+	c.bar.clear()
 	if err != nil {
-		return nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", s.opened.Source, err)
+		return nil, nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", e.data.Source, err)
 	}
-	s.net = trained
-	for _, w := range res.Warnings {
-		s.warn(w)
-	}
-	return &trainReport{Out: e.out, Parameters: p, Examples: s.train.Len(), Objective: report.Float(res.Objective),
+	c.warn(res.Warnings...)
+	m := &model{name: p.model.name, net: trained, outputs: p.model.outputs, meta: p.model.meta}
+	return m, &trainReport{Out: s.out, Parameters: params, Examples: e.train.Len(), Objective: report.Float(res.Objective),
 		LogLikelihood: report.Float(res.LogLik), GradientNorm: report.Float(res.GradientNorm)}, nil
 }
 
@@ -198,50 +194,90 @@ func orNone(k int) int {
 	return k
 }
 
-// mapScore is the accuracy and the mean negative log likelihood of the network
-// itself; undefined without rows, and the accuracy for a regression.
-func (s *session) mapScore(ctx context.Context, sub *dataset.Subset, y *mat.Dense) (accuracy, nll report.Float, err error) {
+// score is the accuracy and the mean negative log likelihood of the network
+// itself on rows with these targets. Both are undefined where the rows are nil,
+// and the accuracy for a regression.
+func (m *model) score(ctx context.Context, p *problem, rows *dataset.Subset, y *mat.Dense) (accuracy, nll report.Float, err error) {
 	accuracy, nll = report.Undefined(), report.Undefined()
-	if sub == nil {
+	if rows == nil {
 		return accuracy, nll, nil
 	}
 	right, sum := 0, 0.0
-	for t := range par.Tiles(sub.Len(), predictTile) {
-		lo, hi := par.Bounds(t, sub.Len(), predictTile)
-		f, err := s.net.Forward(ctx, s.inputsAt(sub, lo, hi))
+	for t := range par.Tiles(rows.Len(), predictRows) {
+		lo, hi := par.Bounds(t, rows.Len(), predictRows)
+		f, err := m.net.Forward(ctx, p.examples.inputs(rows, lo, hi))
 		if err != nil {
-			return accuracy, nll, rowsOf(sub, lo, hi).fault(err)
+			return accuracy, nll, namesOf(rows, lo, hi).explainError(err)
 		}
 		for i := range hi - lo {
-			sum -= s.lik.LogProb(y.RawRowView(lo+i), f.RawRowView(i))
-			if s.classed != nil && argmaxClass(f.RawRowView(i)) == sub.Class[lo+i] {
+			sum -= p.task.likelihood.LogProb(y.RawRowView(lo+i), f.RawRowView(i))
+			if p.task.classes != nil && largestClass(f.RawRowView(i)) == rows.Class[lo+i] {
 				right++
 			}
 		}
 	}
-	if s.classed != nil {
-		accuracy = report.Float(float64(right) / float64(sub.Len()))
+	if p.task.classes != nil {
+		accuracy = report.Float(float64(right) / float64(rows.Len()))
 	}
-	return accuracy, report.Float(sum / float64(sub.Len())), nil
+	return accuracy, report.Float(sum / float64(rows.Len())), nil
 }
 
-// metadata says what the network was trained on.
-func (e *trainFlags) metadata(s *session) map[string]string {
+// trainMetadata says what a network was trained on, and by which command line.
+func trainMetadata(p *problem, args []string) map[string]string {
+	t, e := p.task, p.examples
 	kv := map[string]string{
-		keyLikelihood: s.lik.Name(),
-		keyPrecision:  strconv.FormatFloat(s.delta, 'g', -1, 64),
-		keyRows:       formatRows(s.train.Rows),
-		keyData:       fingerprint(s.opened.Train),
-		keyCommand:    commandLine(s.args),
+		keyLikelihood: t.likelihood.Name(),
+		keyPrecision:  strconv.FormatFloat(t.precision, 'g', -1, 64),
+		keyRows:       formatRows(e.train.Rows),
+		keyData:       fingerprint(e.data.Train),
+		keyCommand:    commandLine(args),
 	}
-	if s.lik.Name() == "gaussian" {
-		kv[keyNoise] = strconv.FormatFloat(s.sigma2, 'g', -1, 64)
+	if t.noise > 0 {
+		kv[keyNoise] = strconv.FormatFloat(t.noise, 'g', -1, 64)
 	}
-	if s.classed != nil {
-		kv[keyClasses] = formatInts(s.classed)
+	if t.classes != nil {
+		kv[keyClasses] = formatInts(t.classes)
 	}
-	if s.scaling != nil {
-		kv[keyScaling] = s.scaling.String()
+	if e.scaling != nil {
+		kv[keyScaling] = e.scaling.String()
 	}
 	return kv
+}
+
+// trainReport is what train prints with --json.
+type trainReport struct {
+	Out           string          `json:"out"`
+	Parameters    int             `json:"parameters"`
+	Examples      int             `json:"examples"`
+	Objective     report.Float    `json:"objective"`
+	LogLikelihood report.Float    `json:"log_likelihood"`
+	GradientNorm  report.Float    `json:"gradient_norm"`
+	TrainAccuracy report.Float    `json:"train_accuracy"`
+	TestAccuracy  report.Float    `json:"test_accuracy"`
+	TrainNLL      report.Float    `json:"train_nll"`
+	TestNLL       report.Float    `json:"test_nll"`
+	Warnings      report.Warnings `json:"warnings"`
+	Seconds       report.Float    `json:"seconds"`
+}
+
+func (r *trainReport) text(stdout io.Writer) error {
+	fmt.Fprintf(stdout, "%d parameters trained on %d examples in %.1f s\n", r.Parameters, r.Examples, float64(r.Seconds))
+	fmt.Fprintf(stdout, "objective %.6g, log likelihood %.6g, gradient norm %.3g\n", float64(r.Objective), float64(r.LogLikelihood), float64(r.GradientNorm))
+	line := func(name string, accuracy, nll report.Float) {
+		if !nll.Finite() {
+			return
+		}
+		fmt.Fprintf(stdout, "%-8s  NLL %.5f", name, float64(nll))
+		if accuracy.Finite() {
+			fmt.Fprintf(stdout, "  accuracy %.4f", float64(accuracy))
+		}
+		fmt.Fprintln(stdout)
+	}
+	line("training", r.TrainAccuracy, r.TrainNLL)
+	line("test", r.TestAccuracy, r.TestNLL)
+	for _, w := range r.Warnings {
+		fmt.Fprintf(stdout, "warning: %s\n", oneLine(w))
+	}
+	_, err := fmt.Fprintf(stdout, "wrote %s\n", r.Out)
+	return err
 }

@@ -74,13 +74,13 @@ func TestValidateIsCancelledAtEachStage(t *testing.T) {
 	for at := 1; ; at++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		var stages []string
-		inv := &invocation{args: append([]string{"validate"}, ref.args...), out: &output{w: &bytes.Buffer{}}, stderr: &bytes.Buffer{}}
-		inv.progress = &progress{told: func(stage string, _, _ int) {
+		con := &console{args: append([]string{"validate"}, ref.args...), out: &output{w: &bytes.Buffer{}}, stderr: &bytes.Buffer{}}
+		con.bar = &progress{told: func(stage string, _, _ int) {
 			if stages = append(stages, stage); len(stages) == at {
 				cancel()
 			}
 		}}
-		err := newRoot(inv).ExecuteContext(ctx)
+		err := newRoot(con).ExecuteContext(ctx)
 		cancel()
 		if len(stages) < at {
 			require.NoError(t, err)

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+const (
+	compareTests   = 200  // most test rows in the error report
+	compareOutputs = 2000 // most outputs of training rows that the exact posterior is computed of
+)
+
+// compare measures the error of a posterior with inducing examples on test
+// rows, and on a sample of the training rows against their exact posterior. An
+// error at a test row becomes a warning, because the posterior, which may have
+// taken hours, does not depend on it.
+func (f *fit) compare(ctx context.Context, q *posterior) error {
+	p, dual := f.problem, q.dual.(*sparse.Posterior)
+	c := p.model.outputs
+	q.approximation = &report.Approximation{Select: q.how.selection, Rows: len(q.how.inducing) * c, Rank: dual.Rank()}
+	if f.options.noReport || p.examples.testPart().Len() == 0 {
+		return nil
+	}
+	test, err := p.examples.test(dataset.SelectOptions{})
+	if err != nil {
+		return nil // no test row of these classes
+	}
+	bytes := p.model.net.BatchBytes
+	n := p.within(min(compareTests, test.Len()), bytes)
+	sample := p.within(min(p.examples.train.Len(), max(1, compareOutputs/c)), func(n int) int64 { return bytes(n) + gp.Bytes(n, c) })
+	x, err := p.linearize(ctx, test, 0, n)
+	var r *sparse.Report
+	if err == nil {
+		r, err = dual.Report(ctx, x, &sparse.ReportOptions{Sample: sample, Seed: p.limits.seed})
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		f.con.warn(fmt.Errorf("there is no error report: %w", namesOf(test, 0, n).explainError(err)))
+		return nil
+	}
+	a := q.approximation
+	a.TestRows, a.ResidualMean, a.ResidualMax = n, number(r.ResidualMean), number(r.ResidualMax)
+	if s := r.Sample; s != nil {
+		a.Sample = &report.SampleError{Examples: s.Examples, ShiftRMS: report.Float(s.ShiftRMS), ShiftMax: report.Float(s.ShiftMax),
+			VarianceRatioMin: report.Float(s.RatioMin), VarianceRatioMedian: report.Float(s.RatioMedian), VarianceRatioMax: report.Float(s.RatioMax)}
+	}
+	return nil
+}
+
+// mostHeldOut is the most rows that --tune-prior uses.
+const mostHeldOut = 5000
+
+// heldOut returns the rows on which --tune-prior chooses the precision: the
+// validation rows, or the last training rows that neither the posterior nor the
+// network was trained on.
+func (p *problem) heldOut() (*dataset.Subset, error) {
+	d := p.examples.data
+	part, o := d.Train, &dataset.SelectOptions{Classes: p.task.classes}
+	used := slices.Clone(p.examples.train.Rows)
+	if d.Valid.Len() > 0 {
+		part, used = d.Valid, nil
+	} else if meta := p.model.meta; meta.rows != "" && meta.data == fingerprint(part) {
+		recorded, _ := parseRows(meta.rows, part.Len())
+		used = append(used, recorded...)
+	}
+	all, err := part.Select(o)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(used)
+	for _, r := range all.Rows {
+		if _, ok := slices.BinarySearch(used, r); !ok {
+			o.Rows = append(o.Rows, r)
+		}
+	}
+	if len(o.Rows) == 0 {
+		return nil, fullErrorf("--tune-prior: all %d training rows of %s were trained on, none is left to choose the precision on; train and fit with --train-count %d", all.Len(), d.Source, max(1, all.Len()*9/10))
+	}
+	o.Rows, o.From = o.Rows[max(0, len(o.Rows)-mostHeldOut):], "--tune-prior"
+	return part.Select(o)
+}
+
+// tunePrior chooses the factor on the prior variances with the least negative
+// log likelihood of the held-out rows.
+func (f *fit) tunePrior(ctx context.Context, dual *sparse.Projected) (*sparse.Tuned, error) {
+	rows, lik := f.heldOut, f.problem.task.likelihood
+	y, err := f.problem.targets(rows)
+	if err != nil {
+		return nil, err
+	}
+	names := namesOf(rows, 0, rows.Len())
+	f.con.detail("prior precision chosen on %d rows: %s", rows.Len(), names.all)
+	prepared, err := dual.Prepare(ctx, f.problem.examples.source(f.problem.model, rows))
+	if err != nil {
+		return nil, &fullError{names.explainError(err)}
+	}
+	link := glm.DefaultLink(lik, f.problem.model.outputs)
+	logp := make([]float64, rows.Len())
+	tuned, err := dual.Tune(ctx, prepared, func(mean, cov *mat.Dense) (float64, error) {
+		err := link.LogPredictiveTo(logp, lik, y, mean, cov)
+		return glm.NLL(logp), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tuned.Trials {
+		f.trials = append(f.trials, trial{report.Float(f.precision / t.Factor), report.Float(t.Score)})
+	}
+	if math.Abs(math.Log10(tuned.Factor)) > 5.9 {
+		f.con.warn(fmt.Errorf("--tune-prior: the held-out rows are predicted best at the end of the range of precisions searched, %.3g", f.precision/tuned.Factor))
+	}
+	return tuned, nil
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// sparse conditions on the training rows through inducing examples, or on
+// those alone.
+func (f *fit) sparse(ctx context.Context) (*posterior, error) {
+	if err := f.prepare(ctx, f.problem.keepsJacobian()); err != nil {
+		return nil, err
+	}
+	chosen, err := f.selector().Choose(ctx, f.kernel, f.source, f.flags.inducing, f.sparseOptions())
+	if err != nil {
+		return nil, err
+	}
+	z, err := f.problem.inducing(ctx, chosen)
+	if err != nil {
+		return nil, err
+	}
+	f.con.detail("%d inducing examples with %d outputs, chosen by --select %s", z.Len(), z.Len()*z.Batch.Outputs(), f.flags.selection)
+	var q *posterior
+	if f.flags.method == "subset" {
+		q, err = f.subset(ctx, z)
+	} else {
+		q, err = f.nystrom(ctx, z)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.con.bar.clear()
+	if err := f.con.endPart(ctx, "kernel"); err != nil {
+		return nil, err
+	}
+	return q, f.compare(ctx, q)
+}
+
+// selector chooses inducing examples as --select says.
+func (f *fit) selector() sparse.Selector {
+	seed := f.problem.limits.seed
+	return map[string]sparse.Selector{
+		"uniform":    sparse.Uniform{Seed: seed},
+		"stratified": sparse.Stratified{Labels: f.problem.examples.train.Class, Seed: seed},
+		"trace":      sparse.Trace{Sites: f.sites},
+		"greedy":     sparse.Greedy{},
+		"rpcholesky": sparse.RandomCholesky{Seed: seed},
+		"kmeans":     sparse.KMeans{Seed: seed},
+	}[f.flags.selection]
+}
+
+// inducing linearizes the inducing examples by themselves, so that they are
+// bit for bit the same where a saved posterior is loaded.
+func (p *problem) inducing(ctx context.Context, positions []int) (*sparse.Inducing, error) {
+	b, err := p.model.net.Linearize(ctx, p.examples.inputsOf(p.examples.train, positions))
+	if err != nil {
+		return nil, err
+	}
+	return &sparse.Inducing{Rows: positions, Batch: b}, nil
+}
+
+func (f *fit) sparseOptions() *sparse.Options {
+	return &sparse.Options{Mean: f.options.mean, MaxMemory: f.problem.limits.memory, Progress: f.con.show}
+}
+
+// sparsePosterior notes the evidence of a posterior with inducing examples and
+// what they leave out. factor scales the variances of the kernel's prior to
+// those of the posterior's.
+func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing, factor float64) (*posterior, error) {
+	q := f.posterior(dual)
+	q.how.inducing = z.Rows
+	if factor != 1 {
+		q.factor, q.precision = factor, f.precision/factor
+		prior, err := ntk.NewIsotropic(q.precision, nil)
+		if err != nil {
+			return nil, err
+		}
+		q.gradient = gp.GradientNormOf(f.gradient, prior, f.theta)
+	}
+	var e sparse.Evidence
+	if f.flags.refit {
+		e = dual.EvidenceRefit()
+	} else {
+		// The scatter is proportional to the precision.
+		e = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta) / factor)
+	}
+	q.evidence, q.bound, q.traceError = e.Evidence, e.Bound, dual.TraceError()
+	return q, nil
+}
+
+// subset conditions on the inducing examples alone.
+func (f *fit) subset(ctx context.Context, z *sparse.Inducing) (*posterior, error) {
+	o, y, lik := f.sparseOptions(), rowsAt(f.problem.examples.y, z.Rows), f.problem.task.likelihood
+	if f.flags.refit {
+		dual, err := sparse.RefitSubset(ctx, f.kernel, f.source, y, lik, z, o)
+		if err != nil {
+			return nil, err
+		}
+		return f.sparsePosterior(dual, z, 1)
+	}
+	sites, err := gp.NewSites(y, rowsAt(f.sites.F, z.Rows), lik)
+	if err != nil {
+		return nil, err
+	}
+	dual, err := sparse.FitSubset(ctx, f.kernel, f.source, sites, z, o)
+	if err != nil {
+		return nil, err
+	}
+	if f.options.tune {
+		tuned, err := f.tunePrior(ctx, dual.Projected)
+		if err != nil {
+			return nil, err
+		}
+		if tuned.Factor != 1 {
+			f.precision /= tuned.Factor
+			if f.prior, err = ntk.NewIsotropic(f.precision, nil); err != nil {
+				return nil, err
+			}
+			f.kernel = ntk.New(f.prior, f.theta, nil)
+			if dual, err = sparse.FitSubset(ctx, f.kernel, f.source, sites, z, o); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return f.sparsePosterior(dual, z, 1)
+}
+
+func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
+	_, c := m.Dims()
+	out := mat.NewDense(len(rows), c, nil)
+	for i, r := range rows {
+		out.SetRow(i, m.RawRowView(r))
+	}
+	return out
+}
+
+// nystrom conditions on all training rows through the inducing examples. It
+// goes on from a checkpoint where there is one.
+func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*posterior, error) {
+	o := f.sparseOptions()
+	f.useCheckpoint(o)
+	dual, factor, err := f.passNystrom(ctx, z, o)
+	if e := (*sparse.ResumeError)(nil); errors.As(err, &e) {
+		return nil, fullErrorf("--checkpoint %s: it is of another fit, which differs in %s; name another file, or remove it to start anew", f.options.checkpoint, strings.TrimPrefix(e.What, "their "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.sparsePosterior(dual, z, factor)
+}
+
+// passNystrom returns the posterior and the factor of --tune-prior, else 1.
+func (f *fit) passNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, float64, error) {
+	if f.flags.refit {
+		dual, err := sparse.Refit(ctx, f.kernel, f.source, f.problem.examples.y, f.problem.task.likelihood, z, o)
+		return dual, 1, err
+	}
+	dual, err := sparse.Fit(ctx, f.kernel, f.source, f.sites, z, o)
+	if err != nil || !f.options.tune {
+		return dual, 1, err
+	}
+	tuned, err := f.tunePrior(ctx, dual.Projected)
+	if err != nil {
+		return nil, 0, err
+	}
+	dual, err = tuned.Posterior.WithData(ctx, f.source, f.sites)
+	return dual, tuned.Factor, err
+}
