@@ -54,7 +54,7 @@ It explains the first test row, the test row --index, or a file of your own.`,
 
 func (s *explainVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	optionalInt(f, &s.index, "index", "explain test row `I`, counted from 0 in the original file (default the first kept one)")
+	optionalInt(c, &s.index, "index", "explain test row `I`, counted from 0 in the original file (default the first kept one)")
 	f.StringVar(&s.input, "input", "", "explain a `FILE` of your own: a PNG picture, or a CSV file with one row")
 	f.BoolVar(&s.invert, "invert", false, "the picture of --input is dark ink on light paper")
 	f.IntVar(&s.top, "top", 8, "list the `K` largest terms")

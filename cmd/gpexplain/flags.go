@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"slices"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/pkg/profile"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -75,11 +73,11 @@ func (s *commonFlags) add(c *cobra.Command, con *console, withModel bool) {
 	f.IntVar(&s.data.count, "train-count", 0, "train on the first `N` kept rows (default all, or those that the model records)")
 	f.StringVar(&s.data.rowsFile, "train-index", "", "train on the rows listed in `FILE`, one row number a line")
 	f.StringVar(&s.data.target, "target", "", "target `COLUMN` of a CSV file (default the last)")
-	optionalInt(f, &s.data.split, "split", "take the parts of a CSV file from split `K` of FILE.splits.csv")
+	optionalInt(c, &s.data.split, "split", "take the parts of a CSV file from split `K` of FILE.splits.csv")
 	f.StringVar(&s.data.testFile, "test-data", "", "take the test rows of a CSV file from a second `FILE`")
 	f.StringVar(&s.task.likelihood, "likelihood", "", "`NAME` of the likelihood: gaussian, bernoulli, categorical or poisson (default the model's, else by the targets)")
-	optionalFloat(f, &s.task.precision, "prior-precision", "precision `X` of the Gaussian prior on every parameter (default the model's, else 1)")
-	optionalFloat(f, &s.task.noise, "noise-variance", "noise variance `X` of the gaussian likelihood (default the model's, else 1)")
+	optionalFloat(c, &s.task.precision, "prior-precision", "precision `X` of the Gaussian prior on every parameter (default the model's, else 1)")
+	optionalFloat(c, &s.task.noise, "noise-variance", "noise variance `X` of the gaussian likelihood (default the model's, else 1)")
 	f.StringSliceVar(&s.model.freeze, "freeze", nil, "initializers of the model that are not parameters: `NAME,...`")
 	f.Uint64Var(&s.limits.seed, "seed", 0, "seed `N` of training, of --select, --method cg and the error report, and of predict --link mc (default 0)")
 	f.BoolVar(&con.json, "json", false, "write JSON to standard output")
@@ -224,47 +222,24 @@ func profileMode(name string) func(*profile.Profile) {
 	return map[string]func(*profile.Profile){"cpu": profile.CPUProfile, "mem": profile.MemProfile, "trace": profile.TraceProfile}[name]
 }
 
-// An optional is the value of a flag that stays nil where it is not given.
-type optional[T any] struct {
-	value **T
-	parse func(text string) (T, error)
-	kind  string
-}
-
-var _ pflag.Value = optional[int]{}
-
 // optionalInt defines a flag whose integer is nil where it is not given.
-func optionalInt(f *pflag.FlagSet, value **int, name, usage string) {
-	f.Var(optional[int]{value, func(text string) (int, error) {
+func optionalInt(c *cobra.Command, value **int, name, usage string) {
+	c.Flags().Func(name, usage, func(text string) error {
 		v, err := strconv.ParseInt(text, 0, strconv.IntSize)
-		return int(v), err
-	}, "int"}, name, usage)
+		k := int(v)
+		*value = &k
+		return err
+	})
 }
 
 // optionalFloat defines a flag whose number is nil where it is not given.
-func optionalFloat(f *pflag.FlagSet, value **float64, name, usage string) {
-	f.Var(optional[float64]{value, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, "float64"}, name, usage)
+func optionalFloat(c *cobra.Command, value **float64, name, usage string) {
+	c.Flags().Func(name, usage, func(text string) error {
+		v, err := strconv.ParseFloat(text, 64)
+		*value = &v
+		return err
+	})
 }
-
-// Set implements pflag.Value.
-func (o optional[T]) Set(text string) error {
-	v, err := o.parse(text)
-	if err == nil {
-		*o.value = &v
-	}
-	return err
-}
-
-// String implements pflag.Value.
-func (o optional[T]) String() string {
-	if o.value == nil || *o.value == nil {
-		return ""
-	}
-	return fmt.Sprint(**o.value)
-}
-
-// Type implements pflag.Value.
-func (o optional[T]) Type() string { return o.kind }
 
 // parseClasses reads "4,9"; "" is nil.
 func parseClasses(text string) ([]int, error) {

@@ -47,7 +47,7 @@ and a summary: as text on standard error, or with --json as the last line.`,
 
 func (s *predictVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	optionalInt(f, &s.index, "index", "predict only test row `I`, counted from 0 in the original file")
+	optionalInt(c, &s.index, "index", "predict only test row `I`, counted from 0 in the original file")
 	f.StringVar(&s.testIndex, "test-index", "", "predict the test rows listed in `FILE`, one row number a line, in that order")
 	s.posterior.add(c)
 	s.posterior.addRefit(c, false, "move to the optimum of the linearized model first; otherwise the mean is the network's output")
