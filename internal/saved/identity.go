@@ -79,11 +79,11 @@ func (id *Identity) Check(ctx context.Context, r *store.Reader, prefix string) {
 		return
 	}
 	if d := was.Difference(is.Fingerprint); d != "" {
-		_ = r.Fail(id.Remedy, "the posterior was fitted with other examples or another network: %s", d)
+		_ = r.Fail(id.Remedy, "the posterior does not belong to what is given: %s", d)
 		return
 	}
 	if was.Prior != is.Prior {
-		_ = r.Fail(id.Remedy, "the prior is not the one that the posterior was fitted with")
+		_ = r.Fail(id.Remedy, "the posterior does not belong to what is given: the prior is another")
 		return
 	}
 	probe, err := id.probe(ctx, &is)
