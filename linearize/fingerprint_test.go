@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 
@@ -129,4 +130,19 @@ func TestFingerprintJSON(t *testing.T) {
 	require.Error(t, json.Unmarshal([]byte(`{"Model":{"Graph":"00"}}`), &got))
 	require.Len(t, want.Data.Inputs.String(), 16)
 	require.NotEqual(t, linearize.SumOf([]float64{1}, []float64{2}), linearize.SumOf([]float64{1, 2}))
+}
+
+// The inputs of MNIST are 345 MB.
+func BenchmarkFingerprint(b *testing.B) {
+	for _, n := range []int{1000, 55000} {
+		b.Run(fmt.Sprintf("N=%d/D=784", n), func(b *testing.B) {
+			batch := &linearize.Batch{X: mat.NewDense(1000, 784, nil), F: mat.NewDense(1000, 1, nil)}
+			src := linearize.NewSource(model{}, n, 1000, func(lo, hi int) (*mat.Dense, error) { return batch.X, nil })
+			for b.Loop() {
+				if _, err := linearize.FingerprintOf(b.Context(), src); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
