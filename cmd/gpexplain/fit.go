@@ -108,7 +108,7 @@ func (s *fitVerb) run(ctx context.Context, c *console) error {
 		return err
 	}
 	r := &fitReport{File: s.out, Trials: q.trials, Fit: q.report(p, c.warnings)}
-	if err := q.save(s.out, p, r.Fit, s.inputs, s.common.model.freeze, s.common.data.split); err != nil {
+	if err := q.save(s.out, p, r.Fit, s.inputs, s.common.data.split); err != nil {
 		return err
 	}
 	if err := removeCheckpoint(s.checkpoint); err != nil {

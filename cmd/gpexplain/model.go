@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -35,7 +34,6 @@ type model struct {
 	net     *network.Network // nil where it is still to be trained
 	outputs int              // C
 	meta    *metadata
-	sum     string // SHA-256 of the file
 }
 
 // readModel reads the network and its metadata. Warnings on reading it go to
@@ -58,12 +56,10 @@ func readModel(ctx context.Context, c *console, f *modelFlags) (*model, error) {
 		}
 		file = opened
 	}
-	hash := sha256.New()
 	var err error
-	if m.net, err = network.ReadONNX(io.TeeReader(file, hash), &network.ReadOptions{Freeze: f.freeze}); err != nil {
+	if m.net, err = network.ReadONNX(file, &network.ReadOptions{Freeze: f.freeze}); err != nil {
 		return nil, modelError(m.name, err)
 	}
-	m.sum = fmt.Sprintf("%x", hash.Sum(nil))
 	_, m.outputs, _ = m.net.Dims()
 	if m.meta, err = readMetadata(m.net.Metadata()); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.name, err)

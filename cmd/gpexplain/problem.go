@@ -29,7 +29,7 @@ func openProblem(ctx context.Context, c *console, f *commonFlags, posteriorFile 
 	}
 	var saved *savedFile
 	if posteriorFile != "" {
-		if saved, err = openSaved(ctx, c, posteriorFile, f, m); err != nil {
+		if saved, err = openSaved(ctx, c, posteriorFile, f); err != nil {
 			return nil, err
 		}
 		m = m.withMetadata(saved.metadata(m.meta))

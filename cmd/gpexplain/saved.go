@@ -18,19 +18,17 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// The file of a saved posterior: a header, the posterior's own sections, and
-// the training inputs where they were asked for.
+// The file of a saved posterior holds a header, the sections of the library, whose
+// fingerprints tell the model and the training examples, and with --with-inputs
+// the training inputs.
 const (
 	savedKind    = "gpexplain posterior"
-	savedVersion = 1
+	savedVersion = 2 // posteriors with fingerprints since 2
 )
 
 // savedHeader is what a file says about its posterior.
 type savedHeader struct {
-	Model      string       `json:"model"`  // SHA-256 of the file
-	Freeze     []string     `json:"freeze"` // --freeze
-	Data       string       `json:"data"`   // fingerprint of the training rows
-	Rows       string       `json:"rows"`   // training rows
+	Rows       string       `json:"rows"` // training rows
 	Likelihood string       `json:"likelihood"`
 	Classes    []int        `json:"classes"`
 	Noise      float64      `json:"noise_variance"`
@@ -49,10 +47,9 @@ type savedHeader struct {
 
 // save writes the posterior to a file, with the training inputs if asked. split
 // is --split, nil where it was not given.
-func (q *posterior) save(path string, p *problem, r report.Fit, inputs bool, freeze []string, split *int) error {
+func (q *posterior) save(path string, p *problem, r report.Fit, inputs bool, split *int) error {
 	e, t := p.examples, p.task
-	head := savedHeader{Model: p.model.sum, Freeze: freeze, Data: e.train.Fingerprint(), Rows: formatRows(e.train.Rows),
-		Likelihood: t.likelihood.Name(), Classes: t.classes, Noise: t.noise, Prior: q.kernelPrecision, Factor: q.factor, Seed: p.limits.seed, Select: q.how.selection,
+	head := savedHeader{Rows: formatRows(e.train.Rows), Likelihood: t.likelihood.Name(), Classes: t.classes, Noise: t.noise, Prior: q.kernelPrecision, Factor: q.factor, Seed: p.limits.seed, Select: q.how.selection,
 		Inducing: q.how.inducing, Mean: q.how.mean, Bound: q.bound, SE: report.Float(q.evidenceSE), Fit: r, Inputs: inputs, Split: splitNumber(split)}
 	var rows *dataset.Stored
 	if inputs {
@@ -86,9 +83,9 @@ type savedFile struct {
 	header savedHeader
 }
 
-// openSaved opens the posterior of a file, which must be of this model and the
-// same --freeze. The console closes the file in the end.
-func openSaved(ctx context.Context, c *console, path string, f *commonFlags, m *model) (*savedFile, error) {
+// openSaved opens the posterior of a file. The console closes the file in the
+// end.
+func openSaved(ctx context.Context, c *console, path string, f *commonFlags) (*savedFile, error) {
 	file, err := openStore(ctx, path, f.limits.memory)
 	if err != nil {
 		return nil, err
@@ -99,9 +96,6 @@ func openSaved(ctx context.Context, c *console, path string, f *commonFlags, m *
 		return nil, err
 	}
 	h := &v.header
-	if h.Model != m.sum || !slices.Equal(h.Freeze, f.model.freeze) {
-		return nil, fmt.Errorf("%s: its posterior is of another model than %s; give --model, and --freeze, as they were when it was fitted", path, m.name)
-	}
 	if now := splitNumber(f.data.split); h.Inputs && h.Split != now {
 		return nil, fmt.Errorf("%s: its training rows are those of --split %s, not of %s: some would be test rows; give the same split", path, splitText(h.Split), splitText(now))
 	}
@@ -198,13 +192,13 @@ func (v *savedFile) data(d *dataset.Data) (*dataset.Data, error) {
 	return d.WithTrain(r, v.path)
 }
 
-// trainingRows returns the rows that the posterior was fitted on. It is an error
-// where the data do not have them, or others in their place.
+// trainingRows returns the rows of the numbers of those that the posterior was
+// fitted on. Load tells whether they are the same.
 func (v *savedFile) trainingRows(t *task, d *dataset.Data) (*dataset.Subset, error) {
 	rows, ok := parseRows(v.header.Rows, d.Train.Len())
 	if ok {
 		train, err := d.Train.Select(&dataset.SelectOptions{Classes: t.classes, Rows: rows})
-		if err == nil && train.Fingerprint() == v.header.Data {
+		if err == nil {
 			return train, nil
 		}
 	}
@@ -259,13 +253,14 @@ func loadDual(ctx context.Context, c *console, p *problem, kernel *ntk.NTK) (fit
 	if err := c.endPart(ctx, "linearize"); err != nil {
 		return nil, err
 	}
+	targets := &gp.Targets{Y: p.examples.y, Likelihood: p.task.likelihood}
 	switch name {
 	case "exact":
-		return gp.Load(v.file, kernel, x.(*linearize.Batch), &gp.Options{MaxMemory: memory})
+		return gp.Load(v.file, kernel, x.(*linearize.Batch), &gp.Options{MaxMemory: memory, Targets: targets})
 	case "cg":
-		return cg.Load(ctx, v.file, kernel, x, &cg.Options{MaxMemory: memory, Progress: c.show})
+		return cg.Load(ctx, v.file, kernel, x, &cg.Options{MaxMemory: memory, Targets: targets, Progress: c.show})
 	}
-	return sparse.Load(ctx, v.file, kernel, x, z, &sparse.Options{Mean: v.header.Mean, MaxMemory: memory, Progress: c.show})
+	return sparse.Load(ctx, v.file, kernel, x, z, &sparse.Options{Mean: v.header.Mean, MaxMemory: memory, Targets: targets, Progress: c.show})
 }
 
 // inRange tells whether positions are different ones below n.
