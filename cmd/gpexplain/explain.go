@@ -62,7 +62,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 	s.posterior.addRefit(c, true, "move to the optimum of the linearized model first, where the sum is complete")
 	s.posterior.addFile(c)
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
-	f.StringVar(&s.contrast, "contrast", "", "explain as well why class `A,B`: A rather than B; outputs for a regression")
+	f.StringVar(&s.contrast, "contrast", "", "explain as well why the class is A rather than B, of `A,B`; for a regression they are outputs")
 	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
 	f.StringVar(&s.png, "png", "", "write a picture to `FILE`")
 }
@@ -201,7 +201,7 @@ func (s *explainVerb) inputFile(ctx context.Context, c *console, e *examples) (*
 		return nil, err
 	}
 	if in.Light && !s.invert {
-		c.warn(fmt.Errorf("%s has a light border, the training pictures are light ink on black: add --invert if it is dark ink on paper", s.input))
+		c.warn(fmt.Errorf("%s has a light border, but the training pictures are light ink on black: add --invert if it is dark ink on paper", s.input))
 	}
 	x := &explained{names: namesOfFile(s.input), input: report.Input{Split: "file", Index: -1, Label: report.Undefined(), File: s.input}}
 	if in.Pixels != nil {

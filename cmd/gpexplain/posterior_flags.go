@@ -33,8 +33,8 @@ func methodValues(more map[string][]string) map[string][]string {
 // add defines the flags of a method.
 func (s *posteriorFlags) add(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&s.method, "method", "exact", "`METHOD` of the posterior: exact; subset of the data; nystrom, all data seen through inducing examples; or cg, exact without forming the kernel")
-	f.IntVar(&s.inducing, "inducing", 0, "`M` inducing examples of --method subset or nystrom (default so many that they have 2000 outputs)")
+	f.StringVar(&s.method, "method", "exact", "`METHOD` of the posterior: exact; subset, which takes part of the data; nystrom, which takes all data through inducing examples; or cg, exact without forming the kernel")
+	f.IntVar(&s.inducing, "inducing", 0, "`M` inducing examples of --method subset or nystrom (default as many as have 2000 outputs)")
 	f.StringVar(&s.selection, "select", "", "`HOW` to choose inducing examples: uniform, stratified, trace, greedy, rpcholesky or kmeans (default stratified by class, uniform for a regression)")
 }
 
@@ -60,7 +60,7 @@ func (s *posteriorFlags) check(c *cobra.Command) error {
 	if s.file != "" {
 		for _, name := range inFile {
 			if f.Changed(name) {
-				return usagef("--%s is settled by --posterior; leave it out, or fit another posterior", name)
+				return usagef("--%s cannot be given with --posterior, whose file already says it; leave it out, or fit another posterior", name)
 			}
 		}
 		return nil

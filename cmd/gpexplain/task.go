@@ -119,9 +119,9 @@ func chooseClasses(lik glm.Likelihood, classes []int, m *model, d *dataset.Data)
 	case !isSoftmax(lik) && m.outputs != 1:
 		return nil, fmt.Errorf("%s has %d outputs, but the %s likelihood is for one; give --likelihood categorical", m.name, m.outputs, lik.Name())
 	case isSoftmax(lik) && m.outputs == 1:
-		return nil, fmt.Errorf("%s has one output, but the %s likelihood wants one a class; give --likelihood bernoulli", m.name, lik.Name())
+		return nil, fmt.Errorf("%s has one output, but the %s likelihood needs one for each class; give --likelihood bernoulli", m.name, lik.Name())
 	case !d.IntegerLabels:
-		return nil, fmt.Errorf("%s: the targets are not all integers, as the %s likelihood wants; give --likelihood gaussian, or --target with a column of labels", d.Source, lik.Name())
+		return nil, fmt.Errorf("%s: the targets are not all integers, which the %s likelihood needs; give --likelihood gaussian, or --target with a column of labels", d.Source, lik.Name())
 	}
 	from, remedy := "--classes", "name them with --classes"
 	switch {
@@ -133,7 +133,7 @@ func chooseClasses(lik glm.Likelihood, classes []int, m *model, d *dataset.Data)
 		remedy += ", or give --likelihood gaussian or poisson for a regression"
 	}
 	if m.net == nil {
-		remedy += ", or give --arch an output a class"
+		remedy += ", or give --arch one output for each class"
 	}
 	if want := max(m.outputs, 2); len(classes) != want {
 		return nil, fmt.Errorf("%s: %d classes (%s), but %s tells %d apart; %s", from, len(classes), cut(formatInts(classes), 40), m.name, want, remedy)
@@ -145,7 +145,7 @@ func chooseClasses(lik glm.Likelihood, classes []int, m *model, d *dataset.Data)
 // them, one row an example.
 func (t *task) targets(rows *dataset.Subset, m *model, d *dataset.Data) (*mat.Dense, error) {
 	if w := t.likelihood.Targets(m.outputs); w != 1 {
-		return nil, fmt.Errorf("%s: one target a row, but %s has %d outputs, which the %s likelihood wants a target each; use a model with one output", d.Source, m.name, m.outputs, t.likelihood.Name())
+		return nil, fmt.Errorf("%s has one target a row, but the %s likelihood needs a target for each of the %d outputs of %s; use a model with one output", d.Source, t.likelihood.Name(), m.outputs, m.name)
 	}
 	y := mat.NewDense(rows.Len(), 1, slices.Clone(rows.Targets))
 	for i := range rows.Len() {
