@@ -51,7 +51,7 @@ func chunks(n, c int) int { return (n + linearize.Tile(c) - 1) / linearize.Tile(
 // checkpoint returns the state of p with the examples before next behind it.
 func (r *refit) checkpoint(p *pass, next int) *Checkpoint {
 	c := r.b.c
-	s := &refitState{kind: p.kind, step: r.step, move: r.move, logLik: p.to.sites.LogLik, prior: r.prior, marks: r.marks, to: *p.to.point}
+	s := &refitState{kind: p.kind, step: r.search.Steps, move: r.search.Move, logLik: p.to.sites.LogLik, prior: r.prior, marks: r.marks, to: *p.to.point}
 	if p.kind != atPoint {
 		s.to = p.to.point.upTo(next * c)
 	}
@@ -71,7 +71,7 @@ func (r *refit) resume(c *Checkpoint) (*pass, error) {
 		return nil, err
 	}
 	s := c.newton
-	r.step, r.move, r.marks = s.step, s.move, slices.Clone(s.marks)
+	r.search.Steps, r.search.Move, r.marks = s.step, s.move, slices.Clone(s.marks)
 	copy(r.prior, s.prior)
 	p := &pass{kind: s.kind, to: r.restored(&s.to, c.sums), next: c.next}
 	if s.kind == stepping {
