@@ -87,6 +87,9 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exac
 		}
 		sitesAt = from.f
 	}
+	if err := e.checkScatter(); err != nil {
+		return nil, err
+	}
 	if s.Moves() {
 		e.warnings = append(e.warnings, &IterationWarning{Steps: s.Steps, Move: s.Move})
 	}
@@ -98,6 +101,19 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exac
 	}
 	e.warnJitter()
 	return e, nil
+}
+
+// checkScatter names the example at which the scatter αᵀKα overflows, and with
+// it the evidence.
+func (e *Exact) checkScatter() error {
+	sum := 0.0
+	for i, a := range e.alpha {
+		if sum += a * e.kalpha[i]; math.IsNaN(sum) || math.IsInf(sum, 0) {
+			c := e.outputs()
+			return &NotFiniteError{What: "scatter αᵀKα", Row: i / c, Output: i % c, Value: sum, Remedy: tooLarge}
+		}
+	}
+	return nil
 }
 
 func (e *Exact) point(alpha, kalpha []float64) *point {
