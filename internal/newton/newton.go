@@ -27,6 +27,10 @@ const (
 	// hidden bounds the relative rounding error of the objective, which sums a few
 	// thousand terms, each right to 1e-16.
 	hidden = 1e-13
+	// A Newton step that promises a gain of noGain moves f̂ by at most 1e-10 of its
+	// posterior standard deviation. Where f̂ is 0 but for rounding, it may be long
+	// relative to f̂, and is nothing to warn of.
+	noGain = 1e-20
 	// A part of a Newton step is too short where it moves no entry of f by more than
 	// shortestPart of the largest, or where it is below smallestPart.
 	shortestPart, smallestPart = 1e-16, 1e-60
@@ -67,17 +71,19 @@ type Search struct {
 	AtTheta bool
 	Steps   int     // Newton steps made
 	Move    float64 // of the last one, relative to the largest entry of f̂; +Inf at first
+	gain    float64 // of the objective, which the last one promised; NaN where that is not known
 }
 
 // Moves tells whether the refit ended while its steps were still long, of which
 // it warns.
-func (s *Search) Moves() bool { return !(s.Move <= SmallOpen) }
+func (s *Search) Moves() bool { return !(s.Move <= SmallOpen) && !(s.gain <= noGain) }
 
 // Next returns the point from which the next Newton step sets out. sites is f at
 // the sites, and to is where the Newton step from there leads. from is where the
 // search along it starts. Where the refit ends, Next returns to.
 func Next[P any](s *Search, l Line[P], sites []float64, from, to P) (P, End, error) {
 	last := s.Move
+	s.gain = math.NaN()
 	s.Move = RelativeMove(sites, l.Values(to))
 	switch {
 	case s.Move < SmallMove:
@@ -94,9 +100,10 @@ func Next[P any](s *Search, l Line[P], sites []float64, from, to P) (P, End, err
 		next, ok = climb(l, from, to, math.NaN(), false)
 	} else {
 		slope := l.Slope(from, from, to)
+		s.gain = math.Abs(slope) / 2
 		// The quadratic model promises a gain of half the slope. Where rounding hides
 		// this gain, steps go on while each is at most half as long as the one before.
-		if math.Abs(slope)/2 < hidden*math.Abs(l.Objective(from)) {
+		if s.gain < hidden*math.Abs(l.Objective(from)) {
 			next, ok = to, s.Move < last/2
 		} else {
 			next, ok = climb(l, from, to, slope, s.Move < last/2)
