@@ -138,6 +138,9 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 		next, err := r.stepFrom(p.to)
 		return next, nil, err
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
 	r.o.Progress(StageNewton, r.search.Steps+1, 0)
 	from, next := p.before.point, p.to.point
 	if r.search.Steps == 0 {
