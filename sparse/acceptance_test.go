@@ -65,7 +65,7 @@ func (r *reference) ask(t *testing.T, d gp.Dual, b, alpha []float64, evidence ..
 	test := r.test.Slice(0, min(r.test.Len(), 200/r.test.Outputs()))
 	head := test.Slice(0, min(test.Len(), 50/test.Outputs()))
 	var mean, cov mat.Dense
-	require.NoError(t, d.PredictTo(&mean, &cov, test))
+	require.NoError(t, d.PredictTo(t.Context(), &mean, &cov, test))
 	a := &answers{mean: flat(&mean), covariance: flat(&cov), evidence: evidence}
 	prior, total := make([]float64, head.Len()*head.Outputs()), 0.0
 	r.kernel.MeanTo(prior, head)
@@ -314,7 +314,7 @@ func (r *reference) requireOrder(t *testing.T, x *gp.Exact, z *sparse.Inducing) 
 func covariance(t *testing.T, p gp.Latent, x *linearize.Batch) *mat.Dense {
 	t.Helper()
 	var cov mat.Dense
-	require.NoError(t, p.PredictTo(nil, &cov, x))
+	require.NoError(t, p.PredictTo(t.Context(), nil, &cov, x))
 	return &cov
 }
 
