@@ -168,7 +168,7 @@ func TestAllInducingRefit(t *testing.T) {
 			r.eachSelection(t, a.refit, ask, func(t *testing.T, r *reference, z *sparse.Inducing, want *answers) {
 				p, err := sparse.Refit(t.Context(), r.kernel, r.train, r.y, r.lik, z, nil)
 				require.NoError(t, err)
-				got := r.ask(t, p, p.PseudoTargets(), p.Alpha(), p.EvidenceRefit().Evidence, p.EvidenceLinearGaussian().Evidence)
+				got := r.ask(t, p, p.PseudoTargets(), p.Alpha(), p.EvidenceRefit(), p.EvidenceLinearGaussian())
 				a.requireAnswers(t, "refit", got, want)
 			})
 		})
@@ -211,7 +211,7 @@ func (r *reference) permutation(t *testing.T, s selection) *sparse.Inducing {
 func (r *reference) fittedSparse(t *testing.T, p *sparse.Posterior) *answers {
 	t.Helper()
 	at := p.EvidenceAtTheta(gp.Scatter(r.prior, r.net.Theta()))
-	return r.ask(t, p, p.PseudoTargets(), p.Alpha(), at.Evidence, p.EvidenceLinearGaussian().Evidence)
+	return r.ask(t, p, p.PseudoTargets(), p.Alpha(), at, p.EvidenceLinearGaussian())
 }
 
 // nested are numbers of inducing examples, the largest a sixth to all of N.

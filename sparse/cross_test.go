@@ -27,11 +27,6 @@ type mulOnly struct {
 	ntk.MulToer
 }
 
-// combiner is what the Cross of a sparse posterior can do besides.
-type combiner interface {
-	CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error
-}
-
 // The cross-kernel with sums of the outputs of examples is the sums of that
 // with the examples, whatever the kernel can do, under scaled variances too.
 func TestCombinedCross(t *testing.T) {
@@ -68,7 +63,7 @@ func requireCombined(t *testing.T, q *problem, p *sparse.Posterior, w *mat.Dense
 		}
 		err := linearize.Combine(q.train, w).Batches(t.Context(), func(_ int, b *linearize.Batch) error {
 			var got mat.Dense
-			require.NoError(t, cross.(combiner).CombinedTo(&got, b, terms))
+			require.NoError(t, cross.(gp.CombinedCross).CombinedTo(t.Context(), &got, b, terms))
 			// K_ZZ of a condition up to 1e4
 			requireClose(t, "sums", &got, want, 1e-10)
 			return nil

@@ -54,7 +54,7 @@ func TestE13Evidence(t *testing.T) {
 		p, e := q.fit(t, z, linear(a)), q.dense(t, s, z, a == sparse.FITC)
 		got := p.EvidenceLinearGaussian()
 		requireNumber(t, "evidence", got.Value, e.evidence(t, a == sparse.FITC), tol)
-		require.Equal(t, sparse.None, got.Bound)
+		require.Equal(t, gp.None, got.Bound)
 		require.Equal(t, got.LogLik-got.Scatter/2-got.LogDet/2, got.Value)
 
 		at := p.EvidenceAtTheta(3)
@@ -75,14 +75,14 @@ func TestE13Bounds(t *testing.T) {
 			rows := q.all(t).Rows[:m]
 			p := q.fit(t, q.inducing(t, rows...), nil)
 			low := p.EvidenceLowerBound()
-			require.Equal(t, sparse.Lower, low.Bound)
+			require.Equal(t, gp.Lower, low.Bound)
 			require.LessOrEqual(t, low.Value, exact+tol*(1+abs(exact)), "M = %d", m)
 			require.GreaterOrEqual(t, low.Value, last-tol*(1+abs(last)), "M = %d", m)
 			last = low.Value
 
 			at := x.EvidenceAtTheta(3).Value
 			up, down := p.EvidenceAtTheta(3), p.EvidenceAtThetaLowerBound(3)
-			require.Equal(t, [2]sparse.Bound{sparse.Upper, sparse.Lower}, [2]sparse.Bound{up.Bound, down.Bound})
+			require.Equal(t, [2]gp.Bound{gp.Upper, gp.Lower}, [2]gp.Bound{up.Bound, down.Bound})
 			require.GreaterOrEqual(t, up.Value, at-tol*(1+abs(at)), "M = %d", m)
 			require.LessOrEqual(t, down.Value, at+tol*(1+abs(at)), "M = %d", m)
 		}
@@ -221,7 +221,7 @@ func TestSubsetIsExactOnItself(t *testing.T) {
 		require.NoError(t, err)
 		q.requireSubset(t, p, x, z)
 		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
-		require.Equal(t, sparse.None, p.EvidenceLinearGaussian().Bound)
+		require.Equal(t, gp.None, p.EvidenceLinearGaussian().Bound)
 		require.True(t, p.IsSubset())
 
 		xr, err := gp.Refit(t.Context(), q.kernel, z.Batch, y, q.lik, nil)

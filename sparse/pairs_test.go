@@ -148,7 +148,7 @@ func TestAllPairsOfReference(t *testing.T) {
 	want := r.ask(t, x, x.PseudoTargets(), x.Alpha(), x.EvidenceLinearGaussian())
 	for _, a := range approximations {
 		p := r.fit(t, z, a)
-		got := r.ask(t, p, p.PseudoTargets(), p.Alpha(), p.EvidenceLinearGaussian().Evidence)
+		got := r.ask(t, p, p.PseudoTargets(), p.Alpha(), p.EvidenceLinearGaussian())
 		acceptance{name: "categorical", mean: 1e-8, rest: 1e-8}.requireAnswers(t, "all pairs", got, want)
 		t.Logf("%s: mean %.1e, covariance %.1e, terms %.1e, raw terms %.1e", a, relative(got.mean, want.mean),
 			relative(got.covariance, want.covariance), relative(got.terms, want.terms), relative(got.raw, want.raw))

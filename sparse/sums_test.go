@@ -70,7 +70,7 @@ func TestShards(t *testing.T) {
 
 func (q *problem) requireSamePosterior(t *testing.T, got, want interface {
 	gp.Latent
-	EvidenceLinearGaussian() sparse.Evidence
+	EvidenceLinearGaussian() gp.Evidence
 	TraceError() float64
 }) {
 	t.Helper()

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/report"

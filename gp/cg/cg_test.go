@@ -67,7 +67,7 @@ func TestCGIsExact(t *testing.T) {
 	})
 }
 
-func scatter(e cg.Evidence, err error) float64 {
+func scatter(e gp.Evidence, err error) float64 {
 	if err != nil {
 		return math.NaN()
 	}
@@ -116,7 +116,7 @@ func TestCGEvidence(t *testing.T) {
 			require.NoError(t, err)
 			for _, c := range []struct {
 				what string
-				got  cg.Evidence
+				got  gp.Evidence
 				want gp.Evidence
 			}{
 				{"(E7)", at, fit.EvidenceAtTheta(scatter)}, {"(E8)", linear, fit.EvidenceLinearGaussian()}, {"(E9)", mode, refit.EvidenceRefit()},
