@@ -177,7 +177,7 @@ func (e *Exact) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.
 }
 
 func (e *Exact) checkJoint(t, c int) error {
-	return checkMemory("a joint covariance", t, e.o.MaxMemory, func(t int) int64 {
+	return CheckMemory("a joint covariance", TestExamples, t, e.o.MaxMemory, func(t int) int64 {
 		rows := memory.Mul(int64(t), int64(c))
 		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, int64(e.g.n))))
 	})

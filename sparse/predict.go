@@ -235,11 +235,7 @@ func (p *Projected) checkJoint(t int) error {
 		rows := memory.Mul(int64(t), int64(p.b.c))
 		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, 2*int64(p.b.rows()))))
 	}
-	budget := gp.MemoryBudget(p.o.MaxMemory)
-	if need(t) <= budget {
-		return nil
-	}
-	return &gp.MemoryError{Op: "a joint covariance", Needed: need(t), Available: budget, LargestN: memory.Largest(t, budget, need)}
+	return gp.CheckMemory("a joint covariance", gp.TestExamples, t, p.o.MaxMemory, need)
 }
 
 // joint replaces the prior covariance by K_** − Φ(I − A'⁻¹)Φᵀ.
