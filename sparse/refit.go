@@ -28,7 +28,7 @@ func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, 
 	if err := checkInducing(z, x.Len()); err != nil {
 		return nil, err
 	}
-	if err := sites.CheckTargets(y, x.Len(), z.outputs(), lik); err != nil {
+	if err := gp.CheckTargets(y, x.Len(), z.outputs(), lik); err != nil {
 		return nil, err
 	}
 	b, err := newBuilder(ctx, k, z, x.Len(), true, &d)
