@@ -22,7 +22,7 @@ type examples struct {
 // openData reads the data, or makes them.
 func openData(ctx context.Context, c *console, f *dataFlags, memory int64) (*dataset.Data, error) {
 	o := f.options(memory)
-	o.Progress = func(file string, done, total int64) { c.show("downloading "+file, int(done), int(total)) }
+	o.Progress = c.show
 	d, err := dataset.Open(ctx, f.name, o)
 	c.bar.clear()
 	return d, err

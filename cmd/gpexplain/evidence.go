@@ -70,7 +70,7 @@ func (s *evidenceVerb) run(ctx context.Context, c *console) error {
 	}
 	at := q.evidence
 	r := &evidenceReport{AtTheta: report.Float(at.Value), LogLikelihood: report.Float(at.LogLik), Scatter: report.Float(at.Scatter), LogDet: report.Float(at.LogDet),
-		PriorPrecision: report.Float(p.task.precision), NoiseVariance: report.Undefined(), Method: q.how.name, Bound: q.bound.String()}
+		PriorPrecision: report.Float(p.task.precision), NoiseVariance: report.Undefined(), Method: q.how.name, Bound: at.Bound.String()}
 	if err := s.others(ctx, c, p, q, r); err != nil {
 		return err
 	}

@@ -219,7 +219,7 @@ func (s *explainVerb) explain(ctx context.Context, c *console, p *problem, q *po
 	if err != nil {
 		return nil, x.names.explainError(err)
 	}
-	pred, err := q.predict(p.task, batch, glm.DefaultLink(p.task.likelihood, p.model.outputs))
+	pred, err := q.predict(ctx, p.task, batch, glm.DefaultLink(p.task.likelihood, p.model.outputs))
 	if err != nil {
 		return nil, x.names.explainError(err)
 	}

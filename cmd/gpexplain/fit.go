@@ -12,7 +12,6 @@ import (
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/sparse"
 )
 
 type fitVerb struct {
@@ -166,10 +165,10 @@ func bestTrial(trials []trial) float64 {
 func (q *posterior) boundText() string {
 	switch {
 	case q.how.name == "cg":
-		return fmt.Sprintf(" ± %.2g", q.evidenceSE)
-	case q.bound == sparse.Upper:
+		return fmt.Sprintf(" ± %.2g", q.evidence.StdErr)
+	case q.evidence.Bound == gp.Upper:
 		return ", not below the exact one"
-	case q.bound == sparse.Lower:
+	case q.evidence.Bound == gp.Lower:
 		return ", not above the exact one"
 	case q.how.name == "subset":
 		return " of the subset"

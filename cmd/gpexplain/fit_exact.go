@@ -68,14 +68,12 @@ func (f *fit) cg(ctx context.Context) (*posterior, error) {
 	if err := f.con.endPart(ctx, "kernel"); err != nil {
 		return nil, err
 	}
-	var e cg.Evidence
-	if f.flags.refit {
-		e, err = dual.EvidenceRefit(ctx)
-	} else {
-		e, err = dual.EvidenceAtTheta(ctx, gp.Scatter(f.prior, f.theta))
-	}
 	q := f.posterior(dual)
-	q.evidence, q.evidenceSE = e.Evidence, e.StdErr
-	q.approximation = &report.Approximation{MeanError: number(dual.MeanError()), EvidenceSE: number(e.StdErr)}
+	if f.flags.refit {
+		q.evidence, err = dual.EvidenceRefit(ctx)
+	} else {
+		q.evidence, err = dual.EvidenceAtTheta(ctx, gp.Scatter(f.prior, f.theta))
+	}
+	q.approximation = &report.Approximation{MeanError: number(dual.MeanError()), EvidenceSE: number(q.evidence.StdErr)}
 	return q, err
 }

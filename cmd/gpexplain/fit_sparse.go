@@ -84,14 +84,13 @@ func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing, factor
 		}
 		q.gradient = gp.GradientNormOf(f.gradient, prior, f.theta)
 	}
-	var e sparse.Evidence
 	if f.flags.refit {
-		e = dual.EvidenceRefit()
+		q.evidence = dual.EvidenceRefit()
 	} else {
 		// The scatter is proportional to the precision.
-		e = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta) / factor)
+		q.evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta) / factor)
 	}
-	q.evidence, q.bound, q.traceError = e.Evidence, e.Bound, dual.TraceError()
+	q.traceError = dual.TraceError()
 	return q, nil
 }
 

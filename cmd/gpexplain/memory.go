@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
@@ -40,29 +39,23 @@ func parseBytes(text string) (int64, error) {
 // with their defaults, and the rows that choose the prior precision, if any.
 // Conjugate gradients, which stream the training rows, plan for themselves.
 func planPosterior(c *console, p *problem, f *posteriorFlags, heldOut *dataset.Subset) error {
-	n := p.examples.train.Len()
-	budget := gp.MemoryBudget(p.limits.memory)
+	n, memory := p.examples.train.Len(), p.limits.memory
 	switch f.method {
 	case "exact":
 		const mib = 1 << 20
-		c.detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", p.exactBytes(n)/mib, float64(budget)/mib,
+		c.detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", float64(p.exactBytes(n))/mib, float64(gp.MemoryBudget(memory))/mib,
 			float64(gp.Bytes(n, p.model.outputs))/mib, float64(p.model.net.BatchBytes(n))/mib)
-		return planExamples("an exact posterior", n, p.limits.memory, p.exactBytes)
+		return gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.exactBytes)
 	case "cg":
 		return nil
 	}
-	need := func(m int) float64 {
-		if heldOut == nil {
-			return p.sparseBytes(m, f.refit)
+	return gp.CheckMemory("a sparse posterior", gp.InducingExamples, f.inducing, memory, func(m int) int64 {
+		need := p.sparseBytes(m, f.refit)
+		if heldOut != nil {
+			need = max(need, sparse.PreparedBytes(heldOut.Len(), m, p.model.outputs))
 		}
-		return math.Max(p.sparseBytes(m, f.refit), float64(sparse.PreparedBytes(heldOut.Len(), m, p.model.outputs)))
-	}
-	m := f.inducing
-	if need(m) <= float64(budget) {
-		return nil
-	}
-	largest := sort.Search(m, func(i int) bool { return need(i+1) > float64(budget) })
-	return &sparse.MemoryError{Op: "a sparse posterior", Needed: wholeBytes(need(m)), Available: budget, LargestM: largest}
+		return need
+	})
 }
 
 // planLoad refuses what cannot fit before the examples that a saved posterior
@@ -77,31 +70,22 @@ func planLoad(p *problem, method string, n, m int) error {
 	case "cg":
 		return nil // it plans for itself
 	}
-	if budget := gp.MemoryBudget(p.limits.memory); need > float64(budget) {
-		return &sparse.MemoryError{Op: "a saved posterior", Needed: wholeBytes(need), Available: budget}
-	}
-	return nil
+	return planWhole("a saved posterior", p.limits.memory, wholeBytes(need))
 }
 
 // planTests refuses n test rows whose Jacobian, which weight space takes at
 // once, cannot fit.
 func planTests(p *problem, n int) error {
-	need, budget := p.model.net.BatchBytes(n), gp.MemoryBudget(p.limits.memory)
-	if need <= budget {
-		return nil
-	}
-	return &gp.MemoryError{Op: fmt.Sprintf("the Jacobian of %d test rows", n), Needed: need, Available: budget}
+	return planWhole(fmt.Sprintf("the Jacobian of %d test rows", n), p.limits.memory, p.model.net.BatchBytes(n))
 }
 
-// planExamples returns a *gp.MemoryError where n examples need more bytes than
-// allowed; need grows with n.
-func planExamples(op string, n int, memory int64, need func(n int) float64) error {
-	budget := gp.MemoryBudget(memory)
-	if need(n) <= float64(budget) {
-		return nil
+// planWhole refuses what cannot fit and of which no smaller number can be
+// taken.
+func planWhole(op string, memory, need int64) error {
+	if budget := gp.MemoryBudget(memory); need > budget {
+		return &gp.MemoryError{Op: op, Needed: need, Available: budget}
 	}
-	largest := sort.Search(n, func(i int) bool { return need(i+1) > float64(budget) })
-	return &gp.MemoryError{Op: op, Needed: wholeBytes(need(n)), Available: budget, LargestN: largest}
+	return nil
 }
 
 // wholeBytes is a number of bytes that an int64 holds.
@@ -116,16 +100,16 @@ func (p *problem) within(n int, need func(n int) int64) int {
 
 // exactBytes is the memory that the training inputs of n examples, their
 // Jacobian and the posterior take.
-func (p *problem) exactBytes(n int) float64 {
+func (p *problem) exactBytes(n int) int64 {
 	d, c, _ := p.model.net.Dims()
-	return float64(gp.Bytes(n, c)) + float64(p.model.net.BatchBytes(n)) + 8*float64(n)*float64(d)
+	return wholeBytes(float64(gp.Bytes(n, c)) + float64(p.model.net.BatchBytes(n)) + 8*float64(n)*float64(d))
 }
 
 // sparseBytes is the memory of a posterior with m inducing examples, of their
 // Jacobian and of that of a tile of data.
-func (p *problem) sparseBytes(m int, refit bool) float64 {
+func (p *problem) sparseBytes(m int, refit bool) int64 {
 	n, c, bytes := p.examples.train.Len(), p.model.outputs, p.model.net.BatchBytes
-	return float64(sparse.Bytes(m, n, c, refit)) + float64(bytes(m)) + 2*float64(bytes(min(n, linearize.Tile(c))))
+	return wholeBytes(float64(sparse.Bytes(m, n, c, refit)) + float64(bytes(m)) + 2*float64(bytes(min(n, linearize.Tile(c)))))
 }
 
 // terms is the number of outputs in the cross-kernel of one output with what
@@ -174,21 +158,16 @@ func (q *posterior) rowsAtOnce(p *problem) int {
 // saved posterior nothing can be made smaller.
 func inFlags(err error, saved bool) error {
 	const takes = "%s takes %d bytes of memory, of which %d may be used; "
-	if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
-		if e.LargestN < 1 || saved {
-			return fmt.Errorf(takes+"raise --max-memory", e.Op, e.Needed, e.Available)
-		}
-		return fmt.Errorf(takes+"at most %d examples fit: give --method nystrom, --train-count %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.LargestN, e.LargestN)
+	var e *gp.MemoryError
+	switch {
+	case !errors.As(err, &e):
+		return err
+	case e.Largest < 1 || saved:
+		return fmt.Errorf(takes+"raise --max-memory", e.Op, e.Needed, e.Available)
+	case e.Unit == gp.InducingExamples || e.Unit == gp.InducingPairs:
+		return fmt.Errorf(takes+"at most %d %s fit: give --inducing %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.Largest, e.Unit, e.Largest)
+	case e.Unit == gp.Parameters:
+		return fmt.Errorf(takes+"at most %d parameters fit: choose a smaller model, or raise --max-memory", e.Op, e.Needed, e.Available, e.Largest)
 	}
-	if e := (*sparse.MemoryError)(nil); errors.As(err, &e) {
-		if e.LargestM < 1 || saved {
-			return fmt.Errorf(takes+"raise --max-memory", e.Op, e.Needed, e.Available)
-		}
-		return fmt.Errorf(takes+"at most %d inducing examples fit: give --inducing %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.LargestM, e.LargestM)
-	}
-	if e := (*weightspace.WeightMemoryError)(nil); errors.As(err, &e) {
-		return fmt.Errorf(takes+"at most %d parameters fit: choose a smaller model, or raise --max-memory",
-			fmt.Sprintf("the posterior over %d parameters", e.P), e.Needed, e.Available, e.LargestP)
-	}
-	return err
+	return fmt.Errorf(takes+"at most %d examples fit: give --method nystrom, --train-count %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.Largest, e.Largest)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/gp"
 )
 
 func TestParseBytes(t *testing.T) {
@@ -58,6 +60,6 @@ func TestMaxMemoryOfTraining(t *testing.T) {
 }
 
 func TestPlanOverflow(t *testing.T) {
-	err := planExamples("x", 10, 1000, func(n int) float64 { return math.Inf(1) })
+	err := gp.CheckMemory("x", gp.TrainingExamples, 10, 1000, func(int) int64 { return wholeBytes(math.Inf(1)) })
 	require.ErrorContains(t, inFlags(err, false), "raise --max-memory")
 }

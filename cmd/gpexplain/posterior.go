@@ -41,8 +41,6 @@ type posterior struct {
 
 	gradient      float64 // norm of the gradient of the MAP objective at θ*
 	evidence      gp.Evidence
-	evidenceSE    float64 // standard error of the evidence, where it is estimated
-	bound         sparse.Bound
 	traceError    float64
 	trials        []trial // of --tune-prior
 	approximation *report.Approximation
@@ -156,11 +154,7 @@ func (f *fit) prepare(ctx context.Context, keep bool) error {
 	if f.source, err = f.problem.trainingExamples(ctx, keep); err != nil {
 		return err
 	}
-	outputs, err := f.outputs(ctx)
-	if err != nil {
-		return err
-	}
-	if f.sites, err = gp.NewSites(f.problem.examples.y, outputs, f.problem.task.likelihood); err != nil {
+	if f.sites, err = gp.SitesFrom(ctx, f.source, f.problem.examples.y, f.problem.task.likelihood); err != nil {
 		return err
 	}
 	if f.gradient, err = f.residualGradient(ctx); err != nil {
@@ -177,28 +171,8 @@ func (p *problem) trainingExamples(ctx context.Context, keep bool) (linearize.So
 	return p.linearize(ctx, p.examples.train, 0, p.examples.train.Len())
 }
 
-// forwardRows is how many rows are evaluated at a time.
-const forwardRows = 1024
-
-// outputs returns f(x;θ*) of the training rows, N×C.
-func (f *fit) outputs(ctx context.Context) (*mat.Dense, error) {
-	if b, ok := f.source.(*linearize.Batch); ok {
-		return b.F, nil
-	}
-	m, e := f.problem.model, f.problem.examples
-	n := e.train.Len()
-	out := mat.NewDense(n, m.outputs, nil)
-	for lo := 0; lo < n; lo += forwardRows {
-		hi := min(lo+forwardRows, n)
-		part, err := m.net.Forward(ctx, e.inputs(e.train, lo, hi))
-		if err != nil {
-			return nil, err
-		}
-		out.Slice(lo, hi, 0, m.outputs).(*mat.Dense).Copy(part)
-		f.con.show("outputs", hi, n)
-	}
-	return out, nil
-}
+// gradientRows is how many rows Jᵀr is summed over at a time.
+const gradientRows = 1024
 
 // residualGradient returns Jᵀr over the training rows, length P.
 func (f *fit) residualGradient(ctx context.Context) ([]float64, error) {
@@ -210,8 +184,8 @@ func (f *fit) residualGradient(ctx context.Context) ([]float64, error) {
 	}
 	n := e.train.Len()
 	part := make([]float64, len(f.theta))
-	for lo := 0; lo < n; lo += forwardRows {
-		hi := min(lo+forwardRows, n)
+	for lo := 0; lo < n; lo += gradientRows {
+		hi := min(lo+gradientRows, n)
 		if err := m.net.VJP(ctx, part, e.inputs(e.train, lo, hi), f.sites.Residual.Slice(lo, hi, 0, m.outputs).(*mat.Dense)); err != nil {
 			return nil, err
 		}
@@ -231,7 +205,7 @@ func (q *posterior) report(p *problem, warnings []string) report.Fit {
 	}
 	return report.Fit{Examples: p.examples.train.Len(), Outputs: p.model.outputs, Parameters: p.model.parameters(), PriorPrecision: report.Float(q.precision), Refit: q.dual.Refitted(),
 		Method: q.how.name, Inducing: inducing, TraceError: report.Float(q.traceError),
-		GradientNorm: report.Float(q.gradient), LogEvidence: report.Float(q.evidence.Value), Bound: q.bound.String(), LogDet: report.Float(q.evidence.LogDet),
+		GradientNorm: report.Float(q.gradient), LogEvidence: report.Float(q.evidence.Value), Bound: q.evidence.Bound.String(), LogDet: report.Float(q.evidence.LogDet),
 		LogLikelihood: report.Float(q.evidence.LogLik), Scatter: report.Float(q.evidence.Scatter), Approximation: q.approximation, Warnings: warnings}
 }
 

@@ -202,7 +202,7 @@ func predictTile(ctx context.Context, p *problem, q *posterior, link glm.Link, r
 	if err != nil {
 		return names.explainError(err)
 	}
-	pred, err := q.predict(p.task, b, link)
+	pred, err := q.predict(ctx, p.task, b, link)
 	if err != nil {
 		return names.explainError(err)
 	}
@@ -238,10 +238,10 @@ type predictions struct {
 }
 
 // predict evaluates posterior and link at the rows of b.
-func (q *posterior) predict(task *task, b *linearize.Batch, link glm.Link) (*predictions, error) {
+func (q *posterior) predict(ctx context.Context, task *task, b *linearize.Batch, link glm.Link) (*predictions, error) {
 	t, c := b.Len(), b.Outputs()
 	out := &predictions{mean: mat.NewDense(t, c, nil), cov: mat.NewDense(t*c, c, nil)}
-	if err := q.dual.PredictTo(out.mean, out.cov, b); err != nil {
+	if err := q.dual.PredictTo(ctx, out.mean, out.cov, b); err != nil {
 		return nil, err
 	}
 	if task.classes == nil {

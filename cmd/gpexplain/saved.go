@@ -38,7 +38,7 @@ type savedHeader struct {
 	Select     string       `json:"select"`
 	Inducing   []int        `json:"inducing"` // positions among the training rows
 	Mean       gp.Mean      `json:"mean"`
-	Bound      sparse.Bound `json:"bound"`
+	Bound      gp.Bound     `json:"bound"`
 	SE         report.Float `json:"log_evidence_se"`
 	Fit        report.Fit   `json:"fit"`
 	Inputs     bool         `json:"inputs"` // the training inputs are inside
@@ -50,7 +50,7 @@ type savedHeader struct {
 func (q *posterior) save(path string, p *problem, r report.Fit, inputs bool, split *int) error {
 	e, t := p.examples, p.task
 	head := savedHeader{Rows: formatRows(e.train.Rows), Likelihood: t.likelihood.Name(), Classes: t.classes, Noise: t.noise, Prior: q.kernelPrecision, Factor: q.factor, Seed: p.limits.seed, Select: q.how.selection,
-		Inducing: q.how.inducing, Mean: q.how.mean, Bound: q.bound, SE: report.Float(q.evidenceSE), Fit: r, Inputs: inputs, Split: splitNumber(split)}
+		Inducing: q.how.inducing, Mean: q.how.mean, Bound: q.evidence.Bound, SE: report.Float(q.evidence.StdErr), Fit: r, Inputs: inputs, Split: splitNumber(split)}
 	var rows *dataset.Stored
 	if inputs {
 		rows = e.data.Stored(e.train)
@@ -146,7 +146,7 @@ func splitText(k int) string {
 func (h *savedHeader) possible() bool {
 	return isLikelihood(h.Likelihood) && slices.Contains(methods, h.Fit.Method) && h.Prior > 0 && h.Factor > 0 &&
 		(h.Noise > 0 || !hasNoise(likelihoodNamed(h.Likelihood))) &&
-		h.Bound >= sparse.None && h.Bound <= sparse.Upper && isSparse(h.Fit.Method) == (len(h.Inducing) > 0)
+		h.Bound >= gp.None && h.Bound <= gp.Upper && isSparse(h.Fit.Method) == (len(h.Inducing) > 0)
 }
 
 func (v *savedFile) damaged(problem string) error {
@@ -220,8 +220,8 @@ func loadPosterior(ctx context.Context, c *console, p *problem) (*posterior, err
 	}
 	q := &posterior{kernel: ntk.New(prior, p.model.net.Theta(), nil), how: method{f.Method, h.Select, h.Inducing, h.Mean},
 		precision: h.Prior / h.Factor, kernelPrecision: h.Prior, factor: h.Factor, gradient: float64(f.GradientNorm),
-		evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter)},
-		evidenceSE: float64(h.SE), bound: h.Bound, traceError: float64(f.TraceError), approximation: f.Approximation}
+		evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), StdErr: float64(h.SE), Bound: h.Bound},
+		traceError: float64(f.TraceError), approximation: f.Approximation}
 	if err := c.endPart(ctx, "load"); err != nil {
 		return nil, err
 	}

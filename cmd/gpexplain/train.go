@@ -157,7 +157,7 @@ func (s *trainVerb) plan(data *dataset.Data, n int) error {
 		return fmt.Errorf("--arch %s has %.0f parameters, and training them takes about %.0f bytes of memory, of which %d may be used; choose smaller widths, or raise --max-memory",
 			s.archName, s.arch.parameters(d), fixed, budget)
 	}
-	return planExamples("training", n, memory, func(n int) float64 { return fixed + 8*float64(n)*float64(d) })
+	return gp.CheckMemory("training", gp.TrainingExamples, n, memory, func(n int) int64 { return wholeBytes(fixed + 8*float64(n)*float64(d)) })
 }
 
 // train returns the trained model and the report, in which the scores are still
@@ -169,10 +169,12 @@ func (s *trainVerb) train(ctx context.Context, c *console, p *problem) (*model, 
 		return nil, nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", s.archName, e.data.Shape, err)
 	}
 	_, _, params := net.Dims()
+	var objective float64
 	o := &network.TrainOptions{Precision: slices.Repeat([]float64{p.task.precision}, params), Epochs: orNone(s.epochs), Batch: s.batch, LearningRate: s.rate, LBFGS: orNone(s.lbfgs), Seed: seed,
-		Progress: func(t network.TrainProgress) {
-			c.show(t.Stage, t.Done, t.Total)
-			c.detail("%s %d of %d: objective %.6g", t.Stage, t.Done, t.Total, t.Objective)
+		Objective: func(value float64) { objective = value },
+		Progress: func(stage string, done, total int) {
+			c.show(stage, done, total)
+			c.detail("%s %d of %d: objective %.6g", stage, done, total, objective)
 		}}
 	trained, res, err := net.Train(ctx, e.inputs(e.train, 0, e.train.Len()), e.y, p.task.likelihood, o)
 	c.bar.clear()

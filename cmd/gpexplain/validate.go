@@ -208,16 +208,16 @@ func (v *validation) againstWeights(ctx context.Context, x *linearize.Batch) ([]
 		return nil, err
 	}
 	var mean, cov, wMean, wCov mat.Dense
-	if err := v.posterior.dual.PredictTo(&mean, &cov, x); err != nil {
+	if err := v.posterior.dual.PredictTo(ctx, &mean, &cov, x); err != nil {
 		return nil, err
 	}
-	if err := w.PredictTo(&wMean, &wCov, x); err != nil {
+	if err := w.PredictTo(ctx, &wMean, &wCov, x); err != nil {
 		return nil, err
 	}
 	logDet := weightspace.ComparisonRow{Quantity: "log det (stochastic)", WeightSpace: w.EvidenceLinearGaussian().LogDet, FunctionSpace: v.posterior.evidence.LogDet}
 	size := math.Max(1, math.Abs(logDet.WeightSpace))
 	// Twice the standard error of the evidence is that of log det.
-	logDet.Difference, logDet.Tolerance = math.Abs(logDet.WeightSpace-logDet.FunctionSpace)/size, 5*2*v.posterior.evidenceSE/size+cgTolerance
+	logDet.Difference, logDet.Tolerance = math.Abs(logDet.WeightSpace-logDet.FunctionSpace)/size, 5*2*v.posterior.evidence.StdErr/size+cgTolerance
 	logDet.OK = logDet.Difference <= logDet.Tolerance
 	return []weightspace.ComparisonRow{differenceRow("mean", &wMean, &mean), differenceRow("covariance", &wCov, &cov), logDet}, nil
 }
@@ -241,7 +241,7 @@ func (v *validation) closure(ctx context.Context, dual gp.Dual, prefix string, t
 			return err
 		}
 		mean := mat.NewDense(part.Len(), part.Outputs(), nil)
-		if err := dual.PredictTo(mean, nil, part); err != nil {
+		if err := dual.PredictTo(ctx, mean, nil, part); err != nil {
 			return err
 		}
 		rows, err := ex.Explain(ctx, part)
