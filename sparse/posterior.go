@@ -40,7 +40,7 @@ var _ gp.Dual = (*Posterior)(nil)
 // second, where no explanation is wanted.
 //
 // It fails with a *CountError where there are more inducing than training
-// examples, or more pairs than outputs of those, with a *MemoryError before
+// examples, or more pairs than outputs of those, with a *gp.MemoryError before
 // anything large is allocated, with a *gp.NotFiniteError where a number is NaN
 // or Inf, and with ctx.Err(), which it looks at between chunks of data.
 func Fit(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *Inducing, o *Options) (*Posterior, error) {
@@ -55,7 +55,7 @@ func Fit(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *
 	if err := b.Add(ctx, x, s); err != nil {
 		return nil, err
 	}
-	p, err := newProjected(b.b, b.sums, &d)
+	p, err := newProjected(ctx, b.b, b.sums, &d)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Site
 		return nil, fmt.Errorf("sparse: %d training examples, but the sums are of %d", x.Len(), p.sums.n)
 	}
 	if x.Len() == 0 {
-		return nil, sites.ErrNoExamples
+		return nil, gp.ErrNoExamples
 	}
 	local, err := sites.New(s, x.Len(), p.b.c)
 	if err != nil {

@@ -25,11 +25,11 @@ import (
 // Far from the inducing examples the variance is the prior's. One that
 // rounding made negative by less than 1e-11 of the prior's is zero; a more
 // negative one is a *gp.NegativeVarianceError.
-func (p *Projected) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+func (p *Projected) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
-	return p.eachTile(context.Background(), x, func(tile part, f *features) error {
+	return p.eachTile(ctx, x, func(tile part, f *features) error {
 		lo, hi := tile.first, tile.first+tile.x.Len()
 		return p.predictTile(dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), tile.x, lo, f)
 	})
@@ -139,29 +139,8 @@ func (p *Projected) marginals(cov *mat.Dense, phi blas64.General, first int) err
 				block.Set(b, a, v)
 			}
 		}
-		if err := settle(block, prior, first+i, c); err != nil {
+		if err := gp.SettleVariances(block, prior, rounding, first+i, c); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// settle sets to zero the rows and columns of cov, square, whose variance is
-// negative by rounding. Its first example is example first of the whole.
-func settle(cov *mat.Dense, prior []float64, first, c int) error {
-	for i, k := range prior {
-		v := cov.At(i, i)
-		switch {
-		case v != v:
-			return &gp.NotFiniteError{What: "predictive variance", Row: first + i/c, Output: i % c, Value: v}
-		case v >= 0:
-			continue
-		case v < -rounding*k:
-			return &gp.NegativeVarianceError{Row: first + i/c, Output: i % c, Variance: v, Prior: k}
-		}
-		for j := range prior {
-			cov.Set(i, j, 0)
-			cov.Set(j, i, 0)
 		}
 	}
 	return nil
@@ -171,10 +150,10 @@ func settle(cov *mat.Dense, prior []float64, first, c int) error {
 // for an example with itself. It is the covariance of PredictTo less the
 // residual, and the h under which removing an example (E15) is exact for
 // this posterior.
-func (p *Projected) SelfTo(dst *mat.Dense, x *linearize.Batch) error {
+func (p *Projected) SelfTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	dense.SizeTo(dst, t*c, c)
-	return p.eachTile(context.Background(), x, func(tile part, f *features) error {
+	return p.eachTile(ctx, x, func(tile part, f *features) error {
 		phi, err := f.of(tile)
 		if err != nil {
 			return err
@@ -200,12 +179,15 @@ func blocksOf(dst *mat.Dense, first int, a blas64.General, c int) {
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of
 // all examples of x, T·C×T·C (E13). It fails with a *gp.MemoryError where
 // both pass Options.MaxMemory.
-func (p *Projected) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+func (p *Projected) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	dense.SizeTo(mean, t, c)
 	if cov == nil || t == 0 {
 		dense.SizeTo(cov, t*c, t*c)
-		return p.PredictTo(mean, nil, x)
+		return p.PredictTo(ctx, mean, nil, x)
 	}
 	if err := p.checkJoint(t); err != nil {
 		return err
@@ -232,11 +214,7 @@ func (p *Projected) checkJoint(t int) error {
 		rows := memory.Mul(int64(t), int64(p.b.c))
 		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, 2*int64(p.b.rows()))))
 	}
-	budget := gp.MemoryBudget(p.o.MaxMemory)
-	if need(t) <= budget {
-		return nil
-	}
-	return &gp.MemoryError{Op: "a joint covariance", Needed: need(t), Available: budget, LargestN: memory.Largest(t, budget, need)}
+	return gp.CheckMemory("a joint covariance", gp.TestExamples, t, p.o.MaxMemory, need)
 }
 
 // joint replaces the prior covariance by K_** − Φ(I − A'⁻¹)Φᵀ.
@@ -255,7 +233,7 @@ func (p *Projected) joint(cov *mat.Dense, phi blas64.General) error {
 			g.Data[j*g.Stride+i] = g.Data[i*g.Stride+j]
 		}
 	}
-	return settle(cov, prior, 0, p.b.c)
+	return gp.SettleVariances(cov, prior, rounding, 0, p.b.c)
 }
 
 // checkInputs panics where x does not fit the inducing examples.

@@ -29,7 +29,7 @@ func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, 
 	if err := checkInducing(z, x.Len()); err != nil {
 		return nil, err
 	}
-	if err := sites.CheckTargets(y, x.Len(), z.outputs(), lik); err != nil {
+	if err := gp.CheckTargets(y, x.Len(), z.outputs(), lik); err != nil {
 		return nil, err
 	}
 	b, err := newBuilder(ctx, k, z, x.Len(), true, &d)
@@ -96,7 +96,7 @@ const (
 )
 
 func (r *refit) run(ctx context.Context) (*Posterior, error) {
-	p, err := r.begin()
+	p, err := r.begin(ctx)
 	for err == nil {
 		if err = r.pass(ctx, p); err != nil {
 			break
@@ -110,19 +110,19 @@ func (r *refit) run(ctx context.Context) (*Posterior, error) {
 }
 
 // begin returns the first pass, or the one that was interrupted.
-func (r *refit) begin() (*pass, error) {
+func (r *refit) begin(ctx context.Context) (*pass, error) {
 	if r.save.active() {
 		r.to = r.b.bind(r.origin, r.x.Len(), true, markOf(dense.Contiguous(r.y)))
 	}
 	if r.save.resume != nil {
-		return r.resume(r.save.resume)
+		return r.resume(ctx, r.save.resume)
 	}
 	return &pass{kind: atTheta, to: r.expansion(r.newPoint(make([]float64, r.b.rank())), newSums(r.origin))}, nil
 }
 
 // stepFrom returns the pass that makes Newton's step from an expansion.
-func (r *refit) stepFrom(at *expansion) (*pass, error) {
-	post, err := newProjected(r.b, at.sums, r.o)
+func (r *refit) stepFrom(ctx context.Context, at *expansion) (*pass, error) {
+	post, err := newProjected(ctx, r.b, at.sums, r.o)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (r *refit) stepFrom(at *expansion) (*pass, error) {
 // after returns the pass that follows p, or the posterior.
 func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 	if p.kind != stepping {
-		next, err := r.stepFrom(p.to)
+		next, err := r.stepFrom(ctx, p.to)
 		return next, nil, err
 	}
 	r.o.Progress(StageNewton, r.search.Steps+1, 0)
@@ -151,7 +151,7 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 		post, err := r.posterior(ctx, p)
 		return nil, post, err
 	case to == next && p.to.err == nil:
-		q, err := r.stepFrom(p.to)
+		q, err := r.stepFrom(ctx, p.to)
 		return q, nil, err
 	}
 	return &pass{kind: atPoint, to: r.expansion(to, newSums(r.origin))}, nil, nil

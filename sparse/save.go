@@ -119,7 +119,7 @@ func (p *Projected) eachFactorRow(yield func([]float64) bool) {
 //
 // It compares the model, the inputs of the inducing examples and their order, and
 // the prior, as gp.Load does. What differs, damage and sections of impossible
-// sizes are a *store.Error whose problem names it. It fails with a *MemoryError
+// sizes are a *store.Error whose problem names it. It fails with a *gp.MemoryError
 // where predictions need more memory than allowed, 8·(M·C)² bytes.
 func LoadProjected(ctx context.Context, f *store.File, k ntk.Kernel, z *Inducing, o *Options) (*Projected, error) {
 	if z == nil {

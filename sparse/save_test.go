@@ -36,7 +36,7 @@ func (q *problem) answers(t *testing.T, p *sparse.Posterior) []float64 {
 	if p.Approximation() == sparse.Nystrom {
 		out = append(out, p.EvidenceLowerBound().Value)
 	}
-	if at, err := p.At(2); err == nil {
+	if at, err := p.At(t.Context(), 2); err == nil {
 		out = append(out, q.projectedAnswers(t, at)...)
 	}
 	if p.IsSubset() {
@@ -67,9 +67,9 @@ func (q *problem) testSites(t *testing.T) *gp.Sites {
 func (q *problem) projectedAnswers(t *testing.T, p *sparse.Projected) []float64 {
 	t.Helper()
 	var mean, cov, joint, self mat.Dense
-	require.NoError(t, p.PredictTo(&mean, &cov, q.test))
-	require.NoError(t, p.JointTo(nil, &joint, q.test))
-	require.NoError(t, p.SelfTo(&self, q.test))
+	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.test))
+	require.NoError(t, p.SelfTo(t.Context(), &self, q.test))
 	out := append(flat(&mean), flat(&cov)...)
 	out = append(append(out, flat(&joint)...), flat(&self)...)
 	sums, err := p.Sums().MarshalBinary()
@@ -161,12 +161,12 @@ func TestSavedProjected(t *testing.T) {
 				require.Equal(t, p.Projected.Warnings(), back.Warnings())
 			}
 			t.Run("under another prior", func(t *testing.T) {
-				p, err := q.fit(t, z, linear(sparse.Nystrom)).At(0.3)
+				p, err := q.fit(t, z, linear(sparse.Nystrom)).At(t.Context(), 0.3)
 				require.NoError(t, err)
 				gptest.Saved(t, q.savedProjected(t.Context(), p, z))
 			})
 			t.Run("leading", func(t *testing.T) {
-				p, err := q.fit(t, z, linear(sparse.Nystrom)).Leading(3)
+				p, err := q.fit(t, z, linear(sparse.Nystrom)).Leading(t.Context(), 3)
 				require.NoError(t, err)
 				gptest.Saved(t, q.savedProjected(t.Context(), p, q.inducing(t, z.Rows[:3]...)))
 			})
@@ -212,7 +212,7 @@ func TestSavedRefusesOthers(t *testing.T) {
 	require.ErrorContains(t, load(q.train, q.inducing(t, 9, 2, 17, 5, 0, 12, 14), nil), "other rows")
 	require.ErrorContains(t, load(q.train, &sparse.Inducing{Batch: q.train.Slice(0, 6)}, nil), "given are 6, 3")
 	require.ErrorContains(t, load(q.train, &sparse.Inducing{Batch: q.train.Slice(0, 7)}, nil), "inputs")
-	var memory *sparse.MemoryError
+	var memory *gp.MemoryError
 	require.ErrorAs(t, load(q.train, z, &sparse.Options{MaxMemory: 1000}), &memory)
 	prior, err := ntk.NewIsotropic(3, nil)
 	require.NoError(t, err)
@@ -243,26 +243,26 @@ func FuzzLoad(f *testing.F) {
 	q := newProblemOf("fuzz", 31, 9, 2, glm.Bernoulli{}, 1, 3)
 	var cases []gptest.SavedCase[*sparse.Posterior]
 	for _, rows := range [][]int{{1, 4}, {0, 1, 2, 3, 4, 5, 6, 7}} {
-		z, err := q.train.Gather(f.Context(), rows)
+		z, err := q.train.Gather(context.Background(), rows)
 		if err != nil {
 			f.Fatal(err)
 		}
-		p, err := sparse.Refit(f.Context(), q.kernel, q.train, q.y, q.lik, &sparse.Inducing{Rows: rows, Batch: z}, nil)
+		p, err := sparse.Refit(context.Background(), q.kernel, q.train, q.y, q.lik, &sparse.Inducing{Rows: rows, Batch: z}, nil)
 		if err != nil {
 			f.Fatal(err)
 		}
-		subset, err := sparse.RefitSubset(f.Context(), q.kernel, q.train, pick(q.y, rows), q.lik, &sparse.Inducing{Rows: rows, Batch: z}, nil)
+		subset, err := sparse.RefitSubset(context.Background(), q.kernel, q.train, pick(q.y, rows), q.lik, &sparse.Inducing{Rows: rows, Batch: z}, nil)
 		if err != nil {
 			f.Fatal(err)
 		}
-		cases = append(cases, q.saved(f.Context(), p, nil), q.saved(f.Context(), subset, nil))
+		cases = append(cases, q.saved(context.Background(), p, nil), q.saved(f.Context(), subset, nil))
 	}
 	predict := func(p *sparse.Posterior) error {
 		var mean, cov mat.Dense
-		if err := p.PredictTo(&mean, &cov, q.test); err != nil {
+		if err := p.PredictTo(context.Background(), &mean, &cov, q.test); err != nil {
 			return err
 		}
-		_, err := p.Cross(q.test)
+		_, err := p.Cross(context.Background(), q.test)
 		return err
 	}
 	gptest.FuzzSaved(f, predict, cases...)

@@ -54,7 +54,7 @@ func TestE11BNNOfLinearModelIsGLM(t *testing.T) {
 		b, err := net.Linearize(t.Context(), x)
 		require.NoError(t, err)
 		var f, cov, want, wantSD, mean, sd mat.Dense
-		require.NoError(t, w.PredictTo(&f, &cov, b))
+		require.NoError(t, w.PredictTo(t.Context(), &f, &cov, b))
 		mc := glm.MonteCarlo{Samples: 10000}
 		require.NoError(t, mc.PredictTo(&want, &wantSD, lik, &f, &cov))
 		bnn := weightspace.NewBNN(net, w)
@@ -93,7 +93,11 @@ func TestE11BNNAgainstPlainAverage(t *testing.T) {
 	bnn := weightspace.NewBNN(net, w)
 	bnn.Samples, bnn.Seed = 21, 7
 	calls := 0
-	bnn.Progress = func(done, total int) { calls++; require.Equal(t, []int{calls, 21}, []int{done, total}) }
+	bnn.Progress = func(stage string, done, total int) {
+		require.Equal(t, weightspace.StageDraws, stage)
+		calls++
+		require.Equal(t, []int{calls, 21}, []int{done, total})
+	}
 	var mean, again mat.Dense
 	require.NoError(t, bnn.PredictTo(t.Context(), &mean, nil, glm.Categorical{}, x))
 	require.Equal(t, 21, calls)

@@ -3,7 +3,6 @@ package weightspace
 import (
 	"context"
 	"math/rand/v2"
-	"sort"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -22,12 +21,7 @@ import (
 // J(x) H⁻¹ J(x)ᵀ of each example's outputs, T·C×C. Test examples are taken in
 // tiles of at most 64 MiB or one example's Jacobian. A NaN or Inf is a
 // *gp.NotFiniteError.
-func (w *Posterior) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
-	return w.predictTo(context.Background(), mean, cov, x)
-}
-
-// predictTo is PredictTo with a context.
-func (w *Posterior) predictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+func (w *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := w.checkInputs(x)
 	if t == 0 {
 		return nil
@@ -36,6 +30,9 @@ func (w *Posterior) predictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 	dense.SizeTo(cov, t*c, c)
 	step := panelExamples(len(w.theta), c)
 	for lo := 0; lo < t; lo += step {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		hi := min(lo+step, t)
 		tile := x.Slice(lo, hi)
 		if err := w.meanTo(dense.Slice(mean, lo, hi), tile, lo); err != nil {
@@ -48,7 +45,9 @@ func (w *Posterior) predictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 		if err != nil {
 			return err
 		}
-		w.marginalsTo(dense.Slice(cov, lo*c, hi*c), v)
+		if err := w.marginalsTo(ctx, dense.Slice(cov, lo*c, hi*c), v); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -84,11 +83,10 @@ func (w *Posterior) halfPanel(ctx context.Context, x *linearize.Batch, first int
 }
 
 // marginalsTo writes the C×C diagonal blocks of V Vᵀ.
-func (w *Posterior) marginalsTo(cov *mat.Dense, v blas64.General) {
+func (w *Posterior) marginalsTo(ctx context.Context, cov *mat.Dense, v blas64.General) error {
 	c := w.x.Outputs()
 	row := func(i int) []float64 { return v.Data[i*v.Stride:][:v.Cols] }
-	// The tiles do not fail, and this context is never done.
-	_ = par.Do(context.Background(), w.o.Workers, v.Rows/c, func(n int) error {
+	return par.Do(ctx, w.o.Workers, v.Rows/c, func(n int) error {
 		for i := n * c; i < (n+1)*c; i++ {
 			for j := n * c; j <= i; j++ {
 				// cov = J Σ₀^½ H̃⁻¹ Σ₀^½ Jᵀ
@@ -104,10 +102,13 @@ func (w *Posterior) marginalsTo(cov *mat.Dense, v blas64.General) {
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of all
 // examples of x, T·C×T·C. It takes 8·T·C·P bytes beside the result, and fails
 // with a *gp.MemoryError where both pass Options.MaxMemory.
-func (w *Posterior) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+func (w *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := w.checkInputs(x)
 	if t == 0 {
 		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	dense.SizeTo(mean, t, c)
 	if cov == nil {
@@ -120,7 +121,7 @@ func (w *Posterior) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	if err := w.meanTo(mean, x, 0); err != nil {
 		return err
 	}
-	v, err := w.halfPanel(context.Background(), x, 0)
+	v, err := w.halfPanel(ctx, x, 0)
 	if err != nil {
 		return err
 	}
@@ -139,20 +140,18 @@ func (w *Posterior) checkJoint(t, c int) error {
 		rows := memory.Mul(int64(t), int64(c))
 		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, int64(len(w.theta)))))
 	}
-	budget := gp.MemoryBudget(w.o.MaxMemory)
-	if need(t) <= budget {
-		return nil
-	}
-	largest := sort.Search(t, func(i int) bool { return need(i+1) > budget })
-	return &gp.MemoryError{Op: "a joint covariance", Needed: need(t), Available: budget, LargestN: largest}
+	return gp.CheckMemory("a joint covariance", gp.TestExamples, t, w.o.MaxMemory, need)
 }
 
 // SampleTo draws parameters from the posterior N(Center(), H⁻¹), one a row:
-// dst is S×P and must be sized.
-func (w *Posterior) SampleTo(dst *mat.Dense, rng *rand.Rand) {
+// dst is S×P and must be sized. Its error is ctx.Err().
+func (w *Posterior) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand) error {
 	s, p := dst.Dims()
 	if s == 0 || p != len(w.theta) {
 		panic("weightspace: destination is not S×P")
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	for i := range s {
 		for j, row := 0, dst.RawRowView(i); j < p; j++ {
@@ -167,6 +166,7 @@ func (w *Posterior) SampleTo(dst *mat.Dense, rng *rand.Rand) {
 			row[j] = center[j] + w.root[j]*row[j]
 		}
 	}
+	return nil
 }
 
 // checkInputs panics where x does not fit the training examples.

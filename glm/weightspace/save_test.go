@@ -1,6 +1,7 @@
 package weightspace_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
@@ -19,10 +20,10 @@ import (
 func (q *spaceProblem) answers(t *testing.T, w *weightspace.Posterior) []float64 {
 	t.Helper()
 	var mean, cov, joint mat.Dense
-	require.NoError(t, w.PredictTo(&mean, &cov, q.test))
-	require.NoError(t, w.JointTo(nil, &joint, q.test))
+	require.NoError(t, w.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, w.JointTo(t.Context(), nil, &joint, q.test))
 	draws := mat.NewDense(3, len(q.theta), nil)
-	w.SampleTo(draws, rand.New(rand.NewPCG(1, 2)))
+	w.SampleTo(t.Context(), draws, rand.New(rand.NewPCG(1, 2)))
 	s := w.Sites()
 	out := []float64{s.LogLik, w.LogDet(), w.EvidenceAtTheta().Value, w.EvidenceLinearGaussian().Value}
 	for _, m := range []*mat.Dense{&mean, &cov, &joint, draws, s.F, s.Residual, s.Lambda, s.Root} {
@@ -98,13 +99,13 @@ func TestSavedWeightsRefuseOthers(t *testing.T) {
 
 func FuzzLoadWeights(f *testing.F) {
 	q := newSpaceProblem(f, "fuzz", 8, 6, 2, glm.Categorical{}, 1)
-	w, err := weightspace.Refit(f.Context(), q.train, q.y, q.lik, q.prior, q.theta, nil)
+	w, err := weightspace.Refit(context.Background(), q.train, q.y, q.lik, q.prior, q.theta, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
 	predict := func(w *weightspace.Posterior) error {
 		var mean, cov mat.Dense
-		return w.PredictTo(&mean, &cov, q.test)
+		return w.PredictTo(context.Background(), &mean, &cov, q.test)
 	}
 	gptest.FuzzSaved(f, predict, q.saved(w))
 }

@@ -27,20 +27,23 @@ type Bounds struct {
 
 // PredictTo writes the posterior mean of the T examples of x, T×C, and the
 // covariance of each example's outputs, T·C×C (E6). The mean takes no solve,
-// the covariance one for each output.
-func (p *Posterior) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
-	_, err := p.PredictBounded(context.Background(), mean, cov, x)
+// the covariance one for each output. A cancel ends it between steps of
+// conjugate gradients.
+func (p *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	_, err := p.PredictBounded(ctx, mean, cov, x)
 	return err
 }
 
-// PredictBounded is PredictTo that answers a cancel between steps of conjugate
-// gradients, and tells how accurate the result is.
+// PredictBounded is PredictTo that also tells how accurate the result is.
 func (p *Posterior) PredictBounded(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) (*Bounds, error) {
 	t, c := p.checkInputs(x)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
 	if t == 0 {
 		return &Bounds{}, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	if err := sites.NotFiniteRows("network output", x.F, 0, 1); err != nil {
 		return nil, err
@@ -174,48 +177,38 @@ func (s *predictor) blocks(dst, v, y blas64.General) {
 	}
 }
 
-// negligible is the part of the prior variance by which rounding may make a
+// rounding is the part of the prior variance by which rounding may make a
 // variance negative.
-const negligible = 1e-10
+const rounding = 1e-10
 
-// subtract replaces the prior covariance by prior − (q + qᵀ)/2. Rows and
-// columns whose variance is negative by rounding become zero. The first row
-// is output 0 of the given example.
+// subtract replaces the prior covariance by prior − (q + qᵀ)/2. The first row is
+// output 0 of the given example.
 func subtract(cov, q blas64.General, example, c int) error {
+	prior := make([]float64, cov.Rows)
 	for i := range cov.Rows {
-		row, prior := dense.Row(cov, i), cov.Data[i*cov.Stride+i]
+		row := dense.Row(cov, i)
+		prior[i] = row[i]
 		for j := range i + 1 {
 			// cov = K_** − K_*n R B⁻¹ Rᵀ K_n* (E6)
 			row[j] -= (q.Data[i*q.Stride+j] + q.Data[j*q.Stride+i]) / 2
 			cov.Data[j*cov.Stride+i] = row[j]
 		}
-		at, output := example+i/c, i%c
-		switch v := row[i]; {
-		case math.IsNaN(v):
-			return &gp.NotFiniteError{What: "predictive variance", Row: at, Output: output, Value: v}
-		case v < -negligible*prior:
-			return &gp.NegativeVarianceError{Row: at, Output: output, Variance: v, Prior: prior}
-		}
 	}
-	for i := range cov.Rows {
-		if cov.Data[i*cov.Stride+i] < 0 {
-			for j := range cov.Rows {
-				cov.Data[i*cov.Stride+j], cov.Data[j*cov.Stride+i] = 0, 0
-			}
-		}
-	}
-	return nil
+	return gp.SettleVariances(dense.View(cov), prior, rounding, example, c)
 }
 
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of
 // all examples of x, T·C×T·C (E6). It takes 16·T·C·N·C bytes beside the
 // result, and fails with a *gp.MemoryError where both pass the limit.
-func (p *Posterior) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+func (p *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	dense.SizeTo(mean, t, c)
 	if cov == nil || t == 0 {
 		dense.SizeTo(cov, t*c, t*c)
-		return p.PredictTo(mean, nil, x)
+		return p.PredictTo(ctx, mean, nil, x)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	if err := p.checkJoint(t); err != nil {
 		return err
@@ -229,7 +222,7 @@ func (p *Posterior) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 			return err
 		}
 	}
-	return p.jointTo(cov, x)
+	return p.jointTo(ctx, cov, x)
 }
 
 func (p *Posterior) checkJoint(t int) error {
@@ -237,15 +230,11 @@ func (p *Posterior) checkJoint(t int) error {
 		rows := memory.Mul(int64(t), int64(p.data.c))
 		return memory.Mul(8, memory.Mul(rows, memory.Add(2*rows, 2*int64(len(p.prior)))))
 	}
-	budget := gp.MemoryBudget(p.o.MaxMemory)
-	if need(t) <= budget {
-		return nil
-	}
-	return &gp.MemoryError{Op: "a joint covariance", Needed: need(t), Available: budget, LargestN: memory.Largest(t, budget, need)}
+	return gp.CheckMemory("a joint covariance", gp.TestExamples, t, p.o.MaxMemory, need)
 }
 
 // jointTo writes K_** − (V + ρ)ᵀY.
-func (p *Posterior) jointTo(cov *mat.Dense, x *linearize.Batch) error {
+func (p *Posterior) jointTo(ctx context.Context, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := x.Len(), p.data.c
 	n := len(p.prior)
 	both, all := dense.New(n, t*c), dense.New(n, t*c) // V + ρ and Y = B⁻¹V
@@ -253,7 +242,7 @@ func (p *Posterior) jointTo(cov *mat.Dense, x *linearize.Batch) error {
 	s := p.predictor(step * c)
 	for lo := 0; lo < t; lo += step {
 		hi := min(lo+step, t)
-		v, y, err := s.solveCross(context.Background(), x.Slice(lo, hi))
+		v, y, err := s.solveCross(ctx, x.Slice(lo, hi))
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/newton"
-	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -29,7 +28,7 @@ func Refit(ctx context.Context, k MulKernel, x linearize.Source, y *mat.Dense, l
 	if err != nil {
 		return nil, err
 	}
-	if err := sites.CheckTargets(y, p.data.n, p.data.c, lik); err != nil {
+	if err := gp.CheckTargets(y, p.data.n, p.data.c, lik); err != nil {
 		return nil, err
 	}
 	p.refit = true

@@ -65,7 +65,7 @@ func (g *given) inducing(t *testing.T) *sparse.Inducing {
 
 // A latent is a posterior that can be saved.
 type latent interface {
-	PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error
+	PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error
 	Save(w *store.Writer) error
 }
 
@@ -256,7 +256,7 @@ func opened(t *testing.T, path string) *store.File {
 func predicted(t *testing.T, p latent, at *linearize.Batch) []float64 {
 	t.Helper()
 	var mean, cov mat.Dense
-	require.NoError(t, p.PredictTo(&mean, &cov, at))
+	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, at))
 	return append(slices.Clone(mean.RawMatrix().Data), cov.RawMatrix().Data...)
 }
 

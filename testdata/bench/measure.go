@@ -81,15 +81,11 @@ func measure(ctx context.Context, o *options) (*results, error) {
 // precisions.
 func fit(ctx context.Context, p *problem, k *ntk.NTK, o *options) ([]*entry, *results, error) {
 	r := &results{Train: p.train.n, Precision: p.delta}
-	f, err := p.train.outputs(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	sites, err := gp.NewSites(p.train.targets(), f, lik)
-	if err != nil {
-		return nil, nil, err
-	}
 	train := p.train.source(0, p.train.n)
+	sites, err := gp.SitesFrom(ctx, train, p.train.targets(), lik)
+	if err != nil {
+		return nil, nil, err
+	}
 	from := time.Now()
 	so := &sparse.Options{Progress: progress()}
 	z, err := sparse.Select(ctx, sparse.Stratified{Labels: p.train.labels}, k, train, o.sizes[len(o.sizes)-1], so)
@@ -103,7 +99,7 @@ func fit(ctx context.Context, p *problem, k *ntk.NTK, o *options) ([]*entry, *re
 	if err := b.Add(ctx, train, sites); err != nil {
 		return nil, nil, err
 	}
-	whole, err := b.Posterior()
+	whole, err := b.Posterior(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,7 +118,7 @@ func fit(ctx context.Context, p *problem, k *ntk.NTK, o *options) ([]*entry, *re
 		if err != nil {
 			return nil, nil, err
 		}
-		nystrom, err := whole.Leading(m)
+		nystrom, err := whole.Leading(ctx, m)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -147,29 +143,14 @@ func subsetOf(ctx context.Context, k ntk.Kernel, z *sparse.Inducing, m int, s *g
 	if err != nil {
 		return nil, err
 	}
-	if err := b.Add(ctx, z.Batch.Slice(0, m), pick(s, z.Rows[:m])); err != nil {
+	if err := b.Add(ctx, z.Batch.Slice(0, m), s.Rows(z.Rows[:m])); err != nil {
 		return nil, err
 	}
-	p, err := b.Posterior()
+	p, err := b.Posterior(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return p.Leading(m)
-}
-
-// pick returns the sites of some rows.
-func pick(s *gp.Sites, rows []int) *gp.Sites {
-	_, c := s.F.Dims()
-	take := func(m *mat.Dense, per int) *mat.Dense {
-		out := mat.NewDense(len(rows)*per, c, nil)
-		for i, r := range rows {
-			for a := range per {
-				out.SetRow(i*per+a, m.RawRowView(r*per+a))
-			}
-		}
-		return out
-	}
-	return &gp.Sites{F: take(s.F, 1), Residual: take(s.Residual, 1), Lambda: take(s.Lambda, c), Root: take(s.Root, c)}
+	return p.Leading(ctx, m)
 }
 
 // tuning chooses precisions on held-out rows.
@@ -214,7 +195,7 @@ func predictSet(ctx context.Context, entries []*entry, set rows) error {
 			return err
 		}
 		for _, e := range entries {
-			if err := e.predict(prepared, set, lo, hi); err != nil {
+			if err := e.predict(ctx, prepared, set, lo, hi); err != nil {
 				return err
 			}
 		}
@@ -223,12 +204,12 @@ func predictSet(ctx context.Context, entries []*entry, set rows) error {
 	return nil
 }
 
-func (e *entry) predict(t *sparse.Prepared, set rows, lo, hi int) error {
+func (e *entry) predict(ctx context.Context, t *sparse.Prepared, set rows, lo, hi int) error {
 	mean, cov := mat.DenseCopyOf(t.F()), new(mat.Dense)
 	_, c := mean.Dims()
 	if e.post == nil {
 		cov = mat.NewDense((hi-lo)*c, c, nil)
-	} else if err := e.post.PredictPreparedTo(mean, cov, t); err != nil {
+	} else if err := e.post.PredictPreparedTo(ctx, mean, cov, t); err != nil {
 		return err
 	}
 	prob := new(mat.Dense)
