@@ -22,9 +22,10 @@ type Outer struct {
 var _ Block = (*Outer)(nil)
 
 // Spans returns the weight's span, then the bias's.
-func (o *Outer) Spans() []Span { return Spans(o.Weight, o.Bias) }
+func (o *Outer) Spans() []Span { return spansOf(o.Weight, o.Bias) }
 
-func Spans(ptrs ...*Span) []Span {
+// spansOf returns the spans that are not nil.
+func spansOf(ptrs ...*Span) []Span {
 	var s []Span
 	for _, p := range ptrs {
 		if p != nil {
@@ -96,13 +97,6 @@ func (o *Outer) AddMulTransVec(dst, u []float64) {
 	for i := range rows {
 		dense.Axpy(z.RawRowView(i/o.C), u[i], o.G.RawRowView(i))
 	}
-	o.AddGradient(dst, z)
-}
-
-// AddGradient adds Zᵀ A to the weight's part of dst, length P, and the column
-// sums of Z to the bias's. Z, N×out, is the gradient of a scalar in the layer's
-// results.
-func (o *Outer) AddGradient(dst []float64, z *mat.Dense) {
 	if w := o.Weight; w != nil {
 		l, r := z, o.A
 		if w.Transposed {

@@ -65,8 +65,7 @@ func (n *Network) blockKinds() map[int]string {
 	p, kinds := n.prog, map[int]string{}
 	for k := range p.Sites {
 		st := &p.Sites[k]
-		weight, bias := p.Spans(st)
-		for _, s := range linearize.Spans(weight, bias) {
+		for _, s := range p.SpanList(st) {
 			kinds[s.Offset] = st.Kind()
 		}
 	}

@@ -63,7 +63,7 @@ func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed
 				return err
 			}
 			clear(g.parts[i])
-			s.GradientTo(g.parts[i], u)
+			s.AddGradient(g.parts[i], u)
 			return nil
 		})
 		if err != nil {

@@ -1,7 +1,7 @@
 package network
 
 import (
-	"github.com/funcgp/funcgp/linearize/network/internal/compile"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
 // Effort returns how many numbers one example takes and how many
@@ -13,9 +13,7 @@ func (n *Network) Effort() int {
 		total += s.Size
 	}
 	for _, nd := range n.prog.Nodes {
-		if m, ok := nd.Op.(compile.Multiplier); ok {
-			total += m.Products()
-		}
+		total += graph.Multiplications(nd.Op)
 	}
 	return total
 }

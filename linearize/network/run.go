@@ -148,7 +148,7 @@ func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 		w, b := p.Spans(st)
 		g := func() *mat.Dense { return mat.NewDense(n*c, p.Slots[p.Nodes[st.Node].Out].Size, nil) }
 		switch {
-		case st.Tile:
+		case st.Full:
 			j.at[k] = j.tail
 			for _, s := range p.SpanList(st) {
 				cols = append(cols, s)
@@ -169,7 +169,7 @@ func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 	}
 	width := j.tail
 	for _, slot := range p.Full {
-		s := p.Params[p.Slots[slot].Param].Span(false)
+		s := p.Span(p.Slots[slot].Param)
 		cols = append(cols, *s)
 		width += s.Len()
 	}
@@ -183,18 +183,18 @@ func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 // input is the memory of a site's inputs: the batch's own where the site
 // reads the network's input.
 func (j *jacobian) input(st *graph.Site, x *mat.Dense) *mat.Dense {
-	if st.X == j.prog.Input {
+	if st.Input == j.prog.Input {
 		return x
 	}
 	n, _ := x.Dims()
-	return mat.NewDense(n, j.prog.Slots[st.X].Size, nil)
+	return mat.NewDense(n, j.prog.Slots[st.Input].Size, nil)
 }
 
 // keep stores what site k contributes for output c of the chunk starting at
 // example lo.
 func (j *jacobian) keep(s *graph.State, k, lo, c int) {
 	st := &j.prog.Sites[k]
-	if st.Tile {
+	if st.Full {
 		j.keepTile(s, k, lo, c)
 		return
 	}
@@ -207,8 +207,8 @@ func (j *jacobian) keep(s *graph.State, k, lo, c int) {
 	out := j.prog.Nodes[st.Node].Out
 	for e := range s.N {
 		copy(g.RawRowView((lo+e)*j.c+c), s.GradAt(out, e))
-		if c == 0 && a != nil && st.X != j.prog.Input {
-			copy(a.RawRowView(lo+e), s.At(st.X, e))
+		if c == 0 && a != nil && st.Input != j.prog.Input {
+			copy(a.RawRowView(lo+e), s.At(st.Input, e))
 		}
 	}
 }
@@ -220,18 +220,14 @@ func (j *jacobian) keepTile(s *graph.State, k, lo, c int) {
 	out := j.prog.Nodes[st.Node].Out
 	if j.stacks(st) {
 		size := j.prog.Slots[out].Size
-		aside := s.PutAside(k, s.N*j.c*size)
+		aside := s.SiteBuffer(k, s.N*j.c*size)
 		for e := range s.N {
 			copy(aside[(e*j.c+c)*size:][:size], s.GradAt(out, e))
 		}
 		return
 	}
-	w, b := j.prog.Spans(st)
-	v := &linearize.Conv{Weight: w, Bias: b, Layout: st.Layout}
-	scratch := s.Buffer(2, st.Layout.Scratch())
 	for e := range s.N {
-		row := j.full.RawRowView((lo+e)*j.c + c)[j.at[k]:]
-		v.RowTo(row, s.At(st.X, e), s.GradAt(out, e), scratch)
+		s.RowTo(j.full.RawRowView((lo+e)*j.c + c)[j.at[k]:], k, e)
 	}
 }
 
@@ -263,7 +259,7 @@ func (j *jacobian) check(lo, hi int, what string) error {
 // contracted with its patches in one product.
 func (j *jacobian) stacks(st *graph.Site) bool {
 	w, ok := st.Layout.(*graph.Window)
-	return ok && j.c > 1 && w.Group == 1 && !w.TransposedUsage && st.Weight >= 0
+	return ok && j.c > 1 && w.NumGroups == 1 && !w.Transposed && st.Weight >= 0
 }
 
 // finishTiles contracts the gradients that keepTile put aside: with those of
@@ -273,22 +269,23 @@ func (j *jacobian) finishTiles(s *graph.State, lo int) {
 	c := j.c
 	for k := range j.prog.Sites {
 		st := &j.prog.Sites[k]
-		if !st.Tile || !j.stacks(st) || !s.Touched[j.prog.Nodes[st.Node].Out] {
+		if !st.Full || !j.stacks(st) || !s.HasGrad(j.prog.Nodes[st.Node].Out) {
 			continue
 		}
 		w := st.Layout.(*graph.Window)
 		t, width, m := w.Factors()
 		_, bias := j.prog.Spans(st)
 		patches, rows := s.Buffer(2, w.Scratch()), s.Buffer(3, c*m*width)
+		aside := s.SiteBuffer(k, s.N*c*m*t)
 		for e := range s.N {
-			g := s.Aside[k][e*c*m*t:][:c*m*t]
-			w.PatchRows(patches, s.At(st.X, e), 0)
+			g := aside[e*c*m*t:][:c*m*t]
+			w.PatchRows(patches, s.At(st.Input, e), 0)
 			graph.Gemm(false, true, dense.Of(g, c*m, t), dense.Of(patches[:width*t], width, t), 0, dense.Of(rows, c*m, width))
 			for i := range c {
 				row := j.full.RawRowView((lo+e)*c + i)[j.at[k]:]
 				copy(row, rows[i*m*width:(i+1)*m*width])
 				if bias != nil {
-					w.ChannelSums(row[m*width:m*width+bias.Len()], g[i*m*t:(i+1)*m*t])
+					w.AddBiasGradient(row[m*width:m*width+bias.Len()], g[i*m*t:(i+1)*m*t])
 				}
 			}
 		}
@@ -301,7 +298,7 @@ func (j *jacobian) keepFull(s *graph.State, lo, c int) {
 	for _, slot := range j.prog.Full {
 		size := j.prog.Slots[slot].Size
 		for e := range s.N {
-			if s.Touched[slot] {
+			if s.HasGrad(slot) {
 				copy(j.full.RawRowView((lo+e)*j.c + c)[at:at+size], s.GradAt(slot, e))
 			}
 		}

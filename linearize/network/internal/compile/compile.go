@@ -182,11 +182,6 @@ func (c *compiler) spend(bytes int) error {
 	return nil
 }
 
-// A Multiplier is an op whose work is not that of its input and output.
-type Multiplier interface {
-	Products() int // multiplications for one example
-}
-
 // load takes the size of a result and the work of computing it from what one
 // example, or what all examples have in common, may use.
 func (c *compiler) load(o graph.Op, size int, static bool) error {
@@ -197,11 +192,9 @@ func (c *compiler) load(o graph.Op, size int, static bool) error {
 	} else if c.width -= size; c.width < 0 {
 		return fmt.Errorf("one example takes more than %d numbers", widthBudget)
 	}
-	if w, ok := o.(Multiplier); ok {
-		left := &c.effort[int(graph.Step(static))]
-		if *left -= w.Products(); *left < 0 {
-			return errors.New("its size makes it too much work")
-		}
+	left := &c.effort[int(graph.Step(static))]
+	if *left -= graph.Multiplications(o); *left < 0 {
+		return errors.New("its size makes it too much work")
 	}
 	return nil
 }
@@ -431,7 +424,7 @@ func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) (*valu
 	for _, v := range in {
 		nd.In = append(nd.In, v.slot)
 		sl.Static = sl.Static && c.prog.Slots[v.slot].Static
-		sl.Diff = sl.Diff || c.prog.Slots[v.slot].Diff
+		sl.NeedsGrad = sl.NeedsGrad || c.prog.Slots[v.slot].NeedsGrad
 		if v.batch < 0 {
 			continue
 		}
@@ -446,7 +439,7 @@ func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) (*valu
 	if err := c.load(o, size, sl.Static); err != nil {
 		return nil, err
 	}
-	if sl.Static && !sl.Diff {
+	if sl.Static && !sl.NeedsGrad {
 		v, err := c.fold(nd, size, shape)
 		if err == nil {
 			v.batch, v.lead = batch, lead
@@ -463,7 +456,7 @@ func (c *compiler) fold(nd graph.Node, size int, shape []int) (*value, error) {
 	v := c.addConstant(make([]float64, size), shape)
 	nd.Out = v.slot
 	// Constants are static, so that a state without memory of its own will do.
-	nd.Op.Forward(&graph.State{Prog: c.prog, Static: c.static, N: 1}, &nd)
+	nd.Op.Forward(&graph.State{Program: c.prog, Static: c.static, N: 1}, &nd)
 	for i, x := range c.static[v.slot] {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			return nil, fmt.Errorf("its constant result holds %v at element %d", x, i)

@@ -128,7 +128,7 @@ func (c *compiler) window(s *spatial, in, out []int) (*graph.Window, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &graph.Window{Group: 1, Taps: graph.Product(s.kernel), In: graph.Product(in), Out: graph.Product(out), Source: make([]int32, 0, n)}
+	w := &graph.Window{NumGroups: 1, Taps: graph.Product(s.kernel), In: graph.Product(in), Out: graph.Product(out), Source: make([]int32, 0, n)}
 	axes := make([][]int32, len(in)) // out×kernel of each
 	for i, st := range strides(in) {
 		if err := c.spend(tableBytes * out[i] * s.kernel[i]); err != nil {
@@ -207,11 +207,11 @@ func (c *compiler) conv() error {
 	if err != nil {
 		return err
 	}
-	win.Group, win.Cin, win.Cout = group, cin, cout
+	win.NumGroups, win.Cin, win.Cout = group, cin, cout
 	if _, err := Count([]int{win.Out, cin / group, win.Taps}); err != nil {
 		return err
 	}
-	return c.result(c.convolution(x, w, win, &graph.Convolve{W: win}, slices.Concat([]int{1, cout}, out)))
+	return c.result(c.convolution(x, w, win, &graph.Convolve{Window: win}, slices.Concat([]int{1, cout}, out)))
 }
 
 func (c *compiler) imageAndWeight() (x, w *value, err error) {
@@ -236,7 +236,7 @@ func (c *compiler) imageAndWeight() (x, w *value, err error) {
 // convolution emits a Conv or ConvTranspose; channels of the result are
 // shape[1].
 func (c *compiler) convolution(x, w *value, win *graph.Window, o graph.Op, shape []int) (*value, error) {
-	st := graph.Site{X: x.slot, Layout: win, Weight: -1, Bias: -1, Transposed: win.TransposedUsage}
+	st := graph.Site{Input: x.slot, Layout: win, Weight: -1, Bias: -1, Transposed: win.Transposed}
 	if err := c.spend(runBytes * len(win.Source)); err != nil {
 		return nil, err
 	}
@@ -302,11 +302,11 @@ func (c *compiler) convTranspose() error {
 	if w.shape[1] > maxElements/group {
 		return fmt.Errorf("a weight of shape %v in %d groups", w.shape, group)
 	}
-	win.Group, win.Cin, win.Cout, win.TransposedUsage = group, w.shape[1]*group, channels, true
+	win.NumGroups, win.Cin, win.Cout, win.Transposed = group, w.shape[1]*group, channels, true
 	if _, err := Count([]int{win.Out, w.shape[1], win.Taps}); err != nil {
 		return err
 	}
-	return c.result(c.convolution(x, w, win, &graph.ConvolveTranspose{W: win}, slices.Concat([]int{1, win.Cin}, out)))
+	return c.result(c.convolution(x, w, win, &graph.ConvolveTranspose{Window: win}, slices.Concat([]int{1, win.Cin}, out)))
 }
 
 // transposedOutput returns the spatial size of a ConvTranspose's result and
@@ -396,7 +396,7 @@ func (c *compiler) maxPool() error {
 			return errors.New("a window lies wholly in the padding")
 		}
 	}
-	return c.result(c.emit(&graph.MaxPool{W: win}, shape, x.batch, x))
+	return c.result(c.emit(&graph.MaxPool{Window: win}, shape, x.batch, x))
 }
 
 func (c *compiler) averagePool() error {
@@ -405,7 +405,7 @@ func (c *compiler) averagePool() error {
 		return err
 	}
 	padded := c.attrInt("count_include_pad", 0) != 0
-	o := &graph.AveragePool{W: win, Share: make([]float64, win.Out)}
+	o := &graph.AveragePool{Window: win, Share: make([]float64, win.Out)}
 	counts, err := c.counted(s, x.shape[2:], shape[2:], padded)
 	if err != nil {
 		return err
@@ -472,5 +472,5 @@ func (c *compiler) globalMaxPool() error {
 		return err
 	}
 	win.Cin, win.Cout = x.shape[1], x.shape[1]
-	return c.result(c.emit(&graph.MaxPool{W: win}, slices.Concat(x.shape[:2], ones), x.batch, x))
+	return c.result(c.emit(&graph.MaxPool{Window: win}, slices.Concat(x.shape[:2], ones), x.batch, x))
 }

@@ -15,7 +15,7 @@ func (c *compiler) private(v *value, i int) bool {
 }
 
 // isDiff reports whether a value depends on a parameter.
-func (c *compiler) isDiff(v *value) bool { return c.prog.Slots[v.slot].Diff }
+func (c *compiler) isDiff(v *value) bool { return c.prog.Slots[v.slot].NeedsGrad }
 
 func (c *compiler) isStatic(v *value) bool { return c.prog.Slots[v.slot].Static }
 
@@ -119,7 +119,7 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 		return nil, fmt.Errorf("the input has %d columns, the weight takes %d", x.shape[last], in)
 	}
 	o := &graph.Dense{T: graph.Product(x.shape[:last]), In: in, Out: out, InByOut: inByOut}
-	st := graph.Site{X: x.slot, Weight: -1, Bias: -1}
+	st := graph.Site{Input: x.slot, Weight: -1, Bias: -1}
 	slotW := w.slot
 	switch {
 	case !c.isDiff(w):

@@ -41,7 +41,7 @@ func (c *compiler) tensor(in *initializer) (*value, error) {
 		return c.addConstant(in.t.Floats, shape), nil
 	}
 	in.uses = c.uses[in.t.Name]
-	in.param = c.addSlot(graph.Slot{Size: in.t.Len(), Static: true, Diff: true, Param: -1})
+	in.param = c.addSlot(graph.Slot{Size: in.t.Len(), Static: true, NeedsGrad: true, Param: -1})
 	c.bySlot[in.param] = in
 	return &value{slot: in.param, shape: shape, batch: -1, weight: in}, nil
 }

@@ -22,7 +22,7 @@ func (c *compiler) finish(output string) error {
 	p := c.prog
 	p.Output = out.slot
 	p.C = p.Slots[out.slot].Size
-	if !p.Slots[out.slot].Diff {
+	if !p.Slots[out.slot].NeedsGrad {
 		return fmt.Errorf("network: output %s does not depend on any parameter; check --freeze and the export", quote(output))
 	}
 	if p.Slots[out.slot].Static {
@@ -71,13 +71,13 @@ func (c *compiler) orderParams() {
 	p := c.prog
 	reach := p.Reachable()
 	for _, t := range c.graph.Initializers {
-		if in := c.inits[t.Name]; in.param >= 0 && p.Slots[in.param].Diff && reach[in.param] {
+		if in := c.inits[t.Name]; in.param >= 0 && p.Slots[in.param].NeedsGrad && reach[in.param] {
 			p.Slots[in.param].Param = len(p.Params)
 			p.Params = append(p.Params, linearize.Param{Name: t.Name, Shape: dims(t), Offset: p.P})
 			p.P += t.Len()
 			c.order = append(c.order, in)
-		} else if in.param >= 0 && p.Slots[in.param].Diff {
-			p.Slots[in.param].Diff, p.Slots[in.param].Constant = false, t.Floats
+		} else if in.param >= 0 && p.Slots[in.param].NeedsGrad {
+			p.Slots[in.param].NeedsGrad, p.Slots[in.param].Constant = false, t.Floats
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (c *compiler) findSites() {
 				covered[k] = true
 			}
 		}
-		st.Tile = st.Layout != nil && p.KeepsTile(st)
+		st.Full = st.Layout != nil && p.KeepsFull(st)
 	}
 	p.Sites = slices.DeleteFunc(p.Sites, func(s graph.Site) bool { return s.Weight < 0 && s.Bias < 0 })
 	for i, sl := range p.Slots {

@@ -38,7 +38,7 @@ func (o *Binary) Backward(s *State, nd *Node) {
 // side adds to the gradient of one operand; broadcast elements collect the
 // sum over the outputs that read them.
 func (o *Binary) side(s *State, nd *Node, operand int, table []int32, d func(a, b, y float64) float64) {
-	if !s.diff(nd.In[operand]) {
+	if !s.needsGrad(nd.In[operand]) {
 		return
 	}
 	for e := range s.N {

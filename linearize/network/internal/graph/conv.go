@@ -7,30 +7,30 @@ import (
 // Convolve is a convolution: in[1] the weight, cout×(cin/g·taps), in[2] the
 // bias if any. tied as in dense.
 type Convolve struct {
-	W    *Window
-	Tied bool
+	Window *Window
+	Tied   bool
 }
 
-func (o *Convolve) Products() int { return o.W.Products() }
+func (o *Convolve) multiplications() int { return o.Window.multiplications() }
 
 func (o *Convolve) Forward(s *State, nd *Node) {
-	t, k, m := o.W.Factors()
-	patches := s.Buffer(0, o.W.Scratch())
+	t, k, m := o.Window.Factors()
+	patches := s.Buffer(0, o.Window.Scratch())
 	weight := s.val(nd.In[1])
 	for e := range s.copies(nd.Out) {
 		x, out := s.At(nd.In[0], e), s.At(nd.Out, e)
-		o.W.fillBias(out, s, nd, t)
-		for g := range o.W.Group {
-			o.W.PatchRows(patches, x, g)
-			Gemm(false, false, dense.Of(weight[g*m*k:(g+1)*m*k], m, k), dense.Of(patches, k, t), 1, dense.Of(o.W.plane(out, g), m, t))
+		o.Window.fillBias(out, s, nd, t)
+		for g := range o.Window.NumGroups {
+			o.Window.PatchRows(patches, x, g)
+			Gemm(false, false, dense.Of(weight[g*m*k:(g+1)*m*k], m, k), dense.Of(patches, k, t), 1, dense.Of(o.Window.plane(out, g), m, t))
 		}
 	}
 }
 
 // Products returns the multiplications of a convolution.
-func (w *Window) Products() int {
+func (w *Window) multiplications() int {
 	t, k, m := w.Factors()
-	return w.Group * t * k * m
+	return w.NumGroups * t * k * m
 }
 
 // fillBias sets every channel of the result, size elements each, to its bias,
@@ -49,30 +49,30 @@ func (w *Window) fillBias(out []float64, s *State, nd *Node, size int) {
 }
 
 func (o *Convolve) Backward(s *State, nd *Node) {
-	t, k, m := o.W.Factors()
-	patches := s.Buffer(0, o.W.Scratch())
+	t, k, m := o.Window.Factors()
+	patches := s.Buffer(0, o.Window.Scratch())
 	weight := s.val(nd.In[1])
 	for e := range s.N {
 		dy := s.GradAt(nd.Out, e)
-		if s.diff(nd.In[0]) {
+		if s.needsGrad(nd.In[0]) {
 			dx := s.GradAt(nd.In[0], e)
-			for g := range o.W.Group {
-				Gemm(true, false, dense.Of(weight[g*m*k:(g+1)*m*k], m, k), dense.Of(o.W.plane(dy, g), m, t), 0, dense.Of(patches, k, t))
-				o.W.addPatchRows(dx, patches, g)
+			for g := range o.Window.NumGroups {
+				Gemm(true, false, dense.Of(weight[g*m*k:(g+1)*m*k], m, k), dense.Of(o.Window.plane(dy, g), m, t), 0, dense.Of(patches, k, t))
+				o.Window.addPatchRows(dx, patches, g)
 			}
 		}
-		o.W.tiedGradient(s, nd, e, o.Tied, patches)
+		o.Window.tiedGradient(s, nd, e, o.Tied, patches)
 	}
 }
 
 // tiedGradient adds the gradients of a weight and bias that appear elsewhere
 // too.
 func (w *Window) tiedGradient(s *State, nd *Node, e int, tied bool, scratch []float64) {
-	if tied && s.diff(nd.In[1]) {
+	if tied && s.needsGrad(nd.In[1]) {
 		w.WeightGradient(s.GradAt(nd.In[1], e), s.At(nd.In[0], e), s.GradAt(nd.Out, e), scratch, false, 1)
 	}
-	if tied && len(nd.In) > 2 && s.diff(nd.In[2]) {
-		w.ChannelSums(s.GradAt(nd.In[2], e), s.GradAt(nd.Out, e))
+	if tied && len(nd.In) > 2 && s.needsGrad(nd.In[2]) {
+		w.AddBiasGradient(s.GradAt(nd.In[2], e), s.GradAt(nd.Out, e))
 	}
 }
 
@@ -80,50 +80,50 @@ func (w *Window) tiedGradient(s *State, nd *Node, e int, tied bool, scratch []fl
 // shape of the window's output. in[1] is the weight, cout×(cin/g·taps) in the
 // window's terms, which is channels-in × channels-out/g × taps in the layer's.
 type ConvolveTranspose struct {
-	W    *Window // with transposedUsage
-	Tied bool
+	Window *Window // with transposedUsage
+	Tied   bool
 }
 
-func (o *ConvolveTranspose) Products() int { return o.W.Products() }
+func (o *ConvolveTranspose) multiplications() int { return o.Window.multiplications() }
 
 func (o *ConvolveTranspose) Forward(s *State, nd *Node) {
-	t, rows, width := o.W.Factors()
-	cols := s.Buffer(0, o.W.Scratch())
+	t, rows, width := o.Window.Factors()
+	cols := s.Buffer(0, o.Window.Scratch())
 	weight := s.val(nd.In[1])
 	for e := range s.copies(nd.Out) {
 		x, out := s.At(nd.In[0], e), s.At(nd.Out, e)
-		o.W.fillBias(out, s, nd, o.W.In)
-		for g := range o.W.Group {
-			Gemm(true, false, dense.Of(weight[g*rows*width:(g+1)*rows*width], rows, width), dense.Of(o.W.plane(x, g), rows, t), 0, dense.Of(cols, width, t))
-			o.W.addPatchRows(out, cols, g)
+		o.Window.fillBias(out, s, nd, o.Window.In)
+		for g := range o.Window.NumGroups {
+			Gemm(true, false, dense.Of(weight[g*rows*width:(g+1)*rows*width], rows, width), dense.Of(o.Window.plane(x, g), rows, t), 0, dense.Of(cols, width, t))
+			o.Window.addPatchRows(out, cols, g)
 		}
 	}
 }
 
 func (o *ConvolveTranspose) Backward(s *State, nd *Node) {
-	t, rows, width := o.W.Factors()
-	cols := s.Buffer(0, o.W.Scratch())
+	t, rows, width := o.Window.Factors()
+	cols := s.Buffer(0, o.Window.Scratch())
 	weight := s.val(nd.In[1])
 	for e := range s.N {
-		if s.diff(nd.In[0]) {
+		if s.needsGrad(nd.In[0]) {
 			dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
-			for g := range o.W.Group {
-				o.W.PatchRows(cols, dy, g)
-				Gemm(false, false, dense.Of(weight[g*rows*width:(g+1)*rows*width], rows, width), dense.Of(cols, width, t), 1, dense.Of(o.W.plane(dx, g), rows, t))
+			for g := range o.Window.NumGroups {
+				o.Window.PatchRows(cols, dy, g)
+				Gemm(false, false, dense.Of(weight[g*rows*width:(g+1)*rows*width], rows, width), dense.Of(cols, width, t), 1, dense.Of(o.Window.plane(dx, g), rows, t))
 			}
 		}
-		o.W.tiedGradient(s, nd, e, o.Tied, cols)
+		o.Window.tiedGradient(s, nd, e, o.Tied, cols)
 	}
 }
 
 // MaxPool takes the largest element of each window of each channel; of equal
 // ones the first.
-type MaxPool struct{ W *Window }
+type MaxPool struct{ Window *Window }
 
-func (o *MaxPool) Products() int { return o.W.Cin * o.W.Out * o.W.Taps }
+func (o *MaxPool) multiplications() int { return o.Window.Cin * o.Window.Out * o.Window.Taps }
 
 func (o *MaxPool) Forward(s *State, nd *Node) {
-	w := o.W
+	w := o.Window
 	for e := range s.copies(nd.Out) {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
 		for ch := range w.Cin {
@@ -145,11 +145,11 @@ func (o *MaxPool) Forward(s *State, nd *Node) {
 // Backward looks for the largest elements once for all backward passes of a
 // chunk.
 func (o *MaxPool) Backward(s *State, nd *Node) {
-	w := o.W
+	w := o.Window
 	size := w.Cin * w.Out
-	place, known := s.places(nd.Out, s.N*size)
+	argmax, known := s.argmaxOf(nd.Out, s.N*size)
 	for e := range s.N {
-		x, y, at := s.At(nd.In[0], e), s.At(nd.Out, e), place[e*size:(e+1)*size]
+		x, y, at := s.At(nd.In[0], e), s.At(nd.Out, e), argmax[e*size:(e+1)*size]
 		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
 		for ch := range w.Cin {
 			at, to := at[ch*w.Out:(ch+1)*w.Out], dx[ch*w.In:(ch+1)*w.In]
@@ -201,14 +201,14 @@ func (w *Window) largest(plane []float64, t int) int {
 // AveragePool takes the mean of each window of each channel; share[t] is one
 // over the number of positions counted.
 type AveragePool struct {
-	W     *Window
-	Share []float64
+	Window *Window
+	Share  []float64
 }
 
-func (o *AveragePool) Products() int { return o.W.Cin * o.W.Out * o.W.Taps }
+func (o *AveragePool) multiplications() int { return o.Window.Cin * o.Window.Out * o.Window.Taps }
 
 func (o *AveragePool) each(do func(to, from int, share float64)) {
-	w := o.W
+	w := o.Window
 	for ch := range w.Cin {
 		for t := range w.Out {
 			for _, s := range w.Source[t*w.Taps : (t+1)*w.Taps] {

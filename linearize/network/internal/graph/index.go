@@ -66,7 +66,7 @@ func (o *Concat) Forward(s *State, nd *Node) {
 
 func (o *Concat) Backward(s *State, nd *Node) {
 	o.each(s, nd, s.N, func(k, e, from, to, w int) {
-		if s.diff(nd.In[k]) {
+		if s.needsGrad(nd.In[k]) {
 			dense.Axpy(s.GradAt(nd.In[k], e)[from:from+w], 1, s.GradAt(nd.Out, e)[to:to+w])
 		}
 	})

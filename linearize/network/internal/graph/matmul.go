@@ -16,7 +16,7 @@ type Dense struct {
 	Tied       bool
 }
 
-func (o *Dense) Products() int { return o.T * o.In * o.Out }
+func (o *Dense) multiplications() int { return o.T * o.In * o.Out }
 
 func (o *Dense) rows(data []float64, n, cols int) blas64.General {
 	return dense.Of(data, n*o.T, cols)
@@ -45,7 +45,7 @@ func (o *Dense) Forward(s *State, nd *Node) {
 
 func (o *Dense) Backward(s *State, nd *Node) {
 	dy := s.grad(nd.Out)
-	if s.diff(nd.In[0]) {
+	if s.needsGrad(nd.In[0]) {
 		beta := 1.0
 		dx, first := s.gradOrNew(nd.In[0])
 		if first {
@@ -58,11 +58,11 @@ func (o *Dense) Backward(s *State, nd *Node) {
 	}
 	for e := range s.N {
 		g := s.GradAt(nd.Out, e)
-		if s.diff(nd.In[1]) {
+		if s.needsGrad(nd.In[1]) {
 			gramTo(s.GradAt(nd.In[1], e), g, s.At(nd.In[0], e), o.T, o.Out, o.In, o.InByOut, 1)
 		}
-		if len(nd.In) > 2 && s.diff(nd.In[2]) {
-			PerPosition{T: o.T, M: o.Out}.ChannelSums(s.GradAt(nd.In[2], e), g)
+		if len(nd.In) > 2 && s.needsGrad(nd.In[2]) {
+			PerPosition{T: o.T, M: o.Out}.AddBiasGradient(s.GradAt(nd.In[2], e), g)
 		}
 	}
 }
@@ -74,7 +74,7 @@ type MatMul struct {
 	Offsets [][3]int
 }
 
-func (o *MatMul) Products() int { return len(o.Offsets) * o.M * o.K * o.N }
+func (o *MatMul) multiplications() int { return len(o.Offsets) * o.M * o.K * o.N }
 
 func (o *MatMul) Forward(s *State, nd *Node) {
 	for e := range s.copies(nd.Out) {
@@ -101,10 +101,10 @@ func (o *MatMul) Backward(s *State, nd *Node) {
 	for e := range s.N {
 		dy := s.GradAt(nd.Out, e)
 		for _, off := range o.Offsets {
-			if s.diff(nd.In[0]) {
+			if s.needsGrad(nd.In[0]) {
 				Gemm(false, true, o.result(dy, off), o.right(s.At(nd.In[1], e), off), 1, o.left(s.GradAt(nd.In[0], e), off))
 			}
-			if s.diff(nd.In[1]) {
+			if s.needsGrad(nd.In[1]) {
 				Gemm(true, false, o.left(s.At(nd.In[0], e), off), o.result(dy, off), 1, o.right(s.GradAt(nd.In[1], e), off))
 			}
 		}

@@ -21,7 +21,7 @@ func (p PerPosition) WeightGradient(dst, x, g, _ []float64, transposed bool, bet
 	gramTo(dst, g, x, p.T, p.M, p.K, transposed, beta)
 }
 
-func (p PerPosition) ChannelSums(dst, g []float64) {
+func (p PerPosition) AddBiasGradient(dst, g []float64) {
 	for t := range p.T {
 		dense.Axpy(dst, 1, g[t*p.M:(t+1)*p.M])
 	}

@@ -16,7 +16,7 @@ func (u unary) Forward(s *State, nd *Node) {
 }
 
 func (u unary) Backward(s *State, nd *Node) {
-	size := s.Prog.Slots[nd.Out].Size
+	size := s.Program.Slots[nd.Out].Size
 	for e := range s.N {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
 		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
@@ -40,7 +40,7 @@ func (Relu) Forward(s *State, nd *Node) {
 // Backward passes dy where the output is positive. The selection is by mask,
 // since a branch on the sign of an activation cannot be predicted.
 func (Relu) Backward(s *State, nd *Node) {
-	if s.Prog.Slots[nd.In[0]].Static {
+	if s.Program.Slots[nd.In[0]].Static {
 		unary{df: func(_, y float64) float64 { return Step(y > 0) }}.Backward(s, nd)
 		return
 	}

@@ -8,11 +8,11 @@ import (
 // Window is the geometry of a convolution or a pool: which input position each
 // kernel tap reads at each output position.
 type Window struct {
-	Group           int     // groups
-	Cin, Cout       int     // channels in all, of the convolution's input and output
-	Taps, In, Out   int     // kernel positions, spatial positions of input and output
-	Source          []int32 // out×taps: input position, or −1 in the padding
-	TransposedUsage bool    // the layer runs the convolution backwards (ConvTranspose)
+	NumGroups     int     // groups
+	Cin, Cout     int     // channels in all, of the convolution's input and output
+	Taps, In, Out int     // kernel positions, spatial positions of input and output
+	Source        []int32 // out×taps: input position, or −1 in the padding
+	Transposed    bool    // the layer runs the convolution backwards (ConvTranspose)
 
 	runs   []run  // of all taps, in order
 	ofTap  []int  // runs[ofTap[k]:ofTap[k+1]] belong to tap k
@@ -49,52 +49,52 @@ func (w *Window) FindRuns() {
 
 var _ linearize.Positions = (*Window)(nil)
 
-func (w *Window) Groups() int { return w.Group }
+func (w *Window) Groups() int { return w.NumGroups }
 
 func (w *Window) Factors() (t, k, m int) {
-	if w.TransposedUsage {
+	if w.Transposed {
 		// The weight is stored channels-of-x × (channels-of-y/g · taps).
-		return w.Out, w.Cout / w.Group, w.Cin / w.Group * w.Taps
+		return w.Out, w.Cout / w.NumGroups, w.Cin / w.NumGroups * w.Taps
 	}
-	return w.Out, w.Cin / w.Group * w.Taps, w.Cout / w.Group
+	return w.Out, w.Cin / w.NumGroups * w.Taps, w.Cout / w.NumGroups
 }
 
 func (w *Window) Patches(dst, x []float64, group int) {
-	if w.TransposedUsage {
-		transposeTo(dst, w.plane(x, group), w.Cout/w.Group, w.Out)
+	if w.Transposed {
+		transposeTo(dst, w.plane(x, group), w.Cout/w.NumGroups, w.Out)
 		return
 	}
 	w.transposedRows(dst, x, group)
 }
 
 func (w *Window) Gradients(dst, g []float64, group int) {
-	if w.TransposedUsage {
+	if w.Transposed {
 		w.transposedRows(dst, g, group)
 		return
 	}
-	transposeTo(dst, w.plane(g, group), w.Cout/w.Group, w.Out)
+	transposeTo(dst, w.plane(g, group), w.Cout/w.NumGroups, w.Out)
 }
 
 // plane is a group's part of the convolution's output, channels × out.
 func (w *Window) plane(g []float64, group int) []float64 {
-	size := w.Cout / w.Group * w.Out
+	size := w.Cout / w.NumGroups * w.Out
 	return g[group*size : (group+1)*size]
 }
 
 func (w *Window) transposedRows(dst, x []float64, group int) {
 	rows := make([]float64, w.Scratch())
 	w.PatchRows(rows, x, group)
-	transposeTo(dst, rows, w.Cin/w.Group*w.Taps, w.Out)
+	transposeTo(dst, rows, w.Cin/w.NumGroups*w.Taps, w.Out)
 }
 
 // Scratch is the memory for a group's patches and its weight gradient.
 func (w *Window) Scratch() int {
-	return w.Cin / w.Group * w.Taps * (w.Out + w.Cout/w.Group)
+	return w.Cin / w.NumGroups * w.Taps * (w.Out + w.Cout/w.NumGroups)
 }
 
 // PatchRows gathers the patches of a group as (cin/g·taps) × out.
 func (w *Window) PatchRows(dst, x []float64, group int) {
-	channels := w.Cin / w.Group
+	channels := w.Cin / w.NumGroups
 	for ch := range channels {
 		plane := x[(group*channels+ch)*w.In:][:w.In]
 		for k := range w.Taps {
@@ -117,7 +117,7 @@ func (w *Window) PatchRows(dst, x []float64, group int) {
 // addPatchRows adds patches, (cin/g·taps) × out, back to the positions they
 // were gathered from: the adjoint of patchRows.
 func (w *Window) addPatchRows(x, src []float64, group int) {
-	channels := w.Cin / w.Group
+	channels := w.Cin / w.NumGroups
 	for ch := range channels {
 		plane := x[(group*channels+ch)*w.In:][:w.In]
 		for k := range w.Taps {
@@ -137,12 +137,12 @@ func (w *Window) addPatchRows(x, src []float64, group int) {
 // in which the patches, the larger factor, are read in place, and transposes
 // the small result.
 func (w *Window) WeightGradient(dst, x, g, scratch []float64, _ bool, beta float64) {
-	if w.TransposedUsage {
+	if w.Transposed {
 		x, g = g, x // the convolution's input is the layer's result
 	}
-	k, m := w.Cin/w.Group*w.Taps, w.Cout/w.Group
+	k, m := w.Cin/w.NumGroups*w.Taps, w.Cout/w.NumGroups
 	patches, small := scratch[:k*w.Out], scratch[k*w.Out:][:k*m]
-	for group := range w.Group {
+	for group := range w.NumGroups {
 		w.PatchRows(patches, x, group)
 		Gemm(false, true, dense.Of(patches, k, w.Out), dense.Of(w.plane(g, group), m, w.Out), 0, dense.Of(small, k, m))
 		addTransposed(dst[group*m*k:(group+1)*m*k], small, k, m, beta)
@@ -162,10 +162,10 @@ func addTransposed(dst, x []float64, rows, cols int, beta float64) {
 	}
 }
 
-// ChannelSums adds Σ_t g_t of each output channel of the layer.
-func (w *Window) ChannelSums(dst, g []float64) {
+// AddBiasGradient adds Σ_t g_t of each output channel of the layer.
+func (w *Window) AddBiasGradient(dst, g []float64) {
 	size := w.Out
-	if w.TransposedUsage {
+	if w.Transposed {
 		size = w.In
 	}
 	for ch := range dst {
