@@ -4,8 +4,8 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Convolve is a convolution: in[1] the weight, cout×(cin/g·taps), in[2] the
-// bias if any. tied as in dense.
+// Convolve is a convolution. Input slot 0 holds the image, 1 the weight,
+// Cout×(Cin/groups·Taps), and 2, if there, the bias. Tied is that of Dense.
 type Convolve struct {
 	Window *Window
 	Tied   bool
@@ -13,6 +13,7 @@ type Convolve struct {
 
 func (o *Convolve) multiplications() int { return o.Window.multiplications() }
 
+// Forward implements Op.
 func (o *Convolve) Forward(s *State, nd *Node) {
 	t, k, m := o.Window.Factors()
 	patches := s.Buffer(0, o.Window.Scratch())
@@ -27,14 +28,13 @@ func (o *Convolve) Forward(s *State, nd *Node) {
 	}
 }
 
-// Products returns the multiplications of a convolution.
 func (w *Window) multiplications() int {
 	t, k, m := w.Factors()
 	return w.NumGroups * t * k * m
 }
 
-// fillBias sets every channel of the result, size elements each, to its bias,
-// or to zero.
+// fillBias sets every channel of a result, size elements each, to its bias or,
+// without one, to zero.
 func (w *Window) fillBias(out []float64, s *State, nd *Node, size int) {
 	if len(nd.In) < 3 {
 		clear(out)
@@ -48,6 +48,7 @@ func (w *Window) fillBias(out []float64, s *State, nd *Node, size int) {
 	}
 }
 
+// Backward implements Op.
 func (o *Convolve) Backward(s *State, nd *Node) {
 	t, k, m := o.Window.Factors()
 	patches := s.Buffer(0, o.Window.Scratch())
@@ -65,8 +66,7 @@ func (o *Convolve) Backward(s *State, nd *Node) {
 	}
 }
 
-// tiedGradient adds the gradients of a weight and bias that appear elsewhere
-// too.
+// tiedGradient adds the gradients of example e to a tied weight and bias.
 func (w *Window) tiedGradient(s *State, nd *Node, e int, tied bool, scratch []float64) {
 	if tied && s.needsGrad(nd.In[1]) {
 		w.WeightGradient(s.GradAt(nd.In[1], e), s.At(nd.In[0], e), s.GradAt(nd.Out, e), scratch, false, 1)
@@ -76,16 +76,17 @@ func (w *Window) tiedGradient(s *State, nd *Node, e int, tied bool, scratch []fl
 	}
 }
 
-// ConvolveTranspose runs a convolution backwards: the layer's input has the
-// shape of the window's output. in[1] is the weight, cout×(cin/g·taps) in the
-// window's terms, which is channels-in × channels-out/g × taps in the layer's.
+// ConvolveTranspose is a transposed convolution, with the slots of Convolve. The
+// layer's input has the shape of the window's output, so its weight is
+// channels-in × (channels-out/groups·Taps) in terms of the layer.
 type ConvolveTranspose struct {
-	Window *Window // with transposedUsage
+	Window *Window // with Transposed set
 	Tied   bool
 }
 
 func (o *ConvolveTranspose) multiplications() int { return o.Window.multiplications() }
 
+// Forward implements Op.
 func (o *ConvolveTranspose) Forward(s *State, nd *Node) {
 	t, rows, width := o.Window.Factors()
 	cols := s.Buffer(0, o.Window.Scratch())
@@ -100,6 +101,7 @@ func (o *ConvolveTranspose) Forward(s *State, nd *Node) {
 	}
 }
 
+// Backward implements Op.
 func (o *ConvolveTranspose) Backward(s *State, nd *Node) {
 	t, rows, width := o.Window.Factors()
 	cols := s.Buffer(0, o.Window.Scratch())
@@ -116,12 +118,13 @@ func (o *ConvolveTranspose) Backward(s *State, nd *Node) {
 	}
 }
 
-// MaxPool takes the largest element of each window of each channel; of equal
-// ones the first.
+// MaxPool takes the largest element of each window of each channel. The
+// gradient goes to the first of equal elements.
 type MaxPool struct{ Window *Window }
 
 func (o *MaxPool) multiplications() int { return o.Window.Cin * o.Window.Out * o.Window.Taps }
 
+// Forward implements Op.
 func (o *MaxPool) Forward(s *State, nd *Node) {
 	w := o.Window
 	for e := range s.copies(nd.Out) {
@@ -142,8 +145,8 @@ func (o *MaxPool) Forward(s *State, nd *Node) {
 	}
 }
 
-// Backward looks for the largest elements once for all backward passes of a
-// chunk.
+// Backward implements Op. It looks for the largest elements once for all
+// backward passes of a chunk.
 func (o *MaxPool) Backward(s *State, nd *Node) {
 	w := o.Window
 	size := w.Cin * w.Out
@@ -178,8 +181,8 @@ func (w *Window) first(plane []float64, t int, v float64) int {
 	return w.largest(plane, t) // v is NaN
 }
 
-// largest returns the position of the largest element of window t. A NaN
-// wins, so that it is not lost.
+// largest returns the position of the largest element of window t, or of a NaN
+// in it, so that the result is NaN too. −1 says that the window is all padding.
 func (w *Window) largest(plane []float64, t int) int {
 	source := w.Source[t*w.Taps : (t+1)*w.Taps]
 	best := -1
@@ -198,15 +201,15 @@ func (w *Window) largest(plane []float64, t int) int {
 	return best
 }
 
-// AveragePool takes the mean of each window of each channel; share[t] is one
-// over the number of positions counted.
+// AveragePool takes the mean of each window of each channel.
 type AveragePool struct {
 	Window *Window
-	Share  []float64
+	Share  []float64 // one over the number of positions that each window counts
 }
 
 func (o *AveragePool) multiplications() int { return o.Window.Cin * o.Window.Out * o.Window.Taps }
 
+// each calls do for every element that a window reads.
 func (o *AveragePool) each(do func(to, from int, share float64)) {
 	w := o.Window
 	for ch := range w.Cin {
@@ -220,6 +223,7 @@ func (o *AveragePool) each(do func(to, from int, share float64)) {
 	}
 }
 
+// Forward implements Op.
 func (o *AveragePool) Forward(s *State, nd *Node) {
 	for e := range s.copies(nd.Out) {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
@@ -228,6 +232,7 @@ func (o *AveragePool) Forward(s *State, nd *Node) {
 	}
 }
 
+// Backward implements Op.
 func (o *AveragePool) Backward(s *State, nd *Node) {
 	for e := range s.N {
 		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
