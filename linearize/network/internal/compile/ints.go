@@ -137,21 +137,6 @@ func (c *compiler) combineInts(a, b *value, f func(a, b affine) (affine, error))
 	return out, nil
 }
 
-func (c *compiler) concatInts(in []*value) (*value, error) {
-	out := &value{batch: -1, isInt: true}
-	for _, v := range in {
-		if len(v.shape) != 1 {
-			return nil, fmt.Errorf("integer tensors of shape %v cannot be joined", v.shape)
-		}
-		if err := c.spend(intBytes * len(v.ints)); err != nil {
-			return nil, err
-		}
-		out.ints, out.real = append(out.ints, v.ints...), out.real || v.real
-	}
-	out.shape = []int{len(out.ints)}
-	return out, nil
-}
-
 func (c *compiler) shape() error {
 	v, err := c.input(0)
 	if err != nil {
