@@ -2,9 +2,6 @@ package compile
 
 import (
 	"errors"
-	"fmt"
-	"math"
-	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
@@ -165,59 +162,6 @@ func (c *compiler) shape() error {
 	return c.result(out, nil)
 }
 
-func (c *compiler) rangeOp() error {
-	if v, err := c.input(0); err == nil && !v.isInt {
-		return c.rangeOfFloats()
-	}
-	var arg [3]int
-	for i := range arg {
-		list, err := c.constants(i)
-		if err != nil {
-			return err
-		}
-		if len(list) != 1 {
-			return fmt.Errorf("input %d is not a single number", i)
-		}
-		arg[i] = list[0]
-	}
-	start, limit, delta := arg[0], arg[1], arg[2]
-	if delta == 0 || abs(limit-start)/abs(delta) > maxElements {
-		return fmt.Errorf("a range from %d to %d by %d", start, limit, delta)
-	}
-	if err := c.spend(intBytes * abs(limit-start) / abs(delta)); err != nil {
-		return err
-	}
-	out := &value{batch: -1, isInt: true, ints: make([]affine, 0, abs(limit-start)/abs(delta)+1)}
-	for k := start; delta > 0 && k < limit || delta < 0 && k > limit; k += delta {
-		out.ints = append(out.ints, affine{k: k})
-	}
-	out.shape = []int{len(out.ints)}
-	return c.result(out, nil)
-}
-
-// rangeOfFloats is Range of floating point numbers.
-func (c *compiler) rangeOfFloats() error {
-	var arg [3]float64
-	for i := range arg {
-		var err error
-		if arg[i], err = c.scalar(i, 0); err != nil {
-			return err
-		}
-	}
-	n := math.Ceil((arg[1] - arg[0]) / arg[2])
-	if !(n >= 1 && n <= maxElements) {
-		return fmt.Errorf("a range from %v to %v by %v", arg[0], arg[1], arg[2])
-	}
-	if err := c.spend(numberBytes * int(n)); err != nil {
-		return err
-	}
-	data := make([]float64, int(n))
-	for i := range data {
-		data[i] = arg[0] + float64(i)*arg[2]
-	}
-	return c.result(c.addConstant(data, []int{len(data)}), nil)
-}
-
 // known returns a shape given as integers, for a single example, and the axis
 // that is the batch's.
 func known(to *value) (shape []int, batch int, err error) {
@@ -235,38 +179,4 @@ func known(to *value) (shape []int, batch int, err error) {
 		shape = append(shape, a.one())
 	}
 	return shape, batch, nil
-}
-
-func (c *compiler) constantOfShape() error {
-	to, err := c.intsAt(0)
-	if err != nil {
-		return err
-	}
-	shape, batch, err := known(to)
-	if err != nil {
-		return err
-	}
-	n, err := Count(shape)
-	if err != nil {
-		return err
-	}
-	if err := c.spend(intBytes * n); err != nil {
-		return err
-	}
-	fill := []float64{0}
-	if a := c.node.Attr("value"); a != nil && a.T != nil {
-		if fill = a.T.Floats; len(a.T.Ints) == 1 {
-			if batch >= 0 {
-				return errors.New("as many integers as there are examples")
-			}
-			ints := slices.Repeat([]affine{{k: clampInt(a.T.Ints[0])}}, n)
-			return c.result(&value{shape: shape, batch: -1, isInt: true, ints: ints}, nil)
-		}
-	}
-	if len(fill) != 1 || math.IsNaN(fill[0]) {
-		return errors.New("its value is not a single number")
-	}
-	v := c.addConstant(slices.Repeat(fill, n), shape)
-	v.batch = batch
-	return c.result(v, nil)
 }

@@ -1,7 +1,6 @@
 package compile
 
 import (
-
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
