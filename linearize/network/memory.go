@@ -2,9 +2,9 @@ package network
 
 import "math"
 
-// BatchBytes returns the memory of the Batch that Linearize makes for n
-// examples, without the inputs, which belong to the caller. A number too
-// large for an int64 is returned as the largest int64.
+// BatchBytes returns the bytes of the Batch that Linearize makes for a number of
+// examples, without the inputs, which belong to the caller. A result too large
+// for an int64 is returned as the largest int64.
 func (n *Network) BatchBytes(examples int) int64 {
 	p := n.prog
 	perExample := p.C // F

@@ -33,7 +33,7 @@ func (c *compiler) expand() error {
 		}
 		target.shape[i], target.batch = v.shape[v.batch], i
 	case v.batch < 0 && !v.isInt && c.batch > 1 && len(to.ints) > 1 && lead >= 0 && to.ints[0] == affine{k: c.batch} && (lead > 0 || v.shape[0] == 1):
-		// A token repeated for the examples of a model with a fixed batch size.
+		// A class token repeated for the examples of a model with a fixed batch size.
 		target.shape[0], target.batch = 1, 0
 	}
 	shape, batch, err := broadcastShape(v, target, 0)
@@ -52,14 +52,14 @@ func (c *compiler) expand() error {
 	return c.result(c.apply(v, shape, batch, table, 0))
 }
 
-// isBatchSize reports whether a dimension given as a number is that of a
-// batch dimension with d elements for each example.
+// isBatchSize reports whether a is the length of a batch axis with d elements
+// for each example.
 func (c *compiler) isBatchSize(a affine, d int) bool {
 	return a == affine{n: d} || c.batch > 0 && a == affine{k: c.batch * d}
 }
 
-// broadcast returns the shape two operands combine to and the tables that
-// read them in it.
+// broadcast returns the shape and batch axis to which two operands broadcast, and
+// for each the table of the elements that the result reads.
 func (c *compiler) broadcast(a, b *value) (shape []int, batch int, ia, ib []int32, err error) {
 	shape, batch, err = broadcastShape(a, b, 0)
 	if err != nil {
@@ -71,8 +71,8 @@ func (c *compiler) broadcast(a, b *value) (shape []int, batch int, ia, ib []int3
 	return shape, batch, ia, ib, err
 }
 
-// broadcastShape combines two shapes aligned at their ends, leaving out the
-// last skip dimensions of each, and finds the batch axis of the result.
+// broadcastShape returns the shape and batch axis to which two operands
+// broadcast, without the last skip dimensions of each.
 func broadcastShape(a, b *value, skip int) (shape []int, batch int, err error) {
 	ra, rb := len(a.shape)-skip, len(b.shape)-skip
 	rank := max(ra, rb)
@@ -87,7 +87,7 @@ func broadcastShape(a, b *value, skip int) (shape []int, batch int, err error) {
 		if !inA && !inB {
 			continue
 		}
-		// A batch dimension meets its like or a dimension of one.
+		// A batch dimension goes with another of the same length or with 1.
 		if batch >= 0 || inA && db != 1 && !(inB && da == db) || inB && da != 1 && !(inA && da == db) || inA && inB && da != db {
 			return nil, 0, fmt.Errorf("shapes %v and %v meet along the batch dimension, which would mix examples", a.shape, b.shape)
 		}
@@ -96,6 +96,7 @@ func broadcastShape(a, b *value, skip int) (shape []int, batch int, err error) {
 	return shape, batch, nil
 }
 
+// dimFromEnd returns a dimension counted from the end, 1 beyond the first.
 func dimFromEnd(shape []int, fromEnd int) int {
 	if fromEnd > len(shape) {
 		return 1
@@ -103,8 +104,8 @@ func dimFromEnd(shape []int, fromEnd int) int {
 	return shape[len(shape)-fromEnd]
 }
 
-// broadcastTable returns which element of a tensor each element of the
-// broadcast result reads, or nil where it is its own.
+// broadcastTable returns which element of a tensor of shape of each element of
+// the broadcast result reads, or nil if the shapes are equal.
 func (c *compiler) broadcastTable(shape, of []int) ([]int32, error) {
 	if slices.Equal(shape, of) {
 		return nil, nil

@@ -27,9 +27,9 @@ func (c *compiler) cast() error {
 	return fmt.Errorf("a cast to %v of numbers that depend on the input has no derivative", to)
 }
 
-// castInts makes floating point numbers of integers. Those that depend on the
-// batch size stay as they are, marked, so that a shape computed in floating
-// point remains known.
+// castInts casts integers to floating point. Integers that depend on the batch
+// size stay integers and are only marked, so that a shape that the graph
+// computes in floating point remains known.
 func (c *compiler) castInts(v *value) (*value, error) {
 	if len(v.ints) > 0 && !slices.ContainsFunc(v.ints, func(a affine) bool { return !a.constant() }) {
 		return c.toFloat(v)
@@ -39,7 +39,7 @@ func (c *compiler) castInts(v *value) (*value, error) {
 	return &out, nil
 }
 
-// castTo makes integers or truth values of known numbers.
+// castTo casts known numbers to integers or truth values.
 func (c *compiler) castTo(to onnx.DataType, v *value) (*value, error) {
 	out := &value{shape: v.shape, batch: -1, isInt: true}
 	if v.isInt {

@@ -115,7 +115,7 @@ func (c *compiler) rangeOp() error {
 	return c.result(out, nil)
 }
 
-// rangeOfFloats is Range of floating point numbers.
+// rangeOfFloats translates Range with floating point inputs.
 func (c *compiler) rangeOfFloats() error {
 	var arg [3]float64
 	for i := range arg {

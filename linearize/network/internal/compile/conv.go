@@ -49,6 +49,7 @@ func (c *compiler) conv() error {
 	return c.result(c.convolution(x, w, win, &graph.Convolve{Window: win}, slices.Concat([]int{1, cout}, out)))
 }
 
+// imageAndWeight returns the first two inputs of a convolution.
 func (c *compiler) imageAndWeight() (x, w *value, err error) {
 	if x, err = c.float(0); err != nil {
 		return nil, nil, err
@@ -68,8 +69,8 @@ func (c *compiler) imageAndWeight() (x, w *value, err error) {
 	return x, w, nil
 }
 
-// convolution emits a Conv or ConvTranspose; channels of the result are
-// shape[1].
+// convolution emits o, a Convolve or ConvolveTranspose with window win, whose
+// result has this shape.
 func (c *compiler) convolution(x, w *value, win *graph.Window, o graph.Op, shape []int) (*value, error) {
 	st := graph.Site{Input: x.slot, Layout: win, Weight: -1, Bias: -1, Transposed: win.Transposed}
 	if err := c.spend(runBytes * len(win.Source)); err != nil {
@@ -78,7 +79,7 @@ func (c *compiler) convolution(x, w *value, win *graph.Window, o graph.Op, shape
 	win.FindRuns()
 	tied := c.isStatic(x)
 	args := []*value{x, w}
-	if c.isDiff(w) {
+	if c.needsGrad(w) {
 		st.Weight = w.slot
 		tied = tied || !c.private(w, 1) || w.transposed
 	}
@@ -90,7 +91,7 @@ func (c *compiler) convolution(x, w *value, win *graph.Window, o graph.Op, shape
 		if len(bias.shape) != 1 || bias.shape[0] != shape[1] || !c.isStatic(bias) {
 			return nil, fmt.Errorf("a bias of shape %v for %d channels", bias.shape, shape[1])
 		}
-		if c.isDiff(bias) {
+		if c.needsGrad(bias) {
 			st.Bias = bias.slot
 			tied = tied || !c.private(bias, 2)
 		}
@@ -144,8 +145,8 @@ func (c *compiler) convTranspose() error {
 	return c.result(c.convolution(x, w, win, &graph.ConvolveTranspose{Window: win}, slices.Concat([]int{1, win.Cin}, out)))
 }
 
-// transposedOutput returns the spatial size of a ConvTranspose's result and
-// adjusts the pads where output_shape or auto_pad ask for it.
+// transposedOutput returns the spatial shape of a ConvTranspose's result. It
+// changes the pads of s if output_shape or auto_pad decide them.
 func (c *compiler) transposedOutput(s *spatial, in []int) ([]int, error) {
 	extra := c.attrInts("output_padding")
 	if extra == nil {

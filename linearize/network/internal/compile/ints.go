@@ -6,7 +6,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// bounded keeps integer arithmetic far from overflow.
+// bounded returns a, or an error if it is so large that arithmetic could
+// overflow.
 func bounded(a affine) (affine, error) {
 	if max(abs(a.n), abs(a.k)) > intBound {
 		return a, errors.New("integer arithmetic leaves the range of any shape")
@@ -64,8 +65,7 @@ func modInt(a, b affine) (affine, error) {
 	return a, errors.New("it divides the batch size, which would mix examples")
 }
 
-// remInt is modInt with the sign of the dividend, as fmod asks. The sign of
-// the divisor does not matter.
+// remInt is Mod with fmod=1: the remainder has the sign of the dividend.
 func remInt(a, b affine) (affine, error) {
 	switch {
 	case b == affine{}:
@@ -95,6 +95,8 @@ func (c *compiler) mod() error {
 	return c.result(c.combineInts(a, b, modInt))
 }
 
+// combineInts applies f to the elements of two integer tensors, with
+// broadcasting.
 func (c *compiler) combineInts(a, b *value, f func(a, b affine) (affine, error)) (*value, error) {
 	shape, _, err := broadcastShape(a, b, 0)
 	if err != nil {
@@ -126,7 +128,7 @@ func (c *compiler) combineInts(a, b *value, f func(a, b affine) (affine, error))
 		if out.ints[i], err = f(x, y); err != nil {
 			return nil, err
 		}
-		// A quotient with the batch size in it is whole: divInt refuses any other.
+		// divInt refuses a quotient that contains the batch size and is not whole.
 		if out.real && c.node.OpType == "Div" && x.constant() && y.constant() && x.k%y.k != 0 {
 			return nil, errors.New("a shape computed from the batch size is not whole")
 		}
@@ -162,8 +164,8 @@ func (c *compiler) shape() error {
 	return c.result(out, nil)
 }
 
-// known returns a shape given as integers, for a single example, and the axis
-// that is the batch's.
+// known returns a shape that a graph gives as integers, for a batch of one
+// example, and its batch axis or −1.
 func known(to *value) (shape []int, batch int, err error) {
 	shape, batch = []int{}, -1
 	if len(to.shape) != 1 {

@@ -9,8 +9,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// perChannel gives a vector with one number a channel the shape that
-// broadcasts over an image's spatial dimensions.
+// perChannel returns input i, a vector with one number for each channel, in the
+// shape that broadcasts over an image with rank dimensions.
 func (c *compiler) perChannel(i int, channels, rank int) (*value, error) {
 	v, err := c.float(i)
 	if err != nil {
@@ -22,7 +22,7 @@ func (c *compiler) perChannel(i int, channels, rank int) (*value, error) {
 	return &value{slot: v.slot, shape: slices.Concat([]int{channels}, slices.Repeat([]int{1}, rank-2)), batch: -1}, nil
 }
 
-// scaleAndShift emits x·scale + shift.
+// scaleAndShift emits x·scale + shift; shift may be nil.
 func (c *compiler) scaleAndShift(x, scale, shift *value) (*value, error) {
 	y, err := c.combineInto(graph.Mul, x, scale)
 	if err != nil || shift == nil {
@@ -39,7 +39,7 @@ func (c *compiler) batchNorm() error {
 	if len(x.shape) < 2 || x.batch > 0 {
 		return fmt.Errorf("its input of shape %v does not have the batch dimension first", x.shape)
 	}
-	// Before opset 14 training is told by the outputs it has.
+	// Before opset 14, further outputs say that it is in training mode.
 	if c.attrInt("training_mode", 0) != 0 || len(c.node.Outputs) > 1 && c.opset < 14 {
 		return errors.New("it is in training mode, which would mix examples; export the model in evaluation mode")
 	}
@@ -77,7 +77,8 @@ func (c *compiler) batchNorm() error {
 	return c.result(c.channelAffine(y, 1, 2, channels))
 }
 
-// channelAffine applies the scale and bias of inputs i and j.
+// channelAffine multiplies each channel of y by a scale and adds a bias, inputs
+// i and j of the node.
 func (c *compiler) channelAffine(y *value, i, j, channels int) (*value, error) {
 	scale, err := c.perChannel(i, channels, len(y.shape))
 	if err != nil {
@@ -123,7 +124,8 @@ func (c *compiler) layerNorm() error {
 	return c.result(c.scaleAndShift(y, scale, bias))
 }
 
-// segments normalizes an image in groups of channels.
+// segments normalizes the image of input 0 over groups of channels; 0 groups
+// means that each channel is one.
 func (c *compiler) segments(groups int) (*value, error) {
 	x, err := c.float(0)
 	if err != nil {
@@ -166,7 +168,7 @@ func (c *compiler) groupNorm() error {
 	if c.opset >= 21 {
 		return c.result(c.channelAffine(y, 1, 2, y.shape[1]))
 	}
-	// Until opset 20 scale and bias hold one number a group.
+	// Until opset 20 scale and bias hold one number for each group.
 	split := slices.Concat([]int{1, groups, y.shape[1] / groups}, y.shape[2:])
 	z, err := c.alias(y, split, y.batch)
 	if err != nil {

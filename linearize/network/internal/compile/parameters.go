@@ -10,7 +10,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// finish fixes the order of the parameters in θ and the sites.
+// finish checks the output and completes the program: the order of the
+// parameters in θ, the sites, and the size of a chunk.
 func (c *compiler) finish(output string) error {
 	out, err := c.lookup(output)
 	if err != nil {
@@ -46,8 +47,8 @@ func (c *compiler) finish(output string) error {
 	return nil
 }
 
-// checkHead reports an error where the operator removed from the end would
-// have mixed examples.
+// checkHead returns an error if the operator removed from the end would have
+// mixed examples.
 func (c *compiler) checkHead(out *value) error {
 	if c.head < 0 || c.graph.Nodes[c.head].OpType == "Sigmoid" {
 		return nil
@@ -66,7 +67,8 @@ func (c *compiler) checkHead(out *value) error {
 	return nil
 }
 
-// orderParams puts the parameters that the output uses into θ in file order.
+// orderParams lays out θ: the initializers that influence the output as
+// parameters, in file order.
 func (c *compiler) orderParams() {
 	p := c.prog
 	reach := p.Reachable()
@@ -82,7 +84,8 @@ func (c *compiler) orderParams() {
 	}
 }
 
-// warnShared notes the parameters that also enter as a constant.
+// warnShared warns of parameters whose numbers also entered the program as
+// constants, which do not change with θ.
 func (c *compiler) warnShared() {
 	for _, in := range c.order {
 		if in.known {
@@ -99,7 +102,7 @@ func dims(t *onnx.Tensor) []int {
 	return shape
 }
 
-// theta returns the parameters' values in order.
+// theta returns θ as it is in the file.
 func (c *compiler) theta() []float64 {
 	theta := make([]float64, 0, c.prog.P)
 	for _, in := range c.order {
@@ -108,8 +111,8 @@ func (c *compiler) theta() []float64 {
 	return theta
 }
 
-// findSites completes the list of structured weights and puts every other
-// parameter into full.
+// findSites completes the list of sites and puts every parameter that is in
+// none of them into Full.
 func (c *compiler) findSites() {
 	p := c.prog
 	covered := make([]bool, len(p.Params))

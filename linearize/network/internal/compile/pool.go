@@ -76,8 +76,8 @@ func (c *compiler) averagePool() error {
 	return c.result(c.emit(o, shape, x.batch, x))
 }
 
-// counted returns how many positions of each window an average divides by:
-// those inside the input, or inside the padded input.
+// counted returns how many positions of each window an average pool counts:
+// those inside the input or, if padded, inside the padded input.
 func (c *compiler) counted(s *spatial, in, out []int, padded bool) ([]int32, error) {
 	return c.tableOf(out, func(idx []int) int {
 		n := 1

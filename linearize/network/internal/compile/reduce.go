@@ -33,7 +33,7 @@ func (c *compiler) reduce(mean bool) error {
 	return c.result(c.reduceAxes(x, drop, c.attrInt("keepdims", 1) != 0, mean))
 }
 
-// reduceAxes sums or averages over the marked axes.
+// reduceAxes sums or averages over the axes marked in drop.
 func (c *compiler) reduceAxes(x *value, drop []bool, keep, mean bool) (*value, error) {
 	kept := slices.Clone(x.shape)
 	items := 1

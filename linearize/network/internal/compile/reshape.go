@@ -109,7 +109,8 @@ func (c *compiler) unsqueeze() error {
 	return c.result(c.alias(v, shape, batch))
 }
 
-// reshape applies ONNX Reshape: −1 is inferred, 0 copies unless allowzero.
+// reshape applies ONNX Reshape: a dimension of −1 is inferred, and 0 copies the
+// dimension of v unless allowZero.
 func (c *compiler) reshape(v *value, target []affine, allowZero bool) (*value, error) {
 	target = slices.Clone(target)
 	open, batch := -1, -1
@@ -145,15 +146,16 @@ func (c *compiler) reshape(v *value, target []affine, allowZero bool) (*value, e
 	return c.reshapeKnown(v, target, open, batch)
 }
 
-// findBatch decides which axis of a target shape without the batch size in it
-// holds the batch dimension: the inferred one, or for a model exported with a
-// fixed batch size the one at the batch's place.
+// findBatch decides which axis of a target shape that does not name the batch
+// size holds the examples: the inferred axis (open) or, in a model exported with
+// a fixed batch size, the axis that fits.
 func (c *compiler) findBatch(v *value, target []affine, open int) int {
 	if c.batch == 0 {
 		return open
 	}
-	// An axis is preferred at which they begin, and one that does not mix
-	// them with what is last, the features. For a batch of one all may fit.
+	// Several axes can fit if the batch size is one. An axis that holds nothing
+	// before the examples is preferred, and one that is not the last, which holds
+	// the features.
 	for _, rule := range []struct{ inside, last bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 		if i := c.batchAxis(v, target, open, rule.inside, rule.last); i >= 0 {
 			return i
@@ -162,8 +164,9 @@ func (c *compiler) findBatch(v *value, target []affine, open int) int {
 	return open
 }
 
-// batchAxis looks for the axis at which the examples begin or, with inside,
-// in which they do; with last it may be the last one. −1 is none.
+// batchAxis returns the axis of target that can hold the examples of v, or −1.
+// With inside, elements that come before the examples may be on the same axis;
+// with last, it may be the last one.
 func (c *compiler) batchAxis(v *value, target []affine, open int, inside, last bool) int {
 	before := 1
 	for i, a := range target {
@@ -187,6 +190,8 @@ func (c *compiler) batchAxis(v *value, target []affine, open int, inside, last b
 	return -1
 }
 
+// reshapeKnown reshapes v to target, whose axes of the inferred dimension and of
+// the examples are known.
 func (c *compiler) reshapeKnown(v *value, target []affine, open, batch int) (*value, error) {
 	if v.batch >= 0 && batch < 0 {
 		return nil, errors.New("its shape fixes the batch size; export the model with a dynamic batch dimension")
@@ -210,9 +215,10 @@ func (c *compiler) reshapeKnown(v *value, target []affine, open, batch int) (*va
 	return c.alias(v, shape, batch)
 }
 
-// alias gives a value another shape with the same elements in the same order.
-// The batch dimension must keep its place between the elements before and
-// after it; the axis that holds it may hold some of them too.
+// alias gives a value another shape; the elements and their order stay. Axis
+// batch of the new shape holds the examples, perhaps together with elements that
+// came before or after them, but as many elements as before must precede them in
+// memory.
 func (c *compiler) alias(v *value, shape []int, batch int) (*value, error) {
 	if graph.Product(shape) != graph.Product(v.shape) || len(shape) > maxRank {
 		return nil, fmt.Errorf("cannot reshape %v to %v", v.shape, shape)

@@ -53,7 +53,7 @@ func (c *compiler) sliceAxis(v *value, ax, start, end, by int) (*value, error) {
 	if by == 0 {
 		return nil, errors.New("a step of zero")
 	}
-	// For one example the batch dimension is 1, so its end must be open.
+	// The batch axis can only be taken as a whole.
 	if v.isBatch(ax) {
 		if whole := end >= 1<<30 || c.batch > 0 && end >= c.batch*dim; start != 0 || by != 1 || !whole {
 			return nil, errMixes
@@ -162,7 +162,8 @@ func (c *compiler) gather() error {
 	return c.result(c.takeAxis(v, ax, positions, newDims))
 }
 
-// takeAxis replaces a dimension by the listed positions along it.
+// takeAxis takes the listed positions along axis ax. If newDims is not nil, they
+// replace the axis in the result's shape.
 func (c *compiler) takeAxis(v *value, ax int, positions []int, newDims []int) (*value, error) {
 	if v.isBatch(ax) {
 		return nil, errMixes

@@ -26,6 +26,7 @@ func (c *compiler) softmax(log bool) error {
 	return c.result(c.emit(o, x.shape, x.batch, x))
 }
 
+// softmaxAxis returns the axis of a Softmax or LogSoftmax.
 func (c *compiler) softmaxAxis(rank int) (int, error) {
 	def := -1
 	if c.opset < 13 {

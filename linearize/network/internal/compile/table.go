@@ -15,12 +15,13 @@ func strides(shape []int) []int {
 	return out
 }
 
-// outside marks an index that lies in the padding.
+// outside is the index of an element in the padding. It stays negative when
+// other indices are added to it.
 const outside = -1 << 30
 
-// table lists, in row-major order, the element that every multi-index of a
-// shape reads: the sum of what source gives for the index along each
-// dimension, or −1 where one of them is outside.
+// table returns the Source of a graph.Index for a result of this shape. The
+// element that a multi-index reads is Σ_d source(d, i_d), or the padding (−1) if
+// one of the terms is outside.
 func (c *compiler) table(shape []int, source func(d, i int) int) ([]int32, error) {
 	n, err := Count(shape)
 	if err != nil {
@@ -43,7 +44,7 @@ func (c *compiler) table(shape []int, source func(d, i int) int) ([]int32, error
 	return base, nil
 }
 
-// sums appends every sum of an element of base and one of at.
+// sums appends the sums of every element of base with every element of at.
 func sums(dst, base, at []int32) []int32 {
 	for _, b := range base {
 		for _, a := range at {
@@ -53,7 +54,7 @@ func sums(dst, base, at []int32) []int32 {
 	return dst
 }
 
-// leaves appends every sum as the entry of a table.
+// leaves is sums for the last dimension: it appends the entries of a table.
 func leaves(table []int32, base, at []int32) []int32 {
 	for _, b := range base {
 		for _, a := range at {
@@ -63,8 +64,8 @@ func leaves(table []int32, base, at []int32) []int32 {
 	return table
 }
 
-// entries returns the number of elements of a shape and takes a table of as
-// many from the budget.
+// entries returns the number of elements of a shape and takes the memory of a
+// table of that length from the budget.
 func (c *compiler) entries(shape []int) (int, error) {
 	n, err := Count(shape)
 	if err != nil {
@@ -73,8 +74,8 @@ func (c *compiler) entries(shape []int) (int, error) {
 	return n, c.spend(tableBytes * n)
 }
 
-// tableOf is table for what does not separate by dimensions: it lists
-// source(idx). idx is reused between calls.
+// tableOf returns source(idx) for every multi-index of a shape in row-major
+// order. idx is reused between calls.
 func (c *compiler) tableOf(shape []int, source func(idx []int) int) ([]int32, error) {
 	n, err := c.entries(shape)
 	if err != nil {
@@ -94,8 +95,8 @@ func (c *compiler) tableOf(shape []int, source func(idx []int) int) ([]int32, er
 	return table, nil
 }
 
-// identity reports whether a table reads every element of a tensor of size n
-// in its place.
+// identity reports whether a table copies all n elements of a tensor in
+// order.
 func identity(table []int32, n int) bool {
 	if len(table) != n {
 		return false
@@ -108,7 +109,7 @@ func identity(table []int32, n int) bool {
 	return true
 }
 
-// apply reads a value through a table.
+// apply returns the elements of v that a table lists, or fill for −1.
 func (c *compiler) apply(v *value, shape []int, batch int, table []int32, fill float64) (*value, error) {
 	if v.isInt {
 		if err := c.spend(intBytes * len(table)); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// translators compile one operator each; c.node is the node.
+// translators holds a method for each operator, which translates c.node.
 var translators map[string]func(c *compiler) error
 
 func init() {
@@ -71,6 +71,7 @@ func Operators() []string {
 	return names
 }
 
+// translate translates c.node.
 func (c *compiler) translate() error {
 	do := translators[c.node.OpType]
 	if do == nil || !standard(c.node) {
@@ -89,8 +90,8 @@ func (c *compiler) translate() error {
 	return do(c)
 }
 
-// mostInputs are the inputs that an operator has in any version, where they
-// are not one; 0 for any number.
+// mostInputs is the largest number of inputs of an operator in any version; 0
+// means any number. An operator that is not listed has one input.
 var mostInputs = map[string]int{
 	"Gemm": 3, "MatMul": 2, "Conv": 3, "ConvTranspose": 3, "BatchNormalization": 5, "LayerNormalization": 3, "InstanceNormalization": 3,
 	"GroupNormalization": 3, "Add": 2, "Sub": 2, "Mul": 2, "Div": 2, "Mod": 2, "Pow": 2, "PRelu": 2, "Min": 0, "Max": 0, "Sum": 0, "Concat": 0,
@@ -101,8 +102,8 @@ var mostInputs = map[string]int{
 // standard reports whether a node's operator is one of ONNX itself.
 func standard(n *onnx.Node) bool { return n.Domain == "" || n.Domain == "ai.onnx" }
 
-// attributeTypes are those of the attributes read here; "value" is a number
-// of Pad and a tensor elsewhere.
+// attributeTypes holds the types of the attributes that are read. "value" is
+// not among them: it is a number in Pad and a tensor elsewhere.
 var attributeTypes = map[string]onnx.AttrType{
 	"allowzero": onnx.AttrInt, "alpha": onnx.AttrFloat, "approximate": onnx.AttrString, "auto_pad": onnx.AttrString,
 	"axes": onnx.AttrInts, "axis": onnx.AttrInt, "beta": onnx.AttrFloat, "ceil_mode": onnx.AttrInt,
@@ -117,8 +118,8 @@ var attributeTypes = map[string]onnx.AttrType{
 	"value_float": onnx.AttrFloat, "value_floats": onnx.AttrFloats, "value_int": onnx.AttrInt, "value_ints": onnx.AttrInts,
 }
 
-// checkAttributes verifies that the attributes have the types they are read
-// as, and occur once.
+// checkAttributes verifies that each attribute has the type as which it is read
+// and occurs once.
 func checkAttributes(n *onnx.Node) error {
 	seen := map[string]bool{}
 	for _, a := range n.Attributes {
@@ -139,7 +140,7 @@ func checkAttributes(n *onnx.Node) error {
 	return nil
 }
 
-// result names the node's only used output.
+// result makes v the result of the node, whose further outputs must be unused.
 func (c *compiler) result(v *value, err error) error {
 	if err != nil {
 		return err
@@ -158,7 +159,7 @@ func (c *compiler) elementwise(o graph.Op) error {
 	return c.result(c.emit(o, v.shape, v.batch, v))
 }
 
-// floatAttr is a float attribute with its default and whether it is given.
+// A floatAttr is a float attribute and its default.
 type floatAttr struct {
 	name string
 	def  float32
@@ -177,6 +178,7 @@ func (c *compiler) withFloats(o attrOp) error {
 	return c.elementwise(o.make(args))
 }
 
+// An attrOp is an elementwise operator with float attributes.
 type attrOp struct {
 	attrs []floatAttr
 	make  func(a []float64) graph.Op
@@ -222,7 +224,7 @@ func (c *compiler) clip() error {
 	return c.elementwise(graph.Clip(lo, hi))
 }
 
-// combine emits a broadcast operation on two tensors.
+// combine emits an elementwise function of two tensors, with broadcasting.
 func (c *compiler) combine(fn graph.BinaryFunc, a, b *value) (*value, error) {
 	shape, batch, ia, ib, err := c.broadcast(a, b)
 	if err != nil {
@@ -231,7 +233,7 @@ func (c *compiler) combine(fn graph.BinaryFunc, a, b *value) (*value, error) {
 	return c.emit(&graph.Binary{Fn: fn, Left: ia, Right: ib}, shape, batch, a, b)
 }
 
-// combineInto is combine where the result must have the shape of a.
+// combineInto is combine with the condition that the result has the shape of a.
 func (c *compiler) combineInto(fn graph.BinaryFunc, a, b *value) (*value, error) {
 	shape, batch, err := broadcastShape(a, b, 0)
 	if err != nil {
@@ -243,6 +245,8 @@ func (c *compiler) combineInto(fn graph.BinaryFunc, a, b *value) (*value, error)
 	return c.combine(fn, a, b)
 }
 
+// arithmetic translates a function of two tensors, or of known integers if
+// onInts is not nil. An Add after a dense layer may become its bias.
 func (c *compiler) arithmetic(fn graph.BinaryFunc, onInts func(a, b affine) (affine, error)) error {
 	a, err := c.input(0)
 	if err != nil {
@@ -275,6 +279,7 @@ func (c *compiler) arithmetic(fn graph.BinaryFunc, onInts func(a, b affine) (aff
 	return c.result(c.combine(fn, a, b))
 }
 
+// variadic combines any number of inputs from left to right.
 func (c *compiler) variadic(fn graph.BinaryFunc) error {
 	acc, err := c.float(0)
 	if err != nil {

@@ -7,13 +7,15 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// spatial is the geometry of a convolution or a pool along its spatial axes.
+// A spatial is the geometry of a convolution or a pool along its spatial axes.
 type spatial struct {
-	kernel, stride, dilation, begin, end []int
+	kernel, stride, dilation []int
+	begin, end               []int // pads
 }
 
-// readSpatial reads kernel_shape, strides, dilations and pads; in are the
-// spatial dimensions the window moves over.
+// readSpatial reads kernel_shape, strides, dilations and pads of a window that
+// moves over the spatial dimensions in. kernel is that of the weight, nil for a
+// pool.
 func (c *compiler) readSpatial(kernel, in []int) (*spatial, error) {
 	n := len(in)
 	s := &spatial{kernel: kernel}
@@ -54,6 +56,7 @@ func (c *compiler) readSpatial(kernel, in []int) (*spatial, error) {
 	return s, c.autoPad(s, in)
 }
 
+// positiveInts reads an attribute of n positive integers, by default ones.
 func (c *compiler) positiveInts(name string, n int) ([]int, error) {
 	v := c.attrInts(name)
 	if v == nil {
@@ -70,7 +73,7 @@ func (c *compiler) positiveInts(name string, n int) ([]int, error) {
 	return v, nil
 }
 
-// autoPad replaces the pads by those that auto_pad asks for.
+// autoPad replaces the pads by those for which auto_pad asks.
 func (c *compiler) autoPad(s *spatial, in []int) error {
 	mode := c.attrString("auto_pad", "NOTSET")
 	switch mode {
@@ -99,7 +102,8 @@ func (c *compiler) autoPad(s *spatial, in []int) error {
 // extent is the length that the kernel covers along an axis.
 func (s *spatial) extent(i int) int { return (s.kernel[i]-1)*s.dilation[i] + 1 }
 
-// output returns the number of window positions along each axis.
+// output returns the number of window positions along each axis; ceil is
+// ceil_mode.
 func (s *spatial) output(in []int, ceil bool) ([]int, error) {
 	out := make([]int, len(in))
 	for i, d := range in {
@@ -115,8 +119,9 @@ func (s *spatial) output(in []int, ceil bool) ([]int, error) {
 	return out, nil
 }
 
-// window lists the input position of every kernel tap at every output
-// position.
+// window returns the Window of this geometry with one group; the caller sets
+// the channels. Its Source is a table of the spatial positions of input and
+// output, in and out.
 func (c *compiler) window(s *spatial, in, out []int) (*graph.Window, error) {
 	for _, shape := range [][]int{in, out, s.kernel} {
 		if _, err := Count(shape); err != nil {
@@ -155,8 +160,8 @@ func (c *compiler) window(s *spatial, in, out []int) (*graph.Window, error) {
 	return w, nil
 }
 
-// taps lists the element that each tap along axis i reads at each of n
-// positions, times the axis's stride in memory.
+// taps returns the input index that each of n positions and each tap along axis
+// i reads, times the stride of the axis in memory, or outside.
 func (s *spatial) taps(i, in, n, stride int) []int32 {
 	at := make([]int32, 0, n*s.kernel[i])
 	for o := range n {
