@@ -15,8 +15,8 @@ import (
 type Conv struct {
 	X      *mat.Dense // N × input size: the layer's input
 	G      *mat.Dense // N·C × output size: gradients of the network's outputs in the layer's result
-	Weight *Span      // (groups·m)×k, or (groups·k)×m if Transposed; nil where not a parameter
-	Bias   *Span      // one number for each output channel; nil where not a parameter
+	Weight *Span      // (groups·m)×k, or (groups·k)×m if Transposed; nil if it is not a parameter
+	Bias   *Span      // one number for each output channel; nil if it is not a parameter
 	C      int        // outputs
 	Layout Positions  // how X and G split into patches and gradients
 }
@@ -116,7 +116,7 @@ func (v *Conv) AddMulVec(dst, x []float64) {
 	}
 }
 
-// row returns output i%C of example i/C alone.
+// row returns row i of the Jacobian as a Conv: output i%C of example i/C.
 func (v *Conv) row(i int) *Conv {
 	s := *v
 	s.X, s.G, s.C = dense.Slice(v.X, i/v.C, i/v.C+1), dense.Slice(v.G, i, i+1), 1

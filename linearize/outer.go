@@ -12,10 +12,10 @@ import (
 // Outer is the Jacobian of a dense layer applied once per example,
 // z = W a + β: ∂f_nc/∂W = g_nc a_nᵀ and ∂f_nc/∂β = g_nc, with g_nc = ∂f_nc/∂z_n.
 type Outer struct {
-	A      *mat.Dense // N×in, the layer's inputs; nil where Weight is nil
-	G      *mat.Dense // N·C×out, gradients of the outputs in the layer's result
-	Weight *Span      // out×in, or in×out if Transposed; nil where the weight is not a parameter
-	Bias   *Span      // out; nil where there is none or it is not a parameter
+	A      *mat.Dense // N×in: the layer's inputs a_n; nil if Weight is nil
+	G      *mat.Dense // N·C×out: the gradients g_nc
+	Weight *Span      // out×in, or in×out if Transposed; nil if the weight is not a parameter
+	Bias   *Span      // out numbers; nil if there is no bias or it is not a parameter
 	C      int        // outputs
 }
 
@@ -50,7 +50,7 @@ func (o *Outer) TileTo(dst *mat.Dense) {
 	}
 }
 
-// outerRow writes vec(g aᵀ), or vec(a gᵀ) where the weight is stored in×out.
+// outerRow writes g aᵀ or, if transposed, a gᵀ, row by row.
 func outerRow(dst, g, a []float64, transposed bool) {
 	if transposed {
 		g, a = a, g
