@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Stored are rows that were kept apart from the files they came from.
+// Stored holds rows of a data set without the files from which they were read.
 type Stored struct {
 	Rows    []int     // of the original file, ascending
 	Shape   []int     // of one input
@@ -20,8 +20,8 @@ type Stored struct {
 	X       []float64 // features; nil for images
 }
 
-// Stored returns the rows of a subset of these data, in the order of the file,
-// with copies of their inputs.
+// Stored returns the rows of a subset of the data, in the order of the file, with
+// copies of their inputs.
 func (d *Data) Stored(s *Subset) *Stored {
 	pos := slices.Clone(s.Pos)
 	slices.Sort(pos)
@@ -45,9 +45,9 @@ func (d *Data) Stored(s *Subset) *Stored {
 	return r
 }
 
-// WithTrain returns the data with stored rows in place of the training part;
-// file is where they come from, for messages. Rows that do not fit the data or
-// each other are an *Error.
+// WithTrain returns the data with stored rows in place of the training part. file
+// names their origin in messages. Rows that do not fit the data or each other are
+// an *Error.
 func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 	fail := func(format string, a ...any) (*Data, error) {
 		return nil, &Error{File: file, Problem: "its training rows " + fmt.Sprintf(format, a...), Remedy: "write it again, or name the data it belongs to"}
@@ -97,9 +97,9 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 	return out.finish()
 }
 
-// Fingerprint is a SHA-256 of the rows, their inputs and their targets, in
-// order: two subsets with the same fingerprint hold the same examples. Other
-// rows of the data, which may decide whether targets are labels, do not count.
+// Fingerprint returns the SHA-256 of the rows' numbers, inputs and targets, in
+// order, in hex. Subsets with the same fingerprint hold the same examples. It does
+// not depend on other rows of the data.
 func (s *Subset) Fingerprint() string {
 	h := sha256.New()
 	var buf []byte
@@ -126,8 +126,8 @@ func (s *Subset) Fingerprint() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// targetBits is a target as Fingerprint sees it: the same whether an integer
-// is a label or a number among others that are not integers.
+// targetBits returns a target for Fingerprint. An integer gives the same bits as a
+// label and as a real number, since other rows decide which of them it is.
 func (s *Set) targetBits(pos int) uint64 {
 	if s.Labels != nil {
 		return uint64(s.Labels[pos])
