@@ -252,7 +252,7 @@ func TestImportancePage(t *testing.T) {
 	require.NoError(t, p.WriteHTML(&b))
 	require.Equal(t, 24, strings.Count(b.String(), "<figure>"))
 	require.Equal(t, 24, strings.Count(b.String(), "data:image/png"))
-	require.Contains(t, b.String(), "Half of the sum of all |α| is held by 20 examples, 10 % of the training data.")
+	require.Contains(t, b.String(), "Half of the sum of all |α| comes from 20 examples, 10 % of the training data.")
 	require.NoError(t, p.WriteText(&c, 0))
 	require.Equal(t, 24, strings.Count(c.String(), "\n  1")+strings.Count(c.String(), "\n  2"))
 

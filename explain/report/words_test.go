@@ -14,13 +14,13 @@ func TestPagesNameTheMethod(t *testing.T) {
 	require.NotContains(t, exact, "The posterior is")
 	f := &p.Report.Fit
 	f.Method, f.Inducing, f.TraceError, f.Bound = "nystrom", 200, 0.0875, "upper"
-	require.Contains(t, text(t, p, 200), "The posterior is Nyström, all examples seen through 200. They leave 8.8 % of the prior variance")
+	require.Contains(t, text(t, p, 200), "The posterior is a Nyström approximation with 200 inducing examples. They leave 8.8 % of the prior variance")
 	page := html(t, p)
-	require.Contains(t, page, "Nyström, all examples seen through 200")
+	require.Contains(t, page, "a Nyström approximation with 200 inducing examples")
 	require.Contains(t, page, "not below the exact one")
 	require.Contains(t, page, "Trace error")
 	f.Method, f.Inducing, f.TraceError, f.Bound = "subset", 1, Undefined(), "none"
-	require.Contains(t, text(t, p, 200), "The posterior is exact, of a subset of 1 example.")
+	require.Contains(t, text(t, p, 200), "The posterior is exact for a subset of 1 example.")
 	f.Method, f.Inducing = "cg", -1
 	require.Contains(t, html(t, p), "exact, by conjugate gradients")
 	require.Equal(t, exact, text(t, p, 80))
