@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The text and the page say by what method the posterior was computed, how
-// its evidence stands to the exact one, and where the sum is of little use.
+// The text and the page say by which method the posterior was computed, whether
+// its evidence is a bound, and when the remainder is large.
 func TestPagesNameTheMethod(t *testing.T) {
 	p := newDemo(3, 24, 9, 4, 9).page(t, 9, nil)
 	exact := text(t, p, 80)

@@ -32,7 +32,8 @@ func TestStoredRows(t *testing.T) {
 	}
 }
 
-// TestFingerprint changes with the rows, their order, and an input.
+// TestFingerprint checks that a fingerprint changes with the rows, their order,
+// and an input.
 func TestFingerprint(t *testing.T) {
 	seen := map[string]bool{}
 	for _, text := range []string{"a,y\n1,0\n2,1\n", "a,y\n1,0\n3,1\n", "a,y\n1,0\n2,0\n"} {
@@ -49,7 +50,7 @@ func TestFingerprint(t *testing.T) {
 	require.Len(t, seen, 7)
 }
 
-// TestStoredRowsThatDoNotFit are refused.
+// TestStoredRowsThatDoNotFit checks that rows that do not fit the data are refused.
 func TestStoredRowsThatDoNotFit(t *testing.T) {
 	d, err := Open(t.Context(), "digits:40,20", nil)
 	require.NoError(t, err)
@@ -78,8 +79,8 @@ func TestStoredRowsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestStoredRowsOfOtherColumns are refused: the network would take one feature
-// for another.
+// TestStoredRowsOfOtherColumns checks that rows with other columns are refused, as
+// the network would take one feature for another.
 func TestStoredRowsOfOtherColumns(t *testing.T) {
 	dir := t.TempDir()
 	d, err := Open(t.Context(), write(t, dir, "ab.csv", []byte("a,b,y\n1,2,0\n3,4,1\n")), nil)
@@ -92,8 +93,8 @@ func TestStoredRowsOfOtherColumns(t *testing.T) {
 	require.ErrorContains(t, err, `have columns "a", "b", those of`)
 }
 
-// TestFingerprintOfIntegers does not depend on whether other rows make
-// integer targets labels.
+// TestFingerprintOfIntegers checks that a fingerprint of integer targets does not
+// depend on whether other rows make them labels.
 func TestFingerprintOfIntegers(t *testing.T) {
 	var prints []string
 	for _, rest := range []string{"5,6,7\n", "5,6,0.5\n"} {

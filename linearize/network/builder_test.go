@@ -54,7 +54,7 @@ func build(t *testing.T, e zooEntry) *network.Network {
 }
 
 // TestJacobianAgainstDifferences checks every column of J against central
-// differences of Forward. 1e-7 is what a step of 1e-5 leaves of float64.
+// differences of Forward, which have an error of about 1e-7 at a step of 1e-5.
 func TestJacobianAgainstDifferences(t *testing.T) {
 	for _, e := range zoo() {
 		t.Run(e.name, func(t *testing.T) { requireDifferences(t, build(t, e)) })
@@ -311,7 +311,7 @@ func TestTrainStops(t *testing.T) {
 	cancel()
 }
 
-// TestBadNumbers checks that a NaN is reported where it is.
+// TestBadNumbers checks that errors say where a NaN is.
 func TestBadNumbers(t *testing.T) {
 	net := build(t, zoo()[0])
 	x := mat.NewDense(3, 4, nil)
@@ -337,7 +337,7 @@ func TestBadNumbers(t *testing.T) {
 }
 
 // TestDerivativeThatDoesNotExist checks that an infinite derivative is
-// reported, with its row: the output x·w has the root √(x·w) behind it.
+// reported, with its row: the network takes the root of x·w.
 func TestDerivativeThatDoesNotExist(t *testing.T) {
 	m := &onnx.Model{IRVersion: 8, OpsetImport: []onnx.Opset{{Version: 17}}, Graph: &onnx.Graph{
 		Inputs:       []*onnx.ValueInfo{{Name: "x", Type: onnx.Double, HasShape: true, Dims: []onnx.Dim{{Param: "n"}, {Value: 1, HasValue: true}}}},
