@@ -3,10 +3,12 @@ package network_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -334,7 +336,24 @@ func TestBadNumbers(t *testing.T) {
 	x.Set(1, 2, 1e300)
 	_, err = huge.Forward(t.Context(), x)
 	require.ErrorContains(t, err, "input row 1")
+	_, c, p := net.Dims()
+	err = huge.VJP(t.Context(), make([]float64, p), x, mat.NewDense(3, c, nil))
+	require.ErrorContains(t, err, "input row 1")
+	require.Equal(t, 1, strings.Count(err.Error(), "network: "), err.Error())
 }
+
+// TestWriteFails checks that an error of the writer is passed on and names the
+// package.
+func TestWriteFails(t *testing.T) {
+	full := errors.New("disk full")
+	err := build(t, zoo()[0]).WriteONNX(failingWriter{full})
+	require.ErrorIs(t, err, full)
+	require.True(t, strings.HasPrefix(err.Error(), "network: "), err.Error())
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
 // TestDerivativeThatDoesNotExist checks that an infinite derivative is
 // reported, with its row: the network takes the root of x·w.
