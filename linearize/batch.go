@@ -8,7 +8,9 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// A Model is anything that can be linearized in its parameters.
+// A Model is anything that can be linearized in its parameters. One that is
+// Fingerprinted is told from others exactly where a saved posterior is loaded;
+// any other only by its outputs and its Jacobian, within 1e-9.
 type Model interface {
 	// Dims returns the number of inputs, outputs and parameters.
 	Dims() (d, c, p int)
@@ -30,10 +32,11 @@ type Source interface {
 // Output return views that share its memory. The zero Batch is no batch: F must
 // be set, and may be an empty matrix.
 type Batch struct {
-	X      *mat.Dense // inputs, N×D; nil if the model's inputs are not vectors
-	F      *mat.Dense // outputs f(x;θ*), N×C
-	Blocks []Block    // the Jacobian; each parameter is in one block
-	P      int        // parameters
+	X      *mat.Dense       // inputs, N×D; nil if the model's inputs are not vectors
+	F      *mat.Dense       // outputs f(x;θ*), N×C
+	Blocks []Block          // the Jacobian; each parameter is in one block
+	P      int              // parameters
+	Model  ModelFingerprint // identifies the model; zero if nothing does
 }
 
 var _ Source = (*Batch)(nil)
@@ -60,7 +63,7 @@ func (b *Batch) Slice(i, j int) *Batch {
 	if i < 0 || j < i || j > b.Len() {
 		panic("linearize: slice out of range")
 	}
-	s := &Batch{X: dense.Slice(b.X, i, j), F: dense.Slice(b.F, i, j), P: b.P}
+	s := &Batch{X: dense.Slice(b.X, i, j), F: dense.Slice(b.F, i, j), P: b.P, Model: b.Model}
 	for _, k := range b.Blocks {
 		s.Blocks = append(s.Blocks, k.Slice(i, j))
 	}
@@ -75,7 +78,7 @@ func (b *Batch) Output(c int) *Batch {
 	}
 	raw := b.F.RawMatrix()
 	raw.Data, raw.Cols = raw.Data[c:], 1
-	s := &Batch{X: b.X, F: dense.View(raw), P: b.P}
+	s := &Batch{X: b.X, F: dense.View(raw), P: b.P, Model: b.Model.ofOutput(c)}
 	for _, k := range b.Blocks {
 		s.Blocks = append(s.Blocks, k.Output(c))
 	}
