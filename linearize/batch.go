@@ -8,9 +8,9 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// A Model is anything that can be linearized in its parameters. One that is
-// Fingerprinted is told from others exactly where a saved posterior is loaded;
-// any other only by its outputs and its Jacobian, within 1e-9.
+// A Model is anything that can be linearized in its parameters. When a saved
+// posterior is loaded, a Fingerprinted model is compared exactly, and any other
+// by its outputs and its Jacobian, within 1e-9.
 type Model interface {
 	// Dims returns the number of inputs, outputs and parameters.
 	Dims() (d, c, p int)
