@@ -62,7 +62,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 	s.posterior.addRefit(c, true, "move to the optimum of the linearized model first, where the sum is complete")
 	s.posterior.addFile(c)
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
-	f.StringVar(&s.contrast, "contrast", "", "explain as well why the class is A rather than B, of `A,B`; for a regression they are outputs")
+	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain as well why A rather than B; for a regression, two outputs")
 	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
 	f.StringVar(&s.png, "png", "", "write a picture to `FILE`")
 }
