@@ -10,7 +10,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Examples are the data as a network sees them.
+// examples are the data as a network sees them.
 type examples struct {
 	data    *dataset.Data
 	train   *dataset.Subset

@@ -130,7 +130,7 @@ func (s *explainVerb) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	x, err := s.explained(ctx, c, p)
+	x, err := s.example(ctx, c, p)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (s *explainVerb) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.explain(ctx, c, p, q, x, targets)
+	r, err := s.report(ctx, c, p, q, x, targets)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (s *explainVerb) targets(p *problem) ([]explain.Target, error) {
 	return append(out, explain.Contrast(a, b)), nil
 }
 
-// Explained is the example that is explained.
+// explained is the example whose prediction is explained.
 type explained struct {
 	names   rowNames
 	x       *mat.Dense // 1×D
@@ -176,8 +176,8 @@ type explained struct {
 	picture report.Picture
 }
 
-// explained finds the example that the flags ask for.
-func (s *explainVerb) explained(ctx context.Context, c *console, p *problem) (*explained, error) {
+// example finds the example that the flags ask for.
+func (s *explainVerb) example(ctx context.Context, c *console, p *problem) (*explained, error) {
 	if s.input != "" {
 		return s.inputFile(ctx, c, p.examples)
 	}
@@ -213,8 +213,8 @@ func (s *explainVerb) inputFile(ctx context.Context, c *console, e *examples) (*
 	return x, nil
 }
 
-// explain predicts the example and explains the prediction.
-func (s *explainVerb) explain(ctx context.Context, c *console, p *problem, q *posterior, x *explained, targets []explain.Target) (*report.Report, error) {
+// report predicts the example and explains the prediction.
+func (s *explainVerb) report(ctx context.Context, c *console, p *problem, q *posterior, x *explained, targets []explain.Target) (*report.Report, error) {
 	batch, err := p.model.net.Linearize(ctx, x.x)
 	if err != nil {
 		return nil, x.names.explainError(err)

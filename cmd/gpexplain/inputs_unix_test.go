@@ -62,6 +62,30 @@ func TestPipesAreInterrupted(t *testing.T) {
 	}
 }
 
+// A model is read as its stream comes, so that one which never ends and is no
+// model is refused after its first bytes.
+func TestEndlessModel(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	defer w.Close()
+	sent := make(chan int)
+	go func() {
+		total := 0
+		for zeros := make([]byte, 1<<16); ; {
+			n, err := w.Write(zeros)
+			if total += n; err != nil {
+				sent <- total
+				return
+			}
+		}
+	}()
+	line := refuse(t, 1, "inspect", "--model", fmt.Sprintf("/dev/fd/%d", r.Fd()))
+	require.Contains(t, line, "it is damaged or no ONNX file: export the model again")
+	require.NoError(t, w.SetWriteDeadline(time.Now()))
+	require.Less(t, <-sent, 16<<20)
+}
+
 // piped is the path of a pipe that sends the content, as <(cat file) does.
 func piped(t *testing.T, content []byte) string {
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// Fitted is implemented by the posteriors of all methods.
+// fitted is implemented by the posteriors of all methods.
 type fitted interface {
 	gp.Dual
 	Refitted() bool
@@ -53,7 +53,7 @@ type method struct {
 	mean            gp.Mean // of a posterior without a refit
 }
 
-// FitOptions are what verbs ask of a fit beside its method. The zero value is
+// fitOptions are what verbs ask of a fit beside its method. The zero value is
 // the default.
 type fitOptions struct {
 	mean       gp.Mean

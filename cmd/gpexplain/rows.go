@@ -43,7 +43,7 @@ func chooseRows(ctx context.Context, c *console, f *dataFlags, m *model, t *task
 	return train, err
 }
 
-// RowNames name examples as the user knows them, for messages.
+// rowNames name examples as the user knows them, for messages.
 type rowNames struct {
 	all string             // of all of them
 	row func(i int) string // of example i
