@@ -49,8 +49,9 @@ type savedHeader struct {
 // is --split, nil where it was not given.
 func (q *posterior) save(path string, p *problem, r report.Fit, inputs bool, split *int) error {
 	e, t := p.examples, p.task
-	head := savedHeader{Rows: formatRows(e.train.Rows), Likelihood: t.likelihood.Name(), Classes: t.classes, Noise: t.noise, Prior: q.kernelPrecision, Factor: q.factor, Seed: p.limits.seed, Select: q.how.selection,
-		Inducing: q.how.inducing, Mean: q.how.mean, Bound: q.evidence.Bound, SE: report.Float(q.evidence.StdErr), Fit: r, Inputs: inputs, Split: splitNumber(split)}
+	head := savedHeader{Rows: formatRows(e.train.Rows), Likelihood: t.likelihood.Name(), Classes: t.classes, Noise: t.noise,
+		Prior: q.kernelPrecision, Factor: q.factor, Seed: p.limits.seed, Select: q.how.selection, Inducing: q.how.inducing, Mean: q.how.mean,
+		Bound: q.evidence.Bound, SE: report.Float(q.evidence.StdErr), Fit: r, Inputs: inputs, Split: splitNumber(split)}
 	var rows *dataset.Stored
 	if inputs {
 		rows = e.data.Stored(e.train)
@@ -192,8 +193,8 @@ func (v *savedFile) data(d *dataset.Data) (*dataset.Data, error) {
 	return d.WithTrain(r, v.path)
 }
 
-// trainingRows returns the rows of the numbers of those that the posterior was
-// fitted on. Load tells whether they are the same.
+// trainingRows selects the rows whose numbers the file holds. Whether they are
+// those that the posterior was fitted on is checked when it is loaded.
 func (v *savedFile) trainingRows(t *task, d *dataset.Data) (*dataset.Subset, error) {
 	rows, ok := parseRows(v.header.Rows, d.Train.Len())
 	if ok {
