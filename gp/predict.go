@@ -91,6 +91,12 @@ func (e *Exact) marginals(cov *mat.Dense, v blas64.General) error {
 	c := e.outputs()
 	prior := make([]float64, c)
 	for first := 0; first < v.Rows; first += c {
+		if c >= wide {
+			if err := e.subtractGram(dense.Slice(cov, first, first+c), dense.Rows(v, first, first+c)); err != nil {
+				return shifted(err, first/c)
+			}
+			continue
+		}
 		for i := range c {
 			vi := v.Data[(first+i)*v.Stride:][:v.Cols]
 			prior[i] = cov.At(first+i, i)

@@ -1,6 +1,7 @@
 package sparse
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -34,7 +35,7 @@ func (p *Projected) Leading(m int) (*Projected, error) {
 		return nil, fmt.Errorf("sparse: a subset of data has other data for every number of examples; fit it again with %d", m)
 	}
 	b := p.b.leading(m)
-	q, err := newProjected(b, p.sums.leading(b.origin(&p.o)), &p.o)
+	q, err := newProjected(context.Background(), b, p.sums.leading(b.origin(&p.o)), &p.o)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package sparse
 
 import (
+	"context"
 	"math"
 	"sync"
 
@@ -27,8 +28,8 @@ type Projected struct {
 	logDet float64           // log det A'
 	tile   int               // bytes of a tile of features
 
-	once sync.Once
-	h    blas64.General // H = I − A'⁻¹, once it is needed
+	mu sync.Mutex
+	h  blas64.General // H = I − A'⁻¹, once it is needed
 }
 
 var _ gp.Latent = (*Projected)(nil)
@@ -36,8 +37,9 @@ var _ gp.Latent = (*Projected)(nil)
 // tileBytes bounds the features of a tile of test examples.
 const tileBytes = 64 << 20
 
-// newProjected solves for the posterior. It takes over sums.
-func newProjected(b *basis, sums *Sums, o *Options) (*Projected, error) {
+// newProjected solves for the posterior. It takes over sums. It looks at ctx
+// between panels of the factorization.
+func newProjected(ctx context.Context, b *basis, sums *Sums, o *Options) (*Projected, error) {
 	p := &Projected{b: b, o: *o, sums: sums, tile: tileBytes}
 	r := b.rank()
 	a := sums.symmetric()
@@ -45,16 +47,20 @@ func newProjected(b *basis, sums *Sums, o *Options) (*Projected, error) {
 	for i := range r {
 		a.Data[i*a.Stride+i]++
 	}
-	var ok bool
-	if p.u, ok = fblas.Potrf(a); !ok {
+	u, ok, err := fblas.PotrfContext(ctx, o.Workers, a)
+	if err != nil {
+		return nil, err
+	}
+	if p.u = u; !ok {
 		return nil, &NotPDError{Rank: r}
 	}
 	for i := range r {
 		p.logDet += 2 * math.Log(p.u.Data[i*p.u.Stride+i])
 	}
 	p.w = p.solveRHS()
-	p.v = b.weights(dense.In(append([]float64(nil), p.w...), 1, r)).Data
-	return p, nil
+	v, err := b.weights(ctx, dense.In(append([]float64(nil), p.w...), 1, r))
+	p.v = v.Data
+	return p, err
 }
 
 // solveRHS returns w = A'⁻¹c (E13), with one step of iterative refinement.
@@ -74,12 +80,20 @@ func (p *Projected) solveRHS() []float64 {
 // explained returns H = I − A'⁻¹ as A'⁻¹ΦΛΦᵀ. Where K_ZZ is nearly singular,
 // features of small variance carry the rounding of k_Z; H gives them the small
 // weight that the data do, to all its digits, where I − A'⁻¹ would cancel.
-func (p *Projected) explained() blas64.General {
-	p.once.Do(func() { p.h = p.explain() })
-	return p.h
+func (p *Projected) explained(ctx context.Context) (blas64.General, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.h.Data != nil {
+		return p.h, nil
+	}
+	h, err := p.explain(ctx)
+	if err == nil {
+		p.h = h
+	}
+	return h, err
 }
 
-func (p *Projected) explain() blas64.General {
+func (p *Projected) explain(ctx context.Context) (blas64.General, error) {
 	r := p.b.rank()
 	x, gram := dense.New(r, r), p.sums.gram
 	for i := range r {
@@ -87,7 +101,9 @@ func (p *Projected) explain() blas64.General {
 			x.Data[i*r+j], x.Data[j*r+i] = gram[i*r+j], gram[i*r+j]
 		}
 	}
-	p.full(x)
+	if err := p.full(ctx, x); err != nil {
+		return x, err
+	}
 	// Row i has errors relative to the i-th diagonal of ΦΛΦᵀ.
 	for i := range r {
 		for j := range i {
@@ -98,7 +114,7 @@ func (p *Projected) explain() blas64.General {
 			}
 		}
 	}
-	return x
+	return x, nil
 }
 
 // solveVec replaces v by A'⁻¹v.
@@ -109,12 +125,16 @@ func (p *Projected) solveVec(v []float64) {
 
 // half replaces rows φ by φU⁻¹, so that φA'⁻¹φᵀ is the product of the result
 // with its transpose.
-func (p *Projected) half(phi blas64.General) { fblas.Trsm(blas.Right, blas.NoTrans, 1, p.u, phi) }
+func (p *Projected) half(ctx context.Context, phi blas64.General) error {
+	return fblas.TrsmContext(ctx, p.o.Workers, blas.Right, blas.NoTrans, 1, p.u, phi)
+}
 
 // full replaces rows φ by φA'⁻¹.
-func (p *Projected) full(phi blas64.General) {
-	p.half(phi)
-	fblas.Trsm(blas.Right, blas.Trans, 1, p.u, phi)
+func (p *Projected) full(ctx context.Context, phi blas64.General) error {
+	if err := p.half(ctx, phi); err != nil {
+		return err
+	}
+	return fblas.TrsmContext(ctx, p.o.Workers, blas.Right, blas.Trans, 1, p.u, phi)
 }
 
 // Inducing returns the inducing examples.
@@ -160,7 +180,7 @@ func (p *Projected) At(factor float64) (*Projected, error) {
 	if p.sums.origin.fitc {
 		return nil, errFITCScale
 	}
-	q, err := newProjected(p.b.scaled(factor), p.sums.scaled(factor), &p.o)
+	q, err := newProjected(context.Background(), p.b.scaled(factor), p.sums.scaled(factor), &p.o)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +201,9 @@ func (p *Projected) ownMean() bool { return p.refit || p.o.Mean == gp.LinearGaus
 
 // effective returns tr H, the number of features that the data determine.
 func (p *Projected) effective() float64 {
-	h, sum := p.explained(), 0.0
+	// Without a deadline there is no error.
+	h, _ := p.explained(context.Background())
+	sum := 0.0
 	for i := range h.Rows {
 		sum += h.Data[i*h.Stride+i]
 	}

@@ -208,7 +208,10 @@ func (f *cholesky) advance(ctx context.Context, pool []int, next pick) error {
 	if err != nil {
 		return err
 	}
-	h := f.poolResidual(batch, pool)
+	h, err := f.poolResidual(ctx, batch, pool)
+	if err != nil {
+		return err
+	}
 	before := make([]float64, len(pool))
 	for i, row := range pool {
 		before[i] = f.left.w[row]
@@ -238,15 +241,15 @@ func (f *cholesky) advance(ctx context.Context, pool []int, next pick) error {
 }
 
 // poolResidual returns k − q among the candidates of a pool.
-func (f *cholesky) poolResidual(batch *linearize.Batch, pool []int) blas64.General {
+func (f *cholesky) poolResidual(ctx context.Context, batch *linearize.Batch, pool []int) (blas64.General, error) {
 	n := len(pool) * f.per
 	h := dense.New(n, n)
 	f.k.BlockTo(dense.View(h), batch, batch)
-	if f.width > 0 {
-		rows := f.rowsOf(pool)
-		fblas.Gemm(blas.NoTrans, blas.Trans, -1, rows, rows, 1, h)
+	if f.width == 0 {
+		return h, nil
 	}
-	return h
+	rows := f.rowsOf(pool)
+	return h, fblas.GemmContext(ctx, f.o.Workers, blas.NoTrans, blas.Trans, -1, rows, rows, 1, h)
 }
 
 // rowsOf copies the factor's rows of some candidates.
@@ -295,7 +298,9 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 	err = eachColumns(ctx, f.k, f.x, f.c, s, func(p part, block blas64.General) error {
 		rows := dense.Rows(f.factor, p.first*f.c, p.first*f.c+p.rows)
 		if f.width > 0 {
-			fblas.Gemm(blas.NoTrans, blas.Trans, -1, dense.Cols(rows, 0, f.width), before, 1, block)
+			if err := fblas.GemmContext(ctx, f.o.Workers, blas.NoTrans, blas.Trans, -1, dense.Cols(rows, 0, f.width), before, 1, block); err != nil {
+				return err
+			}
 		}
 		for i := range block.Rows {
 			for _, a := range dead {
@@ -303,7 +308,9 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 			}
 		}
 		// (k − q)_*S L⁻ᵀ
-		fblas.Trsm(blas.Right, blas.Trans, 1, l, block)
+		if err := fblas.TrsmContext(ctx, f.o.Workers, blas.Right, blas.Trans, 1, l, block); err != nil {
+			return err
+		}
 		for i := range block.Rows {
 			row := block.Data[i*block.Stride:][:block.Cols]
 			copy(rows.Data[i*rows.Stride+lo:], row)

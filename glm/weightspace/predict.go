@@ -80,7 +80,7 @@ func (w *Posterior) halfPanel(ctx context.Context, x *linearize.Batch, first int
 	if err := w.panel(ctx, v, x, first, nil); err != nil {
 		return v, err
 	}
-	return v, w.h.half(ctx, v)
+	return v, w.h.half(ctx, w.o.Workers, v)
 }
 
 // marginalsTo writes the C×C diagonal blocks of V Vᵀ.
@@ -120,12 +120,15 @@ func (w *Posterior) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	if err := w.meanTo(mean, x, 0); err != nil {
 		return err
 	}
-	v, err := w.halfPanel(context.Background(), x, 0)
+	ctx := context.Background()
+	v, err := w.halfPanel(ctx, x, 0)
 	if err != nil {
 		return err
 	}
 	g := cov.RawMatrix()
-	fblas.Syrk(blas.NoTrans, 1, v, 0, blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data})
+	if err := fblas.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 0, blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data}); err != nil {
+		return err
+	}
 	for i := range g.Rows {
 		for j := range i {
 			g.Data[j*g.Stride+i] = g.Data[i*g.Stride+j]
@@ -159,7 +162,7 @@ func (w *Posterior) SampleTo(dst *mat.Dense, rng *rand.Rand) {
 			row[j] = rng.NormFloat64()
 		}
 	}
-	w.h.draw(dst.RawMatrix())
+	w.h.draw(w.o.Workers, dst.RawMatrix())
 	center := w.Center()
 	for i := range s {
 		for j, row := 0, dst.RawRowView(i); j < p; j++ {

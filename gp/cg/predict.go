@@ -109,8 +109,14 @@ func (p *Posterior) covarianceTo(ctx context.Context, cov *mat.Dense, b *Bounds,
 		}
 		// xᵀv + ρᵀx for each example
 		q := dense.New((hi-lo)*c, c)
-		s.blocks(q, v, y)
-		for i, e := range s.errors() {
+		if err := s.blocks(ctx, q, v, y); err != nil {
+			return err
+		}
+		bounds, err := s.errors(ctx)
+		if err != nil {
+			return err
+		}
+		for i, e := range bounds {
 			b.Variance.Set(lo+i/c, i%c, e)
 		}
 		for i := range hi - lo {
@@ -160,18 +166,22 @@ func (s *predictor) solveCross(ctx context.Context, x *linearize.Batch) (v, y bl
 }
 
 // blocks writes (v + ρ)ᵀy for each example, C×C.
-func (s *predictor) blocks(dst, v, y blas64.General) {
+func (s *predictor) blocks(ctx context.Context, dst, v, y blas64.General) error {
 	c := s.data.c
 	both := s.matrix(s.q, v)
 	dense.Copy(both, v)
 	s.w.add(both, s.res)
 	if c == 1 {
 		copy(dst.Data, s.w.dots(both, y))
-		return
+		return nil
 	}
 	for i := range v.Cols / c {
-		fblas.Gemm(blas.Trans, blas.NoTrans, 1, dense.Cols(both, i*c, (i+1)*c), dense.Cols(y, i*c, (i+1)*c), 0, dense.Rows(dst, i*c, (i+1)*c))
+		err := fblas.GemmContext(ctx, s.w.workers, blas.Trans, blas.NoTrans, 1, dense.Cols(both, i*c, (i+1)*c), dense.Cols(y, i*c, (i+1)*c), 0, dense.Rows(dst, i*c, (i+1)*c))
+		if err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // negligible is the part of the prior variance by which rounding may make a
@@ -248,12 +258,13 @@ func (p *Posterior) checkJoint(t int) error {
 func (p *Posterior) jointTo(cov *mat.Dense, x *linearize.Batch) error {
 	t, c := x.Len(), p.data.c
 	n := len(p.prior)
+	ctx := context.Background()
 	both, all := dense.New(n, t*c), dense.New(n, t*c) // V + ρ and Y = B⁻¹V
 	step := max(1, min(t, p.columns/c))
 	s := p.predictor(step * c)
 	for lo := 0; lo < t; lo += step {
 		hi := min(lo+step, t)
-		v, y, err := s.solveCross(context.Background(), x.Slice(lo, hi))
+		v, y, err := s.solveCross(ctx, x.Slice(lo, hi))
 		if err != nil {
 			return err
 		}
@@ -263,7 +274,9 @@ func (p *Posterior) jointTo(cov *mat.Dense, x *linearize.Batch) error {
 	}
 	p.note(s.worst)
 	q := dense.New(t*c, t*c)
-	fblas.Gemm(blas.Trans, blas.NoTrans, 1, both, all, 0, q)
+	if err := fblas.GemmContext(ctx, p.o.Workers, blas.Trans, blas.NoTrans, 1, both, all, 0, q); err != nil {
+		return err
+	}
 	p.data.k.BlockTo(cov, x, x)
 	return subtract(cov.RawMatrix(), q, 0, c)
 }
