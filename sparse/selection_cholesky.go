@@ -20,8 +20,8 @@ import (
 // Greedy chooses the example with the largest residual tr(k − q) given those
 // before, again and again: pivoted Cholesky on K, with the C rows of an
 // example as one pivot. It keeps N·C×M·C numbers, the columns of the factor.
-// Pairs it chooses by their own residual variance, with single rows as pivots;
-// then it keeps N·C×M.
+// Of Pairs it chooses by their own residual variance, with single rows as
+// pivots; then it keeps N·C×M.
 type Greedy struct{}
 
 // RandomCholesky chooses the next example with probability proportional to
@@ -33,24 +33,13 @@ type RandomCholesky struct {
 }
 
 var (
-	_ Selector     = Greedy{}
-	_ Selector     = RandomCholesky{}
-	_ PairSelector = Greedy{}
-	_ PairSelector = RandomCholesky{}
+	_ Selector = Greedy{}
+	_ Selector = RandomCholesky{}
 )
 
 // Choose implements Selector.
-func (g Greedy) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error) {
-	return g.choose(ctx, k, x, m, false, o)
-}
-
-// ChoosePairs implements PairSelector.
-func (g Greedy) ChoosePairs(ctx context.Context, k ntk.Kernel, x linearize.Source, _, m int, o *Options) ([]int, error) {
-	return g.choose(ctx, k, x, m, true, o)
-}
-
-func (Greedy) choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, pairs bool, o *Options) ([]int, error) {
-	f, err := newCholesky(ctx, k, x, m, pairs, o)
+func (Greedy) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error) {
+	f, err := newCholesky(ctx, k, x, m, o)
 	if err != nil {
 		return nil, err
 	}
@@ -68,16 +57,7 @@ func (Greedy) choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m in
 
 // Choose implements Selector.
 func (r RandomCholesky) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error) {
-	return r.choose(ctx, k, x, m, false, o)
-}
-
-// ChoosePairs implements PairSelector.
-func (r RandomCholesky) ChoosePairs(ctx context.Context, k ntk.Kernel, x linearize.Source, _, m int, o *Options) ([]int, error) {
-	return r.choose(ctx, k, x, m, true, o)
-}
-
-func (r RandomCholesky) choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, pairs bool, o *Options) ([]int, error) {
-	f, err := newCholesky(ctx, k, x, m, pairs, o)
+	f, err := newCholesky(ctx, k, x, m, o)
 	if err != nil {
 		return nil, err
 	}
@@ -111,18 +91,21 @@ type cholesky struct {
 	width   int
 }
 
-func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, pairs bool, o *Options) (*cholesky, error) {
+// newCholesky takes pairs as what they are: rows of K among the examples that
+// they belong to.
+func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) (*cholesky, error) {
 	f := &cholesky{k: k, x: x, o: o.withDefaults(), m: m}
 	of := traces
-	if pairs {
-		of = variances
+	all, single := x.(pairSource)
+	if single {
+		of, f.x = variances, all.of
 	}
 	var err error
-	if f.prior, f.c, err = of(ctx, k, x); err != nil {
+	if f.prior, f.c, err = of(ctx, k, f.x); err != nil {
 		return nil, err
 	}
 	f.per = f.c
-	if pairs {
+	if single {
 		f.per = 1
 	}
 	f.left = newWeights(len(f.prior))
@@ -134,7 +117,7 @@ func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, p
 		return memory.Mul(8, memory.Add(memory.Mul(int64(rows), width), memory.Mul(int64(linearize.Tile(f.c)*f.c), width)))
 	})
 	if err != nil {
-		return nil, pairsError(err, pairs)
+		return nil, err
 	}
 	f.factor = dense.New(rows, m*f.per)
 	return f, nil
