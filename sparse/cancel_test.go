@@ -16,8 +16,8 @@ import (
 // Whatever is long stops between the panels of its products: a cancelled call
 // looks at its context only a few times more.
 func TestStopsBetweenPanels(t *testing.T) {
-	q := newProblemOf("many panels", 4, 700, 1, glm.Bernoulli{}, 1, 30)
-	s, z := q.sites(t), q.inducing(t, seq(0, 600)...)
+	q := newProblemOf("many panels", 4, 600, 1, glm.Bernoulli{}, 1, 20)
+	s, z := q.sites(t), q.inducing(t, seq(0, 400)...)
 	o := &sparse.Options{Workers: 1}
 	p := q.fit(t, z, o)
 	for name, call := range map[string]func(ctx context.Context) error{
@@ -33,25 +33,25 @@ func TestStopsBetweenPanels(t *testing.T) {
 			return err
 		},
 		"Select": func(ctx context.Context) error {
-			_, err := sparse.Select(ctx, sparse.Greedy{}, q.kernel, q.train, 500, o)
+			_, err := sparse.Select(ctx, sparse.Greedy{}, q.kernel, q.train, 400, o)
 			return err
 		},
 	} {
-		testlimit.Stops(t, name, 20, call)
+		testlimit.Stops(t, name, 12, call)
 	}
 }
 
 // A pass that is cancelled within a product hands out the sums of the chunks
 // before: what goes on from them is the same to the last bit.
 func TestCheckpointWithinProducts(t *testing.T) {
-	q := newProblemOf("two chunks", 4, 2500, 1, glm.Bernoulli{}, 1, 20)
-	s, z := q.sites(t), q.inducing(t, seq(0, 300)...)
+	q := newProblemOf("two chunks", 4, 2100, 1, glm.Bernoulli{}, 1, 10)
+	s, z := q.sites(t), q.inducing(t, seq(0, 90)...)
 	want := q.fit(t, z, nil)
 	whole := &testlimit.Countdown{Context: t.Context(), Left: 1 << 40}
 	_, err := sparse.Fit(whole, q.kernel, q.train, s, z, &sparse.Options{Checkpoint: func(*sparse.Checkpoint) error { return nil }})
 	require.NoError(t, err)
 	all, resumed := whole.Asked.Load(), 0
-	for left := all / 2; left < all; left += 1 + all/16 {
+	for left := all / 2; left < all; left += 1 + all/8 {
 		var state []byte
 		o := &sparse.Options{CheckpointEvery: 1 << 30, Checkpoint: func(c *sparse.Checkpoint) (err error) {
 			state, err = c.MarshalBinary()
@@ -74,7 +74,7 @@ func TestCheckpointWithinProducts(t *testing.T) {
 
 // One worker is the caller: nothing that sparse does starts a goroutine.
 func TestWorkersBoundGoroutines(t *testing.T) {
-	q := newProblemOf("one worker", 4, 600, 1, glm.Bernoulli{}, 1, 30)
+	q := newProblemOf("one worker", 4, 500, 1, glm.Bernoulli{}, 1, 20)
 	k := ntk.New(q.prior, q.theta, &ntk.Options{Workers: 1})
 	s, o := q.sites(t), &sparse.Options{Workers: 1}
 	testlimit.NoGoroutines(t, func() {

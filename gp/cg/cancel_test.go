@@ -16,8 +16,8 @@ import (
 // Building the preconditioner and solving stop between the panels of their
 // products.
 func TestStopsBetweenPanels(t *testing.T) {
-	q := newProblemOf("many panels", 4, 700, 1, glm.Bernoulli{}, 1, 30)
-	s, o := q.sites(t), &cg.Options{Workers: 1, Rank: 400}
+	q := newProblemOf("many panels", 4, 400, 1, glm.Bernoulli{}, 1, 16)
+	s, o := q.sites(t), &cg.Options{Workers: 1, Rank: 300}
 	testlimit.Stops(t, "Fit", 30, func(ctx context.Context) error {
 		_, err := cg.Fit(ctx, q.kernel, q.train, s, o)
 		return err
@@ -30,11 +30,11 @@ func TestStopsBetweenPanels(t *testing.T) {
 
 // One worker is the caller: nothing that cg does starts a goroutine.
 func TestWorkersBoundGoroutines(t *testing.T) {
-	q := newProblemOf("one worker", 4, 600, 1, glm.Bernoulli{}, 1, 30)
+	q := newProblemOf("one worker", 4, 400, 1, glm.Bernoulli{}, 1, 16)
 	k := ntk.New(q.prior, q.theta, &ntk.Options{Workers: 1})
 	s := q.sites(t)
 	testlimit.NoGoroutines(t, func() {
-		p, err := cg.Fit(t.Context(), k, q.train, s, &cg.Options{Workers: 1, Rank: 400})
+		p, err := cg.Fit(t.Context(), k, q.train, s, &cg.Options{Workers: 1, Rank: 300})
 		require.NoError(t, err)
 		var mean, cov, joint mat.Dense
 		require.NoError(t, p.PredictTo(&mean, &cov, q.test))
