@@ -118,17 +118,3 @@ func (s *Sites) outputs() int {
 	_, c := s.F.Dims()
 	return c
 }
-
-// logLik returns Σ log p(y|f) in row order, or −Inf where it is not a number
-// or not finite.
-func logLik(y, f *mat.Dense, lik Likelihood) float64 {
-	sum := 0.0
-	n, _ := f.Dims()
-	for i := range n {
-		sum += lik.Expand(nil, nil, nil, y.RawRowView(i), f.RawRowView(i))
-	}
-	if math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return math.Inf(-1)
-	}
-	return sum
-}
