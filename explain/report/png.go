@@ -119,7 +119,9 @@ func (s *sheet) box(x, y, w, h float64, c color.Color) {
 	left, top, right, bottom := dots(x), dots(y), dots(x+w), dots(y+h)
 	cover := image.Rect(int(left), int(top), int(math.Ceil(right)), int(math.Ceil(bottom)))
 	r := vector.NewRasterizer(cover.Dx(), cover.Dy())
-	corner := func(x, y float64) (float32, float32) { return float32(x) - float32(cover.Min.X), float32(y) - float32(cover.Min.Y) }
+	corner := func(x, y float64) (float32, float32) {
+		return float32(x) - float32(cover.Min.X), float32(y) - float32(cover.Min.Y)
+	}
 	r.MoveTo(corner(left, top))
 	r.LineTo(corner(right, top))
 	r.LineTo(corner(right, bottom))
