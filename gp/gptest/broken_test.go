@@ -259,12 +259,13 @@ func (c curve) Linearize(_ context.Context, x *mat.Dense) (*linearize.Batch, err
 		f.Set(i, 0, c.theta[0]*math.Sin(v)+c.theta[1]*c.theta[1]*v+shift)
 		j.SetRow(i, []float64{math.Sin(v) + c.slope, 2 * c.theta[1] * v})
 	}
+	given := mat.DenseCopyOf(x)
 	if c.overwrites {
 		x.Set(0, 0, 7)
 	}
 	span := linearize.Span{Name: "θ", Offset: c.offset, Rows: 1, Cols: 2}
 	p := 2 + c.offset
-	return &linearize.Batch{X: mat.DenseCopyOf(x), F: f, P: p, Blocks: []linearize.Block{&linearize.Full{J: j, C: 1, Params: []linearize.Span{span}}}}, nil
+	return &linearize.Batch{X: given, F: f, P: p, Blocks: []linearize.Block{&linearize.Full{J: j, C: 1, Params: []linearize.Span{span}}}}, nil
 }
 
 // kernel runs the suite with a kernel to whose entries something is added.
