@@ -10,26 +10,16 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A combinedCross is a gp.Cross that multiplies by the Jacobians it is given,
-// whatever examples they are of and whatever sums of outputs. The terms of an
-// example are then those of two sums, b_iᵀf and α_iᵀf, and only their
-// Jacobians are needed instead of those of all C outputs.
-type combinedCross interface {
-	gp.Cross
-	// CombinedTo writes C(x, train) or κ(x, train), T·C × n·K, for n examples
-	// with K outputs each.
-	CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error
-}
-
-// combines tells whether the terms are to be found by sums of outputs. What
-// needs the covariance with every output of every example does not.
-func (e *Explainer) combines(q gp.Cross) (combinedCross, bool) {
-	c, ok := q.(combinedCross)
+// combines tells whether the terms are found from the sums b_iᵀf and α_iᵀf of
+// each example, whose Jacobians are then needed instead of those of all C
+// outputs. What needs the covariance with every output of every example is not.
+func (e *Explainer) combines(q gp.Cross) (gp.CombinedCross, bool) {
+	c, ok := q.(gp.CombinedCross)
 	return c, ok && e.c > 2 && !e.options.All && e.options.Similar == 0
 }
 
 // streamCombined is stream with the sums b_iᵀf and α_iᵀf of each example.
-func (e *Explainer) streamCombined(ctx context.Context, q combinedCross, work [][]tally) error {
+func (e *Explainer) streamCombined(ctx context.Context, q gp.CombinedCross, work [][]tally) error {
 	w := mat.NewDense(2*e.n, e.c, nil)
 	for i := range e.n {
 		w.SetRow(2*i, e.pseudo[i*e.c:(i+1)*e.c])
@@ -43,8 +33,8 @@ func (e *Explainer) streamCombined(ctx context.Context, q combinedCross, work []
 	}
 	sums := passage{
 		outputs: 2,
-		post:    func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(dst, b, gp.Posterior) },
-		raw:     func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(dst, b, gp.Raw) },
+		post:    func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(ctx, dst, b, gp.Posterior) },
+		raw:     func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(ctx, dst, b, gp.Raw) },
 		terms: func(w *tally, t, _, j int, post, raw *mat.Dense) (v, k float64) {
 			at := func(m *mat.Dense, col int) float64 {
 				return w.target.weigh(func(c int) float64 { return m.At(t*e.c+c, col) })
@@ -103,7 +93,7 @@ func (e *Explainer) complete(ctx context.Context, cross gp.Cross, work [][]tally
 			return err
 		}
 		var post mat.Dense
-		if err := q.CombinedTo(&post, b, gp.Posterior); err != nil {
+		if err := q.CombinedTo(ctx, &post, b, gp.Posterior); err != nil {
 			return fmt.Errorf("explain: posterior covariance with training example %d and others: %w", rows[0], err)
 		}
 		for j, i := range rows {

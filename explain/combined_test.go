@@ -28,14 +28,14 @@ func (d combining) Data() linearize.Source {
 	return d.Dual.Data()
 }
 
-func (d combining) Cross(x *linearize.Batch) (gp.Cross, error) {
-	q, err := d.Dual.Cross(x)
+func (d combining) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, error) {
+	q, err := d.Dual.Cross(ctx, x)
 	return combiningCross{q.(*testdual.DenseCross)}, err
 }
 
 type combiningCross struct{ *testdual.DenseCross }
 
-func (c combiningCross) CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
+func (c combiningCross) CombinedTo(_ context.Context, dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
 	j := testdual.Jacobian(train)
 	rows, _ := c.Left[t].Dims()
 	cols, _ := j.Dims()
@@ -50,7 +50,7 @@ func (c combiningCross) CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.
 	return nil
 }
 
-func (c combiningCross) TileTo(*mat.Dense, int, *linearize.Batch, gp.Terms) error {
+func (c combiningCross) TileTo(context.Context, *mat.Dense, int, *linearize.Batch, gp.Terms) error {
 	panic("sums of outputs were to be used")
 }
 
@@ -142,23 +142,21 @@ func TestListedAreGathered(t *testing.T) {
 // weighs half of what its site says.
 type projected struct{ *testdual.Dual }
 
-func (d projected) SelfTo(dst *mat.Dense, x *linearize.Batch) error {
-	if err := d.PredictTo(nil, dst, x); err != nil {
+func (d projected) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
+	if err := d.PredictTo(ctx, nil, h, x); err != nil {
 		return err
 	}
-	dst.Scale(0.1, dst)
-	return nil
-}
-
-func (d projected) RootTo(dst *mat.Dense, rows []int, x *linearize.Batch) error {
+	h.Scale(0.1, h)
 	c := x.Outputs()
 	for j, i := range rows {
-		dst.Slice(j*c, (j+1)*c, 0, c).(*mat.Dense).Scale(math.Sqrt(0.5), d.At.Root.Slice(i*c, (i+1)*c, 0, c))
+		var root mat.Dense
+		root.Scale(math.Sqrt(0.5), d.At.Root.Slice(i*c, (i+1)*c, 0, c))
+		gp.RemovalFrom(q.RawRowView(j), h.Slice(j*c, (j+1)*c, 0, c), &root, nil, d.At.Residual.RawRowView(i))
 	}
 	return nil
 }
 
-// A posterior that says so itself decides on the covariance of a training
+// The posterior decides on the covariance of a training
 // example with itself, and on its weight.
 func TestOwnCovarianceAndWeight(t *testing.T) {
 	explainers(t, Options{}, func(t *testing.T, d *testdual.Dual, _ *Explainer, x *linearize.Batch) {
@@ -172,7 +170,7 @@ func TestOwnCovarianceAndWeight(t *testing.T) {
 		plain := every(t, d, x)
 		for i := range e.n {
 			h := mat.NewDense(c, c, nil)
-			require.NoError(t, d.PredictTo(nil, h, d.Train.Slice(i, i+1)))
+			require.NoError(t, d.PredictTo(t.Context(), nil, h, d.Train.Slice(i, i+1)))
 			// (I − Λh)⁻¹r with Λ/2 and h/10
 			m := testdual.Product(d.At.Lambda.Slice(i*c, (i+1)*c, 0, c), h)
 			m.Scale(-0.05, m)

@@ -30,22 +30,17 @@
 //
 // Removal is the first-order effect of leaving one example out (E15), and
 // similarity is the posterior correlation between the test row and a training
-// example. Seen through inducing examples a training example is what they
-// explain of it: its own covariance in both is that of SelfTo, where the
-// posterior has one, and its weight in removal that of RootTo. Where an example
-// nearly fixes the function by itself, I − RᵀhR is lost to rounding: an exact
-// posterior then gives the removal from its factor (InfluenceTo), and for any
-// other it is undefined once less than 1e-8 of I, or 1e-9 of RᵀκR, is left.
+// example. Both come from Dual.InfluenceTo. A sparse posterior knows of a
+// training example only what the inducing examples explain of it, so this is
+// the covariance it gives. Where an example nearly fixes the function by itself,
+// I − RᵀhR is lost to rounding: an exact posterior then gives the removal from
+// its factor, and for the others it is NaN (gp.RemovalFrom).
 //
 // # Work
 //
 // One pass over the training examples gives all sums and lists. Where the
-// gp.Cross of the posterior has
-//
-//	CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error
-//
-// which takes examples with any number of outputs, as that of package sparse
-// does, only the two sums b_iᵀf and α_iᵀf of each example are linearized
+// gp.Cross of the posterior is a gp.CombinedCross, as that of package sparse is,
+// only the two sums b_iᵀf and α_iᵀf of each example are linearized
 // (linearize.Combine) instead of all C outputs. What is told of the listed
 // examples alone, removal and similarity, is found by gathering these. With
 // Options.Similar or All every output of every example is needed.

@@ -131,7 +131,8 @@ func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 
 // Explain explains every row of x, T×C outputs: the result holds for each row
 // the targets in the order of Options.Targets. All rows share one gp.Cross,
-// whose memory grows with T: slice x to bound it.
+// whose memory grows with T: slice x to bound it. A cancelled context ends it
+// with ctx.Err(), wrapped.
 func (e *Explainer) Explain(ctx context.Context, x *linearize.Batch) ([][]Explanation, error) {
 	return e.explain(ctx, x, func(int) []Target { return e.options.Targets })
 }
@@ -151,7 +152,7 @@ func (e *Explainer) explain(ctx context.Context, x *linearize.Batch, targets fun
 		}
 	}
 	cov := mat.NewDense(rows*e.c, e.c, nil)
-	if err := e.dual.PredictTo(nil, cov, x); err != nil {
+	if err := e.dual.PredictTo(ctx, nil, cov, x); err != nil {
 		return nil, fmt.Errorf("explain: posterior covariance of the test rows: %w", err)
 	}
 	mean := make([]float64, rows*e.c)

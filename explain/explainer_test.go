@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testdual"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -438,13 +439,6 @@ func TestNotFiniteIsAnErrorWithItsPlace(t *testing.T) {
 	require.ErrorContains(t, err, "training example 4 to test row 0 is not finite")
 }
 
-// An example that fixes the function alone has no first-order removal.
-func TestRemovalUndefined(t *testing.T) {
-	dst := mat.NewVecDense(1, nil)
-	stepTo(dst, mat.NewDense(1, 1, []float64{4}), mat.NewDense(1, 1, []float64{0.5}), mat.NewVecDense(1, []float64{1}), lost)
-	require.True(t, math.IsNaN(dst.AtVec(0)), "1 − RᵀhR = 0")
-}
-
 func TestCancelledContext(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	d := testdual.New(rng, 6, 1, 3)
@@ -452,6 +446,29 @@ func TestCancelledContext(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+	_, err = e.Explain(ctx, testdual.RandomBatch(rng, 2, 1, 3))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// cancelling cancels its context where the influence of examples is asked for,
+// and fails where that does not reach it.
+type cancelling struct {
+	*testdual.Dual
+	cancel func()
+}
+
+func (d cancelling) InfluenceTo(ctx context.Context, _, _ *mat.Dense, _ []int, _ *linearize.Batch) error {
+	d.cancel()
+	return ctx.Err()
+}
+
+// The posterior is given the context of Explain.
+func TestCancelReachesThePosterior(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	d := testdual.New(rng, 6, 1, 3)
+	ctx, cancel := context.WithCancel(t.Context())
+	e, err := New(cancelling{d, cancel}, d, nil)
+	require.NoError(t, err)
 	_, err = e.Explain(ctx, testdual.RandomBatch(rng, 2, 1, 3))
 	require.ErrorIs(t, err, context.Canceled)
 }
@@ -476,21 +493,23 @@ func TestDataThatEndsEarly(t *testing.T) {
 	require.ErrorContains(t, err, "ended after 2 of 6 examples")
 }
 
-// eaten says of some examples that rounding made their variance negative.
+// eaten has no digits left of the influence of some examples.
 type eaten struct {
 	*testdual.Dual
-	bad []*linearize.Batch
+	bad []int
 }
 
-func (d eaten) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
-	for _, b := range d.bad {
-		for i := range x.Len() {
-			if x.F.At(i, 0) == b.F.At(0, 0) {
-				return &gp.NegativeVarianceError{Row: i, Variance: -1e-9, Prior: 1}
-			}
+func (d eaten) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
+	err := d.Dual.InfluenceTo(ctx, h, q, rows, x)
+	for j, i := range rows {
+		if slices.Contains(d.bad, i) {
+			nan := func(_, _ int, _ float64) float64 { return math.NaN() }
+			block, row := dense.Slice(h, j*x.Outputs(), (j+1)*x.Outputs()), dense.Slice(q, j, j+1)
+			block.Apply(nan, block)
+			row.Apply(nan, row)
 		}
 	}
-	return d.Dual.PredictTo(mean, cov, x)
+	return err
 }
 
 // Where rounding has eaten a variance, removal and similarity of that example
@@ -508,7 +527,7 @@ func TestVarianceLostToRounding(t *testing.T) {
 			return rows
 		}
 		want := explain(d, d)
-		got := explain(eaten{d, []*linearize.Batch{d.Train.Slice(3, 4), d.Train.Slice(8, 9)}}, d)
+		got := explain(eaten{d, []int{3, 8}}, d)
 		for row := range want {
 			for k := range want[row] {
 				for i, a := range want[row][k].Terms {

@@ -2,16 +2,13 @@ package explain
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -100,14 +97,11 @@ func (e *Explainer) visit(ctx context.Context, need []bool, do func(rows []int, 
 	})
 }
 
-// visitSize is how many examples are learnt about at a time: an exact
-// prediction of n examples holds n·C × N·C numbers.
+// visitSize is how many examples are learnt about at a time: few enough that
+// their covariances with all examples would fit in four tiles, unless that is
+// less than fewRows.
 func (e *Explainer) visitSize() int {
-	size := max(1, 4*tileFloats/(e.n*e.c*e.c))
-	if _, ok := e.dual.(selfer); ok {
-		size = max(size, fewRows)
-	}
-	return min(e.n, size)
+	return min(e.n, max(fewRows, 4*tileFloats/(e.n*e.c*e.c)))
 }
 
 func (e *Explainer) gather(ctx context.Context, rows []int, size int, do func(rows []int, b *linearize.Batch) error) error {
@@ -132,53 +126,6 @@ func span(lo, hi int) []int {
 	return s
 }
 
-// A selfer is a posterior in whose kernel an example has another covariance
-// with itself than PredictTo's: seen through inducing examples, a training
-// example is only what they explain of it.
-type selfer interface {
-	// SelfTo writes what Cross gives of each example with itself, n·C×C.
-	SelfTo(dst *mat.Dense, x *linearize.Batch) error
-}
-
-// A rooter is a posterior that does not weigh the training examples as its
-// sites say.
-type rooter interface {
-	// RootTo writes R, n·C×C, such that the example weighs R Rᵀ, for the
-	// training examples at these rows, b.
-	RootTo(dst *mat.Dense, rows []int, b *linearize.Batch) error
-}
-
-// An influencer is a posterior that knows its training examples' influence on
-// themselves to more digits than their covariance gives: (I − Λ_i h_i)⁻¹ r_i
-// keeps few of them where an example nearly fixes the function by itself.
-type influencer interface {
-	// InfluenceTo writes h_i = C(x_i,x_i), n·C×C, and (I − Λ_i h_i)⁻¹ r_i, n×C,
-	// of the training examples at these rows, b, and NaN where they are undefined.
-	InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, b *linearize.Batch) error
-}
-
-// selfTo writes h_i = C(x_i,x_i) of the examples of b.
-func (e *Explainer) selfTo(dst *mat.Dense, b *linearize.Batch) error {
-	if s, ok := e.dual.(selfer); ok {
-		return s.SelfTo(dst, b)
-	}
-	return e.dual.PredictTo(nil, dst, b)
-}
-
-// rootsTo writes the roots of the weights of the examples at these rows, b.
-func (e *Explainer) rootsTo(dst *mat.Dense, rows []int, b *linearize.Batch) error {
-	if s, ok := e.dual.(rooter); ok {
-		return s.RootTo(dst, rows, b)
-	}
-	root := e.dual.Sites().Root
-	for j, i := range rows {
-		for a := range e.c {
-			dst.SetRow(j*e.c+a, root.RawRowView(i*e.c+a))
-		}
-	}
-	return nil
-}
-
 // learn fills cov and step for the training examples at these rows, b. An
 // example whose variance rounding has eaten has neither removal nor similarity.
 func (e *Explainer) learn(ctx context.Context, rows []int, b *linearize.Batch) error {
@@ -187,47 +134,8 @@ func (e *Explainer) learn(ctx context.Context, rows []int, b *linearize.Batch) e
 		e.cov = make([]float64, e.n*e.c*e.c)
 		e.step = make([]float64, e.n*e.c)
 	}
-	if d, ok := e.dual.(influencer); ok {
-		return e.copyInfluence(ctx, d, rows, b)
-	}
-	n, cc := len(rows), e.c*e.c
-	cov, roots := mat.NewDense(n*e.c, e.c, nil), mat.NewDense(n*e.c, e.c, nil)
-	var negative *gp.NegativeVarianceError
-	switch err := e.selfTo(cov, b); {
-	case errors.As(err, &negative) && n > 1:
-		for j := range n {
-			if err := e.learn(ctx, rows[j:j+1], b.Slice(j, j+1)); err != nil {
-				return err
-			}
-		}
-		return nil
-	case negative != nil:
-		i := rows[0]
-		fill(e.cov[i*cc:(i+1)*cc], math.NaN())
-		fill(e.step[i*e.c:(i+1)*e.c], math.NaN())
-		e.known[i] = true
-		return nil
-	case err != nil:
-		return fmt.Errorf("explain: posterior covariance of training example %d and others: %w", rows[0], err)
-	}
-	if err := e.rootsTo(roots, rows, b); err != nil {
-		return fmt.Errorf("explain: weights of training example %d and others: %w", rows[0], err)
-	}
-	s, least := e.dual.Sites(), e.leastLeft(roots, b)
-	return par.Do(ctx, e.options.Workers, n, func(j int) error {
-		i, h := rows[j], cov.Slice(j*e.c, (j+1)*e.c, 0, e.c)
-		copy(e.cov[i*cc:(i+1)*cc], rowsOf(cov, j*e.c, e.c))
-		r := mat.NewVecDense(e.c, s.Residual.RawRowView(i))
-		stepTo(mat.NewVecDense(e.c, e.step[i*e.c:(i+1)*e.c]), h, roots.Slice(j*e.c, (j+1)*e.c, 0, e.c), r, least[j])
-		e.known[i] = true
-		return nil
-	})
-}
-
-// copyInfluence fills cov and step with what the posterior itself gives.
-func (e *Explainer) copyInfluence(ctx context.Context, d influencer, rows []int, b *linearize.Batch) error {
 	cov, step := mat.NewDense(len(rows)*e.c, e.c, nil), mat.NewDense(len(rows), e.c, nil)
-	if err := d.InfluenceTo(ctx, cov, step, rows, b); err != nil {
+	if err := e.dual.InfluenceTo(ctx, cov, step, rows, b); err != nil {
 		return fmt.Errorf("explain: influence of training example %d and others: %w", rows[0], err)
 	}
 	for j, i := range rows {
@@ -236,80 +144,4 @@ func (e *Explainer) copyInfluence(ctx context.Context, d influencer, rows []int,
 		e.known[i] = true
 	}
 	return nil
-}
-
-// What the subtraction in I − RᵀhR leaves of I has too few digits below lost,
-// and below lostOfPrior of RᵀκR, from which h is found by subtraction itself.
-const lost, lostOfPrior = 1e-8, 1e-9
-
-// A priorVariance gives κ(x, x), n·C×C. An ntk.Kernel is one.
-type priorVariance interface {
-	DiagTo(dst *mat.Dense, b *linearize.Batch)
-}
-
-// leastLeft returns, for each example of b, how much of I must be left in
-// I − RᵀhR, given the roots R.
-func (e *Explainer) leastLeft(roots *mat.Dense, b *linearize.Batch) []float64 {
-	least := make([]float64, b.Len())
-	fill(least, lost)
-	prior, ok := e.prior.(priorVariance)
-	if !ok {
-		return least
-	}
-	diag := mat.NewDense(b.Len()*e.c, e.c, nil)
-	prior.DiagTo(diag, b)
-	for i := range least {
-		root := roots.Slice(i*e.c, (i+1)*e.c, 0, e.c)
-		var scaled mat.Dense
-		scaled.Product(root.T(), diag.Slice(i*e.c, (i+1)*e.c, 0, e.c), root)
-		least[i] = math.Max(lost, lostOfPrior*mat.Trace(&scaled))
-	}
-	return least
-}
-
-// stepTo writes (I − Λh)⁻¹ r, Λ = R Rᵀ, or NaN where I − RᵀhR is below least or
-// not positive definite: then the example alone fixes the function where it
-// lies, and only a posterior that is an influencer has the number.
-func stepTo(dst *mat.VecDense, h, root mat.Matrix, r *mat.VecDense, least float64) {
-	c := r.Len()
-	var hr, u, rhr mat.Dense
-	hr.Mul(h, root)
-	rhr.Mul(root.T(), &hr)
-	inner := mat.NewSymDense(c, nil)
-	for i := range c {
-		for j := i; j < c; j++ {
-			// [B⁻¹]_ii = I − RᵀhR
-			inner.SetSym(i, j, -(rhr.At(i, j)+rhr.At(j, i))/2)
-		}
-		inner.SetSym(i, i, 1+inner.At(i, i))
-	}
-	var chol mat.Cholesky
-	if !chol.Factorize(inner) || smallestPivot(&chol) < least {
-		fill(dst.RawVector().Data, math.NaN())
-		return
-	}
-	// r + R (I − RᵀhR)⁻¹ Rᵀ h r (E15)
-	u.Mul(hr.T(), r)
-	var z mat.Dense
-	// A condition warning still carries the solution.
-	_ = chol.SolveTo(&z, &u)
-	dst.MulVec(root, z.ColView(0))
-	dst.AddVec(dst, r)
-}
-
-// smallestPivot returns the smallest squared diagonal element of the factor.
-func smallestPivot(c *mat.Cholesky) float64 {
-	var u mat.TriDense
-	c.UTo(&u)
-	least := math.Inf(1)
-	for i := range c.SymmetricDim() {
-		least = math.Min(least, u.At(i, i)*u.At(i, i))
-	}
-	return least
-}
-
-func fill(dst []float64, v float64) {
-	for i := range dst {
-		dst[i] = v
-	}
 }

@@ -48,7 +48,7 @@ func TestRemovalAtFullLeverage(t *testing.T) {
 			post, err := gp.Refit(t.Context(), k, x, y, lik, nil)
 			require.NoError(t, err)
 			var before mat.Dense
-			require.NoError(t, post.PredictTo(&before, nil, test))
+			require.NoError(t, post.PredictTo(t.Context(), &before, nil, test))
 			var targets []explain.Target
 			for l := range c {
 				targets = append(targets, explain.Single(l))
@@ -63,7 +63,7 @@ func TestRemovalAtFullLeverage(t *testing.T) {
 				left, err := gp.Refit(t.Context(), k, without, yWithout, lik, nil)
 				require.NoError(t, err)
 				var after mat.Dense
-				require.NoError(t, left.PredictTo(&after, nil, test))
+				require.NoError(t, left.PredictTo(t.Context(), &after, nil, test))
 				for r := range rows {
 					for l := range c {
 						got = append(got, rows[r][l].All.Removal[i])
@@ -96,8 +96,24 @@ func leaveOut(t *testing.T, x *linearize.Batch, y *mat.Dense, i int) (*linearize
 	return b, left
 }
 
-// plain hides what else a posterior can tell of its training examples.
-type plain struct{ gp.Dual }
+// plain finds the removal of an example from its covariance alone.
+type plain struct {
+	gp.Dual
+	k ntk.Kernel
+}
+
+func (p plain) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
+	if err := p.PredictTo(ctx, nil, h, x); err != nil {
+		return err
+	}
+	prior, c := mat.NewDense(x.Len(), x.Outputs(), nil), x.Outputs()
+	p.k.DiagTo(prior, x)
+	block := func(m *mat.Dense, i int) mat.Matrix { return m.Slice(i*c, (i+1)*c, 0, c) }
+	for j, i := range rows {
+		gp.RemovalFrom(q.RawRowView(j), block(h, j), block(p.Sites().Root, i), block(prior, j), p.Sites().Residual.RawRowView(i))
+	}
+	return nil
+}
 
 // A posterior that gives h alone has no removal where I − RᵀhR is rounding, and
 // the same one elsewhere.
@@ -113,7 +129,7 @@ func TestRemovalIsUndefinedWhereItIsLost(t *testing.T) {
 		post, err := gp.Refit(t.Context(), k, x, normals(rng, 24, 1), lik, nil)
 		require.NoError(t, err)
 		var removal [2][]float64
-		for i, d := range []gp.Dual{post, plain{post}} {
+		for i, d := range []gp.Dual{post, plain{post, k}} {
 			e, err := explain.New(d, k, &explain.Options{All: true})
 			require.NoError(t, err)
 			rows, err := e.Explain(t.Context(), test)

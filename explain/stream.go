@@ -51,7 +51,7 @@ func (e *Explainer) newTally(t Target, cov []float64) tally {
 // stream sends every training example past every tally, and returns the gp.Cross
 // that it did so with.
 func (e *Explainer) stream(ctx context.Context, x *linearize.Batch, work [][]tally) (gp.Cross, error) {
-	cross, err := e.dual.Cross(x)
+	cross, err := e.dual.Cross(ctx, x)
 	if err != nil {
 		return nil, fmt.Errorf("explain: cross-covariance of the test rows: %w", err)
 	}
@@ -61,9 +61,11 @@ func (e *Explainer) stream(ctx context.Context, x *linearize.Batch, work [][]tal
 	whole := passage{
 		outputs: e.c,
 		post: func(dst *mat.Dense, first int, b *linearize.Batch) error {
-			return cross.TileTo(dst, first, b, gp.Posterior)
+			return cross.TileTo(ctx, dst, first, b, gp.Posterior)
 		},
-		raw: func(dst *mat.Dense, first int, b *linearize.Batch) error { return cross.TileTo(dst, first, b, gp.Raw) },
+		raw: func(dst *mat.Dense, first int, b *linearize.Batch) error {
+			return cross.TileTo(ctx, dst, first, b, gp.Raw)
+		},
 		terms: func(w *tally, t, i, j int, post, raw *mat.Dense) (v, k float64) {
 			from, to := j*e.c, (j+1)*e.c
 			w.target.rowTo(w.cross, func(c int) []float64 { return post.RawRowView(t*e.c + c)[from:to] })

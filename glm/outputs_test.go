@@ -45,7 +45,7 @@ func TestThousandOutputsEndToEnd(t *testing.T) {
 	post, err := gp.Fit(context.Background(), k, b, sites, nil)
 	require.NoError(t, err)
 	var f, cov mat.Dense
-	require.NoError(t, post.PredictTo(&f, &cov, b))
+	require.NoError(t, post.PredictTo(t.Context(), &f, &cov, b))
 	for _, l := range []glm.Link{glm.MAP{}, glm.DefaultLink(lik, c), glm.Bridge{}} {
 		requireProbabilities(t, l, y, &f, &cov)
 	}

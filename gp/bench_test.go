@@ -90,14 +90,14 @@ func BenchmarkPredict(b *testing.B) {
 		var mean, cov mat.Dense
 		b.Run(fmt.Sprintf("mean/N=%d/C=%d/T=%d", n, c, test.Len()), func(b *testing.B) {
 			for b.Loop() {
-				if err := e.PredictTo(&mean, nil, test); err != nil {
+				if err := e.PredictTo(b.Context(), &mean, nil, test); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
 		b.Run(fmt.Sprintf("variance/N=%d/C=%d/T=%d", n, c, test.Len()), func(b *testing.B) {
 			for b.Loop() {
-				if err := e.PredictTo(&mean, &cov, test); err != nil {
+				if err := e.PredictTo(b.Context(), &mean, &cov, test); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -34,7 +34,7 @@ func (c *countdown) Err() error {
 func (q *problem) snapshot(t *testing.T, e *gp.Exact) []*mat.Dense {
 	t.Helper()
 	var mean, cov mat.Dense
-	require.NoError(t, e.PredictTo(&mean, &cov, q.test))
+	require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, q.test))
 	var j mat.Dense
 	q.train.JacobianTo(&j)
 	removal := mat.NewDense(1, q.n*q.c, nil)
@@ -135,8 +135,8 @@ func TestWorkersBoundGoroutines(t *testing.T) {
 	e, err := gp.Fit(t.Context(), k, q.train, q.sites(t), &gp.Options{Workers: 1})
 	require.NoError(t, err)
 	var mean, cov mat.Dense
-	require.NoError(t, e.JointTo(&mean, &cov, q.train.Slice(0, 300)))
-	_, err = e.Cross(q.train)
+	require.NoError(t, e.JointTo(t.Context(), &mean, &cov, q.train.Slice(0, 300)))
+	_, err = e.Cross(t.Context(), q.train)
 	require.NoError(t, err)
 	require.NoError(t, e.RemovalTo(t.Context(), make([]float64, q.n)))
 	stop.Store(1)

@@ -33,7 +33,7 @@ func (q *problem) sums(t *testing.T, e *gp.Exact, x *linearize.Batch) (post, raw
 	post = plus(product(q.cross(t, e, x, gp.Posterior), vec(e.PseudoTargets())), 1, vec(m))
 	raw = plus(product(q.cross(t, e, x, gp.Raw), vec(e.Alpha())), 1, vec(m))
 	mean = new(mat.Dense)
-	require.NoError(t, e.PredictTo(mean, nil, x))
+	require.NoError(t, e.PredictTo(t.Context(), mean, nil, x))
 	return post, raw, column(mean)
 }
 

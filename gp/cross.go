@@ -30,8 +30,11 @@ var _ Cross = (*exactCross)(nil)
 // of C(x, x_i) b_i, or takes most digits of C, iterative refinement restores
 // them, which costs as much again. It fails with a *MemoryError where the two
 // pass Options.MaxMemory.
-func (e *Exact) Cross(x *linearize.Batch) (Cross, error) {
+func (e *Exact) Cross(ctx context.Context, x *linearize.Batch) (Cross, error) {
 	t, c := e.checkInputs(x)
+	if err := ctx.Err(); err != nil {
+		return nil, stopped("solving for a cross-kernel", err)
+	}
 	err := checkMemory("a cross-kernel", t, e.o.MaxMemory, func(t int) int64 {
 		return memory.Mul(16, memory.Mul(int64(t)*int64(c), int64(e.g.n)))
 	})
@@ -48,12 +51,12 @@ func (e *Exact) Cross(x *linearize.Batch) (Cross, error) {
 		at.Row, at.Output = at.Row/c, at.Row%c
 		return nil, at
 	}
-	_, err = e.posteriorTo(context.Background(), q.post, q.raw)
+	_, err = e.posteriorTo(ctx, q.post, q.raw)
 	return q, err
 }
 
 // TileTo implements Cross. Of train only the length matters: K is at hand.
-func (q *exactCross) TileTo(dst *mat.Dense, first int, train *linearize.Batch, t Terms) error {
+func (q *exactCross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *linearize.Batch, t Terms) error {
 	c := q.e.outputs()
 	j0, j1 := first*c, (first+train.Len())*c
 	if j0 < 0 || j1 > q.e.g.n {
@@ -62,6 +65,9 @@ func (q *exactCross) TileTo(dst *mat.Dense, first int, train *linearize.Batch, t
 	dense.SizeTo(dst, q.raw.Rows, j1-j0)
 	if q.raw.Rows == 0 || j0 == j1 {
 		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	switch t {
 	case Raw:

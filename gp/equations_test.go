@@ -58,14 +58,14 @@ func TestE6(t *testing.T) { // the posterior in function space is that of the we
 		wantCov := product(q.jTest, cov, q.jTest.T())
 
 		var mean, marginal, joint mat.Dense
-		require.NoError(t, e.PredictTo(&mean, &marginal, q.test))
+		require.NoError(t, e.PredictTo(t.Context(), &mean, &marginal, q.test))
 		requireClose(t, "mean", column(&mean), wantMean, tol)
 		requireClose(t, "covariance", &marginal, diagonalBlocks(wantCov, q.c), tol)
-		require.NoError(t, e.JointTo(nil, &joint, q.test))
+		require.NoError(t, e.JointTo(t.Context(), nil, &joint, q.test))
 		requireClose(t, "joint covariance", &joint, wantCov, tol)
 
 		// With Options.Mean = Network it is the network's output, exactly.
-		require.NoError(t, q.fit(t, nil).PredictTo(&mean, nil, q.test))
+		require.NoError(t, q.fit(t, nil).PredictTo(t.Context(), &mean, nil, q.test))
 		requireClose(t, "network mean", &mean, q.test.F, 0)
 	})
 }
@@ -123,7 +123,7 @@ func TestE9(t *testing.T) { // the mode of the linearized model, against Newton 
 		shift := plus(v, -1, vec(q.theta))
 		requireClose(t, "f̂", column(e.Sites().F), plus(q.fTrain, 1, product(q.jTrain, shift)), tol)
 		var mean, marginal mat.Dense
-		require.NoError(t, e.PredictTo(&mean, &marginal, q.test))
+		require.NoError(t, e.PredictTo(t.Context(), &mean, &marginal, q.test))
 		requireClose(t, "mean", column(&mean), plus(column(q.test.F), 1, product(q.jTest, shift)), tol)
 		_, cov := q.weights(t, e.Sites())
 		requireClose(t, "covariance", &marginal, diagonalBlocks(product(q.jTest, cov, q.jTest.T()), q.c), tol)
@@ -248,7 +248,7 @@ func TestE12(t *testing.T) { // f_lin(x*) = m(x*) + Σ κ(x*,x_i) α_i
 	each(t, func(t *testing.T, q *problem) {
 		e := q.refit(t, nil)
 		var mean mat.Dense
-		require.NoError(t, e.PredictTo(&mean, nil, q.test))
+		require.NoError(t, e.PredictTo(t.Context(), &mean, nil, q.test))
 		terms := q.cross(t, e, q.test, gp.Raw)
 		requireClose(t, "κ", terms, q.kCross, 1e-14)
 		requireClose(t, "m + Σ κα", plus(q.priorTest, 1, product(terms, vec(e.Alpha()))), column(&mean), 1e-12)
@@ -259,7 +259,7 @@ func TestE14(t *testing.T) { // the same sum in the posterior kernel: C(x*,x_i) 
 	each(t, func(t *testing.T, q *problem) {
 		for name, e := range map[string]*gp.Exact{"refit": q.refit(t, nil), "fit": q.fit(t, &gp.Options{Mean: gp.LinearGaussian})} {
 			var mean mat.Dense
-			require.NoError(t, e.PredictTo(&mean, nil, q.test))
+			require.NoError(t, e.PredictTo(t.Context(), &mean, nil, q.test))
 			terms := q.cross(t, e, q.test, gp.Posterior)
 			_, cov := q.weights(t, e.Sites())
 			// C is a difference of entries of K.
@@ -273,10 +273,10 @@ func TestE14(t *testing.T) { // the same sum in the posterior kernel: C(x*,x_i) 
 // cross returns the kernel with all training examples.
 func (q *problem) cross(t *testing.T, d gp.Dual, x *linearize.Batch, terms gp.Terms) *mat.Dense {
 	t.Helper()
-	c, err := d.Cross(x)
+	c, err := d.Cross(t.Context(), x)
 	require.NoError(t, err)
 	var m mat.Dense
-	require.NoError(t, c.TileTo(&m, 0, q.train, terms))
+	require.NoError(t, c.TileTo(t.Context(), &m, 0, q.train, terms))
 	return &m
 }
 
@@ -307,7 +307,7 @@ func TestE15IsExactForGaussian(t *testing.T) {
 			require.NoError(t, e.RemovalTo(t.Context(), steps))
 			terms := q.cross(t, e, q.test, gp.Posterior)
 			var before mat.Dense
-			require.NoError(t, e.PredictTo(&before, nil, q.test))
+			require.NoError(t, e.PredictTo(t.Context(), &before, nil, q.test))
 			for i := range q.n {
 				after := q.without(i).refitMean(t)
 				step := vec(steps[i*q.c : (i+1)*q.c])
@@ -345,6 +345,6 @@ func (q *problem) without(i int) *problem {
 func (q *problem) refitMean(t *testing.T) *mat.Dense {
 	t.Helper()
 	var mean mat.Dense
-	require.NoError(t, q.refit(t, nil).PredictTo(&mean, nil, q.test))
+	require.NoError(t, q.refit(t, nil).PredictTo(t.Context(), &mean, nil, q.test))
 	return &mean
 }

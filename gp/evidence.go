@@ -10,16 +10,32 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// Evidence is a log marginal likelihood and its three parts:
-// Value = LogLik − ½ Scatter − ½ LogDet.
+// A Bound states the sign of an approximate evidence's error.
+type Bound int
+
+const (
+	None  Bound = iota // exact, or of either sign
+	Lower              // never above the exact evidence
+	Upper              // never below it
+)
+
+// String returns "none", "lower" or "upper".
+func (b Bound) String() string { return [...]string{"none", "lower", "upper"}[b] }
+
+// Evidence is a log marginal likelihood and its three parts,
+// Value = LogLik − ½ Scatter − ½ LogDet, and how it stands to the exact one of
+// all training examples at the same sites.
 type Evidence struct {
 	Value   float64
 	LogLik  float64 // of the data at the posterior's function values
 	Scatter float64 // squared distance from the prior mean, in Σ₀⁻¹ or K⁻¹
 	LogDet  float64 // log det B
+	StdErr  float64 // standard error of Value; 0 where LogDet is not estimated
+	Bound   Bound   // sign of the error of Value
 }
 
-func newEvidence(logLik, scatter, logDet float64) Evidence {
+// NewEvidence returns the evidence with these parts.
+func NewEvidence(logLik, scatter, logDet float64) Evidence {
 	return Evidence{LogLik: logLik, Scatter: scatter, LogDet: logDet, Value: logLik - scatter/2 - logDet/2}
 }
 
@@ -27,7 +43,7 @@ func newEvidence(logLik, scatter, logDet float64) Evidence {
 // sites are at f(x;θ*). scatter is (θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀), see Scatter.
 func (e *Exact) EvidenceAtTheta(scatter float64) Evidence {
 	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det B (E7)
-	return newEvidence(e.sites.LogLik, scatter, e.f.logDet)
+	return NewEvidence(e.sites.LogLik, scatter, e.f.logDet)
 }
 
 // EvidenceLinearGaussian is the evidence of the linear-Gaussian model with the
@@ -41,7 +57,7 @@ func (e *Exact) EvidenceLinearGaussian() Evidence {
 	e.lambda.mulRow(ld, 0)
 	// Σ[log p(y|f) + rᵀd − ½dᵀΛd] − ½ αᵀKα − ½ log det B (E8)
 	logLik := e.sites.LogLik + floats.Dot(dense.Flat(e.sites.Residual), d) - floats.Dot(d, ld)/2
-	return newEvidence(logLik, floats.Dot(e.alpha, e.kalpha), e.f.logDet)
+	return NewEvidence(logLik, floats.Dot(e.alpha, e.kalpha), e.f.logDet)
 }
 
 // EvidenceRefit is the Laplace evidence at the mode of the linearized model
@@ -51,7 +67,7 @@ func (e *Exact) EvidenceRefit() Evidence {
 		panic("gp: the evidence (E9) needs a refit")
 	}
 	// Σ log p(y|f̂) − ½ αᵀKα − ½ log det B (E9)
-	return newEvidence(e.sites.LogLik, floats.Dot(e.alpha, e.kalpha), e.f.logDet)
+	return NewEvidence(e.sites.LogLik, floats.Dot(e.alpha, e.kalpha), e.f.logDet)
 }
 
 // Scatter returns (θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀).

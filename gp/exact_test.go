@@ -43,8 +43,8 @@ func TestNTKAgreesWithDenseKernel(t *testing.T) {
 		e, err := gp.Refit(t.Context(), k, q.train, q.y, q.lik, nil)
 		require.NoError(t, err)
 		var mean, cov, wantMean, wantCov mat.Dense
-		require.NoError(t, e.PredictTo(&mean, &cov, q.test))
-		require.NoError(t, q.refit(t, nil).PredictTo(&wantMean, &wantCov, q.test))
+		require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, q.test))
+		require.NoError(t, q.refit(t, nil).PredictTo(t.Context(), &wantMean, &wantCov, q.test))
 		requireClose(t, "mean", &mean, &wantMean, tol)
 		requireClose(t, "covariance", &cov, &wantCov, tol)
 	})
@@ -61,7 +61,7 @@ func TestSaturatedSitesAreExact(t *testing.T) {
 	require.Zero(t, mat.Max(s.Lambda))
 	e := q.fit(t, &gp.Options{Mean: gp.LinearGaussian})
 	var mean, cov mat.Dense
-	require.NoError(t, e.PredictTo(&mean, &cov, q.test))
+	require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, q.test))
 	requireClose(t, "covariance", &cov, diagonalBlocks(q.kTest, 1), 1e-14)
 	requireClose(t, "mean", column(&mean), plus(q.priorTest, 1, product(q.kCross, column(s.Residual))), 1e-14)
 	require.Zero(t, e.EvidenceLinearGaussian().LogDet)
@@ -77,7 +77,7 @@ func TestBitIdentical(t *testing.T) {
 		runtime.GOMAXPROCS(procs)
 		e := q.refit(t, &gp.Options{Workers: workers})
 		var mean, cov mat.Dense
-		require.NoError(t, e.PredictTo(&mean, &cov, q.test))
+		require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, q.test))
 		steps := make([]float64, q.n*q.c)
 		require.NoError(t, e.RemovalTo(t.Context(), steps))
 		grad, err := e.GradientLinearGaussian(t.Context(), []ntk.Kernel{q.kernel})
@@ -97,11 +97,11 @@ func TestPredictInTiles(t *testing.T) {
 	q := newProblem("categorical", 6, 4, glm.Categorical{}, 1)
 	e := q.refit(t, nil)
 	var wantMean, wantCov mat.Dense
-	require.NoError(t, e.PredictTo(&wantMean, &wantCov, q.test))
+	require.NoError(t, e.PredictTo(t.Context(), &wantMean, &wantCov, q.test))
 	for _, bytes := range []int{1, 8 * q.c * q.n * q.c * 4} { // one example, four examples
 		e.SetTile(bytes)
 		var mean, cov mat.Dense
-		require.NoError(t, e.PredictTo(&mean, &cov, q.test))
+		require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, q.test))
 		requireClose(t, "mean", &mean, &wantMean, 1e-13)
 		requireClose(t, "covariance", &cov, &wantCov, 1e-12)
 	}
@@ -133,14 +133,14 @@ func TestKernelIsFormedOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, [2]int{1, 0}, [2]int{blocks, diags})
 	var mean, cov mat.Dense
-	require.NoError(t, e.PredictTo(&mean, nil, q.test))
+	require.NoError(t, e.PredictTo(t.Context(), &mean, nil, q.test))
 	require.Equal(t, [2]int{1, 0}, [2]int{blocks, diags})
 
 	e, err = e.Refit(t.Context(), q.y, q.lik)
 	require.NoError(t, err)
 	require.Equal(t, [2]int{1, 0}, [2]int{blocks, diags})
 	require.True(t, e.Refitted())
-	require.NoError(t, e.PredictTo(&mean, &cov, q.test))
+	require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, q.test))
 	require.Equal(t, [2]int{2, 1}, [2]int{blocks, diags})
 
 	want := q.refit(t, nil)
@@ -189,13 +189,13 @@ func TestMemory(t *testing.T) {
 	e := q.fit(t, &gp.Options{MaxMemory: need})
 	// Three of the test examples share 3·4×14·4 numbers with the training
 	// examples, twice over.
-	_, err = e.Cross(q.test.Slice(0, 3))
+	_, err = e.Cross(t.Context(), q.test.Slice(0, 3))
 	require.NoError(t, err)
 	many := &linearize.Batch{F: mat.NewDense(400, q.c, nil), P: q.p}
-	_, err = e.Cross(many)
+	_, err = e.Cross(t.Context(), many)
 	require.ErrorAs(t, err, &short)
 	require.Equal(t, int64(2*8*400*q.c*q.n*q.c), short.Needed)
-	require.ErrorAs(t, e.JointTo(nil, new(mat.Dense), many), &short)
+	require.ErrorAs(t, e.JointTo(t.Context(), nil, new(mat.Dense), many), &short)
 	require.Equal(t, int64(8*400*q.c*(400*q.c+q.n*q.c)), short.Needed)
 }
 
@@ -244,8 +244,8 @@ func TestNotFinite(t *testing.T) {
 	q.test.F.Set(5, 1, math.NaN())
 	var m mat.Dense
 	e.SetTile(1)
-	requireNotFinite(t, e.PredictTo(&m, nil, q.test), "network output", 5, 1)
-	requireNotFinite(t, e.JointTo(nil, new(mat.Dense), q.test), "network output", 5, 1)
+	requireNotFinite(t, e.PredictTo(t.Context(), &m, nil, q.test), "network output", 5, 1)
+	requireNotFinite(t, e.JointTo(t.Context(), nil, new(mat.Dense), q.test), "network output", 5, 1)
 }
 
 func requireNotFinite(t *testing.T, err error, what string, row, output int) {
@@ -262,7 +262,7 @@ func TestNegativeVariance(t *testing.T) {
 	require.NoError(t, err)
 	var negative *gp.NegativeVarianceError
 	e.SetTile(1)
-	require.ErrorAs(t, e.PredictTo(nil, new(mat.Dense), q.test), &negative)
+	require.ErrorAs(t, e.PredictTo(t.Context(), nil, new(mat.Dense), q.test), &negative)
 	require.Negative(t, negative.Variance)
 	require.Positive(t, negative.Prior)
 }
@@ -328,9 +328,9 @@ func TestSampleTo(t *testing.T) {
 
 	const draws = 20000
 	got := mat.NewDense(draws, q.t*q.c, nil)
-	require.NoError(t, e.SampleTo(got, same, rand.New(rand.NewPCG(1, 2))))
+	require.NoError(t, e.SampleTo(t.Context(), got, same, rand.New(rand.NewPCG(1, 2))))
 	var mean, cov mat.Dense
-	require.NoError(t, e.JointTo(&mean, &cov, same))
+	require.NoError(t, e.JointTo(t.Context(), &mean, &cov, same))
 	wantMean := flat(&mean)
 	for a := range q.t * q.c {
 		va := cov.At(a, a)
@@ -356,7 +356,7 @@ func TestSampleTo(t *testing.T) {
 	}
 
 	again := mat.NewDense(3, q.t*q.c, nil)
-	require.NoError(t, e.SampleTo(again, same, rand.New(rand.NewPCG(1, 2))))
+	require.NoError(t, e.SampleTo(t.Context(), again, same, rand.New(rand.NewPCG(1, 2))))
 	require.Equal(t, flat(again)[:q.t*q.c], got.RawRowView(0))
 }
 
@@ -365,11 +365,11 @@ func TestPanics(t *testing.T) {
 	e := q.fit(t, nil)
 	for text, call := range map[string]func(){
 		"gp: sites and examples differ in size":       func() { gp.Fit(t.Context(), q.kernel, q.train, other.sites(t), nil) },
-		"gp: inputs do not fit the training examples": func() { e.PredictTo(nil, nil, other.test) },
+		"gp: inputs do not fit the training examples": func() { e.PredictTo(t.Context(), nil, nil, other.test) },
 		"gp: the evidence (E9) needs a refit":         func() { e.EvidenceRefit() },
 		"gp: groups and scatter differ in length":     func() { e.GradientAtTheta(t.Context(), []ntk.Kernel{q.kernel}, nil) },
 		"gp: destination has a wrong length":          func() { e.RemovalTo(t.Context(), nil) },
-		"gp: destination has a wrong size":            func() { e.SampleTo(mat.NewDense(2, 1, nil), q.test, nil) },
+		"gp: destination has a wrong size":            func() { e.SampleTo(t.Context(), mat.NewDense(2, 1, nil), q.test, nil) },
 		"gp: invalid options":                         func() { gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{MaxIter: -1}) },
 	} {
 		require.PanicsWithValue(t, text, call)

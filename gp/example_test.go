@@ -48,7 +48,7 @@ func ExampleRefit() {
 		return
 	}
 	var mean, cov mat.Dense
-	if err := post.PredictTo(&mean, &cov, line(1, 10)); err != nil {
+	if err := post.PredictTo(ctx, &mean, &cov, line(1, 10)); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -1,6 +1,8 @@
 package gp
 
 import (
+	"context"
+
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/linearize"
@@ -17,13 +19,14 @@ type Likelihood interface {
 
 // Latent is a Gaussian posterior over function values. Inputs must have as
 // many outputs and parameters as the training examples; a wrong size panics.
-// An empty destination is sized, a nil one is skipped.
+// An empty destination is sized, a nil one is skipped. A cancelled context
+// ends a call with ctx.Err(), which may be wrapped.
 type Latent interface {
 	// PredictTo writes the mean, T×C, and the covariance of each example's
 	// outputs, T·C×C.
-	PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error
+	PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error
 	// JointTo writes the mean, T×C, and the joint covariance, T·C×T·C.
-	JointTo(mean, cov *mat.Dense, x *linearize.Batch) error
+	JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error
 }
 
 // Terms chooses the kernel in which a prediction is written as a sum.
@@ -35,7 +38,8 @@ const (
 )
 
 // Dual is a posterior whose mean is a sum over training examples. What its
-// methods return is shared and must not be changed.
+// methods return is shared and must not be changed. A cancelled context ends a
+// call with ctx.Err(), which may be wrapped.
 type Dual interface {
 	Latent
 	Data() linearize.Source   // the training examples
@@ -44,7 +48,14 @@ type Dual interface {
 	PseudoTargets() []float64 // b, N·C (E5)
 	// Cross prepares what the examples of x share with every training example
 	// (one cross-kernel, one solve).
-	Cross(x *linearize.Batch) (Cross, error)
+	Cross(ctx context.Context, x *linearize.Batch) (Cross, error)
+	// InfluenceTo writes how much training examples determine the function at
+	// their own inputs. x holds the n examples at these rows of Data, which
+	// ascend. h receives the n blocks h_i = C(x_i,x_i), n·C×C, of the same C as
+	// in Cross; q receives (I − Λ_i h_i)⁻¹ r_i, n×C (E15), where Λ_i is the weight
+	// that the posterior gives the example. Numbers that rounding leaves no digits
+	// of are NaN. See RemovalFrom for a q found from h.
+	InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error
 }
 
 // Cross gives the kernel between fixed inputs x and ranges of the training
@@ -52,5 +63,17 @@ type Dual interface {
 type Cross interface {
 	// TileTo writes C(x, train) (Posterior) or κ(x, train) (Raw), T·C × n·C,
 	// where train holds the examples [first, first+n) of Data.
-	TileTo(dst *mat.Dense, first int, train *linearize.Batch, t Terms) error
+	TileTo(ctx context.Context, dst *mat.Dense, first int, train *linearize.Batch, t Terms) error
+}
+
+// A CombinedCross is a Cross that also takes examples which are not training
+// examples, with any number of outputs, such as the sums of outputs that
+// linearize.Combine makes. Where a posterior's Cross is one, package explain
+// needs the Jacobians of two sums of each example instead of those of all C
+// outputs.
+type CombinedCross interface {
+	Cross
+	// CombinedTo writes C(x, train) (Posterior) or κ(x, train) (Raw), T·C × n·K,
+	// for n examples with K outputs each.
+	CombinedTo(ctx context.Context, dst *mat.Dense, train *linearize.Batch, t Terms) error
 }

@@ -88,7 +88,7 @@ func BenchmarkLoad1GiB(b *testing.B) {
 		for b.Loop() {
 			e, f := load(b)
 			var mean, cov mat.Dense
-			if err := e.PredictTo(&mean, &cov, x.Slice(0, 1)); err != nil {
+			if err := e.PredictTo(b.Context(), &mean, &cov, x.Slice(0, 1)); err != nil {
 				b.Fatal(err)
 			}
 			f.Close()

@@ -21,8 +21,11 @@ import (
 //
 // A variance that rounding made negative by less than 1e-12 of the prior
 // variance is zero; a more negative one is a *NegativeVarianceError.
-func (e *Exact) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+func (e *Exact) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := e.checkInputs(x)
+	if err := ctx.Err(); err != nil {
+		return stopped("predicting", err)
+	}
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
 	if t == 0 {
@@ -32,7 +35,7 @@ func (e *Exact) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	scratch := make([]float64, min(step, t)*c*e.g.n)
 	for lo := 0; lo < t; lo += step {
 		hi := min(lo+step, t)
-		if err := e.predictTile(dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), x.Slice(lo, hi), scratch); err != nil {
+		if err := e.predictTile(ctx, dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), x.Slice(lo, hi), scratch); err != nil {
 			return shifted(err, lo)
 		}
 	}
@@ -44,7 +47,10 @@ func (e *Exact) tileOf(t int) int {
 	return max(1, min(t, e.tile/8/e.outputs()/e.g.n))
 }
 
-func (e *Exact) predictTile(mean, cov *mat.Dense, x *linearize.Batch, scratch []float64) error {
+func (e *Exact) predictTile(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, scratch []float64) error {
+	if err := ctx.Err(); err != nil {
+		return stopped("predicting", err)
+	}
 	if err := checkFinite("network output", x.F); err != nil {
 		return err
 	}
@@ -60,8 +66,8 @@ func (e *Exact) predictTile(mean, cov *mat.Dense, x *linearize.Batch, scratch []
 	if cov == nil {
 		return nil
 	}
-	if err := e.f.half(context.Background(), v); err != nil {
-		return err
+	if err := e.f.half(ctx, v); err != nil {
+		return stopped("predicting", err)
 	}
 	e.k.DiagTo(cov, x)
 	return e.marginals(cov, v)
@@ -139,12 +145,15 @@ func settle(cov *mat.Dense, prior []float64) error {
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of
 // all examples of x, T·C×T·C (E6). It takes 8·T·C·N·C bytes beside the
 // result, and fails with a *MemoryError where both pass Options.MaxMemory.
-func (e *Exact) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+func (e *Exact) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := e.checkInputs(x)
+	if err := ctx.Err(); err != nil {
+		return stopped("predicting", err)
+	}
 	dense.SizeTo(mean, t, c)
 	if cov == nil || t == 0 {
 		dense.SizeTo(cov, t*c, t*c)
-		return e.PredictTo(mean, nil, x)
+		return e.PredictTo(ctx, mean, nil, x)
 	}
 	if err := e.checkJoint(t, c); err != nil {
 		return err
@@ -160,11 +169,11 @@ func (e *Exact) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 			return err
 		}
 	}
-	if err := e.f.half(context.Background(), v); err != nil {
-		return err
+	if err := e.f.half(ctx, v); err != nil {
+		return stopped("predicting", err)
 	}
 	e.k.BlockTo(cov, x, x)
-	return perExample(e.subtractGram(cov, v), c)
+	return perExample(e.subtractGram(ctx, cov, v), c)
 }
 
 func (e *Exact) checkJoint(t, c int) error {
@@ -175,7 +184,7 @@ func (e *Exact) checkJoint(t, c int) error {
 }
 
 // subtractGram replaces cov by cov − V Vᵀ.
-func (e *Exact) subtractGram(cov *mat.Dense, v blas64.General) error {
+func (e *Exact) subtractGram(ctx context.Context, cov *mat.Dense, v blas64.General) error {
 	g := cov.RawMatrix()
 	prior := make([]float64, g.Rows)
 	for i := range prior {
@@ -183,8 +192,8 @@ func (e *Exact) subtractGram(cov *mat.Dense, v blas64.General) error {
 	}
 	// cov = K_** − K_*n R B⁻¹ Rᵀ K_n* (E6)
 	lower := blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data}
-	if err := fblas.SyrkContext(context.Background(), e.o.Workers, blas.NoTrans, -1, v, 1, lower); err != nil {
-		return err
+	if err := fblas.SyrkContext(ctx, e.o.Workers, blas.NoTrans, -1, v, 1, lower); err != nil {
+		return stopped("predicting", err)
 	}
 	for i := range prior {
 		for j := range i {

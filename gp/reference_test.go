@@ -138,7 +138,7 @@ func (r *reference) sites(t *testing.T) *gp.Sites {
 func (r *reference) posterior(t *testing.T, e *gp.Exact) {
 	t.Helper()
 	var mean, cov mat.Dense
-	require.NoError(t, e.PredictTo(&mean, &cov, r.test))
+	require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, r.test))
 	for _, tensor := range []string{"posterior_cov_test", "posterior_variance_test"} {
 		if r.Has(tensor) {
 			testref.RequireClose(t, flat(&cov), r.Floats(tensor), tolTheta, tensor)
@@ -185,7 +185,7 @@ func (r *reference) refit(t *testing.T, e *gp.Exact) {
 	testref.RequireClose(t, e.Alpha(), r.Floats("refit_residual"), tolRefit, "α")
 	testref.RequireClose(t, e.PseudoTargets(), r.Floats("refit_pseudo_target"), tolRefit, "b")
 	var mean, cov mat.Dense
-	require.NoError(t, e.PredictTo(&mean, &cov, r.test))
+	require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, r.test))
 	testref.RequireClose(t, flat(&mean), r.Floats("refit_mean_test"), tolRefit, "mean")
 	for _, tensor := range []string{"refit_cov_test", "refit_variance_test"} {
 		if r.Has(tensor) {
@@ -210,7 +210,7 @@ func (r *reference) requireSums(t *testing.T, e *gp.Exact, mean *mat.Dense) {
 	}
 	rows := min(r.test.Len(), 300) // is enough where there are 1991
 	want, raw, post := flat(mean)[:rows*c], slices.Clone(m[:rows*c]), slices.Clone(m[:rows*c])
-	cross, err := e.Cross(r.test.Slice(0, rows))
+	cross, err := e.Cross(t.Context(), r.test.Slice(0, rows))
 	require.NoError(t, err)
 	for lo := 0; lo < n; lo += 50 {
 		hi := min(lo+50, n)
@@ -224,7 +224,7 @@ func (r *reference) requireSums(t *testing.T, e *gp.Exact, mean *mat.Dense) {
 func addTerms(t *testing.T, dst []float64, cross gp.Cross, first int, train *linearize.Batch, terms gp.Terms, v []float64) {
 	t.Helper()
 	var tile mat.Dense
-	require.NoError(t, cross.TileTo(&tile, first, train, terms))
+	require.NoError(t, cross.TileTo(t.Context(), &tile, first, train, terms))
 	var sum mat.VecDense
 	sum.MulVec(&tile, mat.NewVecDense(len(v), v))
 	for i := range dst {
@@ -237,7 +237,7 @@ func (r *reference) requireContributions(t *testing.T, e *gp.Exact) {
 	t.Helper()
 	n, c := r.train.Len(), r.train.Outputs()
 	head := r.Shape("refit_contribution_head")[0]
-	cross, err := e.Cross(r.test.Slice(0, head))
+	cross, err := e.Cross(t.Context(), r.test.Slice(0, head))
 	require.NoError(t, err)
 	for _, k := range []struct {
 		tensor string
@@ -248,7 +248,7 @@ func (r *reference) requireContributions(t *testing.T, e *gp.Exact) {
 		{"refit_posterior_contribution_head", gp.Posterior, e.PseudoTargets()},
 	} {
 		var tile mat.Dense
-		require.NoError(t, cross.TileTo(&tile, 0, r.train, k.terms))
+		require.NoError(t, cross.TileTo(t.Context(), &tile, 0, r.train, k.terms))
 		got := make([]float64, 0, head*c*n)
 		for i := range head * c {
 			row := tile.RawRowView(i)

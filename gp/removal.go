@@ -31,11 +31,10 @@ func (e *Exact) RemovalTo(ctx context.Context, dst []float64) error {
 	return e.removals(ctx, dst, rows, func(done int) { e.o.Progress(StageInvert, done, len(rows)) })
 }
 
-// InfluenceTo writes, of the training examples at these rows of Data, which
-// ascend, h_i = C(x_i,x_i), n·C×C, and q_i of RemovalTo, n×C. Both come from
-// the factor and the kernel that are kept, so that they have their digits also
-// where an example nearly fixes the function by itself. What rounding leaves
-// undefined is NaN. Of x only the length matters, as in Cross.TileTo.
+// InfluenceTo implements Dual. Both h and q come from the factor and the kernel
+// that are kept, so that they have their digits also where an example nearly
+// fixes the function by itself. Of x only the length matters, as in
+// Cross.TileTo.
 func (e *Exact) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
 	if x.Len() != len(rows) {
 		panic("gp: rows and examples differ in number")

@@ -20,7 +20,7 @@ func TestInfluenceTo(t *testing.T) {
 		b, err := linearize.Gather(t.Context(), q.train, rows)
 		require.NoError(t, err)
 		var cov, h, step mat.Dense
-		require.NoError(t, e.PredictTo(nil, &cov, b))
+		require.NoError(t, e.PredictTo(t.Context(), nil, &cov, b))
 		require.NoError(t, e.InfluenceTo(t.Context(), &h, &step, rows, b))
 		requireClose(t, "h", &h, &cov, 1e-10)
 		want := mat.NewDense(len(rows), q.c, nil)

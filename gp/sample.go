@@ -20,14 +20,14 @@ import (
 // covariance is factored by Cholesky with complete pivoting, which is exact
 // for a singular covariance too: directions with a variance below rounding,
 // NC·ε of the prior's, do not vary. The memory is that of JointTo.
-func (e *Exact) SampleTo(dst *mat.Dense, x *linearize.Batch, rng *rand.Rand) error {
+func (e *Exact) SampleTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch, rng *rand.Rand) error {
 	t, c := e.checkInputs(x)
 	s, cols := dst.Dims()
 	if s == 0 || cols != t*c {
 		panic("gp: destination has a wrong size")
 	}
 	var mean, cov, prior mat.Dense
-	if err := e.JointTo(&mean, &cov, x); err != nil {
+	if err := e.JointTo(ctx, &mean, &cov, x); err != nil {
 		return err
 	}
 	e.k.DiagTo(newDense(&prior, t*c, c), x)
@@ -42,7 +42,7 @@ func (e *Exact) SampleTo(dst *mat.Dense, x *linearize.Batch, rng *rand.Rand) err
 	}
 	if root.Cols > 0 {
 		// f = mean + L z, L Lᵀ = cov
-		return fblas.GemmContext(context.Background(), e.o.Workers, blas.NoTrans, blas.Trans, 1, z, root, 1, dst.RawMatrix())
+		return fblas.GemmContext(ctx, e.o.Workers, blas.NoTrans, blas.Trans, 1, z, root, 1, dst.RawMatrix())
 	}
 	return nil
 }

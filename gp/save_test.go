@@ -19,10 +19,10 @@ import (
 func (q *problem) answers(t *testing.T, e *gp.Exact) []float64 {
 	t.Helper()
 	var mean, cov, joint mat.Dense
-	require.NoError(t, e.PredictTo(&mean, &cov, q.test))
-	require.NoError(t, e.JointTo(nil, &joint, q.test))
+	require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, e.JointTo(t.Context(), nil, &joint, q.test))
 	draws, removal := mat.NewDense(2, q.t*q.c, nil), make([]float64, q.n*q.c)
-	require.NoError(t, e.SampleTo(draws, q.test, rand.New(rand.NewPCG(1, 2))))
+	require.NoError(t, e.SampleTo(t.Context(), draws, q.test, rand.New(rand.NewPCG(1, 2))))
 	require.NoError(t, e.RemovalTo(t.Context(), removal))
 	grad, err := e.GradientLinearGaussian(t.Context(), []ntk.Kernel{q.kernel})
 	require.NoError(t, err)
@@ -133,7 +133,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	predict := func(e *gp.Exact) error {
 		var mean, cov mat.Dense
-		return e.PredictTo(&mean, &cov, q.test)
+		return e.PredictTo(f.Context(), &mean, &cov, q.test)
 	}
 	gptest.FuzzSaved(f, predict, q.saved(e))
 }

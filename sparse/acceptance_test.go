@@ -65,7 +65,7 @@ func (r *reference) ask(t *testing.T, d gp.Dual, b, alpha []float64, evidence ..
 	test := r.test.Slice(0, min(r.test.Len(), 200/r.test.Outputs()))
 	head := test.Slice(0, min(test.Len(), 50/test.Outputs()))
 	var mean, cov mat.Dense
-	require.NoError(t, d.PredictTo(&mean, &cov, test))
+	require.NoError(t, d.PredictTo(t.Context(), &mean, &cov, test))
 	a := &answers{mean: flat(&mean), covariance: flat(&cov), evidence: evidence}
 	prior, total := make([]float64, head.Len()*head.Outputs()), 0.0
 	r.kernel.MeanTo(prior, head)
@@ -168,7 +168,7 @@ func TestAllInducingRefit(t *testing.T) {
 			r.eachSelection(t, a.refit, ask, func(t *testing.T, r *reference, z *sparse.Inducing, want *answers) {
 				p, err := sparse.Refit(t.Context(), r.kernel, r.train, r.y, r.lik, z, nil)
 				require.NoError(t, err)
-				got := r.ask(t, p, p.PseudoTargets(), p.Alpha(), p.EvidenceRefit().Evidence, p.EvidenceLinearGaussian().Evidence)
+				got := r.ask(t, p, p.PseudoTargets(), p.Alpha(), p.EvidenceRefit(), p.EvidenceLinearGaussian())
 				a.requireAnswers(t, "refit", got, want)
 			})
 		})
@@ -211,7 +211,7 @@ func (r *reference) permutation(t *testing.T, s selection) *sparse.Inducing {
 func (r *reference) fittedSparse(t *testing.T, p *sparse.Posterior) *answers {
 	t.Helper()
 	at := p.EvidenceAtTheta(gp.Scatter(r.prior, r.net.Theta()))
-	return r.ask(t, p, p.PseudoTargets(), p.Alpha(), at.Evidence, p.EvidenceLinearGaussian().Evidence)
+	return r.ask(t, p, p.PseudoTargets(), p.Alpha(), at, p.EvidenceLinearGaussian())
 }
 
 // nested are numbers of inducing examples, the largest a sixth to all of N.
@@ -314,7 +314,7 @@ func (r *reference) requireOrder(t *testing.T, x *gp.Exact, z *sparse.Inducing) 
 func covariance(t *testing.T, p gp.Latent, x *linearize.Batch) *mat.Dense {
 	t.Helper()
 	var cov mat.Dense
-	require.NoError(t, p.PredictTo(nil, &cov, x))
+	require.NoError(t, p.PredictTo(t.Context(), nil, &cov, x))
 	return &cov
 }
 

@@ -79,7 +79,7 @@ func BenchmarkSolve(b *testing.B) {
 	require.NoError(b, err)
 	b.Run(fmt.Sprintf("M=%d/C=10", m), func(b *testing.B) {
 		for b.Loop() {
-			_, err := p.At(2)
+			_, err := p.At(b.Context(), 2)
 			require.NoError(b, err)
 		}
 	})

@@ -156,6 +156,6 @@ func (b *Builder) Sums() *Sums { return b.sums.Clone() }
 
 // Posterior returns the posterior given all that was added. It fails with a
 // *NotPDError where more was removed.
-func (b *Builder) Posterior() (*Projected, error) {
-	return newProjected(b.b, b.sums.Clone(), &b.o)
+func (b *Builder) Posterior(ctx context.Context) (*Projected, error) {
+	return newProjected(ctx, b.b, b.sums.Clone(), &b.o)
 }

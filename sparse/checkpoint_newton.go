@@ -1,6 +1,7 @@
 package sparse
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -66,7 +67,7 @@ func (r *refit) checkpoint(p *pass, next int) *Checkpoint {
 }
 
 // resume returns the pass that was interrupted.
-func (r *refit) resume(c *Checkpoint) (*pass, error) {
+func (r *refit) resume(ctx context.Context, c *Checkpoint) (*pass, error) {
 	if err := c.check(r.to); err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ func (r *refit) resume(c *Checkpoint) (*pass, error) {
 			return nil, p.before.err
 		}
 		var err error
-		if p.post, err = newProjected(r.b, p.before.sums, r.o); err != nil {
+		if p.post, err = newProjected(ctx, r.b, p.before.sums, r.o); err != nil {
 			return nil, err
 		}
 	}

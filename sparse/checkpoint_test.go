@@ -78,7 +78,7 @@ func startRefit(ctx context.Context, q *problem, x linearize.Source, z *sparse.I
 func (q *problem) bits(t *testing.T, p *sparse.Posterior) []byte {
 	t.Helper()
 	var mean, cov mat.Dense
-	require.NoError(t, p.PredictTo(&mean, &cov, q.test))
+	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
 	out, err := p.Sums().MarshalBinary()
 	require.NoError(t, err)
 	s, ev := p.Sites(), p.EvidenceLinearGaussian()

@@ -23,7 +23,7 @@ func TestContributionsClose(t *testing.T) {
 			p, err := sparse.Refit(t.Context(), r.kernel, r.train, r.y, r.lik, z, nil)
 			require.NoError(t, err)
 			var mean mat.Dense
-			require.NoError(t, p.PredictTo(&mean, nil, r.test))
+			require.NoError(t, p.PredictTo(t.Context(), &mean, nil, r.test))
 			e, err := explain.New(p, r.kernel, &explain.Options{Top: 1})
 			require.NoError(t, err)
 			rows, err := e.Explain(t.Context(), r.test)

@@ -35,7 +35,7 @@ func conflicting(t *testing.T, precision float64) *problem {
 func (q *problem) openBy(t *testing.T, p gp.Dual, terms gp.Terms) float64 {
 	t.Helper()
 	var mean mat.Dense
-	require.NoError(t, p.PredictTo(&mean, nil, q.train))
+	require.NoError(t, p.PredictTo(t.Context(), &mean, nil, q.train))
 	prior := make([]float64, q.n*q.c)
 	q.kernel.MeanTo(prior, q.train)
 	weights := p.PseudoTargets()

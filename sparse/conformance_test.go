@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 			t.Run(q.name+"/"+a.String(), func(t *testing.T) {
 				c := gptest.LatentCase{Test: q.test, Kernel: q.kernel, Tol: 1e-10}
 				gptest.Dual(t, gptest.DualCase{
-					LatentCase: c, Dual: q.refit(t, q.all(t), linear(a)), Train: q.train, SumTol: 1e-9,
+					LatentCase: c, Dual: q.refit(t, q.all(t), linear(a)), Train: q.train, SumTol: 1e-9, OtherWeights: a == sparse.FITC,
 				})
 				c.Latent = q.fit(t, q.some(t), linear(a))
 				gptest.Latent(t, c)
@@ -38,9 +38,9 @@ func TestConformance(t *testing.T) {
 func (q *problem) everything(t *testing.T, p *sparse.Posterior) []float64 {
 	t.Helper()
 	var mean, cov, joint, self mat.Dense
-	require.NoError(t, p.PredictTo(&mean, &cov, q.test))
-	require.NoError(t, p.JointTo(nil, &joint, q.test))
-	require.NoError(t, p.SelfTo(&self, q.test))
+	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.test))
+	require.NoError(t, p.SelfTo(t.Context(), &self, q.test))
 	out := append(flat(&mean), flat(&cov)...)
 	out = append(append(out, flat(&joint)...), flat(&self)...)
 	out = append(append(out, p.Alpha()...), p.PseudoTargets()...)

@@ -1,6 +1,7 @@
 package sparse
 
 import (
+	"context"
 	"sync"
 
 	"gonum.org/v1/gonum/blas"
@@ -26,17 +27,14 @@ const preparedBytes = 1 << 30
 // none where that is more than 1 GiB. It fails with a *gp.MemoryError where
 // this and the features of x pass Options.MaxMemory.
 //
-// Where K_ZZ has its full rank, the result has another method beside those of
-// gp.Cross,
-//
-//	CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error
-//
-// which is TileTo for any examples of the network, with any number of outputs:
-// those that linearize.Combine makes sums of, for a start. Where K_ZZ is
+// Where K_ZZ has its full rank, the result is a gp.CombinedCross. Where K_ZZ is
 // singular to working precision, a tile is a product of the examples' features
 // instead, in which rounding is not amplified, so that the terms still add up.
-func (p *Posterior) Cross(x *linearize.Batch) (gp.Cross, error) {
+func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, error) {
 	t, c := p.checkInputs(x)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	q := &cross{p: p, rows: t * c}
 	if t == 0 {
 		return q, nil
@@ -126,32 +124,36 @@ type cross struct {
 var _ gp.Cross = (*cross)(nil)
 
 // TileTo implements gp.Cross.
-func (q *cross) TileTo(dst *mat.Dense, first int, train *linearize.Batch, t gp.Terms) error {
+func (q *cross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *linearize.Batch, t gp.Terms) error {
 	if first < 0 || first+train.Len() > q.p.x.Len() {
 		panic("sparse: range of training examples out of bounds")
 	}
 	if train.Len() > 0 && train.Outputs() != q.p.b.c {
 		panic("sparse: training examples with another number of outputs")
 	}
-	return q.tileTo(dst, train, t)
+	return q.tileTo(ctx, dst, train, t)
 }
 
 // combining is a cross for any sums of outputs.
 type combining struct{ *cross }
 
-// CombinedTo writes C(x, train) (Posterior) or Q(x, train) (Raw), T·C × n·K,
-// for n examples with K outputs each, any sums of those of the network.
-func (q combining) CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
-	return q.tileTo(dst, train, t)
+var _ gp.CombinedCross = combining{}
+
+// CombinedTo implements gp.CombinedCross, with Q in the place of κ.
+func (q combining) CombinedTo(ctx context.Context, dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
+	return q.tileTo(ctx, dst, train, t)
 }
 
-func (q *cross) tileTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
+func (q *cross) tileTo(ctx context.Context, dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
 	if t != gp.Posterior && t != gp.Raw {
 		panic("sparse: unknown terms")
 	}
 	if q.rows == 0 || train.Len() == 0 {
 		dense.SizeTo(dst, 0, 0)
 		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	n := train.Len() * train.Outputs()
 	dense.SizeTo(dst, q.rows, n)
@@ -191,44 +193,4 @@ func (q *cross) product(train *linearize.Batch) (*mat.Dense, error) {
 		q.prod, q.last = prod, contents
 	}
 	return prod, nil
-}
-
-// RootTo writes R̃_i, n·C×C, with which the posterior weighs the training
-// examples in these rows of Data, x: Λ̃_i = R̃_iR̃_iᵀ is Λ_i, but with FITC,
-// where it is less (E13). Removing an example takes Λ̃_i out of the posterior.
-func (p *Posterior) RootTo(dst *mat.Dense, rows []int, x *linearize.Batch) error {
-	t, c := p.checkInputs(x)
-	if t != len(rows) {
-		panic("sparse: rows and examples differ in number")
-	}
-	dense.SizeTo(dst, t*c, c)
-	if t == 0 {
-		return nil
-	}
-	put := func(i int, root []float64) {
-		for a := range c {
-			dst.SetRow(i*c+a, root[a*c:(a+1)*c])
-		}
-	}
-	if !p.sums.origin.fitc {
-		for i, r := range rows {
-			put(i, p.local.Block(p.local.Root, r))
-		}
-		return nil
-	}
-	phi, err := newFeaturesOf(p.b, t*c).of(part{x: x, rows: t * c})
-	if err != nil {
-		return err
-	}
-	diag := make([]float64, t*c*c)
-	p.b.k.DiagTo(mat.NewDense(t*c, c, diag), x)
-	s := newCorrected(c)
-	for i, r := range rows {
-		residualTo(s.d, diag[i*c*c:(i+1)*c*c], dense.Rows(phi, i*c, (i+1)*c))
-		if err := s.set(p.local.Block(p.local.Root, r), make([]float64, c)); err != nil {
-			return err
-		}
-		put(i, s.root)
-	}
-	return nil
 }

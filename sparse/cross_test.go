@@ -27,11 +27,6 @@ type mulOnly struct {
 	ntk.MulToer
 }
 
-// combiner is what the Cross of a sparse posterior can do besides.
-type combiner interface {
-	CombinedTo(dst *mat.Dense, train *linearize.Batch, t gp.Terms) error
-}
-
 // The cross-kernel with sums of the outputs of examples is the sums of that
 // with the examples, whatever the kernel can do, under scaled variances too.
 func TestCombinedCross(t *testing.T) {
@@ -44,7 +39,7 @@ func TestCombinedCross(t *testing.T) {
 				p, err := sparse.Fit(t.Context(), k, q.train, q.sites(t), q.some(t), o)
 				require.NoError(t, err)
 				if o.Mean == gp.Network {
-					scaled, err := p.At(0.3)
+					scaled, err := p.At(t.Context(), 0.3)
 					require.NoError(t, err)
 					p, err = scaled.WithData(t.Context(), q.train, q.sites(t))
 					require.NoError(t, err)
@@ -57,7 +52,7 @@ func TestCombinedCross(t *testing.T) {
 
 func requireCombined(t *testing.T, q *problem, p *sparse.Posterior, w *mat.Dense) {
 	t.Helper()
-	cross, err := p.Cross(q.test)
+	cross, err := p.Cross(t.Context(), q.test)
 	require.NoError(t, err)
 	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
 		whole := crossOf(t, p, q.test, q.train, q.n, terms)
@@ -68,7 +63,7 @@ func requireCombined(t *testing.T, q *problem, p *sparse.Posterior, w *mat.Dense
 		}
 		err := linearize.Combine(q.train, w).Batches(t.Context(), func(_ int, b *linearize.Batch) error {
 			var got mat.Dense
-			require.NoError(t, cross.(combiner).CombinedTo(&got, b, terms))
+			require.NoError(t, cross.(gp.CombinedCross).CombinedTo(t.Context(), &got, b, terms))
 			// K_ZZ of a condition up to 1e4
 			requireClose(t, "sums", &got, want, 1e-10)
 			return nil
@@ -151,7 +146,7 @@ func TestRemovalIsRemove(t *testing.T) {
 			t.Run(q.name+"/"+a.String(), func(t *testing.T) {
 				p := q.refit(t, q.some(t), &sparse.Options{Approximation: a})
 				var before mat.Dense
-				require.NoError(t, p.PredictTo(&before, nil, q.test))
+				require.NoError(t, p.PredictTo(t.Context(), &before, nil, q.test))
 				rows := explained(t, p, q.kernel, q.test, &explain.Options{Top: q.n})
 				for i := range q.n {
 					s, err := gp.NewSites(q.y.Slice(i, i+1, 0, q.c).(*mat.Dense), p.Sites().F.Slice(i, i+1, 0, q.c).(*mat.Dense), q.lik)
@@ -159,7 +154,7 @@ func TestRemovalIsRemove(t *testing.T) {
 					less, err := p.Remove(t.Context(), []int{i}, s)
 					require.NoError(t, err)
 					var after mat.Dense
-					require.NoError(t, less.PredictTo(&after, nil, q.test))
+					require.NoError(t, less.PredictTo(t.Context(), &after, nil, q.test))
 					for row := range q.t {
 						for c := range q.c {
 							// the mode is found to 1e-12, and the posterior's A' has a condition up to 1e4
@@ -255,13 +250,13 @@ func TestCrossOfReusedBatch(t *testing.T) {
 			p := q.fit(t, z, linear(sparse.Nystrom))
 			for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
 				want := crossOf(t, p, q.test, q.train, 5, terms)
-				cross, err := p.Cross(q.test)
+				cross, err := p.Cross(t.Context(), q.test)
 				require.NoError(t, err)
 				var reused linearize.Batch
 				for first := 0; first < q.n; first += 5 {
 					reused = *linearize.Concat(q.train.Slice(first, first+5))
 					var got mat.Dense
-					require.NoError(t, cross.TileTo(&got, first, &reused, terms))
+					require.NoError(t, cross.TileTo(t.Context(), &got, first, &reused, terms))
 					requireClose(t, "tile", &got, want.Slice(0, q.t*q.c, first*q.c, (first+5)*q.c), 1e-12)
 				}
 			}
@@ -287,12 +282,12 @@ func TestCrossMultipliesOnce(t *testing.T) {
 	q, n := problems(t)[5], 0
 	p, err := sparse.Fit(t.Context(), multiplied{q.kernel, q.kernel, &n}, q.train, q.sites(t), q.some(t), nil)
 	require.NoError(t, err)
-	cross, err := p.Cross(q.test)
+	cross, err := p.Cross(t.Context(), q.test)
 	require.NoError(t, err)
 	tile := func(b *linearize.Batch, terms gp.Terms, want int) {
 		t.Helper()
 		n = 0
-		require.NoError(t, cross.TileTo(new(mat.Dense), 0, b, terms))
+		require.NoError(t, cross.TileTo(t.Context(), new(mat.Dense), 0, b, terms))
 		require.Equal(t, want, n)
 	}
 	tile(q.train, gp.Posterior, 1)

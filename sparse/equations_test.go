@@ -33,8 +33,8 @@ func TestE13Posterior(t *testing.T) {
 		z := q.some(t)
 		p, e := q.fit(t, z, linear(a)), q.dense(t, q.sites(t), z, a == sparse.FITC)
 		var mean, cov, joint, jmean mat.Dense
-		require.NoError(t, p.PredictTo(&mean, &cov, q.test))
-		require.NoError(t, p.JointTo(&jmean, &joint, q.test))
+		require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
+		require.NoError(t, p.JointTo(t.Context(), &jmean, &joint, q.test))
 		requireClose(t, "mean", column(&mean), e.mean(), tol)
 		requireClose(t, "covariance", &cov, diagonalBlocks(e.cov(t), q.c), tol)
 		requireClose(t, "joint covariance", &joint, e.cov(t), tol)
@@ -42,7 +42,7 @@ func TestE13Posterior(t *testing.T) {
 		require.Equal(t, 7*q.c, p.Rank())
 
 		net := q.fit(t, z, &sparse.Options{Approximation: a})
-		require.NoError(t, net.PredictTo(&mean, nil, q.test))
+		require.NoError(t, net.PredictTo(t.Context(), &mean, nil, q.test))
 		require.Equal(t, flat(q.test.F), flat(&mean), "the Laplace posterior's mean")
 	})
 }
@@ -54,7 +54,7 @@ func TestE13Evidence(t *testing.T) {
 		p, e := q.fit(t, z, linear(a)), q.dense(t, s, z, a == sparse.FITC)
 		got := p.EvidenceLinearGaussian()
 		requireNumber(t, "evidence", got.Value, e.evidence(t, a == sparse.FITC), tol)
-		require.Equal(t, sparse.None, got.Bound)
+		require.Equal(t, gp.None, got.Bound)
 		require.Equal(t, got.LogLik-got.Scatter/2-got.LogDet/2, got.Value)
 
 		at := p.EvidenceAtTheta(3)
@@ -75,14 +75,14 @@ func TestE13Bounds(t *testing.T) {
 			rows := q.all(t).Rows[:m]
 			p := q.fit(t, q.inducing(t, rows...), nil)
 			low := p.EvidenceLowerBound()
-			require.Equal(t, sparse.Lower, low.Bound)
+			require.Equal(t, gp.Lower, low.Bound)
 			require.LessOrEqual(t, low.Value, exact+tol*(1+abs(exact)), "M = %d", m)
 			require.GreaterOrEqual(t, low.Value, last-tol*(1+abs(last)), "M = %d", m)
 			last = low.Value
 
 			at := x.EvidenceAtTheta(3).Value
 			up, down := p.EvidenceAtTheta(3), p.EvidenceAtThetaLowerBound(3)
-			require.Equal(t, [2]sparse.Bound{sparse.Upper, sparse.Lower}, [2]sparse.Bound{up.Bound, down.Bound})
+			require.Equal(t, [2]gp.Bound{gp.Upper, gp.Lower}, [2]gp.Bound{up.Bound, down.Bound})
 			require.GreaterOrEqual(t, up.Value, at-tol*(1+abs(at)), "M = %d", m)
 			require.LessOrEqual(t, down.Value, at+tol*(1+abs(at)), "M = %d", m)
 		}
@@ -111,12 +111,12 @@ func TestE13Sums(t *testing.T) {
 			requireClose(t, name+": k_*Z A⁻¹ k_Zi", post, e.cross(), tol)
 			requireClose(t, name+": q_*i", raw, product(e.zt.T(), inverse(t, e.zz), e.zn), tol)
 			var mean mat.Dense
-			require.NoError(t, p.PredictTo(&mean, nil, q.test))
+			require.NoError(t, p.PredictTo(t.Context(), &mean, nil, q.test))
 			requireClose(t, name+": m + Σ Cb", plus(q.mTest, 1, product(post, vec(p.PseudoTargets()))), column(&mean), tol)
 			requireClose(t, name+": m + Σ qα", plus(q.mTest, 1, product(raw, vec(p.Alpha()))), column(&mean), tol)
 
 			self := new(mat.Dense)
-			require.NoError(t, p.SelfTo(self, q.train))
+			require.NoError(t, p.SelfTo(t.Context(), self, q.train))
 			requireClose(t, name+": k_iZ A⁻¹ k_Zi", self, diagonalBlocks(product(e.zn.T(), e.aInv, e.zn), q.c), tol)
 		}
 	})
@@ -141,7 +141,7 @@ func TestE9Refit(t *testing.T) {
 		requireNumber(t, "evidence", p.EvidenceRefit().Value, p.EvidenceLinearGaussian().Value, 1e-8)
 		requireNumber(t, "evidence", p.EvidenceRefit().Value, e.evidence(t, a == sparse.FITC), 1e-8)
 		var mean, cov mat.Dense
-		require.NoError(t, p.PredictTo(&mean, &cov, q.test))
+		require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
 		requireClose(t, "mean", column(&mean), e.mean(), tol)
 		requireClose(t, "covariance", &cov, diagonalBlocks(e.cov(t), q.c), tol)
 	})
@@ -196,8 +196,8 @@ func TestRepeatedInducing(t *testing.T) {
 func (q *problem) requireExact(t *testing.T, p *sparse.Posterior, x *gp.Exact) {
 	t.Helper()
 	var mean, cov, wantMean, wantCov mat.Dense
-	require.NoError(t, p.PredictTo(&mean, &cov, q.test))
-	require.NoError(t, x.PredictTo(&wantMean, &wantCov, q.test))
+	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, x.PredictTo(t.Context(), &wantMean, &wantCov, q.test))
 	requireClose(t, "mean", &mean, &wantMean, tol)
 	requireClose(t, "covariance", &cov, &wantCov, tol)
 	requireClose(t, "b", vec(p.PseudoTargets()), vec(x.PseudoTargets()), 1e-8)
@@ -221,7 +221,7 @@ func TestSubsetIsExactOnItself(t *testing.T) {
 		require.NoError(t, err)
 		q.requireSubset(t, p, x, z)
 		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
-		require.Equal(t, sparse.None, p.EvidenceLinearGaussian().Bound)
+		require.Equal(t, gp.None, p.EvidenceLinearGaussian().Bound)
 		require.True(t, p.IsSubset())
 
 		xr, err := gp.Refit(t.Context(), q.kernel, z.Batch, y, q.lik, nil)
@@ -236,8 +236,8 @@ func TestSubsetIsExactOnItself(t *testing.T) {
 func (q *problem) requireSubset(t *testing.T, p *sparse.Posterior, x *gp.Exact, z *sparse.Inducing) {
 	t.Helper()
 	var mean, cov, wantMean, wantCov mat.Dense
-	require.NoError(t, p.PredictTo(&mean, &cov, q.test))
-	require.NoError(t, x.PredictTo(&wantMean, &wantCov, q.test))
+	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, x.PredictTo(t.Context(), &wantMean, &wantCov, q.test))
 	requireClose(t, "mean", &mean, &wantMean, tol)
 	requireClose(t, "covariance", &cov, &wantCov, tol)
 	require.Equal(t, q.n, p.Data().Len())
@@ -268,7 +268,7 @@ func TestSubsetPrecisionByFraction(t *testing.T) {
 	require.NoError(t, err)
 	plain, err := sparse.FitSubset(t.Context(), q.kernel, q.train, s, z, linear(sparse.Nystrom))
 	require.NoError(t, err)
-	want, err := plain.At(20. / 7)
+	want, err := plain.At(t.Context(), 20./7)
 	require.NoError(t, err)
 	requireSame(t, p, want, q)
 }
@@ -277,8 +277,8 @@ func TestSubsetPrecisionByFraction(t *testing.T) {
 func requireSame(t *testing.T, got, want gp.Latent, q *problem) {
 	t.Helper()
 	var mean, cov, wantMean, wantCov mat.Dense
-	require.NoError(t, got.PredictTo(&mean, &cov, q.test))
-	require.NoError(t, want.PredictTo(&wantMean, &wantCov, q.test))
+	require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, want.PredictTo(t.Context(), &wantMean, &wantCov, q.test))
 	requireClose(t, "mean", &mean, &wantMean, 1e-10)
 	requireClose(t, "covariance", &cov, &wantCov, 1e-10)
 }

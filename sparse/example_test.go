@@ -55,7 +55,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	var mean, cov mat.Dense
-	if err := post.PredictTo(&mean, &cov, test); err != nil {
+	if err := post.PredictTo(ctx, &mean, &cov, test); err != nil {
 		log.Fatal(err)
 	}
 	// Three examples explain a kernel of rank three.

@@ -21,7 +21,7 @@ func TestExplainedOverAllData(t *testing.T) {
 		rows, err := e.Explain(t.Context(), q.test)
 		require.NoError(t, err)
 		var mean mat.Dense
-		require.NoError(t, p.PredictTo(&mean, nil, q.test))
+		require.NoError(t, p.PredictTo(t.Context(), &mean, nil, q.test))
 		scale := mat.Norm(&mean, 2) + mat.Norm(q.mTest, 2)
 		for i, row := range rows {
 			for c, x := range row {

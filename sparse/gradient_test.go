@@ -79,7 +79,7 @@ func TestE10GradientScale(t *testing.T) {
 		requireNumber(t, "sum of groups", sum, got, 1e-9)
 		var v [2]float64
 		for i, h := range []float64{1e-4, -1e-4} {
-			at, err := p.At(math.Exp(h))
+			at, err := p.At(t.Context(), math.Exp(h))
 			require.NoError(t, err)
 			v[i] = at.EvidenceLinearGaussian().Value
 		}

@@ -73,7 +73,7 @@ func TestPosteriorIsImmutable(t *testing.T) {
 		head, headSites := q.rows(t, seq(0, 14))
 		tail, tailSites := q.rows(t, seq(14, q.n))
 		require.NoError(t, b.Add(t.Context(), head, headSites))
-		built, err := b.Posterior()
+		built, err := b.Posterior(t.Context())
 		require.NoError(t, err)
 		gone, err := gp.NewSites(pick(q.y, seq(14, q.n)), pick(p.Sites().F, seq(14, q.n)), q.lik)
 		require.NoError(t, err)
@@ -86,8 +86,8 @@ func TestPosteriorIsImmutable(t *testing.T) {
 				_, err := sparse.Refit(ctx, q.kernel, p.Data(), q.y, q.lik, p.Inducing(), o)
 				return err
 			}},
-			{"Leading", func(context.Context) error { _, _ = p.Leading(3); return nil }},
-			{"At", func(context.Context) error { _, _ = p.At(0.2); return nil }},
+			{"Leading", func(context.Context) error { _, _ = p.Leading(t.Context(), 3); return nil }},
+			{"At", func(context.Context) error { _, _ = p.At(t.Context(), 0.2); return nil }},
 			{"Report", func(ctx context.Context) error {
 				_, err := p.Report(ctx, q.test, &sparse.ReportOptions{Sample: 9})
 				return err

@@ -1,6 +1,7 @@
 package sparse
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -22,7 +23,7 @@ var (
 // It fails with a *CountError where m is not between 1 and M, and with an
 // error for FITC, whose sites depend on all inducing examples, for a subset of
 // data, and where K_ZZ is singular to working precision.
-func (p *Projected) Leading(m int) (*Projected, error) {
+func (p *Projected) Leading(ctx context.Context, m int) (*Projected, error) {
 	switch {
 	case m < 1 || m > p.b.z.Len():
 		return nil, &CountError{M: m, N: p.b.z.Len(), Pairs: p.b.z.Pairs()}
@@ -34,7 +35,7 @@ func (p *Projected) Leading(m int) (*Projected, error) {
 		return nil, fmt.Errorf("sparse: a subset of data has other data for every number of examples; fit it again with %d", m)
 	}
 	b := p.b.leading(m)
-	q, err := newProjected(b, p.sums.leading(b.origin(&p.o)), &p.o)
+	q, err := newProjected(ctx, b, p.sums.leading(b.origin(&p.o)), &p.o)
 	if err != nil {
 		return nil, err
 	}

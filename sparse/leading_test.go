@@ -23,7 +23,7 @@ func TestLeading(t *testing.T) {
 		for _, mean := range []gp.Mean{gp.Network, gp.LinearGaussian} {
 			all := q.fit(t, z, &sparse.Options{Mean: mean})
 			for _, m := range []int{1, 3, z.Len()} {
-				got, err := all.Leading(m)
+				got, err := all.Leading(t.Context(), m)
 				require.NoError(t, err)
 				want := q.fit(t, first(z, m), &sparse.Options{Mean: mean})
 				require.Equal(t, m, got.Inducing().Len())
@@ -40,8 +40,8 @@ func TestLeading(t *testing.T) {
 func requireSamePosterior(t *testing.T, q *problem, got, want *sparse.Projected, tol float64) {
 	t.Helper()
 	var mean, cov, mean2, cov2 mat.Dense
-	require.NoError(t, got.PredictTo(&mean, &cov, q.test))
-	require.NoError(t, want.PredictTo(&mean2, &cov2, q.test))
+	require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, want.PredictTo(t.Context(), &mean2, &cov2, q.test))
 	requireClose(t, "mean", &mean, &mean2, tol)
 	requireClose(t, "covariance", &cov, &cov2, tol)
 }
@@ -51,15 +51,15 @@ func TestLeadingErrors(t *testing.T) {
 	q := problems(t)[0]
 	p := q.fit(t, q.some(t), nil)
 	for _, m := range []int{0, -1, q.some(t).Len() + 1} {
-		_, err := p.Leading(m)
+		_, err := p.Leading(t.Context(), m)
 		require.ErrorAs(t, err, new(*sparse.CountError))
 	}
 	fitc := q.fit(t, q.some(t), &sparse.Options{Approximation: sparse.FITC})
-	_, err := fitc.Leading(2)
+	_, err := fitc.Leading(t.Context(), 2)
 	require.ErrorContains(t, err, "FITC")
 	subset, err := sparse.FitSubset(t.Context(), q.kernel, q.train, rowsOf(q.sites(t), 2), first(q.inducing(t, 0, 1), 2), nil)
 	require.NoError(t, err)
-	_, err = subset.Leading(1)
+	_, err = subset.Leading(t.Context(), 1)
 	require.ErrorContains(t, err, "subset")
 }
 
@@ -74,16 +74,16 @@ func TestPrepared(t *testing.T) {
 			require.Equal(t, q.t, prepared.Len())
 			ask := []*sparse.Projected{p.Projected}
 			if o.Approximation == sparse.Nystrom {
-				at, err := p.At(0.3)
+				at, err := p.At(t.Context(), 0.3)
 				require.NoError(t, err)
-				fewer, err := at.Leading(3)
+				fewer, err := at.Leading(t.Context(), 3)
 				require.NoError(t, err)
 				ask = append(ask, at, fewer)
 			}
 			for _, p := range ask {
 				var mean, cov, mean2, cov2 mat.Dense
-				require.NoError(t, p.PredictPreparedTo(&mean, &cov, prepared))
-				require.NoError(t, p.PredictTo(&mean2, &cov2, q.test))
+				require.NoError(t, p.PredictPreparedTo(t.Context(), &mean, &cov, prepared))
+				require.NoError(t, p.PredictTo(t.Context(), &mean2, &cov2, q.test))
 				requireClose(t, "mean", &mean, &mean2, 1e-11)
 				requireClose(t, "covariance", &cov, &cov2, 1e-11)
 			}
@@ -97,7 +97,7 @@ func TestPreparedForOthers(t *testing.T) {
 	p, other := q.fit(t, q.some(t), nil), q.fit(t, q.inducing(t, 1, 2, 3), nil)
 	prepared, err := p.Prepare(t.Context(), q.test)
 	require.NoError(t, err)
-	require.Panics(t, func() { _ = other.PredictPreparedTo(new(mat.Dense), nil, prepared) })
+	require.Panics(t, func() { _ = other.PredictPreparedTo(t.Context(), new(mat.Dense), nil, prepared) })
 	_, err = q.fit(t, q.some(t), &sparse.Options{MaxMemory: 1 << 20}).Prepare(t.Context(), q.test)
 	require.NoError(t, err)
 }

@@ -73,9 +73,9 @@ func TestPairsE13(t *testing.T) {
 		for name, p := range map[string]*sparse.Posterior{"fit": q.fit(t, z, linear(a)), "refit": q.refit(t, z, linear(a))} {
 			e := q.dense(t, p.Sites(), z, fitc)
 			var mean, cov, joint, self mat.Dense
-			require.NoError(t, p.PredictTo(&mean, &cov, q.test))
-			require.NoError(t, p.JointTo(nil, &joint, q.test))
-			require.NoError(t, p.SelfTo(&self, q.train))
+			require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
+			require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.test))
+			require.NoError(t, p.SelfTo(t.Context(), &self, q.train))
 			requireClose(t, name+": mean", column(&mean), e.mean(), tol)
 			requireClose(t, name+": covariance", &cov, diagonalBlocks(e.cov(t), q.c), tol)
 			requireClose(t, name+": joint covariance", &joint, e.cov(t), tol)
@@ -148,7 +148,7 @@ func TestAllPairsOfReference(t *testing.T) {
 	want := r.ask(t, x, x.PseudoTargets(), x.Alpha(), x.EvidenceLinearGaussian())
 	for _, a := range approximations {
 		p := r.fit(t, z, a)
-		got := r.ask(t, p, p.PseudoTargets(), p.Alpha(), p.EvidenceLinearGaussian().Evidence)
+		got := r.ask(t, p, p.PseudoTargets(), p.Alpha(), p.EvidenceLinearGaussian())
 		acceptance{name: "categorical", mean: 1e-8, rest: 1e-8}.requireAnswers(t, "all pairs", got, want)
 		t.Logf("%s: mean %.1e, covariance %.1e, terms %.1e, raw terms %.1e", a, relative(got.mean, want.mean),
 			relative(got.covariance, want.covariance), relative(got.terms, want.terms), relative(got.raw, want.raw))
@@ -174,8 +174,8 @@ func TestPairsOfStreamedReference(t *testing.T) {
 		require.NoError(t, err)
 		whole := r.fit(t, r.choose(t, sparse.Greedy{}, rows/c), sparse.Nystrom)
 		var got, want mat.Dense
-		require.NoError(t, p.PredictTo(nil, &got, r.test))
-		require.NoError(t, r.fit(t, of, sparse.Nystrom).PredictTo(nil, &want, r.test))
+		require.NoError(t, p.PredictTo(t.Context(), nil, &got, r.test))
+		require.NoError(t, r.fit(t, of, sparse.Nystrom).PredictTo(t.Context(), nil, &want, r.test))
 		requireClose(t, "covariance", &got, &want, 1e-9)
 		require.LessOrEqual(t, p.TraceError(), whole.TraceError())
 		t.Logf("%d rows: greedy pairs leave %.2e of the trace, greedy examples %.2e", rows, p.TraceError(), whole.TraceError())
@@ -244,20 +244,20 @@ func TestLeadingPairs(t *testing.T) {
 		prepared, err := all.Prepare(t.Context(), q.test)
 		require.NoError(t, err)
 		for _, m := range []int{1, 4, z.Len()} {
-			got, err := all.Leading(m)
+			got, err := all.Leading(t.Context(), m)
 			require.NoError(t, err)
 			own := q.fit(t, &sparse.Inducing{Rows: z.Rows[:m], Batch: z.Batch.Slice(0, m), Outputs: z.Outputs[:m], DataOutputs: q.c}, linear(sparse.Nystrom))
 			requireSamePosterior(t, q, got, own.Projected, 1e-11)
 			requireNumber(t, "trace error", got.TraceError(), own.TraceError(), 1e-11)
-			at, err := got.At(0.3)
+			at, err := got.At(t.Context(), 0.3)
 			require.NoError(t, err)
 			var mean, cov, mean2, cov2 mat.Dense
-			require.NoError(t, at.PredictPreparedTo(&mean, &cov, prepared))
-			require.NoError(t, at.PredictTo(&mean2, &cov2, q.test))
+			require.NoError(t, at.PredictPreparedTo(t.Context(), &mean, &cov, prepared))
+			require.NoError(t, at.PredictTo(t.Context(), &mean2, &cov2, q.test))
 			requireClose(t, "mean", &mean, &mean2, 1e-11)
 			requireClose(t, "covariance", &cov, &cov2, 1e-11)
 		}
-		_, err = all.Leading(z.Len() + 1)
+		_, err = all.Leading(t.Context(), z.Len()+1)
 		require.Equal(t, &sparse.CountError{M: z.Len() + 1, N: z.Len(), Pairs: true}, err)
 	}
 }
@@ -272,7 +272,7 @@ func TestPairsExplained(t *testing.T) {
 		rows, err := e.Explain(t.Context(), q.test)
 		require.NoError(t, err)
 		var mean mat.Dense
-		require.NoError(t, p.PredictTo(&mean, nil, q.test))
+		require.NoError(t, p.PredictTo(t.Context(), &mean, nil, q.test))
 		scale := mat.Norm(&mean, 2) + mat.Norm(q.mTest, 2)
 		for i, row := range rows {
 			for c, x := range row {
@@ -309,7 +309,7 @@ func TestPairsMerge(t *testing.T) {
 			require.NoError(t, sums.UnmarshalBinary(data))
 			require.NoError(t, total.Merge(&sums))
 		}
-		got, err := total.Posterior()
+		got, err := total.Posterior(t.Context())
 		require.NoError(t, err)
 		q.requireSamePosterior(t, got, want)
 

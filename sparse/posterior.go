@@ -55,7 +55,7 @@ func Fit(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *
 	if err := b.Add(ctx, x, s); err != nil {
 		return nil, err
 	}
-	p, err := newProjected(b.b, b.sums, &d)
+	p, err := newProjected(ctx, b.b, b.sums, &d)
 	if err != nil {
 		return nil, err
 	}

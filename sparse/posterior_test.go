@@ -23,17 +23,17 @@ func TestVarianceOrder(t *testing.T) {
 		x, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), nil)
 		require.NoError(t, err)
 		var exact, cov mat.Dense
-		require.NoError(t, x.PredictTo(nil, &exact, q.test))
+		require.NoError(t, x.PredictTo(t.Context(), nil, &exact, q.test))
 		for _, m := range []int{1, 5, 12, 20} {
 			z := q.inducing(t, q.all(t).Rows[:m]...)
 			for _, a := range approximations {
-				require.NoError(t, q.fit(t, z, linear(a)).PredictTo(nil, &cov, q.test))
+				require.NoError(t, q.fit(t, z, linear(a)).PredictTo(t.Context(), nil, &cov, q.test))
 				q.requireVariances(t, &cov, func(i int, v float64) bool { return v <= q.kTest.At(i, i)*(1+1e-12) })
 			}
 			_, s := q.rows(t, z.Rows)
 			p, err := sparse.FitSubset(t.Context(), q.kernel, q.train, s, z, nil)
 			require.NoError(t, err)
-			require.NoError(t, p.PredictTo(nil, &cov, q.test))
+			require.NoError(t, p.PredictTo(t.Context(), nil, &cov, q.test))
 			q.requireVariances(t, &cov, func(i int, v float64) bool { return v >= exact.At(i, i%q.c)-1e-11*q.kTest.At(i, i) })
 		}
 	})
@@ -70,7 +70,7 @@ func TestVarianceReturnsToPrior(t *testing.T) {
 		p, err := sparse.Fit(t.Context(), q.kernel, near, q.sites(t), z, linear(a))
 		require.NoError(t, err)
 		var cov, prior mat.Dense
-		require.NoError(t, p.PredictTo(nil, &cov, far))
+		require.NoError(t, p.PredictTo(t.Context(), nil, &cov, far))
 		q.kernel.DiagTo(&prior, far)
 		requireClose(t, "variance", &cov, &prior, 1e-14)
 	}
@@ -107,7 +107,7 @@ func TestFitErrors(t *testing.T) {
 	b := q.builder(t, q.some(t), nil)
 	require.NoError(t, b.Add(t.Context(), q.train.Slice(0, 4), rowsOf(s, 4)))
 	require.NoError(t, b.Remove(t.Context(), q.train, s))
-	_, err = b.Posterior()
+	_, err = b.Posterior(t.Context())
 	var pd *sparse.NotPDError
 	require.ErrorAs(t, err, &pd)
 	require.NotEmpty(t, pd.Error())
@@ -156,9 +156,9 @@ func TestMemoryIsPlanned(t *testing.T) {
 	require.NoError(t, err)
 	big := gptest.Another(testRand(), q.train, 400)
 	var me *gp.MemoryError
-	require.ErrorAs(t, small.JointTo(nil, new(mat.Dense), big), &me)
+	require.ErrorAs(t, small.JointTo(t.Context(), nil, new(mat.Dense), big), &me)
 	require.Positive(t, me.LargestN)
-	_, err = small.Cross(gptest.Another(testRand(), q.train, 4000))
+	_, err = small.Cross(t.Context(), gptest.Another(testRand(), q.train, 4000))
 	require.ErrorAs(t, err, &me)
 }
 
@@ -232,5 +232,5 @@ func TestInvalidOptionsPanic(t *testing.T) {
 	}
 	require.Panics(t, func() { q.fit(t, &sparse.Inducing{Rows: []int{1}, Batch: q.train}, nil) })
 	require.Panics(t, func() { q.fit(t, &sparse.Inducing{Rows: []int{99}, Batch: q.train.Slice(0, 1)}, nil) })
-	require.Panics(t, func() { q.fit(t, q.some(t), nil).PredictTo(nil, nil, problems(t)[1].test) })
+	require.Panics(t, func() { q.fit(t, q.some(t), nil).PredictTo(t.Context(), nil, nil, problems(t)[1].test) })
 }

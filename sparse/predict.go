@@ -25,11 +25,11 @@ import (
 // Far from the inducing examples the variance is the prior's. One that
 // rounding made negative by less than 1e-11 of the prior's is zero; a more
 // negative one is a *gp.NegativeVarianceError.
-func (p *Projected) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+func (p *Projected) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
-	return p.eachTile(context.Background(), x, func(tile part, f *features) error {
+	return p.eachTile(ctx, x, func(tile part, f *features) error {
 		lo, hi := tile.first, tile.first+tile.x.Len()
 		return p.predictTile(dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), tile.x, lo, f)
 	})
@@ -171,10 +171,10 @@ func settle(cov *mat.Dense, prior []float64, first, c int) error {
 // for an example with itself. It is the covariance of PredictTo less the
 // residual, and the h under which removing an example (E15) is exact for
 // this posterior.
-func (p *Projected) SelfTo(dst *mat.Dense, x *linearize.Batch) error {
+func (p *Projected) SelfTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	dense.SizeTo(dst, t*c, c)
-	return p.eachTile(context.Background(), x, func(tile part, f *features) error {
+	return p.eachTile(ctx, x, func(tile part, f *features) error {
 		phi, err := f.of(tile)
 		if err != nil {
 			return err
@@ -200,12 +200,15 @@ func blocksOf(dst *mat.Dense, first int, a blas64.General, c int) {
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of
 // all examples of x, T·C×T·C (E13). It fails with a *gp.MemoryError where
 // both pass Options.MaxMemory.
-func (p *Projected) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+func (p *Projected) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	dense.SizeTo(mean, t, c)
 	if cov == nil || t == 0 {
 		dense.SizeTo(cov, t*c, t*c)
-		return p.PredictTo(mean, nil, x)
+		return p.PredictTo(ctx, mean, nil, x)
 	}
 	if err := p.checkJoint(t); err != nil {
 		return err

@@ -85,7 +85,7 @@ func (p *Projected) Prepare(ctx context.Context, x linearize.Source) (*Prepared,
 // PredictPreparedTo is PredictTo for prepared examples. They must have been
 // prepared by a posterior with the same inducing examples, of which p has all
 // or leading ones, under any prior precision; otherwise it panics.
-func (p *Projected) PredictPreparedTo(mean, cov *mat.Dense, t *Prepared) error {
+func (p *Projected) PredictPreparedTo(ctx context.Context, mean, cov *mat.Dense, t *Prepared) error {
 	n, c, r := t.Len(), p.b.c, p.b.rank()
 	dense.SizeTo(mean, n, c)
 	dense.SizeTo(cov, n*c, c)
@@ -93,6 +93,9 @@ func (p *Projected) PredictPreparedTo(mean, cov *mat.Dense, t *Prepared) error {
 		return nil
 	}
 	ratio := p.preparedRatio(t)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	root := math.Sqrt(ratio)
 	if mean != nil {
 		p.preparedMean(mean, t, root)
@@ -104,6 +107,9 @@ func (p *Projected) PredictPreparedTo(mean, cov *mat.Dense, t *Prepared) error {
 	// Tiles keep the scaled features within memory that is fast to reach.
 	step := linearize.Tile(c)
 	for i := range par.Tiles(n, step) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		lo, hi := par.Bounds(i, n, step)
 		phi := dense.New((hi-lo)*c, r)
 		for row := range phi.Rows {

@@ -1,6 +1,7 @@
 package sparse
 
 import (
+	"context"
 	"math"
 	"sync"
 
@@ -37,7 +38,10 @@ var _ gp.Latent = (*Projected)(nil)
 const tileBytes = 64 << 20
 
 // newProjected solves for the posterior. It takes over sums.
-func newProjected(b *basis, sums *Sums, o *Options) (*Projected, error) {
+func newProjected(ctx context.Context, b *basis, sums *Sums, o *Options) (*Projected, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	p := &Projected{b: b, o: *o, sums: sums, tile: tileBytes}
 	r := b.rank()
 	a := sums.symmetric()
@@ -153,14 +157,14 @@ func (p *Projected) TraceError() float64 {
 // same sites: with an isotropic prior of precision δ, At(δ/δ') is that of
 // precision δ'. It takes no pass over the data. A posterior with FITC has an
 // error instead. A factor that is not positive and finite panics.
-func (p *Projected) At(factor float64) (*Projected, error) {
+func (p *Projected) At(ctx context.Context, factor float64) (*Projected, error) {
 	if !(factor > 0) || math.IsInf(factor, 1) {
 		panic("sparse: a factor on the prior variance must be positive and finite")
 	}
 	if p.sums.origin.fitc {
 		return nil, errFITCScale
 	}
-	q, err := newProjected(p.b.scaled(factor), p.sums.scaled(factor), &p.o)
+	q, err := newProjected(ctx, p.b.scaled(factor), p.sums.scaled(factor), &p.o)
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ const (
 )
 
 func (r *refit) run(ctx context.Context) (*Posterior, error) {
-	p, err := r.begin()
+	p, err := r.begin(ctx)
 	for err == nil {
 		if err = r.pass(ctx, p); err != nil {
 			break
@@ -107,19 +107,19 @@ func (r *refit) run(ctx context.Context) (*Posterior, error) {
 }
 
 // begin returns the first pass, or the one that was interrupted.
-func (r *refit) begin() (*pass, error) {
+func (r *refit) begin(ctx context.Context) (*pass, error) {
 	if r.save.active() {
 		r.to = r.b.bind(r.origin, r.x.Len(), true, markOf(dense.Contiguous(r.y)))
 	}
 	if r.save.resume != nil {
-		return r.resume(r.save.resume)
+		return r.resume(ctx, r.save.resume)
 	}
 	return &pass{kind: atTheta, to: r.expansion(r.newPoint(make([]float64, r.b.rank())), newSums(r.origin))}, nil
 }
 
 // stepFrom returns the pass that makes Newton's step from an expansion.
-func (r *refit) stepFrom(at *expansion) (*pass, error) {
-	post, err := newProjected(r.b, at.sums, r.o)
+func (r *refit) stepFrom(ctx context.Context, at *expansion) (*pass, error) {
+	post, err := newProjected(ctx, r.b, at.sums, r.o)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (r *refit) stepFrom(at *expansion) (*pass, error) {
 // after returns the pass that follows p, or the posterior.
 func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 	if p.kind != stepping {
-		next, err := r.stepFrom(p.to)
+		next, err := r.stepFrom(ctx, p.to)
 		return next, nil, err
 	}
 	r.o.Progress(StageNewton, r.step+1, 0)
@@ -165,7 +165,7 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 	}
 	r.step++
 	if to == next && p.to.err == nil {
-		q, err := r.stepFrom(p.to)
+		q, err := r.stepFrom(ctx, p.to)
 		return q, nil, err
 	}
 	return &pass{kind: atPoint, to: r.expansion(to, newSums(r.origin))}, nil, nil

@@ -122,14 +122,11 @@ func (p *Posterior) sample(ctx context.Context, x *linearize.Batch, o *ReportOpt
 	if err := b.Add(ctx, train, s); err != nil {
 		return nil, err
 	}
-	approximate, err := b.Posterior()
+	approximate, err := b.Posterior(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	c, err := Compare(exact, approximate, x)
+	c, err := Compare(ctx, exact, approximate, x)
 	if c != nil {
 		c.Examples = len(rows)
 	}
@@ -146,12 +143,12 @@ func sampleRows(total, n int, seed uint64) []int {
 // Compare compares the predictions of an approximate posterior with those of
 // the exact one at the examples of x. An output whose exact variance is zero
 // is left out.
-func Compare(exact, approximate gp.Latent, x *linearize.Batch) (*Comparison, error) {
+func Compare(ctx context.Context, exact, approximate gp.Latent, x *linearize.Batch) (*Comparison, error) {
 	var mean, cov, mean2, cov2 mat.Dense
-	if err := exact.PredictTo(&mean, &cov, x); err != nil {
+	if err := exact.PredictTo(ctx, &mean, &cov, x); err != nil {
 		return nil, err
 	}
-	if err := approximate.PredictTo(&mean2, &cov2, x); err != nil {
+	if err := approximate.PredictTo(ctx, &mean2, &cov2, x); err != nil {
 		return nil, err
 	}
 	c := x.Outputs()

@@ -21,8 +21,8 @@ func (q *problem) some2(t *testing.T) *sparse.Inducing { return q.inducing(t, 1,
 func requireSameTo(t *testing.T, got, want gp.Latent, q *problem, tol float64) {
 	t.Helper()
 	var mean, cov, wantMean, wantCov mat.Dense
-	require.NoError(t, got.PredictTo(&mean, &cov, q.test))
-	require.NoError(t, want.PredictTo(&wantMean, &wantCov, q.test))
+	require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, want.PredictTo(t.Context(), &wantMean, &wantCov, q.test))
 	requireClose(t, "mean", &mean, &wantMean, tol)
 	requireClose(t, "covariance", &cov, &wantCov, tol)
 }
@@ -49,13 +49,13 @@ func TestReport(t *testing.T) {
 
 		x, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{Mean: gp.LinearGaussian})
 		require.NoError(t, err)
-		want, err := sparse.Compare(x, p, q.test)
+		want, err := sparse.Compare(t.Context(), x, p, q.test)
 		require.NoError(t, err)
 		want.Examples = q.n
 		requireComparison(t, r.Sample, want)
 		var exact, cov mat.Dense
-		require.NoError(t, x.PredictTo(nil, &exact, q.test))
-		require.NoError(t, p.PredictTo(nil, &cov, q.test))
+		require.NoError(t, x.PredictTo(t.Context(), nil, &exact, q.test))
+		require.NoError(t, p.PredictTo(t.Context(), nil, &cov, q.test))
 		var ratios []float64
 		for i := range q.t * q.c {
 			ratios = append(ratios, cov.At(i, i%q.c)/exact.At(i, i%q.c))

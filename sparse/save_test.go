@@ -36,7 +36,7 @@ func (q *problem) answers(t *testing.T, p *sparse.Posterior) []float64 {
 	if p.Approximation() == sparse.Nystrom {
 		out = append(out, p.EvidenceLowerBound().Value)
 	}
-	if at, err := p.At(2); err == nil {
+	if at, err := p.At(t.Context(), 2); err == nil {
 		out = append(out, q.projectedAnswers(t, at)...)
 	}
 	if p.IsSubset() {
@@ -67,9 +67,9 @@ func (q *problem) testSites(t *testing.T) *gp.Sites {
 func (q *problem) projectedAnswers(t *testing.T, p *sparse.Projected) []float64 {
 	t.Helper()
 	var mean, cov, joint, self mat.Dense
-	require.NoError(t, p.PredictTo(&mean, &cov, q.test))
-	require.NoError(t, p.JointTo(nil, &joint, q.test))
-	require.NoError(t, p.SelfTo(&self, q.test))
+	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.test))
+	require.NoError(t, p.SelfTo(t.Context(), &self, q.test))
 	out := append(flat(&mean), flat(&cov)...)
 	out = append(append(out, flat(&joint)...), flat(&self)...)
 	sums, err := p.Sums().MarshalBinary()
@@ -161,12 +161,12 @@ func TestSavedProjected(t *testing.T) {
 				require.Equal(t, p.Projected.Warnings(), back.Warnings())
 			}
 			t.Run("under another prior", func(t *testing.T) {
-				p, err := q.fit(t, z, linear(sparse.Nystrom)).At(0.3)
+				p, err := q.fit(t, z, linear(sparse.Nystrom)).At(t.Context(), 0.3)
 				require.NoError(t, err)
 				gptest.Saved(t, q.savedProjected(t.Context(), p, z))
 			})
 			t.Run("leading", func(t *testing.T) {
-				p, err := q.fit(t, z, linear(sparse.Nystrom)).Leading(3)
+				p, err := q.fit(t, z, linear(sparse.Nystrom)).Leading(t.Context(), 3)
 				require.NoError(t, err)
 				gptest.Saved(t, q.savedProjected(t.Context(), p, q.inducing(t, z.Rows[:3]...)))
 			})
@@ -259,10 +259,10 @@ func FuzzLoad(f *testing.F) {
 	}
 	predict := func(p *sparse.Posterior) error {
 		var mean, cov mat.Dense
-		if err := p.PredictTo(&mean, &cov, q.test); err != nil {
+		if err := p.PredictTo(f.Context(), &mean, &cov, q.test); err != nil {
 			return err
 		}
-		_, err := p.Cross(q.test)
+		_, err := p.Cross(f.Context(), q.test)
 		return err
 	}
 	gptest.FuzzSaved(f, predict, cases...)

@@ -57,7 +57,7 @@ func TestShards(t *testing.T) {
 				require.NoError(t, total.Merge(&sums))
 				lo = hi
 			}
-			got, err := total.Posterior()
+			got, err := total.Posterior(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, q.n, got.Sums().Len())
 			q.requireSamePosterior(t, got, want)
@@ -70,13 +70,13 @@ func TestShards(t *testing.T) {
 
 func (q *problem) requireSamePosterior(t *testing.T, got, want interface {
 	gp.Latent
-	EvidenceLinearGaussian() sparse.Evidence
+	EvidenceLinearGaussian() gp.Evidence
 	TraceError() float64
 }) {
 	t.Helper()
 	var mean, cov, wantMean, wantCov mat.Dense
-	require.NoError(t, got.PredictTo(&mean, &cov, q.test))
-	require.NoError(t, want.PredictTo(&wantMean, &wantCov, q.test))
+	require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, want.PredictTo(t.Context(), &wantMean, &wantCov, q.test))
 	requireClose(t, "mean", &mean, &wantMean, shardTol)
 	requireClose(t, "covariance", &cov, &wantCov, shardTol)
 	requireNumber(t, "evidence", got.EvidenceLinearGaussian().Value, want.EvidenceLinearGaussian().Value, shardTol)
@@ -111,7 +111,7 @@ func TestAddAndRemove(t *testing.T) {
 		b := q.builder(t, z, o)
 		require.NoError(t, b.Add(t.Context(), q.train, q.sites(t)))
 		require.NoError(t, b.Remove(t.Context(), tail, tailSites))
-		p, err := b.Posterior()
+		p, err := b.Posterior(t.Context())
 		require.NoError(t, err)
 		q.requireSamePosterior(t, p, part)
 	})
@@ -131,13 +131,13 @@ func TestAtIsRefitUnderOtherPrior(t *testing.T) {
 		z := q.some(t)
 		p := q.fit(t, z, linear(sparse.Nystrom))
 		for _, factor := range []float64{0.01, 1, 7} {
-			got, err := p.At(factor)
+			got, err := p.At(t.Context(), factor)
 			require.NoError(t, err)
 			want, err := sparse.Fit(t.Context(), scaledKernel{q.kernel, factor}, q.train, q.sites(t), z, linear(sparse.Nystrom))
 			require.NoError(t, err)
 			q.requireSamePosterior(t, got, want)
 			requireNumber(t, "bound", got.EvidenceLowerBound().Value, want.EvidenceLowerBound().Value, shardTol)
-			twice, err := got.At(1 / factor)
+			twice, err := got.At(t.Context(), 1/factor)
 			require.NoError(t, err)
 			q.requireSamePosterior(t, twice, p)
 			dual, err := got.WithData(t.Context(), q.train, q.sites(t))
@@ -145,9 +145,9 @@ func TestAtIsRefitUnderOtherPrior(t *testing.T) {
 			requireClose(t, "α", vec(dual.Alpha()), vec(want.Alpha()), 1e-9)
 		}
 		fitc := q.fit(t, z, linear(sparse.FITC))
-		_, err := fitc.At(2)
+		_, err := fitc.At(t.Context(), 2)
 		require.ErrorContains(t, err, "FITC")
-		require.Panics(t, func() { p.At(0) })
+		require.Panics(t, func() { p.At(t.Context(), 0) })
 	})
 }
 

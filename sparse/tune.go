@@ -72,7 +72,7 @@ func (p *Projected) Tune(ctx context.Context, t *Prepared, score func(mean, cov 
 	}
 	q := p
 	if x != 0 {
-		if q, err = p.At(math.Pow(10, x)); err != nil {
+		if q, err = p.At(ctx, math.Pow(10, x)); err != nil {
 			return nil, err
 		}
 	}
@@ -100,11 +100,11 @@ func (s *tuner) try(ctx context.Context, x float64) (float64, error) {
 	q, factor := s.p, math.Pow(10, x)
 	if x != 0 {
 		var err error
-		if q, err = s.p.At(factor); err != nil {
+		if q, err = s.p.At(ctx, factor); err != nil {
 			return 0, err
 		}
 	}
-	if err := q.PredictPreparedTo(s.mean, s.cov, s.t); err != nil {
+	if err := q.PredictPreparedTo(ctx, s.mean, s.cov, s.t); err != nil {
 		return 0, err
 	}
 	v, err := s.score(s.mean, s.cov)

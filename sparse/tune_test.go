@@ -41,7 +41,7 @@ func TestTune(t *testing.T) {
 		scaled.kernel = ntk.New(prior, q.theta, nil)
 		other := scaled.fit(t, scaled.some(t), nil)
 		var mean, cov mat.Dense
-		require.NoError(t, other.PredictTo(&mean, &cov, q.test))
+		require.NoError(t, other.PredictTo(t.Context(), &mean, &cov, q.test))
 		v, err := score(&mean, &cov)
 		require.NoError(t, err)
 		if v < best {
@@ -50,7 +50,7 @@ func TestTune(t *testing.T) {
 	}
 	require.InDelta(t, best, got.Score, 1e-12, "best factor of the grid %g, chosen %g", at, got.Factor)
 	var mean, cov mat.Dense
-	require.NoError(t, got.Posterior.PredictTo(&mean, &cov, q.test))
+	require.NoError(t, got.Posterior.PredictTo(t.Context(), &mean, &cov, q.test))
 	v, err := score(&mean, &cov)
 	require.NoError(t, err)
 	require.InDelta(t, got.Score, v, 1e-12)

@@ -82,7 +82,7 @@ func (p *Posterior) sumsOf(ctx context.Context, x linearize.Source, s *gp.Sites)
 }
 
 func (p *Posterior) update(ctx context.Context, sums *Sums, x linearize.Source, s *gp.Sites) (*Posterior, error) {
-	q, err := newProjected(p.b, sums, &p.o)
+	q, err := newProjected(ctx, p.b, sums, &p.o)
 	if err != nil {
 		return nil, err
 	}

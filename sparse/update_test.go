@@ -39,7 +39,7 @@ func TestUpdateByNothing(t *testing.T) {
 // emptied is a posterior from which all data were removed.
 func (q *problem) emptied(t *testing.T, a sparse.Approximation) *sparse.Projected {
 	b := q.builder(t, q.some(t), linear(a))
-	p, err := b.Posterior()
+	p, err := b.Posterior(t.Context())
 	require.NoError(t, err)
 	return p
 }

@@ -75,10 +75,10 @@ func saveAndLoad() error {
 		return err
 	}
 	var mean, same mat.Dense
-	if err := post.PredictTo(&mean, nil, test); err != nil {
+	if err := post.PredictTo(context.Background(), &mean, nil, test); err != nil {
 		return err
 	}
-	if err := loaded.PredictTo(&same, nil, test); err != nil {
+	if err := loaded.PredictTo(context.Background(), &same, nil, test); err != nil {
 		return err
 	}
 	fmt.Printf("%v %q: f(10) = %.3f\n", same.At(0, 0) == mean.At(0, 0), a.Data, same.At(0, 0))

@@ -59,10 +59,10 @@ func (p *posterior) againstWeights(ctx context.Context, x *linearize.Batch) ([]w
 		return nil, err
 	}
 	var mean, cov, wMean, wCov mat.Dense
-	if err := p.PredictTo(&mean, &cov, x); err != nil {
+	if err := p.PredictTo(ctx, &mean, &cov, x); err != nil {
 		return nil, err
 	}
-	if err := w.PredictTo(&wMean, &wCov, x); err != nil {
+	if err := w.PredictTo(ctx, &wMean, &wCov, x); err != nil {
 		return nil, err
 	}
 	logDet := weightspace.ComparisonRow{Quantity: "log det (stochastic)", WeightSpace: w.EvidenceLinearGaussian().LogDet, FunctionSpace: p.evidence.LogDet}

@@ -147,7 +147,7 @@ func (e *explainFlags) report(ctx context.Context, p *posterior, q *question, ta
 	if err != nil {
 		return nil, q.place.fault(err)
 	}
-	pred, err := p.predict(x, glm.DefaultLink(p.lik, x.Outputs()))
+	pred, err := p.predict(ctx, x, glm.DefaultLink(p.lik, x.Outputs()))
 	if err != nil {
 		return nil, q.place.fault(err)
 	}

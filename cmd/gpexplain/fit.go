@@ -12,7 +12,6 @@ import (
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/sparse"
 )
 
 type fitFlags struct {
@@ -161,9 +160,9 @@ func (p *posterior) boundText() string {
 	switch {
 	case p.method == "cg":
 		return fmt.Sprintf(" ± %.2g", p.evidenceSE)
-	case p.bound == sparse.Upper:
+	case p.bound == gp.Upper:
 		return ", not below the exact one"
-	case p.bound == sparse.Lower:
+	case p.bound == gp.Lower:
 		return ", not above the exact one"
 	case p.method == "subset":
 		return " of the subset"

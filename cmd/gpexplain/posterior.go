@@ -48,7 +48,7 @@ type posterior struct {
 	grad        float64   // gradient norm of the MAP objective at θ*
 	evidence    gp.Evidence
 	evidenceSE  float64 // standard error of the evidence, where it is estimated
-	bound       sparse.Bound
+	bound       gp.Bound
 	traceError  float64
 	chosen      []int // positions of the inducing examples
 	trials      []fitTrial
@@ -156,13 +156,13 @@ func (p *posterior) fitCG(ctx context.Context) error {
 	if err := p.lap(ctx, "kernel"); err != nil {
 		return err
 	}
-	var e cg.Evidence
+	var e gp.Evidence
 	if p.refit {
 		e, err = q.EvidenceRefit(ctx)
 	} else {
 		e, err = q.EvidenceAtTheta(ctx, gp.Scatter(p.prior, p.theta))
 	}
-	p.conditioned, p.evidence, p.evidenceSE = q, e.Evidence, e.StdErr
+	p.conditioned, p.evidence, p.evidenceSE = q, e, e.StdErr
 	p.approximate = &report.Approximation{MeanError: number(q.MeanError()), EvidenceSE: number(e.StdErr)}
 	return err
 }

@@ -221,7 +221,7 @@ func (w *predictor) rows(ctx context.Context, lo, hi int) error {
 	if err != nil {
 		return here.fault(err)
 	}
-	pred, err := w.predict(b, w.link)
+	pred, err := w.predict(ctx, b, w.link)
 	if err != nil {
 		return here.fault(err)
 	}

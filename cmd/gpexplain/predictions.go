@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/report"
@@ -15,10 +17,10 @@ type predictions struct {
 }
 
 // predict evaluates posterior and link at the rows of b.
-func (p *posterior) predict(b *linearize.Batch, link glm.Link) (*predictions, error) {
+func (p *posterior) predict(ctx context.Context, b *linearize.Batch, link glm.Link) (*predictions, error) {
 	t, c := b.Len(), b.Outputs()
 	out := &predictions{mean: mat.NewDense(t, c, nil), cov: mat.NewDense(t*c, c, nil)}
-	if err := p.PredictTo(out.mean, out.cov, b); err != nil {
+	if err := p.PredictTo(ctx, out.mean, out.cov, b); err != nil {
 		return nil, err
 	}
 	if p.classed == nil {

@@ -38,7 +38,7 @@ type savedHeader struct {
 	Select     string       `json:"select"`
 	Inducing   []int        `json:"inducing"` // positions among the training rows
 	Mean       gp.Mean      `json:"mean"`
-	Bound      sparse.Bound `json:"bound"`
+	Bound      gp.Bound     `json:"bound"`
 	SE         report.Float `json:"log_evidence_se"`
 	Fit        report.Fit   `json:"fit"`
 	Inputs     bool         `json:"inputs"` // the training inputs are inside
@@ -159,7 +159,7 @@ func splitText(k int) string {
 func (h *savedHeader) possible() bool {
 	sparseOne := h.Fit.Method == "subset" || h.Fit.Method == "nystrom"
 	return isLikelihood(h.Likelihood) && slices.Contains(methods, h.Fit.Method) && h.Prior > 0 && h.Factor > 0 && (h.Noise > 0 || h.Likelihood != "gaussian") &&
-		h.Bound >= sparse.None && h.Bound <= sparse.Upper && sparseOne == (len(h.Inducing) > 0)
+		h.Bound >= gp.None && h.Bound <= gp.Upper && sparseOne == (len(h.Inducing) > 0)
 }
 
 func (v *saved) damaged(problem string) error {

@@ -165,14 +165,14 @@ func (p *posterior) tuned(factor float64) (ntk.Prior, error) {
 
 // judge notes the evidence and what the inducing examples leave out.
 func (p *posterior) judge(q *sparse.Posterior) {
-	var e sparse.Evidence
+	var e gp.Evidence
 	if p.refit {
 		e = q.EvidenceRefit()
 	} else {
 		// Scatter is proportional to the precision.
 		e = q.EvidenceAtTheta(gp.Scatter(p.prior, p.theta) / p.factor)
 	}
-	p.evidence, p.bound, p.traceError = e.Evidence, e.Bound, q.TraceError()
+	p.evidence, p.bound, p.traceError = e, e.Bound, q.TraceError()
 }
 
 const (

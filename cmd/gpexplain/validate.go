@@ -157,7 +157,7 @@ func closure(ctx context.Context, exact gp.Dual, name string, tolerance float64,
 			return nil, err
 		}
 		mean := mat.NewDense(part.Len(), part.Outputs(), nil)
-		if err := exact.PredictTo(mean, nil, part); err != nil {
+		if err := exact.PredictTo(ctx, mean, nil, part); err != nil {
 			return nil, err
 		}
 		rows, err := ex.Explain(ctx, part)

@@ -103,7 +103,7 @@ func fit(ctx context.Context, p *problem, k *ntk.NTK, o *options) ([]*entry, *re
 	if err := b.Add(ctx, train, sites); err != nil {
 		return nil, nil, err
 	}
-	whole, err := b.Posterior()
+	whole, err := b.Posterior(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,7 +122,7 @@ func fit(ctx context.Context, p *problem, k *ntk.NTK, o *options) ([]*entry, *re
 		if err != nil {
 			return nil, nil, err
 		}
-		nystrom, err := whole.Leading(m)
+		nystrom, err := whole.Leading(ctx, m)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -150,11 +150,11 @@ func subsetOf(ctx context.Context, k ntk.Kernel, z *sparse.Inducing, m int, s *g
 	if err := b.Add(ctx, z.Batch.Slice(0, m), pick(s, z.Rows[:m])); err != nil {
 		return nil, err
 	}
-	p, err := b.Posterior()
+	p, err := b.Posterior(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return p.Leading(m)
+	return p.Leading(ctx, m)
 }
 
 // pick returns the sites of some rows.
@@ -214,7 +214,7 @@ func predictSet(ctx context.Context, entries []*entry, set rows) error {
 			return err
 		}
 		for _, e := range entries {
-			if err := e.predict(prepared, set, lo, hi); err != nil {
+			if err := e.predict(ctx, prepared, set, lo, hi); err != nil {
 				return err
 			}
 		}
@@ -223,12 +223,12 @@ func predictSet(ctx context.Context, entries []*entry, set rows) error {
 	return nil
 }
 
-func (e *entry) predict(t *sparse.Prepared, set rows, lo, hi int) error {
+func (e *entry) predict(ctx context.Context, t *sparse.Prepared, set rows, lo, hi int) error {
 	mean, cov := mat.DenseCopyOf(t.F()), new(mat.Dense)
 	_, c := mean.Dims()
 	if e.post == nil {
 		cov = mat.NewDense((hi-lo)*c, c, nil)
-	} else if err := e.post.PredictPreparedTo(mean, cov, t); err != nil {
+	} else if err := e.post.PredictPreparedTo(ctx, mean, cov, t); err != nil {
 		return err
 	}
 	prob := new(mat.Dense)

@@ -247,7 +247,7 @@ func (d *demo) page(t testing.TB, label float64, o *explain.Options) *Page {
 func (d *demo) predict(p *Prediction, outputs []Output) {
 	c := len(outputs)
 	cov := mat.NewDense(c, c, nil)
-	if err := d.post.PredictTo(nil, cov, d.test); err != nil {
+	if err := d.post.PredictTo(context.Background(), nil, cov, d.test); err != nil {
 		panic(err)
 	}
 	sym := mat.NewSymDense(c, nil)

@@ -162,7 +162,9 @@ func (b *BNN) draw(ctx context.Context, x *mat.Dense, yield func(f *mat.Dense)) 
 			return err
 		}
 		if s%block == 0 {
-			b.Weights.SampleTo(dense.Slice(thetas, 0, min(block, total-s)), rng)
+			if err := b.Weights.SampleTo(ctx, dense.Slice(thetas, 0, min(block, total-s)), rng); err != nil {
+				return err
+			}
 		}
 		f, err := b.Forward(ctx, thetas.RawRowView(s%block), x)
 		if err != nil {

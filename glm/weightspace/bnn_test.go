@@ -54,7 +54,7 @@ func TestE11BNNOfLinearModelIsGLM(t *testing.T) {
 		b, err := net.Linearize(t.Context(), x)
 		require.NoError(t, err)
 		var f, cov, want, wantSD, mean, sd mat.Dense
-		require.NoError(t, w.PredictTo(&f, &cov, b))
+		require.NoError(t, w.PredictTo(t.Context(), &f, &cov, b))
 		mc := glm.MonteCarlo{Samples: 10000}
 		require.NoError(t, mc.PredictTo(&want, &wantSD, lik, &f, &cov))
 		bnn := weightspace.NewBNN(net, w)

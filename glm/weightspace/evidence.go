@@ -11,7 +11,7 @@ import (
 // posterior must be those at f(x;θ*).
 func (w *Posterior) EvidenceAtTheta() gp.Evidence {
 	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det H̃ (E7)
-	return evidenceOf(w.sites.LogLik, gp.Scatter(w.prior, w.theta), w.h.logDet)
+	return gp.NewEvidence(w.sites.LogLik, gp.Scatter(w.prior, w.theta), w.h.logDet)
 }
 
 // EvidenceLinearGaussian is the evidence of the linear-Gaussian model (E8) with
@@ -22,7 +22,7 @@ func (w *Posterior) EvidenceLinearGaussian() gp.Evidence {
 	floats.Sub(d, dense.Flat(w.sites.F))
 	// Σ[log p(y|f) + rᵀd − ½dᵀΛd] − ½(θ̂−μ₀)ᵀΣ₀⁻¹(θ̂−μ₀) − ½ log det H̃ (E8)
 	logLik := w.sites.LogLik + floats.Dot(dense.Flat(w.sites.Residual), d) - floats.Dot(d, mulBlocks(w.sites.Lambda, d))/2
-	return evidenceOf(logLik, floats.Dot(w.z, w.z), w.h.logDet)
+	return gp.NewEvidence(logLik, floats.Dot(w.z, w.z), w.h.logDet)
 }
 
 // EvidenceRefit is the Laplace evidence at the mode of the linearized model
@@ -32,9 +32,5 @@ func (w *Posterior) EvidenceRefit() gp.Evidence {
 		panic("weightspace: the evidence (E9) needs a refit")
 	}
 	// Σ log p(y|f̂) − ½(θ̂−μ₀)ᵀΣ₀⁻¹(θ̂−μ₀) − ½ log det H̃ (E9)
-	return evidenceOf(w.sites.LogLik, floats.Dot(w.z, w.z), w.h.logDet)
-}
-
-func evidenceOf(logLik, scatter, logDet float64) gp.Evidence {
-	return gp.Evidence{Value: logLik - scatter/2 - logDet/2, LogLik: logLik, Scatter: scatter, LogDet: logDet}
+	return gp.NewEvidence(w.sites.LogLik, floats.Dot(w.z, w.z), w.h.logDet)
 }

@@ -195,8 +195,8 @@ func requireRows(t *testing.T, c *weightspace.Comparison, names ...string) {
 func requireSameJoint(t *testing.T, a, b gp.Latent, x *linearize.Batch) {
 	t.Helper()
 	var ma, ca, mb, cb mat.Dense
-	require.NoError(t, a.JointTo(&ma, &ca, x))
-	require.NoError(t, b.JointTo(&mb, &cb, x))
+	require.NoError(t, a.JointTo(t.Context(), &ma, &ca, x))
+	require.NoError(t, b.JointTo(t.Context(), &mb, &cb, x))
 	requireMatrix(t, "joint mean", &ma, &mb, spaceTol)
 	requireMatrix(t, "joint covariance", &ca, &cb, spaceTol)
 }
@@ -293,7 +293,7 @@ func TestE5WeightMeanAgainstInverse(t *testing.T) {
 
 		var want, cov mat.Dense
 		want.Product(jacobian(q.test), inv, jacobian(q.test).T())
-		require.NoError(t, w.JointTo(nil, &cov, q.test))
+		require.NoError(t, w.JointTo(t.Context(), nil, &cov, q.test))
 		requireMatrix(t, "joint covariance", &cov, &want, 1e-10)
 	})
 }
@@ -356,14 +356,14 @@ func TestWeightsMeanConvention(t *testing.T) {
 	q := spaceProblems(t)[0]
 	var mean mat.Dense
 	w := q.fit(t, nil)
-	require.NoError(t, w.PredictTo(&mean, nil, q.test))
+	require.NoError(t, w.PredictTo(t.Context(), &mean, nil, q.test))
 	require.True(t, mat.Equal(&mean, q.test.F))
 	require.Equal(t, q.theta, w.Center())
 
 	own := q.fit(t, linearGaussian)
 	require.Equal(t, own.Mean(), own.Center())
 	require.Equal(t, w.Mean(), own.Mean())
-	require.NoError(t, own.PredictTo(&mean, nil, q.test))
+	require.NoError(t, own.PredictTo(t.Context(), &mean, nil, q.test))
 	require.False(t, mat.Equal(&mean, q.test.F))
 	r := q.refit(t)
 	require.Equal(t, r.Mean(), r.Center())
@@ -393,7 +393,7 @@ func TestWeightsManyPanels(t *testing.T) {
 	x := gptest.Another(rng, q.train, 300)
 	var cov, want mat.Dense
 	want.Product(jacobian(x), inv, jacobian(x).T())
-	require.NoError(t, w.PredictTo(nil, &cov, x))
+	require.NoError(t, w.PredictTo(t.Context(), nil, &cov, x))
 	for n := range 300 {
 		requireMatrix(t, "covariance", cov.Slice(2*n, 2*n+2, 0, 2), want.Slice(2*n, 2*n+2, 2*n, 2*n+2), 1e-9)
 	}
@@ -449,7 +449,7 @@ func TestWeightSamples(t *testing.T) {
 	const s = 20000
 	p := len(q.theta)
 	draws := mat.NewDense(s, p, nil)
-	w.SampleTo(draws, rand.New(rand.NewPCG(3, 4)))
+	w.SampleTo(t.Context(), draws, rand.New(rand.NewPCG(3, 4)))
 	sum, second := make([]float64, p), mat.NewSymDense(p, nil)
 	d := mat.NewVecDense(p, nil)
 	for i := range s {
@@ -468,9 +468,9 @@ func TestWeightSamples(t *testing.T) {
 		}
 	}
 	first := mat.NewDense(1, p, nil)
-	w.SampleTo(first, rand.New(rand.NewPCG(3, 4)))
+	w.SampleTo(t.Context(), first, rand.New(rand.NewPCG(3, 4)))
 	require.Equal(t, draws.RawRowView(0), first.RawRowView(0), "a draw does not depend on how many follow")
-	require.PanicsWithValue(t, "weightspace: destination is not S×P", func() { w.SampleTo(new(mat.Dense), nil) })
+	require.PanicsWithValue(t, "weightspace: destination is not S×P", func() { w.SampleTo(t.Context(), new(mat.Dense), nil) })
 }
 
 // A prior variance of zero holds the parameter at its prior mean.
@@ -514,7 +514,7 @@ func TestWeightsWithoutInformation(t *testing.T) {
 	require.Equal(t, mu, w.Mean())
 	require.Zero(t, w.LogDet())
 	var cov, want mat.Dense
-	require.NoError(t, w.PredictTo(nil, &cov, q.test))
+	require.NoError(t, w.PredictTo(t.Context(), nil, &cov, q.test))
 	q.kernel.DiagTo(&want, q.test)
 	requireMatrix(t, "covariance", &cov, &want, 1e-14)
 }
@@ -541,9 +541,9 @@ func TestWeightsRefuse(t *testing.T) {
 	w := q.fit(t, &weightspace.Options{MaxMemory: bytes})
 	var joint *gp.MemoryError
 	many := gptest.Another(rand.New(rand.NewPCG(1, 2)), q.train, 800)
-	require.ErrorAs(t, w.JointTo(nil, new(mat.Dense), many), &joint)
+	require.ErrorAs(t, w.JointTo(t.Context(), nil, new(mat.Dense), many), &joint)
 	require.Less(t, joint.LargestN, 800)
-	require.NoError(t, w.JointTo(nil, new(mat.Dense), many.Slice(0, joint.LargestN)))
+	require.NoError(t, w.JointTo(t.Context(), nil, new(mat.Dense), many.Slice(0, joint.LargestN)))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -592,12 +592,12 @@ func TestWeightsNaNInJacobian(t *testing.T) {
 	x := gptest.Another(rand.New(rand.NewPCG(1, 3)), q.train, 600)
 	full(x).Set(2*571+1, 2, math.Inf(1))
 	w := q.fit(t, nil)
-	require.ErrorAs(t, w.PredictTo(nil, new(mat.Dense), x), &nan)
+	require.ErrorAs(t, w.PredictTo(t.Context(), nil, new(mat.Dense), x), &nan)
 	require.Equal(t, []any{"Jacobian", 571, 1}, []any{nan.What, nan.Row, nan.Output})
-	require.ErrorAs(t, w.JointTo(nil, new(mat.Dense), x), &nan)
+	require.ErrorAs(t, w.JointTo(t.Context(), nil, new(mat.Dense), x), &nan)
 	require.Equal(t, 571, nan.Row)
 	x.F.Set(400, 1, math.NaN())
-	require.ErrorAs(t, w.PredictTo(new(mat.Dense), nil, x), &nan)
+	require.ErrorAs(t, w.PredictTo(t.Context(), new(mat.Dense), nil, x), &nan)
 	require.Equal(t, []any{"predictive mean", 400, 1}, []any{nan.What, nan.Row, nan.Output})
 
 	sites := q.sites(t)
@@ -622,7 +622,7 @@ func TestWeightsPanics(t *testing.T) {
 	})
 	require.PanicsWithValue(t, "weightspace: the evidence (E9) needs a refit", func() { q.fit(t, nil).EvidenceRefit() })
 	other := spaceProblems(t)[3]
-	require.PanicsWithValue(t, "weightspace: inputs do not fit the training examples", func() { q.fit(t, nil).PredictTo(nil, nil, other.test) })
+	require.PanicsWithValue(t, "weightspace: inputs do not fit the training examples", func() { q.fit(t, nil).PredictTo(t.Context(), nil, nil, other.test) })
 }
 
 // Progress is told of every example, and of every Newton step; steps run out

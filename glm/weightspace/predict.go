@@ -22,12 +22,7 @@ import (
 // J(x) H⁻¹ J(x)ᵀ of each example's outputs, T·C×C. Test examples are taken in
 // tiles of at most 64 MiB or one example's Jacobian. A NaN or Inf is a
 // *gp.NotFiniteError.
-func (w *Posterior) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
-	return w.predictTo(context.Background(), mean, cov, x)
-}
-
-// predictTo is PredictTo with a context.
-func (w *Posterior) predictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+func (w *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := w.checkInputs(x)
 	if t == 0 {
 		return nil
@@ -36,6 +31,9 @@ func (w *Posterior) predictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 	dense.SizeTo(cov, t*c, c)
 	step := panelExamples(len(w.theta), c)
 	for lo := 0; lo < t; lo += step {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		hi := min(lo+step, t)
 		tile := x.Slice(lo, hi)
 		if err := w.meanTo(dense.Slice(mean, lo, hi), tile, lo); err != nil {
@@ -48,7 +46,9 @@ func (w *Posterior) predictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 		if err != nil {
 			return err
 		}
-		w.marginalsTo(dense.Slice(cov, lo*c, hi*c), v)
+		if err := w.marginalsTo(ctx, dense.Slice(cov, lo*c, hi*c), v); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -84,11 +84,10 @@ func (w *Posterior) halfPanel(ctx context.Context, x *linearize.Batch, first int
 }
 
 // marginalsTo writes the C×C diagonal blocks of V Vᵀ.
-func (w *Posterior) marginalsTo(cov *mat.Dense, v blas64.General) {
+func (w *Posterior) marginalsTo(ctx context.Context, cov *mat.Dense, v blas64.General) error {
 	c := w.x.Outputs()
 	row := func(i int) []float64 { return v.Data[i*v.Stride:][:v.Cols] }
-	// The tiles do not fail, and this context is never done.
-	_ = par.Do(context.Background(), w.o.Workers, v.Rows/c, func(n int) error {
+	return par.Do(ctx, w.o.Workers, v.Rows/c, func(n int) error {
 		for i := n * c; i < (n+1)*c; i++ {
 			for j := n * c; j <= i; j++ {
 				// cov = J Σ₀^½ H̃⁻¹ Σ₀^½ Jᵀ
@@ -104,10 +103,13 @@ func (w *Posterior) marginalsTo(cov *mat.Dense, v blas64.General) {
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of all
 // examples of x, T·C×T·C. It takes 8·T·C·P bytes beside the result, and fails
 // with a *gp.MemoryError where both pass Options.MaxMemory.
-func (w *Posterior) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+func (w *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := w.checkInputs(x)
 	if t == 0 {
 		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	dense.SizeTo(mean, t, c)
 	if cov == nil {
@@ -120,7 +122,7 @@ func (w *Posterior) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	if err := w.meanTo(mean, x, 0); err != nil {
 		return err
 	}
-	v, err := w.halfPanel(context.Background(), x, 0)
+	v, err := w.halfPanel(ctx, x, 0)
 	if err != nil {
 		return err
 	}
@@ -148,11 +150,14 @@ func (w *Posterior) checkJoint(t, c int) error {
 }
 
 // SampleTo draws parameters from the posterior N(Center(), H⁻¹), one a row:
-// dst is S×P and must be sized.
-func (w *Posterior) SampleTo(dst *mat.Dense, rng *rand.Rand) {
+// dst is S×P and must be sized. Its error is ctx.Err().
+func (w *Posterior) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand) error {
 	s, p := dst.Dims()
 	if s == 0 || p != len(w.theta) {
 		panic("weightspace: destination is not S×P")
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	for i := range s {
 		for j, row := 0, dst.RawRowView(i); j < p; j++ {
@@ -167,6 +172,7 @@ func (w *Posterior) SampleTo(dst *mat.Dense, rng *rand.Rand) {
 			row[j] = center[j] + w.root[j]*row[j]
 		}
 	}
+	return nil
 }
 
 // checkInputs panics where x does not fit the training examples.

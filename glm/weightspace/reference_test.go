@@ -77,7 +77,7 @@ func (q *trained) requireNear(t *testing.T, what string, got, rel float64) {
 func (q *trained) requirePredicts(t *testing.T, w *weightspace.Posterior, mean, cov string, rel float64) {
 	t.Helper()
 	var m, c mat.Dense
-	require.NoError(t, w.PredictTo(&m, &c, q.test))
+	require.NoError(t, w.PredictTo(t.Context(), &m, &c, q.test))
 	if mean != "" {
 		testref.RequireClose(t, m.RawMatrix().Data, q.Floats(mean), rel, mean)
 	}

@@ -19,10 +19,10 @@ import (
 func (q *spaceProblem) answers(t *testing.T, w *weightspace.Posterior) []float64 {
 	t.Helper()
 	var mean, cov, joint mat.Dense
-	require.NoError(t, w.PredictTo(&mean, &cov, q.test))
-	require.NoError(t, w.JointTo(nil, &joint, q.test))
+	require.NoError(t, w.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, w.JointTo(t.Context(), nil, &joint, q.test))
 	draws := mat.NewDense(3, len(q.theta), nil)
-	w.SampleTo(draws, rand.New(rand.NewPCG(1, 2)))
+	w.SampleTo(t.Context(), draws, rand.New(rand.NewPCG(1, 2)))
 	s := w.Sites()
 	out := []float64{s.LogLik, w.LogDet(), w.EvidenceAtTheta().Value, w.EvidenceLinearGaussian().Value}
 	for _, m := range []*mat.Dense{&mean, &cov, &joint, draws, s.F, s.Residual, s.Lambda, s.Root} {
@@ -104,7 +104,7 @@ func FuzzLoadWeights(f *testing.F) {
 	}
 	predict := func(w *weightspace.Posterior) error {
 		var mean, cov mat.Dense
-		return w.PredictTo(&mean, &cov, q.test)
+		return w.PredictTo(f.Context(), &mean, &cov, q.test)
 	}
 	gptest.FuzzSaved(f, predict, q.saved(w))
 }

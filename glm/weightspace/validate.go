@@ -114,10 +114,10 @@ func (v *validation) predictions(ctx context.Context, exact *gp.Exact, w *Poster
 		}
 		part := x.Slice(lo, min(lo+tile, x.Len()))
 		var wm, wc, fm, fc mat.Dense
-		if err := w.predictTo(ctx, &wm, &wc, part); err != nil {
+		if err := w.PredictTo(ctx, &wm, &wc, part); err != nil {
 			return err
 		}
-		if err := exact.PredictTo(&fm, &fc, part); err != nil {
+		if err := exact.PredictTo(ctx, &fm, &fc, part); err != nil {
 			return err
 		}
 		mean.add(&wm, &fm)

@@ -19,11 +19,14 @@ import (
 // example is the posterior covariance with it. A tile then costs what one of
 // the kernel does. It keeps 8·T·C·P bytes, and fails with a *gp.MemoryError
 // where twice that passes the limit.
-func (p *Posterior) Cross(x *linearize.Batch) (gp.Cross, error) {
+func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, error) {
 	t, c := p.checkInputs(x)
 	q := &cross{p: p, x: x, rows: t * c}
 	if t == 0 {
 		return q, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	need := func(t int) int64 { return memory.Mul(16, memory.Mul(memory.Mul(int64(t), int64(c)), int64(p.data.p))) }
 	if budget := gp.MemoryBudget(p.o.MaxMemory); need(t) > budget {
@@ -35,7 +38,7 @@ func (p *Posterior) Cross(x *linearize.Batch) (gp.Cross, error) {
 	s := p.predictor(step * c)
 	for lo := 0; lo < t; lo += step {
 		hi := min(lo+step, t)
-		if err := s.leaveTo(&image, lo*c, x.Slice(lo, hi)); err != nil {
+		if err := s.leaveTo(ctx, &image, lo*c, x.Slice(lo, hi)); err != nil {
 			return nil, err
 		}
 	}
@@ -48,8 +51,8 @@ func (p *Posterior) Cross(x *linearize.Batch) (gp.Cross, error) {
 // to the image from example first on. A second solve takes out what the first
 // one left, (I+ΛK)u = Λk_n* less u's side of it, so that sums over all
 // training examples close.
-func (s *predictor) leaveTo(image *imageSum, first int, x *linearize.Batch) error {
-	ctx, rows := context.Background(), x.Len()*s.data.c
+func (s *predictor) leaveTo(ctx context.Context, image *imageSum, first int, x *linearize.Batch) error {
+	rows := x.Len() * s.data.c
 	left := image.part(first, first+rows)
 	for i, block := range x.Blocks {
 		block.TileTo(dense.View(left.parts[i]))
@@ -102,7 +105,7 @@ type cross struct {
 var _ gp.Cross = (*cross)(nil)
 
 // TileTo implements gp.Cross.
-func (q *cross) TileTo(dst *mat.Dense, first int, train *linearize.Batch, t gp.Terms) error {
+func (q *cross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *linearize.Batch, t gp.Terms) error {
 	d, n := q.p.data, train.Len()
 	if first < 0 || first+n > d.n {
 		panic("cg: range of training examples out of bounds")
@@ -110,6 +113,9 @@ func (q *cross) TileTo(dst *mat.Dense, first int, train *linearize.Batch, t gp.T
 	if q.rows == 0 || n == 0 {
 		dense.SizeTo(dst, 0, 0)
 		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	dense.SizeTo(dst, q.rows, n*d.c)
 	switch t {

@@ -8,33 +8,28 @@ import (
 	"github.com/funcgp/funcgp/gp"
 )
 
-// A Evidence is an evidence whose log determinant is estimated.
-type Evidence struct {
-	gp.Evidence
-	StdErr float64 // standard error of Value, half that of LogDet
-}
-
-// evidence adds the log determinant.
-func (p *Posterior) evidence(ctx context.Context, logLik, scatter float64) (Evidence, error) {
+// evidence adds the estimated log determinant.
+func (p *Posterior) evidence(ctx context.Context, logLik, scatter float64) (gp.Evidence, error) {
 	det, err := p.LogDet(ctx)
 	if err != nil {
-		return Evidence{}, err
+		return gp.Evidence{}, err
 	}
-	e := gp.Evidence{LogLik: logLik, Scatter: scatter, LogDet: det.Value, Value: logLik - scatter/2 - det.Value/2}
-	return Evidence{e, det.StdErr / 2}, nil
+	e := gp.NewEvidence(logLik, scatter, det.Value)
+	e.StdErr = det.StdErr / 2
+	return e, nil
 }
 
 // EvidenceAtTheta is the Laplace evidence at θ* (E7), for a posterior whose
 // sites are at f(x;θ*). scatter is (θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀), see gp.Scatter. The
 // first of the evidences asked for estimates the log determinant.
-func (p *Posterior) EvidenceAtTheta(ctx context.Context, scatter float64) (Evidence, error) {
+func (p *Posterior) EvidenceAtTheta(ctx context.Context, scatter float64) (gp.Evidence, error) {
 	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det B (E7)
 	return p.evidence(ctx, p.sites.LogLik, scatter)
 }
 
 // EvidenceLinearGaussian is the evidence of the linear-Gaussian model with the
 // posterior's sites (E8), wherever they are.
-func (p *Posterior) EvidenceLinearGaussian(ctx context.Context) (Evidence, error) {
+func (p *Posterior) EvidenceLinearGaussian(ctx context.Context) (gp.Evidence, error) {
 	n := len(p.prior)
 	// d = m + Kα − f
 	d, rd := make([]float64, n), make([]float64, n)
@@ -49,7 +44,7 @@ func (p *Posterior) EvidenceLinearGaussian(ctx context.Context) (Evidence, error
 
 // EvidenceRefit is the Laplace evidence at the mode of the linearized model
 // (E9): (E8) with d = 0. It panics on a posterior that was not refitted.
-func (p *Posterior) EvidenceRefit(ctx context.Context) (Evidence, error) {
+func (p *Posterior) EvidenceRefit(ctx context.Context) (gp.Evidence, error) {
 	if !p.refit {
 		panic("cg: the evidence (E9) needs a refit")
 	}

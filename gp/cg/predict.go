@@ -27,20 +27,23 @@ type Bounds struct {
 
 // PredictTo writes the posterior mean of the T examples of x, T×C, and the
 // covariance of each example's outputs, T·C×C (E6). The mean takes no solve,
-// the covariance one for each output.
-func (p *Posterior) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
-	_, err := p.PredictBounded(context.Background(), mean, cov, x)
+// the covariance one for each output. A cancel ends it between steps of
+// conjugate gradients.
+func (p *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	_, err := p.PredictBounded(ctx, mean, cov, x)
 	return err
 }
 
-// PredictBounded is PredictTo that answers a cancel between steps of conjugate
-// gradients, and tells how accurate the result is.
+// PredictBounded is PredictTo that also tells how accurate the result is.
 func (p *Posterior) PredictBounded(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) (*Bounds, error) {
 	t, c := p.checkInputs(x)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
 	if t == 0 {
 		return &Bounds{}, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	if err := sites.NotFiniteRows("network output", x.F, 0, 1); err != nil {
 		return nil, err
@@ -210,12 +213,15 @@ func subtract(cov, q blas64.General, example, c int) error {
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of
 // all examples of x, T·C×T·C (E6). It takes 16·T·C·N·C bytes beside the
 // result, and fails with a *gp.MemoryError where both pass the limit.
-func (p *Posterior) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+func (p *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	dense.SizeTo(mean, t, c)
 	if cov == nil || t == 0 {
 		dense.SizeTo(cov, t*c, t*c)
-		return p.PredictTo(mean, nil, x)
+		return p.PredictTo(ctx, mean, nil, x)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	if err := p.checkJoint(t); err != nil {
 		return err
@@ -229,7 +235,7 @@ func (p *Posterior) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 			return err
 		}
 	}
-	return p.jointTo(cov, x)
+	return p.jointTo(ctx, cov, x)
 }
 
 func (p *Posterior) checkJoint(t int) error {
@@ -245,7 +251,7 @@ func (p *Posterior) checkJoint(t int) error {
 }
 
 // jointTo writes K_** − (V + ρ)ᵀY.
-func (p *Posterior) jointTo(cov *mat.Dense, x *linearize.Batch) error {
+func (p *Posterior) jointTo(ctx context.Context, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := x.Len(), p.data.c
 	n := len(p.prior)
 	both, all := dense.New(n, t*c), dense.New(n, t*c) // V + ρ and Y = B⁻¹V
@@ -253,7 +259,7 @@ func (p *Posterior) jointTo(cov *mat.Dense, x *linearize.Batch) error {
 	s := p.predictor(step * c)
 	for lo := 0; lo < t; lo += step {
 		hi := min(lo+step, t)
-		v, y, err := s.solveCross(context.Background(), x.Slice(lo, hi))
+		v, y, err := s.solveCross(ctx, x.Slice(lo, hi))
 		if err != nil {
 			return err
 		}

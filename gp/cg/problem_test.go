@@ -186,14 +186,14 @@ func difference(got, want mat.Matrix) (d, scale float64) {
 // crossOf returns all columns of a cross-kernel, by tiles of so many examples.
 func crossOf(t *testing.T, d gp.Dual, x, train *linearize.Batch, size int, terms gp.Terms) *mat.Dense {
 	t.Helper()
-	q, err := d.Cross(x)
+	q, err := d.Cross(t.Context(), x)
 	require.NoError(t, err)
 	n, c := train.Len(), train.Outputs()
 	out := mat.NewDense(x.Len()*c, n*c, nil)
 	for lo := 0; lo < n; lo += size {
 		hi := min(lo+size, n)
 		var tile mat.Dense
-		require.NoError(t, q.TileTo(&tile, lo, train.Slice(lo, hi), terms))
+		require.NoError(t, q.TileTo(t.Context(), &tile, lo, train.Slice(lo, hi), terms))
 		out.Slice(0, x.Len()*c, lo*c, hi*c).(*mat.Dense).Copy(&tile)
 	}
 	return out

@@ -133,7 +133,7 @@ func FuzzLoadCG(f *testing.F) {
 	}
 	predict := func(p *cg.Posterior) error {
 		var mean, cov mat.Dense
-		return p.PredictTo(&mean, &cov, q.test)
+		return p.PredictTo(f.Context(), &mean, &cov, q.test)
 	}
 	gptest.FuzzSaved(f, predict, cases...)
 }

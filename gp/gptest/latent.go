@@ -2,6 +2,7 @@ package gptest
 
 import (
 	"context"
+	"errors"
 	"math"
 	"runtime"
 	"sync"
@@ -28,8 +29,8 @@ type LatentCase struct {
 // Latent checks what every gp.Latent promises: destinations of any content
 // and stride, sizes, nil destinations, agreement of slices with the whole and
 // of marginals with the joint, symmetry, positive semidefiniteness, inputs
-// unchanged, and bit-identical results for any GOMAXPROCS and in concurrent
-// calls.
+// unchanged, bit-identical results for any GOMAXPROCS and in concurrent calls,
+// and context.Canceled from a cancelled context.
 func Latent(t *testing.T, c LatentCase) {
 	t.Run("Destinations", c.destinations)
 	t.Run("WrongSize", c.wrongSize)
@@ -41,6 +42,7 @@ func Latent(t *testing.T, c LatentCase) {
 	t.Run("InputsUnchanged", c.inputsUnchanged)
 	t.Run("GOMAXPROCS", c.procs)
 	t.Run("Concurrent", c.concurrent)
+	t.Run("Cancelled", c.cancelled)
 }
 
 // A DualCase is a posterior of which also the sums over training examples are
@@ -52,11 +54,16 @@ type DualCase struct {
 	// SumTol bounds the difference of the two sums (E12), (E14), relative to
 	// the largest sum.
 	SumTol float64
+	// OtherWeights says that the posterior gives training examples other weights
+	// than the Λ of its sites, so that q of InfluenceTo is not compared with these.
+	OtherWeights bool
 }
 
 // Dual checks Latent and that cross-kernels agree with the kernel, with the
-// joint posterior and with any split into tiles, and that the posterior terms
-// and the raw terms have the same sum.
+// joint posterior and with any split into tiles, that the posterior terms and
+// the raw terms have the same sum, that the influence of training examples is
+// that of their cross-kernel with themselves, and that a cancelled context gives
+// context.Canceled.
 func Dual(t *testing.T, c DualCase) {
 	c.Latent = c.Dual
 	Latent(t, c.LatentCase)
@@ -65,6 +72,8 @@ func Dual(t *testing.T, c DualCase) {
 	t.Run("Tiles", c.tiles)
 	t.Run("CrossIsJoint", c.crossIsJoint)
 	t.Run("SumsAgree", c.sumsAgree)
+	t.Run("Influence", c.influence)
+	t.Run("CancelledDual", c.cancelledDual)
 }
 
 type moments struct{ mean, cov mat.Dense }
@@ -72,7 +81,7 @@ type moments struct{ mean, cov mat.Dense }
 func (c LatentCase) predict(t *testing.T, x *linearize.Batch) *moments {
 	t.Helper()
 	var m moments
-	if err := c.Latent.PredictTo(&m.mean, &m.cov, x); err != nil {
+	if err := c.Latent.PredictTo(t.Context(), &m.mean, &m.cov, x); err != nil {
 		t.Fatalf("PredictTo: %v", err)
 	}
 	return &m
@@ -81,7 +90,7 @@ func (c LatentCase) predict(t *testing.T, x *linearize.Batch) *moments {
 func (c LatentCase) jointly(t *testing.T, x *linearize.Batch) *moments {
 	t.Helper()
 	var m moments
-	if err := c.Latent.JointTo(&m.mean, &m.cov, x); err != nil {
+	if err := c.Latent.JointTo(t.Context(), &m.mean, &m.cov, x); err != nil {
 		t.Fatalf("JointTo: %v", err)
 	}
 	return &m
@@ -92,13 +101,13 @@ func (c LatentCase) destinations(t *testing.T) {
 	want, joint := c.predict(t, c.Test), c.jointly(t, c.Test)
 	n, k := c.Test.Len(), c.Test.Outputs()
 	mean, cov := poisoned(n, k), poisoned(n*k, k)
-	if err := c.Latent.PredictTo(mean, cov, c.Test); err != nil {
+	if err := c.Latent.PredictTo(t.Context(), mean, cov, c.Test); err != nil {
 		t.Fatal(err)
 	}
 	requireEqual(t, "mean in a used view", mean, &want.mean)
 	requireEqual(t, "covariance in a used view", cov, &want.cov)
 	mean, cov = poisoned(n, k), poisoned(n*k, n*k)
-	if err := c.Latent.JointTo(mean, cov, c.Test); err != nil {
+	if err := c.Latent.JointTo(t.Context(), mean, cov, c.Test); err != nil {
 		t.Fatal(err)
 	}
 	requireEqual(t, "joint mean in a used view", mean, &joint.mean)
@@ -108,10 +117,10 @@ func (c LatentCase) destinations(t *testing.T) {
 func (c LatentCase) wrongSize(t *testing.T) {
 	n, k := c.Test.Len(), c.Test.Outputs()
 	for name, call := range map[string]func(){
-		"mean":             func() { c.Latent.PredictTo(mat.NewDense(n+1, k, nil), nil, c.Test) },
-		"covariance":       func() { c.Latent.PredictTo(nil, mat.NewDense(n*k, k+1, nil), c.Test) },
-		"joint mean":       func() { c.Latent.JointTo(mat.NewDense(n, k+1, nil), nil, c.Test) },
-		"joint covariance": func() { c.Latent.JointTo(nil, mat.NewDense(n*k+1, n*k, nil), c.Test) },
+		"mean":             func() { c.Latent.PredictTo(t.Context(), mat.NewDense(n+1, k, nil), nil, c.Test) },
+		"covariance":       func() { c.Latent.PredictTo(t.Context(), nil, mat.NewDense(n*k, k+1, nil), c.Test) },
+		"joint mean":       func() { c.Latent.JointTo(t.Context(), mat.NewDense(n, k+1, nil), nil, c.Test) },
+		"joint covariance": func() { c.Latent.JointTo(t.Context(), nil, mat.NewDense(n*k+1, n*k, nil), c.Test) },
 	} {
 		requirePanic(t, name, call)
 	}
@@ -121,9 +130,9 @@ func (c LatentCase) nilSkips(t *testing.T) {
 	want, joint := c.predict(t, c.Test), c.jointly(t, c.Test)
 	var mean, cov, jmean, jcov mat.Dense
 	for _, err := range []error{
-		c.Latent.PredictTo(&mean, nil, c.Test), c.Latent.PredictTo(nil, &cov, c.Test),
-		c.Latent.JointTo(&jmean, nil, c.Test), c.Latent.JointTo(nil, &jcov, c.Test),
-		c.Latent.PredictTo(nil, nil, c.Test), c.Latent.JointTo(nil, nil, c.Test),
+		c.Latent.PredictTo(t.Context(), &mean, nil, c.Test), c.Latent.PredictTo(t.Context(), nil, &cov, c.Test),
+		c.Latent.JointTo(t.Context(), &jmean, nil, c.Test), c.Latent.JointTo(t.Context(), nil, &jcov, c.Test),
+		c.Latent.PredictTo(t.Context(), nil, nil, c.Test), c.Latent.JointTo(t.Context(), nil, nil, c.Test),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -137,10 +146,10 @@ func (c LatentCase) nilSkips(t *testing.T) {
 
 func (c LatentCase) empty(t *testing.T) {
 	var mean, cov mat.Dense
-	if err := c.Latent.PredictTo(&mean, &cov, c.Test.Slice(1, 1)); err != nil || !mean.IsEmpty() || !cov.IsEmpty() {
+	if err := c.Latent.PredictTo(t.Context(), &mean, &cov, c.Test.Slice(1, 1)); err != nil || !mean.IsEmpty() || !cov.IsEmpty() {
 		t.Errorf("no examples: error %v, mean empty %v, covariance empty %v", err, mean.IsEmpty(), cov.IsEmpty())
 	}
-	if err := c.Latent.JointTo(&mean, &cov, c.Test.Slice(1, 1)); err != nil || !mean.IsEmpty() || !cov.IsEmpty() {
+	if err := c.Latent.JointTo(t.Context(), &mean, &cov, c.Test.Slice(1, 1)); err != nil || !mean.IsEmpty() || !cov.IsEmpty() {
 		t.Errorf("no examples jointly: error %v, mean empty %v, covariance empty %v", err, mean.IsEmpty(), cov.IsEmpty())
 	}
 }
@@ -202,7 +211,7 @@ func (c LatentCase) concurrent(t *testing.T) {
 	got := make([]moments, 4)
 	for i := range got {
 		wg.Go(func() {
-			if err := c.Latent.PredictTo(&got[i].mean, &got[i].cov, c.Test); err != nil {
+			if err := c.Latent.PredictTo(t.Context(), &got[i].mean, &got[i].cov, c.Test); err != nil {
 				t.Error(err)
 			}
 		})
@@ -248,7 +257,7 @@ func (c DualCase) lengths(t *testing.T) {
 // crossOf returns all columns, by tiles of the given number of examples.
 func (c DualCase) crossOf(t *testing.T, x *linearize.Batch, size int, terms gp.Terms) *mat.Dense {
 	t.Helper()
-	q, err := c.Dual.Cross(x)
+	q, err := c.Dual.Cross(t.Context(), x)
 	if err != nil {
 		t.Fatalf("Cross: %v", err)
 	}
@@ -258,7 +267,7 @@ func (c DualCase) crossOf(t *testing.T, x *linearize.Batch, size int, terms gp.T
 	for lo := 0; lo < n; lo += size {
 		hi := min(lo+size, n)
 		tile := poisoned(rows, (hi-lo)*k)
-		if err := q.TileTo(tile, lo, c.Train.Slice(lo, hi), terms); err != nil {
+		if err := q.TileTo(t.Context(), tile, lo, c.Train.Slice(lo, hi), terms); err != nil {
 			t.Fatalf("TileTo: %v", err)
 		}
 		out.Slice(0, rows, lo*k, hi*k).(*mat.Dense).Copy(tile)
@@ -284,12 +293,12 @@ func (c DualCase) tiles(t *testing.T) {
 		k := c.Test.Outputs()
 		c.requireClose(t, "cross-kernel of one row", one, want.Slice(2*k, 3*k, 0, n*k))
 	}
-	q, err := c.Dual.Cross(c.Test)
+	q, err := c.Dual.Cross(t.Context(), c.Test)
 	if err != nil {
 		t.Fatal(err)
 	}
-	requirePanic(t, "a tile of a wrong size", func() { q.TileTo(mat.NewDense(1, 1, nil), 0, c.Train.Slice(0, 2), gp.Posterior) })
-	requirePanic(t, "a tile past the end", func() { q.TileTo(new(mat.Dense), n-1, c.Train.Slice(0, 2), gp.Posterior) })
+	requirePanic(t, "a tile of a wrong size", func() { q.TileTo(t.Context(), mat.NewDense(1, 1, nil), 0, c.Train.Slice(0, 2), gp.Posterior) })
+	requirePanic(t, "a tile past the end", func() { q.TileTo(t.Context(), new(mat.Dense), n-1, c.Train.Slice(0, 2), gp.Posterior) })
 }
 
 func (c DualCase) crossIsJoint(t *testing.T) {
@@ -309,6 +318,89 @@ func (c DualCase) sumsAgree(t *testing.T) {
 	raw.MulVec(c.crossOf(t, c.Test, n, gp.Raw), mat.NewVecDense(len(c.Dual.Alpha()), c.Dual.Alpha()))
 	post.MulVec(c.crossOf(t, c.Test, n, gp.Posterior), mat.NewVecDense(len(c.Dual.PseudoTargets()), c.Dual.PseudoTargets()))
 	requireWithin(t, "Σ C b against Σ κ α", &post, &raw, c.SumTol*largest(&raw))
+}
+
+// influence: h is C(x_i,x_i), q solves (I − Λ_i h_i) q = r_i, and both are the
+// same for any choice of rows.
+func (c DualCase) influence(t *testing.T) {
+	n, k := c.Train.Len(), c.Train.Outputs()
+	rows := make([]int, n)
+	for i := range rows {
+		rows[i] = i
+	}
+	h, q := poisoned(n*k, k), poisoned(n, k)
+	if err := c.Dual.InfluenceTo(t.Context(), h, q, rows, c.Train); err != nil {
+		t.Fatalf("InfluenceTo: %v", err)
+	}
+	prior := mat.NewDense(n*k, k, nil)
+	c.Kernel.DiagTo(prior, c.Train)
+	cross, s := c.crossOf(t, c.Train, n, gp.Posterior), c.Dual.Sites()
+	for i := range n {
+		lo, hi := i*k, (i+1)*k
+		own := h.Slice(lo, hi, 0, k)
+		requireWithin(t, "h against C(x_i, x_i)", own, cross.Slice(lo, hi, lo, hi), c.Tol*largest(prior))
+		if c.OtherWeights {
+			continue
+		}
+		var left, hq mat.VecDense
+		row := mat.NewVecDense(k, mat.Row(nil, i, q))
+		hq.MulVec(own, row)
+		left.MulVec(s.Lambda.Slice(lo, hi, 0, k), &hq)
+		left.SubVec(row, &left)
+		requireWithin(t, "(I − Λh)q against r", &left, s.Residual.RowView(i), c.SumTol*math.Max(1, largest(row)))
+	}
+	few := []int{1, n - 1}
+	some, err := c.Train.Gather(t.Context(), few)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h2, q2 mat.Dense
+	if err := c.Dual.InfluenceTo(t.Context(), &h2, &q2, few, some); err != nil {
+		t.Fatalf("InfluenceTo: %v", err)
+	}
+	for j, i := range few {
+		requireWithin(t, "h of some rows", h2.Slice(j*k, (j+1)*k, 0, k), h.Slice(i*k, (i+1)*k, 0, k), c.Tol*largest(prior))
+		requireWithin(t, "q of some rows", q2.RowView(j), q.RowView(i), c.SumTol*math.Max(1, largest(q)))
+	}
+	requirePanic(t, "rows and examples of another number", func() {
+		c.Dual.InfluenceTo(t.Context(), new(mat.Dense), new(mat.Dense), few, c.Train)
+	})
+}
+
+func (c LatentCase) cancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	requireCanceled(t, "PredictTo", c.Latent.PredictTo(ctx, new(mat.Dense), new(mat.Dense), c.Test))
+	requireCanceled(t, "PredictTo of the mean", c.Latent.PredictTo(ctx, new(mat.Dense), nil, c.Test))
+	requireCanceled(t, "JointTo", c.Latent.JointTo(ctx, new(mat.Dense), new(mat.Dense), c.Test))
+	requireCanceled(t, "JointTo of the mean", c.Latent.JointTo(ctx, new(mat.Dense), nil, c.Test))
+	c.predict(t, c.Test) // the posterior is as good as before
+}
+
+func (c DualCase) cancelledDual(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	q, err := c.Dual.Cross(ctx, c.Test)
+	if err != nil {
+		t.Fatalf("Cross: %v", err)
+	}
+	cancel()
+	few := c.Train.Slice(0, 2)
+	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+		requireCanceled(t, "TileTo", q.TileTo(ctx, new(mat.Dense), 0, few, terms))
+		if q, ok := q.(gp.CombinedCross); ok {
+			requireCanceled(t, "CombinedTo", q.CombinedTo(ctx, new(mat.Dense), few, terms))
+		}
+	}
+	_, err = c.Dual.Cross(ctx, c.Test)
+	requireCanceled(t, "Cross", err)
+	requireCanceled(t, "InfluenceTo", c.Dual.InfluenceTo(ctx, new(mat.Dense), new(mat.Dense), []int{0, 1}, few))
+}
+
+func requireCanceled(t *testing.T, what string, err error) {
+	t.Helper()
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%s with a cancelled context: error %v", what, err)
+	}
 }
 
 // requireClose compares relative to the largest entry of want and of the

@@ -100,7 +100,7 @@ func (p *prepared) predict(b *testing.B, post *gp.Exact) {
 		b.Fatal(err)
 	}
 	var mean, cov mat.Dense
-	if err := post.PredictTo(&mean, &cov, x); err != nil {
+	if err := post.PredictTo(b.Context(), &mean, &cov, x); err != nil {
 		b.Fatal(err)
 	}
 }

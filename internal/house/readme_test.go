@@ -38,7 +38,7 @@ func posterior(ctx context.Context, model io.Reader, x, y, xTest *mat.Dense) (me
 		return nil, nil, err
 	}
 	mean, cov = new(mat.Dense), new(mat.Dense)
-	return mean, cov, post.PredictTo(mean, cov, test)
+	return mean, cov, post.PredictTo(ctx, mean, cov, test)
 }
 
 // TestReadmeExample checks that the README shows the function above, and runs

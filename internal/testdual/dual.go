@@ -13,7 +13,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// dense is a Dual by weight-space formulas with every matrix written out. Its
+// Dual is a gp.Dual by weight-space formulas with every matrix written out. Its
 // tiles do not depend on how the training data is cut.
 type Dual struct {
 	Train      *linearize.Batch
@@ -57,9 +57,9 @@ func (d *Dual) MeanTo(dst []float64, b *linearize.Batch) {
 	}
 }
 
-func (d *Dual) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+func (d *Dual) PredictTo(_ context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	if mean != nil {
-		panic("testdual: JointTo is not used by explain")
+		panic("testdual: the mean is not used by explain")
 	}
 	j, c := Jacobian(x), x.Outputs()
 	all := Product(j, d.Sigma, j.T())
@@ -69,11 +69,23 @@ func (d *Dual) PredictTo(mean, cov *mat.Dense, x *linearize.Batch) error {
 	return nil
 }
 
-func (d *Dual) JointTo(mean, cov *mat.Dense, x *linearize.Batch) error {
+func (d *Dual) JointTo(_ context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	panic("testdual: JointTo is not used by explain")
 }
 
-func (d *Dual) Cross(x *linearize.Batch) (gp.Cross, error) {
+// InfluenceTo implements gp.Dual.
+func (d *Dual) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
+	if err := d.PredictTo(ctx, nil, h, x); err != nil {
+		return err
+	}
+	c := x.Outputs()
+	for j, i := range rows {
+		gp.RemovalFrom(q.RawRowView(j), dense.Slice(h, j*c, (j+1)*c), dense.Slice(d.At.Root, i*c, (i+1)*c), nil, d.At.Residual.RawRowView(i))
+	}
+	return nil
+}
+
+func (d *Dual) Cross(_ context.Context, x *linearize.Batch) (gp.Cross, error) {
 	j := Jacobian(x)
 	return &DenseCross{d: d, Left: [2]*mat.Dense{Product(j, d.Sigma), Product(j, d.Prior)}}, nil
 }
@@ -83,7 +95,7 @@ type DenseCross struct {
 	Left [2]*mat.Dense
 }
 
-func (c *DenseCross) TileTo(dst *mat.Dense, first int, train *linearize.Batch, t gp.Terms) error {
+func (c *DenseCross) TileTo(_ context.Context, dst *mat.Dense, first int, train *linearize.Batch, t gp.Terms) error {
 	rows, cols := dst.Dims()
 	for i := range rows {
 		for k := range cols {

@@ -1,0 +1,70 @@
+package sparse
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// InfluenceTo implements gp.Dual. h is that of SelfTo, and Λ_i is the weight of
+// an example in the sums: with FITC it is less than that of its site.
+func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
+	t, c := p.checkInputs(x)
+	if t != len(rows) {
+		panic("sparse: rows and examples differ in number")
+	}
+	dense.SizeTo(h, t*c, c)
+	dense.SizeTo(q, t, c)
+	if t == 0 {
+		return nil
+	}
+	if err := p.SelfTo(ctx, h, x); err != nil {
+		return err
+	}
+	roots, prior := mat.NewDense(t*c, c, nil), mat.NewDense(t*c, c, nil)
+	p.b.k.DiagTo(prior, x)
+	if err := p.rootTo(roots, rows, x, prior); err != nil {
+		return err
+	}
+	return par.Do(ctx, p.o.Workers, t, func(i int) error {
+		block := func(m *mat.Dense) *mat.Dense { return dense.Slice(m, i*c, (i+1)*c) }
+		gp.RemovalFrom(q.RawRowView(i), block(h), block(roots), block(prior), p.sites.Residual.RawRowView(rows[i]))
+		return nil
+	})
+}
+
+// rootTo writes R̃_i, n·C×C, of the training examples x, which are those in
+// these rows of Data; diag is their prior covariance, n·C×C. The posterior gives
+// an example the weight Λ̃_i = R̃_iR̃_iᵀ, which is Λ_i, or with FITC less (E13).
+func (p *Posterior) rootTo(dst *mat.Dense, rows []int, x *linearize.Batch, diag *mat.Dense) error {
+	t, c := len(rows), p.b.c
+	put := func(i int, root []float64) {
+		for a := range c {
+			dst.SetRow(i*c+a, root[a*c:(a+1)*c])
+		}
+	}
+	if !p.sums.origin.fitc {
+		for i, r := range rows {
+			put(i, p.local.Block(p.local.Root, r))
+		}
+		return nil
+	}
+	phi, err := newFeaturesOf(p.b, t*c).of(part{x: x, rows: t * c})
+	if err != nil {
+		return err
+	}
+	s := newCorrected(c)
+	for i, r := range rows {
+		residualTo(s.d, dense.Contiguous(dense.Slice(diag, i*c, (i+1)*c)), dense.Rows(phi, i*c, (i+1)*c))
+		if err := s.set(p.local.Block(p.local.Root, r), make([]float64, c)); err != nil {
+			return err
+		}
+		put(i, s.root)
+	}
+	return nil
+}
