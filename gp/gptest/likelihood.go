@@ -19,6 +19,9 @@ type LikelihoodCase struct {
 	Y          *mat.Dense // admissible targets, one example a row
 	// Scale is the standard deviation of the random outputs f. 0 means 2.
 	Scale float64
+	// Step is the step of the differences, small against the width of p(y|f).
+	// 0 means 1e-3.
+	Step float64
 	// Tol bounds the difference between derivatives and difference quotients,
 	// relative to the largest number compared. 0 means 1e-8.
 	Tol float64
@@ -54,6 +57,9 @@ func Likelihood(t *testing.T, c LikelihoodCase) {
 	}
 	if c.Scale == 0 {
 		c.Scale = 2
+	}
+	if c.Step == 0 {
+		c.Step = 1e-3
 	}
 	if c.Tol == 0 {
 		c.Tol = 1e-8
@@ -104,8 +110,8 @@ func (c LikelihoodCase) expand(y, f []float64) site {
 }
 
 // derivative is the fourth-order central difference of g at f in output j.
-func derivative(f []float64, j int, g func(f []float64) float64) float64 {
-	const h = 1e-3
+func (c LikelihoodCase) derivative(f []float64, j int, g func(f []float64) float64) float64 {
+	h := c.Step
 	at := func(step float64) float64 {
 		moved := slices.Clone(f)
 		moved[j] += step
@@ -118,7 +124,7 @@ func (c LikelihoodCase) residual(t *testing.T) {
 	c.each(t, 1, func(y, f []float64) {
 		s := c.expand(y, f)
 		for j := range f {
-			want := derivative(f, j, func(f []float64) float64 { return c.Likelihood.Expand(nil, nil, nil, y, f) })
+			want := c.derivative(f, j, func(f []float64) float64 { return c.Likelihood.Expand(nil, nil, nil, y, f) })
 			scale := max(math.Abs(s.logp), largestOf(s.residual))
 			if d := math.Abs(s.residual[j] - want); !(d <= c.Tol*scale) {
 				t.Errorf("y = %v, f = %v: residual %d is %v, the difference quotient of log p is %v", y, f, j, s.residual[j], want)
@@ -134,7 +140,7 @@ func (c LikelihoodCase) lambda(t *testing.T) {
 		scale := max(1, largestOf(s.lambda), largestOf(s.residual))
 		for i := range c.Outputs {
 			for j := range c.Outputs {
-				want := -derivative(f, j, func(f []float64) float64 {
+				want := -c.derivative(f, j, func(f []float64) float64 {
 					r := make([]float64, c.Outputs)
 					c.Likelihood.Expand(r, nil, nil, y, f)
 					return r[i]
