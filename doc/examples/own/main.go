@@ -49,8 +49,7 @@ func (heavy) MeanTo(dst, f []float64) { copy(dst, f) }
 
 func (heavy) Expand(residual, lambda, root, y, f []float64) float64 {
 	z := math.Abs(y[0]-f[0]) / 0.1
-	t := math.Tanh(z / 2)
-	l := (1 - t*t) / (2 * 0.1 * 0.1)
+	t, l := math.Tanh(z/2), 50/math.Pow(math.Cosh(z/2), 2)
 	copy(residual, []float64{math.Copysign(t/0.1, y[0]-f[0])}) // of nil, copies nothing
 	copy(lambda, []float64{l})
 	copy(root, []float64{math.Sqrt(l)})
@@ -60,22 +59,20 @@ func (heavy) Expand(residual, lambda, root, y, f []float64) float64 {
 func main() {
 	ctx, model := context.Background(), make(fourier, 8)
 	x, y := mat.NewDense(40, 1, nil), mat.NewDense(40, 1, nil)
-	for i := range 40 {
-		x.Set(i, 0, 6*float64(i)/40-3)
-		y.Set(i, 0, math.Sin(2*x.At(i, 0)))
-	}
+	x.Apply(func(i, _ int, _ float64) float64 { return 0.15*float64(i) - 3 }, x)
+	y.Apply(func(_, _ int, x float64) float64 { return math.Sin(2 * x) }, x)
 	y.Set(25, 0, 8) // an outlier, at x = 0.75
 	train, err := model.Linearize(ctx, x)
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	post, err := gp.Refit(ctx, ntk.New(smooth{}, model, nil), train, y, heavy{}, nil)
+	check(err)
+	var mean, cov mat.Dense
+	check(post.PredictTo(ctx, &mean, &cov, train.Slice(25, 26)))
+	fmt.Printf("f(0.75) = %.3f ± %.3f; sin 1.5 = %.3f, y = 8\n", mean.At(0, 0), math.Sqrt(cov.At(0, 0)), math.Sin(1.5))
+}
+
+func check(err error) {
 	if err != nil {
 		panic(err)
 	}
-	var mean, cov mat.Dense
-	if err := post.PredictTo(ctx, &mean, &cov, train.Slice(25, 26)); err != nil {
-		panic(err)
-	}
-	fmt.Printf("f(0.75) = %.3f ± %.3f; sin 1.5 = %.3f, y = 8\n", mean.At(0, 0), math.Sqrt(cov.At(0, 0)), math.Sin(1.5))
 }
