@@ -35,7 +35,7 @@ func (e *Exact) Cross(ctx context.Context, x *linearize.Batch) (Cross, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, stopped("solving for a cross-kernel", err)
 	}
-	err := checkMemory("a cross-kernel", t, e.o.MaxMemory, func(t int) int64 {
+	err := CheckMemory("a cross-kernel", TestExamples, t, e.o.MaxMemory, func(t int) int64 {
 		return memory.Mul(16, memory.Mul(int64(t)*int64(c), int64(e.g.n)))
 	})
 	if err != nil {

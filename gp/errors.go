@@ -23,16 +23,24 @@ func (e *NotFiniteError) Error() string {
 // tooLarge is the remedy for numbers that the prior's variance made overflow.
 const tooLarge = "raise the prior precision, or check the network's Jacobian"
 
-// NotPDError reports that B = I + RᵀKR (E4) had no Cholesky factor even with
-// the largest jitter tried.
+// NotPDError reports that a matrix has no Cholesky factor, which it would have
+// in exact arithmetic and for valid data.
 type NotPDError struct {
-	N      int     // rows of B
-	Jitter float64 // the last that was added to the diagonal
+	What   string  // the matrix, for example "I + RᵀKR"
+	N      int     // its rows
+	Jitter float64 // the last that was added to its diagonal, or 0
+	Reason string  // why this may be, or what to do
 }
 
 func (e *NotPDError) Error() string {
-	return fmt.Sprintf("gp: I + RᵀKR with %d rows is not positive definite, even with %.3g on its diagonal; the kernel is not a covariance", e.N, e.Jitter)
+	text := fmt.Sprintf("gp: %s with %d rows is not positive definite", e.What, e.N)
+	if e.Jitter > 0 {
+		text += fmt.Sprintf(", even with %.3g on its diagonal", e.Jitter)
+	}
+	return text + "; " + e.Reason
 }
+
+const notCovariance = "the kernel is not a covariance"
 
 // NegativeVarianceError reports a predictive variance that is negative by more
 // than rounding explains.
@@ -45,16 +53,30 @@ func (e *NegativeVarianceError) Error() string {
 	return fmt.Sprintf("gp: the posterior variance of example %d, output %d is %.3g at a prior variance of %.3g; the kernel is not a covariance", e.Row, e.Output, e.Variance, e.Prior)
 }
 
+// Units of a MemoryError.
+const (
+	TrainingExamples = "training examples"
+	TestExamples     = "test examples"
+	InducingExamples = "inducing examples"
+	InducingPairs    = "inducing pairs" // of example and output
+	Parameters       = "parameters"
+)
+
 // MemoryError reports that an operation would take more memory than allowed.
 type MemoryError struct {
 	Op                string // what was asked
 	Needed, Available int64  // bytes
-	LargestN          int    // the most examples that fit
+	Largest           int    // the most that fit
+	Unit              string // what Largest counts
 }
 
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("gp: %s takes %s of memory and %s may be used; at most %d examples fit; use fewer, or raise the memory limit",
-		e.Op, bytesText(e.Needed), bytesText(e.Available), e.LargestN)
+	remedy := "use fewer, or raise the memory limit"
+	if e.Unit == Parameters {
+		remedy = "raise the memory limit, or work in function space, whose memory grows with the examples"
+	}
+	return fmt.Sprintf("gp: %s takes %s of memory and %s may be used; at most %d %s fit; %s",
+		e.Op, bytesText(e.Needed), bytesText(e.Available), e.Largest, e.Unit, remedy)
 }
 
 func bytesText(b int64) string {

@@ -68,7 +68,7 @@ func newExact(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Options)
 	if err := checkFinite("network output", x.F); err != nil {
 		return nil, err
 	}
-	err := checkMemory("an exact posterior", n, e.o.MaxMemory, func(n int) int64 { return Bytes(n, c) })
+	err := CheckMemory("an exact posterior", TrainingExamples, n, e.o.MaxMemory, func(n int) int64 { return Bytes(n, c) })
 	if err != nil {
 		return nil, err
 	}

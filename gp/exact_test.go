@@ -183,8 +183,8 @@ func TestMemory(t *testing.T) {
 	_, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{MaxMemory: need - 1})
 	var short *gp.MemoryError
 	require.ErrorAs(t, err, &short)
-	require.Equal(t, gp.MemoryError{Op: short.Op, Needed: need, Available: need - 1, LargestN: q.n - 1}, *short)
-	require.ErrorContains(t, err, "at most 13 examples fit")
+	require.Equal(t, gp.MemoryError{Op: short.Op, Needed: need, Available: need - 1, Largest: q.n - 1, Unit: gp.TrainingExamples}, *short)
+	require.ErrorContains(t, err, "at most 13 training examples fit")
 
 	e := q.fit(t, &gp.Options{MaxMemory: need})
 	// Three of the test examples share 3·4×14·4 numbers with the training

@@ -49,7 +49,7 @@ func factorize(ctx context.Context, g gram, r blockDiag, workers int) (*factor, 
 			return f, checkDiagonal(b, r.c)
 		}
 	}
-	return nil, &NotPDError{N: g.n, Jitter: f.jitter}
+	return nil, &NotPDError{What: "I + RᵀKR", N: g.n, Jitter: f.jitter, Reason: notCovariance}
 }
 
 // buildB writes B = I + RᵀKR (E4) into the upper triangle, tile by tile.

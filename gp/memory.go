@@ -1,10 +1,6 @@
 package gp
 
-import (
-	"sort"
-
-	"github.com/funcgp/funcgp/internal/memory"
-)
+import "github.com/funcgp/funcgp/internal/memory"
 
 // tileBytes bounds the cross-kernel between a tile of test examples and the
 // training examples.
@@ -29,13 +25,13 @@ func Bytes(n, c int) int64 {
 // within what the control group allows, and 4 GiB where neither is known.
 func MemoryBudget(max int64) int64 { return memory.Budget(max) }
 
-// checkMemory returns a *MemoryError where need(n) bytes pass the budget.
-// need grows with n.
-func checkMemory(op string, n int, maxMemory int64, need func(n int) int64) error {
+// CheckMemory returns a *MemoryError where need(n) bytes pass the budget that
+// MemoryBudget makes of maxMemory. op says what takes them, unit what n counts,
+// and need grows with n.
+func CheckMemory(op, unit string, n int, maxMemory int64, need func(n int) int64) error {
 	budget := MemoryBudget(maxMemory)
 	if need(n) <= budget {
 		return nil
 	}
-	largest := sort.Search(n, func(i int) bool { return need(i+1) > budget })
-	return &MemoryError{Op: op, Needed: need(n), Available: budget, LargestN: largest}
+	return &MemoryError{Op: op, Needed: need(n), Available: budget, Largest: memory.Largest(n, budget, need), Unit: unit}
 }

@@ -25,9 +25,9 @@ func TestMemoryBudget(t *testing.T) {
 
 func TestCheckMemory(t *testing.T) {
 	need := func(n int) int64 { return int64(n) * 10 }
-	require.NoError(t, checkMemory("it", 7, 70, need))
-	err := checkMemory("it", 1<<40, 79, need)
-	require.Equal(t, &MemoryError{Op: "it", Needed: 10 << 40, Available: 79, LargestN: 7}, err)
-	require.EqualError(t, err, "gp: it takes 10.0 TiB of memory and 79 B may be used; at most 7 examples fit; use fewer, or raise the memory limit")
-	require.Zero(t, checkMemory("it", 5, 9, need).(*MemoryError).LargestN)
+	require.NoError(t, CheckMemory("it", TestExamples, 7, 70, need))
+	err := CheckMemory("it", TestExamples, 1<<40, 79, need)
+	require.Equal(t, &MemoryError{Op: "it", Needed: 10 << 40, Available: 79, Largest: 7, Unit: TestExamples}, err)
+	require.EqualError(t, err, "gp: it takes 10.0 TiB of memory and 79 B may be used; at most 7 test examples fit; use fewer, or raise the memory limit")
+	require.Zero(t, CheckMemory("it", TestExamples, 5, 9, need).(*MemoryError).Largest)
 }

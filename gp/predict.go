@@ -108,8 +108,8 @@ func (e *Exact) marginals(cov *mat.Dense, v blas64.General) error {
 				cov.Set(first+j, i, s)
 			}
 		}
-		if err := settle(dense.Slice(cov, first, first+c), prior); err != nil {
-			return shifted(err, first/c)
+		if err := SettleVariances(dense.Slice(cov, first, first+c), prior, rounding, first/c, c); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -118,29 +118,6 @@ func (e *Exact) marginals(cov *mat.Dense, v blas64.General) error {
 // rounding is the part of the prior variance by which rounding may make a
 // variance negative.
 const rounding = 1e-12
-
-// settle sets to zero the rows and columns of cov, square, whose variance is
-// negative by rounding.
-func settle(cov *mat.Dense, prior []float64) error {
-	c := len(prior)
-	for i, p := range prior {
-		v := cov.At(i, i)
-		if v != v {
-			return &NotFiniteError{What: "predictive variance", Output: i, Value: v}
-		}
-		if v >= 0 {
-			continue
-		}
-		if v < -rounding*p {
-			return &NegativeVarianceError{Output: i, Variance: v, Prior: p}
-		}
-		for j := range c {
-			cov.Set(i, j, 0)
-			cov.Set(j, i, 0)
-		}
-	}
-	return nil
-}
 
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of
 // all examples of x, T·C×T·C (E6). It takes 8·T·C·N·C bytes beside the
@@ -173,11 +150,11 @@ func (e *Exact) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.
 		return stopped("predicting", err)
 	}
 	e.k.BlockTo(cov, x, x)
-	return perExample(e.subtractGram(ctx, cov, v), c)
+	return e.subtractGram(ctx, cov, v)
 }
 
 func (e *Exact) checkJoint(t, c int) error {
-	return checkMemory("a joint covariance", t, e.o.MaxMemory, func(t int) int64 {
+	return CheckMemory("a joint covariance", TestExamples, t, e.o.MaxMemory, func(t int) int64 {
 		rows := memory.Mul(int64(t), int64(c))
 		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, int64(e.g.n))))
 	})
@@ -200,7 +177,7 @@ func (e *Exact) subtractGram(ctx context.Context, cov *mat.Dense, v blas64.Gener
 			g.Data[j*g.Stride+i] = g.Data[i*g.Stride+j]
 		}
 	}
-	return settle(cov, prior)
+	return SettleVariances(cov, prior, rounding, 0, e.outputs())
 }
 
 // checkInputs panics where x does not fit the training examples.
@@ -224,17 +201,6 @@ func shifted(err error, rows int) error {
 		err.Row += rows
 	case *NegativeVarianceError:
 		err.Row += rows
-	}
-	return err
-}
-
-// perExample turns the stacked index in err's Output into example and output.
-func perExample(err error, c int) error {
-	switch err := err.(type) {
-	case *NotFiniteError:
-		err.Row, err.Output = err.Output/c, err.Output%c
-	case *NegativeVarianceError:
-		err.Row, err.Output = err.Output/c, err.Output%c
 	}
 	return err
 }

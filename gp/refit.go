@@ -43,7 +43,7 @@ func (e *Exact) Refit(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exact
 		return nil, err
 	}
 	n, c := e.x.Len(), e.outputs()
-	if err := checkMemory("a refit beside the posterior it starts from", n, e.o.MaxMemory, func(n int) int64 { return Bytes(n, c) }); err != nil {
+	if err := CheckMemory("a refit beside the posterior it starts from", TrainingExamples, n, e.o.MaxMemory, func(n int) int64 { return Bytes(n, c) }); err != nil {
 		return nil, err
 	}
 	g, err := e.g.copyKernel(ctx, e.o.Workers)

@@ -169,7 +169,7 @@ func (e *Exact) removals(ctx context.Context, dst []float64, rows []int, progres
 		progress(hi)
 	}
 	if undefined.Load() {
-		return &NotPDError{N: c}
+		return &NotPDError{What: "the block of (I + RᵀKR)⁻¹ of a training example", N: c, Reason: "the example alone fixes the function at its own input"}
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ type Builder struct {
 }
 
 // NewBuilder forms and factors the kernel of the inducing examples. It fails
-// with a *CountError where there are none, and with a *MemoryError before
+// with a *CountError where there are none, and with a *gp.MemoryError before
 // anything large is allocated. Checkpoint and Resume of o are ignored.
 func NewBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*Builder, error) {
 	d := o.withDefaults()
@@ -155,7 +155,7 @@ func (b *Builder) Merge(s *Sums) error {
 func (b *Builder) Sums() *Sums { return b.sums.Clone() }
 
 // Posterior returns the posterior given all that was added. It fails with a
-// *NotPDError where more was removed.
+// *gp.NotPDError where more was removed.
 func (b *Builder) Posterior(ctx context.Context) (*Projected, error) {
 	return newProjected(ctx, b.b, b.sums.Clone(), &b.o)
 }

@@ -47,8 +47,8 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 		}
 		return n
 	}
-	if budget := gp.MemoryBudget(p.o.MaxMemory); need(t) > budget {
-		return nil, &gp.MemoryError{Op: "a cross-kernel", Needed: need(t), Available: budget, LargestN: memory.Largest(t, budget, need)}
+	if err := gp.CheckMemory("a cross-kernel", gp.TestExamples, t, p.o.MaxMemory, need); err != nil {
+		return nil, err
 	}
 	phi, err := newFeaturesOf(p.b, q.rows).of(part{x: x, rows: q.rows})
 	if err != nil {

@@ -3,7 +3,6 @@ package sparse
 import (
 	"errors"
 	"fmt"
-	"math"
 )
 
 // CountError reports more inducing examples than there are training examples,
@@ -23,34 +22,6 @@ func (e *CountError) Error() string {
 		return fmt.Sprintf("sparse: %d inducing pairs of %d outputs of training examples; choose at most %d", e.M, e.N, e.N)
 	}
 	return fmt.Sprintf("sparse: %d inducing examples of %d training examples; choose at most %d", e.M, e.N, e.N)
-}
-
-// MemoryError reports that an operation would take more memory than allowed.
-type MemoryError struct {
-	Op                string // what was asked
-	Needed, Available int64  // bytes
-	LargestM          int    // the most inducing examples that fit
-	Pairs             bool   // LargestM counts (example, output) pairs
-}
-
-func (e *MemoryError) Error() string {
-	const mib = 1 << 20
-	what := "inducing examples"
-	if e.Pairs {
-		what = "inducing pairs"
-	}
-	return fmt.Sprintf("sparse: %s takes %.0f MiB of memory and %.0f MiB may be used; at most %d %s fit; use fewer, or raise the memory limit",
-		e.Op, math.Ceil(float64(e.Needed)/mib), math.Floor(float64(e.Available)/mib), e.LargestM, what)
-}
-
-// NotPDError reports that the matrix I + ΦΛΦᵀ of the data had no Cholesky
-// factor: more was removed from its sums than had been added.
-type NotPDError struct {
-	Rank int // its rows
-}
-
-func (e *NotPDError) Error() string {
-	return fmt.Sprintf("sparse: I + ΦΛΦᵀ with %d rows is not positive definite; the sums hold less data than was removed from them", e.Rank)
 }
 
 // MismatchError reports sums that belong to other inducing examples, another

@@ -30,7 +30,7 @@ func (p *Projected) GradientScale() (float64, error) {
 // GradientLinearGaussian returns the derivatives of EvidenceLinearGaussian in
 // log s_g, the log prior variance of each group, at fixed sites (E10). groups
 // are the kernels K_g = s_g J_g J_gᵀ. It takes one pass over the data, with
-// the cross-kernel of every group, and fails with a *MemoryError where its
+// the cross-kernel of every group, and fails with a *gp.MemoryError where its
 // scratch passes Options.MaxMemory.
 //
 // The derivative of K_ZZ⁻¹ enters: where K_ZZ is singular to working

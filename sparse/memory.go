@@ -33,25 +33,15 @@ func RowBytes(rows, n, c int, refit bool) int64 {
 	return memory.Mul(8, memory.Add(whole, memory.Add(tile, vectors)))
 }
 
-// checkMemory is the function of that name for M.
+// checkMemory is gp.CheckMemory for the number of inducing elements.
 func (z *Inducing) checkMemory(op string, maxMemory int64, need func(m int) int64) error {
-	return pairsError(checkMemory(op, z.Len(), maxMemory, need), z.Pairs())
+	return gp.CheckMemory(op, unit(z.Pairs()), z.Len(), maxMemory, need)
 }
 
-// pairsError says in a *MemoryError that pairs are counted.
-func pairsError(err error, pairs bool) error {
-	if e, ok := err.(*MemoryError); ok {
-		e.Pairs = pairs
+// unit says what inducing elements are.
+func unit(pairs bool) string {
+	if pairs {
+		return gp.InducingPairs
 	}
-	return err
-}
-
-// checkMemory returns a *MemoryError where need(m) bytes pass the budget.
-// need grows with m.
-func checkMemory(op string, m int, maxMemory int64, need func(m int) int64) error {
-	budget := gp.MemoryBudget(maxMemory)
-	if need(m) <= budget {
-		return nil
-	}
-	return &MemoryError{Op: op, Needed: need(m), Available: budget, LargestM: memory.Largest(m, budget, need)}
+	return gp.InducingExamples
 }

@@ -619,13 +619,13 @@ func TestPairsMemory(t *testing.T) {
 	require.Equal(t, sparse.Bytes(4, q.n, q.c, false), sparse.RowBytes(4*q.c, q.n, q.c, false))
 	require.Equal(t, int64(math.MaxInt64), sparse.RowBytes(math.MaxInt, 3, 10, true))
 	_, err := sparse.Fit(t.Context(), q.kernel, q.train, q.sites(t), z, &sparse.Options{MaxMemory: need - 1})
-	var e *sparse.MemoryError
+	var e *gp.MemoryError
 	require.ErrorAs(t, err, &e)
-	require.Equal(t, sparse.MemoryError{Op: e.Op, Needed: need, Available: need - 1, LargestM: z.Len() - 1, Pairs: true}, *e)
+	require.Equal(t, gp.MemoryError{Op: e.Op, Needed: need, Available: need - 1, Largest: z.Len() - 1, Unit: gp.InducingPairs}, *e)
 	require.ErrorContains(t, err, "inducing pairs fit")
 	_, err = sparse.Fit(t.Context(), q.kernel, q.train, q.sites(t), z, &sparse.Options{MaxMemory: need})
 	require.NoError(t, err)
 	_, err = sparse.SelectPairs(t.Context(), sparse.Greedy{}, q.kernel, q.train, 20, &sparse.Options{MaxMemory: 1 << 14})
 	require.ErrorAs(t, err, &e)
-	require.True(t, e.Pairs)
+	require.Equal(t, gp.InducingPairs, e.Unit)
 }

@@ -40,7 +40,7 @@ var _ gp.Dual = (*Posterior)(nil)
 // second, where no explanation is wanted.
 //
 // It fails with a *CountError where there are more inducing than training
-// examples, or more pairs than outputs of those, with a *MemoryError before
+// examples, or more pairs than outputs of those, with a *gp.MemoryError before
 // anything large is allocated, with a *gp.NotFiniteError where a number is NaN
 // or Inf, and with ctx.Err(), which it looks at between chunks of data.
 func Fit(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *Inducing, o *Options) (*Posterior, error) {

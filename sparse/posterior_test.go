@@ -108,7 +108,7 @@ func TestFitErrors(t *testing.T) {
 	require.NoError(t, b.Add(t.Context(), q.train.Slice(0, 4), rowsOf(s, 4)))
 	require.NoError(t, b.Remove(t.Context(), q.train, s))
 	_, err = b.Posterior(t.Context())
-	var pd *sparse.NotPDError
+	var pd *gp.NotPDError
 	require.ErrorAs(t, err, &pd)
 	require.NotEmpty(t, pd.Error())
 
@@ -142,9 +142,9 @@ func TestMemoryIsPlanned(t *testing.T) {
 	q := problems(t)[5]
 	limit := sparse.Bytes(5, q.n, q.c, false)
 	_, err := sparse.Fit(t.Context(), q.kernel, q.train, q.sites(t), q.some(t), &sparse.Options{MaxMemory: limit})
-	var e *sparse.MemoryError
+	var e *gp.MemoryError
 	require.ErrorAs(t, err, &e)
-	require.Equal(t, 5, e.LargestM)
+	require.Equal(t, 5, e.Largest)
 	require.Equal(t, sparse.Bytes(7, q.n, q.c, false), e.Needed)
 	require.Contains(t, e.Error(), "at most 5 inducing examples fit")
 	require.Equal(t, int64(math.MaxInt64), sparse.Bytes(math.MaxInt64, 3, 10, true))
@@ -157,7 +157,7 @@ func TestMemoryIsPlanned(t *testing.T) {
 	big := gptest.Another(testRand(), q.train, 400)
 	var me *gp.MemoryError
 	require.ErrorAs(t, small.JointTo(t.Context(), nil, new(mat.Dense), big), &me)
-	require.Positive(t, me.LargestN)
+	require.Positive(t, me.Largest)
 	_, err = small.Cross(t.Context(), gptest.Another(testRand(), q.train, 4000))
 	require.ErrorAs(t, err, &me)
 }

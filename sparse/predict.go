@@ -139,29 +139,8 @@ func (p *Projected) marginals(cov *mat.Dense, phi blas64.General, first int) err
 				block.Set(b, a, v)
 			}
 		}
-		if err := settle(block, prior, first+i, c); err != nil {
+		if err := gp.SettleVariances(block, prior, rounding, first+i, c); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// settle sets to zero the rows and columns of cov, square, whose variance is
-// negative by rounding. Its first example is example first of the whole.
-func settle(cov *mat.Dense, prior []float64, first, c int) error {
-	for i, k := range prior {
-		v := cov.At(i, i)
-		switch {
-		case v != v:
-			return &gp.NotFiniteError{What: "predictive variance", Row: first + i/c, Output: i % c, Value: v}
-		case v >= 0:
-			continue
-		case v < -rounding*k:
-			return &gp.NegativeVarianceError{Row: first + i/c, Output: i % c, Variance: v, Prior: k}
-		}
-		for j := range prior {
-			cov.Set(i, j, 0)
-			cov.Set(j, i, 0)
 		}
 	}
 	return nil
@@ -235,11 +214,7 @@ func (p *Projected) checkJoint(t int) error {
 		rows := memory.Mul(int64(t), int64(p.b.c))
 		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, 2*int64(p.b.rows()))))
 	}
-	budget := gp.MemoryBudget(p.o.MaxMemory)
-	if need(t) <= budget {
-		return nil
-	}
-	return &gp.MemoryError{Op: "a joint covariance", Needed: need(t), Available: budget, LargestN: memory.Largest(t, budget, need)}
+	return gp.CheckMemory("a joint covariance", gp.TestExamples, t, p.o.MaxMemory, need)
 }
 
 // joint replaces the prior covariance by K_** − Φ(I − A'⁻¹)Φᵀ.
@@ -258,7 +233,7 @@ func (p *Projected) joint(cov *mat.Dense, phi blas64.General) error {
 			g.Data[j*g.Stride+i] = g.Data[i*g.Stride+j]
 		}
 	}
-	return settle(cov, prior, 0, p.b.c)
+	return gp.SettleVariances(cov, prior, rounding, 0, p.b.c)
 }
 
 // checkInputs panics where x does not fit the inducing examples.

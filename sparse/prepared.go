@@ -54,8 +54,8 @@ func prepareBytes(t int, rows int64, c int) int64 {
 func (p *Projected) Prepare(ctx context.Context, x linearize.Source) (*Prepared, error) {
 	n, c := x.Len(), p.b.c
 	need := func(n int) int64 { return prepareBytes(n, int64(p.b.rows()), c) }
-	if budget := gp.MemoryBudget(p.o.MaxMemory); need(n) > budget {
-		return nil, &gp.MemoryError{Op: "preparing predictions", Needed: need(n), Available: budget, LargestN: memory.Largest(n, budget, need)}
+	if err := gp.CheckMemory("preparing predictions", gp.TestExamples, n, p.o.MaxMemory, need); err != nil {
+		return nil, err
 	}
 	if n == 0 {
 		return &Prepared{family: p.b.family, ratio: p.b.ratio, c: c, f: new(mat.Dense)}, nil

@@ -51,7 +51,7 @@ func newProjected(ctx context.Context, b *basis, sums *Sums, o *Options) (*Proje
 	}
 	var ok bool
 	if p.u, ok = fblas.Potrf(a); !ok {
-		return nil, &NotPDError{Rank: r}
+		return nil, &gp.NotPDError{What: "I + ΦΛΦᵀ", N: r, Reason: "the sums hold less data than was removed from them"}
 	}
 	for i := range r {
 		p.logDet += 2 * math.Log(p.u.Data[i*p.u.Stride+i])

@@ -116,7 +116,7 @@ func (p *Projected) eachFactorRow(yield func([]float64) bool) {
 // The numbers stay in the store's memory, so the store must stay open. What
 // does not fit, damage and sections of impossible sizes are a *store.Error: so
 // are inducing examples with other inputs, and a kernel of which tr K_ZZ is
-// another. It fails with a *MemoryError where what predictions take, 8·(M·C)²
+// another. It fails with a *gp.MemoryError where what predictions take, 8·(M·C)²
 // bytes, passes the limit.
 func LoadProjected(ctx context.Context, f *store.File, k ntk.Kernel, z *Inducing, o *Options) (*Projected, error) {
 	if z == nil {

@@ -212,7 +212,7 @@ func TestSavedRefusesOthers(t *testing.T) {
 	require.ErrorContains(t, load(q.train, q.inducing(t, 9, 2, 17, 5, 0, 12, 14), nil), "other rows")
 	require.ErrorContains(t, load(q.train, &sparse.Inducing{Batch: q.train.Slice(0, 6)}, nil), "given are 6, 3")
 	require.ErrorContains(t, load(q.train, &sparse.Inducing{Batch: q.train.Slice(0, 7)}, nil), "inputs")
-	var memory *sparse.MemoryError
+	var memory *gp.MemoryError
 	require.ErrorAs(t, load(q.train, z, &sparse.Options{MaxMemory: 1000}), &memory)
 	prior, err := ntk.NewIsotropic(3, nil)
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/funcgp/funcgp/gp"
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
@@ -129,12 +130,12 @@ func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, p
 	copy(f.left.w, f.prior)
 	f.largest = slices.Max(f.prior)
 	rows := len(f.prior) * f.per
-	err = checkMemory("pivoted Cholesky over the data", m, f.o.MaxMemory, func(m int) int64 {
+	err = gp.CheckMemory("pivoted Cholesky over the data", unit(pairs), m, f.o.MaxMemory, func(m int) int64 {
 		width := memory.Mul(int64(m), int64(f.per))
 		return memory.Mul(8, memory.Add(memory.Mul(int64(rows), width), memory.Mul(int64(linearize.Tile(f.c)*f.c), width)))
 	})
 	if err != nil {
-		return nil, pairsError(err, pairs)
+		return nil, err
 	}
 	f.factor = dense.New(rows, m*f.per)
 	return f, nil

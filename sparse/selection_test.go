@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -234,8 +235,8 @@ func TestCholeskyPlansMemory(t *testing.T) {
 	q := problems(t)[0]
 	for _, how := range []sparse.Selector{sparse.Greedy{}, sparse.RandomCholesky{}} {
 		_, err := sparse.Select(t.Context(), how, q.kernel, q.train, 10, &sparse.Options{MaxMemory: 5 * 8 * (20 + 2048)})
-		var e *sparse.MemoryError
+		var e *gp.MemoryError
 		require.ErrorAs(t, err, &e)
-		require.Equal(t, 5, e.LargestM)
+		require.Equal(t, 5, e.Largest)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
@@ -61,7 +60,7 @@ func (s *session) planPosterior(w *way) error {
 		return nil
 	}
 	largest := sort.Search(m, func(i int) bool { return need(i+1) > float64(budget) })
-	return &sparse.MemoryError{Op: "a sparse posterior", Needed: int64(math.Min(need(m), math.MaxInt64/2)), Available: budget, LargestM: largest}
+	return &gp.MemoryError{Op: "a sparse posterior", Needed: int64(math.Min(need(m), math.MaxInt64/2)), Available: budget, Largest: largest, Unit: gp.InducingExamples}
 }
 
 // planLoad refuses what cannot fit before the examples that a saved posterior
@@ -76,7 +75,7 @@ func (s *session) planLoad(method string, n, m int) error {
 		return nil // it plans for itself
 	}
 	if budget := gp.MemoryBudget(s.bytes); need > float64(budget) {
-		return &sparse.MemoryError{Op: "a saved posterior", Needed: int64(math.Min(need, math.MaxInt64/2)), Available: budget}
+		return &gp.MemoryError{Op: "a saved posterior", Needed: int64(math.Min(need, math.MaxInt64/2)), Available: budget}
 	}
 	return nil
 }
@@ -124,28 +123,23 @@ func (s *session) plan(op string, n int, need func(n int) float64) error {
 		return nil
 	}
 	largest := sort.Search(n, func(i int) bool { return need(i+1) > float64(budget) })
-	return &gp.MemoryError{Op: op, Needed: int64(math.Min(need(n), math.MaxInt64/2)), Available: budget, LargestN: largest}
+	return &gp.MemoryError{Op: op, Needed: int64(math.Min(need(n), math.MaxInt64/2)), Available: budget, Largest: largest, Unit: gp.TrainingExamples}
 }
 
 // inFlags says in the command's own words what a library's limit means. Of a
 // saved posterior nothing can be made smaller.
 func inFlags(err error, saved bool) error {
 	const takes = "%s takes %d bytes of memory, of which %d may be used; "
-	if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
-		if e.LargestN < 1 || saved {
-			return fmt.Errorf(takes+"raise --max-memory", e.Op, e.Needed, e.Available)
-		}
-		return fmt.Errorf(takes+"at most %d examples fit: give --method nystrom, --train-count %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.LargestN, e.LargestN)
+	var e *gp.MemoryError
+	switch {
+	case !errors.As(err, &e):
+		return err
+	case e.Largest < 1 || saved:
+		return fmt.Errorf(takes+"raise --max-memory", e.Op, e.Needed, e.Available)
+	case e.Unit == gp.InducingExamples || e.Unit == gp.InducingPairs:
+		return fmt.Errorf(takes+"at most %d %s fit: give --inducing %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.Largest, e.Unit, e.Largest)
+	case e.Unit == gp.Parameters:
+		return fmt.Errorf(takes+"at most %d parameters fit: choose a smaller model, or raise --max-memory", e.Op, e.Needed, e.Available, e.Largest)
 	}
-	if e := (*sparse.MemoryError)(nil); errors.As(err, &e) {
-		if e.LargestM < 1 || saved {
-			return fmt.Errorf(takes+"raise --max-memory", e.Op, e.Needed, e.Available)
-		}
-		return fmt.Errorf(takes+"at most %d inducing examples fit: give --inducing %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.LargestM, e.LargestM)
-	}
-	if e := (*weightspace.WeightMemoryError)(nil); errors.As(err, &e) {
-		return fmt.Errorf(takes+"at most %d parameters fit: choose a smaller model, or raise --max-memory",
-			fmt.Sprintf("the posterior over %d parameters", e.P), e.Needed, e.Available, e.LargestP)
-	}
-	return err
+	return fmt.Errorf(takes+"at most %d examples fit: give --method nystrom, --train-count %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.Largest, e.Largest)
 }

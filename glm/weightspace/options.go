@@ -48,30 +48,6 @@ func (o *Options) withDefaults() Options {
 	return d
 }
 
-// WeightMemoryError reports that the posterior over P parameters would take
-// more memory than allowed.
-type WeightMemoryError struct {
-	P                 int
-	Needed, Available int64 // bytes
-	LargestP          int   // the most parameters that fit
-}
-
-func (e *WeightMemoryError) Error() string {
-	const mib = 1 << 20
-	return fmt.Sprintf("weightspace: the posterior over %d parameters takes %d MiB of memory and %d MiB may be used; at most %d parameters fit; "+
-		"raise the memory limit, or work in function space, whose memory grows with the examples",
-		e.P, e.Needed/mib, e.Available/mib, e.LargestP)
-}
-
-// PrecisionError reports that the posterior precision overflowed, so that it has
-// no Cholesky factor. In exact arithmetic it always has one.
-type PrecisionError struct{ P int }
-
-func (e *PrecisionError) Error() string {
-	return fmt.Sprintf("weightspace: the posterior precision of %d parameters is not finite or not positive definite; "+
-		"the Jacobian, Λ or the prior variances are too large for float64; scale the inputs or raise the prior precision", e.P)
-}
-
 // GradientWarning says that the gradient of the log posterior in the whitened
 // parameters is not zero at the result of a refit, as it is at the mode.
 type GradientWarning struct {

@@ -50,8 +50,8 @@ var _ gp.Latent = (*Posterior)(nil)
 // with the pseudo-targets b of (E5). It takes 8·P² bytes and a little more (see
 // WeightBytes) and about (N·C·P² + P³/3)/2 multiplications.
 //
-// It fails with a *WeightMemoryError before anything large is allocated, with
-// a *gp.NotFiniteError where a number is NaN or Inf, with a *PrecisionError
+// It fails with a *gp.MemoryError before anything large is allocated, with
+// a *gp.NotFiniteError where a number is NaN or Inf, with a *gp.NotPDError
 // where H overflows, and with ctx.Err(). It panics where sizes differ and where
 // a prior variance is negative or not finite.
 func Fit(ctx context.Context, b *linearize.Batch, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {

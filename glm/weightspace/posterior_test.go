@@ -526,12 +526,12 @@ func TestWeightsRefuse(t *testing.T) {
 	}
 	q := spaceProblems(t)[8]
 
-	var memory *weightspace.WeightMemoryError
+	var memory *gp.MemoryError
 	require.ErrorAs(t, fit(q, &weightspace.Options{MaxMemory: 20000}), &memory)
-	require.Equal(t, q.train.P, memory.P)
+	require.Equal(t, gp.Parameters, memory.Unit)
 	require.Equal(t, weightspace.Bytes(q.train.P, 4), memory.Needed)
-	require.LessOrEqual(t, weightspace.Bytes(memory.LargestP, 4), memory.Available)
-	require.Greater(t, weightspace.Bytes(memory.LargestP+1, 4), memory.Available)
+	require.LessOrEqual(t, weightspace.Bytes(memory.Largest, 4), memory.Available)
+	require.Greater(t, weightspace.Bytes(memory.Largest+1, 4), memory.Available)
 	require.ErrorContains(t, memory, "function space")
 	for _, p := range []int{math.MaxInt, 1 << 61, 1 << 32, 1 << 31} {
 		require.EqualValues(t, math.MaxInt64, weightspace.Bytes(p, 3))
@@ -542,8 +542,8 @@ func TestWeightsRefuse(t *testing.T) {
 	var joint *gp.MemoryError
 	many := gptest.Another(rand.New(rand.NewPCG(1, 2)), q.train, 800)
 	require.ErrorAs(t, w.JointTo(t.Context(), nil, new(mat.Dense), many), &joint)
-	require.Less(t, joint.LargestN, 800)
-	require.NoError(t, w.JointTo(t.Context(), nil, new(mat.Dense), many.Slice(0, joint.LargestN)))
+	require.Less(t, joint.Largest, 800)
+	require.NoError(t, w.JointTo(t.Context(), nil, new(mat.Dense), many.Slice(0, joint.Largest)))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -572,15 +572,15 @@ func TestWeightsRefuse(t *testing.T) {
 	for i := range huge {
 		huge[i] = 1e300
 	}
-	var precision *weightspace.PrecisionError
+	var precision *gp.NotPDError
 	_, err = weightspace.Fit(t.Context(), q.train, q.sites(t), rawPrior{make([]float64, len(huge)), huge}, q.theta, nil)
 	require.NoError(t, err, "1e300 in the prior variance still fits")
 	s = q.sites(t)
 	s.Root.Scale(1e300, s.Root)
 	_, err = weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, nil)
 	require.ErrorAs(t, err, &precision)
-	require.Equal(t, q.train.P, precision.P)
-	require.ErrorContains(t, precision, "49 parameters")
+	require.Equal(t, q.train.P, precision.N)
+	require.ErrorContains(t, precision, "parameters with 49 rows")
 }
 
 // A NaN in the Jacobian is found and placed, in training and in test examples.

@@ -2,8 +2,8 @@ package weightspace
 
 import (
 	"context"
+	"fmt"
 	"math"
-	"sort"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -49,7 +49,7 @@ func (w *Posterior) condition(ctx context.Context, s *gp.Sites) error {
 	}
 	var ok bool
 	if w.h.u, ok = fblas.Potrf(h); !ok {
-		return &PrecisionError{P: p}
+		return notPD(p)
 	}
 	// log det H̃ = 2 Σ log u_ii
 	w.h.logDet = 0
@@ -57,7 +57,7 @@ func (w *Posterior) condition(ctx context.Context, s *gp.Sites) error {
 		w.h.logDet += 2 * math.Log(h.Data[i*p+i])
 	}
 	if math.IsNaN(w.h.logDet) || math.IsInf(w.h.logDet, 0) {
-		return &PrecisionError{P: p}
+		return notPD(p)
 	}
 	w.h.sites = s
 	return ctx.Err()
@@ -220,16 +220,17 @@ func Bytes(p, c int) int64 {
 	return memory.Mul(8, memory.Add(square, memory.Add(panel, vectors)))
 }
 
-// checkMemory returns a *WeightMemoryError where p parameters pass the
-// budget.
+// checkMemory returns a *gp.MemoryError where p parameters pass the budget.
 func checkMemory(p, c int, maxMemory int64) error {
-	budget := gp.MemoryBudget(maxMemory)
-	need := Bytes(p, c)
-	if need <= budget {
-		return nil
-	}
-	largest := sort.Search(p, func(i int) bool { return Bytes(i+1, c) > budget })
-	return &WeightMemoryError{P: p, Needed: need, Available: budget, LargestP: largest}
+	op := fmt.Sprintf("the posterior over %d parameters", p)
+	return gp.CheckMemory(op, gp.Parameters, p, maxMemory, func(p int) int64 { return Bytes(p, c) })
+}
+
+// notPD reports that H̃ overflowed, so that it has no Cholesky factor. In exact
+// arithmetic it always has one.
+func notPD(p int) error {
+	return &gp.NotPDError{What: "the posterior precision of the parameters", N: p,
+		Reason: "the Jacobian, Λ or the prior variances are too large for float64; scale the inputs or raise the prior precision"}
 }
 
 func isDiagonal(m *mat.Dense) bool {

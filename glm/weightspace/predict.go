@@ -3,7 +3,6 @@ package weightspace
 import (
 	"context"
 	"math/rand/v2"
-	"sort"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -141,12 +140,7 @@ func (w *Posterior) checkJoint(t, c int) error {
 		rows := memory.Mul(int64(t), int64(c))
 		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, int64(len(w.theta)))))
 	}
-	budget := gp.MemoryBudget(w.o.MaxMemory)
-	if need(t) <= budget {
-		return nil
-	}
-	largest := sort.Search(t, func(i int) bool { return need(i+1) > budget })
-	return &gp.MemoryError{Op: "a joint covariance", Needed: need(t), Available: budget, LargestN: largest}
+	return gp.CheckMemory("a joint covariance", gp.TestExamples, t, w.o.MaxMemory, need)
 }
 
 // SampleTo draws parameters from the posterior N(Center(), H⁻¹), one a row:

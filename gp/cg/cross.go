@@ -29,8 +29,8 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 		return nil, err
 	}
 	need := func(t int) int64 { return memory.Mul(16, memory.Mul(memory.Mul(int64(t), int64(c)), int64(p.data.p))) }
-	if budget := gp.MemoryBudget(p.o.MaxMemory); need(t) > budget {
-		return nil, &gp.MemoryError{Op: "a cross-kernel", Needed: need(t), Available: budget, LargestN: memory.Largest(t, budget, need)}
+	if err := gp.CheckMemory("a cross-kernel", gp.TestExamples, t, p.o.MaxMemory, need); err != nil {
+		return nil, err
 	}
 	image := imageSum{workers: p.o.Workers}
 	image.reset(x, t*c)

@@ -46,9 +46,9 @@ func Bytes(n, c, p, rank, columns int) int64 {
 // tells that their Jacobian is not in memory.
 func planOf(n int, b *linearize.Batch, streamed bool, o *Options) (solvePlan, error) {
 	c, p, budget := b.Outputs(), b.P, gp.MemoryBudget(o.MaxMemory)
-	if need := Bytes(n, c, p, 0, c); need > budget {
-		fits := sort.Search(n, func(i int) bool { return Bytes(i+1, c, p, 0, c) > budget })
-		return solvePlan{}, &gp.MemoryError{Op: "a matrix-free posterior", Needed: need, Available: budget, LargestN: fits}
+	need := func(n int) int64 { return Bytes(n, c, p, 0, c) }
+	if err := gp.CheckMemory("a matrix-free posterior", gp.TrainingExamples, n, budget, need); err != nil {
+		return solvePlan{}, err
 	}
 	rank := min(orDefault(o.Rank, defaultRank), n*c)
 	plan := solvePlan{rank: sort.Search(max(0, rank), func(r int) bool { return Bytes(n, c, p, r+1, c) > budget })}

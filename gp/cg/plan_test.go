@@ -21,7 +21,7 @@ func TestPlan(t *testing.T) {
 	_, err := plan(bytes(0, c)-1, 0)
 	var m *gp.MemoryError
 	require.ErrorAs(t, err, &m)
-	require.Equal(t, n-1, m.LargestN)
+	require.Equal(t, n-1, m.Largest)
 	for _, p := range []struct {
 		memory int64
 		rank   int

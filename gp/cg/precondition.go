@@ -50,7 +50,7 @@ func newPreconditioner(ctx context.Context, w columnwise, root siteBlocks, phi b
 	}
 	var ok bool
 	if p.u, ok = fblas.Potrf(a); !ok {
-		return nil, &gp.NotPDError{N: r}
+		return nil, &gp.NotPDError{What: "the preconditioner", N: r, Reason: "the kernel is not a covariance"}
 	}
 	for i := range r {
 		p.logDet += 2 * math.Log(p.u.Data[i*p.u.Stride+i])

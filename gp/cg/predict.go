@@ -177,37 +177,24 @@ func (s *predictor) blocks(dst, v, y blas64.General) {
 	}
 }
 
-// negligible is the part of the prior variance by which rounding may make a
+// rounding is the part of the prior variance by which rounding may make a
 // variance negative.
-const negligible = 1e-10
+const rounding = 1e-10
 
-// subtract replaces the prior covariance by prior − (q + qᵀ)/2. Rows and
-// columns whose variance is negative by rounding become zero. The first row
-// is output 0 of the given example.
+// subtract replaces the prior covariance by prior − (q + qᵀ)/2. The first row is
+// output 0 of the given example.
 func subtract(cov, q blas64.General, example, c int) error {
+	prior := make([]float64, cov.Rows)
 	for i := range cov.Rows {
-		row, prior := dense.Row(cov, i), cov.Data[i*cov.Stride+i]
+		row := dense.Row(cov, i)
+		prior[i] = row[i]
 		for j := range i + 1 {
 			// cov = K_** − K_*n R B⁻¹ Rᵀ K_n* (E6)
 			row[j] -= (q.Data[i*q.Stride+j] + q.Data[j*q.Stride+i]) / 2
 			cov.Data[j*cov.Stride+i] = row[j]
 		}
-		at, output := example+i/c, i%c
-		switch v := row[i]; {
-		case math.IsNaN(v):
-			return &gp.NotFiniteError{What: "predictive variance", Row: at, Output: output, Value: v}
-		case v < -negligible*prior:
-			return &gp.NegativeVarianceError{Row: at, Output: output, Variance: v, Prior: prior}
-		}
 	}
-	for i := range cov.Rows {
-		if cov.Data[i*cov.Stride+i] < 0 {
-			for j := range cov.Rows {
-				cov.Data[i*cov.Stride+j], cov.Data[j*cov.Stride+i] = 0, 0
-			}
-		}
-	}
-	return nil
+	return gp.SettleVariances(dense.View(cov), prior, rounding, example, c)
 }
 
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of
@@ -243,11 +230,7 @@ func (p *Posterior) checkJoint(t int) error {
 		rows := memory.Mul(int64(t), int64(p.data.c))
 		return memory.Mul(8, memory.Mul(rows, memory.Add(2*rows, 2*int64(len(p.prior)))))
 	}
-	budget := gp.MemoryBudget(p.o.MaxMemory)
-	if need(t) <= budget {
-		return nil
-	}
-	return &gp.MemoryError{Op: "a joint covariance", Needed: need(t), Available: budget, LargestN: memory.Largest(t, budget, need)}
+	return gp.CheckMemory("a joint covariance", gp.TestExamples, t, p.o.MaxMemory, need)
 }
 
 // jointTo writes K_** − (V + ρ)ᵀY.
