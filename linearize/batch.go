@@ -8,11 +8,14 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// A Model is anything that can be linearized in its parameters.
+// A Model is anything that can be linearized in its parameters. gptest.Model
+// tests one.
 type Model interface {
 	// Dims returns the number of inputs, outputs and parameters.
 	Dims() (d, c, p int)
-	// Linearize returns outputs and Jacobian at the N rows of x, N×D.
+	// Linearize returns outputs and Jacobian at the N rows of x, N×D. Inputs of
+	// another width, or a NaN or Inf among them, are an error. Each example's
+	// numbers depend on its own row alone.
 	Linearize(ctx context.Context, x *mat.Dense) (*Batch, error)
 }
 

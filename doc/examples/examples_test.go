@@ -29,30 +29,53 @@ func run(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-func TestProbabilities(t *testing.T) {
-	require.Equal(t, `x = [   0    1]: p(y=1) = 0.112 ± 0.110
+// shown are the lines of README.md that run programs of this folder.
+func shown(t *testing.T) [][]string {
+	t.Helper()
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	require.NoError(t, err)
+	var lines [][]string
+	for line := range strings.Lines(string(readme)) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "go run ./doc/examples/"); ok {
+			lines = append(lines, strings.Fields(rest))
+		}
+	}
+	return lines
+}
+
+// The commands of README.md, one after the other in an empty directory, so
+// that one process reads the file that another one wrote.
+func TestShownCommands(t *testing.T) {
+	lines, programs := shown(t), map[string]string{}
+	for _, args := range lines {
+		if programs[args[0]] == "" {
+			programs[args[0]] = build(t, args[0])
+		}
+	}
+	require.Len(t, programs, 3)
+	t.Chdir(t.TempDir())
+	got := map[string]string{}
+	for _, args := range lines {
+		got[strings.Join(args, " ")] = run(t, append([]string{programs[args[0]]}, args[1:]...)...)
+	}
+	require.Equal(t, map[string]string{
+		"probabilities": `x = [   0    1]: p(y=1) = 0.112 ± 0.110
 x = [   1 -0.5]: p(y=1) = 0.830 ± 0.160
 x = [ 0.5 0.25]: p(y=1) = 0.589 ± 0.160
 x = [   6    5]: p(y=1) = 0.873 ± 0.273
-`, run(t, build(t, "probabilities")))
-}
+`,
+		"saved fit sine.gp":     "",
+		"saved explain sine.gp": got["saved explain sine.gp"],
+		"own":                   "f(0.75) = 1.042 ± 0.071; sin 1.5 = 0.997, y = 8\n",
+	}, got)
 
-func TestOwn(t *testing.T) {
-	require.Equal(t, "f(0.75) = 1.042 ± 0.071; sin 1.5 = 0.997, y = 8\n", run(t, build(t, "own")))
-}
-
-// The file is written by one process and read by another. What it prints of
-// the network differs between processors, since training adds up in another
-// order there, so only the sum and the neighbours are compared.
-func TestSaved(t *testing.T) {
-	program, file := build(t, "saved"), filepath.Join(t.TempDir(), "sine.gp")
-	require.Empty(t, run(t, program, "fit", file))
-	out := run(t, program, "explain", file)
-	lines := strings.Split(strings.TrimSpace(out), "\n")
-	require.Len(t, lines, 4, out)
-	require.Regexp(t, `^f\(0\.8\) = (0\.99\d|1\.00\d) = -?\d+\.\d+ \+ -?\d+\.\d+ from 300 examples$`, lines[0])
-	for _, line := range lines[1:] {
-		require.Regexp(t, `^x = \+0\.\d\d, y = \+\d\.\d{3}: \+0\.\d{4}$`, line)
+	// Training adds up in another order on other processors, which other
+	// networks come of: only what holds for each of them is compared.
+	explained := strings.Split(strings.TrimSpace(got["saved explain sine.gp"]), "\n")
+	require.Len(t, explained, 4)
+	require.Regexp(t, `^f\(0\.8\) = (0\.99\d|1\.00\d) = -?\d+\.\d+ \+ -?\d+\.\d+ from 300 examples$`, explained[0])
+	for _, line := range explained[1:] {
+		require.Regexp(t, `^x = [+-]\d\.\d\d, y = [+-]\d\.\d{3}: [+-]\d\.\d{4}$`, line)
 	}
 }
 
