@@ -3,6 +3,7 @@
 package gp_test
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/store"
 )
@@ -26,12 +28,17 @@ func (unitKernel) DiagTo(dst *mat.Dense, _ *linearize.Batch) {
 	dst.Apply(func(int, int, float64) float64 { return 1 }, dst)
 }
 
+// unitBatch returns n examples with one input, all zero.
+func unitBatch(n int) *linearize.Batch {
+	return &linearize.Batch{X: mat.NewDense(n, 1, nil), F: mat.NewDense(n, 1, nil)}
+}
+
 // writeUnit writes the posterior of n examples under the unit kernel, which
 // would take minutes to factor.
 func writeUnit(path string, n int) error {
 	ones := slices.Repeat([]float64{1}, n)
 	return store.Write(path, "test", 1, func(w *store.Writer) error {
-		w.JSON("exact.about", map[string]int{"Version": 1, "N": n, "C": 1})
+		w.JSON("exact.about", map[string]int{"Version": 2, "N": n, "C": 1})
 		w.FloatRows("exact.kernel", func(yield func([]float64) bool) {
 			row := make([]float64, n+1)
 			for i := range n {
@@ -47,7 +54,8 @@ func writeUnit(path string, n int) error {
 		for _, name := range []string{"prior", "b", "alpha", "kalpha", "f", "residual", "lambda", "root"} {
 			w.Floats("exact."+name, ones)
 		}
-		return nil
+		id := saved.Identity{Examples: unitBatch(n), Kernel: unitKernel{}}
+		return id.Save(context.Background(), w, "exact.")
 	})
 }
 
@@ -63,7 +71,7 @@ func BenchmarkLoad1GiB(b *testing.B) {
 	if err := writeUnit(path, n); err != nil {
 		b.Fatal(err)
 	}
-	x := &linearize.Batch{F: mat.NewDense(n, 1, nil)}
+	x := unitBatch(n)
 	load := func(b *testing.B) (*gp.Exact, *store.File) {
 		f, err := store.Open(path, "test", 1)
 		if err != nil {

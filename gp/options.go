@@ -30,6 +30,9 @@ type Options struct {
 	Workers int
 	// Progress, if not nil, is called as work is done, from one goroutine.
 	Progress func(stage string, done, total int)
+	// Targets, if not nil, are compared by Load with those of the saved
+	// posterior; see Targets. Nothing else uses them.
+	Targets *Targets
 }
 
 func (o *Options) withDefaults() Options {

@@ -1,6 +1,7 @@
 package gp
 
 import (
+	"context"
 	"errors"
 	"iter"
 	"math"
@@ -9,16 +10,17 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
 )
 
-// savedVersion is that of the sections written here.
-const savedVersion = 1
+// savedVersion is the version of the sections that Save writes.
+const savedVersion = 2 // fingerprints since 2
 
-// saved is what a stored posterior holds besides its sections of numbers.
-type saved struct {
+// savedExact is the JSON section of a stored posterior.
+type savedExact struct {
 	Version  int
 	N, C     int
 	Refit    bool
@@ -26,17 +28,15 @@ type saved struct {
 	Warnings []string
 }
 
-const otherData = "give the network, its parameters, the prior and the examples that it was fitted with"
-
 // Save adds the posterior to a store, in sections whose names start with
 // "exact.": kernel and factor (E4), sites, dual vectors (E5) and the text of the
-// warnings, 8·N·C·(N·C + 2·C + 7) bytes and little more. Neither the training
-// examples nor their Jacobian are in it, nor the kernel's prior: Load asks for
-// them. Its error is nil; those of writing are store.Write's, as whose
-// argument it can serve.
+// warnings, 8·N·C·(N·C + 2·C + 7) bytes, and the fingerprints of the training examples,
+// their model and the prior. Load asks for the examples and the kernel, which
+// are not stored. The method value e.Save is an argument for store.Write, which
+// returns the errors of writing.
 func (e *Exact) Save(w *store.Writer) error {
 	n, c := e.sites.F.Dims()
-	s := saved{Version: savedVersion, N: n, C: c, Refit: e.refit, Mean: e.o.Mean}
+	s := savedExact{Version: savedVersion, N: n, C: c, Refit: e.refit, Mean: e.o.Mean}
 	for _, warning := range e.warnings {
 		s.Warnings = append(s.Warnings, warning.Error())
 	}
@@ -48,7 +48,12 @@ func (e *Exact) Save(w *store.Writer) error {
 	w.Floats("exact.alpha", e.alpha)
 	w.Floats("exact.kalpha", e.kalpha)
 	e.sites.Save(w, "exact.")
-	return nil
+	return e.identity().Save(context.Background(), w, "exact.")
+}
+
+// identity is what the posterior was fitted with, and what Load is given.
+func (e *Exact) identity() *saved.Identity {
+	return &saved.Identity{Examples: e.x, Kernel: e.k, Remedy: saved.OtherData}
 }
 
 // Load returns the posterior that Save wrote, given the kernel and the
@@ -56,23 +61,27 @@ func (e *Exact) Save(w *store.Writer) error {
 // what the saved one did, and all else that the saved one answers, it answers
 // the same. Its predictive mean is the saved one's, whatever o says.
 //
-// Nothing is computed but checksums: the numbers stay in the store's memory,
-// so the store must stay open. That the data and the kernel are the same is
-// the caller's to see to; Load compares N, C and the prior variances of 16
-// training examples or a few more. What does not fit, damage and sections of
-// impossible sizes are a *store.Error.
+// The numbers stay in the store's memory, so the store must stay open.
+//
+// Load compares fingerprints: the graph and the parameters of the model, the
+// inputs and their order, and the prior, all bit for bit. Where the model, the
+// inputs or the kernel have no fingerprint (see linearize.Fingerprinted,
+// linearize.Batch and ntk.NTK.Fingerprint) it compares the network's outputs, a
+// product with the Jacobian, prior means and prior variances within 1e-9: at 16
+// examples, or at all where there are no inputs. It compares targets where
+// o.Targets holds them. What differs, damage and sections of impossible sizes
+// are a *store.Error whose problem names it.
 func Load(f *store.File, k ntk.Kernel, x *linearize.Batch, o *Options) (*Exact, error) {
-	var s saved
+	var s savedExact
 	r := f.Reader("exact.")
 	r.JSON("about", &s)
+	saved.Version(r, s.Version, savedVersion)
 	switch {
 	case r.Err() != nil:
-	case s.Version != savedVersion:
-		r.Fail("use the program that wrote it", "holds an exact posterior of version %d, this program reads version %d", s.Version, savedVersion)
 	case s.N < 1 || s.C < 1 || s.Mean < Network || s.Mean > LinearGaussian:
-		r.Fail("write it again", "holds an impossible posterior")
+		r.Fail(saved.WriteAgain, saved.Impossible)
 	case s.N != x.Len() || s.C != x.Outputs():
-		r.Fail(otherData, "the saved posterior has %d training examples and %d outputs, the data %d and %d", s.N, s.C, x.Len(), x.Outputs())
+		r.Fail(saved.OtherData, "the saved posterior has %d training examples and %d outputs, the data %d and %d", s.N, s.C, x.Len(), x.Outputs())
 	}
 	nc := s.N * s.C
 	e := &Exact{k: k, x: x, o: o.withDefaults(), refit: s.Refit, tile: tileBytes}
@@ -91,15 +100,22 @@ func Load(f *store.File, k ntk.Kernel, x *linearize.Batch, o *Options) (*Exact, 
 	for _, text := range s.Warnings {
 		e.warnings = append(e.warnings, errors.New(text))
 	}
-	if err := e.checkSaved(r); err != nil {
-		return nil, err
+	e.identity().Check(context.Background(), r, "")
+	e.checkVariances(r)
+	e.o.Targets.CheckSaved(r, e.sites)
+	if r.Err() != nil {
+		return nil, r.Err()
 	}
+	e.o.Targets = nil
 	return e, nil
 }
 
-// checkSaved compares the prior variances of some examples with those of the
-// saved kernel, which belong to one network, prior and order of the examples.
-func (e *Exact) checkSaved(r *store.Reader) error {
+// checkVariances compares the prior variances of some examples with the saved
+// kernel. A kernel with a fingerprint has them if the file is whole.
+func (e *Exact) checkVariances(r *store.Reader) {
+	if r.Err() != nil {
+		return
+	}
 	n, c := e.x.Len(), e.outputs()
 	d := mat.NewDense(c, c, nil)
 	for i := 0; i < n; i += max(1, n/16) {
@@ -108,11 +124,11 @@ func (e *Exact) checkSaved(r *store.Reader) error {
 			at := i*c + j
 			// Other orders of summation differ by rounding.
 			if v, was := d.At(j, j), e.g.data[at*(e.g.n+1)+at]; !(math.Abs(v-was) <= 1e-9*math.Abs(was)) {
-				return r.Fail(otherData, "the prior variance of training example %d, output %d is %v, the saved one %v", i, j, v, was)
+				_ = r.Fail(saved.OtherData, "the prior variance of training example %d, output %d is %v, the saved one %v", i, j, v, was)
+				return
 			}
 		}
 	}
-	return nil
 }
 
 // Save adds the sites to a store, in sections whose names start with prefix:
@@ -131,7 +147,7 @@ func (s *Sites) Save(w *store.Writer, prefix string) {
 // the store's memory; nil where the Reader has an error.
 func LoadSites(r *store.Reader, n, c int) *Sites {
 	if n < 1 || c < 1 {
-		r.Fail("write it again", "holds sites of %d examples with %d outputs", n, c)
+		r.Fail(saved.WriteAgain, "holds sites of %d examples with %d outputs", n, c)
 		return nil
 	}
 	lik := r.Floats("loglik", 1)

@@ -8,8 +8,10 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// A Model is anything that can be linearized in its parameters. gptest.Model
-// tests one.
+// A Model is anything that can be linearized in its parameters. One that is
+// Fingerprinted is told from others exactly where a saved posterior is loaded;
+// any other only by its outputs and its Jacobian, within 1e-9. gptest.Model tests
+// one.
 type Model interface {
 	// Dims returns the number of inputs, outputs and parameters.
 	Dims() (d, c, p int)
@@ -29,10 +31,11 @@ type Source interface {
 // A Batch is the linearization of N examples. It is read-only; Slice and
 // Output return views that share its memory.
 type Batch struct {
-	X      *mat.Dense // N×D inputs; nil where the model has none to show
-	F      *mat.Dense // N×C outputs f(x;θ*)
-	Blocks []Block    // the Jacobian, a partition of θ
-	P      int        // parameters
+	X      *mat.Dense       // N×D inputs; nil where the model has none to show
+	F      *mat.Dense       // N×C outputs f(x;θ*)
+	Blocks []Block          // the Jacobian, a partition of θ
+	P      int              // parameters
+	Model  ModelFingerprint // of the model; zero where it has none
 }
 
 var _ Source = (*Batch)(nil)
@@ -59,7 +62,7 @@ func (b *Batch) Slice(i, j int) *Batch {
 	if i < 0 || j < i || j > b.Len() {
 		panic("linearize: slice out of range")
 	}
-	s := &Batch{X: dense.Slice(b.X, i, j), F: dense.Slice(b.F, i, j), P: b.P}
+	s := &Batch{X: dense.Slice(b.X, i, j), F: dense.Slice(b.F, i, j), P: b.P, Model: b.Model}
 	for _, k := range b.Blocks {
 		s.Blocks = append(s.Blocks, k.Slice(i, j))
 	}
@@ -73,7 +76,7 @@ func (b *Batch) Output(c int) *Batch {
 	}
 	raw := b.F.RawMatrix()
 	raw.Data, raw.Cols = raw.Data[c:], 1
-	s := &Batch{X: b.X, F: dense.View(raw), P: b.P}
+	s := &Batch{X: b.X, F: dense.View(raw), P: b.P, Model: b.Model.ofOutput(c)}
 	for _, k := range b.Blocks {
 		s.Blocks = append(s.Blocks, k.Output(c))
 	}

@@ -213,7 +213,7 @@ func (w *without) Combine(weights *mat.Dense) Source {
 func (b *Batch) combine(w *mat.Dense) *Batch {
 	c := b.Outputs()
 	k := sumsEach(w, b.Len(), c)
-	s := &Batch{X: b.X, F: mat.NewDense(b.Len(), k, nil), P: b.P}
+	s := &Batch{X: b.X, F: mat.NewDense(b.Len(), k, nil), P: b.P, Model: b.Model}
 	for i := range b.Len() {
 		for j := range k {
 			s.F.Set(i, j, dense.Dot(w.RawRowView(i*k+j), b.F.RawRowView(i)))

@@ -327,7 +327,7 @@ func Concat(batches ...*Batch) *Batch {
 		panic("linearize: no batches")
 	}
 	first := batches[0]
-	out := &Batch{P: first.P}
+	out := &Batch{P: first.P, Model: commonModel(batches)}
 	var xs, fs []*mat.Dense
 	for _, b := range batches {
 		if b.P != first.P || b.Outputs() != first.Outputs() || len(b.Blocks) != len(first.Blocks) {

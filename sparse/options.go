@@ -77,6 +77,10 @@ type Options struct {
 	// same data, inducing examples, prior, likelihood and approximation, else
 	// there is a *ResumeError. It is not changed.
 	Resume *Checkpoint
+	// Targets, if not nil, are compared by Load with those of the saved
+	// posterior; see gp.Targets. They are those of all
+	// training examples, of which a subset of data takes its own. Nothing else uses them.
+	Targets *gp.Targets
 }
 
 func (o *Options) withDefaults() Options {

@@ -20,15 +20,10 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// The versions of the sections written here: that with inducing pairs, which
-// programs for the first do not know, and that without.
-const (
-	savedVersion = 1
-	savedPairs   = 2
-)
+// savedVersion is the version of the sections that Save writes.
+const savedVersion = 3 // inducing pairs since 2, fingerprints since 3
 
-// savedProjected is what a stored posterior holds besides its sections of
-// numbers.
+// savedProjected is the JSON section of a stored Projected.
 type savedProjected struct {
 	Version       int
 	Approximation Approximation
@@ -42,7 +37,7 @@ type savedProjected struct {
 	Pivoted, Own  bool // which of the basis's parts there are
 }
 
-// savedData is what a stored Posterior holds besides.
+// savedData is the JSON section that a stored Posterior has besides.
 type savedData struct {
 	N        int // of Data; of a subset of data, whose sites are fewer, all
 	Warnings []string
@@ -50,19 +45,18 @@ type savedData struct {
 
 // Save adds the posterior to a store, in sections whose names start with
 // "sparse.": the factors of K_ZZ and A' and the sums (E13), 16 bytes for each
-// number of K_ZZ (32 where it is singular to working precision), and the places
-// of the inducing examples in the training data, with the outputs of pairs.
-// Neither the inducing examples nor the prior are in it: LoadProjected asks
-// for them. Nor is I − A'⁻¹, which the first covariance computes from the
-// rest, in about (M·C)³ multiplications. Its error is nil; those of writing
-// are store.Write's, as whose argument it can serve.
+// number of K_ZZ (32 where it is singular to working precision), the places of the
+// inducing examples in the training data, with the outputs of pairs, and the
+// fingerprints of the inducing examples, their model and the prior. The inducing
+// examples and the kernel are not stored: LoadProjected asks for them. I − A'⁻¹
+// is not stored either; the first covariance computes it in about (M·C)³
+// multiplications.
+//
+// The method value p.Save is an argument for store.Write, which returns the
+// errors of writing.
 func (p *Projected) Save(w *store.Writer) error {
 	b, o := p.b, p.sums.origin
-	version := savedVersion
-	if b.z.Pairs() {
-		version = savedPairs
-	}
-	w.JSON("sparse.about", savedProjected{Version: version, Approximation: p.o.Approximation, Mean: p.o.Mean, Refit: p.refit,
+	w.JSON("sparse.about", savedProjected{Version: savedVersion, Approximation: p.o.Approximation, Mean: p.o.Mean, Refit: p.refit,
 		M: b.z.Len(), C: b.c, P: b.z.Batch.P, Rank: b.rank(), N: p.sums.n, Rows: b.z.Rows, Outputs: b.z.Outputs, Inputs: o.inputs,
 		Pivoted: b.g.Rows > 0, Own: b.own != nil})
 	var scalars []float64
@@ -82,7 +76,14 @@ func (p *Projected) Save(w *store.Writer) error {
 	w.Floats("sparse.square", p.sums.square)
 	w.Floats("sparse.w", p.w)
 	w.Floats("sparse.v", p.v)
-	return nil
+	id := identity(unscaled(b.k), b.z.Batch, saved.OtherInducing)
+	return id.Save(context.Background(), w, "sparse.inducing.")
+}
+
+// identity is what a posterior is fitted with: its inducing examples, or its
+// training examples.
+func identity(k ntk.Kernel, x linearize.Source, remedy string) *saved.Identity {
+	return &saved.Identity{Examples: x, Kernel: k, Remedy: remedy}
 }
 
 // scalars are the single numbers that are saved.
@@ -90,9 +91,9 @@ func (p *Projected) scalars() []*float64 {
 	return append(p.sums.list(), &p.sums.origin.trace, &p.logDet)
 }
 
-// eachFactorRow yields the rows of two triangles in one matrix of rank rows
-// and rank + 1 columns: L, zero where there is none, and one column to the
-// right U.
+// eachFactorRow yields the rows of a matrix of rank rows and rank + 1 columns. Its
+// lower triangle is L, zeros where there is no L; U is above, shifted by one
+// column to the right.
 func (p *Projected) eachFactorRow(yield func([]float64) bool) {
 	r, l := p.b.rank(), p.b.l
 	none := make([]float64, r)
@@ -110,14 +111,16 @@ func (p *Projected) eachFactorRow(yield func([]float64) bool) {
 // LoadProjected returns the posterior that Save, of it or of a Posterior,
 // wrote, given the kernel that it was fitted with (as it was before Options or
 // At changed its prior variances) and the inducing examples. It needs none of
-// the training examples, and predicts bit for bit what the saved one did. Of o
-// count MaxMemory, Workers and Progress; the rest is the saved posterior's.
+// the training examples, and predicts bit for bit what the saved one did. It uses
+// MaxMemory, Workers and Progress of o; the other options are those of the saved
+// posterior.
 //
-// The numbers stay in the store's memory, so the store must stay open. What
-// does not fit, damage and sections of impossible sizes are a *store.Error: so
-// are inducing examples with other inputs, and a kernel of which tr K_ZZ is
-// another. It fails with a *gp.MemoryError where what predictions take, 8·(M·C)²
-// bytes, passes the limit.
+// The numbers stay in the store's memory, so the store must stay open.
+//
+// It compares the model, the inputs of the inducing examples and their order, and
+// the prior, as gp.Load does. What differs, damage and sections of impossible
+// sizes are a *store.Error whose problem names it. It fails with a *gp.MemoryError
+// where predictions need more memory than allowed, 8·(M·C)² bytes.
 func LoadProjected(ctx context.Context, f *store.File, k ntk.Kernel, z *Inducing, o *Options) (*Projected, error) {
 	if z == nil {
 		panic("sparse: a projected posterior is loaded with its inducing examples")
@@ -127,25 +130,26 @@ func LoadProjected(ctx context.Context, f *store.File, k ntk.Kernel, z *Inducing
 	return p, l.Err()
 }
 
-// A loader loads one posterior; its Reader keeps the first error, after which
-// there are nils.
+// A loader loads one posterior. Its Reader keeps the first error, after which
+// its methods return nil.
 type loader struct {
 	*store.Reader
 	about savedProjected
 	k     ntk.Kernel
 	o     Options
+
+	targets *gp.Targets
+	n       int // training examples
 }
 
 // newLoader reads what the posterior is.
 func newLoader(f *store.File, k ntk.Kernel, o *Options) *loader {
 	l := &loader{Reader: f.Reader("sparse."), k: k, o: o.withDefaults()}
+	l.targets, l.o.Targets = l.o.Targets, nil
 	s := &l.about
 	l.JSON("about", s)
-	switch {
-	case l.Err() != nil:
-	case s.Version != savedVersion && s.Version != savedPairs:
-		l.Fail(saved.OtherProgram, "holds a sparse posterior of version %d, this program reads versions %d and %d", s.Version, savedVersion, savedPairs)
-	case !s.possible():
+	saved.Version(l.Reader, s.Version, savedVersion)
+	if l.Err() == nil && !s.possible() {
 		l.Fail(saved.WriteAgain, saved.Impossible)
 	}
 	l.o.Approximation, l.o.Mean, l.o.PrecisionByFraction = s.Approximation, s.Mean, false
@@ -163,15 +167,12 @@ func (s *savedProjected) possible() bool {
 
 // possiblePairs tells whether the outputs could be those of inducing pairs.
 func (s *savedProjected) possiblePairs() bool {
-	if s.Version != savedPairs {
-		return s.Outputs == nil
-	}
-	return s.Approximation != subsetOfData && len(s.Outputs) == s.M && slices.Min(s.Outputs) >= 0 && slices.Max(s.Outputs) < s.C
+	return s.Outputs == nil || s.Approximation != subsetOfData && len(s.Outputs) == s.M && slices.Min(s.Outputs) >= 0 && slices.Max(s.Outputs) < s.C
 }
 
 // per returns the rows of K_ZZ of an inducing element.
 func (s *savedProjected) per() int {
-	if s.Version == savedPairs {
+	if s.Outputs != nil {
 		return 1
 	}
 	return s.C
@@ -212,6 +213,7 @@ func (l *loader) inducing(ctx context.Context, z *Inducing, x linearize.Source) 
 		l.Fail(saved.OtherInducing, "the inputs of the saved posterior's inducing examples are others than those given")
 		return nil
 	}
+	identity(l.k, b, saved.OtherInducing).Check(ctx, l.Reader, "inducing.")
 	return z
 }
 
@@ -282,8 +284,9 @@ func (l *loader) projected(z *Inducing) *Projected {
 	return p
 }
 
-// basis reads what is particular to a singular K_ZZ; factor is on the prior
-// variances.
+// basis returns the basis of the inducing examples under the kernel whose prior
+// variances are multiplied by factor. It reads the sections that only a singular
+// K_ZZ has.
 func (l *loader) basis(z *Inducing, factors []float64, factor float64) *basis {
 	s, r := &l.about, l.about.Rank
 	if !(factor > 0) || math.IsInf(factor, 1) {
@@ -336,10 +339,26 @@ func scaleOf(k ntk.Kernel) float64 {
 	return 1
 }
 
-// Save adds the posterior to a store: what Projected's Save does, and the
-// sites, b and α (E5) of the training examples, 8·N·C·(4 + 2·C) bytes, of a subset
-// of data those of its examples; and the text of the warnings. The training
-// examples are not in it: Load asks for them.
+// unscaled returns the kernel that scale was given.
+func unscaled(k ntk.Kernel) ntk.Kernel {
+	switch s := k.(type) {
+	case scaled:
+		return s.Kernel
+	case scaledMul:
+		return s.Kernel
+	}
+	return k
+}
+
+// Save adds the posterior to a store: what Projected.Save adds, and the sites,
+// b and α (E5) of the training examples, 8·N·C·(4 + 2·C) bytes, the text of the
+// warnings, and the fingerprints of the training examples and their model. Of a
+// subset of data the sites, b and α are those of the subset. The training
+// examples are not stored: Load asks for them.
+//
+// The method value p.Save is an argument for store.Write, which returns the
+// errors of writing. Save reads the inputs once; training examples that are
+// neither a linearize.InputSource nor in memory are linearized for it.
 func (p *Posterior) Save(w *store.Writer) error {
 	if err := p.Projected.Save(w); err != nil {
 		return err
@@ -357,25 +376,31 @@ func (p *Posterior) Save(w *store.Writer) error {
 	w.Floats("sparse.b", from.pseudo)
 	w.Floats("sparse.alpha", from.alpha)
 	from.sites.Save(w, "sparse.")
-	return nil
+	return identity(unscaled(p.b.k), p.x, saved.OtherData).Save(context.Background(), w, "sparse.")
 }
 
-// Load returns the posterior that Save wrote, given the kernel (as it was
-// before PrecisionByFraction changed its prior variances) and the training
-// examples that it was fitted with. z are the inducing examples; nil means
-// that they are gathered from x. No pass over x is made, unless x is no
-// linearize.Gatherer and z is nil. Everything that the saved posterior
-// answers, it answers the same to the last bit, and it takes in other data the
-// same. The rest is as LoadProjected says. That x are the same examples, but
-// for the inducing ones, is the caller's to see to; Load compares their
-// number.
+// Load returns the posterior that Save wrote, given the kernel (as it was before
+// PrecisionByFraction changed its prior variances) and the training examples
+// that it was fitted with. z are the inducing examples; nil means that they are
+// gathered from x. The loaded posterior gives the same answers as the saved one
+// to the last bit, and the same posteriors after Add and Remove. The rest is as
+// LoadProjected says.
+//
+// Load reads the inputs of x once. It linearizes examples of x only where x is
+// no linearize.InputSource, or z is nil.
+//
+// It compares the model, the inputs and their order, the prior and, where
+// o.Targets holds them, the targets, as gp.Load does. What differs is a
+// *store.Error whose problem names it.
 func Load(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.Source, z *Inducing, o *Options) (*Posterior, error) {
 	l := newLoader(f, k, o)
+	l.n = x.Len()
 	var s savedData
 	l.JSON("data", &s)
 	if l.Err() == nil && s.N != x.Len() {
 		l.Fail(saved.OtherData, "the saved posterior has %d training examples, the data %d", s.N, x.Len())
 	}
+	identity(k, x, saved.OtherData).Check(ctx, l.Reader, "")
 	p := l.projected(l.inducing(ctx, z, x))
 	if l.Err() != nil {
 		return nil, l.Err()
@@ -384,6 +409,7 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.Source, 
 	for _, text := range s.Warnings {
 		q.warnings = append(q.warnings, errors.New(text))
 	}
+	l.checkTargets(q)
 	switch {
 	case l.Err() != nil:
 		return nil, l.Err()
@@ -391,6 +417,24 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.Source, 
 		return q.among(x, p.b.z), nil
 	}
 	return q, nil
+}
+
+// checkTargets compares the targets where Options give them. A subset of data
+// has sites at its own examples alone.
+func (l *loader) checkTargets(q *Posterior) {
+	t := l.targets
+	if t == nil || l.Err() != nil {
+		return
+	}
+	if n, _ := t.Y.Dims(); l.about.Approximation == subsetOfData && n == l.n {
+		_, d := t.Y.Dims()
+		y := mat.NewDense(len(l.about.Rows), d, nil)
+		for i, row := range l.about.Rows {
+			y.SetRow(i, t.Y.RawRowView(row))
+		}
+		t = &gp.Targets{Y: y, Likelihood: t.Likelihood}
+	}
+	t.CheckSaved(l.Reader, q.sites)
 }
 
 // posterior adds the sites and dual vectors to what was loaded. The posterior

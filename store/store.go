@@ -266,7 +266,7 @@ func (f *File) open(kind string, version uint32) error {
 		return f.damaged("its header is damaged (checksum)")
 	}
 	if v := binary.LittleEndian.Uint32(h[8:]); v != format {
-		return &Error{f.path, fmt.Sprintf("has format %d, this program reads format %d", v, format), "use the program that wrote it"}
+		return &Error{f.path, fmt.Sprintf("has format %d, this program reads format %d", v, format), "fit and save it again with this program"}
 	}
 	if got := string(bytes.TrimRight(h[12:12+kindSize], "\x00")); got != kind {
 		return &Error{f.path, fmt.Sprintf("holds a %q, not a %q", got, kind), "name another file"}

@@ -100,8 +100,8 @@ func TestSavedPosteriorOfOthers(t *testing.T) {
 		return append([]string{"predict", "--data", "digits:400,100", "--posterior", file}, args...)
 	}
 	succeed(t, "predict", "--quiet", "--data", "digits:400,100", "--posterior", file)
-	require.Contains(t, refuse(t, 1, ask("--model", net)...), "another model")
-	require.Contains(t, refuse(t, 1, ask("--freeze", "Dense1.bias")...), "another model")
+	require.Contains(t, refuse(t, 1, ask("--model", net)...), "the graph of the network is another")
+	require.Contains(t, refuse(t, 1, ask("--freeze", "Dense1.bias")...), "the graph of the network is another")
 	// The synthetic digits are the same whatever their number: among 300 and 401
 	// are those fitted on, among 50 not.
 	for _, data := range []string{"digits:300,100", "digits:401,100"} {
@@ -142,7 +142,7 @@ func TestWithInputs(t *testing.T) {
 		if with == "--with-inputs" {
 			require.Equal(t, withoutTimings(t, want), withoutTimings(t, succeed(t, args...)))
 		} else {
-			require.Contains(t, refuse(t, 1, args...), "of other training rows")
+			require.Contains(t, refuse(t, 1, args...), "a.gp: the posterior does not belong to what is given: the inputs are others")
 		}
 	}
 }

@@ -16,19 +16,17 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// The file of a saved posterior: a header, the posterior's own sections, and
-// the training inputs where they were asked for.
+// The file of a saved posterior holds a header, the sections of the library, whose
+// fingerprints tell the model and the training examples, and with --with-inputs
+// the training inputs.
 const (
 	savedKind    = "gpexplain posterior"
-	savedVersion = 1
+	savedVersion = 2 // posteriors with fingerprints since 2
 )
 
 // savedHeader is what a file says about its posterior.
 type savedHeader struct {
-	Model      string       `json:"model"`  // SHA-256 of the file
-	Freeze     []string     `json:"freeze"` // --freeze
-	Data       string       `json:"data"`   // fingerprint of the training rows
-	Rows       string       `json:"rows"`   // training rows
+	Rows       string       `json:"rows"` // training rows
 	Likelihood string       `json:"likelihood"`
 	Classes    []int        `json:"classes"`
 	Noise      float64      `json:"noise_variance"`
@@ -47,7 +45,7 @@ type savedHeader struct {
 
 // header returns what the file says about p.
 func (p *posterior) header(inputs bool) savedHeader {
-	return savedHeader{Model: p.modelSum, Freeze: p.freeze, Data: p.train.Fingerprint(), Rows: formatRows(p.train.Rows),
+	return savedHeader{Rows: formatRows(p.train.Rows),
 		Likelihood: p.lik.Name(), Classes: p.classed, Noise: p.sigma2, Prior: p.base, Factor: p.factor, Seed: p.seed, Select: p.selection,
 		Inducing: p.chosen, Mean: p.mean, Bound: p.bound, SE: report.Float(p.evidenceSE), Fit: p.report(), Inputs: inputs, Split: p.splitNumber()}
 }
@@ -103,9 +101,6 @@ func (s *session) openSaved(ctx context.Context, w *way) error {
 		return err
 	}
 	h := &v.head
-	if h.Model != s.modelSum || !slices.Equal(h.Freeze, s.freeze) {
-		return fmt.Errorf("%s: its posterior is of another model than %s; give --model, and --freeze, as they were when it was fitted", v.path, s.name)
-	}
 	if now := s.splitNumber(); h.Inputs && h.Split != now {
 		return fmt.Errorf("%s: its training rows are those of --split %s, not of %s: some would be test rows; give the same split", v.path, splitText(h.Split), splitText(now))
 	}
@@ -197,14 +192,8 @@ func (v *saved) inputs(d *dataset.Data) (*dataset.Data, error) {
 	return d.WithTrain(r, v.path)
 }
 
-// checkSaved compares the training rows with those that the posterior was
-// fitted on.
-func (s *session) checkSaved() error {
-	if s.saved == nil || s.train.Fingerprint() == s.saved.head.Data {
-		return nil
-	}
-	return s.saved.otherData(s)
-}
+// savedTargets are the targets that Load compares with the posterior's.
+func (s *session) savedTargets() *gp.Targets { return &gp.Targets{Y: s.y, Likelihood: s.lik} }
 
 func (v *saved) otherData(s *session) error {
 	return fmt.Errorf("%s: its posterior is of other training rows than those of %s; give --data that it was fitted on, or fit --with-inputs", v.path, s.opened.Source)
@@ -269,7 +258,7 @@ func (p *posterior) loadExact(ctx context.Context, v *saved) error {
 	if err := p.lap(ctx, "linearize"); err != nil {
 		return err
 	}
-	if p.exact, err = gp.Load(v.file, p.kernel, p.batch, &gp.Options{MaxMemory: p.bytes}); err != nil {
+	if p.exact, err = gp.Load(v.file, p.kernel, p.batch, &gp.Options{MaxMemory: p.bytes, Targets: p.savedTargets()}); err != nil {
 		return err
 	}
 	p.conditioned = p.exact
@@ -285,7 +274,9 @@ func (p *posterior) loadSparse(ctx context.Context, v *saved) error {
 	if err := p.lap(ctx, "linearize"); err != nil {
 		return err
 	}
-	q, err := sparse.Load(ctx, v.file, p.kernel, p.source, z, p.sparseOptions())
+	o := p.sparseOptions()
+	o.Targets = p.savedTargets()
+	q, err := sparse.Load(ctx, v.file, p.kernel, p.source, z, o)
 	if err != nil {
 		return err
 	}
@@ -300,7 +291,7 @@ func (p *posterior) loadCG(ctx context.Context, v *saved) error {
 	if err := p.lap(ctx, "linearize"); err != nil {
 		return err
 	}
-	q, err := cg.Load(ctx, v.file, p.kernel, p.source, &cg.Options{MaxMemory: p.bytes, Progress: p.progress.show})
+	q, err := cg.Load(ctx, v.file, p.kernel, p.source, &cg.Options{MaxMemory: p.bytes, Progress: p.progress.show, Targets: p.savedTargets()})
 	if err != nil {
 		return err
 	}

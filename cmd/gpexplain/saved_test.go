@@ -129,7 +129,6 @@ func TestHostileHeader(t *testing.T) {
 	require.Zero(t, ask(remade(t, inside, nil, nil)).code)
 	most := float64(math.MaxInt32)
 	for field, values := range map[string][]any{
-		"model": {"", 3}, "data": {"", "x"}, "freeze": {[]string{"Dense1.bias"}, 1},
 		"rows":            {"", "x", "-1", "0-99999999999", "9223372036854775806-9223372036854775807", "1,1", "0-3", strings.Repeat("1,", 1000)},
 		"likelihood":      {"", "x", "categorical", "\n"},
 		"classes":         {[]int{}, []int{4}, []int{4, 4}, []int{4, 9, 3}, []int{-1, 1 << 40}, "4,9"},

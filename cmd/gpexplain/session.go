@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -50,7 +49,6 @@ type session struct {
 	y       *mat.Dense // training targets
 
 	held     *dataset.Subset // rows that choose the prior precision, of --tune-prior
-	modelSum string          // of the model's file
 	saved    *saved          // the posterior to read, nil where one is fitted
 	warnings []string
 }
@@ -79,9 +77,6 @@ func openSession(ctx context.Context, sh *shared, w *way) (*session, error) {
 		return nil, err
 	}
 	if err := s.selectTraining(ctx); err != nil {
-		return nil, err
-	}
-	if err := s.checkSaved(); err != nil {
 		return nil, err
 	}
 	return s, s.prepare(c)
@@ -124,7 +119,6 @@ func (s *session) readModel(ctx context.Context) error {
 			return modelError(s.model, err)
 		}
 	}
-	s.modelSum = fmt.Sprintf("%x", sha256.Sum256(data))
 	if s.net, err = network.ReadONNX(bytes.NewReader(data), &network.ReadOptions{Freeze: s.freeze}); err != nil {
 		return modelError(s.name, err)
 	}

@@ -29,6 +29,9 @@ type Options struct {
 	// Progress, if not nil, is called with a stage, the work done in it and
 	// its total, or 0 where that is not known; always from one goroutine.
 	Progress func(stage string, done, total int)
+	// Targets, if not nil, are compared by Load with those of the saved
+	// posterior; see gp.Targets. Nothing else uses them.
+	Targets *gp.Targets
 }
 
 func (o *Options) withDefaults() Options {

@@ -1,6 +1,7 @@
 package weightspace
 
 import (
+	"context"
 	"errors"
 	"math"
 
@@ -9,13 +10,14 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
 )
 
 // savedVersion is the version of the sections that Save writes.
-const savedVersion = 1
+const savedVersion = 2 // fingerprints since 2
 
 // savedPosterior is the JSON section of stored Weights.
 type savedPosterior struct {
@@ -26,16 +28,14 @@ type savedPosterior struct {
 	Warnings []string
 }
 
-const otherData = "give the network, its parameters, the prior and the examples that it was fitted with"
-
 // Save adds the posterior to a store, in sections whose names start with
 // "weights.". They hold the factor of H̃, θ*, ẑ and θ̂, 8·P·(P + 3) bytes, the
-// sites of the training examples, 8·N·C·(2 + 2·C) bytes, and the text of the
-// warnings. They do not hold the training examples or the prior, which
-// LoadWeights asks for.
+// sites of the training examples, 8·N·C·(2 + 2·C) bytes, the text of the
+// warnings, and the fingerprints of the training examples, their model and the
+// prior. They do not hold the training examples or the prior, which Load asks
+// for.
 //
-// w.Save can be passed to store.Write. It always returns nil; store.Write
-// returns the errors of writing.
+// w.Save can be passed to store.Write, which returns the errors of writing.
 func (w *Posterior) Save(to *store.Writer) error {
 	n, c := w.sites.F.Dims()
 	s := savedPosterior{Version: savedVersion, N: n, C: c, P: len(w.theta), Refit: w.refit, Mean: w.o.Mean}
@@ -49,7 +49,12 @@ func (w *Posterior) Save(to *store.Writer) error {
 	to.Floats("weights.z", w.z)
 	to.Floats("weights.mean", w.mean)
 	w.sites.Save(to, "weights.")
-	return nil
+	return w.identity().Save(context.Background(), to, "weights.")
+}
+
+// identity is what the posterior was fitted with, and what Load is given.
+func (w *Posterior) identity() *saved.Identity {
+	return &saved.Identity{Examples: w.x, Kernel: ntk.New(w.prior, w.theta, nil), Remedy: saved.OtherData}
 }
 
 // Load returns the posterior that Save wrote. b and prior must be the
@@ -59,22 +64,21 @@ func (w *Posterior) Save(to *store.Writer) error {
 //
 // The numbers stay in the store's memory, so the store must stay open.
 //
-// It fails with a *store.Error where the store is damaged, where the numbers of
-// examples, outputs and parameters are not those of b, and where θ̂ is not
-// μ₀ + Σ₀^½ ẑ with the given prior. It does not notice other examples of the
-// same number; the caller must give the right ones.
+// It compares the model, the inputs and their order, the prior and, where
+// o.Targets holds them, the targets, as gp.Load does. It fails with a
+// *store.Error where one of them differs, which its problem names, and where the
+// store is damaged.
 func Load(f *store.File, b *linearize.Batch, prior ntk.Prior, o *Options) (*Posterior, error) {
 	var s savedPosterior
 	r := f.Reader("weights.")
 	r.JSON("about", &s)
+	saved.Version(r, s.Version, savedVersion)
 	switch {
 	case r.Err() != nil:
-	case s.Version != savedVersion:
-		r.Fail("use the program that wrote it", "holds a weight-space posterior of version %d, this program reads version %d", s.Version, savedVersion)
 	case s.N < 1 || s.C < 1 || s.P < 1 || s.Mean < gp.Network || s.Mean > gp.LinearGaussian:
-		r.Fail("write it again", "holds an impossible posterior")
+		r.Fail(saved.WriteAgain, saved.Impossible)
 	case s.N != b.Len() || s.C != b.Outputs() || s.P != b.P:
-		r.Fail(otherData, "the saved posterior has %d training examples, %d outputs and %d parameters, the data %d, %d and %d",
+		r.Fail(saved.OtherData, "the saved posterior has %d training examples, %d outputs and %d parameters, the data %d, %d and %d",
 			s.N, s.C, s.P, b.Len(), b.Outputs(), b.P)
 	}
 	w := &Posterior{x: b, prior: prior, o: o.withDefaults(), refit: s.Refit}
@@ -92,9 +96,15 @@ func Load(f *store.File, b *linearize.Batch, prior ntk.Prior, o *Options) (*Post
 		w.warnings = append(w.warnings, errors.New(text))
 	}
 	w.setPrior()
+	w.identity().Check(context.Background(), r, "")
+	w.o.Targets.CheckSaved(r, w.sites)
+	w.o.Targets = nil
 	// θ̂ = μ₀ + Σ₀^½ ẑ
 	if off := floats.Distance(w.thetaAt(w.z), w.mean, math.Inf(1)); !(off <= 1e-9*floats.Norm(w.mean, math.Inf(1))) {
-		return nil, r.Fail(otherData, "the mean of the parameters under the prior is off the saved one by up to %v", off)
+		_ = r.Fail(saved.OtherData, "the mean of the parameters under the prior is off the saved one by up to %v", off)
+	}
+	if r.Err() != nil {
+		return nil, r.Err()
 	}
 	return w, nil
 }

@@ -93,7 +93,7 @@ func TestSavedWeightsRefuseOthers(t *testing.T) {
 	prior, err := ntk.NewIsotropic(2, nil)
 	require.NoError(t, err)
 	_, err = weightspace.Load(f, q.train, prior, nil)
-	require.ErrorContains(t, err, "under the prior")
+	require.ErrorContains(t, err, "the prior is another")
 }
 
 func FuzzLoadWeights(f *testing.F) {

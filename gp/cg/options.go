@@ -44,6 +44,9 @@ type Options struct {
 	// Progress, if not nil, is called as work is done, from one goroutine. It
 	// is not told of predictions.
 	Progress func(stage string, done, total int)
+	// Targets, if not nil, are compared by Load with those of the saved
+	// posterior; see gp.Targets. Nothing else uses them.
+	Targets *gp.Targets
 }
 
 const (

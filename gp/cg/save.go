@@ -18,10 +18,10 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// savedVersion is that of the sections written here.
-const savedVersion = 1
+// savedVersion is the version of the sections that Save writes.
+const savedVersion = 2 // fingerprints since 2
 
-// savedPosterior is what a stored CG holds besides its sections of numbers.
+// savedPosterior is the JSON section of a stored posterior.
 type savedPosterior struct {
 	Version          int
 	N, C, P          int
@@ -40,11 +40,15 @@ type savedPosterior struct {
 
 // Save adds the posterior to a store, in sections whose names start with
 // "cg.": sites, dual vectors and preconditioner, 8·N·C·(6 + 3·C + Rank) bytes
-// and 8·(Rank² + P) more, the log determinant where it is known, and the text
-// of the warnings but for those of predictions. The training examples and the
-// prior are not in it: LoadCG asks for them. No log determinant may be asked
-// for meanwhile. Its error is nil; those of writing are store.Write's, as
-// whose argument it can serve.
+// and 8·(Rank² + P) more, the log determinant where it is known, the text of
+// the warnings but for those of predictions, and the fingerprints of the
+// training examples, their model and the prior. The training examples and the
+// kernel are not stored: Load asks for them. No log determinant may be asked for
+// meanwhile.
+//
+// The method value p.Save is an argument for store.Write, which returns the
+// errors of writing. Save reads the inputs once; training examples that are
+// neither a linearize.InputSource nor in memory are linearized for it.
 func (p *Posterior) Save(w *store.Writer) error {
 	p.mu.Lock()
 	det, warnings := p.det, p.warnings
@@ -79,10 +83,19 @@ func (p *Posterior) Save(w *store.Writer) error {
 		}
 	})
 	p.sites.Save(w, "cg.")
-	return nil
+	if pass := p.data.pass; pass != nil {
+		pass.Lock()
+		defer pass.Unlock()
+	}
+	return identity(p.data.k, p.data.x).Save(context.Background(), w, "cg.")
 }
 
-// possible tells whether the sizes could be a posterior's.
+// identity is what a posterior is fitted with.
+func identity(k MulKernel, x linearize.Source) *saved.Identity {
+	return &saved.Identity{Examples: x, Kernel: k, Remedy: saved.OtherData}
+}
+
+// possible tells whether a posterior can have these sizes.
 func (s *savedPosterior) possible() bool {
 	size := func(v int) bool { return v >= 1 && v <= math.MaxInt32 }
 	return size(s.N) && size(s.C) && size(s.P) && size(s.MaxSteps) && s.Probes > 1 && s.Probes <= math.MaxInt32 && size(s.Columns) &&
@@ -90,26 +103,29 @@ func (s *savedPosterior) possible() bool {
 		s.Rank >= 0 && s.Rank <= s.MostRank && s.MostRank <= s.N*s.C
 }
 
-// Load returns the posterior that CG's Save wrote, given the kernel and the
-// training examples that it was fitted with. It passes over x once, for the
-// Jacobian where that is kept, and a part of it twice; it solves nothing. Of o
-// count MaxMemory, Workers and Progress; the rest is the saved posterior's.
-// Predictions are bit-identical to the saved one's where no less memory may be
-// taken than then, and otherwise the same within the tolerance.
+// Load returns the posterior that Save wrote, given the kernel and the training
+// examples that it was fitted with. It reads the inputs of x once, passes over
+// x once, for the Jacobian where that is kept, and over a part of it twice; it
+// solves nothing. It uses MaxMemory, Workers, Progress and Targets of o; the
+// other options are those of the saved posterior. Predictions are bit-identical
+// to the saved one's where no less memory may be taken than then, and otherwise
+// the same within the tolerance.
 //
-// The numbers stay in the store's memory, so the store must stay open. That
-// the data and the kernel are the same is the caller's to see to; LoadCG
-// compares their sizes and the prior means of all training examples. What does
-// not fit, damage and sections of impossible sizes are a *store.Error. It
-// fails with a *gp.MemoryError where what solves take passes the limit.
+// The numbers stay in the store's memory, so the store must stay open.
+//
+// Before it passes over x it compares the model, the inputs and their order,
+// the prior and, where o.Targets holds them, the targets, as gp.Load does; then
+// the prior means of all training examples, within 1e-9. What differs, damage
+// and sections of impossible sizes are a *store.Error whose problem names it.
+// Load fails with a *gp.MemoryError where the solves need more memory than
+// allowed, and with ctx.Err().
 func Load(ctx context.Context, f *store.File, k MulKernel, x linearize.Source, o *Options) (*Posterior, error) {
 	var s savedPosterior
 	r, d := f.Reader("cg."), o.withDefaults()
 	r.JSON("about", &s)
+	saved.Version(r, s.Version, savedVersion)
 	switch {
 	case r.Err() != nil:
-	case s.Version != savedVersion:
-		r.Fail(saved.OtherProgram, "holds a posterior by conjugate gradients of version %d, this program reads version %d", s.Version, savedVersion)
 	case !s.possible():
 		r.Fail(saved.WriteAgain, saved.Impossible)
 	case s.N != x.Len():
@@ -122,9 +138,12 @@ func Load(ctx context.Context, f *store.File, k MulKernel, x linearize.Source, o
 	p := &Posterior{o: d, refit: s.Refit, det: s.LogDet}
 	p.read(r, &s)
 	image := r.Floats("image", s.P)
+	identity(k, x).Check(ctx, r, "")
+	d.Targets.CheckSaved(r, p.sites)
 	if r.Err() != nil {
 		return nil, r.Err()
 	}
+	p.o.Targets = nil
 	if err := p.attach(ctx, r, k, x, &s); err != nil {
 		return nil, err
 	}
@@ -134,7 +153,7 @@ func Load(ctx context.Context, f *store.File, k MulKernel, x linearize.Source, o
 	return p, nil
 }
 
-// read reads what needs no training examples.
+// read reads all that does not depend on the training examples.
 func (p *Posterior) read(r *store.Reader, s *savedPosterior) {
 	n := s.N * s.C
 	p.prior, p.pseudo, p.alpha, p.kalpha = r.Floats("prior", n), r.Floats("b", n), r.Floats("alpha", n), r.Floats("kalpha", n)
@@ -157,8 +176,8 @@ func (p *Posterior) read(r *store.Reader, s *savedPosterior) {
 	}
 }
 
-// attach passes over the training examples, and solves with them as the saved
-// posterior did, memory permitting.
+// attach passes over the training examples. Later solves use as many columns
+// as the saved posterior did, or fewer where memory is short.
 func (p *Posterior) attach(ctx context.Context, r *store.Reader, k MulKernel, x linearize.Source, s *savedPosterior) error {
 	o := p.o
 	if o.Rank = s.MostRank; o.Rank == 0 {
@@ -171,7 +190,7 @@ func (p *Posterior) attach(ctx context.Context, r *store.Reader, k MulKernel, x 
 	if data.c != s.C || data.p != s.P {
 		return r.Fail(saved.OtherData, "the saved posterior has %d outputs and %d parameters, the data %d and %d", s.C, s.P, data.c, data.p)
 	}
-	// The mean is F + J(μ₀ − θ*): the rounding is that of the largest.
+	// m = F + J(μ₀ − θ*) (E2), rounded relative to the largest
 	if off := floats.Distance(start.prior, p.prior, math.Inf(1)); !(off <= 1e-9*floats.Norm(p.prior, math.Inf(1))) {
 		return r.Fail(saved.OtherData, "the prior means of the training examples differ from the saved ones by up to %v", off)
 	}

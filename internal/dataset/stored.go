@@ -1,9 +1,6 @@
 package dataset
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"slices"
@@ -95,46 +92,4 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 	out := *d
 	out.Train = s
 	return out.finish()
-}
-
-// Fingerprint is a SHA-256 of the rows, their inputs and their targets, in
-// order: two subsets with the same fingerprint hold the same examples. Other
-// rows of the data, which may decide whether targets are labels, do not count.
-func (s *Subset) Fingerprint() string {
-	h := sha256.New()
-	var buf []byte
-	put := func(v uint64) { buf = binary.LittleEndian.AppendUint64(buf, v) }
-	img := make([]byte, s.Set.Dim())
-	x := make([]float64, s.Set.Dim())
-	put(uint64(len(s.Pos)))
-	put(uint64(len(img)))
-	for i, p := range s.Pos {
-		put(uint64(s.Rows[i]))
-		put(s.Set.targetBits(p))
-		if s.Set.Images() {
-			s.Set.px.imageTo(img, p)
-			buf = append(buf, img...)
-		} else {
-			s.Set.rowTo(x, nil, p)
-			for _, v := range x {
-				put(math.Float64bits(v))
-			}
-		}
-		h.Write(buf)
-		buf = buf[:0]
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// targetBits is a target as Fingerprint sees it: the same whether an integer
-// is a label or a number among others that are not integers.
-func (s *Set) targetBits(pos int) uint64 {
-	if s.Labels != nil {
-		return uint64(s.Labels[pos])
-	}
-	v := s.Targets[pos]
-	if n := int64(v); float64(n) == v && math.Abs(v) < 1<<53 {
-		return uint64(n)
-	}
-	return math.Float64bits(v)
 }

@@ -26,27 +26,9 @@ func TestStoredRows(t *testing.T) {
 		require.Equal(t, sub.Matrix(), again.Matrix(), "inputs")
 		require.Equal(t, sub.Labels, again.Labels)
 		require.Equal(t, sub.Targets, again.Targets)
-		require.Equal(t, sub.Fingerprint(), again.Fingerprint())
 		_, err = other.Train.Select(&SelectOptions{Rows: []int{1}})
 		require.Error(t, err, "row 1 is not inside")
 	}
-}
-
-// TestFingerprint changes with the rows, their order, and an input.
-func TestFingerprint(t *testing.T) {
-	seen := map[string]bool{}
-	for _, text := range []string{"a,y\n1,0\n2,1\n", "a,y\n1,0\n3,1\n", "a,y\n1,0\n2,0\n"} {
-		d, err := Open(t.Context(), write(t, t.TempDir(), "t.csv", []byte(text)), nil)
-		require.NoError(t, err)
-		for _, rows := range [][]int{{0, 1}, {1, 0}, {0}} {
-			sub, err := d.Train.Select(&SelectOptions{Rows: rows})
-			require.NoError(t, err)
-			seen[sub.Fingerprint()] = true
-		}
-	}
-	// The first row is the same in all three files, and so are the others'
-	// fingerprints different.
-	require.Len(t, seen, 7)
 }
 
 // TestStoredRowsThatDoNotFit are refused.
@@ -90,18 +72,4 @@ func TestStoredRowsOfOtherColumns(t *testing.T) {
 	require.NoError(t, err)
 	_, err = other.WithTrain(d.Stored(sub), "file.gp")
 	require.ErrorContains(t, err, `have columns "a", "b", those of`)
-}
-
-// TestFingerprintOfIntegers does not depend on whether other rows make
-// integer targets labels.
-func TestFingerprintOfIntegers(t *testing.T) {
-	var prints []string
-	for _, rest := range []string{"5,6,7\n", "5,6,0.5\n"} {
-		d, err := Open(t.Context(), write(t, t.TempDir(), "t.csv", []byte("a,b,y\n1,2,0\n3,4,-1\n"+rest)), nil)
-		require.NoError(t, err)
-		sub, err := d.Train.Select(&SelectOptions{Rows: []int{1, 0}})
-		require.NoError(t, err)
-		prints = append(prints, sub.Fingerprint())
-	}
-	require.Equal(t, prints[0], prints[1])
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
@@ -25,6 +26,7 @@ type Network struct {
 	static   [][]float64
 	warnings []error
 	metadata map[string]string
+	print    func() linearize.ModelFingerprint // computed at the first call
 }
 
 // ReadOptions says how a model is read. The zero value is the default.
@@ -62,6 +64,7 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 		return nil, err
 	}
 	n := &Network{model: m, prog: prog, theta: theta, static: prog.EvalStatic(theta), warnings: warnings, metadata: map[string]string{}}
+	n.print = sync.OnceValue(n.fingerprint)
 	for _, e := range m.Metadata {
 		n.metadata[e.Key] = e.Value
 	}
@@ -113,6 +116,7 @@ func (n *Network) WithTheta(theta []float64) (*Network, error) {
 	m := *n
 	m.theta = slices.Clone(theta)
 	m.static = n.prog.EvalStatic(m.theta)
+	m.print = sync.OnceValue(m.fingerprint)
 	return &m, nil
 }
 

@@ -121,6 +121,7 @@ func (n *Network) linearize(ctx context.Context, x *mat.Dense, c int, what strin
 	if err != nil {
 		return nil, err
 	}
+	j.batch.Model = n.Fingerprint()
 	return j.batch, nil
 }
 

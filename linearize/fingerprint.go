@@ -1,0 +1,287 @@
+package linearize
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// A Sum is a SHA-256 checksum. The zero Sum stands for what is not known.
+type Sum [sha256.Size]byte
+
+// SumOf returns the checksum of numbers, bit for bit: 0 and −0 differ.
+func SumOf(parts ...[]float64) Sum {
+	h, buf := sha256.New(), []byte(nil)
+	for _, v := range parts {
+		buf = binary.LittleEndian.AppendUint64(buf[:0], uint64(len(v)))
+		h.Write(buf)
+		for len(v) > 0 {
+			some := v[:min(len(v), 512)]
+			buf = appendFloats(buf[:0], some)
+			h.Write(buf)
+			v = v[len(some):]
+		}
+	}
+	return Sum(h.Sum(nil))
+}
+
+func appendFloats(buf []byte, v []float64) []byte {
+	for _, x := range v {
+		buf = binary.LittleEndian.AppendUint64(buf, math.Float64bits(x))
+	}
+	return buf
+}
+
+// String returns the first 16 hexadecimal digits.
+func (s Sum) String() string { return hex.EncodeToString(s[:8]) }
+
+// MarshalText implements encoding.TextMarshaler with all digits.
+func (s Sum) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(s[:])), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Sum) UnmarshalText(text []byte) error {
+	if len(text) != 2*len(s) {
+		return fmt.Errorf("linearize: a checksum has %d digits, not %d", 2*len(s), len(text))
+	}
+	_, err := hex.Decode(s[:], text)
+	return err
+}
+
+// A ModelFingerprint identifies a model and the parameters it is linearized
+// at. The zero value stands for a model that has none.
+type ModelFingerprint struct {
+	Graph      Sum // operations, shapes, constants, and which tensors are parameters
+	Parameters Sum // θ*
+}
+
+// Fingerprinted is a Model that identifies itself. The batches of its Linearize
+// carry the same fingerprint in Batch.Model.
+type Fingerprinted interface {
+	Model
+	Fingerprint() ModelFingerprint
+}
+
+// A DataFingerprint identifies inputs, bit for bit. The sums are zero where
+// the examples show no inputs.
+type DataFingerprint struct {
+	N, D   int
+	Inputs Sum // of the rows in their order
+	Rows   Sum // of the rows in any order
+}
+
+// A Fingerprint identifies the examples of a Source: a model and its inputs.
+// Fingerprints are comparable with ==.
+type Fingerprint struct {
+	Model ModelFingerprint
+	Data  DataFingerprint
+}
+
+// Complete tells whether both the model and the inputs are known.
+func (f Fingerprint) Complete() bool {
+	return f.Model != ModelFingerprint{} && f.Data.Inputs != Sum{}
+}
+
+// Difference says in words in what the examples given differ from those that
+// f is of, and is empty where their fingerprints are the same.
+func (f Fingerprint) Difference(given Fingerprint) string {
+	m, d := f.Model, f.Data
+	switch {
+	case f == given:
+		return ""
+	case m != given.Model && (m == ModelFingerprint{} || given.Model == ModelFingerprint{}):
+		return "one of the models has no fingerprint"
+	case m.Graph != given.Model.Graph:
+		return "the graph of the network is another"
+	case m.Parameters != given.Model.Parameters:
+		return "the parameters of the network are others"
+	case d.N != given.Data.N:
+		return fmt.Sprintf("the number of rows is %d, not %d", given.Data.N, d.N)
+	case d.D != given.Data.D:
+		return fmt.Sprintf("an example has %d inputs, not %d", given.Data.D, d.D)
+	case d.Rows == given.Data.Rows:
+		return "the order of the rows is another"
+	}
+	return "the inputs are others"
+}
+
+// An InputSource is a Source that shows its inputs without linearizing them.
+// FingerprintOf then costs no more than reading them.
+type InputSource interface {
+	Source
+	// Inputs yields the inputs of the examples in their order, part by part,
+	// and the fingerprint of the model. A part is valid until yield returns.
+	Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFingerprint) error) error
+}
+
+// errNoInputs ends a pass over examples that show no inputs.
+var errNoInputs = errors.New("linearize: the examples show no inputs")
+
+// FingerprintOf identifies the examples of src. It reads the inputs once: a
+// src that is no InputSource is passed over. Where Batch.X is nil the inputs
+// stay unknown, and where Batch.Model is zero the model does.
+func FingerprintOf(ctx context.Context, src Source) (Fingerprint, error) {
+	f := Fingerprint{Data: DataFingerprint{N: src.Len()}}
+	var (
+		ordered = sha256.New()
+		rows    [len(Sum{}) / 8]uint64
+		buf     []byte
+		seen    int
+	)
+	err := eachInput(ctx, src, func(x *mat.Dense, m ModelFingerprint) error {
+		if f.Model = m; x == nil {
+			return errNoInputs
+		}
+		n, d := x.Dims()
+		f.Data.D, seen = d, seen+n
+		for i := range n {
+			buf = appendFloats(buf[:0], x.RawRowView(i))
+			row := sha256.Sum256(buf)
+			ordered.Write(row[:])
+			// A sum does not depend on the order of its terms.
+			for j := range rows {
+				rows[j] += binary.LittleEndian.Uint64(row[8*j:])
+			}
+		}
+		return ctx.Err()
+	})
+	switch {
+	case errors.Is(err, errNoInputs):
+		f.Data.D = 0
+		return f, nil
+	case err != nil:
+		return Fingerprint{}, err
+	case seen != src.Len():
+		return Fingerprint{}, fmt.Errorf("linearize: a source showed the inputs of %d of %d examples", seen, src.Len())
+	}
+	ordered.Sum(f.Data.Inputs[:0])
+	for j, v := range rows {
+		binary.LittleEndian.PutUint64(f.Data.Rows[8*j:], v)
+	}
+	return f, nil
+}
+
+// eachInput yields the inputs of src, which is linearized where it is no
+// InputSource.
+func eachInput(ctx context.Context, src Source, yield func(x *mat.Dense, m ModelFingerprint) error) error {
+	if s, ok := src.(InputSource); ok {
+		return s.Inputs(ctx, yield)
+	}
+	return ordered(ctx, src, func(_ int, b *Batch) error { return yield(b.X, b.Model) })
+}
+
+var (
+	_ InputSource = (*Batch)(nil)
+	_ InputSource = (*stream)(nil)
+	_ InputSource = (*rebatched)(nil)
+	_ InputSource = chain(nil)
+	_ InputSource = (*without)(nil)
+	_ InputSource = (*rest)(nil)
+)
+
+// Inputs implements InputSource.
+func (b *Batch) Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFingerprint) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return yield(b.X, b.Model)
+}
+
+// Inputs implements InputSource.
+func (s *stream) Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFingerprint) error) error {
+	var m ModelFingerprint
+	if f, ok := s.model.(Fingerprinted); ok {
+		m = f.Fingerprint()
+	}
+	for lo := 0; lo < s.n; lo += s.tile {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		x, err := s.rows(lo, min(lo+s.tile, s.n))
+		if err != nil {
+			return err
+		}
+		if err := yield(x, m); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// Inputs implements InputSource.
+func (r *rebatched) Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFingerprint) error) error {
+	return eachInput(ctx, r.src, yield)
+}
+
+// Inputs implements InputSource.
+func (c chain) Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFingerprint) error) error {
+	for _, s := range c {
+		if err := eachInput(ctx, s, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Inputs implements InputSource.
+func (w *without) Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFingerprint) error) error {
+	drop := w.drop
+	return eachInputRow(ctx, w.src, yield, func(row int) bool {
+		if len(drop) == 0 || row != drop[0] {
+			return true
+		}
+		drop = drop[1:]
+		return false
+	})
+}
+
+// Inputs implements InputSource.
+func (r *rest) Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFingerprint) error) error {
+	return eachInputRow(ctx, r.src, yield, func(row int) bool { return row >= r.first })
+}
+
+// eachInputRow yields the inputs of src row by row where keep is true. keep is
+// called once a row, in order.
+func eachInputRow(ctx context.Context, src Source, yield func(x *mat.Dense, m ModelFingerprint) error, keep func(row int) bool) error {
+	next := 0
+	return eachInput(ctx, src, func(x *mat.Dense, m ModelFingerprint) error {
+		if x == nil {
+			return yield(nil, m)
+		}
+		n, d := x.Dims()
+		for i := range n {
+			if keep(next) {
+				if err := yield(x.Slice(i, i+1, 0, d).(*mat.Dense), m); err != nil {
+					return err
+				}
+			}
+			next++
+		}
+		return nil
+	})
+}
+
+// ofOutput returns the fingerprint of output c alone.
+func (m ModelFingerprint) ofOutput(c int) ModelFingerprint {
+	if m == (ModelFingerprint{}) {
+		return m
+	}
+	buf := binary.LittleEndian.AppendUint64(append([]byte("output "), m.Graph[:]...), uint64(c))
+	return ModelFingerprint{Graph: sha256.Sum256(buf), Parameters: m.Parameters}
+}
+
+// commonModel returns the fingerprint of the model of all batches, zero where
+// they differ.
+func commonModel(batches []*Batch) ModelFingerprint {
+	for _, b := range batches {
+		if b.Model != batches[0].Model {
+			return ModelFingerprint{}
+		}
+	}
+	return batches[0].Model
+}

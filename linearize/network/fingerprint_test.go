@@ -1,0 +1,58 @@
+package network_test
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+func written(t *testing.T, n *network.Network) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	require.NoError(t, n.WriteONNX(&file))
+	return file.Bytes()
+}
+
+// A network's fingerprint is that of its graph and parameters: the file it went
+// through and its metadata do not count, a frozen tensor and the last place of a
+// parameter do.
+func TestFingerprint(t *testing.T) {
+	of := func(a network.Activation, units int) *network.Network {
+		n, err := network.Sequential(network.Shape{3}, network.Dense{Units: units}, a, network.Dense{Units: 2})
+		require.NoError(t, err)
+		return n
+	}
+	read := func(file []byte, freeze ...string) *network.Network {
+		n, err := network.ReadONNX(bytes.NewReader(file), &network.ReadOptions{Freeze: freeze})
+		require.NoError(t, err)
+		return n
+	}
+	n := of(network.Tanh, 4)
+	want := n.Fingerprint()
+	require.NotZero(t, want.Graph)
+	require.NotZero(t, want.Parameters)
+	file := written(t, n)
+	require.Equal(t, want, read(file).Fingerprint())
+	require.Equal(t, want, n.WithMetadata(map[string]string{"a": "b"}).Fingerprint())
+	b, err := n.Linearize(t.Context(), mat.NewDense(2, 3, nil))
+	require.NoError(t, err)
+	require.Equal(t, want, b.Model)
+
+	theta := n.Theta()
+	theta[5] = math.Nextafter(theta[5], 9)
+	moved, err := n.WithTheta(theta)
+	require.NoError(t, err)
+	// Such a network is written in float64, as another file than before.
+	for _, m := range []*network.Network{moved, read(written(t, moved))} {
+		require.Equal(t, want.Graph, m.Fingerprint().Graph)
+		require.NotEqual(t, want.Parameters, m.Fingerprint().Parameters)
+	}
+	for name, m := range map[string]*network.Network{"activation": of(network.ReLU, 4), "units": of(network.Tanh, 5), "frozen": read(file, n.Params()[1].Name)} {
+		require.NotEqual(t, want.Graph, m.Fingerprint().Graph, name)
+	}
+}
