@@ -8,12 +8,11 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
 )
 
-const (
-	smallClosure = 1e-8 // of the largest output, a gap of a sum from which there is a warning
-	closureRows  = 4    // the training outputs that are looked at as Cross does
-)
+// closureRows is how many training outputs are looked at as Cross does.
+const closureRows = 4
 
 // warnClosure compares Σ C(x_i, x_j) b_j with K α at the training examples
 // (E14), where they are the same number: without refinement, and the worst few
@@ -26,7 +25,7 @@ func (e *Exact) warnClosure(ctx context.Context) error {
 		scale = math.Max(scale, math.Abs(e.prior[i]+v))
 		gaps[i] = math.Abs(e.plain[i] - v)
 	}
-	if floats.Max(gaps) <= smallClosure*scale {
+	if floats.Max(gaps) <= newton.SmallOpen*scale {
 		return nil
 	}
 	floats.Argsort(gaps, order)
@@ -40,7 +39,10 @@ func (e *Exact) warnClosure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if gap /= scale; !(gap <= smallClosure) {
+	for t, i := range rows {
+		gap = math.Max(gap, math.Abs(floats.Dot(rowOf(raw, t), e.alpha)-e.kalpha[i])) // the rounding of a sum of κ α
+	}
+	if gap /= scale; !(gap <= newton.SmallOpen) {
 		e.warnings = append(e.warnings, &ClosureWarning{Gap: gap})
 	}
 	return nil

@@ -15,7 +15,7 @@
 //		return err
 //	}
 //	var mean, cov mat.Dense
-//	err = post.PredictTo(&mean, &cov, test) // T×C and T·C×C
+//	err = post.PredictTo(ctx, &mean, &cov, test) // T×C and T·C×C
 //	fmt.Println(post.EvidenceLinearGaussian().Value)
 //
 // # How it is computed

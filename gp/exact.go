@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -137,7 +138,7 @@ func (e *Exact) dual(ctx context.Context, b []float64) (alpha, kalpha, plain []f
 		if step == 0 {
 			plain = next.kalpha
 		}
-		move := relativeMove(d.kalpha, next.kalpha)
+		move := newton.RelativeMove(d.kalpha, next.kalpha)
 		if d = next; step > 0 && move <= settled {
 			break
 		}

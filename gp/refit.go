@@ -2,7 +2,6 @@ package gp
 
 import (
 	"context"
-	"errors"
 	"math"
 
 	"gonum.org/v1/gonum/blas/blas64"
@@ -10,14 +9,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
-)
-
-const (
-	smallMove = 1e-12 // a Newton step below this, relative to the largest entry of f̂, ends the refit
-	smallStep = 1e-8  // the shortest part of a Newton step that is tried
-	smallGap  = 1e-6  // ‖α − r(f̂)‖ above which there is a warning
 )
 
 // Refit returns the posterior at the mode of the linearized model (E9), found
@@ -57,52 +51,49 @@ func (e *Exact) Refit(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exact
 // A point is a function in the span of the training examples: f = m + Kα.
 type point struct {
 	alpha, f  []float64
-	objective float64 // Σ log p(y|f) − ½ αᵀKα
+	objective float64 // Σ log p(y|f) − ½ αᵀKα, 0 where it was not computed
 }
+
+// A line is the objective of a refit.
+type line struct {
+	e   *Exact
+	y   *mat.Dense
+	lik Likelihood
+}
+
+var _ newton.Line[*point] = line{}
 
 // newton leaves e conditioned on the sites at the mode.
 func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exact, error) {
 	e.refit = true
-	at := &point{f: dense.Flat(e.x.F)} // θ*, which need not lie in the span
-	move := math.Inf(1)
-	for step := 0; ; step++ {
+	l := line{e, y, lik}
+	from := e.point(make([]float64, e.g.n), make([]float64, e.g.n)) // the prior mean
+	sitesAt := dense.Flat(e.x.F)                                    // θ* need not lie in the span
+	s := newton.Search{MaxIter: e.o.MaxIter, AtTheta: true, Move: math.Inf(1)}
+	for end := newton.GoesOn; end == newton.GoesOn; {
 		if err := ctx.Err(); err != nil {
 			return nil, stopped("refitting", err)
 		}
-		sites, err := expand(y, e.matrix(at.f), lik)
+		sites, err := expand(y, e.matrix(sitesAt), lik)
 		if err != nil {
 			return nil, err
 		}
 		if err := e.condition(ctx, sites); err != nil {
 			return nil, err
 		}
-		e.o.Progress(StageNewton, step+1, 0)
-		next, last := e.point(e.alpha, e.kalpha), move
-		if move = relativeMove(at.f, next.f); move < smallMove {
-			break
+		e.o.Progress(StageNewton, s.Steps+1, 0)
+		if from, end, err = newton.Next(&s, l, sitesAt, from, e.point(e.alpha, e.kalpha)); err != nil {
+			return nil, err
 		}
-		if step == e.o.MaxIter {
-			e.warnMove(step, move)
-			break
-		}
-		from := at
-		if step == 0 {
-			from = e.point(make([]float64, e.g.n), make([]float64, e.g.n))
-			from.objective = e.objective(from, y, lik)
-		}
-		at = e.search(from, next, y, lik, step > 0 && move < last/2)
-		if at == nil && step > 0 {
-			e.warnMove(step, move)
-			break
-		}
-		if at == nil {
-			at = from
-		}
-		if math.IsInf(at.objective, 0) {
-			return nil, errors.New("gp: the likelihood has no finite value at the prior mean or near θ*; scale the targets or raise the prior precision")
-		}
+		sitesAt = from.f
 	}
-	if gap := floats.Distance(e.alpha, dense.Flat(e.sites.Residual), 2); !(gap <= smallGap) {
+	if err := e.checkScatter(); err != nil {
+		return nil, err
+	}
+	if s.Moves() {
+		e.warnings = append(e.warnings, &IterationWarning{Steps: s.Steps, Move: s.Move})
+	}
+	if gap := floats.Distance(e.alpha, dense.Flat(e.sites.Residual), 2); !(gap <= newton.SmallGap) {
 		e.warnings = append(e.warnings, &GapWarning{Gap: gap})
 	}
 	if err := e.warnClosure(ctx); err != nil {
@@ -112,28 +103,14 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exac
 	return e, nil
 }
 
-// warnMove warns of a refit that ended while its steps were still long.
-func (e *Exact) warnMove(steps int, move float64) {
-	if !(move <= smallClosure) {
-		e.warnings = append(e.warnings, &IterationWarning{Steps: steps, Move: move})
-	}
-}
-
-// search returns the first of the points 1, ½, ¼, … of the way to next whose
-// objective is above that at from, or nil. Near the mode, where a gain is
-// lost in the rounding of the objective, a contracting step counts as one.
-func (e *Exact) search(from, next *point, y *mat.Dense, lik Likelihood, contracting bool) *point {
-	for t := 1.0; t > smallStep; t /= 2 {
-		p := next
-		if t < 1 {
-			p = between(from, next, t)
-		}
-		p.objective = e.objective(p, y, lik)
-		if p.objective > from.objective {
-			return p
-		}
-		if t == 1 && contracting && from.objective-p.objective <= 1e-14*math.Abs(from.objective) {
-			return p
+// checkScatter names the example at which the scatter αᵀKα overflows, and with
+// it the evidence.
+func (e *Exact) checkScatter() error {
+	sum := 0.0
+	for i, a := range e.alpha {
+		if sum += a * e.kalpha[i]; math.IsNaN(sum) || math.IsInf(sum, 0) {
+			c := e.outputs()
+			return &NotFiniteError{What: "scatter αᵀKα", Row: i / c, Output: i % c, Value: sum, Remedy: tooLarge}
 		}
 	}
 	return nil
@@ -145,40 +122,33 @@ func (e *Exact) point(alpha, kalpha []float64) *point {
 	return p
 }
 
-// between returns the point t of the way from a to b; f is linear in α.
-func between(a, b *point, t float64) *point {
-	p := &point{alpha: make([]float64, len(a.f)), f: make([]float64, len(a.f))}
-	for i := range p.f {
-		p.alpha[i] = a.alpha[i] + t*(b.alpha[i]-a.alpha[i])
-		p.f[i] = a.f[i] + t*(b.f[i]-a.f[i])
-	}
-	return p
+// Between returns the point t of the way from a to b; f is linear in α.
+func (l line) Between(a, b *point, t float64) *point {
+	return &point{alpha: newton.Mix(a.alpha, b.alpha, t), f: newton.Mix(a.f, b.f, t)}
 }
 
-// objective returns Σ log p(y|f) − ½ αᵀKα, −Inf where it is not finite.
-func (e *Exact) objective(p *point, y *mat.Dense, lik Likelihood) float64 {
-	scatter := 0.0
-	for i, a := range p.alpha {
-		scatter += a * (p.f[i] - e.prior[i])
+// Objective returns Σ log p(y|f) − ½ αᵀKα, −Inf where it is not finite.
+func (l line) Objective(p *point) float64 {
+	if p.objective == 0 {
+		scatter := 0.0
+		for i, a := range p.alpha {
+			scatter += a * (p.f[i] - l.e.prior[i])
+		}
+		p.objective = newton.Finite(newton.LogLik(l.lik, l.y, p.f) - scatter/2)
 	}
-	v := logLik(y, e.matrix(p.f), lik) - scatter/2
-	if math.IsNaN(v) {
-		return math.Inf(-1)
-	}
-	return v
+	return p.objective
 }
+
+// Slope returns (r(f) − α)ᵀ(f_b − f_a), with f and α of p.
+func (l line) Slope(p, a, b *point) float64 {
+	return newton.Slope(l.lik, l.y, p.f, p.alpha, a.f, b.f)
+}
+
+// Values returns f.
+func (l line) Values(p *point) []float64 { return p.f }
 
 // matrix returns the stacked f as N×C.
 func (e *Exact) matrix(f []float64) *mat.Dense {
 	c := e.x.Outputs()
 	return dense.View(blas64.General{Rows: len(f) / c, Cols: c, Stride: c, Data: f})
-}
-
-// relativeMove returns the largest change from a to b over b's largest entry.
-func relativeMove(a, b []float64) float64 {
-	move := floats.Distance(a, b, math.Inf(1))
-	if move == 0 {
-		return 0
-	}
-	return move / floats.Norm(b, math.Inf(1))
 }

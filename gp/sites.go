@@ -35,19 +35,20 @@ func NewSites(y, f *mat.Dense, lik Likelihood) (*Sites, error) {
 	return expand(y, f, lik)
 }
 
-// checkTargets checks y and f before the likelihood sees them.
-func checkTargets(y, f *mat.Dense, lik Likelihood) error {
-	n, c := f.Dims()
-	if ny, _ := y.Dims(); n != ny {
-		return fmt.Errorf("gp: %d rows of targets for %d examples", ny, n)
+// ErrNoExamples says that there is nothing to condition on.
+var ErrNoExamples = errors.New("gp: there are no training examples")
+
+// CheckTargets checks targets y before a likelihood sees them: that they are
+// finite, that they have one row for each of n ≥ 1 examples, and, where the
+// likelihood has CheckY, that it admits each row for c outputs.
+func CheckTargets(y *mat.Dense, n, c int, lik Likelihood) error {
+	if rows, _ := y.Dims(); rows != n {
+		return fmt.Errorf("gp: %d rows of targets for %d examples", rows, n)
 	}
 	if n == 0 {
-		return errors.New("gp: there are no training examples")
+		return ErrNoExamples
 	}
 	if err := checkFinite("target", y); err != nil {
-		return err
-	}
-	if err := checkFinite("network output", f); err != nil {
 		return err
 	}
 	if lik, ok := lik.(checker); ok {
@@ -58,6 +59,17 @@ func checkTargets(y, f *mat.Dense, lik Likelihood) error {
 		}
 	}
 	return nil
+}
+
+// checkTargets checks y and f before the likelihood sees them.
+func checkTargets(y, f *mat.Dense, lik Likelihood) error {
+	n, c := f.Dims()
+	if n > 0 {
+		if err := checkFinite("network output", f); err != nil {
+			return err
+		}
+	}
+	return CheckTargets(y, n, c, lik)
 }
 
 // expand is NewSites for targets that were checked.
@@ -117,18 +129,4 @@ func (s *Sites) fits(n, c int) bool {
 func (s *Sites) outputs() int {
 	_, c := s.F.Dims()
 	return c
-}
-
-// logLik returns Σ log p(y|f) in row order, or −Inf where it is not a number
-// or not finite.
-func logLik(y, f *mat.Dense, lik Likelihood) float64 {
-	sum := 0.0
-	n, _ := f.Dims()
-	for i := range n {
-		sum += lik.Expand(nil, nil, nil, y.RawRowView(i), f.RawRowView(i))
-	}
-	if math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return math.Inf(-1)
-	}
-	return sum
 }

@@ -145,6 +145,9 @@ func (s *saver) active() bool { return s.call != nil || s.resume != nil }
 // give calls Options.Checkpoint. What c points to changes from then on, so
 // that nothing is left in it.
 func (s *saver) give(c *Checkpoint) error {
+	if c == nil {
+		return nil
+	}
 	err := s.call(c)
 	*c = Checkpoint{}
 	return err
@@ -152,7 +155,7 @@ func (s *saver) give(c *Checkpoint) error {
 
 // eachPart passes over x from its example first on, which begins a chunk, as
 // basis.eachPart does over all. state returns the checkpoint that has the
-// examples before next behind it.
+// examples before next behind it, or nil where there is nothing to go on from.
 func (s *saver) eachPart(ctx context.Context, b *basis, x linearize.Source, o *Options, first int, do func(p part) error, state func(next int) *Checkpoint) error {
 	n := x.Len()
 	if first == n {

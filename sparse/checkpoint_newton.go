@@ -2,6 +2,7 @@ package sparse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,8 +11,8 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A newton is a refit on its way: a pass and what came before. Vectors of
-// what the pass computes end at its next example; the others have N·C entries.
+// refitState is an interrupted refit: its pass and what came before. Vectors
+// that the pass computes end at its next example; the others have N·C entries.
 type refitState struct {
 	kind   passKind
 	step   int
@@ -50,9 +51,13 @@ func (p *point) upTo(n int) point {
 func chunks(n, c int) int { return (n + linearize.Tile(c) - 1) / linearize.Tile(c) }
 
 // checkpoint returns the state of p with the examples before next behind it.
+// It is nil where the sums end before next, as FITC allows no site there.
 func (r *refit) checkpoint(p *pass, next int) *Checkpoint {
+	if errors.Is(p.to.err, errNotResidual) {
+		return nil
+	}
 	c := r.b.c
-	s := &refitState{kind: p.kind, step: r.step, move: r.move, logLik: p.to.sites.LogLik, prior: r.prior, marks: r.marks, to: *p.to.point}
+	s := &refitState{kind: p.kind, step: r.search.Steps, move: r.search.Move, logLik: p.to.sites.LogLik, prior: r.prior, marks: r.marks, to: *p.to.point}
 	if p.kind != atPoint {
 		s.to = p.to.point.upTo(next * c)
 	}
@@ -72,7 +77,7 @@ func (r *refit) resume(ctx context.Context, c *Checkpoint) (*pass, error) {
 		return nil, err
 	}
 	s := c.newton
-	r.step, r.move, r.marks = s.step, s.move, slices.Clone(s.marks)
+	r.search.Steps, r.search.Move, r.marks = s.step, s.move, slices.Clone(s.marks)
 	copy(r.prior, s.prior)
 	p := &pass{kind: s.kind, to: r.restored(&s.to, c.sums), next: c.next}
 	if s.kind == stepping {

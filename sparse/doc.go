@@ -10,7 +10,7 @@
 //		return err
 //	}
 //	var mean, cov mat.Dense
-//	err = post.PredictTo(&mean, &cov, test) // T×C and T·C×C
+//	err = post.PredictTo(ctx, &mean, &cov, test) // T×C and T·C×C
 //	report, err := post.Report(ctx, test, &sparse.ReportOptions{Sample: 1000})
 //
 // # The posterior

@@ -92,7 +92,7 @@ func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Site
 		return nil, fmt.Errorf("sparse: %d training examples, but the sums are of %d", x.Len(), p.sums.n)
 	}
 	if x.Len() == 0 {
-		return nil, sites.ErrNoExamples
+		return nil, gp.ErrNoExamples
 	}
 	local, err := sites.New(s, x.Len(), p.b.c)
 	if err != nil {

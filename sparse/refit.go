@@ -2,6 +2,7 @@ package sparse
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"gonum.org/v1/gonum/blas/blas64"
@@ -28,7 +29,7 @@ func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, 
 	if err := checkInducing(z, x.Len()); err != nil {
 		return nil, err
 	}
-	if err := sites.CheckTargets(y, x.Len(), z.outputs(), lik); err != nil {
+	if err := gp.CheckTargets(y, x.Len(), z.outputs(), lik); err != nil {
 		return nil, err
 	}
 	b, err := newBuilder(ctx, k, z, x.Len(), true, &d)
@@ -36,11 +37,12 @@ func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, 
 		return nil, err
 	}
 	r := &refit{b: b.b, o: &d, x: x, y: y, lik: lik, save: b.save, origin: b.sums.origin,
-		prior: make([]float64, x.Len()*b.b.c), move: math.Inf(1)}
+		prior:  make([]float64, x.Len()*b.b.c),
+		search: newton.Search{MaxIter: d.MaxIter, AtTheta: true, Move: math.Inf(1)}}
 	return r.run(ctx)
 }
 
-// A refit is the Newton iteration.
+// A refit is the Newton iteration, and the objective of its search.
 type refit struct {
 	b      *basis
 	o      *Options
@@ -50,17 +52,18 @@ type refit struct {
 	save   saver
 	origin origin
 	prior  []float64 // m, N·C
-	step   int       // Newton steps made
-	move   float64   // of the last of them
+	search newton.Search
 	to     binding   // with checkpoints
 	marks  []float64 // with checkpoints: those of f(x;θ*), two numbers a chunk
 }
+
+var _ newton.Line[*point] = (*refit)(nil)
 
 // A point is a function in the span: f = m + Φᵀw, with FITC plus Dα.
 type point struct {
 	w, f, q   []float64 // q = Φᵀw
 	alpha     []float64 // with FITC
-	objective float64   // Σ log p(y|f) − ½wᵀw − ½αᵀDα
+	objective float64   // Σ log p(y|f) − ½wᵀw − ½αᵀDα, 0 where it was not computed
 }
 
 // An expansion is what a pass finds at a point: the sites there and the sums.
@@ -135,36 +138,19 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 		next, err := r.stepFrom(ctx, p.to)
 		return next, nil, err
 	}
-	r.o.Progress(StageNewton, r.step+1, 0)
-	from, next, last := p.before.point, p.to.point, r.move
-	r.move = newton.RelativeMove(from.f, next.f)
-	var warnings []error
-	if r.step == r.o.MaxIter && r.move >= newton.SmallMove {
-		warnings = append(warnings, &gp.IterationWarning{Steps: r.step, Move: r.move})
-	}
-	if r.move < newton.SmallMove || r.step == r.o.MaxIter {
-		post, err := r.posterior(ctx, p, warnings)
-		return nil, post, err
-	}
-	if r.step == 0 {
+	r.o.Progress(StageNewton, r.search.Steps+1, 0)
+	from, next := p.before.point, p.to.point
+	if r.search.Steps == 0 {
 		from = r.priorPoint()
 	}
-	to := r.search(from, next, r.step > 0 && r.move < last/2)
-	if to == nil && r.step > 0 {
-		if !(r.move <= newton.SmallOpen) {
-			warnings = append(warnings, &gp.IterationWarning{Steps: r.step, Move: r.move})
-		}
-		post, err := r.posterior(ctx, p, warnings)
+	to, end, err := newton.Next(&r.search, r, p.before.point.f, from, next)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case end != newton.GoesOn:
+		post, err := r.posterior(ctx, p)
 		return nil, post, err
-	}
-	if to == nil {
-		to = from
-	}
-	if math.IsInf(to.objective, 0) {
-		return nil, nil, newton.ErrNoObjective
-	}
-	r.step++
-	if to == next && p.to.err == nil {
+	case to == next && p.to.err == nil:
 		q, err := r.stepFrom(ctx, p.to)
 		return q, nil, err
 	}
@@ -205,7 +191,12 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 			return p.fatal()
 		}
 		lo := t.first * r.b.c
-		return a.addWith(t, phi, e.local.Slice(t.first, t.first+t.x.Len()), r.prior[lo:lo+t.rows])
+		err = a.addWith(t, phi, e.local.Slice(t.first, t.first+t.x.Len()), r.prior[lo:lo+t.rows])
+		if p.kind == stepping && errors.Is(err, errNotResidual) {
+			e.err = err // Λ is too large here; a shorter step can help
+			return nil
+		}
+		return err
 	}, func(next int) *Checkpoint { return r.checkpoint(p, next) })
 	e.sums.logLik = e.sites.LogLik
 	return err
@@ -280,38 +271,26 @@ func (r *refit) expand(e *expansion, first, n int) error {
 	return nil
 }
 
-// search returns the first of the points 1, ½, ¼, … of the way to next whose
-// objective is above that at from, or nil. Near the mode, where a gain is
-// lost in the rounding of the objective, a contracting step counts as one.
-func (r *refit) search(from, next *point, contracting bool) *point {
-	for t := 1.0; t > newton.SmallStep; t /= 2 {
-		p := next
-		if t < 1 {
-			p = between(from, next, t)
-		}
-		p.objective = r.objective(p)
-		if p.objective > from.objective {
-			return p
-		}
-		if t == 1 && contracting && from.objective-p.objective <= 1e-14*math.Abs(from.objective) {
-			return p
-		}
+// Objective returns Σ log p(y|f) − ½wᵀw − ½αᵀDα, −Inf where it is not finite.
+func (r *refit) Objective(p *point) float64 {
+	if p.objective == 0 {
+		p.objective = newton.Finite(newton.LogLik(r.lik, r.y, p.f) - floats.Dot(p.w, p.w)/2 - p.noise(r.prior)/2)
 	}
-	return nil
+	return p.objective
 }
 
-// objective returns Σ log p(y|f) − ½wᵀw − ½αᵀDα, −Inf where it is not finite.
-func (r *refit) objective(p *point) float64 {
-	c, sum := r.b.c, 0.0
-	for i := range r.x.Len() {
-		sum += r.lik.Expand(nil, nil, nil, r.y.RawRowView(i), p.f[i*c:(i+1)*c])
+// Slope returns (r(f) − α)ᵀ(f_b − f_a) − wᵀ(w_b − w_a) + αᵀ(q_b − q_a), with f, α
+// and w of p: D(α_b − α_a) = f_b − f_a − (q_b − q_a).
+func (r *refit) Slope(p, a, b *point) float64 {
+	slope := newton.Slope(r.lik, r.y, p.f, p.alpha, a.f, b.f) - floats.Dot(p.w, newton.Minus(b.w, a.w))
+	for i, v := range p.alpha {
+		slope += v * (b.q[i] - a.q[i])
 	}
-	v := sum - floats.Dot(p.w, p.w)/2 - p.noise(r.prior)/2
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return math.Inf(-1)
-	}
-	return v
+	return slope
 }
+
+// Values returns f.
+func (r *refit) Values(p *point) []float64 { return p.f }
 
 // noise returns αᵀDα, Dα = f − m − Φᵀw.
 func (p *point) noise(prior []float64) float64 {
@@ -335,28 +314,23 @@ func (r *refit) newPoint(w []float64) *point {
 func (r *refit) priorPoint() *point {
 	p := r.newPoint(make([]float64, r.b.rank()))
 	copy(p.f, r.prior)
-	p.objective = r.objective(p)
 	return p
 }
 
-// between returns the point t of the way from a to b; all is linear.
-func between(a, b *point, t float64) *point {
-	mix := func(x, y []float64) []float64 {
-		out := make([]float64, len(x))
-		for i := range out {
-			out[i] = x[i] + t*(y[i]-x[i])
-		}
-		return out
-	}
-	return &point{w: mix(a.w, b.w), f: mix(a.f, b.f), q: mix(a.q, b.q), alpha: mix(a.alpha, b.alpha)}
+// Between returns the point t of the way from a to b; all is linear.
+func (r *refit) Between(a, b *point, t float64) *point {
+	return &point{w: newton.Mix(a.w, b.w, t), f: newton.Mix(a.f, b.f, t), q: newton.Mix(a.q, b.q, t), alpha: newton.Mix(a.alpha, b.alpha, t)}
 }
 
 // posterior is that of the sums before the step of last, whose solution leads
 // to where the step ends.
-func (r *refit) posterior(ctx context.Context, last *pass, warnings []error) (*Posterior, error) {
+func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
 	post, at, next := last.post, last.before, last.to.point
 	post.refit = true
-	p := &Posterior{Projected: post, x: r.x, sites: at.sites, local: at.local, warnings: append(post.Warnings(), warnings...)}
+	p := &Posterior{Projected: post, x: r.x, sites: at.sites, local: at.local, warnings: post.Warnings()}
+	if r.search.Moves() {
+		p.warnings = append(p.warnings, &gp.IterationWarning{Steps: r.search.Steps, Move: r.search.Move})
+	}
 	if r.origin.fitc {
 		p.pseudo, p.alpha, p.noise = at.pseudo, next.alpha, next.noise(r.prior)
 	} else {

@@ -112,7 +112,7 @@ func (p *Posterior) sample(ctx context.Context, x *linearize.Batch, o *ReportOpt
 	if err != nil {
 		return nil, err
 	}
-	s := rowsOfSites(p.sites, rows, 0)
+	s := p.sites.Rows(rows)
 	exact, err := gp.Fit(ctx, p.b.k, train, s, &gp.Options{Mean: gp.LinearGaussian, MaxMemory: p.o.MaxMemory, Workers: p.o.Workers})
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package sparse
 
 import (
 	"context"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -73,12 +74,14 @@ func (p *Posterior) among(x linearize.Source, z *Inducing) *Posterior {
 	b := *p.b
 	b.z = z
 	q := &Posterior{Projected: p.Projected.with(&b, subsetOfData), x: x, subset: p, warnings: p.warnings, pseudo: make([]float64, n*c), alpha: make([]float64, n*c)}
+	at := slices.Repeat([]int{-1}, n)
 	for i, r := range z.Rows {
+		at[r] = i
 		copy(q.pseudo[r*c:(r+1)*c], p.pseudo[i*c:])
 		copy(q.alpha[r*c:(r+1)*c], p.alpha[i*c:])
 	}
-	q.sites = &gp.Sites{LogLik: p.sites.LogLik, F: spread(p.sites.F, z.Rows, n, 1), Residual: spread(p.sites.Residual, z.Rows, n, 1),
-		Lambda: spread(p.sites.Lambda, z.Rows, n, c), Root: spread(p.sites.Root, z.Rows, n, c)}
+	q.sites = p.sites.Rows(at)
+	q.sites.LogLik = p.sites.LogLik
 	q.local = sites.Flat{C: c, F: dense.Contiguous(q.sites.F), R: dense.Contiguous(q.sites.Residual), Lambda: dense.Contiguous(q.sites.Lambda), Root: dense.Contiguous(q.sites.Root)}
 	return q
 }
@@ -89,17 +92,4 @@ func (p *Projected) with(b *basis, a Approximation) *Projected {
 	q := &Projected{b: b, o: p.o, sums: p.sums, refit: p.refit, u: p.u, w: p.w, v: p.v, logDet: p.logDet, tile: p.tile}
 	q.o.Approximation = a
 	return q
-}
-
-// spread returns a matrix with per rows for each of n examples: those of m in
-// the places rows, zero elsewhere.
-func spread(m *mat.Dense, rows []int, n, per int) *mat.Dense {
-	_, cols := m.Dims()
-	out := mat.NewDense(n*per, cols, nil)
-	for i, r := range rows {
-		for a := range per {
-			out.SetRow(r*per+a, m.RawRowView(i*per+a))
-		}
-	}
-	return out
 }

@@ -66,7 +66,9 @@ func (p *Posterior) Remove(ctx context.Context, rows []int, s *gp.Sites) (*Poste
 			kept = append(kept, i)
 		}
 	}
-	return p.update(ctx, sums, rest, rowsOfSites(p.sites, kept, p.sites.LogLik-s.LogLik))
+	left := p.sites.Rows(kept)
+	left.LogLik = p.sites.LogLik - s.LogLik
+	return p.update(ctx, sums, rest, left)
 }
 
 // sumsOf returns the sums over x alone.
@@ -98,20 +100,4 @@ func joinSites(s, t *gp.Sites) *gp.Sites {
 		return &m
 	}
 	return &gp.Sites{F: join(s.F, t.F), Residual: join(s.Residual, t.Residual), Lambda: join(s.Lambda, t.Lambda), Root: join(s.Root, t.Root), LogLik: s.LogLik + t.LogLik}
-}
-
-// rowsOfSites returns the sites of some examples, in the order of rows.
-func rowsOfSites(s *gp.Sites, rows []int, logLik float64) *gp.Sites {
-	_, c := s.F.Dims()
-	pick := func(m *mat.Dense, per int) *mat.Dense {
-		_, cols := m.Dims()
-		out := mat.NewDense(len(rows)*per, cols, nil)
-		for i, r := range rows {
-			for a := range per {
-				out.SetRow(i*per+a, m.RawRowView(r*per+a))
-			}
-		}
-		return out
-	}
-	return &gp.Sites{F: pick(s.F, 1), Residual: pick(s.Residual, 1), Lambda: pick(s.Lambda, c), Root: pick(s.Root, c), LogLik: logLik}
 }

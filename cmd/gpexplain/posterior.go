@@ -181,11 +181,7 @@ func (p *posterior) sitesAtTheta(ctx context.Context) (*gp.Sites, error) {
 	if err := p.openSource(ctx); err != nil {
 		return nil, err
 	}
-	f, err := p.outputs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	sites, err := gp.NewSites(p.y, f, p.lik)
+	sites, err := gp.SitesFrom(ctx, p.source, p.y, p.lik)
 	if err != nil {
 		return nil, err
 	}
@@ -228,26 +224,6 @@ func (s *session) sourceOf(sub *dataset.Subset) linearize.Source {
 
 // outputsTile is how many rows are evaluated at a time.
 const outputsTile = 1024
-
-// outputs returns f(x;θ*) of the training rows.
-func (p *posterior) outputs(ctx context.Context) (*mat.Dense, error) {
-	if p.batch != nil {
-		return p.batch.F, nil
-	}
-	_, c, _ := p.net.Dims()
-	n := p.train.Len()
-	f := mat.NewDense(n, c, nil)
-	for lo := 0; lo < n; lo += outputsTile {
-		hi := min(lo+outputsTile, n)
-		part, err := p.net.Forward(ctx, p.inputsAt(p.train, lo, hi))
-		if err != nil {
-			return nil, err
-		}
-		f.Slice(lo, hi, 0, c).(*mat.Dense).Copy(part)
-		p.progress.show("outputs", hi, n)
-	}
-	return f, nil
-}
 
 // residualGradient returns Jᵀr over the training rows, length P.
 func (p *posterior) residualGradient(ctx context.Context, s *gp.Sites) ([]float64, error) {

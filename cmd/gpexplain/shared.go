@@ -161,7 +161,7 @@ func (s *shared) checkData() error {
 
 func (s *shared) openOptions() *dataset.OpenOptions {
 	o := &dataset.OpenOptions{Target: s.target, TestFile: s.testData, MaxBytes: gp.MemoryBudget(s.bytes),
-		Progress: func(file string, done, total int64) { s.progress.show("downloading "+file, int(done), int(total)) }}
+		Progress: func(stage string, done, total int) { s.progress.show(stage, done, total) }}
 	if s.cmd.Flags().Changed("split") {
 		o.Split = &s.split
 	}

@@ -171,10 +171,12 @@ func (e *trainFlags) fit(ctx context.Context, s *session, c int) (*trainReport, 
 		return nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", e.name, s.opened.Shape, err)
 	}
 	_, _, p := net.Dims()
+	var objective float64
 	o := &network.TrainOptions{Precision: slices.Repeat([]float64{s.delta}, p), Epochs: orNone(e.epochs), Batch: e.batch, LearningRate: e.rate, LBFGS: orNone(e.lbfgs), Seed: s.seed,
-		Progress: func(t network.TrainProgress) {
-			s.progress.show(t.Stage, t.Done, t.Total)
-			s.detail("%s %d of %d: objective %.6g", t.Stage, t.Done, t.Total, t.Objective)
+		Objective: func(value float64) { objective = value },
+		Progress: func(stage string, done, total int) {
+			s.progress.show(stage, done, total)
+			s.detail("%s %d of %d: objective %.6g", stage, done, total, objective)
 		}}
 	trained, res, err := net.Train(ctx, s.inputs(s.train), s.y, s.lik, o)
 	s.progress.clear()

@@ -4,16 +4,19 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
+	"image/png"
 	"io"
 	"math"
 	"strings"
 	"sync"
 
-	xfont "golang.org/x/image/font"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/font/liberation"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/vgimg"
+	"codeberg.org/go-fonts/liberation/liberationsansbold"
+	"codeberg.org/go-fonts/liberation/liberationsansregular"
+	"golang.org/x/image/font"
+	"golang.org/x/image/font/opentype"
+	fixedpoint "golang.org/x/image/math/fixed"
+	"golang.org/x/image/vector"
 )
 
 // The chart is laid out in points and drawn at 144 dots an inch.
@@ -52,44 +55,58 @@ func (p *Page) WritePNG(w io.Writer) error {
 		y += 16
 		s.text(pngEdge, y, 10.5, pngSoft, l)
 	}
-	if _, err := (vgimg.PngCanvas{Canvas: s.canvas}).WriteTo(w); err != nil {
+	if err := png.Encode(w, s.img); err != nil {
 		return fmt.Errorf("report: writing PNG: %w", err)
 	}
 	return nil
 }
 
-// A sheet is a canvas whose y runs downwards, in points.
-type sheet struct {
-	canvas *vgimg.Canvas
-	height float64
-}
+// A sheet is a white picture that is drawn in points; y runs downwards.
+type sheet struct{ img *image.RGBA }
 
 func newSheet(width, height float64) *sheet {
-	c := vgimg.NewWith(vgimg.UseWH(vg.Length(width), vg.Length(height)), vgimg.UseDPI(pngDPI))
-	return &sheet{canvas: c, height: height}
+	img := image.NewRGBA(image.Rect(0, 0, int(dots(width)), int(dots(height))))
+	draw.Draw(img, img.Bounds(), image.White, image.Point{}, draw.Src)
+	return &sheet{img}
 }
 
-var pngFonts = sync.OnceValue(func() *font.Cache { return font.NewCache(liberation.Collection()) })
+// dots converts points to pixels.
+func dots(points float64) float64 { return points * pngDPI / 72 }
+
+var pngFonts = sync.OnceValue(func() (fonts struct{ regular, bold *opentype.Font }) {
+	parse := func(ttf []byte) *opentype.Font {
+		f, err := opentype.Parse(ttf)
+		if err != nil {
+			panic(err) // the fonts are compiled in
+		}
+		return f
+	}
+	fonts.regular, fonts.bold = parse(liberationsansregular.TTF), parse(liberationsansbold.TTF)
+	return fonts
+})
 
 // face is regular below 11 points and bold from there: headings and numbers.
 func face(size float64) font.Face {
-	f := font.Font{Typeface: "Liberation", Variant: "Sans"}
+	f := pngFonts().regular
 	if size >= 11 {
-		f.Weight = xfont.WeightBold
+		f = pngFonts().bold
 	}
-	return pngFonts().Lookup(f, font.Length(size))
+	// NewFace has no errors to give.
+	face, _ := opentype.NewFace(f, &opentype.FaceOptions{Size: size, DPI: pngDPI})
+	return face
 }
 
 // text writes from x on, with its baseline at y, and returns where it ends.
 func (s *sheet) text(x, y, size float64, c color.Color, t string) float64 {
-	s.canvas.SetColor(c)
-	s.canvas.FillString(face(size), vg.Point{X: vg.Length(x), Y: vg.Length(s.height - y)}, t)
+	at := fixedpoint.Point26_6{X: fixedpoint.Int26_6(64 * dots(x)), Y: fixedpoint.Int26_6(64 * dots(y))}
+	d := font.Drawer{Dst: s.img, Src: image.NewUniform(c), Face: face(size), Dot: at}
+	d.DrawString(t)
 	return x + width(t, size)
 }
 
+// width returns the length of a text in points.
 func width(t string, size float64) float64 {
-	f := face(size)
-	return float64(f.Width(t))
+	return float64(font.MeasureString(face(size), t)) / dots(64)
 }
 
 // right writes text that ends at x.
@@ -99,16 +116,18 @@ func (s *sheet) right(x, y, size float64, c color.Color, t string) {
 
 // box fills a rectangle given by its upper left corner.
 func (s *sheet) box(x, y, w, h float64, c color.Color) {
-	s.canvas.SetColor(c)
-	var p vg.Path
-	top, bottom := vg.Length(s.height-y), vg.Length(s.height-y-h)
-	left, right := vg.Length(x), vg.Length(x+w)
-	p.Move(vg.Point{X: left, Y: top})
-	p.Line(vg.Point{X: right, Y: top})
-	p.Line(vg.Point{X: right, Y: bottom})
-	p.Line(vg.Point{X: left, Y: bottom})
-	p.Close()
-	s.canvas.Fill(p)
+	left, top, right, bottom := dots(x), dots(y), dots(x+w), dots(y+h)
+	cover := image.Rect(int(left), int(top), int(math.Ceil(right)), int(math.Ceil(bottom)))
+	r := vector.NewRasterizer(cover.Dx(), cover.Dy())
+	corner := func(x, y float64) (float32, float32) {
+		return float32(x) - float32(cover.Min.X), float32(y) - float32(cover.Min.Y)
+	}
+	r.MoveTo(corner(left, top))
+	r.LineTo(corner(right, top))
+	r.LineTo(corner(right, bottom))
+	r.LineTo(corner(left, bottom))
+	r.ClosePath()
+	r.Draw(s.img, cover, image.NewUniform(c), image.Point{})
 }
 
 // picture draws p into a framed square of the given size; pixels stay sharp.
@@ -130,11 +149,11 @@ func (s *sheet) picture(p Picture, profile *profile, invert bool, x, y, size flo
 }
 
 func (s *sheet) pixels(img image.Image, invert bool, x, y, size float64) {
-	dst, from := s.canvas.Image(), img.Bounds()
+	from := img.Bounds()
 	if from.Empty() {
 		return
 	}
-	dot := func(v float64) int { return int(math.Round(v * pngDPI / 72)) }
+	dot := func(v float64) int { return int(math.Round(dots(v))) }
 	to := image.Rect(dot(x), dot(y), dot(x+size), dot(y+size))
 	// The longer side fills the square.
 	longer := max(from.Dx(), from.Dy())
@@ -146,7 +165,7 @@ func (s *sheet) pixels(img image.Image, invert bool, x, y, size float64) {
 			if invert {
 				c.R, c.G, c.B = c.A-c.R, c.A-c.G, c.A-c.B
 			}
-			dst.Set(i, j, c)
+			s.img.Set(i, j, c)
 		}
 	}
 }

@@ -25,8 +25,9 @@ type BNN struct {
 	Samples int        // draws; 0 means 100, negative panics
 	Seed    uint64     // of the draws
 
-	// Progress, if not nil, is called after each draw, from one goroutine.
-	Progress func(done, total int)
+	// Progress, if not nil, is called with StageDraws after each draw, from one
+	// goroutine.
+	Progress func(stage string, done, total int)
 }
 
 // NewBNN returns the predictive of a network and a posterior over its
@@ -172,7 +173,7 @@ func (b *BNN) draw(ctx context.Context, x *mat.Dense, yield func(f *mat.Dense)) 
 		}
 		yield(f)
 		if b.Progress != nil {
-			b.Progress(s+1, total)
+			b.Progress(StageDraws, s+1, total)
 		}
 	}
 	return nil

@@ -93,7 +93,11 @@ func TestE11BNNAgainstPlainAverage(t *testing.T) {
 	bnn := weightspace.NewBNN(net, w)
 	bnn.Samples, bnn.Seed = 21, 7
 	calls := 0
-	bnn.Progress = func(done, total int) { calls++; require.Equal(t, []int{calls, 21}, []int{done, total}) }
+	bnn.Progress = func(stage string, done, total int) {
+		require.Equal(t, weightspace.StageDraws, stage)
+		calls++
+		require.Equal(t, []int{calls, 21}, []int{done, total})
+	}
 	var mean, again mat.Dense
 	require.NoError(t, bnn.PredictTo(t.Context(), &mean, nil, glm.Categorical{}, x))
 	require.Equal(t, 21, calls)

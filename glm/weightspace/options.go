@@ -6,11 +6,12 @@ import (
 	"github.com/funcgp/funcgp/gp"
 )
 
-// Stages of the work that WeightOptions.Progress is told of. A refit also
-// reports gp.StageNewton.
+// Stages of the work that Options.Progress and BNN.Progress are told of. A refit
+// also reports gp.StageNewton.
 const (
 	StagePrecision  = "precision"  // training examples summed into the precision H
 	StageComparison = "comparison" // test examples that Validate has compared
+	StageDraws      = "draws"      // draws of the parameters by a BNN
 )
 
 // Options are the options of FitWeights and RefitWeights. Nil means all

@@ -11,23 +11,14 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
-const (
-	// A refit ends after a Newton step that moves no entry of f̂ by more than
-	// smallMove of its largest entry. It warns where it ends after one that
-	// moves an entry by more than looseMove.
-	smallMove, looseMove = 1e-12, 1e-6
-	// smallStep is the shortest part of a Newton step that is tried.
-	smallStep = 1e-8
-	// smallGradient is the largest ‖gradient‖ at the end that is not warned of.
-	smallGradient = 1e-6
-	// objectiveNoise bounds the relative rounding error of the objective, which
-	// sums a few thousand terms, each right to 1e-16.
-	objectiveNoise = 1e-13
-)
+// smallGradient is the largest ‖gradient‖ at the end of a refit of which it does
+// not warn.
+const smallGradient = 1e-6
 
 // Refit returns the posterior at the mode of the linearized model
 // (E9): the maximum over θ of Σ log p(y|f_lin(x;θ)) − ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀),
@@ -57,18 +48,39 @@ func (w *Posterior) Refit(ctx context.Context, y *mat.Dense, lik gp.Likelihood) 
 
 // An iterate is a point of the refit.
 type iterate struct {
-	z, f            []float64 // whitened parameters, and f_lin there
-	logLik, scatter float64
+	z, f      []float64 // whitened parameters, and f_lin there
+	objective float64   // Σ log p(y|f) − ½‖z‖², 0 where it was not computed
 }
 
-// objective is Σ log p(y|f) − ½‖z‖², −Inf where it is not finite.
-func (p *iterate) objective() float64 {
-	v := p.logLik - p.scatter/2
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return math.Inf(-1)
-	}
-	return v
+// A line is the objective of a refit.
+type line struct {
+	w   *Posterior
+	y   *mat.Dense
+	lik gp.Likelihood
 }
+
+var _ newton.Line[*iterate] = line{}
+
+// Between returns the iterate t of the way from a to b; f is linear in z.
+func (line) Between(a, b *iterate, t float64) *iterate {
+	return &iterate{z: newton.Mix(a.z, b.z, t), f: newton.Mix(a.f, b.f, t)}
+}
+
+// Objective returns Σ log p(y|f) − ½‖z‖², −Inf where it is not finite.
+func (l line) Objective(p *iterate) float64 {
+	if p.objective == 0 {
+		p.objective = newton.Finite(newton.LogLik(l.lik, l.y, p.f) - floats.Dot(p.z, p.z)/2)
+	}
+	return p.objective
+}
+
+// Slope returns r(f)ᵀ(f_b − f_a) − zᵀ(z_b − z_a), with f and z of p.
+func (l line) Slope(p, a, b *iterate) float64 {
+	return newton.Slope(l.lik, l.y, p.f, nil, a.f, b.f) - floats.Dot(p.z, newton.Minus(b.z, a.z))
+}
+
+// Values returns f.
+func (line) Values(p *iterate) []float64 { return p.f }
 
 // newton leaves w conditioned on the sites at the mode. A step far from the
 // mode may take its direction from conjugate gradients; the last one is always
@@ -78,56 +90,46 @@ func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood)
 	if _, err := gp.NewSites(y, w.x.F, lik); err != nil { // checks y
 		return nil, err
 	}
-	at := w.iterateAt(w.whitened(w.theta), y, lik)
-	last := math.Inf(1) // relative move of the step before, where it was quiet
-	factor := false     // whether the next step must be solved for with a factor
-	for step := 0; ; step++ {
+	at := w.iterateAt(w.whitened(w.theta))
+	l, search := line{w, y, lik}, newton.Search{MaxIter: w.o.MaxIter, Move: math.Inf(1)}
+	factor := false // whether the next step must be solved for with a factor
+	for {
 		s, err := gp.NewSites(y, matrixOf(at.f, w.x.Outputs()), lik)
 		if err != nil {
 			return nil, err
 		}
-		d, err := w.direction(ctx, s, at, factor || step == w.o.MaxIter)
+		d, err := w.direction(ctx, s, at, factor || search.Steps == search.MaxIter)
 		if err != nil {
 			return nil, err
 		}
-		w.o.Progress(gp.StageNewton, step+1, 0)
+		w.o.Progress(gp.StageNewton, search.Steps+1, 0)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		next := w.iterateAt(addScaled(at.z, 1, d.step), y, lik)
+		next, before := w.iterateAt(addScaled(at.z, 1, d.step)), search
 		if dense.NotFinite(next.f) >= 0 {
 			return nil, errors.New("weightspace: a Newton step of the refit is not finite; scale the targets or raise the prior precision")
 		}
-		move := relativeMove(at.f, next.f)
-		// A quiet step promises a gain below the rounding error of the objective,
-		// so that no search can see it. Such steps go on while each moves f̂ by at
-		// most half as much as the one before.
-		quiet := d.gain < objectiveNoise*(math.Abs(at.logLik)+at.scatter/2)
-		converged := move < smallMove || quiet && move > last/2
-		var to *iterate // where the next step starts; nil ends the refit
+		to, end, err := newton.Next(&search, l, at.f, at, next)
 		switch {
-		case converged || step == w.o.MaxIter:
-		case quiet:
-			to, last = next, move
-		default:
-			to, last = w.search(at, next, d.step, y, lik), math.Inf(1)
-		}
-		switch {
-		case to != nil:
+		case err != nil:
+			return nil, err
+		case end == newton.GoesOn:
 			at, factor = to, false
-		case !d.factored:
-			factor = true
-		default:
-			w.z, w.mean = next.z, w.thetaAt(next.z)
-			w.gradient = floats.Norm(d.gradient, 2)
-			if step == w.o.MaxIter && !converged || !(move <= looseMove) {
-				w.warnings = append(w.warnings, &gp.IterationWarning{Steps: step, Move: move})
-			}
-			if !(w.gradient <= smallGradient) {
-				w.warnings = append(w.warnings, &GradientWarning{Norm: w.gradient, Gain: d.gain})
-			}
-			return w, nil
+			continue
+		case !d.factored: // the step is solved for again
+			search, factor = before, true
+			continue
 		}
+		w.z, w.mean = next.z, w.thetaAt(next.z)
+		w.gradient = floats.Norm(d.gradient, 2)
+		if search.Moves() {
+			w.warnings = append(w.warnings, &gp.IterationWarning{Steps: search.Steps, Move: search.Move})
+		}
+		if !(w.gradient <= smallGradient) {
+			w.warnings = append(w.warnings, &GradientWarning{Norm: w.gradient, Gain: d.gain})
+		}
+		return w, nil
 	}
 }
 
@@ -163,28 +165,8 @@ func (w *Posterior) direction(ctx context.Context, s *gp.Sites, at *iterate, fac
 	return d, nil
 }
 
-// search returns the first of the points 1, ½, ¼, … of the way to next whose
-// objective is above that at from, or nil.
-func (w *Posterior) search(from, next *iterate, dir []float64, y *mat.Dense, lik gp.Likelihood) *iterate {
-	for t := 1.0; t > smallStep; t /= 2 {
-		p := next
-		if t < 1 {
-			p = w.iterateAt(addScaled(from.z, t, dir), y, lik)
-		}
-		if p.objective() > from.objective() {
-			return p
-		}
-	}
-	return nil
-}
-
-func (w *Posterior) iterateAt(z []float64, y *mat.Dense, lik gp.Likelihood) *iterate {
-	p := &iterate{z: z, f: w.functionAt(w.thetaAt(z)), scatter: floats.Dot(z, z)}
-	c := w.x.Outputs()
-	for i := range w.x.Len() {
-		p.logLik += lik.Expand(nil, nil, nil, y.RawRowView(i), p.f[i*c:(i+1)*c])
-	}
-	return p
+func (w *Posterior) iterateAt(z []float64) *iterate {
+	return &iterate{z: z, f: w.functionAt(w.thetaAt(z))}
 }
 
 // whitened returns z = Σ₀^-½(θ − μ₀), 0 where the prior has no variance.
@@ -201,13 +183,4 @@ func (w *Posterior) whitened(theta []float64) []float64 {
 // addScaled returns a + t·b.
 func addScaled(a []float64, t float64, b []float64) []float64 {
 	return floats.AddScaledTo(make([]float64, len(a)), a, t, b)
-}
-
-// relativeMove returns the largest change from a to b over b's largest entry.
-func relativeMove(a, b []float64) float64 {
-	move := floats.Distance(a, b, math.Inf(1))
-	if move == 0 {
-		return 0
-	}
-	return move / floats.Norm(b, math.Inf(1))
 }

@@ -1,6 +1,7 @@
 package weightspace_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
@@ -98,13 +99,13 @@ func TestSavedWeightsRefuseOthers(t *testing.T) {
 
 func FuzzLoadWeights(f *testing.F) {
 	q := newSpaceProblem(f, "fuzz", 8, 6, 2, glm.Categorical{}, 1)
-	w, err := weightspace.Refit(f.Context(), q.train, q.y, q.lik, q.prior, q.theta, nil)
+	w, err := weightspace.Refit(context.Background(), q.train, q.y, q.lik, q.prior, q.theta, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
 	predict := func(w *weightspace.Posterior) error {
 		var mean, cov mat.Dense
-		return w.PredictTo(f.Context(), &mean, &cov, q.test)
+		return w.PredictTo(context.Background(), &mean, &cov, q.test)
 	}
 	gptest.FuzzSaved(f, predict, q.saved(w))
 }

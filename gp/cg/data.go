@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/sites"
@@ -44,7 +45,7 @@ type start struct {
 // newData passes over the examples once.
 func newData(ctx context.Context, k MulKernel, x linearize.Source, o *Options) (*data, *start, solvePlan, error) {
 	if x.Len() == 0 {
-		return nil, nil, solvePlan{}, sites.ErrNoExamples
+		return nil, nil, solvePlan{}, gp.ErrNoExamples
 	}
 	d := &data{k: k, x: x, n: x.Len(), w: columnwise{o.Workers}}
 	d.whole, _ = x.(*linearize.Batch)
@@ -73,7 +74,7 @@ func newData(ctx context.Context, k MulKernel, x linearize.Source, o *Options) (
 	})
 	switch {
 	case err == nil: // it has examples and gives none
-		return nil, nil, plan, sites.ErrNoExamples
+		return nil, nil, plan, gp.ErrNoExamples
 	case !errors.Is(err, errEnough):
 		return nil, nil, plan, err
 	}

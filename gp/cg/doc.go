@@ -7,7 +7,7 @@
 //		return err
 //	}
 //	var mean, cov mat.Dense
-//	err = post.PredictTo(&mean, &cov, test) // T×C and T·C×C
+//	err = post.PredictTo(ctx, &mean, &cov, test) // T×C and T·C×C
 //
 // It needs products J Σ₀ Jᵀ v of the kernel with vectors only (MulKernel).
 // Every answer carries a bound on its error, and the log determinant of an

@@ -3,6 +3,7 @@ package cg
 import (
 	"context"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -10,7 +11,6 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/newton"
-	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -28,7 +28,7 @@ func Refit(ctx context.Context, k MulKernel, x linearize.Source, y *mat.Dense, l
 	if err != nil {
 		return nil, err
 	}
-	if err := sites.CheckTargets(y, p.data.n, p.data.c, lik); err != nil {
+	if err := gp.CheckTargets(y, p.data.n, p.data.c, lik); err != nil {
 		return nil, err
 	}
 	p.refit = true
@@ -46,57 +46,48 @@ func Refit(ctx context.Context, k MulKernel, x linearize.Source, y *mat.Dense, l
 // may take together.
 const refitSolves = 20
 
-// A refit is the Newton iteration.
+// A refit is the Newton iteration, and the objective of its search.
 type refit struct {
 	p   *Posterior
 	y   *mat.Dense
 	lik gp.Likelihood
 }
 
+var _ newton.Line[*point] = (*refit)(nil)
+
 // A point is a function in the span of the training examples: f = m + Kα.
 type point struct {
 	alpha, kalpha, f []float64
-	objective        float64 // Σ log p(y|f) − ½ αᵀKα
+	objective        float64 // Σ log p(y|f) − ½ αᵀKα, 0 where it was not computed
 }
 
-// newton leaves the posterior conditioned on the sites at the mode.
+// newton leaves the posterior conditioned on the sites at the mode. f is
+// f(x;θ*), which need not lie in the span.
 func (r *refit) newton(ctx context.Context, f []float64) error {
 	p, n := r.p, len(f)
-	at := r.point(make([]float64, n), make([]float64, n))
-	at.objective = r.objective(at)
-	sitesAt := f // θ* need not lie in the span
-	move, most := math.Inf(1), memory.MulInt(refitSolves, p.o.MaxSteps)
-	for step := 0; ; step++ {
-		if err := r.condition(ctx, sitesAt); err != nil {
+	from := r.point(make([]float64, n), make([]float64, n)) // the prior mean
+	most := memory.MulInt(refitSolves, p.o.MaxSteps)
+	s := newton.Search{MaxIter: p.o.MaxIter, AtTheta: true, Move: math.Inf(1)}
+	for end := newton.GoesOn; end == newton.GoesOn; {
+		if err := r.condition(ctx, f); err != nil {
 			return err
 		}
-		alpha, kalpha := append([]float64(nil), at.alpha...), append([]float64(nil), at.kalpha...)
+		alpha, kalpha := slices.Clone(from.alpha), slices.Clone(from.kalpha)
 		if err := p.dual(ctx, alpha, kalpha, math.Max(p.o.Tolerance, polish), most-p.solve.Steps); err != nil {
 			return err
 		}
-		p.o.Progress(gp.StageNewton, step+1, 0)
-		next, last := r.point(alpha, kalpha), move
-		if move = newton.RelativeMove(sitesAt, next.f); move < newton.SmallMove {
-			break
+		p.o.Progress(gp.StageNewton, s.Steps+1, 0)
+		if p.solve.Steps >= most {
+			s.MaxIter = s.Steps
 		}
-		if step == p.o.MaxIter || p.solve.Steps >= most {
-			p.warnings = append(p.warnings, &gp.IterationWarning{Steps: step, Move: move})
-			break
+		var err error
+		if from, end, err = newton.Next(&s, r, f, from, r.point(alpha, kalpha)); err != nil {
+			return err
 		}
-		to := r.search(at, next, step > 0 && move < last/2)
-		if to == nil && step > 0 {
-			if !(move <= newton.SmallOpen) {
-				p.warnings = append(p.warnings, &gp.IterationWarning{Steps: step, Move: move})
-			}
-			break
-		}
-		if to != nil {
-			at = to
-		}
-		if math.IsInf(at.objective, 0) {
-			return newton.ErrNoObjective
-		}
-		sitesAt = at.f
+		f = from.f
+	}
+	if s.Moves() {
+		p.warnings = append(p.warnings, &gp.IterationWarning{Steps: s.Steps, Move: s.Move})
 	}
 	if gap := floats.Distance(p.alpha, p.local.R, 2); !(gap <= newton.SmallGap) {
 		p.warnings = append(p.warnings, &gp.GapWarning{Gap: gap})
@@ -113,53 +104,29 @@ func (r *refit) condition(ctx context.Context, f []float64) error {
 	return r.p.condition(ctx, s)
 }
 
-// search returns the first of the points 1, ½, ¼, … of the way to next whose
-// objective is above that at from, or nil. Near the mode, where a gain is
-// lost in the rounding of the objective, a contracting step counts as one.
-func (r *refit) search(from, next *point, contracting bool) *point {
-	for t := 1.0; t > newton.SmallStep; t /= 2 {
-		to := next
-		if t < 1 {
-			to = r.between(from, next, t)
-		}
-		to.objective = r.objective(to)
-		if to.objective > from.objective {
-			return to
-		}
-		if t == 1 && contracting && from.objective-to.objective <= 1e-14*math.Abs(from.objective) {
-			return to
-		}
-	}
-	return nil
-}
-
 func (r *refit) point(alpha, kalpha []float64) *point {
 	to := &point{alpha: alpha, kalpha: kalpha, f: make([]float64, len(alpha))}
 	floats.AddTo(to.f, r.p.prior, kalpha)
 	return to
 }
 
-// between returns the point t of the way from a to b; f is linear in α.
-func (r *refit) between(a, b *point, t float64) *point {
-	mix := func(x, y []float64) []float64 {
-		out := make([]float64, len(x))
-		for i := range out {
-			out[i] = x[i] + t*(y[i]-x[i])
-		}
-		return out
-	}
-	return r.point(mix(a.alpha, b.alpha), mix(a.kalpha, b.kalpha))
+// Between returns the point t of the way from a to b; f is linear in α.
+func (r *refit) Between(a, b *point, t float64) *point {
+	return r.point(newton.Mix(a.alpha, b.alpha, t), newton.Mix(a.kalpha, b.kalpha, t))
 }
 
-// objective returns Σ log p(y|f) − ½ αᵀKα, −Inf where it is not finite.
-func (r *refit) objective(at *point) float64 {
-	c, sum := r.p.data.c, 0.0
-	for i := range r.p.data.n {
-		sum += r.lik.Expand(nil, nil, nil, r.y.RawRowView(i), at.f[i*c:(i+1)*c])
+// Objective returns Σ log p(y|f) − ½ αᵀKα, −Inf where it is not finite.
+func (r *refit) Objective(p *point) float64 {
+	if p.objective == 0 {
+		p.objective = newton.Finite(newton.LogLik(r.lik, r.y, p.f) - floats.Dot(p.alpha, p.kalpha)/2)
 	}
-	v := sum - floats.Dot(at.alpha, at.kalpha)/2
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return math.Inf(-1)
-	}
-	return v
+	return p.objective
 }
+
+// Slope returns (r(f) − α)ᵀ(f_b − f_a), with f and α of p.
+func (r *refit) Slope(p, a, b *point) float64 {
+	return newton.Slope(r.lik, r.y, p.f, p.alpha, a.f, b.f)
+}
+
+// Values returns f.
+func (r *refit) Values(p *point) []float64 { return p.f }

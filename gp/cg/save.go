@@ -219,7 +219,7 @@ func (p *Posterior) readImage(ctx context.Context, image []float64) error {
 	})
 	switch {
 	case err == nil:
-		return sites.ErrNoExamples
+		return gp.ErrNoExamples
 	case !errors.Is(err, errEnough):
 		return err
 	}

@@ -25,7 +25,7 @@ type fetcher struct {
 	timeout  time.Duration     // longest wait without a byte
 	pause    time.Duration     // before the second try; doubles
 	most     int64             // largest file in bytes
-	progress func(file string, done, total int64)
+	progress func(stage string, done, total int)
 }
 
 // tries is how often one mirror is asked for one file.
@@ -143,7 +143,7 @@ func (f *fetcher) fill(ctx context.Context, part *os.File, url, name string) err
 			return fmt.Errorf("%w: %w", errLocal, err)
 		}
 		done += int64(n)
-		f.progress(name, done, total)
+		f.progress("downloading "+name, int(done), int(max(0, total)))
 		if err == io.EOF {
 			return nil
 		}

@@ -206,7 +206,7 @@ func TestFetchCancel(t *testing.T) {
 		<-r.Context().Done()
 	}, ranged)
 	f := testFetcher(url)
-	f.progress = func(_ string, done, _ int64) {
+	f.progress = func(_ string, done, _ int) {
 		if done == 5000 {
 			cancel()
 		}

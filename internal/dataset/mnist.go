@@ -91,7 +91,7 @@ func newFetcher(o *OpenOptions) *fetcher {
 		f.timeout = 30 * time.Second
 	}
 	if f.progress == nil {
-		f.progress = func(string, int64, int64) {}
+		f.progress = func(string, int, int) {}
 	}
 	return f
 }

@@ -35,9 +35,11 @@ func TestOpenMNIST(t *testing.T) {
 	files := fakeMNIST(t)
 	o, s := mirror(t, files)
 	done := map[string]int64{}
-	o.Progress = func(file string, n, total int64) {
-		done[file] = n
-		require.Equal(t, int64(len(files[file])), total)
+	o.Progress = func(stage string, n, total int) {
+		file, ok := strings.CutPrefix(stage, "downloading ")
+		require.True(t, ok)
+		done[file] = int64(n)
+		require.Equal(t, len(files[file]), total)
 	}
 	for range 2 {
 		d, err := Open(context.Background(), "mnist", o)

@@ -28,9 +28,10 @@ type OpenOptions struct {
 	Timeout  time.Duration     // mnist: the longest wait without a byte from the server; default 30 s
 	Client   *http.Client      // mnist: default http.DefaultClient
 
-	// Progress, where not nil, hears of every piece of a download: bytes of
-	// file so far and in total (-1 where the server does not say).
-	Progress func(file string, done, total int64)
+	// Progress, where not nil, is called for every piece of a download with the
+	// stage "downloading FILE" and the bytes so far and in total, which is 0 where
+	// the server does not say.
+	Progress func(stage string, done, total int)
 }
 
 // names is what Open takes.

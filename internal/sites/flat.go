@@ -2,8 +2,6 @@
 package sites
 
 import (
-	"errors"
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -115,31 +113,3 @@ func NotFiniteRows(what string, m *mat.Dense, first, c int) error {
 	}
 	return nil
 }
-
-// A checker is a Likelihood that can tell targets it does not admit.
-type checker interface {
-	CheckY(y []float64, c int) error
-}
-
-func CheckTargets(y *mat.Dense, n, c int, lik gp.Likelihood) error {
-	if rows, _ := y.Dims(); rows != n {
-		return fmt.Errorf("gp: %d rows of targets for %d examples", rows, n)
-	}
-	ask, ok := lik.(checker)
-	for i := range n {
-		row := y.RawRowView(i)
-		if err := NotFinite("target", row, i, len(row)); err != nil {
-			return err
-		}
-		if !ok {
-			continue
-		}
-		if err := ask.CheckY(row, c); err != nil {
-			return fmt.Errorf("gp: target of example %d: %w", i, err)
-		}
-	}
-	return nil
-}
-
-// ErrNoExamples says that there is nothing to condition on.
-var ErrNoExamples = errors.New("gp: there are no training examples")

@@ -269,7 +269,7 @@ func TestTrainFindsMode(t *testing.T) {
 	}
 	var stages []string
 	trained, res, err := net.Train(t.Context(), x, y, squares{}, &network.TrainOptions{Precision: precision, Epochs: 50, Batch: 16, LBFGS: 2000, Tolerance: 1e-8,
-		Progress: func(p network.TrainProgress) { stages = append(stages, p.Stage) }})
+		Progress: func(stage string, _, _ int) { stages = append(stages, stage) }})
 	require.NoError(t, err)
 	require.Contains(t, stages, "adam")
 	require.Contains(t, stages, "l-bfgs")
@@ -301,8 +301,8 @@ func TestTrainStops(t *testing.T) {
 	for _, stage := range []string{"adam", "l-bfgs"} {
 		ctx, cancel := context.WithCancel(ctx)
 		_, _, err := net.Train(ctx, gaussianMatrix(rng, 50, 4), gaussianMatrix(rng, 50, 3), squares{}, &network.TrainOptions{Epochs: 3,
-			Progress: func(p network.TrainProgress) {
-				if p.Stage == stage {
+			Progress: func(at string, _, _ int) {
+				if at == stage {
 					cancel()
 				}
 			}})

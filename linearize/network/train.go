@@ -31,16 +31,20 @@ type TrainOptions struct {
 	LBFGS        int       // iterations of L-BFGS; 0 means 200, negative none
 	Tolerance    float64   // L-BFGS stops below this largest gradient entry; 0 means 1e-6
 	Seed         uint64    // order of the minibatches
-	Progress     func(TrainProgress)
+
+	// Progress, if not nil, is called with a stage, the work done in it and its
+	// total, after each epoch and each iteration; always from one goroutine.
+	Progress func(stage string, done, total int)
+	// Objective, if not nil, is called before Progress with
+	// −Σ log p(y|f) + ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀), for Adam that of the epoch's minibatches.
+	Objective func(value float64)
 }
 
-// TrainProgress is passed to TrainOptions.Progress after each epoch and each
-// L-BFGS iteration.
-type TrainProgress struct {
-	Stage       string // "adam" or "l-bfgs"
-	Done, Total int
-	Objective   float64 // −Σ log p(y|f) + ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀); of the epoch's minibatches for Adam
-}
+// Stages of the work that TrainOptions.Progress is told of.
+const (
+	StageAdam  = "adam"   // epochs of Adam
+	StageLBFGS = "l-bfgs" // iterations of L-BFGS
+)
 
 // TrainResult reports where training stopped.
 type TrainResult struct {
@@ -196,14 +200,17 @@ func (o *objective) adam(ctx context.Context, theta []float64, x, y *mat.Dense) 
 				theta[i] -= rate * (m[i] / c1) / (math.Sqrt(v[i]/c2) + eps)
 			}
 		}
-		o.report("adam", epoch+1, o.opt.Epochs, total/float64(rows/batch))
+		o.report(StageAdam, epoch+1, o.opt.Epochs, total/float64(rows/batch))
 	}
 	return nil
 }
 
 func (o *objective) report(stage string, done, total int, value float64) {
+	if o.opt.Objective != nil {
+		o.opt.Objective(value)
+	}
 	if o.opt.Progress != nil {
-		o.opt.Progress(TrainProgress{Stage: stage, Done: done, Total: total, Objective: value})
+		o.opt.Progress(stage, done, total)
 	}
 }
 
@@ -243,7 +250,7 @@ func (o *objective) lbfgs(ctx context.Context, theta []float64, x, y *mat.Dense,
 		Status: func() (optimize.Status, error) { return optimize.NotTerminated, failed },
 	}
 	settings := &optimize.Settings{MajorIterations: o.opt.LBFGS, GradientThreshold: o.opt.Tolerance, Converger: &optimize.FunctionConverge{Absolute: 1e-13, Relative: 1e-13, Iterations: 20},
-		Recorder: recorder(func(it int, f float64) { o.report("l-bfgs", min(it, o.opt.LBFGS), o.opt.LBFGS, f) })}
+		Recorder: recorder(func(it int, f float64) { o.report(StageLBFGS, min(it, o.opt.LBFGS), o.opt.LBFGS, f) })}
 	result, err := optimize.Minimize(problem, theta, settings, &optimize.LBFGS{Store: 50})
 	if failed != nil {
 		return failed

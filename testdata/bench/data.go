@@ -49,21 +49,6 @@ func (r rows) inputs(lo, hi int) *mat.Dense {
 	return x
 }
 
-// outputs returns f(x;θ*).
-func (r rows) outputs(ctx context.Context) (*mat.Dense, error) {
-	_, c, _ := r.net.Dims()
-	f := mat.NewDense(r.n, c, nil)
-	for lo := 0; lo < r.n; lo += 2000 {
-		hi := min(lo+2000, r.n)
-		part, err := r.net.Forward(ctx, r.inputs(lo, hi))
-		if err != nil {
-			return nil, err
-		}
-		f.Slice(lo, hi, 0, c).(*mat.Dense).Copy(part)
-	}
-	return f, nil
-}
-
 // targets returns the labels as a likelihood sees them.
 func (r rows) targets() *mat.Dense {
 	y := mat.NewDense(r.n, 1, nil)

@@ -3,8 +3,8 @@
 // network alone, by subsets of the data and by Nyström posteriors of several
 // sizes, at the precision of training and at one that held-out rows choose.
 //
-//	go run ./cmd/mnistbench -model lenet.onnx -mnist DIR -kmnist DIR -json results.json
-//	go run ./cmd/mnistbench -render results.json -table sparse.md -plot sparse.png
+//	go run . -model lenet.onnx -mnist DIR -kmnist DIR -json results.json
+//	go run . -render results.json -table sparse.md -plot sparse.png
 //
 // The model must have been trained by gpexplain on the first training rows;
 // those after them choose the precision.

@@ -81,15 +81,11 @@ func measure(ctx context.Context, o *options) (*results, error) {
 // precisions.
 func fit(ctx context.Context, p *problem, k *ntk.NTK, o *options) ([]*entry, *results, error) {
 	r := &results{Train: p.train.n, Precision: p.delta}
-	f, err := p.train.outputs(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	sites, err := gp.NewSites(p.train.targets(), f, lik)
-	if err != nil {
-		return nil, nil, err
-	}
 	train := p.train.source(0, p.train.n)
+	sites, err := gp.SitesFrom(ctx, train, p.train.targets(), lik)
+	if err != nil {
+		return nil, nil, err
+	}
 	from := time.Now()
 	so := &sparse.Options{Progress: progress()}
 	z, err := sparse.Select(ctx, sparse.Stratified{Labels: p.train.labels}, k, train, o.sizes[len(o.sizes)-1], so)
@@ -147,7 +143,7 @@ func subsetOf(ctx context.Context, k ntk.Kernel, z *sparse.Inducing, m int, s *g
 	if err != nil {
 		return nil, err
 	}
-	if err := b.Add(ctx, z.Batch.Slice(0, m), pick(s, z.Rows[:m])); err != nil {
+	if err := b.Add(ctx, z.Batch.Slice(0, m), s.Rows(z.Rows[:m])); err != nil {
 		return nil, err
 	}
 	p, err := b.Posterior(ctx)
@@ -155,21 +151,6 @@ func subsetOf(ctx context.Context, k ntk.Kernel, z *sparse.Inducing, m int, s *g
 		return nil, err
 	}
 	return p.Leading(ctx, m)
-}
-
-// pick returns the sites of some rows.
-func pick(s *gp.Sites, rows []int) *gp.Sites {
-	_, c := s.F.Dims()
-	take := func(m *mat.Dense, per int) *mat.Dense {
-		out := mat.NewDense(len(rows)*per, c, nil)
-		for i, r := range rows {
-			for a := range per {
-				out.SetRow(i*per+a, m.RawRowView(r*per+a))
-			}
-		}
-		return out
-	}
-	return &gp.Sites{F: take(s.F, 1), Residual: take(s.Residual, 1), Lambda: take(s.Lambda, c), Root: take(s.Root, c)}
 }
 
 // tuning chooses precisions on held-out rows.
