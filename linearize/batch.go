@@ -8,34 +8,37 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// A Model is anything that can be linearized in its parameters. One that is
-// Fingerprinted is told from others exactly where a saved posterior is loaded;
-// any other only by its outputs and its Jacobian, within 1e-9. gptest.Model tests
-// one.
+// A Model is anything that can be linearized in its parameters. When a saved
+// posterior is loaded, a Fingerprinted model is compared exactly, and any other
+// by its outputs and its Jacobian, within 1e-9. gptest.Model tests one.
 type Model interface {
 	// Dims returns the number of inputs, outputs and parameters.
 	Dims() (d, c, p int)
-	// Linearize returns outputs and Jacobian at the N rows of x, N×D. Inputs of
-	// another width, or a NaN or Inf among them, are an error. Each example's
-	// numbers depend on its own row alone.
+	// Linearize returns the outputs and the Jacobian at the rows of x, N×D.
+	// Inputs of another width, or a NaN or Inf among them, are an error. Each
+	// example's numbers depend on its own row alone.
 	Linearize(ctx context.Context, x *mat.Dense) (*Batch, error)
 }
 
-// A Source yields linearized examples batch by batch, in order; first is the
-// number of the batch's first example. A Batch is a Source of one batch.
+// A Source yields linearized examples batch by batch, in order. A Batch is a
+// Source of one batch.
 type Source interface {
+	// Len returns the number of examples.
 	Len() int
+	// Batches calls yield for all batches; first is the position of the batch's
+	// first example. An error of yield or of ctx ends the pass and is returned.
 	Batches(ctx context.Context, yield func(first int, b *Batch) error) error
 }
 
 // A Batch is the linearization of N examples. It is read-only; Slice and
-// Output return views that share its memory.
+// Output return views that share its memory. The zero Batch is no batch: F must
+// be set, and may be an empty matrix.
 type Batch struct {
-	X      *mat.Dense       // N×D inputs; nil where the model has none to show
-	F      *mat.Dense       // N×C outputs f(x;θ*)
-	Blocks []Block          // the Jacobian, a partition of θ
+	X      *mat.Dense       // inputs, N×D; nil if the model's inputs are not vectors
+	F      *mat.Dense       // outputs f(x;θ*), N×C
+	Blocks []Block          // the Jacobian; each parameter is in one block
 	P      int              // parameters
-	Model  ModelFingerprint // of the model; zero where it has none
+	Model  ModelFingerprint // identifies the model; zero if nothing does
 }
 
 var _ Source = (*Batch)(nil)
@@ -57,7 +60,7 @@ func (b *Batch) Batches(ctx context.Context, yield func(first int, b *Batch) err
 	return yield(0, b)
 }
 
-// Slice returns a view of examples [i, j).
+// Slice returns a view of examples [i, j); a range outside the batch panics.
 func (b *Batch) Slice(i, j int) *Batch {
 	if i < 0 || j < i || j > b.Len() {
 		panic("linearize: slice out of range")
@@ -69,7 +72,8 @@ func (b *Batch) Slice(i, j int) *Batch {
 	return s
 }
 
-// Output returns a view of output c alone: a batch with C = 1.
+// Output returns a view of output c alone, a batch with C = 1; a c that the batch
+// does not have panics.
 func (b *Batch) Output(c int) *Batch {
 	if c < 0 || c >= b.Outputs() {
 		panic("linearize: output out of range")
@@ -83,7 +87,8 @@ func (b *Batch) Output(c int) *Batch {
 	return s
 }
 
-// JacobianTo writes J, N·C×P with columns in θ order. An empty dst is sized.
+// JacobianTo writes J, N·C×P, with columns in the order of θ. An empty dst is
+// sized, and one of another size panics.
 func (b *Batch) JacobianTo(dst *mat.Dense) {
 	rows := b.Len() * b.Outputs()
 	if dst.IsEmpty() {
@@ -98,7 +103,7 @@ func (b *Batch) JacobianTo(dst *mat.Dense) {
 	}
 }
 
-// MulVecTo writes J v to dst; v has length P, dst N·C.
+// MulVecTo writes J v to dst; v has length P and dst N·C, other lengths panic.
 func (b *Batch) MulVecTo(dst, v []float64) {
 	if len(dst) != b.Len()*b.Outputs() || len(v) != b.P {
 		panic("linearize: vector has wrong length")
@@ -109,7 +114,8 @@ func (b *Batch) MulVecTo(dst, v []float64) {
 	}
 }
 
-// MulTransVecTo writes Jᵀ u to dst; u has length N·C, dst P.
+// MulTransVecTo writes Jᵀ u to dst; u has length N·C and dst P, other lengths
+// panic.
 func (b *Batch) MulTransVecTo(dst, u []float64) {
 	if len(u) != b.Len()*b.Outputs() || len(dst) != b.P {
 		panic("linearize: vector has wrong length")

@@ -4,29 +4,27 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A Span is the contiguous range [Offset, Offset+Rows·Cols) of θ that holds
-// one parameter tensor, seen as a matrix. Rows and Cols are those of the
-// stored row-major matrix; Transposed says that the stored matrix is in×out
-// instead of out×in.
+// A Span is the range [Offset, Offset+Rows·Cols) of θ that holds one parameter
+// tensor as a row-major matrix.
 type Span struct {
-	Name       string
+	Name       string // of the tensor
 	Offset     int
 	Rows, Cols int
-	Transposed bool
+	Transposed bool // a weight is stored in×out instead of out×in
 }
 
 // Len returns the number of parameters in the span.
 func (s Span) Len() int { return s.Rows * s.Cols }
 
 // A Block is the Jacobian of all N·C outputs with respect to some of the
-// parameters, in whatever form is compact. The Blocks of a Batch partition θ.
-// Row n·C+c belongs to output c of example n. A Block is read-only.
+// parameters, in a form that saves memory. Every parameter is in one Block of a
+// Batch. Row n·C+c belongs to output c of example n. A Block is read-only.
 type Block interface {
 	// Spans returns where the block's parameters lie in θ. The local columns
-	// of the block are the spans' ranges one after the other.
+	// of the block are those of its spans, one span after the other.
 	Spans() []Span
-	// TileTo writes the block as a dense N·C × (sum of span lengths) matrix,
-	// columns local. It overwrites all of dst.
+	// TileTo writes the block as a dense matrix, N·C × Width, with local
+	// columns. It overwrites all of dst.
 	TileTo(dst *mat.Dense)
 	// JacobianTo writes the block into its columns of dst, N·C × P.
 	JacobianTo(dst *mat.Dense)
@@ -40,8 +38,7 @@ type Block interface {
 	Output(c int) Block
 }
 
-// Width returns the number of parameters of a block: the number of columns
-// TileTo writes.
+// Width returns the number of a block's parameters, its local columns.
 func Width(b Block) int {
 	w := 0
 	for _, s := range b.Spans() {
@@ -50,7 +47,8 @@ func Width(b Block) int {
 	return w
 }
 
-// scatterTile writes the block's tile into its columns of dst.
+// scatterTile writes the local columns of a block with the given number of rows
+// into its columns of dst.
 func scatterTile(dst *mat.Dense, b Block, rows int) {
 	tile := mat.NewDense(rows, Width(b), nil)
 	b.TileTo(tile)

@@ -12,7 +12,8 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// sumsEach returns K for weights of n examples with c outputs.
+// sumsEach returns the number of sums K for weights w of n examples with c
+// outputs. A w of another size panics.
 func sumsEach(w *mat.Dense, n, c int) int {
 	if _, cols := w.Dims(); cols != c {
 		panic("linearize: weights of outputs have wrong size")
@@ -20,7 +21,7 @@ func sumsEach(w *mat.Dense, n, c int) int {
 	return sumsOfEach(w, n)
 }
 
-// sumsOfEach returns K for weights of n examples.
+// sumsOfEach is sumsEach without a check of the number of columns.
 func sumsOfEach(w *mat.Dense, n int) int {
 	rows, _ := w.Dims()
 	if n == 0 || rows == 0 || rows%n != 0 {
@@ -29,10 +30,10 @@ func sumsOfEach(w *mat.Dense, n int) int {
 	return rows / n
 }
 
-// A Combiner is a Source that linearizes sums of its examples' outputs in less
-// work than the outputs.
+// A Combiner is a Source that can linearize sums of outputs without linearizing
+// every output.
 type Combiner interface {
-	// Combine is described at the function of that name.
+	// Combine does what the function of that name does.
 	Combine(w *mat.Dense) Source
 }
 
@@ -43,11 +44,12 @@ var (
 	_ Combiner = (*without)(nil)
 )
 
-// Combine returns the examples of src with K sums of their outputs in place of
-// the C outputs: output k of example n is Σ_c w_{nK+k,c} f_nc, with w N·K×C,
-// which must stay as it is. Where a Network is linearized as the examples are
-// asked for, the work is that of K outputs; of others, but for a Combiner, the
-// Jacobians of all outputs are summed.
+// Combine returns the examples of src with K sums of outputs in place of their C
+// outputs: output k of example n is Σ_c w_{nK+k,c} f_nc, with w N·K×C, which must
+// not change afterwards. From a Combiner, such as a NewSource of a
+// CombinedModel, this takes the work of K outputs; otherwise the Jacobians of
+// all C outputs are formed and summed. A w of another size panics, at the latest
+// when the examples are read.
 func Combine(src Source, w *mat.Dense) Source {
 	if c, ok := src.(Combiner); ok {
 		return c.Combine(w)
@@ -55,25 +57,24 @@ func Combine(src Source, w *mat.Dense) Source {
 	return combined{src, w}
 }
 
-// A combinedGatherer is a Source that linearizes sums of single examples'
-// outputs in less work than the outputs.
+// A combinedGatherer is a Source that can gather sums of outputs without
+// linearizing every output.
 type combinedGatherer interface {
 	GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (*Batch, error)
 }
 
 var _ combinedGatherer = (*stream)(nil)
 
-// gatherCombined is how many examples have all their outputs in memory at
-// once while sums of them are gathered.
+// gatherCombined is how many examples are in memory with all their outputs
+// while sums of outputs are gathered.
 const gatherCombined = 64
 
-// GatherCombined is Gather with K sums of the outputs of each position in
-// place of its C outputs: output k of position n is Σ_c w_{nK+k,c} f_c, with w
-// len(rows)·K×C. A position may be given more than once, with other weights.
-// Where a Network is linearized as the examples are asked for, the work is
-// that of K outputs; elsewhere no more than some examples' Jacobians of all
-// outputs are in memory beside the result. A row that src does not have panics,
-// and so does a w of another size.
+// GatherCombined is Gather with K sums of outputs in place of the C outputs:
+// output k of the i-th example of the result is Σ_c w_{iK+k,c} f_c, with w
+// len(rows)·K×C. A row may occur more than once, with different weights. From a
+// Source of a CombinedModel this takes the work of K outputs; otherwise a few
+// examples at a time have the Jacobian of all outputs in memory. A row that src
+// does not have panics, and so does a w of another size.
 func GatherCombined(ctx context.Context, src Source, rows []int, w *mat.Dense) (*Batch, error) {
 	k := sumsOfEach(w, len(rows))
 	if slices.Min(rows) < 0 || slices.Max(rows) >= src.Len() {
@@ -98,7 +99,7 @@ func GatherCombined(ctx context.Context, src Source, rows []int, w *mat.Dense) (
 	return Concat(parts...), nil
 }
 
-// GatherCombined is the function of that name.
+// GatherCombined implements combinedGatherer.
 func (s *stream) GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (*Batch, error) {
 	m, ok := s.model.(CombinedModel)
 	if !ok {
@@ -115,6 +116,7 @@ func (s *stream) GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (
 	return m.LinearizeCombined(ctx, x, w)
 }
 
+// A combined is a Source that sums the outputs of another one.
 type combined struct {
 	src Source
 	w   *mat.Dense
@@ -140,12 +142,14 @@ func (s combined) Batches(ctx context.Context, yield func(first int, b *Batch) e
 	})
 }
 
-// A CombinedModel is a Model that linearizes sums of its outputs in less work
-// than the outputs.
+// A CombinedModel is a Model that can linearize sums of its outputs without
+// linearizing every output, as a network does by backward passes that start from
+// the weights of a sum. Every network.Network is one.
 type CombinedModel interface {
 	Model
-	// LinearizeCombined is Linearize for K sums of the outputs of each example:
-	// output k of example n is Σ_c w_{nK+k,c} f_c(x_n;θ*), with w N·K×C.
+	// LinearizeCombined is Linearize with K sums in place of the C outputs of
+	// each example: output k of example n is Σ_c w_{nK+k,c} f_c(x_n;θ*), with w
+	// N·K×C and x N×D.
 	LinearizeCombined(ctx context.Context, x, w *mat.Dense) (*Batch, error)
 }
 
@@ -158,6 +162,7 @@ func (s *stream) Combine(w *mat.Dense) Source {
 	return combined{s, w}
 }
 
+// A combinedStream is a stream of sums of outputs.
 type combinedStream struct {
 	s     *stream
 	model CombinedModel
@@ -177,7 +182,7 @@ func (c *combinedStream) Batches(ctx context.Context, yield func(first int, b *B
 // Combine implements Combiner.
 func (r *rebatched) Combine(w *mat.Dense) Source { return Rebatch(Combine(r.src, w), r.size) }
 
-// Combine implements Combiner: each source has its part of the weights.
+// Combine implements Combiner: each source gets its rows of the weights.
 func (c chain) Combine(w *mat.Dense) Source {
 	if c.Len() == 0 {
 		return combined{c, w}
@@ -209,7 +214,7 @@ func (w *without) Combine(weights *mat.Dense) Source {
 	return Without(Combine(w.src, all), w.drop)
 }
 
-// combine returns the sums of outputs with weights w.
+// combine returns the sums of the batch's outputs with weights w.
 func (b *Batch) combine(w *mat.Dense) *Batch {
 	c := b.Outputs()
 	k := sumsEach(w, b.Len(), c)
@@ -244,7 +249,7 @@ func combineBlock(block Block, w *mat.Dense, n, c, k int) Block {
 	return &Full{J: rows(tile), Params: block.Spans(), C: k}
 }
 
-// combineRows multiplies the c rows of each example by its k×c weights.
+// combineRows multiplies the c rows of each example by its weights, k×c.
 func combineRows(m, w *mat.Dense, n, c, k int) *mat.Dense {
 	_, width := m.Dims()
 	out := mat.NewDense(n*k, width, nil)

@@ -8,33 +8,42 @@ import (
 
 // Conv is the Jacobian of a weight used at T positions of each example: a
 // convolution, a transposed convolution, or a dense layer applied along an
-// axis. With patches p_nt (what the weight multiplies at position t) and
-// output gradients g_nct it is ∂f_nc/∂W = Σ_t g_nct p_ntᵀ, for each of the
-// weight's groups. The patches are gathered from the layer's input when they
-// are needed.
+// axis. With patches p_nt (what the weight multiplies at position t, length k)
+// and gradients g_nct of output c (length m) it is ∂f_nc/∂W = Σ_t g_nct p_ntᵀ
+// in each of the weight's groups. The patches are gathered from the layer's
+// input when they are needed.
 type Conv struct {
-	X      *mat.Dense // N × input size: the layer's input, example by example
-	G      *mat.Dense // N·C × output size: gradients of the outputs in the layer's result
-	Weight *Span      // (groups·m)×k, or (groups·k)×m if Transposed; nil where not a parameter
-	Bias   *Span      // one number an output channel, or nil
+	X      *mat.Dense // N × input size: the layer's input
+	G      *mat.Dense // N·C × output size: gradients of the network's outputs in the layer's result
+	Weight *Span      // (groups·m)×k, or (groups·k)×m if Transposed; nil if it is not a parameter
+	Bias   *Span      // one number for each output channel; nil if it is not a parameter
 	C      int        // outputs
-	Layout Positions
+	Layout Positions  // how X and G split into patches and gradients
 }
 
 var _ Block = (*Conv)(nil)
 
-// Positions says how a layer's input and output gradients split into the
-// factors of each position.
+// Positions says how the positions of a Conv lie in a layer's input x and in a
+// gradient g in its result, both of one example. Slices of a wrong length panic.
+// Its methods are called by several goroutines at once.
 type Positions interface {
+	// Groups returns the number of groups, each a weight matrix of its own.
 	Groups() int
-	Factors() (t, k, m int)                // positions, patch length, gradient length, per group
-	Patches(dst, x []float64, group int)   // T×k
-	Gradients(dst, g []float64, group int) // T×m
-	// WeightGradient writes beta·dst + Σ_t g_t p_tᵀ, laid out as the weight is
-	// stored. scratch has scratch() elements.
+	// Factors returns T, the positions of an example, k, the length of a
+	// patch, and m, the length of a gradient, in each group.
+	Factors() (t, k, m int)
+	// Patches writes a group's patches, T×k.
+	Patches(dst, x []float64, group int)
+	// Gradients writes a group's gradients, T×m.
+	Gradients(dst, g []float64, group int)
+	// WeightGradient writes beta·dst + Σ_t g_t p_tᵀ for all groups, where dst
+	// is laid out as the stored weight (Span) and beta is 0 or 1. scratch has
+	// Scratch elements of any content.
 	WeightGradient(dst, x, g, scratch []float64, transposed bool, beta float64)
+	// Scratch returns the memory that WeightGradient works in, in float64s.
 	Scratch() int
-	ChannelSums(dst, g []float64) // adds the gradient of the bias
+	// AddBiasGradient adds Σ_t g_t, one number for each output channel.
+	AddBiasGradient(dst, g []float64)
 }
 
 // Groups returns the number of groups, each a weight matrix of its own.
@@ -44,8 +53,9 @@ func (v *Conv) Groups() int { return v.Layout.Groups() }
 // and m, the length of a gradient, in each group.
 func (v *Conv) Factors() (t, k, m int) { return v.Layout.Factors() }
 
-// FactorsTo writes a group's patches, N·T×k, and gradients, N·C·T×m, example
-// by example and position by position. A nil argument is skipped.
+// FactorsTo writes a group's patches to a, N·T×k, and its gradients to g,
+// N·C·T×m, example by example and position by position. A nil matrix is
+// skipped; one with gaps between its rows or of another width panics.
 func (v *Conv) FactorsTo(a, g *mat.Dense, group int) {
 	t, k, m := v.Layout.Factors()
 	if a != nil {
@@ -60,6 +70,7 @@ func (v *Conv) FactorsTo(a, g *mat.Dense, group int) {
 	}
 }
 
+// contiguous returns the data of some rows of m.
 func contiguous(m *mat.Dense, row, rows, cols int) []float64 {
 	raw := m.RawMatrix()
 	if raw.Cols != cols || raw.Stride != cols {
@@ -69,7 +80,7 @@ func contiguous(m *mat.Dense, row, rows, cols int) []float64 {
 }
 
 // Spans returns the weight's span, then the bias's.
-func (v *Conv) Spans() []Span { return Spans(v.Weight, v.Bias) }
+func (v *Conv) Spans() []Span { return spansOf(v.Weight, v.Bias) }
 
 // TileTo implements Block.
 func (v *Conv) TileTo(dst *mat.Dense) {
@@ -77,19 +88,14 @@ func (v *Conv) TileTo(dst *mat.Dense) {
 	for i := range dense.Count(v.G) {
 		row := dst.RawRowView(i)
 		clear(row)
-		v.RowTo(row, v.X.RawRowView(i/v.C), v.G.RawRowView(i), scratch)
-	}
-}
-
-// RowTo adds one row of the Jacobian, columns local, to row, which must be
-// zero where the weight is.
-func (v *Conv) RowTo(row, x, g, scratch []float64) {
-	if v.Weight != nil {
-		v.Layout.WeightGradient(row[:v.Weight.Len()], x, g, scratch, v.Weight.Transposed, 0)
-		row = row[v.Weight.Len():]
-	}
-	if v.Bias != nil {
-		v.Layout.ChannelSums(row[:v.Bias.Len()], g)
+		g := v.G.RawRowView(i)
+		if w := v.Weight; w != nil {
+			v.Layout.WeightGradient(row[:w.Len()], v.X.RawRowView(i/v.C), g, scratch, w.Transposed, 0)
+			row = row[w.Len():]
+		}
+		if v.Bias != nil {
+			v.Layout.AddBiasGradient(row[:v.Bias.Len()], g)
+		}
 	}
 }
 
@@ -110,7 +116,7 @@ func (v *Conv) AddMulVec(dst, x []float64) {
 	}
 }
 
-// row returns output i%C of example i/C alone.
+// row returns row i of the Jacobian as a Conv: output i%C of example i/C.
 func (v *Conv) row(i int) *Conv {
 	s := *v
 	s.X, s.G, s.C = dense.Slice(v.X, i/v.C, i/v.C+1), dense.Slice(v.G, i, i+1), 1
@@ -127,18 +133,12 @@ func (v *Conv) AddMulTransVec(dst, u []float64) {
 		for c := range v.C {
 			dense.Axpy(z, u[n*v.C+c], v.G.RawRowView(n*v.C+c))
 		}
-		v.AddGradient(dst, v.X.RawRowView(n), z, scratch)
-	}
-}
-
-// AddGradient adds the gradient of one example, given that of the layer's
-// result, to a vector over θ.
-func (v *Conv) AddGradient(dst, x, z, scratch []float64) {
-	if v.Weight != nil {
-		v.Layout.WeightGradient(dst[v.Weight.Offset:v.Weight.Offset+v.Weight.Len()], x, z, scratch, v.Weight.Transposed, 1)
-	}
-	if v.Bias != nil {
-		v.Layout.ChannelSums(dst[v.Bias.Offset:v.Bias.Offset+v.Bias.Len()], z)
+		if w := v.Weight; w != nil {
+			v.Layout.WeightGradient(dst[w.Offset:w.Offset+w.Len()], v.X.RawRowView(n), z, scratch, w.Transposed, 1)
+		}
+		if b := v.Bias; b != nil {
+			v.Layout.AddBiasGradient(dst[b.Offset:b.Offset+b.Len()], z)
+		}
 	}
 }
 

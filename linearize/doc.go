@@ -2,11 +2,12 @@
 // trained parameters, f_lin(x;θ) = f(x;θ*) + J(x)(θ−θ*) (E1): all that
 // inference needs of the model.
 //
-// A Batch is the inputs, the outputs and the Jacobian of every output with
-// respect to every parameter, kept in the structure the layers have (Block)
-// instead of as one dense matrix. A Source gives examples batch by batch, for
-// data that do not fit into memory. Anything with the methods of Model can be
-// linearized; package network reads neural networks from ONNX.
+// A Batch holds inputs, outputs and the Jacobian of every output with respect to
+// every parameter. The Jacobian is kept as one Block for each layer, in the
+// structure that the layer has, instead of as one dense matrix. A Source gives
+// Batches one after the other, for data that do not fit into memory. Anything
+// with the methods of Model can be linearized; package network reads neural
+// networks from ONNX.
 //
 //	b, err := model.Linearize(ctx, x) // x is N×D
 //	if err != nil {
@@ -30,8 +31,7 @@
 //	B  I + Rᵀ K R                 b   pseudo-targets r + Λ(f−m)
 //	α  dual vector, mean = m + K_*n α
 //
-// The stacked index of output c of example n is n·C+c: a range of examples
-// is a range of rows and one output is a stride. θ is the concatenation of
-// the parameter tensors in file order, each row-major. All numbers are
-// float64.
+// Row n·C+c of a stacked vector or matrix is output c of example n, so that a
+// range of examples is a range of rows. θ is the concatenation of the parameter
+// tensors in file order, each row-major. All numbers are float64.
 package linearize

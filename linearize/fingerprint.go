@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A Sum is a SHA-256 checksum. The zero Sum stands for what is not known.
+// A Sum is a SHA-256 checksum. The zero Sum means that it is not known.
 type Sum [sha256.Size]byte
 
 // SumOf returns the checksum of numbers, bit for bit: 0 and −0 differ.
@@ -53,22 +53,22 @@ func (s *Sum) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A ModelFingerprint identifies a model and the parameters it is linearized
-// at. The zero value stands for a model that has none.
+// A ModelFingerprint identifies a model and the parameters at which it is
+// linearized. The zero value is that of a model that is not Fingerprinted.
 type ModelFingerprint struct {
 	Graph      Sum // operations, shapes, constants, and which tensors are parameters
 	Parameters Sum // θ*
 }
 
-// Fingerprinted is a Model that identifies itself. The batches of its Linearize
-// carry the same fingerprint in Batch.Model.
+// A Fingerprinted is a Model that identifies itself. The batches that its
+// Linearize returns have the same fingerprint in Batch.Model.
 type Fingerprinted interface {
 	Model
 	Fingerprint() ModelFingerprint
 }
 
-// A DataFingerprint identifies inputs, bit for bit. The sums are zero where
-// the examples show no inputs.
+// A DataFingerprint identifies inputs, bit for bit. The sums are zero if the
+// batches have no inputs.
 type DataFingerprint struct {
 	N, D   int
 	Inputs Sum // of the rows in their order
@@ -82,13 +82,13 @@ type Fingerprint struct {
 	Data  DataFingerprint
 }
 
-// Complete tells whether both the model and the inputs are known.
+// Complete reports whether both the model and the inputs are known.
 func (f Fingerprint) Complete() bool {
 	return f.Model != ModelFingerprint{} && f.Data.Inputs != Sum{}
 }
 
-// Difference says in words in what the examples given differ from those that
-// f is of, and is empty where their fingerprints are the same.
+// Difference says in words how the examples with fingerprint given differ from
+// those with fingerprint f; it is empty if they are the same.
 func (f Fingerprint) Difference(given Fingerprint) string {
 	m, d := f.Model, f.Data
 	switch {
@@ -110,8 +110,8 @@ func (f Fingerprint) Difference(given Fingerprint) string {
 	return "the inputs are others"
 }
 
-// An InputSource is a Source that shows its inputs without linearizing them.
-// FingerprintOf then costs no more than reading them.
+// An InputSource is a Source that gives its inputs without linearizing them, so
+// that FingerprintOf only has to read them.
 type InputSource interface {
 	Source
 	// Inputs yields the inputs of the examples in their order, part by part,
@@ -119,12 +119,12 @@ type InputSource interface {
 	Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFingerprint) error) error
 }
 
-// errNoInputs ends a pass over examples that show no inputs.
+// errNoInputs ends a pass over batches without inputs.
 var errNoInputs = errors.New("linearize: the examples show no inputs")
 
-// FingerprintOf identifies the examples of src. It reads the inputs once: a
-// src that is no InputSource is passed over. Where Batch.X is nil the inputs
-// stay unknown, and where Batch.Model is zero the model does.
+// FingerprintOf identifies the examples of src. It takes one pass over the inputs
+// of an InputSource, or else over src. The inputs stay unknown if Batch.X is nil,
+// and the model if Batch.Model is zero.
 func FingerprintOf(ctx context.Context, src Source) (Fingerprint, error) {
 	f := Fingerprint{Data: DataFingerprint{N: src.Len()}}
 	var (
@@ -166,8 +166,7 @@ func FingerprintOf(ctx context.Context, src Source) (Fingerprint, error) {
 	return f, nil
 }
 
-// eachInput yields the inputs of src, which is linearized where it is no
-// InputSource.
+// eachInput yields the inputs of src. It linearizes src if that is no InputSource.
 func eachInput(ctx context.Context, src Source, yield func(x *mat.Dense, m ModelFingerprint) error) error {
 	if s, ok := src.(InputSource); ok {
 		return s.Inputs(ctx, yield)
@@ -245,8 +244,8 @@ func (r *rest) Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFinge
 	return eachInputRow(ctx, r.src, yield, func(row int) bool { return row >= r.first })
 }
 
-// eachInputRow yields the inputs of src row by row where keep is true. keep is
-// called once a row, in order.
+// eachInputRow yields the rows of the inputs of src for which keep returns true.
+// keep is called once for each row, in order.
 func eachInputRow(ctx context.Context, src Source, yield func(x *mat.Dense, m ModelFingerprint) error, keep func(row int) bool) error {
 	next := 0
 	return eachInput(ctx, src, func(x *mat.Dense, m ModelFingerprint) error {
@@ -275,8 +274,7 @@ func (m ModelFingerprint) ofOutput(c int) ModelFingerprint {
 	return ModelFingerprint{Graph: sha256.Sum256(buf), Parameters: m.Parameters}
 }
 
-// commonModel returns the fingerprint of the model of all batches, zero where
-// they differ.
+// commonModel returns the model's fingerprint of all batches, zero if they differ.
 func commonModel(batches []*Batch) ModelFingerprint {
 	for _, b := range batches {
 		if b.Model != batches[0].Model {

@@ -2,19 +2,19 @@ package linearize
 
 import "context"
 
-// A Skipper is a Source that can start later, without computing the examples
-// before.
+// A Skipper is a Source that can start at a later example without computing
+// those before it.
 type Skipper interface {
-	// From returns the examples from position first on, 0 < first < Len.
+	// From does what the function of that name does, for 0 < first < Len.
 	From(first int) Source
 }
 
-// From returns the examples of src from position first on, the first of them
-// numbered 0. Those before are neither loaded nor linearized where src is a
-// Batch, a Skipper, or made by NewSource, or by Rebatch, Chain or Without from
-// such; of any other Source they are passed over. The result is a Gatherer
-// where src is. first may be src's length: nothing is left then. Outside src it
-// panics.
+// From returns the examples of src from position first on; that example has
+// position 0 in the result. If src is a Batch, a Skipper, made by NewSource, or
+// made by Rebatch, Chain or Without from such sources, the examples before first
+// are neither loaded nor linearized; any other Source computes them in vain. The
+// result is a Gatherer if src is. first may be the length of src, which leaves no
+// examples; beyond that it panics.
 func From(src Source, first int) Source {
 	if first < 0 || first > src.Len() {
 		panic("linearize: first example out of range")
@@ -38,7 +38,7 @@ func From(src Source, first int) Source {
 	return r
 }
 
-// A rest passes over all of src and drops what comes before first.
+// A rest passes over all of src and drops the examples before first.
 type rest struct {
 	src   Source
 	first int
@@ -65,12 +65,12 @@ var (
 	_ Skipper = (*without)(nil)
 )
 
-// From implements Skipper: tiles are counted from first.
+// From implements Skipper. Its tiles begin at first.
 func (s *stream) From(first int) Source {
 	return &stream{model: s.model, first: s.first + first, n: s.n - first, tile: s.tile, load: s.load}
 }
 
-// From implements Skipper: batches are counted from first.
+// From implements Skipper. Its batches begin at first.
 func (r *rebatched) From(first int) Source { return Rebatch(From(r.src, first), r.size) }
 
 // From implements Skipper.

@@ -11,11 +11,11 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// hidden hides what a source is.
+// hidden hides that a source is a Skipper or a Combiner.
 type hidden struct{ linearize.Source }
 
-// From any place, once or twice, a source of any kind has the examples that
-// are left, to the last bit.
+// From returns the remaining examples of every kind of source, bit for bit, also
+// when it is applied twice.
 func TestFrom(t *testing.T) {
 	net, x := convNet(t)
 	b, err := net.Linearize(t.Context(), x)
@@ -43,8 +43,8 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// What comes before is not loaded, and errors name examples by their place in
-// the whole.
+// The examples before the first are not loaded, and errors name examples by
+// their positions in the original source.
 func TestFromLoadsNothingBefore(t *testing.T) {
 	net, x := convNet(t)
 	first := 11

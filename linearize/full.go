@@ -9,11 +9,12 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Full is a dense piece of the Jacobian: normalization scales, tied weights,
-// convolutions with few weights, and whatever has no better structure.
+// Full is the Jacobian with respect to some parameters as a dense matrix:
+// normalization scales, tied weights, convolutions with few weights, and whatever
+// has no better structure.
 type Full struct {
-	J      *mat.Dense // N·C × (sum of span lengths)
-	Params []Span     // where the columns of J lie in θ, in order
+	J      *mat.Dense // N·C × the length of all spans
+	Params []Span     // the columns of J, one span after the other
 	C      int        // outputs
 }
 

@@ -17,11 +17,11 @@ func gathers(sources ...Source) bool {
 	})
 }
 
-// A gatherFrom gathers examples from another Source that has them at other
+// A gatherFrom gathers examples from another Source, which has them at different
 // positions.
 type gatherFrom struct {
 	from Source
-	move func(row int) int
+	move func(row int) int // the position in from
 }
 
 // Gather implements Gatherer.
@@ -29,7 +29,7 @@ func (g gatherFrom) Gather(ctx context.Context, rows []int) (*Batch, error) {
 	return Gather(ctx, g.from, g.positions(rows))
 }
 
-// GatherCombined is the function of that name.
+// GatherCombined implements combinedGatherer.
 func (g gatherFrom) GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (*Batch, error) {
 	return GatherCombined(ctx, g.from, g.positions(rows), w)
 }
@@ -42,7 +42,7 @@ func (g gatherFrom) positions(rows []int) []int {
 	return at
 }
 
-// Sources made from one Gatherer.
+// Sources made from one Source that is a Gatherer.
 type (
 	gatheringRebatched struct {
 		*rebatched
@@ -86,7 +86,7 @@ func (c gatheringChain) Gather(ctx context.Context, rows []int) (*Batch, error) 
 	return c.gather(rows, func(s Source, own, _ []int) (*Batch, error) { return Gather(ctx, s, own) })
 }
 
-// GatherCombined is the function of that name.
+// GatherCombined implements combinedGatherer.
 func (c gatheringChain) GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (*Batch, error) {
 	k := sumsOfEach(w, len(rows))
 	_, outputs := w.Dims()
@@ -99,8 +99,8 @@ func (c gatheringChain) GatherCombined(ctx context.Context, rows []int, w *mat.D
 	})
 }
 
-// gather joins what take gathers from each source: the rows of the source that
-// are wanted, and their places among all rows.
+// gather joins the batches that take gathers from each source. take gets the
+// positions in the source and their indices in rows.
 func (c chain) gather(rows []int, take func(s Source, own, places []int) (*Batch, error)) (*Batch, error) {
 	own, places := make([][]int, len(c)), make([][]int, len(c))
 	for place, row := range rows {

@@ -13,7 +13,7 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// A made source is made of sources that load rows of x; its example i is row
+// A made source is built from sources that load rows of x. Its example i is row
 // rows[i].
 type made struct {
 	name string
@@ -21,8 +21,8 @@ type made struct {
 	rows []int
 }
 
-// madeSources are made, in every way there is, of sources that part gives of
-// rows [lo, hi), of 11 in all.
+// madeSources returns a source of every derived kind. part returns a source of
+// rows [lo, hi) of 11.
 func madeSources(part func(lo, hi int) linearize.Source) []made {
 	span := func(lo, hi int) (rows []int) {
 		for i := lo; i < hi; i++ {
@@ -64,15 +64,15 @@ func (l *loader) source(m linearize.Model, lo, hi int) linearize.Source {
 	})
 }
 
-// onlyGathers is a Source and a Gatherer, and nothing else.
+// onlyGathers is a Source and a Gatherer without further methods.
 type onlyGathers struct{ linearize.Source }
 
 func (g onlyGathers) Gather(ctx context.Context, rows []int) (*linearize.Batch, error) {
 	return g.Source.(linearize.Gatherer).Gather(ctx, rows)
 }
 
-// What is made of Gatherers gathers by loading the wanted rows alone, to the
-// last bit what a Batch of all gives; so do sums of outputs.
+// Sources derived from Gatherers load only the wanted rows when they gather, and
+// give what a Batch of all examples gives, bit for bit. So do sums of outputs.
 func TestGatherFromMadeSources(t *testing.T) {
 	net, x := convNet(t)
 	b, err := net.Linearize(t.Context(), x)
@@ -117,8 +117,8 @@ func TestGatherFromMadeSources(t *testing.T) {
 	}
 }
 
-// What is made of a Source that is no Gatherer is none, and is gathered all
-// the same.
+// A source derived from one that is no Gatherer is none either, and Gather works
+// on it too.
 func TestGatherFromMadeOfOthers(t *testing.T) {
 	net, x := convNet(t)
 	b, err := net.Linearize(t.Context(), x)
@@ -159,8 +159,8 @@ func (c *counted) LinearizeCombined(ctx context.Context, x, w *mat.Dense) (*line
 	return c.Network.LinearizeCombined(ctx, x, w)
 }
 
-// Sums of the outputs of what is made of streams take a backward pass for each
-// sum and not one for each output.
+// In sources derived from streams, sums of outputs take one backward pass for
+// each sum instead of one for each output.
 func TestCombineMadeSources(t *testing.T) {
 	net, x := convNet(t)
 	b, err := net.Linearize(t.Context(), x)

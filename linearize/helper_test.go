@@ -11,7 +11,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// bare is a Source that is nothing else.
+// bare is a Source without further methods.
 type bare struct{ src linearize.Source }
 
 // requireSums compares a batch with the sums of the outputs of another.

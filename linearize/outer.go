@@ -12,19 +12,20 @@ import (
 // Outer is the Jacobian of a dense layer applied once per example,
 // z = W a + β: ∂f_nc/∂W = g_nc a_nᵀ and ∂f_nc/∂β = g_nc, with g_nc = ∂f_nc/∂z_n.
 type Outer struct {
-	A      *mat.Dense // N×in, the layer's inputs; nil where Weight is nil
-	G      *mat.Dense // N·C×out, gradients of the outputs in the layer's result
-	Weight *Span      // out×in, or in×out if Transposed; nil where the weight is not a parameter
-	Bias   *Span      // out; nil where there is none or it is not a parameter
+	A      *mat.Dense // N×in: the layer's inputs a_n; nil if Weight is nil
+	G      *mat.Dense // N·C×out: the gradients g_nc
+	Weight *Span      // out×in, or in×out if Transposed; nil if the weight is not a parameter
+	Bias   *Span      // out numbers; nil if there is no bias or it is not a parameter
 	C      int        // outputs
 }
 
 var _ Block = (*Outer)(nil)
 
 // Spans returns the weight's span, then the bias's.
-func (o *Outer) Spans() []Span { return Spans(o.Weight, o.Bias) }
+func (o *Outer) Spans() []Span { return spansOf(o.Weight, o.Bias) }
 
-func Spans(ptrs ...*Span) []Span {
+// spansOf returns the spans that are not nil.
+func spansOf(ptrs ...*Span) []Span {
 	var s []Span
 	for _, p := range ptrs {
 		if p != nil {
@@ -49,7 +50,7 @@ func (o *Outer) TileTo(dst *mat.Dense) {
 	}
 }
 
-// outerRow writes vec(g aᵀ), or vec(a gᵀ) where the weight is stored in×out.
+// outerRow writes g aᵀ or, if transposed, a gᵀ, row by row.
 func outerRow(dst, g, a []float64, transposed bool) {
 	if transposed {
 		g, a = a, g
@@ -96,13 +97,6 @@ func (o *Outer) AddMulTransVec(dst, u []float64) {
 	for i := range rows {
 		dense.Axpy(z.RawRowView(i/o.C), u[i], o.G.RawRowView(i))
 	}
-	o.AddGradient(dst, z)
-}
-
-// AddGradient adds Zᵀ A to the weight's part of dst, length P, and the column
-// sums of Z to the bias's. Z, N×out, is the gradient of a scalar in the layer's
-// results.
-func (o *Outer) AddGradient(dst []float64, z *mat.Dense) {
 	if w := o.Weight; w != nil {
 		l, r := z, o.A
 		if w.Transposed {

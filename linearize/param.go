@@ -4,7 +4,7 @@ package linearize
 type Param struct {
 	Name   string
 	Shape  []int
-	Offset int // place of its first element in θ
+	Offset int // index of its first element in θ
 }
 
 // Len returns the number of elements.
@@ -14,16 +14,4 @@ func (p Param) Len() int {
 		n *= d
 	}
 	return n
-}
-
-func (p Param) Span(transposed bool) *Span {
-	rows := 1
-	if len(p.Shape) > 1 {
-		rows = p.Shape[0]
-	}
-	cols := p.Len()
-	if rows > 0 {
-		cols /= rows
-	}
-	return &Span{Name: p.Name, Offset: p.Offset, Rows: rows, Cols: cols, Transposed: transposed}
 }

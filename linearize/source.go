@@ -7,19 +7,18 @@ import (
 	"sort"
 
 	"gonum.org/v1/gonum/mat"
-
-	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// A Gatherer is a Source that gives single examples without passing over all
+// A Gatherer is a Source that can give single examples without a pass over all
 // of them.
 type Gatherer interface {
-	// Gather returns the examples at these positions, in this order.
+	// Gather returns the examples at these positions, in this order, as a batch
+	// with memory of its own.
 	Gather(ctx context.Context, rows []int) (*Batch, error)
 }
 
-// A stream linearizes rows as they are asked for. Its example i is row first+i
-// of what load gives, and errors name it so.
+// A stream loads and linearizes examples when they are needed. Its example i is
+// row first+i of load, and errors name it by that row.
 type stream struct {
 	model          Model
 	first, n, tile int
@@ -31,11 +30,12 @@ var (
 	_ Gatherer = (*stream)(nil)
 )
 
-// NewSource returns n examples of a model that are linearized tile by tile,
-// anew in every pass, so that no more than one tile of Jacobian is in memory.
-// load returns rows [lo, hi) of the inputs, (hi−lo)×D; its memory may be used
-// again at the next call. A batch is valid until yield returns. The Source is
-// for one pass at a time.
+// NewSource returns a Source of n examples that are linearized tile by tile,
+// again in every pass, so that the Jacobian of only one tile is in memory. load
+// returns rows [lo, hi) of the inputs, (hi−lo)×D, in memory that it may use again
+// at the next call. A batch is valid until yield returns. Only one pass may run
+// at a time. A negative n or a tile less than 1 panics; Tile returns a tile that
+// suits inference.
 func NewSource(model Model, n, tile int, load func(lo, hi int) (*mat.Dense, error)) Source {
 	if n < 0 || tile < 1 {
 		panic("linearize: a source needs a positive tile")
@@ -50,7 +50,8 @@ func (s *stream) Batches(ctx context.Context, yield func(first int, b *Batch) er
 	return s.pass(ctx, yield, func(_, _ int, x *mat.Dense) (*Batch, error) { return s.model.Linearize(ctx, x) })
 }
 
-// pass yields batches that linearize makes of rows [lo, hi), x.
+// pass yields a batch for each tile: what linearize returns for rows [lo, hi),
+// x, counted in the stream.
 func (s *stream) pass(ctx context.Context, yield func(first int, b *Batch) error, linearize func(lo, hi int, x *mat.Dense) (*Batch, error)) error {
 	for lo := 0; lo < s.n; lo += s.tile {
 		if err := ctx.Err(); err != nil {
@@ -72,7 +73,7 @@ func (s *stream) pass(ctx context.Context, yield func(first int, b *Batch) error
 	return ctx.Err()
 }
 
-// rows loads rows [lo, hi) and checks their size.
+// rows loads the inputs of examples [lo, hi) and checks their number.
 func (s *stream) rows(lo, hi int) (*mat.Dense, error) {
 	lo, hi = s.first+lo, s.first+hi
 	x, err := s.load(lo, hi)
@@ -94,7 +95,7 @@ func (s *stream) Gather(ctx context.Context, rows []int) (*Batch, error) {
 	return s.model.Linearize(ctx, x)
 }
 
-// at loads single rows.
+// at loads the inputs of single examples.
 func (s *stream) at(rows []int) (*mat.Dense, error) {
 	var x *mat.Dense
 	for i, r := range rows {
@@ -112,8 +113,8 @@ func (s *stream) at(rows []int) (*mat.Dense, error) {
 }
 
 // Gather returns the examples of src at these positions, in this order, as a
-// batch with memory of its own. It takes one pass over src, unless src is a
-// Gatherer. A position outside src panics; no positions do too.
+// batch with memory of its own. It takes one pass over src unless src is a
+// Gatherer. A position outside src panics, and so does an empty list.
 func Gather(ctx context.Context, src Source, rows []int) (*Batch, error) {
 	if len(rows) == 0 || slices.Min(rows) < 0 || slices.Max(rows) >= src.Len() {
 		panic("linearize: gathered row out of range")
@@ -124,11 +125,11 @@ func Gather(ctx context.Context, src Source, rows []int) (*Batch, error) {
 	return gatherEach(ctx, src, rows, func(b *Batch, _ int) *Batch { return Concat(b) })
 }
 
-// gatherEach passes over src and joins what of returns of each position: of
-// the batch of its example alone, and its place among the positions. The
-// result must have memory of its own.
+// gatherEach passes over src and joins the batches that of returns for the
+// examples at the given positions. of gets a batch of one example and its index
+// in rows; what it returns must have memory of its own.
 func gatherEach(ctx context.Context, src Source, rows []int, of func(b *Batch, place int) *Batch) (*Batch, error) {
-	at := make(map[int][]int, len(rows)) // row to places
+	at := make(map[int][]int, len(rows)) // the indices in rows of each position
 	for i, r := range rows {
 		at[r] = append(at[r], i)
 	}
@@ -161,8 +162,8 @@ func (b *Batch) Gather(ctx context.Context, rows []int) (*Batch, error) {
 
 var _ Gatherer = (*Batch)(nil)
 
-// ordered passes over src and checks that its batches follow one another and
-// are all there.
+// ordered passes over src and returns an error if a batch does not begin where
+// the one before it ended or if examples are missing at the end.
 func ordered(ctx context.Context, src Source, yield func(first int, b *Batch) error) error {
 	next, n := 0, src.Len()
 	err := src.Batches(ctx, func(first int, b *Batch) error {
@@ -178,11 +179,11 @@ func ordered(ctx context.Context, src Source, yield func(first int, b *Batch) er
 	return err
 }
 
-// Rebatch returns the examples of src in batches of exactly size examples,
-// but for the last one. What is computed from them batch by batch then does
-// not depend on the batches of src. A batch is valid until yield returns. A
-// src whose batches are out of order or incomplete is an error. It is a
-// Gatherer where src is.
+// Rebatch returns the examples of src in batches of size examples; the last may
+// have fewer. Results that are added up batch by batch then do not depend on the
+// batches of src. A batch is valid until yield returns. Batches of src that are
+// out of order or incomplete give an error. The result is a Gatherer if src is.
+// A size less than 1 panics.
 func Rebatch(src Source, size int) Source {
 	if size < 1 {
 		panic("linearize: batches need a positive size")
@@ -194,6 +195,7 @@ func Rebatch(src Source, size int) Source {
 	return r
 }
 
+// A rebatched is the Source that Rebatch returns.
 type rebatched struct {
 	src  Source
 	size int
@@ -201,9 +203,10 @@ type rebatched struct {
 
 func (r *rebatched) Len() int { return r.src.Len() }
 
-// Batches implements Source. Examples at the seams of src are copied.
+// Batches implements Source. It copies examples only where a batch of src ends
+// inside a batch of the result.
 func (r *rebatched) Batches(ctx context.Context, yield func(first int, b *Batch) error) error {
-	var held []*Batch // copies of the examples before
+	var held []*Batch // copies of the examples of a batch that is not full yet
 	count, next := 0, 0
 	flush := func() error {
 		b := Concat(held...)
@@ -238,8 +241,8 @@ func (r *rebatched) Batches(ctx context.Context, yield func(first int, b *Batch)
 	return flush()
 }
 
-// Chain returns the examples of several sources of one model, one source
-// after the other. It is a Gatherer where all sources are.
+// Chain returns the examples of several sources of one model, one source after
+// the other. The result is a Gatherer if all sources are.
 func Chain(sources ...Source) Source {
 	if gathers(sources...) {
 		return gatheringChain{chain(sources)}
@@ -247,6 +250,7 @@ func Chain(sources ...Source) Source {
 	return chain(sources)
 }
 
+// A chain is the Source that Chain returns.
 type chain []Source
 
 func (c chain) Len() int {
@@ -270,8 +274,9 @@ func (c chain) Batches(ctx context.Context, yield func(first int, b *Batch) erro
 	return nil
 }
 
-// Without returns the examples of src but those at the positions in drop,
-// which must be distinct and inside src. It is a Gatherer where src is.
+// Without returns the examples of src except those at the positions in drop,
+// which may be in any order. A position that occurs twice or is outside src
+// panics. The result is a Gatherer if src is.
 func Without(src Source, drop []int) Source {
 	w := &without{src: src, drop: slices.Sorted(slices.Values(drop))}
 	for i, r := range w.drop {
@@ -285,6 +290,7 @@ func Without(src Source, drop []int) Source {
 	return w
 }
 
+// A without is the Source that Without returns.
 type without struct {
 	src  Source
 	drop []int // ascending
@@ -292,14 +298,13 @@ type without struct {
 
 func (w *without) Len() int { return w.src.Len() - len(w.drop) }
 
-// position returns the position in src of an example that is kept.
+// position returns the position in src of the example at position row.
 func (w *without) position(row int) int {
-	// drop[j]−j examples are kept before the j-th that is not.
+	// drop[j]−j examples are kept before the j-th dropped one.
 	return row + sort.Search(len(w.drop), func(j int) bool { return w.drop[j]-j > row })
 }
 
-// Batches implements Source: a batch of src is cut where an example is left
-// out.
+// Batches implements Source. It cuts a batch of src where an example is dropped.
 func (w *without) Batches(ctx context.Context, yield func(first int, b *Batch) error) error {
 	dropped := 0
 	return ordered(ctx, w.src, func(first int, b *Batch) error {
@@ -318,86 +323,4 @@ func (w *without) Batches(ctx context.Context, yield func(first int, b *Batch) e
 		}
 		return nil
 	})
-}
-
-// Concat returns the examples of batches of one network as one batch with
-// memory of its own. Blocks of a kind that is not linearize's become Full.
-func Concat(batches ...*Batch) *Batch {
-	if len(batches) == 0 {
-		panic("linearize: no batches")
-	}
-	first := batches[0]
-	out := &Batch{P: first.P, Model: commonModel(batches)}
-	var xs, fs []*mat.Dense
-	for _, b := range batches {
-		if b.P != first.P || b.Outputs() != first.Outputs() || len(b.Blocks) != len(first.Blocks) {
-			panic("linearize: batches of different networks")
-		}
-		xs, fs = append(xs, b.X), append(fs, b.F)
-	}
-	out.X, out.F = dense.Stack(xs), dense.Stack(fs)
-	for i := range first.Blocks {
-		blocks := make([]Block, len(batches))
-		for j, b := range batches {
-			blocks[j] = b.Blocks[i]
-		}
-		out.Blocks = append(out.Blocks, concatBlocks(blocks, batches))
-	}
-	return out
-}
-
-// concatBlocks returns one block of the batches.
-func concatBlocks(blocks []Block, batches []*Batch) Block {
-	switch blocks[0].(type) {
-	case *Outer:
-		if all, ok := allAs[*Outer](blocks); ok {
-			o := *all[0]
-			o.A = stackOf(all, func(o *Outer) *mat.Dense { return o.A })
-			o.G = stackOf(all, func(o *Outer) *mat.Dense { return o.G })
-			return &o
-		}
-	case *Conv:
-		if all, ok := allAs[*Conv](blocks); ok {
-			v := *all[0]
-			v.X = stackOf(all, func(v *Conv) *mat.Dense { return v.X })
-			v.G = stackOf(all, func(v *Conv) *mat.Dense { return v.G })
-			return &v
-		}
-	case *Full:
-		if all, ok := allAs[*Full](blocks); ok {
-			f := *all[0]
-			f.J = stackOf(all, func(f *Full) *mat.Dense { return f.J })
-			return &f
-		}
-	}
-	tiles, c := make([]*mat.Dense, len(blocks)), batches[0].Outputs()
-	for j, b := range blocks {
-		if rows := batches[j].Len() * c; rows > 0 {
-			tiles[j] = mat.NewDense(rows, Width(b), nil)
-			b.TileTo(tiles[j])
-		} else {
-			tiles[j] = new(mat.Dense)
-		}
-	}
-	return &Full{J: dense.Stack(tiles), Params: blocks[0].Spans(), C: c}
-}
-
-func allAs[T Block](blocks []Block) ([]T, bool) {
-	all := make([]T, len(blocks))
-	for i, b := range blocks {
-		t, ok := b.(T)
-		if !ok {
-			return nil, false
-		}
-		all[i] = t
-	}
-	return all, true
-}
-
-func stackOf[T any](blocks []T, of func(T) *mat.Dense) *mat.Dense {
-	parts := make([]*mat.Dense, len(blocks))
-	for i, b := range blocks {
-		parts[i] = of(b)
-	}
-	return dense.Stack(parts)
 }

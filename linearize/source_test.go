@@ -34,7 +34,7 @@ func rowsOf(x *mat.Dense) func(lo, hi int) (*mat.Dense, error) {
 	}
 }
 
-// whole is a copy of what a batch says: inputs, outputs and Jacobian.
+// whole is a copy of a batch's inputs, outputs and Jacobian.
 func whole(b *linearize.Batch) []*mat.Dense {
 	var j mat.Dense
 	b.JacobianTo(&j)
@@ -61,8 +61,8 @@ func collect(t *testing.T, s linearize.Source) (*linearize.Batch, []int) {
 	return linearize.Concat(parts...), sizes
 }
 
-// However the examples arrive and are batched again, they are the same to the
-// last bit.
+// The examples are the same, bit for bit, for any batches of the source and any
+// size of Rebatch.
 func TestSourcesAgree(t *testing.T) {
 	net, x := convNet(t)
 	b, err := net.Linearize(t.Context(), x)
@@ -133,7 +133,7 @@ func TestChainAndWithout(t *testing.T) {
 	require.Panics(t, func() { linearize.Without(b, []int{-1}) })
 }
 
-// Blocks of an unknown kind become dense ones with the same Jacobian.
+// Concat turns blocks of an unknown kind into Full blocks with the same Jacobian.
 func TestConcatOfAnyBlocks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 30 {
@@ -153,7 +153,7 @@ func TestConcatOfAnyBlocks(t *testing.T) {
 	}
 }
 
-// broken is a source whose batches are not what Len says.
+// broken is a source whose batches do not match its Len.
 type broken struct {
 	*linearize.Batch
 	first int

@@ -86,7 +86,7 @@ func (b *basis) gram(ctx context.Context, o *Options) (blas64.Symmetric, error) 
 	m, per := b.z.Len(), b.per
 	n := m * per
 	a := blas64.General{Rows: n, Cols: n, Stride: n, Data: make([]float64, n*n)}
-	step := max(1, linearize.ChunkRows/per)
+	step := linearize.Tile(per)
 	for p := range par.Tiles(m, step) {
 		if err := ctx.Err(); err != nil {
 			return blas64.Symmetric{}, err

@@ -17,7 +17,7 @@ import (
 )
 
 // chromium opens an HTML file without a window and returns the DOM after
-// loading. It skips the test where no browser is installed.
+// loading. It skips the test if no browser is installed.
 func chromium(t *testing.T, path string) string {
 	t.Helper()
 	var browser string
@@ -40,8 +40,8 @@ func chromium(t *testing.T, path string) string {
 	return string(out)
 }
 
-// frame shows the page in frames of several widths and reports on each: the
-// page has no script of its own, so the one that looks stands outside.
+// frame shows the page in frames of several widths and reports on each. The page
+// has no script, so the script that inspects it is in the outer document.
 var frame = template.Must(template.New("").Parse(`<!doctype html><meta charset="utf-8"><body>
 {{range .Widths}}<iframe style="width:{{.}}px;height:900px;border:0" srcdoc="{{$.Page}}"></iframe>{{end}}
 <pre id="report"></pre>
@@ -84,8 +84,8 @@ func look(t *testing.T, page string) []seen {
 	return list
 }
 
-// In a browser every image shows, every image has a name, the words are there,
-// and nothing sticks out from a phone's width to a wide screen's.
+// In a browser every image loads and has a name, the text is there, and nothing
+// overflows, from the width of a phone to that of a wide screen.
 func TestPagesInBrowser(t *testing.T) {
 	all := map[string]string{}
 	for name, p := range pages(t) {

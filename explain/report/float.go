@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// A Float is a number in a Report: full precision in JSON, and null where it
-// is undefined (NaN) or not finite.
+// A Float is a number in a Report. JSON has it in full precision, or as null if it
+// is NaN or infinite.
 type Float float64
 
 var _ json.Marshaler = Float(0)
@@ -31,10 +31,10 @@ func (f *Float) UnmarshalJSON(b []byte) error {
 // Finite reports whether f is a number.
 func (f Float) Finite() bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }
 
-// Undefined is the Float that JSON shows as null.
+// Undefined returns NaN, which JSON shows as null.
 func Undefined() Float { return Float(math.NaN()) }
 
-// Floats copies v; a nil v stays nil, which JSON shows as null.
+// Floats returns v as Floats. A nil v stays nil, which JSON shows as null.
 func Floats(v []float64) []Float {
 	if v == nil {
 		return nil
@@ -46,8 +46,8 @@ func Floats(v []float64) []Float {
 	return f
 }
 
-// An Index is the number of a row or output; a negative one is none, null in
-// JSON.
+// An Index is the number of a row or output. A negative one means none, and is
+// null in JSON.
 type Index int
 
 // MarshalJSON implements json.Marshaler.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// decimals returns how many digits after the point show the largest of v with
-// about four figures, 0 to 6.
+// decimals returns the number of decimals, 0 to 6, that shows the largest of v
+// with about four figures.
 func decimals(v ...float64) int {
 	top := 0.0
 	for _, x := range v {
@@ -21,8 +21,8 @@ func decimals(v ...float64) int {
 	return min(6, max(0, 3-int(math.Floor(math.Log10(top)))))
 }
 
-// fixed shows v with d decimals; an undefined number is a dash. Numbers of
-// more than nine digits take an exponent.
+// fixed formats v with d decimals, numbers of more than nine digits with an
+// exponent, and NaN or infinity as a dash.
 func fixed(v float64, d int) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -37,7 +37,7 @@ func fixed(v float64, d int) string {
 	return s
 }
 
-// signed is fixed with a plus in front of what is not negative.
+// signed is fixed with a plus sign unless v is negative.
 func signed(v float64, d int) string {
 	s := fixed(v, d)
 	if s == "–" || s[0] == '-' {
@@ -46,7 +46,7 @@ func signed(v float64, d int) string {
 	return "+" + s
 }
 
-// short shows a number in at most four figures.
+// short formats a number with at most four figures.
 func short(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "–"
@@ -54,8 +54,8 @@ func short(v float64) string {
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
-// probability shows p in three decimals, and near 0 and 1 in as many as say
-// how near.
+// probability formats p with three decimals, and with more near 0 and 1, so that
+// it is neither unless p is.
 func probability(p float64) string {
 	if math.IsNaN(p) {
 		return "–"
@@ -73,7 +73,7 @@ func probability(p float64) string {
 	return strconv.FormatFloat(p, 'f', 3, 64)
 }
 
-// name shows a label: an integer as such.
+// name formats a label; an integer has no decimals.
 func name(label Float) string {
 	if v := float64(label); v == math.Trunc(v) && math.Abs(v) < 1e15 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
@@ -81,7 +81,7 @@ func name(label Float) string {
 	return short(float64(label))
 }
 
-// label is name, and nothing for an unknown label.
+// label is name, or "" for an unknown label.
 func label(l Float) string {
 	if !l.Finite() {
 		return ""
@@ -89,7 +89,7 @@ func label(l Float) string {
 	return name(l)
 }
 
-// count shows a number with thin spaces between thousands where it has five
+// count formats an integer, with thin spaces between thousands if it has five
 // digits or more.
 func count(n int) string {
 	s := strconv.Itoa(n)
@@ -103,10 +103,10 @@ func count(n int) string {
 	return strings.Join(append([]string{s}, parts...), "\u202f")
 }
 
-// typeset puts true minus signs in front of numbers.
+// typeset replaces hyphens by minus signs.
 func typeset(s string) string { return strings.ReplaceAll(s, "-", "−") }
 
-// some is n things, singular or plural.
+// some formats a count with its noun in singular or plural.
 func some(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -114,7 +114,7 @@ func some(n int, one, many string) string {
 	return count(n) + " " + many
 }
 
-// portion is |x|/largest for a bar, 0 where that is no number.
+// portion returns |x|/largest, at most 1, for a bar, or 0 if that is not finite.
 func portion(x, largest float64) float64 {
 	p := math.Abs(x) / largest
 	if math.IsNaN(p) || math.IsInf(p, 0) {
@@ -123,5 +123,6 @@ func portion(x, largest float64) float64 {
 	return min(1, p)
 }
 
-// listDecimals suits a list whose largest entry is given: three figures.
+// listDecimals returns the decimals for a list with this largest entry: three
+// figures.
 func listDecimals(largest float64) int { return max(0, decimals(largest)-1) }

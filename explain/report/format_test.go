@@ -54,7 +54,8 @@ func TestDecimals(t *testing.T) {
 	}
 }
 
-// A bar is as long as its number, to half a cell, and always as wide in all.
+// A bar has the length of its number, up to half a cell, in a field of constant
+// width.
 func TestBar(t *testing.T) {
 	for half := 4; half <= 16; half++ {
 		for x := -1.0; x <= 1; x += 0.01 {

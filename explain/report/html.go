@@ -21,8 +21,8 @@ var styleCSS string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 
-// WriteHTML writes the page as one self-contained HTML document: styles and
-// images are inside, nothing is loaded from elsewhere, and there is no script.
+// WriteHTML writes the page as one HTML document that contains its styles and
+// images, loads nothing, and has no script.
 func (p *Page) WriteHTML(w io.Writer) error {
 	v, err := p.view()
 	if err != nil {
@@ -43,7 +43,7 @@ type htmlWriter struct {
 	*view
 }
 
-// What the templates read.
+// The data of the templates.
 type (
 	htmlPage struct {
 		Title, Row, Head, Badge string
@@ -129,7 +129,7 @@ func (h *htmlWriter) build() (*htmlPage, error) {
 	return p, nil
 }
 
-// classes are the bars of the probabilities; of many, the ten most probable.
+// classes returns the bars of the probabilities, at most the ten largest.
 func (h *htmlWriter) classes() []htmlClass {
 	if h.kind == regression {
 		return nil
@@ -179,6 +179,7 @@ func (h *htmlWriter) lead() []string {
 	return say
 }
 
+// guide explains the terms that the page uses.
 func (h *htmlWriter) guide() []fact {
 	n := count(h.page.Report.Fit.Examples)
 	what := "the posterior covariance between the example and this row, times what the example's label asks of the function there"
@@ -256,6 +257,8 @@ func (h *htmlWriter) section(s *section) (*htmlSection, error) {
 	return t, nil
 }
 
+// equation returns the sum from the prior mean to f, with the listed terms of each
+// sign together.
 func (h *htmlWriter) equation(s *section) []htmlTerm {
 	sum := []htmlTerm{{Value: typeset(fixed(s.m, s.digits)), Note: "prior mean, before any data"}}
 	term := func(x float64, note, class string) htmlTerm {
@@ -282,7 +285,7 @@ func (h *htmlWriter) equation(s *section) []htmlTerm {
 	return append(sum, term(s.remainder, "remainder", ""), htmlTerm{Op: "=", Value: typeset(fixed(s.f, s.digits)), Note: "f, " + strings.ReplaceAll(s.quantity, " of ", " of\u00a0")})
 }
 
-// sides are the listed terms by sign, the prediction's side first.
+// sides returns the listed terms by sign, those for the prediction first.
 func (h *htmlWriter) sides(s *section) ([]htmlSide, error) {
 	largest := 0.0
 	for _, l := range slices.Concat(s.up, s.down) {
@@ -339,7 +342,8 @@ func (h *htmlWriter) line(l line, largest float64) (htmlLine, error) {
 	return x, nil
 }
 
-// rowOf names the row after its label; a bare number is said to be a target.
+// rowOf names a row, which is shown after its label. In a regression it says that
+// the label is a target.
 func (h *htmlWriter) rowOf(l line) string {
 	if h.kind == regression && l.label != "" {
 		return "target, " + l.row
@@ -347,7 +351,7 @@ func (h *htmlWriter) rowOf(l line) string {
 	return l.row
 }
 
-// fall is the running sum from the prior mean to the network.
+// fall returns the steps of the running sum from the prior mean to the network.
 func (h *htmlWriter) fall(s *section) ([]htmlStep, error) {
 	type step struct {
 		name, class string
@@ -398,7 +402,7 @@ func (h *htmlWriter) fall(s *section) ([]htmlStep, error) {
 	}), nil
 }
 
-// picture is what a template needs to show a row.
+// picture returns the data with which a template shows a row.
 func (h *htmlWriter) picture(p Picture, alt, class string) (htmlPicture, error) {
 	uri, err := p.dataURI()
 	if err != nil {
@@ -413,8 +417,8 @@ func (h *htmlWriter) picture(p Picture, alt, class string) (htmlPicture, error) 
 	return pic, nil
 }
 
-// labelled counts the labels of a list: "7 of these 8 are labelled 9, 1 is
-// labelled 4." It is empty where labels are unknown or too many to count.
+// labelled counts the labels in a list: "7 of these 8 are labelled 9, 1 is
+// labelled 4." It returns "" if a label is unknown or there are more than four.
 func labelled(list []line) string {
 	times := map[string]int{}
 	var names []string

@@ -14,14 +14,14 @@ var importancesHTML string
 
 var importancesTemplate = template.Must(template.Must(pageTemplate.Clone()).New("importances").Parse(importancesHTML))
 
-// An ImportancePage shows an ImportanceReport to people.
+// An ImportancePage shows an ImportanceReport as text or HTML.
 type ImportancePage struct {
 	Report *ImportanceReport
-	// Train is the training row of a number in the Report; nil shows none.
+	// Train returns the picture of a training row; nil shows none.
 	Train func(row Index) Picture
 	// Invert says that 255 is ink, as in MNIST.
 	Invert bool
-	// Where it comes from; shown as given, left out where empty.
+	// The origin of the report, shown as given; empty strings are left out.
 	Model, Data, Command string
 }
 
@@ -33,9 +33,9 @@ type htmlImportances struct {
 	htmlFoot
 }
 
-// meaning says what |α| is.
-const meaning = "|α| is how strongly an example holds the model to its label: the slope of the example's log likelihood where the model settled. " +
-	"It is near zero where the model would say the same without being told; large ones are hard, unusual or wrongly labelled examples, and worth a look first."
+// meaning explains |α|.
+const meaning = "|α| is how strongly an example pulls the model to its label: the slope of the example's log likelihood at the fitted model. " +
+	"It is near zero for an example that the model predicts well without it; examples with a large one are hard, unusual or wrongly labelled, and worth a look first."
 
 // WriteHTML writes the page as one self-contained HTML document.
 func (p *ImportancePage) WriteHTML(w io.Writer) error {
@@ -121,27 +121,27 @@ func (p *ImportancePage) fill(h *htmlImportances, v *view) error {
 	return nil
 }
 
-// share is how many examples hold half of Σ|α|, and a sentence that says so.
+// share returns how many examples make up half of Σ|α|, and says so in a sentence.
 func (p *ImportancePage) share() (half int, say string) {
 	sum, part := 0.0, 0.0
 	for _, a := range p.Report.Curve {
 		sum += float64(a)
 	}
 	if !(sum > 0) {
-		return 0, "No example holds the model."
+		return 0, "No example pulls on the model."
 	}
 	for part < sum/2 && half < len(p.Report.Curve) {
 		part += float64(p.Report.Curve[half])
 		half++
 	}
-	return half, fmt.Sprintf("Half of the sum of all |α| is held by %s, %s %% of the training data.",
+	return half, fmt.Sprintf("Half of the sum of all |α| comes from %s, %s %% of the training data.",
 		some(half, "example", "examples"), short(math.Round(1000*float64(half)/float64(len(p.Report.Curve)))/10))
 }
 
-// curvePoints bounds the points of the curve.
+// curvePoints is the largest number of points of the curve.
 const curvePoints = 500
 
-// area is the path of a sorted curve over 1000×240, filled to the ground.
+// area returns the SVG path of the area under a sorted curve, 1000×240.
 func area(curve []Float) string {
 	n := len(curve)
 	if n == 0 || !(curve[0] > 0) {

@@ -13,28 +13,27 @@ import (
 // browser or a printer, WritePNG for a slide.
 type Page struct {
 	Report *Report
-	// Classes are the names of the classes, in the order of the
-	// probabilities: one an output, or two where there is one output, of which
-	// the second is the one that a positive output speaks for. Nil for a
-	// regression.
+	// Classes are the names of the classes in the order of the probabilities,
+	// one for each output. A model with one output has two classes, and a
+	// positive output speaks for the second. Nil means a regression.
 	Classes []string
-	// Quantity is what an output of a regression is, such as "log rate"; empty
-	// means "prediction".
+	// Quantity names an output of a regression, such as "log rate"; empty means
+	// "prediction".
 	Quantity string
-	// Terms is the kernel by whose terms the contributions are listed.
+	// Terms says which contributions are listed, Value or Raw.
 	Terms gp.Terms
-	// Test is the row explained, Train the training row of a number in the
-	// Report; a nil Train and an empty Picture show nothing.
+	// Test is the picture of the explained row, and Train returns that of a
+	// training row. A nil Train and an empty Picture show nothing.
 	Test  Picture
 	Train func(row Index) Picture
-	// Invert says that 255 is ink, as in MNIST: where the page is light, such
-	// pictures are shown as ink on paper.
+	// Invert says that 255 is ink, as in MNIST. A light page then shows the
+	// pictures inverted, as ink on paper.
 	Invert bool
-	// Where it comes from; shown as given, left out where empty.
+	// The origin of the report, shown as given; empty strings are left out.
 	Model, Data, Command string
 }
 
-// A view is what a Page says, put into words and order once for all formats.
+// A view is the content of a Page in words and in order, for all formats.
 type view struct {
 	page       *Page
 	kind       kind
@@ -48,6 +47,7 @@ type view struct {
 	profile    profile // of feature values, over all rows shown
 }
 
+// A kind is the kind of prediction that a page explains.
 type kind int
 
 const (
@@ -62,17 +62,17 @@ type fact struct{ Name, Value, Note string }
 // A section explains one output or contrast.
 type section struct {
 	title       string
-	quantity    string // what f is
+	quantity    string // what f is called
 	plus, minus string // what positive and negative terms speak for
 	forPlus     bool   // the prediction is on the positive side
-	open        bool
-	lines       []line // the report's list
+	open        bool   // shown unfolded
+	lines       []line // the listed contributions
 	up, down    []line // the largest of each sign
 	similar     []line
 	others      int     // training examples not among lines
 	otherSum    float64 // what they contribute together
-	digits      int     // decimals that suit the section's numbers
-	f, m, s     float64
+	digits      int     // decimals for the section's numbers
+	f, m, s     float64 // network, prior mean, sum of contributions
 	remainder   float64
 	out         *Output
 }
@@ -86,6 +86,8 @@ type line struct {
 	picture Picture
 }
 
+// view returns the content of the page, or an error if the report does not fit
+// the classes.
 func (p *Page) view() (*view, error) {
 	r := p.Report
 	c := r.Fit.Outputs
@@ -116,6 +118,7 @@ func (p *Page) view() (*view, error) {
 	return v, nil
 }
 
+// name names the input in messages and headings.
 func (i Input) name() string {
 	if i.Index >= 0 {
 		return fmt.Sprintf("%s row %d", i.Split, i.Index)
@@ -126,7 +129,7 @@ func (i Input) name() string {
 	return "input"
 }
 
-// predict finds the class of the network's argmax.
+// predict sets the predicted class and whether it is correct.
 func (v *view) predict() {
 	r := v.page.Report
 	switch v.kind {
@@ -143,8 +146,8 @@ func (v *view) predict() {
 	v.correct = r.Prediction.Class == r.Input.Label
 }
 
-// argmax is the class of the largest probability of the network, or, where
-// the report has none, of the largest output explained.
+// argmax returns the class to which the network gives the largest probability or,
+// if the report has no probabilities, the largest output.
 func (v *view) argmax() int {
 	r, best, k := v.page.Report, math.Inf(-1), 0
 	better := func(c int, x Float) {
@@ -164,7 +167,8 @@ func (v *view) argmax() int {
 	return k
 }
 
-// place orders sections: prediction, contrasts, other outputs.
+// place returns the order of a section: the prediction, contrasts, then other
+// outputs.
 func (v *view) place(s section) int {
 	switch {
 	case s.out.Contrast != nil:
@@ -175,6 +179,7 @@ func (v *view) place(s section) int {
 	return 0
 }
 
+// section returns the section of one output.
 func (v *view) section(o *Output) (section, error) {
 	s := section{out: o, f: float64(o.Network), m: float64(o.PriorMean), s: float64(o.ContributionSum), remainder: float64(o.Remainder)}
 	if err := v.words(&s); err != nil {
@@ -193,16 +198,17 @@ func (v *view) section(o *Output) (section, error) {
 	return s, nil
 }
 
-// What a page shows at most of each side, and of both in the running sum; the
-// JSON has as many as were asked for.
+// The largest numbers of contributions that a page shows. The JSON has as many as
+// were asked for.
 const (
-	sideLines = 100
-	fallLines = 40
+	sideLines = 100 // of each sign
+	fallLines = 40  // in the running sum
 )
 
 func head(list []line, n int) []line { return list[:min(n, len(list))] }
 
-// without is how many examples are not listed and what they sum to.
+// without returns the number of examples that are not listed and the sum of their
+// contributions, given the sum of all.
 func (v *view) without(sum float64, listed []line) (n int, rest float64) {
 	if n = v.page.Report.Fit.Examples - len(listed); n == 0 {
 		return 0, 0
@@ -218,7 +224,7 @@ func total(list []line) float64 {
 	return s
 }
 
-// split parts a list by sign and keeps its order.
+// split divides a list by sign and keeps its order.
 func split(list []line) (up, down []line) {
 	for _, l := range list {
 		if l.term < 0 {
@@ -230,6 +236,7 @@ func split(list []line) (up, down []line) {
 	return up, down
 }
 
+// lines returns the lines of a list of contributions.
 func (v *view) lines(list []Contribution) []line {
 	var lines []line
 	for _, x := range list {
@@ -245,6 +252,7 @@ func (v *view) lines(list []Contribution) []line {
 	return lines
 }
 
+// facts sets the table of the fit and the timings.
 func (v *view) facts() {
 	f, t := v.page.Report.Fit, v.page.Report.Timings
 	posterior := "at the trained parameters (Laplace)"
@@ -281,8 +289,8 @@ func (v *view) facts() {
 	}
 }
 
-// certainty is the probability of class k with its standard deviation and
-// what the network alone says; NaN where the report has none.
+// certainty returns the probability of class k, its standard deviation, and the
+// probability that the network alone gives; NaN if the report has none.
 func (v *view) certainty(k int) (p, sd, network float64) {
 	at := func(list []Float) float64 {
 		if k < 0 || k >= len(list) {
@@ -294,7 +302,7 @@ func (v *view) certainty(k int) (p, sd, network float64) {
 	return at(r.Probability), at(r.ProbabilitySD), at(r.MAPProbability)
 }
 
-// latent is the posterior mean and standard deviation of output c.
+// latent returns the posterior mean and standard deviation of output c.
 func (v *view) latent(c int) (mean, sd float64) {
 	r := v.page.Report.Prediction
 	mean, sd = math.NaN(), math.NaN()

@@ -88,7 +88,7 @@ func TestHTMLSaysWhatMatters(t *testing.T) {
 	require.NotContains(t, html(t, all["unlabelled"]), "badge\"")
 }
 
-// The figures of the equation, as printed, add up to the last digit's rounding.
+// The printed numbers of the equation add up, apart from rounding of the last digit.
 func TestEquationAddsUp(t *testing.T) {
 	for name, p := range pages(t) {
 		v, err := p.view()
@@ -111,7 +111,7 @@ func TestEquationAddsUp(t *testing.T) {
 	}
 }
 
-// Whatever comes from files is text on the page, and cannot steer a terminal.
+// Text from files is escaped on the page and cannot control a terminal.
 func TestNamesAreEscaped(t *testing.T) {
 	evil := "<script>alert('x')</script>\x1b[31m\u202e\"&"
 	p := newDemo(1, 30, 9, 4, 9).page(t, 9, &explain.Options{Similar: 2})
@@ -180,7 +180,7 @@ func TestRawTermsAreListed(t *testing.T) {
 	require.Contains(t, html(t, p), "times the example&#39;s dual weight")
 }
 
-// However many terms are asked for, a page stays a page.
+// A page limits its length, however many terms are asked for.
 func TestLongListsAreCut(t *testing.T) {
 	p := newDemo(1, 400, 9, 4, 9).page(t, 9, &explain.Options{Top: 400, Sides: true})
 	require.Len(t, p.Report.Outputs[0].Contributions, 400)
@@ -252,7 +252,7 @@ func TestImportancePage(t *testing.T) {
 	require.NoError(t, p.WriteHTML(&b))
 	require.Equal(t, 24, strings.Count(b.String(), "<figure>"))
 	require.Equal(t, 24, strings.Count(b.String(), "data:image/png"))
-	require.Contains(t, b.String(), "Half of the sum of all |α| is held by 20 examples, 10 % of the training data.")
+	require.Contains(t, b.String(), "Half of the sum of all |α| comes from 20 examples, 10 % of the training data.")
 	require.NoError(t, p.WriteText(&c, 0))
 	require.Equal(t, 24, strings.Count(c.String(), "\n  1")+strings.Count(c.String(), "\n  2"))
 

@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// A Picture is what a row looks like: an image, or feature values where there
-// is none. The zero Picture is a row of which nothing is known.
+// A Picture shows a row as an image or as feature values. The zero Picture shows
+// nothing.
 type Picture struct {
 	Image  image.Image
 	Names  []string // of the features; may be shorter than Values
 	Values []float64
 }
 
-// Gray is the picture of h×w grey values, row-major. It panics where their
-// number is another. The values are not copied.
+// Gray returns the picture of h×w grey values, row-major, which it does not copy.
+// It panics if their number is not h·w.
 func Gray(pix []byte, w, h int) Picture {
 	if w <= 0 || h <= 0 || len(pix) != w*h {
 		panic("report: grey values do not fill the picture")
@@ -29,10 +29,10 @@ func Gray(pix []byte, w, h int) Picture {
 	return Picture{Image: &image.Gray{Pix: pix, Stride: w, Rect: image.Rect(0, 0, w, h)}}
 }
 
-// isEmpty reports that there is nothing to show.
+// isEmpty reports whether there is nothing to show.
 func (p Picture) isEmpty() bool { return p.Image == nil && len(p.Values) == 0 }
 
-// dataURI returns the image as a PNG inside a URL, or "" where there is none.
+// dataURI returns the image as a PNG inside a URL, or "" without an image.
 func (p Picture) dataURI() (template.URL, error) {
 	if p.Image == nil {
 		return "", nil
@@ -42,7 +42,7 @@ func (p Picture) dataURI() (template.URL, error) {
 	if err := enc.Encode(&b, p.Image); err != nil {
 		return "", fmt.Errorf("report: encoding a picture: %w", err)
 	}
-	// Our own encoding: nothing of the caller's text is in it.
+	// Base64 of our own PNG contains no text of the caller, so it is safe.
 	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())), nil
 }
 
@@ -69,8 +69,8 @@ func (p Picture) brief(n int) string {
 	return b.String()
 }
 
-// A profile draws feature values as bars between the smallest and the largest
-// of each feature among the pictures of a page.
+// A profile holds the range of each feature among the pictures of a page, to draw
+// values as bars.
 type profile struct{ lo, hi []float64 }
 
 func (r *profile) include(p Picture) {
@@ -82,7 +82,7 @@ func (r *profile) include(p Picture) {
 	}
 }
 
-// maxBars bounds how many features a thumbnail draws.
+// maxBars is the largest number of features that a thumbnail draws.
 const maxBars = 48
 
 // bars returns the height of each feature, 0.05 to 1.

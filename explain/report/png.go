@@ -25,7 +25,7 @@ const (
 	pngWidth = 760
 	pngEdge  = 34
 	pngRow   = 36
-	pngRows  = 24 // terms drawn at most
+	pngRows  = 24 // largest number of terms
 	pngDigit = 152
 )
 
@@ -37,9 +37,9 @@ var (
 	pngAgainst = color.RGBA{0xb3, 0x58, 0x06, 0xff}
 )
 
-// WritePNG writes a picture of the first explanation, that of the predicted
-// class: the row, how sure the prediction is, and up to 24 of the largest
-// terms with their bars.
+// WritePNG writes a picture of the first explanation, that of the predicted class:
+// the row, the prediction with its uncertainty, and bars of up to 24 of the
+// largest terms.
 func (p *Page) WritePNG(w io.Writer) error {
 	v, err := p.view()
 	if err != nil {
@@ -85,7 +85,7 @@ var pngFonts = sync.OnceValue(func() (fonts struct{ regular, bold *opentype.Font
 	return fonts
 })
 
-// face is regular below 11 points and bold from there: headings and numbers.
+// face returns the font, which is bold from 11 points on.
 func face(size float64) font.Face {
 	f := pngFonts().regular
 	if size >= 11 {
@@ -96,7 +96,7 @@ func face(size float64) font.Face {
 	return face
 }
 
-// text writes from x on, with its baseline at y, and returns where it ends.
+// text writes t from x on, with its baseline at y, and returns where it ends.
 func (s *sheet) text(x, y, size float64, c color.Color, t string) float64 {
 	at := fixedpoint.Point26_6{X: fixedpoint.Int26_6(64 * dots(x)), Y: fixedpoint.Int26_6(64 * dots(y))}
 	d := font.Drawer{Dst: s.img, Src: image.NewUniform(c), Face: face(size), Dot: at}
@@ -130,7 +130,7 @@ func (s *sheet) box(x, y, w, h float64, c color.Color) {
 	r.Draw(s.img, cover, image.NewUniform(c), image.Point{})
 }
 
-// picture draws p into a framed square of the given size; pixels stay sharp.
+// picture draws p into a framed square of the given size, without smoothing.
 func (s *sheet) picture(p Picture, profile *profile, invert bool, x, y, size float64) {
 	if p.isEmpty() {
 		return
@@ -170,7 +170,7 @@ func (s *sheet) pixels(img image.Image, invert bool, x, y, size float64) {
 	}
 }
 
-// head draws the row and what is predicted, and returns where it ends.
+// head draws the row and the prediction, and returns the y where they end.
 func (s *sheet) head(v *view, t *section) float64 {
 	x, y := float64(pngEdge), float64(pngEdge)
 	if !v.page.Test.isEmpty() {
@@ -199,7 +199,7 @@ func (s *sheet) head(v *view, t *section) float64 {
 	return y + pngDigit + 34
 }
 
-// bars draws the largest terms and returns where they end.
+// bars draws the largest terms and returns the y where they end.
 func (s *sheet) bars(v *view, t *section, rows int, y float64) float64 {
 	const (
 		names, left, right, value, removal = pngEdge + 40, 190, 580, 656, pngWidth - pngEdge

@@ -8,9 +8,9 @@ import (
 	"github.com/funcgp/funcgp/explain"
 )
 
-// A Report is the answer of `gpexplain explain`: its JSON is the contract that
-// other programs read, so names, order and meaning of the fields are fixed.
-// Outputs come from Rows.Output; the caller fills in the rest.
+// A Report is the result of `gpexplain explain`. Other programs read its JSON, so
+// the names, order and meaning of the fields do not change. Outputs come from
+// Rows.Output; the caller fills in the rest.
 type Report struct {
 	Input      Input      `json:"input"`
 	Prediction Prediction `json:"prediction"`
@@ -21,14 +21,14 @@ type Report struct {
 
 // Input is the row explained.
 type Input struct {
-	Split string `json:"split"`          // train, valid or test; file for a file of the user's own
+	Split string `json:"split"`          // train, valid or test, or file for an input file
 	Index Index  `json:"index"`          // row of the original file; -1 for a file
-	Label Float  `json:"label"`          // the data's own label or target; NaN where unknown
-	File  string `json:"file,omitempty"` // name of the user's own file
+	Label Float  `json:"label"`          // label or target in the data; NaN if unknown
+	File  string `json:"file,omitempty"` // name of the input file
 }
 
-// Prediction is what the model says about the row. Probabilities are one a
-// class, in the order of the classes, and nil for a regression.
+// Prediction is what the model predicts for the row. Probabilities have one entry
+// for each class, in order, and are nil for a regression.
 type Prediction struct {
 	Class          Float     `json:"class"` // label of the network's argmax; NaN for a regression
 	Probability    []Float   `json:"probability"`
@@ -50,8 +50,8 @@ type Output struct {
 	RawCancellation Float          `json:"raw_cancellation"` // over all N
 	Contributions   []Contribution `json:"contributions"`
 
-	// What the pages show beside the list above; no part of the JSON: the
-	// largest terms of each sign, and the most similar training examples.
+	// Shown by pages but not part of the JSON: the largest contributions of each
+	// sign, and the most similar training examples.
 	For, Against []Contribution `json:"-"`
 	Similar      []Contribution `json:"-"`
 }
@@ -62,10 +62,11 @@ type Contrasted struct {
 	Minus int `json:"minus"`
 }
 
-// Contribution is one training example's part.
+// Contribution is what one training example contributes, with the fields of
+// explain.Term.
 type Contribution struct {
 	Index        Index   `json:"index"` // row of the original file
-	Label        Float   `json:"label"` // the data's own label or target
+	Label        Float   `json:"label"` // label or target in the data
 	Value        Float   `json:"value"`
 	PseudoTarget []Float `json:"pseudo_target"`
 	Raw          Float   `json:"raw"`
@@ -74,19 +75,19 @@ type Contribution struct {
 	Removal      Float   `json:"removal"`
 }
 
-// Fit says what the posterior is.
+// Fit describes the posterior.
 type Fit struct {
 	Examples       int      `json:"examples"`
 	Outputs        int      `json:"outputs"`
 	Parameters     int      `json:"parameters"`
-	PriorPrecision Float    `json:"prior_precision"` // NaN where it is not one number
+	PriorPrecision Float    `json:"prior_precision"` // NaN if parameters have different ones
 	Refit          bool     `json:"refit"`
 	Method         string   `json:"method"`        // exact, subset, nystrom or cg
-	Inducing       Index    `json:"inducing"`      // M; -1 where there are none
-	TraceError     Float    `json:"trace_error"`   // tr(K − Q)/tr K over the training examples; NaN of a subset
+	Inducing       Index    `json:"inducing"`      // M; -1 without inducing examples
+	TraceError     Float    `json:"trace_error"`   // tr(K − Q)/tr K over the training examples; NaN for a subset
 	GradientNorm   Float    `json:"gradient_norm"` // of the MAP objective at θ*
 	LogEvidence    Float    `json:"log_evidence"`
-	Bound          string   `json:"bound"` // how log_evidence stands to the exact one: lower, upper or none
+	Bound          string   `json:"bound"` // whether log_evidence bounds the exact one: lower, upper or none
 	LogDet         Float    `json:"log_det"`
 	LogLikelihood  Float    `json:"log_likelihood"`
 	Scatter        Float    `json:"scatter"`
@@ -95,22 +96,22 @@ type Fit struct {
 	Approximation *Approximation `json:"approximation,omitempty"` // nil for an exact posterior
 }
 
-// Approximation is the error report of a posterior that is not exact. What
-// does not apply to a method is left out.
+// Approximation gives the errors of a posterior that is not exact. Fields that
+// do not apply to the method are left out.
 type Approximation struct {
 	Select       string       `json:"select,omitempty"`          // how the inducing examples were chosen
 	Rows         int          `json:"rows,omitempty"`            // M·C
-	Rank         int          `json:"rank,omitempty"`            // how many of them are independent
-	TestRows     int          `json:"test_rows,omitempty"`       // the test rows that the following are of
-	ResidualMean *Float       `json:"residual_mean,omitempty"`   // of (k_** − q_**)/k_**
-	ResidualMax  *Float       `json:"residual_max,omitempty"`    //
-	Sample       *SampleError `json:"sample,omitempty"`          // against an exact posterior
+	Rank         int          `json:"rank,omitempty"`            // number of independent rows
+	TestRows     int          `json:"test_rows,omitempty"`       // number of test rows behind the residuals
+	ResidualMean *Float       `json:"residual_mean,omitempty"`   // of (k_** − q_**)/k_** over the test rows
+	ResidualMax  *Float       `json:"residual_max,omitempty"`    // largest of the same
+	Sample       *SampleError `json:"sample,omitempty"`          // comparison with an exact posterior
 	MeanError    *Float       `json:"mean_error,omitempty"`      // bound of the error of every mean, in posterior sd
 	EvidenceSE   *Float       `json:"log_evidence_se,omitempty"` // standard error of log_evidence
 }
 
-// SampleError compares with the exact posterior of a sample of the training
-// rows.
+// SampleError compares an approximate with the exact posterior of a sample of the
+// training rows.
 type SampleError struct {
 	Examples            int   `json:"examples"`
 	ShiftRMS            Float `json:"mean_shift_rms"` // in exact posterior sd
@@ -120,7 +121,7 @@ type SampleError struct {
 	VarianceRatioMax    Float `json:"variance_ratio_max"`
 }
 
-// Timings are wall seconds; the parts sum to total within 5 %.
+// Timings are wall-clock seconds; the parts sum to Total within 5 %.
 type Timings struct {
 	Load      Float `json:"load"`
 	Linearize Float `json:"linearize"`
@@ -131,7 +132,7 @@ type Timings struct {
 	Total     Float `json:"total"`
 }
 
-// Warnings are compromises made on the way; JSON shows none as [].
+// Warnings are the warnings of a fit. JSON shows none as [].
 type Warnings []string
 
 // MarshalJSON implements json.Marshaler.
@@ -152,13 +153,14 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return nil
 }
 
-// Rows says what the training examples are called where they come from.
+// Rows names the training examples in a Report. The zero value names them by
+// their positions, without labels.
 type Rows struct {
-	Index []int     // row of the original file; nil: the position in the data
-	Label []float64 // the data's own label or target; nil: unknown
+	Index []int     // row of each example in the original file; nil means its position
+	Label []float64 // label or target of each example in the data; nil means unknown
 }
 
-// Output turns an explanation into its part of a Report.
+// Output returns the part of a Report for an explanation.
 func (r Rows) Output(x explain.Explanation) Output {
 	o := Output{
 		Output:          Index(x.Target.Plus),
@@ -210,7 +212,7 @@ func (r Rows) label(i int) Float {
 	return Float(r.Label[i])
 }
 
-// An ImportanceReport is the answer of `gpexplain importances`.
+// An ImportanceReport is the result of `gpexplain importances`.
 type ImportanceReport struct {
 	Importances []ImportantRow `json:"importances"` // the largest |α_i|, largest first
 	Curve       []Float        `json:"curve"`       // |α_i| of all N, sorted
@@ -218,7 +220,7 @@ type ImportanceReport struct {
 	Timings     Timings        `json:"timings"`
 }
 
-// ImportantRow is one training example.
+// ImportantRow is the importance of one training example.
 type ImportantRow struct {
 	Index Index   `json:"index"` // row of the original file
 	Label Float   `json:"label"`
@@ -226,7 +228,7 @@ type ImportantRow struct {
 	Alpha []Float `json:"alpha"` // α_i, length C
 }
 
-// Importances returns the report on a list from Importances: the first top
+// Importances returns the report on a sorted list of importances: its first top
 // rows and the whole curve. The caller fills in Fit and Timings.
 func (r Rows) Importances(list []explain.Importance, top int) *ImportanceReport {
 	report := &ImportanceReport{Importances: []ImportantRow{}, Curve: make([]Float, len(list))}

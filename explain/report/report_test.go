@@ -73,7 +73,8 @@ func TestFloatRoundTrip(t *testing.T) {
 	require.Equal(t, Index(-1), i)
 }
 
-// Rows of the file and the data's labels, or positions and no label.
+// A Report names rows of the file with labels or, with zero Rows, positions
+// without.
 func TestRowsName(t *testing.T) {
 	x := explain.Explanation{Terms: []explain.Term{{Index: 2, Value: 7}, {Index: 0}}, Similar: []explain.Term{{Index: 1}}}
 	o := Rows{Index: []int{10, 11, 12}, Label: []float64{4, 9, 4}}.Output(x)

@@ -33,14 +33,15 @@ func (p *Page) WriteText(w io.Writer, columns int) error {
 	return nil
 }
 
+// A textWriter formats a view as plain text.
 type textWriter struct {
 	strings.Builder
 	*view
 	columns int
-	blank   bool // an empty line is due before the next
+	blank   bool // the next line needs an empty one before it
 }
 
-// gap sets off what follows by one empty line.
+// gap separates the next line by an empty one.
 func (t *textWriter) gap() { t.blank = true }
 
 func (t *textWriter) open() {
@@ -111,7 +112,7 @@ func (t *textWriter) head() {
 	}
 }
 
-// probabilities lists the classes; of many, the five most probable.
+// probabilities lists the classes, at most the five most probable.
 func (t *textWriter) probabilities() {
 	if t.kind == regression {
 		return
@@ -196,7 +197,7 @@ func bar(x float64, half int) string {
 	return strings.Repeat(" ", half) + "│" + full + strings.Repeat(" ", rest)
 }
 
-// rest names what is in the report and not printed.
+// rest says what else the report contains.
 func (t *textWriter) rest() {
 	if text := t.posteriorText(); text != "" {
 		t.gap()

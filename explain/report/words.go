@@ -10,7 +10,8 @@ import (
 	"github.com/funcgp/funcgp/gp"
 )
 
-// head is the heading, and the badge that says whether it is right.
+// head returns the heading, the badge with the true label, and whether the
+// prediction is wrong.
 func (v *view) head() (head, badge string, wrong bool) {
 	p := v.page
 	if v.kind == regression {
@@ -40,7 +41,7 @@ func (v *view) head() (head, badge string, wrong bool) {
 	return head, badge, wrong
 }
 
-// labelWord is what the data's own answer is called.
+// labelWord names what the data say about a row.
 func (v *view) labelWord() string {
 	if v.kind == regression {
 		return "target"
@@ -48,7 +49,8 @@ func (v *view) labelWord() string {
 	return "label"
 }
 
-// title is the row's name at the head of a page; a file keeps its own.
+// title returns the row's name with a capital, or the name of an input file as it
+// is.
 func (v *view) title() string {
 	if v.page.Report.Input.Index < 0 {
 		return v.row
@@ -64,7 +66,7 @@ func (s *section) side(x float64) string {
 	return "for"
 }
 
-// pull names what a term of that sign does.
+// pull says in which direction terms of a sign pull.
 func (v *view) pull(s *section, sign int) string {
 	switch {
 	case v.kind == regression && sign > 0:
@@ -79,6 +81,7 @@ func (v *view) pull(s *section, sign int) string {
 	return "for " + s.minus
 }
 
+// sideTitles returns the headings of the lists of positive and negative terms.
 func (v *view) sideTitles(s *section) (up, down string) {
 	switch {
 	case v.kind == regression:
@@ -93,7 +96,7 @@ func (v *view) sideTitles(s *section) (up, down string) {
 	return "Against it, for " + s.plus, "For " + s.minus + ", the prediction"
 }
 
-// scale fits the profiles of feature values to the rows of this page.
+// scale finds the range of each feature among the rows of the page.
 func (v *view) scale() {
 	v.profile.include(v.page.Test)
 	for _, s := range v.sections {
@@ -103,7 +106,7 @@ func (v *view) scale() {
 	}
 }
 
-// words says in the data's terms what the section is about.
+// words sets the texts of a section in terms of the data's classes or quantity.
 func (v *view) words(s *section) error {
 	o, class := s.out, v.page.Classes
 	c := v.page.Report.Fit.Outputs
@@ -145,7 +148,7 @@ func (v *view) words(s *section) error {
 	return nil
 }
 
-// cancellation says how far the terms cancel and what that means.
+// cancellation says how much the terms cancel and what that means.
 func (v *view) cancellation(s *section) string {
 	c, other := float64(s.out.Cancellation), float64(s.out.RawCancellation)
 	kernel := "prior"
@@ -154,7 +157,7 @@ func (v *view) cancellation(s *section) string {
 	}
 	n := v.page.Report.Fit.Examples
 	if math.IsNaN(c) || math.IsInf(c, 0) {
-		return fmt.Sprintf("The %s contributions sum to zero: how far they cancel has no number.", count(n))
+		return fmt.Sprintf("The %s contributions sum to zero, so the ratio by which they cancel is not defined.", count(n))
 	}
 	// Σ|v| = c|s| = up + down, s = up − down
 	up, down := (c*math.Abs(s.s)+s.s)/2, (c*math.Abs(s.s)-s.s)/2
@@ -185,20 +188,20 @@ func (v *view) closing(s *section) string {
 	return "f is the network as trained. The remainder is how far its parameters are from the optimum at which the contributions would add up to it."
 }
 
-// how says by what method a posterior was computed, "" for an exact one.
+// how names the method by which a posterior was computed, "" for the exact one.
 func (f *Fit) how() string {
 	switch f.Method {
 	case "subset":
-		return fmt.Sprintf("exact, of a subset of %s", some(int(f.Inducing), "example", "examples"))
+		return fmt.Sprintf("exact for a subset of %s", some(int(f.Inducing), "example", "examples"))
 	case "nystrom":
-		return fmt.Sprintf("Nyström, all examples seen through %s", count(int(f.Inducing)))
+		return fmt.Sprintf("a Nyström approximation with %s", some(int(f.Inducing), "inducing example", "inducing examples"))
 	case "cg":
 		return "exact, by conjugate gradients"
 	}
 	return ""
 }
 
-// bounded says how the evidence stands to the exact one.
+// bounded says on which side of the exact evidence a bound lies.
 func (f *Fit) bounded() string {
 	switch f.Bound {
 	case "upper":
@@ -209,11 +212,12 @@ func (f *Fit) bounded() string {
 	return ""
 }
 
-// largeRemainder is the part of f that a remainder must have to be pointed at.
+// largeRemainder is the ratio of remainder to f, or to the sum of contributions if
+// that is larger, above which the text mentions it.
 const largeRemainder = 0.25
 
-// posteriorText says what a reader of the text should know of the posterior,
-// "" where there is nothing.
+// posteriorText says what a reader of the text should know about the posterior,
+// or nothing.
 func (v *view) posteriorText() string {
 	f, text := &v.page.Report.Fit, ""
 	if how := f.how(); how != "" && f.Inducing >= 0 {

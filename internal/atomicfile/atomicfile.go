@@ -5,9 +5,9 @@
 //		return err
 //	})
 //
-// The content goes to a temporary file in the same directory, which takes the
-// place of the old file only when everything has reached the disk. On any
-// failure the temporary file is removed and the old one is as it was.
+// The content is written to a temporary file in the same directory, which
+// replaces the old file once everything has reached the disk. On any failure the
+// temporary file is removed and the old file stays as it was.
 package atomicfile
 
 import (
@@ -25,8 +25,8 @@ import (
 
 // An Error says which file could not be written, why, and what helps.
 type Error struct {
-	Path string // the file asked for
-	Err  error  // the cause, without the temporary name
+	Path string // as given to Write
+	Err  error  // the cause, without the name of the temporary file
 }
 
 // Error implements error in one line.
@@ -41,11 +41,11 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Write calls write with a buffered writer and puts what was written at path.
-// A new file gets mode 0666 less the umask, and an existing one keeps its mode.
-// A symbolic link stays a link: what it leads to is written, also where that
-// does not exist yet. A device or a pipe cannot be replaced and is written as
-// it is. The error is an *Error, whatever fails.
+// Write makes or replaces the file at path with what write writes to its
+// argument. A new file gets mode 0666 less the umask, and an existing one keeps
+// its mode. A symbolic link stays a link, and the file to which it leads is
+// written, even if that does not exist yet. A device or a pipe is not replaced
+// but written to directly. The error is an *Error.
 func Write(path string, write func(io.Writer) error) error {
 	if err := replace(path, write); err != nil {
 		return &Error{Path: path, Err: cause(err)}
@@ -53,6 +53,7 @@ func Write(path string, write func(io.Writer) error) error {
 	return nil
 }
 
+// replace is Write without the wrapping of the error.
 func replace(path string, write func(io.Writer) error) error {
 	mode := fs.FileMode(0)
 	if info, err := os.Stat(path); err == nil {
@@ -71,19 +72,19 @@ func replace(path string, write func(io.Writer) error) error {
 	return swap(target, mode, write)
 }
 
-// mostLinks is how many symbolic links the system follows too.
+// mostLinks is how many symbolic links are followed, as many as Linux does.
 const mostLinks = 40
 
-// Target follows the symbolic links that path consists of, and returns the
-// file that Write makes or replaces. That file need not exist.
+// Target returns the file that Write makes or replaces for this path, which may
+// be a symbolic link to it. The file need not exist.
 func Target(path string) (string, error) {
 	for range mostLinks {
 		link, err := os.Readlink(path)
 		if err != nil {
-			return path, nil // not a link; whoever uses the path finds out what else is wrong
+			return path, nil // not a link; any other error shows when the path is used
 		}
 		if !filepath.IsAbs(link) {
-			// The path is not cleaned, since a ".." after a link is not where it seems.
+			// filepath.Join would resolve ".." by name, which is wrong after a link.
 			dir, _ := filepath.Split(path)
 			link = dir + link
 		}
@@ -136,6 +137,7 @@ func swap(path string, mode fs.FileMode, write func(io.Writer) error) (err error
 	return nil
 }
 
+// fill writes what write writes, buffered.
 func fill(w io.Writer, write func(io.Writer) error) error {
 	b := bufio.NewWriter(w)
 	if err := write(b); err != nil {
@@ -172,6 +174,7 @@ func cause(err error) error {
 	return err
 }
 
+// remedy says what the user can do, or nothing.
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -22,8 +22,8 @@ type table struct {
 	y       []float64 // N
 }
 
-// openCSV reads FILE.csv with its parts: those of a split, or those of a
-// second file, or all rows for training.
+// openCSV reads FILE.csv. A split divides its rows into parts; otherwise all of
+// them are training rows, and a second file may hold the test rows.
 func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
 	t, err := readCSVFile(ctx, path, o.Target, o.MaxBytes)
 	if err != nil {
@@ -56,7 +56,7 @@ func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
 	return d.finish()
 }
 
-// part takes rows of the table, or all for nil.
+// part returns some rows of the table as a Set; nil means all.
 func (t *table) part(name, file string, rows []int) *Set {
 	d := len(t.columns)
 	s := &Set{Part: name, File: file, Shape: []int{d}, rows: rows, fileRows: len(t.y)}
@@ -117,9 +117,9 @@ func readCSVFile(ctx context.Context, path, target string, most int64) (*table, 
 	return readCSV(f, path, target, most)
 }
 
-// readCSV reads a header line and rows of finite numbers, which may take most
-// bytes of memory; 0 is no limit. target names the target column; "" is the
-// last one.
+// readCSV reads a header line and rows of finite numbers, which may take at most
+// the given bytes of memory; 0 is no limit. target names the target column; ""
+// is the last one.
 func readCSV(r io.Reader, name, target string, most int64) (*table, error) {
 	in := newRecords(r, name)
 	header, err := in.next()
@@ -227,7 +227,7 @@ func targetColumn(name string, header []string, target string) (int, error) {
 	}
 }
 
-// quoteList shows some of a list of names.
+// quoteList quotes the first names of a list.
 func quoteList(names []string) string {
 	const most = 12
 	var q []string
@@ -241,18 +241,18 @@ func quoteList(names []string) string {
 	return strings.Join(q, ", ")
 }
 
-// records reads the lines of a CSV file and reports errors by place.
+// records reads the records of a CSV file. Its errors say where they are.
 type records struct {
 	*csv.Reader
 	name string
 	in   *bounded
 }
 
-// maxRecord bounds one line of a CSV file, or the several lines of a quoted
-// field: what is longer is no table, and would fill the memory.
+// maxRecord bounds the bytes of one record, so that a file that is no table
+// cannot fill the memory.
 const maxRecord = 64 << 20
 
-// A bounded reader fails with errLong after a number of bytes.
+// A bounded reader fails with errLong when no bytes are left.
 type bounded struct {
 	io.Reader
 	left int
@@ -270,7 +270,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bom is the byte order mark that some spreadsheets write first.
+// bom is the byte order mark with which some programs begin a file.
 const bom = "\ufeff"
 
 func newRecords(r io.Reader, name string) *records {
@@ -286,8 +286,8 @@ func newRecords(r io.Reader, name string) *records {
 	return in
 }
 
-// next returns the next record; io.EOF at the end; the context's error once
-// that is done; or an *Error. The record is overwritten by the next call.
+// next returns the next record, which the next call overwrites. The error is
+// io.EOF at the end, that of a context that is done, or an *Error.
 func (in *records) next() ([]string, error) {
 	in.in.left = maxRecord
 	rec, err := in.Read()
@@ -306,14 +306,14 @@ func (in *records) next() ([]string, error) {
 	return nil, e
 }
 
-// line is the line of the current record's field j.
+// line returns the line of field j of the current record.
 func (in *records) line(j int) int {
 	l, _ := in.FieldPos(j)
 	return l
 }
 
-// isDecimal tells the characters of decimal numbers from those that only
-// programs write: 1_000, 0x1p3, Inf and NaN.
+// isDecimal reports whether a field has only the characters of decimal numbers,
+// unlike 1_000, 0x1p3, Inf and NaN, which strconv accepts.
 func isDecimal(field string) bool {
 	for i := range len(field) {
 		if c := field[i]; (c < '0' || c > '9') && c != '.' && c != '+' && c != '-' && c != 'e' && c != 'E' {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Data is a data set: up to three parts with inputs of one shape. A part that
-// the data do not have is an empty Set, never nil.
+// Data is a data set of up to three parts, whose inputs have the same shape. A
+// part that the data do not have is an empty Set, never nil.
 type Data struct {
 	Name               string // "digits", "mnist", or the name of the directory or file
 	Source             string // where the data come from, for messages
@@ -20,8 +20,8 @@ type Data struct {
 // Images reports whether the inputs are images.
 func (d *Data) Images() bool { return d.Columns == nil }
 
-// Classes returns the labels that occur in any part, ascending, each once;
-// nil where the targets are not all integers.
+// Classes returns the labels that occur in any part, ascending, or nil if the
+// targets are not all integers.
 func (d *Data) Classes() []int {
 	if !d.IntegerLabels {
 		return nil
@@ -31,7 +31,8 @@ func (d *Data) Classes() []int {
 
 func (d *Data) parts() [3]*Set { return [3]*Set{d.Train, d.Valid, d.Test} }
 
-// finish fills in what the parts have in common and checks that they agree.
+// finish checks that the inputs of all parts have one shape, and fills in the
+// shape and the labels of all parts.
 func (d *Data) finish() (*Data, error) {
 	if !sameShape(d.Train, d.Test) {
 		return nil, &Error{

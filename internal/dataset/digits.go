@@ -5,20 +5,20 @@ import (
 	"sync"
 )
 
-// Sizes of the built-in digits, and the most that may be asked for.
+// The default and the largest numbers of rows of the built-in digits.
 const (
 	DigitsTrain = 20000
 	DigitsTest  = 4000
 	digitsMost  = 10_000_000
 )
 
-// Digits returns synthetic 28×28 handwritten digits: strokes in several
-// variants a class, moved by random affine maps and elastic jitter, drawn with
-// a soft pen. Row i of a part depends on (seed, part, i) alone, so more rows
-// extend a data set and change nothing in it. Every hundred rows hold ten of
-// each digit. Rows are drawn when they are asked for; nothing is stored but
-// the labels. It panics for sizes outside [0, 10,000,000]. Between processor
-// architectures a pixel may differ by a grey level.
+// Digits returns synthetic 28×28 handwritten digits. Each class has several
+// variants of strokes, which are moved by random affine maps and elastic jitter
+// and drawn with a soft pen. Row i of a part depends on (seed, part, i) alone, so
+// a larger data set begins with the rows of a smaller one. Every hundred rows hold
+// ten of each digit. Only labels are stored; images are drawn when they are
+// needed. Sizes outside [0, 10,000,000] panic. Between processor architectures a
+// pixel may differ by a grey level.
 func Digits(seed uint64, train, test int) *Data {
 	if min(train, test) < 0 || max(train, test) > digitsMost {
 		panic("dataset: number of digits out of range")
@@ -64,7 +64,7 @@ func digitLabels(seed, part uint64, n int) []int {
 	return labels[:n]
 }
 
-// drawnPixels draws each image when it is asked for.
+// drawnPixels draws each image when it is needed.
 type drawnPixels struct {
 	seed, part uint64
 	labels     []int
@@ -72,12 +72,12 @@ type drawnPixels struct {
 
 var _ pixels = (*drawnPixels)(nil)
 
-// pens are drawing sheets to use again.
+// pens holds pens for reuse.
 var pens = sync.Pool{New: func() any { return new(pen) }}
 
 func (p *drawnPixels) imageTo(dst []byte, pos int) {
 	h := newHand(p.seed, p.part, uint64(pos))
-	sheet := pens.Get().(*pen)
-	sheet.drawTo(dst, p.labels[pos], &h)
-	pens.Put(sheet)
+	pen := pens.Get().(*pen)
+	pen.drawTo(dst, p.labels[pos], &h)
+	pens.Put(pen)
 }

@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A row depends on seed, part and row alone: more rows change nothing, and
-// every order of drawing gives the same pixels.
+// A row depends on seed, part and row alone, and not on the number of rows or the
+// order in which they are drawn.
 func TestDigitsExtend(t *testing.T) {
 	small, large := Digits(5, 250, 30), Digits(5, 1300, 700)
 	require.Equal(t, small.Train.Labels, large.Train.Labels[:250])
@@ -54,7 +54,7 @@ func TestDigitsBalanced(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, d.Classes())
 }
 
-// Sizes that are no multiple of a block, none at all, and none allowed.
+// Sizes that are not a multiple of a block, zero, or out of range.
 func TestDigitsSizes(t *testing.T) {
 	d := Digits(0, 3, 0)
 	require.Equal(t, 3, d.Train.Len())
@@ -91,10 +91,10 @@ func TestDigitsInk(t *testing.T) {
 	require.InDelta(t, 33, sum/(n*784), 10)
 }
 
-// Two rules that need no training show that the digits are digits, and that
-// telling a 4 from a 9 is work: the nearest of other digits is right for most,
-// the nearest class mean is not. Bounds are far from what was seen: 0.89,
-// 0.93 and 0.80.
+// Two rules without training show that the digits can be recognized, but not too
+// easily: the nearest training digit has the right label for most, and the
+// nearest class mean is worse at 4 against 9. The bounds are far from the observed
+// accuracies 0.89, 0.93 and 0.80.
 func TestDigitsDifficulty(t *testing.T) {
 	d := Digits(4, 2000, 600)
 	all, _ := accuracy(t, d, nil, 1000)
@@ -144,10 +144,10 @@ func nearest(x *mat.Dense, labels []int, v []float64) int {
 	return label
 }
 
-// Networks are stored that were trained on these very digits: a change of the
-// generator makes them networks of other data, so it must not go unseen. The
-// numbers are labels and total ink of the first rows of seed 0, printed by
-// this test; where a change is meant, train the networks again.
+// The stored networks were trained on these digits, so a change of the generator
+// must not go unnoticed. The numbers are labels and total ink of the first rows
+// of seed 0, printed by this test. After an intended change, train the networks
+// again.
 func TestDigitsUnchanged(t *testing.T) {
 	d := Digits(0, 10, 10)
 	for _, c := range []struct {

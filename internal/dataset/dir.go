@@ -16,8 +16,8 @@ var idxStems = [4]string{
 	"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte",
 }
 
-// openDir reads the IDX files of a directory. A pair may be missing, as where
-// there is only a test set.
+// openDir reads the IDX files of a directory. The training or the test pair may
+// be missing.
 func openDir(ctx context.Context, dir string) (*Data, error) {
 	var path [4]string
 	for i, stem := range idxStems {
@@ -40,7 +40,7 @@ func openDir(ctx context.Context, dir string) (*Data, error) {
 	return d.finish()
 }
 
-// findIDX returns the path of a file in one of its spellings, or "".
+// findIDX returns the path of a file under one of its usual names, or "".
 func findIDX(dir, stem string) string {
 	for _, name := range []string{stem, strings.Replace(stem, "-idx", ".idx", 1)} {
 		for _, ext := range []string{"", ".gz"} {
@@ -99,7 +99,8 @@ var _ pixels = storedPixels{}
 
 func (p storedPixels) imageTo(dst []byte, pos int) { copy(dst, p.data[pos*p.d:(pos+1)*p.d]) }
 
-// sameShape reports whether two parts agree; an empty part agrees with all.
+// sameShape reports whether the inputs of two parts have the same shape, which an
+// empty part has with any other.
 func sameShape(a, b *Set) bool {
 	return a.Len() == 0 || b.Len() == 0 || slices.Equal(a.Shape, b.Shape)
 }

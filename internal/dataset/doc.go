@@ -12,6 +12,6 @@
 //	test, err := d.Test.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Rows: []int{17}})
 //
 // Row numbers are 0-based rows of the original file, before any selection.
-// Errors are of type *Error: one line with file, place and remedy. No header
-// makes a reader take memory that the stream does not fill.
+// Errors are of type *Error: one line with file, place and remedy. A header is
+// not trusted: readers take memory only as the data arrive.
 package dataset

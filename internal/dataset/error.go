@@ -14,7 +14,7 @@ import (
 // Its text is one line.
 type Error struct {
 	File    string // the file, directory or data set
-	Line    int    // 1-based line of a text file; 0 where there are none
+	Line    int    // 1-based line of a text file; 0 if it has no lines
 	Place   string // a row, column or byte offset; may be empty
 	Problem string // what is wrong
 	Remedy  string // what the user can do; may be empty
@@ -59,8 +59,8 @@ func (e *Error) cause() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// openFile opens a file or a pipe for reading. The error is an *Error, or the
-// context's once that is done.
+// openFile opens a file or a pipe for reading. The error is an *Error or, if ctx is
+// done, its error.
 func openFile(ctx context.Context, path string) (*inputfile.File, error) {
 	f, err := inputfile.Open(ctx, path)
 	if err == nil || interrupted(err) {
@@ -69,12 +69,12 @@ func openFile(ctx context.Context, path string) (*inputfile.File, error) {
 	return nil, &Error{File: path, Problem: "cannot be opened", Err: err, Remedy: "check the path and its permissions"}
 }
 
-// interrupted tells whether an error is that of a context that is done.
+// interrupted reports whether an error is that of a context that is done.
 func interrupted(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// quote shows text from a file: quoted, and cut where it is long.
+// quote quotes text from a file and cuts it if it is long.
 func quote(s string) string {
 	const most = 40
 	if len(s) > most {
@@ -83,7 +83,7 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// list writes numbers as 4,9; a long list is cut.
+// list formats numbers as 4,9 and cuts a long list.
 func list(v []int) string {
 	const most = 20
 	var b strings.Builder

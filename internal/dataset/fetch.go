@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// fetcher downloads files from mirrors. A file grows as NAME.part and gets
-// its name when its checksum is right, so a file with its own name is whole.
-// Two processes that fetch the same file write the same bytes to the same
-// places, or the checksum finds out.
+// fetcher downloads files from mirrors. A download is written to NAME.part, which
+// is renamed when its checksum is right, so that a file called NAME is complete.
+// Two processes may fetch the same file: they write the same bytes, and the
+// checksum finds any difference.
 type fetcher struct {
 	client   *http.Client
 	mirrors  []string          // base URLs, tried in order
@@ -28,7 +28,7 @@ type fetcher struct {
 	progress func(stage string, done, total int)
 }
 
-// tries is how often one mirror is asked for one file.
+// tries is how often a file is requested from one mirror.
 const tries = 3
 
 // Errors that decide what is tried next.
@@ -59,7 +59,7 @@ func (f *fetcher) fetch(ctx context.Context, dir, name, sum string) error {
 	return errors.New(strings.Join(failures, "; "))
 }
 
-// fromMirror tries one mirror a few times, going on where it broke off.
+// fromMirror tries one mirror a few times. Each try continues the one before.
 func (f *fetcher) fromMirror(ctx context.Context, url, dir, name, sum string) error {
 	pause := f.pause
 	for i := 1; ; i++ {
@@ -77,7 +77,7 @@ func (f *fetcher) fromMirror(ctx context.Context, url, dir, name, sum string) er
 	}
 }
 
-// once makes one request and, when the file is whole and right, names it.
+// once makes one request and renames the file if it is complete and right.
 func (f *fetcher) once(ctx context.Context, url, dir, name, sum string) (err error) {
 	path := filepath.Join(dir, name)
 	part, err := os.OpenFile(path+".part", os.O_CREATE|os.O_RDWR, 0o644)
@@ -95,7 +95,7 @@ func (f *fetcher) once(ctx context.Context, url, dir, name, sum string) (err err
 	}
 	if err := checkSum(part, sum); err != nil {
 		if errors.Is(err, errSum) {
-			// What is there is no start to go on from.
+			// The next try must not continue from wrong bytes.
 			err = errors.Join(err, part.Truncate(0))
 		}
 		return err
@@ -110,8 +110,8 @@ func (f *fetcher) once(ctx context.Context, url, dir, name, sum string) (err err
 	return nil
 }
 
-// fill asks for what part does not hold yet and appends it. A server that
-// does not know ranges sends the whole file, which replaces the part.
+// fill requests the bytes that part does not have yet and appends them. A server
+// without range requests sends the whole file, which replaces the part.
 func (f *fetcher) fill(ctx context.Context, part *os.File, url, name string) error {
 	have, err := part.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -153,7 +153,8 @@ func (f *fetcher) fill(ctx context.Context, part *os.File, url, name string) err
 	}
 }
 
-// stalled names the reason where the request was cancelled for taking too long.
+// stalled returns errStalled if that is why the request was cancelled, and
+// otherwise err.
 func stalled(ctx context.Context, err error) error {
 	if context.Cause(ctx) == errStalled {
 		return errStalled
@@ -161,8 +162,8 @@ func stalled(ctx context.Context, err error) error {
 	return err
 }
 
-// request gets url from byte have on. start is where the body begins: have,
-// or 0; total is the size of the file, or -1.
+// request gets the bytes of url from have on. start is the offset of the body,
+// have or 0; total is the size of the file, or -1.
 func (f *fetcher) request(ctx context.Context, url string, have int64) (body io.ReadCloser, start, total int64, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -188,7 +189,7 @@ func (f *fetcher) request(ctx context.Context, url string, have int64) (body io.
 	}
 	resp.Body.Close()
 	if have > 0 && (resp.StatusCode == http.StatusRequestedRangeNotSatisfiable || resp.StatusCode == http.StatusPartialContent) {
-		return f.request(ctx, url, 0) // the part is not a start of this file
+		return f.request(ctx, url, 0) // the part is not the beginning of this file
 	}
 	if resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests {
 		return nil, 0, 0, fmt.Errorf("%w: %s", errRefused, resp.Status)

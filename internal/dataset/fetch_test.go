@@ -26,7 +26,7 @@ func md5Hex(b []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// ranged serves content and knows ranges; plain does not.
+// ranged serves content and supports ranges; plain does not.
 func ranged(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "x", time.Time{}, strings.NewReader(string(content)))
 }
@@ -73,7 +73,7 @@ func testFetcher(mirrors ...string) *fetcher {
 	return f
 }
 
-// Every way in which a download ends with the right file.
+// Downloads that end with the right file.
 func TestFetch(t *testing.T) {
 	rubbish := []byte("<html>captive portal</html>")
 	for _, c := range []struct {
@@ -118,7 +118,7 @@ func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(code) }
 }
 
-// Every way in which it fails leaves no file of the final name.
+// A failed download leaves no file with the final name.
 func TestFetchFails(t *testing.T) {
 	const sum = "00000000000000000000000000000000"
 	stop := make(chan struct{})
@@ -184,7 +184,7 @@ func TestFetchTooLarge(t *testing.T) {
 	require.Equal(t, int32(1), s.calls.Load())
 }
 
-// The second mirror is asked where the first fails; both are named where both do.
+// The second mirror is tried if the first fails, and the error names both if both fail.
 func TestFetchMirrors(t *testing.T) {
 	gone, _ := serve(t, status(404))
 	good, _ := serve(t, ranged)

@@ -5,12 +5,11 @@ import (
 	"math/rand/v2"
 )
 
-// hand is the random source behind one written digit. Its draws are built
-// from PCG words alone, so a digit does not change with the library's
-// samplers.
+// hand is the random source of one digit. It uses only the words of PCG, so that
+// digits do not change if the samplers of math/rand do.
 type hand struct{ pcg rand.PCG }
 
-// newHand returns the source of one row: a function of (seed, part, row) only.
+// newHand returns the random source of a row, given by (seed, part, row) alone.
 func newHand(seed, part, row uint64) hand {
 	var h hand
 	h.pcg.Seed(mix(seed^mix(part)), mix(row+mix(seed)))

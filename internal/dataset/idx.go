@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// Limits of an IDX file: larger ones are refused before anything is taken.
+// Limits of an IDX file. Larger files are refused before memory is allocated.
 const (
 	maxIDXBytes = 1 << 30
 	maxIDXSide  = 1 << 14
@@ -37,8 +37,8 @@ func readIDXFile(ctx context.Context, path string, rank int) (*idx, error) {
 	return x, err
 }
 
-// readIDX reads an IDX stream of unsigned bytes, plain or gzip as its first
-// bytes say. It takes memory only as the data arrive: a header is a claim.
+// readIDX reads an IDX stream of unsigned bytes, which may be compressed with
+// gzip. It takes memory only as the data arrive, since a header may be false.
 func readIDX(r io.Reader, name string, rank int) (*idx, error) {
 	b := bufio.NewReaderSize(r, 1<<16)
 	if magic, _ := b.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
@@ -78,7 +78,7 @@ func readIDX(r io.Reader, name string, rank int) (*idx, error) {
 // again is the remedy for a damaged file.
 const again = "get the file again"
 
-// notEOF drops the end-of-file errors that the message already tells.
+// notEOF drops end-of-file errors, which the message already states.
 func notEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil
@@ -86,7 +86,8 @@ func notEOF(err error) error {
 	return err
 }
 
-// readHeader reads magic and dimensions and returns the bytes of one row.
+// readHeader reads the magic number and the dimensions and returns the bytes of
+// one row.
 func (x *idx) readHeader(r io.Reader, name string, rank int) (rowBytes int, err error) {
 	head := make([]byte, 4+4*rank)
 	n, err := io.ReadFull(r, head)
@@ -128,8 +129,8 @@ func (x *idx) readHeader(r io.Reader, name string, rank int) (rowBytes int, err 
 	return rowBytes, nil
 }
 
-// readBody reads n bytes. The buffer starts small and at most doubles what
-// the stream has already delivered. What was read is returned with the error.
+// readBody reads n bytes into a buffer that starts small and at most doubles. With
+// an error it returns what was read.
 func readBody(r io.Reader, n int) ([]byte, error) {
 	buf := make([]byte, 0, min(n, 1<<16))
 	for len(buf) < n {

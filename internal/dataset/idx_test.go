@@ -102,8 +102,8 @@ func TestReadIDXErrors(t *testing.T) {
 	}
 }
 
-// A header is a claim: one that promises a gigabyte and delivers ten bytes
-// costs next to nothing.
+// A header that declares a gigabyte, followed by ten bytes, does not make the
+// reader allocate the gigabyte.
 func TestReadIDXHostileHeader(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// InputOptions says what a user's own input must fit.
+// InputOptions says what the data expect of a single input from a file.
 type InputOptions struct {
 	Shape   []int    // of the data: [1 h w] for images, [D] for features
-	Columns []string // names of the features, to match a CSV header; nil leaves the order as it is
-	Invert  bool     // the picture is dark ink on light paper: turn it round
+	Columns []string // names of the features, to match a CSV header; nil keeps the order of the file
+	Invert  bool     // invert a picture of dark ink on light paper
 }
 
-// Input is one row of a user's own.
+// Input is a single input from a file of its own.
 type Input struct {
 	X      []float64 // D numbers: pixels divided by 255, features unscaled
 	Pixels []byte    // grey levels as the network sees them; nil for features
@@ -31,11 +31,10 @@ type Input struct {
 const maxInputPixels = 1 << 24
 
 // ReadInput reads one input from a PNG picture or from a CSV file with one row
-// of D numbers, with or without a header. A picture is turned to grey levels,
-// transparent pixels being background, and averaged down where it is larger
-// than the shape by the same factor both ways. CSV rows of images hold grey
-// levels from 0 to 255. The error is an *Error, or the context's once that is
-// done.
+// of D numbers, with or without a header. A picture is converted to grey levels,
+// with transparent pixels as background; one that is larger than the shape, in
+// the same proportion, is averaged down. A CSV row of an image holds grey levels
+// from 0 to 255. The error is an *Error or, if ctx is done, its error.
 func ReadInput(ctx context.Context, path string, o *InputOptions) (*Input, error) {
 	f, err := openFile(ctx, path)
 	if err != nil {
@@ -67,7 +66,7 @@ func imageShape(shape []int) (h, w int, ok bool) {
 	return shape[0], shape[1], true
 }
 
-// readPicture decodes a PNG, after a look at the size it claims.
+// readPicture decodes a PNG after it has checked the size in the header.
 func readPicture(r io.ReadSeeker, name string, o *InputOptions) (*Input, error) {
 	h, w, ok := imageShape(o.Shape)
 	if !ok {
@@ -104,8 +103,8 @@ func readPicture(r io.ReadSeeker, name string, o *InputOptions) (*Input, error) 
 	return in, nil
 }
 
-// levels returns the grey levels of a picture, 0 to 255, row-major, and
-// whether its border is light. Transparent pixels are 0 either way round.
+// levels returns the grey levels of a picture, 0 to 255, row-major, and whether
+// its border is light. Transparent pixels are 0, inverted or not.
 func levels(img image.Image, invert bool) (level []float64, light bool) {
 	b := img.Bounds()
 	level = make([]float64, 0, b.Dx()*b.Dy())
@@ -129,8 +128,8 @@ func levels(img image.Image, invert bool) (level []float64, light bool) {
 	return level, border > 127.5*count
 }
 
-// shrinkTo averages a W×H picture over the boxes of a w×h one; boxes may
-// share pixels in part.
+// shrinkTo averages a picture of bigW×bigH pixels down to w×h. A pixel that lies in
+// several boxes counts in each by its area there.
 func shrinkTo(dst []byte, w, h int, src []float64, bigW, bigH int) {
 	for y := range h {
 		y0, y1 := float64(y)*float64(bigH)/float64(h), float64(y+1)*float64(bigH)/float64(h)
@@ -191,7 +190,7 @@ func readRow(r io.Reader, name string, o *InputOptions) (*Input, error) {
 	return in.input(rec, header, take, o)
 }
 
-// noNumbers tells a header from a row.
+// noNumbers reports whether no field is a number, as in a header.
 func noNumbers(rec []string) bool {
 	return !slices.ContainsFunc(rec, func(f string) bool {
 		_, err := strconv.ParseFloat(strings.TrimSpace(f), 64)
@@ -199,7 +198,8 @@ func noNumbers(rec []string) bool {
 	})
 }
 
-// matchColumns finds each feature in the header; further columns do no harm.
+// matchColumns returns the column of each feature in the header, which may have
+// further columns.
 func matchColumns(name string, header, columns []string) ([]int, error) {
 	take := make([]int, len(columns))
 	for i, c := range columns {

@@ -22,7 +22,7 @@ func pngBytes(t testing.TB, img image.Image) []byte {
 	return b.Bytes()
 }
 
-// scaled shows a digit with z×z pixels for each of its own.
+// scaled returns a digit with z×z pixels for each pixel.
 func scaled(pixels []byte, z int) *image.Gray {
 	img := image.NewGray(image.Rect(0, 0, side*z, side*z))
 	for i := range img.Pix {
@@ -47,7 +47,7 @@ func TestReadInputPicture(t *testing.T) {
 	}
 }
 
-// Dark ink on light paper is turned round on request, never by itself.
+// Dark ink on light paper is inverted on request only.
 func TestReadInputInvert(t *testing.T) {
 	want := Digits(1, 1, 0).Train.Image(0)
 	paper := make([]byte, len(want))
@@ -65,7 +65,7 @@ func TestReadInputInvert(t *testing.T) {
 	require.False(t, in.Light)
 }
 
-// Transparent pixels are background whichever way round the ink is.
+// Transparent pixels are background, inverted or not.
 func TestReadInputTransparent(t *testing.T) {
 	for _, c := range []struct {
 		ink    color.NRGBA

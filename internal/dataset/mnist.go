@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// mnistMD5 are the checksums of MNIST's four files as they are distributed,
-// compressed.
+// mnistMD5 holds the checksums of MNIST's four compressed files.
 var mnistMD5 = map[string]string{
 	"train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
 	"train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
@@ -19,14 +18,14 @@ var mnistMD5 = map[string]string{
 	"t10k-labels-idx1-ubyte.gz":  "ec29112dd5afa0611ce80d1b7f02629c",
 }
 
-// mnistMirrors are the places MNIST is downloaded from.
+// mnistMirrors are the base URLs from which MNIST is downloaded.
 var mnistMirrors = []string{
 	"https://ossci-datasets.s3.amazonaws.com/mnist/",
 	"https://storage.googleapis.com/cvdf-datasets/mnist/",
 }
 
-// openMNIST reads MNIST from the cache, where the files that are not there
-// yet are downloaded to. Files put there by hand are taken as they are.
+// openMNIST reads MNIST from the cache, after it has downloaded the files that are
+// not there. Files that the user put there are not checked.
 func openMNIST(ctx context.Context, o *OpenOptions) (*Data, error) {
 	dir := o.CacheDir
 	if dir == "" {
@@ -60,7 +59,7 @@ func openMNIST(ctx context.Context, o *OpenOptions) (*Data, error) {
 
 const byHand = "name a directory that holds the four files with --data DIR"
 
-// offline says what to do where a download is not possible.
+// offline returns the error for a failed download, with what the user can do.
 func offline(ctx context.Context, dir, file string, err error) error {
 	e := &Error{File: "mnist", Place: file, Problem: "cannot be downloaded", Err: err}
 	if ctx.Err() != nil {

@@ -14,7 +14,7 @@ import (
 // OpenOptions configures Open. Nil and zero values mean the defaults.
 type OpenOptions struct {
 	Target   string // CSV: the target column; default the last one
-	Split    *int   // CSV: split of FILE.splits.csv that gives the parts; nil means none
+	Split    *int   // CSV: number of the split in FILE.splits.csv; nil means none
 	TestFile string // CSV: a second file with the test rows; default none
 	MaxBytes int64  // CSV: the most memory that the numbers of a file may take; default no limit
 
@@ -34,14 +34,14 @@ type OpenOptions struct {
 	Progress func(stage string, done, total int)
 }
 
-// names is what Open takes.
+// names says what Open accepts.
 const names = "name digits, mnist, a directory of IDX files or a .csv file"
 
 // Open reads a data set by name: "digits", the built-in synthetic digits
 // ("digits:TRAIN" and "digits:TRAIN,TEST" set the number of rows); "mnist",
 // downloaded on first use; a directory of IDX files; or a CSV file. "" is
-// digits. A directory or file of the name digits or mnist is "./digits". The
-// error is an *Error, or the context's once that is done while a file is read.
+// digits. Write "./digits" for a directory with that name. The error is an *Error
+// or, if ctx is done while a file is read, its error.
 func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 	if o == nil {
 		o = &OpenOptions{}

@@ -2,13 +2,14 @@ package dataset
 
 import "math"
 
-// Side of a drawn digit in pixels, and of the box its glyph is fitted into.
+// The side of an image in pixels, and of the box into which the glyph is fitted.
 const (
 	side  = 28
 	inner = 20
 )
 
-// pen draws glyphs on a 28×28 sheet. One pen is used by one goroutine.
+// pen draws glyphs on a canvas of 28×28 pixels. It is for one goroutine at a
+// time.
 type pen struct {
 	g      glyph
 	line   []dot // flattened strokes
@@ -41,7 +42,7 @@ func (p *pen) drawTo(dst []byte, class int, h *hand) {
 	p.inkTo(dst, h)
 }
 
-// wobble moves every knot a little: no two strokes of one hand are equal.
+// wobble moves every knot a little, so that no two digits are equal.
 func (p *pen) wobble(h *hand) {
 	sd := h.uniform(0.008, 0.034)
 	if h.chance(0.2) { // written in haste
@@ -113,7 +114,7 @@ func (p *pen) bend(h *hand) {
 	}
 }
 
-// fit applies slant, rotation and aspect, and places the digit on the sheet.
+// fit applies slant, rotation and aspect, and places the digit on the canvas.
 func (p *pen) fit(h *hand) {
 	sin, cos := math.Sincos(0.11 * h.normal())
 	shear := 0.12 + 0.17*h.normal()

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// maxRows bounds a file of row numbers: 512 MiB of them.
+// maxRows bounds the row numbers in a file, which take 512 MiB then.
 const maxRows = 1 << 26
 
-// ReadRows reads a file of row numbers, one a line, in order. Blank lines and
-// what follows a # are left out. Whether the rows exist is for Select to say.
-// The error is an *Error, or the context's once that is done.
+// ReadRows reads a file of row numbers, one on each line. Blank lines and text
+// after a # are skipped. It does not check that the rows exist; Select does. The
+// error is an *Error or, if ctx is done, its error.
 func ReadRows(ctx context.Context, path string) ([]int, error) {
 	f, err := openFile(ctx, path)
 	if err != nil {

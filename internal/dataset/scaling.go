@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Scaling standardizes features: x ← (x − Mean)/Scale, both of length D. Nil
-// leaves inputs as they are, which is right for images.
+// Scaling standardizes features: x ← (x − Mean)/Scale, both of length D. A nil
+// Scaling leaves inputs as they are, which is right for images.
 type Scaling struct {
 	Mean, Scale []float64
 }
@@ -33,11 +33,11 @@ func NewScaling(x *mat.Dense) (*Scaling, error) {
 	return s, nil
 }
 
-// bad is true for NaN and infinities.
+// bad reports whether v is NaN or infinite.
 func bad(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
-// meanScale takes two passes. A column that does not vary is found by
-// comparing its values, since the rounded mean would give it a tiny spread.
+// meanScale returns mean and standard deviation by two passes. It finds a constant
+// column by comparing values, since the rounded mean would give it a tiny spread.
 func meanScale(v []float64) (mean, scale float64) {
 	constant := true
 	for _, x := range v {
@@ -59,8 +59,8 @@ func meanScale(v []float64) (mean, scale float64) {
 	return mean, scale
 }
 
-// Apply standardizes the rows of x in place. It panics where x does not have
-// D columns.
+// Apply standardizes the rows of x in place. It panics if x does not have D
+// columns.
 func (s *Scaling) Apply(x *mat.Dense) {
 	if s == nil {
 		return

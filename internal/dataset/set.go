@@ -11,29 +11,30 @@ import (
 )
 
 // Set is one part of a data set: its training, validation or test rows. A
-// position counts the rows of the part from 0; a row is the 0-based row of the
-// original file. Positions follow the order of the file. A Set is read-only
-// and safe for concurrent use.
+// position counts the rows of the part from 0, and a row those of the original
+// file; both are in the order of the file. A Set is read-only and safe for
+// concurrent use.
 type Set struct {
 	Part    string    // "train", "valid" or "test"
-	File    string    // where the rows come from, for messages
+	File    string    // file or data set of the rows, for messages
 	Shape   []int     // shape of one input: [1 28 28] for images, [D] for features
 	Labels  []int     // the data's own labels; nil where they are not all integers
 	Targets []float64 // targets as numbers; nil for images
 
-	rows     []int     // row of each position, ascending; nil where they are the same
-	fileRows int       // rows in the original file, of all parts
+	rows     []int     // row of each position, ascending; nil if the part is the whole file
+	fileRows int       // rows in the original file, all parts together
 	known    []int     // labels of all parts, ascending
 	px       pixels    // images; nil for features
 	x        []float64 // features, row-major; nil for images
 }
 
-// pixels is where images come from. imageTo is safe for concurrent use.
+// pixels gives the images of a Set, from memory or drawn when they are needed.
+// imageTo is safe for concurrent use.
 type pixels interface {
 	imageTo(dst []byte, pos int) // one byte a pixel, row-major
 }
 
-// grey is the value of each pixel byte: p/255.
+// grey holds the input p/255 of each pixel byte p.
 var grey = func() (g [256]float64) {
 	for i := range g {
 		g[i] = float64(i) / 255
@@ -41,7 +42,7 @@ var grey = func() (g [256]float64) {
 	return g
 }()
 
-// Len returns the number of rows N; a part that the data do not have is empty.
+// Len returns the number of rows N, 0 for a part that the data do not have.
 func (s *Set) Len() int { return max(len(s.Labels), len(s.Targets)) }
 
 // Dim returns the number of inputs D, the product of Shape; 0 for an empty part.
@@ -93,8 +94,8 @@ func (s *Set) Lookup(row int) (pos int, err error) {
 	return pos, nil
 }
 
-// Image returns the grey levels of the image at position pos, row-major, in
-// memory of the caller's own; nil where the rows are not images.
+// Image returns a copy of the grey levels of the image at position pos,
+// row-major, or nil if the rows are not images.
 func (s *Set) Image(pos int) []byte {
 	if s.px == nil {
 		return nil
@@ -106,7 +107,7 @@ func (s *Set) Image(pos int) []byte {
 
 // Matrix returns the inputs at the given positions (nil means all) as a
 // len(pos)×D matrix: pixels divided by 255, features as they are in the file.
-// It panics where there is no row.
+// It panics if there are no rows.
 func (s *Set) Matrix(pos []int) *mat.Dense {
 	n := len(pos)
 	if pos == nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/funcgp/funcgp/internal/inputfile"
 )
 
-// splitsPath is the file of splits that belongs to FILE.csv.
+// splitsPath returns the path of the splits of FILE.csv.
 func splitsPath(csvPath string) string {
 	return strings.TrimSuffix(csvPath, filepath.Ext(csvPath)) + ".splits.csv"
 }
 
-// readSplit reads split k of the splits file beside csvPath: rows of the CSV
-// file by part, ascending. n is the number of rows there are.
+// readSplit reads split k from the splits file beside csvPath. It returns the
+// rows of each part, ascending. n is the number of rows in the CSV file.
 func readSplit(ctx context.Context, csvPath string, k, n int) (map[string][]int, error) {
 	path := splitsPath(csvPath)
 	f, err := inputfile.Open(ctx, path)
@@ -78,7 +78,7 @@ func readSplits(r io.Reader, name string, k, n int) (map[string][]int, error) {
 	for _, rows := range parts {
 		slices.Sort(rows)
 	}
-	// A part without rows is empty, not the whole file.
+	// An empty part must not be nil, which would mean the whole file.
 	for _, p := range []string{"valid", "test"} {
 		if parts[p] == nil {
 			parts[p] = []int{}
@@ -87,7 +87,7 @@ func readSplits(r io.Reader, name string, k, n int) (map[string][]int, error) {
 	return parts, nil
 }
 
-// splitLine reads one line: which split, which row, which part.
+// splitLine reads the split, row and part of one line.
 func (in *records) splitLine(rec []string, n int) (split, row int, part string, err error) {
 	fail := func(j int, problem, remedy string) (int, int, string, error) {
 		return 0, 0, "", &Error{File: in.name, Line: in.line(j), Place: fmt.Sprintf("column %d", j+1), Problem: problem, Remedy: remedy}
@@ -110,6 +110,7 @@ func (in *records) splitLine(rec []string, n int) (split, row int, part string, 
 	return fail(2, quote(rec[2])+" is not a part", "write train, valid or test")
 }
 
+// noSplit returns the error for a split that has no training rows.
 func noSplit(name string, k int, parts map[string][]int, others map[int]bool) error {
 	if len(parts) > 0 {
 		return &Error{File: name, Problem: fmt.Sprintf("split %d has no training rows", k), Remedy: "choose another split"}

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Stored are rows that were kept apart from the files they came from.
+// Stored holds rows of a data set without the files from which they were read.
 type Stored struct {
 	Rows    []int     // of the original file, ascending
 	Shape   []int     // of one input
@@ -17,8 +17,8 @@ type Stored struct {
 	X       []float64 // features; nil for images
 }
 
-// Stored returns the rows of a subset of these data, in the order of the file,
-// with copies of their inputs.
+// Stored returns the rows of a subset of the data, in the order of the file, with
+// copies of their inputs.
 func (d *Data) Stored(s *Subset) *Stored {
 	pos := slices.Clone(s.Pos)
 	slices.Sort(pos)
@@ -42,9 +42,9 @@ func (d *Data) Stored(s *Subset) *Stored {
 	return r
 }
 
-// WithTrain returns the data with stored rows in place of the training part;
-// file is where they come from, for messages. Rows that do not fit the data or
-// each other are an *Error.
+// WithTrain returns the data with stored rows in place of the training part. file
+// names their origin in messages. Rows that do not fit the data or each other are
+// an *Error.
 func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 	fail := func(format string, a ...any) (*Data, error) {
 		return nil, &Error{File: file, Problem: "its training rows " + fmt.Sprintf(format, a...), Remedy: "write it again, or name the data it belongs to"}

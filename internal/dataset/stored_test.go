@@ -31,7 +31,7 @@ func TestStoredRows(t *testing.T) {
 	}
 }
 
-// TestStoredRowsThatDoNotFit are refused.
+// TestStoredRowsThatDoNotFit checks that rows that do not fit the data are refused.
 func TestStoredRowsThatDoNotFit(t *testing.T) {
 	d, err := Open(t.Context(), "digits:40,20", nil)
 	require.NoError(t, err)
@@ -60,8 +60,8 @@ func TestStoredRowsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestStoredRowsOfOtherColumns are refused: the network would take one feature
-// for another.
+// TestStoredRowsOfOtherColumns checks that rows with other columns are refused, as
+// the network would take one feature for another.
 func TestStoredRowsOfOtherColumns(t *testing.T) {
 	dir := t.TempDir()
 	d, err := Open(t.Context(), write(t, dir, "ab.csv", []byte("a,b,y\n1,2,0\n3,4,1\n")), nil)

@@ -11,8 +11,8 @@ import (
 type SelectOptions struct {
 	Classes []int  // keep rows of these labels and number the classes in this order; nil keeps every row
 	Count   int    // take the first Count kept rows, in file order; 0 takes all
-	Rows    []int  // take these rows of the original file in this order; nil means not asked for
-	From    string // the file or flag that Rows came from, for messages
+	Rows    []int  // take these rows of the original file, in this order; nil takes no list
+	From    string // the file or flag with Rows, for messages
 }
 
 // Subset is a selection of rows from a Set, in order.
@@ -21,9 +21,9 @@ type Subset struct {
 	Pos     []int     // positions in Set
 	Rows    []int     // rows of the original file
 	Labels  []int     // the data's own labels; nil where they are not all integers
-	Class   []int     // position of the label in Classes; nil without classes
-	Classes []int     // the classes asked for, in order; nil without
-	Targets []float64 // what a likelihood sees: the class number, else the target
+	Class   []int     // index of the label in Classes; nil if Classes is
+	Classes []int     // the selected classes, in order; nil if all rows were kept
+	Targets []float64 // for a likelihood: Class, or the target if Classes is nil
 }
 
 // Len returns the number of rows N.
@@ -35,10 +35,10 @@ func (s *Subset) Matrix() *mat.Dense { return s.Set.Matrix(s.Pos) }
 // Image returns the pixels of the i-th row of the subset: see Set.Image.
 func (s *Subset) Image(i int) []byte { return s.Set.Image(s.Pos[i]) }
 
-// Select takes rows. It is an error, which names the row or class, to ask for
-// a row of another class, a row twice, a row past the end or in another part,
-// more rows than are kept, or a class that is twice in the list or not in the
-// data.
+// Select returns the rows that o asks for. It is an error, which names the row or
+// class, to list a row of another class, a row twice, or a row past the end or of
+// another part; to ask for more rows than there are; or to name a class twice or
+// one that is not in the data.
 func (s *Set) Select(o *SelectOptions) (*Subset, error) {
 	if o == nil {
 		o = &SelectOptions{}
@@ -92,7 +92,7 @@ func (s *Set) checkClasses(classes []int) error {
 	return nil
 }
 
-// kept returns the first o.Count positions whose class is asked for.
+// kept returns the first o.Count positions of the selected classes.
 func (s *Set) kept(o *SelectOptions) ([]int, error) {
 	var pos []int
 	for p := range s.Len() {
@@ -148,7 +148,7 @@ func (s *Set) listed(o *SelectOptions) ([]int, error) {
 	return pos, nil
 }
 
-// subset gathers what belongs to the positions.
+// subset returns the Subset of these positions.
 func (s *Set) subset(pos, classes []int) *Subset {
 	sub := &Subset{Set: s, Pos: pos, Rows: make([]int, len(pos)), Targets: make([]float64, len(pos)), Classes: slices.Clone(classes)}
 	if s.Labels != nil {

@@ -1,5 +1,5 @@
-// Package inputfile opens files for reading so that no file can hang the
-// program: a device is refused, and a context ends the wait for a pipe.
+// Package inputfile opens files so that reading them cannot hang the program:
+// devices are refused, and a context ends the wait for data of a pipe.
 //
 //	f, err := inputfile.Open(ctx, "net.onnx")
 //	defer f.Close()
@@ -26,13 +26,13 @@ type File struct {
 	ctx  context.Context
 	file *os.File
 	size int64
-	stop func() bool // ends the watch on the context
+	stop func() bool // ends the call that waits for the context
 }
 
 var _ io.ReadSeekCloser = (*File)(nil)
 
-// Open opens a regular file or a pipe. Where nobody writes to a named pipe,
-// Open waits until the context is done; the system's own open then stays
+// Open opens a regular file or a named pipe. It waits until someone opens the
+// pipe to write or the context is done; in the second case a goroutine stays
 // behind until a writer comes. The error is an *fs.PathError or the context's.
 func Open(ctx context.Context, path string) (*File, error) {
 	if err := ctx.Err(); err != nil {
@@ -64,7 +64,8 @@ func Open(ctx context.Context, path string) (*File, error) {
 	return f, nil
 }
 
-// openPipe opens a named pipe, which takes until somebody opens it to write.
+// openPipe opens a named pipe. The system call waits until someone opens the pipe
+// to write.
 func openPipe(ctx context.Context, path string) (*os.File, error) {
 	type opened struct {
 		file *os.File
@@ -89,7 +90,7 @@ func openPipe(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// Size is the size of a regular file in bytes, and -1 for a pipe.
+// Size returns the size of a regular file in bytes, and -1 for a pipe.
 func (f *File) Size() int64 { return f.size }
 
 // Read implements io.Reader.

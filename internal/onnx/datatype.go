@@ -8,7 +8,7 @@ import (
 // DataType is the element type of a tensor, numbered as in onnx.proto.
 type DataType int32
 
-// The element types this package reads and writes.
+// The element types that this package reads and writes.
 const (
 	Float    DataType = 1
 	Uint8    DataType = 2
@@ -26,12 +26,12 @@ const (
 	BFloat16 DataType = 16
 )
 
-// typeInfo is what the format fixes about an element type.
+// typeInfo says how the format stores elements of a type.
 type typeInfo struct {
 	name  string
 	size  int    // bytes of one element in raw_data
 	field number // the typed data field of TensorProto that may hold it
-	// Range of the integers, as far as int64 reaches.
+	// The range of integers, limited to that of int64.
 	min, max int64
 }
 
@@ -59,6 +59,7 @@ var unsupported = map[DataType]string{
 	24: "float8e8m0", 25: "uint2", 26: "int2",
 }
 
+// String names the type in error messages.
 func (d DataType) String() string {
 	if info, ok := types[d]; ok {
 		return info.name
@@ -89,8 +90,8 @@ func (d DataType) IsInt() bool {
 // AttrType is the type of an attribute, numbered as in onnx.proto.
 type AttrType int32
 
-// The attribute types. The content of those from AttrGraph on that have no
-// field in Attribute is in Attribute.Raw.
+// The attribute types. Values of types for which Attribute has no field are in
+// Attribute.Raw.
 const (
 	AttrUndefined     AttrType = 0
 	AttrFloat         AttrType = 1
@@ -114,6 +115,7 @@ var attrNames = [...]string{
 	"tensors", "graphs", "sparse tensor", "sparse tensors", "type", "types",
 }
 
+// String names the type in error messages.
 func (a AttrType) String() string {
 	if a >= 0 && int(a) < len(attrNames) {
 		return attrNames[a]

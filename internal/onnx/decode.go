@@ -11,12 +11,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// MaxSize is the size in bytes that protobuf allows a message.
+// MaxSize is the largest size of a protobuf message in bytes.
 const MaxSize = math.MaxInt32
 
-// Read decodes the model that r holds to its end. It reads at most the 2 GiB
-// that a protobuf message may have, and less where the first bytes are not
-// those of a model.
+// Read decodes the model in r, which ends with it. It reads at most the 2 GiB that
+// a protobuf message may have, and stops early at bytes that cannot be a model.
 func Read(r io.Reader) (*Model, error) { return read(r, MaxSize) }
 
 func read(r io.Reader, most int64) (*Model, error) {
@@ -174,7 +173,7 @@ func (g *Graph) node(f *field) error {
 	return nil
 }
 
-// label names the node, the i-th of its graph.
+// label names node i of a graph.
 func (n *Node) label(i int) string {
 	s := label("node", i, n.Name)
 	if n.OpType != "" {
@@ -225,8 +224,7 @@ func (n *Node) attribute(f *field) error {
 	return nil
 }
 
-// contents says which type of attribute each value field of AttributeProto
-// belongs to.
+// contents maps each value field of AttributeProto to its attribute type.
 var contents = map[number]AttrType{
 	2: AttrFloat, 3: AttrInt, 4: AttrString, 5: AttrTensor, 6: AttrGraph, 7: AttrFloats, 8: AttrInts,
 	9: AttrStrings, 10: AttrTensors, 11: AttrGraphs, 14: AttrTypeProto, 15: AttrTypeProtos,
@@ -272,8 +270,8 @@ func (a *Attribute) tensor(f *field) error {
 	return in(a.T.label(), err)
 }
 
-// resolve sets the type of an attribute that has none (IR version 1) from
-// the value it has, and checks that a tensor is there.
+// resolve sets the type of an attribute without one (IR version 1) from the
+// values that are present, and checks that a tensor has its value.
 func (a *Attribute) resolve(present uint32, off int) error {
 	present &^= 1 << AttrUndefined
 	if a.Type == AttrUndefined && present != 0 {
@@ -323,8 +321,8 @@ func (v *ValueInfo) field(f *field) error {
 // errNotDense marks a TypeProto that is not one dense tensor type.
 var errNotDense = errors.New("not a dense tensor type")
 
-// typeProto decodes TypeProto when it is a dense tensor type (or says
-// nothing) and keeps the record otherwise.
+// typeProto decodes a TypeProto that is a dense tensor type or empty, and keeps
+// the bytes of any other.
 func (v *ValueInfo) typeProto(f *field) error {
 	body, err := f.message()
 	if err != nil {
@@ -370,8 +368,8 @@ func (v *ValueInfo) tensorType(f *field) error {
 	return nil
 }
 
-// dim decodes one field of TensorShapeProto. Of value and symbol the later
-// counts, as in any oneof.
+// dim decodes one field of TensorShapeProto. If a dimension has both a value and a
+// symbol, the later one counts, as in any protobuf oneof.
 func (v *ValueInfo) dim(f *field) error {
 	if f.num != 1 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/testref"
 )
 
-// file is a model by hand that uses every field this package has a name for.
+// file is a model written by hand that uses every field this package knows.
 func file() []byte {
 	node := msg(
 		stringField(1, "x"), stringField(1, ""), stringField(1, "w"), stringField(2, "y"),
@@ -145,7 +145,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// Attributes of IR version 1 have no type; the value says it.
+// Attributes of IR version 1 have no type; it is taken from the value.
 func TestAttributeWithoutType(t *testing.T) {
 	decode := func(fields ...[]byte) (*Attribute, error) {
 		m, err := Decode(bytesField(7, bytesField(1, msg(stringField(4, "Op"), bytesField(5, msg(stringField(1, "a"), msg(fields...)))))))
@@ -179,7 +179,7 @@ func TestAttributeWithoutType(t *testing.T) {
 	require.ErrorContains(t, err, "a second tensor")
 }
 
-// Each message is one line and names the place.
+// Each error is one line that says where the fault is.
 func TestErrorsNameThePlace(t *testing.T) {
 	long := strings.Repeat("n", 1000)
 	for _, c := range []struct {
@@ -234,9 +234,9 @@ func TestReadAndWrite(t *testing.T) {
 	require.ErrorContains(t, model().Write(full), "onnx: writing: ")
 }
 
-// Every model exported by PyTorch decodes, and encodes to an equal one. What
-// it must hold is known from the reference beside it: as many parameters as
-// its Jacobian has columns, and where θ is given (float64 files) just those.
+// Every model exported by PyTorch decodes, and encodes to an equal one. It has as
+// many parameters as the reference Jacobian has columns, with the values of θ
+// where the reference has them (float64 files).
 func TestReferences(t *testing.T) {
 	for _, name := range testref.References(t) {
 		t.Run(name, func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// checkNames checks that each input of a node is a value that is there.
+// checkNames checks that the graph defines each input of a node.
 func checkNames(t *testing.T, g *Graph) {
 	require.NotEmpty(t, g.Nodes)
 	known := map[string]bool{"": true}

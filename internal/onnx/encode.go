@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Write encodes the model and writes it to w, in one call and only when all
-// of it could be encoded.
+// Write encodes the model and writes it to w in one call. If the model cannot be
+// encoded, nothing is written.
 func (m *Model) Write(w io.Writer) error {
 	b, err := m.Encode()
 	if err != nil {
@@ -20,10 +20,10 @@ func (m *Model) Write(w io.Writer) error {
 	return nil
 }
 
-// Encode returns the model as a file. Equal models give equal bytes. Floats
-// are rounded to the tensor's type, to nearest; a *FormatError reports a
-// tensor whose elements do not match its shape or lie beyond its type, a node
-// without operator, a model without graph, and one of more than 2 GiB.
+// Encode returns the content of the model's file. Equal models give equal bytes.
+// Floats are rounded to the nearest number of the tensor's type. The error is a
+// *FormatError: a tensor's elements do not match its shape or exceed its type, a
+// node has no operator, the model has no graph or takes more than 2 GiB.
 func (m *Model) Encode() ([]byte, error) {
 	if m.Graph == nil {
 		return nil, invalidf("the model has no graph")
@@ -108,8 +108,8 @@ func (n *Node) append(b []byte) (_ []byte, err error) {
 	return append(b, n.Unknown...), nil
 }
 
-// append appends the fields of AttributeProto. The value that Type names is
-// written even when it is zero, which readers need to find it.
+// append appends the fields of AttributeProto. A value of the attribute's type is
+// written even if it is zero, because readers expect it.
 func (a *Attribute) append(b []byte) (_ []byte, err error) {
 	b = appendString(b, 1, a.Name)
 	if a.Type == AttrFloat || a.F != 0 {

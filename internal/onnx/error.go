@@ -27,15 +27,15 @@ func (e *FormatError) Error() string {
 	return s.String()
 }
 
-// faultf returns an error at a byte of the file, its place still to be named.
+// faultf returns an error at a byte of the file. The callers add the Place by in.
 func faultf(offset int, format string, args ...any) error {
 	return &FormatError{Offset: int64(offset), Reason: fmt.Sprintf(format, args...)}
 }
 
-// invalidf returns an error of a model in memory.
+// invalidf returns an error in a model in memory, which has no offset.
 func invalidf(format string, args ...any) error { return faultf(-1, format, args...) }
 
-// in puts place in front of the place of err, and passes nil through.
+// in puts place in front of the Place of err; a nil err stays nil.
 func in(place string, err error) error {
 	var e *FormatError
 	if !errors.As(err, &e) {

@@ -19,7 +19,7 @@ func Example() {
 
 	m, err := onnx.Read(&file)
 	if err != nil {
-		fmt.Println(err) // names the place in the file
+		fmt.Println(err) // says where in the file the fault is
 		return
 	}
 	for _, n := range m.Graph.Nodes {

@@ -2,8 +2,8 @@ package onnx
 
 import "math"
 
-// format is a binary floating-point format with a sign bit, exp exponent bits
-// and man mantissa bits, all IEEE 754 in meaning.
+// format is an IEEE 754 binary floating-point format with a sign bit, exp
+// exponent bits and man mantissa bits.
 type format struct{ exp, man int }
 
 var (
@@ -13,8 +13,8 @@ var (
 
 func (f format) bias() int { return 1<<(f.exp-1) - 1 }
 
-// widen returns the number that the bits stand for, exactly. Every NaN
-// becomes the one of math.NaN.
+// widen returns the number that the bits stand for, exactly. Every NaN becomes
+// math.NaN().
 func (f format) widen(bits uint16) float64 {
 	e := int(bits>>f.man) & (1<<f.exp - 1)
 	m := int(bits) & (1<<f.man - 1)
@@ -37,8 +37,8 @@ func (f format) widen(bits uint16) float64 {
 	return v
 }
 
-// narrow returns the bits of the number nearest to v, ties to even; beyond
-// the largest finite number that is an infinity.
+// narrow returns the bits of the number nearest to v, with ties to even. A v
+// beyond the largest finite number becomes an infinity.
 func (f format) narrow(v float64) uint16 {
 	infinity := (1<<f.exp - 1) << f.man
 	bits := infinity

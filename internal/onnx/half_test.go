@@ -63,8 +63,8 @@ func TestBFloat16IsHalfAFloat32(t *testing.T) {
 	}
 }
 
-// Narrowing goes to the nearer neighbour, and halfway to the even one: between
-// any two neighbours a < b the middle and what is just beside it.
+// Narrowing rounds to the nearest number, with ties to even. The test takes the
+// middle of any two neighbours a < b and the numbers just beside it.
 func TestHalfNarrowRounds(t *testing.T) {
 	for _, f := range []format{binary16, bfloat16} {
 		infinity := uint16((1<<f.exp - 1) << f.man)

@@ -1,6 +1,6 @@
 package onnx
 
-// Model is a model file: a graph and what is said about it.
+// Model is the content of a model file: a graph, and data about its origin.
 type Model struct {
 	IRVersion       int64
 	ProducerName    string
@@ -11,11 +11,11 @@ type Model struct {
 	OpsetImport     []Opset
 	Metadata        []Entry // in file order
 	Graph           *Graph  // not nil in a decoded model
-	Unknown         []byte  // other fields (training, local functions), as they stood in the file
+	Unknown         []byte  // other fields (training, local functions), as bytes of the file
 }
 
-// Opset says which version of a domain's operators the nodes mean. The
-// default domain is "" or "ai.onnx".
+// Opset is the version of the operators of one domain. The domain of ONNX's own
+// operators is "" or "ai.onnx".
 type Opset struct {
 	Domain  string
 	Version int64
@@ -24,7 +24,8 @@ type Opset struct {
 // Entry is one metadata property.
 type Entry struct{ Key, Value string }
 
-// Graph is a list of nodes, in file order, and the values they start from.
+// Graph is a list of nodes, in file order, with the inputs and constants that
+// they read.
 type Graph struct {
 	Name         string
 	DocString    string
@@ -33,29 +34,30 @@ type Graph struct {
 	Inputs       []*ValueInfo
 	Outputs      []*ValueInfo
 	ValueInfos   []*ValueInfo
-	Unknown      []byte // other fields (sparse initializers, annotations), as they stood in the file
+	Unknown      []byte // other fields (sparse initializers, annotations), as bytes of the file
 }
 
 // ValueInfo declares a value's type and shape. Only dense tensor types are
 // decoded: any other type has Type 0 and stays in Unknown.
 type ValueInfo struct {
 	Name     string
-	Type     DataType // may be one this package has no constant for; 0 when there is none
-	HasShape bool     // false: nothing is known; true with no Dims: a scalar
+	Type     DataType // may be a type that this package cannot read; 0 if none is declared
+	HasShape bool     // if false, the shape is unknown; if true without Dims, it is a scalar's
 	Dims     []Dim
-	Unknown  []byte // other fields, as they stood in the file
+	Unknown  []byte // other fields, as bytes of the file
 }
 
-// Dim is one declared dimension: a number when HasValue, which some exporters
-// set to -1 or 0 where the size is open; else the symbol Param, or unknown
-// where that is empty.
+// Dim is one declared dimension. If HasValue it is the number Value, which some
+// exporters set to -1 or 0 for an unknown size; otherwise it is the symbol Param,
+// or unknown if Param is empty.
 type Dim struct {
 	Value    int64
 	Param    string
 	HasValue bool
 }
 
-// Node applies one operator. An input or output named "" is one left out.
+// Node applies one operator. An optional input or output that it does not have
+// is named "".
 type Node struct {
 	Name       string
 	OpType     string // never empty in a decoded model
@@ -64,7 +66,7 @@ type Node struct {
 	Outputs    []string
 	Attributes []*Attribute
 	DocString  string
-	Unknown    []byte // other fields, as they stood in the file
+	Unknown    []byte // other fields, as bytes of the file
 }
 
 // Attr returns the attribute of that name, or nil.
@@ -77,8 +79,9 @@ func (n *Node) Attr(name string) *Attribute {
 	return nil
 }
 
-// Attribute is a constant parameter of a node. Type says which field holds
-// it; in files that predate the type it is set from the field that is there.
+// Attribute is a constant argument of a node. Type says which field holds its
+// value. In old files that do not store the type, it is taken from the field that
+// is set.
 type Attribute struct {
 	Name    string
 	Type    AttrType
@@ -89,5 +92,5 @@ type Attribute struct {
 	Floats  []float32
 	Ints    []int64
 	Strings [][]byte
-	Raw     []byte // anything else (graphs, sparse tensors, a reference, documentation), as it stood in the file
+	Raw     []byte // all other fields (graphs, sparse tensors, references, documentation), as bytes of the file
 }

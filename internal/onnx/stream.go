@@ -10,17 +10,16 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Sizes in bytes: of the first and the largest part in which a stream of
-// unknown length is held, and of one read.
+// A stream of unknown length is held in parts that grow. Sizes are in bytes.
 const (
 	firstPart   = 64 << 10
 	largestPart = 64 << 20
-	readStep    = 64 << 10
+	readStep    = 64 << 10 // of one read
 )
 
-// readAll reads r to its end. It stops early where r has more than most bytes,
-// which is an error, and where its bytes cannot be a message, which Decode
-// then finds in what was read. While it reads it holds what it has read once.
+// readAll reads r to its end, without a second copy of the bytes in memory. More
+// than most bytes are an error. It stops early if the bytes cannot be a message,
+// and leaves that error to Decode.
 func readAll(r io.Reader, most int64) ([]byte, error) {
 	tooLarge := faultf(-1, "more than the %d bytes an ONNX file can have", most)
 	size := length(r)
@@ -51,8 +50,7 @@ func readAll(r io.Reader, most int64) ([]byte, error) {
 	}
 }
 
-// length returns the number of bytes that r says it has, or 0 where it does
-// not say.
+// length returns the number of bytes in r if r knows it, and 0 otherwise.
 func length(r io.Reader) int64 {
 	switch r := r.(type) {
 	case interface{ Len() int }:
@@ -82,8 +80,8 @@ type framing struct {
 	broken bool   // the bytes so far do not begin a message
 }
 
-// follow takes the next bytes. A record that reaches beyond what the message
-// can have is an error.
+// follow takes the next bytes. A record that is longer than the message may be is
+// an error.
 func (f *framing) follow(b []byte) error {
 	for len(b) > 0 && !f.broken {
 		if n := min(f.skip, int64(len(b))); n > 0 {
@@ -112,10 +110,10 @@ func (f *framing) follow(b []byte) error {
 // length.
 const longestHead = 20
 
-// recordHead returns how many of the first bytes of a record, b, are not its
-// body, and the length of the body, which a varint record does not have. n is
-// 0 where b is too short to tell, and where it begins no record: then broken
-// is true.
+// recordHead reads the head of the record that begins with b: its tag and its
+// length or varint. It returns the length n of the head and that of the body that
+// follows. n is 0 if b ends inside the head, or if b begins no record, and then
+// broken is true.
 func recordHead(b []byte) (n int, body int64, broken bool) {
 	_, typ, tag := protowire.ConsumeTag(b)
 	if tag < 0 {

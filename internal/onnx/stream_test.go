@@ -29,7 +29,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// allocated returns the bytes that do allocates in all.
+// allocated returns the number of bytes that do allocates.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -38,8 +38,8 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A stream without an end that could be a model is read up to the limit and
-// held once.
+// An endless stream that could be a model is read up to the limit, and its bytes
+// are in memory once.
 func TestReadStopsAtTheLimit(t *testing.T) {
 	const most = 16 << 20
 	for name, record := range map[string][]byte{
@@ -56,8 +56,8 @@ func TestReadStopsAtTheLimit(t *testing.T) {
 	}
 }
 
-// A stream that cannot be a model is left at its first records: /dev/zero is
-// one.
+// Reading stops at the first records of a stream that cannot be a model, such as
+// /dev/zero.
 func TestReadStopsWhereNoModelBegins(t *testing.T) {
 	graph := append(tag(7, 2), varint(1<<40)...)
 	for name, c := range map[string]struct {
@@ -91,8 +91,8 @@ func TestReadStopsWhereNoModelBegins(t *testing.T) {
 	require.Less(t, used, uint64(1<<20))
 }
 
-// However a model arrives, and however long it is, Read and Decode agree; of a
-// reader of known length memory is taken once.
+// Read and Decode agree for any length of a model and any sizes of the reads. If
+// the reader knows its length, memory is allocated once.
 func TestReadInParts(t *testing.T) {
 	m := model()
 	m.Metadata = append(m.Metadata, Entry{"long", strings.Repeat("a", 3<<20)}, Entry{"short", "b"})
@@ -132,8 +132,8 @@ func TestReadInParts(t *testing.T) {
 	}
 }
 
-// Of damaged bytes Read says what Decode says, wherever they are cut into
-// parts.
+// Read and Decode give the same error for damaged bytes, for any sizes of the
+// reads.
 func TestReadOfDamagedBytes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	whole := file()

@@ -14,10 +14,10 @@ type Tensor struct {
 	Name    string
 	Dims    []int64 // none: a scalar
 	Type    DataType
-	Floats  []float64 // the elements of a floating-point type, each exactly
+	Floats  []float64 // the elements of a floating-point type, exact
 	Ints    []int64   // the elements of an integer type; a boolean is 0 or 1
 	Strings [][]byte  // the elements of type String
-	Unknown []byte    // other fields (documentation), as they stood in the file
+	Unknown []byte    // other fields (documentation), as bytes of the file
 }
 
 // Len returns the number of elements held.
@@ -31,7 +31,7 @@ func (t *Tensor) Len() int {
 	return len(t.Ints)
 }
 
-// label names a tensor that is not one of a list.
+// label names a tensor that is not in a list.
 func (t *Tensor) label() string {
 	if t.Name == "" {
 		return "tensor"
@@ -56,7 +56,7 @@ const (
 	tensorLocation number = 14
 )
 
-// storage is where a tensor's elements stand in the file.
+// storage says where in the file a tensor's elements are.
 type storage struct {
 	raw      []byte
 	count    [tensorUint64s + 1]int // elements in each typed data field
@@ -64,14 +64,14 @@ type storage struct {
 	segment  bool
 }
 
-// decodeTensor reads the message twice: to count the elements, and, when they
-// are as many as the shape says, to fill memory of that size. The tensor
-// returned with an error serves to name it.
+// decodeTensor reads the message twice: first it counts the elements and compares
+// them with the shape, then it reads them into memory of that size. The tensor
+// returned with an error has its name, for the message.
 func decodeTensor(m message) (*Tensor, error) {
 	t, s := new(Tensor), new(storage)
 	err := m.each(func(f *field) error { return t.header(f, s) })
 	if err != nil {
-		// What precedes the name may be at fault, and the name is still wanted.
+		// The fault may come before the name, which the message needs.
 		_ = m.each(func(f *field) error {
 			if f.num == tensorName {
 				t.Name = string(f.b)
@@ -87,7 +87,7 @@ func decodeTensor(m message) (*Tensor, error) {
 	return t, t.load(m, s, n)
 }
 
-// header decodes what is not an element, and counts the elements.
+// header decodes all fields except the elements, which it counts.
 func (t *Tensor) header(f *field, s *storage) (err error) {
 	switch f.num {
 	case tensorDims:
@@ -128,7 +128,7 @@ func wireType(num number) protowire.Type {
 	return protowire.VarintType
 }
 
-// check compares shape and storage and returns the number of elements.
+// check compares the shape with the stored elements and returns their number.
 func (t *Tensor) check(s *storage, off int) (int, error) {
 	switch {
 	case s.external:
@@ -150,7 +150,8 @@ func (t *Tensor) check(s *storage, off int) (int, error) {
 	return have, nil
 }
 
-// stored counts the elements in the file, of which there must be one kind.
+// stored returns the number of elements in the file. They must all be in one
+// field, that of the tensor's type or raw_data.
 func (t *Tensor) stored(s *storage, off int) (int, error) {
 	info, ok := types[t.Type]
 	if !ok {
@@ -195,7 +196,7 @@ func elements(dims []int64) (int64, error) {
 	return n, nil
 }
 
-// shape prints dims, the first of them where they are many.
+// shape formats dims for an error, at most the first eight.
 func shape(dims []int64) string {
 	const most = 8
 	if len(dims) <= most {
@@ -228,7 +229,7 @@ func (t *Tensor) load(m message, s *storage, n int) error {
 		}
 		return f.eachScalar(wireType(f.num), func(u uint64) error {
 			if f.num == tensorInt32s {
-				u = uint64(int32(u)) // the low 32 bits, their sign extended
+				u = uint64(int32(u)) // sign-extend the low 32 bits
 			}
 			return t.add(u, f.val)
 		})
@@ -251,7 +252,8 @@ func (t *Tensor) loadRaw(raw []byte) error {
 	return nil
 }
 
-// add appends the element u: the bits of a float or a sign-extended integer.
+// add appends an element; u holds the bits of a float or a sign-extended
+// integer.
 func (t *Tensor) add(u uint64, off int) error {
 	switch t.Type {
 	case Float, Double:

@@ -170,8 +170,8 @@ func make20() []int64 {
 	return d
 }
 
-// A file of a few bytes that claims 2^60 or 2^40 elements costs no memory of
-// that order.
+// A file of a few bytes that declares 2^60 or 2^40 elements does not make the
+// reader allocate memory for them.
 func TestClaimedSizeIsNotAllocated(t *testing.T) {
 	for _, claim := range [][]byte{dims(1 << 60), dims(1 << 40), dims(1<<20, 1<<20)} {
 		b := tensorFile(claim, typed(Float), bytesField(tensorRaw, make([]byte, 64)))

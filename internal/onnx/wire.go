@@ -18,8 +18,8 @@ type message struct {
 	off int
 }
 
-// field is one record of a message. Its bytes are those of the file: what is
-// kept is copied.
+// field is one record of a message. It shares memory with the file, so what is
+// kept of it must be copied.
 type field struct {
 	num protowire.Number
 	typ protowire.Type
@@ -31,7 +31,7 @@ type field struct {
 }
 
 // each calls visit for the records of m in file order, up to the first error.
-// The field is good for that call only.
+// The field is valid during that call only.
 func (m message) each(visit func(f *field) error) error {
 	var f field
 	for at := 0; at < len(m.b); {
@@ -78,7 +78,7 @@ func (m message) record(at int) (f field, n int, err error) {
 	return f, k + n, nil
 }
 
-// wireError words a negative length returned by protowire.
+// wireError returns the error for a negative length returned by protowire.
 func wireError(off, n int) error {
 	if endsEarly(n) {
 		return faultf(off, "the bytes end within a value: cut short, or not an ONNX file")
@@ -86,8 +86,8 @@ func wireError(off, n int) error {
 	return faultf(off, "malformed field: damaged, or not an ONNX file")
 }
 
-// endsEarly reports whether protowire returned the negative length n because
-// there were too few bytes.
+// endsEarly reports whether the negative length n that protowire returned means
+// that there were too few bytes.
 func endsEarly(n int) bool { return errors.Is(protowire.ParseError(n), io.ErrUnexpectedEOF) }
 
 // want checks the wire type of a field.
@@ -103,7 +103,7 @@ func (f *field) int64(dst *int64) error {
 	return f.want(protowire.VarintType)
 }
 
-// int32 follows protobuf in keeping the low 32 bits.
+// int32 keeps the low 32 bits, as protobuf does.
 func (f *field) int32(dst *int32) error {
 	*dst = int32(f.u)
 	return f.want(protowire.VarintType)
@@ -128,13 +128,13 @@ func (f *field) message() (message, error) {
 	return message{f.b, f.val}, f.want(protowire.BytesType)
 }
 
-// keep appends the whole record to dst.
+// keep appends the bytes of the record to dst.
 func (f *field) keep(dst *[]byte) error {
 	*dst = append(*dst, f.raw...)
 	return nil
 }
 
-// copyBytes returns the value, nil where it is empty.
+// copyBytes returns a copy of the value, nil if it is empty.
 func (f *field) copyBytes() []byte {
 	if len(f.b) == 0 {
 		return nil
@@ -142,8 +142,8 @@ func (f *field) copyBytes() []byte {
 	return bytes.Clone(f.b)
 }
 
-// scalars counts the elements that one record of a repeated scalar field
-// holds, packed or single, given the wire type of a single one.
+// scalars counts the elements in one record of a repeated scalar field, which
+// are packed or a single one. typ is the wire type of a single element.
 func (f *field) scalars(typ protowire.Type) (int, error) {
 	if f.typ == typ {
 		return 1, nil
@@ -171,8 +171,7 @@ func (f *field) scalars(typ protowire.Type) (int, error) {
 	return n, nil
 }
 
-// eachScalar calls visit for the elements of one record of a repeated scalar
-// field, packed or single, given the wire type of a single one.
+// eachScalar calls visit for the elements that scalars counts.
 func (f *field) eachScalar(typ protowire.Type, visit func(u uint64) error) error {
 	if f.typ == typ {
 		return visit(f.u)
@@ -218,7 +217,7 @@ func (f *field) float32s(dst *[]float32) error {
 	})
 }
 
-// appendMessage appends field num with the message that body appends.
+// appendMessage appends field num, whose value is the message that body appends.
 func appendMessage(b []byte, num number, body func(b []byte) ([]byte, error)) ([]byte, error) {
 	b = protowire.AppendTag(b, num, protowire.BytesType)
 	start := len(b)
@@ -245,14 +244,14 @@ func appendString(b []byte, num number, v string) []byte {
 	return appendBytes(b, num, v)
 }
 
-// appendInt appends field num, zero or not.
+// appendInt appends field num, even if v is zero.
 func appendInt(b []byte, num number, v int64) []byte {
 	b = protowire.AppendTag(b, num, protowire.VarintType)
 	return protowire.AppendVarint(b, uint64(v))
 }
 
-// appendInts appends field num, one record an element: the form every reader
-// of either protobuf syntax takes.
+// appendInts appends field num with one record for each element, the form that
+// readers of both protobuf versions accept.
 func appendInts(b []byte, num number, v []int64) []byte {
 	for _, x := range v {
 		b = appendInt(b, num, x)
@@ -260,7 +259,7 @@ func appendInts(b []byte, num number, v []int64) []byte {
 	return b
 }
 
-// appendFloat appends field num, zero or not.
+// appendFloat appends field num, even if v is zero.
 func appendFloat(b []byte, num number, v float32) []byte {
 	b = protowire.AppendTag(b, num, protowire.Fixed32Type)
 	return protowire.AppendFixed32(b, math.Float32bits(v))

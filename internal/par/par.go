@@ -1,9 +1,8 @@
 // Package par runs independent tiles of work on several goroutines.
 //
-// A tile writes only to its own part of the result, so the result does not
-// depend on which worker runs it or on how many there are: every caller in
-// funcgp is bit-identical for any GOMAXPROCS. Sums over tiles are the
-// caller's to take, in tile order.
+// A tile writes only to its own part of the result, and callers add up sums over
+// tiles in the order of the tiles. Results are therefore bit-identical for any
+// number of workers.
 package par
 
 import (
@@ -22,15 +21,15 @@ func Workers(n int) int {
 }
 
 // Do calls tile(i) once for each i in [0, n) on at most workers goroutines
-// (workers ≤ 0 means GOMAXPROCS) and returns when all are done. It stops
-// handing out tiles when ctx is done or a tile fails, and returns the error
-// of the lowest-numbered tile that failed, or ctx.Err().
+// (workers ≤ 0 means GOMAXPROCS) and returns when all are done. If ctx is done or
+// a tile fails, it starts no further tiles and returns the error of the
+// lowest-numbered tile that failed, or ctx.Err().
 func Do(ctx context.Context, workers, n int, tile func(i int) error) error {
 	return DoWorker(ctx, workers, n, func(_, i int) error { return tile(i) })
 }
 
-// DoWorker is Do with the worker's number, 0 ≤ w < Workers(workers), passed
-// to the tile so that it can use scratch memory of its own.
+// DoWorker is Do for tiles that need scratch memory: it passes the number of the
+// worker, 0 ≤ w < Workers(workers), to the tile.
 func DoWorker(ctx context.Context, workers, n int, tile func(w, i int) error) error {
 	workers = min(Workers(workers), n)
 	if workers <= 1 {

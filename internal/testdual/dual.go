@@ -1,3 +1,5 @@
+// Package testdual holds a gp.Dual by weight-space formulas with every matrix
+// written out, which tests of explanations compare with.
 package testdual
 
 import (
@@ -13,7 +15,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Dual is a gp.Dual by weight-space formulas with every matrix written out. Its
+// Dual is a posterior by weight-space formulas with every matrix written out. Its
 // tiles do not depend on how the training data is cut.
 type Dual struct {
 	Train      *linearize.Batch

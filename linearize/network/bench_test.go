@@ -15,7 +15,7 @@ type sized struct {
 	layers []network.Layer
 }
 
-// jobs are the networks of the peers' figures: the thesis CNN (P = 4587),
+// jobs are three networks of common sizes: a small CNN (P = 4587),
 // LeNet-5 (P = 44426) and an MLP 784-128-64-10 (P = 109386).
 func jobs() []sized {
 	conv := func(first, second, c int, dense ...int) []network.Layer {
@@ -53,7 +53,7 @@ func BenchmarkLinearize(b *testing.B) {
 	}
 }
 
-// BenchmarkTrainStep is the gradient of 256 digits, what a step of Adam takes.
+// BenchmarkTrainStep times the gradient of 256 digits, the work of a step of Adam.
 func BenchmarkTrainStep(b *testing.B) {
 	for _, j := range jobs() {
 		net, err := network.Sequential(j.in, j.layers...)

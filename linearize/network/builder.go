@@ -11,21 +11,23 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// A Layer adds operators to a network that is built in Go. A type of another
-// package is one by embedding one.
+// A Layer adds operators to a network that Sequential builds. A type of another
+// package becomes a Layer by embedding one of this package.
 type Layer interface {
 	build(b *builder) error
 }
 
 // Sequential builds a network that applies layers one after the other to
 // inputs of the given shape, for example {1, 28, 28} or {5}. Weights and
-// biases of a layer with fan-in k are drawn uniformly from ±1/√k, as PyTorch
-// does, from a fixed seed; see Seeded for another.
+// biases of a layer with fan-in k are drawn uniformly from [−1/√k, 1/√k], as
+// PyTorch does, with a fixed seed. Shapes that do not fit and nil layers are
+// errors.
 func Sequential(in Shape, layers ...Layer) (*Network, error) {
 	return Seeded(0, in, layers...)
 }
 
-// Seeded is Sequential with the seed of the initial parameters.
+// Seeded is Sequential with another seed of the initial parameters; Sequential
+// has seed 0.
 func Seeded(seed uint64, in Shape, layers ...Layer) (*Network, error) {
 	b := &builder{graph: &onnx.Graph{Name: "funcgp"}, rng: rand.New(rand.NewPCG(seed, 0xf00d)), at: "x", shape: append([]int{1}, in...), used: map[string]int{}}
 	if _, err := compile.Count(b.shape); err != nil || len(in) == 0 {
@@ -44,15 +46,14 @@ func Seeded(seed uint64, in Shape, layers ...Layer) (*Network, error) {
 	return newNetwork(m, nil)
 }
 
-// A builder appends nodes to a graph; at is the name of the last result and
-// shape its shape for one example, batch dimension first.
+// A builder appends nodes to a graph.
 type builder struct {
 	graph *onnx.Graph
 	rng   *rand.Rand
-	at    string
-	shape []int
-	used  map[string]int
-	layer string
+	at    string         // name of the last result
+	shape []int          // of the last result for one example, batch dimension first
+	used  map[string]int // how often unique has used each name
+	layer string         // name of the current layer
 }
 
 func (b *builder) add(layers ...Layer) error {
@@ -71,8 +72,7 @@ func (b *builder) add(layers ...Layer) error {
 
 var layerType = reflect.TypeFor[Layer]()
 
-// missing reports whether a Layer is nil, or has its methods from an embedded
-// one that is.
+// missing reports whether a Layer, or a Layer that it embeds, is nil.
 func missing(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Invalid:
@@ -102,12 +102,13 @@ func layerName(l Layer) string {
 	return t.Name()
 }
 
+// unique returns kind with a number that makes it a new name.
 func (b *builder) unique(kind string) string {
 	b.used[kind]++
 	return fmt.Sprintf("%s%d", kind, b.used[kind])
 }
 
-// uniform adds a parameter drawn from ±1/√fanIn.
+// uniform adds a parameter drawn from [−1/√fanIn, 1/√fanIn] and returns its name.
 func (b *builder) uniform(name string, fanIn int, shape ...int) string {
 	bound := 1 / math.Sqrt(float64(fanIn))
 	data := make([]float64, graph.Product(shape))
@@ -117,6 +118,7 @@ func (b *builder) uniform(name string, fanIn int, shape ...int) string {
 	return b.parameter(name, data, shape...)
 }
 
+// parameter adds a parameter of the current layer and returns its name.
 func (b *builder) parameter(name string, data []float64, shape ...int) string {
 	t := &onnx.Tensor{Name: b.layer + "." + name, Type: onnx.Double, Floats: data}
 	for _, d := range shape {
@@ -126,7 +128,7 @@ func (b *builder) parameter(name string, data []float64, shape ...int) string {
 	return t.Name
 }
 
-// op adds a node whose result becomes the current one.
+// op adds a node, makes its result the last result, and returns its name.
 func (b *builder) op(kind string, attrs []*onnx.Attribute, in ...string) string {
 	out := b.unique(b.layer + "_" + kind)
 	b.graph.Nodes = append(b.graph.Nodes, &onnx.Node{Name: out, OpType: kind, Inputs: in, Outputs: []string{out}, Attributes: attrs})
@@ -150,7 +152,7 @@ func floatAttrOf(name string, v float32) *onnx.Attribute {
 	return &onnx.Attribute{Name: name, Type: onnx.AttrFloat, F: v}
 }
 
-// scalar adds a constant number.
+// scalar adds a constant number and returns its name.
 func (b *builder) scalar(v float64) string {
 	name := b.unique(b.layer + "_const")
 	b.graph.Initializers = append(b.graph.Initializers, &onnx.Tensor{Name: name, Type: onnx.Double, Floats: []float64{v}})

@@ -3,10 +3,12 @@ package network_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,7 +56,7 @@ func build(t *testing.T, e zooEntry) *network.Network {
 }
 
 // TestJacobianAgainstDifferences checks every column of J against central
-// differences of Forward. 1e-7 is what a step of 1e-5 leaves of float64.
+// differences of Forward, which have an error of about 1e-7 at a step of 1e-5.
 func TestJacobianAgainstDifferences(t *testing.T) {
 	for _, e := range zoo() {
 		t.Run(e.name, func(t *testing.T) { requireDifferences(t, build(t, e)) })
@@ -311,7 +313,7 @@ func TestTrainStops(t *testing.T) {
 	cancel()
 }
 
-// TestBadNumbers checks that a NaN is reported where it is.
+// TestBadNumbers checks that errors say where a NaN is.
 func TestBadNumbers(t *testing.T) {
 	net := build(t, zoo()[0])
 	x := mat.NewDense(3, 4, nil)
@@ -334,10 +336,27 @@ func TestBadNumbers(t *testing.T) {
 	x.Set(1, 2, 1e300)
 	_, err = huge.Forward(t.Context(), x)
 	require.ErrorContains(t, err, "input row 1")
+	_, c, p := net.Dims()
+	err = huge.VJP(t.Context(), make([]float64, p), x, mat.NewDense(3, c, nil))
+	require.ErrorContains(t, err, "input row 1")
+	require.Equal(t, 1, strings.Count(err.Error(), "network: "), err.Error())
 }
 
+// TestWriteFails checks that an error of the writer is passed on and names the
+// package.
+func TestWriteFails(t *testing.T) {
+	full := errors.New("disk full")
+	err := build(t, zoo()[0]).WriteONNX(failingWriter{full})
+	require.ErrorIs(t, err, full)
+	require.True(t, strings.HasPrefix(err.Error(), "network: "), err.Error())
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
+
 // TestDerivativeThatDoesNotExist checks that an infinite derivative is
-// reported, with its row: the output x·w has the root √(x·w) behind it.
+// reported, with its row: the network takes the root of x·w.
 func TestDerivativeThatDoesNotExist(t *testing.T) {
 	m := &onnx.Model{IRVersion: 8, OpsetImport: []onnx.Opset{{Version: 17}}, Graph: &onnx.Graph{
 		Inputs:       []*onnx.ValueInfo{{Name: "x", Type: onnx.Double, HasShape: true, Dims: []onnx.Dim{{Param: "n"}, {Value: 1, HasValue: true}}}},

@@ -15,7 +15,7 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// A job is a network with inputs.
+// A job is a network and inputs for it.
 type job struct {
 	name string
 	net  *network.Network
@@ -53,8 +53,8 @@ func requireSums(t *testing.T, got, of *linearize.Batch, w *mat.Dense) {
 	}
 }
 
-// The Jacobian of sums of outputs is the sums of the Jacobian's rows, whether
-// the network makes it or a batch is summed.
+// The Jacobian of sums of outputs consists of sums of the Jacobian's rows, if the
+// network computes it and if the rows of a batch are summed.
 func TestCombinedIsWeightedJacobian(t *testing.T) {
 	for _, job := range zooJobs(t) {
 		n, _ := job.x.Dims()
@@ -74,7 +74,7 @@ func TestCombinedIsWeightedJacobian(t *testing.T) {
 	}
 }
 
-// Blocks that are not the package's own are summed as columns.
+// Blocks of an unknown kind are summed as dense columns.
 func TestCombinedBlocks(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 9))
@@ -86,7 +86,7 @@ func TestCombinedBlocks(t *testing.T) {
 	}
 }
 
-// With one output a sum, sums are the outputs to the last bit.
+// A sum of one output with weight 1 is that output, bit for bit.
 func TestCombinedIdentity(t *testing.T) {
 	for _, job := range zooJobs(t) {
 		n, _ := job.x.Dims()
@@ -103,8 +103,8 @@ func TestCombinedIdentity(t *testing.T) {
 	}
 }
 
-// Sums of single examples' outputs are gathered from any source, examples
-// more than once, and the result has memory of its own.
+// GatherCombined works on any source and with repeated examples, and its result
+// has memory of its own.
 func TestGatherCombined(t *testing.T) {
 	for _, job := range zooJobs(t) {
 		n, _ := job.x.Dims()
@@ -140,7 +140,7 @@ func TestGatherCombined(t *testing.T) {
 	}
 }
 
-// bare is a Source that is nothing else.
+// bare is a Source without further methods.
 type bare struct{ src linearize.Source }
 
 func (p bare) Len() int { return p.src.Len() }
@@ -149,8 +149,8 @@ func (p bare) Batches(ctx context.Context, yield func(int, *linearize.Batch) err
 	return p.src.Batches(ctx, yield)
 }
 
-// Sums are the same to the last bit for any tiles, batches and processors;
-// those of a Source that does not linearize them itself agree to rounding.
+// Sums are the same, bit for bit, for any tiles, batches and numbers of
+// processors. A Source that is no Combiner gives them up to rounding.
 func TestCombinedSources(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	net, x := convNet(t)

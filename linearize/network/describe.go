@@ -8,11 +8,11 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/compile"
 )
 
-// A Description says what a network is made of.
+// A Description lists the operators and parameters of a network.
 type Description struct {
-	Producer  string
-	Opset     int64
-	Operators []OperatorCount // of the nodes that influence the output, by name
+	Producer  string          // program that wrote the file, and its version
+	Opset     int64           // version of ONNX's operators
+	Operators []OperatorCount // of the nodes that influence the output, sorted by name
 	Params    []ParamInfo     // in the order of θ
 	Fixed     []string        // floating point initializers that are not parameters
 }
@@ -23,13 +23,13 @@ type OperatorCount struct {
 	Count int
 }
 
-// ParamInfo is a parameter and the kind of Jacobian block it has.
+// A ParamInfo is a parameter and the kind of Block that holds its Jacobian.
 type ParamInfo struct {
 	linearize.Param
 	Block string // "Outer", "Conv" or "Full"
 }
 
-// Describe returns what the network is made of.
+// Describe lists what the network is made of, without running it.
 func (n *Network) Describe() Description {
 	p := n.prog
 	d := Description{Producer: strings.TrimSpace(n.model.ProducerName + " " + n.model.ProducerVersion), Opset: compile.StandardOpset(n.model)}
@@ -47,6 +47,7 @@ func (n *Network) Describe() Description {
 	return d
 }
 
+// operators counts the operators that influence the output.
 func (n *Network) operators() []OperatorCount {
 	count := map[string]int{}
 	for _, name := range n.prog.Operators {
@@ -60,13 +61,12 @@ func (n *Network) operators() []OperatorCount {
 	return list
 }
 
-// blockKinds maps a parameter's offset to the kind of block it is in.
+// blockKinds maps the offset of each parameter to its kind of Block.
 func (n *Network) blockKinds() map[int]string {
 	p, kinds := n.prog, map[int]string{}
 	for k := range p.Sites {
 		st := &p.Sites[k]
-		weight, bias := p.Spans(st)
-		for _, s := range linearize.Spans(weight, bias) {
+		for _, s := range p.SpanList(st) {
 			kinds[s.Offset] = st.Kind()
 		}
 	}

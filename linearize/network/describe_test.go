@@ -10,8 +10,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// TestDescribeNamesBlocks checks that the kind of block that Describe gives a
-// parameter is the kind of block that Linearize puts it in.
+// TestDescribeNamesBlocks checks that Describe names the kind of block into which
+// Linearize puts a parameter.
 func TestDescribeNamesBlocks(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range operatorCases() {
@@ -43,8 +43,8 @@ func TestDescribeNamesBlocks(t *testing.T) {
 	require.Len(t, seen, 3)
 }
 
-// TestDescribeFormsNoJacobian checks that describing a network with many
-// outputs does not take the memory of its Jacobian: C×C numbers are 32 MB here.
+// TestDescribeFormsNoJacobian checks that Describe does not form a Jacobian, which
+// would take 32 MB for the 2000 outputs here.
 func TestDescribeFormsNoJacobian(t *testing.T) {
 	g := newGraph(13, 3)
 	net := mustLoad(t, g.output(g.op("MatMul", in("x", g.param(3, 2000)))))

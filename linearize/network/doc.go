@@ -7,8 +7,8 @@
 //	}
 //	batch, err := net.Linearize(ctx, x) // x is N×D
 //
-// A Network is immutable and knows its flat parameter vector θ*. Its outputs
-// and Jacobians come from one forward and C backward passes over a program of
-// operations (internal/graph) into which the ONNX graph is translated
-// (internal/compile).
+// A Network is immutable and holds its parameters θ* as one vector. Package
+// internal/compile translates the ONNX graph into a program of operations, and
+// internal/graph runs it: one forward pass gives the outputs, C backward passes
+// the Jacobian.
 package network

@@ -11,11 +11,11 @@ import (
 
 var _ linearize.Fingerprinted = (*Network)(nil)
 
-// Fingerprint identifies the network by its graph and θ*. The graph counts its
-// nodes, constants, inputs and outputs, and which tensors are parameters, so
-// that other frozen tensors make another graph. The type in which a file stores
-// numbers, documentation and metadata do not count. It is zero for a graph
-// that cannot be written as ONNX.
+// Fingerprint identifies the network by its graph and θ*. The graph includes the
+// nodes, constants, inputs and outputs, and which tensors are parameters, so that
+// it changes with the frozen tensors. It does not include the type in which the
+// file stores numbers, documentation or metadata. The fingerprint is zero if the
+// graph cannot be written as ONNX.
 func (n *Network) Fingerprint() linearize.ModelFingerprint { return n.print() }
 
 func (n *Network) fingerprint() linearize.ModelFingerprint {
@@ -34,12 +34,13 @@ func (n *Network) fingerprint() linearize.ModelFingerprint {
 		return linearize.ModelFingerprint{}
 	}
 	h := sha256.New()
-	// A hash takes every write.
+	// A hash never returns an error.
 	_, _ = fmt.Fprintf(h, "inputs %v, parameters %+v\n", n.prog.InShape, n.prog.Params)
 	_, _ = h.Write(encoded)
 	return linearize.ModelFingerprint{Graph: linearize.Sum(h.Sum(nil)), Parameters: linearize.SumOf(n.theta)}
 }
 
+// isParam reports whether an initializer is a parameter.
 func (n *Network) isParam(t *onnx.Tensor) bool {
 	return slices.ContainsFunc(n.prog.Params, func(p linearize.Param) bool { return p.Name == t.Name })
 }

@@ -15,7 +15,7 @@ import (
 
 // FuzzIntegers reads graphs in which a chain of integer operators, the last of
 // them Div or Mod, gives the shape of a Reshape. A graph that is read must
-// compute what the evaluator says, for batches of any size.
+// compute what the evaluator computes, for batches of any size.
 func FuzzIntegers(f *testing.F) {
 	rng := rand.New(rand.NewPCG(5, 7))
 	for range 64 {

@@ -19,7 +19,7 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/compile"
 )
 
-// FuzzReadONNX reads bytes as a model, and what can be read, runs.
+// FuzzReadONNX reads bytes as a model and runs the network if that succeeds.
 func FuzzReadONNX(f *testing.F) {
 	for _, name := range testref.References(f) {
 		if ref := testref.Open(f, name); len(ref.Model(f)) < 8<<10 { // large ones only slow it down
@@ -44,9 +44,9 @@ func FuzzReadONNX(f *testing.F) {
 	})
 }
 
-// FuzzGraph changes a model that works, in ways that keep it a model: it
-// reaches further than changing bytes does. A graph that is still read must
-// compute what the evaluator says.
+// FuzzGraph changes the graph of a valid model, which reaches further than
+// changing bytes. A graph that is still read must compute what the evaluator
+// computes.
 func FuzzGraph(f *testing.F) {
 	cases := encodedCases()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -69,8 +69,8 @@ func FuzzGraph(f *testing.F) {
 	})
 }
 
-// encodedCases returns the models of all cases, as files: what is decoded of
-// them can be changed freely.
+// encodedCases returns the models of all cases as files, so that each decoded
+// copy can be changed.
 func encodedCases() [][]byte {
 	var all [][]byte
 	for _, c := range operatorCases() {
@@ -83,7 +83,7 @@ func encodedCases() [][]byte {
 	return all
 }
 
-// tryModel reads a model and, where it is small, runs it.
+// tryModel reads a model and, if it is small, runs it.
 func tryModel(t *testing.T, m *onnx.Model, data []byte) {
 	var net *network.Network
 	var err error
@@ -131,9 +131,9 @@ func tryModel(t *testing.T, m *onnx.Model, data []byte) {
 	}
 }
 
-// compareEvaluated compares outputs with the evaluator's, within what a
-// change of the inputs in the last digits does to them. It reports whether the
-// numbers are of a size that leaves differences some digits.
+// compareEvaluated compares outputs with those of the evaluator. The tolerance is
+// the effect of a change of the inputs in their last digits. It reports whether
+// the numbers are small enough to check derivatives by differences.
 func compareEvaluated(t *testing.T, m *onnx.Model, net *network.Network, x, out *mat.Dense) (moderate bool) {
 	rows, _ := x.Dims()
 	inside := 0.0 // the largest number on the way
@@ -174,7 +174,7 @@ func compareEvaluated(t *testing.T, m *onnx.Model, net *network.Network, x, out 
 	return inside < 1e5
 }
 
-// tryRun is run that takes a broken index as a refusal too.
+// tryRun is run, but returns a panic of an index as a refusal.
 func tryRun(m *onnx.Model, x *tensor) (e *evaluator, out *tensor, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -248,13 +248,13 @@ func distance(a, b []float64) (worst, scale float64) {
 	return worst, scale
 }
 
-// A mutator changes a model as its bytes say.
+// A mutator makes the changes of a model that its bytes encode.
 type mutator struct {
 	model *onnx.Model
 	bytes []byte
 }
 
-// pick returns a number below n; 0 where the bytes have run out.
+// pick returns a number below n, 0 when there are no bytes left.
 func (m *mutator) pick(n int) int {
 	if len(m.bytes) == 0 || n <= 1 {
 		return 0
@@ -421,7 +421,7 @@ func (m *mutator) shape() {
 	}
 }
 
-// reshape gives a tensor other dimensions and as many elements as they need.
+// reshape gives a tensor other dimensions and the number of elements for them.
 func (m *mutator) reshape(t *onnx.Tensor) {
 	dims := slices.Clone(t.Dims)
 	switch k := len(dims); m.pick(5) {
@@ -470,7 +470,7 @@ func (m *mutator) dropNode() {
 	if k := len(g.Nodes); k > 1 {
 		i := m.pick(k)
 		n := g.Nodes[i]
-		// What read its result reads its input instead.
+		// The nodes that read its result read its input instead.
 		for _, other := range g.Nodes {
 			for j, name := range other.Inputs {
 				if len(n.Inputs) > 0 && slices.Contains(n.Outputs, name) {
@@ -500,7 +500,7 @@ func (m *mutator) inputDims() {
 
 func (m *mutator) output() { m.model.Graph.Outputs[0].Name = m.name() }
 
-// insert puts a new node between a node and what it reads.
+// insert puts a new node between a node and one of its inputs.
 func (m *mutator) insert() {
 	n := m.node()
 	if len(n.Inputs) == 0 {

@@ -2,7 +2,6 @@ package network
 
 import (
 	"context"
-	"fmt"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -11,15 +10,16 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// wave is how many chunks keep a gradient of their own at a time; it bounds
-// memory and fixes the order of the sum.
+// wave is how many chunks have a gradient of their own at a time. It bounds the
+// memory and fixes the order in which gradients are added.
 const wave = 16
 
-// gradientSum adds gradients over θ chunk by chunk in a fixed order.
+// A gradientSum adds up gradients with respect to θ, chunk by chunk in a fixed
+// order.
 type gradientSum struct {
 	net    *Network
-	states []*graph.State
-	parts  [][]float64
+	states []*graph.State // by worker
+	parts  [][]float64    // the gradient of each chunk of a wave, length P
 }
 
 func newGradientSum(n *Network) *gradientSum {
@@ -41,8 +41,8 @@ func (g *gradientSum) setTheta(theta []float64) {
 	}
 }
 
-// add adds Σ_n J(x_n)ᵀ u_n to dst, where seed writes u for the examples
-// [lo, hi) given their outputs and returns a number to sum as well.
+// add adds Σ_n J(x_n)ᵀ u_n to dst and returns the sum of the numbers that seed
+// returns. seed gets the outputs f of examples [lo, hi) and writes their u.
 func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed func(u, f []float64, lo, hi int) (float64, error)) (float64, error) {
 	p := g.net.prog
 	rows, _ := x.Dims()
@@ -63,7 +63,7 @@ func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed
 				return err
 			}
 			clear(g.parts[i])
-			s.GradientTo(g.parts[i], u)
+			s.AddGradient(g.parts[i], u)
 			return nil
 		})
 		if err != nil {
@@ -78,7 +78,8 @@ func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed
 }
 
 // VJP writes Jᵀu = Σ_n J(x_n)ᵀ u_n to dst, length P, by one forward and one
-// backward pass; x is N×D and u N×C.
+// backward pass; x is N×D and u N×C, and other sizes panic. A NaN or Inf in x or
+// in an output is an error that names the row.
 func (n *Network) VJP(ctx context.Context, dst []float64, x, u *mat.Dense) error {
 	rows, c := u.Dims()
 	if xr, _ := x.Dims(); xr != rows || c != n.prog.C || len(dst) != n.prog.P {
@@ -94,8 +95,5 @@ func (n *Network) VJP(ctx context.Context, dst []float64, x, u *mat.Dense) error
 		}
 		return 0, nil
 	})
-	if err != nil {
-		return fmt.Errorf("network: vector-Jacobian product: %w", err)
-	}
-	return nil
+	return err
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// requireOneLine checks that an error is a message for a person.
+// requireOneLine checks that the message of an error is one readable line.
 func requireOneLine(t *testing.T, err error) {
 	t.Helper()
 	require.NotContains(t, err.Error(), "\n")
@@ -25,7 +25,7 @@ func requireOneLine(t *testing.T, err error) {
 	require.Regexp(t, `^(network|onnx): `, err.Error())
 }
 
-// allocated returns the bytes that do allocates in all.
+// allocated returns the number of bytes that do allocates.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -34,12 +34,11 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// hostileBytes bounds what reading a small file may allocate in all, freed or
-// not. It also bounds the time: nothing in a compile is computed and not kept.
+// hostileBytes bounds the bytes that reading a small file may allocate, freed or
+// not. It also bounds the time, since a compile stores all that it computes.
 const hostileBytes = 500 << 20
 
-// hostileCases are graphs that are wrong or ask for too much. want is part of
-// the message.
+// hostileCases are graphs that are wrong or too large; want is part of the error.
 func hostileCases() []badCase {
 	var all []badCase
 	add := func(name, want string, dims []int, build func(g *graph) string) {
@@ -143,7 +142,7 @@ func hostileCases() []badCase {
 		return g.op("If", in(g.input()), &onnx.Attribute{Name: "then_branch", Type: onnx.AttrGraph})
 	})
 
-	// Numbers that are none.
+	// NaN and infinities.
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		add(fmt.Sprintf("weight of %v", bad), `at element 1; the trained weights are damaged`, v, func(g *graph) string {
 			return g.op("Mul", in(g.input(), g.of([]float64{1, bad, 1}, 3)))
@@ -284,7 +283,7 @@ func hostileCases() []badCase {
 	return append(all, giantCases()...)
 }
 
-// giantCases are small files that ask for much.
+// giantCases are small files of huge graphs.
 func giantCases() []badCase {
 	var all []badCase
 	add := func(name string, dims []int, build func(g *graph) string) {
@@ -524,7 +523,7 @@ func TestHostileGraphs(t *testing.T) {
 	}
 }
 
-// TestHostileInputs checks what the model may say of its input.
+// TestHostileInputs checks which declarations of the input are accepted.
 func TestHostileInputs(t *testing.T) {
 	known := func(v int64) onnx.Dim { return onnx.Dim{Value: v, HasValue: true} }
 	open := onnx.Dim{Param: "n"}
@@ -663,8 +662,8 @@ func TestFreeze(t *testing.T) {
 	require.ErrorContains(t, err, "does not depend on any parameter")
 }
 
-// TestDamagedFiles checks that no prefix of a file, and no file that is not
-// one, does more than fail.
+// TestDamagedFiles checks that prefixes of a file and other bytes only give
+// errors.
 func TestDamagedFiles(t *testing.T) {
 	g := newGraph(13, 3)
 	data, err := g.output(g.op("Gemm", in(g.input(), g.param(3, 2), g.param(2)))).Encode()

@@ -9,8 +9,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// Dense is z = W a + β, W Units×in. An input with more than one dimension
-// must be flattened first.
+// Dense is the layer z = W a + β with W Units×in. An input with more than one
+// dimension must be flattened first. Fewer than one unit is an error.
 type Dense struct {
 	Units  int
 	NoBias bool
@@ -33,8 +33,9 @@ func (l Dense) build(b *builder) error {
 	return nil
 }
 
-// Conv2D is a convolution over channels×height×width. Stride and Groups of
-// zero mean one.
+// Conv2D is a convolution of Filters Kernel×Kernel filters over an input of
+// channels×height×width. Padding zeros are added on each side. A Stride or
+// Groups of zero means one; Filters and Kernel must be positive.
 type Conv2D struct {
 	Filters, Kernel, Stride, Padding, Groups int
 	NoBias                                   bool
@@ -61,12 +62,12 @@ func (l Conv2D) build(b *builder) error {
 	return nil
 }
 
-// MaxPool2D takes the maximum over Size×Size windows side by side.
+// MaxPool2D takes the maximum over Size×Size windows that do not overlap.
 type MaxPool2D struct{ Size int }
 
 func (l MaxPool2D) build(b *builder) error { return b.pool("MaxPool", l.Size) }
 
-// AvgPool2D takes the mean over Size×Size windows side by side.
+// AvgPool2D takes the mean over Size×Size windows that do not overlap.
 type AvgPool2D struct{ Size int }
 
 func (l AvgPool2D) build(b *builder) error { return b.pool("AveragePool", l.Size) }
@@ -89,7 +90,7 @@ func (Flatten) build(b *builder) error {
 	return nil
 }
 
-// Activation applies a function to every element.
+// An Activation applies a function to every element. The zero value is ReLU.
 type Activation int
 
 // The activations; SiLU is x·σ(x), GELU the exact form x·Φ(x).
@@ -130,8 +131,8 @@ func (a Activation) build(b *builder) error {
 	return nil
 }
 
-// LayerNorm normalizes each example over its last dimension, with a scale and
-// a shift.
+// LayerNorm normalizes over the last dimension and applies a scale and a shift
+// for each of its elements.
 type LayerNorm struct{}
 
 func (LayerNorm) build(b *builder) error {
@@ -145,7 +146,8 @@ func (LayerNorm) build(b *builder) error {
 	return nil
 }
 
-// Residual adds its input to what Layers make of it.
+// Residual adds its input to the output of Layers, which must have as many
+// elements.
 type Residual struct{ Layers []Layer }
 
 func (l Residual) build(b *builder) error {

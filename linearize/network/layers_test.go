@@ -15,7 +15,7 @@ type (
 	twice struct{ of }
 )
 
-// A nil layer, wherever it is, is an error that says which one.
+// A nil layer anywhere is an error that says which one it is.
 func TestNilLayers(t *testing.T) {
 	first := network.Dense{Units: 2}
 	for name, c := range map[string]struct {
@@ -43,8 +43,8 @@ func TestNilLayers(t *testing.T) {
 	require.EqualError(t, err, "network: layer Residual1: layer Dense1: 0 units")
 }
 
-// A layer that a user's type or a pointer holds is that layer; its parameters
-// are named after the type.
+// A user's type that embeds a layer, and a pointer to one, build that layer; the
+// parameters are named after the type.
 func TestEmbeddedLayers(t *testing.T) {
 	dense := network.Dense{Units: 2}
 	want, err := network.Sequential(network.Shape{3}, dense)

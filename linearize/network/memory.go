@@ -2,9 +2,9 @@ package network
 
 import "math"
 
-// BatchBytes returns the memory of the Batch that Linearize makes for n
-// examples, without the inputs, which belong to the caller. A number too
-// large for an int64 is returned as the largest int64.
+// BatchBytes returns the bytes of the Batch that Linearize makes for a number of
+// examples, without the inputs, which belong to the caller. A result too large
+// for an int64 is returned as the largest int64.
 func (n *Network) BatchBytes(examples int) int64 {
 	p := n.prog
 	perExample := p.C // F
@@ -12,15 +12,15 @@ func (n *Network) BatchBytes(examples int) int64 {
 	for k := range p.Sites {
 		st := &p.Sites[k]
 		w, _ := p.Spans(st)
-		if st.Tile {
+		if st.Full {
 			for _, s := range p.SpanList(st) {
 				width += s.Len()
 			}
 			continue
 		}
 		perExample += p.C * p.Slots[p.Nodes[st.Node].Out].Size
-		if st.X != p.Input && (w != nil || st.Layout != nil) {
-			perExample += p.Slots[st.X].Size
+		if st.Input != p.Input && (w != nil || st.Layout != nil) {
+			perExample += p.Slots[st.Input].Size
 		}
 	}
 	for _, slot := range p.Full {

@@ -10,7 +10,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// TestBatchBytes compares the plan with what a Batch holds.
+// TestBatchBytes compares BatchBytes with the memory that a Batch holds.
 func TestBatchBytes(t *testing.T) {
 	for _, e := range zoo() {
 		net := build(t, e)

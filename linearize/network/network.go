@@ -23,7 +23,7 @@ type Network struct {
 	model    *onnx.Model
 	prog     *graph.Program
 	theta    []float64
-	static   [][]float64
+	static   [][]float64 // EvalStatic of theta
 	warnings []error
 	metadata map[string]string
 	print    func() linearize.ModelFingerprint // computed at the first call
@@ -37,16 +37,15 @@ type ReadOptions struct {
 // MaxModelBytes is the largest ONNX file that is read: protobuf's own limit.
 const MaxModelBytes = onnx.MaxSize
 
-// ReadONNX reads a network. Shapes are inferred and every operator is checked
-// now, so a graph that cannot be linearized fails here, with an error that
-// names the node. Weights may be float16, float32 or float64, and the opset 7
-// to 25.
+// ReadONNX reads a network; nil options mean the defaults. A graph that cannot
+// be linearized is an error that names the node. Weights may be float16,
+// bfloat16, float32 or float64, and the opset 7 to 25.
 //
 // A floating point initializer that influences the output is a parameter,
 // except scalars of rank 0, the running mean and variance of a
 // BatchNormalization, tensors that only give a shape, scale, bound or pad,
 // and the names in o.Freeze. A final Softmax, LogSoftmax or Sigmoid is
-// removed, with a warning.
+// removed, with a warning, because the likelihood applies it.
 func ReadONNX(r io.Reader, o *ReadOptions) (*Network, error) {
 	m, err := onnx.Read(r)
 	if err != nil {
@@ -95,15 +94,16 @@ func (n *Network) Warnings() []error { return slices.Clone(n.warnings) }
 // Metadata returns the key-value pairs stored with the model.
 func (n *Network) Metadata() map[string]string { return maps.Clone(n.metadata) }
 
-// WithMetadata returns the network with these key-value pairs instead.
+// WithMetadata returns the network with these key-value pairs instead of its
+// own.
 func (n *Network) WithMetadata(kv map[string]string) *Network {
 	m := *n
 	m.metadata = maps.Clone(kv)
 	return &m
 }
 
-// WithTheta returns the network with other parameters. theta has length P; a
-// NaN or Inf in it is an error.
+// WithTheta returns the network with other parameters. A theta that does not
+// have length P panics; a NaN or Inf in it is an error.
 func (n *Network) WithTheta(theta []float64) (*Network, error) {
 	if len(theta) != n.prog.P {
 		panic("network: theta has wrong length")
@@ -120,6 +120,7 @@ func (n *Network) WithTheta(theta []float64) (*Network, error) {
 	return &m, nil
 }
 
+// paramAt names the parameter tensor that holds element i of θ.
 func (n *Network) paramAt(i int) string {
 	for _, p := range n.prog.Params {
 		if i < p.Offset+p.Len() {
@@ -129,9 +130,9 @@ func (n *Network) paramAt(i int) string {
 	return ""
 }
 
-// WriteONNX writes the network with its current parameters. A file that was
-// read in float32 is written in float32 where every parameter still is one,
-// and otherwise as a whole in float64, so that no digit is lost.
+// WriteONNX writes the network with its parameters and metadata as an ONNX file.
+// Weights that were read as float32 are written as float32 if that loses no
+// digit of any parameter; otherwise the whole file becomes float64.
 func (n *Network) WriteONNX(w io.Writer) error {
 	m := *n.model
 	g := *m.Graph
@@ -157,15 +158,14 @@ func (n *Network) WriteONNX(w io.Writer) error {
 	if !exact(g.Initializers) {
 		toDouble(&g)
 	}
-	data, err := m.Encode()
-	if err != nil {
-		return err
+	if err := m.Write(w); err != nil {
+		return fmt.Errorf("network: %w", err)
 	}
-	_, err = w.Write(data)
-	return err
+	return nil
 }
 
-// exact reports whether every initializer's numbers fit its type.
+// exact reports whether every initializer can be written in its type, which must
+// not be a 16-bit one, without loss.
 func exact(list []*onnx.Tensor) bool {
 	for _, t := range list {
 		for _, v := range t.Floats {
@@ -177,7 +177,7 @@ func exact(list []*onnx.Tensor) bool {
 	return true
 }
 
-// toDouble turns every floating point tensor of a graph into float64.
+// toDouble changes every floating point type in a graph to float64.
 func toDouble(g *onnx.Graph) {
 	double := func(t onnx.DataType) onnx.DataType {
 		if t.IsFloat() {

@@ -215,9 +215,9 @@ func (c *chain) byExample(x *tensor) bool {
 	return true
 }
 
-// TestChains builds random chains. Those that are read must compute what the
-// evaluator does with 7 and with 4 examples; of those that are not, an example
-// must depend on another, or have no place of its own in the output.
+// TestChains builds random chains. A chain that is read must compute what the
+// evaluator computes, with 7 and with 4 examples. In a chain that is refused, an
+// example must depend on another or have no output row of its own.
 func TestChains(t *testing.T) {
 	read, refused, strict := 0, 0, 0
 	for seed := range uint64(800) {

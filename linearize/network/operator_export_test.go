@@ -1,21 +1,18 @@
 package network
 
 import (
-	"github.com/funcgp/funcgp/linearize/network/internal/compile"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// Effort returns how many numbers one example takes and how many
-// multiplications it costs, about, so that a fuzz target can pass over models
-// that are merely large.
+// Effort returns about how many numbers and multiplications one example takes, so
+// that fuzz targets can skip large models.
 func (n *Network) Effort() int {
 	total := 0
 	for _, s := range n.prog.Slots {
 		total += s.Size
 	}
 	for _, nd := range n.prog.Nodes {
-		if m, ok := nd.Op.(compile.Multiplier); ok {
-			total += m.Products()
-		}
+		total += graph.Multiplications(nd.Op)
 	}
 	return total
 }

@@ -19,9 +19,9 @@ func (g *graph) cast(name string, to onnx.DataType) string {
 	return g.op("Cast", in(name), intA("to", int64(to)))
 }
 
-// TestIntegerDivisors checks Div and Mod of the integers of shapes by divisors
-// that are zero, that hold the batch size, and that are −1. want is part of
-// the error; where it is empty the model is read and must be evaluated right.
+// TestIntegerDivisors checks Div and Mod in the arithmetic of shapes with divisors
+// that are zero, contain the batch size, or are −1. want is part of the error; if
+// it is empty, the model must be read and compute what the evaluator computes.
 func TestIntegerDivisors(t *testing.T) {
 	zero := "integer division by zero"
 	mixes := "mix examples"

@@ -13,7 +13,7 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// checkInput verifies that x is N×D, N ≥ 1, and finite.
+// checkInput verifies that x has D columns and finite numbers.
 func (n *Network) checkInput(x *mat.Dense) error {
 	rows, cols := x.Dims()
 	if cols != n.prog.D {
@@ -29,7 +29,8 @@ func (n *Network) checkInput(x *mat.Dense) error {
 	return nil
 }
 
-// contiguousRows returns rows [lo, hi) of x without gaps between them.
+// contiguousRows returns the data of rows [lo, hi) of x, copied if x has gaps
+// between rows.
 func contiguousRows(x *mat.Dense, lo, hi int) []float64 {
 	raw := x.RawMatrix()
 	if raw.Stride == raw.Cols {
@@ -42,8 +43,9 @@ func contiguousRows(x *mat.Dense, lo, hi int) []float64 {
 	return out
 }
 
-// eachChunk runs the network forward on every chunk of x and calls do with
-// the state, on all workers. The chunks do not depend on their number.
+// eachChunk runs the network forward on every chunk of x and calls do with the
+// state and the chunk's rows, on all workers. The chunks do not depend on the
+// number of workers.
 func (n *Network) eachChunk(ctx context.Context, x *mat.Dense, do func(s *graph.State, lo, hi int) error) error {
 	rows, _ := x.Dims()
 	states := make([]*graph.State, par.Workers(0))
@@ -79,8 +81,10 @@ func (n *Network) Forward(ctx context.Context, x *mat.Dense) (*mat.Dense, error)
 	return out, nil
 }
 
-// Linearize returns the outputs and the Jacobian at the rows of x, N×D: one
-// forward pass and C backward passes over all examples. The Batch keeps x.
+// Linearize returns the outputs and the Jacobian at the rows of x, N×D, by one
+// forward pass and C backward passes. The Batch keeps x, which must not change
+// afterwards. Empty x is an error, and so is a NaN or Inf in x, in an output or
+// in a derivative.
 func (n *Network) Linearize(ctx context.Context, x *mat.Dense) (*linearize.Batch, error) {
 	c := n.prog.C
 	return n.linearize(ctx, x, c, "output", func(seed, f []float64, example, k int) float64 {
@@ -90,9 +94,9 @@ func (n *Network) Linearize(ctx context.Context, x *mat.Dense) (*linearize.Batch
 	})
 }
 
-// linearize returns the Batch of c sums of the outputs of each example. weigh
-// writes the weights of sum k of an example, length C, and returns the sum,
-// given the outputs. what a sum is goes into errors.
+// linearize returns the Batch of c weighted sums of the outputs f of each
+// example. weigh writes the weights of sum k of an example to seed, length C, and
+// returns the sum. what names a sum in errors.
 func (n *Network) linearize(ctx context.Context, x *mat.Dense, c int, what string, weigh func(seed, f []float64, example, k int) float64) (*linearize.Batch, error) {
 	if x.IsEmpty() {
 		return nil, fmt.Errorf("network: no examples to linearize at")
@@ -115,7 +119,7 @@ func (n *Network) linearize(ctx context.Context, x *mat.Dense, c int, what strin
 			s.Backward(seed, func(site int) { j.keep(s, site, lo, k) })
 			j.keepFull(s, lo, k)
 		}
-		j.finishTiles(s, lo)
+		j.finishColumns(s, lo)
 		return j.check(lo, hi, what)
 	})
 	if err != nil {
@@ -125,20 +129,21 @@ func (n *Network) linearize(ctx context.Context, x *mat.Dense, c int, what strin
 	return j.batch, nil
 }
 
-var _ linearize.Model = (*Network)(nil)
+var _ linearize.CombinedModel = (*Network)(nil)
 
-// jacobian collects the pieces of a Batch.
+// A jacobian fills in the Blocks of a Batch.
 type jacobian struct {
 	prog  *graph.Program
 	c     int // outputs, or sums of them
 	batch *linearize.Batch
 	outer []*linearize.Outer // by site, or nil
 	conv  []*linearize.Conv  // by site, or nil
-	full  *mat.Dense         // N·C × width: tiles of sites, then other parameters
-	at    []int              // column of a tiled site in full
-	tail  int                // column of the first other parameter
+	full  *mat.Dense         // the J of the Full block: columns of sites, then of other parameters
+	at    []int              // first column of each site in full
+	tail  int                // first column of the parameters in no site
 }
 
+// newJacobian allocates the Batch of c outputs, or sums of them, at x.
 func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 	n, _ := x.Dims()
 	j := &jacobian{prog: p, c: c, outer: make([]*linearize.Outer, len(p.Sites)), conv: make([]*linearize.Conv, len(p.Sites)), at: make([]int, len(p.Sites))}
@@ -149,7 +154,7 @@ func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 		w, b := p.Spans(st)
 		g := func() *mat.Dense { return mat.NewDense(n*c, p.Slots[p.Nodes[st.Node].Out].Size, nil) }
 		switch {
-		case st.Tile:
+		case st.Full:
 			j.at[k] = j.tail
 			for _, s := range p.SpanList(st) {
 				cols = append(cols, s)
@@ -170,7 +175,7 @@ func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 	}
 	width := j.tail
 	for _, slot := range p.Full {
-		s := p.Params[p.Slots[slot].Param].Span(false)
+		s := p.Span(p.Slots[slot].Param)
 		cols = append(cols, *s)
 		width += s.Len()
 	}
@@ -181,22 +186,22 @@ func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 	return j
 }
 
-// input is the memory of a site's inputs: the batch's own where the site
-// reads the network's input.
+// input returns the matrix for the inputs of a site: x itself if the site reads
+// the network's input.
 func (j *jacobian) input(st *graph.Site, x *mat.Dense) *mat.Dense {
-	if st.X == j.prog.Input {
+	if st.Input == j.prog.Input {
 		return x
 	}
 	n, _ := x.Dims()
-	return mat.NewDense(n, j.prog.Slots[st.X].Size, nil)
+	return mat.NewDense(n, j.prog.Slots[st.Input].Size, nil)
 }
 
-// keep stores what site k contributes for output c of the chunk starting at
-// example lo.
+// keep stores the gradients of output c at site k and, once, the site's inputs.
+// lo is the first example of the chunk.
 func (j *jacobian) keep(s *graph.State, k, lo, c int) {
 	st := &j.prog.Sites[k]
-	if st.Tile {
-		j.keepTile(s, k, lo, c)
+	if st.Full {
+		j.keepColumns(s, k, lo, c)
 		return
 	}
 	var a, g *mat.Dense
@@ -208,35 +213,32 @@ func (j *jacobian) keep(s *graph.State, k, lo, c int) {
 	out := j.prog.Nodes[st.Node].Out
 	for e := range s.N {
 		copy(g.RawRowView((lo+e)*j.c+c), s.GradAt(out, e))
-		if c == 0 && a != nil && st.X != j.prog.Input {
-			copy(a.RawRowView(lo+e), s.At(st.X, e))
+		if c == 0 && a != nil && st.Input != j.prog.Input {
+			copy(a.RawRowView(lo+e), s.At(st.Input, e))
 		}
 	}
 }
 
-// keepTile contracts a site over its positions at once, or where all outputs
-// can share the patches puts its gradients aside for finishTiles.
-func (j *jacobian) keepTile(s *graph.State, k, lo, c int) {
+// keepColumns writes the columns of site k in row c of every example. If one
+// product can do it for all outputs, it only stores the gradients, for
+// finishColumns.
+func (j *jacobian) keepColumns(s *graph.State, k, lo, c int) {
 	st := &j.prog.Sites[k]
 	out := j.prog.Nodes[st.Node].Out
 	if j.stacks(st) {
 		size := j.prog.Slots[out].Size
-		aside := s.PutAside(k, s.N*j.c*size)
+		stored := s.SiteBuffer(k, s.N*j.c*size)
 		for e := range s.N {
-			copy(aside[(e*j.c+c)*size:][:size], s.GradAt(out, e))
+			copy(stored[(e*j.c+c)*size:][:size], s.GradAt(out, e))
 		}
 		return
 	}
-	w, b := j.prog.Spans(st)
-	v := &linearize.Conv{Weight: w, Bias: b, Layout: st.Layout}
-	scratch := s.Buffer(2, st.Layout.Scratch())
 	for e := range s.N {
-		row := j.full.RawRowView((lo+e)*j.c + c)[j.at[k]:]
-		v.RowTo(row, s.At(st.X, e), s.GradAt(out, e), scratch)
+		s.RowTo(j.full.RawRowView((lo+e)*j.c + c)[j.at[k]:], k, e)
 	}
 }
 
-// check returns an error where a derivative of the examples [lo, hi) is not
+// check returns an error if a derivative at one of the examples [lo, hi) is not
 // finite, as that of a square root at zero.
 func (j *jacobian) check(lo, hi int, what string) error {
 	for _, b := range j.batch.Blocks {
@@ -260,49 +262,51 @@ func (j *jacobian) check(lo, hi int, what string) error {
 	return nil
 }
 
-// stacks reports whether the gradients of all outputs of an example can be
-// contracted with its patches in one product.
+// stacks reports whether one product with the patches of an example gives the
+// weight gradients of all its outputs.
 func (j *jacobian) stacks(st *graph.Site) bool {
 	w, ok := st.Layout.(*graph.Window)
-	return ok && j.c > 1 && w.Group == 1 && !w.TransposedUsage && st.Weight >= 0
+	return ok && j.c > 1 && w.NumGroups == 1 && !w.Transposed && st.Weight >= 0
 }
 
-// finishTiles contracts the gradients that keepTile put aside: with those of
-// an example's C outputs stacked, (C·m)×T, times its patches, one product
-// gives C rows of the Jacobian.
-func (j *jacobian) finishTiles(s *graph.State, lo int) {
+// finishColumns writes the columns of the sites for which keepColumns stored
+// gradients: the gradients of an example's C outputs, stacked to (C·m)×T, times
+// its patches are C rows of the Jacobian.
+func (j *jacobian) finishColumns(s *graph.State, lo int) {
 	c := j.c
 	for k := range j.prog.Sites {
 		st := &j.prog.Sites[k]
-		if !st.Tile || !j.stacks(st) || !s.Touched[j.prog.Nodes[st.Node].Out] {
+		if !st.Full || !j.stacks(st) || !s.HasGrad(j.prog.Nodes[st.Node].Out) {
 			continue
 		}
 		w := st.Layout.(*graph.Window)
 		t, width, m := w.Factors()
 		_, bias := j.prog.Spans(st)
 		patches, rows := s.Buffer(2, w.Scratch()), s.Buffer(3, c*m*width)
+		stored := s.SiteBuffer(k, s.N*c*m*t)
 		for e := range s.N {
-			g := s.Aside[k][e*c*m*t:][:c*m*t]
-			w.PatchRows(patches, s.At(st.X, e), 0)
+			g := stored[e*c*m*t:][:c*m*t]
+			w.PatchRows(patches, s.At(st.Input, e), 0)
 			graph.Gemm(false, true, dense.Of(g, c*m, t), dense.Of(patches[:width*t], width, t), 0, dense.Of(rows, c*m, width))
 			for i := range c {
 				row := j.full.RawRowView((lo+e)*c + i)[j.at[k]:]
 				copy(row, rows[i*m*width:(i+1)*m*width])
 				if bias != nil {
-					w.ChannelSums(row[m*width:m*width+bias.Len()], g[i*m*t:(i+1)*m*t])
+					w.AddBiasGradient(row[m*width:m*width+bias.Len()], g[i*m*t:(i+1)*m*t])
 				}
 			}
 		}
 	}
 }
 
-// keepFull stores the gradients of the parameters without structure.
+// keepFull stores the gradients of output c in the parameters that are in no
+// site.
 func (j *jacobian) keepFull(s *graph.State, lo, c int) {
 	at := j.tail
 	for _, slot := range j.prog.Full {
 		size := j.prog.Slots[slot].Size
 		for e := range s.N {
-			if s.Touched[slot] {
+			if s.HasGrad(slot) {
 				copy(j.full.RawRowView((lo+e)*j.c + c)[at:at+size], s.GradAt(slot, e))
 			}
 		}

@@ -47,7 +47,7 @@ func rowsOf(x *mat.Dense) func(lo, hi int) (*mat.Dense, error) {
 	}
 }
 
-// whole is a copy of what a batch says: inputs, outputs and Jacobian.
+// whole is a copy of a batch's inputs, outputs and Jacobian.
 func whole(b *linearize.Batch) []*mat.Dense {
 	var j mat.Dense
 	b.JacobianTo(&j)

@@ -14,14 +14,16 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// A Loss is a log likelihood. Expand returns log p(y|f) of one example and
-// writes its derivative in f to residual; lambda and root may be nil.
+// A Loss is the log likelihood that Train maximizes; every gp.Likelihood is one.
+// Expand returns log p(y|f) of one example and writes its gradient in f, length
+// C, to residual. lambda and root, which Train does not need, are nil.
 type Loss interface {
 	Expand(residual, lambda, root, y, f []float64) (logp float64)
 }
 
 // TrainOptions says how Train searches for the MAP parameters: minibatch Adam
-// with a cosine schedule, then full-batch L-BFGS.
+// with a cosine schedule, then full-batch L-BFGS. Nil and zero fields mean the
+// defaults.
 type TrainOptions struct {
 	Precision    []float64 // prior precision of each parameter, length P; nil means 1
 	Mean         []float64 // prior mean, length P; nil means 0
@@ -97,7 +99,8 @@ type objective struct {
 }
 
 // eval writes the gradient at theta to grad and returns the objective and
-// Σ log p(y|f), counting the examples with the given weight.
+// Σ log p(y|f). In the objective and its gradient, each example counts weight
+// times.
 func (o *objective) eval(ctx context.Context, grad, theta []float64, x, y *mat.Dense, weight float64) (value, loglik float64, err error) {
 	clear(grad)
 	o.sum.setTheta(theta)
@@ -132,10 +135,11 @@ func (o *objective) eval(ctx context.Context, grad, theta []float64, x, y *mat.D
 	return value, loglik, nil
 }
 
-// Train returns the network at parameters that maximize
-// Σ log p(y|f(x;θ)) − ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀), starting from its own. x is N×D, y
-// holds one row of targets an example. The result is the same for any number
-// of workers. Cancelling ctx returns its error.
+// Train returns a network whose parameters maximize
+// Σ log p(y|f(x;θ)) − ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀), found from those of n; n stays as it
+// is. x is N×D and y has a row of targets for each example; other numbers of rows
+// panic, and so do a Precision or Mean of another length than P. The result is
+// the same for any number of workers. If ctx is done, its error is returned.
 func (n *Network) Train(ctx context.Context, x, y *mat.Dense, loss Loss, o *TrainOptions) (*Network, *TrainResult, error) {
 	opt, err := o.withDefaults(n.prog.P)
 	if err != nil {
@@ -168,7 +172,8 @@ func (n *Network) Train(ctx context.Context, x, y *mat.Dense, loss Loss, o *Trai
 	return trained, res, err
 }
 
-// adam runs Kingma and Ba's method with the usual constants.
+// adam minimizes the objective by Adam (Kingma and Ba, 2015) with the usual
+// constants.
 func (o *objective) adam(ctx context.Context, theta []float64, x, y *mat.Dense) error {
 	const beta1, beta2, eps = 0.9, 0.999, 1e-8
 	rng := rand.New(rand.NewPCG(o.opt.Seed, 0x5eed))

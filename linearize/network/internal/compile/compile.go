@@ -1,5 +1,7 @@
-// Package compile translates ONNX graphs into programs: it infers shapes,
-// decides what is a parameter, and refuses what cannot be linearized.
+// Package compile translates an ONNX graph into a graph.Program: it infers
+// shapes, decides which initializers are parameters, and refuses what cannot be
+// linearized. Sizes in a file are not trusted: what a graph may ask for is
+// bounded.
 package compile
 
 import (
@@ -14,15 +16,16 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// maxElements bounds the elements one tensor may have for one example, and
-// the entries of an index table, so that no size in a file is trusted.
+// maxElements bounds the elements of one tensor for one example, and the
+// entries of an index table.
 const maxElements = 1 << 24
 
 // maxRank bounds the dimensions of a tensor.
 const maxRank = 16
 
-// What compiling may use, so that a small file cannot ask for much; a file
-// with many weights may use more in proportion.
+// The memory and work that a graph may ask for. Each budget is a constant plus
+// an amount for each number in the file's initializers, so that a small file
+// cannot ask for much.
 const (
 	memoryBudget = 192 << 20 // bytes of index tables, constants and integers
 	widthBudget  = 1 << 26   // numbers that one example takes while it runs
@@ -42,47 +45,47 @@ const (
 	numberBytes = 8
 )
 
-// A value is what a name in the graph stands for while it is compiled: a
-// tensor in a slot, with the shape it has for a single example, or known
-// integers. Several values can share a slot (Reshape, Squeeze, …).
+// A value is a tensor of the graph, known by its name while the graph is
+// compiled: floating point numbers in a slot, or integers known without running
+// the network. Several values can share a slot (Reshape, Squeeze, …).
 type value struct {
 	slot  int
-	shape []int // with the batch dimension counted as for one example
-	// batch is the axis of the batch dimension, or −1 where there is none. A
-	// static tensor has one where it is the same for every example and the
-	// graph spells it out (Expand to the batch size).
+	shape []int // for a batch of one example
+	// batch is the axis of the batch dimension, or −1. A static tensor can have
+	// one too, where the graph repeats it for every example (Expand to the batch
+	// size).
 	batch int
-	// lead counts the elements of the batch's axis that come before the
-	// examples: T for the T·N rows of a T×N×D tensor; 0 counts as 1.
+	// lead is the number of elements that come before the examples on the batch
+	// axis: T where a T×N×D tensor was reshaped to T·N rows; 0 means 1.
 	lead  int
 	ints  []affine
 	isInt bool
 	real  bool // the integers were cast to floating point
-	// fromInts marks numbers made of integers for a node that wants floating
-	// point: what they would give among themselves are integers again.
+	// fromInts marks a constant made of integers because a node takes floating
+	// point. A node all of whose inputs are such is integer arithmetic, which is
+	// refused.
 	fromInts bool
-	// weight is the parameter this value is, or the transpose of which it is;
-	// used by layers that want to treat it as their weight.
+	// weight is the parameter that this value or, if transposed, its transpose
+	// is. A layer can then use the stored tensor as its weight.
 	weight     *initializer
 	transposed bool
 }
 
-// affine is n·N + k, with N the batch size.
+// An affine is the integer n·N + k, with N the batch size.
 type affine struct{ n, k int }
 
 func (a affine) constant() bool { return a.n == 0 }
 
-// at is the value for a single example.
+// one returns the integer for a batch of one example.
 func (a affine) one() int { return a.n + a.k }
 
-// initializer is a tensor stored in the file.
+// An initializer is a tensor stored in the file.
 type initializer struct {
 	t     *onnx.Tensor
-	index int  // in file order
-	uses  int  // by nodes that influence the output
-	param int  // slot, once it is used as a tensor
-	known bool // used as a statistic, scale or bound
-	value *value
+	uses  int    // by nodes that influence the output
+	param int    // its slot if it may be a parameter, otherwise −1
+	known bool   // a node reads its numbers as a statistic, scale or bound
+	value *value // nil until it is first used
 }
 
 // A compiler turns the nodes of a graph into a program.
@@ -91,27 +94,27 @@ type compiler struct {
 	opset  int64
 	freeze map[string]bool
 	inits  map[string]*initializer
-	env    map[string]*value
-	uses   map[string]int
+	env    map[string]*value // values by name: the input and the results of translated nodes
+	uses   map[string]int    // how often the nodes read a name
 	prog   *graph.Program
-	static [][]float64 // constants, by slot
-	order  []*initializer
+	static [][]float64    // constants, by slot
+	order  []*initializer // the parameters, in the order of θ
 	warns  []error
-	node   *onnx.Node
-	batch  int // fixed batch size declared by the file, or 0
+	node   *onnx.Node // the node that is translated
+	batch  int        // fixed batch size declared by the file, or 0
 
 	bySlot    map[int]*initializer // of the slots that hold an initializer
-	lastDense string               // result of the node that made the last dense site
+	lastDense string               // name of the result of the last dense layer
 	head      int                  // number of the node removed from the end, or −1
 	tables    map[string][]int32   // broadcast tables made so far
 	memory    int                  // bytes left of the budget
-	width     int                  // numbers of one example left
-	effort    [2]int               // multiplications left: for one example, and for all alike
+	width     int                  // numbers left of the budget for one example
+	effort    [2]int               // multiplications left, for one example and of static nodes
 }
 
-// Compile checks and translates a model. The initializers that freeze names
-// are not parameters. It returns θ in the order of the program's parameters,
-// and what was changed or noticed.
+// Compile checks and translates a model. The initializers named in freeze do not
+// become parameters. It returns the program, θ in the order of the program's
+// parameters, and warnings about what was changed or noticed.
 func Compile(m *onnx.Model, freeze []string) (*graph.Program, []float64, []error, error) {
 	c := &compiler{graph: m.Graph, freeze: map[string]bool{}, inits: map[string]*initializer{},
 		env: map[string]*value{}, uses: map[string]int{}, prog: &graph.Program{}, head: -1, bySlot: map[int]*initializer{}, tables: map[string][]int32{}}
@@ -156,7 +159,7 @@ func (c *compiler) label(i int) string {
 // quote quotes a name from the file and cuts one that would fill the message.
 func quote(name string) string { return strconv.Quote(brief(name, 80)) }
 
-// brief cuts a text that is longer than most bytes.
+// brief cuts a text to at most the given number of bytes.
 func brief(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -164,7 +167,7 @@ func brief(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// setBudgets allows for what a file of this size may ask for.
+// setBudgets sets what a file of this size may ask for.
 func (c *compiler) setBudgets() {
 	numbers := 0
 	for _, t := range c.graph.Initializers {
@@ -182,14 +185,9 @@ func (c *compiler) spend(bytes int) error {
 	return nil
 }
 
-// A Multiplier is an op whose work is not that of its input and output.
-type Multiplier interface {
-	Products() int // multiplications for one example
-}
-
-// load takes the size of a result and the work of computing it from what one
-// example, or what all examples have in common, may use.
-func (c *compiler) load(o graph.Op, size int, static bool) error {
+// charge takes the memory of a result and the work of computing it from the
+// budgets of one example or, for a static node, of what all examples share.
+func (c *compiler) charge(o graph.Op, size int, static bool) error {
 	if static {
 		if err := c.spend(numberBytes * size); err != nil {
 			return err
@@ -197,17 +195,15 @@ func (c *compiler) load(o graph.Op, size int, static bool) error {
 	} else if c.width -= size; c.width < 0 {
 		return fmt.Errorf("one example takes more than %d numbers", widthBudget)
 	}
-	if w, ok := o.(Multiplier); ok {
-		left := &c.effort[int(graph.Step(static))]
-		if *left -= w.Products(); *left < 0 {
-			return errors.New("its size makes it too much work")
-		}
+	left := &c.effort[int(graph.Step(static))]
+	if *left -= graph.Multiplications(o); *left < 0 {
+		return errors.New("its size makes it too much work")
 	}
 	return nil
 }
 
-// The versions of ONNX's operators that are read. Before opset 7 broadcasting
-// was another; opset 25 is that of ONNX 1.20.
+// The versions of ONNX's operators that are read. Before opset 7 operators
+// broadcast in a different way; opset 25 is that of ONNX 1.20.
 const minOpset, maxOpset = 7, 25
 
 func (c *compiler) setOpset(m *onnx.Model) error {
@@ -218,8 +214,8 @@ func (c *compiler) setOpset(m *onnx.Model) error {
 	return nil
 }
 
-// StandardOpset is the version of ONNX's own operators that a model imports,
-// or 0 where it imports none.
+// StandardOpset returns the version of ONNX's own operators that a model
+// imports, or 0 if it imports none.
 func StandardOpset(m *onnx.Model) int64 {
 	version, found := int64(0), false
 	for _, o := range m.OpsetImport {
@@ -247,7 +243,7 @@ func (c *compiler) readInitializers() error {
 				return fmt.Errorf("network: initializer %s holds %v at element %d; the trained weights are damaged, export the model again", quote(t.Name), v, j)
 			}
 		}
-		c.inits[t.Name] = &initializer{t: t, index: i, param: -1}
+		c.inits[t.Name] = &initializer{t: t, param: -1}
 	}
 	return nil
 }
@@ -284,7 +280,7 @@ func (c *compiler) plan() (output string, order []int, err error) {
 // stripHead steps back over a final Softmax, LogSoftmax or Sigmoid.
 func (c *compiler) stripHead(output string, producer map[string]int) string {
 	name := output
-	for range c.graph.Nodes { // not for ever, should they be a cycle
+	for range c.graph.Nodes { // ends even if the nodes are a cycle
 		i, ok := producer[name]
 		if !ok || len(c.graph.Nodes[i].Inputs) == 0 || !standard(c.graph.Nodes[i]) {
 			return output
@@ -389,7 +385,8 @@ func (c *compiler) declareInput() error {
 	return nil
 }
 
-// Count returns the number of elements of a shape, bounded.
+// Count returns the number of elements of a shape. A shape with no elements, or
+// with too many elements or dimensions, is an error.
 func Count(shape []int) (int, error) {
 	if len(shape) > maxRank {
 		return 0, fmt.Errorf("a tensor of %d dimensions; at most %d are allowed", len(shape), maxRank)
@@ -413,14 +410,15 @@ func (c *compiler) addSlot(s graph.Slot) int {
 	return len(c.prog.Slots) - 1
 }
 
-// addConstant makes a value of known numbers.
+// addConstant returns a value with these numbers, in a slot of its own.
 func (c *compiler) addConstant(data []float64, shape []int) *value {
 	id := c.addSlot(graph.Slot{Size: len(data), Static: true, Param: -1, Constant: data})
 	return &value{slot: id, shape: shape, batch: -1}
 }
 
-// emit adds a node and returns its result. A node without parameters and
-// without input runs at once and becomes a constant.
+// emit adds a node with the given result shape and returns its result. A node
+// that depends neither on a parameter nor on the input runs at once and becomes
+// a constant.
 func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) (*value, error) {
 	size, err := Count(shape)
 	if err != nil {
@@ -431,22 +429,22 @@ func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) (*valu
 	for _, v := range in {
 		nd.In = append(nd.In, v.slot)
 		sl.Static = sl.Static && c.prog.Slots[v.slot].Static
-		sl.Diff = sl.Diff || c.prog.Slots[v.slot].Diff
+		sl.NeedsGrad = sl.NeedsGrad || c.prog.Slots[v.slot].NeedsGrad
 		if v.batch < 0 {
 			continue
 		}
 		if lead > 0 && lead != v.leading() {
-			return nil, errMixes // T×N rows beside N×T rows
+			return nil, errMixes // T·N rows in one input, N·T in another
 		}
 		lead = v.leading()
 	}
 	if len(in) > 0 && !slices.ContainsFunc(in, func(v *value) bool { return !v.fromInts }) {
 		return nil, errors.New("integer tensors are supported in the arithmetic of shapes only")
 	}
-	if err := c.load(o, size, sl.Static); err != nil {
+	if err := c.charge(o, size, sl.Static); err != nil {
 		return nil, err
 	}
-	if sl.Static && !sl.Diff {
+	if sl.Static && !sl.NeedsGrad {
 		v, err := c.fold(nd, size, shape)
 		if err == nil {
 			v.batch, v.lead = batch, lead
@@ -462,8 +460,8 @@ func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) (*valu
 func (c *compiler) fold(nd graph.Node, size int, shape []int) (*value, error) {
 	v := c.addConstant(make([]float64, size), shape)
 	nd.Out = v.slot
-	// Constants are static, so that a state without memory of its own will do.
-	nd.Op.Forward(&graph.State{Prog: c.prog, Static: c.static, N: 1}, &nd)
+	// All slots of the node are static, so the state needs no memory of its own.
+	nd.Op.Forward(&graph.State{Program: c.prog, Static: c.static, N: 1}, &nd)
 	for i, x := range c.static[v.slot] {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			return nil, fmt.Errorf("its constant result holds %v at element %d", x, i)

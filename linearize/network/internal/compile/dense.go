@@ -8,14 +8,14 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// private reports whether a value is a parameter (or its transpose) read only
-// by input i of the current node.
+// private reports whether a value is a parameter or its transpose and only input
+// i of the node reads it.
 func (c *compiler) private(v *value, i int) bool {
 	return v.weight != nil && v.weight.uses == 1 && c.uses[c.node.Inputs[i]] == 1
 }
 
-// isDiff reports whether a value depends on a parameter.
-func (c *compiler) isDiff(v *value) bool { return c.prog.Slots[v.slot].Diff }
+// needsGrad reports whether a value depends on a parameter.
+func (c *compiler) needsGrad(v *value) bool { return c.prog.Slots[v.slot].NeedsGrad }
 
 func (c *compiler) isStatic(v *value) bool { return c.prog.Slots[v.slot].Static }
 
@@ -88,7 +88,7 @@ func (c *compiler) gemm() error {
 	return c.result(c.gemmRest(out, bias, alpha, beta))
 }
 
-// gemmRest completes α·A·B + β·C from A·B.
+// gemmRest returns α·A·B + β·C, given A·B; bias is C and may be nil.
 func (c *compiler) gemmRest(out, bias *value, alpha, beta float64) (*value, error) {
 	var err error
 	if alpha != 1 {
@@ -107,8 +107,9 @@ func (c *compiler) gemmRest(out, bias *value, alpha, beta float64) (*value, erro
 	return c.combineInto(graph.Add, out, bias)
 }
 
-// dense emits x W + β for a static weight of rank two, input wi of the node;
-// inByOut says how the value w is laid out.
+// dense emits x W + β for a static matrix w, whose shape is in×out or, unless
+// inByOut, out×in. bias may be nil. wi and bi are the inputs of the node that
+// name w and bias.
 func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int) (*value, error) {
 	in, out := w.shape[0], w.shape[1]
 	if !inByOut {
@@ -119,10 +120,10 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 		return nil, fmt.Errorf("the input has %d columns, the weight takes %d", x.shape[last], in)
 	}
 	o := &graph.Dense{T: graph.Product(x.shape[:last]), In: in, Out: out, InByOut: inByOut}
-	st := graph.Site{X: x.slot, Weight: -1, Bias: -1}
+	st := graph.Site{Input: x.slot, Weight: -1, Bias: -1}
 	slotW := w.slot
 	switch {
-	case !c.isDiff(w):
+	case !c.needsGrad(w):
 	case c.private(w, wi):
 		// The parameter as stored, also where the graph transposes it first.
 		o.InByOut = inByOut != w.transposed
@@ -136,7 +137,7 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 	if bias != nil {
 		plain := (len(bias.shape) == 1 || len(bias.shape) == 2) && graph.Product(bias.shape) == out && bias.shape[len(bias.shape)-1] == out && c.isStatic(bias)
 		switch {
-		case plain && !o.Tied && !c.isDiff(bias):
+		case plain && !o.Tied && !c.needsGrad(bias):
 			args = append(args, &value{slot: bias.slot, batch: -1})
 		case plain && !o.Tied && c.private(bias, bi) && !bias.transposed:
 			args = append(args, &value{slot: bias.slot, batch: -1})
@@ -163,8 +164,8 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 	return y, nil
 }
 
-// fuseBias makes bias the bias of the dense layer that computed x, where that
-// is all that x is used for, under no other name. i is the node's input that
+// fuseBias makes bias the bias of the dense layer that computed x and returns x,
+// or returns nil if x has another use or bias does not fit. Input i of the node
 // names x.
 func (c *compiler) fuseBias(x, bias *value, i int) *value {
 	name := c.node.Inputs[i]
@@ -181,7 +182,7 @@ func (c *compiler) fuseBias(x, bias *value, i int) *value {
 		return nil
 	}
 	switch {
-	case !c.isDiff(bias):
+	case !c.needsGrad(bias):
 	case c.private(bias, 1-i) && !bias.transposed:
 		st.Bias = bias.slot
 	default:
@@ -191,8 +192,8 @@ func (c *compiler) fuseBias(x, bias *value, i int) *value {
 	return x
 }
 
-// product emits the product of two tensors, broadcasting all dimensions but
-// the last two.
+// product emits a product of matrices, the last two dimensions of each tensor;
+// the others are broadcast.
 func (c *compiler) product(a, b *value) (*value, error) {
 	if len(a.shape) == 0 || len(b.shape) == 0 {
 		return nil, errors.New("a scalar is not a matrix")

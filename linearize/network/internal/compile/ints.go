@@ -2,14 +2,12 @@ package compile
 
 import (
 	"errors"
-	"fmt"
-	"math"
-	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// bounded keeps integer arithmetic far from overflow.
+// bounded returns a, or an error if it is so large that arithmetic could
+// overflow.
 func bounded(a affine) (affine, error) {
 	if max(abs(a.n), abs(a.k)) > intBound {
 		return a, errors.New("integer arithmetic leaves the range of any shape")
@@ -67,8 +65,7 @@ func modInt(a, b affine) (affine, error) {
 	return a, errors.New("it divides the batch size, which would mix examples")
 }
 
-// remInt is modInt with the sign of the dividend, as fmod asks. The sign of
-// the divisor does not matter.
+// remInt is Mod with fmod=1: the remainder has the sign of the dividend.
 func remInt(a, b affine) (affine, error) {
 	switch {
 	case b == affine{}:
@@ -98,6 +95,8 @@ func (c *compiler) mod() error {
 	return c.result(c.combineInts(a, b, modInt))
 }
 
+// combineInts applies f to the elements of two integer tensors, with
+// broadcasting.
 func (c *compiler) combineInts(a, b *value, f func(a, b affine) (affine, error)) (*value, error) {
 	shape, _, err := broadcastShape(a, b, 0)
 	if err != nil {
@@ -129,26 +128,11 @@ func (c *compiler) combineInts(a, b *value, f func(a, b affine) (affine, error))
 		if out.ints[i], err = f(x, y); err != nil {
 			return nil, err
 		}
-		// A quotient with the batch size in it is whole: divInt refuses any other.
+		// divInt refuses a quotient that contains the batch size and is not whole.
 		if out.real && c.node.OpType == "Div" && x.constant() && y.constant() && x.k%y.k != 0 {
 			return nil, errors.New("a shape computed from the batch size is not whole")
 		}
 	}
-	return out, nil
-}
-
-func (c *compiler) concatInts(in []*value) (*value, error) {
-	out := &value{batch: -1, isInt: true}
-	for _, v := range in {
-		if len(v.shape) != 1 {
-			return nil, fmt.Errorf("integer tensors of shape %v cannot be joined", v.shape)
-		}
-		if err := c.spend(intBytes * len(v.ints)); err != nil {
-			return nil, err
-		}
-		out.ints, out.real = append(out.ints, v.ints...), out.real || v.real
-	}
-	out.shape = []int{len(out.ints)}
 	return out, nil
 }
 
@@ -180,61 +164,8 @@ func (c *compiler) shape() error {
 	return c.result(out, nil)
 }
 
-func (c *compiler) rangeOp() error {
-	if v, err := c.input(0); err == nil && !v.isInt {
-		return c.rangeOfFloats()
-	}
-	var arg [3]int
-	for i := range arg {
-		list, err := c.constants(i)
-		if err != nil {
-			return err
-		}
-		if len(list) != 1 {
-			return fmt.Errorf("input %d is not a single number", i)
-		}
-		arg[i] = list[0]
-	}
-	start, limit, delta := arg[0], arg[1], arg[2]
-	if delta == 0 || abs(limit-start)/abs(delta) > maxElements {
-		return fmt.Errorf("a range from %d to %d by %d", start, limit, delta)
-	}
-	if err := c.spend(intBytes * abs(limit-start) / abs(delta)); err != nil {
-		return err
-	}
-	out := &value{batch: -1, isInt: true, ints: make([]affine, 0, abs(limit-start)/abs(delta)+1)}
-	for k := start; delta > 0 && k < limit || delta < 0 && k > limit; k += delta {
-		out.ints = append(out.ints, affine{k: k})
-	}
-	out.shape = []int{len(out.ints)}
-	return c.result(out, nil)
-}
-
-// rangeOfFloats is Range of floating point numbers.
-func (c *compiler) rangeOfFloats() error {
-	var arg [3]float64
-	for i := range arg {
-		var err error
-		if arg[i], err = c.scalar(i, 0); err != nil {
-			return err
-		}
-	}
-	n := math.Ceil((arg[1] - arg[0]) / arg[2])
-	if !(n >= 1 && n <= maxElements) {
-		return fmt.Errorf("a range from %v to %v by %v", arg[0], arg[1], arg[2])
-	}
-	if err := c.spend(numberBytes * int(n)); err != nil {
-		return err
-	}
-	data := make([]float64, int(n))
-	for i := range data {
-		data[i] = arg[0] + float64(i)*arg[2]
-	}
-	return c.result(c.addConstant(data, []int{len(data)}), nil)
-}
-
-// known returns a shape given as integers, for a single example, and the axis
-// that is the batch's.
+// known returns a shape that a graph gives as integers, for a batch of one
+// example, and its batch axis or −1.
 func known(to *value) (shape []int, batch int, err error) {
 	shape, batch = []int{}, -1
 	if len(to.shape) != 1 {
@@ -250,38 +181,4 @@ func known(to *value) (shape []int, batch int, err error) {
 		shape = append(shape, a.one())
 	}
 	return shape, batch, nil
-}
-
-func (c *compiler) constantOfShape() error {
-	to, err := c.intsAt(0)
-	if err != nil {
-		return err
-	}
-	shape, batch, err := known(to)
-	if err != nil {
-		return err
-	}
-	n, err := Count(shape)
-	if err != nil {
-		return err
-	}
-	if err := c.spend(intBytes * n); err != nil {
-		return err
-	}
-	fill := []float64{0}
-	if a := c.node.Attr("value"); a != nil && a.T != nil {
-		if fill = a.T.Floats; len(a.T.Ints) == 1 {
-			if batch >= 0 {
-				return errors.New("as many integers as there are examples")
-			}
-			ints := slices.Repeat([]affine{{k: clampInt(a.T.Ints[0])}}, n)
-			return c.result(&value{shape: shape, batch: -1, isInt: true, ints: ints}, nil)
-		}
-	}
-	if len(fill) != 1 || math.IsNaN(fill[0]) {
-		return errors.New("its value is not a single number")
-	}
-	v := c.addConstant(slices.Repeat(fill, n), shape)
-	v.batch = batch
-	return c.result(v, nil)
 }

@@ -32,6 +32,7 @@ func (c *compiler) lookup(name string) (*value, error) {
 	return v, err
 }
 
+// tensor returns the value of a floating point initializer.
 func (c *compiler) tensor(in *initializer) (*value, error) {
 	shape := dims(in.t)
 	if _, err := Count(shape); err != nil {
@@ -41,11 +42,12 @@ func (c *compiler) tensor(in *initializer) (*value, error) {
 		return c.addConstant(in.t.Floats, shape), nil
 	}
 	in.uses = c.uses[in.t.Name]
-	in.param = c.addSlot(graph.Slot{Size: in.t.Len(), Static: true, Diff: true, Param: -1})
+	in.param = c.addSlot(graph.Slot{Size: in.t.Len(), Static: true, NeedsGrad: true, Param: -1})
 	c.bySlot[in.param] = in
 	return &value{slot: in.param, shape: shape, batch: -1, weight: in}, nil
 }
 
+// intTensor returns the value of an integer tensor.
 func (c *compiler) intTensor(t *onnx.Tensor) (*value, error) {
 	if t.Type == onnx.String {
 		return nil, fmt.Errorf("tensor %s holds strings", quote(t.Name))
@@ -64,11 +66,11 @@ func (c *compiler) intTensor(t *onnx.Tensor) (*value, error) {
 	return v, nil
 }
 
-// intBound is the largest integer that takes part in arithmetic.
+// intBound is the largest integer that may take part in arithmetic.
 const intBound = 1 << 40
 
-// clampInt keeps 64-bit sentinels such as "to the end" in a range in which
-// sums cannot overflow, and beyond intBound.
+// clampInt limits an integer so that sums cannot overflow. Large ones that mean
+// "to the end" stay beyond intBound.
 func clampInt(k int64) int { return int(min(max(k, -2*intBound), 2*intBound)) }
 
 // has reports whether optional input i of the node is given.
@@ -115,8 +117,9 @@ func (c *compiler) toFloat(v *value) (*value, error) {
 	return c.addConstant(data, v.shape), nil
 }
 
-// floats returns input i, whose numbers must be known and are not
-// parameters: statistics, scales, bounds.
+// floats returns the numbers of input i, a statistic, scale or bound, which must
+// be constant. If it is a parameter too, its trained value is used and marked
+// known.
 func (c *compiler) floats(i int) ([]float64, error) {
 	if !c.has(i) {
 		return nil, fmt.Errorf("input %d is missing", i)
@@ -130,7 +133,7 @@ func (c *compiler) floats(i int) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in := c.bySlot[v.slot]; in != nil { // under another name
+	if in := c.bySlot[v.slot]; in != nil { // an initializer under another name
 		in.known = true
 		return in.t.Floats, nil
 	}
@@ -140,8 +143,8 @@ func (c *compiler) floats(i int) ([]float64, error) {
 	return nil, fmt.Errorf("input %d (%s) must be a constant", i, quote(name))
 }
 
-// scalar returns the only number of a constant input, or def where it is not
-// given.
+// scalar returns the only number of constant input i, or def if the input is
+// missing.
 func (c *compiler) scalar(i int, def float64) (float64, error) {
 	if !c.has(i) {
 		return def, nil
@@ -156,8 +159,8 @@ func (c *compiler) scalar(i int, def float64) (float64, error) {
 	return data[0], nil
 }
 
-// intsAt returns input i, which must be known integers, perhaps in terms of
-// the batch size.
+// intsAt returns input i, which must be integers that are known or depend on the
+// batch size alone.
 func (c *compiler) intsAt(i int) (*value, error) {
 	v, err := c.input(i)
 	if err != nil {
@@ -185,8 +188,8 @@ func (c *compiler) constants(i int) ([]int, error) {
 	return out, nil
 }
 
-// intsOr returns integers given as input i or, in older opsets, as an
-// attribute; ok is false where neither is there.
+// intsOr returns integers that are input i or, in older opsets, an attribute; ok
+// is false if the node has neither.
 func (c *compiler) intsOr(i int, attr string) (list []int, ok bool, err error) {
 	if c.has(i) {
 		list, err = c.constants(i)
@@ -234,8 +237,9 @@ func (c *compiler) attrString(name, def string) string {
 	return def
 }
 
-// set names result i of the node. A parameter that is passed on under another
-// name stays the parameter that it is only where this is its single use.
+// set makes v output i of the node. If v is a parameter passed on under another
+// name, a layer may still use it as its own weight only if nothing else reads
+// it.
 func (c *compiler) set(i int, v *value) error {
 	if v.weight != nil && c.uses[c.node.Inputs[0]] != 1 {
 		w := *v
@@ -248,7 +252,7 @@ func (c *compiler) set(i int, v *value) error {
 	return nil
 }
 
-// only reports an error where an output beyond the first is used.
+// only returns an error if an output beyond the first n is used.
 func (c *compiler) only(n int) error {
 	for i := n; i < len(c.node.Outputs); i++ {
 		if name := c.node.Outputs[i]; name != "" && c.uses[name] > 0 {
@@ -271,6 +275,7 @@ func axis(a, rank int) (int, error) {
 
 func (v *value) isBatch(axis int) bool { return axis == v.batch }
 
+// leading is lead, with 0 as 1.
 func (v *value) leading() int { return max(v.lead, 1) }
 
 // before counts the elements that come before the examples in memory.

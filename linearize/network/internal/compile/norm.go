@@ -9,108 +9,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// reduceAxes sums or averages over the marked axes.
-func (c *compiler) reduceAxes(x *value, drop []bool, keep, mean bool) (*value, error) {
-	kept := slices.Clone(x.shape)
-	items := 1
-	for i, d := range drop {
-		if d {
-			if x.isBatch(i) {
-				return nil, errMixes
-			}
-			items *= x.shape[i]
-			kept[i] = 1
-		}
-	}
-	st := strides(kept)
-	table, err := c.table(x.shape, func(d, i int) int {
-		if drop[d] {
-			return 0
-		}
-		return i * st[d]
-	})
-	if err != nil {
-		return nil, err
-	}
-	o := &graph.Reduce{Target: table, Scale: 1}
-	if mean {
-		o.Scale = 1 / float64(items)
-	}
-	y, err := c.emit(o, kept, x.batch, x)
-	if err != nil || keep {
-		return y, err
-	}
-	shape, batch := []int{}, x.batch
-	for i, d := range drop {
-		switch {
-		case !d:
-			shape = append(shape, x.shape[i])
-		case i < x.batch:
-			batch--
-		}
-	}
-	return c.alias(y, shape, batch)
-}
-
-func (c *compiler) reduce(mean bool) error {
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	axes, given, err := c.intsOr(1, "axes")
-	if err != nil {
-		return err
-	}
-	drop := make([]bool, len(x.shape))
-	for _, a := range axes {
-		if a, err = axis(a, len(drop)); err != nil {
-			return err
-		}
-		drop[a] = true
-	}
-	if !given || len(axes) == 0 {
-		if c.attrInt("noop_with_empty_axes", 0) != 0 {
-			return c.result(x, nil)
-		}
-		for i := range drop {
-			drop[i] = true
-		}
-	}
-	return c.result(c.reduceAxes(x, drop, c.attrInt("keepdims", 1) != 0, mean))
-}
-
-func (c *compiler) softmax(log bool) error {
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	ax, err := c.softmaxAxis(len(x.shape))
-	if err != nil {
-		return err
-	}
-	o := &graph.Softmax{Outer: graph.Product(x.shape[:ax]), Length: x.shape[ax], Inner: graph.Product(x.shape[ax+1:]), Log: log}
-	if c.opset < 13 { // older versions normalize over all axes from axis on
-		o.Length, o.Inner = o.Length*o.Inner, 1
-		if x.batch > ax {
-			return errMixes
-		}
-	}
-	if x.isBatch(ax) {
-		return errMixes
-	}
-	return c.result(c.emit(o, x.shape, x.batch, x))
-}
-
-func (c *compiler) softmaxAxis(rank int) (int, error) {
-	def := -1
-	if c.opset < 13 {
-		def = 1
-	}
-	return axis(c.attrInt("axis", def), rank)
-}
-
-// perChannel gives a vector with one number a channel the shape that
-// broadcasts over an image's spatial dimensions.
+// perChannel returns input i, a vector with one number for each channel, in the
+// shape that broadcasts over an image with rank dimensions.
 func (c *compiler) perChannel(i int, channels, rank int) (*value, error) {
 	v, err := c.float(i)
 	if err != nil {
@@ -122,7 +22,7 @@ func (c *compiler) perChannel(i int, channels, rank int) (*value, error) {
 	return &value{slot: v.slot, shape: slices.Concat([]int{channels}, slices.Repeat([]int{1}, rank-2)), batch: -1}, nil
 }
 
-// scaleAndShift emits x·scale + shift.
+// scaleAndShift emits x·scale + shift; shift may be nil.
 func (c *compiler) scaleAndShift(x, scale, shift *value) (*value, error) {
 	y, err := c.combineInto(graph.Mul, x, scale)
 	if err != nil || shift == nil {
@@ -139,7 +39,7 @@ func (c *compiler) batchNorm() error {
 	if len(x.shape) < 2 || x.batch > 0 {
 		return fmt.Errorf("its input of shape %v does not have the batch dimension first", x.shape)
 	}
-	// Before opset 14 training is told by the outputs it has.
+	// Before opset 14, further outputs say that it is in training mode.
 	if c.attrInt("training_mode", 0) != 0 || len(c.node.Outputs) > 1 && c.opset < 14 {
 		return errors.New("it is in training mode, which would mix examples; export the model in evaluation mode")
 	}
@@ -177,7 +77,8 @@ func (c *compiler) batchNorm() error {
 	return c.result(c.channelAffine(y, 1, 2, channels))
 }
 
-// channelAffine applies the scale and bias of inputs i and j.
+// channelAffine multiplies each channel of y by a scale and adds a bias, inputs
+// i and j of the node.
 func (c *compiler) channelAffine(y *value, i, j, channels int) (*value, error) {
 	scale, err := c.perChannel(i, channels, len(y.shape))
 	if err != nil {
@@ -223,7 +124,8 @@ func (c *compiler) layerNorm() error {
 	return c.result(c.scaleAndShift(y, scale, bias))
 }
 
-// segments normalizes an image in groups of channels.
+// segments normalizes the image of input 0 over groups of channels; 0 groups
+// means that each channel is one.
 func (c *compiler) segments(groups int) (*value, error) {
 	x, err := c.float(0)
 	if err != nil {
@@ -266,7 +168,7 @@ func (c *compiler) groupNorm() error {
 	if c.opset >= 21 {
 		return c.result(c.channelAffine(y, 1, 2, y.shape[1]))
 	}
-	// Until opset 20 scale and bias hold one number a group.
+	// Until opset 20 scale and bias hold one number for each group.
 	split := slices.Concat([]int{1, groups, y.shape[1] / groups}, y.shape[2:])
 	z, err := c.alias(y, split, y.batch)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// finish fixes the order of the parameters in θ and the sites.
+// finish checks the output and completes the program: the order of the
+// parameters in θ, the sites, and the size of a chunk.
 func (c *compiler) finish(output string) error {
 	out, err := c.lookup(output)
 	if err != nil {
@@ -22,7 +23,7 @@ func (c *compiler) finish(output string) error {
 	p := c.prog
 	p.Output = out.slot
 	p.C = p.Slots[out.slot].Size
-	if !p.Slots[out.slot].Diff {
+	if !p.Slots[out.slot].NeedsGrad {
 		return fmt.Errorf("network: output %s does not depend on any parameter; check --freeze and the export", quote(output))
 	}
 	if p.Slots[out.slot].Static {
@@ -46,8 +47,8 @@ func (c *compiler) finish(output string) error {
 	return nil
 }
 
-// checkHead reports an error where the operator removed from the end would
-// have mixed examples.
+// checkHead returns an error if the operator removed from the end would have
+// mixed examples.
 func (c *compiler) checkHead(out *value) error {
 	if c.head < 0 || c.graph.Nodes[c.head].OpType == "Sigmoid" {
 		return nil
@@ -66,23 +67,25 @@ func (c *compiler) checkHead(out *value) error {
 	return nil
 }
 
-// orderParams puts the parameters that the output uses into θ in file order.
+// orderParams lays out θ: the initializers that influence the output as
+// parameters, in file order.
 func (c *compiler) orderParams() {
 	p := c.prog
 	reach := p.Reachable()
 	for _, t := range c.graph.Initializers {
-		if in := c.inits[t.Name]; in.param >= 0 && p.Slots[in.param].Diff && reach[in.param] {
+		if in := c.inits[t.Name]; in.param >= 0 && p.Slots[in.param].NeedsGrad && reach[in.param] {
 			p.Slots[in.param].Param = len(p.Params)
 			p.Params = append(p.Params, linearize.Param{Name: t.Name, Shape: dims(t), Offset: p.P})
 			p.P += t.Len()
 			c.order = append(c.order, in)
-		} else if in.param >= 0 && p.Slots[in.param].Diff {
-			p.Slots[in.param].Diff, p.Slots[in.param].Constant = false, t.Floats
+		} else if in.param >= 0 && p.Slots[in.param].NeedsGrad {
+			p.Slots[in.param].NeedsGrad, p.Slots[in.param].Constant = false, t.Floats
 		}
 	}
 }
 
-// warnShared notes the parameters that also enter as a constant.
+// warnShared warns of parameters whose numbers also entered the program as
+// constants, which do not change with θ.
 func (c *compiler) warnShared() {
 	for _, in := range c.order {
 		if in.known {
@@ -99,7 +102,7 @@ func dims(t *onnx.Tensor) []int {
 	return shape
 }
 
-// theta returns the parameters' values in order.
+// theta returns θ as it is in the file.
 func (c *compiler) theta() []float64 {
 	theta := make([]float64, 0, c.prog.P)
 	for _, in := range c.order {
@@ -108,8 +111,8 @@ func (c *compiler) theta() []float64 {
 	return theta
 }
 
-// findSites completes the list of structured weights and puts every other
-// parameter into full.
+// findSites completes the list of sites and puts every parameter that is in
+// none of them into Full.
 func (c *compiler) findSites() {
 	p := c.prog
 	covered := make([]bool, len(p.Params))
@@ -122,7 +125,7 @@ func (c *compiler) findSites() {
 				covered[k] = true
 			}
 		}
-		st.Tile = st.Layout != nil && p.KeepsTile(st)
+		st.Full = st.Layout != nil && p.KeepsFull(st)
 	}
 	p.Sites = slices.DeleteFunc(p.Sites, func(s graph.Site) bool { return s.Weight < 0 && s.Bias < 0 })
 	for i, sl := range p.Slots {

@@ -67,8 +67,8 @@ func (c *compiler) pad() error {
 	return c.result(c.apply(x, shape, x.batch, table, fill))
 }
 
-// padSource returns which element of a dimension of n a padded position
-// reads, or −1 for the fill value.
+// padSource returns a function of a position i, counted from the first element
+// of a dimension of n: the element that it reads, or −1 for the fill value.
 func padSource(mode string) (func(i, n int) int, error) {
 	switch mode {
 	case "constant", "":
@@ -143,7 +143,8 @@ func (c *compiler) resize() error {
 	return c.result(c.apply(x, shape, x.batch, table, 0))
 }
 
-// resizeArgs reads scales or sizes, wherever the version puts them.
+// resizeArgs reads the scales and the sizes, of which one is given. sizes is nil
+// if the scales are.
 func (c *compiler) resizeArgs(rank int) (scales []float64, sizes []affine, err error) {
 	at, old := 2, c.node.OpType == "Upsample" || c.opset < 11
 	if old {
@@ -187,7 +188,8 @@ func (c *compiler) resizeArgs(rank int) (scales []float64, sizes []affine, err e
 	return slices.Clone(scales), sizes, nil
 }
 
-// nearest returns the rule that finds the source of an output position.
+// nearest returns a function that gives the input position for output position i
+// of a dimension that goes from in to out elements.
 func (c *compiler) nearest() (func(i, in, out int, scale float64) int, error) {
 	defMode, defRound := "half_pixel", "round_prefer_floor"
 	if c.opset < 11 || c.node.OpType == "Upsample" {

@@ -11,7 +11,7 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// translators compile one operator each; c.node is the node.
+// translators holds a method for each operator, which translates c.node.
 var translators map[string]func(c *compiler) error
 
 func init() {
@@ -71,6 +71,7 @@ func Operators() []string {
 	return names
 }
 
+// translate translates c.node.
 func (c *compiler) translate() error {
 	do := translators[c.node.OpType]
 	if do == nil || !standard(c.node) {
@@ -89,8 +90,8 @@ func (c *compiler) translate() error {
 	return do(c)
 }
 
-// mostInputs are the inputs that an operator has in any version, where they
-// are not one; 0 for any number.
+// mostInputs is the largest number of inputs of an operator in any version; 0
+// means any number. An operator that is not listed has one input.
 var mostInputs = map[string]int{
 	"Gemm": 3, "MatMul": 2, "Conv": 3, "ConvTranspose": 3, "BatchNormalization": 5, "LayerNormalization": 3, "InstanceNormalization": 3,
 	"GroupNormalization": 3, "Add": 2, "Sub": 2, "Mul": 2, "Div": 2, "Mod": 2, "Pow": 2, "PRelu": 2, "Min": 0, "Max": 0, "Sum": 0, "Concat": 0,
@@ -101,8 +102,8 @@ var mostInputs = map[string]int{
 // standard reports whether a node's operator is one of ONNX itself.
 func standard(n *onnx.Node) bool { return n.Domain == "" || n.Domain == "ai.onnx" }
 
-// attributeTypes are those of the attributes read here; "value" is a number
-// of Pad and a tensor elsewhere.
+// attributeTypes holds the types of the attributes that are read. "value" is
+// not among them: it is a number in Pad and a tensor elsewhere.
 var attributeTypes = map[string]onnx.AttrType{
 	"allowzero": onnx.AttrInt, "alpha": onnx.AttrFloat, "approximate": onnx.AttrString, "auto_pad": onnx.AttrString,
 	"axes": onnx.AttrInts, "axis": onnx.AttrInt, "beta": onnx.AttrFloat, "ceil_mode": onnx.AttrInt,
@@ -117,8 +118,8 @@ var attributeTypes = map[string]onnx.AttrType{
 	"value_float": onnx.AttrFloat, "value_floats": onnx.AttrFloats, "value_int": onnx.AttrInt, "value_ints": onnx.AttrInts,
 }
 
-// checkAttributes verifies that the attributes have the types they are read
-// as, and occur once.
+// checkAttributes verifies that each attribute has the type as which it is read
+// and occurs once.
 func checkAttributes(n *onnx.Node) error {
 	seen := map[string]bool{}
 	for _, a := range n.Attributes {
@@ -139,7 +140,7 @@ func checkAttributes(n *onnx.Node) error {
 	return nil
 }
 
-// result names the node's only used output.
+// result makes v the result of the node, whose further outputs must be unused.
 func (c *compiler) result(v *value, err error) error {
 	if err != nil {
 		return err
@@ -158,7 +159,7 @@ func (c *compiler) elementwise(o graph.Op) error {
 	return c.result(c.emit(o, v.shape, v.batch, v))
 }
 
-// floatAttr is a float attribute with its default and whether it is given.
+// A floatAttr is a float attribute and its default.
 type floatAttr struct {
 	name string
 	def  float32
@@ -177,6 +178,7 @@ func (c *compiler) withFloats(o attrOp) error {
 	return c.elementwise(o.make(args))
 }
 
+// An attrOp is an elementwise operator with float attributes.
 type attrOp struct {
 	attrs []floatAttr
 	make  func(a []float64) graph.Op
@@ -222,7 +224,7 @@ func (c *compiler) clip() error {
 	return c.elementwise(graph.Clip(lo, hi))
 }
 
-// combine emits a broadcast operation on two tensors.
+// combine emits an elementwise function of two tensors, with broadcasting.
 func (c *compiler) combine(fn graph.BinaryFunc, a, b *value) (*value, error) {
 	shape, batch, ia, ib, err := c.broadcast(a, b)
 	if err != nil {
@@ -231,7 +233,7 @@ func (c *compiler) combine(fn graph.BinaryFunc, a, b *value) (*value, error) {
 	return c.emit(&graph.Binary{Fn: fn, Left: ia, Right: ib}, shape, batch, a, b)
 }
 
-// combineInto is combine where the result must have the shape of a.
+// combineInto is combine with the condition that the result has the shape of a.
 func (c *compiler) combineInto(fn graph.BinaryFunc, a, b *value) (*value, error) {
 	shape, batch, err := broadcastShape(a, b, 0)
 	if err != nil {
@@ -243,6 +245,8 @@ func (c *compiler) combineInto(fn graph.BinaryFunc, a, b *value) (*value, error)
 	return c.combine(fn, a, b)
 }
 
+// arithmetic translates a function of two tensors, or of known integers if
+// onInts is not nil. An Add after a dense layer may become its bias.
 func (c *compiler) arithmetic(fn graph.BinaryFunc, onInts func(a, b affine) (affine, error)) error {
 	a, err := c.input(0)
 	if err != nil {
@@ -275,6 +279,7 @@ func (c *compiler) arithmetic(fn graph.BinaryFunc, onInts func(a, b affine) (aff
 	return c.result(c.combine(fn, a, b))
 }
 
+// variadic combines any number of inputs from left to right.
 func (c *compiler) variadic(fn graph.BinaryFunc) error {
 	acc, err := c.float(0)
 	if err != nil {
@@ -312,103 +317,4 @@ func (c *compiler) dropout() error {
 		}
 	}
 	return c.identity()
-}
-
-func (c *compiler) cast() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
-	to := onnx.DataType(c.attrInt("to", 0))
-	switch {
-	case to.IsFloat() && v.isInt:
-		return c.result(c.castInts(v))
-	case to.IsFloat():
-		return c.result(v, nil)
-	case to.IsInt() && (v.isInt || c.static[v.slot] != nil):
-		return c.result(c.castTo(to, v))
-	}
-	return fmt.Errorf("a cast to %v of numbers that depend on the input has no derivative", to)
-}
-
-// castInts makes floating point numbers of integers. Those that depend on the
-// batch size stay as they are, marked, so that a shape computed in floating
-// point remains known.
-func (c *compiler) castInts(v *value) (*value, error) {
-	if len(v.ints) > 0 && !slices.ContainsFunc(v.ints, func(a affine) bool { return !a.constant() }) {
-		return c.toFloat(v)
-	}
-	out := *v
-	out.real = true
-	return &out, nil
-}
-
-// castTo makes integers or truth values of known numbers.
-func (c *compiler) castTo(to onnx.DataType, v *value) (*value, error) {
-	out := &value{shape: v.shape, batch: -1, isInt: true}
-	if v.isInt {
-		out.ints = slices.Clone(v.ints)
-	} else {
-		if err := c.spend(intBytes * len(c.static[v.slot])); err != nil {
-			return nil, err
-		}
-		for _, x := range c.static[v.slot] {
-			if to == onnx.Bool {
-				x = graph.Step(x != 0)
-			}
-			out.ints = append(out.ints, affine{k: int(graph.Clamp(math.Trunc(x), -2*intBound, 2*intBound))})
-		}
-	}
-	for i, a := range out.ints {
-		if to == onnx.Bool && a.constant() {
-			out.ints[i] = affine{k: int(graph.Step(a.k != 0))}
-		} else if to == onnx.Bool {
-			return nil, errors.New("a truth value of the batch size")
-		}
-	}
-	return out, nil
-}
-
-func (c *compiler) constant() error {
-	for _, a := range c.node.Attributes {
-		switch {
-		case a.Name == "value" && a.T != nil && a.T.Type.IsFloat():
-			shape := dims(a.T)
-			if _, err := Count(shape); err != nil {
-				// An empty tensor stands for an absent optional input.
-				return c.set(0, &value{shape: shape, batch: -1, isInt: true})
-			}
-			for j, v := range a.T.Floats {
-				if math.IsNaN(v) {
-					return fmt.Errorf("the constant holds NaN at element %d", j)
-				}
-			}
-			return c.result(c.addConstant(a.T.Floats, shape), nil)
-		case a.Name == "value" && a.T != nil:
-			return c.result(c.intTensor(a.T))
-		case a.Name == "value_float":
-			v := float64(a.F)
-			if math.IsNaN(v) {
-				return errors.New("the constant is NaN")
-			}
-			return c.result(c.addConstant([]float64{v}, []int{}), nil)
-		case a.Name == "value_floats" && len(a.Floats) > 0:
-			data := make([]float64, len(a.Floats))
-			for i, v := range a.Floats {
-				if data[i] = float64(v); math.IsNaN(data[i]) {
-					return fmt.Errorf("the constant holds NaN at element %d", i)
-				}
-			}
-			return c.result(c.addConstant(data, []int{len(data)}), nil)
-		case a.Name == "value_int":
-			return c.result(&value{shape: []int{}, batch: -1, isInt: true, ints: []affine{{k: clampInt(a.I)}}}, nil)
-		case a.Name == "value_ints":
-			v := &value{shape: []int{len(a.Ints)}, batch: -1, isInt: true}
-			for _, k := range a.Ints {
-				v.ints = append(v.ints, affine{k: clampInt(k)})
-			}
-			return c.result(v, nil)
-		}
-	}
-	return errors.New("it has no tensor or number as its value")
 }

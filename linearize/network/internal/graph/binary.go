@@ -2,18 +2,20 @@ package graph
 
 import "math"
 
-// Binary combines two tensors element by element. ia and ib say which element
-// of each operand an output element reads (broadcasting); nil reads its own.
+// Binary combines two tensors element by element, with broadcasting.
 type Binary struct {
 	Fn          BinaryFunc
-	Left, Right []int32
+	Left, Right []int32 // Pick's table of each operand
 }
 
+// A BinaryFunc is a function of two numbers and its partial derivatives.
 type BinaryFunc struct {
 	f      func(a, b float64) float64
-	da, db func(a, b, y float64) float64 // partial derivatives
+	da, db func(a, b, y float64) float64 // y = f(a, b)
 }
 
+// Pick returns which element of an operand element i of the result reads:
+// table[i], or i where the table is nil because nothing is broadcast.
 func Pick(table []int32, i int) int {
 	if table == nil {
 		return i
@@ -21,6 +23,7 @@ func Pick(table []int32, i int) int {
 	return int(table[i])
 }
 
+// Forward implements Op.
 func (o *Binary) Forward(s *State, nd *Node) {
 	for e := range s.copies(nd.Out) {
 		a, b, out := s.At(nd.In[0], e), s.At(nd.In[1], e), s.At(nd.Out, e)
@@ -30,15 +33,16 @@ func (o *Binary) Forward(s *State, nd *Node) {
 	}
 }
 
+// Backward implements Op.
 func (o *Binary) Backward(s *State, nd *Node) {
 	o.side(s, nd, 0, o.Left, o.Fn.da)
 	o.side(s, nd, 1, o.Right, o.Fn.db)
 }
 
-// side adds to the gradient of one operand; broadcast elements collect the
-// sum over the outputs that read them.
+// side adds to the gradient of one operand. A broadcast element gets the sum
+// over the outputs that read it.
 func (o *Binary) side(s *State, nd *Node, operand int, table []int32, d func(a, b, y float64) float64) {
-	if !s.diff(nd.In[operand]) {
+	if !s.needsGrad(nd.In[operand]) {
 		return
 	}
 	for e := range s.N {
@@ -53,6 +57,7 @@ func (o *Binary) side(s *State, nd *Node, operand int, table []int32, d func(a, 
 func one(_, _, _ float64) float64      { return 1 }
 func minusOne(_, _, _ float64) float64 { return -1 }
 
+// The functions of two numbers, named after ONNX's operators.
 var (
 	Add = BinaryFunc{func(a, b float64) float64 { return a + b }, one, one}
 	Sub = BinaryFunc{func(a, b float64) float64 { return a - b }, one, minusOne}
@@ -108,8 +113,8 @@ var (
 	}
 )
 
-// pow is math.Pow with the square, which normalization layers spell as Pow,
-// rounded once.
+// pow is math.Pow, but rounds squares once: normalization layers export them
+// as Pow.
 func pow(a, b float64) float64 {
 	if b == 2 {
 		return a * a

@@ -4,37 +4,37 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Convolve is a convolution: in[1] the weight, cout×(cin/g·taps), in[2] the
-// bias if any. tied as in dense.
+// Convolve is a convolution. Input slot 0 holds the image, 1 the weight,
+// Cout×(Cin/groups·Taps), and 2, if there, the bias. Tied is that of Dense.
 type Convolve struct {
-	W    *Window
-	Tied bool
+	Window *Window
+	Tied   bool
 }
 
-func (o *Convolve) Products() int { return o.W.Products() }
+func (o *Convolve) multiplications() int { return o.Window.multiplications() }
 
+// Forward implements Op.
 func (o *Convolve) Forward(s *State, nd *Node) {
-	t, k, m := o.W.Factors()
-	patches := s.Buffer(0, o.W.Scratch())
+	t, k, m := o.Window.Factors()
+	patches := s.Buffer(0, o.Window.Scratch())
 	weight := s.val(nd.In[1])
 	for e := range s.copies(nd.Out) {
 		x, out := s.At(nd.In[0], e), s.At(nd.Out, e)
-		o.W.fillBias(out, s, nd, t)
-		for g := range o.W.Group {
-			o.W.PatchRows(patches, x, g)
-			Gemm(false, false, dense.Of(weight[g*m*k:(g+1)*m*k], m, k), dense.Of(patches, k, t), 1, dense.Of(o.W.plane(out, g), m, t))
+		o.Window.fillBias(out, s, nd, t)
+		for g := range o.Window.NumGroups {
+			o.Window.PatchRows(patches, x, g)
+			Gemm(false, false, dense.Of(weight[g*m*k:(g+1)*m*k], m, k), dense.Of(patches, k, t), 1, dense.Of(o.Window.plane(out, g), m, t))
 		}
 	}
 }
 
-// Products returns the multiplications of a convolution.
-func (w *Window) Products() int {
+func (w *Window) multiplications() int {
 	t, k, m := w.Factors()
-	return w.Group * t * k * m
+	return w.NumGroups * t * k * m
 }
 
-// fillBias sets every channel of the result, size elements each, to its bias,
-// or to zero.
+// fillBias sets every channel of a result, size elements each, to its bias or,
+// without one, to zero.
 func (w *Window) fillBias(out []float64, s *State, nd *Node, size int) {
 	if len(nd.In) < 3 {
 		clear(out)
@@ -48,82 +48,85 @@ func (w *Window) fillBias(out []float64, s *State, nd *Node, size int) {
 	}
 }
 
+// Backward implements Op.
 func (o *Convolve) Backward(s *State, nd *Node) {
-	t, k, m := o.W.Factors()
-	patches := s.Buffer(0, o.W.Scratch())
+	t, k, m := o.Window.Factors()
+	patches := s.Buffer(0, o.Window.Scratch())
 	weight := s.val(nd.In[1])
 	for e := range s.N {
 		dy := s.GradAt(nd.Out, e)
-		if s.diff(nd.In[0]) {
+		if s.needsGrad(nd.In[0]) {
 			dx := s.GradAt(nd.In[0], e)
-			for g := range o.W.Group {
-				Gemm(true, false, dense.Of(weight[g*m*k:(g+1)*m*k], m, k), dense.Of(o.W.plane(dy, g), m, t), 0, dense.Of(patches, k, t))
-				o.W.addPatchRows(dx, patches, g)
+			for g := range o.Window.NumGroups {
+				Gemm(true, false, dense.Of(weight[g*m*k:(g+1)*m*k], m, k), dense.Of(o.Window.plane(dy, g), m, t), 0, dense.Of(patches, k, t))
+				o.Window.addPatchRows(dx, patches, g)
 			}
 		}
-		o.W.tiedGradient(s, nd, e, o.Tied, patches)
+		o.Window.tiedGradient(s, nd, e, o.Tied, patches)
 	}
 }
 
-// tiedGradient adds the gradients of a weight and bias that appear elsewhere
-// too.
+// tiedGradient adds the gradients of example e to a tied weight and bias.
 func (w *Window) tiedGradient(s *State, nd *Node, e int, tied bool, scratch []float64) {
-	if tied && s.diff(nd.In[1]) {
+	if tied && s.needsGrad(nd.In[1]) {
 		w.WeightGradient(s.GradAt(nd.In[1], e), s.At(nd.In[0], e), s.GradAt(nd.Out, e), scratch, false, 1)
 	}
-	if tied && len(nd.In) > 2 && s.diff(nd.In[2]) {
-		w.ChannelSums(s.GradAt(nd.In[2], e), s.GradAt(nd.Out, e))
+	if tied && len(nd.In) > 2 && s.needsGrad(nd.In[2]) {
+		w.AddBiasGradient(s.GradAt(nd.In[2], e), s.GradAt(nd.Out, e))
 	}
 }
 
-// ConvolveTranspose runs a convolution backwards: the layer's input has the
-// shape of the window's output. in[1] is the weight, cout×(cin/g·taps) in the
-// window's terms, which is channels-in × channels-out/g × taps in the layer's.
+// ConvolveTranspose is a transposed convolution, with the slots of Convolve. The
+// layer's input has the shape of the window's output, so its weight is
+// channels-in × (channels-out/groups·Taps) in terms of the layer.
 type ConvolveTranspose struct {
-	W    *Window // with transposedUsage
-	Tied bool
+	Window *Window // with Transposed set
+	Tied   bool
 }
 
-func (o *ConvolveTranspose) Products() int { return o.W.Products() }
+func (o *ConvolveTranspose) multiplications() int { return o.Window.multiplications() }
 
+// Forward implements Op.
 func (o *ConvolveTranspose) Forward(s *State, nd *Node) {
-	t, rows, width := o.W.Factors()
-	cols := s.Buffer(0, o.W.Scratch())
+	t, rows, width := o.Window.Factors()
+	cols := s.Buffer(0, o.Window.Scratch())
 	weight := s.val(nd.In[1])
 	for e := range s.copies(nd.Out) {
 		x, out := s.At(nd.In[0], e), s.At(nd.Out, e)
-		o.W.fillBias(out, s, nd, o.W.In)
-		for g := range o.W.Group {
-			Gemm(true, false, dense.Of(weight[g*rows*width:(g+1)*rows*width], rows, width), dense.Of(o.W.plane(x, g), rows, t), 0, dense.Of(cols, width, t))
-			o.W.addPatchRows(out, cols, g)
+		o.Window.fillBias(out, s, nd, o.Window.In)
+		for g := range o.Window.NumGroups {
+			Gemm(true, false, dense.Of(weight[g*rows*width:(g+1)*rows*width], rows, width), dense.Of(o.Window.plane(x, g), rows, t), 0, dense.Of(cols, width, t))
+			o.Window.addPatchRows(out, cols, g)
 		}
 	}
 }
 
+// Backward implements Op.
 func (o *ConvolveTranspose) Backward(s *State, nd *Node) {
-	t, rows, width := o.W.Factors()
-	cols := s.Buffer(0, o.W.Scratch())
+	t, rows, width := o.Window.Factors()
+	cols := s.Buffer(0, o.Window.Scratch())
 	weight := s.val(nd.In[1])
 	for e := range s.N {
-		if s.diff(nd.In[0]) {
+		if s.needsGrad(nd.In[0]) {
 			dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
-			for g := range o.W.Group {
-				o.W.PatchRows(cols, dy, g)
-				Gemm(false, false, dense.Of(weight[g*rows*width:(g+1)*rows*width], rows, width), dense.Of(cols, width, t), 1, dense.Of(o.W.plane(dx, g), rows, t))
+			for g := range o.Window.NumGroups {
+				o.Window.PatchRows(cols, dy, g)
+				Gemm(false, false, dense.Of(weight[g*rows*width:(g+1)*rows*width], rows, width), dense.Of(cols, width, t), 1, dense.Of(o.Window.plane(dx, g), rows, t))
 			}
 		}
-		o.W.tiedGradient(s, nd, e, o.Tied, cols)
+		o.Window.tiedGradient(s, nd, e, o.Tied, cols)
 	}
 }
 
-// MaxPool takes the largest element of each window of each channel; of equal
-// ones the first.
-type MaxPool struct{ W *Window }
+// MaxPool takes the largest element of each window of each channel. The
+// gradient goes to the first of equal elements.
+type MaxPool struct{ Window *Window }
 
-func (o *MaxPool) Products() int { return o.W.Cin * o.W.Out * o.W.Taps }
+func (o *MaxPool) multiplications() int { return o.Window.Cin * o.Window.Out * o.Window.Taps }
 
+// Forward implements Op.
 func (o *MaxPool) Forward(s *State, nd *Node) {
-	w := o.W
+	w := o.Window
 	for e := range s.copies(nd.Out) {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
 		for ch := range w.Cin {
@@ -142,14 +145,14 @@ func (o *MaxPool) Forward(s *State, nd *Node) {
 	}
 }
 
-// Backward looks for the largest elements once for all backward passes of a
-// chunk.
+// Backward implements Op. It looks for the largest elements once for all
+// backward passes of a chunk.
 func (o *MaxPool) Backward(s *State, nd *Node) {
-	w := o.W
+	w := o.Window
 	size := w.Cin * w.Out
-	place, known := s.places(nd.Out, s.N*size)
+	argmax, known := s.argmaxOf(nd.Out, s.N*size)
 	for e := range s.N {
-		x, y, at := s.At(nd.In[0], e), s.At(nd.Out, e), place[e*size:(e+1)*size]
+		x, y, at := s.At(nd.In[0], e), s.At(nd.Out, e), argmax[e*size:(e+1)*size]
 		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
 		for ch := range w.Cin {
 			at, to := at[ch*w.Out:(ch+1)*w.Out], dx[ch*w.In:(ch+1)*w.In]
@@ -178,8 +181,8 @@ func (w *Window) first(plane []float64, t int, v float64) int {
 	return w.largest(plane, t) // v is NaN
 }
 
-// largest returns the position of the largest element of window t. A NaN
-// wins, so that it is not lost.
+// largest returns the position of the largest element of window t, or of a NaN
+// in it, so that the result is NaN too. −1 says that the window is all padding.
 func (w *Window) largest(plane []float64, t int) int {
 	source := w.Source[t*w.Taps : (t+1)*w.Taps]
 	best := -1
@@ -198,17 +201,17 @@ func (w *Window) largest(plane []float64, t int) int {
 	return best
 }
 
-// AveragePool takes the mean of each window of each channel; share[t] is one
-// over the number of positions counted.
+// AveragePool takes the mean of each window of each channel.
 type AveragePool struct {
-	W     *Window
-	Share []float64
+	Window *Window
+	Share  []float64 // one over the number of positions that each window counts
 }
 
-func (o *AveragePool) Products() int { return o.W.Cin * o.W.Out * o.W.Taps }
+func (o *AveragePool) multiplications() int { return o.Window.Cin * o.Window.Out * o.Window.Taps }
 
+// each calls do for every element that a window reads.
 func (o *AveragePool) each(do func(to, from int, share float64)) {
-	w := o.W
+	w := o.Window
 	for ch := range w.Cin {
 		for t := range w.Out {
 			for _, s := range w.Source[t*w.Taps : (t+1)*w.Taps] {
@@ -220,6 +223,7 @@ func (o *AveragePool) each(do func(to, from int, share float64)) {
 	}
 }
 
+// Forward implements Op.
 func (o *AveragePool) Forward(s *State, nd *Node) {
 	for e := range s.copies(nd.Out) {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
@@ -228,6 +232,7 @@ func (o *AveragePool) Forward(s *State, nd *Node) {
 	}
 }
 
+// Backward implements Op.
 func (o *AveragePool) Backward(s *State, nd *Node) {
 	for e := range s.N {
 		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)

@@ -4,31 +4,31 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Outputs returns the chunk's outputs, n×C, checked to be finite.
+// Outputs returns the chunk's outputs, N×C, or an error if one is not finite.
+// first is the input row of the chunk's first example, for the error.
 func (s *State) Outputs(first int) ([]float64, error) {
-	f := s.val(s.Prog.Output)[:s.N*s.Prog.C]
+	f := s.val(s.Program.Output)[:s.N*s.Program.C]
 	for i, v := range f {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("network: output %d of input row %d is %v", i%s.Prog.C, first+i/s.Prog.C, v)
+			return nil, fmt.Errorf("network: output %d of input row %d is %v", i%s.Program.C, first+i/s.Program.C, v)
 		}
 	}
 	return f, nil
 }
 
-// GradientTo adds Σ_e J_eᵀ u_e over the chunk to dst, length P.
-func (s *State) GradientTo(dst, u []float64) {
+// AddGradient adds Σ_e J_eᵀ u_e over the examples of the chunk to dst, length
+// P; u is N×C.
+func (s *State) AddGradient(dst, u []float64) {
 	s.Backward(u, func(k int) { s.addSite(dst, k) })
-	for _, slot := range s.Prog.Full {
-		if !s.Touched[slot] {
+	for _, slot := range s.Program.Full {
+		if !s.touched[slot] {
 			continue
 		}
-		prm := s.Prog.Params[s.Prog.Slots[slot].Param]
+		prm := s.Program.Params[s.Program.Slots[slot].Param]
 		for e := range s.N {
 			dense.Axpy(dst[prm.Offset:prm.Offset+prm.Len()], 1, s.GradAt(slot, e))
 		}
@@ -37,19 +37,50 @@ func (s *State) GradientTo(dst, u []float64) {
 
 // addSite adds the gradient of one site's weight and bias.
 func (s *State) addSite(dst []float64, k int) {
-	st := &s.Prog.Sites[k]
-	w, b := s.Prog.Spans(st)
-	out := s.Prog.Nodes[st.Node].Out
-	if _, ok := st.Layout.(*Window); !ok {
-		d := s.Prog.Nodes[st.Node].Op.(*Dense)
-		z := mat.NewDense(s.N*d.T, d.Out, s.grad(out))
-		a := mat.NewDense(s.N*d.T, d.In, s.val(st.X)[:s.N*d.T*d.In])
-		(&linearize.Outer{A: a, Weight: w, Bias: b}).AddGradient(dst, z)
+	st := &s.Program.Sites[k]
+	w, b := s.Program.Spans(st)
+	out := s.Program.Nodes[st.Node].Out
+	var weight, bias []float64
+	if w != nil {
+		weight = dst[w.Offset : w.Offset+w.Len()]
+	}
+	if b != nil {
+		bias = dst[b.Offset : b.Offset+b.Len()]
+	}
+	if d, ok := s.Program.Nodes[st.Node].Op.(*Dense); ok { // all examples at once
+		rows := PerPosition{T: s.N * d.T, K: d.In, M: d.Out}
+		st.addGradient(rows, weight, bias, s.val(st.Input)[:rows.T*d.In], s.grad(out), nil, 1)
 		return
 	}
-	v := &linearize.Conv{Weight: w, Bias: b, Layout: st.Layout}
 	scratch := s.Buffer(2, st.Layout.Scratch())
 	for e := range s.N {
-		v.AddGradient(dst, s.At(st.X, e), s.GradAt(out, e), scratch)
+		st.addGradient(st.Layout, weight, bias, s.At(st.Input, e), s.GradAt(out, e), scratch, 1)
+	}
+}
+
+// RowTo writes the gradients of site k's weight and bias in example e, one
+// after the other, to the front of row, which must hold zeros.
+func (s *State) RowTo(row []float64, k, e int) {
+	st := &s.Program.Sites[k]
+	var weight, bias []float64
+	if st.Weight >= 0 {
+		weight = row[:s.Program.Params[st.Weight].Len()]
+	}
+	if st.Bias >= 0 {
+		bias = row[len(weight):][:s.Program.Params[st.Bias].Len()]
+	}
+	out := s.Program.Nodes[st.Node].Out
+	st.addGradient(st.Layout, weight, bias, s.At(st.Input, e), s.GradAt(out, e), s.Buffer(2, st.Layout.Scratch()), 0)
+}
+
+// addGradient writes beta·weight plus the gradient of the weight, and adds that
+// of the bias, given the layer's input x and the gradient z of its result. A nil
+// weight or bias is skipped.
+func (st *Site) addGradient(at linearize.Positions, weight, bias, x, z, scratch []float64, beta float64) {
+	if weight != nil {
+		at.WeightGradient(weight, x, z, scratch, st.Transposed, beta)
+	}
+	if bias != nil {
+		at.AddBiasGradient(bias, z)
 	}
 }

@@ -4,13 +4,14 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Index copies elements: out[i] = in[source[i]], or fill where source[i] < 0.
-// Transpose, Slice, Split, Gather, Pad, Resize and Expand are all an index.
+// Index copies elements: out[i] = in[Source[i]], or Fill where Source[i] < 0.
+// Transpose, Slice, Split, Gather, Pad, Resize and Expand all become an Index.
 type Index struct {
 	Source []int32
 	Fill   float64
 }
 
+// Forward implements Op.
 func (o *Index) Forward(s *State, nd *Node) {
 	for e := range s.copies(nd.Out) {
 		in, out := s.At(nd.In[0], e), s.At(nd.Out, e)
@@ -24,6 +25,7 @@ func (o *Index) Forward(s *State, nd *Node) {
 	}
 }
 
+// Backward implements Op.
 func (o *Index) Backward(s *State, nd *Node) {
 	for e := range s.N {
 		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
@@ -35,13 +37,15 @@ func (o *Index) Backward(s *State, nd *Node) {
 	}
 }
 
-// Concat lays its inputs side by side: outer slabs of width[k] elements from
-// input k each.
+// Concat joins tensors along an axis. Seen as matrices with Outer rows, it lays
+// its inputs side by side.
 type Concat struct {
 	Outer int
-	Width []int
+	Width []int // columns of each input
 }
 
+// each calls do for every row of every input: its width and where it starts in
+// the input and in the result.
 func (o *Concat) each(s *State, nd *Node, count int, do func(input, e, from, to, width int)) {
 	total := 0
 	for _, w := range o.Width {
@@ -58,26 +62,29 @@ func (o *Concat) each(s *State, nd *Node, count int, do func(input, e, from, to,
 	}
 }
 
+// Forward implements Op.
 func (o *Concat) Forward(s *State, nd *Node) {
 	o.each(s, nd, s.copies(nd.Out), func(k, e, from, to, w int) {
 		copy(s.At(nd.Out, e)[to:to+w], s.At(nd.In[k], e)[from:from+w])
 	})
 }
 
+// Backward implements Op.
 func (o *Concat) Backward(s *State, nd *Node) {
 	o.each(s, nd, s.N, func(k, e, from, to, w int) {
-		if s.diff(nd.In[k]) {
+		if s.needsGrad(nd.In[k]) {
 			dense.Axpy(s.GradAt(nd.In[k], e)[from:from+w], 1, s.GradAt(nd.Out, e)[to:to+w])
 		}
 	})
 }
 
-// Reduce sums the inputs with the same target and multiplies by scale.
+// Reduce adds up input elements and multiplies the sums by Scale.
 type Reduce struct {
-	Target []int32 // for each input element
+	Target []int32 // the output element to which each input element is added
 	Scale  float64
 }
 
+// Forward implements Op.
 func (o *Reduce) Forward(s *State, nd *Node) {
 	for e := range s.copies(nd.Out) {
 		in, out := s.At(nd.In[0], e), s.At(nd.Out, e)
@@ -91,6 +98,7 @@ func (o *Reduce) Forward(s *State, nd *Node) {
 	}
 }
 
+// Backward implements Op.
 func (o *Reduce) Backward(s *State, nd *Node) {
 	for e := range s.N {
 		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)

@@ -6,17 +6,17 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Dense is z = x W + β for rows x: t of them an example. The weight is used as
-// stored, in×out or (transposed) out×in, through slot in[1]; the bias, if any,
-// is in[2]. tied says that the weight or bias appears elsewhere too, so that
-// its gradient is kept number by number.
+// Dense is a dense layer z = x W + β, applied to T rows x of each example. Input
+// slot 0 holds the rows, 1 the weight as it is stored and 2, if there, the bias.
 type Dense struct {
 	T, In, Out int
-	InByOut    bool // the weight is stored in×out
-	Tied       bool
+	InByOut    bool // the weight is stored In×Out, otherwise Out×In
+	// Tied says that the weight or the bias is used elsewhere too. Its gradient
+	// is then an ordinary one, added up over the uses, instead of a Site's.
+	Tied bool
 }
 
-func (o *Dense) Products() int { return o.T * o.In * o.Out }
+func (o *Dense) multiplications() int { return o.T * o.In * o.Out }
 
 func (o *Dense) rows(data []float64, n, cols int) blas64.General {
 	return dense.Of(data, n*o.T, cols)
@@ -29,6 +29,7 @@ func (o *Dense) weight(s *State, nd *Node) blas64.General {
 	return dense.Of(s.val(nd.In[1]), o.Out, o.In)
 }
 
+// Forward implements Op.
 func (o *Dense) Forward(s *State, nd *Node) {
 	n := s.copies(nd.Out)
 	beta := 0.0
@@ -43,9 +44,10 @@ func (o *Dense) Forward(s *State, nd *Node) {
 	Gemm(false, !o.InByOut, o.rows(s.val(nd.In[0]), n, o.In), o.weight(s, nd), beta, o.rows(out, n, o.Out))
 }
 
+// Backward implements Op.
 func (o *Dense) Backward(s *State, nd *Node) {
 	dy := s.grad(nd.Out)
-	if s.diff(nd.In[0]) {
+	if s.needsGrad(nd.In[0]) {
 		beta := 1.0
 		dx, first := s.gradOrNew(nd.In[0])
 		if first {
@@ -58,24 +60,25 @@ func (o *Dense) Backward(s *State, nd *Node) {
 	}
 	for e := range s.N {
 		g := s.GradAt(nd.Out, e)
-		if s.diff(nd.In[1]) {
+		if s.needsGrad(nd.In[1]) {
 			gramTo(s.GradAt(nd.In[1], e), g, s.At(nd.In[0], e), o.T, o.Out, o.In, o.InByOut, 1)
 		}
-		if len(nd.In) > 2 && s.diff(nd.In[2]) {
-			PerPosition{T: o.T, M: o.Out}.ChannelSums(s.GradAt(nd.In[2], e), g)
+		if len(nd.In) > 2 && s.needsGrad(nd.In[2]) {
+			PerPosition{T: o.T, M: o.Out}.AddBiasGradient(s.GradAt(nd.In[2], e), g)
 		}
 	}
 }
 
-// MatMul multiplies two tensors of which neither is a plain weight: for each
-// triple of offsets, C (m×n) = A (m×k) B (k×n).
+// MatMul multiplies stacks of matrices, none of them the weight of a Dense:
+// C (M×N) = A (M×K) B (K×N).
 type MatMul struct {
 	M, K, N int
-	Offsets [][3]int
+	Offsets [][3]int // of A, B and C of each product in their slots
 }
 
-func (o *MatMul) Products() int { return len(o.Offsets) * o.M * o.K * o.N }
+func (o *MatMul) multiplications() int { return len(o.Offsets) * o.M * o.K * o.N }
 
+// Forward implements Op.
 func (o *MatMul) Forward(s *State, nd *Node) {
 	for e := range s.copies(nd.Out) {
 		a, b, c := s.At(nd.In[0], e), s.At(nd.In[1], e), s.At(nd.Out, e)
@@ -97,14 +100,15 @@ func (o *MatMul) result(x []float64, off [3]int) blas64.General {
 	return dense.Of(x[off[2]:off[2]+o.M*o.N], o.M, o.N)
 }
 
+// Backward implements Op.
 func (o *MatMul) Backward(s *State, nd *Node) {
 	for e := range s.N {
 		dy := s.GradAt(nd.Out, e)
 		for _, off := range o.Offsets {
-			if s.diff(nd.In[0]) {
+			if s.needsGrad(nd.In[0]) {
 				Gemm(false, true, o.result(dy, off), o.right(s.At(nd.In[1], e), off), 1, o.left(s.GradAt(nd.In[0], e), off))
 			}
-			if s.diff(nd.In[1]) {
+			if s.needsGrad(nd.In[1]) {
 				Gemm(true, false, o.left(s.At(nd.In[0], e), off), o.result(dy, off), 1, o.right(s.GradAt(nd.In[1], e), off))
 			}
 		}

@@ -2,12 +2,14 @@ package graph
 
 import "math"
 
-// Softmax normalizes lines of a tensor: length elements, inner apart.
+// Softmax is the softmax along the middle axis of an Outer×Length×Inner tensor,
+// or its logarithm.
 type Softmax struct {
 	Outer, Length, Inner int
 	Log                  bool
 }
 
+// lines calls do with the first element of every line along the middle axis.
 func (o *Softmax) lines(do func(start int)) {
 	for i := range o.Outer {
 		for j := range o.Inner {
@@ -16,6 +18,7 @@ func (o *Softmax) lines(do func(start int)) {
 	}
 }
 
+// Forward implements Op.
 func (o *Softmax) Forward(s *State, nd *Node) {
 	for e := range s.copies(nd.Out) {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
@@ -40,6 +43,7 @@ func (o *Softmax) line(y, x []float64) {
 	}
 }
 
+// Backward implements Op.
 func (o *Softmax) Backward(s *State, nd *Node) {
 	for e := range s.N {
 		y, dx, dy := s.At(nd.Out, e), s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
@@ -65,13 +69,14 @@ func (o *Softmax) lineGrad(dx, y, dy []float64) {
 	}
 }
 
-// Normalize subtracts the mean of each segment of length elements and divides
-// by the square root of its variance plus eps.
+// Normalize subtracts from each segment of Length elements its mean and divides
+// by √(variance + Eps). Segments follow one another in memory.
 type Normalize struct {
 	Length int
 	Eps    float64
 }
 
+// Forward implements Op.
 func (o *Normalize) Forward(s *State, nd *Node) {
 	for e := range s.copies(nd.Out) {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
@@ -101,6 +106,7 @@ func (o *Normalize) moments(x []float64) (mean, inv float64) {
 	return mean, 1 / math.Sqrt(variance/float64(len(x))+o.Eps)
 }
 
+// Backward implements Op.
 func (o *Normalize) Backward(s *State, nd *Node) {
 	for e := range s.N {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
@@ -113,7 +119,7 @@ func (o *Normalize) Backward(s *State, nd *Node) {
 	}
 }
 
-// normalizeGrad adds inv·(dy − mean(dy) − y·mean(dy∘y)).
+// normalizeGrad adds inv·(dy − mean(dy) − y·mean(dy∘y)) to dx.
 func normalizeGrad(dx, y, dy []float64, inv float64) {
 	n := float64(len(y))
 	mean, proj := 0.0, 0.0

@@ -8,7 +8,8 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Gemm is the matrix product used inside one worker's tile.
+// Gemm writes op(A) op(B) + beta·C to c on the calling goroutine; tA and tB say
+// that op transposes.
 func Gemm(tA, tB bool, a, b blas64.General, beta float64, c blas64.General) {
 	tr := func(t bool) blas.Transpose {
 		if t {
@@ -19,7 +20,8 @@ func Gemm(tA, tB bool, a, b blas64.General, beta float64, c blas64.General) {
 	fblas.Gemm1(tr(tA), tr(tB), 1, a, b, beta, c)
 }
 
-// gramTo writes beta·dst + Gᵀ A, m×k, or its transpose, with G T×m and A T×k.
+// gramTo writes beta·dst + GᵀA, m×k, with G t×m and A t×k. If transposed, it
+// writes beta·dst + AᵀG, k×m, instead.
 func gramTo(dst, g, a []float64, t, m, k int, transposed bool, beta float64) {
 	if transposed {
 		g, a, m, k = a, g, k, m

@@ -1,43 +1,43 @@
-// Package graph runs a network: a program of operations on numbered slots of
-// memory, forward and backward.
+// Package graph runs a network forward and backward: the Program that its
+// operations are compiled to, the operators (Op), and the memory of a worker
+// that runs them (State).
 package graph
 
 import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Program is a network's operations in an order in which they can run, on
-// numbered slots of memory. It does not change after it is compiled; θ is not
-// part of it.
+// A Program is a network's operations in an order in which they can run. They
+// read and write tensors in numbered slots. A Program does not change after it
+// is compiled, and θ is not part of it.
 //
-// A slot holds one tensor for each example of a chunk, example by example, or
-// a single tensor (static) that does not depend on the input. Everything runs
-// example by example on shapes in which the batch dimension counts one
-// example, so no operation can mix examples.
+// Operations run on one example at a time, with shapes in which the batch
+// dimension counts one example, so that no operation can mix examples.
 type Program struct {
 	Slots  []Slot
 	Nodes  []Node
-	Params []linearize.Param
-	// Sites are the nodes whose weight gradient has structure; full are the
-	// slots of parameters whose gradient is kept number by number.
-	Sites []Site
-	Full  []int
+	Params []linearize.Param // in the order of θ
+	Sites  []Site            // in the order of their nodes
+	Full   []int             // slots of the parameters that are in no site
 
-	Operators     []string // of the nodes translated, in order
-	Input, Output int
-	InShape       []int // of one example
-	D, C, P       int
-	Chunk         int // examples worked on at once, fixed by the network alone
+	Operators     []string // ONNX operators of the translated nodes, in order
+	Input, Output int      // slots
+	InShape       []int    // of one example
+	D, C, P       int      // inputs, outputs, parameters
+	Chunk         int      // examples that a worker runs at once; the network alone decides it
 }
 
+// A Slot describes one tensor of a program. It exists once for each example of
+// a chunk or, if static, once for all examples.
 type Slot struct {
-	Size     int
-	Static   bool      // one copy for all examples
-	Diff     bool      // depends on a parameter
-	Param    int       // index into params, or −1
-	Constant []float64 // value of a static slot without parameters
+	Size      int       // elements for one example
+	Static    bool      // does not depend on the input
+	NeedsGrad bool      // depends on a parameter
+	Param     int       // index into Program.Params, or −1
+	Constant  []float64 // value of a static slot that depends on no parameter
 }
 
+// Product returns the product of the dimensions, 1 for none.
 func Product(shape []int) int {
 	n := 1
 	for _, d := range shape {
@@ -46,13 +46,15 @@ func Product(shape []int) int {
 	return n
 }
 
+// A Node applies an operator to the slots In and writes slot Out.
 type Node struct {
 	Op  Op
 	In  []int
 	Out int
 }
 
-// An Op computes one slot from others and carries gradients back.
+// An Op is an operator: it computes one slot from others and carries gradients
+// back.
 type Op interface {
 	// Forward fills the output slot for every example of the state.
 	Forward(s *State, nd *Node)
@@ -61,55 +63,84 @@ type Op interface {
 	Backward(s *State, nd *Node)
 }
 
-// A Site is a node that multiplies by a weight which appears nowhere else.
-// Its weight and bias gradients have the form of an Outer or a Conv block.
-type Site struct {
-	Node         int
-	X            int                 // slot of the layer's input
-	Layout       linearize.Positions // nil for a dense layer used once per example
-	Weight, Bias int                 // index into params, or −1
-	Transposed   bool                // the weight is stored in×out
-	Tile         bool                // its block is kept as dense columns
+// Multiplications returns about how many multiplications an operator with
+// matrix products or windows takes for one example, and 0 for others, whose
+// work is that of reading and writing their slots.
+func Multiplications(o Op) int {
+	if m, ok := o.(interface{ multiplications() int }); ok {
+		return m.multiplications()
+	}
+	return 0
 }
 
+// A Site is a layer (a node that multiplies by a weight) whose weight and bias
+// appear nowhere else. Its Jacobian is an Outer or a Conv block, or columns of
+// the Full block where those take less memory.
+type Site struct {
+	Node         int                 // index into Program.Nodes
+	Input        int                 // slot of the layer's input
+	Layout       linearize.Positions // nil for a dense layer used once per example
+	Weight, Bias int                 // index into Program.Params, or −1
+	Transposed   bool                // the weight is stored in×out
+	Full         bool                // its Jacobian is kept as columns of the Full block
+}
+
+// Spans returns where a site's weight and bias lie in θ, nil where they are
+// not parameters.
 func (p *Program) Spans(st *Site) (weight, bias *linearize.Span) {
 	if st.Weight >= 0 {
-		weight = p.Params[st.Weight].Span(st.Transposed)
+		weight = p.Span(st.Weight)
+		weight.Transposed = st.Transposed
 	}
 	if st.Bias >= 0 {
-		bias = p.Params[st.Bias].Span(false)
+		bias = p.Span(st.Bias)
 	}
 	return weight, bias
 }
 
-// A State is the memory of one worker running a program on a chunk.
+// Span returns where parameter i lies in θ, as a matrix whose rows are the
+// tensor's first dimension.
+func (p *Program) Span(i int) *linearize.Span {
+	prm := &p.Params[i]
+	rows := 1
+	if len(prm.Shape) > 1 {
+		rows = prm.Shape[0]
+	}
+	return &linearize.Span{Name: prm.Name, Offset: prm.Offset, Rows: rows, Cols: prm.Len() / max(rows, 1)}
+}
+
+// A State is the memory of one worker that runs a program on a chunk of
+// examples.
 type State struct {
-	Prog    *Program
-	N       int
-	Static  [][]float64 // values of static slots, shared
-	vals    [][]float64
-	grads   [][]float64
-	Touched []bool
+	Program *Program
+	N       int         // examples of the chunk
+	Static  [][]float64 // values of static slots, shared by all workers
+	vals    [][]float64 // by slot
+	grads   [][]float64 // by slot
+	touched []bool      // slots that have a gradient in this backward pass
 	scratch [4][]float64
-	Aside   map[int][]float64 // gradients kept by site until all outputs are done
-	chosen  map[int]*chosen   // by slot
+	sites   map[int][]float64 // memory of SiteBuffer
+	argmax  map[int]*argmax   // by slot
 }
 
-// chosen are the places of elements that an op chose among its inputs.
-type chosen struct {
-	place []int32
-	known bool // for the chunk
+// An argmax holds the positions of the largest elements in the windows of a
+// MaxPool.
+type argmax struct {
+	at    []int32
+	known bool // for the examples of the chunk
 }
 
+// NewState returns memory to run p with these values of its static slots,
+// those of EvalStatic.
 func NewState(p *Program, static [][]float64) *State {
 	k := len(p.Slots)
-	return &State{Prog: p, Static: static, vals: make([][]float64, k), grads: make([][]float64, k),
-		Touched: make([]bool, k), Aside: map[int][]float64{}, chosen: map[int]*chosen{}}
+	return &State{Program: p, Static: static, vals: make([][]float64, k), grads: make([][]float64, k),
+		touched: make([]bool, k), sites: map[int][]float64{}, argmax: map[int]*argmax{}}
 }
 
 // copies returns how many tensors a slot holds: 1 or the examples of the chunk.
 func (s *State) copies(slot int) int {
-	if s.Prog.Slots[slot].Static {
+	if s.Program.Slots[slot].Static {
 		return 1
 	}
 	return s.N
@@ -117,7 +148,7 @@ func (s *State) copies(slot int) int {
 
 // val returns everything a slot holds.
 func (s *State) val(slot int) []float64 {
-	if s.Prog.Slots[slot].Static {
+	if s.Program.Slots[slot].Static {
 		return s.Static[slot]
 	}
 	return s.vals[slot]
@@ -125,17 +156,17 @@ func (s *State) val(slot int) []float64 {
 
 // At returns a slot's tensor for example e.
 func (s *State) At(slot, e int) []float64 {
-	sl := &s.Prog.Slots[slot]
+	sl := &s.Program.Slots[slot]
 	if sl.Static {
 		return s.Static[slot]
 	}
 	return s.vals[slot][e*sl.Size : (e+1)*sl.Size]
 }
 
-func (s *State) diff(slot int) bool { return s.Prog.Slots[slot].Diff }
+func (s *State) needsGrad(slot int) bool { return s.Program.Slots[slot].NeedsGrad }
 
-// grad returns a slot's gradients, one tensor an example also where the slot
-// is static; the first call in a backward pass clears them.
+// grad returns a slot's gradients, one tensor for each example even where the
+// slot is static. The first call in a backward pass clears them.
 func (s *State) grad(slot int) []float64 {
 	g, first := s.gradOrNew(slot)
 	if first {
@@ -144,20 +175,24 @@ func (s *State) grad(slot int) []float64 {
 	return g
 }
 
-// gradOrNew is grad without the clearing: where first is true the content is
-// undefined and the caller sets every element.
+// gradOrNew is grad without the clearing: if first is true the content is
+// undefined and the caller must set every element.
 func (s *State) gradOrNew(slot int) (g []float64, first bool) {
-	size := s.Prog.Slots[slot].Size * s.N
-	if s.Touched[slot] {
+	size := s.Program.Slots[slot].Size * s.N
+	if s.touched[slot] {
 		return s.grads[slot][:size], false
 	}
-	s.Touched[slot] = true
+	s.touched[slot] = true
 	s.grads[slot] = sized(s.grads[slot], size)
 	return s.grads[slot], true
 }
 
+// HasGrad reports whether the last backward pass reached a slot.
+func (s *State) HasGrad(slot int) bool { return s.touched[slot] }
+
+// GradAt returns a slot's gradient for example e.
 func (s *State) GradAt(slot, e int) []float64 {
-	size := s.Prog.Slots[slot].Size
+	size := s.Program.Slots[slot].Size
 	return s.grad(slot)[e*size : (e+1)*size]
 }
 
@@ -168,27 +203,29 @@ func (s *State) Buffer(i, size int) []float64 {
 	return s.scratch[i]
 }
 
-// PutAside returns memory of a site that lasts until the next chunk.
-func (s *State) PutAside(site, size int) []float64 {
-	s.Aside[site] = sized(s.Aside[site], size)
-	return s.Aside[site]
+// SiteBuffer returns memory that belongs to a site. Calls with the same size
+// return the same content until the next chunk.
+func (s *State) SiteBuffer(site, size int) []float64 {
+	s.sites[site] = sized(s.sites[site], size)
+	return s.sites[site]
 }
 
-// places returns memory for the places that led to a slot, and whether it holds
-// those of the chunk; if not, the caller fills it in.
-func (s *State) places(slot, n int) (place []int32, known bool) {
-	c := s.chosen[slot]
-	if c == nil {
-		c = new(chosen)
-		s.chosen[slot] = c
+// argmaxOf returns memory for the n positions of the maxima in a slot, and
+// whether it holds those of the chunk; if not, the caller fills it in.
+func (s *State) argmaxOf(slot, n int) (at []int32, known bool) {
+	a := s.argmax[slot]
+	if a == nil {
+		a = new(argmax)
+		s.argmax[slot] = a
 	}
-	if cap(c.place) < n {
-		c.place = make([]int32, n)
+	if cap(a.at) < n {
+		a.at = make([]int32, n)
 	}
-	known, c.known = c.known, true
-	return c.place[:n], known
+	known, a.known = a.known, true
+	return a.at[:n], known
 }
 
+// sized returns buf, or new memory, with length n and undefined content.
 func sized(buf []float64, n int) []float64 {
 	if cap(buf) < n {
 		return make([]float64, n)
@@ -196,55 +233,57 @@ func sized(buf []float64, n int) []float64 {
 	return buf[:n]
 }
 
-// Forward runs the program on n examples, example by example in x.
+// Forward runs the program on n examples, whose inputs x holds one after the
+// other.
 func (s *State) Forward(x []float64, n int) {
 	s.N = n
-	for _, c := range s.chosen {
-		c.known = false
+	for _, a := range s.argmax {
+		a.known = false
 	}
-	for i := range s.Prog.Slots {
-		if sl := &s.Prog.Slots[i]; !sl.Static && i != s.Prog.Input {
+	for i := range s.Program.Slots {
+		if sl := &s.Program.Slots[i]; !sl.Static && i != s.Program.Input {
 			s.vals[i] = sized(s.vals[i], n*sl.Size)
 		}
 	}
-	s.vals[s.Prog.Input] = x
-	for i := range s.Prog.Nodes {
-		if nd := &s.Prog.Nodes[i]; !s.Prog.Slots[nd.Out].Static {
+	s.vals[s.Program.Input] = x
+	for i := range s.Program.Nodes {
+		if nd := &s.Program.Nodes[i]; !s.Program.Slots[nd.Out].Static {
 			nd.Op.Forward(s, nd)
 		}
 	}
 }
 
-// Backward carries the gradient seed, n×C, of the output back to every
-// parameter. visit is called at each site once the gradient of its result is
-// complete.
+// Backward carries seed, N×C, the gradient of the outputs, back to every
+// parameter. It calls visit at each site once the gradient of the site's
+// result is complete.
 func (s *State) Backward(seed []float64, visit func(site int)) {
-	clear(s.Touched)
-	if !s.diff(s.Prog.Output) {
+	clear(s.touched)
+	if !s.needsGrad(s.Program.Output) {
 		return
 	}
-	g, _ := s.gradOrNew(s.Prog.Output)
+	g, _ := s.gradOrNew(s.Program.Output)
 	copy(g, seed)
-	at := len(s.Prog.Sites) - 1
-	for i := len(s.Prog.Nodes) - 1; i >= 0; i-- {
-		nd := &s.Prog.Nodes[i]
-		if !s.diff(nd.Out) {
+	at := len(s.Program.Sites) - 1
+	for i := len(s.Program.Nodes) - 1; i >= 0; i-- {
+		nd := &s.Program.Nodes[i]
+		if !s.needsGrad(nd.Out) {
 			continue
 		}
-		for ; at >= 0 && s.Prog.Sites[at].Node > i; at-- {
+		for ; at >= 0 && s.Program.Sites[at].Node > i; at-- {
 		}
-		if at >= 0 && s.Prog.Sites[at].Node == i {
+		if at >= 0 && s.Program.Sites[at].Node == i {
 			s.grad(nd.Out)
 			visit(at)
 		}
-		if s.Touched[nd.Out] {
+		if s.touched[nd.Out] {
 			nd.Op.Backward(s, nd)
 		}
 	}
 }
 
-// EvalStatic computes the static slots that depend on θ and returns all
-// static values.
+// EvalStatic returns the values of all static slots at these parameters,
+// length P; nil for slots that are not static. Those of parameters share the
+// memory of theta.
 func (p *Program) EvalStatic(theta []float64) [][]float64 {
 	static := make([][]float64, len(p.Slots))
 	for i, sl := range p.Slots {
@@ -268,7 +307,7 @@ func (p *Program) EvalStatic(theta []float64) [][]float64 {
 	return static
 }
 
-// Reachable marks the slots behind the output.
+// Reachable marks the slots that influence the output.
 func (p *Program) Reachable() []bool {
 	reach := make([]bool, len(p.Slots))
 	reach[p.Output] = true
@@ -282,6 +321,8 @@ func (p *Program) Reachable() []bool {
 	return reach
 }
 
+// ParamOf returns the index of the parameter that a slot holds, or −1; slot −1
+// stands for none.
 func (p *Program) ParamOf(slot int) int {
 	if slot < 0 {
 		return -1
@@ -289,24 +330,25 @@ func (p *Program) ParamOf(slot int) int {
 	return p.Slots[slot].Param
 }
 
-// tileFactor is how much more memory than the factors of a site its dense
-// columns may take: they are formed once, the factors are contracted every
-// time a kernel needs them.
-const tileFactor = 3
+// fullFactor is how much more memory than the factors of a site its dense
+// columns may take: they are formed once, while the factors are multiplied
+// every time a kernel needs them.
+const fullFactor = 3
 
-// KeepsTile says whether a site is kept as dense columns.
-func (p *Program) KeepsTile(st *Site) bool {
+// KeepsFull reports whether a site's Jacobian, if it is a Conv, is better kept
+// as dense columns.
+func (p *Program) KeepsFull(st *Site) bool {
 	width := 0
 	for _, k := range []int{st.Weight, st.Bias} {
 		if k >= 0 {
 			width += p.Params[k].Len()
 		}
 	}
-	return width*p.C <= tileFactor*(p.Slots[p.Nodes[st.Node].Out].Size*p.C+p.Slots[st.X].Size)
+	return width*p.C <= fullFactor*(p.Slots[p.Nodes[st.Node].Out].Size*p.C+p.Slots[st.Input].Size)
 }
 
-// SetChunk chooses how many examples a worker takes at once: activations and
-// gradients of a chunk stay near the size of a second-level cache.
+// SetChunk chooses Chunk so that the activations and gradients of a chunk stay
+// near the size of a second-level cache.
 func (p *Program) SetChunk() {
 	size := 1
 	for _, sl := range p.Slots {
@@ -317,8 +359,8 @@ func (p *Program) SetChunk() {
 	p.Chunk = min(max((1<<18)/size, min(8, (1<<24)/size), 1), 256)
 }
 
-// SpanList returns the spans of a site's weight and bias, those that are
-// parameters.
+// SpanList returns the spans of a site's weight and bias that are parameters,
+// in this order.
 func (p *Program) SpanList(st *Site) []linearize.Span {
 	var list []linearize.Span
 	weight, bias := p.Spans(st)
@@ -330,10 +372,10 @@ func (p *Program) SpanList(st *Site) []linearize.Span {
 	return list
 }
 
-// Kind names the kind of block that newJacobian makes of a site.
+// Kind names the kind of block that holds a site's Jacobian.
 func (st *Site) Kind() string {
 	switch {
-	case st.Tile:
+	case st.Full:
 		return "Full"
 	case st.Layout == nil:
 		return "Outer"

@@ -8,6 +8,7 @@ type unary struct {
 	df func(x, y float64) float64 // derivative at x, given y = f(x)
 }
 
+// Forward implements Op.
 func (u unary) Forward(s *State, nd *Node) {
 	out := s.val(nd.Out)
 	for i, x := range s.val(nd.In[0])[:len(out)] {
@@ -15,8 +16,9 @@ func (u unary) Forward(s *State, nd *Node) {
 	}
 }
 
+// Backward implements Op.
 func (u unary) Backward(s *State, nd *Node) {
-	size := s.Prog.Slots[nd.Out].Size
+	size := s.Program.Slots[nd.Out].Size
 	for e := range s.N {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
 		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
@@ -26,9 +28,10 @@ func (u unary) Backward(s *State, nd *Node) {
 	}
 }
 
-// Relu is unary without the calls.
+// Relu is max(x, 0), a unary without a function call for each element.
 type Relu struct{}
 
+// Forward implements Op.
 func (Relu) Forward(s *State, nd *Node) {
 	out := s.val(nd.Out)
 	for i, x := range s.val(nd.In[0])[:len(out)] {
@@ -40,7 +43,7 @@ func (Relu) Forward(s *State, nd *Node) {
 // Backward passes dy where the output is positive. The selection is by mask,
 // since a branch on the sign of an activation cannot be predicted.
 func (Relu) Backward(s *State, nd *Node) {
-	if s.Prog.Slots[nd.In[0]].Static {
+	if s.Program.Slots[nd.In[0]].Static {
 		unary{df: func(_, y float64) float64 { return Step(y > 0) }}.Backward(s, nd)
 		return
 	}
@@ -79,6 +82,7 @@ func normalCDF(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
 
 func normalPDF(x float64) float64 { return math.Exp(-0.5*x*x) / math.Sqrt(2*math.Pi) }
 
+// Step returns 1 if the condition holds and 0 otherwise.
 func Step(cond bool) float64 {
 	if cond {
 		return 1
@@ -86,6 +90,7 @@ func Step(cond bool) float64 {
 	return 0
 }
 
+// The elementwise functions without attributes, named after ONNX's operators.
 var (
 	Tanh       = unary{math.Tanh, func(_, y float64) float64 { return 1 - y*y }}
 	Sigmoid    = unary{sigmoid, func(_, y float64) float64 { return y * (1 - y) }}
@@ -114,8 +119,8 @@ var (
 	}
 )
 
-// GeluTanh is the tanh approximation of Gelu (approximate = "tanh").
-func GeluTanh() unary {
+// GeluTanh returns the tanh approximation of Gelu (approximate = "tanh").
+func GeluTanh() Op {
 	a := math.Sqrt(2 / math.Pi)
 	return unary{
 		func(x float64) float64 { return 0.5 * x * (1 + math.Tanh(a*(x+0.044715*x*x*x))) },
@@ -126,9 +131,11 @@ func GeluTanh() unary {
 	}
 }
 
+// Clamp returns the number in [lo, hi] nearest to x.
 func Clamp(x, lo, hi float64) float64 { return min(max(x, lo), hi) }
 
-func LeakyRelu(alpha float64) unary {
+// LeakyRelu returns x for x > 0 and α·x otherwise.
+func LeakyRelu(alpha float64) Op {
 	return unary{
 		func(x float64) float64 {
 			if x < 0 {
@@ -145,8 +152,8 @@ func LeakyRelu(alpha float64) unary {
 	}
 }
 
-// Elu is γ·x for x > 0 and γ·α·(eˣ−1) otherwise; Selu has γ ≠ 1.
-func Elu(alpha, gamma float64) unary {
+// Elu returns γ·x for x > 0 and γ·α·(eˣ−1) otherwise; Selu is one with γ ≠ 1.
+func Elu(alpha, gamma float64) Op {
 	return unary{
 		func(x float64) float64 {
 			if x > 0 {
@@ -163,7 +170,8 @@ func Elu(alpha, gamma float64) unary {
 	}
 }
 
-func HardSigmoid(alpha, beta float64) unary {
+// HardSigmoid returns α·x + β, clamped to [0, 1].
+func HardSigmoid(alpha, beta float64) Op {
 	return unary{
 		func(x float64) float64 { return Clamp(alpha*x+beta, 0, 1) },
 		func(x, _ float64) float64 {
@@ -173,7 +181,8 @@ func HardSigmoid(alpha, beta float64) unary {
 	}
 }
 
-func Clip(lo, hi float64) unary {
+// Clip returns x clamped to [lo, hi].
+func Clip(lo, hi float64) Op {
 	return unary{
 		func(x float64) float64 { return Clamp(x, lo, hi) },
 		func(x, _ float64) float64 { return Step(x >= lo && x <= hi) },

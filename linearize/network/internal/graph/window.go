@@ -5,34 +5,36 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Window is the geometry of a convolution or a pool: which input position each
-// kernel tap reads at each output position.
+// A Window is the geometry of a convolution or a pool: which input position each
+// kernel tap reads at each output position. In a transposed convolution, the
+// layer's result is the window's input and the layer's input its output.
 type Window struct {
-	Group           int     // groups
-	Cin, Cout       int     // channels in all, of the convolution's input and output
-	Taps, In, Out   int     // kernel positions, spatial positions of input and output
-	Source          []int32 // out×taps: input position, or −1 in the padding
-	TransposedUsage bool    // the layer runs the convolution backwards (ConvTranspose)
+	NumGroups      int     // groups of channels
+	Cin, Cout      int     // channels of the window's input and output, all groups together
+	Taps           int     // positions of the kernel
+	In, Out        int     // spatial positions of the window's input and output
+	Source         []int32 // Out×Taps: the input position read, or −1 in the padding
+	ReachesPadding bool    // an element of Source is −1
+	Transposed     bool    // the layer is a ConvTranspose
 
 	runs   []run  // of all taps, in order
 	ofTap  []int  // runs[ofTap[k]:ofTap[k+1]] belong to tap k
 	padded []bool // taps that read the padding somewhere
-
-	ReachesPadding bool // some tap does
 }
 
 // A run is a stretch of output positions at which a tap reads neighbouring
 // input positions.
 type run struct{ out, in, n int32 }
 
-// FindRuns prepares the copies of patchRows.
+// FindRuns prepares the window for PatchRows. It must be called once before the
+// window is used in a convolution; a pool does not need it.
 func (w *Window) FindRuns() {
 	w.ofTap, w.padded = make([]int, w.Taps+1), make([]bool, w.Taps)
 	for k := range w.Taps {
 		for t := range w.Out {
 			s := w.Source[t*w.Taps+k]
 			if s < 0 {
-				w.padded[k], w.ReachesPadding = true, true
+				w.padded[k] = true
 				continue
 			}
 			if last := len(w.runs) - 1; last >= w.ofTap[k] {
@@ -49,52 +51,59 @@ func (w *Window) FindRuns() {
 
 var _ linearize.Positions = (*Window)(nil)
 
-func (w *Window) Groups() int { return w.Group }
+// Groups implements linearize.Positions.
+func (w *Window) Groups() int { return w.NumGroups }
 
+// Factors implements linearize.Positions.
 func (w *Window) Factors() (t, k, m int) {
-	if w.TransposedUsage {
+	if w.Transposed {
 		// The weight is stored channels-of-x × (channels-of-y/g · taps).
-		return w.Out, w.Cout / w.Group, w.Cin / w.Group * w.Taps
+		return w.Out, w.Cout / w.NumGroups, w.Cin / w.NumGroups * w.Taps
 	}
-	return w.Out, w.Cin / w.Group * w.Taps, w.Cout / w.Group
+	return w.Out, w.Cin / w.NumGroups * w.Taps, w.Cout / w.NumGroups
 }
 
+// Patches implements linearize.Positions.
 func (w *Window) Patches(dst, x []float64, group int) {
-	if w.TransposedUsage {
-		transposeTo(dst, w.plane(x, group), w.Cout/w.Group, w.Out)
+	if w.Transposed {
+		transposeTo(dst, w.plane(x, group), w.Cout/w.NumGroups, w.Out)
 		return
 	}
 	w.transposedRows(dst, x, group)
 }
 
+// Gradients implements linearize.Positions.
 func (w *Window) Gradients(dst, g []float64, group int) {
-	if w.TransposedUsage {
+	if w.Transposed {
 		w.transposedRows(dst, g, group)
 		return
 	}
-	transposeTo(dst, w.plane(g, group), w.Cout/w.Group, w.Out)
+	transposeTo(dst, w.plane(g, group), w.Cout/w.NumGroups, w.Out)
 }
 
-// plane is a group's part of the convolution's output, channels × out.
+// plane is a group's part of the window's output g, Cout/groups × Out.
 func (w *Window) plane(g []float64, group int) []float64 {
-	size := w.Cout / w.Group * w.Out
+	size := w.Cout / w.NumGroups * w.Out
 	return g[group*size : (group+1)*size]
 }
 
+// transposedRows gathers the patches of a group as Out × (Cin/groups·Taps).
 func (w *Window) transposedRows(dst, x []float64, group int) {
 	rows := make([]float64, w.Scratch())
 	w.PatchRows(rows, x, group)
-	transposeTo(dst, rows, w.Cin/w.Group*w.Taps, w.Out)
+	transposeTo(dst, rows, w.Cin/w.NumGroups*w.Taps, w.Out)
 }
 
-// Scratch is the memory for a group's patches and its weight gradient.
+// Scratch implements linearize.Positions: room for a group's patches and its
+// weight gradient.
 func (w *Window) Scratch() int {
-	return w.Cin / w.Group * w.Taps * (w.Out + w.Cout/w.Group)
+	return w.Cin / w.NumGroups * w.Taps * (w.Out + w.Cout/w.NumGroups)
 }
 
-// PatchRows gathers the patches of a group as (cin/g·taps) × out.
+// PatchRows gathers the patches of a group from x, the window's input, as
+// (Cin/groups·Taps) × Out.
 func (w *Window) PatchRows(dst, x []float64, group int) {
-	channels := w.Cin / w.Group
+	channels := w.Cin / w.NumGroups
 	for ch := range channels {
 		plane := x[(group*channels+ch)*w.In:][:w.In]
 		for k := range w.Taps {
@@ -114,10 +123,10 @@ func (w *Window) PatchRows(dst, x []float64, group int) {
 	}
 }
 
-// addPatchRows adds patches, (cin/g·taps) × out, back to the positions they
-// were gathered from: the adjoint of patchRows.
+// addPatchRows is the adjoint of PatchRows: it adds patches, (Cin/groups·Taps)
+// × Out, back to the positions in x that they were gathered from.
 func (w *Window) addPatchRows(x, src []float64, group int) {
-	channels := w.Cin / w.Group
+	channels := w.Cin / w.NumGroups
 	for ch := range channels {
 		plane := x[(group*channels+ch)*w.In:][:w.In]
 		for k := range w.Taps {
@@ -133,16 +142,17 @@ func (w *Window) addPatchRows(x, src []float64, group int) {
 	}
 }
 
-// WeightGradient forms Pᵀ-side products (cin/g·taps × out times out × cout/g),
-// in which the patches, the larger factor, are read in place, and transposes
-// the small result.
+// WeightGradient implements linearize.Positions. It forms the transposed
+// product, (Cin/groups·Taps × Out) times (Out × Cout/groups), because that reads
+// the patches, the larger factor, in place; the small result is transposed
+// after that.
 func (w *Window) WeightGradient(dst, x, g, scratch []float64, _ bool, beta float64) {
-	if w.TransposedUsage {
+	if w.Transposed {
 		x, g = g, x // the convolution's input is the layer's result
 	}
-	k, m := w.Cin/w.Group*w.Taps, w.Cout/w.Group
+	k, m := w.Cin/w.NumGroups*w.Taps, w.Cout/w.NumGroups
 	patches, small := scratch[:k*w.Out], scratch[k*w.Out:][:k*m]
-	for group := range w.Group {
+	for group := range w.NumGroups {
 		w.PatchRows(patches, x, group)
 		Gemm(false, true, dense.Of(patches, k, w.Out), dense.Of(w.plane(g, group), m, w.Out), 0, dense.Of(small, k, m))
 		addTransposed(dst[group*m*k:(group+1)*m*k], small, k, m, beta)
@@ -162,10 +172,10 @@ func addTransposed(dst, x []float64, rows, cols int, beta float64) {
 	}
 }
 
-// ChannelSums adds Σ_t g_t of each output channel of the layer.
-func (w *Window) ChannelSums(dst, g []float64) {
+// AddBiasGradient implements linearize.Positions.
+func (w *Window) AddBiasGradient(dst, g []float64) {
 	size := w.Out
-	if w.TransposedUsage {
+	if w.Transposed {
 		size = w.In
 	}
 	for ch := range dst {

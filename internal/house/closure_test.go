@@ -1,0 +1,103 @@
+package house
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// imports returns what the non-test files of a package of the module import,
+// directly or through other packages of the module: each import path with the
+// package that names it. Build tags are ignored, so that it holds on every
+// platform.
+func imports(t *testing.T, pkg string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for queue := []string{pkg}; len(queue) > 0; queue = queue[1:] {
+		files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(queue[0]), "*.go"))
+		require.NoError(t, err)
+		require.NotEmpty(t, files, queue[0])
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ImportsOnly)
+			require.NoError(t, err)
+			for _, im := range file.Imports {
+				name, err := strconv.Unquote(im.Path.Value)
+				require.NoError(t, err)
+				if _, seen := all[name]; seen {
+					continue
+				}
+				all[name] = queue[0]
+				if ours, ok := strings.CutPrefix(name, module); ok {
+					queue = append(queue, ours)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// reaches returns the imports that begin with one of the prefixes.
+func reaches(t *testing.T, pkg string, prefixes ...string) []string {
+	t.Helper()
+	var found []string
+	for name, by := range imports(t, pkg) {
+		for _, p := range prefixes {
+			if name == p || strings.HasPrefix(name, p+"/") {
+				found = append(found, name+" by "+by)
+			}
+		}
+	}
+	return found
+}
+
+var (
+	drawing = []string{"golang.org/x/image", "codeberg.org/go-fonts", "html/template", "text/template", "gonum.org/v1/plot"}
+	onnx    = []string{module + "internal/onnx", "google.golang.org/protobuf"}
+)
+
+// TestExplainDrawsNothing checks that the sums over examples can be had
+// without the fonts and templates of their pages.
+func TestExplainDrawsNothing(t *testing.T) {
+	require.Empty(t, reaches(t, "explain", drawing...))
+	require.NotEmpty(t, reaches(t, "explain/report", drawing...), "the test finds what is there")
+}
+
+// TestInferenceReadsNoONNX checks that inference needs no reader of files of
+// networks.
+func TestInferenceReadsNoONNX(t *testing.T) {
+	for _, pkg := range []string{"linearize", "ntk", "gp", "gp/cg", "sparse", "glm"} {
+		require.Empty(t, reaches(t, pkg, onnx...), pkg)
+	}
+	require.NotEmpty(t, reaches(t, "linearize/network", onnx...), "the test finds what is there")
+}
+
+// larger lists the packages of more than 30 files, with how many they may have.
+// A number here only falls.
+var larger = map[string]int{"cmd/gpexplain": 38, "sparse": 38}
+
+// TestPackagesAreSmall checks that each package says what it is and has at most
+// 30 files besides its tests.
+func TestPackagesAreSmall(t *testing.T) {
+	files, documented := map[string]int{}, map[string]bool{}
+	eachSource(t, func(s source) {
+		if !s.isTest() {
+			files[s.pkg]++
+			documented[s.pkg] = documented[s.pkg] || s.file.Doc != nil
+		}
+	})
+	for pkg, n := range files {
+		require.LessOrEqual(t, n, max(30, larger[pkg]), pkg)
+		require.True(t, documented[pkg], "%s has no package comment", pkg)
+	}
+}

@@ -1,0 +1,127 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+func (c *compiler) expand() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	to, err := c.intsAt(1)
+	if err != nil {
+		return err
+	}
+	target := &value{}
+	if target.shape, target.batch, err = known(to); err != nil {
+		return err
+	}
+	if _, err := Count(target.shape); err != nil {
+		return err
+	}
+	lead := len(target.shape) - len(v.shape)
+	switch i := v.batch + lead; {
+	case target.batch >= 0 && v.isInt:
+		return errors.New("as many integers as there are examples")
+	case target.batch >= 0:
+	case v.batch >= 0 && i >= 0 && target.shape[i] != 1:
+		if !c.isBatchSize(to.ints[i], v.shape[v.batch]) {
+			return errMixes
+		}
+		target.shape[i], target.batch = v.shape[v.batch], i
+	case v.batch < 0 && !v.isInt && c.batch > 1 && len(to.ints) > 1 && lead >= 0 && to.ints[0] == affine{k: c.batch} && (lead > 0 || v.shape[0] == 1):
+		// A class token repeated for the examples of a model with a fixed batch size.
+		target.shape[0], target.batch = 1, 0
+	}
+	shape, batch, err := broadcastShape(v, target, 0)
+	if err != nil {
+		return err
+	}
+	table, err := c.broadcastTable(shape, v.shape)
+	if err != nil {
+		return err
+	}
+	if table == nil {
+		w := *v
+		w.batch = batch
+		return c.result(&w, nil)
+	}
+	return c.result(c.apply(v, shape, batch, table, 0))
+}
+
+// isBatchSize reports whether a is the length of a batch axis with d elements
+// for each example.
+func (c *compiler) isBatchSize(a affine, d int) bool {
+	return a == affine{n: d} || c.batch > 0 && a == affine{k: c.batch * d}
+}
+
+// broadcast returns the shape and batch axis to which two operands broadcast, and
+// for each the table of the elements that the result reads.
+func (c *compiler) broadcast(a, b *value) (shape []int, batch int, ia, ib []int32, err error) {
+	shape, batch, err = broadcastShape(a, b, 0)
+	if err != nil {
+		return nil, 0, nil, nil, err
+	}
+	if ia, err = c.broadcastTable(shape, a.shape); err == nil {
+		ib, err = c.broadcastTable(shape, b.shape)
+	}
+	return shape, batch, ia, ib, err
+}
+
+// broadcastShape returns the shape and batch axis to which two operands
+// broadcast, without the last skip dimensions of each.
+func broadcastShape(a, b *value, skip int) (shape []int, batch int, err error) {
+	ra, rb := len(a.shape)-skip, len(b.shape)-skip
+	rank := max(ra, rb)
+	shape, batch = make([]int, rank), -1
+	for i := range rank {
+		da, db := dimFromEnd(a.shape[:ra], rank-i), dimFromEnd(b.shape[:rb], rank-i)
+		if da != db && da != 1 && db != 1 || da == 0 || db == 0 {
+			return nil, 0, fmt.Errorf("shapes %v and %v do not broadcast", a.shape, b.shape)
+		}
+		shape[i] = max(da, db)
+		inA, inB := a.batch >= 0 && a.batch == i-(rank-ra), b.batch >= 0 && b.batch == i-(rank-rb)
+		if !inA && !inB {
+			continue
+		}
+		// A batch dimension goes with another of the same length or with 1.
+		if batch >= 0 || inA && db != 1 && !(inB && da == db) || inB && da != 1 && !(inA && da == db) || inA && inB && da != db {
+			return nil, 0, fmt.Errorf("shapes %v and %v meet along the batch dimension, which would mix examples", a.shape, b.shape)
+		}
+		batch = i
+	}
+	return shape, batch, nil
+}
+
+// dimFromEnd returns a dimension counted from the end, 1 beyond the first.
+func dimFromEnd(shape []int, fromEnd int) int {
+	if fromEnd > len(shape) {
+		return 1
+	}
+	return shape[len(shape)-fromEnd]
+}
+
+// broadcastTable returns which element of a tensor of shape of each element of
+// the broadcast result reads, or nil if the shapes are equal.
+func (c *compiler) broadcastTable(shape, of []int) ([]int32, error) {
+	if slices.Equal(shape, of) {
+		return nil, nil
+	}
+	key := fmt.Sprint(shape, of)
+	if t := c.tables[key]; t != nil {
+		return t, nil
+	}
+	st := strides(of)
+	lead := len(shape) - len(of)
+	t, err := c.table(shape, func(d, i int) int {
+		if d < lead || of[d-lead] == 1 {
+			return 0
+		}
+		return i * st[d-lead]
+	})
+	c.tables[key] = t
+	return t, err
+}

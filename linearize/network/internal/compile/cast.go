@@ -1,0 +1,66 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+func (c *compiler) cast() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	to := onnx.DataType(c.attrInt("to", 0))
+	switch {
+	case to.IsFloat() && v.isInt:
+		return c.result(c.castInts(v))
+	case to.IsFloat():
+		return c.result(v, nil)
+	case to.IsInt() && (v.isInt || c.static[v.slot] != nil):
+		return c.result(c.castTo(to, v))
+	}
+	return fmt.Errorf("a cast to %v of numbers that depend on the input has no derivative", to)
+}
+
+// castInts casts integers to floating point. Integers that depend on the batch
+// size stay integers and are only marked, so that a shape that the graph
+// computes in floating point remains known.
+func (c *compiler) castInts(v *value) (*value, error) {
+	if len(v.ints) > 0 && !slices.ContainsFunc(v.ints, func(a affine) bool { return !a.constant() }) {
+		return c.toFloat(v)
+	}
+	out := *v
+	out.real = true
+	return &out, nil
+}
+
+// castTo casts known numbers to integers or truth values.
+func (c *compiler) castTo(to onnx.DataType, v *value) (*value, error) {
+	out := &value{shape: v.shape, batch: -1, isInt: true}
+	if v.isInt {
+		out.ints = slices.Clone(v.ints)
+	} else {
+		if err := c.spend(intBytes * len(c.static[v.slot])); err != nil {
+			return nil, err
+		}
+		for _, x := range c.static[v.slot] {
+			if to == onnx.Bool {
+				x = graph.Step(x != 0)
+			}
+			out.ints = append(out.ints, affine{k: int(graph.Clamp(math.Trunc(x), -2*intBound, 2*intBound))})
+		}
+	}
+	for i, a := range out.ints {
+		if to == onnx.Bool && a.constant() {
+			out.ints[i] = affine{k: int(graph.Step(a.k != 0))}
+		} else if to == onnx.Bool {
+			return nil, errors.New("a truth value of the batch size")
+		}
+	}
+	return out, nil
+}

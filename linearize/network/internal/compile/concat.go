@@ -1,0 +1,88 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+func (c *compiler) concat() error {
+	if len(c.node.Inputs) == 0 {
+		return errors.New("it has no inputs")
+	}
+	var in []*value
+	ints := true
+	for i := range c.node.Inputs {
+		v, err := c.input(i)
+		if err != nil {
+			return err
+		}
+		ints = ints && v.isInt
+		in = append(in, v)
+	}
+	if ints {
+		return c.result(c.concatInts(in))
+	}
+	for i := range in {
+		v, err := c.float(i)
+		if err != nil {
+			return err
+		}
+		in[i] = v
+	}
+	a := c.node.Attr("axis")
+	if a == nil {
+		return errors.New("it has no axis")
+	}
+	ax, err := axis(clampInt(a.I), len(in[0].shape))
+	if err != nil {
+		return err
+	}
+	return c.result(c.concatTensors(in, ax))
+}
+
+func (c *compiler) concatTensors(in []*value, ax int) (*value, error) {
+	shape := slices.Clone(in[0].shape)
+	batch := -1
+	o := &graph.Concat{Outer: graph.Product(shape[:ax])}
+	shape[ax] = 0
+	for i, v := range in {
+		if len(v.shape) != len(shape) || !slices.Equal(v.shape[:ax], shape[:ax]) || !slices.Equal(v.shape[ax+1:], shape[ax+1:]) {
+			return nil, fmt.Errorf("input %d has shape %v, which does not fit %v beside axis %d", i, v.shape, in[0].shape, ax)
+		}
+		if v.isBatch(ax) || v.batch >= 0 && batch >= 0 && v.batch != batch {
+			return nil, errMixes
+		}
+		batch = max(batch, v.batch)
+		shape[ax] += v.shape[ax]
+		if shape[ax] > maxElements {
+			return nil, errors.New("the result is too large")
+		}
+		o.Width = append(o.Width, graph.Product(v.shape[ax:]))
+	}
+	if batch >= 0 && shape[batch] != 1 {
+		for _, v := range in {
+			if v.batch < 0 {
+				return nil, errMixes
+			}
+		}
+	}
+	return c.emit(o, shape, batch, in...)
+}
+
+func (c *compiler) concatInts(in []*value) (*value, error) {
+	out := &value{batch: -1, isInt: true}
+	for _, v := range in {
+		if len(v.shape) != 1 {
+			return nil, fmt.Errorf("integer tensors of shape %v cannot be joined", v.shape)
+		}
+		if err := c.spend(intBytes * len(v.ints)); err != nil {
+			return nil, err
+		}
+		out.ints, out.real = append(out.ints, v.ints...), out.real || v.real
+	}
+	out.shape = []int{len(out.ints)}
+	return out, nil
+}

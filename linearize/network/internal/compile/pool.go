@@ -1,0 +1,133 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// pool reads the geometry of a pooling node.
+func (c *compiler) pool() (x *value, s *spatial, win *graph.Window, shape []int, err error) {
+	if x, err = c.float(0); err != nil {
+		return
+	}
+	if err = image(x); err != nil {
+		return
+	}
+	if c.node.Attr("kernel_shape") == nil {
+		err = errors.New("it has no kernel_shape")
+		return
+	}
+	if s, err = c.readSpatial(nil, x.shape[2:]); err != nil {
+		return
+	}
+	for i := range s.kernel {
+		if s.begin[i] >= s.extent(i) || s.end[i] >= s.extent(i) {
+			err = fmt.Errorf("pads %v %v reach beyond the kernel %v", s.begin, s.end, s.kernel)
+			return
+		}
+	}
+	out, err := s.output(x.shape[2:], c.attrInt("ceil_mode", 0) != 0)
+	if err != nil {
+		return
+	}
+	if win, err = c.window(s, x.shape[2:], out); err != nil {
+		return
+	}
+	win.Cin, win.Cout = x.shape[1], x.shape[1]
+	return x, s, win, slices.Concat(x.shape[:2], out), nil
+}
+
+func (c *compiler) maxPool() error {
+	x, _, win, shape, err := c.pool()
+	if err != nil {
+		return err
+	}
+	if c.attrInt("storage_order", 0) != 0 {
+		return errors.New("storage_order=1 is not supported")
+	}
+	for t := range win.Out {
+		if !slices.ContainsFunc(win.Source[t*win.Taps:(t+1)*win.Taps], func(s int32) bool { return s >= 0 }) {
+			return errors.New("a window lies wholly in the padding")
+		}
+	}
+	return c.result(c.emit(&graph.MaxPool{Window: win}, shape, x.batch, x))
+}
+
+func (c *compiler) averagePool() error {
+	x, s, win, shape, err := c.pool()
+	if err != nil {
+		return err
+	}
+	padded := c.attrInt("count_include_pad", 0) != 0
+	o := &graph.AveragePool{Window: win, Share: make([]float64, win.Out)}
+	counts, err := c.counted(s, x.shape[2:], shape[2:], padded)
+	if err != nil {
+		return err
+	}
+	for t, n := range counts {
+		if n == 0 {
+			return errors.New("a window lies wholly in the padding")
+		}
+		o.Share[t] = 1 / float64(n)
+	}
+	return c.result(c.emit(o, shape, x.batch, x))
+}
+
+// counted returns how many positions of each window an average pool counts:
+// those inside the input or, if padded, inside the padded input.
+func (c *compiler) counted(s *spatial, in, out []int, padded bool) ([]int32, error) {
+	return c.tableOf(out, func(idx []int) int {
+		n := 1
+		for i := range in {
+			lo, hi := 0, in[i]
+			if padded {
+				lo, hi = -s.begin[i], in[i]+s.end[i]
+			}
+			inside := 0
+			for k := range s.kernel[i] {
+				if p := idx[i]*s.stride[i] - s.begin[i] + k*s.dilation[i]; p >= lo && p < hi {
+					inside++
+				}
+			}
+			n *= inside
+		}
+		return n
+	})
+}
+
+func (c *compiler) globalAveragePool() error {
+	x, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	if err := image(x); err != nil {
+		return err
+	}
+	axes := make([]bool, len(x.shape))
+	for i := 2; i < len(axes); i++ {
+		axes[i] = true
+	}
+	return c.result(c.reduceAxes(x, axes, true, true))
+}
+
+func (c *compiler) globalMaxPool() error {
+	x, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	if err := image(x); err != nil {
+		return err
+	}
+	n := len(x.shape) - 2
+	s := &spatial{kernel: x.shape[2:], stride: slices.Repeat([]int{1}, n), dilation: slices.Repeat([]int{1}, n), begin: make([]int, n), end: make([]int, n)}
+	ones := slices.Repeat([]int{1}, n)
+	win, err := c.window(s, x.shape[2:], ones)
+	if err != nil {
+		return err
+	}
+	win.Cin, win.Cout = x.shape[1], x.shape[1]
+	return c.result(c.emit(&graph.MaxPool{Window: win}, slices.Concat(x.shape[:2], ones), x.batch, x))
+}

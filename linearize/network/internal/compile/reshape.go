@@ -1,0 +1,239 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+func (c *compiler) reshapeOp() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	to, err := c.intsAt(1)
+	if err != nil {
+		return err
+	}
+	if len(to.shape) != 1 {
+		return errors.New("its shape is not a vector")
+	}
+	return c.result(c.reshape(v, to.ints, c.attrInt("allowzero", 0) != 0))
+}
+
+func (c *compiler) flatten() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	ax := c.attrInt("axis", 1)
+	if ax < -len(v.shape) || ax > len(v.shape) {
+		return fmt.Errorf("axis %d is out of range for %d dimensions", ax, len(v.shape))
+	}
+	if ax < 0 {
+		ax += len(v.shape)
+	}
+	return c.result(c.alias(v, []int{graph.Product(v.shape[:ax]), graph.Product(v.shape[ax:])}, int(graph.Step(v.batch >= ax))))
+}
+
+func (c *compiler) squeeze() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	axes, given, err := c.intsOr(1, "axes")
+	if err != nil {
+		return err
+	}
+	drop := make([]bool, len(v.shape))
+	for _, a := range axes {
+		if a, err = axis(a, len(v.shape)); err != nil {
+			return err
+		}
+		if v.shape[a] != 1 || v.isBatch(a) {
+			return fmt.Errorf("axis %d of %v cannot be removed", a, v.shape)
+		}
+		drop[a] = true
+	}
+	var shape []int
+	batch := v.batch
+	for i, d := range v.shape {
+		if drop[i] || !given && d == 1 && !v.isBatch(i) {
+			if i < v.batch {
+				batch--
+			}
+			continue
+		}
+		shape = append(shape, d)
+	}
+	return c.result(c.alias(v, shape, batch))
+}
+
+func (c *compiler) unsqueeze() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	axes, _, err := c.intsOr(1, "axes")
+	if err != nil {
+		return err
+	}
+	rank := len(v.shape) + len(axes)
+	if rank > 16 {
+		return fmt.Errorf("%d dimensions are too many", rank)
+	}
+	insert := make([]bool, rank)
+	for _, a := range axes {
+		if a, err = axis(a, rank); err != nil {
+			return err
+		}
+		if insert[a] {
+			return fmt.Errorf("axis %d is inserted twice", a)
+		}
+		insert[a] = true
+	}
+	shape, batch, from := make([]int, rank), -1, 0
+	for i := range shape {
+		if insert[i] {
+			shape[i] = 1
+			continue
+		}
+		if v.isBatch(from) {
+			batch = i
+		}
+		shape[i] = v.shape[from]
+		from++
+	}
+	return c.result(c.alias(v, shape, batch))
+}
+
+// reshape applies ONNX Reshape: a dimension of −1 is inferred, and 0 copies the
+// dimension of v unless allowZero.
+func (c *compiler) reshape(v *value, target []affine, allowZero bool) (*value, error) {
+	target = slices.Clone(target)
+	open, batch := -1, -1
+	for i, a := range target {
+		switch {
+		case a == affine{k: -1}:
+			if open >= 0 {
+				return nil, errors.New("its shape has two dimensions of −1")
+			}
+			open = i
+		case a == affine{} && !allowZero:
+			if i >= len(v.shape) {
+				return nil, fmt.Errorf("its shape copies dimension %d of %v, which does not exist", i, v.shape)
+			}
+			target[i] = affine{k: v.shape[i]}
+			if v.isBatch(i) {
+				target[i] = affine{n: v.shape[i]}
+			}
+		}
+		if target[i].n != 0 {
+			if batch >= 0 || target[i].k != 0 {
+				return nil, errors.New("its shape combines batch sizes in a way that would mix examples")
+			}
+			batch = i
+		}
+	}
+	if v.batch >= 0 && batch < 0 {
+		batch = c.findBatch(v, target, open)
+	}
+	if v.batch < 0 && batch >= 0 && c.batch != 1 {
+		return nil, errors.New("its shape holds the batch size and its tensor does not")
+	}
+	return c.reshapeKnown(v, target, open, batch)
+}
+
+// findBatch decides which axis of a target shape that does not name the batch
+// size holds the examples: the inferred axis (open) or, in a model exported with
+// a fixed batch size, the axis that fits.
+func (c *compiler) findBatch(v *value, target []affine, open int) int {
+	if c.batch == 0 {
+		return open
+	}
+	// Several axes can fit if the batch size is one. An axis that holds nothing
+	// before the examples is preferred, and one that is not the last, which holds
+	// the features.
+	for _, rule := range []struct{ inside, last bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
+		if i := c.batchAxis(v, target, open, rule.inside, rule.last); i >= 0 {
+			return i
+		}
+	}
+	return open
+}
+
+// batchAxis returns the axis of target that can hold the examples of v, or −1.
+// With inside, elements that come before the examples may be on the same axis;
+// with last, it may be the last one.
+func (c *compiler) batchAxis(v *value, target []affine, open int, inside, last bool) int {
+	before := 1
+	for i, a := range target {
+		lead := v.before() / before
+		begins := lead*before == v.before() && (lead == 1 || inside)
+		switch {
+		case i == open && begins:
+			return i
+		case i == open:
+			return -1
+		case i == len(target)-1 && a.k != lead*c.batch && !last:
+		case begins && a.k >= lead*c.batch && a.k%(lead*c.batch) == 0:
+			target[i] = affine{n: a.k / c.batch}
+			return i
+		}
+		if a.k <= 0 || a.k > maxElements/before {
+			return -1
+		}
+		before *= a.k
+	}
+	return -1
+}
+
+// reshapeKnown reshapes v to target, whose axes of the inferred dimension and of
+// the examples are known.
+func (c *compiler) reshapeKnown(v *value, target []affine, open, batch int) (*value, error) {
+	if v.batch >= 0 && batch < 0 {
+		return nil, errors.New("its shape fixes the batch size; export the model with a dynamic batch dimension")
+	}
+	shape := make([]int, len(target))
+	known := 1
+	for i, a := range target {
+		if shape[i] = a.one(); i == open {
+			continue
+		}
+		if shape[i] <= 0 || shape[i] > maxElements/known {
+			return nil, fmt.Errorf("cannot reshape %v: dimension %d of the new shape is %d", v.shape, i, shape[i])
+		}
+		known *= shape[i]
+	}
+	if open >= 0 {
+		if shape[open] = graph.Product(v.shape) / known; shape[open] < 1 {
+			return nil, fmt.Errorf("cannot reshape %v: its %d elements do not fill the new shape", v.shape, graph.Product(v.shape))
+		}
+	}
+	return c.alias(v, shape, batch)
+}
+
+// alias gives a value another shape; the elements and their order stay. Axis
+// batch of the new shape holds the examples, perhaps together with elements that
+// came before or after them, but as many elements as before must precede them in
+// memory.
+func (c *compiler) alias(v *value, shape []int, batch int) (*value, error) {
+	if graph.Product(shape) != graph.Product(v.shape) || len(shape) > maxRank {
+		return nil, fmt.Errorf("cannot reshape %v to %v", v.shape, shape)
+	}
+	out := *v
+	out.shape, out.weight = shape, nil
+	if v.batch < 0 {
+		return &out, nil
+	}
+	if out.batch = batch; batch < 0 {
+		return nil, fmt.Errorf("reshaping %v to %v leaves no batch dimension, which would mix examples", v.shape, shape)
+	}
+	before := graph.Product(shape[:batch])
+	if out.lead = v.before() / before; out.before() != v.before() || shape[batch]%out.lead != 0 {
+		return nil, fmt.Errorf("reshaping %v to %v moves elements across the batch dimension, which would mix examples", v.shape, shape)
+	}
+	return &out, nil
+}

@@ -1,0 +1,191 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+func (c *compiler) slice() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	starts, _, err := c.intsOr(1, "starts")
+	if err != nil {
+		return err
+	}
+	ends, _, err := c.intsOr(2, "ends")
+	if err != nil {
+		return err
+	}
+	axes, given, err := c.intsOr(3, "axes")
+	if err != nil {
+		return err
+	}
+	steps, stepped, err := c.intsOr(4, "steps")
+	if err != nil {
+		return err
+	}
+	if len(starts) != len(ends) || given && len(axes) != len(starts) || stepped && len(steps) != len(starts) {
+		return errors.New("starts, ends, axes and steps differ in length")
+	}
+	for i := range starts {
+		ax, by := i, 1
+		if given {
+			ax = axes[i]
+		}
+		if stepped {
+			by = steps[i]
+		}
+		if ax, err = axis(ax, len(v.shape)); err != nil {
+			return err
+		}
+		if v, err = c.sliceAxis(v, ax, starts[i], ends[i], by); err != nil {
+			return err
+		}
+	}
+	return c.result(v, nil)
+}
+
+func (c *compiler) sliceAxis(v *value, ax, start, end, by int) (*value, error) {
+	dim := v.shape[ax]
+	if by == 0 {
+		return nil, errors.New("a step of zero")
+	}
+	// The batch axis can only be taken as a whole.
+	if v.isBatch(ax) {
+		if whole := end >= 1<<30 || c.batch > 0 && end >= c.batch*dim; start != 0 || by != 1 || !whole {
+			return nil, errMixes
+		}
+		return v, nil
+	}
+	if start < 0 {
+		start += dim
+	}
+	if end < 0 {
+		end += dim
+	}
+	if by > 0 {
+		start, end = min(max(start, 0), dim), min(max(end, 0), dim)
+	} else {
+		start, end = min(max(start, 0), dim-1), min(max(end, -1), dim-1)
+	}
+	if err := c.spend(numberBytes * max(0, (end-start)/by)); err != nil {
+		return nil, err
+	}
+	positions := make([]int, 0, max(0, (end-start)/by)+1)
+	for p := start; by > 0 && p < end || by < 0 && p > end; p += by {
+		positions = append(positions, p)
+	}
+	if by == 1 && start == 0 && end == dim {
+		return v, nil
+	}
+	if v.isInt && len(positions) == 0 {
+		return &value{shape: slices.Concat(v.shape[:ax], []int{0}, v.shape[ax+1:]), batch: -1, isInt: true}, nil
+	}
+	return c.takeAxis(v, ax, positions, nil)
+}
+
+func (c *compiler) split() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	ax, err := axis(c.attrInt("axis", 0), len(v.shape))
+	if err != nil {
+		return err
+	}
+	sizes, given, err := c.intsOr(1, "split")
+	if err != nil {
+		return err
+	}
+	n := len(c.node.Outputs)
+	if parts := c.attrInt("num_outputs", n); parts != n {
+		return fmt.Errorf("num_outputs is %d, and it has %d", parts, n)
+	}
+	if !given {
+		each := (v.shape[ax] + n - 1) / max(n, 1)
+		for i := range n {
+			sizes = append(sizes, min(each, v.shape[ax]-i*each))
+		}
+	}
+	if len(sizes) != n {
+		return fmt.Errorf("%d sizes for %d outputs", len(sizes), n)
+	}
+	at := 0
+	for i, size := range sizes {
+		if size <= 0 || size > v.shape[ax]-at {
+			return fmt.Errorf("sizes %v do not split %d", sizes, v.shape[ax])
+		}
+		part, err := c.sliceAxis(v, ax, at, at+size, 1)
+		if err != nil {
+			return err
+		}
+		if err := c.set(i, part); err != nil {
+			return err
+		}
+		at += size
+	}
+	if at != v.shape[ax] {
+		return fmt.Errorf("sizes %v do not split %d", sizes, v.shape[ax])
+	}
+	return nil
+}
+
+func (c *compiler) gather() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	ax, err := axis(c.attrInt("axis", 0), len(v.shape))
+	if err != nil {
+		return err
+	}
+	at, err := c.intsAt(1)
+	if err != nil {
+		return err
+	}
+	positions, err := c.constants(1)
+	if err != nil {
+		return err
+	}
+	for i, p := range positions {
+		if positions[i], err = axis(p, v.shape[ax]); err != nil {
+			return fmt.Errorf("index %d is out of range for a dimension of %d", p, v.shape[ax])
+		}
+	}
+	newDims := at.shape
+	if newDims == nil {
+		newDims = []int{}
+	}
+	return c.result(c.takeAxis(v, ax, positions, newDims))
+}
+
+// takeAxis takes the listed positions along axis ax. If newDims is not nil, they
+// replace the axis in the result's shape.
+func (c *compiler) takeAxis(v *value, ax int, positions []int, newDims []int) (*value, error) {
+	if v.isBatch(ax) {
+		return nil, errMixes
+	}
+	shape := slices.Concat(v.shape[:ax], []int{len(positions)}, v.shape[ax+1:])
+	st := strides(v.shape)
+	table, err := c.table(shape, func(d, i int) int {
+		if d == ax {
+			i = positions[i]
+		}
+		return i * st[d]
+	})
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.apply(v, shape, v.batch, table, 0)
+	if err != nil || newDims == nil {
+		return out, err
+	}
+	batch := v.batch
+	if batch > ax {
+		batch += len(newDims) - 1
+	}
+	return c.alias(out, slices.Concat(v.shape[:ax], newDims, v.shape[ax+1:]), batch)
+}

@@ -1,0 +1,132 @@
+package compile
+
+import (
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// strides returns the row-major strides of a shape.
+func strides(shape []int) []int {
+	out := make([]int, len(shape))
+	n := 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		out[i] = n
+		n *= shape[i]
+	}
+	return out
+}
+
+// outside is the index of an element in the padding. It stays negative when
+// other indices are added to it.
+const outside = -1 << 30
+
+// table returns the Source of a graph.Index for a result of this shape. The
+// element that a multi-index reads is Σ_d source(d, i_d), or the padding (−1) if
+// one of the terms is outside.
+func (c *compiler) table(shape []int, source func(d, i int) int) ([]int32, error) {
+	n, err := Count(shape)
+	if err != nil {
+		return nil, err
+	}
+	base := []int32{0}
+	for d, length := range shape {
+		if err := c.spend(tableBytes * length * (1 + len(base))); err != nil {
+			return nil, err
+		}
+		at := make([]int32, length)
+		for i := range at {
+			at[i] = int32(source(d, i))
+		}
+		if d == len(shape)-1 {
+			return leaves(make([]int32, 0, n), base, at), nil
+		}
+		base = sums(make([]int32, 0, len(base)*length), base, at)
+	}
+	return base, nil
+}
+
+// sums appends the sums of every element of base with every element of at.
+func sums(dst, base, at []int32) []int32 {
+	for _, b := range base {
+		for _, a := range at {
+			dst = append(dst, max(a+b, outside))
+		}
+	}
+	return dst
+}
+
+// leaves is sums for the last dimension: it appends the entries of a table.
+func leaves(table []int32, base, at []int32) []int32 {
+	for _, b := range base {
+		for _, a := range at {
+			table = append(table, max(a+b, -1))
+		}
+	}
+	return table
+}
+
+// entries returns the number of elements of a shape and takes the memory of a
+// table of that length from the budget.
+func (c *compiler) entries(shape []int) (int, error) {
+	n, err := Count(shape)
+	if err != nil {
+		return 0, err
+	}
+	return n, c.spend(tableBytes * n)
+}
+
+// tableOf returns source(idx) for every multi-index of a shape in row-major
+// order. idx is reused between calls.
+func (c *compiler) tableOf(shape []int, source func(idx []int) int) ([]int32, error) {
+	n, err := c.entries(shape)
+	if err != nil {
+		return nil, err
+	}
+	table := make([]int32, n)
+	idx := make([]int, len(shape))
+	for i := range table {
+		table[i] = int32(source(idx))
+		for d := len(idx) - 1; d >= 0; d-- {
+			if idx[d]++; idx[d] < shape[d] {
+				break
+			}
+			idx[d] = 0
+		}
+	}
+	return table, nil
+}
+
+// identity reports whether a table copies all n elements of a tensor in
+// order.
+func identity(table []int32, n int) bool {
+	if len(table) != n {
+		return false
+	}
+	for i, j := range table {
+		if int(j) != i {
+			return false
+		}
+	}
+	return true
+}
+
+// apply returns the elements of v that a table lists, or fill for −1.
+func (c *compiler) apply(v *value, shape []int, batch int, table []int32, fill float64) (*value, error) {
+	if v.isInt {
+		if err := c.spend(intBytes * len(table)); err != nil {
+			return nil, err
+		}
+		out := &value{shape: shape, batch: -1, isInt: true, real: v.real, ints: make([]affine, len(table))}
+		for i, j := range table {
+			if j < 0 {
+				out.ints[i] = affine{k: clampInt(int64(fill))}
+			} else {
+				out.ints[i] = v.ints[j]
+			}
+		}
+		return out, nil
+	}
+	if identity(table, graph.Product(v.shape)) {
+		return &value{slot: v.slot, shape: shape, batch: batch, lead: v.lead}, nil
+	}
+	return c.emit(&graph.Index{Source: table, Fill: fill}, shape, batch, v)
+}

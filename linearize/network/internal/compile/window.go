@@ -1,0 +1,178 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// A spatial is the geometry of a convolution or a pool along its spatial axes.
+type spatial struct {
+	kernel, stride, dilation []int
+	begin, end               []int // pads
+}
+
+// readSpatial reads kernel_shape, strides, dilations and pads of a window that
+// moves over the spatial dimensions in. kernel is that of the weight, nil for a
+// pool.
+func (c *compiler) readSpatial(kernel, in []int) (*spatial, error) {
+	n := len(in)
+	s := &spatial{kernel: kernel}
+	if k := c.attrInts("kernel_shape"); k != nil {
+		if kernel != nil && !slices.Equal(k, kernel) {
+			return nil, fmt.Errorf("kernel_shape %v differs from the weight's %v", k, kernel)
+		}
+		s.kernel = k
+	}
+	var err error
+	if s.stride, err = c.positiveInts("strides", n); err != nil {
+		return nil, err
+	}
+	if s.dilation, err = c.positiveInts("dilations", n); err != nil {
+		return nil, err
+	}
+	if len(s.kernel) != n {
+		return nil, fmt.Errorf("a kernel of %d dimensions over %d", len(s.kernel), n)
+	}
+	for _, k := range s.kernel {
+		if k < 1 || k > maxElements {
+			return nil, fmt.Errorf("kernel %v", s.kernel)
+		}
+	}
+	pads := c.attrInts("pads")
+	if pads == nil {
+		pads = make([]int, 2*n)
+	}
+	if len(pads) != 2*n {
+		return nil, fmt.Errorf("pads %v for %d dimensions", pads, n)
+	}
+	for _, p := range pads {
+		if p < 0 || p > maxElements {
+			return nil, fmt.Errorf("pads %v", pads)
+		}
+	}
+	s.begin, s.end = slices.Clone(pads[:n]), slices.Clone(pads[n:])
+	return s, c.autoPad(s, in)
+}
+
+// positiveInts reads an attribute of n positive integers, by default ones.
+func (c *compiler) positiveInts(name string, n int) ([]int, error) {
+	v := c.attrInts(name)
+	if v == nil {
+		return slices.Repeat([]int{1}, n), nil
+	}
+	for _, k := range v {
+		if len(v) != n || k < 1 || k > maxElements {
+			return nil, fmt.Errorf("%s %v for %d dimensions", name, v, n)
+		}
+	}
+	if len(v) != n {
+		return nil, fmt.Errorf("%s %v for %d dimensions", name, v, n)
+	}
+	return v, nil
+}
+
+// autoPad replaces the pads by those for which auto_pad asks.
+func (c *compiler) autoPad(s *spatial, in []int) error {
+	mode := c.attrString("auto_pad", "NOTSET")
+	switch mode {
+	case "NOTSET", "":
+		return nil
+	case "VALID":
+		clear(s.begin)
+		clear(s.end)
+		return nil
+	case "SAME_UPPER", "SAME_LOWER":
+	default:
+		return fmt.Errorf("auto_pad=%q is not known", mode)
+	}
+	for i, d := range in {
+		out := (d + s.stride[i] - 1) / s.stride[i]
+		total := max((out-1)*s.stride[i]+s.extent(i)-d, 0)
+		s.begin[i] = total / 2
+		if mode == "SAME_LOWER" {
+			s.begin[i] = total - total/2
+		}
+		s.end[i] = total - s.begin[i]
+	}
+	return nil
+}
+
+// extent is the length that the kernel covers along an axis.
+func (s *spatial) extent(i int) int { return (s.kernel[i]-1)*s.dilation[i] + 1 }
+
+// output returns the number of window positions along each axis; ceil is
+// ceil_mode.
+func (s *spatial) output(in []int, ceil bool) ([]int, error) {
+	out := make([]int, len(in))
+	for i, d := range in {
+		room := d + s.begin[i] + s.end[i] - s.extent(i)
+		if room < 0 {
+			return nil, fmt.Errorf("the kernel covers %d positions along axis %d, the padded input has %d", s.extent(i), i+2, d+s.begin[i]+s.end[i])
+		}
+		out[i] = room/s.stride[i] + 1
+		if ceil && room%s.stride[i] != 0 && out[i]*s.stride[i] < d+s.begin[i] {
+			out[i]++ // the last window starts inside the input or its left padding
+		}
+	}
+	return out, nil
+}
+
+// window returns the Window of this geometry with one group; the caller sets
+// the channels. Its Source is a table of the spatial positions of input and
+// output, in and out.
+func (c *compiler) window(s *spatial, in, out []int) (*graph.Window, error) {
+	for _, shape := range [][]int{in, out, s.kernel} {
+		if _, err := Count(shape); err != nil {
+			return nil, err
+		}
+	}
+	n, err := c.entries([]int{graph.Product(out), graph.Product(s.kernel)})
+	if err != nil {
+		return nil, err
+	}
+	w := &graph.Window{NumGroups: 1, Taps: graph.Product(s.kernel), In: graph.Product(in), Out: graph.Product(out), Source: make([]int32, 0, n)}
+	axes := make([][]int32, len(in)) // out×kernel of each
+	for i, st := range strides(in) {
+		if err := c.spend(tableBytes * out[i] * s.kernel[i]); err != nil {
+			return nil, err
+		}
+		axes[i] = s.taps(i, in[i], out[i], st)
+	}
+	idx, base, next := make([]int, len(in)), []int32{}, []int32{}
+	for range w.Out {
+		base = append(base[:0], 0)
+		last := len(in) - 1
+		for i, at := range axes[:last] {
+			next = sums(next[:0], base, at[idx[i]*s.kernel[i]:][:s.kernel[i]])
+			base, next = next, base
+		}
+		w.Source = leaves(w.Source, base, axes[last][idx[last]*s.kernel[last]:][:s.kernel[last]])
+		for d := last; d >= 0; d-- {
+			if idx[d]++; idx[d] < out[d] {
+				break
+			}
+			idx[d] = 0
+		}
+	}
+	w.ReachesPadding = slices.Min(w.Source) < 0
+	return w, nil
+}
+
+// taps returns the input index that each of n positions and each tap along axis
+// i reads, times the stride of the axis in memory, or outside.
+func (s *spatial) taps(i, in, n, stride int) []int32 {
+	at := make([]int32, 0, n*s.kernel[i])
+	for o := range n {
+		for k := range s.kernel[i] {
+			p := o*s.stride[i] - s.begin[i] + k*s.dilation[i]
+			if p < 0 || p >= in {
+				at = append(at, outside)
+			} else {
+				at = append(at, int32(p*stride))
+			}
+		}
+	}
+	return at
+}
