@@ -190,7 +190,7 @@ func weights(t Target, c int) *mat.VecDense {
 	w := mat.NewVecDense(c, nil)
 	w.SetVec(t.Plus, 1)
 	if t.IsContrast() {
-		w.SetVec(t.Minus, -1)
+		w.SetVec(t.Minus(), -1)
 	}
 	return w
 }
@@ -410,6 +410,23 @@ func TestHeapAgainstSort(t *testing.T) {
 		for k, c := range kept.sorted() {
 			require.Equal(t, sortedBy(scores, math.Abs)[k], c.index)
 		}
+	}
+}
+
+// The zero Target is output 0.
+func TestZeroTarget(t *testing.T) {
+	require.Equal(t, Single(0), Target{})
+	require.False(t, Target{}.IsContrast())
+	require.Equal(t, -1, Target{}.Minus())
+	rng := rand.New(rand.NewPCG(1, 1))
+	d, x := testdual.New(rng, 4, 2, 3), testdual.RandomBatch(rng, 2, 2, 3)
+	e, err := New(d, d, &Options{Targets: []Target{{}, Single(0)}})
+	require.NoError(t, err)
+	rows, err := e.Explain(t.Context(), x)
+	require.NoError(t, err)
+	for _, outputs := range rows {
+		require.Equal(t, x.F.At(0, 0) != 0, outputs[0].Network != 0)
+		require.Equal(t, outputs[1], outputs[0])
 	}
 }
 

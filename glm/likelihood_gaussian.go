@@ -270,8 +270,8 @@ func (g *Gaussian) LogMarginal(y, f, cov []float64) (float64, error) {
 		}
 	}
 	var chol mat.Cholesky
-	if !chol.Factorize(total) {
-		return 0, &NotPDError{N: c}
+	if !chol.Factorize(total) || smallPivot(total, chol.RawU()) {
+		return g.logMarginalOf(newPivoted(cov, c), cov, d)
 	}
 	// log p = −½ dᵀS⁻¹d − ½ log det 2πS, S = cov + noise, through S = UᵀU
 	u := mat.NewVecDense(c, nil)
@@ -279,4 +279,66 @@ func (g *Gaussian) LogMarginal(y, f, cov []float64) (float64, error) {
 		return 0, &NotPDError{N: c}
 	}
 	return -0.5*mat.Dot(u, u) - float64(c)*halfLog2Pi - 0.5*chol.LogDet(), nil
+}
+
+// smallPivot tells whether the sum of covariance and noise may have lost digits
+// of the noise: what an output has of its own is a small part of its variance.
+func smallPivot(total *mat.SymDense, u mat.Triangular) bool {
+	for i := range total.SymmetricDim() {
+		if p := u.At(i, i); p*p < 1e-8*total.At(i, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// logMarginalOf is LogMarginal from a factor of the covariance, cov = L Lᵀ, for
+// one that is large beside the noise: their sum is not formed. With the noise
+// precision R Rᵀ, W = RᵀL and u = Rᵀd,
+//
+//	dᵀS⁻¹d = min over z of ‖u − W z‖² + ‖z‖²,  det S = det noise · det(I + WᵀW).
+func (g *Gaussian) logMarginalOf(p *pivoted, cov []float64, d *mat.VecDense) (float64, error) {
+	c := d.Len()
+	largest := 0.0
+	for i := range c {
+		largest = max(largest, cov[i*c+i])
+	}
+	if p.least(cov) < -psdTol*(1+largest) {
+		return 0, &NotPDError{N: c}
+	}
+	root := make([]float64, c*c)
+	g.fill(root, g.root, c)
+	rt := mat.NewDense(c, c, root).T()
+	logNorm := g.logNorm
+	if g.c == 0 {
+		logNorm *= float64(c)
+	}
+	if p.rank == 0 {
+		u := new(mat.VecDense)
+		u.MulVec(rt, d)
+		return -mat.Dot(u, u)/2 - logNorm, nil
+	}
+	// The least squares of W above I, by QR.
+	both, rhs := mat.NewDense(c+p.rank, p.rank, nil), mat.NewDense(c+p.rank, 1, nil)
+	rhs.Slice(0, c, 0, 1).(*mat.Dense).Mul(rt, d)
+	both.Slice(0, c, 0, p.rank).(*mat.Dense).Mul(rt, mat.NewDense(c, c, p.l).Slice(0, c, 0, p.rank))
+	for k := range p.rank {
+		both.Set(c+k, k, 1)
+	}
+	var qr mat.QR
+	qr.Factorize(both)
+	var q, rest mat.Dense
+	qr.QTo(&q)
+	rest.Mul(q.T(), rhs)
+	var r mat.Dense
+	qr.RTo(&r)
+	quad, logDet := 0.0, 0.0
+	for i := range c + p.rank {
+		if i < p.rank {
+			logDet += math.Log(math.Abs(r.At(i, i)))
+			continue
+		}
+		quad += rest.At(i, 0) * rest.At(i, 0)
+	}
+	return -quad/2 - logNorm - logDet, nil
 }

@@ -342,6 +342,36 @@ func TestGaussianRefusesNoise(t *testing.T) {
 	}
 }
 
+// A covariance of one direction that exceeds the noise by any factor: the sum of
+// both has no Cholesky factor in float64.
+func TestGaussianLogMarginalOfLargeCovariance(t *testing.T) {
+	v, rest := []float64{1, 2, 2}, []float64{2, -2, 1} // orthogonal, of length 3
+	for _, noise := range []*Gaussian{must[*Gaussian](t)(NewGaussian(4)), must[*Gaussian](t)(NewGaussianVector([]float64{4, 4, 4})),
+		must[*Gaussian](t)(NewGaussianMatrix(mat.NewSymDense(3, []float64{4, 0, 0, 0, 4, 0, 0, 0, 4})))} {
+		for _, s := range []float64{1, 1 << 20, 1 << 30, 1 << 40, 0x1p60, 0x1p66, 0x1p200} {
+			cov, y := make([]float64, 9), make([]float64, 3)
+			along := 0.7 * math.Min(math.Sqrt(s), 1<<33) // so that y keeps rest
+			for i := range v {
+				y[i] = along*v[i] + rest[i]
+				for j := range v {
+					cov[i*3+j] = s * v[i] * v[j]
+				}
+			}
+			got, err := noise.LogMarginal(y, make([]float64, 3), cov)
+			require.NoError(t, err, "s = %v", s)
+			// eigenvalues of the sum: 4, 4 and 4 + 9s
+			want := -along*along*9/(4+9*s)/2 - 9.0/4/2 - (3*math.Log(2*math.Pi)+2*math.Log(4)+math.Log(4+9*s))/2
+			// y holds rest to half an ulp of along
+			require.InDelta(t, want, got, 1e-11*math.Abs(want)+1e-14*along*along/s+3e-16*along, "s = %v", s)
+		}
+	}
+	for _, off := range []float64{2, 1e30} {
+		_, err := must[*Gaussian](t)(NewGaussian(1e-3)).LogMarginal([]float64{0, 0}, []float64{0, 0}, []float64{1, off, off, 1})
+		var notPD *NotPDError
+		require.ErrorAs(t, err, &notPD)
+	}
+}
+
 func TestCheckY(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	gaussian := must[*Gaussian](t)(NewGaussianVector([]float64{1, 1}))

@@ -154,10 +154,11 @@ func (p *posterior) load(t int) error {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
 				return &ValueError{What: "covariance", Row: t, Output: i, Value: v}
 			}
-			p.block[i*c+j], p.block[j*c+i] = v, v
+			p.block[i*c+j] = v
 		}
 		largest = max(largest, row[i])
 	}
+	mirror(p.block, c)
 	for i := range c {
 		v := &p.block[i*c+i]
 		if *v < -psdTol*(1+largest) {
@@ -166,6 +167,20 @@ func (p *posterior) load(t int) error {
 		*v = max(*v, 0)
 	}
 	return nil
+}
+
+// mirror copies the upper triangle of a over the lower one, tile by tile.
+func mirror(a []float64, c int) {
+	const tile = 32
+	for i0 := 0; i0 < c; i0 += tile {
+		for j0 := i0; j0 < c; j0 += tile {
+			for i := i0; i < min(i0+tile, c); i++ {
+				for j := max(j0, i+1); j < min(j0+tile, c); j++ {
+					a[j*c+i] = a[i*c+j]
+				}
+			}
+		}
+	}
 }
 
 // checkLog panics when dst and y do not fit T examples with c outputs.

@@ -4,8 +4,10 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/mat"
 
+	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/logsum"
 )
@@ -13,6 +15,11 @@ import (
 // MonteCarlo averages g⁻¹ over draws of f (E11) [glm 13]. The same standard
 // normal draws serve every row. A row's prediction therefore does not depend on
 // the other rows of the batch. The error of a probability is about sd/√Samples.
+//
+// f is its mean plus the symmetric root of its covariance times the draws. From
+// 256 outputs on it is a pivoted Cholesky factor instead, which has the same law
+// for a small part of the time; where the order of two variances changes, the
+// draws then jump.
 type MonteCarlo struct {
 	Samples int    // draws a row; 0 means 1000, negative panics
 	Seed    uint64 // of the random numbers
@@ -114,9 +121,16 @@ func (l MonteCarlo) LogPredictiveTo(dst []float64, lik Likelihood, y, f, cov *ma
 	})
 }
 
+// manyOutputs is the number of outputs from which a Cholesky factor takes the
+// place of the symmetric root, which needs eigenvectors.
+const manyOutputs = 256
+
 // draw passes f + A z to yield for each draw, A Aᵀ = cov.
 func (l MonteCarlo) draw(t int, f, cov []float64, yield func(g []float64)) error {
 	c := len(f)
+	if c >= manyOutputs {
+		return l.drawMany(t, f, cov, yield)
+	}
 	a, err := symmetricRoot(t, cov, c)
 	if err != nil {
 		return err
@@ -131,6 +145,39 @@ func (l MonteCarlo) draw(t int, f, cov []float64, yield func(g []float64)) error
 			g[i] = m + dense.Dot(a[i*c:(i+1)*c], z)
 		}
 		yield(g)
+	}
+	return nil
+}
+
+// drawMany is draw with a pivoted Cholesky factor.
+func (l MonteCarlo) drawMany(t int, f, cov []float64, yield func(g []float64)) error {
+	c, largest := len(f), 0.0
+	for i := range c {
+		largest = max(largest, cov[i*c+i])
+	}
+	p := newPivoted(cov, c)
+	if w := p.least(cov); w < -psdTol*(1+largest) {
+		return &ValueError{What: "eigenvalue", Row: t, Value: w}
+	}
+	a := dense.Cols(dense.Of(p.l, c, c), 0, p.rank)
+	rng := rand.New(rand.NewPCG(l.Seed, 0x9e3779b97f4a7c15))
+	const together = 32 // draws that share a pass over the factor
+	z, g := dense.New(together, c), dense.New(together, c)
+	for lo := 0; lo < l.samples(); lo += together {
+		n := min(together, l.samples()-lo)
+		for i := range n {
+			for j := range z.Cols {
+				z.Data[i*z.Stride+j] = rng.NormFloat64()
+			}
+			copy(dense.Row(g, i), f)
+		}
+		if p.rank > 0 {
+			// f + L z
+			fblas.Gemm1(blas.NoTrans, blas.Trans, 1, dense.Cols(z, 0, p.rank), a, 1, g)
+		}
+		for i := range n {
+			yield(dense.Row(g, i))
+		}
 	}
 	return nil
 }

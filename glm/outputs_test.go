@@ -3,6 +3,7 @@ package glm_test
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,29 +67,82 @@ func requireProbabilities(t *testing.T, l glm.Link, y, f, cov *mat.Dense) {
 	require.Equal(t, c, mean.RawMatrix().Cols)
 }
 
-// At ten thousand outputs the links need one C×C block, and nothing that grows
-// as C³.
-func TestTenThousandOutputsOfOneExample(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs 2 GB")
+// The draws of many outputs have the covariance that is asked for, of full rank
+// and of less.
+func TestMonteCarloOfManyOutputs(t *testing.T) {
+	const c, samples = 300, 4000
+	rng := rand.New(rand.NewPCG(1, 2))
+	lik, err := glm.NewGaussian(1)
+	require.NoError(t, err)
+	for _, rank := range []int{c, 7, 1} {
+		a, f := mat.NewDense(c, rank, nil), mat.NewDense(1, c, nil)
+		a.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, a)
+		f.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, f)
+		var cov, mean, sd mat.Dense
+		cov.Mul(a, a.T())
+		require.NoError(t, glm.MonteCarlo{Samples: samples, Seed: 3}.PredictTo(&mean, &sd, lik, f, &cov))
+		for j := range c {
+			want := math.Sqrt(cov.At(j, j))
+			require.InDelta(t, f.At(0, j), mean.At(0, j), 5*want/math.Sqrt(samples), "rank %d", rank)
+			require.InDelta(t, want, sd.At(0, j), 5*want/math.Sqrt(2*samples), "rank %d", rank)
+		}
 	}
-	const c = 10000
-	f, cov := mat.NewDense(1, c, nil), mat.NewDense(c, c, nil)
+	// One eigenvalue is negative.
+	cov := mat.NewDense(c, c, nil)
 	for j := range c {
-		f.Set(0, j, math.Sin(float64(j)))
-		cov.Set(j, j, 1+math.Cos(float64(j)))
+		cov.Set(j, j, 1)
 	}
-	y := mat.NewDense(1, 1, []float64{c - 1})
-	residual := make([]float64, c)
-	logp := glm.Categorical{}.Expand(residual, nil, nil, y.RawRowView(0), f.RawRowView(0))
-	require.InDelta(t, 1-math.Exp(logp), residual[c-1], 1e-12)
-	requireProbabilities(t, glm.DefaultLink(glm.Categorical{}, c), y, f, cov)
+	cov.Set(3, 8, 1.5)
+	cov.Set(8, 3, 1.5)
+	var e *glm.ValueError
+	require.ErrorAs(t, glm.MonteCarlo{}.PredictTo(nil, nil, lik, mat.NewDense(1, c, nil), cov), &e)
+	require.Equal(t, "eigenvalue", e.What)
+	require.Less(t, e.Value, -0.5)
 }
 
+// One example of two thousand outputs is refitted.
+func TestTwoThousandOutputsOfOneExample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs factorizations of 2000 rows")
+	}
+	b, k, y := manyOutputs(t, 1, 2000)
+	post, err := gp.Refit(context.Background(), k, b, y, glm.Categorical{}, &gp.Options{MaxIter: 1})
+	require.NoError(t, err)
+	var f mat.Dense
+	require.NoError(t, post.PredictTo(t.Context(), &f, nil, b))
+	require.Less(t, b.F.At(0, 0), f.At(0, 0), "the refit moves towards the class")
+}
+
+// At ten thousand outputs the kernel of one example and the links need C×C
+// blocks, and nothing that grows as C³.
+func TestTenThousandOutputsOfOneExample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs 3 GB")
+	}
+	const c = 10000
+	b, k, _ := manyOutputs(t, 1, c)
+	var cov mat.Dense
+	k.DiagTo(&cov, b)
+	variance := cov.At(0, 0) // (‖x‖² + 1)/δ of every output, which are independent
+	require.InDelta(t, (1+0.25+1)/10, variance, 1e-12)
+	require.Equal(t, variance, cov.At(c-1, c-1))
+	require.Zero(t, cov.At(c-1, 0))
+	y := mat.NewDense(1, 1, []float64{c - 1})
+	residual := make([]float64, c)
+	logp := glm.Categorical{}.Expand(residual, nil, nil, y.RawRowView(0), b.F.RawRowView(0))
+	require.InDelta(t, 1-math.Exp(logp), residual[c-1], 1e-12)
+	requireProbabilities(t, glm.DefaultLink(glm.Categorical{}, c), y, b.F, &cov)
+}
+
+// What the posterior of ten thousand outputs takes is said before it is taken.
 func TestTenThousandOutputsPassTheMemoryOfAnExactPosterior(t *testing.T) {
 	const c = 10000
-	b, k, y := manyOutputs(t, 1, c)
+	x := &linearize.Batch{F: mat.NewDense(1, c, nil)}
 	var memory *gp.MemoryError
-	_, err := gp.Refit(context.Background(), k, b, y, glm.Categorical{}, &gp.Options{MaxMemory: 1 << 30})
+	_, err := gp.Refit(context.Background(), nothing{}, x, mat.NewDense(1, 1, nil), glm.Categorical{}, &gp.Options{MaxMemory: 1 << 30})
 	require.ErrorAs(t, err, &memory)
+	require.Equal(t, gp.Bytes(1, c), memory.Needed)
 }
+
+// nothing is a kernel that must not be asked.
+type nothing struct{ ntk.Kernel }

@@ -3,9 +3,12 @@ package gp
 import (
 	"context"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -48,6 +51,50 @@ func (b blockDiag) diagonal() (diag []float64, ok bool) {
 // block returns block n, row-major.
 func (b blockDiag) block(n int) []float64 {
 	return b.blocks[n*b.c*b.c : (n+1)*b.c*b.c]
+}
+
+// wide is the number of outputs from which rows are multiplied by blocks in
+// products of matrices: C² multiply-adds a row and block are worth it then.
+const wide = 32
+
+// isWide tells whether the blocks are full and large.
+func (b blockDiag) isWide() bool { return b.diag == nil && b.c >= wide }
+
+// matrix returns block n as a matrix.
+func (b blockDiag) matrix(n int) blas64.General { return dense.Of(b.block(n), b.c, b.c) }
+
+// mul replaces the rows of a by a·R. Its error is ctx.Err().
+func (b blockDiag) mul(ctx context.Context, workers int, a blas64.General) error {
+	if b.isWide() {
+		return b.mulWide(ctx, workers, a, blas.NoTrans)
+	}
+	return eachRow(ctx, workers, a, func(row []float64) { b.mulRow(row, 0) })
+}
+
+// mulTrans replaces the rows of a by a·Rᵀ. Its error is ctx.Err().
+func (b blockDiag) mulTrans(ctx context.Context, workers int, a blas64.General) error {
+	if b.isWide() {
+		return b.mulWide(ctx, workers, a, blas.Trans)
+	}
+	return eachRow(ctx, workers, a, func(row []float64) { b.mulTransRow(row, 0) })
+}
+
+// mulWide is mul, or mulTrans, by products of some rows with a block.
+func (b blockDiag) mulWide(ctx context.Context, workers int, a blas64.General, t blas.Transpose) error {
+	const rows = 128 // the product packs the block once for so many
+	tiles := par.Tiles(a.Rows, rows)
+	workers = min(par.Workers(workers), tiles)
+	scratch := make([]float64, workers*min(rows, a.Rows)*b.c)
+	return par.DoWorker(ctx, workers, tiles, func(w, i int) error {
+		lo, hi := par.Bounds(i, a.Rows, rows)
+		before := dense.Of(scratch[w*min(rows, a.Rows)*b.c:][:(hi-lo)*b.c], hi-lo, b.c)
+		for n := range a.Cols / b.c {
+			part := dense.Cols(dense.Rows(a, lo, hi), n*b.c, (n+1)*b.c)
+			dense.Copy(before, part)
+			fblas.Gemm1(blas.NoTrans, t, 1, before, b.matrix(n), 0, part)
+		}
+		return nil
+	})
 }
 
 // mulRow replaces the row x, whose first entry stands over the first column
@@ -105,10 +152,10 @@ func scaleRow(x, by []float64) {
 	}
 }
 
-// eachRow calls f on every row of g.
-func eachRow(workers int, g blas64.General, f func(row []float64)) {
+// eachRow calls f on every row of g. Its error is ctx.Err().
+func eachRow(ctx context.Context, workers int, g blas64.General, f func(row []float64)) error {
 	const rows = 32 // a tile, so that handing out costs little
-	par.Do(context.Background(), workers, par.Tiles(g.Rows, rows), func(t int) error {
+	return par.Do(ctx, workers, par.Tiles(g.Rows, rows), func(t int) error {
 		lo, hi := par.Bounds(t, g.Rows, rows)
 		for i := lo; i < hi; i++ {
 			f(g.Data[i*g.Stride : i*g.Stride+g.Cols])

@@ -146,7 +146,9 @@ func (e *Exact) refine(ctx context.Context, dst, a, rest, work blas64.General) (
 		floats.SubTo(rowOf(rest, i), rowOf(a, i), rowOf(dst, i))
 		copy(rowOf(work, i), rowOf(dst, i))
 	}
-	eachRow(e.o.Workers, work, func(row []float64) { e.lambda.mulRow(row, 0) })
+	if err := e.lambda.mul(ctx, e.o.Workers, work); err != nil {
+		return false, err
+	}
 	if err := e.subtractProduct(ctx, rest, work); err != nil {
 		return false, err
 	}

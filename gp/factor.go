@@ -54,6 +54,9 @@ func factorize(ctx context.Context, g gram, r blockDiag, workers int) (*factor, 
 
 // buildB writes B = I + RᵀKR (E4) into the upper triangle, tile by tile.
 func buildB(ctx context.Context, g gram, r blockDiag, workers int) error {
+	if r.isWide() {
+		return buildWide(ctx, g, r, workers)
+	}
 	const rows = 64 // two tiles of scratch stay in the cache
 	step := max(1, rows/r.c) * r.c
 	tiles := par.Tiles(g.n, step)
@@ -100,6 +103,41 @@ func buildTile(g gram, r blockDiag, i, j, step int, scratch []float64) {
 	}
 }
 
+// buildWide is buildB by products of blocks, each on all workers.
+func buildWide(ctx context.Context, g gram, r blockDiag, workers int) error {
+	c := r.c
+	k, kr := dense.New(c, c), dense.New(c, c)
+	for i := range g.n / c {
+		for j := i; j < g.n/c; j++ {
+			// K_ji, of which the buffer holds only the lower triangle where i = j.
+			for a := range c {
+				copy(rowOf(k, a), g.data[(j*c+a)*(g.n+1)+i*c:])
+			}
+			for a := range c {
+				for b := a + 1; i == j && b < c; b++ {
+					k.Data[a*c+b] = k.Data[b*c+a]
+				}
+			}
+			if err := fblas.GemmContext(ctx, workers, blas.NoTrans, blas.NoTrans, 1, k, r.matrix(i), 0, kr); err != nil {
+				return err
+			}
+			// (K_ji R_i)ᵀ R_j
+			if err := fblas.GemmContext(ctx, workers, blas.Trans, blas.NoTrans, 1, kr, r.matrix(j), 0, k); err != nil {
+				return err
+			}
+			for a := range c {
+				first := 0
+				if i == j {
+					first = a
+					k.Data[a*c+a]++
+				}
+				copy(g.data[1+(i*c+a)*(g.n+1)+j*c+first:], rowOf(k, a)[first:])
+			}
+		}
+	}
+	return nil
+}
+
 func meanDiagonal(b blas64.Symmetric) float64 {
 	sum := 0.0
 	for i := range b.N {
@@ -140,7 +178,9 @@ func logDet(u blas64.Triangular) float64 {
 // half replaces A by A R U⁻¹, so that A R B⁻¹ RᵀAᵀ is the product of the
 // result with its transpose.
 func (f *factor) half(ctx context.Context, a blas64.General) error {
-	eachRow(f.workers, a, func(row []float64) { f.r.mulRow(row, 0) })
+	if err := f.r.mul(ctx, f.workers, a); err != nil {
+		return err
+	}
 	return fblas.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, f.u, a)
 }
 
@@ -152,8 +192,7 @@ func (f *factor) full(ctx context.Context, a blas64.General) error {
 	if err := fblas.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, f.u, a); err != nil {
 		return err
 	}
-	eachRow(f.workers, a, func(row []float64) { f.r.mulTransRow(row, 0) })
-	return nil
+	return f.r.mulTrans(ctx, f.workers, a)
 }
 
 // fullVec replaces v by R B⁻¹ Rᵀv.
@@ -191,8 +230,7 @@ func (f *factor) weightRowsTo(ctx context.Context, dst blas64.General, lo int) e
 	if err := f.solveTail(ctx, dst, lo); err != nil {
 		return err
 	}
-	eachRow(f.workers, dst, func(row []float64) { f.r.mulTransRow(row, 0) })
-	return nil
+	return f.r.mulTrans(ctx, f.workers, dst)
 }
 
 // solveTail replaces A, whose first lo columns are zero, by A B⁻¹.

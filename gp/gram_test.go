@@ -12,7 +12,7 @@ import (
 // leaves K as it was, to the last bit.
 func TestGramKeepsBothTriangles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	for _, c := range []int{1, 2, 3, 20} {
+	for _, c := range []int{1, 2, 3, 20, 40} {
 		for _, examples := range []int{1, 2, 5, 140/c + 1} { // three tiles and a rest
 			n := examples * c
 			g, k := newGram(n), mat.NewDense(n, n, nil)
@@ -61,7 +61,7 @@ func TestGramKeepsBothTriangles(t *testing.T) {
 
 func TestBlockDiag(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 1))
-	for _, c := range []int{1, 3, 17} { // 17 is more than the scratch on the stack
+	for _, c := range []int{1, 3, 17, 40} { // 17 is more than the scratch on the stack, 40 are multiplied as matrices
 		for _, diagonal := range []bool{false, true} {
 			const n = 4
 			m, whole := mat.NewDense(n*c, c, nil), mat.NewDense(n*c, n*c, nil)
@@ -90,6 +90,19 @@ func TestBlockDiag(t *testing.T) {
 			b.mulTransRow(gotT, first)
 			require.InDeltaSlice(t, want.RawVector().Data, got, 1e-13)
 			require.InDeltaSlice(t, wantT.RawVector().Data, gotT, 1e-13)
+			rows := mat.NewDense(131, n*c, nil)
+			rows.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, rows)
+			for _, trans := range []bool{false, true} {
+				a, all := mat.DenseCopyOf(rows), new(mat.Dense)
+				if trans {
+					require.NoError(t, b.mulTrans(t.Context(), 2, a.RawMatrix()))
+					all.Mul(rows, whole.T())
+				} else {
+					require.NoError(t, b.mul(t.Context(), 2, a.RawMatrix()))
+					all.Mul(rows, whole)
+				}
+				require.True(t, mat.EqualApprox(all, a, 1e-12))
+			}
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // A Likelihood gives log p(y|f) of one example and its derivatives. f and
 // residual have length C, lambda and root C·C, row-major. y is the example's
 // row of targets, whose length the likelihood chooses. A nil destination is
-// skipped. Calls must not change y or f.
+// skipped. Calls must not change y or f. gptest.Likelihood tests one.
 type Likelihood interface {
 	Expand(residual, lambda, root, y, f []float64) (logp float64)
 	MeanTo(dst, f []float64) // g⁻¹(f)

@@ -70,7 +70,7 @@ func (e *Exact) predictTile(ctx context.Context, mean, cov *mat.Dense, x *linear
 		return stopped("predicting", err)
 	}
 	e.k.DiagTo(cov, x)
-	return e.marginals(cov, v)
+	return e.marginals(ctx, cov, v)
 }
 
 // meanTo writes m + K_*n α, or f(x;θ*).
@@ -93,10 +93,16 @@ func (e *Exact) meanTo(mean *mat.Dense, x *linearize.Batch, cross blas64.General
 }
 
 // marginals subtracts V Vᵀ, V = K_*n R U⁻¹, from the prior's C×C blocks.
-func (e *Exact) marginals(cov *mat.Dense, v blas64.General) error {
+func (e *Exact) marginals(ctx context.Context, cov *mat.Dense, v blas64.General) error {
 	c := e.outputs()
 	prior := make([]float64, c)
 	for first := 0; first < v.Rows; first += c {
+		if c >= wide {
+			if err := e.subtractGram(ctx, dense.Slice(cov, first, first+c), dense.Rows(v, first, first+c)); err != nil {
+				return shifted(err, first/c)
+			}
+			continue
+		}
 		for i := range c {
 			vi := v.Data[(first+i)*v.Stride:][:v.Cols]
 			prior[i] = cov.At(first+i, i)

@@ -150,7 +150,9 @@ func (e *Exact) removals(ctx context.Context, dst []float64, rows []int, progres
 			copy(left[t*c:(t+1)*c], inv.Data[t*inv.Stride+i/c*c:])
 		}
 		// Rᵀh = B⁻¹RᵀK, since C R = K R B⁻¹; only its diagonal blocks are used.
-		eachRow(e.o.Workers, inv, func(row []float64) { e.f.r.mulTransRow(row, 0) })
+		if err := e.f.r.mulTrans(ctx, e.o.Workers, inv); err != nil {
+			return stopped("inverting I + RᵀKR", err)
+		}
 		err := par.Do(ctx, e.o.Workers, hi-lo, func(t int) error {
 			i := rows[lo+t]
 			h := dense.New(c, c)

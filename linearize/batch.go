@@ -10,11 +10,13 @@ import (
 
 // A Model is anything that can be linearized in its parameters. When a saved
 // posterior is loaded, a Fingerprinted model is compared exactly, and any other
-// by its outputs and its Jacobian, within 1e-9.
+// by its outputs and its Jacobian, within 1e-9. gptest.Model tests one.
 type Model interface {
 	// Dims returns the number of inputs, outputs and parameters.
 	Dims() (d, c, p int)
 	// Linearize returns the outputs and the Jacobian at the rows of x, N×D.
+	// Inputs of another width, or a NaN or Inf among them, are an error. Each
+	// example's numbers depend on its own row alone.
 	Linearize(ctx context.Context, x *mat.Dense) (*Batch, error)
 }
 

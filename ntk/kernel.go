@@ -38,7 +38,7 @@ type Product interface {
 	MulTo(dst *mat.Dense, a *linearize.Batch)
 }
 
-// A Prior is N(μ₀, Σ₀) over θ with diagonal Σ₀.
+// A Prior is N(μ₀, Σ₀) over θ with diagonal Σ₀. gptest.Prior tests one.
 type Prior interface {
 	MeanTo(dst []float64)     // μ₀, length P
 	VarianceTo(dst []float64) // diagonal of Σ₀, length P

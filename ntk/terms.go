@@ -38,6 +38,10 @@ func (t *outerTerm) addTile(dst blas64.General, i, j examples, s *scratch) {
 	}
 	// A Aᵀ·w + β
 	mulTrans(t.w, i.of(t.a.A, 1), j.of(t.b.A, 1), 1, inner)
+	if c := t.a.C; c >= wide && c == t.b.C && diagonals(i.of(t.a.G, c), c) && diagonals(j.of(t.b.G, c), c) {
+		addDiagonals(dst, inner, i.of(t.a.G, c), j.of(t.b.G, c))
+		return
+	}
 	outer := s.general(slotOuter, dst.Rows, dst.Cols)
 	mulTrans(1, i.of(t.a.G, t.a.C), j.of(t.b.G, t.b.C), 0, outer)
 	addExpanded(dst, inner, outer, t.a.C, t.b.C)
@@ -64,6 +68,39 @@ func addExpanded(dst, inner, outer blas64.General, ca, cb int) {
 	}
 }
 
+// wide is the number of outputs from which the gradients of an example are
+// multiplied as matrices, unless only their diagonal counts: C² elements of as
+// many multiply-adds as the layer has results.
+const wide = 32
+
+// diagonals tells whether each block of c rows of g is a diagonal matrix, as
+// the gradients of a network's last layer are.
+func diagonals(g blas64.General, c int) bool {
+	if g.Cols != c {
+		return false
+	}
+	for i := range g.Rows {
+		for o, v := range dense.Row(g, i) {
+			if v != 0 && o != i%c {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// addDiagonals adds (inner ⊗ 1_{C×C}) ∘ a bᵀ to dst, a and b of diagonal blocks.
+func addDiagonals(dst, inner, a, b blas64.General) {
+	c := a.Cols
+	for i := range dst.Rows {
+		o, d := i%c, dense.Row(dst, i)
+		for j, v := range dense.Row(inner, i/c) {
+			at := j*c + o
+			d[at] += v * (a.Data[i*a.Stride+o] * b.Data[at*b.Stride+o])
+		}
+	}
+}
+
 func (t *outerTerm) addDiag(dst blas64.General, e examples, s *scratch) {
 	a, g := e.of(t.a.A, 1), e.of(t.a.G, t.a.C)
 	level := s.floats(slotLeft, g.Cols)
@@ -79,6 +116,22 @@ func (t *outerTerm) addDiag(dst blas64.General, e examples, s *scratch) {
 
 // addWeighted adds g diag(level) gᵀ to dst.
 func addWeighted(dst, g blas64.General, level []float64, s *scratch) {
+	switch {
+	case g.Rows < wide:
+	case diagonals(g, g.Rows):
+		for c, v := range level {
+			w := g.Data[c*g.Stride+c]
+			dst.Data[c*dst.Stride+c] += v * w * w
+		}
+		return
+	default:
+		weighted := s.general(slotOuter, g.Rows, g.Cols)
+		for c := range g.Rows {
+			floats.MulTo(dense.Row(weighted, c), level, dense.Row(g, c))
+		}
+		mulTrans(1, weighted, g, 1, dst)
+		return
+	}
 	weighted := s.floats(slotOuter, g.Cols)
 	for c := range g.Rows {
 		floats.MulTo(weighted, level, dense.Row(g, c))
@@ -129,6 +182,10 @@ func (t *perOutput) pairs(i, j examples, s *scratch) blas64.General {
 // addPairs adds Σ_o inner_jo g_nco g_jc'o to dst_{c,jc'} for an example n of a
 // and all j.
 func (t *perOutput) addPairs(dst, inner blas64.General, n int, j examples, s *scratch) {
+	if t.a.C >= wide {
+		t.addWidePairs(dst, inner, examples{n, n + 1}.of(t.a.G, t.a.C), j, s)
+		return
+	}
 	weighted := s.floats(slotOuter, inner.Cols)
 	gb := j.of(t.b.G, t.b.C)
 	for c := range t.a.C {
@@ -139,6 +196,26 @@ func (t *perOutput) addPairs(dst, inner blas64.General, n int, j examples, s *sc
 				d[at] += floats.Dot(weighted, dense.Row(gb, at))
 			}
 		}
+	}
+}
+
+// addWidePairs is addPairs for many outputs, g the gradients of the example of a.
+func (t *perOutput) addWidePairs(dst, inner, g blas64.General, j examples, s *scratch) {
+	gb := j.of(t.b.G, t.b.C)
+	if t.b.C == t.a.C && diagonals(g, t.a.C) && diagonals(gb, t.b.C) {
+		for m := range inner.Rows {
+			for o, v := range dense.Row(inner, m) {
+				dst.Data[o*dst.Stride+m*t.b.C+o] += v * g.Data[o*g.Stride+o] * gb.Data[(m*t.b.C+o)*gb.Stride+o]
+			}
+		}
+		return
+	}
+	weighted := s.general(slotOuter, g.Rows, g.Cols)
+	for m := range inner.Rows {
+		for c := range g.Rows {
+			floats.MulTo(dense.Row(weighted, c), dense.Row(inner, m), dense.Row(g, c))
+		}
+		mulTrans(1, weighted, dense.Rows(gb, m*t.b.C, (m+1)*t.b.C), 1, dense.Cols(dst, m*t.b.C, (m+1)*t.b.C))
 	}
 }
 

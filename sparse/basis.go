@@ -60,9 +60,14 @@ func newBasis(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*basi
 		diag[i] = a.Data[i*a.Stride+i]
 		b.trace += diag[i]
 	}
-	if largest := slices.Max(diag); !b.factor(a, largest) {
+	largest := slices.Max(diag)
+	regular, err := b.factor(ctx, a, largest)
+	if err == nil && !regular {
 		restore(a, diag)
-		b.factorPivoted(a, largest)
+		err = b.factorPivoted(ctx, a, largest)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if b.rank() == 0 {
 		return nil, errors.New("sparse: the kernel of the inducing examples is zero; the prior or the Jacobian is")
@@ -108,34 +113,37 @@ func (b *basis) gram(ctx context.Context, o *Options) (blas64.Symmetric, error) 
 	return blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: a.Data}, nil
 }
 
-// factor factors K_ZZ in its own order. It fails where a pivot is small, and
-// leaves the upper triangle as it is.
-func (b *basis) factor(a blas64.Symmetric, largest float64) bool {
-	l, ok := fblas.Potrf(a)
-	if !ok {
-		return false
+// factor factors K_ZZ in its own order, and tells whether no pivot is small.
+// It leaves the upper triangle as it is. Its error is ctx.Err().
+func (b *basis) factor(ctx context.Context, a blas64.Symmetric, largest float64) (bool, error) {
+	l, ok, err := fblas.PotrfContext(ctx, b.workers, a)
+	if err != nil || !ok {
+		return false, err
 	}
 	for i := range l.N {
 		p := l.Data[i*l.Stride+i]
 		if p*p <= smallPivot*largest {
-			return false
+			return false, nil
 		}
 	}
 	b.l = l
-	return true
+	return true, nil
 }
 
 // factorPivoted sets G where K_ZZ is singular. With K_ZZ = T Tᵀ, T of as many
 // columns as K_ZZ has rank, and T = Q R, G = T(TᵀT)⁻¹ = Q R⁻ᵀ: of all ways to
 // write a function as a sum over Z, that with the smallest weights, which
 // keeps rounding small where functions are extrapolated.
-func (b *basis) factorPivoted(a blas64.Symmetric, largest float64) {
+func (b *basis) factorPivoted(ctx context.Context, a blas64.Symmetric, largest float64) error {
 	n := a.N
 	piv := make([]int, n)
 	// Pᵀ K_ZZ P = T Tᵀ
 	_, rank, _ := lapack64.Pstrf(a, piv, dropPivot*largest, make([]float64, 2*n))
 	if rank == 0 {
-		return
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	t := dense.New(n, rank)
 	for i, to := range piv {
@@ -146,14 +154,17 @@ func (b *basis) factorPivoted(a blas64.Symmetric, largest float64) {
 	lapack64.Geqrf(t, tau, work, -1)
 	work = make([]float64, int(work[0]))
 	lapack64.Geqrf(t, tau, work, len(work))
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	r := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: rank, Stride: rank, Data: make([]float64, rank*rank)}
 	for i := range rank {
 		copy(r.Data[i*rank+i:(i+1)*rank], t.Data[i*rank+i:])
 	}
 	lapack64.Orgqr(t, tau, work, len(work))
-	// G Rᵀ = Q
-	fblas.Trsm(blas.Right, blas.Trans, 1, r, t)
 	b.g = t
+	// G Rᵀ = Q
+	return fblas.TrsmContext(ctx, b.workers, blas.Right, blas.Trans, 1, r, t)
 }
 
 // rank returns the number of features.
@@ -196,26 +207,25 @@ func (b *basis) crossTo(dst blas64.General, x *linearize.Batch, first int) error
 }
 
 // solve returns rows φ of rows k_Z of the examples of x, in the memory of k or
-// of phi.
-func (b *basis) solve(x *linearize.Batch, k, phi blas64.General) blas64.General {
+// of phi. Its error is ctx.Err().
+func (b *basis) solve(ctx context.Context, x *linearize.Batch, k, phi blas64.General) (blas64.General, error) {
 	if b.g.Rows == 0 {
 		// φᵀ = k L⁻ᵀ
-		fblas.Trsm(blas.Right, blas.Trans, 1, b.l, k)
-		return k
+		return k, fblas.TrsmContext(ctx, b.workers, blas.Right, blas.Trans, 1, b.l, k)
 	}
-	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, k, b.g, 0, phi)
-	b.own.set(phi, x)
-	return phi
+	err := fblas.GemmContext(ctx, b.workers, blas.NoTrans, blas.NoTrans, 1, k, b.g, 0, phi)
+	if err == nil {
+		b.own.set(phi, x)
+	}
+	return phi, err
 }
 
 // weights returns rows wGᵀ of rows w: wφ(x) is the product of such a row with
-// k_Z(x). It may overwrite w.
-func (b *basis) weights(w blas64.General) blas64.General {
+// k_Z(x). It may overwrite w. Its error is ctx.Err().
+func (b *basis) weights(ctx context.Context, w blas64.General) (blas64.General, error) {
 	if b.g.Rows == 0 {
-		fblas.Trsm(blas.Right, blas.NoTrans, 1, b.l, w)
-		return w
+		return w, fblas.TrsmContext(ctx, b.workers, blas.Right, blas.NoTrans, 1, b.l, w)
 	}
 	out := dense.New(w.Rows, b.rows())
-	fblas.Gemm(blas.NoTrans, blas.Trans, 1, w, b.g, 0, out)
-	return out
+	return out, fblas.GemmContext(ctx, b.workers, blas.NoTrans, blas.Trans, 1, w, b.g, 0, out)
 }

@@ -125,11 +125,11 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 	}
 	f, a := newFeatures(b.b, n), newAdder(b.b, sums, n, sign)
 	do := func(p part) error {
-		phi, err := f.of(p)
+		phi, err := f.of(ctx, p)
 		if err != nil {
 			return err
 		}
-		return a.add(p, phi, local.Slice(p.first, p.first+p.x.Len()))
+		return a.add(b.save.whole(ctx), p, phi, local.Slice(p.first, p.first+p.x.Len()))
 	}
 	err = b.save.eachPart(ctx, b.b, x, &b.o, first, do, func(next int) *Checkpoint {
 		return &Checkpoint{binding: to, next: next, sums: sums}

@@ -153,6 +153,15 @@ func (s *saver) give(c *Checkpoint) error {
 	return err
 }
 
+// whole returns the context of work that changes sums in place. Where the sums
+// of an interrupted pass are handed out, such work runs to its end.
+func (s *saver) whole(ctx context.Context) context.Context {
+	if s.call != nil {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
+}
+
 // eachPart passes over x from its example first on, which begins a chunk, as
 // basis.eachPart does over all. state returns the checkpoint that has the
 // examples before next behind it, or nil where there is nothing to go on from.

@@ -35,7 +35,7 @@ func (r *refit) sumAgain(ctx context.Context, p *pass) error {
 	f, quiet := newFeatures(r.b, r.x.Len()), *r.o
 	quiet.Progress = func(string, int, int) {}
 	return r.b.eachPart(ctx, r.x, &quiet, StageData, func(t part) error {
-		phi, err := f.of(t)
+		phi, err := f.of(ctx, t)
 		if err == nil {
 			r.addToSum(p, t, phi)
 		}

@@ -50,7 +50,7 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 	if err := gp.CheckMemory("a cross-kernel", gp.TestExamples, t, p.o.MaxMemory, need); err != nil {
 		return nil, err
 	}
-	phi, err := newFeaturesOf(p.b, q.rows).of(part{x: x, rows: q.rows})
+	phi, err := newFeaturesOf(p.b, q.rows).of(ctx, part{x: x, rows: q.rows})
 	if err != nil {
 		return nil, err
 	}
@@ -58,43 +58,50 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 	both := dense.New(2*q.rows, phi.Cols)
 	copy(both.Data, phi.Data)
 	copy(both.Data[q.rows*both.Stride:], phi.Data)
-	p.full(dense.Rows(both, 0, q.rows))
+	if err := p.full(ctx, dense.Rows(both, 0, q.rows)); err != nil {
+		return nil, err
+	}
 	if p.b.g.Rows > 0 {
 		q.weights = both
 		return q, nil
 	}
-	w := mat.DenseCopyOf(dense.View(p.b.weights(both)).T())
-	q.kernel = formed{p.b.k, p.b.z.Batch, w}
+	weights, err := p.b.weights(ctx, both)
+	if err != nil {
+		return nil, err
+	}
+	w := mat.DenseCopyOf(dense.View(weights).T())
+	q.kernel = formed{p.b.k, p.b.z.Batch, w, p.o.Workers}
 	if prepared(t) <= preparedBytes {
-		q.kernel = prepare(p.b.k, p.b.z.Batch, w)
+		q.kernel = prepare(p.b.k, p.b.z.Batch, w, p.o.Workers)
 	}
 	return combining{q}, nil
 }
 
 // prepare returns κ(·, z) w.
-func prepare(k ntk.Kernel, z *linearize.Batch, w *mat.Dense) ntk.Product {
+func prepare(k ntk.Kernel, z *linearize.Batch, w *mat.Dense, workers int) ntk.Product {
 	switch k := k.(type) {
 	case ntk.Preparer:
 		return k.Prepare(z, w)
 	case scaledMul:
-		return prepareScaled(k.scaled, z, w)
+		return prepareScaled(k.scaled, z, w, workers)
 	case scaled:
-		return prepareScaled(k, z, w)
+		return prepareScaled(k, z, w, workers)
 	}
-	return formed{k, z, w}
+	return formed{k, z, w, workers}
 }
 
-func prepareScaled(k scaled, z *linearize.Batch, w *mat.Dense) ntk.Product {
+func prepareScaled(k scaled, z *linearize.Batch, w *mat.Dense, workers int) ntk.Product {
 	var times mat.Dense
 	times.Scale(k.factor, w)
-	return prepare(k.Kernel, z, &times)
+	return prepare(k.Kernel, z, &times, workers)
 }
 
 // formed is κ(·, z) w by a kernel that can do no more.
 type formed struct {
-	k ntk.Kernel
-	z *linearize.Batch
-	w *mat.Dense
+	k       ntk.Kernel
+	z       *linearize.Batch
+	w       *mat.Dense
+	workers int
 }
 
 // MulTo implements ntk.Product.
@@ -105,7 +112,8 @@ func (f formed) MulTo(dst *mat.Dense, a *linearize.Batch) {
 	}
 	var cross mat.Dense
 	f.k.BlockTo(&cross, a, f.z)
-	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, cross.RawMatrix(), f.w.RawMatrix(), 0, dst.RawMatrix())
+	// Without a deadline there is no error.
+	_ = fblas.GemmContext(context.Background(), f.workers, blas.NoTrans, blas.NoTrans, 1, cross.RawMatrix(), f.w.RawMatrix(), 0, dst.RawMatrix())
 }
 
 // A cross gives k_*Z A⁻¹ k_Zi (E13), and q_*i for the raw terms.
@@ -157,7 +165,7 @@ func (q *cross) tileTo(ctx context.Context, dst *mat.Dense, train *linearize.Bat
 	}
 	n := train.Len() * train.Outputs()
 	dense.SizeTo(dst, q.rows, n)
-	prod, err := q.product(train)
+	prod, err := q.product(ctx, train)
 	if err != nil {
 		return err
 	}
@@ -171,7 +179,7 @@ func (q *cross) tileTo(ctx context.Context, dst *mat.Dense, train *linearize.Bat
 
 // product returns κ(train, Z) times the weights, formed once for both kinds of
 // terms of a batch.
-func (q *cross) product(train *linearize.Batch) (*mat.Dense, error) {
+func (q *cross) product(ctx context.Context, train *linearize.Batch) (*mat.Dense, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	contents, known := contentsOf(train)
@@ -181,11 +189,13 @@ func (q *cross) product(train *linearize.Batch) (*mat.Dense, error) {
 	rows := train.Len() * train.Outputs()
 	prod := mat.NewDense(rows, 2*q.rows, nil)
 	if q.kernel == nil {
-		phi, err := newFeaturesOf(q.p.b, rows).of(part{x: train, rows: rows})
+		phi, err := newFeaturesOf(q.p.b, rows).of(ctx, part{x: train, rows: rows})
 		if err != nil {
 			return nil, err
 		}
-		fblas.Gemm(blas.NoTrans, blas.Trans, 1, phi, q.weights, 0, prod.RawMatrix())
+		if err := fblas.GemmContext(ctx, q.p.o.Workers, blas.NoTrans, blas.Trans, 1, phi, q.weights, 0, prod.RawMatrix()); err != nil {
+			return nil, err
+		}
 	} else {
 		q.kernel.MulTo(prod, train)
 	}

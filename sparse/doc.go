@@ -31,8 +31,8 @@
 //
 // # Pairs
 //
-// SelectPairs and GatherPairs make (example, output) pairs inducing elements
-// in place of whole examples: K_ZZ has a row for each, so that the rows go to
+// Pairs, as a Selector, and GatherPairs make (example, output) pairs inducing
+// elements in place of whole examples: K_ZZ has a row for each, so that the rows go to
 // the outputs that need them. What a posterior says of M, M·C and inducing
 // examples holds with M pairs and M rows. All N·C pairs give the exact
 // posterior, and the C pairs of each of some examples that of the examples.

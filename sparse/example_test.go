@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log"
 	"math"
+	"os"
+	"path/filepath"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/store"
 )
 
 func Example() {
@@ -78,4 +81,64 @@ func (parabola) Linearize(_ context.Context, x *mat.Dense) (*linearize.Batch, er
 	span := linearize.Span{Name: "θ", Rows: 1, Cols: 3}
 	return &linearize.Batch{X: x, F: mat.NewDense(n, 1, nil), P: 3,
 		Blocks: []linearize.Block{&linearize.Full{J: j, Params: []linearize.Span{span}, C: 1}}}, nil
+}
+
+// A posterior is saved to a file and loaded from it, in any process, with the
+// kernel and the training examples it was fitted with.
+func ExampleLoad() {
+	ctx := context.Background()
+	x, y := mat.NewDense(50, 1, nil), mat.NewDense(50, 1, nil)
+	for i := range 50 {
+		x.Set(i, 0, float64(i)/25-1)
+		y.Set(i, 0, math.Cos(x.At(i, 0)))
+	}
+	data, err := parabola{}.Linearize(ctx, x)
+	if err != nil {
+		log.Fatal(err)
+	}
+	prior, err := ntk.NewIsotropic(1, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	kernel := ntk.New(prior, make([]float64, 3), nil)
+	lik, err := glm.NewGaussian(0.01)
+	if err != nil {
+		log.Fatal(err)
+	}
+	z, err := sparse.Select(ctx, sparse.Greedy{}, kernel, data, 3, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	post, err := sparse.Refit(ctx, kernel, data, y, lik, z, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "cosine.gp")
+	if err := store.Write(path, "my posterior", 1, post.Save); err != nil {
+		log.Fatal(err)
+	}
+	file, err := store.Open(path, "my posterior", 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer file.Close() // after the last use of loaded
+	loaded, err := sparse.Load(ctx, file, kernel, data, nil, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var mean, same mat.Dense
+	if err := post.PredictTo(ctx, &mean, nil, data); err != nil {
+		log.Fatal(err)
+	}
+	if err := loaded.PredictTo(ctx, &same, nil, data); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("the same to the last bit:", mat.Equal(&mean, &same))
+	// Output: the same to the last bit: true
 }

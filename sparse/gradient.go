@@ -120,28 +120,29 @@ func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, t gradien
 		t: buf(c), x: buf(r), u: buf(r), cross: buf(p.b.rows()), diag: buf(c)}
 	f := newFeatures(p.b, p.x.Len())
 	err = p.b.eachPart(ctx, p.x, &p.o, StageData, func(t part) error {
-		phi, err := f.of(t)
+		phi, err := f.of(ctx, t)
 		if err != nil {
 			return err
 		}
-		return g.add(t, phi)
+		return g.add(ctx, t, phi)
 	})
 	if err != nil {
 		return nil, err
 	}
-	g.addInducing()
-	return g.grad, nil
+	return g.grad, g.addInducing(ctx)
 }
 
 // add adds tr(2U(H−T)V_gᵀ) + Σ tr(T_i k^g_ii) of the examples of a part.
-func (g *gradient) add(t part, phi blas64.General) error {
+func (g *gradient) add(ctx context.Context, t part, phi blas64.General) error {
 	p, c := g.p, g.p.b.c
 	x := dense.In(g.x, t.rows, phi.Cols)
-	if err := g.weight(t, phi, x); err != nil {
+	if err := g.weight(ctx, t, phi, x); err != nil {
 		return err
 	}
 	// 2(H−T)U = fit·αv − (Λ̃φA'⁻¹ + 2Tφ)Gᵀ
-	fblas.Trsm(blas.Right, blas.Trans, 1, p.u, x)
+	if err := fblas.TrsmContext(ctx, p.o.Workers, blas.Right, blas.Trans, 1, p.u, x); err != nil {
+		return err
+	}
 	if g.terms.diagonal != none {
 		dense.EachRow(p.o.Workers, x, func(i int, row []float64) {
 			for a, v := range g.t[i*c : (i+1)*c] {
@@ -149,7 +150,10 @@ func (g *gradient) add(t part, phi blas64.General) error {
 			}
 		})
 	}
-	x = p.b.weights(x)
+	x, err := p.b.weights(ctx, x)
+	if err != nil {
+		return err
+	}
 	alpha := p.alpha[t.first*c:]
 	dense.EachRow(p.o.Workers, x, func(i int, row []float64) {
 		floats.Scale(-1, row)
@@ -162,7 +166,7 @@ func (g *gradient) add(t part, phi blas64.General) error {
 }
 
 // weight writes ΛφU⁻¹ to x, Λ̃ with FITC, and the part's T, and adds φTφᵀ.
-func (g *gradient) weight(t part, phi, x blas64.General) error {
+func (g *gradient) weight(ctx context.Context, t part, phi, x blas64.General) error {
 	p, c := g.p, g.p.b.c
 	s := p.local.Slice(t.first, t.first+t.x.Len())
 	lambda := s.Lambda
@@ -171,7 +175,7 @@ func (g *gradient) weight(t part, phi, x blas64.General) error {
 		p.b.k.DiagTo(mat.NewDense(t.rows, c, g.diag[:t.rows*c]), t.x)
 	}
 	zero := make([]float64, c)
-	err := par.Do(context.Background(), p.o.Workers, t.x.Len(), func(i int) error {
+	err := par.Do(ctx, p.o.Workers, t.x.Len(), func(i int) error {
 		li, own := lambda[i*c*c:(i+1)*c*c], dense.Rows(phi, i*c, (i+1)*c)
 		if p.sums.origin.fitc {
 			w := newCorrected(c)
@@ -188,14 +192,16 @@ func (g *gradient) weight(t part, phi, x blas64.General) error {
 	if err != nil {
 		return err
 	}
-	p.half(x)
+	if err := p.half(ctx, x); err != nil {
+		return err
+	}
 	g.diagonals(t, lambda, x)
 	if g.terms.diagonal == ownNoise {
 		tphi := dense.In(g.u, t.rows, phi.Cols)
 		for i := range t.x.Len() {
 			mulTransRoot(dense.Rows(tphi, i*c, (i+1)*c), dense.Rows(phi, i*c, (i+1)*c), g.t[i*c*c:(i+1)*c*c])
 		}
-		fblas.Gemm(blas.Trans, blas.NoTrans, 1, phi, tphi, 1, dense.In(g.mid, phi.Cols, phi.Cols))
+		return fblas.GemmContext(ctx, p.o.Workers, blas.Trans, blas.NoTrans, 1, phi, tphi, 1, dense.In(g.mid, phi.Cols, phi.Cols))
 	}
 	return nil
 }
@@ -244,9 +250,13 @@ func (g *gradient) sumDiag(k ntk.Kernel, t part) float64 {
 
 // addInducing subtracts tr(U(H−T)Uᵀ S_g), where
 // U(H−T)Uᵀ = ½fit·vvᵀ − G(½(I − A'⁻¹) + Σ φTφᵀ)Gᵀ.
-func (g *gradient) addInducing() {
+func (g *gradient) addInducing(ctx context.Context) error {
 	p, r := g.p, g.p.Rank()
-	mid, h := dense.In(g.mid, r, r), p.explained()
+	h, err := p.explained(ctx)
+	if err != nil {
+		return err
+	}
+	mid := dense.In(g.mid, r, r)
 	for i := range r {
 		for j := range r {
 			// ½(I − A'⁻¹) + Σ φTφᵀ; with T = −½Λ the sum is −½(A' − I).
@@ -257,11 +267,20 @@ func (g *gradient) addInducing() {
 		}
 	}
 	// G(…)Gᵀ: the rows, then, the middle being symmetric, the columns.
-	left := p.b.weights(mid)
+	left, err := p.b.weights(ctx, mid)
+	if err != nil {
+		return err
+	}
 	across := dense.New(left.Cols, left.Rows)
 	dense.TransposeTo(across, left)
-	both := p.b.weights(across)
+	both, err := p.b.weights(ctx, across)
+	if err != nil {
+		return err
+	}
 	for n, k := range g.groups {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		var s mat.Dense
 		k.BlockTo(&s, p.b.z.Batch, p.b.z.Batch)
 		for i, v := range p.v {
@@ -271,4 +290,5 @@ func (g *gradient) addInducing() {
 			}
 		}
 	}
+	return nil
 }

@@ -5,20 +5,20 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Inducing are the inducing elements Z, M of them: examples, each of which
-// stands for all its C outputs, so that K_ZZ has M·C rows, or, from
-// SelectPairs and GatherPairs, (example, output) pairs, so that it has M. The
-// zero Inducing has no elements, and is a *CountError wherever some are needed.
+// Inducing holds the M inducing elements Z. They are examples, each with all its
+// C outputs, and K_ZZ has M·C rows; or, from GatherPairs and from Select with
+// Pairs, they are (example, output) pairs, and K_ZZ has M rows. The zero
+// Inducing has no elements, and is a *CountError wherever some are needed.
 type Inducing struct {
-	// Rows are the examples' places in the training data, in the order of
-	// Batch; nil where they come from elsewhere. Those of pairs may repeat.
+	// Rows are the places of the examples in the training data, in the order of
+	// Batch, or nil where they come from elsewhere. Pairs may repeat a place.
 	Rows []int
-	// Batch are the examples with all their outputs, or the pairs as examples
+	// Batch holds the examples with all their outputs, or the pairs as examples
 	// of one output.
 	Batch *linearize.Batch
 	// Outputs are the outputs of the pairs; nil for examples.
 	Outputs []int
-	// DataOutputs is C for pairs; of examples it is known, and may be 0.
+	// DataOutputs is C for pairs. For examples, whose Batch tells C, it is 0 or C.
 	DataOutputs int
 }
 

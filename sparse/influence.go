@@ -28,7 +28,7 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 	}
 	roots, prior := mat.NewDense(t*c, c, nil), mat.NewDense(t*c, c, nil)
 	p.b.k.DiagTo(prior, x)
-	if err := p.rootTo(roots, rows, x, prior); err != nil {
+	if err := p.rootTo(ctx, roots, rows, x, prior); err != nil {
 		return err
 	}
 	return par.Do(ctx, p.o.Workers, t, func(i int) error {
@@ -41,7 +41,7 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 // rootTo writes R̃_i, n·C×C, of the training examples x, which are those in
 // these rows of Data; diag is their prior covariance, n·C×C. The posterior gives
 // an example the weight Λ̃_i = R̃_iR̃_iᵀ, which is Λ_i, or with FITC less (E13).
-func (p *Posterior) rootTo(dst *mat.Dense, rows []int, x *linearize.Batch, diag *mat.Dense) error {
+func (p *Posterior) rootTo(ctx context.Context, dst *mat.Dense, rows []int, x *linearize.Batch, diag *mat.Dense) error {
 	t, c := len(rows), p.b.c
 	put := func(i int, root []float64) {
 		for a := range c {
@@ -54,7 +54,7 @@ func (p *Posterior) rootTo(dst *mat.Dense, rows []int, x *linearize.Batch, diag 
 		}
 		return nil
 	}
-	phi, err := newFeaturesOf(p.b, t*c).of(part{x: x, rows: t * c})
+	phi, err := newFeaturesOf(p.b, t*c).of(ctx, part{x: x, rows: t * c})
 	if err != nil {
 		return err
 	}

@@ -57,16 +57,16 @@ type Options struct {
 	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of
 	// what the machine has free (gp.MemoryBudget).
 	MaxMemory int64
-	// Workers bounds the goroutines of the work on single examples and rows; 0
-	// means GOMAXPROCS. Products of matrices run on up to GOMAXPROCS goroutines
-	// whatever it is, and the kernel's on as many as its own options say.
+	// Workers bounds the goroutines; 0 means GOMAXPROCS. The kernel uses as many
+	// as its own options say.
 	Workers int
 	// Progress, if not nil, is called as work is done, from one goroutine.
 	Progress func(stage string, done, total int)
 	// Checkpoint, if not nil, is given the state of Fit and Refit after each
 	// pass that sums over the data, every CheckpointEvery examples of such a
-	// pass, and once more where ctx ends one. The state is empty once
-	// the call has returned: write it down. An error ends the fit with it.
+	// pass, and once more where ctx ends one, after the chunk at hand is summed.
+	// The state is empty once the call has returned: write it down. An error
+	// ends the fit with it.
 	// Nothing but Fit and Refit calls Checkpoint or resumes.
 	Checkpoint func(c *Checkpoint) error
 	// CheckpointEvery is a number of examples, of which whole chunks are

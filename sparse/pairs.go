@@ -7,37 +7,96 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A PairSelector chooses m distinct (example, output) pairs of the training
-// examples, which have c outputs each, in order of choice: the first of them
-// are what it would choose for a smaller m. Pair (i, a) has the place i·c + a,
-// that of its row in K. k may be nil where a selector says that it does not
-// use it. Uniform, Trace, Greedy and RandomCholesky choose pairs; Stratified
-// and KMeans choose examples alone.
-type PairSelector interface {
-	ChoosePairs(ctx context.Context, k ntk.Kernel, x linearize.Source, c, m int, o *Options) ([]int, error)
-}
+// Pairs makes of a Selector one of (example, output) pairs: m rows of K_ZZ
+// rather than m·C, spent where they explain the most. Its Choose returns the
+// places i·C + a of pairs (i, a), those of their rows in K, and Select gathers
+// them as inducing pairs. Counts are of pairs in a *CountError and in a
+// *MemoryError.
+//
+// The Selector sees a source of N·C examples with one output each. Greedy and
+// RandomCholesky then take single rows of K as pivots, Trace chooses the pairs
+// with the largest Λ_aa, and the labels of Stratified are those of pairs.
+func Pairs(of Selector) Selector { return pairs{of} }
 
-// SelectPairs chooses m inducing (example, output) pairs of x and gathers
-// them: m rows of K_ZZ rather than the m·C of Select, spent where they explain
-// the most. More than the N·C that x has, or none, is a *CountError.
-func SelectPairs(ctx context.Context, how PairSelector, k ntk.Kernel, x linearize.Source, m int, o *Options) (*Inducing, error) {
+type pairs struct{ of Selector }
+
+// Choose implements Selector.
+func (p pairs) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error) {
 	c, err := outputsOf(ctx, x)
 	if err != nil {
 		return nil, err
 	}
-	if n := memory.MulInt(x.Len(), c); m < 1 || m > n {
+	return p.choose(ctx, k, x, c, m, o)
+}
+
+// choose is Choose for examples known to have c outputs.
+func (p pairs) choose(ctx context.Context, k ntk.Kernel, x linearize.Source, c, m int, o *Options) ([]int, error) {
+	all := pairSource{x, c}
+	if n := all.Len(); m < 1 || m > n {
 		return nil, &CountError{M: m, N: n, Pairs: true}
 	}
-	places, err := how.ChoosePairs(ctx, k, x, c, m, o)
+	return p.of.Choose(ctx, k, all, m, o)
+}
+
+// selectPairs is Select for pairs.
+func (p pairs) selectPairs(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) (*Inducing, error) {
+	c, err := outputsOf(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	places, err := p.choose(ctx, k, x, c, m, o)
 	if err != nil {
 		return nil, err
 	}
 	return gatherPlaces(ctx, x, places, c)
+}
+
+// A pairSource shows the pairs (i, a) of a source as its examples i·c + a, of
+// one output each.
+type pairSource struct {
+	of linearize.Source
+	c  int
+}
+
+var (
+	_ linearize.Source   = pairSource{}
+	_ linearize.Gatherer = pairSource{}
+)
+
+// Len implements linearize.Source.
+func (s pairSource) Len() int { return memory.MulInt(s.of.Len(), s.c) }
+
+// Batches implements linearize.Source.
+func (s pairSource) Batches(ctx context.Context, yield func(first int, b *linearize.Batch) error) error {
+	step := max(1, poolRows/s.c)
+	return s.of.Batches(ctx, func(first int, b *linearize.Batch) error {
+		for lo := 0; lo < b.Len(); lo += step {
+			n := min(step, b.Len()-lo)
+			part, err := pairSource{b.Slice(lo, lo+n), s.c}.Gather(ctx, dense.Range(n*s.c))
+			if err != nil {
+				return err
+			}
+			if err := yield((first+lo)*s.c, part); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Gather implements linearize.Gatherer.
+func (s pairSource) Gather(ctx context.Context, rows []int) (*linearize.Batch, error) {
+	z, err := gatherPlaces(ctx, s.of, rows, s.c)
+	if err != nil {
+		return nil, err
+	}
+	return z.Batch, nil
 }
 
 // GatherPairs returns the outputs of the examples of x in rows, one for each

@@ -1,6 +1,7 @@
 package sparse_test
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/store"
 )
@@ -141,7 +143,7 @@ func TestAllPairsOfReference(t *testing.T) {
 	r := openReference(t, "categorical")
 	n, c := r.train.Len(), r.train.Outputs()
 	require.Greater(t, c, 1)
-	z, err := sparse.SelectPairs(t.Context(), sparse.Uniform{Seed: 1}, nil, r.train, n*c, nil)
+	z, err := sparse.Select(t.Context(), sparse.Pairs(sparse.Uniform{Seed: 1}), nil, r.train, n*c, nil)
 	require.NoError(t, err)
 	x := r.exact(t)
 	want := r.ask(t, x, x.PseudoTargets(), x.Alpha(), x.EvidenceLinearGaussian())
@@ -163,7 +165,7 @@ func TestPairsOfStreamedReference(t *testing.T) {
 	c := r.train.Outputs()
 	stream := linearize.NewSource(r.net, n, 17, func(lo, hi int) (*mat.Dense, error) { return r.x.Slice(lo, hi, 0, d).(*mat.Dense), nil })
 	for _, rows := range []int{2 * c, 5 * c, 10 * c} {
-		z, err := sparse.SelectPairs(t.Context(), sparse.Greedy{}, r.kernel, stream, rows, nil)
+		z, err := sparse.Select(t.Context(), sparse.Pairs(sparse.Greedy{}), r.kernel, stream, rows, nil)
 		require.NoError(t, err)
 		of, err := sparse.GatherPairs(t.Context(), r.train, z.Rows, z.Outputs)
 		require.NoError(t, err)
@@ -332,8 +334,8 @@ func TestPairsMerge(t *testing.T) {
 }
 
 // pairSelectors are one of each.
-func (q *problem) pairSelectors(t *testing.T, seed uint64) map[string]sparse.PairSelector {
-	return map[string]sparse.PairSelector{
+func (q *problem) pairSelectors(t *testing.T, seed uint64) map[string]sparse.Selector {
+	return map[string]sparse.Selector{
 		"uniform":    sparse.Uniform{Seed: seed},
 		"trace":      sparse.Trace{Sites: q.sites(t)},
 		"greedy":     sparse.Greedy{},
@@ -342,9 +344,9 @@ func (q *problem) pairSelectors(t *testing.T, seed uint64) map[string]sparse.Pai
 }
 
 // places are those of chosen pairs.
-func (q *problem) places(t *testing.T, how sparse.PairSelector, x linearize.Source, m int) []int {
+func (q *problem) places(t *testing.T, how sparse.Selector, x linearize.Source, m int) []int {
 	t.Helper()
-	z, err := sparse.SelectPairs(t.Context(), how, q.kernel, x, m, nil)
+	z, err := sparse.Select(t.Context(), sparse.Pairs(how), q.kernel, x, m, nil)
 	require.NoError(t, err)
 	require.Equal(t, m, z.Len())
 	var places []int
@@ -373,6 +375,46 @@ func TestPairSelections(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A plain Selector sees examples of one output: what Greedy and RandomCholesky
+// choose of them is what they choose of rows of K, and KMeans chooses pairs too.
+func TestPairsOfAnySelector(t *testing.T) {
+	q := newProblem("three", 52, 30, 3, glm.Categorical{}, 1)
+	for _, how := range []sparse.Selector{sparse.Greedy{}, sparse.RandomCholesky{Seed: 2}} {
+		require.Equal(t, q.places(t, how, q.train, 12), q.places(t, plain{how}, q.train, 12))
+	}
+	all := q.places(t, sparse.KMeans{Seed: 1}, source{q.train, 7}, q.n*q.c)
+	require.Equal(t, seq(0, q.n*q.c), slices.Sorted(slices.Values(all)))
+	var batches []int
+	require.NoError(t, shown{func(x linearize.Source) error {
+		return x.Batches(t.Context(), func(first int, b *linearize.Batch) error {
+			batches = append(batches, first, b.Len(), b.Outputs())
+			return nil
+		})
+	}}.choose(t, q))
+	require.Equal(t, []int{0, 90, 1}, batches)
+}
+
+// plain hides from a Selector whose pairs its examples are.
+type plain struct{ of sparse.Selector }
+
+func (p plain) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *sparse.Options) ([]int, error) {
+	return p.of.Choose(ctx, k, struct{ linearize.Source }{x}, m, o)
+}
+
+// shown shows the source that a Selector of pairs is given.
+type shown struct {
+	show func(x linearize.Source) error
+}
+
+func (w shown) Choose(_ context.Context, _ ntk.Kernel, x linearize.Source, m int, _ *sparse.Options) ([]int, error) {
+	return seq(0, m), w.show(x)
+}
+
+func (w shown) choose(t *testing.T, q *problem) error {
+	_, err := sparse.Pairs(w).Choose(t.Context(), q.kernel, q.train, 1, nil)
+	return err
 }
 
 // With one output pairs are examples.
@@ -406,8 +448,8 @@ func TestRandomPairsFrequencies(t *testing.T) {
 	n := q.n * q.c
 	count, prob := mat.NewDense(n, n, nil), mat.NewDense(n, n, nil)
 	for seed := range runs {
-		p := sparse.RandomCholesky{Seed: uint64(seed)}
-		places, err := p.ChoosePairs(t.Context(), q.kernel, q.train, q.c, 2, nil)
+		p := sparse.Pairs(sparse.RandomCholesky{Seed: uint64(seed)})
+		places, err := p.Choose(t.Context(), q.kernel, q.train, 2, nil)
 		require.NoError(t, err)
 		count.Set(places[0], places[1], count.At(places[0], places[1])+1)
 	}
@@ -565,7 +607,7 @@ func TestPairsResume(t *testing.T) {
 func TestPairsBitIdentical(t *testing.T) {
 	q := large()
 	run := func(x linearize.Source, workers int) []float64 {
-		z, err := sparse.SelectPairs(t.Context(), sparse.RandomCholesky{Seed: 3}, q.kernel, x, 60, nil)
+		z, err := sparse.Select(t.Context(), sparse.Pairs(sparse.RandomCholesky{Seed: 3}), q.kernel, x, 60, nil)
 		require.NoError(t, err)
 		p, err := sparse.Fit(t.Context(), q.kernel, x, q.sites(t), z, &sparse.Options{Workers: workers})
 		require.NoError(t, err)
@@ -579,7 +621,7 @@ func TestPairCounts(t *testing.T) {
 	q := problems(t)[5]
 	n := q.n * q.c
 	for _, m := range []int{-1, 0, n + 1} {
-		_, err := sparse.SelectPairs(t.Context(), sparse.Uniform{}, nil, q.train, m, nil)
+		_, err := sparse.Select(t.Context(), sparse.Pairs(sparse.Uniform{}), nil, q.train, m, nil)
 		require.Equal(t, &sparse.CountError{M: m, N: n, Pairs: true}, err)
 		require.NotEmpty(t, err.Error())
 	}
@@ -621,7 +663,7 @@ func TestPairsMemory(t *testing.T) {
 	require.ErrorContains(t, err, "inducing pairs fit")
 	_, err = sparse.Fit(t.Context(), q.kernel, q.train, q.sites(t), z, &sparse.Options{MaxMemory: need})
 	require.NoError(t, err)
-	_, err = sparse.SelectPairs(t.Context(), sparse.Greedy{}, q.kernel, q.train, 20, &sparse.Options{MaxMemory: 1 << 14})
+	_, err = sparse.Select(t.Context(), sparse.Pairs(sparse.Greedy{}), q.kernel, q.train, 20, &sparse.Options{MaxMemory: 1 << 14})
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, gp.InducingPairs, e.Unit)
 }

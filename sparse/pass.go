@@ -59,19 +59,19 @@ func (f *features) cross(p part) (blas64.General, error) {
 }
 
 // solve returns φ(x) from k_Z(x), whose memory it may use.
-func (f *features) solve(x *linearize.Batch, k blas64.General) blas64.General {
+func (f *features) solve(ctx context.Context, x *linearize.Batch, k blas64.General) (blas64.General, error) {
 	phi := k
 	if f.b.g.Rows > 0 {
 		phi = dense.In(f.phi, k.Rows, f.b.rank())
 	}
-	return f.b.solve(x, k, phi)
+	return f.b.solve(ctx, x, k, phi)
 }
 
 // of returns φ(x), one row an output. It is valid until the next call.
-func (f *features) of(p part) (blas64.General, error) {
+func (f *features) of(ctx context.Context, p part) (blas64.General, error) {
 	k, err := f.cross(p)
 	if err != nil {
 		return k, err
 	}
-	return f.solve(p.x, k), nil
+	return f.solve(ctx, p.x, k)
 }

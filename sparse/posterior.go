@@ -111,7 +111,10 @@ func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Site
 // dual writes b = r + Λ(f − m) and α = b − ΛK_nZ A⁻¹c, for which
 // Q_*n α = K_*Z A⁻¹ c.
 func (p *Posterior) dual(ctx context.Context) error {
-	mean := p.b.product(p.w)
+	mean, err := p.b.product(ctx, p.w)
+	if err != nil {
+		return err
+	}
 	return p.b.eachPart(ctx, p.x, &p.o, StageDual, func(t part) error {
 		lo, hi := t.first*p.b.c, t.first*p.b.c+t.rows
 		s, b, alpha := p.local.Slice(t.first, t.first+t.x.Len()), p.pseudo[lo:hi], p.alpha[lo:hi]
@@ -134,23 +137,25 @@ func (p *Posterior) dual(ctx context.Context) error {
 // the inducing examples times Gw, whose right side is prepared once, or where
 // K_ZZ is singular to working precision the features themselves, in which
 // rounding is not amplified.
-func (b *basis) product(w []float64) func(dst *mat.Dense, t part) error {
+func (b *basis) product(ctx context.Context, w []float64) (func(dst *mat.Dense, t part) error, error) {
 	if b.g.Rows == 0 {
-		v := b.weights(dense.In(append([]float64(nil), w...), 1, len(w)))
-		k := prepare(b.k, b.z.Batch, mat.NewDense(v.Cols, 1, v.Data))
+		v, err := b.weights(ctx, dense.In(append([]float64(nil), w...), 1, len(w)))
+		if err != nil {
+			return nil, err
+		}
+		k := prepare(b.k, b.z.Batch, mat.NewDense(v.Cols, 1, v.Data), b.workers)
 		return func(dst *mat.Dense, t part) error {
 			k.MulTo(dst, t.x)
 			return nil
-		}
+		}, nil
 	}
 	return func(dst *mat.Dense, t part) error {
-		phi, err := newFeaturesOf(b, t.rows).of(t)
+		phi, err := newFeaturesOf(b, t.rows).of(ctx, t)
 		if err != nil {
 			return err
 		}
-		fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, phi, dense.In(w, len(w), 1), 0, dst.RawMatrix())
-		return nil
-	}
+		return fblas.GemmContext(ctx, b.workers, blas.NoTrans, blas.NoTrans, 1, phi, dense.In(w, len(w), 1), 0, dst.RawMatrix())
+	}, nil
 }
 
 // dualFITC is dual for the corrected sites: b̃ and α = b̃ − Λ̃K_nZ A⁻¹c.
@@ -160,7 +165,7 @@ func (p *Posterior) dualFITC(ctx context.Context) error {
 	rows := min(p.x.Len(), linearize.Tile(c)) * c
 	prior, diag := make([]float64, rows), make([]float64, rows*c)
 	return p.b.eachPart(ctx, p.x, &p.o, StageDual, func(t part) error {
-		phi, err := f.of(t)
+		phi, err := f.of(ctx, t)
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func (p *Projected) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 	dense.SizeTo(cov, t*c, c)
 	return p.eachTile(ctx, x, func(tile part, f *features) error {
 		lo, hi := tile.first, tile.first+tile.x.Len()
-		return p.predictTile(dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), tile.x, lo, f)
+		return p.predictTile(ctx, dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), tile.x, lo, f)
 	})
 }
 
@@ -59,7 +59,7 @@ func (p *Projected) eachTile(ctx context.Context, x *linearize.Batch, do func(ti
 
 // predictTile predicts the examples of x, the first of which is example first
 // of the whole.
-func (p *Projected) predictTile(mean, cov *mat.Dense, x *linearize.Batch, first int, f *features) error {
+func (p *Projected) predictTile(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, first int, f *features) error {
 	if err := sites.NotFiniteRows("network output", x.F, first, 1); err != nil {
 		return err
 	}
@@ -70,21 +70,23 @@ func (p *Projected) predictTile(mean, cov *mat.Dense, x *linearize.Batch, first 
 			return err
 		}
 	}
-	phi, err := p.meanAndFeatures(mean, x, first, k, f, cov != nil)
+	phi, err := p.meanAndFeatures(ctx, mean, x, first, k, f, cov != nil)
 	if err != nil || cov == nil {
 		return err
 	}
 	p.b.k.DiagTo(cov, x)
-	return p.marginals(cov, phi, first)
+	return p.marginals(ctx, cov, phi, first)
 }
 
 // meanAndFeatures writes the mean, and returns the features of x where they
 // are wanted. k holds the rows of k_*Z, whose memory they may use; the mean is
 // taken from those, or from the features where K_ZZ is singular.
-func (p *Projected) meanAndFeatures(mean *mat.Dense, x *linearize.Batch, first int, k blas64.General, f *features, want bool) (phi blas64.General, err error) {
+func (p *Projected) meanAndFeatures(ctx context.Context, mean *mat.Dense, x *linearize.Batch, first int, k blas64.General, f *features, want bool) (phi blas64.General, err error) {
 	at, v := k, p.v
 	if p.b.g.Rows > 0 && k.Rows > 0 {
-		phi = f.solve(x, k)
+		if phi, err = f.solve(ctx, x, k); err != nil {
+			return phi, err
+		}
 		at, v = phi, p.w
 	}
 	if mean != nil {
@@ -93,7 +95,7 @@ func (p *Projected) meanAndFeatures(mean *mat.Dense, x *linearize.Batch, first i
 		}
 	}
 	if p.b.g.Rows == 0 && want {
-		phi = f.solve(x, k)
+		return f.solve(ctx, x, k)
 	}
 	return phi, nil
 }
@@ -117,15 +119,27 @@ func (p *Projected) meanTo(mean *mat.Dense, x *linearize.Batch, first int, k bla
 	return sites.NotFinite("predictive mean", m, first, c)
 }
 
+// timesExplained returns φH of rows φ.
+func (p *Projected) timesExplained(ctx context.Context, phi blas64.General) (blas64.General, error) {
+	out := dense.New(phi.Rows, phi.Cols)
+	h, err := p.explained(ctx)
+	if err != nil {
+		return out, err
+	}
+	return out, fblas.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, phi, h, 0, out)
+}
+
 // rounding is the part of the prior variance by which rounding may make a
 // variance negative.
 const rounding = 1e-11
 
 // marginals replaces the prior's C×C blocks by the posterior's.
-func (p *Projected) marginals(cov *mat.Dense, phi blas64.General, first int) error {
+func (p *Projected) marginals(ctx context.Context, cov *mat.Dense, phi blas64.General, first int) error {
 	c := p.b.c
-	hphi := dense.New(phi.Rows, phi.Cols)
-	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, phi, p.explained(), 0, hphi)
+	hphi, err := p.timesExplained(ctx, phi)
+	if err != nil {
+		return err
+	}
 	prior := make([]float64, c)
 	for i := range phi.Rows / c {
 		block := dense.Slice(cov, i*c, (i+1)*c)
@@ -154,11 +168,13 @@ func (p *Projected) SelfTo(ctx context.Context, dst *mat.Dense, x *linearize.Bat
 	t, c := p.checkInputs(x)
 	dense.SizeTo(dst, t*c, c)
 	return p.eachTile(ctx, x, func(tile part, f *features) error {
-		phi, err := f.of(tile)
+		phi, err := f.of(ctx, tile)
 		if err != nil {
 			return err
 		}
-		p.half(phi)
+		if err := p.half(ctx, phi); err != nil {
+			return err
+		}
 		blocksOf(dst, tile.first*c, phi, c)
 		return nil
 	})
@@ -201,12 +217,12 @@ func (p *Projected) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 	if err != nil {
 		return err
 	}
-	phi, err := p.meanAndFeatures(mean, x, 0, k, f, true)
+	phi, err := p.meanAndFeatures(ctx, mean, x, 0, k, f, true)
 	if err != nil {
 		return err
 	}
 	p.b.k.BlockTo(cov, x, x)
-	return p.joint(cov, phi)
+	return p.joint(ctx, cov, phi)
 }
 
 func (p *Projected) checkJoint(t int) error {
@@ -218,16 +234,20 @@ func (p *Projected) checkJoint(t int) error {
 }
 
 // joint replaces the prior covariance by K_** − Φ(I − A'⁻¹)Φᵀ.
-func (p *Projected) joint(cov *mat.Dense, phi blas64.General) error {
+func (p *Projected) joint(ctx context.Context, cov *mat.Dense, phi blas64.General) error {
 	g := cov.RawMatrix()
 	prior := make([]float64, g.Rows)
 	for i := range prior {
 		prior[i] = g.Data[i*g.Stride+i]
 	}
-	hphi := dense.New(phi.Rows, phi.Cols)
-	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, phi, p.explained(), 0, hphi)
+	hphi, err := p.timesExplained(ctx, phi)
+	if err != nil {
+		return err
+	}
 	// K_** − K_*Z (K_ZZ⁻¹ − A⁻¹) K_Z* (E13)
-	fblas.Gemm(blas.NoTrans, blas.Trans, -1, hphi, phi, 1, g)
+	if err := fblas.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.Trans, -1, hphi, phi, 1, g); err != nil {
+		return err
+	}
 	for i := range prior {
 		for j := range i {
 			g.Data[j*g.Stride+i] = g.Data[i*g.Stride+j]

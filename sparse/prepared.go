@@ -67,7 +67,7 @@ func (p *Projected) Prepare(ctx context.Context, x linearize.Source) (*Prepared,
 		if err := sites.NotFiniteRows("network output", part.x.F, part.first, 1); err != nil {
 			return err
 		}
-		phi, err := f.of(part)
+		phi, err := f.of(ctx, part)
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (p *Projected) PredictPreparedTo(ctx context.Context, mean, cov *mat.Dense,
 		for row := range phi.Rows {
 			floats.ScaleTo(phi.Data[row*r:(row+1)*r], root, t.phi.Data[(lo*c+row)*t.phi.Stride:][:r])
 		}
-		if err := p.marginals(dense.Slice(cov, lo*c, hi*c), phi, lo); err != nil {
+		if err := p.marginals(ctx, dense.Slice(cov, lo*c, hi*c), phi, lo); err != nil {
 			return err
 		}
 	}

@@ -28,8 +28,8 @@ type Projected struct {
 	logDet float64           // log det A'
 	tile   int               // bytes of a tile of features
 
-	once sync.Once
-	h    blas64.General // H = I − A'⁻¹, once it is needed
+	mu sync.Mutex
+	h  blas64.General // H = I − A'⁻¹, once it is needed
 }
 
 var _ gp.Latent = (*Projected)(nil)
@@ -37,7 +37,8 @@ var _ gp.Latent = (*Projected)(nil)
 // tileBytes bounds the features of a tile of test examples.
 const tileBytes = 64 << 20
 
-// newProjected solves for the posterior. It takes over sums.
+// newProjected solves for the posterior. It takes over sums. It looks at ctx
+// between panels of the factorization.
 func newProjected(ctx context.Context, b *basis, sums *Sums, o *Options) (*Projected, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -49,16 +50,20 @@ func newProjected(ctx context.Context, b *basis, sums *Sums, o *Options) (*Proje
 	for i := range r {
 		a.Data[i*a.Stride+i]++
 	}
-	var ok bool
-	if p.u, ok = fblas.Potrf(a); !ok {
+	u, ok, err := fblas.PotrfContext(ctx, o.Workers, a)
+	if err != nil {
+		return nil, err
+	}
+	if p.u = u; !ok {
 		return nil, &gp.NotPDError{What: "I + ΦΛΦᵀ", N: r, Reason: "the sums hold less data than was removed from them"}
 	}
 	for i := range r {
 		p.logDet += 2 * math.Log(p.u.Data[i*p.u.Stride+i])
 	}
 	p.w = p.solveRHS()
-	p.v = b.weights(dense.In(append([]float64(nil), p.w...), 1, r)).Data
-	return p, nil
+	v, err := b.weights(ctx, dense.In(append([]float64(nil), p.w...), 1, r))
+	p.v = v.Data
+	return p, err
 }
 
 // solveRHS returns w = A'⁻¹c (E13), with one step of iterative refinement.
@@ -78,12 +83,20 @@ func (p *Projected) solveRHS() []float64 {
 // explained returns H = I − A'⁻¹ as A'⁻¹ΦΛΦᵀ. Where K_ZZ is nearly singular,
 // features of small variance carry the rounding of k_Z; H gives them the small
 // weight that the data do, to all its digits, where I − A'⁻¹ would cancel.
-func (p *Projected) explained() blas64.General {
-	p.once.Do(func() { p.h = p.explain() })
-	return p.h
+func (p *Projected) explained(ctx context.Context) (blas64.General, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.h.Data != nil {
+		return p.h, nil
+	}
+	h, err := p.explain(ctx)
+	if err == nil {
+		p.h = h
+	}
+	return h, err
 }
 
-func (p *Projected) explain() blas64.General {
+func (p *Projected) explain(ctx context.Context) (blas64.General, error) {
 	r := p.b.rank()
 	x, gram := dense.New(r, r), p.sums.gram
 	for i := range r {
@@ -91,7 +104,9 @@ func (p *Projected) explain() blas64.General {
 			x.Data[i*r+j], x.Data[j*r+i] = gram[i*r+j], gram[i*r+j]
 		}
 	}
-	p.full(x)
+	if err := p.full(ctx, x); err != nil {
+		return x, err
+	}
 	// Row i has errors relative to the i-th diagonal of ΦΛΦᵀ.
 	for i := range r {
 		for j := range i {
@@ -102,7 +117,7 @@ func (p *Projected) explain() blas64.General {
 			}
 		}
 	}
-	return x
+	return x, nil
 }
 
 // solveVec replaces v by A'⁻¹v.
@@ -113,12 +128,16 @@ func (p *Projected) solveVec(v []float64) {
 
 // half replaces rows φ by φU⁻¹, so that φA'⁻¹φᵀ is the product of the result
 // with its transpose.
-func (p *Projected) half(phi blas64.General) { fblas.Trsm(blas.Right, blas.NoTrans, 1, p.u, phi) }
+func (p *Projected) half(ctx context.Context, phi blas64.General) error {
+	return fblas.TrsmContext(ctx, p.o.Workers, blas.Right, blas.NoTrans, 1, p.u, phi)
+}
 
 // full replaces rows φ by φA'⁻¹.
-func (p *Projected) full(phi blas64.General) {
-	p.half(phi)
-	fblas.Trsm(blas.Right, blas.Trans, 1, p.u, phi)
+func (p *Projected) full(ctx context.Context, phi blas64.General) error {
+	if err := p.half(ctx, phi); err != nil {
+		return err
+	}
+	return fblas.TrsmContext(ctx, p.o.Workers, blas.Right, blas.Trans, 1, p.u, phi)
 }
 
 // Inducing returns the inducing examples.
@@ -185,7 +204,9 @@ func (p *Projected) ownMean() bool { return p.refit || p.o.Mean == gp.LinearGaus
 
 // effective returns tr H, the number of features that the data determine.
 func (p *Projected) effective() float64 {
-	h, sum := p.explained(), 0.0
+	// Without a deadline there is no error.
+	h, _ := p.explained(context.Background())
+	sum := 0.0
 	for i := range h.Rows {
 		sum += h.Data[i*h.Stride+i]
 	}

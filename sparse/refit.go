@@ -175,7 +175,7 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 		if err := r.recognize(t); err != nil {
 			return err
 		}
-		phi, err := f.of(t)
+		phi, err := f.of(ctx, t)
 		if err != nil {
 			return err
 		}
@@ -194,7 +194,7 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 			return p.fatal()
 		}
 		lo := t.first * r.b.c
-		err = a.addWith(t, phi, e.local.Slice(t.first, t.first+t.x.Len()), r.prior[lo:lo+t.rows])
+		err = a.addWith(r.save.whole(ctx), t, phi, e.local.Slice(t.first, t.first+t.x.Len()), r.prior[lo:lo+t.rows])
 		if p.kind == stepping && errors.Is(err, errNotResidual) {
 			e.err = err // Λ is too large here; a shorter step can help
 			return nil

@@ -85,7 +85,7 @@ func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, o *ReportOpt
 func (p *Projected) residuals(ctx context.Context, x *linearize.Batch, r *Report) error {
 	t, c := p.checkInputs(x)
 	return p.eachTile(ctx, x, func(tile part, f *features) error {
-		phi, err := f.of(tile)
+		phi, err := f.of(ctx, tile)
 		if err != nil {
 			return err
 		}

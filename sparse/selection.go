@@ -15,7 +15,8 @@ import (
 
 // A Selector chooses m distinct places among the training examples, in order
 // of choice: the first of them are what it would choose for a smaller m. k may
-// be nil where a selector says that it does not use it.
+// be nil where a selector says that it does not use it. Pairs makes one that
+// chooses (example, output) pairs.
 type Selector interface {
 	Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error)
 }
@@ -29,9 +30,12 @@ const (
 	sampleStream
 )
 
-// Select chooses m inducing examples of x and gathers them. More than x has,
-// or none, is a *CountError.
+// Select chooses m inducing examples of x, or with Pairs m inducing pairs, and
+// gathers them. More than x has, or none, is a *CountError.
 func Select(ctx context.Context, how Selector, k ntk.Kernel, x linearize.Source, m int, o *Options) (*Inducing, error) {
+	if p, ok := how.(pairs); ok {
+		return p.selectPairs(ctx, k, x, m, o)
+	}
 	if m < 1 || m > x.Len() {
 		return nil, &CountError{M: m, N: x.Len()}
 	}
@@ -51,19 +55,11 @@ type Uniform struct {
 	Seed uint64
 }
 
-var (
-	_ Selector     = Uniform{}
-	_ PairSelector = Uniform{}
-)
+var _ Selector = Uniform{}
 
 // Choose implements Selector.
 func (u Uniform) Choose(_ context.Context, _ ntk.Kernel, x linearize.Source, m int, _ *Options) ([]int, error) {
 	return rand.New(rand.NewPCG(u.Seed, uniformStream)).Perm(x.Len())[:m], nil
-}
-
-// ChoosePairs implements PairSelector.
-func (u Uniform) ChoosePairs(_ context.Context, _ ntk.Kernel, x linearize.Source, c, m int, _ *Options) ([]int, error) {
-	return rand.New(rand.NewPCG(u.Seed, uniformStream)).Perm(x.Len() * c)[:m], nil
 }
 
 // Stratified chooses at random within each class, the classes in proportion
@@ -114,10 +110,7 @@ type Trace struct {
 	Sites *gp.Sites // of all training examples
 }
 
-var (
-	_ Selector     = Trace{}
-	_ PairSelector = Trace{}
-)
+var _ Selector = Trace{}
 
 // Choose implements Selector.
 func (t Trace) Choose(_ context.Context, _ ntk.Kernel, x linearize.Source, m int, _ *Options) ([]int, error) {
@@ -125,16 +118,10 @@ func (t Trace) Choose(_ context.Context, _ ntk.Kernel, x linearize.Source, m int
 		panic("sparse: the sites of the examples are missing")
 	}
 	_, c := t.Sites.F.Dims()
-	return t.choose(x.Len(), c, c, m)
-}
-
-// ChoosePairs implements PairSelector.
-func (t Trace) ChoosePairs(_ context.Context, _ ntk.Kernel, x linearize.Source, c, m int, _ *Options) ([]int, error) {
-	return t.choose(x.Len(), c, 1, m)
-}
-
-// choose chooses m candidates of per rows each.
-func (t Trace) choose(n, c, per, m int) ([]int, error) {
+	n, per := x.Len(), c // rows of a candidate
+	if p, ok := x.(pairSource); ok {
+		n, per = p.of.Len(), 1
+	}
 	if _, err := sites.New(t.Sites, n, c); err != nil {
 		return nil, err
 	}

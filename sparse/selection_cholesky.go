@@ -21,8 +21,8 @@ import (
 // Greedy chooses the example with the largest residual tr(k − q) given those
 // before, again and again: pivoted Cholesky on K, with the C rows of an
 // example as one pivot. It keeps N·C×M·C numbers, the columns of the factor.
-// Pairs it chooses by their own residual variance, with single rows as pivots;
-// then it keeps N·C×M.
+// Of Pairs it chooses by their own residual variance, with single rows as
+// pivots; then it keeps N·C×M.
 type Greedy struct{}
 
 // RandomCholesky chooses the next example with probability proportional to
@@ -34,24 +34,13 @@ type RandomCholesky struct {
 }
 
 var (
-	_ Selector     = Greedy{}
-	_ Selector     = RandomCholesky{}
-	_ PairSelector = Greedy{}
-	_ PairSelector = RandomCholesky{}
+	_ Selector = Greedy{}
+	_ Selector = RandomCholesky{}
 )
 
 // Choose implements Selector.
-func (g Greedy) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error) {
-	return g.choose(ctx, k, x, m, false, o)
-}
-
-// ChoosePairs implements PairSelector.
-func (g Greedy) ChoosePairs(ctx context.Context, k ntk.Kernel, x linearize.Source, _, m int, o *Options) ([]int, error) {
-	return g.choose(ctx, k, x, m, true, o)
-}
-
-func (Greedy) choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, pairs bool, o *Options) ([]int, error) {
-	f, err := newCholesky(ctx, k, x, m, pairs, o)
+func (Greedy) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error) {
+	f, err := newCholesky(ctx, k, x, m, o)
 	if err != nil {
 		return nil, err
 	}
@@ -69,16 +58,7 @@ func (Greedy) choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m in
 
 // Choose implements Selector.
 func (r RandomCholesky) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error) {
-	return r.choose(ctx, k, x, m, false, o)
-}
-
-// ChoosePairs implements PairSelector.
-func (r RandomCholesky) ChoosePairs(ctx context.Context, k ntk.Kernel, x linearize.Source, _, m int, o *Options) ([]int, error) {
-	return r.choose(ctx, k, x, m, true, o)
-}
-
-func (r RandomCholesky) choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, pairs bool, o *Options) ([]int, error) {
-	f, err := newCholesky(ctx, k, x, m, pairs, o)
+	f, err := newCholesky(ctx, k, x, m, o)
 	if err != nil {
 		return nil, err
 	}
@@ -112,25 +92,28 @@ type cholesky struct {
 	width   int
 }
 
-func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, pairs bool, o *Options) (*cholesky, error) {
+// newCholesky takes pairs as what they are: rows of K among the examples that
+// they belong to.
+func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) (*cholesky, error) {
 	f := &cholesky{k: k, x: x, o: o.withDefaults(), m: m}
 	of := traces
-	if pairs {
-		of = variances
+	all, single := x.(pairSource)
+	if single {
+		of, f.x = variances, all.of
 	}
 	var err error
-	if f.prior, f.c, err = of(ctx, k, x); err != nil {
+	if f.prior, f.c, err = of(ctx, k, f.x); err != nil {
 		return nil, err
 	}
 	f.per = f.c
-	if pairs {
+	if single {
 		f.per = 1
 	}
 	f.left = newWeights(len(f.prior))
 	copy(f.left.w, f.prior)
 	f.largest = slices.Max(f.prior)
 	rows := len(f.prior) * f.per
-	err = gp.CheckMemory("pivoted Cholesky over the data", unit(pairs), m, f.o.MaxMemory, func(m int) int64 {
+	err = gp.CheckMemory("pivoted Cholesky over the data", unit(single), m, f.o.MaxMemory, func(m int) int64 {
 		width := memory.Mul(int64(m), int64(f.per))
 		return memory.Mul(8, memory.Add(memory.Mul(int64(rows), width), memory.Mul(int64(linearize.Tile(f.c)*f.c), width)))
 	})
@@ -209,7 +192,10 @@ func (f *cholesky) advance(ctx context.Context, pool []int, next pick) error {
 	if err != nil {
 		return err
 	}
-	h := f.poolResidual(batch, pool)
+	h, err := f.poolResidual(ctx, batch, pool)
+	if err != nil {
+		return err
+	}
 	before := make([]float64, len(pool))
 	for i, row := range pool {
 		before[i] = f.left.w[row]
@@ -239,15 +225,15 @@ func (f *cholesky) advance(ctx context.Context, pool []int, next pick) error {
 }
 
 // poolResidual returns k − q among the candidates of a pool.
-func (f *cholesky) poolResidual(batch *linearize.Batch, pool []int) blas64.General {
+func (f *cholesky) poolResidual(ctx context.Context, batch *linearize.Batch, pool []int) (blas64.General, error) {
 	n := len(pool) * f.per
 	h := dense.New(n, n)
 	f.k.BlockTo(dense.View(h), batch, batch)
-	if f.width > 0 {
-		rows := f.rowsOf(pool)
-		fblas.Gemm(blas.NoTrans, blas.Trans, -1, rows, rows, 1, h)
+	if f.width == 0 {
+		return h, nil
 	}
-	return h
+	rows := f.rowsOf(pool)
+	return h, fblas.GemmContext(ctx, f.o.Workers, blas.NoTrans, blas.Trans, -1, rows, rows, 1, h)
 }
 
 // rowsOf copies the factor's rows of some candidates.
@@ -296,7 +282,9 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 	err = eachColumns(ctx, f.k, f.x, f.c, s, func(p part, block blas64.General) error {
 		rows := dense.Rows(f.factor, p.first*f.c, p.first*f.c+p.rows)
 		if f.width > 0 {
-			fblas.Gemm(blas.NoTrans, blas.Trans, -1, dense.Cols(rows, 0, f.width), before, 1, block)
+			if err := fblas.GemmContext(ctx, f.o.Workers, blas.NoTrans, blas.Trans, -1, dense.Cols(rows, 0, f.width), before, 1, block); err != nil {
+				return err
+			}
 		}
 		for i := range block.Rows {
 			for _, a := range dead {
@@ -304,7 +292,9 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 			}
 		}
 		// (k − q)_*S L⁻ᵀ
-		fblas.Trsm(blas.Right, blas.Trans, 1, l, block)
+		if err := fblas.TrsmContext(ctx, f.o.Workers, blas.Right, blas.Trans, 1, l, block); err != nil {
+			return err
+		}
 		for i := range block.Rows {
 			row := block.Data[i*block.Stride:][:block.Cols]
 			copy(rows.Data[i*rows.Stride+lo:], row)

@@ -147,24 +147,24 @@ func newAdder(b *basis, sums *Sums, n int, sign float64) *adder {
 }
 
 // add adds the examples of p with the sites s and the features phi.
-func (a *adder) add(p part, phi blas64.General, s sites.Flat) error {
+func (a *adder) add(ctx context.Context, p part, phi blas64.General, s sites.Flat) error {
 	prior := a.prior[:p.rows]
 	a.b.k.MeanTo(prior, p.x)
 	if err := sites.NotFinite("prior mean", prior, p.first, a.b.c); err != nil {
 		return err
 	}
-	return a.addWith(p, phi, s, prior)
+	return a.addWith(ctx, p, phi, s, prior)
 }
 
 // addWith is add with m at hand.
-func (a *adder) addWith(p part, phi blas64.General, s sites.Flat, prior []float64) error {
+func (a *adder) addWith(ctx context.Context, p part, phi blas64.General, s sites.Flat, prior []float64) error {
 	a.b.k.DiagTo(mat.NewDense(p.rows, a.b.c, a.diag[:p.rows*a.b.c]), p.x)
 	b := a.b0[:p.rows]
 	s.PseudoTargets(b, prior)
 	root := dense.In(a.root, p.rows, phi.Cols)
 	n := p.x.Len()
 	work := make([]*corrected, min(par.Workers(a.b.workers), n))
-	err := par.DoWorker(context.Background(), len(work), n, func(w, i int) error {
+	err := par.DoWorker(ctx, len(work), n, func(w, i int) error {
 		if work[w] == nil && a.sums.origin.fitc {
 			work[w] = newCorrected(a.b.c)
 		}
@@ -174,7 +174,9 @@ func (a *adder) addWith(p part, phi blas64.General, s sites.Flat, prior []float6
 		return err
 	}
 	// A' − I += Φ Λ Φᵀ, c += Φ b (E13)
-	fblas.Syrk(blas.Trans, a.sign, root, 1, a.sums.symmetric())
+	if err := fblas.SyrkContext(ctx, a.b.workers, blas.Trans, a.sign, root, 1, a.sums.symmetric()); err != nil {
+		return err
+	}
 	fblas.Gemv(blas.Trans, a.sign, phi, dense.Vector(b), 1, dense.Vector(a.sums.rhs))
 	a.squares(phi)
 	for i := range n {

@@ -176,7 +176,7 @@ func (r Rows) Output(x explain.Explanation) Output {
 		Similar:         r.contributions(x.Similar),
 	}
 	if x.Target.IsContrast() {
-		o.Output, o.Contrast = -1, &Contrasted{Plus: x.Target.Plus, Minus: x.Target.Minus}
+		o.Output, o.Contrast = -1, &Contrasted{Plus: x.Target.Plus, Minus: x.Target.Minus()}
 	}
 	return o
 }

@@ -25,7 +25,7 @@ type Options struct {
 	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of
 	// what the machine has free (see gp.MemoryBudget).
 	MaxMemory int64
-	// Workers bounds the goroutines that form J; 0 means GOMAXPROCS.
+	// Workers bounds the goroutines; 0 means GOMAXPROCS.
 	Workers int
 	// Progress, if not nil, is called with a stage, the work done in it and
 	// its total, or 0 where that is not known; always from one goroutine.

@@ -47,8 +47,11 @@ func (w *Posterior) condition(ctx context.Context, s *gp.Sites) error {
 	if err := w.accumulate(ctx, h); err != nil {
 		return err
 	}
-	var ok bool
-	if w.h.u, ok = fblas.Potrf(h); !ok {
+	u, ok, err := fblas.PotrfContext(ctx, w.o.Workers, h)
+	if err != nil {
+		return err
+	}
+	if w.h.u = u; !ok {
 		return notPD(p)
 	}
 	// log det H̃ = 2 Σ log u_ii
@@ -82,43 +85,12 @@ func (w *Posterior) accumulate(ctx context.Context, h blas64.Symmetric) error {
 			return err
 		}
 		// H̃ = I + Σ (RᵀJ̃)ᵀ(RᵀJ̃)
-		if err := addGram(ctx, a, h); err != nil {
+		if err := fblas.SyrkContext(ctx, w.o.Workers, blas.Trans, 1, a, 1, h); err != nil {
 			return err
 		}
 		w.o.Progress(StagePrecision, hi, n)
 	}
 	return ctx.Err()
-}
-
-// tileColumns is the number of columns of H̃ that are summed, or solved with,
-// between two looks at the context: some tenths of a second of work at most.
-const tileColumns = 2048
-
-// addGram adds AᵀA to the upper triangle of h, tile by tile. Every element has
-// the bits that Syrk gives it.
-func addGram(ctx context.Context, a blas64.General, h blas64.Symmetric) error {
-	for i := 0; i < h.N; i += tileColumns {
-		left := columns(a, i, min(i+tileColumns, h.N))
-		for j := i; j < h.N; j += tileColumns {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			at := h.Data[i*h.Stride+j:]
-			if i == j {
-				fblas.Syrk(blas.Trans, 1, left, 1, blas64.Symmetric{Uplo: h.Uplo, N: left.Cols, Stride: h.Stride, Data: at})
-				continue
-			}
-			right := columns(a, j, min(j+tileColumns, h.N))
-			fblas.Gemm(blas.Trans, blas.NoTrans, 1, left, right, 1, blas64.General{Rows: left.Cols, Cols: right.Cols, Stride: h.Stride, Data: at})
-		}
-	}
-	return nil
-}
-
-// columns returns the columns [lo, hi) of a as a view.
-func columns(a blas64.General, lo, hi int) blas64.General {
-	a.Cols, a.Data = hi-lo, a.Data[lo:]
-	return a
 }
 
 // rootPanel writes Rᵀ J̃ of the training examples [lo, hi).
@@ -177,28 +149,17 @@ func (h *precision) solve(v []float64) {
 }
 
 // half replaces A, P columns, by V = A U⁻¹, so that A H̃⁻¹ Aᵀ = V Vᵀ. It looks
-// at the context after each tile of columns.
-func (h *precision) half(ctx context.Context, a blas64.General) error {
-	for lo := 0; lo < a.Cols; lo += tileColumns {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		hi := min(lo+tileColumns, a.Cols)
-		u, solved := h.u, columns(a, lo, hi)
-		u.N, u.Data = hi-lo, u.Data[lo*u.Stride+lo:]
-		fblas.Trsm(blas.Right, blas.NoTrans, 1, u, solved)
-		if hi == a.Cols {
-			break
-		}
-		right := blas64.General{Rows: hi - lo, Cols: a.Cols - hi, Stride: h.u.Stride, Data: h.u.Data[lo*h.u.Stride+hi:]}
-		fblas.Gemm(blas.NoTrans, blas.NoTrans, -1, solved, right, 1, columns(a, hi, a.Cols))
-	}
-	return nil
+// at the context between panels.
+func (h *precision) half(ctx context.Context, workers int, a blas64.General) error {
+	return fblas.TrsmContext(ctx, workers, blas.Right, blas.NoTrans, 1, h.u, a)
 }
 
 // draw replaces A, P columns, by A U⁻ᵀ. Standard normal rows then have the
 // covariance H̃⁻¹.
-func (h *precision) draw(a blas64.General) { fblas.Trsm(blas.Right, blas.Trans, 1, h.u, a) }
+func (h *precision) draw(workers int, a blas64.General) {
+	// Without a deadline there is no error.
+	_ = fblas.TrsmContext(context.Background(), workers, blas.Right, blas.Trans, 1, h.u, a)
+}
 
 // panelExamples is the number of examples whose Jacobian is held at once: 512
 // rows, or fewer where they pass 64 MiB.

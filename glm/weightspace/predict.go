@@ -79,7 +79,7 @@ func (w *Posterior) halfPanel(ctx context.Context, x *linearize.Batch, first int
 	if err := w.panel(ctx, v, x, first, nil); err != nil {
 		return v, err
 	}
-	return v, w.h.half(ctx, v)
+	return v, w.h.half(ctx, w.o.Workers, v)
 }
 
 // marginalsTo writes the C×C diagonal blocks of V Vᵀ.
@@ -126,7 +126,9 @@ func (w *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 		return err
 	}
 	g := cov.RawMatrix()
-	fblas.Syrk(blas.NoTrans, 1, v, 0, blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data})
+	if err := fblas.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 0, blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data}); err != nil {
+		return err
+	}
 	for i := range g.Rows {
 		for j := range i {
 			g.Data[j*g.Stride+i] = g.Data[i*g.Stride+j]
@@ -158,7 +160,7 @@ func (w *Posterior) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand
 			row[j] = rng.NormFloat64()
 		}
 	}
-	w.h.draw(dst.RawMatrix())
+	w.h.draw(w.o.Workers, dst.RawMatrix())
 	center := w.Center()
 	for i := range s {
 		for j, row := 0, dst.RawRowView(i); j < p; j++ {

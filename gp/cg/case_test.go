@@ -1,6 +1,7 @@
 package cg
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -95,9 +96,10 @@ func (s *cgCase) q() *mat.Dense {
 }
 
 // matrixOf returns the n×n matrix by which f multiplies.
-func matrixOf(n int, f func(dst, v blas64.General)) *mat.Dense {
+func matrixOf(t *testing.T, n int, f func(ctx context.Context, dst, v blas64.General) error) *mat.Dense {
+	t.Helper()
 	dst := dense.New(n, n)
-	f(dst, unit(n).RawMatrix())
+	require.NoError(t, f(t.Context(), dst, unit(n).RawMatrix()))
 	return dense.View(dst)
 }
 

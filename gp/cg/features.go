@@ -141,7 +141,9 @@ func (f *features) add(ctx context.Context, pivots []int) error {
 	if f.phi.Cols > 0 {
 		s := dense.New(g.Cols, f.phi.Cols)
 		f.rowsTo(s, f.phi, pivots)
-		fblas.Gemm(blas.NoTrans, blas.Trans, -1, f.phi, s, 1, g)
+		if err := fblas.GemmContext(ctx, f.d.w.workers, blas.NoTrans, blas.Trans, -1, f.phi, s, 1, g); err != nil {
+			return err
+		}
 	}
 	// Pᵀ (K − Q)_SS P = L Lᵀ
 	h := dense.New(g.Cols, g.Cols)
@@ -155,8 +157,7 @@ func (f *features) add(ctx context.Context, pivots []int) error {
 		return nil
 	}
 	l.N = rank
-	f.append(g, piv[:rank], l)
-	return nil
+	return f.append(ctx, g, piv[:rank], l)
 }
 
 // rowsTo copies the rows of some examples.
@@ -168,7 +169,7 @@ func (f *features) rowsTo(dst, src blas64.General, examples []int) {
 }
 
 // append appends the columns piv of g, times L⁻ᵀ, and takes them out of rest.
-func (f *features) append(g blas64.General, piv []int, l blas64.Triangular) {
+func (f *features) append(ctx context.Context, g blas64.General, piv []int, l blas64.Triangular) error {
 	c, at := f.d.c, f.phi.Cols
 	f.phi.Cols += len(piv)
 	fresh := dense.Cols(f.phi, at, f.phi.Cols)
@@ -178,7 +179,9 @@ func (f *features) append(g blas64.General, piv []int, l blas64.Triangular) {
 			to[j] = from[p]
 		}
 	}
-	fblas.Trsm(blas.Right, blas.Trans, 1, l, fresh)
+	if err := fblas.TrsmContext(ctx, f.d.w.workers, blas.Right, blas.Trans, 1, l, fresh); err != nil {
+		return err
+	}
 	f.d.w.each(f.d.n, func(lo, hi int) {
 		for i := lo * c; i < hi*c; i++ {
 			row, first := dense.Row(fresh, i), i/c*c
@@ -187,4 +190,5 @@ func (f *features) append(g blas64.General, piv []int, l blas64.Triangular) {
 			}
 		}
 	})
+	return nil
 }

@@ -33,7 +33,9 @@ func (m *imageSum) of(ctx context.Context, d *data, v blas64.General) (*lineariz
 		if m.batch == nil {
 			m.reset(b, v.Cols)
 		}
-		m.add(b, d.rowsFor(v, first, b))
+		if err := m.add(ctx, b, d.rowsFor(v, first, b)); err != nil {
+			return err
+		}
 		return nil
 	})
 	return m.batch, err
@@ -62,7 +64,7 @@ func (m *imageSum) part(lo, hi int) *imageSum {
 }
 
 // add adds vᵀJ for the examples of b.
-func (m *imageSum) add(b *linearize.Batch, v blas64.General) {
+func (m *imageSum) add(ctx context.Context, b *linearize.Batch, v blas64.General) error {
 	c := b.Outputs()
 	for i, block := range b.Blocks {
 		width := linearize.Width(block)
@@ -70,9 +72,13 @@ func (m *imageSum) add(b *linearize.Batch, v blas64.General) {
 		for lo := 0; lo < b.Len(); lo += step {
 			hi := min(lo+step, b.Len())
 			// Σ_i v_iᵀJ_i
-			fblas.Gemm(blas.Trans, blas.NoTrans, 1, dense.Rows(v, lo*c, hi*c), m.tileOf(block, lo, hi, c, width), 1, m.parts[i])
+			err := fblas.GemmContext(ctx, m.workers, blas.Trans, blas.NoTrans, 1, dense.Rows(v, lo*c, hi*c), m.tileOf(block, lo, hi, c, width), 1, m.parts[i])
+			if err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 // tileOf returns the block's rows of examples [lo, hi) as they are, or made.

@@ -185,11 +185,15 @@ func (l *lanczos) step(ctx context.Context) error {
 	k := len(l.diag)
 	q := l.s.matrix(l.s.q, l.v)
 	// w = M v
-	l.root.mulTransTo(l.z, l.v)
+	if err := l.root.mulTransTo(ctx, l.z, l.v); err != nil {
+		return err
+	}
 	if err := l.s.mulTo(ctx, q, l.z, l.w); err != nil {
 		return err
 	}
-	l.root.mulTo(l.w, q)
+	if err := l.root.mulTo(ctx, l.w, q); err != nil {
+		return err
+	}
 	l.steps++
 	// w −= β v' + α v, α = vᵀMv
 	scale := make([]float64, k)

@@ -20,7 +20,7 @@ func TestLanczos(t *testing.T) {
 		const k = 3
 		n := s.data.n * s.data.c
 		root := s.pre.inverseRoot()
-		y := matrixOf(n, root.mulTo)
+		y := matrixOf(t, n, root.mulTo)
 		var m mat.Dense
 		m.Product(y, s.b, y.T())
 		l := newLanczos(s.solver(k), root, k, 1, 0)

@@ -37,9 +37,8 @@ type Options struct {
 	// what the machine has free (gp.MemoryBudget). The training examples'
 	// Jacobian is kept where it fits, and else linearized anew in every pass.
 	MaxMemory int64
-	// Workers bounds the goroutines of the work on single examples and rows; 0
-	// means GOMAXPROCS. Products of matrices run on up to GOMAXPROCS goroutines
-	// whatever it is, and the kernel's on as many as its own options say.
+	// Workers bounds the goroutines; 0 means GOMAXPROCS. The kernel uses as many
+	// as its own options say.
 	Workers int
 	// Progress, if not nil, is called as work is done, from one goroutine. It
 	// is not told of predictions.

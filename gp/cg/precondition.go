@@ -36,20 +36,22 @@ func newPreconditioner(ctx context.Context, w columnwise, root siteBlocks, phi b
 	n, step := phi.Rows/root.c, linearize.Tile(root.c)
 	part := dense.New(min(n, step)*root.c, r)
 	for t := range par.Tiles(n, step) {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
 		lo, hi := par.Bounds(t, n, step)
 		f := dense.Rows(part, 0, (hi-lo)*root.c)
 		dense.Copy(f, dense.Rows(phi, lo*root.c, hi*root.c))
 		root.mul(w, f, lo, true)
-		fblas.Syrk(blas.Trans, 1, f, 1, a)
+		if err := fblas.SyrkContext(ctx, w.workers, blas.Trans, 1, f, 1, a); err != nil {
+			return nil, err
+		}
 	}
 	for i := range r {
 		a.Data[i*a.Stride+i]++
 	}
-	var ok bool
-	if p.u, ok = fblas.Potrf(a); !ok {
+	u, ok, err := fblas.PotrfContext(ctx, w.workers, a)
+	if err != nil {
+		return nil, err
+	}
+	if p.u = u; !ok {
 		return nil, &gp.NotPDError{What: "the preconditioner", N: r, Reason: "the kernel is not a covariance"}
 	}
 	for i := range r {
@@ -59,27 +61,34 @@ func newPreconditioner(ctx context.Context, w columnwise, root siteBlocks, phi b
 }
 
 // solveTo writes P⁻¹v = v − F(I + FᵀF)⁻¹Fᵀv.
-func (p *preconditioner) solveTo(dst, v blas64.General) {
-	p.correct(dst, v, func(s blas64.General) {
-		fblas.Trsm(blas.Left, blas.Trans, 1, p.u, s)
-		fblas.Trsm(blas.Left, blas.NoTrans, 1, p.u, s)
-	})
+func (p *preconditioner) solveTo(ctx context.Context, dst, v blas64.General) error {
+	return p.correct(ctx, dst, v, p.u, p.u)
 }
 
-// correct writes v − F m(Fᵀv); m works in place.
-func (p *preconditioner) correct(dst, v blas64.General, m func(s blas64.General)) {
-	if p.phi.Cols == 0 {
-		dense.Copy(dst, v)
-		return
-	}
+// correct writes v − F B⁻¹A⁻ᵀFᵀv, A and B upper triangular. Its error is
+// ctx.Err().
+func (p *preconditioner) correct(ctx context.Context, dst, v blas64.General, a, b blas64.Triangular) error {
 	dense.Copy(dst, v)
+	if p.phi.Cols == 0 {
+		return nil
+	}
 	p.root.mul(p.w, dst, 0, false)
 	s := dense.New(p.phi.Cols, v.Cols)
-	fblas.Gemm(blas.Trans, blas.NoTrans, 1, p.phi, dst, 0, s)
-	m(s)
-	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, p.phi, s, 0, dst)
+	if err := fblas.GemmContext(ctx, p.w.workers, blas.Trans, blas.NoTrans, 1, p.phi, dst, 0, s); err != nil {
+		return err
+	}
+	if err := fblas.TrsmContext(ctx, p.w.workers, blas.Left, blas.Trans, 1, a, s); err != nil {
+		return err
+	}
+	if err := fblas.TrsmContext(ctx, p.w.workers, blas.Left, blas.NoTrans, 1, b, s); err != nil {
+		return err
+	}
+	if err := fblas.GemmContext(ctx, p.w.workers, blas.NoTrans, blas.NoTrans, 1, p.phi, s, 0, dst); err != nil {
+		return err
+	}
 	p.root.mul(p.w, dst, 0, true)
 	p.w.subFrom(dst, v)
+	return nil
 }
 
 // A rootOf multiplies by Y = I − F D Fᵀ, D = (I + U)⁻¹U⁻ᵀ, for which
@@ -99,17 +108,11 @@ func (p *preconditioner) inverseRoot() *rootOf {
 }
 
 // mulTo writes Y v.
-func (q *rootOf) mulTo(dst, v blas64.General) {
-	q.p.correct(dst, v, func(s blas64.General) {
-		fblas.Trsm(blas.Left, blas.Trans, 1, q.p.u, s)
-		fblas.Trsm(blas.Left, blas.NoTrans, 1, q.next, s)
-	})
+func (q *rootOf) mulTo(ctx context.Context, dst, v blas64.General) error {
+	return q.p.correct(ctx, dst, v, q.p.u, q.next)
 }
 
 // mulTransTo writes Yᵀ v.
-func (q *rootOf) mulTransTo(dst, v blas64.General) {
-	q.p.correct(dst, v, func(s blas64.General) {
-		fblas.Trsm(blas.Left, blas.Trans, 1, q.next, s)
-		fblas.Trsm(blas.Left, blas.NoTrans, 1, q.p.u, s)
-	})
+func (q *rootOf) mulTransTo(ctx context.Context, dst, v blas64.General) error {
+	return q.p.correct(ctx, dst, v, q.next, q.p.u)
 }

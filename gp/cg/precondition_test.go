@@ -16,13 +16,13 @@ func TestPreconditioner(t *testing.T) {
 			p = s.plusIdentity(s.q())
 		}
 		var m mat.Dense
-		m.Mul(matrixOf(n, s.pre.solveTo), p)
+		m.Mul(matrixOf(t, n, s.pre.solveTo), p)
 		requireNear(t, "P⁻¹P", &m, unit(n), 1e-10)
 		want, _ := mat.LogDet(p)
 		require.InDelta(t, want, s.pre.logDet, 1e-10*(1+want))
 		root := s.pre.inverseRoot()
-		y := matrixOf(n, root.mulTo)
-		requireNear(t, "Yᵀ", matrixOf(n, root.mulTransTo), y.T(), 1e-12)
+		y := matrixOf(t, n, root.mulTo)
+		requireNear(t, "Yᵀ", matrixOf(t, n, root.mulTransTo), y.T(), 1e-12)
 		m.Product(y, p, y.T())
 		requireNear(t, "Y P Yᵀ", &m, unit(n), 1e-10)
 		// P ⪯ B

@@ -112,8 +112,14 @@ func (p *Posterior) covarianceTo(ctx context.Context, cov *mat.Dense, b *Bounds,
 		}
 		// xᵀv + ρᵀx for each example
 		q := dense.New((hi-lo)*c, c)
-		s.blocks(q, v, y)
-		for i, e := range s.errors() {
+		if err := s.blocks(ctx, q, v, y); err != nil {
+			return err
+		}
+		bounds, err := s.errors(ctx)
+		if err != nil {
+			return err
+		}
+		for i, e := range bounds {
 			b.Variance.Set(lo+i/c, i%c, e)
 		}
 		for i := range hi - lo {
@@ -163,18 +169,22 @@ func (s *predictor) solveCross(ctx context.Context, x *linearize.Batch) (v, y bl
 }
 
 // blocks writes (v + ρ)ᵀy for each example, C×C.
-func (s *predictor) blocks(dst, v, y blas64.General) {
+func (s *predictor) blocks(ctx context.Context, dst, v, y blas64.General) error {
 	c := s.data.c
 	both := s.matrix(s.q, v)
 	dense.Copy(both, v)
 	s.w.add(both, s.res)
 	if c == 1 {
 		copy(dst.Data, s.w.dots(both, y))
-		return
+		return nil
 	}
 	for i := range v.Cols / c {
-		fblas.Gemm(blas.Trans, blas.NoTrans, 1, dense.Cols(both, i*c, (i+1)*c), dense.Cols(y, i*c, (i+1)*c), 0, dense.Rows(dst, i*c, (i+1)*c))
+		err := fblas.GemmContext(ctx, s.w.workers, blas.Trans, blas.NoTrans, 1, dense.Cols(both, i*c, (i+1)*c), dense.Cols(y, i*c, (i+1)*c), 0, dense.Rows(dst, i*c, (i+1)*c))
+		if err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // rounding is the part of the prior variance by which rounding may make a
@@ -252,7 +262,9 @@ func (p *Posterior) jointTo(ctx context.Context, cov *mat.Dense, x *linearize.Ba
 	}
 	p.note(s.worst)
 	q := dense.New(t*c, t*c)
-	fblas.Gemm(blas.Trans, blas.NoTrans, 1, both, all, 0, q)
+	if err := fblas.GemmContext(ctx, p.o.Workers, blas.Trans, blas.NoTrans, 1, both, all, 0, q); err != nil {
+		return err
+	}
 	p.data.k.BlockTo(cov, x, x)
 	return subtract(cov.RawMatrix(), q, 0, c)
 }

@@ -136,7 +136,9 @@ func (s *solver) iterate(ctx context.Context, x, r blas64.General, target []floa
 	if active == nil {
 		return 0, nil
 	}
-	s.pre.solveTo(z, r)
+	if err := s.pre.solveTo(ctx, z, r); err != nil {
+		return 0, err
+	}
 	dense.Copy(p, z)
 	rz := s.w.dots(r, z)
 	for done := 1; ; done++ {
@@ -167,7 +169,9 @@ func (s *solver) iterate(ctx context.Context, x, r blas64.General, target []floa
 		if active = above(s.w.dots(r, r), target); active == nil || done >= most {
 			return done, nil
 		}
-		s.pre.solveTo(z, r)
+		if err := s.pre.solveTo(ctx, z, r); err != nil {
+			return done, err
+		}
 		next := s.w.dots(r, z)
 		for j := range back {
 			back[j] = 0
@@ -197,14 +201,16 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 // errors returns for each column ρᵀP⁻¹ρ, ρ = v − Bx the residual of the last
 // solve: as P ⪯ B, it is no less than ρᵀB⁻¹ρ = (x* − x)ᵀB(x* − x), x* the
 // solution.
-func (s *solver) errors() []float64 {
+func (s *solver) errors(ctx context.Context) ([]float64, error) {
 	z := s.matrix(s.z, s.res)
-	s.pre.solveTo(z, s.res)
+	if err := s.pre.solveTo(ctx, z, s.res); err != nil {
+		return nil, err
+	}
 	e := s.w.dots(s.res, z)
 	for j, v := range e {
 		e[j] = math.Max(0, v)
 	}
-	return e
+	return e, nil
 }
 
 // matrix returns memory as a matrix of the size of v.

@@ -21,6 +21,12 @@ const kernelTol = 1e-12
 // with the product, destinations of any content and stride, sizes, inputs
 // unchanged, and bit-identical results for any GOMAXPROCS and in concurrent
 // calls. Examples beyond 40 or so only take time.
+//
+//	func TestPeriodic(t *testing.T) {
+//		rng := rand.New(rand.NewPCG(1, 2))
+//		b := gptest.RandomBatch(rng, 12, 3, gptest.RandomLayers(rng)...)
+//		gptest.Kernel(t, periodic{}, b)
+//	}
 func Kernel(t *testing.T, k ntk.Kernel, b *linearize.Batch) {
 	t.Helper()
 	if b.Len() < 4 {

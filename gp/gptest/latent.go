@@ -31,6 +31,12 @@ type LatentCase struct {
 // of marginals with the joint, symmetry, positive semidefiniteness, inputs
 // unchanged, bit-identical results for any GOMAXPROCS and in concurrent calls,
 // and context.Canceled from a cancelled context.
+//
+//	func TestMine(t *testing.T) {
+//		kernel, train, test := problem(t) // any that Mine can be fitted to
+//		post := fitMine(t, kernel, train)
+//		gptest.Latent(t, gptest.LatentCase{Latent: post, Kernel: kernel, Test: test, Tol: 1e-10})
+//	}
 func Latent(t *testing.T, c LatentCase) {
 	t.Run("Destinations", c.destinations)
 	t.Run("WrongSize", c.wrongSize)
@@ -64,6 +70,14 @@ type DualCase struct {
 // the raw terms have the same sum, that the influence of training examples is
 // that of their cross-kernel with themselves, and that a cancelled context gives
 // context.Canceled.
+//
+//	func TestMine(t *testing.T) {
+//		kernel, train, test := problem(t)
+//		gptest.Dual(t, gptest.DualCase{
+//			LatentCase: gptest.LatentCase{Kernel: kernel, Test: test, Tol: 1e-10},
+//			Dual:       fitMine(t, kernel, train), Train: train, SumTol: 1e-9,
+//		})
+//	}
 func Dual(t *testing.T, c DualCase) {
 	c.Latent = c.Dual
 	Latent(t, c.LatentCase)

@@ -38,6 +38,13 @@ const (
 // same to the last bit, in this and in another process, and is written again
 // as it was; a section that is damaged, missing or of another size is a
 // *store.Error. The other process runs the same test, and ends here.
+//
+//	gptest.Saved(t, gptest.SavedCase[*Mine]{
+//		Posterior: post,
+//		Save:      func(p *Mine, w *store.Writer) error { return p.Save(w) },
+//		Load:      func(f *store.File) (*Mine, error) { return LoadMine(f, kernel, train) },
+//		Answers:   func(t *testing.T, p *Mine) []float64 { return means(t, p, test) },
+//	})
 func Saved[P any](t *testing.T, c SavedCase[P]) {
 	if path := os.Getenv(savedFile); path != "" {
 		p, done := c.open(t, path)

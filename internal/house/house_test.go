@@ -28,13 +28,13 @@ var level = map[string]int{
 	"linearize": 4, "linearize/network/internal/graph": 5, "linearize/network/internal/compile": 6, "linearize/network": 7,
 	"ntk": 5, "gp": 6, "internal/sites": 7, "gp/cg": 8, "sparse": 8,
 	"glm": 7, "glm/weightspace": 9, "explain": 10, "explain/report": 11,
-	"cmd/gpexplain": 12,
+	"cmd/gpexplain": 12, "doc/examples/own": 13, "doc/examples/probabilities": 13, "doc/examples/saved": 13,
 }
 
 // testOnly lists the packages that only tests import. They may import all but
 // the commands.
 var testOnly = map[string]bool{
-	"internal/house": true, "gp/gptest": true, "internal/testdense": true, "internal/testdual": true, "internal/testref": true,
+	"internal/house": true, "gp/gptest": true, "internal/testdense": true, "internal/testdual": true, "internal/testlimit": true, "internal/testref": true,
 }
 
 type source struct {

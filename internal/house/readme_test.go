@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -61,4 +62,21 @@ func TestReadmeExample(t *testing.T) {
 	require.Equal(t, []int{200, 1}, []int{n, c})
 	n, c = cov.Dims()
 	require.Equal(t, []int{200, 1}, []int{n, c})
+}
+
+// TestReadmeCommandsAreRun checks that every shell line of the README is of a
+// kind that a test runs: gpexplain's in cmd/gpexplain, those of doc/examples
+// there.
+func TestReadmeCommandsAreRun(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	require.NoError(t, err)
+	count := 0
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
+		for line := range strings.Lines(block[1]) {
+			require.Regexp(t, `^(gpexplain |go run \./cmd/gpexplain |go run \./doc/examples/|go test \./\.\.\.$)`, strings.TrimSpace(line))
+			count++
+		}
+	}
+	require.Greater(t, count, 10)
+	require.Equal(t, 1, strings.Count(string(readme), "```go\n"), "TestReadmeExample runs one snippet")
 }

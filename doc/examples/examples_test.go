@@ -1,0 +1,100 @@
+// Package examples runs the programs of its folders, which were written from
+// the documentation of the library.
+package examples
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// build compiles the program of a folder.
+func build(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./"+name).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return path
+}
+
+func run(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// shown are the lines of README.md that run programs of this folder.
+func shown(t *testing.T) [][]string {
+	t.Helper()
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	require.NoError(t, err)
+	var lines [][]string
+	for line := range strings.Lines(string(readme)) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "go run ./doc/examples/"); ok {
+			lines = append(lines, strings.Fields(rest))
+		}
+	}
+	return lines
+}
+
+// The commands of README.md, one after the other in an empty directory, so
+// that one process reads the file that another one wrote.
+func TestShownCommands(t *testing.T) {
+	lines, programs := shown(t), map[string]string{}
+	for _, args := range lines {
+		if programs[args[0]] == "" {
+			programs[args[0]] = build(t, args[0])
+		}
+	}
+	require.Len(t, programs, 3)
+	t.Chdir(t.TempDir())
+	got := map[string]string{}
+	for _, args := range lines {
+		got[strings.Join(args, " ")] = run(t, append([]string{programs[args[0]]}, args[1:]...)...)
+	}
+	require.Equal(t, map[string]string{
+		"probabilities": `x = [   0    1]: p(y=1) = 0.112 ± 0.110
+x = [   1 -0.5]: p(y=1) = 0.830 ± 0.160
+x = [ 0.5 0.25]: p(y=1) = 0.589 ± 0.160
+x = [   6    5]: p(y=1) = 0.873 ± 0.273
+`,
+		"saved fit sine.gp":     "",
+		"saved explain sine.gp": got["saved explain sine.gp"],
+		"own":                   "f(0.75) = 1.042 ± 0.071; sin 1.5 = 0.997, y = 8\n",
+	}, got)
+
+	// Training adds up in another order on other processors, which other
+	// networks come of: only what holds for each of them is compared.
+	explained := strings.Split(strings.TrimSpace(got["saved explain sine.gp"]), "\n")
+	require.Len(t, explained, 4)
+	require.Regexp(t, `^f\(0\.8\) = (0\.99\d|1\.00\d) = -?\d+\.\d+ \+ -?\d+\.\d+ from 300 examples$`, explained[0])
+	for _, line := range explained[1:] {
+		require.Regexp(t, `^x = [+-]\d\.\d\d, y = [+-]\d\.\d{3}: [+-]\d\.\d{4}$`, line)
+	}
+}
+
+// Each program has fewer than 60 lines of code, comments and blank lines not
+// counted.
+func TestProgramsAreShort(t *testing.T) {
+	files, err := filepath.Glob("*/main.go")
+	require.NoError(t, err)
+	require.Len(t, files, 3)
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		code := 0
+		for line := range bytes.Lines(text) {
+			line = bytes.TrimSpace(line)
+			if len(line) > 0 && !bytes.HasPrefix(line, []byte("//")) {
+				code++
+			}
+		}
+		require.Less(t, code, 60, name)
+	}
+}

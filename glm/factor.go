@@ -1,0 +1,77 @@
+package glm
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+// A pivoted is a factor of a covariance, cov = L Lᵀ, with as many columns as it
+// has rank.
+type pivoted struct {
+	c, rank int
+	l       []float64 // C×C, of which the first rank columns are valid
+	left    []float64 // what the columns do not explain of each variance
+	used    []bool    // outputs that were pivots
+}
+
+// pivotedRounding is the part of a variance, in units of C, below which what
+// the columns leave of it is rounding.
+const pivotedRounding = 0x1p-50
+
+// newPivoted factors cov by Cholesky's method. The next pivot is the output of
+// the largest variance given those before, unless it is rounding.
+func newPivoted(cov []float64, c int) *pivoted {
+	p := &pivoted{c: c, l: make([]float64, c*c), left: make([]float64, c), used: make([]bool, c)}
+	for i := range c {
+		p.left[i] = cov[i*c+i]
+	}
+	for at := p.next(cov); at >= 0; at = p.next(cov) {
+		p.used[at] = true
+		k, own, pivot := p.rank, p.row(at), math.Sqrt(p.left[at])
+		p.l[at*c+k], p.left[at] = pivot, 0
+		for i := range c {
+			if p.used[i] {
+				continue
+			}
+			v := (cov[i*c+at] - floats.Dot(p.row(i), own)) / pivot
+			p.l[i*c+k] = v
+			p.left[i] -= v * v
+		}
+		p.rank++
+	}
+	return p
+}
+
+// row returns the row of output i.
+func (p *pivoted) row(i int) []float64 { return p.l[i*p.c:][:p.rank] }
+
+// next returns the next pivot, or −1.
+func (p *pivoted) next(cov []float64) int {
+	best, most := -1, 0.0
+	for i, v := range p.left {
+		if !p.used[i] && v > most && v > pivotedRounding*float64(p.c)*cov[i*p.c+i] {
+			best, most = i, v
+		}
+	}
+	return best
+}
+
+// least returns a bound from above on the smallest eigenvalue of what the
+// columns leave of cov: the smallest of its elements and of its blocks of two.
+// It is 0 where they leave nothing.
+func (p *pivoted) least(cov []float64) float64 {
+	least, before := 0.0, []int{}
+	for i, used := range p.used {
+		if used {
+			continue
+		}
+		least = min(least, p.left[i])
+		for _, j := range before {
+			s := cov[i*p.c+j] - floats.Dot(p.row(i), p.row(j))
+			least = min(least, (p.left[i]+p.left[j])/2-math.Hypot((p.left[i]-p.left[j])/2, s))
+		}
+		before = append(before, i)
+	}
+	return least
+}

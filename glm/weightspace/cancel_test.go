@@ -1,0 +1,61 @@
+package weightspace_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testlimit"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// manyParameters has so many parameters that the precision matrix takes panels.
+func manyParameters(t *testing.T) *spaceProblem {
+	q := newSpaceProblem(t, "wide", 3, 300, 1, glm.Bernoulli{}, 1)
+	rng := rand.New(rand.NewPCG(3, 9))
+	q.train = gptest.RandomBatch(rng, 300, 1, gptest.Layer{In: 30, Out: 30})
+	q.test = gptest.Another(rng, q.train, 9)
+	q.theta = make([]float64, q.train.P)
+	variance := make([]float64, q.train.P)
+	for i := range variance {
+		variance[i] = 0.1
+	}
+	var err error
+	q.prior, err = ntk.NewDiagonal(variance, q.theta)
+	require.NoError(t, err)
+	return q
+}
+
+// Forming and factoring the precision stops between panels.
+func TestStopsBetweenPanels(t *testing.T) {
+	q := manyParameters(t)
+	s, o := q.sites(t), &weightspace.Options{Workers: 1}
+	testlimit.Stops(t, "Fit", 20, func(ctx context.Context) error {
+		_, err := weightspace.Fit(ctx, q.train, s, q.prior, q.theta, o)
+		return err
+	})
+	testlimit.Stops(t, "Refit", 20, func(ctx context.Context) error {
+		_, err := weightspace.Refit(ctx, q.train, q.y, q.lik, q.prior, q.theta, o)
+		return err
+	})
+}
+
+// One worker is the caller: nothing that weightspace does starts a goroutine.
+func TestWorkersBoundGoroutines(t *testing.T) {
+	q := manyParameters(t)
+	s := q.sites(t)
+	testlimit.NoGoroutines(t, func() {
+		w, err := weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, &weightspace.Options{Workers: 1})
+		require.NoError(t, err)
+		var mean, cov, joint mat.Dense
+		require.NoError(t, w.PredictTo(t.Context(), &mean, &cov, q.test))
+		require.NoError(t, w.JointTo(t.Context(), &mean, &joint, q.test))
+		require.NoError(t, w.SampleTo(t.Context(), mat.NewDense(40, q.train.P, nil), rand.New(rand.NewPCG(1, 1))))
+	})
+}

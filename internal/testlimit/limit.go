@@ -1,0 +1,67 @@
+// Package testlimit tests that long work stops when it is cancelled, and that
+// it starts no more goroutines than it may.
+package testlimit
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A Countdown is a context that is cancelled once it has been asked Left times.
+// It counts how often it is asked, from any goroutine.
+type Countdown struct {
+	context.Context
+	Left  int64
+	Asked atomic.Int64
+}
+
+// Err implements context.Context.
+func (c *Countdown) Err() error {
+	if c.Asked.Add(1) > c.Left {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Stops tests that call does none of the rest once it is cancelled, after any
+// number of looks at its context: it looks a few times more at most, on the way
+// out. The whole takes least looks or more.
+func Stops(t *testing.T, name string, least int64, call func(ctx context.Context) error) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(3, 4))
+	whole := &Countdown{Context: t.Context(), Left: 1 << 40}
+	require.NoError(t, call(whole), name)
+	all := whole.Asked.Load()
+	require.GreaterOrEqual(t, all, least, name)
+	for range 5 {
+		ctx := &Countdown{Context: t.Context(), Left: rng.Int64N(all)}
+		require.ErrorIs(t, call(ctx), context.Canceled, name)
+		require.LessOrEqual(t, ctx.Asked.Load(), ctx.Left+16, "%s of %d", name, all)
+	}
+}
+
+// NoGoroutines tests that call runs in its own goroutine alone.
+func NoGoroutines(t *testing.T, call func()) {
+	t.Helper()
+	var most, stop atomic.Int64
+	started, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		close(started)
+		for stop.Load() == 0 {
+			most.Store(max(most.Load(), int64(runtime.NumGoroutine())))
+			runtime.Gosched()
+		}
+	}()
+	<-started
+	before := int64(runtime.NumGoroutine())
+	call()
+	stop.Store(1)
+	<-done
+	require.LessOrEqual(t, most.Load(), before)
+}
