@@ -11,13 +11,13 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/internal/testdual"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 )
 
 // combining is dense with a Cross that takes sums of outputs.
 type combining struct {
-	*testdual.Dual
+	*testkit.Dual
 	data linearize.Source // nil: that of dense
 }
 
@@ -30,13 +30,13 @@ func (d combining) Data() linearize.Source {
 
 func (d combining) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, error) {
 	q, err := d.Dual.Cross(ctx, x)
-	return combiningCross{q.(*testdual.DenseCross)}, err
+	return combiningCross{q.(*testkit.DenseCross)}, err
 }
 
-type combiningCross struct{ *testdual.DenseCross }
+type combiningCross struct{ *testkit.DenseCross }
 
 func (c combiningCross) CombinedTo(_ context.Context, dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
-	j := testdual.Jacobian(train)
+	j := testkit.Jacobian(train)
 	rows, _ := c.Left[t].Dims()
 	cols, _ := j.Dims()
 	if dst.IsEmpty() {
@@ -56,7 +56,7 @@ func (c combiningCross) TileTo(context.Context, *mat.Dense, int, *linearize.Batc
 
 // gathering is a source that gives single examples and counts them.
 type gathering struct {
-	testdual.Chunked
+	testkit.Chunked
 	gathered *int
 }
 
@@ -69,8 +69,8 @@ func (g gathering) Gather(ctx context.Context, rows []int) (*linearize.Batch, er
 // and do not depend on tiles, batches and workers.
 func TestCombinedIsPlain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 7))
-	d := testdual.New(rng, 60, 3, 20)
-	x := testdual.RandomBatch(rng, 3, 3, 20)
+	d := testkit.NewDual(rng, 60, 3, 20)
+	x := testkit.RandomBatch(rng, 3, 3, 20)
 	for _, o := range []Options{{Top: 4}, {Top: 3, Sides: true, Terms: gp.Raw, Targets: []Target{Contrast(2, 0), Single(1)}}, {Top: 60}} {
 		plain, err := New(d, d, &o)
 		require.NoError(t, err)
@@ -100,18 +100,18 @@ func requireNearly(t *testing.T, want, got [][]Explanation) {
 	for row := range want {
 		for k, a := range want[row] {
 			b := got[row][k]
-			testdual.RequireNear(t, a.Sum, b.Sum, tight, "sum")
-			testdual.RequireNear(t, a.RawSum, b.RawSum, tight, "raw sum")
-			testdual.RequireNear(t, a.Cancellation, b.Cancellation, tight, "cancellation")
+			testkit.RequireNear(t, a.Sum, b.Sum, tight, "sum")
+			testkit.RequireNear(t, a.RawSum, b.RawSum, tight, "raw sum")
+			testkit.RequireNear(t, a.Cancellation, b.Cancellation, tight, "cancellation")
 			for _, lists := range [][2][]Term{{a.Terms, b.Terms}, {a.For, b.For}, {a.Against, b.Against}} {
 				require.Len(t, lists[1], len(lists[0]))
 				for i, p := range lists[0] {
 					q := lists[1][i]
 					require.Equal(t, p.Index, q.Index)
-					testdual.RequireNear(t, p.Value, q.Value, tight, "value")
-					testdual.RequireNear(t, p.Raw, q.Raw, tight, "raw")
-					testdual.RequireNear(t, p.Similarity, q.Similarity, tight, "similarity")
-					testdual.RequireNear(t, p.Removal, q.Removal, tight, "removal")
+					testkit.RequireNear(t, p.Value, q.Value, tight, "value")
+					testkit.RequireNear(t, p.Raw, q.Raw, tight, "raw")
+					testkit.RequireNear(t, p.Similarity, q.Similarity, tight, "similarity")
+					testkit.RequireNear(t, p.Removal, q.Removal, tight, "removal")
 				}
 			}
 		}
@@ -122,14 +122,14 @@ func requireNearly(t *testing.T, want, got [][]Explanation) {
 // where the data can give them.
 func TestListedAreGathered(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 7))
-	d := testdual.New(rng, 90, 3, 20)
-	x := testdual.RandomBatch(rng, 1, 3, 20)
+	d := testkit.NewDual(rng, 90, 3, 20)
+	x := testkit.RandomBatch(rng, 1, 3, 20)
 	plain, err := New(d, d, &Options{Top: 2})
 	require.NoError(t, err)
 	want, err := plain.Explain(t.Context(), x)
 	require.NoError(t, err)
 	gathered := 0
-	e, err := New(combining{d, gathering{testdual.Chunked{B: d.Train, Size: 8}, &gathered}}, d, &Options{Top: 2})
+	e, err := New(combining{d, gathering{testkit.Chunked{B: d.Train, Size: 8}, &gathered}}, d, &Options{Top: 2})
 	require.NoError(t, err)
 	got, err := e.Explain(t.Context(), x)
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestListedAreGathered(t *testing.T) {
 
 // projected says of each example that it has a tenth of its covariance, and
 // weighs half of what its site says.
-type projected struct{ *testdual.Dual }
+type projected struct{ *testkit.Dual }
 
 func (d projected) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
 	if err := d.PredictTo(ctx, nil, h, x); err != nil {
@@ -159,20 +159,20 @@ func (d projected) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int,
 // The posterior decides on the covariance of a training
 // example with itself, and on its weight.
 func TestOwnCovarianceAndWeight(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *testdual.Dual, _ *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *testkit.Dual, _ *Explainer, x *linearize.Batch) {
 		o := &Options{Top: 3, All: true}
 		e, err := New(projected{d}, d, o)
 		require.NoError(t, err)
 		got, err := e.Explain(t.Context(), x)
 		require.NoError(t, err)
 		c := e.c
-		cross := testdual.Product(testdual.Jacobian(x), d.Sigma, d.J.T())
+		cross := testkit.Product(testkit.Jacobian(x), d.Sigma, d.J.T())
 		plain := every(t, d, x)
 		for i := range e.n {
 			h := mat.NewDense(c, c, nil)
 			require.NoError(t, d.PredictTo(t.Context(), nil, h, d.Train.Slice(i, i+1)))
 			// (I − Λh)⁻¹r with Λ/2 and h/10
-			m := testdual.Product(d.At.Lambda.Slice(i*c, (i+1)*c, 0, c), h)
+			m := testkit.Product(d.At.Lambda.Slice(i*c, (i+1)*c, 0, c), h)
 			m.Scale(-0.05, m)
 			for k := range c {
 				m.Set(k, k, m.At(k, k)+1)
@@ -181,9 +181,9 @@ func TestOwnCovarianceAndWeight(t *testing.T) {
 			require.NoError(t, step.Solve(m, d.At.Residual.Slice(i, i+1, 0, c).T()))
 			for row := range got {
 				for k := range c {
-					removal := -testdual.Product(cross.Slice(row*c+k, row*c+k+1, i*c, (i+1)*c), &step).At(0, 0)
-					testdual.RequireNear(t, removal, got[row][k].All.Removal[i], 1e-8, "removal")
-					testdual.RequireNear(t, plain[row][k].All.Similarity[i]/math.Sqrt(0.1), got[row][k].All.Similarity[i], tight, "similarity")
+					removal := -testkit.Product(cross.Slice(row*c+k, row*c+k+1, i*c, (i+1)*c), &step).At(0, 0)
+					testkit.RequireNear(t, removal, got[row][k].All.Removal[i], 1e-8, "removal")
+					testkit.RequireNear(t, plain[row][k].All.Similarity[i]/math.Sqrt(0.1), got[row][k].All.Similarity[i], tight, "similarity")
 				}
 			}
 		}

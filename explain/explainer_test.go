@@ -14,7 +14,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/internal/testdual"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -22,7 +22,7 @@ import (
 const tight = 1e-10
 
 // every returns all terms of a row and target as a list by position.
-func every(t *testing.T, d *testdual.Dual, x *linearize.Batch, targets ...Target) [][]Explanation {
+func every(t *testing.T, d *testkit.Dual, x *linearize.Batch, targets ...Target) [][]Explanation {
 	t.Helper()
 	e, err := New(d, d, &Options{Targets: targets, All: true})
 	require.NoError(t, err)
@@ -33,9 +33,9 @@ func every(t *testing.T, d *testdual.Dual, x *linearize.Batch, targets ...Target
 
 // (E14) v_i = C(x*,x_i) b_i with C = J Σ Jᵀ, for each output and a contrast.
 func TestE14Values(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
 		c := e.c
-		cross := testdual.Product(testdual.Jacobian(x), d.Sigma, d.J.T())
+		cross := testkit.Product(testkit.Jacobian(x), d.Sigma, d.J.T())
 		for row, outputs := range every(t, d, x) {
 			for k, one := range outputs {
 				for i := range e.n {
@@ -43,7 +43,7 @@ func TestE14Values(t *testing.T) {
 					for l := range c {
 						want += cross.At(row*c+k, i*c+l) * d.Pseudo[i*c+l]
 					}
-					testdual.RequireNear(t, want, one.All.Value[i], tight, "value")
+					testkit.RequireNear(t, want, one.All.Value[i], tight, "value")
 				}
 			}
 		}
@@ -52,9 +52,9 @@ func TestE14Values(t *testing.T) {
 
 // (E12) κ(x*,x_i) α_i with κ = J Σ₀ Jᵀ.
 func TestE12Raw(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
 		c := e.c
-		cross := testdual.Product(testdual.Jacobian(x), d.Prior, d.J.T())
+		cross := testkit.Product(testkit.Jacobian(x), d.Prior, d.J.T())
 		for row, outputs := range every(t, d, x) {
 			for k, one := range outputs {
 				for i := range e.n {
@@ -62,7 +62,7 @@ func TestE12Raw(t *testing.T) {
 					for l := range c {
 						want += cross.At(row*c+k, i*c+l) * d.DualVector[i*c+l]
 					}
-					testdual.RequireNear(t, want, one.All.Raw[i], tight, "raw")
+					testkit.RequireNear(t, want, one.All.Raw[i], tight, "raw")
 				}
 			}
 		}
@@ -72,28 +72,28 @@ func TestE12Raw(t *testing.T) {
 // Both sums are m + K_*n α, the mean of (E6), and the remainder is what the
 // network differs from it by.
 func TestBothSumsClose(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
 		rows, err := e.Explain(t.Context(), x)
 		require.NoError(t, err)
-		mean := testdual.Product(testdual.Jacobian(x), d.Prior, d.J.T(), mat.NewVecDense(len(d.DualVector), d.DualVector))
+		mean := testkit.Product(testkit.Jacobian(x), d.Prior, d.J.T(), mat.NewVecDense(len(d.DualVector), d.DualVector))
 		m := make([]float64, x.Len()*e.c)
 		d.MeanTo(m, x)
 		for row, outputs := range rows {
 			for k, one := range outputs {
 				s := mean.At(row*e.c+k, 0)
 				// the closure DESIGN asks for
-				testdual.RequireNear(t, s, one.Sum, 1e-9, "posterior sum")
-				testdual.RequireNear(t, s, one.RawSum, 1e-9, "raw sum")
-				testdual.RequireNear(t, m[row*e.c+k], one.PriorMean, tight, "prior mean")
-				testdual.RequireNear(t, x.F.At(row, k), one.Network, 0, "network")
-				testdual.RequireNear(t, one.Network-one.PriorMean-s, one.Remainder, 1e-9, "remainder")
+				testkit.RequireNear(t, s, one.Sum, 1e-9, "posterior sum")
+				testkit.RequireNear(t, s, one.RawSum, 1e-9, "raw sum")
+				testkit.RequireNear(t, m[row*e.c+k], one.PriorMean, tight, "prior mean")
+				testkit.RequireNear(t, x.F.At(row, k), one.Network, 0, "network")
+				testkit.RequireNear(t, one.Network-one.PriorMean-s, one.Remainder, 1e-9, "remainder")
 			}
 		}
 	})
 }
 
 func TestCancellationIsOverAllExamples(t *testing.T) {
-	explainers(t, Options{Top: 2, All: true}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{Top: 2, All: true}, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
 		rows, err := e.Explain(t.Context(), x)
 		require.NoError(t, err)
 		for _, one := range slices.Concat(rows...) {
@@ -105,8 +105,8 @@ func TestCancellationIsOverAllExamples(t *testing.T) {
 				}
 				return a / math.Abs(s)
 			}
-			testdual.RequireNear(t, cancel(one.All.Value), one.Cancellation, tight, "cancellation")
-			testdual.RequireNear(t, cancel(one.All.Raw), one.RawCancellation, tight, "raw cancellation")
+			testkit.RequireNear(t, cancel(one.All.Value), one.Cancellation, tight, "cancellation")
+			testkit.RequireNear(t, cancel(one.All.Raw), one.RawCancellation, tight, "raw cancellation")
 		}
 	})
 }
@@ -114,20 +114,20 @@ func TestCancellationIsOverAllExamples(t *testing.T) {
 // (E15) one Newton step from the fitted function on leaving example i out,
 // −J(x*) (Σ⁻¹ − J_iᵀΛ_iJ_i)⁻¹ J_iᵀ r_i, by inverting the P×P matrix.
 func TestE15IsOneNewtonStep(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
 		c, p := e.c, x.P
 		all := every(t, d, x)
 		for i := range e.n {
 			ji := d.J.Slice(i*c, (i+1)*c, 0, p)
 			var precision, sigma mat.Dense
 			require.NoError(t, precision.Inverse(d.Sigma))
-			precision.Sub(&precision, testdual.Product(ji.T(), d.At.Lambda.Slice(i*c, (i+1)*c, 0, c), ji))
+			precision.Sub(&precision, testkit.Product(ji.T(), d.At.Lambda.Slice(i*c, (i+1)*c, 0, c), ji))
 			require.NoError(t, sigma.Inverse(&precision))
-			move := testdual.Product(testdual.Jacobian(x), &sigma, ji.T(), d.At.Residual.Slice(i, i+1, 0, c).T())
+			move := testkit.Product(testkit.Jacobian(x), &sigma, ji.T(), d.At.Residual.Slice(i, i+1, 0, c).T())
 			for row := range all {
 				for k := range c {
 					// two inverses of condition up to 1e4
-					testdual.RequireNear(t, -move.At(row*c+k, 0), all[row][k].All.Removal[i], 1e-8, fmt.Sprint("removal of ", i))
+					testkit.RequireNear(t, -move.At(row*c+k, 0), all[row][k].All.Removal[i], 1e-8, fmt.Sprint("removal of ", i))
 				}
 			}
 		}
@@ -137,12 +137,12 @@ func TestE15IsOneNewtonStep(t *testing.T) {
 // (E15) is exact for a Gaussian: the posterior mean computed again without
 // example i differs by just that.
 func TestE15IsExactForGaussianSites(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
 		d.AtMode()
 		c := e.c
 		all := every(t, d, x)
-		mean := func(d *testdual.Dual) *mat.Dense {
-			return testdual.Product(testdual.Jacobian(x), d.Sigma, d.J.T(), mat.NewVecDense(len(d.Pseudo), d.Pseudo))
+		mean := func(d *testkit.Dual) *mat.Dense {
+			return testkit.Product(testkit.Jacobian(x), d.Sigma, d.J.T(), mat.NewVecDense(len(d.Pseudo), d.Pseudo))
 		}
 		before := mean(d)
 		for i := range e.n {
@@ -156,7 +156,7 @@ func TestE15IsExactForGaussianSites(t *testing.T) {
 			after := mean(&without)
 			for row := range all {
 				for k := range c {
-					testdual.RequireNear(t, after.At(row*c+k, 0)-before.At(row*c+k, 0), all[row][k].All.Removal[i], 1e-8, "removal")
+					testkit.RequireNear(t, after.At(row*c+k, 0)-before.At(row*c+k, 0), all[row][k].All.Removal[i], 1e-8, "removal")
 				}
 			}
 		}
@@ -165,7 +165,7 @@ func TestE15IsExactForGaussianSites(t *testing.T) {
 
 // Similarity is the posterior correlation of the target.
 func TestSimilarityIsPosteriorCorrelation(t *testing.T) {
-	explainers(t, Options{}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{}, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
 		c := e.c
 		targets := []Target{Single(c - 1)}
 		if c > 1 {
@@ -174,12 +174,12 @@ func TestSimilarityIsPosteriorCorrelation(t *testing.T) {
 		for row, outputs := range every(t, d, x, targets...) {
 			for k, target := range targets {
 				w := weights(target, c)
-				jt := testdual.Product(w.T(), testdual.Jacobian(x).Slice(row*c, (row+1)*c, 0, x.P))
-				vt := testdual.Product(jt, d.Sigma, jt.T()).At(0, 0)
+				jt := testkit.Product(w.T(), testkit.Jacobian(x).Slice(row*c, (row+1)*c, 0, x.P))
+				vt := testkit.Product(jt, d.Sigma, jt.T()).At(0, 0)
 				for i := range e.n {
-					ji := testdual.Product(w.T(), d.J.Slice(i*c, (i+1)*c, 0, x.P))
-					want := testdual.Product(jt, d.Sigma, ji.T()).At(0, 0) / math.Sqrt(vt*testdual.Product(ji, d.Sigma, ji.T()).At(0, 0))
-					testdual.RequireNear(t, want, outputs[k].All.Similarity[i], tight, "similarity")
+					ji := testkit.Product(w.T(), d.J.Slice(i*c, (i+1)*c, 0, x.P))
+					want := testkit.Product(jt, d.Sigma, ji.T()).At(0, 0) / math.Sqrt(vt*testkit.Product(ji, d.Sigma, ji.T()).At(0, 0))
+					testkit.RequireNear(t, want, outputs[k].All.Similarity[i], tight, "similarity")
 				}
 			}
 		}
@@ -198,18 +198,18 @@ func weights(t Target, c int) *mat.VecDense {
 // A contrast is the difference of its outputs in everything that is linear.
 func TestContrastIsTheDifference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 2))
-	d := testdual.New(rng, 15, 3, 30)
-	x := testdual.RandomBatch(rng, 3, 3, 30)
+	d := testkit.NewDual(rng, 15, 3, 30)
+	x := testkit.RandomBatch(rng, 3, 3, 30)
 	for _, row := range every(t, d, x, Single(2), Single(0), Contrast(2, 0)) {
 		plus, minus, both := row[0], row[1], row[2]
-		testdual.RequireNear(t, plus.Network-minus.Network, both.Network, tight, "network")
-		testdual.RequireNear(t, plus.PriorMean-minus.PriorMean, both.PriorMean, tight, "prior mean")
-		testdual.RequireNear(t, plus.Sum-minus.Sum, both.Sum, tight, "sum")
-		testdual.RequireNear(t, plus.Remainder-minus.Remainder, both.Remainder, tight, "remainder")
+		testkit.RequireNear(t, plus.Network-minus.Network, both.Network, tight, "network")
+		testkit.RequireNear(t, plus.PriorMean-minus.PriorMean, both.PriorMean, tight, "prior mean")
+		testkit.RequireNear(t, plus.Sum-minus.Sum, both.Sum, tight, "sum")
+		testkit.RequireNear(t, plus.Remainder-minus.Remainder, both.Remainder, tight, "remainder")
 		for i := range 15 {
-			testdual.RequireNear(t, plus.All.Value[i]-minus.All.Value[i], both.All.Value[i], tight, "value")
-			testdual.RequireNear(t, plus.All.Raw[i]-minus.All.Raw[i], both.All.Raw[i], tight, "raw")
-			testdual.RequireNear(t, plus.All.Removal[i]-minus.All.Removal[i], both.All.Removal[i], tight, "removal")
+			testkit.RequireNear(t, plus.All.Value[i]-minus.All.Value[i], both.All.Value[i], tight, "value")
+			testkit.RequireNear(t, plus.All.Raw[i]-minus.All.Raw[i], both.All.Raw[i], tight, "raw")
+			testkit.RequireNear(t, plus.All.Removal[i]-minus.All.Removal[i], both.All.Removal[i], tight, "removal")
 		}
 	}
 }
@@ -218,7 +218,7 @@ func TestContrastIsTheDifference(t *testing.T) {
 // listed term carries the numbers of its column.
 func TestListsAreTheHeadOfASort(t *testing.T) {
 	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
-		explainers(t, Options{Terms: terms, Top: 5, Sides: true, Similar: 4, All: true}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
+		explainers(t, Options{Terms: terms, Top: 5, Sides: true, Similar: 4, All: true}, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
 			rows, err := e.Explain(t.Context(), x)
 			require.NoError(t, err)
 			for _, one := range slices.Concat(rows...) {
@@ -279,7 +279,7 @@ func requireList(t *testing.T, e *Explainer, one Explanation, list []Term, order
 
 // Asking for more than N gives all N, and the sum of the list is the sum.
 func TestTopAboveNGivesAll(t *testing.T) {
-	explainers(t, Options{Top: 1 << 40}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{Top: 1 << 40}, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
 		rows, err := e.Explain(t.Context(), x)
 		require.NoError(t, err)
 		for _, one := range slices.Concat(rows...) {
@@ -288,7 +288,7 @@ func TestTopAboveNGivesAll(t *testing.T) {
 			for _, term := range one.Terms {
 				s += term.Value
 			}
-			testdual.RequireNear(t, one.Sum, s, tight, "sum of the list")
+			testkit.RequireNear(t, one.Sum, s, tight, "sum of the list")
 		}
 	})
 }
@@ -298,8 +298,8 @@ func TestTopAboveNGivesAll(t *testing.T) {
 func TestTilesDoNotMatter(t *testing.T) {
 	for seed, size := range sizes {
 		rng := rand.New(rand.NewPCG(uint64(seed), 7))
-		d := testdual.New(rng, size.n, size.c, size.p)
-		x := testdual.RandomBatch(rng, 3, size.c, size.p)
+		d := testkit.NewDual(rng, size.n, size.c, size.p)
+		x := testkit.RandomBatch(rng, 3, size.c, size.p)
 		for _, o := range []Options{{Top: 4}, {Top: 4, Sides: true, Similar: 3}, {All: true, Terms: gp.Raw}} {
 			var want [][]Explanation
 			for _, tile := range []int{0, 1, 2, 5, 1000} {
@@ -330,8 +330,8 @@ func requireSame(t *testing.T, want, got [][]Explanation) {
 				require.Equal(t, len(lists[0]), len(lists[1]))
 				for i := range lists[0] {
 					p, q := lists[0][i], lists[1][i]
-					testdual.RequireNear(t, p.Similarity, q.Similarity, 1e-12, "similarity")
-					testdual.RequireNear(t, p.Removal, q.Removal, 1e-12, "removal")
+					testkit.RequireNear(t, p.Similarity, q.Similarity, 1e-12, "similarity")
+					testkit.RequireNear(t, p.Removal, q.Removal, 1e-12, "removal")
 					p.Similarity, p.Removal, q.Similarity, q.Removal = 0, 0, 0, 0
 					require.Equal(t, p, q)
 				}
@@ -352,10 +352,10 @@ func TestProcessorsDoNotMatter(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	run := func() [][]Explanation {
 		rng := rand.New(rand.NewPCG(3, 7))
-		d := testdual.New(rng, 40, 2, 30)
+		d := testkit.NewDual(rng, 40, 2, 30)
 		e, err := New(d, d, &Options{Similar: 5, All: true})
 		require.NoError(t, err)
-		rows, err := e.Explain(t.Context(), testdual.RandomBatch(rng, 9, 2, 30))
+		rows, err := e.Explain(t.Context(), testkit.RandomBatch(rng, 9, 2, 30))
 		require.NoError(t, err)
 		return rows
 	}
@@ -366,7 +366,7 @@ func TestProcessorsDoNotMatter(t *testing.T) {
 
 // A batch of test rows gives what its rows give alone.
 func TestRowsAreIndependent(t *testing.T) {
-	explainers(t, Options{Top: 3}, func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch) {
+	explainers(t, Options{Top: 3}, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
 		together, err := e.Explain(t.Context(), x)
 		require.NoError(t, err)
 		for row := range x.Len() {
@@ -374,10 +374,10 @@ func TestRowsAreIndependent(t *testing.T) {
 			require.NoError(t, err)
 			for k := range alone[0] {
 				a, b := together[row][k], alone[0][k]
-				testdual.RequireNear(t, a.Sum, b.Sum, tight, "sum")
+				testkit.RequireNear(t, a.Sum, b.Sum, tight, "sum")
 				for i := range a.Terms {
 					require.Equal(t, a.Terms[i].Index, b.Terms[i].Index)
-					testdual.RequireNear(t, a.Terms[i].Removal, b.Terms[i].Removal, tight, "removal")
+					testkit.RequireNear(t, a.Terms[i].Removal, b.Terms[i].Removal, tight, "removal")
 				}
 			}
 		}
@@ -419,7 +419,7 @@ func TestZeroTarget(t *testing.T) {
 	require.False(t, Target{}.IsContrast())
 	require.Equal(t, -1, Target{}.Minus())
 	rng := rand.New(rand.NewPCG(1, 1))
-	d, x := testdual.New(rng, 4, 2, 3), testdual.RandomBatch(rng, 2, 2, 3)
+	d, x := testkit.NewDual(rng, 4, 2, 3), testkit.RandomBatch(rng, 2, 2, 3)
 	e, err := New(d, d, &Options{Targets: []Target{{}, Single(0)}})
 	require.NoError(t, err)
 	rows, err := e.Explain(t.Context(), x)
@@ -431,7 +431,7 @@ func TestZeroTarget(t *testing.T) {
 }
 
 func TestTargetsThatAreNone(t *testing.T) {
-	d := testdual.New(rand.New(rand.NewPCG(1, 1)), 4, 2, 3)
+	d := testkit.NewDual(rand.New(rand.NewPCG(1, 1)), 4, 2, 3)
 	for _, c := range []struct {
 		target Target
 		want   string
@@ -448,29 +448,29 @@ func TestTargetsThatAreNone(t *testing.T) {
 
 func TestNotFiniteIsAnErrorWithItsPlace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	d := testdual.New(rng, 6, 1, 3)
+	d := testkit.NewDual(rng, 6, 1, 3)
 	d.Pseudo[4] = math.NaN()
 	e, err := New(d, d, nil)
 	require.NoError(t, err)
-	_, err = e.Explain(t.Context(), testdual.RandomBatch(rng, 2, 1, 3))
+	_, err = e.Explain(t.Context(), testkit.RandomBatch(rng, 2, 1, 3))
 	require.ErrorContains(t, err, "training example 4 to test row 0 is not finite")
 }
 
 func TestCancelledContext(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	d := testdual.New(rng, 6, 1, 3)
+	d := testkit.NewDual(rng, 6, 1, 3)
 	e, err := New(d, d, nil)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = e.Explain(ctx, testdual.RandomBatch(rng, 2, 1, 3))
+	_, err = e.Explain(ctx, testkit.RandomBatch(rng, 2, 1, 3))
 	require.ErrorIs(t, err, context.Canceled)
 }
 
 // cancelling cancels its context where the influence of examples is asked for,
 // and fails where that does not reach it.
 type cancelling struct {
-	*testdual.Dual
+	*testkit.Dual
 	cancel func()
 }
 
@@ -482,16 +482,16 @@ func (d cancelling) InfluenceTo(ctx context.Context, _, _ *mat.Dense, _ []int, _
 // The posterior is given the context of Explain.
 func TestCancelReachesThePosterior(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	d := testdual.New(rng, 6, 1, 3)
+	d := testkit.NewDual(rng, 6, 1, 3)
 	ctx, cancel := context.WithCancel(t.Context())
 	e, err := New(cancelling{d, cancel}, d, nil)
 	require.NoError(t, err)
-	_, err = e.Explain(ctx, testdual.RandomBatch(rng, 2, 1, 3))
+	_, err = e.Explain(ctx, testkit.RandomBatch(rng, 2, 1, 3))
 	require.ErrorIs(t, err, context.Canceled)
 }
 
 // truncated yields fewer examples than it says.
-type truncated struct{ *testdual.Dual }
+type truncated struct{ *testkit.Dual }
 
 func (s truncated) Data() linearize.Source { return truncatedSource{s.Train} }
 
@@ -503,16 +503,16 @@ func (s truncatedSource) Batches(ctx context.Context, yield func(int, *linearize
 
 func TestDataThatEndsEarly(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	d := testdual.New(rng, 6, 1, 3)
+	d := testkit.NewDual(rng, 6, 1, 3)
 	e, err := New(truncated{d}, d, nil)
 	require.NoError(t, err)
-	_, err = e.Explain(t.Context(), testdual.RandomBatch(rng, 2, 1, 3))
+	_, err = e.Explain(t.Context(), testkit.RandomBatch(rng, 2, 1, 3))
 	require.ErrorContains(t, err, "ended after 2 of 6 examples")
 }
 
 // eaten has no digits left of the influence of some examples.
 type eaten struct {
-	*testdual.Dual
+	*testkit.Dual
 	bad []int
 }
 
@@ -534,8 +534,8 @@ func (d eaten) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *
 func TestVarianceLostToRounding(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		rng := rand.New(rand.NewPCG(1, 1))
-		d := testdual.New(rng, 12, 2, 7)
-		x := testdual.RandomBatch(rng, 2, 2, 7)
+		d := testkit.NewDual(rng, 12, 2, 7)
+		x := testkit.RandomBatch(rng, 2, 2, 7)
 		explain := func(d gp.Dual, prior PriorMean) [][]Explanation {
 			e, err := New(d, prior, &Options{Top: 12, All: all})
 			require.NoError(t, err)
@@ -555,8 +555,8 @@ func TestVarianceLostToRounding(t *testing.T) {
 						require.True(t, math.IsNaN(b.Removal) && math.IsNaN(b.Similarity))
 						continue
 					}
-					testdual.RequireNear(t, a.Removal, b.Removal, tight, "removal")
-					testdual.RequireNear(t, a.Similarity, b.Similarity, tight, "similarity")
+					testkit.RequireNear(t, a.Removal, b.Removal, tight, "removal")
+					testkit.RequireNear(t, a.Similarity, b.Similarity, tight, "similarity")
 				}
 			}
 		}
@@ -567,11 +567,11 @@ func TestVarianceLostToRounding(t *testing.T) {
 // parameters and fewer, one output and several.
 var sizes = []struct{ n, c, p int }{{9, 1, 5}, {25, 1, 60}, {12, 3, 20}, {20, 2, 90}}
 
-func explainers(t *testing.T, o Options, test func(t *testing.T, d *testdual.Dual, e *Explainer, x *linearize.Batch)) {
+func explainers(t *testing.T, o Options, test func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch)) {
 	for seed, size := range sizes {
 		rng := rand.New(rand.NewPCG(uint64(seed), 1))
-		d := testdual.New(rng, size.n, size.c, size.p)
-		x := testdual.RandomBatch(rng, 4, size.c, size.p)
+		d := testkit.NewDual(rng, size.n, size.c, size.p)
+		x := testkit.RandomBatch(rng, 4, size.c, size.p)
 		e, err := New(d, d, &o)
 		require.NoError(t, err)
 		test(t, d, e, x)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/funcgp/funcgp/internal/testdual"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -17,8 +17,8 @@ import (
 func TestSummaryAgainstDefinition(t *testing.T) {
 	for seed, size := range sizes {
 		rng := rand.New(rand.NewPCG(uint64(seed), 3))
-		d := testdual.New(rng, size.n, size.c, size.p)
-		x := testdual.RandomBatch(rng, 11, size.c, size.p)
+		d := testkit.NewDual(rng, size.n, size.c, size.p)
+		x := testkit.RandomBatch(rng, 11, size.c, size.p)
 		e, err := New(d, d, &Options{Top: 3})
 		require.NoError(t, err)
 		classes := &Classes{}
@@ -29,7 +29,7 @@ func TestSummaryAgainstDefinition(t *testing.T) {
 			classes.Predicted = append(classes.Predicted, rng.IntN(2))
 			classes.True = append(classes.True, rng.IntN(2))
 		}
-		got, err := e.Summarize(t.Context(), testdual.Chunked{B: x, Size: 4}, classes)
+		got, err := e.Summarize(t.Context(), testkit.Chunked{B: x, Size: 4}, classes)
 		require.NoError(t, err)
 
 		var rows []Explanation
@@ -58,9 +58,9 @@ func requireTerms(t *testing.T, rows []Explanation, got TermsSummary, column fun
 		cancel, rank = append(cancel, a/math.Abs(s)), append(rank, dumbSpearman(v, effect))
 		lists = append(lists, sortedBy(v, math.Abs)[:3])
 	}
-	testdual.RequireNear(t, dumbMedian(cancel), got.Cancellation, tight, "cancellation")
-	testdual.RequireNear(t, dumbMedian(rank), got.RankCorrelation, tight, "rank correlation")
-	testdual.RequireNear(t, dumbOverlap(lists), got.Overlap, tight, "overlap")
+	testkit.RequireNear(t, dumbMedian(cancel), got.Cancellation, tight, "cancellation")
+	testkit.RequireNear(t, dumbMedian(rank), got.RankCorrelation, tight, "rank correlation")
+	testkit.RequireNear(t, dumbOverlap(lists), got.Overlap, tight, "overlap")
 }
 
 func requireSimilar(t *testing.T, rows []Explanation, c *Classes, got SimilarSummary) {
@@ -83,10 +83,10 @@ func requireSimilar(t *testing.T, rows []Explanation, c *Classes, got SimilarSum
 			right = append(right, share(c.True[row]))
 		}
 	}
-	testdual.RequireNear(t, dumbOverlap(lists), got.Overlap, tight, "overlap")
-	testdual.RequireNear(t, stat.Mean(predicted, nil), got.PredictedClass, tight, "predicted class")
+	testkit.RequireNear(t, dumbOverlap(lists), got.Overlap, tight, "overlap")
+	testkit.RequireNear(t, stat.Mean(predicted, nil), got.PredictedClass, tight, "predicted class")
 	require.Equal(t, len(right), got.Errors)
-	testdual.RequireNear(t, stat.Mean(right, nil), got.TrueClassOfError, tight, "true class")
+	testkit.RequireNear(t, stat.Mean(right, nil), got.TrueClassOfError, tight, "true class")
 }
 
 func dumbOverlap(lists [][]int) float64 {
@@ -138,21 +138,21 @@ func TestSpearmanWithTies(t *testing.T) {
 		}
 		x[0], x[1], y[0], y[1] = 0, 7, 0, 7 // neither constant
 		// ranks are multiples of ½: exact but for the correlation's rounding
-		testdual.RequireNear(t, dumbSpearman(x, y), spearman(x, y), 1e-13, "spearman")
+		testkit.RequireNear(t, dumbSpearman(x, y), spearman(x, y), 1e-13, "spearman")
 	}
 }
 
 func TestSpearmanLeavesOutUndefined(t *testing.T) {
 	nan := math.NaN()
-	testdual.RequireNear(t, 1, spearman([]float64{1, 5, 2, 3}, []float64{10, nan, 20, 30}), 1e-15, "three pairs")
+	testkit.RequireNear(t, 1, spearman([]float64{1, 5, 2, 3}, []float64{10, nan, 20, 30}), 1e-15, "three pairs")
 	require.True(t, math.IsNaN(spearman([]float64{nan}, []float64{1})))
 	require.True(t, math.IsNaN(median([]float64{nan})))
 }
 
 func TestSummaryNeedsMatchingClasses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	d := testdual.New(rng, 6, 1, 3)
-	x := testdual.RandomBatch(rng, 2, 1, 3)
+	d := testkit.NewDual(rng, 6, 1, 3)
+	x := testkit.RandomBatch(rng, 2, 1, 3)
 	e, err := New(d, d, nil)
 	require.NoError(t, err)
 	_, err = e.Summarize(t.Context(), x, &Classes{Train: make([]int, 5)})

@@ -10,23 +10,23 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/testdense"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
 // Dense algebra, as the equations write it.
 var (
-	column         = testdense.Column
-	vec            = testdense.Vec
-	product        = testdense.Product
-	plus           = testdense.Plus
-	inverse        = testdense.Inverse
-	identity       = testdense.Identity
-	logDet         = testdense.LogDet
-	whole          = testdense.Whole
-	diagonalBlocks = testdense.DiagonalBlocks
-	requireNumber  = testdense.RequireNumber
+	column         = testkit.Column
+	vec            = testkit.Vec
+	product        = testkit.Product
+	plus           = testkit.Plus
+	inverse        = testkit.Inverse
+	identity       = testkit.Identity
+	logDet         = testkit.LogDet
+	whole          = testkit.Whole
+	diagonalBlocks = testkit.DiagonalBlocks
+	requireNumber  = testkit.RequireNumber
 )
 
 // A problem is a small random linearized network with data, prior and

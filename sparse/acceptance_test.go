@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -62,19 +63,19 @@ type answers struct {
 
 func (r *reference) ask(t *testing.T, d gp.Dual, b, alpha []float64, evidence ...gp.Evidence) *answers {
 	t.Helper()
-	test := r.test.Slice(0, min(r.test.Len(), 200/r.test.Outputs()))
+	test := r.Test.Slice(0, min(r.Test.Len(), 200/r.Test.Outputs()))
 	head := test.Slice(0, min(test.Len(), 50/test.Outputs()))
 	var mean, cov mat.Dense
 	require.NoError(t, d.PredictTo(t.Context(), &mean, &cov, test))
 	a := &answers{mean: flat(&mean), covariance: flat(&cov), evidence: evidence}
 	prior, total := make([]float64, head.Len()*head.Outputs()), 0.0
-	r.kernel.MeanTo(prior, head)
+	r.Kernel.MeanTo(prior, head)
 	for _, q := range []struct {
 		terms gp.Terms
 		v     []float64
 		to    *[]float64
 	}{{gp.Posterior, b, &a.terms}, {gp.Raw, alpha, &a.raw}} {
-		terms := crossOf(t, d, head, r.train, r.train.Len(), q.terms)
+		terms := crossOf(t, d, head, r.Train, r.Train.Len(), q.terms)
 		contributions(terms, q.v)
 		*q.to = flat(terms)
 		for i, m := range prior {
@@ -90,13 +91,13 @@ func (r *reference) ask(t *testing.T, d gp.Dual, b, alpha []float64, evidence ..
 // fitted asks the exact posterior given the sites at θ*.
 func (r *reference) fitted(t *testing.T, x *gp.Exact) *answers {
 	t.Helper()
-	return r.ask(t, x, x.PseudoTargets(), x.Alpha(), x.EvidenceAtTheta(gp.Scatter(r.prior, r.net.Theta())), x.EvidenceLinearGaussian())
+	return r.ask(t, x, x.PseudoTargets(), x.Alpha(), x.EvidenceAtTheta(gp.Scatter(r.Prior, r.Net.Theta())), x.EvidenceLinearGaussian())
 }
 
 // refitted asks the exact posterior at the mode of x's data.
 func (r *reference) refitted(t *testing.T, x *gp.Exact) *answers {
 	t.Helper()
-	m, err := x.Refit(t.Context(), r.y, r.lik)
+	m, err := x.Refit(t.Context(), r.Y, r.Likelihood)
 	require.NoError(t, err)
 	return r.ask(t, m, m.PseudoTargets(), m.Alpha(), m.EvidenceRefit(), m.EvidenceLinearGaussian())
 }
@@ -146,7 +147,7 @@ func TestAllInducing(t *testing.T) {
 	for _, a := range acceptances {
 		t.Run(a.name, func(t *testing.T) {
 			r, large := a.open(t)
-			ask := func(r *reference) *answers { return r.fitted(t, r.exact(t)) }
+			ask := func(r *reference) *answers { return r.fitted(t, r.Exact(t)) }
 			r.eachSelection(t, a.fit, ask, func(t *testing.T, r *reference, z *sparse.Inducing, want *answers) {
 				a.requireAnswers(t, "Nyström", r.fittedSparse(t, r.fit(t, z, sparse.Nystrom)), want)
 				if large {
@@ -164,9 +165,9 @@ func TestAllInducingRefit(t *testing.T) {
 	for _, a := range acceptances {
 		t.Run(a.name, func(t *testing.T) {
 			r, _ := a.open(t)
-			ask := func(r *reference) *answers { return r.refitted(t, r.exact(t)) }
+			ask := func(r *reference) *answers { return r.refitted(t, r.Exact(t)) }
 			r.eachSelection(t, a.refit, ask, func(t *testing.T, r *reference, z *sparse.Inducing, want *answers) {
-				p, err := sparse.Refit(t.Context(), r.kernel, r.train, r.y, r.lik, z, nil)
+				p, err := sparse.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, z, nil)
 				require.NoError(t, err)
 				got := r.ask(t, p, p.PseudoTargets(), p.Alpha(), p.EvidenceRefit(), p.EvidenceLinearGaussian())
 				a.requireAnswers(t, "refit", got, want)
@@ -201,7 +202,7 @@ func (r *reference) eachSelection(t *testing.T, others int, ask func(r *referenc
 // permutation chooses all training examples.
 func (r *reference) permutation(t *testing.T, s selection) *sparse.Inducing {
 	t.Helper()
-	n := r.train.Len()
+	n := r.Train.Len()
 	z := r.choose(t, s.how, n)
 	require.Equal(t, seq(0, n), slices.Sorted(slices.Values(z.Rows)))
 	return z
@@ -210,13 +211,13 @@ func (r *reference) permutation(t *testing.T, s selection) *sparse.Inducing {
 // fittedSparse is fitted for a sparse posterior.
 func (r *reference) fittedSparse(t *testing.T, p *sparse.Posterior) *answers {
 	t.Helper()
-	at := p.EvidenceAtTheta(gp.Scatter(r.prior, r.net.Theta()))
+	at := p.EvidenceAtTheta(gp.Scatter(r.Prior, r.Net.Theta()))
 	return r.ask(t, p, p.PseudoTargets(), p.Alpha(), at, p.EvidenceLinearGaussian())
 }
 
 // nested are numbers of inducing examples, the largest a sixth to all of N.
 func (r *reference) nested() []int {
-	n := min(r.train.Len(), max(40, r.train.Len()/6))
+	n := min(r.Train.Len(), max(40, r.Train.Len()/6))
 	return []int{n / 16, n / 8, n / 4, n / 2, n}
 }
 
@@ -266,7 +267,7 @@ func TestVarianceOrderOfReferences(t *testing.T) {
 	for _, a := range acceptances {
 		t.Run(a.name, func(t *testing.T) {
 			r, large := a.open(t)
-			x, selections, sizes := r.exact(t), r.selections(t), r.nested()[1:]
+			x, selections, sizes := r.Exact(t), r.selections(t), r.nested()[1:]
 			if large {
 				selections, sizes = selections[:1], sizes[1:2]
 			}
@@ -285,11 +286,11 @@ func TestVarianceOrderOfReferences(t *testing.T) {
 func (r *reference) requireOrder(t *testing.T, x *gp.Exact, z *sparse.Inducing) {
 	t.Helper()
 	nystrom, fitc, subset := r.fit(t, z, sparse.Nystrom), r.fit(t, z, sparse.FITC), r.subset(t, z)
-	refit, err := sparse.Refit(t.Context(), r.kernel, r.train, r.y, r.lik, z, nil)
+	refit, err := sparse.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, z, nil)
 	require.NoError(t, err)
-	for _, b := range []*linearize.Batch{r.test.Slice(0, min(r.test.Len(), 100)), z.Batch} {
+	for _, b := range []*linearize.Batch{r.Test.Slice(0, min(r.Test.Len(), 100)), z.Batch} {
 		var prior mat.Dense
-		r.kernel.DiagTo(&prior, b)
+		r.Kernel.DiagTo(&prior, b)
 		below := func(what string, small, large *mat.Dense) {
 			t.Helper()
 			requireBelow(t, fmt.Sprintf("%s, M = %d of %d examples", what, z.Len(), b.Len()), small, large, &prior)
@@ -360,7 +361,7 @@ func TestThesisCNNVariances(t *testing.T) {
 		t.Skip("some seconds")
 	}
 	r := openReference(t, "thesis-cnn")
-	x, test, all := r.exact(t), r.test.Slice(0, 500), r.selections(t)
+	x, test, all := r.Exact(t), r.Test.Slice(0, 500), r.selections(t)
 	atTest := covariance(t, x, test)
 	for _, q := range []struct {
 		selection
@@ -380,7 +381,7 @@ func TestThesisCNNVariances(t *testing.T) {
 func (r *reference) logVariances(t *testing.T, what string, p *sparse.Posterior, x *linearize.Batch, exact *mat.Dense) {
 	t.Helper()
 	var prior mat.Dense
-	r.kernel.DiagTo(&prior, x)
+	r.Kernel.DiagTo(&prior, x)
 	cov := covariance(t, p, x)
 	requireBelow(t, what, cov, &prior, &prior)
 	if p.IsSubset() {
@@ -403,13 +404,13 @@ func TestVarianceReturnsToPriorOfReferences(t *testing.T) {
 	for _, a := range acceptances {
 		t.Run(a.name, func(t *testing.T) {
 			r, _ := a.open(t)
-			c := r.train.Outputs()
-			h := r.head(min(r.train.Len(), 300/c)).full()
-			z := h.choose(t, sparse.Stratified{Labels: h.labels}, 2+10/c)
+			c := r.Train.Outputs()
+			h := r.head(min(r.Train.Len(), 300/c)).full()
+			z := h.choose(t, sparse.Stratified{Labels: h.Labels}, 2+10/c)
 			far := h.path(t, z.Batch, left)
 			for _, p := range []*sparse.Posterior{h.fit(t, z, sparse.Nystrom), h.fit(t, z, sparse.FITC), h.subset(t, z)} {
 				var prior mat.Dense
-				h.kernel.DiagTo(&prior, far)
+				h.Kernel.DiagTo(&prior, far)
 				cov := covariance(t, p, far)
 				scale := mat.Max(&prior)
 				explained := plus(&prior, -1, cov)
@@ -428,15 +429,9 @@ func TestVarianceReturnsToPriorOfReferences(t *testing.T) {
 
 // full is the reference with its Jacobians written out.
 func (r *reference) full() *reference {
-	h := *r
-	h.train = fullBatch(r.train.X, r.train.F, jacobian(r.train), r.train)
-	return &h
-}
-
-func jacobian(b *linearize.Batch) *mat.Dense {
-	var j mat.Dense
-	b.JacobianTo(&j)
-	return &j
+	h := *r.Reference
+	h.Train = fullBatch(r.Train.X, r.Train.F, testkit.Jacobian(r.Train), r.Train)
+	return &reference{&h}
 }
 
 // fullBatch has the Jacobian j, in the parameters of like.
@@ -450,7 +445,7 @@ func fullBatch(x, f, j *mat.Dense, like *linearize.Batch) *linearize.Batch {
 func (r *reference) path(t *testing.T, z *linearize.Batch, squares []float64) *linearize.Batch {
 	t.Helper()
 	c, p, n := z.Outputs(), z.P, len(squares)
-	jz, v := jacobian(z), jacobian(r.test.Slice(0, 1))
+	jz, v := testkit.Jacobian(z), testkit.Jacobian(r.Test.Slice(0, 1))
 	var svd mat.SVD
 	require.True(t, svd.Factorize(jz, mat.SVDThin))
 	var basis mat.Dense // P × z's rows
@@ -463,7 +458,7 @@ func (r *reference) path(t *testing.T, z *linearize.Batch, squares []float64) *l
 	for i, s := range squares {
 		j.Slice(i*c, (i+1)*c, 0, p).(*mat.Dense).Copy(plus(plus(jz.Slice(0, c, 0, p), math.Sqrt(s)-1, jz.Slice(0, c, 0, p)), math.Sqrt(1-s), v))
 	}
-	_, d := r.test.X.Dims()
-	test := r.test.Slice(0, n)
+	_, d := r.Test.X.Dims()
+	test := r.Test.Slice(0, n)
 	return fullBatch(test.X.Slice(0, n, 0, d).(*mat.Dense), test.F, j, z)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
@@ -28,10 +29,10 @@ import (
 func chunked(name string, seed uint64, n, c int, lik gp.Likelihood, scale float64) *problem {
 	q := newProblem(name, seed, 8, c, lik, scale)
 	rng := rand.New(rand.NewPCG(seed, 29))
-	q.train, q.n = gptest.Another(rng, q.train, n), n
-	q.train.F.Scale(scale, q.train.F)
-	q.train.X.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, q.train.X)
-	q.y = targets(rng, lik, q.train.F)
+	q.Train, q.N = gptest.Another(rng, q.Train, n), n
+	q.Train.F.Scale(scale, q.Train.F)
+	q.Train.X.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, q.Train.X)
+	q.Y = targets(rng, lik, q.Train.F)
 	return q
 }
 
@@ -39,7 +40,7 @@ func chunked(name string, seed uint64, n, c int, lik gp.Likelihood, scale float6
 // lead where there are no finite sites, and are cut short.
 func interrupted() []*problem {
 	poisson := chunked("poisson", 53, 2100, 1, glm.Poisson{}, 3)
-	poisson.lik = limited{glm.Poisson{}}
+	poisson.Likelihood = limited{glm.Poisson{}}
 	return []*problem{
 		chunked("categorical", 51, 1400, 3, glm.Categorical{}, 1),
 		chunked("bernoulli-saturated", 52, 2100, 1, glm.Bernoulli{}, 900),
@@ -63,22 +64,22 @@ const limit = 16 // above all f(x;θ*)
 type start func(ctx context.Context, q *problem, x linearize.Source, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, error)
 
 func startFit(ctx context.Context, q *problem, x linearize.Source, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, error) {
-	s, err := gp.NewSites(q.y, q.train.F, q.lik)
+	s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)
 	if err != nil {
 		return nil, err
 	}
-	return sparse.Fit(ctx, q.kernel, x, s, z, o)
+	return sparse.Fit(ctx, q.Kernel, x, s, z, o)
 }
 
 func startRefit(ctx context.Context, q *problem, x linearize.Source, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, error) {
-	return sparse.Refit(ctx, q.kernel, x, q.y, q.lik, z, o)
+	return sparse.Refit(ctx, q.Kernel, x, q.Y, q.Likelihood, z, o)
 }
 
 // bits is all that a fit gave.
 func (q *problem) bits(t *testing.T, p *sparse.Posterior) []byte {
 	t.Helper()
 	var mean, cov mat.Dense
-	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
 	out, err := p.Sums().MarshalBinary()
 	require.NoError(t, err)
 	s, ev := p.Sites(), p.EvidenceLinearGaussian()
@@ -98,20 +99,22 @@ func (q *problem) bits(t *testing.T, p *sparse.Posterior) []byte {
 
 // A watched is a source in batches that notes where passes over it start.
 type watched struct {
-	source
+	testkit.Chunked
 	first  int
 	starts *[]int
 }
 
-func watch(q *problem, size int) watched { return watched{source{q.train, size}, 0, new([]int)} }
+func watch(q *problem, size int) watched {
+	return watched{testkit.InTiles(q.Train, size), 0, new([]int)}
+}
 
 func (w watched) From(first int) linearize.Source {
-	return watched{source{w.b.Slice(first, w.b.Len()), w.size}, w.first + first, w.starts}
+	return watched{testkit.InTiles(w.B.Slice(first, w.B.Len()), w.Size), w.first + first, w.starts}
 }
 
 func (w watched) Batches(ctx context.Context, yield func(first int, b *linearize.Batch) error) error {
 	*w.starts = append(*w.starts, w.first)
-	return w.source.Batches(ctx, yield)
+	return w.Chunked.Batches(ctx, yield)
 }
 
 // few are options under which not all Newton steps are made.
@@ -150,16 +153,16 @@ func TestResume(t *testing.T) {
 	for _, q := range interrupted() {
 		for name, begin := range map[string]start{"fit": startFit, "refit": startRefit} {
 			for _, a := range approximations {
-				t.Run(q.name+"/"+name+"/"+a.String(), func(t *testing.T) {
+				t.Run(q.Name+"/"+name+"/"+a.String(), func(t *testing.T) {
 					z := q.some(t)
-					p, err := begin(t.Context(), q, q.train, z, few(a))
+					p, err := begin(t.Context(), q, q.Train, z, few(a))
 					require.NoError(t, err)
 					want := q.bits(t, p)
 
 					var all [][]byte
 					o := few(a)
 					keep(t, o, &all)
-					p, err = begin(t.Context(), q, q.train, z, o)
+					p, err = begin(t.Context(), q, q.Train, z, o)
 					require.NoError(t, err)
 					require.Equal(t, want, q.bits(t, p), "a fit with checkpoints")
 					require.GreaterOrEqual(t, len(all), 2)
@@ -204,7 +207,7 @@ func (q *problem) requireStops(t *testing.T, begin start, a sparse.Approximation
 		cancel()
 		return nil
 	}
-	_, err := begin(ctx, q, q.train, q.some(t), o)
+	_, err := begin(ctx, q, q.Train, q.some(t), o)
 	// There is nothing to cancel after the last pass of a refit.
 	if err != nil || want == errStop {
 		require.ErrorIs(t, err, want)
@@ -241,7 +244,7 @@ func TestResumeAgainAndAgain(t *testing.T) {
 	q := interrupted()[0]
 	z := q.some(t)
 	for _, begin := range []start{startFit, startRefit} {
-		p, err := begin(t.Context(), q, q.train, z, linear(sparse.FITC))
+		p, err := begin(t.Context(), q, q.Train, z, linear(sparse.FITC))
 		require.NoError(t, err)
 		want, stops := q.bits(t, p), 0
 		o := linear(sparse.FITC)
@@ -255,7 +258,7 @@ func TestResumeAgainAndAgain(t *testing.T) {
 		}
 		for p = nil; p == nil; {
 			require.Less(t, stops, 200)
-			if p, err = begin(t.Context(), q, source{q.train, 50 + stops}, z, o); err != nil {
+			if p, err = begin(t.Context(), q, testkit.InTiles(q.Train, 50+stops), z, o); err != nil {
 				require.ErrorIs(t, err, errStop)
 			}
 		}
@@ -288,21 +291,21 @@ func TestCheckpointWhenCanceled(t *testing.T) {
 		})
 		return got, err
 	}
-	got, err := run(q.train, 0, nil)
+	got, err := run(q.Train, 0, nil)
 	require.Equal(t, context.Canceled, err)
 	require.Len(t, got, 1)
 	done, total := got[0].Examples()
 	require.Equal(t, [2]int{682, 1400}, [2]int{done, total}, "2048 outputs are a chunk")
 
-	got, err = run(q.train, 1, nil)
+	got, err = run(q.Train, 1, nil)
 	require.Equal(t, context.Canceled, err)
 	require.Len(t, got, 1)
 
-	_, err = run(q.train, 0, errStop)
+	_, err = run(q.Train, 0, errStop)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, errStop)
 
-	got, err = run(failing{q.train}, 0, nil)
+	got, err = run(failing{q.Train}, 0, nil)
 	require.ErrorIs(t, err, errStop)
 	require.Empty(t, got)
 }
@@ -327,9 +330,9 @@ func TestCheckpointEvery(t *testing.T) {
 		2049: {4096, 8192, 10250}, 6000: {6144, 10250}, 1 << 40: {10250},
 	} {
 		var got []int
-		_, err := startFit(t.Context(), q, q.train, z, &sparse.Options{CheckpointEvery: every, Checkpoint: func(c *sparse.Checkpoint) error {
+		_, err := startFit(t.Context(), q, q.Train, z, &sparse.Options{CheckpointEvery: every, Checkpoint: func(c *sparse.Checkpoint) error {
 			done, total := c.Examples()
-			require.Equal(t, q.n, total)
+			require.Equal(t, q.N, total)
 			got = append(got, done)
 			return nil
 		}})
@@ -340,19 +343,19 @@ func TestCheckpointEvery(t *testing.T) {
 	var all [][]byte
 	o := linear(sparse.Nystrom)
 	keep(t, o, &all)
-	_, err := startFit(t.Context(), q, q.train, z, o)
+	_, err := startFit(t.Context(), q, q.Train, z, o)
 	require.NoError(t, err)
 	var done []int
 	o = &sparse.Options{Resume: resumed(t, all[2]), Progress: func(stage string, n, total int) {
 		if stage == sparse.StageData {
-			require.Equal(t, q.n, total)
+			require.Equal(t, q.N, total)
 			done = append(done, n)
 		}
 	}}
-	_, err = startFit(t.Context(), q, q.train, z, o)
+	_, err = startFit(t.Context(), q, q.Train, z, o)
 	require.NoError(t, err)
 	require.Equal(t, []int{8192, 10240, 10250}, done)
-	require.Panics(t, func() { startFit(t.Context(), q, q.train, z, &sparse.Options{CheckpointEvery: -1}) })
+	require.Panics(t, func() { startFit(t.Context(), q, q.Train, z, &sparse.Options{CheckpointEvery: -1}) })
 }
 
 // What is built with checkpoints does not go on with them, and what gives
@@ -379,7 +382,7 @@ func TestCheckpointsAreOfOneFit(t *testing.T) {
 	_, err := p2.Add(t.Context(), more, s)
 	require.NoError(t, err)
 	b := q.builder(t, z, o)
-	require.NoError(t, b.Add(t.Context(), q.train, q.sites(t)))
+	require.NoError(t, b.Add(t.Context(), q.Train, q.Sites(t)))
 	require.Equal(t, p.Sums(), b.Sums())
 	require.Equal(t, 1, calls)
 }
@@ -390,7 +393,7 @@ func TestCheckpointIsOfTheCall(t *testing.T) {
 	var kept *sparse.Checkpoint
 	o := &sparse.Options{Checkpoint: func(c *sparse.Checkpoint) error { kept = c; return nil }}
 	q.fit(t, q.some(t), o)
-	_, err := startFit(t.Context(), q, q.train, q.some(t), &sparse.Options{Resume: kept})
+	_, err := startFit(t.Context(), q, q.Train, q.some(t), &sparse.Options{Resume: kept})
 	require.ErrorContains(t, err, "empty")
 	_, err = kept.MarshalBinary()
 	require.Error(t, err)
@@ -411,50 +414,51 @@ type another struct {
 func (q *problem) others(t *testing.T, refit bool) []another {
 	t.Helper()
 	change := func(f func(p *problem)) *problem {
-		p := *q
-		p.train = &linearize.Batch{X: q.train.X, F: mat.DenseCopyOf(q.train.F), Blocks: q.train.Blocks, P: q.train.P}
-		p.y = mat.DenseCopyOf(q.y)
-		f(&p)
-		return &p
+		c := *q.Problem
+		p := &problem{&c}
+		p.Train = &linearize.Batch{X: q.Train.X, F: mat.DenseCopyOf(q.Train.F), Blocks: q.Train.Blocks, P: q.Train.P}
+		p.Y = mat.DenseCopyOf(q.Y)
+		f(p)
+		return p
 	}
-	label := func(p *problem) { p.y.Set(q.n-1, 0, math.Mod(q.y.At(q.n-1, 0)+1, 3)) }
+	label := func(p *problem) { p.Y.Set(q.N-1, 0, math.Mod(q.Y.At(q.N-1, 0)+1, 3)) }
 	all := []another{
 		{says: "approximation", q: q, o: sparse.Options{Approximation: sparse.FITC}},
 		{says: "inducing examples", q: q, z: q.inducing(t, 9, 2, 17, 5, 0, 12, 14)},
 		{says: "number of training examples, 1400 and 1399", q: change(func(p *problem) {
-			p.n, p.train, p.y = q.n-1, q.train.Slice(0, q.n-1), p.y.Slice(0, q.n-1, 0, 1).(*mat.Dense)
+			p.N, p.Train, p.Y = q.N-1, q.Train.Slice(0, q.N-1), p.Y.Slice(0, q.N-1, 0, 1).(*mat.Dense)
 		})},
 		{says: "prior", q: change(func(p *problem) {
-			groups := q.prior.Groups()
+			groups := q.Prior.Groups()
 			groups[0].Precision *= 1.0001
-			prior, err := ntk.NewLayerwise(q.train.P, groups, []float64{0.1})
+			prior, err := ntk.NewLayerwise(q.Train.P, groups, []float64{0.1})
 			require.NoError(t, err)
-			p.kernel = ntk.New(prior, q.theta, nil)
+			p.Kernel = ntk.New(prior, q.Theta, nil)
 		})},
 		{says: "prior mean or network", q: change(func(p *problem) {
-			theta := slices.Clone(q.theta)
+			theta := slices.Clone(q.Theta)
 			theta[3] += 1e-6
-			p.kernel = ntk.New(q.prior, theta, nil)
+			p.Kernel = ntk.New(q.Prior, theta, nil)
 		})},
 	}
 	if refit {
 		return append(all,
 			another{says: "kind", q: q, begin: startFit},
 			another{says: "targets", q: change(label)},
-			another{says: "likelihood", q: change(func(p *problem) { p.lik = tempered{q.lik} })},
+			another{says: "likelihood", q: change(func(p *problem) { p.Likelihood = tempered{q.Likelihood} })},
 			// After its last pass a refit looks at no example.
 			another{says: "training examples", unknown: 1, q: change(func(p *problem) {
-				p.train.F.Apply(func(_, _ int, v float64) float64 { return v + 1e-6 }, p.train.F)
+				p.Train.F.Apply(func(_, _ int, v float64) float64 { return v + 1e-6 }, p.Train.F)
 			})})
 	}
 	return append(all,
 		another{says: "kind", q: q, begin: startRefit},
 		another{says: "residuals of their sites", q: change(label)},
-		another{says: "function values of their sites", q: change(func(p *problem) { p.train.F.Set(1000, 2, 1) })},
+		another{says: "function values of their sites", q: change(func(p *problem) { p.Train.F.Set(1000, 2, 1) })},
 		another{says: "Λ of their sites", q: q, begin: func(ctx context.Context, q *problem, x linearize.Source, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, error) {
-			s := q.sites(t)
+			s := q.Sites(t)
 			s.Lambda.Set(100, 1, s.Lambda.At(100, 1)*1.01)
-			return sparse.Fit(ctx, q.kernel, x, s, z, o)
+			return sparse.Fit(ctx, q.Kernel, x, s, z, o)
 		}})
 }
 
@@ -473,7 +477,7 @@ func TestResumeRefusesOtherProblems(t *testing.T) {
 		var all [][]byte
 		o := linear(sparse.Nystrom)
 		keep(t, o, &all)
-		_, err := begin(t.Context(), q, q.train, q.some(t), o)
+		_, err := begin(t.Context(), q, q.Train, q.some(t), o)
 		require.NoError(t, err)
 		for _, other := range q.others(t, i == 1) {
 			z, begin := q.some(t), begin
@@ -485,7 +489,7 @@ func TestResumeRefusesOtherProblems(t *testing.T) {
 			}
 			for at, data := range all[:len(all)-other.unknown] {
 				other.o.Resume = resumed(t, data)
-				_, err := begin(t.Context(), other.q, other.q.train, z, &other.o)
+				_, err := begin(t.Context(), other.q, other.q.Train, z, &other.o)
 				var e *sparse.ResumeError
 				require.ErrorAs(t, err, &e, "%s: checkpoint %d", other.says, at)
 				require.Contains(t, e.Error(), other.says)
@@ -504,7 +508,7 @@ func someCheckpoints(t testing.TB) (*problem, map[byte][]byte) {
 		var all [][]byte
 		o := &sparse.Options{Approximation: sparse.FITC}
 		keep(t, o, &all)
-		_, err := begin(t.Context(), q, q.train, q.two(t), o)
+		_, err := begin(t.Context(), q, q.Train, q.two(t), o)
 		require.NoError(t, err)
 		for _, data := range all {
 			kinds[data[12]] = data
@@ -515,7 +519,7 @@ func someCheckpoints(t testing.TB) (*problem, map[byte][]byte) {
 
 func (q *problem) two(t testing.TB) *sparse.Inducing {
 	t.Helper()
-	b, err := q.train.Gather(t.Context(), []int{3, 1})
+	b, err := q.Train.Gather(t.Context(), []int{3, 1})
 	require.NoError(t, err)
 	return &sparse.Inducing{Rows: []int{3, 1}, Batch: b}
 }
@@ -620,7 +624,7 @@ func FuzzCheckpoint(f *testing.F) {
 		require.True(t, bytes.Equal(data, again))
 		for _, begin := range []start{startFit, startRefit} {
 			for _, a := range approximations {
-				_, err := begin(t.Context(), q, q.train, z, &sparse.Options{Approximation: a, Resume: &c, MaxIter: 1})
+				_, err := begin(t.Context(), q, q.Train, z, &sparse.Options{Approximation: a, Resume: &c, MaxIter: 1})
 				require.False(t, err != nil && !strings.HasPrefix(err.Error(), "sparse: ") && !strings.HasPrefix(err.Error(), "gp: "), "%v", err)
 			}
 		}

@@ -18,15 +18,15 @@ func TestContributionsClose(t *testing.T) {
 	for _, name := range []string{"snelson", "two-moons", "categorical", "poisson"} {
 		r := openReference(t, name)
 		for _, m := range []int{5, 10, 20, 40, 60} {
-			z, err := sparse.Select(t.Context(), sparse.Uniform{Seed: 1}, r.kernel, r.train, m, nil)
+			z, err := sparse.Select(t.Context(), sparse.Uniform{Seed: 1}, r.Kernel, r.Train, m, nil)
 			require.NoError(t, err)
-			p, err := sparse.Refit(t.Context(), r.kernel, r.train, r.y, r.lik, z, nil)
+			p, err := sparse.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, z, nil)
 			require.NoError(t, err)
 			var mean mat.Dense
-			require.NoError(t, p.PredictTo(t.Context(), &mean, nil, r.test))
-			e, err := explain.New(p, r.kernel, &explain.Options{Top: 1})
+			require.NoError(t, p.PredictTo(t.Context(), &mean, nil, r.Test))
+			e, err := explain.New(p, r.Kernel, &explain.Options{Top: 1})
 			require.NoError(t, err)
-			rows, err := e.Explain(t.Context(), r.test)
+			rows, err := e.Explain(t.Context(), r.Test)
 			require.NoError(t, err)
 			open, rawOpen, scale := 0.0, 0.0, 0.0
 			for i, outputs := range rows {

@@ -1,7 +1,6 @@
 package sparse_test
 
 import (
-	"context"
 	"runtime"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -20,10 +20,10 @@ import (
 func TestConformance(t *testing.T) {
 	for _, q := range []*problem{problems(t)[2], problems(t)[5]} {
 		for _, a := range approximations {
-			t.Run(q.name+"/"+a.String(), func(t *testing.T) {
-				c := gptest.LatentCase{Test: q.test, Kernel: q.kernel, Tol: 1e-10}
+			t.Run(q.Name+"/"+a.String(), func(t *testing.T) {
+				c := gptest.LatentCase{Test: q.Test, Kernel: q.Kernel, Tol: 1e-10}
 				gptest.Dual(t, gptest.DualCase{
-					LatentCase: c, Dual: q.refit(t, q.all(t), linear(a)), Train: q.train, SumTol: 1e-9, OtherWeights: a == sparse.FITC,
+					LatentCase: c, Dual: q.refit(t, q.all(t), linear(a)), Train: q.Train, SumTol: 1e-9, OtherWeights: a == sparse.FITC,
 				})
 				c.Latent = q.fit(t, q.some(t), linear(a))
 				gptest.Latent(t, c)
@@ -38,13 +38,13 @@ func TestConformance(t *testing.T) {
 func (q *problem) everything(t *testing.T, p *sparse.Posterior) []float64 {
 	t.Helper()
 	var mean, cov, joint, self mat.Dense
-	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
-	require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.test))
-	require.NoError(t, p.SelfTo(t.Context(), &self, q.test))
+	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
+	require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.Test))
+	require.NoError(t, p.SelfTo(t.Context(), &self, q.Test))
 	out := append(flat(&mean), flat(&cov)...)
 	out = append(append(out, flat(&joint)...), flat(&self)...)
 	out = append(append(out, p.Alpha()...), p.PseudoTargets()...)
-	out = append(out, flat(crossOf(t, p, q.test, q.train, q.n, gp.Posterior))...)
+	out = append(out, flat(crossOf(t, p, q.Test, q.Train, q.N, gp.Posterior))...)
 	grad, err := p.GradientLinearGaussian(t.Context(), q.groups())
 	require.NoError(t, err)
 	return append(append(out, grad...), p.EvidenceLinearGaussian().Value, p.TraceError())
@@ -62,7 +62,7 @@ func TestBitIdenticalForProcessors(t *testing.T) {
 		runtime.GOMAXPROCS(procs)
 		var out []float64
 		for _, a := range approximations {
-			z, err := sparse.Select(t.Context(), sparse.RandomCholesky{Seed: 3}, q.kernel, q.train, 40, nil)
+			z, err := sparse.Select(t.Context(), sparse.RandomCholesky{Seed: 3}, q.Kernel, q.Train, 40, nil)
 			require.NoError(t, err)
 			p := q.refit(t, z, &sparse.Options{Approximation: a, Workers: workers, MaxIter: 2})
 			out = append(out, q.everything(t, p)...)
@@ -75,46 +75,29 @@ func TestBitIdenticalForProcessors(t *testing.T) {
 	}
 }
 
-// A source yields a batch in tiles and gives no single examples.
-type source struct {
-	b    *linearize.Batch
-	size int
-}
-
-func (s source) Len() int { return s.b.Len() }
-
-func (s source) Batches(ctx context.Context, yield func(first int, b *linearize.Batch) error) error {
-	for lo := 0; lo < s.b.Len(); lo += s.size {
-		if err := yield(lo, s.b.Slice(lo, min(lo+s.size, s.b.Len()))); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
 // Results are the same to the last bit for any tiles of the data.
 func TestBitIdenticalForTiles(t *testing.T) {
 	q := large()
 	run := func(x linearize.Source) []float64 {
 		var out []float64
 		for _, how := range []sparse.Selector{sparse.Greedy{}, sparse.RandomCholesky{}, sparse.KMeans{}} {
-			z, err := sparse.Select(t.Context(), how, q.kernel, x, 30, nil)
+			z, err := sparse.Select(t.Context(), how, q.Kernel, x, 30, nil)
 			require.NoError(t, err)
 			for _, r := range z.Rows {
 				out = append(out, float64(r))
 			}
 		}
 		for _, a := range approximations {
-			p, err := sparse.Fit(t.Context(), q.kernel, x, q.sites(t), q.inducing(t, 3, 9, 100, 555, 680), linear(a))
+			p, err := sparse.Fit(t.Context(), q.Kernel, x, q.Sites(t), q.inducing(t, 3, 9, 100, 555, 680), linear(a))
 			require.NoError(t, err)
 			out = append(out, q.everything(t, p)...)
 		}
-		p, err := sparse.Refit(t.Context(), q.kernel, x, q.y, q.lik, q.inducing(t, 3, 9, 100, 555, 680), &sparse.Options{MaxIter: 2})
+		p, err := sparse.Refit(t.Context(), q.Kernel, x, q.Y, q.Likelihood, q.inducing(t, 3, 9, 100, 555, 680), &sparse.Options{MaxIter: 2})
 		require.NoError(t, err)
 		return append(out, q.everything(t, p)...)
 	}
-	want := run(q.train)
+	want := run(q.Train)
 	for _, size := range []int{1, 64, 300, 341, 342, 699} {
-		require.Equal(t, want, run(source{q.train, size}), "tiles of %d", size)
+		require.Equal(t, want, run(testkit.InTiles(q.Train, size)), "tiles of %d", size)
 	}
 }

@@ -18,7 +18,7 @@ func TestReportContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, o := range []*sparse.ReportOptions{nil, {Sample: 5}} {
-		r, err := p.Report(ctx, q.test, o)
+		r, err := p.Report(ctx, q.Test, o)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Nil(t, r)
 	}
@@ -45,15 +45,15 @@ func (s counted) Gather(ctx context.Context, rows []int) (*linearize.Batch, erro
 func TestGatherersAreAsked(t *testing.T) {
 	q := problems(t)[2]
 	var passes, gathers int
-	s := q.sites(t)
-	p, err := sparse.Fit(t.Context(), q.kernel, counted{q.train, &passes, &gathers}, s, q.some(t), nil)
+	s := q.Sites(t)
+	p, err := sparse.Fit(t.Context(), q.Kernel, counted{q.Train, &passes, &gathers}, s, q.some(t), nil)
 	require.NoError(t, err)
 	passes, gathers = 0, 0
-	_, err = p.Report(t.Context(), q.test, &sparse.ReportOptions{Sample: 5})
+	_, err = p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 5})
 	require.NoError(t, err)
 	require.Equal(t, []int{0, 1}, []int{passes, gathers})
 	passes, gathers = 0, 0
-	gone, err := gp.NewSites(pick(q.y, []int{4}), pick(s.F, []int{4}), q.lik)
+	gone, err := gp.NewSites(pick(q.Y, []int{4}), pick(s.F, []int{4}), q.Likelihood)
 	require.NoError(t, err)
 	_, err = p.Remove(t.Context(), []int{4}, gone)
 	require.NoError(t, err)

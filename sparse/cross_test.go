@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -32,16 +33,16 @@ type mulOnly struct {
 func TestCombinedCross(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		rng := rand.New(rand.NewPCG(4, 4))
-		w := mat.NewDense(2*q.n, q.c, nil)
+		w := mat.NewDense(2*q.N, q.C, nil)
 		w.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, w)
-		for _, k := range []ntk.Kernel{q.kernel, noMul{q.kernel}, mulOnly{q.kernel, q.kernel}} {
+		for _, k := range []ntk.Kernel{q.Kernel, noMul{q.Kernel}, mulOnly{q.Kernel, q.Kernel}} {
 			for _, o := range []*sparse.Options{linear(sparse.Nystrom), linear(sparse.FITC), {}} {
-				p, err := sparse.Fit(t.Context(), k, q.train, q.sites(t), q.some(t), o)
+				p, err := sparse.Fit(t.Context(), k, q.Train, q.Sites(t), q.some(t), o)
 				require.NoError(t, err)
 				if o.Mean == gp.Network {
 					scaled, err := p.At(t.Context(), 0.3)
 					require.NoError(t, err)
-					p, err = scaled.WithData(t.Context(), q.train, q.sites(t))
+					p, err = scaled.WithData(t.Context(), q.Train, q.Sites(t))
 					require.NoError(t, err)
 				}
 				requireCombined(t, q, p, w)
@@ -52,16 +53,16 @@ func TestCombinedCross(t *testing.T) {
 
 func requireCombined(t *testing.T, q *problem, p *sparse.Posterior, w *mat.Dense) {
 	t.Helper()
-	cross, err := p.Cross(t.Context(), q.test)
+	cross, err := p.Cross(t.Context(), q.Test)
 	require.NoError(t, err)
 	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
-		whole := crossOf(t, p, q.test, q.train, q.n, terms)
-		want := mat.NewDense(q.t*q.c, 2*q.n, nil)
-		for i := range q.n {
-			want.Slice(0, q.t*q.c, 2*i, 2*i+2).(*mat.Dense).Mul(
-				whole.Slice(0, q.t*q.c, i*q.c, (i+1)*q.c), w.Slice(2*i, 2*i+2, 0, q.c).T())
+		whole := crossOf(t, p, q.Test, q.Train, q.N, terms)
+		want := mat.NewDense(q.T*q.C, 2*q.N, nil)
+		for i := range q.N {
+			want.Slice(0, q.T*q.C, 2*i, 2*i+2).(*mat.Dense).Mul(
+				whole.Slice(0, q.T*q.C, i*q.C, (i+1)*q.C), w.Slice(2*i, 2*i+2, 0, q.C).T())
 		}
-		err := linearize.Combine(q.train, w).Batches(t.Context(), func(_ int, b *linearize.Batch) error {
+		err := linearize.Combine(q.Train, w).Batches(t.Context(), func(_ int, b *linearize.Batch) error {
 			var got mat.Dense
 			require.NoError(t, cross.(gp.CombinedCross).CombinedTo(t.Context(), &got, b, terms))
 			// K_ZZ of a condition up to 1e4
@@ -94,13 +95,13 @@ func explained(t *testing.T, d gp.Dual, k explain.PriorMean, x *linearize.Batch,
 func TestExplainedBySums(t *testing.T) {
 	for _, q := range []*problem{problems(t)[5], threeOutputs(t)} {
 		for _, a := range approximations {
-			for _, data := range []linearize.Source{q.train, source{q.train, 7}, linearize.Rebatch(q.train, 3)} {
-				p, err := sparse.Refit(t.Context(), q.kernel, data, q.y, q.lik, q.some(t), &sparse.Options{Approximation: a})
+			for _, data := range []linearize.Source{q.Train, testkit.InTiles(q.Train, 7), linearize.Rebatch(q.Train, 3)} {
+				p, err := sparse.Refit(t.Context(), q.Kernel, data, q.Y, q.Likelihood, q.some(t), &sparse.Options{Approximation: a})
 				require.NoError(t, err)
 				o := explain.Options{Top: 4, Sides: true, Targets: []explain.Target{explain.Single(1), explain.Contrast(2, 0)}}
-				got := explained(t, p, q.kernel, q.test, &o)
+				got := explained(t, p, q.Kernel, q.Test, &o)
 				o.All = true
-				want := explained(t, p, q.kernel, q.test, &o)
+				want := explained(t, p, q.Kernel, q.Test, &o)
 				for i := range want {
 					for c := range want[i] {
 						requireSameExplanation(t, got[i][c], want[i][c])
@@ -143,20 +144,20 @@ func requireSameExplanation(t *testing.T, got, want explain.Explanation) {
 func TestRemovalIsRemove(t *testing.T) {
 	for _, q := range []*problem{problems(t)[0], problems(t)[1], threeOutputs(t)} {
 		for _, a := range approximations {
-			t.Run(q.name+"/"+a.String(), func(t *testing.T) {
+			t.Run(q.Name+"/"+a.String(), func(t *testing.T) {
 				p := q.refit(t, q.some(t), &sparse.Options{Approximation: a})
 				var before mat.Dense
-				require.NoError(t, p.PredictTo(t.Context(), &before, nil, q.test))
-				rows := explained(t, p, q.kernel, q.test, &explain.Options{Top: q.n})
-				for i := range q.n {
-					s, err := gp.NewSites(q.y.Slice(i, i+1, 0, q.c).(*mat.Dense), p.Sites().F.Slice(i, i+1, 0, q.c).(*mat.Dense), q.lik)
+				require.NoError(t, p.PredictTo(t.Context(), &before, nil, q.Test))
+				rows := explained(t, p, q.Kernel, q.Test, &explain.Options{Top: q.N})
+				for i := range q.N {
+					s, err := gp.NewSites(q.Y.Slice(i, i+1, 0, q.C).(*mat.Dense), p.Sites().F.Slice(i, i+1, 0, q.C).(*mat.Dense), q.Likelihood)
 					require.NoError(t, err)
 					less, err := p.Remove(t.Context(), []int{i}, s)
 					require.NoError(t, err)
 					var after mat.Dense
-					require.NoError(t, less.PredictTo(t.Context(), &after, nil, q.test))
-					for row := range q.t {
-						for c := range q.c {
+					require.NoError(t, less.PredictTo(t.Context(), &after, nil, q.Test))
+					for row := range q.T {
+						for c := range q.C {
 							// the mode is found to 1e-12, and the posterior's A' has a condition up to 1e4
 							require.InDelta(t, after.At(row, c)-before.At(row, c), termOf(t, rows[row][c].Terms, i).Removal, 1e-9)
 						}
@@ -182,13 +183,13 @@ func termOf(t *testing.T, terms []explain.Term, i int) explain.Term {
 // of the exact posterior, as removal is.
 func TestSimilarityIsCorrelation(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
-		o := &explain.Options{Top: q.n}
-		exact, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil)
+		o := &explain.Options{Top: q.N}
+		exact, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
 		require.NoError(t, err)
-		want := explained(t, exact, q.kernel, q.test, o)
+		want := explained(t, exact, q.Kernel, q.Test, o)
 		for _, a := range approximations {
-			some := explained(t, q.refit(t, q.some(t), &sparse.Options{Approximation: a}), q.kernel, q.test, o)
-			all := explained(t, q.refit(t, q.all(t), &sparse.Options{Approximation: a}), q.kernel, q.test, o)
+			some := explained(t, q.refit(t, q.some(t), &sparse.Options{Approximation: a}), q.Kernel, q.Test, o)
+			all := explained(t, q.refit(t, q.all(t), &sparse.Options{Approximation: a}), q.Kernel, q.Test, o)
 			for row := range want {
 				for c := range want[row] {
 					for _, x := range want[row][c].Terms {
@@ -249,15 +250,15 @@ func TestCrossOfReusedBatch(t *testing.T) {
 		for _, z := range []*sparse.Inducing{q.some(t), q.inducing(t, 3, 1, 3, 2)} { // of full rank, and not
 			p := q.fit(t, z, linear(sparse.Nystrom))
 			for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
-				want := crossOf(t, p, q.test, q.train, 5, terms)
-				cross, err := p.Cross(t.Context(), q.test)
+				want := crossOf(t, p, q.Test, q.Train, 5, terms)
+				cross, err := p.Cross(t.Context(), q.Test)
 				require.NoError(t, err)
 				var reused linearize.Batch
-				for first := 0; first < q.n; first += 5 {
-					reused = *linearize.Concat(q.train.Slice(first, first+5))
+				for first := 0; first < q.N; first += 5 {
+					reused = *linearize.Concat(q.Train.Slice(first, first+5))
 					var got mat.Dense
 					require.NoError(t, cross.TileTo(t.Context(), &got, first, &reused, terms))
-					requireClose(t, "tile", &got, want.Slice(0, q.t*q.c, first*q.c, (first+5)*q.c), 1e-12)
+					requireClose(t, "tile", &got, want.Slice(0, q.T*q.C, first*q.C, (first+5)*q.C), 1e-12)
 				}
 			}
 		}
@@ -280,9 +281,9 @@ func (k multiplied) MulTo(dst *mat.Dense, a, b *linearize.Batch, v *mat.Dense) {
 // that differs in one number takes another.
 func TestCrossMultipliesOnce(t *testing.T) {
 	q, n := problems(t)[5], 0
-	p, err := sparse.Fit(t.Context(), multiplied{q.kernel, q.kernel, &n}, q.train, q.sites(t), q.some(t), nil)
+	p, err := sparse.Fit(t.Context(), multiplied{q.Kernel, q.Kernel, &n}, q.Train, q.Sites(t), q.some(t), nil)
 	require.NoError(t, err)
-	cross, err := p.Cross(t.Context(), q.test)
+	cross, err := p.Cross(t.Context(), q.Test)
 	require.NoError(t, err)
 	tile := func(b *linearize.Batch, terms gp.Terms, want int) {
 		t.Helper()
@@ -290,11 +291,11 @@ func TestCrossMultipliesOnce(t *testing.T) {
 		require.NoError(t, cross.TileTo(t.Context(), new(mat.Dense), 0, b, terms))
 		require.Equal(t, want, n)
 	}
-	tile(q.train, gp.Posterior, 1)
-	tile(q.train, gp.Raw, 0)
-	other := linearize.Concat(q.train)
+	tile(q.Train, gp.Posterior, 1)
+	tile(q.Train, gp.Raw, 0)
+	other := linearize.Concat(q.Train)
 	tile(other, gp.Posterior, 0)
 	other.F.Set(3, 1, other.F.At(3, 1)+1e-9)
 	tile(other, gp.Raw, 1)
-	tile(q.train, gp.Raw, 1)
+	tile(q.Train, gp.Raw, 1)
 }

@@ -31,26 +31,26 @@ func both(t *testing.T, f func(t *testing.T, q *problem, a sparse.Approximation)
 func TestE13Posterior(t *testing.T) {
 	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
 		z := q.some(t)
-		p, e := q.fit(t, z, linear(a)), q.dense(t, q.sites(t), z, a == sparse.FITC)
+		p, e := q.fit(t, z, linear(a)), q.dense(t, q.Sites(t), z, a == sparse.FITC)
 		var mean, cov, joint, jmean mat.Dense
-		require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
-		require.NoError(t, p.JointTo(t.Context(), &jmean, &joint, q.test))
+		require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
+		require.NoError(t, p.JointTo(t.Context(), &jmean, &joint, q.Test))
 		requireClose(t, "mean", column(&mean), e.mean(), tol)
-		requireClose(t, "covariance", &cov, diagonalBlocks(e.cov(t), q.c), tol)
+		requireClose(t, "covariance", &cov, diagonalBlocks(e.cov(t), q.C), tol)
 		requireClose(t, "joint covariance", &joint, e.cov(t), tol)
 		requireClose(t, "joint mean", column(&jmean), e.mean(), tol)
-		require.Equal(t, 7*q.c, p.Rank())
+		require.Equal(t, 7*q.C, p.Rank())
 
 		net := q.fit(t, z, &sparse.Options{Approximation: a})
-		require.NoError(t, net.PredictTo(t.Context(), &mean, nil, q.test))
-		require.Equal(t, flat(q.test.F), flat(&mean), "the Laplace posterior's mean")
+		require.NoError(t, net.PredictTo(t.Context(), &mean, nil, q.Test))
+		require.Equal(t, flat(q.Test.F), flat(&mean), "the Laplace posterior's mean")
 	})
 }
 
 // The evidence is (E8) with Q in place of K, with FITC Q + D.
 func TestE13Evidence(t *testing.T) {
 	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
-		z, s := q.some(t), q.sites(t)
+		z, s := q.some(t), q.Sites(t)
 		p, e := q.fit(t, z, linear(a)), q.dense(t, s, z, a == sparse.FITC)
 		got := p.EvidenceLinearGaussian()
 		requireNumber(t, "evidence", got.Value, e.evidence(t, a == sparse.FITC), tol)
@@ -66,12 +66,12 @@ func TestE13Evidence(t *testing.T) {
 // alone bounds (E7) from both sides (E13).
 func TestE13Bounds(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
-		s := q.sites(t)
-		exact := evidence(t, q, s, q.kTrain)
-		x, err := gp.Fit(t.Context(), q.kernel, q.train, s, nil)
+		s := q.Sites(t)
+		exact := evidence(t, q, s, q.KTrain)
+		x, err := gp.Fit(t.Context(), q.Kernel, q.Train, s, nil)
 		require.NoError(t, err)
 		last := -1e300
-		for m := 1; m <= q.n; m += 3 {
+		for m := 1; m <= q.N; m += 3 {
 			rows := q.all(t).Rows[:m]
 			p := q.fit(t, q.inducing(t, rows...), nil)
 			low := p.EvidenceLowerBound()
@@ -93,8 +93,8 @@ func TestE13Bounds(t *testing.T) {
 func TestE13Trace(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		z := q.some(t)
-		p, e := q.fit(t, z, nil), q.dense(t, q.sites(t), z, false)
-		requireNumber(t, "trace error", p.TraceError(), mat.Trace(e.d)/mat.Trace(q.kTrain), 1e-12)
+		p, e := q.fit(t, z, nil), q.dense(t, q.Sites(t), z, false)
+		requireNumber(t, "trace error", p.TraceError(), mat.Trace(e.d)/mat.Trace(q.KTrain), 1e-12)
 		requireNumber(t, "trace term", p.EvidenceLowerBound().LogDet-p.EvidenceLinearGaussian().LogDet,
 			mat.Trace(product(e.lambda, e.d)), 1e-11)
 	})
@@ -107,17 +107,17 @@ func TestE13Sums(t *testing.T) {
 		for name, p := range map[string]*sparse.Posterior{"fit": q.fit(t, z, linear(a)), "refit": q.refit(t, z, linear(a))} {
 			e := q.dense(t, p.Sites(), z, a == sparse.FITC)
 			requireClose(t, name+": b", vec(p.PseudoTargets()), e.b, tol)
-			post, raw := crossOf(t, p, q.test, q.train, 6, gp.Posterior), crossOf(t, p, q.test, q.train, 6, gp.Raw)
+			post, raw := crossOf(t, p, q.Test, q.Train, 6, gp.Posterior), crossOf(t, p, q.Test, q.Train, 6, gp.Raw)
 			requireClose(t, name+": k_*Z A⁻¹ k_Zi", post, e.cross(), tol)
 			requireClose(t, name+": q_*i", raw, product(e.zt.T(), inverse(t, e.zz), e.zn), tol)
 			var mean mat.Dense
-			require.NoError(t, p.PredictTo(t.Context(), &mean, nil, q.test))
-			requireClose(t, name+": m + Σ Cb", plus(q.mTest, 1, product(post, vec(p.PseudoTargets()))), column(&mean), tol)
-			requireClose(t, name+": m + Σ qα", plus(q.mTest, 1, product(raw, vec(p.Alpha()))), column(&mean), tol)
+			require.NoError(t, p.PredictTo(t.Context(), &mean, nil, q.Test))
+			requireClose(t, name+": m + Σ Cb", plus(q.MTest, 1, product(post, vec(p.PseudoTargets()))), column(&mean), tol)
+			requireClose(t, name+": m + Σ qα", plus(q.MTest, 1, product(raw, vec(p.Alpha()))), column(&mean), tol)
 
 			self := new(mat.Dense)
-			require.NoError(t, p.SelfTo(t.Context(), self, q.train))
-			requireClose(t, name+": k_iZ A⁻¹ k_Zi", self, diagonalBlocks(product(e.zn.T(), e.aInv, e.zn), q.c), tol)
+			require.NoError(t, p.SelfTo(t.Context(), self, q.Train))
+			requireClose(t, name+": k_iZ A⁻¹ k_Zi", self, diagonalBlocks(product(e.zn.T(), e.aInv, e.zn), q.C), tol)
 		}
 	})
 }
@@ -137,13 +137,13 @@ func TestE9Refit(t *testing.T) {
 		if a == sparse.FITC {
 			k = plus(k, 1, e.d)
 		}
-		requireClose(t, "f̂", column(s.F), plus(q.mTrain, 1, product(k, column(s.Residual))), 1e-8)
+		requireClose(t, "f̂", column(s.F), plus(q.MTrain, 1, product(k, column(s.Residual))), 1e-8)
 		requireNumber(t, "evidence", p.EvidenceRefit().Value, p.EvidenceLinearGaussian().Value, 1e-8)
 		requireNumber(t, "evidence", p.EvidenceRefit().Value, e.evidence(t, a == sparse.FITC), 1e-8)
 		var mean, cov mat.Dense
-		require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
+		require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
 		requireClose(t, "mean", column(&mean), e.mean(), tol)
-		requireClose(t, "covariance", &cov, diagonalBlocks(e.cov(t), q.c), tol)
+		requireClose(t, "covariance", &cov, diagonalBlocks(e.cov(t), q.C), tol)
 	})
 }
 
@@ -151,7 +151,7 @@ func TestE9Refit(t *testing.T) {
 // done about the residual, which is zero.
 func TestAllInducingIsExact(t *testing.T) {
 	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
-		x, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{Mean: gp.LinearGaussian})
+		x, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian})
 		require.NoError(t, err)
 		p := q.fit(t, q.all(t), linear(a))
 		q.requireExact(t, p, x)
@@ -159,7 +159,7 @@ func TestAllInducingIsExact(t *testing.T) {
 		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
 		requireNumber(t, "evidence at θ*", p.EvidenceAtTheta(2).Value, x.EvidenceAtTheta(2).Value, tol)
 
-		xr, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil)
+		xr, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
 		require.NoError(t, err)
 		pr := q.refit(t, q.all(t), linear(a))
 		q.requireExact(t, pr, xr)
@@ -170,13 +170,13 @@ func TestAllInducingIsExact(t *testing.T) {
 // More rows than parameters: K_ZZ is singular, and M = N is still exact.
 func TestSingularKernel(t *testing.T) {
 	q := newProblemOf("singular", 31, 20, 3, glm.Categorical{}, 1, 4)
-	require.Less(t, q.train.P, q.n*q.c)
-	x, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{Mean: gp.LinearGaussian})
+	require.Less(t, q.Train.P, q.N*q.C)
+	x, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian})
 	require.NoError(t, err)
 	for _, a := range approximations {
 		p := q.fit(t, q.all(t), linear(a))
-		require.LessOrEqual(t, p.Rank(), q.train.P)
-		require.Equal(t, []error{&sparse.RankWarning{Rank: p.Rank(), Rows: q.n * q.c}}, p.Warnings())
+		require.LessOrEqual(t, p.Rank(), q.Train.P)
+		require.Equal(t, []error{&sparse.RankWarning{Rank: p.Rank(), Rows: q.N * q.C}}, p.Warnings())
 		q.requireExact(t, p, x)
 		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
 	}
@@ -188,7 +188,7 @@ func TestRepeatedInducing(t *testing.T) {
 	z := q.some(t)
 	twice := q.inducing(t, append(append([]int(nil), z.Rows...), z.Rows[:2]...)...)
 	p := q.fit(t, twice, linear(sparse.Nystrom))
-	require.Equal(t, 7*q.c, p.Rank())
+	require.Equal(t, 7*q.C, p.Rank())
 	requireSame(t, p, q.fit(t, z, linear(sparse.Nystrom)), q)
 }
 
@@ -196,14 +196,14 @@ func TestRepeatedInducing(t *testing.T) {
 func (q *problem) requireExact(t *testing.T, p *sparse.Posterior, x *gp.Exact) {
 	t.Helper()
 	var mean, cov, wantMean, wantCov mat.Dense
-	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
-	require.NoError(t, x.PredictTo(t.Context(), &wantMean, &wantCov, q.test))
+	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
+	require.NoError(t, x.PredictTo(t.Context(), &wantMean, &wantCov, q.Test))
 	requireClose(t, "mean", &mean, &wantMean, tol)
 	requireClose(t, "covariance", &cov, &wantCov, tol)
 	requireClose(t, "b", vec(p.PseudoTargets()), vec(x.PseudoTargets()), 1e-8)
 	requireClose(t, "α", vec(p.Alpha()), vec(x.Alpha()), 1e-7)
 	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
-		requireClose(t, "cross-kernel", crossOf(t, p, q.test, q.train, 20, terms), crossOf(t, x, q.test, q.train, 20, terms), tol)
+		requireClose(t, "cross-kernel", crossOf(t, p, q.Test, q.Train, 20, terms), crossOf(t, x, q.Test, q.Train, 20, terms), tol)
 	}
 }
 
@@ -212,21 +212,21 @@ func (q *problem) requireExact(t *testing.T, p *sparse.Posterior, x *gp.Exact) {
 func TestSubsetIsExactOnItself(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		z := q.some(t)
-		y := pick(q.y, z.Rows)
-		s, err := gp.NewSites(y, z.Batch.F, q.lik)
+		y := pick(q.Y, z.Rows)
+		s, err := gp.NewSites(y, z.Batch.F, q.Likelihood)
 		require.NoError(t, err)
-		x, err := gp.Fit(t.Context(), q.kernel, z.Batch, s, &gp.Options{Mean: gp.LinearGaussian})
+		x, err := gp.Fit(t.Context(), q.Kernel, z.Batch, s, &gp.Options{Mean: gp.LinearGaussian})
 		require.NoError(t, err)
-		p, err := sparse.FitSubset(t.Context(), q.kernel, q.train, s, z, linear(sparse.Nystrom))
+		p, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, linear(sparse.Nystrom))
 		require.NoError(t, err)
 		q.requireSubset(t, p, x, z)
 		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
 		require.Equal(t, gp.None, p.EvidenceLinearGaussian().Bound)
 		require.True(t, p.IsSubset())
 
-		xr, err := gp.Refit(t.Context(), q.kernel, z.Batch, y, q.lik, nil)
+		xr, err := gp.Refit(t.Context(), q.Kernel, z.Batch, y, q.Likelihood, nil)
 		require.NoError(t, err)
-		pr, err := sparse.RefitSubset(t.Context(), q.kernel, q.train, y, q.lik, z, nil)
+		pr, err := sparse.RefitSubset(t.Context(), q.Kernel, q.Train, y, q.Likelihood, z, nil)
 		require.NoError(t, err)
 		q.requireSubset(t, pr, xr, z)
 		requireNumber(t, "evidence", pr.EvidenceRefit().Value, xr.EvidenceRefit().Value, tol)
@@ -236,22 +236,22 @@ func TestSubsetIsExactOnItself(t *testing.T) {
 func (q *problem) requireSubset(t *testing.T, p *sparse.Posterior, x *gp.Exact, z *sparse.Inducing) {
 	t.Helper()
 	var mean, cov, wantMean, wantCov mat.Dense
-	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
-	require.NoError(t, x.PredictTo(t.Context(), &wantMean, &wantCov, q.test))
+	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
+	require.NoError(t, x.PredictTo(t.Context(), &wantMean, &wantCov, q.Test))
 	requireClose(t, "mean", &mean, &wantMean, tol)
 	requireClose(t, "covariance", &cov, &wantCov, tol)
-	require.Equal(t, q.n, p.Data().Len())
-	alpha, b := mat.NewDense(q.n*q.c, 1, nil), mat.NewDense(q.n*q.c, 1, nil)
+	require.Equal(t, q.N, p.Data().Len())
+	alpha, b := mat.NewDense(q.N*q.C, 1, nil), mat.NewDense(q.N*q.C, 1, nil)
 	for i, r := range z.Rows {
-		for a := range q.c {
-			alpha.Set(r*q.c+a, 0, x.Alpha()[i*q.c+a])
-			b.Set(r*q.c+a, 0, x.PseudoTargets()[i*q.c+a])
+		for a := range q.C {
+			alpha.Set(r*q.C+a, 0, x.Alpha()[i*q.C+a])
+			b.Set(r*q.C+a, 0, x.PseudoTargets()[i*q.C+a])
 		}
 	}
 	requireClose(t, "α", vec(p.Alpha()), alpha, 1e-7)
 	requireClose(t, "b", vec(p.PseudoTargets()), b, 1e-8)
-	cross := crossOf(t, p, q.test, q.train, 9, gp.Posterior)
-	requireClose(t, "m + Σ Cb", plus(q.mTest, 1, product(cross, b)), column(&wantMean), tol)
+	cross := crossOf(t, p, q.Test, q.Train, 9, gp.Posterior)
+	requireClose(t, "m + Σ Cb", plus(q.MTest, 1, product(cross, b)), column(&wantMean), tol)
 	require.Equal(t, z.Rows, p.Inducing().Rows)
 }
 
@@ -260,13 +260,13 @@ func (q *problem) requireSubset(t *testing.T, p *sparse.Posterior, x *gp.Exact, 
 func TestSubsetPrecisionByFraction(t *testing.T) {
 	q := problems(t)[5]
 	z := q.some(t)
-	s, err := gp.NewSites(pick(q.y, z.Rows), z.Batch.F, q.lik)
+	s, err := gp.NewSites(pick(q.Y, z.Rows), z.Batch.F, q.Likelihood)
 	require.NoError(t, err)
 	o := linear(sparse.Nystrom)
 	o.PrecisionByFraction = true
-	p, err := sparse.FitSubset(t.Context(), q.kernel, q.train, s, z, o)
+	p, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, o)
 	require.NoError(t, err)
-	plain, err := sparse.FitSubset(t.Context(), q.kernel, q.train, s, z, linear(sparse.Nystrom))
+	plain, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, linear(sparse.Nystrom))
 	require.NoError(t, err)
 	want, err := plain.At(t.Context(), 20./7)
 	require.NoError(t, err)
@@ -277,8 +277,8 @@ func TestSubsetPrecisionByFraction(t *testing.T) {
 func requireSame(t *testing.T, got, want gp.Latent, q *problem) {
 	t.Helper()
 	var mean, cov, wantMean, wantCov mat.Dense
-	require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.test))
-	require.NoError(t, want.PredictTo(t.Context(), &wantMean, &wantCov, q.test))
+	require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.Test))
+	require.NoError(t, want.PredictTo(t.Context(), &wantMean, &wantCov, q.Test))
 	requireClose(t, "mean", &mean, &wantMean, 1e-10)
 	requireClose(t, "covariance", &cov, &wantCov, 1e-10)
 }

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -14,20 +15,20 @@ import (
 // whatever the tiles they come in, and both sums close.
 func TestExplainedOverAllData(t *testing.T) {
 	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
-		p, err := sparse.Refit(t.Context(), q.kernel, source{q.train, 6}, q.y, q.lik, q.some(t), &sparse.Options{Approximation: a})
+		p, err := sparse.Refit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 6), q.Y, q.Likelihood, q.some(t), &sparse.Options{Approximation: a})
 		require.NoError(t, err)
-		e, err := explain.New(p, q.kernel, &explain.Options{Top: q.n})
+		e, err := explain.New(p, q.Kernel, &explain.Options{Top: q.N})
 		require.NoError(t, err)
-		rows, err := e.Explain(t.Context(), q.test)
+		rows, err := e.Explain(t.Context(), q.Test)
 		require.NoError(t, err)
 		var mean mat.Dense
-		require.NoError(t, p.PredictTo(t.Context(), &mean, nil, q.test))
-		scale := mat.Norm(&mean, 2) + mat.Norm(q.mTest, 2)
+		require.NoError(t, p.PredictTo(t.Context(), &mean, nil, q.Test))
+		scale := mat.Norm(&mean, 2) + mat.Norm(q.MTest, 2)
 		for i, row := range rows {
 			for c, x := range row {
 				require.InDelta(t, mean.At(i, c), x.PriorMean+x.Sum, 1e-9*scale)
 				require.InDelta(t, x.Sum, x.RawSum, 1e-9*scale)
-				require.Len(t, x.Terms, q.n)
+				require.Len(t, x.Terms, q.N)
 			}
 		}
 	})
@@ -38,11 +39,11 @@ func TestExplainedOverAllData(t *testing.T) {
 func TestExplainedOverSubset(t *testing.T) {
 	q := problems(t)[5]
 	z := q.some(t)
-	p, err := sparse.RefitSubset(t.Context(), q.kernel, q.train, pick(q.y, z.Rows), q.lik, z, nil)
+	p, err := sparse.RefitSubset(t.Context(), q.Kernel, q.Train, pick(q.Y, z.Rows), q.Likelihood, z, nil)
 	require.NoError(t, err)
-	e, err := explain.New(p, q.kernel, &explain.Options{Top: q.n})
+	e, err := explain.New(p, q.Kernel, &explain.Options{Top: q.N})
 	require.NoError(t, err)
-	rows, err := e.Explain(t.Context(), q.test)
+	rows, err := e.Explain(t.Context(), q.Test)
 	require.NoError(t, err)
 	used := map[int]bool{}
 	for _, r := range z.Rows {

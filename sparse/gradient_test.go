@@ -15,13 +15,13 @@ import (
 // at returns the kernel with the variance of group g times exp(h); the prior
 // mean is zero shift there too.
 func (q *problem) at(g int, h float64) ntk.Kernel {
-	groups := q.prior.Groups()
+	groups := q.Prior.Groups()
 	groups[g].Precision *= math.Exp(-h)
-	prior, err := ntk.NewLayerwise(q.train.P, groups, []float64{0.1})
+	prior, err := ntk.NewLayerwise(q.Train.P, groups, []float64{0.1})
 	if err != nil {
 		panic(err)
 	}
-	return ntk.New(prior, q.theta, nil)
+	return ntk.New(prior, q.Theta, nil)
 }
 
 // The derivatives in log s_g, sites fixed, are those of finite differences of
@@ -30,7 +30,7 @@ func (q *problem) at(g int, h float64) ntk.Kernel {
 func TestE10Gradients(t *testing.T) {
 	const h, tol = 1e-4, 2e-6
 	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
-		z, s, o := q.some(t), q.sites(t), linear(a)
+		z, s, o := q.some(t), q.Sites(t), linear(a)
 		p := q.fit(t, z, o)
 		linearGaussian, err := p.GradientLinearGaussian(t.Context(), q.groups())
 		require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestE10Gradients(t *testing.T) {
 			difference := func(f func(p *sparse.Posterior) float64) float64 {
 				var v [2]float64
 				for i, sign := range []float64{1, -1} {
-					p, err := sparse.Fit(t.Context(), q.at(g, sign*h), q.train, s, z, o)
+					p, err := sparse.Fit(t.Context(), q.at(g, sign*h), q.Train, s, z, o)
 					require.NoError(t, err)
 					v[i] = f(p)
 				}
@@ -95,7 +95,7 @@ func TestE10GradientsOfExact(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		scatter := make([]float64, len(q.groups()))
 		check := func(p *sparse.Posterior, train *linearize.Batch, s *gp.Sites) {
-			x, err := gp.Fit(t.Context(), q.kernel, train, s, nil)
+			x, err := gp.Fit(t.Context(), q.Kernel, train, s, nil)
 			require.NoError(t, err)
 			want, err := x.GradientLinearGaussian(t.Context(), q.groups())
 			require.NoError(t, err)
@@ -109,11 +109,11 @@ func TestE10GradientsOfExact(t *testing.T) {
 			requireClose(t, "gradient at θ*", vec(got), vec(want), 1e-7)
 		}
 		for _, a := range approximations {
-			check(q.fit(t, q.all(t), linear(a)), q.train, q.sites(t))
+			check(q.fit(t, q.all(t), linear(a)), q.Train, q.Sites(t))
 		}
 		z := q.some(t)
 		_, s := q.rows(t, z.Rows)
-		p, err := sparse.FitSubset(t.Context(), q.kernel, q.train, s, z, nil)
+		p, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, nil)
 		require.NoError(t, err)
 		check(p, z.Batch, s)
 	})

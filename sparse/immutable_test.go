@@ -54,7 +54,7 @@ func oneAndSeveral(t *testing.T, f func(t *testing.T, q *problem, a sparse.Appro
 	all := problems(t)
 	for _, q := range []*problem{all[2], all[5]} {
 		for _, a := range approximations {
-			t.Run(q.name+"/"+a.String(), func(t *testing.T) { f(t, q, a) })
+			t.Run(q.Name+"/"+a.String(), func(t *testing.T) { f(t, q, a) })
 		}
 	}
 }
@@ -68,31 +68,31 @@ func TestPosteriorIsImmutable(t *testing.T) {
 		o := linear(a)
 		o.Progress = i.progress
 		p := q.refit(t, q.some(t), o)
-		b, err := sparse.NewBuilder(t.Context(), q.kernel, q.some(t), o)
+		b, err := sparse.NewBuilder(t.Context(), q.Kernel, q.some(t), o)
 		require.NoError(t, err)
 		head, headSites := q.rows(t, seq(0, 14))
-		tail, tailSites := q.rows(t, seq(14, q.n))
+		tail, tailSites := q.rows(t, seq(14, q.N))
 		require.NoError(t, b.Add(t.Context(), head, headSites))
 		built, err := b.Posterior(t.Context())
 		require.NoError(t, err)
-		gone, err := gp.NewSites(pick(q.y, seq(14, q.n)), pick(p.Sites().F, seq(14, q.n)), q.lik)
+		gone, err := gp.NewSites(pick(q.Y, seq(14, q.N)), pick(p.Sites().F, seq(14, q.N)), q.Likelihood)
 		require.NoError(t, err)
 		before, builtBefore := q.answers(t, p), q.projectedAnswers(t, built)
 		for _, d := range []during{
 			{"Add", func(ctx context.Context) error { _, err := p.Add(ctx, tail, tailSites); return err }},
-			{"Remove", func(ctx context.Context) error { _, err := p.Remove(ctx, seq(14, q.n), gone); return err }},
-			{"WithData", func(ctx context.Context) error { _, err := p.WithData(ctx, q.train, p.Sites()); return err }},
+			{"Remove", func(ctx context.Context) error { _, err := p.Remove(ctx, seq(14, q.N), gone); return err }},
+			{"WithData", func(ctx context.Context) error { _, err := p.WithData(ctx, q.Train, p.Sites()); return err }},
 			{"Refit", func(ctx context.Context) error {
-				_, err := sparse.Refit(ctx, q.kernel, p.Data(), q.y, q.lik, p.Inducing(), o)
+				_, err := sparse.Refit(ctx, q.Kernel, p.Data(), q.Y, q.Likelihood, p.Inducing(), o)
 				return err
 			}},
 			{"Leading", func(context.Context) error { _, _ = p.Leading(t.Context(), 3); return nil }},
 			{"At", func(context.Context) error { _, _ = p.At(t.Context(), 0.2); return nil }},
 			{"Report", func(ctx context.Context) error {
-				_, err := p.Report(ctx, q.test, &sparse.ReportOptions{Sample: 9})
+				_, err := p.Report(ctx, q.Test, &sparse.ReportOptions{Sample: 9})
 				return err
 			}},
-			{"Prepare", func(ctx context.Context) error { _, err := p.Prepare(ctx, q.test); return err }},
+			{"Prepare", func(ctx context.Context) error { _, err := p.Prepare(ctx, q.Test); return err }},
 			{"Builder.Add", func(ctx context.Context) error { return b.Add(ctx, tail, tailSites) }},
 			{"Builder.Remove", func(ctx context.Context) error { return b.Remove(ctx, tail, tailSites) }},
 			{"Builder.Merge", func(context.Context) error { return b.Merge(p.Sums()) }},
@@ -126,7 +126,7 @@ func TestPosteriorIsImmutable(t *testing.T) {
 func TestBuilderKeepsItsSums(t *testing.T) {
 	oneAndSeveral(t, func(t *testing.T, q *problem, a sparse.Approximation) {
 		head, headSites := q.rows(t, seq(0, 14))
-		tail, tailSites := q.rows(t, seq(14, q.n))
+		tail, tailSites := q.rows(t, seq(14, q.N))
 		for name, prepare := range map[string]func(b *sparse.Builder){
 			"nothing":     func(*sparse.Builder) {},
 			"some":        func(b *sparse.Builder) { require.NoError(t, b.Add(t.Context(), head, headSites)) },

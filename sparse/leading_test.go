@@ -40,8 +40,8 @@ func TestLeading(t *testing.T) {
 func requireSamePosterior(t *testing.T, q *problem, got, want *sparse.Projected, tol float64) {
 	t.Helper()
 	var mean, cov, mean2, cov2 mat.Dense
-	require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.test))
-	require.NoError(t, want.PredictTo(t.Context(), &mean2, &cov2, q.test))
+	require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.Test))
+	require.NoError(t, want.PredictTo(t.Context(), &mean2, &cov2, q.Test))
 	requireClose(t, "mean", &mean, &mean2, tol)
 	requireClose(t, "covariance", &cov, &cov2, tol)
 }
@@ -57,7 +57,7 @@ func TestLeadingErrors(t *testing.T) {
 	fitc := q.fit(t, q.some(t), &sparse.Options{Approximation: sparse.FITC})
 	_, err := fitc.Leading(t.Context(), 2)
 	require.ErrorContains(t, err, "FITC")
-	subset, err := sparse.FitSubset(t.Context(), q.kernel, q.train, rowsOf(q.sites(t), 2), first(q.inducing(t, 0, 1), 2), nil)
+	subset, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, rowsOf(q.Sites(t), 2), first(q.inducing(t, 0, 1), 2), nil)
 	require.NoError(t, err)
 	_, err = subset.Leading(t.Context(), 1)
 	require.ErrorContains(t, err, "subset")
@@ -69,9 +69,9 @@ func TestPrepared(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		for _, o := range []sparse.Options{{}, {Mean: gp.LinearGaussian}, {Approximation: sparse.FITC}} {
 			p := q.fit(t, q.some(t), &o)
-			prepared, err := p.Prepare(t.Context(), q.test)
+			prepared, err := p.Prepare(t.Context(), q.Test)
 			require.NoError(t, err)
-			require.Equal(t, q.t, prepared.Len())
+			require.Equal(t, q.T, prepared.Len())
 			ask := []*sparse.Projected{p.Projected}
 			if o.Approximation == sparse.Nystrom {
 				at, err := p.At(t.Context(), 0.3)
@@ -83,7 +83,7 @@ func TestPrepared(t *testing.T) {
 			for _, p := range ask {
 				var mean, cov, mean2, cov2 mat.Dense
 				require.NoError(t, p.PredictPreparedTo(t.Context(), &mean, &cov, prepared))
-				require.NoError(t, p.PredictTo(t.Context(), &mean2, &cov2, q.test))
+				require.NoError(t, p.PredictTo(t.Context(), &mean2, &cov2, q.Test))
 				requireClose(t, "mean", &mean, &mean2, 1e-11)
 				requireClose(t, "covariance", &cov, &cov2, 1e-11)
 			}
@@ -95,9 +95,9 @@ func TestPrepared(t *testing.T) {
 func TestPreparedForOthers(t *testing.T) {
 	q := problems(t)[0]
 	p, other := q.fit(t, q.some(t), nil), q.fit(t, q.inducing(t, 1, 2, 3), nil)
-	prepared, err := p.Prepare(t.Context(), q.test)
+	prepared, err := p.Prepare(t.Context(), q.Test)
 	require.NoError(t, err)
 	require.Panics(t, func() { _ = other.PredictPreparedTo(t.Context(), new(mat.Dense), nil, prepared) })
-	_, err = q.fit(t, q.some(t), &sparse.Options{MaxMemory: 1 << 20}).Prepare(t.Context(), q.test)
+	_, err = q.fit(t, q.some(t), &sparse.Options{MaxMemory: 1 << 20}).Prepare(t.Context(), q.Test)
 	require.NoError(t, err)
 }

@@ -21,8 +21,8 @@ func (q *problem) some2(t *testing.T) *sparse.Inducing { return q.inducing(t, 1,
 func requireSameTo(t *testing.T, got, want gp.Latent, q *problem, tol float64) {
 	t.Helper()
 	var mean, cov, wantMean, wantCov mat.Dense
-	require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.test))
-	require.NoError(t, want.PredictTo(t.Context(), &wantMean, &wantCov, q.test))
+	require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.Test))
+	require.NoError(t, want.PredictTo(t.Context(), &wantMean, &wantCov, q.Test))
 	requireClose(t, "mean", &mean, &wantMean, tol)
 	requireClose(t, "covariance", &cov, &wantCov, tol)
 }
@@ -31,44 +31,44 @@ func requireSameTo(t *testing.T, got, want gp.Latent, q *problem, tol float64) {
 func TestReport(t *testing.T) {
 	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
 		z := q.some(t)
-		p, e := q.fit(t, z, linear(a)), q.dense(t, q.sites(t), z, a == sparse.FITC)
-		r, err := p.Report(t.Context(), q.test, &sparse.ReportOptions{Sample: q.n})
+		p, e := q.fit(t, z, linear(a)), q.dense(t, q.Sites(t), z, a == sparse.FITC)
+		r, err := p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: q.N})
 		require.NoError(t, err)
-		require.Equal(t, []int{q.n, 7, 7 * q.c, 7 * q.c}, []int{r.Examples, r.Inducing, r.Rows, r.Rank})
+		require.Equal(t, []int{q.N, 7, 7 * q.C, 7 * q.C}, []int{r.Examples, r.Inducing, r.Rows, r.Rank})
 		require.Equal(t, p.TraceError(), r.TraceError)
 		require.Equal(t, a, r.Approximation)
-		left := plus(q.kTest, -1, product(e.zt.T(), inverse(t, e.zz), e.zt))
+		left := plus(q.KTest, -1, product(e.zt.T(), inverse(t, e.zz), e.zt))
 		mean, largest := 0.0, 0.0
-		for i := range q.t * q.c {
-			v := left.At(i, i) / q.kTest.At(i, i)
-			mean += v / float64(q.t*q.c)
+		for i := range q.T * q.C {
+			v := left.At(i, i) / q.KTest.At(i, i)
+			mean += v / float64(q.T*q.C)
 			largest = math.Max(largest, v)
 		}
 		requireNumber(t, "mean residual", r.ResidualMean, mean, 1e-10)
 		requireNumber(t, "largest residual", r.ResidualMax, largest, 1e-10)
 
-		x, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{Mean: gp.LinearGaussian})
+		x, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian})
 		require.NoError(t, err)
-		want, err := sparse.Compare(t.Context(), x, p, q.test)
+		want, err := sparse.Compare(t.Context(), x, p, q.Test)
 		require.NoError(t, err)
-		want.Examples = q.n
+		want.Examples = q.N
 		requireComparison(t, r.Sample, want)
 		var exact, cov mat.Dense
-		require.NoError(t, x.PredictTo(t.Context(), nil, &exact, q.test))
-		require.NoError(t, p.PredictTo(t.Context(), nil, &cov, q.test))
+		require.NoError(t, x.PredictTo(t.Context(), nil, &exact, q.Test))
+		require.NoError(t, p.PredictTo(t.Context(), nil, &cov, q.Test))
 		var ratios []float64
-		for i := range q.t * q.c {
-			ratios = append(ratios, cov.At(i, i%q.c)/exact.At(i, i%q.c))
+		for i := range q.T * q.C {
+			ratios = append(ratios, cov.At(i, i%q.C)/exact.At(i, i%q.C))
 		}
 		require.InDelta(t, slices.Min(ratios), want.RatioMin, 1e-12)
 		require.InDelta(t, slices.Max(ratios), want.RatioMax, 1e-12)
 		require.Positive(t, want.ShiftMax)
 		require.LessOrEqual(t, want.ShiftRMS, want.ShiftMax)
 
-		some, err := p.Report(t.Context(), q.test, &sparse.ReportOptions{Sample: 9, Seed: 4})
+		some, err := p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 9, Seed: 4})
 		require.NoError(t, err)
 		require.Equal(t, 9, some.Sample.Examples)
-		none, err := p.Report(t.Context(), q.test, nil)
+		none, err := p.Report(t.Context(), q.Test, nil)
 		require.NoError(t, err)
 		require.Nil(t, none.Sample)
 	})
@@ -85,23 +85,23 @@ func requireComparison(t *testing.T, got, want *sparse.Comparison) {
 // With all examples inducing nothing is left to report.
 func TestReportOfExact(t *testing.T) {
 	q := problems(t)[5]
-	r, err := q.fit(t, q.all(t), linear(sparse.Nystrom)).Report(t.Context(), q.train, &sparse.ReportOptions{Sample: 100})
+	r, err := q.fit(t, q.all(t), linear(sparse.Nystrom)).Report(t.Context(), q.Train, &sparse.ReportOptions{Sample: 100})
 	require.NoError(t, err)
 	require.Less(t, r.TraceError, 1e-12)
 	require.Less(t, r.ResidualMax, 1e-9)
 	require.Less(t, r.Sample.ShiftMax, 1e-7)
 	require.InDelta(t, 1, r.Sample.RatioMin, 1e-7)
 	require.InDelta(t, 1, r.Sample.RatioMax, 1e-7)
-	require.Equal(t, q.n, r.Sample.Examples)
+	require.Equal(t, q.N, r.Sample.Examples)
 }
 
 func TestReportOfSubset(t *testing.T) {
 	q := problems(t)[0]
 	z := q.some(t)
 	_, s := q.rows(t, z.Rows)
-	p, err := sparse.FitSubset(t.Context(), q.kernel, q.train, s, z, nil)
+	p, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, nil)
 	require.NoError(t, err)
-	r, err := p.Report(t.Context(), q.test, &sparse.ReportOptions{Sample: 5})
+	r, err := p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 5})
 	require.NoError(t, err)
 	require.True(t, math.IsNaN(r.TraceError))
 	require.Nil(t, r.Sample)

@@ -2,7 +2,6 @@ package sparse_test
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
@@ -21,7 +21,7 @@ import (
 // answers is a list of all that a posterior gives and can become.
 func (q *problem) answers(t *testing.T, p *sparse.Posterior) []float64 {
 	t.Helper()
-	out := append(q.everything(t, p), flat(crossOf(t, p, q.test, q.train, 7, gp.Raw))...)
+	out := append(q.everything(t, p), flat(crossOf(t, p, q.Test, q.Train, 7, gp.Raw))...)
 	s := p.Sites()
 	for _, m := range []*mat.Dense{s.F, s.Residual, s.Lambda, s.Root} {
 		out = append(out, flat(m)...)
@@ -42,11 +42,11 @@ func (q *problem) answers(t *testing.T, p *sparse.Posterior) []float64 {
 	if p.IsSubset() {
 		return out
 	}
-	r, err := p.Report(t.Context(), q.test, &sparse.ReportOptions{Sample: 9})
+	r, err := p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 9})
 	require.NoError(t, err)
-	more, err := p.Add(t.Context(), q.test, q.testSites(t))
+	more, err := p.Add(t.Context(), q.Test, q.testSites(t))
 	require.NoError(t, err)
-	gone, err := gp.NewSites(pick(q.y, []int{4}), pick(p.Sites().F, []int{4}), q.lik)
+	gone, err := gp.NewSites(pick(q.Y, []int{4}), pick(p.Sites().F, []int{4}), q.Likelihood)
 	require.NoError(t, err)
 	less, err := p.Remove(t.Context(), []int{4}, gone)
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func (q *problem) answers(t *testing.T, p *sparse.Posterior) []float64 {
 // testSites are sites of the test examples.
 func (q *problem) testSites(t *testing.T) *gp.Sites {
 	t.Helper()
-	s, err := gp.NewSites(pick(q.y, []int{0, 1, 2, 3, 4, 5}), q.test.F, q.lik)
+	s, err := gp.NewSites(pick(q.Y, []int{0, 1, 2, 3, 4, 5}), q.Test.F, q.Likelihood)
 	require.NoError(t, err)
 	return s
 }
@@ -67,9 +67,9 @@ func (q *problem) testSites(t *testing.T) *gp.Sites {
 func (q *problem) projectedAnswers(t *testing.T, p *sparse.Projected) []float64 {
 	t.Helper()
 	var mean, cov, joint, self mat.Dense
-	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
-	require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.test))
-	require.NoError(t, p.SelfTo(t.Context(), &self, q.test))
+	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
+	require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.Test))
+	require.NoError(t, p.SelfTo(t.Context(), &self, q.Test))
 	out := append(flat(&mean), flat(&cov)...)
 	out = append(append(out, flat(&joint)...), flat(&self)...)
 	sums, err := p.Sums().MarshalBinary()
@@ -88,7 +88,7 @@ func (q *problem) saved(ctx context.Context, p *sparse.Posterior, z *sparse.Indu
 		Posterior: p,
 		Save:      (*sparse.Posterior).Save,
 		Load: func(f *store.File) (*sparse.Posterior, error) {
-			return sparse.Load(ctx, f, q.kernel, q.train, z, nil)
+			return sparse.Load(ctx, f, q.Kernel, q.Train, z, nil)
 		},
 		Answers: q.answers,
 	}
@@ -101,9 +101,9 @@ func (q *problem) fitAs(t *testing.T, z *sparse.Inducing, a sparse.Approximation
 		o.Approximation = a
 		return q.fit(t, z, &o)
 	}
-	s, err := gp.NewSites(pick(q.y, z.Rows), z.Batch.F, q.lik)
+	s, err := gp.NewSites(pick(q.Y, z.Rows), z.Batch.F, q.Likelihood)
 	require.NoError(t, err)
-	p, err := sparse.FitSubset(t.Context(), q.kernel, q.train, s, z, &o)
+	p, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, &o)
 	require.NoError(t, err)
 	return p
 }
@@ -115,7 +115,7 @@ func (q *problem) refitAs(t *testing.T, z *sparse.Inducing, a sparse.Approximati
 		o.Approximation = a
 		return q.refit(t, z, &o)
 	}
-	p, err := sparse.RefitSubset(t.Context(), q.kernel, q.train, pick(q.y, z.Rows), q.lik, z, &o)
+	p, err := sparse.RefitSubset(t.Context(), q.Kernel, q.Train, pick(q.Y, z.Rows), q.Likelihood, z, &o)
 	require.NoError(t, err)
 	return p
 }
@@ -132,7 +132,7 @@ func savedProblems(t *testing.T) []*problem {
 func TestSaved(t *testing.T) {
 	for _, q := range savedProblems(t) {
 		for _, a := range append(slices.Clone(approximations), subsetOfData) {
-			t.Run(q.name+"/"+a.String(), func(t *testing.T) {
+			t.Run(q.Name+"/"+a.String(), func(t *testing.T) {
 				z := q.inducing(t, 9, 2, 17, 5, 0, 12, 13, 1, 3)
 				t.Run("fit", func(t *testing.T) {
 					p := q.fitAs(t, z, a, sparse.Options{PrecisionByFraction: true})
@@ -151,11 +151,11 @@ func TestSaved(t *testing.T) {
 // knew them, under another prior or through fewer inducing examples, is too.
 func TestSavedProjected(t *testing.T) {
 	for _, q := range savedProblems(t) {
-		t.Run(q.name, func(t *testing.T) {
+		t.Run(q.Name, func(t *testing.T) {
 			z := q.some(t)
 			for _, a := range append(slices.Clone(approximations), subsetOfData) {
 				p := q.refitAs(t, z, a, sparse.Options{})
-				back, err := sparse.LoadProjected(t.Context(), written(t, p.Save), q.kernel, z, nil)
+				back, err := sparse.LoadProjected(t.Context(), written(t, p.Save), q.Kernel, z, nil)
 				require.NoError(t, err)
 				gptest.RequireBits(t, "without data", q.projectedAnswers(t, back), q.projectedAnswers(t, p.Projected))
 				require.Equal(t, p.Projected.Warnings(), back.Warnings())
@@ -179,20 +179,10 @@ func (q *problem) savedProjected(ctx context.Context, p *sparse.Projected, z *sp
 		Posterior: p,
 		Save:      (*sparse.Projected).Save,
 		Load: func(f *store.File) (*sparse.Projected, error) {
-			return sparse.LoadProjected(ctx, f, q.kernel, z, nil)
+			return sparse.LoadProjected(ctx, f, q.Kernel, z, nil)
 		},
 		Answers: q.projectedAnswers,
 	}
-}
-
-func written(t *testing.T, save func(w *store.Writer) error) *store.File {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "a.gp")
-	require.NoError(t, store.Write(path, "test", 1, save))
-	f, err := store.Open(path, "test", 1)
-	require.NoError(t, err)
-	t.Cleanup(func() { f.Close() })
-	return f
 }
 
 // What does not belong to the saved posterior is refused.
@@ -202,37 +192,37 @@ func TestSavedRefusesOthers(t *testing.T) {
 	p := q.fit(t, z, nil)
 	f := written(t, p.Save)
 	load := func(x linearize.Source, z *sparse.Inducing, o *sparse.Options) error {
-		_, err := sparse.Load(t.Context(), f, q.kernel, x, z, o)
+		_, err := sparse.Load(t.Context(), f, q.Kernel, x, z, o)
 		return err
 	}
-	require.NoError(t, load(q.train, nil, nil))
-	require.NoError(t, load(source{q.train, 3}, z, nil))
-	require.ErrorContains(t, load(q.train.Slice(0, 19), z, nil), "20 training examples, the data 19")
-	require.ErrorContains(t, load(q.train.Output(0), nil, nil), "the number of outputs is not")
-	require.ErrorContains(t, load(q.train, q.inducing(t, 9, 2, 17, 5, 0, 12, 14), nil), "other rows")
-	require.ErrorContains(t, load(q.train, &sparse.Inducing{Batch: q.train.Slice(0, 6)}, nil), "given are 6, 3")
-	require.ErrorContains(t, load(q.train, &sparse.Inducing{Batch: q.train.Slice(0, 7)}, nil), "inputs")
+	require.NoError(t, load(q.Train, nil, nil))
+	require.NoError(t, load(testkit.InTiles(q.Train, 3), z, nil))
+	require.ErrorContains(t, load(q.Train.Slice(0, 19), z, nil), "20 training examples, the data 19")
+	require.ErrorContains(t, load(q.Train.Output(0), nil, nil), "the number of outputs is not")
+	require.ErrorContains(t, load(q.Train, q.inducing(t, 9, 2, 17, 5, 0, 12, 14), nil), "other rows")
+	require.ErrorContains(t, load(q.Train, &sparse.Inducing{Batch: q.Train.Slice(0, 6)}, nil), "given are 6, 3")
+	require.ErrorContains(t, load(q.Train, &sparse.Inducing{Batch: q.Train.Slice(0, 7)}, nil), "inputs")
 	var memory *gp.MemoryError
-	require.ErrorAs(t, load(q.train, z, &sparse.Options{MaxMemory: 1000}), &memory)
+	require.ErrorAs(t, load(q.Train, z, &sparse.Options{MaxMemory: 1000}), &memory)
 	prior, err := ntk.NewIsotropic(3, nil)
 	require.NoError(t, err)
-	_, err = sparse.Load(t.Context(), f, ntk.New(prior, q.theta, nil), q.train, z, nil)
+	_, err = sparse.Load(t.Context(), f, ntk.New(prior, q.Theta, nil), q.Train, z, nil)
 	require.ErrorContains(t, err, "the prior is another")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = sparse.Load(ctx, f, q.kernel, q.train, nil, nil)
+	_, err = sparse.Load(ctx, f, q.Kernel, q.Train, nil, nil)
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = sparse.Load(t.Context(), written(t, p.Projected.Save), q.kernel, q.train, z, nil)
+	_, err = sparse.Load(t.Context(), written(t, p.Projected.Save), q.Kernel, q.Train, z, nil)
 	require.ErrorContains(t, err, `no section "sparse.data"`)
-	require.Panics(t, func() { sparse.LoadProjected(t.Context(), f, q.kernel, nil, nil) })
+	require.Panics(t, func() { sparse.LoadProjected(t.Context(), f, q.Kernel, nil, nil) })
 }
 
 // Inducing examples that are no rows of the data must be given.
 func TestSavedWithOtherInducing(t *testing.T) {
 	q := problems(t)[1]
-	z := &sparse.Inducing{Batch: q.test}
+	z := &sparse.Inducing{Batch: q.Test}
 	p := q.fit(t, z, nil)
-	_, err := sparse.Load(t.Context(), written(t, p.Save), q.kernel, q.train, nil, nil)
+	_, err := sparse.Load(t.Context(), written(t, p.Save), q.Kernel, q.Train, nil, nil)
 	require.ErrorContains(t, err, "not rows of the data")
 	require.ErrorContains(t, err, "give the inducing examples")
 	gptest.Saved(t, q.saved(t.Context(), p, z))
@@ -243,15 +233,15 @@ func FuzzLoad(f *testing.F) {
 	q := newProblemOf("fuzz", 31, 9, 2, glm.Bernoulli{}, 1, 3)
 	var cases []gptest.SavedCase[*sparse.Posterior]
 	for _, rows := range [][]int{{1, 4}, {0, 1, 2, 3, 4, 5, 6, 7}} {
-		z, err := q.train.Gather(context.Background(), rows)
+		z, err := q.Train.Gather(context.Background(), rows)
 		if err != nil {
 			f.Fatal(err)
 		}
-		p, err := sparse.Refit(context.Background(), q.kernel, q.train, q.y, q.lik, &sparse.Inducing{Rows: rows, Batch: z}, nil)
+		p, err := sparse.Refit(context.Background(), q.Kernel, q.Train, q.Y, q.Likelihood, &sparse.Inducing{Rows: rows, Batch: z}, nil)
 		if err != nil {
 			f.Fatal(err)
 		}
-		subset, err := sparse.RefitSubset(context.Background(), q.kernel, q.train, pick(q.y, rows), q.lik, &sparse.Inducing{Rows: rows, Batch: z}, nil)
+		subset, err := sparse.RefitSubset(context.Background(), q.Kernel, q.Train, pick(q.Y, rows), q.Likelihood, &sparse.Inducing{Rows: rows, Batch: z}, nil)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -259,10 +249,10 @@ func FuzzLoad(f *testing.F) {
 	}
 	predict := func(p *sparse.Posterior) error {
 		var mean, cov mat.Dense
-		if err := p.PredictTo(context.Background(), &mean, &cov, q.test); err != nil {
+		if err := p.PredictTo(context.Background(), &mean, &cov, q.Test); err != nil {
 			return err
 		}
-		_, err := p.Cross(context.Background(), q.test)
+		_, err := p.Cross(context.Background(), q.Test)
 		return err
 	}
 	gptest.FuzzSaved(f, predict, cases...)

@@ -11,20 +11,21 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
 
 // selectors are one of each.
 func (q *problem) selectors(t *testing.T, seed uint64) map[string]sparse.Selector {
-	labels := make([]int, q.n)
+	labels := make([]int, q.N)
 	for i := range labels {
 		labels[i] = i % 3
 	}
 	return map[string]sparse.Selector{
 		"uniform":    sparse.Uniform{Seed: seed},
 		"stratified": sparse.Stratified{Labels: labels, Seed: seed},
-		"trace":      sparse.Trace{Sites: q.sites(t)},
+		"trace":      sparse.Trace{Sites: q.Sites(t)},
 		"greedy":     sparse.Greedy{},
 		"rpcholesky": sparse.RandomCholesky{Seed: seed},
 		"kmeans":     sparse.KMeans{Seed: seed},
@@ -33,12 +34,12 @@ func (q *problem) selectors(t *testing.T, seed uint64) map[string]sparse.Selecto
 
 func choose(t *testing.T, how sparse.Selector, q *problem, x linearize.Source, m int) []int {
 	t.Helper()
-	z, err := sparse.Select(t.Context(), how, q.kernel, x, m, nil)
+	z, err := sparse.Select(t.Context(), how, q.Kernel, x, m, nil)
 	require.NoError(t, err)
 	require.Len(t, z.Rows, m)
 	require.Equal(t, m, z.Len())
 	for i, r := range z.Rows {
-		require.Equal(t, q.train.F.RawRowView(r), z.Batch.F.RawRowView(i))
+		require.Equal(t, q.Train.F.RawRowView(r), z.Batch.F.RawRowView(i))
 	}
 	return z.Rows
 }
@@ -49,15 +50,15 @@ func TestSelections(t *testing.T) {
 	problems := append(problems(t), newProblemOf("singular", 31, 20, 3, glm.Categorical{}, 1, 4), newProblem("large", 32, 90, 2, glm.Categorical{}, 1))
 	for _, q := range problems {
 		for name, how := range q.selectors(t, 5) {
-			t.Run(q.name+"/"+name, func(t *testing.T) {
-				all := choose(t, how, q, q.train, q.n)
-				require.Equal(t, seq(0, q.n), slices.Sorted(slices.Values(all)))
-				for _, m := range []int{1, 2, 7, q.n - 1} {
-					require.Equal(t, all[:m], choose(t, how, q, q.train, m), "M = %d", m)
+			t.Run(q.Name+"/"+name, func(t *testing.T) {
+				all := choose(t, how, q, q.Train, q.N)
+				require.Equal(t, seq(0, q.N), slices.Sorted(slices.Values(all)))
+				for _, m := range []int{1, 2, 7, q.N - 1} {
+					require.Equal(t, all[:m], choose(t, how, q, q.Train, m), "M = %d", m)
 				}
-				require.Equal(t, all, choose(t, q.selectors(t, 5)[name], q, source{q.train, 8}, q.n))
+				require.Equal(t, all, choose(t, q.selectors(t, 5)[name], q, testkit.InTiles(q.Train, 8), q.N))
 				if name != "greedy" && name != "trace" {
-					require.NotEqual(t, all, choose(t, q.selectors(t, 6)[name], q, q.train, q.n))
+					require.NotEqual(t, all, choose(t, q.selectors(t, 6)[name], q, q.Train, q.N))
 				}
 			})
 		}
@@ -66,9 +67,9 @@ func TestSelections(t *testing.T) {
 
 func TestSelectCounts(t *testing.T) {
 	q := problems(t)[0]
-	for _, m := range []int{-1, 0, q.n + 1} {
-		_, err := sparse.Select(t.Context(), sparse.Uniform{}, nil, q.train, m, nil)
-		require.Equal(t, &sparse.CountError{M: m, N: q.n}, err)
+	for _, m := range []int{-1, 0, q.N + 1} {
+		_, err := sparse.Select(t.Context(), sparse.Uniform{}, nil, q.Train, m, nil)
+		require.Equal(t, &sparse.CountError{M: m, N: q.N}, err)
 		require.NotEmpty(t, err.Error())
 	}
 }
@@ -76,13 +77,13 @@ func TestSelectCounts(t *testing.T) {
 // Greedy is what its definition says, ties aside.
 func TestGreedyAgainstDense(t *testing.T) {
 	for _, q := range []*problem{newProblem("one", 51, 30, 1, glm.Bernoulli{}, 1), newProblem("three", 52, 90, 3, glm.Categorical{}, 1)} {
-		got := choose(t, sparse.Greedy{}, q, q.train, 20)
-		left, at := mat.DenseCopyOf(q.kTrain), []int(nil)
+		got := choose(t, sparse.Greedy{}, q, q.Train, 20)
+		left, at := mat.DenseCopyOf(q.KTrain), []int(nil)
 		for range 20 {
 			best, largest := -1, 0.0
-			for i := range q.n {
+			for i := range q.N {
 				trace := 0.0
-				for a := i * q.c; a < (i+1)*q.c; a++ {
+				for a := i * q.C; a < (i+1)*q.C; a++ {
 					trace += left.At(a, a)
 				}
 				if trace > largest && !slices.Contains(at, i) {
@@ -90,8 +91,8 @@ func TestGreedyAgainstDense(t *testing.T) {
 				}
 			}
 			at = append(at, best)
-			for a := best * q.c; a < (best+1)*q.c; a++ {
-				row := mat.DenseCopyOf(left.Slice(a, a+1, 0, q.n*q.c))
+			for a := best * q.C; a < (best+1)*q.C; a++ {
+				row := mat.DenseCopyOf(left.Slice(a, a+1, 0, q.N*q.C))
 				left = plus(left, -1/row.At(0, a), product(row.T(), row))
 			}
 		}
@@ -107,7 +108,7 @@ func TestSelectionsReduceTrace(t *testing.T) {
 	for name, how := range q.selectors(t, 1) {
 		last := 1.0
 		for _, m := range []int{5, 15, 30, 60, 120} {
-			p := q.fit(t, q.inducing(t, choose(t, how, q, q.train, m)...), nil)
+			p := q.fit(t, q.inducing(t, choose(t, how, q, q.Train, m)...), nil)
 			require.LessOrEqual(t, p.TraceError(), last, "%s, M = %d", name, m)
 			last = p.TraceError()
 			if m == 30 {
@@ -123,9 +124,9 @@ func TestSelectionsReduceTrace(t *testing.T) {
 // frequencies counts ordered pairs of first choices over many seeds.
 func frequencies(t *testing.T, q *problem, how func(seed uint64) sparse.Selector, runs int) *mat.Dense {
 	t.Helper()
-	count := mat.NewDense(q.n, q.n, nil)
+	count := mat.NewDense(q.N, q.N, nil)
 	for seed := range runs {
-		rows, err := how(uint64(seed)).Choose(t.Context(), q.kernel, q.train, 2, nil)
+		rows, err := how(uint64(seed)).Choose(t.Context(), q.Kernel, q.Train, 2, nil)
 		require.NoError(t, err)
 		count.Set(rows[0], rows[1], count.At(rows[0], rows[1])+1)
 	}
@@ -154,14 +155,14 @@ func TestRandomCholeskyDistribution(t *testing.T) {
 	const runs = 2000
 	q := newProblemOf("few", 71, 5, 2, glm.Categorical{}, 1, 4)
 	trace := func(k *mat.Dense, i int) float64 { return k.At(2*i, 2*i) + k.At(2*i+1, 2*i+1) }
-	prob := mat.NewDense(q.n, q.n, nil)
-	for i := range q.n {
-		rows := pick(q.kTrain, []int{2 * i, 2*i + 1})
-		left := plus(q.kTrain, -1, product(rows.T(), inverse(t, rows.Slice(0, 2, 2*i, 2*i+2)), rows))
+	prob := mat.NewDense(q.N, q.N, nil)
+	for i := range q.N {
+		rows := pick(q.KTrain, []int{2 * i, 2*i + 1})
+		left := plus(q.KTrain, -1, product(rows.T(), inverse(t, rows.Slice(0, 2, 2*i, 2*i+2)), rows))
 		total := mat.Trace(left)
-		for j := range q.n {
+		for j := range q.N {
 			if j != i {
-				prob.Set(i, j, trace(q.kTrain, i)/mat.Trace(q.kTrain)*trace(left, j)/total)
+				prob.Set(i, j, trace(q.KTrain, i)/mat.Trace(q.KTrain)*trace(left, j)/total)
 			}
 		}
 	}
@@ -177,18 +178,18 @@ func TestKMeansDistribution(t *testing.T) {
 	distance := func(i, j int) float64 {
 		d := 0.0
 		for a := range 2 {
-			d += q.kTrain.At(2*i+a, 2*i+a) + q.kTrain.At(2*j+a, 2*j+a) - 2*q.kTrain.At(2*i+a, 2*j+a)
+			d += q.KTrain.At(2*i+a, 2*i+a) + q.KTrain.At(2*j+a, 2*j+a) - 2*q.KTrain.At(2*i+a, 2*j+a)
 		}
 		return d
 	}
-	prob := mat.NewDense(q.n, q.n, nil)
-	for i := range q.n {
+	prob := mat.NewDense(q.N, q.N, nil)
+	for i := range q.N {
 		total := 0.0
-		for j := range q.n {
+		for j := range q.N {
 			total += distance(i, j)
 		}
-		for j := range q.n {
-			prob.Set(i, j, distance(i, j)/total/float64(q.n))
+		for j := range q.N {
+			prob.Set(i, j, distance(i, j)/total/float64(q.N))
 		}
 	}
 	requireFrequencies(t, frequencies(t, q, func(s uint64) sparse.Selector { return sparse.KMeans{Seed: s} }, runs), prob, runs)
@@ -198,35 +199,35 @@ func TestKMeansDistribution(t *testing.T) {
 func TestStratifiedShares(t *testing.T) {
 	q := newProblem("large", 81, 100, 1, glm.Bernoulli{}, 1)
 	rng := rand.New(rand.NewPCG(3, 4))
-	labels, count := make([]int, q.n), make([]int, 4)
+	labels, count := make([]int, q.N), make([]int, 4)
 	for i := range labels {
 		labels[i] = min(3, rng.IntN(7)) // the last class is the largest
 		count[labels[i]]++
 	}
-	rows := choose(t, sparse.Stratified{Labels: labels, Seed: 2}, q, q.train, q.n)
+	rows := choose(t, sparse.Stratified{Labels: labels, Seed: 2}, q, q.Train, q.N)
 	taken := make([]int, 4)
 	for m, r := range rows {
 		taken[labels[r]]++
 		for k := range taken {
-			share := float64(count[k]) * float64(m+1) / float64(q.n)
+			share := float64(count[k]) * float64(m+1) / float64(q.N)
 			require.Less(t, math.Abs(float64(taken[k])-share), 1.2, "class %d of %d", k, m+1)
 		}
 	}
-	require.Panics(t, func() { choose(t, sparse.Stratified{Labels: labels[1:]}, q, q.train, 3) })
+	require.Panics(t, func() { choose(t, sparse.Stratified{Labels: labels[1:]}, q, q.Train, 3) })
 }
 
 func TestTraceIsLargestLambda(t *testing.T) {
 	q := problems(t)[5]
-	s := q.sites(t)
+	s := q.Sites(t)
 	trace := func(i int) float64 {
 		sum := 0.0
-		for a := range q.c {
-			sum += s.Lambda.At(i*q.c+a, a)
+		for a := range q.C {
+			sum += s.Lambda.At(i*q.C+a, a)
 		}
 		return sum
 	}
-	rows := choose(t, sparse.Trace{Sites: s}, q, q.train, q.n)
-	for i := range q.n - 1 {
+	rows := choose(t, sparse.Trace{Sites: s}, q, q.Train, q.N)
+	for i := range q.N - 1 {
 		require.GreaterOrEqual(t, trace(rows[i]), trace(rows[i+1]))
 	}
 }
@@ -234,7 +235,7 @@ func TestTraceIsLargestLambda(t *testing.T) {
 func TestCholeskyPlansMemory(t *testing.T) {
 	q := problems(t)[0]
 	for _, how := range []sparse.Selector{sparse.Greedy{}, sparse.RandomCholesky{}} {
-		_, err := sparse.Select(t.Context(), how, q.kernel, q.train, 10, &sparse.Options{MaxMemory: 5 * 8 * (20 + 2048)})
+		_, err := sparse.Select(t.Context(), how, q.Kernel, q.Train, 10, &sparse.Options{MaxMemory: 5 * 8 * (20 + 2048)})
 		var e *gp.MemoryError
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, 5, e.Largest)

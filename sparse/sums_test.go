@@ -20,7 +20,7 @@ const shardTol = 1e-10
 // builder returns an empty Builder.
 func (q *problem) builder(t *testing.T, z *sparse.Inducing, o *sparse.Options) *sparse.Builder {
 	t.Helper()
-	b, err := sparse.NewBuilder(t.Context(), q.kernel, z, o)
+	b, err := sparse.NewBuilder(t.Context(), q.Kernel, z, o)
 	require.NoError(t, err)
 	return b
 }
@@ -28,9 +28,9 @@ func (q *problem) builder(t *testing.T, z *sparse.Inducing, o *sparse.Options) *
 // rows returns some training examples with their targets' sites.
 func (q *problem) rows(t *testing.T, rows []int) (*linearize.Batch, *gp.Sites) {
 	t.Helper()
-	b, err := q.train.Gather(t.Context(), rows)
+	b, err := q.Train.Gather(t.Context(), rows)
 	require.NoError(t, err)
-	s, err := gp.NewSites(pick(q.y, rows), b.F, q.lik)
+	s, err := gp.NewSites(pick(q.Y, rows), b.F, q.Likelihood)
 	require.NoError(t, err)
 	return b, s
 }
@@ -43,10 +43,10 @@ func TestShards(t *testing.T) {
 		z, o := q.some(t), linear(a)
 		want := q.fit(t, z, o)
 		for range 3 {
-			rows := rng.Perm(q.n)
+			rows := rng.Perm(q.N)
 			total := q.builder(t, z, o)
-			for lo := 0; lo < q.n; {
-				hi := min(q.n, lo+1+rng.IntN(9))
+			for lo := 0; lo < q.N; {
+				hi := min(q.N, lo+1+rng.IntN(9))
 				shard := q.builder(t, z, o)
 				x, s := q.rows(t, rows[lo:hi])
 				require.NoError(t, shard.Add(t.Context(), x, s))
@@ -59,9 +59,9 @@ func TestShards(t *testing.T) {
 			}
 			got, err := total.Posterior(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, q.n, got.Sums().Len())
+			require.Equal(t, q.N, got.Sums().Len())
 			q.requireSamePosterior(t, got, want)
-			dual, err := got.WithData(t.Context(), q.train, q.sites(t))
+			dual, err := got.WithData(t.Context(), q.Train, q.Sites(t))
 			require.NoError(t, err)
 			requireClose(t, "α", vec(dual.Alpha()), vec(want.Alpha()), 1e-9)
 		}
@@ -75,8 +75,8 @@ func (q *problem) requireSamePosterior(t *testing.T, got, want interface {
 }) {
 	t.Helper()
 	var mean, cov, wantMean, wantCov mat.Dense
-	require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.test))
-	require.NoError(t, want.PredictTo(t.Context(), &wantMean, &wantCov, q.test))
+	require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.Test))
+	require.NoError(t, want.PredictTo(t.Context(), &wantMean, &wantCov, q.Test))
 	requireClose(t, "mean", &mean, &wantMean, shardTol)
 	requireClose(t, "covariance", &cov, &wantCov, shardTol)
 	requireNumber(t, "evidence", got.EvidenceLinearGaussian().Value, want.EvidenceLinearGaussian().Value, shardTol)
@@ -90,26 +90,26 @@ func TestAddAndRemove(t *testing.T) {
 		z, o := q.some(t), linear(a)
 		want := q.fit(t, z, o)
 		head, headSites := q.rows(t, seq(0, 14))
-		tail, tailSites := q.rows(t, seq(14, q.n))
+		tail, tailSites := q.rows(t, seq(14, q.N))
 
-		part, err := sparse.Fit(t.Context(), q.kernel, head, headSites, &sparse.Inducing{Batch: z.Batch}, o)
+		part, err := sparse.Fit(t.Context(), q.Kernel, head, headSites, &sparse.Inducing{Batch: z.Batch}, o)
 		require.NoError(t, err)
 		got, err := part.Add(t.Context(), tail, tailSites)
 		require.NoError(t, err)
 		q.requireSamePosterior(t, got, want)
 		requireClose(t, "α", vec(got.Alpha()), vec(want.Alpha()), 1e-9)
 		requireClose(t, "b", vec(got.PseudoTargets()), vec(want.PseudoTargets()), 1e-12)
-		require.Equal(t, q.n, got.Data().Len())
+		require.Equal(t, q.N, got.Data().Len())
 		require.InDelta(t, want.Sites().LogLik, got.Sites().LogLik, 1e-9*abs(want.Sites().LogLik))
 
-		less, err := want.Remove(t.Context(), seq(14, q.n), tailSites)
+		less, err := want.Remove(t.Context(), seq(14, q.N), tailSites)
 		require.NoError(t, err)
 		q.requireSamePosterior(t, less, part)
 		requireClose(t, "α", vec(less.Alpha()), vec(part.Alpha()), 1e-8)
 		require.Equal(t, 14, less.Data().Len())
 
 		b := q.builder(t, z, o)
-		require.NoError(t, b.Add(t.Context(), q.train, q.sites(t)))
+		require.NoError(t, b.Add(t.Context(), q.Train, q.Sites(t)))
 		require.NoError(t, b.Remove(t.Context(), tail, tailSites))
 		p, err := b.Posterior(t.Context())
 		require.NoError(t, err)
@@ -133,14 +133,14 @@ func TestAtIsRefitUnderOtherPrior(t *testing.T) {
 		for _, factor := range []float64{0.01, 1, 7} {
 			got, err := p.At(t.Context(), factor)
 			require.NoError(t, err)
-			want, err := sparse.Fit(t.Context(), scaledKernel{q.kernel, factor}, q.train, q.sites(t), z, linear(sparse.Nystrom))
+			want, err := sparse.Fit(t.Context(), scaledKernel{q.Kernel, factor}, q.Train, q.Sites(t), z, linear(sparse.Nystrom))
 			require.NoError(t, err)
 			q.requireSamePosterior(t, got, want)
 			requireNumber(t, "bound", got.EvidenceLowerBound().Value, want.EvidenceLowerBound().Value, shardTol)
 			twice, err := got.At(t.Context(), 1/factor)
 			require.NoError(t, err)
 			q.requireSamePosterior(t, twice, p)
-			dual, err := got.WithData(t.Context(), q.train, q.sites(t))
+			dual, err := got.WithData(t.Context(), q.Train, q.Sites(t))
 			require.NoError(t, err)
 			requireClose(t, "α", vec(dual.Alpha()), vec(want.Alpha()), 1e-9)
 		}
@@ -155,7 +155,7 @@ func TestMergeRefusesOtherSums(t *testing.T) {
 	q := problems(t)[5]
 	sums := func(z *sparse.Inducing, o *sparse.Options) *sparse.Sums {
 		b := q.builder(t, z, o)
-		require.NoError(t, b.Add(t.Context(), q.train, q.sites(t)))
+		require.NoError(t, b.Add(t.Context(), q.Train, q.Sites(t)))
 		return b.Sums()
 	}
 	z := q.some(t)
@@ -168,7 +168,7 @@ func TestMergeRefusesOtherSums(t *testing.T) {
 		require.ErrorAs(t, want.Clone().Merge(s), &e)
 		require.Contains(t, e.Error(), what)
 	}
-	b, err := sparse.NewBuilder(t.Context(), scaledKernel{q.kernel, 1.001}, z, nil)
+	b, err := sparse.NewBuilder(t.Context(), scaledKernel{q.Kernel, 1.001}, z, nil)
 	require.NoError(t, err)
 	require.ErrorContains(t, b.Merge(want), "prior")
 }
@@ -178,7 +178,7 @@ func TestMergeRefusesOtherSums(t *testing.T) {
 func TestSumsBinaryIsChecked(t *testing.T) {
 	q := problems(t)[0]
 	b := q.builder(t, q.some(t), nil)
-	require.NoError(t, b.Add(t.Context(), q.train, q.sites(t)))
+	require.NoError(t, b.Add(t.Context(), q.Train, q.Sites(t)))
 	data, err := b.Sums().MarshalBinary()
 	require.NoError(t, err)
 	var s sparse.Sums

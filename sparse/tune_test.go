@@ -17,31 +17,32 @@ import (
 // posteriors that are fitted anew under each.
 func TestTune(t *testing.T) {
 	q := newProblem("categorical", 6, 20, 3, glm.Categorical{}, 1)
-	y := mat.NewDense(q.t, 1, []float64{0, 2, 1, 1, 0, 2})
+	y := mat.NewDense(q.T, 1, []float64{0, 2, 1, 1, 0, 2})
 	score := func(mean, cov *mat.Dense) (float64, error) {
-		logp := make([]float64, q.t)
+		logp := make([]float64, q.T)
 		err := glm.Probit{}.LogPredictiveTo(logp, glm.Categorical{}, y, mean, cov)
 		return glm.NLL(logp), err
 	}
 	p := q.fit(t, q.some(t), nil)
-	prepared, err := p.Prepare(t.Context(), q.test)
+	prepared, err := p.Prepare(t.Context(), q.Test)
 	require.NoError(t, err)
 	got, err := p.Tune(t.Context(), prepared, score)
 	require.NoError(t, err)
 	require.Equal(t, 1.0, got.Trials[0].Factor)
 	best, at := math.Inf(1), 0.0
 	for e := -6.0; e <= 6; e += 1. / 16 {
-		groups := q.prior.Groups()
+		groups := q.Prior.Groups()
 		for g := range groups {
 			groups[g].Precision *= math.Pow(10, -e)
 		}
-		prior, err := ntk.NewLayerwise(q.train.P, groups, []float64{0.1})
+		prior, err := ntk.NewLayerwise(q.Train.P, groups, []float64{0.1})
 		require.NoError(t, err)
-		scaled := *q
-		scaled.kernel = ntk.New(prior, q.theta, nil)
+		c := *q.Problem
+		scaled := &problem{&c}
+		scaled.Kernel = ntk.New(prior, q.Theta, nil)
 		other := scaled.fit(t, scaled.some(t), nil)
 		var mean, cov mat.Dense
-		require.NoError(t, other.PredictTo(t.Context(), &mean, &cov, q.test))
+		require.NoError(t, other.PredictTo(t.Context(), &mean, &cov, q.Test))
 		v, err := score(&mean, &cov)
 		require.NoError(t, err)
 		if v < best {
@@ -50,7 +51,7 @@ func TestTune(t *testing.T) {
 	}
 	require.InDelta(t, best, got.Score, 1e-12, "best factor of the grid %g, chosen %g", at, got.Factor)
 	var mean, cov mat.Dense
-	require.NoError(t, got.Posterior.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, got.Posterior.PredictTo(t.Context(), &mean, &cov, q.Test))
 	v, err := score(&mean, &cov)
 	require.NoError(t, err)
 	require.InDelta(t, got.Score, v, 1e-12)
@@ -60,7 +61,7 @@ func TestTune(t *testing.T) {
 func TestTuneStops(t *testing.T) {
 	q := problems(t)[0]
 	p := q.fit(t, q.some(t), nil)
-	prepared, err := p.Prepare(t.Context(), q.test)
+	prepared, err := p.Prepare(t.Context(), q.Test)
 	require.NoError(t, err)
 	got, err := p.Tune(t.Context(), prepared, func(_, cov *mat.Dense) (float64, error) { return mat.Trace(cov.Slice(0, 1, 0, 1)), nil })
 	require.NoError(t, err)
@@ -71,7 +72,7 @@ func TestTuneStops(t *testing.T) {
 	_, err = p.Tune(t.Context(), prepared, func(_, _ *mat.Dense) (float64, error) { return math.NaN(), nil })
 	require.ErrorContains(t, err, "every prior precision")
 	fitc := q.fit(t, q.some(t), &sparse.Options{Approximation: sparse.FITC})
-	prepared, err = fitc.Prepare(t.Context(), q.test)
+	prepared, err = fitc.Prepare(t.Context(), q.Test)
 	require.NoError(t, err)
 	_, err = fitc.Tune(t.Context(), prepared, func(_, _ *mat.Dense) (float64, error) { return 0, nil })
 	require.ErrorContains(t, err, "FITC")

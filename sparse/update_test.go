@@ -15,7 +15,7 @@ import (
 func TestUpdateByNothing(t *testing.T) {
 	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
 		p := q.fit(t, q.some(t), linear(a))
-		none := q.train.Slice(0, 0)
+		none := q.Train.Slice(0, 0)
 		for _, s := range []*gp.Sites{nil, {}} {
 			same, err := p.Remove(t.Context(), nil, s)
 			require.NoError(t, err)
@@ -24,12 +24,12 @@ func TestUpdateByNothing(t *testing.T) {
 			require.NoError(t, err)
 			require.Same(t, p, same)
 			b := q.builder(t, q.some(t), linear(a))
-			require.NoError(t, b.Add(t.Context(), q.train, q.sites(t)))
+			require.NoError(t, b.Add(t.Context(), q.Train, q.Sites(t)))
 			require.NoError(t, b.Add(t.Context(), none, s))
 			require.NoError(t, b.Remove(t.Context(), none, s))
-			require.Equal(t, q.n, b.Sums().Len())
+			require.Equal(t, q.N, b.Sums().Len())
 		}
-		_, err := p.Remove(t.Context(), seq(0, q.n), q.sites(t))
+		_, err := p.Remove(t.Context(), seq(0, q.N), q.Sites(t))
 		require.ErrorContains(t, err, "all training examples")
 		_, err = q.emptied(t, a).WithData(t.Context(), none, &gp.Sites{})
 		require.ErrorContains(t, err, "no training examples")
@@ -51,31 +51,31 @@ func TestZeroInducing(t *testing.T) {
 	for _, z := range []*sparse.Inducing{{}, {Batch: new(linearize.Batch)}} {
 		for name, f := range map[string]func() error{
 			"Fit": func() error {
-				_, err := sparse.Fit(t.Context(), q.kernel, q.train, q.sites(t), z, nil)
+				_, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, nil)
 				return err
 			},
 			"Refit": func() error {
-				_, err := sparse.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, z, nil)
+				_, err := sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, nil)
 				return err
 			},
 			"FitSubset": func() error {
-				_, err := sparse.FitSubset(t.Context(), q.kernel, q.train, q.sites(t), z, nil)
+				_, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, q.Sites(t), z, nil)
 				return err
 			},
 			"RefitSubset": func() error {
-				_, err := sparse.RefitSubset(t.Context(), q.kernel, q.train, q.y, q.lik, z, nil)
+				_, err := sparse.RefitSubset(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, nil)
 				return err
 			},
 			"NewBuilder": func() error {
-				_, err := sparse.NewBuilder(t.Context(), q.kernel, z, nil)
+				_, err := sparse.NewBuilder(t.Context(), q.Kernel, z, nil)
 				return err
 			},
 			"LoadProjected": func() error {
-				_, err := sparse.LoadProjected(t.Context(), saved, q.kernel, z, nil)
+				_, err := sparse.LoadProjected(t.Context(), saved, q.Kernel, z, nil)
 				return err
 			},
 			"Load": func() error {
-				_, err := sparse.Load(t.Context(), saved, q.kernel, q.train, z, nil)
+				_, err := sparse.Load(t.Context(), saved, q.Kernel, q.Train, z, nil)
 				return err
 			},
 		} {
@@ -95,8 +95,8 @@ func TestZeroValues(t *testing.T) {
 	require.Equal(t, "Approximation(7)", sparse.Approximation(7).String())
 	const missing = "sites: the sites of the examples are missing"
 	for _, s := range []*gp.Sites{nil, {}} {
-		require.PanicsWithValue(t, missing, func() { _, _ = sparse.Fit(t.Context(), q.kernel, q.train, s, q.some(t), nil) })
+		require.PanicsWithValue(t, missing, func() { _, _ = sparse.Fit(t.Context(), q.Kernel, q.Train, s, q.some(t), nil) })
 	}
 	require.PanicsWithValue(t, "sparse: the sites of the examples are missing",
-		func() { _, _ = sparse.Trace{}.Choose(t.Context(), nil, q.train, 3, nil) })
+		func() { _, _ = sparse.Trace{}.Choose(t.Context(), nil, q.Train, 3, nil) })
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/testdual"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -24,7 +24,7 @@ type demo struct {
 	side    int
 	images  [][]byte
 	labels  []float64
-	post    *testdual.Dual
+	post    *testkit.Dual
 	test    *linearize.Batch
 	testPix []byte
 }
@@ -81,7 +81,7 @@ func newDemo(seed uint64, n int, digit int, classes ...int) *demo {
 	rng := rand.New(rand.NewPCG(seed, 77))
 	const side, hidden = 28, 60
 	d := &demo{classes: classes, side: side}
-	w := testdual.RandomMatrix(rng, side*side, hidden)
+	w := testkit.RandomMatrix(rng, side*side, hidden)
 	c := len(classes)
 	if c == 2 {
 		c = 1
@@ -126,7 +126,7 @@ func newDemo(seed uint64, n int, digit int, classes ...int) *demo {
 	for i := range p {
 		prior.Set(i, i, 1)
 	}
-	d.post = &testdual.Dual{Train: train, J: testdual.Jacobian(train), Prior: prior, Delta: make([]float64, p)}
+	d.post = &testkit.Dual{Train: train, J: testkit.Jacobian(train), Prior: prior, Delta: make([]float64, p)}
 	// Newton on the weights; the network keeps the weights of the last step
 	// but one, so that the remainder is small and not zero.
 	for range 4 {
@@ -137,7 +137,7 @@ func newDemo(seed uint64, n int, digit int, classes ...int) *demo {
 		}
 		d.post.At = categoricalSites(train.F, y)
 		d.post.Solve()
-		next := testdual.Product(d.post.Sigma, d.post.J.T(), mat.NewVecDense(len(d.post.Pseudo), d.post.Pseudo))
+		next := testkit.Product(d.post.Sigma, d.post.J.T(), mat.NewVecDense(len(d.post.Pseudo), d.post.Pseudo))
 		for i := range theta {
 			theta[i] = next.At(i, 0)
 		}
@@ -169,7 +169,7 @@ func categoricalSites(f *mat.Dense, y []int) *gp.Sites {
 			}
 		}
 		root := s.Root.Slice(i*c, (i+1)*c, 0, c)
-		s.Lambda.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense).Copy(testdual.Product(root, root.T()))
+		s.Lambda.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense).Copy(testkit.Product(root, root.T()))
 	}
 	return s
 }
@@ -276,7 +276,7 @@ func (d *demo) predict(p *Prediction, outputs []Output) {
 	const draws = 2000
 	sum, square := make([]float64, len(d.classes)), make([]float64, len(d.classes))
 	for range draws {
-		z := testdual.Product(&l, testdual.RandomMatrix(rng, c, 1)).RawMatrix().Data
+		z := testkit.Product(&l, testkit.RandomMatrix(rng, c, 1)).RawMatrix().Data
 		for i := range z {
 			z[i] += mean[i]
 		}

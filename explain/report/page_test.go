@@ -15,7 +15,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/testdual"
+	"github.com/funcgp/funcgp/internal/testkit"
 )
 
 func text(t *testing.T, p *Page, columns int) string {
@@ -176,7 +176,7 @@ func TestRawTermsAreListed(t *testing.T) {
 		require.Equal(t, float64(l.Raw), l.term)
 	}
 	// κα closes to 1e-9, so what is not listed is the sum less the list.
-	testdual.RequireNear(t, s.s, total(s.lines)+s.otherSum, 1e-9, "sum")
+	testkit.RequireNear(t, s.s, total(s.lines)+s.otherSum, 1e-9, "sum")
 	require.Contains(t, html(t, p), "times the example&#39;s dual weight")
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/internal/testdual"
+	"github.com/funcgp/funcgp/internal/testkit"
 )
 
 // tablePage explains a regression on feature values: no image and no class.
@@ -17,10 +17,10 @@ func tablePage(t testing.TB) *Page {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(11, 1))
 	const n, p = 60, 20
-	d := testdual.New(rng, n, 1, p)
+	d := testkit.NewDual(rng, n, 1, p)
 	e, err := explain.New(d, d, &explain.Options{Sides: true, Similar: 6})
 	require.NoError(t, err)
-	rows, err := e.Explain(t.Context(), testdual.RandomBatch(rng, 1, 1, p))
+	rows, err := e.Explain(t.Context(), testkit.RandomBatch(rng, 1, 1, p))
 	require.NoError(t, err)
 	names := []string{"alcohol", "malic acid", "ash", "alkalinity", "magnesium", "phenols", "flavanoids", "hue", "proline"}
 	var labels []float64

@@ -11,7 +11,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp/gptest"
-	"github.com/funcgp/funcgp/internal/testlimit"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -36,11 +36,11 @@ func manyParameters(t *testing.T) *spaceProblem {
 func TestStopsBetweenPanels(t *testing.T) {
 	q := manyParameters(t)
 	s, o := q.sites(t), &weightspace.Options{Workers: 1}
-	testlimit.Stops(t, "Fit", 20, func(ctx context.Context) error {
+	testkit.Stops(t, "Fit", 20, func(ctx context.Context) error {
 		_, err := weightspace.Fit(ctx, q.train, s, q.prior, q.theta, o)
 		return err
 	})
-	testlimit.Stops(t, "Refit", 20, func(ctx context.Context) error {
+	testkit.Stops(t, "Refit", 20, func(ctx context.Context) error {
 		_, err := weightspace.Refit(ctx, q.train, q.y, q.lik, q.prior, q.theta, o)
 		return err
 	})
@@ -50,7 +50,7 @@ func TestStopsBetweenPanels(t *testing.T) {
 func TestWorkersBoundGoroutines(t *testing.T) {
 	q := manyParameters(t)
 	s := q.sites(t)
-	testlimit.NoGoroutines(t, func() {
+	testkit.NoGoroutines(t, func() {
 		w, err := weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, &weightspace.Options{Workers: 1})
 		require.NoError(t, err)
 		var mean, cov, joint mat.Dense

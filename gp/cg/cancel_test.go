@@ -9,7 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp/cg"
-	"github.com/funcgp/funcgp/internal/testlimit"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -17,13 +17,13 @@ import (
 // products.
 func TestStopsBetweenPanels(t *testing.T) {
 	q := newProblemOf("many panels", 4, 400, 1, glm.Bernoulli{}, 1, 16)
-	s, o := q.sites(t), &cg.Options{Workers: 1, Rank: 300}
-	testlimit.Stops(t, "Fit", 30, func(ctx context.Context) error {
-		_, err := cg.Fit(ctx, q.kernel, q.train, s, o)
+	s, o := q.Sites(t), &cg.Options{Workers: 1, Rank: 300}
+	testkit.Stops(t, "Fit", 30, func(ctx context.Context) error {
+		_, err := cg.Fit(ctx, q.Kernel, q.Train, s, o)
 		return err
 	})
-	testlimit.Stops(t, "Refit", 30, func(ctx context.Context) error {
-		_, err := cg.Refit(ctx, q.kernel, q.train, q.y, q.lik, o)
+	testkit.Stops(t, "Refit", 30, func(ctx context.Context) error {
+		_, err := cg.Refit(ctx, q.Kernel, q.Train, q.Y, q.Likelihood, o)
 		return err
 	})
 }
@@ -31,13 +31,13 @@ func TestStopsBetweenPanels(t *testing.T) {
 // One worker is the caller: nothing that cg does starts a goroutine.
 func TestWorkersBoundGoroutines(t *testing.T) {
 	q := newProblemOf("one worker", 4, 400, 1, glm.Bernoulli{}, 1, 16)
-	k := ntk.New(q.prior, q.theta, &ntk.Options{Workers: 1})
-	s := q.sites(t)
-	testlimit.NoGoroutines(t, func() {
-		p, err := cg.Fit(t.Context(), k, q.train, s, &cg.Options{Workers: 1, Rank: 300})
+	k := ntk.New(q.Prior, q.Theta, &ntk.Options{Workers: 1})
+	s := q.Sites(t)
+	testkit.NoGoroutines(t, func() {
+		p, err := cg.Fit(t.Context(), k, q.Train, s, &cg.Options{Workers: 1, Rank: 300})
 		require.NoError(t, err)
 		var mean, cov, joint mat.Dense
-		require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
-		require.NoError(t, p.JointTo(t.Context(), &mean, &joint, q.test))
+		require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
+		require.NoError(t, p.JointTo(t.Context(), &mean, &joint, q.Test))
 	})
 }

@@ -16,20 +16,21 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
 func (q *problem) fitCG(t *testing.T, o *cg.Options) *cg.Posterior {
 	t.Helper()
-	p, err := cg.Fit(t.Context(), q.kernel, q.train, q.sites(t), o)
+	p, err := cg.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), o)
 	require.NoError(t, err)
 	return p
 }
 
 func (q *problem) refitCG(t *testing.T, o *cg.Options) *cg.Posterior {
 	t.Helper()
-	p, err := cg.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, o)
+	p, err := cg.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, o)
 	require.NoError(t, err)
 	return p
 }
@@ -37,9 +38,9 @@ func (q *problem) refitCG(t *testing.T, o *cg.Options) *cg.Posterior {
 func (q *problem) exactly(t *testing.T) (fit, refit *gp.Exact) {
 	t.Helper()
 	var err error
-	fit, err = gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{Mean: gp.LinearGaussian})
+	fit, err = gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian})
 	require.NoError(t, err)
-	refit, err = gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil)
+	refit, err = gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
 	require.NoError(t, err)
 	return fit, refit
 }
@@ -56,7 +57,7 @@ func linearCG(rank int) *cg.Options {
 func TestCGIsExact(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		fit, refit := q.exactly(t)
-		for _, rank := range []int{-1, 2 * q.c, 0} {
+		for _, rank := range []int{-1, 2 * q.C, 0} {
 			p := q.fitCG(t, linearCG(rank))
 			q.requireExactCG(t, p, fit)
 			requireNumber(t, "scatter", scatter(p.EvidenceLinearGaussian(t.Context())), fit.EvidenceLinearGaussian().Scatter, 1e-9)
@@ -77,9 +78,9 @@ func scatter(e gp.Evidence, err error) float64 {
 func (q *problem) requireExactCG(t *testing.T, p *cg.Posterior, x *gp.Exact) {
 	t.Helper()
 	require.Empty(t, p.Warnings())
-	requireSameLatent(t, p, x, q.test, 1e-10, 1e-11)
+	requireSameLatent(t, p, x, q.Test, 1e-10, 1e-11)
 	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
-		requireClose(t, "cross-kernel", crossOf(t, p, q.test, q.train, 7, terms), crossOf(t, x, q.test, q.train, q.n, terms), 1e-8)
+		requireClose(t, "cross-kernel", crossOf(t, p, q.Test, q.Train, 7, terms), crossOf(t, x, q.Test, q.Train, q.N, terms), 1e-8)
 	}
 	requireClose(t, "α", vec(p.Alpha()), vec(x.Alpha()), 1e-9)
 	requireClose(t, "b", vec(p.PseudoTargets()), vec(x.PseudoTargets()), 1e-9)
@@ -105,8 +106,8 @@ func requireSameLatent(t *testing.T, got, want gp.Latent, x *linearize.Batch, me
 func TestCGEvidence(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		fit, refit := q.exactly(t)
-		scatter := gp.Scatter(q.prior, q.theta)
-		for _, rank := range []int{3 * q.c, q.n * q.c} {
+		scatter := gp.Scatter(q.Prior, q.Theta)
+		for _, rank := range []int{3 * q.C, q.N * q.C} {
 			p, r := q.fitCG(t, linearCG(rank)), q.refitCG(t, linearCG(rank))
 			at, err := p.EvidenceAtTheta(t.Context(), scatter)
 			require.NoError(t, err)
@@ -176,21 +177,21 @@ func TestCGBounds(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		fit, _ := q.exactly(t)
 		var mean, cov, prior mat.Dense
-		require.NoError(t, fit.PredictTo(t.Context(), &mean, &cov, q.test))
-		q.kernel.DiagTo(&prior, q.test)
+		require.NoError(t, fit.PredictTo(t.Context(), &mean, &cov, q.Test))
+		q.Kernel.DiagTo(&prior, q.Test)
 		for _, tol := range []float64{0.3, 1e-2, 1e-5} {
-			for _, rank := range []int{-1, q.c} {
+			for _, rank := range []int{-1, q.C} {
 				o := linearCG(rank)
 				o.Tolerance, o.MaxSteps = tol, 4
 				p := q.fitCG(t, o)
 				var m, v mat.Dense
-				b, err := p.PredictBounded(t.Context(), &m, &v, q.test)
+				b, err := p.PredictBounded(t.Context(), &m, &v, q.Test)
 				require.NoError(t, err)
-				alone, err := p.PredictBounded(t.Context(), &m, nil, q.test)
+				alone, err := p.PredictBounded(t.Context(), &m, nil, q.Test)
 				require.NoError(t, err)
 				require.Nil(t, alone.Variance)
-				for i := range q.t * q.c {
-					at, o := i/q.c, i%q.c
+				for i := range q.T * q.C {
+					at, o := i/q.C, i%q.C
 					rounding := 1e-12 * prior.At(i, o)
 					off := math.Abs(m.At(at, o) - mean.At(at, o))
 					require.LessOrEqual(t, off, b.Mean.At(at, o)+rounding+1e-12*math.Abs(mean.At(at, o)))
@@ -209,22 +210,22 @@ func TestCGNetworkMean(t *testing.T) {
 	q := problems(t)[2]
 	p := q.fitCG(t, nil)
 	var mean mat.Dense
-	b, err := p.PredictBounded(t.Context(), &mean, nil, q.test)
+	b, err := p.PredictBounded(t.Context(), &mean, nil, q.Test)
 	require.NoError(t, err)
-	require.True(t, mat.Equal(&mean, q.test.F))
+	require.True(t, mat.Equal(&mean, q.Test.F))
 	require.Zero(t, mat.Max(b.Mean))
 	require.False(t, p.Refitted())
-	require.Same(t, q.train, p.Data())
+	require.Same(t, q.Train, p.Data())
 }
 
 func TestCGConformance(t *testing.T) {
 	for _, q := range []*problem{problems(t)[2], problems(t)[5]} {
-		t.Run(q.name, func(t *testing.T) {
-			o := linearCG(2 * q.c)
+		t.Run(q.Name, func(t *testing.T) {
+			o := linearCG(2 * q.C)
 			o.Tolerance = 1e-13
 			gptest.Dual(t, gptest.DualCase{
-				LatentCase: gptest.LatentCase{Kernel: q.kernel, Test: q.test, Tol: 1e-10},
-				Dual:       q.refitCG(t, o), Train: q.train, SumTol: 1e-9,
+				LatentCase: gptest.LatentCase{Kernel: q.Kernel, Test: q.Test, Tol: 1e-10},
+				Dual:       q.refitCG(t, o), Train: q.Train, SumTol: 1e-9,
 			})
 		})
 	}
@@ -234,13 +235,13 @@ func TestCGConformance(t *testing.T) {
 func (q *problem) everythingCG(t *testing.T, p *cg.Posterior) []float64 {
 	t.Helper()
 	var mean, cov, joint mat.Dense
-	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
-	require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.test))
+	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
+	require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.Test))
 	det, err := p.LogDet(t.Context())
 	require.NoError(t, err)
 	out := append(flat(&mean), flat(&cov)...)
 	out = append(append(out, flat(&joint)...), p.Alpha()...)
-	out = append(out, flat(crossOf(t, p, q.test, q.train, q.n, gp.Posterior))...)
+	out = append(out, flat(crossOf(t, p, q.Test, q.Train, q.N, gp.Posterior))...)
 	return append(out, det.Value, det.StdErr, p.MeanError(), p.Unexplained())
 }
 
@@ -249,11 +250,11 @@ func (q *problem) everythingCG(t *testing.T, p *cg.Posterior) []float64 {
 func (q *problem) streamed(t *testing.T, size int, bytes int64, workers int) []float64 {
 	t.Helper()
 	o := &cg.Options{Rank: 40, MaxMemory: bytes, MaxIter: 2, Workers: workers, Probes: 3}
-	var x linearize.Source = q.train
+	var x linearize.Source = q.Train
 	if size > 0 {
-		x = source{q.train, size}
+		x = testkit.InTiles(q.Train, size)
 	}
-	p, err := cg.Refit(t.Context(), q.kernel, x, q.y, q.lik, o)
+	p, err := cg.Refit(t.Context(), q.Kernel, x, q.Y, q.Likelihood, o)
 	require.NoError(t, err)
 	return q.everythingCG(t, p)
 }
@@ -265,7 +266,7 @@ func TestCGBitIdentical(t *testing.T) {
 	q := newProblemOf("several-chunks", 43, 530, 2, glm.Categorical{}, 1, 4)
 	old := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(old)
-	little := cg.Bytes(q.n, q.c, q.train.P, 40, 4) + 1000
+	little := cg.Bytes(q.N, q.C, q.Train.P, 40, 4) + 1000
 	want, anew := q.streamed(t, 0, 0, 0), q.streamed(t, 64, little, 0)
 	require.NotEqual(t, want, anew, "the Jacobian was kept although there is no room")
 	requireClose(t, "kept against anew", vec(anew), vec(want), 1e-9)
@@ -282,7 +283,7 @@ func TestCGBitIdentical(t *testing.T) {
 // decay gives the problem another prior, whose variances fall off and with
 // them the eigenvalues of K.
 func (q *problem) decay() {
-	variance := make([]float64, q.train.P)
+	variance := make([]float64, q.Train.P)
 	for i := range variance {
 		variance[i] = 1e4 * math.Pow(float64(i+1), -2)
 	}
@@ -290,7 +291,7 @@ func (q *problem) decay() {
 	if err != nil {
 		panic(err)
 	}
-	q.kernel = ntk.New(prior, q.theta, nil)
+	q.Kernel = ntk.New(prior, q.Theta, nil)
 }
 
 // A preconditioner of a tenth of the rows takes the place of most steps.
@@ -301,7 +302,7 @@ func TestCGPreconditionerSavesSteps(t *testing.T) {
 	for _, rank := range []int{-1, 30, 100} {
 		p := q.fitCG(t, linearCG(rank))
 		require.Equal(t, max(0, rank), p.Rank())
-		b, err := p.PredictBounded(t.Context(), nil, new(mat.Dense), q.test)
+		b, err := p.PredictBounded(t.Context(), nil, new(mat.Dense), q.Test)
 		require.NoError(t, err)
 		steps[rank] = b.Solve.Steps
 	}
@@ -313,24 +314,24 @@ func TestCGPreconditionerSavesSteps(t *testing.T) {
 // anew by a source that uses its memory again, and both sums close.
 func TestCGExplains(t *testing.T) {
 	r := openReference(t, "categorical")
-	d := r.train.P
-	little := cg.Bytes(r.train.Len(), 4, d, 60, 4) + 1000
+	d := r.Train.P
+	little := cg.Bytes(r.Train.Len(), 4, d, 60, 4) + 1000
 	var want []float64
 	for _, memory := range []int64{0, little} {
 		var rows *mat.Dense
-		src := linearize.NewSource(r.net, r.train.Len(), 50, func(lo, hi int) (*mat.Dense, error) {
+		src := linearize.NewSource(r.Net, r.Train.Len(), 50, func(lo, hi int) (*mat.Dense, error) {
 			if rows == nil {
 				rows = mat.NewDense(50, 2, nil)
 			}
 			part := rows.Slice(0, hi-lo, 0, 2).(*mat.Dense)
-			part.Copy(r.x.Slice(lo, hi, 0, 2))
+			part.Copy(r.X.Slice(lo, hi, 0, 2))
 			return part, nil
 		})
-		p, err := cg.Refit(t.Context(), r.kernel, src, r.y, r.lik, &cg.Options{MaxMemory: memory, Rank: 60})
+		p, err := cg.Refit(t.Context(), r.Kernel, src, r.Y, r.Likelihood, &cg.Options{MaxMemory: memory, Rank: 60})
 		require.NoError(t, err)
-		e, err := explain.New(p, r.kernel, &explain.Options{Top: 5})
+		e, err := explain.New(p, r.Kernel, &explain.Options{Top: 5})
 		require.NoError(t, err)
-		x := r.test.Slice(0, 1)
+		x := r.Test.Slice(0, 1)
 		explained, err := e.Explain(t.Context(), x)
 		require.NoError(t, err)
 		var mean mat.Dense
@@ -364,7 +365,7 @@ func TestCGDoesNotConverge(t *testing.T) {
 	require.Equal(t, p.Solved().Residual, w.Residual)
 	require.Greater(t, w.Residual, 1e-10)
 	require.Contains(t, w.Error(), "the dual vector")
-	require.NoError(t, p.PredictTo(t.Context(), nil, new(mat.Dense), q.test))
+	require.NoError(t, p.PredictTo(t.Context(), nil, new(mat.Dense), q.Test))
 	require.Len(t, p.Warnings(), 2)
 	require.True(t, errors.As(p.Warnings()[1], &w))
 	require.Equal(t, 3, w.Steps)
@@ -384,7 +385,7 @@ func TestCGRank(t *testing.T) {
 	p := q.fitCG(t, nil)
 	require.Less(t, p.Rank(), 128)
 	require.LessOrEqual(t, p.Unexplained(), 1.0)
-	b, err := p.PredictBounded(t.Context(), nil, new(mat.Dense), q.test)
+	b, err := p.PredictBounded(t.Context(), nil, new(mat.Dense), q.Test)
 	require.NoError(t, err)
 	// The condition number is below 2: a step gains a factor of 5.8.
 	require.LessOrEqual(t, b.Solve.Steps, 15)
@@ -393,10 +394,10 @@ func TestCGRank(t *testing.T) {
 // Sites with Λ = 0 say nothing, and B = I.
 func TestCGFlatSites(t *testing.T) {
 	q := problems(t)[2]
-	s := q.sites(t)
+	s := q.Sites(t)
 	s.Lambda.Zero()
 	s.Root.Zero()
-	p, err := cg.Fit(t.Context(), q.kernel, q.train, s, linearCG(0))
+	p, err := cg.Fit(t.Context(), q.Kernel, q.Train, s, linearCG(0))
 	require.NoError(t, err)
 	require.Zero(t, p.Rank())
 	requireClose(t, "α", vec(p.Alpha()), column(s.Residual), 1e-15)
@@ -405,8 +406,8 @@ func TestCGFlatSites(t *testing.T) {
 	require.Zero(t, det.Value)
 	require.Zero(t, det.StdErr)
 	var cov, prior mat.Dense
-	require.NoError(t, p.PredictTo(t.Context(), nil, &cov, q.test))
-	q.kernel.DiagTo(&prior, q.test)
+	require.NoError(t, p.PredictTo(t.Context(), nil, &cov, q.Test))
+	q.Kernel.DiagTo(&prior, q.Test)
 	require.True(t, mat.Equal(&cov, &prior))
 }
 
@@ -420,11 +421,11 @@ func TestCGContext(t *testing.T) {
 			cancel()
 		}
 	}
-	_, err := cg.Fit(ctx, q.kernel, q.train, q.sites(t), o)
+	_, err := cg.Fit(ctx, q.Kernel, q.Train, q.Sites(t), o)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 3, steps)
 	p := q.fitCG(t, nil)
-	_, err = p.PredictBounded(ctx, nil, new(mat.Dense), q.test)
+	_, err = p.PredictBounded(ctx, nil, new(mat.Dense), q.Test)
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = p.LogDet(ctx)
 	require.ErrorIs(t, err, context.Canceled)
@@ -435,12 +436,12 @@ func TestCGContext(t *testing.T) {
 func TestCGMemory(t *testing.T) {
 	q := problems(t)[5]
 	var m *gp.MemoryError
-	_, err := cg.Fit(t.Context(), q.kernel, q.train, q.sites(t), &cg.Options{MaxMemory: 20000})
+	_, err := cg.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &cg.Options{MaxMemory: 20000})
 	require.ErrorAs(t, err, &m)
-	require.Equal(t, cg.Bytes(q.n, q.c, q.train.P, 0, q.c), m.Needed)
-	require.LessOrEqual(t, cg.Bytes(m.Largest, q.c, q.train.P, 0, q.c), int64(20000))
-	require.Greater(t, cg.Bytes(m.Largest+1, q.c, q.train.P, 0, q.c), int64(20000))
-	p, err := cg.Fit(t.Context(), q.kernel, q.train, q.sites(t), &cg.Options{MaxMemory: m.Needed})
+	require.Equal(t, cg.Bytes(q.N, q.C, q.Train.P, 0, q.C), m.Needed)
+	require.LessOrEqual(t, cg.Bytes(m.Largest, q.C, q.Train.P, 0, q.C), int64(20000))
+	require.Greater(t, cg.Bytes(m.Largest+1, q.C, q.Train.P, 0, q.C), int64(20000))
+	p, err := cg.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &cg.Options{MaxMemory: m.Needed})
 	require.NoError(t, err, "without a preconditioner there is room")
 	require.Zero(t, p.Rank())
 	require.ErrorAs(t, p.JointTo(t.Context(), nil, new(mat.Dense), largeTest(q)), &m)
@@ -452,7 +453,7 @@ func TestCGMemory(t *testing.T) {
 func largeTest(q *problem) *linearize.Batch {
 	var all []*linearize.Batch
 	for range 200 {
-		all = append(all, q.test)
+		all = append(all, q.Test)
 	}
 	return linearize.Concat(all...)
 }
@@ -491,20 +492,20 @@ func (k smallPrior) DiagTo(dst *mat.Dense, b *linearize.Batch) {
 func TestInfluenceOfLostVariance(t *testing.T) {
 	q := problems(t)[5]
 	at := math.NaN()
-	p, err := cg.Fit(t.Context(), smallPrior{q.kernel, &at}, q.train, q.sites(t), nil)
+	p, err := cg.Fit(t.Context(), smallPrior{q.Kernel, &at}, q.Train, q.Sites(t), nil)
 	require.NoError(t, err)
 	rows := []int{0, 1, 2, 3, 4}
 	var h, step, h2, step2 mat.Dense
-	require.NoError(t, p.InfluenceTo(t.Context(), &h, &step, rows, q.train.Slice(0, 5)))
-	at = q.train.F.At(3, 0)
-	require.NoError(t, p.InfluenceTo(t.Context(), &h2, &step2, rows, q.train.Slice(0, 5)))
+	require.NoError(t, p.InfluenceTo(t.Context(), &h, &step, rows, q.Train.Slice(0, 5)))
+	at = q.Train.F.At(3, 0)
+	require.NoError(t, p.InfluenceTo(t.Context(), &h2, &step2, rows, q.Train.Slice(0, 5)))
 	for i := range rows {
-		for a := range q.c {
+		for a := range q.C {
 			if i == 3 {
-				require.True(t, math.IsNaN(h2.At(i*q.c+a, a)) && math.IsNaN(step2.At(i, a)))
+				require.True(t, math.IsNaN(h2.At(i*q.C+a, a)) && math.IsNaN(step2.At(i, a)))
 				continue
 			}
-			require.InEpsilon(t, h.At(i*q.c+a, a), h2.At(i*q.c+a, a), 1e-6)
+			require.InEpsilon(t, h.At(i*q.C+a, a), h2.At(i*q.C+a, a), 1e-6)
 			require.InEpsilon(t, step.At(i, a), step2.At(i, a), 1e-6)
 		}
 	}
@@ -513,34 +514,31 @@ func TestInfluenceOfLostVariance(t *testing.T) {
 func TestCGErrors(t *testing.T) {
 	q := problems(t)[5]
 	var bad *gp.NotFiniteError
-	s := q.sites(t)
+	s := q.Sites(t)
 	s.Lambda.Set(4, 1, math.NaN())
-	_, err := cg.Fit(t.Context(), q.kernel, q.train, s, nil)
+	_, err := cg.Fit(t.Context(), q.Kernel, q.Train, s, nil)
 	require.ErrorAs(t, err, &bad)
-	y := mat.DenseCopyOf(q.y)
+	y := mat.DenseCopyOf(q.Y)
 	y.Set(3, 0, 17)
-	_, err = cg.Refit(t.Context(), q.kernel, q.train, y, q.lik, nil)
+	_, err = cg.Refit(t.Context(), q.Kernel, q.Train, y, q.Likelihood, nil)
 	require.ErrorContains(t, err, "example 3")
-	_, err = cg.Refit(t.Context(), q.kernel, q.train, q.y.Slice(0, 5, 0, 1).(*mat.Dense), q.lik, nil)
+	_, err = cg.Refit(t.Context(), q.Kernel, q.Train, q.Y.Slice(0, 5, 0, 1).(*mat.Dense), q.Likelihood, nil)
 	require.ErrorContains(t, err, "5 rows of targets for 20 examples")
-	_, err = cg.Fit(t.Context(), q.kernel, source{q.train, 0}.none(), q.sites(t), nil)
+	_, err = cg.Fit(t.Context(), q.Kernel, q.Train.Slice(0, 0), q.Sites(t), nil)
 	require.ErrorContains(t, err, "no training examples")
-	_, err = cg.Fit(t.Context(), brokenKernel{q.kernel, -1}, q.train, q.sites(t), linearCG(-1))
+	_, err = cg.Fit(t.Context(), brokenKernel{q.Kernel, -1}, q.Train, q.Sites(t), linearCG(-1))
 	require.ErrorContains(t, err, "not a covariance")
-	_, err = cg.Fit(t.Context(), brokenKernel{q.kernel, math.NaN()}, q.train, q.sites(t), linearCG(-1))
+	_, err = cg.Fit(t.Context(), brokenKernel{q.Kernel, math.NaN()}, q.Train, q.Sites(t), linearCG(-1))
 	require.ErrorContains(t, err, "not finite")
-	test := linearize.Concat(q.test)
+	test := linearize.Concat(q.Test)
 	test.F.Set(1, 0, math.Inf(1))
 	require.ErrorAs(t, q.fitCG(t, nil).PredictTo(t.Context(), nil, new(mat.Dense), test), &bad)
 	require.Equal(t, 1, bad.Row)
 	for i, o := range []cg.Options{{Tolerance: -1}, {Tolerance: 1}, {MaxSteps: -1}, {Probes: 1}, {MaxIter: -1}, {Workers: -1}, {MaxMemory: -1}, {Mean: 7}} {
 		require.Panics(t, func() { q.fitCG(t, &o) }, "%d", i)
 	}
-	require.Panics(t, func() { q.fitCG(t, nil).PredictTo(t.Context(), nil, nil, problems(t)[0].test) })
+	require.Panics(t, func() { q.fitCG(t, nil).PredictTo(t.Context(), nil, nil, problems(t)[0].Test) })
 }
-
-// none is no examples.
-func (s source) none() linearize.Source { return s.b.Slice(0, 0) }
 
 func TestCGRefitStopsAtMaxIter(t *testing.T) {
 	q := problems(t)[4]
@@ -564,17 +562,17 @@ func TestCGReferences(t *testing.T) {
 				t.Skip("a few seconds")
 			}
 			r := openReference(t, name)
-			p, err := cg.Fit(t.Context(), r.kernel, r.train, r.sites(t), linearCG(0))
+			p, err := cg.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), linearCG(0))
 			require.NoError(t, err)
-			exact := r.exact(t)
+			exact := r.Exact(t)
 			r.requireCG(t, p, exact, 1e-10)
-			at, err := p.EvidenceAtTheta(t.Context(), gp.Scatter(r.prior, r.net.Theta()))
+			at, err := p.EvidenceAtTheta(t.Context(), gp.Scatter(r.Prior, r.Net.Theta()))
 			require.NoError(t, err)
 			// 1e-9 is the rounding where the preconditioner is all of B.
 			require.InDelta(t, exact.EvidenceLinearGaussian().LogDet, at.LogDet, 2*4*at.StdErr+1e-9*at.LogDet)
-			p, err = cg.Refit(t.Context(), r.kernel, r.train, r.y, r.lik, linearCG(0))
+			p, err = cg.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, linearCG(0))
 			require.NoError(t, err)
-			refit, err := exact.Refit(t.Context(), r.y, r.lik)
+			refit, err := exact.Refit(t.Context(), r.Y, r.Likelihood)
 			require.NoError(t, err)
 			r.requireCG(t, p, refit, 1e-9)
 			mode, err := p.EvidenceRefit(t.Context())
@@ -587,20 +585,20 @@ func TestCGReferences(t *testing.T) {
 func (r *reference) requireCG(t *testing.T, p *cg.Posterior, x *gp.Exact, tol float64) {
 	t.Helper()
 	require.Empty(t, p.Warnings())
-	test := r.test.Slice(0, min(40, r.test.Len()))
+	test := r.Test.Slice(0, min(40, r.Test.Len()))
 	var mean, cov, wantMean, wantCov mat.Dense
 	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, test))
 	require.NoError(t, x.PredictTo(t.Context(), &wantMean, &wantCov, test))
 	requireClose(t, "mean", &mean, &wantMean, 1e-10)
 	requireClose(t, "covariance", &cov, &wantCov, tol)
 	head, c := test.Slice(0, 5), test.Outputs()
-	terms, want := crossOf(t, p, head, r.train, 500, gp.Posterior), crossOf(t, x, head, r.train, r.train.Len(), gp.Posterior)
+	terms, want := crossOf(t, p, head, r.Train, 500, gp.Posterior), crossOf(t, x, head, r.Train, r.Train.Len(), gp.Posterior)
 	contributions(terms, p.PseudoTargets())
 	contributions(want, x.PseudoTargets())
 	requireClose(t, "contributions", terms, want, 10*tol)
 	// mean = m + Σ_i C(x*,x_i) b_i (E14)
 	sums := make([]float64, head.Len()*c)
-	r.kernel.MeanTo(sums, head)
+	r.Kernel.MeanTo(sums, head)
 	for i := range sums {
 		sums[i] += floats.Sum(terms.RawRowView(i))
 	}

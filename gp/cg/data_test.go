@@ -24,11 +24,11 @@ func (u unreadable) Batches(context.Context, func(int, *linearize.Batch) error) 
 func TestCGOfUnreadableExamples(t *testing.T) {
 	q := newProblem("bernoulli", 3, 20, 1, glm.Bernoulli{}, 1)
 	disk := errors.New("disk on fire")
-	data := unreadable{q.train, disk}
-	_, err := cg.Fit(t.Context(), q.kernel, data, q.sites(t), nil)
+	data := unreadable{q.Train, disk}
+	_, err := cg.Fit(t.Context(), q.Kernel, data, q.Sites(t), nil)
 	require.Equal(t, disk, err)
-	_, err = cg.Refit(t.Context(), q.kernel, data, q.y, q.lik, nil)
+	_, err = cg.Refit(t.Context(), q.Kernel, data, q.Y, q.Likelihood, nil)
 	require.Equal(t, disk, err)
-	_, err = cg.Fit(t.Context(), q.kernel, unreadable{q.train, nil}, q.sites(t), nil)
+	_, err = cg.Fit(t.Context(), q.Kernel, unreadable{q.Train, nil}, q.Sites(t), nil)
 	require.EqualError(t, err, "gp: there are no training examples")
 }

@@ -38,7 +38,7 @@ func TestCGIsImmutable(t *testing.T) {
 		*i = interruption{after: cut, cancel: cancel}
 		_, err := p.LogDet(ctx)
 		require.ErrorIs(t, err, context.Canceled)
-		_, err = p.PredictBounded(ctx, nil, new(mat.Dense), q.test)
+		_, err = p.PredictBounded(ctx, nil, new(mat.Dense), q.Test)
 		require.ErrorIs(t, err, context.Canceled)
 		cancel()
 	}

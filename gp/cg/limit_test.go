@@ -53,15 +53,15 @@ func TestCGExtremes(t *testing.T) {
 				t.Run(fmt.Sprint(variance, rank, refit), func(t *testing.T) {
 					q := newProblem("gaussian", 31, 40, 2, glm.Bernoulli{}, 1)
 					var err error
-					q.lik, err = glm.NewGaussian(variance)
+					q.Likelihood, err = glm.NewGaussian(variance)
 					require.NoError(t, err)
 					count, allowed := countingCG{}, 2*most
 					var p *cg.Posterior
 					if o := count.options(rank, most); refit {
 						allowed = 21 * most
-						p, err = cg.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, o)
+						p, err = cg.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, o)
 					} else {
-						p, err = cg.Fit(t.Context(), q.kernel, q.train, q.sites(t), o)
+						p, err = cg.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), o)
 					}
 					require.LessOrEqual(t, count[cg.StageSolve], allowed)
 					if err != nil {
@@ -69,7 +69,7 @@ func TestCGExtremes(t *testing.T) {
 						return
 					}
 					requireConverged(t, p)
-					_, err = p.PredictBounded(t.Context(), nil, new(mat.Dense), q.test)
+					_, err = p.PredictBounded(t.Context(), nil, new(mat.Dense), q.Test)
 					if requireRange(t, err); err == nil {
 						requireConverged(t, p)
 					}

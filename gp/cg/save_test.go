@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
@@ -19,9 +20,9 @@ import (
 // answersCG is a list of all that a posterior gives.
 func (q *problem) answersCG(t *testing.T, p *cg.Posterior) []float64 {
 	t.Helper()
-	out := append(q.everythingCG(t, p), flat(crossOf(t, p, q.test, q.train, 7, gp.Raw))...)
+	out := append(q.everythingCG(t, p), flat(crossOf(t, p, q.Test, q.Train, 7, gp.Raw))...)
 	var mean mat.Dense
-	b, err := p.PredictBounded(t.Context(), &mean, nil, q.test)
+	b, err := p.PredictBounded(t.Context(), &mean, nil, q.Test)
 	require.NoError(t, err)
 	e, err := p.EvidenceLinearGaussian(t.Context())
 	require.NoError(t, err)
@@ -46,7 +47,7 @@ func (q *problem) savedCG(ctx context.Context, p *cg.Posterior, x linearize.Sour
 	return gptest.SavedCase[*cg.Posterior]{
 		Posterior: p,
 		Save:      (*cg.Posterior).Save,
-		Load:      func(f *store.File) (*cg.Posterior, error) { return cg.Load(ctx, f, q.kernel, x, o) },
+		Load:      func(f *store.File) (*cg.Posterior, error) { return cg.Load(ctx, f, q.Kernel, x, o) },
 		Answers:   q.answersCG,
 	}
 }
@@ -57,17 +58,17 @@ func (q *problem) savedCG(ctx context.Context, p *cg.Posterior, x linearize.Sour
 func TestSavedCG(t *testing.T) {
 	all := problems(t)
 	for _, q := range []*problem{all[2], all[5]} {
-		for name, rank := range map[string]int{"no-features": -1, "few-features": 2 * q.c, "all-features": 0} {
-			t.Run(q.name+"/"+name, func(t *testing.T) {
+		for name, rank := range map[string]int{"no-features": -1, "few-features": 2 * q.C, "all-features": 0} {
+			t.Run(q.Name+"/"+name, func(t *testing.T) {
 				o := &cg.Options{Rank: rank, Seed: 7, Probes: 3, MaxIter: 2}
 				t.Run("fit", func(t *testing.T) {
 					p := q.fitCG(t, linearCG(rank))
 					_, err := p.LogDet(t.Context())
 					require.NoError(t, err)
-					gptest.Saved(t, q.savedCG(t.Context(), p, q.train, nil))
+					gptest.Saved(t, q.savedCG(t.Context(), p, q.Train, nil))
 				})
 				t.Run("refit", func(t *testing.T) {
-					gptest.Saved(t, q.savedCG(t.Context(), q.refitCG(t, o), source{q.train, 3}, nil))
+					gptest.Saved(t, q.savedCG(t.Context(), q.refitCG(t, o), testkit.InTiles(q.Train, 3), nil))
 				})
 			})
 		}
@@ -78,16 +79,16 @@ func TestSavedCG(t *testing.T) {
 // memory, since products would have other bits.
 func TestSavedCGStreamed(t *testing.T) {
 	q := newProblemOf("several-chunks", 43, 530, 2, glm.Categorical{}, 1, 4)
-	o := &cg.Options{Rank: 40, MaxMemory: cg.Bytes(q.n, q.c, q.train.P, 40, 4) + 1000, MaxIter: 2, Probes: 3}
-	x := source{q.train, 64}
-	p, err := cg.Refit(t.Context(), q.kernel, x, q.y, q.lik, o)
+	o := &cg.Options{Rank: 40, MaxMemory: cg.Bytes(q.N, q.C, q.Train.P, 40, 4) + 1000, MaxIter: 2, Probes: 3}
+	x := testkit.InTiles(q.Train, 64)
+	p, err := cg.Refit(t.Context(), q.Kernel, x, q.Y, q.Likelihood, o)
 	require.NoError(t, err)
 	want := q.everythingCG(t, p)
 	for _, c := range []struct {
 		x linearize.Source
 		o *cg.Options
-	}{{x, o}, {x, nil}, {q.train, nil}} {
-		back, err := cg.Load(t.Context(), written(t, p.Save), q.kernel, c.x, c.o)
+	}{{x, o}, {x, nil}, {q.Train, nil}} {
+		back, err := cg.Load(t.Context(), written(t, p.Save), q.Kernel, c.x, c.o)
 		require.NoError(t, err)
 		gptest.RequireBits(t, "loaded", q.everythingCG(t, back), want)
 	}
@@ -101,18 +102,18 @@ func TestSavedCGRefusesOthers(t *testing.T) {
 		_, err := cg.Load(t.Context(), f, k, x, o)
 		return err
 	}
-	require.NoError(t, load(q.kernel, q.train, nil))
-	require.ErrorContains(t, load(q.kernel, q.train.Slice(1, 20), nil), "20 training examples, the data 19")
-	require.ErrorContains(t, load(q.kernel, q.train.Output(0), nil), "the number of outputs is not")
-	backwards, err := q.train.Gather(t.Context(), []int{1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19})
+	require.NoError(t, load(q.Kernel, q.Train, nil))
+	require.ErrorContains(t, load(q.Kernel, q.Train.Slice(1, 20), nil), "20 training examples, the data 19")
+	require.ErrorContains(t, load(q.Kernel, q.Train.Output(0), nil), "the number of outputs is not")
+	backwards, err := q.Train.Gather(t.Context(), []int{1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19})
 	require.NoError(t, err)
-	require.ErrorContains(t, load(q.kernel, backwards, nil), "the order of the rows is another")
-	require.ErrorContains(t, load(ntk.New(q.prior, make([]float64, q.train.P), nil), q.train, nil), "the prior is another")
+	require.ErrorContains(t, load(q.Kernel, backwards, nil), "the order of the rows is another")
+	require.ErrorContains(t, load(ntk.New(q.Prior, make([]float64, q.Train.P), nil), q.Train, nil), "the prior is another")
 	var memory *gp.MemoryError
-	require.ErrorAs(t, load(q.kernel, q.train, &cg.Options{MaxMemory: 1000}), &memory)
+	require.ErrorAs(t, load(q.Kernel, q.Train, &cg.Options{MaxMemory: 1000}), &memory)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = cg.Load(ctx, f, q.kernel, q.train, nil)
+	_, err = cg.Load(ctx, f, q.Kernel, q.Train, nil)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -120,7 +121,7 @@ func FuzzLoadCG(f *testing.F) {
 	q := newProblemOf("fuzz", 31, 9, 2, glm.Bernoulli{}, 1, 3)
 	var cases []gptest.SavedCase[*cg.Posterior]
 	for _, rank := range []int{-1, 3} {
-		p, err := cg.Refit(context.Background(), q.kernel, q.train, q.y, q.lik, &cg.Options{Rank: rank, MaxSteps: 20})
+		p, err := cg.Refit(context.Background(), q.Kernel, q.Train, q.Y, q.Likelihood, &cg.Options{Rank: rank, MaxSteps: 20})
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -129,11 +130,11 @@ func FuzzLoadCG(f *testing.F) {
 				f.Fatal(err)
 			}
 		}
-		cases = append(cases, q.savedCG(context.Background(), p, q.train, nil))
+		cases = append(cases, q.savedCG(context.Background(), p, q.Train, nil))
 	}
 	predict := func(p *cg.Posterior) error {
 		var mean, cov mat.Dense
-		return p.PredictTo(context.Background(), &mean, &cov, q.test)
+		return p.PredictTo(context.Background(), &mean, &cov, q.Test)
 	}
 	gptest.FuzzSaved(f, predict, cases...)
 }

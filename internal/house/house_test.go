@@ -34,7 +34,7 @@ var level = map[string]int{
 // testOnly lists the packages that only tests import. They may import all but
 // the commands.
 var testOnly = map[string]bool{
-	"internal/house": true, "gp/gptest": true, "internal/testdense": true, "internal/testdual": true, "internal/testlimit": true, "internal/testref": true,
+	"internal/house": true, "gp/gptest": true, "internal/testkit": true, "internal/testref": true,
 }
 
 type source struct {

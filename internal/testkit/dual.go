@@ -1,6 +1,4 @@
-// Package testdual holds a gp.Dual by weight-space formulas with every matrix
-// written out, which tests of explanations compare with.
-package testdual
+package testkit
 
 import (
 	"context"
@@ -34,22 +32,13 @@ var _ gp.Dual = (*Dual)(nil)
 func (d *Dual) Sites() *gp.Sites         { return d.At }
 func (d *Dual) Alpha() []float64         { return d.DualVector }
 func (d *Dual) PseudoTargets() []float64 { return d.Pseudo }
-func (d *Dual) Data() linearize.Source   { return Chunked{d.Train, d.Chunk} }
+func (d *Dual) Data() linearize.Source   { return InTiles(d.Train, d.Chunk) }
 
+// Jacobian returns the Jacobian of b, N·C×P.
 func Jacobian(b *linearize.Batch) *mat.Dense {
 	var j mat.Dense
 	b.JacobianTo(&j)
 	return &j
-}
-
-func Product(m ...mat.Matrix) *mat.Dense {
-	p := mat.DenseCopyOf(m[0])
-	for _, f := range m[1:] {
-		var q mat.Dense
-		q.Mul(p, f)
-		p = &q
-	}
-	return p
 }
 
 func (d *Dual) MeanTo(dst []float64, b *linearize.Batch) {
@@ -61,7 +50,7 @@ func (d *Dual) MeanTo(dst []float64, b *linearize.Batch) {
 
 func (d *Dual) PredictTo(_ context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	if mean != nil {
-		panic("testdual: the mean is not used by explain")
+		panic("testkit: the mean is not used by explain")
 	}
 	j, c := Jacobian(x), x.Outputs()
 	all := Product(j, d.Sigma, j.T())
@@ -72,7 +61,7 @@ func (d *Dual) PredictTo(_ context.Context, mean, cov *mat.Dense, x *linearize.B
 }
 
 func (d *Dual) JointTo(_ context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	panic("testdual: JointTo is not used by explain")
+	panic("testkit: JointTo is not used by explain")
 }
 
 // InfluenceTo implements gp.Dual.
@@ -92,6 +81,7 @@ func (d *Dual) Cross(_ context.Context, x *linearize.Batch) (gp.Cross, error) {
 	return &DenseCross{d: d, Left: [2]*mat.Dense{Product(j, d.Sigma), Product(j, d.Prior)}}, nil
 }
 
+// DenseCross is the cross-kernel of a Dual. Left is J_*·Σ and J_*·Σ₀ by terms.
 type DenseCross struct {
 	d    *Dual
 	Left [2]*mat.Dense
@@ -107,26 +97,7 @@ func (c *DenseCross) TileTo(_ context.Context, dst *mat.Dense, first int, train 
 	return nil
 }
 
-// Chunked yields a batch in pieces.
-type Chunked struct {
-	B    *linearize.Batch
-	Size int
-}
-
-func (c Chunked) Len() int { return c.B.Len() }
-
-func (c Chunked) Batches(ctx context.Context, yield func(int, *linearize.Batch) error) error {
-	if c.Size == 0 {
-		return yield(0, c.B)
-	}
-	for i := 0; i < c.B.Len(); i += c.Size {
-		if err := yield(i, c.B.Slice(i, min(i+c.Size, c.B.Len()))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
+// RandomMatrix returns r×c standard normal numbers.
 func RandomMatrix(rng *rand.Rand, r, c int) *mat.Dense {
 	m := mat.NewDense(r, c, nil)
 	for i := range m.RawMatrix().Data {
@@ -135,15 +106,16 @@ func RandomMatrix(rng *rand.Rand, r, c int) *mat.Dense {
 	return m
 }
 
+// RandomBatch returns n random examples with c outputs and a Jacobian of p columns.
 func RandomBatch(rng *rand.Rand, n, c, p int) *linearize.Batch {
 	j := RandomMatrix(rng, n*c, p)
 	full := &linearize.Full{J: j, Params: []linearize.Span{{Name: "theta", Rows: 1, Cols: p}}, C: c}
 	return &linearize.Batch{X: RandomMatrix(rng, n, 2), F: RandomMatrix(rng, n, c), Blocks: []linearize.Block{full}, P: p}
 }
 
-// New returns a posterior over n random examples whose sites are random;
+// NewDual returns a posterior over n random examples whose sites are random;
 // some are saturated (Λ = 0), and for C > 1 some have rank one.
-func New(rng *rand.Rand, n, c, p int) *Dual {
+func NewDual(rng *rand.Rand, n, c, p int) *Dual {
 	d := &Dual{Train: RandomBatch(rng, n, c, p), Prior: mat.NewDense(p, p, nil), Delta: make([]float64, p)}
 	d.J = Jacobian(d.Train)
 	for i := range p {
@@ -211,6 +183,7 @@ func (d *Dual) AtMode() {
 	d.At.Residual = mat.NewDense(r, c, append([]float64(nil), d.DualVector...))
 }
 
+// RequireNear compares two numbers relative to the larger of want and 1.
 func RequireNear(t *testing.T, want, got, tolerance float64, what string, args ...any) {
 	t.Helper()
 	if math.IsNaN(got) || math.Abs(want-got) > tolerance*math.Max(1, math.Abs(want)) {

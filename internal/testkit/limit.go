@@ -1,6 +1,4 @@
-// Package testlimit tests that long work stops when it is cancelled, and that
-// it starts no more goroutines than it may.
-package testlimit
+package testkit
 
 import (
 	"context"

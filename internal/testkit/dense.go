@@ -1,6 +1,8 @@
-// Package testdense holds the slow, short and obviously right dense algebra
-// that tests write equations in. It panics where shapes do not fit.
-package testdense
+// Package testkit holds what the tests of several packages share: dense algebra
+// to write equations in, random problems, posteriors by dense formulas, trained
+// reference networks, and checks of cancellation. Dense algebra is slow, short
+// and obviously right, and panics where shapes do not fit.
+package testkit
 
 import (
 	"math"
@@ -91,4 +93,43 @@ func RequireNumber(t testing.TB, what string, got, want, rel float64) {
 	if d := math.Abs(got - want); !(d <= rel*math.Max(1, math.Abs(want))) {
 		t.Fatalf("%s is %v, want %v; off by %.3g, tolerance %.3g", what, got, want, d, rel)
 	}
+}
+
+// Flat returns a copy of the numbers of m in row order.
+func Flat(m mat.Matrix) []float64 { return mat.DenseCopyOf(m).RawMatrix().Data }
+
+// RequireClose fails where an entry differs by more than rel times the largest
+// entry of want.
+func RequireClose(t testing.TB, what string, got, want mat.Matrix, rel float64) {
+	t.Helper()
+	r, c := want.Dims()
+	gr, gc := got.Dims()
+	require.Equal(t, [2]int{r, c}, [2]int{gr, gc}, what)
+	d, scale := Difference(got, want)
+	if !(d <= rel*scale) {
+		t.Fatalf("%s: off by %.3g of the largest, tolerance %.3g", what, d/scale, rel)
+	}
+}
+
+// Difference returns the largest difference and the largest entry of want. A
+// NaN counts as an infinite difference.
+func Difference(got, want mat.Matrix) (d, scale float64) {
+	r, c := want.Dims()
+	for i := range r {
+		for j := range c {
+			e := math.Abs(got.At(i, j) - want.At(i, j))
+			if math.IsNaN(e) {
+				e = math.Inf(1)
+			}
+			d, scale = math.Max(d, e), math.Max(scale, math.Abs(want.At(i, j)))
+		}
+	}
+	return d, scale
+}
+
+// Absolute returns the absolute values of m.
+func Absolute(m mat.Matrix) *mat.Dense {
+	var a mat.Dense
+	a.Apply(func(_, _ int, v float64) float64 { return math.Abs(v) }, m)
+	return &a
 }

@@ -1,0 +1,138 @@
+package testkit
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/store"
+)
+
+// A Reference is a trained network with its data, and PyTorch's answers, which
+// come from weight space.
+type Reference struct {
+	*testref.Ref
+	Net                *network.Network
+	X                  *mat.Dense // training inputs
+	Train, Test        *linearize.Batch
+	Y                  *mat.Dense
+	Labels, TestLabels []int // classes; zero for Gaussian targets, TestLabels for MNIST alone
+	Likelihood         gp.Likelihood
+	Prior              ntk.Prior
+	Kernel             *ntk.NTK
+}
+
+// OpenReference reads a reference by its name and linearizes its network at the
+// training and test inputs. The test is skipped where a file is not at hand.
+func OpenReference(t testing.TB, name string) *Reference {
+	t.Helper()
+	r := &Reference{Ref: testref.Open(t, name)}
+	var err error
+	r.Net, err = network.ReadONNX(bytes.NewReader(r.Model(t)), nil)
+	require.NoError(t, err)
+	var xTest *mat.Dense
+	r.X, xTest = r.inputs(t, name)
+	r.Train, err = r.Net.Linearize(t.Context(), r.X)
+	require.NoError(t, err)
+	r.Test, err = r.Net.Linearize(t.Context(), xTest)
+	require.NoError(t, err)
+	if r.Has("prior_variance") {
+		r.Prior, err = ntk.NewDiagonal(r.Floats("prior_variance"), nil)
+	} else {
+		r.Prior, err = ntk.NewIsotropic(r.Scalar("delta"), nil)
+	}
+	require.NoError(t, err)
+	r.Kernel = ntk.New(r.Prior, r.Net.Theta(), nil)
+	switch likelihood := r.Meta("likelihood"); likelihood {
+	case "gaussian":
+		r.Likelihood, err = glm.NewGaussian(r.Scalar("sigma2"))
+		require.NoError(t, err)
+	case "bernoulli":
+		r.Likelihood = glm.Bernoulli{}
+	case "categorical":
+		r.Likelihood = glm.Categorical{}
+	case "poisson":
+		r.Likelihood = glm.Poisson{}
+	default:
+		t.Fatalf("unknown likelihood %q", likelihood)
+	}
+	for i := range r.Train.Len() {
+		label := 0
+		if r.Meta("likelihood") != "gaussian" {
+			label = int(r.Y.At(i, 0))
+		}
+		r.Labels = append(r.Labels, label)
+	}
+	return r
+}
+
+// inputs returns training and test inputs and sets Y: from the folder, or
+// MNIST's pixels divided by 255.
+func (r *Reference) inputs(t testing.TB, name string) (train, test *mat.Dense) {
+	t.Helper()
+	if r.Has("x_train") {
+		r.Y = r.Matrix("y_train")
+		return r.Matrix("x_train"), r.Matrix("x_test")
+	}
+	d, err := dataset.Open(t.Context(), testref.MNIST(t), nil)
+	require.NoError(t, err)
+	rows, err := d.Train.Select(&dataset.SelectOptions{Rows: r.Ints("train_index")})
+	require.NoError(t, err)
+	testRows, err := d.Test.Select(&dataset.SelectOptions{Rows: r.Ints("test_index")})
+	require.NoError(t, err)
+	class := func(digit int) int { return digit }
+	if name == "thesis-cnn" { // 4 against 9
+		class = func(digit int) int { return digit / 9 }
+	}
+	r.Y = mat.NewDense(len(rows.Labels), 1, nil)
+	for i, digit := range rows.Labels {
+		r.Y.Set(i, 0, float64(class(digit)))
+	}
+	for _, digit := range testRows.Labels {
+		r.TestLabels = append(r.TestLabels, class(digit))
+	}
+	return rows.Matrix(), testRows.Matrix()
+}
+
+// Sites are the sites at f(θ*).
+func (r *Reference) Sites(t testing.TB) *gp.Sites {
+	t.Helper()
+	s, err := gp.NewSites(r.Y, r.Train.F, r.Likelihood)
+	require.NoError(t, err)
+	return s
+}
+
+// Exact is the exact posterior with the linear-Gaussian mean.
+func (r *Reference) Exact(t testing.TB) *gp.Exact {
+	t.Helper()
+	e, err := gp.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), &gp.Options{Mean: gp.LinearGaussian})
+	require.NoError(t, err)
+	return e
+}
+
+// Contributions multiplies the columns of a cross-kernel by v.
+func Contributions(cross *mat.Dense, v []float64) {
+	cross.Apply(func(_, j int, k float64) float64 { return k * v[j] }, cross)
+}
+
+// Written returns a file that save has written in a temporary folder. It is
+// closed with the test.
+func Written(t *testing.T, save func(w *store.Writer) error) *store.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "a.gp")
+	require.NoError(t, store.Write(path, "test", 1, save))
+	f, err := store.Open(path, "test", 1)
+	require.NoError(t, err)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
