@@ -1,7 +1,6 @@
 package explain_test
 
 import (
-	"bytes"
 	"math"
 	"slices"
 	"testing"
@@ -10,84 +9,17 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
-	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/linearize/network"
-	"github.com/funcgp/funcgp/ntk"
 )
 
 // A reference is a trained network with its data, and PyTorch's answers.
-type reference struct {
-	*testref.Ref
-	train, test        *linearize.Batch
-	trainSet, testSet  *dataset.Subset // MNIST's, nil elsewhere
-	y                  *mat.Dense
-	lik                gp.Likelihood
-	kernel             ntk.Kernel
-	labels, testLabels []int
-}
+type reference struct{ *testkit.Reference }
 
 func openReference(t *testing.T, name string) *reference {
 	t.Helper()
-	r := &reference{Ref: testref.Open(t, name)}
-	net, err := network.ReadONNX(bytes.NewReader(r.Model(t)), nil)
-	require.NoError(t, err)
-	x, xTest := r.inputs(t)
-	r.train, err = net.Linearize(t.Context(), x)
-	require.NoError(t, err)
-	r.test, err = net.Linearize(t.Context(), xTest)
-	require.NoError(t, err)
-	var prior ntk.Prior
-	if r.Has("prior_variance") {
-		prior, err = ntk.NewDiagonal(r.Floats("prior_variance"), nil)
-	} else {
-		prior, err = ntk.NewIsotropic(r.Scalar("delta"), nil)
-	}
-	require.NoError(t, err)
-	r.kernel = ntk.New(prior, net.Theta(), nil)
-	switch r.Meta("likelihood") {
-	case "gaussian":
-		r.lik, err = glm.NewGaussian(r.Scalar("sigma2"))
-		require.NoError(t, err)
-	case "bernoulli":
-		r.lik = glm.Bernoulli{}
-	case "categorical":
-		r.lik = glm.Categorical{}
-	case "poisson":
-		r.lik = glm.Poisson{}
-	}
-	return r
-}
-
-func (r *reference) inputs(t *testing.T) (train, test *mat.Dense) {
-	t.Helper()
-	if r.Has("x_train") {
-		r.y = r.Matrix("y_train")
-		return r.Matrix("x_train"), r.Matrix("x_test")
-	}
-	d, err := dataset.Open(t.Context(), testref.MNIST(t), nil)
-	require.NoError(t, err)
-	r.trainSet, err = d.Train.Select(&dataset.SelectOptions{Rows: r.Ints("train_index")})
-	require.NoError(t, err)
-	r.testSet, err = d.Test.Select(&dataset.SelectOptions{Rows: r.Ints("test_index")})
-	require.NoError(t, err)
-	// 4 is class 0 and 9 is class 1
-	class := func(s *dataset.Subset) []int {
-		var c []int
-		for i := range s.Len() {
-			c = append(c, s.Labels[i]/9)
-		}
-		return c
-	}
-	r.labels, r.testLabels = class(r.trainSet), class(r.testSet)
-	r.y = mat.NewDense(len(r.labels), 1, nil)
-	for i, c := range r.labels {
-		r.y.Set(i, 0, float64(c))
-	}
-	return r.trainSet.Matrix(), r.testSet.Matrix()
+	return &reference{testkit.OpenReference(t, name)}
 }
 
 var small = []string{"snelson", "two-moons", "categorical", "categorical-diagonal-prior", "poisson", "gaussian-two-outputs"}
@@ -97,11 +29,11 @@ func TestReferenceContributions(t *testing.T) {
 	for _, name := range small {
 		t.Run(name, func(t *testing.T) {
 			r := openReference(t, name)
-			post, err := gp.Refit(t.Context(), r.kernel, r.train, r.y, r.lik, nil)
+			post, err := gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil)
 			require.NoError(t, err)
-			e, err := explain.New(post, r.kernel, &explain.Options{All: true})
+			e, err := explain.New(post, r.Kernel, &explain.Options{All: true})
 			require.NoError(t, err)
-			rows, err := e.Explain(t.Context(), r.test)
+			rows, err := e.Explain(t.Context(), r.Test)
 			require.NoError(t, err)
 
 			var mean, sum, rawSum []float64
@@ -130,13 +62,13 @@ func TestReferenceRemainder(t *testing.T) {
 	for _, name := range small {
 		t.Run(name, func(t *testing.T) {
 			r := openReference(t, name)
-			sites, err := gp.NewSites(r.y, r.train.F, r.lik)
+			sites, err := gp.NewSites(r.Y, r.Train.F, r.Likelihood)
 			require.NoError(t, err)
-			post, err := gp.Fit(t.Context(), r.kernel, r.train, sites, nil)
+			post, err := gp.Fit(t.Context(), r.Kernel, r.Train, sites, nil)
 			require.NoError(t, err)
-			e, err := explain.New(post, r.kernel, nil)
+			e, err := explain.New(post, r.Kernel, nil)
 			require.NoError(t, err)
-			rows, err := e.Explain(t.Context(), r.test)
+			rows, err := e.Explain(t.Context(), r.Test)
 			require.NoError(t, err)
 			var mean []float64
 			for _, x := range slices.Concat(rows...) {
@@ -153,17 +85,17 @@ func TestThesisCNN(t *testing.T) {
 		t.Skip("explains 1991 rows by 3000 training digits")
 	}
 	r := openReference(t, "thesis-cnn")
-	post, err := gp.Refit(t.Context(), r.kernel, r.train, r.y, r.lik, nil)
+	post, err := gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil)
 	require.NoError(t, err)
 	t.Run("contributions", func(t *testing.T) { r.thesisContributions(t, post) })
 	t.Run("summary", func(t *testing.T) { r.thesisSummary(t, post) })
 }
 
 func (r *reference) thesisContributions(t *testing.T, post gp.Dual) {
-	e, err := explain.New(post, r.kernel, &explain.Options{All: true})
+	e, err := explain.New(post, r.Kernel, &explain.Options{All: true})
 	require.NoError(t, err)
 	head := r.Shape("refit_contribution_head")[0]
-	rows, err := e.Explain(t.Context(), r.test.Slice(0, head))
+	rows, err := e.Explain(t.Context(), r.Test.Slice(0, head))
 	require.NoError(t, err)
 	var raw, value, mean []float64
 	for _, x := range rows {
@@ -177,17 +109,17 @@ func (r *reference) thesisContributions(t *testing.T, post gp.Dual) {
 }
 
 func (r *reference) thesisSummary(t *testing.T, post gp.Dual) {
-	e, err := explain.New(post, r.kernel, nil)
+	e, err := explain.New(post, r.Kernel, nil)
 	require.NoError(t, err)
-	classes := &explain.Classes{Train: r.labels, True: r.testLabels}
-	for i := range r.test.Len() {
+	classes := &explain.Classes{Train: r.Labels, True: r.TestLabels}
+	for i := range r.Test.Len() {
 		class := 0
-		if r.test.F.At(i, 0) > 0 {
+		if r.Test.F.At(i, 0) > 0 {
 			class = 1
 		}
 		classes.Predicted = append(classes.Predicted, class)
 	}
-	s, err := e.Summarize(t.Context(), r.test, classes)
+	s, err := e.Summarize(t.Context(), r.Test, classes)
 	require.NoError(t, err)
 	t.Logf("%+v", *s)
 	// Half of the last figure that (E14) gives; where half is larger, DESIGN
@@ -220,17 +152,17 @@ func TestReferenceRemoval(t *testing.T) {
 	for _, name := range small {
 		t.Run(name, func(t *testing.T) {
 			r := openReference(t, name)
-			post, err := gp.Refit(t.Context(), r.kernel, r.train, r.y, r.lik, nil)
+			post, err := gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil)
 			require.NoError(t, err)
-			n, c := r.train.F.Dims()
+			n, c := r.Train.F.Dims()
 			q := make([]float64, n*c)
 			require.NoError(t, post.RemovalTo(t.Context(), q))
-			x := r.test.Slice(0, 12)
+			x := r.Test.Slice(0, 12)
 			cross, err := post.Cross(t.Context(), x)
 			require.NoError(t, err)
 			cov := mat.NewDense(12*c, n*c, nil)
-			require.NoError(t, cross.TileTo(t.Context(), cov, 0, r.train, gp.Posterior))
-			e, err := explain.New(post, r.kernel, &explain.Options{All: true})
+			require.NoError(t, cross.TileTo(t.Context(), cov, 0, r.Train, gp.Posterior))
+			e, err := explain.New(post, r.Kernel, &explain.Options{All: true})
 			require.NoError(t, err)
 			rows, err := e.Explain(t.Context(), x)
 			require.NoError(t, err)

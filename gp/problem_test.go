@@ -25,6 +25,7 @@ var (
 	identity       = testkit.Identity
 	logDet         = testkit.LogDet
 	whole          = testkit.Whole
+	flat           = testkit.Flat
 	diagonalBlocks = testkit.DiagonalBlocks
 	requireNumber  = testkit.RequireNumber
 )

@@ -1,90 +1,25 @@
 package gp_test
 
 import (
-	"bytes"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A reference is a trained network with its data, and PyTorch's answers, which
-// come from weight space.
-type reference struct {
-	*testref.Ref
-	train, test *linearize.Batch
-	y           *mat.Dense
-	lik         gp.Likelihood
-	prior       ntk.Prior
-	kernel      ntk.Kernel
-	theta       []float64
-}
+// A reference is a trained network with its data, and PyTorch's answers.
+type reference struct{ *testkit.Reference }
 
 func openReference(t *testing.T, name string) *reference {
 	t.Helper()
-	r := &reference{Ref: testref.Open(t, name)}
-	net, err := network.ReadONNX(bytes.NewReader(r.Model(t)), nil)
-	require.NoError(t, err)
-	x, xTest := r.inputs(t, name)
-	r.train, err = net.Linearize(t.Context(), x)
-	require.NoError(t, err)
-	r.test, err = net.Linearize(t.Context(), xTest)
-	require.NoError(t, err)
-	r.theta = net.Theta()
-	if r.Has("prior_variance") {
-		r.prior, err = ntk.NewDiagonal(r.Floats("prior_variance"), nil)
-	} else {
-		r.prior, err = ntk.NewIsotropic(r.Scalar("delta"), nil)
-	}
-	require.NoError(t, err)
-	r.kernel = ntk.New(r.prior, r.theta, nil)
-	switch likelihood := r.Meta("likelihood"); likelihood {
-	case "gaussian":
-		r.lik, err = glm.NewGaussian(r.Scalar("sigma2"))
-		require.NoError(t, err)
-	case "bernoulli":
-		r.lik = glm.Bernoulli{}
-	case "categorical":
-		r.lik = glm.Categorical{}
-	case "poisson":
-		r.lik = glm.Poisson{}
-	default:
-		t.Fatalf("unknown likelihood %q", likelihood)
-	}
-	return r
-}
-
-// inputs returns training and test inputs and sets y: from the folder, or
-// MNIST's pixels divided by 255.
-func (r *reference) inputs(t *testing.T, name string) (train, test *mat.Dense) {
-	t.Helper()
-	if r.Has("x_train") {
-		r.y = r.Matrix("y_train")
-		return r.Matrix("x_train"), r.Matrix("x_test")
-	}
-	d, err := dataset.Open(t.Context(), testref.MNIST(t), nil)
-	require.NoError(t, err)
-	rows, err := d.Train.Select(&dataset.SelectOptions{Rows: r.Ints("train_index")})
-	require.NoError(t, err)
-	testRows, err := d.Test.Select(&dataset.SelectOptions{Rows: r.Ints("test_index")})
-	require.NoError(t, err)
-	r.y = mat.NewDense(len(rows.Labels), 1, nil)
-	for i, label := range rows.Labels {
-		if name == "thesis-cnn" { // 4 against 9
-			label = label / 9
-		}
-		r.y.Set(i, 0, float64(label))
-	}
-	return rows.Matrix(), testRows.Matrix()
+	return &reference{testkit.OpenReference(t, name)}
 }
 
 // The tolerances are those of the project's acceptance, relative to the
@@ -107,7 +42,7 @@ func TestReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := openReference(t, name)
 			s := r.sites(t)
-			e, err := gp.Fit(t.Context(), r.kernel, r.train, s, &gp.Options{Mean: gp.LinearGaussian})
+			e, err := gp.Fit(t.Context(), r.Kernel, r.Train, s, &gp.Options{Mean: gp.LinearGaussian})
 			require.NoError(t, err)
 			require.Empty(t, e.Warnings())
 			r.posterior(t, e)
@@ -121,15 +56,14 @@ func TestReferences(t *testing.T) {
 
 func (r *reference) sites(t *testing.T) *gp.Sites {
 	t.Helper()
-	s, err := gp.NewSites(r.y, r.train.F, r.lik)
-	require.NoError(t, err)
+	s := r.Sites(t)
 	testref.RequireClose(t, flat(s.Residual), r.Floats("residual"), tolTheta, "residual")
 	if r.Has("lambda_") {
 		testref.RequireClose(t, flat(s.Lambda), r.Floats("lambda_"), tolTheta, "Λ")
 	}
 	if r.HasMeta("grad_norm") && !r.Has("prior_variance") {
 		// A gradient of 1e-6 is a difference of terms of size 1.
-		got := gp.GradientNorm(r.train, s, r.prior, r.theta)
+		got := gp.GradientNorm(r.Train, s, r.Prior, r.Net.Theta())
 		require.InDelta(t, r.Scalar("grad_norm"), got, 1e-8+1e-8*r.Scalar("grad_norm"), "gradient norm")
 	}
 	return s
@@ -138,7 +72,7 @@ func (r *reference) sites(t *testing.T) *gp.Sites {
 func (r *reference) posterior(t *testing.T, e *gp.Exact) {
 	t.Helper()
 	var mean, cov mat.Dense
-	require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, r.test))
+	require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, r.Test))
 	for _, tensor := range []string{"posterior_cov_test", "posterior_variance_test"} {
 		if r.Has(tensor) {
 			testref.RequireClose(t, flat(&cov), r.Floats(tensor), tolTheta, tensor)
@@ -152,7 +86,7 @@ func (r *reference) posterior(t *testing.T, e *gp.Exact) {
 
 func (r *reference) evidence(t *testing.T, e *gp.Exact) {
 	t.Helper()
-	scatter := gp.Scatter(r.prior, r.theta)
+	scatter := gp.Scatter(r.Prior, r.Net.Theta())
 	at, linear := e.EvidenceAtTheta(scatter), e.EvidenceLinearGaussian()
 	for _, c := range []struct {
 		key string
@@ -166,7 +100,7 @@ func (r *reference) evidence(t *testing.T, e *gp.Exact) {
 		}
 	}
 	if key := "d_log_evidence_d_log_prior_variance"; r.HasMeta(key) {
-		got, err := e.GradientAtTheta(t.Context(), []ntk.Kernel{r.kernel}, []float64{scatter})
+		got, err := e.GradientAtTheta(t.Context(), []ntk.Kernel{r.Kernel}, []float64{scatter})
 		require.NoError(t, err)
 		// The reference is a central difference of step 1e-4: its error is
 		// 1e-8 of the third derivative and 1e-12 of the evidence over 1e-4.
@@ -176,7 +110,7 @@ func (r *reference) evidence(t *testing.T, e *gp.Exact) {
 
 func (r *reference) refit(t *testing.T, e *gp.Exact) {
 	t.Helper()
-	e, err := e.Refit(t.Context(), r.y, r.lik)
+	e, err := e.Refit(t.Context(), r.Y, r.Likelihood)
 	require.NoError(t, err)
 	require.Empty(t, e.Warnings())
 	s := e.Sites()
@@ -185,7 +119,7 @@ func (r *reference) refit(t *testing.T, e *gp.Exact) {
 	testref.RequireClose(t, e.Alpha(), r.Floats("refit_residual"), tolRefit, "α")
 	testref.RequireClose(t, e.PseudoTargets(), r.Floats("refit_pseudo_target"), tolRefit, "b")
 	var mean, cov mat.Dense
-	require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, r.test))
+	require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, r.Test))
 	testref.RequireClose(t, flat(&mean), r.Floats("refit_mean_test"), tolRefit, "mean")
 	for _, tensor := range []string{"refit_cov_test", "refit_variance_test"} {
 		if r.Has(tensor) {
@@ -202,20 +136,20 @@ func (r *reference) refit(t *testing.T, e *gp.Exact) {
 // requireSums checks that both sums are the mean less the prior mean.
 func (r *reference) requireSums(t *testing.T, e *gp.Exact, mean *mat.Dense) {
 	t.Helper()
-	n, c := r.train.Len(), r.train.Outputs()
-	m := make([]float64, r.test.Len()*c)
-	r.kernel.MeanTo(m, r.test)
+	n, c := r.Train.Len(), r.Train.Outputs()
+	m := make([]float64, r.Test.Len()*c)
+	r.Kernel.MeanTo(m, r.Test)
 	if r.Has("prior_mean_test") {
 		testref.RequireClose(t, m, r.Floats("prior_mean_test"), tolTheta, "prior mean")
 	}
-	rows := min(r.test.Len(), 300) // is enough where there are 1991
+	rows := min(r.Test.Len(), 300) // is enough where there are 1991
 	want, raw, post := flat(mean)[:rows*c], slices.Clone(m[:rows*c]), slices.Clone(m[:rows*c])
-	cross, err := e.Cross(t.Context(), r.test.Slice(0, rows))
+	cross, err := e.Cross(t.Context(), r.Test.Slice(0, rows))
 	require.NoError(t, err)
 	for lo := 0; lo < n; lo += 50 {
 		hi := min(lo+50, n)
-		addTerms(t, raw, cross, lo, r.train.Slice(lo, hi), gp.Raw, e.Alpha()[lo*c:hi*c])
-		addTerms(t, post, cross, lo, r.train.Slice(lo, hi), gp.Posterior, e.PseudoTargets()[lo*c:hi*c])
+		addTerms(t, raw, cross, lo, r.Train.Slice(lo, hi), gp.Raw, e.Alpha()[lo*c:hi*c])
+		addTerms(t, post, cross, lo, r.Train.Slice(lo, hi), gp.Posterior, e.PseudoTargets()[lo*c:hi*c])
 	}
 	testref.RequireClose(t, raw, want, tolClosure, "m + Σ κα")
 	testref.RequireClose(t, post, want, tolClosure, "m + Σ Cb")
@@ -235,9 +169,9 @@ func addTerms(t *testing.T, dst []float64, cross gp.Cross, first int, train *lin
 // requireContributions compares the terms themselves for the first test rows.
 func (r *reference) requireContributions(t *testing.T, e *gp.Exact) {
 	t.Helper()
-	n, c := r.train.Len(), r.train.Outputs()
+	n, c := r.Train.Len(), r.Train.Outputs()
 	head := r.Shape("refit_contribution_head")[0]
-	cross, err := e.Cross(t.Context(), r.test.Slice(0, head))
+	cross, err := e.Cross(t.Context(), r.Test.Slice(0, head))
 	require.NoError(t, err)
 	for _, k := range []struct {
 		tensor string
@@ -248,7 +182,7 @@ func (r *reference) requireContributions(t *testing.T, e *gp.Exact) {
 		{"refit_posterior_contribution_head", gp.Posterior, e.PseudoTargets()},
 	} {
 		var tile mat.Dense
-		require.NoError(t, cross.TileTo(t.Context(), &tile, 0, r.train, k.terms))
+		require.NoError(t, cross.TileTo(t.Context(), &tile, 0, r.Train, k.terms))
 		got := make([]float64, 0, head*c*n)
 		for i := range head * c {
 			row := tile.RawRowView(i)
@@ -263,5 +197,3 @@ func (r *reference) requireContributions(t *testing.T, e *gp.Exact) {
 		testref.RequireClose(t, got, r.Floats(k.tensor), tolRefit, k.tensor)
 	}
 }
-
-func flat(m *mat.Dense) []float64 { return mat.DenseCopyOf(m).RawMatrix().Data }

@@ -17,7 +17,7 @@ import (
 // no option takes.
 const subsetOfData = sparse.FITC + 1
 
-// The dense algebra and helpers of the equations, under their short names.
+// Shared helpers under short names.
 var (
 	column         = testkit.Column
 	vec            = testkit.Vec

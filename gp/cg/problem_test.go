@@ -7,7 +7,7 @@ import (
 	"github.com/funcgp/funcgp/internal/testkit"
 )
 
-// The dense algebra and helpers of the equations, under their short names.
+// Shared helpers under short names.
 var (
 	column        = testkit.Column
 	vec           = testkit.Vec
