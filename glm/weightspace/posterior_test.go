@@ -616,7 +616,7 @@ func TestWeightsPanics(t *testing.T) {
 	bad := rawPrior{make([]float64, len(q.theta)), make([]float64, len(q.theta))}
 	bad.variance[3] = -1
 	require.PanicsWithValue(t, "weightspace: prior variance is not finite and nonnegative", fit(bad, q.theta, nil))
-	require.PanicsWithValue(t, "weightspace: invalid weight options", fit(q.prior, q.theta, &weightspace.Options{MaxIter: -1}))
+	require.PanicsWithValue(t, "weightspace: invalid options", fit(q.prior, q.theta, &weightspace.Options{MaxIter: -1}))
 	require.PanicsWithValue(t, "weightspace: sites and examples differ in size", func() {
 		weightspace.Fit(t.Context(), q.train.Slice(0, 3), q.sites(t), q.prior, q.theta, nil)
 	})
