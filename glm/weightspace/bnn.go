@@ -141,7 +141,7 @@ func (b *BNN) LogPredictiveTo(ctx context.Context, dst []float64, lik glm.Likeli
 	err := b.draw(ctx, x, func(f *mat.Dense) {
 		if n, c := f.Dims(); n > 0 {
 			if len(dst) != n {
-				panic("weightspace: dst has not one element an example")
+				panic("weightspace: dst does not have one element per example")
 			}
 			if r, k := y.Dims(); r != n || k != lik.Targets(c) {
 				panic("weightspace: y is not T×Targets(C)")

@@ -81,7 +81,7 @@ func Fit(ctx context.Context, b *linearize.Batch, s *gp.Sites, prior ntk.Prior, 
 func newPosterior(b *linearize.Batch, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	p := len(theta)
 	if p != b.P || p == 0 {
-		panic("weightspace: theta has not the length of the batch's parameters")
+		panic("weightspace: the length of theta is not the batch's number of parameters")
 	}
 	w := &Posterior{x: b, prior: prior, o: o.withDefaults(), theta: slices.Clone(theta)}
 	if b.Len() == 0 {
