@@ -10,7 +10,7 @@ import (
 // has rank.
 type pivoted struct {
 	c, rank int
-	l       []float64 // C×C, of which the first rank columns are valid
+	l       []float64 // C×C; only the first rank columns are valid
 	left    []float64 // diagonal of cov − L Lᵀ for the columns so far
 	used    []bool    // outputs that were pivots
 }

@@ -143,7 +143,7 @@ func (g *Gaussian) checkOutputs(c int) {
 func (g *Gaussian) NoiseTo(dst []float64, c int) {
 	g.checkOutputs(c)
 	if len(dst) != c*c {
-		panic("glm: dst has not c·c elements")
+		panic("glm: dst does not have c·c elements")
 	}
 	g.fill(dst, g.cov, c)
 }
