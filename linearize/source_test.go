@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -45,21 +46,7 @@ func whole(b *linearize.Batch) []*mat.Dense {
 	return all
 }
 
-// collect gathers the batches of a source into one.
-func collect(t *testing.T, s linearize.Source) (*linearize.Batch, []int) {
-	t.Helper()
-	var parts []*linearize.Batch
-	var sizes []int
-	next := 0
-	require.NoError(t, s.Batches(t.Context(), func(first int, b *linearize.Batch) error {
-		require.Equal(t, next, first)
-		next += b.Len()
-		parts, sizes = append(parts, linearize.Concat(b)), append(sizes, b.Len())
-		return nil
-	}))
-	require.Equal(t, s.Len(), next)
-	return linearize.Concat(parts...), sizes
-}
+var collect = testkit.Collect
 
 // The examples are the same, bit for bit, for any batches of the source and any
 // size of Rebatch.

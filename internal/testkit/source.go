@@ -2,6 +2,10 @@ package testkit
 
 import (
 	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -31,4 +35,39 @@ func (c Chunked) Batches(ctx context.Context, yield func(int, *linearize.Batch) 
 		}
 	}
 	return ctx.Err()
+}
+
+// RequireSums compares a batch with the sums of the outputs of another.
+func RequireSums(t *testing.T, got, of *linearize.Batch, w *mat.Dense) {
+	t.Helper()
+	n, c, k := of.Len(), of.Outputs(), got.Outputs()
+	var j, sums mat.Dense
+	of.JacobianTo(&j)
+	got.JacobianTo(&sums)
+	require.Equal(t, n, got.Len())
+	for i := range n {
+		weights := w.Slice(i*k, (i+1)*k, 0, c)
+		var f, rows mat.Dense
+		f.Mul(weights, of.F.Slice(i, i+1, 0, c).T())
+		rows.Mul(weights, j.Slice(i*c, (i+1)*c, 0, of.P))
+		// two orders of sums of at most some hundred terms
+		require.True(t, mat.EqualApprox(&f, got.F.Slice(i, i+1, 0, k).T(), 1e-12*(1+mat.Norm(&f, 2))))
+		require.True(t, mat.EqualApprox(&rows, sums.Slice(i*k, (i+1)*k, 0, of.P), 1e-12*(1+mat.Norm(&rows, 2))))
+	}
+}
+
+// Collect gathers the batches of a source into one.
+func Collect(t *testing.T, s linearize.Source) (*linearize.Batch, []int) {
+	t.Helper()
+	var parts []*linearize.Batch
+	var sizes []int
+	next := 0
+	require.NoError(t, s.Batches(t.Context(), func(first int, b *linearize.Batch) error {
+		require.Equal(t, next, first)
+		next += b.Len()
+		parts, sizes = append(parts, linearize.Concat(b)), append(sizes, b.Len())
+		return nil
+	}))
+	require.Equal(t, s.Len(), next)
+	return linearize.Concat(parts...), sizes
 }

@@ -15,18 +15,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-func gaussianMatrix(rng *rand.Rand, rows, cols int) *mat.Dense {
-	m := mat.NewDense(rows, cols, nil)
-	for i := range m.RawMatrix().Data {
-		m.RawMatrix().Data[i] = rng.NormFloat64()
-	}
-	return m
-}
+var gaussianMatrix = testkit.RandomMatrix
 
 type zooEntry struct {
 	name   string

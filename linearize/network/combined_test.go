@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -34,24 +35,7 @@ func zooJobs(t *testing.T) []job {
 	return list
 }
 
-// requireSums compares a batch with the sums of the outputs of another.
-func requireSums(t *testing.T, got, of *linearize.Batch, w *mat.Dense) {
-	t.Helper()
-	n, c, k := of.Len(), of.Outputs(), got.Outputs()
-	var j, sums mat.Dense
-	of.JacobianTo(&j)
-	got.JacobianTo(&sums)
-	require.Equal(t, n, got.Len())
-	for i := range n {
-		weights := w.Slice(i*k, (i+1)*k, 0, c)
-		var f, rows mat.Dense
-		f.Mul(weights, of.F.Slice(i, i+1, 0, c).T())
-		rows.Mul(weights, j.Slice(i*c, (i+1)*c, 0, of.P))
-		// two orders of sums of at most some hundred terms
-		require.True(t, mat.EqualApprox(&f, got.F.Slice(i, i+1, 0, k).T(), 1e-12*(1+mat.Norm(&f, 2))))
-		require.True(t, mat.EqualApprox(&rows, sums.Slice(i*k, (i+1)*k, 0, of.P), 1e-12*(1+mat.Norm(&rows, 2))))
-	}
-}
+var requireSums = testkit.RequireSums
 
 // The Jacobian of sums of outputs consists of sums of the Jacobian's rows, if the
 // network computes it and if the rows of a batch are summed.

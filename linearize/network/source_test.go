@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -24,21 +25,7 @@ func convNet(t *testing.T) (*network.Network, *mat.Dense) {
 	return net, x
 }
 
-// collect gathers the batches of a source into one.
-func collect(t *testing.T, s linearize.Source) (*linearize.Batch, []int) {
-	t.Helper()
-	var parts []*linearize.Batch
-	var sizes []int
-	next := 0
-	require.NoError(t, s.Batches(t.Context(), func(first int, b *linearize.Batch) error {
-		require.Equal(t, next, first)
-		next += b.Len()
-		parts, sizes = append(parts, linearize.Concat(b)), append(sizes, b.Len())
-		return nil
-	}))
-	require.Equal(t, s.Len(), next)
-	return linearize.Concat(parts...), sizes
-}
+var collect = testkit.Collect
 
 func rowsOf(x *mat.Dense) func(lo, hi int) (*mat.Dense, error) {
 	return func(lo, hi int) (*mat.Dense, error) {
