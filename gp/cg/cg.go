@@ -234,8 +234,8 @@ func (p *Posterior) Warnings() []error {
 	return w
 }
 
-// ownMean tells whether the predictive mean is m + K_*n α rather than x.F.
-func (p *Posterior) ownMean() bool { return p.refit || p.o.Mean == gp.LinearGaussian }
+// hasDualMean tells whether the predictive mean is m + K_*n α rather than x.F.
+func (p *Posterior) hasDualMean() bool { return p.refit || p.o.Mean == gp.LinearGaussian }
 
 // checkInputs panics where x does not fit the training examples.
 func (p *Posterior) checkInputs(x *linearize.Batch) (t, c int) {

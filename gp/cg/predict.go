@@ -60,7 +60,7 @@ func (p *Posterior) PredictBounded(ctx context.Context, mean, cov *mat.Dense, x 
 			return nil, err
 		}
 	}
-	if p.ownMean() {
+	if p.hasDualMean() {
 		p.boundMean(b, cov, x)
 	}
 	return b, nil
@@ -68,7 +68,7 @@ func (p *Posterior) PredictBounded(ctx context.Context, mean, cov *mat.Dense, x 
 
 // meanTo writes m + K_*n α, or f(x;θ*).
 func (p *Posterior) meanTo(mean *mat.Dense, x *linearize.Batch) error {
-	if !p.ownMean() {
+	if !p.hasDualMean() {
 		mean.Copy(x.F)
 		return nil
 	}
