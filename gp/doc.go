@@ -5,7 +5,7 @@
 // The likelihood enters through sites: its first and second derivatives at
 // given function values (E3). Fit builds the Laplace posterior at the trained
 // parameters; Refit first moves to the mode of the linearized model (E9). The
-// equations E1, E2, … are listed in doc/equations.md.
+// numbered equations are listed in doc/equations.md.
 //
 //	sites, err := gp.NewSites(y, x.F, lik)  // y, x.F: N rows
 //	if err != nil {

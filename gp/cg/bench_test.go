@@ -56,9 +56,9 @@ func newCGJob(b *testing.B, model []byte, data string, count int) *cgJob {
 	return j
 }
 
-// BenchmarkCG fits, refits, predicts 64 rows with their variances and
+// BenchmarkPosterior fits, refits, predicts 64 rows with their variances and
 // estimates the log determinant. K of the largest job would take 3 GB.
-func BenchmarkCG(b *testing.B) {
+func BenchmarkPosterior(b *testing.B) {
 	thesis := testref.Open(b, "thesis-cnn").Model(b)
 	builtin, err := os.ReadFile("../cmd/gpexplain/builtin.onnx")
 	require.NoError(b, err)

@@ -42,7 +42,7 @@ type RangeError struct {
 }
 
 func (e *RangeError) Error() string {
-	return fmt.Sprintf("cg: %s is %v after %d steps, at the relative residual %.3g; check the Jacobian, and scale targets, noise and prior variance towards 1",
+	return fmt.Sprintf("cg: %s is not finite (%v) after %d steps, at the relative residual %.3g; check the Jacobian, and scale targets, noise and prior variance towards 1",
 		e.What, e.Value, e.Steps, e.Residual)
 }
 

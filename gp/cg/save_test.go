@@ -61,13 +61,13 @@ func TestSavedCG(t *testing.T) {
 			t.Run(q.name+"/"+name, func(t *testing.T) {
 				o := &cg.Options{Rank: rank, Seed: 7, Probes: 3, MaxIter: 2}
 				t.Run("fit", func(t *testing.T) {
-					p := q.fitCG(t, linearCG(rank))
+					p := q.fitPosterior(t, linearMean(rank))
 					_, err := p.LogDet(t.Context())
 					require.NoError(t, err)
 					gptest.Saved(t, q.savedCG(t.Context(), p, q.train, nil))
 				})
 				t.Run("refit", func(t *testing.T) {
-					gptest.Saved(t, q.savedCG(t.Context(), q.refitCG(t, o), source{q.train, 3}, nil))
+					gptest.Saved(t, q.savedCG(t.Context(), q.refitPosterior(t, o), source{q.train, 3}, nil))
 				})
 			})
 		}
@@ -96,7 +96,7 @@ func TestSavedCGStreamed(t *testing.T) {
 // What does not belong to the saved posterior is refused.
 func TestSavedCGRefusesOthers(t *testing.T) {
 	q := problems(t)[5]
-	f := written(t, q.fitCG(t, nil).Save)
+	f := written(t, q.fitPosterior(t, nil).Save)
 	load := func(k cg.MulKernel, x linearize.Source, o *cg.Options) error {
 		_, err := cg.Load(t.Context(), f, k, x, o)
 		return err
