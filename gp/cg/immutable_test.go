@@ -32,7 +32,7 @@ func TestIsImmutable(t *testing.T) {
 	o := linearMean(-1)
 	o.Progress = i.progress
 	p := q.refitPosterior(t, o)
-	before := q.everythingCG(t, q.refitPosterior(t, o))
+	before := q.everything(t, q.refitPosterior(t, o))
 	for cut := 1; cut <= 3; cut++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		*i = interruption{after: cut, cancel: cancel}
@@ -43,5 +43,5 @@ func TestIsImmutable(t *testing.T) {
 		cancel()
 	}
 	*i = interruption{}
-	gptest.RequireBits(t, "after cancels", q.everythingCG(t, p), before)
+	gptest.RequireBits(t, "after cancels", q.everything(t, p), before)
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/funcgp/funcgp/gp/cg"
 )
 
-// A countingCG counts the steps of conjugate gradients, of Newton and of
+// A stepCounts counts the steps of conjugate gradients, of Newton and of
 // Lanczos.
-type countingCG map[string]int
+type stepCounts map[string]int
 
-func (c countingCG) options(rank, steps int) *cg.Options {
+func (c stepCounts) options(rank, steps int) *cg.Options {
 	o := linearMean(rank)
 	o.MaxSteps = steps
 	o.Progress = func(stage string, _, _ int) { c[stage]++ }
@@ -29,11 +29,11 @@ func (c countingCG) options(rank, steps int) *cg.Options {
 func TestStepsAreBounded(t *testing.T) {
 	q := newProblem("bernoulli", 51, 300, 1, glm.Bernoulli{}, 1)
 	const most = 2
-	count := countingCG{}
+	count := stepCounts{}
 	p := q.fitPosterior(t, count.options(-1, most))
 	require.LessOrEqual(t, count[cg.StageSolve], 2*most)
 	require.Equal(t, count[cg.StageSolve], p.Solved().Steps)
-	count = countingCG{}
+	count = stepCounts{}
 	p = q.refitPosterior(t, count.options(-1, most))
 	require.LessOrEqual(t, p.Solved().Steps, 20*most)
 	require.LessOrEqual(t, count[cg.StageSolve], p.Solved().Steps+most, "one more solve checks the sums")
@@ -55,7 +55,7 @@ func TestExtremes(t *testing.T) {
 					var err error
 					q.lik, err = glm.NewGaussian(variance)
 					require.NoError(t, err)
-					count, allowed := countingCG{}, 2*most
+					count, allowed := stepCounts{}, 2*most
 					var p *cg.Posterior
 					if o := count.options(rank, most); refit {
 						allowed = 21 * most

@@ -230,8 +230,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// everythingCG is a list of all numbers that a posterior gives.
-func (q *problem) everythingCG(t *testing.T, p *cg.Posterior) []float64 {
+// everything is a list of all numbers that a posterior gives.
+func (q *problem) everything(t *testing.T, p *cg.Posterior) []float64 {
 	t.Helper()
 	var mean, cov, joint mat.Dense
 	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.test))
@@ -255,7 +255,7 @@ func (q *problem) streamed(t *testing.T, size int, bytes int64, workers int) []f
 	}
 	p, err := cg.Refit(t.Context(), q.kernel, x, q.y, q.lik, o)
 	require.NoError(t, err)
-	return q.everythingCG(t, p)
+	return q.everything(t, p)
 }
 
 // Results are the same to the last bit for any number of processors and any

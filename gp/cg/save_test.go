@@ -19,7 +19,7 @@ import (
 // answersCG is a list of all that a posterior gives.
 func (q *problem) answersCG(t *testing.T, p *cg.Posterior) []float64 {
 	t.Helper()
-	out := append(q.everythingCG(t, p), flat(crossOf(t, p, q.test, q.train, 7, gp.Raw))...)
+	out := append(q.everything(t, p), flat(crossOf(t, p, q.test, q.train, 7, gp.Raw))...)
 	var mean mat.Dense
 	b, err := p.PredictBounded(t.Context(), &mean, nil, q.test)
 	require.NoError(t, err)
@@ -82,14 +82,14 @@ func TestSavedCGStreamed(t *testing.T) {
 	x := source{q.train, 64}
 	p, err := cg.Refit(t.Context(), q.kernel, x, q.y, q.lik, o)
 	require.NoError(t, err)
-	want := q.everythingCG(t, p)
+	want := q.everything(t, p)
 	for _, c := range []struct {
 		x linearize.Source
 		o *cg.Options
 	}{{x, o}, {x, nil}, {q.train, nil}} {
 		back, err := cg.Load(t.Context(), written(t, p.Save), q.kernel, c.x, c.o)
 		require.NoError(t, err)
-		gptest.RequireBits(t, "loaded", q.everythingCG(t, back), want)
+		gptest.RequireBits(t, "loaded", q.everything(t, back), want)
 	}
 }
 
