@@ -10,15 +10,16 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// combines tells whether the terms are found from the sums b_iᵀf and α_iᵀf of
-// each example, whose Jacobians are then needed instead of those of all C
-// outputs. What needs the covariance with every output of every example is not.
+// combines tells whether the terms are computed from the two sums b_iᵀf and α_iᵀf
+// of each example, which need the Jacobians of these sums only and not of all C
+// outputs. Options.Similar and All need the covariance with every output of every
+// example and so rule this out.
 func (e *Explainer) combines(q gp.Cross) (gp.CombinedCross, bool) {
 	c, ok := q.(gp.CombinedCross)
 	return c, ok && e.c > 2 && !e.options.All && e.options.Similar == 0
 }
 
-// streamCombined is stream with the sums b_iᵀf and α_iᵀf of each example.
+// streamCombined is stream for terms that come from the sums b_iᵀf and α_iᵀf.
 func (e *Explainer) streamCombined(ctx context.Context, q gp.CombinedCross, work [][]tally) error {
 	w := mat.NewDense(2*e.n, e.c, nil)
 	for i := range e.n {
@@ -27,11 +28,11 @@ func (e *Explainer) streamCombined(ctx context.Context, q gp.CombinedCross, work
 	}
 	for t := range work {
 		for k := range work[t] {
-			// Those of the few that are listed come later.
+			// complete computes it for the few examples that are listed.
 			work[t][k].cross = nil
 		}
 	}
-	sums := passage{
+	sums := tileTerms{
 		outputs: 2,
 		post:    func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(ctx, dst, b, gp.Posterior) },
 		raw:     func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(ctx, dst, b, gp.Raw) },
@@ -46,24 +47,25 @@ func (e *Explainer) streamCombined(ctx context.Context, q gp.CombinedCross, work
 	return e.pass(ctx, linearize.Combine(e.dual.Data(), w), sums, work)
 }
 
-// listed are the candidates that the tallies of a test row list, by example.
-type listed map[int][]place
+// listed holds, for each listed training example, where it is listed.
+type listed map[int][]listing
 
-// A place is a candidate on the list of a tally of test row t.
-type place struct {
+// A listing is a candidate that the tally w of test row t lists.
+type listing struct {
 	t int
 	w *tally
 	c *candidate
 }
 
+// add adds the candidates that are kept of tally w of test row t.
 func (l listed) add(t int, w *tally, kept *top) {
 	for i := range kept.heap {
 		c := &kept.heap[i]
-		l[c.index] = append(l[c.index], place{t, w, c})
+		l[c.index] = append(l[c.index], listing{t, w, c})
 	}
 }
 
-// listed returns what is listed of work.
+// listed returns the listed examples of all tallies.
 func (e *Explainer) listed(work [][]tally) listed {
 	l := listed{}
 	for t := range work {
@@ -77,8 +79,9 @@ func (e *Explainer) listed(work [][]tally) listed {
 	return l
 }
 
-// complete learns what the listed examples need: what is known about them, and
-// where their terms were sums their covariances with the test rows.
+// complete computes what the listed examples still lack: their posterior
+// covariances and, where their terms came from sums, their covariances with the
+// test rows.
 func (e *Explainer) complete(ctx context.Context, cross gp.Cross, work [][]tally) error {
 	list, need := e.listed(work), make([]bool, e.n)
 	for i := range list {

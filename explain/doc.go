@@ -1,9 +1,9 @@
 // Package explain says which training examples made a prediction what it is.
 //
 // The mean of a Gaussian process posterior is a sum over the training
-// examples. An Explainer takes that sum apart for any number of test rows,
-// from nothing but a gp.Dual, and package report shows the result as text, JSON,
-// HTML or PNG.
+// examples. An Explainer takes that sum apart for any number of test rows. It
+// needs a gp.Dual and its prior mean. Package report shows the result as text,
+// JSON, HTML or PNG.
 //
 //	post, err := gp.Refit(ctx, kernel, train, y, likelihood, nil)
 //	if err != nil {
@@ -24,30 +24,30 @@
 //
 // Both are exact and sum to the same number. The raw terms cancel each other
 // almost completely and their largest are the same for every test row; the
-// posterior ones are specific to the row. What is left between the sum and
-// the network, f − m − Σ, is the remainder: how far θ* is from being a
+// posterior ones are specific to the row. The difference between the network and
+// the sum, f − m − Σ, is the remainder. It shows how far θ* is from being a
 // stationary point of the linearized model, or how far the refit moved.
 //
 // Removal is the first-order effect of leaving one example out (E15), and
 // similarity is the posterior correlation between the test row and a training
-// example. Both come from Dual.InfluenceTo. A sparse posterior knows of a
-// training example only what the inducing examples explain of it, so this is
-// the covariance it gives. Where an example nearly fixes the function by itself,
-// I − RᵀhR is lost to rounding: an exact posterior then gives the removal from
-// its factor, and for the others it is NaN (gp.RemovalFrom).
+// example. Both come from Dual.InfluenceTo. A sparse posterior gives the part of
+// a training example's covariance that its inducing examples explain. Where an
+// example nearly fixes the function by itself, rounding loses I − RᵀhR. An exact
+// posterior then computes the removal from its factor, and for the others it is
+// NaN (gp.RemovalFrom).
 //
 // # Work
 //
 // One pass over the training examples gives all sums and lists. Where the
 // gp.Cross of the posterior is a gp.CombinedCross, as that of package sparse is,
 // only the two sums b_iᵀf and α_iᵀf of each example are linearized
-// (linearize.Combine) instead of all C outputs. What is told of the listed
-// examples alone, removal and similarity, is found by gathering these. With
-// Options.Similar or All every output of every example is needed.
+// (linearize.Combine) instead of all C outputs. Removal and similarity are then
+// computed for the listed examples alone. Options.Similar and All need every
+// output of every example.
 //
 // # Memory
 //
 // Training examples are read tile by tile; a bounded heap keeps the largest
-// terms. Nothing of size T×N is held unless Options.All asks for it. What the
-// gp.Cross of the posterior holds is its own business.
+// terms. Nothing of size T×N is held unless Options.All is set. The memory of the
+// posterior's gp.Cross comes on top.
 package explain

@@ -14,8 +14,8 @@ import (
 
 // Options says what to compute. Nil means the defaults.
 type Options struct {
-	// Terms is the kernel whose terms decide which examples are listed. Both
-	// kinds are computed whatever it is.
+	// Terms is the kind of terms whose size decides which examples are listed.
+	// Both kinds are always computed.
 	Terms gp.Terms
 	// Top is how many terms to list, largest first; 0 means 8, and more than
 	// N means N.
@@ -23,20 +23,19 @@ type Options struct {
 	// Sides keeps the Top largest positive and the Top largest negative terms
 	// as well, in Explanation.For and Against.
 	Sides bool
-	// Similar is how many of the most similar examples to list; 0 means none,
-	// and a Page then shows no such list. It takes the posterior variance of
-	// every training example once, about the work of predicting all of them:
-	// of a sparse posterior, that of fitting it again. The terms that are
-	// listed have their similarity without it.
+	// Similar is how many of the most similar examples to list; 0 means none.
+	// It computes the posterior variance of every training example once, which
+	// takes about as long as predicting all of them, or for a sparse posterior as
+	// long as fitting it again. The listed terms have a similarity without it.
 	Similar int
 	// Targets is what to explain; nil means every output.
 	Targets []Target
-	// All keeps the numbers of every training example in Explanation.All,
-	// which is four numbers for each of T×N pairs and target. It takes the
-	// work of Similar.
+	// All keeps the numbers of every training example in Explanation.All: four
+	// numbers for each of the T×N pairs and each target. It takes as long as
+	// Similar.
 	All bool
-	// Tile is the number of training examples handled at once; 0 chooses one
-	// that holds about 16 MiB.
+	// Tile is the number of training examples handled at once; 0 means as many
+	// as take about 16 MiB.
 	Tile int
 	// Workers is the number of goroutines; 0 means GOMAXPROCS. The result does
 	// not depend on it.
@@ -48,8 +47,8 @@ type PriorMean interface {
 	MeanTo(dst []float64, b *linearize.Batch)
 }
 
-// An Explainer takes predictions of one posterior apart. It remembers what it
-// learnt about training examples and is used by one goroutine at a time.
+// An Explainer explains predictions of one posterior. It caches the posterior
+// covariances of training examples and must be used by one goroutine at a time.
 type Explainer struct {
 	dual    gp.Dual
 	prior   PriorMean
@@ -94,7 +93,7 @@ type Explanation struct {
 }
 
 // New prepares explanations of the predictions of d, whose prior mean is
-// given by prior. It fails where a target names an output that is not there.
+// given by prior. It fails where a target names an output that does not exist.
 func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 	if o == nil {
 		o = &Options{}
@@ -129,10 +128,10 @@ func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 	return e, nil
 }
 
-// Explain explains every row of x, T×C outputs: the result holds for each row
-// the targets in the order of Options.Targets. All rows share one gp.Cross,
-// whose memory grows with T: slice x to bound it. A cancelled context ends it
-// with ctx.Err(), wrapped.
+// Explain explains the outputs of every row of x. The result has one slice per
+// row, with the explanations in the order of Options.Targets. All rows share one
+// gp.Cross, whose memory grows with T; slice x to bound it. A cancelled context
+// ends it with ctx.Err(), wrapped.
 func (e *Explainer) Explain(ctx context.Context, x *linearize.Batch) ([][]Explanation, error) {
 	return e.explain(ctx, x, func(int) []Target { return e.options.Targets })
 }
@@ -181,7 +180,8 @@ func (e *Explainer) explain(ctx context.Context, x *linearize.Batch, targets fun
 	return out, err
 }
 
-// finish turns a tally into an explanation; f and m are those of the row.
+// finish turns a tally into an explanation; f and m are the network's outputs and
+// the prior means of its row.
 func (e *Explainer) finish(w *tally, f, m []float64) Explanation {
 	x := Explanation{
 		Target:    w.target,

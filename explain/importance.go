@@ -9,7 +9,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// An Importance is how much a training example holds the function in place:
+// An Importance says how strongly a training example determines the function, by
 // the length of its dual vector α_i [thesis fig. 5.6a].
 type Importance struct {
 	Index int       // position in the training data
@@ -17,8 +17,8 @@ type Importance struct {
 	Alpha []float64 // α_i, read-only
 }
 
-// Importances returns all N training examples, the largest |α_i| first and
-// ties in the data's order. The norms in that order are the sorted curve.
+// Importances returns all N training examples, the largest |α_i| first and ties in
+// the data's order.
 func Importances(d gp.Dual) []Importance {
 	alpha, n := d.Alpha(), d.Data().Len()
 	if n == 0 {

@@ -12,10 +12,10 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// influence is what is known about the training examples themselves, filled
-// as far as it was needed.
+// influence caches what depends on a training example and no test row. Only
+// the examples that were needed are filled in.
 type influence struct {
-	known []bool
+	known []bool    // which examples are filled in
 	cov   []float64 // h_i = C(x_i,x_i), N·C×C
 	step  []float64 // (I − Λ_i h_i)⁻¹ r_i, N·C; NaN where undefined
 }
@@ -33,7 +33,7 @@ func (e *Explainer) removal(i int, cross []float64) float64 {
 	return -dense.Dot(cross, e.step[i*e.c:(i+1)*e.c])
 }
 
-// knowAll learns about every training example.
+// knowAll fills the cache for every training example.
 func (e *Explainer) knowAll(ctx context.Context) error {
 	need := make([]bool, e.n)
 	for i := range need {
@@ -42,7 +42,7 @@ func (e *Explainer) knowAll(ctx context.Context) error {
 	return e.know(ctx, need)
 }
 
-// know learns about the examples in need that are not known yet.
+// know fills the cache for the examples i with need[i] that it does not hold yet.
 func (e *Explainer) know(ctx context.Context, need []bool) error {
 	if e.known != nil {
 		for i := range need {
@@ -52,14 +52,14 @@ func (e *Explainer) know(ctx context.Context, need []bool) error {
 	return e.visit(ctx, need, func(rows []int, b *linearize.Batch) error { return e.learn(ctx, rows, b) })
 }
 
-// fewRows is how many rows a triangular solve takes in the time of one: below
-// that it waits for memory.
+// fewRows is how many rows a triangular solve handles in about the time of one,
+// because with fewer the memory limits its speed.
 const fewRows = 48
 
-// visit calls do with the examples in need, a few at a time and their rows in
-// order: gathered where there are few and the data can do so, and otherwise in
-// a pass over the data, one by one or a tile as a whole where that is less
-// work.
+// visit calls do with the examples i with need[i], a few at a time and in
+// increasing order of their rows. It gathers them where they are few and the data
+// is a linearize.Gatherer. Otherwise it passes over the data and takes the
+// examples of a tile one by one, or the whole tile where that is less work.
 func (e *Explainer) visit(ctx context.Context, need []bool, do func(rows []int, b *linearize.Batch) error) error {
 	var rows []int
 	for i, n := range need {
@@ -97,13 +97,13 @@ func (e *Explainer) visit(ctx context.Context, need []bool, do func(rows []int, 
 	})
 }
 
-// visitSize is how many examples are learnt about at a time: few enough that
-// their covariances with all examples would fit in four tiles, unless that is
-// less than fewRows.
+// visitSize is how many examples visit takes at a time: so many that their
+// covariances with all examples would fit in four tiles, but at least fewRows.
 func (e *Explainer) visitSize() int {
 	return min(e.n, max(fewRows, 4*tileFloats/(e.n*e.c*e.c)))
 }
 
+// gather calls do with the examples of the given rows, size at a time.
 func (e *Explainer) gather(ctx context.Context, rows []int, size int, do func(rows []int, b *linearize.Batch) error) error {
 	for part := range slices.Chunk(rows, size) {
 		b, err := linearize.Gather(ctx, e.dual.Data(), part)
@@ -126,8 +126,8 @@ func span(lo, hi int) []int {
 	return s
 }
 
-// learn fills cov and step for the training examples at these rows, b. An
-// example whose variance rounding has eaten has neither removal nor similarity.
+// learn fills cov and step for the training examples b at these rows. They are NaN
+// for an example whose variance is lost to rounding.
 func (e *Explainer) learn(ctx context.Context, rows []int, b *linearize.Batch) error {
 	if e.known == nil {
 		e.known = make([]bool, e.n)

@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// ranks returns the rank of every entry, from 1; equal entries share the mean
-// of theirs.
+// ranks returns the rank of every entry, from 1. Equal entries get the mean of
+// their ranks.
 func ranks(v []float64) []float64 {
 	order := make([]int, len(v))
 	for i := range order {
@@ -30,8 +30,8 @@ func ranks(v []float64) []float64 {
 	return r
 }
 
-// spearman is the rank correlation of x and y over the pairs where both are
-// finite; NaN where one of them is constant.
+// spearman returns the rank correlation of x and y over the pairs where both are
+// finite. It is NaN where one of them is constant.
 func spearman(x, y []float64) float64 {
 	var a, b []float64
 	for i := range x {
@@ -45,8 +45,8 @@ func spearman(x, y []float64) float64 {
 	return stat.Correlation(ranks(a), ranks(b), nil)
 }
 
-// median of v, the mean of the middle two where their number is even. NaN is
-// left out; NaN if nothing remains.
+// median returns the median of the entries of v that are not NaN, or NaN if there
+// are none. For an even number it is the mean of the middle two.
 func median(v []float64) float64 {
 	v = slices.DeleteFunc(slices.Clone(v), math.IsNaN)
 	if len(v) == 0 {

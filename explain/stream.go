@@ -16,8 +16,8 @@ import (
 // tileFloats bounds a tile of cross-covariances: 8 MiB, and there are two.
 const tileFloats = 1 << 20
 
-// A tally adds up the terms of one test row and target while the training
-// examples pass by in order.
+// A tally adds up the terms of one test row and target over the training examples
+// in order.
 type tally struct {
 	target           Target
 	variance         float64 // wᵀ C(x*,x*) w
@@ -48,8 +48,8 @@ func (e *Explainer) newTally(t Target, cov []float64) tally {
 	return w
 }
 
-// stream sends every training example past every tally, and returns the gp.Cross
-// that it did so with.
+// stream adds the terms of every training example to every tally. It returns the
+// gp.Cross that it used.
 func (e *Explainer) stream(ctx context.Context, x *linearize.Batch, work [][]tally) (gp.Cross, error) {
 	cross, err := e.dual.Cross(ctx, x)
 	if err != nil {
@@ -58,7 +58,7 @@ func (e *Explainer) stream(ctx context.Context, x *linearize.Batch, work [][]tal
 	if q, ok := e.combines(cross); ok {
 		return cross, e.streamCombined(ctx, q, work)
 	}
-	whole := passage{
+	whole := tileTerms{
 		outputs: e.c,
 		post: func(dst *mat.Dense, first int, b *linearize.Batch) error {
 			return cross.TileTo(ctx, dst, first, b, gp.Posterior)
@@ -77,18 +77,21 @@ func (e *Explainer) stream(ctx context.Context, x *linearize.Batch, work [][]tal
 	return cross, e.pass(ctx, e.dual.Data(), whole, work)
 }
 
-// A passage says how the training examples pass by.
-type passage struct {
-	outputs   int // of each example
+// tileTerms says how the terms of a tile of training examples are computed.
+type tileTerms struct {
+	outputs int // number of outputs of each example
+	// post and raw write the posterior covariance and the kernel of the test
+	// rows with a tile b, whose first example is number first.
 	post, raw func(dst *mat.Dense, first int, b *linearize.Batch) error
 	// terms returns the terms of example i, the j-th of a tile, for one tally
 	// of test row t.
 	terms func(w *tally, t, i, j int, post, raw *mat.Dense) (v, k float64)
 }
 
-// pass sends the examples of src by tile by tile. Within a tile the rows run in
-// parallel; each tally sees the examples in the data's order.
-func (e *Explainer) pass(ctx context.Context, src linearize.Source, p passage, work [][]tally) error {
+// pass adds the terms of the examples of src to the tallies, tile by tile. Within a
+// tile the test rows run in parallel; each tally adds the examples in the data's
+// order.
+func (e *Explainer) pass(ctx context.Context, src linearize.Source, p tileTerms, work [][]tally) error {
 	size := e.options.Tile
 	if size == 0 {
 		size = max(1, tileFloats/(len(work)*e.c*p.outputs))
@@ -120,7 +123,7 @@ func (e *Explainer) pass(ctx context.Context, src linearize.Source, p passage, w
 	})
 }
 
-// add sends the terms of example i past one tally of test row t.
+// add adds the terms of example i, v and the raw k, to a tally of test row t.
 func (e *Explainer) add(w *tally, i, t int, v, k float64) error {
 	if bad := v + k; math.IsNaN(bad) || math.IsInf(bad, 0) {
 		return fmt.Errorf("explain: the contribution of training example %d to test row %d is not finite (posterior %g, raw %g); check the prior precision and the data", i, t, v, k)
@@ -144,7 +147,7 @@ func (e *Explainer) add(w *tally, i, t int, v, k float64) error {
 	return nil
 }
 
-// addKnown is the part that needs the covariance of the example itself.
+// addKnown does the part of add that needs the posterior covariance of the example.
 func (e *Explainer) addKnown(w *tally, c candidate) {
 	if w.similar.k == 0 && w.all == nil {
 		return
@@ -157,12 +160,12 @@ func (e *Explainer) addKnown(w *tally, c candidate) {
 	}
 }
 
-// tiles yields all training examples, src, in order and at most size at a time.
+// tiles yields the training examples of src in order, at most size at a time.
 func (e *Explainer) tiles(ctx context.Context, src linearize.Source, size int, yield func(first int, b *linearize.Batch) error) error {
 	next := 0
 	err := src.Batches(ctx, func(first int, b *linearize.Batch) error {
 		if first != next || first+b.Len() > e.n {
-			return fmt.Errorf("explain: the training data gave examples %d to %d where %d was next of %d", first, first+b.Len(), next, e.n)
+			return fmt.Errorf("explain: the training data gave examples %d to %d, but example %d of %d was next", first, first+b.Len(), next, e.n)
 		}
 		next += b.Len()
 		for k := range par.Tiles(b.Len(), size) {

@@ -2,8 +2,8 @@ package explain
 
 import "math"
 
-// A sum adds in the order given and carries the rounding error along
-// (Neumaier), so that Σ κα closes although its terms cancel 88 to 1.
+// A sum adds numbers in the order given and keeps track of the rounding error
+// (Neumaier's method). Σ κα is then accurate although its terms cancel 88 to 1.
 type sum struct{ s, c float64 }
 
 func (a *sum) add(v float64) {

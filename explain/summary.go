@@ -9,11 +9,11 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Classes holds the classes that a Summary compares, numbered as one likes.
+// Classes holds the classes that a Summary compares, in any numbering.
 type Classes struct {
-	Train     []int // of each training example
-	Predicted []int // of each test row, by the network
-	True      []int // of each test row
+	Train     []int // class of each training example
+	Predicted []int // class that the network predicts for each test row
+	True      []int // true class of each test row
 }
 
 // A Summary says over many test rows whether explanations are specific to
@@ -27,25 +27,25 @@ type Summary struct {
 	MedianRemainder float64 // median |f − m − Sum|
 }
 
-// TermsSummary is about one kind of terms.
+// TermsSummary summarizes one kind of terms.
 type TermsSummary struct {
 	Cancellation    float64 // median over rows of Σ|v|/|Σv|
 	Overlap         float64 // mean share of their largest terms that two different rows have in common
 	RankCorrelation float64 // median over rows of Spearman's ρ between v_i and −removal_i over all N
 }
 
-// SimilarSummary is about the lists of the most similar examples.
+// SimilarSummary summarizes the lists of the most similar examples.
 type SimilarSummary struct {
 	Overlap          float64 // as in TermsSummary
-	PredictedClass   float64 // mean share that has the class predicted for the row
+	PredictedClass   float64 // mean share of a list that has the class predicted for its row
 	Errors           int     // rows predicted wrongly
-	TrueClassOfError float64 // mean share that has the true class, over the rows predicted wrongly
+	TrueClassOfError float64 // mean share of a list that has the true class, over the rows predicted wrongly
 }
 
 // Summarize explains every row of x and all N training examples for each, a
 // bounded number of rows at a time. It compares the lists of length
-// Options.Top; Options.Terms, Targets, Similar and All do not matter. A nil
-// classes leaves the class shares NaN.
+// Options.Top and ignores Options.Terms, Targets, Similar and All. With nil classes
+// the shares of classes are NaN.
 func (e *Explainer) Summarize(ctx context.Context, x linearize.Source, classes *Classes) (*Summary, error) {
 	if err := classes.check(e.n, x.Len()); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (c *Classes) check(train, test int) error {
 	return nil
 }
 
-// statistics gathers a Summary row by row.
+// statistics collects a Summary row by row.
 type statistics struct {
 	classes            *Classes
 	top                int
@@ -116,7 +116,7 @@ func newStatistics(n, top int, classes *Classes) *statistics {
 	}
 }
 
-// add takes the explanations of test rows from first on, one target each.
+// add adds the explanations of the test rows from first on, one target each.
 func (s *statistics) add(ctx context.Context, workers, first int, rows [][]Explanation) error {
 	rank := make([][2]float64, len(rows))
 	err := par.Do(ctx, workers, len(rows), func(t int) error {
@@ -201,16 +201,16 @@ func (s *termsStatistics) summary() TermsSummary {
 	return TermsSummary{Cancellation: median(s.cancellation), Overlap: s.overlap.mean(), RankCorrelation: median(s.rank)}
 }
 
-// overlap counts how often each training example is listed: the common part of
-// all pairs of lists follows from that, without comparing lists.
+// overlap counts how often each training example is listed. What pairs of lists
+// have in common follows from that without comparing the lists.
 type overlap struct {
-	listed    []int
-	top, rows int
+	listed    []int // number of lists with each training example
+	top, rows int   // length and number of the lists
 }
 
 func newOverlap(n, top int) overlap { return overlap{listed: make([]int, n), top: top} }
 
-// mean is Σ_pairs |A∩B| / (top · pairs), the numerator being Σ_i n_i(n_i−1)/2.
+// mean returns Σ_pairs |A∩B| / (top · pairs), whose numerator is Σ_i n_i(n_i−1)/2.
 func (o overlap) mean() float64 {
 	common := 0.0
 	for _, n := range o.listed {
@@ -219,7 +219,7 @@ func (o overlap) mean() float64 {
 	return common / (float64(o.top) * float64(o.rows) * float64(o.rows-1) / 2)
 }
 
-// mean is a running mean; NaN over nothing.
+// mean is a running mean; that of no numbers is NaN.
 type mean struct {
 	sum float64
 	n   int
@@ -229,6 +229,7 @@ func (m *mean) add(v float64) { m.sum += v; m.n++ }
 
 func (m *mean) value() float64 { return m.sum / float64(m.n) }
 
+// largest returns the first index of the largest entry.
 func largest(v []float64) int {
 	k := 0
 	for c := range v {

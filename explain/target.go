@@ -21,7 +21,7 @@ func (t Target) Minus() int { return t.minus - 1 }
 // IsContrast reports whether two outputs are involved.
 func (t Target) IsContrast() bool { return t.minus > 0 }
 
-// valid reports why t is no target of a model with the given outputs.
+// valid returns an error unless t is a target of a model with so many outputs.
 func (t Target) valid(outputs int) error {
 	for _, c := range []int{t.Plus, t.Minus()} {
 		if c >= outputs || c < -1 {
@@ -37,10 +37,10 @@ func (t Target) valid(outputs int) error {
 	return nil
 }
 
-// of returns wᵀv, w the weights of the target.
+// of returns wᵀv, where w are the weights of the target.
 func (t Target) of(v []float64) float64 { return t.weigh(func(c int) float64 { return v[c] }) }
 
-// weigh returns wᵀv for a v that is given element by element.
+// weigh returns wᵀv, where v(c) is element c of v.
 func (t Target) weigh(v func(c int) float64) float64 {
 	if !t.IsContrast() {
 		return v(t.Plus)
@@ -48,7 +48,7 @@ func (t Target) weigh(v func(c int) float64) float64 {
 	return v(t.Plus) - v(t.Minus())
 }
 
-// quadratic returns wᵀ a w, a being C×C row-major.
+// quadratic returns wᵀ a w for a C×C row-major matrix a.
 func (t Target) quadratic(a []float64, outputs int) float64 {
 	p := a[t.Plus*outputs+t.Plus]
 	if !t.IsContrast() {
@@ -58,7 +58,7 @@ func (t Target) quadratic(a []float64, outputs int) float64 {
 	return p - pm - mp + a[t.Minus()*outputs+t.Minus()]
 }
 
-// rowTo writes wᵀ a to dst, a given by its C rows.
+// rowTo writes wᵀ a to dst, where row(c) is row c of a.
 func (t Target) rowTo(dst []float64, row func(c int) []float64) {
 	copy(dst, row(t.Plus))
 	if !t.IsContrast() {

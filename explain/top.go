@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// A candidate is a training example that may be among the largest.
+// A candidate is a training example that may be listed.
 type candidate struct {
 	index int
-	score float64
-	value float64
-	raw   float64
+	score float64   // by which candidates are ordered
+	value float64   // C(x*,x_i) b_i
+	raw   float64   // κ(x*,x_i) α_i
 	cross []float64 // wᵀ C(x*,x_i), length C
 }
 
-// outranks says that c is listed before d: the larger score, and of equal
-// scores the earlier example.
+// outranks tells whether c is listed before d. The larger score comes first, and
+// among equal scores the earlier example.
 func (c *candidate) outranks(d *candidate) bool {
 	return c.score > d.score || c.score == d.score && c.index < d.index
 }
 
-// top keeps the k candidates of largest score in a heap whose root is the one
-// to go next.
+// top keeps the k candidates of largest score in a heap whose root is the last of
+// them.
 type top struct {
 	k    int
 	heap []candidate
@@ -70,7 +70,7 @@ func (t *top) down(i int) {
 	}
 }
 
-// sorted returns what was kept, the largest first.
+// sorted returns the candidates that were kept, the largest first.
 func (t *top) sorted() []candidate {
 	slices.SortFunc(t.heap, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.index, b.index))

@@ -9,23 +9,23 @@
 //		return err
 //	}
 //	var f, cov, mean, sd mat.Dense
-//	if err := post.PredictTo(&f, &cov, test); err != nil {
+//	if err := post.PredictTo(ctx, &f, &cov, test); err != nil {
 //		return err
 //	}
 //	err = glm.Exact{}.PredictTo(&mean, &sd, lik, &f, &cov)
 //
-// Shapes are those of package gp: f is T×C, cov is T·C×C with one block an
-// example, results are T×C. A probability of two classes modelled by one
-// output is one number, P(y = 1).
+// Shapes are those of package gp: f is T×C, cov is T·C×C with one block per
+// example, results are T×C. Where one output models two classes, the probability
+// is one number, P(y = 1).
 //
-// A likelihood of the user's own is a type with the methods of Likelihood. Its
-// predictive is exact for one output and by Monte Carlo for more, unless it is a
-// Marginal or a Logistic. Expectation and LogExpectation integrate any function
-// of one output.
+// Users may write other likelihoods, as types with the methods of Likelihood. By
+// default their predictive is exact for one output and by Monte Carlo for more,
+// unless they also have the methods of Marginal or Logistic. Expectation and
+// LogExpectation integrate any function of one output.
 //
-// The same posterior over the parameters, P×P, is FitWeights and RefitWeights.
-// It is the cross-check of function space (Validate) and the source of draws
-// of whole networks (BNN, [glm 9]).
+// Package weightspace has the same posterior over the parameters instead of over
+// function values. It cross-checks function space and draws whole networks
+// [glm 9].
 //
 // Sums run in a fixed order, so results are bit-identical for any GOMAXPROCS.
 package glm

@@ -41,8 +41,8 @@ func Expectation(g func(f float64) float64, m, v float64) float64 {
 // h may be −Inf. Where h is concave, as the log-likelihoods of generalized linear
 // models are, the error is below 1e-10 of 1 + |result|. Otherwise that holds
 // if h has no second peak that matters outside m ± 12√v and is as smooth as
-// Expectation wants. f is rounded as there. h is called at most 45,000 times, and about 1,000 times
-// where it is smooth. A negative variance panics.
+// Expectation requires of g. h is called at most 45,000 times, and about 1,000
+// times where it is smooth. A negative variance panics.
 func LogExpectation(h func(f float64) float64, m, v float64) float64 {
 	if v < 0 {
 		panic("glm: negative variance")
@@ -78,8 +78,8 @@ func LogExpectation(h func(f float64) float64, m, v float64) float64 {
 // is z = (f−m)/√v.
 type axis struct {
 	m, s         float64
-	origin, unit float64 // where z = 0, and the length of one z
-	isF          bool
+	origin, unit float64 // the variable where z = 0, and its change per unit of z
+	isF          bool    // whether the variable is f
 }
 
 func newAxis(m, s float64) axis {
@@ -98,7 +98,7 @@ func (x axis) f(at float64) float64 {
 
 func (x axis) z(at float64) float64 { return (at - x.origin) / x.unit }
 
-// at returns the place of z.
+// at returns the variable of integration for z.
 func (x axis) at(z float64) float64 { return x.origin + z*x.unit }
 
 // zEnd is where the density of N(0, 1) has fallen below 1e-170. A weight e^{15z}
@@ -140,8 +140,8 @@ func nextScale(f float64) float64 {
 	return 32 * f
 }
 
-// modeOf returns about where q is largest, and its value there. q must fall
-// at least as −½z².
+// modeOf returns the approximate maximum of q and where it lies. q must fall at
+// least as fast as −½z².
 func (x axis) modeOf(q func(at float64) float64) (mode, top float64) {
 	mode, top = x.origin, math.Inf(-1)
 	try := func(at float64) float64 {

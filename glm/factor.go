@@ -10,17 +10,17 @@ import (
 // has rank.
 type pivoted struct {
 	c, rank int
-	l       []float64 // C×C, of which the first rank columns are valid
-	left    []float64 // what the columns do not explain of each variance
+	l       []float64 // C×C; only the first rank columns are valid
+	left    []float64 // diagonal of cov − L Lᵀ for the columns so far
 	used    []bool    // outputs that were pivots
 }
 
-// pivotedRounding is the part of a variance, in units of C, below which what
-// the columns leave of it is rounding.
+// pivotedRounding times C is the fraction of a variance below which the remainder
+// counts as rounding error.
 const pivotedRounding = 0x1p-50
 
-// newPivoted factors cov by Cholesky's method. The next pivot is the output of
-// the largest variance given those before, unless it is rounding.
+// newPivoted factors cov by Cholesky's method. The next pivot is the output with
+// the largest remaining variance. It stops where only rounding errors remain.
 func newPivoted(cov []float64, c int) *pivoted {
 	p := &pivoted{c: c, l: make([]float64, c*c), left: make([]float64, c), used: make([]bool, c)}
 	for i := range c {
@@ -28,13 +28,13 @@ func newPivoted(cov []float64, c int) *pivoted {
 	}
 	for at := p.next(cov); at >= 0; at = p.next(cov) {
 		p.used[at] = true
-		k, own, pivot := p.rank, p.row(at), math.Sqrt(p.left[at])
+		k, row, pivot := p.rank, p.row(at), math.Sqrt(p.left[at])
 		p.l[at*c+k], p.left[at] = pivot, 0
 		for i := range c {
 			if p.used[i] {
 				continue
 			}
-			v := (cov[i*c+at] - floats.Dot(p.row(i), own)) / pivot
+			v := (cov[i*c+at] - floats.Dot(p.row(i), row)) / pivot
 			p.l[i*c+k] = v
 			p.left[i] -= v * v
 		}
@@ -57,9 +57,8 @@ func (p *pivoted) next(cov []float64) int {
 	return best
 }
 
-// least returns a bound from above on the smallest eigenvalue of what the
-// columns leave of cov: the smallest of its elements and of its blocks of two.
-// It is 0 where they leave nothing.
+// least returns an upper bound on the smallest eigenvalue of cov − L Lᵀ: the
+// smallest of 0, the diagonal elements and the eigenvalues of the 2×2 blocks.
 func (p *pivoted) least(cov []float64) float64 {
 	least, before := 0.0, []int{}
 	for i, used := range p.used {

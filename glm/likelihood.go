@@ -3,8 +3,8 @@ package glm
 import "fmt"
 
 // A Likelihood is p(y|f) of one example with C = len(f) outputs. The likelihoods
-// of this package are safe for concurrent use. A likelihood that is also a
-// Marginal or a Logistic opens more links.
+// of this package are safe for concurrent use. Some links also require the
+// methods of Marginal or Logistic.
 type Likelihood interface {
 	// Name is the likelihood's name in lower case, for messages and metadata.
 	Name() string
@@ -28,7 +28,7 @@ type Likelihood interface {
 // TargetError reports a number in y that a likelihood does not admit.
 type TargetError struct {
 	Likelihood string
-	Target     int     // its place in the example's row of y
+	Target     int     // its index in the example's row of y
 	Value      float64 // what was found
 	Want       string  // what is admitted
 }
@@ -52,8 +52,8 @@ func checkTargets(lik Likelihood, y []float64, c int, want string, ok func(float
 	return nil
 }
 
-// checkSite panics when y has not the given number of targets, or a destination
-// that is not nil has not the size for c outputs.
+// checkSite panics unless y has the given number of targets and every destination
+// that is not nil has the size for c outputs.
 func checkSite(residual, lambda, root, y []float64, c, targets int) {
 	switch {
 	case len(y) != targets:
@@ -67,9 +67,9 @@ func checkSite(residual, lambda, root, y []float64, c, targets int) {
 	}
 }
 
-// checkDst panics when dst has not the length of f.
+// checkDst panics unless dst and f have the same length.
 func checkDst(dst, f []float64) {
 	if len(dst) != len(f) {
-		panic("glm: dst has not the length of f")
+		panic("glm: dst and f differ in length")
 	}
 }

@@ -26,7 +26,7 @@ func (b Bernoulli) CheckY(y []float64, c int) error {
 	return checkTargets(b, y, c, "0, 1 or a fraction between", func(v float64) bool { return v >= 0 && v <= 1 })
 }
 
-// Expand gives r = y − p and Λ = diag(p(1−p)). Neither subtracts p from 1.
+// Expand gives r = y − p and Λ = diag(p(1−p)). It never subtracts p from 1.
 // [thesis table 2.1]
 func (Bernoulli) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	c := len(f)
@@ -77,8 +77,8 @@ func (Bernoulli) VarianceTo(dst, f []float64) {
 	}
 }
 
-// Moments returns E σ(f), Var σ(f) and E[σ(f)(1−σ(f))] for f ~ N(m, v), right
-// to 1e-10 (E11).
+// Moments returns E σ(f), Var σ(f) and E[σ(f)(1−σ(f))] for f ~ N(m, v), with an
+// error below 1e-10 (E11).
 func (Bernoulli) Moments(_ int, m, v float64) (mean, epistemic, aleatoric float64) {
 	return sigmoidMoments(m, math.Sqrt(v))
 }

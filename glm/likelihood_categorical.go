@@ -31,8 +31,8 @@ func (k Categorical) CheckY(y []float64, c int) error {
 	})
 }
 
-// Expand gives r = 1_y − p, Λ = diag(p) − p pᵀ and R = diag(√p) − p √pᵀ (E4),
-// where 1 − p is the sum of the other classes if p > ½.
+// Expand gives r = 1_y − p, Λ = diag(p) − p pᵀ and R = diag(√p) − p √pᵀ (E4). For
+// p > ½ it computes 1 − p as the sum of the other probabilities.
 // [thesis table 2.1]
 func (Categorical) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	c := len(f)
@@ -109,7 +109,7 @@ func (Categorical) VarianceTo(dst, f []float64) {
 	k := argmax(f)
 	rest := complement(dst, k)
 	for j, p := range dst {
-		dst[j] = p * (1 - p) // p ≤ ½ but for class k
+		dst[j] = p * (1 - p) // p ≤ ½ except for class k
 		if j == k {
 			dst[j] = p * rest
 		}

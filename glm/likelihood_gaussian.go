@@ -7,13 +7,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Gaussian is y = f + noise with a fixed noise covariance: one variance for
-// every output, one an output, or a full C×C matrix. It is immutable.
+// Gaussian is y = f + noise with a fixed noise covariance: one variance that all
+// outputs share, one variance per output, or a full C×C matrix. It is immutable.
 type Gaussian struct {
 	c       int       // outputs; 0: any number, all with the same variance
 	cov     []float64 // noise covariance, C×C; one number when c is 0
 	root    []float64 // upper triangular R with cov⁻¹ = R Rᵀ; one number when c is 0
-	logNorm float64   // ½ log det 2π cov; of one output when c is 0
+	logNorm float64   // ½ log det 2π cov; that of one output when c is 0
 }
 
 var (
@@ -22,7 +22,7 @@ var (
 )
 
 // NoiseError reports a noise variance that is not a positive number, or whose
-// inverse is not finite. Output is −1 where it holds for all outputs.
+// inverse is not finite. Output is −1 where all outputs share the variance.
 type NoiseError struct {
 	Output   int
 	Variance float64
@@ -36,7 +36,7 @@ func (e *NoiseError) Error() string {
 }
 
 // NotPDError reports an N×N matrix that is not positive definite. Row is the
-// example it belongs to, −1 for the noise covariance.
+// example whose covariance it is, or −1 for the noise covariance.
 type NotPDError struct{ N, Row int }
 
 func (e *NotPDError) Error() string {
@@ -46,8 +46,8 @@ func (e *NotPDError) Error() string {
 	return fmt.Sprintf("glm: row %d: the %d×%d covariance is not positive definite", e.Row, e.N, e.N)
 }
 
-// NewGaussian returns noise of the same variance σ² on every output, however
-// many there are, or a *NoiseError.
+// NewGaussian returns noise of the same variance σ² on every output, for any
+// number of outputs. The error is a *NoiseError.
 func NewGaussian(variance float64) (*Gaussian, error) {
 	if !validVariance(variance) {
 		return nil, &NoiseError{Output: -1, Variance: variance}
@@ -59,8 +59,8 @@ func NewGaussian(variance float64) (*Gaussian, error) {
 	}, nil
 }
 
-// NewGaussianVector returns independent noise with one variance an output, or
-// a *NoiseError.
+// NewGaussianVector returns independent noise with one variance per output. The
+// error is a *NoiseError.
 func NewGaussianVector(variances []float64) (*Gaussian, error) {
 	c := len(variances)
 	if c == 0 {
@@ -121,7 +121,8 @@ func (*Gaussian) Name() string { return "gaussian" }
 // Targets returns c.
 func (*Gaussian) Targets(c int) int { return c }
 
-// CheckY admits finite numbers, and as many outputs as the noise was given for.
+// CheckY admits finite numbers. It returns an error where the noise covariance is
+// for another number of outputs.
 func (g *Gaussian) CheckY(y []float64, c int) error {
 	if g.c != 0 && g.c != c {
 		return fmt.Errorf("glm: the noise covariance is for %d outputs, the model has %d", g.c, c)
@@ -131,7 +132,7 @@ func (g *Gaussian) CheckY(y []float64, c int) error {
 	})
 }
 
-// checkOutputs panics when the noise was given for another number of outputs.
+// checkOutputs panics when the noise covariance is for another number of outputs.
 func (g *Gaussian) checkOutputs(c int) {
 	if g.c != 0 && g.c != c {
 		panic("glm: noise covariance has another number of outputs")
@@ -142,7 +143,7 @@ func (g *Gaussian) checkOutputs(c int) {
 func (g *Gaussian) NoiseTo(dst []float64, c int) {
 	g.checkOutputs(c)
 	if len(dst) != c*c {
-		panic("glm: dst has not c·c elements")
+		panic("glm: dst does not have c·c elements")
 	}
 	g.fill(dst, g.cov, c)
 }
@@ -167,8 +168,8 @@ func (g *Gaussian) variance(j int) float64 {
 	return g.cov[j*g.c+j]
 }
 
-// Expand gives r = Λ(y − f), Λ the noise precision and R its triangular root
-// (E4). [thesis table 2.1]
+// Expand gives r = Λ(y − f), where Λ is the noise precision, and the triangular
+// root R of Λ (E4). [thesis table 2.1]
 func (g *Gaussian) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	c := len(f)
 	g.checkOutputs(c)
@@ -218,7 +219,7 @@ func (g *Gaussian) expandScalar(residual, lambda, y, f []float64) (logp float64)
 	return logp
 }
 
-// precisionTo writes Λ = R Rᵀ, R upper triangular.
+// precisionTo writes Λ = R Rᵀ, where R is upper triangular.
 func (g *Gaussian) precisionTo(dst []float64) {
 	c := g.c
 	for i := range c {
@@ -256,7 +257,7 @@ func (g *Gaussian) Moments(j int, m, v float64) (mean, epistemic, aleatoric floa
 }
 
 // LogMarginal returns log N(y; f, cov + noise), jointly over the outputs
-// [thesis 3.16], or a *NotPDError.
+// [thesis 3.16]. The error is a *NotPDError.
 func (g *Gaussian) LogMarginal(y, f, cov []float64) (float64, error) {
 	c := len(f)
 	total := mat.NewSymDense(c, nil)
@@ -281,8 +282,9 @@ func (g *Gaussian) LogMarginal(y, f, cov []float64) (float64, error) {
 	return -0.5*mat.Dot(u, u) - float64(c)*halfLog2Pi - 0.5*chol.LogDet(), nil
 }
 
-// smallPivot tells whether the sum of covariance and noise may have lost digits
-// of the noise: what an output has of its own is a small part of its variance.
+// smallPivot tells whether the sum of covariance and noise may have lost digits of
+// the noise. That is so where the variance of an output given those before it is
+// a small part of its variance.
 func smallPivot(total *mat.SymDense, u mat.Triangular) bool {
 	for i := range total.SymmetricDim() {
 		if p := u.At(i, i); p*p < 1e-8*total.At(i, i) {
@@ -292,9 +294,9 @@ func smallPivot(total *mat.SymDense, u mat.Triangular) bool {
 	return false
 }
 
-// logMarginalOf is LogMarginal from a factor of the covariance, cov = L Lᵀ, for
-// one that is large beside the noise: their sum is not formed. With the noise
-// precision R Rᵀ, W = RᵀL and u = Rᵀd,
+// logMarginalOf computes LogMarginal from a factor of the covariance, cov = L Lᵀ,
+// without adding the noise to it, for a covariance that is much larger than the
+// noise. With the noise precision R Rᵀ, W = RᵀL and u = Rᵀd,
 //
 //	dᵀS⁻¹d = min over z of ‖u − W z‖² + ‖z‖²,  det S = det noise · det(I + WᵀW).
 func (g *Gaussian) logMarginalOf(p *pivoted, cov []float64, d *mat.VecDense) (float64, error) {

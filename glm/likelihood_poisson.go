@@ -72,12 +72,12 @@ func (Poisson) MeanTo(dst, f []float64) {
 func (p Poisson) VarianceTo(dst, f []float64) { p.MeanTo(dst, f) }
 
 // Moments returns the moments of a log-normal rate, f ~ N(m, v), in closed
-// form: E eᶠ = e^{m+v/2}, Var eᶠ = e^{2m+v}(eᵛ − 1) and E Var[y|f] = E eᶠ. What
-// is beyond the range of a float64 is +Inf.
+// form: E eᶠ = e^{m+v/2}, Var eᶠ = e^{2m+v}(eᵛ − 1) and E Var[y|f] = E eᶠ. A
+// moment beyond the range of a float64 is +Inf.
 func (Poisson) Moments(_ int, m, v float64) (mean, epistemic, aleatoric float64) {
 	mean = math.Exp(m + v/2)
 	if v > 0 {
-		// e^{2m+v}(eᵛ − 1) = e^{2(m+v)}(1 − e⁻ᵛ), where no factor is Inf beside a 0
+		// e^{2m+v}(eᵛ − 1) = e^{2(m+v)}(1 − e⁻ᵛ), so that Inf is never multiplied by 0
 		epistemic = math.Exp(2*(m+v)) * -math.Expm1(-v)
 	}
 	return mean, epistemic, mean

@@ -26,9 +26,9 @@ func softplus(f float64) float64 {
 // logSigmoid returns log σ(f).
 func logSigmoid(f float64) float64 { return -softplus(-f) }
 
-// softmaxTo writes p_c = eᶠᶜ / Σ eᶠˡ and returns log Σ eᶠˡ as two summands, of
-// which top is max f. The log-probability of the likeliest class, −logRest, then
-// keeps its digits.
+// softmaxTo writes p_c = eᶠᶜ / Σ eᶠˡ and returns log Σ eᶠˡ as logRest + top, where
+// top is max f. The log-probability of the likeliest class, −logRest, then keeps
+// its digits.
 func softmaxTo(p, f []float64) (logRest, top float64) {
 	k := argmax(f)
 	top = f[k]
@@ -93,7 +93,7 @@ func logMills(x float64) float64 {
 	if x > farTail {
 		return logNormalCDF(x) + 0.5*x*x + halfLog2Pi
 	}
-	// Φ(x)/φ(x) ~ (1 − x⁻² + 3x⁻⁴ − 15x⁻⁶ + 105x⁻⁸)/|x|, 3e-13 off at −35
+	// Φ(x)/φ(x) ~ (1 − x⁻² + 3x⁻⁴ − 15x⁻⁶ + 105x⁻⁸)/|x|, with a relative error of 3e-13 at −35
 	q := 1 / (x * x)
 	return math.Log1p(q*(-1+q*(3+q*(-15+q*105)))) - math.Log(-x)
 }

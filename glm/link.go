@@ -9,7 +9,7 @@ import (
 
 // A Link turns the Gaussian over each example's outputs, with mean f and
 // covariance cov, into a predictive (E11). f is T×C. cov is T·C×C with one
-// block an example, of which only the upper triangles are read.
+// symmetric block per example; only the upper triangles are read.
 //
 //	MAP         any likelihood                        g⁻¹(f), cov ignored
 //	Exact       a Marginal likelihood, or any, C = 1  E g⁻¹(f)
@@ -18,13 +18,14 @@ import (
 //	Bridge      a Logistic likelihood                 mean of a Dirichlet distribution
 //
 // Bernoulli, Poisson and Gaussian are Marginal for any C. Bernoulli and
-// Categorical are Logistic. A likelihood of the user's own is what its methods say.
+// Categorical are Logistic. A user's likelihood is Marginal or Logistic if it has
+// their methods.
 //
 // The errors are *UnsupportedError, *NotPDError, and *ValueError for a NaN, an
-// Inf or a negative variance in f or cov, which names the row. A variance below
-// zero by no more than 1e-6 of 1 + the block's largest is rounding and counts as
-// zero. Any finite mean and variance are admitted. A probability is then in
-// [0, 1], and a rate or a log p(y|x) beyond the range of a float64 is ±Inf.
+// Inf or a negative variance in f or cov, which names the row. A variance v with
+// 0 > v ≥ −1e-6 (1 + the block's largest) counts as rounding error and is taken
+// as zero. Any other finite mean and variance are admitted. A probability is then
+// in [0, 1], and a rate or a log p(y|x) beyond the range of a float64 is ±Inf.
 type Link interface {
 	// PredictTo writes the predictive mean E[y|x] (for classes their
 	// probabilities) and the standard deviation of g⁻¹(f) under the posterior,
@@ -43,9 +44,9 @@ type Splitter interface {
 	SplitTo(aleatoric, epistemic *mat.Dense, lik Likelihood, f, cov *mat.Dense) error
 }
 
-// A Marginal likelihood computes its own integrals against a Gaussian. Exact
-// asks for it where C > 1. For one output Exact integrates any likelihood by
-// Expectation and LogExpectation, and Moments may be faster.
+// A Marginal likelihood computes its integrals against a Gaussian. Exact requires
+// it where C > 1. For one output Exact integrates any other likelihood by
+// Expectation and LogExpectation, which may be slower.
 type Marginal interface {
 	// Moments returns E g⁻¹(f), Var g⁻¹(f) and E Var[y|f] of one output for
 	// f ~ N(m, v), v ≥ 0.
@@ -55,8 +56,8 @@ type Marginal interface {
 	LogMarginal(y, f, cov []float64) (float64, error)
 }
 
-// A Logistic likelihood is one of classes whose outputs are logits. Probit and
-// Bridge ask for it.
+// A Logistic likelihood is one of classes, with logits as outputs. Probit and
+// Bridge require it.
 type Logistic interface {
 	// Softmax tells how outputs become probabilities. True means that the C
 	// outputs stand for C classes with probabilities softmax(f). False means that
@@ -85,8 +86,8 @@ func (e *UnsupportedError) Error() string {
 }
 
 // ValueError reports a NaN, an Inf or a negative variance in the posterior.
-// What is "mean", "covariance", "variance" or "eigenvalue". For an eigenvalue of
-// the covariance Output is its rank from the smallest.
+// What is "mean", "covariance", "variance" or "eigenvalue". The eigenvalues of a
+// row's covariance are numbered in increasing order, and Output is the number.
 type ValueError struct {
 	What        string
 	Row, Output int
@@ -140,8 +141,8 @@ func checkFinite(f []float64, t int) error {
 	return nil
 }
 
-// psdTol is how far below zero a variance or an eigenvalue may be by rounding,
-// as a part of 1 + the largest. In logits it moves a probability by less than 1e-7.
+// psdTol times 1 + the largest is how far below zero rounding may push a variance
+// or an eigenvalue. In logits it moves a probability by less than 1e-7.
 const psdTol = 1e-6
 
 // load reads the covariance of row t.
@@ -186,7 +187,7 @@ func mirror(a []float64, c int) {
 // checkLog panics when dst and y do not fit T examples with c outputs.
 func checkLog(dst []float64, lik Likelihood, y *mat.Dense, t, c int) {
 	if len(dst) != t {
-		panic("glm: dst has not one element an example")
+		panic("glm: dst does not have one element per example")
 	}
 	if r, k := y.Dims(); r != t || k != lik.Targets(c) {
 		panic("glm: y is not T×Targets(C)")

@@ -18,15 +18,15 @@ import (
 //	α_k = 1/Σ_kk (1 − 2/K + e^{μ_k}/K² Σ_l e^{−μ_l}),
 //
 // the mean is α/Σα and the standard deviation that of the Dirichlet. f is
-// projected on the subspace, f − mean(f), which leaves the distribution of
-// softmax(f) as it is. The paper conditions on Σf = 0 instead. That is the same
-// when every row of Σ has the same sum, and otherwise changes the distribution.
+// projected on the subspace, f − mean(f), which does not change the distribution
+// of softmax(f). The paper conditions on Σf = 0 instead, which gives the same when
+// every row of Σ has the same sum and changes the distribution otherwise.
 //
 // The mean depends on the ratios of the variances, not on their size. A
 // Bernoulli output f counts as two classes with logits 0 and f, and its mean is
-// σ(f) for any variance. The bridge fits covariances that a Dirichlet would have.
-// On others it is further from the integral than Probit or even MAP. Where a
-// variance is zero α is infinite, and the mean is MAP's.
+// σ(f) for any variance. The bridge is good for covariances like those of a
+// Dirichlet. For others it is further from the integral than Probit or even MAP.
+// Where a variance is zero, α is infinite and the mean is that of MAP.
 type Bridge struct{}
 
 var _ Link = Bridge{}

@@ -10,10 +10,10 @@ import (
 )
 
 // Exact integrates g⁻¹ against the Gaussian of each output (E11) [glm 13]. A
-// Marginal likelihood gives the integrals itself: Bernoulli by quadrature to 1e-10, Poisson
-// (log-normal rate) and Gaussian in closed form [thesis 3.16]. Any other
-// likelihood is integrated by Expectation and LogExpectation for C = 1, with the
-// accuracy stated there, and is a *UnsupportedError for C > 1.
+// Marginal likelihood computes the integrals itself: Bernoulli by quadrature to
+// 1e-10, Poisson (log-normal rate) and Gaussian in closed form [thesis 3.16]. Any
+// other likelihood is integrated by Expectation and LogExpectation for C = 1, with
+// the accuracy stated there, and gives a *UnsupportedError for C > 1.
 //
 // The log predictive of Gaussian outputs is joint. That of several Bernoulli or
 // Poisson outputs is the sum of their marginals.

@@ -11,7 +11,7 @@ import (
 // σ(m + sz) has its nearest poles at |Im z| = π/s, and a step of 0.5/s leaves an
 // error of e^{−2π·2π} = 7e-18. A step of 0.06 serves up to s = 8.
 //
-// Beyond, that step would go on shrinking. The integral is then taken by parts,
+// A larger s would need ever smaller steps. The integral is then taken by parts,
 // E σ(f) = ∫ σ'(u) Φ((m−u)/s) du, in which the width of σ' does not depend on s.
 // A step of 0.5 over [−40, 40] leaves the same error for every s.
 const (
@@ -34,7 +34,7 @@ func sigmoidMoments(m, s float64) (mean, variance, slope float64) {
 	return sigmoidMomentsU(m, s)
 }
 
-// zNodes are the grid on [−12, 12] and its Gaussian weights, which sum to 1.
+// zNodes is a grid on [−12, 12] with Gaussian weights that sum to 1.
 var zNodes = func() (nodes [401]struct{ z, w float64 }) {
 	norm := 0.0
 	for k := range nodes {
@@ -68,7 +68,7 @@ func sigmoidMomentsZ(m, s float64) (mean, variance, slope float64) {
 		d := p[k] - mean
 		variance += n.w * d * d
 	}
-	return min(mean, 1), variance, slope // the weights sum to 1 but for rounding
+	return min(mean, 1), variance, slope // the weights sum to 1 up to rounding
 }
 
 // sigmoidMomentsU integrates by parts over u in [−40, 40]. Outside, σ' integrates
@@ -155,14 +155,14 @@ func poissonMode(y, m, s float64) float64 {
 	logS2 := 2 * math.Log(s)
 	x := m + y*s*s + logS2
 	if x > 1e300 {
-		return math.Log(y + m/s/s) // log w is nothing beside w, which may overflow
+		return math.Log(y + m/s/s) // log w is negligible, and w may overflow
 	}
 	return wrightOmegaLog(x) - logS2
 }
 
 // logMeanRarePoisson is logMeanPoisson for large s and a rate at the mode so
 // small that the integrand is flat on one side. It tilts the Gaussian by eʸᶠ
-// and takes the rest by parts,
+// and integrates the rest by parts,
 // E exp(−eᶠ) = ∫ e^{u−eᵘ} Φ((u−m')/s) du with m' = m + ys².
 func logMeanRarePoisson(y, m, s float64) float64 {
 	lg, _ := math.Lgamma(y + 1)
@@ -209,7 +209,8 @@ const trapezoidSteps = 4096
 
 // logTrapezoid returns log of ∫ e^{g} by the trapezoidal rule on the multiples
 // of step. g must be concave with its mode within a few dozen steps of zero.
-// The sum goes both ways until g is 45 below the highest value, e⁻⁴⁵ = 3e-20.
+// The sum runs in both directions until g is 45 below its largest value
+// (e⁻⁴⁵ = 3e-20).
 func logTrapezoid(step float64, g func(float64) float64) float64 {
 	const below = 45
 	sum := logsum.New()

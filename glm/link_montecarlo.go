@@ -16,12 +16,12 @@ import (
 // normal draws serve every row. A row's prediction therefore does not depend on
 // the other rows of the batch. The error of a probability is about sd/√Samples.
 //
-// f is its mean plus the symmetric root of its covariance times the draws. From
-// 256 outputs on it is a pivoted Cholesky factor instead, which has the same law
-// for a small part of the time; where the order of two variances changes, the
-// draws then jump.
+// f is its mean plus the symmetric root of its covariance times the draws. For
+// 256 outputs or more a pivoted Cholesky factor replaces the root, because it is
+// much faster. The distribution is the same, but the draws jump where the order of
+// two variances changes.
 type MonteCarlo struct {
-	Samples int    // draws a row; 0 means 1000, negative panics
+	Samples int    // draws per row; 0 means 1000, negative panics
 	Seed    uint64 // of the random numbers
 }
 
@@ -99,8 +99,8 @@ func (l MonteCarlo) moments(lik Likelihood, f, cov *mat.Dense, set func(t, j int
 	})
 }
 
-// average returns the mean of n numbers from that of the first n−1 and the
-// last. One Inf among them makes it Inf.
+// average returns the mean of n numbers from the mean of the first n−1 and the
+// last. It is infinite if one of them is.
 func average(mean, last, n float64) float64 {
 	if math.IsInf(mean, 0) || math.IsInf(last, 0) {
 		return mean + last
@@ -121,11 +121,11 @@ func (l MonteCarlo) LogPredictiveTo(dst []float64, lik Likelihood, y, f, cov *ma
 	})
 }
 
-// manyOutputs is the number of outputs from which a Cholesky factor takes the
-// place of the symmetric root, which needs eigenvectors.
+// manyOutputs is the number of outputs from which a Cholesky factor replaces the
+// symmetric root, which needs eigenvectors.
 const manyOutputs = 256
 
-// draw passes f + A z to yield for each draw, A Aᵀ = cov.
+// draw passes f + A z to yield for each draw z, where A Aᵀ = cov.
 func (l MonteCarlo) draw(t int, f, cov []float64, yield func(g []float64)) error {
 	c := len(f)
 	if c >= manyOutputs {

@@ -14,7 +14,7 @@ import (
 // integral. For softmax it is the usual extension. It ignores the covariance
 // between logits.
 //
-// The approximation has no standard deviation of its own. For σ it writes the
+// The approximation defines no standard deviation. For σ PredictTo writes the
 // exact one. For softmax it writes that of σ(l_c), where the log-odds
 // l_c = f_c − log Σ_{j≠c} eᶠʲ are taken as Gaussian. Their variance is linearized
 // at f, and their mean is the one that gives the probability of Probit. For two
@@ -62,7 +62,8 @@ func (Probit) LogPredictiveTo(dst []float64, lik Likelihood, y, f, cov *mat.Dens
 	})
 }
 
-// isSoftmax returns what a Logistic likelihood says, and an error for another.
+// isSoftmax returns Softmax of a Logistic likelihood, and an *UnsupportedError for
+// another.
 func isSoftmax(link string, lik Likelihood) (bool, error) {
 	l, ok := lik.(Logistic)
 	if !ok {
@@ -89,7 +90,7 @@ func probitSDTo(dst []float64, softmax bool, f, cov []float64) {
 	}
 }
 
-// softmaxSDTo writes the standard deviation of softmax(f)_c = σ(l_c), l_c
+// softmaxSDTo writes the standard deviation of softmax(f)_c = σ(l_c), with l_c
 // taken as Gaussian.
 func softmaxSDTo(dst, f, cov []float64) {
 	c := len(f)
@@ -122,7 +123,7 @@ func logOdds(f []float64, k int) float64 {
 	return f[k] - others.Value()
 }
 
-// logOddsVarianceTo writes dᵀΣd of each class, d = ∂l_c/∂f = e_c − q with q
+// logOddsVarianceTo writes dᵀΣd of each class, where d = ∂l_c/∂f = e_c − q and q is
 // the softmax of the other classes.
 func logOddsVarianceTo(v, f, cov []float64) {
 	c := len(f)
@@ -138,7 +139,7 @@ func logOddsVarianceTo(v, f, cov []float64) {
 		rest := 1 - p[j]
 		v[j] = max((cov[j*c+j]-2*covP[j]+pCovP)/(rest*rest), 0)
 	}
-	k := argmax(f) // only this class can have a 1 − p that is lost to rounding
+	k := argmax(f) // only for this class can rounding lose 1 − p
 	v[k] = topLogOddsVariance(f, cov, k)
 }
 

@@ -99,10 +99,10 @@ func eceBin(p float64) int {
 }
 
 // EntropyTo writes the predictive entropy −Σ_c p_c log p_c of each row, in
-// nats, 0 log 0 = 0.
+// nats, with 0 log 0 = 0.
 func EntropyTo(dst []float64, prob *mat.Dense) {
 	if r, _ := prob.Dims(); len(dst) != r {
-		panic("glm: dst has not one element a row")
+		panic("glm: dst does not have one element per row")
 	}
 	for i := range dst {
 		dst[i] = 0
@@ -114,10 +114,10 @@ func EntropyTo(dst []float64, prob *mat.Dense) {
 	}
 }
 
-// AUROC returns the probability that a score from out exceeds one from in,
-// ties counted half: the area under the ROC curve of a score that should be
-// larger out of distribution, such as the entropy. It is NaN when a score is
-// NaN or either side is empty.
+// AUROC returns the probability that a score from out exceeds one from in, where a
+// tie counts one half. It is the area under the ROC curve of a score that should
+// be larger out of distribution, such as the entropy. It is NaN when a score is
+// NaN or in or out is empty.
 func AUROC(in, out []float64) float64 {
 	sorted := slices.Clone(in)
 	slices.Sort(sorted) // NaN first
@@ -139,16 +139,16 @@ func AUROC(in, out []float64) float64 {
 	return sum / (float64(len(in)) * float64(len(out)))
 }
 
-// checkLabels returns the number of labels. It panics when there is not one a
-// row or one is no class.
+// checkLabels returns the number of labels. It panics unless there is one label
+// per row and each is a class index.
 func checkLabels(prob *mat.Dense, labels []int) float64 {
 	n, k := prob.Dims()
 	if n != len(labels) {
-		panic("glm: one label a row of probabilities is needed")
+		panic("glm: the number of labels is not that of the rows")
 	}
 	for _, y := range labels {
 		if y < 0 || y >= k {
-			panic("glm: label is no class")
+			panic("glm: label is not a class index")
 		}
 	}
 	return float64(n)

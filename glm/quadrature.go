@@ -16,8 +16,9 @@ const (
 )
 
 // integrate returns ∫ g from the smallest to the largest of the breaks by
-// adaptive quadrature. The panel with the largest error is divided until the errors
-// add up to quadratureTol of ∫|g|, or splits times. The order of the sums is fixed.
+// adaptive quadrature. It divides the panel with the largest error until the
+// errors add up to at most quadratureTol of ∫|g|, but no more than splits times.
+// The order of the sums is fixed.
 func integrate(breaks []float64, g func(x float64) float64) float64 {
 	for i, x := range breaks {
 		breaks[i] = min(max(x, -math.MaxFloat64), math.MaxFloat64)
@@ -42,7 +43,7 @@ func integrate(breaks []float64, g func(x float64) float64) float64 {
 		if !(err > quadratureTol*abs) || math.IsInf(abs, 1) {
 			break
 		}
-		if mid <= p.a || mid >= p.b { // as narrow as can be
+		if mid <= p.a || mid >= p.b { // no float64 lies between a and b
 			panels[worst].err = 0
 			continue
 		}
@@ -76,8 +77,8 @@ func clenshawCurtisNodes() (x [ccPoints + 1]float64) {
 }
 
 // clenshawCurtisWeights returns the weights of n+1 points, n even:
-// w_k = c_k/n (1 − Σ_{j=1}^{n/2} b_j/(4j²−1) cos 2πjk/n), with c = 1 at the ends and
-// else 2, and b = 1 at j = n/2 and else 2.
+// w_k = c_k/n (1 − Σ_{j=1}^{n/2} b_j/(4j²−1) cos 2πjk/n), where c_k is 1 at the ends
+// and 2 elsewhere, and b_j is 1 at j = n/2 and 2 elsewhere.
 func clenshawCurtisWeights(n int) []float64 {
 	w := make([]float64, n+1)
 	for k := range w {
@@ -97,9 +98,10 @@ func clenshawCurtisWeights(n int) []float64 {
 	return w
 }
 
-// clenshawCurtis applies the rule to one panel. The error is the difference
-// between the two rules, which is far more than that of the finer one where g is
-// smooth. The ends are nodes, so that a jump of g anywhere in the panel shows.
+// clenshawCurtis applies the rule to one panel. The error estimate is the
+// difference between the two rules, which far exceeds the error of the finer rule
+// where g is smooth. The ends are nodes, so that the estimate sees a jump of g
+// anywhere in the panel.
 func clenshawCurtis(g func(x float64) float64, a, b float64) panel {
 	half := b/2 - a/2
 	mid := a + half

@@ -12,10 +12,10 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A tile of the kernel has at most mostRows rows and columns, fewer where
-// there would be only a few tiles, and never fewer than one example's. Within
-// it, terms are formed for termRows at a time, so that their products stay in
-// the second-level cache.
+// A tile of the kernel has at most mostRows rows and columns, and fewer, down to
+// fewRows, where there would be only a few tiles. It has at least one example.
+// Within a tile, terms are formed for termRows rows and columns at a time, so that
+// their products stay in the second-level cache.
 const (
 	fewRows  = 96
 	mostRows = 480
@@ -84,20 +84,20 @@ func mirror(g blas64.General, i0, i1, j0, j1 int) {
 	}
 }
 
-// A pass adds some of the plan to some of the kernel: pieces whose columns are
-// in memory for ranges of examples of a and of b and, the first time a range
-// of the kernel is met, the terms.
+// A pass adds a part of the plan to a part of the kernel, that of the examples i
+// of a and j of b. It adds the product of the columns in memory and, if it is the
+// first pass for these examples, the terms.
 type pass struct {
 	*plan
-	pieces      []piece
+	pieces      []piece        // whose columns are in memory
 	i, j        examples       // ranges of a and of b
-	left, right blas64.General // their columns
-	first, last bool           // for these ranges
+	left, right blas64.General // the columns of i and of j
+	first, last bool           // whether this is the first or the last pass for i and j
 }
 
-// eachPass calls do with passes that add up to the plan. The columns of the
-// batch with fewer rows are made once; those of the other once too, in ranges
-// of examples as large as the budget allows.
+// eachPass calls do with passes that add up to the plan. All columns are computed
+// once. Those of the batch with more rows are computed for ranges of examples as
+// large as the budget allows.
 func (p *plan) eachPass(do func(*pass)) {
 	ps := &pass{plan: p}
 	chunks := p.chunks()
@@ -138,8 +138,8 @@ func (p *plan) eachPanel(ps *pass, width int, do func(*pass)) {
 	})
 }
 
-// panel returns how many of n examples with c outputs have columns that fit
-// half the budget, in whole tiles where it can be.
+// panel returns how many of n examples with c outputs have columns that fit in
+// half the budget. Where that is more than a tile, it is a whole number of tiles.
 func (p *plan) panel(width, n, c int) int {
 	if width == 0 {
 		return n
@@ -171,7 +171,7 @@ func (p *plan) chunks() [][]piece {
 	return chunks
 }
 
-// fill returns the scaled columns of the examples, in buf where it is large
+// fill returns the scaled columns of the examples e. It uses buf if that is large
 // enough.
 func (p *plan) fill(buf []float64, pieces []piece, width int, b *linearize.Batch, e examples) blas64.General {
 	c := b.Outputs()
@@ -194,8 +194,8 @@ func (p *plan) fill(buf []float64, pieces []piece, width int, b *linearize.Batch
 	return g
 }
 
-// add adds the pass's part of κ(a[i], b[j]) to dst. Below the diagonal of the
-// kernel of one batch dst is left undefined.
+// add adds the pass's part of κ(a[i], b[j]) to dst. Where a is b and i is j, the
+// part of dst below the diagonal is undefined afterwards.
 func (ps *pass) add(dst blas64.General, i, j examples, s *scratch) {
 	diagonal := ps.a == ps.b && i == j
 	ca, cb := ps.extent.ca, ps.extent.cb
@@ -224,8 +224,8 @@ func (ps *pass) add(dst blas64.General, i, j examples, s *scratch) {
 	}
 }
 
-// addProduct adds α x yᵀ to dst; on the diagonal of the kernel, where x is y,
-// only the part above it.
+// addProduct adds α x yᵀ to dst. If diagonal is true, x is y and only the upper
+// triangle is written.
 func addProduct(dst blas64.General, alpha float64, x, y blas64.General, diagonal bool) {
 	if diagonal {
 		upper := blas64.Symmetric{N: dst.Rows, Stride: dst.Stride, Data: dst.Data, Uplo: blas.Upper}
@@ -238,8 +238,8 @@ func addProduct(dst blas64.General, alpha float64, x, y blas64.General, diagonal
 // A tile is a rectangle of the kernel: examples of a and of b.
 type tile struct{ i, j examples }
 
-// tiles returns the tiles of the pass, those on and above the diagonal where
-// a is b.
+// tiles returns the tiles of the pass. Where a is b, these are the tiles on and
+// above the diagonal.
 func (ps *pass) tiles() []tile {
 	var tiles []tile
 	x := ps.extent
@@ -253,8 +253,8 @@ func (ps *pass) tiles() []tile {
 	return tiles
 }
 
-// tileExamples returns how many examples make a tile, of n in all with c
-// outputs each. It must not depend on the number of workers.
+// tileExamples returns how many of n examples with c outputs make a tile. It must
+// not depend on the number of workers.
 func tileExamples(n, c int) int {
 	rows := (n*c/8 + 47) / 48 * 48
 	return max(1, min(max(rows, fewRows), mostRows)/c)

@@ -7,14 +7,13 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A piece is a range [lo, hi) of θ inside one span of a block, taken as dense
-// columns of the Jacobian. at is where it starts among the block's local
-// columns.
+// A piece is a range [lo, hi) of θ inside one span of a block, whose columns of
+// the Jacobian are formed. It starts at column at of the block.
 type piece struct{ block, at, lo, hi int }
 
 func (p piece) width() int { return p.hi - p.lo }
 
-// first returns the piece's first width columns and the rest.
+// cut returns the piece's first width columns and the rest.
 func (p piece) cut(width int) (first, rest piece) {
 	first, rest = p, p
 	first.hi = min(p.hi, p.lo+width)
@@ -44,12 +43,12 @@ func copyColumns(dst, src blas64.General, at int) {
 	}
 }
 
-// tileFloats bounds the numbers of a whole tile that is made to copy some of
-// its columns, unless one example has more.
+// tileFloats bounds the size of a tile that is formed whole to copy some of its
+// columns, unless one example has more numbers.
 const tileFloats = 1 << 20
 
-// fillTile takes the columns out of the block's whole tile, a few examples at
-// a time.
+// fillTile forms all columns of the block for a few examples at a time, and copies
+// those from column at on.
 func fillTile(dst blas64.General, b linearize.Block, at int, e examples, s *scratch) {
 	c, width := dst.Rows/e.len(), linearize.Width(b)
 	e.split(max(1, tileFloats/(c*width)), func(part examples) {
@@ -60,7 +59,7 @@ func fillTile(dst blas64.General, b linearize.Block, at int, e examples, s *scra
 	})
 }
 
-// fillOuter writes elements at, at+1, … of vec(g aᵀ), or of g past the weight.
+// fillOuter writes elements at, at+1, … of vec(g aᵀ), followed by g for the bias.
 func fillOuter(dst blas64.General, o *linearize.Outer, at int, e examples) {
 	g := e.of(o.G, o.C)
 	if o.Weight == nil {
@@ -93,8 +92,8 @@ func outerRange(dst, left, right []float64, at int) {
 	}
 }
 
-// fillConv writes elements at, at+1, … of Σ_t g_t p_tᵀ as the weight is
-// stored, or of the bias's gradient past the weight.
+// fillConv writes elements at, at+1, … of Σ_t g_t p_tᵀ in the order of the stored
+// weight, followed by the gradient of the bias.
 func fillConv(dst blas64.General, v *linearize.Conv, at int, e examples, s *scratch) {
 	if v.Weight == nil || at >= v.Weight.Len() {
 		bias := *v
@@ -117,12 +116,13 @@ func fillConv(dst blas64.General, v *linearize.Conv, at int, e examples, s *scra
 // example has more.
 const factorFloats = 1 << 16
 
+// factorsOf returns the sizes of v's weight.
 func factorsOf(v *linearize.Conv) factors {
 	t, k, m := v.Factors()
 	return factors{groups: v.Groups(), t: t, k: k, m: m}
 }
 
-// fillFactors writes the columns of all n examples of v.
+// fillFactors writes the columns of the weight from at on for all n examples of v.
 func fillFactors(dst blas64.General, v *linearize.Conv, f factors, at, n int, s *scratch) {
 	patches, gradients := s.dense(slotPatches, n*f.t, f.k), s.dense(slotGradients, n*v.C*f.t, f.m)
 	have := -1
@@ -178,8 +178,8 @@ func sideBySide(g blas64.General, c, lo, hi int, s *scratch) blas64.General {
 	return all
 }
 
-// A rectangle is a part of one group's matrix; at is where it starts in the
-// range of elements that was asked for.
+// A rectangle is a part of one group's matrix. Its first element is number at of
+// the elements that rectangles splits.
 type rectangle struct{ group, row0, row1, col0, col1, at int }
 
 // rectangles splits the n elements from lo on of the stored weight, groups of
@@ -202,11 +202,12 @@ func (f factors) rectangles(transposed bool, lo, n int, do func(rectangle)) {
 	}
 }
 
-// partFloats bounds the columns that a worker makes at a time, unless one
-// example has more.
+// partFloats bounds the numbers in the columns that a worker forms at a time,
+// unless one example has more.
 const partFloats = 1 << 19
 
-// eachPart makes the piece's columns for a few of the examples at a time.
+// eachPart forms the piece's columns for a few of the examples at a time, and calls
+// do with them.
 func (p piece) eachPart(b *linearize.Batch, e examples, s *scratch, do func(x blas64.General, part examples)) {
 	c := b.Outputs()
 	e.split(max(1, partFloats/(c*p.width())), func(part examples) {

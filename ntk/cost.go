@@ -1,9 +1,9 @@
 package ntk
 
-// The ways to form a block of the kernel are compared by their cost in
-// multiply-adds of a matrix product. What runs outside of one is counted as so
-// many multiply-adds a number, measured on amd64 with AVX-512; elsewhere the
-// choice may be a little off, the result not.
+// The methods that form a block of the kernel are compared by their cost in
+// multiply-adds of a matrix product. Other work counts as the following numbers of
+// multiply-adds, measured on amd64 with AVX-512. Elsewhere the choice may be
+// slightly slower, but the result is right.
 const (
 	hadamardCost = 25 // multiply two products and add
 	fillCost     = 30 // write one number of a column
@@ -20,12 +20,12 @@ type extent struct {
 // pairs returns the number of pairs of examples.
 func (x extent) pairs() float64 { return float64(x.na) * float64(x.nb) }
 
-// entries returns the number of entries of the block; that one triangle may
-// do is the same for every way.
+// entries returns the number of entries of the block. It ignores that one triangle
+// of a symmetric block is enough, which is so for every method.
 func (x extent) entries() float64 { return x.pairs() * float64(x.ca) * float64(x.cb) }
 
-// rows returns the number of rows of the Jacobian on both sides, or on the one
-// that is both.
+// rows returns the number of rows of the Jacobians of a and b, which count once
+// where a is b.
 func (x extent) rows() float64 {
 	if x.same {
 		return float64(x.na) * float64(x.ca)
@@ -33,37 +33,37 @@ func (x extent) rows() float64 {
 	return float64(x.na)*float64(x.ca) + float64(x.nb)*float64(x.cb)
 }
 
-// columnsCost is that of a product of columns that are copied or as cheap to
-// make as a copy.
+// columnsCost is the cost of a product of columns that take no longer to form than
+// to copy.
 func columnsCost(width int, x extent) float64 {
 	return float64(width) * (x.entries() + fillCost*x.rows())
 }
 
-// outerCost is that of (A Aᵀ ⊗ 1) ∘ G Gᵀ.
+// outerCost is the cost of (A Aᵀ ⊗ 1) ∘ G Gᵀ.
 func outerCost(in, out int, x extent) float64 {
 	return float64(in)*x.pairs() + float64(out+hadamardCost)*x.entries()
 }
 
-// perOutputCost is that of forming Σ_p σ²_op a_p a'_p for every o and summing
+// perOutputCost is the cost of forming Σ_p σ²_op a_p a'_p for every o and summing
 // over o.
 func perOutputCost(in, out int, x extent) float64 {
 	return float64(in)*float64(out+fillCost)*x.pairs() + float64(out)*dotCost*x.entries()
 }
 
-// factors is the size of a weight used at t positions: groups of m×k.
+// factors holds the sizes of a weight used at t positions, in groups of m×k.
 type factors struct{ groups, t, k, m int }
 
-// convColumnsCost is that of forming Σ_t g_t p_tᵀ and multiplying those.
+// convColumnsCost is the cost of forming the columns Σ_t g_t p_tᵀ and their product.
 func convColumnsCost(f factors, x extent) float64 {
 	return columnsCost(f.groups*f.k*f.m, x) + formingCost(f, x)
 }
 
-// formingCost is that of Σ_t g_t p_tᵀ for every row of the Jacobian.
+// formingCost is the cost of Σ_t g_t p_tᵀ for every row of the Jacobian.
 func formingCost(f factors, x extent) float64 {
 	return float64(f.groups) * float64(f.k) * float64(f.m) * float64(f.t) * x.rows()
 }
 
-// contractionCost is that of Σ_tt' (g_t·g_t')(p_t·p_t').
+// contractionCost is the cost of Σ_tt' (g_t·g_t')(p_t·p_t').
 func contractionCost(f factors, x extent) float64 {
 	tt := float64(f.groups) * float64(f.t) * float64(f.t)
 	return tt * (float64(f.k)*x.pairs() + float64(f.m+dotCost)*x.entries())

@@ -8,8 +8,8 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// direct is v X_a X_bᵀ with columns X that are in memory as they are and have
-// one variance v: those of a Full block, or a bias's.
+// direct is the term v X_a X_bᵀ for columns X that are in memory and have the same
+// variance v: columns of a Full block, or those of a bias.
 type direct struct {
 	a, b     *mat.Dense
 	at, w    int // columns [at, at+w)

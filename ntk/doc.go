@@ -20,8 +20,8 @@
 //
 // # Cost
 //
-// Blocks of the Jacobian add up, and each takes the cheapest of these ways,
-// by a count of multiply-adds in cost.go:
+// The kernel is a sum over the blocks of the Jacobian. For each block the cheapest
+// of these formulas is taken, by a count of multiply-adds in cost.go:
 //
 //   - a dense layer with one variance w for its weight and one, β, for its
 //     bias is ((A Aᵀ·w + β) ⊗ 1) ∘ G Gᵀ;
@@ -29,10 +29,10 @@
 //     layer's outputs;
 //   - a weight used at T positions is Σ_tt' (g_t·g_t')(p_t·p_t') over its
 //     patches p and gradients g;
-//   - anything is a product of the block's own columns, each scaled by the
-//     square root of its variance.
+//   - any block is the product of its columns, each scaled by the square root
+//     of its variance.
 //
-// The result is written tile by tile. Columns are made for at most 64 MiB at a
-// time, a worker keeps a few tiles besides, and the tiles do not depend on the
-// number of workers: results are bit-identical for any GOMAXPROCS.
+// The result is written tile by tile. At most 64 MiB of columns are held at a
+// time, and each worker holds a few tiles. The tiles do not depend on the number
+// of workers, so results are bit-identical for any GOMAXPROCS.
 package ntk

@@ -6,9 +6,8 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Kernel is the Gaussian process prior of a linearized network (E2). An
-// empty dst is sized; apart from that all sizes must match, and a wrong one
-// panics. dst may hold anything before.
+// A Kernel is the Gaussian process prior of a linearized network (E2). An empty
+// dst is sized. Any other wrong size panics. The former content of dst is ignored.
 type Kernel interface {
 	// MeanTo writes m(x) = F + J(μ₀−θ*), stacked, length N·C.
 	MeanTo(dst []float64, b *linearize.Batch)
@@ -25,7 +24,7 @@ type MulToer interface {
 	MulTo(dst *mat.Dense, a, b *linearize.Batch, v *mat.Dense)
 }
 
-// A Preparer is a Kernel that multiplies by one right side again and again.
+// A Preparer is a Kernel that prepares a right side v for many products κ(a, b) v.
 type Preparer interface {
 	// Prepare returns κ(·, b) v, with v Nb·C × k. It keeps b and v.
 	Prepare(b *linearize.Batch, v *mat.Dense) Product
@@ -33,8 +32,8 @@ type Preparer interface {
 
 // A Product is κ(·, b) v for fixed b and v. It is safe for concurrent use.
 type Product interface {
-	// MulTo writes κ(a, b) v, Na·C × k. C need not be that of b: of κ(a, b) it
-	// is the rows that count.
+	// MulTo writes κ(a, b) v, Na·C × k, where C is the number of outputs of a.
+	// It may differ from that of b.
 	MulTo(dst *mat.Dense, a *linearize.Batch)
 }
 

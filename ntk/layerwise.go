@@ -16,15 +16,14 @@ type Group struct {
 	Precision float64          // of each parameter: the variance is its inverse
 }
 
-// ByTensor returns one group a tensor, all with the same precision, in θ
-// order.
+// ByTensor returns one group per tensor, all with the same precision, in θ order.
 func ByTensor(spans []linearize.Span, precision float64) []Group {
 	return groupBy(spans, precision, func(name string) string { return name })
 }
 
-// ByLayer returns one group a layer, all with the same precision, in θ order.
-// Tensors whose names agree up to the last dot (fc1.weight, fc1.bias) belong
-// to one layer; a name without a dot is a layer of its own.
+// ByLayer returns one group per layer, all with the same precision, in θ order.
+// Tensors whose names agree up to the last dot (fc1.weight, fc1.bias) belong to
+// one layer. A tensor whose name has no dot is a layer by itself.
 func ByLayer(spans []linearize.Span, precision float64) []Group {
 	return groupBy(spans, precision, func(name string) string {
 		if i := strings.LastIndexByte(name, '.'); i > 0 {
@@ -105,8 +104,8 @@ func cloneGroups(groups []Group) []Group {
 	return c
 }
 
-// checkPartition returns an error where the groups' spans do not cover [0, p)
-// once each.
+// checkPartition returns an error unless the groups' spans cover every parameter
+// of [0, p) exactly once.
 func checkPartition(p int, groups []Group) error {
 	type member struct {
 		span  linearize.Span

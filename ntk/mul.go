@@ -45,7 +45,7 @@ const (
 	mulRanges = 8  // ranges of examples whose sums are taken side by side
 )
 
-// factorsCost is that of J_a Σ₀ J_bᵀ v for v with that many columns.
+// factorsCost is the cost of J_a Σ₀ J_bᵀ v for v with cols columns.
 func (k *NTK) factorsCost(a *linearize.Batch, x extent, cols int) float64 {
 	cost := 0.0
 	for _, block := range a.Blocks {
@@ -62,7 +62,7 @@ func (k *NTK) factorsCost(a *linearize.Batch, x extent, cols int) float64 {
 	return cost
 }
 
-// mul adds κ(a, b) v to dst, a row of tiles a worker.
+// mul adds κ(a, b) v to dst. Each worker takes one row of tiles at a time.
 func (p *plan) mul(dst, v blas64.General) {
 	x := p.extent
 	ca, cb := x.ca, x.cb
@@ -82,15 +82,14 @@ func (p *plan) mul(dst, v blas64.General) {
 	})
 }
 
-// A factor is Σ₀ J_bᵀ v for some of the parameters: what is left of b and v in
-// J_a Σ₀ J_bᵀ v.
+// A factor is Σ₀ J_bᵀ v for some of the parameters.
 type factor interface {
-	// addTo adds J_a Σ₀ J_bᵀ v, those parameters' part of it, to dst.
+	// addTo adds the part of J_a Σ₀ J_bᵀ v for those parameters to dst.
 	addTo(dst blas64.General, a *linearize.Batch)
 }
 
-// eachFactor calls do with factors that add up to κ(·, b) v, one at a time in
-// memory unless do keeps them.
+// eachFactor calls do with factors that add up to κ(·, b) v. It holds only one of
+// them at a time.
 func (k *NTK) eachFactor(b *linearize.Batch, v blas64.General, do func(f factor)) {
 	p := &plan{k: k, b: b, extent: extentOf(b, b), ctx: context.Background()}
 	for i := range b.Blocks {
@@ -105,8 +104,9 @@ func (k *NTK) eachFactor(b *linearize.Batch, v blas64.General, do func(f factor)
 	}
 }
 
-// mulWidth is how many columns of the Jacobian are taken at a time: those of
-// one example fit a worker, and the sums over ranges the budget.
+// mulWidth is how many columns of the Jacobian are taken at a time. Those of one
+// example have at most partFloats numbers, and the sums over ranges of examples
+// stay within the budget.
 func (p *plan) mulWidth(cols int) int {
 	return max(1, min(partFloats/p.extent.cb, p.k.budget/8/(mulRanges+1)/cols))
 }
@@ -146,9 +146,9 @@ func (f *pieceFactor) addTo(dst blas64.General, a *linearize.Batch) {
 	})
 }
 
-// sumRanges returns the rows×cols sum of what add adds for all n examples, in
-// chunks. A few fixed ranges of examples are summed side by side and their
-// sums in order.
+// sumRanges returns the rows×cols sum of what add adds for all n examples, a chunk
+// at a time. A few fixed ranges of examples are summed concurrently, and their
+// sums are added in order.
 func (k *NTK) sumRanges(n, rows, cols int, add func(sum blas64.General, e examples, s *scratch)) blas64.General {
 	size := max(chunk, (n+mulRanges-1)/mulRanges)
 	sums := make([]blas64.General, par.Tiles(n, size))
@@ -164,8 +164,8 @@ func (k *NTK) sumRanges(n, rows, cols int, add func(sum blas64.General, e exampl
 	return sums[0]
 }
 
-// outerFactors calls do with the factors of block i, a dense layer, a range of
-// its results at a time.
+// outerFactors calls do with the factors of the dense layer b, block i, for a range
+// of its results at a time.
 func (k *NTK) outerFactors(i int, b *linearize.Outer, v blas64.General, do func(f factor)) {
 	w, wOK := k.level(b.Weight)
 	beta, betaOK := k.level(b.Bias)
@@ -274,8 +274,8 @@ func (f *outerFactor) addTo(dst blas64.General, a *linearize.Batch) {
 	f.k.each(a.Len(), chunk, func(s *scratch, e examples) { f.project(dst, o, e, s) })
 }
 
-// columns returns the same for a block of another kind, whose spans are the
-// layer's weight, unless it has no inputs, and its bias.
+// columns returns f for a batch in which the layer is a block of another kind. The
+// block's spans are the layer's weight, unless it has no inputs, and its bias.
 func (f *outerFactor) columns(spans []linearize.Span) []*pieceFactor {
 	var list []*pieceFactor
 	width, at := f.hi-f.lo, 0

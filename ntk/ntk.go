@@ -24,7 +24,7 @@ type NTK struct {
 	variance []float64 // diagonal of Σ₀
 	root     []float64 // its square root
 	shift    []float64 // μ₀ − θ*
-	steps    []int     // places where the variance differs from the one before
+	steps    []int     // indices where the variance differs from the one before
 	groups   []Group   // of the prior; empty where it is one group
 	workers  int
 	budget   int // bytes of columns held at a time
@@ -38,11 +38,10 @@ var (
 // columnBudget is the memory for columns of the Jacobian, in bytes.
 const columnBudget = 64 << 20
 
-// New returns the kernel of networks linearized at theta, θ*, under a prior.
-// The number of parameters is that of theta, which is not kept. It panics
-// where the prior is for another number of parameters or gives a variance
-// that is not finite and nonnegative; a variance of zero holds a parameter at
-// θ*.
+// New returns the kernel of networks linearized at theta = θ* under a prior. It
+// does not keep theta. It panics where the prior has another number of parameters
+// than theta or a variance that is negative or not finite. A variance of zero
+// holds a parameter at μ₀.
 func New(prior Prior, theta []float64, o *Options) *NTK {
 	if o == nil {
 		o = new(Options)
@@ -76,12 +75,12 @@ func newNTK(variance, shift []float64, workers int) *NTK {
 	return k
 }
 
-// Groups returns the number of groups of the prior: 1 where it has none.
+// Groups returns the number of groups of the prior, which is 1 where it has none.
 func (k *NTK) Groups() int { return max(1, len(k.groups)) }
 
 // GroupKernel returns the prior with all parameters outside group g held at
-// θ*: its kernel is K_g = s_g J_g J_gᵀ (E10), and the groups' kernels add up
-// to the whole. Only the group's part of the Jacobian is worked on.
+// θ*. Its kernel is K_g = s_g J_g J_gᵀ (E10), and the groups' kernels add up to the
+// whole. It uses only the group's part of the Jacobian.
 func (k *NTK) GroupKernel(g int) Kernel {
 	if g < 0 || g >= k.Groups() {
 		panic("ntk: group out of range")
@@ -118,15 +117,17 @@ func (k *NTK) MeanTo(dst []float64, b *linearize.Batch) {
 	})
 }
 
-// chunk is how many examples are worked on together where each stands alone.
+// chunk is how many examples a worker takes at a time where each is computed by
+// itself.
 const chunk = 64
 
-// each calls do for ranges of n examples, size at most each, on the workers.
+// each calls do on the workers for ranges of the n examples, of at most size
+// examples each.
 func (k *NTK) each(n, size int, do func(s *scratch, e examples)) {
 	k.eachUntil(context.Background(), n, size, do)
 }
 
-// eachUntil is each, but starts no further range once ctx is done.
+// eachUntil is like each, but starts no further range once ctx is done.
 func (k *NTK) eachUntil(ctx context.Context, n, size int, do func(s *scratch, e examples)) {
 	k.runUntil(ctx, par.Tiles(n, size), func(s *scratch, i int) {
 		lo, hi := par.Bounds(i, n, size)
@@ -134,14 +135,14 @@ func (k *NTK) eachUntil(ctx context.Context, n, size int, do func(s *scratch, e 
 	})
 }
 
-// run calls do with the numbers below n, on the workers.
+// run calls do on the workers with the numbers below n.
 func (k *NTK) run(n int, do func(s *scratch, i int)) {
 	k.runUntil(context.Background(), n, do)
 }
 
-// runUntil is run, but starts nothing more once ctx is done.
+// runUntil is like run, but starts no further call once ctx is done.
 func (k *NTK) runUntil(ctx context.Context, n int, do func(s *scratch, i int)) {
-	// Only ctx can fail, and its error is the caller's to look at.
+	// The only error is that of ctx, which the caller checks.
 	_ = par.Do(ctx, k.workers, n, func(i int) error {
 		s := scratches.Get().(*scratch)
 		defer scratches.Put(s)
@@ -170,7 +171,7 @@ func (k *NTK) checkPair(a, b *linearize.Batch) {
 	}
 }
 
-// sizeTo sizes an empty dst and panics where another has the wrong size. It
+// sizeTo sizes an empty dst, and panics where another dst has the wrong size. It
 // reports whether there is anything to write.
 func sizeTo(dst *mat.Dense, rows, cols int) bool {
 	if rows == 0 || cols == 0 {

@@ -11,21 +11,22 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A plan is κ(a, b) as a sum: products of columns that are there, terms formed
-// from factors, and the product of the pieces' columns, scaled by the square
-// roots of their variances.
+// A plan is κ(a, b) as a sum. It adds products of columns that are in memory,
+// terms formed from factors, and the product of the pieces' columns, which are
+// scaled by the square roots of their variances.
 type plan struct {
 	k      *NTK
 	a, b   *linearize.Batch
-	extent extent  // for which the cheapest ways were chosen
-	cost   float64 // of all of it
+	extent extent  // size for which the cheapest methods were chosen
+	cost   float64 // of the whole sum
 	direct []*direct
 	terms  []term
 	pieces []piece
-	ctx    context.Context // forming the block stops when it is done
+	ctx    context.Context // to stops when it is done
 }
 
-// newPlan chooses the way of every block for blocks of extent x.
+// newPlan chooses the cheapest method for every block of the Jacobian, for a kernel
+// of extent x.
 func (k *NTK) newPlan(a, b *linearize.Batch, x extent) *plan {
 	p := &plan{k: k, a: a, b: b, extent: x, ctx: context.Background()}
 	for i := range a.Blocks {
@@ -57,7 +58,7 @@ func (p *plan) add(t term, cost float64) {
 	p.cost += cost
 }
 
-// columns adds spans of block i whose local columns start at column at.
+// columns adds the spans of block i, which start at its column at, as pieces.
 func (p *plan) columns(i, at int, spans ...linearize.Span) {
 	for _, s := range spans {
 		if v, ok := p.k.level(&s); !ok || v > 0 {
@@ -68,7 +69,7 @@ func (p *plan) columns(i, at int, spans ...linearize.Span) {
 	}
 }
 
-// level returns the variance of the span's parameters where it is one number.
+// level returns the variance of the span's parameters if they all have the same.
 // That of a nil or empty span is zero.
 func (k *NTK) level(s *linearize.Span) (v float64, ok bool) {
 	if s == nil || s.Len() == 0 {
@@ -131,7 +132,7 @@ func (k *NTK) weightVariance(s *linearize.Span, in, out int) blas64.General {
 	return v
 }
 
-// bias plans the bias of a dense layer without its weight: its columns are G.
+// bias plans the bias of a dense layer without its weight. Its columns are G.
 func (p *plan) bias(i int, a, b *linearize.Outer) {
 	v, ok := p.k.level(a.Bias)
 	if ok && v == 0 {
@@ -153,8 +154,8 @@ func (p *plan) addDirect(a, b *mat.Dense, at, width, ca, cb int, v float64) {
 	p.cost += float64(width) * p.extent.entries()
 }
 
-// full plans columns that are there: neighbours of one variance directly,
-// others as pieces.
+// full plans a Full block, whose columns are in memory. Consecutive spans of one
+// variance become a direct term, others become pieces.
 func (p *plan) full(i int, a, b *linearize.Full) {
 	at := 0
 	for _, run := range p.k.runs(a.Params) {
@@ -171,7 +172,7 @@ func (p *plan) full(i int, a, b *linearize.Full) {
 	}
 }
 
-// runs groups consecutive spans of one and the same variance.
+// runs groups consecutive spans that have the same single variance.
 func (k *NTK) runs(spans []linearize.Span) [][]linearize.Span {
 	var runs [][]linearize.Span
 	for i := range spans {

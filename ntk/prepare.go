@@ -10,8 +10,8 @@ import (
 var _ Preparer = (*NTK)(nil)
 
 // Prepare implements Preparer. It keeps Σ₀ J_bᵀ v, 8·P·k bytes, so that a
-// product multiplies by J_a alone. Where v has so many columns that the kernel
-// of a and b costs less, that is formed anew for each a, tile by tile.
+// product only multiplies by J_a. Where v has so many columns that forming the
+// kernel of a and b costs less, each product forms it, tile by tile.
 func (k *NTK) Prepare(b *linearize.Batch, v *mat.Dense) Product {
 	k.checkBatch(b)
 	rows, cols := v.Dims()
@@ -37,12 +37,13 @@ func (k *NTK) Prepare(b *linearize.Batch, v *mat.Dense) Product {
 // multiplying by the Jacobian, for products with v of that many columns.
 func (k *NTK) cheaperFormed(b *linearize.Batch, cols int) bool {
 	x := extent{na: chunk, nb: b.Len(), ca: b.Outputs(), cb: b.Outputs()}
-	// Only the part of a is left to do for each product.
+	// A product has only the work for a left to do.
 	left := extent{na: x.na, ca: x.ca}
 	return k.newPlan(b, b, x).cost+x.entries()*float64(cols) < k.factorsCost(b, left, cols)
 }
 
-// A prepared is a right side in the form in which it is multiplied.
+// prepared is the product κ(·, b) v, with either the factors of v or, if formed is
+// true, b and v themselves.
 type prepared struct {
 	k       *NTK
 	b       *linearize.Batch

@@ -15,7 +15,7 @@ type Isotropic struct {
 var _ Prior = (*Isotropic)(nil)
 
 // NewIsotropic returns the prior of precision δ for every parameter. mean is
-// nil for zero, one number for all parameters, or one a parameter; it is
+// nil for zero, one number for all parameters, or one per parameter; it is
 // copied. A precision that is not positive and finite, or so small that its
 // inverse is not finite, is an error, and so is a mean that is not finite.
 func NewIsotropic(precision float64, mean []float64) (*Isotropic, error) {
@@ -32,8 +32,8 @@ func NewIsotropic(precision float64, mean []float64) (*Isotropic, error) {
 // Precision returns δ.
 func (p *Isotropic) Precision() float64 { return p.precision }
 
-// MeanTo implements Prior. dst may have any length unless the mean was given
-// one number a parameter.
+// MeanTo implements Prior. dst may have any length unless the mean has one number
+// per parameter.
 func (p *Isotropic) MeanTo(dst []float64) { p.mean.to(dst) }
 
 // VarianceTo implements Prior for any length.
@@ -43,8 +43,7 @@ func (p *Isotropic) VarianceTo(dst []float64) {
 	}
 }
 
-// Diagonal is the prior N(μ₀, Σ₀) with a variance of its own for each
-// parameter.
+// Diagonal is the prior N(μ₀, Σ₀) with one variance per parameter.
 type Diagonal struct {
 	variance []float64
 	mean     priorMean
@@ -52,9 +51,9 @@ type Diagonal struct {
 
 var _ Prior = (*Diagonal)(nil)
 
-// NewDiagonal returns the prior with these variances, one a parameter in θ
+// NewDiagonal returns the prior with these variances, one per parameter in θ
 // order. mean is as in NewIsotropic. Both are copied. A variance that is not
-// positive and finite is an error that names its place.
+// positive and finite is an error that names the parameter.
 func NewDiagonal(variance, mean []float64) (*Diagonal, error) {
 	for i, v := range variance {
 		if !(v > 0) || math.IsInf(v, 1) {
@@ -83,7 +82,7 @@ func (p *Diagonal) VarianceTo(dst []float64) {
 	copy(dst, p.variance)
 }
 
-// priorMean is μ₀: empty for zero, one number for all, or one a parameter.
+// priorMean is μ₀: empty for zero, one number for all, or one per parameter.
 type priorMean []float64
 
 func newMean(mean []float64) (priorMean, error) {
@@ -115,8 +114,8 @@ func checkPriorLen(got, want int) {
 	}
 }
 
-// checkPrecision refuses a precision that is not a positive number with a
-// finite inverse.
+// checkPrecision returns an error unless v is positive and finite and has a finite
+// inverse.
 func checkPrecision(v float64) error {
 	if !(v > 0) || math.IsInf(v, 1) || math.IsInf(1/v, 1) {
 		return fmt.Errorf("the precision is %v; it must be positive and finite", v)

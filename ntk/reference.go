@@ -6,8 +6,8 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Reference is the kernel by its definition: it forms J whole, as one dense
-// matrix. It is what NTK is compared with, and of no other use.
+// Reference computes the kernel by its definition, from J as one dense matrix. Use
+// it only to check another Kernel, such as NTK.
 type Reference struct{ prior *NTK }
 
 var (

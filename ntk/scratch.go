@@ -28,13 +28,15 @@ func (e examples) split(size int, do func(examples)) {
 	}
 }
 
-// even is split into parts of nearly the same size.
+// even calls do with consecutive parts of nearly the same size, at most size
+// examples each.
 func (e examples) even(size int, do func(examples)) {
 	parts := max(1, (e.len()+max(1, size)-1)/max(1, size))
 	e.split(max(1, (e.len()+parts-1)/parts), do)
 }
 
-// A scratch is the memory of one worker, by use. It grows to what is asked.
+// A scratch is the memory of one worker, with one buffer per use. Buffers grow as
+// needed.
 type scratch struct{ buf [slots][]float64 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -53,7 +55,7 @@ const (
 	slots
 )
 
-// floats returns memory of undefined content, good until the slot's next use.
+// floats returns memory of undefined content, valid until the slot's next use.
 func (s *scratch) floats(slot, n int) []float64 {
 	if cap(s.buf[slot]) < n {
 		s.buf[slot] = make([]float64, n)
@@ -65,8 +67,7 @@ func (s *scratch) general(slot, rows, cols int) blas64.General {
 	return dense.Of(s.floats(slot, rows*cols), rows, cols)
 }
 
-// dense is general for callees that take a *mat.Dense; rows and cols are
-// positive.
+// dense is like general and returns a *mat.Dense; rows and cols must be positive.
 func (s *scratch) dense(slot, rows, cols int) *mat.Dense {
 	return mat.NewDense(rows, cols, s.floats(slot, rows*cols))
 }

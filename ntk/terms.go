@@ -13,8 +13,8 @@ import (
 type term interface {
 	// addTile adds the term for a's examples i and b's examples j to dst.
 	addTile(dst blas64.General, i, j examples, s *scratch)
-	// addDiag adds the C×C blocks of the examples e of a, one below the other.
-	// It is called where a is b.
+	// addDiag adds the C×C blocks κ(x_n, x_n) of the examples e to dst, one below
+	// the other. It is called where a is b.
 	addDiag(dst blas64.General, e examples, s *scratch)
 }
 
@@ -24,8 +24,8 @@ var (
 	_ term = (*contraction)(nil)
 )
 
-// outerTerm is a dense layer whose weight has one variance w and whose bias
-// one variance β: ((A Aᵀ·w + β) ⊗ 1_{C×C}) ∘ G Gᵀ.
+// outerTerm is the term of a dense layer whose weight has one variance w and whose
+// bias has one variance β: ((A Aᵀ·w + β) ⊗ 1_{C×C}) ∘ G Gᵀ.
 type outerTerm struct {
 	a, b    *linearize.Outer
 	w, beta float64
@@ -68,9 +68,9 @@ func addExpanded(dst, inner, outer blas64.General, ca, cb int) {
 	}
 }
 
-// wide is the number of outputs from which the gradients of an example are
-// multiplied as matrices, unless only their diagonal counts: C² elements of as
-// many multiply-adds as the layer has results.
+// wide is the number of outputs C from which the C² products of an example's
+// gradients are computed by a matrix product, or from the diagonals alone where
+// the gradients are diagonal matrices.
 const wide = 32
 
 // diagonals tells whether each block of c rows of g is a diagonal matrix, as
@@ -89,7 +89,8 @@ func diagonals(g blas64.General, c int) bool {
 	return true
 }
 
-// addDiagonals adds (inner ⊗ 1_{C×C}) ∘ a bᵀ to dst, a and b of diagonal blocks.
+// addDiagonals adds (inner ⊗ 1_{C×C}) ∘ a bᵀ to dst, where a and b consist of
+// diagonal blocks.
 func addDiagonals(dst, inner, a, b blas64.General) {
 	c := a.Cols
 	for i := range dst.Rows {
@@ -141,9 +142,9 @@ func addWeighted(dst, g blas64.General, level []float64, s *scratch) {
 	}
 }
 
-// perOutput is a dense layer's weight whose variances differ: the products
-// Σ_p σ²_op a_p a'_p are formed for each result o of the layer, and entry
-// (nc, n'c') is their sum over o, weighted with g_nco g_n'c'o.
+// perOutput is the term of a dense layer's weight whose variances differ. It forms
+// Σ_p σ²_op a_p a'_p for each result o of the layer. Entry (nc, n'c') is their sum
+// over o, weighted with g_nco g_n'c'o.
 type perOutput struct {
 	a, b     *linearize.Outer
 	variance blas64.General // out×in
@@ -199,7 +200,8 @@ func (t *perOutput) addPairs(dst, inner blas64.General, n int, j examples, s *sc
 	}
 }
 
-// addWidePairs is addPairs for many outputs, g the gradients of the example of a.
+// addWidePairs is addPairs for many outputs, where g holds the gradients of the
+// example of a.
 func (t *perOutput) addWidePairs(dst, inner, g blas64.General, j examples, s *scratch) {
 	gb := j.of(t.b.G, t.b.C)
 	if t.b.C == t.a.C && diagonals(g, t.a.C) && diagonals(gb, t.b.C) {
@@ -233,8 +235,8 @@ func (t *perOutput) addDiag(dst blas64.General, e examples, s *scratch) {
 	}
 }
 
-// contraction is a weight of one variance used at T positions:
-// variance · Σ_tt' (g_t·g_t')(p_t·p_t'), for each of its groups.
+// contraction is the term of a weight of one variance used at T positions:
+// variance · Σ_tt' (g_t·g_t')(p_t·p_t'), summed over its groups.
 type contraction struct {
 	a, b     *linearize.Conv
 	variance float64

@@ -10,7 +10,7 @@ import (
 )
 
 // Read reads a stored file from r, such as a pipe, into memory. It checks what
-// Open checks, with the same errors, in which path names the file. A file whose
+// Open checks, and its errors use path as the name of the file. A file whose
 // header states more than most bytes is an *Error.
 func Read(r io.Reader, path, kind string, version uint32, most int64) (*File, error) {
 	data, err := readUpTo(r, most)
@@ -20,14 +20,15 @@ func Read(r io.Reader, path, kind string, version uint32, most int64) (*File, er
 	return newFile(path, kind, version, data, func() error { return nil })
 }
 
-// readFile reads what cannot be mapped.
+// readFile reads a file that cannot be mapped.
 func readFile(r io.Reader) ([]byte, func() error, error) {
 	data, err := readUpTo(r, math.MaxInt64)
 	return data, func() error { return nil }, err
 }
 
-// readUpTo reads the header and then, where that is one of a store, as many
-// bytes as it says, so that a device without an end is not read for ever.
+// readUpTo reads the header and then as many bytes as the header states, so that
+// it ends on a device without an end. It reads no further where the header is not
+// that of a stored file.
 func readUpTo(r io.Reader, most int64) ([]byte, error) {
 	head := make([]byte, headerSize)
 	n, err := io.ReadFull(r, head)
@@ -38,14 +39,14 @@ func readUpTo(r io.Reader, most int64) ([]byte, error) {
 		return nil, err
 	}
 	if string(head[:len(magic)]) != magic || crc32.Checksum(head[:60], castagnoli) != binary.LittleEndian.Uint32(head[60:]) {
-		return head, nil // open says what is wrong
+		return head, nil // File.open reports what is wrong
 	}
 	at, length := binary.LittleEndian.Uint64(head[40:]), binary.LittleEndian.Uint64(head[48:])
 	if at > math.MaxInt64/2 || length > math.MaxInt64/2 {
 		return head, nil
 	}
 	if int64(at+length) > most {
-		return nil, fmt.Errorf("it has %d bytes, and %d of memory may be used; name a file, which is read where it lies", at+length, most)
+		return nil, fmt.Errorf("it has %d bytes, and only %d bytes of memory may be used; name a file, which is mapped instead of read", at+length, most)
 	}
 	// One byte more shows that there is too much.
 	rest, err := io.ReadAll(io.LimitReader(r, int64(at+length)-headerSize+1))

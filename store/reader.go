@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// A Reader reads the sections that share a prefix, one after the other. The
-// first error is kept, after which it returns nothing: a Load reads all it
-// needs and then asks once.
+// A Reader reads the sections that share a prefix, one after the other. It keeps
+// its first error and returns nothing afterwards, so a Load reads all it needs and
+// then checks Err once.
 //
 //	r := f.Reader("exact.")
 //	b, lambda := r.Floats("b", n, c), r.Floats("lambda", n, c, c)
@@ -23,18 +23,19 @@ type Reader struct {
 // Reader returns a Reader of the sections whose names start with prefix.
 func (f *File) Reader(prefix string) *Reader { return &Reader{f: f, prefix: prefix} }
 
-// Err returns the first error, an *Error unless Stop was given another.
+// Err returns the first error. It is an *Error, unless it is one that Stop was
+// given.
 func (r *Reader) Err() error { return r.err }
 
-// Stop makes err, which may be nil, the Reader's error, unless it has one.
+// Stop makes err, which may be nil, the Reader's error unless it already has one.
 func (r *Reader) Stop(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 }
 
-// Fail makes the problem the Reader's error, unless it has one, and returns
-// the error.
+// Fail makes an *Error with this problem the Reader's error unless it already has
+// one, and returns the Reader's error.
 func (r *Reader) Fail(remedy, problem string, args ...any) error {
 	r.Stop(&Error{File: r.f.path, Problem: fmt.Sprintf(problem, args...), Remedy: remedy})
 	return r.err
@@ -50,9 +51,9 @@ func (r *Reader) JSON(name string, v any) {
 // Has reports whether there is a section of that name.
 func (r *Reader) Has(name string) bool { return r.f.Has(r.prefix + name) }
 
-// Floats returns a section of as many numbers as the product of dims,
-// read-only and valid until the File is closed. Another number of them is an
-// error, and so is a negative one.
+// Floats returns a section of as many numbers as the product of dims, read-only
+// and valid until the File is closed. A section of another length is an error, and
+// so is a negative dimension.
 func (r *Reader) Floats(name string, dims ...int) []float64 {
 	if r.err != nil {
 		return nil
@@ -63,13 +64,14 @@ func (r *Reader) Floats(name string, dims ...int) []float64 {
 		return nil
 	}
 	if n, ok := product(dims); !ok || n != len(v) {
-		_ = r.Fail("write it again", "section %q has %d numbers, not those of size %v", r.prefix+name, len(v), dims)
+		_ = r.Fail("write it again", "section %q has %d numbers, which is not the product of %v", r.prefix+name, len(v), dims)
 		return nil
 	}
 	return v
 }
 
-// product multiplies, unless it is too much or negative.
+// product returns the product of dims. It returns false where it overflows or a
+// dimension is negative.
 func product(dims []int) (int, bool) {
 	n := 1
 	for _, d := range dims {

@@ -11,26 +11,26 @@
 //	defer f.Close()                                      // after the last use of post
 //	err = f.JSON("about", &about)                        // compare the hashes
 //	post, err := gp.Load(f, kernel, train, nil)
-//	err = post.PredictTo(&mean, &cov, test)              // bit for bit the same
+//	err = post.PredictTo(ctx, &mean, &cov, test)         // bit for bit the same
 //
-// A file is a list of named sections of numbers, bytes or JSON. A posterior
-// adds those that its Save documents, under a prefix of its own, so that
-// several can share a file with what the caller adds. Sections are read in
-// place: what Floats returns is the mapped file, so a large posterior costs
-// memory only where it is used, and several processes share it. Such memory
-// is read-only, and writing to it ends the program. While a File is open,
-// its file may be replaced by Write, but not changed in place.
+// A file is a list of named sections of numbers, bytes or JSON. A posterior adds
+// the sections that its Save documents. Each kind of posterior has a prefix for
+// their names, so that several kinds can share a file with sections of the
+// caller. Floats returns memory of the mapped file, so a large posterior costs
+// memory only where it is used, and several processes share it. That memory is
+// read-only, and writing to it ends the program. While a File is open, Write may
+// replace its file, but nothing may write into it.
 //
 // # Format
 //
 // All integers are little-endian. The file starts with a 64-byte header: the
 // magic number, the version of the format, the kind and version of the
-// content, the place and length of the table of contents and the CRC-32C of
+// content, the offset and length of the table of contents and the CRC-32C of
 // the table and of the header itself. Sections follow, each at a multiple of
-// 64 bytes with zeros between them, then the table: one JSON array of name,
-// offset, length and CRC-32C. The checksum of a section is verified when the
-// section is first read, that of the gaps when the file is opened, so every
-// flipped bit of the file is found before what it damages is used.
+// 64 bytes with zeros between them, then the table: a JSON array of name,
+// offset, length and CRC-32C. Opening a file verifies the header, the table and
+// the zeros. The first reading of a section verifies its checksum. Every flipped
+// bit is therefore found before the damaged content is used.
 package store
 
 import (
@@ -89,10 +89,10 @@ type Writer struct {
 	err   error
 }
 
-// Write writes a file of a kind (at most 20 bytes) and version. It appears
-// under its name when it is complete, or not at all. fill is called twice, to
-// measure and to write, and must add the same both times: so a large section
-// is nowhere copied.
+// Write writes a file of a kind (1 to 20 bytes) and version. The file appears
+// under its name when it is complete, or not at all. Write calls fill twice, first
+// to measure the sections and then to write them, so that it copies none. fill
+// must add the same sections both times.
 func Write(path, kind string, version uint32, fill func(w *Writer) error) error {
 	if len(kind) == 0 || len(kind) > kindSize {
 		panic("store: kind must have 1 to 20 bytes")
@@ -102,8 +102,8 @@ func Write(path, kind string, version uint32, fill func(w *Writer) error) error 
 	})
 }
 
-// writeTo runs fill twice: once to measure the sections and once to write
-// them, so that nothing is held in memory.
+// writeTo calls fill twice, first to measure the sections and then to write them,
+// so that nothing is held in memory.
 func writeTo(out io.Writer, kind string, version uint32, fill func(w *Writer) error) error {
 	measure := &Writer{out: io.Discard, at: headerSize}
 	if err := measure.run(fill); err != nil {
@@ -154,7 +154,7 @@ func (w *Writer) Bytes(name string, data []byte) {
 	w.section(name, func(add func([]byte)) { add(data) })
 }
 
-// section adds one that comes in parts.
+// section adds a section that fill writes in parts.
 func (w *Writer) section(name string, fill func(add func(b []byte))) {
 	for _, e := range w.table {
 		if e.Name == name {
@@ -183,8 +183,8 @@ func (w *Writer) Floats(name string, v []float64) {
 	w.FloatRows(name, func(yield func([]float64) bool) { yield(v) })
 }
 
-// FloatRows adds a section of float64 numbers that do not lie together, part
-// by part, so that they need not be copied to one place.
+// FloatRows adds a section of float64 numbers that come in parts, so that they need
+// not be copied into one slice.
 func (w *Writer) FloatRows(name string, rows iter.Seq[[]float64]) {
 	w.section(name, func(add func([]byte)) {
 		for v := range rows {
@@ -193,7 +193,7 @@ func (w *Writer) FloatRows(name string, rows iter.Seq[[]float64]) {
 	})
 }
 
-// bytesOf returns numbers as they are stored.
+// bytesOf returns the stored form of the numbers.
 func bytesOf(v []float64) []byte {
 	if littleEndian {
 		return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 8*len(v))
@@ -216,8 +216,8 @@ func (w *Writer) JSON(name string, v any) {
 	w.Bytes(name, b)
 }
 
-// A File is an open store. It must be closed after the last use of anything
-// read from it, and is read by one goroutine at a time.
+// A File is an open stored file. It must be closed after the last use of anything read
+// from it. Only one goroutine may use it at a time.
 type File struct {
 	path    string
 	version uint32
@@ -228,8 +228,8 @@ type File struct {
 	unmap   func() error
 }
 
-// Open maps a file of a kind and of a version of at most the given one. A
-// wrong kind, a newer version, a truncated or a damaged file is an *Error.
+// Open maps a file of this kind and at most this version. Another kind, a newer
+// version, a truncated or a damaged file is an *Error.
 func Open(path, kind string, version uint32) (*File, error) {
 	data, unmap, err := mapFile(path)
 	if err != nil {
@@ -242,7 +242,7 @@ func Open(path, kind string, version uint32) (*File, error) {
 	return newFile(path, kind, version, data, unmap)
 }
 
-// newFile checks the content of a file, which unmap releases.
+// newFile returns the File of data after checking it. unmap releases data.
 func newFile(path, kind string, version uint32, data []byte, unmap func() error) (*File, error) {
 	f := &File{path: path, data: data, unmap: unmap, table: map[string]*entry{}, checked: map[string]bool{}}
 	if err := f.open(kind, version); err != nil {
@@ -289,8 +289,8 @@ func (f *File) open(kind string, version uint32) error {
 	return f.checkLayout(list, int64(at))
 }
 
-// checkLayout verifies that the sections lie one after the other with zeros
-// between them.
+// checkLayout returns an error unless the sections lie one after the other with
+// zeros between them up to end.
 func (f *File) checkLayout(list []entry, end int64) error {
 	at := int64(headerSize)
 	for i := range list {

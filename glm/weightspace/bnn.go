@@ -11,13 +11,12 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/logsum"
-	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // BNN is the predictive that draws parameters θ and runs the network at each
-// draw, where the Links use its linearization (E11) [glm 9]. It serves for
-// comparison: where the posterior is wide, the network at a draw is far from
-// the trained one, and the predictive of the Links is better [glm fig. 1].
+// draw (E11) [glm 9]. The Links of package glm use the linearization instead. Where
+// the posterior is wide, the network at a draw is far from the trained one, and
+// the predictive of the Links is better [glm fig. 1].
 type BNN struct {
 	// Forward returns f(x;θ), T×C, at the rows of x.
 	Forward func(ctx context.Context, theta []float64, x *mat.Dense) (*mat.Dense, error)
@@ -30,9 +29,18 @@ type BNN struct {
 	Progress func(stage string, done, total int)
 }
 
+// A Network is a model N that can be evaluated at other parameters, such as
+// *network.Network.
+type Network[N any] interface {
+	// WithTheta returns the model with the parameters theta, length P.
+	WithTheta(theta []float64) (N, error)
+	// Forward returns f(x;θ), T×C, at the rows of x.
+	Forward(ctx context.Context, x *mat.Dense) (*mat.Dense, error)
+}
+
 // NewBNN returns the predictive of a network and a posterior over its
 // parameters, with the default number of draws and seed 0.
-func NewBNN(net *network.Network, w *Posterior) *BNN {
+func NewBNN[N Network[N]](net N, w *Posterior) *BNN {
 	forward := func(ctx context.Context, theta []float64, x *mat.Dense) (*mat.Dense, error) {
 		at, err := net.WithTheta(theta)
 		if err != nil {
@@ -71,7 +79,7 @@ func (b *BNN) PredictTo(ctx context.Context, mean, sd *mat.Dense, lik glm.Likeli
 }
 
 // SplitTo writes the aleatoric and the epistemic part of the predictive
-// variance, both T×C: see Splitter.
+// variance, both T×C; see glm.Splitter.
 func (b *BNN) SplitTo(ctx context.Context, aleatoric, epistemic *mat.Dense, lik glm.Likelihood, x *mat.Dense) error {
 	m, err := b.moments(ctx, lik, x)
 	if err != nil || m.t == 0 {
@@ -133,7 +141,7 @@ func (b *BNN) LogPredictiveTo(ctx context.Context, dst []float64, lik glm.Likeli
 	err := b.draw(ctx, x, func(f *mat.Dense) {
 		if n, c := f.Dims(); n > 0 {
 			if len(dst) != n {
-				panic("weightspace: dst has not one element an example")
+				panic("weightspace: dst does not have one element per example")
 			}
 			if r, k := y.Dims(); r != n || k != lik.Targets(c) {
 				panic("weightspace: y is not T×Targets(C)")

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// stepResidual is the relative residual at which conjugate gradients have
-	// solved for a Newton step. Its norm is that of the preconditioner's inverse.
+	// stepResidual is the relative residual at which conjugate gradients for a
+	// Newton step stop. The inverse of the preconditioner defines its norm.
 	stepResidual = 1e-4
 	// fewParameters is the number of parameters below which every Newton step
-	// factors H̃: that takes milliseconds.
+	// factors H̃, which then takes milliseconds.
 	fewParameters = 512
-	// factorSpeed is half the ratio of the operations a second of a
-	// factorization to those of a triangular solve with one vector, which waits
-	// for memory.
+	// factorSpeed is half the factor by which a factorization does more
+	// operations per second than a triangular solve with one vector, whose speed
+	// is limited by memory.
 	factorSpeed = 100
 )
 
@@ -33,10 +33,10 @@ func (w *Posterior) iterations() int {
 	return (w.x.Len()*w.x.Outputs() + p/3) / factorSpeed
 }
 
-// conjugate returns H̃⁻¹g for H̃ at the sites s. It takes at most most steps of
-// conjugate gradients, with the factor of H̃ at other sites as preconditioner,
-// and returns nil where they do not converge.
-func (w *Posterior) conjugate(ctx context.Context, s *gp.Sites, g []float64, most int) ([]float64, error) {
+// conjugate returns H̃⁻¹g for H̃ at the sites s, or nil where conjugate gradients
+// do not converge within limit steps. The preconditioner is the factor of H̃ at
+// other sites.
+func (w *Posterior) conjugate(ctx context.Context, s *gp.Sites, g []float64, limit int) ([]float64, error) {
 	x, r := make([]float64, len(g)), slices.Clone(g)
 	precondition := func() ([]float64, float64) {
 		q := slices.Clone(r)
@@ -45,7 +45,7 @@ func (w *Posterior) conjugate(ctx context.Context, s *gp.Sites, g []float64, mos
 	}
 	q, rq := precondition()
 	p, first := slices.Clone(q), rq
-	for range most {
+	for range limit {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,6 @@
 // Package weightspace holds posteriors over the parameters of a linearized
-// model. They give the same function-space predictions as package gp by other
-// means, P×P matrices in place of kernels, and so cross-check it.
+// model. They predict the same function values as the posteriors of package gp,
+// with P×P matrices instead of kernels, and so cross-check them.
 //
 //	w, err := weightspace.Fit(ctx, batch, sites, prior, net.Theta(), nil)
 //	if err != nil {

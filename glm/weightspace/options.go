@@ -6,32 +6,31 @@ import (
 	"github.com/funcgp/funcgp/gp"
 )
 
-// Stages of the work that Options.Progress and BNN.Progress are told of. A refit
-// also reports gp.StageNewton.
+// Stages that Options.Progress and BNN.Progress report. A refit also reports
+// gp.StageNewton.
 const (
 	StagePrecision  = "precision"  // training examples summed into the precision H
 	StageComparison = "comparison" // test examples that Validate has compared
 	StageDraws      = "draws"      // draws of the parameters by a BNN
 )
 
-// Options are the options of FitWeights and RefitWeights. Nil means all
-// defaults.
+// Options are the options of Fit, Refit and Load. Nil means all defaults.
 type Options struct {
 	// Mean is the mean that PredictTo and JointTo return and that SampleTo
-	// draws around. After a refit it is that of the mode, whatever Mean is.
+	// draws around. A refit ignores it and uses the mean at the mode.
 	Mean gp.Mean
 	// MaxIter bounds the Newton steps of a refit; 0 means 100.
 	MaxIter int
-	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of
-	// what the machine has free (see gp.MemoryBudget).
+	// MaxMemory bounds the memory in bytes; 0 means 80 % of the machine's free
+	// memory (see gp.MemoryBudget).
 	MaxMemory int64
 	// Workers bounds the goroutines; 0 means GOMAXPROCS.
 	Workers int
-	// Progress, if not nil, is called with a stage, the work done in it and
-	// its total, or 0 where that is not known; always from one goroutine.
+	// Progress, if not nil, is called from one goroutine with a stage, the work
+	// done in it and the total work, which is 0 where it is not known.
 	Progress func(stage string, done, total int)
-	// Targets, if not nil, are compared by Load with those of the saved
-	// posterior; see gp.Targets. Nothing else uses them.
+	// Targets, if not nil, are the targets that Load compares with those of the
+	// saved posterior; see gp.Targets. Fit and Refit ignore them.
 	Targets *gp.Targets
 }
 
@@ -41,7 +40,7 @@ func (o *Options) withDefaults() Options {
 		d = *o
 	}
 	if d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
-		panic("weightspace: invalid weight options")
+		panic("weightspace: invalid options")
 	}
 	if d.MaxIter == 0 {
 		d.MaxIter = 100
@@ -53,13 +52,13 @@ func (o *Options) withDefaults() Options {
 }
 
 // GradientWarning says that the gradient of the log posterior in the whitened
-// parameters is not zero at the result of a refit, as it is at the mode.
+// parameters is not zero where the refit ended. At the mode it is zero.
 type GradientWarning struct {
 	Norm float64 // ‖Σ₀^½ Jᵀr − z‖
-	Gain float64 // what the log posterior would gain by one more Newton step were it quadratic
+	Gain float64 // increase of the log posterior in one more Newton step, if it were quadratic
 }
 
 func (w *GradientWarning) Error() string {
-	return fmt.Sprintf("weightspace: where the refit ended the gradient of the log posterior has the norm %.3g and not 0, and one more step may raise the log posterior by %.3g; "+
+	return fmt.Sprintf("weightspace: where the refit ended, the gradient of the log posterior has norm %.3g instead of 0, and one more step may raise the log posterior by %.3g; "+
 		"scale the targets or raise the prior precision", w.Norm, w.Gain)
 }

@@ -38,17 +38,17 @@ type Posterior struct {
 	z     []float64 // ẑ = Σ₀^-½(θ̂ − μ₀)
 	mean  []float64 // θ̂
 
-	gradient float64 // norm of the gradient in z where the refit's last step began, at the sites' f
+	gradient float64 // norm of the gradient in z at the start of the refit's last step, where the sites are
 	warnings []error
 }
 
 var _ gp.Latent = (*Posterior)(nil)
 
-// Fit returns the weight-space posterior for the training examples b,
-// which are linearized at theta, θ*, and their sites s. Its precision is
+// Fit returns the weight-space posterior for the training examples b, linearized
+// at theta = θ*, and their sites s. Its precision is
 // H = JᵀΛJ + Σ₀⁻¹, and its mean is the linear-Gaussian one, θ̂ = μ₀ + H⁻¹Jᵀb,
-// with the pseudo-targets b of (E5). It takes 8·P² bytes and a little more (see
-// WeightBytes) and about (N·C·P² + P³/3)/2 multiplications.
+// with the pseudo-targets b of (E5). It takes a little more than 8·P² bytes (see
+// Bytes) and about (N·C·P² + P³/3)/2 multiplications.
 //
 // It fails with a *gp.MemoryError before anything large is allocated, with
 // a *gp.NotFiniteError where a number is NaN or Inf, with a *gp.NotPDError
@@ -81,7 +81,7 @@ func Fit(ctx context.Context, b *linearize.Batch, s *gp.Sites, prior ntk.Prior, 
 func newPosterior(b *linearize.Batch, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	p := len(theta)
 	if p != b.P || p == 0 {
-		panic("weightspace: theta has not the length of the batch's parameters")
+		panic("weightspace: the length of theta is not the batch's number of parameters")
 	}
 	w := &Posterior{x: b, prior: prior, o: o.withDefaults(), theta: slices.Clone(theta)}
 	if b.Len() == 0 {
@@ -98,7 +98,7 @@ func newPosterior(b *linearize.Batch, prior ntk.Prior, theta []float64, o *Optio
 	return w, nil
 }
 
-// setPrior writes μ₀ and Σ₀^½.
+// setPrior sets μ₀ and Σ₀^½.
 func (w *Posterior) setPrior() {
 	w.mu0, w.root = make([]float64, len(w.theta)), make([]float64, len(w.theta))
 	w.prior.MeanTo(w.mu0)
@@ -159,18 +159,17 @@ func (w *Posterior) pullBack(u []float64) []float64 {
 func (w *Posterior) Mean() []float64 { return w.mean }
 
 // Center returns the mean, P numbers, of the Gaussian that SampleTo draws from
-// and that PredictTo describes. It is θ̂ after a refit and with
-// WeightOptions.Mean = gp.LinearGaussian, and θ* otherwise. It must not be
-// changed.
+// and that PredictTo describes. It is θ̂ after a refit and with Options.Mean =
+// gp.LinearGaussian, and θ* otherwise. It must not be changed.
 func (w *Posterior) Center() []float64 {
-	if w.ownMean() {
+	if w.usesMean() {
 		return w.mean
 	}
 	return w.theta
 }
 
-// ownMean tells whether the predictive mean is f_lin(x;θ̂) rather than x.F.
-func (w *Posterior) ownMean() bool { return w.refit || w.o.Mean == gp.LinearGaussian }
+// usesMean tells whether the predictive mean is f_lin(x;θ̂) rather than x.F.
+func (w *Posterior) usesMean() bool { return w.refit || w.o.Mean == gp.LinearGaussian }
 
 // LogDet returns log det H + log det Σ₀ = log det H̃ = log det B.
 func (w *Posterior) LogDet() float64 { return w.h.logDet }
@@ -183,8 +182,7 @@ func (w *Posterior) Refitted() bool { return w.refit }
 
 // Warnings returns a *gp.IterationWarning where the refit ended before it
 // converged, and a *GradientWarning where it ended with a gradient that is not
-// zero. Of a posterior from LoadWeights they are plain errors with the same
-// text.
+// zero. After Load they are plain errors with the same text.
 func (w *Posterior) Warnings() []error { return w.warnings }
 
 // mulBlocks returns the product of the C×C blocks, N·C×C, with v, N·C.
@@ -201,8 +199,8 @@ func mulBlocks(blocks *mat.Dense, v []float64) []float64 {
 // matrixOf returns v, N·C, as N×C in the same memory.
 func matrixOf(v []float64, c int) *mat.Dense { return mat.NewDense(len(v)/c, c, v) }
 
-// checkMatrix names the first entry of m, one row an example, that is NaN or
-// Inf.
+// checkMatrix returns a *gp.NotFiniteError for the first entry of m that is NaN
+// or Inf. m has one row per example.
 func checkMatrix(what string, m *mat.Dense) error {
 	n, _ := m.Dims()
 	for i := range n {

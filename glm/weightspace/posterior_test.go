@@ -612,11 +612,11 @@ func TestWeightsPanics(t *testing.T) {
 	fit := func(prior ntk.Prior, theta []float64, o *weightspace.Options) func() {
 		return func() { weightspace.Fit(t.Context(), q.train, q.sites(t), prior, theta, o) }
 	}
-	require.PanicsWithValue(t, "weightspace: theta has not the length of the batch's parameters", fit(q.prior, q.theta[1:], nil))
+	require.PanicsWithValue(t, "weightspace: the length of theta is not the batch's number of parameters", fit(q.prior, q.theta[1:], nil))
 	bad := rawPrior{make([]float64, len(q.theta)), make([]float64, len(q.theta))}
 	bad.variance[3] = -1
 	require.PanicsWithValue(t, "weightspace: prior variance is not finite and nonnegative", fit(bad, q.theta, nil))
-	require.PanicsWithValue(t, "weightspace: invalid weight options", fit(q.prior, q.theta, &weightspace.Options{MaxIter: -1}))
+	require.PanicsWithValue(t, "weightspace: invalid options", fit(q.prior, q.theta, &weightspace.Options{MaxIter: -1}))
 	require.PanicsWithValue(t, "weightspace: sites and examples differ in size", func() {
 		weightspace.Fit(t.Context(), q.train.Slice(0, 3), q.sites(t), q.prior, q.theta, nil)
 	})

@@ -24,11 +24,11 @@ type precision struct {
 	borrowed bool // data belongs to a store and is read-only
 	u        blas64.Triangular
 	logDet   float64   // log det H̃
-	sites    *gp.Sites // the sites that the factor is of; nil before the first
+	sites    *gp.Sites // the sites at which H̃ was factored; nil where there is no factor
 }
 
-// condition makes s the sites of w, and factors H̃ at them. Where the factor
-// that is there has the same Λ, it is kept.
+// condition makes s the sites of w and factors H̃ at them. It keeps the factor
+// that w has where that belongs to the same Λ.
 func (w *Posterior) condition(ctx context.Context, s *gp.Sites) error {
 	w.sites = s
 	if err := ctx.Err(); err != nil || w.h.isOf(s) {
@@ -114,9 +114,9 @@ func (w *Posterior) rootPanel(ctx context.Context, dst blas64.General, lo, hi in
 // panelTile is the number of rows of J that a worker forms at once.
 const panelTile = 32
 
-// panel writes J̃ of the examples of x, and lets then work on its rows; then
-// is given consecutive whole examples and the number of the first. A NaN or
-// Inf is reported as of example first and following.
+// panel writes J̃ of the examples of x. If then is not nil, it is called with the
+// rows of consecutive examples and the index of their first in x. Errors number
+// the examples of x from first on.
 func (w *Posterior) panel(ctx context.Context, dst blas64.General, x *linearize.Batch, first int, then func(j *mat.Dense, at int)) error {
 	n, c := x.Len(), x.Outputs()
 	step := max(1, panelTile/c)
@@ -157,12 +157,12 @@ func (h *precision) half(ctx context.Context, workers int, a blas64.General) err
 // draw replaces A, P columns, by A U⁻ᵀ. Standard normal rows then have the
 // covariance H̃⁻¹.
 func (h *precision) draw(workers int, a blas64.General) {
-	// Without a deadline there is no error.
+	// A background context is never cancelled, so there is no error.
 	_ = fblas.TrsmContext(context.Background(), workers, blas.Right, blas.Trans, 1, h.u, a)
 }
 
-// panelExamples is the number of examples whose Jacobian is held at once: 512
-// rows, or fewer where they pass 64 MiB.
+// panelExamples returns the number of examples whose Jacobian is held at once:
+// at most 512 rows and 64 MiB, but at least one example.
 func panelExamples(p, c int) int {
 	rows := min(512, panelBytes/8/p)
 	return max(1, rows/c)
@@ -170,10 +170,9 @@ func panelExamples(p, c int) int {
 
 const panelBytes = 64 << 20
 
-// Bytes returns the memory that FitWeights and RefitWeights take for p
-// parameters and c outputs: 8·P² for H and its factor, a panel of the
-// Jacobian with its scratch, and vectors. A number too large for an int64 is
-// returned as the largest int64.
+// Bytes returns the memory in bytes that Fit and Refit take for p parameters and
+// c outputs: 8·P² for H and its factor, a panel of the Jacobian with its scratch,
+// and vectors. It returns the largest int64 where the number is larger.
 func Bytes(p, c int) int64 {
 	square := memory.Mul(int64(p), int64(p))
 	panel := memory.Mul(2*int64(panelExamples(max(1, p), c)*c+panelTile), int64(p))
@@ -181,14 +180,14 @@ func Bytes(p, c int) int64 {
 	return memory.Mul(8, memory.Add(square, memory.Add(panel, vectors)))
 }
 
-// checkMemory returns a *gp.MemoryError where p parameters pass the budget.
+// checkMemory returns a *gp.MemoryError where p parameters exceed the budget.
 func checkMemory(p, c int, maxMemory int64) error {
 	op := fmt.Sprintf("the posterior over %d parameters", p)
 	return gp.CheckMemory(op, gp.Parameters, p, maxMemory, func(p int) int64 { return Bytes(p, c) })
 }
 
-// notPD reports that H̃ overflowed, so that it has no Cholesky factor. In exact
-// arithmetic it always has one.
+// notPD returns the error for an H̃ without a Cholesky factor. It has one in exact
+// arithmetic, so some number overflowed.
 func notPD(p int) error {
 	return &gp.NotPDError{What: "the posterior precision of the parameters", N: p,
 		Reason: "the Jacobian, Λ or the prior variances are too large for float64; scale the inputs or raise the prior precision"}

@@ -18,9 +18,9 @@ import (
 )
 
 // PredictTo writes the mean of the T examples of x, T×C, and the covariance
-// J(x) H⁻¹ J(x)ᵀ of each example's outputs, T·C×C. Test examples are taken in
-// tiles of at most 64 MiB or one example's Jacobian. A NaN or Inf is a
-// *gp.NotFiniteError.
+// J(x) H⁻¹ J(x)ᵀ of each example's outputs, T·C×C. A nil destination is skipped,
+// an empty one is sized. It holds at most 64 MiB of Jacobian, or that of one
+// example, at a time. A NaN or Inf is a *gp.NotFiniteError.
 func (w *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := w.checkInputs(x)
 	if t == 0 {
@@ -52,14 +52,14 @@ func (w *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 	return nil
 }
 
-// meanTo writes f_lin(x;θ̂), or f(x;θ*); a nil mean is skipped. first is the
-// number of x's first example, for errors.
+// meanTo writes f_lin(x;θ̂) or f(x;θ*), unless mean is nil. Errors number the
+// examples of x from first on.
 func (w *Posterior) meanTo(mean *mat.Dense, x *linearize.Batch, first int) error {
 	if mean == nil {
 		return nil
 	}
 	mean.Copy(x.F)
-	if w.ownMean() {
+	if w.usesMean() {
 		f := make([]float64, x.Len()*x.Outputs())
 		// f_lin(x;θ̂) = F + J(θ̂ − θ*) (E1)
 		w.linearTo(f, x, w.mean)
@@ -100,8 +100,8 @@ func (w *Posterior) marginalsTo(ctx context.Context, cov *mat.Dense, v blas64.Ge
 }
 
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of all
-// examples of x, T·C×T·C. It takes 8·T·C·P bytes beside the result, and fails
-// with a *gp.MemoryError where both pass Options.MaxMemory.
+// examples of x, T·C×T·C. It takes 8·T·C·P bytes besides the result, and fails
+// with a *gp.MemoryError where both together exceed Options.MaxMemory.
 func (w *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := w.checkInputs(x)
 	if t == 0 {
@@ -145,8 +145,8 @@ func (w *Posterior) checkJoint(t, c int) error {
 	return gp.CheckMemory("a joint covariance", gp.TestExamples, t, w.o.MaxMemory, need)
 }
 
-// SampleTo draws parameters from the posterior N(Center(), H⁻¹), one a row:
-// dst is S×P and must be sized. Its error is ctx.Err().
+// SampleTo writes S draws of the parameters from N(Center(), H⁻¹) to the rows of
+// dst, S×P, which must be sized. Its error is ctx.Err().
 func (w *Posterior) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand) error {
 	s, p := dst.Dims()
 	if s == 0 || p != len(w.theta) {
@@ -171,7 +171,8 @@ func (w *Posterior) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand
 	return nil
 }
 
-// checkInputs panics where x does not fit the training examples.
+// checkInputs returns the numbers of examples and outputs of x. It panics where x
+// does not fit the training examples.
 func (w *Posterior) checkInputs(x *linearize.Batch) (t, c int) {
 	if t = x.Len(); t > 0 && (x.Outputs() != w.x.Outputs() || x.P != w.x.P) {
 		panic("weightspace: inputs do not fit the training examples")

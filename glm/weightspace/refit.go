@@ -16,19 +16,18 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// smallGradient is the largest ‖gradient‖ at the end of a refit of which it does
-// not warn.
+// smallGradient is the norm of the gradient above which a refit warns.
 const smallGradient = 1e-6
 
-// Refit returns the posterior at the mode of the linearized model
-// (E9): the maximum over θ of Σ log p(y|f_lin(x;θ)) − ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀),
-// found by Newton steps from θ*, each with a line search. y has N rows. Sites,
-// H and θ̂ of the result all belong to the mode. The errors are those of
-// gp.NewSites and FitWeights; Warnings tells where it is not at the mode.
+// Refit returns the posterior at the mode of the linearized model (E9), which is
+// the maximum over θ of Σ log p(y|f_lin(x;θ)) − ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀). It takes
+// Newton steps from θ*, each with a line search. y is N×Targets(C). Sites, H and
+// θ̂ of the result all belong to the mode. The errors are those of gp.NewSites and
+// Fit. Warnings tells whether the refit missed the mode.
 //
-// H is factored at θ* and at the mode. The steps between are solved for by
-// conjugate gradients, with the last factor as preconditioner. Where those
-// converge too slowly, H is factored there too.
+// H is factored at θ* and at the mode. Conjugate gradients, with the last factor
+// as preconditioner, solve for the steps between. Where they converge too slowly,
+// H is factored there too.
 func Refit(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	w, err := newPosterior(b, prior, theta, o)
 	if err != nil {
@@ -37,9 +36,9 @@ func Refit(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.Likelih
 	return w.newton(ctx, y, lik)
 }
 
-// Refit is RefitWeights for the training examples, the prior and the options of
-// w. It takes over the memory of w, which must not be used afterwards, and
-// starts with the factor of w.
+// Refit is the function Refit with the training examples, the prior and the
+// options of w. It starts with the factor of w and takes over its memory, so w must
+// not be used afterwards.
 func (w *Posterior) Refit(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (*Posterior, error) {
 	r := &Posterior{x: w.x, prior: w.prior, o: w.o, theta: w.theta, mu0: w.mu0, root: w.root, h: w.h}
 	*w = Posterior{}
@@ -82,9 +81,9 @@ func (l line) Slope(p, a, b *iterate) float64 {
 // Values returns f.
 func (line) Values(p *iterate) []float64 { return p.f }
 
-// newton leaves w conditioned on the sites at the mode. A step far from the
-// mode may take its direction from conjugate gradients; the last one is always
-// a solve with the factor of H̃ at its own sites.
+// newton leaves w conditioned on the sites at the mode. Conjugate gradients may
+// solve for a step far from the mode, but the last step always uses the factor
+// of H̃ at its sites.
 func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (*Posterior, error) {
 	w.refit = true
 	if _, err := gp.NewSites(y, w.x.F, lik); err != nil { // checks y
@@ -92,7 +91,7 @@ func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood)
 	}
 	at := w.iterateAt(w.whitened(w.theta))
 	l, search := line{w, y, lik}, newton.Search{MaxIter: w.o.MaxIter, Move: math.Inf(1)}
-	factor := false // whether the next step must be solved for with a factor
+	factor := false // whether the next step must use a factor of H̃ at its sites
 	for {
 		s, err := gp.NewSites(y, matrixOf(at.f, w.x.Outputs()), lik)
 		if err != nil {
@@ -117,7 +116,7 @@ func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood)
 		case end == newton.GoesOn:
 			at, factor = to, false
 			continue
-		case !d.factored: // the step is solved for again
+		case !d.factored: // solve for the step again, with a factor
 			search, factor = before, true
 			continue
 		}
@@ -137,19 +136,19 @@ func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood)
 type direction struct {
 	gradient []float64 // J̃ᵀr − z
 	step     []float64 // H̃⁻¹ times the gradient
-	gain     float64   // ½ gradient·step, by how much the quadratic model rises
-	factored bool      // the step is a solve with the factor of H̃ at its sites
+	gain     float64   // ½ gradient·step, the increase of the quadratic model
+	factored bool      // whether the factor of H̃ at the step's sites gave it
 }
 
-// direction returns the Newton step from at, whose sites are s. Where there is a
-// factor of H̃ at other sites, it solves for the step by conjugate gradients.
-// Where they do not converge, and where factor is set, it factors H̃ at s.
+// direction returns the Newton step from at, whose sites are s. It solves for the
+// step by conjugate gradients where w has a factor of H̃ at other sites. It
+// factors H̃ at s where they do not converge and where factor is true.
 func (w *Posterior) direction(ctx context.Context, s *gp.Sites, at *iterate, factor bool) (*direction, error) {
 	d := &direction{gradient: w.pullBack(dense.Flat(s.Residual)), factored: true}
 	floats.Sub(d.gradient, at.z)
-	if most := w.iterations(); !factor && most > 0 && w.h.sites != nil && !w.h.isOf(s) {
+	if limit := w.iterations(); !factor && limit > 0 && w.h.sites != nil && !w.h.isOf(s) {
 		var err error
-		if d.step, err = w.conjugate(ctx, s, d.gradient, most); err != nil {
+		if d.step, err = w.conjugate(ctx, s, d.gradient, limit); err != nil {
 			return nil, err
 		}
 		d.factored = d.step == nil

@@ -19,7 +19,7 @@ import (
 // savedVersion is the version of the sections that Save writes.
 const savedVersion = 2 // fingerprints since 2
 
-// savedPosterior is the JSON section of stored Weights.
+// savedPosterior is the JSON section of a stored Posterior.
 type savedPosterior struct {
 	Version  int
 	N, C, P  int
@@ -29,11 +29,10 @@ type savedPosterior struct {
 }
 
 // Save adds the posterior to a store, in sections whose names start with
-// "weights.". They hold the factor of H̃, θ*, ẑ and θ̂, 8·P·(P + 3) bytes, the
-// sites of the training examples, 8·N·C·(2 + 2·C) bytes, the text of the
-// warnings, and the fingerprints of the training examples, their model and the
-// prior. They do not hold the training examples or the prior, which Load asks
-// for.
+// "weights.". They hold the factor of H̃, θ*, ẑ and θ̂ (8·P·(P + 3) bytes), the
+// sites of the training examples (8·N·C·(2 + 2·C) bytes), the texts of the
+// warnings, and fingerprints of the training examples, their model and the prior.
+// They hold neither the training examples nor the prior: Load takes both.
 //
 // w.Save can be passed to store.Write, which returns the errors of writing.
 func (w *Posterior) Save(to *store.Writer) error {
@@ -52,22 +51,22 @@ func (w *Posterior) Save(to *store.Writer) error {
 	return w.identity().Save(context.Background(), to, "weights.")
 }
 
-// identity is what the posterior was fitted with, and what Load is given.
+// identity holds the model, the training examples and the prior of the posterior,
+// whose fingerprints Save writes and Load compares.
 func (w *Posterior) identity() *saved.Identity {
 	return &saved.Identity{Examples: w.x, Kernel: ntk.New(w.prior, w.theta, nil), Remedy: saved.OtherData}
 }
 
-// Load returns the posterior that Save wrote. b and prior must be the
-// training examples and the prior that it was fitted with. θ* is read from the
-// store, and so is the Mean of the options; the other fields of o are used. The
-// result predicts, draws and has evidences bit for bit as the saved one.
+// Load returns the posterior that Save wrote. b and prior must be the training
+// examples and the prior that it was fitted with. θ* and Options.Mean come from
+// the store, the other options from o. The result has the predictions, draws and
+// evidences of the saved posterior bit for bit.
 //
 // The numbers stay in the store's memory, so the store must stay open.
 //
-// It compares the model, the inputs and their order, the prior and, where
-// o.Targets holds them, the targets, as gp.Load does. It fails with a
-// *store.Error where one of them differs, which its problem names, and where the
-// store is damaged.
+// Like gp.Load it compares the model, the inputs and their order, the prior and,
+// where o.Targets holds them, the targets. It fails with a *store.Error that names
+// what differs, and where the store is damaged.
 func Load(f *store.File, b *linearize.Batch, prior ntk.Prior, o *Options) (*Posterior, error) {
 	var s savedPosterior
 	r := f.Reader("weights.")
@@ -101,7 +100,7 @@ func Load(f *store.File, b *linearize.Batch, prior ntk.Prior, o *Options) (*Post
 	w.o.Targets = nil
 	// θ̂ = μ₀ + Σ₀^½ ẑ
 	if off := floats.Distance(w.thetaAt(w.z), w.mean, math.Inf(1)); !(off <= 1e-9*floats.Norm(w.mean, math.Inf(1))) {
-		_ = r.Fail(saved.OtherData, "the mean of the parameters under the prior is off the saved one by up to %v", off)
+		_ = r.Fail(saved.OtherData, "the posterior mean of the parameters under this prior differs from the saved one by up to %v", off)
 	}
 	if r.Err() != nil {
 		return nil, r.Err()

@@ -10,23 +10,23 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// DefaultTolerance is the difference between weight space and function space,
-// relative to the largest entry, that Validate lets pass.
+// DefaultTolerance is the largest difference between weight space and function
+// space, relative to the largest entry, that Validate accepts.
 const DefaultTolerance = 1e-8
 
-// A Comparison is the table in which Validate compares weight space with
-// function space, one quantity a row.
+// A Comparison is a table of the differences between weight space and function
+// space, with one quantity per row.
 type Comparison struct{ Rows []ComparisonRow }
 
 // A ComparisonRow compares one quantity, an array or a single number.
 type ComparisonRow struct {
 	Quantity string
-	// WeightSpace and FunctionSpace are the two values. Of an array they are
+	// WeightSpace and FunctionSpace are the two values. For an array they are
 	// those of the entry that differs most.
 	WeightSpace, FunctionSpace float64
-	// Difference is relative. The largest difference of an array is divided
-	// by its largest absolute entry, that of a single number by its absolute
-	// value or by one, whichever is larger.
+	// Difference is relative. For an array it is the largest difference over
+	// the largest absolute entry. For a single number it is the difference over
+	// the absolute value or 1, whichever is larger.
 	Difference, Tolerance float64
 	OK                    bool // Difference ≤ Tolerance; false for NaN
 }
@@ -41,24 +41,24 @@ func (c *Comparison) OK() bool {
 	return true
 }
 
-// Validate compares the posterior of function space with that of weight space.
-// Both must be built on the same training examples, sites and prior. It
-// compares the mean and the covariance of the outputs at the examples of x, the
-// log determinant, and the evidences (E7) and (E8), or (E9) after a refit. The
-// rows name their quantities. tolerance 0 means DefaultTolerance.
+// Validate compares the posteriors of function space and weight space. Both must
+// be built on the same training examples, sites and prior. It compares the mean
+// and the covariance of the outputs at the examples of x, the log determinant,
+// and the evidences (E7) and (E8), or (E9) after a refit. A tolerance of 0 means
+// DefaultTolerance.
 //
 // Without a refit both posteriors must have been built with Options.Mean =
 // gp.LinearGaussian: with gp.Network both means are x.F, and comparing them
 // says nothing. Validate panics where w was built otherwise, where only one is
-// a refit, or where x has other outputs or parameters.
+// a refit, or where x has another number of outputs or parameters.
 //
-// Its errors are those of PredictTo and ctx.Err(). The options' Progress of w
-// is told of the examples compared.
+// Its errors are those of PredictTo and ctx.Err(). It reports the examples
+// compared to Options.Progress of w.
 func Validate(ctx context.Context, exact *gp.Exact, w *Posterior, x *linearize.Batch, tolerance float64) (*Comparison, error) {
 	switch {
 	case exact.Refitted() != w.Refitted():
 		panic("weightspace: one posterior is refitted and the other is not")
-	case !w.ownMean():
+	case !w.usesMean():
 		panic("weightspace: Validate wants posteriors with gp.LinearGaussian means")
 	case tolerance < 0 || math.IsNaN(tolerance):
 		panic("weightspace: negative tolerance")
@@ -90,13 +90,13 @@ func Validate(ctx context.Context, exact *gp.Exact, w *Posterior, x *linearize.B
 // A validation builds a Comparison.
 type validation struct {
 	Comparison
-	prefix    string // of the names of the rows
+	prefix    string // starts the name of each quantity
 	tolerance float64
 }
 
-// comparisonTile returns the number of test examples that are compared at a
-// time: 256, or fewer where the triangular solves of exact, which do not look
-// at the context, would take more than 4e10 multiplications.
+// comparisonTile returns the number of test examples that are compared at a time:
+// 256, or fewer where the triangular solves of exact would take more than 4e10
+// multiplications, so that progress is reported often.
 func comparisonTile(exact *gp.Exact) int {
 	n, c := exact.Sites().F.Dims()
 	solve := float64(n*c) * float64(n*c) / 2
@@ -137,7 +137,7 @@ type worst struct {
 	scale            float64 // largest absolute entry of function space
 }
 
-// add looks through the entries of one more tile.
+// add takes the entries of one more tile into account.
 func (w *worst) add(weight, function *mat.Dense) {
 	n, _ := function.Dims()
 	for i := range n {

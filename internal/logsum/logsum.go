@@ -3,8 +3,9 @@ package logsum
 
 import "math"
 
-// Sum is a sum of numbers given by their logarithms.
-type Sum struct{ Max, sum float64 } // value = sum·exp(max)
+// Sum is a sum of numbers given by their logarithms, sum·exp(Max). Max is the
+// largest logarithm so far.
+type Sum struct{ Max, sum float64 }
 
 // New returns an empty sum, whose logarithm is −Inf.
 func New() Sum { return Sum{Max: math.Inf(-1)} }
@@ -16,7 +17,7 @@ func (s *Sum) Add(g float64) {
 		if !math.IsInf(g, -1) {
 			s.sum += math.Exp(g - s.Max)
 		}
-	default: // a new maximum, or NaN
+	default: // a new maximum or NaN
 		s.sum = s.sum*math.Exp(s.Max-g) + 1
 		s.Max = g
 	}
