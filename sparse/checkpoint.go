@@ -119,7 +119,7 @@ func (m mark) same(o mark) bool {
 }
 
 // marksOf returns the marks of the function values, residuals and Λ.
-func marksOf(s sites.Flat) []mark { return []mark{markOf(s.F), markOf(s.R), markOf(s.Lambda)} }
+func marksOf(s sites.Arrays) []mark { return []mark{markOf(s.F), markOf(s.R), markOf(s.Lambda)} }
 
 // A saver gives the state of passes over the data to Options.Checkpoint.
 type saver struct {

@@ -25,7 +25,7 @@ type Posterior struct {
 	*Projected
 	x             linearize.Source
 	sites         *gp.Sites
-	local         sites.Flat
+	local         sites.Arrays
 	pseudo, alpha []float64  // b and α, N·C; with FITC, b̃
 	noise         float64    // FITC: Σ α_iᵀD_iα_i
 	subset        *Posterior // the same, its data being the subset's; nil if it is none

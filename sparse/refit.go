@@ -70,7 +70,7 @@ type point struct {
 type expansion struct {
 	point  *point
 	sites  *gp.Sites
-	local  sites.Flat
+	local  sites.Arrays
 	pseudo []float64 // b̃, with FITC
 	sums   *Sums
 	err    error // why there is none
@@ -163,7 +163,7 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 // expansion is one at a point, whose sites are to be computed.
 func (r *refit) expansion(at *point, sums *Sums) *expansion {
 	e := &expansion{point: at, sums: sums, sites: emptySites(r.x.Len(), r.b.c)}
-	e.local = sites.Flat{C: r.b.c, F: dense.Contiguous(e.sites.F), R: dense.Contiguous(e.sites.Residual), Lambda: dense.Contiguous(e.sites.Lambda), Root: dense.Contiguous(e.sites.Root)}
+	e.local = sites.Of(e.sites)
 	return e
 }
 

@@ -453,7 +453,7 @@ func (l *loader) posterior(p *Projected, x linearize.Source) *Posterior {
 		return q
 	}
 	q.noise = noise[0]
-	q.local = sites.Flat{C: c, F: dense.Contiguous(q.sites.F), R: dense.Contiguous(q.sites.Residual), Lambda: dense.Contiguous(q.sites.Lambda), Root: dense.Contiguous(q.sites.Root)}
+	q.local = sites.Of(q.sites)
 	if subset {
 		b := *p.b
 		b.z = z.alone()

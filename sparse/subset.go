@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -82,7 +81,7 @@ func (p *Posterior) among(x linearize.Source, z *Inducing) *Posterior {
 	}
 	q.sites = p.sites.Rows(at)
 	q.sites.LogLik = p.sites.LogLik
-	q.local = sites.Flat{C: c, F: dense.Contiguous(q.sites.F), R: dense.Contiguous(q.sites.Residual), Lambda: dense.Contiguous(q.sites.Lambda), Root: dense.Contiguous(q.sites.Root)}
+	q.local = sites.Of(q.sites)
 	return q
 }
 

@@ -147,7 +147,7 @@ func newAdder(b *basis, sums *Sums, n int, sign float64) *adder {
 }
 
 // add adds the examples of p with the sites s and the features phi.
-func (a *adder) add(ctx context.Context, p part, phi blas64.General, s sites.Flat) error {
+func (a *adder) add(ctx context.Context, p part, phi blas64.General, s sites.Arrays) error {
 	prior := a.prior[:p.rows]
 	a.b.k.MeanTo(prior, p.x)
 	if err := sites.NotFinite("prior mean", prior, p.first, a.b.c); err != nil {
@@ -157,7 +157,7 @@ func (a *adder) add(ctx context.Context, p part, phi blas64.General, s sites.Fla
 }
 
 // addWith is add with m at hand.
-func (a *adder) addWith(ctx context.Context, p part, phi blas64.General, s sites.Flat, prior []float64) error {
+func (a *adder) addWith(ctx context.Context, p part, phi blas64.General, s sites.Arrays, prior []float64) error {
 	a.b.k.DiagTo(mat.NewDense(p.rows, a.b.c, a.diag[:p.rows*a.b.c]), p.x)
 	b := a.b0[:p.rows]
 	s.PseudoTargets(b, prior)
@@ -196,7 +196,7 @@ func (a *adder) squares(phi blas64.General) {
 }
 
 // example computes what one example adds: rows of Rᵀφ, b and the numbers.
-func (a *adder) example(i int, phi, root blas64.General, s sites.Flat, prior, b []float64, work *corrected) error {
+func (a *adder) example(i int, phi, root blas64.General, s sites.Arrays, prior, b []float64, work *corrected) error {
 	c := a.b.c
 	phi, root = dense.Rows(phi, i*c, (i+1)*c), dense.Rows(root, i*c, (i+1)*c)
 	k, r, lambda := a.diag[i*c*c:(i+1)*c*c], s.Block(s.Root, i), s.Block(s.Lambda, i)

@@ -25,16 +25,11 @@ import (
 
 // Dense algebra, as the equations write it.
 var (
-	column         = testdense.Column
-	vec            = testdense.Vec
-	product        = testdense.Product
-	plus           = testdense.Plus
-	inverse        = testdense.Inverse
-	identity       = testdense.Identity
-	logDet         = testdense.LogDet
-	whole          = testdense.Whole
-	diagonalBlocks = testdense.DiagonalBlocks
-	requireNumber  = testdense.RequireNumber
+	column        = testdense.Column
+	vec           = testdense.Vec
+	product       = testdense.Product
+	plus          = testdense.Plus
+	requireNumber = testdense.RequireNumber
 )
 
 // A problem is a small random linearized network with data, a prior in groups
