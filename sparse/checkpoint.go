@@ -1,12 +1,18 @@
 package sparse
 
 import (
+	"bytes"
 	"context"
+	"encoding"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"math"
 	"math/rand/v2"
 
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -192,4 +198,301 @@ func (s *saver) eachPart(ctx context.Context, b *basis, x linearize.Source, o *O
 		return errors.Join(err, last)
 	}
 	return err
+}
+
+// The binary form of a checkpoint, little-endian: magic and version; the
+// header, uint64; the marks; the sums of the pass in their own form; of a
+// refit its numbers, the sums that a step sets out from and its vectors; the
+// CRC-32C of everything before.
+const (
+	checkpointMagic   = "fgpckpt\x00"
+	checkpointVersion = 1
+	checkpointHead    = 7 // kind, C, rank, approximation, N, next, step
+	checkpointStart   = len(checkpointMagic) + 4 + 8*(checkpointHead+2*bindingMarks)
+)
+
+var (
+	_ encoding.BinaryMarshaler   = (*Checkpoint)(nil)
+	_ encoding.BinaryUnmarshaler = (*Checkpoint)(nil)
+	_ io.WriterTo                = (*Checkpoint)(nil)
+)
+
+var errCheckpointSize = errors.New("sparse: the checkpoint has an impossible size")
+
+// A checkpointLayout is what decides the sizes in a checkpoint.
+type checkpointLayout struct {
+	refit         bool
+	kind          passKind
+	fitc          bool
+	c, rank       int
+	n, next, step int
+}
+
+func (c *Checkpoint) layout() checkpointLayout {
+	l := checkpointLayout{refit: c.refit, fitc: c.origin.fitc, c: c.origin.c, rank: c.origin.rank, n: c.n, next: c.next}
+	if c.refit {
+		l.kind, l.step = c.newton.kind, c.newton.step
+	}
+	return l
+}
+
+// head is the header: 0 stands for Fit, and 1 on for the passes of Refit.
+func (l checkpointLayout) head() [checkpointHead]uint64 {
+	h := [checkpointHead]uint64{1: uint64(l.c), uint64(l.rank), 0, uint64(l.n), uint64(l.next), uint64(l.step)}
+	if l.refit {
+		h[0] = 1 + uint64(l.kind)
+	}
+	if l.fitc {
+		h[3] = 1
+	}
+	return h
+}
+
+// readLayout reads a header; ok is false where no checkpoint has it.
+func readLayout(h [checkpointHead]uint64) (l checkpointLayout, ok bool) {
+	for _, v := range h {
+		if v > math.MaxInt32 {
+			return l, false
+		}
+	}
+	l = checkpointLayout{fitc: h[3] == 1, c: int(h[1]), rank: int(h[2]), n: int(h[4]), next: int(h[5]), step: int(h[6])}
+	if h[0] > 0 {
+		l.refit, l.kind = true, passKind(h[0]-1)
+	}
+	ok = l.kind <= atPoint && h[3] <= 1 && l.c > 0 && 0 < l.next && l.next <= l.n && (l.next == l.n || l.next%linearize.Tile(l.c) == 0) && (l.refit || l.step == 0)
+	return l, ok
+}
+
+// vectors are the lengths of newton.vectors.
+func (l checkpointLayout) vectors() []int64 {
+	if !l.refit {
+		return nil
+	}
+	all, passed := memory.Mul(int64(l.n), int64(l.c)), memory.Mul(int64(l.next), int64(l.c))
+	known, marked, to := all, l.n, passed // m, its chunks, and the pass's own point
+	switch l.kind {
+	case atTheta:
+		known, marked = passed, l.next
+	case atPoint:
+		to = all
+	}
+	v := []int64{known, 2 * int64(chunks(marked, l.c)), 0, int64(l.rank), to, to, 0, 0, 0, 0, 0}
+	if l.kind == stepping {
+		v[7], v[8], v[9] = int64(l.rank), all, all
+	}
+	if l.fitc {
+		v[6] = to
+	}
+	if l.fitc && l.kind == stepping {
+		v[2], v[10] = passed, all
+	}
+	return v
+}
+
+// size returns the length of the binary form.
+func (l checkpointLayout) size() int64 {
+	size := memory.Add(int64(checkpointStart)+4, sumsSize(l.rank))
+	if l.refit {
+		size = memory.Add(size, 8*newtonNumbers)
+	}
+	if l.kind == stepping {
+		size = memory.Add(size, sumsSize(l.rank))
+	}
+	for _, n := range l.vectors() {
+		size = memory.Add(size, memory.Mul(8, n))
+	}
+	return size
+}
+
+// WriteTo writes the checkpoint with a version and a CRC-32C: MarshalBinary
+// without holding all of it in memory. The file is not for readers of another
+// version.
+func (c *Checkpoint) WriteTo(w io.Writer) (int64, error) {
+	if c.sums == nil {
+		return 0, errors.New("sparse: there is nothing in the checkpoint to write")
+	}
+	e := &sealer{w: w}
+	e.write([]byte(checkpointMagic))
+	e.write(binary.LittleEndian.AppendUint32(nil, checkpointVersion))
+	for _, v := range c.layout().head() {
+		e.write(binary.LittleEndian.AppendUint64(nil, v))
+	}
+	for _, m := range c.marks {
+		e.floats(m.sum, m.scale)
+	}
+	e.sums(c.sums)
+	if s := c.newton; s != nil {
+		for _, v := range s.numbers() {
+			e.floats(*v)
+		}
+		if s.kind == stepping {
+			e.sums(s.sums)
+		}
+		for _, v := range s.vectors() {
+			e.floats(*v...)
+		}
+	}
+	return e.seal()
+}
+
+// MarshalBinary returns what WriteTo writes.
+func (c *Checkpoint) MarshalBinary() ([]byte, error) {
+	var b bytes.Buffer
+	if c.sums != nil {
+		b.Grow(int(c.layout().size()))
+	}
+	_, err := c.WriteTo(&b)
+	return b.Bytes(), err
+}
+
+// UnmarshalBinary reads a checkpoint. Data that are cut short, changed or of
+// another version are an error, and c is then unchanged.
+func (c *Checkpoint) UnmarshalBinary(data []byte) error {
+	if len(data) < checkpointStart+4 || string(data[:len(checkpointMagic)]) != checkpointMagic {
+		return errors.New("sparse: this is no checkpoint")
+	}
+	body, sum := data[:len(data)-4], binary.LittleEndian.Uint32(data[len(data)-4:])
+	if crc32.Checksum(body, castagnoli) != sum {
+		return errors.New("sparse: the checkpoint is damaged: its checksum is wrong; use the one before it, or start anew")
+	}
+	body = body[len(checkpointMagic):]
+	if v := binary.LittleEndian.Uint32(body); v != checkpointVersion {
+		return fmt.Errorf("sparse: a checkpoint of version %d; this program reads version %d; start anew", v, checkpointVersion)
+	}
+	body = body[4:]
+	var head [checkpointHead]uint64
+	for i := range head {
+		head[i], body = binary.LittleEndian.Uint64(body), body[8:]
+	}
+	l, ok := readLayout(head)
+	if !ok || int64(len(data)) != l.size() {
+		return errCheckpointSize
+	}
+	t, err := l.read(body)
+	if err != nil {
+		return err
+	}
+	*c = *t
+	return nil
+}
+
+// read reads what follows the header; all sizes are right.
+func (l checkpointLayout) read(body []byte) (*Checkpoint, error) {
+	t := &Checkpoint{binding: binding{n: l.n, refit: l.refit}, next: l.next}
+	r := floatReader(body)
+	for i := range t.marks {
+		t.marks[i] = mark{r.next(), r.next()}
+	}
+	var err error
+	if t.sums, err = l.sums(&r); err != nil {
+		return nil, err
+	}
+	t.origin = t.sums.origin
+	if l.refit {
+		if t.newton, err = l.newton(&r); err != nil {
+			return nil, err
+		}
+	}
+	if !t.consistent(l) {
+		return nil, errCheckpointSize
+	}
+	return t, nil
+}
+
+func (l checkpointLayout) sums(r *floatReader) (*Sums, error) {
+	size, s := sumsSize(l.rank), new(Sums)
+	data := (*r)[:size]
+	*r = (*r)[size:]
+	return s, s.UnmarshalBinary(data)
+}
+
+func (l checkpointLayout) newton(r *floatReader) (*refitState, error) {
+	s := &refitState{kind: l.kind, step: l.step}
+	for _, v := range s.numbers() {
+		*v = r.next()
+	}
+	if l.kind == stepping {
+		var err error
+		if s.sums, err = l.sums(r); err != nil {
+			return nil, err
+		}
+	}
+	vectors := s.vectors()
+	for i, n := range l.vectors() {
+		v := make([]float64, n)
+		for j := range v {
+			v[j] = r.next()
+		}
+		*vectors[i] = v
+	}
+	return s, nil
+}
+
+// consistent tells whether the sums are those of the header.
+func (c *Checkpoint) consistent(l checkpointLayout) bool {
+	o := c.origin
+	if o.c != l.c || o.rank != l.rank || o.fitc != l.fitc {
+		return false
+	}
+	if l.kind == stepping {
+		// Past an example without finite sites a step sums nothing.
+		s := c.newton.sums
+		return c.sums.n <= c.next && s.n == c.n && s.origin == o
+	}
+	return c.sums.n == c.next
+}
+
+// A sealer writes bytes and numbers, and the CRC-32C of them.
+type sealer struct {
+	w   io.Writer
+	buf []byte
+	crc uint32
+	n   int64
+	err error
+}
+
+const sealerBytes = 64 << 10
+
+func (s *sealer) write(b []byte) {
+	s.buf = append(s.buf, b...)
+	s.flush(sealerBytes)
+}
+
+func (s *sealer) floats(v ...float64) {
+	for _, x := range v {
+		s.buf = binary.LittleEndian.AppendUint64(s.buf, math.Float64bits(x))
+		s.flush(sealerBytes)
+	}
+}
+
+func (s *sealer) sums(t *Sums) {
+	b, err := t.MarshalBinary()
+	if s.err == nil {
+		s.err = err
+	}
+	s.flush(0)
+	s.buf = b // written as it is
+	s.flush(0)
+	s.buf = nil
+}
+
+// flush writes what is there, if it is at least so many bytes.
+func (s *sealer) flush(bytes int) {
+	if s.err != nil {
+		s.buf = nil
+	}
+	if len(s.buf) < bytes || s.err != nil {
+		return
+	}
+	s.crc = crc32.Update(s.crc, castagnoli, s.buf)
+	n, err := s.w.Write(s.buf)
+	s.n, s.err, s.buf = s.n+int64(n), err, s.buf[:0]
+}
+
+// seal writes the checksum and returns how much was written.
+func (s *sealer) seal() (int64, error) {
+	s.flush(0)
+	s.buf = binary.LittleEndian.AppendUint32(s.buf, s.crc)
+	s.flush(0)
+	return s.n, s.err
 }
