@@ -32,13 +32,13 @@ type basis struct {
 	per     int               // rows of K_ZZ of an inducing element: c, or 1 for pairs
 	l       blas64.Triangular // lower, of K_ZZ; none where g is set
 	g       blas64.General    // a row for each of K_ZZ, rank columns
-	own     *own              // with g: φ of the inducing examples themselves
+	known   *knownFeatures    // with g: φ of the inducing examples themselves
 	trace   float64           // tr K_ZZ
 	workers int
 
 	// What the basis was made from, by scaled and leading.
-	family *Inducing // of which the inducing examples are the first ones
-	ratio  float64   // of the prior variances to its
+	prefixOf *Inducing // of which the inducing examples are the first ones
+	ratio    float64   // of the prior variances to its
 }
 
 const (
@@ -53,7 +53,7 @@ const (
 // newBasis forms and factors K_ZZ.
 func newBasis(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*basis, error) {
 	z.check()
-	b := &basis{k: k, z: z, c: z.outputs(), per: z.per(), workers: o.Workers, family: z, ratio: 1}
+	b := &basis{k: k, z: z, c: z.outputs(), per: z.per(), workers: o.Workers, prefixOf: z, ratio: 1}
 	a, err := b.gram(ctx, o)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (b *basis) factorPivoted(ctx context.Context, a blas64.Symmetric, largest f
 	for i, to := range piv {
 		copy(t.Data[to*rank:(to+1)*rank], a.Data[i*a.Stride:][:min(i+1, rank)])
 	}
-	b.own = newOwn(b.z, dense.In(append([]float64(nil), t.Data...), n, rank))
+	b.known = newKnownFeatures(b.z, dense.In(append([]float64(nil), t.Data...), n, rank))
 	tau, work := make([]float64, rank), make([]float64, 1)
 	lapack64.Geqrf(t, tau, work, -1)
 	work = make([]float64, int(work[0]))
@@ -186,10 +186,10 @@ func (b *basis) scaled(factor float64) *basis {
 	s := *b
 	s.k, s.trace, s.ratio = scale(b.k, factor), factor*b.trace, factor*b.ratio
 	s.l.Data, s.g.Data = times(math.Sqrt(factor), b.l.Data), times(1/math.Sqrt(factor), b.g.Data)
-	if b.own != nil {
-		o := *b.own
+	if b.known != nil {
+		o := *b.known
 		o.phi.Data = times(math.Sqrt(factor), o.phi.Data)
-		s.own = &o
+		s.known = &o
 	}
 	return &s
 }
@@ -218,7 +218,7 @@ func (b *basis) solve(ctx context.Context, x *linearize.Batch, k, phi blas64.Gen
 	}
 	err := fblas.GemmContext(ctx, b.workers, blas.NoTrans, blas.NoTrans, 1, k, b.g, 0, phi)
 	if err == nil {
-		b.own.set(phi, x)
+		b.known.set(phi, x)
 	}
 	return phi, err
 }
@@ -238,7 +238,7 @@ func (b *basis) weights(ctx context.Context, w blas64.General) (blas64.General, 
 // k_Z; for an input that is one of the inducing examples there is no need to
 // take that way. With M = N this is what keeps the posterior the exact one.
 // The same inputs with other outputs are another example.
-type own struct {
+type knownFeatures struct {
 	c     int        // outputs of the data
 	of    []int      // the outputs of pairs; nil for examples
 	x, f  *mat.Dense // inputs and outputs
@@ -248,12 +248,12 @@ type own struct {
 }
 
 // newOwn returns nil where the inducing examples have no inputs to show.
-func newOwn(z *Inducing, phi blas64.General) *own {
+func newKnownFeatures(z *Inducing, phi blas64.General) *knownFeatures {
 	x, f := z.Batch.X, z.Batch.F
 	if x == nil {
 		return nil
 	}
-	o := &own{c: z.outputs(), of: z.Outputs, x: x, f: f, phi: phi, seed: maphash.MakeSeed(), index: make(map[uint64][]int, z.Len())}
+	o := &knownFeatures{c: z.outputs(), of: z.Outputs, x: x, f: f, phi: phi, seed: maphash.MakeSeed(), index: make(map[uint64][]int, z.Len())}
 	for i := range z.Len() {
 		h := o.hash(x.RawRowView(i))
 		o.index[h] = append(o.index[h], i)
@@ -261,7 +261,7 @@ func newOwn(z *Inducing, phi blas64.General) *own {
 	return o
 }
 
-func (o *own) hash(x []float64) uint64 {
+func (o *knownFeatures) hash(x []float64) uint64 {
 	var h maphash.Hash
 	h.SetSeed(o.seed)
 	var buf [8]byte
@@ -276,7 +276,7 @@ func (o *own) hash(x []float64) uint64 {
 }
 
 // set overwrites the features of examples of x that are inducing ones.
-func (o *own) set(phi blas64.General, x *linearize.Batch) {
+func (o *knownFeatures) set(phi blas64.General, x *linearize.Batch) {
 	if o == nil || x.X == nil {
 		return
 	}
@@ -295,7 +295,7 @@ func (o *own) set(phi blas64.General, x *linearize.Batch) {
 
 // setFrom overwrites the features of example i of a batch, all or those of one
 // output, by those of element z. It does not where the outputs f are others.
-func (o *own) setFrom(phi blas64.General, i, z int, f []float64) bool {
+func (o *knownFeatures) setFrom(phi blas64.General, i, z int, f []float64) bool {
 	lo, n := i*o.c, o.c
 	if o.of != nil {
 		f, lo, n = f[o.of[z]:][:1], lo+o.of[z], 1

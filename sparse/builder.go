@@ -23,8 +23,8 @@ type Builder struct {
 	b    *basis
 	o    Options
 	sums *Sums
-	used bool  // something was added, removed or merged
-	save saver // of Fit and Refit
+	used bool         // something was added, removed or merged
+	save checkpointer // of Fit and Refit
 }
 
 // NewBuilder forms and factors the kernel of the inducing examples. It fails
@@ -52,14 +52,14 @@ func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit boo
 	if err != nil {
 		return nil, err
 	}
-	save := newSaver(o, b.c)
+	save := newCheckpointer(o, b.c)
 	o.Checkpoint, o.Resume = nil, nil
-	return &Builder{b: b, o: *o, sums: newSums(b.origin(o)), save: save}, nil
+	return &Builder{b: b, o: *o, sums: newSums(b.sumsSpec(o)), save: save}, nil
 }
 
 // origin says what sums in this basis are relative to.
-func (b *basis) origin(o *Options) origin {
-	return origin{
+func (b *basis) sumsSpec(o *Options) sumsSpec {
+	return sumsSpec{
 		m: b.z.Len(), c: b.c, rank: b.rank(), fitc: o.Approximation == FITC,
 		inputs: b.fingerprint(), trace: b.trace,
 	}
@@ -116,9 +116,9 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 	if b.used {
 		sums = b.sums.Clone()
 	}
-	first, to := 0, binding{}
+	first, to := 0, fitIdentity{}
 	if b.save.active() {
-		to = b.b.bind(sums.origin, n, false, marksOf(local)...)
+		to = b.b.fitIdentity(sums.spec, n, false, checksumsOf(local)...)
 	}
 	if c := b.save.resume; c != nil {
 		if err := c.check(to); err != nil {
@@ -127,19 +127,19 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 		sums, first = c.sums.Clone(), c.next
 	}
 	f, a := newFeatures(b.b, n), newAdder(b.b, sums, n, sign)
-	do := func(p part) error {
+	do := func(p chunk) error {
 		phi, err := f.of(ctx, p)
 		if err != nil {
 			return err
 		}
-		return a.add(b.save.whole(ctx), p, phi, local.Slice(p.first, p.first+p.x.Len()))
+		return a.add(b.save.uninterrupted(ctx), p, phi, local.Slice(p.first, p.first+p.x.Len()))
 	}
-	err = b.save.eachPart(ctx, b.b, x, &b.o, first, do, func(next int) *Checkpoint {
-		return &Checkpoint{binding: to, next: next, sums: sums}
+	err = b.save.eachChunk(ctx, b.b, x, &b.o, first, do, func(next int) *Checkpoint {
+		return &Checkpoint{fitIdentity: to, next: next, sums: sums}
 	})
 	if err != nil {
 		if sums == b.sums {
-			b.sums = newSums(sums.origin)
+			b.sums = newSums(sums.spec)
 		}
 		return err
 	}
@@ -164,14 +164,14 @@ func (b *Builder) Posterior(ctx context.Context) (*Projected, error) {
 }
 
 // A part is a chunk of the training examples.
-type part struct {
+type chunk struct {
 	first int // place of its first example
 	x     *linearize.Batch
 	rows  int // outputs of all its examples
 }
 
 // eachPart passes over x in chunks that do not depend on its batches.
-func (b *basis) eachPart(ctx context.Context, x linearize.Source, o *Options, stage string, do func(p part) error) error {
+func (b *basis) eachChunk(ctx context.Context, x linearize.Source, o *Options, stage string, do func(p chunk) error) error {
 	n := x.Len()
 	return linearize.Rebatch(x, linearize.Tile(b.c)).Batches(ctx, func(first int, batch *linearize.Batch) error {
 		if err := ctx.Err(); err != nil {
@@ -180,7 +180,7 @@ func (b *basis) eachPart(ctx context.Context, x linearize.Source, o *Options, st
 		if batch.Outputs() != b.c || batch.P != b.z.Batch.P {
 			panic("sparse: data and inducing examples are of different networks")
 		}
-		if err := do(part{first: first, x: batch, rows: batch.Len() * b.c}); err != nil {
+		if err := do(chunk{first: first, x: batch, rows: batch.Len() * b.c}); err != nil {
 			return err
 		}
 		o.Progress(stage, first+batch.Len(), n)
@@ -207,7 +207,7 @@ func newFeaturesOf(b *basis, rows int) *features {
 }
 
 // cross returns k_Z(x), one row an output. It is valid until the next call.
-func (f *features) cross(p part) (blas64.General, error) {
+func (f *features) cross(p chunk) (blas64.General, error) {
 	k := dense.In(f.k, p.rows, f.b.rows())
 	return k, f.b.crossTo(k, p.x, p.first)
 }
@@ -222,7 +222,7 @@ func (f *features) solve(ctx context.Context, x *linearize.Batch, k blas64.Gener
 }
 
 // of returns φ(x), one row an output. It is valid until the next call.
-func (f *features) of(ctx context.Context, p part) (blas64.General, error) {
+func (f *features) of(ctx context.Context, p chunk) (blas64.General, error) {
 	k, err := f.cross(p)
 	if err != nil {
 		return k, err

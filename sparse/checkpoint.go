@@ -25,7 +25,7 @@ import (
 // The kernel of the inducing examples is computed again, and so are the sites
 // of a refit, from its function values.
 type Checkpoint struct {
-	binding
+	fitIdentity
 	next   int         // the first example that is not in the sums
 	sums   *Sums       // of the pass
 	newton *refitState // of a refit
@@ -57,27 +57,27 @@ func (e *ResumeError) Error() string {
 }
 
 // A binding is what a checkpoint belongs to.
-type binding struct {
-	origin origin
-	n      int
-	refit  bool
-	marks  [bindingMarks]mark // of m at the inducing examples; of the sites' f, r and Λ, or of a refit's targets
+type fitIdentity struct {
+	spec      sumsSpec
+	n         int
+	refit     bool
+	checksums [identityChecksums]checksum // of m at the inducing examples; of the sites' f, r and Λ, or of a refit's targets
 }
 
-const bindingMarks = 4
+const identityChecksums = 4
 
 // bind returns what a pass over n examples, known by marks, belongs to.
-func (b *basis) bind(o origin, n int, refit bool, marks ...mark) binding {
+func (b *basis) fitIdentity(o sumsSpec, n int, refit bool, marks ...checksum) fitIdentity {
 	m := make([]float64, b.rows())
 	b.k.MeanTo(m, b.z.Batch)
-	to := binding{origin: o, n: n, refit: refit}
-	copy(to.marks[:], append([]mark{markOf(m)}, marks...))
+	to := fitIdentity{spec: o, n: n, refit: refit}
+	copy(to.checksums[:], append([]checksum{checksumOf(m)}, marks...))
 	return to
 }
 
 // check returns a *ResumeError where c does not belong to what is at hand.
-func (c *Checkpoint) check(to binding) error {
-	names := [bindingMarks]string{"their prior mean or network", "the function values of their sites", "the residuals of their sites", "the Λ of their sites"}
+func (c *Checkpoint) check(to fitIdentity) error {
+	names := [identityChecksums]string{"their prior mean or network", "the function values of their sites", "the residuals of their sites", "the Λ of their sites"}
 	if to.refit {
 		names[1] = "their targets"
 	}
@@ -89,11 +89,11 @@ func (c *Checkpoint) check(to binding) error {
 	case c.n != to.n:
 		return &ResumeError{What: fmt.Sprintf("their number of training examples, %d and %d", c.n, to.n)}
 	}
-	if what := c.origin.differs(to.origin); what != "" {
+	if what := c.spec.differs(to.spec); what != "" {
 		return &ResumeError{What: what}
 	}
-	for i, m := range c.marks {
-		if !m.same(to.marks[i]) {
+	for i, m := range c.checksums {
+		if !m.same(to.checksums[i]) {
 			return &ResumeError{What: names[i]}
 		}
 	}
@@ -102,16 +102,16 @@ func (c *Checkpoint) check(to binding) error {
 
 // A mark tells numbers from others but for rounding, which another processor
 // may change: a sum with fixed random weights, and one of sizes.
-type mark struct {
+type checksum struct {
 	sum, scale float64
 }
 
 // markRounding is the difference of two marks, relative to their scale, that
 // rounding may make. A label among 10⁷ makes more.
-const markRounding = 1e-9
+const checksumRounding = 1e-9
 
-func markOf(v []float64) mark {
-	var m mark
+func checksumOf(v []float64) checksum {
+	var m checksum
 	weights := rand.NewPCG(1, 1)
 	for _, x := range v {
 		m.sum += float64(int64(weights.Uint64())) * 0x1p-63 * x
@@ -120,15 +120,17 @@ func markOf(v []float64) mark {
 	return m
 }
 
-func (m mark) same(o mark) bool {
-	return math.Abs(m.sum-o.sum) <= markRounding*math.Max(m.scale, o.scale)
+func (m checksum) same(o checksum) bool {
+	return math.Abs(m.sum-o.sum) <= checksumRounding*math.Max(m.scale, o.scale)
 }
 
 // marksOf returns the marks of the function values, residuals and Λ.
-func marksOf(s sites.Flat) []mark { return []mark{markOf(s.F), markOf(s.R), markOf(s.Lambda)} }
+func checksumsOf(s sites.Flat) []checksum {
+	return []checksum{checksumOf(s.F), checksumOf(s.R), checksumOf(s.Lambda)}
+}
 
 // A saver gives the state of passes over the data to Options.Checkpoint.
-type saver struct {
+type checkpointer struct {
 	call   func(*Checkpoint) error
 	every  int // examples
 	resume *Checkpoint
@@ -137,8 +139,8 @@ type saver struct {
 // defaultCheckpointChunks makes the default of Options.CheckpointEvery.
 const defaultCheckpointChunks = 16
 
-func newSaver(o *Options, c int) saver {
-	s := saver{call: o.Checkpoint, every: o.CheckpointEvery, resume: o.Resume}
+func newCheckpointer(o *Options, c int) checkpointer {
+	s := checkpointer{call: o.Checkpoint, every: o.CheckpointEvery, resume: o.Resume}
 	if s.every == 0 {
 		s.every = defaultCheckpointChunks * linearize.Tile(c)
 	}
@@ -146,11 +148,11 @@ func newSaver(o *Options, c int) saver {
 }
 
 // active tells whether checkpoints are written or read.
-func (s *saver) active() bool { return s.call != nil || s.resume != nil }
+func (s *checkpointer) active() bool { return s.call != nil || s.resume != nil }
 
 // give calls Options.Checkpoint. What c points to changes from then on, so
 // that nothing is left in it.
-func (s *saver) give(c *Checkpoint) error {
+func (s *checkpointer) write(c *Checkpoint) error {
 	if c == nil {
 		return nil
 	}
@@ -161,7 +163,7 @@ func (s *saver) give(c *Checkpoint) error {
 
 // whole returns the context of work that changes sums in place. Where the sums
 // of an interrupted pass are handed out, such work runs to its end.
-func (s *saver) whole(ctx context.Context) context.Context {
+func (s *checkpointer) uninterrupted(ctx context.Context) context.Context {
 	if s.call != nil {
 		return context.WithoutCancel(ctx)
 	}
@@ -171,7 +173,7 @@ func (s *saver) whole(ctx context.Context) context.Context {
 // eachPart passes over x from its example first on, which begins a chunk, as
 // basis.eachPart does over all. state returns the checkpoint that has the
 // examples before next behind it, or nil where there is nothing to go on from.
-func (s *saver) eachPart(ctx context.Context, b *basis, x linearize.Source, o *Options, first int, do func(p part) error, state func(next int) *Checkpoint) error {
+func (s *checkpointer) eachChunk(ctx context.Context, b *basis, x linearize.Source, o *Options, first int, do func(p chunk) error, state func(next int) *Checkpoint) error {
 	n := x.Len()
 	if first == n {
 		return nil
@@ -179,7 +181,7 @@ func (s *saver) eachPart(ctx context.Context, b *basis, x linearize.Source, o *O
 	shifted := *o
 	shifted.Progress = func(stage string, done, total int) { o.Progress(stage, first+done, first+total) }
 	done, saved := first, first
-	err := b.eachPart(ctx, linearize.From(x, first), &shifted, StageData, func(p part) error {
+	err := b.eachChunk(ctx, linearize.From(x, first), &shifted, StageData, func(p chunk) error {
 		p.first += first
 		if err := do(p); err != nil {
 			return err
@@ -189,12 +191,12 @@ func (s *saver) eachPart(ctx context.Context, b *basis, x linearize.Source, o *O
 			return nil
 		}
 		saved = done
-		return s.give(state(done))
+		return s.write(state(done))
 	})
 	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) || s.call == nil || done == saved {
 		return err
 	}
-	if last := s.give(state(done)); last != nil {
+	if last := s.write(state(done)); last != nil {
 		return errors.Join(err, last)
 	}
 	return err
@@ -208,7 +210,7 @@ const (
 	checkpointMagic   = "fgpckpt\x00"
 	checkpointVersion = 1
 	checkpointHead    = 7 // kind, C, rank, approximation, N, next, step
-	checkpointStart   = len(checkpointMagic) + 4 + 8*(checkpointHead+2*bindingMarks)
+	checkpointStart   = len(checkpointMagic) + 4 + 8*(checkpointHead+2*identityChecksums)
 )
 
 var (
@@ -229,7 +231,7 @@ type checkpointLayout struct {
 }
 
 func (c *Checkpoint) layout() checkpointLayout {
-	l := checkpointLayout{refit: c.refit, fitc: c.origin.fitc, c: c.origin.c, rank: c.origin.rank, n: c.n, next: c.next}
+	l := checkpointLayout{refit: c.refit, fitc: c.spec.fitc, c: c.spec.c, rank: c.spec.rank, n: c.n, next: c.next}
 	if c.refit {
 		l.kind, l.step = c.newton.kind, c.newton.step
 	}
@@ -276,7 +278,7 @@ func (l checkpointLayout) vectors() []int64 {
 	case atPoint:
 		to = all
 	}
-	v := []int64{known, 2 * int64(chunks(marked, l.c)), 0, int64(l.rank), to, to, 0, 0, 0, 0, 0}
+	v := []int64{known, 2 * int64(chunkCount(marked, l.c)), 0, int64(l.rank), to, to, 0, 0, 0, 0, 0}
 	if l.kind == stepping {
 		v[7], v[8], v[9] = int64(l.rank), all, all
 	}
@@ -311,13 +313,13 @@ func (c *Checkpoint) WriteTo(w io.Writer) (int64, error) {
 	if c.sums == nil {
 		return 0, errors.New("sparse: there is nothing in the checkpoint to write")
 	}
-	e := &sealer{w: w}
+	e := &checksumWriter{w: w}
 	e.write([]byte(checkpointMagic))
 	e.write(binary.LittleEndian.AppendUint32(nil, checkpointVersion))
 	for _, v := range c.layout().head() {
 		e.write(binary.LittleEndian.AppendUint64(nil, v))
 	}
-	for _, m := range c.marks {
+	for _, m := range c.checksums {
 		e.floats(m.sum, m.scale)
 	}
 	e.sums(c.sums)
@@ -332,7 +334,7 @@ func (c *Checkpoint) WriteTo(w io.Writer) (int64, error) {
 			e.floats(*v...)
 		}
 	}
-	return e.seal()
+	return e.finish()
 }
 
 // MarshalBinary returns what WriteTo writes.
@@ -378,16 +380,16 @@ func (c *Checkpoint) UnmarshalBinary(data []byte) error {
 
 // read reads what follows the header; all sizes are right.
 func (l checkpointLayout) read(body []byte) (*Checkpoint, error) {
-	t := &Checkpoint{binding: binding{n: l.n, refit: l.refit}, next: l.next}
+	t := &Checkpoint{fitIdentity: fitIdentity{n: l.n, refit: l.refit}, next: l.next}
 	r := floatReader(body)
-	for i := range t.marks {
-		t.marks[i] = mark{r.next(), r.next()}
+	for i := range t.checksums {
+		t.checksums[i] = checksum{r.next(), r.next()}
 	}
 	var err error
 	if t.sums, err = l.sums(&r); err != nil {
 		return nil, err
 	}
-	t.origin = t.sums.origin
+	t.spec = t.sums.spec
 	if l.refit {
 		if t.newton, err = l.newton(&r); err != nil {
 			return nil, err
@@ -430,20 +432,20 @@ func (l checkpointLayout) newton(r *floatReader) (*refitState, error) {
 
 // consistent tells whether the sums are those of the header.
 func (c *Checkpoint) consistent(l checkpointLayout) bool {
-	o := c.origin
+	o := c.spec
 	if o.c != l.c || o.rank != l.rank || o.fitc != l.fitc {
 		return false
 	}
 	if l.kind == stepping {
 		// Past an example without finite sites a step sums nothing.
 		s := c.newton.sums
-		return c.sums.n <= c.next && s.n == c.n && s.origin == o
+		return c.sums.n <= c.next && s.n == c.n && s.spec == o
 	}
 	return c.sums.n == c.next
 }
 
 // A sealer writes bytes and numbers, and the CRC-32C of them.
-type sealer struct {
+type checksumWriter struct {
 	w   io.Writer
 	buf []byte
 	crc uint32
@@ -451,21 +453,21 @@ type sealer struct {
 	err error
 }
 
-const sealerBytes = 64 << 10
+const checksumWriterBytes = 64 << 10
 
-func (s *sealer) write(b []byte) {
+func (s *checksumWriter) write(b []byte) {
 	s.buf = append(s.buf, b...)
-	s.flush(sealerBytes)
+	s.flush(checksumWriterBytes)
 }
 
-func (s *sealer) floats(v ...float64) {
+func (s *checksumWriter) floats(v ...float64) {
 	for _, x := range v {
 		s.buf = binary.LittleEndian.AppendUint64(s.buf, math.Float64bits(x))
-		s.flush(sealerBytes)
+		s.flush(checksumWriterBytes)
 	}
 }
 
-func (s *sealer) sums(t *Sums) {
+func (s *checksumWriter) sums(t *Sums) {
 	b, err := t.MarshalBinary()
 	if s.err == nil {
 		s.err = err
@@ -477,7 +479,7 @@ func (s *sealer) sums(t *Sums) {
 }
 
 // flush writes what is there, if it is at least so many bytes.
-func (s *sealer) flush(bytes int) {
+func (s *checksumWriter) flush(bytes int) {
 	if s.err != nil {
 		s.buf = nil
 	}
@@ -490,7 +492,7 @@ func (s *sealer) flush(bytes int) {
 }
 
 // seal writes the checksum and returns how much was written.
-func (s *sealer) seal() (int64, error) {
+func (s *checksumWriter) finish() (int64, error) {
 	s.flush(0)
 	s.buf = binary.LittleEndian.AppendUint32(s.buf, s.crc)
 	s.flush(0)

@@ -85,7 +85,7 @@ type cholesky struct {
 	c       int            // outputs of an example
 	per     int            // rows of a candidate: c or 1
 	m       int            // candidates to choose
-	left    *weights       // tr(k − q) of each candidate
+	left    *candidates    // tr(k − q) of each candidate
 	prior   []float64      // tr k
 	largest float64        // of prior
 	factor  blas64.General // N·C×m·per, the first width columns valid
@@ -109,7 +109,7 @@ func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o
 	if single {
 		f.per = 1
 	}
-	f.left = newWeights(len(f.prior))
+	f.left = newCandidates(len(f.prior))
 	copy(f.left.w, f.prior)
 	f.largest = slices.Max(f.prior)
 	rows := len(f.prior) * f.per
@@ -129,7 +129,7 @@ func (f *cholesky) gather(ctx context.Context, pool []int) (*linearize.Batch, er
 	if f.per == f.c {
 		return linearize.Gather(ctx, f.x, pool)
 	}
-	z, err := gatherPlaces(ctx, f.x, pool, f.c)
+	z, err := gatherPairsAt(ctx, f.x, pool, f.c)
 	if err != nil {
 		return nil, err
 	}
@@ -151,11 +151,11 @@ func (f *cholesky) residual(v float64, candidate int) float64 {
 // A pick decides on the next candidate of a pool: its place in the pool, or −1
 // to go over the data first. before are the traces when the pool was formed,
 // now those given the candidates accepted since; step counts the calls.
-type pick func(step int, before, now []float64) int
+type chooser func(step int, before, now []float64) int
 
 // bestOf picks the largest trace while it is certain to be the largest of all
 // candidates: no other exceeds next.
-func (f *cholesky) bestOf(next float64) pick {
+func (f *cholesky) bestOf(next float64) chooser {
 	return func(step int, _, now []float64) int {
 		best := floats.MaxIdx(now)
 		if step > 0 && now[best] <= next || now[best] <= 0 {
@@ -168,7 +168,7 @@ func (f *cholesky) bestOf(next float64) pick {
 // thinned goes through a pool that was drawn by the traces of before and
 // accepts each with the probability now/before: the accepted ones are as if
 // drawn one by one by the traces at the time.
-func thinned(rng *rand.Rand) pick {
+func thinned(rng *rand.Rand) chooser {
 	at := 0
 	return func(step int, before, now []float64) int {
 		if step == 0 {
@@ -187,7 +187,7 @@ func thinned(rng *rand.Rand) pick {
 
 // advance accepts candidates of the pool one by one and then adds their columns
 // to the factor.
-func (f *cholesky) advance(ctx context.Context, pool []int, next pick) error {
+func (f *cholesky) advance(ctx context.Context, pool []int, next chooser) error {
 	batch, err := f.gather(ctx, pool)
 	if err != nil {
 		return err
@@ -279,7 +279,7 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 		before = f.rowsOf(chosen)
 	}
 	lo, hi := f.width, f.width+len(accepted)*f.per
-	err = eachColumns(ctx, f.k, f.x, f.c, s, func(p part, block blas64.General) error {
+	err = eachColumns(ctx, f.k, f.x, f.c, s, func(p chunk, block blas64.General) error {
 		rows := dense.Rows(f.factor, p.first*f.c, p.first*f.c+p.rows)
 		if f.width > 0 {
 			if err := fblas.GemmContext(ctx, f.o.Workers, blas.NoTrans, blas.Trans, -1, dense.Cols(rows, 0, f.width), before, 1, block); err != nil {

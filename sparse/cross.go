@@ -52,7 +52,7 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 	if err := gp.CheckMemory("a cross-kernel", gp.TestExamples, t, p.o.MaxMemory, need); err != nil {
 		return nil, err
 	}
-	phi, err := newFeaturesOf(p.b, q.rows).of(ctx, part{x: x, rows: q.rows})
+	phi, err := newFeaturesOf(p.b, q.rows).of(ctx, chunk{x: x, rows: q.rows})
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +72,11 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 		return nil, err
 	}
 	w := mat.DenseCopyOf(dense.View(weights).T())
-	q.kernel = formed{p.b.k, p.b.z.Batch, w, p.o.Workers}
+	q.kernel = kernelProduct{p.b.k, p.b.z.Batch, w, p.o.Workers}
 	if prepared(t) <= preparedBytes {
 		q.kernel = prepare(p.b.k, p.b.z.Batch, w, p.o.Workers)
 	}
-	return combining{q}, nil
+	return combinedCross{q}, nil
 }
 
 // prepare returns κ(·, z) w.
@@ -84,22 +84,22 @@ func prepare(k ntk.Kernel, z *linearize.Batch, w *mat.Dense, workers int) ntk.Pr
 	switch k := k.(type) {
 	case ntk.Preparer:
 		return k.Prepare(z, w)
-	case scaledMul:
-		return prepareScaled(k.scaled, z, w, workers)
-	case scaled:
+	case scaledMulKernel:
+		return prepareScaled(k.scaledKernel, z, w, workers)
+	case scaledKernel:
 		return prepareScaled(k, z, w, workers)
 	}
-	return formed{k, z, w, workers}
+	return kernelProduct{k, z, w, workers}
 }
 
-func prepareScaled(k scaled, z *linearize.Batch, w *mat.Dense, workers int) ntk.Product {
+func prepareScaled(k scaledKernel, z *linearize.Batch, w *mat.Dense, workers int) ntk.Product {
 	var times mat.Dense
 	times.Scale(k.factor, w)
 	return prepare(k.Kernel, z, &times, workers)
 }
 
 // formed is κ(·, z) w by a kernel that can do no more.
-type formed struct {
+type kernelProduct struct {
 	k       ntk.Kernel
 	z       *linearize.Batch
 	w       *mat.Dense
@@ -107,7 +107,7 @@ type formed struct {
 }
 
 // MulTo implements ntk.Product.
-func (f formed) MulTo(dst *mat.Dense, a *linearize.Batch) {
+func (f kernelProduct) MulTo(dst *mat.Dense, a *linearize.Batch) {
 	if m, ok := f.k.(ntk.MulToer); ok {
 		m.MulTo(dst, a, f.z, f.w)
 		return
@@ -145,12 +145,12 @@ func (q *cross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *li
 }
 
 // combining is a cross for any sums of outputs.
-type combining struct{ *cross }
+type combinedCross struct{ *cross }
 
-var _ gp.CombinedCross = combining{}
+var _ gp.CombinedCross = combinedCross{}
 
 // CombinedTo implements gp.CombinedCross, with Q in the place of κ.
-func (q combining) CombinedTo(ctx context.Context, dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
+func (q combinedCross) CombinedTo(ctx context.Context, dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
 	return q.tileTo(ctx, dst, train, t)
 }
 
@@ -191,7 +191,7 @@ func (q *cross) product(ctx context.Context, train *linearize.Batch) (*mat.Dense
 	rows := train.Len() * train.Outputs()
 	prod := mat.NewDense(rows, 2*q.rows, nil)
 	if q.kernel == nil {
-		phi, err := newFeaturesOf(q.p.b, rows).of(ctx, part{x: train, rows: rows})
+		phi, err := newFeaturesOf(q.p.b, rows).of(ctx, chunk{x: train, rows: rows})
 		if err != nil {
 			return nil, err
 		}

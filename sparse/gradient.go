@@ -20,7 +20,7 @@ import (
 // of a common factor on all prior variances, at fixed sites. It needs no pass
 // over the data. A posterior with FITC has none; see GradientLinearGaussian.
 func (p *Projected) GradientScale() (float64, error) {
-	if p.sums.origin.fitc {
+	if p.sums.spec.fitc {
 		return 0, errFITCScale
 	}
 	// ½wᵀw − ½ tr(A'⁻¹ΦΛΦᵀ)
@@ -37,8 +37,8 @@ func (p *Projected) GradientScale() (float64, error) {
 // precision (*RankWarning) digits are lost.
 func (p *Posterior) GradientLinearGaussian(ctx context.Context, groups []ntk.Kernel) ([]float64, error) {
 	t := none
-	if p.sums.origin.fitc {
-		t = ownNoise
+	if p.sums.spec.fitc {
+		t = residualNoise
 	}
 	return p.gradient(ctx, groups, gradientTerms{fit: 1, diagonal: t})
 }
@@ -56,8 +56,8 @@ func (p *Posterior) GradientAtTheta(ctx context.Context, groups []ntk.Kernel, sc
 		panic("sparse: groups and scatter differ in length")
 	}
 	t := none
-	if p.sums.origin.fitc {
-		t = ownNoise
+	if p.sums.spec.fitc {
+		t = residualNoise
 	}
 	grad, err := p.gradient(ctx, groups, gradientTerms{diagonal: t})
 	if err != nil {
@@ -82,9 +82,9 @@ type gradientTerms struct {
 type diagonal int
 
 const (
-	none     diagonal = iota // 0
-	trace                    // −½Λ_i: the trace term of the lower bound
-	ownNoise                 // H_ii: the residual is noise of its own (FITC)
+	none          diagonal = iota // 0
+	trace                         // −½Λ_i: the trace term of the lower bound
+	residualNoise                 // H_ii: the residual is noise of its own (FITC)
 )
 
 // A gradient accumulates tr((H−T)dQ) with dQ = V_gᵀU + UᵀV_g − UᵀS_gU,
@@ -119,7 +119,7 @@ func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, t gradien
 	g := &gradient{p: p, terms: t, groups: groups, grad: make([]float64, len(groups)), mid: make([]float64, r*r),
 		t: buf(c), x: buf(r), u: buf(r), cross: buf(p.b.rows()), diag: buf(c)}
 	f := newFeatures(p.b, p.x.Len())
-	err = p.b.eachPart(ctx, p.x, &p.o, StageData, func(t part) error {
+	err = p.b.eachChunk(ctx, p.x, &p.o, StageData, func(t chunk) error {
 		phi, err := f.of(ctx, t)
 		if err != nil {
 			return err
@@ -133,7 +133,7 @@ func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, t gradien
 }
 
 // add adds tr(2U(H−T)V_gᵀ) + Σ tr(T_i k^g_ii) of the examples of a part.
-func (g *gradient) add(ctx context.Context, t part, phi blas64.General) error {
+func (g *gradient) add(ctx context.Context, t chunk, phi blas64.General) error {
 	p, c := g.p, g.p.b.c
 	x := dense.In(g.x, t.rows, phi.Cols)
 	if err := g.weight(ctx, t, phi, x); err != nil {
@@ -166,19 +166,19 @@ func (g *gradient) add(ctx context.Context, t part, phi blas64.General) error {
 }
 
 // weight writes ΛφU⁻¹ to x, Λ̃ with FITC, and the part's T, and adds φTφᵀ.
-func (g *gradient) weight(ctx context.Context, t part, phi, x blas64.General) error {
+func (g *gradient) weight(ctx context.Context, t chunk, phi, x blas64.General) error {
 	p, c := g.p, g.p.b.c
 	s := p.local.Slice(t.first, t.first+t.x.Len())
 	lambda := s.Lambda
-	if p.sums.origin.fitc {
+	if p.sums.spec.fitc {
 		lambda = make([]float64, t.rows*c)
 		p.b.k.DiagTo(mat.NewDense(t.rows, c, g.diag[:t.rows*c]), t.x)
 	}
 	zero := make([]float64, c)
 	err := par.Do(ctx, p.o.Workers, t.x.Len(), func(i int) error {
 		li, own := lambda[i*c*c:(i+1)*c*c], dense.Rows(phi, i*c, (i+1)*c)
-		if p.sums.origin.fitc {
-			w := newCorrected(c)
+		if p.sums.spec.fitc {
+			w := newFITCSite(c)
 			residualTo(w.d, g.diag[i*c*c:(i+1)*c*c], own)
 			if err := w.set(s.Block(s.Root, i), zero); err != nil {
 				return err
@@ -196,7 +196,7 @@ func (g *gradient) weight(ctx context.Context, t part, phi, x blas64.General) er
 		return err
 	}
 	g.diagonals(t, lambda, x)
-	if g.terms.diagonal == ownNoise {
+	if g.terms.diagonal == residualNoise {
 		tphi := dense.In(g.u, t.rows, phi.Cols)
 		for i := range t.x.Len() {
 			mulTransRoot(dense.Rows(tphi, i*c, (i+1)*c), dense.Rows(phi, i*c, (i+1)*c), g.t[i*c*c:(i+1)*c*c])
@@ -207,7 +207,7 @@ func (g *gradient) weight(ctx context.Context, t part, phi, x blas64.General) er
 }
 
 // diagonals writes T_i; half holds Λ̃φU⁻¹.
-func (g *gradient) diagonals(t part, lambda []float64, half blas64.General) {
+func (g *gradient) diagonals(t chunk, lambda []float64, half blas64.General) {
 	c := g.p.b.c
 	alpha := g.p.alpha[t.first*c:]
 	for i := range t.rows {
@@ -216,7 +216,7 @@ func (g *gradient) diagonals(t part, lambda []float64, half blas64.General) {
 			switch g.terms.diagonal {
 			case trace:
 				g.t[i*c+b] = -lambda[i*c+b] / 2
-			case ownNoise:
+			case residualNoise:
 				// H_ii = ½(ααᵀ − Λ̃ + Λ̃φA'⁻¹φᵀΛ̃)
 				v := floats.Dot(half.Data[i*half.Stride:][:half.Cols], half.Data[j*half.Stride:][:half.Cols])
 				g.t[i*c+b] = (g.terms.fit*alpha[i]*alpha[j] - lambda[i*c+b] + v) / 2
@@ -226,7 +226,7 @@ func (g *gradient) diagonals(t part, lambda []float64, half blas64.General) {
 }
 
 // sumCross returns Σ X ∘ K^g_nZ.
-func (g *gradient) sumCross(k ntk.Kernel, t part, x blas64.General) float64 {
+func (g *gradient) sumCross(k ntk.Kernel, t chunk, x blas64.General) float64 {
 	b := g.p.b
 	cross := dense.In(g.cross, t.rows, b.rows())
 	k.BlockTo(dense.View(cross), t.x, b.z.Batch)
@@ -238,7 +238,7 @@ func (g *gradient) sumCross(k ntk.Kernel, t part, x blas64.General) float64 {
 }
 
 // sumDiag returns Σ T_i : k^g_ii.
-func (g *gradient) sumDiag(k ntk.Kernel, t part) float64 {
+func (g *gradient) sumDiag(k ntk.Kernel, t chunk) float64 {
 	if g.terms.diagonal == none {
 		return 0
 	}

@@ -140,7 +140,7 @@ func (p pairs) selectPairs(ctx context.Context, k ntk.Kernel, x linearize.Source
 	if err != nil {
 		return nil, err
 	}
-	return gatherPlaces(ctx, x, places, c)
+	return gatherPairsAt(ctx, x, places, c)
 }
 
 // A pairSource shows the pairs (i, a) of a source as its examples i·c + a, of
@@ -178,7 +178,7 @@ func (s pairSource) Batches(ctx context.Context, yield func(first int, b *linear
 
 // Gather implements linearize.Gatherer.
 func (s pairSource) Gather(ctx context.Context, rows []int) (*linearize.Batch, error) {
-	z, err := gatherPlaces(ctx, s.of, rows, s.c)
+	z, err := gatherPairsAt(ctx, s.of, rows, s.c)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func gatherPairs(ctx context.Context, x linearize.Source, rows, outputs []int, c
 }
 
 // gatherPlaces gathers the pairs at places i·c + a.
-func gatherPlaces(ctx context.Context, x linearize.Source, places []int, c int) (*Inducing, error) {
+func gatherPairsAt(ctx context.Context, x linearize.Source, places []int, c int) (*Inducing, error) {
 	rows, outputs := make([]int, len(places)), make([]int, len(places))
 	for i, p := range places {
 		rows[i], outputs[i] = p/c, p%c

@@ -48,17 +48,17 @@ func (p *Posterior) rootTo(ctx context.Context, dst *mat.Dense, rows []int, x *l
 			dst.SetRow(i*c+a, root[a*c:(a+1)*c])
 		}
 	}
-	if !p.sums.origin.fitc {
+	if !p.sums.spec.fitc {
 		for i, r := range rows {
 			put(i, p.local.Block(p.local.Root, r))
 		}
 		return nil
 	}
-	phi, err := newFeaturesOf(p.b, t*c).of(ctx, part{x: x, rows: t * c})
+	phi, err := newFeaturesOf(p.b, t*c).of(ctx, chunk{x: x, rows: t * c})
 	if err != nil {
 		return err
 	}
-	s := newCorrected(c)
+	s := newFITCSite(c)
 	for i, r := range rows {
 		residualTo(s.d, dense.Contiguous(dense.Slice(diag, i*c, (i+1)*c)), dense.Rows(phi, i*c, (i+1)*c))
 		if err := s.set(p.local.Block(p.local.Root, r), make([]float64, c)); err != nil {

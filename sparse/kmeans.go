@@ -24,7 +24,7 @@ var _ Selector = KMeans{}
 
 // Choose implements Selector.
 func (s KMeans) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error) {
-	f := &kmeans{k: k, x: x, o: o.withDefaults(), m: m, left: newWeights(x.Len())}
+	f := &kmeans{k: k, x: x, o: o.withDefaults(), m: m, left: newCandidates(x.Len())}
 	var err error
 	if f.trace, f.c, err = traces(ctx, k, x); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (s KMeans) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m 
 		f.left.w[i] = math.Inf(1)
 	}
 	rng := rand.New(rand.NewPCG(s.Seed, kmeansStream))
-	pool, next := []int{rng.IntN(x.Len())}, pick(func(step int, _, _ []float64) int { return -min(step, 1) })
+	pool, next := []int{rng.IntN(x.Len())}, chooser(func(step int, _, _ []float64) int { return -min(step, 1) })
 	for pool != nil && len(f.left.rows) < m {
 		if err := f.advance(ctx, pool, next); err != nil {
 			return nil, err
@@ -49,13 +49,13 @@ type kmeans struct {
 	x     linearize.Source
 	o     Options
 	c, m  int
-	trace []float64 // tr k(x,x) of each example
-	left  *weights  // squared distance from the nearest chosen example
+	trace []float64   // tr k(x,x) of each example
+	left  *candidates // squared distance from the nearest chosen example
 }
 
 // advance accepts examples of the pool one by one and then passes over the
 // data for the distances from them.
-func (f *kmeans) advance(ctx context.Context, pool []int, next pick) error {
+func (f *kmeans) advance(ctx context.Context, pool []int, next chooser) error {
 	batch, err := linearize.Gather(ctx, f.x, pool)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (f *kmeans) advance(ctx context.Context, pool []int, next pick) error {
 	if err != nil {
 		return err
 	}
-	err = eachColumns(ctx, f.k, f.x, f.c, s, func(p part, block blas64.General) error {
+	err = eachColumns(ctx, f.k, f.x, f.c, s, func(p chunk, block blas64.General) error {
 		for i := range p.x.Len() {
 			e := p.first + i
 			for j, at := range accepted {

@@ -102,7 +102,7 @@ func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Site
 	n := x.Len() * p.b.c
 	q.pseudo, q.alpha = make([]float64, n), make([]float64, n)
 	pass := q.dual
-	if p.sums.origin.fitc {
+	if p.sums.spec.fitc {
 		pass = q.dualFITC
 	}
 	return q, pass(ctx)
@@ -115,7 +115,7 @@ func (p *Posterior) dual(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.b.eachPart(ctx, p.x, &p.o, StageDual, func(t part) error {
+	return p.b.eachChunk(ctx, p.x, &p.o, StageDual, func(t chunk) error {
 		lo, hi := t.first*p.b.c, t.first*p.b.c+t.rows
 		s, b, alpha := p.local.Slice(t.first, t.first+t.x.Len()), p.pseudo[lo:hi], p.alpha[lo:hi]
 		m := make([]float64, t.rows)
@@ -137,19 +137,19 @@ func (p *Posterior) dual(ctx context.Context) error {
 // the inducing examples times Gw, whose right side is prepared once, or where
 // K_ZZ is singular to working precision the features themselves, in which
 // rounding is not amplified.
-func (b *basis) product(ctx context.Context, w []float64) (func(dst *mat.Dense, t part) error, error) {
+func (b *basis) product(ctx context.Context, w []float64) (func(dst *mat.Dense, t chunk) error, error) {
 	if b.g.Rows == 0 {
 		v, err := b.weights(ctx, dense.In(append([]float64(nil), w...), 1, len(w)))
 		if err != nil {
 			return nil, err
 		}
 		k := prepare(b.k, b.z.Batch, mat.NewDense(v.Cols, 1, v.Data), b.workers)
-		return func(dst *mat.Dense, t part) error {
+		return func(dst *mat.Dense, t chunk) error {
 			k.MulTo(dst, t.x)
 			return nil
 		}, nil
 	}
-	return func(dst *mat.Dense, t part) error {
+	return func(dst *mat.Dense, t chunk) error {
 		phi, err := newFeaturesOf(b, t.rows).of(ctx, t)
 		if err != nil {
 			return err
@@ -164,7 +164,7 @@ func (p *Posterior) dualFITC(ctx context.Context) error {
 	f := newFeatures(p.b, p.x.Len())
 	rows := min(p.x.Len(), linearize.Tile(c)) * c
 	prior, diag := make([]float64, rows), make([]float64, rows*c)
-	return p.b.eachPart(ctx, p.x, &p.o, StageDual, func(t part) error {
+	return p.b.eachChunk(ctx, p.x, &p.o, StageDual, func(t chunk) error {
 		phi, err := f.of(ctx, t)
 		if err != nil {
 			return err
@@ -188,7 +188,7 @@ func (p *Posterior) dualFITC(ctx context.Context) error {
 // correctedDual replaces b of one example by b̃, writes α, and returns αᵀDα.
 func (p *Posterior) correctedDual(alpha, b []float64, phi blas64.General, k, root []float64) (float64, error) {
 	c := len(b)
-	s := newCorrected(c)
+	s := newFITCSite(c)
 	residualTo(s.d, k, phi)
 	if err := s.set(root, b); err != nil {
 		return 0, err
@@ -292,7 +292,7 @@ func (p *Posterior) sumsOf(ctx context.Context, x linearize.Source, s *gp.Sites)
 	if p.subset != nil {
 		return nil, errSubsetUpdate
 	}
-	b := &Builder{b: p.b, o: p.o, sums: newSums(p.sums.origin)}
+	b := &Builder{b: p.b, o: p.o, sums: newSums(p.sums.spec)}
 	if err := b.Add(ctx, x, s); err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (p *Projected) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 	t, c := p.checkInputs(x)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
-	return p.eachTile(ctx, x, func(tile part, f *features) error {
+	return p.eachTile(ctx, x, func(tile chunk, f *features) error {
 		lo, hi := tile.first, tile.first+tile.x.Len()
 		return p.predictTile(ctx, dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), tile.x, lo, f)
 	})
@@ -40,7 +40,7 @@ func (p *Projected) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 // eachTile takes the examples of x in tiles whose features, which f forms in
 // the same memory, stay within p.tile bytes or are those of one example. It looks
 // at ctx before each.
-func (p *Projected) eachTile(ctx context.Context, x *linearize.Batch, do func(tile part, f *features) error) error {
+func (p *Projected) eachTile(ctx context.Context, x *linearize.Batch, do func(tile chunk, f *features) error) error {
 	t, c := x.Len(), p.b.c
 	if t == 0 {
 		return nil
@@ -52,7 +52,7 @@ func (p *Projected) eachTile(ctx context.Context, x *linearize.Batch, do func(ti
 			return err
 		}
 		hi := min(lo+step, t)
-		if err := do(part{first: lo, x: x.Slice(lo, hi), rows: (hi - lo) * c}, f); err != nil {
+		if err := do(chunk{first: lo, x: x.Slice(lo, hi), rows: (hi - lo) * c}, f); err != nil {
 			return err
 		}
 	}
@@ -66,9 +66,9 @@ func (p *Projected) predictTile(ctx context.Context, mean, cov *mat.Dense, x *li
 		return err
 	}
 	var k blas64.General
-	if cov != nil || mean != nil && p.ownMean() {
+	if cov != nil || mean != nil && p.linearMean() {
 		var err error
-		if k, err = f.cross(part{first: first, x: x, rows: x.Len() * p.b.c}); err != nil {
+		if k, err = f.cross(chunk{first: first, x: x, rows: x.Len() * p.b.c}); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func (p *Projected) meanAndFeatures(ctx context.Context, mean *mat.Dense, x *lin
 // Where K_ZZ is singular, in v's large weights rounding would be amplified,
 // they are φ_* and w instead.
 func (p *Projected) meanTo(mean *mat.Dense, x *linearize.Batch, first int, k blas64.General, v []float64) error {
-	if !p.ownMean() {
+	if !p.linearMean() {
 		mean.Copy(x.F)
 		return nil
 	}
@@ -169,7 +169,7 @@ func (p *Projected) marginals(ctx context.Context, cov *mat.Dense, phi blas64.Ge
 func (p *Projected) SelfTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	dense.SizeTo(dst, t*c, c)
-	return p.eachTile(ctx, x, func(tile part, f *features) error {
+	return p.eachTile(ctx, x, func(tile chunk, f *features) error {
 		phi, err := f.of(ctx, tile)
 		if err != nil {
 			return err
@@ -215,7 +215,7 @@ func (p *Projected) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 		return err
 	}
 	f := newFeaturesOf(p.b, t*c)
-	k, err := f.cross(part{x: x, rows: t * c})
+	k, err := f.cross(chunk{x: x, rows: t * c})
 	if err != nil {
 		return err
 	}
@@ -271,13 +271,13 @@ func (p *Projected) checkInputs(x *linearize.Batch) (t, c int) {
 // under any prior precision (At) and any number of inducing examples
 // (Leading) with no further kernel. Prepared is read-only.
 type Prepared struct {
-	family *Inducing
-	ratio  float64 // that of the basis that prepared them
-	c      int
-	phi    blas64.General // T·C×rank
-	prior  *mat.Dense     // k_**, T·C×C
-	mean   []float64      // m
-	f      *mat.Dense     // T×C
+	inducing *Inducing
+	ratio    float64 // that of the basis that prepared them
+	c        int
+	phi      blas64.General // T·C×rank
+	prior    *mat.Dense     // k_**, T·C×C
+	mean     []float64      // m
+	f        *mat.Dense     // T×C
 }
 
 // Len returns the number of test examples.
@@ -308,12 +308,12 @@ func (p *Projected) Prepare(ctx context.Context, x linearize.Source) (*Prepared,
 		return nil, err
 	}
 	if n == 0 {
-		return &Prepared{family: p.b.family, ratio: p.b.ratio, c: c, f: new(mat.Dense)}, nil
+		return &Prepared{inducing: p.b.prefixOf, ratio: p.b.ratio, c: c, f: new(mat.Dense)}, nil
 	}
-	t := &Prepared{family: p.b.family, ratio: p.b.ratio, c: c, phi: dense.New(n*c, p.b.rank()), prior: mat.NewDense(n*c, c, nil),
+	t := &Prepared{inducing: p.b.prefixOf, ratio: p.b.ratio, c: c, phi: dense.New(n*c, p.b.rank()), prior: mat.NewDense(n*c, c, nil),
 		mean: make([]float64, n*c), f: mat.NewDense(n, c, nil)}
 	f := newFeatures(p.b, n)
-	return t, p.b.eachPart(ctx, x, &p.o, StagePrepare, func(part part) error {
+	return t, p.b.eachChunk(ctx, x, &p.o, StagePrepare, func(part chunk) error {
 		if err := sites.NotFiniteRows("network output", part.x.F, part.first, 1); err != nil {
 			return err
 		}
@@ -374,7 +374,7 @@ func (p *Projected) PredictPreparedTo(ctx context.Context, mean, cov *mat.Dense,
 
 // preparedRatio returns the prior variance of p over that of t.
 func (p *Projected) preparedRatio(t *Prepared) float64 {
-	if t.family != p.b.family || t.phi.Cols < p.b.rank() {
+	if t.inducing != p.b.prefixOf || t.phi.Cols < p.b.rank() {
 		panic("sparse: examples prepared for other inducing examples")
 	}
 	return p.b.ratio / t.ratio
@@ -382,7 +382,7 @@ func (p *Projected) preparedRatio(t *Prepared) float64 {
 
 // preparedMean writes m + φᵀw, or f(x;θ*).
 func (p *Projected) preparedMean(mean *mat.Dense, t *Prepared, root float64) {
-	if !p.ownMean() {
+	if !p.linearMean() {
 		mean.Copy(t.f)
 		return
 	}

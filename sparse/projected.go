@@ -182,7 +182,7 @@ func (p *Projected) At(ctx context.Context, factor float64) (*Projected, error) 
 	if !(factor > 0) || math.IsInf(factor, 1) {
 		panic("sparse: a factor on the prior variance must be positive and finite")
 	}
-	if p.sums.origin.fitc {
+	if p.sums.spec.fitc {
 		return nil, errFITCScale
 	}
 	q, err := newProjected(ctx, p.b.scaled(factor), p.sums.scaled(factor), &p.o)
@@ -202,7 +202,7 @@ func (p *Projected) Warnings() []error {
 }
 
 // ownMean tells whether the predictive mean is m + K_*Z A⁻¹c rather than x.F.
-func (p *Projected) ownMean() bool { return p.refit || p.o.Mean == gp.LinearGaussian }
+func (p *Projected) linearMean() bool { return p.refit || p.o.Mean == gp.LinearGaussian }
 
 // effective returns tr H, the number of features that the data determine.
 func (p *Projected) effective() float64 {
@@ -233,7 +233,7 @@ func (p *Projected) Leading(ctx context.Context, m int) (*Projected, error) {
 	switch {
 	case m < 1 || m > p.b.z.Len():
 		return nil, &CountError{M: m, N: p.b.z.Len(), Pairs: p.b.z.Pairs()}
-	case p.sums.origin.fitc:
+	case p.sums.spec.fitc:
 		return nil, errLeadingFITC
 	case p.b.g.Rows > 0:
 		return nil, errLeadingRank
@@ -241,7 +241,7 @@ func (p *Projected) Leading(ctx context.Context, m int) (*Projected, error) {
 		return nil, fmt.Errorf("sparse: a subset of data has other data for every number of examples; fit it again with %d", m)
 	}
 	b := p.b.leading(m)
-	q, err := newProjected(ctx, b, p.sums.leading(b.origin(&p.o)), &p.o)
+	q, err := newProjected(ctx, b, p.sums.leading(b.sumsSpec(&p.o)), &p.o)
 	if err != nil {
 		return nil, err
 	}
@@ -263,10 +263,10 @@ func (b *basis) leading(m int) *basis {
 }
 
 // leading returns the sums in the leading features.
-func (s *Sums) leading(o origin) *Sums {
+func (s *Sums) leading(o sumsSpec) *Sums {
 	t := newSums(o)
 	t.n, t.scalars = s.n, s.scalars
-	r, all := o.rank, s.origin.rank
+	r, all := o.rank, s.spec.rank
 	copy(t.rhs, s.rhs)
 	copy(t.square, s.square)
 	for i := range r {

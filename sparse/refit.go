@@ -38,7 +38,7 @@ func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, 
 	if err != nil {
 		return nil, err
 	}
-	r := &refit{b: b.b, o: &d, x: x, y: y, lik: lik, save: b.save, origin: b.sums.origin,
+	r := &refit{b: b.b, o: &d, x: x, y: y, lik: lik, save: b.save, spec: b.sums.spec,
 		prior:  make([]float64, x.Len()*b.b.c),
 		search: newton.Search{MaxIter: d.MaxIter, AtTheta: true, Move: math.Inf(1)}}
 	return r.run(ctx)
@@ -46,17 +46,17 @@ func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, 
 
 // A refit is the Newton iteration, and the objective of its search.
 type refit struct {
-	b      *basis
-	o      *Options
-	x      linearize.Source
-	y      *mat.Dense
-	lik    gp.Likelihood
-	save   saver
-	origin origin
-	prior  []float64 // m, N·C
-	search newton.Search
-	to     binding   // with checkpoints
-	marks  []float64 // with checkpoints: those of f(x;θ*), two numbers a chunk
+	b         *basis
+	o         *Options
+	x         linearize.Source
+	y         *mat.Dense
+	lik       gp.Likelihood
+	save      checkpointer
+	spec      sumsSpec
+	prior     []float64 // m, N·C
+	search    newton.Search
+	identity  fitIdentity // with checkpoints
+	checksums []float64   // with checkpoints: those of f(x;θ*), two numbers a chunk
 }
 
 var _ newton.Line[*point] = (*refit)(nil)
@@ -114,12 +114,12 @@ func (r *refit) run(ctx context.Context) (*Posterior, error) {
 // begin returns the first pass, or the one that was interrupted.
 func (r *refit) begin(ctx context.Context) (*pass, error) {
 	if r.save.active() {
-		r.to = r.b.bind(r.origin, r.x.Len(), true, markOf(dense.Contiguous(r.y)))
+		r.identity = r.b.fitIdentity(r.spec, r.x.Len(), true, checksumOf(dense.Contiguous(r.y)))
 	}
 	if r.save.resume != nil {
 		return r.resume(ctx, r.save.resume)
 	}
-	return &pass{kind: atTheta, to: r.expansion(r.newPoint(make([]float64, r.b.rank())), newSums(r.origin))}, nil
+	return &pass{kind: atTheta, to: r.expansion(r.newPoint(make([]float64, r.b.rank())), newSums(r.spec))}, nil
 }
 
 // stepFrom returns the pass that makes Newton's step from an expansion.
@@ -128,10 +128,10 @@ func (r *refit) stepFrom(ctx context.Context, at *expansion) (*pass, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.origin.fitc {
+	if r.spec.fitc {
 		at.pseudo = make([]float64, len(r.prior))
 	}
-	return &pass{kind: stepping, before: at, post: post, to: r.expansion(r.newPoint(post.w), newSums(r.origin)), sum: make([]float64, r.b.rank())}, nil
+	return &pass{kind: stepping, before: at, post: post, to: r.expansion(r.newPoint(post.w), newSums(r.spec)), sum: make([]float64, r.b.rank())}, nil
 }
 
 // after returns the pass that follows p, or the posterior.
@@ -159,7 +159,7 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 		q, err := r.stepFrom(ctx, p.to)
 		return q, nil, err
 	}
-	return &pass{kind: atPoint, to: r.expansion(to, newSums(r.origin))}, nil, nil
+	return &pass{kind: atPoint, to: r.expansion(to, newSums(r.spec))}, nil, nil
 }
 
 // expansion is one at a point, whose sites are to be computed.
@@ -173,8 +173,8 @@ func (r *refit) expansion(at *point, sums *Sums) *expansion {
 func (r *refit) pass(ctx context.Context, p *pass) error {
 	n, e := r.x.Len(), p.to
 	f, a := newFeatures(r.b, n), newAdder(r.b, e.sums, n, 1)
-	err := r.save.eachPart(ctx, r.b, r.x, r.o, p.next, func(t part) error {
-		if err := r.recognize(t); err != nil {
+	err := r.save.eachChunk(ctx, r.b, r.x, r.o, p.next, func(t chunk) error {
+		if err := r.checkOutputs(t); err != nil {
 			return err
 		}
 		phi, err := f.of(ctx, t)
@@ -196,7 +196,7 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 			return p.fatal()
 		}
 		lo := t.first * r.b.c
-		err = a.addWith(r.save.whole(ctx), t, phi, e.local.Slice(t.first, t.first+t.x.Len()), r.prior[lo:lo+t.rows])
+		err = a.addWith(r.save.uninterrupted(ctx), t, phi, e.local.Slice(t.first, t.first+t.x.Len()), r.prior[lo:lo+t.rows])
 		if p.kind == stepping && errors.Is(err, errNotResidual) {
 			e.err = err // Λ is too large here; a shorter step can help
 			return nil
@@ -216,7 +216,7 @@ func (p *pass) fatal() error {
 }
 
 // start sets f(x;θ*) and the prior mean.
-func (r *refit) start(to *point, p part) error {
+func (r *refit) start(to *point, p chunk) error {
 	lo := p.first * r.b.c
 	m := r.prior[lo : lo+p.rows]
 	copy(to.f[lo:], dense.Contiguous(p.x.F))
@@ -228,20 +228,20 @@ func (r *refit) start(to *point, p part) error {
 }
 
 // makeStep sets f = m + Φᵀw, with FITC plus Dα, α = b̃ − Λ̃Φᵀw at the sites before.
-func (r *refit) makeStep(before *expansion, to *point, p part, phi blas64.General) error {
+func (r *refit) makeStep(before *expansion, to *point, p chunk, phi blas64.General) error {
 	c, lo := r.b.c, p.first*r.b.c
 	dense.EachRow(r.o.Workers, phi, func(i int, row []float64) {
 		to.q[lo+i] = floats.Dot(row, to.w)
 		to.f[lo+i] = r.prior[lo+i] + to.q[lo+i]
 	})
-	if !r.origin.fitc {
+	if !r.spec.fitc {
 		return nil
 	}
 	before.local.Slice(p.first, p.first+p.x.Len()).PseudoTargets(before.pseudo[lo:lo+p.rows], r.prior[lo:lo+p.rows])
 	diag := mat.NewDense(p.rows, c, nil)
 	r.b.k.DiagTo(diag, p.x)
 	return par.Do(context.Background(), r.o.Workers, p.x.Len(), func(i int) error {
-		s := newCorrected(c)
+		s := newFITCSite(c)
 		residualTo(s.d, dense.Contiguous(dense.Slice(diag, i*c, (i+1)*c)), dense.Rows(phi, i*c, (i+1)*c))
 		at := lo + i*c
 		b, q, alpha := before.pseudo[at:at+c], to.q[at:at+c], to.alpha[at:at+c]
@@ -309,7 +309,7 @@ func (p *point) noise(prior []float64) float64 {
 func (r *refit) newPoint(w []float64) *point {
 	n := len(r.prior)
 	p := &point{w: w, f: make([]float64, n), q: make([]float64, n)}
-	if r.origin.fitc {
+	if r.spec.fitc {
 		p.alpha = make([]float64, n)
 	}
 	return p
@@ -336,7 +336,7 @@ func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
 	if r.search.Moves() {
 		p.warnings = append(p.warnings, &gp.IterationWarning{Steps: r.search.Steps, Move: r.search.Move})
 	}
-	if r.origin.fitc {
+	if r.spec.fitc {
 		p.pseudo, p.alpha, p.noise = at.pseudo, next.alpha, next.noise(r.prior)
 	} else {
 		p.pseudo, p.alpha = make([]float64, len(r.prior)), make([]float64, len(r.prior))
@@ -363,10 +363,10 @@ func emptySites(n, c int) *gp.Sites {
 
 // addToSum adds Φα of a part to the sum of a step: α = b − ΛΦᵀw (E13), with FITC
 // what makeStep has written.
-func (r *refit) addToSum(p *pass, t part, phi blas64.General) {
+func (r *refit) addToSum(p *pass, t chunk, phi blas64.General) {
 	lo, hi := t.first*r.b.c, t.first*r.b.c+t.rows
 	var alpha []float64
-	if r.origin.fitc {
+	if r.spec.fitc {
 		alpha = p.to.point.alpha[lo:hi]
 	} else {
 		s, b := p.before.local.Slice(t.first, t.first+t.x.Len()), make([]float64, t.rows)
@@ -382,7 +382,7 @@ func (r *refit) sumAgain(ctx context.Context, p *pass) error {
 	p.sum = make([]float64, r.b.rank())
 	f, quiet := newFeatures(r.b, r.x.Len()), *r.o
 	quiet.Progress = func(string, int, int) {}
-	return r.b.eachPart(ctx, r.x, &quiet, StageData, func(t part) error {
+	return r.b.eachChunk(ctx, r.x, &quiet, StageData, func(t chunk) error {
 		phi, err := f.of(ctx, t)
 		if err == nil {
 			r.addToSum(p, t, phi)
@@ -410,9 +410,9 @@ func (b *basis) largestValue(w []float64) float64 {
 			largest = math.Max(largest, math.Abs(floats.Dot(b.l.Data[i*b.l.Stride:][:i+1], w[:i+1])))
 		}
 		return largest
-	case b.own != nil:
-		values := make([]float64, b.own.phi.Rows)
-		fblas.Gemv(blas.NoTrans, 1, b.own.phi, dense.Vector(w), 0, dense.Vector(values))
+	case b.known != nil:
+		values := make([]float64, b.known.phi.Rows)
+		fblas.Gemv(blas.NoTrans, 1, b.known.phi, dense.Vector(w), 0, dense.Vector(values))
 		return floats.Norm(values, math.Inf(1))
 	}
 	return math.Sqrt(b.trace/float64(b.rows())) * floats.Norm(w, 2)

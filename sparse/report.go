@@ -84,7 +84,7 @@ func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, o *ReportOpt
 // residuals fills in the residual variances of the test examples.
 func (p *Projected) residuals(ctx context.Context, x *linearize.Batch, r *Report) error {
 	t, c := p.checkInputs(x)
-	return p.eachTile(ctx, x, func(tile part, f *features) error {
+	return p.eachTile(ctx, x, func(tile chunk, f *features) error {
 		phi, err := f.of(ctx, tile)
 		if err != nil {
 			return err
@@ -117,7 +117,7 @@ func (p *Posterior) sample(ctx context.Context, x *linearize.Batch, o *ReportOpt
 	if err != nil {
 		return nil, err
 	}
-	b := &Builder{b: p.b, o: p.o, sums: newSums(p.sums.origin)}
+	b := &Builder{b: p.b, o: p.o, sums: newSums(p.sums.spec)}
 	b.o.Mean, b.o.Progress = gp.LinearGaussian, func(string, int, int) {}
 	if err := b.Add(ctx, train, s); err != nil {
 		return nil, err

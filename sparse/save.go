@@ -25,16 +25,16 @@ const savedVersion = 3 // inducing pairs since 2, fingerprints since 3
 
 // savedProjected is the JSON section of a stored Projected.
 type savedProjected struct {
-	Version       int
-	Approximation Approximation
-	Mean          gp.Mean
-	Refit         bool
-	M, C, P, Rank int
-	N             int   // examples in the sums
-	Rows          []int // of the inducing examples; nil where they come from elsewhere
-	Outputs       []int `json:",omitempty"` // of inducing pairs
-	Inputs        uint64
-	Pivoted, Own  bool // which of the basis's parts there are
+	Version        int
+	Approximation  Approximation
+	Mean           gp.Mean
+	Refit          bool
+	M, C, P, Rank  int
+	N              int   // examples in the sums
+	Rows           []int // of the inducing examples; nil where they come from elsewhere
+	Outputs        []int `json:",omitempty"` // of inducing pairs
+	Inputs         uint64
+	Pivoted, Known bool // which of the basis's parts there are
 }
 
 // savedData is the JSON section that a stored Posterior has besides.
@@ -55,10 +55,10 @@ type savedData struct {
 // The method value p.Save is an argument for store.Write, which returns the
 // errors of writing.
 func (p *Projected) Save(w *store.Writer) error {
-	b, o := p.b, p.sums.origin
+	b, o := p.b, p.sums.spec
 	w.JSON("sparse.about", savedProjected{Version: savedVersion, Approximation: p.o.Approximation, Mean: p.o.Mean, Refit: p.refit,
 		M: b.z.Len(), C: b.c, P: b.z.Batch.P, Rank: b.rank(), N: p.sums.n, Rows: b.z.Rows, Outputs: b.z.Outputs, Inputs: o.inputs,
-		Pivoted: b.g.Rows > 0, Own: b.own != nil})
+		Pivoted: b.g.Rows > 0, Known: b.known != nil})
 	var scalars []float64
 	for _, v := range p.scalars() {
 		scalars = append(scalars, *v)
@@ -68,8 +68,8 @@ func (p *Projected) Save(w *store.Writer) error {
 	if b.g.Rows > 0 {
 		w.Floats("sparse.g", b.g.Data)
 	}
-	if b.own != nil {
-		w.Floats("sparse.own", b.own.phi.Data)
+	if b.known != nil {
+		w.Floats("sparse.own", b.known.phi.Data)
 	}
 	w.Floats("sparse.gram", p.sums.gram)
 	w.Floats("sparse.rhs", p.sums.rhs)
@@ -88,7 +88,7 @@ func identity(k ntk.Kernel, x linearize.Source, remedy string) *saved.Identity {
 
 // scalars are the single numbers that are saved.
 func (p *Projected) scalars() []*float64 {
-	return append(p.sums.list(), &p.sums.origin.trace, &p.logDet)
+	return append(p.sums.list(), &p.sums.spec.trace, &p.logDet)
 }
 
 // eachFactorRow yields the rows of a matrix of rank rows and rank + 1 columns. Its
@@ -162,7 +162,7 @@ func (s *savedProjected) possible() bool {
 	size := func(v int) bool { return v >= 1 && v <= math.MaxInt32 }
 	return s.Approximation >= Nystrom && s.Approximation <= subsetOfData && s.Mean >= gp.Network && s.Mean <= gp.LinearGaussian &&
 		size(s.M) && size(s.C) && size(s.P) && size(s.Rank) && s.N >= 0 && s.Rank <= s.M*s.per() &&
-		(s.Pivoted || s.Rank == s.M*s.per() && !s.Own) && (s.Rows == nil || len(s.Rows) == s.M) && s.possiblePairs()
+		(s.Pivoted || s.Rank == s.M*s.per() && !s.Known) && (s.Rows == nil || len(s.Rows) == s.M) && s.possiblePairs()
 }
 
 // possiblePairs tells whether the outputs could be those of inducing pairs.
@@ -209,7 +209,7 @@ func (l *loader) inducing(ctx context.Context, z *Inducing, x linearize.Source) 
 			s.M, s.C, s.P, b.Len(), z.outputs(), b.P)
 		return nil
 	}
-	if (&basis{z: z}).fingerprint() != s.Inputs || s.Own && b.X == nil {
+	if (&basis{z: z}).fingerprint() != s.Inputs || s.Known && b.X == nil {
 		l.Fail(saved.OtherInducing, "the inputs of the saved posterior's inducing examples are others than those given")
 		return nil
 	}
@@ -261,8 +261,8 @@ func (l *loader) projected(z *Inducing) *Projected {
 			return memory.Mul(8, memory.Mul(mc, mc))
 		}))
 	}
-	o := origin{m: s.M, c: s.C, rank: r, fitc: s.Approximation == FITC, inputs: s.Inputs}
-	sums := &Sums{origin: o, n: s.N, gram: l.Floats("gram", r, r), rhs: l.Floats("rhs", r), square: l.Floats("square", r)}
+	o := sumsSpec{m: s.M, c: s.C, rank: r, fitc: s.Approximation == FITC, inputs: s.Inputs}
+	sums := &Sums{spec: o, n: s.N, gram: l.Floats("gram", r, r), rhs: l.Floats("rhs", r), square: l.Floats("square", r)}
 	p := &Projected{o: l.o, sums: sums, refit: s.Refit, tile: tileBytes, w: l.Floats("w", r), v: l.Floats("v", s.M, s.per())}
 	factors := l.Floats("factors", r, r+1)
 	numbers := p.scalars()
@@ -277,7 +277,7 @@ func (l *loader) projected(z *Inducing) *Projected {
 	if p.b = l.basis(z, factors, scalars[len(numbers)]); p.b == nil {
 		return nil
 	}
-	p.b.trace = p.sums.origin.trace
+	p.b.trace = p.sums.spec.trace
 	if l.check(p.b); l.Err() != nil {
 		return nil
 	}
@@ -293,7 +293,7 @@ func (l *loader) basis(z *Inducing, factors []float64, factor float64) *basis {
 		l.Fail(saved.WriteAgain, saved.Impossible)
 		return nil
 	}
-	b := &basis{k: l.k, z: z, c: s.C, per: s.per(), workers: l.o.Workers, family: z, ratio: 1}
+	b := &basis{k: l.k, z: z, c: s.C, per: s.per(), workers: l.o.Workers, prefixOf: z, ratio: 1}
 	if factor != 1 {
 		b.k = scale(l.k, factor)
 	}
@@ -302,10 +302,10 @@ func (l *loader) basis(z *Inducing, factors []float64, factor float64) *basis {
 		return b
 	}
 	g := l.Floats("g", s.M, s.per(), r)
-	if s.Own {
+	if s.Known {
 		phi := l.Floats("own", s.M, s.per(), r)
 		if l.Err() == nil {
-			b.own = newOwn(z, dense.In(phi, b.rows(), r))
+			b.known = newKnownFeatures(z, dense.In(phi, b.rows(), r))
 		}
 	}
 	if l.Err() != nil {
@@ -331,9 +331,9 @@ func (l *loader) check(b *basis) {
 // scaleOf returns the factor that scale put on a kernel.
 func scaleOf(k ntk.Kernel) float64 {
 	switch s := k.(type) {
-	case scaled:
+	case scaledKernel:
 		return s.factor
-	case scaledMul:
+	case scaledMulKernel:
 		return s.factor
 	}
 	return 1
@@ -342,9 +342,9 @@ func scaleOf(k ntk.Kernel) float64 {
 // unscaled returns the kernel that scale was given.
 func unscaled(k ntk.Kernel) ntk.Kernel {
 	switch s := k.(type) {
-	case scaled:
+	case scaledKernel:
 		return s.Kernel
-	case scaledMul:
+	case scaledMulKernel:
 		return s.Kernel
 	}
 	return k
@@ -414,7 +414,7 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.Source, 
 	case l.Err() != nil:
 		return nil, l.Err()
 	case p.IsSubset():
-		return q.among(x, p.b.z), nil
+		return q.withinData(x, p.b.z), nil
 	}
 	return q, nil
 }

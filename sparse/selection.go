@@ -147,23 +147,25 @@ func poolSize(c int) int { return max(4, poolRows/c) }
 
 // A weights is a choice in progress: how much each candidate, an example or a
 // pair, still counts.
-type weights struct {
+type candidates struct {
 	w      []float64 // nonnegative
 	chosen []bool
 	rows   []int
 }
 
-func newWeights(n int) *weights { return &weights{w: make([]float64, n), chosen: make([]bool, n)} }
+func newCandidates(n int) *candidates {
+	return &candidates{w: make([]float64, n), chosen: make([]bool, n)}
+}
 
 // take adds example i to the choice.
-func (w *weights) take(i int) {
+func (w *candidates) take(i int) {
 	w.rows = append(w.rows, i)
 	w.chosen[i] = true
 	w.w[i] = 0
 }
 
 // rest takes examples in the given order up to m in all.
-func (w *weights) rest(m int, order []int) []int {
+func (w *candidates) rest(m int, order []int) []int {
 	for _, i := range order {
 		if len(w.rows) == m {
 			break
@@ -177,7 +179,7 @@ func (w *weights) rest(m int, order []int) []int {
 
 // draw returns n examples, each drawn with probability proportional to its
 // weight, or nil where all weights are zero. Examples may repeat.
-func (w *weights) draw(n int, rng *rand.Rand) []int {
+func (w *candidates) draw(n int, rng *rand.Rand) []int {
 	sums, total := make([]float64, len(w.w)), 0.0
 	for i, v := range w.w {
 		total += v
@@ -199,7 +201,7 @@ func (w *weights) draw(n int, rng *rand.Rand) []int {
 
 // largest returns the n examples with the largest weights, fewer where the
 // others' are zero, ties in order, and the largest weight of the others.
-func (w *weights) largest(n int) (rows []int, next float64) {
+func (w *candidates) largest(n int) (rows []int, next float64) {
 	rows = dense.Range(len(w.w))
 	sort.SliceStable(rows, func(a, b int) bool { return w.w[rows[a]] > w.w[rows[b]] })
 	n = min(n, len(rows))
@@ -214,14 +216,14 @@ func (w *weights) largest(n int) (rows []int, next float64) {
 
 // eachColumns passes over x, examples of c outputs, with κ(x, s), chunk by
 // chunk.
-func eachColumns(ctx context.Context, k ntk.Kernel, x linearize.Source, c int, s *linearize.Batch, do func(p part, block blas64.General) error) error {
+func eachColumns(ctx context.Context, k ntk.Kernel, x linearize.Source, c int, s *linearize.Batch, do func(p chunk, block blas64.General) error) error {
 	width := s.Len() * s.Outputs()
 	buf := make([]float64, min(x.Len(), linearize.Tile(c))*c*width)
 	return linearize.Rebatch(x, linearize.Tile(c)).Batches(ctx, func(first int, b *linearize.Batch) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p := part{first: first, x: b, rows: b.Len() * c}
+		p := chunk{first: first, x: b, rows: b.Len() * c}
 		block := dense.In(buf, p.rows, width)
 		k.BlockTo(dense.View(block), b, s)
 		if err := sites.NotFiniteRows("kernel", dense.View(block), first, c); err != nil {

@@ -27,7 +27,7 @@ func FitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Site
 	if err != nil {
 		return nil, err
 	}
-	return p.among(x, z), nil
+	return p.withinData(x, z), nil
 }
 
 // RefitSubset is Refit for the inducing examples alone; y are their targets.
@@ -40,7 +40,7 @@ func RefitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.D
 	if err != nil {
 		return nil, err
 	}
-	return p.among(x, z), nil
+	return p.withinData(x, z), nil
 }
 
 func subsetOptions(k ntk.Kernel, x linearize.Source, z *Inducing, o *Options) (*Options, ntk.Kernel, error) {
@@ -69,7 +69,7 @@ func (z *Inducing) alone() *Inducing { return &Inducing{Batch: z.Batch} }
 
 // among turns the posterior of the data z into that of a subset of x. It is a
 // projected process whose data are the inducing examples: there Q is K.
-func (p *Posterior) among(x linearize.Source, z *Inducing) *Posterior {
+func (p *Posterior) withinData(x linearize.Source, z *Inducing) *Posterior {
 	n, c := x.Len(), p.b.c
 	b := *p.b
 	b.z = z

@@ -27,7 +27,7 @@ import (
 // examples, in the features φ of the inducing examples. Sums of different
 // data add up, whoever computed them.
 type Sums struct {
-	origin origin
+	spec   sumsSpec
 	n      int       // training examples
 	gram   []float64 // Σ φΛφᵀ, rank×rank, upper triangle
 	rhs    []float64 // Σ φb
@@ -59,19 +59,19 @@ func (s *scalars) add(t *scalars, sign float64) {
 }
 
 // An origin says what the sums are relative to.
-type origin struct {
+type sumsSpec struct {
 	m, c, rank int
 	fitc       bool
 	inputs     uint64  // of the inducing examples, in the order of L
 	trace      float64 // tr K_ZZ
 }
 
-func newSums(o origin) *Sums {
-	return &Sums{origin: o, gram: make([]float64, o.rank*o.rank), rhs: make([]float64, o.rank), square: make([]float64, o.rank)}
+func newSums(o sumsSpec) *Sums {
+	return &Sums{spec: o, gram: make([]float64, o.rank*o.rank), rhs: make([]float64, o.rank), square: make([]float64, o.rank)}
 }
 
 // differs returns what makes sums of o and p impossible to add, or "".
-func (o origin) differs(p origin) string {
+func (o sumsSpec) differs(p sumsSpec) string {
 	switch {
 	case o.m != p.m || o.c != p.c || o.inputs != p.inputs:
 		return "their inducing examples"
@@ -104,7 +104,7 @@ func (s *Sums) Merge(t *Sums) error { return s.combine(t, 1) }
 func (s *Sums) Subtract(t *Sums) error { return s.combine(t, -1) }
 
 func (s *Sums) combine(t *Sums, sign float64) error {
-	if what := s.origin.differs(t.origin); what != "" {
+	if what := s.spec.differs(t.spec); what != "" {
 		return &MismatchError{What: what}
 	}
 	s.n += int(sign) * t.n
@@ -122,7 +122,7 @@ func (s *Sums) scaled(factor float64) *Sums {
 	floats.Scale(factor, t.gram)
 	floats.Scale(factor, t.square)
 	floats.Scale(math.Sqrt(factor), t.rhs)
-	t.origin.trace *= factor
+	t.spec.trace *= factor
 	t.trace *= factor
 	t.residual *= factor
 	t.weighted *= factor
@@ -130,7 +130,7 @@ func (s *Sums) scaled(factor float64) *Sums {
 }
 
 func (s *Sums) symmetric() blas64.Symmetric {
-	r := s.origin.rank
+	r := s.spec.rank
 	return blas64.Symmetric{Uplo: blas.Upper, N: r, Stride: max(1, r), Data: s.gram}
 }
 
@@ -153,7 +153,7 @@ func newAdder(b *basis, sums *Sums, n int, sign float64) *adder {
 }
 
 // add adds the examples of p with the sites s and the features phi.
-func (a *adder) add(ctx context.Context, p part, phi blas64.General, s sites.Flat) error {
+func (a *adder) add(ctx context.Context, p chunk, phi blas64.General, s sites.Flat) error {
 	prior := a.prior[:p.rows]
 	a.b.k.MeanTo(prior, p.x)
 	if err := sites.NotFinite("prior mean", prior, p.first, a.b.c); err != nil {
@@ -163,16 +163,16 @@ func (a *adder) add(ctx context.Context, p part, phi blas64.General, s sites.Fla
 }
 
 // addWith is add with m at hand.
-func (a *adder) addWith(ctx context.Context, p part, phi blas64.General, s sites.Flat, prior []float64) error {
+func (a *adder) addWith(ctx context.Context, p chunk, phi blas64.General, s sites.Flat, prior []float64) error {
 	a.b.k.DiagTo(mat.NewDense(p.rows, a.b.c, a.diag[:p.rows*a.b.c]), p.x)
 	b := a.b0[:p.rows]
 	s.PseudoTargets(b, prior)
 	root := dense.In(a.root, p.rows, phi.Cols)
 	n := p.x.Len()
-	work := make([]*corrected, min(par.Workers(a.b.workers), n))
+	work := make([]*fitcSite, min(par.Workers(a.b.workers), n))
 	err := par.DoWorker(ctx, len(work), n, func(w, i int) error {
-		if work[w] == nil && a.sums.origin.fitc {
-			work[w] = newCorrected(a.b.c)
+		if work[w] == nil && a.sums.spec.fitc {
+			work[w] = newFITCSite(a.b.c)
 		}
 		return a.example(i, phi, root, s, prior, b, work[w])
 	})
@@ -202,7 +202,7 @@ func (a *adder) squares(phi blas64.General) {
 }
 
 // example computes what one example adds: rows of Rᵀφ, b and the numbers.
-func (a *adder) example(i int, phi, root blas64.General, s sites.Flat, prior, b []float64, work *corrected) error {
+func (a *adder) example(i int, phi, root blas64.General, s sites.Flat, prior, b []float64, work *fitcSite) error {
 	c := a.b.c
 	phi, root = dense.Rows(phi, i*c, (i+1)*c), dense.Rows(root, i*c, (i+1)*c)
 	k, r, lambda := a.diag[i*c*c:(i+1)*c*c], s.Block(s.Root, i), s.Block(s.Lambda, i)
@@ -212,7 +212,7 @@ func (a *adder) example(i int, phi, root blas64.General, s sites.Flat, prior, b 
 		t.trace += k[j*c+j]
 		t.residual += k[j*c+j] - floats.Dot(row, row)
 	}
-	if a.sums.origin.fitc {
+	if a.sums.spec.fitc {
 		residualTo(work.d, k, phi)
 		if err := work.set(r, b[i*c:(i+1)*c]); err != nil {
 			return err
@@ -222,7 +222,7 @@ func (a *adder) example(i int, phi, root blas64.General, s sites.Flat, prior, b 
 		t.siteLogDet, t.siteQuad = work.logDet, work.quad
 	}
 	mulTransRoot(root, phi, r)
-	if !a.sums.origin.fitc {
+	if !a.sums.spec.fitc {
 		// tr Λ_i (k_ii − q_ii)
 		t.weighted = floats.Dot(lambda, k)
 		for j := range c {
@@ -261,7 +261,7 @@ func sumsSize(rank int) int64 {
 
 // MarshalBinary writes the sums with a version and a CRC-32C.
 func (s *Sums) MarshalBinary() ([]byte, error) {
-	o := s.origin
+	o := s.spec
 	buf := make([]byte, 0, sumsSize(o.rank))
 	buf = append(buf, sumsMagic...)
 	buf = binary.LittleEndian.AppendUint32(buf, sumsVersion)
@@ -311,7 +311,7 @@ func (s *Sums) UnmarshalBinary(data []byte) error {
 			return errors.New("sparse: the sums have an impossible size")
 		}
 	}
-	o := origin{m: int(head[0]), c: int(head[1]), rank: int(head[2]), fitc: head[4] == 1, inputs: head[5]}
+	o := sumsSpec{m: int(head[0]), c: int(head[1]), rank: int(head[2]), fitc: head[4] == 1, inputs: head[5]}
 	if head[4] > 1 || int64(o.rank) > memory.Mul(int64(o.m), int64(o.c)) || int64(len(data)) != sumsSize(o.rank) {
 		return errors.New("sparse: the sums have an impossible size")
 	}

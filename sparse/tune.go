@@ -125,7 +125,7 @@ func (s *tuner) try(ctx context.Context, x float64) (float64, error) {
 }
 
 // A scaled kernel is the prior with all variances times a factor.
-type scaled struct {
+type scaledKernel struct {
 	ntk.Kernel
 	factor float64
 }
@@ -133,28 +133,28 @@ type scaled struct {
 // scale returns k with its variances times factor.
 func scale(k ntk.Kernel, factor float64) ntk.Kernel {
 	switch s := k.(type) {
-	case scaled:
+	case scaledKernel:
 		k, factor = s.Kernel, s.factor*factor
-	case scaledMul:
+	case scaledMulKernel:
 		k, factor = s.Kernel, s.factor*factor
 	}
 	if m, ok := k.(ntk.MulToer); ok {
-		return scaledMul{scaled{k, factor}, m}
+		return scaledMulKernel{scaledKernel{k, factor}, m}
 	}
-	return scaled{k, factor}
+	return scaledKernel{k, factor}
 }
 
-func (s scaled) BlockTo(dst *mat.Dense, a, b *linearize.Batch) {
+func (s scaledKernel) BlockTo(dst *mat.Dense, a, b *linearize.Batch) {
 	s.Kernel.BlockTo(dst, a, b)
 	s.times(dst)
 }
 
-func (s scaled) DiagTo(dst *mat.Dense, b *linearize.Batch) {
+func (s scaledKernel) DiagTo(dst *mat.Dense, b *linearize.Batch) {
 	s.Kernel.DiagTo(dst, b)
 	s.times(dst)
 }
 
-func (s scaled) times(m *mat.Dense) {
+func (s scaledKernel) times(m *mat.Dense) {
 	rows, _ := m.Dims()
 	for i := range rows {
 		floats.Scale(s.factor, m.RawRowView(i))
@@ -162,12 +162,12 @@ func (s scaled) times(m *mat.Dense) {
 }
 
 // scaledMul is a scaled kernel that multiplies without being formed.
-type scaledMul struct {
-	scaled
+type scaledMulKernel struct {
+	scaledKernel
 	m ntk.MulToer
 }
 
-func (s scaledMul) MulTo(dst *mat.Dense, a, b *linearize.Batch, v *mat.Dense) {
+func (s scaledMulKernel) MulTo(dst *mat.Dense, a, b *linearize.Batch, v *mat.Dense) {
 	s.m.MulTo(dst, a, b, v)
 	s.times(dst)
 }
