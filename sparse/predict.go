@@ -313,22 +313,22 @@ func (p *Projected) Prepare(ctx context.Context, x linearize.Source) (*Prepared,
 	t := &Prepared{inducing: p.b.prefixOf, ratio: p.b.ratio, c: c, phi: dense.New(n*c, p.b.rank()), prior: mat.NewDense(n*c, c, nil),
 		mean: make([]float64, n*c), f: mat.NewDense(n, c, nil)}
 	f := newFeatures(p.b, n)
-	return t, p.b.eachChunk(ctx, x, &p.o, StagePrepare, func(part chunk) error {
-		if err := sites.NotFiniteRows("network output", part.x.F, part.first, 1); err != nil {
+	return t, p.b.eachChunk(ctx, x, &p.o, StagePrepare, func(test chunk) error {
+		if err := sites.NotFiniteRows("network output", test.x.F, test.first, 1); err != nil {
 			return err
 		}
-		phi, err := f.of(ctx, part)
+		phi, err := f.of(ctx, test)
 		if err != nil {
 			return err
 		}
-		lo, hi := part.first*c, part.first*c+part.rows
-		for i := range part.rows {
+		lo, hi := test.first*c, test.first*c+test.rows
+		for i := range test.rows {
 			copy(t.phi.Data[(lo+i)*t.phi.Stride:][:phi.Cols], phi.Data[i*phi.Stride:])
 		}
-		p.b.k.DiagTo(dense.Slice(t.prior, lo, hi), part.x)
-		p.b.k.MeanTo(t.mean[lo:hi], part.x)
-		dense.Slice(t.f, part.first, part.first+part.x.Len()).Copy(part.x.F)
-		return sites.NotFinite("prior mean", t.mean[lo:hi], part.first, c)
+		p.b.k.DiagTo(dense.Slice(t.prior, lo, hi), test.x)
+		p.b.k.MeanTo(t.mean[lo:hi], test.x)
+		dense.Slice(t.f, test.first, test.first+test.x.Len()).Copy(test.x.F)
+		return sites.NotFinite("prior mean", t.mean[lo:hi], test.first, c)
 	})
 }
 

@@ -25,16 +25,17 @@ const savedVersion = 3 // inducing pairs since 2, fingerprints since 3
 
 // savedProjected is the JSON section of a stored Projected.
 type savedProjected struct {
-	Version        int
-	Approximation  Approximation
-	Mean           gp.Mean
-	Refit          bool
-	M, C, P, Rank  int
-	N              int   // examples in the sums
-	Rows           []int // of the inducing examples; nil where they come from elsewhere
-	Outputs        []int `json:",omitempty"` // of inducing pairs
-	Inputs         uint64
-	Pivoted, Known bool // which of the basis's parts there are
+	Version       int
+	Approximation Approximation
+	Mean          gp.Mean
+	Refit         bool
+	M, C, P, Rank int
+	N             int   // examples in the sums
+	Rows          []int // of the inducing examples; nil where they come from elsewhere
+	Outputs       []int `json:",omitempty"` // of inducing pairs
+	Inputs        uint64
+	Pivoted       bool // K_ZZ is singular to working precision, and G is saved instead of L
+	Known         bool `json:"Own"` // the features of the inducing elements are saved
 }
 
 // savedData is the JSON section that a stored Posterior has besides.
