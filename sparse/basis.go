@@ -21,32 +21,31 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A basis is the features φ(x) = Gᵀk_Z(x) of the inducing examples, with
-// GGᵀ = K_ZZ⁻¹. Q = ΦᵀΦ is what they explain of K. Where K_ZZ has a good
-// Cholesky factor L, G = L⁻ᵀ is not formed; where it is singular to working
-// precision, G has fewer columns than rows.
+// A basis computes the features φ(x) = Gᵀk_Z(x) with GGᵀ = K_ZZ⁻¹, so that
+// Q = ΦᵀΦ. Where K_ZZ has a good Cholesky factor L, G = L⁻ᵀ is not formed; where
+// K_ZZ is singular to working precision, G has fewer columns than rows.
 type basis struct {
 	k       ntk.Kernel
 	z       *Inducing
 	c       int               // outputs of the data
 	per     int               // rows of K_ZZ of an inducing element: c, or 1 for pairs
-	l       blas64.Triangular // lower, of K_ZZ; none where g is set
-	g       blas64.General    // a row for each of K_ZZ, rank columns
-	known   *knownFeatures    // with g: φ of the inducing examples themselves
+	l       blas64.Triangular // lower Cholesky factor of K_ZZ; empty where g is set
+	g       blas64.General    // G, a row for each row of K_ZZ and rank columns; empty where l is set
+	known   *knownFeatures    // the features of the inducing elements, where g is set
 	trace   float64           // tr K_ZZ
 	workers int
 
-	// What the basis was made from, by scaled and leading.
-	prefixOf *Inducing // of which the inducing examples are the first ones
-	ratio    float64   // of the prior variances to its
+	// Prepared examples belong to all posteriors with the same prefixOf.
+	prefixOf *Inducing // z is a prefix of these inducing elements; see Leading
+	ratio    float64   // prior variances of this basis over those of the one that was fitted; see At
 }
 
 const (
-	// smallPivot is the pivot of K_ZZ, relative to the largest, below which
-	// the rank is looked for.
+	// smallPivot bounds the pivots of K_ZZ relative to the largest. With a
+	// smaller one, K_ZZ is factored again with pivoting, which finds its rank.
 	smallPivot = 1e-11
-	// dropPivot is the pivot, relative to the largest, below which what is
-	// left of K_ZZ is rounding (E13).
+	// dropPivot is the pivot, relative to the largest, below which the rest of
+	// K_ZZ is rounding (E13).
 	dropPivot = 1e-15
 )
 
@@ -78,7 +77,8 @@ func newBasis(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*basi
 	return b, nil
 }
 
-// restore copies the upper triangle and the diagonal over the lower one.
+// restore makes a symmetric again: it copies the upper triangle to the lower one,
+// and diag to the diagonal.
 func restore(a blas64.Symmetric, diag []float64) {
 	for i, v := range diag {
 		row := a.Data[i*a.Stride:]
@@ -89,7 +89,7 @@ func restore(a blas64.Symmetric, diag []float64) {
 	}
 }
 
-// gram returns K_ZZ, both triangles of it.
+// gram returns K_ZZ with both triangles filled.
 func (b *basis) gram(ctx context.Context, o *Options) (blas64.Symmetric, error) {
 	m, per := b.z.Len(), b.per
 	n := m * per
@@ -116,8 +116,9 @@ func (b *basis) gram(ctx context.Context, o *Options) (blas64.Symmetric, error) 
 	return blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: a.Data}, nil
 }
 
-// factor factors K_ZZ in its own order, and tells whether no pivot is small.
-// It leaves the upper triangle as it is. Its error is ctx.Err().
+// factor computes the Cholesky factor of K_ZZ without pivoting, and tells whether
+// all pivots are large enough. It leaves the upper triangle of a as it is. It
+// fails with ctx.Err() only.
 func (b *basis) factor(ctx context.Context, a blas64.Symmetric, largest float64) (bool, error) {
 	l, ok, err := fblas.PotrfContext(ctx, b.workers, a)
 	if err != nil || !ok {
@@ -133,10 +134,10 @@ func (b *basis) factor(ctx context.Context, a blas64.Symmetric, largest float64)
 	return true, nil
 }
 
-// factorPivoted sets G where K_ZZ is singular. With K_ZZ = T Tᵀ, T of as many
-// columns as K_ZZ has rank, and T = Q R, G = T(TᵀT)⁻¹ = Q R⁻ᵀ: of all ways to
-// write a function as a sum over Z, that with the smallest weights, which
-// keeps rounding small where functions are extrapolated.
+// factorPivoted sets G where K_ZZ is singular. Pivoted Cholesky gives
+// K_ZZ = T Tᵀ, where T has as many columns as K_ZZ has rank. With T = Q R,
+// G = T(TᵀT)⁻¹ = Q R⁻ᵀ. This G writes a function as a sum over Z with the smallest
+// possible weights, which keeps rounding small in extrapolation.
 func (b *basis) factorPivoted(ctx context.Context, a blas64.Symmetric, largest float64) error {
 	n := a.N
 	piv := make([]int, n)
@@ -202,15 +203,16 @@ func times(f float64, v []float64) []float64 {
 	return out
 }
 
-// crossTo writes k_Z of the examples of x, one row an output. first is the
-// place of x's first example, for errors.
+// crossTo writes k_Z of the examples of x, one row for each output. Errors count
+// examples from first.
 func (b *basis) crossTo(dst blas64.General, x *linearize.Batch, first int) error {
 	b.k.BlockTo(dense.View(dst), x, b.z.Batch)
 	return sites.NotFiniteRows("cross-kernel", dense.View(dst), first, b.c)
 }
 
-// solve returns rows φ of rows k_Z of the examples of x, in the memory of k or
-// of phi. Its error is ctx.Err().
+// solve returns the features φ of the examples of x, given k_Z in k, one row for
+// each output. The result is in the memory of k or of phi. It fails with
+// ctx.Err() only.
 func (b *basis) solve(ctx context.Context, x *linearize.Batch, k, phi blas64.General) (blas64.General, error) {
 	if b.g.Rows == 0 {
 		// φᵀ = k L⁻ᵀ
@@ -223,8 +225,9 @@ func (b *basis) solve(ctx context.Context, x *linearize.Batch, k, phi blas64.Gen
 	return phi, err
 }
 
-// weights returns rows wGᵀ of rows w: wφ(x) is the product of such a row with
-// k_Z(x). It may overwrite w. Its error is ctx.Err().
+// weights returns wGᵀ, which turns weights w of features into weights of the
+// rows of k_Z: wφ(x) = (wGᵀ)k_Z(x). w has one row for each function. It may
+// overwrite w. It fails with ctx.Err() only.
 func (b *basis) weights(ctx context.Context, w blas64.General) (blas64.General, error) {
 	if b.g.Rows == 0 {
 		return w, fblas.TrsmContext(ctx, b.workers, blas.Right, blas.NoTrans, 1, b.l, w)
@@ -233,11 +236,11 @@ func (b *basis) weights(ctx context.Context, w blas64.General) (blas64.General, 
 	return out, fblas.GemmContext(ctx, b.workers, blas.NoTrans, blas.Trans, 1, w, b.g, 0, out)
 }
 
-// An own knows the features of the inducing examples from the factor of K_ZZ.
-// Where K_ZZ is singular to working precision, Gᵀk_Z amplifies the rounding of
-// k_Z; for an input that is one of the inducing examples there is no need to
-// take that way. With M = N this is what keeps the posterior the exact one.
-// The same inputs with other outputs are another example.
+// A knownFeatures holds the features of the inducing elements, taken from the
+// factor of K_ZZ. Where K_ZZ is singular to working precision, Gᵀk_Z amplifies the
+// rounding of k_Z, so these features replace Gᵀk_Z for examples that are inducing
+// ones. With M = N this keeps the posterior equal to the exact one. An example is
+// recognized by its inputs and outputs.
 type knownFeatures struct {
 	c     int        // outputs of the data
 	of    []int      // the outputs of pairs; nil for examples
@@ -247,7 +250,7 @@ type knownFeatures struct {
 	index map[uint64][]int // elements by the hash of their inputs
 }
 
-// newOwn returns nil where the inducing examples have no inputs to show.
+// newKnownFeatures returns nil where the batch of z has no inputs.
 func newKnownFeatures(z *Inducing, phi blas64.General) *knownFeatures {
 	x, f := z.Batch.X, z.Batch.F
 	if x == nil {
@@ -275,7 +278,8 @@ func (o *knownFeatures) hash(x []float64) uint64 {
 	return h.Sum64()
 }
 
-// set overwrites the features of examples of x that are inducing ones.
+// set overwrites the features in phi of those examples of x that are inducing
+// ones.
 func (o *knownFeatures) set(phi blas64.General, x *linearize.Batch) {
 	if o == nil || x.X == nil {
 		return
@@ -293,8 +297,9 @@ func (o *knownFeatures) set(phi blas64.General, x *linearize.Batch) {
 	}
 }
 
-// setFrom overwrites the features of example i of a batch, all or those of one
-// output, by those of element z. It does not where the outputs f are others.
+// setFrom overwrites the features of example i of a batch with those of the
+// inducing element z: for a pair, those of its output alone. It returns false, and
+// does nothing, where the outputs f of the example differ from the element's.
 func (o *knownFeatures) setFrom(phi blas64.General, i, z int, f []float64) bool {
 	lo, n := i*o.c, o.c
 	if o.of != nil {
@@ -309,5 +314,6 @@ func (o *knownFeatures) setFrom(phi blas64.General, i, z int, f []float64) bool 
 	return true
 }
 
-// sameOutput is the relative difference that rounding may make of an output.
+// sameOutput is the relative difference of two outputs below which they are the
+// same but for rounding.
 const sameOutput = 1e-9

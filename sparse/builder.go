@@ -15,10 +15,10 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Builder sums over training examples, given the inducing examples: all at
-// once, shard by shard, or as they come. Builders with the same inducing
-// examples and prior, on any machines, give sums that Merge. A Builder is
-// used by one goroutine at a time.
+// A Builder computes Sums over training examples, which may be added all at
+// once, shard by shard, or as they arrive. Merge adds the sums of other Builders
+// with the same inducing examples and prior, on this or another machine. A
+// Builder is used by one goroutine at a time.
 type Builder struct {
 	b    *basis
 	o    Options
@@ -36,8 +36,9 @@ func NewBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*Bu
 	return newBuilder(ctx, k, z, 0, false, &d)
 }
 
-// newBuilder moves what o says of checkpoints to the Builder: what is built
-// must not go on with them.
+// newBuilder moves Checkpoint and Resume of o to the Builder, so that a
+// posterior that keeps o does not use them again. n is the number of training
+// examples, 0 where it is not known.
 func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit bool, o *Options) (*Builder, error) {
 	if z.Len() == 0 {
 		return nil, &CountError{M: 0, N: n}
@@ -90,19 +91,20 @@ func (b *basis) fingerprint() uint64 {
 	return crc64.Checksum(buf, crc64.MakeTable(crc64.ECMA))
 }
 
-// Add adds the examples of x with their sites s: one pass over x, or nothing
-// where x has no examples. Where it fails, with a *gp.NotFiniteError for NaN or Inf or with ctx.Err(), nothing is
-// added.
+// Add adds the examples of x with their sites s, in one pass over x. It fails
+// with a *gp.NotFiniteError where a number is NaN or Inf, and with ctx.Err();
+// then nothing is added.
 func (b *Builder) Add(ctx context.Context, x linearize.Source, s *gp.Sites) error {
 	return b.sum(ctx, x, s, 1)
 }
 
-// Remove takes out examples that were added with the same sites; see Add.
+// Remove subtracts examples that were added with the same sites. Its cost and
+// errors are those of Add.
 func (b *Builder) Remove(ctx context.Context, x linearize.Source, s *gp.Sites) error {
 	return b.sum(ctx, x, s, -1)
 }
 
-// sum adds sign times the sums over x; they change only where all goes well.
+// sum adds sign times the sums over x. Where it fails, the sums are unchanged.
 func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign float64) error {
 	n := x.Len()
 	if n == 0 {
@@ -154,20 +156,20 @@ func (b *Builder) Merge(s *Sums) error {
 	return b.sums.Merge(s)
 }
 
-// Sums returns a copy of what was added.
+// Sums returns a copy of the sums over all that was added.
 func (b *Builder) Sums() *Sums { return b.sums.Clone() }
 
 // Posterior returns the posterior given all that was added. It fails with a
-// *gp.NotPDError where more was removed.
+// *gp.NotPDError where more data were removed than had been added.
 func (b *Builder) Posterior(ctx context.Context) (*Projected, error) {
 	return newProjected(ctx, b.b, b.sums.Clone(), &b.o)
 }
 
-// A part is a chunk of the training examples.
+// A chunk is a range of the examples of a Source.
 type chunk struct {
-	first int // place of its first example
+	first int // index of its first example
 	x     *linearize.Batch
-	rows  int // outputs of all its examples
+	rows  int // outputs of all its examples: x.Len()·C
 }
 
 // eachPart passes over x in chunks that do not depend on its batches.
@@ -188,16 +190,17 @@ func (b *basis) eachChunk(ctx context.Context, x linearize.Source, o *Options, s
 	})
 }
 
-// A features forms φ of one part after another in the same memory.
+// A features computes the features φ of one chunk after another in the same
+// memory.
 type features struct {
 	b      *basis
 	k, phi []float64
 }
 
-// newFeatures is memory for parts of up to n examples, a chunk at most.
+// newFeatures allocates for the chunks of n examples.
 func newFeatures(b *basis, n int) *features { return newFeaturesOf(b, min(n, linearize.Tile(b.c))*b.c) }
 
-// newFeaturesOf is memory for parts of up to rows outputs.
+// newFeaturesOf allocates for chunks of up to rows outputs.
 func newFeaturesOf(b *basis, rows int) *features {
 	f := &features{b: b, k: make([]float64, rows*b.rows())}
 	if b.g.Rows > 0 {
@@ -206,13 +209,14 @@ func newFeaturesOf(b *basis, rows int) *features {
 	return f
 }
 
-// cross returns k_Z(x), one row an output. It is valid until the next call.
+// cross returns k_Z(x), one row for each output. It is valid until the next
+// call.
 func (f *features) cross(p chunk) (blas64.General, error) {
 	k := dense.In(f.k, p.rows, f.b.rows())
 	return k, f.b.crossTo(k, p.x, p.first)
 }
 
-// solve returns φ(x) from k_Z(x), whose memory it may use.
+// solve returns φ(x), given k_Z(x) in k. It may overwrite k.
 func (f *features) solve(ctx context.Context, x *linearize.Batch, k blas64.General) (blas64.General, error) {
 	phi := k
 	if f.b.g.Rows > 0 {
@@ -221,7 +225,7 @@ func (f *features) solve(ctx context.Context, x *linearize.Batch, k blas64.Gener
 	return f.b.solve(ctx, x, k, phi)
 }
 
-// of returns φ(x), one row an output. It is valid until the next call.
+// of returns φ(x), one row for each output. It is valid until the next call.
 func (f *features) of(ctx context.Context, p chunk) (blas64.General, error) {
 	k, err := f.cross(p)
 	if err != nil {

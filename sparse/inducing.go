@@ -14,13 +14,14 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// Inducing holds the M inducing elements Z. They are examples, each with all its
-// C outputs, and K_ZZ has M·C rows; or, from GatherPairs and from Select with
-// Pairs, they are (example, output) pairs, and K_ZZ has M rows. The zero
-// Inducing has no elements, and is a *CountError wherever some are needed.
+// Inducing holds the M inducing elements Z. They are either examples with all
+// their C outputs, and K_ZZ has M·C rows, or (example, output) pairs, and K_ZZ
+// has M rows. Pairs come from GatherPairs, and from Select with Pairs. The zero
+// Inducing has no elements; a function that needs some returns a *CountError.
 type Inducing struct {
-	// Rows are the places of the examples in the training data, in the order of
-	// Batch, or nil where they come from elsewhere. Pairs may repeat a place.
+	// Rows are the indices of the examples in the training data, in the order of
+	// Batch, or nil where the examples are no training data. Pairs may repeat an
+	// index.
 	Rows []int
 	// Batch holds the examples with all their outputs, or the pairs as examples
 	// of one output.
@@ -39,7 +40,7 @@ func (z *Inducing) Len() int {
 	return z.Batch.Len()
 }
 
-// Pairs tells whether they are (example, output) pairs.
+// Pairs tells whether the elements are (example, output) pairs.
 func (z *Inducing) Pairs() bool { return z.Outputs != nil }
 
 // outputs returns C.
@@ -50,7 +51,7 @@ func (z *Inducing) outputs() int {
 	return z.Batch.Outputs()
 }
 
-// per returns the number of rows of K_ZZ of an element: C, or 1 for pairs.
+// per returns the number of rows that an element has in K_ZZ: C, or 1 for pairs.
 func (z *Inducing) per() int {
 	if z.Pairs() {
 		return 1
@@ -70,7 +71,7 @@ func (z *Inducing) first(m int) *Inducing {
 	return s
 }
 
-// named puts the output of a pair in an error about one of the elements.
+// named sets the output in a *gp.NotFiniteError about a pair.
 func (z *Inducing) named(err error) error {
 	if e, ok := err.(*gp.NotFiniteError); ok && z.Pairs() {
 		e.Output = z.Outputs[e.Row]
@@ -99,15 +100,14 @@ func (z *Inducing) check() {
 	}
 }
 
-// Pairs makes of a Selector one of (example, output) pairs: m rows of K_ZZ
-// rather than m·C, spent where they explain the most. Its Choose returns the
-// places i·C + a of pairs (i, a), those of their rows in K, and Select gathers
-// them as inducing pairs. Counts are of pairs in a *CountError and in a
-// *MemoryError.
+// Pairs returns a Selector that chooses (example, output) pairs as of chooses
+// examples. K_ZZ then has m rows rather than m·C. Choose returns the index
+// i·C + a of each pair (i, a), which is that of its row in K, and Select gathers
+// the pairs. A *CountError and a *gp.MemoryError count pairs.
 //
-// The Selector sees a source of N·C examples with one output each. Greedy and
-// RandomCholesky then take single rows of K as pivots, Trace chooses the pairs
-// with the largest Λ_aa, and the labels of Stratified are those of pairs.
+// The Selector of is given a source of N·C examples with one output each. Greedy
+// and RandomCholesky then take single rows of K as pivots, Trace chooses the
+// pairs with the largest Λ_aa, and Stratified needs a label for each pair.
 func Pairs(of Selector) Selector { return pairs{of} }
 
 type pairs struct{ of Selector }
@@ -121,7 +121,7 @@ func (p pairs) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m i
 	return p.choose(ctx, k, x, c, m, o)
 }
 
-// choose is Choose for examples known to have c outputs.
+// choose is Choose for examples that have c outputs.
 func (p pairs) choose(ctx context.Context, k ntk.Kernel, x linearize.Source, c, m int, o *Options) ([]int, error) {
 	all := pairSource{x, c}
 	if n := all.Len(); m < 1 || m > n {
@@ -143,8 +143,8 @@ func (p pairs) selectPairs(ctx context.Context, k ntk.Kernel, x linearize.Source
 	return gatherPairsAt(ctx, x, places, c)
 }
 
-// A pairSource shows the pairs (i, a) of a source as its examples i·c + a, of
-// one output each.
+// A pairSource is a Source whose example i·c + a, of one output, is output a of
+// example i of another Source.
 type pairSource struct {
 	of linearize.Source
 	c  int
@@ -185,9 +185,9 @@ func (s pairSource) Gather(ctx context.Context, rows []int) (*linearize.Batch, e
 	return z.Batch, nil
 }
 
-// GatherPairs returns the outputs of the examples of x in rows, one for each
-// row, as inducing pairs. There must be one at least. A row that x does not
-// have panics; an output that it does not have is an error.
+// GatherPairs returns the inducing pairs (rows[i], outputs[i]) of examples and
+// outputs of x. No pairs, and a row that x does not have, panic; an output that
+// the examples do not have is an error.
 func GatherPairs(ctx context.Context, x linearize.Source, rows, outputs []int) (*Inducing, error) {
 	if len(rows) != len(outputs) || len(rows) == 0 {
 		panic("sparse: pairs need a row and an output each, and there must be one")
@@ -204,7 +204,7 @@ func GatherPairs(ctx context.Context, x linearize.Source, rows, outputs []int) (
 	return gatherPairs(ctx, x, rows, outputs, c)
 }
 
-// gatherPairs is GatherPairs for examples known to have c outputs.
+// gatherPairs is GatherPairs for examples that have c outputs.
 func gatherPairs(ctx context.Context, x linearize.Source, rows, outputs []int, c int) (*Inducing, error) {
 	w := mat.NewDense(len(rows), c, nil)
 	for i, a := range outputs {
@@ -217,7 +217,7 @@ func gatherPairs(ctx context.Context, x linearize.Source, rows, outputs []int, c
 	return &Inducing{Rows: rows, Batch: b, Outputs: outputs, DataOutputs: c}, nil
 }
 
-// gatherPlaces gathers the pairs at places i·c + a.
+// gatherPairsAt gathers the pairs (i, a) given by their indices i·c + a.
 func gatherPairsAt(ctx context.Context, x linearize.Source, places []int, c int) (*Inducing, error) {
 	rows, outputs := make([]int, len(places)), make([]int, len(places))
 	for i, p := range places {
@@ -226,9 +226,9 @@ func gatherPairsAt(ctx context.Context, x linearize.Source, places []int, c int)
 	return gatherPairs(ctx, x, rows, outputs, c)
 }
 
-// outputsOf returns the number of outputs of the examples of x, 0 where there
-// are none: those of the first, which is linearized where x is a Gatherer, and
-// of the first batch elsewhere.
+// outputsOf returns the number of outputs of the examples of x, or 0 where x has
+// no examples. It linearizes the first example where x is a linearize.Gatherer,
+// and the first batch elsewhere.
 func outputsOf(ctx context.Context, x linearize.Source) (int, error) {
 	if x.Len() == 0 {
 		return 0, nil

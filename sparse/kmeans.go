@@ -13,9 +13,9 @@ import (
 )
 
 // KMeans chooses the first example at random and each further one with
-// probability proportional to its squared distance in the kernel,
-// tr(k(x,x) + k(z,z) − 2k(x,z)), from the nearest of those before
-// (k-means++). It keeps N numbers.
+// probability proportional to its squared distance from the nearest one chosen
+// before (k-means++). The squared distance of x and z is
+// tr(k(x,x) + k(z,z) − 2k(x,z)). It keeps N numbers.
 type KMeans struct {
 	Seed uint64
 }
@@ -43,7 +43,7 @@ func (s KMeans) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m 
 	return f.left.rest(m, rng.Perm(x.Len())), nil
 }
 
-// A kmeans is a choice in progress.
+// A kmeans holds the state of KMeans.Choose.
 type kmeans struct {
 	k     ntk.Kernel
 	x     linearize.Source
@@ -53,8 +53,8 @@ type kmeans struct {
 	left  *candidates // squared distance from the nearest chosen example
 }
 
-// advance accepts examples of the pool one by one and then passes over the
-// data for the distances from them.
+// advance accepts examples of the pool as next chooses them, and then passes over
+// the data to update the distances.
 func (f *kmeans) advance(ctx context.Context, pool []int, next chooser) error {
 	batch, err := linearize.Gather(ctx, f.x, pool)
 	if err != nil {
@@ -101,8 +101,8 @@ func (f *kmeans) advance(ctx context.Context, pool []int, next chooser) error {
 	return nil
 }
 
-// distance returns tr(k(x,x) + k(z,z) − 2k(x,z)) of examples x and z, whose
-// block of the kernel is (i, j) of k, zero where it is rounding.
+// distance returns tr(k(x,x) + k(z,z) − 2k(x,z)) of examples x and z, or zero where
+// that is rounding. k(x,z) is block (i, j) of k.
 func (f *kmeans) distance(x, z int, k blas64.General, i, j int) float64 {
 	cross := 0.0
 	for a := range f.c {
