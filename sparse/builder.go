@@ -58,7 +58,7 @@ func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit boo
 	return &Builder{b: b, o: *o, sums: newSums(b.sumsSpec(o)), save: save}, nil
 }
 
-// origin says what sums in this basis are relative to.
+// sumsSpec returns what two Sums must have in common to be added.
 func (b *basis) sumsSpec(o *Options) sumsSpec {
 	return sumsSpec{
 		m: b.z.Len(), c: b.c, rank: b.rank(), fitc: o.Approximation == FITC,
@@ -172,7 +172,8 @@ type chunk struct {
 	rows  int // outputs of all its examples: x.Len()·C
 }
 
-// eachPart passes over x in chunks that do not depend on its batches.
+// eachChunk calls do with one chunk of x after another. The chunks do not depend
+// on the batches of x.
 func (b *basis) eachChunk(ctx context.Context, x linearize.Source, o *Options, stage string, do func(p chunk) error) error {
 	n := x.Len()
 	return linearize.Rebatch(x, linearize.Tile(b.c)).Batches(ctx, func(first int, batch *linearize.Batch) error {

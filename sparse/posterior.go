@@ -19,8 +19,8 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Posterior is a Projected that knows its training examples, and can write
-// a prediction as a sum over all of them.
+// A Posterior is a Projected with its training examples, so that it can write a
+// prediction as a sum over all of them.
 type Posterior struct {
 	*Projected
 	x             linearize.Source
@@ -28,21 +28,21 @@ type Posterior struct {
 	local         sites.Flat
 	pseudo, alpha []float64  // b and α, N·C; with FITC, b̃
 	noise         float64    // FITC: Σ α_iᵀD_iα_i
-	subset        *Posterior // the same, its data being the subset's; nil if it is none
+	subset        *Posterior // for a subset of data, the posterior whose data are the subset; else nil
 	warnings      []error
 }
 
 var _ gp.Dual = (*Posterior)(nil)
 
-// Fit returns the posterior given the sites s of all training examples x,
-// seen through the inducing examples z: one pass over x for the sums, and a
-// cheaper one for the dual vector. Builder and Projected do without the
-// second, where no explanation is wanted.
+// Fit returns the posterior given all training examples x with their sites s, and
+// the inducing examples z. It takes one pass over x for the sums, and a cheaper one
+// for the dual vector. A Builder saves the second pass where no explanation is
+// wanted.
 //
 // It fails with a *CountError where there are more inducing than training
-// examples, or more pairs than outputs of those, with a *gp.MemoryError before
-// anything large is allocated, with a *gp.NotFiniteError where a number is NaN
-// or Inf, and with ctx.Err(), which it looks at between chunks of data.
+// examples, or more pairs than outputs of the training examples. It fails with a
+// *gp.MemoryError before anything large is allocated, with a *gp.NotFiniteError
+// where a number is NaN or Inf, and with ctx.Err(), which it checks between chunks.
 func Fit(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *Inducing, o *Options) (*Posterior, error) {
 	d := o.withDefaults()
 	if err := checkInducing(z, x.Len()); err != nil {
@@ -62,7 +62,7 @@ func Fit(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *
 	return p.WithData(ctx, x, s)
 }
 
-// checkInducing checks the number of inducing examples and their places.
+// checkInducing checks the number of inducing examples and their rows in the data.
 func checkInducing(z *Inducing, n int) error {
 	if z.Len() == 0 {
 		return &CountError{M: 0, N: n}
@@ -83,10 +83,10 @@ func checkInducing(z *Inducing, n int) error {
 	return nil
 }
 
-// WithData names the training examples that the sums are of, with their
-// sites, so that predictions can be explained: a pass over x for the dual
-// vector. Another number of examples than in the sums is an error, and so are
-// no examples; NaN or Inf is a *gp.NotFiniteError.
+// WithData returns the posterior with its training examples x and their sites s,
+// which must be those in the sums, so that predictions can be explained. It takes
+// one pass over x for the dual vector. Another number of examples than in the sums
+// is an error, and so is an x without examples; NaN or Inf is a *gp.NotFiniteError.
 func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Sites) (*Posterior, error) {
 	if x.Len() != p.sums.n {
 		return nil, fmt.Errorf("sparse: %d training examples, but the sums are of %d", x.Len(), p.sums.n)
@@ -133,10 +133,9 @@ func (p *Posterior) dual(ctx context.Context) error {
 	})
 }
 
-// product returns what writes Φᵀw of the examples of a part: the kernel with
-// the inducing examples times Gw, whose right side is prepared once, or where
-// K_ZZ is singular to working precision the features themselves, in which
-// rounding is not amplified.
+// product returns a function that writes Φᵀw of the examples of a chunk. It
+// multiplies k_Z by Gw, which is prepared once. Where K_ZZ is singular to working
+// precision it multiplies the features by w, which does not amplify rounding.
 func (b *basis) product(ctx context.Context, w []float64) (func(dst *mat.Dense, t chunk) error, error) {
 	if b.g.Rows == 0 {
 		v, err := b.weights(ctx, dense.In(append([]float64(nil), w...), 1, len(w)))
@@ -158,7 +157,7 @@ func (b *basis) product(ctx context.Context, w []float64) (func(dst *mat.Dense, 
 	}, nil
 }
 
-// dualFITC is dual for the corrected sites: b̃ and α = b̃ − Λ̃K_nZ A⁻¹c.
+// dualFITC is dual for FITC: it writes b̃ and α = b̃ − Λ̃K_nZ A⁻¹c.
 func (p *Posterior) dualFITC(ctx context.Context) error {
 	c := p.b.c
 	f := newFeatures(p.b, p.x.Len())
@@ -221,16 +220,16 @@ func (p *Posterior) Alpha() []float64 { return p.alpha }
 // FITC it is b̃. It must not be changed.
 func (p *Posterior) PseudoTargets() []float64 { return p.pseudo }
 
-// Warnings returns what was compromised: *RankWarning, and after a refit
-// *gp.GapWarning, *gp.IterationWarning and *gp.ClosureWarning.
+// Warnings returns a *RankWarning where K_ZZ is singular to working precision, and
+// after a refit *gp.GapWarning, *gp.IterationWarning and *gp.ClosureWarning where
+// they apply.
 func (p *Posterior) Warnings() []error { return p.warnings }
 
-// Add returns the posterior given the examples of x as well, with their sites
-// s. The inducing examples stay, and so do the sites of the data there were:
-// after a refit they are those of the mode without x. It takes one pass over
-// x, and the cheap one for the dual vector over all data. Where x has no
-// examples the result is p, and s is not looked at. A subset of data has an
-// error instead. p stays as it is.
+// Add returns the posterior given the examples of x too, with their sites s; p
+// does not change. The inducing examples and the sites of the other data stay the
+// same: after a refit, those sites are at the mode without x. It takes one pass
+// over x, and a cheaper one over all data for the dual vector. Where x has no
+// examples the result is p, whatever s is. Add fails for a subset of data.
 func (p *Posterior) Add(ctx context.Context, x linearize.Source, s *gp.Sites) (*Posterior, error) {
 	if x.Len() == 0 && p.subset == nil {
 		return p, nil
@@ -246,10 +245,10 @@ func (p *Posterior) Add(ctx context.Context, x linearize.Source, s *gp.Sites) (*
 	return p.update(ctx, sums, linearize.Chain(p.x, x), joinSites(p.sites, s))
 }
 
-// Remove returns the posterior without the training examples in the given
-// rows of Data. s are their sites as they were, with their own LogLik:
-// gp.NewSites at those rows of Sites().F. Without rows the result is p, and s
-// is not looked at; to remove all rows is an error. See Add.
+// Remove returns the posterior without the training examples in the given rows of
+// Data; p does not change. s holds their sites in the posterior and their LogLik,
+// as gp.NewSites gives them at those rows of Sites().F. Without rows the result is
+// p, whatever s is; to remove all rows is an error. Its cost is that of Add.
 func (p *Posterior) Remove(ctx context.Context, rows []int, s *gp.Sites) (*Posterior, error) {
 	switch {
 	case p.subset != nil:

@@ -23,9 +23,9 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Sums are what a posterior needs to know of its data: sums over training
-// examples, in the features φ of the inducing examples. Sums of different
-// data add up, whoever computed them.
+// Sums are the sums over training examples on which a posterior depends, in the
+// features φ of the inducing examples. Sums of different data can be added,
+// wherever they were computed.
 type Sums struct {
 	spec   sumsSpec
 	n      int       // training examples
@@ -58,11 +58,11 @@ func (s *scalars) add(t *scalars, sign float64) {
 	}
 }
 
-// An origin says what the sums are relative to.
+// A sumsSpec is what two Sums must have in common to be added.
 type sumsSpec struct {
 	m, c, rank int
 	fitc       bool
-	inputs     uint64  // of the inducing examples, in the order of L
+	inputs     uint64  // fingerprint of the inducing examples, in their order
 	trace      float64 // tr K_ZZ
 }
 
@@ -70,7 +70,8 @@ func newSums(o sumsSpec) *Sums {
 	return &Sums{spec: o, gram: make([]float64, o.rank*o.rank), rhs: make([]float64, o.rank), square: make([]float64, o.rank)}
 }
 
-// differs returns what makes sums of o and p impossible to add, or "".
+// differs returns what differs between o and p, or "" where sums of both can be
+// added.
 func (o sumsSpec) differs(p sumsSpec) string {
 	switch {
 	case o.m != p.m || o.c != p.c || o.inputs != p.inputs:
@@ -95,12 +96,13 @@ func (s *Sums) Clone() *Sums {
 	return &t
 }
 
-// Merge adds the sums of other data. It fails with a *MismatchError where
-// they belong to other inducing examples, another prior or another
+// Merge adds t, the sums of other data, to s. It fails with a *MismatchError
+// where t belongs to other inducing examples, another prior or another
 // approximation.
 func (s *Sums) Merge(t *Sums) error { return s.combine(t, 1) }
 
-// Subtract takes out the sums of data that are part of s; see Merge.
+// Subtract subtracts t, the sums of data that are in s. Its errors are those of
+// Merge.
 func (s *Sums) Subtract(t *Sums) error { return s.combine(t, -1) }
 
 func (s *Sums) combine(t *Sums, sign float64) error {
@@ -115,8 +117,8 @@ func (s *Sums) combine(t *Sums, sign float64) error {
 	return nil
 }
 
-// scaled returns the sums under the prior variances times factor: φ is
-// proportional to its root. It is not for FITC.
+// scaled returns the sums under prior variances multiplied by factor, which
+// multiplies φ by its root. FITC sums cannot be scaled.
 func (s *Sums) scaled(factor float64) *Sums {
 	t := s.Clone()
 	floats.Scale(factor, t.gram)
@@ -134,7 +136,7 @@ func (s *Sums) symmetric() blas64.Symmetric {
 	return blas64.Symmetric{Uplo: blas.Upper, N: r, Stride: max(1, r), Data: s.gram}
 }
 
-// An adder adds one part after another to sums.
+// An adder adds one chunk of examples after another to sums.
 type adder struct {
 	b     *basis
 	sums  *Sums
@@ -152,7 +154,7 @@ func newAdder(b *basis, sums *Sums, n int, sign float64) *adder {
 		prior: make([]float64, rows), b0: make([]float64, rows), each: make([]scalars, rows/b.c)}
 }
 
-// add adds the examples of p with the sites s and the features phi.
+// add adds the examples of chunk p, with their sites s and features phi.
 func (a *adder) add(ctx context.Context, p chunk, phi blas64.General, s sites.Flat) error {
 	prior := a.prior[:p.rows]
 	a.b.k.MeanTo(prior, p.x)
@@ -162,7 +164,7 @@ func (a *adder) add(ctx context.Context, p chunk, phi blas64.General, s sites.Fl
 	return a.addWith(ctx, p, phi, s, prior)
 }
 
-// addWith is add with m at hand.
+// addWith is add where the prior mean m is known.
 func (a *adder) addWith(ctx context.Context, p chunk, phi blas64.General, s sites.Flat, prior []float64) error {
 	a.b.k.DiagTo(mat.NewDense(p.rows, a.b.c, a.diag[:p.rows*a.b.c]), p.x)
 	b := a.b0[:p.rows]
@@ -201,7 +203,7 @@ func (a *adder) squares(phi blas64.General) {
 	}
 }
 
-// example computes what one example adds: rows of Rᵀφ, b and the numbers.
+// example computes the rows of Rᵀφ, b (b̃ with FITC) and the scalars of one example.
 func (a *adder) example(i int, phi, root blas64.General, s sites.Flat, prior, b []float64, work *fitcSite) error {
 	c := a.b.c
 	phi, root = dense.Rows(phi, i*c, (i+1)*c), dense.Rows(root, i*c, (i+1)*c)
@@ -234,7 +236,7 @@ func (a *adder) example(i int, phi, root blas64.General, s sites.Flat, prior, b 
 	return nil
 }
 
-// The binary form of sums, little-endian: magic and version; M, C, rank, N
+// The binary form of sums is little-endian and holds: magic and version; M, C, rank, N
 // and the approximation as uint64; the fingerprint of the inducing inputs; tr
 // K_ZZ and the scalars; rhs; square; the upper triangle of gram by rows; the CRC-32C
 // of everything before.
@@ -289,11 +291,11 @@ func (s *Sums) MarshalBinary() ([]byte, error) {
 	return binary.LittleEndian.AppendUint32(buf, crc32.Checksum(buf, castagnoli)), nil
 }
 
-// UnmarshalBinary reads sums. Data that are cut short, changed or of another
-// version are an error, and s is then unchanged.
+// UnmarshalBinary reads sums that MarshalBinary wrote. Data that are cut short,
+// damaged or of another version are an error, and s is then unchanged.
 func (s *Sums) UnmarshalBinary(data []byte) error {
 	if len(data) < sumsHeader+4 || string(data[:len(sumsMagic)]) != sumsMagic {
-		return errors.New("sparse: these are no sums")
+		return errors.New("sparse: the data are not those of Sums.MarshalBinary")
 	}
 	body, sum := data[:len(data)-4], binary.LittleEndian.Uint32(data[len(data)-4:])
 	if crc32.Checksum(body, castagnoli) != sum {
@@ -337,7 +339,7 @@ func (s *Sums) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// floatReader is what is left of a list of numbers.
+// A floatReader reads float64 numbers, little-endian.
 type floatReader []byte
 
 func (r *floatReader) next() float64 {
