@@ -17,13 +17,13 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Checkpoint is what Fit and Refit know between two chunks of data. Written
-// down by Options.Checkpoint, it lets Options.Resume go on from there, without
-// linearizing the examples that the pass has behind it. Nothing of the
-// training inputs is in it.
+// A Checkpoint is the state of Fit and Refit between two chunks of data.
+// Options.Checkpoint receives it, and Options.Resume goes on from it without
+// linearizing again the examples that the pass has summed. It contains no training
+// inputs.
 //
-// The kernel of the inducing examples is computed again, and so are the sites
-// of a refit, from its function values.
+// A resumed fit computes the kernel of the inducing examples again, and a refit
+// also its sites, from the function values in the checkpoint.
 type Checkpoint struct {
 	fitIdentity
 	next   int         // the first example that is not in the sums
@@ -31,7 +31,7 @@ type Checkpoint struct {
 	newton *refitState // of a refit
 }
 
-// Refit tells whether the checkpoint is of Refit rather than of Fit.
+// Refit tells whether the checkpoint comes from Refit rather than from Fit.
 func (c *Checkpoint) Refit() bool { return c.refit }
 
 // Step returns how many Newton steps were finished; it is 0 for Fit.
@@ -42,31 +42,32 @@ func (c *Checkpoint) Step() int {
 	return c.newton.step
 }
 
-// Examples returns how many examples the pass over the data has behind it,
-// and how many there are. Equal, the pass is finished.
+// Examples returns how many training examples the pass over the data has summed,
+// and how many there are. The pass is finished where both are equal.
 func (c *Checkpoint) Examples() (done, total int) { return c.next, c.n }
 
-// ResumeError reports that a checkpoint is not of the fit that was to go on
-// from it.
+// ResumeError reports a checkpoint that comes from another fit than the one that
+// was to go on from it.
 type ResumeError struct {
-	What string // in which they differ
+	What string // what differs, such as "their targets"
 }
 
 func (e *ResumeError) Error() string {
-	return "sparse: the checkpoint and this fit differ in " + e.What + "; resume with what it was made from, or start anew without it"
+	return "sparse: the checkpoint and this fit differ in " + e.What + "; resume with the data and options that it was made from, or start again without it"
 }
 
-// A binding is what a checkpoint belongs to.
+// A fitIdentity identifies the fit that a checkpoint belongs to.
 type fitIdentity struct {
 	spec      sumsSpec
 	n         int
 	refit     bool
-	checksums [identityChecksums]checksum // of m at the inducing examples; of the sites' f, r and Λ, or of a refit's targets
+	checksums [identityChecksums]checksum // of m at the inducing examples, and of the sites' f, r and Λ or a refit's targets
 }
 
 const identityChecksums = 4
 
-// bind returns what a pass over n examples, known by marks, belongs to.
+// fitIdentity returns the identity of a fit to n examples, whose sites or targets
+// have these checksums.
 func (b *basis) fitIdentity(o sumsSpec, n int, refit bool, marks ...checksum) fitIdentity {
 	m := make([]float64, b.rows())
 	b.k.MeanTo(m, b.z.Batch)
@@ -75,7 +76,7 @@ func (b *basis) fitIdentity(o sumsSpec, n int, refit bool, marks ...checksum) fi
 	return to
 }
 
-// check returns a *ResumeError where c does not belong to what is at hand.
+// check returns a *ResumeError where c does not belong to the fit to.
 func (c *Checkpoint) check(to fitIdentity) error {
 	names := [identityChecksums]string{"their prior mean or network", "the function values of their sites", "the residuals of their sites", "the Λ of their sites"}
 	if to.refit {
@@ -100,14 +101,14 @@ func (c *Checkpoint) check(to fitIdentity) error {
 	return nil
 }
 
-// A mark tells numbers from others but for rounding, which another processor
-// may change: a sum with fixed random weights, and one of sizes.
+// A checksum of a vector is its sum with fixed random weights. Checksums are equal
+// but for rounding, which may differ between processors, relative to the scale Σ|v|.
 type checksum struct {
 	sum, scale float64
 }
 
-// markRounding is the difference of two marks, relative to their scale, that
-// rounding may make. A label among 10⁷ makes more.
+// checksumRounding is the difference of two checksums, relative to their scale, that
+// rounding may cause. One changed label among 10⁷ causes more.
 const checksumRounding = 1e-9
 
 func checksumOf(v []float64) checksum {
@@ -124,19 +125,19 @@ func (m checksum) same(o checksum) bool {
 	return math.Abs(m.sum-o.sum) <= checksumRounding*math.Max(m.scale, o.scale)
 }
 
-// marksOf returns the marks of the function values, residuals and Λ.
+// checksumsOf returns the checksums of the function values, residuals and Λ.
 func checksumsOf(s sites.Flat) []checksum {
 	return []checksum{checksumOf(s.F), checksumOf(s.R), checksumOf(s.Lambda)}
 }
 
-// A saver gives the state of passes over the data to Options.Checkpoint.
+// A checkpointer calls Options.Checkpoint with the state of passes over the data.
 type checkpointer struct {
 	call   func(*Checkpoint) error
 	every  int // examples
 	resume *Checkpoint
 }
 
-// defaultCheckpointChunks makes the default of Options.CheckpointEvery.
+// defaultCheckpointChunks is the default of Options.CheckpointEvery in chunks.
 const defaultCheckpointChunks = 16
 
 func newCheckpointer(o *Options, c int) checkpointer {
@@ -150,8 +151,8 @@ func newCheckpointer(o *Options, c int) checkpointer {
 // active tells whether checkpoints are written or read.
 func (s *checkpointer) active() bool { return s.call != nil || s.resume != nil }
 
-// give calls Options.Checkpoint. What c points to changes from then on, so
-// that nothing is left in it.
+// write calls Options.Checkpoint with c. Then it empties c, because the fit changes
+// the numbers that c points to.
 func (s *checkpointer) write(c *Checkpoint) error {
 	if c == nil {
 		return nil
@@ -161,8 +162,8 @@ func (s *checkpointer) write(c *Checkpoint) error {
 	return err
 }
 
-// whole returns the context of work that changes sums in place. Where the sums
-// of an interrupted pass are handed out, such work runs to its end.
+// uninterrupted returns the context for work that changes sums in place. With
+// checkpoints this work must not stop halfway, so that context has no deadline.
 func (s *checkpointer) uninterrupted(ctx context.Context) context.Context {
 	if s.call != nil {
 		return context.WithoutCancel(ctx)
@@ -170,9 +171,9 @@ func (s *checkpointer) uninterrupted(ctx context.Context) context.Context {
 	return ctx
 }
 
-// eachPart passes over x from its example first on, which begins a chunk, as
-// basis.eachPart does over all. state returns the checkpoint that has the
-// examples before next behind it, or nil where there is nothing to go on from.
+// eachChunk is basis.eachChunk for the examples from first on, which must begin a
+// chunk. It writes checkpoints. state returns the checkpoint after the examples
+// before next, or nil where a fit cannot go on from there.
 func (s *checkpointer) eachChunk(ctx context.Context, b *basis, x linearize.Source, o *Options, first int, do func(p chunk) error, state func(next int) *Checkpoint) error {
 	n := x.Len()
 	if first == n {
@@ -202,10 +203,10 @@ func (s *checkpointer) eachChunk(ctx context.Context, b *basis, x linearize.Sour
 	return err
 }
 
-// The binary form of a checkpoint, little-endian: magic and version; the
-// header, uint64; the marks; the sums of the pass in their own form; of a
-// refit its numbers, the sums that a step sets out from and its vectors; the
-// CRC-32C of everything before.
+// The binary form of a checkpoint is little-endian and holds: magic and version;
+// the header, uint64; the checksums; the sums of the pass as Sums.MarshalBinary
+// writes them; for a refit its scalars, the sums at the start of a step and its
+// vectors; the CRC-32C of everything before.
 const (
 	checkpointMagic   = "fgpckpt\x00"
 	checkpointVersion = 1
@@ -221,7 +222,7 @@ var (
 
 var errCheckpointSize = errors.New("sparse: the checkpoint has an impossible size")
 
-// A checkpointLayout is what decides the sizes in a checkpoint.
+// A checkpointLayout determines the sizes of the parts of a checkpoint.
 type checkpointLayout struct {
 	refit         bool
 	kind          passKind
@@ -238,7 +239,7 @@ func (c *Checkpoint) layout() checkpointLayout {
 	return l
 }
 
-// head is the header: 0 stands for Fit, and 1 on for the passes of Refit.
+// head returns the header. Its kind is 0 for Fit, and 1 + passKind for Refit.
 func (l checkpointLayout) head() [checkpointHead]uint64 {
 	h := [checkpointHead]uint64{1: uint64(l.c), uint64(l.rank), 0, uint64(l.n), uint64(l.next), uint64(l.step)}
 	if l.refit {
@@ -250,7 +251,7 @@ func (l checkpointLayout) head() [checkpointHead]uint64 {
 	return h
 }
 
-// readLayout reads a header; ok is false where no checkpoint has it.
+// readLayout reads a header; ok is false where no checkpoint has such a header.
 func readLayout(h [checkpointHead]uint64) (l checkpointLayout, ok bool) {
 	for _, v := range h {
 		if v > math.MaxInt32 {
@@ -265,13 +266,13 @@ func readLayout(h [checkpointHead]uint64) (l checkpointLayout, ok bool) {
 	return l, ok
 }
 
-// vectors are the lengths of newton.vectors.
+// vectors returns the lengths of refitState.vectors.
 func (l checkpointLayout) vectors() []int64 {
 	if !l.refit {
 		return nil
 	}
 	all, passed := memory.Mul(int64(l.n), int64(l.c)), memory.Mul(int64(l.next), int64(l.c))
-	known, marked, to := all, l.n, passed // m, its chunks, and the pass's own point
+	known, marked, to := all, l.n, passed // lengths of m, of its checksums in examples, and of the point of the pass
 	switch l.kind {
 	case atTheta:
 		known, marked = passed, l.next
@@ -306,9 +307,8 @@ func (l checkpointLayout) size() int64 {
 	return size
 }
 
-// WriteTo writes the checkpoint with a version and a CRC-32C: MarshalBinary
-// without holding all of it in memory. The file is not for readers of another
-// version.
+// WriteTo writes the checkpoint with a version and a CRC-32C. Unlike MarshalBinary,
+// it does not hold all of it in memory. Other versions cannot read it.
 func (c *Checkpoint) WriteTo(w io.Writer) (int64, error) {
 	if c.sums == nil {
 		return 0, errors.New("sparse: there is nothing in the checkpoint to write")
@@ -347,8 +347,9 @@ func (c *Checkpoint) MarshalBinary() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// UnmarshalBinary reads a checkpoint. Data that are cut short, changed or of
-// another version are an error, and c is then unchanged.
+// UnmarshalBinary reads a checkpoint that WriteTo or MarshalBinary wrote. Data that
+// are cut short, damaged or of another version are an error, and c is then
+// unchanged.
 func (c *Checkpoint) UnmarshalBinary(data []byte) error {
 	if len(data) < checkpointStart+4 || string(data[:len(checkpointMagic)]) != checkpointMagic {
 		return errors.New("sparse: this is no checkpoint")
@@ -378,7 +379,7 @@ func (c *Checkpoint) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// read reads what follows the header; all sizes are right.
+// read reads what follows the header. The length of body is already checked.
 func (l checkpointLayout) read(body []byte) (*Checkpoint, error) {
 	t := &Checkpoint{fitIdentity: fitIdentity{n: l.n, refit: l.refit}, next: l.next}
 	r := floatReader(body)
@@ -437,64 +438,9 @@ func (c *Checkpoint) consistent(l checkpointLayout) bool {
 		return false
 	}
 	if l.kind == stepping {
-		// Past an example without finite sites a step sums nothing.
+		// A step adds no sums after an example without finite sites.
 		s := c.newton.sums
 		return c.sums.n <= c.next && s.n == c.n && s.spec == o
 	}
 	return c.sums.n == c.next
-}
-
-// A sealer writes bytes and numbers, and the CRC-32C of them.
-type checksumWriter struct {
-	w   io.Writer
-	buf []byte
-	crc uint32
-	n   int64
-	err error
-}
-
-const checksumWriterBytes = 64 << 10
-
-func (s *checksumWriter) write(b []byte) {
-	s.buf = append(s.buf, b...)
-	s.flush(checksumWriterBytes)
-}
-
-func (s *checksumWriter) floats(v ...float64) {
-	for _, x := range v {
-		s.buf = binary.LittleEndian.AppendUint64(s.buf, math.Float64bits(x))
-		s.flush(checksumWriterBytes)
-	}
-}
-
-func (s *checksumWriter) sums(t *Sums) {
-	b, err := t.MarshalBinary()
-	if s.err == nil {
-		s.err = err
-	}
-	s.flush(0)
-	s.buf = b // written as it is
-	s.flush(0)
-	s.buf = nil
-}
-
-// flush writes what is there, if it is at least so many bytes.
-func (s *checksumWriter) flush(bytes int) {
-	if s.err != nil {
-		s.buf = nil
-	}
-	if len(s.buf) < bytes || s.err != nil {
-		return
-	}
-	s.crc = crc32.Update(s.crc, castagnoli, s.buf)
-	n, err := s.w.Write(s.buf)
-	s.n, s.err, s.buf = s.n+int64(n), err, s.buf[:0]
-}
-
-// seal writes the checksum and returns how much was written.
-func (s *checksumWriter) finish() (int64, error) {
-	s.flush(0)
-	s.buf = binary.LittleEndian.AppendUint32(s.buf, s.crc)
-	s.flush(0)
-	return s.n, s.err
 }

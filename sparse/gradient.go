@@ -18,7 +18,7 @@ import (
 
 // GradientScale returns the derivative of EvidenceLinearGaussian in the log
 // of a common factor on all prior variances, at fixed sites. It needs no pass
-// over the data. A posterior with FITC has none; see GradientLinearGaussian.
+// over the data. It fails for FITC; use GradientLinearGaussian there.
 func (p *Projected) GradientScale() (float64, error) {
 	if p.sums.spec.fitc {
 		return 0, errFITCScale
@@ -33,8 +33,8 @@ func (p *Projected) GradientScale() (float64, error) {
 // the cross-kernel of every group, and fails with a *gp.MemoryError where its
 // scratch passes Options.MaxMemory.
 //
-// The derivative of K_ZZ⁻¹ enters: where K_ZZ is singular to working
-// precision (*RankWarning) digits are lost.
+// Where K_ZZ is singular to working precision (*RankWarning), the derivative of
+// K_ZZ⁻¹ loses digits.
 func (p *Posterior) GradientLinearGaussian(ctx context.Context, groups []ntk.Kernel) ([]float64, error) {
 	t := none
 	if p.sums.spec.fitc {
@@ -43,14 +43,15 @@ func (p *Posterior) GradientLinearGaussian(ctx context.Context, groups []ntk.Ker
 	return p.gradient(ctx, groups, gradientTerms{fit: 1, diagonal: t})
 }
 
-// GradientLowerBound returns those of EvidenceLowerBound, for Nystrom.
+// GradientLowerBound returns the derivatives of EvidenceLowerBound, as
+// GradientLinearGaussian does. It panics unless the posterior is Nystrom.
 func (p *Posterior) GradientLowerBound(ctx context.Context, groups []ntk.Kernel) ([]float64, error) {
 	p.needNystrom()
 	return p.gradient(ctx, groups, gradientTerms{fit: 1, diagonal: trace})
 }
 
-// GradientAtTheta returns those of EvidenceAtTheta, with θ* held fixed;
-// scatter[g] is ‖θ_g−μ_g‖²/s_g.
+// GradientAtTheta returns the derivatives of EvidenceAtTheta with θ* held fixed, as
+// GradientLinearGaussian does. scatter[g] is ‖θ_g−μ_g‖²/s_g.
 func (p *Posterior) GradientAtTheta(ctx context.Context, groups []ntk.Kernel, scatter []float64) ([]float64, error) {
 	if len(groups) != len(scatter) {
 		panic("sparse: groups and scatter differ in length")
@@ -69,7 +70,7 @@ func (p *Posterior) GradientAtTheta(ctx context.Context, groups []ntk.Kernel, sc
 	return grad, nil
 }
 
-// gradientTerms are the parts of an evidence that are differentiated: with
+// gradientTerms say which parts of an evidence are differentiated. With
 // H = ½(fit·ααᵀ − W), W = (Λ̃⁻¹ + Q)⁻¹, and T a block for each example,
 //
 //	d = tr((H − T) dQ) + Σ tr(T_i dk_ii).
@@ -84,7 +85,7 @@ type diagonal int
 const (
 	none          diagonal = iota // 0
 	trace                         // −½Λ_i: the trace term of the lower bound
-	residualNoise                 // H_ii: the residual is noise of its own (FITC)
+	residualNoise                 // H_ii: the residual is independent noise (FITC)
 )
 
 // A gradient accumulates tr((H−T)dQ) with dQ = V_gᵀU + UᵀV_g − UᵀS_gU,
@@ -95,7 +96,7 @@ type gradient struct {
 	groups []ntk.Kernel
 	grad   []float64
 	mid    []float64 // Σ φT_iφᵀ, rank×rank
-	t      []float64 // T_i of a part
+	t      []float64 // T_i of a chunk
 	x, u   []float64 // scratch, rows×rank
 	cross  []float64 // scratch, rows × those of K_ZZ
 	diag   []float64 // scratch, rows×C
@@ -132,7 +133,7 @@ func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, t gradien
 	return g.grad, g.addInducing(ctx)
 }
 
-// add adds tr(2U(H−T)V_gᵀ) + Σ tr(T_i k^g_ii) of the examples of a part.
+// add adds tr(2U(H−T)V_gᵀ) + Σ tr(T_i k^g_ii) of the examples of a chunk.
 func (g *gradient) add(ctx context.Context, t chunk, phi blas64.General) error {
 	p, c := g.p, g.p.b.c
 	x := dense.In(g.x, t.rows, phi.Cols)
@@ -165,7 +166,8 @@ func (g *gradient) add(ctx context.Context, t chunk, phi blas64.General) error {
 	return nil
 }
 
-// weight writes ΛφU⁻¹ to x, Λ̃ with FITC, and the part's T, and adds φTφᵀ.
+// weight writes ΛφU⁻¹ to x, with Λ̃ for FITC. It also writes T of the chunk, and adds
+// φTφᵀ to mid.
 func (g *gradient) weight(ctx context.Context, t chunk, phi, x blas64.General) error {
 	p, c := g.p, g.p.b.c
 	s := p.local.Slice(t.first, t.first+t.x.Len())

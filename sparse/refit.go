@@ -20,12 +20,12 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// Refit returns the posterior at the mode of the linearized model in the span
-// of the inducing examples (E9), found by Newton steps from θ*, one pass over
-// x each. y has N rows. The sites, the sums, b and α of the result all belong
-// to the mode, and its predictive mean is m + K_*Z A⁻¹ c. With FITC the span
-// includes each training example's own residual. The errors are those of
-// gp.NewSites and Fit.
+// Refit returns the posterior at the mode of the linearized model in the span of
+// the inducing examples (E9). It finds the mode by Newton steps from θ*, each of
+// which takes a pass over x. y has N rows. The sites, the sums, b and α of the
+// result are those at the mode, and its predictive mean is m + K_*Z A⁻¹ c. With
+// FITC the span includes the residual of each training example. The errors are
+// those of gp.NewSites and Fit.
 func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, lik gp.Likelihood, z *Inducing, o *Options) (*Posterior, error) {
 	d := o.withDefaults()
 	if err := checkInducing(z, x.Len()); err != nil {
@@ -56,45 +56,46 @@ type refit struct {
 	prior     []float64 // m, N·C
 	search    newton.Search
 	identity  fitIdentity // with checkpoints
-	checksums []float64   // with checkpoints: those of f(x;θ*), two numbers a chunk
+	checksums []float64   // with checkpoints: those of f(x;θ*), two numbers for each chunk
 }
 
 var _ newton.Line[*point] = (*refit)(nil)
 
-// A point is a function in the span: f = m + Φᵀw, with FITC plus Dα.
+// A point is a function in the span: f = m + Φᵀw, or with FITC m + Φᵀw + Dα.
 type point struct {
 	w, f, q   []float64 // q = Φᵀw
 	alpha     []float64 // with FITC
 	objective float64   // Σ log p(y|f) − ½wᵀw − ½αᵀDα, 0 where it was not computed
 }
 
-// An expansion is what a pass finds at a point: the sites there and the sums.
+// An expansion is the second-order expansion of the likelihood at a point: the
+// sites and their sums.
 type expansion struct {
 	point  *point
 	sites  *gp.Sites
 	local  sites.Flat
 	pseudo []float64 // b̃, with FITC
 	sums   *Sums
-	err    error // why there is none
+	err    error // set where the likelihood has no finite sites at the point
 }
 
-// A pass goes over the data once and expands the likelihood.
+// A pass over the data computes one expansion.
 type pass struct {
 	kind   passKind
 	to     *expansion
-	before *expansion // a step: where it sets out from
-	post   *Projected // a step: the solution there
-	next   int        // the first example to come
-	sum    []float64  // a step: Φα of the examples so far, which is w where the sum over examples closes; nil where it was interrupted
+	before *expansion // stepping: that at the start of the step
+	post   *Projected // stepping: the posterior of before, whose mean is the end of the step
+	next   int        // the first example that the pass has not summed
+	sum    []float64  // stepping: Φα of the examples so far, at the end w but for rounding; nil in a pass that was resumed
 }
 
-// A passKind is the place at which the likelihood is expanded.
+// A passKind says at which point a pass expands the likelihood.
 type passKind int
 
 const (
-	atTheta  passKind = iota // f(x;θ*), which need not lie in the span
-	stepping                 // where Newton's step from the expansion before leads
-	atPoint                  // a given point
+	atTheta  passKind = iota // at f(x;θ*), which need not lie in the span
+	stepping                 // at the end of Newton's step from the expansion before
+	atPoint                  // at a given point
 )
 
 func (r *refit) run(ctx context.Context) (*Posterior, error) {
@@ -134,7 +135,7 @@ func (r *refit) stepFrom(ctx context.Context, at *expansion) (*pass, error) {
 	return &pass{kind: stepping, before: at, post: post, to: r.expansion(r.newPoint(post.w), newSums(r.spec)), sum: make([]float64, r.b.rank())}, nil
 }
 
-// after returns the pass that follows p, or the posterior.
+// after returns the pass that follows p, or the posterior where the search ends.
 func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 	if p.kind != stepping {
 		next, err := r.stepFrom(ctx, p.to)
@@ -162,14 +163,14 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 	return &pass{kind: atPoint, to: r.expansion(to, newSums(r.spec))}, nil, nil
 }
 
-// expansion is one at a point, whose sites are to be computed.
+// expansion returns an expansion at a point, with its sites not yet computed.
 func (r *refit) expansion(at *point, sums *Sums) *expansion {
 	e := &expansion{point: at, sums: sums, sites: emptySites(r.x.Len(), r.b.c)}
 	e.local = sites.Flat{C: r.b.c, F: dense.Contiguous(e.sites.F), R: dense.Contiguous(e.sites.Residual), Lambda: dense.Contiguous(e.sites.Lambda), Root: dense.Contiguous(e.sites.Root)}
 	return e
 }
 
-// pass makes p, from its next example on.
+// pass runs p from its next example on.
 func (r *refit) pass(ctx context.Context, p *pass) error {
 	n, e := r.x.Len(), p.to
 	f, a := newFeatures(r.b, n), newAdder(r.b, e.sums, n, 1)
@@ -207,7 +208,8 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 	return err
 }
 
-// fatal returns why there is no expansion, unless a shorter step can help.
+// fatal returns the error of the expansion, or nil where a shorter step can avoid
+// it.
 func (p *pass) fatal() error {
 	if p.kind == stepping {
 		return nil
@@ -227,7 +229,8 @@ func (r *refit) start(to *point, p chunk) error {
 	return sites.NotFinite("prior mean", m, p.first, r.b.c)
 }
 
-// makeStep sets f = m + Φᵀw, with FITC plus Dα, α = b̃ − Λ̃Φᵀw at the sites before.
+// makeStep sets f = m + Φᵀw of a chunk. With FITC it adds Dα, where α = b̃ − Λ̃Φᵀw has
+// the sites of before.
 func (r *refit) makeStep(before *expansion, to *point, p chunk, phi blas64.General) error {
 	c, lo := r.b.c, p.first*r.b.c
 	dense.EachRow(r.o.Workers, phi, func(i int, row []float64) {
@@ -257,7 +260,7 @@ func (r *refit) makeStep(before *expansion, to *point, p chunk, phi blas64.Gener
 	})
 }
 
-// expand computes the sites of n examples, a chunk, at the point of e.
+// expand computes the sites of n examples from first on, at the point of e.
 func (r *refit) expand(e *expansion, first, n int) error {
 	c := r.b.c
 	lo, hi := first*c, (first+n)*c
@@ -315,20 +318,20 @@ func (r *refit) newPoint(w []float64) *point {
 	return p
 }
 
-// priorPoint is the prior mean.
+// priorPoint returns the prior mean.
 func (r *refit) priorPoint() *point {
 	p := r.newPoint(make([]float64, r.b.rank()))
 	copy(p.f, r.prior)
 	return p
 }
 
-// Between returns the point t of the way from a to b; all is linear.
+// Between returns the point a + t(b − a).
 func (r *refit) Between(a, b *point, t float64) *point {
 	return &point{w: newton.Mix(a.w, b.w, t), f: newton.Mix(a.f, b.f, t), q: newton.Mix(a.q, b.q, t), alpha: newton.Mix(a.alpha, b.alpha, t)}
 }
 
-// posterior is that of the sums before the step of last, whose solution leads
-// to where the step ends.
+// posterior returns the posterior of the sites at the start of the step last. Its
+// mean is the end of the step.
 func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
 	post, at, next := last.post, last.before, last.to.point
 	post.refit = true
@@ -361,8 +364,8 @@ func emptySites(n, c int) *gp.Sites {
 	return &gp.Sites{F: mat.NewDense(n, c, nil), Residual: mat.NewDense(n, c, nil), Lambda: mat.NewDense(n*c, c, nil), Root: mat.NewDense(n*c, c, nil)}
 }
 
-// addToSum adds Φα of a part to the sum of a step: α = b − ΛΦᵀw (E13), with FITC
-// what makeStep has written.
+// addToSum adds Φα of a chunk to the sum of a step. α is b − ΛΦᵀw (E13), or with
+// FITC the one that makeStep has written.
 func (r *refit) addToSum(p *pass, t chunk, phi blas64.General) {
 	lo, hi := t.first*r.b.c, t.first*r.b.c+t.rows
 	var alpha []float64
@@ -377,7 +380,7 @@ func (r *refit) addToSum(p *pass, t chunk, phi blas64.General) {
 	fblas.Gemv(blas.Trans, 1, phi, dense.Vector(alpha), 1, dense.Vector(p.sum))
 }
 
-// sumAgain forms the sum of a step that was interrupted, in a pass of its own.
+// sumAgain computes the sum of a step that was resumed, in another pass.
 func (r *refit) sumAgain(ctx context.Context, p *pass) error {
 	p.sum = make([]float64, r.b.rank())
 	f, quiet := newFeatures(r.b, r.x.Len()), *r.o
@@ -391,8 +394,9 @@ func (r *refit) sumAgain(ctx context.Context, p *pass) error {
 	})
 }
 
-// open returns by how much the raw sums over all training examples (E12) miss
-// the mean at the inducing ones, relative to the largest output: φ(x)ᵀ(Φα − w).
+// open returns the closure error: the difference φ(z)ᵀ(Φα − w) between the raw sums
+// over all training examples (E12) and the mean at the inducing examples z, relative
+// to the largest output.
 func (r *refit) open(last *pass) float64 {
 	d := make([]float64, len(last.sum))
 	floats.SubTo(d, last.sum, last.post.w)

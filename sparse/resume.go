@@ -11,8 +11,8 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// refitState is an interrupted refit: its pass and what came before. Vectors
-// that the pass computes end at its next example; the others have N·C entries.
+// A refitState is the state of a refit in the middle of a pass. Vectors that the pass
+// computes end before its next example; the others have N·C entries.
 type refitState struct {
 	kind      passKind
 	step      int
@@ -21,37 +21,37 @@ type refitState struct {
 	prior     []float64
 	checksums []float64
 	to        point
-	before    point     // a step: where it sets out from
-	sums      *Sums     // a step: those there
-	pseudo    []float64 // a step with FITC: b̃ there
+	before    point     // stepping: the start of the step
+	sums      *Sums     // stepping: those at the start
+	pseudo    []float64 // stepping, with FITC: b̃ at the start
 }
 
-// numbers are all single ones.
+// numbers returns pointers to all scalars.
 func (s *refitState) numbers() [newtonNumbers]*float64 {
 	return [...]*float64{&s.move, &s.logLik, &s.to.objective, &s.before.objective}
 }
 
 const newtonNumbers = 4
 
-// vectors are all there are.
+// vectors returns pointers to all vectors.
 func (s *refitState) vectors() []*[]float64 {
 	return append(append([]*[]float64{&s.prior, &s.checksums, &s.pseudo}, s.to.vectors()...), s.before.vectors()...)
 }
 
 func (p *point) vectors() []*[]float64 { return []*[]float64{&p.w, &p.f, &p.q, &p.alpha} }
 
-// upTo is a view of p's first n outputs.
+// upTo returns a view of the first n outputs of p.
 func (p *point) upTo(n int) point {
 	q := *p
 	q.f, q.q, q.alpha = p.f[:n], p.q[:n], p.alpha[:min(n, len(p.alpha))]
 	return q
 }
 
-// chunks returns the number of chunks of n examples with c outputs.
+// chunkCount returns the number of chunks of n examples with c outputs.
 func chunkCount(n, c int) int { return (n + linearize.Tile(c) - 1) / linearize.Tile(c) }
 
-// checkpoint returns the state of p with the examples before next behind it.
-// It is nil where the sums end before next, as FITC allows no site there.
+// checkpoint returns the state of p after the examples before next. It is nil where
+// the sums end earlier, at an example whose FITC site does not exist.
 func (r *refit) checkpoint(p *pass, next int) *Checkpoint {
 	if errors.Is(p.to.err, errNotResidual) {
 		return nil
@@ -103,7 +103,7 @@ func (r *refit) resume(ctx context.Context, c *Checkpoint) (*pass, error) {
 	return p, p.fatal()
 }
 
-// restored is the expansion at a copy of a point, with a copy of its sums.
+// restored returns an expansion with copies of a point and its sums.
 func (r *refit) restored(at *point, sums *Sums) *expansion {
 	p := r.newPoint(slices.Clone(at.w))
 	p.objective = at.objective
@@ -126,8 +126,8 @@ func (r *refit) expandAgain(e *expansion, n int, logLik float64) error {
 	return nil
 }
 
-// recognize notes the network's outputs of a chunk at the first pass, and
-// checks them where a refit goes on.
+// checkOutputs keeps the checksum of the network's outputs of a chunk in the first
+// pass, and compares it where the refit was resumed.
 func (r *refit) checkOutputs(t chunk) error {
 	if !r.save.active() {
 		return nil

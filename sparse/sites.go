@@ -11,7 +11,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// mulTransRoot writes Rᵀφ for one example: dst and phi have a row an output.
+// mulTransRoot writes Rᵀφ for one example; dst and phi have one row for each output.
 func mulTransRoot(dst, phi blas64.General, root []float64) {
 	c := dst.Rows
 	for j := range c {
@@ -37,8 +37,8 @@ func residualTo(d, k []float64, phi blas64.General) {
 	}
 }
 
-// A corrected site has the residual D of its example as noise of its own
-// (E13): Λ̃ = R(I+RᵀDR)⁻¹Rᵀ with root R̃, and b̃ = (I+ΛD)⁻¹b.
+// A fitcSite is the site of an example under FITC, whose residual D is independent
+// noise (E13): Λ̃ = R(I+RᵀDR)⁻¹Rᵀ with root R̃, and b̃ = (I+ΛD)⁻¹b.
 type fitcSite struct {
 	c              int
 	d, root, b     []float64 // D, R̃, b̃
@@ -53,7 +53,7 @@ func newFITCSite(c int) *fitcSite {
 		b: v[5*c*c : 5*c*c+c], scratch: v[5*c*c+c:]}
 }
 
-// set computes the site from R and b; s.d must hold D.
+// set computes the site from R and b, where s.d holds D.
 func (s *fitcSite) set(root, b []float64) error {
 	c := s.c
 	r, d, g := dense.In(root, c, c), dense.In(s.d, c, c), dense.In(s.g, c, c)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"math"
 	"slices"
 
@@ -346,4 +347,59 @@ func (r *floatReader) next() float64 {
 	v := math.Float64frombits(binary.LittleEndian.Uint64(*r))
 	*r = (*r)[8:]
 	return v
+}
+
+// A checksumWriter writes bytes and numbers, and their CRC-32C at the end.
+type checksumWriter struct {
+	w   io.Writer
+	buf []byte
+	crc uint32
+	n   int64
+	err error
+}
+
+const checksumWriterBytes = 64 << 10
+
+func (s *checksumWriter) write(b []byte) {
+	s.buf = append(s.buf, b...)
+	s.flush(checksumWriterBytes)
+}
+
+func (s *checksumWriter) floats(v ...float64) {
+	for _, x := range v {
+		s.buf = binary.LittleEndian.AppendUint64(s.buf, math.Float64bits(x))
+		s.flush(checksumWriterBytes)
+	}
+}
+
+func (s *checksumWriter) sums(t *Sums) {
+	b, err := t.MarshalBinary()
+	if s.err == nil {
+		s.err = err
+	}
+	s.flush(0)
+	s.buf = b // written as it is
+	s.flush(0)
+	s.buf = nil
+}
+
+// flush writes the buffer where it has at least that many bytes.
+func (s *checksumWriter) flush(bytes int) {
+	if s.err != nil {
+		s.buf = nil
+	}
+	if len(s.buf) < bytes || s.err != nil {
+		return
+	}
+	s.crc = crc32.Update(s.crc, castagnoli, s.buf)
+	n, err := s.w.Write(s.buf)
+	s.n, s.err, s.buf = s.n+int64(n), err, s.buf[:0]
+}
+
+// finish writes the CRC-32C and returns the number of bytes written.
+func (s *checksumWriter) finish() (int64, error) {
+	s.flush(0)
+	s.buf = binary.LittleEndian.AppendUint32(s.buf, s.crc)
+	s.flush(0)
+	return s.n, s.err
 }

@@ -23,7 +23,7 @@ type Trial struct {
 type Tuned struct {
 	Posterior *Projected
 	Factor    float64 // on the prior variances
-	Score     float64 // of held-out examples, under it
+	Score     float64 // of the held-out examples under Posterior
 	Trials    []Trial // in the order tried; the first is Factor 1
 }
 
@@ -33,16 +33,15 @@ const (
 	tuneStop  = 1.0 / 16 // decades between the last: 15 %
 )
 
-// Tune chooses the factor on the prior variances under which held-out
-// examples t score lowest, for example by their negative log likelihood. It
-// takes no pass over the training data: a trial costs a factor of A' and the
-// predictions of t (At, PredictPreparedTo). The mean and covariance given to
-// score may be kept until it returns.
+// Tune chooses the factor on the prior variances under which the held-out examples
+// t have the lowest score, for example their negative log likelihood. It takes no
+// pass over the training data: a trial factors A' and predicts t (At,
+// PredictPreparedTo). score must not keep the mean and covariance that it is given.
 //
-// The score is taken to have one minimum in the logarithm of the factor. The
-// search goes downhill by factors of 10, then halves its step down to 15 %.
-// It stops at 10⁶ either way. No held-out examples, FITC (see At), and scores
-// that are never finite are errors, and so is one of score.
+// Tune assumes that the score has one minimum in the logarithm of the factor. It
+// goes downhill by factors of 10, then halves its step down to 15 %. Factors stay
+// between 10⁻⁶ and 10⁶. It fails without held-out examples, for FITC (see At), where
+// no score is finite, and with an error of score.
 func (p *Projected) Tune(ctx context.Context, t *Prepared, score func(mean, cov *mat.Dense) (float64, error)) (*Tuned, error) {
 	if t.Len() == 0 {
 		return nil, fmt.Errorf("sparse: no held-out examples to choose the prior precision on")
@@ -83,7 +82,7 @@ func (p *Projected) Tune(ctx context.Context, t *Prepared, score func(mean, cov 
 	return &Tuned{Posterior: q, Factor: math.Pow(10, x), Score: best, Trials: s.trials}, nil
 }
 
-// A tuner remembers what it tried.
+// A tuner holds the trials of a search.
 type tuner struct {
 	p         *Projected
 	t         *Prepared
@@ -124,13 +123,13 @@ func (s *tuner) try(ctx context.Context, x float64) (float64, error) {
 	return v, nil
 }
 
-// A scaled kernel is the prior with all variances times a factor.
+// A scaledKernel is a kernel whose prior variances are multiplied by a factor.
 type scaledKernel struct {
 	ntk.Kernel
 	factor float64
 }
 
-// scale returns k with its variances times factor.
+// scale returns k with its prior variances multiplied by factor.
 func scale(k ntk.Kernel, factor float64) ntk.Kernel {
 	switch s := k.(type) {
 	case scaledKernel:
@@ -161,7 +160,7 @@ func (s scaledKernel) times(m *mat.Dense) {
 	}
 }
 
-// scaledMul is a scaled kernel that multiplies without being formed.
+// A scaledMulKernel is a scaledKernel that is also an ntk.MulToer.
 type scaledMulKernel struct {
 	scaledKernel
 	m ntk.MulToer
