@@ -136,11 +136,11 @@ func (p pairs) selectPairs(ctx context.Context, k ntk.Kernel, x linearize.Source
 	if err != nil {
 		return nil, err
 	}
-	places, err := p.choose(ctx, k, x, c, m, o)
+	indices, err := p.choose(ctx, k, x, c, m, o)
 	if err != nil {
 		return nil, err
 	}
-	return gatherPairsAt(ctx, x, places, c)
+	return gatherPairsAt(ctx, x, indices, c)
 }
 
 // A pairSource is a Source whose example i·c + a, of one output, is output a of
@@ -218,9 +218,9 @@ func gatherPairs(ctx context.Context, x linearize.Source, rows, outputs []int, c
 }
 
 // gatherPairsAt gathers the pairs (i, a) given by their indices i·c + a.
-func gatherPairsAt(ctx context.Context, x linearize.Source, places []int, c int) (*Inducing, error) {
-	rows, outputs := make([]int, len(places)), make([]int, len(places))
-	for i, p := range places {
+func gatherPairsAt(ctx context.Context, x linearize.Source, indices []int, c int) (*Inducing, error) {
+	rows, outputs := make([]int, len(indices)), make([]int, len(indices))
+	for i, p := range indices {
 		rows[i], outputs[i] = p/c, p%c
 	}
 	return gatherPairs(ctx, x, rows, outputs, c)
