@@ -84,9 +84,7 @@ func TestReadStopsWhereNoModelBegins(t *testing.T) {
 	if err != nil {
 		t.Skip("no /dev/zero here")
 	}
-	defer f.Close()
-	var used uint64
-	used = allocated(func() { _, err = Read(f) })
+	used := allocated(func() { _, err = Read(f) })
 	require.Error(t, err)
 	require.Less(t, used, uint64(1<<20))
 }
