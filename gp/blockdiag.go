@@ -32,7 +32,7 @@ func newBlockDiag(m *mat.Dense) blockDiag {
 	return b
 }
 
-// diagonal returns the diagonal where nothing else is stored.
+// diagonal returns the diagonal, and whether all other entries are zero.
 func (b blockDiag) diagonal() (diag []float64, ok bool) {
 	diag = make([]float64, len(b.blocks)/b.c)
 	for i := range diag {
@@ -53,8 +53,8 @@ func (b blockDiag) block(n int) []float64 {
 	return b.blocks[n*b.c*b.c : (n+1)*b.c*b.c]
 }
 
-// wide is the number of outputs from which rows are multiplied by blocks in
-// products of matrices: C² multiply-adds a row and block are worth it then.
+// wide is the number of outputs from which a matrix product multiplies rows by
+// blocks: then C² multiply-adds for each row and block outweigh its overhead.
 const wide = 32
 
 // isWide tells whether the blocks are full and large.
@@ -81,7 +81,7 @@ func (b blockDiag) mulTrans(ctx context.Context, workers int, a blas64.General) 
 
 // mulWide is mul, or mulTrans, by products of some rows with a block.
 func (b blockDiag) mulWide(ctx context.Context, workers int, a blas64.General, t blas.Transpose) error {
-	const rows = 128 // the product packs the block once for so many
+	const rows = 128 // the product packs a block once for so many rows
 	tiles := par.Tiles(a.Rows, rows)
 	workers = min(par.Workers(workers), tiles)
 	scratch := make([]float64, workers*min(rows, a.Rows)*b.c)
@@ -97,8 +97,8 @@ func (b blockDiag) mulWide(ctx context.Context, workers int, a blas64.General, t
 	})
 }
 
-// mulRow replaces the row x, whose first entry stands over the first column
-// of block n, by x·R.
+// mulRow replaces the row x by x·R. Its first entry belongs to the first row of
+// block n.
 func (b blockDiag) mulRow(x []float64, n int) {
 	if b.diag != nil {
 		scaleRow(x, b.diag[n*b.c:])
@@ -117,7 +117,7 @@ func (b blockDiag) mulRow(x []float64, n int) {
 	}
 }
 
-// mulTransRow replaces the row x by x·Rᵀ.
+// mulTransRow replaces the row x by x·Rᵀ, as mulRow does by x·R.
 func (b blockDiag) mulTransRow(x []float64, n int) {
 	if b.diag != nil {
 		scaleRow(x, b.diag[n*b.c:])
@@ -137,7 +137,7 @@ func (b blockDiag) mulTransRow(x []float64, n int) {
 	}
 }
 
-// sized returns n numbers, from small where it is long enough.
+// sized returns n numbers, as a part of small where that is long enough.
 func sized(small []float64, n int) []float64 {
 	if n <= len(small) {
 		return small[:n]
@@ -145,6 +145,7 @@ func sized(small []float64, n int) []float64 {
 	return make([]float64, n)
 }
 
+// scaleRow multiplies x by the first entries of by.
 func scaleRow(x, by []float64) {
 	by = by[:len(x)]
 	for i := range x {
@@ -154,7 +155,7 @@ func scaleRow(x, by []float64) {
 
 // eachRow calls f on every row of g. Its error is ctx.Err().
 func eachRow(ctx context.Context, workers int, g blas64.General, f func(row []float64)) error {
-	const rows = 32 // a tile, so that handing out costs little
+	const rows = 32 // a tile large enough that handing it to a worker costs little
 	return par.Do(ctx, workers, par.Tiles(g.Rows, rows), func(t int) error {
 		lo, hi := par.Bounds(t, g.Rows, rows)
 		for i := lo; i < hi; i++ {

@@ -11,12 +11,13 @@ import (
 	"github.com/funcgp/funcgp/internal/newton"
 )
 
-// closureRows is how many training outputs are looked at as Cross does.
+// closureRows is the number of training outputs for which warnClosure computes C
+// with refinement, as Cross does.
 const closureRows = 4
 
-// warnClosure compares Σ C(x_i, x_j) b_j with K α at the training examples
-// (E14), where they are the same number: without refinement, and the worst few
-// as Cross does them.
+// warnClosure warns where Σ C(x_i, x_j) b_j over j differs from (K α)_i, which it
+// equals in exact arithmetic (E14). It first compares all training outputs
+// without refinement, and then the worst few with it.
 func (e *Exact) warnClosure(ctx context.Context) error {
 	defer func() { e.plain = nil }()
 	scale := 0.0
@@ -40,7 +41,7 @@ func (e *Exact) warnClosure(ctx context.Context) error {
 		return err
 	}
 	for t, i := range rows {
-		gap = math.Max(gap, math.Abs(floats.Dot(rowOf(raw, t), e.alpha)-e.kalpha[i])) // the rounding of a sum of κ α
+		gap = math.Max(gap, math.Abs(floats.Dot(rowOf(raw, t), e.alpha)-e.kalpha[i])) // the rounding error of the sum Σ κ α
 	}
 	if gap /= scale; !(gap <= newton.SmallOpen) {
 		e.warnings = append(e.warnings, &ClosureWarning{Gap: gap})

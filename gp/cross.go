@@ -26,10 +26,10 @@ type exactCross struct {
 var _ Cross = (*exactCross)(nil)
 
 // Cross computes κ(x, ·) and C(x, ·) with all training examples, both
-// T·C×N·C; tiles are then copied from them. Where rounding would open the sum
-// of C(x, x_i) b_i, or takes most digits of C, iterative refinement restores
-// them, which costs as much again. It fails with a *MemoryError where the two
-// pass Options.MaxMemory.
+// T·C×N·C; TileTo copies from them. Where rounding would make the sum
+// Σ C(x, x_i) b_i miss its value, or takes most digits of C, iterative refinement
+// restores them, which costs as much again. Cross fails with a *MemoryError where
+// the two matrices take more than Options.MaxMemory.
 func (e *Exact) Cross(ctx context.Context, x *linearize.Batch) (Cross, error) {
 	t, c := e.checkInputs(x)
 	if err := ctx.Err(); err != nil {
@@ -55,7 +55,7 @@ func (e *Exact) Cross(ctx context.Context, x *linearize.Batch) (Cross, error) {
 	return q, err
 }
 
-// TileTo implements Cross. Of train only the length matters: K is at hand.
+// TileTo implements Cross. It uses only the length of train.
 func (q *exactCross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *linearize.Batch, t Terms) error {
 	c := q.e.outputs()
 	j0, j1 := first*c, (first+train.Len())*c
@@ -81,12 +81,15 @@ func (q *exactCross) TileTo(ctx context.Context, dst *mat.Dense, first int, trai
 }
 
 const (
-	closes  = 1e-11 // of Σ|C b|, the gap of a sum that is as good as rounding allows
-	cancels = 1e-7  // of the largest κ, the largest C below which the difference has lost digits
+	// A sum Σ C b whose gap is at most closes·Σ|C b| is as good as rounding allows.
+	closes = 1e-11
+	// Where the largest C is less than cancels times the largest κ, the difference
+	// C of two kernels has lost digits.
+	cancels = 1e-7
 )
 
-// posteriorTo writes C = A (I + ΛK)⁻¹ for the rows A of κ(·, x), a few at a
-// time, and returns by how much the sum C b of a row misses A α at most.
+// posteriorTo writes C = A (I + ΛK)⁻¹ for rows A of κ, a few rows at a time. It
+// returns the largest |C b − A α| of a row; in exact arithmetic it is zero.
 func (e *Exact) posteriorTo(ctx context.Context, dst, a blas64.General) (gap float64, err error) {
 	step := max(1, min(a.Rows, e.tile/8/e.g.n))
 	rest, work := dense.New(step, e.g.n), dense.New(step, e.g.n)
@@ -102,7 +105,8 @@ func (e *Exact) posteriorTo(ctx context.Context, dst, a blas64.General) (gap flo
 	return gap, nil
 }
 
-// posteriorRowsTo is posteriorTo with memory for the rest and for products.
+// posteriorRowsTo is posteriorTo for all rows at once, with scratch memory rest
+// and work of the size of a.
 func (e *Exact) posteriorRowsTo(ctx context.Context, dst, a, rest, work blas64.General) (gap float64, err error) {
 	for i := range a.Rows {
 		copy(rowOf(dst, i), rowOf(a, i))
@@ -139,7 +143,7 @@ func (e *Exact) gap(post, raw []float64) (gap, size float64) {
 }
 
 // refine adds (A − C(I + ΛK))(I + ΛK)⁻¹ to the rows of C where that does not
-// open their sums, and tells whether it did so anywhere.
+// make the gap of their sums larger. It tells whether any row was changed.
 func (e *Exact) refine(ctx context.Context, dst, a, rest, work blas64.General) (better bool, err error) {
 	// A − C − CΛK
 	for i := range dst.Rows {
@@ -152,7 +156,7 @@ func (e *Exact) refine(ctx context.Context, dst, a, rest, work blas64.General) (
 	if err := e.subtractProduct(ctx, rest, work); err != nil {
 		return false, err
 	}
-	step := work // the product is done with
+	step := work // the product is not needed any more
 	if err := e.subtractSolved(ctx, rest, step); err != nil {
 		return false, err
 	}

@@ -4,7 +4,8 @@
 //
 // The likelihood enters through sites: its first and second derivatives at
 // given function values (E3). Fit builds the Laplace posterior at the trained
-// parameters; Refit first moves to the mode of the linearized model (E9).
+// parameters; Refit first moves to the mode of the linearized model (E9). The
+// numbered equations are listed in doc/equations.md.
 //
 //	sites, err := gp.NewSites(y, x.F, lik)  // y, x.F: N rows
 //	if err != nil {
@@ -28,6 +29,7 @@
 // All results are bit-identical for any GOMAXPROCS and Options.Workers. An
 // Exact is immutable and safe for concurrent use.
 //
-// Exact.Save writes a posterior to a store, and Load maps it into memory, in
-// any process: see package store.
+// Exact.Save writes a posterior to a store, with fingerprints of the model, the
+// examples and the prior. Load maps it into memory, in any process, and refuses
+// another model, other examples or another prior: see package store.
 package gp

@@ -1,8 +1,6 @@
 package gp
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // NotFiniteError reports a NaN or Inf and where it stands.
 type NotFiniteError struct {
@@ -23,12 +21,12 @@ func (e *NotFiniteError) Error() string {
 // tooLarge is the remedy for numbers that the prior's variance made overflow.
 const tooLarge = "raise the prior precision, or check the network's Jacobian"
 
-// NotPDError reports that a matrix has no Cholesky factor, which it would have
-// in exact arithmetic and for valid data.
+// NotPDError reports that a matrix has no Cholesky factor, although it has one
+// in exact arithmetic for valid data.
 type NotPDError struct {
 	What   string  // the matrix, for example "I + RᵀKR"
 	N      int     // its rows
-	Jitter float64 // the last that was added to its diagonal, or 0
+	Jitter float64 // the largest number that was added to its diagonal, or 0
 	Reason string  // why this may be, or what to do
 }
 
@@ -101,8 +99,8 @@ func (w *JitterWarning) Error() string {
 	return fmt.Sprintf("gp: added %.3g to the diagonal of I + RᵀKR, whose mean is %.3g, to factor it", w.Jitter, w.MeanDiagonal)
 }
 
-// GapWarning says that the refit's dual vector is not the residual at its
-// mode, as it is at an exact mode (E9).
+// GapWarning says that the refit's dual vector differs from the residual at
+// its mode. At an exact mode both are equal (E9).
 type GapWarning struct {
 	Gap float64 // ‖α − r(f̂)‖
 }
@@ -112,8 +110,9 @@ func (w *GapWarning) Error() string {
 }
 
 // ClosureWarning says that the sums Σ C(x, x_i) b_i over the training examples
-// miss what they explain (E14), because the examples nearly or wholly repeat
-// one another under a prior that is wide against the noise.
+// (E14) miss the posterior mean less the prior mean. This happens where examples
+// nearly or wholly repeat one another and the prior variance is large against
+// the noise.
 type ClosureWarning struct {
 	Gap float64 // largest found at training examples, relative to the largest output
 }
@@ -122,10 +121,12 @@ func (w *ClosureWarning) Error() string {
 	return fmt.Sprintf("gp: the contributions of the training examples miss their sum by %.3g of the largest output; raise the prior precision or the noise variance, or drop repeated examples", w.Gap)
 }
 
-// IterationWarning says that the refit ended before it settled: it used all
-// its Newton steps, or none of their parts was an improvement any more.
+// IterationWarning says that the refit ended while its Newton steps were still
+// long: it made as many as it may, or no part of the last one raised the
+// objective. A long step that promises no gain beyond rounding is no reason to
+// warn.
 type IterationWarning struct {
-	Steps int
+	Steps int     // Newton steps made
 	Move  float64 // the last step, relative to the largest entry of f̂
 }
 
@@ -133,7 +134,7 @@ func (w *IterationWarning) Error() string {
 	return fmt.Sprintf("gp: the refit stopped after %d Newton steps while still moving by %.3g of the largest output", w.Steps, w.Move)
 }
 
-// stopped says what a cancel interrupted; err is the context's.
+// stopped wraps the error of a cancelled context with what it interrupted.
 func stopped(what string, err error) error {
 	return fmt.Errorf("gp: stopped while %s: %w", what, err)
 }

@@ -23,8 +23,8 @@ const (
 func (b Bound) String() string { return [...]string{"none", "lower", "upper"}[b] }
 
 // Evidence is a log marginal likelihood and its three parts,
-// Value = LogLik − ½ Scatter − ½ LogDet, and how it stands to the exact one of
-// all training examples at the same sites.
+// Value = LogLik − ½ Scatter − ½ LogDet. Bound compares it with the evidence of
+// the exact posterior of all training examples at the same sites.
 type Evidence struct {
 	Value   float64
 	LogLik  float64 // of the data at the posterior's function values
@@ -47,7 +47,7 @@ func (e *Exact) EvidenceAtTheta(scatter float64) Evidence {
 }
 
 // EvidenceLinearGaussian is the evidence of the linear-Gaussian model with the
-// posterior's sites (E8), wherever they are.
+// posterior's sites (E8), at any function values.
 func (e *Exact) EvidenceLinearGaussian() Evidence {
 	// d = m + Kα − f
 	d := make([]float64, e.g.n)
@@ -61,7 +61,7 @@ func (e *Exact) EvidenceLinearGaussian() Evidence {
 }
 
 // EvidenceRefit is the Laplace evidence at the mode of the linearized model
-// (E9): (E8) with d = 0. It panics on a posterior that was not refitted.
+// (E9), which is (E8) with d = 0. It panics on a posterior that was not refitted.
 func (e *Exact) EvidenceRefit() Evidence {
 	if !e.refit {
 		panic("gp: the evidence (E9) needs a refit")
@@ -82,16 +82,16 @@ func Scatter(prior ntk.Prior, theta []float64) float64 {
 }
 
 // GradientNorm returns the norm of the gradient of the MAP objective,
-// ‖Jᵀr − Σ₀⁻¹(θ−μ₀)‖, at the sites s of the examples of b: how far θ is from
-// a mode.
+// ‖Jᵀr − Σ₀⁻¹(θ−μ₀)‖, for the examples of b with the sites s. It is zero where θ
+// is a mode.
 func GradientNorm(b *linearize.Batch, s *Sites, prior ntk.Prior, theta []float64) float64 {
 	grad := make([]float64, len(theta))
 	b.MulTransVecTo(grad, dense.Flat(s.Residual))
 	return GradientNormOf(grad, prior, theta)
 }
 
-// GradientNormOf is GradientNorm given Jᵀr, length P, for training examples
-// that are not in one batch.
+// GradientNormOf returns what GradientNorm does from Jᵀr, length P, for training
+// examples that are not in one batch.
 func GradientNormOf(jr []float64, prior ntk.Prior, theta []float64) float64 {
 	mean, variance := moments(prior, len(theta))
 	sum := 0.0
@@ -102,6 +102,7 @@ func GradientNormOf(jr []float64, prior ntk.Prior, theta []float64) float64 {
 	return math.Sqrt(sum)
 }
 
+// moments returns the prior mean and variance of p parameters.
 func moments(prior ntk.Prior, p int) (mean, variance []float64) {
 	mean, variance = make([]float64, p), make([]float64, p)
 	prior.MeanTo(mean)

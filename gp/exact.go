@@ -27,7 +27,7 @@ type Exact struct {
 
 	b, alpha []float64 // N·C (E5)
 	kalpha   []float64 // K α
-	plain    []float64 // Σ C b at the training examples (E14), without refinement
+	plain    []float64 // Σ C b at the training examples (E14), without refinement; nil once closure is checked
 
 	warnings []error
 }
@@ -39,8 +39,8 @@ var _ Dual = (*Exact)(nil)
 //
 // It fails with a *MemoryError before anything large is allocated, with a
 // *NotFiniteError where a number is NaN or Inf, with a *NotPDError where the
-// kernel is no covariance, and with ctx.Err(), wrapped, which it looks at
-// between panels of K and of the factorization.
+// kernel is no covariance, and with ctx.Err(), wrapped, once ctx is done. It
+// checks ctx between panels of K and of the factorization.
 func Fit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, s *Sites, o *Options) (*Exact, error) {
 	if !s.fits(x.Len(), x.Outputs()) {
 		panic("gp: sites and examples differ in size")
@@ -110,8 +110,8 @@ func (e *Exact) condition(ctx context.Context, s *Sites) error {
 }
 
 const (
-	settled  = 1e-12 // of the largest entry of K α, a change that ends refinement
-	refining = 6     // steps of refinement at most
+	settled  = 1e-12 // change, relative to the largest entry of K α, that ends refinement
+	refining = 6     // most steps of refinement
 )
 
 // A dualVector is an approximate solution of (I + ΛK) α = b.
@@ -119,12 +119,11 @@ type dualVector struct {
 	alpha, kalpha, rest []float64 // α, K α and b − (I + ΛK) α
 }
 
-// dual returns α = b − R B⁻¹ RᵀK b (E5), K α and what K α is without
-// refinement. One step of iterative
-// refinement takes out the error of the solve, which K magnifies: on a kernel
-// that is numerically singular it gains two digits in K α. Where it changed
-// K α by more than rounding, further steps follow as long as they halve the
-// rest.
+// dual returns α = b − R B⁻¹ RᵀK b (E5), K α, and K α before refinement. K
+// magnifies the rounding error of the solve; one step of iterative refinement
+// gains two digits in K α on a kernel that is numerically singular. Where a step
+// changed K α by more than rounding, further steps follow as long as each halves
+// the rest.
 func (e *Exact) dual(ctx context.Context, b []float64) (alpha, kalpha, plain []float64, err error) {
 	d := dualVector{alpha: make([]float64, len(b)), kalpha: make([]float64, len(b)), rest: b}
 	for step := range refining {
@@ -170,6 +169,7 @@ func (e *Exact) refineDual(ctx context.Context, d dualVector, b []float64) (dual
 	return to, nil
 }
 
+// warnJitter warns where B was factored with jitter.
 func (e *Exact) warnJitter() {
 	if e.f.jitter > 0 {
 		e.warnings = append(e.warnings, &JitterWarning{Jitter: e.f.jitter, MeanDiagonal: e.f.mean})
@@ -194,11 +194,12 @@ func (e *Exact) PriorMean() []float64 { return e.prior }
 // Refitted tells whether the posterior came from a refit (E9).
 func (e *Exact) Refitted() bool { return e.refit }
 
-// Warnings returns what was compromised: *JitterWarning, *ClosureWarning,
-// *GapWarning, *IterationWarning.
+// Warnings says where the result is less accurate than it should be: it holds
+// *JitterWarning, *ClosureWarning, *GapWarning and *IterationWarning. A loaded
+// posterior has their texts alone.
 func (e *Exact) Warnings() []error { return e.warnings }
 
 func (e *Exact) outputs() int { return e.lambda.c }
 
-// ownMean tells whether the predictive mean is m + K_*n α rather than x.F.
-func (e *Exact) ownMean() bool { return e.refit || e.o.Mean == LinearGaussian }
+// hasDualMean tells whether the predictive mean is m + K_*n α rather than x.F.
+func (e *Exact) hasDualMean() bool { return e.refit || e.o.Mean == LinearGaussian }

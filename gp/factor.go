@@ -13,7 +13,7 @@ import (
 )
 
 // A factor is the Cholesky factor of B = I + RᵀKR = UᵀU (E4) with the root R.
-// It works on rows: a matrix A has one right-hand side a row.
+// Each row of a matrix A that it solves for is one right-hand side.
 type factor struct {
 	u       blas64.Triangular
 	r       blockDiag
@@ -23,7 +23,8 @@ type factor struct {
 	workers int
 }
 
-// jitters are the rungs of the ladder, relative to the mean of B's diagonal.
+// jitters are the numbers that are added to B's diagonal, one after the other
+// until B has a factor, relative to the mean of the diagonal.
 var jitters = [...]float64{0, 1e-13, 1e-11, 1e-9, 1e-7}
 
 // factorize builds B in g's upper triangle and factors it there. It keeps K.
@@ -138,13 +139,15 @@ func buildWide(ctx context.Context, g gram, r blockDiag, workers int) error {
 	return nil
 }
 
+// meanDiagonal returns the mean of b's diagonal, finite also where the sum
+// overflows.
 func meanDiagonal(b blas64.Symmetric) float64 {
 	sum := 0.0
 	for i := range b.N {
 		sum += b.Data[i*b.Stride+i]
 	}
 	if math.IsInf(sum, 0) {
-		return math.MaxFloat64 / float64(b.N) // the least that it can be
+		return math.MaxFloat64 / float64(b.N) // the sum has overflowed: a lower bound
 	}
 	return sum / float64(b.N)
 }
@@ -208,7 +211,7 @@ func solveVec(u blas64.Triangular, v []float64) {
 	fblas.Trsv(blas.NoTrans, u, dense.Vector(v))
 }
 
-// inverseRowsTo writes these rows of B⁻¹, of which the first is the least.
+// inverseRowsTo writes the given rows of B⁻¹; rows[0] is the smallest.
 func (f *factor) inverseRowsTo(ctx context.Context, dst blas64.General, rows []int) error {
 	for i, at := range rows {
 		row := dst.Data[i*dst.Stride:][:dst.Cols]

@@ -12,8 +12,9 @@ import (
 
 // GradientAtTheta returns the derivatives of EvidenceAtTheta in log s_g, the
 // log prior variance of each group, with θ* held fixed (E10). groups are the
-// kernels K_g = s_g J_g J_gᵀ and scatter[g] is ‖θ_g−μ_g‖²/s_g. With the whole
-// kernel as the one group it is the derivative in a common factor on Σ₀.
+// kernels K_g = s_g J_g J_gᵀ and scatter[g] is ‖θ_g−μ_g‖²/s_g. If the whole kernel
+// is the only group, the result is the derivative in the log of a common factor
+// of Σ₀.
 func (e *Exact) GradientAtTheta(ctx context.Context, groups []ntk.Kernel, scatter []float64) ([]float64, error) {
 	if len(groups) != len(scatter) {
 		panic("gp: groups and scatter differ in length")
@@ -78,8 +79,8 @@ func (e *Exact) groupTerms(ctx context.Context, groups []ntk.Kernel) (trace, qua
 	return trace, quad, nil
 }
 
-// panelTerms returns the part of Σ W∘K_g and of αᵀK_gα in rows [lo, hi) of
-// both: what lies left of the diagonal tile counts twice.
+// panelTerms returns what rows [lo, hi) add to Σ W∘K_g and to αᵀK_gα. Entries left
+// of the diagonal tile count twice, because both matrices are symmetric.
 func (e *Exact) panelTerms(w, kg []float64, lo, hi int) (trace, quad float64) {
 	parts := make([][2]float64, hi-lo)
 	par.Do(context.Background(), e.o.Workers, hi-lo, func(i int) error {

@@ -14,9 +14,9 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A gram is two triangles in one buffer of n rows of n+1 numbers: the lower
-// one holds K with its diagonal, the upper one, one column to the right,
-// holds B and then its Cholesky factor U.
+// A gram holds two triangular matrices in one buffer of n rows of n+1 numbers.
+// The lower triangle is K with its diagonal. The upper triangle, one column to
+// the right, is B and then its Cholesky factor U.
 type gram struct {
 	n    int
 	data []float64
@@ -24,7 +24,7 @@ type gram struct {
 
 func newGram(n int) gram { return gram{n: n, data: make([]float64, n*(n+1))} }
 
-// copyKernel returns a gram of its own with K in it, and no factor.
+// copyKernel returns a new gram with a copy of K and no factor.
 func (g gram) copyKernel(ctx context.Context, workers int) (gram, error) {
 	to := newGram(g.n)
 	err := par.Do(ctx, workers, g.n, func(i int) error {
@@ -47,15 +47,16 @@ func (g gram) upper() blas64.Symmetric {
 	return blas64.Symmetric{Uplo: blas.Upper, N: g.n, Stride: g.n + 1, Data: g.data[1:]}
 }
 
-// tile returns K[i0:i1, j0:j1] as a view; what lies above K's diagonal in it
-// belongs to the other triangle.
+// tile returns K[i0:i1, j0:j1] as a view. Its entries above K's diagonal belong
+// to the other triangle.
 func (g gram) tile(i0, i1, j0, j1 int) blas64.General {
 	lo, hi := i0*(g.n+1)+j0, (i1-1)*(g.n+1)+j1
 	return blas64.General{Rows: i1 - i0, Cols: j1 - j0, Stride: g.n + 1, Data: g.data[lo:hi]}
 }
 
-// panelRows is the number of rows of K that are formed at once: enough for
-// matrix products to be efficient, few enough to answer a cancel.
+// panelRows is the number of rows of K that are formed at once. It is large
+// enough for efficient matrix products and small enough to stop soon after a
+// cancel.
 const panelRows = 512
 
 // form fills the lower triangle with κ(x, x), a panel of rows at a time.
@@ -115,7 +116,7 @@ func (g gram) checkRows(lo, hi, c, workers int) error {
 	})
 }
 
-// rowTo writes row i of K.
+// rowTo writes the whole row i of K.
 func (g gram) rowTo(dst []float64, i int) {
 	copy(dst, g.data[i*(g.n+1):][:i+1])
 	for j := i + 1; j < g.n; j++ {
@@ -123,8 +124,8 @@ func (g gram) rowTo(dst []float64, i int) {
 	}
 }
 
-// mulVecTo writes K v. Products and solves with one vector are bound by
-// memory, so gonum's level 2 routines do them.
+// mulVecTo writes K v. The speed of memory bounds products with one vector, so
+// gonum's routines for them are as fast as any.
 func (g gram) mulVecTo(dst, v []float64) {
 	fblas.Symv(1, g.kernel(), dense.Vector(v), 0, dense.Vector(dst))
 }

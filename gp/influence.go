@@ -6,17 +6,18 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Subtraction leaves too few digits of I − RᵀhR below smallLeft of I, and below
-// smallOfPrior of RᵀκR, from which h is found by subtraction itself.
+// Too few digits of I − RᵀhR are left where its smallest pivot is below smallLeft,
+// or, if h itself was found by subtraction from κ, below smallOfPrior·tr RᵀκR.
 const smallLeft, smallOfPrior = 1e-8, 1e-9
 
-// RemovalFrom writes q = (I − Λh)⁻¹ r of one training example, length C: leaving
-// the example out moves f(x*) by −C(x*,x_i) q to first order (E15). It serves
-// implementations of Dual.InfluenceTo that know nothing better than
-// h = C(x_i,x_i). root is R with Λ = R Rᵀ, r the residual and prior κ(x_i,x_i),
-// or nil where h is not found by subtraction from it; matrices are C×C.
+// RemovalFrom writes q = (I − Λh)⁻¹ r of one training example, length C. Leaving
+// the example out moves f(x*) by −C(x*,x_i) q to first order (E15). It is for
+// implementations of Dual.InfluenceTo that have h = C(x_i,x_i) but no factor of
+// all examples. root is R with Λ = R Rᵀ, r is the residual, and prior is
+// κ(x_i,x_i), or nil where h was not found by subtraction from it. All matrices
+// are C×C.
 //
-// q is NaN where I − RᵀhR has lost its digits to rounding, which is where the
+// q is NaN where I − RᵀhR has lost its digits to rounding. That is so where the
 // example alone nearly fixes the function at its own input.
 func RemovalFrom(q []float64, h, root, prior mat.Matrix, r []float64) {
 	c := len(r)
@@ -48,7 +49,7 @@ func RemovalFrom(q []float64, h, root, prior mat.Matrix, r []float64) {
 	dst.AddVec(dst, residual)
 }
 
-// leastLeft returns how much of I must be left in I − RᵀhR.
+// leastLeft returns the smallest pivot of I − RᵀhR that still has digits.
 func leastLeft(root, prior mat.Matrix) float64 {
 	if prior == nil {
 		return smallLeft

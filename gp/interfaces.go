@@ -13,11 +13,13 @@ import (
 // row of targets, whose length the likelihood chooses. A nil destination is
 // skipped. Calls must not change y or f. gptest.Likelihood tests one.
 type Likelihood interface {
+	// Expand returns log p(y|f) and writes the residual ∂log p/∂f,
+	// Λ = −∂²log p/∂f² and a root of it, Λ = R Rᵀ (E3), (E4).
 	Expand(residual, lambda, root, y, f []float64) (logp float64)
 	MeanTo(dst, f []float64) // g⁻¹(f)
 }
 
-// Latent is a Gaussian posterior over function values. Inputs must have as
+// A Latent is a Gaussian posterior over function values. Inputs must have as
 // many outputs and parameters as the training examples; a wrong size panics.
 // An empty destination is sized, a nil one is skipped. A cancelled context
 // ends a call with ctx.Err(), which may be wrapped.
@@ -29,7 +31,8 @@ type Latent interface {
 	JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error
 }
 
-// Terms chooses the kernel in which a prediction is written as a sum.
+// Terms chooses the kernel of the sum over training examples by which a
+// prediction is explained.
 type Terms int
 
 const (
@@ -37,7 +40,7 @@ const (
 	Raw                    // κ(x*,x_i) α_i (E12)
 )
 
-// Dual is a posterior whose mean is a sum over training examples. What its
+// A Dual is a posterior whose mean is a sum over training examples. What its
 // methods return is shared and must not be changed. A cancelled context ends a
 // call with ctx.Err(), which may be wrapped.
 type Dual interface {
@@ -46,15 +49,15 @@ type Dual interface {
 	Sites() *Sites            // at the function values the posterior is built on
 	Alpha() []float64         // dual vector α, N·C (E5)
 	PseudoTargets() []float64 // b, N·C (E5)
-	// Cross prepares what the examples of x share with every training example
-	// (one cross-kernel, one solve).
+	// Cross prepares the kernels between the examples of x and the training
+	// examples. It takes one cross-kernel and one solve.
 	Cross(ctx context.Context, x *linearize.Batch) (Cross, error)
 	// InfluenceTo writes how much training examples determine the function at
 	// their own inputs. x holds the n examples at these rows of Data, which
 	// ascend. h receives the n blocks h_i = C(x_i,x_i), n·C×C, of the same C as
 	// in Cross; q receives (I − Λ_i h_i)⁻¹ r_i, n×C (E15), where Λ_i is the weight
-	// that the posterior gives the example. Numbers that rounding leaves no digits
-	// of are NaN. See RemovalFrom for a q found from h.
+	// that the posterior gives the example. A number of which rounding leaves no
+	// digits is NaN. RemovalFrom finds q from h.
 	InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error
 }
 

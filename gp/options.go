@@ -8,14 +8,14 @@ const (
 	LinearGaussian             // m + K_*n α (E6)
 )
 
-// Progress stages.
+// Stages that Options.Progress is told of.
 const (
 	StageKernel = "kernel" // rows of K
 	StageNewton = "newton" // steps of a refit; their number is not known: total 0
 	StageInvert = "invert" // rows of B⁻¹, for gradients and removals
 )
 
-// Options of Fit and Refit. nil means all defaults.
+// Options are those of Fit, Refit and Load. nil means all defaults.
 type Options struct {
 	// Mean is what PredictTo and JointTo return as the mean. A Refit always
 	// has m + K_*n α.
@@ -25,8 +25,8 @@ type Options struct {
 	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of
 	// what the machine has free (see MemoryBudget).
 	MaxMemory int64
-	// Workers bounds the goroutines; 0 means GOMAXPROCS. A kernel has a bound of
-	// its own, see ntk.Options.
+	// Workers bounds the goroutines; 0 means GOMAXPROCS. It does not bound those
+	// of the kernel, see ntk.Options.
 	Workers int
 	// Progress, if not nil, is called as work is done, from one goroutine.
 	Progress func(stage string, done, total int)

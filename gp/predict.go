@@ -16,8 +16,8 @@ import (
 
 // PredictTo writes the posterior mean of the T examples of x, T×C, and the
 // covariance of each example's outputs, T·C×C (E6). The mean alone needs no
-// solve. Test examples are taken in tiles, so that the memory beside the
-// results stays below 64 MiB or one example's cross-kernel.
+// solve. Test examples are taken in tiles, so that the scratch memory stays below
+// 64 MiB, or is one example's cross-kernel where that is larger.
 //
 // A variance that rounding made negative by less than 1e-12 of the prior
 // variance is zero; a more negative one is a *NegativeVarianceError.
@@ -47,6 +47,7 @@ func (e *Exact) tileOf(t int) int {
 	return max(1, min(t, e.tile/8/e.outputs()/e.g.n))
 }
 
+// predictTile is PredictTo for examples whose cross-kernel fits in scratch.
 func (e *Exact) predictTile(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, scratch []float64) error {
 	if err := ctx.Err(); err != nil {
 		return stopped("predicting", err)
@@ -55,7 +56,7 @@ func (e *Exact) predictTile(ctx context.Context, mean, cov *mat.Dense, x *linear
 		return err
 	}
 	v := blas64.General{Rows: x.Len() * e.outputs(), Cols: e.g.n, Stride: e.g.n, Data: scratch}
-	if cov != nil || mean != nil && e.ownMean() {
+	if cov != nil || mean != nil && e.hasDualMean() {
 		e.k.BlockTo(dense.View(truncated(v)), x, e.x)
 	}
 	if mean != nil {
@@ -73,9 +74,9 @@ func (e *Exact) predictTile(ctx context.Context, mean, cov *mat.Dense, x *linear
 	return e.marginals(ctx, cov, v)
 }
 
-// meanTo writes m + K_*n α, or f(x;θ*).
+// meanTo writes the predictive mean, m + K_*n α or f(x;θ*); cross is K_*n.
 func (e *Exact) meanTo(mean *mat.Dense, x *linearize.Batch, cross blas64.General) error {
-	if !e.ownMean() {
+	if !e.hasDualMean() {
 		mean.Copy(x.F)
 		return nil
 	}
@@ -121,13 +122,14 @@ func (e *Exact) marginals(ctx context.Context, cov *mat.Dense, v blas64.General)
 	return nil
 }
 
-// rounding is the part of the prior variance by which rounding may make a
-// variance negative.
+// rounding is how negative rounding may make a variance, relative to the prior
+// variance.
 const rounding = 1e-12
 
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of
 // all examples of x, T·C×T·C (E6). It takes 8·T·C·N·C bytes beside the
-// result, and fails with a *MemoryError where both pass Options.MaxMemory.
+// result, and fails with a *MemoryError where both together take more than
+// Options.MaxMemory.
 func (e *Exact) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := e.checkInputs(x)
 	if err := ctx.Err(); err != nil {
@@ -159,6 +161,8 @@ func (e *Exact) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.
 	return e.subtractGram(ctx, cov, v)
 }
 
+// checkJoint returns a *MemoryError where a joint covariance of t examples takes
+// too much.
 func (e *Exact) checkJoint(t, c int) error {
 	return CheckMemory("a joint covariance", TestExamples, t, e.o.MaxMemory, func(t int) int64 {
 		rows := memory.Mul(int64(t), int64(c))
@@ -186,7 +190,8 @@ func (e *Exact) subtractGram(ctx context.Context, cov *mat.Dense, v blas64.Gener
 	return SettleVariances(cov, prior, rounding, 0, e.outputs())
 }
 
-// checkInputs panics where x does not fit the training examples.
+// checkInputs returns the numbers of examples and outputs. It panics where x does
+// not fit the training examples.
 func (e *Exact) checkInputs(x *linearize.Batch) (t, c int) {
 	if t = x.Len(); t > 0 && (x.Outputs() != e.outputs() || x.P != e.x.P) {
 		panic("gp: inputs do not fit the training examples")
@@ -194,13 +199,14 @@ func (e *Exact) checkInputs(x *linearize.Batch) (t, c int) {
 	return t, e.outputs()
 }
 
-// truncated returns g with no data past its last entry.
+// truncated returns g with its data cut off behind its last entry.
 func truncated(g blas64.General) blas64.General {
 	g.Data = g.Data[:(g.Rows-1)*g.Stride+g.Cols]
 	return g
 }
 
-// shifted adds the first row of a tile to the row that err names.
+// shifted adds rows, the number of the first example of a tile, to the example
+// that err names.
 func shifted(err error, rows int) error {
 	switch err := err.(type) {
 	case *NotFiniteError:

@@ -29,9 +29,10 @@ func Refit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, y *mat.Dense, 
 	return e.newton(ctx, y, lik)
 }
 
-// Refit is the function of that name for the training examples of e, with its
-// options. It saves forming K again, but takes the memory of another posterior,
-// since e stays as it is: where that is not there, it fails with a *MemoryError.
+// Refit returns what the function Refit does for the training examples and the
+// options of e, without forming K again. e does not change, so the result takes
+// as much memory as e does; where so much is not free, Refit fails with a
+// *MemoryError.
 func (e *Exact) Refit(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exact, error) {
 	if err := checkTargets(y, e.x.F, lik); err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ type point struct {
 	objective float64 // Σ log p(y|f) − ½ αᵀKα, 0 where it was not computed
 }
 
-// A line is the objective of a refit.
+// A line is the objective of a refit, Σ log p(y|f) − ½ αᵀKα.
 type line struct {
 	e   *Exact
 	y   *mat.Dense
@@ -63,7 +64,7 @@ type line struct {
 
 var _ newton.Line[*point] = line{}
 
-// newton leaves e conditioned on the sites at the mode.
+// newton conditions e on the sites at the mode, which it finds, and returns e.
 func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exact, error) {
 	e.refit = true
 	l := line{e, y, lik}
@@ -103,19 +104,17 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exac
 	return e, nil
 }
 
-// checkScatter names the example at which the scatter αᵀKα overflows, and with
-// it the evidence.
+// checkScatter returns a *NotFiniteError where the scatter αᵀKα overflows, and
+// with it the evidence. The error names the example at which the sum does.
 func (e *Exact) checkScatter() error {
-	sum := 0.0
-	for i, a := range e.alpha {
-		if sum += a * e.kalpha[i]; math.IsNaN(sum) || math.IsInf(sum, 0) {
-			c := e.outputs()
-			return &NotFiniteError{What: "scatter αᵀKα", Row: i / c, Output: i % c, Value: sum, Remedy: tooLarge}
-		}
+	if i, sum := newton.Overflow(e.alpha, e.kalpha); i >= 0 {
+		c := e.outputs()
+		return &NotFiniteError{What: "scatter αᵀKα", Row: i / c, Output: i % c, Value: sum, Remedy: tooLarge}
 	}
 	return nil
 }
 
+// point returns the point m + Kα.
 func (e *Exact) point(alpha, kalpha []float64) *point {
 	p := &point{alpha: alpha, f: make([]float64, e.g.n)}
 	floats.AddTo(p.f, e.prior, kalpha)

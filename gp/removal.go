@@ -17,9 +17,11 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// RemovalTo writes q_i = (I − Λ_i h_i)⁻¹ r_i of every training example, N·C:
-// leaving out example i moves f(x*) by −C(x*,x_i) q_i to first order (E15).
-// It costs about as much as three factorizations.
+// RemovalTo writes q_i = (I − Λ_i h_i)⁻¹ r_i of every training example, N·C.
+// Leaving out example i moves f(x*) by −C(x*,x_i) q_i to first order (E15).
+// RemovalTo takes about as long as three factorizations. Where an example alone
+// fixes the function at its own input, its q_i is NaN and the error is a
+// *NotPDError; all other q_i are written.
 func (e *Exact) RemovalTo(ctx context.Context, dst []float64) error {
 	if len(dst) != e.g.n {
 		panic("gp: destination has a wrong length")
@@ -31,10 +33,9 @@ func (e *Exact) RemovalTo(ctx context.Context, dst []float64) error {
 	return e.removals(ctx, dst, rows, func(done int) { e.o.Progress(StageInvert, done, len(rows)) })
 }
 
-// InfluenceTo implements Dual. Both h and q come from the factor and the kernel
-// that are kept, so that they have their digits also where an example nearly
-// fixes the function by itself. Of x only the length matters, as in
-// Cross.TileTo.
+// InfluenceTo implements Dual. It takes h and q from the factor and the kernel,
+// so that they keep their digits also where an example nearly fixes the function
+// by itself. It uses only the length of x.
 func (e *Exact) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
 	if x.Len() != len(rows) {
 		panic("gp: rows and examples differ in number")
@@ -62,8 +63,8 @@ func (e *Exact) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x 
 	return nil
 }
 
-// selfTo writes h_i of the training examples at these rows, with memory a for
-// their rows of K.
+// selfTo writes h_i of the training examples at these rows. a is scratch memory
+// for their rows of K.
 func (e *Exact) selfTo(ctx context.Context, h *mat.Dense, rows []int, a blas64.General) error {
 	c := e.outputs()
 	prior := make([]float64, a.Rows)
@@ -97,8 +98,9 @@ func (e *Exact) selfTo(ctx context.Context, h *mat.Dense, rows []int, a blas64.G
 	return nil
 }
 
-// refinedSelfTo writes h of example i where the difference of prior and
-// explained covariance has lost its digits, and NaN where they stay lost.
+// refinedSelfTo writes h of example i by iterative refinement, which restores
+// digits that the difference of prior and explained covariance has lost. It
+// writes NaN where a variance is still negative.
 func (e *Exact) refinedSelfTo(ctx context.Context, h *mat.Dense, i int) error {
 	c := e.outputs()
 	raw, post := dense.New(c, e.g.n), dense.New(c, e.g.n)
@@ -122,9 +124,10 @@ func (e *Exact) refinedSelfTo(ctx context.Context, h *mat.Dense, i int) error {
 	return nil
 }
 
-// removals writes q_i of the examples at these rows, which ascend, one after
-// the other, from rows of B⁻¹ that it forms a panel at a time. Where one has no
-// q_i it is NaN, and the error is a *NotPDError once all are done.
+// removals writes q_i of the examples at these rows, which ascend. It forms the
+// rows of B⁻¹ that it needs one panel at a time. Where an example alone fixes the
+// function at its own input, its q_i is NaN and the error is a *NotPDError,
+// returned after all others are written.
 func (e *Exact) removals(ctx context.Context, dst []float64, rows []int, progress func(done int)) error {
 	n, c := len(rows), e.outputs()
 	step := max(1, invertRows/c)
@@ -156,8 +159,8 @@ func (e *Exact) removals(ctx context.Context, dst []float64, rows []int, progres
 		err := par.Do(ctx, e.o.Workers, hi-lo, func(t int) error {
 			i := rows[lo+t]
 			h := dense.New(c, c)
-			own := blas64.General{Rows: c, Cols: inv.Cols, Stride: inv.Stride, Data: inv.Data[t*c*inv.Stride:]}
-			if err := e.g.addMulTo(ctx, 1, h, 1, own, i*c, (i+1)*c); err != nil {
+			inverse := blas64.General{Rows: c, Cols: inv.Cols, Stride: inv.Stride, Data: inv.Data[t*c*inv.Stride:]}
+			if err := e.g.addMulTo(ctx, 1, h, 1, inverse, i*c, (i+1)*c); err != nil {
 				return err
 			}
 			if !e.removal(dst[(lo+t)*c:(lo+t+1)*c], i, left[t*c*c:(t+1)*c*c], h.Data) {
@@ -176,8 +179,8 @@ func (e *Exact) removals(ctx context.Context, dst []float64, rows []int, progres
 	return nil
 }
 
-// removal writes q of example i from [B⁻¹]_ii, which it overwrites, and Rᵀh. It
-// tells whether there is one.
+// removal writes q of example i. left is [B⁻¹]_ii, which it overwrites, and hat is
+// Rᵀh. It writes NaN and returns false where [B⁻¹]_ii has no Cholesky factor.
 func (e *Exact) removal(q []float64, i int, left, hat []float64) (ok bool) {
 	c := len(q)
 	r, v := e.sites.Residual.RawRowView(i), make([]float64, c)

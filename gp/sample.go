@@ -16,10 +16,10 @@ import (
 )
 
 // SampleTo writes S draws of all outputs of all examples of x from the joint
-// posterior (E6), one a row: dst is S×T·C and must be sized. The joint
-// covariance is factored by Cholesky with complete pivoting, which is exact
-// for a singular covariance too: directions with a variance below rounding,
-// NC·ε of the prior's, do not vary. The memory is that of JointTo.
+// posterior (E6), one in each row of dst, which must be S×T·C. It factors the
+// joint covariance by Cholesky with complete pivoting, which also works where the
+// covariance is singular: a direction whose variance is below rounding, NC·ε of
+// the largest prior variance, does not vary. It takes the memory of JointTo.
 func (e *Exact) SampleTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch, rng *rand.Rand) error {
 	t, c := e.checkInputs(x)
 	s, cols := dst.Dims()
@@ -70,6 +70,7 @@ func largestDiagonal(blocks *mat.Dense) float64 {
 	return largest
 }
 
+// newDense sizes the empty m and returns it.
 func newDense(m *mat.Dense, r, c int) *mat.Dense {
 	m.ReuseAs(r, c)
 	return m

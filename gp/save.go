@@ -29,11 +29,15 @@ type savedExact struct {
 }
 
 // Save adds the posterior to a store, in sections whose names start with
-// "exact.": kernel and factor (E4), sites, dual vectors (E5) and the text of the
-// warnings, 8·N·C·(N·C + 2·C + 7) bytes, and the fingerprints of the training examples,
-// their model and the prior. Load asks for the examples and the kernel, which
-// are not stored. The method value e.Save is an argument for store.Write, which
-// returns the errors of writing.
+// "exact.". It saves the kernel and its factor (E4), the sites, the dual vectors
+// (E5) and the text of the warnings, 8·N·C·(N·C + 2·C + 7) bytes, and the
+// fingerprints of the training examples, their model and the prior. It does not
+// save the examples and the kernel, which Load must be given.
+//
+//	err := store.Write(path, kind, version, post.Save) // see store.Write
+//
+// Save returns an error only where the fingerprints cannot be computed;
+// store.Write returns the errors of writing.
 func (e *Exact) Save(w *store.Writer) error {
 	n, c := e.sites.F.Dims()
 	s := savedExact{Version: savedVersion, N: n, C: c, Refit: e.refit, Mean: e.o.Mean}
@@ -51,15 +55,15 @@ func (e *Exact) Save(w *store.Writer) error {
 	return e.identity().Save(context.Background(), w, "exact.")
 }
 
-// identity is what the posterior was fitted with, and what Load is given.
+// identity returns what is compared when the posterior is loaded.
 func (e *Exact) identity() *saved.Identity {
 	return &saved.Identity{Examples: e.x, Kernel: e.k, Remedy: saved.OtherData}
 }
 
 // Load returns the posterior that Save wrote, given the kernel and the
-// linearized training examples it was fitted with. It predicts bit for bit
-// what the saved one did, and all else that the saved one answers, it answers
-// the same. Its predictive mean is the saved one's, whatever o says.
+// linearized training examples it was fitted with. All its answers are
+// bit-identical to those of the saved posterior. It does not use o.Mean: its
+// predictive mean is that of the saved posterior.
 //
 // The numbers stay in the store's memory, so the store must stay open.
 //
@@ -67,10 +71,11 @@ func (e *Exact) identity() *saved.Identity {
 // inputs and their order, and the prior, all bit for bit. Where the model, the
 // inputs or the kernel have no fingerprint (see linearize.Fingerprinted,
 // linearize.Batch and ntk.NTK.Fingerprint) it compares the network's outputs, a
-// product with the Jacobian, prior means and prior variances within 1e-9: at 16
-// examples, or at all where there are no inputs. It compares targets where
-// o.Targets holds them. What differs, damage and sections of impossible sizes
-// are a *store.Error whose problem names it.
+// product with the Jacobian, prior means and prior variances within 1e-9, at 16
+// examples, or at all where there are no inputs. If o.Targets is not nil, it
+// compares the targets too. Where something differs, or the file is damaged or
+// holds sections of impossible sizes, the error is a *store.Error whose Problem
+// names it.
 func Load(f *store.File, k ntk.Kernel, x *linearize.Batch, o *Options) (*Exact, error) {
 	var s savedExact
 	r := f.Reader("exact.")
@@ -111,7 +116,7 @@ func Load(f *store.File, k ntk.Kernel, x *linearize.Batch, o *Options) (*Exact, 
 }
 
 // checkVariances compares the prior variances of some examples with the saved
-// kernel. A kernel with a fingerprint has them if the file is whole.
+// kernel. If the kernel has a fingerprint, they differ only in a damaged file.
 func (e *Exact) checkVariances(r *store.Reader) {
 	if r.Err() != nil {
 		return
@@ -143,8 +148,8 @@ func (s *Sites) Save(w *store.Writer, prefix string) {
 	}
 }
 
-// LoadSites returns the sites of n examples with c outputs that Save wrote, in
-// the store's memory; nil where the Reader has an error.
+// LoadSites returns the sites of n examples with c outputs that Sites.Save wrote.
+// They share the store's memory. It returns nil where r has an error.
 func LoadSites(r *store.Reader, n, c int) *Sites {
 	if n < 1 || c < 1 {
 		r.Fail(saved.WriteAgain, "holds sites of %d examples with %d outputs", n, c)
@@ -160,7 +165,8 @@ func LoadSites(r *store.Reader, n, c int) *Sites {
 		Lambda: mat.NewDense(n*c, c, lambda), Root: mat.NewDense(n*c, c, root)}
 }
 
-// rows are those of m, or all at once where no gap is between them.
+// rows yields the rows of m one by one, or all of them as one slice where they are
+// contiguous.
 func rows(m *mat.Dense) iter.Seq[[]float64] {
 	return func(yield func([]float64) bool) {
 		raw := m.RawMatrix()

@@ -19,15 +19,15 @@ type Sites struct {
 	LogLik       float64    // Σ log p(y|f)
 }
 
-// A checker is a Likelihood that can tell targets it does not admit.
+// A checker is a Likelihood that rejects targets it does not admit.
 type checker interface {
 	CheckY(y []float64, c int) error
 }
 
 // NewSites expands the likelihood at f, N×C, for the targets y, N rows. A NaN
-// or Inf in y, in f or in what the likelihood returns is a *NotFiniteError; a
-// likelihood with a method CheckY(y []float64, c int) error is asked about
-// each row of y first.
+// or Inf in y, in f or in what the likelihood returns is a *NotFiniteError. If
+// the likelihood has a method CheckY(y []float64, c int) error, NewSites first
+// calls it with each row of y and the number of outputs c.
 func NewSites(y, f *mat.Dense, lik Likelihood) (*Sites, error) {
 	if err := checkTargets(y, f, lik); err != nil {
 		return nil, err
@@ -35,12 +35,12 @@ func NewSites(y, f *mat.Dense, lik Likelihood) (*Sites, error) {
 	return expand(y, f, lik)
 }
 
-// ErrNoExamples says that there is nothing to condition on.
+// ErrNoExamples says that there are no training examples.
 var ErrNoExamples = errors.New("gp: there are no training examples")
 
-// CheckTargets checks targets y before a likelihood sees them: that they are
-// finite, that they have one row for each of n ≥ 1 examples, and, where the
-// likelihood has CheckY, that it admits each row for c outputs.
+// CheckTargets returns an error unless y has one row for each of n ≥ 1 examples
+// and all targets are finite. If the likelihood has CheckY, it must also admit
+// each row for c outputs.
 func CheckTargets(y *mat.Dense, n, c int, lik Likelihood) error {
 	if rows, _ := y.Dims(); rows != n {
 		return fmt.Errorf("gp: %d rows of targets for %d examples", rows, n)
@@ -72,7 +72,7 @@ func checkTargets(y, f *mat.Dense, lik Likelihood) error {
 	return CheckTargets(y, n, c, lik)
 }
 
-// expand is NewSites for targets that were checked.
+// expand is NewSites for targets that are known to be valid.
 func expand(y, f *mat.Dense, lik Likelihood) (*Sites, error) {
 	n, c := f.Dims()
 	s := &Sites{

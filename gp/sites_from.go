@@ -10,9 +10,8 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// SitesFrom returns the sites at f(x;θ*) of all examples of a Source, which it
-// passes over once; y holds N rows of targets. Its errors are those of
-// NewSites and of the Source.
+// SitesFrom returns the sites at f(x;θ*) of all examples of x. It passes over x
+// once. y holds N rows of targets. The errors are those of NewSites and of x.
 func SitesFrom(ctx context.Context, x linearize.Source, y *mat.Dense, lik Likelihood) (*Sites, error) {
 	if n, _ := y.Dims(); n != x.Len() {
 		return nil, fmt.Errorf("gp: %d rows of targets for %d examples", n, x.Len())
@@ -24,9 +23,10 @@ func SitesFrom(ctx context.Context, x linearize.Source, y *mat.Dense, lik Likeli
 	return NewSites(y, f, lik)
 }
 
-// Rows returns a copy of the sites of some examples, in the order of rows. A row
-// of −1 stands for an example with flat sites: f, r and Λ are zero. LogLik is
-// NaN, since it is known of all examples alone, until the caller sets it.
+// Rows returns a copy of the sites of some examples, in the order of rows. For a
+// row of −1 it returns a site that carries no information: f, r and Λ are zero.
+// LogLik is NaN, because only the sum over all examples is known; the caller may
+// set it.
 func (s *Sites) Rows(rows []int) *Sites {
 	c := s.outputs()
 	pick := func(m *mat.Dense, per int) *mat.Dense {

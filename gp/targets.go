@@ -10,32 +10,32 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// Targets are training targets, N rows, and their likelihood. A Load that is
-// given them compares them with those of the saved posterior.
+// Targets are training targets, N rows, and their likelihood. Load compares
+// them with those of the saved posterior.
 type Targets struct {
 	Y          *mat.Dense
 	Likelihood Likelihood
 }
 
-// A TargetsError says that sites belong to other targets or another likelihood.
+// TargetsError says that sites belong to other targets or another likelihood.
 type TargetsError struct {
-	Row, Output     int
-	Residual, Saved float64 // of the targets given, and of the sites
+	Row, Output int
+	Residual    float64 // of the targets given
+	Saved       float64 // residual of the sites
 }
 
 func (e *TargetsError) Error() string {
 	return fmt.Sprintf("the targets or the likelihood are others: the residual of training example %d, output %d is %v, the saved one %v", e.Row, e.Output, e.Residual, e.Saved)
 }
 
-// Check tells whether s are sites of the targets, whatever the function values
-// they are at: the likelihood's residual at s.F is s.Residual, but for
-// rounding. If not it returns a *TargetsError, and another error where the
-// targets cannot be those of s at all.
+// Check compares the likelihood's residual at s.F with s.Residual. It returns a
+// *TargetsError where they differ by more than rounding, and another error where
+// the targets do not fit s in number or the likelihood does not admit them.
 func (t *Targets) Check(s *Sites) error {
 	if err := checkTargets(t.Y, s.F, t.Likelihood); err != nil {
 		return err
 	}
-	// Residuals y − f lose what rounding leaves of Λf.
+	// A residual Λ(y − f) carries the rounding errors of Λf.
 	tol := 1e-9*largest(s.Residual) + 1e-14*largest(s.Lambda)*largest(s.F)
 	n, c := s.F.Dims()
 	r := make([]float64, c)
@@ -50,8 +50,8 @@ func (t *Targets) Check(s *Sites) error {
 	return nil
 }
 
-// CheckSaved makes other targets than those of the sites the error of a Reader.
-// A nil t compares nothing.
+// CheckSaved calls Check and makes its error that of r. It does nothing where t
+// is nil.
 func (t *Targets) CheckSaved(r *store.Reader, s *Sites) {
 	if t == nil || r.Err() != nil {
 		return

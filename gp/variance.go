@@ -1,15 +1,13 @@
 package gp
 
-import (
-	"gonum.org/v1/gonum/mat"
-)
+import "gonum.org/v1/gonum/mat"
 
-// SettleVariances is the rule for variances that a difference of prior and
-// explained covariance made negative. Where one is negative by at most rounding
-// times the prior variance, its row and column of cov become zero; where it is
-// more negative, the error is a *NegativeVarianceError, and where it is NaN a
-// *NotFiniteError. cov is square, prior holds the prior variances of its rows,
-// and both are those of the c outputs of examples from number first on.
+// SettleVariances is the one rule for posterior variances that rounding made
+// negative. Where a variance is negative by at most rounding times the prior
+// variance, its row and column of cov become zero. Where it is more negative,
+// the error is a *NegativeVarianceError, and where it is NaN a *NotFiniteError.
+// cov is square and prior holds the prior variance of each of its rows. Row i is
+// output i%c of example first + i/c.
 func SettleVariances(cov *mat.Dense, prior []float64, rounding float64, first, c int) error {
 	for i, p := range prior {
 		v := cov.At(i, i)

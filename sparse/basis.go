@@ -3,12 +3,15 @@ package sparse
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/lapack/lapack64"
+	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
@@ -18,39 +21,38 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A basis is the features φ(x) = Gᵀk_Z(x) of the inducing examples, with
-// GGᵀ = K_ZZ⁻¹. Q = ΦᵀΦ is what they explain of K. Where K_ZZ has a good
-// Cholesky factor L, G = L⁻ᵀ is not formed; where it is singular to working
-// precision, G has fewer columns than rows.
+// A basis computes the features φ(x) = Gᵀk_Z(x) with GGᵀ = K_ZZ⁻¹, so that
+// Q = ΦᵀΦ. Where K_ZZ has a good Cholesky factor L, G = L⁻ᵀ is not formed; where
+// K_ZZ is singular to working precision, G has fewer columns than rows.
 type basis struct {
 	k       ntk.Kernel
 	z       *Inducing
 	c       int               // outputs of the data
 	per     int               // rows of K_ZZ of an inducing element: c, or 1 for pairs
-	l       blas64.Triangular // lower, of K_ZZ; none where g is set
-	g       blas64.General    // a row for each of K_ZZ, rank columns
-	own     *own              // with g: φ of the inducing examples themselves
+	l       blas64.Triangular // lower Cholesky factor of K_ZZ; empty where g is set
+	g       blas64.General    // G, a row for each row of K_ZZ and rank columns; empty where l is set
+	known   *knownFeatures    // the features of the inducing elements, where g is set
 	trace   float64           // tr K_ZZ
 	workers int
 
-	// What the basis was made from, by scaled and leading.
-	family *Inducing // of which the inducing examples are the first ones
-	ratio  float64   // of the prior variances to its
+	// Prepared examples belong to all posteriors with the same prefixOf.
+	prefixOf *Inducing // z is a prefix of these inducing elements; see Leading
+	ratio    float64   // prior variances of this basis over those of the one that was fitted; see At
 }
 
 const (
-	// smallPivot is the pivot of K_ZZ, relative to the largest, below which
-	// the rank is looked for.
+	// smallPivot bounds the pivots of K_ZZ relative to the largest. With a
+	// smaller one, K_ZZ is factored again with pivoting, which finds its rank.
 	smallPivot = 1e-11
-	// dropPivot is the pivot, relative to the largest, below which what is
-	// left of K_ZZ is rounding (E13).
+	// dropPivot is the pivot, relative to the largest, below which the rest of
+	// K_ZZ is rounding (E13).
 	dropPivot = 1e-15
 )
 
 // newBasis forms and factors K_ZZ.
 func newBasis(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*basis, error) {
 	z.check()
-	b := &basis{k: k, z: z, c: z.outputs(), per: z.per(), workers: o.Workers, family: z, ratio: 1}
+	b := &basis{k: k, z: z, c: z.outputs(), per: z.per(), workers: o.Workers, prefixOf: z, ratio: 1}
 	a, err := b.gram(ctx, o)
 	if err != nil {
 		return nil, err
@@ -75,7 +77,8 @@ func newBasis(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*basi
 	return b, nil
 }
 
-// restore copies the upper triangle and the diagonal over the lower one.
+// restore makes a symmetric again: it copies the upper triangle to the lower one,
+// and diag to the diagonal.
 func restore(a blas64.Symmetric, diag []float64) {
 	for i, v := range diag {
 		row := a.Data[i*a.Stride:]
@@ -86,7 +89,7 @@ func restore(a blas64.Symmetric, diag []float64) {
 	}
 }
 
-// gram returns K_ZZ, both triangles of it.
+// gram returns K_ZZ with both triangles filled.
 func (b *basis) gram(ctx context.Context, o *Options) (blas64.Symmetric, error) {
 	m, per := b.z.Len(), b.per
 	n := m * per
@@ -113,8 +116,9 @@ func (b *basis) gram(ctx context.Context, o *Options) (blas64.Symmetric, error) 
 	return blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: a.Data}, nil
 }
 
-// factor factors K_ZZ in its own order, and tells whether no pivot is small.
-// It leaves the upper triangle as it is. Its error is ctx.Err().
+// factor computes the Cholesky factor of K_ZZ without pivoting, and tells whether
+// all pivots are large enough. It leaves the upper triangle of a as it is. It
+// fails with ctx.Err() only.
 func (b *basis) factor(ctx context.Context, a blas64.Symmetric, largest float64) (bool, error) {
 	l, ok, err := fblas.PotrfContext(ctx, b.workers, a)
 	if err != nil || !ok {
@@ -130,10 +134,10 @@ func (b *basis) factor(ctx context.Context, a blas64.Symmetric, largest float64)
 	return true, nil
 }
 
-// factorPivoted sets G where K_ZZ is singular. With K_ZZ = T Tᵀ, T of as many
-// columns as K_ZZ has rank, and T = Q R, G = T(TᵀT)⁻¹ = Q R⁻ᵀ: of all ways to
-// write a function as a sum over Z, that with the smallest weights, which
-// keeps rounding small where functions are extrapolated.
+// factorPivoted sets G where K_ZZ is singular. Pivoted Cholesky gives
+// K_ZZ = T Tᵀ, where T has as many columns as K_ZZ has rank. With T = Q R,
+// G = T(TᵀT)⁻¹ = Q R⁻ᵀ. This G writes a function as a sum over Z with the smallest
+// possible weights, which keeps rounding small in extrapolation.
 func (b *basis) factorPivoted(ctx context.Context, a blas64.Symmetric, largest float64) error {
 	n := a.N
 	piv := make([]int, n)
@@ -149,7 +153,7 @@ func (b *basis) factorPivoted(ctx context.Context, a blas64.Symmetric, largest f
 	for i, to := range piv {
 		copy(t.Data[to*rank:(to+1)*rank], a.Data[i*a.Stride:][:min(i+1, rank)])
 	}
-	b.own = newOwn(b.z, dense.In(append([]float64(nil), t.Data...), n, rank))
+	b.known = newKnownFeatures(b.z, dense.In(append([]float64(nil), t.Data...), n, rank))
 	tau, work := make([]float64, rank), make([]float64, 1)
 	lapack64.Geqrf(t, tau, work, -1)
 	work = make([]float64, int(work[0]))
@@ -183,10 +187,10 @@ func (b *basis) scaled(factor float64) *basis {
 	s := *b
 	s.k, s.trace, s.ratio = scale(b.k, factor), factor*b.trace, factor*b.ratio
 	s.l.Data, s.g.Data = times(math.Sqrt(factor), b.l.Data), times(1/math.Sqrt(factor), b.g.Data)
-	if b.own != nil {
-		o := *b.own
+	if b.known != nil {
+		o := *b.known
 		o.phi.Data = times(math.Sqrt(factor), o.phi.Data)
-		s.own = &o
+		s.known = &o
 	}
 	return &s
 }
@@ -199,15 +203,16 @@ func times(f float64, v []float64) []float64 {
 	return out
 }
 
-// crossTo writes k_Z of the examples of x, one row an output. first is the
-// place of x's first example, for errors.
+// crossTo writes k_Z of the examples of x, one row for each output. Errors count
+// examples from first.
 func (b *basis) crossTo(dst blas64.General, x *linearize.Batch, first int) error {
 	b.k.BlockTo(dense.View(dst), x, b.z.Batch)
 	return sites.NotFiniteRows("cross-kernel", dense.View(dst), first, b.c)
 }
 
-// solve returns rows φ of rows k_Z of the examples of x, in the memory of k or
-// of phi. Its error is ctx.Err().
+// solve returns the features φ of the examples of x, given k_Z in k, one row for
+// each output. The result is in the memory of k or of phi. It fails with
+// ctx.Err() only.
 func (b *basis) solve(ctx context.Context, x *linearize.Batch, k, phi blas64.General) (blas64.General, error) {
 	if b.g.Rows == 0 {
 		// φᵀ = k L⁻ᵀ
@@ -215,13 +220,14 @@ func (b *basis) solve(ctx context.Context, x *linearize.Batch, k, phi blas64.Gen
 	}
 	err := fblas.GemmContext(ctx, b.workers, blas.NoTrans, blas.NoTrans, 1, k, b.g, 0, phi)
 	if err == nil {
-		b.own.set(phi, x)
+		b.known.set(phi, x)
 	}
 	return phi, err
 }
 
-// weights returns rows wGᵀ of rows w: wφ(x) is the product of such a row with
-// k_Z(x). It may overwrite w. Its error is ctx.Err().
+// weights returns wGᵀ, which turns weights w of features into weights of the
+// rows of k_Z: wφ(x) = (wGᵀ)k_Z(x). w has one row for each function. It may
+// overwrite w. It fails with ctx.Err() only.
 func (b *basis) weights(ctx context.Context, w blas64.General) (blas64.General, error) {
 	if b.g.Rows == 0 {
 		return w, fblas.TrsmContext(ctx, b.workers, blas.Right, blas.NoTrans, 1, b.l, w)
@@ -229,3 +235,85 @@ func (b *basis) weights(ctx context.Context, w blas64.General) (blas64.General, 
 	out := dense.New(w.Rows, b.rows())
 	return out, fblas.GemmContext(ctx, b.workers, blas.NoTrans, blas.Trans, 1, w, b.g, 0, out)
 }
+
+// A knownFeatures holds the features of the inducing elements, taken from the
+// factor of K_ZZ. Where K_ZZ is singular to working precision, Gᵀk_Z amplifies the
+// rounding of k_Z, so these features replace Gᵀk_Z for examples that are inducing
+// ones. With M = N this keeps the posterior equal to the exact one. An example is
+// recognized by its inputs and outputs.
+type knownFeatures struct {
+	c     int        // outputs of the data
+	of    []int      // the outputs of pairs; nil for examples
+	x, f  *mat.Dense // inputs and outputs
+	phi   blas64.General
+	seed  maphash.Seed
+	index map[uint64][]int // elements by the hash of their inputs
+}
+
+// newKnownFeatures returns nil where the batch of z has no inputs.
+func newKnownFeatures(z *Inducing, phi blas64.General) *knownFeatures {
+	x, f := z.Batch.X, z.Batch.F
+	if x == nil {
+		return nil
+	}
+	o := &knownFeatures{c: z.outputs(), of: z.Outputs, x: x, f: f, phi: phi, seed: maphash.MakeSeed(), index: make(map[uint64][]int, z.Len())}
+	for i := range z.Len() {
+		h := o.hash(x.RawRowView(i))
+		o.index[h] = append(o.index[h], i)
+	}
+	return o
+}
+
+func (o *knownFeatures) hash(x []float64) uint64 {
+	var h maphash.Hash
+	h.SetSeed(o.seed)
+	var buf [8]byte
+	for _, v := range x {
+		u := math.Float64bits(v)
+		for i := range buf {
+			buf[i] = byte(u >> (8 * i))
+		}
+		h.Write(buf[:])
+	}
+	return h.Sum64()
+}
+
+// set overwrites the features in phi of those examples of x that are inducing
+// ones.
+func (o *knownFeatures) set(phi blas64.General, x *linearize.Batch) {
+	if o == nil || x.X == nil {
+		return
+	}
+	for i := range x.Len() {
+		row := x.X.RawRowView(i)
+		for _, z := range o.index[o.hash(row)] {
+			if !slices.Equal(row, o.x.RawRowView(z)) {
+				continue
+			}
+			if o.setFrom(phi, i, z, x.F.RawRowView(i)) && o.of == nil {
+				break
+			}
+		}
+	}
+}
+
+// setFrom overwrites the features of example i of a batch with those of the
+// inducing element z: for a pair, those of its output alone. It returns false, and
+// does nothing, where the outputs f of the example differ from the element's.
+func (o *knownFeatures) setFrom(phi blas64.General, i, z int, f []float64) bool {
+	lo, n := i*o.c, o.c
+	if o.of != nil {
+		f, lo, n = f[o.of[z]:][:1], lo+o.of[z], 1
+	}
+	if !floats.EqualApprox(f, o.f.RawRowView(z), sameOutput) {
+		return false
+	}
+	for a := range n {
+		copy(phi.Data[(lo+a)*phi.Stride:][:phi.Cols], o.phi.Data[(z*n+a)*o.phi.Stride:])
+	}
+	return true
+}
+
+// sameOutput is the relative difference of two outputs below which they are the
+// same but for rounding.
+const sameOutput = 1e-9

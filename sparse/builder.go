@@ -5,23 +5,26 @@ import (
 	"hash/crc64"
 	"math"
 
+	"gonum.org/v1/gonum/blas/blas64"
+
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Builder sums over training examples, given the inducing examples: all at
-// once, shard by shard, or as they come. Builders with the same inducing
-// examples and prior, on any machines, give sums that Merge. A Builder is
-// used by one goroutine at a time.
+// A Builder computes Sums over training examples, which may be added all at
+// once, shard by shard, or as they arrive. Merge adds the sums of other Builders
+// with the same inducing examples and prior, on this or another machine. A
+// Builder is used by one goroutine at a time.
 type Builder struct {
 	b    *basis
 	o    Options
 	sums *Sums
-	used bool  // something was added, removed or merged
-	save saver // of Fit and Refit
+	used bool         // something was added, removed or merged
+	save checkpointer // of Fit and Refit
 }
 
 // NewBuilder forms and factors the kernel of the inducing examples. It fails
@@ -33,8 +36,9 @@ func NewBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*Bu
 	return newBuilder(ctx, k, z, 0, false, &d)
 }
 
-// newBuilder moves what o says of checkpoints to the Builder: what is built
-// must not go on with them.
+// newBuilder moves Checkpoint and Resume of o to the Builder, so that a
+// posterior that keeps o does not use them again. n is the number of training
+// examples, 0 where it is not known.
 func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit bool, o *Options) (*Builder, error) {
 	if z.Len() == 0 {
 		return nil, &CountError{M: 0, N: n}
@@ -49,14 +53,14 @@ func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit boo
 	if err != nil {
 		return nil, err
 	}
-	save := newSaver(o, b.c)
+	save := newCheckpointer(o, b.c)
 	o.Checkpoint, o.Resume = nil, nil
-	return &Builder{b: b, o: *o, sums: newSums(b.origin(o)), save: save}, nil
+	return &Builder{b: b, o: *o, sums: newSums(b.sumsSpec(o)), save: save}, nil
 }
 
-// origin says what sums in this basis are relative to.
-func (b *basis) origin(o *Options) origin {
-	return origin{
+// sumsSpec returns what two Sums must have in common to be added.
+func (b *basis) sumsSpec(o *Options) sumsSpec {
+	return sumsSpec{
 		m: b.z.Len(), c: b.c, rank: b.rank(), fitc: o.Approximation == FITC,
 		inputs: b.fingerprint(), trace: b.trace,
 	}
@@ -87,19 +91,20 @@ func (b *basis) fingerprint() uint64 {
 	return crc64.Checksum(buf, crc64.MakeTable(crc64.ECMA))
 }
 
-// Add adds the examples of x with their sites s: one pass over x, or nothing
-// where x has no examples. Where it fails, with a *gp.NotFiniteError for NaN or Inf or with ctx.Err(), nothing is
-// added.
+// Add adds the examples of x with their sites s, in one pass over x. It fails
+// with a *gp.NotFiniteError where a number is NaN or Inf, and with ctx.Err();
+// then nothing is added.
 func (b *Builder) Add(ctx context.Context, x linearize.Source, s *gp.Sites) error {
 	return b.sum(ctx, x, s, 1)
 }
 
-// Remove takes out examples that were added with the same sites; see Add.
+// Remove subtracts examples that were added with the same sites. Its cost and
+// errors are those of Add.
 func (b *Builder) Remove(ctx context.Context, x linearize.Source, s *gp.Sites) error {
 	return b.sum(ctx, x, s, -1)
 }
 
-// sum adds sign times the sums over x; they change only where all goes well.
+// sum adds sign times the sums over x. Where it fails, the sums are unchanged.
 func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign float64) error {
 	n := x.Len()
 	if n == 0 {
@@ -113,9 +118,9 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 	if b.used {
 		sums = b.sums.Clone()
 	}
-	first, to := 0, binding{}
+	first, to := 0, fitIdentity{}
 	if b.save.active() {
-		to = b.b.bind(sums.origin, n, false, marksOf(local)...)
+		to = b.b.fitIdentity(sums.spec, n, false, checksumsOf(local)...)
 	}
 	if c := b.save.resume; c != nil {
 		if err := c.check(to); err != nil {
@@ -124,19 +129,19 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 		sums, first = c.sums.Clone(), c.next
 	}
 	f, a := newFeatures(b.b, n), newAdder(b.b, sums, n, sign)
-	do := func(p part) error {
+	do := func(p chunk) error {
 		phi, err := f.of(ctx, p)
 		if err != nil {
 			return err
 		}
-		return a.add(b.save.whole(ctx), p, phi, local.Slice(p.first, p.first+p.x.Len()))
+		return a.add(b.save.uninterrupted(ctx), p, phi, local.Slice(p.first, p.first+p.x.Len()))
 	}
-	err = b.save.eachPart(ctx, b.b, x, &b.o, first, do, func(next int) *Checkpoint {
-		return &Checkpoint{binding: to, next: next, sums: sums}
+	err = b.save.eachChunk(ctx, b.b, x, &b.o, first, do, func(next int) *Checkpoint {
+		return &Checkpoint{fitIdentity: to, next: next, sums: sums}
 	})
 	if err != nil {
 		if sums == b.sums {
-			b.sums = newSums(sums.origin)
+			b.sums = newSums(sums.spec)
 		}
 		return err
 	}
@@ -151,11 +156,81 @@ func (b *Builder) Merge(s *Sums) error {
 	return b.sums.Merge(s)
 }
 
-// Sums returns a copy of what was added.
+// Sums returns a copy of the sums over all that was added.
 func (b *Builder) Sums() *Sums { return b.sums.Clone() }
 
 // Posterior returns the posterior given all that was added. It fails with a
-// *gp.NotPDError where more was removed.
+// *gp.NotPDError where more data were removed than had been added.
 func (b *Builder) Posterior(ctx context.Context) (*Projected, error) {
 	return newProjected(ctx, b.b, b.sums.Clone(), &b.o)
+}
+
+// A chunk is a range of the examples of a Source.
+type chunk struct {
+	first int // index of its first example
+	x     *linearize.Batch
+	rows  int // outputs of all its examples: x.Len()·C
+}
+
+// eachChunk calls do with one chunk of x after another. The chunks do not depend
+// on the batches of x.
+func (b *basis) eachChunk(ctx context.Context, x linearize.Source, o *Options, stage string, do func(p chunk) error) error {
+	n := x.Len()
+	return linearize.Rebatch(x, linearize.Tile(b.c)).Batches(ctx, func(first int, batch *linearize.Batch) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if batch.Outputs() != b.c || batch.P != b.z.Batch.P {
+			panic("sparse: data and inducing examples are of different networks")
+		}
+		if err := do(chunk{first: first, x: batch, rows: batch.Len() * b.c}); err != nil {
+			return err
+		}
+		o.Progress(stage, first+batch.Len(), n)
+		return nil
+	})
+}
+
+// A features computes the features φ of one chunk after another in the same
+// memory.
+type features struct {
+	b      *basis
+	k, phi []float64
+}
+
+// newFeatures allocates for the chunks of n examples.
+func newFeatures(b *basis, n int) *features { return newFeaturesOf(b, min(n, linearize.Tile(b.c))*b.c) }
+
+// newFeaturesOf allocates for chunks of up to rows outputs.
+func newFeaturesOf(b *basis, rows int) *features {
+	f := &features{b: b, k: make([]float64, rows*b.rows())}
+	if b.g.Rows > 0 {
+		f.phi = make([]float64, rows*b.rank())
+	}
+	return f
+}
+
+// cross returns k_Z(x), one row for each output. It is valid until the next
+// call.
+func (f *features) cross(p chunk) (blas64.General, error) {
+	k := dense.In(f.k, p.rows, f.b.rows())
+	return k, f.b.crossTo(k, p.x, p.first)
+}
+
+// solve returns φ(x), given k_Z(x) in k. It may overwrite k.
+func (f *features) solve(ctx context.Context, x *linearize.Batch, k blas64.General) (blas64.General, error) {
+	phi := k
+	if f.b.g.Rows > 0 {
+		phi = dense.In(f.phi, k.Rows, f.b.rank())
+	}
+	return f.b.solve(ctx, x, k, phi)
+}
+
+// of returns φ(x), one row for each output. It is valid until the next call.
+func (f *features) of(ctx context.Context, p chunk) (blas64.General, error) {
+	k, err := f.cross(p)
+	if err != nil {
+		return k, err
+	}
+	return f.solve(ctx, p.x, k)
 }

@@ -1,31 +1,37 @@
 package sparse
 
 import (
+	"bytes"
 	"context"
+	"encoding"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"math"
 	"math/rand/v2"
 
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Checkpoint is what Fit and Refit know between two chunks of data. Written
-// down by Options.Checkpoint, it lets Options.Resume go on from there, without
-// linearizing the examples that the pass has behind it. Nothing of the
-// training inputs is in it.
+// A Checkpoint is the state of Fit and Refit between two chunks of data.
+// Options.Checkpoint receives it, and Options.Resume goes on from it without
+// linearizing again the examples that the pass has summed. It contains no training
+// inputs.
 //
-// The kernel of the inducing examples is computed again, and so are the sites
-// of a refit, from its function values.
+// A resumed fit computes the kernel of the inducing examples again, and a refit
+// also its sites, from the function values in the checkpoint.
 type Checkpoint struct {
-	binding
+	fitIdentity
 	next   int         // the first example that is not in the sums
 	sums   *Sums       // of the pass
 	newton *refitState // of a refit
 }
 
-// Refit tells whether the checkpoint is of Refit rather than of Fit.
+// Refit tells whether the checkpoint comes from Refit rather than from Fit.
 func (c *Checkpoint) Refit() bool { return c.refit }
 
 // Step returns how many Newton steps were finished; it is 0 for Fit.
@@ -36,42 +42,43 @@ func (c *Checkpoint) Step() int {
 	return c.newton.step
 }
 
-// Examples returns how many examples the pass over the data has behind it,
-// and how many there are. Equal, the pass is finished.
+// Examples returns how many training examples the pass over the data has summed,
+// and how many there are. The pass is finished where both are equal.
 func (c *Checkpoint) Examples() (done, total int) { return c.next, c.n }
 
-// ResumeError reports that a checkpoint is not of the fit that was to go on
-// from it.
+// ResumeError reports a checkpoint that comes from another fit than the one that
+// was to go on from it.
 type ResumeError struct {
-	What string // in which they differ
+	What string // what differs, such as "their targets"
 }
 
 func (e *ResumeError) Error() string {
-	return "sparse: the checkpoint and this fit differ in " + e.What + "; resume with what it was made from, or start anew without it"
+	return "sparse: the checkpoint and this fit differ in " + e.What + "; resume with the data and options that it was made from, or start again without it"
 }
 
-// A binding is what a checkpoint belongs to.
-type binding struct {
-	origin origin
-	n      int
-	refit  bool
-	marks  [bindingMarks]mark // of m at the inducing examples; of the sites' f, r and Λ, or of a refit's targets
+// A fitIdentity identifies the fit that a checkpoint belongs to.
+type fitIdentity struct {
+	spec      sumsSpec
+	n         int
+	refit     bool
+	checksums [identityChecksums]checksum // of m at the inducing examples, and of the sites' f, r and Λ or a refit's targets
 }
 
-const bindingMarks = 4
+const identityChecksums = 4
 
-// bind returns what a pass over n examples, known by marks, belongs to.
-func (b *basis) bind(o origin, n int, refit bool, marks ...mark) binding {
+// fitIdentity returns the identity of a fit to n examples, whose sites or targets
+// have these checksums.
+func (b *basis) fitIdentity(o sumsSpec, n int, refit bool, marks ...checksum) fitIdentity {
 	m := make([]float64, b.rows())
 	b.k.MeanTo(m, b.z.Batch)
-	to := binding{origin: o, n: n, refit: refit}
-	copy(to.marks[:], append([]mark{markOf(m)}, marks...))
+	to := fitIdentity{spec: o, n: n, refit: refit}
+	copy(to.checksums[:], append([]checksum{checksumOf(m)}, marks...))
 	return to
 }
 
-// check returns a *ResumeError where c does not belong to what is at hand.
-func (c *Checkpoint) check(to binding) error {
-	names := [bindingMarks]string{"their prior mean or network", "the function values of their sites", "the residuals of their sites", "the Λ of their sites"}
+// check returns a *ResumeError where c does not belong to the fit to.
+func (c *Checkpoint) check(to fitIdentity) error {
+	names := [identityChecksums]string{"their prior mean or network", "the function values of their sites", "the residuals of their sites", "the Λ of their sites"}
 	if to.refit {
 		names[1] = "their targets"
 	}
@@ -83,29 +90,29 @@ func (c *Checkpoint) check(to binding) error {
 	case c.n != to.n:
 		return &ResumeError{What: fmt.Sprintf("their number of training examples, %d and %d", c.n, to.n)}
 	}
-	if what := c.origin.differs(to.origin); what != "" {
+	if what := c.spec.differs(to.spec); what != "" {
 		return &ResumeError{What: what}
 	}
-	for i, m := range c.marks {
-		if !m.same(to.marks[i]) {
+	for i, m := range c.checksums {
+		if !m.same(to.checksums[i]) {
 			return &ResumeError{What: names[i]}
 		}
 	}
 	return nil
 }
 
-// A mark tells numbers from others but for rounding, which another processor
-// may change: a sum with fixed random weights, and one of sizes.
-type mark struct {
+// A checksum of a vector is its sum with fixed random weights. Checksums are equal
+// but for rounding, which may differ between processors, relative to the scale Σ|v|.
+type checksum struct {
 	sum, scale float64
 }
 
-// markRounding is the difference of two marks, relative to their scale, that
-// rounding may make. A label among 10⁷ makes more.
-const markRounding = 1e-9
+// checksumRounding is the difference of two checksums, relative to their scale, that
+// rounding may cause. One changed label among 10⁷ causes more.
+const checksumRounding = 1e-9
 
-func markOf(v []float64) mark {
-	var m mark
+func checksumOf(v []float64) checksum {
+	var m checksum
 	weights := rand.NewPCG(1, 1)
 	for _, x := range v {
 		m.sum += float64(int64(weights.Uint64())) * 0x1p-63 * x
@@ -114,25 +121,27 @@ func markOf(v []float64) mark {
 	return m
 }
 
-func (m mark) same(o mark) bool {
-	return math.Abs(m.sum-o.sum) <= markRounding*math.Max(m.scale, o.scale)
+func (m checksum) same(o checksum) bool {
+	return math.Abs(m.sum-o.sum) <= checksumRounding*math.Max(m.scale, o.scale)
 }
 
-// marksOf returns the marks of the function values, residuals and Λ.
-func marksOf(s sites.Flat) []mark { return []mark{markOf(s.F), markOf(s.R), markOf(s.Lambda)} }
+// checksumsOf returns the checksums of the function values, residuals and Λ.
+func checksumsOf(s sites.Arrays) []checksum {
+	return []checksum{checksumOf(s.F), checksumOf(s.R), checksumOf(s.Lambda)}
+}
 
-// A saver gives the state of passes over the data to Options.Checkpoint.
-type saver struct {
+// A checkpointer calls Options.Checkpoint with the state of passes over the data.
+type checkpointer struct {
 	call   func(*Checkpoint) error
 	every  int // examples
 	resume *Checkpoint
 }
 
-// defaultCheckpointChunks makes the default of Options.CheckpointEvery.
+// defaultCheckpointChunks is the default of Options.CheckpointEvery in chunks.
 const defaultCheckpointChunks = 16
 
-func newSaver(o *Options, c int) saver {
-	s := saver{call: o.Checkpoint, every: o.CheckpointEvery, resume: o.Resume}
+func newCheckpointer(o *Options, c int) checkpointer {
+	s := checkpointer{call: o.Checkpoint, every: o.CheckpointEvery, resume: o.Resume}
 	if s.every == 0 {
 		s.every = defaultCheckpointChunks * linearize.Tile(c)
 	}
@@ -140,11 +149,11 @@ func newSaver(o *Options, c int) saver {
 }
 
 // active tells whether checkpoints are written or read.
-func (s *saver) active() bool { return s.call != nil || s.resume != nil }
+func (s *checkpointer) active() bool { return s.call != nil || s.resume != nil }
 
-// give calls Options.Checkpoint. What c points to changes from then on, so
-// that nothing is left in it.
-func (s *saver) give(c *Checkpoint) error {
+// write calls Options.Checkpoint with c. Then it empties c, because the fit changes
+// the numbers that c points to.
+func (s *checkpointer) write(c *Checkpoint) error {
 	if c == nil {
 		return nil
 	}
@@ -153,19 +162,19 @@ func (s *saver) give(c *Checkpoint) error {
 	return err
 }
 
-// whole returns the context of work that changes sums in place. Where the sums
-// of an interrupted pass are handed out, such work runs to its end.
-func (s *saver) whole(ctx context.Context) context.Context {
+// uninterrupted returns the context for work that changes sums in place. With
+// checkpoints this work must not stop halfway, so that context has no deadline.
+func (s *checkpointer) uninterrupted(ctx context.Context) context.Context {
 	if s.call != nil {
 		return context.WithoutCancel(ctx)
 	}
 	return ctx
 }
 
-// eachPart passes over x from its example first on, which begins a chunk, as
-// basis.eachPart does over all. state returns the checkpoint that has the
-// examples before next behind it, or nil where there is nothing to go on from.
-func (s *saver) eachPart(ctx context.Context, b *basis, x linearize.Source, o *Options, first int, do func(p part) error, state func(next int) *Checkpoint) error {
+// eachChunk is basis.eachChunk for the examples from first on, which must begin a
+// chunk. It writes checkpoints. state returns the checkpoint after the examples
+// before next, or nil where a fit cannot go on from there.
+func (s *checkpointer) eachChunk(ctx context.Context, b *basis, x linearize.Source, o *Options, first int, do func(p chunk) error, state func(next int) *Checkpoint) error {
 	n := x.Len()
 	if first == n {
 		return nil
@@ -173,7 +182,7 @@ func (s *saver) eachPart(ctx context.Context, b *basis, x linearize.Source, o *O
 	shifted := *o
 	shifted.Progress = func(stage string, done, total int) { o.Progress(stage, first+done, first+total) }
 	done, saved := first, first
-	err := b.eachPart(ctx, linearize.From(x, first), &shifted, StageData, func(p part) error {
+	err := b.eachChunk(ctx, linearize.From(x, first), &shifted, StageData, func(p chunk) error {
 		p.first += first
 		if err := do(p); err != nil {
 			return err
@@ -183,13 +192,255 @@ func (s *saver) eachPart(ctx context.Context, b *basis, x linearize.Source, o *O
 			return nil
 		}
 		saved = done
-		return s.give(state(done))
+		return s.write(state(done))
 	})
 	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) || s.call == nil || done == saved {
 		return err
 	}
-	if last := s.give(state(done)); last != nil {
+	if last := s.write(state(done)); last != nil {
 		return errors.Join(err, last)
 	}
 	return err
+}
+
+// The binary form of a checkpoint is little-endian and holds: magic and version;
+// the header, uint64; the checksums; the sums of the pass as Sums.MarshalBinary
+// writes them; for a refit its scalars, the sums at the start of a step and its
+// vectors; the CRC-32C of everything before.
+const (
+	checkpointMagic   = "fgpckpt\x00"
+	checkpointVersion = 1
+	checkpointHead    = 7 // kind, C, rank, approximation, N, next, step
+	checkpointStart   = len(checkpointMagic) + 4 + 8*(checkpointHead+2*identityChecksums)
+)
+
+var (
+	_ encoding.BinaryMarshaler   = (*Checkpoint)(nil)
+	_ encoding.BinaryUnmarshaler = (*Checkpoint)(nil)
+	_ io.WriterTo                = (*Checkpoint)(nil)
+)
+
+var errCheckpointSize = errors.New("sparse: the checkpoint has an impossible size")
+
+// A checkpointLayout determines the sizes of the parts of a checkpoint.
+type checkpointLayout struct {
+	refit         bool
+	kind          passKind
+	fitc          bool
+	c, rank       int
+	n, next, step int
+}
+
+func (c *Checkpoint) layout() checkpointLayout {
+	l := checkpointLayout{refit: c.refit, fitc: c.spec.fitc, c: c.spec.c, rank: c.spec.rank, n: c.n, next: c.next}
+	if c.refit {
+		l.kind, l.step = c.newton.kind, c.newton.step
+	}
+	return l
+}
+
+// head returns the header. Its kind is 0 for Fit, and 1 + passKind for Refit.
+func (l checkpointLayout) head() [checkpointHead]uint64 {
+	h := [checkpointHead]uint64{1: uint64(l.c), uint64(l.rank), 0, uint64(l.n), uint64(l.next), uint64(l.step)}
+	if l.refit {
+		h[0] = 1 + uint64(l.kind)
+	}
+	if l.fitc {
+		h[3] = 1
+	}
+	return h
+}
+
+// readLayout reads a header; ok is false where no checkpoint has such a header.
+func readLayout(h [checkpointHead]uint64) (l checkpointLayout, ok bool) {
+	for _, v := range h {
+		if v > math.MaxInt32 {
+			return l, false
+		}
+	}
+	l = checkpointLayout{fitc: h[3] == 1, c: int(h[1]), rank: int(h[2]), n: int(h[4]), next: int(h[5]), step: int(h[6])}
+	if h[0] > 0 {
+		l.refit, l.kind = true, passKind(h[0]-1)
+	}
+	ok = l.kind <= atPoint && h[3] <= 1 && l.c > 0 && 0 < l.next && l.next <= l.n && (l.next == l.n || l.next%linearize.Tile(l.c) == 0) && (l.refit || l.step == 0)
+	return l, ok
+}
+
+// vectors returns the lengths of refitState.vectors.
+func (l checkpointLayout) vectors() []int64 {
+	if !l.refit {
+		return nil
+	}
+	all, passed := memory.Mul(int64(l.n), int64(l.c)), memory.Mul(int64(l.next), int64(l.c))
+	known, marked, to := all, l.n, passed // lengths of m, of its checksums in examples, and of the point of the pass
+	switch l.kind {
+	case atTheta:
+		known, marked = passed, l.next
+	case atPoint:
+		to = all
+	}
+	v := []int64{known, 2 * int64(chunkCount(marked, l.c)), 0, int64(l.rank), to, to, 0, 0, 0, 0, 0}
+	if l.kind == stepping {
+		v[7], v[8], v[9] = int64(l.rank), all, all
+	}
+	if l.fitc {
+		v[6] = to
+	}
+	if l.fitc && l.kind == stepping {
+		v[2], v[10] = passed, all
+	}
+	return v
+}
+
+// size returns the length of the binary form.
+func (l checkpointLayout) size() int64 {
+	size := memory.Add(int64(checkpointStart)+4, sumsSize(l.rank))
+	if l.refit {
+		size = memory.Add(size, 8*newtonNumbers)
+	}
+	if l.kind == stepping {
+		size = memory.Add(size, sumsSize(l.rank))
+	}
+	for _, n := range l.vectors() {
+		size = memory.Add(size, memory.Mul(8, n))
+	}
+	return size
+}
+
+// WriteTo writes the checkpoint with a version and a CRC-32C. Unlike MarshalBinary,
+// it does not hold all of it in memory. Other versions cannot read it.
+func (c *Checkpoint) WriteTo(w io.Writer) (int64, error) {
+	if c.sums == nil {
+		return 0, errors.New("sparse: there is nothing in the checkpoint to write")
+	}
+	e := &checksumWriter{w: w}
+	e.write([]byte(checkpointMagic))
+	e.write(binary.LittleEndian.AppendUint32(nil, checkpointVersion))
+	for _, v := range c.layout().head() {
+		e.write(binary.LittleEndian.AppendUint64(nil, v))
+	}
+	for _, m := range c.checksums {
+		e.floats(m.sum, m.scale)
+	}
+	e.sums(c.sums)
+	if s := c.newton; s != nil {
+		for _, v := range s.numbers() {
+			e.floats(*v)
+		}
+		if s.kind == stepping {
+			e.sums(s.sums)
+		}
+		for _, v := range s.vectors() {
+			e.floats(*v...)
+		}
+	}
+	return e.finish()
+}
+
+// MarshalBinary returns what WriteTo writes.
+func (c *Checkpoint) MarshalBinary() ([]byte, error) {
+	var b bytes.Buffer
+	if c.sums != nil {
+		b.Grow(int(c.layout().size()))
+	}
+	_, err := c.WriteTo(&b)
+	return b.Bytes(), err
+}
+
+// UnmarshalBinary reads a checkpoint that WriteTo or MarshalBinary wrote. Data that
+// are cut short, damaged or of another version are an error, and c is then
+// unchanged.
+func (c *Checkpoint) UnmarshalBinary(data []byte) error {
+	if len(data) < checkpointStart+4 || string(data[:len(checkpointMagic)]) != checkpointMagic {
+		return errors.New("sparse: this is no checkpoint")
+	}
+	body, sum := data[:len(data)-4], binary.LittleEndian.Uint32(data[len(data)-4:])
+	if crc32.Checksum(body, castagnoli) != sum {
+		return errors.New("sparse: the checkpoint is damaged: its checksum is wrong; use the one before it, or start anew")
+	}
+	body = body[len(checkpointMagic):]
+	if v := binary.LittleEndian.Uint32(body); v != checkpointVersion {
+		return fmt.Errorf("sparse: a checkpoint of version %d; this program reads version %d; start anew", v, checkpointVersion)
+	}
+	body = body[4:]
+	var head [checkpointHead]uint64
+	for i := range head {
+		head[i], body = binary.LittleEndian.Uint64(body), body[8:]
+	}
+	l, ok := readLayout(head)
+	if !ok || int64(len(data)) != l.size() {
+		return errCheckpointSize
+	}
+	t, err := l.read(body)
+	if err != nil {
+		return err
+	}
+	*c = *t
+	return nil
+}
+
+// read reads what follows the header. The length of body is already checked.
+func (l checkpointLayout) read(body []byte) (*Checkpoint, error) {
+	t := &Checkpoint{fitIdentity: fitIdentity{n: l.n, refit: l.refit}, next: l.next}
+	r := floatReader(body)
+	for i := range t.checksums {
+		t.checksums[i] = checksum{r.next(), r.next()}
+	}
+	var err error
+	if t.sums, err = l.sums(&r); err != nil {
+		return nil, err
+	}
+	t.spec = t.sums.spec
+	if l.refit {
+		if t.newton, err = l.newton(&r); err != nil {
+			return nil, err
+		}
+	}
+	if !t.consistent(l) {
+		return nil, errCheckpointSize
+	}
+	return t, nil
+}
+
+func (l checkpointLayout) sums(r *floatReader) (*Sums, error) {
+	size, s := sumsSize(l.rank), new(Sums)
+	data := (*r)[:size]
+	*r = (*r)[size:]
+	return s, s.UnmarshalBinary(data)
+}
+
+func (l checkpointLayout) newton(r *floatReader) (*refitState, error) {
+	s := &refitState{kind: l.kind, step: l.step}
+	for _, v := range s.numbers() {
+		*v = r.next()
+	}
+	if l.kind == stepping {
+		var err error
+		if s.sums, err = l.sums(r); err != nil {
+			return nil, err
+		}
+	}
+	vectors := s.vectors()
+	for i, n := range l.vectors() {
+		v := make([]float64, n)
+		for j := range v {
+			v[j] = r.next()
+		}
+		*vectors[i] = v
+	}
+	return s, nil
+}
+
+// consistent tells whether the sums are those of the header.
+func (c *Checkpoint) consistent(l checkpointLayout) bool {
+	o := c.spec
+	if o.c != l.c || o.rank != l.rank || o.fitc != l.fitc {
+		return false
+	}
+	if l.kind == stepping {
+		// A step adds no sums after an example without finite sites.
+		s := c.newton.sums
+		return c.sums.n <= c.next && s.n == c.n && s.spec == o
+	}
+	return c.sums.n == c.next
 }

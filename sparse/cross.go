@@ -2,6 +2,8 @@ package sparse
 
 import (
 	"context"
+	"math"
+	"math/bits"
 	"sync"
 
 	"gonum.org/v1/gonum/blas"
@@ -16,20 +18,20 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// preparedBytes bounds what is kept of a product's right side; where it takes
-// more, the kernel with the inducing examples is multiplied for every tile.
+// preparedBytes bounds the memory of a prepared product. Where that is more, the
+// kernel with the inducing examples is formed for every tile.
 const preparedBytes = 1 << 30
 
-// Cross prepares k_*Z A⁻¹ and k_*Z K_ZZ⁻¹ of the examples of x. A tile is
-// then a product of the kernel between its examples and the inducing ones
-// with both, formed once for the two kinds of terms: all that is left to do
-// for it is to multiply by its Jacobian, of which 16·T·C·P bytes are kept, or
-// none where that is more than 1 GiB. It fails with a *gp.MemoryError where
-// this and the features of x pass Options.MaxMemory.
+// Cross prepares k_*Z A⁻¹ and k_*Z K_ZZ⁻¹ of the T examples of x. A tile is the
+// product of these with k_Zi of its training examples, formed once for the two
+// kinds of terms. Cross multiplies both by the Jacobian of Z beforehand and keeps
+// 16·T·C·P bytes, or does not where that is more than 1 GiB. It fails with a
+// *gp.MemoryError where these and the features of x need more than
+// Options.MaxMemory.
 //
-// Where K_ZZ has its full rank, the result is a gp.CombinedCross. Where K_ZZ is
-// singular to working precision, a tile is a product of the examples' features
-// instead, in which rounding is not amplified, so that the terms still add up.
+// Where K_ZZ has full rank, the result is a gp.CombinedCross. Where K_ZZ is
+// singular to working precision, a tile is a product of features instead. Those
+// do not amplify rounding, so that the terms still add up to the mean.
 func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, error) {
 	t, c := p.checkInputs(x)
 	if err := ctx.Err(); err != nil {
@@ -50,7 +52,7 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 	if err := gp.CheckMemory("a cross-kernel", gp.TestExamples, t, p.o.MaxMemory, need); err != nil {
 		return nil, err
 	}
-	phi, err := newFeaturesOf(p.b, q.rows).of(ctx, part{x: x, rows: q.rows})
+	phi, err := newFeaturesOf(p.b, q.rows).of(ctx, chunk{x: x, rows: q.rows})
 	if err != nil {
 		return nil, err
 	}
@@ -70,34 +72,34 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 		return nil, err
 	}
 	w := mat.DenseCopyOf(dense.View(weights).T())
-	q.kernel = formed{p.b.k, p.b.z.Batch, w, p.o.Workers}
+	q.kernel = kernelProduct{p.b.k, p.b.z.Batch, w, p.o.Workers}
 	if prepared(t) <= preparedBytes {
 		q.kernel = prepare(p.b.k, p.b.z.Batch, w, p.o.Workers)
 	}
-	return combining{q}, nil
+	return combinedCross{q}, nil
 }
 
-// prepare returns κ(·, z) w.
+// prepare returns the product κ(·, z) w, prepared where k can.
 func prepare(k ntk.Kernel, z *linearize.Batch, w *mat.Dense, workers int) ntk.Product {
 	switch k := k.(type) {
 	case ntk.Preparer:
 		return k.Prepare(z, w)
-	case scaledMul:
-		return prepareScaled(k.scaled, z, w, workers)
-	case scaled:
+	case scaledMulKernel:
+		return prepareScaled(k.scaledKernel, z, w, workers)
+	case scaledKernel:
 		return prepareScaled(k, z, w, workers)
 	}
-	return formed{k, z, w, workers}
+	return kernelProduct{k, z, w, workers}
 }
 
-func prepareScaled(k scaled, z *linearize.Batch, w *mat.Dense, workers int) ntk.Product {
+func prepareScaled(k scaledKernel, z *linearize.Batch, w *mat.Dense, workers int) ntk.Product {
 	var times mat.Dense
 	times.Scale(k.factor, w)
 	return prepare(k.Kernel, z, &times, workers)
 }
 
-// formed is κ(·, z) w by a kernel that can do no more.
-type formed struct {
+// A kernelProduct is κ(·, z) w by a kernel that prepares no products.
+type kernelProduct struct {
 	k       ntk.Kernel
 	z       *linearize.Batch
 	w       *mat.Dense
@@ -105,18 +107,19 @@ type formed struct {
 }
 
 // MulTo implements ntk.Product.
-func (f formed) MulTo(dst *mat.Dense, a *linearize.Batch) {
+func (f kernelProduct) MulTo(dst *mat.Dense, a *linearize.Batch) {
 	if m, ok := f.k.(ntk.MulToer); ok {
 		m.MulTo(dst, a, f.z, f.w)
 		return
 	}
 	var cross mat.Dense
 	f.k.BlockTo(&cross, a, f.z)
-	// Without a deadline there is no error.
+	// A context without a deadline gives no error.
 	_ = fblas.GemmContext(context.Background(), f.workers, blas.NoTrans, blas.NoTrans, 1, cross.RawMatrix(), f.w.RawMatrix(), 0, dst.RawMatrix())
 }
 
-// A cross gives k_*Z A⁻¹ k_Zi (E13), and q_*i for the raw terms.
+// A cross computes k_*Z A⁻¹ k_Zi for the posterior terms (E13), and q_*i for the
+// raw ones.
 type cross struct {
 	p      *Posterior
 	rows   int
@@ -125,7 +128,7 @@ type cross struct {
 	weights blas64.General // where K_ZZ is singular: A'⁻¹φ_* above φ_*, 2·T·C×rank
 
 	mu   sync.Mutex
-	last uint64     // contents of the batch whose product is kept; a Source may use a batch's memory again
+	last uint64     // checksum of the batch whose product is kept; a Source may reuse the memory of a batch
 	prod *mat.Dense // n·C × 2·T·C, nil at first
 }
 
@@ -142,13 +145,14 @@ func (q *cross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *li
 	return q.tileTo(ctx, dst, train, t)
 }
 
-// combining is a cross for any sums of outputs.
-type combining struct{ *cross }
+// A combinedCross is a cross whose training examples may be linear combinations of
+// outputs.
+type combinedCross struct{ *cross }
 
-var _ gp.CombinedCross = combining{}
+var _ gp.CombinedCross = combinedCross{}
 
 // CombinedTo implements gp.CombinedCross, with Q in the place of κ.
-func (q combining) CombinedTo(ctx context.Context, dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
+func (q combinedCross) CombinedTo(ctx context.Context, dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
 	return q.tileTo(ctx, dst, train, t)
 }
 
@@ -177,8 +181,8 @@ func (q *cross) tileTo(ctx context.Context, dst *mat.Dense, train *linearize.Bat
 	return nil
 }
 
-// product returns κ(train, Z) times the weights, formed once for both kinds of
-// terms of a batch.
+// product returns κ(train, Z) times the weights of both kinds of terms. It keeps
+// the last result.
 func (q *cross) product(ctx context.Context, train *linearize.Batch) (*mat.Dense, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -189,7 +193,7 @@ func (q *cross) product(ctx context.Context, train *linearize.Batch) (*mat.Dense
 	rows := train.Len() * train.Outputs()
 	prod := mat.NewDense(rows, 2*q.rows, nil)
 	if q.kernel == nil {
-		phi, err := newFeaturesOf(q.p.b, rows).of(ctx, part{x: train, rows: rows})
+		phi, err := newFeaturesOf(q.p.b, rows).of(ctx, chunk{x: train, rows: rows})
 		if err != nil {
 			return nil, err
 		}
@@ -203,4 +207,46 @@ func (q *cross) product(ctx context.Context, train *linearize.Batch) (*mat.Dense
 		q.prod, q.last = prod, contents
 	}
 	return prod, nil
+}
+
+// contentsOf returns a checksum of the numbers of b, which identifies the batch
+// whatever its address. It reports false where b has blocks of a type that is not
+// linearize's, whose numbers it cannot read.
+func contentsOf(b *linearize.Batch) (sum uint64, ok bool) {
+	sum = mix(mix(mix(0, uint64(b.Len())), uint64(b.Outputs())), uint64(len(b.Blocks)))
+	sum = mixAll(mixAll(sum, b.X), b.F)
+	for _, block := range b.Blocks {
+		switch v := block.(type) {
+		case *linearize.Outer:
+			sum = mixAll(mixAll(sum, v.A), v.G)
+		case *linearize.Conv:
+			sum = mixAll(mixAll(sum, v.X), v.G)
+		case *linearize.Full:
+			sum = mixAll(sum, v.J)
+		default:
+			return 0, false
+		}
+	}
+	return sum, true
+}
+
+// mixAll mixes the size and the numbers of m, which may be nil, into sum.
+func mixAll(sum uint64, m *mat.Dense) uint64 {
+	if m == nil {
+		return mix(sum, math.MaxUint64)
+	}
+	r, c := m.Dims()
+	sum = mix(mix(sum, uint64(r)), uint64(c))
+	for i := range r {
+		for _, v := range m.RawRowView(i) {
+			sum = mix(sum, math.Float64bits(v))
+		}
+	}
+	return sum
+}
+
+// mix adds v to a checksum. It is one to one in v, so that two batches that differ
+// in one number never have the same checksum.
+func mix(sum, v uint64) uint64 {
+	return bits.RotateLeft64((sum^v)*0x9e3779b97f4a7c15, 29)
 }

@@ -24,10 +24,10 @@ func (e *CountError) Error() string {
 	return fmt.Sprintf("sparse: %d inducing examples of %d training examples; choose at most %d", e.M, e.N, e.N)
 }
 
-// MismatchError reports sums that belong to other inducing examples, another
-// prior or another approximation.
+// MismatchError reports sums that cannot be added, because they belong to other
+// inducing examples, another prior or another approximation.
 type MismatchError struct {
-	What string
+	What string // what differs, such as "their prior"
 }
 
 func (e *MismatchError) Error() string {
@@ -38,24 +38,24 @@ func (e *MismatchError) Error() string {
 // posterior uses fewer rows of it than there are. Nothing is lost: the rows
 // left out are sums of the others.
 type RankWarning struct {
-	Rank, Rows int
+	Rank, Rows int // rows of K_ZZ that are used, and all of them
 }
 
 func (w *RankWarning) Error() string {
 	return fmt.Sprintf("sparse: the kernel of the inducing examples has %d rows and rank %d to working precision", w.Rows, w.Rank)
 }
 
-// errFITCScale is why a FITC posterior cannot change its prior variance.
+// errFITCScale reports a change of prior variance of a FITC posterior.
 var errFITCScale = errors.New("sparse: the FITC correction depends on the prior variance; pass over the data again under the other prior")
 
-// errNotResidual reports a residual that is no covariance.
+// errNotResidual reports a residual k − q that is not a covariance.
 var errNotResidual = errors.New("sparse: the FITC correction needs residuals k − q that are positive semidefinite; the kernel is not a covariance")
 
-// errSubsetUpdate is why a subset of data is not updated.
+// errSubsetUpdate reports an Add to or a Remove from a subset of data.
 var errSubsetUpdate = errors.New("sparse: a subset of data takes in no other data; choose other inducing examples instead")
 
-// errNothingLeft is why all training examples are not removed.
+// errNothingLeft reports a Remove of all training examples.
 var errNothingLeft = errors.New("sparse: all training examples would be removed; the posterior without data is the prior")
 
-// errSubsetPairs is why a subset of data has no pairs.
+// errSubsetPairs reports inducing pairs given for a subset of data.
 var errSubsetPairs = errors.New("sparse: a subset of data is one of whole examples, whose sites couple their outputs; choose examples instead of (example, output) pairs")

@@ -17,10 +17,10 @@ func bounded(logLik, scatter, logDet float64, b gp.Bound) gp.Evidence {
 }
 
 // EvidenceLinearGaussian is the evidence of the linear-Gaussian model with the
-// posterior's sites (E8), Q in place of K (E13). It has no bound: less is
-// explained, and less is charged for it. With FITC, LogLik has the residuals
-// integrated out and LogDet counts them; of a subset it is the evidence of
-// the subset alone.
+// posterior's sites (E8), with Q in the place of K (E13). The sign of its error is
+// not known, as Q makes both the fit and the log determinant smaller. With FITC the
+// residuals are integrated out. For a subset of data it is the evidence of the
+// subset alone.
 func (p *Projected) EvidenceLinearGaussian() gp.Evidence {
 	// Σ[log p + rᵀe − ½eᵀΛe] + cᵀw − ½wᵀ(A' − I)w, e = m − f
 	gw := make([]float64, len(p.w))
@@ -30,17 +30,18 @@ func (p *Projected) EvidenceLinearGaussian() gp.Evidence {
 	return gp.NewEvidence(logLik, floats.Dot(p.w, p.w), p.logDet+s.siteLogDet)
 }
 
-// EvidenceLowerBound is EvidenceLinearGaussian less ½ Σ tr Λ_i(k_ii − q_ii), which counts as
-// part of LogDet: never above (E8) at the same sites. It is for Nystrom.
+// EvidenceLowerBound returns EvidenceLinearGaussian minus ½ Σ tr Λ_i(k_ii − q_ii), a
+// lower bound of (E8) at the same sites. The trace is part of LogDet. It panics
+// unless the posterior is Nystrom.
 func (p *Projected) EvidenceLowerBound() gp.Evidence {
 	p.needNystrom()
 	e := p.EvidenceLinearGaussian()
 	return bounded(e.LogLik, e.Scatter, p.logDet+p.sums.weighted, gp.Lower)
 }
 
-// EvidenceAtTheta is the Laplace evidence at θ* (E7), for a posterior whose sites are
-// at f(x;θ*). scatter is (θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀), see gp.Scatter. Q ≤ K makes it
-// an upper bound under Nystrom.
+// EvidenceAtTheta returns the Laplace evidence at θ* (E7), for a posterior whose
+// sites are at f(x;θ*). scatter is (θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀), see gp.Scatter. Under Nystrom
+// it is an upper bound, because Q ≤ K.
 func (p *Projected) EvidenceAtTheta(scatter float64) gp.Evidence {
 	b := gp.None
 	if p.o.Approximation == Nystrom {
@@ -50,8 +51,8 @@ func (p *Projected) EvidenceAtTheta(scatter float64) gp.Evidence {
 	return bounded(p.sums.logLik, scatter, p.logDet+p.sums.siteLogDet, b)
 }
 
-// EvidenceAtThetaLowerBound is EvidenceAtTheta less ½ Σ tr Λ_i(k_ii − q_ii): never above (E7).
-// It is for Nystrom.
+// EvidenceAtThetaLowerBound returns EvidenceAtTheta minus ½ Σ tr Λ_i(k_ii − q_ii), a
+// lower bound of (E7). It panics unless the posterior is Nystrom.
 func (p *Projected) EvidenceAtThetaLowerBound(scatter float64) gp.Evidence {
 	p.needNystrom()
 	// log det(I + RᵀKR) ≤ log det A' + Σ tr Λ_i(k_ii − q_ii)
@@ -60,7 +61,7 @@ func (p *Projected) EvidenceAtThetaLowerBound(scatter float64) gp.Evidence {
 
 func (p *Projected) needNystrom() {
 	if p.o.Approximation != Nystrom {
-		panic("sparse: the lower bound is that of the projected process")
+		panic("sparse: only a Nyström posterior has a lower bound of the evidence")
 	}
 }
 

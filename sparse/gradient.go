@@ -18,9 +18,9 @@ import (
 
 // GradientScale returns the derivative of EvidenceLinearGaussian in the log
 // of a common factor on all prior variances, at fixed sites. It needs no pass
-// over the data. A posterior with FITC has none; see GradientLinearGaussian.
+// over the data. It fails for FITC; use GradientLinearGaussian there.
 func (p *Projected) GradientScale() (float64, error) {
-	if p.sums.origin.fitc {
+	if p.sums.spec.fitc {
 		return 0, errFITCScale
 	}
 	// ½wᵀw − ½ tr(A'⁻¹ΦΛΦᵀ)
@@ -33,31 +33,32 @@ func (p *Projected) GradientScale() (float64, error) {
 // the cross-kernel of every group, and fails with a *gp.MemoryError where its
 // scratch passes Options.MaxMemory.
 //
-// The derivative of K_ZZ⁻¹ enters: where K_ZZ is singular to working
-// precision (*RankWarning) digits are lost.
+// Where K_ZZ is singular to working precision (*RankWarning), the derivative of
+// K_ZZ⁻¹ loses digits.
 func (p *Posterior) GradientLinearGaussian(ctx context.Context, groups []ntk.Kernel) ([]float64, error) {
 	t := none
-	if p.sums.origin.fitc {
-		t = ownNoise
+	if p.sums.spec.fitc {
+		t = residualNoise
 	}
 	return p.gradient(ctx, groups, gradientTerms{fit: 1, diagonal: t})
 }
 
-// GradientLowerBound returns those of EvidenceLowerBound, for Nystrom.
+// GradientLowerBound returns the derivatives of EvidenceLowerBound, as
+// GradientLinearGaussian does. It panics unless the posterior is Nystrom.
 func (p *Posterior) GradientLowerBound(ctx context.Context, groups []ntk.Kernel) ([]float64, error) {
 	p.needNystrom()
 	return p.gradient(ctx, groups, gradientTerms{fit: 1, diagonal: trace})
 }
 
-// GradientAtTheta returns those of EvidenceAtTheta, with θ* held fixed;
-// scatter[g] is ‖θ_g−μ_g‖²/s_g.
+// GradientAtTheta returns the derivatives of EvidenceAtTheta with θ* held fixed, as
+// GradientLinearGaussian does. scatter[g] is ‖θ_g−μ_g‖²/s_g.
 func (p *Posterior) GradientAtTheta(ctx context.Context, groups []ntk.Kernel, scatter []float64) ([]float64, error) {
 	if len(groups) != len(scatter) {
 		panic("sparse: groups and scatter differ in length")
 	}
 	t := none
-	if p.sums.origin.fitc {
-		t = ownNoise
+	if p.sums.spec.fitc {
+		t = residualNoise
 	}
 	grad, err := p.gradient(ctx, groups, gradientTerms{diagonal: t})
 	if err != nil {
@@ -69,7 +70,7 @@ func (p *Posterior) GradientAtTheta(ctx context.Context, groups []ntk.Kernel, sc
 	return grad, nil
 }
 
-// gradientTerms are the parts of an evidence that are differentiated: with
+// gradientTerms say which parts of an evidence are differentiated. With
 // H = ½(fit·ααᵀ − W), W = (Λ̃⁻¹ + Q)⁻¹, and T a block for each example,
 //
 //	d = tr((H − T) dQ) + Σ tr(T_i dk_ii).
@@ -82,9 +83,9 @@ type gradientTerms struct {
 type diagonal int
 
 const (
-	none     diagonal = iota // 0
-	trace                    // −½Λ_i: the trace term of the lower bound
-	ownNoise                 // H_ii: the residual is noise of its own (FITC)
+	none          diagonal = iota // 0
+	trace                         // −½Λ_i: the trace term of the lower bound
+	residualNoise                 // H_ii: the residual is independent noise (FITC)
 )
 
 // A gradient accumulates tr((H−T)dQ) with dQ = V_gᵀU + UᵀV_g − UᵀS_gU,
@@ -95,7 +96,7 @@ type gradient struct {
 	groups []ntk.Kernel
 	grad   []float64
 	mid    []float64 // Σ φT_iφᵀ, rank×rank
-	t      []float64 // T_i of a part
+	t      []float64 // T_i of a chunk
 	x, u   []float64 // scratch, rows×rank
 	cross  []float64 // scratch, rows × those of K_ZZ
 	diag   []float64 // scratch, rows×C
@@ -119,7 +120,7 @@ func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, t gradien
 	g := &gradient{p: p, terms: t, groups: groups, grad: make([]float64, len(groups)), mid: make([]float64, r*r),
 		t: buf(c), x: buf(r), u: buf(r), cross: buf(p.b.rows()), diag: buf(c)}
 	f := newFeatures(p.b, p.x.Len())
-	err = p.b.eachPart(ctx, p.x, &p.o, StageData, func(t part) error {
+	err = p.b.eachChunk(ctx, p.x, &p.o, StageData, func(t chunk) error {
 		phi, err := f.of(ctx, t)
 		if err != nil {
 			return err
@@ -132,8 +133,8 @@ func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, t gradien
 	return g.grad, g.addInducing(ctx)
 }
 
-// add adds tr(2U(H−T)V_gᵀ) + Σ tr(T_i k^g_ii) of the examples of a part.
-func (g *gradient) add(ctx context.Context, t part, phi blas64.General) error {
+// add adds tr(2U(H−T)V_gᵀ) + Σ tr(T_i k^g_ii) of the examples of a chunk.
+func (g *gradient) add(ctx context.Context, t chunk, phi blas64.General) error {
 	p, c := g.p, g.p.b.c
 	x := dense.In(g.x, t.rows, phi.Cols)
 	if err := g.weight(ctx, t, phi, x); err != nil {
@@ -165,20 +166,21 @@ func (g *gradient) add(ctx context.Context, t part, phi blas64.General) error {
 	return nil
 }
 
-// weight writes ΛφU⁻¹ to x, Λ̃ with FITC, and the part's T, and adds φTφᵀ.
-func (g *gradient) weight(ctx context.Context, t part, phi, x blas64.General) error {
+// weight writes ΛφU⁻¹ to x, with Λ̃ for FITC. It also writes T of the chunk, and adds
+// φTφᵀ to mid.
+func (g *gradient) weight(ctx context.Context, t chunk, phi, x blas64.General) error {
 	p, c := g.p, g.p.b.c
 	s := p.local.Slice(t.first, t.first+t.x.Len())
 	lambda := s.Lambda
-	if p.sums.origin.fitc {
+	if p.sums.spec.fitc {
 		lambda = make([]float64, t.rows*c)
 		p.b.k.DiagTo(mat.NewDense(t.rows, c, g.diag[:t.rows*c]), t.x)
 	}
 	zero := make([]float64, c)
 	err := par.Do(ctx, p.o.Workers, t.x.Len(), func(i int) error {
 		li, own := lambda[i*c*c:(i+1)*c*c], dense.Rows(phi, i*c, (i+1)*c)
-		if p.sums.origin.fitc {
-			w := newCorrected(c)
+		if p.sums.spec.fitc {
+			w := newFITCSite(c)
 			residualTo(w.d, g.diag[i*c*c:(i+1)*c*c], own)
 			if err := w.set(s.Block(s.Root, i), zero); err != nil {
 				return err
@@ -196,7 +198,7 @@ func (g *gradient) weight(ctx context.Context, t part, phi, x blas64.General) er
 		return err
 	}
 	g.diagonals(t, lambda, x)
-	if g.terms.diagonal == ownNoise {
+	if g.terms.diagonal == residualNoise {
 		tphi := dense.In(g.u, t.rows, phi.Cols)
 		for i := range t.x.Len() {
 			mulTransRoot(dense.Rows(tphi, i*c, (i+1)*c), dense.Rows(phi, i*c, (i+1)*c), g.t[i*c*c:(i+1)*c*c])
@@ -207,7 +209,7 @@ func (g *gradient) weight(ctx context.Context, t part, phi, x blas64.General) er
 }
 
 // diagonals writes T_i; half holds Λ̃φU⁻¹.
-func (g *gradient) diagonals(t part, lambda []float64, half blas64.General) {
+func (g *gradient) diagonals(t chunk, lambda []float64, half blas64.General) {
 	c := g.p.b.c
 	alpha := g.p.alpha[t.first*c:]
 	for i := range t.rows {
@@ -216,7 +218,7 @@ func (g *gradient) diagonals(t part, lambda []float64, half blas64.General) {
 			switch g.terms.diagonal {
 			case trace:
 				g.t[i*c+b] = -lambda[i*c+b] / 2
-			case ownNoise:
+			case residualNoise:
 				// H_ii = ½(ααᵀ − Λ̃ + Λ̃φA'⁻¹φᵀΛ̃)
 				v := floats.Dot(half.Data[i*half.Stride:][:half.Cols], half.Data[j*half.Stride:][:half.Cols])
 				g.t[i*c+b] = (g.terms.fit*alpha[i]*alpha[j] - lambda[i*c+b] + v) / 2
@@ -226,7 +228,7 @@ func (g *gradient) diagonals(t part, lambda []float64, half blas64.General) {
 }
 
 // sumCross returns Σ X ∘ K^g_nZ.
-func (g *gradient) sumCross(k ntk.Kernel, t part, x blas64.General) float64 {
+func (g *gradient) sumCross(k ntk.Kernel, t chunk, x blas64.General) float64 {
 	b := g.p.b
 	cross := dense.In(g.cross, t.rows, b.rows())
 	k.BlockTo(dense.View(cross), t.x, b.z.Batch)
@@ -238,7 +240,7 @@ func (g *gradient) sumCross(k ntk.Kernel, t part, x blas64.General) float64 {
 }
 
 // sumDiag returns Σ T_i : k^g_ii.
-func (g *gradient) sumDiag(k ntk.Kernel, t part) float64 {
+func (g *gradient) sumDiag(k ntk.Kernel, t chunk) float64 {
 	if g.terms.diagonal == none {
 		return 0
 	}

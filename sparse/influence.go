@@ -11,8 +11,8 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// InfluenceTo implements gp.Dual. h is that of SelfTo, and Λ_i is the weight of
-// an example in the sums: with FITC it is less than that of its site.
+// InfluenceTo implements gp.Dual, with the h of SelfTo. With FITC it uses Λ̃_i in
+// the place of Λ_i.
 func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	if t != len(rows) {
@@ -38,9 +38,9 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 	})
 }
 
-// rootTo writes R̃_i, n·C×C, of the training examples x, which are those in
-// these rows of Data; diag is their prior covariance, n·C×C. The posterior gives
-// an example the weight Λ̃_i = R̃_iR̃_iᵀ, which is Λ_i, or with FITC less (E13).
+// rootTo writes the roots R̃_i, n·C×C, of the training examples x, which are in the
+// given rows of Data. diag is their prior covariance, n·C×C. Λ̃_i = R̃_iR̃_iᵀ is Λ_i,
+// or the FITC one (E13).
 func (p *Posterior) rootTo(ctx context.Context, dst *mat.Dense, rows []int, x *linearize.Batch, diag *mat.Dense) error {
 	t, c := len(rows), p.b.c
 	put := func(i int, root []float64) {
@@ -48,17 +48,17 @@ func (p *Posterior) rootTo(ctx context.Context, dst *mat.Dense, rows []int, x *l
 			dst.SetRow(i*c+a, root[a*c:(a+1)*c])
 		}
 	}
-	if !p.sums.origin.fitc {
+	if !p.sums.spec.fitc {
 		for i, r := range rows {
 			put(i, p.local.Block(p.local.Root, r))
 		}
 		return nil
 	}
-	phi, err := newFeaturesOf(p.b, t*c).of(ctx, part{x: x, rows: t * c})
+	phi, err := newFeaturesOf(p.b, t*c).of(ctx, chunk{x: x, rows: t * c})
 	if err != nil {
 		return err
 	}
-	s := newCorrected(c)
+	s := newFITCSite(c)
 	for i, r := range rows {
 		residualTo(s.d, dense.Contiguous(dense.Slice(diag, i*c, (i+1)*c)), dense.Rows(phi, i*c, (i+1)*c))
 		if err := s.set(p.local.Block(p.local.Root, r), make([]float64, c)); err != nil {

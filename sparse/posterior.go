@@ -19,30 +19,30 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Posterior is a Projected that knows its training examples, and can write
-// a prediction as a sum over all of them.
+// A Posterior is a Projected with its training examples, so that it can write a
+// prediction as a sum over all of them.
 type Posterior struct {
 	*Projected
 	x             linearize.Source
 	sites         *gp.Sites
-	local         sites.Flat
+	local         sites.Arrays
 	pseudo, alpha []float64  // b and α, N·C; with FITC, b̃
 	noise         float64    // FITC: Σ α_iᵀD_iα_i
-	subset        *Posterior // the same, its data being the subset's; nil if it is none
+	subset        *Posterior // for a subset of data, the posterior whose data are the subset; else nil
 	warnings      []error
 }
 
 var _ gp.Dual = (*Posterior)(nil)
 
-// Fit returns the posterior given the sites s of all training examples x,
-// seen through the inducing examples z: one pass over x for the sums, and a
-// cheaper one for the dual vector. Builder and Projected do without the
-// second, where no explanation is wanted.
+// Fit returns the posterior given all training examples x with their sites s, and
+// the inducing examples z. It takes one pass over x for the sums, and a cheaper one
+// for the dual vector. A Builder saves the second pass where no explanation is
+// wanted.
 //
 // It fails with a *CountError where there are more inducing than training
-// examples, or more pairs than outputs of those, with a *gp.MemoryError before
-// anything large is allocated, with a *gp.NotFiniteError where a number is NaN
-// or Inf, and with ctx.Err(), which it looks at between chunks of data.
+// examples, or more pairs than outputs of the training examples. It fails with a
+// *gp.MemoryError before anything large is allocated, with a *gp.NotFiniteError
+// where a number is NaN or Inf, and with ctx.Err(), which it checks between chunks.
 func Fit(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *Inducing, o *Options) (*Posterior, error) {
 	d := o.withDefaults()
 	if err := checkInducing(z, x.Len()); err != nil {
@@ -62,7 +62,7 @@ func Fit(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *
 	return p.WithData(ctx, x, s)
 }
 
-// checkInducing checks the number of inducing examples and their places.
+// checkInducing checks the number of inducing examples and their rows in the data.
 func checkInducing(z *Inducing, n int) error {
 	if z.Len() == 0 {
 		return &CountError{M: 0, N: n}
@@ -83,10 +83,10 @@ func checkInducing(z *Inducing, n int) error {
 	return nil
 }
 
-// WithData names the training examples that the sums are of, with their
-// sites, so that predictions can be explained: a pass over x for the dual
-// vector. Another number of examples than in the sums is an error, and so are
-// no examples; NaN or Inf is a *gp.NotFiniteError.
+// WithData returns the posterior with its training examples x and their sites s,
+// which must be those in the sums, so that predictions can be explained. It takes
+// one pass over x for the dual vector. Another number of examples than in the sums
+// is an error, and so is an x without examples; NaN or Inf is a *gp.NotFiniteError.
 func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Sites) (*Posterior, error) {
 	if x.Len() != p.sums.n {
 		return nil, fmt.Errorf("sparse: %d training examples, but the sums are of %d", x.Len(), p.sums.n)
@@ -102,7 +102,7 @@ func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Site
 	n := x.Len() * p.b.c
 	q.pseudo, q.alpha = make([]float64, n), make([]float64, n)
 	pass := q.dual
-	if p.sums.origin.fitc {
+	if p.sums.spec.fitc {
 		pass = q.dualFITC
 	}
 	return q, pass(ctx)
@@ -115,7 +115,7 @@ func (p *Posterior) dual(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.b.eachPart(ctx, p.x, &p.o, StageDual, func(t part) error {
+	return p.b.eachChunk(ctx, p.x, &p.o, StageDual, func(t chunk) error {
 		lo, hi := t.first*p.b.c, t.first*p.b.c+t.rows
 		s, b, alpha := p.local.Slice(t.first, t.first+t.x.Len()), p.pseudo[lo:hi], p.alpha[lo:hi]
 		m := make([]float64, t.rows)
@@ -133,23 +133,22 @@ func (p *Posterior) dual(ctx context.Context) error {
 	})
 }
 
-// product returns what writes Φᵀw of the examples of a part: the kernel with
-// the inducing examples times Gw, whose right side is prepared once, or where
-// K_ZZ is singular to working precision the features themselves, in which
-// rounding is not amplified.
-func (b *basis) product(ctx context.Context, w []float64) (func(dst *mat.Dense, t part) error, error) {
+// product returns a function that writes Φᵀw of the examples of a chunk. It
+// multiplies k_Z by Gw, which is prepared once. Where K_ZZ is singular to working
+// precision it multiplies the features by w, which does not amplify rounding.
+func (b *basis) product(ctx context.Context, w []float64) (func(dst *mat.Dense, t chunk) error, error) {
 	if b.g.Rows == 0 {
 		v, err := b.weights(ctx, dense.In(append([]float64(nil), w...), 1, len(w)))
 		if err != nil {
 			return nil, err
 		}
 		k := prepare(b.k, b.z.Batch, mat.NewDense(v.Cols, 1, v.Data), b.workers)
-		return func(dst *mat.Dense, t part) error {
+		return func(dst *mat.Dense, t chunk) error {
 			k.MulTo(dst, t.x)
 			return nil
 		}, nil
 	}
-	return func(dst *mat.Dense, t part) error {
+	return func(dst *mat.Dense, t chunk) error {
 		phi, err := newFeaturesOf(b, t.rows).of(ctx, t)
 		if err != nil {
 			return err
@@ -158,13 +157,13 @@ func (b *basis) product(ctx context.Context, w []float64) (func(dst *mat.Dense, 
 	}, nil
 }
 
-// dualFITC is dual for the corrected sites: b̃ and α = b̃ − Λ̃K_nZ A⁻¹c.
+// dualFITC is dual for FITC: it writes b̃ and α = b̃ − Λ̃K_nZ A⁻¹c.
 func (p *Posterior) dualFITC(ctx context.Context) error {
 	c := p.b.c
 	f := newFeatures(p.b, p.x.Len())
 	rows := min(p.x.Len(), linearize.Tile(c)) * c
 	prior, diag := make([]float64, rows), make([]float64, rows*c)
-	return p.b.eachPart(ctx, p.x, &p.o, StageDual, func(t part) error {
+	return p.b.eachChunk(ctx, p.x, &p.o, StageDual, func(t chunk) error {
 		phi, err := f.of(ctx, t)
 		if err != nil {
 			return err
@@ -188,7 +187,7 @@ func (p *Posterior) dualFITC(ctx context.Context) error {
 // correctedDual replaces b of one example by b̃, writes α, and returns αᵀDα.
 func (p *Posterior) correctedDual(alpha, b []float64, phi blas64.General, k, root []float64) (float64, error) {
 	c := len(b)
-	s := newCorrected(c)
+	s := newFITCSite(c)
 	residualTo(s.d, k, phi)
 	if err := s.set(root, b); err != nil {
 		return 0, err
@@ -221,6 +220,99 @@ func (p *Posterior) Alpha() []float64 { return p.alpha }
 // FITC it is b̃. It must not be changed.
 func (p *Posterior) PseudoTargets() []float64 { return p.pseudo }
 
-// Warnings returns what was compromised: *RankWarning, and after a refit
-// *gp.GapWarning, *gp.IterationWarning and *gp.ClosureWarning.
+// Warnings returns a *RankWarning where K_ZZ is singular to working precision, and
+// after a refit *gp.GapWarning, *gp.IterationWarning and *gp.ClosureWarning where
+// they apply.
 func (p *Posterior) Warnings() []error { return p.warnings }
+
+// Add returns the posterior given the examples of x too, with their sites s; p
+// does not change. The inducing examples and the sites of the other data stay the
+// same: after a refit, those sites are at the mode without x. It takes one pass
+// over x, and a cheaper one over all data for the dual vector. Where x has no
+// examples the result is p, whatever s is. Add fails for a subset of data.
+func (p *Posterior) Add(ctx context.Context, x linearize.Source, s *gp.Sites) (*Posterior, error) {
+	if x.Len() == 0 && p.subset == nil {
+		return p, nil
+	}
+	more, err := p.sumsOf(ctx, x, s)
+	if err != nil {
+		return nil, err
+	}
+	sums := p.sums.Clone()
+	if err := sums.Merge(more); err != nil {
+		return nil, err
+	}
+	return p.update(ctx, sums, linearize.Chain(p.x, x), joinSites(p.sites, s))
+}
+
+// Remove returns the posterior without the training examples in the given rows of
+// Data; p does not change. s holds their sites in the posterior and their LogLik,
+// as gp.NewSites gives them at those rows of Sites().F. Without rows the result is
+// p, whatever s is; to remove all rows is an error. Its cost is that of Add.
+func (p *Posterior) Remove(ctx context.Context, rows []int, s *gp.Sites) (*Posterior, error) {
+	switch {
+	case p.subset != nil:
+		return nil, errSubsetUpdate
+	case len(rows) == 0:
+		return p, nil
+	case len(rows) == p.x.Len():
+		return nil, errNothingLeft
+	}
+	rest := linearize.Without(p.x, rows)
+	gone, err := linearize.Gather(ctx, p.x, rows)
+	if err != nil {
+		return nil, err
+	}
+	less, err := p.sumsOf(ctx, gone, s)
+	if err != nil {
+		return nil, err
+	}
+	sums := p.sums.Clone()
+	if err := sums.Subtract(less); err != nil {
+		return nil, err
+	}
+	removed := make(map[int]bool, len(rows))
+	for _, r := range rows {
+		removed[r] = true
+	}
+	kept := make([]int, 0, rest.Len())
+	for i := range p.x.Len() {
+		if !removed[i] {
+			kept = append(kept, i)
+		}
+	}
+	left := p.sites.Rows(kept)
+	left.LogLik = p.sites.LogLik - s.LogLik
+	return p.update(ctx, sums, rest, left)
+}
+
+// sumsOf returns the sums over x alone.
+func (p *Posterior) sumsOf(ctx context.Context, x linearize.Source, s *gp.Sites) (*Sums, error) {
+	if p.subset != nil {
+		return nil, errSubsetUpdate
+	}
+	b := &Builder{b: p.b, o: p.o, sums: newSums(p.sums.spec)}
+	if err := b.Add(ctx, x, s); err != nil {
+		return nil, err
+	}
+	return b.sums, nil
+}
+
+func (p *Posterior) update(ctx context.Context, sums *Sums, x linearize.Source, s *gp.Sites) (*Posterior, error) {
+	q, err := newProjected(ctx, p.b, sums, &p.o)
+	if err != nil {
+		return nil, err
+	}
+	q.refit = p.refit
+	return q.WithData(ctx, x, s)
+}
+
+// joinSites returns the sites of s and then those of t.
+func joinSites(s, t *gp.Sites) *gp.Sites {
+	join := func(a, b *mat.Dense) *mat.Dense {
+		var m mat.Dense
+		m.Stack(a, b)
+		return &m
+	}
+	return &gp.Sites{F: join(s.F, t.F), Residual: join(s.Residual, t.Residual), Lambda: join(s.Lambda, t.Lambda), Root: join(s.Root, t.Root), LogLik: s.LogLik + t.LogLik}
+}

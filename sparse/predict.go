@@ -2,6 +2,7 @@ package sparse
 
 import (
 	"context"
+	"math"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -12,33 +13,34 @@ import (
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 )
 
 // PredictTo writes the posterior mean of the T examples of x, T×C, and the
-// covariance of each example's outputs, T·C×C (E13). Test examples are taken
-// in tiles, so that no matrix of a tile's features, of which there are up to
-// three, passes 64 MiB or one example's. The first covariance also computes
-// I − A'⁻¹, 8·(M·C)² bytes, which is kept.
+// covariance of each example's outputs, T·C×C (E13). It takes test examples in
+// tiles. The features of a tile take up to three matrices of at most 64 MiB each,
+// or of one example. The first covariance also computes I − A'⁻¹, 8·(M·C)² bytes,
+// which p keeps.
 //
-// Far from the inducing examples the variance is the prior's. One that
-// rounding made negative by less than 1e-11 of the prior's is zero; a more
+// Far from the inducing examples the variance is the prior's. A variance that is
+// negative by less than 1e-11 of the prior's is rounding and becomes zero; a more
 // negative one is a *gp.NegativeVarianceError.
 func (p *Projected) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
-	return p.eachTile(ctx, x, func(tile part, f *features) error {
+	return p.eachTile(ctx, x, func(tile chunk, f *features) error {
 		lo, hi := tile.first, tile.first+tile.x.Len()
 		return p.predictTile(ctx, dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), tile.x, lo, f)
 	})
 }
 
-// eachTile takes the examples of x in tiles whose features, which f forms in
-// the same memory, stay within p.tile bytes or are those of one example. It looks
-// at ctx before each.
-func (p *Projected) eachTile(ctx context.Context, x *linearize.Batch, do func(tile part, f *features) error) error {
+// eachTile calls do with one tile of x after another. The features of a tile take
+// at most p.tile bytes, or are those of one example; f forms them in the same
+// memory. It checks ctx before each tile.
+func (p *Projected) eachTile(ctx context.Context, x *linearize.Batch, do func(tile chunk, f *features) error) error {
 	t, c := x.Len(), p.b.c
 	if t == 0 {
 		return nil
@@ -50,23 +52,22 @@ func (p *Projected) eachTile(ctx context.Context, x *linearize.Batch, do func(ti
 			return err
 		}
 		hi := min(lo+step, t)
-		if err := do(part{first: lo, x: x.Slice(lo, hi), rows: (hi - lo) * c}, f); err != nil {
+		if err := do(chunk{first: lo, x: x.Slice(lo, hi), rows: (hi - lo) * c}, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// predictTile predicts the examples of x, the first of which is example first
-// of the whole.
+// predictTile predicts the examples of a tile x. Errors count examples from first.
 func (p *Projected) predictTile(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, first int, f *features) error {
 	if err := sites.NotFiniteRows("network output", x.F, first, 1); err != nil {
 		return err
 	}
 	var k blas64.General
-	if cov != nil || mean != nil && p.ownMean() {
+	if cov != nil || mean != nil && p.linearMean() {
 		var err error
-		if k, err = f.cross(part{first: first, x: x, rows: x.Len() * p.b.c}); err != nil {
+		if k, err = f.cross(chunk{first: first, x: x, rows: x.Len() * p.b.c}); err != nil {
 			return err
 		}
 	}
@@ -78,9 +79,9 @@ func (p *Projected) predictTile(ctx context.Context, mean, cov *mat.Dense, x *li
 	return p.marginals(ctx, cov, phi, first)
 }
 
-// meanAndFeatures writes the mean, and returns the features of x where they
-// are wanted. k holds the rows of k_*Z, whose memory they may use; the mean is
-// taken from those, or from the features where K_ZZ is singular.
+// meanAndFeatures writes the mean, and returns the features of x where want is
+// true. k holds k_*Z, which it may overwrite. The mean comes from k, or from the
+// features where K_ZZ is singular.
 func (p *Projected) meanAndFeatures(ctx context.Context, mean *mat.Dense, x *linearize.Batch, first int, k blas64.General, f *features, want bool) (phi blas64.General, err error) {
 	at, v := k, p.v
 	if p.b.g.Rows > 0 && k.Rows > 0 {
@@ -100,11 +101,11 @@ func (p *Projected) meanAndFeatures(ctx context.Context, mean *mat.Dense, x *lin
 	return phi, nil
 }
 
-// meanTo writes m + k_*Z v, or f(x;θ*): k holds the rows of k_*Z, v is Gw.
-// Where K_ZZ is singular, in v's large weights rounding would be amplified,
-// they are φ_* and w instead.
+// meanTo writes m + k_*Z v, or f(x;θ*), where k holds k_*Z and v is Gw. Where K_ZZ
+// is singular, the large weights v would amplify rounding; then k holds φ_* and v
+// is w.
 func (p *Projected) meanTo(mean *mat.Dense, x *linearize.Batch, first int, k blas64.General, v []float64) error {
-	if !p.ownMean() {
+	if !p.linearMean() {
 		mean.Copy(x.F)
 		return nil
 	}
@@ -119,7 +120,7 @@ func (p *Projected) meanTo(mean *mat.Dense, x *linearize.Batch, first int, k bla
 	return sites.NotFinite("predictive mean", m, first, c)
 }
 
-// timesExplained returns φH of rows φ.
+// timesExplained returns φH for rows φ.
 func (p *Projected) timesExplained(ctx context.Context, phi blas64.General) (blas64.General, error) {
 	out := dense.New(phi.Rows, phi.Cols)
 	h, err := p.explained(ctx)
@@ -129,11 +130,12 @@ func (p *Projected) timesExplained(ctx context.Context, phi blas64.General) (bla
 	return out, fblas.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, phi, h, 0, out)
 }
 
-// rounding is the part of the prior variance by which rounding may make a
+// rounding is the fraction of the prior variance by which rounding may make a
 // variance negative.
 const rounding = 1e-11
 
-// marginals replaces the prior's C×C blocks by the posterior's.
+// marginals replaces the prior C×C covariance of each example in cov by the
+// posterior one. Errors count examples from first.
 func (p *Projected) marginals(ctx context.Context, cov *mat.Dense, phi blas64.General, first int) error {
 	c := p.b.c
 	hphi, err := p.timesExplained(ctx, phi)
@@ -160,14 +162,14 @@ func (p *Projected) marginals(ctx context.Context, cov *mat.Dense, phi blas64.Ge
 	return nil
 }
 
-// SelfTo writes k_xZ A⁻¹ k_Zx of each example of x, T·C×C: what Cross gives
-// for an example with itself. It is the covariance of PredictTo less the
-// residual, and the h under which removing an example (E15) is exact for
-// this posterior.
+// SelfTo writes k_xZ A⁻¹ k_Zx of each example of x, T·C×C, which is what Cross gives
+// for an example and itself. It is the covariance of PredictTo without the
+// residual. With this h the removal of an example (E15) is exact for this
+// posterior.
 func (p *Projected) SelfTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	dense.SizeTo(dst, t*c, c)
-	return p.eachTile(ctx, x, func(tile part, f *features) error {
+	return p.eachTile(ctx, x, func(tile chunk, f *features) error {
 		phi, err := f.of(ctx, tile)
 		if err != nil {
 			return err
@@ -180,7 +182,7 @@ func (p *Projected) SelfTo(ctx context.Context, dst *mat.Dense, x *linearize.Bat
 	})
 }
 
-// blocksOf writes the C×C blocks on the diagonal of a aᵀ to rows of dst.
+// blocksOf writes the C×C blocks on the diagonal of a aᵀ to dst, from row first on.
 func blocksOf(dst *mat.Dense, first int, a blas64.General, c int) {
 	for i := range a.Rows {
 		for j := range i%c + 1 {
@@ -193,8 +195,8 @@ func blocksOf(dst *mat.Dense, first int, a blas64.General, c int) {
 }
 
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of
-// all examples of x, T·C×T·C (E13). It fails with a *gp.MemoryError where
-// both pass Options.MaxMemory.
+// all examples of x, T·C×T·C (E13). It fails with a *gp.MemoryError where the
+// covariance and the features of x need more than Options.MaxMemory.
 func (p *Projected) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	if err := ctx.Err(); err != nil {
@@ -213,7 +215,7 @@ func (p *Projected) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 		return err
 	}
 	f := newFeaturesOf(p.b, t*c)
-	k, err := f.cross(part{x: x, rows: t * c})
+	k, err := f.cross(chunk{x: x, rows: t * c})
 	if err != nil {
 		return err
 	}
@@ -262,4 +264,130 @@ func (p *Projected) checkInputs(x *linearize.Batch) (t, c int) {
 		panic("sparse: inputs do not fit the inducing examples")
 	}
 	return t, p.b.c
+}
+
+// Prepared holds the features, prior covariances and outputs of test examples. They
+// are computed once; predictions under another prior precision (At) and with fewer
+// inducing examples (Leading) then need no kernel. Prepared is read-only.
+type Prepared struct {
+	inducing *Inducing
+	ratio    float64 // that of the basis that prepared them
+	c        int
+	phi      blas64.General // T·C×rank
+	prior    *mat.Dense     // k_**, T·C×C
+	mean     []float64      // m
+	f        *mat.Dense     // T×C
+}
+
+// Len returns the number of test examples.
+func (t *Prepared) Len() int { n, _ := t.f.Dims(); return n }
+
+// F returns the network's outputs at the test examples, T×C; they must not be
+// changed.
+func (t *Prepared) F() *mat.Dense { return t.f }
+
+// PreparedBytes returns the memory in bytes that t prepared examples take with m
+// inducing examples and c outputs. With m inducing pairs they take less.
+func PreparedBytes(t, m, c int) int64 {
+	return prepareBytes(t, memory.Mul(int64(m), int64(c)), c)
+}
+
+// prepareBytes is PreparedBytes where K_ZZ has that many rows.
+func prepareBytes(t int, rows int64, c int) int64 {
+	return memory.Mul(8, memory.Mul(memory.Mul(int64(t), int64(c)), memory.Add(rows, int64(c)+2)))
+}
+
+// Prepare returns the test examples x with their features, in one pass over x. It
+// fails with a *gp.MemoryError where the features need more than
+// Options.MaxMemory.
+func (p *Projected) Prepare(ctx context.Context, x linearize.Source) (*Prepared, error) {
+	n, c := x.Len(), p.b.c
+	need := func(n int) int64 { return prepareBytes(n, int64(p.b.rows()), c) }
+	if err := gp.CheckMemory("preparing predictions", gp.TestExamples, n, p.o.MaxMemory, need); err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return &Prepared{inducing: p.b.prefixOf, ratio: p.b.ratio, c: c, f: new(mat.Dense)}, nil
+	}
+	t := &Prepared{inducing: p.b.prefixOf, ratio: p.b.ratio, c: c, phi: dense.New(n*c, p.b.rank()), prior: mat.NewDense(n*c, c, nil),
+		mean: make([]float64, n*c), f: mat.NewDense(n, c, nil)}
+	f := newFeatures(p.b, n)
+	return t, p.b.eachChunk(ctx, x, &p.o, StagePrepare, func(test chunk) error {
+		if err := sites.NotFiniteRows("network output", test.x.F, test.first, 1); err != nil {
+			return err
+		}
+		phi, err := f.of(ctx, test)
+		if err != nil {
+			return err
+		}
+		lo, hi := test.first*c, test.first*c+test.rows
+		for i := range test.rows {
+			copy(t.phi.Data[(lo+i)*t.phi.Stride:][:phi.Cols], phi.Data[i*phi.Stride:])
+		}
+		p.b.k.DiagTo(dense.Slice(t.prior, lo, hi), test.x)
+		p.b.k.MeanTo(t.mean[lo:hi], test.x)
+		dense.Slice(t.f, test.first, test.first+test.x.Len()).Copy(test.x.F)
+		return sites.NotFinite("prior mean", t.mean[lo:hi], test.first, c)
+	})
+}
+
+// PredictPreparedTo is PredictTo for prepared examples. It panics unless p is the
+// posterior that prepared them, or both come from one posterior by At and Leading
+// and p has no more inducing examples than the one that prepared them.
+func (p *Projected) PredictPreparedTo(ctx context.Context, mean, cov *mat.Dense, t *Prepared) error {
+	n, c, r := t.Len(), p.b.c, p.b.rank()
+	dense.SizeTo(mean, n, c)
+	dense.SizeTo(cov, n*c, c)
+	if n == 0 {
+		return nil
+	}
+	ratio := p.preparedRatio(t)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	root := math.Sqrt(ratio)
+	if mean != nil {
+		p.preparedMean(mean, t, root)
+	}
+	if cov == nil {
+		return nil
+	}
+	cov.Scale(ratio, t.prior)
+	// Tiles are small enough for the scaled features to stay in a cache.
+	step := linearize.Tile(c)
+	for i := range par.Tiles(n, step) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		lo, hi := par.Bounds(i, n, step)
+		phi := dense.New((hi-lo)*c, r)
+		for row := range phi.Rows {
+			floats.ScaleTo(phi.Data[row*r:(row+1)*r], root, t.phi.Data[(lo*c+row)*t.phi.Stride:][:r])
+		}
+		if err := p.marginals(ctx, dense.Slice(cov, lo*c, hi*c), phi, lo); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// preparedRatio returns the prior variance of p divided by that of t.
+func (p *Projected) preparedRatio(t *Prepared) float64 {
+	if t.inducing != p.b.prefixOf || t.phi.Cols < p.b.rank() {
+		panic("sparse: examples prepared for other inducing examples")
+	}
+	return p.b.ratio / t.ratio
+}
+
+// preparedMean writes m + φᵀw, or f(x;θ*).
+func (p *Projected) preparedMean(mean *mat.Dense, t *Prepared, root float64) {
+	if !p.linearMean() {
+		mean.Copy(t.f)
+		return
+	}
+	c := p.b.c
+	for i, m := range t.mean {
+		// mean(x*) = m(x*) + φ(x*)ᵀ A'⁻¹ Φb (E13)
+		mean.Set(i/c, i%c, m+root*floats.Dot(t.phi.Data[i*t.phi.Stride:][:len(p.w)], p.w))
+	}
 }

@@ -2,6 +2,8 @@ package sparse
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"sync"
 
@@ -34,11 +36,11 @@ type Projected struct {
 
 var _ gp.Latent = (*Projected)(nil)
 
-// tileBytes bounds the features of a tile of test examples.
+// tileBytes bounds the bytes of the features of a tile of test examples.
 const tileBytes = 64 << 20
 
-// newProjected solves for the posterior. It takes over sums. It looks at ctx
-// between panels of the factorization.
+// newProjected factors A' and solves for the posterior, which keeps sums. It checks
+// ctx between panels of the factorization.
 func newProjected(ctx context.Context, b *basis, sums *Sums, o *Options) (*Projected, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -80,9 +82,9 @@ func (p *Projected) solveRHS() []float64 {
 	return w
 }
 
-// explained returns H = I − A'⁻¹ as A'⁻¹ΦΛΦᵀ. Where K_ZZ is nearly singular,
-// features of small variance carry the rounding of k_Z; H gives them the small
-// weight that the data do, to all its digits, where I − A'⁻¹ would cancel.
+// explained returns H = I − A'⁻¹, computed as A'⁻¹ΦΛΦᵀ. Where K_ZZ is nearly
+// singular, features of small variance carry the rounding of k_Z. Their weights in
+// H are small and must keep their digits, which cancel in I − A'⁻¹.
 func (p *Projected) explained(ctx context.Context) (blas64.General, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,16 +145,16 @@ func (p *Projected) full(ctx context.Context, phi blas64.General) error {
 // Inducing returns the inducing examples.
 func (p *Projected) Inducing() *Inducing { return p.b.z }
 
-// Approximation returns what the posterior is: Nystrom, FITC, or of a subset of
-// data, which IsSubset tells, a value that no Options take.
+// Approximation returns Nystrom or FITC, or for a subset of data a value that
+// Options do not accept; see IsSubset.
 func (p *Projected) Approximation() Approximation { return p.o.Approximation }
 
 // IsSubset tells whether the posterior is the exact one given the inducing
-// examples alone, which comes from FitSubset and RefitSubset.
+// examples alone, as FitSubset and RefitSubset return it.
 func (p *Projected) IsSubset() bool { return p.o.Approximation == subsetOfData }
 
-// Rank returns the number of rows of K_ZZ, M·C at most, or M with pairs, that
-// the posterior uses; the others are sums of them to working precision.
+// Rank returns the rank of K_ZZ to working precision, at most M·C, or M with
+// pairs.
 func (p *Projected) Rank() int { return p.b.rank() }
 
 // Sums returns the sums over the data; they must not be changed.
@@ -161,9 +163,9 @@ func (p *Projected) Sums() *Sums { return p.sums }
 // Refitted tells whether the posterior came from a refit (E9).
 func (p *Projected) Refitted() bool { return p.refit }
 
-// TraceError returns tr(K − Q)/tr K over the training examples in the sums:
-// the part of the prior variance that the inducing examples do not explain.
-// Of a subset of data, which does not look at the others, it is NaN.
+// TraceError returns tr(K − Q)/tr K over the training examples in the sums, the
+// part of the prior variance that the inducing examples do not explain. It is NaN
+// for a subset of data, which does not read the other examples.
 func (p *Projected) TraceError() float64 {
 	if p.IsSubset() {
 		return math.NaN()
@@ -172,15 +174,15 @@ func (p *Projected) TraceError() float64 {
 	return math.Max(0, p.sums.residual) / p.sums.trace
 }
 
-// At returns the posterior under the prior variances times factor, at the
-// same sites: with an isotropic prior of precision δ, At(δ/δ') is that of
-// precision δ'. It takes no pass over the data. A posterior with FITC has an
-// error instead. A factor that is not positive and finite panics.
+// At returns the posterior under prior variances multiplied by factor, at the same
+// sites. For an isotropic prior of precision δ, At(δ/δ') has the precision δ'. It
+// takes no pass over the data. It fails for FITC, and panics where factor is not
+// positive and finite.
 func (p *Projected) At(ctx context.Context, factor float64) (*Projected, error) {
 	if !(factor > 0) || math.IsInf(factor, 1) {
 		panic("sparse: a factor on the prior variance must be positive and finite")
 	}
-	if p.sums.origin.fitc {
+	if p.sums.spec.fitc {
 		return nil, errFITCScale
 	}
 	q, err := newProjected(ctx, p.b.scaled(factor), p.sums.scaled(factor), &p.o)
@@ -191,7 +193,7 @@ func (p *Projected) At(ctx context.Context, factor float64) (*Projected, error) 
 	return q, nil
 }
 
-// Warnings returns what was compromised: *RankWarning, and what a refit adds.
+// Warnings returns a *RankWarning where K_ZZ is singular to working precision.
 func (p *Projected) Warnings() []error {
 	if p.b.rank() < p.b.rows() {
 		return []error{&RankWarning{Rank: p.b.rank(), Rows: p.b.rows()}}
@@ -199,16 +201,81 @@ func (p *Projected) Warnings() []error {
 	return nil
 }
 
-// ownMean tells whether the predictive mean is m + K_*Z A⁻¹c rather than x.F.
-func (p *Projected) ownMean() bool { return p.refit || p.o.Mean == gp.LinearGaussian }
+// linearMean tells whether the predictive mean is m + K_*Z A⁻¹c rather than x.F.
+func (p *Projected) linearMean() bool { return p.refit || p.o.Mean == gp.LinearGaussian }
 
 // effective returns tr H, the number of features that the data determine.
 func (p *Projected) effective() float64 {
-	// Without a deadline there is no error.
+	// A context without a deadline gives no error.
 	h, _ := p.explained(context.Background())
 	sum := 0.0
 	for i := range h.Rows {
 		sum += h.Data[i*h.Stride+i]
 	}
 	return sum
+}
+
+var (
+	errLeadingFITC = errors.New("sparse: the FITC correction depends on all inducing examples; pass over the data again with fewer")
+	errLeadingRank = errors.New("sparse: the kernel of the inducing examples is singular to working precision, and their order is lost; pass over the data again with fewer")
+)
+
+// Leading returns the posterior with the first m inducing examples alone. It takes
+// no pass over the data, so that one pass with M inducing examples gives the
+// posteriors of all smaller numbers. As K_ZZ = LLᵀ in the order of Z, the features
+// of the first m examples are the first m·C features (the first m with pairs), and
+// their sums are parts of the sums.
+//
+// It fails with a *CountError where m is not between 1 and M. It also fails for
+// FITC, whose sites depend on all inducing examples, for a subset of data, and
+// where K_ZZ is singular to working precision.
+func (p *Projected) Leading(ctx context.Context, m int) (*Projected, error) {
+	switch {
+	case m < 1 || m > p.b.z.Len():
+		return nil, &CountError{M: m, N: p.b.z.Len(), Pairs: p.b.z.Pairs()}
+	case p.sums.spec.fitc:
+		return nil, errLeadingFITC
+	case p.b.g.Rows > 0:
+		return nil, errLeadingRank
+	case p.IsSubset():
+		return nil, fmt.Errorf("sparse: a subset of data has other data for every number of examples; fit it again with %d", m)
+	}
+	b := p.b.leading(m)
+	q, err := newProjected(ctx, b, p.sums.leading(b.sumsSpec(&p.o)), &p.o)
+	if err != nil {
+		return nil, err
+	}
+	q.refit = p.refit
+	return q, nil
+}
+
+// leading returns the basis of the first m inducing elements.
+func (b *basis) leading(m int) *basis {
+	s := *b
+	s.z = b.z.first(m)
+	s.l.N = m * b.per
+	s.trace = 0
+	for i := range s.l.N {
+		row := s.l.Data[i*s.l.Stride:][:i+1]
+		s.trace += floats.Dot(row, row)
+	}
+	return &s
+}
+
+// leading returns the sums in the leading features.
+func (s *Sums) leading(o sumsSpec) *Sums {
+	t := newSums(o)
+	t.n, t.scalars = s.n, s.scalars
+	r, all := o.rank, s.spec.rank
+	copy(t.rhs, s.rhs)
+	copy(t.square, s.square)
+	for i := range r {
+		copy(t.gram[i*r+i:(i+1)*r], s.gram[i*all+i:])
+	}
+	// What the features left out explained is residual again.
+	t.residual = math.Max(0, t.residual) + floats.Sum(s.square[r:])
+	for i := r; i < all; i++ {
+		t.weighted += s.gram[i*all+i]
+	}
+	return t
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"math"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/par"
@@ -18,12 +20,12 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// Refit returns the posterior at the mode of the linearized model in the span
-// of the inducing examples (E9), found by Newton steps from θ*, one pass over
-// x each. y has N rows. The sites, the sums, b and α of the result all belong
-// to the mode, and its predictive mean is m + K_*Z A⁻¹ c. With FITC the span
-// includes each training example's own residual. The errors are those of
-// gp.NewSites and Fit.
+// Refit returns the posterior at the mode of the linearized model in the span of
+// the inducing examples (E9). It finds the mode by Newton steps from θ*, each of
+// which takes a pass over x. y has N rows. The sites, the sums, b and α of the
+// result are those at the mode, and its predictive mean is m + K_*Z A⁻¹ c. With
+// FITC the span includes the residual of each training example. The errors are
+// those of gp.NewSites and Fit.
 func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, lik gp.Likelihood, z *Inducing, o *Options) (*Posterior, error) {
 	d := o.withDefaults()
 	if err := checkInducing(z, x.Len()); err != nil {
@@ -36,7 +38,7 @@ func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, 
 	if err != nil {
 		return nil, err
 	}
-	r := &refit{b: b.b, o: &d, x: x, y: y, lik: lik, save: b.save, origin: b.sums.origin,
+	r := &refit{b: b.b, o: &d, x: x, y: y, lik: lik, save: b.save, spec: b.sums.spec,
 		prior:  make([]float64, x.Len()*b.b.c),
 		search: newton.Search{MaxIter: d.MaxIter, AtTheta: true, Move: math.Inf(1)}}
 	return r.run(ctx)
@@ -44,55 +46,56 @@ func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, 
 
 // A refit is the Newton iteration, and the objective of its search.
 type refit struct {
-	b      *basis
-	o      *Options
-	x      linearize.Source
-	y      *mat.Dense
-	lik    gp.Likelihood
-	save   saver
-	origin origin
-	prior  []float64 // m, N·C
-	search newton.Search
-	to     binding   // with checkpoints
-	marks  []float64 // with checkpoints: those of f(x;θ*), two numbers a chunk
+	b         *basis
+	o         *Options
+	x         linearize.Source
+	y         *mat.Dense
+	lik       gp.Likelihood
+	save      checkpointer
+	spec      sumsSpec
+	prior     []float64 // m, N·C
+	search    newton.Search
+	identity  fitIdentity // with checkpoints
+	checksums []float64   // with checkpoints: those of f(x;θ*), two numbers for each chunk
 }
 
 var _ newton.Line[*point] = (*refit)(nil)
 
-// A point is a function in the span: f = m + Φᵀw, with FITC plus Dα.
+// A point is a function in the span: f = m + Φᵀw, or with FITC m + Φᵀw + Dα.
 type point struct {
 	w, f, q   []float64 // q = Φᵀw
 	alpha     []float64 // with FITC
 	objective float64   // Σ log p(y|f) − ½wᵀw − ½αᵀDα, 0 where it was not computed
 }
 
-// An expansion is what a pass finds at a point: the sites there and the sums.
+// An expansion is the second-order expansion of the likelihood at a point: the
+// sites and their sums.
 type expansion struct {
 	point  *point
 	sites  *gp.Sites
-	local  sites.Flat
+	local  sites.Arrays
 	pseudo []float64 // b̃, with FITC
 	sums   *Sums
-	err    error // why there is none
+	err    error // set where the likelihood has no finite sites at the point
 }
 
-// A pass goes over the data once and expands the likelihood.
+// A pass over the data computes one expansion.
 type pass struct {
 	kind   passKind
 	to     *expansion
-	before *expansion // a step: where it sets out from
-	post   *Projected // a step: the solution there
-	next   int        // the first example to come
-	sum    []float64  // a step: Φα of the examples so far, which is w where the sum over examples closes; nil where it was interrupted
+	before *expansion // stepping: that at the start of the step
+	post   *Projected // stepping: the posterior of before, whose mean is the end of the step
+	next   int        // the first example that the pass has not summed
+	sum    []float64  // stepping: Φα of the examples so far, at the end w but for rounding; nil in a pass that was resumed
 }
 
-// A passKind is the place at which the likelihood is expanded.
+// A passKind says at which point a pass expands the likelihood.
 type passKind int
 
 const (
-	atTheta  passKind = iota // f(x;θ*), which need not lie in the span
-	stepping                 // where Newton's step from the expansion before leads
-	atPoint                  // a given point
+	atTheta  passKind = iota // at f(x;θ*), which need not lie in the span
+	stepping                 // at the end of Newton's step from the expansion before
+	atPoint                  // at a given point
 )
 
 func (r *refit) run(ctx context.Context) (*Posterior, error) {
@@ -112,12 +115,12 @@ func (r *refit) run(ctx context.Context) (*Posterior, error) {
 // begin returns the first pass, or the one that was interrupted.
 func (r *refit) begin(ctx context.Context) (*pass, error) {
 	if r.save.active() {
-		r.to = r.b.bind(r.origin, r.x.Len(), true, markOf(dense.Contiguous(r.y)))
+		r.identity = r.b.fitIdentity(r.spec, r.x.Len(), true, checksumOf(dense.Contiguous(r.y)))
 	}
 	if r.save.resume != nil {
 		return r.resume(ctx, r.save.resume)
 	}
-	return &pass{kind: atTheta, to: r.expansion(r.newPoint(make([]float64, r.b.rank())), newSums(r.origin))}, nil
+	return &pass{kind: atTheta, to: r.expansion(r.newPoint(make([]float64, r.b.rank())), newSums(r.spec))}, nil
 }
 
 // stepFrom returns the pass that makes Newton's step from an expansion.
@@ -126,13 +129,13 @@ func (r *refit) stepFrom(ctx context.Context, at *expansion) (*pass, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.origin.fitc {
+	if r.spec.fitc {
 		at.pseudo = make([]float64, len(r.prior))
 	}
-	return &pass{kind: stepping, before: at, post: post, to: r.expansion(r.newPoint(post.w), newSums(r.origin)), sum: make([]float64, r.b.rank())}, nil
+	return &pass{kind: stepping, before: at, post: post, to: r.expansion(r.newPoint(post.w), newSums(r.spec)), sum: make([]float64, r.b.rank())}, nil
 }
 
-// after returns the pass that follows p, or the posterior.
+// after returns the pass that follows p, or the posterior where the search ends.
 func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 	if p.kind != stepping {
 		next, err := r.stepFrom(ctx, p.to)
@@ -157,22 +160,22 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 		q, err := r.stepFrom(ctx, p.to)
 		return q, nil, err
 	}
-	return &pass{kind: atPoint, to: r.expansion(to, newSums(r.origin))}, nil, nil
+	return &pass{kind: atPoint, to: r.expansion(to, newSums(r.spec))}, nil, nil
 }
 
-// expansion is one at a point, whose sites are to be computed.
+// expansion returns an expansion at a point, with its sites not yet computed.
 func (r *refit) expansion(at *point, sums *Sums) *expansion {
 	e := &expansion{point: at, sums: sums, sites: emptySites(r.x.Len(), r.b.c)}
-	e.local = sites.Flat{C: r.b.c, F: dense.Contiguous(e.sites.F), R: dense.Contiguous(e.sites.Residual), Lambda: dense.Contiguous(e.sites.Lambda), Root: dense.Contiguous(e.sites.Root)}
+	e.local = sites.Of(e.sites)
 	return e
 }
 
-// pass makes p, from its next example on.
+// pass runs p from its next example on.
 func (r *refit) pass(ctx context.Context, p *pass) error {
 	n, e := r.x.Len(), p.to
 	f, a := newFeatures(r.b, n), newAdder(r.b, e.sums, n, 1)
-	err := r.save.eachPart(ctx, r.b, r.x, r.o, p.next, func(t part) error {
-		if err := r.recognize(t); err != nil {
+	err := r.save.eachChunk(ctx, r.b, r.x, r.o, p.next, func(t chunk) error {
+		if err := r.checkOutputs(t); err != nil {
 			return err
 		}
 		phi, err := f.of(ctx, t)
@@ -194,7 +197,7 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 			return p.fatal()
 		}
 		lo := t.first * r.b.c
-		err = a.addWith(r.save.whole(ctx), t, phi, e.local.Slice(t.first, t.first+t.x.Len()), r.prior[lo:lo+t.rows])
+		err = a.addWith(r.save.uninterrupted(ctx), t, phi, e.local.Slice(t.first, t.first+t.x.Len()), r.prior[lo:lo+t.rows])
 		if p.kind == stepping && errors.Is(err, errNotResidual) {
 			e.err = err // Λ is too large here; a shorter step can help
 			return nil
@@ -205,7 +208,8 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 	return err
 }
 
-// fatal returns why there is no expansion, unless a shorter step can help.
+// fatal returns the error of the expansion, or nil where a shorter step can avoid
+// it.
 func (p *pass) fatal() error {
 	if p.kind == stepping {
 		return nil
@@ -214,7 +218,7 @@ func (p *pass) fatal() error {
 }
 
 // start sets f(x;θ*) and the prior mean.
-func (r *refit) start(to *point, p part) error {
+func (r *refit) start(to *point, p chunk) error {
 	lo := p.first * r.b.c
 	m := r.prior[lo : lo+p.rows]
 	copy(to.f[lo:], dense.Contiguous(p.x.F))
@@ -225,21 +229,22 @@ func (r *refit) start(to *point, p part) error {
 	return sites.NotFinite("prior mean", m, p.first, r.b.c)
 }
 
-// makeStep sets f = m + Φᵀw, with FITC plus Dα, α = b̃ − Λ̃Φᵀw at the sites before.
-func (r *refit) makeStep(before *expansion, to *point, p part, phi blas64.General) error {
+// makeStep sets f = m + Φᵀw of a chunk. With FITC it adds Dα, where α = b̃ − Λ̃Φᵀw has
+// the sites of before.
+func (r *refit) makeStep(before *expansion, to *point, p chunk, phi blas64.General) error {
 	c, lo := r.b.c, p.first*r.b.c
 	dense.EachRow(r.o.Workers, phi, func(i int, row []float64) {
 		to.q[lo+i] = floats.Dot(row, to.w)
 		to.f[lo+i] = r.prior[lo+i] + to.q[lo+i]
 	})
-	if !r.origin.fitc {
+	if !r.spec.fitc {
 		return nil
 	}
 	before.local.Slice(p.first, p.first+p.x.Len()).PseudoTargets(before.pseudo[lo:lo+p.rows], r.prior[lo:lo+p.rows])
 	diag := mat.NewDense(p.rows, c, nil)
 	r.b.k.DiagTo(diag, p.x)
 	return par.Do(context.Background(), r.o.Workers, p.x.Len(), func(i int) error {
-		s := newCorrected(c)
+		s := newFITCSite(c)
 		residualTo(s.d, dense.Contiguous(dense.Slice(diag, i*c, (i+1)*c)), dense.Rows(phi, i*c, (i+1)*c))
 		at := lo + i*c
 		b, q, alpha := before.pseudo[at:at+c], to.q[at:at+c], to.alpha[at:at+c]
@@ -255,7 +260,7 @@ func (r *refit) makeStep(before *expansion, to *point, p part, phi blas64.Genera
 	})
 }
 
-// expand computes the sites of n examples, a chunk, at the point of e.
+// expand computes the sites of n examples from first on, at the point of e.
 func (r *refit) expand(e *expansion, first, n int) error {
 	c := r.b.c
 	lo, hi := first*c, (first+n)*c
@@ -307,26 +312,26 @@ func (p *point) noise(prior []float64) float64 {
 func (r *refit) newPoint(w []float64) *point {
 	n := len(r.prior)
 	p := &point{w: w, f: make([]float64, n), q: make([]float64, n)}
-	if r.origin.fitc {
+	if r.spec.fitc {
 		p.alpha = make([]float64, n)
 	}
 	return p
 }
 
-// priorPoint is the prior mean.
+// priorPoint returns the prior mean.
 func (r *refit) priorPoint() *point {
 	p := r.newPoint(make([]float64, r.b.rank()))
 	copy(p.f, r.prior)
 	return p
 }
 
-// Between returns the point t of the way from a to b; all is linear.
+// Between returns the point a + t(b − a).
 func (r *refit) Between(a, b *point, t float64) *point {
 	return &point{w: newton.Mix(a.w, b.w, t), f: newton.Mix(a.f, b.f, t), q: newton.Mix(a.q, b.q, t), alpha: newton.Mix(a.alpha, b.alpha, t)}
 }
 
-// posterior is that of the sums before the step of last, whose solution leads
-// to where the step ends.
+// posterior returns the posterior of the sites at the start of the step last. Its
+// mean is the end of the step.
 func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
 	post, at, next := last.post, last.before, last.to.point
 	post.refit = true
@@ -334,7 +339,7 @@ func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
 	if r.search.Moves() {
 		p.warnings = append(p.warnings, &gp.IterationWarning{Steps: r.search.Steps, Move: r.search.Move})
 	}
-	if r.origin.fitc {
+	if r.spec.fitc {
 		p.pseudo, p.alpha, p.noise = at.pseudo, next.alpha, next.noise(r.prior)
 	} else {
 		p.pseudo, p.alpha = make([]float64, len(r.prior)), make([]float64, len(r.prior))
@@ -357,4 +362,62 @@ func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
 
 func emptySites(n, c int) *gp.Sites {
 	return &gp.Sites{F: mat.NewDense(n, c, nil), Residual: mat.NewDense(n, c, nil), Lambda: mat.NewDense(n*c, c, nil), Root: mat.NewDense(n*c, c, nil)}
+}
+
+// addToSum adds Φα of a chunk to the sum of a step. α is b − ΛΦᵀw (E13), or with
+// FITC the one that makeStep has written.
+func (r *refit) addToSum(p *pass, t chunk, phi blas64.General) {
+	lo, hi := t.first*r.b.c, t.first*r.b.c+t.rows
+	var alpha []float64
+	if r.spec.fitc {
+		alpha = p.to.point.alpha[lo:hi]
+	} else {
+		s, b := p.before.local.Slice(t.first, t.first+t.x.Len()), make([]float64, t.rows)
+		s.PseudoTargets(b, r.prior[lo:hi])
+		alpha = make([]float64, t.rows)
+		s.SubtractLambda(alpha, b, p.to.point.q[lo:hi])
+	}
+	fblas.Gemv(blas.Trans, 1, phi, dense.Vector(alpha), 1, dense.Vector(p.sum))
+}
+
+// sumAgain computes the sum of a step that was resumed, in another pass.
+func (r *refit) sumAgain(ctx context.Context, p *pass) error {
+	p.sum = make([]float64, r.b.rank())
+	f, quiet := newFeatures(r.b, r.x.Len()), *r.o
+	quiet.Progress = func(string, int, int) {}
+	return r.b.eachChunk(ctx, r.x, &quiet, StageData, func(t chunk) error {
+		phi, err := f.of(ctx, t)
+		if err == nil {
+			r.addToSum(p, t, phi)
+		}
+		return err
+	})
+}
+
+// open returns the closure error: the difference φ(z)ᵀ(Φα − w) between the raw sums
+// over all training examples (E12) and the mean at the inducing examples z, relative
+// to the largest output.
+func (r *refit) open(last *pass) float64 {
+	d := make([]float64, len(last.sum))
+	floats.SubTo(d, last.sum, last.post.w)
+	return newton.RelativeTo(r.b.largestValue(d), last.to.point.f)
+}
+
+// largestValue returns the largest |φ(z)ᵀw| of the inducing examples z. Where
+// their features are not known, it is the root of the mean of k_zz times ‖w‖.
+func (b *basis) largestValue(w []float64) float64 {
+	switch {
+	case b.g.Rows == 0:
+		// Φ_Z = Lᵀ
+		largest := 0.0
+		for i := range b.l.N {
+			largest = math.Max(largest, math.Abs(floats.Dot(b.l.Data[i*b.l.Stride:][:i+1], w[:i+1])))
+		}
+		return largest
+	case b.known != nil:
+		values := make([]float64, b.known.phi.Rows)
+		fblas.Gemv(blas.NoTrans, 1, b.known.phi, dense.Vector(w), 0, dense.Vector(values))
+		return floats.Norm(values, math.Inf(1))
+	}
+	return math.Sqrt(b.trace/float64(b.rows())) * floats.Norm(w, 2)
 }

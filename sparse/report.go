@@ -17,21 +17,22 @@ import (
 type Report struct {
 	Approximation Approximation
 	Examples      int // N in the sums
-	Inducing      int // M, of (example, output) pairs where there are those
-	Rows, Rank    int // those of K_ZZ, and how many of them are independent to working precision
+	Inducing      int // M, the number of inducing examples or pairs
+	Rows, Rank    int // of K_ZZ; the rank is that to working precision
 
 	// TraceError is tr(K − Q)/tr K over the training examples in the sums: 0
-	// is exact, 1 is no information. NaN for a subset of data, which does not
-	// look at the others.
+	// is exact, 1 is no information. It is NaN for a subset of data, which does
+	// not read the other examples.
 	TraceError float64
-	// ResidualMean and ResidualMax are those of the outputs of the test
-	// examples of (k_** − q_**)/k_**: the part of the prior variance that the
-	// posterior keeps because no inducing example explains it.
+	// ResidualMean and ResidualMax are the mean and the maximum of
+	// (k_** − q_**)/k_** over the outputs of the test examples. This is the part
+	// of the prior variance that the inducing examples do not explain, and that
+	// the posterior keeps.
 	ResidualMean, ResidualMax float64
 
-	// Sample compares with the exact posterior of a sample of the training
-	// data, over all outputs of the test examples; nil where it was not asked
-	// for, and for a subset of data (see Compare).
+	// Sample compares the approximate with the exact posterior, both given a
+	// sample of the training data, over all outputs of the test examples. It is
+	// nil where ReportOptions ask for no sample, and for a subset of data.
 	Sample *Comparison
 }
 
@@ -39,29 +40,29 @@ type Report struct {
 type Comparison struct {
 	Examples int // training examples that both posteriors have
 	Tests    int // outputs compared
-	// ShiftRMS and ShiftMax are of the differences of the means, in exact
-	// posterior standard deviations.
+	// ShiftRMS and ShiftMax are the root mean square and the maximum of the
+	// differences of the means, in exact posterior standard deviations.
 	ShiftRMS, ShiftMax float64
-	// RatioMin, RatioMedian and RatioMax are of the approximate variances over
-	// the exact ones: below 1 is too sure.
+	// RatioMin, RatioMedian and RatioMax are taken over the ratios of approximate
+	// to exact variance. Where the ratio is below 1, the approximation is too
+	// certain.
 	RatioMin, RatioMedian, RatioMax float64
 }
 
-// ReportOptions are those of Report. nil means no sample.
+// ReportOptions are the options of Report. nil means no sample.
 type ReportOptions struct {
-	// Sample is the number of training examples, drawn without replacement,
-	// of which the exact posterior is formed, 8·(Sample·C)² bytes; 0 means
-	// none, and N or more all.
+	// Sample is the number of training examples given which both posteriors are
+	// compared. They are drawn without replacement; the exact posterior takes
+	// 8·(Sample·C)² bytes. 0 means no comparison, and N or more all examples.
 	Sample int
-	// Seed is that of the draw.
+	// Seed is the seed of the draw.
 	Seed uint64
 }
 
-// Report measures the error on the test examples x. With a sample, both the
-// exact and the sparse posterior are formed anew from the sample alone, at
-// the posterior's sites and through its inducing examples, with the mean
-// m + K_*n α; where the exact one passes Options.MaxMemory, that is gp.Fit's
-// error.
+// Report measures the error of the approximation on the test examples x. With a
+// sample, it computes the exact and the sparse posterior given the sample alone,
+// with the sites and inducing examples of p and the mean m + K_*n α. It fails with
+// the error of gp.Fit where the exact one needs more than Options.MaxMemory.
 func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, o *ReportOptions) (*Report, error) {
 	if o == nil {
 		o = &ReportOptions{}
@@ -81,10 +82,10 @@ func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, o *ReportOpt
 	return r, err
 }
 
-// residuals fills in the residual variances of the test examples.
+// residuals sets ResidualMean and ResidualMax of r.
 func (p *Projected) residuals(ctx context.Context, x *linearize.Batch, r *Report) error {
 	t, c := p.checkInputs(x)
-	return p.eachTile(ctx, x, func(tile part, f *features) error {
+	return p.eachTile(ctx, x, func(tile chunk, f *features) error {
 		phi, err := f.of(ctx, tile)
 		if err != nil {
 			return err
@@ -105,7 +106,7 @@ func (p *Projected) residuals(ctx context.Context, x *linearize.Batch, r *Report
 	})
 }
 
-// sample forms both posteriors of a sample and compares them.
+// sample compares both posteriors given a sample of the training examples.
 func (p *Posterior) sample(ctx context.Context, x *linearize.Batch, o *ReportOptions) (*Comparison, error) {
 	rows := sampleRows(p.x.Len(), o.Sample, o.Seed)
 	train, err := linearize.Gather(ctx, p.x, rows)
@@ -117,7 +118,7 @@ func (p *Posterior) sample(ctx context.Context, x *linearize.Batch, o *ReportOpt
 	if err != nil {
 		return nil, err
 	}
-	b := &Builder{b: p.b, o: p.o, sums: newSums(p.sums.origin)}
+	b := &Builder{b: p.b, o: p.o, sums: newSums(p.sums.spec)}
 	b.o.Mean, b.o.Progress = gp.LinearGaussian, func(string, int, int) {}
 	if err := b.Add(ctx, train, s); err != nil {
 		return nil, err
@@ -133,7 +134,7 @@ func (p *Posterior) sample(ctx context.Context, x *linearize.Batch, o *ReportOpt
 	return c, err
 }
 
-// sampleRows returns n of the total places, in order.
+// sampleRows draws n of the indices below total, and sorts them.
 func sampleRows(total, n int, seed uint64) []int {
 	rows := rand.New(rand.NewPCG(seed, sampleStream)).Perm(total)[:min(n, total)]
 	slices.Sort(rows)
@@ -141,8 +142,8 @@ func sampleRows(total, n int, seed uint64) []int {
 }
 
 // Compare compares the predictions of an approximate posterior with those of
-// the exact one at the examples of x. An output whose exact variance is zero
-// is left out.
+// the exact one at the examples of x. It leaves out outputs whose exact variance is
+// zero.
 func Compare(ctx context.Context, exact, approximate gp.Latent, x *linearize.Batch) (*Comparison, error) {
 	var mean, cov, mean2, cov2 mat.Dense
 	if err := exact.PredictTo(ctx, &mean, &cov, x); err != nil {

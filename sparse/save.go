@@ -34,31 +34,32 @@ type savedProjected struct {
 	Rows          []int // of the inducing examples; nil where they come from elsewhere
 	Outputs       []int `json:",omitempty"` // of inducing pairs
 	Inputs        uint64
-	Pivoted, Own  bool // which of the basis's parts there are
+	Pivoted       bool // K_ZZ is singular to working precision, and G is saved instead of L
+	Known         bool `json:"Own"` // the features of the inducing elements are saved
 }
 
-// savedData is the JSON section that a stored Posterior has besides.
+// savedData is a further JSON section of a stored Posterior.
 type savedData struct {
-	N        int // of Data; of a subset of data, whose sites are fewer, all
+	N        int // of Data; with a subset of data, all training examples too
 	Warnings []string
 }
 
 // Save adds the posterior to a store, in sections whose names start with
-// "sparse.": the factors of K_ZZ and A' and the sums (E13), 16 bytes for each
-// number of K_ZZ (32 where it is singular to working precision), the places of the
-// inducing examples in the training data, with the outputs of pairs, and the
-// fingerprints of the inducing examples, their model and the prior. The inducing
-// examples and the kernel are not stored: LoadProjected asks for them. I − A'⁻¹
-// is not stored either; the first covariance computes it in about (M·C)³
-// multiplications.
+// "sparse.". It writes the factors of K_ZZ and A' and the sums (E13), which take 16
+// bytes for each number of K_ZZ (32 where K_ZZ is singular to working precision).
+// It also writes the rows of the inducing examples in the training data, the
+// outputs of pairs, and the fingerprints of the inducing examples, their model and
+// the prior. It does not write the inducing examples and the kernel, for which
+// LoadProjected asks, nor I − A'⁻¹, which the first covariance computes in about
+// (M·C)³ multiplications.
 //
 // The method value p.Save is an argument for store.Write, which returns the
 // errors of writing.
 func (p *Projected) Save(w *store.Writer) error {
-	b, o := p.b, p.sums.origin
+	b, o := p.b, p.sums.spec
 	w.JSON("sparse.about", savedProjected{Version: savedVersion, Approximation: p.o.Approximation, Mean: p.o.Mean, Refit: p.refit,
 		M: b.z.Len(), C: b.c, P: b.z.Batch.P, Rank: b.rank(), N: p.sums.n, Rows: b.z.Rows, Outputs: b.z.Outputs, Inputs: o.inputs,
-		Pivoted: b.g.Rows > 0, Own: b.own != nil})
+		Pivoted: b.g.Rows > 0, Known: b.known != nil})
 	var scalars []float64
 	for _, v := range p.scalars() {
 		scalars = append(scalars, *v)
@@ -68,8 +69,8 @@ func (p *Projected) Save(w *store.Writer) error {
 	if b.g.Rows > 0 {
 		w.Floats("sparse.g", b.g.Data)
 	}
-	if b.own != nil {
-		w.Floats("sparse.own", b.own.phi.Data)
+	if b.known != nil {
+		w.Floats("sparse.own", b.known.phi.Data)
 	}
 	w.Floats("sparse.gram", p.sums.gram)
 	w.Floats("sparse.rhs", p.sums.rhs)
@@ -80,19 +81,18 @@ func (p *Projected) Save(w *store.Writer) error {
 	return id.Save(context.Background(), w, "sparse.inducing.")
 }
 
-// identity is what a posterior is fitted with: its inducing examples, or its
-// training examples.
+// identity identifies the examples x, their model and the prior of a posterior.
 func identity(k ntk.Kernel, x linearize.Source, remedy string) *saved.Identity {
 	return &saved.Identity{Examples: x, Kernel: k, Remedy: remedy}
 }
 
-// scalars are the single numbers that are saved.
+// scalars returns pointers to the scalars that are saved.
 func (p *Projected) scalars() []*float64 {
-	return append(p.sums.list(), &p.sums.origin.trace, &p.logDet)
+	return append(p.sums.list(), &p.sums.spec.trace, &p.logDet)
 }
 
 // eachFactorRow yields the rows of a matrix of rank rows and rank + 1 columns. Its
-// lower triangle is L, zeros where there is no L; U is above, shifted by one
+// lower triangle is L, or zeros where K_ZZ has no L. U is above it, shifted by one
 // column to the right.
 func (p *Projected) eachFactorRow(yield func([]float64) bool) {
 	r, l := p.b.rank(), p.b.l
@@ -108,19 +108,18 @@ func (p *Projected) eachFactorRow(yield func([]float64) bool) {
 	}
 }
 
-// LoadProjected returns the posterior that Save, of it or of a Posterior,
-// wrote, given the kernel that it was fitted with (as it was before Options or
-// At changed its prior variances) and the inducing examples. It needs none of
-// the training examples, and predicts bit for bit what the saved one did. It uses
-// MaxMemory, Workers and Progress of o; the other options are those of the saved
-// posterior.
+// LoadProjected returns the posterior that Projected.Save or Posterior.Save wrote.
+// k is the kernel that it was fitted with, before Options or At changed its prior
+// variances, and z are its inducing examples. It needs no training examples. The
+// loaded posterior predicts bit for bit what the saved one did. LoadProjected uses
+// MaxMemory, Workers and Progress of o; the other options are the saved ones.
 //
 // The numbers stay in the store's memory, so the store must stay open.
 //
-// It compares the model, the inputs of the inducing examples and their order, and
-// the prior, as gp.Load does. What differs, damage and sections of impossible
-// sizes are a *store.Error whose problem names it. It fails with a *gp.MemoryError
-// where predictions need more memory than allowed, 8·(M·C)² bytes.
+// LoadProjected compares the model, the inputs of the inducing examples and their
+// order, and the prior, as gp.Load does. It fails with a *store.Error that names
+// what differs, or what is damaged or of an impossible size. It fails with a
+// *gp.MemoryError where predictions need more memory than allowed, 8·(M·C)² bytes.
 func LoadProjected(ctx context.Context, f *store.File, k ntk.Kernel, z *Inducing, o *Options) (*Projected, error) {
 	if z == nil {
 		panic("sparse: a projected posterior is loaded with its inducing examples")
@@ -142,7 +141,7 @@ type loader struct {
 	n       int // training examples
 }
 
-// newLoader reads what the posterior is.
+// newLoader reads and checks the section savedProjected.
 func newLoader(f *store.File, k ntk.Kernel, o *Options) *loader {
 	l := &loader{Reader: f.Reader("sparse."), k: k, o: o.withDefaults()}
 	l.targets, l.o.Targets = l.o.Targets, nil
@@ -156,21 +155,21 @@ func newLoader(f *store.File, k ntk.Kernel, o *Options) *loader {
 	return l
 }
 
-// possible tells whether the sizes could be a posterior's, so that products of
-// two of them can be formed.
+// possible tells whether a posterior can have these sizes. The product of two of
+// them then does not overflow.
 func (s *savedProjected) possible() bool {
 	size := func(v int) bool { return v >= 1 && v <= math.MaxInt32 }
 	return s.Approximation >= Nystrom && s.Approximation <= subsetOfData && s.Mean >= gp.Network && s.Mean <= gp.LinearGaussian &&
 		size(s.M) && size(s.C) && size(s.P) && size(s.Rank) && s.N >= 0 && s.Rank <= s.M*s.per() &&
-		(s.Pivoted || s.Rank == s.M*s.per() && !s.Own) && (s.Rows == nil || len(s.Rows) == s.M) && s.possiblePairs()
+		(s.Pivoted || s.Rank == s.M*s.per() && !s.Known) && (s.Rows == nil || len(s.Rows) == s.M) && s.possiblePairs()
 }
 
-// possiblePairs tells whether the outputs could be those of inducing pairs.
+// possiblePairs tells whether inducing pairs can have these outputs.
 func (s *savedProjected) possiblePairs() bool {
 	return s.Outputs == nil || s.Approximation != subsetOfData && len(s.Outputs) == s.M && slices.Min(s.Outputs) >= 0 && slices.Max(s.Outputs) < s.C
 }
 
-// per returns the rows of K_ZZ of an inducing element.
+// per returns the number of rows that an inducing element has in K_ZZ.
 func (s *savedProjected) per() int {
 	if s.Outputs != nil {
 		return 1
@@ -209,7 +208,7 @@ func (l *loader) inducing(ctx context.Context, z *Inducing, x linearize.Source) 
 			s.M, s.C, s.P, b.Len(), z.outputs(), b.P)
 		return nil
 	}
-	if (&basis{z: z}).fingerprint() != s.Inputs || s.Own && b.X == nil {
+	if (&basis{z: z}).fingerprint() != s.Inputs || s.Known && b.X == nil {
 		l.Fail(saved.OtherInducing, "the inputs of the saved posterior's inducing examples are others than those given")
 		return nil
 	}
@@ -217,7 +216,7 @@ func (l *loader) inducing(ctx context.Context, z *Inducing, x linearize.Source) 
 	return z
 }
 
-// gather takes the inducing examples from the training examples.
+// gather gathers the inducing examples from the training examples x.
 func (l *loader) gather(ctx context.Context, x linearize.Source) *Inducing {
 	rows := l.about.Rows
 	if rows == nil {
@@ -236,7 +235,7 @@ func (l *loader) gather(ctx context.Context, x linearize.Source) *Inducing {
 	return &Inducing{Rows: rows, Batch: batch}
 }
 
-// gatherPairs takes the inducing pairs from the training examples.
+// gatherPairs gathers the inducing pairs from the training examples x.
 func (l *loader) gatherPairs(ctx context.Context, x linearize.Source) *Inducing {
 	s := &l.about
 	c, err := outputsOf(ctx, x)
@@ -261,8 +260,8 @@ func (l *loader) projected(z *Inducing) *Projected {
 			return memory.Mul(8, memory.Mul(mc, mc))
 		}))
 	}
-	o := origin{m: s.M, c: s.C, rank: r, fitc: s.Approximation == FITC, inputs: s.Inputs}
-	sums := &Sums{origin: o, n: s.N, gram: l.Floats("gram", r, r), rhs: l.Floats("rhs", r), square: l.Floats("square", r)}
+	o := sumsSpec{m: s.M, c: s.C, rank: r, fitc: s.Approximation == FITC, inputs: s.Inputs}
+	sums := &Sums{spec: o, n: s.N, gram: l.Floats("gram", r, r), rhs: l.Floats("rhs", r), square: l.Floats("square", r)}
 	p := &Projected{o: l.o, sums: sums, refit: s.Refit, tile: tileBytes, w: l.Floats("w", r), v: l.Floats("v", s.M, s.per())}
 	factors := l.Floats("factors", r, r+1)
 	numbers := p.scalars()
@@ -277,7 +276,7 @@ func (l *loader) projected(z *Inducing) *Projected {
 	if p.b = l.basis(z, factors, scalars[len(numbers)]); p.b == nil {
 		return nil
 	}
-	p.b.trace = p.sums.origin.trace
+	p.b.trace = p.sums.spec.trace
 	if l.check(p.b); l.Err() != nil {
 		return nil
 	}
@@ -285,15 +284,15 @@ func (l *loader) projected(z *Inducing) *Projected {
 }
 
 // basis returns the basis of the inducing examples under the kernel whose prior
-// variances are multiplied by factor. It reads the sections that only a singular
-// K_ZZ has.
+// variances are multiplied by factor. Where K_ZZ is singular it reads further
+// sections.
 func (l *loader) basis(z *Inducing, factors []float64, factor float64) *basis {
 	s, r := &l.about, l.about.Rank
 	if !(factor > 0) || math.IsInf(factor, 1) {
 		l.Fail(saved.WriteAgain, saved.Impossible)
 		return nil
 	}
-	b := &basis{k: l.k, z: z, c: s.C, per: s.per(), workers: l.o.Workers, family: z, ratio: 1}
+	b := &basis{k: l.k, z: z, c: s.C, per: s.per(), workers: l.o.Workers, prefixOf: z, ratio: 1}
 	if factor != 1 {
 		b.k = scale(l.k, factor)
 	}
@@ -302,10 +301,10 @@ func (l *loader) basis(z *Inducing, factors []float64, factor float64) *basis {
 		return b
 	}
 	g := l.Floats("g", s.M, s.per(), r)
-	if s.Own {
+	if s.Known {
 		phi := l.Floats("own", s.M, s.per(), r)
 		if l.Err() == nil {
-			b.own = newOwn(z, dense.In(phi, b.rows(), r))
+			b.known = newKnownFeatures(z, dense.In(phi, b.rows(), r))
 		}
 	}
 	if l.Err() != nil {
@@ -322,18 +321,18 @@ func (l *loader) check(b *basis) {
 	for i := range b.rows() {
 		trace += diag.At(i, i%b.per)
 	}
-	// Other orders of summation differ by rounding.
+	// Sums in another order differ by rounding.
 	if !(math.Abs(trace-b.trace) <= 1e-9*math.Abs(b.trace)) {
 		l.Fail(saved.OtherData, "the prior variances of the inducing examples sum up to %v, the saved ones to %v", trace, b.trace)
 	}
 }
 
-// scaleOf returns the factor that scale put on a kernel.
+// scaleOf returns the factor by which scale multiplied the prior variances of k.
 func scaleOf(k ntk.Kernel) float64 {
 	switch s := k.(type) {
-	case scaled:
+	case scaledKernel:
 		return s.factor
-	case scaledMul:
+	case scaledMulKernel:
 		return s.factor
 	}
 	return 1
@@ -342,19 +341,19 @@ func scaleOf(k ntk.Kernel) float64 {
 // unscaled returns the kernel that scale was given.
 func unscaled(k ntk.Kernel) ntk.Kernel {
 	switch s := k.(type) {
-	case scaled:
+	case scaledKernel:
 		return s.Kernel
-	case scaledMul:
+	case scaledMulKernel:
 		return s.Kernel
 	}
 	return k
 }
 
-// Save adds the posterior to a store: what Projected.Save adds, and the sites,
-// b and α (E5) of the training examples, 8·N·C·(4 + 2·C) bytes, the text of the
-// warnings, and the fingerprints of the training examples and their model. Of a
-// subset of data the sites, b and α are those of the subset. The training
-// examples are not stored: Load asks for them.
+// Save adds the posterior to a store. Besides what Projected.Save writes, it writes
+// the sites, b and α (E5) of the training examples, 8·N·C·(4 + 2·C) bytes, the text
+// of the warnings, and the fingerprints of the training examples and their model.
+// For a subset of data it writes the sites, b and α of the subset alone. It does not
+// write the training examples, for which Load asks.
 //
 // The method value p.Save is an argument for store.Write, which returns the
 // errors of writing. Save reads the inputs once; training examples that are
@@ -379,19 +378,19 @@ func (p *Posterior) Save(w *store.Writer) error {
 	return identity(unscaled(p.b.k), p.x, saved.OtherData).Save(context.Background(), w, "sparse.")
 }
 
-// Load returns the posterior that Save wrote, given the kernel (as it was before
-// PrecisionByFraction changed its prior variances) and the training examples
-// that it was fitted with. z are the inducing examples; nil means that they are
-// gathered from x. The loaded posterior gives the same answers as the saved one
-// to the last bit, and the same posteriors after Add and Remove. The rest is as
-// LoadProjected says.
+// Load returns the posterior that Save wrote. k is the kernel that it was fitted
+// with, before PrecisionByFraction changed its prior variances, and x are its
+// training examples. z are its inducing examples; nil means that they are gathered
+// from x. The loaded posterior predicts bit for bit what the saved one did, also
+// after Add and Remove. Its use of o, of the store and of memory is that of
+// LoadProjected.
 //
 // Load reads the inputs of x once. It linearizes examples of x only where x is
 // no linearize.InputSource, or z is nil.
 //
-// It compares the model, the inputs and their order, the prior and, where
-// o.Targets holds them, the targets, as gp.Load does. What differs is a
-// *store.Error whose problem names it.
+// Load compares the model, the inputs and their order, the prior and, where
+// o.Targets is set, the targets, as gp.Load does. It fails with a *store.Error that
+// names what differs.
 func Load(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.Source, z *Inducing, o *Options) (*Posterior, error) {
 	l := newLoader(f, k, o)
 	l.n = x.Len()
@@ -414,13 +413,13 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.Source, 
 	case l.Err() != nil:
 		return nil, l.Err()
 	case p.IsSubset():
-		return q.among(x, p.b.z), nil
+		return q.withinData(x, p.b.z), nil
 	}
 	return q, nil
 }
 
-// checkTargets compares the targets where Options give them. A subset of data
-// has sites at its own examples alone.
+// checkTargets compares the targets with the saved ones where Options.Targets is
+// set. For a subset of data it compares those of the subset.
 func (l *loader) checkTargets(q *Posterior) {
 	t := l.targets
 	if t == nil || l.Err() != nil {
@@ -437,8 +436,8 @@ func (l *loader) checkTargets(q *Posterior) {
 	t.CheckSaved(l.Reader, q.sites)
 }
 
-// posterior adds the sites and dual vectors to what was loaded. The posterior
-// of a subset of data is that of its examples alone.
+// posterior reads the sites and dual vectors of the posterior p. For a subset of
+// data it returns the posterior whose data are the subset.
 func (l *loader) posterior(p *Projected, x linearize.Source) *Posterior {
 	z, c, n, subset := p.b.z, p.b.c, p.sums.n, p.IsSubset()
 	switch {
@@ -453,7 +452,7 @@ func (l *loader) posterior(p *Projected, x linearize.Source) *Posterior {
 		return q
 	}
 	q.noise = noise[0]
-	q.local = sites.Flat{C: c, F: dense.Contiguous(q.sites.F), R: dense.Contiguous(q.sites.Residual), Lambda: dense.Contiguous(q.sites.Lambda), Root: dense.Contiguous(q.sites.Root)}
+	q.local = sites.Of(q.sites)
 	if subset {
 		b := *p.b
 		b.z = z.alone()

@@ -5,6 +5,10 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sort"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
@@ -13,15 +17,16 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Selector chooses m distinct places among the training examples, in order
-// of choice: the first of them are what it would choose for a smaller m. k may
-// be nil where a selector says that it does not use it. Pairs makes one that
-// chooses (example, output) pairs.
+// A Selector chooses m distinct training examples and returns their indices in
+// order of choice. The first m' of them are the choice for m' < m. k may be nil
+// for a Selector that does not use it. Pairs turns a Selector into one of
+// (example, output) pairs.
 type Selector interface {
 	Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error)
 }
 
-// The streams of random numbers, so that one seed gives independent draws.
+// Each random choice has its own stream of random numbers, so that one seed gives
+// independent draws.
 const (
 	uniformStream = 1 + iota
 	stratifiedStream
@@ -31,7 +36,8 @@ const (
 )
 
 // Select chooses m inducing examples of x, or with Pairs m inducing pairs, and
-// gathers them. More than x has, or none, is a *CountError.
+// gathers them. It fails with a *CountError where m is less than 1 or more than x
+// has.
 func Select(ctx context.Context, how Selector, k ntk.Kernel, x linearize.Source, m int, o *Options) (*Inducing, error) {
 	if p, ok := how.(pairs); ok {
 		return p.selectPairs(ctx, k, x, m, o)
@@ -62,8 +68,8 @@ func (u Uniform) Choose(_ context.Context, _ ntk.Kernel, x linearize.Source, m i
 	return rand.New(rand.NewPCG(u.Seed, uniformStream)).Perm(x.Len())[:m], nil
 }
 
-// Stratified chooses at random within each class, the classes in proportion
-// to their numbers. It does not use the kernel.
+// Stratified chooses at random within each class, from each class in proportion
+// to its number of examples. It does not use the kernel.
 type Stratified struct {
 	Labels []int // the class of each training example
 	Seed   uint64
@@ -71,9 +77,9 @@ type Stratified struct {
 
 var _ Selector = Stratified{}
 
-// Choose implements Selector. The next class is that with the largest
-// n/(2t+1), n its examples and t those it has already (Sainte-Laguë): no
-// class is off its share by more than rounding at any m.
+// Choose implements Selector. The next example comes from the class with the
+// largest n/(2t+1), where n counts its examples and t those already chosen
+// (Sainte-Laguë). At every m, each class then has its share but for rounding.
 func (s Stratified) Choose(_ context.Context, _ ntk.Kernel, x linearize.Source, m int, _ *Options) ([]int, error) {
 	n := x.Len()
 	if len(s.Labels) != n {
@@ -103,9 +109,8 @@ func (s Stratified) Choose(_ context.Context, _ ntk.Kernel, x linearize.Source, 
 	return rows, nil
 }
 
-// Trace chooses the examples with the largest tr Λ, which say the most about
-// their own outputs, or the pairs with the largest Λ_aa; ties in the data's
-// order. It does not use the kernel.
+// Trace chooses the examples with the largest tr Λ, or the pairs with the largest
+// Λ_aa. Equal ones are taken in the order of the data. It does not use the kernel.
 type Trace struct {
 	Sites *gp.Sites // of all training examples
 }
@@ -132,4 +137,140 @@ func (t Trace) Choose(_ context.Context, _ ntk.Kernel, x linearize.Source, m int
 	rows := dense.Range(len(traces))
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(traces[b], traces[a]) })
 	return rows[:m], nil
+}
+
+// poolRows is the number of rows of K that a Selector considers between two
+// passes over the data.
+const poolRows = 256
+
+// poolSize returns the number of examples with c outputs that a Selector considers
+// between two passes over the data.
+func poolSize(c int) int { return max(4, poolRows/c) }
+
+// A candidates holds the examples or pairs that may be chosen, each with a weight,
+// and those chosen so far.
+type candidates struct {
+	w      []float64 // weights, nonnegative; 0 once chosen
+	chosen []bool
+	rows   []int // indices of the chosen ones, in order of choice
+}
+
+func newCandidates(n int) *candidates {
+	return &candidates{w: make([]float64, n), chosen: make([]bool, n)}
+}
+
+// take chooses candidate i.
+func (w *candidates) take(i int) {
+	w.rows = append(w.rows, i)
+	w.chosen[i] = true
+	w.w[i] = 0
+}
+
+// rest chooses candidates in the given order until m are chosen, and returns all
+// chosen ones.
+func (w *candidates) rest(m int, order []int) []int {
+	for _, i := range order {
+		if len(w.rows) == m {
+			break
+		}
+		if !w.chosen[i] {
+			w.take(i)
+		}
+	}
+	return w.rows
+}
+
+// draw returns n candidates, each drawn with probability proportional to its
+// weight, or nil where all weights are zero. Candidates may repeat.
+func (w *candidates) draw(n int, rng *rand.Rand) []int {
+	sums, total := make([]float64, len(w.w)), 0.0
+	for i, v := range w.w {
+		total += v
+		sums[i] = total
+	}
+	if !(total > 0) {
+		return nil
+	}
+	rows := make([]int, n)
+	for k := range rows {
+		u := rng.Float64() * total
+		rows[k] = min(sort.Search(len(sums), func(i int) bool { return sums[i] > u }), len(sums)-1)
+		for w.w[rows[k]] == 0 { // past the last one by rounding
+			rows[k]--
+		}
+	}
+	return rows
+}
+
+// largest returns the n candidates with the largest weights, and the largest
+// weight of the others. Candidates of weight zero are left out, and equal weights
+// keep their order.
+func (w *candidates) largest(n int) (rows []int, next float64) {
+	rows = dense.Range(len(w.w))
+	sort.SliceStable(rows, func(a, b int) bool { return w.w[rows[a]] > w.w[rows[b]] })
+	n = min(n, len(rows))
+	for n > 0 && w.w[rows[n-1]] == 0 {
+		n--
+	}
+	if n < len(rows) {
+		next = w.w[rows[n]]
+	}
+	return rows[:n], next
+}
+
+// eachColumns calls do with each chunk of x, whose examples have c outputs, and
+// the kernel κ(chunk, s).
+func eachColumns(ctx context.Context, k ntk.Kernel, x linearize.Source, c int, s *linearize.Batch, do func(p chunk, block blas64.General) error) error {
+	width := s.Len() * s.Outputs()
+	buf := make([]float64, min(x.Len(), linearize.Tile(c))*c*width)
+	return linearize.Rebatch(x, linearize.Tile(c)).Batches(ctx, func(first int, b *linearize.Batch) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p := chunk{first: first, x: b, rows: b.Len() * c}
+		block := dense.In(buf, p.rows, width)
+		k.BlockTo(dense.View(block), b, s)
+		if err := sites.NotFiniteRows("kernel", dense.View(block), first, c); err != nil {
+			return err
+		}
+		return do(p, block)
+	})
+}
+
+// traces returns tr κ(x_i, x_i) of every example, and the number of outputs of an
+// example.
+func traces(ctx context.Context, k ntk.Kernel, x linearize.Source) (t []float64, c int, err error) {
+	t = make([]float64, x.Len())
+	c, err = eachVariance(ctx, k, x, func(row, c int, k float64) { t[row/c] += k })
+	return t, c, err
+}
+
+// variances returns the diagonal of κ(x, x), and the number of outputs of an
+// example.
+func variances(ctx context.Context, k ntk.Kernel, x linearize.Source) (v []float64, c int, err error) {
+	c, err = eachVariance(ctx, k, x, func(row, c int, k float64) {
+		if v == nil {
+			v = make([]float64, x.Len()*c)
+		}
+		v[row] = k
+	})
+	return v, c, err
+}
+
+// eachVariance calls do with the prior variance of every output: row i·c + a
+// is output a of example i.
+func eachVariance(ctx context.Context, k ntk.Kernel, x linearize.Source, do func(row, c int, k float64)) (c int, err error) {
+	err = x.Batches(ctx, func(first int, b *linearize.Batch) error {
+		c = b.Outputs()
+		diag := new(mat.Dense)
+		k.DiagTo(diag, b)
+		if err := sites.NotFiniteRows("kernel", diag, first, c); err != nil {
+			return err
+		}
+		for i := range b.Len() * c {
+			do(first*c+i, c, diag.At(i, i%c))
+		}
+		return nil
+	})
+	return c, err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// mulTransRoot writes Rᵀφ for one example: dst and phi have a row an output.
+// mulTransRoot writes Rᵀφ for one example; dst and phi have one row for each output.
 func mulTransRoot(dst, phi blas64.General, root []float64) {
 	c := dst.Rows
 	for j := range c {
@@ -37,9 +37,9 @@ func residualTo(d, k []float64, phi blas64.General) {
 	}
 }
 
-// A corrected site has the residual D of its example as noise of its own
-// (E13): Λ̃ = R(I+RᵀDR)⁻¹Rᵀ with root R̃, and b̃ = (I+ΛD)⁻¹b.
-type corrected struct {
+// A fitcSite is the site of an example under FITC, whose residual D is independent
+// noise (E13): Λ̃ = R(I+RᵀDR)⁻¹Rᵀ with root R̃, and b̃ = (I+ΛD)⁻¹b.
+type fitcSite struct {
 	c              int
 	d, root, b     []float64 // D, R̃, b̃
 	logDet         float64   // log det(I + RᵀDR)
@@ -47,14 +47,14 @@ type corrected struct {
 	g, rd, scratch []float64
 }
 
-func newCorrected(c int) *corrected {
+func newFITCSite(c int) *fitcSite {
 	v := make([]float64, 5*c*c+2*c)
-	return &corrected{c: c, d: v[:c*c], root: v[c*c : 2*c*c], g: v[2*c*c : 3*c*c], rd: v[3*c*c : 4*c*c],
+	return &fitcSite{c: c, d: v[:c*c], root: v[c*c : 2*c*c], g: v[2*c*c : 3*c*c], rd: v[3*c*c : 4*c*c],
 		b: v[5*c*c : 5*c*c+c], scratch: v[5*c*c+c:]}
 }
 
-// set computes the site from R and b; s.d must hold D.
-func (s *corrected) set(root, b []float64) error {
+// set computes the site from R and b, where s.d holds D.
+func (s *fitcSite) set(root, b []float64) error {
 	c := s.c
 	r, d, g := dense.In(root, c, c), dense.In(s.d, c, c), dense.In(s.g, c, c)
 	// G Gᵀ = I + RᵀDR
@@ -97,7 +97,7 @@ func (s *corrected) set(root, b []float64) error {
 }
 
 // dual writes α = b̃ − Λ̃q.
-func (s *corrected) dual(alpha, q []float64) {
+func (s *fitcSite) dual(alpha, q []float64) {
 	c := s.c
 	copy(alpha, s.b)
 	for j := range c {

@@ -7,17 +7,16 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// FitSubset returns the exact posterior given the inducing examples alone,
-// s being their sites. x are all training examples, of which z.Rows are the
-// inducing ones; none is read. Predictions are explained over all of them,
-// those outside the subset having no part. Inducing (example, output) pairs are
-// an error: the sites couple the outputs of an example.
+// FitSubset returns the exact posterior given the inducing examples z alone; s are
+// their sites. x holds all training examples, of which z.Rows are the inducing
+// ones; none is read. Predictions are explained over all of x, and the terms of
+// examples outside the subset are zero. Inducing (example, output) pairs are an
+// error, because a site couples the outputs of an example.
 func FitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *Inducing, o *Options) (*Posterior, error) {
 	d, k, err := subsetOptions(k, x, z, o)
 	if err != nil {
@@ -27,10 +26,10 @@ func FitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Site
 	if err != nil {
 		return nil, err
 	}
-	return p.among(x, z), nil
+	return p.withinData(x, z), nil
 }
 
-// RefitSubset is Refit for the inducing examples alone; y are their targets.
+// RefitSubset is Refit to the inducing examples z alone; y are their targets.
 func RefitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, lik gp.Likelihood, z *Inducing, o *Options) (*Posterior, error) {
 	d, k, err := subsetOptions(k, x, z, o)
 	if err != nil {
@@ -40,7 +39,7 @@ func RefitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.D
 	if err != nil {
 		return nil, err
 	}
-	return p.among(x, z), nil
+	return p.withinData(x, z), nil
 }
 
 func subsetOptions(k ntk.Kernel, x linearize.Source, z *Inducing, o *Options) (*Options, ntk.Kernel, error) {
@@ -64,12 +63,13 @@ func subsetOptions(k ntk.Kernel, x linearize.Source, z *Inducing, o *Options) (*
 	return &d, k, nil
 }
 
-// alone returns the examples as all the data there are.
+// alone returns the inducing examples without their rows, as those of a posterior
+// whose data are the inducing examples.
 func (z *Inducing) alone() *Inducing { return &Inducing{Batch: z.Batch} }
 
-// among turns the posterior of the data z into that of a subset of x. It is a
-// projected process whose data are the inducing examples: there Q is K.
-func (p *Posterior) among(x linearize.Source, z *Inducing) *Posterior {
+// withinData turns the posterior p, whose data are the inducing examples z, into one
+// of a subset of x. p is a projected process with Q = K.
+func (p *Posterior) withinData(x linearize.Source, z *Inducing) *Posterior {
 	n, c := x.Len(), p.b.c
 	b := *p.b
 	b.z = z
@@ -82,12 +82,12 @@ func (p *Posterior) among(x linearize.Source, z *Inducing) *Posterior {
 	}
 	q.sites = p.sites.Rows(at)
 	q.sites.LogLik = p.sites.LogLik
-	q.local = sites.Flat{C: c, F: dense.Contiguous(q.sites.F), R: dense.Contiguous(q.sites.Residual), Lambda: dense.Contiguous(q.sites.Lambda), Root: dense.Contiguous(q.sites.Root)}
+	q.local = sites.Of(q.sites)
 	return q
 }
 
-// with returns the posterior under another name, its inducing examples being
-// those of b.
+// with returns the posterior with the inducing examples of b and the Approximation
+// a.
 func (p *Projected) with(b *basis, a Approximation) *Projected {
 	q := &Projected{b: b, o: p.o, sums: p.sums, refit: p.refit, u: p.u, w: p.w, v: p.v, logDet: p.logDet, tile: p.tile}
 	q.o.Approximation = a

@@ -2,6 +2,12 @@ package sparse
 
 import (
 	"context"
+	"encoding"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
 	"math"
 	"slices"
 
@@ -12,16 +18,17 @@ import (
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Sums are what a posterior needs to know of its data: sums over training
-// examples, in the features φ of the inducing examples. Sums of different
-// data add up, whoever computed them.
+// Sums are the sums over training examples on which a posterior depends, in the
+// features φ of the inducing examples. Sums of different data can be added,
+// wherever they were computed.
 type Sums struct {
-	origin origin
+	spec   sumsSpec
 	n      int       // training examples
 	gram   []float64 // Σ φΛφᵀ, rank×rank, upper triangle
 	rhs    []float64 // Σ φb
@@ -52,20 +59,21 @@ func (s *scalars) add(t *scalars, sign float64) {
 	}
 }
 
-// An origin says what the sums are relative to.
-type origin struct {
+// A sumsSpec is what two Sums must have in common to be added.
+type sumsSpec struct {
 	m, c, rank int
 	fitc       bool
-	inputs     uint64  // of the inducing examples, in the order of L
+	inputs     uint64  // fingerprint of the inducing examples, in their order
 	trace      float64 // tr K_ZZ
 }
 
-func newSums(o origin) *Sums {
-	return &Sums{origin: o, gram: make([]float64, o.rank*o.rank), rhs: make([]float64, o.rank), square: make([]float64, o.rank)}
+func newSums(o sumsSpec) *Sums {
+	return &Sums{spec: o, gram: make([]float64, o.rank*o.rank), rhs: make([]float64, o.rank), square: make([]float64, o.rank)}
 }
 
-// differs returns what makes sums of o and p impossible to add, or "".
-func (o origin) differs(p origin) string {
+// differs returns what differs between o and p, or "" where sums of both can be
+// added.
+func (o sumsSpec) differs(p sumsSpec) string {
 	switch {
 	case o.m != p.m || o.c != p.c || o.inputs != p.inputs:
 		return "their inducing examples"
@@ -89,16 +97,17 @@ func (s *Sums) Clone() *Sums {
 	return &t
 }
 
-// Merge adds the sums of other data. It fails with a *MismatchError where
-// they belong to other inducing examples, another prior or another
+// Merge adds t, the sums of other data, to s. It fails with a *MismatchError
+// where t belongs to other inducing examples, another prior or another
 // approximation.
 func (s *Sums) Merge(t *Sums) error { return s.combine(t, 1) }
 
-// Subtract takes out the sums of data that are part of s; see Merge.
+// Subtract subtracts t, the sums of data that are in s. Its errors are those of
+// Merge.
 func (s *Sums) Subtract(t *Sums) error { return s.combine(t, -1) }
 
 func (s *Sums) combine(t *Sums, sign float64) error {
-	if what := s.origin.differs(t.origin); what != "" {
+	if what := s.spec.differs(t.spec); what != "" {
 		return &MismatchError{What: what}
 	}
 	s.n += int(sign) * t.n
@@ -109,14 +118,14 @@ func (s *Sums) combine(t *Sums, sign float64) error {
 	return nil
 }
 
-// scaled returns the sums under the prior variances times factor: φ is
-// proportional to its root. It is not for FITC.
+// scaled returns the sums under prior variances multiplied by factor, which
+// multiplies φ by its root. FITC sums cannot be scaled.
 func (s *Sums) scaled(factor float64) *Sums {
 	t := s.Clone()
 	floats.Scale(factor, t.gram)
 	floats.Scale(factor, t.square)
 	floats.Scale(math.Sqrt(factor), t.rhs)
-	t.origin.trace *= factor
+	t.spec.trace *= factor
 	t.trace *= factor
 	t.residual *= factor
 	t.weighted *= factor
@@ -124,11 +133,11 @@ func (s *Sums) scaled(factor float64) *Sums {
 }
 
 func (s *Sums) symmetric() blas64.Symmetric {
-	r := s.origin.rank
+	r := s.spec.rank
 	return blas64.Symmetric{Uplo: blas.Upper, N: r, Stride: max(1, r), Data: s.gram}
 }
 
-// An adder adds one part after another to sums.
+// An adder adds one chunk of examples after another to sums.
 type adder struct {
 	b     *basis
 	sums  *Sums
@@ -146,8 +155,8 @@ func newAdder(b *basis, sums *Sums, n int, sign float64) *adder {
 		prior: make([]float64, rows), b0: make([]float64, rows), each: make([]scalars, rows/b.c)}
 }
 
-// add adds the examples of p with the sites s and the features phi.
-func (a *adder) add(ctx context.Context, p part, phi blas64.General, s sites.Flat) error {
+// add adds the examples of chunk p, with their sites s and features phi.
+func (a *adder) add(ctx context.Context, p chunk, phi blas64.General, s sites.Arrays) error {
 	prior := a.prior[:p.rows]
 	a.b.k.MeanTo(prior, p.x)
 	if err := sites.NotFinite("prior mean", prior, p.first, a.b.c); err != nil {
@@ -156,17 +165,17 @@ func (a *adder) add(ctx context.Context, p part, phi blas64.General, s sites.Fla
 	return a.addWith(ctx, p, phi, s, prior)
 }
 
-// addWith is add with m at hand.
-func (a *adder) addWith(ctx context.Context, p part, phi blas64.General, s sites.Flat, prior []float64) error {
+// addWith is add where the prior mean m is known.
+func (a *adder) addWith(ctx context.Context, p chunk, phi blas64.General, s sites.Arrays, prior []float64) error {
 	a.b.k.DiagTo(mat.NewDense(p.rows, a.b.c, a.diag[:p.rows*a.b.c]), p.x)
 	b := a.b0[:p.rows]
 	s.PseudoTargets(b, prior)
 	root := dense.In(a.root, p.rows, phi.Cols)
 	n := p.x.Len()
-	work := make([]*corrected, min(par.Workers(a.b.workers), n))
+	work := make([]*fitcSite, min(par.Workers(a.b.workers), n))
 	err := par.DoWorker(ctx, len(work), n, func(w, i int) error {
-		if work[w] == nil && a.sums.origin.fitc {
-			work[w] = newCorrected(a.b.c)
+		if work[w] == nil && a.sums.spec.fitc {
+			work[w] = newFITCSite(a.b.c)
 		}
 		return a.example(i, phi, root, s, prior, b, work[w])
 	})
@@ -195,8 +204,8 @@ func (a *adder) squares(phi blas64.General) {
 	}
 }
 
-// example computes what one example adds: rows of Rᵀφ, b and the numbers.
-func (a *adder) example(i int, phi, root blas64.General, s sites.Flat, prior, b []float64, work *corrected) error {
+// example computes the rows of Rᵀφ, b (b̃ with FITC) and the scalars of one example.
+func (a *adder) example(i int, phi, root blas64.General, s sites.Arrays, prior, b []float64, work *fitcSite) error {
 	c := a.b.c
 	phi, root = dense.Rows(phi, i*c, (i+1)*c), dense.Rows(root, i*c, (i+1)*c)
 	k, r, lambda := a.diag[i*c*c:(i+1)*c*c], s.Block(s.Root, i), s.Block(s.Lambda, i)
@@ -206,7 +215,7 @@ func (a *adder) example(i int, phi, root blas64.General, s sites.Flat, prior, b 
 		t.trace += k[j*c+j]
 		t.residual += k[j*c+j] - floats.Dot(row, row)
 	}
-	if a.sums.origin.fitc {
+	if a.sums.spec.fitc {
 		residualTo(work.d, k, phi)
 		if err := work.set(r, b[i*c:(i+1)*c]); err != nil {
 			return err
@@ -216,7 +225,7 @@ func (a *adder) example(i int, phi, root blas64.General, s sites.Flat, prior, b 
 		t.siteLogDet, t.siteQuad = work.logDet, work.quad
 	}
 	mulTransRoot(root, phi, r)
-	if !a.sums.origin.fitc {
+	if !a.sums.spec.fitc {
 		// tr Λ_i (k_ii − q_ii)
 		t.weighted = floats.Dot(lambda, k)
 		for j := range c {
@@ -226,4 +235,171 @@ func (a *adder) example(i int, phi, root blas64.General, s sites.Flat, prior, b 
 	}
 	a.each[i] = t
 	return nil
+}
+
+// The binary form of sums is little-endian and holds: magic and version; M, C, rank, N
+// and the approximation as uint64; the fingerprint of the inducing inputs; tr
+// K_ZZ and the scalars; rhs; square; the upper triangle of gram by rows; the CRC-32C
+// of everything before.
+const (
+	sumsMagic   = "fgpsums\x00"
+	sumsVersion = 2
+	sumsHeader  = len(sumsMagic) + 4 + 6*8
+	sumsScalars = 8 // tr K_ZZ and scalars
+)
+
+var (
+	_ encoding.BinaryMarshaler   = (*Sums)(nil)
+	_ encoding.BinaryUnmarshaler = (*Sums)(nil)
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sumsSize returns the length of the binary form.
+func sumsSize(rank int) int64 {
+	r := int64(rank)
+	floats := memory.Add(int64(sumsScalars), memory.Add(2*r, memory.Mul(r, r+1)/2))
+	return memory.Add(int64(sumsHeader)+4, memory.Mul(8, floats))
+}
+
+// MarshalBinary writes the sums with a version and a CRC-32C.
+func (s *Sums) MarshalBinary() ([]byte, error) {
+	o := s.spec
+	buf := make([]byte, 0, sumsSize(o.rank))
+	buf = append(buf, sumsMagic...)
+	buf = binary.LittleEndian.AppendUint32(buf, sumsVersion)
+	fitc := uint64(0)
+	if o.fitc {
+		fitc = 1
+	}
+	for _, v := range []uint64{uint64(o.m), uint64(o.c), uint64(o.rank), uint64(s.n), fitc, o.inputs} {
+		buf = binary.LittleEndian.AppendUint64(buf, v)
+	}
+	put := func(v ...float64) {
+		for _, x := range v {
+			buf = binary.LittleEndian.AppendUint64(buf, math.Float64bits(x))
+		}
+	}
+	put(o.trace)
+	for _, v := range s.list() {
+		put(*v)
+	}
+	put(s.rhs...)
+	put(s.square...)
+	for i := range o.rank {
+		put(s.gram[i*o.rank+i : (i+1)*o.rank]...)
+	}
+	return binary.LittleEndian.AppendUint32(buf, crc32.Checksum(buf, castagnoli)), nil
+}
+
+// UnmarshalBinary reads sums that MarshalBinary wrote. Data that are cut short,
+// damaged or of another version are an error, and s is then unchanged.
+func (s *Sums) UnmarshalBinary(data []byte) error {
+	if len(data) < sumsHeader+4 || string(data[:len(sumsMagic)]) != sumsMagic {
+		return errors.New("sparse: the data are not those of Sums.MarshalBinary")
+	}
+	body, sum := data[:len(data)-4], binary.LittleEndian.Uint32(data[len(data)-4:])
+	if crc32.Checksum(body, castagnoli) != sum {
+		return errors.New("sparse: the sums are damaged: their checksum is wrong")
+	}
+	if v := binary.LittleEndian.Uint32(body[len(sumsMagic):]); v != sumsVersion {
+		return fmt.Errorf("sparse: sums of version %d; this program reads version %d", v, sumsVersion)
+	}
+	var head [6]uint64
+	for i := range head {
+		head[i] = binary.LittleEndian.Uint64(body[len(sumsMagic)+4+8*i:])
+	}
+	for _, v := range head[:4] {
+		if v > math.MaxInt32 {
+			return errors.New("sparse: the sums have an impossible size")
+		}
+	}
+	o := sumsSpec{m: int(head[0]), c: int(head[1]), rank: int(head[2]), fitc: head[4] == 1, inputs: head[5]}
+	if head[4] > 1 || int64(o.rank) > memory.Mul(int64(o.m), int64(o.c)) || int64(len(data)) != sumsSize(o.rank) {
+		return errors.New("sparse: the sums have an impossible size")
+	}
+	r := floatReader(body[sumsHeader:])
+	o.trace = r.next()
+	t := newSums(o)
+	t.n = int(head[3])
+	for _, v := range t.list() {
+		*v = r.next()
+	}
+	for i := range t.rhs {
+		t.rhs[i] = r.next()
+	}
+	for i := range t.square {
+		t.square[i] = r.next()
+	}
+	for i := range o.rank {
+		for j := i; j < o.rank; j++ {
+			t.gram[i*o.rank+j] = r.next()
+		}
+	}
+	*s = *t
+	return nil
+}
+
+// A floatReader reads float64 numbers, little-endian.
+type floatReader []byte
+
+func (r *floatReader) next() float64 {
+	v := math.Float64frombits(binary.LittleEndian.Uint64(*r))
+	*r = (*r)[8:]
+	return v
+}
+
+// A checksumWriter writes bytes and numbers, and their CRC-32C at the end.
+type checksumWriter struct {
+	w   io.Writer
+	buf []byte
+	crc uint32
+	n   int64
+	err error
+}
+
+const checksumWriterBytes = 64 << 10
+
+func (s *checksumWriter) write(b []byte) {
+	s.buf = append(s.buf, b...)
+	s.flush(checksumWriterBytes)
+}
+
+func (s *checksumWriter) floats(v ...float64) {
+	for _, x := range v {
+		s.buf = binary.LittleEndian.AppendUint64(s.buf, math.Float64bits(x))
+		s.flush(checksumWriterBytes)
+	}
+}
+
+func (s *checksumWriter) sums(t *Sums) {
+	b, err := t.MarshalBinary()
+	if s.err == nil {
+		s.err = err
+	}
+	s.flush(0)
+	s.buf = b // written as it is
+	s.flush(0)
+	s.buf = nil
+}
+
+// flush writes the buffer where it has at least that many bytes.
+func (s *checksumWriter) flush(bytes int) {
+	if s.err != nil {
+		s.buf = nil
+	}
+	if len(s.buf) < bytes || s.err != nil {
+		return
+	}
+	s.crc = crc32.Update(s.crc, castagnoli, s.buf)
+	n, err := s.w.Write(s.buf)
+	s.n, s.err, s.buf = s.n+int64(n), err, s.buf[:0]
+}
+
+// finish writes the CRC-32C and returns the number of bytes written.
+func (s *checksumWriter) finish() (int64, error) {
+	s.flush(0)
+	s.buf = binary.LittleEndian.AppendUint32(s.buf, s.crc)
+	s.flush(0)
+	return s.n, s.err
 }

@@ -5,7 +5,11 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 // A Trial is one prior precision that was tried.
@@ -19,7 +23,7 @@ type Trial struct {
 type Tuned struct {
 	Posterior *Projected
 	Factor    float64 // on the prior variances
-	Score     float64 // of held-out examples, under it
+	Score     float64 // of the held-out examples under Posterior
 	Trials    []Trial // in the order tried; the first is Factor 1
 }
 
@@ -29,16 +33,15 @@ const (
 	tuneStop  = 1.0 / 16 // decades between the last: 15 %
 )
 
-// Tune chooses the factor on the prior variances under which held-out
-// examples t score lowest, for example by their negative log likelihood. It
-// takes no pass over the training data: a trial costs a factor of A' and the
-// predictions of t (At, PredictPreparedTo). The mean and covariance given to
-// score may be kept until it returns.
+// Tune chooses the factor on the prior variances under which the held-out examples
+// t have the lowest score, for example their negative log likelihood. It takes no
+// pass over the training data: a trial factors A' and predicts t (At,
+// PredictPreparedTo). score must not keep the mean and covariance that it is given.
 //
-// The score is taken to have one minimum in the logarithm of the factor. The
-// search goes downhill by factors of 10, then halves its step down to 15 %.
-// It stops at 10⁶ either way. No held-out examples, FITC (see At), and scores
-// that are never finite are errors, and so is one of score.
+// Tune assumes that the score has one minimum in the logarithm of the factor. It
+// goes downhill by factors of 10, then halves its step down to 15 %. Factors stay
+// between 10⁻⁶ and 10⁶. It fails without held-out examples, for FITC (see At), where
+// no score is finite, and with an error of score.
 func (p *Projected) Tune(ctx context.Context, t *Prepared, score func(mean, cov *mat.Dense) (float64, error)) (*Tuned, error) {
 	if t.Len() == 0 {
 		return nil, fmt.Errorf("sparse: no held-out examples to choose the prior precision on")
@@ -79,7 +82,7 @@ func (p *Projected) Tune(ctx context.Context, t *Prepared, score func(mean, cov 
 	return &Tuned{Posterior: q, Factor: math.Pow(10, x), Score: best, Trials: s.trials}, nil
 }
 
-// A tuner remembers what it tried.
+// A tuner holds the trials of a search.
 type tuner struct {
 	p         *Projected
 	t         *Prepared
@@ -118,4 +121,52 @@ func (s *tuner) try(ctx context.Context, x float64) (float64, error) {
 	s.trials = append(s.trials, Trial{Factor: factor, Score: v})
 	s.p.o.Progress(StageTune, len(s.trials), 0)
 	return v, nil
+}
+
+// A scaledKernel is a kernel whose prior variances are multiplied by a factor.
+type scaledKernel struct {
+	ntk.Kernel
+	factor float64
+}
+
+// scale returns k with its prior variances multiplied by factor.
+func scale(k ntk.Kernel, factor float64) ntk.Kernel {
+	switch s := k.(type) {
+	case scaledKernel:
+		k, factor = s.Kernel, s.factor*factor
+	case scaledMulKernel:
+		k, factor = s.Kernel, s.factor*factor
+	}
+	if m, ok := k.(ntk.MulToer); ok {
+		return scaledMulKernel{scaledKernel{k, factor}, m}
+	}
+	return scaledKernel{k, factor}
+}
+
+func (s scaledKernel) BlockTo(dst *mat.Dense, a, b *linearize.Batch) {
+	s.Kernel.BlockTo(dst, a, b)
+	s.times(dst)
+}
+
+func (s scaledKernel) DiagTo(dst *mat.Dense, b *linearize.Batch) {
+	s.Kernel.DiagTo(dst, b)
+	s.times(dst)
+}
+
+func (s scaledKernel) times(m *mat.Dense) {
+	rows, _ := m.Dims()
+	for i := range rows {
+		floats.Scale(s.factor, m.RawRowView(i))
+	}
+}
+
+// A scaledMulKernel is a scaledKernel that is also an ntk.MulToer.
+type scaledMulKernel struct {
+	scaledKernel
+	m ntk.MulToer
+}
+
+func (s scaledMulKernel) MulTo(dst *mat.Dense, a, b *linearize.Batch, v *mat.Dense) {
+	s.m.MulTo(dst, a, b, v)
+	s.times(dst)
 }

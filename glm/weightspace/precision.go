@@ -20,11 +20,11 @@ import (
 // A precision is H̃ = I + J̃ᵀΛJ̃ and its Cholesky factor, H̃ = UᵀU, in the upper
 // triangle of one P×P buffer.
 type precision struct {
-	data     []float64
-	borrowed bool // data belongs to a store and is read-only
-	u        blas64.Triangular
-	logDet   float64   // log det H̃
-	sites    *gp.Sites // the sites at which H̃ was factored; nil where there is no factor
+	data   []float64
+	shared bool // data belongs to a store or to another posterior and is read-only
+	u      blas64.Triangular
+	logDet float64   // log det H̃
+	sites  *gp.Sites // the sites at which H̃ was factored; nil where there is no factor
 }
 
 // condition makes s the sites of w and factors H̃ at them. It keeps the factor
@@ -36,8 +36,8 @@ func (w *Posterior) condition(ctx context.Context, s *gp.Sites) error {
 	}
 	p := len(w.theta)
 	w.h.sites = nil
-	if w.h.borrowed {
-		w.h.data, w.h.borrowed = make([]float64, p*p), false
+	if w.h.shared {
+		w.h.data, w.h.shared = make([]float64, p*p), false
 	}
 	h := blas64.Symmetric{Uplo: blas.Upper, N: p, Stride: p, Data: w.h.data}
 	clear(h.Data)

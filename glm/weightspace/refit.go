@@ -37,11 +37,16 @@ func Refit(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.Likelih
 }
 
 // Refit is the function Refit with the training examples, the prior and the
-// options of w. It starts with the factor of w and takes over its memory, so w must
-// not be used afterwards.
+// options of w. It starts with the factor of w, which stays as it is, and takes
+// the memory of another posterior. Where that is not there, it fails with a
+// *gp.MemoryError.
 func (w *Posterior) Refit(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (*Posterior, error) {
-	r := &Posterior{x: w.x, prior: w.prior, o: w.o, theta: w.theta, mu0: w.mu0, root: w.root, h: w.h}
-	*w = Posterior{}
+	if err := checkMemory(len(w.theta), w.x.Outputs(), w.o.MaxMemory); err != nil {
+		return nil, err
+	}
+	h := w.h
+	h.shared = true
+	r := &Posterior{x: w.x, prior: w.prior, o: w.o, theta: w.theta, mu0: w.mu0, root: w.root, h: h}
 	return r.newton(ctx, y, lik)
 }
 

@@ -88,7 +88,7 @@ func Load(f *store.File, b *linearize.Batch, prior ntk.Prior, o *Options) (*Post
 	if w.sites = gp.LoadSites(r, s.N, s.C); r.Err() != nil {
 		return nil, r.Err()
 	}
-	w.h.borrowed, w.h.sites = true, w.sites
+	w.h.shared, w.h.sites = true, w.sites
 	w.h.logDet, w.gradient = scalars[0], scalars[1]
 	w.h.u = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: s.P, Stride: s.P, Data: w.h.data}
 	for _, text := range s.Warnings {

@@ -23,7 +23,7 @@ func (q *spaceProblem) answers(t *testing.T, w *weightspace.Posterior) []float64
 	require.NoError(t, w.PredictTo(t.Context(), &mean, &cov, q.test))
 	require.NoError(t, w.JointTo(t.Context(), nil, &joint, q.test))
 	draws := mat.NewDense(3, len(q.theta), nil)
-	w.SampleTo(t.Context(), draws, rand.New(rand.NewPCG(1, 2)))
+	require.NoError(t, w.SampleTo(t.Context(), draws, rand.New(rand.NewPCG(1, 2))))
 	s := w.Sites()
 	out := []float64{s.LogLik, w.LogDet(), w.EvidenceAtTheta().Value, w.EvidenceLinearGaussian().Value}
 	for _, m := range []*mat.Dense{&mean, &cov, &joint, draws, s.F, s.Residual, s.Lambda, s.Root} {

@@ -20,15 +20,15 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A cgJob is a network with all rows of two classes.
-type cgJob struct {
+// A benchJob is a network with all rows of two classes.
+type benchJob struct {
 	kernel      *ntk.NTK
 	train, test *linearize.Batch
 	y           *mat.Dense
 	sites       *gp.Sites
 }
 
-func newCGJob(b *testing.B, model []byte, data string, count int) *cgJob {
+func newBenchJob(b *testing.B, model []byte, data string, count int) *benchJob {
 	b.Helper()
 	net, err := network.ReadONNX(bytes.NewReader(model), nil)
 	require.NoError(b, err)
@@ -43,7 +43,7 @@ func newCGJob(b *testing.B, model []byte, data string, count int) *cgJob {
 	require.NoError(b, err)
 	test, err := d.Test.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Count: 64})
 	require.NoError(b, err)
-	j := &cgJob{y: mat.NewDense(rows.Len(), 1, rows.Targets)}
+	j := &benchJob{y: mat.NewDense(rows.Len(), 1, rows.Targets)}
 	j.train, err = net.Linearize(b.Context(), rows.Matrix())
 	require.NoError(b, err)
 	j.test, err = net.Linearize(b.Context(), test.Matrix())
@@ -56,9 +56,9 @@ func newCGJob(b *testing.B, model []byte, data string, count int) *cgJob {
 	return j
 }
 
-// BenchmarkCG fits, refits, predicts 64 rows with their variances and
+// BenchmarkPosterior fits, refits, predicts 64 rows with their variances and
 // estimates the log determinant. K of the largest job would take 3 GB.
-func BenchmarkCG(b *testing.B) {
+func BenchmarkPosterior(b *testing.B) {
 	thesis := testref.Open(b, "thesis-cnn").Model(b)
 	builtin, err := os.ReadFile("../cmd/gpexplain/builtin.onnx")
 	require.NoError(b, err)
@@ -75,12 +75,12 @@ func BenchmarkCG(b *testing.B) {
 			if c.count > 3000 && testing.Short() {
 				b.Skip("a minute")
 			}
-			newCGJob(b, c.model, c.data, c.count).run(b)
+			newBenchJob(b, c.model, c.data, c.count).run(b)
 		})
 	}
 }
 
-func (j *cgJob) run(b *testing.B) {
+func (j *benchJob) run(b *testing.B) {
 	o := &cg.Options{Mean: gp.LinearGaussian}
 	var p *cg.Posterior
 	var err error

@@ -6,12 +6,12 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// A siteBlocks is a block-diagonal matrix of C×C blocks, one an example: R or
+// A siteBlocks is a block-diagonal matrix with a C×C block for each example: R or
 // Λ.
 type siteBlocks struct {
 	c        int
 	blocks   []float64 // N·C·C
-	diagonal bool      // nothing is stored beside the blocks' diagonals
+	diagonal bool      // all entries off the diagonal are zero
 }
 
 func newSiteBlocks(blocks []float64, c int) siteBlocks {
@@ -25,8 +25,7 @@ func newSiteBlocks(blocks []float64, c int) siteBlocks {
 	return b
 }
 
-// mul replaces the columns of v by those of R v, or of Rᵀ v. v's first row is
-// of example first.
+// mul replaces v by R v, or by Rᵀ v. The first row of v belongs to example first.
 func (b siteBlocks) mul(w columnwise, v blas64.General, first int, trans bool) {
 	c := b.c
 	if b.diagonal {
@@ -40,7 +39,7 @@ func (b siteBlocks) mul(w columnwise, v blas64.General, first int, trans bool) {
 		})
 		return
 	}
-	// One row of all examples is c rows of v: tiles hold whole examples.
+	// Tiles hold whole examples, which are c rows of v each.
 	w.each(v.Rows/c, func(lo, hi int) {
 		old := dense.New(c, v.Cols)
 		for n := lo; n < hi; n++ {

@@ -16,8 +16,8 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A cgCase is a system with everything dense beside it.
-type cgCase struct {
+// A testCase is a system with everything dense beside it.
+type testCase struct {
 	*system
 	features *features
 	x        *linearize.Batch
@@ -25,9 +25,9 @@ type cgCase struct {
 	j, k, b  *mat.Dense // J, K, B
 }
 
-// newCGCase has n examples with c outputs, every kind of block, R of full C×C
+// newTestCase has n examples with c outputs, every kind of block, R of full C×C
 // blocks of which some are singular, and up to rank features.
-func newCGCase(t *testing.T, n, c, rank int) *cgCase {
+func newTestCase(t *testing.T, n, c, rank int) *testCase {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(5, uint64(c)))
 	x := gptest.RandomBatch(rng, n, c, gptest.RandomLayers(rng)...)
@@ -46,7 +46,7 @@ func newCGCase(t *testing.T, n, c, rank int) *cgCase {
 			root[i] = rng.NormFloat64()
 		}
 	}
-	s := &cgCase{x: x, lambda: make([]float64, n*c*c)}
+	s := &testCase{x: x, lambda: make([]float64, n*c*c)}
 	for i := range n {
 		r := mat.NewDense(c, c, root[i*c*c:(i+1)*c*c])
 		mat.NewDense(c, c, s.lambda[i*c*c:(i+1)*c*c]).Mul(r, r.T())
@@ -64,15 +64,15 @@ func newCGCase(t *testing.T, n, c, rank int) *cgCase {
 	return s
 }
 
-// eachCGCase has features for some, all and none of the rows.
-func eachCGCase(t *testing.T, do func(t *testing.T, s *cgCase)) {
+// eachTestCase has features for some, all and none of the rows.
+func eachTestCase(t *testing.T, do func(t *testing.T, s *testCase)) {
 	for _, size := range [][3]int{{30, 1, 7}, {20, 3, 12}, {9, 4, 36}, {15, 2, -1}} {
-		do(t, newCGCase(t, size[0], size[1], size[2]))
+		do(t, newTestCase(t, size[0], size[1], size[2]))
 	}
 }
 
 // plusIdentity returns I + RᵀkR.
-func (s *cgCase) plusIdentity(k mat.Matrix) *mat.Dense {
+func (s *testCase) plusIdentity(k mat.Matrix) *mat.Dense {
 	n, _ := k.Dims()
 	c := s.root.c
 	r := mat.NewDense(n, n, nil)
@@ -88,7 +88,7 @@ func (s *cgCase) plusIdentity(k mat.Matrix) *mat.Dense {
 }
 
 // q is ΦΦᵀ.
-func (s *cgCase) q() *mat.Dense {
+func (s *testCase) q() *mat.Dense {
 	phi := mat.DenseCopyOf(dense.View(s.features.phi))
 	var q mat.Dense
 	q.Mul(phi, phi.T())

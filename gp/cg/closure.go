@@ -10,10 +10,10 @@ import (
 	"github.com/funcgp/funcgp/internal/newton"
 )
 
-// warnOpen warns where the sums Σ C(x,x_i) b_i (E14) miss the mean at the
-// training examples. With e = b − (I+ΛK)α they miss Kα by Ce, which is
-// K(I+ΛK)⁻¹e: that is solved for roughly, unless a bound says that it is small.
-func (p *Posterior) warnOpen(ctx context.Context) error {
+// warnClosure warns where the sums Σ C(x,x_i) b_i (E14) miss Kα at the training
+// examples. With e = b − (I+ΛK)α they miss it by Ce = K(I+ΛK)⁻¹e. Where a bound
+// does not show that this is small, warnClosure solves for it roughly.
+func (p *Posterior) warnClosure(ctx context.Context) error {
 	e, f := make([]float64, len(p.alpha)), make([]float64, len(p.alpha))
 	p.local.SubtractLambda(e, p.pseudo, p.kalpha)
 	floats.Sub(e, p.alpha)
@@ -27,7 +27,7 @@ func (p *Posterior) warnOpen(ctx context.Context) error {
 	if _, err := s.solveDual(ctx, column(e), polish); err != nil {
 		return err
 	}
-	if err := p.data.mulTo(ctx, column(ke), column(e), &s.image); err != nil {
+	if err := p.data.mulTo(ctx, column(ke), column(e), &s.sum); err != nil {
 		return err
 	}
 	if open := newton.RelativeTo(floats.Norm(ke, math.Inf(1)), f); !(open <= newton.SmallOpen) {

@@ -18,7 +18,7 @@ func TestOpenSumsAreWarnedOf(t *testing.T) {
 	warned := 0
 	for _, precision := range []float64{1, 1e-4, 1e-8} {
 		q := &problem{testkit.Conflicting(t, precision)}
-		p := q.refitCG(t, nil)
+		p := q.refitPosterior(t, nil)
 		n := q.RequireHonest(t, p, p.Warnings(), gp.Posterior)
 		if warned += n; n > 0 {
 			all := errors.Join(p.Warnings()...)

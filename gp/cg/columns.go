@@ -10,14 +10,15 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// A columnwise works on right-hand sides, the columns of N·C×k matrices, in
-// tiles of rows that do not depend on the number of workers.
+// A columnwise computes with right-hand sides, the columns of N·C×k matrices. It
+// works in tiles of rows that do not depend on the number of workers, so that sums
+// do not either.
 type columnwise struct{ workers int }
 
 // columnRows is the number of rows in a tile.
 const columnRows = 512
 
-// each calls do with ranges of n rows.
+// each calls do for tiles [lo, hi) of n rows.
 func (w columnwise) each(n int, do func(lo, hi int)) {
 	// Without a deadline or an error from do there is nothing to return.
 	_ = par.Do(context.Background(), w.workers, par.Tiles(n, columnRows), func(t int) error {

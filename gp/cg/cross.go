@@ -14,11 +14,11 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Cross solves once for each output of x, and keeps the Jacobian that the
-// posterior leaves of it, J(x) − K_*n R B⁻¹ Rᵀ J: κ of that with a training
-// example is the posterior covariance with it. A tile then costs what one of
-// the kernel does. It keeps 8·T·C·P bytes, and fails with a *gp.MemoryError
-// where twice that passes the limit.
+// Cross computes the posterior Jacobian of x, J(x) − K_*n R B⁻¹ Rᵀ J, with two
+// solves for each output. The kernel κ between it and a training example is the
+// posterior covariance with that example, so a tile takes as long as one of the
+// kernel. The result holds 8·T·C·P bytes; Cross fails with a *gp.MemoryError where
+// twice that is more than Options.MaxMemory.
 func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, error) {
 	t, c := p.checkInputs(x)
 	q := &cross{p: p, x: x, rows: t * c}
@@ -32,28 +32,28 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 	if err := gp.CheckMemory("a cross-kernel", gp.TestExamples, t, p.o.MaxMemory, need); err != nil {
 		return nil, err
 	}
-	image := imageSum{workers: p.o.Workers}
-	image.reset(x, t*c)
+	posterior := jacobianSum{workers: p.o.Workers}
+	posterior.reset(x, t*c)
 	step := max(1, min(t, p.columns/c))
 	s := p.predictor(step * c)
 	for lo := 0; lo < t; lo += step {
 		hi := min(lo+step, t)
-		if err := s.leaveTo(ctx, &image, lo*c, x.Slice(lo, hi)); err != nil {
+		if err := s.posteriorJacobianTo(ctx, &posterior, lo*c, x.Slice(lo, hi)); err != nil {
 			return nil, err
 		}
 	}
 	p.note(s.worst)
-	q.left = image.batch
+	q.posterior = posterior.batch
 	return q, nil
 }
 
-// leaveTo writes the Jacobian that the posterior leaves of the examples of x
-// to the image from example first on. A second solve takes out what the first
-// one left, (I+ΛK)u = Λk_n* less u's side of it, so that sums over all
-// training examples close.
-func (s *predictor) leaveTo(ctx context.Context, image *imageSum, first int, x *linearize.Batch) error {
+// posteriorJacobianTo writes the posterior Jacobian of the examples of x to dst,
+// from its example first on. The first solve gives u of (I+ΛK)u = Λk_n*. A second
+// solve, for what u leaves of this equation, makes sums over all training examples
+// close.
+func (s *predictor) posteriorJacobianTo(ctx context.Context, dst *jacobianSum, first int, x *linearize.Batch) error {
 	rows := x.Len() * s.data.c
-	left := image.part(first, first+rows)
+	left := dst.part(first, first+rows)
 	for i, block := range x.Blocks {
 		block.TileTo(dense.View(left.parts[i]))
 	}
@@ -81,25 +81,25 @@ func (s *predictor) leaveTo(ctx context.Context, image *imageSum, first int, x *
 	return s.takeOut(ctx, left, v)
 }
 
-// takeOut takes uᵀJ from the Jacobian left.
-func (s *predictor) takeOut(ctx context.Context, left *imageSum, u blas64.General) error {
-	image, err := s.image.of(ctx, s.data, u)
+// takeOut subtracts uᵀJ from the Jacobian left.
+func (s *predictor) takeOut(ctx context.Context, left *jacobianSum, u blas64.General) error {
+	sum, err := s.sum.of(ctx, s.data, u)
 	if err != nil {
 		return err
 	}
-	for i, block := range image.Blocks {
+	for i, block := range sum.Blocks {
 		s.w.subtract(left.parts[i], block.(*linearize.Full).J.RawMatrix())
 	}
 	return nil
 }
 
-// A cross gives the kernel with what the posterior leaves of the Jacobian
-// of x.
+// A cross is the gp.Cross of x. It takes the posterior covariance from the
+// posterior Jacobian of x.
 type cross struct {
-	p    *Posterior
-	x    *linearize.Batch
-	left *linearize.Batch // one example for each output of x
-	rows int
+	p         *Posterior
+	x         *linearize.Batch
+	posterior *linearize.Batch // the posterior Jacobian, one example for each output of x
+	rows      int              // T·C
 }
 
 var _ gp.Cross = (*cross)(nil)
@@ -123,7 +123,7 @@ func (q *cross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *li
 		d.k.BlockTo(dst, q.x, train)
 	case gp.Posterior:
 		// C_*n = K_*n − K_*n R B⁻¹ Rᵀ K_nn (E14)
-		d.k.BlockTo(dst, q.left, train)
+		d.k.BlockTo(dst, q.posterior, train)
 	default:
 		panic("cg: unknown terms")
 	}

@@ -16,64 +16,64 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A MulKernel is a kernel that also multiplies without being formed. Like
-// every kernel of a linearized network it is linear in the Jacobian of either
-// side (E2): for any weights, Σ_i κ(x,x_i) v_i is κ(x,u), u an example whose
-// Jacobian is Σ_i v_iᵀJ(x_i).
+// A MulKernel is a kernel that also multiplies with vectors, without its matrix.
+// It must be linear in the Jacobians of both sides, as every kernel of a
+// linearized network is (E2): for any v, Σ_i κ(x,x_i) v_i must be κ(x,u) for an
+// example u with the Jacobian Σ_i v_iᵀJ(x_i).
 type MulKernel interface {
 	ntk.Kernel
 	ntk.MulToer
 }
 
-// A data is the training examples, of which K is never formed.
+// A data holds the training examples and multiplies with their kernel.
 type data struct {
 	k       MulKernel
 	x       linearize.Source // as they were given
-	chunks  linearize.Source // in chunks
+	chunks  linearize.Source // in batches of a size that depends on C alone
 	whole   *linearize.Batch // all of them, where they are in memory
 	n, c, p int
 	w       columnwise
-	pass    *sync.Mutex // held by a pass over examples that are linearized anew; nil where they are in memory
+	pass    *sync.Mutex // held during a pass over examples that are not in memory; nil where they are
 }
 
-// A start is what the first pass over the examples finds.
-type start struct {
+// A firstPass holds what the first pass over the examples computes.
+type firstPass struct {
 	f, prior []float64 // f(x;θ*) and m, N·C
 	diag     []float64 // κ(x_i,x_i), N·C·C
 }
 
 // newData passes over the examples once.
-func newData(ctx context.Context, k MulKernel, x linearize.Source, o *Options) (*data, *start, solvePlan, error) {
+func newData(ctx context.Context, k MulKernel, x linearize.Source, o *Options) (*data, *firstPass, memoryPlan, error) {
 	if x.Len() == 0 {
-		return nil, nil, solvePlan{}, gp.ErrNoExamples
+		return nil, nil, memoryPlan{}, gp.ErrNoExamples
 	}
 	d := &data{k: k, x: x, n: x.Len(), w: columnwise{o.Workers}}
 	d.whole, _ = x.(*linearize.Batch)
 	var (
-		s    *start
-		plan solvePlan
+		s    *firstPass
+		plan memoryPlan
 	)
-	store := rowStore{n: d.n}
+	store := batchBuilder{n: d.n}
 	take := func(first int, b *linearize.Batch) (err error) {
 		if s == nil {
-			if plan, err = planOf(d.n, b, d.whole == nil, o); err != nil {
+			if plan, err = planMemory(d.n, b, d.whole == nil, o); err != nil {
 				return err
 			}
 			d.c, d.p = b.Outputs(), b.P
-			s = &start{f: make([]float64, d.n*d.c), prior: make([]float64, d.n*d.c), diag: make([]float64, d.n*d.c*d.c)}
+			s = &firstPass{f: make([]float64, d.n*d.c), prior: make([]float64, d.n*d.c), diag: make([]float64, d.n*d.c*d.c)}
 		}
 		if plan.keep {
 			store.add(first, b)
 		}
 		return s.take(k, first, b)
 	}
-	// The size of a chunk follows from C, which the first batch tells.
+	// The size of a chunk depends on C, which the first batch has.
 	err := x.Batches(ctx, func(_ int, b *linearize.Batch) error {
 		d.c = b.Outputs()
 		return errEnough
 	})
 	switch {
-	case err == nil: // it has examples and gives none
+	case err == nil: // x has examples but yields none
 		return nil, nil, plan, gp.ErrNoExamples
 	case !errors.Is(err, errEnough):
 		return nil, nil, plan, err
@@ -91,8 +91,8 @@ func newData(ctx context.Context, k MulKernel, x linearize.Source, o *Options) (
 	return d, s, plan, nil
 }
 
-// take computes what is wanted of the examples of b.
-func (s *start) take(k MulKernel, first int, b *linearize.Batch) error {
+// take stores the network outputs, prior means and prior variances of b.
+func (s *firstPass) take(k MulKernel, first int, b *linearize.Batch) error {
 	c := b.Outputs()
 	lo, hi := first*c, (first+b.Len())*c
 	copy(s.f[lo:hi], dense.Contiguous(b.F))
@@ -107,7 +107,7 @@ func (s *start) take(k MulKernel, first int, b *linearize.Batch) error {
 	return sites.NotFinite("prior variance", s.diag[lo*c:hi*c], first, c*c)
 }
 
-// each passes over the chunks.
+// each calls do for each chunk.
 func (d *data) each(ctx context.Context, do func(first int, b *linearize.Batch) error) error {
 	if d.pass != nil {
 		d.pass.Lock()
@@ -121,7 +121,7 @@ func (d *data) each(ctx context.Context, do func(first int, b *linearize.Batch) 
 	})
 }
 
-// gather returns some examples.
+// gather returns the examples at these rows.
 func (d *data) gather(ctx context.Context, rows []int) (*linearize.Batch, error) {
 	if d.whole != nil {
 		return d.whole.Gather(ctx, rows)
@@ -131,9 +131,10 @@ func (d *data) gather(ctx context.Context, rows []int) (*linearize.Batch, error)
 	return linearize.Gather(ctx, d.x, rows)
 }
 
-// examples returns the examples for others to pass over. A pass over what is
-// linearized anew must not meet another, such as that of a prediction made in
-// the middle of it: then the examples come as copies, gathered chunk by chunk.
+// examples returns the examples for callers to pass over. Only one pass at a time
+// may linearize them, and a caller may ask for a prediction, which is another pass,
+// in the middle of its own. Examples that are not in memory are therefore gathered
+// chunk by chunk, as copies.
 func (d *data) examples() linearize.Source {
 	if d.whole != nil {
 		return d.x
@@ -141,6 +142,7 @@ func (d *data) examples() linearize.Source {
 	return gathered{d}
 }
 
+// A gathered is a Source that gathers its examples chunk by chunk.
 type gathered struct{ d *data }
 
 var (
@@ -187,9 +189,9 @@ func (d *data) crossTo(ctx context.Context, dst blas64.General, z *linearize.Bat
 	})
 }
 
-// mulTo writes K v. Where the examples are in memory the kernel multiplies;
-// else Jᵀv is summed in one pass, and κ with it taken in another.
-func (d *data) mulTo(ctx context.Context, dst, v blas64.General, u *imageSum) error {
+// mulTo writes K v. Where the examples are in memory, the kernel multiplies.
+// Otherwise one pass sums vᵀJ and a second pass takes κ with it. sum is scratch.
+func (d *data) mulTo(ctx context.Context, dst, v blas64.General, sum *jacobianSum) error {
 	if d.whole != nil {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -197,12 +199,12 @@ func (d *data) mulTo(ctx context.Context, dst, v blas64.General, u *imageSum) er
 		d.k.MulTo(dense.View(dst), d.whole, d.whole, dense.View(v))
 		return nil
 	}
-	image, err := u.of(ctx, d, v)
+	u, err := sum.of(ctx, d, v)
 	if err != nil {
 		return err
 	}
 	return d.each(ctx, func(first int, b *linearize.Batch) error {
-		d.k.BlockTo(dense.View(d.rowsFor(dst, first, b)), b, image)
+		d.k.BlockTo(dense.View(d.rowsFor(dst, first, b)), b, u)
 		return nil
 	})
 }

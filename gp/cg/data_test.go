@@ -21,7 +21,7 @@ type unreadable struct {
 func (u unreadable) Batches(context.Context, func(int, *linearize.Batch) error) error { return u.err }
 
 // Where the examples fail to load, that is the only thing an error says.
-func TestCGOfUnreadableExamples(t *testing.T) {
+func TestSourceOfUnreadableExamples(t *testing.T) {
 	q := newProblem("bernoulli", 3, 20, 1, glm.Bernoulli{}, 1)
 	disk := errors.New("disk on fire")
 	data := unreadable{q.Train, disk}

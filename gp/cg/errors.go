@@ -6,7 +6,7 @@ import (
 )
 
 // ConvergenceWarning says that a solve by conjugate gradients did not reach
-// its tolerance: it used all its steps, or rounding kept it from going on.
+// its tolerance: it used all its steps, or rounding allowed no further gain.
 type ConvergenceWarning struct {
 	What     string  // what was solved for
 	Steps    int     // of conjugate gradients
@@ -19,8 +19,8 @@ func (w *ConvergenceWarning) Error() string {
 		w.What, w.Residual, w.Allowed, w.Steps)
 }
 
-// QuadratureWarning says that the Lanczos steps allowed did not determine the
-// log determinant's quadrature as well as the probes allow.
+// QuadratureWarning says that after MaxSteps Lanczos steps the quadrature of the
+// log determinant still has a larger error than the choice of probes.
 type QuadratureWarning struct {
 	Steps  int
 	Width  float64 // of the interval that holds the quadrature
@@ -37,17 +37,17 @@ func (w *QuadratureWarning) Error() string {
 type RangeError struct {
 	What     string  // the number
 	Value    float64 // NaN or Inf
-	Steps    int     // of conjugate gradients or of Lanczos before it
-	Residual float64 // the relative residual that was known before it; 1 at the start, NaN for Lanczos
+	Steps    int     // steps of conjugate gradients or Lanczos before it
+	Residual float64 // the last relative residual before it; 1 at the start, NaN for Lanczos
 }
 
 func (e *RangeError) Error() string {
-	return fmt.Sprintf("cg: %s is not finite but %v after %d steps, at the relative residual %.3g; check the Jacobian, and scale targets, noise and prior variance towards 1",
+	return fmt.Sprintf("cg: %s is not finite (%v) after %d steps, at the relative residual %.3g; check the Jacobian, and scale targets, noise and prior variance towards 1",
 		e.What, e.Value, e.Steps, e.Residual)
 }
 
 var (
-	errEnough        = errors.New("cg: enough") // ends a pass
+	errEnough        = errors.New("cg: enough") // ends a pass over examples early
 	errNoEigenvalues = errors.New("cg: the eigenvalues of the preconditioner were not found; the kernel is not finite")
 	errNotCovariance = errors.New("cg: conjugate gradients met a direction in which I + RᵀKR is not positive; the kernel is not a covariance")
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 )
 
-// evidence adds the estimated log determinant.
+// evidence returns the evidence with the estimated log determinant.
 func (p *Posterior) evidence(ctx context.Context, logLik, scatter float64) (gp.Evidence, error) {
 	det, err := p.LogDet(ctx)
 	if err != nil {
@@ -20,15 +20,15 @@ func (p *Posterior) evidence(ctx context.Context, logLik, scatter float64) (gp.E
 }
 
 // EvidenceAtTheta is the Laplace evidence at θ* (E7), for a posterior whose
-// sites are at f(x;θ*). scatter is (θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀), see gp.Scatter. The
-// first of the evidences asked for estimates the log determinant.
+// sites are at f(x;θ*). scatter is (θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀), see gp.Scatter. The first
+// call of an evidence estimates the log determinant, see LogDet.
 func (p *Posterior) EvidenceAtTheta(ctx context.Context, scatter float64) (gp.Evidence, error) {
 	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det B (E7)
 	return p.evidence(ctx, p.sites.LogLik, scatter)
 }
 
 // EvidenceLinearGaussian is the evidence of the linear-Gaussian model with the
-// posterior's sites (E8), wherever they are.
+// posterior's sites (E8), at any function values.
 func (p *Posterior) EvidenceLinearGaussian(ctx context.Context) (gp.Evidence, error) {
 	n := len(p.prior)
 	// d = m + Kα − f
@@ -43,7 +43,7 @@ func (p *Posterior) EvidenceLinearGaussian(ctx context.Context) (gp.Evidence, er
 }
 
 // EvidenceRefit is the Laplace evidence at the mode of the linearized model
-// (E9): (E8) with d = 0. It panics on a posterior that was not refitted.
+// (E9), which is (E8) with d = 0. It panics on a posterior that was not refitted.
 func (p *Posterior) EvidenceRefit(ctx context.Context) (gp.Evidence, error) {
 	if !p.refit {
 		panic("cg: the evidence (E9) needs a refit")

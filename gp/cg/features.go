@@ -15,18 +15,18 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// A features is Φ, N·C×rank, with Q = ΦΦᵀ ⪯ K: a partial Cholesky factor of
-// K whose pivots are examples, drawn with probability proportional to what
-// they leave of tr RᵀKR, a block of them at a time (Chen, Epperly, Tropp,
+// A features is Φ, N·C×rank, with Q = ΦΦᵀ ⪯ K. It is a partial Cholesky factor of
+// K whose pivots are examples. They are drawn a block at a time, each with
+// probability proportional to its part of tr Rᵀ(K−Q)R (Chen, Epperly, Tropp,
 // Webber 2024, "Randomly pivoted Cholesky"). It grows as the sites change.
 type features struct {
 	d       *data
 	rng     *rand.Rand
-	phi     blas64.General // its columns are the first of those allotted
-	most    int
-	rest    []float64 // the C×C blocks of K − Q
-	used    []bool    // examples that are pivots
-	largest float64   // on the diagonal of K
+	phi     blas64.General // Φ, with memory for most columns
+	most    int            // largest rank
+	rest    []float64      // the C×C blocks of K − Q
+	used    []bool         // examples that are pivots
+	largest float64        // on the diagonal of K
 }
 
 func newFeatures(d *data, diag []float64, most int, seed uint64) *features {
@@ -52,12 +52,12 @@ func (f *features) left(lambda []float64) (each []float64, sum float64) {
 // featuresStream is the stream of random numbers that pivots are drawn from.
 const featuresStream = 3
 
-// enough is what may be left of tr RᵀKR: then the preconditioned matrix has
-// its eigenvalues between 1 and 2.
+// enough is the tr Rᵀ(K−Q)R at which no features are added any more. The
+// eigenvalues of the preconditioned matrix are then between 1 and 2.
 const enough = 1
 
-// grow adds features until they explain tr RᵀKR up to enough, there are as
-// many as there may be, or a block of examples has none to add.
+// grow adds features until they explain tr RᵀKR up to enough, until there are as
+// many as there may be, or until a block of examples adds none.
 func (f *features) grow(ctx context.Context, lambda []float64, o *Options) error {
 	for f.phi.Cols+f.d.c <= f.most {
 		each, sum := f.left(lambda)
@@ -80,9 +80,9 @@ func (f *features) grow(ctx context.Context, lambda []float64, o *Options) error
 	return nil
 }
 
-// block returns how many features are made at once: few, as each block is
-// drawn without knowledge of itself, but more where a block costs a pass over
-// examples that are linearized anew.
+// block returns how many features are made at once. Small blocks choose better,
+// because the examples of one block are drawn independently of one another, but
+// where the examples are not in memory each block takes a pass over them.
 func (f *features) block() int {
 	if f.d.pass != nil {
 		return max(mostBlock, f.most/8)
@@ -91,8 +91,8 @@ func (f *features) block() int {
 }
 
 // draw draws up to n examples that are no pivots yet, without replacement,
-// with probability proportional to w: those with the largest log w_i + g_i, g
-// independent Gumbel numbers.
+// with probability proportional to w. They are those with the largest
+// log w_i + g_i, where the g_i are independent Gumbel numbers.
 func (f *features) draw(w []float64, n int) []int {
 	type candidate struct {
 		key float64
@@ -123,10 +123,10 @@ func (f *features) draw(w []float64, n int) []int {
 }
 
 // smallFeature is the pivot, relative to the largest diagonal entry of K,
-// below which a feature is left out: rounding would make Q exceed K.
+// below which a feature is left out, because rounding would make Q exceed K.
 const smallFeature = 1e-11
 
-// add adds the features of some examples.
+// add adds the features of the examples at pivots.
 func (f *features) add(ctx context.Context, pivots []int) error {
 	z, err := f.d.gather(ctx, pivots)
 	if err != nil {
@@ -168,7 +168,8 @@ func (f *features) rowsTo(dst, src blas64.General, examples []int) {
 	}
 }
 
-// append appends the columns piv of g, times L⁻ᵀ, and takes them out of rest.
+// append appends the columns piv of g, times L⁻ᵀ, to Φ and subtracts their
+// products from rest.
 func (f *features) append(ctx context.Context, g blas64.General, piv []int, l blas64.Triangular) error {
 	c, at := f.d.c, f.phi.Cols
 	f.phi.Cols += len(piv)

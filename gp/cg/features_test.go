@@ -14,7 +14,7 @@ func TestFeatures(t *testing.T) {
 	for _, c := range []int{1, 3} {
 		last := math.Inf(1)
 		for _, rank := range []int{c, 5, 12, 30, 60} {
-			s := newCGCase(t, 20, c, rank)
+			s := newTestCase(t, 20, c, rank)
 			require.LessOrEqual(t, s.features.phi.Cols, rank)
 			var rest mat.Dense
 			rest.Sub(s.k, s.q())
@@ -36,6 +36,6 @@ func TestFeatures(t *testing.T) {
 
 // Two features cannot be made of examples with three outputs.
 func TestFeaturesOfWholeExamples(t *testing.T) {
-	require.Zero(t, newCGCase(t, 20, 3, 2).features.phi.Cols)
-	require.Equal(t, 3, newCGCase(t, 20, 3, 5).features.phi.Cols)
+	require.Zero(t, newTestCase(t, 20, 3, 2).features.phi.Cols)
+	require.Equal(t, 3, newTestCase(t, 20, 3, 5).features.phi.Cols)
 }

@@ -24,15 +24,15 @@ func (i *interruption) progress(string, int, int) {
 	}
 }
 
-// A CG answers as before after predictions, explanations and log determinants
+// A Posterior answers as before after predictions, explanations and log determinants
 // that were cancelled.
-func TestCGIsImmutable(t *testing.T) {
+func TestIsImmutable(t *testing.T) {
 	q := problems(t)[5]
 	i := new(interruption)
-	o := linearCG(-1)
+	o := linearMean(-1)
 	o.Progress = i.progress
-	p := q.refitCG(t, o)
-	before := q.everythingCG(t, q.refitCG(t, o))
+	p := q.refitPosterior(t, o)
+	before := q.everything(t, q.refitPosterior(t, o))
 	for cut := 1; cut <= 3; cut++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		*i = interruption{after: cut, cancel: cancel}
@@ -43,5 +43,5 @@ func TestCGIsImmutable(t *testing.T) {
 		cancel()
 	}
 	*i = interruption{}
-	gptest.RequireBits(t, "after cancels", q.everythingCG(t, p), before)
+	gptest.RequireBits(t, "after cancels", q.everything(t, p), before)
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// InfluenceTo implements gp.Dual. h is the covariance of PredictTo. Where
-// rounding has made a variance negative, h and q of the example are NaN.
+// InfluenceTo implements gp.Dual. h is the covariance of PredictTo, and q comes
+// from h by gp.RemovalFrom. Where rounding has made a variance negative, h and q
+// of the example are NaN.
 func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	if t != len(rows) {
@@ -38,7 +39,8 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 }
 
 // selfTo writes the covariance of each example of x, and NaN where rounding has
-// made a variance negative: then it takes the examples one by one.
+// made a variance negative. If there is such an example, selfTo repeats its work
+// one by one to find it.
 func (p *Posterior) selfTo(ctx context.Context, h *mat.Dense, x *linearize.Batch) error {
 	var negative *gp.NegativeVarianceError
 	err := p.PredictTo(ctx, nil, h, x)

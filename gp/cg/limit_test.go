@@ -14,27 +14,27 @@ import (
 	"github.com/funcgp/funcgp/gp/cg"
 )
 
-// A countingCG counts the steps of conjugate gradients, of Newton and of
+// A stepCounts counts the steps of conjugate gradients, of Newton and of
 // Lanczos.
-type countingCG map[string]int
+type stepCounts map[string]int
 
-func (c countingCG) options(rank, steps int) *cg.Options {
-	o := linearCG(rank)
+func (c stepCounts) options(rank, steps int) *cg.Options {
+	o := linearMean(rank)
 	o.MaxSteps = steps
 	o.Progress = func(stage string, _, _ int) { c[stage]++ }
 	return o
 }
 
 // Solves that cannot converge end after the steps that the options allow.
-func TestCGStepsAreBounded(t *testing.T) {
+func TestStepsAreBounded(t *testing.T) {
 	q := newProblem("bernoulli", 51, 300, 1, glm.Bernoulli{}, 1)
 	const most = 2
-	count := countingCG{}
-	p := q.fitCG(t, count.options(-1, most))
+	count := stepCounts{}
+	p := q.fitPosterior(t, count.options(-1, most))
 	require.LessOrEqual(t, count[cg.StageSolve], 2*most)
 	require.Equal(t, count[cg.StageSolve], p.Solved().Steps)
-	count = countingCG{}
-	p = q.refitCG(t, count.options(-1, most))
+	count = stepCounts{}
+	p = q.refitPosterior(t, count.options(-1, most))
 	require.LessOrEqual(t, p.Solved().Steps, 20*most)
 	require.LessOrEqual(t, count[cg.StageSolve], p.Solved().Steps+most, "one more solve checks the sums")
 	var w *gp.IterationWarning
@@ -45,7 +45,7 @@ func TestCGStepsAreBounded(t *testing.T) {
 // With noise variances over the whole range every solve ends within its steps,
 // and either reaches its tolerance, or says what it reached, or names the number
 // that is not finite.
-func TestCGExtremes(t *testing.T) {
+func TestExtremes(t *testing.T) {
 	const most = 200
 	for _, variance := range []float64{1e-300, 1e-100, 1e-30, 1e-15, 1e15, 1e30, 1e300} {
 		for _, rank := range []int{0, -1} {
@@ -55,7 +55,7 @@ func TestCGExtremes(t *testing.T) {
 					var err error
 					q.Likelihood, err = glm.NewGaussian(variance)
 					require.NoError(t, err)
-					count, allowed := countingCG{}, 2*most
+					count, allowed := stepCounts{}, 2*most
 					var p *cg.Posterior
 					if o := count.options(rank, most); refit {
 						allowed = 21 * most

@@ -16,24 +16,26 @@ import (
 // A LogDet is an estimate of log det B.
 type LogDet struct {
 	Value float64
-	// StdErr is the standard error of Value: that of the probes and of their
+	// StdErr is the standard error of Value, from the random probes and from their
 	// quadrature.
 	StdErr float64
-	// Lower and Upper are certain: log det P, P ⪯ B the preconditioner, and
-	// log det P + tr Rᵀ(K−Q)R, since log det P⁻¹B ≤ tr P⁻¹(B − P).
+	// Lower and Upper are certain bounds: log det P of the preconditioner P ⪯ B,
+	// and log det P + tr Rᵀ(K−Q)R, since log det P⁻¹B ≤ tr P⁻¹(B − P).
 	Lower, Upper float64
 	Probes       int
-	Steps        int // of Lanczos
+	Steps        int // Lanczos steps
 }
 
-// LogDet estimates log det B = log det P + tr log M, M = Y B Yᵀ with
-// YᵀY = P⁻¹, the trace by stochastic Lanczos quadrature (Ubaru, Chen, Saad 2017): with z of
-// independent random signs, zᵀ log(M) z has that mean, and is the integral of
-// the logarithm over a measure of which k steps of the Lanczos iteration from
-// z give Gauss's rule with k nodes. All eigenvalues of M are at least 1, so
-// that rule is never too small, and the Gauss–Radau rule with the node 1
-// never too large: the iteration ends when both agree to a hundredth of the
-// standard error. The first call does the work.
+// LogDet estimates log det B = log det P + tr log M, where M = Y B Yᵀ and
+// YᵀY = P⁻¹. The first call does the work; later calls return the same.
+//
+// It estimates the trace by stochastic Lanczos quadrature (Ubaru, Chen, Saad
+// 2017). For a vector z of independent random signs, zᵀ log(M) z has the mean
+// tr log M. It is the integral of the logarithm over a measure on the eigenvalues
+// of M, and k steps of the Lanczos iteration from z give the Gauss rule with k
+// nodes for it. All eigenvalues of M are at least 1, so the Gauss rule is never
+// too small, and the Gauss–Radau rule with the node 1 is never too large. The
+// iteration ends when both agree to a hundredth of the standard error.
 func (p *Posterior) LogDet(ctx context.Context) (*LogDet, error) {
 	p.mu.Lock()
 	det := p.det
@@ -56,6 +58,7 @@ func (p *Posterior) LogDet(ctx context.Context) (*LogDet, error) {
 	return p.det, nil
 }
 
+// estimateLogDet computes LogDet, and a *QuadratureWarning or nil.
 func (p *Posterior) estimateLogDet(ctx context.Context) (*LogDet, error, error) {
 	_, left := p.features.left(p.local.Lambda)
 	det := &LogDet{Lower: p.sys.pre.logDet, Probes: p.o.Probes}
@@ -86,8 +89,8 @@ func (p *Posterior) estimateLogDet(ctx context.Context) (*LogDet, error, error) 
 	return det, nil, nil
 }
 
-// smallLogDet is what an example's part of the log determinant need not be
-// known better than.
+// smallLogDet is the accuracy beyond which an example's part of the log
+// determinant need not be known.
 const smallLogDet = 1e-12
 
 // probeStream is the first of the probes' streams of random numbers.
@@ -97,18 +100,18 @@ const probeStream = 1 << 32
 // vectors at once.
 type lanczos struct {
 	s        *solver
-	root     *rootOf
+	root     *inverseRoot
 	n        int
-	v, w, z  blas64.General // the vector, the next, and work
-	before   blas64.General // the vector before
-	diag     [][]float64    // of each tridiagonal matrix
-	off      [][]float64    // beside it
+	v, w, z  blas64.General // the vectors, the next ones, and scratch
+	before   blas64.General // the vectors before
+	diag     [][]float64    // diagonal of each tridiagonal matrix
+	off      [][]float64    // off-diagonal of each
 	steps    int
-	finished []bool
+	finished []bool // vectors whose Krylov space is exhausted
 }
 
 // newLanczos draws k vectors of signs, probes first, first+1, …
-func newLanczos(s *solver, root *rootOf, k int, seed uint64, first int) *lanczos {
+func newLanczos(s *solver, root *inverseRoot, k int, seed uint64, first int) *lanczos {
 	n := s.data.n * s.data.c
 	l := &lanczos{s: s, root: root, n: n, v: dense.New(n, k), w: dense.In(s.p, n, k), z: dense.In(s.z, n, k), before: dense.In(s.r, n, k),
 		diag: make([][]float64, k), off: make([][]float64, k), finished: make([]bool, k)}
@@ -126,13 +129,13 @@ func newLanczos(s *solver, root *rootOf, k int, seed uint64, first int) *lanczos
 	return l
 }
 
-// A rule holds the quadrature of one vector: the integral is between both.
+// A rule holds the two quadratures of one vector, between which its integral is.
 type rule struct{ lower, upper float64 }
 
 // run iterates until the rules are as good as the probes.
 func (l *lanczos) run(ctx context.Context) ([]rule, error) {
 	rules := make([]rule, len(l.diag))
-	next := 1 // step at which to look at the rules, which cost an eigenvalue problem each
+	next := 1 // step at which to compute the rules, each from an eigenvalue problem
 	for {
 		if err := l.step(ctx); err != nil {
 			return nil, err
@@ -168,6 +171,7 @@ func (l *lanczos) determined(rules []rule) bool {
 	return width <= math.Max(stdErr/100, smallLogDet*float64(l.n))
 }
 
+// allFinished tells whether no vector has a next one.
 func (l *lanczos) allFinished() bool {
 	for _, f := range l.finished {
 		if !f {
@@ -177,7 +181,7 @@ func (l *lanczos) allFinished() bool {
 	return true
 }
 
-// step adds a row to each tridiagonal matrix.
+// step makes one Lanczos step, which adds a row to each tridiagonal matrix.
 func (l *lanczos) step(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -251,11 +255,12 @@ func (l *lanczos) rule(r *rule, j int) error {
 		r.lower = r.upper
 		return nil
 	}
-	// The last entry that makes 1 an eigenvalue: 1 + β²[(T − 1)⁻¹]_mm.
+	// The Gauss–Radau rule appends the diagonal entry 1 + β²[(T − 1)⁻¹]_mm, which
+	// makes 1 an eigenvalue.
 	d := diag[0] - 1
 	for i := 1; i < m; i++ {
 		if d <= 0 {
-			return nil // by rounding: the rule of fewer steps stays
+			return nil // rounding alone can do this; the rule of fewer steps stays
 		}
 		d = diag[i] - 1 - off[i-1]*off[i-1]/d
 	}

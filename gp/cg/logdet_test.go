@@ -16,7 +16,7 @@ import (
 // After every step zᵀ log(M) z is between both rules, and at the end they
 // agree.
 func TestLanczos(t *testing.T) {
-	eachCGCase(t, func(t *testing.T, s *cgCase) {
+	eachTestCase(t, func(t *testing.T, s *testCase) {
 		const k = 3
 		n := s.data.n * s.data.c
 		root := s.pre.inverseRoot()

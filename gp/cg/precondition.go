@@ -15,8 +15,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A preconditioner is P = I + RᵀQR = I + FFᵀ, F = RᵀΦ. As Q ⪯ K it is
-// nowhere above B.
+// A preconditioner is P = I + RᵀQR = I + FFᵀ with F = RᵀΦ. P ⪯ B, because Q ⪯ K.
 type preconditioner struct {
 	w      columnwise
 	root   siteBlocks
@@ -32,7 +31,7 @@ func newPreconditioner(ctx context.Context, w columnwise, root siteBlocks, phi b
 		return p, nil
 	}
 	a := blas64.Symmetric{Uplo: blas.Upper, N: r, Stride: r, Data: make([]float64, r*r)}
-	// A few examples at a time, for the memory of RᵀΦ.
+	// RᵀΦ is formed for a few examples at a time, to save memory.
 	n, step := phi.Rows/root.c, linearize.Tile(root.c)
 	part := dense.New(min(n, step)*root.c, r)
 	for t := range par.Tiles(n, step) {
@@ -65,8 +64,8 @@ func (p *preconditioner) solveTo(ctx context.Context, dst, v blas64.General) err
 	return p.correct(ctx, dst, v, p.u, p.u)
 }
 
-// correct writes v − F B⁻¹A⁻ᵀFᵀv, A and B upper triangular. Its error is
-// ctx.Err().
+// correct writes v − F B⁻¹A⁻ᵀFᵀv for the upper triangular matrices a and b. Its
+// error is ctx.Err().
 func (p *preconditioner) correct(ctx context.Context, dst, v blas64.General, a, b blas64.Triangular) error {
 	dense.Copy(dst, v)
 	if p.phi.Cols == 0 {
@@ -91,15 +90,16 @@ func (p *preconditioner) correct(ctx context.Context, dst, v blas64.General, a, 
 	return nil
 }
 
-// A rootOf multiplies by Y = I − F D Fᵀ, D = (I + U)⁻¹U⁻ᵀ, for which
-// YᵀY = P⁻¹: with S = FᵀF = UᵀU − I that asks for D + Dᵀ − DᵀSD = (I + S)⁻¹.
-type rootOf struct {
+// An inverseRoot multiplies with Y = I − F D Fᵀ, where D = (I + U)⁻¹U⁻ᵀ, for which
+// YᵀY = P⁻¹. With S = FᵀF = UᵀU − I this says D + Dᵀ − DᵀSD = (I + S)⁻¹.
+type inverseRoot struct {
 	p    *preconditioner
 	next blas64.Triangular // I + U
 }
 
-func (p *preconditioner) inverseRoot() *rootOf {
-	q := &rootOf{p: p, next: p.u}
+// inverseRoot returns Y with YᵀY = P⁻¹.
+func (p *preconditioner) inverseRoot() *inverseRoot {
+	q := &inverseRoot{p: p, next: p.u}
 	q.next.Data = slices.Clone(p.u.Data)
 	for i := range q.next.N {
 		q.next.Data[i*q.next.Stride+i]++
@@ -108,11 +108,11 @@ func (p *preconditioner) inverseRoot() *rootOf {
 }
 
 // mulTo writes Y v.
-func (q *rootOf) mulTo(ctx context.Context, dst, v blas64.General) error {
+func (q *inverseRoot) mulTo(ctx context.Context, dst, v blas64.General) error {
 	return q.p.correct(ctx, dst, v, q.p.u, q.next)
 }
 
 // mulTransTo writes Yᵀ v.
-func (q *rootOf) mulTransTo(ctx context.Context, dst, v blas64.General) error {
+func (q *inverseRoot) mulTransTo(ctx context.Context, dst, v blas64.General) error {
 	return q.p.correct(ctx, dst, v, q.next, q.p.u)
 }

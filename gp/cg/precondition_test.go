@@ -9,7 +9,7 @@ import (
 
 // P⁻¹, its root and its determinant against dense ones.
 func TestPreconditioner(t *testing.T) {
-	eachCGCase(t, func(t *testing.T, s *cgCase) {
+	eachTestCase(t, func(t *testing.T, s *testCase) {
 		n := s.data.n * s.data.c
 		p := unit(n)
 		if s.features.phi.Cols > 0 {

@@ -16,25 +16,25 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Bounds tell how far predictions may be from those of the exact posterior;
-// see CG. Where no covariance was asked for, Variance is nil and the bound on
-// the mean that of the prior's standard deviations.
+// Bounds tell how far predictions may be from those of the exact posterior; see
+// Posterior. Where no covariance was asked for, Variance is nil, and Mean uses the
+// larger standard deviations of the prior.
 type Bounds struct {
-	Mean     *mat.Dense // T×C; zero where the mean is f(x;θ*)
-	Variance *mat.Dense // T×C: by so much the variances may be too large
-	Solve    Solve      // of the worst right-hand side
+	Mean     *mat.Dense // T×C, bounds the error of the mean; zero where that is f(x;θ*)
+	Variance *mat.Dense // T×C, bounds how much too large the variances are
+	Solve    Solve      // the worst of any right-hand side
 }
 
 // PredictTo writes the posterior mean of the T examples of x, T×C, and the
 // covariance of each example's outputs, T·C×C (E6). The mean takes no solve,
-// the covariance one for each output. A cancel ends it between steps of
-// conjugate gradients.
+// the covariance one for each output. A cancelled context ends it between steps
+// of conjugate gradients.
 func (p *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	_, err := p.PredictBounded(ctx, mean, cov, x)
 	return err
 }
 
-// PredictBounded is PredictTo that also tells how accurate the result is.
+// PredictBounded does what PredictTo does and returns how accurate the result is.
 func (p *Posterior) PredictBounded(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) (*Bounds, error) {
 	t, c := p.checkInputs(x)
 	dense.SizeTo(mean, t, c)
@@ -60,7 +60,7 @@ func (p *Posterior) PredictBounded(ctx context.Context, mean, cov *mat.Dense, x 
 			return nil, err
 		}
 	}
-	if p.ownMean() {
+	if p.hasDualMean() {
 		p.boundMean(b, cov, x)
 	}
 	return b, nil
@@ -68,15 +68,15 @@ func (p *Posterior) PredictBounded(ctx context.Context, mean, cov *mat.Dense, x 
 
 // meanTo writes m + K_*n α, or f(x;θ*).
 func (p *Posterior) meanTo(mean *mat.Dense, x *linearize.Batch) error {
-	if !p.ownMean() {
+	if !p.hasDualMean() {
 		mean.Copy(x.F)
 		return nil
 	}
 	c := p.data.c
 	m, k := make([]float64, x.Len()*c), mat.NewDense(x.Len()*c, 1, nil)
 	p.data.k.MeanTo(m, x)
-	// K_*n α = κ(x*, u), u with the Jacobian Jᵀα
-	p.data.k.BlockTo(k, x, p.image)
+	// K_*n α = κ(x*, u), where u has the Jacobian αᵀJ
+	p.data.k.BlockTo(k, x, p.jacobianAlpha)
 	for i := range m {
 		// mean(x*) = m(x*) + K_*n α (E6)
 		m[i] += k.At(i, 0)
@@ -134,17 +134,17 @@ func (p *Posterior) covarianceTo(ctx context.Context, cov *mat.Dense, b *Bounds,
 	return nil
 }
 
-// note remembers the worst of predictions.
+// note remembers the worst solve of all predictions.
 func (p *Posterior) note(s Solve) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.predicted.worst(s)
 }
 
-// A predictor solves for test examples.
+// A predictor solves for the kernels of test examples.
 type predictor struct {
 	*solver
-	v, x  []float64
+	v, x  []float64 // right-hand sides and solutions
 	worst Solve
 }
 
@@ -187,12 +187,12 @@ func (s *predictor) blocks(ctx context.Context, dst, v, y blas64.General) error 
 	return nil
 }
 
-// rounding is the part of the prior variance by which rounding may make a
-// variance negative.
+// rounding is how negative rounding may make a variance, relative to the prior
+// variance.
 const rounding = 1e-10
 
-// subtract replaces the prior covariance by prior − (q + qᵀ)/2. The first row is
-// output 0 of the given example.
+// subtract replaces cov, the prior covariance, by cov − (q + qᵀ)/2. Its first row
+// is output 0 of the given example.
 func subtract(cov, q blas64.General, example, c int) error {
 	prior := make([]float64, cov.Rows)
 	for i := range cov.Rows {
@@ -209,7 +209,8 @@ func subtract(cov, q blas64.General, example, c int) error {
 
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of
 // all examples of x, T·C×T·C (E6). It takes 16·T·C·N·C bytes beside the
-// result, and fails with a *gp.MemoryError where both pass the limit.
+// result, and fails with a *gp.MemoryError where both together take more than
+// Options.MaxMemory.
 func (p *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	dense.SizeTo(mean, t, c)
@@ -235,6 +236,8 @@ func (p *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 	return p.jointTo(ctx, cov, x)
 }
 
+// checkJoint returns a *gp.MemoryError where a joint covariance of t examples
+// takes too much.
 func (p *Posterior) checkJoint(t int) error {
 	need := func(t int) int64 {
 		rows := memory.Mul(int64(t), int64(p.data.c))

@@ -16,12 +16,14 @@ import (
 
 // Refit returns the posterior at the mode of the linearized model (E9),
 // found by Newton steps from θ*. y has N rows. The sites, B, b and α of the
-// result all belong to the mode, and its predictive mean is m + K_*n α. A
-// Newton step solves for the change of α alone, and so only roughly: where
-// the steps end does not depend on it. All of them together take at most
-// 20·MaxSteps steps of conjugate gradients; where these are used up, there is a
-// *gp.IterationWarning. One solve more may check that the sums over examples
-// close. The errors are those of gp.NewSites and FitCG.
+// result all belong to the mode, and its predictive mean is m + K_*n α.
+//
+// Each Newton step solves only roughly, for the change of α; the mode does not
+// depend on this. All Newton steps together take at most 20·MaxSteps steps of
+// conjugate gradients. Where these are used up before the mode is found, Warnings
+// holds a *gp.IterationWarning. One more solve may check that the sums over
+// training examples close. The errors are those of gp.NewSites and Fit; a scatter
+// αᵀKα that overflows is a *gp.NotFiniteError.
 func Refit(ctx context.Context, k MulKernel, x linearize.Source, y *mat.Dense, lik gp.Likelihood, o *Options) (*Posterior, error) {
 	d := o.withDefaults()
 	p, start, err := newPosterior(ctx, k, x, &d)
@@ -36,17 +38,21 @@ func Refit(ctx context.Context, k MulKernel, x linearize.Source, y *mat.Dense, l
 	if err := r.newton(ctx, start.f); err != nil {
 		return nil, err
 	}
-	if err := p.warnOpen(ctx); err != nil {
+	if err := p.checkScatter(); err != nil {
+		return nil, err
+	}
+	if err := p.warnClosure(ctx); err != nil {
 		return nil, err
 	}
 	return p, p.finish(ctx)
 }
 
-// refitSolves is how many solves of MaxSteps steps all Newton steps of a refit
-// may take together.
+// refitSolves·MaxSteps bounds the steps of conjugate gradients that all Newton
+// steps of a refit take together.
 const refitSolves = 20
 
-// A refit is the Newton iteration, and the objective of its search.
+// A refit makes the Newton steps and is the objective, Σ log p(y|f) − ½ αᵀKα, of
+// their search.
 type refit struct {
 	p   *Posterior
 	y   *mat.Dense
@@ -61,8 +67,8 @@ type point struct {
 	objective        float64 // Σ log p(y|f) − ½ αᵀKα, 0 where it was not computed
 }
 
-// newton leaves the posterior conditioned on the sites at the mode. f is
-// f(x;θ*), which need not lie in the span.
+// newton finds the mode and conditions the posterior on the sites there. f is
+// f(x;θ*), which need not lie in the span of the training examples.
 func (r *refit) newton(ctx context.Context, f []float64) error {
 	p, n := r.p, len(f)
 	from := r.point(make([]float64, n), make([]float64, n)) // the prior mean
@@ -95,6 +101,16 @@ func (r *refit) newton(ctx context.Context, f []float64) error {
 	return nil
 }
 
+// checkScatter returns a *gp.NotFiniteError where the scatter αᵀKα overflows, and
+// with it the evidence. The error names the example at which the sum does.
+func (p *Posterior) checkScatter() error {
+	if i, sum := newton.Overflow(p.alpha, p.kalpha); i >= 0 {
+		c := p.data.c
+		return &gp.NotFiniteError{What: "scatter αᵀKα", Row: i / c, Output: i % c, Value: sum, Remedy: "raise the prior precision, or check the network's Jacobian"}
+	}
+	return nil
+}
+
 // condition conditions the posterior on the sites at f.
 func (r *refit) condition(ctx context.Context, f []float64) error {
 	s, err := gp.NewSites(r.y, mat.NewDense(r.p.data.n, r.p.data.c, f), r.lik)
@@ -104,6 +120,7 @@ func (r *refit) condition(ctx context.Context, f []float64) error {
 	return r.p.condition(ctx, s)
 }
 
+// point returns the point m + Kα.
 func (r *refit) point(alpha, kalpha []float64) *point {
 	to := &point{alpha: alpha, kalpha: kalpha, f: make([]float64, len(alpha))}
 	floats.AddTo(to.f, r.p.prior, kalpha)

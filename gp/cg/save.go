@@ -39,16 +39,18 @@ type savedPosterior struct {
 }
 
 // Save adds the posterior to a store, in sections whose names start with
-// "cg.": sites, dual vectors and preconditioner, 8·N·C·(6 + 3·C + Rank) bytes
-// and 8·(Rank² + P) more, the log determinant where it is known, the text of
-// the warnings but for those of predictions, and the fingerprints of the
-// training examples, their model and the prior. The training examples and the
-// kernel are not stored: Load asks for them. No log determinant may be asked for
-// meanwhile.
+// "cg.". It saves the sites, dual vectors and preconditioner,
+// 8·N·C·(6 + 3·C + Rank) bytes and 8·(Rank² + P) more, the log determinant if it
+// is known, the text of the warnings except those of predictions, and the
+// fingerprints of the training examples, their model and the prior. It does not
+// save the examples and the kernel, which Load must be given.
 //
-// The method value p.Save is an argument for store.Write, which returns the
-// errors of writing. Save reads the inputs once; training examples that are
-// neither a linearize.InputSource nor in memory are linearized for it.
+//	err := store.Write(path, kind, version, post.Save) // see store.Write
+//
+// Save returns an error only where the fingerprints cannot be computed;
+// store.Write returns the errors of writing. Save reads the inputs once. For
+// training examples that are neither a linearize.InputSource nor in memory, it
+// linearizes them.
 func (p *Posterior) Save(w *store.Writer) error {
 	p.mu.Lock()
 	det, warnings := p.det, p.warnings
@@ -76,7 +78,7 @@ func (p *Posterior) Save(w *store.Writer) error {
 	w.Floats("cg.rest", f.rest)
 	w.Floats("cg.factor", pre.u.Data)
 	w.FloatRows("cg.image", func(yield func([]float64) bool) {
-		for _, block := range p.image.Blocks {
+		for _, block := range p.jacobianAlpha.Blocks {
 			if !yield(block.(*linearize.Full).J.RawRowView(0)) {
 				return
 			}
@@ -90,12 +92,12 @@ func (p *Posterior) Save(w *store.Writer) error {
 	return identity(p.data.k, p.data.x).Save(context.Background(), w, "cg.")
 }
 
-// identity is what a posterior is fitted with.
+// identity returns what is compared when a posterior is loaded.
 func identity(k MulKernel, x linearize.Source) *saved.Identity {
 	return &saved.Identity{Examples: x, Kernel: k, Remedy: saved.OtherData}
 }
 
-// possible tells whether a posterior can have these sizes.
+// possible tells whether a posterior can have these sizes and options.
 func (s *savedPosterior) possible() bool {
 	size := func(v int) bool { return v >= 1 && v <= math.MaxInt32 }
 	return size(s.N) && size(s.C) && size(s.P) && size(s.MaxSteps) && s.Probes > 1 && s.Probes <= math.MaxInt32 && size(s.Columns) &&
@@ -104,21 +106,21 @@ func (s *savedPosterior) possible() bool {
 }
 
 // Load returns the posterior that Save wrote, given the kernel and the training
-// examples that it was fitted with. It reads the inputs of x once, passes over
-// x once, for the Jacobian where that is kept, and over a part of it twice; it
-// solves nothing. It uses MaxMemory, Workers, Progress and Targets of o; the
-// other options are those of the saved posterior. Predictions are bit-identical
-// to the saved one's where no less memory may be taken than then, and otherwise
-// the same within the tolerance.
+// examples that it was fitted with. It solves nothing, but reads the inputs of x
+// once and linearizes x once. It uses MaxMemory, Workers, Progress and Targets of
+// o; the other options are those of the saved posterior. Predictions are
+// bit-identical to those of the saved posterior where at least as much memory is
+// allowed, and otherwise the same within the tolerance.
 //
 // The numbers stay in the store's memory, so the store must stay open.
 //
-// Before it passes over x it compares the model, the inputs and their order,
-// the prior and, where o.Targets holds them, the targets, as gp.Load does; then
-// the prior means of all training examples, within 1e-9. What differs, damage
-// and sections of impossible sizes are a *store.Error whose problem names it.
-// Load fails with a *gp.MemoryError where the solves need more memory than
-// allowed, and with ctx.Err().
+// Load first compares the fingerprints of the model, the inputs and their order
+// and the prior, and the targets if o.Targets is not nil, all as gp.Load does.
+// Then it compares the prior means of all training examples, within 1e-9. Where
+// something differs, or the file is damaged or holds sections of impossible sizes,
+// the error is a *store.Error whose Problem names it. Load fails with a
+// *gp.MemoryError where the solves need more memory than allowed, and with
+// ctx.Err().
 func Load(ctx context.Context, f *store.File, k MulKernel, x linearize.Source, o *Options) (*Posterior, error) {
 	var s savedPosterior
 	r, d := f.Reader("cg."), o.withDefaults()
@@ -137,7 +139,7 @@ func Load(ctx context.Context, f *store.File, k MulKernel, x linearize.Source, o
 	d.Mean, d.Tolerance, d.MaxSteps, d.Probes, d.Seed = s.Mean, s.Tolerance, s.MaxSteps, s.Probes, s.Seed
 	p := &Posterior{o: d, refit: s.Refit, det: s.LogDet}
 	p.read(r, &s)
-	image := r.Floats("image", s.P)
+	jacobian := r.Floats("image", s.P)
 	identity(k, x).Check(ctx, r, "")
 	d.Targets.CheckSaved(r, p.sites)
 	if r.Err() != nil {
@@ -147,7 +149,7 @@ func Load(ctx context.Context, f *store.File, k MulKernel, x linearize.Source, o
 	if err := p.attach(ctx, r, k, x, &s); err != nil {
 		return nil, err
 	}
-	if err := p.readImage(ctx, image); err != nil {
+	if err := p.setJacobianAlpha(ctx, jacobian); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -164,7 +166,7 @@ func (p *Posterior) read(r *store.Reader, s *savedPosterior) {
 		return
 	}
 	p.features.phi = dense.In(phi, n, s.Rank)
-	p.local = sites.Flat{C: s.C, F: dense.Contiguous(p.sites.F), R: dense.Contiguous(p.sites.Residual), Lambda: dense.Contiguous(p.sites.Lambda), Root: dense.Contiguous(p.sites.Root)}
+	p.local = sites.Of(p.sites)
 	p.meanBound, p.solve = scalars[0], Solve{Steps: s.Steps, Residual: scalars[1]}
 	pre := &preconditioner{phi: p.features.phi, logDet: scalars[2]}
 	if s.Rank > 0 {
@@ -176,8 +178,9 @@ func (p *Posterior) read(r *store.Reader, s *savedPosterior) {
 	}
 }
 
-// attach passes over the training examples. Later solves use as many columns
-// as the saved posterior did, or fewer where memory is short.
+// attach passes over the training examples and connects the posterior with them.
+// Later solves use as many columns as the saved posterior did, or fewer where
+// memory is short.
 func (p *Posterior) attach(ctx context.Context, r *store.Reader, k MulKernel, x linearize.Source, s *savedPosterior) error {
 	o := p.o
 	if o.Rank = s.MostRank; o.Rank == 0 {
@@ -190,7 +193,7 @@ func (p *Posterior) attach(ctx context.Context, r *store.Reader, k MulKernel, x 
 	if data.c != s.C || data.p != s.P {
 		return r.Fail(saved.OtherData, "the saved posterior has %d outputs and %d parameters, the data %d and %d", s.C, s.P, data.c, data.p)
 	}
-	// m = F + J(μ₀ − θ*) (E2), rounded relative to the largest
+	// m = F + J(μ₀ − θ*) (E2), whose rounding error is relative to the largest entry
 	if off := floats.Distance(start.prior, p.prior, math.Inf(1)); !(off <= 1e-9*floats.Norm(p.prior, math.Inf(1))) {
 		return r.Fail(saved.OtherData, "the prior means of the training examples differ from the saved ones by up to %v", off)
 	}
@@ -202,19 +205,20 @@ func (p *Posterior) attach(ctx context.Context, r *store.Reader, k MulKernel, x 
 	return nil
 }
 
-// stream forgets the Jacobian in memory, so that products are those of a
-// stream.
+// stream drops the Jacobian from memory, so that products with the kernel pass
+// over x.
 func (d *data) stream() {
 	if d.whole != nil {
 		d.whole, d.chunks, d.pass = nil, linearize.Rebatch(d.x, linearize.Tile(d.c)), new(sync.Mutex)
 	}
 }
 
-// readImage makes Jᵀα a batch like those of the training examples.
-func (p *Posterior) readImage(ctx context.Context, image []float64) error {
-	u := imageSum{workers: p.o.Workers}
+// setJacobianAlpha makes the saved αᵀJ a batch with the blocks of the training
+// examples.
+func (p *Posterior) setJacobianAlpha(ctx context.Context, jacobian []float64) error {
+	sum := jacobianSum{workers: p.o.Workers}
 	err := p.data.each(ctx, func(_ int, b *linearize.Batch) error {
-		u.reset(b, 1)
+		sum.reset(b, 1)
 		return errEnough
 	})
 	switch {
@@ -223,9 +227,9 @@ func (p *Posterior) readImage(ctx context.Context, image []float64) error {
 	case !errors.Is(err, errEnough):
 		return err
 	}
-	for _, part := range u.parts {
-		image = image[copy(part.Data, image):]
+	for _, part := range sum.parts {
+		jacobian = jacobian[copy(part.Data, jacobian):]
 	}
-	p.image = u.batch
+	p.jacobianAlpha = sum.batch
 	return nil
 }

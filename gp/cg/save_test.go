@@ -20,7 +20,7 @@ import (
 // answersCG is a list of all that a posterior gives.
 func (q *problem) answersCG(t *testing.T, p *cg.Posterior) []float64 {
 	t.Helper()
-	out := append(q.everythingCG(t, p), flat(crossOf(t, p, q.Test, q.Train, 7, gp.Raw))...)
+	out := append(q.everything(t, p), flat(crossOf(t, p, q.Test, q.Train, 7, gp.Raw))...)
 	var mean mat.Dense
 	b, err := p.PredictBounded(t.Context(), &mean, nil, q.Test)
 	require.NoError(t, err)
@@ -62,13 +62,13 @@ func TestSavedCG(t *testing.T) {
 			t.Run(q.Name+"/"+name, func(t *testing.T) {
 				o := &cg.Options{Rank: rank, Seed: 7, Probes: 3, MaxIter: 2}
 				t.Run("fit", func(t *testing.T) {
-					p := q.fitCG(t, linearCG(rank))
+					p := q.fitPosterior(t, linearMean(rank))
 					_, err := p.LogDet(t.Context())
 					require.NoError(t, err)
 					gptest.Saved(t, q.savedCG(t.Context(), p, q.Train, nil))
 				})
 				t.Run("refit", func(t *testing.T) {
-					gptest.Saved(t, q.savedCG(t.Context(), q.refitCG(t, o), testkit.InTiles(q.Train, 3), nil))
+					gptest.Saved(t, q.savedCG(t.Context(), q.refitPosterior(t, o), testkit.InTiles(q.Train, 3), nil))
 				})
 			})
 		}
@@ -83,21 +83,21 @@ func TestSavedCGStreamed(t *testing.T) {
 	x := testkit.InTiles(q.Train, 64)
 	p, err := cg.Refit(t.Context(), q.Kernel, x, q.Y, q.Likelihood, o)
 	require.NoError(t, err)
-	want := q.everythingCG(t, p)
+	want := q.everything(t, p)
 	for _, c := range []struct {
 		x linearize.Source
 		o *cg.Options
 	}{{x, o}, {x, nil}, {q.Train, nil}} {
 		back, err := cg.Load(t.Context(), written(t, p.Save), q.Kernel, c.x, c.o)
 		require.NoError(t, err)
-		gptest.RequireBits(t, "loaded", q.everythingCG(t, back), want)
+		gptest.RequireBits(t, "loaded", q.everything(t, back), want)
 	}
 }
 
 // What does not belong to the saved posterior is refused.
 func TestSavedCGRefusesOthers(t *testing.T) {
 	q := problems(t)[5]
-	f := written(t, q.fitCG(t, nil).Save)
+	f := written(t, q.fitPosterior(t, nil).Save)
 	load := func(k cg.MulKernel, x linearize.Source, o *cg.Options) error {
 		_, err := cg.Load(t.Context(), f, k, x, o)
 		return err

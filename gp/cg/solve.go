@@ -11,11 +11,11 @@ import (
 
 // A Solve tells how well B x = v was solved.
 type Solve struct {
-	Steps    int     // of conjugate gradients
-	Residual float64 // ‖v − Bx‖/‖v‖ with the residual computed anew; of several v the largest
+	Steps    int     // steps of conjugate gradients
+	Residual float64 // ‖v − Bx‖/‖v‖, computed from x; the largest of several v
 }
 
-// worst adds the outcome of another solve.
+// worst makes s the worse of s and t in steps and in residual.
 func (s *Solve) worst(t Solve) {
 	s.Steps, s.Residual = max(s.Steps, t.Steps), math.Max(s.Residual, t.Residual)
 }
@@ -33,16 +33,17 @@ type system struct {
 // gradients, all of them at once. It is used by one goroutine at a time.
 type solver struct {
 	*system
-	image      imageSum
+	sum        jacobianSum
 	r, z, p, q []float64      // N·C×k
-	most       int            // steps of a solve
+	most       int            // most steps of a solve
 	res        blas64.General // the residual of the last solve
 	progress   func(stage string, done, total int)
 }
 
+// solver returns a solver for k columns.
 func (s *system) solver(k int) *solver {
 	n := s.data.n * s.data.c * k
-	return &solver{system: s, most: s.o.MaxSteps, image: imageSum{workers: s.w.workers},
+	return &solver{system: s, most: s.o.MaxSteps, sum: jacobianSum{workers: s.w.workers},
 		r: make([]float64, n), z: make([]float64, n), p: make([]float64, n), q: make([]float64, n), progress: s.o.Progress}
 }
 
@@ -50,7 +51,7 @@ func (s *system) solver(k int) *solver {
 func (s *solver) mulTo(ctx context.Context, dst, v, scratch blas64.General) error {
 	dense.Copy(scratch, v)
 	s.root.mul(s.w, scratch, 0, false)
-	if err := s.data.mulTo(ctx, dst, scratch, &s.image); err != nil {
+	if err := s.data.mulTo(ctx, dst, scratch, &s.sum); err != nil {
 		return err
 	}
 	s.root.mul(s.w, dst, 0, true)
@@ -58,10 +59,10 @@ func (s *solver) mulTo(ctx context.Context, dst, v, scratch blas64.General) erro
 	return nil
 }
 
-// solve writes X ≈ B⁻¹V, column by column to ‖v − Bx‖ ≤ tol ‖v‖. The
-// residual is computed anew when the recurrence says so, and the iteration
-// goes on from there while that gains and steps are left. Afterwards residual
-// holds V − BX. A number that is not finite is a *RangeError.
+// solve writes X ≈ B⁻¹V, each column to ‖v − Bx‖ ≤ tol ‖v‖. When the recurrence
+// says that this is reached, solve computes V − BX from X; where it is not, the
+// iteration starts again from there, as long as this gains and steps are left.
+// Afterwards s.res holds V − BX. A number that is not finite is a *RangeError.
 func (s *solver) solve(ctx context.Context, x, v blas64.General, tol float64) (Solve, error) {
 	r := s.matrix(s.r, v)
 	dense.Zero(x)
@@ -113,11 +114,11 @@ func (s *solver) solve(ctx context.Context, x, v blas64.General, tol float64) (S
 	}
 }
 
-// solveDual replaces the columns of v by (I+ΛK)⁻¹v = v − R B⁻¹ RᵀK v. The
-// residual, and what tol is relative to, are those of B's system.
+// solveDual replaces the columns of v by (I+ΛK)⁻¹v = v − R B⁻¹ RᵀK v. s.res is the
+// residual of the solve with B, and tol is relative to its right-hand side RᵀK v.
 func (s *solver) solveDual(ctx context.Context, v blas64.General, tol float64) (Solve, error) {
 	g, x := dense.New(v.Rows, v.Cols), dense.New(v.Rows, v.Cols)
-	if err := s.data.mulTo(ctx, g, v, &s.image); err != nil {
+	if err := s.data.mulTo(ctx, g, v, &s.sum); err != nil {
 		return Solve{}, err
 	}
 	s.root.mul(s.w, g, 0, true)
@@ -127,8 +128,8 @@ func (s *solver) solveDual(ctx context.Context, v blas64.General, tol float64) (
 	return out, err
 }
 
-// iterate takes steps from x with the residual r until the recurrence has
-// every column below its target.
+// iterate makes steps from x, whose residual is r, until the norm of each column of
+// r, as the recurrence gives it, is at most its target. It returns their number.
 func (s *solver) iterate(ctx context.Context, x, r blas64.General, target []float64, most int) (int, error) {
 	z, p, q := s.matrix(s.z, r), s.matrix(s.p, r), s.matrix(s.q, r)
 	step, back := make([]float64, r.Cols), make([]float64, r.Cols)
@@ -145,7 +146,7 @@ func (s *solver) iterate(ctx context.Context, x, r blas64.General, target []floa
 		if err := ctx.Err(); err != nil {
 			return done - 1, err
 		}
-		// q = B p; z is not needed now
+		// q = B p, with z as scratch
 		if err := s.mulTo(ctx, q, p, z); err != nil {
 			return done - 1, err
 		}
@@ -185,7 +186,7 @@ func (s *solver) iterate(ctx context.Context, x, r blas64.General, target []floa
 	}
 }
 
-// checkCurvature checks pᵀBp.
+// checkCurvature returns an error unless pᵀBp is positive and finite.
 func checkCurvature(v float64) error {
 	switch {
 	case !finite(v):
@@ -198,9 +199,9 @@ func checkCurvature(v float64) error {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// errors returns for each column ρᵀP⁻¹ρ, ρ = v − Bx the residual of the last
-// solve: as P ⪯ B, it is no less than ρᵀB⁻¹ρ = (x* − x)ᵀB(x* − x), x* the
-// solution.
+// errors returns ρᵀP⁻¹ρ for each column, where ρ = v − Bx is the residual of the
+// last solve. As P ⪯ B, it is at least ρᵀB⁻¹ρ = (x* − x)ᵀB(x* − x), where x* is the
+// exact solution.
 func (s *solver) errors(ctx context.Context) ([]float64, error) {
 	z := s.matrix(s.z, s.res)
 	if err := s.pre.solveTo(ctx, z, s.res); err != nil {
@@ -213,17 +214,17 @@ func (s *solver) errors(ctx context.Context) ([]float64, error) {
 	return e, nil
 }
 
-// matrix returns memory as a matrix of the size of v.
+// matrix returns the memory as a matrix of the size of v.
 func (s *solver) matrix(memory []float64, v blas64.General) blas64.General {
 	return dense.In(memory, v.Rows, v.Cols)
 }
 
-// above tells which of the roots of squares exceed their targets; nil if none
-// does.
+// above tells which columns exceed their targets, given their squared norms. It
+// returns nil if none does.
 func above(squares, target []float64) []bool {
 	active, any := make([]bool, len(squares)), false
 	for j, v := range squares {
-		// What is not a number counts as above.
+		// NaN counts as above.
 		active[j] = !(math.Sqrt(v) <= target[j])
 		any = any || active[j]
 	}
@@ -233,6 +234,7 @@ func above(squares, target []float64) []bool {
 	return active
 }
 
+// roots replaces the squares by their roots.
 func roots(squares []float64) []float64 {
 	for j, v := range squares {
 		squares[j] = math.Sqrt(v)

@@ -14,7 +14,7 @@ import (
 
 // B v against the dense B.
 func TestSystem(t *testing.T) {
-	eachCGCase(t, func(t *testing.T, s *cgCase) {
+	eachTestCase(t, func(t *testing.T, s *testCase) {
 		n := s.data.n * s.data.c
 		solver := s.solver(n)
 		got := matrixOf(t, n, func(ctx context.Context, dst, v blas64.General) error {
@@ -27,7 +27,7 @@ func TestSystem(t *testing.T) {
 // Solutions, residuals, and the bounds on the error e: ‖e‖ ≤ ‖ρ‖ and
 // eᵀBe ≤ ρᵀP⁻¹ρ ≤ ‖ρ‖².
 func TestSolve(t *testing.T) {
-	eachCGCase(t, func(t *testing.T, s *cgCase) {
+	eachTestCase(t, func(t *testing.T, s *testCase) {
 		n := s.data.n * s.data.c
 		v := mat.NewDense(n, 4, nil)
 		v.Apply(func(i, j int, _ float64) float64 {

@@ -11,37 +11,36 @@ import (
 )
 
 const (
-	// A Newton step that moves no entry of f̂ by more than SmallMove of its
-	// largest entry ends the refit.
+	// SmallMove is the length of a Newton step that ends the refit: no entry of f̂
+	// moves by more than SmallMove times the largest entry.
 	SmallMove = 1e-12
-	// A refit that ends with a longer step than SmallOpen warns of it, and one
-	// whose sums over the training examples miss the mean by more than that part
-	// of the largest output.
+	// SmallOpen is the relative error from which a refit warns: the length of its
+	// last Newton step relative to the largest entry of f̂, and the gap of its sums
+	// over the training examples relative to the largest output.
 	SmallOpen = 1e-8
-	// A refit warns of ‖α − r(f̂)‖ above SmallGap.
+	// SmallGap is the ‖α − r(f̂)‖ above which a refit warns.
 	SmallGap = 1e-6
 	// flat is the relative change of the objective below which the slopes at both
-	// ends judge a step, because rounding may hide its gain (Hager and Zhang, "A
+	// ends of a step decide whether it is taken, because rounding may hide its gain (Hager and Zhang, "A
 	// new conjugate gradient method", SIAM J. Optim. 16, 2005, with their value).
 	flat = 1e-6
 	// hidden bounds the relative rounding error of the objective, which sums a few
 	// thousand terms, each right to 1e-16.
 	hidden = 1e-13
-	// A Newton step that promises a gain of noGain moves f̂ by at most 1e-10 of its
-	// posterior standard deviation. Where f̂ is 0 but for rounding, it may be long
-	// relative to f̂, and is nothing to warn of.
+	// noGain is the promised gain of the objective up to which a refit does not
+	// warn: such a step moves f̂ by at most 1e-10 of its posterior standard
+	// deviation, although it may be long relative to an f̂ that is 0 but for rounding.
 	noGain = 1e-20
-	// A part of a Newton step is too short where it moves no entry of f by more than
-	// shortestPart of the largest, or where it is below smallestPart.
+	// The search along a Newton step takes no part of it that moves no entry of f by
+	// more than shortestPart times the largest, or that is below smallestPart.
 	shortestPart, smallestPart = 1e-16, 1e-60
 )
 
 // ErrNoObjective says that the objective has no finite value to climb from.
 var ErrNoObjective = errors.New("gp: the likelihood has no finite value at the prior mean or near θ*; scale the targets or raise the prior precision")
 
-// A Line is what the search needs to know of the points P of a refit. The
-// objective is Σ log p(y|f) − ½‖·‖², which is concave; ‖·‖² is the squared
-// distance from the prior mean.
+// A Line answers what the search asks about points P of a refit. The objective is
+// Σ log p(y|f) − ½‖·‖², where ‖·‖² is the squared distance from the prior mean.
 type Line[P any] interface {
 	// Between returns the point t of the way from a to b.
 	Between(a, b P, t float64) P
@@ -53,7 +52,7 @@ type Line[P any] interface {
 	Values(p P) []float64
 }
 
-// An End says whether a refit goes on, and why not.
+// An End says whether a refit goes on, or why it ends.
 type End int
 
 const (
@@ -65,22 +64,24 @@ const (
 
 // A Search is the state of a refit between its Newton steps.
 type Search struct {
-	MaxIter int
-	// AtTheta says that the sites of the first step are at θ*, which need not lie
-	// in the span, so that the search along this step starts at the prior mean.
+	MaxIter int // most Newton steps
+	// AtTheta says that the sites of the first step are at θ*. Then θ* need not lie
+	// in the span of the training examples, and the search along this step starts at
+	// the prior mean.
 	AtTheta bool
 	Steps   int     // Newton steps made
-	Move    float64 // of the last one, relative to the largest entry of f̂; +Inf at first
-	gain    float64 // of the objective, which the last one promised; NaN where that is not known
+	Move    float64 // length of the last one, relative to the largest entry of f̂; +Inf at first
+	gain    float64 // of the objective, as the last one promised it; NaN where unknown
 }
 
-// Moves tells whether the refit ended while its steps were still long, of which
-// it warns.
+// Moves tells whether the refit, now ended, should warn that its last step was
+// still long.
 func (s *Search) Moves() bool { return !(s.Move <= SmallOpen) && !(s.gain <= noGain) }
 
-// Next returns the point from which the next Newton step sets out. sites is f at
-// the sites, and to is where the Newton step from there leads. from is where the
-// search along it starts. Where the refit ends, Next returns to.
+// Next returns the point from which the next Newton step starts. sites is f at the
+// sites of the last step, to is the point to which that step leads, and from is
+// the point at which the search along it starts. Where the refit ends, Next
+// returns to.
 func Next[P any](s *Search, l Line[P], sites []float64, from, to P) (P, End, error) {
 	last := s.Move
 	s.gain = math.NaN()
@@ -122,11 +123,13 @@ func Next[P any](s *Search, l Line[P], sites []float64, from, to P) (P, End, err
 	return next, GoesOn, nil
 }
 
-// climb returns the first of the points 1, ½, ¼, … of the way from a to b that
-// raises the objective, and after the first of them goes on halving while that
-// raises it further. slope is the objective's slope at a, or NaN where b is no
-// Newton step from a. Where rounding may hide the change of the objective, a
-// point will do at which the slope is at most half as large.
+// climb tries the points 1, ½, ¼, … of the way from a to b and returns the first
+// that raises the objective. If that is not b itself, it goes on halving while
+// this raises the objective further. slope is the objective's slope at a, or NaN
+// where b is no Newton step from a. Where rounding may hide the change of the
+// objective, climb also takes a point at which the slope is at most half as large.
+// contracts says that the last step was at most half as long as the one before;
+// then b is taken where the objective is the same but for rounding.
 func climb[P any](l Line[P], a, b P, slope float64, contracts bool) (p P, ok bool) {
 	start := l.Objective(a)
 	shortest := shortestPart * floats.Norm(l.Values(a), math.Inf(1)) / floats.Distance(l.Values(a), l.Values(b), math.Inf(1))
@@ -189,8 +192,8 @@ type Expander interface {
 	Expand(residual, lambda, root, y, f []float64) (logp float64)
 }
 
-// Slope returns Σ (r(f) − α)·(b − a) over the training examples. y has N rows;
-// an α of length 0 is zero.
+// Slope returns Σ (r(f) − α)·(b − a) over the training examples. y has N rows. An
+// empty alpha stands for zero.
 func Slope(lik Expander, y *mat.Dense, f, alpha, a, b []float64) float64 {
 	n, _ := y.Dims()
 	c, sum := len(f)/n, 0.0
@@ -224,6 +227,18 @@ func Finite(v float64) float64 {
 		return math.Inf(-1)
 	}
 	return v
+}
+
+// Overflow returns the first index i at which the sum of a_i·b_i from 0 to i is not
+// finite, with that sum, or −1 where the whole sum is finite.
+func Overflow(a, b []float64) (int, float64) {
+	sum := 0.0
+	for i, v := range a {
+		if sum += v * b[i]; math.IsNaN(sum) || math.IsInf(sum, 0) {
+			return i, sum
+		}
+	}
+	return -1, sum
 }
 
 // Minus returns a − b.

@@ -14,16 +14,16 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// An Identity is what a posterior was fitted with, or what Load is given: the
-// examples, of a model, and the prior.
+// An Identity holds the training examples, with their model, and the prior, of a
+// posterior that is saved or loaded.
 type Identity struct {
 	Examples linearize.Source
-	Kernel   Kernel
-	Remedy   string // what to do where something else was given
+	Kernel   Kernel // with the prior
+	Remedy   string // what to do where they differ from the saved ones
 }
 
-// Kernel is what is used of a kernel. One with a method Fingerprint() linearize.Sum
-// is identified by it, bit for bit.
+// A Kernel gives the prior mean and the prior variances. If it also has a method
+// Fingerprint() linearize.Sum, that identifies it, bit for bit.
 type Kernel interface {
 	MeanTo(dst []float64, b *linearize.Batch)
 	DiagTo(dst *mat.Dense, b *linearize.Batch)
@@ -36,9 +36,10 @@ type fingerprints struct {
 	Probed int           // numbers in the probe
 }
 
+// complete tells whether the fingerprints identify model, examples and prior.
 func (f *fingerprints) complete() bool { return f.Complete() && f.Prior != linearize.Sum{} }
 
-// fingerprints computes the checksums.
+// fingerprints computes the fingerprints.
 func (id *Identity) fingerprints(ctx context.Context) (f fingerprints, err error) {
 	f.Fingerprint, err = linearize.FingerprintOf(ctx, id.Examples)
 	if k, ok := id.Kernel.(interface{ Fingerprint() linearize.Sum }); ok {
@@ -48,8 +49,8 @@ func (id *Identity) fingerprints(ctx context.Context) (f fingerprints, err error
 }
 
 // Save adds the identity to a store in the sections "identity" and "probe"
-// behind the prefix. The probe holds numbers of some examples, and is empty
-// where the fingerprints tell everything.
+// behind the prefix. The probe holds outputs, Jacobian products and priors of some
+// examples, and is empty where the fingerprints are complete.
 func (id *Identity) Save(ctx context.Context, w *store.Writer, prefix string) error {
 	f, err := id.fingerprints(ctx)
 	if err != nil {
@@ -65,8 +66,8 @@ func (id *Identity) Save(ctx context.Context, w *store.Writer, prefix string) er
 	return nil
 }
 
-// Check compares the identity with the saved one. The Reader keeps the error,
-// which names what differs.
+// Check compares the identity with the saved one. Where they differ, it gives r an
+// error that names the difference.
 func (id *Identity) Check(ctx context.Context, r *store.Reader, prefix string) {
 	var was fingerprints
 	r.JSON(prefix+"identity", &was)
@@ -98,11 +99,11 @@ func (id *Identity) Check(ctx context.Context, r *store.Reader, prefix string) {
 	id.compare(r, prefix+"probe", probe)
 }
 
-// The numbers of each output that a probe holds, in this order.
+// probed names the numbers that a probe holds for each output, in their order.
 var probed = [...]string{"the network's output", "the Jacobian", "the prior mean", "the prior variance"}
 
-// compare compares probes. Other processors round otherwise, so numbers count
-// as the same within 1e-9 of the largest of their kind.
+// compare compares a probe with the saved one. Processors round differently, so
+// numbers count as the same within 1e-9 of the largest of their kind.
 func (id *Identity) compare(r *store.Reader, section string, is []float64) {
 	was := r.Floats(section, len(is))
 	if r.Err() != nil {
@@ -122,12 +123,12 @@ func (id *Identity) compare(r *store.Reader, section string, is []float64) {
 	}
 }
 
-// mostProbed is the number of examples in a probe where the inputs are known.
+// mostProbed bounds the examples in a probe where the inputs have a fingerprint.
 const mostProbed = 16
 
 // probe returns the output, J v, the prior mean and the prior variance of each
-// output of some examples: none where fingerprints tell everything, the first 16
-// where they tell the inputs, and else all.
+// output of some examples. It takes no example where the fingerprints are
+// complete, the first 16 where the inputs have a fingerprint, and otherwise all.
 func (id *Identity) probe(ctx context.Context, f *fingerprints) ([]float64, error) {
 	switch x := id.Examples; {
 	case f.complete() || x.Len() == 0:
@@ -139,8 +140,8 @@ func (id *Identity) probe(ctx context.Context, f *fingerprints) ([]float64, erro
 	}
 }
 
-// probeSome probes the first examples, and linearizes no others where x is a
-// Gatherer.
+// probeSome probes the first examples. Where x is a Gatherer, it linearizes no
+// others.
 func (id *Identity) probeSome(ctx context.Context, x linearize.Source) ([]float64, error) {
 	n := min(x.Len(), mostProbed)
 	if _, ok := x.(linearize.Gatherer); !ok {
@@ -195,7 +196,8 @@ func (id *Identity) appendProbe(out []float64, b *linearize.Batch, v []float64) 
 	return out
 }
 
-// direction is the fixed vector v, length P, that Jacobians are compared by.
+// direction returns the fixed vector v, length P, with which Jacobians are
+// multiplied before they are compared.
 func direction(p int) []float64 {
 	rng, v := rand.New(rand.NewPCG(1, 2)), make([]float64, p)
 	for i := range v {

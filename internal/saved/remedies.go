@@ -1,7 +1,9 @@
-// Package saved holds what the loaders of posteriors have in common.
+// Package saved checks, for every Load, that a saved posterior belongs to the model,
+// the examples and the prior that Load is given.
 package saved
 
-// What to do about a file that does not fit.
+// Parts of the errors for a file that does not fit: the problem Impossible, and
+// what to do.
 const (
 	FitAgain      = "fit and save it again with this program"
 	OtherData     = "give the network, its parameters, the prior and the examples that it was fitted with"

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Countdown is a context that is cancelled once it has been asked Left times.
-// It counts how often it is asked, from any goroutine.
+// A Countdown is a context whose Err is context.Canceled from call Left+1 on.
+// Asked counts the calls, from any goroutine.
 type Countdown struct {
 	context.Context
 	Left  int64
@@ -26,9 +26,9 @@ func (c *Countdown) Err() error {
 	return nil
 }
 
-// Stops tests that call does none of the rest once it is cancelled, after any
-// number of looks at its context: it looks a few times more at most, on the way
-// out. The whole takes least looks or more.
+// Stops tests that call soon ends when its context is cancelled after a random
+// number of calls of Err: it may call Err a few times more, on the way out. A call
+// that is not cancelled must call Err at least as often as least says.
 func Stops(t *testing.T, name string, least int64, call func(ctx context.Context) error) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -43,7 +43,7 @@ func Stops(t *testing.T, name string, least int64, call func(ctx context.Context
 	}
 }
 
-// NoGoroutines tests that call runs in its own goroutine alone.
+// NoGoroutines tests that call starts no goroutine.
 func NoGoroutines(t *testing.T, call func()) {
 	t.Helper()
 	var most, stop atomic.Int64

@@ -11,8 +11,8 @@ import (
 
 // What is kept of a stream is what was streamed.
 func TestStore(t *testing.T) {
-	eachCGCase(t, func(t *testing.T, s *cgCase) {
-		store := rowStore{n: s.data.n}
+	eachTestCase(t, func(t *testing.T, s *testCase) {
+		store := batchBuilder{n: s.data.n}
 		require.NoError(t, linearize.Rebatch(s.x, 4).Batches(t.Context(), func(first int, b *linearize.Batch) error {
 			store.add(first, b)
 			return nil

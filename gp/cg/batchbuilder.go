@@ -7,15 +7,14 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A rowStore makes one batch out of parts that come one after the other, in
-// memory that is taken once.
-type rowStore struct {
+// A batchBuilder copies batches of a Source into one batch of all its n examples.
+type batchBuilder struct {
 	n     int
 	batch *linearize.Batch
 }
 
 // add copies the examples of b, the first of which is example first.
-func (s *rowStore) add(first int, b *linearize.Batch) {
+func (s *batchBuilder) add(first int, b *linearize.Batch) {
 	if s.batch == nil {
 		s.batch = &linearize.Batch{F: s.rows(b.F, b), P: b.P}
 		for _, block := range b.Blocks {
@@ -39,9 +38,9 @@ func (s *rowStore) add(first int, b *linearize.Batch) {
 	}
 }
 
-// block returns a block of the same kind for all examples; a kind that is not
-// linearize's becomes dense.
-func (s *rowStore) block(block linearize.Block, b *linearize.Batch) linearize.Block {
+// block returns a block of the same kind for all examples, or a linearize.Full
+// where the kind is not one of package linearize.
+func (s *batchBuilder) block(block linearize.Block, b *linearize.Batch) linearize.Block {
 	switch v := block.(type) {
 	case *linearize.Outer:
 		all := *v
@@ -55,9 +54,9 @@ func (s *rowStore) block(block linearize.Block, b *linearize.Batch) linearize.Bl
 	return &linearize.Full{J: mat.NewDense(s.n*b.Outputs(), linearize.Width(block), nil), Params: block.Spans(), C: b.Outputs()}
 }
 
-// rows returns memory for all examples of what m, which may be nil, is for
-// those of b.
-func (s *rowStore) rows(m *mat.Dense, b *linearize.Batch) *mat.Dense {
+// rows returns a matrix for all examples that is shaped as m is for those of b. It
+// returns nil where m is nil.
+func (s *batchBuilder) rows(m *mat.Dense, b *linearize.Batch) *mat.Dense {
 	if m == nil {
 		return nil
 	}

@@ -12,11 +12,10 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Posterior is the exact posterior of all N training examples, of which K is never
-// formed: what Cholesky factors do for gp.Exact, conjugate gradients on
-// B = I + RᵀKR (E4) do for it, with products K v = J Σ₀ (Jᵀv). It takes
-// memory in proportion to N·C and time in proportion to N·C for each step of
-// each right-hand side.
+// A Posterior is the exact posterior of all N training examples, without the
+// matrix K. Where gp.Exact uses a Cholesky factor of B = I + RᵀKR (E4), it uses
+// conjugate gradients, with products K v = J Σ₀ (Jᵀv). Its memory grows with N·C,
+// and so does the time of each step for each right-hand side.
 //
 // # Errors
 //
@@ -24,22 +23,23 @@ import (
 // preconditioner, so ‖x − B⁻¹v‖ ≤ ‖ρ‖ and ρᵀB⁻¹ρ ≤ ρᵀP⁻¹ρ ≤ ‖ρ‖². From this:
 //
 //   - The mean. With the residual ρ of the dual vector's solve,
-//     b − (I+ΛK)α = −Rρ, so the mean at x* is off by C_*n Rρ, C the posterior
-//     covariance. By Cauchy and Schwarz, and RᵀC_nnR = I − B⁻¹ ⪯ I, that is at
-//     most ‖ρ‖ posterior standard deviations of f(x*).
+//     b − (I+ΛK)α = −Rρ, so the error of the mean at x* is C_*n Rρ, where C is
+//     the posterior covariance. By Cauchy and Schwarz, and
+//     RᵀC_nnR = I − B⁻¹ ⪯ I, it is at most ‖ρ‖ posterior standard deviations of
+//     f(x*).
 //   - The covariance. With v = RᵀK_n*, vᵀB⁻¹v = xᵀv + ρᵀx + ρᵀB⁻¹ρ. The last
-//     term is left out, so the covariance is too large by ρᵀB⁻¹ρ ⪰ 0: quadratic
-//     in the residual, and a variance by at most ρᵀP⁻¹ρ.
-//   - The cross-covariance of Cross with a training example x_i is off by at
-//     most ‖ρ‖ posterior standard deviations of f(x_i).
+//     term is left out, so the covariance is too large by ρᵀB⁻¹ρ ⪰ 0, which is
+//     quadratic in the residual. A variance is too large by at most ρᵀP⁻¹ρ.
+//   - The error of the cross-covariance of Cross with a training example x_i is
+//     at most ‖ρ‖ posterior standard deviations of f(x_i).
 //
-// The bounds are those of exact arithmetic: where they are below rounding,
-// rounding is what a result is off by.
+// The bounds hold in exact arithmetic. Where they are below the rounding error,
+// the rounding error remains.
 //
-// A CG is safe for concurrent use. Its results are bit-identical for any
-// GOMAXPROCS and Workers and for any batches of the same examples. What the
-// memory allowed decides, the rank of the preconditioner and whether the
-// Jacobian is kept, changes them within the tolerance.
+// A Posterior is safe for concurrent use. Its results are bit-identical for any
+// GOMAXPROCS and Workers and for any batches of the same examples. They change,
+// within the tolerance, with the rank of the preconditioner and with whether the
+// Jacobian is kept, both of which depend on Options.MaxMemory.
 type Posterior struct {
 	data     *data
 	o        Options
@@ -48,14 +48,14 @@ type Posterior struct {
 	features *features
 
 	sites         *gp.Sites
-	local         sites.Flat
+	local         sites.Arrays
 	sys           *system
 	prior, pseudo []float64        // m and b, N·C
 	alpha, kalpha []float64        // α and K α, N·C
-	image         *linearize.Batch // one example with the Jacobian Jᵀα
+	jacobianAlpha *linearize.Batch // one example with the Jacobian αᵀJ
 
 	solve     Solve   // of the dual vector
-	meanBound float64 // ‖ρ‖ of it
+	meanBound float64 // ‖ρ‖ of the dual vector's solve
 	warnings  []error
 
 	mu        sync.Mutex
@@ -66,15 +66,15 @@ type Posterior struct {
 var _ gp.Dual = (*Posterior)(nil)
 
 // Fit returns the posterior given the sites s of the training examples x
-// (E5), (E6). Where x is one batch its kernel products are k's; the Jacobian of
-// a streamed x is kept where it fits, and else linearized anew twice for each
-// step of conjugate gradients.
+// (E5), (E6). Where x is a *linearize.Batch, k multiplies with its kernel. The
+// Jacobian of another x is kept in memory where it fits; otherwise each step of
+// conjugate gradients linearizes x twice.
 //
 // It fails with a *gp.MemoryError before anything large is allocated, with a
-// *gp.NotFiniteError where a number given is NaN or Inf, with a *RangeError
-// where one becomes so in a solve, and with ctx.Err(), which it looks at in
-// every step. The dual vector takes at most 2·MaxSteps steps; a solve that did
-// not reach its tolerance is among the Warnings, with its steps and residual.
+// *gp.NotFiniteError where a number given is NaN or Inf, with a *RangeError where
+// a number becomes so in a solve, and with ctx.Err(), which it checks in every
+// step. The dual vector takes at most 2·MaxSteps steps. Warnings holds a
+// *ConvergenceWarning where it did not reach the tolerance.
 func Fit(ctx context.Context, k MulKernel, x linearize.Source, s *gp.Sites, o *Options) (*Posterior, error) {
 	d := o.withDefaults()
 	p, _, err := newPosterior(ctx, k, x, &d)
@@ -88,9 +88,9 @@ func Fit(ctx context.Context, k MulKernel, x linearize.Source, s *gp.Sites, o *O
 	if err := p.dual(ctx, alpha, kalpha, d.Tolerance, d.MaxSteps); err != nil {
 		return nil, err
 	}
-	// The next solves take out the rounding of the first (gp.Exact does the
-	// same): b − (I+ΛK)α is known to more digits than RᵀKb − Bx. Together they
-	// take no more steps than the first may.
+	// The next solves remove the rounding error of the first, as gp.Exact does:
+	// b − (I+ΛK)α is known to more digits than RᵀKb − Bx. Together they take at most
+	// MaxSteps steps.
 	most := p.solve.Steps + d.MaxSteps
 	for last := math.Inf(1); p.meanBound > d.Tolerance && p.meanBound < last/2 && p.solve.Steps < most; {
 		last = p.meanBound
@@ -101,11 +101,11 @@ func Fit(ctx context.Context, k MulKernel, x linearize.Source, s *gp.Sites, o *O
 	return p, p.finish(ctx)
 }
 
-// polish is the tolerance for what a solve left.
+// polish is the relative tolerance of a solve for what an earlier solve left.
 const polish = 1e-4
 
 // newPosterior passes over the examples once.
-func newPosterior(ctx context.Context, k MulKernel, x linearize.Source, o *Options) (*Posterior, *start, error) {
+func newPosterior(ctx context.Context, k MulKernel, x linearize.Source, o *Options) (*Posterior, *firstPass, error) {
 	data, start, plan, err := newData(ctx, k, x, o)
 	if err != nil {
 		return nil, nil, err
@@ -137,9 +137,9 @@ func (p *Posterior) condition(ctx context.Context, s *gp.Sites) error {
 	return nil
 }
 
-// dual solves (I + ΛK)α = b (E5) for what alpha and K alpha, which it
-// overwrites, leave of it, in at most the given number of steps. tol is
-// relative to that solve's right-hand side.
+// dual improves alpha as a solution of (I + ΛK)α = b (E5), in at most the given
+// number of steps. It solves for b − (I + ΛK)α, to which tol is relative, and
+// overwrites alpha and kalpha, which is K alpha.
 func (p *Posterior) dual(ctx context.Context, alpha, kalpha []float64, tol float64, most int) error {
 	s := p.sys.solver(1)
 	s.most = min(s.most, most)
@@ -154,18 +154,19 @@ func (p *Posterior) dual(ctx context.Context, alpha, kalpha []float64, tol float
 	p.solve.Steps += out.Steps
 	p.meanBound = floats.Norm(s.res.Data, 2)
 	floats.Add(alpha, step)
-	if err := p.data.mulTo(ctx, column(kalpha), column(alpha), &s.image); err != nil {
+	if err := p.data.mulTo(ctx, column(kalpha), column(alpha), &s.sum); err != nil {
 		return err
 	}
 	p.alpha, p.kalpha = alpha, kalpha
 	return sites.NotFinite("dual vector", alpha, 0, p.data.c)
 }
 
-// finish keeps Jᵀα and what was compromised.
+// finish computes αᵀJ and the relative residual of the dual vector, and warns
+// where that is above the tolerance.
 func (p *Posterior) finish(ctx context.Context) error {
 	// ‖ρ‖/‖RᵀKb‖
-	u, g := imageSum{workers: p.o.Workers}, make([]float64, len(p.prior))
-	if err := p.data.mulTo(ctx, column(g), column(p.pseudo), &u); err != nil {
+	sum, g := jacobianSum{workers: p.o.Workers}, make([]float64, len(p.prior))
+	if err := p.data.mulTo(ctx, column(g), column(p.pseudo), &sum); err != nil {
 		return err
 	}
 	p.sys.root.mul(p.sys.w, column(g), 0, true)
@@ -180,7 +181,7 @@ func (p *Posterior) finish(ctx context.Context) error {
 		p.warnings = append(p.warnings, &ConvergenceWarning{What: "the dual vector", Steps: p.solve.Steps, Residual: p.solve.Residual, Allowed: p.o.Tolerance})
 	}
 	var err error
-	p.image, err = u.of(ctx, p.data, column(p.alpha))
+	p.jacobianAlpha, err = sum.of(ctx, p.data, column(p.alpha))
 	return err
 }
 
@@ -206,24 +207,26 @@ func (p *Posterior) Refitted() bool { return p.refit }
 // Rank returns the number of features of the preconditioner.
 func (p *Posterior) Rank() int { return p.features.phi.Cols }
 
-// Unexplained returns tr Rᵀ(K−Q)R, what the preconditioner leaves of tr RᵀKR:
-// the preconditioned matrix has its eigenvalues between 1 and 1 more than it.
+// Unexplained returns tr Rᵀ(K−Q)R, where Q is the preconditioner's approximation
+// of K. The eigenvalues of the preconditioned matrix lie between 1 and
+// 1 + Unexplained.
 func (p *Posterior) Unexplained() float64 {
 	_, sum := p.features.left(p.local.Lambda)
 	return sum
 }
 
-// Solved tells how well the dual vector was solved for: its residual is
-// ‖ρ‖/‖RᵀKb‖, its steps those of all solves, Newton step by Newton step.
+// Solved tells how well the dual vector was solved for. Residual is ‖ρ‖/‖RᵀKb‖,
+// and Steps counts those of all its solves, over all Newton steps of a refit.
 func (p *Posterior) Solved() Solve { return p.solve }
 
 // MeanError bounds the error of every predictive mean m + K_*n α, in posterior
 // standard deviations of the function value there.
 func (p *Posterior) MeanError() float64 { return p.meanBound }
 
-// Warnings returns what was compromised so far: *ConvergenceWarning, the worst
-// of predictions among them, *QuadratureWarning, and after a refit
-// *gp.GapWarning, *gp.IterationWarning and *gp.ClosureWarning.
+// Warnings says where results are less accurate than they should be. It holds
+// *ConvergenceWarning for the dual vector and for the worst prediction so far,
+// *QuadratureWarning, and after a refit *gp.GapWarning, *gp.IterationWarning and
+// *gp.ClosureWarning. A loaded posterior has the texts alone of those saved.
 func (p *Posterior) Warnings() []error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -234,10 +237,11 @@ func (p *Posterior) Warnings() []error {
 	return w
 }
 
-// ownMean tells whether the predictive mean is m + K_*n α rather than x.F.
-func (p *Posterior) ownMean() bool { return p.refit || p.o.Mean == gp.LinearGaussian }
+// hasDualMean tells whether the predictive mean is m + K_*n α rather than x.F.
+func (p *Posterior) hasDualMean() bool { return p.refit || p.o.Mean == gp.LinearGaussian }
 
-// checkInputs panics where x does not fit the training examples.
+// checkInputs returns the numbers of examples and outputs. It panics where x does
+// not fit the training examples.
 func (p *Posterior) checkInputs(x *linearize.Batch) (t, c int) {
 	if t = x.Len(); t > 0 && (x.Outputs() != p.data.c || x.P != p.data.p) {
 		panic("cg: inputs do not fit the training examples")

@@ -21,14 +21,14 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-func (q *problem) fitCG(t *testing.T, o *cg.Options) *cg.Posterior {
+func (q *problem) fitPosterior(t *testing.T, o *cg.Options) *cg.Posterior {
 	t.Helper()
 	p, err := cg.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), o)
 	require.NoError(t, err)
 	return p
 }
 
-func (q *problem) refitCG(t *testing.T, o *cg.Options) *cg.Posterior {
+func (q *problem) refitPosterior(t *testing.T, o *cg.Options) *cg.Posterior {
 	t.Helper()
 	p, err := cg.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, o)
 	require.NoError(t, err)
@@ -45,8 +45,8 @@ func (q *problem) exactly(t *testing.T) (fit, refit *gp.Exact) {
 	return fit, refit
 }
 
-// linearCG is the option under which means are m + K_*n α.
-func linearCG(rank int) *cg.Options {
+// linearMean is the option under which means are m + K_*n α.
+func linearMean(rank int) *cg.Options {
 	return &cg.Options{Mean: gp.LinearGaussian, Rank: rank, Seed: 7}
 }
 
@@ -54,15 +54,15 @@ func linearCG(rank int) *cg.Options {
 // has rows, all numbers are those of gp.Exact: solves end at 1e-10, what they
 // leave of the mean is solved for again, and the covariance is off by the
 // square. The cross-covariance is not.
-func TestCGIsExact(t *testing.T) {
+func TestIsExact(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		fit, refit := q.exactly(t)
 		for _, rank := range []int{-1, 2 * q.C, 0} {
-			p := q.fitCG(t, linearCG(rank))
-			q.requireExactCG(t, p, fit)
+			p := q.fitPosterior(t, linearMean(rank))
+			q.requireExact(t, p, fit)
 			requireNumber(t, "scatter", scatter(p.EvidenceLinearGaussian(t.Context())), fit.EvidenceLinearGaussian().Scatter, 1e-9)
-			p = q.refitCG(t, linearCG(rank))
-			q.requireExactCG(t, p, refit)
+			p = q.refitPosterior(t, linearMean(rank))
+			q.requireExact(t, p, refit)
 			requireNumber(t, "scatter", scatter(p.EvidenceRefit(t.Context())), refit.EvidenceRefit().Scatter, 1e-9)
 		}
 	})
@@ -75,7 +75,7 @@ func scatter(e gp.Evidence, err error) float64 {
 	return e.Scatter
 }
 
-func (q *problem) requireExactCG(t *testing.T, p *cg.Posterior, x *gp.Exact) {
+func (q *problem) requireExact(t *testing.T, p *cg.Posterior, x *gp.Exact) {
 	t.Helper()
 	require.Empty(t, p.Warnings())
 	requireSameLatent(t, p, x, q.Test, 1e-10, 1e-11)
@@ -103,12 +103,12 @@ func requireSameLatent(t *testing.T, got, want gp.Latent, x *linearize.Batch, me
 
 // The evidences are those of gp.Exact within four standard errors, and to
 // rounding where the preconditioner is B itself.
-func TestCGEvidence(t *testing.T) {
+func TestEvidence(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		fit, refit := q.exactly(t)
 		scatter := gp.Scatter(q.Prior, q.Theta)
 		for _, rank := range []int{3 * q.C, q.N * q.C} {
-			p, r := q.fitCG(t, linearCG(rank)), q.refitCG(t, linearCG(rank))
+			p, r := q.fitPosterior(t, linearMean(rank)), q.refitPosterior(t, linearMean(rank))
 			at, err := p.EvidenceAtTheta(t.Context(), scatter)
 			require.NoError(t, err)
 			linear, err := p.EvidenceLinearGaussian(t.Context())
@@ -133,7 +133,7 @@ func TestCGEvidence(t *testing.T) {
 
 // The log determinant has certain bounds, its estimate no bias, and errors of
 // the size of the standard error: over many seeds.
-func TestCGLogDet(t *testing.T) {
+func TestLogDet(t *testing.T) {
 	q := newProblem("logdet", 31, 60, 2, glm.Bernoulli{}, 1)
 	q.decay()
 	fit, _ := q.exactly(t)
@@ -141,9 +141,9 @@ func TestCGLogDet(t *testing.T) {
 	const seeds = 60
 	sum, squares, variance := 0.0, 0.0, 0.0
 	for seed := range uint64(seeds) {
-		o := linearCG(12)
+		o := linearMean(12)
 		o.Seed, o.Probes = seed, 8
-		det, err := q.fitCG(t, o).LogDet(t.Context())
+		det, err := q.fitPosterior(t, o).LogDet(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 8, det.Probes)
 		require.LessOrEqual(t, det.Lower, want)
@@ -161,9 +161,9 @@ func TestCGLogDet(t *testing.T) {
 }
 
 // More probes are drawn beside the same ones, and one call does the work.
-func TestCGLogDetOnce(t *testing.T) {
+func TestLogDetOnce(t *testing.T) {
 	q := newProblem("logdet", 31, 60, 2, glm.Bernoulli{}, 1)
-	p := q.fitCG(t, linearCG(12))
+	p := q.fitPosterior(t, linearMean(12))
 	a, err := p.LogDet(t.Context())
 	require.NoError(t, err)
 	b, err := p.LogDet(t.Context())
@@ -173,7 +173,7 @@ func TestCGLogDetOnce(t *testing.T) {
 
 // At a loose tolerance the errors are there, and below their bounds; a
 // variance is never below the exact one. Rounding may add 1e-12 of the prior.
-func TestCGBounds(t *testing.T) {
+func TestBounds(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		fit, _ := q.exactly(t)
 		var mean, cov, prior mat.Dense
@@ -181,9 +181,9 @@ func TestCGBounds(t *testing.T) {
 		q.Kernel.DiagTo(&prior, q.Test)
 		for _, tol := range []float64{0.3, 1e-2, 1e-5} {
 			for _, rank := range []int{-1, q.C} {
-				o := linearCG(rank)
+				o := linearMean(rank)
 				o.Tolerance, o.MaxSteps = tol, 4
-				p := q.fitCG(t, o)
+				p := q.fitPosterior(t, o)
 				var m, v mat.Dense
 				b, err := p.PredictBounded(t.Context(), &m, &v, q.Test)
 				require.NoError(t, err)
@@ -206,9 +206,9 @@ func TestCGBounds(t *testing.T) {
 }
 
 // The default mean is the network's output, which has no error.
-func TestCGNetworkMean(t *testing.T) {
+func TestNetworkMean(t *testing.T) {
 	q := problems(t)[2]
-	p := q.fitCG(t, nil)
+	p := q.fitPosterior(t, nil)
 	var mean mat.Dense
 	b, err := p.PredictBounded(t.Context(), &mean, nil, q.Test)
 	require.NoError(t, err)
@@ -218,21 +218,21 @@ func TestCGNetworkMean(t *testing.T) {
 	require.Same(t, q.Train, p.Data())
 }
 
-func TestCGConformance(t *testing.T) {
+func TestConformance(t *testing.T) {
 	for _, q := range []*problem{problems(t)[2], problems(t)[5]} {
 		t.Run(q.Name, func(t *testing.T) {
-			o := linearCG(2 * q.C)
+			o := linearMean(2 * q.C)
 			o.Tolerance = 1e-13
 			gptest.Dual(t, gptest.DualCase{
 				LatentCase: gptest.LatentCase{Kernel: q.Kernel, Test: q.Test, Tol: 1e-10},
-				Dual:       q.refitCG(t, o), Train: q.Train, SumTol: 1e-9,
+				Dual:       q.refitPosterior(t, o), Train: q.Train, SumTol: 1e-9,
 			})
 		})
 	}
 }
 
-// everythingCG is a list of all numbers that a posterior gives.
-func (q *problem) everythingCG(t *testing.T, p *cg.Posterior) []float64 {
+// everything is a list of all numbers that a posterior gives.
+func (q *problem) everything(t *testing.T, p *cg.Posterior) []float64 {
 	t.Helper()
 	var mean, cov, joint mat.Dense
 	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
@@ -256,13 +256,13 @@ func (q *problem) streamed(t *testing.T, size int, bytes int64, workers int) []f
 	}
 	p, err := cg.Refit(t.Context(), q.Kernel, x, q.Y, q.Likelihood, o)
 	require.NoError(t, err)
-	return q.everythingCG(t, p)
+	return q.everything(t, p)
 }
 
 // Results are the same to the last bit for any number of processors and any
 // batches of the data, whether kept or linearized anew; between the two they
 // differ by rounding.
-func TestCGBitIdentical(t *testing.T) {
+func TestBitIdentical(t *testing.T) {
 	q := newProblemOf("several-chunks", 43, 530, 2, glm.Categorical{}, 1, 4)
 	old := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(old)
@@ -295,12 +295,12 @@ func (q *problem) decay() {
 }
 
 // A preconditioner of a tenth of the rows takes the place of most steps.
-func TestCGPreconditionerSavesSteps(t *testing.T) {
+func TestPreconditionerSavesSteps(t *testing.T) {
 	q := newProblem("bernoulli", 51, 300, 1, glm.Bernoulli{}, 1)
 	q.decay()
 	steps := map[int]int{}
 	for _, rank := range []int{-1, 30, 100} {
-		p := q.fitCG(t, linearCG(rank))
+		p := q.fitPosterior(t, linearMean(rank))
 		require.Equal(t, max(0, rank), p.Rank())
 		b, err := p.PredictBounded(t.Context(), nil, new(mat.Dense), q.Test)
 		require.NoError(t, err)
@@ -312,7 +312,7 @@ func TestCGPreconditionerSavesSteps(t *testing.T) {
 
 // A prediction is explained over all training examples, kept or linearized
 // anew by a source that uses its memory again, and both sums close.
-func TestCGExplains(t *testing.T) {
+func TestExplains(t *testing.T) {
 	r := openReference(t, "categorical")
 	d := r.Train.P
 	little := cg.Bytes(r.Train.Len(), 4, d, 60, 4) + 1000
@@ -354,11 +354,11 @@ func TestCGExplains(t *testing.T) {
 }
 
 // Too few steps are a warning that says what was reached, not an error.
-func TestCGDoesNotConverge(t *testing.T) {
+func TestDoesNotConverge(t *testing.T) {
 	q := newProblem("bernoulli", 51, 300, 1, glm.Bernoulli{}, 1)
-	o := linearCG(-1)
+	o := linearMean(-1)
 	o.MaxSteps = 3
-	p := q.fitCG(t, o)
+	p := q.fitPosterior(t, o)
 	var w *cg.ConvergenceWarning
 	require.Len(t, p.Warnings(), 1)
 	require.True(t, errors.As(p.Warnings()[0], &w))
@@ -380,9 +380,9 @@ func TestCGDoesNotConverge(t *testing.T) {
 
 // Far fewer features than tr RᵀKR needs are what the option allows, and no
 // more are made than it needs.
-func TestCGRank(t *testing.T) {
+func TestRank(t *testing.T) {
 	q := newProblemOf("low-rank", 61, 400, 1, glm.Bernoulli{}, 1, 4)
-	p := q.fitCG(t, nil)
+	p := q.fitPosterior(t, nil)
 	require.Less(t, p.Rank(), 128)
 	require.LessOrEqual(t, p.Unexplained(), 1.0)
 	b, err := p.PredictBounded(t.Context(), nil, new(mat.Dense), q.Test)
@@ -392,12 +392,12 @@ func TestCGRank(t *testing.T) {
 }
 
 // Sites with Λ = 0 say nothing, and B = I.
-func TestCGFlatSites(t *testing.T) {
+func TestFlatSites(t *testing.T) {
 	q := problems(t)[2]
 	s := q.Sites(t)
 	s.Lambda.Zero()
 	s.Root.Zero()
-	p, err := cg.Fit(t.Context(), q.Kernel, q.Train, s, linearCG(0))
+	p, err := cg.Fit(t.Context(), q.Kernel, q.Train, s, linearMean(0))
 	require.NoError(t, err)
 	require.Zero(t, p.Rank())
 	requireClose(t, "α", vec(p.Alpha()), column(s.Residual), 1e-15)
@@ -411,11 +411,11 @@ func TestCGFlatSites(t *testing.T) {
 	require.True(t, mat.Equal(&cov, &prior))
 }
 
-func TestCGContext(t *testing.T) {
+func TestContext(t *testing.T) {
 	q := problems(t)[2]
 	ctx, cancel := context.WithCancel(t.Context())
 	steps := 0
-	o := linearCG(-1)
+	o := linearMean(-1)
 	o.Progress = func(stage string, _, _ int) {
 		if steps++; stage == cg.StageSolve && steps == 3 {
 			cancel()
@@ -424,7 +424,7 @@ func TestCGContext(t *testing.T) {
 	_, err := cg.Fit(ctx, q.Kernel, q.Train, q.Sites(t), o)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 3, steps)
-	p := q.fitCG(t, nil)
+	p := q.fitPosterior(t, nil)
 	_, err = p.PredictBounded(ctx, nil, new(mat.Dense), q.Test)
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = p.LogDet(ctx)
@@ -433,7 +433,7 @@ func TestCGContext(t *testing.T) {
 	require.NoError(t, err, "a call after one that was cancelled")
 }
 
-func TestCGMemory(t *testing.T) {
+func TestMemory(t *testing.T) {
 	q := problems(t)[5]
 	var m *gp.MemoryError
 	_, err := cg.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &cg.Options{MaxMemory: 20000})
@@ -511,7 +511,7 @@ func TestInfluenceOfLostVariance(t *testing.T) {
 	}
 }
 
-func TestCGErrors(t *testing.T) {
+func TestErrors(t *testing.T) {
 	q := problems(t)[5]
 	var bad *gp.NotFiniteError
 	s := q.Sites(t)
@@ -526,25 +526,25 @@ func TestCGErrors(t *testing.T) {
 	require.ErrorContains(t, err, "5 rows of targets for 20 examples")
 	_, err = cg.Fit(t.Context(), q.Kernel, q.Train.Slice(0, 0), q.Sites(t), nil)
 	require.ErrorContains(t, err, "no training examples")
-	_, err = cg.Fit(t.Context(), brokenKernel{q.Kernel, -1}, q.Train, q.Sites(t), linearCG(-1))
+	_, err = cg.Fit(t.Context(), brokenKernel{q.Kernel, -1}, q.Train, q.Sites(t), linearMean(-1))
 	require.ErrorContains(t, err, "not a covariance")
-	_, err = cg.Fit(t.Context(), brokenKernel{q.Kernel, math.NaN()}, q.Train, q.Sites(t), linearCG(-1))
+	_, err = cg.Fit(t.Context(), brokenKernel{q.Kernel, math.NaN()}, q.Train, q.Sites(t), linearMean(-1))
 	require.ErrorContains(t, err, "not finite")
 	test := linearize.Concat(q.Test)
 	test.F.Set(1, 0, math.Inf(1))
-	require.ErrorAs(t, q.fitCG(t, nil).PredictTo(t.Context(), nil, new(mat.Dense), test), &bad)
+	require.ErrorAs(t, q.fitPosterior(t, nil).PredictTo(t.Context(), nil, new(mat.Dense), test), &bad)
 	require.Equal(t, 1, bad.Row)
 	for i, o := range []cg.Options{{Tolerance: -1}, {Tolerance: 1}, {MaxSteps: -1}, {Probes: 1}, {MaxIter: -1}, {Workers: -1}, {MaxMemory: -1}, {Mean: 7}} {
-		require.Panics(t, func() { q.fitCG(t, &o) }, "%d", i)
+		require.Panics(t, func() { q.fitPosterior(t, &o) }, "%d", i)
 	}
-	require.Panics(t, func() { q.fitCG(t, nil).PredictTo(t.Context(), nil, nil, problems(t)[0].Test) })
+	require.Panics(t, func() { q.fitPosterior(t, nil).PredictTo(t.Context(), nil, nil, problems(t)[0].Test) })
 }
 
-func TestCGRefitStopsAtMaxIter(t *testing.T) {
+func TestRefitStopsAtMaxIter(t *testing.T) {
 	q := problems(t)[4]
-	o := linearCG(0)
+	o := linearMean(0)
 	o.MaxIter = 1
-	p := q.refitCG(t, o)
+	p := q.refitPosterior(t, o)
 	var w *gp.IterationWarning
 	require.True(t, errors.As(errors.Join(p.Warnings()...), &w))
 	require.Equal(t, 1, w.Steps)
@@ -555,14 +555,14 @@ func TestCGRefitStopsAtMaxIter(t *testing.T) {
 // (seen: 6e-12, 8e-12). After the refit the covariance is that of the sites
 // at the mode, which two Newton iterations find to rounding of the objective:
 // 1e-9 (seen: 3e-10, poisson). Sums of posterior terms close to 1e-10.
-func TestCGReferences(t *testing.T) {
+func TestReferences(t *testing.T) {
 	for _, name := range []string{"two-moons", "categorical", "poisson", "gaussian-two-outputs", "snelson", "thesis-cnn"} {
 		t.Run(name, func(t *testing.T) {
 			if name == "thesis-cnn" && testing.Short() {
 				t.Skip("a few seconds")
 			}
 			r := openReference(t, name)
-			p, err := cg.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), linearCG(0))
+			p, err := cg.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), linearMean(0))
 			require.NoError(t, err)
 			exact := r.Exact(t)
 			r.requireCG(t, p, exact, 1e-10)
@@ -570,7 +570,7 @@ func TestCGReferences(t *testing.T) {
 			require.NoError(t, err)
 			// 1e-9 is the rounding where the preconditioner is all of B.
 			require.InDelta(t, exact.EvidenceLinearGaussian().LogDet, at.LogDet, 2*4*at.StdErr+1e-9*at.LogDet)
-			p, err = cg.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, linearCG(0))
+			p, err = cg.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, linearMean(0))
 			require.NoError(t, err)
 			refit, err := exact.Refit(t.Context(), r.Y, r.Likelihood)
 			require.NoError(t, err)

@@ -13,9 +13,9 @@ import (
 )
 
 // KMeans chooses the first example at random and each further one with
-// probability proportional to its squared distance in the kernel,
-// tr(k(x,x) + k(z,z) − 2k(x,z)), from the nearest of those before
-// (k-means++). It keeps N numbers.
+// probability proportional to its squared distance from the nearest one chosen
+// before (k-means++). The squared distance of x and z is
+// tr(k(x,x) + k(z,z) − 2k(x,z)). It keeps N numbers.
 type KMeans struct {
 	Seed uint64
 }
@@ -24,7 +24,7 @@ var _ Selector = KMeans{}
 
 // Choose implements Selector.
 func (s KMeans) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error) {
-	f := &kmeans{k: k, x: x, o: o.withDefaults(), m: m, left: newWeights(x.Len())}
+	f := &kmeans{k: k, x: x, o: o.withDefaults(), m: m, left: newCandidates(x.Len())}
 	var err error
 	if f.trace, f.c, err = traces(ctx, k, x); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (s KMeans) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m 
 		f.left.w[i] = math.Inf(1)
 	}
 	rng := rand.New(rand.NewPCG(s.Seed, kmeansStream))
-	pool, next := []int{rng.IntN(x.Len())}, pick(func(step int, _, _ []float64) int { return -min(step, 1) })
+	pool, next := []int{rng.IntN(x.Len())}, chooser(func(step int, _, _ []float64) int { return -min(step, 1) })
 	for pool != nil && len(f.left.rows) < m {
 		if err := f.advance(ctx, pool, next); err != nil {
 			return nil, err
@@ -43,19 +43,19 @@ func (s KMeans) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m 
 	return f.left.rest(m, rng.Perm(x.Len())), nil
 }
 
-// A kmeans is a choice in progress.
+// A kmeans holds the state of KMeans.Choose.
 type kmeans struct {
 	k     ntk.Kernel
 	x     linearize.Source
 	o     Options
 	c, m  int
-	trace []float64 // tr k(x,x) of each example
-	left  *weights  // squared distance from the nearest chosen example
+	trace []float64   // tr k(x,x) of each example
+	left  *candidates // squared distance from the nearest chosen example
 }
 
-// advance accepts examples of the pool one by one and then passes over the
-// data for the distances from them.
-func (f *kmeans) advance(ctx context.Context, pool []int, next pick) error {
+// advance accepts examples of the pool as next chooses them, and then passes over
+// the data to update the distances.
+func (f *kmeans) advance(ctx context.Context, pool []int, next chooser) error {
 	batch, err := linearize.Gather(ctx, f.x, pool)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (f *kmeans) advance(ctx context.Context, pool []int, next pick) error {
 	if err != nil {
 		return err
 	}
-	err = eachColumns(ctx, f.k, f.x, f.c, s, func(p part, block blas64.General) error {
+	err = eachColumns(ctx, f.k, f.x, f.c, s, func(p chunk, block blas64.General) error {
 		for i := range p.x.Len() {
 			e := p.first + i
 			for j, at := range accepted {
@@ -101,8 +101,8 @@ func (f *kmeans) advance(ctx context.Context, pool []int, next pick) error {
 	return nil
 }
 
-// distance returns tr(k(x,x) + k(z,z) − 2k(x,z)) of examples x and z, whose
-// block of the kernel is (i, j) of k, zero where it is rounding.
+// distance returns tr(k(x,x) + k(z,z) − 2k(x,z)) of examples x and z, or zero where
+// that is rounding. k(x,z) is block (i, j) of k.
 func (f *kmeans) distance(x, z int, k blas64.General, i, j int) float64 {
 	cross := 0.0
 	for a := range f.c {

@@ -1,4 +1,4 @@
-// Package sites holds gp.Sites as plain slices, for passes over the examples.
+// Package sites gives gp.Sites as plain slices, for passes over the examples.
 package sites
 
 import (
@@ -11,15 +11,23 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Flat are gp.Sites as plain slices, example by example.
-type Flat struct {
+// Arrays holds gp.Sites as plain slices, example by example.
+type Arrays struct {
 	C            int
-	F, R         []float64 // N·C
-	Lambda, Root []float64 // N·C·C
+	F, R         []float64 // function values and residuals, N·C
+	Lambda, Root []float64 // Λ and R with Λ = R Rᵀ, N·C·C
 }
 
-// New checks that s belongs to n examples with c outputs and is finite.
-func New(s *gp.Sites, n, c int) (Flat, error) {
+// Of returns s as plain slices, which share its memory where that is contiguous.
+func Of(s *gp.Sites) Arrays {
+	_, c := s.F.Dims()
+	return Arrays{C: c, F: dense.Contiguous(s.F), R: dense.Contiguous(s.Residual), Lambda: dense.Contiguous(s.Lambda), Root: dense.Contiguous(s.Root)}
+}
+
+// New is Of for sites from outside. It panics where they do not belong to n
+// examples with c outputs, and returns a *gp.NotFiniteError where a number is NaN
+// or Inf.
+func New(s *gp.Sites, n, c int) (Arrays, error) {
 	if s == nil || s.F == nil || s.Residual == nil || s.Lambda == nil || s.Root == nil {
 		panic("sites: the sites of the examples are missing")
 	}
@@ -31,7 +39,7 @@ func New(s *gp.Sites, n, c int) (Flat, error) {
 			panic("sites: sites and examples differ in size")
 		}
 	}
-	out := Flat{C: c, F: dense.Contiguous(s.F), R: dense.Contiguous(s.Residual), Lambda: dense.Contiguous(s.Lambda), Root: dense.Contiguous(s.Root)}
+	out := Of(s)
 	if err := NotFinite("function value", out.F, 0, c); err != nil {
 		return out, err
 	}
@@ -45,18 +53,18 @@ func New(s *gp.Sites, n, c int) (Flat, error) {
 }
 
 // Slice returns the sites of examples [lo, hi).
-func (s Flat) Slice(lo, hi int) Flat {
+func (s Arrays) Slice(lo, hi int) Arrays {
 	c := s.C
-	return Flat{C: c, F: s.F[lo*c : hi*c], R: s.R[lo*c : hi*c], Lambda: s.Lambda[lo*c*c : hi*c*c], Root: s.Root[lo*c*c : hi*c*c]}
+	return Arrays{C: c, F: s.F[lo*c : hi*c], R: s.R[lo*c : hi*c], Lambda: s.Lambda[lo*c*c : hi*c*c], Root: s.Root[lo*c*c : hi*c*c]}
 }
 
-// Block returns the C×C block of example i.
-func (s Flat) Block(blocks []float64, i int) []float64 {
+// Block returns the C×C block of example i in blocks, such as s.Lambda.
+func (s Arrays) Block(blocks []float64, i int) []float64 {
 	return blocks[i*s.C*s.C : (i+1)*s.C*s.C]
 }
 
 // PseudoTargets writes b = r + Λ(f − m) (E5).
-func (s Flat) PseudoTargets(dst, prior []float64) {
+func (s Arrays) PseudoTargets(dst, prior []float64) {
 	for i := range dst {
 		n := i / s.C
 		row := s.Lambda[i*s.C : (i+1)*s.C]
@@ -67,9 +75,9 @@ func (s Flat) PseudoTargets(dst, prior []float64) {
 	}
 }
 
-// Expansion returns rᵀe − ½eᵀΛe of example i, e = m − f: what the site's
-// expansion says of the prior mean, less log p(y|f).
-func (s Flat) Expansion(i int, prior []float64) float64 {
+// Expansion returns rᵀe − ½eᵀΛe with e = m − f of example i. It is the log
+// likelihood at the prior mean m less that at f, to second order.
+func (s Arrays) Expansion(i int, prior []float64) float64 {
 	c, sum := s.C, 0.0
 	for a := range c {
 		e := prior[i*c+a] - s.F[i*c+a]
@@ -83,15 +91,15 @@ func (s Flat) Expansion(i int, prior []float64) float64 {
 }
 
 // SubtractLambda writes b − Λq.
-func (s Flat) SubtractLambda(dst, b, q []float64) {
+func (s Arrays) SubtractLambda(dst, b, q []float64) {
 	for i := range dst {
 		n := i / s.C
 		dst[i] = b[i] - floats.Dot(s.Lambda[i*s.C:(i+1)*s.C], q[n*s.C:(n+1)*s.C])
 	}
 }
 
-// NotFinite names the first NaN or Inf of v, stacked from example first with
-// c outputs.
+// NotFinite returns a *gp.NotFiniteError for the first NaN or Inf of v, which holds
+// c outputs of each example from example first on.
 func NotFinite(what string, v []float64, first, c int) error {
 	for i, x := range v {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
@@ -101,7 +109,8 @@ func NotFinite(what string, v []float64, first, c int) error {
 	return nil
 }
 
-// NotFiniteRows is notFinite for the rows of m, each of one output.
+// NotFiniteRows is NotFinite for a matrix with one row for each output of each
+// example.
 func NotFiniteRows(what string, m *mat.Dense, first, c int) error {
 	rows, _ := m.Dims()
 	for i := range rows {

@@ -18,17 +18,16 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// Greedy chooses the example with the largest residual tr(k − q) given those
-// before, again and again: pivoted Cholesky on K, with the C rows of an
-// example as one pivot. It keeps N·C×M·C numbers, the columns of the factor.
-// Of Pairs it chooses by their own residual variance, with single rows as
-// pivots; then it keeps N·C×M.
+// Greedy chooses one example after another, each with the largest residual
+// tr(k − q) given those before. This is pivoted Cholesky on K, with the C rows of
+// an example as one pivot. It keeps the columns of the factor, N·C×M·C numbers.
+// With Pairs the pivots are single rows of K, and it keeps N·C×M numbers.
 type Greedy struct{}
 
-// RandomCholesky chooses the next example with probability proportional to
-// its residual tr(k − q): randomly pivoted Cholesky, which is close to the
-// best approximation of K of its rank and, unlike Greedy, not misled by
-// outliers. It keeps what Greedy keeps.
+// RandomCholesky chooses one example after another, each with probability
+// proportional to its residual tr(k − q). This is randomly pivoted Cholesky; its Q
+// is close to the best approximation of K of the same rank, and, unlike that of
+// Greedy, not misled by outliers. It keeps as many numbers as Greedy.
 type RandomCholesky struct {
 	Seed uint64
 }
@@ -75,9 +74,9 @@ func (r RandomCholesky) Choose(ctx context.Context, k ntk.Kernel, x linearize.So
 	return f.left.rest(m, rng.Perm(len(f.prior))), nil
 }
 
-// A cholesky is a partial Cholesky factor of K, built column by column while
-// passing over the data. The candidates for its pivots are blocks of rows that
-// follow one another: the C rows of each example, or single ones, the pairs.
+// A cholesky is a partial Cholesky factor of K, whose columns are added in passes
+// over the data. A candidate for a pivot is the block of C rows of an example, or
+// with Pairs a single row.
 type cholesky struct {
 	k       ntk.Kernel
 	x       linearize.Source
@@ -85,15 +84,15 @@ type cholesky struct {
 	c       int            // outputs of an example
 	per     int            // rows of a candidate: c or 1
 	m       int            // candidates to choose
-	left    *weights       // tr(k − q) of each candidate
+	left    *candidates    // tr(k − q) of each candidate
 	prior   []float64      // tr k
 	largest float64        // of prior
 	factor  blas64.General // N·C×m·per, the first width columns valid
 	width   int
 }
 
-// newCholesky takes pairs as what they are: rows of K among the examples that
-// they belong to.
+// newCholesky computes the diagonal of K. Where x holds pairs, it works on the
+// examples that they belong to, as each pair is a row of their K.
 func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) (*cholesky, error) {
 	f := &cholesky{k: k, x: x, o: o.withDefaults(), m: m}
 	of := traces
@@ -109,7 +108,7 @@ func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o
 	if single {
 		f.per = 1
 	}
-	f.left = newWeights(len(f.prior))
+	f.left = newCandidates(len(f.prior))
 	copy(f.left.w, f.prior)
 	f.largest = slices.Max(f.prior)
 	rows := len(f.prior) * f.per
@@ -124,23 +123,23 @@ func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o
 	return f, nil
 }
 
-// gather returns candidates as a batch of per outputs each.
+// gather returns the candidates of a pool as a batch of per outputs each.
 func (f *cholesky) gather(ctx context.Context, pool []int) (*linearize.Batch, error) {
 	if f.per == f.c {
 		return linearize.Gather(ctx, f.x, pool)
 	}
-	z, err := gatherPlaces(ctx, f.x, pool, f.c)
+	z, err := gatherPairsAt(ctx, f.x, pool, f.c)
 	if err != nil {
 		return nil, err
 	}
 	return z.Batch, nil
 }
 
-// exhausted is the part of a candidate's trace below which the residual is
-// rounding.
+// exhausted is the fraction of a candidate's prior trace below which its residual
+// is rounding.
 const exhausted = 1e-13
 
-// residual returns v, or zero where it is rounding.
+// residual returns v, the residual of a candidate, or zero where v is rounding.
 func (f *cholesky) residual(v float64, candidate int) float64 {
 	if v <= exhausted*f.prior[candidate] {
 		return 0
@@ -148,14 +147,16 @@ func (f *cholesky) residual(v float64, candidate int) float64 {
 	return v
 }
 
-// A pick decides on the next candidate of a pool: its place in the pool, or −1
-// to go over the data first. before are the traces when the pool was formed,
-// now those given the candidates accepted since; step counts the calls.
-type pick func(step int, before, now []float64) int
+// A chooser returns the position in a pool of the candidate to accept next, or −1
+// where none can be accepted without a pass over the data. before holds the
+// residual traces of the pool when it was formed, now those given the candidates
+// accepted since, and step counts the calls.
+type chooser func(step int, before, now []float64) int
 
-// bestOf picks the largest trace while it is certain to be the largest of all
-// candidates: no other exceeds next.
-func (f *cholesky) bestOf(next float64) pick {
+// bestOf returns a chooser of the largest trace in the pool. It stops where that
+// trace may not be the largest of all candidates: those outside the pool have
+// traces up to next.
+func (f *cholesky) bestOf(next float64) chooser {
 	return func(step int, _, now []float64) int {
 		best := floats.MaxIdx(now)
 		if step > 0 && now[best] <= next || now[best] <= 0 {
@@ -165,10 +166,11 @@ func (f *cholesky) bestOf(next float64) pick {
 	}
 }
 
-// thinned goes through a pool that was drawn by the traces of before and
-// accepts each with the probability now/before: the accepted ones are as if
-// drawn one by one by the traces at the time.
-func thinned(rng *rand.Rand) pick {
+// thinned returns a chooser for a pool that was drawn with probabilities
+// proportional to before. It accepts each candidate with probability now/before,
+// so that the accepted ones are distributed as if each had been drawn by the
+// traces at its time.
+func thinned(rng *rand.Rand) chooser {
 	at := 0
 	return func(step int, before, now []float64) int {
 		if step == 0 {
@@ -185,9 +187,9 @@ func thinned(rng *rand.Rand) pick {
 	}
 }
 
-// advance accepts candidates of the pool one by one and then adds their columns
-// to the factor.
-func (f *cholesky) advance(ctx context.Context, pool []int, next pick) error {
+// advance accepts candidates of the pool as next chooses them, and then adds their
+// columns to the factor.
+func (f *cholesky) advance(ctx context.Context, pool []int, next chooser) error {
 	batch, err := f.gather(ctx, pool)
 	if err != nil {
 		return err
@@ -224,7 +226,7 @@ func (f *cholesky) advance(ctx context.Context, pool []int, next pick) error {
 	return f.addColumns(ctx, batch, pool, accepted, h)
 }
 
-// poolResidual returns k − q among the candidates of a pool.
+// poolResidual returns k − q between the candidates of a pool.
 func (f *cholesky) poolResidual(ctx context.Context, batch *linearize.Batch, pool []int) (blas64.General, error) {
 	n := len(pool) * f.per
 	h := dense.New(n, n)
@@ -247,8 +249,8 @@ func (f *cholesky) rowsOf(candidates []int) blas64.General {
 	return out
 }
 
-// eliminate subtracts from h what the per rows of pivot at explain, a row with
-// a residual below drop nothing.
+// eliminate conditions the residual h on the per rows of candidate at. It skips
+// rows whose residual is at most drop.
 func eliminate(h blas64.General, at, per int, drop float64) {
 	for a := at * per; a < (at+1)*per; a++ {
 		pivot := h.Data[a*h.Stride+a]
@@ -262,8 +264,8 @@ func eliminate(h blas64.General, at, per int, drop float64) {
 	}
 }
 
-// addColumns passes over the data and appends the columns of the accepted
-// candidates to the factor. h is the residual among the pool.
+// addColumns appends the columns of the accepted candidates to the factor, in one
+// pass over the data. h is the residual between the candidates of the pool.
 func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool, accepted []int, h blas64.General) error {
 	s, err := batch.Gather(ctx, accepted)
 	if err != nil {
@@ -279,7 +281,7 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 		before = f.rowsOf(chosen)
 	}
 	lo, hi := f.width, f.width+len(accepted)*f.per
-	err = eachColumns(ctx, f.k, f.x, f.c, s, func(p part, block blas64.General) error {
+	err = eachColumns(ctx, f.k, f.x, f.c, s, func(p chunk, block blas64.General) error {
 		rows := dense.Rows(f.factor, p.first*f.c, p.first*f.c+p.rows)
 		if f.width > 0 {
 			if err := fblas.GemmContext(ctx, f.o.Workers, blas.NoTrans, blas.Trans, -1, dense.Cols(rows, 0, f.width), before, 1, block); err != nil {
@@ -314,8 +316,9 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 	return nil
 }
 
-// pivotFactor returns the Cholesky factor of the residual among the accepted
-// candidates. Rows that the ones before explain are dead: unit in the factor.
+// pivotFactor returns the Cholesky factor of the residual between the accepted
+// candidates. dead lists the rows with no residual given the rows before them; in
+// the factor they are rows of the identity.
 func (f *cholesky) pivotFactor(h blas64.General, accepted []int) (l blas64.Triangular, dead []int) {
 	n := len(accepted) * f.per
 	l = blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: n, Stride: n, Data: make([]float64, n*n)}

@@ -10,15 +10,15 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A solvePlan shares the memory out.
-type solvePlan struct {
-	rank    int  // features of the preconditioner
+// A memoryPlan says what the memory allowed is used for.
+type memoryPlan struct {
+	rank    int  // most features of the preconditioner
 	columns int  // right-hand sides solved for at once
 	keep    bool // the Jacobian of a stream is kept
 }
 
 const (
-	mostColumns = 64 // beyond that a product gains little
+	mostColumns = 64 // more columns make products hardly more efficient
 	mostBlock   = 64 // features made at once, unless one example has more
 )
 
@@ -29,12 +29,12 @@ const (
 // large for an int64 is returned as the largest int64.
 func Bytes(n, c, p, rank, columns int) int64 {
 	nc, r := memory.Mul(int64(n), int64(c)), int64(rank)
-	// F, r, f, m, b, α, Kα and three vectors of work; Λ, R, κ(x_i,x_i), its
-	// residual, and one more Λ and R while a refit compares.
+	// F, r, f, m, b, α, Kα and vectors of scratch; Λ, R, κ(x_i,x_i), its
+	// residual, and another Λ and R during a refit.
 	vectors := memory.Mul(nc, 12+6*int64(c))
-	// Right-hand sides, solutions and five vectors a column; Jᵀv twice.
+	// Right-hand sides, solutions and scratch for each column; vᵀJ twice.
 	solver := memory.Mul(int64(columns), memory.Add(memory.Mul(8, nc), memory.Mul(2, int64(p))))
-	// features, those being made, and matrices of their order.
+	// Features, those being made, and rank×rank matrices.
 	features := memory.Add(memory.Mul(nc, r), memory.Mul(4, memory.Mul(r, r)))
 	if rank > 0 {
 		features = memory.Add(features, memory.Mul(2*max(mostBlock, int64(c)), nc))
@@ -42,16 +42,16 @@ func Bytes(n, c, p, rank, columns int) int64 {
 	return memory.Mul(8, memory.Add(vectors, memory.Add(solver, features)))
 }
 
-// planOf shares out the memory for n examples of which b are some; streamed
-// tells that their Jacobian is not in memory.
-func planOf(n int, b *linearize.Batch, streamed bool, o *Options) (solvePlan, error) {
+// planMemory returns the plan for n examples, given a batch b of some of them.
+// streamed says that their Jacobian is not in memory.
+func planMemory(n int, b *linearize.Batch, streamed bool, o *Options) (memoryPlan, error) {
 	c, p, budget := b.Outputs(), b.P, gp.MemoryBudget(o.MaxMemory)
 	need := func(n int) int64 { return Bytes(n, c, p, 0, c) }
 	if err := gp.CheckMemory("a matrix-free posterior", gp.TrainingExamples, n, budget, need); err != nil {
-		return solvePlan{}, err
+		return memoryPlan{}, err
 	}
 	rank := min(orDefault(o.Rank, defaultRank), n*c)
-	plan := solvePlan{rank: sort.Search(max(0, rank), func(r int) bool { return Bytes(n, c, p, r+1, c) > budget })}
+	plan := memoryPlan{rank: sort.Search(max(0, rank), func(r int) bool { return Bytes(n, c, p, r+1, c) > budget })}
 	left := budget - Bytes(n, c, p, plan.rank, c)
 	if jacobian := memory.Mul(int64(n), batchBytes(b)/int64(b.Len())+1); streamed && jacobian <= left {
 		plan.keep = true
@@ -61,7 +61,7 @@ func planOf(n int, b *linearize.Batch, streamed bool, o *Options) (solvePlan, er
 	return plan, nil
 }
 
-// batchBytes returns the memory of what a cgStore keeps of b.
+// batchBytes returns the memory that the examples of b take in a batchBuilder.
 func batchBytes(b *linearize.Batch) int64 {
 	sum := matBytes(b.F)
 	for _, block := range b.Blocks {

@@ -12,11 +12,11 @@ import (
 
 // The image of v has the Jacobian Jᵀv, and κ with it is K v: (E2) is linear.
 func TestImage(t *testing.T) {
-	eachCGCase(t, func(t *testing.T, s *cgCase) {
+	eachTestCase(t, func(t *testing.T, s *testCase) {
 		rows := s.data.n * s.data.c
 		v := mat.NewDense(rows, 5, nil)
 		v.Apply(func(i, j int, _ float64) float64 { return math.Sin(float64(3*i + j)) }, v)
-		var image imageSum
+		var image jacobianSum
 		got, err := image.of(t.Context(), s.data, v.RawMatrix())
 		require.NoError(t, err)
 		var j, want, kv mat.Dense

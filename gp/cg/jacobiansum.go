@@ -13,36 +13,34 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A imageSum sums Jᵀv for the columns of v, and holds the result as a batch of
-// one example a column, whose Jacobian it is. Its memory is used again.
-type imageSum struct {
+// A jacobianSum computes vᵀJ, the sum of the Jacobians of all examples weighted by
+// the columns of v. The result is a batch that has, for each column, one example
+// with this Jacobian. The next sum overwrites it.
+type jacobianSum struct {
 	workers int
 	tile    []float64
 	batch   *linearize.Batch
-	parts   []blas64.General // of the Jacobian, block by block
+	parts   []blas64.General // the Jacobian, block by block
 }
 
-// imageFloats bounds the columns of the Jacobian that are made at once,
-// unless one example has more.
-const imageFloats = 1 << 21
+// tileFloats bounds the entries of the Jacobian that are formed at once, unless
+// one example has more.
+const tileFloats = 1 << 21
 
-// of returns the image of v, N·C×k, over all examples.
-func (m *imageSum) of(ctx context.Context, d *data, v blas64.General) (*linearize.Batch, error) {
+// of returns vᵀJ over all examples; v is N·C×k.
+func (m *jacobianSum) of(ctx context.Context, d *data, v blas64.General) (*linearize.Batch, error) {
 	m.batch = nil
 	err := d.each(ctx, func(first int, b *linearize.Batch) error {
 		if m.batch == nil {
 			m.reset(b, v.Cols)
 		}
-		if err := m.add(ctx, b, d.rowsFor(v, first, b)); err != nil {
-			return err
-		}
-		return nil
+		return m.add(ctx, b, d.rowsFor(v, first, b))
 	})
 	return m.batch, err
 }
 
-// reset makes the image zero, for k columns and the network of b.
-func (m *imageSum) reset(b *linearize.Batch, k int) {
+// reset makes the sum zero, for k columns and the network of b.
+func (m *jacobianSum) reset(b *linearize.Batch, k int) {
 	m.batch = &linearize.Batch{F: mat.NewDense(k, 1, nil), P: b.P}
 	if m.parts == nil {
 		m.parts = make([]blas64.General, len(b.Blocks))
@@ -55,20 +53,20 @@ func (m *imageSum) reset(b *linearize.Batch, k int) {
 }
 
 // part returns a view of examples [lo, hi).
-func (m *imageSum) part(lo, hi int) *imageSum {
-	p := &imageSum{workers: m.workers, batch: m.batch.Slice(lo, hi)}
+func (m *jacobianSum) part(lo, hi int) *jacobianSum {
+	p := &jacobianSum{workers: m.workers, batch: m.batch.Slice(lo, hi)}
 	for _, g := range m.parts {
 		p.parts = append(p.parts, dense.Rows(g, lo, hi))
 	}
 	return p
 }
 
-// add adds vᵀJ for the examples of b.
-func (m *imageSum) add(ctx context.Context, b *linearize.Batch, v blas64.General) error {
+// add adds vᵀJ of the examples of b.
+func (m *jacobianSum) add(ctx context.Context, b *linearize.Batch, v blas64.General) error {
 	c := b.Outputs()
 	for i, block := range b.Blocks {
 		width := linearize.Width(block)
-		step := max(1, imageFloats/(c*max(1, width)))
+		step := max(1, tileFloats/(c*max(1, width)))
 		for lo := 0; lo < b.Len(); lo += step {
 			hi := min(lo+step, b.Len())
 			// Σ_i v_iᵀJ_i
@@ -81,8 +79,9 @@ func (m *imageSum) add(ctx context.Context, b *linearize.Batch, v blas64.General
 	return nil
 }
 
-// tileOf returns the block's rows of examples [lo, hi) as they are, or made.
-func (m *imageSum) tileOf(block linearize.Block, lo, hi, c, width int) blas64.General {
+// tileOf returns the block's Jacobian of examples [lo, hi): a view where the block
+// is a linearize.Full, and otherwise a matrix formed in m.tile.
+func (m *jacobianSum) tileOf(block linearize.Block, lo, hi, c, width int) blas64.General {
 	if full, ok := block.(*linearize.Full); ok {
 		return dense.Rows(full.J.RawMatrix(), lo*c, hi*c)
 	}
@@ -91,7 +90,7 @@ func (m *imageSum) tileOf(block linearize.Block, lo, hi, c, width int) blas64.Ge
 		m.tile = tile.Data
 	}
 	const examples = 16 // on one worker at a time
-	// Without a deadline or an error from the work there is nothing to return.
+	// Neither the context nor the work returns an error.
 	_ = par.Do(context.Background(), m.workers, par.Tiles(hi-lo, examples), func(t int) error {
 		i, j := par.Bounds(t, hi-lo, examples)
 		block.Slice(lo+i, lo+j).TileTo(dense.View(dense.Rows(tile, i*c, j*c)))

@@ -11,78 +11,78 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// refitState is an interrupted refit: its pass and what came before. Vectors
-// that the pass computes end at its next example; the others have N·C entries.
+// A refitState is the state of a refit in the middle of a pass. Vectors that the pass
+// computes end before its next example; the others have N·C entries.
 type refitState struct {
-	kind   passKind
-	step   int
-	move   float64
-	logLik float64 // Σ log p(y|f) of the pass
-	prior  []float64
-	marks  []float64
-	to     point
-	before point     // a step: where it sets out from
-	sums   *Sums     // a step: those there
-	pseudo []float64 // a step with FITC: b̃ there
+	kind      passKind
+	step      int
+	move      float64
+	logLik    float64 // Σ log p(y|f) of the pass
+	prior     []float64
+	checksums []float64
+	to        point
+	before    point     // stepping: the start of the step
+	sums      *Sums     // stepping: those at the start
+	pseudo    []float64 // stepping, with FITC: b̃ at the start
 }
 
-// numbers are all single ones.
+// numbers returns pointers to all scalars.
 func (s *refitState) numbers() [newtonNumbers]*float64 {
 	return [...]*float64{&s.move, &s.logLik, &s.to.objective, &s.before.objective}
 }
 
 const newtonNumbers = 4
 
-// vectors are all there are.
+// vectors returns pointers to all vectors.
 func (s *refitState) vectors() []*[]float64 {
-	return append(append([]*[]float64{&s.prior, &s.marks, &s.pseudo}, s.to.vectors()...), s.before.vectors()...)
+	return append(append([]*[]float64{&s.prior, &s.checksums, &s.pseudo}, s.to.vectors()...), s.before.vectors()...)
 }
 
 func (p *point) vectors() []*[]float64 { return []*[]float64{&p.w, &p.f, &p.q, &p.alpha} }
 
-// upTo is a view of p's first n outputs.
+// upTo returns a view of the first n outputs of p.
 func (p *point) upTo(n int) point {
 	q := *p
 	q.f, q.q, q.alpha = p.f[:n], p.q[:n], p.alpha[:min(n, len(p.alpha))]
 	return q
 }
 
-// chunks returns the number of chunks of n examples with c outputs.
-func chunks(n, c int) int { return (n + linearize.Tile(c) - 1) / linearize.Tile(c) }
+// chunkCount returns the number of chunks of n examples with c outputs.
+func chunkCount(n, c int) int { return (n + linearize.Tile(c) - 1) / linearize.Tile(c) }
 
-// checkpoint returns the state of p with the examples before next behind it.
-// It is nil where the sums end before next, as FITC allows no site there.
+// checkpoint returns the state of p after the examples before next. It is nil where
+// the sums end earlier, at an example whose FITC site does not exist.
 func (r *refit) checkpoint(p *pass, next int) *Checkpoint {
 	if errors.Is(p.to.err, errNotResidual) {
 		return nil
 	}
 	c := r.b.c
-	s := &refitState{kind: p.kind, step: r.search.Steps, move: r.search.Move, logLik: p.to.sites.LogLik, prior: r.prior, marks: r.marks, to: *p.to.point}
+	s := &refitState{kind: p.kind, step: r.search.Steps, move: r.search.Move, logLik: p.to.sites.LogLik, prior: r.prior, checksums: r.checksums, to: *p.to.point}
 	if p.kind != atPoint {
 		s.to = p.to.point.upTo(next * c)
 	}
 	switch p.kind {
 	case atTheta:
-		s.prior, s.marks = r.prior[:next*c], r.marks[:2*chunks(next, c)]
+		s.prior, s.checksums = r.prior[:next*c], r.checksums[:2*chunkCount(next, c)]
 	case stepping:
 		s.before, s.sums = *p.before.point, p.before.sums
 		s.pseudo = p.before.pseudo[:min(next*c, len(p.before.pseudo))]
 	}
-	return &Checkpoint{binding: r.to, next: next, sums: p.to.sums, newton: s}
+	return &Checkpoint{fitIdentity: r.identity, next: next, sums: p.to.sums, newton: s}
 }
 
 // resume returns the pass that was interrupted.
 func (r *refit) resume(ctx context.Context, c *Checkpoint) (*pass, error) {
-	if err := c.check(r.to); err != nil {
+	if err := c.check(r.identity); err != nil {
 		return nil, err
 	}
 	s := c.newton
-	r.search.Steps, r.search.Move, r.marks = s.step, s.move, slices.Clone(s.marks)
+	r.search.Steps, r.search.Move, r.checksums = s.step, s.move, slices.Clone(s.checksums)
 	copy(r.prior, s.prior)
 	p := &pass{kind: s.kind, to: r.restored(&s.to, c.sums), next: c.next}
 	if s.kind == stepping {
 		p.before = r.restored(&s.before, s.sums)
-		if r.origin.fitc {
+		if r.spec.fitc {
 			p.before.pseudo = make([]float64, len(r.prior))
 			copy(p.before.pseudo, s.pseudo)
 		}
@@ -103,7 +103,7 @@ func (r *refit) resume(ctx context.Context, c *Checkpoint) (*pass, error) {
 	return p, p.fatal()
 }
 
-// restored is the expansion at a copy of a point, with a copy of its sums.
+// restored returns an expansion with copies of a point and its sums.
 func (r *refit) restored(at *point, sums *Sums) *expansion {
 	p := r.newPoint(slices.Clone(at.w))
 	p.objective = at.objective
@@ -120,24 +120,24 @@ func (r *refit) expandAgain(e *expansion, n int, logLik float64) error {
 	for lo := 0; lo < n && e.err == nil; lo += size {
 		e.err = r.expand(e, lo, min(size, n-lo))
 	}
-	if !(math.Abs(e.sites.LogLik-logLik) <= markRounding*math.Max(1, math.Abs(logLik))) {
+	if !(math.Abs(e.sites.LogLik-logLik) <= checksumRounding*math.Max(1, math.Abs(logLik))) {
 		return &ResumeError{What: "their likelihood"}
 	}
 	return nil
 }
 
-// recognize notes the network's outputs of a chunk at the first pass, and
-// checks them where a refit goes on.
-func (r *refit) recognize(t part) error {
+// checkOutputs keeps the checksum of the network's outputs of a chunk in the first
+// pass, and compares it where the refit was resumed.
+func (r *refit) checkOutputs(t chunk) error {
 	if !r.save.active() {
 		return nil
 	}
-	i, m := t.first/linearize.Tile(r.b.c), markOf(dense.Contiguous(t.x.F))
-	if 2*i == len(r.marks) {
-		r.marks = append(r.marks, m.sum, m.scale)
+	i, m := t.first/linearize.Tile(r.b.c), checksumOf(dense.Contiguous(t.x.F))
+	if 2*i == len(r.checksums) {
+		r.checksums = append(r.checksums, m.sum, m.scale)
 		return nil
 	}
-	if r.save.resume != nil && !m.same(mark{r.marks[2*i], r.marks[2*i+1]}) {
+	if r.save.resume != nil && !m.same(checksum{r.checksums[2*i], r.checksums[2*i+1]}) {
 		return &ResumeError{What: fmt.Sprintf("their training examples %d to %d", t.first, t.first+t.x.Len()-1)}
 	}
 	return nil

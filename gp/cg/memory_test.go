@@ -13,10 +13,10 @@ import (
 // then for the preconditioner, the Jacobian and more right-hand sides.
 func TestPlan(t *testing.T) {
 	const n, c = 40, 2
-	b := newCGCase(t, n, c, 4).x
+	b := newTestCase(t, n, c, 4).x
 	bytes := func(rank, columns int) int64 { return Bytes(n, c, b.P, rank, columns) }
-	plan := func(memory int64, rank int) (solvePlan, error) {
-		return planOf(n, b, true, &Options{MaxMemory: memory, Rank: rank})
+	plan := func(memory int64, rank int) (memoryPlan, error) {
+		return planMemory(n, b, true, &Options{MaxMemory: memory, Rank: rank})
 	}
 	_, err := plan(bytes(0, c)-1, 0)
 	var m *gp.MemoryError
@@ -25,13 +25,13 @@ func TestPlan(t *testing.T) {
 	for _, p := range []struct {
 		memory int64
 		rank   int
-		want   solvePlan
+		want   memoryPlan
 	}{
-		{bytes(0, c), 0, solvePlan{columns: c}},
-		{bytes(33, c), 0, solvePlan{rank: 33, columns: c}},
-		{bytes(33, 40) + batchBytes(b) + n, 33, solvePlan{rank: 33, columns: 40, keep: true}},
-		{1 << 30, -1, solvePlan{columns: mostColumns, keep: true}},
-		{1 << 30, 0, solvePlan{rank: n * c, columns: mostColumns, keep: true}}, // no more than there are rows
+		{bytes(0, c), 0, memoryPlan{columns: c}},
+		{bytes(33, c), 0, memoryPlan{rank: 33, columns: c}},
+		{bytes(33, 40) + batchBytes(b) + n, 33, memoryPlan{rank: 33, columns: 40, keep: true}},
+		{1 << 30, -1, memoryPlan{columns: mostColumns, keep: true}},
+		{1 << 30, 0, memoryPlan{rank: n * c, columns: mostColumns, keep: true}}, // no more than there are rows
 	} {
 		got, err := plan(p.memory, p.rank)
 		require.NoError(t, err)

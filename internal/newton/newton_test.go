@@ -1,0 +1,172 @@
+package newton_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/newton"
+)
+
+// A concave is an objective of one number x with its first two derivatives.
+type concave struct {
+	value, slope, curvature func(x float64) float64
+}
+
+func (c concave) Between(a, b, t float64) float64 { return a + t*(b-a) }
+func (c concave) Objective(x float64) float64     { return newton.Finite(c.value(x)) }
+func (c concave) Slope(x, a, b float64) float64   { return c.slope(x) * (b - a) }
+func (c concave) Values(x float64) []float64      { return []float64{x} }
+func (c concave) step(x float64) float64          { return x - c.slope(x)/c.curvature(x) }
+func (c concave) search(s *newton.Search, x float64) (float64, newton.End, error) {
+	for {
+		next, end, err := newton.Next(s, c, []float64{x}, x, c.step(x))
+		if end != newton.GoesOn {
+			return next, end, err
+		}
+		x = next
+	}
+}
+
+func search(most int) *newton.Search { return &newton.Search{MaxIter: most, Move: math.Inf(1)} }
+
+// counts is Σ log p of three Poisson counts at x = log of the mean, with a
+// standard normal prior: 3x − exp(x) − ½x².
+var counts = concave{
+	value:     func(x float64) float64 { return 3*x - math.Exp(x) - x*x/2 },
+	slope:     func(x float64) float64 { return 3 - math.Exp(x) - x },
+	curvature: func(x float64) float64 { return -math.Exp(x) - 1 },
+}
+
+func TestSearchSettlesAtTheMode(t *testing.T) {
+	for _, from := range []float64{-30, -1, 0, 1, 30} {
+		s := search(100)
+		x, end, err := counts.search(s, from)
+		require.NoError(t, err)
+		require.NotEqual(t, newton.Exhausted, end)
+		require.InDelta(t, 0, counts.slope(x), 1e-11)
+		require.False(t, s.Moves())
+		require.Less(t, s.Steps, 50)
+	}
+}
+
+// Full Newton steps of −log cosh x diverge from beyond 1.09, the search does not.
+func TestSearchShortensSteps(t *testing.T) {
+	logCosh := concave{
+		value:     func(x float64) float64 { return -math.Log(math.Cosh(x - 3)) },
+		slope:     func(x float64) float64 { return -math.Tanh(x - 3) },
+		curvature: func(x float64) float64 { return math.Pow(math.Tanh(x-3), 2) - 1 },
+	}
+	s := search(100)
+	x, end, err := logCosh.search(s, 6)
+	require.NoError(t, err)
+	require.NotEqual(t, newton.Exhausted, end)
+	require.InDelta(t, 3, x, 1e-9)
+	require.False(t, s.Moves())
+}
+
+func TestSearchIsExhausted(t *testing.T) {
+	s := search(2)
+	_, end, err := counts.search(s, 30)
+	require.NoError(t, err)
+	require.Equal(t, newton.Exhausted, end)
+	require.Equal(t, 2, s.Steps)
+	require.True(t, s.Moves())
+}
+
+// A step that leads down the objective has no part that raises it.
+func TestSearchIsStuck(t *testing.T) {
+	s := search(100)
+	next, end, err := newton.Next(s, counts, []float64{0}, 0, -1)
+	require.NoError(t, err)
+	require.Equal(t, newton.Stuck, end)
+	require.Equal(t, -1.0, next)
+	require.Zero(t, s.Steps)
+	require.True(t, s.Moves())
+}
+
+// From θ* the search starts at the prior mean, and stays there where no part of
+// the step is better.
+func TestSearchFromTheta(t *testing.T) {
+	s := search(100)
+	s.AtTheta = true
+	next, end, err := newton.Next(s, counts, []float64{5}, 0, -1)
+	require.NoError(t, err)
+	require.Equal(t, newton.GoesOn, end)
+	require.Zero(t, next)
+	require.Equal(t, 1, s.Steps)
+}
+
+func TestSearchHasNoObjective(t *testing.T) {
+	never := concave{value: func(float64) float64 { return math.NaN() }, slope: counts.slope, curvature: counts.curvature}
+	s := search(100)
+	s.AtTheta = true
+	_, end, err := newton.Next(s, never, []float64{5}, 0, 1)
+	require.ErrorIs(t, err, newton.ErrNoObjective)
+	require.Equal(t, newton.Stuck, end)
+}
+
+// A step that is long relative to an f̂ near zero but promises no gain is no
+// reason to warn.
+func TestSearchIgnoresStepsWithoutGain(t *testing.T) {
+	parabola := concave{
+		value: func(x float64) float64 { return -x * x / 2 }, slope: func(x float64) float64 { return -x }, curvature: func(float64) float64 { return -1 },
+	}
+	s := search(100)
+	_, _, err := newton.Next(s, parabola, []float64{1e-12}, 1e-12, 1e-16)
+	require.NoError(t, err)
+	require.Greater(t, s.Move, newton.SmallOpen)
+	require.False(t, s.Moves())
+}
+
+func TestRelative(t *testing.T) {
+	require.Zero(t, newton.RelativeMove([]float64{0, 0}, []float64{0, 0}))
+	require.Equal(t, 1.5, newton.RelativeMove([]float64{1, 2}, []float64{3, -4}))
+	require.Zero(t, newton.RelativeTo(0, []float64{0}))
+	require.Equal(t, 0.25, newton.RelativeTo(1, []float64{2, -4}))
+	require.True(t, math.IsInf(newton.RelativeTo(1, []float64{0}), 1))
+}
+
+func TestOverflow(t *testing.T) {
+	at, sum := newton.Overflow([]float64{1, 2}, []float64{3, 4})
+	require.Equal(t, -1, at)
+	require.Equal(t, 11.0, sum)
+	at, sum = newton.Overflow([]float64{1, 1e200, 1}, []float64{1, 1e200, 1})
+	require.Equal(t, 1, at)
+	require.True(t, math.IsInf(sum, 1))
+	at, _ = newton.Overflow([]float64{math.NaN()}, []float64{1})
+	require.Zero(t, at)
+}
+
+func TestMixAndFinite(t *testing.T) {
+	require.Equal(t, []float64{1, 2.5}, newton.Mix([]float64{0, 2}, []float64{4, 4}, 0.25))
+	require.Equal(t, []float64{-4, -2}, newton.Minus([]float64{0, 2}, []float64{4, 4}))
+	require.Equal(t, 2.0, newton.Finite(2))
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		require.True(t, math.IsInf(newton.Finite(v), -1))
+	}
+}
+
+// unitNormal is a normal likelihood with variance 1, without its constant.
+type unitNormal struct{}
+
+func (unitNormal) Expand(residual, _, _, y, f []float64) float64 {
+	sum := 0.0
+	for j := range f {
+		if residual != nil {
+			residual[j] = y[j] - f[j]
+		}
+		sum -= (y[j] - f[j]) * (y[j] - f[j]) / 2
+	}
+	return sum
+}
+
+func TestSumsOverExamples(t *testing.T) {
+	y, f := mat.NewDense(2, 2, []float64{1, 2, 3, 4}), []float64{0, 1, 1, 4}
+	require.Equal(t, -3.0, newton.LogLik(unitNormal{}, y, f))
+	a, b := []float64{0, 0, 0, 0}, []float64{1, 1, 2, 1}
+	require.Equal(t, 6.0, newton.Slope(unitNormal{}, y, f, nil, a, b))
+	require.Equal(t, 1.0, newton.Slope(unitNormal{}, y, f, []float64{1, 1, 1, 1}, a, b))
+}
