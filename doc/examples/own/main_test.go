@@ -17,7 +17,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-func TestPrior(t *testing.T) { gptest.Prior(t, smooth{}, 8) }
+func TestPrior(t *testing.T) { gptest.Prior(t, smooth{1, 0.5, 0.25}, 3) }
 
 func TestLikelihood(t *testing.T) {
 	gptest.Likelihood(t, gptest.LikelihoodCase{
