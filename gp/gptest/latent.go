@@ -2,7 +2,6 @@ package gptest
 
 import (
 	"context"
-	"errors"
 	"math"
 	"runtime"
 	"sync"
@@ -379,42 +378,6 @@ func (c DualCase) influence(t *testing.T) {
 	requirePanic(t, "rows and examples of another number", func() {
 		c.Dual.InfluenceTo(t.Context(), new(mat.Dense), new(mat.Dense), few, c.Train)
 	})
-}
-
-func (c LatentCase) cancelled(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	requireCanceled(t, "PredictTo", c.Latent.PredictTo(ctx, new(mat.Dense), new(mat.Dense), c.Test))
-	requireCanceled(t, "PredictTo of the mean", c.Latent.PredictTo(ctx, new(mat.Dense), nil, c.Test))
-	requireCanceled(t, "JointTo", c.Latent.JointTo(ctx, new(mat.Dense), new(mat.Dense), c.Test))
-	requireCanceled(t, "JointTo of the mean", c.Latent.JointTo(ctx, new(mat.Dense), nil, c.Test))
-	c.predict(t, c.Test) // the posterior is as good as before
-}
-
-func (c DualCase) cancelledDual(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	q, err := c.Dual.Cross(ctx, c.Test)
-	if err != nil {
-		t.Fatalf("Cross: %v", err)
-	}
-	cancel()
-	few := c.Train.Slice(0, 2)
-	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
-		requireCanceled(t, "TileTo", q.TileTo(ctx, new(mat.Dense), 0, few, terms))
-		if q, ok := q.(gp.CombinedCross); ok {
-			requireCanceled(t, "CombinedTo", q.CombinedTo(ctx, new(mat.Dense), few, terms))
-		}
-	}
-	_, err = c.Dual.Cross(ctx, c.Test)
-	requireCanceled(t, "Cross", err)
-	requireCanceled(t, "InfluenceTo", c.Dual.InfluenceTo(ctx, new(mat.Dense), new(mat.Dense), []int{0, 1}, few))
-}
-
-func requireCanceled(t *testing.T, what string, err error) {
-	t.Helper()
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("%s with a cancelled context: error %v", what, err)
-	}
 }
 
 // requireClose compares relative to the largest entry of want and of the
