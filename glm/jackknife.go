@@ -187,8 +187,6 @@ func (j *Jackknife) check(mean *mat.Dense) {
 	}
 }
 
-func hasNaN(v []float64) bool { return slices.ContainsFunc(v, math.IsNaN) }
-
 // smallest returns the k-th smallest number, k counted from 1. It sorts v.
 func smallest(v []float64, k int) float64 {
 	slices.Sort(v)
@@ -242,10 +240,10 @@ func JackknifeRank(n int, coverage float64) (int, error) {
 	return k, nil
 }
 
-// BinomialBand returns the exact confidence interval of a probability, of the given
-// level, after hits among n independent trials [Clopper and Pearson 1934]. Of no
-// trials it is [0, 1].
-func BinomialBand(hits, n int, level float64) (lo, hi float64) {
+// ClopperPearson returns the exact confidence interval of a probability, of the
+// given level, after hits among n independent trials [Clopper and Pearson 1934]. Of
+// no trials it is [0, 1].
+func ClopperPearson(hits, n int, level float64) (lo, hi float64) {
 	if hits < 0 || hits > n || !(level > 0 && level < 1) {
 		panic("glm: not a number of trials, or not a level")
 	}

@@ -300,17 +300,17 @@ func TestJackknifeGuarantee(t *testing.T) {
 				hits++
 			}
 		}
-		_, hi := BinomialBand(hits, trials, .999)
+		_, hi := ClopperPearson(hits, trials, .999)
 		require.GreaterOrEqual(t, hi, 1-alpha, name)
-		lo, _ := BinomialBand(hits, trials, .999)
+		lo, _ := ClopperPearson(hits, trials, .999)
 		require.GreaterOrEqual(t, lo, 1-2*alpha, name)
 	}
 }
 
-// TestBinomialBand compares with sums of binomial probabilities: the band's ends are
+// TestClopperPearson compares with sums of binomial probabilities: the ends are
 // the probabilities at which so many hits or more, or so many or fewer, have
 // probability 2.5 %.
-func TestBinomialBand(t *testing.T) {
+func TestClopperPearson(t *testing.T) {
 	tail := func(p float64, n, from, to int) float64 {
 		sum := 0.0
 		for k := from; k <= to; k++ {
@@ -323,7 +323,7 @@ func TestBinomialBand(t *testing.T) {
 	}
 	for _, c := range [][2]int{{1, 2}, {0, 10}, {10, 10}, {5, 10}, {88, 100}, {1801, 1991}} {
 		k, n := c[0], c[1]
-		lo, hi := BinomialBand(k, n, .95)
+		lo, hi := ClopperPearson(k, n, .95)
 		require.LessOrEqual(t, lo, float64(k)/float64(n))
 		require.GreaterOrEqual(t, hi, float64(k)/float64(n))
 		if k > 0 {
@@ -337,8 +337,8 @@ func TestBinomialBand(t *testing.T) {
 			require.Equal(t, 1.0, hi)
 		}
 	}
-	lo, hi := BinomialBand(0, 0, .95)
+	lo, hi := ClopperPearson(0, 0, .95)
 	require.Equal(t, [2]float64{0, 1}, [2]float64{lo, hi})
-	require.Panics(t, func() { BinomialBand(3, 2, .95) })
-	require.Panics(t, func() { BinomialBand(1, 2, 1) })
+	require.Panics(t, func() { ClopperPearson(3, 2, .95) })
+	require.Panics(t, func() { ClopperPearson(1, 2, 1) })
 }
