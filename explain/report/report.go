@@ -35,7 +35,24 @@ type Prediction struct {
 	ProbabilitySD  []Float   `json:"probability_sd"`
 	MAPProbability []Float   `json:"map_probability"` // g⁻¹(f(x;θ*))
 	Mean           []Float   `json:"mean"`            // length C
-	Covariance     [][]Float `json:"covariance"`      // C×C
+	Covariance     [][]Float `json:"covariance"`      // C×C, not scaled by the calibration
+
+	// For a regression, standard deviations of a new observation, noise included, and
+	// of the function without it, both calibrated, of length C; nil for classes.
+	ObservationSD []Float `json:"observation_sd,omitempty"`
+	FunctionSD    []Float `json:"function_sd,omitempty"`
+
+	Novelty  *Novelty `json:"novelty,omitempty"`  // nil where it was not computed
+	Interval []Float  `json:"interval,omitempty"` // ends of an interval for the target, if one was asked for
+	Set      []Float  `json:"set,omitempty"`      // labels in the set of classes, if one was asked for
+}
+
+// Novelty says how far a row is from the training data. It is computed with the
+// covariance of the stated prior, before calibration.
+type Novelty struct {
+	Score             Float `json:"score"`              // entropy of the predictive distribution in nats; its variance for a regression
+	MutualInformation Float `json:"mutual_information"` // between label and function, in nats
+	Rank              Float `json:"rank"`               // share of training rows whose leave-one-out score is smaller, in [0, 1]
 }
 
 // Output is the explanation of one output or contrast.
@@ -93,7 +110,29 @@ type Fit struct {
 	Scatter        Float    `json:"scatter"`
 	Warnings       Warnings `json:"warnings"`
 
+	Calibration   *Calibration   `json:"calibration,omitempty"`   // nil where the covariance is used as it is
 	Approximation *Approximation `json:"approximation,omitempty"` // nil for an exact posterior
+}
+
+// Calibration says how the posterior covariance was scaled for predictions
+// and how well the scaled posterior predicts rows that it was not fitted to.
+type Calibration struct {
+	Method     string     `json:"method"`            // loo or heldout
+	Scale      Float      `json:"scale"`             // s of s·cov
+	NoiseScale Float      `json:"noise_scale"`       // t of t·σ² for a Gaussian, 1 for other likelihoods
+	Rows       int        `json:"rows"`              // number of rows behind the scores
+	NLLSE      Float      `json:"nll_se"`            // standard error of the calibrated negative log likelihood
+	LOO        *RowScores `json:"loo,omitempty"`     // calibrated predictions of training rows without themselves
+	HeldOut    *RowScores `json:"heldout,omitempty"` // calibrated predictions of held-out rows, with method heldout
+	Network    RowScores  `json:"network"`           // the same rows and means without a covariance
+}
+
+// RowScores are averages over the rows of a Calibration. Those that the
+// likelihood does not define are NaN.
+type RowScores struct {
+	NLL      Float `json:"nll"` // negative log likelihood of a row, in nats
+	Accuracy Float `json:"accuracy"`
+	ECE      Float `json:"ece"` // expected calibration error
 }
 
 // Approximation gives the errors of a posterior that is not exact. Fields that
