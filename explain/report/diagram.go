@@ -169,34 +169,29 @@ func coverageDiagram(title, class string, cdf []float64) htmlDiagram {
 	d.frame(plot, shares, shares)
 	d.Guide = path([]float64{plot.x(0), plot.x(1)}, []float64{plot.y(0), plot.y(1)})
 	n := len(cdf)
-	var px, py, lo, hi []float64
-	for k := 0; k <= coverageLevels; k++ {
-		q := float64(k) / coverageLevels
-		in := 0
-		for _, u := range cdf {
-			if math.Abs(2*u-1) <= q {
-				in++
-			}
-		}
-		share := float64(in) / float64(n)
-		a, b := q, q
-		if q > 0 && q < 1 {
-			a, b = glm.BinomialBand(n, q, 0.95)
-		}
-		px, py, lo, hi = append(px, plot.x(q)), append(py, plot.y(share)), append(lo, plot.y(a)), append(hi, plot.y(b))
-		if k > 0 && k < coverageLevels && k%2 == 0 {
-			d.Points = append(d.Points, htmlPoint{X: coordinate(plot.x(q)), Y: coordinate(plot.y(share)), R: "3.5",
-				Title: fmt.Sprintf("the %s interval holds %s of %s", percent(q), percent(share), some(n, "target", "targets"))})
+	points := glm.CoverageOf(cdf, coverageLevels)
+	px, py, lo, hi := []float64{plot.x(0)}, []float64{plot.y(0)}, []float64{plot.y(0)}, []float64{plot.y(0)}
+	for k, c := range points {
+		px, py, lo, hi = append(px, plot.x(c.Nominal)), append(py, plot.y(c.Empirical)), append(lo, plot.y(c.BandLo)), append(hi, plot.y(c.BandHi))
+		if k%2 == 1 {
+			d.Points = append(d.Points, htmlPoint{X: coordinate(px[k+1]), Y: coordinate(py[k+1]), R: "3.5",
+				Title: fmt.Sprintf("the %s interval holds %s of %s", percent(c.Nominal), percent(c.Empirical), some(n, "target", "targets"))})
 		}
 	}
+	px, py, lo, hi = append(px, plot.x(1)), append(py, plot.y(1)), append(lo, plot.y(1)), append(hi, plot.y(1))
 	d.Line, d.Band = path(px, py), bandPath(px, lo, hi)
 	d.integral(cdf)
 	d.Label = fmt.Sprintf("Coverage, %s, %s", strings.ToLower(title), some(n, "row", "rows"))
 	return d
 }
 
-// coverageLevels is the number of steps of the probability of an interval.
-const coverageLevels = 20
+// coverageLevels are the probabilities of the intervals, in steps of 0.05.
+var coverageLevels = func() (levels []float64) {
+	for k := 1; k < 20; k++ {
+		levels = append(levels, float64(k)/20)
+	}
+	return levels
+}()
 
 // integral draws the histogram of the distribution function at the targets, which is
 // flat if the predictive distributions are right.

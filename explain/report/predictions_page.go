@@ -147,7 +147,7 @@ func (p *PredictionPage) heading() string {
 	case s.Rows == 0:
 		return "Predictions"
 	case r.Classes == nil:
-		return fmt.Sprintf("Predicted %s to within %s", p.quantity(), score(s.RMSE))
+		return fmt.Sprintf("Predicted %s, RMSE %s", p.quantity(), score(s.RMSE))
 	case s.Rows < fewRows:
 		return fmt.Sprintf("%.0f of %d predicted correctly", float64(s.Accuracy)*float64(s.Rows), s.Rows)
 	}
@@ -316,7 +316,7 @@ func (p *PredictionPage) row(d *digest) htmlRow {
 	if p.Predictions.Classes == nil {
 		k := min(3, decimals(d.calibrated.expected, d.calibrated.sd))
 		if r.Head = typeset(label(d.label)); known {
-			r.Head = "target " + r.Head + ","
+			r.Head = "target " + r.Head
 		}
 		r.Predicted = fmt.Sprintf("expected %s\u00a0±\u00a0%s", typeset(fixed(d.calibrated.expected, k)), fixed(d.calibrated.sd, k))
 	} else {
