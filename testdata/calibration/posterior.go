@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -125,10 +124,10 @@ const posteriorKind = "calibration: posterior of a case"
 // loadPosterior returns the posterior that an earlier run kept, or nil. Its file
 // stays open.
 func loadPosterior(ctx context.Context, path string, k ntk.Kernel, x linearize.Source, post *posterior) (*sparse.Posterior, error) {
-	file, err := store.Open(path, posteriorKind, 1)
-	if errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(path); err != nil {
 		return nil, nil
 	}
+	file, err := store.Open(path, posteriorKind, 1)
 	if err != nil {
 		return nil, err
 	}
