@@ -22,6 +22,8 @@ type explainVerb struct {
 	common    commonFlags
 	posterior posteriorFlags
 
+	calibration calibrationFlags
+
 	index           *int // nil where not given
 	input           string
 	invert          bool
@@ -47,7 +49,7 @@ It explains the first test row, the test row --index, or a file of your own.`,
   gpexplain explain --input digit.png --invert
   gpexplain explain --json --top 100 --train-count 500`,
 		flags: s.add, check: s.check, run: s.run,
-		complete: methodValues(map[string][]string{"terms": {"posterior", "raw"}}),
+		complete: methodValues(map[string][]string{"terms": {"posterior", "raw"}, "calibrate": calibrations}),
 	}
 	return v.command(con, &s.common)
 }
@@ -61,6 +63,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 	s.posterior.add(c)
 	s.posterior.addRefit(c, true, "move to the optimum of the linearized model first, where the sum is complete")
 	s.posterior.addFile(c)
+	s.calibration.add(c)
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
 	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain as well why A rather than B; for a regression, two outputs")
 	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
@@ -90,6 +93,9 @@ func (s *explainVerb) check(c *cobra.Command) error {
 		return err
 	}
 	if err := s.posterior.check(c); err != nil {
+		return err
+	}
+	if err := s.calibration.check(c, s.posterior.file); err != nil {
 		return err
 	}
 	return s.checkContrast()
@@ -134,7 +140,7 @@ func (s *explainVerb) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	q, err := answer(ctx, c, p, &s.posterior)
+	q, err := answer(ctx, c, p, &s.posterior, s.calibration.method)
 	if err != nil {
 		return err
 	}
@@ -237,7 +243,8 @@ func (s *explainVerb) report(ctx context.Context, c *console, p *problem, q *pos
 	}
 	r := &report.Report{Input: x.input, Fit: q.report(p, c.warnings)}
 	r.Prediction = report.Prediction{Class: p.task.class(batch.F.RawRowView(0)), Probability: rowOf(pred.prob, 0), ProbabilitySD: rowOf(pred.sd, 0),
-		MAPProbability: rowOf(pred.mapProb, 0), Mean: rowOf(pred.mean, 0), Covariance: covarianceOf(pred.cov, 0)}
+		MAPProbability: rowOf(pred.mapProb, 0), Mean: rowOf(pred.mean, 0), Covariance: covarianceOf(pred.cov, 0),
+		ObservationMean: rowOf(pred.response, 0), ObservationSD: rowOf(pred.observationSD, 0), FunctionSD: rowOf(pred.functionSD, 0), Novelty: q.reportNovelty(pred.novelty, 0)}
 	names := report.Rows{Index: p.examples.train.Rows, Label: labels(p.examples.train)}
 	for _, one := range rows[0] {
 		r.Outputs = append(r.Outputs, names.Output(one))

@@ -59,7 +59,7 @@ func (s *importancesVerb) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	q, err := answer(ctx, c, p, &s.posterior)
+	q, err := answer(ctx, c, p, &s.posterior, "")
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,8 @@ type posterior struct {
 	traceError    float64
 	trials        []trial // of --tune-prior
 	approximation *report.Approximation
+	calibration   *calibration // nil predicts with the covariance as it is
+	novelty       []float64    // leave-one-out novelty of training rows, ascending; nil where it is not known
 }
 
 // A method says how a posterior was computed.
@@ -82,14 +84,6 @@ type fit struct {
 	gradient []float64        // Jᵀr at θ*
 }
 
-// answer loads the posterior of the problem's file, or fits one.
-func answer(ctx context.Context, c *console, p *problem, f *posteriorFlags) (*posterior, error) {
-	if p.saved != nil {
-		return loadPosterior(ctx, c, p)
-	}
-	return fitPosterior(ctx, c, p, f, fitOptions{})
-}
-
 // fitPosterior computes the posterior that the flags ask for.
 func fitPosterior(ctx context.Context, c *console, p *problem, flags *posteriorFlags, o fitOptions) (*posterior, error) {
 	f, err := newFit(c, p, flags, o)
@@ -123,7 +117,7 @@ func newFit(c *console, p *problem, flags *posteriorFlags, o fitOptions) (*fit, 
 	d, outputs, params := p.model.net.Dims()
 	c.detail("%d training examples, %d inputs, %d outputs, %d parameters, prior precision %g, %s likelihood", p.examples.train.Len(), d, outputs, params, p.task.precision, p.task.likelihood.Name())
 	if o.tune {
-		if f.heldOut, err = p.heldOut(); err != nil {
+		if f.heldOut, err = p.heldOut("--tune-prior", "choose the precision on"); err != nil {
 			return nil, err
 		}
 	}
@@ -199,6 +193,10 @@ func (f *fit) residualGradient(ctx context.Context) ([]float64, error) {
 
 // report is the fit as JSON shows it.
 func (q *posterior) report(p *problem, warnings []string) report.Fit {
+	var calibration *report.Calibration
+	if q.calibration != nil {
+		calibration = &q.calibration.Calibration
+	}
 	inducing := report.Index(-1)
 	if isSparse(q.how.name) {
 		inducing = report.Index(len(q.how.inducing))
@@ -206,7 +204,7 @@ func (q *posterior) report(p *problem, warnings []string) report.Fit {
 	return report.Fit{Examples: p.examples.train.Len(), Outputs: p.model.outputs, Parameters: p.model.parameters(), PriorPrecision: report.Float(q.precision), Refit: q.dual.Refitted(),
 		Method: q.how.name, Inducing: inducing, TraceError: report.Float(q.traceError),
 		GradientNorm: report.Float(q.gradient), LogEvidence: report.Float(q.evidence.Value), Bound: q.evidence.Bound.String(), LogDet: report.Float(q.evidence.LogDet),
-		LogLikelihood: report.Float(q.evidence.LogLik), Scatter: report.Float(q.evidence.Scatter), Approximation: q.approximation, Warnings: warnings}
+		LogLikelihood: report.Float(q.evidence.LogLik), Scatter: report.Float(q.evidence.Scatter), Calibration: calibration, Approximation: q.approximation, Warnings: warnings}
 }
 
 func number(v float64) *report.Float {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,8 @@ import (
 type predictVerb struct {
 	common    commonFlags
 	posterior posteriorFlags
+
+	calibration calibrationFlags
 
 	index     *int // nil where not given
 	testIndex string
@@ -40,7 +43,7 @@ and a summary: as text on standard error, or with --json as the last line.`,
 		example: `  gpexplain predict --index 24
   gpexplain predict --json > predictions.jsonl`,
 		flags: s.add, check: s.check, run: s.run,
-		complete: methodValues(map[string][]string{"link": links}),
+		complete: methodValues(map[string][]string{"link": links, "calibrate": calibrations}),
 	}
 	return v.command(con, &s.common)
 }
@@ -52,6 +55,7 @@ func (s *predictVerb) add(c *cobra.Command) {
 	s.posterior.add(c)
 	s.posterior.addRefit(c, false, "move to the optimum of the linearized model first; otherwise the mean is the network's output")
 	s.posterior.addFile(c)
+	s.calibration.add(c)
 	f.StringVar(&s.link, "link", "", "`METHOD` from outputs to probabilities: exact, probit, mc or bridge (default exact for one output, otherwise probit)")
 	f.IntVar(&s.samples, "samples", 1000, "`S` draws of --link mc")
 }
@@ -76,7 +80,10 @@ func (s *predictVerb) check(c *cobra.Command) error {
 			return usagef("--link %s is not for --likelihood %s", s.link, name)
 		}
 	}
-	return s.posterior.check(c)
+	if err := s.posterior.check(c); err != nil {
+		return err
+	}
+	return s.calibration.check(c, s.posterior.file)
 }
 
 // linkSuits tells whether a link can be computed for a likelihood of c
@@ -129,7 +136,7 @@ func (s *predictVerb) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	q, err := answer(ctx, c, p, &s.posterior)
+	q, err := answer(ctx, c, p, &s.posterior, s.calibration.method)
 	if err != nil {
 		return err
 	}
@@ -191,7 +198,15 @@ type prediction struct {
 	Probability    []report.Float   `json:"probability"`
 	MAPProbability []report.Float   `json:"map_probability"`
 	Mean           []report.Float   `json:"mean"`
-	Covariance     [][]report.Float `json:"covariance"`
+	Covariance     [][]report.Float `json:"covariance"` // not scaled by the calibration
+
+	// Of a regression: the expected value and the standard deviation of a new
+	// observation, and the standard deviation of the function, calibrated.
+	ObservationMean []report.Float `json:"observation_mean,omitempty"`
+	ObservationSD   []report.Float `json:"observation_sd,omitempty"`
+	FunctionSD      []report.Float `json:"function_sd,omitempty"`
+
+	Novelty *report.Novelty `json:"novelty"`
 }
 
 // predictTile predicts the rows [lo, hi), whose targets are those rows of y,
@@ -207,7 +222,7 @@ func predictTile(ctx context.Context, p *problem, q *posterior, link glm.Link, r
 		return names.explainError(err)
 	}
 	targets := y.Slice(lo, hi, 0, 1).(*mat.Dense)
-	if err := link.LogPredictiveTo(total.logp[lo:hi], lik, targets, pred.mean, pred.cov); err != nil {
+	if err := link.LogPredictiveTo(total.logp[lo:hi], pred.likelihood, targets, pred.mean, pred.scaled); err != nil {
 		return names.explainError(err)
 	}
 	for i := range hi - lo {
@@ -223,7 +238,8 @@ func predictTile(ctx context.Context, p *problem, q *posterior, link glm.Link, r
 			}
 		}
 		line := prediction{Index: rows.Rows[lo+i], Label: report.Float(label(rows, lo+i)), Class: p.task.class(f), Probability: rowOf(pred.prob, i),
-			MAPProbability: rowOf(pred.mapProb, i), Mean: rowOf(pred.mean, i), Covariance: covarianceOf(pred.cov, i)}
+			MAPProbability: rowOf(pred.mapProb, i), Mean: rowOf(pred.mean, i), Covariance: covarianceOf(pred.cov, i),
+			ObservationMean: rowOf(pred.response, i), ObservationSD: rowOf(pred.observationSD, i), FunctionSD: rowOf(pred.functionSD, i), Novelty: q.reportNovelty(pred.novelty, i)}
 		if err := lines.Encode(line); err != nil {
 			return err
 		}
@@ -233,8 +249,15 @@ func predictTile(ctx context.Context, p *problem, q *posterior, link glm.Link, r
 
 // predictions are the answers for a batch of T rows.
 type predictions struct {
-	mean, cov         *mat.Dense // of the outputs: T×C, T·C×C
-	prob, sd, mapProb *mat.Dense // probabilities, their standard deviations, and those of the network itself: T×classes, nil for a regression
+	mean, cov         *mat.Dense     // of the outputs: T×C, T·C×C
+	likelihood        glm.Likelihood // with calibrated noise
+	scaled            *mat.Dense     // calibrated covariance, T·C×C
+	prob, sd, mapProb *mat.Dense     // probabilities, their standard deviations, and those of the network itself: T×classes, nil for a regression
+	novelty           *glm.Novelty   // with the covariance as it is
+
+	// Of a regression, T×C: the mean and the standard deviation of a new
+	// observation, and the standard deviation of the function.
+	response, observationSD, functionSD *mat.Dense
 }
 
 // predict evaluates posterior and link at the rows of b.
@@ -244,11 +267,18 @@ func (q *posterior) predict(ctx context.Context, task *task, b *linearize.Batch,
 	if err := q.dual.PredictTo(ctx, out.mean, out.cov, b); err != nil {
 		return nil, err
 	}
-	if task.classes == nil {
-		return out, nil
-	}
 	lik := task.likelihood
-	if err := out.respond(lik, link); err != nil {
+	var err error
+	if out.likelihood, out.scaled, err = q.calibration.scales().Apply(lik, out.cov); err != nil {
+		return nil, err
+	}
+	if out.novelty, err = glm.NoveltyOf(ctx, nil, lik, out.mean, out.cov, 0); err != nil {
+		return nil, err
+	}
+	if task.classes == nil {
+		return out, out.observe()
+	}
+	if err := out.respond(out.likelihood, link); err != nil {
 		return nil, err
 	}
 	out.mapProb = mat.NewDense(t, c, nil)
@@ -270,7 +300,7 @@ func (q *posterior) predict(ctx context.Context, task *task, b *linearize.Batch,
 // respond fills in the probabilities and their standard deviations.
 func (o *predictions) respond(lik glm.Likelihood, link glm.Link) error {
 	o.prob, o.sd = new(mat.Dense), new(mat.Dense)
-	if err := link.PredictTo(o.prob, o.sd, lik, o.mean, o.cov); err != nil {
+	if err := link.PredictTo(o.prob, o.sd, lik, o.mean, o.scaled); err != nil {
 		return err
 	}
 	t, c := o.prob.Dims()
@@ -283,7 +313,7 @@ func (o *predictions) respond(lik glm.Likelihood, link glm.Link) error {
 		// E σ(−f), which keeps its digits where p is 1 to rounding.
 		var minus mat.Dense
 		minus.Scale(-1, o.mean)
-		if err := link.PredictTo(rest, nil, lik, &minus, o.cov); err != nil {
+		if err := link.PredictTo(rest, nil, lik, &minus, o.scaled); err != nil {
 			return err
 		}
 	default:
@@ -292,6 +322,28 @@ func (o *predictions) respond(lik glm.Likelihood, link glm.Link) error {
 		}
 	}
 	o.prob, o.sd = sideBySide(rest, o.prob), sideBySide(o.sd, o.sd)
+	return nil
+}
+
+// observe fills in what a regression says of a new observation.
+func (o *predictions) observe() error {
+	t, c := o.mean.Dims()
+	link := glm.Exact{}
+	aleatoric, epistemic := new(mat.Dense), new(mat.Dense)
+	if err := link.SplitTo(aleatoric, epistemic, o.likelihood, o.mean, o.scaled); err != nil {
+		return err
+	}
+	o.response = new(mat.Dense)
+	if err := link.PredictTo(o.response, nil, o.likelihood, o.mean, o.scaled); err != nil {
+		return err
+	}
+	o.observationSD, o.functionSD = mat.NewDense(t, c, nil), mat.NewDense(t, c, nil)
+	for i := range t {
+		for j := range c {
+			o.observationSD.Set(i, j, math.Sqrt(aleatoric.At(i, j)+epistemic.At(i, j)))
+			o.functionSD.Set(i, j, math.Sqrt(max(0, o.scaled.At(i*c+j, j))))
+		}
+	}
 	return nil
 }
 

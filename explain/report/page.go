@@ -282,7 +282,7 @@ func (v *view) facts() {
 	for _, x := range []struct {
 		name string
 		s    Float
-	}{{"load", t.Load}, {"linearize", t.Linearize}, {"kernel", t.Kernel}, {"factorize", t.Factorize}, {"predict", t.Predict}, {"write", t.Write}, {"total", t.Total}} {
+	}{{"load", t.Load}, {"linearize", t.Linearize}, {"kernel", t.Kernel}, {"factorize", t.Factorize}, {"calibrate", t.Calibrate}, {"predict", t.Predict}, {"write", t.Write}, {"total", t.Total}} {
 		if x.s.Finite() && x.s > 0 {
 			v.timings = append(v.timings, fact{Name: x.name, Value: seconds(x.s)})
 		}
