@@ -3,7 +3,9 @@ package glm
 import (
 	"fmt"
 	"math"
+	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -109,6 +111,26 @@ func NewGaussianMatrix(cov mat.Symmetric) (*Gaussian, error) {
 	}
 	g.logNorm = float64(c)*halfLog2Pi + 0.5*chol.LogDet()
 	return g, nil
+}
+
+// ScaleNoise returns noise with t times the covariance, t > 0. The error is a
+// *NoiseError, where a variance leaves the range of a float64.
+func (g *Gaussian) ScaleNoise(t float64) (*Gaussian, error) {
+	if !(t > 0) {
+		panic("glm: the scale of the noise is not positive")
+	}
+	s := &Gaussian{c: g.c, cov: slices.Clone(g.cov), root: slices.Clone(g.root)}
+	floats.Scale(t, s.cov)
+	floats.Scale(1/math.Sqrt(t), s.root)
+	outputs := max(g.c, 1)
+	for j := range outputs {
+		if v := s.variance(j); !validVariance(v) {
+			return nil, &NoiseError{Output: min(j, g.c-1), Variance: v}
+		}
+	}
+	// ½ log det 2π tΣ
+	s.logNorm = g.logNorm + 0.5*float64(outputs)*math.Log(t)
+	return s, nil
 }
 
 func validVariance(v float64) bool {

@@ -3,6 +3,7 @@ package glm
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -129,14 +130,19 @@ func AUROC(in, out []float64) float64 {
 		if math.IsNaN(v) {
 			return math.NaN()
 		}
-		below, _ := slices.BinarySearch(sorted, v)
-		upTo, _ := slices.BinarySearch(sorted, math.Nextafter(v, math.Inf(1)))
-		if math.IsInf(v, 1) {
-			upTo = len(sorted)
-		}
-		sum += float64(below) + 0.5*float64(upTo-below)
+		sum += below(sorted, v)
 	}
 	return sum / (float64(len(in)) * float64(len(out)))
+}
+
+// below returns how many numbers are smaller than v, where equal ones count half.
+func below(sorted []float64, v float64) float64 {
+	smaller, found := slices.BinarySearch(sorted, v)
+	equal := 0
+	if found {
+		equal = sort.Search(len(sorted)-smaller, func(k int) bool { return sorted[smaller+k] > v })
+	}
+	return float64(smaller) + 0.5*float64(equal)
 }
 
 // checkLabels returns the number of labels. It panics unless there is one label

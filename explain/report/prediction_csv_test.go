@@ -1,0 +1,138 @@
+package report
+
+import (
+	"encoding/csv"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// readTable reads a table back, as numbers by the name of the column.
+func readTable(t *testing.T, text string) []map[string]string {
+	t.Helper()
+	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	require.NoError(t, err)
+	var table []map[string]string
+	for _, line := range lines[1:] {
+		row := map[string]string{}
+		for i, name := range lines[0] {
+			require.NotContains(t, row, name)
+			row[name] = line[i]
+		}
+		table = append(table, row)
+	}
+	return table
+}
+
+func number(t *testing.T, s string) Float {
+	t.Helper()
+	if s == "" {
+		return Undefined()
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	require.NoError(t, err)
+	return Float(v)
+}
+
+// requireSame compares bits, with every NaN the same. Minus zero is zero.
+func requireSame(t *testing.T, want, got Float, name string) {
+	t.Helper()
+	if math.IsNaN(float64(want)) {
+		require.True(t, math.IsNaN(float64(got)), name)
+		return
+	}
+	require.Equal(t, want, got, name)
+}
+
+func writeTable(t *testing.T, layout CSVLayout, rows []PredictedRow) string {
+	t.Helper()
+	var b strings.Builder
+	w, err := NewCSVWriter(&b, layout)
+	require.NoError(t, err)
+	for i := range rows {
+		require.NoError(t, w.Write(&rows[i]))
+	}
+	require.NoError(t, w.Flush())
+	return b.String()
+}
+
+// Every number of every row reads back as itself, and lines end as RFC 4180 says.
+func TestCSVRoundTrip(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 4))
+	any := func() Float {
+		switch rng.IntN(6) {
+		case 0:
+			return Undefined()
+		case 1:
+			return Float(rng.IntN(2000) - 1000)
+		}
+		return Float(math.Float64frombits(rng.Uint64()))
+	}
+	list := func(n int) []Float {
+		v := make([]Float, n)
+		for i := range v {
+			v[i] = any()
+		}
+		return v
+	}
+	labels := []Float{4, 9, -2}
+	var rows []PredictedRow
+	for i := range 60 {
+		rows = append(rows, PredictedRow{Index: Index(7 * i), Label: any(), Class: labels[i%3], Probability: list(3), ProbabilitySD: list(3), MAPProbability: list(3),
+			Mean: list(3), Novelty: Novelty{any(), any(), any()}, Set: labels[:i%4]})
+	}
+	text := writeTable(t, CSVLayout{Classes: labels, Outputs: 3, Sets: true}, rows)
+	require.Equal(t, 61, strings.Count(text, "\r\n"))
+	require.Equal(t, 61, strings.Count(text, "\n"))
+	table := readTable(t, text)
+	require.Len(t, table, 60)
+	for i, r := range rows {
+		got := table[i]
+		require.Equal(t, strconv.Itoa(int(r.Index)), got["index"])
+		requireSame(t, r.Label, number(t, got["label"]), "label")
+		requireSame(t, r.Class, number(t, got["class"]), "class")
+		for k, l := range []string{"4", "9", "-2"} {
+			requireSame(t, r.Probability[k], number(t, got["probability_"+l]), "probability")
+			requireSame(t, r.ProbabilitySD[k], number(t, got["probability_sd_"+l]), "sd")
+			requireSame(t, r.MAPProbability[k], number(t, got["map_probability_"+l]), "map")
+			requireSame(t, r.Mean[k], number(t, got["mean_"+strconv.Itoa(k)]), "mean")
+		}
+		requireSame(t, r.Novelty.Score, number(t, got["novelty"]), "novelty")
+		requireSame(t, r.Novelty.MutualInformation, number(t, got["mutual_information"]), "information")
+		requireSame(t, r.Novelty.Rank, number(t, got["novelty_rank"]), "rank")
+		require.Equal(t, []string{"", "4", "4 9", "4 9 -2"}[i%4], got["set"])
+	}
+}
+
+func TestCSVHeaders(t *testing.T) {
+	for want, l := range map[string]CSVLayout{
+		"index,label,class,probability_4,probability_9,probability_sd_4,probability_sd_9,map_probability_4,map_probability_9,mean_0," +
+			"novelty,mutual_information,novelty_rank": {Classes: []Float{4, 9}, Outputs: 1},
+		"index,target,mean,observation_sd,function_sd,expected,map_expected,novelty,mutual_information,novelty_rank,interval_lo,interval_hi": {Outputs: 1, Intervals: true},
+		"index,target,mean_0,mean_1,observation_sd_0,observation_sd_1,function_sd_0,function_sd_1,novelty,mutual_information,novelty_rank":   {Outputs: 2},
+	} {
+		require.Equal(t, want+"\r\n", writeTable(t, l, nil))
+	}
+}
+
+// A regression writes its columns, and lists that are not known stay empty.
+func TestCSVOfARegression(t *testing.T) {
+	rows := []PredictedRow{
+		{Index: 3, Label: 1.5, Mean: []Float{1.0 / 3}, ObservationSD: []Float{2}, FunctionSD: []Float{0.5}, Expected: 0.25, MAPExpected: 0.125, Novelty: Novelty{4, 5, 0.75}, Interval: []Float{-1, 1e-300}},
+		{Index: 4, Label: Undefined(), Mean: []Float{-7}, Expected: Undefined(), MAPExpected: Undefined(), Novelty: Novelty{Undefined(), Undefined(), Undefined()}},
+	}
+	text := writeTable(t, CSVLayout{Outputs: 1, Intervals: true}, rows)
+	_, body, _ := strings.Cut(text, "\r\n")
+	require.Equal(t, "3,1.5,0.3333333333333333,2,0.5,0.25,0.125,4,5,0.75,-1,1e-300\r\n4,,-7,,,,,,,,,\r\n", body)
+	require.Panics(t, func() { writeTable(t, CSVLayout{Outputs: 2}, rows) })
+}
+
+func TestCSVErrorsAreReported(t *testing.T) {
+	w, err := NewCSVWriter(full{}, CSVLayout{Outputs: 1})
+	require.NoError(t, err, "the header is in the buffer")
+	require.ErrorIs(t, w.Flush(), errFull)
+}

@@ -1,0 +1,212 @@
+package report
+
+import (
+	"math"
+
+	"github.com/funcgp/funcgp/glm"
+)
+
+// Scores are averages over rows with labels. Those that do not apply, or have no
+// row, are NaN.
+type Scores struct {
+	Rows     int   // number of rows scored
+	NLL      Float // negative log likelihood of a row, in nats
+	NLLSE    Float // its standard error
+	Accuracy Float
+	ECE      Float // expected calibration error of the largest probability
+	Brier    Float // Σ_c (p_c − 1[y=c])²
+	AUROC    Float // of two classes, by the probability of the second
+	RMSE     Float // of the expected target of a regression
+	Covered  Float // share of targets in the central interval of Level
+	Level    Float // Predictions.Coverage, or 0.9
+}
+
+// Scores returns the scores of the test rows by the network alone and calibrated, and
+// those to expect on new rows: of the rows given to AddLeaveOneOut or, without any,
+// what the calibration says.
+func (p *Predictions) Scores() (network, calibrated, expected Scores) {
+	network = p.scores(p.test, networkAlone)
+	calibrated = p.scores(p.test, withCovariance)
+	if len(p.training) > 0 {
+		return network, calibrated, p.scores(p.training, withCovariance)
+	}
+	expected = p.scores(nil, withCovariance)
+	if c := p.Fit.Calibration; c != nil {
+		x := c.LOO
+		if x == nil {
+			x = c.HeldOut
+		}
+		if x != nil {
+			expected.Rows, expected.NLL, expected.NLLSE, expected.Accuracy, expected.ECE = c.Rows, x.NLL, c.NLLSE, x.Accuracy, x.ECE
+		}
+	}
+	return network, calibrated, expected
+}
+
+// networkAlone and withCovariance select one of the two predictive distributions of
+// a row.
+func networkAlone(d *digest) *outcome   { return &d.network }
+func withCovariance(d *digest) *outcome { return &d.calibrated }
+
+// scores averages over the rows with a label and a defined log density.
+func (p *Predictions) scores(rows []digest, of func(*digest) *outcome) Scores {
+	s := Scores{Level: p.level()}
+	var nll, accuracy, brier, square, covered mean
+	var first, second []float64 // P(second class) by label
+	for i := range rows {
+		d := &rows[i]
+		o := of(d)
+		if math.IsNaN(o.logDensity) {
+			continue
+		}
+		nll.add(-o.logDensity)
+		switch {
+		case p.Classes == nil:
+			square.add(math.Pow(o.expected-float64(d.label), 2))
+			covered.add(boolean(math.Abs(2*o.cdf-1) <= float64(s.Level), o.cdf))
+			continue
+		case d.label == p.Classes[len(p.Classes)-1]:
+			second = append(second, o.second)
+		default:
+			first = append(first, o.second)
+		}
+		accuracy.add(boolean(p.Classes[o.top] == d.label, 0))
+		brier.add(o.brier)
+	}
+	s.Rows, s.NLL, s.NLLSE = nll.n, nll.value(), nll.standardError()
+	s.Accuracy, s.Brier, s.Covered, s.RMSE = accuracy.value(), brier.value(), covered.value(), Float(math.Sqrt(float64(square.value())))
+	s.AUROC, s.ECE = Undefined(), Undefined()
+	if len(p.Classes) == 2 {
+		s.AUROC = Float(glm.AUROC(first, second))
+	}
+	if p.Classes != nil {
+		s.ECE = ece(p.hits(rows, of))
+	}
+	return s
+}
+
+// level is the level of the intervals whose coverage is scored.
+func (p *Predictions) level() Float {
+	if p.Coverage > 0 {
+		return Float(p.Coverage)
+	}
+	return 0.9
+}
+
+// boolean is 1 or 0, or NaN if of is.
+func boolean(is bool, of float64) float64 {
+	switch {
+	case math.IsNaN(of):
+		return of
+	case is:
+		return 1
+	}
+	return 0
+}
+
+// A mean is a running mean with its standard error. NaN makes both NaN, and
+// infinity the standard error.
+type mean struct {
+	n          int
+	sum        float64
+	at, square float64 // running mean and sum of squared distances from it (Welford)
+}
+
+func (m *mean) add(x float64) {
+	m.n++
+	m.sum += x
+	d := x - m.at
+	m.at += d / float64(m.n)
+	m.square += d * (x - m.at)
+}
+
+func (m *mean) value() Float {
+	if m.n == 0 {
+		return Undefined()
+	}
+	return Float(m.sum / float64(m.n))
+}
+
+// standardError is that of the mean, NaN for fewer than two numbers.
+func (m *mean) standardError() Float {
+	if m.n < 2 {
+		return Undefined()
+	}
+	return Float(math.Sqrt(m.square / float64(m.n-1) / float64(m.n)))
+}
+
+// hits are the largest probabilities of the scored rows, and whether that class is
+// the label.
+func (p *Predictions) hits(rows []digest, of func(*digest) *outcome) (confidence []float64, hit []bool) {
+	for i := range rows {
+		if o := of(&rows[i]); !math.IsNaN(o.logDensity) {
+			confidence, hit = append(confidence, o.confidence), append(hit, p.Classes[o.top] == rows[i].label)
+		}
+	}
+	return confidence, hit
+}
+
+// saving is the mean over the test rows of the calibrated minus the network's
+// negative log likelihood, with the standard error of this difference.
+func (p *Predictions) saving() (difference, se Float) {
+	var m mean
+	for i := range p.test {
+		if d := p.test[i].network.logDensity - p.test[i].calibrated.logDensity; !math.IsNaN(d) {
+			m.add(d)
+		}
+	}
+	return m.value(), m.standardError()
+}
+
+// undefined counts the test rows with a label whose calibrated density is not a
+// number.
+func (p *Predictions) undefined() int {
+	n := 0
+	for i := range p.test {
+		if d := &p.test[i]; d.label.Finite() && math.IsNaN(d.calibrated.logDensity) {
+			n++
+		}
+	}
+	return n
+}
+
+// unlabelled counts the test rows without a label.
+func (p *Predictions) unlabelled() int {
+	n := 0
+	for i := range p.test {
+		if !p.test[i].label.Finite() {
+			n++
+		}
+	}
+	return n
+}
+
+// beyond is the share of test rows whose rank of novelty is above q, and the number
+// of rows with a rank.
+func (p *Predictions) beyond(q float64) (share float64, n int) {
+	var m mean
+	for i := range p.test {
+		if r := float64(p.test[i].novelty.Rank); !math.IsNaN(r) {
+			m.add(boolean(r > q, 0))
+		}
+	}
+	return float64(m.value()), m.n
+}
+
+// held is the share of targets or labels that lie in their interval or set.
+func (p *Predictions) held() (share, size Float, n int) {
+	var in, large mean
+	for i := range p.test {
+		d := &p.test[i]
+		if !math.IsNaN(d.in) {
+			in.add(d.in)
+		}
+		switch {
+		case !math.IsNaN(d.width):
+			large.add(d.width)
+		case p.Classes != nil:
+			large.add(float64(d.set))
+		}
+	}
+	return in.value(), large.value(), in.n
+}

@@ -1,0 +1,202 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// WriteText writes the scores as plain text of at most the given number of columns,
+// 60 at least; 0 means 80. It leads with one table: the network alone, calibrated,
+// and what to expect by leave-one-out.
+func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
+	if columns == 0 {
+		columns = 80
+	}
+	t := &textWriter{columns: max(60, columns)}
+	p.textTable(t)
+	t.gap()
+	for _, say := range p.sentences() {
+		t.wrap("", clean(say))
+	}
+	v := &view{page: &Page{Report: &Report{Fit: p.Predictions.Fit}}}
+	if text := v.posteriorText(); text != "" {
+		t.wrap("", text)
+	}
+	t.warnings(p.Predictions.Fit.Warnings)
+	if _, err := io.WriteString(w, t.String()); err != nil {
+		return fmt.Errorf("report: writing text: %w", err)
+	}
+	return nil
+}
+
+func (p *PredictionPage) textTable(t *textWriter) {
+	table := p.table()
+	lines := [][]string{append([]string{some(p.Predictions.Len(), "test row", "test rows")}, table.columns...)}
+	for _, m := range table.lines {
+		lines = append(lines, append([]string{"  " + m.name}, m.values...))
+	}
+	widths := make([]int, len(lines[0]))
+	for _, line := range lines {
+		for i, cell := range line {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, line := range lines {
+		var b strings.Builder
+		for i, cell := range line {
+			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i == 0 {
+				b.WriteString(cell + space)
+			} else {
+				b.WriteString("   " + space + cell)
+			}
+		}
+		t.line("%s", b.String())
+	}
+}
+
+// A scoreTable has a line for each score that applies.
+type scoreTable struct {
+	columns []string
+	lines   []scoreLine
+}
+
+type scoreLine struct {
+	name, note string
+	values     []string
+}
+
+// table compares the network alone, calibrated predictions, and what to expect.
+func (p *PredictionPage) table() scoreTable {
+	network, calibrated, expected := p.Predictions.Scores()
+	all := []*Scores{&network, &calibrated}
+	t := scoreTable{columns: []string{"network alone", "calibrated"}}
+	if expected.Rows > 0 {
+		all, t.columns = append(all, &expected), append(t.columns, "expected by "+p.source())
+	}
+	line := func(name, note string, value func(*Scores) (string, bool)) {
+		l, any := scoreLine{name: name, note: note}, false
+		for _, s := range all {
+			x, known := value(s)
+			any = any || known
+			l.values = append(l.values, x)
+		}
+		if any {
+			t.lines = append(t.lines, l)
+		}
+	}
+	plain := func(of func(*Scores) Float) func(*Scores) (string, bool) {
+		return func(s *Scores) (string, bool) { return score(of(s)), !math.IsNaN(float64(of(s))) }
+	}
+	line("accuracy", "share of rows whose most probable class is the label", plain(func(s *Scores) Float { return s.Accuracy }))
+	line("RMSE", "root mean squared distance of the target from the one expected", plain(func(s *Scores) Float { return s.RMSE }))
+	line("NLL", "mean negative log likelihood, in nats: the lower the better", func(s *Scores) (string, bool) {
+		if !s.NLLSE.Finite() {
+			return score(s.NLL), !math.IsNaN(float64(s.NLL))
+		}
+		return score(s.NLL) + " ± " + fixed(float64(s.NLLSE), scoreDecimals(float64(s.NLL))), true
+	})
+	line("ECE", "how far confidence and accuracy are apart on average, 0 at best", plain(func(s *Scores) Float { return s.ECE }))
+	line("Brier", "mean squared distance of the probabilities from 0 and 1", plain(func(s *Scores) Float { return s.Brier }))
+	line("AUROC", "probability that a row of the second class ranks above one of the first", plain(func(s *Scores) Float { return s.AUROC }))
+	line(percent(float64(calibrated.Level))+" coverage", "share of targets inside the central interval of that probability", plain(func(s *Scores) Float { return s.Covered }))
+	return t
+}
+
+// score formats a score with four decimals, or with four figures where it is above
+// ten.
+func score(f Float) string {
+	if math.IsInf(float64(f), 0) {
+		return strings.TrimPrefix(fmt.Sprint(float64(f)), "+")
+	}
+	return fixed(float64(f), scoreDecimals(float64(f)))
+}
+
+func scoreDecimals(x float64) int {
+	if math.Abs(x) < 10 {
+		return 4
+	}
+	return decimals(x)
+}
+
+// percent formats a share in per cent with at most one decimal.
+func percent(share float64) string {
+	s := fixed(100*share, 1)
+	return strings.TrimSuffix(s, ".0") + " %"
+}
+
+// source names the rows from which the expected scores come.
+func (p *PredictionPage) source() string {
+	if c := p.Predictions.Fit.Calibration; c != nil && c.Method == "heldout" && len(p.Predictions.training) == 0 {
+		return "held-out rows"
+	}
+	return "leave-one-out"
+}
+
+// sentences say in words what the table and the calibration mean.
+func (p *PredictionPage) sentences() []string {
+	r := p.Predictions
+	var say []string
+	if n := r.unlabelled(); n == r.Len() && n > 0 {
+		say = append(say, "No label is known, so nothing can be scored.")
+	} else if n > 0 {
+		say = append(say, fmt.Sprintf("%s without a label are not scored.", some(n, "row", "rows")))
+	}
+	if n := r.undefined(); n > 0 {
+		say = append(say, fmt.Sprintf("The prediction of %s is not a number, and not scored.", some(n, "row", "rows")))
+	}
+	if d, se := r.saving(); d.Finite() && se.Finite() {
+		say = append(say, verdict(float64(d), float64(se)))
+	}
+	if text := r.Fit.Calibration.text(); text != "" {
+		say = append(say, text)
+	}
+	if share, size, n := r.held(); n > 0 && r.Coverage > 0 {
+		if r.Classes != nil {
+			say = append(say, fmt.Sprintf("The %s sets hold the label of %s of the rows, with %s classes on average.", percent(r.Coverage), percent(float64(share)), fixed(float64(size), 2)))
+		} else {
+			say = append(say, fmt.Sprintf("The %s intervals hold the target of %s of the rows; their mean width is %s.", percent(r.Coverage), percent(float64(share)), short(float64(size))))
+		}
+	}
+	if share, n := r.beyond(noveltyTail); n > 0 {
+		say = append(say, fmt.Sprintf("%s of the test rows are farther from the training data than %s of the training rows (%s would be, if both came from the same source).",
+			percent(share), percent(noveltyTail), percent(1-noveltyTail)))
+	}
+	return say
+}
+
+// noveltyTail is the rank above which a row counts as far from the training data.
+const noveltyTail = 0.95
+
+// verdict says whether calibrated predictions are better than the network's. d is
+// the mean difference of the negative log likelihood and se its standard error.
+func verdict(d, se float64) string {
+	k := scoreDecimals(d)
+	text := fmt.Sprintf("%s ± %s nats a row", fixed(math.Abs(d), k), fixed(se, k))
+	switch {
+	case d < -2*se:
+		return "Calibrated predictions are better than the network alone: their NLL is lower by " + text + "."
+	case d > 2*se:
+		return "Calibrated predictions are worse than the network alone: their NLL is higher by " + text + "."
+	}
+	return fmt.Sprintf("Calibrated predictions and the network alone do not differ beyond chance: their NLL by %s ± %s nats a row.", signed(d, k), fixed(se, k))
+}
+
+// text says how the covariance was scaled, or "" without a calibration.
+func (c *Calibration) text() string {
+	if c == nil {
+		return ""
+	}
+	by := "by leave-one-out over " + some(c.Rows, "training row", "training rows")
+	if c.Method == "heldout" {
+		by = "on " + some(c.Rows, "held-out row", "held-out rows")
+	}
+	text := fmt.Sprintf("Calibration %s scales the posterior covariance by %s", by, short(float64(c.Scale)))
+	if c.NoiseScale.Finite() && c.NoiseScale != 1 {
+		text += fmt.Sprintf(" and the noise variance by %s", short(float64(c.NoiseScale)))
+	}
+	return text + "."
+}

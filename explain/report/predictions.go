@@ -1,0 +1,170 @@
+package report
+
+import (
+	"math"
+	"slices"
+)
+
+// Predictions summarizes what `gpexplain predict` found on T test rows, for a
+// PredictionPage. Add takes the test rows one at a time, and AddLeaveOneOut the
+// training rows predicted without themselves, from which the scores to expect on new
+// rows come. A row takes some 150 bytes, whatever the number of classes.
+type Predictions struct {
+	Classes []Float // labels in the order of the probabilities; nil for a regression
+	Fit     Fit
+	Timings Timings
+	// Coverage is the share of targets that the rows' intervals or sets should hold,
+	// between 0 and 1; 0 if the rows have none.
+	Coverage float64
+
+	test, training []digest
+}
+
+// A PredictedRow is the prediction of one row.
+type PredictedRow struct {
+	Index Index // row of the original file
+	Label Float // label or target in the data; NaN if unknown
+	Class Float // label of the network's argmax; NaN for a regression
+
+	// Of each class, in order; nil for a regression. The first two use the calibrated
+	// covariance, the third is the network alone, g⁻¹(f(x;θ*)).
+	Probability    []Float
+	ProbabilitySD  []Float
+	MAPProbability []Float
+
+	Mean []Float // posterior mean of the function, length C
+
+	// Only for a regression: standard deviations of a new observation, noise
+	// included, and of the function, both calibrated, of length C.
+	ObservationSD []Float
+	FunctionSD    []Float
+	// Only for a regression of one output: the expected target E[y|x], and what the
+	// network alone expects, both in the units of the target.
+	Expected, MAPExpected Float
+	// Only for a regression of one output: P(Y < y) + P(Y = y)/2 of a new observation
+	// Y at the target y, calibrated and by the network alone.
+	CDF, MAPCDF Float
+
+	LogDensity    Float // log p(y|x) of the label or target, calibrated; NaN if it is unknown
+	MAPLogDensity Float // the same by the network alone
+
+	Novelty  Novelty
+	Interval []Float // its two ends, if an interval was asked for
+	Set      []Float // labels in the set of classes, if one was asked for
+}
+
+// Add takes up a test row. It keeps nothing of r. A number of probabilities other
+// than that of the classes panics, as does a label that is none of them.
+func (p *Predictions) Add(r *PredictedRow) { p.test = append(p.test, p.digest(r)) }
+
+// AddLeaveOneOut takes up a training row that was predicted without itself. Its
+// MAPProbability, MAPExpected, MAPCDF and MAPLogDensity are those of the
+// leave-one-out mean without a covariance.
+func (p *Predictions) AddLeaveOneOut(r *PredictedRow) { p.training = append(p.training, p.digest(r)) }
+
+// Len returns T, the number of test rows.
+func (p *Predictions) Len() int { return len(p.test) }
+
+// A digest is what a page and the scores need of a row.
+type digest struct {
+	index                 Index
+	label, class          Float
+	calibrated, network   outcome
+	novelty               Novelty
+	functionSD, width, in float64 // in: 1 if the interval or set holds the label, 0 if not, NaN if unknown
+	set                   int     // number of classes in the set
+}
+
+// An outcome is what one predictive distribution says of a row. What does not
+// apply is NaN.
+type outcome struct {
+	logDensity float64
+	top        int     // class of largest probability; -1 for none
+	confidence float64 // its probability
+	truth      float64 // probability of the label
+	second     float64 // probability of the second of two classes
+	brier      float64 // Σ_c (p_c − 1[y=c])²
+	expected   float64 // E[y|x] of a regression
+	cdf        float64 // distribution function at the target
+	sd         float64 // standard deviation of an observation
+}
+
+func (p *Predictions) digest(r *PredictedRow) digest {
+	truth := p.position(r.Label)
+	d := digest{index: r.Index, label: r.Label, class: r.Class, novelty: r.Novelty, functionSD: math.NaN(), width: math.NaN(), in: math.NaN()}
+	nan := math.NaN()
+	d.calibrated = outcome{logDensity: float64(r.LogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, expected: float64(r.Expected), cdf: float64(r.CDF), sd: nan}
+	d.network = outcome{logDensity: float64(r.MAPLogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, expected: float64(r.MAPExpected), cdf: float64(r.MAPCDF), sd: nan}
+	if p.Classes != nil {
+		d.calibrated.classify(r.Probability, truth, len(p.Classes))
+		d.network.classify(r.MAPProbability, truth, len(p.Classes))
+	} else {
+		if len(r.ObservationSD) == 1 && len(r.FunctionSD) == 1 {
+			d.calibrated.sd, d.functionSD = float64(r.ObservationSD[0]), float64(r.FunctionSD[0])
+		}
+	}
+	if !r.Label.Finite() {
+		d.calibrated.logDensity, d.network.logDensity, d.calibrated.cdf, d.network.cdf = nan, nan, nan, nan
+	}
+	switch {
+	case len(r.Interval) == 2:
+		d.width = float64(r.Interval[1] - r.Interval[0])
+		d.in = within(r.Label, r.Interval[0] <= r.Label && r.Label <= r.Interval[1])
+	case r.Set != nil:
+		d.set = len(r.Set)
+		d.in = within(r.Label, slices.Contains(r.Set, r.Label))
+	}
+	return d
+}
+
+// within is 1 or 0, or NaN without a label.
+func within(label Float, is bool) float64 {
+	switch {
+	case !label.Finite():
+		return math.NaN()
+	case is:
+		return 1
+	}
+	return 0
+}
+
+// position returns the class of a label, -1 if there is none.
+func (p *Predictions) position(label Float) int {
+	if p.Classes == nil || !label.Finite() {
+		return -1
+	}
+	k := slices.Index(p.Classes, label)
+	if k < 0 {
+		panic("report: the label of a prediction is none of the classes")
+	}
+	return k
+}
+
+// classify fills in what follows from k probabilities. A NaN among them leaves all
+// undefined.
+func (o *outcome) classify(prob []Float, truth, k int) {
+	if len(prob) != k {
+		panic("report: a prediction does not have one probability for each class")
+	}
+	o.top, o.confidence = 0, float64(prob[0])
+	brier := 0.0
+	for c, p := range prob {
+		if math.IsNaN(float64(p)) {
+			o.top, o.confidence, o.logDensity = -1, math.NaN(), math.NaN()
+			return
+		}
+		if float64(p) > o.confidence {
+			o.top, o.confidence = c, float64(p)
+		}
+		if c == truth {
+			p--
+		}
+		brier += float64(p * p)
+	}
+	if k == 2 {
+		o.second = float64(prob[1])
+	}
+	if truth >= 0 {
+		o.truth, o.brier = float64(prob[truth]), brier
+	}
+}

@@ -1,0 +1,256 @@
+// Package minimize finds the minimum of a function of one variable that may have
+// several: it tries the points of a grid, and then refines around the best of
+// them by Brent's method.
+package minimize
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A Func returns the objective at each of several points, in their order. NaN
+// and +Inf count as worse than any number.
+type Func func(ctx context.Context, x []float64) ([]float64, error)
+
+// Each returns the Func that calls f for one point after the other.
+func Each(f func(ctx context.Context, x float64) (float64, error)) Func {
+	return func(ctx context.Context, x []float64) ([]float64, error) {
+		value := make([]float64, len(x))
+		for i, at := range x {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			var err error
+			if value[i], err = f(ctx, at); err != nil {
+				return nil, err
+			}
+		}
+		return value, nil
+	}
+}
+
+// Grid returns n ≥ 2 points from lo to hi with equal distances.
+func Grid(lo, hi float64, n int) []float64 {
+	if n < 2 || !(lo < hi) {
+		panic("minimize: a grid needs two points or more, from a smaller to a larger number")
+	}
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = lo + (hi-lo)*float64(i)/float64(n-1)
+	}
+	x[n-1] = hi
+	return x
+}
+
+// An Edge tells whether a minimum lies at an end of the grid.
+type Edge int
+
+// The minimum lies between the ends, at the first point, or at the last.
+const (
+	Inside Edge = iota
+	Lower
+	Upper
+)
+
+// A Trial is one point with its value. A value of NaN is kept as +Inf.
+type Trial struct{ X, Value float64 }
+
+// A Result is the best point that was tried.
+type Result struct {
+	X, Value float64
+	Edge     Edge
+	Flat     bool    // no finite value differs from the best by more than rounding
+	Trials   []Trial // in the order tried, those of the grid first
+}
+
+// NoMinimumError reports an objective that is finite at no point of the grid.
+type NoMinimumError struct{ Lo, Hi float64 }
+
+func (e *NoMinimumError) Error() string {
+	return fmt.Sprintf("minimize: the objective is finite nowhere on the grid from %.4g to %.4g", e.Lo, e.Hi)
+}
+
+// equal is the part of a value up to which a smaller one counts as equal.
+const equal = 1e-12
+
+// Search tries all points of the grid in one call of f, which must ascend, and
+// then refines between the neighbours of the best one, one point a call, until
+// the minimum is known to within tol. Between the points of the grid it assumes
+// one minimum.
+//
+// Of values that are equal up to 1e-12 of their size the one nearest to x = 0
+// counts, and of two as near the negative one. The result is an edge only where
+// nothing better lies between the end of the grid and its neighbour. The errors
+// are those of f, of ctx, and *NoMinimumError.
+func Search(ctx context.Context, grid []float64, tol float64, f Func) (*Result, error) {
+	if len(grid) < 2 || !slices.IsSorted(grid) || !(tol > 0) {
+		panic("minimize: the grid must ascend and have two points, and the tolerance be positive")
+	}
+	s := &search{f: f}
+	if err := s.try(ctx, grid...); err != nil {
+		return nil, err
+	}
+	at := s.best(s.trials)
+	if math.IsInf(s.trials[at].Value, 1) {
+		return nil, &NoMinimumError{Lo: grid[0], Hi: grid[len(grid)-1]}
+	}
+	r := &Result{Flat: s.flat(at)}
+	if !r.Flat {
+		lo, hi := max(at-1, 0), min(at+1, len(grid)-1)
+		if err := s.brent(ctx, s.trials[lo], s.trials[at], s.trials[hi], tol); err != nil {
+			return nil, err
+		}
+		at = s.best(s.trials)
+	}
+	r.X, r.Value, r.Trials = s.trials[at].X, s.trials[at].Value, s.trials
+	switch at {
+	case 0:
+		r.Edge = Lower
+	case len(grid) - 1:
+		r.Edge = Upper
+	}
+	return r, nil
+}
+
+type search struct {
+	f      Func
+	trials []Trial
+}
+
+// try adds trials at x.
+func (s *search) try(ctx context.Context, x ...float64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	value, err := s.f(ctx, x)
+	if err != nil {
+		return err
+	}
+	if len(value) != len(x) {
+		panic("minimize: the objective does not have one value per point")
+	}
+	for i, v := range value {
+		if math.IsNaN(v) {
+			v = math.Inf(1)
+		}
+		s.trials = append(s.trials, Trial{x[i], v})
+	}
+	return nil
+}
+
+// less tells whether a is below b by more than rounding.
+func less(a, b float64) bool {
+	if math.IsInf(b, 0) || math.IsInf(a, 0) {
+		return a < b
+	}
+	return a < b-equal*math.Abs(b)
+}
+
+// best returns the index of the best trial.
+func (s *search) best(trials []Trial) int {
+	order := make([]int, len(trials))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		a, b := trials[i].X, trials[j].X
+		return cmp.Or(cmp.Compare(math.Abs(a), math.Abs(b)), cmp.Compare(a, b))
+	})
+	best := order[0]
+	for _, i := range order[1:] {
+		if less(trials[i].Value, trials[best].Value) {
+			best = i
+		}
+	}
+	return best
+}
+
+// flat tells whether all trials have the value of the best one.
+func (s *search) flat(best int) bool {
+	for _, t := range s.trials {
+		if less(s.trials[best].Value, t.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// golden is the part of an interval that a golden-section step cuts off.
+var golden = (3 - math.Sqrt(5)) / 2
+
+// brent refines between a and b by Brent's method (Algorithms for Minimization
+// without Derivatives, 1973, chapter 5). The start is the best of the three, and
+// may be one of the ends.
+func (s *search) brent(ctx context.Context, a, start, b Trial, tol float64) error {
+	lo, hi := a.X, b.X
+	// x is the best point, w the second best, v the one that was w before.
+	x, w, v := start, a, b
+	if w.Value > v.Value {
+		w, v = v, w
+	}
+	// Where the grid has no neighbour the first steps have no parabola.
+	last, before := 0.0, 0.0 // the steps of this round and of the one before it
+	if lo < x.X && x.X < hi {
+		before, last = hi-lo, hi-lo
+	}
+	for {
+		mid := lo + (hi-lo)/2
+		if math.Abs(x.X-mid) <= tol-(hi-lo)/2 || mid <= lo || mid >= hi {
+			return nil
+		}
+		step, ok := parabola(x, w, v)
+		if ok && math.Abs(step) < math.Abs(before)/2 && x.X+step > lo && x.X+step < hi {
+			before, last = last, step
+			if u := x.X + step; u-lo < tol/2 || hi-u < tol/2 {
+				last = math.Copysign(tol/2, mid-x.X)
+			}
+		} else {
+			before = hi - x.X
+			if x.X >= mid {
+				before = lo - x.X
+			}
+			last = golden * before
+		}
+		u := x.X + last
+		if math.Abs(last) < tol/2 {
+			u = x.X + math.Copysign(tol/2, last)
+		}
+		if err := s.try(ctx, u); err != nil {
+			return err
+		}
+		t := s.trials[len(s.trials)-1]
+		if t.Value <= x.Value {
+			if t.X >= x.X {
+				lo = x.X
+			} else {
+				hi = x.X
+			}
+			x, w, v = t, x, w
+			continue
+		}
+		if t.X < x.X {
+			lo = t.X
+		} else {
+			hi = t.X
+		}
+		switch {
+		case t.Value <= w.Value || w.X == x.X:
+			w, v = t, w
+		case t.Value <= v.Value || v.X == x.X || v.X == w.X:
+			v = t
+		}
+	}
+}
+
+// parabola returns the step from x to the lowest point of the parabola through
+// three points, and whether there is one.
+func parabola(x, w, v Trial) (step float64, ok bool) {
+	r := (x.X - w.X) * (x.Value - v.Value)
+	q := (x.X - v.X) * (x.Value - w.Value)
+	p := (x.X-v.X)*q - (x.X-w.X)*r
+	step = -p / (2 * (q - r))
+	return step, !math.IsNaN(step) && !math.IsInf(step, 0)
+}
