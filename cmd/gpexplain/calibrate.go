@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -44,6 +45,7 @@ func (s *calibrationFlags) check(c *cobra.Command, posteriorFile string) error {
 // tell about it. It belongs to that posterior only.
 type calibration struct {
 	report.Calibration
+	rows     []report.PredictedRow // training rows predicted without themselves, calibrated
 	warnings []string
 }
 
@@ -96,7 +98,7 @@ func fitCalibrated(ctx context.Context, c *console, p *problem, f *posteriorFlag
 	if err := q.calibrate(ctx, c, p, heldOut); err != nil {
 		return nil, err
 	}
-	return q, c.endPart(ctx, "calibrate")
+	return q, c.endPart(ctx, "factorize")
 }
 
 // The most training rows that leave-one-out predictions are made of by a
@@ -202,7 +204,7 @@ type rowSample struct {
 // are not nil, and the novelty of the training rows by leave-one-out.
 func (q *posterior) calibrate(ctx context.Context, c *console, p *problem, heldOut *dataset.Subset) error {
 	defer c.bar.clear()
-	train, all := p.examples.train, p.trainNames()
+	all := p.trainNames()
 	rows := q.leftOut(p)
 	m, err := q.leaveOneOut(ctx, c, p, rows)
 	if err != nil {
@@ -221,29 +223,83 @@ func (q *posterior) calibrate(ctx context.Context, c *console, p *problem, heldO
 	if err := k.find(ctx, c.show, p.task.likelihood, on); err != nil {
 		return on.names.explainError(err)
 	}
-	score, err := k.score(ctx, p.task.likelihood, loo)
-	if err != nil {
-		return loo.names.explainError(err)
-	}
-	k.LOO = rowScores(score)
-	for _, i := range score.Surprising(mostSurprising) {
-		k.Surprising = append(k.Surprising, report.SurprisingRow{Index: report.Index(train.Rows[rows[i]]), Label: report.Float(label(train, rows[i])), LogDensity: report.Float(score.LogDensity[i])})
-	}
 	if heldOut != nil {
-		if score, err = k.score(ctx, p.task.likelihood, on); err != nil {
+		score, err := k.score(ctx, p.task.likelihood, on)
+		if err != nil {
 			return on.names.explainError(err)
 		}
 		k.HeldOut = rowScores(score)
 	}
-	novelty, err := glm.NoveltyOf(ctx, nil, p.task.likelihood, loo.mean, loo.cov, 0)
-	if err != nil {
+	if err := k.leaveOut(ctx, p, rows, loo.moments); err != nil {
 		return loo.names.explainError(err)
 	}
-	q.calibration, q.novelty = k, glm.SortedScores(novelty.Score)
+	q.calibration, q.novelty = k, noveltyScores(k.rows)
 	for _, text := range k.warnings {
 		c.warnText(text)
 	}
 	return nil
+}
+
+// leaveOut keeps the calibrated leave-one-out predictions of the training rows at
+// these positions, with their scores. Those without moments are left out.
+func (k *calibration) leaveOut(ctx context.Context, p *problem, rows []int, m *moments) error {
+	lik, train := p.task.likelihood, p.examples.train
+	calibrated, err := k.score(ctx, lik, rowSample{moments: m})
+	if err != nil {
+		return err
+	}
+	network, err := glm.ScoreOfContext(ctx, nil, lik, m.y, m.mean, nil, 0)
+	if err != nil {
+		return err
+	}
+	novelty, err := glm.NoveltyOf(ctx, nil, lik, m.mean, m.cov, 0)
+	if err != nil {
+		return err
+	}
+	k.LOO = rowScores(calibrated)
+	for _, i := range calibrated.Surprising(mostSurprising) {
+		k.Surprising = append(k.Surprising, report.SurprisingRow{Index: report.Index(train.Rows[rows[i]]), Label: report.Float(label(train, rows[i])), LogDensity: report.Float(calibrated.LogDensity[i])})
+	}
+	scaled, cov, err := k.scales().Apply(lik, m.cov)
+	if err != nil {
+		return err
+	}
+	answers := &predictions{network: m.mean, mean: m.mean, cov: m.cov, likelihood: scaled, scaled: cov, novelty: novelty}
+	if p.task.classes != nil {
+		answers.prob, answers.mapProb = bothClasses(calibrated.Response), bothClasses(network.Response)
+	} else if err := answers.observe(); err != nil {
+		return err
+	}
+	for i, at := range rows {
+		if math.IsNaN(calibrated.LogDensity[i]) {
+			continue
+		}
+		r := answers.row(p.task, i, train, at)
+		r.LogDensity, r.MAPLogDensity = report.Float(calibrated.LogDensity[i]), report.Float(network.LogDensity[i])
+		k.rows = append(k.rows, *r)
+	}
+	return nil
+}
+
+// bothClasses returns probabilities with one column a class. One output p speaks
+// for the second class, and 1 − p for the first.
+func bothClasses(response *mat.Dense) *mat.Dense {
+	t, c := response.Dims()
+	if c > 1 {
+		return response
+	}
+	rest := mat.NewDense(t, 1, nil)
+	rest.Apply(func(i, _ int, _ float64) float64 { return 1 - response.At(i, 0) }, rest)
+	return sideBySide(rest, response)
+}
+
+// noveltyScores returns the novelty of rows in ascending order.
+func noveltyScores(rows []report.PredictedRow) []float64 {
+	scores := make([]float64, len(rows))
+	for i := range rows {
+		scores[i] = float64(rows[i].Novelty.Score)
+	}
+	return glm.SortedScores(scores)
 }
 
 // mostSurprising is how many training rows a calibration lists as those that the
@@ -282,10 +338,10 @@ func rowScores(s *glm.Score) *report.RowScores {
 	return &report.RowScores{NLL: report.Float(s.NLL), Accuracy: report.Float(s.Accuracy), ECE: report.Float(s.ECE)}
 }
 
-// reportNovelty is the novelty of row i of some predictions. Its rank is NaN
-// where that of training rows is not known.
-func (q *posterior) reportNovelty(n *glm.Novelty, i int) *report.Novelty {
-	return &report.Novelty{Score: report.Float(n.Score[i]), MutualInformation: report.Float(n.Mutual[i]), Rank: report.Float(glm.Rank(q.novelty, n.Score[i]))}
+// rank returns the share of training rows whose leave-one-out novelty is smaller;
+// NaN where those are not known.
+func (q *posterior) rank(novelty report.Float) report.Float {
+	return report.Float(glm.Rank(q.novelty, float64(novelty)))
 }
 
 // text is the calibration in one line.

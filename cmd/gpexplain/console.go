@@ -133,7 +133,7 @@ func (w *stopwatch) lap(part string, at time.Time) {
 func (w *stopwatch) timings() report.Timings {
 	s := func(part string) report.Float { return report.Float(w.parts[part].Seconds()) }
 	return report.Timings{Load: s("load"), Linearize: s("linearize"), Kernel: s("kernel"), Factorize: s("factorize"),
-		Calibrate: s("calibrate"), Predict: s("predict"), Write: s("write"), Total: report.Float(w.last.Sub(w.start).Seconds())}
+		Predict: s("predict"), Write: s("write"), Total: report.Float(w.last.Sub(w.start).Seconds())}
 }
 
 // A progress shows a bar with an estimate of the time left on a terminal, and

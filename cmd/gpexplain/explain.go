@@ -242,9 +242,11 @@ func (s *explainVerb) report(ctx context.Context, c *console, p *problem, q *pos
 		return nil, x.names.explainError(err)
 	}
 	r := &report.Report{Input: x.input, Fit: q.report(p, c.warnings)}
+	novelty := report.Novelty{Score: report.Float(pred.novelty.Score[0]), MutualInformation: report.Float(pred.novelty.Mutual[0])}
+	novelty.Rank = q.rank(novelty.Score)
 	r.Prediction = report.Prediction{Class: p.task.class(batch.F.RawRowView(0)), Probability: rowOf(pred.prob, 0), ProbabilitySD: rowOf(pred.sd, 0),
 		MAPProbability: rowOf(pred.mapProb, 0), Mean: rowOf(pred.mean, 0), Covariance: covarianceOf(pred.cov, 0),
-		ObservationMean: rowOf(pred.response, 0), ObservationSD: rowOf(pred.observationSD, 0), FunctionSD: rowOf(pred.functionSD, 0), Novelty: q.reportNovelty(pred.novelty, 0)}
+		ObservationMean: rowOf(pred.response, 0), ObservationSD: rowOf(pred.observationSD, 0), FunctionSD: rowOf(pred.functionSD, 0), Novelty: &novelty}
 	names := report.Rows{Index: p.examples.train.Rows, Label: labels(p.examples.train)}
 	for _, one := range rows[0] {
 		r.Outputs = append(r.Outputs, names.Output(one))
@@ -268,7 +270,7 @@ func (p *problem) mostSimilar() int {
 // output last, so that its timings cover the rest.
 func (s *explainVerb) write(c *console, p *problem, x *explained, r *report.Report) error {
 	e := p.examples
-	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.trainPicture(), Quantity: p.task.quantity(e.data.Target), Invert: e.data.Images(),
+	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.pictures(e.train), Quantity: p.task.quantity(e.data.Target), Invert: e.data.Images(),
 		Model: p.model.name, Data: e.data.Source, Command: commandLine(c.args)}
 	for _, k := range p.task.classes {
 		page.Classes = append(page.Classes, strconv.Itoa(k))
@@ -292,13 +294,13 @@ func (s *explainVerb) write(c *console, p *problem, x *explained, r *report.Repo
 	return page.WriteText(c.out, c.out.columns())
 }
 
-// trainPicture finds the pictures of the training rows of a report.
-func (e *examples) trainPicture() func(row report.Index) report.Picture {
-	at := make(map[int]int, e.train.Len())
-	for i, r := range e.train.Rows {
+// pictures finds the pictures of rows by their numbers.
+func (e *examples) pictures(rows *dataset.Subset) func(row report.Index) report.Picture {
+	at := make(map[int]int, rows.Len())
+	for i, r := range rows.Rows {
 		at[r] = i
 	}
-	return func(row report.Index) report.Picture { return e.picture(e.train, at[int(row)]) }
+	return func(row report.Index) report.Picture { return e.picture(rows, at[int(row)]) }
 }
 
 // picture shows row i of a subset: its pixels, or its features as they are in

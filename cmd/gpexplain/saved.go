@@ -19,8 +19,8 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// The file of a saved posterior holds a header with its calibration, the novelty
-// of training rows, the sections of the library, whose fingerprints tell the model
+// The file of a saved posterior holds a header with its calibration, the
+// leave-one-out predictions of training rows, the sections of the library, whose fingerprints tell the model
 // and the training examples, and with --with-inputs the training inputs.
 const (
 	savedKind    = "gpexplain posterior"
@@ -72,7 +72,7 @@ func (q *posterior) save(path string, p *problem, r report.Fit, inputs bool, spl
 			w.Floats("inputs.features", rows.X)
 		}
 		if q.calibration != nil {
-			w.Floats("novelty", q.novelty)
+			w.Floats("leave-one-out", packRows(q.calibration.rows))
 		}
 		return q.dual.Save(w)
 	})
@@ -253,35 +253,82 @@ func loadPosterior(ctx context.Context, c *console, p *problem, calibrate string
 		c.warnText(text)
 	}
 	if calibrate != "" {
-		if err := q.loadCalibration(c, v, calibrate == "none"); err != nil {
+		if err := q.loadCalibration(c, v, p.task.classes, calibrate == "none"); err != nil {
 			return nil, err
 		}
 	}
 	return q, c.endPart(ctx, "factorize")
 }
 
-// loadCalibration reads the calibration of the file, if it has one, and the
-// novelty of training rows. unscaled leaves the covariance as it is.
-func (q *posterior) loadCalibration(c *console, v *savedFile, unscaled bool) error {
+// loadCalibration reads the calibration of the file, if it has one. unscaled takes
+// only the novelty of training rows and leaves the covariance as it is.
+func (q *posterior) loadCalibration(c *console, v *savedFile, classes []int, unscaled bool) error {
 	k := v.header.Fit.Calibration
 	if k == nil {
 		return nil
 	}
-	var err error
-	if q.novelty, err = v.file.Floats("novelty"); err != nil {
+	numbers, err := v.file.Floats("leave-one-out")
+	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(q.novelty, math.IsNaN) || !slices.IsSorted(q.novelty) {
-		return v.damaged("its novelty scores cannot be used")
+	rows, ok := unpackRows(numbers, classes)
+	if !ok {
+		return v.damaged("its leave-one-out predictions cannot be used")
 	}
+	q.novelty = noveltyScores(rows)
 	if unscaled {
 		return nil
 	}
-	q.calibration = &calibration{Calibration: *k, warnings: v.header.CalibrationWarnings}
+	q.calibration = &calibration{Calibration: *k, rows: rows, warnings: v.header.CalibrationWarnings}
 	for _, text := range q.calibration.warnings {
 		c.warnText(text)
 	}
 	return nil
+}
+
+// packRows returns what is saved of leave-one-out predictions: the same number of
+// values for each row.
+func packRows(rows []report.PredictedRow) []float64 {
+	var out []float64
+	put := func(list ...report.Float) {
+		for _, x := range list {
+			out = append(out, float64(x))
+		}
+	}
+	for i := range rows {
+		r := &rows[i]
+		put(report.Float(r.Index), r.Label, r.Class, r.LogDensity, r.MAPLogDensity, r.Novelty.Score, r.Novelty.MutualInformation)
+		put(r.Probability...)
+		put(r.MAPProbability...)
+		if r.Probability == nil {
+			put(r.ObservationSD[0], r.FunctionSD[0], r.Expected, r.MAPExpected, r.CDF, r.MAPCDF)
+		}
+	}
+	return out
+}
+
+// unpackRows reads what packRows wrote for these classes; ok is false where it
+// cannot be that.
+func unpackRows(v []float64, classes []int) (rows []report.PredictedRow, ok bool) {
+	const common, regression = 7, 6
+	width := common + max(2*len(classes), regression)
+	if classes != nil {
+		width = common + 2*len(classes)
+	}
+	for part := range slices.Chunk(report.Floats(v), width) {
+		if len(part) < width || !(part[0] >= 0 && part[0] < math.MaxInt32) || classes != nil && !slices.Contains(classes, int(part[1])) {
+			return nil, false
+		}
+		r := report.PredictedRow{Index: report.Index(part[0]), Label: part[1], Class: part[2], LogDensity: part[3], MAPLogDensity: part[4],
+			Novelty: report.Novelty{Score: part[5], MutualInformation: part[6]}}
+		if k := len(classes); k > 0 {
+			r.Probability, r.MAPProbability = part[common:common+k], part[common+k:]
+		} else {
+			r.ObservationSD, r.FunctionSD, r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = part[7:8], part[8:9], part[9], part[10], part[11], part[12]
+		}
+		rows = append(rows, r)
+	}
+	return rows, true
 }
 
 // loadDual linearizes the training examples as the method needs them and reads

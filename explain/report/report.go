@@ -179,8 +179,7 @@ type Timings struct {
 	Load      Float `json:"load"`
 	Linearize Float `json:"linearize"`
 	Kernel    Float `json:"kernel"`
-	Factorize Float `json:"factorize"`
-	Calibrate Float `json:"calibrate"` // leave-one-out predictions and scales
+	Factorize Float `json:"factorize"` // with the calibration
 	Predict   Float `json:"predict"`
 	Write     Float `json:"write"`
 	Total     Float `json:"total"`
