@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -147,10 +148,16 @@ func scoreDecimals(x float64) int {
 	return decimals(x)
 }
 
-// percent formats a share in per cent with at most one decimal.
+// percent formats a share in per cent with at most one decimal, and with more near 0
+// and 1, so that it is neither unless the share is.
 func percent(share float64) string {
-	s := fixed(100*share, 1)
-	return strings.TrimSuffix(s, ".0") + " %"
+	for d := 1; d <= 6; d++ {
+		s := fixed(100*share, d)
+		if v, err := strconv.ParseFloat(s, 64); err != nil || (v != 0 || share == 0) && (v != 100 || share == 1) {
+			return strings.TrimSuffix(s, ".0") + " %"
+		}
+	}
+	return strconv.FormatFloat(100*share, 'g', 9, 64) + " %"
 }
 
 // source names the rows from which the expected scores come.
