@@ -308,15 +308,21 @@ func (a axis) ticks() map[float64]string {
 			}
 		}
 	}
-	for k := math.Ceil(a.lo / step); k*step <= a.hi; k++ {
-		v := k * step
+	const slack = 1e-9 // a tick at an end of the axis counts in spite of rounding
+	first := math.Ceil(a.lo/step - slack)
+	for k := range int((a.hi-a.lo)/step+slack) + 1 {
+		v := (first + float64(k)) * step
+		if v > a.hi+slack*step {
+			break
+		}
+		at := (v - a.lo) / (a.hi - a.lo)
 		switch {
 		case !a.log:
-			t[a.at(v)] = typeset(short(v))
+			t[at] = typeset(short(v))
 		case v >= -3 && v <= 4:
-			t[a.at(math.Pow(10, v))] = short(math.Pow(10, v))
+			t[at] = short(math.Pow(10, v))
 		default:
-			t[a.at(math.Pow(10, v))] = "1e" + typeset(strconv.Itoa(int(v)))
+			t[at] = "1e" + typeset(strconv.Itoa(int(v)))
 		}
 	}
 	return t
