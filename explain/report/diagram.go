@@ -35,6 +35,7 @@ type (
 		XMid, NameY         string // where XName is centred
 		Band                string // SVG paths
 		Guide, Line         string
+		Faint               bool // whether Line only guides the eye
 		Outline             string
 		Points              []htmlPoint
 		Bars                []htmlBox
@@ -126,12 +127,12 @@ func reliabilityDiagram(title, class string, bins []glm.ReliabilityBin, x, y str
 		what := fmt.Sprintf("%s between %s and %s: mean %s, share %s", some(b.Count, "row", "rows"), fixed(b.Lo, 2), fixed(b.Hi, 2), fixed(b.Confidence, 3), fixed(b.Accuracy, 3))
 		px, py = append(px, plot.x(b.Confidence)), append(py, plot.y(b.Accuracy))
 		lo, hi = append(lo, plot.y(b.BandLo)), append(hi, plot.y(b.BandHi))
-		d.Points = append(d.Points, htmlPoint{X: coordinate(px[len(px)-1]), Y: coordinate(py[len(py)-1]), R: "4", Title: what})
 		h := logHeight(b.Count, most)
+		d.Points = append(d.Points, htmlPoint{X: coordinate(px[len(px)-1]), Y: coordinate(py[len(py)-1]), R: coordinate(2 + 4*h), Title: what})
 		left, right := strip.x(b.Lo)+1, strip.x(b.Hi)-1
 		d.Bars = append(d.Bars, htmlBox{X: coordinate(left), W: coordinate(right - left), Y: coordinate(strip.y(h)), H: coordinate(strip.height * h), Title: what})
 	}
-	d.Line, d.Band = path(px, py), bandPath(px, lo, hi)
+	d.Line, d.Faint, d.Band = path(px, py), true, bandPath(px, lo, hi)
 	d.Label = fmt.Sprintf("Reliability diagram, %s, %s", strings.ToLower(title), some(rows, "row", "rows"))
 	return d
 }

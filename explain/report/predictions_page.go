@@ -202,7 +202,7 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 		prob, happened := r.events(r.test, d.of)
 		f.Diagrams = append(f.Diagrams, reliabilityDiagram(d.title, d.class, glm.ReliabilityOf(prob, happened, nil), x, y))
 	}
-	f.Notes = []string{points, "The bars below count the rows of each point on a logarithmic scale. Points of few rows scatter, so compare with the band, which is drawn by simulation for exactly these rows."}
+	f.Notes = []string{points, "The bars below count the rows of each point on a logarithmic scale. Small points of few rows scatter, so compare with the band, which is drawn by simulation for exactly these rows."}
 	return f
 }
 

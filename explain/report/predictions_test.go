@@ -340,7 +340,7 @@ func TestPredictionWriteErrors(t *testing.T) {
 func TestVerdict(t *testing.T) {
 	require.Equal(t, "Calibrated predictions are better than the network alone: their NLL is lower by 0.1000 ± 0.0400 nats a row.", verdict(-0.1, 0.04))
 	require.Equal(t, "Calibrated predictions are worse than the network alone: their NLL is higher by 0.1000 ± 0.0400 nats a row.", verdict(0.1, 0.04))
-	require.Contains(t, verdict(-0.1, 0.06), "do not differ beyond chance: their NLL by −0.1000 ± 0.0600 nats")
+	require.Contains(t, verdict(-0.1, 0.06), "are as good as the network alone, up to chance: their NLL is lower by 0.1000 ± 0.0600 nats")
 }
 
 func TestPercent(t *testing.T) {
