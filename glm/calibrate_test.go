@@ -2,6 +2,7 @@ package glm
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -364,4 +365,28 @@ func TestCalibrateSnelson(t *testing.T) {
 	}
 	require.LessOrEqual(t, c.NLL, best+1e-7)
 	require.InDelta(t, best, c.NLL, 1e-5)
+}
+
+// BenchmarkCalibrate finds the scale of 5,000 rows.
+func BenchmarkCalibrate(b *testing.B) {
+	for _, c := range []int{1, 10} {
+		b.Run(fmt.Sprintf("N=5000/C=%d", c), func(b *testing.B) {
+			const n = 5000
+			rng := newRand(12)
+			mean, cov := randomMoments(rng, n, c, 3, 1)
+			y := mat.NewDense(n, 1, nil)
+			var lik Likelihood = Bernoulli{}
+			if c > 1 {
+				lik = Categorical{}
+			}
+			for i := range n {
+				y.Set(i, 0, float64(rng.IntN(max(2, c))))
+			}
+			for b.Loop() {
+				if _, err := Calibrate(b.Context(), lik, y, mean, cov, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -147,10 +148,16 @@ func scoreDecimals(x float64) int {
 	return decimals(x)
 }
 
-// percent formats a share in per cent with at most one decimal.
+// percent formats a share in per cent with at most one decimal, and with more near 0
+// and 1, so that it is neither unless the share is.
 func percent(share float64) string {
-	s := fixed(100*share, 1)
-	return strings.TrimSuffix(s, ".0") + " %"
+	for d := 1; d <= 6; d++ {
+		s := fixed(100*share, d)
+		if v, err := strconv.ParseFloat(s, 64); err != nil || (v != 0 || share == 0) && (v != 100 || share == 1) {
+			return strings.TrimSuffix(s, ".0") + " %"
+		}
+	}
+	return strconv.FormatFloat(100*share, 'g', 9, 64) + " %"
 }
 
 // source names the rows from which the expected scores come.
@@ -205,15 +212,18 @@ const noveltyTail = 0.95
 // verdict says whether calibrated predictions are better than the network's. d is
 // the mean difference of the negative log likelihood and se its standard error.
 func verdict(d, se float64) string {
-	k := scoreDecimals(d)
-	text := fmt.Sprintf("%s ± %s nats a row", fixed(math.Abs(d), k), fixed(se, k))
+	k, side := scoreDecimals(d), "higher"
+	if d < 0 {
+		side = "lower"
+	}
+	text := fmt.Sprintf("their NLL is %s by %s ± %s nats a row.", side, fixed(math.Abs(d), k), fixed(se, k))
 	switch {
 	case d < -2*se:
-		return "Calibrated predictions are better than the network alone: their NLL is lower by " + text + "."
+		return "Calibrated predictions are better than the network alone: " + text
 	case d > 2*se:
-		return "Calibrated predictions are worse than the network alone: their NLL is higher by " + text + "."
+		return "Calibrated predictions are worse than the network alone: " + text
 	}
-	return fmt.Sprintf("Calibrated predictions and the network alone do not differ beyond chance: their NLL by %s ± %s nats a row.", typeset(signed(d, k)), fixed(se, k))
+	return "Calibrated predictions are as good as the network alone, up to chance: " + text
 }
 
 // text says how the covariance was scaled, or "" without a calibration.

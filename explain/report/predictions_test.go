@@ -197,7 +197,7 @@ func TestPredictionPagesOfAllKinds(t *testing.T) {
 		diagrams int
 	}{
 		"none":       {&PredictionPage{Predictions: &Predictions{}}, []string{"0 test rows"}, 0},
-		"one row":    {drawnPage(1, 0, 4, 9), []string{"1 test row", "With 1 labelled row that cannot be told", "The predictions"}, 0},
+		"one row":    {drawnPage(1, 0, 4, 9), []string{"1 test row", "With 1 row that cannot be told", "The predictions"}, 0},
 		"one target": {drawnPage(1, 0), []string{"Expected ", "<b>target "}, 0},
 		"ten":        {drawnPage(10000, 100, digits...), []string{"10\u202f000 test rows", "predicted correctly", "largest probability of a row"}, 3},
 		"two":        {few, []string{"AUROC", "probability of 9; below", "The most surprising training rows"}, 3},
@@ -340,7 +340,35 @@ func TestPredictionWriteErrors(t *testing.T) {
 func TestVerdict(t *testing.T) {
 	require.Equal(t, "Calibrated predictions are better than the network alone: their NLL is lower by 0.1000 ± 0.0400 nats a row.", verdict(-0.1, 0.04))
 	require.Equal(t, "Calibrated predictions are worse than the network alone: their NLL is higher by 0.1000 ± 0.0400 nats a row.", verdict(0.1, 0.04))
-	require.Contains(t, verdict(-0.1, 0.06), "do not differ beyond chance: their NLL by −0.1000 ± 0.0600 nats")
+	require.Contains(t, verdict(-0.1, 0.06), "are as good as the network alone, up to chance: their NLL is lower by 0.1000 ± 0.0600 nats")
+}
+
+func TestPercent(t *testing.T) {
+	for share, want := range map[float64]string{0: "0 %", 1: "100 %", 0.5: "50 %", 0.9915: "99.2 %", 0.9997: "99.97 %", 0.99996: "99.996 %", 0.0002: "0.02 %", 0.95: "95 %", 0.0512: "5.1 %", 2e-10: "2e-08 %"} {
+		require.Equal(t, want, percent(share))
+	}
+	require.Equal(t, "– %", percent(math.NaN()))
+}
+
+// Rows show their interval or the first labels of their set.
+func TestIntervalsAndSetsAreShown(t *testing.T) {
+	targets := drawnPage(2, 0)
+	r := predictedTarget(rand.New(rand.NewPCG(1, 1)), 3)
+	r.Interval = []Float{-1.25, 2.5}
+	targets.Predictions.Add(r)
+	require.Contains(t, strings.ReplaceAll(predictionHTML(t, targets), "\u00a0", " "), "90 %: −1.250 to 2.500")
+	p := &PredictionPage{Predictions: &Predictions{Classes: []Float{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, Coverage: 0.95}}
+	m := newDrawnModel(1, p.Predictions.Classes...)
+	for _, set := range [][]Float{{}, {3, 7}, p.Predictions.Classes} {
+		r := m.predicted(1)
+		r.Set = set
+		p.Predictions.Add(r)
+	}
+	page := strings.ReplaceAll(predictionHTML(t, p), "\u00a0", " ")
+	for _, want := range []string{"95 %: no class", "95 %: 3, 7<", "95 %: 0, 1, 2, 3, 4, 5, 6, 7, and 2 more"} {
+		require.Contains(t, page, want)
+	}
+	require.Contains(t, predictionText(t, p, 0), "with 4.00 classes on")
 }
 
 // The calibration is among the facts of every page.
