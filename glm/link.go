@@ -66,14 +66,14 @@ type Logistic interface {
 }
 
 // DefaultLink returns the link for a likelihood and a model with c outputs:
-// Exact for a Marginal likelihood or one output, else Probit for a Logistic
+// Exact for a Marginal likelihood or one output, else QMC for a Logistic
 // likelihood, else MonteCarlo with its default samples and seed.
 func DefaultLink(lik Likelihood, c int) Link {
 	if _, ok := lik.(Marginal); ok || c == 1 {
 		return Exact{}
 	}
 	if _, ok := lik.(Logistic); ok {
-		return Probit{}
+		return QMC{}
 	}
 	return MonteCarlo{}
 }
@@ -118,18 +118,23 @@ func newPosterior(f, cov *mat.Dense) *posterior {
 // covariance it passes is overwritten by the next row.
 func (p *posterior) each(do func(t int, f, cov []float64) error) error {
 	for t := range p.t {
-		f := p.f.RawRowView(t)
-		if err := checkFinite(f, t); err != nil {
-			return err
-		}
-		if err := p.load(t); err != nil {
-			return err
-		}
-		if err := do(t, f, p.block); err != nil {
+		if err := p.row(t, do); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// row calls do for one row.
+func (p *posterior) row(t int, do func(t int, f, cov []float64) error) error {
+	f := p.f.RawRowView(t)
+	if err := checkFinite(f, t); err != nil {
+		return err
+	}
+	if err := p.load(t); err != nil {
+		return err
+	}
+	return do(t, f, p.block)
 }
 
 func checkFinite(f []float64, t int) error {
