@@ -13,6 +13,7 @@ import (
 //
 //	MAP         any likelihood                        g⁻¹(f), cov ignored
 //	Exact       a Marginal likelihood, or any, C = 1  E g⁻¹(f)
+//	QMC         a Logistic likelihood                 E g⁻¹(f) to a stated error
 //	Probit      a Logistic likelihood                 g⁻¹ of shrunken logits
 //	MonteCarlo  any likelihood                        average of g⁻¹ over draws, with a seed
 //	Bridge      a Logistic likelihood                 mean of a Dirichlet distribution
@@ -39,7 +40,7 @@ type Link interface {
 // A Splitter divides the predictive variance of each output or class
 // indicator, Var[y] = E Var[y|f] + Var E[y|f], into an aleatoric and an
 // epistemic part [glm fig. 4]. For classes the aleatoric part is the diagonal of
-// E[Λ]. Exact and MonteCarlo are Splitters.
+// E[Λ]. Exact, QMC and MonteCarlo are Splitters.
 type Splitter interface {
 	SplitTo(aleatoric, epistemic *mat.Dense, lik Likelihood, f, cov *mat.Dense) error
 }
@@ -56,7 +57,7 @@ type Marginal interface {
 	LogMarginal(y, f, cov []float64) (float64, error)
 }
 
-// A Logistic likelihood is one of classes, with logits as outputs. Probit and
+// A Logistic likelihood is one of classes, with logits as outputs. QMC, Probit and
 // Bridge require it.
 type Logistic interface {
 	// Softmax tells how outputs become probabilities. True means that the C
@@ -79,9 +80,15 @@ func DefaultLink(lik Likelihood, c int) Link {
 }
 
 // UnsupportedError reports a link that cannot be computed for a likelihood.
-type UnsupportedError struct{ Link, Likelihood string }
+type UnsupportedError struct {
+	Link, Likelihood string
+	What             string // what cannot be computed; "" is the prediction
+}
 
 func (e *UnsupportedError) Error() string {
+	if e.What != "" {
+		return fmt.Sprintf("glm: no %s by the %s link for the %s likelihood", e.What, e.Link, e.Likelihood)
+	}
 	return fmt.Sprintf("glm: no %s link for the %s likelihood; use MonteCarlo or DefaultLink", e.Link, e.Likelihood)
 }
 

@@ -15,8 +15,8 @@ import (
 // fixed nodes: the same input gives the same bits, on any number of workers.
 //
 //	C = 2      exact, as σ of the contrast f₁ − f₀
-//	C = 3, 4   tensor trapezoid, to 1e-10, while it has at most 2²⁰ nodes
-//	otherwise  quasi–Monte Carlo, from 1,024 points, doubled until four sequences
+//	C = 3, 4   tensor trapezoid, to 1e-10, while it has at most 2²² nodes
+//	otherwise  quasi–Monte Carlo, from 1,024 points, doubled until two sequences
 //	           agree to Tol in every E p and E p²
 //
 // log p(y|x) does not underflow. Its nodes are moved to where p(y|f) p(f) is
@@ -70,7 +70,7 @@ type Integrals struct {
 	Entropy              []float64 // H[E p] in nats
 	Mutual               []float64 // H[E p] − E H[p] in nats
 	// Error is the estimated error of Mean: 1e-10 for integrals in one to three
-	// dimensions, else the spread over four sequences.
+	// dimensions, else twice the difference of the two sequences.
 	Error []float64
 }
 
@@ -240,6 +240,7 @@ func (l QMC) LogPredictiveTo(dst []float64, lik Likelihood, y, f, cov *mat.Dense
 	}
 	t, c := f.Dims()
 	checkLog(dst, lik, y, t, c)
+	checkClasses(lik, y, c)
 	return eachRow(context.Background(), l.Workers, f, cov, func(t int, f, cov []float64) (err error) {
 		dst[t], err = l.logPredictive(t, lik, y.RawRowView(t), f, cov)
 		return err
@@ -248,14 +249,17 @@ func (l QMC) LogPredictiveTo(dst []float64, lik Likelihood, y, f, cov *mat.Dense
 
 // logPredictive returns log p(y|x) of one row. It overwrites cov.
 func (l QMC) logPredictive(t int, lik Likelihood, y, f, cov []float64) (float64, error) {
-	k := classIndex(y[0], len(f))
-	if len(f) == 2 {
+	k, ok := classOf(lik, y, f)
+	if ok && len(f) == 2 {
 		m, s := contrast(f, cov)
 		return logMeanSigmoid(float64(2*k-1)*m, s), nil
 	}
 	r, err := newSoftmaxRow(t, f, cov)
 	if err != nil {
 		return 0, err
+	}
+	if !ok {
+		return r.logAverage(lik, y, 1, max(l.points()/qmcShifts, 1)), nil
 	}
 	logp, _ := r.logDensity(k, l.tol(), l.points(), l.noGrid)
 	return logp, nil

@@ -14,13 +14,13 @@ import (
 // The tensor trapezoid for a rank up to 3 (E11). Along column k of A two logits
 // move apart by reach·z. Their exponentials cancel nowhere in the strip
 // |Im z| < d = π/reach, and a step of h leaves an error of e^{d²/2 − 2πd/h}. The
-// step here makes it e⁻²⁸ = 7e-13, up to the step beyond which the Gaussian itself
+// step here makes it e⁻²⁶ = 5e-12, up to the step beyond which the Gaussian itself
 // needs as many nodes.
 const (
 	gridRank     = 3
-	gridExponent = 28.0
-	gridRadius   = 7.5     // nodes lie in |z| ≤ 7.5, which leaves out 6e-12
-	gridNodes    = 1 << 20 // more nodes than that take too long
+	gridExponent = 26.0
+	gridRadius   = 7.2     // nodes lie in |z| ≤ 7.2, which leaves out 3e-11
+	gridNodes    = 1 << 22 // more nodes than that take too long
 )
 
 // gridStep returns the step for a column.
@@ -36,13 +36,13 @@ type softmaxGrid struct {
 	centre  []float64 // m + √s A z0
 	z0      []float64
 	steps   []float64
-	scratch []float64 // C for each level
-	visit   func(l []float64, tilt, w float64)
+	scratch []float64 // logits of each level
+	visit   func(l []float64, tilt, w float64, n int)
 }
 
-// grid returns the trapezoid for s·AAᵀ, or nil where it has more than the given
-// number of nodes.
-func (r *softmaxRow) grid(root float64, most float64) *softmaxGrid {
+// grid returns the trapezoid for s·AAᵀ, root = √s, around the logits centre at z0, or
+// nil where it has more than the given number of nodes.
+func (r *softmaxRow) grid(root, most float64) *softmaxGrid {
 	if r.rank > gridRank {
 		return nil
 	}
@@ -65,43 +65,153 @@ func (r *softmaxRow) grid(root float64, most float64) *softmaxGrid {
 	return g
 }
 
-// each passes the logits of each node, z0·z and the weight e^{−½|z|²} to visit, for
-// f = m + √s A (z0 + z). visit may overwrite the logits.
-func (g *softmaxGrid) each(visit func(l []float64, tilt, w float64)) {
+// each passes every line of nodes along column 0 of A to visit: the logits at its
+// middle, z0·z and e^{−½|z|²} there, and the number n of nodes to either side. It
+// may overwrite the logits. The nodes are f = centre + √s A z.
+func (g *softmaxGrid) each(visit func(l []float64, tilt, w float64, n int)) {
 	g.visit = visit
 	copy(g.scratch, g.centre)
-	g.level(0, gridRadius*gridRadius, 0, 1)
+	g.level(g.row.rank-1, gridRadius*gridRadius, 0, 1)
 }
 
 func (g *softmaxGrid) level(k int, left, tilt, w float64) {
 	c, rank := g.row.c, g.row.rank
-	from := g.scratch[k*c : (k+1)*c]
-	if k == rank {
-		g.visit(from, tilt, w)
+	from := g.scratch[(rank-1-k)*c:][:c]
+	n := int(math.Sqrt(left) / g.steps[k])
+	if k == 0 {
+		g.visit(from, tilt, w, n)
 		return
 	}
-	to := g.scratch[(k+1)*c:][:c]
-	h := g.steps[k]
-	n := int(math.Sqrt(left) / h)
+	to := g.scratch[(rank-k)*c:][:c]
 	for i := -n; i <= n; i++ {
-		z := float64(i) * h
+		z := float64(i) * g.steps[k]
 		for j, v := range from {
 			to[j] = v + g.root*z*g.row.a[j*rank+k]
 		}
-		g.level(k+1, left-z*z, tilt+z*g.z0[k], w*math.Exp(-0.5*z*z))
+		g.level(k-1, left-z*z, tilt+z*g.z0[k], w*math.Exp(-0.5*z*z))
 	}
+}
+
+// A softmaxLine has what all lines of a grid share, by the position of a node
+// from −n to n: its weight and the factors of the exponentials of the logits.
+type softmaxLine struct {
+	middle  int
+	weights []float64 // e^{−½z²}
+	tilts   []float64 // e^{−z0·z}
+	factors []float64 // e^{√s A z}, positions×C
+}
+
+// line returns the factors, or nil where they might overflow.
+func (g *softmaxGrid) line() *softmaxLine {
+	const overflow = 300
+	r := g.row
+	tilt := 0.0
+	for _, z := range g.z0 {
+		tilt += math.Abs(z) * gridRadius
+	}
+	if g.root*r.reach(0)*gridRadius > overflow || tilt > overflow {
+		return nil
+	}
+	h := g.steps[0]
+	n := int(gridRadius / h)
+	s := &softmaxLine{middle: n, weights: make([]float64, 2*n+1), tilts: make([]float64, 2*n+1), factors: make([]float64, (2*n+1)*r.c)}
+	for i := range s.weights {
+		z := float64(i-n) * h
+		s.weights[i], s.tilts[i] = math.Exp(-0.5*z*z), math.Exp(-z*g.z0[0])
+		for j := range r.c {
+			s.factors[i*r.c+j] = math.Exp(g.root * z * r.a[j*r.rank])
+		}
+	}
+	return s
+}
+
+// expTo overwrites logits with e^{l − max l} and returns the maximum.
+func expTo(l []float64) (top float64) {
+	top = l[argmax(l)]
+	for j, v := range l {
+		l[j] = math.Exp(v - top)
+	}
+	return top
+}
+
+// logMean returns log E exp(log p_y(z0+u) − log p_y(z0) − z0·u) for u ~ N(0, I), where
+// centre holds the logits at z0, and top is log p_y there.
+func (g *softmaxGrid) logMean(centre, z0 []float64, y int, top float64) float64 {
+	g.centre, g.z0 = centre, z0
+	r, sum, weight := g.row, 0.0, 0.0
+	c := r.c
+	line := g.line()
+	if line == nil || top < -300 {
+		return g.slowLogMean(y, top)
+	}
+	scale := math.Exp(-top)
+	g.each(func(l []float64, tilt, w float64, n int) {
+		expTo(l)
+		part, all := 0.0, 0.0
+		for i := line.middle - n; i <= line.middle+n; i++ {
+			total := 0.0
+			factors := line.factors[i*c : (i+1)*c]
+			for j, e := range l {
+				total += e * factors[j]
+			}
+			all += line.weights[i]
+			part += line.weights[i] * line.tilts[i] * (l[y] * factors[y] / total)
+		}
+		weight += w * all
+		sum += w * math.Exp(-tilt) * scale * part
+	})
+	return math.Log(sum / weight)
+}
+
+// slowLogMean is logMean where exponentials may overflow.
+func (g *softmaxGrid) slowLogMean(y int, top float64) float64 {
+	r, sum, weight := g.row, 0.0, 0.0
+	at := make([]float64, r.c)
+	g.each(func(l []float64, tilt, w float64, n int) {
+		for i := -n; i <= n; i++ {
+			z := float64(i) * g.steps[0]
+			for j, v := range l {
+				at[j] = v + g.root*z*r.a[j*r.rank]
+			}
+			p := w * math.Exp(-0.5*z*z)
+			weight += p
+			sum += p * math.Exp(logSoftmaxAt(at, y)-top-tilt-z*g.z0[0])
+		}
+	})
+	return math.Log(sum / weight)
 }
 
 // gridMoments integrates by the trapezoid; nil where it is too large.
 func (r *softmaxRow) gridMoments(wants softmaxWants) *softmaxMoments {
+	s := newSoftmaxSums(r.base, wants)
+	if r.rank == 0 {
+		s.add(append([]float64(nil), r.m...), 1)
+		return r.moments(s)
+	}
 	g := r.grid(1, gridNodes)
 	if g == nil {
 		return nil
 	}
-	s, nodes := newSoftmaxSums(r.base, wants), 0
-	g.each(func(l []float64, _, w float64) {
-		nodes++
-		s.add(l, w)
+	line := g.line()
+	if line == nil {
+		return nil
+	}
+	nodes, c, p := 0, r.c, make([]float64, r.c)
+	g.each(func(l []float64, _, w float64, n int) {
+		nodes += 2*n + 1
+		expTo(l)
+		for i := line.middle - n; i <= line.middle+n; i++ {
+			total, factors := 0.0, line.factors[i*c:(i+1)*c]
+			for j, e := range l {
+				p[j] = e * factors[j]
+				total += p[j]
+			}
+			inverse := 1 / total
+			for j := range p {
+				p[j] *= inverse
+			}
+			s.addProbabilities(p, w*line.weights[i])
+		}
 	})
 	m := r.moments(s)
 	m.nodes, m.err = nodes, m.err+gridError
@@ -111,15 +221,31 @@ func (r *softmaxRow) gridMoments(wants softmaxWants) *softmaxMoments {
 // gridError is the error that is reported for the trapezoid.
 const gridError = 1e-10
 
-// Quasi–Monte Carlo (E20) takes pairs of sequences z and −z, so that odd terms
-// cancel. Each pair has its own shift of the lattice, and the spread over all
-// sequences tells the error.
+// Quasi–Monte Carlo (E20) takes two sequences, each with its own shift of the
+// lattice. Their difference tells the error.
 const (
-	qmcPairs  = 2
-	qmcFirst  = 256 // first points of a sequence; 1,024 of all
+	qmcShifts = 2
+	qmcFirst  = 512 // first points of a sequence
 	qmcBlock  = 128 // points that share a product with A
+	// qmcMatter times the tolerance is the sum of eigenvalues that are left out.
 	qmcMatter = 1e-3
+	// qmcSafety times the difference is the error that is reported.
+	qmcSafety = 2
 )
+
+// doubled calls add for the points of each sequence, twice as many in all after each
+// round, until done tells that they suffice or no more than most are allowed. It
+// returns the points of one sequence.
+func doubled(most int, add func(shift, lo, hi int), done func(points int) bool) int {
+	for lo, hi := 0, min(qmcFirst, max(most/qmcShifts, 1)); ; lo, hi = hi, 2*hi {
+		for shift := range qmcShifts {
+			add(shift, lo, hi)
+		}
+		if done(hi) || 2*hi*qmcShifts > most || 2*hi > lattice.Points {
+			return hi
+		}
+	}
+}
 
 // qmcPoints passes A z of the points [lo, hi) of the sequence of a shift to visit,
 // with the z, in the first rank columns of A.
@@ -139,36 +265,28 @@ func (r *softmaxRow) qmcPoints(rank, shift, lo, hi int, visit func(d, z []float6
 	}
 }
 
-// qmcMoments doubles the points until the sequences agree to tol or there are most
-// of them.
+// qmcMoments doubles the points until the sequences agree to tol.
 func (r *softmaxRow) qmcMoments(wants softmaxWants, tol float64, most int) *softmaxMoments {
 	rank := r.rankWithout(tol * qmcMatter)
-	parts := make([]*softmaxSums, 2*qmcPairs)
+	var parts [qmcShifts]*softmaxSums
 	for k := range parts {
 		parts[k] = newSoftmaxSums(r.base, wants)
 	}
-	l := make([]float64, r.c)
-	for lo, hi := 0, qmcFirst; ; lo, hi = hi, 2*hi {
-		for p := range qmcPairs {
-			plus, minus := parts[2*p], parts[2*p+1]
-			r.qmcPoints(rank, p, lo, hi, func(d, _ []float64) {
-				for j, m := range r.m {
-					l[j] = m + d[j]
-				}
-				plus.add(l, 1)
-				for j, m := range r.m {
-					l[j] = m - d[j]
-				}
-				minus.add(l, 1)
-			})
-		}
-		err := spread(parts)
-		if err <= tol || 4*hi*qmcPairs > most || 2*hi > lattice.Points {
-			m := r.moments(parts...)
-			m.nodes, m.err = 2*qmcPairs*hi, m.err+err
-			return m
-		}
-	}
+	l, err := make([]float64, r.c), 0.0
+	n := doubled(most, func(shift, lo, hi int) {
+		r.qmcPoints(rank, shift, lo, hi, func(d, _ []float64) {
+			for j, m := range r.m {
+				l[j] = m + d[j]
+			}
+			parts[shift].add(l, 1)
+		})
+	}, func(int) bool {
+		err = spread(parts[:])
+		return err <= tol
+	})
+	m := r.moments(parts[:]...)
+	m.nodes, m.err = qmcShifts*n, m.err+qmcSafety*err
+	return m
 }
 
 // logDensity returns log E softmax(f)_y for f with covariance s·AAᵀ, root = √s,
@@ -178,51 +296,40 @@ func (r *softmaxRow) qmcMoments(wants softmaxWants, tol float64, most int) *soft
 //	log E p_y = log p_y(z0) − ½|z0|² + log E exp(log p_y(z0+u) − log p_y(z0) − z0·u),
 //
 // where the exponential is at most 1, because log p_y is concave.
-func (r *softmaxRow) logDensity(y int, tol float64, most int, forceQMC bool) (logp, err float64) {
+func (r *softmaxRow) logDensity(y int, tol float64, most int, noGrid bool) (logp, err float64) {
 	z0 := make([]float64, r.rank)
 	r.modeTo(z0, y, 1)
 	centre := r.at(z0, 1)
 	top := logSoftmaxAt(centre, y)
 	start := top - 0.5*dense.Dot(z0, z0)
-	if g := r.grid(1, gridNodes); g != nil && !forceQMC {
-		g.centre, g.z0 = centre, z0
-		sum, weight := 0.0, 0.0
-		g.each(func(l []float64, tilt, w float64) {
-			weight += w
-			sum += w * math.Exp(logSoftmaxAt(l, y)-top-tilt)
-		})
-		return min(start+math.Log(sum/weight), 0), gridError
+	if r.rank == 0 {
+		return start, r.restShift
+	}
+	if g := r.grid(1, gridNodes); g != nil && !noGrid {
+		return min(start+g.logMean(centre, z0, y, top), 0), gridError
 	}
 	rank := r.rankWithout(tol * qmcMatter)
-	parts := make([]logsum.Sum, 2*qmcPairs)
+	var parts [qmcShifts]logsum.Sum
 	for k := range parts {
 		parts[k] = logsum.New()
 	}
-	l := make([]float64, r.c)
-	for lo, hi := 0, qmcFirst; ; lo, hi = hi, 2*hi {
-		for p := range qmcPairs {
-			r.qmcPoints(rank, p, lo, hi, func(d, z []float64) {
-				tilt := dense.Dot(z, z0[:rank])
-				for j, m := range centre {
-					l[j] = m + d[j]
-				}
-				parts[2*p].Add(logSoftmaxAt(l, y) - top - tilt)
-				for j, m := range centre {
-					l[j] = m - d[j]
-				}
-				parts[2*p+1].Add(logSoftmaxAt(l, y) - top + tilt)
-			})
-		}
-		small, large, all := math.Inf(1), math.Inf(-1), logsum.New()
-		for _, s := range parts {
-			v := s.Value()
-			small, large = min(small, v), max(large, v)
-			all.Add(v)
-		}
-		if large-small <= tol || 4*hi*qmcPairs > most || 2*hi > lattice.Points {
-			return min(start+all.Value()-math.Log(float64(2*qmcPairs*hi)), 0), large - small + r.restShift
-		}
-	}
+	l, mean := make([]float64, r.c), 0.0
+	doubled(most, func(shift, lo, hi int) {
+		r.qmcPoints(rank, shift, lo, hi, func(d, z []float64) {
+			for j, m := range centre {
+				l[j] = m + d[j]
+			}
+			parts[shift].Add(logSoftmaxAt(l, y) - top - dense.Dot(z, z0[:rank]))
+		})
+	}, func(points int) bool {
+		a, b := parts[0].Value(), parts[1].Value()
+		both := logsum.New()
+		both.Add(a)
+		both.Add(b)
+		mean, err = both.Value()-math.Log(float64(qmcShifts*points)), math.Abs(a-b)
+		return err <= tol
+	})
+	return min(start+mean, 0), qmcSafety*err + r.restShift
 }
 
 // at returns m + root·A z.

@@ -37,36 +37,44 @@ func (s *softmaxSums) add(l []float64, w float64) {
 			top = v
 		}
 	}
-	sum, weighted := 0.0, 0.0
+	sum := 0.0
 	for j, v := range l {
-		v -= top
-		e := math.Exp(v)
-		l[j] = e
-		sum += e
-		if e > 0 {
-			weighted += e * v
-		}
+		l[j] = math.Exp(v - top)
+		sum += l[j]
 	}
-	s.weight += w
 	inverse := 1 / sum
-	if s.wants.entropy {
-		// H = log Σ eˡ − Σ p l
-		s.entropy += w * (math.Log(sum) - weighted*inverse)
+	for j := range l {
+		l[j] *= inverse
 	}
-	for j, e := range l {
-		d := e*inverse - s.base[j]
-		s.d[j] = d
+	s.addProbabilities(l, w)
+}
+
+// addProbabilities adds p with weight w.
+func (s *softmaxSums) addProbabilities(p []float64, w float64) {
+	s.weight += w
+	for j, v := range p {
+		d := v - s.base[j]
 		wd := w * d
 		s.mean[j] += wd
 		s.square[j] += wd * d
 	}
+	if s.wants.entropy {
+		s.entropy += w * entropyOf(p)
+	}
 	if s.wants.cross {
-		c := len(l)
-		for i, di := range s.d {
-			row := s.cross[i*c : (i+1)*c]
-			for j := i; j < c; j++ {
-				row[j] += w * di * s.d[j]
-			}
+		s.addCross(p, w)
+	}
+}
+
+func (s *softmaxSums) addCross(p []float64, w float64) {
+	c := len(p)
+	for j, v := range p {
+		s.d[j] = v - s.base[j]
+	}
+	for i, di := range s.d {
+		row := s.cross[i*c : (i+1)*c]
+		for j := i; j < c; j++ {
+			row[j] += w * di * s.d[j]
 		}
 	}
 }
