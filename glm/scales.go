@@ -82,7 +82,7 @@ func (e Exact) LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales
 	})
 }
 
-// LogPredictiveScalesTo implements ScaleLink. More than two classes take 1,024 points, or
+// LogPredictiveScalesTo implements ScaleLink (E20). More than two classes take 1,024 points, or
 // the trapezoid where it has no more nodes, at every scale: a sweep compares scales
 // by the same points, and the mean over rows of the error is far below that of one
 // row.
