@@ -236,6 +236,20 @@ func TestCalibrateFewRows(t *testing.T) {
 	require.ErrorContains(t, err, "row 0: ")
 }
 
+// A target without a density is named.
+func TestCalibrateZeroDensity(t *testing.T) {
+	mean, cov, y := mat.NewDense(3, 1, []float64{math.NaN(), 1, 1e200}), mat.NewDense(3, 1, []float64{1, 1, 1}), mat.NewDense(3, 1, []float64{1, 2, 3})
+	lik, err := NewGaussian(1e-300)
+	require.NoError(t, err)
+	var zero *ZeroDensityError
+	_, err = Calibrate(t.Context(), Poisson{}, y, mean, cov, nil)
+	require.ErrorAs(t, err, &zero)
+	require.Equal(t, 2, zero.Row)
+	_, err = Calibrate(t.Context(), lik, y, mean, cov, nil)
+	require.ErrorAs(t, err, &zero)
+	require.Equal(t, 2, zero.Row)
+}
+
 // A network that knows its digits, with a posterior that is too wide: the scale is
 // small, its NLL close to the network's, and the accuracy stays.
 func TestCalibrateAWellTrainedNetwork(t *testing.T) {
