@@ -119,7 +119,7 @@ func (p *problem) nystrom(ctx context.Context, net *network.Network, k ntk.Kerne
 	return s, err
 }
 
-const posteriorKind = "calibration: posterior of a case"
+const posteriorKind = "sparse posterior"
 
 // loadPosterior returns the posterior that an earlier run kept, or nil. Its file
 // stays open.
@@ -260,6 +260,12 @@ func (p *problem) judge(ctx context.Context, net *network.Network, f fit, path s
 		return nil, err
 	}
 	if err := post.onTest(ctx, p, c, testMean, testCov, alone); err != nil {
+		return nil, err
+	}
+	if post.Cautious, err = p.beCautious(ctx, c, y, mean, cov, testMean, testCov); err != nil {
+		return nil, err
+	}
+	if post.Curve, err = p.curve(ctx, c, y, mean, cov, testMean, testCov); err != nil {
 		return nil, err
 	}
 	if err := post.novelty(ctx, p, dual, net, c, testMean, testCov); err != nil {

@@ -86,7 +86,9 @@ type posterior struct {
 	LeftOut    int          `json:"loo_left_out"`
 	Gap        report.Float `json:"loo_gap"` // |leave-one-out − test| of the calibrated NLL
 
-	HeldOut *heldOut `json:"held_out,omitempty"`
+	HeldOut  *heldOut  `json:"held_out,omitempty"`
+	Cautious *cautious `json:"cautious,omitempty"`
+	Curve    []point   `json:"curve,omitempty"`
 
 	FitSeconds report.Float `json:"fit_seconds"`
 	LOOSeconds report.Float `json:"loo_seconds"`
