@@ -49,3 +49,27 @@ func (p *problem) curve(ctx context.Context, c *glm.Calibration, y, mean, cov, t
 	}
 	return points, nil
 }
+
+// density scores rows at a scale of the covariance and one of the noise.
+func (p *problem) density(ctx context.Context, s, t float64, y, mean, cov *mat.Dense) (*glm.Score, error) {
+	lik, scaled, err := (&glm.Calibration{Scale: s, NoiseScale: t}).Apply(p.lik, cov)
+	if err != nil {
+		return nil, err
+	}
+	return glm.ScoreOfContext(ctx, p.link(), lik, y, mean, scaled, 0)
+}
+
+// noiseFor returns the best scale of a Gaussian's noise with the covariance
+// scaled by s, and 1 for other likelihoods.
+func (p *problem) noiseFor(ctx context.Context, s float64, y, mean, cov *mat.Dense) float64 {
+	if _, ok := p.lik.(*glm.Gaussian); !ok {
+		return 1
+	}
+	return math.Exp(golden(func(logT float64) float64 {
+		score, err := p.density(ctx, s, math.Exp(logT), y, mean, cov)
+		if err != nil {
+			return math.Inf(1)
+		}
+		return score.NLL
+	}, math.Log(1e-4), math.Log(100)))
+}
