@@ -31,7 +31,7 @@ type predictVerb struct {
 	html, csv string
 }
 
-var links = []string{"exact", "probit", "mc", "bridge"}
+var links = []string{"exact", "qmc", "probit", "mc", "bridge"}
 
 func predictCommand(con *console) *cobra.Command {
 	s := &predictVerb{}
@@ -56,7 +56,7 @@ func (s *predictVerb) add(c *cobra.Command) {
 	s.posterior.addRefit(c, false, "move to the optimum of the linearized model first; otherwise the mean is the network's output")
 	s.posterior.addFile(c)
 	s.calibration.add(c)
-	f.StringVar(&s.link, "link", "", "`METHOD` from outputs to probabilities: exact, probit, mc or bridge (default exact for one output, otherwise probit)")
+	f.StringVar(&s.link, "link", "", "`METHOD` from outputs to probabilities: exact, qmc (quasi–Monte Carlo over the whole covariance of a softmax), probit, mc or bridge (default exact for one output, otherwise qmc)")
 	f.StringVar(&s.html, "html", "", "write a page with reliability, scores and surprising rows to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the predictions as a table to `FILE`")
 	f.IntVar(&s.samples, "samples", 1000, "`S` draws of --link mc")
@@ -71,7 +71,7 @@ func (s *predictVerb) check(c *cobra.Command) error {
 	case s.samples < 1:
 		return usagef("--samples %d must be at least 1", s.samples)
 	case s.link != "" && !slices.Contains(links, s.link):
-		return usagef("--link %q must be exact, probit, mc or bridge", s.link)
+		return usagef("--link %q must be exact, qmc, probit, mc or bridge", s.link)
 	case c.Flags().Changed("samples") && s.link != "mc":
 		return usagef("--samples is for --link mc")
 	}
@@ -98,7 +98,7 @@ func linkSuits(link string, lik glm.Likelihood, c int) (ok bool) {
 	case "exact":
 		_, ok = lik.(glm.Marginal)
 		return ok || c == 1
-	case "probit", "bridge":
+	case "qmc", "probit", "bridge":
 		_, ok = lik.(glm.Logistic)
 		return ok
 	}
@@ -114,6 +114,8 @@ func (s *predictVerb) chooseLink(p *problem) (glm.Link, error) {
 	switch s.link {
 	case "exact":
 		return glm.Exact{}, nil
+	case "qmc":
+		return glm.QMC{}, nil
 	case "probit":
 		return glm.Probit{}, nil
 	case "bridge":
