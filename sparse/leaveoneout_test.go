@@ -106,8 +106,8 @@ func TestLeaveOneOutReferences(t *testing.T) {
 			require.NoError(t, err)
 			var mean, cov mat.Dense
 			require.NoError(t, p.LeaveOneOutTo(t.Context(), &mean, &cov, rows, r.Train))
-			testref.RequireClose(t, flat(&mean), want.Floats("loo_first_order_mean"), 1e-6, "mean")
-			testref.RequireClose(t, flat(&cov), want.Floats("loo_first_order_cov"), 1e-6, "covariance")
+			testref.RequireClose(t, flat(&mean), want.Floats("loo_first_order_mean"), 1e-8, "mean")
+			testref.RequireClose(t, flat(&cov), want.Floats("loo_first_order_cov"), 1e-8, "covariance")
 		})
 	}
 }
