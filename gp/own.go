@@ -13,7 +13,8 @@ import (
 )
 
 // An own holds the rows of training example i that its removal needs, with
-// B = UᵀU: T = [U⁻¹]_i and V = [K R U⁻¹]_i, both C×N·C. From these
+// B = UᵀU: V = [K R U⁻¹]_i, C×N·C, and T = [U⁻¹]_i from its column i·C on, before which
+// it is zero. From these
 //
 //	h = κ_ii − V Vᵀ,  [B⁻¹]_ii = T Tᵀ,  R_iᵀh = T Vᵀ  (E6)
 //	cov_−i = h + hR[B⁻¹]_ii⁻¹Rᵀh = κ_ii − V(I − Tᵀ(TTᵀ)⁻¹T)Vᵀ  (E17)
@@ -30,7 +31,7 @@ type own struct {
 // overwrite them. progress is told of the examples done.
 func (e *Exact) eachOwn(ctx context.Context, rows []int, progress func(done int), do func(at int, o own) error) error {
 	n, c := len(rows), e.outputs()
-	step := max(1, min(n, invertRows/c))
+	step := max(1, min(n, invertRows/c, e.tile/16/c/e.g.n))
 	t, v := dense.New(step*c, e.g.n), dense.New(step*c, e.g.n)
 	at := make([]int, 0, step*c)
 	for p := range par.Tiles(n, step) {
@@ -45,14 +46,12 @@ func (e *Exact) eachOwn(ctx context.Context, rows []int, progress func(done int)
 		if err := e.f.inverseRowsTo(ctx, t, at); err != nil {
 			return stopped("inverting the factor of I + RᵀKR", err)
 		}
-		for k, i := range at {
-			e.g.rowTo(rowOf(v, k), i)
-		}
-		if err := e.f.half(ctx, v); err != nil {
+		if err := e.halfRowsTo(ctx, v, t, at); err != nil {
 			return stopped("solving for a covariance", err)
 		}
 		err := par.Do(ctx, e.o.Workers, hi-lo, func(k int) error {
-			return do(lo+k, own{dense.Rows(t, k*c, (k+1)*c), dense.Rows(v, k*c, (k+1)*c)})
+			tail := dense.Cols(dense.Rows(t, k*c, (k+1)*c), rows[lo+k]*c, e.g.n)
+			return do(lo+k, own{tail, dense.Rows(v, k*c, (k+1)*c)})
 		})
 		if err != nil {
 			return err
@@ -86,7 +85,7 @@ func (o own) project() (l, y blas64.General, ok bool) {
 		l.Data[a*c+a] = norm
 	}
 	for a := range c {
-		row := dense.Row(o.v, a)
+		row := dense.Row(o.v, a)[o.v.Cols-o.t.Cols:]
 		for b := range c {
 			q := dense.Row(o.t, b)
 			s := floats.Dot(row, q)

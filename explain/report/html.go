@@ -173,6 +173,13 @@ func (h *htmlWriter) lead() []string {
 		d := decimals(mean, msd)
 		say = append(say, fmt.Sprintf("The number explained below is f, the %s: posterior %s ± %s.", h.sections[0].quantity, typeset(fixed(mean, d)), fixed(msd, d)))
 	}
+	if mean, sd := h.latent(0); h.kind == regression && len(h.page.Report.Prediction.ObservationSD) == 1 {
+		d := decimals(mean, sd)
+		say = append(say, fmt.Sprintf("That is what a new observation is expected to be. The function without noise, f, the %s, is %s ± %s.", h.sections[0].quantity, typeset(fixed(mean, d)), fixed(sd, d)))
+	}
+	if text := h.novelty(); text != "" {
+		say = append(say, text)
+	}
 	if h.kind == classes {
 		say = append(say, "Each output is explained by itself: the predicted class first, the others below it.")
 	}
@@ -194,6 +201,9 @@ func (h *htmlWriter) guide() []fact {
 		{Name: "±", Value: "One posterior standard deviation: how much the number differs between networks that fit the training data."},
 	}
 	if h.kind == regression {
+		if len(h.page.Report.Prediction.ObservationSD) > 0 {
+			list[len(list)-1].Value = "One standard deviation. That of f says how much it differs between networks that fit the training data; that of a new observation has the noise of the targets in it as well."
+		}
 		return list
 	}
 	return append(list, fact{Name: "Against its own label", Value: "An example may speak against the class it is labelled with. Either it is unlike this row, or the model already goes too far for it and it pulls back."})

@@ -16,17 +16,24 @@ func (v *view) head() (head, badge string, wrong bool) {
 	p := v.page
 	if v.kind == regression {
 		var parts []string
+		quantity := p.Quantity
 		for c := range p.Report.Fit.Outputs {
-			mean, sd := v.latent(c)
+			mean, sd := v.observation(c)
+			if math.IsNaN(mean) {
+				mean, sd = v.latent(c)
+			} else if target, ok := strings.CutPrefix(quantity, "log rate"); ok {
+				// A count is observed, not its log rate.
+				quantity = strings.TrimPrefix(target, " of ")
+			}
 			d := decimals(mean, sd)
-			parts = append(parts, typeset(fixed(mean, d))+" ± "+fixed(sd, d))
+			parts = append(parts, typeset(fixed(mean, d))+"\u00a0±\u00a0"+fixed(sd, d))
 		}
 		if v.label != "" {
 			badge = "Target " + typeset(v.label)
 		}
 		head = "Predicted"
-		if q := p.Quantity; q != "" {
-			head += " " + q
+		if quantity != "" {
+			head += " " + quantity
 		}
 		return head + " " + strings.Join(parts, ", "), badge, false
 	}
@@ -146,6 +153,47 @@ func (v *view) words(s *section) error {
 		s.forPlus = true
 	}
 	return nil
+}
+
+// novelty says how far the row is from the training data, "" where that is not
+// known.
+func (v *view) novelty() string {
+	n := v.page.Report.Prediction.Novelty
+	if n == nil || !n.Score.Finite() {
+		return ""
+	}
+	measure := "entropy " + short(float64(n.Score)) + " nats"
+	if v.kind == regression {
+		measure = "predictive variance " + short(float64(n.Score))
+	}
+	if n.MutualInformation.Finite() {
+		measure += ", mutual information " + short(float64(n.MutualInformation)) + " nats"
+	}
+	switch rank := float64(n.Rank); {
+	case math.IsNaN(rank):
+		return "Novelty: " + measure + "."
+	case rank == 1:
+		return "This row is farther from the training data than any training row from the others (" + measure + ")."
+	default:
+		return "This row is farther from the training data than " + percent(rank) + " of the training rows are from the others (" + measure + ")."
+	}
+}
+
+// facts are the lines of a table about the calibration.
+func (c *Calibration) facts() []fact {
+	by := some(c.Rows, "training row", "training rows") + " by leave-one-out"
+	scores := c.LOO
+	if c.Method == "heldout" {
+		by, scores = some(c.Rows, "held-out row", "held-out rows"), c.HeldOut
+	}
+	list := []fact{{"Scale of the covariance", short(float64(c.Scale)), "makes " + by + " most probable"}}
+	if c.NoiseScale != 1 {
+		list = append(list, fact{"Scale of the noise variance", short(float64(c.NoiseScale)), ""})
+	}
+	if scores != nil {
+		list = append(list, fact{"NLL of these rows", score(scores.NLL), "network alone " + score(c.Network.NLL)})
+	}
+	return list
 }
 
 // cancellation says how much the terms cancel and what that means.
