@@ -61,6 +61,8 @@ type fitOptions struct {
 	checkpoint string             // file to keep the state of a pass in; "" for none
 	resume     *sparse.Checkpoint // state to go on from; nil starts anew
 	noReport   bool               // no error report is needed
+
+	leavesOneOut bool // predictions are calibrated by leave-one-out
 }
 
 // A fit holds what the methods compute a posterior from.
@@ -160,6 +162,7 @@ func (f *fit) prepare(ctx context.Context, keep bool) error {
 	if f.gradient, err = f.residualGradient(ctx); err != nil {
 		return err
 	}
+	f.refitOrNot()
 	return f.con.endPart(ctx, "linearize")
 }
 
