@@ -40,6 +40,12 @@ type Options struct {
 	// Workers is the number of goroutines; 0 means GOMAXPROCS. The result does
 	// not depend on it.
 	Workers int
+	// MaxMemory is the number of bytes that Without may plan with; 0 means 80 % of
+	// what the machine has free (see gp.MemoryBudget).
+	MaxMemory int64
+	// Progress, if not nil, is called with the number of training examples whose
+	// influence at their own inputs is known, from one goroutine.
+	Progress func(done, total int)
 }
 
 // A PriorMean gives m(x), stacked, length N·C. An ntk.Kernel is one.
@@ -103,7 +109,7 @@ func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 	if len(e.alpha) != e.n*e.c || len(e.pseudo) != e.n*e.c {
 		panic("explain: dual vectors do not match the training data")
 	}
-	if o.Top < 0 || o.Similar < 0 || o.Tile < 0 {
+	if o.Top < 0 || o.Similar < 0 || o.Tile < 0 || o.MaxMemory < 0 {
 		panic("explain: negative option")
 	}
 	if o.Terms != gp.Posterior && o.Terms != gp.Raw {

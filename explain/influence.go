@@ -49,7 +49,27 @@ func (e *Explainer) know(ctx context.Context, need []bool) error {
 			need[i] = need[i] && !e.known[i]
 		}
 	}
-	return e.visit(ctx, need, func(rows []int, b *linearize.Batch) error { return e.learn(ctx, rows, b) })
+	done, total := 0, 0
+	for _, n := range need {
+		if n {
+			total++
+		}
+	}
+	return e.visit(ctx, need, func(rows []int, b *linearize.Batch) error {
+		if err := e.learn(ctx, rows, b); err != nil {
+			return err
+		}
+		// A whole tile may hold examples that are not needed.
+		for _, i := range rows {
+			if need[i] {
+				done++
+			}
+		}
+		if e.options.Progress != nil {
+			e.options.Progress(done, total)
+		}
+		return nil
+	})
 }
 
 // fewRows is how many rows a triangular solve handles in about the time of one,

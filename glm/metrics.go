@@ -60,14 +60,15 @@ const eceBins = 15
 // over 15 bins of equal width of the largest probability. Bin b holds
 // (b/15, (b+1)/15], the edges rounded to float64; zero belongs to the first
 // bin.
-func ECE(prob *mat.Dense, labels []int) float64 {
-	n := checkLabels(prob, labels)
-	var gap [eceBins]float64 // Σ (hit − confidence) of each bin
-	for i, y := range labels {
-		k, p := topClass(prob.RawRowView(i))
+func ECE(prob *mat.Dense, labels []int) float64 { return ECEOf(topClasses(prob, labels)) }
+
+// ECEOf is ECE of the probabilities of N events, given which of them happened.
+func ECEOf(prob []float64, happened []bool) float64 {
+	var gap [eceBins]float64 // Σ (happened − probability) of each bin
+	for i, p := range prob {
 		b := eceBin(p)
 		gap[b] -= p
-		if k == y {
+		if happened[i] {
 			gap[b]++
 		}
 	}
@@ -75,7 +76,19 @@ func ECE(prob *mat.Dense, labels []int) float64 {
 	for _, g := range gap {
 		sum += math.Abs(g)
 	}
-	return sum / n
+	return sum / float64(len(prob))
+}
+
+// topClasses returns the largest probability of each row, and whether that class is
+// the label.
+func topClasses(prob *mat.Dense, labels []int) (top []float64, hit []bool) {
+	checkLabels(prob, labels)
+	top, hit = make([]float64, len(labels)), make([]bool, len(labels))
+	for i, y := range labels {
+		k, p := topClass(prob.RawRowView(i))
+		top[i], hit[i] = p, k == y
+	}
+	return top, hit
 }
 
 // topClass returns the first class with the largest probability, and that

@@ -29,12 +29,21 @@ type ReliabilityOptions struct {
 }
 
 // Reliability returns the bins of a reliability diagram from probabilities, N×K, and
-// N labels. The band of each bin is the consistency bar of Bröcker and Smith (2007,
-// Increasing the Reliability of Reliability Diagrams): the rows are drawn anew with
-// replacement, each is given a label with the probability that its prediction
-// states, and the band holds the middle of the accuracies that the bin then has.
-// An accuracy outside speaks against calibration. A probability that is NaN panics.
+// N labels: ReliabilityOf of the largest probability of each row, and whether that
+// class is the label.
 func Reliability(prob *mat.Dense, labels []int, o *ReliabilityOptions) []ReliabilityBin {
+	top, hit := topClasses(prob, labels)
+	return ReliabilityOf(top, hit, o)
+}
+
+// ReliabilityOf returns the bins of a reliability diagram from the probabilities of N
+// events, given which of them happened. The band of each bin is the consistency bar
+// of Bröcker and Smith (2007, Increasing the Reliability of Reliability Diagrams):
+// the events are drawn anew with replacement, each happens with its probability, and
+// the band holds the middle of the frequencies that the bin then has. A frequency
+// outside speaks against calibration. The bands depend on nothing but the arguments.
+// A probability that is NaN panics.
+func ReliabilityOf(prob []float64, happened []bool, o *ReliabilityOptions) []ReliabilityBin {
 	if o == nil {
 		o = new(ReliabilityOptions)
 	}
@@ -48,24 +57,21 @@ func Reliability(prob *mat.Dense, labels []int, o *ReliabilityOptions) []Reliabi
 	if resamples < 0 || !(coverage > 0 && coverage < 1) {
 		panic("glm: the resamples must be positive and the coverage between 0 and 1")
 	}
-	checkLabels(prob, labels)
 	bins := make([]ReliabilityBin, eceBins)
-	top := make([]float64, len(labels)) // probability of the top class
-	bin := make([]int, len(labels))
-	for i, y := range labels {
-		k, p := topClass(prob.RawRowView(i))
+	bin := make([]int, len(prob))
+	for i, p := range prob {
 		if math.IsNaN(p) {
 			panic("glm: a probability is NaN")
 		}
-		top[i], bin[i] = p, eceBin(p)
+		bin[i] = eceBin(p)
 		b := &bins[bin[i]]
 		b.Count++
 		b.Confidence += p
-		if k == y {
+		if happened[i] {
 			b.Accuracy++
 		}
 	}
-	accuracies := resampledAccuracies(top, bin, resamples, o.Seed)
+	accuracies := resampledAccuracies(prob, bin, resamples, o.Seed)
 	for k := range bins {
 		b := &bins[k]
 		b.Lo, b.Hi = float64(k)/eceBins, float64(k+1)/eceBins
@@ -121,47 +127,37 @@ type CoveragePoint struct {
 	Count          int // targets
 }
 
-// CoverageCurve returns the coverage of the central intervals of each level, in
-// (0, 1), under N(mean, diag cov + noise) of a regression. Each output of each of
-// the T rows counts as a target: y and mean are T×C, cov T·C×C, or nil for the
-// network alone. Rows with a NaN are left out. The errors are *RowsError and those
-// of CheckY, and of a negative or infinite variance, which name the row.
-func CoverageCurve(lik *Gaussian, y, mean, cov *mat.Dense, levels []float64) ([]CoveragePoint, error) {
-	rows, err := newScoredRows(lik, y, mean, cov)
-	if err != nil {
-		return nil, err
-	}
-	if rows.cov == nil {
-		rows.cov = mat.NewDense(len(rows.kept)*rows.c, rows.c, nil)
-	}
-	var held []float64 // the level of the narrowest central interval that holds the target
-	err = newPosterior(rows.mean, rows.cov).each(func(t int, f, block []float64) error {
-		for j, m := range f {
-			sd := math.Sqrt(block[j*rows.c+j] + lik.variance(j))
-			// |2Φ(z) − 1| = erf(|z|/√2)
-			held = append(held, math.Erf(math.Abs(rows.y.At(t, j)-m)/sd/math.Sqrt2))
+// CoverageOf returns the coverage of the central intervals of each level, in (0, 1),
+// from the predictive distribution functions at the targets, P(Y < y) + P(Y = y)/2.
+// The interval of level q holds the target where that lies between (1−q)/2 and
+// (1+q)/2. Values of NaN are left out; without any other the points are NaN.
+func CoverageOf(cdf, levels []float64) []CoveragePoint {
+	held := make([]float64, 0, len(cdf)) // the level of the narrowest interval that holds the target
+	for _, u := range cdf {
+		if !math.IsNaN(u) {
+			held = append(held, math.Abs(2*u-1))
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, rows.locate(err, 0)
 	}
+	n := len(held)
 	points := make([]CoveragePoint, len(levels))
-	for k, level := range levels {
-		if !(level > 0 && level < 1) {
+	for k, q := range levels {
+		if !(q > 0 && q < 1) {
 			panic("glm: a level of coverage is not between 0 and 1")
+		}
+		points[k] = CoveragePoint{Nominal: q, Empirical: math.NaN(), BandLo: math.NaN(), BandHi: math.NaN()}
+		if n == 0 {
+			continue
 		}
 		inside := 0
 		for _, v := range held {
-			if v <= level {
+			if v <= q {
 				inside++
 			}
 		}
-		n := len(held)
-		lo, hi := BinomialBand(n, level, 0.95)
-		points[k] = CoveragePoint{Nominal: level, Empirical: float64(inside) / float64(n), BandLo: lo, BandHi: hi, Count: n}
+		points[k].Count, points[k].Empirical = n, float64(inside)/float64(n)
+		points[k].BandLo, points[k].BandHi = BinomialBand(n, q, 0.95)
 	}
-	return points, nil
+	return points
 }
 
 // BinomialBand returns the central interval of the given coverage for the share of

@@ -24,31 +24,34 @@ type Ref struct {
 
 // Open reads the reference of that name, for example "snelson" or
 // "layers/mlp-relu", from testdata/reference of the repository, else from
-// shared/reference beside it. It skips the test where it is in neither.
+// shared/reference beside it. A reference is a folder, or a file without a model, as
+// "selection/snelson". Open skips the test where it is in neither.
 func Open(t testing.TB, name string) *Ref {
 	t.Helper()
 	dirs := roots()
 	for _, root := range dirs {
-		dir := filepath.Join(root, filepath.FromSlash(name))
-		if isFile(filepath.Join(dir, refFile)) {
-			return open(t, dir)
+		path := filepath.Join(root, filepath.FromSlash(name))
+		for _, file := range []string{filepath.Join(path, refFile), path + ".safetensors"} {
+			if isFile(file) {
+				return open(t, file)
+			}
 		}
 	}
 	t.Skipf("no reference %q in %s", name, strings.Join(dirs, " or "))
 	return nil
 }
 
-func open(t testing.TB, dir string) *Ref {
+func open(t testing.TB, file string) *Ref {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, refFile))
+	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tensors, meta, err := parse(b)
 	if err != nil {
-		t.Fatalf("%s: %v", dir, err)
+		t.Fatalf("%s: %v", file, err)
 	}
-	return &Ref{Dir: dir, t: t, tensors: tensors, meta: meta}
+	return &Ref{Dir: filepath.Dir(file), t: t, tensors: tensors, meta: meta}
 }
 
 // Model returns the bytes of the folder's model.onnx.

@@ -46,9 +46,9 @@ func file(header string, data []byte) []byte {
 }
 
 func write(t *testing.T, b []byte) string {
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, refFile), b, 0o644))
-	return dir
+	path := filepath.Join(t.TempDir(), refFile)
+	require.NoError(t, os.WriteFile(path, b, 0o644))
+	return path
 }
 
 func TestEveryDtype(t *testing.T) {
@@ -81,7 +81,7 @@ func TestEveryDtype(t *testing.T) {
 }
 
 func TestAskingForWhatIsNotThereFails(t *testing.T) {
-	dir := write(t, file(`{"__metadata__":{"likelihood":"gaussian"},
+	path := write(t, file(`{"__metadata__":{"likelihood":"gaussian"},
 		"a":{"dtype":"F64","shape":[1],"data_offsets":[0,8]},
 		"e":{"dtype":"F64","shape":[0,2],"data_offsets":[0,0]}}`, make([]byte, 8)))
 	for what, ask := range map[string]func(r *Ref){
@@ -93,7 +93,7 @@ func TestAskingForWhatIsNotThereFails(t *testing.T) {
 		`metadata "likelihood": `: func(r *Ref) { r.Scalar("likelihood") },
 		`model.onnx`:              func(r *Ref) { r.Model(r.t) },
 	} {
-		got := record(func(t testing.TB) { ask(open(t, dir)) })
+		got := record(func(t testing.TB) { ask(open(t, path)) })
 		require.Contains(t, got.failed, what)
 	}
 }
@@ -197,6 +197,16 @@ func TestReferences(t *testing.T) {
 	r := Open(t, "thesis-cnn")
 	require.Equal(t, 4587.0, r.Scalar("P"))
 	require.Len(t, r.Ints("train_index"), 3000)
+}
+
+// The files of selection open without a model, and have the rows of the folder of
+// the same name.
+func TestSelectionReferences(t *testing.T) {
+	for _, name := range []string{"snelson", "two-moons", "categorical", "categorical-diagonal-prior", "poisson", "gaussian-two-outputs"} {
+		r := Open(t, "selection/"+name)
+		require.Equal(t, Open(t, name).Shape("f_train"), r.Shape("loo_mean"), name)
+		require.Equal(t, Open(t, name).Meta("likelihood"), r.Meta("likelihood"), name)
+	}
 }
 
 // The references hold no image of MNIST: no axis is as long as a picture or
