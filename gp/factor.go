@@ -211,14 +211,14 @@ func solveVec(u blas64.Triangular, v []float64) {
 	fblas.Trsv(blas.NoTrans, u, dense.Vector(v))
 }
 
-// inverseRowsTo writes the given rows of B⁻¹; rows[0] is the smallest.
+// inverseRowsTo writes the given rows of U⁻¹; rows[0] is the smallest.
 func (f *factor) inverseRowsTo(ctx context.Context, dst blas64.General, rows []int) error {
 	for i, at := range rows {
 		row := dst.Data[i*dst.Stride:][:dst.Cols]
 		clear(row)
 		row[at] = 1
 	}
-	return f.solveTail(ctx, dst, rows[0])
+	return f.halfTail(ctx, dst, rows[0])
 }
 
 // weightRowsTo writes rows [lo, lo+dst.Rows) of R B⁻¹ Rᵀ; lo starts a block.
@@ -238,10 +238,15 @@ func (f *factor) weightRowsTo(ctx context.Context, dst blas64.General, lo int) e
 
 // solveTail replaces A, whose first lo columns are zero, by A B⁻¹.
 func (f *factor) solveTail(ctx context.Context, a blas64.General, lo int) error {
-	// A U⁻¹ has the same zeros, because U is upper triangular.
-	tail := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: f.u.N - lo, Stride: f.u.Stride, Data: f.u.Data[lo*f.u.Stride+lo:]}
-	if err := fblas.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, tail, dense.Cols(a, lo, a.Cols)); err != nil {
+	if err := f.halfTail(ctx, a, lo); err != nil {
 		return err
 	}
 	return fblas.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, f.u, a)
+}
+
+// halfTail replaces A, whose first lo columns are zero, by A U⁻¹.
+func (f *factor) halfTail(ctx context.Context, a blas64.General, lo int) error {
+	// A U⁻¹ has the same zeros, because U is upper triangular.
+	tail := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: f.u.N - lo, Stride: f.u.Stride, Data: f.u.Data[lo*f.u.Stride+lo:]}
+	return fblas.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, tail, dense.Cols(a, lo, a.Cols))
 }

@@ -20,7 +20,58 @@ const smallLeft, smallOfPrior = 1e-8, 1e-9
 // q is NaN where I − RᵀhR has lost its digits to rounding. That is so where the
 // example alone nearly fixes the function at its own input.
 func RemovalFrom(q []float64, h, root, prior mat.Matrix, r []float64) {
+	z := ownGain(h, root, prior)
+	if z == nil {
+		for i := range q {
+			q[i] = math.NaN()
+		}
+		return
+	}
+	// r + R (I − RᵀhR)⁻¹ Rᵀ h r (E15)
+	var u mat.VecDense
+	residual, dst := mat.NewVecDense(len(r), r), mat.NewVecDense(len(q), q)
+	u.MulVec(z, residual)
+	dst.MulVec(root, &u)
+	dst.AddVec(dst, residual)
+}
+
+// LeaveOneOutFrom writes the posterior of the function at one training input
+// without the example itself (E17), the mean, length C, and the covariance, C×C. It
+// is for implementations of Dual.LeaveOneOutTo that have h = C(x_i,x_i) but no
+// factor of all examples. root and prior are those of RemovalFrom, f is the
+// posterior mean at the input and r the residual there. A nil mean or cov is
+// skipped.
+//
+// Both are NaN where I − RᵀhR has lost its digits to rounding. That is so where
+// the example alone nearly fixes the function at its own input.
+func LeaveOneOutFrom(mean []float64, cov *mat.Dense, h, root, prior mat.Matrix, f, r []float64) {
 	c := len(r)
+	if cov == nil {
+		cov = mat.NewDense(c, c, nil)
+	}
+	z := ownGain(h, root, prior)
+	if z == nil {
+		fillNaN(cov)
+	} else {
+		// cov_−i = h + hR(I − RᵀhR)⁻¹Rᵀh (E17)
+		var more mat.Dense
+		more.Product(h, root, z)
+		for i := range c {
+			for j := range i + 1 {
+				v := h.At(i, j) + (more.At(i, j)+more.At(j, i))/2
+				cov.Set(i, j, v)
+				cov.Set(j, i, v)
+			}
+		}
+	}
+	if mean != nil {
+		leftOutTo(mean, cov, f, r)
+	}
+}
+
+// ownGain returns (I − RᵀhR)⁻¹Rᵀh, or nil where rounding leaves no digits of it.
+func ownGain(h, root, prior mat.Matrix) *mat.Dense {
+	c, _ := h.Dims()
 	var hr, rhr mat.Dense
 	hr.Mul(h, root)
 	rhr.Mul(root.T(), &hr)
@@ -34,19 +85,12 @@ func RemovalFrom(q []float64, h, root, prior mat.Matrix, r []float64) {
 	}
 	var chol mat.Cholesky
 	if !chol.Factorize(inner) || smallestPivot(&chol) < leastLeft(root, prior) {
-		for i := range q {
-			q[i] = math.NaN()
-		}
-		return
+		return nil
 	}
-	// r + R (I − RᵀhR)⁻¹ Rᵀ h r (E15)
-	var u, z mat.VecDense
-	residual, dst := mat.NewVecDense(c, r), mat.NewVecDense(c, q)
-	u.MulVec(hr.T(), residual)
+	z := new(mat.Dense)
 	// A condition warning still carries the solution.
-	_ = chol.SolveVecTo(&z, &u)
-	dst.MulVec(root, &z)
-	dst.AddVec(dst, residual)
+	_ = chol.SolveTo(z, hr.T())
+	return z
 }
 
 // leastLeft returns the smallest pivot of I − RᵀhR that still has digits.

@@ -59,6 +59,19 @@ type Dual interface {
 	// that the posterior gives the example. A number of which rounding leaves no
 	// digits is NaN. RemovalFrom finds q from h.
 	InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error
+	// LeaveOneOutTo writes the posterior of the function at training inputs without
+	// the example itself (E17): the mean, n×C, and the covariance of each example's
+	// outputs, n·C×C, for the n examples at these rows of Data, which ascend. x
+	// holds them. It is exact for a Gaussian likelihood and one Newton step from the
+	// posterior for any other. A nil destination is skipped. The numbers of an
+	// example of which rounding leaves no digits are NaN. LeaveOneOutFrom finds both
+	// from h.
+	//
+	// The step starts at what PredictTo gives as the mean f of the training
+	// examples: mean = f − cov·r, where r is α (E5) if that mean is a sum over
+	// training examples, and the residual of Sites if it is f(x;θ*). In the second
+	// case it means something only where θ* is stationary.
+	LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error
 }
 
 // Cross gives the kernel between fixed inputs x and ranges of the training

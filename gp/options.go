@@ -13,6 +13,8 @@ const (
 	StageKernel = "kernel" // rows of K
 	StageNewton = "newton" // steps of a refit; their number is not known: total 0
 	StageInvert = "invert" // rows of B⁻¹, for gradients and removals
+	// StageLeaveOneOut counts examples of LeaveOneOutTo.
+	StageLeaveOneOut = "leave one out"
 )
 
 // Options are those of Fit, Refit and Load. nil means all defaults.

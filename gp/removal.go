@@ -2,7 +2,6 @@ package gp
 
 import (
 	"context"
-	"errors"
 	"math"
 	"sync/atomic"
 
@@ -13,24 +12,32 @@ import (
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
 
 // RemovalTo writes q_i = (I − Λ_i h_i)⁻¹ r_i of every training example, N·C.
 // Leaving out example i moves f(x*) by −C(x*,x_i) q_i to first order (E15).
-// RemovalTo takes about as long as three factorizations. Where an example alone
+// RemovalTo takes about as long as four factorizations. Where an example alone
 // fixes the function at its own input, its q_i is NaN and the error is a
 // *NotPDError; all other q_i are written.
 func (e *Exact) RemovalTo(ctx context.Context, dst []float64) error {
 	if len(dst) != e.g.n {
 		panic("gp: destination has a wrong length")
 	}
-	rows := make([]int, e.x.Len())
-	for i := range rows {
-		rows[i] = i
+	rows := dense.Range(e.x.Len())
+	var undefined atomic.Bool
+	c := e.outputs()
+	progress := func(done int) { e.o.Progress(StageInvert, done, len(rows)) }
+	err := e.eachOwn(ctx, rows, progress, func(at int, o own) error {
+		if !e.removalTo(dst[at*c:(at+1)*c], at, o) {
+			undefined.Store(true)
+		}
+		return nil
+	})
+	if err == nil && undefined.Load() {
+		return &NotPDError{What: "the block of (I + RᵀKR)⁻¹ of a training example", N: c, Reason: "the example alone fixes the function at its own input"}
 	}
-	return e.removals(ctx, dst, rows, func(done int) { e.o.Progress(StageInvert, done, len(rows)) })
+	return err
 }
 
 // InfluenceTo implements Dual. It takes h and q from the factor and the kernel,
@@ -43,59 +50,41 @@ func (e *Exact) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x 
 	c := e.outputs()
 	dense.SizeTo(h, len(rows)*c, c)
 	dense.SizeTo(q, len(rows), c)
-	steps := make([]float64, len(rows)*c)
-	var undefined *NotPDError
-	if err := e.removals(ctx, steps, rows, func(int) {}); err != nil && !errors.As(err, &undefined) {
+	lost := make([]bool, len(rows))
+	err := e.eachOwn(ctx, rows, func(int) {}, func(at int, o own) error {
+		lost[at] = e.selfTo(dense.Slice(h, at*c, (at+1)*c), rows[at], o)
+		e.removalTo(q.RawRowView(at), rows[at], o)
+		return nil
+	})
+	if err != nil {
 		return err
 	}
-	for i := range rows {
-		q.SetRow(i, steps[i*c:(i+1)*c])
-	}
-	step := max(1, min(len(rows), e.tile/8/c/e.g.n))
-	a := dense.New(step*c, e.g.n)
-	for p := range par.Tiles(len(rows), step) {
-		lo, hi := par.Bounds(p, len(rows), step)
-		a.Rows = (hi - lo) * c
-		if err := e.selfTo(ctx, dense.Slice(h, lo*c, hi*c), rows[lo:hi], a); err != nil {
+	for at, i := range rows {
+		if !lost[at] {
+			continue
+		}
+		if err := e.refinedSelfTo(ctx, dense.Slice(h, at*c, (at+1)*c), i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// selfTo writes h_i of the training examples at these rows. a is scratch memory
-// for their rows of K.
-func (e *Exact) selfTo(ctx context.Context, h *mat.Dense, rows []int, a blas64.General) error {
-	c := e.outputs()
-	prior := make([]float64, a.Rows)
-	for t := range a.Rows {
-		at := rows[t/c]*c + t%c
-		e.g.rowTo(rowOf(a, t), at)
-		prior[t] = rowOf(a, t)[at]
-		copy(h.RawRowView(t), rowOf(a, t)[rows[t/c]*c:])
+// selfTo writes h of example i, and tells whether the subtraction has lost most
+// digits.
+func (e *Exact) selfTo(h *mat.Dense, i int, o own) (lost bool) {
+	e.priorTo(h, i)
+	c := o.v.Rows
+	least := make([]float64, c)
+	for j := range least {
+		least[j] = cancels * h.At(j, j)
 	}
-	if err := e.f.half(ctx, a); err != nil {
-		return stopped("solving for a covariance", err)
+	// h = K_ii − K_in R B⁻¹ Rᵀ K_ni (E6)
+	subtractOwnGram(h, o.v)
+	for j, v := range least {
+		lost = lost || !(h.At(j, j) >= v)
 	}
-	for t := range a.Rows {
-		for j := range c {
-			// h = K_ii − K_in R B⁻¹ Rᵀ K_ni (E6)
-			h.Set(t, j, h.At(t, j)-floats.Dot(rowOf(a, t), rowOf(a, t/c*c+j)))
-		}
-	}
-	for first := 0; first < a.Rows; first += c {
-		lost := false
-		for t := first; t < first+c; t++ {
-			lost = lost || !(h.At(t, t-first) >= cancels*prior[t])
-		}
-		if !lost {
-			continue
-		}
-		if err := e.refinedSelfTo(ctx, dense.Slice(h, first, first+c), rows[first/c]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return lost
 }
 
 // refinedSelfTo writes h of example i by iterative refinement, which restores
@@ -124,81 +113,28 @@ func (e *Exact) refinedSelfTo(ctx context.Context, h *mat.Dense, i int) error {
 	return nil
 }
 
-// removals writes q_i of the examples at these rows, which ascend. It forms the
-// rows of B⁻¹ that it needs one panel at a time. Where an example alone fixes the
-// function at its own input, its q_i is NaN and the error is a *NotPDError,
-// returned after all others are written.
-func (e *Exact) removals(ctx context.Context, dst []float64, rows []int, progress func(done int)) error {
-	n, c := len(rows), e.outputs()
-	step := max(1, invertRows/c)
-	inv := dense.New(min(n, step)*c, e.g.n)
-	left := make([]float64, inv.Rows*c) // [B⁻¹]_ii
-	var (
-		at        []int
-		undefined atomic.Bool
-	)
-	for p := range par.Tiles(n, step) {
-		lo, hi := par.Bounds(p, n, step)
-		at = at[:0]
-		for _, i := range rows[lo:hi] {
-			for j := range c {
-				at = append(at, i*c+j)
-			}
-		}
-		inv.Rows = len(at)
-		if err := e.f.inverseRowsTo(ctx, inv, at); err != nil {
-			return stopped("inverting I + RᵀKR", err)
-		}
-		for t, i := range at {
-			copy(left[t*c:(t+1)*c], inv.Data[t*inv.Stride+i/c*c:])
-		}
-		// Rᵀh = B⁻¹RᵀK, since C R = K R B⁻¹; only its diagonal blocks are used.
-		if err := e.f.r.mulTrans(ctx, e.o.Workers, inv); err != nil {
-			return stopped("inverting I + RᵀKR", err)
-		}
-		err := par.Do(ctx, e.o.Workers, hi-lo, func(t int) error {
-			i := rows[lo+t]
-			h := dense.New(c, c)
-			inverse := blas64.General{Rows: c, Cols: inv.Cols, Stride: inv.Stride, Data: inv.Data[t*c*inv.Stride:]}
-			if err := e.g.addMulTo(ctx, 1, h, 1, inverse, i*c, (i+1)*c); err != nil {
-				return err
-			}
-			if !e.removal(dst[(lo+t)*c:(lo+t+1)*c], i, left[t*c*c:(t+1)*c*c], h.Data) {
-				undefined.Store(true)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		progress(hi)
-	}
-	if undefined.Load() {
-		return &NotPDError{What: "the block of (I + RᵀKR)⁻¹ of a training example", N: c, Reason: "the example alone fixes the function at its own input"}
-	}
-	return nil
-}
-
-// removal writes q of example i. left is [B⁻¹]_ii, which it overwrites, and hat is
-// Rᵀh. It writes NaN and returns false where [B⁻¹]_ii has no Cholesky factor.
-func (e *Exact) removal(q []float64, i int, left, hat []float64) (ok bool) {
-	c := len(q)
-	r, v := e.sites.Residual.RawRowView(i), make([]float64, c)
-	if e.refit {
-		// At the mode r = α, which keeps its digits where y − f̂ has lost them.
-		r = e.alpha[i*c : (i+1)*c]
-	}
-	for j := range v {
-		v[j] = floats.Dot(hat[j*c:(j+1)*c], r)
-	}
-	u, ok := fblas.Potrf1(blas64.Symmetric{Uplo: blas.Upper, N: c, Stride: c, Data: left})
+// removalTo writes q of example i. It writes NaN and returns false where the rows
+// of U⁻¹ of the example are not independent.
+func (e *Exact) removalTo(q []float64, i int, o own) (ok bool) {
+	l, y, ok := o.project()
 	if !ok {
 		for j := range q {
 			q[j] = math.NaN()
 		}
 		return false
 	}
-	solveVec(u, v)
+	c := len(q)
+	r, v := e.sites.Residual.RawRowView(i), make([]float64, c)
+	if e.refit {
+		// At the mode r = α, which keeps its digits where y − f̂ has lost them.
+		r = e.alpha[i*c : (i+1)*c]
+	}
+	// [B⁻¹]_ii⁻¹Rᵀh = (TTᵀ)⁻¹TVᵀ = L⁻ᵀYᵀ
+	for a, ra := range r {
+		floats.AddScaled(v, ra, dense.Row(y, a))
+	}
+	lower := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: c, Stride: l.Stride, Data: l.Data}
+	fblas.Trsv(blas.Trans, lower, dense.Vector(v))
 	e.f.r.mulTransRow(v, i)
 	// (I − Λ_i h_i)⁻¹ r_i = r_i + R_i [B⁻¹]_ii⁻¹ R_iᵀ h_i r_i (E15)
 	floats.AddTo(q, r, v)

@@ -2,69 +2,155 @@ package sparse
 
 import (
 	"context"
+	"math"
 
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 )
 
 // InfluenceTo implements gp.Dual, with the h of SelfTo. With FITC it uses Λ̃_i in
 // the place of Λ_i.
 func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
-	t, c := p.checkInputs(x)
-	if t != len(rows) {
-		panic("sparse: rows and examples differ in number")
-	}
+	t, c := p.checkOwn(rows, x)
 	dense.SizeTo(h, t*c, c)
 	dense.SizeTo(q, t, c)
-	if t == 0 {
-		return nil
-	}
-	if err := p.SelfTo(ctx, h, x); err != nil {
-		return err
-	}
-	roots, prior := mat.NewDense(t*c, c, nil), mat.NewDense(t*c, c, nil)
-	p.b.k.DiagTo(prior, x)
-	if err := p.rootTo(ctx, roots, rows, x, prior); err != nil {
-		return err
-	}
-	return par.Do(ctx, p.o.Workers, t, func(i int) error {
-		block := func(m *mat.Dense) *mat.Dense { return dense.Slice(m, i*c, (i+1)*c) }
-		gp.RemovalFrom(q.RawRowView(i), block(h), block(roots), block(prior), p.sites.Residual.RawRowView(rows[i]))
-		return nil
+	return p.eachOwn(ctx, rows, x, false, func(at int, o *own) {
+		dense.Slice(h, at*c, (at+1)*c).Copy(o.h)
+		gp.RemovalFrom(q.RawRowView(at), o.h, o.root, o.prior, p.sites.Residual.RawRowView(rows[at]))
 	})
 }
 
-// rootTo writes the roots R̃_i, n·C×C, of the training examples x, which are in the
-// given rows of Data. diag is their prior covariance, n·C×C. Λ̃_i = R̃_iR̃_iᵀ is Λ_i,
-// or the FITC one (E13).
-func (p *Posterior) rootTo(ctx context.Context, dst *mat.Dense, rows []int, x *linearize.Batch, diag *mat.Dense) error {
-	t, c := len(rows), p.b.c
-	put := func(i int, root []float64) {
-		for a := range c {
-			dst.SetRow(i*c+a, root[a*c:(a+1)*c])
-		}
-	}
-	if !p.sums.spec.fitc {
-		for i, r := range rows {
-			put(i, p.local.Block(p.local.Root, r))
-		}
-		return nil
-	}
-	phi, err := newFeaturesOf(p.b, t*c).of(ctx, chunk{x: x, rows: t * c})
-	if err != nil {
+// LeaveOneOutTo implements gp.Dual. The inducing examples stay as they are, also
+// where one of them is left out: only its observation is removed, with FITC that of
+// Λ̃_i and b̃_i. The covariance contains the residual k_ii − q_ii, as that of
+// PredictTo does. The time is that of one cross-kernel and two triangular solves.
+//
+// The examples outside a subset of data were never observed, so the moments there
+// are those of PredictTo.
+func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+	t, c := p.checkOwn(rows, x)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(cov, t*c, c)
+	if err := ctx.Err(); err != nil || mean == nil && cov == nil {
 		return err
 	}
-	s := newFITCSite(c)
-	for i, r := range rows {
-		residualTo(s.d, dense.Contiguous(dense.Slice(diag, i*c, (i+1)*c)), dense.Rows(phi, i*c, (i+1)*c))
-		if err := s.set(p.local.Block(p.local.Root, r), make([]float64, c)); err != nil {
+	return p.eachOwn(ctx, rows, x, mean != nil, func(at int, o *own) {
+		var m []float64
+		if mean != nil {
+			m = mean.RawRowView(at)
+		}
+		v := dense.Slice(cov, at*c, (at+1)*c)
+		gp.LeaveOneOutFrom(m, v, o.h, o.root, o.prior, o.f, o.r)
+		if v != nil {
+			// cov_−i += k_ii − q_ii (E17)
+			v.Add(v, o.d)
+			o.settle(v)
+		}
+	})
+}
+
+// checkOwn panics where x does not hold the examples at these rows.
+func (p *Posterior) checkOwn(rows []int, x *linearize.Batch) (t, c int) {
+	if t, c = p.checkInputs(x); t != len(rows) {
+		panic("sparse: rows and examples differ in number")
+	}
+	return t, c
+}
+
+// An own is what the removal of one training example needs. All matrices are C×C.
+type own struct {
+	f, r  []float64  // posterior mean, where it was asked for, and the residual of the site there
+	root  *mat.Dense // R̃ with Λ̃ = R̃R̃ᵀ: that of Λ, or the FITC one (E13)
+	h     *mat.Dense // φ A'⁻¹ φᵀ
+	prior *mat.Dense // k_ii
+	d     *mat.Dense // k_ii − q_ii
+}
+
+// settle applies gp.SettleVariances to the moments without the example. A
+// covariance that is no rounding error below zero becomes NaN.
+func (o *own) settle(cov *mat.Dense) {
+	prior := make([]float64, len(o.r))
+	for j := range prior {
+		prior[j] = o.prior.At(j, j)
+	}
+	if gp.SettleVariances(cov, prior, rounding, 0, len(prior)) != nil {
+		cov.Apply(func(_, _ int, _ float64) float64 { return math.NaN() }, cov)
+	}
+}
+
+// eachOwn calls do for each of the training examples x, which are in the given rows
+// of Data, from several goroutines.
+func (p *Posterior) eachOwn(ctx context.Context, rows []int, x *linearize.Batch, mean bool, do func(at int, o *own)) error {
+	c := p.b.c
+	return p.eachTile(ctx, x, func(tile chunk, f *features) error {
+		if err := sites.NotFiniteRows("network output", tile.x.F, tile.first, 1); err != nil {
 			return err
 		}
-		put(i, s.root)
+		k, err := f.cross(tile)
+		if err != nil {
+			return err
+		}
+		n := tile.x.Len()
+		var means *mat.Dense
+		if mean {
+			means = mat.NewDense(n, c, nil)
+		}
+		phi, err := p.meanAndFeatures(ctx, means, tile.x, tile.first, k, f, true)
+		if err != nil {
+			return err
+		}
+		prior, h := mat.NewDense(tile.rows, c, nil), mat.NewDense(tile.rows, c, nil)
+		p.b.k.DiagTo(prior, tile.x)
+		all := make([]own, n)
+		err = par.Do(ctx, p.o.Workers, n, func(i int) error {
+			lo, hi := i*c, (i+1)*c
+			all[i] = own{prior: dense.Slice(prior, lo, hi), h: dense.Slice(h, lo, hi)}
+			if mean {
+				all[i].f = means.RawRowView(i)
+			}
+			return p.ownSite(&all[i], rows[tile.first+i], dense.Rows(phi, lo, hi))
+		})
+		if err != nil {
+			return err
+		}
+		if err := p.half(ctx, phi); err != nil {
+			return err
+		}
+		return par.Do(ctx, p.o.Workers, n, func(i int) error {
+			blocksOf(all[i].h, 0, dense.Rows(phi, i*c, (i+1)*c), c)
+			do(tile.first+i, &all[i])
+			return nil
+		})
+	})
+}
+
+// ownSite sets D, the root and the residual of the example in this row of Data.
+func (p *Posterior) ownSite(o *own, row int, phi blas64.General) error {
+	c := p.b.c
+	o.r = p.local.R[row*c : (row+1)*c]
+	if p.linearMean() {
+		o.r = p.alpha[row*c : (row+1)*c]
 	}
+	root, d := p.local.Block(p.local.Root, row), make([]float64, c*c)
+	residualTo(d, dense.Contiguous(o.prior), phi)
+	if p.sums.spec.fitc {
+		s := newFITCSite(c)
+		copy(s.d, d)
+		if err := s.set(root, o.r); err != nil {
+			return err
+		}
+		root = s.root
+		if !p.linearMean() {
+			// (I + ΛD)⁻¹r, as b̃ is (I + ΛD)⁻¹b (E13)
+			o.r = s.b
+		}
+	}
+	o.d, o.root = mat.NewDense(c, c, d), mat.NewDense(c, c, root)
 	return nil
 }

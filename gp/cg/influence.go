@@ -5,11 +5,13 @@ import (
 	"errors"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -26,7 +28,7 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 	if t == 0 {
 		return nil
 	}
-	if err := p.selfTo(ctx, h, x); err != nil {
+	if err := p.selfTo(ctx, h, x, nil); err != nil {
 		return err
 	}
 	prior := mat.NewDense(t*c, c, nil)
@@ -38,21 +40,70 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 	})
 }
 
-// selfTo writes the covariance of each example of x, and NaN where rounding has
-// made a variance negative. If there is such an example, selfTo repeats its work
-// one by one to find it.
-func (p *Posterior) selfTo(ctx context.Context, h *mat.Dense, x *linearize.Batch) error {
+// LeaveOneOutTo implements gp.Dual. It solves for each output of an example with
+// the rows and columns of B that belong to the other examples, so the covariance
+// keeps its digits where the example nearly fixes the function by itself, and is
+// too large by no more than that of PredictTo. Where rounding has made a variance
+// negative, the moments of the example are NaN.
+func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+	t, c := p.checkInputs(x)
+	if t != len(rows) {
+		panic("cg: rows and examples differ in number")
+	}
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(cov, t*c, c)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if t == 0 || mean == nil && cov == nil {
+		return nil
+	}
+	if cov == nil {
+		cov = mat.NewDense(t*c, c, nil)
+	}
+	if err := p.selfTo(ctx, cov, x, rows); err != nil || mean == nil {
+		return err
+	}
+	if err := p.meanTo(mean, x); err != nil {
+		return err
+	}
+	for i, row := range rows {
+		r := p.local.R[row*c : (row+1)*c]
+		if p.hasDualMean() {
+			r = p.alpha[row*c : (row+1)*c]
+		}
+		for j, m := 0, mean.RawRowView(i); j < c; j++ {
+			// mean_−i = f − cov_−i r (E17)
+			m[j] -= floats.Dot(cov.RawRowView(i*c+j), r)
+		}
+	}
+	return nil
+}
+
+// selfTo writes the covariance of each example of x, without the training examples
+// in without if that is not nil, and NaN where rounding has made a variance
+// negative. If there is such an example, selfTo repeats its work one by one to find
+// it.
+func (p *Posterior) selfTo(ctx context.Context, h *mat.Dense, x *linearize.Batch, without []int) error {
+	t, c := x.Len(), p.data.c
+	if err := sites.NotFiniteRows("network output", x.F, 0, 1); err != nil {
+		return err
+	}
 	var negative *gp.NegativeVarianceError
-	err := p.PredictTo(ctx, nil, h, x)
+	err := p.covarianceTo(ctx, h, &Bounds{Variance: mat.NewDense(t, c, nil)}, x, without)
 	if !errors.As(err, &negative) {
 		return err
 	}
-	if x.Len() == 1 {
+	if t == 1 {
 		h.Apply(func(_, _ int, _ float64) float64 { return math.NaN() }, h)
 		return nil
 	}
-	for i := range x.Len() {
-		if err := p.selfTo(ctx, dense.Slice(h, i*p.data.c, (i+1)*p.data.c), x.Slice(i, i+1)); err != nil {
+	for i := range t {
+		var one []int
+		if without != nil {
+			one = without[i : i+1]
+		}
+		if err := p.selfTo(ctx, dense.Slice(h, i*c, (i+1)*c), x.Slice(i, i+1), one); err != nil {
 			return err
 		}
 	}

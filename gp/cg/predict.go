@@ -56,7 +56,7 @@ func (p *Posterior) PredictBounded(ctx context.Context, mean, cov *mat.Dense, x 
 	}
 	if cov != nil {
 		b.Variance = mat.NewDense(t, c, nil)
-		if err := p.covarianceTo(ctx, cov, b, x); err != nil {
+		if err := p.covarianceTo(ctx, cov, b, x, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -98,14 +98,18 @@ func (p *Posterior) boundMean(b *Bounds, cov *mat.Dense, x *linearize.Batch) {
 }
 
 // covarianceTo writes the covariance blocks, as many right-hand sides at a
-// time as there is room for.
-func (p *Posterior) covarianceTo(ctx context.Context, cov *mat.Dense, b *Bounds, x *linearize.Batch) error {
+// time as there is room for. If without is not nil, each example's posterior does
+// not know the training example without names for it.
+func (p *Posterior) covarianceTo(ctx context.Context, cov *mat.Dense, b *Bounds, x *linearize.Batch, without []int) error {
 	t, c := x.Len(), p.data.c
 	p.data.k.DiagTo(cov, x)
 	step := max(1, min(t, p.columns/c))
 	s := p.predictor(step * c)
 	for lo := 0; lo < t; lo += step {
 		hi := min(lo+step, t)
+		if without != nil {
+			s.without = without[lo:hi]
+		}
 		v, y, err := s.solveCross(ctx, x.Slice(lo, hi))
 		if err != nil {
 			return err
@@ -163,6 +167,7 @@ func (s *predictor) solveCross(ctx context.Context, x *linearize.Batch) (v, y bl
 		return v, y, err
 	}
 	s.root.mul(s.w, v, 0, true)
+	s.leaveOut(v)
 	out, err := s.solve(ctx, y, v, s.o.Tolerance)
 	s.worst.worst(out)
 	return v, y, err

@@ -35,6 +35,7 @@ type solver struct {
 	*system
 	sum        jacobianSum
 	r, z, p, q []float64      // N·C×k
+	without    []int          // the training example that the columns of each example leave out; nil for none
 	most       int            // most steps of a solve
 	res        blas64.General // the residual of the last solve
 	progress   func(stage string, done, total int)
@@ -47,7 +48,8 @@ func (s *system) solver(k int) *solver {
 		r: make([]float64, n), z: make([]float64, n), p: make([]float64, n), q: make([]float64, n), progress: s.o.Progress}
 }
 
-// mulTo writes B v = v + Rᵀ(K(R v)); scratch has the size of v.
+// mulTo writes B v = v + Rᵀ(K(R v)); scratch has the size of v. The rows of
+// examples that are left out stay zero.
 func (s *solver) mulTo(ctx context.Context, dst, v, scratch blas64.General) error {
 	dense.Copy(scratch, v)
 	s.root.mul(s.w, scratch, 0, false)
@@ -56,7 +58,26 @@ func (s *solver) mulTo(ctx context.Context, dst, v, scratch blas64.General) erro
 	}
 	s.root.mul(s.w, dst, 0, true)
 	s.w.add(dst, v)
+	s.leaveOut(dst)
 	return nil
+}
+
+// precondition writes P⁻¹r, without the rows of examples that are left out. What is
+// left of P⁻¹ is positive definite too, and no less than the inverse of what is
+// left of P.
+func (s *solver) precondition(ctx context.Context, z, r blas64.General) error {
+	err := s.pre.solveTo(ctx, z, r)
+	s.leaveOut(z)
+	return err
+}
+
+// leaveOut makes the rows of examples that are left out zero, in the columns that
+// leave them out.
+func (s *solver) leaveOut(v blas64.General) {
+	c := s.data.c
+	for i, n := range s.without {
+		dense.Zero(dense.Cols(dense.Rows(v, n*c, (n+1)*c), i*c, (i+1)*c))
+	}
 }
 
 // solve writes X ≈ B⁻¹V, each column to ‖v − Bx‖ ≤ tol ‖v‖. When the recurrence
@@ -137,7 +158,7 @@ func (s *solver) iterate(ctx context.Context, x, r blas64.General, target []floa
 	if active == nil {
 		return 0, nil
 	}
-	if err := s.pre.solveTo(ctx, z, r); err != nil {
+	if err := s.precondition(ctx, z, r); err != nil {
 		return 0, err
 	}
 	dense.Copy(p, z)
@@ -170,7 +191,7 @@ func (s *solver) iterate(ctx context.Context, x, r blas64.General, target []floa
 		if active = above(s.w.dots(r, r), target); active == nil || done >= most {
 			return done, nil
 		}
-		if err := s.pre.solveTo(ctx, z, r); err != nil {
+		if err := s.precondition(ctx, z, r); err != nil {
 			return done, err
 		}
 		next := s.w.dots(r, z)

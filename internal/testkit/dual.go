@@ -76,6 +76,27 @@ func (d *Dual) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *
 	return nil
 }
 
+// LeaveOneOutTo implements gp.Dual. The posterior mean at the training examples is
+// the function values of the sites.
+func (d *Dual) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+	c := x.Outputs()
+	h := mat.NewDense(len(rows)*c, c, nil)
+	if err := d.PredictTo(ctx, nil, h, x); err != nil {
+		return err
+	}
+	dense.SizeTo(mean, len(rows), c)
+	dense.SizeTo(cov, len(rows)*c, c)
+	for j, i := range rows {
+		var m []float64
+		if mean != nil {
+			m = mean.RawRowView(j)
+		}
+		block := func(m *mat.Dense, i int) *mat.Dense { return dense.Slice(m, i*c, (i+1)*c) }
+		gp.LeaveOneOutFrom(m, block(cov, j), block(h, j), block(d.At.Root, i), nil, d.At.F.RawRowView(i), d.At.Residual.RawRowView(i))
+	}
+	return nil
+}
+
 func (d *Dual) Cross(_ context.Context, x *linearize.Batch) (gp.Cross, error) {
 	j := Jacobian(x)
 	return &DenseCross{d: d, Left: [2]*mat.Dense{Product(j, d.Sigma), Product(j, d.Prior)}}, nil

@@ -1,0 +1,78 @@
+package gp
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// LeaveOneOutTo implements Dual. It takes the moments from the factor, so that
+// they keep their digits where an example nearly fixes the function by itself. It
+// uses only the length of x.
+func (e *Exact) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+	if x.Len() != len(rows) {
+		panic("gp: rows and examples differ in number")
+	}
+	n, c := len(rows), e.outputs()
+	dense.SizeTo(mean, n, c)
+	dense.SizeTo(cov, n*c, c)
+	if err := ctx.Err(); err != nil {
+		return stopped("leaving out examples", err)
+	}
+	if mean == nil && cov == nil {
+		return nil
+	}
+	progress := func(done int) { e.o.Progress(StageLeaveOneOut, done, n) }
+	return e.eachOwn(ctx, rows, progress, func(at int, o own) error {
+		i := rows[at]
+		own := mat.NewDense(c, c, nil)
+		if cov != nil {
+			own = dense.Slice(cov, at*c, (at+1)*c)
+		}
+		if !e.withoutTo(own, i, o) {
+			fillNaN(own)
+		}
+		if mean != nil {
+			f, r := e.selfMean(i)
+			leftOutTo(mean.RawRowView(at), own, f, r)
+		}
+		return nil
+	})
+}
+
+// withoutTo writes cov_−i. It returns false where rounding leaves no digits.
+func (e *Exact) withoutTo(cov *mat.Dense, i int, o own) bool {
+	if _, _, ok := o.project(); !ok {
+		return false
+	}
+	e.priorTo(cov, i)
+	prior := make([]float64, o.v.Rows)
+	for j := range prior {
+		prior[j] = cov.At(j, j)
+	}
+	// cov_−i = κ_ii − V(I − Tᵀ(TTᵀ)⁻¹T)Vᵀ (E17)
+	subtractOwnGram(cov, o.v)
+	return SettleVariances(cov, prior, rounding, i, len(prior)) == nil
+}
+
+// selfMean returns what the posterior predicts at training example i and the
+// residual there.
+func (e *Exact) selfMean(i int) (f, r []float64) {
+	c := e.outputs()
+	if !e.hasDualMean() {
+		return e.x.F.RawRowView(i), e.sites.Residual.RawRowView(i)
+	}
+	f = make([]float64, c)
+	return floats.AddTo(f, e.prior[i*c:(i+1)*c], e.kalpha[i*c:(i+1)*c]), e.alpha[i*c : (i+1)*c]
+}
+
+// leftOutTo writes mean_−i = f − cov_−i r (E17).
+func leftOutTo(mean []float64, cov *mat.Dense, f, r []float64) {
+	for j := range mean {
+		mean[j] = f[j] - floats.Dot(cov.RawRowView(j), r)
+	}
+}

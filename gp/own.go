@@ -1,0 +1,128 @@
+package gp
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// An own holds the rows of training example i that its removal needs, with
+// B = UᵀU: T = [U⁻¹]_i and V = [K R U⁻¹]_i, both C×N·C. From these
+//
+//	h = κ_ii − V Vᵀ,  [B⁻¹]_ii = T Tᵀ,  R_iᵀh = T Vᵀ  (E6)
+//	cov_−i = h + hR[B⁻¹]_ii⁻¹Rᵀh = κ_ii − V(I − Tᵀ(TTᵀ)⁻¹T)Vᵀ  (E17)
+//
+// The last form subtracts from κ_ii no more than κ_ii, so its rounding error stays
+// that of κ_ii, with saturated sites as with a leverage near one, where h and
+// I − R_iᵀhR_i have lost all digits.
+type own struct {
+	t, v blas64.General
+}
+
+// eachOwn calls do with the rows of each training example in rows, which ascend,
+// from several goroutines. It forms them one panel after another, and do may
+// overwrite them. progress is told of the examples done.
+func (e *Exact) eachOwn(ctx context.Context, rows []int, progress func(done int), do func(at int, o own) error) error {
+	n, c := len(rows), e.outputs()
+	step := max(1, min(n, invertRows/c))
+	t, v := dense.New(step*c, e.g.n), dense.New(step*c, e.g.n)
+	at := make([]int, 0, step*c)
+	for p := range par.Tiles(n, step) {
+		lo, hi := par.Bounds(p, n, step)
+		at = at[:0]
+		for _, i := range rows[lo:hi] {
+			for j := range c {
+				at = append(at, i*c+j)
+			}
+		}
+		t.Rows, v.Rows = len(at), len(at)
+		if err := e.f.inverseRowsTo(ctx, t, at); err != nil {
+			return stopped("inverting the factor of I + RᵀKR", err)
+		}
+		for k, i := range at {
+			e.g.rowTo(rowOf(v, k), i)
+		}
+		if err := e.f.half(ctx, v); err != nil {
+			return stopped("solving for a covariance", err)
+		}
+		err := par.Do(ctx, e.o.Workers, hi-lo, func(k int) error {
+			return do(lo+k, own{dense.Rows(t, k*c, (k+1)*c), dense.Rows(v, k*c, (k+1)*c)})
+		})
+		if err != nil {
+			return err
+		}
+		progress(hi)
+	}
+	return nil
+}
+
+// project makes the rows of T orthonormal, T = L Q, and takes their span out of
+// the rows of V. It returns L, lower triangular, and Y = V Qᵀ. ok is false where
+// the rows of T are not independent.
+func (o own) project() (l, y blas64.General, ok bool) {
+	c := o.t.Rows
+	l, y = dense.New(c, c), dense.New(c, c)
+	for a := range c {
+		row := dense.Row(o.t, a)
+		// The second pass removes what rounding left in the first.
+		for range 2 {
+			for b := range a {
+				s := floats.Dot(row, dense.Row(o.t, b))
+				floats.AddScaled(row, -s, dense.Row(o.t, b))
+				l.Data[a*c+b] += s
+			}
+		}
+		norm := floats.Norm(row, 2)
+		if !(norm > 0) || math.IsInf(norm, 1) {
+			return l, y, false
+		}
+		floats.Scale(1/norm, row)
+		l.Data[a*c+a] = norm
+	}
+	for a := range c {
+		row := dense.Row(o.v, a)
+		for b := range c {
+			q := dense.Row(o.t, b)
+			s := floats.Dot(row, q)
+			floats.AddScaled(row, -s, q)
+			y.Data[a*c+b] = s
+		}
+	}
+	return l, y, true
+}
+
+// priorTo writes κ(x_i,x_i).
+func (e *Exact) priorTo(dst *mat.Dense, i int) {
+	c := e.outputs()
+	for a := range c {
+		for b := range a + 1 {
+			k := e.g.data[(i*c+a)*(e.g.n+1)+i*c+b]
+			dst.Set(a, b, k)
+			dst.Set(b, a, k)
+		}
+	}
+}
+
+// subtractOwnGram subtracts V Vᵀ.
+func subtractOwnGram(dst *mat.Dense, v blas64.General) {
+	for a := range v.Rows {
+		for b := range a + 1 {
+			s := dst.At(a, b) - floats.Dot(dense.Row(v, a), dense.Row(v, b))
+			dst.Set(a, b, s)
+			dst.Set(b, a, s)
+		}
+	}
+}
+
+// fillNaN makes all entries NaN; a nil matrix is skipped.
+func fillNaN(m *mat.Dense) {
+	if m != nil {
+		m.Apply(func(_, _ int, _ float64) float64 { return math.NaN() }, m)
+	}
+}
