@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // decimals returns the number of decimals, 0 to 6, that shows the largest of v
@@ -103,8 +104,21 @@ func count(n int) string {
 	return strings.Join(append([]string{s}, parts...), "\u202f")
 }
 
-// typeset replaces hyphens by minus signs.
-func typeset(s string) string { return strings.ReplaceAll(s, "-", "−") }
+// typeset replaces hyphens by minus signs, except those between letters.
+func typeset(s string) string {
+	letter := func(i int) bool {
+		return i >= 0 && i < len(s) && (s[i]|0x20 >= 'a' && s[i]|0x20 <= 'z' || s[i] >= utf8.RuneSelf)
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		if s[i] == '-' && !(letter(i-1) && letter(i+1)) {
+			b.WriteString("−")
+		} else {
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String()
+}
 
 // some formats a count with its noun in singular or plural.
 func some(n int, one, many string) string {

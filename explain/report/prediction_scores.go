@@ -80,7 +80,7 @@ func (p *Predictions) scores(rows []digest, of func(*digest) *outcome) Scores {
 		s.AUROC = Float(glm.AUROC(first, second))
 	}
 	if p.Classes != nil {
-		s.ECE = ece(p.hits(rows, of))
+		s.ECE = Float(glm.ECEOf(p.hits(rows, of)))
 	}
 	return s
 }
@@ -209,4 +209,31 @@ func (p *Predictions) held() (share, size Float, n int) {
 		}
 	}
 	return in.value(), large.value(), in.n
+}
+
+// events are the probabilities of a reliability diagram and whether the event
+// happened: of two classes, that the label is the second; of more, that it is the
+// most probable one.
+func (p *Predictions) events(rows []digest, of func(*digest) *outcome) (prob []float64, happened []bool) {
+	if len(p.Classes) != 2 {
+		return p.hits(rows, of)
+	}
+	for i := range rows {
+		if o := of(&rows[i]); !math.IsNaN(o.logDensity) {
+			prob, happened = append(prob, o.second), append(happened, rows[i].label == p.Classes[1])
+		}
+	}
+	return prob, happened
+}
+
+// cdf returns the distribution functions at the targets of the test rows, where they
+// are numbers.
+func (p *Predictions) cdf(of func(*digest) *outcome) []float64 {
+	var v []float64
+	for i := range p.test {
+		if u := of(&p.test[i]).cdf; !math.IsNaN(u) {
+			v = append(v, u)
+		}
+	}
+	return v
 }

@@ -152,7 +152,7 @@ func (p *PredictionPage) sentences() []string {
 		say = append(say, verdict(float64(d), float64(se)))
 	}
 	if text := r.Fit.Calibration.text(); text != "" {
-		say = append(say, text)
+		say = append(say, "Calibration: "+text+".")
 	}
 	if share, size, n := r.held(); n > 0 && r.Coverage > 0 {
 		if r.Classes != nil {
@@ -161,7 +161,7 @@ func (p *PredictionPage) sentences() []string {
 			say = append(say, fmt.Sprintf("The %s intervals hold the target of %s of the rows; their mean width is %s.", percent(r.Coverage), percent(float64(share)), short(float64(size))))
 		}
 	}
-	if share, n := r.beyond(noveltyTail); n > 0 {
+	if share, n := r.beyond(noveltyTail); n >= fewRows {
 		say = append(say, fmt.Sprintf("%s of the test rows are farther from the training data than %s of the training rows (%s would be, if both came from the same source).",
 			percent(share), percent(noveltyTail), percent(1-noveltyTail)))
 	}
@@ -182,7 +182,7 @@ func verdict(d, se float64) string {
 	case d > 2*se:
 		return "Calibrated predictions are worse than the network alone: their NLL is higher by " + text + "."
 	}
-	return fmt.Sprintf("Calibrated predictions and the network alone do not differ beyond chance: their NLL by %s ± %s nats a row.", signed(d, k), fixed(se, k))
+	return fmt.Sprintf("Calibrated predictions and the network alone do not differ beyond chance: their NLL by %s ± %s nats a row.", typeset(signed(d, k)), fixed(se, k))
 }
 
 // text says how the covariance was scaled, or "" without a calibration.
@@ -194,9 +194,9 @@ func (c *Calibration) text() string {
 	if c.Method == "heldout" {
 		by = "on " + some(c.Rows, "held-out row", "held-out rows")
 	}
-	text := fmt.Sprintf("Calibration %s scales the posterior covariance by %s", by, short(float64(c.Scale)))
+	text := "posterior covariance × " + short(float64(c.Scale))
 	if c.NoiseScale.Finite() && c.NoiseScale != 1 {
-		text += fmt.Sprintf(" and the noise variance by %s", short(float64(c.NoiseScale)))
+		text += ", noise variance × " + short(float64(c.NoiseScale))
 	}
-	return text + "."
+	return text + ", " + by
 }

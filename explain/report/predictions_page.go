@@ -1,5 +1,23 @@
 package report
 
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/funcgp/funcgp/glm"
+)
+
+//go:embed predictions.html
+var predictionsHTML string
+
+var predictionsTemplate = template.Must(template.Must(pageTemplate.Clone()).New("predictions").Parse(predictionsHTML))
+
 // A PredictionPage shows Predictions as text or HTML.
 type PredictionPage struct {
 	Predictions *Predictions
@@ -13,4 +31,327 @@ type PredictionPage struct {
 	Invert bool
 	// The origin of the report, shown as given; empty strings are left out.
 	Model, Data, Command string
+}
+
+// The data of the template.
+type (
+	htmlPredictions struct {
+		Style     template.CSS
+		Eyebrow   string
+		Head      string
+		Columns   []string
+		Scores    []htmlScore
+		Sentences []string
+		Diagrams  *htmlFigure
+		Novelty   *htmlFigure
+		Galleries []htmlGallery
+		Guide     []fact
+		htmlFoot
+	}
+	htmlScore struct {
+		Name, Note string
+		Values     []htmlValue
+	}
+	htmlValue  struct{ Value, SE string }
+	htmlFigure struct {
+		Title    string
+		Notes    []string
+		Legend   []htmlKey
+		Diagrams []htmlDiagram
+	}
+	htmlKey     struct{ Class, Text string }
+	htmlGallery struct {
+		Title, Note string
+		Wide        bool
+		Rows        []htmlRow
+	}
+	htmlRow struct {
+		Head, Predicted, Row, Features string
+		Lines                          []string
+		Wrong                          bool
+		Picture                        htmlPicture
+	}
+)
+
+const (
+	galleryRows = 24 // rows of a gallery at most
+	fewRows     = 20 // rows below which a diagram says nothing
+)
+
+// WriteHTML writes the page as one HTML document that contains its styles and
+// images, loads nothing, and has no script.
+func (p *PredictionPage) WriteHTML(w io.Writer) error {
+	h, err := p.build()
+	if err != nil {
+		return err
+	}
+	if err := predictionsTemplate.Execute(w, h); err != nil {
+		return fmt.Errorf("report: writing HTML: %w", err)
+	}
+	return nil
+}
+
+func (p *PredictionPage) build() (*htmlPredictions, error) {
+	r := p.Predictions
+	v := &view{page: &Page{Report: &Report{Fit: r.Fit, Timings: r.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Invert: p.Invert}}
+	v.facts()
+	table := p.table()
+	h := &htmlPredictions{
+		Style: template.CSS(styleCSS), Eyebrow: some(r.Len(), "test row", "test rows"), Head: p.heading(), Columns: table.columns,
+		Sentences: p.sentences(), Diagrams: p.diagrams(), Novelty: p.noveltyFigure(), Guide: p.guide(), htmlFoot: (&htmlWriter{view: v}).foot(),
+	}
+	for _, l := range table.lines {
+		s := htmlScore{Name: l.name, Note: l.note}
+		for _, x := range l.values {
+			value, se, _ := strings.Cut(x, " ± ")
+			s.Values = append(s.Values, htmlValue{Value: typeset(value), SE: se})
+		}
+		h.Scores = append(h.Scores, s)
+	}
+	if err := p.galleries(h, v); err != nil {
+		return nil, err
+	}
+	for _, list := range h.texts() {
+		for i := range list {
+			// A number stays with its sign.
+			list[i] = strings.NewReplacer(" %", "\u00a0%", " ± ", "\u00a0±\u00a0").Replace(list[i])
+		}
+	}
+	return h, nil
+}
+
+// texts are the lists of sentences of the page.
+func (h *htmlPredictions) texts() [][]string {
+	lists := [][]string{h.Sentences}
+	for _, f := range []*htmlFigure{h.Diagrams, h.Novelty} {
+		if f != nil {
+			lists = append(lists, f.Notes)
+		}
+	}
+	for i := range h.Galleries {
+		for k := range h.Galleries[i].Rows {
+			lists = append(lists, h.Galleries[i].Rows[k].Lines)
+		}
+	}
+	return lists
+}
+
+// heading is the most important result in words.
+func (p *PredictionPage) heading() string {
+	r := p.Predictions
+	_, s, _ := r.Scores()
+	switch {
+	case r.Len() == 1:
+		row := p.row(&r.test[0])
+		return strings.ToUpper(row.Predicted[:1]) + row.Predicted[1:]
+	case s.Rows == 0:
+		return "Predictions"
+	case r.Classes == nil:
+		return fmt.Sprintf("Predicted %s, RMSE %s", p.quantity(), score(s.RMSE))
+	case s.Rows < fewRows:
+		return fmt.Sprintf("%.0f of %d predicted correctly", float64(s.Accuracy)*float64(s.Rows), s.Rows)
+	}
+	return percent(float64(s.Accuracy)) + " predicted correctly"
+}
+
+func (p *PredictionPage) quantity() string { return cmp.Or(p.Quantity, "target") }
+
+// diagrams shows whether the probabilities are right, or says why it cannot.
+func (p *PredictionPage) diagrams() *htmlFigure {
+	r := p.Predictions
+	f := &htmlFigure{Title: "Are the probabilities right?"}
+	if r.Classes == nil {
+		f.Title = "Are the error bars right?"
+	}
+	_, s, _ := r.Scores()
+	if s.Rows < fewRows {
+		if s.Rows > 0 {
+			f.Notes = []string{fmt.Sprintf("Whether they are shows in how often predictions come true. With %s that cannot be told, so no diagram is drawn.", some(s.Rows, "labelled row", "labelled rows"))}
+			return f
+		}
+		return nil
+	}
+	two := []struct {
+		title, class string
+		of           func(*digest) *outcome
+	}{{"Network alone", "against", networkAlone}, {"Calibrated", "for", withCovariance}}
+	f.Legend = []htmlKey{{"band", "where 95 % of the points would lie if the probabilities were right"}}
+	if r.Classes == nil {
+		for _, x := range two {
+			if cdf := r.cdf(x.of); len(cdf) >= fewRows {
+				f.Diagrams = append(f.Diagrams, coverageDiagram(x.title, x.class, cdf))
+			}
+		}
+		if f.Diagrams == nil {
+			return nil
+		}
+		f.Notes = []string{
+			"The central interval of each probability, from the narrowest to the widest, should hold that share of the targets: the points should follow the dashed line. A curve under it means that the error bars are too narrow, over it that they are too wide.",
+			"The bars below count where in its predictive distribution each target lies. They should be level; high ends mean that many targets are farther out than predicted.",
+		}
+		return f
+	}
+	x, y := "largest probability of a row; below: number of rows", "share where that class is the label"
+	points := "Rows with about the same largest probability form a point. If 90 % is said, 90 % should be right: the points should follow the dashed line. Points under it mean too much confidence, over it too little."
+	if len(r.Classes) == 2 {
+		name := name(r.Classes[1])
+		x, y = fmt.Sprintf("probability of %s; below: number of rows", typeset(name)), fmt.Sprintf("share of rows labelled %s", typeset(name))
+		points = fmt.Sprintf("Rows with about the same probability of %s form a point. Of the rows for which it is 90 %%, 90 %% should be labelled %s: the points should follow the dashed line.", typeset(name), typeset(name))
+	}
+	for _, d := range two {
+		prob, happened := r.events(r.test, d.of)
+		f.Diagrams = append(f.Diagrams, reliabilityDiagram(d.title, d.class, glm.ReliabilityOf(prob, happened, nil), x, y))
+	}
+	f.Notes = []string{points, "The bars below count the rows of each point on a logarithmic scale. Points of few rows scatter, so compare with the band, which is drawn by simulation for exactly these rows."}
+	return f
+}
+
+// noveltyFigure compares how far test and training rows are from the training data.
+func (p *PredictionPage) noveltyFigure() *htmlFigure {
+	r := p.Predictions
+	test, training := scoresOf(r.test), scoresOf(r.training)
+	if len(test) < fewRows {
+		return nil
+	}
+	what := "entropy of the prediction, nats"
+	if r.Classes == nil {
+		what = "variance of the prediction"
+	}
+	f := &htmlFigure{Title: "How far from the training data?", Legend: []htmlKey{{"for", "test rows"}}, Diagrams: []htmlDiagram{histogram(test, training, what)}}
+	f.Notes = []string{"Novelty is the " + strings.TrimSuffix(what, ", nats") + " before calibration, when the covariance is that of the stated prior. Large is far from what the training data determine. It does not say that a prediction is wrong."}
+	if len(training) > 0 {
+		f.Legend = append(f.Legend, htmlKey{"outline", "training rows, each predicted without itself"})
+		f.Notes = append(f.Notes, "Where test rows come from the same source as the training rows, bars and outline agree. Bars beyond the outline are rows unlike any in training.")
+	}
+	if share, n := r.beyond(noveltyTail); n >= fewRows {
+		f.Notes = append(f.Notes, fmt.Sprintf("%s of the test rows are farther out than %s of the training rows; about %s is to be expected.", percent(share), percent(noveltyTail), percent(1-noveltyTail)))
+	}
+	return f
+}
+
+// scoresOf returns the novelty of the rows where it is a number.
+func scoresOf(rows []digest) []float64 {
+	var v []float64
+	for i := range rows {
+		if rows[i].novelty.Score.Finite() {
+			v = append(v, float64(rows[i].novelty.Score))
+		}
+	}
+	return v
+}
+
+// galleries shows all rows if they are few, or else those that surprise most.
+func (p *PredictionPage) galleries(h *htmlPredictions, v *view) error {
+	r := p.Predictions
+	type gallery struct {
+		title, note string
+		rows        []*digest
+		picture     func(Index) Picture
+	}
+	var list []gallery
+	add := func(title, note string, rows []*digest, picture func(Index) Picture) {
+		if len(rows) > 0 {
+			list = append(list, gallery{title, note, rows, picture})
+		}
+	}
+	if r.Len() <= galleryRows {
+		add("The predictions", "", pointers(r.test), p.Test)
+	} else {
+		add("The most surprising test rows", "The rows whose label the calibrated prediction thinks least likely. If the labels are right, these are its worst mistakes.", least(r.test, surprise), p.Test)
+		add("The test rows farthest from the training data", "The rows of largest novelty. What the model says of them rests on little.", least(r.test, func(d *digest) float64 { return -float64(d.novelty.Score) }), p.Test)
+	}
+	add("The most surprising training rows", "The training rows that the model predicts worst when it is fitted without them. Look here first for wrong labels and for examples that are one of a kind.", least(r.training, surprise), p.Train)
+	pictures := make([][]Picture, len(list))
+	for i, g := range list {
+		pictures[i] = make([]Picture, len(g.rows))
+		for k, d := range g.rows {
+			if g.picture != nil {
+				pictures[i][k] = g.picture(d.index)
+				v.profile.include(pictures[i][k])
+			}
+		}
+	}
+	for i, g := range list {
+		out := htmlGallery{Title: g.title, Note: g.note, Wide: r.Classes == nil}
+		for k, d := range g.rows {
+			row := p.row(d)
+			var err error
+			if row.Picture, err = (&htmlWriter{view: v}).picture(pictures[i][k], row.Row, "thumb"); err != nil {
+				return err
+			}
+			if pictures[i][k].Image == nil {
+				row.Features = typeset(pictures[i][k].brief(4))
+			}
+			out.Rows = append(out.Rows, row)
+		}
+		h.Galleries = append(h.Galleries, out)
+	}
+	return nil
+}
+
+// surprise is the log density of the label, by which the least expected rows come
+// first.
+func surprise(d *digest) float64 { return d.calibrated.logDensity }
+
+func pointers(rows []digest) []*digest {
+	list := make([]*digest, len(rows))
+	for i := range rows {
+		list[i] = &rows[i]
+	}
+	return list
+}
+
+// least returns the rows of the smallest values, smallest first, without those whose
+// value is NaN. Ties stay in order.
+func least(rows []digest, value func(*digest) float64) []*digest {
+	list := slices.DeleteFunc(pointers(rows), func(d *digest) bool { return math.IsNaN(value(d)) })
+	slices.SortStableFunc(list, func(a, b *digest) int { return cmp.Compare(value(a), value(b)) })
+	return list[:min(galleryRows, len(list))]
+}
+
+// row says what was predicted for a row and what it is.
+func (p *PredictionPage) row(d *digest) htmlRow {
+	r := htmlRow{Row: fmt.Sprintf("row %d", d.index)}
+	known := d.label.Finite()
+	if p.Predictions.Classes == nil {
+		k := min(3, decimals(d.calibrated.expected, d.calibrated.sd))
+		if r.Head = typeset(label(d.label)); known {
+			r.Head = "target " + r.Head
+		}
+		r.Predicted = fmt.Sprintf("expected %s\u00a0±\u00a0%s", typeset(fixed(d.calibrated.expected, k)), fixed(d.calibrated.sd, k))
+	} else {
+		says := "–"
+		if d.calibrated.top >= 0 {
+			says = typeset(name(p.Predictions.Classes[d.calibrated.top]))
+		}
+		r.Predicted, r.Head = "predicted "+says, typeset(label(d.label))
+		r.Wrong = known && d.calibrated.top >= 0 && p.Predictions.Classes[d.calibrated.top] != d.label
+		if known {
+			r.Lines = append(r.Lines, fmt.Sprintf("P(%s) = %s", typeset(name(d.label)), probability(d.calibrated.truth)))
+		} else {
+			r.Lines = append(r.Lines, fmt.Sprintf("P(%s) = %s", says, probability(d.calibrated.confidence)))
+		}
+	}
+	if rank := float64(d.novelty.Rank); !math.IsNaN(rank) {
+		r.Lines = append(r.Lines, "novelty "+percent(rank))
+	}
+	return r
+}
+
+// guide explains the terms that the page uses.
+func (p *PredictionPage) guide() []fact {
+	r := p.Predictions
+	list := []fact{
+		{Name: "Network alone", Value: "What the trained network says by itself, with no uncertainty about its parameters."},
+		{Name: "Calibrated", Value: "Averaged over the networks that fit the training data. How much they may differ, the posterior covariance, is scaled so that rows the model was not fitted to are as probable as possible."},
+	}
+	if len(r.training) > 0 || r.Fit.Calibration != nil {
+		list = append(list, fact{Name: "Expected by " + p.source(), Value: "The calibrated scores on rows that the model has not seen, estimated before any test row is looked at. " +
+			"By leave-one-out, every training row is predicted by the model fitted without it, in closed form."})
+	}
+	list = append(list, fact{Name: "NLL", Value: "Mean of −log of the probability, or density, given to what turned out true. It rewards being right and knowing how sure to be. After ± stands its standard error."})
+	if r.Classes != nil {
+		list = append(list, fact{Name: "ECE", Value: "Expected calibration error: rows are put in 15 bins by their largest probability, and in each bin this probability is compared with the share that is right."})
+	}
+	return append(list, fact{Name: "Novelty in per cent", Value: "The rank of a row's novelty: the share of the training rows that are less novel when each is predicted without itself."})
 }

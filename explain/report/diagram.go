@@ -1,0 +1,323 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/funcgp/funcgp/glm"
+)
+
+// A frame is the part of a diagram in which data are drawn, in the units of the
+// SVG. Its x and y run over [0, 1] after scaling by the caller.
+type plotFrame struct{ left, top, width, height float64 }
+
+func (f plotFrame) x(v float64) float64 { return f.left + f.width*v }
+func (f plotFrame) y(v float64) float64 { return f.top + f.height*(1-v) }
+
+// The frames of a diagram: the plot, and the strip of counts under it.
+var (
+	plot  = plotFrame{left: 46, top: 8, width: 382, height: 300}
+	strip = plotFrame{left: 46, top: 352, width: 382, height: 64}
+)
+
+// The data of the template that draws a diagram. All numbers are coordinates.
+type (
+	htmlDiagram struct {
+		Title, Label, Class string // Class: the colour of line, points and bars
+		Height              string // of the view box
+		Frames              []htmlBox
+		Ticks               []htmlTick
+		XName, YName, YSide string // names of the axes, and the height at which YName is centred
+		XMid, NameY         string // where XName is centred
+		Band                string // SVG paths
+		Guide, Line         string
+		Outline             string
+		Points              []htmlPoint
+		Bars                []htmlBox
+		Notes               []htmlTick
+	}
+	htmlBox   struct{ X, Y, W, H, Title string }
+	htmlPoint struct{ X, Y, R, Title string }
+	htmlTick  struct{ X, Y, Text, Anchor, X1, Y1, X2, Y2 string }
+)
+
+// coordinate formats a position in an SVG.
+func coordinate(v float64) string { return strconv.FormatFloat(math.Round(100*v)/100, 'f', -1, 64) }
+
+// path joins points by straight lines. NaN breaks the line.
+func path(x, y []float64) string {
+	var b strings.Builder
+	pen := "M"
+	for i := range x {
+		if math.IsNaN(x[i]) || math.IsNaN(y[i]) {
+			pen = "M"
+			continue
+		}
+		b.WriteString(pen + coordinate(x[i]) + " " + coordinate(y[i]))
+		pen = "L"
+	}
+	return b.String()
+}
+
+// bandPath closes the band between two curves over the same x, or nothing for fewer than
+// two points.
+func bandPath(x, lo, hi []float64) string {
+	if len(x) < 2 {
+		return ""
+	}
+	rx, ry := make([]float64, 0, 2*len(x)), make([]float64, 0, 2*len(x))
+	rx, ry = append(rx, x...), append(ry, hi...)
+	for i := len(x) - 1; i >= 0; i-- {
+		rx, ry = append(rx, x[i]), append(ry, lo[i])
+	}
+	return path(rx, ry) + "Z"
+}
+
+// frame adds a frame with ticks at the given places, with their texts.
+func (d *htmlDiagram) frame(f plotFrame, xTicks, yTicks map[float64]string) {
+	d.Frames = append(d.Frames, htmlBox{X: coordinate(f.left), Y: coordinate(f.top), W: coordinate(f.width), H: coordinate(f.height)})
+	for v, text := range ordered(xTicks) {
+		x := coordinate(f.x(v))
+		d.Ticks = append(d.Ticks, htmlTick{X: x, Y: coordinate(f.y(0) + 16), Text: text, Anchor: "middle",
+			X1: x, X2: x, Y1: coordinate(f.y(0)), Y2: coordinate(f.y(1))})
+	}
+	for v, text := range ordered(yTicks) {
+		y := f.y(v)
+		d.Ticks = append(d.Ticks, htmlTick{X: coordinate(f.left - 7), Y: coordinate(y + 4), Text: text, Anchor: "end",
+			X1: coordinate(f.x(0)), X2: coordinate(f.x(1)), Y1: coordinate(y), Y2: coordinate(y)})
+	}
+}
+
+// ordered iterates over ticks from left to right.
+func ordered(ticks map[float64]string) func(func(float64, string) bool) {
+	return func(yield func(float64, string) bool) {
+		for _, v := range slices.Sorted(maps.Keys(ticks)) {
+			if !yield(v, ticks[v]) {
+				return
+			}
+		}
+	}
+}
+
+// shares are the ticks of an axis from 0 to 1.
+var shares = map[float64]string{0: "0", .2: "0.2", .4: "0.4", .6: "0.6", .8: "0.8", 1: "1"}
+
+// reliabilityDiagram draws the frequency of a class in each bin against its mean
+// probability, with the band in which the points lie if the probabilities are right,
+// and the number of rows of each bin in a strip.
+func reliabilityDiagram(title, class string, bins []glm.ReliabilityBin, x, y string) htmlDiagram {
+	d := htmlDiagram{Title: title, Class: class, Height: "466", XName: x, YName: y, YSide: coordinate(plot.top + plot.height/2), XMid: coordinate(plot.left + plot.width/2), NameY: "456"}
+	d.frame(plot, shares, shares)
+	d.Guide = path([]float64{plot.x(0), plot.x(1)}, []float64{plot.y(0), plot.y(1)})
+	most, rows := 0, 0
+	for _, b := range bins {
+		most, rows = max(most, b.Count), rows+b.Count
+	}
+	d.frame(strip, shares, powers(most))
+	var px, py, lo, hi []float64
+	for _, b := range bins {
+		if b.Count == 0 {
+			continue
+		}
+		what := fmt.Sprintf("%s between %s and %s: mean %s, share %s", some(b.Count, "row", "rows"), fixed(b.Lo, 2), fixed(b.Hi, 2), fixed(b.Confidence, 3), fixed(b.Accuracy, 3))
+		px, py = append(px, plot.x(b.Confidence)), append(py, plot.y(b.Accuracy))
+		lo, hi = append(lo, plot.y(b.BandLo)), append(hi, plot.y(b.BandHi))
+		d.Points = append(d.Points, htmlPoint{X: coordinate(px[len(px)-1]), Y: coordinate(py[len(py)-1]), R: "4", Title: what})
+		h := logHeight(b.Count, most)
+		left, right := strip.x(b.Lo)+1, strip.x(b.Hi)-1
+		d.Bars = append(d.Bars, htmlBox{X: coordinate(left), W: coordinate(right - left), Y: coordinate(strip.y(h)), H: coordinate(strip.height * h), Title: what})
+	}
+	d.Line, d.Band = path(px, py), bandPath(px, lo, hi)
+	d.Label = fmt.Sprintf("Reliability diagram, %s, %s", strings.ToLower(title), some(rows, "row", "rows"))
+	return d
+}
+
+// logHeight is the height of a bar of n of at most most rows on a logarithmic scale
+// that shows one row as a low bar.
+func logHeight(n, most int) float64 {
+	if n == 0 {
+		return 0
+	}
+	return math.Log(2*float64(n)) / math.Log(2*float64(max(most, 2)))
+}
+
+// powers are ticks at powers of ten for logHeight, at most four.
+func powers(most int) map[float64]string {
+	t := map[float64]string{}
+	step := 1
+	for top := most; top >= 10000; top /= 1000 {
+		step++
+	}
+	for n, k := 1, 0; n <= most; n, k = n*10, k+1 {
+		if k%step == 0 {
+			t[logHeight(n, most)] = count(n)
+		}
+	}
+	return t
+}
+
+// coverageDiagram draws the share of targets inside the central interval of each
+// probability, with the band in which it lies if the intervals are right, and the
+// histogram of the distribution function at the targets in a strip.
+func coverageDiagram(title, class string, cdf []float64) htmlDiagram {
+	d := htmlDiagram{Title: title, Class: class, Height: "466", XName: "probability of the interval; below: predicted P(Y < target)", YName: "share of targets inside",
+		YSide: coordinate(plot.top + plot.height/2), XMid: coordinate(plot.left + plot.width/2), NameY: "456"}
+	d.frame(plot, shares, shares)
+	d.Guide = path([]float64{plot.x(0), plot.x(1)}, []float64{plot.y(0), plot.y(1)})
+	n := len(cdf)
+	points := glm.CoverageOf(cdf, coverageLevels)
+	px, py, lo, hi := []float64{plot.x(0)}, []float64{plot.y(0)}, []float64{plot.y(0)}, []float64{plot.y(0)}
+	for k, c := range points {
+		px, py, lo, hi = append(px, plot.x(c.Nominal)), append(py, plot.y(c.Empirical)), append(lo, plot.y(c.BandLo)), append(hi, plot.y(c.BandHi))
+		if k%2 == 1 {
+			d.Points = append(d.Points, htmlPoint{X: coordinate(px[k+1]), Y: coordinate(py[k+1]), R: "3.5",
+				Title: fmt.Sprintf("the %s interval holds %s of %s", percent(c.Nominal), percent(c.Empirical), some(n, "target", "targets"))})
+		}
+	}
+	px, py, lo, hi = append(px, plot.x(1)), append(py, plot.y(1)), append(lo, plot.y(1)), append(hi, plot.y(1))
+	d.Line, d.Band = path(px, py), bandPath(px, lo, hi)
+	d.integral(cdf)
+	d.Label = fmt.Sprintf("Coverage, %s, %s", strings.ToLower(title), some(n, "row", "rows"))
+	return d
+}
+
+// coverageLevels are the probabilities of the intervals, in steps of 0.05.
+var coverageLevels = func() (levels []float64) {
+	for k := 1; k < 20; k++ {
+		levels = append(levels, float64(k)/20)
+	}
+	return levels
+}()
+
+// integral draws the histogram of the distribution function at the targets, which is
+// flat if the predictive distributions are right.
+func (d *htmlDiagram) integral(cdf []float64) {
+	const bars = 20
+	var rows [bars]int
+	most := 0
+	for _, u := range cdf {
+		b := min(bars-1, max(0, int(u*bars)))
+		rows[b]++
+		most = max(most, rows[b])
+	}
+	top := 1.05 * math.Max(float64(most), 1.5*float64(len(cdf))/bars)
+	d.frame(strip, shares, map[float64]string{0: "0", float64(most) / top: count(most)})
+	for b, n := range rows {
+		h := float64(n) / top
+		lo, hi := float64(b)/bars, float64(b+1)/bars
+		d.Bars = append(d.Bars, htmlBox{X: coordinate(strip.x(lo) + 1), W: coordinate(strip.x(hi) - strip.x(lo) - 2), Y: coordinate(strip.y(h)), H: coordinate(strip.height * h),
+			Title: fmt.Sprintf("%s between %s and %s", some(n, "target", "targets"), fixed(lo, 2), fixed(hi, 2))})
+	}
+	flat := strip.y(float64(len(cdf)) / bars / top)
+	d.Guide += path([]float64{strip.x(0), strip.x(1)}, []float64{flat, flat})
+}
+
+// histogram draws the scores of test rows as bars and those of training rows as an
+// outline, each as shares of its rows.
+func histogram(test, training []float64, x string) htmlDiagram {
+	f := plotFrame{left: 60, top: 8, width: 368, height: 200}
+	d := htmlDiagram{Class: "for", Height: "262", XName: x, YName: "share of rows", YSide: coordinate(f.top + f.height/2), XMid: coordinate(f.left + f.width/2), NameY: "254"}
+	axis := newAxis(test, training)
+	const bars = 30
+	share := func(values []float64) []float64 {
+		h := make([]float64, bars)
+		for _, v := range values {
+			h[min(bars-1, max(0, int(bars*axis.at(v))))] += 1 / float64(len(values))
+		}
+		return h
+	}
+	a, b, top := share(test), share(training), 0.0
+	for k := range bars {
+		top = math.Max(top, math.Max(a[k], b[k]))
+	}
+	top *= 1.05
+	d.frame(f, axis.ticks(), shareTicks(top))
+	var px, py []float64
+	for k := range bars {
+		lo, hi := float64(k)/bars, float64(k+1)/bars
+		if a[k] > 0 {
+			d.Bars = append(d.Bars, htmlBox{X: coordinate(f.x(lo)), W: coordinate(f.x(hi) - f.x(lo)), Y: coordinate(f.y(a[k] / top)), H: coordinate(f.height * a[k] / top),
+				Title: fmt.Sprintf("%s of test rows, %s of training rows", percent(a[k]), percent(b[k]))})
+		}
+		px, py = append(px, f.x(lo), f.x(hi)), append(py, f.y(b[k]/top), f.y(b[k]/top))
+	}
+	if len(training) > 0 {
+		d.Outline = path(px, py)
+	}
+	d.Label = fmt.Sprintf("Histogram of novelty: %s as bars, %s as an outline", some(len(test), "test row", "test rows"), some(len(training), "training row", "training rows"))
+	return d
+}
+
+// shareTicks are ticks in per cent of an axis from 0 to top.
+func shareTicks(top float64) map[float64]string {
+	t := map[float64]string{}
+	for v, text := range (axis{hi: 100 * top}).ticks() {
+		t[v] = text + " %"
+	}
+	return t
+}
+
+// An axis maps scores to [0, 1], by their logarithms where they are positive and
+// the largest is more than 20 times the smallest.
+type axis struct {
+	lo, hi float64
+	log    bool
+}
+
+func newAxis(lists ...[]float64) axis {
+	a := axis{lo: math.Inf(1), hi: math.Inf(-1)}
+	for _, list := range lists {
+		for _, v := range list {
+			a.lo, a.hi = math.Min(a.lo, v), math.Max(a.hi, v)
+		}
+	}
+	if a.lo > 0 && a.hi > 20*a.lo {
+		return axis{lo: math.Log10(a.lo), hi: math.Log10(a.hi), log: true}
+	}
+	if !(a.hi > a.lo) {
+		a.lo, a.hi = a.lo-0.5, a.hi+0.5
+	}
+	return a
+}
+
+func (a axis) at(v float64) float64 {
+	if a.log {
+		v = math.Log10(v)
+	}
+	return (v - a.lo) / (a.hi - a.lo)
+}
+
+// ticks are at powers of ten or at steps of 1, 2 or 5 times one.
+func (a axis) ticks() map[float64]string {
+	t := map[float64]string{}
+	step := 1.0
+	if a.log {
+		for (a.hi-a.lo)/step > 6 {
+			step++
+		}
+	} else {
+		step = math.Pow(10, math.Floor(math.Log10((a.hi-a.lo)/3)))
+		for _, k := range []float64{5, 2} {
+			if (a.hi-a.lo)/(k*step) >= 3 {
+				step *= k
+				break
+			}
+		}
+	}
+	for k := math.Ceil(a.lo / step); k*step <= a.hi; k++ {
+		v := k * step
+		switch {
+		case !a.log:
+			t[a.at(v)] = typeset(short(v))
+		case v >= -3 && v <= 4:
+			t[a.at(math.Pow(10, v))] = short(math.Pow(10, v))
+		default:
+			t[a.at(math.Pow(10, v))] = "1e" + typeset(strconv.Itoa(int(v)))
+		}
+	}
+	return t
+}

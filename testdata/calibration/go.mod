@@ -1,0 +1,19 @@
+module github.com/funcgp/funcgp/testdata/calibration
+
+go 1.26.0
+
+replace github.com/funcgp/funcgp => ../..
+
+require (
+	github.com/funcgp/funcgp v0.0.0-00010101000000-000000000000
+	gonum.org/v1/gonum v0.17.0
+)
+
+require (
+	codeberg.org/go-fonts/liberation v0.5.0 // indirect
+	golang.org/x/image v0.30.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.28.0 // indirect
+	golang.org/x/tools v0.36.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+)

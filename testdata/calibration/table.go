@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/funcgp/funcgp/explain/report"
+)
+
+// A column is one number of a result and one of its posteriors.
+type column struct {
+	head   string
+	format string
+	value  func(r *result, p *posterior) report.Float
+}
+
+var undefined = report.Undefined()
+
+// main columns, in the order of the table.
+var columns = []column{
+	{"network", "%.4f", func(r *result, _ *posterior) report.Float { return r.Network.NLL }},
+	{"s = 1", "%.4f", func(_ *result, p *posterior) report.Float { return p.Unscaled.NLL }},
+	{"calibrated", "%.4f", func(_ *result, p *posterior) report.Float { return p.Calibrated.NLL }},
+	{"s", "%.3g", func(_ *result, p *posterior) report.Float { return p.Scale }},
+	{"best s", "%.3g", func(_ *result, p *posterior) report.Float { return p.BestScale }},
+	{"regret", "%.4f", func(_ *result, p *posterior) report.Float { return p.Regret }},
+	{"network − calibrated", "%+.4f", func(_ *result, p *posterior) report.Float { return p.Gain }},
+	{"leave-one-out", "%.4f", func(_ *result, p *posterior) report.Float { return p.LOO.NLL }},
+	{"its network", "%.4f", func(_ *result, p *posterior) report.Float { return p.LOONetwork.NLL }},
+	{"− test", "%+.4f", func(_ *result, p *posterior) report.Float { return p.LOO.NLL - p.Calibrated.NLL }},
+	{"ECE network", "%.4f", func(r *result, _ *posterior) report.Float { return r.Network.ECE }},
+	{"ECE calibrated", "%.4f", func(_ *result, p *posterior) report.Float { return p.Calibrated.ECE }},
+	{"accuracy or RMSE", "%.4f", func(_ *result, p *posterior) report.Float { return either(p.Calibrated) }},
+	{"s by held-out rows", "%.4f", func(_ *result, p *posterior) report.Float {
+		if p.HeldOut == nil {
+			return undefined
+		}
+		return p.HeldOut.NLL
+	}},
+	{"temperature", "%.4f", func(r *result, _ *posterior) report.Float {
+		if r.Tempered == nil {
+			return undefined
+		}
+		return r.Tempered.NLL
+	}},
+	{"mean of networks", "%.4f", func(r *result, _ *posterior) report.Float {
+		if r.Mean == nil {
+			return undefined
+		}
+		return r.Mean.NLL
+	}},
+}
+
+func either(s score) report.Float {
+	if s.Accuracy.Finite() {
+		return s.Accuracy
+	}
+	return s.RMSE
+}
+
+// A group is all splits of a case under one posterior.
+type group struct {
+	name       string
+	results    []*result
+	posteriors []*posterior
+}
+
+// groups returns the splits of each case by posterior, in the order of the results.
+func groups(all []*result) []*group {
+	var out []*group
+	at := map[string]*group{}
+	for _, r := range all {
+		for _, p := range r.Posteriors {
+			name := r.Case + ", " + p.Name
+			g := at[name]
+			if g == nil {
+				g = &group{name: name}
+				at[name], out = g, append(out, g)
+			}
+			g.results, g.posteriors = append(g.results, r), append(g.posteriors, p)
+		}
+	}
+	return out
+}
+
+// cell is the mean over the splits, with its standard error where there are several.
+func (g *group) cell(c column) string {
+	var v []float64
+	for i, r := range g.results {
+		x := c.value(r, g.posteriors[i])
+		if !x.Finite() {
+			return ""
+		}
+		v = append(v, float64(x))
+	}
+	if c.format == "%.3g" { // a scale: the median
+		slices.Sort(v)
+		return fmt.Sprintf(c.format, (v[(len(v)-1)/2]+v[len(v)/2])/2)
+	}
+	mean, se := moments(v)
+	if len(v) < 2 {
+		se = math.NaN()
+		if strings.HasPrefix(c.head, "network −") {
+			se = float64(g.posteriors[0].GainSE)
+		}
+	}
+	if math.IsNaN(se) {
+		return fmt.Sprintf(c.format, mean)
+	}
+	return fmt.Sprintf(c.format+" ± %.4f", mean, se)
+}
+
+// writeTables writes all results as a table in Markdown, to standard output where
+// path is "".
+func writeTables(path string, all []*result) error {
+	var b strings.Builder
+	b.WriteString("| case, mean | N |")
+	rule := "|---|---|"
+	for _, c := range columns {
+		b.WriteString(" " + c.head + " |")
+		rule += "---|"
+	}
+	b.WriteString("\n" + rule + "\n")
+	for _, g := range groups(all) {
+		fmt.Fprintf(&b, "| %s | %d |", g.name, g.results[0].Examples)
+		for _, c := range columns {
+			b.WriteString(" " + g.cell(c) + " |")
+		}
+		b.WriteString("\n")
+	}
+	if path == "" {
+		_, err := os.Stdout.WriteString(b.String())
+		return err
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o644)
+}
