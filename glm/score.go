@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
@@ -25,8 +26,9 @@ type Score struct {
 	Brier    float64
 	RMSE     float64 // root of the mean over rows and outputs of (y − E[y|x])²
 
-	LogDensity []float64 // log p(y|x) of each row, NaN for those left out
-	LeftOut    int       // rows that no number counts because their moments are NaN
+	LogDensity []float64  // log p(y|x) of each row, NaN for those left out
+	Response   *mat.Dense // E[y|x] of each row, for classes their probabilities, N×C; NaN for those left out
+	LeftOut    int        // rows that no number counts because their moments are NaN
 }
 
 // RowsError reports that there is no row to score: there are none, or their
@@ -81,12 +83,14 @@ func ScoreOfContext(ctx context.Context, link Link, lik Likelihood, y, mean, cov
 	if err != nil {
 		return nil, err
 	}
-	s := &Score{LogDensity: make([]float64, r.rows), LeftOut: r.rows - len(r.kept)}
+	s := &Score{LogDensity: make([]float64, r.rows), Response: mat.NewDense(r.rows, r.c, nil), LeftOut: r.rows - len(r.kept)}
 	for i := range s.LogDensity {
 		s.LogDensity[i] = math.NaN()
+		floats.AddConst(math.NaN(), s.Response.RawRowView(i))
 	}
 	for k, i := range r.kept {
 		s.LogDensity[i] = logp[k]
+		s.Response.SetRow(i, response.RawRowView(k))
 	}
 	s.NLL, s.StdErr = NLL(logp), standardError(logp)
 	s.Accuracy, s.ECE, s.Brier, s.RMSE = math.NaN(), math.NaN(), math.NaN(), math.NaN()

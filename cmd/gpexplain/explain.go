@@ -22,6 +22,8 @@ type explainVerb struct {
 	common    commonFlags
 	posterior posteriorFlags
 
+	calibration calibrationFlags
+
 	index           *int // nil where not given
 	input           string
 	invert          bool
@@ -47,7 +49,7 @@ It explains the first test row, the test row --index, or a file of your own.`,
   gpexplain explain --input digit.png --invert
   gpexplain explain --json --top 100 --train-count 500`,
 		flags: s.add, check: s.check, run: s.run,
-		complete: methodValues(map[string][]string{"terms": {"posterior", "raw"}}),
+		complete: methodValues(map[string][]string{"terms": {"posterior", "raw"}, "calibrate": calibrations}),
 	}
 	return v.command(con, &s.common)
 }
@@ -61,6 +63,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 	s.posterior.add(c)
 	s.posterior.addRefit(c, true, "move to the optimum of the linearized model first, where the sum is complete")
 	s.posterior.addFile(c)
+	s.calibration.add(c)
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
 	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain as well why A rather than B; for a regression, two outputs")
 	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
@@ -90,6 +93,9 @@ func (s *explainVerb) check(c *cobra.Command) error {
 		return err
 	}
 	if err := s.posterior.check(c); err != nil {
+		return err
+	}
+	if err := s.calibration.check(c, s.posterior.file); err != nil {
 		return err
 	}
 	return s.checkContrast()
@@ -134,7 +140,7 @@ func (s *explainVerb) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	q, err := answer(ctx, c, p, &s.posterior)
+	q, err := answer(ctx, c, p, &s.posterior, s.calibration.method)
 	if err != nil {
 		return err
 	}
@@ -236,8 +242,11 @@ func (s *explainVerb) report(ctx context.Context, c *console, p *problem, q *pos
 		return nil, x.names.explainError(err)
 	}
 	r := &report.Report{Input: x.input, Fit: q.report(p, c.warnings)}
+	novelty := report.Novelty{Score: report.Float(pred.novelty.Score[0]), MutualInformation: report.Float(pred.novelty.Mutual[0])}
+	novelty.Rank = q.rank(novelty.Score)
 	r.Prediction = report.Prediction{Class: p.task.class(batch.F.RawRowView(0)), Probability: rowOf(pred.prob, 0), ProbabilitySD: rowOf(pred.sd, 0),
-		MAPProbability: rowOf(pred.mapProb, 0), Mean: rowOf(pred.mean, 0), Covariance: covarianceOf(pred.cov, 0)}
+		MAPProbability: rowOf(pred.mapProb, 0), Mean: rowOf(pred.mean, 0), Covariance: covarianceOf(pred.cov, 0),
+		ObservationMean: rowOf(pred.response, 0), ObservationSD: rowOf(pred.observationSD, 0), FunctionSD: rowOf(pred.functionSD, 0), Novelty: &novelty}
 	names := report.Rows{Index: p.examples.train.Rows, Label: labels(p.examples.train)}
 	for _, one := range rows[0] {
 		r.Outputs = append(r.Outputs, names.Output(one))
@@ -261,7 +270,7 @@ func (p *problem) mostSimilar() int {
 // output last, so that its timings cover the rest.
 func (s *explainVerb) write(c *console, p *problem, x *explained, r *report.Report) error {
 	e := p.examples
-	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.trainPicture(), Quantity: p.task.quantity(e.data.Target), Invert: e.data.Images(),
+	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.pictures(e.train), Quantity: p.task.quantity(e.data.Target), Invert: e.data.Images(),
 		Model: p.model.name, Data: e.data.Source, Command: commandLine(c.args)}
 	for _, k := range p.task.classes {
 		page.Classes = append(page.Classes, strconv.Itoa(k))
@@ -285,13 +294,13 @@ func (s *explainVerb) write(c *console, p *problem, x *explained, r *report.Repo
 	return page.WriteText(c.out, c.out.columns())
 }
 
-// trainPicture finds the pictures of the training rows of a report.
-func (e *examples) trainPicture() func(row report.Index) report.Picture {
-	at := make(map[int]int, e.train.Len())
-	for i, r := range e.train.Rows {
+// pictures finds the pictures of rows by their numbers.
+func (e *examples) pictures(rows *dataset.Subset) func(row report.Index) report.Picture {
+	at := make(map[int]int, rows.Len())
+	for i, r := range rows.Rows {
 		at[r] = i
 	}
-	return func(row report.Index) report.Picture { return e.picture(e.train, at[int(row)]) }
+	return func(row report.Index) report.Picture { return e.picture(rows, at[int(row)]) }
 }
 
 // picture shows row i of a subset: its pixels, or its features as they are in

@@ -18,6 +18,8 @@ type fitVerb struct {
 	common    commonFlags
 	posterior posteriorFlags
 
+	calibration calibrationFlags
+
 	out, checkpoint string
 	tune, inputs    bool
 }
@@ -42,7 +44,7 @@ and the data are needed again, and must be the same.`,
   gpexplain explain --posterior digits.gp --index 24
   gpexplain fit -o mnist.gp --model lenet.onnx --data mnist --method nystrom --inducing 200 --tune-prior`,
 		flags: s.add, check: s.check, run: s.run,
-		complete: methodValues(nil),
+		complete: methodValues(map[string][]string{"calibrate": calibrations}),
 	}
 	return v.command(con, &s.common)
 }
@@ -52,6 +54,7 @@ func (s *fitVerb) add(c *cobra.Command) {
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior to `FILE`; needed")
 	s.posterior.add(c)
 	s.posterior.addRefit(c, false, "move to the optimum of the linearized model first, where explanations are complete")
+	s.calibration.add(c)
 	f.BoolVar(&s.tune, "tune-prior", false, "choose the prior precision of the posterior on rows that were not trained on: validation rows, or the last 5000 training rows that are left")
 	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom in `FILE` while it passes over the data, and go on from there where it exists")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
@@ -67,6 +70,9 @@ func (s *fitVerb) check(c *cobra.Command) error {
 		return usagef("--checkpoint is for --method nystrom, not subset")
 	}
 	if err := s.posterior.check(c); err != nil {
+		return err
+	}
+	if err := s.calibration.check(c, ""); err != nil {
 		return err
 	}
 	return distinct([]flagPath{{"--out", s.out}, {"--checkpoint", s.checkpoint}}, s.common.files())
@@ -102,7 +108,7 @@ func (s *fitVerb) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	q, err := fitPosterior(ctx, c, p, &s.posterior, o)
+	q, err := fitCalibrated(ctx, c, p, &s.posterior, o, s.calibration.method)
 	if err != nil {
 		return err
 	}
@@ -141,6 +147,9 @@ func (r *fitReport) text(out io.Writer, precision float64, q *posterior) error {
 	fmt.Fprintf(w, "log evidence\t%.6g%s\n", float64(f.LogEvidence), q.boundText())
 	if a := f.Approximation; a != nil {
 		approximationText(w, f, a)
+	}
+	if k := q.calibration; k != nil {
+		fmt.Fprintf(w, "calibration\t%s\n", k.text())
 	}
 	size := ""
 	if r.Bytes > 0 {

@@ -61,15 +61,19 @@ func (f *fit) compare(ctx context.Context, q *posterior) error {
 // the toys 1.1e-3 at most, the built-in network 5.0e-4, other networks trained by
 // L-BFGS to the end 1.4e-3 at most, LeNet-5 on 55,000 digits .020. Trained without
 // decay: 784-64-1 on 1,000 fours and nines .69, .21, .16, .43 at δ = .3, 1, 3, 10,
-// 784-64-10 on 2,000 digits 2.8, .74, .27, .52; 2×50 tanh on tables of UCI .041 to 1.4 at δ = .3
-// and .16 to 3.2 at δ ≥ 1. Trained with decay, but by Adam alone: .016 to .93, and
-// 83 after three passes.
+// 784-64-10 on 2,000 digits 2.8, .74, .27, .52, 2×50 tanh on tables of UCI .041 to
+// 1.4 at δ = .3 and .16 to 3.2 at δ ≥ 1. Trained with decay, but by Adam alone: .016
+// to .93, and 83 after three passes.
 const modeRise = .03
 
 // refitOrNot decides for the verbs that leave it open whether the posterior is
-// that of a refit: where θ* is no mode, leave-one-out there misleads (E18).
+// that of a refit: where θ* is no mode, leave-one-out there misleads (E18). A
+// network that records other training rows than the posterior's is left as it is,
+// as it knows more than a refit to these rows would.
 func (f *fit) refitOrNot() {
-	if f.flags.refit || !f.flags.choosesRefit {
+	meta, e := f.problem.model.meta, f.problem.examples
+	other := meta.rows != "" && meta.data == fingerprint(e.data.Train) && meta.rows != formatRows(e.train.Rows)
+	if f.flags.refit || !f.flags.choosesRefit || other {
 		return
 	}
 	n := float64(f.source.Len())
@@ -78,7 +82,6 @@ func (f *fit) refitOrNot() {
 	if rise <= modeRise {
 		return
 	}
-	f.con.bar.clear()
 	at := fmt.Sprintf("the trained parameters are no optimum at prior precision %.4g (gradient norm %.3g, up to %.2g nats for each training row)", f.precision, g, rise)
 	if f.flags.refitGiven {
 		if f.options.leavesOneOut {
@@ -97,5 +100,5 @@ func (f *fit) refitOrNot() {
 	if f.problem.model.meta.precision == 0 && f.flags.tune == "" {
 		hint = "; the model records no precision of its own, and --tune-prior loo chooses one"
 	}
-	f.con.note("%s: mean and covariance are those of a refit; --refit=false stays at the trained parameters%s", at, hint)
+	f.con.warn(fmt.Errorf("%s: mean and covariance are those of a refit; --refit=false stays at the trained parameters%s", at, hint))
 }

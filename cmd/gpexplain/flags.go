@@ -31,12 +31,12 @@ type modelFlags struct {
 
 // dataFlags name the data and the training rows among them.
 type dataFlags struct {
-	name, target       string
-	testFile, rowsFile string
-	split              *int // nil where not given
-	count              int  // 0 where not given
-	classText          string
-	classes            []int // parsed from classText by check
+	name, target                  string
+	testFile, validFile, rowsFile string
+	split                         *int // nil where not given
+	count                         int  // 0 where not given
+	classText                     string
+	classes                       []int // parsed from classText by check
 }
 
 // taskFlags say what the outputs mean. A nil number was not given.
@@ -75,6 +75,7 @@ func (s *commonFlags) add(c *cobra.Command, con *console, withModel bool) {
 	f.StringVar(&s.data.target, "target", "", "target `COLUMN` of a CSV file (default the last)")
 	optionalInt(c, &s.data.split, "split", "take the parts of a CSV file from split `K` of FILE.splits.csv")
 	f.StringVar(&s.data.testFile, "test-data", "", "take the test rows of a CSV file from a second `FILE`")
+	f.StringVar(&s.data.validFile, "valid-data", "", "take the validation rows of a CSV file from another `FILE`; predictions are calibrated on them with --calibrate heldout")
 	f.StringVar(&s.task.likelihood, "likelihood", "", "`NAME` of the likelihood: gaussian, bernoulli, categorical or poisson (default the model's, else by the targets)")
 	optionalFloat(c, &s.task.precision, "prior-precision", "precision `X` of the Gaussian prior on every parameter (default the model's, else 1)")
 	optionalFloat(c, &s.task.noise, "noise-variance", "noise variance `X` of the gaussian likelihood (default the model's, else 1)")
@@ -105,9 +106,9 @@ func (s *commonFlags) check(c *cobra.Command) error {
 
 // checkEmpty refuses "", which comes from a shell variable that is not set.
 func checkEmpty(c *cobra.Command) error {
-	for _, name := range []string{"model", "data", "classes", "train-index", "target", "test-data", "likelihood", "profile", "max-memory", "freeze",
-		"input", "terms", "contrast", "html", "png", "test-index", "link", "arch", "activation", "out",
-		"method", "select", "posterior", "checkpoint", "tune-prior", "calibrate"} {
+	for _, name := range []string{"model", "data", "classes", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze",
+		"input", "terms", "contrast", "html", "png", "csv", "calibrate", "test-index", "link", "arch", "activation", "out",
+		"method", "select", "posterior", "checkpoint", "tune-prior"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed && strings.Trim(f.Value.String(), "[]") == "" {
 			return usagef("--%s is empty; give it a value or leave it out", name)
 		}
@@ -144,6 +145,8 @@ func (s *dataFlags) check(c *cobra.Command, likelihood string, memory int64) err
 		return usagef("--train-count and --train-index exclude each other")
 	case s.split != nil && f.Changed("test-data"):
 		return usagef("--split and --test-data exclude each other")
+	case s.split != nil && f.Changed("valid-data"):
+		return usagef("--split and --valid-data exclude each other")
 	case s.split != nil && *s.split < 0:
 		return usagef("--split %d must be 0 or more", *s.split)
 	}
@@ -165,7 +168,7 @@ func (s *dataFlags) check(c *cobra.Command, likelihood string, memory int64) err
 			return usagef("--data %v", err)
 		}
 	}
-	for _, flag := range []string{"target", "split", "test-data"} {
+	for _, flag := range []string{"target", "split", "test-data", "valid-data"} {
 		if s.name == "mnist" && f.Changed(flag) {
 			return usagef("--%s is for a CSV file, not --data mnist", flag)
 		}
@@ -175,12 +178,12 @@ func (s *dataFlags) check(c *cobra.Command, likelihood string, memory int64) err
 
 // options are those of dataset.Open.
 func (s *dataFlags) options(memory int64) *dataset.OpenOptions {
-	return &dataset.OpenOptions{Target: s.target, TestFile: s.testFile, Split: s.split, MaxBytes: gp.MemoryBudget(memory)}
+	return &dataset.OpenOptions{Target: s.target, TestFile: s.testFile, ValidFile: s.validFile, Split: s.split, MaxBytes: gp.MemoryBudget(memory)}
 }
 
 // files are the files that the flags name, which no result may replace.
 func (s *commonFlags) files() []flagPath {
-	return []flagPath{{"--model", s.model.path}, {"--data", s.data.name}, {"--test-data", s.data.testFile}, {"--train-index", s.data.rowsFile}}
+	return []flagPath{{"--model", s.model.path}, {"--data", s.data.name}, {"--test-data", s.data.testFile}, {"--valid-data", s.data.validFile}, {"--train-index", s.data.rowsFile}}
 }
 
 // mostWorkers bounds --workers; more would only cost memory.

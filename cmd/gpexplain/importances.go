@@ -59,7 +59,7 @@ func (s *importancesVerb) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	q, err := answer(ctx, c, p, &s.posterior)
+	q, err := answer(ctx, c, p, &s.posterior, "")
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (s *importancesVerb) run(ctx context.Context, c *console) error {
 	if err := c.endPart(ctx, "predict"); err != nil {
 		return err
 	}
-	page := &report.ImportancePage{Report: r, Train: e.trainPicture(), Invert: e.data.Images(),
+	page := &report.ImportancePage{Report: r, Train: e.pictures(e.train), Invert: e.data.Images(),
 		Model: p.model.name, Data: e.data.Source, Command: commandLine(c.args)}
 	if s.html != "" {
 		// The page shows the time until it is written.

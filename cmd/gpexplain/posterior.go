@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"math"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/mathext"
 
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -44,6 +47,8 @@ type posterior struct {
 	traceError    float64
 	trials        []trial // of --tune-prior
 	approximation *report.Approximation
+	calibration   *calibration // nil predicts with the covariance as it is
+	novelty       []float64    // leave-one-out novelty of training rows, ascending; nil where it is not known
 }
 
 // A method says how a posterior was computed.
@@ -84,14 +89,6 @@ type fit struct {
 	gradient []float64        // Jᵀr at θ*
 }
 
-// answer loads the posterior of the problem's file, or fits one.
-func answer(ctx context.Context, c *console, p *problem, f *posteriorFlags) (*posterior, error) {
-	if p.saved != nil {
-		return loadPosterior(ctx, c, p)
-	}
-	return fitPosterior(ctx, c, p, f, fitOptions{})
-}
-
 // fitPosterior computes the posterior that the flags ask for.
 func fitPosterior(ctx context.Context, c *console, p *problem, flags *posteriorFlags, o fitOptions) (*posterior, error) {
 	f, err := newFit(c, p, flags, o)
@@ -125,7 +122,7 @@ func newFit(c *console, p *problem, flags *posteriorFlags, o fitOptions) (*fit, 
 	d, outputs, params := p.model.net.Dims()
 	c.detail("%d training examples, %d inputs, %d outputs, %d parameters, prior precision %g, %s likelihood", p.examples.train.Len(), d, outputs, params, p.task.precision, p.task.likelihood.Name())
 	if o.tune {
-		if f.heldOut, err = p.heldOut(); err != nil {
+		if f.heldOut, err = p.heldOut("--tune-prior", "choose the precision on"); err != nil {
 			return nil, err
 		}
 	}
@@ -202,6 +199,10 @@ func (f *fit) residualGradient(ctx context.Context) ([]float64, error) {
 
 // report is the fit as JSON shows it.
 func (q *posterior) report(p *problem, warnings []string) report.Fit {
+	var calibration *report.Calibration
+	if q.calibration != nil {
+		calibration = &q.calibration.Calibration
+	}
 	inducing := report.Index(-1)
 	if isSparse(q.how.name) {
 		inducing = report.Index(len(q.how.inducing))
@@ -209,10 +210,170 @@ func (q *posterior) report(p *problem, warnings []string) report.Fit {
 	return report.Fit{Examples: p.examples.train.Len(), Outputs: p.model.outputs, Parameters: p.model.parameters(), PriorPrecision: report.Float(q.precision), Refit: q.dual.Refitted(),
 		Method: q.how.name, Inducing: inducing, TraceError: report.Float(q.traceError),
 		GradientNorm: report.Float(q.gradient), LogEvidence: report.Float(q.evidence.Value), Bound: q.evidence.Bound.String(), LogDet: report.Float(q.evidence.LogDet),
-		LogLikelihood: report.Float(q.evidence.LogLik), Scatter: report.Float(q.evidence.Scatter), Approximation: q.approximation, Warnings: warnings}
+		LogLikelihood: report.Float(q.evidence.LogLik), Scatter: report.Float(q.evidence.Scatter), Calibration: calibration, Approximation: q.approximation, Warnings: warnings}
 }
 
 func number(v float64) *report.Float {
 	f := report.Float(v)
 	return &f
+}
+
+// predictions are the answers for a batch of T rows.
+type predictions struct {
+	network           *mat.Dense     // outputs of the network alone, T×C
+	mean, cov         *mat.Dense     // of the outputs: T×C, T·C×C
+	likelihood        glm.Likelihood // with calibrated noise
+	scaled            *mat.Dense     // calibrated covariance, T·C×C
+	prob, sd, mapProb *mat.Dense     // probabilities, their standard deviations, and those of the network itself: T×classes, nil for a regression
+	novelty           *glm.Novelty   // with the covariance as it is
+
+	// Of a regression, T×C: the mean and the standard deviation of a new
+	// observation, and the standard deviation of the function.
+	response, observationSD, functionSD *mat.Dense
+}
+
+// predict evaluates posterior and link at the rows of b.
+func (q *posterior) predict(ctx context.Context, task *task, b *linearize.Batch, link glm.Link) (*predictions, error) {
+	t, c := b.Len(), b.Outputs()
+	out := &predictions{network: b.F, mean: mat.NewDense(t, c, nil), cov: mat.NewDense(t*c, c, nil)}
+	if err := q.dual.PredictTo(ctx, out.mean, out.cov, b); err != nil {
+		return nil, err
+	}
+	lik := task.likelihood
+	var err error
+	if out.likelihood, out.scaled, err = q.calibration.scales().Apply(lik, out.cov); err != nil {
+		return nil, err
+	}
+	if out.novelty, err = glm.NoveltyOf(ctx, nil, lik, out.mean, out.cov, 0); err != nil {
+		return nil, err
+	}
+	if task.classes == nil {
+		return out, out.observe()
+	}
+	if err := out.respond(link); err != nil {
+		return nil, err
+	}
+	out.mapProb = mat.NewDense(t, c, nil)
+	for i := range t {
+		lik.MeanTo(out.mapProb.RawRowView(i), b.F.RawRowView(i))
+	}
+	if c > 1 {
+		return out, nil
+	}
+	// One output p speaks for the second class, and 1 − p for the first.
+	rest := mat.NewDense(t, 1, nil)
+	for i := range t {
+		lik.MeanTo(rest.RawRowView(i), []float64{-b.F.At(i, 0)})
+	}
+	out.mapProb = sideBySide(rest, out.mapProb)
+	return out, nil
+}
+
+// respond fills in the probabilities and their standard deviations.
+func (o *predictions) respond(link glm.Link) error {
+	o.prob, o.sd = new(mat.Dense), new(mat.Dense)
+	if err := link.PredictTo(o.prob, o.sd, o.likelihood, o.mean, o.scaled); err != nil {
+		return err
+	}
+	t, c := o.prob.Dims()
+	if c > 1 {
+		return nil
+	}
+	rest := mat.NewDense(t, 1, nil)
+	switch link.(type) {
+	case glm.Exact, glm.Probit:
+		// E σ(−f), which keeps its digits where p is 1 to rounding.
+		var minus mat.Dense
+		minus.Scale(-1, o.mean)
+		if err := link.PredictTo(rest, nil, o.likelihood, &minus, o.scaled); err != nil {
+			return err
+		}
+	default:
+		for i := range t {
+			rest.Set(i, 0, 1-o.prob.At(i, 0))
+		}
+	}
+	o.prob, o.sd = sideBySide(rest, o.prob), sideBySide(o.sd, o.sd)
+	return nil
+}
+
+// observe fills in what a regression says of a new observation.
+func (o *predictions) observe() error {
+	t, c := o.mean.Dims()
+	link := glm.Exact{}
+	o.response = new(mat.Dense)
+	if err := link.PredictTo(o.response, nil, o.likelihood, o.mean, o.scaled); err != nil {
+		return err
+	}
+	var aleatoric, epistemic mat.Dense
+	if err := link.SplitTo(&aleatoric, &epistemic, o.likelihood, o.mean, o.scaled); err != nil {
+		return err
+	}
+	o.observationSD, o.functionSD = mat.NewDense(t, c, nil), mat.NewDense(t, c, nil)
+	for i := range t {
+		for j := range c {
+			o.observationSD.Set(i, j, math.Sqrt(aleatoric.At(i, j)+epistemic.At(i, j)))
+			o.functionSD.Set(i, j, math.Sqrt(max(0, o.scaled.At(i*c+j, j))))
+		}
+	}
+	return nil
+}
+
+// row is prediction i as reports show it, which is of row at of the data. Its
+// densities and the rank of its novelty are left to the caller.
+func (o *predictions) row(task *task, i int, rows *dataset.Subset, at int) *report.PredictedRow {
+	f := o.network.RawRowView(i)
+	r := &report.PredictedRow{Index: report.Index(rows.Rows[at]), Label: report.Float(label(rows, at)), Class: task.class(f),
+		Probability: rowOf(o.prob, i), ProbabilitySD: rowOf(o.sd, i), MAPProbability: rowOf(o.mapProb, i), Mean: rowOf(o.mean, i),
+		ObservationSD: rowOf(o.observationSD, i), FunctionSD: rowOf(o.functionSD, i),
+		Novelty: report.Novelty{Score: report.Float(o.novelty.Score[i]), MutualInformation: report.Float(o.novelty.Mutual[i]), Rank: report.Undefined()}}
+	if task.classes == nil {
+		y, expected := label(rows, at), []float64{0}
+		task.likelihood.MeanTo(expected, f)
+		r.Expected, r.MAPExpected = report.Float(o.response.At(i, 0)), report.Float(expected[0])
+		r.CDF, r.MAPCDF = report.Float(distribution(o.likelihood, y, o.mean.At(i, 0), o.scaled.At(i, 0))), report.Float(distribution(task.likelihood, y, f[0], 0))
+	}
+	return r
+}
+
+// distribution returns P(Y < y) + P(Y = y)/2 of a new observation Y of one output
+// with mean m and variance v.
+func distribution(lik glm.Likelihood, y, m, v float64) float64 {
+	if hasNoise(lik) {
+		noise := []float64{0}
+		lik.VarianceTo(noise, []float64{m})
+		return math.Erfc((m-y)/math.Sqrt(2*(v+noise[0]))) / 2
+	}
+	return glm.Expectation(func(f float64) float64 {
+		rate := math.Exp(f)
+		if math.IsInf(rate, 1) {
+			return 0
+		}
+		// P(Y ≤ y) = Q(y+1, rate)
+		return mathext.GammaIncRegComp(y+1, rate) - math.Exp(lik.LogProb([]float64{y}, []float64{f}))/2
+	}, m, v)
+}
+
+func sideBySide(a, b *mat.Dense) *mat.Dense {
+	var m mat.Dense
+	m.Augment(a, b)
+	return &m
+}
+
+// rowOf is row i of m, nil for a nil matrix.
+func rowOf(m *mat.Dense, i int) []report.Float {
+	if m == nil {
+		return nil
+	}
+	return report.Floats(m.RawRowView(i))
+}
+
+// covarianceOf is the C×C covariance of row i.
+func covarianceOf(cov *mat.Dense, i int) [][]report.Float {
+	_, c := cov.Dims()
+	out := make([][]report.Float, c)
+	for j := range c {
+		out[j] = report.Floats(cov.RawRowView(i*c + j))
+	}
+	return out
 }

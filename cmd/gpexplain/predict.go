@@ -13,19 +13,22 @@ import (
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/par"
-	"github.com/funcgp/funcgp/linearize"
 )
 
 type predictVerb struct {
 	common    commonFlags
 	posterior posteriorFlags
 
+	calibration calibrationFlags
+
 	index     *int // nil where not given
 	testIndex string
 	link      string
 	samples   int
+	html, csv string
 }
 
 var links = []string{"exact", "probit", "mc", "bridge"}
@@ -40,7 +43,7 @@ and a summary: as text on standard error, or with --json as the last line.`,
 		example: `  gpexplain predict --index 24
   gpexplain predict --json > predictions.jsonl`,
 		flags: s.add, check: s.check, run: s.run,
-		complete: methodValues(map[string][]string{"link": links}),
+		complete: methodValues(map[string][]string{"link": links, "calibrate": calibrations}),
 	}
 	return v.command(con, &s.common)
 }
@@ -52,7 +55,10 @@ func (s *predictVerb) add(c *cobra.Command) {
 	s.posterior.add(c)
 	s.posterior.addRefit(c, false, "move to the optimum of the linearized model first; otherwise the mean is the network's output")
 	s.posterior.addFile(c)
+	s.calibration.add(c)
 	f.StringVar(&s.link, "link", "", "`METHOD` from outputs to probabilities: exact, probit, mc or bridge (default exact for one output, otherwise probit)")
+	f.StringVar(&s.html, "html", "", "write a page with reliability, scores and surprising rows to `FILE`")
+	f.StringVar(&s.csv, "csv", "", "write the predictions as a table to `FILE`")
 	f.IntVar(&s.samples, "samples", 1000, "`S` draws of --link mc")
 }
 
@@ -76,7 +82,13 @@ func (s *predictVerb) check(c *cobra.Command) error {
 			return usagef("--link %s is not for --likelihood %s", s.link, name)
 		}
 	}
-	return s.posterior.check(c)
+	if err := s.posterior.check(c); err != nil {
+		return err
+	}
+	if err := s.calibration.check(c, s.posterior.file); err != nil {
+		return err
+	}
+	return distinct([]flagPath{{"--html", s.html}, {"--csv", s.csv}}, append(s.common.files(), flagPath{"--test-index", s.testIndex}, flagPath{"--posterior", s.posterior.file}))
 }
 
 // linkSuits tells whether a link can be computed for a likelihood of c
@@ -113,6 +125,11 @@ func (s *predictVerb) chooseLink(p *problem) (glm.Link, error) {
 }
 
 func (s *predictVerb) run(ctx context.Context, c *console) error {
+	for _, path := range []string{s.html, s.csv} {
+		if err := writable(path); err != nil {
+			return err
+		}
+	}
 	p, err := openProblem(ctx, c, &s.common, s.posterior.file)
 	if err != nil {
 		return err
@@ -129,35 +146,91 @@ func (s *predictVerb) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	q, err := answer(ctx, c, p, &s.posterior)
+	q, err := answer(ctx, c, p, &s.posterior, s.calibration.method)
 	if err != nil {
 		return err
 	}
+	r, err := s.predict(ctx, c, p, q, link, rows, y)
+	if err != nil {
+		return err
+	}
+	return s.write(c, p, q, r, rows)
+}
+
+// predict writes the lines and the table, and returns the scores.
+func (s *predictVerb) predict(ctx context.Context, c *console, p *problem, q *posterior, link glm.Link, rows *dataset.Subset, y *mat.Dense) (*score, error) {
+	total := newScore(rows.Len(), p, q)
 	out := bufio.NewWriter(c.out)
-	total := newScore(rows.Len(), len(p.task.classes))
 	lines := lineEncoder(out)
-	atOnce := q.rowsAtOnce(p)
-	for i := range par.Tiles(rows.Len(), atOnce) {
-		lo, hi := par.Bounds(i, rows.Len(), atOnce)
-		if err := predictTile(ctx, p, q, link, rows, y, lo, hi, total, lines); err != nil {
+	all := func(take func(*prediction) error) error {
+		atOnce := q.rowsAtOnce(p)
+		for i := range par.Tiles(rows.Len(), atOnce) {
+			lo, hi := par.Bounds(i, rows.Len(), atOnce)
+			if err := predictTile(ctx, p, q, link, rows, y, lo, hi, total, take); err != nil {
+				return err
+			}
+			c.show("predict", hi, rows.Len())
+		}
+		c.bar.clear()
+		return c.endPart(ctx, "predict")
+	}
+	err := s.tabulate(p, func(table func(*report.PredictedRow) error) error {
+		return all(func(r *prediction) error {
+			if err := table(r.row); err != nil {
+				return err
+			}
+			return lines.Encode(r)
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return total, out.Flush()
+}
+
+// tabulate calls do with what adds a row to the table of --csv, which replaces
+// the file once do has ended without error.
+func (s *predictVerb) tabulate(p *problem, do func(table func(*report.PredictedRow) error) error) error {
+	if s.csv == "" {
+		return do(func(*report.PredictedRow) error { return nil })
+	}
+	return atomicfile.Write(s.csv, func(w io.Writer) error {
+		table, err := report.NewCSVWriter(w, report.CSVLayout{Classes: p.task.labels(), Outputs: p.model.outputs})
+		if err != nil {
 			return err
 		}
-		c.show("predict", hi, rows.Len())
-	}
-	c.bar.clear()
+		if err := do(table.Write); err != nil {
+			return err
+		}
+		return table.Flush()
+	})
+}
+
+// write shows the scores in every form that was asked for.
+func (s *predictVerb) write(c *console, p *problem, q *posterior, total *score, rows *dataset.Subset) error {
 	sum := total.summary(rows, q.report(p, c.warnings))
-	if err := c.endPart(ctx, "predict"); err != nil {
-		return err
+	e := p.examples
+	total.all.Fit = sum.Fit
+	page := &report.PredictionPage{Predictions: total.all, Quantity: p.task.quantity(e.data.Target), Test: e.pictures(rows), Train: e.pictures(e.train), Invert: e.data.Images(),
+		Model: p.model.name, Data: e.data.Source, Command: commandLine(c.args)}
+	if s.csv != "" {
+		c.detail("wrote %s", s.csv)
 	}
-	if err := out.Flush(); err != nil {
-		return err
+	if s.html != "" {
+		total.all.Timings = c.watch.timings()
+		if err := atomicfile.Write(s.html, page.WriteHTML); err != nil {
+			return err
+		}
+		c.detail("wrote %s", s.html)
 	}
 	sum.Timings = c.timings()
 	if c.json {
 		return lineEncoder(c.out).Encode(sum)
 	}
-	sum.text(c, rows.Len())
-	return nil
+	if c.quiet {
+		return nil
+	}
+	return page.WriteText(c.stderr, 0)
 }
 
 // rows are the test rows that the flags ask for.
@@ -191,12 +264,22 @@ type prediction struct {
 	Probability    []report.Float   `json:"probability"`
 	MAPProbability []report.Float   `json:"map_probability"`
 	Mean           []report.Float   `json:"mean"`
-	Covariance     [][]report.Float `json:"covariance"`
+	Covariance     [][]report.Float `json:"covariance"` // not scaled by the calibration
+
+	// Of a regression: the expected value and the standard deviation of a new
+	// observation, and the standard deviation of the function, calibrated.
+	ObservationMean []report.Float `json:"observation_mean,omitempty"`
+	ObservationSD   []report.Float `json:"observation_sd,omitempty"`
+	FunctionSD      []report.Float `json:"function_sd,omitempty"`
+
+	Novelty report.Novelty `json:"novelty"`
+
+	row *report.PredictedRow // the same for pages and tables
 }
 
 // predictTile predicts the rows [lo, hi), whose targets are those rows of y,
 // writes a line for each, and adds them to the score.
-func predictTile(ctx context.Context, p *problem, q *posterior, link glm.Link, rows *dataset.Subset, y *mat.Dense, lo, hi int, total *score, lines *json.Encoder) error {
+func predictTile(ctx context.Context, p *problem, q *posterior, link glm.Link, rows *dataset.Subset, y *mat.Dense, lo, hi int, total *score, take func(*prediction) error) error {
 	names, lik := namesOf(rows, lo, hi), p.task.likelihood
 	b, err := p.linearize(ctx, rows, lo, hi)
 	if err != nil {
@@ -207,7 +290,7 @@ func predictTile(ctx context.Context, p *problem, q *posterior, link glm.Link, r
 		return names.explainError(err)
 	}
 	targets := y.Slice(lo, hi, 0, 1).(*mat.Dense)
-	if err := link.LogPredictiveTo(total.logp[lo:hi], lik, targets, pred.mean, pred.cov); err != nil {
+	if err := link.LogPredictiveTo(total.logp[lo:hi], pred.likelihood, targets, pred.mean, pred.scaled); err != nil {
 		return names.explainError(err)
 	}
 	for i := range hi - lo {
@@ -222,101 +305,17 @@ func predictTile(ctx context.Context, p *problem, q *posterior, link glm.Link, r
 				total.right++
 			}
 		}
-		line := prediction{Index: rows.Rows[lo+i], Label: report.Float(label(rows, lo+i)), Class: p.task.class(f), Probability: rowOf(pred.prob, i),
-			MAPProbability: rowOf(pred.mapProb, i), Mean: rowOf(pred.mean, i), Covariance: covarianceOf(pred.cov, i)}
-		if err := lines.Encode(line); err != nil {
+		r := pred.row(p.task, i, rows, lo+i)
+		r.LogDensity, r.MAPLogDensity = report.Float(total.logp[lo+i]), report.Float(total.mapLogp[lo+i])
+		r.Novelty.Rank = q.rank(r.Novelty.Score)
+		line := &prediction{Index: rows.Rows[lo+i], Label: r.Label, Class: r.Class, Probability: r.Probability, MAPProbability: r.MAPProbability,
+			Mean: r.Mean, Covariance: covarianceOf(pred.cov, i), ObservationMean: rowOf(pred.response, i), ObservationSD: r.ObservationSD, FunctionSD: r.FunctionSD, Novelty: r.Novelty, row: r}
+		total.all.Add(r)
+		if err := take(line); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// predictions are the answers for a batch of T rows.
-type predictions struct {
-	mean, cov         *mat.Dense // of the outputs: T×C, T·C×C
-	prob, sd, mapProb *mat.Dense // probabilities, their standard deviations, and those of the network itself: T×classes, nil for a regression
-}
-
-// predict evaluates posterior and link at the rows of b.
-func (q *posterior) predict(ctx context.Context, task *task, b *linearize.Batch, link glm.Link) (*predictions, error) {
-	t, c := b.Len(), b.Outputs()
-	out := &predictions{mean: mat.NewDense(t, c, nil), cov: mat.NewDense(t*c, c, nil)}
-	if err := q.dual.PredictTo(ctx, out.mean, out.cov, b); err != nil {
-		return nil, err
-	}
-	if task.classes == nil {
-		return out, nil
-	}
-	lik := task.likelihood
-	if err := out.respond(lik, link); err != nil {
-		return nil, err
-	}
-	out.mapProb = mat.NewDense(t, c, nil)
-	for i := range t {
-		lik.MeanTo(out.mapProb.RawRowView(i), b.F.RawRowView(i))
-	}
-	if c > 1 {
-		return out, nil
-	}
-	// One output p speaks for the second class, and 1 − p for the first.
-	rest := mat.NewDense(t, 1, nil)
-	for i := range t {
-		lik.MeanTo(rest.RawRowView(i), []float64{-b.F.At(i, 0)})
-	}
-	out.mapProb = sideBySide(rest, out.mapProb)
-	return out, nil
-}
-
-// respond fills in the probabilities and their standard deviations.
-func (o *predictions) respond(lik glm.Likelihood, link glm.Link) error {
-	o.prob, o.sd = new(mat.Dense), new(mat.Dense)
-	if err := link.PredictTo(o.prob, o.sd, lik, o.mean, o.cov); err != nil {
-		return err
-	}
-	t, c := o.prob.Dims()
-	if c > 1 {
-		return nil
-	}
-	rest := mat.NewDense(t, 1, nil)
-	switch link.(type) {
-	case glm.Exact, glm.Probit:
-		// E σ(−f), which keeps its digits where p is 1 to rounding.
-		var minus mat.Dense
-		minus.Scale(-1, o.mean)
-		if err := link.PredictTo(rest, nil, lik, &minus, o.cov); err != nil {
-			return err
-		}
-	default:
-		for i := range t {
-			rest.Set(i, 0, 1-o.prob.At(i, 0))
-		}
-	}
-	o.prob, o.sd = sideBySide(rest, o.prob), sideBySide(o.sd, o.sd)
-	return nil
-}
-
-func sideBySide(a, b *mat.Dense) *mat.Dense {
-	var m mat.Dense
-	m.Augment(a, b)
-	return &m
-}
-
-// rowOf is row i of m, nil for a nil matrix.
-func rowOf(m *mat.Dense, i int) []report.Float {
-	if m == nil {
-		return nil
-	}
-	return report.Floats(m.RawRowView(i))
-}
-
-// covarianceOf is the C×C covariance of row i.
-func covarianceOf(cov *mat.Dense, i int) [][]report.Float {
-	_, c := cov.Dims()
-	out := make([][]report.Float, c)
-	for j := range c {
-		out[j] = report.Floats(cov.RawRowView(i*c + j))
-	}
-	return out
 }
 
 // A score gathers what the summary of predictions needs.
@@ -324,12 +323,18 @@ type score struct {
 	logp, mapLogp []float64
 	prob          *mat.Dense // N×classes, nil for a regression
 	right         int
+	all           *report.Predictions
 }
 
-func newScore(n, classes int) *score {
-	s := &score{logp: make([]float64, n), mapLogp: make([]float64, n)}
-	if classes > 0 {
-		s.prob = mat.NewDense(n, classes, nil)
+func newScore(n int, p *problem, q *posterior) *score {
+	s := &score{logp: make([]float64, n), mapLogp: make([]float64, n), all: &report.Predictions{Classes: p.task.labels()}}
+	if k := len(p.task.classes); k > 0 {
+		s.prob = mat.NewDense(n, k, nil)
+	}
+	if q.calibration != nil {
+		for i := range q.calibration.rows {
+			s.all.AddLeaveOneOut(&q.calibration.rows[i])
+		}
 	}
 	return s
 }
@@ -351,41 +356,4 @@ func (s *score) summary(rows *dataset.Subset, fit report.Fit) *predictSummary {
 		sum.ECE = report.Float(glm.ECE(s.prob, rows.Class))
 	}
 	return sum
-}
-
-func (s *predictSummary) text(c *console, n int) {
-	rows := "rows"
-	if n == 1 {
-		rows = "row"
-	}
-	c.note("%d %s", n, rows)
-	if s.Accuracy.Finite() {
-		c.note("accuracy  %.4f", float64(s.Accuracy))
-	}
-	c.note("NLL       %.4f (network alone %.4f)", float64(s.NLL), float64(s.MAPNLL))
-	if s.ECE.Finite() {
-		c.note("ECE       %.4f", float64(s.ECE))
-	}
-	switch m := int(s.Fit.Inducing); s.Fit.Method {
-	case "nystrom":
-		c.note("posterior Nyström through %d inducing rows%s", m, unexplained(&s.Fit))
-	case "subset":
-		c.note("posterior exact, of a subset of %d training rows", m)
-	}
-	for _, w := range s.Fit.Warnings {
-		c.note("warning: %s", w)
-	}
-}
-
-// unexplained says how much of the prior variance the inducing examples leave
-// out, of training rows and of test rows.
-func unexplained(f *report.Fit) string {
-	text := ""
-	if f.TraceError.Finite() {
-		text = fmt.Sprintf(": %.2g %% of the prior variance of the training rows is not explained", 100*float64(f.TraceError))
-	}
-	if a := f.Approximation; a != nil && a.ResidualMean != nil {
-		text += fmt.Sprintf(", %.2g %% of that of test rows", 100*float64(*a.ResidualMean))
-	}
-	return text
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,12 +19,12 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// The file of a saved posterior holds a header, the sections of the library, whose
-// fingerprints tell the model and the training examples, and with --with-inputs
-// the training inputs.
+// The file of a saved posterior holds a header with its calibration, the
+// leave-one-out predictions of training rows, the sections of the library, whose fingerprints tell the model
+// and the training examples, and with --with-inputs the training inputs.
 const (
 	savedKind    = "gpexplain posterior"
-	savedVersion = 2 // posteriors with fingerprints since 2
+	savedVersion = 3 // with fingerprints since 2, with a calibration since 3
 )
 
 // savedHeader is what a file says about its posterior.
@@ -43,6 +44,8 @@ type savedHeader struct {
 	Fit        report.Fit   `json:"fit"`
 	Inputs     bool         `json:"inputs"` // the training inputs are inside
 	Split      int          `json:"split"`  // --split, -1 where there was none
+
+	CalibrationWarnings []string `json:"calibration_warnings"` // those of Fit are others
 }
 
 // save writes the posterior to a file, with the training inputs if asked. split
@@ -52,6 +55,10 @@ func (q *posterior) save(path string, p *problem, r report.Fit, inputs bool, spl
 	head := savedHeader{Rows: formatRows(e.train.Rows), Likelihood: t.likelihood.Name(), Classes: t.classes, Noise: t.noise,
 		Prior: q.kernelPrecision, Factor: q.factor, Seed: p.limits.seed, Select: q.how.selection, Inducing: q.how.inducing, Mean: q.how.mean,
 		Bound: q.evidence.Bound, SE: report.Float(q.evidence.StdErr), Fit: r, Inputs: inputs, Split: splitNumber(split)}
+	if k := q.calibration; k != nil {
+		head.CalibrationWarnings = k.warnings
+		head.Fit.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(text string) bool { return slices.Contains(k.warnings, text) })
+	}
 	var rows *dataset.Stored
 	if inputs {
 		rows = e.data.Stored(e.train)
@@ -63,6 +70,9 @@ func (q *posterior) save(path string, p *problem, r report.Fit, inputs bool, spl
 			w.Floats("inputs.targets", rows.Targets)
 			w.Bytes("inputs.pixels", rows.Pixels)
 			w.Floats("inputs.features", rows.X)
+		}
+		if q.calibration != nil {
+			w.Floats("leave-one-out", packRows(q.calibration.rows))
 		}
 		return q.dual.Save(w)
 	})
@@ -147,7 +157,14 @@ func splitText(k int) string {
 func (h *savedHeader) possible() bool {
 	return isLikelihood(h.Likelihood) && slices.Contains(methods, h.Fit.Method) && h.Prior > 0 && h.Factor > 0 &&
 		(h.Noise > 0 || !hasNoise(likelihoodNamed(h.Likelihood))) &&
-		h.Bound >= gp.None && h.Bound <= gp.Upper && isSparse(h.Fit.Method) == (len(h.Inducing) > 0)
+		possibleCalibration(h.Fit.Calibration) && h.Bound >= gp.None && h.Bound <= gp.Upper && isSparse(h.Fit.Method) == (len(h.Inducing) > 0)
+}
+
+// possibleCalibration tells whether predictions can be made with a calibration;
+// nil is none.
+func possibleCalibration(k *report.Calibration) bool {
+	ok := func(scale report.Float) bool { return scale >= 1e-300 && scale <= 1e300 }
+	return k == nil || ok(k.Scale) && ok(k.NoiseScale) && k.LOO != nil && (k.HeldOut != nil) == (k.Method == "heldout")
 }
 
 func (v *savedFile) damaged(problem string) error {
@@ -206,8 +223,9 @@ func (v *savedFile) trainingRows(t *task, d *dataset.Data) (*dataset.Subset, err
 	return nil, fmt.Errorf("%s: its posterior is of other training rows than those of %s; give --data that it was fitted on, or fit --with-inputs", v.path, d.Source)
 }
 
-// loadPosterior returns the posterior of the problem's file.
-func loadPosterior(ctx context.Context, c *console, p *problem) (*posterior, error) {
+// loadPosterior returns the posterior of the problem's file, with its calibration
+// unless the method of calibration is "" or none.
+func loadPosterior(ctx context.Context, c *console, p *problem, calibrate string) (*posterior, error) {
 	v, h, f := p.saved, &p.saved.header, &p.saved.header.Fit
 	if !inRange(h.Inducing, p.examples.train.Len()) {
 		return nil, v.damaged("its inducing examples cannot be used")
@@ -234,7 +252,83 @@ func loadPosterior(ctx context.Context, c *console, p *problem) (*posterior, err
 	for _, text := range f.Warnings {
 		c.warnText(text)
 	}
+	if calibrate != "" {
+		if err := q.loadCalibration(c, v, p.task.classes, calibrate == "none"); err != nil {
+			return nil, err
+		}
+	}
 	return q, c.endPart(ctx, "factorize")
+}
+
+// loadCalibration reads the calibration of the file, if it has one. unscaled takes
+// only the novelty of training rows and leaves the covariance as it is.
+func (q *posterior) loadCalibration(c *console, v *savedFile, classes []int, unscaled bool) error {
+	k := v.header.Fit.Calibration
+	if k == nil {
+		return nil
+	}
+	numbers, err := v.file.Floats("leave-one-out")
+	if err != nil {
+		return err
+	}
+	rows, ok := unpackRows(numbers, classes)
+	if !ok {
+		return v.damaged("its leave-one-out predictions cannot be used")
+	}
+	q.novelty = noveltyScores(rows)
+	if unscaled {
+		return nil
+	}
+	q.calibration = &calibration{Calibration: *k, rows: rows, warnings: v.header.CalibrationWarnings}
+	for _, text := range q.calibration.warnings {
+		c.warnText(text)
+	}
+	return nil
+}
+
+// packRows returns what is saved of leave-one-out predictions: the same number of
+// values for each row.
+func packRows(rows []report.PredictedRow) []float64 {
+	var out []float64
+	put := func(list ...report.Float) {
+		for _, x := range list {
+			out = append(out, float64(x))
+		}
+	}
+	for i := range rows {
+		r := &rows[i]
+		put(report.Float(r.Index), r.Label, r.Class, r.LogDensity, r.MAPLogDensity, r.Novelty.Score, r.Novelty.MutualInformation)
+		put(r.Probability...)
+		put(r.MAPProbability...)
+		if r.Probability == nil {
+			put(r.ObservationSD[0], r.FunctionSD[0], r.Expected, r.MAPExpected, r.CDF, r.MAPCDF)
+		}
+	}
+	return out
+}
+
+// unpackRows reads what packRows wrote for these classes; ok is false where it
+// cannot be that.
+func unpackRows(v []float64, classes []int) (rows []report.PredictedRow, ok bool) {
+	const common, regression = 7, 6
+	width := common + max(2*len(classes), regression)
+	if classes != nil {
+		width = common + 2*len(classes)
+	}
+	for part := range slices.Chunk(report.Floats(v), width) {
+		if len(part) < width || !(part[0] >= 0 && part[0] < math.MaxInt32) || classes != nil && !slices.Contains(classes, int(part[1])) {
+			return nil, false
+		}
+		r := report.PredictedRow{Index: report.Index(part[0]), Label: part[1], Class: part[2], LogDensity: part[3], MAPLogDensity: part[4],
+			Novelty: report.Novelty{Score: part[5], MutualInformation: part[6]}}
+		if k := len(classes); k > 0 {
+			r.Probability, r.MAPProbability = part[common:common+k], part[common+k:]
+		} else {
+			r.ObservationSD, r.FunctionSD, r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = part[7:8], part[8:9], part[9], part[10], part[11], part[12]
+		}
+		rows = append(rows, r)
+	}
+	return rows, true
 }
 
 // loadDual linearizes the training examples as the method needs them and reads

@@ -165,6 +165,18 @@ func (t *task) class(f []float64) report.Float {
 	return report.Float(t.classes[largestClass(f)])
 }
 
+// labels are the classes as reports show them; nil for a regression.
+func (t *task) labels() []report.Float {
+	if t.classes == nil {
+		return nil
+	}
+	out := make([]report.Float, len(t.classes))
+	for i, k := range t.classes {
+		out[i] = report.Float(k)
+	}
+	return out
+}
+
 // outputOf is the output of a class, or for a regression the output itself.
 func (t *task) outputOf(k int, m *model) (int, error) {
 	if t.classes == nil {

@@ -17,10 +17,10 @@ import (
 // mostHeldOut is the most rows that --tune-prior uses.
 const mostHeldOut = 5000
 
-// heldOut returns the rows on which --tune-prior chooses the precision: the
-// validation rows, or the last training rows that neither the posterior nor the
-// network was trained on.
-func (p *problem) heldOut() (*dataset.Subset, error) {
+// heldOut returns the rows on which a choice is made for a flag: the validation
+// rows, or the last training rows that neither the posterior nor the network was
+// trained on. An error says for what.
+func (p *problem) heldOut(flag, use string) (*dataset.Subset, error) {
 	d := p.examples.data
 	part, o := d.Train, &dataset.SelectOptions{Classes: p.task.classes}
 	used := slices.Clone(p.examples.train.Rows)
@@ -41,9 +41,9 @@ func (p *problem) heldOut() (*dataset.Subset, error) {
 		}
 	}
 	if len(o.Rows) == 0 {
-		return nil, fullErrorf("--tune-prior: all %d training rows of %s were trained on, none is left to choose the precision on; train and fit with --train-count %d", all.Len(), d.Source, max(1, all.Len()*9/10))
+		return nil, fullErrorf("%s: all %d training rows of %s were trained on, none is left to %s; train and fit with --train-count %d, or give validation rows of a CSV file with --valid-data", flag, all.Len(), d.Source, use, max(1, all.Len()*9/10))
 	}
-	o.Rows, o.From = o.Rows[max(0, len(o.Rows)-mostHeldOut):], "--tune-prior"
+	o.Rows, o.From = o.Rows[max(0, len(o.Rows)-mostHeldOut):], flag
 	return part.Select(o)
 }
 

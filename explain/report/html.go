@@ -173,6 +173,13 @@ func (h *htmlWriter) lead() []string {
 		d := decimals(mean, msd)
 		say = append(say, fmt.Sprintf("The number explained below is f, the %s: posterior %s ± %s.", h.sections[0].quantity, typeset(fixed(mean, d)), fixed(msd, d)))
 	}
+	if mean, sd := h.latent(0); h.kind == regression && len(h.page.Report.Prediction.ObservationSD) == 1 {
+		d := decimals(mean, sd)
+		say = append(say, fmt.Sprintf("That is what a new observation is expected to be. The function without noise, f, the %s, is %s ± %s.", h.sections[0].quantity, typeset(fixed(mean, d)), fixed(sd, d)))
+	}
+	if text := h.novelty(); text != "" {
+		say = append(say, text)
+	}
 	if h.kind == classes {
 		say = append(say, "Each output is explained by itself: the predicted class first, the others below it.")
 	}

@@ -275,6 +275,9 @@ func (v *view) facts() {
 		{"Scatter", g(f.Scatter), "distance of the parameters from the prior mean"},
 		{"Log determinant", g(f.LogDet), "cost of the parameters the data determined"},
 	}
+	if k := f.Calibration; k != nil {
+		v.parameters = append(v.parameters, k.facts()...)
+	}
 	if f.TraceError.Finite() && f.TraceError > 0 {
 		v.parameters = append(v.parameters, fact{"Trace error", g(f.TraceError), "part of the prior variance of the training examples that the inducing ones do not explain"})
 	}
@@ -305,9 +308,12 @@ func (v *view) certainty(k int) (p, sd, network float64) {
 	return at(r.Probability), at(r.ProbabilitySD), at(r.MAPProbability)
 }
 
-// latent returns the posterior mean and standard deviation of output c.
+// latent returns the posterior mean and calibrated standard deviation of output c.
 func (v *view) latent(c int) (mean, sd float64) {
-	r := v.page.Report.Prediction
+	r, scale := v.page.Report.Prediction, 1.0
+	if k := v.page.Report.Fit.Calibration; k != nil {
+		scale = float64(k.Scale)
+	}
 	mean, sd = math.NaN(), math.NaN()
 	if c < 0 {
 		return mean, sd
@@ -316,9 +322,19 @@ func (v *view) latent(c int) (mean, sd float64) {
 		mean = float64(r.Mean[c])
 	}
 	if c < len(r.Covariance) && c < len(r.Covariance[c]) {
-		sd = math.Sqrt(float64(r.Covariance[c][c]))
+		sd = math.Sqrt(scale * float64(r.Covariance[c][c]))
 	}
 	return mean, sd
+}
+
+// observation returns the expected value of a new observation of output c and its
+// standard deviation, NaN if the report has none.
+func (v *view) observation(c int) (mean, sd float64) {
+	r := v.page.Report.Prediction
+	if c < 0 || c >= len(r.ObservationMean) || c >= len(r.ObservationSD) {
+		return math.NaN(), math.NaN()
+	}
+	return float64(r.ObservationMean[c]), float64(r.ObservationSD[c])
 }
 
 // likeliest returns at most n classes, the most probable first.

@@ -37,10 +37,12 @@ type Prediction struct {
 	Mean           []Float   `json:"mean"`            // length C
 	Covariance     [][]Float `json:"covariance"`      // C×C, not scaled by the calibration
 
-	// For a regression, standard deviations of a new observation, noise included, and
-	// of the function without it, both calibrated, of length C; nil for classes.
-	ObservationSD []Float `json:"observation_sd,omitempty"`
-	FunctionSD    []Float `json:"function_sd,omitempty"`
+	// For a regression, the expected value of a new observation and its standard
+	// deviation, noise included, and the standard deviation of the function without
+	// it, all calibrated, of length C; nil for classes.
+	ObservationMean []Float `json:"observation_mean,omitempty"`
+	ObservationSD   []Float `json:"observation_sd,omitempty"`
+	FunctionSD      []Float `json:"function_sd,omitempty"`
 
 	Novelty  *Novelty `json:"novelty,omitempty"`  // nil where it was not computed
 	Interval []Float  `json:"interval,omitempty"` // ends of an interval for the target, if one was asked for
@@ -125,6 +127,18 @@ type Calibration struct {
 	LOO        *RowScores `json:"loo,omitempty"`     // calibrated predictions of training rows without themselves
 	HeldOut    *RowScores `json:"heldout,omitempty"` // calibrated predictions of held-out rows, with method heldout
 	Network    RowScores  `json:"network"`           // the same rows and means without a covariance
+
+	// Surprising are the training rows whose labels the others predict worst, the
+	// worst first.
+	Surprising []SurprisingRow `json:"surprising,omitempty"`
+}
+
+// SurprisingRow is a training row of which the predictive distribution without
+// the row itself has a low density at its label.
+type SurprisingRow struct {
+	Index      Index `json:"index"` // row of the original file
+	Label      Float `json:"label"`
+	LogDensity Float `json:"log_density"`
 }
 
 // RowScores are averages over the rows of a Calibration. Those that the
@@ -165,7 +179,7 @@ type Timings struct {
 	Load      Float `json:"load"`
 	Linearize Float `json:"linearize"`
 	Kernel    Float `json:"kernel"`
-	Factorize Float `json:"factorize"`
+	Factorize Float `json:"factorize"` // with the calibration
 	Predict   Float `json:"predict"`
 	Write     Float `json:"write"`
 	Total     Float `json:"total"`

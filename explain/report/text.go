@@ -101,11 +101,18 @@ func (t *textWriter) head() {
 	t.probabilities()
 	if t.kind != classes {
 		for _, s := range t.sections {
+			if mean, sd := t.observation(int(s.out.Output)); !math.IsNaN(mean) {
+				d := decimals(mean, sd)
+				t.line("  y = %s ± %s  (a new observation)", fixed(mean, d), fixed(sd, d))
+			}
 			if mean, sd := t.latent(int(s.out.Output)); !math.IsNaN(mean) {
 				d := decimals(mean, sd)
 				t.line("  f = %s ± %s  (%s)", fixed(mean, d), fixed(sd, d), clean(s.quantity))
 			}
 		}
+	}
+	if text := t.novelty(); text != "" {
+		t.wrap("  ", text)
 	}
 	if x := p.Test; x.Image == nil && len(x.Values) > 0 {
 		t.wrap("  ", clean(x.brief(8)))

@@ -148,6 +148,47 @@ func (v *view) words(s *section) error {
 	return nil
 }
 
+// novelty says how far the row is from the training data, "" where that is not
+// known.
+func (v *view) novelty() string {
+	n := v.page.Report.Prediction.Novelty
+	if n == nil || !n.Score.Finite() {
+		return ""
+	}
+	measure := "entropy " + short(float64(n.Score)) + " nats"
+	if v.kind == regression {
+		measure = "predictive variance " + short(float64(n.Score))
+	}
+	if n.MutualInformation.Finite() {
+		measure += ", mutual information " + short(float64(n.MutualInformation)) + " nats"
+	}
+	switch rank := float64(n.Rank); {
+	case math.IsNaN(rank):
+		return "Novelty: " + measure + "."
+	case rank == 1:
+		return "Farther from the training data than any of them (" + measure + ")."
+	default:
+		return "Farther from the training data than " + percent(rank) + " of them (" + measure + ")."
+	}
+}
+
+// facts are the lines of a table about the calibration.
+func (c *Calibration) facts() []fact {
+	by := some(c.Rows, "training row", "training rows") + " by leave-one-out"
+	scores := c.LOO
+	if c.Method == "heldout" {
+		by, scores = some(c.Rows, "held-out row", "held-out rows"), c.HeldOut
+	}
+	list := []fact{{"Scale of the covariance", short(float64(c.Scale)), "makes " + by + " most probable"}}
+	if c.NoiseScale != 1 {
+		list = append(list, fact{"Scale of the noise variance", short(float64(c.NoiseScale)), ""})
+	}
+	if scores != nil {
+		list = append(list, fact{"NLL of these rows", score(scores.NLL), "network alone " + score(c.Network.NLL)})
+	}
+	return list
+}
+
 // cancellation says how much the terms cancel and what that means.
 func (v *view) cancellation(s *section) string {
 	c, other := float64(s.out.Cancellation), float64(s.out.RawCancellation)

@@ -23,7 +23,8 @@ type table struct {
 }
 
 // openCSV reads FILE.csv. A split divides its rows into parts; otherwise all of
-// them are training rows, and a second file may hold the test rows.
+// them are training rows, and a second file may hold the test rows. Another file
+// may hold the validation rows.
 func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
 	t, err := readCSVFile(ctx, path, o.Target, o.MaxBytes)
 	if err != nil {
@@ -43,14 +44,14 @@ func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
 		d.Source = fmt.Sprintf("%s (split %d)", path, *o.Split)
 		d.Train, d.Valid, d.Test = t.part("train", path, rows["train"]), t.part("valid", path, rows["valid"]), t.part("test", path, rows["test"])
 	case o.TestFile != "":
-		test, err := readCSVFile(ctx, o.TestFile, t.target, o.MaxBytes)
-		if err != nil {
+		if d.Test, err = t.partOf(ctx, "test", path, o.TestFile, o.MaxBytes); err != nil {
 			return nil, err
 		}
-		if err := sameColumns(t, test, path, o.TestFile); err != nil {
+	}
+	if o.ValidFile != "" {
+		if d.Valid, err = t.partOf(ctx, "valid", path, o.ValidFile, o.MaxBytes); err != nil {
 			return nil, err
 		}
-		d.Test = test.part("test", o.TestFile, nil)
 	}
 	d.labelTargets()
 	return d.finish()
@@ -69,6 +70,19 @@ func (t *table) part(name, file string, rows []int) *Set {
 		s.Targets = append(s.Targets, t.y[r])
 	}
 	return s
+}
+
+// partOf reads another file with the columns of the table, which is in the file
+// path, as a Set.
+func (t *table) partOf(ctx context.Context, name, path, file string, maxBytes int64) (*Set, error) {
+	other, err := readCSVFile(ctx, file, t.target, maxBytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := sameColumns(t, other, path, file); err != nil {
+		return nil, err
+	}
+	return other.part(name, file, nil), nil
 }
 
 // labelTargets sets Labels where every target of every part is an integer.

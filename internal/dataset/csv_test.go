@@ -62,6 +62,27 @@ func TestOpenCSVTestFile(t *testing.T) {
 	}
 }
 
+// The validation rows come from a file of their own, beside a test file or not.
+func TestOpenCSVValidFile(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, dir, "a.csv", []byte("u,v,y\n1,2,0\n3,4,1\n"))
+	valid := write(t, dir, "valid.csv", []byte("u,v,y\n5,6,1\n7,8,0\n"))
+	test := write(t, dir, "test.csv", []byte("u,v,y\n9,10,1\n"))
+	for _, o := range []*OpenOptions{{ValidFile: valid}, {ValidFile: valid, TestFile: test}} {
+		d, err := Open(context.Background(), path, o)
+		require.NoError(t, err)
+		require.Equal(t, 2, d.Train.Len())
+		require.Equal(t, []int{1, 0}, d.Valid.Labels)
+		require.Equal(t, "valid", d.Valid.Part)
+		require.Equal(t, valid, d.Valid.File)
+		require.Equal(t, []float64{5, 6, 7, 8}, d.Valid.Matrix(nil).RawMatrix().Data)
+		require.Equal(t, o.TestFile != "", d.Test.Len() == 1)
+	}
+	other := write(t, dir, "other.csv", []byte("u,w,y\n1,2,3\n"))
+	_, err := Open(context.Background(), path, &OpenOptions{ValidFile: other})
+	require.ErrorContains(t, err, `other.csv:1: the feature columns are not those of `+path)
+}
+
 func TestReadCSVErrors(t *testing.T) {
 	for _, c := range []struct{ text, target, want string }{
 		{"", "", "a.csv: is empty"},

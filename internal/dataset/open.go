@@ -13,10 +13,11 @@ import (
 
 // OpenOptions configures Open. Nil and zero values mean the defaults.
 type OpenOptions struct {
-	Target   string // CSV: the target column; default the last one
-	Split    *int   // CSV: number of the split in FILE.splits.csv; nil means none
-	TestFile string // CSV: a second file with the test rows; default none
-	MaxBytes int64  // CSV: the most memory that the numbers of a file may take; default no limit
+	Target    string // CSV: the target column; default the last one
+	Split     *int   // CSV: number of the split in FILE.splits.csv; nil means none
+	TestFile  string // CSV: a second file with the test rows; default none
+	ValidFile string // CSV: another file with the validation rows; default none
+	MaxBytes  int64  // CSV: the most memory that the numbers of a file may take; default no limit
 
 	Seed        uint64 // digits: seed of the generator; default 0
 	DigitsTrain int    // digits: training rows; default 20000
@@ -46,9 +47,9 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 	if o == nil {
 		o = &OpenOptions{}
 	}
-	csvOnly := o.Target != "" || o.Split != nil || o.TestFile != ""
-	if o.Split != nil && o.TestFile != "" {
-		return nil, &Error{File: name, Problem: "a split and a test file were both asked for", Remedy: "name one of them"}
+	csvOnly := o.Target != "" || o.Split != nil || o.TestFile != "" || o.ValidFile != ""
+	if o.Split != nil && (o.TestFile != "" || o.ValidFile != "") {
+		return nil, &Error{File: name, Problem: "a split and a test or validation file were both asked for", Remedy: "name one of them"}
 	}
 	open := func() (*Data, error) { return openDir(ctx, name) }
 	kind, sizes, _ := strings.Cut(name, ":")
@@ -69,7 +70,7 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 		}
 	}
 	if csvOnly {
-		return nil, &Error{File: name, Problem: "a target, split or test file was asked for", Remedy: "they need data from a .csv file"}
+		return nil, &Error{File: name, Problem: "a target, split, test or validation file was asked for", Remedy: "they need data from a .csv file"}
 	}
 	return open()
 }

@@ -37,9 +37,11 @@ func TestOpenErrors(t *testing.T) {
 		{"digits:1,2,3", nil, "more than two numbers"},
 		{"digits:-1", nil, "-1 rows of digits; ask for 0 to 10000000"},
 		{"digits:1000000000000", nil, "1000000000000 rows of digits"},
-		{"digits", &OpenOptions{Target: "y"}, "a target, split or test file was asked for; they need data from a .csv file"},
-		{dir, &OpenOptions{Split: &split}, "a target, split or test file was asked for"},
-		{"a.csv", &OpenOptions{Split: &split, TestFile: "b.csv"}, "a split and a test file were both asked for"},
+		{"digits", &OpenOptions{Target: "y"}, "a target, split, test or validation file was asked for; they need data from a .csv file"},
+		{dir, &OpenOptions{Split: &split}, "a target, split, test or validation file was asked for"},
+		{"digits", &OpenOptions{ValidFile: "b.csv"}, "a target, split, test or validation file was asked for"},
+		{"a.csv", &OpenOptions{Split: &split, TestFile: "b.csv"}, "a split and a test or validation file were both asked for"},
+		{"a.csv", &OpenOptions{Split: &split, ValidFile: "b.csv"}, "a split and a test or validation file were both asked for"},
 	} {
 		_, err := Open(context.Background(), c.name, c.o)
 		require.ErrorContains(t, err, c.want)
