@@ -13,7 +13,6 @@ import (
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
-	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
@@ -148,6 +147,9 @@ func (q *posterior) leftOut(p *problem) []int {
 func (q *posterior) leaveOneOut(ctx context.Context, c *console, p *problem, rows []int) (*moments, error) {
 	m := newMoments(rowsAt(p.examples.y, rows), p.model.outputs)
 	atOnce := q.rowsAtOnce(p)
+	if q.how.name == "exact" {
+		atOnce = len(rows) // it divides them itself, and shows its progress
+	}
 	for i := range par.Tiles(len(rows), atOnce) {
 		lo, hi := par.Bounds(i, len(rows), atOnce)
 		x, err := trainingRows(ctx, q.dual.Data(), rows[lo:hi])
@@ -158,7 +160,9 @@ func (q *posterior) leaveOneOut(ctx context.Context, c *console, p *problem, row
 		if err := q.dual.LeaveOneOutTo(ctx, mean, cov, rows[lo:hi], x); err != nil {
 			return nil, err
 		}
-		c.show("leave-one-out", hi, len(rows))
+		if q.how.name != "exact" {
+			c.show("leave one out", hi, len(rows))
+		}
 	}
 	return m, nil
 }
@@ -305,7 +309,7 @@ func noveltyScores(rows []report.PredictedRow) []float64 {
 
 // mostSurprising is how many training rows a calibration lists as those that the
 // others predict worst.
-const mostSurprising = 20
+const mostSurprising = 10
 
 // find sets the scales by some rows, and the scores of their means without a
 // covariance.

@@ -36,7 +36,7 @@ func TestTrainMetadata(t *testing.T) {
 	require.Equal(t, "bernoulli", meta[keyLikelihood])
 	require.Equal(t, "gpexplain "+strings.Join(append(args, "--json"), " "), meta[keyCommand])
 
-	explained := decode[report.Report](t, succeed(t, append([]string{"explain", "--json", "--model", model, "--html", page}, data...)...))
+	explained := decode[report.Report](t, succeed(t, append([]string{"explain", "--json", "--calibrate", "none", "--model", model, "--html", page}, data...)...))
 	require.Equal(t, 100, explained.Fit.Examples, "the rows it was trained on")
 	require.EqualValues(t, 3, explained.Fit.PriorPrecision)
 	require.Empty(t, explained.Fit.Warnings)

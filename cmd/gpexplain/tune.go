@@ -41,7 +41,11 @@ func (p *problem) heldOut(flag, use string) (*dataset.Subset, error) {
 		}
 	}
 	if len(o.Rows) == 0 {
-		return nil, fullErrorf("%s: all %d training rows of %s were trained on, none is left to %s; train and fit with --train-count %d, or give validation rows of a CSV file with --valid-data", flag, all.Len(), d.Source, use, max(1, all.Len()*9/10))
+		remedy := ""
+		if !d.Images() {
+			remedy = "give --valid-data FILE, or "
+		}
+		return nil, fullErrorf("%s: all %d training rows of %s were trained on, none is left to %s; %strain and fit with --train-count %d", flag, all.Len(), d.Source, use, remedy, max(1, all.Len()*9/10))
 	}
 	o.Rows, o.From = o.Rows[max(0, len(o.Rows)-mostHeldOut):], flag
 	return part.Select(o)

@@ -16,17 +16,24 @@ func (v *view) head() (head, badge string, wrong bool) {
 	p := v.page
 	if v.kind == regression {
 		var parts []string
+		quantity := p.Quantity
 		for c := range p.Report.Fit.Outputs {
-			mean, sd := v.latent(c)
+			mean, sd := v.observation(c)
+			if math.IsNaN(mean) {
+				mean, sd = v.latent(c)
+			} else if target, ok := strings.CutPrefix(quantity, "log rate"); ok {
+				// A count is observed, not its log rate.
+				quantity = strings.TrimPrefix(target, " of ")
+			}
 			d := decimals(mean, sd)
-			parts = append(parts, typeset(fixed(mean, d))+" ± "+fixed(sd, d))
+			parts = append(parts, typeset(fixed(mean, d))+" ± "+fixed(sd, d))
 		}
 		if v.label != "" {
 			badge = "Target " + typeset(v.label)
 		}
 		head = "Predicted"
-		if q := p.Quantity; q != "" {
-			head += " " + q
+		if quantity != "" {
+			head += " " + quantity
 		}
 		return head + " " + strings.Join(parts, ", "), badge, false
 	}
