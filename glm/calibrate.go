@@ -239,10 +239,26 @@ func scaleOf(x float64) float64 {
 	return math.Exp(x)
 }
 
+// scaleLink is a link that computes log p(y|x) under s·cov for several s at once, T×S.
+type scaleLink interface {
+	LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales []float64, lik Likelihood, y, f, cov *mat.Dense, workers int) error
+}
+
 // logDensities returns the log densities of the rows at each scale.
 func (s *scaleSearch) logDensities(ctx context.Context, link Link, scales []float64) ([][]float64, error) {
 	n := len(s.rows.kept)
 	logp := make([][]float64, len(scales))
+	if l, ok := link.(scaleLink); ok {
+		all := mat.NewDense(n, len(scales), nil)
+		if err := l.LogPredictiveScalesTo(ctx, all, scales, s.lik, s.rows.y, s.rows.mean, s.rows.cov, s.o.Workers); err != nil {
+			return nil, s.rows.locate(err, 0)
+		}
+		for k := range logp {
+			logp[k] = mat.Col(nil, k, all)
+		}
+		s.progress(len(scales))
+		return logp, nil
+	}
 	for k, scale := range scales {
 		logp[k] = make([]float64, n)
 		err := s.rows.each(ctx, s.o.Workers, func(lo, hi int, y, mean, cov *mat.Dense) error {
@@ -280,10 +296,8 @@ func (s *scaleSearch) gaussian(ctx context.Context, g *Gaussian, c *Calibration)
 	}
 	best := w.trial(math.Exp(found.X))
 	c.Scale, c.NoiseScale, c.NLL = best.Scale, best.NoiseScale, best.NLL
-	if found.Flat {
-		if floats.Max(w.v) == 0 {
-			c.Scale = 1
-		}
+	if floats.Max(w.v) == 0 {
+		c.Scale = 1
 		c.Warnings = append(c.Warnings, &ScaleFlatWarning{NLL: c.NLL})
 	}
 	logp := make([]float64, w.n)

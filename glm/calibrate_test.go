@@ -1,6 +1,7 @@
 package glm
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -105,4 +106,262 @@ func TestCalibrateGaussianAgainstBruteForce(t *testing.T) {
 		require.InDelta(t, at(got.Scale, got.NoiseScale), got.NLL, 1e-9)
 		require.InDelta(t, at(1, 1), got.Unscaled, 1e-9)
 	}
+}
+
+// calibrated calls Calibrate for rows with their scale known.
+func calibrated(t *testing.T, lik Likelihood, y, mean, cov *mat.Dense) *Calibration {
+	t.Helper()
+	c, err := Calibrate(t.Context(), lik, y, mean, cov, nil)
+	require.NoError(t, err)
+	return c
+}
+
+// Targets drawn from a predictive give back the scales by which its covariance and
+// noise were changed, up to the error of a sample.
+func TestCalibrateFindsTheScaleThatWasUsed(t *testing.T) {
+	rng := newRand(8)
+	const n = 1500
+	for _, s := range []float64{0.03, 1, 7} {
+		mean, cov, y := mat.NewDense(n, 1, randomVec(rng, n, 1)), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
+		logits := mat.NewDense(n, 1, nil)
+		for i := range n {
+			v := math.Exp(rng.NormFloat64())
+			cov.Set(i, 0, v/s)
+			f := mean.At(i, 0) + math.Sqrt(v)*rng.NormFloat64()
+			y.Set(i, 0, f+math.Sqrt(0.5)*rng.NormFloat64())
+			if rng.Float64() < sigmoid(f) {
+				logits.Set(i, 0, 1)
+			}
+		}
+		lik, err := NewGaussian(0.2)
+		require.NoError(t, err)
+		c := calibrated(t, lik, y, mean, cov)
+		require.InEpsilon(t, s, c.Scale, 0.3)
+		require.InEpsilon(t, 2.5, c.NoiseScale, 0.15)
+		require.False(t, c.Edge)
+		require.Empty(t, c.Warnings)
+		c = calibrated(t, Bernoulli{}, logits, mean, cov)
+		require.InEpsilon(t, s, c.Scale, 1)
+		require.Less(t, c.NLL, c.Unscaled+1e-12)
+		require.InDelta(t, 0.6, c.NLL, 5*c.StdErr+0.05)
+	}
+}
+
+// At the edges there is a warning with the numbers: where every covariance is too
+// wide, and where every one is too narrow.
+func TestCalibrateAtTheEdges(t *testing.T) {
+	mean, cov := mat.NewDense(4, 1, []float64{3, -3, 4, -2}), mat.NewDense(4, 1, []float64{2, 3, 1, 1})
+	right, wrong := mat.NewDense(4, 1, []float64{1, 0, 1, 0}), mat.NewDense(4, 1, []float64{0, 1, 0, 1})
+	for _, e := range []struct {
+		y     *mat.Dense
+		scale float64
+		says  string
+	}{{right, minScale, "the network alone predicts best"}, {wrong, maxScale, "too narrow"}} {
+		c := calibrated(t, Bernoulli{}, e.y, mean, cov)
+		require.Equal(t, e.scale, c.Scale)
+		require.True(t, c.Edge)
+		var edge *ScaleEdgeWarning
+		require.Len(t, c.Warnings, 1)
+		require.ErrorAs(t, c.Warnings[0], &edge)
+		require.Equal(t, ScaleEdgeWarning{"covariance", e.scale, c.NLL, c.Unscaled}, *edge)
+		require.ErrorContains(t, edge, e.says)
+	}
+	// A noise variance that is too large by far.
+	lik, err := NewGaussian(1e9)
+	require.NoError(t, err)
+	c := calibrated(t, lik, right, right, cov)
+	require.Equal(t, minScale, c.NoiseScale)
+	require.True(t, c.Edge)
+	require.ErrorContains(t, c.Warnings[len(c.Warnings)-1], "noise variance is 0.0001, the smallest that is tried")
+}
+
+// Without a covariance every scale is as good, and none is chosen.
+func TestCalibrateWithoutCovariance(t *testing.T) {
+	mean, y := mat.NewDense(3, 1, []float64{1, 2, 0.5}), mat.NewDense(3, 1, []float64{1, 0, 1})
+	zero := mat.NewDense(3, 1, nil)
+	lik, err := NewGaussian(2)
+	require.NoError(t, err)
+	for _, lik := range []Likelihood{Bernoulli{}, Poisson{}, lik} {
+		c := calibrated(t, lik, y, mean, zero)
+		require.Equal(t, 1.0, c.Scale, lik.Name())
+		require.False(t, c.Edge)
+		require.Len(t, c.Warnings, 1)
+		var flat *ScaleFlatWarning
+		require.ErrorAs(t, c.Warnings[0], &flat)
+		require.Equal(t, c.NLL, flat.NLL)
+	}
+	c := calibrated(t, lik, y, mean, zero)
+	require.InDelta(t, (0+4+0.25)/3.0/2, c.NoiseScale, 1e-12) // the mean squared error over σ²
+}
+
+// One row, rows of one class, and rows that are NaN.
+func TestCalibrateFewRows(t *testing.T) {
+	one := func(v float64) *mat.Dense { return mat.NewDense(1, 1, []float64{v}) }
+	c := calibrated(t, Bernoulli{}, one(1), one(0.3), one(2))
+	require.Equal(t, 1, c.Rows)
+	require.True(t, math.IsNaN(c.StdErr))
+	require.Equal(t, minScale, c.Scale)
+	lik, err := NewGaussian(1)
+	require.NoError(t, err)
+	c = calibrated(t, lik, one(3), one(0), one(1)) // any s + t = 9 is best, and s = t is nearest to none
+	require.InDelta(t, 4.5, c.Scale, 1e-12)
+	require.InDelta(t, 4.5, c.NoiseScale, 1e-12)
+
+	rng := newRand(9)
+	mean, cov := randomMoments(rng, 50, 1, 1, 1)
+	y := mat.NewDense(50, 1, nil)
+	for i := range 50 {
+		y.Set(i, 0, 1)
+	}
+	all := calibrated(t, Bernoulli{}, y, mean, cov)
+	require.Less(t, all.NLL, all.Unscaled)
+
+	var wide, wideMean, wideY []float64
+	for i := range 50 {
+		wide, wideMean, wideY = append(wide, cov.At(i, 0), math.NaN()), append(wideMean, mean.At(i, 0), 1), append(wideY, 1, 0)
+	}
+	c = calibrated(t, Bernoulli{}, mat.NewDense(100, 1, wideY), mat.NewDense(100, 1, wideMean), mat.NewDense(100, 1, wide))
+	var rows *RowsWarning
+	require.ErrorAs(t, c.Warnings[0], &rows)
+	require.Equal(t, RowsWarning{50, 100}, *rows)
+	require.Equal(t, []int{50, 50}, []int{c.Rows, c.LeftOut})
+	require.Equal(t, all.Scale, c.Scale)
+	require.Equal(t, all.NLL, c.NLL)
+
+	var none *RowsError
+	_, err = Calibrate(t.Context(), Bernoulli{}, one(1), one(math.NaN()), one(1), nil)
+	require.ErrorAs(t, err, &none)
+	_, err = Calibrate(t.Context(), Bernoulli{}, one(2), one(1), one(1), nil)
+	require.ErrorContains(t, err, "row 0: ")
+}
+
+// A network that knows its digits, with a posterior that is too wide: the scale is
+// small, its NLL close to the network's, and the accuracy stays.
+func TestCalibrateAWellTrainedNetwork(t *testing.T) {
+	rng := newRand(10)
+	const n = 1500
+	mean, cov, y := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		side := float64(2*rng.IntN(2) - 1)
+		m := side * (6 + 2.5*rng.NormFloat64())
+		mean.Set(i, 0, m)
+		cov.Set(i, 0, 4+0.8*m*m*rng.Float64())
+		if rng.Float64() < sigmoid(m) {
+			y.Set(i, 0, 1)
+		}
+	}
+	c := calibrated(t, Bernoulli{}, y, mean, cov)
+	network, err := ScoreOf(nil, Bernoulli{}, y, mean, nil)
+	require.NoError(t, err)
+	require.Less(t, c.Scale, 0.1)
+	require.Less(t, c.NLL, network.NLL+1e-5)
+	require.Greater(t, c.Unscaled, network.NLL+0.02)
+	lik, scaled, err := c.Apply(Bernoulli{}, cov)
+	require.NoError(t, err)
+	s, err := ScoreOf(nil, lik, y, mean, scaled)
+	require.NoError(t, err)
+	require.InDelta(t, c.NLL, s.NLL, 1e-12)
+	require.InDelta(t, c.StdErr, s.StdErr, 1e-12)
+	require.Equal(t, network.Accuracy, s.Accuracy)
+	require.Less(t, math.Abs(s.ECE-network.ECE), 0.005)
+}
+
+// Apply scales in new memory, and noise of each kind.
+func TestApply(t *testing.T) {
+	cov := mat.NewDense(2, 2, []float64{2, 1, 1, 3})
+	c := &Calibration{Scale: 0.5, NoiseScale: 3}
+	scalar, err := NewGaussian(0.5)
+	require.NoError(t, err)
+	vector, err := NewGaussianVector([]float64{1, 2})
+	require.NoError(t, err)
+	full, err := NewGaussianMatrix(mat.NewSymDense(2, []float64{2, 0.5, 0.5, 1}))
+	require.NoError(t, err)
+	y, f := mat.NewDense(1, 2, []float64{1, -1}), mat.NewDense(1, 2, []float64{0.3, 0.1})
+	for _, g := range []*Gaussian{scalar, vector, full} {
+		lik, scaled, err := c.Apply(g, cov)
+		require.NoError(t, err)
+		require.Equal(t, []float64{1, 0.5, 0.5, 1.5}, scaled.RawMatrix().Data)
+		require.Equal(t, 2.0, cov.At(0, 0))
+		noise, before := make([]float64, 4), make([]float64, 4)
+		lik.(*Gaussian).NoiseTo(noise, 2)
+		g.NoiseTo(before, 2)
+		sym := mat.NewSymDense(2, nil)
+		for i, v := range before {
+			require.InDelta(t, 3*v, noise[i], 1e-15)
+			sym.SetSym(i/2, i%2, noise[i])
+		}
+		// as noise that is made with three times the covariance
+		want, err := NewGaussianMatrix(sym)
+		require.NoError(t, err)
+		require.InDelta(t, scaledNLL(t, Exact{}, want, y, f, cov, 1), scaledNLL(t, Exact{}, lik, y, f, cov, 1), 1e-14)
+		r, l, root := make([]float64, 2), make([]float64, 4), make([]float64, 4)
+		wr, wl, wroot := make([]float64, 2), make([]float64, 4), make([]float64, 4)
+		require.InDelta(t, want.Expand(wr, wl, wroot, y.RawRowView(0), f.RawRowView(0)), lik.Expand(r, l, root, y.RawRowView(0), f.RawRowView(0)), 1e-14)
+		require.InDeltaSlice(t, wr, r, 1e-14)
+		require.InDeltaSlice(t, wl, l, 1e-14)
+		require.InDeltaSlice(t, wroot, root, 1e-14)
+	}
+	lik, same, err := (*Calibration)(nil).Apply(scalar, cov)
+	require.NoError(t, err)
+	require.True(t, lik == scalar && same == cov)
+	tiny, err := NewGaussian(1e-307)
+	require.NoError(t, err)
+	var noise *NoiseError
+	_, err = tiny.ScaleNoise(1e-4)
+	require.ErrorAs(t, err, &noise)
+	require.Equal(t, -1, noise.Output)
+}
+
+// The calibration is the same to the last bit on any number of workers; a cancelled
+// context ends it.
+func TestCalibrateOnWorkers(t *testing.T) {
+	rng := newRand(11)
+	for _, c := range []int{1, 3} {
+		mean, cov := randomMoments(rng, 77, c, 1, 1)
+		y := mat.NewDense(77, 1, nil)
+		for i := range 77 {
+			y.Set(i, 0, float64(rng.IntN(max(2, c))))
+		}
+		var lik Likelihood = Bernoulli{}
+		if c == 3 {
+			lik = Categorical{}
+		}
+		var scales int
+		one, err := Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Workers: 1, Progress: func(n int) { scales = n }})
+		require.NoError(t, err)
+		require.Len(t, one.Trials, scales)
+		for _, workers := range []int{2, 5} {
+			more, err := Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Workers: workers})
+			require.NoError(t, err)
+			require.Equal(t, one, more)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err = Calibrate(ctx, lik, y, mean, cov, &CalibrateOptions{Progress: func(int) { cancel() }})
+		require.ErrorIs(t, err, context.Canceled)
+	}
+}
+
+// The two scales of snelson by leave-one-out are the best of a fine grid of pairs.
+func TestCalibrateSnelson(t *testing.T) {
+	l := readLeaveOneOut(t, "snelson", "loo")
+	c := calibrated(t, l.lik, l.y, l.mean, l.cov)
+	network, err := ScoreOf(nil, l.lik, l.y, l.mean, nil)
+	require.NoError(t, err)
+	require.Less(t, c.NLL, network.NLL)
+	require.Less(t, c.NLL, c.Unscaled)
+	n := len(l.density)
+	best := math.Inf(1)
+	for i := range 301 {
+		for j := range 301 {
+			s, noise := minScale*math.Pow(1e6, float64(i)/300), 0.3*math.Pow(10, float64(j)/300)
+			sum := 0.0
+			for k := range n {
+				v, d := s*l.cov.At(k, 0)+noise*l.lik.(*Gaussian).variance(0), l.y.At(k, 0)-l.mean.At(k, 0)
+				sum += (math.Log(2*math.Pi*v) + d*d/v) / 2
+			}
+			best = min(best, sum/float64(n))
+		}
+	}
+	require.LessOrEqual(t, c.NLL, best+1e-7)
+	require.InDelta(t, best, c.NLL, 1e-5)
 }

@@ -107,7 +107,8 @@ func logMeanSigmoidOf(m, s float64) float64 {
 		m = -(m + s*s)
 	}
 	if s <= wide {
-		return tilt + logTrapezoid(zStep, func(z float64) float64 {
+		// The Gaussian alone needs no step below 0.5, which leaves an error of e⁻⁷⁸.
+		return tilt + logTrapezoid(min(0.5, 0.5/s), func(z float64) float64 {
 			return logSigmoid(m+s*z) - 0.5*z*z - halfLog2Pi
 		})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -98,6 +99,30 @@ func BenchmarkPredict(b *testing.B) {
 		b.Run(fmt.Sprintf("variance/N=%d/C=%d/T=%d", n, c, test.Len()), func(b *testing.B) {
 			for b.Loop() {
 				if err := e.PredictTo(b.Context(), &mean, &cov, test); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkLeaveOneOut takes all examples of the problems of BenchmarkFit.
+func BenchmarkLeaveOneOut(b *testing.B) {
+	for _, size := range [][2]int{{1000, 1}, {3000, 1}, {300, 10}} {
+		n, c := size[0], size[1]
+		b.Run(fmt.Sprintf("N=%d/C=%d", n, c), func(b *testing.B) {
+			k, x, y := given(n, c)
+			s, err := gp.NewSites(y, x.F, likelihoodFor(c))
+			if err != nil {
+				b.Fatal(err)
+			}
+			e, err := gp.Fit(b.Context(), k, x, s, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var mean, cov mat.Dense
+			for b.Loop() {
+				if err := e.LeaveOneOutTo(b.Context(), &mean, &cov, dense.Range(n), x); err != nil {
 					b.Fatal(err)
 				}
 			}

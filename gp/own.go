@@ -30,7 +30,7 @@ type own struct {
 // overwrite them. progress is told of the examples done.
 func (e *Exact) eachOwn(ctx context.Context, rows []int, progress func(done int), do func(at int, o own) error) error {
 	n, c := len(rows), e.outputs()
-	step := max(1, min(n, invertRows/c))
+	step := max(1, min(n, invertRows/c, e.tile/16/c/e.g.n))
 	t, v := dense.New(step*c, e.g.n), dense.New(step*c, e.g.n)
 	at := make([]int, 0, step*c)
 	for p := range par.Tiles(n, step) {
@@ -45,10 +45,7 @@ func (e *Exact) eachOwn(ctx context.Context, rows []int, progress func(done int)
 		if err := e.f.inverseRowsTo(ctx, t, at); err != nil {
 			return stopped("inverting the factor of I + RᵀKR", err)
 		}
-		for k, i := range at {
-			e.g.rowTo(rowOf(v, k), i)
-		}
-		if err := e.f.half(ctx, v); err != nil {
+		if err := e.halfRowsTo(ctx, v, t, at); err != nil {
 			return stopped("solving for a covariance", err)
 		}
 		err := par.Do(ctx, e.o.Workers, hi-lo, func(k int) error {

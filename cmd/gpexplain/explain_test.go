@@ -16,8 +16,8 @@ import (
 
 // The fields of explain --json, as DESIGN §6 gives them.
 const (
-	rawFitFields  = "fit{examples outputs parameters prior_precision refit method inducing trace_error gradient_norm log_evidence bound log_det log_likelihood scatter warnings[]}" // without a calibration
-	fitFields     = "fit{examples outputs parameters prior_precision refit method inducing trace_error gradient_norm log_evidence bound log_det log_likelihood scatter warnings[]" +
+	rawFitFields = "fit{examples outputs parameters prior_precision refit method inducing trace_error gradient_norm log_evidence bound log_det log_likelihood scatter warnings[]}" // without a calibration
+	fitFields    = "fit{examples outputs parameters prior_precision refit method inducing trace_error gradient_norm log_evidence bound log_det log_likelihood scatter warnings[]" +
 		" calibration{method scale noise_scale rows nll_se loo{nll accuracy ece} network{nll accuracy ece} surprising[{index label log_density}]}}"
 	noveltyFields = "novelty{score mutual_information rank}"
 	timingsFields = "timings{load linearize kernel factorize predict write total}"

@@ -28,7 +28,7 @@ type predictVerb struct {
 	testIndex string
 	link      string
 	samples   int
-	csv       string
+	html, csv string
 }
 
 var links = []string{"exact", "probit", "mc", "bridge"}
@@ -57,6 +57,7 @@ func (s *predictVerb) add(c *cobra.Command) {
 	s.posterior.addFile(c)
 	s.calibration.add(c)
 	f.StringVar(&s.link, "link", "", "`METHOD` from outputs to probabilities: exact, probit, mc or bridge (default exact for one output, otherwise probit)")
+	f.StringVar(&s.html, "html", "", "write a page with reliability, scores and surprising rows to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the predictions as a table to `FILE`")
 	f.IntVar(&s.samples, "samples", 1000, "`S` draws of --link mc")
 }
@@ -87,7 +88,7 @@ func (s *predictVerb) check(c *cobra.Command) error {
 	if err := s.calibration.check(c, s.posterior.file); err != nil {
 		return err
 	}
-	return distinct([]flagPath{{"--csv", s.csv}}, append(s.common.files(), flagPath{"--test-index", s.testIndex}, flagPath{"--posterior", s.posterior.file}))
+	return distinct([]flagPath{{"--html", s.html}, {"--csv", s.csv}}, append(s.common.files(), flagPath{"--test-index", s.testIndex}, flagPath{"--posterior", s.posterior.file}))
 }
 
 // linkSuits tells whether a link can be computed for a likelihood of c
@@ -124,8 +125,10 @@ func (s *predictVerb) chooseLink(p *problem) (glm.Link, error) {
 }
 
 func (s *predictVerb) run(ctx context.Context, c *console) error {
-	if err := writable(s.csv); err != nil {
-		return err
+	for _, path := range []string{s.html, s.csv} {
+		if err := writable(path); err != nil {
+			return err
+		}
 	}
 	p, err := openProblem(ctx, c, &s.common, s.posterior.file)
 	if err != nil {
@@ -212,6 +215,13 @@ func (s *predictVerb) write(c *console, p *problem, q *posterior, total *score, 
 		Model: p.model.name, Data: e.data.Source, Command: commandLine(c.args)}
 	if s.csv != "" {
 		c.detail("wrote %s", s.csv)
+	}
+	if s.html != "" {
+		total.all.Timings = c.watch.timings()
+		if err := atomicfile.Write(s.html, page.WriteHTML); err != nil {
+			return err
+		}
+		c.detail("wrote %s", s.html)
 	}
 	sum.Timings = c.timings()
 	if c.json {

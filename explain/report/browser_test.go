@@ -99,6 +99,10 @@ func TestPagesInBrowser(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, newDemo(2, 60, 4, 4, 9).importances(24).WriteHTML(&b))
 	all["importances"] = b.String()
+	all["predictions"] = predictionHTML(t, drawnPage(3000, 300, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9))
+	wide := drawnPage(300, 200)
+	wide.Model, wide.Quantity = strings.Repeat("path/", 60), strings.Repeat("unbroken", 12)
+	all["targets"] = predictionHTML(t, wide)
 	for name, page := range all {
 		t.Run(name, func(t *testing.T) {
 			list := look(t, page)

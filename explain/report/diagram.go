@@ -35,6 +35,7 @@ type (
 		XMid, NameY         string // where XName is centred
 		Band                string // SVG paths
 		Guide, Line         string
+		Faint               bool // whether Line only guides the eye
 		Outline             string
 		Points              []htmlPoint
 		Bars                []htmlBox
@@ -126,12 +127,12 @@ func reliabilityDiagram(title, class string, bins []glm.ReliabilityBin, x, y str
 		what := fmt.Sprintf("%s between %s and %s: mean %s, share %s", some(b.Count, "row", "rows"), fixed(b.Lo, 2), fixed(b.Hi, 2), fixed(b.Confidence, 3), fixed(b.Accuracy, 3))
 		px, py = append(px, plot.x(b.Confidence)), append(py, plot.y(b.Accuracy))
 		lo, hi = append(lo, plot.y(b.BandLo)), append(hi, plot.y(b.BandHi))
-		d.Points = append(d.Points, htmlPoint{X: coordinate(px[len(px)-1]), Y: coordinate(py[len(py)-1]), R: "4", Title: what})
 		h := logHeight(b.Count, most)
+		d.Points = append(d.Points, htmlPoint{X: coordinate(px[len(px)-1]), Y: coordinate(py[len(py)-1]), R: coordinate(2 + 4*h), Title: what})
 		left, right := strip.x(b.Lo)+1, strip.x(b.Hi)-1
 		d.Bars = append(d.Bars, htmlBox{X: coordinate(left), W: coordinate(right - left), Y: coordinate(strip.y(h)), H: coordinate(strip.height * h), Title: what})
 	}
-	d.Line, d.Band = path(px, py), bandPath(px, lo, hi)
+	d.Line, d.Faint, d.Band = path(px, py), true, bandPath(px, lo, hi)
 	d.Label = fmt.Sprintf("Reliability diagram, %s, %s", strings.ToLower(title), some(rows, "row", "rows"))
 	return d
 }
@@ -308,15 +309,21 @@ func (a axis) ticks() map[float64]string {
 			}
 		}
 	}
-	for k := math.Ceil(a.lo / step); k*step <= a.hi; k++ {
-		v := k * step
+	const slack = 1e-9 // a tick at an end of the axis counts in spite of rounding
+	first := math.Ceil(a.lo/step - slack)
+	for k := range int((a.hi-a.lo)/step+slack) + 1 {
+		v := (first + float64(k)) * step
+		if v > a.hi+slack*step {
+			break
+		}
+		at := (v - a.lo) / (a.hi - a.lo)
 		switch {
 		case !a.log:
-			t[a.at(v)] = typeset(short(v))
+			t[at] = typeset(short(v))
 		case v >= -3 && v <= 4:
-			t[a.at(math.Pow(10, v))] = short(math.Pow(10, v))
+			t[at] = short(math.Pow(10, v))
 		default:
-			t[a.at(math.Pow(10, v))] = "1e" + typeset(strconv.Itoa(int(v)))
+			t[at] = "1e" + typeset(strconv.Itoa(int(v)))
 		}
 	}
 	return t

@@ -202,10 +202,10 @@ func (p *Predictions) held() (share, size Float, n int) {
 			in.add(d.in)
 		}
 		switch {
-		case !math.IsNaN(d.width):
-			large.add(d.width)
-		case p.Classes != nil:
-			large.add(float64(d.set))
+		case !math.IsNaN(d.hi - d.lo):
+			large.add(d.hi - d.lo)
+		case d.size >= 0:
+			large.add(float64(d.size))
 		}
 	}
 	return in.value(), large.value(), in.n

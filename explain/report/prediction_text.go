@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -38,12 +39,16 @@ func (p *PredictionPage) textTable(t *textWriter) {
 	for _, m := range table.lines {
 		lines = append(lines, append([]string{"  " + m.name}, m.values...))
 	}
-	widths := make([]int, len(lines[0]))
-	for _, line := range lines {
-		for i, cell := range line {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+	if tableWidth(lines) > t.columns {
+		// Without standard errors and with shorter headings it fits in 60 columns.
+		for i, line := range lines {
+			for k := range line {
+				line[k], _, _ = strings.Cut(strings.TrimPrefix(line[k], "expected by "), " ± ")
+			}
+			lines[i] = line
 		}
 	}
+	widths := columnWidths(lines)
 	for _, line := range lines {
 		var b strings.Builder
 		for i, cell := range line {
@@ -51,11 +56,32 @@ func (p *PredictionPage) textTable(t *textWriter) {
 			if i == 0 {
 				b.WriteString(cell + space)
 			} else {
-				b.WriteString("   " + space + cell)
+				b.WriteString(columnGap + space + cell)
 			}
 		}
 		t.line("%s", b.String())
 	}
+}
+
+// columnGap separates the columns of the table.
+const columnGap = "  "
+
+func columnWidths(lines [][]string) []int {
+	widths := make([]int, len(lines[0]))
+	for _, line := range lines {
+		for i, cell := range line {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	return widths
+}
+
+func tableWidth(lines [][]string) int {
+	width := -len(columnGap)
+	for _, w := range columnWidths(lines) {
+		width += len(columnGap) + w
+	}
+	return width
 }
 
 // A scoreTable has a line for each score that applies.
@@ -122,10 +148,16 @@ func scoreDecimals(x float64) int {
 	return decimals(x)
 }
 
-// percent formats a share in per cent with at most one decimal.
+// percent formats a share in per cent with at most one decimal, and with more near 0
+// and 1, so that it is neither unless the share is.
 func percent(share float64) string {
-	s := fixed(100*share, 1)
-	return strings.TrimSuffix(s, ".0") + " %"
+	for d := 1; d <= 6; d++ {
+		s := fixed(100*share, d)
+		if v, err := strconv.ParseFloat(s, 64); err != nil || (v != 0 || share == 0) && (v != 100 || share == 1) {
+			return strings.TrimSuffix(s, ".0") + " %"
+		}
+	}
+	return strconv.FormatFloat(100*share, 'g', 9, 64) + " %"
 }
 
 // source names the rows from which the expected scores come.
@@ -140,13 +172,19 @@ func (p *PredictionPage) source() string {
 func (p *PredictionPage) sentences() []string {
 	r := p.Predictions
 	var say []string
-	if n := r.unlabelled(); n == r.Len() && n > 0 {
+	switch n := r.unlabelled(); {
+	case n == r.Len() && n > 0:
 		say = append(say, "No label is known, so nothing can be scored.")
-	} else if n > 0 {
-		say = append(say, fmt.Sprintf("%s without a label are not scored.", some(n, "row", "rows")))
+	case n == 1:
+		say = append(say, "1 row without a label is not scored.")
+	case n > 1:
+		say = append(say, count(n)+" rows without a label are not scored.")
 	}
-	if n := r.undefined(); n > 0 {
-		say = append(say, fmt.Sprintf("The prediction of %s is not a number, and not scored.", some(n, "row", "rows")))
+	switch n := r.undefined(); {
+	case n == 1:
+		say = append(say, "The prediction of 1 row is not a number; it is not scored.")
+	case n > 1:
+		say = append(say, "The predictions of "+count(n)+" rows are not numbers; they are not scored.")
 	}
 	if d, se := r.saving(); d.Finite() && se.Finite() {
 		say = append(say, verdict(float64(d), float64(se)))
@@ -174,15 +212,18 @@ const noveltyTail = 0.95
 // verdict says whether calibrated predictions are better than the network's. d is
 // the mean difference of the negative log likelihood and se its standard error.
 func verdict(d, se float64) string {
-	k := scoreDecimals(d)
-	text := fmt.Sprintf("%s ± %s nats a row", fixed(math.Abs(d), k), fixed(se, k))
+	k, side := scoreDecimals(d), "higher"
+	if d < 0 {
+		side = "lower"
+	}
+	text := fmt.Sprintf("their NLL is %s by %s ± %s nats a row.", side, fixed(math.Abs(d), k), fixed(se, k))
 	switch {
 	case d < -2*se:
-		return "Calibrated predictions are better than the network alone: their NLL is lower by " + text + "."
+		return "Calibrated predictions are better than the network alone: " + text
 	case d > 2*se:
-		return "Calibrated predictions are worse than the network alone: their NLL is higher by " + text + "."
+		return "Calibrated predictions are worse than the network alone: " + text
 	}
-	return fmt.Sprintf("Calibrated predictions and the network alone do not differ beyond chance: their NLL by %s ± %s nats a row.", typeset(signed(d, k)), fixed(se, k))
+	return "Calibrated predictions are as good as the network alone, up to chance: " + text
 }
 
 // text says how the covariance was scaled, or "" without a calibration.

@@ -67,13 +67,17 @@ func (p *Predictions) Len() int { return len(p.test) }
 
 // A digest is what a page and the scores need of a row.
 type digest struct {
-	index                 Index
-	label, class          Float
-	calibrated, network   outcome
-	novelty               Novelty
-	functionSD, width, in float64 // in: 1 if the interval or set holds the label, 0 if not, NaN if unknown
-	set                   int     // number of classes in the set
+	index               Index
+	label, class        Float
+	calibrated, network outcome
+	novelty             Novelty
+	lo, hi, in          float64 // interval; in: 1 if it or the set holds the label, 0 if not, NaN if unknown
+	size                int     // number of classes in the set; -1 without a set
+	set                 []Float // its first labels, setLabels at most
 }
+
+// setLabels is the number of labels of a set that a page shows.
+const setLabels = 8
 
 // An outcome is what one predictive distribution says of a row. What does not
 // apply is NaN.
@@ -90,28 +94,25 @@ type outcome struct {
 }
 
 func (p *Predictions) digest(r *PredictedRow) digest {
-	truth := p.position(r.Label)
-	d := digest{index: r.Index, label: r.Label, class: r.Class, novelty: r.Novelty, functionSD: math.NaN(), width: math.NaN(), in: math.NaN()}
-	nan := math.NaN()
+	truth, nan := p.position(r.Label), math.NaN()
+	d := digest{index: r.Index, label: r.Label, class: r.Class, novelty: r.Novelty, lo: nan, hi: nan, in: nan, size: -1}
 	d.calibrated = outcome{logDensity: float64(r.LogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, expected: float64(r.Expected), cdf: float64(r.CDF), sd: nan}
 	d.network = outcome{logDensity: float64(r.MAPLogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, expected: float64(r.MAPExpected), cdf: float64(r.MAPCDF), sd: nan}
 	if p.Classes != nil {
 		d.calibrated.classify(r.Probability, truth, len(p.Classes))
 		d.network.classify(r.MAPProbability, truth, len(p.Classes))
-	} else {
-		if len(r.ObservationSD) == 1 && len(r.FunctionSD) == 1 {
-			d.calibrated.sd, d.functionSD = float64(r.ObservationSD[0]), float64(r.FunctionSD[0])
-		}
+	} else if len(r.ObservationSD) == 1 {
+		d.calibrated.sd = float64(r.ObservationSD[0])
 	}
 	if !r.Label.Finite() {
 		d.calibrated.logDensity, d.network.logDensity, d.calibrated.cdf, d.network.cdf = nan, nan, nan, nan
 	}
 	switch {
 	case len(r.Interval) == 2:
-		d.width = float64(r.Interval[1] - r.Interval[0])
+		d.lo, d.hi = float64(r.Interval[0]), float64(r.Interval[1])
 		d.in = within(r.Label, r.Interval[0] <= r.Label && r.Label <= r.Interval[1])
 	case r.Set != nil:
-		d.set = len(r.Set)
+		d.size, d.set = len(r.Set), slices.Clone(r.Set[:min(setLabels, len(r.Set))])
 		d.in = within(r.Label, slices.Contains(r.Set, r.Label))
 	}
 	return d

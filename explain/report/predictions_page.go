@@ -202,7 +202,7 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 		prob, happened := r.events(r.test, d.of)
 		f.Diagrams = append(f.Diagrams, reliabilityDiagram(d.title, d.class, glm.ReliabilityOf(prob, happened, nil), x, y))
 	}
-	f.Notes = []string{points, "The bars below count the rows of each point on a logarithmic scale. Points of few rows scatter, so compare with the band, which is drawn by simulation for exactly these rows."}
+	f.Notes = []string{points, "The bars below count the rows of each point on a logarithmic scale. Small points of few rows scatter, so compare with the band, which is drawn by simulation for exactly these rows."}
 	return f
 }
 
@@ -332,10 +332,34 @@ func (p *PredictionPage) row(d *digest) htmlRow {
 			r.Lines = append(r.Lines, fmt.Sprintf("P(%s) = %s", says, probability(d.calibrated.confidence)))
 		}
 	}
+	if text := p.region(d); text != "" {
+		r.Lines = append(r.Lines, percent(p.Predictions.Coverage)+": "+text)
+	}
 	if rank := float64(d.novelty.Rank); !math.IsNaN(rank) {
 		r.Lines = append(r.Lines, "novelty "+percent(rank))
 	}
 	return r
+}
+
+// region writes out the interval or the set of a row, or nothing if it has none.
+func (p *PredictionPage) region(d *digest) string {
+	switch {
+	case !math.IsNaN(d.hi - d.lo):
+		k := min(3, decimals(d.lo, d.hi))
+		return typeset(fixed(d.lo, k) + " to " + fixed(d.hi, k))
+	case d.size == 0:
+		return "no class"
+	case d.size > 0:
+		var labels []string
+		for _, k := range d.set {
+			labels = append(labels, typeset(name(k)))
+		}
+		if d.size > len(d.set) {
+			labels = append(labels, fmt.Sprintf("and %d more", d.size-len(d.set)))
+		}
+		return strings.Join(labels, ", ")
+	}
+	return ""
 }
 
 // guide explains the terms that the page uses.

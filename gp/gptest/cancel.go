@@ -36,6 +36,7 @@ func (c DualCase) cancelledDual(t *testing.T) {
 	}
 	_, err = c.Dual.Cross(ctx, c.Test)
 	requireCanceled(t, "Cross", err)
+	requireCanceled(t, "LeaveOneOutTo", c.Dual.LeaveOneOutTo(ctx, new(mat.Dense), new(mat.Dense), []int{0, 1}, few))
 	requireCanceled(t, "InfluenceTo", c.Dual.InfluenceTo(ctx, new(mat.Dense), new(mat.Dense), []int{0, 1}, few))
 }
 

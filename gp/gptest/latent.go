@@ -62,13 +62,20 @@ type DualCase struct {
 	// OtherWeights says that the posterior gives training examples other weights
 	// than the Λ of its sites, so that q of InfluenceTo is not compared with these.
 	OtherWeights bool
+	// Without, if not nil, returns the posterior of all training examples except
+	// the one at this row, with the same sites for the others. The moments of
+	// LeaveOneOutTo are compared with its predictions, which are the same where the
+	// mean of Dual is a sum over training examples and does not come from a refit
+	// of a likelihood other than the Gaussian.
+	Without func(t *testing.T, row int) gp.Latent
 }
 
 // Dual checks Latent and that cross-kernels agree with the kernel, with the
 // joint posterior and with any split into tiles, that the posterior terms and
 // the raw terms have the same sum, that the influence of training examples is
-// that of their cross-kernel with themselves, and that a cancelled context gives
-// context.Canceled.
+// that of their cross-kernel with themselves, that the moments without an example
+// follow from it (E17) and are bit-identical for any GOMAXPROCS, and that a
+// cancelled context gives context.Canceled.
 //
 //	func TestMine(t *testing.T) {
 //		kernel, train, test := problem(t)
@@ -86,6 +93,10 @@ func Dual(t *testing.T, c DualCase) {
 	t.Run("CrossIsJoint", c.crossIsJoint)
 	t.Run("SumsAgree", c.sumsAgree)
 	t.Run("Influence", c.influence)
+	t.Run("LeaveOneOut", c.leaveOneOut)
+	t.Run("LeaveOneOutRows", c.leaveOneOutRows)
+	t.Run("LeaveOneOutGOMAXPROCS", c.leaveOneOutProcs)
+	t.Run("Without", c.without)
 	t.Run("CancelledDual", c.cancelledDual)
 }
 
@@ -337,12 +348,8 @@ func (c DualCase) sumsAgree(t *testing.T) {
 // same for any choice of rows.
 func (c DualCase) influence(t *testing.T) {
 	n, k := c.Train.Len(), c.Train.Outputs()
-	rows := make([]int, n)
-	for i := range rows {
-		rows[i] = i
-	}
 	h, q := poisoned(n*k, k), poisoned(n, k)
-	if err := c.Dual.InfluenceTo(t.Context(), h, q, rows, c.Train); err != nil {
+	if err := c.Dual.InfluenceTo(t.Context(), h, q, c.allRows(), c.Train); err != nil {
 		t.Fatalf("InfluenceTo: %v", err)
 	}
 	prior := mat.NewDense(n*k, k, nil)
@@ -363,10 +370,7 @@ func (c DualCase) influence(t *testing.T) {
 		requireWithin(t, "(I − Λh)q against r", &left, s.Residual.RowView(i), c.SumTol*math.Max(1, largest(row)))
 	}
 	few := []int{1, n - 1}
-	some, err := c.Train.Gather(t.Context(), few)
-	if err != nil {
-		t.Fatal(err)
-	}
+	some := c.gather(t, few)
 	var h2, q2 mat.Dense
 	if err := c.Dual.InfluenceTo(t.Context(), &h2, &q2, few, some); err != nil {
 		t.Fatalf("InfluenceTo: %v", err)

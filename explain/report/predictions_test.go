@@ -1,0 +1,382 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+)
+
+func predictionHTML(t *testing.T, p *PredictionPage) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, p.WriteHTML(&b))
+	return b.String()
+}
+
+func predictionText(t *testing.T, p *PredictionPage, columns int) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, p.WriteText(&b, columns))
+	return b.String()
+}
+
+// The scores are those of package glm on the matrices of the same rows, to the order
+// of the sums.
+func TestPredictionScores(t *testing.T) {
+	for _, classes := range [][]Float{{4, 9}, {3, 1, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}} {
+		m, k := newDrawnModel(3, classes...), len(classes)
+		p := &Predictions{Classes: classes}
+		prob, network := mat.NewDense(300, k, nil), mat.NewDense(300, k, nil)
+		var labels []int
+		var logp, mapLogp []float64
+		var one, two []float64
+		for i := range 300 {
+			r := m.predicted(Index(i))
+			for c := range classes {
+				prob.Set(i, c, float64(r.Probability[c]))
+				network.Set(i, c, float64(r.MAPProbability[c]))
+			}
+			labels = append(labels, slices.Index(classes, r.Label))
+			logp, mapLogp = append(logp, float64(r.LogDensity)), append(mapLogp, float64(r.MAPLogDensity))
+			if r.Label == classes[0] {
+				one = append(one, prob.At(i, 1))
+			} else {
+				two = append(two, prob.At(i, 1))
+			}
+			p.Add(r)
+			p.AddLeaveOneOut(r)
+		}
+		alone, calibrated, expected := p.Scores()
+		require.Equal(t, fmt.Sprint(expected), fmt.Sprint(calibrated), "the same rows")
+		for _, x := range []struct {
+			got  Scores
+			prob *mat.Dense
+			logp []float64
+		}{{calibrated, prob, logp}, {alone, network, mapLogp}} {
+			require.Equal(t, 300, x.got.Rows)
+			require.InDelta(t, glm.NLL(x.logp), float64(x.got.NLL), 1e-13)
+			require.InDelta(t, glm.Accuracy(x.prob, labels), float64(x.got.Accuracy), 1e-15)
+			require.InDelta(t, glm.Brier(x.prob, labels), float64(x.got.Brier), 1e-14)
+			require.InDelta(t, glm.ECE(x.prob, labels), float64(x.got.ECE), 1e-15)
+			square := 0.0
+			for _, v := range x.logp {
+				square += math.Pow(-v-glm.NLL(x.logp), 2)
+			}
+			require.InDelta(t, math.Sqrt(square/299/300), float64(x.got.NLLSE), 1e-14)
+			require.False(t, x.got.RMSE.Finite() || x.got.Covered.Finite())
+		}
+		if k == 2 {
+			require.InDelta(t, glm.AUROC(one, two), float64(calibrated.AUROC), 1e-15)
+		} else {
+			require.False(t, calibrated.AUROC.Finite())
+		}
+	}
+}
+
+func TestRegressionScores(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	p := &Predictions{Coverage: 0.8}
+	square, inside, held, width, n := 0.0, 0.0, 0.0, 0.0, 400.0
+	for i := range 400 {
+		r := predictedTarget(rng, Index(i))
+		square += math.Pow(float64(r.Expected-r.Label), 2)
+		if r.CDF >= 0.1 && r.CDF <= 0.9 {
+			inside++
+		}
+		if r.Interval[0] <= r.Label && r.Label <= r.Interval[1] {
+			held++
+		}
+		width += float64(r.Interval[1] - r.Interval[0])
+		p.Add(r)
+	}
+	alone, s, expected := p.Scores()
+	require.InDelta(t, math.Sqrt(square/n), float64(s.RMSE), 1e-14)
+	require.InDelta(t, inside/n, float64(s.Covered), 1e-15)
+	require.Equal(t, Float(0.8), s.Level)
+	require.Less(t, alone.Covered, s.Covered, "the network's error bars are too narrow")
+	require.Zero(t, expected.Rows)
+	share, size, rows := p.held()
+	require.InDelta(t, held/n, float64(share), 1e-15)
+	require.InDelta(t, width/n, float64(size), 1e-12)
+	require.Equal(t, 400, rows)
+}
+
+// The calibration gives the expected scores where no training row is given.
+func TestExpectedScoresOfTheCalibration(t *testing.T) {
+	page := drawnPage(50, 0, 4, 9)
+	_, _, expected := page.Predictions.Scores()
+	require.Equal(t, Float(0.0243), expected.NLL)
+	require.Zero(t, expected.Rows, "a calibration on no rows")
+	c := page.Predictions.Fit.Calibration
+	c.Rows = 600
+	_, _, expected = page.Predictions.Scores()
+	require.Equal(t, []Float{0.0243, 0.002, 0.9927, 0.004}, []Float{expected.NLL, expected.NLLSE, expected.Accuracy, expected.ECE})
+	require.Contains(t, predictionText(t, page, 0), "expected by leave-one-out")
+	c.Method, c.HeldOut, c.LOO = "heldout", &RowScores{NLL: 0.5, Accuracy: 0.75, ECE: 0.125}, nil
+	out := predictionText(t, page, 0)
+	require.Contains(t, out, "expected by held-out rows")
+	require.Contains(t, out, "0.5000 ± 0.0020")
+	require.Contains(t, out, "on 600 held-out rows")
+}
+
+// Rows without a label or with NaN are shown, counted and not scored.
+func TestRowsThatCannotBeScored(t *testing.T) {
+	page := drawnPage(60, 30, 4, 9)
+	_, before, _ := page.Predictions.Scores()
+	nan := Undefined()
+	page.Predictions.Add(&PredictedRow{Index: 1, Label: nan, Class: 4, Probability: []Float{.5, .5}, MAPProbability: []Float{.5, .5}, LogDensity: -1, MAPLogDensity: -1, Novelty: Novelty{1, 1, 1}})
+	page.Predictions.Add(&PredictedRow{Index: 2, Label: 9, Class: 4, Probability: []Float{nan, .5}, MAPProbability: []Float{.5, .5}, LogDensity: -1, MAPLogDensity: -1, Novelty: Novelty{nan, nan, nan}})
+	_, after, _ := page.Predictions.Scores()
+	require.Equal(t, fmt.Sprint(before), fmt.Sprint(after))
+	out := predictionText(t, page, 100)
+	require.Contains(t, out, "1 row without a label is not scored.")
+	require.Contains(t, out, "The prediction of 1 row is not a number; it is not scored.")
+	page = &PredictionPage{Predictions: &Predictions{Classes: []Float{4, 9}}}
+	page.Predictions.Add(&PredictedRow{Label: nan, Class: 4, Probability: []Float{.75, .25}, MAPProbability: []Float{.5, .5}, LogDensity: nan, MAPLogDensity: nan})
+	require.Contains(t, predictionText(t, page, 0), "No label is known")
+	require.Contains(t, predictionHTML(t, page), "Predicted 4")
+	require.NotContains(t, predictionHTML(t, page), "<table class=\"scores\">")
+	require.Panics(t, func() {
+		page.Predictions.Add(&PredictedRow{Label: 5, Probability: []Float{.75, .25}, MAPProbability: []Float{.5, .5}})
+	})
+	require.Panics(t, func() {
+		page.Predictions.Add(&PredictedRow{Label: 4, Probability: []Float{1}, MAPProbability: []Float{.5, .5}})
+	})
+}
+
+// A density of zero is an infinite score, not a dash and not NaN.
+func TestInfiniteScore(t *testing.T) {
+	page := drawnPage(60, 0, 4, 9)
+	page.Predictions.Add(&PredictedRow{Label: 9, Class: 4, Probability: []Float{.9, .1}, MAPProbability: []Float{1, 0}, LogDensity: Float(math.Log(.1)), MAPLogDensity: Float(math.Inf(-1)), Novelty: Novelty{1, 1, 1}})
+	network, calibrated, _ := page.Predictions.Scores()
+	require.True(t, math.IsInf(float64(network.NLL), 1))
+	require.True(t, calibrated.NLL.Finite())
+	require.Contains(t, predictionText(t, page, 0), "Inf")
+	predictionHTML(t, page)
+}
+
+var (
+	numberOf  = regexp.MustCompile(`NaN|Inf`)
+	reference = regexp.MustCompile(`(?i)(src|href|url|@import|xlink)\s*[=(]\s*["']?([^"')\s>]*)`)
+)
+
+// Pages of all sizes and kinds can be written, load nothing, have no script, and
+// show no NaN.
+func TestPredictionPagesOfAllKinds(t *testing.T) {
+	digits := []Float{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+	thousand := make([]Float, 1000)
+	for k := range thousand {
+		thousand[k] = Float(k)
+	}
+	few := drawnPage(300, 50, 4, 9)
+	same := &PredictionPage{Predictions: &Predictions{Classes: []Float{4, 9}}}
+	m := newDrawnModel(1, 4, 9)
+	for i := 0; same.Predictions.Len() < 80; i++ {
+		if r := m.predicted(Index(i)); r.Label == 9 {
+			same.Predictions.Add(r)
+		}
+	}
+	constant := drawnPage(40, 0, 4, 9)
+	for i := range constant.Predictions.test {
+		constant.Predictions.test[i].novelty.Score = 0.5
+	}
+	for name, x := range map[string]struct {
+		page     *PredictionPage
+		want     []string
+		diagrams int
+	}{
+		"none":       {&PredictionPage{Predictions: &Predictions{}}, []string{"0 test rows"}, 0},
+		"one row":    {drawnPage(1, 0, 4, 9), []string{"1 test row", "With 1 labelled row that cannot be told", "The predictions"}, 0},
+		"one target": {drawnPage(1, 0), []string{"Expected ", "<b>target "}, 0},
+		"ten":        {drawnPage(10000, 100, digits...), []string{"10\u202f000 test rows", "predicted correctly", "largest probability of a row"}, 3},
+		"two":        {few, []string{"AUROC", "probability of 9; below", "The most surprising training rows"}, 3},
+		"one class":  {same, []string{"share of rows labelled 9"}, 3},
+		"thousand":   {drawnPage(60, 20, thousand...), []string{"The test rows farthest"}, 3},
+		"regression": {drawnPage(200, 100), []string{"Predicted price, RMSE", "90 % coverage", "intervals hold the target of", "rooms"}, 3},
+		"constant":   {constant, []string{"entropy of the prediction"}, 3},
+	} {
+		page := predictionHTML(t, x.page)
+		for _, want := range x.want {
+			require.Contains(t, strings.ReplaceAll(page, "\u00a0", " "), want, name)
+		}
+		require.Equal(t, x.diagrams, strings.Count(page, `<figure class="diagram">`), name)
+		require.NotRegexp(t, numberOf, page, name)
+		require.NotContains(t, page, "<script")
+		for _, m := range reference.FindAllStringSubmatch(page, -1) {
+			require.Regexp(t, "^(data:image/png;base64,|#)", m[2], name)
+		}
+		require.NotContains(t, page, "http")
+		require.Less(t, len(page), 1<<20, name)
+		require.Equal(t, page, predictionHTML(t, x.page), "the same each time")
+		for _, columns := range []int{0, 60, 72, 120} {
+			for line := range strings.Lines(predictionText(t, x.page, columns)) {
+				limit := columns
+				if limit == 0 {
+					limit = 80
+				}
+				require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), limit, "%s at %d: %q", name, columns, line)
+			}
+		}
+	}
+}
+
+// The table of the page and that of the text have the scores, in the same order.
+func TestTablesHaveTheScores(t *testing.T) {
+	for _, p := range []*PredictionPage{drawnPage(500, 200, 4, 9), drawnPage(500, 200)} {
+		network, calibrated, expected := p.Predictions.Scores()
+		page, out := predictionHTML(t, p), strings.Join(strings.Fields(predictionText(t, p, 0)), " ")
+		for _, of := range []func(Scores) Float{
+			func(s Scores) Float { return s.NLL }, func(s Scores) Float { return s.Accuracy }, func(s Scores) Float { return s.ECE }, func(s Scores) Float { return s.Brier },
+			func(s Scores) Float { return s.AUROC }, func(s Scores) Float { return s.RMSE }, func(s Scores) Float { return s.Covered },
+		} {
+			var cells, plain []string
+			for _, s := range []Scores{network, calibrated, expected} {
+				x := score(of(s))
+				if of(s) == s.NLL {
+					plain = append(plain, x+" ± "+fixed(float64(s.NLLSE), 4))
+				} else {
+					plain = append(plain, x)
+				}
+				cells = append(cells, "<b>"+x+"</b>")
+			}
+			if !of(calibrated).Finite() {
+				continue
+			}
+			at := 0
+			for _, c := range cells {
+				k := strings.Index(page[at:], c)
+				require.GreaterOrEqual(t, k, 0, c)
+				at += k
+			}
+			require.Contains(t, out, strings.Join(plain, " "))
+		}
+	}
+}
+
+// A diagram has a point for each bin with rows, where the bin's numbers say.
+func TestReliabilityDiagram(t *testing.T) {
+	prob, happened := []float64{0.1, 0.12, 0.95, 0.97, 0.99}, []bool{false, true, true, true, false}
+	bins := glm.ReliabilityOf(prob, happened, nil)
+	d := reliabilityDiagram("Calibrated", "for", bins, "x", "y")
+	require.Len(t, d.Points, 2)
+	require.Equal(t, coordinate(plot.x(0.11)), d.Points[0].X)
+	require.Equal(t, coordinate(plot.y(0.5)), d.Points[0].Y)
+	require.Equal(t, coordinate(plot.x(0.97)), d.Points[1].X)
+	require.Equal(t, coordinate(plot.y(2.0/3)), d.Points[1].Y)
+	require.Equal(t, "3 rows between 0.93 and 1.00: mean 0.970, share 0.667", d.Points[1].Title)
+	require.Len(t, d.Bars, 2)
+	require.Equal(t, 2, strings.Count(d.Line, "M")+strings.Count(d.Line, "L"))
+}
+
+// An axis has between two and eight ticks within [0, 1], whatever its range.
+func TestAxisTicks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for range 2000 {
+		lo, span := math.Pow(10, 8*rng.Float64()-6), math.Pow(10, 8*rng.Float64()-4)
+		if rng.IntN(2) == 0 {
+			lo = -lo
+		}
+		a := newAxis([]float64{lo, lo + span})
+		ticks := a.ticks()
+		require.LessOrEqual(t, len(ticks), 8, "%v", a)
+		require.NotEmpty(t, ticks, "%v", a)
+		for v := range ticks {
+			require.True(t, v >= -1e-9 && v <= 1+1e-9, "%v at %v", a, v)
+		}
+	}
+	var texts []string
+	for _, text := range ordered(newAxis([]float64{0.1, 10}).ticks()) {
+		texts = append(texts, text)
+	}
+	require.Equal(t, []string{"0.1", "1", "10"}, texts)
+	// Numbers so close together that steps between them are lost end as well.
+	newAxis([]float64{1e17, 1e17 + 16}).ticks()
+}
+
+// The strip counts at least one bar for each row and the whole height for the most.
+func TestLogHeight(t *testing.T) {
+	require.Zero(t, logHeight(0, 10))
+	require.Greater(t, logHeight(1, 1000000), 0.04)
+	require.InDelta(t, 1, logHeight(1000, 1000), 1e-15)
+	for _, most := range []int{1, 9, 10, 999, 12345, 10000000} {
+		require.LessOrEqual(t, len(powers(most)), 4, most)
+		require.NotEmpty(t, powers(most))
+	}
+}
+
+func TestPredictionNamesAreEscaped(t *testing.T) {
+	evil := "<script>alert('x')</script>\x1b[31m\u202e\"&"
+	p := drawnPage(40, 30)
+	p.Quantity, p.Model, p.Data, p.Command = evil, evil, evil, evil
+	p.Predictions.Fit.Warnings = Warnings{evil}
+	p.Test = func(Index) Picture { return Picture{Names: []string{evil}, Values: []float64{1}} }
+	page := predictionHTML(t, p)
+	require.NotContains(t, page, "<script")
+	require.Contains(t, page, "&lt;script&gt;")
+	out := predictionText(t, p, 0)
+	require.NotContains(t, out, "\x1b")
+	require.NotContains(t, out, "\u202e")
+}
+
+func TestPredictionWriteErrors(t *testing.T) {
+	p := drawnPage(30, 0, 4, 9)
+	require.ErrorIs(t, p.WriteHTML(full{}), errFull)
+	require.ErrorIs(t, p.WriteText(full{}, 0), errFull)
+	require.NoError(t, p.WriteHTML(io.Discard))
+}
+
+// The verdict names the better one only beyond two standard errors.
+func TestVerdict(t *testing.T) {
+	require.Equal(t, "Calibrated predictions are better than the network alone: their NLL is lower by 0.1000 ± 0.0400 nats a row.", verdict(-0.1, 0.04))
+	require.Equal(t, "Calibrated predictions are worse than the network alone: their NLL is higher by 0.1000 ± 0.0400 nats a row.", verdict(0.1, 0.04))
+	require.Contains(t, verdict(-0.1, 0.06), "are as good as the network alone, up to chance: their NLL is lower by 0.1000 ± 0.0600 nats")
+}
+
+func TestPercent(t *testing.T) {
+	for share, want := range map[float64]string{0: "0 %", 1: "100 %", 0.5: "50 %", 0.9915: "99.2 %", 0.9997: "99.97 %", 0.99996: "99.996 %", 0.0002: "0.02 %", 0.95: "95 %", 0.0512: "5.1 %", 2e-10: "2e-08 %"} {
+		require.Equal(t, want, percent(share))
+	}
+	require.Equal(t, "– %", percent(math.NaN()))
+}
+
+// Rows show their interval or the first labels of their set.
+func TestIntervalsAndSetsAreShown(t *testing.T) {
+	targets := drawnPage(2, 0)
+	r := predictedTarget(rand.New(rand.NewPCG(1, 1)), 3)
+	r.Interval = []Float{-1.25, 2.5}
+	targets.Predictions.Add(r)
+	require.Contains(t, strings.ReplaceAll(predictionHTML(t, targets), "\u00a0", " "), "90 %: −1.250 to 2.500")
+	p := &PredictionPage{Predictions: &Predictions{Classes: []Float{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, Coverage: 0.95}}
+	m := newDrawnModel(1, p.Predictions.Classes...)
+	for _, set := range [][]Float{{}, {3, 7}, p.Predictions.Classes} {
+		r := m.predicted(1)
+		r.Set = set
+		p.Predictions.Add(r)
+	}
+	page := strings.ReplaceAll(predictionHTML(t, p), "\u00a0", " ")
+	for _, want := range []string{"95 %: no class", "95 %: 3, 7<", "95 %: 0, 1, 2, 3, 4, 5, 6, 7, and 2 more"} {
+		require.Contains(t, page, want)
+	}
+	require.Contains(t, predictionText(t, p, 0), "with 4.00 classes on")
+}
+
+// The calibration is among the facts of every page.
+func TestCalibrationIsAFact(t *testing.T) {
+	p := newDemo(1, 30, 9, 4, 9).page(t, 9, nil)
+	p.Report.Fit.Calibration = &Calibration{Method: "loo", Scale: 0.05, NoiseScale: 1.5, Rows: 30}
+	require.Contains(t, html(t, p), "posterior covariance × 0.05, noise variance × 1.5, by leave-one-out over 30 training rows")
+	b := new(strings.Builder)
+	require.NoError(t, p.Report.WriteJSON(b))
+	require.Contains(t, b.String(), `"warnings":[],"calibration":{"method":"loo","scale":0.05,"noise_scale":1.5,"rows":30,"nll_se":0,"network":{"nll":0,"accuracy":0,"ece":0}}`)
+}

@@ -1,0 +1,141 @@
+package gptest
+
+import (
+	"math"
+	"runtime"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// leftOut returns the moments of the training examples at these rows without
+// themselves.
+func (c DualCase) leftOut(t *testing.T, rows []int) *moments {
+	t.Helper()
+	var m moments
+	if err := c.Dual.LeaveOneOutTo(t.Context(), &m.mean, &m.cov, rows, c.gather(t, rows)); err != nil {
+		t.Fatalf("LeaveOneOutTo: %v", err)
+	}
+	return &m
+}
+
+func (c DualCase) gather(t *testing.T, rows []int) *linearize.Batch {
+	t.Helper()
+	b, err := c.Train.Gather(t.Context(), rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// allRows returns the rows of all training examples.
+func (c DualCase) allRows() []int {
+	rows := make([]int, c.Train.Len())
+	for i := range rows {
+		rows[i] = i
+	}
+	return rows
+}
+
+// leaveOneOut: mean_−i = f − cov_−i r and (I − hΛ) cov_−i = h with what PredictTo
+// and InfluenceTo say (E17), and cov_−i r = hq for the residual r of q.
+func (c DualCase) leaveOneOut(t *testing.T) {
+	n, k := c.Train.Len(), c.Train.Outputs()
+	m := c.leftOut(t, c.allRows())
+	f := new(mat.Dense)
+	if err := c.Latent.PredictTo(t.Context(), f, nil, c.Train); err != nil {
+		t.Fatalf("PredictTo: %v", err)
+	}
+	residual := mat.NewDense(n, k, append([]float64(nil), c.Dual.Alpha()...))
+	if mat.Equal(f, c.Train.F) {
+		residual = c.Dual.Sites().Residual
+	}
+	var h, q mat.Dense
+	if err := c.Dual.InfluenceTo(t.Context(), &h, &q, c.allRows(), c.Train); err != nil {
+		t.Fatalf("InfluenceTo: %v", err)
+	}
+	prior := mat.NewDense(n*k, k, nil)
+	c.Kernel.DiagTo(prior, c.Train)
+	for i := range n {
+		cov, own := m.cov.Slice(i*k, (i+1)*k, 0, k), h.Slice(i*k, (i+1)*k, 0, k)
+		requireCovariance(t, "covariance without the example", cov, c.Tol*largest(prior))
+		var mean, step mat.VecDense
+		step.MulVec(cov, residual.RowView(i))
+		mean.SubVec(f.RowView(i), &step)
+		requireWithin(t, "mean without the example against f − cov·r", m.mean.RowView(i), &mean, c.SumTol*math.Max(largest(f), largest(&step)))
+		if c.OtherWeights {
+			continue
+		}
+		lambda := c.Dual.Sites().Lambda.Slice(i*k, (i+1)*k, 0, k)
+		var left mat.Dense
+		left.Product(own, lambda, cov)
+		left.Sub(cov, &left)
+		requireWithin(t, "(I − hΛ)·cov against h", &left, own, c.SumTol*math.Max(largest(prior), largest(cov)))
+		var hq mat.VecDense
+		hq.MulVec(own, q.RowView(i))
+		step.MulVec(cov, c.Dual.Sites().Residual.RowView(i))
+		requireWithin(t, "h·q of InfluenceTo against cov·r", &hq, &step, c.SumTol*math.Max(largest(f), largest(&step)))
+	}
+}
+
+// leaveOneOutRows: some rows are the same as those of all, a nil destination is
+// skipped, a used view is overwritten, and rows must be as many as examples.
+func (c DualCase) leaveOneOutRows(t *testing.T) {
+	n, k := c.Train.Len(), c.Train.Outputs()
+	all, few := c.leftOut(t, c.allRows()), []int{0, 2, n - 1}
+	some, x := c.leftOut(t, few), c.gather(t, few)
+	for j, i := range few {
+		c.requireClose(t, "mean of some rows", some.mean.RowView(j), all.mean.RowView(i))
+		c.requireClose(t, "covariance of some rows", some.cov.Slice(j*k, (j+1)*k, 0, k), all.cov.Slice(i*k, (i+1)*k, 0, k))
+	}
+	var mean, cov mat.Dense
+	used, usedCov := poisoned(len(few), k), poisoned(len(few)*k, k)
+	for _, err := range []error{
+		c.Dual.LeaveOneOutTo(t.Context(), &mean, nil, few, x), c.Dual.LeaveOneOutTo(t.Context(), nil, &cov, few, x),
+		c.Dual.LeaveOneOutTo(t.Context(), used, usedCov, few, x), c.Dual.LeaveOneOutTo(t.Context(), nil, nil, few, x),
+	} {
+		if err != nil {
+			t.Fatalf("LeaveOneOutTo: %v", err)
+		}
+	}
+	requireEqual(t, "mean alone", &mean, &some.mean)
+	requireEqual(t, "covariance alone", &cov, &some.cov)
+	requireEqual(t, "mean in a used view", used, &some.mean)
+	requireEqual(t, "covariance in a used view", usedCov, &some.cov)
+	var none moments
+	if err := c.Dual.LeaveOneOutTo(t.Context(), &none.mean, &none.cov, nil, c.Train.Slice(1, 1)); err != nil || !none.mean.IsEmpty() || !none.cov.IsEmpty() {
+		t.Errorf("no rows: error %v, mean empty %v, covariance empty %v", err, none.mean.IsEmpty(), none.cov.IsEmpty())
+	}
+	requirePanic(t, "rows and examples of another number", func() {
+		c.Dual.LeaveOneOutTo(t.Context(), new(mat.Dense), new(mat.Dense), few, c.Train)
+	})
+	requirePanic(t, "a mean of a wrong size", func() { c.Dual.LeaveOneOutTo(t.Context(), mat.NewDense(1, k, nil), nil, few, x) })
+	requirePanic(t, "a covariance of a wrong size", func() { c.Dual.LeaveOneOutTo(t.Context(), nil, mat.NewDense(1, k, nil), few, x) })
+}
+
+func (c DualCase) leaveOneOutProcs(t *testing.T) {
+	old := runtime.GOMAXPROCS(1)
+	defer runtime.GOMAXPROCS(old)
+	want := c.leftOut(t, c.allRows())
+	for _, p := range []int{2, 5} {
+		runtime.GOMAXPROCS(p)
+		got := c.leftOut(t, c.allRows())
+		requireEqual(t, "mean without the example", &got.mean, &want.mean)
+		requireEqual(t, "covariance without the example", &got.cov, &want.cov)
+	}
+}
+
+// without compares with the posterior that does not know the example.
+func (c DualCase) without(t *testing.T) {
+	if c.Without == nil {
+		t.Skip("the case has no posterior without an example")
+	}
+	all, k := c.leftOut(t, c.allRows()), c.Train.Outputs()
+	for i := range c.Train.Len() {
+		got := LatentCase{Latent: c.Without(t, i)}.predict(t, c.Train.Slice(i, i+1))
+		c.requireClose(t, "mean against the posterior without the example", all.mean.Slice(i, i+1, 0, k), &got.mean)
+		c.requireClose(t, "covariance against the posterior without the example", all.cov.Slice(i*k, (i+1)*k, 0, k), &got.cov)
+	}
+}

@@ -1,0 +1,214 @@
+package gp
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// halfRowsTo writes the given rows of K R U⁻¹, whole examples of them, where t holds
+// those of U⁻¹. Because RᵀKR = B − I and B = UᵀU,
+//
+//	R_iᵀ [K R U⁻¹]_i = [Uᵀ]_i − [U⁻¹]_i,
+//
+// so that the rows need no solve but in directions that R_iᵀ maps to zero, or nearly
+// so: saturated sites, and for a softmax the common shift of all outputs. Both terms
+// are proportional to R_i beside the diagonal, so their quotient keeps its digits
+// where R_i is small.
+func (e *Exact) halfRowsTo(ctx context.Context, v, t blas64.General, rows []int) error {
+	c := e.outputs()
+	if c >= wide && e.f.r.diag == nil {
+		for k, i := range rows {
+			e.g.rowTo(dense.Row(v, k), i)
+		}
+		return e.f.half(ctx, v)
+	}
+	if err := e.f.differenceTo(ctx, v, t, rows); err != nil {
+		return err
+	}
+	split := make([]rootSplit, len(rows)/c)
+	err := par.Do(ctx, e.o.Workers, len(split), func(k int) error {
+		split[k] = newRootSplit(e.f.r.block(rows[k*c]/c), c)
+		split[k].divide(dense.Rows(v, k*c, (k+1)*c))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return e.addDead(ctx, v, rows, split)
+}
+
+// differenceTo writes the given rows of Uᵀ − (1 + jitter) U⁻¹, where t holds those of
+// U⁻¹.
+func (f *factor) differenceTo(ctx context.Context, dst, t blas64.General, rows []int) error {
+	const tile = 64 // columns of dst for which a part of U stays in the cache
+	one := 1 + f.jitter
+	return par.Do(ctx, f.workers, par.Tiles(dst.Cols, tile), func(p int) error {
+		lo, hi := par.Bounds(p, dst.Cols, tile)
+		for k, i := range rows {
+			to, inverse := dense.Row(dst, k), dense.Row(t, k)
+			for j := lo; j < min(i, hi); j++ {
+				to[j] = f.u.Data[j*f.u.Stride+i]
+			}
+			for j := max(i, lo); j < hi; j++ {
+				to[j] = -one * inverse[j]
+			}
+			if i < lo || i >= hi {
+				continue
+			}
+			// Below a few roundings of 1 the difference is rounding alone, and what it
+			// contributes to K R U⁻¹ is less than a rounding of K.
+			if u := f.u.Data[i*f.u.Stride+i]; u*u-one > 4*epsilon*one {
+				to[i] += u
+			} else {
+				to[i] = 0
+			}
+		}
+		return nil
+	})
+}
+
+// epsilon is the distance from 1 to the next float64.
+const epsilon = 0x1p-52
+
+// A rootSplit tells how to divide by R_iᵀ.
+type rootSplit struct {
+	inverse *mat.Dense // pseudo-inverse of R_iᵀ over the live directions, C×C
+	dead    *mat.Dense // orthonormal directions that R_iᵀ maps nearly to zero, C×any; nil for none
+}
+
+const (
+	// alive is the smallest singular value, of R_iᵀ with rows scaled to length one,
+	// that is divided by. Division by smaller ones would lose digits.
+	alive = 1e-2
+	// smallRoot is the length of a row of R_iᵀ up to which it counts as zero, because
+	// products of its entries would underflow.
+	smallRoot = 1e-140
+)
+
+// newRootSplit splits R_i, C×C. It scales the rows of R_iᵀ to length one: the rows of
+// Uᵀ and U⁻¹ have the same scale, and with it their rounding.
+func newRootSplit(root []float64, c int) rootSplit {
+	scale, a := make([]float64, c), mat.NewDense(c, c, nil)
+	for j := range c {
+		row := a.RawRowView(j)
+		for k := range c {
+			row[k] = root[k*c+j]
+		}
+		if scale[j] = floats.Norm(row, 2); scale[j] > smallRoot {
+			floats.Scale(1/scale[j], row)
+		} else {
+			clear(row)
+		}
+	}
+	p, values, q := singular(a)
+	live := 0
+	for live < c && values[live] >= alive {
+		live++
+	}
+	s := rootSplit{inverse: mat.NewDense(c, c, nil)}
+	for k := range live {
+		for i := range c {
+			for j := range c {
+				if scale[j] > smallRoot {
+					s.inverse.Set(i, j, s.inverse.At(i, j)+q.At(i, k)*p.At(j, k)/values[k]/scale[j])
+				}
+			}
+		}
+	}
+	if live < c {
+		s.dead = mat.DenseCopyOf(q.Slice(0, c, live, c))
+	}
+	return s
+}
+
+// singular returns the singular vectors and values of a, a = P diag(values) Qᵀ. Where
+// they are not found, all values are zero.
+func singular(a *mat.Dense) (p *mat.Dense, values []float64, q *mat.Dense) {
+	c, _ := a.Dims()
+	var svd mat.SVD
+	if c == 1 || !svd.Factorize(a, mat.SVDFull) {
+		p, values, q = mat.NewDense(c, c, nil), make([]float64, c), mat.NewDense(c, c, nil)
+		for j := range c {
+			p.Set(j, j, 1)
+			q.Set(j, j, 1)
+		}
+		if c == 1 {
+			p.Set(0, 0, math.Copysign(1, a.At(0, 0)))
+			values[0] = math.Abs(a.At(0, 0))
+		}
+		return p, values, q
+	}
+	p, q = new(mat.Dense), new(mat.Dense)
+	svd.UTo(p)
+	svd.VTo(q)
+	return p, svd.Values(nil), q
+}
+
+// divide replaces the rows g, C×N·C, by the part of R_i⁻ᵀg in the live directions.
+func (s rootSplit) divide(g blas64.General) {
+	const tile = 256
+	before := dense.New(g.Rows, min(tile, g.Cols))
+	for p := range par.Tiles(g.Cols, tile) {
+		lo, hi := par.Bounds(p, g.Cols, tile)
+		to := dense.Cols(g, lo, hi)
+		part := dense.Cols(before, 0, hi-lo)
+		dense.Copy(part, to)
+		fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, s.inverse.RawMatrix(), part, 0, to)
+	}
+}
+
+// addDead adds to the given rows of K R U⁻¹ their part in the dead directions, by a
+// solve for each of these.
+func (e *Exact) addDead(ctx context.Context, v blas64.General, rows []int, split []rootSplit) error {
+	c := e.outputs()
+	first, total := make([]int, len(split)), 0
+	for k, s := range split {
+		if first[k] = total; s.dead != nil {
+			_, dead := s.dead.Dims()
+			total += dead
+		}
+	}
+	if total == 0 {
+		return nil
+	}
+	x := dense.New(total, e.g.n)
+	err := par.Do(ctx, e.o.Workers, len(split), func(k int) error {
+		if split[k].dead == nil {
+			return nil
+		}
+		row := make([]float64, e.g.n)
+		for a := range c {
+			e.g.rowTo(row, rows[k*c+a])
+			for j, q := range split[k].dead.RawRowView(a) {
+				floats.AddScaled(dense.Row(x, first[k]+j), q, row)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.f.half(ctx, x); err != nil {
+		return err
+	}
+	return par.Do(ctx, e.o.Workers, len(split), func(k int) error {
+		if split[k].dead == nil {
+			return nil
+		}
+		for a := range c {
+			for j, q := range split[k].dead.RawRowView(a) {
+				floats.AddScaled(dense.Row(v, k*c+a), q, dense.Row(x, first[k]+j))
+			}
+		}
+		return nil
+	})
+}
