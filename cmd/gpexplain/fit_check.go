@@ -73,7 +73,7 @@ const modeRise = .03
 func (f *fit) refitOrNot() {
 	meta, e := f.problem.model.meta, f.problem.examples
 	other := meta.rows != "" && meta.data == fingerprint(e.data.Train) && meta.rows != formatRows(e.train.Rows)
-	if f.flags.refit || !f.flags.choosesRefit || other {
+	if f.flags.refit || other {
 		return
 	}
 	n := float64(f.source.Len())
@@ -83,21 +83,19 @@ func (f *fit) refitOrNot() {
 		return
 	}
 	at := fmt.Sprintf("the trained parameters are no optimum at prior precision %.4g (gradient norm %.3g, up to %.2g nats for each training row)", f.precision, g, rise)
-	if f.flags.refitGiven {
-		if f.options.leavesOneOut {
-			f.con.warn(fmt.Errorf("%s, where leave-one-out misleads: calibrate on held-out rows, or leave --refit=false out", at))
-		}
+	if !f.flags.choosesRefit || f.flags.refitGiven {
+		f.noMode = at + ", where leave-one-out misleads: calibrate on held-out rows, or leave --refit=false out"
 		return
 	}
 	refit := f.flags
 	refit.refit = true
 	if err := planPosterior(f.con, f.problem, &refit, f.heldOut); err != nil {
-		f.con.warn(fmt.Errorf("%s, but there is no memory for a refit, and leave-one-out misleads without: %w", at, err))
+		f.noMode = at + ", where leave-one-out misleads, but there is no memory for a refit; raise --max-memory, or give --method nystrom"
 		return
 	}
 	f.flags = refit
 	hint := ""
-	if f.problem.model.meta.precision == 0 && f.flags.tune == "" {
+	if meta.precision == 0 && f.flags.tune == "" {
 		hint = "; the model records no precision of its own, and --tune-prior loo chooses one"
 	}
 	f.con.warn(fmt.Errorf("%s: mean and covariance are those of a refit; --refit=false stays at the trained parameters%s", at, hint))
