@@ -263,16 +263,11 @@ func scaleOf(x float64) float64 {
 	return math.Exp(x)
 }
 
-// scaleLink is a link that computes log p(y|x) under s·cov for several s at once, T×S.
-type scaleLink interface {
-	LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales []float64, lik Likelihood, y, f, cov *mat.Dense, workers int) error
-}
-
 // logDensities returns the log densities of the rows at each scale.
 func (s *scaleSearch) logDensities(ctx context.Context, link Link, scales []float64) ([][]float64, error) {
 	n := len(s.rows.kept)
 	logp := make([][]float64, len(scales))
-	if l, ok := link.(scaleLink); ok {
+	if l, ok := link.(ScaleLink); ok {
 		all := mat.NewDense(n, len(scales), nil)
 		if err := l.LogPredictiveScalesTo(ctx, all, scales, s.lik, s.rows.y, s.rows.mean, s.rows.cov, s.o.Workers); err != nil {
 			return nil, s.rows.locate(err, 0)

@@ -173,9 +173,9 @@ func (v *view) novelty() string {
 	case math.IsNaN(rank):
 		return "Novelty: " + measure + "."
 	case rank == 1:
-		return "Farther from the training data than any of them (" + measure + ")."
+		return "This row is farther from the training data than any training row from the others (" + measure + ")."
 	default:
-		return "Farther from the training data than " + percent(rank) + " of them (" + measure + ")."
+		return "This row is farther from the training data than " + percent(rank) + " of the training rows are from the others (" + measure + ")."
 	}
 }
 
