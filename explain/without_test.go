@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -99,7 +100,15 @@ func everyPosterior(t *testing.T, q *testkit.Problem) map[string]gp.Dual {
 	require.NoError(t, err)
 	iterative, err := cg.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, &cg.Options{Tolerance: 1e-12})
 	require.NoError(t, err)
-	return map[string]gp.Dual{"exact": exact, "nystrom": nystrom, "subset": subset, "cg": iterative}
+	// With a Gaussian likelihood m + Kα is the same mean wherever the sites are.
+	linear, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian})
+	require.NoError(t, err)
+	linearSparse, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, &sparse.Options{Mean: gp.LinearGaussian})
+	require.NoError(t, err)
+	linearIterative, err := cg.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &cg.Options{Mean: gp.LinearGaussian, Tolerance: 1e-12})
+	require.NoError(t, err)
+	return map[string]gp.Dual{"exact": exact, "nystrom": nystrom, "subset": subset, "cg": iterative,
+		"exact without refit": linear, "nystrom without refit": linearSparse, "cg without refit": linearIterative}
 }
 
 // TestE15WithoutIsARefit compares every prediction without an example with that of N
@@ -124,6 +133,49 @@ func TestE15WithoutIsARefit(t *testing.T) {
 						require.InDelta(t, wantHi, hi, 1e-8)
 					}
 				}
+			})
+		}
+	}
+}
+
+// TestE15WithoutOfFITC compares with refits without each example through the same
+// inducing examples, which FITC weighs by what they leave unexplained.
+func TestE15WithoutOfFITC(t *testing.T) {
+	for _, q := range withoutProblems(t) {
+		z, _ := gatherOf(t, q, 0, 2, 3, 7, 8, 9, 15, 16, 19)
+		alone := &sparse.Inducing{Batch: z.Batch}
+		o := &sparse.Options{Approximation: sparse.FITC}
+		post, err := sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, o)
+		require.NoError(t, err)
+		got := leaveOutEach(t, post, q.Kernel, q.Test, nil, 0, 0)
+		for i := range q.N {
+			x, y := leaveOut(t, q.Train, q.Y, i)
+			left, err := sparse.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, alone, o)
+			require.NoError(t, err)
+			var own, test mat.Dense
+			require.NoError(t, left.PredictTo(t.Context(), &own, nil, q.Train.Slice(i, i+1)))
+			require.NoError(t, left.PredictTo(t.Context(), &test, nil, q.Test))
+			testkit.RequireClose(t, "at its own row", got.own.Slice(i, i+1, 0, q.C), &own, 1e-8)
+			for r := range q.T {
+				testkit.RequireClose(t, "at a test row", got.each[r].Slice(i, i+1, 0, q.C), test.Slice(r, r+1, 0, q.C), 1e-8)
+			}
+		}
+	}
+}
+
+// TestWithoutIsLeaveOneOut checks that both know the same mean at the examples' own
+// rows, also at sites that are no mode.
+func TestWithoutIsLeaveOneOut(t *testing.T) {
+	for _, q := range testkit.Problems(t) {
+		posts := everyPosterior(t, q)
+		var err error
+		posts["network"], err = gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
+		require.NoError(t, err)
+		for name, d := range posts {
+			t.Run(q.Name+"/"+name, func(t *testing.T) {
+				var mean mat.Dense
+				require.NoError(t, d.LeaveOneOutTo(t.Context(), &mean, nil, dense.Range(q.N), q.Train))
+				testkit.RequireClose(t, "mean", leaveOutEach(t, d, q.Kernel, q.Test, nil, 0, 0).own, &mean, 1e-7)
 			})
 		}
 	}

@@ -2,6 +2,7 @@ package glm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -63,7 +64,7 @@ func (e *ScaleEdgeWarning) Error() string {
 		e.What, e.Scale, map[bool]string{true: "smallest", false: "largest"}[e.Scale < 1], e.NLL, e.Unscaled)
 	switch {
 	case e.What == "covariance" && e.Scale < 1:
-		text += "; the network alone predicts best"
+		text += "; where these rows lie, the network alone predicts best"
 	case e.What == "covariance":
 		text += "; the posterior is far too narrow, and a smaller prior precision may predict better"
 	}
@@ -79,6 +80,14 @@ func (e *ScaleFlatWarning) Error() string {
 	return fmt.Sprintf("glm: every scale of the covariance predicts as well (NLL %.4g); it stays unscaled", e.NLL)
 }
 
+// ZeroDensityError reports a target whose density is zero in float64 at every scale of
+// the covariance.
+type ZeroDensityError struct{ Row int }
+
+func (e *ZeroDensityError) Error() string {
+	return fmt.Sprintf("glm: row %d: the density of the target is zero at every scale of the covariance; the target or the mean of f is out of range", e.Row)
+}
+
 // Calibrate returns the scale s of the covariance that minimizes
 // −Σ log p(y_i | mean_i, s·cov_i) (E18). mean, T×C, and cov, T·C×C, are the moments
 // of f by leave-one-out at training rows, or at held-out rows; y is T×Targets(C).
@@ -91,7 +100,7 @@ func (e *ScaleFlatWarning) Error() string {
 // with a NaN are left out.
 //
 // The errors are those of the link and of Likelihood.CheckY, which name the row,
-// *RowsError, an error where the density is zero at every scale, and ctx.Err().
+// *RowsError, *ZeroDensityError, and ctx.Err().
 func Calibrate(ctx context.Context, lik Likelihood, y, mean, cov *mat.Dense, o *CalibrateOptions) (*Calibration, error) {
 	if o == nil {
 		o = new(CalibrateOptions)
@@ -207,7 +216,7 @@ func (s *scaleSearch) covariance(ctx context.Context, c *Calibration) error {
 		return nll, nil
 	})
 	if err != nil {
-		return err
+		return s.zeroDensity(err, density[0])
 	}
 	for _, t := range found.Trials {
 		c.Trials = append(c.Trials, ScaleTrial{scaleOf(t.X), 1, t.Value})
@@ -219,6 +228,21 @@ func (s *scaleSearch) covariance(ctx context.Context, c *Calibration) error {
 		c.Warnings = append(c.Warnings, &ScaleFlatWarning{NLL: c.NLL})
 	}
 	return nil
+}
+
+// zeroDensity turns the error that no scale has a finite NLL into one that names the
+// first row at fault.
+func (s *scaleSearch) zeroDensity(err error, logp []float64) error {
+	var none *minimize.NoMinimumError
+	if !errors.As(err, &none) {
+		return err
+	}
+	for k, v := range logp {
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			return &ZeroDensityError{Row: s.rows.kept[k]}
+		}
+	}
+	return err
 }
 
 // scaleGrid returns the logarithms of the scales of the grid, one of which is 0.
@@ -239,16 +263,11 @@ func scaleOf(x float64) float64 {
 	return math.Exp(x)
 }
 
-// scaleLink is a link that computes log p(y|x) under s·cov for several s at once, T×S.
-type scaleLink interface {
-	LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales []float64, lik Likelihood, y, f, cov *mat.Dense, workers int) error
-}
-
 // logDensities returns the log densities of the rows at each scale.
 func (s *scaleSearch) logDensities(ctx context.Context, link Link, scales []float64) ([][]float64, error) {
 	n := len(s.rows.kept)
 	logp := make([][]float64, len(scales))
-	if l, ok := link.(scaleLink); ok {
+	if l, ok := link.(ScaleLink); ok {
 		all := mat.NewDense(n, len(scales), nil)
 		if err := l.LogPredictiveScalesTo(ctx, all, scales, s.lik, s.rows.y, s.rows.mean, s.rows.cov, s.o.Workers); err != nil {
 			return nil, s.rows.locate(err, 0)
@@ -291,20 +310,20 @@ func (s *scaleSearch) gaussian(ctx context.Context, g *Gaussian, c *Calibration)
 		s.progress(len(logs))
 		return nll, nil
 	})
+	logp := make([]float64, w.n)
+	w.logDensityTo(logp, 1, 1)
 	if err != nil {
-		return err
+		return s.zeroDensity(err, logp)
 	}
+	c.Unscaled = NLL(logp)
 	best := w.trial(math.Exp(found.X))
 	c.Scale, c.NoiseScale, c.NLL = best.Scale, best.NoiseScale, best.NLL
 	if floats.Max(w.v) == 0 {
 		c.Scale = 1
 		c.Warnings = append(c.Warnings, &ScaleFlatWarning{NLL: c.NLL})
 	}
-	logp := make([]float64, w.n)
 	w.logDensityTo(logp, c.Scale, c.NoiseScale)
 	c.StdErr = standardError(logp)
-	w.logDensityTo(logp, 1, 1)
-	c.Unscaled = NLL(logp)
 	return nil
 }
 

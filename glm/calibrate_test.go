@@ -2,6 +2,7 @@ package glm
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -235,6 +236,20 @@ func TestCalibrateFewRows(t *testing.T) {
 	require.ErrorContains(t, err, "row 0: ")
 }
 
+// A target without a density is named.
+func TestCalibrateZeroDensity(t *testing.T) {
+	mean, cov, y := mat.NewDense(3, 1, []float64{math.NaN(), 1, 1e200}), mat.NewDense(3, 1, []float64{1, 1, 1}), mat.NewDense(3, 1, []float64{1, 2, 3})
+	lik, err := NewGaussian(1e-300)
+	require.NoError(t, err)
+	var zero *ZeroDensityError
+	_, err = Calibrate(t.Context(), Poisson{}, y, mean, cov, nil)
+	require.ErrorAs(t, err, &zero)
+	require.Equal(t, 2, zero.Row)
+	_, err = Calibrate(t.Context(), lik, y, mean, cov, nil)
+	require.ErrorAs(t, err, &zero)
+	require.Equal(t, 2, zero.Row)
+}
+
 // A network that knows its digits, with a posterior that is too wide: the scale is
 // small, its NLL close to the network's, and the accuracy stays.
 func TestCalibrateAWellTrainedNetwork(t *testing.T) {
@@ -364,4 +379,28 @@ func TestCalibrateSnelson(t *testing.T) {
 	}
 	require.LessOrEqual(t, c.NLL, best+1e-7)
 	require.InDelta(t, best, c.NLL, 1e-5)
+}
+
+// BenchmarkCalibrate finds the scale of 5,000 rows.
+func BenchmarkCalibrate(b *testing.B) {
+	for _, c := range []int{1, 10} {
+		b.Run(fmt.Sprintf("N=5000/C=%d", c), func(b *testing.B) {
+			const n = 5000
+			rng := newRand(12)
+			mean, cov := randomMoments(rng, n, c, 3, 1)
+			y := mat.NewDense(n, 1, nil)
+			var lik Likelihood = Bernoulli{}
+			if c > 1 {
+				lik = Categorical{}
+			}
+			for i := range n {
+				y.Set(i, 0, float64(rng.IntN(max(2, c))))
+			}
+			for b.Loop() {
+				if _, err := Calibrate(b.Context(), lik, y, mean, cov, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package glm_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -117,4 +118,30 @@ func ExampleNewGaussianMatrix() {
 	// Output:
 	// glm: the 2×2 noise covariance is not positive definite
 	// -0.5228
+}
+
+// A network gives these logits to eight rows that the posterior was fitted without;
+// one is wrong. Unscaled, the posterior predicts them worse than the network alone
+// does; scaled, better.
+func ExampleCalibrate() {
+	mean := mat.NewDense(8, 1, []float64{6, -5, 4, -6, 5, -2, 7, -4})
+	cov := mat.NewDense(8, 1, []float64{30, 25, 90, 20, 25, 120, 30, 28})
+	y := mat.NewDense(8, 1, []float64{1, 0, 1, 0, 1, 1, 1, 0})
+	c, err := glm.Calibrate(context.Background(), glm.Bernoulli{}, y, mean, cov, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	network, err := glm.ScoreOf(nil, glm.Bernoulli{}, y, mean, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("scale %.2f\n", c.Scale)
+	fmt.Printf("NLL %.3f, unscaled %.3f, network alone %.3f\n", c.NLL, c.Unscaled, network.NLL)
+	fmt.Println("most surprising row:", network.Surprising(1))
+	// Output:
+	// scale 0.11
+	// NLL 0.180, unscaled 0.288, network alone 0.273
+	// most surprising row: [5]
 }

@@ -10,7 +10,8 @@ import (
 // has rank.
 type pivoted struct {
 	c, rank int
-	l       []float64 // C×C; only the first rank columns are valid
+	stride  int       // columns that l has room for
+	l       []float64 // C×stride; only the first rank columns are valid
 	left    []float64 // diagonal of cov − L Lᵀ for the columns so far
 	used    []bool    // outputs that were pivots
 }
@@ -21,21 +22,25 @@ const pivotedRounding = 0x1p-50
 
 // newPivoted factors cov by Cholesky's method. The next pivot is the output with
 // the largest remaining variance. It stops where only rounding errors remain.
-func newPivoted(cov []float64, c int) *pivoted {
-	p := &pivoted{c: c, l: make([]float64, c*c), left: make([]float64, c), used: make([]bool, c)}
+func newPivoted(cov []float64, c int) *pivoted { return newPivotedTo(cov, c, c, math.Inf(-1)) }
+
+// newPivotedTo is newPivoted that also stops after a number of columns, and where
+// the remaining variances add up to rest or less.
+func newPivotedTo(cov []float64, c, columns int, rest float64) *pivoted {
+	p := &pivoted{c: c, stride: columns, l: make([]float64, c*columns), left: make([]float64, c), used: make([]bool, c)}
 	for i := range c {
 		p.left[i] = cov[i*c+i]
 	}
-	for at := p.next(cov); at >= 0; at = p.next(cov) {
+	for at := p.next(cov); at >= 0 && p.rank < columns && !(floats.Sum(p.left) <= rest); at = p.next(cov) {
 		p.used[at] = true
 		k, row, pivot := p.rank, p.row(at), math.Sqrt(p.left[at])
-		p.l[at*c+k], p.left[at] = pivot, 0
+		p.l[at*columns+k], p.left[at] = pivot, 0
 		for i := range c {
 			if p.used[i] {
 				continue
 			}
 			v := (cov[i*c+at] - floats.Dot(p.row(i), row)) / pivot
-			p.l[i*c+k] = v
+			p.l[i*columns+k] = v
 			p.left[i] -= v * v
 		}
 		p.rank++
@@ -44,7 +49,7 @@ func newPivoted(cov []float64, c int) *pivoted {
 }
 
 // row returns the row of output i.
-func (p *pivoted) row(i int) []float64 { return p.l[i*p.c:][:p.rank] }
+func (p *pivoted) row(i int) []float64 { return p.l[i*p.stride:][:p.rank] }
 
 // next returns the next pivot, or −1.
 func (p *pivoted) next(cov []float64) int {

@@ -13,6 +13,7 @@ import (
 //
 //	MAP         any likelihood                        g⁻¹(f), cov ignored
 //	Exact       a Marginal likelihood, or any, C = 1  E g⁻¹(f)
+//	QMC         a Logistic likelihood                 E g⁻¹(f) to a stated error
 //	Probit      a Logistic likelihood                 g⁻¹ of shrunken logits
 //	MonteCarlo  any likelihood                        average of g⁻¹ over draws, with a seed
 //	Bridge      a Logistic likelihood                 mean of a Dirichlet distribution
@@ -39,7 +40,7 @@ type Link interface {
 // A Splitter divides the predictive variance of each output or class
 // indicator, Var[y] = E Var[y|f] + Var E[y|f], into an aleatoric and an
 // epistemic part [glm fig. 4]. For classes the aleatoric part is the diagonal of
-// E[Λ]. Exact and MonteCarlo are Splitters.
+// E[Λ]. Exact, QMC and MonteCarlo are Splitters.
 type Splitter interface {
 	SplitTo(aleatoric, epistemic *mat.Dense, lik Likelihood, f, cov *mat.Dense) error
 }
@@ -56,7 +57,7 @@ type Marginal interface {
 	LogMarginal(y, f, cov []float64) (float64, error)
 }
 
-// A Logistic likelihood is one of classes, with logits as outputs. Probit and
+// A Logistic likelihood is one of classes, with logits as outputs. QMC, Probit and
 // Bridge require it.
 type Logistic interface {
 	// Softmax tells how outputs become probabilities. True means that the C
@@ -66,22 +67,28 @@ type Logistic interface {
 }
 
 // DefaultLink returns the link for a likelihood and a model with c outputs:
-// Exact for a Marginal likelihood or one output, else Probit for a Logistic
+// Exact for a Marginal likelihood or one output, else QMC for a Logistic
 // likelihood, else MonteCarlo with its default samples and seed.
 func DefaultLink(lik Likelihood, c int) Link {
 	if _, ok := lik.(Marginal); ok || c == 1 {
 		return Exact{}
 	}
 	if _, ok := lik.(Logistic); ok {
-		return Probit{}
+		return QMC{}
 	}
 	return MonteCarlo{}
 }
 
 // UnsupportedError reports a link that cannot be computed for a likelihood.
-type UnsupportedError struct{ Link, Likelihood string }
+type UnsupportedError struct {
+	Link, Likelihood string
+	What             string // what cannot be computed; "" is the prediction
+}
 
 func (e *UnsupportedError) Error() string {
+	if e.What != "" {
+		return fmt.Sprintf("glm: no %s by the %s link for the %s likelihood", e.What, e.Link, e.Likelihood)
+	}
 	return fmt.Sprintf("glm: no %s link for the %s likelihood; use MonteCarlo or DefaultLink", e.Link, e.Likelihood)
 }
 
@@ -118,18 +125,23 @@ func newPosterior(f, cov *mat.Dense) *posterior {
 // covariance it passes is overwritten by the next row.
 func (p *posterior) each(do func(t int, f, cov []float64) error) error {
 	for t := range p.t {
-		f := p.f.RawRowView(t)
-		if err := checkFinite(f, t); err != nil {
-			return err
-		}
-		if err := p.load(t); err != nil {
-			return err
-		}
-		if err := do(t, f, p.block); err != nil {
+		if err := p.row(t, do); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// row calls do for one row.
+func (p *posterior) row(t int, do func(t int, f, cov []float64) error) error {
+	f := p.f.RawRowView(t)
+	if err := checkFinite(f, t); err != nil {
+		return err
+	}
+	if err := p.load(t); err != nil {
+		return err
+	}
+	return do(t, f, p.block)
 }
 
 func checkFinite(f []float64, t int) error {

@@ -115,10 +115,15 @@ func (e Exact) LogPredictiveTo(dst []float64, lik Likelihood, y, f, cov *mat.Den
 	checkLog(dst, lik, y, p.t, p.c)
 	return p.each(func(t int, f, cov []float64) (err error) {
 		dst[t], err = m.LogMarginal(y.RawRowView(t), f, cov)
-		var notPD *NotPDError
-		if errors.As(err, &notPD) {
-			notPD.Row = t
-		}
-		return err
+		return atRow(err, t)
 	})
+}
+
+// atRow writes the row into a *NotPDError.
+func atRow(err error, t int) error {
+	var notPD *NotPDError
+	if errors.As(err, &notPD) {
+		notPD.Row = t
+	}
+	return err
 }

@@ -22,11 +22,6 @@ type Novelty struct {
 	Mutual []float64
 }
 
-// informer gives entropies of the predictive and of its expectation over f.
-type informer interface {
-	EntropyTo(entropy, mutual []float64, lik Likelihood, f, cov *mat.Dense) error
-}
-
 // NoveltyOf returns the novelty of T rows with the moments of f, mean T×C and cov
 // T·C×C, not scaled by a calibration. A row with a NaN has NaN. A nil link is
 // DefaultLink; workers 0 means GOMAXPROCS, and the result does not depend on it. The
@@ -67,7 +62,7 @@ func NoveltyOf(ctx context.Context, link Link, lik Likelihood, mean, cov *mat.De
 // informationTo writes the entropy of the predictive and the mutual information. A
 // link that has neither gives the entropy of its mean, and NaN.
 func informationTo(entropy, mutual []float64, link Link, lik Likelihood, mean, cov *mat.Dense) error {
-	if i, ok := link.(informer); ok {
+	if i, ok := link.(Informer); ok {
 		err := i.EntropyTo(entropy, mutual, lik, mean, cov)
 		var unsupported *UnsupportedError
 		if !errors.As(err, &unsupported) {

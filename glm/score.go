@@ -181,8 +181,8 @@ type scoredRows struct {
 // nil, and is not checked then.
 func newScoredRows(lik Likelihood, y, mean, cov *mat.Dense) (*scoredRows, error) {
 	n, c := mean.Dims()
-	if r, k := n*c, c; cov != nil {
-		if r, k = cov.Dims(); r != n*c || k != c {
+	if cov != nil {
+		if r, k := cov.Dims(); r != n*c || k != c {
 			panic("glm: covariance is not T·C×C")
 		}
 	}

@@ -56,8 +56,8 @@ type Dual interface {
 	// their own inputs. x holds the n examples at these rows of Data, which
 	// ascend. h receives the n blocks h_i = C(x_i,x_i), n·C×C, of the same C as
 	// in Cross; q receives (I − Λ_i h_i)⁻¹ r_i, n×C (E15), where Λ_i is the weight
-	// that the posterior gives the example. A number of which rounding leaves no
-	// digits is NaN. RemovalFrom finds q from h.
+	// that the posterior gives the example, and r_i is that of LeaveOneOutTo. A
+	// number of which rounding leaves no digits is NaN. RemovalFrom finds q from h.
 	InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error
 	// LeaveOneOutTo writes the posterior of the function at training inputs without
 	// the example itself (E17): the mean, n×C, and the covariance of each example's

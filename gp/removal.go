@@ -124,11 +124,8 @@ func (e *Exact) removalTo(q []float64, i int, o own) (ok bool) {
 		return false
 	}
 	c := len(q)
-	r, v := e.sites.Residual.RawRowView(i), make([]float64, c)
-	if e.refit {
-		// At the mode r = α, which keeps its digits where y − f̂ has lost them.
-		r = e.alpha[i*c : (i+1)*c]
-	}
+	_, r := e.selfMean(i)
+	v := make([]float64, c)
 	// [B⁻¹]_ii⁻¹Rᵀh = (TTᵀ)⁻¹TVᵀ = L⁻ᵀYᵀ
 	for a, ra := range r {
 		floats.AddScaled(v, ra, dense.Row(y, a))

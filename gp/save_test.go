@@ -25,6 +25,8 @@ func (q *problem) answers(t *testing.T, e *gp.Exact) []float64 {
 	draws, removal := mat.NewDense(2, q.t*q.c, nil), make([]float64, q.n*q.c)
 	require.NoError(t, e.SampleTo(t.Context(), draws, q.test, rand.New(rand.NewPCG(1, 2))))
 	require.NoError(t, e.RemovalTo(t.Context(), removal))
+	var left, leftCov mat.Dense
+	require.NoError(t, e.LeaveOneOutTo(t.Context(), &left, &leftCov, []int{1, q.n - 1}, q.some(t, 1, q.n-1)))
 	grad, err := e.GradientLinearGaussian(t.Context(), []ntk.Kernel{q.kernel})
 	require.NoError(t, err)
 	s, ev := e.Sites(), e.EvidenceLinearGaussian()
@@ -32,7 +34,7 @@ func (q *problem) answers(t *testing.T, e *gp.Exact) []float64 {
 	if e.Refitted() {
 		out = append(out, e.EvidenceRefit().Value)
 	}
-	for _, m := range []mat.Matrix{&mean, &cov, &joint, draws, q.cross(t, e, q.test, gp.Raw), q.cross(t, e, q.test, gp.Posterior), s.F, s.Residual, s.Lambda, s.Root} {
+	for _, m := range []mat.Matrix{&mean, &cov, &joint, &left, &leftCov, draws, q.cross(t, e, q.test, gp.Raw), q.cross(t, e, q.test, gp.Posterior), s.F, s.Residual, s.Lambda, s.Root} {
 		out = append(out, column(mat.DenseCopyOf(m)).RawMatrix().Data...)
 	}
 	for _, v := range [][]float64{removal, e.Alpha(), e.PseudoTargets(), e.PriorMean()} {

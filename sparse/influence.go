@@ -22,7 +22,7 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 	dense.SizeTo(q, t, c)
 	return p.eachOwn(ctx, rows, x, false, func(at int, o *own) {
 		dense.Slice(h, at*c, (at+1)*c).Copy(o.h)
-		gp.RemovalFrom(q.RawRowView(at), o.h, o.root, o.prior, p.sites.Residual.RawRowView(rows[at]))
+		gp.RemovalFrom(q.RawRowView(at), o.h, o.root, o.prior, o.r)
 	})
 }
 

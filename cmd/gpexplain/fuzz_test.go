@@ -42,7 +42,7 @@ var words = map[string][]string{
 	"--contrast":        {"0,1", "4,9", "4,4", "4", "x,y"},
 	"--html":            {"out.html", "none/out.html", ".", "-", "tiny.onnx"},
 	"--png":             {"out.png", "out.html", "/dev/full"},
-	"--link":            {"exact", "probit", "mc", "bridge", "fast"},
+	"--link":            {"exact", "qmc", "probit", "mc", "bridge", "fast"},
 	"--samples":         {"1", "20", "0"},
 	"--test-index":      {"rows.txt", "none.txt", ""},
 	"--tolerance":       {"1e-6", "1e-17", "0", "NaN"},

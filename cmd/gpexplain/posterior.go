@@ -278,7 +278,7 @@ func (o *predictions) respond(link glm.Link) error {
 	}
 	rest := mat.NewDense(t, 1, nil)
 	switch link.(type) {
-	case glm.Exact, glm.Probit:
+	case glm.Exact, glm.QMC, glm.Probit:
 		// E σ(−f), which keeps its digits where p is 1 to rounding.
 		var minus mat.Dense
 		minus.Scale(-1, o.mean)

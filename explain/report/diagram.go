@@ -35,6 +35,7 @@ type (
 		XMid, NameY         string // where XName is centred
 		Band                string // SVG paths
 		Guide, Line         string
+		Faint               bool // whether Line only guides the eye
 		Outline             string
 		Points              []htmlPoint
 		Bars                []htmlBox
@@ -126,12 +127,12 @@ func reliabilityDiagram(title, class string, bins []glm.ReliabilityBin, x, y str
 		what := fmt.Sprintf("%s between %s and %s: mean %s, share %s", some(b.Count, "row", "rows"), fixed(b.Lo, 2), fixed(b.Hi, 2), fixed(b.Confidence, 3), fixed(b.Accuracy, 3))
 		px, py = append(px, plot.x(b.Confidence)), append(py, plot.y(b.Accuracy))
 		lo, hi = append(lo, plot.y(b.BandLo)), append(hi, plot.y(b.BandHi))
-		d.Points = append(d.Points, htmlPoint{X: coordinate(px[len(px)-1]), Y: coordinate(py[len(py)-1]), R: "4", Title: what})
 		h := logHeight(b.Count, most)
+		d.Points = append(d.Points, htmlPoint{X: coordinate(px[len(px)-1]), Y: coordinate(py[len(py)-1]), R: coordinate(2.4 + 3.6*h), Title: what})
 		left, right := strip.x(b.Lo)+1, strip.x(b.Hi)-1
 		d.Bars = append(d.Bars, htmlBox{X: coordinate(left), W: coordinate(right - left), Y: coordinate(strip.y(h)), H: coordinate(strip.height * h), Title: what})
 	}
-	d.Line, d.Band = path(px, py), bandPath(px, lo, hi)
+	d.Line, d.Faint, d.Band = path(px, py), true, bandPath(px, lo, hi)
 	d.Label = fmt.Sprintf("Reliability diagram, %s, %s", strings.ToLower(title), some(rows, "row", "rows"))
 	return d
 }
@@ -148,6 +149,9 @@ func logHeight(n, most int) float64 {
 // powers are ticks at powers of ten for logHeight, at most four.
 func powers(most int) map[float64]string {
 	t := map[float64]string{}
+	if most > 1 && most < 10 {
+		t[1] = count(most)
+	}
 	step := 1
 	for top := most; top >= 10000; top /= 1000 {
 		step++
@@ -222,11 +226,11 @@ func histogram(test, training []float64, x string) htmlDiagram {
 	f := plotFrame{left: 60, top: 8, width: 368, height: 200}
 	d := htmlDiagram{Class: "for", Height: "262", XName: x, YName: "share of rows", YSide: coordinate(f.top + f.height/2), XMid: coordinate(f.left + f.width/2), NameY: "254"}
 	axis := newAxis(test, training)
-	const bars = 30
+	bars := histogramBars(len(test), len(training))
 	share := func(values []float64) []float64 {
 		h := make([]float64, bars)
 		for _, v := range values {
-			h[min(bars-1, max(0, int(bars*axis.at(v))))] += 1 / float64(len(values))
+			h[min(bars-1, max(0, int(float64(bars)*axis.at(v))))] += 1 / float64(len(values))
 		}
 		return h
 	}
@@ -238,7 +242,7 @@ func histogram(test, training []float64, x string) htmlDiagram {
 	d.frame(f, axis.ticks(), shareTicks(top))
 	var px, py []float64
 	for k := range bars {
-		lo, hi := float64(k)/bars, float64(k+1)/bars
+		lo, hi := float64(k)/float64(bars), float64(k+1)/float64(bars)
 		if a[k] > 0 {
 			d.Bars = append(d.Bars, htmlBox{X: coordinate(f.x(lo)), W: coordinate(f.x(hi) - f.x(lo)), Y: coordinate(f.y(a[k] / top)), H: coordinate(f.height * a[k] / top),
 				Title: fmt.Sprintf("%s of test rows, %s of training rows", percent(a[k]), percent(b[k]))})
@@ -250,6 +254,16 @@ func histogram(test, training []float64, x string) htmlDiagram {
 	}
 	d.Label = fmt.Sprintf("Histogram of novelty: %s as bars, %s as an outline", some(len(test), "test row", "test rows"), some(len(training), "training row", "training rows"))
 	return d
+}
+
+// histogramBars is the number of bars for lists of these lengths: twice the cube
+// root of the shorter one that is not empty, between 8 and 30.
+func histogramBars(a, b int) int {
+	n := min(a, b)
+	if n == 0 {
+		n = max(a, b)
+	}
+	return min(30, max(8, int(2*math.Cbrt(float64(n)))))
 }
 
 // shareTicks are ticks in per cent of an axis from 0 to top.

@@ -212,15 +212,18 @@ const noveltyTail = 0.95
 // verdict says whether calibrated predictions are better than the network's. d is
 // the mean difference of the negative log likelihood and se its standard error.
 func verdict(d, se float64) string {
-	k := scoreDecimals(d)
-	text := fmt.Sprintf("%s ± %s nats a row", fixed(math.Abs(d), k), fixed(se, k))
+	k, side := scoreDecimals(d), "higher"
+	if d < 0 {
+		side = "lower"
+	}
+	text := fmt.Sprintf("their NLL is %s by %s ± %s nats a row.", side, fixed(math.Abs(d), k), fixed(se, k))
 	switch {
 	case d < -2*se:
-		return "Calibrated predictions are better than the network alone: their NLL is lower by " + text + "."
+		return "Calibrated predictions are better than the network alone: " + text
 	case d > 2*se:
-		return "Calibrated predictions are worse than the network alone: their NLL is higher by " + text + "."
+		return "Calibrated predictions are worse than the network alone: " + text
 	}
-	return fmt.Sprintf("Calibrated predictions and the network alone do not differ beyond chance: their NLL by %s ± %s nats a row.", typeset(signed(d, k)), fixed(se, k))
+	return "Calibrated predictions are as good as the network alone, up to chance: " + text
 }
 
 // text says how the covariance was scaled, or "" without a calibration.

@@ -67,6 +67,7 @@ type (
 	}
 	htmlRow struct {
 		Head, Predicted, Row, Features string
+		Break                          bool // whether Predicted is on a line of its own
 		Lines                          []string
 		Wrong                          bool
 		Picture                        htmlPicture
@@ -114,7 +115,7 @@ func (p *PredictionPage) build() (*htmlPredictions, error) {
 	for _, list := range h.texts() {
 		for i := range list {
 			// A number stays with its sign.
-			list[i] = strings.NewReplacer(" %", "\u00a0%", " ± ", "\u00a0±\u00a0").Replace(list[i])
+			list[i] = strings.NewReplacer(" %", "\u00a0%", " ± ", "\u00a0±\u00a0", "× ", "×\u00a0").Replace(list[i])
 		}
 	}
 	return h, nil
@@ -156,6 +157,14 @@ func (p *PredictionPage) heading() string {
 
 func (p *PredictionPage) quantity() string { return cmp.Or(p.Quantity, "target") }
 
+// truth names what the data say about a row.
+func (p *PredictionPage) truth() string {
+	if p.Predictions.Classes == nil {
+		return "target"
+	}
+	return "label"
+}
+
 // diagrams shows whether the probabilities are right, or says why it cannot.
 func (p *PredictionPage) diagrams() *htmlFigure {
 	r := p.Predictions
@@ -166,7 +175,7 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 	_, s, _ := r.Scores()
 	if s.Rows < fewRows {
 		if s.Rows > 0 {
-			f.Notes = []string{fmt.Sprintf("Whether they are shows in how often predictions come true. With %s that cannot be told, so no diagram is drawn.", some(s.Rows, "labelled row", "labelled rows"))}
+			f.Notes = []string{fmt.Sprintf("Whether they are shows in how often predictions come true. With %s that cannot be told, so no diagram is drawn.", some(s.Rows, "row", "rows"))}
 			return f
 		}
 		return nil
@@ -202,7 +211,7 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 		prob, happened := r.events(r.test, d.of)
 		f.Diagrams = append(f.Diagrams, reliabilityDiagram(d.title, d.class, glm.ReliabilityOf(prob, happened, nil), x, y))
 	}
-	f.Notes = []string{points, "The bars below count the rows of each point on a logarithmic scale. Points of few rows scatter, so compare with the band, which is drawn by simulation for exactly these rows."}
+	f.Notes = []string{points, "The bars below count the rows of each point on a logarithmic scale. Small points of few rows scatter, so compare with the band, which is drawn by simulation for exactly these rows."}
 	return f
 }
 
@@ -257,10 +266,10 @@ func (p *PredictionPage) galleries(h *htmlPredictions, v *view) error {
 	if r.Len() <= galleryRows {
 		add("The predictions", "", pointers(r.test), p.Test)
 	} else {
-		add("The most surprising test rows", "The rows whose label the calibrated prediction thinks least likely. If the labels are right, these are its worst mistakes.", least(r.test, surprise), p.Test)
+		add("The most surprising test rows", fmt.Sprintf("The rows whose %[1]s the calibrated prediction thinks least likely. If the %[1]ss are right, these are its worst mistakes.", p.truth()), least(r.test, surprise), p.Test)
 		add("The test rows farthest from the training data", "The rows of largest novelty. What the model says of them rests on little.", least(r.test, func(d *digest) float64 { return -float64(d.novelty.Score) }), p.Test)
 	}
-	add("The most surprising training rows", "The training rows that the model predicts worst when it is fitted without them. Look here first for wrong labels and for examples that are one of a kind.", least(r.training, surprise), p.Train)
+	add("The most surprising training rows", fmt.Sprintf("The training rows that the model predicts worst when it is fitted without them. Look here first for wrong %ss and for examples that are one of a kind.", p.truth()), least(r.training, surprise), p.Train)
 	pictures := make([][]Picture, len(list))
 	for i, g := range list {
 		pictures[i] = make([]Picture, len(g.rows))
@@ -272,7 +281,7 @@ func (p *PredictionPage) galleries(h *htmlPredictions, v *view) error {
 		}
 	}
 	for i, g := range list {
-		out := htmlGallery{Title: g.title, Note: g.note, Wide: r.Classes == nil}
+		out := htmlGallery{Title: g.title, Note: g.note, Wide: r.Classes == nil || pictures[i][0].Image == nil && len(pictures[i][0].Values) > 0}
 		for k, d := range g.rows {
 			row := p.row(d)
 			var err error
@@ -316,7 +325,7 @@ func (p *PredictionPage) row(d *digest) htmlRow {
 	if p.Predictions.Classes == nil {
 		k := min(3, decimals(d.calibrated.expected, d.calibrated.sd))
 		if r.Head = typeset(label(d.label)); known {
-			r.Head = "target " + r.Head
+			r.Head, r.Break = "target "+r.Head, true
 		}
 		r.Predicted = fmt.Sprintf("expected %s\u00a0±\u00a0%s", typeset(fixed(d.calibrated.expected, k)), fixed(d.calibrated.sd, k))
 	} else {

@@ -197,7 +197,7 @@ func TestPredictionPagesOfAllKinds(t *testing.T) {
 		diagrams int
 	}{
 		"none":       {&PredictionPage{Predictions: &Predictions{}}, []string{"0 test rows"}, 0},
-		"one row":    {drawnPage(1, 0, 4, 9), []string{"1 test row", "With 1 labelled row that cannot be told", "The predictions"}, 0},
+		"one row":    {drawnPage(1, 0, 4, 9), []string{"1 test row", "With 1 row that cannot be told", "The predictions"}, 0},
 		"one target": {drawnPage(1, 0), []string{"Expected ", "<b>target "}, 0},
 		"ten":        {drawnPage(10000, 100, digits...), []string{"10\u202f000 test rows", "predicted correctly", "largest probability of a row"}, 3},
 		"two":        {few, []string{"AUROC", "probability of 9; below", "The most surprising training rows"}, 3},
@@ -340,7 +340,7 @@ func TestPredictionWriteErrors(t *testing.T) {
 func TestVerdict(t *testing.T) {
 	require.Equal(t, "Calibrated predictions are better than the network alone: their NLL is lower by 0.1000 ± 0.0400 nats a row.", verdict(-0.1, 0.04))
 	require.Equal(t, "Calibrated predictions are worse than the network alone: their NLL is higher by 0.1000 ± 0.0400 nats a row.", verdict(0.1, 0.04))
-	require.Contains(t, verdict(-0.1, 0.06), "do not differ beyond chance: their NLL by −0.1000 ± 0.0600 nats")
+	require.Contains(t, verdict(-0.1, 0.06), "are as good as the network alone, up to chance: their NLL is lower by 0.1000 ± 0.0600 nats")
 }
 
 func TestPercent(t *testing.T) {

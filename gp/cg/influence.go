@@ -35,7 +35,7 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 	p.data.k.DiagTo(prior, x)
 	return par.Do(ctx, p.o.Workers, t, func(i int) error {
 		block := func(m *mat.Dense, i int) *mat.Dense { return dense.Slice(m, i*c, (i+1)*c) }
-		gp.RemovalFrom(q.RawRowView(i), block(h, i), block(p.sites.Root, rows[i]), block(prior, i), p.sites.Residual.RawRowView(rows[i]))
+		gp.RemovalFrom(q.RawRowView(i), block(h, i), block(p.sites.Root, rows[i]), block(prior, i), p.ownResidual(rows[i]))
 		return nil
 	})
 }
@@ -68,16 +68,24 @@ func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, row
 		return err
 	}
 	for i, row := range rows {
-		r := p.local.R[row*c : (row+1)*c]
-		if p.hasDualMean() {
-			r = p.alpha[row*c : (row+1)*c]
-		}
+		r := p.ownResidual(row)
 		for j, m := 0, mean.RawRowView(i); j < c; j++ {
 			// mean_−i = f − cov_−i r (E17)
 			m[j] -= floats.Dot(cov.RawRowView(i*c+j), r)
 		}
 	}
 	return nil
+}
+
+// ownResidual is what a step that leaves out the example in this row of Data
+// starts from: α where the mean is a sum over training examples, and the residual of
+// the site otherwise.
+func (p *Posterior) ownResidual(row int) []float64 {
+	c := p.data.c
+	if p.hasDualMean() {
+		return p.alpha[row*c : (row+1)*c]
+	}
+	return p.local.R[row*c : (row+1)*c]
 }
 
 // selfTo writes the covariance of each example of x, without the training examples

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -227,6 +229,18 @@ func TestConformance(t *testing.T) {
 				LatentCase: gptest.LatentCase{Kernel: q.Kernel, Test: q.Test, Tol: 1e-10},
 				Dual:       q.refitPosterior(t, o), Train: q.Train, SumTol: 1e-9,
 			})
+			gptest.Dual(t, gptest.DualCase{
+				LatentCase: gptest.LatentCase{Kernel: q.Kernel, Test: q.Test, Tol: 1e-10},
+				Dual:       q.fitPosterior(t, o), Train: q.Train, SumTol: 1e-9,
+				Without: func(t *testing.T, row int) gp.Latent {
+					rows := slices.Delete(dense.Range(q.N), row, row+1)
+					x, err := q.Train.Gather(t.Context(), rows)
+					require.NoError(t, err)
+					e, err := gp.Fit(t.Context(), q.Kernel, x, q.Sites(t).Rows(rows), &gp.Options{Mean: gp.LinearGaussian})
+					require.NoError(t, err)
+					return e
+				},
+			})
 		})
 	}
 }
@@ -239,7 +253,13 @@ func (q *problem) everything(t *testing.T, p *cg.Posterior) []float64 {
 	require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.Test))
 	det, err := p.LogDet(t.Context())
 	require.NoError(t, err)
+	rows := []int{1, 2, q.N - 1}
+	x, err := q.Train.Gather(t.Context(), rows)
+	require.NoError(t, err)
+	var left, leftCov mat.Dense
+	require.NoError(t, p.LeaveOneOutTo(t.Context(), &left, &leftCov, rows, x))
 	out := append(flat(&mean), flat(&cov)...)
+	out = append(append(out, flat(&left)...), flat(&leftCov)...)
 	out = append(append(out, flat(&joint)...), p.Alpha()...)
 	out = append(out, flat(crossOf(t, p, q.Test, q.Train, q.N, gp.Posterior))...)
 	return append(out, det.Value, det.StdErr, p.MeanError(), p.Unexplained())

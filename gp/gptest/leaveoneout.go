@@ -48,10 +48,7 @@ func (c DualCase) leaveOneOut(t *testing.T) {
 	if err := c.Latent.PredictTo(t.Context(), f, nil, c.Train); err != nil {
 		t.Fatalf("PredictTo: %v", err)
 	}
-	residual := mat.NewDense(n, k, append([]float64(nil), c.Dual.Alpha()...))
-	if mat.Equal(f, c.Train.F) {
-		residual = c.Dual.Sites().Residual
-	}
+	residual := c.residual(f)
 	var h, q mat.Dense
 	if err := c.Dual.InfluenceTo(t.Context(), &h, &q, c.allRows(), c.Train); err != nil {
 		t.Fatalf("InfluenceTo: %v", err)
@@ -75,9 +72,19 @@ func (c DualCase) leaveOneOut(t *testing.T) {
 		requireWithin(t, "(I − hΛ)·cov against h", &left, own, c.SumTol*math.Max(largest(prior), largest(cov)))
 		var hq mat.VecDense
 		hq.MulVec(own, q.RowView(i))
-		step.MulVec(cov, c.Dual.Sites().Residual.RowView(i))
 		requireWithin(t, "h·q of InfluenceTo against cov·r", &hq, &step, c.SumTol*math.Max(largest(f), largest(&step)))
 	}
+}
+
+// residual returns what steps that leave out an example start from, where f is what
+// PredictTo gives at the training examples: the residual of the sites, or α where f
+// is a sum over training examples.
+func (c DualCase) residual(f *mat.Dense) *mat.Dense {
+	if mat.Equal(f, c.Train.F) {
+		return c.Dual.Sites().Residual
+	}
+	n, k := f.Dims()
+	return mat.NewDense(n, k, append([]float64(nil), c.Dual.Alpha()...))
 }
 
 // leaveOneOutRows: some rows are the same as those of all, a nil destination is

@@ -1,0 +1,187 @@
+package glm
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// An Informer tells what is known about y in nats: the entropy H[E p(y|f)] of the
+// predictive, and the mutual information of y and f, H[E p(y|f)] − E H[p(y|f)],
+// which is the part that more training data would remove. For Gaussian outputs
+// these are differential entropies. Several Bernoulli outputs are taken as
+// independent, so that theirs add up. Exact, QMC and MonteCarlo are Informers.
+type Informer interface {
+	// EntropyTo writes T numbers each; a nil destination is skipped. The errors are
+	// those of Link, and *UnsupportedError for a Poisson likelihood and for others
+	// that are neither Gaussian nor of classes.
+	EntropyTo(entropy, mutual []float64, lik Likelihood, f, cov *mat.Dense) error
+}
+
+var (
+	_ Informer = Exact{}
+	_ Informer = QMC{}
+	_ Informer = MonteCarlo{}
+)
+
+// checkEntropy panics when a destination does not fit T examples.
+func checkEntropy(entropy, mutual []float64, t int) {
+	if entropy != nil && len(entropy) != t || mutual != nil && len(mutual) != t {
+		panic("glm: dst does not have one element per example")
+	}
+}
+
+// EntropyTo implements Informer for Bernoulli and Gaussian likelihoods and a
+// Logistic likelihood whose outputs are logits by themselves.
+func (Exact) EntropyTo(entropy, mutual []float64, lik Likelihood, f, cov *mat.Dense) error {
+	t, _ := f.Dims()
+	checkEntropy(entropy, mutual, t)
+	p := newPosterior(f, cov)
+	if g, ok := lik.(*Gaussian); ok {
+		return p.each(func(t int, f, cov []float64) error {
+			h, info, err := g.information(f, cov)
+			setTo(entropy, t, h)
+			setTo(mutual, t, info)
+			return atRow(err, t)
+		})
+	}
+	if l, ok := lik.(Logistic); !ok || l.Softmax() {
+		return &UnsupportedError{Link: "exact", Likelihood: lik.Name(), What: "entropy"}
+	}
+	return p.each(func(t int, f, cov []float64) error {
+		total, info := 0.0, 0.0
+		for j, m := range f {
+			s := math.Sqrt(cov[j*len(f)+j])
+			p, _, _ := sigmoidMoments(m, s)
+			q, _, _ := sigmoidMoments(-m, s)
+			h := entropyOf([]float64{p, q})
+			total += h
+			info += max(h-meanBinaryEntropy(m, s), 0)
+		}
+		setTo(entropy, t, total)
+		setTo(mutual, t, info)
+		return nil
+	})
+}
+
+// information returns ½ log det 2πe(cov + noise) and, for the mutual information,
+// ½ log det(I + Rᵀ cov R), where R Rᵀ is the noise precision.
+func (g *Gaussian) information(f, cov []float64) (entropy, mutual float64, err error) {
+	c := len(f)
+	g.checkOutputs(c)
+	root := mat.NewDense(c, c, nil)
+	g.fill(root.RawMatrix().Data, g.root, c)
+	values, err := eigenvalues(root, cov)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, v := range values {
+		mutual += 0.5 * math.Log1p(max(v, 0))
+	}
+	logNorm := g.logNorm
+	if g.c == 0 {
+		logNorm *= float64(c)
+	}
+	return mutual + logNorm + 0.5*float64(c), mutual, nil
+}
+
+// eigenvalues returns those of Rᵀ cov R.
+func eigenvalues(root *mat.Dense, cov []float64) ([]float64, error) {
+	c := len(cov) / max(root.RawMatrix().Rows, 1)
+	var half, full mat.Dense
+	half.Mul(root.T(), mat.NewDense(c, c, cov))
+	full.Mul(&half, root)
+	var eig mat.EigenSym
+	if !eig.Factorize(mat.NewSymDense(c, full.RawMatrix().Data), false) {
+		return nil, &NotPDError{N: c}
+	}
+	values := eig.Values(nil)
+	if values[0] < -psdTol*(1+values[c-1]) {
+		return nil, &NotPDError{N: c}
+	}
+	return values, nil
+}
+
+// EntropyTo implements Informer for classes.
+func (l QMC) EntropyTo(entropy, mutual []float64, lik Likelihood, f, cov *mat.Dense) error {
+	softmax, err := isSoftmax("qmc", lik)
+	switch {
+	case err != nil:
+		return err
+	case !softmax:
+		return Exact{}.EntropyTo(entropy, mutual, lik, f, cov)
+	}
+	return l.IntegralsTo(context.Background(), &Integrals{Entropy: entropy, Mutual: mutual}, lik, f, cov)
+}
+
+// EntropyTo implements Informer, for classes from its draws. For Gaussian outputs
+// it is that of Exact.
+func (l MonteCarlo) EntropyTo(entropy, mutual []float64, lik Likelihood, f, cov *mat.Dense) error {
+	logistic, ok := lik.(Logistic)
+	if !ok {
+		return Exact{}.EntropyTo(entropy, mutual, lik, f, cov)
+	}
+	t, c := f.Dims()
+	checkEntropy(entropy, mutual, t)
+	p, q, mean := make([]float64, c), make([]float64, c), make([]float64, c)
+	entropyOfRow := entropyOf
+	if !logistic.Softmax() {
+		entropyOfRow = entropyOfOutputs
+	}
+	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
+		clear(mean)
+		expected, n := 0.0, float64(l.samples())
+		err := l.draw(t, f, cov, func(g []float64) {
+			lik.MeanTo(p, g)
+			for j, v := range p {
+				mean[j] += v / n
+			}
+			expected += entropyOfRow(p) / n
+		})
+		copy(q, mean)
+		h := entropyOfRow(q)
+		setTo(entropy, t, h)
+		setTo(mutual, t, max(h-expected, 0))
+		return err
+	})
+}
+
+// entropyOfOutputs returns Σ −p log p − (1−p) log(1−p).
+func entropyOfOutputs(p []float64) float64 {
+	h := 0.0
+	for _, v := range p {
+		h += entropyOf([]float64{v, 1 - v})
+	}
+	return h
+}
+
+// meanBinaryEntropy returns E h(σ(f)) for f ~ N(m, s²), where
+// h(σ(f)) = log(1+eᶠ) − f σ(f) is the entropy of a Bernoulli in nats.
+func meanBinaryEntropy(m, s float64) float64 {
+	if s == 0 {
+		return binaryEntropy(m)
+	}
+	sum := 0.0
+	if s <= wide {
+		for _, n := range zNodes {
+			sum += n.w * binaryEntropy(m+s*n.z)
+		}
+		return sum
+	}
+	// h has a width of its own: ∫ h(u) φ((u−m)/s)/s du
+	n := int(math.Round(uEnd / uStep))
+	for k := -n; k <= n; k++ {
+		u := float64(k) * uStep
+		x := (u - m) / s
+		sum += binaryEntropy(u) * math.Exp(-0.5*x*x-halfLog2Pi)
+	}
+	return sum * uStep / s
+}
+
+// binaryEntropy returns the entropy of a Bernoulli with logit f.
+func binaryEntropy(f float64) float64 {
+	f = math.Abs(f) // even in f
+	e := math.Exp(-f)
+	return math.Log1p(e) + f*e/(1+e)
+}

@@ -1,0 +1,81 @@
+// Package lattice has quasi–Monte Carlo points for integrals against a standard
+// normal in up to 256 dimensions: a shifted rank-1 lattice, folded by the tent
+// transform and mapped by the inverse of the normal distribution. The first 2ᵐ
+// points of a sequence are a lattice for every m, so that doubling keeps what was
+// computed.
+package lattice
+
+import (
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"sync"
+
+	"gonum.org/v1/gonum/mathext"
+)
+
+const (
+	// MaxDims is the largest number of dimensions.
+	MaxDims = len(generator)
+	// Points is the number of points of a sequence.
+	Points = 1 << logPoints
+
+	logPoints = 16
+	// The points of the first dimensions of the first sequences are kept.
+	keptDims, keptShifts = 16, 4
+	block                = 256
+)
+
+// kept holds the normals of block b of sequence s, block×keptDims, once they have
+// been asked for.
+var kept [keptShifts][Points / block]struct {
+	once    sync.Once
+	normals []float64
+}
+
+// NormalsTo writes the points [lo, hi) of sequence number shift, (hi−lo)×dims.
+// Sequences differ by a fixed random shift of the lattice. All coordinates are
+// finite, and within ±8.
+func NormalsTo(dst []float64, dims, shift, lo, hi int) {
+	switch {
+	case dims < 0 || dims > MaxDims:
+		panic("lattice: too many dimensions")
+	case lo < 0 || hi > Points || len(dst) != (hi-lo)*dims:
+		panic("lattice: wrong range or length")
+	}
+	if dims > keptDims || shift >= keptShifts {
+		compute(dst, dims, offsets(dims, shift), lo)
+		return
+	}
+	for k := lo; k < hi; k++ {
+		b := &kept[shift][k/block]
+		b.once.Do(func() {
+			b.normals = make([]float64, block*keptDims)
+			compute(b.normals, keptDims, offsets(keptDims, shift), k/block*block)
+		})
+		copy(dst[(k-lo)*dims:][:dims], b.normals[k%block*keptDims:])
+	}
+}
+
+// offsets returns the shift of each coordinate.
+func offsets(dims, shift int) []float64 {
+	rng := rand.New(rand.NewPCG(uint64(shift), 0x9e3779b97f4a7c15))
+	v := make([]float64, dims)
+	for j := range v {
+		v[j] = rng.Float64()
+	}
+	return v
+}
+
+func compute(dst []float64, dims int, offset []float64, lo int) {
+	for i := range len(dst) / max(dims, 1) {
+		// the radical inverse of the index, in units of 1/Points
+		k := bits.Reverse32(uint32(lo+i)) >> (32 - logPoints)
+		for j := range dims {
+			x := float64(k*generator[j]%Points)/Points + offset[j]
+			x -= math.Floor(x)
+			t := 1 - math.Abs(2*x-1)
+			dst[i*dims+j] = mathext.NormalQuantile(min(max(t, 0x1p-50), 1-0x1p-50))
+		}
+	}
+}

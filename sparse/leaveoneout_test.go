@@ -1,0 +1,113 @@
+package sparse_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	matrices "github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// leftOut returns the moments of the training examples at these rows without
+// themselves.
+func (q *problem) leftOut(t *testing.T, p gp.Dual, rows ...int) (mean, cov *mat.Dense) {
+	t.Helper()
+	x, err := q.Train.Gather(t.Context(), rows)
+	require.NoError(t, err)
+	mean, cov = new(mat.Dense), new(mat.Dense)
+	require.NoError(t, p.LeaveOneOutTo(t.Context(), mean, cov, rows, x))
+	return mean, cov
+}
+
+// With all examples inducing, the moments are those of the exact posterior (E17).
+func TestLeaveOneOutOfAllInducingIsExact(t *testing.T) {
+	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		require := func(p gp.Dual, x gp.Dual) {
+			mean, cov := q.leftOut(t, p, matrices.Range(q.N)...)
+			wantMean, wantCov := q.leftOut(t, x, matrices.Range(q.N)...)
+			requireClose(t, "mean", mean, wantMean, 1e-8)
+			requireClose(t, "covariance", cov, wantCov, 1e-8)
+		}
+		for _, m := range []gp.Mean{gp.Network, gp.LinearGaussian} {
+			x, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			require(q.fit(t, q.all(t), &sparse.Options{Approximation: a, Mean: m}), x)
+		}
+		x, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		require(q.refit(t, q.all(t), linear(a)), x)
+	})
+}
+
+// With fewer inducing examples, the moments are what the posterior predicts once the
+// example is taken out of its sums, which is done here one by one.
+func TestLeaveOneOutIsRemove(t *testing.T) {
+	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		p := q.fit(t, q.some(t), linear(a))
+		mean, cov := q.leftOut(t, p, matrices.Range(q.N)...)
+		for i := range q.N {
+			less, err := p.Remove(t.Context(), []int{i}, p.Sites().Rows([]int{i}))
+			require.NoError(t, err)
+			var m, v mat.Dense
+			require.NoError(t, less.PredictTo(t.Context(), &m, &v, q.Train.Slice(i, i+1)))
+			scale := math.Max(mat.Max(&m), -mat.Min(&m))
+			require.InDeltaSlice(t, flat(&m), mean.RawRowView(i), 1e-8*(1+scale), "mean without %d", i)
+			requireClose(t, "covariance", cov.Slice(i*q.C, (i+1)*q.C, 0, q.C), &v, 1e-8)
+		}
+	})
+}
+
+// A subset of data has seen its own examples alone: there the moments are those of the
+// exact posterior of the subset, and elsewhere the prediction.
+func TestLeaveOneOutOfSubset(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		z := q.some(t)
+		y := pick(q.Y, z.Rows)
+		x, err := gp.Refit(t.Context(), q.Kernel, z.Batch, y, q.Likelihood, nil)
+		require.NoError(t, err)
+		p, err := sparse.RefitSubset(t.Context(), q.Kernel, q.Train, y, q.Likelihood, z, nil)
+		require.NoError(t, err)
+		var within, withinCov, predicted, predictedCov mat.Dense
+		require.NoError(t, x.LeaveOneOutTo(t.Context(), &within, &withinCov, matrices.Range(z.Len()), z.Batch))
+		require.NoError(t, p.PredictTo(t.Context(), &predicted, &predictedCov, q.Train))
+		mean, cov := q.leftOut(t, p, matrices.Range(q.N)...)
+		at := map[int]int{}
+		for i, r := range z.Rows {
+			at[r] = i
+		}
+		for i := range q.N {
+			from, fromCov, k := &predicted, &predictedCov, i
+			if j, ok := at[i]; ok {
+				from, fromCov, k = &within, &withinCov, j
+			}
+			requireClose(t, "mean", mean.Slice(i, i+1, 0, q.C), from.Slice(k, k+1, 0, q.C), 1e-8)
+			requireClose(t, "covariance", cov.Slice(i*q.C, (i+1)*q.C, 0, q.C), fromCov.Slice(k*q.C, (k+1)*q.C, 0, q.C), 1e-8)
+		}
+	})
+}
+
+// The toys' moments with all examples inducing are those of PyTorch.
+func TestLeaveOneOutReferences(t *testing.T) {
+	for _, name := range []string{"two-moons", "categorical", "poisson"} {
+		t.Run(name, func(t *testing.T) {
+			r := openReference(t, name)
+			want := testref.Open(t, "selection/"+name)
+			rows := matrices.Range(r.Train.Len())
+			p, err := sparse.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, &sparse.Inducing{Rows: rows, Batch: r.Train}, nil)
+			require.NoError(t, err)
+			var mean, cov mat.Dense
+			require.NoError(t, p.LeaveOneOutTo(t.Context(), &mean, &cov, rows, r.Train))
+			testref.RequireClose(t, flat(&mean), want.Floats("loo_first_order_mean"), 1e-6, "mean")
+			testref.RequireClose(t, flat(&cov), want.Floats("loo_first_order_cov"), 1e-6, "covariance")
+		})
+	}
+}
