@@ -26,7 +26,7 @@ func (v *view) head() (head, badge string, wrong bool) {
 				quantity = strings.TrimPrefix(target, " of ")
 			}
 			d := decimals(mean, sd)
-			parts = append(parts, typeset(fixed(mean, d))+" ± "+fixed(sd, d))
+			parts = append(parts, typeset(fixed(mean, d))+"\u00a0±\u00a0"+fixed(sd, d))
 		}
 		if v.label != "" {
 			badge = "Target " + typeset(v.label)
