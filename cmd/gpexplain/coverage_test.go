@@ -130,7 +130,8 @@ func TestPredictCoverageHeldOut(t *testing.T) {
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, r := range rows {
 		for k, label := range []report.Float{4, 9} {
-			s := -math.Log(float64(r.MAPProbability[k]))
+			// −log σ(−f) of the first class and −log σ(f) of the second
+			s := math.Log1p(math.Exp(float64(1-2*k) * float64(r.Mean[0])))
 			if slices.Contains(r.Set, label) {
 				most = max(most, s)
 			} else {
