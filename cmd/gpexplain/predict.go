@@ -245,11 +245,7 @@ func (s *predictVerb) write(c *console, p *problem, q *posterior, total *score, 
 	if c.quiet {
 		return nil
 	}
-	if err := page.WriteText(c.stderr, 0); err != nil {
-		return err
-	}
-	sum.Coverage.text(c, rows.Len())
-	return nil
+	return page.WriteText(c.stderr, 0)
 }
 
 // rows are the test rows that the flags ask for.
