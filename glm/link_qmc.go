@@ -25,6 +25,11 @@ import (
 // differs from the log of the mean by the error of either. For C > 128 the
 // covariance counts through its leading eigenvectors, at most 256, and the rest to
 // second order. A likelihood whose outputs are logits by themselves goes to Exact.
+//
+// Measured on four logits of a toy network (mean variance 14), where the trapezoid is
+// right to 2e-11: quasi–Monte Carlo errs by at most 1.3e-4, and by 4e-4 at 25
+// times the covariance, where 65,536 points do not reach 1e-4; 1,024 points alone err
+// by at most 2e-3 and 6e-3.
 type QMC struct {
 	Tol       float64 // error of a probability, and of log p(y|x); 0 means 1e-4
 	MaxPoints int     // most points of a row; 0 means 65,536, which is also the most there are
