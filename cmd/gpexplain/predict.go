@@ -23,6 +23,7 @@ type predictVerb struct {
 	posterior posteriorFlags
 
 	calibration calibrationFlags
+	coverage    coverageFlags
 
 	index     *int // nil where not given
 	testIndex string
@@ -39,7 +40,7 @@ func predictCommand(con *console) *cobra.Command {
 		name:  "predict",
 		short: "Predict test rows with calibrated uncertainty",
 		long: `Predict writes one JSON object a line for every test row asked for, in order,
-and a summary: as text on standard error, or with --json as the last line.`,
+and a summary: as text on standard error, or with --json as the last line.` + coverageHelp,
 		example: `  gpexplain predict --index 24
   gpexplain predict --json > predictions.jsonl`,
 		flags: s.add, check: s.check, run: s.run,
@@ -56,6 +57,7 @@ func (s *predictVerb) add(c *cobra.Command) {
 	s.posterior.addRefit(c, false, "move to the optimum of the linearized model first; otherwise the mean is the network's output")
 	s.posterior.addFile(c)
 	s.calibration.add(c)
+	s.coverage.add(c)
 	f.StringVar(&s.link, "link", "", "`METHOD` from outputs to probabilities: exact, qmc (quasi–Monte Carlo over the whole covariance of a softmax), probit, mc or bridge (default exact for one output, otherwise qmc)")
 	f.StringVar(&s.html, "html", "", "write a page with reliability, scores and surprising rows to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the predictions as a table to `FILE`")
@@ -86,6 +88,9 @@ func (s *predictVerb) check(c *cobra.Command) error {
 		return err
 	}
 	if err := s.calibration.check(c, s.posterior.file); err != nil {
+		return err
+	}
+	if err := s.coverage.check(); err != nil {
 		return err
 	}
 	return distinct([]flagPath{{"--html", s.html}, {"--csv", s.csv}}, append(s.common.files(), flagPath{"--test-index", s.testIndex}, flagPath{"--posterior", s.posterior.file}))
@@ -148,11 +153,18 @@ func (s *predictVerb) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
+	if err := s.coverage.suits(p.examples.train.Len(), "training rows"); err != nil {
+		return err
+	}
 	q, err := answer(ctx, c, p, &s.posterior, s.calibration.method)
 	if err != nil {
 		return err
 	}
-	r, err := s.predict(ctx, c, p, q, link, rows, y)
+	cover, err := s.coverage.prepare(ctx, c, p, q)
+	if err != nil {
+		return err
+	}
+	r, err := s.predict(ctx, c, p, q, link, rows, y, cover)
 	if err != nil {
 		return err
 	}
@@ -160,8 +172,8 @@ func (s *predictVerb) run(ctx context.Context, c *console) error {
 }
 
 // predict writes the lines and the table, and returns the scores.
-func (s *predictVerb) predict(ctx context.Context, c *console, p *problem, q *posterior, link glm.Link, rows *dataset.Subset, y *mat.Dense) (*score, error) {
-	total := newScore(rows.Len(), p, q)
+func (s *predictVerb) predict(ctx context.Context, c *console, p *problem, q *posterior, link glm.Link, rows *dataset.Subset, y *mat.Dense, cover *coverage) (*score, error) {
+	total := newScore(rows.Len(), p, q, cover)
 	out := bufio.NewWriter(c.out)
 	lines := lineEncoder(out)
 	all := func(take func(*prediction) error) error {
@@ -197,7 +209,7 @@ func (s *predictVerb) tabulate(p *problem, do func(table func(*report.PredictedR
 		return do(func(*report.PredictedRow) error { return nil })
 	}
 	return atomicfile.Write(s.csv, func(w io.Writer) error {
-		table, err := report.NewCSVWriter(w, report.CSVLayout{Classes: p.task.labels(), Outputs: p.model.outputs})
+		table, err := report.NewCSVWriter(w, report.CSVLayout{Classes: p.task.labels(), Outputs: p.model.outputs, Intervals: s.coverage.share != nil && p.task.classes == nil, Sets: s.coverage.share != nil && p.task.classes != nil})
 		if err != nil {
 			return err
 		}
@@ -213,7 +225,7 @@ func (s *predictVerb) write(c *console, p *problem, q *posterior, total *score, 
 	sum := total.summary(rows, q.report(p, c.warnings))
 	e := p.examples
 	total.all.Fit = sum.Fit
-	page := &report.PredictionPage{Predictions: total.all, Quantity: p.task.quantity(e.data.Target), Test: e.pictures(rows), Train: e.pictures(e.train), Invert: e.data.Images(),
+	page := &report.PredictionPage{Predictions: total.all, Quantity: oneLine(cut(e.data.Target, 40)), Test: e.pictures(rows), Train: e.pictures(e.train), Invert: e.data.Images(),
 		Model: p.model.name, Data: e.data.Source, Command: commandLine(c.args)}
 	if s.csv != "" {
 		c.detail("wrote %s", s.csv)
@@ -232,7 +244,11 @@ func (s *predictVerb) write(c *console, p *problem, q *posterior, total *score, 
 	if c.quiet {
 		return nil
 	}
-	return page.WriteText(c.stderr, 0)
+	if err := page.WriteText(c.stderr, 0); err != nil {
+		return err
+	}
+	sum.Coverage.text(c, rows.Len())
+	return nil
 }
 
 // rows are the test rows that the flags ask for.
@@ -276,6 +292,11 @@ type prediction struct {
 
 	Novelty report.Novelty `json:"novelty"`
 
+	// Of --coverage: the ends of an interval for a new observation, or the labels of a
+	// set of classes, which may be empty.
+	Interval []report.Float `json:"interval,omitzero"`
+	Set      []report.Float `json:"set,omitzero"`
+
 	row *report.PredictedRow // the same for pages and tables
 }
 
@@ -292,6 +313,10 @@ func predictTile(ctx context.Context, p *problem, q *posterior, link glm.Link, r
 		return names.explainError(err)
 	}
 	targets := y.Slice(lo, hi, 0, 1).(*mat.Dense)
+	regions, err := total.coverage.regions(ctx, b, targets)
+	if err != nil {
+		return names.explainError(err)
+	}
 	if err := link.LogPredictiveTo(total.logp[lo:hi], pred.likelihood, targets, pred.mean, pred.scaled); err != nil {
 		return names.explainError(err)
 	}
@@ -310,8 +335,9 @@ func predictTile(ctx context.Context, p *problem, q *posterior, link glm.Link, r
 		r := pred.row(p.task, i, rows, lo+i)
 		r.LogDensity, r.MAPLogDensity = report.Float(total.logp[lo+i]), report.Float(total.mapLogp[lo+i])
 		r.Novelty.Rank = q.rank(r.Novelty.Score)
+		r.Interval, r.Set = regions[i].interval, regions[i].set
 		line := &prediction{Index: rows.Rows[lo+i], Label: r.Label, Class: r.Class, Probability: r.Probability, MAPProbability: r.MAPProbability,
-			Mean: r.Mean, Covariance: covarianceOf(pred.cov, i), ObservationMean: rowOf(pred.response, i), ObservationSD: r.ObservationSD, FunctionSD: r.FunctionSD, Novelty: r.Novelty, row: r}
+			Mean: r.Mean, Covariance: covarianceOf(pred.cov, i), ObservationMean: rowOf(pred.response, i), ObservationSD: r.ObservationSD, FunctionSD: r.FunctionSD, Novelty: r.Novelty, Interval: r.Interval, Set: r.Set, row: r}
 		total.all.Add(r)
 		if err := take(line); err != nil {
 			return err
@@ -326,10 +352,14 @@ type score struct {
 	prob          *mat.Dense // N×classes, nil for a regression
 	right         int
 	all           *report.Predictions
+	coverage      *coverage // nil where none was asked for
 }
 
-func newScore(n int, p *problem, q *posterior) *score {
-	s := &score{logp: make([]float64, n), mapLogp: make([]float64, n), all: &report.Predictions{Classes: p.task.labels()}}
+func newScore(n int, p *problem, q *posterior, cover *coverage) *score {
+	s := &score{logp: make([]float64, n), mapLogp: make([]float64, n), all: &report.Predictions{Classes: p.task.labels()}, coverage: cover}
+	if cover != nil {
+		s.all.Coverage = cover.share
+	}
 	if k := len(p.task.classes); k > 0 {
 		s.prob = mat.NewDense(n, k, nil)
 	}
@@ -343,16 +373,17 @@ func newScore(n int, p *problem, q *posterior) *score {
 
 // predictSummary is the last line with --json.
 type predictSummary struct {
-	Accuracy report.Float   `json:"accuracy"`
-	NLL      report.Float   `json:"nll"`
-	MAPNLL   report.Float   `json:"map_nll"`
-	ECE      report.Float   `json:"ece"`
-	Fit      report.Fit     `json:"fit"`
-	Timings  report.Timings `json:"timings"`
+	Accuracy report.Float    `json:"accuracy"`
+	NLL      report.Float    `json:"nll"`
+	MAPNLL   report.Float    `json:"map_nll"`
+	ECE      report.Float    `json:"ece"`
+	Coverage *coverageReport `json:"coverage,omitempty"`
+	Fit      report.Fit      `json:"fit"`
+	Timings  report.Timings  `json:"timings"`
 }
 
 func (s *score) summary(rows *dataset.Subset, fit report.Fit) *predictSummary {
-	sum := &predictSummary{Accuracy: report.Undefined(), ECE: report.Undefined(), NLL: report.Float(glm.NLL(s.logp)), MAPNLL: report.Float(glm.NLL(s.mapLogp)), Fit: fit}
+	sum := &predictSummary{Accuracy: report.Undefined(), ECE: report.Undefined(), NLL: report.Float(glm.NLL(s.logp)), MAPNLL: report.Float(glm.NLL(s.mapLogp)), Coverage: s.coverage.report(), Fit: fit}
 	if s.prob != nil {
 		sum.Accuracy = report.Float(float64(s.right) / float64(len(s.logp)))
 		sum.ECE = report.Float(glm.ECE(s.prob, rows.Class))

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// coverageFlags ask for an interval or a set of classes for each row.
+type coverageFlags struct{ share *float64 } // nil where not given
+
+// add defines --coverage.
+func (s *coverageFlags) add(c *cobra.Command) {
+	optionalFloat(c, &s.share, "coverage", "for each row give an interval (a regression) or a set of classes that should hold the target of a share `P` of new rows, by jackknife+ from leave-one-out predictions")
+}
+
+// coverageHelp says what --coverage promises.
+const coverageHelp = `
+
+With --coverage P, intervals and sets come from predictions without each training
+row in turn. Where training rows and new ones are exchangeable, and all that was
+fitted treats them alike, they hold the target with a probability of at least
+1 − 2(1 − P), and usually close to P. Here the trained parameters have seen all
+rows, so this is approximate; the summary says what share they held.`
+
+// check refuses a share that cannot be one.
+func (s *coverageFlags) check() error {
+	if s.share != nil && !(*s.share > 0 && *s.share < 1) {
+		return usagef("--coverage %v must be between 0 and 1", *s.share)
+	}
+	return nil
+}
+
+// suits refuses a share that n training rows, which may be a sample of those of
+// the posterior, cannot give.
+func (s *coverageFlags) suits(n int, which string) error {
+	if s.share == nil {
+		return nil
+	}
+	if _, err := glm.JackknifeRank(n, *s.share); err != nil {
+		return fullErrorf("--coverage %v: there are N = %d %s, which give at most N/(N+1) = %.6g; give less, or more training rows", *s.share, n, which, float64(n)/float64(n+1))
+	}
+	return nil
+}
+
+// A coverage makes the intervals or sets of test rows, and counts those that hold
+// their target.
+type coverage struct {
+	share     float64
+	task      *task
+	without   *explain.Without
+	jackknife *glm.Jackknife
+
+	rows, held, empty int
+	size              float64 // of all rows: widths of the intervals, or classes
+	sized             int     // rows whose size is finite
+}
+
+// prepare predicts training rows without themselves. It returns nil where no
+// coverage was asked for.
+func (s *coverageFlags) prepare(ctx context.Context, c *console, p *problem, q *posterior) (*coverage, error) {
+	if s.share == nil {
+		return nil, nil
+	}
+	rows := q.leftOut(p)
+	if err := s.suits(len(rows), "training rows to leave out"); err != nil {
+		return nil, err
+	}
+	defer c.bar.clear()
+	e, err := explain.New(q.dual, q.kernel, &explain.Options{MaxMemory: p.limits.memory, Progress: func(done, total int) { c.show("leave-one-out", done, total) }})
+	if err != nil {
+		return nil, err
+	}
+	k := &coverage{share: *s.share, task: p.task}
+	if k.without, err = e.Without(ctx, rows); err != nil {
+		return nil, p.trainNames().explainError(err)
+	}
+	if k.jackknife, err = glm.NewJackknife(p.task.likelihood, k.share, rowsAt(p.examples.y, rows), k.without.Mean()); err != nil {
+		return nil, p.trainNames().explainError(err)
+	}
+	if n := k.jackknife.Unknown(); n > 0 {
+		c.warnText(fmt.Sprintf("coverage: %d of %d training rows fix the function by themselves, so that nothing is known without them; they widen every interval or set", n, len(rows)))
+	}
+	return k, c.endPart(ctx, "leave-one-out")
+}
+
+// A region is the interval or the set of one row; the other is nil.
+type region struct{ interval, set []report.Float }
+
+// regions returns those of the rows of b; y are their targets, N×1. A nil coverage
+// has none.
+func (k *coverage) regions(ctx context.Context, b *linearize.Batch, y *mat.Dense) ([]region, error) {
+	all := make([]region, b.Len())
+	if k == nil {
+		return all, nil
+	}
+	err := k.without.Each(ctx, b, func(t int, mean *mat.Dense) error {
+		all[t] = k.region(mean)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for t := range all {
+		k.count(&all[t], y.At(t, 0))
+	}
+	return all, nil
+}
+
+// region is that of one row, from the predictions without each training row.
+func (k *coverage) region(mean *mat.Dense) region {
+	if k.jackknife.Classes() == 0 {
+		lo, hi := k.jackknife.Interval(0, mean)
+		if lo > hi {
+			lo, hi = math.NaN(), math.NaN()
+		}
+		return region{interval: []report.Float{report.Float(lo), report.Float(hi)}}
+	}
+	set := []report.Float{}
+	for class, in := range k.jackknife.Set(0, mean) {
+		if in {
+			set = append(set, report.Float(k.task.classes[class]))
+		}
+	}
+	return region{set: set}
+}
+
+// count counts the region of a row with target y, of classes their number.
+func (k *coverage) count(r *region, y float64) {
+	k.rows++
+	var holds, empty bool
+	var size float64
+	if r.set != nil {
+		size, empty = float64(len(r.set)), len(r.set) == 0
+		holds = slices.Contains(r.set, report.Float(k.task.classes[int(y)]))
+	} else {
+		lo, hi := float64(r.interval[0]), float64(r.interval[1])
+		size, holds = hi-lo, lo <= y && y <= hi
+		if empty = math.IsNaN(lo); empty {
+			size = 0
+		}
+	}
+	if holds {
+		k.held++
+	}
+	if empty {
+		k.empty++
+	}
+	if !math.IsInf(size, 0) {
+		k.size += size
+		k.sized++
+	}
+}
+
+// A coverageReport says how many test rows had their target in their interval or
+// set.
+type coverageReport struct {
+	Share    report.Float    `json:"share"`    // asked for
+	Measured report.Float    `json:"measured"` // share of the test rows
+	Band     [2]report.Float `json:"band"`     // 95 % confidence interval of that share [Clopper and Pearson]
+	Width    *report.Float   `json:"mean_width,omitempty"`
+	Size     *report.Float   `json:"mean_size,omitempty"`
+	Empty    int             `json:"empty"`     // test rows with an empty interval or set
+	LeftOut  int             `json:"left_out"`  // training rows that were left out, each by itself
+	Unknown  int             `json:"undefined"` // of them, those that count as infinitely far
+}
+
+// report is nil for a nil coverage.
+func (k *coverage) report() *coverageReport {
+	if k == nil {
+		return nil
+	}
+	lo, hi := glm.ClopperPearson(k.held, k.rows, .95)
+	r := &coverageReport{Share: report.Float(k.share), Measured: report.Float(float64(k.held) / float64(k.rows)), Band: [2]report.Float{report.Float(lo), report.Float(hi)},
+		Empty: k.empty, LeftOut: len(k.without.Rows()), Unknown: k.jackknife.Unknown()}
+	size := number(k.size / float64(k.sized))
+	if k.jackknife.Classes() > 0 {
+		r.Size = size
+	} else {
+		r.Width = size
+	}
+	return r
+}
+
+// text prints the share with its band, which the text of the predictions does not
+// have.
+func (r *coverageReport) text(c *console, rows int) {
+	if r == nil {
+		return
+	}
+	what := "intervals"
+	if r.Size != nil {
+		what = "sets"
+	}
+	empty := ""
+	if r.Empty > 0 {
+		empty = fmt.Sprintf("; %d are empty", r.Empty)
+	}
+	c.note("coverage: %s of jackknife+ for a share of %g hold %.4f of %d targets (95 %% band %.4f to %.4f)%s", what,
+		float64(r.Share), float64(r.Measured), rows, float64(r.Band[0]), float64(r.Band[1]), empty)
+}
