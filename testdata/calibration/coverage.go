@@ -36,10 +36,10 @@ func coverageCases() []coverageCase {
 	return []coverageCase{
 		{"snelson-reference", "the reference's network and 150 points; its 1,000 other points outside the gap of the training inputs", 1, 0.63, []float64{.9}, 0, 0, openSnelson(false, false)},
 		{"snelson-gap", "the same, points in the gap", 1, 0.63, []float64{.9}, 0, 0, openSnelson(false, true)},
-		{"snelson", "150 random ones of these points, a network trained on them, and the others", 20, 0.63, []float64{.9}, 10, 20, openSnelson(true, false)},
+		{"snelson", "150 random ones of these points, a network trained on them, and the others", 20, 0.63, []float64{.9}, 10, 10, openSnelson(true, false)},
 		{"friedman", "500 draws, 10-50-50-1 tanh; 5,000 test draws", 20, 1, []float64{.9}, 10, 5, openFriedmanCoverage},
 		{"thesis-cnn", "the reference's network and 3,000 digits 4 and 9; the 1,991 test digits", 1, 10, []float64{.9, .95, .99}, 0, 0, openThesis},
-		{"mnist49", "1,000 random training digits 4 and 9, 784-32-1 tanh; the 1,991 test digits", 10, 10, []float64{.9, .95, .99}, 10, 3, openMNIST49(false)},
+		{"mnist49", "1,000 random training digits 4 and 9, 784-32-1 tanh; the 1,991 test digits", 10, 10, []float64{.9, .95, .99}, 10, 2, openMNIST49(false)},
 		{"mnist49-training", "the same networks; 1,991 other training digits", 10, 10, []float64{.9, .95, .99}, 0, 0, openMNIST49(true)},
 	}
 }
