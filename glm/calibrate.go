@@ -464,6 +464,7 @@ func bestNoise(rho, q, c, b float64) float64 {
 	}
 	return math.Exp(x)
 }
+
 // logDensityTo writes log N(y; mean, s·cov + t·noise) of each row.
 func (w *whitened) logDensityTo(logp []float64, s, t float64) {
 	for i := range logp {
