@@ -13,6 +13,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
@@ -77,7 +78,11 @@ func answer(ctx context.Context, c *console, p *problem, f *posteriorFlags, meth
 	if p.saved != nil {
 		return loadPosterior(ctx, c, p, method)
 	}
-	return fitCalibrated(ctx, c, p, f, fitOptions{}, method)
+	q, err := fitCalibrated(ctx, c, p, f, fitOptions{}, method)
+	if err == nil && q.tuning != nil && !c.json {
+		c.note("prior precision %s", tuningText(q.tuning, q.precision))
+	}
+	return q, err
 }
 
 // fitCalibrated computes the posterior that the flags ask for and calibrates
@@ -125,18 +130,29 @@ func (q *posterior) leftOut(p *problem) []int {
 	}
 	// The covariances, and some copies of them.
 	most = min(most, p.within(n, func(n int) int64 { return wholeBytes(4 * 8 * float64(n) * float64(c) * float64(c+1)) }))
+	rows := sample(n, most, p.limits.seed)
+	if q.how.name == "subset" {
+		for i, at := range rows {
+			rows[i] = q.how.inducing[at]
+		}
+		slices.Sort(rows)
+	}
+	return rows
+}
+
+// sample draws most of n positions, or all where there are no more, in ascending
+// order.
+func sample(n, most int, seed uint64) []int {
 	rows := make([]int, n)
 	for i := range rows {
 		rows[i] = i
 	}
-	if q.how.name == "subset" {
-		copy(rows, q.how.inducing)
+	if most >= n {
+		return rows
 	}
-	if most < n {
-		rng := rand.New(rand.NewPCG(p.limits.seed, 0))
-		rng.Shuffle(n, func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-		rows = rows[:most]
-	}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	rng.Shuffle(n, func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	rows = rows[:most]
 	slices.Sort(rows)
 	return rows
 }
@@ -145,9 +161,10 @@ func (q *posterior) leftOut(p *problem) []int {
 // positions, by the posterior without the row itself (E17).
 func (q *posterior) leaveOneOut(ctx context.Context, c *console, p *problem, rows []int) (*moments, error) {
 	m := newMoments(rowsAt(p.examples.y, rows), p.model.outputs)
-	atOnce := q.rowsAtOnce(p)
-	if q.how.name == "exact" {
-		atOnce = len(rows) // it divides them itself, and shows its progress
+	atOnce, show := q.rowsAtOnce(p), c.show
+	if q.how.name == "exact" && len(rows) == p.examples.train.Len() {
+		// It divides them itself, and shows its progress.
+		atOnce, show = len(rows), func(string, int, int) {}
 	}
 	for i := range par.Tiles(len(rows), atOnce) {
 		lo, hi := par.Bounds(i, len(rows), atOnce)
@@ -159,9 +176,7 @@ func (q *posterior) leaveOneOut(ctx context.Context, c *console, p *problem, row
 		if err := q.dual.LeaveOneOutTo(ctx, mean, cov, rows[lo:hi], x); err != nil {
 			return nil, err
 		}
-		if q.how.name != "exact" {
-			c.show("leave one out", hi, len(rows))
-		}
+		show(gp.StageLeaveOneOut, hi, len(rows))
 	}
 	return m, nil
 }
@@ -237,7 +252,10 @@ func (q *posterior) calibrate(ctx context.Context, c *console, p *problem, heldO
 	if err := k.leaveOut(ctx, p, rows, loo.moments); err != nil {
 		return loo.names.explainError(err)
 	}
-	q.calibration, q.novelty = k, noveltyScores(k.rows)
+	q.calibration, q.novelty = k, rankNovelty(k.rows)
+	if heldOut == nil && q.noMode != "" {
+		k.warnings = append(k.warnings, q.noMode)
+	}
 	for _, text := range k.warnings {
 		c.warnText(text)
 	}
@@ -297,13 +315,19 @@ func bothClasses(response *mat.Dense) *mat.Dense {
 	return sideBySide(rest, response)
 }
 
-// noveltyScores returns the novelty of rows in ascending order.
-func noveltyScores(rows []report.PredictedRow) []float64 {
+// rankNovelty sets the ranks of the novelty of rows among each other, and returns
+// the scores in ascending order.
+func rankNovelty(rows []report.PredictedRow) []float64 {
 	scores := make([]float64, len(rows))
 	for i := range rows {
 		scores[i] = float64(rows[i].Novelty.Score)
 	}
-	return glm.SortedScores(scores)
+	scores = glm.SortedScores(scores)
+	for i := range rows {
+		n := &rows[i].Novelty
+		n.Rank = report.Float(glm.Rank(scores, float64(n.Score)))
+	}
+	return scores
 }
 
 // mostSurprising is how many training rows a calibration lists as those that the

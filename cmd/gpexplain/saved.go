@@ -240,7 +240,7 @@ func loadPosterior(ctx context.Context, c *console, p *problem, calibrate string
 	q := &posterior{kernel: ntk.New(prior, p.model.net.Theta(), nil), how: method{f.Method, h.Select, h.Inducing, h.Mean},
 		precision: h.Prior / h.Factor, kernelPrecision: h.Prior, factor: h.Factor, gradient: float64(f.GradientNorm),
 		evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), StdErr: float64(h.SE), Bound: h.Bound},
-		traceError: float64(f.TraceError), approximation: f.Approximation}
+		traceError: float64(f.TraceError), approximation: f.Approximation, tuning: f.Tuning}
 	if err := c.endPart(ctx, "load"); err != nil {
 		return nil, err
 	}
@@ -253,7 +253,7 @@ func loadPosterior(ctx context.Context, c *console, p *problem, calibrate string
 		c.warnText(text)
 	}
 	if calibrate != "" {
-		if err := q.loadCalibration(c, v, p.task.classes, calibrate == "none"); err != nil {
+		if err := q.loadCalibration(c, p, calibrate == "none"); err != nil {
 			return nil, err
 		}
 	}
@@ -262,8 +262,8 @@ func loadPosterior(ctx context.Context, c *console, p *problem, calibrate string
 
 // loadCalibration reads the calibration of the file, if it has one. unscaled takes
 // only the novelty of training rows and leaves the covariance as it is.
-func (q *posterior) loadCalibration(c *console, v *savedFile, classes []int, unscaled bool) error {
-	k := v.header.Fit.Calibration
+func (q *posterior) loadCalibration(c *console, p *problem, unscaled bool) error {
+	v, k := p.saved, p.saved.header.Fit.Calibration
 	if k == nil {
 		return nil
 	}
@@ -271,11 +271,11 @@ func (q *posterior) loadCalibration(c *console, v *savedFile, classes []int, uns
 	if err != nil {
 		return err
 	}
-	rows, ok := unpackRows(numbers, classes)
+	rows, ok := unpackRows(numbers, p)
 	if !ok {
 		return v.damaged("its leave-one-out predictions cannot be used")
 	}
-	q.novelty = noveltyScores(rows)
+	q.novelty = rankNovelty(rows)
 	if unscaled {
 		return nil
 	}
@@ -307,20 +307,29 @@ func packRows(rows []report.PredictedRow) []float64 {
 	return out
 }
 
-// unpackRows reads what packRows wrote for these classes; ok is false where it
-// cannot be that.
-func unpackRows(v []float64, classes []int) (rows []report.PredictedRow, ok bool) {
+// unpackRows reads what packRows wrote for the problem; ok is false where it cannot
+// be that.
+func unpackRows(v []float64, p *problem) (rows []report.PredictedRow, ok bool) {
 	const common, regression = 7, 6
-	width := common + max(2*len(classes), regression)
+	classes := p.task.classes
+	width := common + regression
 	if classes != nil {
 		width = common + 2*len(classes)
 	}
+	training := map[int]bool{}
+	for _, r := range p.examples.train.Rows {
+		training[r] = true
+	}
 	for part := range slices.Chunk(report.Floats(v), width) {
-		if len(part) < width || !(part[0] >= 0 && part[0] < math.MaxInt32) || classes != nil && !slices.Contains(classes, int(part[1])) {
+		r := report.PredictedRow{Index: -1}
+		if part[0] >= 0 && part[0] < math.MaxInt32 {
+			r.Index = report.Index(part[0])
+		}
+		if len(part) < width || !training[int(r.Index)] || classes != nil && !slices.Contains(p.task.labels(), part[1]) {
 			return nil, false
 		}
-		r := report.PredictedRow{Index: report.Index(part[0]), Label: part[1], Class: part[2], LogDensity: part[3], MAPLogDensity: part[4],
-			Novelty: report.Novelty{Score: part[5], MutualInformation: part[6]}}
+		r.Label, r.Class, r.LogDensity, r.MAPLogDensity = part[1], part[2], part[3], part[4]
+		r.Novelty = report.Novelty{Score: part[5], MutualInformation: part[6]}
 		if k := len(classes); k > 0 {
 			r.Probability, r.MAPProbability = part[common:common+k], part[common+k:]
 		} else {

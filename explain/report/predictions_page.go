@@ -209,11 +209,15 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 	}
 	for _, d := range two {
 		prob, happened := r.events(r.test, d.of)
-		f.Diagrams = append(f.Diagrams, reliabilityDiagram(d.title, d.class, glm.ReliabilityOf(prob, happened, nil), x, y))
+		f.Diagrams = append(f.Diagrams, reliabilityDiagram(d.title, d.class, glm.ReliabilityOf(prob, happened, &glm.ReliabilityOptions{Resamples: resamples(len(prob))}), x, y))
 	}
 	f.Notes = []string{points, "The bars below count the rows of each point on a logarithmic scale. Small points of few rows scatter, so compare with the band, which is drawn by simulation for exactly these rows."}
 	return f
 }
+
+// resamples is the number of resamples for the band of a diagram of n rows: 1000, and
+// fewer but at least 200 for more than 5000 rows, to keep the time bounded.
+func resamples(n int) int { return max(200, min(1000, 5_000_000/max(1, n))) }
 
 // noveltyFigure compares how far test and training rows are from the training data.
 func (p *PredictionPage) noveltyFigure() *htmlFigure {
@@ -353,9 +357,17 @@ func (p *PredictionPage) row(d *digest) htmlRow {
 // region writes out the interval or the set of a row, or nothing if it has none.
 func (p *PredictionPage) region(d *digest) string {
 	switch {
+	case d.hi < d.lo:
+		return "no value"
 	case !math.IsNaN(d.hi - d.lo):
 		k := min(3, decimals(d.lo, d.hi))
-		return typeset(fixed(d.lo, k) + " to " + fixed(d.hi, k))
+		end := func(x float64) string {
+			if math.IsInf(x, 0) {
+				return strings.Replace(fmt.Sprintf("%+g", x), "Inf", "∞", 1)
+			}
+			return fixed(x, k)
+		}
+		return typeset(end(d.lo) + " to " + end(d.hi))
 	case d.size == 0:
 		return "no class"
 	case d.size > 0:

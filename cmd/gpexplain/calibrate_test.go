@@ -1,0 +1,462 @@
+package main
+
+import (
+	"encoding/csv"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/testref"
+)
+
+// likelihoodOf is the likelihood of a reference.
+func likelihoodOf(t *testing.T, ref *reference) glm.Likelihood {
+	t.Helper()
+	if ref.likelihood != "gaussian" {
+		return likelihoodNamed(ref.likelihood)
+	}
+	lik, err := glm.NewGaussian(ref.Scalar("sigma2"))
+	require.NoError(t, err)
+	return lik
+}
+
+// momentsOf are the mean and the covariance of the function on each line.
+func momentsOf(rows []prediction) (mean, cov *mat.Dense) {
+	c := len(rows[0].Mean)
+	mean, cov = mat.NewDense(len(rows), c, nil), mat.NewDense(len(rows)*c, c, nil)
+	for i, r := range rows {
+		mean.SetRow(i, floats(r.Mean))
+		for j, line := range r.Covariance {
+			cov.SetRow(i*c+j, floats(line))
+		}
+	}
+	return mean, cov
+}
+
+// After a refit the scale is the one under which the training targets are
+// likeliest given the reference's moments without each row (E17), (E18), and the
+// scores are those of these moments.
+func TestCalibrationReference(t *testing.T) {
+	for _, name := range toys {
+		t.Run(name, func(t *testing.T) {
+			ref, loo, lik := openReference(t, name), testref.Open(t, "selection/"+name), glm.Likelihood(nil)
+			lik = likelihoodOf(t, ref)
+			y := mat.NewDense(ref.n, 1, ref.Floats("y_train"))
+			mean, cov := mat.NewDense(ref.n, ref.c, loo.Floats("loo_first_order_mean")), mat.NewDense(ref.n*ref.c, ref.c, loo.Floats("loo_first_order_cov"))
+			want, err := glm.Calibrate(t.Context(), lik, y, mean, cov, nil)
+			require.NoError(t, err)
+			_, sum := predicted(t, ref.run(t, "predict", "--json", "--refit"))
+			got := sum.Fit.Calibration
+			require.Equal(t, "loo", got.Method)
+			require.Equal(t, ref.n, got.Rows)
+			// The search ends within .002 of log s.
+			require.InDelta(t, math.Log(want.Scale), math.Log(float64(got.Scale)), 4e-3)
+			require.InDelta(t, math.Log(want.NoiseScale), math.Log(float64(got.NoiseScale)), 4e-3)
+			require.InDelta(t, want.NLL, float64(got.LOO.NLL), 1e-5)
+			require.InDelta(t, want.StdErr, float64(got.NLLSE), 1e-4)
+			network, err := glm.ScoreOf(nil, lik, y, mean, nil)
+			require.NoError(t, err)
+			require.InDelta(t, network.NLL, float64(got.Network.NLL), 1e-6)
+			require.Equal(t, report.Float(network.Accuracy).Finite(), got.Network.Accuracy.Finite())
+			if hasClasses(lik) {
+				require.InDelta(t, network.Accuracy, float64(got.Network.Accuracy), 1e-12)
+				require.InDelta(t, network.ECE, float64(got.Network.ECE), 1e-6)
+			}
+			k := glm.Calibration{Scale: float64(got.Scale), NoiseScale: float64(got.NoiseScale)}
+			scaled, cov, err := k.Apply(lik, cov)
+			require.NoError(t, err)
+			score, err := glm.ScoreOf(nil, scaled, y, mean, cov)
+			require.NoError(t, err)
+			require.Len(t, got.Surprising, 10)
+			for i, at := range score.Surprising(3) {
+				require.EqualValues(t, at, got.Surprising[i].Index)
+				require.InDelta(t, score.LogDensity[at], float64(got.Surprising[i].LogDensity), 1e-4)
+			}
+		})
+	}
+}
+
+// By all rows as inducing examples, and by conjugate gradients from a sample, the
+// scale is that of the exact posterior.
+func TestCalibrationByMethod(t *testing.T) {
+	for _, name := range []string{"two-moons", "categorical"} {
+		ref := openReference(t, name)
+		_, exact := predicted(t, ref.run(t, "predict", "--json", "--refit"))
+		for _, way := range [][]string{{"--method", "cg"}, {"--method", "nystrom", "--inducing", strconv.Itoa(ref.n)}, {"--method", "subset", "--inducing", strconv.Itoa(ref.n)}} {
+			lines := strings.Split(strings.TrimSpace(ref.run(t, "predict", append([]string{"--json", "--refit"}, way...)...)), "\n")
+			got := decode[predictSummary](t, lines[len(lines)-1]).Fit.Calibration
+			require.Equal(t, exact.Fit.Calibration.Rows, got.Rows)
+			require.InDelta(t, math.Log(float64(exact.Fit.Calibration.Scale)), math.Log(float64(got.Scale)), 4e-3, way)
+			require.InDelta(t, float64(exact.Fit.Calibration.LOO.NLL), float64(got.LOO.NLL), 1e-5, way)
+		}
+	}
+}
+
+// Probabilities and what a regression says of an observation use the scaled
+// covariance. Means, the covariance that is shown and the sums of explain do not
+// change, and --calibrate none predicts from the covariance as it is.
+func TestCalibrateChangesProbabilitiesOnly(t *testing.T) {
+	for _, name := range toys {
+		t.Run(name, func(t *testing.T) {
+			ref := openReference(t, name)
+			lik, link := likelihoodOf(t, ref), glm.DefaultLink(likelihoodOf(t, ref), ref.c)
+			calibrated, sum := predicted(t, ref.run(t, "predict", "--json"))
+			raw, rawSum := predicted(t, ref.run(t, "predict", "--json", "--calibrate", "none"))
+			require.Nil(t, rawSum.Fit.Calibration)
+			require.Equal(t, sum.MAPNLL, rawSum.MAPNLL)
+			if hasClasses(lik) {
+				require.Equal(t, sum.Accuracy, rawSum.Accuracy)
+			}
+			check := func(rows []prediction, k *glm.Calibration) {
+				mean, cov := momentsOf(rows)
+				scaled, cov, err := k.Apply(lik, cov)
+				require.NoError(t, err)
+				var response mat.Dense
+				require.NoError(t, link.PredictTo(&response, nil, scaled, mean, cov))
+				for i, r := range rows {
+					if !hasClasses(lik) {
+						require.InEpsilon(t, response.At(i, 0), float64(r.ObservationMean[0]), 1e-9)
+						sd := math.Sqrt(cov.At(i, 0))
+						require.InDelta(t, sd, float64(r.FunctionSD[0]), 1e-12*sd)
+						if hasNoise(lik) {
+							// s·cov + t·σ²
+							require.InEpsilon(t, math.Sqrt(cov.At(i, 0)+k.NoiseScale*ref.Scalar("sigma2")), float64(r.ObservationSD[0]), 1e-12)
+						}
+						continue
+					}
+					p := r.Probability[max(0, len(r.Probability)-ref.c):]
+					for j := range ref.c {
+						require.InDelta(t, response.At(i, j), float64(p[j]), 1e-12)
+					}
+				}
+			}
+			k := sum.Fit.Calibration
+			check(calibrated, &glm.Calibration{Scale: float64(k.Scale), NoiseScale: float64(k.NoiseScale)})
+			check(raw, &glm.Calibration{Scale: 1, NoiseScale: 1})
+			require.NotEqual(t, sum.NLL, rawSum.NLL)
+			for i := range raw {
+				require.Equal(t, raw[i].Mean, calibrated[i].Mean)
+				require.Equal(t, raw[i].Covariance, calibrated[i].Covariance)
+				require.Equal(t, raw[i].Novelty.Score, calibrated[i].Novelty.Score, "of the covariance as it is")
+			}
+			one := decode[report.Report](t, ref.run(t, "explain", "--json"))
+			bare := decode[report.Report](t, ref.run(t, "explain", "--json", "--calibrate", "none"))
+			require.Equal(t, bare.Outputs, one.Outputs)
+			require.Equal(t, bare.Prediction.Mean, one.Prediction.Mean)
+			require.Equal(t, bare.Prediction.Covariance, one.Prediction.Covariance)
+			require.Nil(t, bare.Fit.Calibration)
+		})
+	}
+}
+
+// The novelty is the entropy of the predictive under the covariance as it is, or
+// the predictive variance, and its rank the share of training rows that are less
+// novel when they are left out.
+func TestNovelty(t *testing.T) {
+	for _, name := range []string{"two-moons", "snelson", "poisson"} {
+		ref := openReference(t, name)
+		lik, loo := likelihoodOf(t, ref), testref.Open(t, "selection/"+name)
+		train, err := glm.NoveltyOf(t.Context(), nil, lik, mat.NewDense(ref.n, 1, loo.Floats("loo_first_order_mean")), mat.NewDense(ref.n, 1, loo.Floats("loo_first_order_cov")), 0)
+		require.NoError(t, err)
+		sorted := glm.SortedScores(train.Score)
+		rows, _ := predicted(t, ref.run(t, "predict", "--json", "--refit"))
+		raw, _ := predicted(t, ref.run(t, "predict", "--json", "--refit", "--calibrate", "none"))
+		largest := 0.0
+		for i, r := range rows {
+			switch m, v := float64(r.Mean[0]), float64(r.Covariance[0][0]); name {
+			case "two-moons":
+				p := float64(raw[i].Probability[1])
+				require.InDelta(t, -p*math.Log(p)-(1-p)*math.Log1p(-p), float64(r.Novelty.Score), 1e-9)
+			case "snelson":
+				require.InEpsilon(t, v+ref.Scalar("sigma2"), float64(r.Novelty.Score), 1e-12)
+			case "poisson":
+				// E λ + Var λ of a log-normal rate
+				rate := math.Exp(m + v/2)
+				require.InEpsilon(t, rate+rate*rate*math.Expm1(v), float64(r.Novelty.Score), 1e-8)
+			}
+			// Two rows whose scores differ by the rounding of the posterior may change
+			// places.
+			require.InDelta(t, glm.Rank(sorted, float64(r.Novelty.Score)), float64(r.Novelty.Rank), 2.5/float64(ref.n), name)
+			require.False(t, raw[i].Novelty.Rank.Finite(), "nothing was left out")
+			largest = max(largest, float64(r.Novelty.Rank))
+		}
+		require.Greater(t, largest, 0.5, name)
+		text := ref.run(t, "explain", "--refit")
+		require.Regexp(t, `Farther from the training data than (any|[0-9.]+ %) of them \((entropy|predictive variance) `, strings.Join(strings.Fields(text), " "))
+		require.NotContains(t, ref.run(t, "explain", "--calibrate", "none"), "Farther")
+	}
+}
+
+// Predictions of the built-in network on digits are not worse for the calibration
+// than those of the network alone, which the covariance as it is would be.
+func TestCalibratedDigits(t *testing.T) {
+	_, sum := predicted(t, succeed(t, "predict", "--json"))
+	_, raw := predicted(t, succeed(t, "predict", "--json", "--calibrate", "none"))
+	require.LessOrEqual(t, float64(sum.NLL), float64(sum.MAPNLL)+.002)
+	require.Greater(t, float64(raw.NLL), float64(raw.MAPNLL)+.02)
+	k := sum.Fit.Calibration
+	require.Less(t, float64(k.Scale), 0.3)
+	require.Equal(t, 1500, k.Rows)
+	// What leave-one-out expects is what the test rows show.
+	require.InDelta(t, float64(k.LOO.NLL), float64(sum.NLL), 2*float64(k.NLLSE))
+}
+
+// validFile splits the test rows of a reference from validation rows with targets
+// of their own.
+func validFile(t *testing.T, ref *reference) string {
+	t.Helper()
+	x := ref.Matrix("x_train")
+	y := ref.Floats("y_train")
+	n, _ := x.Dims()
+	var rows []int
+	for i := 0; i < n; i += 3 {
+		rows = append(rows, i)
+	}
+	part, targets := rowsAt(x, rows), make([]float64, len(rows))
+	for i, r := range rows {
+		targets[i] = y[(r+1)%n]
+	}
+	return write(t, filepath.Join(t.TempDir(), "valid.csv"), table(part, targets))
+}
+
+// With --calibrate heldout the scale is the one under which the validation rows are
+// likeliest, and the novelty of training rows is still by leave-one-out.
+func TestCalibrateHeldOut(t *testing.T) {
+	for _, name := range []string{"two-moons", "snelson", "categorical"} {
+		ref := openReference(t, name)
+		valid, lik := validFile(t, ref), likelihoodOf(t, ref)
+		args := []string{"predict", "--json", "--model", ref.args[1], "--data", ref.train}
+		rows, _ := predicted(t, succeed(t, append(args, "--test-data", valid, "--calibrate", "none")...))
+		mean, cov := momentsOf(rows)
+		y := mat.NewDense(len(rows), 1, nil)
+		for i, r := range rows {
+			y.Set(i, 0, float64(r.Label))
+		}
+		want, err := glm.Calibrate(t.Context(), lik, y, mean, cov, nil)
+		require.NoError(t, err)
+		lines := strings.Split(strings.TrimSpace(succeed(t, append(args, "--test-data", ref.test, "--valid-data", valid, "--calibrate", "heldout")...)), "\n")
+		got := decode[predictSummary](t, lines[len(lines)-1]).Fit.Calibration
+		require.Equal(t, "heldout", got.Method)
+		require.Equal(t, len(rows), got.Rows)
+		require.InDelta(t, math.Log(want.Scale), math.Log(float64(got.Scale)), 1e-9, name)
+		require.InDelta(t, want.NLL, float64(got.HeldOut.NLL), 1e-9)
+		require.NotEqual(t, got.HeldOut.NLL, got.LOO.NLL)
+		rank := decode[prediction](t, lines[0]).Novelty.Rank
+		loo, _ := predicted(t, succeed(t, append(args, "--test-data", ref.test)...))
+		require.Equal(t, loo[0].Novelty.Rank, rank)
+		require.Contains(t, lines[len(lines)-1], `"heldout":{"nll":`)
+	}
+}
+
+// Rows that the network was trained on are never held out.
+func TestCalibrateHeldOutDigits(t *testing.T) {
+	// Of the fours and nines among 20000 digits the built-in network has seen 1500.
+	d, err := dataset.Open(t.Context(), "digits", nil)
+	require.NoError(t, err)
+	all, err := d.Train.Select(&dataset.SelectOptions{Classes: []int{4, 9}})
+	require.NoError(t, err)
+	_, sum := linesOf[prediction](t, succeed(t, "predict", "--json", "--index", "6", "--train-count", "100", "--calibrate", "heldout"))
+	require.Equal(t, all.Len()-1500, sum.Fit.Calibration.Rows)
+	require.Equal(t, "heldout", sum.Fit.Calibration.Method)
+	line := refuse(t, 1, "explain", "--data", "digits:400,100", "--train-count", "60", "--calibrate", "heldout")
+	require.Equal(t, "gpexplain: --calibrate heldout: all 80 training rows of digits (seed 0) were trained on, none is left to calibrate on; train and fit with --train-count 72\n", line)
+	dir, data, model := csvModel(t)
+	require.Contains(t, refuse(t, 1, "fit", "--out", filepath.Join(dir, "a.gp"), "--model", model, "--data", data, "--calibrate", "heldout"), "none is left to calibrate on; give --valid-data FILE, or train and fit with")
+}
+
+func TestCalibrateUsage(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a.gp")
+	succeed(t, small("fit", "--quiet", "-o", file)...)
+	csv := write(t, filepath.Join(dir, "a.csv"), []byte("a,y\n1,0\n2,1\n"))
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{`--calibrate "x" must be loo, heldout or none`, []string{"predict", "--calibrate", "x"}},
+		{`--calibrate "x" must be loo, heldout or none`, []string{"fit", "-o", file, "--calibrate", "x"}},
+		{"--calibrate is empty", []string{"explain", "--calibrate="}},
+		{"--calibrate loo cannot be given with --posterior, whose file already says it", []string{"predict", "--posterior", file, "--calibrate", "loo"}},
+		{"--calibrate heldout cannot be given with --posterior", []string{"explain", "--posterior", file, "--calibrate", "heldout"}},
+		{"--split and --valid-data exclude each other", []string{"predict", "--data", csv, "--split", "0", "--valid-data", csv}},
+		{"--valid-data is for a CSV file, not --data mnist", []string{"predict", "--data", "mnist", "--valid-data", csv}},
+		{"--valid-data is empty", []string{"predict", "--valid-data="}},
+		{"--csv is empty", []string{"predict", "--csv="}},
+		{"--html and --csv both name", []string{"predict", "--html", file, "--csv", file}},
+		{"--valid-data and --csv both name", []string{"predict", "--data", "b.csv", "--valid-data", csv, "--csv", csv}},
+	} {
+		require.Contains(t, refuse(t, 2, c.args...), c.want)
+	}
+	require.Contains(t, refuse(t, 2, "predict", "--valid-data", csv), "a target, split, test or validation file was asked for; they need data from a .csv file")
+}
+
+// A saved posterior has its calibration, and --calibrate none leaves it out; a file
+// without one predicts from the covariance as it is.
+func TestSavedCalibration(t *testing.T) {
+	ref := openReference(t, "two-moons")
+	valid := validFile(t, ref)
+	for _, way := range []string{"loo", "heldout", "none"} {
+		file := filepath.Join(t.TempDir(), "a.gp")
+		fitted := decode[fitReport](t, ref.run(t, "fit", "--json", "-o", file, "--valid-data", valid, "--calibrate", way))
+		want := ref.run(t, "predict", "--json", "--valid-data", valid, "--calibrate", way)
+		require.Equal(t, withoutTimings(t, want), withoutTimings(t, ref.run(t, "predict", "--json", "--posterior", file)), way)
+		_, sum := linesOf[prediction](t, want)
+		require.Equal(t, fitted.Fit.Calibration, sum.Fit.Calibration)
+		bare, _ := linesOf[prediction](t, ref.run(t, "predict", "--json", "--calibrate", "none"))
+		got, sum := linesOf[prediction](t, ref.run(t, "predict", "--json", "--posterior", file, "--calibrate", "none"))
+		require.Nil(t, sum.Fit.Calibration)
+		for i := range bare {
+			require.Equal(t, way != "none", got[i].Novelty.Rank.Finite(), "the file knows the training rows")
+			require.Equal(t, bare[i].Probability, got[i].Probability)
+			require.Equal(t, bare[i].Mean, got[i].Mean)
+		}
+		// The page has the rows left out as well.
+		page := func(args ...string) string {
+			html := filepath.Join(t.TempDir(), "page.html")
+			ref.run(t, "predict", append([]string{"--quiet", "--html", html}, args...)...)
+			text, _, _ := strings.Cut(read(t, html), "<footer>")
+			return text
+		}
+		require.Equal(t, page("--valid-data", valid, "--calibrate", way), page("--posterior", file), way)
+	}
+}
+
+// linesOf splits lines of JSON from the summary.
+func linesOf[T any](t *testing.T, text string) ([]T, predictSummary) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	var rows []T
+	for _, line := range lines[:len(lines)-1] {
+		rows = append(rows, decode[T](t, line))
+	}
+	return rows, decode[predictSummary](t, lines[len(lines)-1])
+}
+
+// An optimum at the end of the scales that are tried is a warning, in the file too.
+func TestCalibrationEdge(t *testing.T) {
+	ref := openReference(t, "snelson")
+	file := filepath.Join(t.TempDir(), "a.gp")
+	// With a million times the noise, no scale of either is small enough.
+	args := []string{"--noise-variance", "1e6", "--prior-precision", "1e6"}
+	fitted := decode[fitReport](t, ref.run(t, "fit", append([]string{"--json", "-o", file}, args...)...))
+	warnings := strings.Join(fitted.Fit.Warnings, "\n")
+	require.Contains(t, warnings, "calibration: the best scale of the noise variance is 0.0001, the smallest that is tried")
+	_, sum := predicted(t, ref.run(t, "predict", "--json", "--posterior", file))
+	require.Equal(t, fitted.Fit.Warnings, sum.Fit.Warnings)
+	_, sum = predicted(t, ref.run(t, "predict", "--json", "--posterior", file, "--calibrate", "none"))
+	require.NotContains(t, strings.Join(sum.Fit.Warnings, "\n"), "calibration")
+	require.NotContains(t, ref.run(t, "importances", "--json", "--posterior", file), "calibration")
+}
+
+// The same to the last bit for any number of workers.
+func TestCalibrationWorkers(t *testing.T) {
+	for _, name := range []string{"categorical", "snelson"} {
+		ref := openReference(t, name)
+		for _, method := range []string{"exact", "nystrom"} {
+			one := ref.run(t, "predict", "--json", "--method", method, "--workers", "1")
+			require.Equal(t, withoutTimings(t, one), withoutTimings(t, ref.run(t, "predict", "--json", "--method", method, "--workers", "3")))
+		}
+	}
+}
+
+func TestSample(t *testing.T) {
+	require.Equal(t, []int{0, 1, 2}, sample(3, 3, 0))
+	require.Equal(t, []int{0, 1, 2}, sample(3, 10, 7))
+	for seed := range uint64(20) {
+		rows := sample(1000, 100, seed)
+		require.Len(t, rows, 100)
+		require.True(t, slices.IsSorted(rows))
+		require.Len(t, slices.Compact(slices.Clone(rows)), 100)
+		require.True(t, rows[0] >= 0 && rows[99] < 1000)
+		require.Equal(t, rows, sample(1000, 100, seed))
+	}
+	require.NotEqual(t, sample(1000, 100, 1), sample(1000, 100, 2))
+	// Every row has the same chance: 2000 draws of 3 of 10 hit each 600 times, ± 20.
+	hits := make([]int, 10)
+	for seed := range uint64(2000) {
+		for _, r := range sample(10, 3, seed) {
+			hits[r]++
+		}
+	}
+	for _, n := range hits {
+		require.InDelta(t, 600, n, 120)
+	}
+}
+
+// Where memory is short fewer rows are left out.
+func TestCalibrationMemory(t *testing.T) {
+	d := dataset.Digits(0, 6000, 1)
+	train, err := d.Train.Select(&dataset.SelectOptions{})
+	require.NoError(t, err)
+	for _, c := range []struct {
+		method  string
+		outputs int
+		memory  int64
+		want    int
+	}{
+		{"exact", 10, 1 << 40, 6000},
+		{"nystrom", 10, 1 << 40, 5000},
+		{"cg", 10, 1 << 40, 200},
+		// A quarter of the memory over four covariances of 10·10 and means of 10 numbers.
+		{"exact", 10, 4 * 4 * 8 * 110 * 1000, 1000},
+		{"nystrom", 10, 4 * 4 * 8 * 110 * 1000, 1000},
+		{"nystrom", 1000, 1 << 30, 8},
+		{"exact", 1000, 1, 1},
+	} {
+		p := &problem{model: &model{outputs: c.outputs}, examples: &examples{train: train}, limits: limitFlags{memory: c.memory}}
+		require.Len(t, (&posterior{how: method{name: c.method}}).leftOut(p), c.want, c)
+	}
+	// A subset leaves out its own rows only.
+	p := &problem{model: &model{outputs: 1}, examples: &examples{train: train}, limits: limitFlags{memory: 1 << 30}}
+	require.Equal(t, []int{7, 70, 700}, (&posterior{how: method{name: "subset", inducing: []int{700, 7, 70}}}).leftOut(p))
+}
+
+// The table of --csv has the numbers of the lines, and the page what it is about.
+func TestPredictFiles(t *testing.T) {
+	for _, name := range []string{"two-moons", "categorical", "snelson"} {
+		ref := openReference(t, name)
+		dir := t.TempDir()
+		html, table := filepath.Join(dir, "page.html"), filepath.Join(dir, "rows.csv")
+		rows, sum := predicted(t, ref.run(t, "predict", "--json", "--html", html, "--csv", table))
+		records, err := csv.NewReader(strings.NewReader(read(t, table))).ReadAll()
+		require.NoError(t, err)
+		require.Len(t, records, len(rows)+1)
+		column := func(name string) int {
+			at := slices.Index(records[0], name)
+			require.GreaterOrEqual(t, at, 0, "%s in %v", name, records[0])
+			return at
+		}
+		number := func(i int, name string) report.Float {
+			v, err := strconv.ParseFloat(records[i+1][column(name)], 64)
+			require.NoError(t, err)
+			return report.Float(v)
+		}
+		for i, r := range rows {
+			require.EqualValues(t, r.Index, number(i, "index"))
+			require.Equal(t, r.Novelty.Score, number(i, "novelty"))
+			require.Equal(t, r.Novelty.Rank, number(i, "novelty_rank"))
+			if name == "snelson" {
+				require.Equal(t, r.ObservationSD[0], number(i, "observation_sd"))
+				require.Equal(t, r.FunctionSD[0], number(i, "function_sd"))
+				require.Equal(t, r.Mean[0], number(i, "mean"))
+				continue
+			}
+			require.Equal(t, r.Probability[1], number(i, "probability_1"))
+			require.Equal(t, r.MAPProbability[1], number(i, "map_probability_1"))
+		}
+		page := read(t, html)
+		require.Contains(t, page, "</html>")
+		require.Contains(t, page, "network alone")
+		require.Contains(t, page, strconv.FormatFloat(float64(sum.NLL), 'f', 4, 64))
+		require.Len(t, listing(t, dir), 2)
+	}
+}
