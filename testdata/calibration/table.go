@@ -32,6 +32,8 @@ var (
 		{"s", median, func(_ *result, p *posterior) report.Float { return p.Scale }},
 		{"best s", median, func(_ *result, p *posterior) report.Float { return p.BestScale }},
 		{"regret", "%.4f", func(_ *result, p *posterior) report.Float { return p.Regret }},
+		{"prior, deviation 2", "%.4f", func(_ *result, p *posterior) report.Float { return p.penalizedNLL(0) }},
+		{"1", "%.4f", func(_ *result, p *posterior) report.Float { return p.penalizedNLL(1) }},
 		{"s by held-out rows", "%.4f", func(_ *result, p *posterior) report.Float {
 			if p.HeldOut == nil {
 				return undefined
@@ -66,6 +68,14 @@ var (
 )
 
 const gainHead = "network − calibrated"
+
+// penalizedNLL is the NLL with the i-th prior on the scale.
+func (p *posterior) penalizedNLL(i int) report.Float {
+	if len(p.Penalized) == 0 {
+		return undefined
+	}
+	return p.Penalized[i].NLL
+}
 
 func either(s score) report.Float {
 	if s.Accuracy.Finite() {
