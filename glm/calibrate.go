@@ -26,7 +26,7 @@ type CalibrateOptions struct {
 const (
 	minScale   = 1e-4
 	maxScale   = 1e2
-	scaleSteps = 24 // in the logarithm, four a decade
+	scaleSteps = 12 // in the logarithm, two a decade
 	// A scale closer to the smallest or the largest one is at the edge.
 	edgeRatio = 1.01
 )
@@ -96,7 +96,7 @@ func (e *ZeroDensityError) Error() string {
 // scales, s·cov + t·σ².
 //
 // Scales lie between 10⁻⁴ and 100. The objective may have several minima: a grid of
-// four scales a decade is tried, and Brent's method refines around the best. Rows
+// two scales a decade is tried, and Brent's method refines around the best. Rows
 // with a NaN are left out.
 //
 // The errors are those of the link and of Likelihood.CheckY, which name the row,
@@ -300,7 +300,7 @@ func (s *scaleSearch) gaussian(ctx context.Context, g *Gaussian, c *Calibration)
 		return err
 	}
 	limit := math.Log(maxScale / minScale)
-	grid := minimize.Grid(-limit, limit, 4*scaleSteps+1)
+	grid := minimize.Grid(-limit, limit, 8*scaleSteps+1)
 	found, err := minimize.Search(ctx, grid, s.tol, func(_ context.Context, logs []float64) ([]float64, error) {
 		nll := make([]float64, len(logs))
 		for k, v := range logs {

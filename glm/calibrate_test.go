@@ -404,3 +404,27 @@ func BenchmarkCalibrate(b *testing.B) {
 		})
 	}
 }
+
+// The sweep of many classes, with its fewer points, finds a scale that is as good by
+// the full integrals as any of a grid, and reports their NLL up to its error.
+func TestCalibrateManyClasses(t *testing.T) {
+	rng := newRand(14)
+	const n = 12
+	for _, c := range []int{2, 3, 6} {
+		mean, cov := randomMoments(rng, n, c, 3, 1.5)
+		y := mat.NewDense(n, 1, nil)
+		for i := range n {
+			y.Set(i, 0, float64(argmax(mean.RawRowView(i))))
+			if i%6 == 0 {
+				y.Set(i, 0, float64(rng.IntN(c)))
+			}
+		}
+		got := calibrated(t, Categorical{}, y, mean, cov)
+		link := DefaultLink(Categorical{}, c)
+		require.InDelta(t, scaledNLL(t, link, Categorical{}, y, mean, cov, got.Scale), got.NLL, 2e-4)
+		for k := range 7 {
+			s := minScale * math.Pow(maxScale/minScale, float64(k)/6)
+			require.Less(t, got.NLL, scaledNLL(t, link, Categorical{}, y, mean, cov, s)+2e-4, "C = %d: s = %v against %v", c, got.Scale, s)
+		}
+	}
+}

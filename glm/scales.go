@@ -25,27 +25,6 @@ var (
 	_ ScaleLink = QMC{}
 )
 
-// LogPredictiveScalesTo writes log p(y|x) of any link under s·cov, T×S. A link that
-// is no ScaleLink is asked once for each scale.
-func LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, link Link, scales []float64, lik Likelihood, y, f, cov *mat.Dense, workers int) error {
-	if l, ok := link.(ScaleLink); ok {
-		return l.LogPredictiveScalesTo(ctx, dst, scales, lik, y, f, cov, workers)
-	}
-	n, _ := f.Dims()
-	checkScales(dst, scales, n)
-	logp := make([]float64, n)
-	for k, s := range scales {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := link.LogPredictiveTo(logp, lik, y, f, scaledCovariance(cov, s)); err != nil {
-			return err
-		}
-		dst.SetCol(k, logp)
-	}
-	return nil
-}
-
 // checkScales sizes dst and panics on a negative scale.
 func checkScales(dst *mat.Dense, scales []float64, n int) {
 	if len(scales) == 0 {

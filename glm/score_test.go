@@ -53,6 +53,8 @@ func TestLeaveOneOutDensitiesOfReferences(t *testing.T) {
 		{"gaussian-two-outputs", 1e-10},
 		{"two-moons", 1e-10},
 		{"poisson", 1e-10},
+		{"categorical", 1e-9},
+		{"categorical-diagonal-prior", 1e-9},
 	} {
 		for _, kind := range []string{"loo", "loo_first_order"} {
 			l := readLeaveOneOut(t, c.name, kind)

@@ -129,19 +129,3 @@ func (g gram) rowTo(dst []float64, i int) {
 func (g gram) mulVecTo(dst, v []float64) {
 	fblas.Symv(1, g.kernel(), dense.Vector(v), 0, dense.Vector(dst))
 }
-
-// addMulTo adds alpha·A·K[:, j0:j1] to dst; A has n columns.
-func (g gram) addMulTo(ctx context.Context, workers int, dst blas64.General, alpha float64, a blas64.General, j0, j1 int) error {
-	left, mid, right := dense.Cols(a, 0, j0), dense.Cols(a, j0, j1), dense.Cols(a, j1, g.n)
-	if j0 > 0 {
-		if err := fblas.GemmContext(ctx, workers, blas.NoTrans, blas.Trans, alpha, left, g.tile(j0, j1, 0, j0), 1, dst); err != nil {
-			return err
-		}
-	}
-	k := g.tile(j0, j1, j0, j1)
-	err := fblas.SymmContext(ctx, workers, blas.Right, alpha, blas64.Symmetric{Uplo: blas.Lower, N: k.Rows, Stride: k.Stride, Data: k.Data}, mid, 1, dst)
-	if err != nil || j1 == g.n {
-		return err
-	}
-	return fblas.GemmContext(ctx, workers, blas.NoTrans, blas.NoTrans, alpha, right, g.tile(j1, g.n, j0, j1), 1, dst)
-}

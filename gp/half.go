@@ -155,6 +155,10 @@ func singular(a *mat.Dense) (p *mat.Dense, values []float64, q *mat.Dense) {
 
 // divide replaces the rows g, C×N·C, by the part of R_i⁻ᵀg in the live directions.
 func (s rootSplit) divide(g blas64.General) {
+	if g.Rows == 1 {
+		floats.Scale(s.inverse.At(0, 0), g.Data)
+		return
+	}
 	const tile = 256
 	before := dense.New(g.Rows, min(tile, g.Cols))
 	for p := range par.Tiles(g.Cols, tile) {

@@ -13,7 +13,8 @@ import (
 )
 
 // An own holds the rows of training example i that its removal needs, with
-// B = UᵀU: T = [U⁻¹]_i and V = [K R U⁻¹]_i, both C×N·C. From these
+// B = UᵀU: V = [K R U⁻¹]_i, C×N·C, and T = [U⁻¹]_i from its column i·C on, before which
+// it is zero. From these
 //
 //	h = κ_ii − V Vᵀ,  [B⁻¹]_ii = T Tᵀ,  R_iᵀh = T Vᵀ  (E6)
 //	cov_−i = h + hR[B⁻¹]_ii⁻¹Rᵀh = κ_ii − V(I − Tᵀ(TTᵀ)⁻¹T)Vᵀ  (E17)
@@ -49,7 +50,8 @@ func (e *Exact) eachOwn(ctx context.Context, rows []int, progress func(done int)
 			return stopped("solving for a covariance", err)
 		}
 		err := par.Do(ctx, e.o.Workers, hi-lo, func(k int) error {
-			return do(lo+k, own{dense.Rows(t, k*c, (k+1)*c), dense.Rows(v, k*c, (k+1)*c)})
+			tail := dense.Cols(dense.Rows(t, k*c, (k+1)*c), rows[lo+k]*c, e.g.n)
+			return do(lo+k, own{tail, dense.Rows(v, k*c, (k+1)*c)})
 		})
 		if err != nil {
 			return err
@@ -83,7 +85,7 @@ func (o own) project() (l, y blas64.General, ok bool) {
 		l.Data[a*c+a] = norm
 	}
 	for a := range c {
-		row := dense.Row(o.v, a)
+		row := dense.Row(o.v, a)[o.v.Cols-o.t.Cols:]
 		for b := range c {
 			q := dense.Row(o.t, b)
 			s := floats.Dot(row, q)

@@ -59,6 +59,30 @@ func BenchmarkAdd(b *testing.B) {
 	})
 }
 
+// BenchmarkLeaveOneOut takes examples that are linearized already, as a sample of the
+// data is; BenchmarkLinearize is what that costs.
+func BenchmarkLeaveOneOut(b *testing.B) {
+	const n, m, c = 500, 200, 10
+	x, s, k := leNet(b, n)
+	z, err := sparse.Select(b.Context(), sparse.Uniform{}, k, x, m, nil)
+	require.NoError(b, err)
+	p, err := sparse.Fit(b.Context(), k, x, s, z, nil)
+	require.NoError(b, err)
+	rows := make([]int, n)
+	for i := range rows {
+		rows[i] = i
+	}
+	some, err := linearize.Gather(b.Context(), x, rows)
+	require.NoError(b, err)
+	b.Run(fmt.Sprintf("lenet5/rows=%d/M=%d/C=%d", n, m, c), func(b *testing.B) {
+		var mean, cov mat.Dense
+		for b.Loop() {
+			require.NoError(b, p.LeaveOneOutTo(b.Context(), &mean, &cov, rows, some))
+		}
+		b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "examples/s")
+	})
+}
+
 // BenchmarkLinearize is the part of BenchmarkAdd that is not this package's.
 func BenchmarkLinearize(b *testing.B) {
 	const n = 1000

@@ -225,7 +225,7 @@ func (s *predictVerb) write(c *console, p *problem, q *posterior, total *score, 
 	sum := total.summary(rows, q.report(p, c.warnings))
 	e := p.examples
 	total.all.Fit = sum.Fit
-	page := &report.PredictionPage{Predictions: total.all, Quantity: p.task.quantity(e.data.Target), Test: e.pictures(rows), Train: e.pictures(e.train), Invert: e.data.Images(),
+	page := &report.PredictionPage{Predictions: total.all, Quantity: oneLine(cut(e.data.Target, 40)), Test: e.pictures(rows), Train: e.pictures(e.train), Invert: e.data.Images(),
 		Model: p.model.name, Data: e.data.Source, Command: commandLine(c.args)}
 	if s.csv != "" {
 		c.detail("wrote %s", s.csv)

@@ -201,6 +201,9 @@ func (h *htmlWriter) guide() []fact {
 		{Name: "±", Value: "One posterior standard deviation: how much the number differs between networks that fit the training data."},
 	}
 	if h.kind == regression {
+		if len(h.page.Report.Prediction.ObservationSD) > 0 {
+			list[len(list)-1].Value = "One standard deviation. That of f says how much it differs between networks that fit the training data; that of a new observation has the noise of the targets in it as well."
+		}
 		return list
 	}
 	return append(list, fact{Name: "Against its own label", Value: "An example may speak against the class it is labelled with. Either it is unlike this row, or the model already goes too far for it and it pulls back."})

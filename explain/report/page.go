@@ -281,9 +281,6 @@ func (v *view) facts() {
 	if f.TraceError.Finite() && f.TraceError > 0 {
 		v.parameters = append(v.parameters, fact{"Trace error", g(f.TraceError), "part of the prior variance of the training examples that the inducing ones do not explain"})
 	}
-	if text := f.Calibration.text(); text != "" {
-		v.parameters = append(v.parameters, fact{"Calibration", text, "for probabilities and their ±; the covariance itself stays as it is"})
-	}
 	seconds := func(x Float) string { return fixed(float64(x), 2) + " s" }
 	for _, x := range []struct {
 		name string

@@ -192,6 +192,9 @@ func (p *PredictionPage) sentences() []string {
 	if text := r.Fit.Calibration.text(); text != "" {
 		say = append(say, "Calibration: "+text+".")
 	}
+	if text := p.missed(); text != "" {
+		say = append(say, text)
+	}
 	if share, size, n := r.held(); n > 0 && r.Coverage > 0 {
 		if r.Classes != nil {
 			say = append(say, fmt.Sprintf("The %s sets hold the label of %s of the rows, with %s classes on average.", percent(r.Coverage), percent(float64(share)), fixed(float64(size), 2)))
@@ -204,6 +207,21 @@ func (p *PredictionPage) sentences() []string {
 			percent(share), percent(noveltyTail), percent(1-noveltyTail)))
 	}
 	return say
+}
+
+// missed says that the test rows are not as expected, where that is beyond chance.
+func (p *PredictionPage) missed() string {
+	_, test, expected := p.Predictions.Scores()
+	d, se := float64(test.NLL-expected.NLL), math.Hypot(float64(test.NLLSE), float64(expected.NLLSE))
+	if !(math.Abs(d) > 3*se) || math.IsInf(d, 0) {
+		return ""
+	}
+	k, side := scoreDecimals(d), "lower"
+	if d > 0 {
+		side = "higher"
+	}
+	return fmt.Sprintf("The calibrated NLL is %s than expected by %s, by %s ± %s: the test rows may be unlike the training rows, or the network not trained to an optimum on these training rows.",
+		side, p.source(), fixed(math.Abs(d), k), fixed(se, k))
 }
 
 // noveltyTail is the rank above which a row counts as far from the training data.

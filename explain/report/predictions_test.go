@@ -343,6 +343,22 @@ func TestVerdict(t *testing.T) {
 	require.Contains(t, verdict(-0.1, 0.06), "are as good as the network alone, up to chance: their NLL is lower by 0.1000 ± 0.0600 nats")
 }
 
+// A test score far from the expected one is said to be so.
+func TestMissedExpectation(t *testing.T) {
+	p := drawnPage(400, 0, 4, 9)
+	p.Predictions.Fit.Calibration.Rows = 600
+	_, test, _ := p.Predictions.Scores()
+	c := p.Predictions.Fit.Calibration
+	c.LOO.NLL, c.NLLSE = test.NLL+test.NLLSE, 0
+	require.NotContains(t, predictionText(t, p, 0), "than expected by")
+	c.LOO.NLL = test.NLL - 4*test.NLLSE
+	require.Contains(t, predictionText(t, p, 0), "The calibrated NLL is higher than expected by leave-one-out, by")
+	c.LOO.NLL = test.NLL + 4*test.NLLSE
+	require.Contains(t, predictionText(t, p, 0), "The calibrated NLL is lower than expected by leave-one-out, by")
+	c.LOO.NLL = Undefined()
+	require.NotContains(t, predictionText(t, p, 0), "than expected by")
+}
+
 func TestPercent(t *testing.T) {
 	for share, want := range map[float64]string{0: "0 %", 1: "100 %", 0.5: "50 %", 0.9915: "99.2 %", 0.9997: "99.97 %", 0.99996: "99.996 %", 0.0002: "0.02 %", 0.95: "95 %", 0.0512: "5.1 %", 2e-10: "2e-08 %"} {
 		require.Equal(t, want, percent(share))
@@ -375,7 +391,11 @@ func TestIntervalsAndSetsAreShown(t *testing.T) {
 func TestCalibrationIsAFact(t *testing.T) {
 	p := newDemo(1, 30, 9, 4, 9).page(t, 9, nil)
 	p.Report.Fit.Calibration = &Calibration{Method: "loo", Scale: 0.05, NoiseScale: 1.5, Rows: 30}
-	require.Contains(t, html(t, p), "posterior covariance × 0.05, noise variance × 1.5, by leave-one-out over 30 training rows")
+	p.Report.Prediction.Novelty = &Novelty{Score: 0.25, MutualInformation: Undefined(), Rank: 0.945}
+	page := html(t, p)
+	for _, want := range []string{"Scale of the covariance</th><td>0.05 <small>makes 30 training rows by leave-one-out most probable", "Scale of the noise variance</th><td>1.5", "This row is farther from the training data than 94.5 % of the training rows are from the others (entropy 0.25 nats)."} {
+		require.Contains(t, page, want)
+	}
 	b := new(strings.Builder)
 	require.NoError(t, p.Report.WriteJSON(b))
 	require.Contains(t, b.String(), `"warnings":[],"calibration":{"method":"loo","scale":0.05,"noise_scale":1.5,"rows":30,"nll_se":0,"network":{"nll":0,"accuracy":0,"ece":0}}`)

@@ -26,7 +26,7 @@ func (v *view) head() (head, badge string, wrong bool) {
 				quantity = strings.TrimPrefix(target, " of ")
 			}
 			d := decimals(mean, sd)
-			parts = append(parts, typeset(fixed(mean, d))+" ± "+fixed(sd, d))
+			parts = append(parts, typeset(fixed(mean, d))+"\u00a0±\u00a0"+fixed(sd, d))
 		}
 		if v.label != "" {
 			badge = "Target " + typeset(v.label)
@@ -173,9 +173,9 @@ func (v *view) novelty() string {
 	case math.IsNaN(rank):
 		return "Novelty: " + measure + "."
 	case rank == 1:
-		return "Farther from the training data than any of them (" + measure + ")."
+		return "This row is farther from the training data than any training row from the others (" + measure + ")."
 	default:
-		return "Farther from the training data than " + percent(rank) + " of them (" + measure + ")."
+		return "This row is farther from the training data than " + percent(rank) + " of the training rows are from the others (" + measure + ")."
 	}
 }
 

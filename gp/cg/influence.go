@@ -43,7 +43,8 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 // LeaveOneOutTo implements gp.Dual. It solves for each output of an example with
 // the rows and columns of B that belong to the other examples, so the covariance
 // keeps its digits where the example nearly fixes the function by itself, and is
-// too large by no more than that of PredictTo. Where rounding has made a variance
+// too large by no more than that of PredictTo. As δα = −R B⁻¹ρ, the mean is off by no
+// more than MeanError standard deviations of the function value. Where rounding has made a variance
 // negative, the moments of the example are NaN.
 func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)

@@ -35,7 +35,7 @@ func TestSuitesFindFaults(t *testing.T) {
 			t.Errorf("%s: the suite finds nothing", name)
 		}
 	}
-	for _, name := range []string{"likelihood/Sound", "prior/Sound", "model/Sound"} {
+	for _, name := range []string{"likelihood/Sound", "prior/Sound", "model/Sound", "dual/Sound"} {
 		if !strings.Contains(string(out), "--- PASS: TestBroken/"+name+" ") {
 			t.Errorf("%s: the suite finds a fault", name)
 		}
@@ -48,6 +48,7 @@ func TestBroken(t *testing.T) {
 	}
 	sound := map[string]func(t *testing.T){
 		"likelihood/Sound": likelihood(logistic{}), "prior/Sound": prior(flat{}), "model/Sound": model(curve{theta: start}),
+		"dual/Sound": dual(func(_, _ *mat.Dense) {}),
 	}
 	for _, all := range []map[string]func(t *testing.T){broken, sound} {
 		for name, run := range all {
@@ -89,6 +90,9 @@ var broken = map[string]func(t *testing.T){
 	"model-not-a-number/BadInput":      model(curve{theta: start, trusting: true}),
 	"kernel-not-symmetric/Covariance":  kernel(func(i, j int) float64 { return float64(i) * 1e-3 }),
 	"kernel-not-positive/Covariance":   kernel(func(i, j int) float64 { return -1e3 }),
+	"dual-mean/LeaveOneOut":            dual(func(mean, _ *mat.Dense) { mean.Set(0, 0, mean.At(0, 0)+1e-3) }),
+	"dual-covariance/LeaveOneOut":      dual(func(_, cov *mat.Dense) { cov.Scale(1.01, cov) }),
+	"dual-seen/Without":                dual(func(mean, cov *mat.Dense) { mean.Scale(1.01, mean) }),
 }
 
 func likelihood(lik gp.Likelihood) func(t *testing.T) {
@@ -266,6 +270,58 @@ func (c curve) Linearize(_ context.Context, x *mat.Dense) (*linearize.Batch, err
 	span := linearize.Span{Name: "θ", Offset: c.offset, Rows: 1, Cols: 2}
 	p := 2 + c.offset
 	return &linearize.Batch{X: given, F: f, P: p, Blocks: []linearize.Block{&linearize.Full{J: j, C: 1, Params: []linearize.Span{span}}}}, nil
+}
+
+// dual runs the suite with a posterior whose moments without an example are changed.
+func dual(change func(mean, cov *mat.Dense)) func(t *testing.T) {
+	return func(t *testing.T) {
+		x, err := curve{theta: start}.Linearize(t.Context(), mat.NewDense(5, 1, []float64{-2, -0.5, 0.1, 1, 3}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, k := mat.NewDense(5, 1, []float64{0, 1, 1, 0, 1}), ntk.Dense(flat{}, start)
+		s, err := gp.NewSites(y, x.F, logistic{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fit := func(t *testing.T, x *linearize.Batch, s *gp.Sites) *gp.Exact {
+			e, err := gp.Fit(t.Context(), k, x, s, &gp.Options{Mean: gp.LinearGaussian})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}
+		gptest.Dual(t, gptest.DualCase{
+			LatentCase: gptest.LatentCase{Kernel: k, Test: x, Tol: 1e-10},
+			Dual:       changed{fit(t, x, s), change}, Train: x, SumTol: 1e-9,
+			Without: func(t *testing.T, row int) gp.Latent {
+				var rows []int
+				for i := range x.Len() {
+					if i != row {
+						rows = append(rows, i)
+					}
+				}
+				others, err := x.Gather(t.Context(), rows)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return fit(t, others, s.Rows(rows))
+			},
+		})
+	}
+}
+
+type changed struct {
+	gp.Dual
+	change func(mean, cov *mat.Dense)
+}
+
+func (d changed) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+	err := d.Dual.LeaveOneOutTo(ctx, mean, cov, rows, x)
+	if err == nil && mean != nil && cov != nil && len(rows) > 0 {
+		d.change(mean, cov)
+	}
+	return err
 }
 
 // kernel runs the suite with a kernel to whose entries something is added.

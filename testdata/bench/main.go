@@ -35,6 +35,7 @@ type options struct {
 	model, mnist, kmnist string
 	train, valid, limit  int
 	sizes                []int
+	keep                 string
 	json, render         string
 	table, plot          string
 }
@@ -49,6 +50,7 @@ func run(ctx context.Context, args []string) error {
 	f.IntVar(&o.valid, "valid", 5000, "training rows that choose the precision, the last ones")
 	f.IntVar(&o.limit, "limit", 10000, "rows of each test set")
 	sizes := f.String("m", "50,100,200,400", "numbers of inducing examples, ascending")
+	f.StringVar(&o.keep, "keep", "", "read the posterior at the largest M from here, or write it here after the pass")
 	f.StringVar(&o.json, "json", "results.json", "write results here")
 	f.StringVar(&o.render, "render", "", "read results from here instead of measuring")
 	f.StringVar(&o.table, "table", "", "write a table in Markdown here")

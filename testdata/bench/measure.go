@@ -11,8 +11,11 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/store"
 )
 
 // results are what is measured.
@@ -31,21 +34,40 @@ type row struct {
 	Precision  float64
 	TraceError float64 // NaN does not exist in JSON: -1 where there is none
 	ValidNLL   float64
-	NLL        float64
-	ECE        float64
-	Accuracy   float64
-	KMNIST     float64 // AUROC by entropy
-	Rotated    float64
+	verdict             // by the multi-class probit, or of the network alone
+	QMC        *verdict `json:",omitempty"` // by the integral over all of the covariance; nil for the network alone
+}
+
+// A verdict judges one predictive.
+type verdict struct {
+	NLL      float64
+	ECE      float64
+	Accuracy float64
+	KMNIST   float64 // AUROC by entropy
+	Rotated  float64
 }
 
 // An entry is a predictive being judged.
 type entry struct {
 	row
-	post *sparse.Projected // nil for the network alone
+	post   *sparse.Projected // nil for the network alone
+	judged []*judged         // by each link, in the order of row's verdicts
+}
+
+// A judged is what one link makes of a posterior.
+type judged struct {
 	link glm.Link
 	logp []float64
 	prob *mat.Dense           // of the test rows
 	ent  map[string][]float64 // entropies of a set
+}
+
+func judgedBy(links ...glm.Link) []*judged {
+	var all []*judged
+	for _, l := range links {
+		all = append(all, &judged{link: l, ent: map[string][]float64{}})
+	}
+	return all
 }
 
 var lik = glm.Categorical{}
@@ -92,14 +114,7 @@ func fit(ctx context.Context, p *problem, k *ntk.NTK, o *options) ([]*entry, *re
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := sparse.NewBuilder(ctx, k, z, so)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := b.Add(ctx, train, sites); err != nil {
-		return nil, nil, err
-	}
-	whole, err := b.Posterior(ctx)
+	whole, err := passOrRead(ctx, o.keep, k, z, train, sites, so)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,7 +127,7 @@ func fit(ctx context.Context, p *problem, k *ntk.NTK, o *options) ([]*entry, *re
 	if err := (glm.MAP{}).LogPredictiveTo(logp, lik, t.y, t.prepared.F(), nil); err != nil {
 		return nil, nil, err
 	}
-	entries := []*entry{{row: row{Method: "MAP", TraceError: -1, ValidNLL: glm.NLL(logp)}, link: glm.MAP{}}}
+	entries := []*entry{{row: row{Method: "MAP", TraceError: -1, ValidNLL: glm.NLL(logp)}, judged: judgedBy(glm.MAP{})}}
 	for _, m := range o.sizes {
 		subset, err := subsetOf(ctx, k, z, m, sites, so)
 		if err != nil {
@@ -134,6 +149,31 @@ func fit(ctx context.Context, p *problem, k *ntk.NTK, o *options) ([]*entry, *re
 		}
 	}
 	return entries, r, nil
+}
+
+// passOrRead passes over the training rows, or reads the posterior that an
+// earlier run kept.
+func passOrRead(ctx context.Context, path string, k ntk.Kernel, z *sparse.Inducing, train linearize.Source, s *gp.Sites, o *sparse.Options) (*sparse.Projected, error) {
+	const kind = "sparse posterior"
+	if _, err := os.Stat(path); err == nil {
+		f, err := store.Open(path, kind, 1) // stays open as long as the posterior is used
+		if err != nil {
+			return nil, err
+		}
+		return sparse.LoadProjected(ctx, f, k, z, o)
+	}
+	b, err := sparse.NewBuilder(ctx, k, z, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Add(ctx, train, s); err != nil {
+		return nil, err
+	}
+	p, err := b.Posterior(ctx)
+	if err != nil || path == "" {
+		return p, err
+	}
+	return p, store.Write(path, kind, 1, p.Save)
 }
 
 // subsetOf returns the exact posterior of the first m inducing examples. It
@@ -179,7 +219,10 @@ func (t *tuning) entries(ctx context.Context, name string, p *sparse.Projected, 
 	fmt.Fprintf(os.Stderr, "%s M=%d: %d trials, factor %.3g\n", name, r.M, len(tuned.Trials), tuned.Factor)
 	at := r
 	at.Tuned, at.Precision, at.ValidNLL = true, delta/tuned.Factor, tuned.Score
-	return []*entry{{row: r, post: p, link: glm.Probit{}}, {row: at, post: tuned.Posterior, link: glm.Probit{}}}, nil
+	return []*entry{
+		{row: r, post: p, judged: judgedBy(glm.Probit{}, glm.QMC{})},
+		{row: at, post: tuned.Posterior, judged: judgedBy(glm.Probit{}, glm.QMC{})},
+	}, nil
 }
 
 // predictSet predicts all rows of a set by all entries, a chunk of features at
@@ -194,10 +237,9 @@ func predictSet(ctx context.Context, entries []*entry, set rows) error {
 		if err != nil {
 			return err
 		}
-		for _, e := range entries {
-			if err := e.predict(ctx, prepared, set, lo, hi); err != nil {
-				return err
-			}
+		err = par.Do(ctx, 0, len(entries), func(i int) error { return entries[i].predict(ctx, prepared, set, lo, hi) })
+		if err != nil {
+			return err
 		}
 		show(set.name, hi, set.n)
 	}
@@ -212,41 +254,56 @@ func (e *entry) predict(ctx context.Context, t *sparse.Prepared, set rows, lo, h
 	} else if err := e.post.PredictPreparedTo(ctx, mean, cov, t); err != nil {
 		return err
 	}
-	prob := new(mat.Dense)
-	if err := e.link.PredictTo(prob, nil, lik, mean, cov); err != nil {
-		return err
+	for _, j := range e.judged {
+		if err := j.predict(mean, cov, set, lo, hi); err != nil {
+			return err
+		}
 	}
-	if e.ent == nil {
-		e.ent = map[string][]float64{}
+	return nil
+}
+
+func (j *judged) predict(mean, cov *mat.Dense, set rows, lo, hi int) error {
+	prob := new(mat.Dense)
+	if err := j.link.PredictTo(prob, nil, lik, mean, cov); err != nil {
+		return err
 	}
 	ent := make([]float64, hi-lo)
 	glm.EntropyTo(ent, prob)
-	e.ent[set.name] = append(e.ent[set.name], ent...)
+	j.ent[set.name] = append(j.ent[set.name], ent...)
 	if set.name != "test" {
 		return nil
 	}
 	y := set.targets().Slice(lo, hi, 0, 1).(*mat.Dense)
 	logp := make([]float64, hi-lo)
-	if err := e.link.LogPredictiveTo(logp, lik, y, mean, cov); err != nil {
+	if err := j.link.LogPredictiveTo(logp, lik, y, mean, cov); err != nil {
 		return err
 	}
-	e.logp = append(e.logp, logp...)
-	if e.prob == nil {
-		e.prob = mat.NewDense(set.n, c, nil)
+	j.logp = append(j.logp, logp...)
+	_, c := mean.Dims()
+	if j.prob == nil {
+		j.prob = mat.NewDense(set.n, c, nil)
 	}
-	e.prob.Slice(lo, hi, 0, c).(*mat.Dense).Copy(prob)
+	j.prob.Slice(lo, hi, 0, c).(*mat.Dense).Copy(prob)
 	return nil
 }
 
 func (e *entry) finish(p *problem) {
-	e.NLL, e.ECE, e.Accuracy = glm.NLL(e.logp), glm.ECE(e.prob, p.test.labels), glm.Accuracy(e.prob, p.test.labels)
-	e.KMNIST = glm.AUROC(e.ent[p.test.name], e.ent[p.kmnist.name])
-	e.Rotated = glm.AUROC(e.ent[p.test.name], e.ent[p.rotated.name])
-	for _, v := range []*float64{&e.NLL, &e.ECE, &e.KMNIST, &e.Rotated} {
-		if math.IsNaN(*v) {
-			*v = -1
+	e.verdict = e.judged[0].verdict(p)
+	if len(e.judged) > 1 {
+		v := e.judged[1].verdict(p)
+		e.QMC = &v
+	}
+}
+
+func (j *judged) verdict(p *problem) verdict {
+	v := verdict{NLL: glm.NLL(j.logp), ECE: glm.ECE(j.prob, p.test.labels), Accuracy: glm.Accuracy(j.prob, p.test.labels),
+		KMNIST: glm.AUROC(j.ent[p.test.name], j.ent[p.kmnist.name]), Rotated: glm.AUROC(j.ent[p.test.name], j.ent[p.rotated.name])}
+	for _, x := range []*float64{&v.NLL, &v.ECE, &v.KMNIST, &v.Rotated} {
+		if math.IsNaN(*x) {
+			*x = -1
 		}
 	}
+	return v
 }
 
 // progress writes a line now and then.

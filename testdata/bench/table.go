@@ -12,7 +12,7 @@ func (r *results) writeTable(path string) error {
 		return nil
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "| posterior | M | precision | trace error | NLL | ECE | accuracy | AUROC Kuzushiji | AUROC rotated |\n|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "| posterior | M | precision | trace error | NLL probit | QMC | ECE probit | QMC | accuracy probit | QMC | AUROC Kuzushiji probit | QMC | AUROC rotated probit | QMC |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, x := range r.Rows {
 		m, precision, traceError := "", "", ""
 		if x.M > 0 {
@@ -28,7 +28,19 @@ func (r *results) writeTable(path string) error {
 		if x.M == 0 {
 			name = "network alone (MAP)"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.4f | %.4f | %.4f | %.4f | %.4f |\n", name, m, precision, traceError, x.NLL, x.ECE, x.Accuracy, x.KMNIST, x.Rotated)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |", name, m, precision, traceError)
+		for _, of := range []func(v *verdict) float64{
+			func(v *verdict) float64 { return v.NLL }, func(v *verdict) float64 { return v.ECE }, func(v *verdict) float64 { return v.Accuracy },
+			func(v *verdict) float64 { return v.KMNIST }, func(v *verdict) float64 { return v.Rotated },
+		} {
+			fmt.Fprintf(&b, " %.4f |", of(&x.verdict))
+			if x.QMC == nil {
+				b.WriteString("  |")
+				continue
+			}
+			fmt.Fprintf(&b, " %.4f |", of(x.QMC))
+		}
+		b.WriteString("\n")
 	}
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }

@@ -84,6 +84,9 @@ func openUCI(name string, outputs int, s *sgd) func(ctx context.Context, o *opti
 		if outputs == 1 {
 			p.lik = glm.Bernoulli{}
 		}
+		if name == "satellite" {
+			p.members, p.recipe.opt.LBFGS = 2, 200
+		}
 		for _, t := range []struct {
 			to   *part
 			from *dataset.Set

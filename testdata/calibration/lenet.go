@@ -82,7 +82,7 @@ func (post *posterior) novelty(ctx context.Context, p *problem, dual gp.Latent, 
 // predictive, the entropy of the calibrated one, and that of the network.
 func noveltyOf(ctx context.Context, p *problem, net *network.Network, c *glm.Calibration, x, mean, cov *mat.Dense) ([4][]float64, error) {
 	var out [4][]float64
-	unscaled, err := glm.NoveltyOf(ctx, nil, p.lik, mean, cov, 0)
+	unscaled, err := glm.NoveltyOf(ctx, p.link(), p.lik, mean, cov, 0)
 	if err != nil {
 		return out, err
 	}
@@ -91,7 +91,7 @@ func noveltyOf(ctx context.Context, p *problem, net *network.Network, c *glm.Cal
 	if err != nil {
 		return out, err
 	}
-	calibrated, err := glm.NoveltyOf(ctx, nil, lik, mean, scaled, 0)
+	calibrated, err := glm.NoveltyOf(ctx, p.link(), lik, mean, scaled, 0)
 	if err != nil {
 		return out, err
 	}

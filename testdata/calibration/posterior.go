@@ -119,7 +119,7 @@ func (p *problem) nystrom(ctx context.Context, net *network.Network, k ntk.Kerne
 	return s, err
 }
 
-const posteriorKind = "calibration: posterior of a case"
+const posteriorKind = "sparse posterior"
 
 // loadPosterior returns the posterior that an earlier run kept, or nil. Its file
 // stays open.
@@ -247,7 +247,7 @@ func (p *problem) judge(ctx context.Context, net *network.Network, f fit, path s
 	}
 	post.LOOSeconds = lap()
 	y := p.train.targetsOf(rows)
-	c, err := glm.Calibrate(ctx, p.lik, y, mean, cov, nil)
+	c, err := glm.Calibrate(ctx, p.lik, y, mean, cov, &glm.CalibrateOptions{Link: p.link()})
 	if err != nil {
 		return nil, err
 	}
@@ -261,6 +261,11 @@ func (p *problem) judge(ctx context.Context, net *network.Network, f fit, path s
 	}
 	if err := post.onTest(ctx, p, c, testMean, testCov, alone); err != nil {
 		return nil, err
+	}
+	if _, outputs := mean.Dims(); outputs <= 2 {
+		if post.Curve, err = p.curve(ctx, c, y, mean, cov, testMean, testCov); err != nil {
+			return nil, err
+		}
 	}
 	if err := post.novelty(ctx, p, dual, net, c, testMean, testCov); err != nil {
 		return nil, err
@@ -280,12 +285,12 @@ func (post *posterior) calibrated(ctx context.Context, p *problem, c *glm.Calibr
 	if err != nil {
 		return err
 	}
-	s, err := glm.ScoreOf(nil, lik, y, mean, scaled)
+	s, err := glm.ScoreOf(p.link(), lik, y, mean, scaled)
 	if err != nil {
 		return err
 	}
 	post.LOO = scoreOf(s)
-	if s, err = glm.ScoreOf(nil, p.lik, y, mean, nil); err != nil {
+	if s, err = glm.ScoreOf(p.link(), p.lik, y, mean, nil); err != nil {
 		return err
 	}
 	post.LOONetwork = scoreOf(s)
@@ -295,12 +300,12 @@ func (post *posterior) calibrated(ctx context.Context, p *problem, c *glm.Calibr
 // onTest judges the test rows: unscaled, calibrated, and at the scale that is best
 // for them.
 func (post *posterior) onTest(ctx context.Context, p *problem, c *glm.Calibration, mean, cov *mat.Dense, alone *glm.Score) error {
-	s, err := glm.ScoreOf(nil, p.lik, p.test.y, mean, cov)
+	s, err := glm.ScoreOf(p.link(), p.lik, p.test.y, mean, cov)
 	if err != nil {
 		return err
 	}
 	post.Unscaled = scoreOf(s)
-	if s, err = glm.ScoreOf(nil, p.lik, p.test.y, mean, nil); err != nil {
+	if s, err = glm.ScoreOf(p.link(), p.lik, p.test.y, mean, nil); err != nil {
 		return err
 	}
 	post.Plain = scoreOf(s)
@@ -308,7 +313,7 @@ func (post *posterior) onTest(ctx context.Context, p *problem, c *glm.Calibratio
 	if err != nil {
 		return err
 	}
-	if s, err = glm.ScoreOf(nil, lik, p.test.y, mean, scaled); err != nil {
+	if s, err = glm.ScoreOf(p.link(), lik, p.test.y, mean, scaled); err != nil {
 		return err
 	}
 	post.Calibrated = scoreOf(s)
@@ -318,12 +323,20 @@ func (post *posterior) onTest(ctx context.Context, p *problem, c *glm.Calibratio
 	}
 	m, se := moments(gain)
 	post.Gain, post.GainSE = report.Float(m), report.Float(se)
-	best, err := glm.Calibrate(ctx, p.lik, p.test.y, mean, cov, nil)
+	n := p.test.len()
+	if p.link() != nil {
+		n = min(n, bestRows)
+	}
+	_, outputs := mean.Dims()
+	firstMean, firstCov := mean.Slice(0, n, 0, outputs).(*mat.Dense), cov.Slice(0, n*outputs, 0, outputs).(*mat.Dense)
+	best, err := glm.Calibrate(ctx, p.lik, p.test.head(n).y, firstMean, firstCov, &glm.CalibrateOptions{Link: p.link()})
 	if err != nil {
 		return err
 	}
 	post.BestScale, post.BestNoiseScale, post.BestNLL = report.Float(best.Scale), report.Float(best.NoiseScale), report.Float(best.NLL)
-	post.Regret = post.Calibrated.NLL - post.BestNLL
+	// The regret is that of the rows which the best scale was found on.
+	here, _ := moments(s.LogDensity[:n])
+	post.Regret = report.Float(-here) - post.BestNLL
 	post.Gap = max(post.LOO.NLL-post.Calibrated.NLL, post.Calibrated.NLL-post.LOO.NLL)
 	return nil
 }
@@ -334,7 +347,7 @@ func (post *posterior) byHeldOut(ctx context.Context, p *problem, dual gp.Latent
 	if err != nil {
 		return err
 	}
-	c, err := glm.Calibrate(ctx, p.lik, p.valid.y, m, v, nil)
+	c, err := glm.Calibrate(ctx, p.lik, p.valid.y, m, v, &glm.CalibrateOptions{Link: p.link()})
 	if err != nil {
 		return err
 	}
@@ -342,7 +355,7 @@ func (post *posterior) byHeldOut(ctx context.Context, p *problem, dual gp.Latent
 	if err != nil {
 		return err
 	}
-	s, err := glm.ScoreOf(nil, lik, p.test.y, mean, scaled)
+	s, err := glm.ScoreOf(p.link(), lik, p.test.y, mean, scaled)
 	if err != nil {
 		return err
 	}

@@ -66,6 +66,32 @@ type fit struct {
 	keep     bool // keep the posterior in the cache
 }
 
+// link returns how a posterior's predictive is computed: the default, with a
+// tolerance of 1e-3 for more than two classes, because each case takes some hundred
+// thousand integrals.
+func (p *problem) link() glm.Link {
+	if p.classes() <= 2 {
+		return nil
+	}
+	return glm.QMC{Tol: 1e-3, MaxPoints: 4096}
+}
+
+// bestRows are the test rows on which the best scale is sought for more than two
+// classes.
+const bestRows = 2000
+
+// classes is the number of classes of a likelihood with a softmax, else 1.
+func (p *problem) classes() int {
+	if _, ok := p.lik.(glm.Categorical); !ok {
+		return 1
+	}
+	n := 0
+	for _, l := range labels(p.train.y) {
+		n = max(n, l+1)
+	}
+	return n
+}
+
 // labels returns the classes of y.
 func labels(y *mat.Dense) []int {
 	n, _ := y.Dims()

@@ -74,7 +74,7 @@ type posterior struct {
 	Gain   report.Float `json:"gain"`
 	GainSE report.Float `json:"gain_se"`
 
-	BestScale      report.Float `json:"best_scale"` // the scale that the test rows like best
+	BestScale      report.Float `json:"best_scale"` // the scale that the test rows like best, the first 2,000 for C > 2
 	BestNoiseScale report.Float `json:"best_noise_scale"`
 	BestNLL        report.Float `json:"best_nll"`
 	Regret         report.Float `json:"regret"`
@@ -87,6 +87,7 @@ type posterior struct {
 	Gap        report.Float `json:"loo_gap"` // |leave-one-out − test| of the calibrated NLL
 
 	HeldOut *heldOut `json:"held_out,omitempty"`
+	Curve   []point  `json:"curve,omitempty"`
 
 	FitSeconds report.Float `json:"fit_seconds"`
 	LOOSeconds report.Float `json:"loo_seconds"`
