@@ -48,7 +48,8 @@ type Calibration struct {
 	Warnings []error
 }
 
-// A ScaleTrial is one pair of scales that was tried, with its NLL.
+// A ScaleTrial is one pair of scales that was tried, with its NLL to the accuracy of
+// ScaleLink.
 type ScaleTrial struct{ Scale, NoiseScale, NLL float64 }
 
 // ScaleEdgeWarning reports that the best scale is the smallest or the largest one
@@ -200,7 +201,7 @@ func (s *scaleSearch) covariance(ctx context.Context, c *Calibration) error {
 	if link == nil {
 		link = DefaultLink(s.lik, s.rows.c)
 	}
-	density := map[float64][]float64{} // log densities of the rows by log s
+	var atOne []float64 // log densities of the rows at s = 1, a point of the grid
 	found, err := minimize.Search(ctx, scaleGrid(), s.tol, func(ctx context.Context, logs []float64) ([]float64, error) {
 		scales, nll := make([]float64, len(logs)), make([]float64, len(logs))
 		for k, v := range logs {
@@ -211,19 +212,30 @@ func (s *scaleSearch) covariance(ctx context.Context, c *Calibration) error {
 			return nil, err
 		}
 		for k, v := range logs {
-			density[v], nll[k] = logp[k], NLL(logp[k])
+			nll[k] = NLL(logp[k])
+			if v == 0 {
+				atOne = logp[k]
+			}
 		}
 		return nll, nil
 	})
 	if err != nil {
-		return s.zeroDensity(err, density[0])
+		return s.zeroDensity(err, atOne)
 	}
 	for _, t := range found.Trials {
 		c.Trials = append(c.Trials, ScaleTrial{scaleOf(t.X), 1, t.Value})
 	}
 	c.Scale, c.NoiseScale = scaleOf(found.X), 1
-	c.NLL, c.StdErr = found.Value, standardError(density[found.X])
-	c.Unscaled = NLL(density[0])
+	// The search may have used fewer points than the link does.
+	logp, err := s.logDensitiesAt(ctx, link, c.Scale)
+	if err != nil {
+		return err
+	}
+	unscaled, err := s.logDensitiesAt(ctx, link, 1)
+	if err != nil {
+		return err
+	}
+	c.NLL, c.StdErr, c.Unscaled = NLL(logp), standardError(logp), NLL(unscaled)
 	if found.Flat {
 		c.Warnings = append(c.Warnings, &ScaleFlatWarning{NLL: c.NLL})
 	}
@@ -279,16 +291,22 @@ func (s *scaleSearch) logDensities(ctx context.Context, link Link, scales []floa
 		return logp, nil
 	}
 	for k, scale := range scales {
-		logp[k] = make([]float64, n)
-		err := s.rows.each(ctx, s.o.Workers, func(lo, hi int, y, mean, cov *mat.Dense) error {
-			return link.LogPredictiveTo(logp[k][lo:hi], s.lik, y, mean, scaledCovariance(cov, scale))
-		})
-		if err != nil {
+		var err error
+		if logp[k], err = s.logDensitiesAt(ctx, link, scale); err != nil {
 			return nil, err
 		}
 		s.progress(1)
 	}
 	return logp, nil
+}
+
+// logDensitiesAt returns the log densities of the rows at one scale, to the full
+// accuracy of the link.
+func (s *scaleSearch) logDensitiesAt(ctx context.Context, link Link, scale float64) ([]float64, error) {
+	logp := make([]float64, len(s.rows.kept))
+	return logp, s.rows.each(ctx, s.o.Workers, func(lo, hi int, y, mean, cov *mat.Dense) error {
+		return link.LogPredictiveTo(logp[lo:hi], s.lik, y, mean, scaledCovariance(cov, scale))
+	})
 }
 
 // gaussian finds the scales of the covariance and of the noise. With ρ = s/t the

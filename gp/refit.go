@@ -26,7 +26,7 @@ func Refit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, y *mat.Dense, 
 	if err != nil {
 		return nil, err
 	}
-	return e.newton(ctx, y, lik)
+	return e.newton(ctx, y, lik, nil)
 }
 
 // Refit returns what the function Refit does for the training examples and the
@@ -46,7 +46,7 @@ func (e *Exact) Refit(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exact
 		return nil, err
 	}
 	r := &Exact{k: e.k, x: e.x, o: e.o, g: g, tile: e.tile, prior: e.prior}
-	return r.newton(ctx, y, lik)
+	return r.newton(ctx, y, lik, nil)
 }
 
 // A point is a function in the span of the training examples: f = m + Kα.
@@ -64,13 +64,20 @@ type line struct {
 
 var _ newton.Line[*point] = line{}
 
-// newton conditions e on the sites at the mode, which it finds, and returns e.
-func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exact, error) {
+// newton conditions e on the sites at the mode, which it finds, and returns e. It
+// begins at start, or at θ* where that is nil.
+func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood, start *point) (*Exact, error) {
 	e.refit = true
 	l := line{e, y, lik}
-	from := e.point(make([]float64, e.g.n), make([]float64, e.g.n)) // the prior mean
-	sitesAt := dense.Flat(e.x.F)                                    // θ* need not lie in the span
-	s := newton.Search{MaxIter: e.o.MaxIter, AtTheta: true, Move: math.Inf(1)}
+	s := newton.Search{MaxIter: e.o.MaxIter, AtTheta: start == nil, Move: math.Inf(1)}
+	from := start
+	if start == nil {
+		from = e.point(make([]float64, e.g.n), make([]float64, e.g.n)) // the prior mean
+	}
+	sitesAt := from.f
+	if start == nil {
+		sitesAt = dense.Flat(e.x.F) // θ* need not lie in the span
+	}
 	for end := newton.GoesOn; end == newton.GoesOn; {
 		if err := ctx.Err(); err != nil {
 			return nil, stopped("refitting", err)

@@ -17,9 +17,10 @@ import (
 
 // RemovalTo writes q_i = (I − Λ_i h_i)⁻¹ r_i of every training example, N·C.
 // Leaving out example i moves f(x*) by −C(x*,x_i) q_i to first order (E15).
-// RemovalTo takes about as long as four factorizations. Where an example alone
-// fixes the function at its own input, its q_i is NaN and the error is a
-// *NotPDError; all other q_i are written.
+// RemovalTo takes about as long as a factorization; each direction in which a root of
+// Λ_i is nearly zero takes a solve more. Where an example alone fixes the function at
+// its own input, its q_i is NaN and the error is a *NotPDError; all other q_i are
+// written.
 func (e *Exact) RemovalTo(ctx context.Context, dst []float64) error {
 	if len(dst) != e.g.n {
 		panic("gp: destination has a wrong length")

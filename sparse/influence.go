@@ -40,19 +40,7 @@ func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, row
 	if err := ctx.Err(); err != nil || mean == nil && cov == nil {
 		return err
 	}
-	return p.eachOwn(ctx, rows, x, mean != nil, func(at int, o *own) {
-		var m []float64
-		if mean != nil {
-			m = mean.RawRowView(at)
-		}
-		v := dense.Slice(cov, at*c, (at+1)*c)
-		gp.LeaveOneOutFrom(m, v, o.h, o.root, o.prior, o.f, o.r)
-		if v != nil {
-			// cov_−i += k_ii − q_ii (E17)
-			v.Add(v, o.d)
-			o.settle(v)
-		}
-	})
+	return p.eachOwn(ctx, rows, x, mean != nil, func(at int, o *own) { o.leaveOut(mean, cov, at) })
 }
 
 // checkOwn panics where x does not hold the examples at these rows.
@@ -70,6 +58,23 @@ type own struct {
 	h     *mat.Dense // φ A'⁻¹ φᵀ
 	prior *mat.Dense // k_ii
 	d     *mat.Dense // k_ii − q_ii
+}
+
+// leaveOut writes the moments without the example to the given rows of mean, n×C,
+// and cov, n·C×C.
+func (o *own) leaveOut(mean, cov *mat.Dense, at int) {
+	var m []float64
+	if mean != nil {
+		m = mean.RawRowView(at)
+	}
+	c := len(o.r)
+	v := dense.Slice(cov, at*c, (at+1)*c)
+	gp.LeaveOneOutFrom(m, v, o.h, o.root, o.prior, o.f, o.r)
+	if v != nil {
+		// cov_−i += k_ii − q_ii (E17)
+		v.Add(v, o.d)
+		o.settle(v)
+	}
 }
 
 // settle applies gp.SettleVariances to the moments without the example. A

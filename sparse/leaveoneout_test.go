@@ -51,8 +51,12 @@ func TestLeaveOneOutOfAllInducingIsExact(t *testing.T) {
 // With fewer inducing examples or pairs, the moments are what the posterior predicts
 // once the example is taken out of its sums, which is done here one by one.
 func TestLeaveOneOutIsRemove(t *testing.T) {
-	both(t, func(t *testing.T, q *problem, a sparse.Approximation) { q.requireRemove(t, q.fit(t, q.some(t), linear(a))) })
-	bothPairs(t, func(t *testing.T, q *problem, a sparse.Approximation) { q.requireRemove(t, q.fit(t, q.somePairs(t), linear(a))) })
+	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		q.requireRemove(t, q.fit(t, q.some(t), linear(a)))
+	})
+	bothPairs(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+		q.requireRemove(t, q.fit(t, q.somePairs(t), linear(a)))
+	})
 }
 
 func (q *problem) requireRemove(t *testing.T, p *sparse.Posterior) {

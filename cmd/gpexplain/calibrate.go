@@ -78,7 +78,11 @@ func answer(ctx context.Context, c *console, p *problem, f *posteriorFlags, meth
 	if p.saved != nil {
 		return loadPosterior(ctx, c, p, method)
 	}
-	return fitCalibrated(ctx, c, p, f, fitOptions{}, method)
+	q, err := fitCalibrated(ctx, c, p, f, fitOptions{}, method)
+	if err == nil && q.tuning != nil && !c.json {
+		c.note("prior precision %s", tuningText(q.tuning, q.precision))
+	}
+	return q, err
 }
 
 // fitCalibrated computes the posterior that the flags ask for and calibrates
@@ -249,6 +253,9 @@ func (q *posterior) calibrate(ctx context.Context, c *console, p *problem, heldO
 		return loo.names.explainError(err)
 	}
 	q.calibration, q.novelty = k, rankNovelty(k.rows)
+	if heldOut == nil && q.noMode != "" {
+		k.warnings = append(k.warnings, q.noMode)
+	}
 	for _, text := range k.warnings {
 		c.warnText(text)
 	}

@@ -27,13 +27,13 @@ func checkpointed(t *testing.T, args ...string) (path string) {
 // stays as it is.
 func TestCheckpointOfOthers(t *testing.T) {
 	common := []string{"--data", "digits:2000,100", "--method", "nystrom"}
-	path := checkpointed(t, append(common, "--inducing", "40")...)
+	path := checkpointed(t, append(common, "--inducing", "40", "--refit=false")...)
 	before := read(t, path)
 	for what, args := range map[string][]string{
-		"inducing examples":           {"--inducing", "40", "--seed", "1"},
-		"prior":                       {"--inducing", "40", "--prior-precision", "3"},
+		"inducing examples":           {"--inducing", "40", "--seed", "1", "--refit=false"},
+		"prior":                       {"--inducing", "40", "--prior-precision", "3", "--refit=false"},
 		"kind: one is a refit":        {"--inducing", "40", "--refit"},
-		"number of training examples": {"--inducing", "40", "--train-count", "300"},
+		"number of training examples": {"--inducing", "40", "--train-count", "300", "--refit=false"},
 	} {
 		line := refuse(t, 1, append(append([]string{"fit", "--quiet", "--out", filepath.Join(t.TempDir(), "b.gp"), "--checkpoint", path}, common...), args...)...)
 		require.Contains(t, line, "gpexplain: --checkpoint "+path+": it is of another fit, which differs in "+what)

@@ -28,7 +28,7 @@ from 9s.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetArgs(con.args)
+	root.SetArgs(joinTune(con.args))
 	root.SetOut(con.out)
 	root.SetErr(con.stderr)
 	root.CompletionOptions.DisableDescriptions = true

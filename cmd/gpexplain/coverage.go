@@ -190,21 +190,3 @@ func (k *coverage) report() *coverageReport {
 	}
 	return r
 }
-
-// text prints the share with its band, which the text of the predictions does not
-// have.
-func (r *coverageReport) text(c *console, rows int) {
-	if r == nil {
-		return
-	}
-	what := "intervals"
-	if r.Size != nil {
-		what = "sets"
-	}
-	empty := ""
-	if r.Empty > 0 {
-		empty = fmt.Sprintf("; %d are empty", r.Empty)
-	}
-	c.note("coverage: %s of jackknife+ for a share of %g hold %.4f of %d targets (95 %% band %.4f to %.4f)%s", what,
-		float64(r.Share), float64(r.Measured), rows, float64(r.Band[0]), float64(r.Band[1]), empty)
-}

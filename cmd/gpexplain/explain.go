@@ -62,6 +62,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 	f.IntVar(&s.top, "top", 8, "list the `K` largest terms")
 	s.posterior.add(c)
 	s.posterior.addRefit(c, true, "move to the optimum of the linearized model first, where the sum is complete")
+	s.posterior.addTune(c)
 	s.posterior.addFile(c)
 	s.calibration.add(c)
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")

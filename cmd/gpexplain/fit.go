@@ -21,7 +21,7 @@ type fitVerb struct {
 	calibration calibrationFlags
 
 	out, checkpoint string
-	tune, inputs    bool
+	inputs          bool
 }
 
 func fitCommand(con *console) *cobra.Command {
@@ -34,9 +34,13 @@ a file, from which explain, predict and importances answer with --posterior.
 With --method nystrom it takes data of any size: one pass over them through
 inducing examples. It reports how far that is from exact.
 
-With --tune-prior the precision suits predictions. The trained parameters are not
-the optimum under it, so explanations have a large remainder: for those, fit at
-the precision of training, or with --refit, where the sum is complete.
+Where the trained parameters are no optimum at the prior precision, as after
+training without weight decay, the posterior is that of a refit.
+
+With --tune-prior the precision suits predictions: --tune-prior loo needs no
+held-out rows. The posterior then differs from the network, which was trained at
+another precision: it says by how much. For explanations of the network itself
+fit at the precision of training.
 
 The file holds no training inputs unless --with-inputs asks for them; the model
 and the data are needed again, and must be the same.`,
@@ -53,9 +57,9 @@ func (s *fitVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior to `FILE`; needed")
 	s.posterior.add(c)
-	s.posterior.addRefit(c, false, "move to the optimum of the linearized model first, where explanations are complete")
+	s.posterior.addRefit(c, false, "move to the optimum of the linearized model first, where explanations are complete (default only where the trained parameters are no optimum)")
 	s.calibration.add(c)
-	f.BoolVar(&s.tune, "tune-prior", false, "choose the prior precision of the posterior on rows that were not trained on: validation rows, or the last 5000 training rows that are left")
+	s.posterior.addTune(c)
 	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom in `FILE` while it passes over the data, and go on from there where it exists")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
 }
@@ -64,8 +68,6 @@ func (s *fitVerb) check(c *cobra.Command) error {
 	switch {
 	case s.out == "":
 		return usagef("-o FILE is needed: where to write the posterior")
-	case s.tune && s.posterior.refit:
-		return usagef("--tune-prior and --refit exclude each other: the optimum depends on the prior precision")
 	case s.checkpoint != "" && s.posterior.method == "subset":
 		return usagef("--checkpoint is for --method nystrom, not subset")
 	}
@@ -82,15 +84,9 @@ func (s *fitVerb) check(c *cobra.Command) error {
 type fitReport struct {
 	File    string         `json:"file"`
 	Bytes   int64          `json:"bytes"`
-	Trials  []trial        `json:"trials,omitempty"` // of --tune-prior
+	Trials  []report.Trial `json:"trials,omitempty"` // of --tune-prior
 	Fit     report.Fit     `json:"fit"`
 	Timings report.Timings `json:"timings"`
-}
-
-// A trial is a prior precision that --tune-prior tried.
-type trial struct {
-	PriorPrecision report.Float `json:"prior_precision"`
-	NLL            report.Float `json:"nll"`
 }
 
 func (s *fitVerb) run(ctx context.Context, c *console) error {
@@ -99,7 +95,7 @@ func (s *fitVerb) run(ctx context.Context, c *console) error {
 			return err
 		}
 	}
-	o := fitOptions{tune: s.tune, checkpoint: s.checkpoint}
+	o := fitOptions{checkpoint: s.checkpoint}
 	var err error
 	if o.resume, err = readCheckpoint(s.checkpoint, gp.MemoryBudget(s.common.limits.memory)); err != nil {
 		return err
@@ -112,7 +108,10 @@ func (s *fitVerb) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	r := &fitReport{File: s.out, Trials: q.trials, Fit: q.report(p, c.warnings)}
+	r := &fitReport{File: s.out, Fit: q.report(p, c.warnings)}
+	if q.tuning != nil {
+		r.Trials = q.tuning.Trials
+	}
 	if err := q.save(s.out, p, r.Fit, s.inputs, s.common.data.split); err != nil {
 		return err
 	}
@@ -127,23 +126,22 @@ func (s *fitVerb) run(ctx context.Context, c *console) error {
 	if c.json {
 		return json.NewEncoder(c.out).Encode(r)
 	}
-	return r.text(c.out, p.task.precision, q)
+	return r.text(c.out, q)
 }
 
 // methodNames are the methods in words.
 var methodNames = map[string]string{"exact": "exact", "subset": "subset-of-data", "nystrom": "Nyström", "cg": "exact (conjugate gradients)"}
 
-// text prints the report; precision is the one that the search of --tune-prior
-// began with.
-func (r *fitReport) text(out io.Writer, precision float64, q *posterior) error {
+// text prints the report.
+func (r *fitReport) text(out io.Writer, q *posterior) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	f := &r.Fit
 	fmt.Fprintf(w, "posterior\t%s, of %d training rows, %d outputs, %d parameters\n", methodNames[f.Method], f.Examples, f.Outputs, f.Parameters)
-	tuned := ""
-	if r.Trials != nil {
-		tuned = fmt.Sprintf(", chosen on held-out rows: NLL %.4f, %.4f at %.4g", bestTrial(r.Trials), float64(r.Trials[0].NLL), precision)
+	if f.Tuning != nil {
+		fmt.Fprintf(w, "prior precision\t%s\n", tuningText(f.Tuning, float64(f.PriorPrecision)))
+	} else {
+		fmt.Fprintf(w, "prior precision\t%.4g\n", float64(f.PriorPrecision))
 	}
-	fmt.Fprintf(w, "prior precision\t%.4g%s\n", float64(f.PriorPrecision), tuned)
 	fmt.Fprintf(w, "log evidence\t%.6g%s\n", float64(f.LogEvidence), q.boundText())
 	if a := f.Approximation; a != nil {
 		approximationText(w, f, a)
@@ -160,14 +158,6 @@ func (r *fitReport) text(out io.Writer, precision float64, q *posterior) error {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
 	return w.Flush()
-}
-
-func bestTrial(trials []trial) float64 {
-	best := float64(trials[0].NLL)
-	for _, t := range trials {
-		best = min(best, float64(t.NLL))
-	}
-	return best
 }
 
 // boundText says how the evidence stands to the exact one.

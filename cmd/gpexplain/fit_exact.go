@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"runtime/debug"
 	"time"
 
 	"github.com/funcgp/funcgp/explain/report"
@@ -17,21 +18,15 @@ func (f *fit) exact(ctx context.Context) (*posterior, error) {
 		return nil, err
 	}
 	batch := f.source.(*linearize.Batch)
+	if f.flags.tune != "" {
+		if err := f.tune(ctx, f.exactCandidates(batch)); err != nil {
+			return nil, err
+		}
+		debug.FreeOSMemory() // so that the memory of the candidates counts as free
+	}
 	// What follows the kernel is counted as the factorization.
 	formed := time.Now()
-	o := &gp.Options{Mean: f.options.mean, MaxMemory: f.problem.limits.memory, Progress: func(stage string, done, total int) {
-		if stage == gp.StageKernel && done == total {
-			formed = time.Now()
-		}
-		f.con.show(stage, done, total)
-	}}
-	var dual *gp.Exact
-	var err error
-	if f.flags.refit {
-		dual, err = gp.Refit(ctx, f.kernel, batch, f.problem.examples.y, f.problem.task.likelihood, o)
-	} else {
-		dual, err = gp.Fit(ctx, f.kernel, batch, f.sites, o)
-	}
+	dual, err := f.exactDual(ctx, batch, &formed)
 	if err != nil {
 		return nil, err
 	}
@@ -39,13 +34,33 @@ func (f *fit) exact(ctx context.Context) (*posterior, error) {
 		return nil, err
 	}
 	f.con.endPartAt("kernel", formed)
+	return f.exactPosterior(dual), nil
+}
+
+// exactDual forms the kernel and fits or refits. It writes the time when the
+// kernel was formed to a formed that is not nil.
+func (f *fit) exactDual(ctx context.Context, batch *linearize.Batch, formed *time.Time) (*gp.Exact, error) {
+	o := &gp.Options{Mean: f.options.mean, MaxMemory: f.problem.limits.memory, Progress: func(stage string, done, total int) {
+		if stage == gp.StageKernel && done == total && formed != nil {
+			*formed = time.Now()
+		}
+		f.con.show(stage, done, total)
+	}}
+	if f.flags.refit {
+		return gp.Refit(ctx, f.kernel, batch, f.problem.examples.y, f.problem.task.likelihood, o)
+	}
+	return gp.Fit(ctx, f.kernel, batch, f.sites, o)
+}
+
+// exactPosterior notes the evidence of an exact posterior.
+func (f *fit) exactPosterior(dual *gp.Exact) *posterior {
 	q := f.posterior(dual)
 	if f.flags.refit {
 		q.evidence = dual.EvidenceRefit()
 	} else {
 		q.evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
 	}
-	return q, nil
+	return q
 }
 
 // cg conditions on all training rows by conjugate gradients, without forming
@@ -54,14 +69,27 @@ func (f *fit) cg(ctx context.Context) (*posterior, error) {
 	if err := f.prepare(ctx, f.problem.keepsJacobian()); err != nil {
 		return nil, err
 	}
-	o := &cg.Options{Mean: f.options.mean, MaxMemory: f.problem.limits.memory, Seed: f.problem.limits.seed, Progress: f.con.show}
-	var dual *cg.Posterior
-	var err error
-	if f.flags.refit {
-		dual, err = cg.Refit(ctx, f.kernel, f.source, f.problem.examples.y, f.problem.task.likelihood, o)
-	} else {
-		dual, err = cg.Fit(ctx, f.kernel, f.source, f.sites, o)
+	if f.flags.tune != "" {
+		err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
+			g, err := f.at(precision)
+			if err != nil {
+				return nil, err
+			}
+			dual, err := g.cgDual(ctx)
+			if err != nil {
+				return nil, err
+			}
+			q := g.posterior(dual)
+			if f.flags.tune == "evidence" {
+				q.evidence, err = dual.EvidenceRefit(ctx)
+			}
+			return f.candidateOf(q), err
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
+	dual, err := f.cgDual(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -76,4 +104,13 @@ func (f *fit) cg(ctx context.Context) (*posterior, error) {
 	}
 	q.approximation = &report.Approximation{MeanError: number(dual.MeanError()), EvidenceSE: number(q.evidence.StdErr)}
 	return q, err
+}
+
+// cgDual fits or refits.
+func (f *fit) cgDual(ctx context.Context) (*cg.Posterior, error) {
+	o := &cg.Options{Mean: f.options.mean, MaxMemory: f.problem.limits.memory, Seed: f.problem.limits.seed, Progress: f.con.show}
+	if f.flags.refit {
+		return cg.Refit(ctx, f.kernel, f.source, f.problem.examples.y, f.problem.task.likelihood, o)
+	}
+	return cg.Fit(ctx, f.kernel, f.source, f.sites, o)
 }

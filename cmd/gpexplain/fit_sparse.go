@@ -96,39 +96,53 @@ func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing, factor
 
 // subset conditions on the inducing examples alone.
 func (f *fit) subset(ctx context.Context, z *sparse.Inducing) (*posterior, error) {
-	o, y, lik := f.sparseOptions(), rowsAt(f.problem.examples.y, z.Rows), f.problem.task.likelihood
-	if f.flags.refit {
-		dual, err := sparse.RefitSubset(ctx, f.kernel, f.source, y, lik, z, o)
+	switch {
+	case f.flags.tune != "" && f.flags.refit:
+		err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
+			g, err := f.at(precision)
+			if err != nil {
+				return nil, err
+			}
+			dual, err := g.subsetDual(ctx, z)
+			if err != nil {
+				return nil, err
+			}
+			q, err := g.sparsePosterior(dual, z, 1)
+			if err != nil {
+				return nil, err
+			}
+			return f.candidateOf(q), nil
+		})
 		if err != nil {
 			return nil, err
 		}
-		return f.sparsePosterior(dual, z, 1)
+	case f.flags.tune != "":
+		dual, err := f.subsetDual(ctx, z)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := f.tunePrior(ctx, dual.Projected); err != nil {
+			return nil, err
+		}
+	}
+	dual, err := f.subsetDual(ctx, z)
+	if err != nil {
+		return nil, err
+	}
+	return f.sparsePosterior(dual, z, 1)
+}
+
+// subsetDual fits or refits to the inducing examples alone.
+func (f *fit) subsetDual(ctx context.Context, z *sparse.Inducing) (*sparse.Posterior, error) {
+	o, y, lik := f.sparseOptions(), rowsAt(f.problem.examples.y, z.Rows), f.problem.task.likelihood
+	if f.flags.refit {
+		return sparse.RefitSubset(ctx, f.kernel, f.source, y, lik, z, o)
 	}
 	sites, err := gp.NewSites(y, rowsAt(f.sites.F, z.Rows), lik)
 	if err != nil {
 		return nil, err
 	}
-	dual, err := sparse.FitSubset(ctx, f.kernel, f.source, sites, z, o)
-	if err != nil {
-		return nil, err
-	}
-	if f.options.tune {
-		tuned, err := f.tunePrior(ctx, dual.Projected)
-		if err != nil {
-			return nil, err
-		}
-		if tuned.Factor != 1 {
-			f.precision /= tuned.Factor
-			if f.prior, err = ntk.NewIsotropic(f.precision, nil); err != nil {
-				return nil, err
-			}
-			f.kernel = ntk.New(f.prior, f.theta, nil)
-			if dual, err = sparse.FitSubset(ctx, f.kernel, f.source, sites, z, o); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return f.sparsePosterior(dual, z, 1)
+	return sparse.FitSubset(ctx, f.kernel, f.source, sites, z, o)
 }
 
 func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
@@ -155,20 +169,32 @@ func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*posterior, erro
 	return f.sparsePosterior(dual, z, factor)
 }
 
-// passNystrom returns the posterior and the factor of --tune-prior, else 1.
+// passNystrom returns the posterior, and the factor of --tune-prior at θ*, else 1.
 func (f *fit) passNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, float64, error) {
 	if f.flags.refit {
+		if f.flags.tune != "" {
+			try, err := f.nystromCandidates(ctx, z)
+			if err != nil {
+				return nil, 0, err
+			}
+			if err := f.tune(ctx, try); err != nil {
+				return nil, 0, err
+			}
+		}
 		dual, err := sparse.Refit(ctx, f.kernel, f.source, f.problem.examples.y, f.problem.task.likelihood, z, o)
 		return dual, 1, err
 	}
 	dual, err := sparse.Fit(ctx, f.kernel, f.source, f.sites, z, o)
-	if err != nil || !f.options.tune {
+	if err != nil || f.flags.tune == "" {
 		return dual, 1, err
 	}
+	before := *f
 	tuned, err := f.tunePrior(ctx, dual.Projected)
 	if err != nil {
 		return nil, 0, err
 	}
+	// The kernel stays that of the pass; the factor leads to the precision chosen.
+	f.precision, f.prior, f.kernel = before.precision, before.prior, before.kernel
 	dual, err = tuned.Posterior.WithData(ctx, f.source, f.sites)
 	return dual, tuned.Factor, err
 }

@@ -108,7 +108,7 @@ func (s *commonFlags) check(c *cobra.Command) error {
 func checkEmpty(c *cobra.Command) error {
 	for _, name := range []string{"model", "data", "classes", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze",
 		"input", "terms", "contrast", "html", "png", "csv", "calibrate", "test-index", "link", "arch", "activation", "out",
-		"method", "select", "posterior", "checkpoint"} {
+		"method", "select", "posterior", "checkpoint", "tune-prior"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed && strings.Trim(f.Value.String(), "[]") == "" {
 			return usagef("--%s is empty; give it a value or leave it out", name)
 		}

@@ -58,7 +58,7 @@ var words = map[string][]string{
 	"--select":          {"uniform", "stratified", "trace", "greedy", "rpcholesky", "kmeans", "best"},
 	"--posterior":       {"tiny.gp", "moons.gp", "junk.csv", "none.gp", ".", ""},
 	"--checkpoint":      {"out.part", "moons.gp", "none/out.part", ".", ""},
-	"--tune-prior":      {"", "=false", "=x"},
+	"--tune-prior":      {"", "=loo", "=x"},
 	"--with-inputs":     {"", "=false"},
 	"-o":                {"out.gp", "none/out.gp", "moons.csv", "-"},
 	"--bogus":           {"", "x"},

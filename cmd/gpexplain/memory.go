@@ -51,6 +51,10 @@ func planPosterior(c *console, p *problem, f *posteriorFlags, heldOut *dataset.S
 	}
 	return gp.CheckMemory("a sparse posterior", gp.InducingExamples, f.inducing, memory, func(m int) int64 {
 		need := p.sparseBytes(m, f.refit)
+		if f.tune != "" && f.refit && f.method == "nystrom" {
+			// The features of all training rows and a copy of f̂.
+			need = wholeBytes(float64(need) + float64(sparse.PreparedBytes(n, m, p.model.outputs)))
+		}
 		if heldOut != nil {
 			need = max(need, sparse.PreparedBytes(heldOut.Len(), m, p.model.outputs))
 		}

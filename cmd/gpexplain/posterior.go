@@ -43,9 +43,10 @@ type posterior struct {
 	factor          float64 // kernelPrecision / precision, which scales the variances of the kernel's prior
 
 	gradient      float64 // norm of the gradient of the MAP objective at θ*
+	noMode        string  // why leave-one-out misleads; "" where it does not
 	evidence      gp.Evidence
 	traceError    float64
-	trials        []trial // of --tune-prior
+	tuning        *report.Tuning // nil without --tune-prior
 	approximation *report.Approximation
 	calibration   *calibration // nil predicts with the covariance as it is
 	novelty       []float64    // leave-one-out novelty of training rows, ascending; nil where it is not known
@@ -62,7 +63,6 @@ type method struct {
 // the default.
 type fitOptions struct {
 	mean       gp.Mean
-	tune       bool               // choose the prior precision on held-out rows
 	checkpoint string             // file to keep the state of a pass in; "" for none
 	resume     *sparse.Checkpoint // state to go on from; nil starts anew
 	noReport   bool               // no error report is needed
@@ -74,17 +74,18 @@ type fit struct {
 	problem *problem
 	flags   posteriorFlags // with their defaults filled in
 	options fitOptions
-	heldOut *dataset.Subset // rows that choose the prior precision; nil without fitOptions.tune
+	heldOut *dataset.Subset // rows that choose the prior precision; nil without --tune-prior heldout
 	theta   []float64       // θ*
 
 	precision float64 // of the prior that the kernel is made with
 	prior     ntk.Prior
 	kernel    *ntk.NTK
-	trials    []trial // of --tune-prior
+	tuning    *report.Tuning // nil without --tune-prior
 
 	source   linearize.Source // training examples
 	sites    *gp.Sites        // at θ*
 	gradient []float64        // Jᵀr at θ*
+	noMode   string           // why leave-one-out at θ* misleads; "" where it does not
 }
 
 // fitPosterior computes the posterior that the flags ask for.
@@ -119,7 +120,7 @@ func newFit(c *console, p *problem, flags *posteriorFlags, o fitOptions) (*fit, 
 	}
 	d, outputs, params := p.model.net.Dims()
 	c.detail("%d training examples, %d inputs, %d outputs, %d parameters, prior precision %g, %s likelihood", p.examples.train.Len(), d, outputs, params, p.task.precision, p.task.likelihood.Name())
-	if o.tune {
+	if f.flags.tune == "heldout" {
 		if f.heldOut, err = p.heldOut("--tune-prior", "choose the precision on"); err != nil {
 			return nil, err
 		}
@@ -127,18 +128,24 @@ func newFit(c *console, p *problem, flags *posteriorFlags, o fitOptions) (*fit, 
 	if err := planPosterior(c, p, &f.flags, f.heldOut); err != nil {
 		return nil, err
 	}
-	f.theta, f.precision = p.model.net.Theta(), p.task.precision
-	if f.prior, err = ntk.NewIsotropic(f.precision, nil); err != nil {
-		return nil, err
+	f.theta = p.model.net.Theta()
+	return f, f.setPrecision(p.task.precision)
+}
+
+// setPrecision makes the kernel one of the prior of this precision.
+func (f *fit) setPrecision(precision float64) error {
+	prior, err := ntk.NewIsotropic(precision, nil)
+	if err != nil {
+		return err
 	}
-	f.kernel = ntk.New(f.prior, f.theta, nil)
-	return f, nil
+	f.precision, f.prior, f.kernel = precision, prior, ntk.New(prior, f.theta, nil)
+	return nil
 }
 
 // posterior returns what is the same for all methods.
 func (f *fit) posterior(dual fitted) *posterior {
 	return &posterior{dual: dual, kernel: f.kernel, how: method{name: f.flags.method, selection: f.flags.selection, mean: f.options.mean},
-		precision: f.precision, kernelPrecision: f.precision, factor: 1, gradient: gp.GradientNormOf(f.gradient, f.prior, f.theta), trials: f.trials}
+		precision: f.precision, kernelPrecision: f.precision, factor: 1, gradient: gp.GradientNormOf(f.gradient, f.prior, f.theta), tuning: f.tuning, noMode: f.noMode}
 }
 
 // prepare linearizes the training examples, or makes them a source that does
@@ -157,6 +164,7 @@ func (f *fit) prepare(ctx context.Context, keep bool) error {
 	if f.gradient, err = f.residualGradient(ctx); err != nil {
 		return err
 	}
+	f.refitOrNot()
 	return f.con.endPart(ctx, "linearize")
 }
 
@@ -207,7 +215,7 @@ func (q *posterior) report(p *problem, warnings []string) report.Fit {
 	return report.Fit{Examples: p.examples.train.Len(), Outputs: p.model.outputs, Parameters: p.model.parameters(), PriorPrecision: report.Float(q.precision), Refit: q.dual.Refitted(),
 		Method: q.how.name, Inducing: inducing, TraceError: report.Float(q.traceError),
 		GradientNorm: report.Float(q.gradient), LogEvidence: report.Float(q.evidence.Value), Bound: q.evidence.Bound.String(), LogDet: report.Float(q.evidence.LogDet),
-		LogLikelihood: report.Float(q.evidence.LogLik), Scatter: report.Float(q.evidence.Scatter), Calibration: calibration, Approximation: q.approximation, Warnings: warnings}
+		LogLikelihood: report.Float(q.evidence.LogLik), Scatter: report.Float(q.evidence.Scatter), Calibration: calibration, Tuning: q.tuning, Approximation: q.approximation, Warnings: warnings}
 }
 
 func number(v float64) *report.Float {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -13,17 +14,21 @@ type posteriorFlags struct {
 	method, selection string
 	inducing          int // 0 where not given
 	refit             bool
+	choosesRefit      bool   // a refit is made, without --refit too, where θ* is no mode
+	refitGiven        bool   // --refit was given
+	tune              string // what chooses the prior precision; "" keeps the stated one
 	file              string // a saved posterior; "" fits one
 }
 
 var (
 	methods    = []string{"exact", "subset", "nystrom", "cg"}
 	selections = []string{"uniform", "stratified", "trace", "greedy", "rpcholesky", "kmeans"}
+	tunings    = []string{"loo", "evidence", "heldout"}
 )
 
 // methodValues are what a shell completes, with more values of a verb's own.
 func methodValues(more map[string][]string) map[string][]string {
-	all := map[string][]string{"method": methods, "select": selections}
+	all := map[string][]string{"method": methods, "select": selections, "tune-prior": tunings}
 	for name, values := range more {
 		all[name] = values
 	}
@@ -38,9 +43,36 @@ func (s *posteriorFlags) add(c *cobra.Command) {
 	f.StringVar(&s.selection, "select", "", "`HOW` to choose inducing examples: uniform, stratified, trace, greedy, rpcholesky or kmeans (default stratified by class, uniform for a regression)")
 }
 
-// addRefit defines --refit.
+// addRefit defines --refit. Where its default is false, a refit is made
+// nevertheless where θ* is no mode, unless --refit is given.
 func (s *posteriorFlags) addRefit(c *cobra.Command, value bool, text string) {
 	c.Flags().BoolVar(&s.refit, "refit", value, text)
+	s.choosesRefit = !value
+}
+
+// addTune defines --tune-prior.
+func (s *posteriorFlags) addTune(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&s.tune, "tune-prior", "", "choose the prior precision by `HOW`: loo, leave-one-out predictions of training rows; evidence, the log evidence; both refit at every precision; or heldout, rows that were not trained on: validation rows, or the last 5000 training rows that are left (without a value: heldout)")
+	f.Lookup("tune-prior").NoOptDefVal = "heldout"
+}
+
+// joinTune writes --tune-prior and a value after it as one argument, since it may
+// also stand without a value.
+func joinTune(args []string) []string {
+	var out []string
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			return append(out, args[i:]...)
+		}
+		if args[i] == "--tune-prior" && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
+			out = append(out, args[i]+"="+args[i+1])
+			i++
+			continue
+		}
+		out = append(out, args[i])
+	}
+	return out
 }
 
 // addFile defines --posterior.
@@ -49,10 +81,10 @@ func (s *posteriorFlags) addFile(c *cobra.Command) {
 }
 
 // inFile are the flags whose values the file of a saved posterior holds.
-var inFile = []string{"method", "inducing", "select", "refit", "train-count", "train-index", "classes", "likelihood", "prior-precision", "noise-variance"}
+var inFile = []string{"method", "inducing", "select", "refit", "tune-prior", "train-count", "train-index", "classes", "likelihood", "prior-precision", "noise-variance"}
 
 // flagMethods are the methods that a flag is for.
-var flagMethods = map[string]string{"inducing": "subset or nystrom", "select": "subset or nystrom", "tune-prior": "subset or nystrom", "checkpoint": "nystrom"}
+var flagMethods = map[string]string{"inducing": "subset or nystrom", "select": "subset or nystrom", "checkpoint": "nystrom"}
 
 // check refuses flags that do not go together.
 func (s *posteriorFlags) check(c *cobra.Command) error {
@@ -65,7 +97,12 @@ func (s *posteriorFlags) check(c *cobra.Command) error {
 		}
 		return nil
 	}
+	s.refitGiven = f.Changed("refit")
 	switch {
+	case f.Changed("tune-prior") && !slices.Contains(tunings, s.tune):
+		return usagef("--tune-prior %q must be loo, evidence or heldout", s.tune)
+	case s.tunesByRefits() && s.refitGiven && !s.refit:
+		return usagef("--tune-prior %s refits at every precision; leave --refit=false out, or give --tune-prior heldout", s.tune)
 	case !slices.Contains(methods, s.method):
 		return usagef("--method %q must be exact, subset, nystrom or cg", s.method)
 	case f.Changed("inducing") && s.inducing < 1:
@@ -75,13 +112,18 @@ func (s *posteriorFlags) check(c *cobra.Command) error {
 	case isSparse(s.method):
 		return nil
 	}
-	for _, name := range []string{"inducing", "select", "checkpoint", "tune-prior"} {
+	for _, name := range []string{"inducing", "select", "checkpoint"} {
 		if f.Changed(name) {
 			return usagef("--%s is for --method %s, not %s", name, flagMethods[name], s.method)
 		}
 	}
 	return nil
 }
+
+// tunesByRefits tells whether --tune-prior takes a refit at every precision: at θ*,
+// which has seen all training rows, their scores say nothing about other
+// precisions (E17).
+func (s *posteriorFlags) tunesByRefits() bool { return s.tune == "loo" || s.tune == "evidence" }
 
 // isSparse tells whether posteriors of a method have inducing examples.
 func isSparse(method string) bool { return method == "subset" || method == "nystrom" }
@@ -93,6 +135,7 @@ const inducingOutputs = 2000
 // withDefaults returns the flags with the inducing examples that they leave
 // open.
 func (s posteriorFlags) withDefaults(p *problem) (posteriorFlags, error) {
+	s.refit = s.refit || s.tunesByRefits()
 	if !isSparse(s.method) {
 		return s, nil
 	}

@@ -54,7 +54,8 @@ func (s *predictVerb) add(c *cobra.Command) {
 	optionalInt(c, &s.index, "index", "predict only test row `I`, counted from 0 in the original file")
 	f.StringVar(&s.testIndex, "test-index", "", "predict the test rows listed in `FILE`, one row number a line, in that order")
 	s.posterior.add(c)
-	s.posterior.addRefit(c, false, "move to the optimum of the linearized model first; otherwise the mean is the network's output")
+	s.posterior.addRefit(c, false, "move to the optimum of the linearized model first; otherwise the mean is the network's output (default only where the trained parameters are no optimum)")
+	s.posterior.addTune(c)
 	s.posterior.addFile(c)
 	s.calibration.add(c)
 	s.coverage.add(c)
@@ -244,11 +245,7 @@ func (s *predictVerb) write(c *console, p *problem, q *posterior, total *score, 
 	if c.quiet {
 		return nil
 	}
-	if err := page.WriteText(c.stderr, 0); err != nil {
-		return err
-	}
-	sum.Coverage.text(c, rows.Len())
-	return nil
+	return page.WriteText(c.stderr, 0)
 }
 
 // rows are the test rows that the flags ask for.

@@ -240,7 +240,7 @@ func loadPosterior(ctx context.Context, c *console, p *problem, calibrate string
 	q := &posterior{kernel: ntk.New(prior, p.model.net.Theta(), nil), how: method{f.Method, h.Select, h.Inducing, h.Mean},
 		precision: h.Prior / h.Factor, kernelPrecision: h.Prior, factor: h.Factor, gradient: float64(f.GradientNorm),
 		evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), StdErr: float64(h.SE), Bound: h.Bound},
-		traceError: float64(f.TraceError), approximation: f.Approximation}
+		traceError: float64(f.TraceError), approximation: f.Approximation, tuning: f.Tuning}
 	if err := c.endPart(ctx, "load"); err != nil {
 		return nil, err
 	}

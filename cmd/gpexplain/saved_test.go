@@ -35,10 +35,11 @@ func TestSavedPosteriorOfModels(t *testing.T) {
 		for method, way := range ways {
 			for _, inputs := range []string{"--with-inputs=false", "--with-inputs"} {
 				file := filepath.Join(dir, "a.gp")
-				succeed(t, slices.Concat([]string{"fit", "--quiet", "--out", file, inputs}, model, way)...)
+				way := way
 				if method != "subset" {
 					way = slices.Concat([]string{"--refit=false"}, way)
 				}
+				succeed(t, slices.Concat([]string{"fit", "--quiet", "--out", file, inputs}, model, way)...)
 				for _, verb := range []string{"predict", "explain", "importances"} {
 					run := func(args []string) (text string, shown []string) {
 						args = slices.Concat([]string{verb, "--json"}, model, args)

@@ -193,22 +193,31 @@ func (p *Predictions) beyond(q float64) (share float64, n int) {
 	return float64(m.value()), m.n
 }
 
-// held is the share of targets or labels that lie in their interval or set.
-func (p *Predictions) held() (share, size Float, n int) {
-	var in, large mean
+// A measuredCoverage counts the rows with a label that have an interval or a set.
+type measuredCoverage struct {
+	rows, held, empty int
+	size              mean // width of the finite intervals, or number of classes
+}
+
+// covered returns how many targets or labels lie in their interval or set.
+func (p *Predictions) covered() (c measuredCoverage) {
 	for i := range p.test {
 		d := &p.test[i]
 		if !math.IsNaN(d.in) {
-			in.add(d.in)
+			c.rows++
+			c.held += int(d.in)
 		}
-		switch {
-		case !math.IsNaN(d.hi - d.lo):
-			large.add(d.hi - d.lo)
-		case d.size >= 0:
-			large.add(float64(d.size))
+		if width := d.hi - d.lo; !math.IsNaN(width) && !math.IsInf(width, 0) {
+			c.size.add(max(0, width))
+		}
+		if d.size >= 0 {
+			c.size.add(float64(d.size))
+		}
+		if d.size == 0 || d.hi < d.lo {
+			c.empty++
 		}
 	}
-	return in.value(), large.value(), in.n
+	return c
 }
 
 // events are the probabilities of a reliability diagram and whether the event

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/funcgp/funcgp/glm"
 )
 
 // WriteText writes the scores as plain text of at most the given number of columns,
@@ -195,18 +197,29 @@ func (p *PredictionPage) sentences() []string {
 	if text := p.missed(); text != "" {
 		say = append(say, text)
 	}
-	if share, size, n := r.held(); n > 0 && r.Coverage > 0 {
-		if r.Classes != nil {
-			say = append(say, fmt.Sprintf("The %s sets hold the label of %s of the rows, with %s classes on average.", percent(r.Coverage), percent(float64(share)), fixed(float64(size), 2)))
-		} else {
-			say = append(say, fmt.Sprintf("The %s intervals hold the target of %s of the rows; their mean width is %s.", percent(r.Coverage), percent(float64(share)), short(float64(size))))
-		}
+	if c := r.covered(); c.rows > 0 && r.Coverage > 0 {
+		say = append(say, p.coverage(c))
 	}
 	if share, n := r.beyond(noveltyTail); n >= fewRows {
 		say = append(say, fmt.Sprintf("%s of the test rows are farther from the training data than %s of the training rows (%s would be, if both came from the same source).",
 			percent(share), percent(noveltyTail), percent(1-noveltyTail)))
 	}
 	return say
+}
+
+// coverage says how many targets the intervals or sets hold.
+func (p *PredictionPage) coverage(c measuredCoverage) string {
+	kind, size := "intervals", "their mean width is "+short(float64(c.size.value()))
+	if p.Predictions.Classes != nil {
+		kind, size = "sets", "they have "+fixed(float64(c.size.value()), 2)+" classes on average"
+	}
+	lo, hi := glm.ClopperPearson(c.held, c.rows, 0.95)
+	text := fmt.Sprintf("The %s %s hold the %s of %s of the rows (95 %% band %s to %s); %s", percent(p.Predictions.Coverage), kind, p.truth(),
+		percent(float64(c.held)/float64(c.rows)), percent(lo), percent(hi), size)
+	if c.empty > 0 {
+		text += ", " + some(c.empty, "is empty", "are empty")
+	}
+	return text + "."
 }
 
 // missed says that the test rows are not as expected, where that is beyond chance.

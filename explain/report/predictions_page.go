@@ -353,9 +353,17 @@ func (p *PredictionPage) row(d *digest) htmlRow {
 // region writes out the interval or the set of a row, or nothing if it has none.
 func (p *PredictionPage) region(d *digest) string {
 	switch {
+	case d.hi < d.lo:
+		return "no value"
 	case !math.IsNaN(d.hi - d.lo):
 		k := min(3, decimals(d.lo, d.hi))
-		return typeset(fixed(d.lo, k) + " to " + fixed(d.hi, k))
+		end := func(x float64) string {
+			if math.IsInf(x, 0) {
+				return strings.Replace(fmt.Sprintf("%+g", x), "Inf", "∞", 1)
+			}
+			return fixed(x, k)
+		}
+		return typeset(end(d.lo) + " to " + end(d.hi))
 	case d.size == 0:
 		return "no class"
 	case d.size > 0:

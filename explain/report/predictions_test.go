@@ -106,10 +106,9 @@ func TestRegressionScores(t *testing.T) {
 	require.Equal(t, Float(0.8), s.Level)
 	require.Less(t, alone.Covered, s.Covered, "the network's error bars are too narrow")
 	require.Zero(t, expected.Rows)
-	share, size, rows := p.held()
-	require.InDelta(t, held/n, float64(share), 1e-15)
-	require.InDelta(t, width/n, float64(size), 1e-12)
-	require.Equal(t, 400, rows)
+	c := p.covered()
+	require.Equal(t, []int{400, int(held), 0}, []int{c.rows, c.held, c.empty})
+	require.InDelta(t, width/n, float64(c.size.value()), 1e-12)
 }
 
 // The calibration gives the expected scores where no training row is given.
@@ -372,7 +371,14 @@ func TestIntervalsAndSetsAreShown(t *testing.T) {
 	r := predictedTarget(rand.New(rand.NewPCG(1, 1)), 3)
 	r.Interval = []Float{-1.25, 2.5}
 	targets.Predictions.Add(r)
-	require.Contains(t, strings.ReplaceAll(predictionHTML(t, targets), "\u00a0", " "), "90 %: −1.250 to 2.500")
+	for _, ends := range [][]Float{{Float(math.Inf(-1)), 2}, {3, 1}} {
+		r.Interval = ends
+		targets.Predictions.Add(r)
+	}
+	for _, want := range []string{"90 %: −1.250 to 2.500", "90 %: −∞ to 2.000", "90 %: no value"} {
+		require.Contains(t, strings.ReplaceAll(predictionHTML(t, targets), "\u00a0", " "), want)
+	}
+	require.Contains(t, strings.Join(strings.Fields(predictionText(t, targets, 0)), " "), ", 1 is empty.")
 	p := &PredictionPage{Predictions: &Predictions{Classes: []Float{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, Coverage: 0.95}}
 	m := newDrawnModel(1, p.Predictions.Classes...)
 	for _, set := range [][]Float{{}, {3, 7}, p.Predictions.Classes} {
@@ -384,7 +390,9 @@ func TestIntervalsAndSetsAreShown(t *testing.T) {
 	for _, want := range []string{"95 %: no class", "95 %: 3, 7<", "95 %: 0, 1, 2, 3, 4, 5, 6, 7, and 2 more"} {
 		require.Contains(t, page, want)
 	}
-	require.Contains(t, predictionText(t, p, 0), "with 4.00 classes on")
+	out := strings.Join(strings.Fields(predictionText(t, p, 0)), " ")
+	require.Contains(t, out, "The 95 % sets hold the label of ")
+	require.Contains(t, out, "they have 4.00 classes on average, 1 is empty.")
 }
 
 // The calibration is among the facts of every page.

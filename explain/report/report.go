@@ -114,6 +114,7 @@ type Fit struct {
 
 	Calibration   *Calibration   `json:"calibration,omitempty"`   // nil where the covariance is used as it is
 	Approximation *Approximation `json:"approximation,omitempty"` // nil for an exact posterior
+	Tuning        *Tuning        `json:"tuning,omitempty"`        // nil where the precision was given
 }
 
 // Calibration says how the posterior covariance was scaled for predictions

@@ -1,0 +1,62 @@
+package gp
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// Rescale returns the posterior of the same training examples under prior variances
+// multiplied by factor; k is the kernel under these. For an isotropic prior of
+// precision δ, the factor δ/δ' leads to the precision δ'. After a Refit the result
+// is a refit too, of the targets y under lik, whose Newton steps start at e's mode;
+// otherwise it has the sites of e, and y and lik are not used.
+//
+// K is scaled in its place and not formed again, so the result takes the memory of
+// e, which must not be used after the call, whatever its error. The mean function
+// must be the same under both priors. The errors are those of Fit and Refit.
+// Rescale panics where factor is not positive and finite.
+func (e *Exact) Rescale(ctx context.Context, k ntk.Kernel, factor float64, y *mat.Dense, lik Likelihood) (*Exact, error) {
+	if !(factor > 0) || math.IsInf(factor, 1) {
+		panic("gp: a factor on the prior variance must be positive and finite")
+	}
+	r := &Exact{k: k, x: e.x, o: e.o, tile: e.tile, prior: e.prior, refit: e.refit}
+	r.g, e.g = e.g, gram{}
+	if err := r.g.scaleKernel(ctx, factor, e.o.Workers); err != nil {
+		return nil, err
+	}
+	if err := r.g.checkRows(0, r.g.n, e.outputs(), e.o.Workers); err != nil {
+		return nil, err
+	}
+	if e.refit {
+		// The same function is m + Kα with α divided by the factor.
+		alpha := make([]float64, len(e.alpha))
+		floats.ScaleTo(alpha, 1/factor, e.alpha)
+		return r.newton(ctx, y, lik, r.point(alpha, e.kalpha))
+	}
+	if err := r.condition(ctx, e.sites); err != nil {
+		return nil, err
+	}
+	if err := r.warnClosure(ctx); err != nil {
+		return nil, err
+	}
+	r.warnJitter()
+	return r, nil
+}
+
+// scaleKernel multiplies K by factor.
+func (g gram) scaleKernel(ctx context.Context, factor float64, workers int) error {
+	err := par.Do(ctx, workers, g.n, func(i int) error {
+		floats.Scale(factor, g.data[i*(g.n+1):][:i+1])
+		return nil
+	})
+	if err != nil {
+		return stopped("scaling the kernel", err)
+	}
+	return nil
+}

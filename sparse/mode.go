@@ -1,0 +1,222 @@
+package sparse
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A Mode is the posterior at the mode of the linearized model in the span of the
+// inducing examples (E9), found from features of the training examples that stay in
+// memory. It predicts as the result of Refit does, and is immutable and safe for
+// concurrent use.
+type Mode struct {
+	p     *Projected
+	train *Prepared
+	at    *modePoint // the mode
+	sites *gp.Sites  // those of the last Newton step
+	alpha []float64  // b − ΛΦᵀw
+}
+
+// Mode returns the mode under the prior variances of p multiplied by factor, without
+// a pass over data. train holds all training examples, prepared by p, and y, N rows,
+// their targets. The Newton steps start at from, the mode under another factor, or
+// at θ* where that is nil. The errors are those of gp.NewSites and Refit. Mode fails
+// for FITC, and panics where factor is not positive and finite.
+func (p *Projected) Mode(ctx context.Context, train *Prepared, factor float64, y *mat.Dense, lik gp.Likelihood, from *Mode) (*Mode, error) {
+	if !(factor > 0) || math.IsInf(factor, 1) {
+		panic("sparse: a factor on the prior variance must be positive and finite")
+	}
+	if p.sums.spec.fitc {
+		return nil, errFITCScale
+	}
+	if err := gp.CheckTargets(y, train.Len(), p.b.c, lik); err != nil {
+		return nil, err
+	}
+	l := &modeLine{b: p.b.scaled(factor), train: train, y: y, lik: lik, workers: p.o.Workers}
+	l.root = math.Sqrt(factor * p.preparedRatio(train))
+	l.spec = p.sums.spec
+	l.spec.trace = l.b.trace
+	at, sitesAt := l.point(make([]float64, l.b.rank())), dense.Flat(train.f)
+	if from != nil {
+		// The same function under another prior.
+		w := make([]float64, len(from.at.w))
+		floats.ScaleTo(w, math.Sqrt(from.p.b.ratio/l.b.ratio), from.at.w)
+		at = &modePoint{w: w, f: from.at.f}
+		sitesAt = at.f
+	}
+	s := newton.Search{MaxIter: p.o.MaxIter, AtTheta: from == nil, Move: math.Inf(1)}
+	m := &Mode{train: train}
+	for end := newton.GoesOn; end == newton.GoesOn; {
+		var err error
+		if m.sites, err = gp.NewSites(y, l.matrix(sitesAt), lik); err != nil {
+			return nil, err
+		}
+		sums, err := l.sums(ctx, m.sites)
+		if err != nil {
+			return nil, err
+		}
+		if m.p, err = newProjected(ctx, l.b, sums, &p.o); err != nil {
+			return nil, err
+		}
+		p.o.Progress(StageNewton, s.Steps+1, 0)
+		to := l.point(m.p.w)
+		if at, end, err = newton.Next(&s, l, sitesAt, at, to); err != nil {
+			return nil, err
+		}
+		sitesAt = at.f
+	}
+	m.p.refit, m.at = true, at
+	local := sites.Of(m.sites)
+	m.alpha = make([]float64, len(train.mean))
+	local.PseudoTargets(m.alpha, train.mean)
+	q := make([]float64, len(train.mean))
+	floats.SubTo(q, at.f, train.mean)
+	local.SubtractLambda(m.alpha, m.alpha, q)
+	return m, nil
+}
+
+// A modeLine is the objective of Mode, Σ log p(y|f) − ½wᵀw with f = m + Φᵀw.
+type modeLine struct {
+	b       *basis
+	train   *Prepared
+	root    float64 // Φ is root times the features of train
+	y       *mat.Dense
+	lik     gp.Likelihood
+	spec    sumsSpec
+	workers int
+}
+
+var _ newton.Line[*modePoint] = (*modeLine)(nil)
+
+// A modePoint is a function in the span of the inducing examples.
+type modePoint struct {
+	w, f      []float64
+	objective float64 // 0 where it was not computed
+}
+
+// point returns f = m + Φᵀw.
+func (l *modeLine) point(w []float64) *modePoint {
+	t := l.train
+	p := &modePoint{w: w, f: append([]float64(nil), t.mean...)}
+	fblas.Gemv(blas.NoTrans, l.root, dense.Cols(t.phi, 0, len(w)), dense.Vector(w), 1, dense.Vector(p.f))
+	return p
+}
+
+// sums returns the sums of all examples with these sites.
+func (l *modeLine) sums(ctx context.Context, s *gp.Sites) (*Sums, error) {
+	t, c, r := l.train, l.b.c, l.b.rank()
+	sums, local := newSums(l.spec), sites.Of(s)
+	sums.n, sums.logLik = t.Len(), s.LogLik
+	step := linearize.Tile(c)
+	scratch, b := make([]float64, min(t.Len(), step)*c*r), make([]float64, len(t.mean))
+	local.PseudoTargets(b, t.mean)
+	for i := range par.Tiles(t.Len(), step) {
+		lo, hi := par.Bounds(i, t.Len(), step)
+		phi := dense.Cols(dense.Rows(t.phi, lo*c, hi*c), 0, r)
+		weighted := dense.In(scratch, phi.Rows, r)
+		err := par.Do(ctx, l.workers, hi-lo, func(e int) error {
+			mulTransRoot(dense.Rows(weighted, e*c, (e+1)*c), dense.Rows(phi, e*c, (e+1)*c), local.Block(local.Root, lo+e))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		// A' − I = ΦΛΦᵀ, c = Φb (E13)
+		if err := fblas.SyrkContext(ctx, l.workers, blas.Trans, l.root*l.root, weighted, 1, sums.symmetric()); err != nil {
+			return nil, err
+		}
+		fblas.Gemv(blas.Trans, l.root, phi, dense.Vector(b[lo*c:hi*c]), 1, dense.Vector(sums.rhs))
+	}
+	return sums, nil
+}
+
+func (l *modeLine) matrix(f []float64) *mat.Dense { return mat.NewDense(len(f)/l.b.c, l.b.c, f) }
+
+// Between returns the point t of the way from a to b.
+func (l *modeLine) Between(a, b *modePoint, t float64) *modePoint {
+	return &modePoint{w: newton.Mix(a.w, b.w, t), f: newton.Mix(a.f, b.f, t)}
+}
+
+// Objective returns Σ log p(y|f) − ½wᵀw, −Inf where it is not finite.
+func (l *modeLine) Objective(p *modePoint) float64 {
+	if p.objective == 0 {
+		p.objective = newton.Finite(newton.LogLik(l.lik, l.y, p.f) - floats.Dot(p.w, p.w)/2)
+	}
+	return p.objective
+}
+
+// Slope returns r(f)ᵀ(f_b − f_a) − wᵀ(w_b − w_a), with f and w of p.
+func (l *modeLine) Slope(p, a, b *modePoint) float64 {
+	return newton.Slope(l.lik, l.y, p.f, nil, a.f, b.f) - floats.Dot(p.w, newton.Minus(b.w, a.w))
+}
+
+// Values returns f.
+func (l *modeLine) Values(p *modePoint) []float64 { return p.f }
+
+// F returns f̂ at the training examples, N×C.
+func (m *Mode) F() *mat.Dense {
+	return mat.NewDense(len(m.at.f)/m.p.b.c, m.p.b.c, append([]float64(nil), m.at.f...))
+}
+
+// Evidence is the Laplace evidence at the mode (E9), as Posterior.EvidenceRefit.
+func (m *Mode) Evidence() gp.Evidence {
+	// Σ log p(y|f̂) − ½wᵀw − ½ log det A' (E9)
+	return gp.NewEvidence(m.sites.LogLik, floats.Dot(m.p.w, m.p.w), m.p.logDet)
+}
+
+// PredictPreparedTo writes mean and covariance of prepared test examples, as
+// Projected.PredictPreparedTo does.
+func (m *Mode) PredictPreparedTo(ctx context.Context, mean, cov *mat.Dense, t *Prepared) error {
+	return m.p.PredictPreparedTo(ctx, mean, cov, t)
+}
+
+// LeaveOneOutTo writes the posterior at training examples without the example
+// itself (E17), as Posterior.LeaveOneOutTo does: mean n×C and cov n·C×C of the
+// examples in these rows of the data.
+func (m *Mode) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int) error {
+	t, c, r := m.train, m.p.b.c, m.p.b.rank()
+	dense.SizeTo(mean, len(rows), c)
+	dense.SizeTo(cov, len(rows)*c, c)
+	ratio, local := m.p.preparedRatio(t), sites.Of(m.sites)
+	step := linearize.Tile(c)
+	for tile := range par.Tiles(len(rows), step) {
+		lo, hi := par.Bounds(tile, len(rows), step)
+		phi := dense.New((hi-lo)*c, r)
+		all := make([]own, hi-lo)
+		for i, row := range rows[lo:hi] {
+			o := &all[i]
+			o.prior, o.h, o.d = mat.NewDense(c, c, nil), mat.NewDense(c, c, nil), mat.NewDense(c, c, nil)
+			o.prior.Scale(ratio, dense.Slice(t.prior, row*c, (row+1)*c))
+			for a := range c {
+				floats.ScaleTo(phi.Data[(i*c+a)*r:(i*c+a+1)*r], math.Sqrt(ratio), t.phi.Data[(row*c+a)*t.phi.Stride:][:r])
+			}
+			residualTo(o.d.RawMatrix().Data, o.prior.RawMatrix().Data, dense.Rows(phi, i*c, (i+1)*c))
+			o.root = mat.NewDense(c, c, local.Block(local.Root, row))
+			o.f, o.r = m.at.f[row*c:(row+1)*c], m.alpha[row*c:(row+1)*c]
+		}
+		if err := m.p.half(ctx, phi); err != nil {
+			return err
+		}
+		err := par.Do(ctx, m.p.o.Workers, hi-lo, func(i int) error {
+			blocksOf(all[i].h, 0, dense.Rows(phi, i*c, (i+1)*c), c)
+			all[i].leaveOut(mean, cov, lo+i)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
