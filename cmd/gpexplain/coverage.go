@@ -90,7 +90,7 @@ func (s *coverageFlags) prepare(ctx context.Context, c *console, p *problem, q *
 	if n := k.jackknife.Unknown(); n > 0 {
 		c.warnText(fmt.Sprintf("coverage: %d of %d training rows fix the function by themselves, so that nothing is known without them; they widen every interval or set", n, len(rows)))
 	}
-	return k, c.endPart(ctx, "leave-one-out")
+	return k, c.endPart(ctx, "factorize")
 }
 
 // A region is the interval or the set of one row; the other is nil.
