@@ -78,11 +78,7 @@ func answer(ctx context.Context, c *console, p *problem, f *posteriorFlags, meth
 	if p.saved != nil {
 		return loadPosterior(ctx, c, p, method)
 	}
-	q, err := fitCalibrated(ctx, c, p, f, fitOptions{}, method)
-	if err == nil && q.tuning != nil && !c.json {
-		c.note("prior precision %s", tuningText(q.tuning, q.precision))
-	}
-	return q, err
+	return fitCalibrated(ctx, c, p, f, fitOptions{}, method)
 }
 
 // fitCalibrated computes the posterior that the flags ask for and calibrates

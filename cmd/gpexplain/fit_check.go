@@ -3,10 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -100,3 +106,163 @@ func (f *fit) refitOrNot() {
 	}
 	f.con.warn(fmt.Errorf("%s: mean and covariance are those of a refit; --refit=false stays at the trained parameters%s", at, hint))
 }
+
+const (
+	mostLeftOutRefits = 20   // most training rows that are left out by a refit
+	leftOutWork       = 1e12 // most (N·C)³ of all these refits together
+	leftOutTolerance  = 1e-8 // of a Gaussian likelihood, where the closed form is exact
+)
+
+// A leftOutComparison compares leave-one-out in closed form (E17) with refits
+// without the row.
+type leftOutComparison struct {
+	Rows   []int           `json:"rows"`
+	Values []leftOutValues `json:"values"`
+}
+
+// leftOutValues are those of the entry that differs most. Difference is relative to
+// the largest entry, and absolute for the log density. Tolerance is null where the
+// closed form is one Newton step and not exact.
+type leftOutValues struct {
+	Quantity   string       `json:"quantity"`
+	Refit      report.Float `json:"refit"`
+	FirstOrder report.Float `json:"first_order"`
+	Difference report.Float `json:"difference"`
+	Tolerance  report.Float `json:"tolerance"`
+	OK         bool         `json:"ok"`
+}
+
+// leaveOut compares some training rows, spread evenly, at the mode.
+func (v *validation) leaveOut(ctx context.Context, refit *gp.Exact) (*leftOutComparison, error) {
+	e, lik, c := v.problem.examples, v.problem.task.likelihood, v.problem.model.outputs
+	n := e.train.Len()
+	size := float64(n * c)
+	count := max(1, min(mostLeftOutRefits, n, int(leftOutWork/(size*size*size))))
+	at, out := make([]int, count), &leftOutComparison{}
+	for i := range at {
+		at[i] = i * n / count
+		out.Rows = append(out.Rows, e.train.Rows[at[i]])
+	}
+	batch := refit.Data().(*linearize.Batch)
+	closed, refitted := newMoments(rowsAt(e.y, at), c), newMoments(rowsAt(e.y, at), c)
+	x, err := batch.Gather(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if err := refit.LeaveOneOutTo(ctx, closed.mean, closed.cov, at, x); err != nil {
+		return nil, err
+	}
+	// A column of the targets marks the row that is left out.
+	y := mat.NewDense(n, e.y.RawMatrix().Cols+1, nil)
+	y.Slice(0, n, 0, e.y.RawMatrix().Cols).(*mat.Dense).Copy(e.y)
+	for i, row := range at {
+		y.Set(row, e.y.RawMatrix().Cols, 1)
+		without, err := refit.Refit(ctx, y, leavingOut{lik})
+		if err != nil {
+			return nil, err
+		}
+		mean, cov := refitted.tile(i, i+1)
+		if err := without.PredictTo(ctx, mean, cov, batch.Slice(row, row+1)); err != nil {
+			return nil, err
+		}
+		y.Set(row, e.y.RawMatrix().Cols, 0)
+		v.con.show("leave one out", i+1, count)
+	}
+	tolerance := report.Undefined()
+	if hasNoise(lik) {
+		tolerance = leftOutTolerance
+	}
+	densities := func(m *moments) (*mat.Dense, error) {
+		logp := make([]float64, count)
+		err := glm.DefaultLink(lik, c).LogPredictiveTo(logp, lik, m.y, m.mean, m.cov)
+		return mat.NewDense(count, 1, logp), err
+	}
+	refitLog, err := densities(refitted)
+	if err != nil {
+		return nil, err
+	}
+	closedLog, err := densities(closed)
+	if err != nil {
+		return nil, err
+	}
+	out.add("mean", refitted.mean, closed.mean, largestEntry(refitted.mean), tolerance)
+	out.add("covariance", refitted.cov, closed.cov, largestEntry(refitted.cov), tolerance)
+	out.add("log density", refitLog, closedLog, 1, tolerance)
+	return out, nil
+}
+
+// add compares two matrices, relative to scale.
+func (l *leftOutComparison) add(name string, refit, closed *mat.Dense, scale float64, tolerance report.Float) {
+	r := leftOutValues{Quantity: name, Tolerance: tolerance}
+	worst := -1.0
+	for i := range refit.RawMatrix().Rows {
+		for j, a := range refit.RawRowView(i) {
+			b := closed.At(i, j)
+			if d := math.Abs(a - b); d > worst || math.IsNaN(d) {
+				worst, r.Refit, r.FirstOrder = d, report.Float(a), report.Float(b)
+			}
+		}
+	}
+	if scale > 0 {
+		worst /= scale
+	}
+	r.Difference = report.Float(worst)
+	r.OK = !tolerance.Finite() || worst <= float64(tolerance)
+	l.Values = append(l.Values, r)
+}
+
+// largestEntry returns the largest absolute value.
+func largestEntry(m *mat.Dense) float64 {
+	return math.Max(mat.Max(m), -mat.Min(m))
+}
+
+// ok tells whether all differences are within their tolerance; there are none in a
+// nil comparison.
+func (l *leftOutComparison) ok() bool {
+	if l == nil {
+		return true
+	}
+	for _, r := range l.Values {
+		if !r.OK {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *leftOutComparison) text(w io.Writer) {
+	if l == nil {
+		fmt.Fprintln(w, "leave-one-out is compared with refits for --method exact alone")
+		return
+	}
+	fmt.Fprintf(w, "leave-one-out, %d rows\trefit without the row\tone step in closed form\tdifference\ttolerance\t\n", len(l.Rows))
+	for _, r := range l.Values {
+		tolerance, verdict := "-", "not exact"
+		if r.Tolerance.Finite() {
+			tolerance, verdict = fmt.Sprintf("%.0e", float64(r.Tolerance)), "ok"
+		}
+		if !r.OK {
+			verdict = "DIFFERS"
+		}
+		fmt.Fprintf(w, "%s\t%.12g\t%.12g\t%.1e\t%s\t%s\n", r.Quantity, float64(r.Refit), float64(r.FirstOrder), float64(r.Difference), tolerance, verdict)
+	}
+}
+
+// leavingOut is a likelihood whose targets have one more column. A row that is not
+// 0 there has no part in it.
+type leavingOut struct{ glm.Likelihood }
+
+// Expand implements gp.Likelihood.
+func (l leavingOut) Expand(residual, lambda, root, y, f []float64) float64 {
+	last := len(y) - 1
+	if y[last] == 0 {
+		return l.Likelihood.Expand(residual, lambda, root, y[:last], f)
+	}
+	clear(residual)
+	clear(lambda)
+	clear(root)
+	return 0
+}
+
+// CheckY checks all columns but the last.
+func (l leavingOut) CheckY(y []float64, c int) error { return l.Likelihood.CheckY(y[:len(y)-1], c) }

@@ -34,8 +34,11 @@ func validateCommand(con *console) *cobra.Command {
 		long: `Validate computes the same posterior twice, over the parameters (P×P) and over
 the training outputs (N·C×N·C), at the trained parameters and after a refit,
 and prints the largest differences on the test rows. It also checks that the
-contributions of the training examples add up to the prediction. The exit
-status is 1 where a difference is above its tolerance.`,
+contributions of the training examples add up to the prediction, and compares
+leave-one-out in closed form with real refits without the row, on up to 20
+rows: for a gaussian likelihood both agree, otherwise the table shows how far one
+Newton step is off. The exit status is 1 where a difference is above its
+tolerance.`,
 		example: `  gpexplain validate --train-count 400
   gpexplain validate --method nystrom --inducing 100`,
 		flags: s.add, check: s.check, run: s.run,
@@ -100,8 +103,11 @@ func (s *validateVerb) run(ctx context.Context, c *console) error {
 	if err := v.print(); err != nil {
 		return err
 	}
-	if !v.table.OK() {
+	switch {
+	case !v.table.OK():
 		return errors.New(differs)
+	case !v.leftOut.ok():
+		return errors.New("leave-one-out in closed form differs from the refits by more than rounding, although the likelihood is gaussian")
 	}
 	return nil
 }
@@ -115,6 +121,7 @@ type validation struct {
 	test      *dataset.Subset
 	tolerance float64
 	table     weightspace.Comparison
+	leftOut   *leftOutComparison // nil where the method is not exact
 }
 
 // exact compares weight space and function space at θ* and at the mode of the
@@ -143,6 +150,9 @@ func (v *validation) exact(ctx context.Context, dual *gp.Exact) error {
 		return err
 	}
 	if err := v.closure(ctx, refit, "refit ", closureTolerance, func(lo, hi int) (*linearize.Batch, error) { return x.Slice(lo, hi), nil }); err != nil {
+		return err
+	}
+	if v.leftOut, err = v.leaveOut(ctx, refit); err != nil {
 		return err
 	}
 	v.con.warn(refit.Warnings()...)
@@ -308,6 +318,7 @@ func (v *validation) print() error {
 		if !exact {
 			table.Fit = &f
 		}
+		table.LeaveOneOut = v.leftOut
 		return json.NewEncoder(c.out).Encode(table)
 	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
@@ -326,6 +337,10 @@ func (v *validation) print() error {
 		}
 		fmt.Fprintf(w, "%s\t%.12g\t%.12g\t%.1e\t%.0e\t%s\n", r.Quantity, r.WeightSpace, r.FunctionSpace, r.Difference, r.Tolerance, verdict)
 	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	v.leftOut.text(w)
 	for _, warning := range c.warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
@@ -338,6 +353,8 @@ type tableJSON struct {
 	Rows     []comparisonRow `json:"rows"`
 	Warnings report.Warnings `json:"warnings"`
 	Fit      *report.Fit     `json:"fit,omitempty"` // nil for the exact method
+
+	LeaveOneOut *leftOutComparison `json:"leave_one_out,omitempty"` // of the exact method
 }
 
 type comparisonRow struct {

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain/report"
+)
+
+// tuned fits the reference with --tune-prior.
+func (r *reference) tuned(t *testing.T, args ...string) fitReport {
+	t.Helper()
+	return decode[fitReport](t, r.run(t, "fit", append([]string{"--json", "--calibrate", "none", "-o", filepath.Join(t.TempDir(), "a.gp")}, args...)...))
+}
+
+// By the evidence the choice is the reference's maximizer of (E9) under a common
+// factor eᶜ on the prior variances (reference/selection).
+func TestTunePriorByEvidence(t *testing.T) {
+	for name, c := range map[string]float64{"categorical": 1.430, "poisson": 0.542} {
+		ref := openReference(t, name)
+		r := ref.tuned(t, "--tune-prior", "evidence")
+		require.InDelta(t, c, math.Log(ref.Scalar("delta")/float64(r.Fit.PriorPrecision)), 0.05, name)
+		require.True(t, r.Fit.Refit)
+		require.Greater(t, float64(*r.Fit.Tuning.Shift), 0.0)
+		require.Nil(t, r.Trials[0].NLL)
+	}
+}
+
+// Every method and score chooses the best of its trials, and the posterior is the
+// refit at that precision. Nyström through all examples chooses what exact does.
+func TestTunePriorByRefits(t *testing.T) {
+	ref := openReference(t, "poisson")
+	for _, how := range []string{"loo", "evidence"} {
+		chosen := map[string]float64{}
+		for method, args := range map[string][]string{"exact": nil, "subset": {"--inducing", "80"}, "nystrom": {"--inducing", "80"}, "cg": nil} {
+			args = append([]string{"--method", method}, args...)
+			r := ref.tuned(t, append(args, "--tune-prior", how)...)
+			best := r.Trials[0]
+			for _, x := range r.Trials {
+				if x.Score() < best.Score() {
+					best = x
+				}
+			}
+			require.Equal(t, best.PriorPrecision, r.Fit.PriorPrecision, method)
+			require.False(t, r.Fit.Tuning.Edge)
+			number := strconv.FormatFloat(float64(r.Fit.PriorPrecision), 'g', -1, 64)
+			same := ref.tuned(t, append(args, "--refit", "--prior-precision", number)...)
+			require.InEpsilon(t, float64(same.Fit.LogEvidence), float64(r.Fit.LogEvidence), 1e-9, method)
+			if how == "evidence" && method != "cg" {
+				require.InEpsilon(t, float64(same.Fit.LogEvidence), -best.Score(), 1e-7, method)
+			}
+			chosen[method] = float64(r.Fit.PriorPrecision)
+		}
+		for method, precision := range chosen {
+			tolerance := 1e-4
+			if method == "cg" && how == "evidence" {
+				tolerance = 0.3 // the log determinant is estimated
+			}
+			require.InEpsilon(t, chosen["exact"], precision, tolerance, "%s by %s", method, how)
+		}
+	}
+}
+
+// Where the network was trained at this precision, predictions are those of the
+// network; at another they come from a refit, unless it is refused.
+func TestRefitWhereNoOptimum(t *testing.T) {
+	ref := openReference(t, "two-moons")
+	fit := func(args ...string) report.Fit {
+		_, sum := predicted(t, ref.run(t, "predict", append([]string{"--json"}, args...)...))
+		return sum.Fit
+	}
+	says := func(f report.Fit, text string) bool { return strings.Contains(strings.Join(f.Warnings, "\n"), text) }
+	f := fit()
+	require.False(t, f.Refit)
+	require.False(t, says(f, "no optimum"))
+	f = fit("--prior-precision", "10")
+	require.True(t, f.Refit)
+	require.True(t, says(f, "mean and covariance are those of a refit"))
+	f = fit("--prior-precision", "10", "--refit=false")
+	require.False(t, f.Refit)
+	require.True(t, says(f, "leave-one-out misleads"))
+	f = fit("--prior-precision", "10", "--refit=false", "--calibrate", "none")
+	require.False(t, says(f, "no optimum"))
+}
+
+// The closed form of leave-one-out is that of refits for a Gaussian, and one Newton
+// step away for others.
+func TestValidateLeaveOneOut(t *testing.T) {
+	for _, name := range []string{"snelson", "poisson", "categorical"} {
+		ref := openReference(t, name)
+		r := decode[tableJSON](t, ref.run(t, "validate", "--json"))
+		require.Len(t, r.LeaveOneOut.Rows, 20)
+		require.Len(t, r.LeaveOneOut.Values, 3)
+		for _, v := range r.LeaveOneOut.Values {
+			require.True(t, v.OK)
+			require.Equal(t, name == "snelson", v.Tolerance.Finite())
+			if name != "snelson" {
+				require.Greater(t, float64(v.Difference), 1e-8, "%s %s", name, v.Quantity)
+				require.Less(t, float64(v.Difference), 0.3, "%s %s", name, v.Quantity)
+			}
+		}
+		require.Contains(t, ref.run(t, "validate"), "leave-one-out, 20 rows")
+		require.NotContains(t, ref.run(t, "validate", "--method", "subset", "--inducing", "5"), "one step")
+	}
+}
+
+func TestJoinTune(t *testing.T) {
+	for in, want := range map[string]string{
+		"fit --tune-prior loo -o a":   "fit --tune-prior=loo -o a",
+		"fit --tune-prior -o a":       "fit --tune-prior -o a",
+		"fit -o a --tune-prior":       "fit -o a --tune-prior",
+		"fit -- --tune-prior loo":     "fit -- --tune-prior loo",
+		"fit --tune-prior=loo --json": "fit --tune-prior=loo --json",
+	} {
+		require.Equal(t, strings.Fields(want), joinTune(strings.Fields(in)), in)
+	}
+}
