@@ -18,6 +18,11 @@ type CalibrateOptions struct {
 	Link      Link    // nil means DefaultLink; a Gaussian likelihood needs none
 	Workers   int     // 0 means GOMAXPROCS; the result does not depend on it
 	Tolerance float64 // of the logarithm of a scale; 0 means 0.002
+	// Spread is the standard deviation of a log-normal prior of the scale of the
+	// covariance, with median 1; 0 means 2, and +Inf no prior. It decides where the
+	// rows say little: without it, few rows can choose a scale of almost zero, which
+	// takes the uncertainty away from inputs that are unlike all of them.
+	Spread float64
 	// Progress is called after each scale, with the number of scales so far.
 	Progress func(scales int)
 }
@@ -90,8 +95,9 @@ func (e *ZeroDensityError) Error() string {
 }
 
 // Calibrate returns the scale s of the covariance that minimizes
-// −Σ log p(y_i | mean_i, s·cov_i) (E18). mean, T×C, and cov, T·C×C, are the moments
-// of f by leave-one-out at training rows, or at held-out rows; y is T×Targets(C).
+// −Σ log p(y_i | mean_i, s·cov_i) + ½ (log s)²/Spread² (E18). mean, T×C, and cov,
+// T·C×C, are the moments of f by leave-one-out at training rows, or at held-out
+// rows; y is T×Targets(C).
 // They may also be those of a random sample of rows; StdErr is then the error of
 // estimating the expected NLL by the sample. A *Gaussian likelihood gets two
 // scales, s·cov + t·σ².
@@ -106,8 +112,8 @@ func Calibrate(ctx context.Context, lik Likelihood, y, mean, cov *mat.Dense, o *
 	if o == nil {
 		o = new(CalibrateOptions)
 	}
-	if o.Tolerance < 0 {
-		panic("glm: negative tolerance")
+	if o.Tolerance < 0 || o.Spread < 0 {
+		panic("glm: negative tolerance or spread")
 	}
 	if cov == nil {
 		panic("glm: calibration needs a covariance")
@@ -116,9 +122,12 @@ func Calibrate(ctx context.Context, lik Likelihood, y, mean, cov *mat.Dense, o *
 	if err != nil {
 		return nil, err
 	}
-	s := &scaleSearch{o: o, lik: lik, rows: rows, tol: o.Tolerance}
+	s := &scaleSearch{o: o, lik: lik, rows: rows, tol: o.Tolerance, spread: o.Spread}
 	if s.tol == 0 {
 		s.tol = 0.002
+	}
+	if s.spread == 0 {
+		s.spread = 2
 	}
 	c := &Calibration{Rows: len(rows.kept), LeftOut: rows.rows - len(rows.kept)}
 	if g, ok := lik.(*Gaussian); ok {
@@ -185,6 +194,13 @@ type scaleSearch struct {
 	rows *scoredRows
 	tol  float64
 	done int
+
+	spread float64
+}
+
+// penalty returns ½ (log s)²/spread², divided by the number of rows as the NLL is.
+func (s *scaleSearch) penalty(logScale float64) float64 {
+	return logScale * logScale / (2 * s.spread * s.spread * float64(len(s.rows.kept)))
 }
 
 // progress reports that n more scales are done.
@@ -213,7 +229,8 @@ func (s *scaleSearch) covariance(ctx context.Context, c *Calibration) error {
 		}
 		for k, v := range logs {
 			nll[k] = NLL(logp[k])
-			if v == 0 {
+			c.Trials = append(c.Trials, ScaleTrial{scales[k], 1, nll[k]})
+			if nll[k] += s.penalty(v); v == 0 {
 				atOne = logp[k]
 			}
 		}
@@ -221,9 +238,6 @@ func (s *scaleSearch) covariance(ctx context.Context, c *Calibration) error {
 	})
 	if err != nil {
 		return s.zeroDensity(err, atOne)
-	}
-	for _, t := range found.Trials {
-		c.Trials = append(c.Trials, ScaleTrial{scaleOf(t.X), 1, t.Value})
 	}
 	c.Scale, c.NoiseScale = scaleOf(found.X), 1
 	// The search may have used fewer points than the link does.
@@ -236,10 +250,20 @@ func (s *scaleSearch) covariance(ctx context.Context, c *Calibration) error {
 		return err
 	}
 	c.NLL, c.StdErr, c.Unscaled = NLL(logp), standardError(logp), NLL(unscaled)
-	if found.Flat {
+	if c.flat() {
 		c.Warnings = append(c.Warnings, &ScaleFlatWarning{NLL: c.NLL})
 	}
 	return nil
+}
+
+// flat tells whether the NLL is the same at every scale that was tried, up to rounding.
+func (c *Calibration) flat() bool {
+	for _, t := range c.Trials {
+		if math.Abs(t.NLL-c.NLL) > 1e-12*math.Abs(c.NLL) {
+			return false
+		}
+	}
+	return true
 }
 
 // zeroDensity turns the error that no scale has a finite NLL into one that names the
@@ -310,7 +334,7 @@ func (s *scaleSearch) logDensitiesAt(ctx context.Context, link Link, scale float
 }
 
 // gaussian finds the scales of the covariance and of the noise. With ρ = s/t the
-// variance is t(ρ·cov + σ²), and for each ρ the best t is known in closed form. It
+// variance is t(ρ·cov + σ²), and for each ρ the objective has one minimum in t. It
 // searches ρ alone, and no other pair of scales is better.
 func (s *scaleSearch) gaussian(ctx context.Context, g *Gaussian, c *Calibration) error {
 	w, err := whiten(ctx, g, s.rows, s.o.Workers)
@@ -322,8 +346,8 @@ func (s *scaleSearch) gaussian(ctx context.Context, g *Gaussian, c *Calibration)
 	found, err := minimize.Search(ctx, grid, s.tol, func(_ context.Context, logs []float64) ([]float64, error) {
 		nll := make([]float64, len(logs))
 		for k, v := range logs {
-			t := w.trial(math.Exp(v))
-			c.Trials, nll[k] = append(c.Trials, t), t.NLL
+			t := w.trial(math.Exp(v), s.spread)
+			c.Trials, nll[k] = append(c.Trials, t), t.NLL+s.penalty(math.Log(t.Scale))
 		}
 		s.progress(len(logs))
 		return nll, nil
@@ -334,10 +358,11 @@ func (s *scaleSearch) gaussian(ctx context.Context, g *Gaussian, c *Calibration)
 		return s.zeroDensity(err, logp)
 	}
 	c.Unscaled = NLL(logp)
-	best := w.trial(math.Exp(found.X))
+	best := w.trial(math.Exp(found.X), s.spread)
 	c.Scale, c.NoiseScale, c.NLL = best.Scale, best.NoiseScale, best.NLL
 	if floats.Max(w.v) == 0 {
-		c.Scale = 1
+		best = w.trial(1, math.Inf(1))
+		c.Scale, c.NoiseScale, c.NLL = 1, best.NoiseScale, best.NLL
 		c.Warnings = append(c.Warnings, &ScaleFlatWarning{NLL: c.NLL})
 	}
 	w.logDensityTo(logp, c.Scale, c.NoiseScale)
@@ -401,8 +426,8 @@ func whitenRow(v, u []float64, root, cov *mat.Dense, y, f []float64, t int) erro
 	return nil
 }
 
-// trial returns the best scales with s = ρt, and their NLL.
-func (w *whitened) trial(rho float64) ScaleTrial {
+// trial returns the best scales with s = ρt under the prior of log s, and their NLL.
+func (w *whitened) trial(rho, spread float64) ScaleTrial {
 	// NLL = log norm + mean of ½ Σ_j log(1+ρv_j) + ½ c log t + ½ q/t, q = mean of Σ_j u_j²/(1+ρv_j)
 	logDet, q := 0.0, 0.0
 	for k, v := range w.v {
@@ -411,11 +436,33 @@ func (w *whitened) trial(rho float64) ScaleTrial {
 	}
 	n, c := float64(w.n), float64(w.c)
 	logDet, q = logDet/n, q/n
-	// In t the NLL falls to t = q/c and rises then, so that the best t in an interval is the nearest.
 	lo, hi := max(minScale, minScale/rho), min(maxScale, maxScale/rho)
-	t := min(max(q/c, lo), hi)
+	t := min(max(bestNoise(rho, q, c, 1/(n*spread*spread)), lo), hi)
 	s := min(max(rho*t, minScale), maxScale)
 	return ScaleTrial{s, t, w.logNorm + logDet/2 + c/2*math.Log(t) + q/t/2}
+}
+
+// bestNoise returns the t that minimizes ½ c log t + ½ q/t + ½ b (log ρt)². The
+// objective is convex in log t, so that the best t in an interval is the nearest.
+func bestNoise(rho, q, c, b float64) float64 {
+	if b == 0 {
+		return q / c
+	}
+	// Its derivative in x = log t, c/2 − q/2 e^{−x} + b(log ρ + x), is concave and
+	// rises: from a point where it is negative Newton's steps go up to its zero.
+	shift := math.Log(rho)
+	x := -shift - c/(2*b) // the zero for q = 0, where t has no effect on the fit
+	if q > 0 {
+		x = max(x, min(math.Log(q/c), -shift))
+	}
+	for range 100 {
+		e := q / 2 * math.Exp(-x)
+		step := -(c/2 - e + b*(shift+x)) / (e + b)
+		if x += step; math.Abs(step) <= 1e-14*(1+math.Abs(x)) {
+			break
+		}
+	}
+	return math.Exp(x)
 }
 
 // logDensityTo writes log N(y; mean, s·cov + t·noise) of each row.

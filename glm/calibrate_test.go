@@ -32,10 +32,17 @@ func scaledNLL(t *testing.T, link Link, lik Likelihood, y, mean, cov *mat.Dense,
 	return NLL(logp)
 }
 
-// The scale is the best of five hundred, for each likelihood.
+// penaltyOf is ½ (log s)²/spread² over n rows.
+func penaltyOf(s, spread float64, n int) float64 {
+	return math.Pow(math.Log(s)/spread, 2) / 2 / float64(n)
+}
+
+// The scale is the best of five hundred, for each likelihood, with a prior of the
+// scale and without.
 func TestCalibrateAgainstBruteForce(t *testing.T) {
 	rng := newRand(3)
-	for trial := range 24 {
+	for trial := range 48 {
+		spread := []float64{math.Inf(1), 2, 0.5}[trial/3%3]
 		n := 2 + rng.IntN(20)
 		var lik Likelihood = Bernoulli{}
 		var link Link = Exact{}
@@ -51,16 +58,16 @@ func TestCalibrateAgainstBruteForce(t *testing.T) {
 		for i := range n {
 			y.Set(i, 0, float64(rng.IntN(max(c, 2))))
 		}
-		got, err := Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Link: link})
+		got, err := Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Link: link, Spread: spread})
 		require.NoError(t, err)
 		best, at := math.Inf(1), 0.0
 		for k := range 501 {
 			s := minScale * math.Pow(maxScale/minScale, float64(k)/500)
-			if v := scaledNLL(t, link, lik, y, mean, cov, s); v < best {
+			if v := scaledNLL(t, link, lik, y, mean, cov, s) + penaltyOf(s, spread, n); v < best {
 				best, at = v, s
 			}
 		}
-		require.LessOrEqual(t, got.NLL, best+1e-6*math.Abs(best), "trial %d: %v against %v", trial, got.Scale, at)
+		require.LessOrEqual(t, got.NLL+penaltyOf(got.Scale, spread, n), best+1e-6*math.Abs(best), "trial %d: %v against %v", trial, got.Scale, at)
 		require.InDelta(t, scaledNLL(t, link, lik, y, mean, cov, got.Scale), got.NLL, 1e-12)
 		require.Equal(t, 1.0, got.NoiseScale)
 		require.Equal(t, n, got.Rows)
@@ -74,8 +81,9 @@ func TestCalibrateAgainstBruteForce(t *testing.T) {
 // of noise.
 func TestCalibrateGaussianAgainstBruteForce(t *testing.T) {
 	rng := newRand(4)
-	for trial := range 30 {
+	for trial := range 45 {
 		n, c := 2+rng.IntN(12), 1+trial%3
+		spread := []float64{math.Inf(1), 2, 0.5}[trial/3%3]
 		lik, err := NewGaussian(math.Exp(rng.NormFloat64()))
 		require.NoError(t, err)
 		if trial%2 == 1 {
@@ -90,7 +98,7 @@ func TestCalibrateGaussianAgainstBruteForce(t *testing.T) {
 		}
 		mean, cov := randomMoments(rng, n, c, 1, math.Exp(rng.NormFloat64()))
 		y := mat.NewDense(n, c, randomVec(rng, n*c, math.Exp(2*rng.NormFloat64())))
-		got, err := Calibrate(t.Context(), lik, y, mean, cov, nil)
+		got, err := Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Spread: spread})
 		require.NoError(t, err)
 		at := func(s, noise float64) float64 {
 			scaled, err := lik.ScaleNoise(noise)
@@ -101,7 +109,7 @@ func TestCalibrateGaussianAgainstBruteForce(t *testing.T) {
 		for i := range steps + 1 {
 			for j := range steps + 1 {
 				s, noise := minScale*math.Pow(1e6, float64(i)/steps), minScale*math.Pow(1e6, float64(j)/steps)
-				require.LessOrEqual(t, got.NLL, at(s, noise)+1e-9, "trial %d: %v %v against %v %v", trial, got.Scale, got.NoiseScale, s, noise)
+				require.LessOrEqual(t, got.NLL+penaltyOf(got.Scale, spread, n), at(s, noise)+penaltyOf(s, spread, n)+1e-9, "trial %d: %v %v against %v %v", trial, got.Scale, got.NoiseScale, s, noise)
 			}
 		}
 		require.InDelta(t, at(got.Scale, got.NoiseScale), got.NLL, 1e-9)
@@ -138,7 +146,7 @@ func TestCalibrateFindsTheScaleThatWasUsed(t *testing.T) {
 		require.NoError(t, err)
 		c := calibrated(t, lik, y, mean, cov)
 		require.InEpsilon(t, s, c.Scale, 0.3)
-		require.InEpsilon(t, 2.5, c.NoiseScale, 0.15)
+		require.InEpsilon(t, 2.5, c.NoiseScale, 0.16)
 		require.False(t, c.Edge)
 		require.Empty(t, c.Warnings)
 		c = calibrated(t, Bernoulli{}, logits, mean, cov)
@@ -151,6 +159,7 @@ func TestCalibrateFindsTheScaleThatWasUsed(t *testing.T) {
 // At the edges there is a warning with the numbers: where every covariance is too
 // wide, and where every one is too narrow.
 func TestCalibrateAtTheEdges(t *testing.T) {
+	noPrior := &CalibrateOptions{Spread: math.Inf(1)}
 	mean, cov := mat.NewDense(4, 1, []float64{3, -3, 4, -2}), mat.NewDense(4, 1, []float64{2, 3, 1, 1})
 	right, wrong := mat.NewDense(4, 1, []float64{1, 0, 1, 0}), mat.NewDense(4, 1, []float64{0, 1, 0, 1})
 	for _, e := range []struct {
@@ -158,7 +167,8 @@ func TestCalibrateAtTheEdges(t *testing.T) {
 		scale float64
 		says  string
 	}{{right, minScale, "the network alone predicts best"}, {wrong, maxScale, "too narrow"}} {
-		c := calibrated(t, Bernoulli{}, e.y, mean, cov)
+		c, err := Calibrate(t.Context(), Bernoulli{}, e.y, mean, cov, noPrior)
+		require.NoError(t, err)
 		require.Equal(t, e.scale, c.Scale)
 		require.True(t, c.Edge)
 		var edge *ScaleEdgeWarning
@@ -166,6 +176,11 @@ func TestCalibrateAtTheEdges(t *testing.T) {
 		require.ErrorAs(t, c.Warnings[0], &edge)
 		require.Equal(t, ScaleEdgeWarning{"covariance", e.scale, c.NLL, c.Unscaled}, *edge)
 		require.ErrorContains(t, edge, e.says)
+		// So few rows move the scale only so far against its prior.
+		c = calibrated(t, Bernoulli{}, e.y, mean, cov)
+		require.InDelta(t, 0, math.Log(c.Scale), 4)
+		require.False(t, c.Edge)
+		require.Empty(t, c.Warnings)
 	}
 	// A noise variance that is too large by far.
 	lik, err := NewGaussian(1e9)
@@ -201,12 +216,12 @@ func TestCalibrateFewRows(t *testing.T) {
 	c := calibrated(t, Bernoulli{}, one(1), one(0.3), one(2))
 	require.Equal(t, 1, c.Rows)
 	require.True(t, math.IsNaN(c.StdErr))
-	require.Equal(t, minScale, c.Scale)
+	require.InDelta(t, 1, c.Scale, 0.1) // one row says next to nothing
 	lik, err := NewGaussian(1)
 	require.NoError(t, err)
-	c = calibrated(t, lik, one(3), one(0), one(1)) // any s + t = 9 is best, and s = t is nearest to none
-	require.InDelta(t, 4.5, c.Scale, 1e-12)
-	require.InDelta(t, 4.5, c.NoiseScale, 1e-12)
+	c = calibrated(t, lik, one(3), one(0), one(1)) // any s + t = 9 is as likely, and s = 1 likeliest before
+	require.InDelta(t, 1, c.Scale, 0.01)
+	require.InDelta(t, 9, c.Scale+c.NoiseScale, 0.01)
 
 	rng := newRand(9)
 	mean, cov := randomMoments(rng, 50, 1, 1, 1)
@@ -269,7 +284,7 @@ func TestCalibrateAWellTrainedNetwork(t *testing.T) {
 	network, err := ScoreOf(nil, Bernoulli{}, y, mean, nil)
 	require.NoError(t, err)
 	require.Less(t, c.Scale, 0.1)
-	require.Less(t, c.NLL, network.NLL+1e-5)
+	require.Less(t, c.NLL, network.NLL+1e-3)
 	require.Greater(t, c.Unscaled, network.NLL+0.02)
 	lik, scaled, err := c.Apply(Bernoulli{}, cov)
 	require.NoError(t, err)
@@ -359,7 +374,8 @@ func TestCalibrateOnWorkers(t *testing.T) {
 // The two scales of snelson by leave-one-out are the best of a fine grid of pairs.
 func TestCalibrateSnelson(t *testing.T) {
 	l := readLeaveOneOut(t, "snelson", "loo")
-	c := calibrated(t, l.lik, l.y, l.mean, l.cov)
+	c, err := Calibrate(t.Context(), l.lik, l.y, l.mean, l.cov, &CalibrateOptions{Spread: math.Inf(1)})
+	require.NoError(t, err)
 	network, err := ScoreOf(nil, l.lik, l.y, l.mean, nil)
 	require.NoError(t, err)
 	require.Less(t, c.NLL, network.NLL)
@@ -425,7 +441,7 @@ func TestCalibrateManyClasses(t *testing.T) {
 		require.InDelta(t, scaledNLL(t, link, Categorical{}, y, mean, cov, got.Scale), got.NLL, 1e-12)
 		for k := range 7 {
 			s := minScale * math.Pow(maxScale/minScale, float64(k)/6)
-			require.Less(t, got.NLL, scaledNLL(t, link, Categorical{}, y, mean, cov, s)+1e-3, "C = %d: s = %v against %v", c, got.Scale, s)
+			require.Less(t, got.NLL+penaltyOf(got.Scale, 2, n), scaledNLL(t, link, Categorical{}, y, mean, cov, s)+penaltyOf(s, 2, n)+1e-3, "C = %d: s = %v against %v", c, got.Scale, s)
 		}
 	}
 }

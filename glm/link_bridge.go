@@ -26,6 +26,10 @@ import (
 // Bernoulli output f counts as two classes with logits 0 and f, and its mean is
 // σ(f) for any variance. The bridge is good for covariances like those of a
 // Dirichlet. For others it is further from the integral than Probit or even MAP.
+// Measured against QMC, the mean absolute error of a probability and its largest, on
+// four logits of a toy network (mean variance 14): 0.11 and 0.58, where MAP has 0.10
+// and 0.46; on random covariances of 10 classes with mean variance 0.09 and 9: 0.05
+// and 0.44, 0.06 and 0.45.
 // Where a variance is zero, α is infinite and the mean is that of MAP.
 type Bridge struct{}
 

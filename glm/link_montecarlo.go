@@ -15,6 +15,10 @@ import (
 // MonteCarlo averages g⁻¹ over draws of f (E11) [glm 13]. The same standard
 // normal draws serve every row. A row's prediction therefore does not depend on
 // the other rows of the batch. The error of a probability is about sd/√Samples.
+// With 1,000 draws, the mean absolute error of a probability against QMC, and its
+// largest, on four logits of a toy network (mean variance 14): 0.007 and 0.024; at 25
+// times the covariance 0.009 and 0.023; on random covariances of 10 classes with mean
+// variance 0.09 and 9: 0.0004 and 0.004, 0.004 and 0.02.
 //
 // f is its mean plus the symmetric root of its covariance times the draws. For
 // 256 outputs or more a pivoted Cholesky factor replaces the root, because it is

@@ -12,7 +12,13 @@ import (
 // Probit shrinks each logit by its variance, f_c/√(1 + π/8 Σ_cc), and applies
 // g⁻¹ (E11). For σ this is MacKay's approximation, which is within 0.02 of the
 // integral. For softmax it is the usual extension. It ignores the covariance
-// between logits.
+// between logits, and QMC, the default, does not.
+//
+// Measured against QMC, the mean absolute error of a probability of softmax and its
+// largest, on four logits of a toy network (mean variance 14): 0.039 and 0.24;
+// there at 25 times and at 1/20 of the covariance: 0.056 and 0.15, 0.006 and 0.14; on
+// random covariances of 10 classes with mean variance 0.09 and 9: 0.001 and 0.014,
+// 0.03 and 0.21. The expected log density lost on the toy is 0.03.
 //
 // The approximation defines no standard deviation. For σ PredictTo writes the
 // exact one. For softmax it writes that of σ(l_c), where the log-odds

@@ -19,11 +19,17 @@ import (
 //	otherwise  quasi–Monte Carlo, from 1,024 points, doubled until two sequences
 //	           agree to Tol in every E p and E p²
 //
-// log p(y|x) does not underflow. Its nodes are moved to where p(y|f) p(f) is
+// Directions of f whose variances add up to at most 1e-5 count to second order, which
+// alone serves a row of hardly any variance. log p(y|x) does not underflow. Its nodes are moved to where p(y|f) p(f) is
 // largest, so that a small probability has a small relative error, and it
 // differs from the log of the mean by the error of either. For C > 128 the
 // covariance counts through its leading eigenvectors, at most 256, and the rest to
 // second order. A likelihood whose outputs are logits by themselves goes to Exact.
+//
+// Measured on four logits of a toy network (mean variance 14), where the trapezoid is
+// right to 2e-11: quasi–Monte Carlo errs by at most 1.3e-4, and by 4e-4 at 25
+// times the covariance, where 65,536 points do not reach 1e-4; 1,024 points alone err
+// by at most 2e-3 and 6e-3.
 type QMC struct {
 	Tol       float64 // error of a probability, and of log p(y|x); 0 means 1e-4
 	MaxPoints int     // most points of a row; 0 means 65,536, which is also the most there are
@@ -58,6 +64,9 @@ func (l QMC) points() int {
 	}
 	return l.MaxPoints
 }
+
+// check panics for options that are no options.
+func (l QMC) check() { _, _ = l.tol(), l.points() }
 
 // Integrals are expectations over f ~ N(m, Σ) of a categorical likelihood. A nil
 // field is skipped, an empty matrix is sized, and a slice has T elements.
@@ -95,6 +104,7 @@ func (l QMC) IntegralsTo(ctx context.Context, dst *Integrals, lik Likelihood, f,
 			panic("glm: an integral does not have one element per example")
 		}
 	}
+	l.check()
 	wants := softmaxWants{entropy: dst.Mutual != nil, cross: dst.Aleatoric != nil || dst.Epistemic != nil}
 	return eachRow(ctx, l.Workers, f, cov, func(t int, f, cov []float64) error {
 		m, err := l.moments(t, f, cov, wants)
@@ -162,7 +172,8 @@ func (l QMC) moments(t int, f, cov []float64, wants softmaxWants) (*softmaxMomen
 	if err != nil {
 		return nil, err
 	}
-	if !l.noGrid {
+	r.cut()
+	if !l.noGrid || r.rank == 0 {
 		if m := r.gridMoments(wants); m != nil {
 			return m, nil
 		}
@@ -213,6 +224,7 @@ func (l QMC) SplitTo(aleatoric, epistemic *mat.Dense, lik Likelihood, f, cov *ma
 	case !softmax:
 		return Exact{}.SplitTo(aleatoric, epistemic, lik, f, cov)
 	}
+	l.check()
 	t, c := f.Dims()
 	dense.SizeTo(aleatoric, t, c)
 	dense.SizeTo(epistemic, t, c)
@@ -239,6 +251,7 @@ func (l QMC) LogPredictiveTo(dst []float64, lik Likelihood, y, f, cov *mat.Dense
 		return Exact{}.LogPredictiveTo(dst, lik, y, f, cov)
 	}
 	t, c := f.Dims()
+	l.check()
 	checkLog(dst, lik, y, t, c)
 	checkClasses(lik, y, c)
 	return eachRow(context.Background(), l.Workers, f, cov, func(t int, f, cov []float64) (err error) {

@@ -61,7 +61,7 @@ func requireProbabilities(t *testing.T, l glm.Link, y, f, cov *mat.Dense) {
 	require.NoError(t, l.LogPredictiveTo(logp, glm.Categorical{}, y, f, cov), "%T", l)
 	tol := 1e-10
 	if _, isQMC := l.(glm.QMC); isQMC {
-		tol = 1e-6 // the same points, but moved
+		tol = 1e-4 // other points, and many directions taken to second order
 	}
 	for i := range n {
 		require.InDelta(t, 1, mat.Sum(mean.RowView(i)), 1e-10, "%T", l)

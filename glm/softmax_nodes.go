@@ -186,7 +186,9 @@ func (r *softmaxRow) gridMoments(wants softmaxWants) *softmaxMoments {
 	s := newSoftmaxSums(r.base, wants)
 	if r.rank == 0 {
 		s.add(append([]float64(nil), r.m...), 1)
-		return r.moments(s)
+		m := r.moments(s)
+		m.nodes, m.err = 1, m.err+gridError
+		return m
 	}
 	g := r.grid(1, gridNodes)
 	if g == nil {
@@ -196,21 +198,30 @@ func (r *softmaxRow) gridMoments(wants softmaxWants) *softmaxMoments {
 	if line == nil {
 		return nil
 	}
-	nodes, c, p := 0, r.c, make([]float64, r.c)
+	nodes, c, p, at := 0, r.c, make([]float64, r.c), make([]float64, r.c)
 	g.each(func(l []float64, _, w float64, n int) {
 		nodes += 2*n + 1
-		expTo(l)
+		copy(at, l)
+		top := expTo(l)
 		for i := line.middle - n; i <= line.middle+n; i++ {
 			total, factors := 0.0, line.factors[i*c:(i+1)*c]
 			for j, e := range l {
 				p[j] = e * factors[j]
 				total += p[j]
 			}
-			inverse := 1 / total
+			inverse, h := 1/total, 0.0
 			for j := range p {
 				p[j] *= inverse
 			}
-			s.addProbabilities(p, w*line.weights[i])
+			if wants.entropy {
+				// H = log Σ eˡ − Σ p l
+				h = math.Log(total)
+				z := g.root * float64(i-line.middle) * g.steps[0]
+				for j, v := range p {
+					h -= v * (at[j] - top + z*r.a[j*r.rank])
+				}
+			}
+			s.addProbabilities(p, w*line.weights[i], h)
 		}
 	})
 	m := r.moments(s)
@@ -267,14 +278,13 @@ func (r *softmaxRow) qmcPoints(rank, shift, lo, hi int, visit func(d, z []float6
 
 // qmcMoments doubles the points until the sequences agree to tol.
 func (r *softmaxRow) qmcMoments(wants softmaxWants, tol float64, most int) *softmaxMoments {
-	rank := r.rankWithout(tol * qmcMatter)
 	var parts [qmcShifts]*softmaxSums
 	for k := range parts {
 		parts[k] = newSoftmaxSums(r.base, wants)
 	}
 	l, err := make([]float64, r.c), 0.0
 	n := doubled(most, func(shift, lo, hi int) {
-		r.qmcPoints(rank, shift, lo, hi, func(d, _ []float64) {
+		r.qmcPoints(r.rank, shift, lo, hi, func(d, _ []float64) {
 			for j, m := range r.m {
 				l[j] = m + d[j]
 			}
@@ -326,8 +336,13 @@ func (r *softmaxRow) logDensity(y int, tol float64, most int, noGrid bool) (logp
 		both := logsum.New()
 		both.Add(a)
 		both.Add(b)
+		before := mean
 		mean, err = both.Value()-math.Log(float64(qmcShifts*points)), math.Abs(a-b)
-		return err <= tol
+		if points > qmcFirst { // two numbers may agree by chance
+			err = max(err, math.Abs(mean-before))
+			return err <= tol
+		}
+		return false
 	})
 	return min(start+mean, 0), qmcSafety*err + r.restShift
 }

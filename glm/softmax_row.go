@@ -21,10 +21,12 @@ type softmaxRow struct {
 	base    []float64 // softmax(m)
 	a       []float64 // C×rank; columns are √λ times eigenvectors, by falling λ
 	lambda  []float64 // eigenvalues, rank
-	// What is beyond the largest eigenvalues kept for many classes: its
-	// contribution to the variance of each probability, nil for nothing, and how far
-	// it moves a probability at most.
+	// What was taken to second order: its contribution to the variance of each
+	// probability, nil for nothing, and how far the rest of many classes moves a
+	// probability at most.
 	restVariance []float64
+	restCross    [][]float64 // vectors u whose uuᵀ add to the covariance of p
+	restMutual   float64     // the mutual information of what was cut
 	restShift    float64
 }
 
@@ -314,4 +316,41 @@ func (s *modeSearch) multiply() {
 			dense.Axpy(s.product, s.root*s.root/s.temperature*p*(s.v[j]-mean), r.a[j*r.rank:(j+1)*r.rank])
 		}
 	}
+}
+
+// secondOrder is the sum of eigenvalues up to which directions are taken to second
+// order. What is left out is of the order of its square.
+const secondOrder = 1e-5
+
+// cut takes the directions with the smallest eigenvalues to second order, as
+// leading does with the rest of many classes: with v = a − pᵀa the shift of the
+// mean is ½a² − a pᵀa, the variance of p is p²v², and the mutual information ½ pᵀv².
+func (r *softmaxRow) cut() {
+	to := r.rankWithout(secondOrder)
+	if to == r.rank {
+		return
+	}
+	if r.restVariance == nil {
+		r.restVariance = make([]float64, r.c)
+	}
+	a := make([]float64, r.c*to)
+	for j := range r.c {
+		copy(a[j*to:(j+1)*to], r.a[j*r.rank:])
+	}
+	for k := to; k < r.rank; k++ {
+		mean, u := 0.0, make([]float64, r.c)
+		for j, p := range r.base {
+			mean += p * r.a[j*r.rank+k]
+		}
+		for j, p := range r.base {
+			v := r.a[j*r.rank+k]
+			u[j] = p * (v - mean)
+			r.m[j] += v * (v/2 - mean)
+			r.restVariance[j] += u[j] * u[j]
+			r.restMutual += u[j] * (v - mean) / 2
+		}
+		r.restCross = append(r.restCross, u)
+	}
+	r.a, r.lambda, r.rank = a, r.lambda[:to], to
+	softmaxTo(r.base, r.m)
 }

@@ -37,29 +37,36 @@ func (s *softmaxSums) add(l []float64, w float64) {
 			top = v
 		}
 	}
-	sum := 0.0
+	sum, weighted := 0.0, 0.0
 	for j, v := range l {
-		l[j] = math.Exp(v - top)
-		sum += l[j]
+		v -= top
+		e := math.Exp(v)
+		l[j] = e
+		sum += e
+		if e > 0 {
+			weighted += e * v
+		}
 	}
 	inverse := 1 / sum
 	for j := range l {
 		l[j] *= inverse
 	}
-	s.addProbabilities(l, w)
+	h := 0.0
+	if s.wants.entropy {
+		h = math.Log(sum) - weighted*inverse // H = log Σ eˡ − Σ p l
+	}
+	s.addProbabilities(l, w, h)
 }
 
-// addProbabilities adds p with weight w.
-func (s *softmaxSums) addProbabilities(p []float64, w float64) {
+// addProbabilities adds p, whose entropy is h, with weight w.
+func (s *softmaxSums) addProbabilities(p []float64, w, h float64) {
 	s.weight += w
+	s.entropy += w * h
 	for j, v := range p {
 		d := v - s.base[j]
 		wd := w * d
 		s.mean[j] += wd
 		s.square[j] += wd * d
-	}
-	if s.wants.entropy {
-		s.entropy += w * entropyOf(p)
 	}
 	if s.wants.cross {
 		s.addCross(p, w)
@@ -116,6 +123,10 @@ func (r *softmaxRow) moments(parts ...*softmaxSums) *softmaxMoments {
 			m.variance[j] += r.restVariance[j]
 		}
 	}
+	if m.covariance != nil {
+		r.addRestCross(m.covariance)
+	}
+	m.expectedEntropy -= r.restMutual
 	for i := range c {
 		for j := i; j < c && m.covariance != nil; j++ {
 			v := m.covariance[i*c+j] - shift[i]*shift[j]
@@ -127,6 +138,17 @@ func (r *softmaxRow) moments(parts ...*softmaxSums) *softmaxMoments {
 	}
 	m.entropy = entropyOf(m.mean)
 	return m
+}
+
+// addRestCross adds the covariance of p in the directions that were cut.
+func (r *softmaxRow) addRestCross(cross []float64) {
+	for _, u := range r.restCross {
+		for i, v := range u {
+			for j := i; j < r.c; j++ {
+				cross[i*r.c+j] += v * u[j]
+			}
+		}
+	}
 }
 
 // spread returns the largest difference between parts in E p and E p².

@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -20,7 +21,7 @@ type coverageFlags struct{ share *float64 } // nil where not given
 
 // add defines --coverage.
 func (s *coverageFlags) add(c *cobra.Command) {
-	optionalFloat(c, &s.share, "coverage", "for each row give an interval (a regression) or a set of classes that should hold the target of a share `P` of new rows, by jackknife+ from leave-one-out predictions")
+	optionalFloat(c, &s.share, "coverage", "for each row give an interval (a regression) or a set of classes that should hold the target of a share `P` of new rows, by jackknife+ from leave-one-out predictions, or by held-out rows with --calibrate heldout")
 }
 
 // coverageHelp says what --coverage promises.
@@ -30,7 +31,10 @@ With --coverage P, intervals and sets come from predictions without each trainin
 row in turn. Where training rows and new ones are exchangeable, and all that was
 fitted treats them alike, they hold the target with a probability of at least
 1 − 2(1 − P), and usually close to P. Here the trained parameters have seen all
-rows, so this is approximate; the summary says what share they held.`
+rows, so this is approximate: a network that fits its training rows too closely
+gets intervals that are too narrow. The summary says what share they held. With
+--calibrate heldout the rows that were not trained on take the place of the
+training rows, and the probability is at least P, whatever was trained how.`
 
 // check refuses a share that cannot be one.
 func (s *coverageFlags) check() error {
@@ -57,40 +61,105 @@ func (s *coverageFlags) suits(n int, which string) error {
 type coverage struct {
 	share     float64
 	task      *task
-	without   *explain.Without
+	from      string // loo or heldout: the rows that the scores are of
+	scored    int    // their number
 	jackknife *glm.Jackknife
+	// each calls do with the predictions at each row of b that belong to the scores,
+	// scored×C, possibly on several goroutines.
+	each func(ctx context.Context, b *linearize.Batch, do func(t int, mean *mat.Dense) error) error
 
 	rows, held, empty int
 	size              float64 // of all rows: widths of the intervals, or classes
 	sized             int     // rows whose size is finite
 }
 
-// prepare predicts training rows without themselves. It returns nil where no
-// coverage was asked for.
+// prepare scores training rows that are left out, or the held-out rows where the
+// posterior was calibrated by them. It returns nil where no coverage was asked for.
 func (s *coverageFlags) prepare(ctx context.Context, c *console, p *problem, q *posterior) (*coverage, error) {
 	if s.share == nil {
 		return nil, nil
 	}
+	defer c.bar.clear()
+	k := &coverage{share: *s.share, task: p.task, from: "loo"}
+	score := k.leaveOut
+	if q.calibration != nil && q.calibration.Method == "heldout" {
+		k.from, score = "heldout", k.holdOut
+	}
+	if err := score(ctx, c, p, q, s); err != nil {
+		return nil, err
+	}
+	return k, c.endPart(ctx, "coverage")
+}
+
+// leaveOut scores training rows by predictions without themselves: jackknife+.
+func (k *coverage) leaveOut(ctx context.Context, c *console, p *problem, q *posterior, s *coverageFlags) error {
 	rows := q.leftOut(p)
 	if err := s.suits(len(rows), "training rows to leave out"); err != nil {
-		return nil, err
+		return err
 	}
-	defer c.bar.clear()
 	e, err := explain.New(q.dual, q.kernel, &explain.Options{MaxMemory: p.limits.memory, Progress: func(done, total int) { c.show("leave-one-out", done, total) }})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	k := &coverage{share: *s.share, task: p.task}
-	if k.without, err = e.Without(ctx, rows); err != nil {
-		return nil, p.trainNames().explainError(err)
+	w, err := e.Without(ctx, rows)
+	if err == nil {
+		k.jackknife, err = glm.NewJackknife(p.task.likelihood, k.share, rowsAt(p.examples.y, rows), w.Mean())
 	}
-	if k.jackknife, err = glm.NewJackknife(p.task.likelihood, k.share, rowsAt(p.examples.y, rows), k.without.Mean()); err != nil {
-		return nil, p.trainNames().explainError(err)
+	if err != nil {
+		return p.trainNames().explainError(err)
 	}
+	k.scored, k.each = len(rows), w.Each
 	if n := k.jackknife.Unknown(); n > 0 {
 		c.warnText(fmt.Sprintf("coverage: %d of %d training rows fix the function by themselves, so that nothing is known without them; they widen every interval or set", n, len(rows)))
 	}
-	return k, c.endPart(ctx, "leave-one-out")
+	return nil
+}
+
+// holdOut scores rows that were not trained on: split conformal prediction, which is
+// jackknife+ where no prediction depends on the scored rows.
+func (k *coverage) holdOut(ctx context.Context, c *console, p *problem, q *posterior, s *coverageFlags) error {
+	rows, err := p.heldOut("--coverage with --calibrate heldout", "score")
+	if err != nil {
+		return err
+	}
+	if err := s.suits(rows.Len(), "held-out rows"); err != nil {
+		return err
+	}
+	y, err := p.targets(rows)
+	if err != nil {
+		return err
+	}
+	n, outputs, atOnce := rows.Len(), p.model.outputs, q.rowsAtOnce(p)
+	mean := mat.NewDense(n, outputs, nil)
+	for i := range par.Tiles(n, atOnce) {
+		lo, hi := par.Bounds(i, n, atOnce)
+		b, err := p.linearize(ctx, rows, lo, hi)
+		if err == nil {
+			err = q.dual.PredictTo(ctx, mean.Slice(lo, hi, 0, outputs).(*mat.Dense), nil, b)
+		}
+		if err != nil {
+			return namesOf(rows, lo, hi).explainError(err)
+		}
+		c.show("held-out rows", hi, n)
+	}
+	if k.jackknife, err = glm.NewJackknife(p.task.likelihood, k.share, y, mean); err != nil {
+		return namesOf(rows, 0, n).explainError(err)
+	}
+	k.scored = n
+	k.each = func(ctx context.Context, b *linearize.Batch, do func(t int, mean *mat.Dense) error) error {
+		f := mat.NewDense(b.Len(), outputs, nil)
+		if err := q.dual.PredictTo(ctx, f, nil, b); err != nil {
+			return err
+		}
+		return par.Do(ctx, 0, b.Len(), func(t int) error {
+			same := mat.NewDense(n, outputs, nil)
+			for i := range n {
+				same.SetRow(i, f.RawRowView(t))
+			}
+			return do(t, same)
+		})
+	}
+	return nil
 }
 
 // A region is the interval or the set of one row; the other is nil.
@@ -103,7 +172,7 @@ func (k *coverage) regions(ctx context.Context, b *linearize.Batch, y *mat.Dense
 	if k == nil {
 		return all, nil
 	}
-	err := k.without.Each(ctx, b, func(t int, mean *mat.Dense) error {
+	err := k.each(ctx, b, func(t int, mean *mat.Dense) error {
 		all[t] = k.region(mean)
 		return nil
 	})
@@ -116,7 +185,7 @@ func (k *coverage) regions(ctx context.Context, b *linearize.Batch, y *mat.Dense
 	return all, nil
 }
 
-// region is that of one row, from the predictions without each training row.
+// region is that of one row, from the predictions that belong to the scores.
 func (k *coverage) region(mean *mat.Dense) region {
 	if k.jackknife.Classes() == 0 {
 		lo, hi := k.jackknife.Interval(0, mean)
@@ -170,7 +239,8 @@ type coverageReport struct {
 	Width    *report.Float   `json:"mean_width,omitempty"`
 	Size     *report.Float   `json:"mean_size,omitempty"`
 	Empty    int             `json:"empty"`     // test rows with an empty interval or set
-	LeftOut  int             `json:"left_out"`  // training rows that were left out, each by itself
+	From     string          `json:"from"`      // loo: training rows without themselves; heldout: rows not trained on
+	Scored   int             `json:"scored"`    // number of those rows
 	Unknown  int             `json:"undefined"` // of them, those that count as infinitely far
 }
 
@@ -181,7 +251,7 @@ func (k *coverage) report() *coverageReport {
 	}
 	lo, hi := glm.ClopperPearson(k.held, k.rows, .95)
 	r := &coverageReport{Share: report.Float(k.share), Measured: report.Float(float64(k.held) / float64(k.rows)), Band: [2]report.Float{report.Float(lo), report.Float(hi)},
-		Empty: k.empty, LeftOut: len(k.without.Rows()), Unknown: k.jackknife.Unknown()}
+		Empty: k.empty, From: k.from, Scored: k.scored, Unknown: k.jackknife.Unknown()}
 	size := number(k.size / float64(k.sized))
 	if k.jackknife.Classes() > 0 {
 		r.Size = size

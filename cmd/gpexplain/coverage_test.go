@@ -60,7 +60,8 @@ func TestPredictCoverageSets(t *testing.T) {
 		require.InDelta(t, size/n, float64(*c.Size), 1e-15)
 		require.Equal(t, empty, c.Empty)
 		require.Equal(t, report.Float(share), c.Share)
-		require.Equal(t, 60, c.LeftOut)
+		require.Equal(t, 60, c.Scored)
+		require.Equal(t, "loo", c.From)
 		require.Zero(t, c.Unknown)
 		require.LessOrEqual(t, c.Band[0], c.Measured)
 		require.GreaterOrEqual(t, c.Band[1], c.Measured)
@@ -115,6 +116,37 @@ func TestPredictCoverageIntervals(t *testing.T) {
 			require.Equal(t, want[i].Interval, r.Interval)
 		}
 	}
+}
+
+// With rows held out, scores are theirs: a set holds the classes whose −log p is no
+// more than the score of that rank.
+func TestPredictCoverageHeldOut(t *testing.T) {
+	args := []string{"--json", "--calibrate", "heldout"}
+	rows, sum := covered(t, succeed(t, small("predict", append(args, "--coverage", ".9")...)...))
+	n := sum.Coverage.Scored
+	require.Equal(t, "heldout", sum.Coverage.From)
+	require.Equal(t, 20, n, "80 training digits of the classes, of which 60 are trained on")
+	// The score of rank ⌈.9 · 21⌉ = 19 lies between those of classes in and out.
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, r := range rows {
+		for k, label := range []report.Float{4, 9} {
+			// −log σ(−f) of the first class and −log σ(f) of the second
+			s := math.Log1p(math.Exp(float64(1-2*k) * float64(r.Mean[0])))
+			if slices.Contains(r.Set, label) {
+				most = max(most, s)
+			} else {
+				least = min(least, s)
+			}
+		}
+	}
+	require.Less(t, most, least)
+	file := filepath.Join(t.TempDir(), "posterior.gp")
+	succeed(t, small("fit", "--quiet", "--calibrate", "heldout", "--out", file)...)
+	saved, _ := covered(t, succeed(t, "predict", "--data", "digits:400,100", "--json", "--posterior", file, "--coverage", ".9"))
+	for i, r := range rows {
+		require.Equal(t, r.Set, saved[i].Set)
+	}
+	require.Contains(t, refuse(t, 1, small("predict", "--calibrate", "heldout", "--coverage", ".96")...), "N = 20 held-out rows")
 }
 
 // The rows of a table, of a page and of text have the same sets.

@@ -292,6 +292,7 @@ func (s *explainVerb) write(c *console, p *problem, x *explained, r *report.Repo
 	if c.json {
 		return r.WriteJSON(c.out)
 	}
+	c.noteTuning(&r.Fit)
 	return page.WriteText(c.out, c.out.columns())
 }
 

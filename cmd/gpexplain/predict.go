@@ -245,6 +245,7 @@ func (s *predictVerb) write(c *console, p *problem, q *posterior, total *score, 
 	if c.quiet {
 		return nil
 	}
+	c.noteTuning(&sum.Fit)
 	return page.WriteText(c.stderr, 0)
 }
 

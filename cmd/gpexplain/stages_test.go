@@ -95,6 +95,8 @@ func TestCancelAtEveryStage(t *testing.T) {
 		"fit":                 {small("fit", "--refit"), "--out"},
 		"fit subset":          {small("fit", "--method", "subset", "--inducing", "10", "--tune-prior"), "--out"},
 		"fit nystrom":         {small("fit", "--method", "nystrom", "--inducing", "10", "--select", "kmeans", "--tune-prior"), "--out"},
+		"fit tuned":           {small("fit", "--tune-prior", "loo"), "--out"},
+		"predict tuned":       {small("predict", "--method", "nystrom", "--inducing", "10", "--tune-prior", "evidence"), ""},
 		"fit cg":              {small("fit", "--method", "cg"), "--out"},
 		"train":               {[]string{"train", "--data", "digits:300,300", "--classes", "4,9", "--epochs", "2", "--lbfgs", "3"}, "--out"},
 	} {

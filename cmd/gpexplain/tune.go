@@ -83,6 +83,9 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 	start, t := f.precision, &report.Tuning{Method: f.flags.tune, Start: report.Float(f.precision)}
 	shift := map[float64]float64{}
 	one := func(ctx context.Context, x float64) (float64, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		f.con.show("tune", len(t.Trials), 0)
 		at := start * math.Pow(10, x)
 		c, err := try(ctx, at)
@@ -133,6 +136,13 @@ func (f *fit) choose(t *report.Tuning, precision float64) error {
 	return f.setPrecision(precision)
 }
 
+// noteTuning says before the text of a result how --tune-prior chose, if it did.
+func (c *console) noteTuning(f *report.Fit) {
+	if f.Tuning != nil {
+		c.note("prior precision %s", tuningText(f.Tuning, float64(f.PriorPrecision)))
+	}
+}
+
 // tuningText says what was chosen, and what explanations lose by it.
 func tuningText(t *report.Tuning, precision float64) string {
 	how := map[string]string{"loo": "leave-one-out", "evidence": "evidence", "heldout": "held-out rows"}[t.Method]
@@ -178,7 +188,12 @@ func unstable(err error) bool {
 }
 
 // score is the negative log evidence, or the mean negative log likelihood of rows
-// that are left out or held out; less is better.
+// that are left out or held out, by the covariance as it is; less is better. At the
+// best scale of the covariance leave-one-out chooses far too small a precision. The
+// test NLL after calibration of 2×50 tanh trained at δ = 3, splits 0 to 2, by the
+// score as it is, at the best scale, by the evidence, and at δ = 3: ionosphere .196
+// .256 .508, .225 .453 1.26, .204 .372 .855, .201 .252 .488; australian .398 .429
+// .409, .428 .512 .484, .406 .536 .507, .372 .381 .367.
 func (f *fit) score(ctx context.Context, c *candidate) (float64, error) {
 	var m *moments
 	var err error

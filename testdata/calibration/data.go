@@ -104,6 +104,11 @@ func openUCI(name string, outputs int, s *sgd) func(ctx context.Context, o *opti
 // not matter: 500 training, 75 held-out and 2,000 test rows. Targets are
 // standardized by the function's own mean and deviation, 14.4 and 4.9.
 func openFriedman(_ context.Context, _ *options, split int) (*problem, error) {
+	return friedman(split, 500, 75, 2000)
+}
+
+// friedman draws so many training, held-out and test rows.
+func friedman(split, train, valid, test int) (*problem, error) {
 	const inputs, mean, deviation = 10, 14.4, 4.9
 	draw := func(stream uint64, n int) part {
 		rng := rand.New(rand.NewPCG(uint64(split), stream))
@@ -126,7 +131,7 @@ func openFriedman(_ context.Context, _ *options, split int) (*problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &problem{lik: lik, members: 5, train: draw(1, 500), valid: draw(2, 75), test: draw(3, 2000),
+	return &problem{lik: lik, members: 5, train: draw(1, train), valid: draw(2, valid), test: draw(3, test),
 		recipe: recipe{shape: network.Shape{inputs}, layers: mlp(network.Tanh, 50, 50, 1), delta: 1, opt: network.TrainOptions{Epochs: 100, Batch: 64, LBFGS: 1000}}}, nil
 }
 

@@ -6,6 +6,7 @@
 //	go run . -data DIR -reference DIR -cache DIR -json results.json -table table.md
 //	go run . -data DIR -reference DIR -cache DIR -only uci/glass
 //	go run . -render results.json -table table.md
+//	go run . -data DIR -reference DIR -cache DIR -coverage coverage.json -table table.md
 //
 // DIR of -data holds the folders mnist, kmnist and uci, that of -reference the
 // reference networks. Trained networks and the results of each case are kept in
@@ -38,6 +39,7 @@ type options struct {
 	only                   *regexp.Regexp
 	trainOnly              bool
 	json, render, table    string
+	coverage               string
 }
 
 func run(ctx context.Context, args []string) error {
@@ -52,6 +54,7 @@ func run(ctx context.Context, args []string) error {
 	f.StringVar(&o.json, "json", "", "write all results that the cache holds here")
 	f.StringVar(&o.render, "render", "", "read results from here instead of measuring")
 	f.StringVar(&o.table, "table", "", "write tables in Markdown here")
+	f.StringVar(&o.coverage, "coverage", "", "measure the coverage of intervals and sets by jackknife+ instead, and write the results here")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -68,6 +71,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	if err := os.MkdirAll(o.cache, 0o755); err != nil {
 		return err
+	}
+	if o.coverage != "" {
+		return measureCoverage(ctx, &o)
 	}
 	failed := campaign(ctx, &o)
 	all, err := cachedResults(o.cache)
