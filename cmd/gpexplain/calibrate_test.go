@@ -460,3 +460,35 @@ func TestPredictFiles(t *testing.T) {
 		require.Len(t, listing(t, dir), 2)
 	}
 }
+
+// A file with a calibration that cannot be used is refused in one line that names
+// it.
+func TestHostileCalibration(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.gp")
+	succeed(t, small("fit", "--quiet", "-o", file)...)
+	for field, values := range map[string][]any{"scale": {0, -1, nil, "1"}, "noise_scale": {0, nil}, "loo": {nil}, "method": {"heldout", 1}} {
+		for _, value := range values {
+			path := remade(t, file, func(h map[string]any) { h["fit"].(map[string]any)["calibration"].(map[string]any)[field] = value }, nil)
+			r := gpexplain(t.Context(), "predict", "--json", "--data", "digits:400,100", "--posterior", path)
+			require.Equal(t, 1, r.code, "%s %v", field, value)
+			requireOneLine(t, r.stderr)
+			require.Contains(t, r.stderr, path)
+		}
+	}
+	p := &problem{task: &task{classes: []int{4, 9}}, examples: &examples{train: &dataset.Subset{Rows: []int{7}}}}
+	good := []float64{7, 4, 4, -1, -2, .5, math.NaN(), .9, .1, .8, .2}
+	rows, ok := unpackRows(good, p)
+	require.True(t, ok)
+	require.Equal(t, good[:6], packRows(rows)[:6])
+	require.Equal(t, good[7:], packRows(rows)[7:])
+	for at, value := range map[int]float64{0: 8, 1: 5} {
+		bad := slices.Clone(good)
+		bad[at] = value
+		_, ok := unpackRows(bad, p)
+		require.False(t, ok, at)
+	}
+	for _, bad := range [][]float64{good[:10], {math.NaN()}, {-1}, {math.Inf(1)}} {
+		_, ok := unpackRows(bad, p)
+		require.False(t, ok)
+	}
+}
