@@ -270,7 +270,7 @@ func (k *calibration) leaveOut(ctx context.Context, p *problem, rows []int, m *m
 	if err != nil {
 		return err
 	}
-	novelty, err := glm.NoveltyOf(ctx, nil, lik, m.mean, m.cov, 0)
+	novelty, err := glm.NoveltyOf(ctx, scoringLink(lik, p.model.outputs), lik, m.mean, m.cov, 0)
 	if err != nil {
 		return err
 	}
@@ -333,7 +333,7 @@ const mostSurprising = 10
 // find sets the scales by some rows, and the scores of their means without a
 // covariance.
 func (k *calibration) find(ctx context.Context, show func(stage string, done, total int), lik glm.Likelihood, on rowSample) error {
-	found, err := glm.Calibrate(ctx, lik, on.y, on.mean, on.cov, &glm.CalibrateOptions{Progress: func(scales int) { show("calibrate", scales, 0) }})
+	found, err := glm.Calibrate(ctx, lik, on.y, on.mean, on.cov, &glm.CalibrateOptions{Link: scoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { show("calibrate", scales, 0) }})
 	if err != nil {
 		return err
 	}
@@ -355,7 +355,28 @@ func (k *calibration) score(ctx context.Context, lik glm.Likelihood, on rowSampl
 	if err != nil {
 		return nil, err
 	}
-	return glm.ScoreOfContext(ctx, nil, scaled, on.y, on.mean, cov, 0)
+	return glm.ScoreOfContext(ctx, scoringLink(lik, on.mean.RawMatrix().Cols), scaled, on.y, on.mean, cov, 0)
+}
+
+// scoringLink is the default link with fewer points a row where it takes points:
+// the error of an average over many rows, or of a rank among them, is far below
+// that of one row.
+func scoringLink(lik glm.Likelihood, c int) glm.Link {
+	link := glm.DefaultLink(lik, c)
+	if q, ok := link.(glm.QMC); ok {
+		q.Tol, q.MaxPoints, q.Workers = 1e-3, 4096, 1
+		return fewPoints{q}
+	}
+	return link
+}
+
+// fewPoints takes the points with which scales are compared.
+type fewPoints struct{ glm.QMC }
+
+// LogPredictiveTo implements glm.Link.
+func (l fewPoints) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
+	logp := mat.NewDense(len(dst), 1, dst)
+	return l.LogPredictiveScalesTo(context.Background(), logp, []float64{1}, lik, y, f, cov, l.Workers)
 }
 
 func rowScores(s *glm.Score) *report.RowScores {

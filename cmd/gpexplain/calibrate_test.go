@@ -52,7 +52,7 @@ func TestCalibrationReference(t *testing.T) {
 			lik = likelihoodOf(t, ref)
 			y := mat.NewDense(ref.n, 1, ref.Floats("y_train"))
 			mean, cov := mat.NewDense(ref.n, ref.c, loo.Floats("loo_first_order_mean")), mat.NewDense(ref.n*ref.c, ref.c, loo.Floats("loo_first_order_cov"))
-			want, err := glm.Calibrate(t.Context(), lik, y, mean, cov, nil)
+			want, err := glm.Calibrate(t.Context(), lik, y, mean, cov, &glm.CalibrateOptions{Link: scoringLink(lik, ref.c)})
 			require.NoError(t, err)
 			_, sum := predicted(t, ref.run(t, "predict", "--json", "--refit"))
 			got := sum.Fit.Calibration
@@ -74,7 +74,7 @@ func TestCalibrationReference(t *testing.T) {
 			k := glm.Calibration{Scale: float64(got.Scale), NoiseScale: float64(got.NoiseScale)}
 			scaled, cov, err := k.Apply(lik, cov)
 			require.NoError(t, err)
-			score, err := glm.ScoreOf(nil, scaled, y, mean, cov)
+			score, err := glm.ScoreOf(scoringLink(lik, ref.c), scaled, y, mean, cov)
 			require.NoError(t, err)
 			require.Len(t, got.Surprising, 10)
 			for i, at := range score.Surprising(3) {
@@ -191,8 +191,8 @@ func TestNovelty(t *testing.T) {
 		}
 		require.Greater(t, largest, 0.5, name)
 		text := ref.run(t, "explain", "--refit")
-		require.Regexp(t, `Farther from the training data than (any|[0-9.]+ %) of them \((entropy|predictive variance) `, strings.Join(strings.Fields(text), " "))
-		require.NotContains(t, ref.run(t, "explain", "--calibrate", "none"), "Farther")
+		require.Regexp(t, `This row is farther from the training data than (any training row|[0-9.]+ % of the training rows are) from the others \((entropy|predictive variance) `, strings.Join(strings.Fields(text), " "))
+		require.NotContains(t, ref.run(t, "explain", "--calibrate", "none"), "is farther")
 	}
 }
 
@@ -241,14 +241,14 @@ func TestCalibrateHeldOut(t *testing.T) {
 		for i, r := range rows {
 			y.Set(i, 0, float64(r.Label))
 		}
-		want, err := glm.Calibrate(t.Context(), lik, y, mean, cov, nil)
+		want, err := glm.Calibrate(t.Context(), lik, y, mean, cov, &glm.CalibrateOptions{Link: scoringLink(lik, ref.c)})
 		require.NoError(t, err)
 		lines := strings.Split(strings.TrimSpace(succeed(t, append(args, "--test-data", ref.test, "--valid-data", valid, "--calibrate", "heldout")...)), "\n")
 		got := decode[predictSummary](t, lines[len(lines)-1]).Fit.Calibration
 		require.Equal(t, "heldout", got.Method)
 		require.Equal(t, len(rows), got.Rows)
-		require.InDelta(t, math.Log(want.Scale), math.Log(float64(got.Scale)), 1e-9, name)
-		require.InDelta(t, want.NLL, float64(got.HeldOut.NLL), 1e-9)
+		require.InDelta(t, math.Log(want.Scale), math.Log(float64(got.Scale)), 4e-3, name)
+		require.InDelta(t, want.NLL, float64(got.HeldOut.NLL), 1e-5)
 		require.NotEqual(t, got.HeldOut.NLL, got.LOO.NLL)
 		rank := decode[prediction](t, lines[0]).Novelty.Rank
 		loo, _ := predicted(t, succeed(t, append(args, "--test-data", ref.test)...))
@@ -267,7 +267,7 @@ func TestCalibrateHeldOutDigits(t *testing.T) {
 	_, sum := linesOf[prediction](t, succeed(t, "predict", "--json", "--index", "6", "--train-count", "100", "--calibrate", "heldout"))
 	require.Equal(t, all.Len()-1500, sum.Fit.Calibration.Rows)
 	require.Equal(t, "heldout", sum.Fit.Calibration.Method)
-	line := refuse(t, 1, "explain", "--data", "digits:400,100", "--train-count", "60", "--calibrate", "heldout")
+	line := refuse(t, 1, "explain", "--data", "digits:400,100", "--calibrate", "heldout")
 	require.Equal(t, "gpexplain: --calibrate heldout: all 80 training rows of digits (seed 0) were trained on, none is left to calibrate on; train and fit with --train-count 72\n", line)
 	dir, data, model := csvModel(t)
 	require.Contains(t, refuse(t, 1, "fit", "--out", filepath.Join(dir, "a.gp"), "--model", model, "--data", data, "--calibrate", "heldout"), "none is left to calibrate on; give --valid-data FILE, or train and fit with")
@@ -458,5 +458,37 @@ func TestPredictFiles(t *testing.T) {
 		require.Contains(t, page, "network alone")
 		require.Contains(t, page, strconv.FormatFloat(float64(sum.NLL), 'f', 4, 64))
 		require.Len(t, listing(t, dir), 2)
+	}
+}
+
+// A file with a calibration that cannot be used is refused in one line that names
+// it.
+func TestHostileCalibration(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.gp")
+	succeed(t, small("fit", "--quiet", "-o", file)...)
+	for field, values := range map[string][]any{"scale": {0, -1, nil, "1"}, "noise_scale": {0, nil}, "loo": {nil}, "method": {"heldout", 1}} {
+		for _, value := range values {
+			path := remade(t, file, func(h map[string]any) { h["fit"].(map[string]any)["calibration"].(map[string]any)[field] = value }, nil)
+			r := gpexplain(t.Context(), "predict", "--json", "--data", "digits:400,100", "--posterior", path)
+			require.Equal(t, 1, r.code, "%s %v", field, value)
+			requireOneLine(t, r.stderr)
+			require.Contains(t, r.stderr, path)
+		}
+	}
+	p := &problem{task: &task{classes: []int{4, 9}}, examples: &examples{train: &dataset.Subset{Rows: []int{7}}}}
+	good := []float64{7, 4, 4, -1, -2, .5, math.NaN(), .9, .1, .8, .2}
+	rows, ok := unpackRows(good, p)
+	require.True(t, ok)
+	require.Equal(t, good[:6], packRows(rows)[:6])
+	require.Equal(t, good[7:], packRows(rows)[7:])
+	for at, value := range map[int]float64{0: 8, 1: 5} {
+		bad := slices.Clone(good)
+		bad[at] = value
+		_, ok := unpackRows(bad, p)
+		require.False(t, ok, at)
+	}
+	for _, bad := range [][]float64{good[:10], {math.NaN()}, {-1}, {math.Inf(1)}} {
+		_, ok := unpackRows(bad, p)
+		require.False(t, ok)
 	}
 }

@@ -88,7 +88,7 @@ func (s *coverageFlags) prepare(ctx context.Context, c *console, p *problem, q *
 	if err := score(ctx, c, p, q, s); err != nil {
 		return nil, err
 	}
-	return k, c.endPart(ctx, "coverage")
+	return k, c.endPart(ctx, "factorize")
 }
 
 // leaveOut scores training rows by predictions without themselves: jackknife+.

@@ -249,7 +249,7 @@ func (q *posterior) predict(ctx context.Context, task *task, b *linearize.Batch,
 	if out.likelihood, out.scaled, err = q.calibration.scales().Apply(lik, out.cov); err != nil {
 		return nil, err
 	}
-	if out.novelty, err = glm.NoveltyOf(ctx, nil, lik, out.mean, out.cov, 0); err != nil {
+	if out.novelty, err = glm.NoveltyOf(ctx, scoringLink(lik, c), lik, out.mean, out.cov, 0); err != nil {
 		return nil, err
 	}
 	if task.classes == nil {

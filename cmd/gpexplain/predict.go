@@ -40,7 +40,13 @@ func predictCommand(con *console) *cobra.Command {
 		name:  "predict",
 		short: "Predict test rows with calibrated uncertainty",
 		long: `Predict writes one JSON object a line for every test row asked for, in order,
-and a summary: as text on standard error, or with --json as the last line.` + coverageHelp,
+and a summary: as text on standard error, or with --json as the last line. The
+summary compares the network alone, the calibrated predictions, and what
+leave-one-out predictions of the training rows lead to expect.
+
+The covariance is shown as the prior gives it. Probabilities and intervals use it
+times one scale, under which the training rows are likeliest if each is predicted
+without itself; --calibrate none leaves it as it is.` + coverageHelp,
 		example: `  gpexplain predict --index 24
   gpexplain predict --json > predictions.jsonl`,
 		flags: s.add, check: s.check, run: s.run,

@@ -36,6 +36,7 @@ type options struct {
 	train, valid, limit  int
 	sizes                []int
 	keep                 string
+	distance             int
 	json, render         string
 	table, plot          string
 }
@@ -51,6 +52,7 @@ func run(ctx context.Context, args []string) error {
 	f.IntVar(&o.limit, "limit", 10000, "rows of each test set")
 	sizes := f.String("m", "50,100,200,400", "numbers of inducing examples, ascending")
 	f.StringVar(&o.keep, "keep", "", "read the posterior at the largest M from here, or write it here after the pass")
+	f.IntVar(&o.distance, "distance", 0, "print the distance to the exact posterior of this many training rows instead")
 	f.StringVar(&o.json, "json", "results.json", "write results here")
 	f.StringVar(&o.render, "render", "", "read results from here instead of measuring")
 	f.StringVar(&o.table, "table", "", "write a table in Markdown here")
@@ -64,6 +66,9 @@ func run(ctx context.Context, args []string) error {
 			return fmt.Errorf("-m %s must be ascending numbers", *sizes)
 		}
 		o.sizes = append(o.sizes, m)
+	}
+	if o.distance > 0 {
+		return measureDistance(ctx, &o)
 	}
 	var r *results
 	if o.render == "" {

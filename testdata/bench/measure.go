@@ -72,6 +72,10 @@ func judgedBy(links ...glm.Link) []*judged {
 
 var lik = glm.Categorical{}
 
+// qmc is the integral over the whole covariance, to a tolerance that half a million
+// of them can afford.
+var qmc = glm.QMC{Tol: 1e-3, MaxPoints: 4096}
+
 func measure(ctx context.Context, o *options) (*results, error) {
 	p, err := openProblem(ctx, o)
 	if err != nil {
@@ -99,6 +103,19 @@ func measure(ctx context.Context, o *options) (*results, error) {
 	return r, nil
 }
 
+// measureDistance prints how far sparse posteriors are from the exact one.
+func measureDistance(ctx context.Context, o *options) error {
+	p, err := openProblem(ctx, o)
+	if err != nil {
+		return err
+	}
+	prior, err := ntk.NewIsotropic(p.delta, nil)
+	if err != nil {
+		return err
+	}
+	return distance(ctx, p, ntk.New(prior, p.net.Theta(), nil), o.distance)
+}
+
 // fit passes over the training rows once, at the largest M, and chooses
 // precisions.
 func fit(ctx context.Context, p *problem, k *ntk.NTK, o *options) ([]*entry, *results, error) {
@@ -118,6 +135,7 @@ func fit(ctx context.Context, p *problem, k *ntk.NTK, o *options) ([]*entry, *re
 	if err != nil {
 		return nil, nil, err
 	}
+	z = whole.Inducing() // the features of all posteriors are those of these examples
 	r.FitSeconds = time.Since(from).Seconds()
 	t := &tuning{prepared: nil, y: p.valid.targets()}
 	if t.prepared, err = whole.Prepare(ctx, p.valid.source(0, p.valid.n)); err != nil {
@@ -220,8 +238,8 @@ func (t *tuning) entries(ctx context.Context, name string, p *sparse.Projected, 
 	at := r
 	at.Tuned, at.Precision, at.ValidNLL = true, delta/tuned.Factor, tuned.Score
 	return []*entry{
-		{row: r, post: p, judged: judgedBy(glm.Probit{}, glm.QMC{})},
-		{row: at, post: tuned.Posterior, judged: judgedBy(glm.Probit{}, glm.QMC{})},
+		{row: r, post: p, judged: judgedBy(glm.Probit{}, qmc)},
+		{row: at, post: tuned.Posterior, judged: judgedBy(glm.Probit{}, qmc)},
 	}, nil
 }
 

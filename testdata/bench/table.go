@@ -4,7 +4,20 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 )
+
+// measures are the columns of the table that judge a predictive.
+var measures = []struct {
+	head string
+	of   func(v *verdict) float64
+}{
+	{"NLL", func(v *verdict) float64 { return v.NLL }},
+	{"ECE", func(v *verdict) float64 { return v.ECE }},
+	{"accuracy", func(v *verdict) float64 { return v.Accuracy }},
+	{"AUROC Kuzushiji", func(v *verdict) float64 { return v.KMNIST }},
+	{"AUROC rotated", func(v *verdict) float64 { return v.Rotated }},
+}
 
 // writeTable writes the results in Markdown; "" is no file.
 func (r *results) writeTable(path string) error {
@@ -12,7 +25,20 @@ func (r *results) writeTable(path string) error {
 		return nil
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "| posterior | M | precision | trace error | NLL probit | QMC | ECE probit | QMC | accuracy probit | QMC | AUROC Kuzushiji probit | QMC | AUROC rotated probit | QMC |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	// With both predictives every measure has two columns.
+	both := slices.ContainsFunc(r.Rows, func(x row) bool { return x.QMC != nil })
+	b.WriteString("| posterior | M | precision | trace error |")
+	rule := "|---|---|---|---|"
+	for _, m := range measures {
+		if both {
+			fmt.Fprintf(&b, " %s, probit | QMC |", m.head)
+			rule += "---|---|"
+			continue
+		}
+		fmt.Fprintf(&b, " %s |", m.head)
+		rule += "---|"
+	}
+	b.WriteString("\n" + rule + "\n")
 	for _, x := range r.Rows {
 		m, precision, traceError := "", "", ""
 		if x.M > 0 {
@@ -29,16 +55,13 @@ func (r *results) writeTable(path string) error {
 			name = "network alone (MAP)"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |", name, m, precision, traceError)
-		for _, of := range []func(v *verdict) float64{
-			func(v *verdict) float64 { return v.NLL }, func(v *verdict) float64 { return v.ECE }, func(v *verdict) float64 { return v.Accuracy },
-			func(v *verdict) float64 { return v.KMNIST }, func(v *verdict) float64 { return v.Rotated },
-		} {
-			fmt.Fprintf(&b, " %.4f |", of(&x.verdict))
-			if x.QMC == nil {
+		for _, m := range measures {
+			fmt.Fprintf(&b, " %.4f |", m.of(&x.verdict))
+			if x.QMC != nil {
+				fmt.Fprintf(&b, " %.4f |", m.of(x.QMC))
+			} else if both {
 				b.WriteString("  |")
-				continue
 			}
-			fmt.Fprintf(&b, " %.4f |", of(x.QMC))
 		}
 		b.WriteString("\n")
 	}

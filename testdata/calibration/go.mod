@@ -6,11 +6,13 @@ replace github.com/funcgp/funcgp => ../..
 
 require (
 	github.com/funcgp/funcgp v0.0.0-00010101000000-000000000000
+	github.com/stretchr/testify v1.12.1
 	gonum.org/v1/gonum v0.17.0
 )
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/image v0.30.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.28.0 // indirect

@@ -112,7 +112,7 @@ func campaign(ctx context.Context, o *options) error {
 }
 
 func writeJSON(path string, v any) error {
-	data, err := json.MarshalIndent(v, "", " ")
+	data, err := json.MarshalIndent(v, "", "")
 	if err != nil {
 		return err
 	}

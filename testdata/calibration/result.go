@@ -87,7 +87,10 @@ type posterior struct {
 	Gap        report.Float `json:"loo_gap"` // |leave-one-out − test| of the calibrated NLL
 
 	HeldOut *heldOut `json:"held_out,omitempty"`
-	Curve   []point  `json:"curve,omitempty"`
+	// Curve is the leave-one-out and test NLL over scales, for one or two outputs;
+	// only the cache has it. Penalized is what it gives with a prior on the scale.
+	Curve     []point     `json:"curve,omitempty"`
+	Penalized []penalized `json:"penalized,omitempty"`
 
 	FitSeconds report.Float `json:"fit_seconds"`
 	LOOSeconds report.Float `json:"loo_seconds"`
@@ -139,6 +142,12 @@ func cachedResults(cache string) ([]*result, error) {
 		r := new(result)
 		if err := json.Unmarshal(data, r); err != nil {
 			return nil, fmt.Errorf("%s: %w", f, err)
+		}
+		for _, p := range r.Posteriors {
+			if p.Penalized, err = penalize(p.Curve, p.LOORows); err != nil {
+				return nil, fmt.Errorf("%s: %w", f, err)
+			}
+			p.Curve = nil
 		}
 		all = append(all, r)
 	}

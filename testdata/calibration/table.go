@@ -19,39 +19,62 @@ type column struct {
 
 var undefined = report.Undefined()
 
-// main columns, in the order of the table.
-var columns = []column{
-	{"network", "%.4f", func(r *result, _ *posterior) report.Float { return r.Network.NLL }},
-	{"s = 1", "%.4f", func(_ *result, p *posterior) report.Float { return p.Unscaled.NLL }},
-	{"calibrated", "%.4f", func(_ *result, p *posterior) report.Float { return p.Calibrated.NLL }},
-	{"s", "%.3g", func(_ *result, p *posterior) report.Float { return p.Scale }},
-	{"best s", "%.3g", func(_ *result, p *posterior) report.Float { return p.BestScale }},
-	{"regret", "%.4f", func(_ *result, p *posterior) report.Float { return p.Regret }},
-	{"network − calibrated", "%+.4f", func(_ *result, p *posterior) report.Float { return p.Gain }},
-	{"leave-one-out", "%.4f", func(_ *result, p *posterior) report.Float { return p.LOO.NLL }},
-	{"its network", "%.4f", func(_ *result, p *posterior) report.Float { return p.LOONetwork.NLL }},
-	{"− test", "%+.4f", func(_ *result, p *posterior) report.Float { return p.LOO.NLL - p.Calibrated.NLL }},
-	{"ECE network", "%.4f", func(r *result, _ *posterior) report.Float { return r.Network.ECE }},
-	{"ECE calibrated", "%.4f", func(_ *result, p *posterior) report.Float { return p.Calibrated.ECE }},
-	{"accuracy or RMSE", "%.4f", func(_ *result, p *posterior) report.Float { return either(p.Calibrated) }},
-	{"s by held-out rows", "%.4f", func(_ *result, p *posterior) report.Float {
-		if p.HeldOut == nil {
-			return undefined
-		}
-		return p.HeldOut.NLL
-	}},
-	{"temperature", "%.4f", func(r *result, _ *posterior) report.Float {
-		if r.Tempered == nil {
-			return undefined
-		}
-		return r.Tempered.NLL
-	}},
-	{"mean of networks", "%.4f", func(r *result, _ *posterior) report.Float {
-		if r.Mean == nil {
-			return undefined
-		}
-		return r.Mean.NLL
-	}},
+// median marks the columns whose splits are summarized by their median: scales.
+const median = "%.2g"
+
+// likelihoods are the columns of the first table, reliability those of the second.
+var (
+	likelihoods = []column{
+		{"network", "%.4f", func(r *result, _ *posterior) report.Float { return r.Network.NLL }},
+		{"s = 1", "%.4f", func(_ *result, p *posterior) report.Float { return p.Unscaled.NLL }},
+		{"calibrated", "%.4f", func(_ *result, p *posterior) report.Float { return p.Calibrated.NLL }},
+		{gainHead, "%+.4f", func(_ *result, p *posterior) report.Float { return p.Gain }},
+		{"s", median, func(_ *result, p *posterior) report.Float { return p.Scale }},
+		{"best s", median, func(_ *result, p *posterior) report.Float { return p.BestScale }},
+		{"regret", "%.4f", func(_ *result, p *posterior) report.Float { return p.Regret }},
+		{"prior, deviation 2", "%.4f", func(_ *result, p *posterior) report.Float { return p.penalizedNLL(0) }},
+		{"1", "%.4f", func(_ *result, p *posterior) report.Float { return p.penalizedNLL(1) }},
+		{"s by held-out rows", "%.4f", func(_ *result, p *posterior) report.Float {
+			if p.HeldOut == nil {
+				return undefined
+			}
+			return p.HeldOut.NLL
+		}},
+		{"temperature", "%.4f", func(r *result, _ *posterior) report.Float {
+			if r.Tempered == nil {
+				return undefined
+			}
+			return r.Tempered.NLL
+		}},
+		{"mean of networks", "%.4f", func(r *result, _ *posterior) report.Float {
+			if r.Mean == nil {
+				return undefined
+			}
+			return r.Mean.NLL
+		}},
+	}
+	reliability = []column{
+		{"test", "%.4f", func(_ *result, p *posterior) report.Float { return p.Calibrated.NLL }},
+		{"leave-one-out", "%.4f", func(_ *result, p *posterior) report.Float { return p.LOO.NLL }},
+		{"difference", "%.4f", func(_ *result, p *posterior) report.Float { return p.Gap }},
+		{"network: test", "%.4f", func(r *result, _ *posterior) report.Float { return r.Network.NLL }},
+		{"leave-one-out", "%.4f", func(_ *result, p *posterior) report.Float { return p.LOONetwork.NLL }},
+		{"ECE network", "%.4f", func(r *result, _ *posterior) report.Float { return r.Network.ECE }},
+		{"ECE calibrated", "%.4f", func(_ *result, p *posterior) report.Float { return p.Calibrated.ECE }},
+		{"accuracy or RMSE: network", "%.4f", func(r *result, _ *posterior) report.Float { return either(r.Network) }},
+		{"calibrated", "%.4f", func(_ *result, p *posterior) report.Float { return either(p.Calibrated) }},
+		{"gradient norm", median, func(_ *result, p *posterior) report.Float { return p.GradientNorm }},
+	}
+)
+
+const gainHead = "network − calibrated"
+
+// penalizedNLL is the NLL with the i-th prior on the scale.
+func (p *posterior) penalizedNLL(i int) report.Float {
+	if len(p.Penalized) == 0 {
+		return undefined
+	}
+	return p.Penalized[i].NLL
 }
 
 func either(s score) report.Float {
@@ -86,7 +109,8 @@ func groups(all []*result) []*group {
 	return out
 }
 
-// cell is the mean over the splits, with its standard error where there are several.
+// cell is the mean over the splits, with its standard error where there are
+// several, or the median of scales.
 func (g *group) cell(c column) string {
 	var v []float64
 	for i, r := range g.results {
@@ -96,14 +120,14 @@ func (g *group) cell(c column) string {
 		}
 		v = append(v, float64(x))
 	}
-	if c.format == "%.3g" { // a scale: the median
+	if c.format == median {
 		slices.Sort(v)
 		return fmt.Sprintf(c.format, (v[(len(v)-1)/2]+v[len(v)/2])/2)
 	}
 	mean, se := moments(v)
 	if len(v) < 2 {
 		se = math.NaN()
-		if strings.HasPrefix(c.head, "network −") {
+		if c.head == gainHead {
 			se = float64(g.posteriors[0].GainSE)
 		}
 	}
@@ -113,27 +137,47 @@ func (g *group) cell(c column) string {
 	return fmt.Sprintf(c.format+" ± %.4f", mean, se)
 }
 
-// writeTables writes all results as a table in Markdown, to standard output where
+// writeTables writes all results as tables in Markdown, to standard output where
 // path is "".
 func writeTables(path string, all []*result) error {
+	text := table(all, likelihoods) + "\n" + table(all, reliability) + "\n" + noveltyTable(all)
+	if path == "" {
+		_, err := os.Stdout.WriteString(text)
+		return err
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
+}
+
+// table has one row for each posterior of each case.
+func table(all []*result, columns []column) string {
 	var b strings.Builder
-	b.WriteString("| case, mean | N |")
-	rule := "|---|---|"
+	b.WriteString("| case, posterior | N | splits |")
+	rule := "|---|---|---|"
 	for _, c := range columns {
 		b.WriteString(" " + c.head + " |")
 		rule += "---|"
 	}
 	b.WriteString("\n" + rule + "\n")
 	for _, g := range groups(all) {
-		fmt.Fprintf(&b, "| %s | %d |", g.name, g.results[0].Examples)
+		fmt.Fprintf(&b, "| %s | %d | %d |", g.name, g.results[0].Examples, len(g.results))
 		for _, c := range columns {
 			b.WriteString(" " + g.cell(c) + " |")
 		}
 		b.WriteString("\n")
 	}
-	if path == "" {
-		_, err := os.Stdout.WriteString(b.String())
-		return err
+	return b.String()
+}
+
+// noveltyTable shows how well inputs of another kind are told from test rows.
+func noveltyTable(all []*result) string {
+	var b strings.Builder
+	b.WriteString("| case | inputs | entropy, s = 1 | mutual information, s = 1 | entropy, calibrated | entropy of the network |\n|---|---|---|---|---|---|\n")
+	for _, g := range groups(all) {
+		for i, r := range g.results {
+			for _, o := range g.posteriors[i].Others {
+				fmt.Fprintf(&b, "| %s | %s | %.4f | %.4f | %.4f | %.4f |\n", r.Case, o.Set, o.Unscaled, o.Mutual, o.Calibrated, o.Network)
+			}
+		}
 	}
-	return os.WriteFile(path, []byte(b.String()), 0o644)
+	return b.String()
 }
