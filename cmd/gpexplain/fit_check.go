@@ -172,6 +172,9 @@ func (v *validation) leaveOut(ctx context.Context, refit *gp.Exact) (*leftOutCom
 		y.Set(row, e.y.RawMatrix().Cols, 0)
 		v.con.show("leave one out", i+1, count)
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	tolerance := report.Undefined()
 	if hasNoise(lik) {
 		tolerance = leftOutTolerance
