@@ -79,7 +79,7 @@ const modeRise = .03
 func (f *fit) refitOrNot() {
 	meta, e := f.problem.model.meta, f.problem.examples
 	other := meta.rows != "" && meta.data == fingerprint(e.data.Train) && meta.rows != formatRows(e.train.Rows)
-	if f.flags.refit || other {
+	if f.flags.refit {
 		return
 	}
 	n := float64(f.source.Len())
@@ -89,6 +89,10 @@ func (f *fit) refitOrNot() {
 		return
 	}
 	at := fmt.Sprintf("the trained parameters are no optimum at prior precision %.4g (gradient norm %.3g, up to %.2g nats for each training row)", f.precision, g, rise)
+	if other {
+		f.noMode = fmt.Sprintf("the network was trained on other rows than these %d, which it does not fit as an optimum would (gradient norm %.3g): leave-one-out misleads; calibrate on held-out rows, or keep the training rows of the network", f.source.Len(), g)
+		return
+	}
 	if !f.flags.choosesRefit || f.flags.refitGiven {
 		f.noMode = at + ", where leave-one-out misleads: calibrate on held-out rows, or leave --refit=false out"
 		return
@@ -167,6 +171,9 @@ func (v *validation) leaveOut(ctx context.Context, refit *gp.Exact) (*leftOutCom
 		}
 		y.Set(row, e.y.RawMatrix().Cols, 0)
 		v.con.show("leave one out", i+1, count)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	tolerance := report.Undefined()
 	if hasNoise(lik) {
