@@ -15,13 +15,15 @@ import (
 func TestRender(t *testing.T) {
 	dir := t.TempDir()
 	table, plot := filepath.Join(dir, "table.md"), filepath.Join(dir, "plot.png")
-	require.NoError(t, run(t.Context(), []string{"-render", "mnist.json", "-table", table, "-plot", plot}))
-	text, err := os.ReadFile(table)
-	require.NoError(t, err)
-	require.Greater(t, strings.Count(string(text), "\n"), 10)
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	require.Contains(t, string(readme), string(text), "the README shows what was recorded")
+	for _, name := range []string{"mnist-qmc.json", "mnist.json"} {
+		require.NoError(t, run(t.Context(), []string{"-render", name, "-table", table, "-plot", plot}))
+		text, err := os.ReadFile(table)
+		require.NoError(t, err)
+		require.Greater(t, strings.Count(string(text), "\n"), 10)
+		require.Contains(t, string(readme), string(text), "the README shows what was recorded")
+	}
 	f, err := os.Open(plot)
 	require.NoError(t, err)
 	defer f.Close()

@@ -13,7 +13,8 @@ import (
 )
 
 // openLeNet opens all of MNIST for a network that gpexplain trained on the first
-// 55,000 rows. The last 5,000 are held out.
+// 55,000 rows. The next 1,000 are held out. Every
+// fifth of the inputs of another kind is told from every fifth test row.
 func openLeNet(ctx context.Context, o *options, _ int) (*problem, error) {
 	d, err := openImages(ctx, filepath.Join(o.data, "mnist"), nil)
 	if err != nil {
@@ -24,13 +25,23 @@ func openLeNet(ctx context.Context, o *options, _ int) (*problem, error) {
 		return nil, err
 	}
 	p := &problem{lik: glm.Categorical{}, members: 2, recipe: recipe{shape: image, layers: leNet5(), delta: 5, file: o.lenet, opt: network.TrainOptions{Epochs: 40, LBFGS: -1}}}
-	p.train, p.valid, p.test = d.trainRows(0, 55000), d.trainRows(55000, 60000), d.testRows(0)
-	turned := mat.DenseCopyOf(p.test.x)
-	for i := range p.test.len() {
+	p.train, p.valid, p.test = d.trainRows(0, 55000), d.trainRows(55000, 56000), d.testRows(0)
+	turned := everyFifth(p.test.x, 1)
+	for i := range p.test.len() / 5 {
 		rotate(turned.RawRowView(i), 28)
 	}
-	p.others = []other{{"Kuzushiji-MNIST", letters}, {"test digits turned by 90°", turned}}
+	p.others = []other{{"Kuzushiji-MNIST", everyFifth(letters, 1)}, {"test digits turned by 90°", turned}}
 	return p, nil
+}
+
+// everyFifth returns every fifth group of size rows of m.
+func everyFifth(m *mat.Dense, size int) *mat.Dense {
+	n, d := m.Dims()
+	out := mat.NewDense(n/5, d, nil)
+	for i := range n / 5 {
+		out.SetRow(i, m.RawRowView(i/size*5*size+i%size))
+	}
+	return out
 }
 
 func leNet5() []network.Layer {
@@ -56,7 +67,8 @@ func (post *posterior) novelty(ctx context.Context, p *problem, dual gp.Latent, 
 	if len(p.others) == 0 {
 		return nil
 	}
-	test, err := noveltyOf(ctx, p, net, c, p.test.x, mean, cov)
+	_, outputs := mean.Dims()
+	test, err := noveltyOf(ctx, p, net, c, everyFifth(p.test.x, 1), everyFifth(mean, 1), everyFifth(cov, outputs))
 	if err != nil {
 		return err
 	}
@@ -70,7 +82,7 @@ func (post *posterior) novelty(ctx context.Context, p *problem, dual gp.Latent, 
 			return err
 		}
 		n := novelty{Set: o.name}
-		for i, to := range []*report.Float{&n.Unscaled, &n.Mutual, &n.Calibrated, &n.Network} {
+		for i, to := range []*report.Float{&n.Unscaled, &n.Mutual, &n.Calibrated, &n.Network, &n.Probit} {
 			*to = report.Float(glm.AUROC(test[i], out[i]))
 		}
 		post.Others = append(post.Others, n)
@@ -79,9 +91,10 @@ func (post *posterior) novelty(ctx context.Context, p *problem, dual gp.Latent, 
 }
 
 // noveltyOf returns the entropy and the mutual information of the unscaled
-// predictive, the entropy of the calibrated one, and that of the network.
-func noveltyOf(ctx context.Context, p *problem, net *network.Network, c *glm.Calibration, x, mean, cov *mat.Dense) ([4][]float64, error) {
-	var out [4][]float64
+// predictive, the entropy of the calibrated one, of the network, and that of
+// the unscaled predictive by the multi-class probit.
+func noveltyOf(ctx context.Context, p *problem, net *network.Network, c *glm.Calibration, x, mean, cov *mat.Dense) ([5][]float64, error) {
+	var out [5][]float64
 	unscaled, err := glm.NoveltyOf(ctx, p.link(), p.lik, mean, cov, 0)
 	if err != nil {
 		return out, err
@@ -106,5 +119,10 @@ func noveltyOf(ctx context.Context, p *problem, net *network.Network, c *glm.Cal
 	}
 	out[3] = make([]float64, len(out[0]))
 	glm.EntropyTo(out[3], prob)
+	if err := (glm.Probit{}).PredictTo(prob, nil, p.lik, mean, cov); err != nil {
+		return out, err
+	}
+	out[4] = make([]float64, len(out[0]))
+	glm.EntropyTo(out[4], prob)
 	return out, nil
 }

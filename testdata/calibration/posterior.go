@@ -76,6 +76,12 @@ func (p *problem) condition(ctx context.Context, net *network.Network, f fit, pa
 
 func (p *problem) nystrom(ctx context.Context, net *network.Network, k ntk.Kernel, prior ntk.Prior, f fit, path string, post *posterior) (gp.Dual, error) {
 	x := source(net, p.train, upTo(p.train.len()))
+	if f.keep {
+		s, err := loadPosterior(ctx, path, k, x, post)
+		if s != nil || err != nil {
+			return s, err
+		}
+	}
 	sites, err := gp.SitesFrom(ctx, x, p.train.y, p.lik)
 	if err != nil {
 		return nil, err
@@ -92,12 +98,6 @@ func (p *problem) nystrom(ctx context.Context, net *network.Network, k ntk.Kerne
 		return nil, err
 	}
 	post.GradientNorm = report.Float(gp.GradientNormOf(jr, prior, net.Theta()))
-	if f.keep {
-		s, err := loadPosterior(ctx, path, k, x, post)
-		if s != nil || err != nil {
-			return s, err
-		}
-	}
 	so := &sparse.Options{Progress: progress()}
 	z, err := sparse.Select(ctx, sparse.Stratified{Labels: labels(p.train.y)}, k, x, f.inducing, so)
 	if err != nil {
@@ -131,7 +131,8 @@ func loadPosterior(ctx context.Context, path string, k ntk.Kernel, x linearize.S
 	if err != nil {
 		return nil, err
 	}
-	post.Warnings = append(post.Warnings, "the posterior was read from the cache: its fit is not timed")
+	post.GradientNorm = report.Undefined()
+	post.Warnings = append(post.Warnings, "the posterior was read from the cache: its fit is not timed, and the gradient norm is not computed again")
 	return sparse.Load(ctx, file, k, x, nil, nil)
 }
 

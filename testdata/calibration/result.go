@@ -113,6 +113,7 @@ type novelty struct {
 	Mutual     report.Float `json:"mutual"`     // by its mutual information
 	Calibrated report.Float `json:"calibrated"` // by the entropy of the calibrated predictive
 	Network    report.Float `json:"network"`    // by the network's entropy
+	Probit     report.Float `json:"probit"`     // by the entropy of the unscaled predictive, by the multi-class probit
 }
 
 func readResults(path string) ([]*result, error) {
