@@ -252,11 +252,20 @@ func (q *posterior) calibrate(ctx context.Context, c *console, p *problem, heldO
 	if heldOut == nil && q.noMode != "" {
 		k.warnings = append(k.warnings, q.noMode)
 	}
+	if heldOut == nil && q.how.name == "nystrom" && q.traceError > looseTrace {
+		k.warnings = append(k.warnings, fmt.Sprintf("calibration: %d inducing examples leave out %.2g %% of the prior variance, through which a row acts on its own prediction too: leave-one-out is too hopeful, and the scale may be too small; --calibrate heldout does not depend on it", len(q.how.inducing), 100*q.traceError))
+	}
 	for _, text := range k.warnings {
 		c.warnText(text)
 	}
 	return nil
 }
+
+// looseTrace is the part of the prior variance of the training rows that inducing
+// examples may leave out before leave-one-out is too hopeful. On LeNet-5 of all of
+// MNIST they leave out .088, and the calibrated NLL is .0036 by leave-one-out
+// against .028 of test rows.
+const looseTrace = .01
 
 // leaveOut keeps the calibrated leave-one-out predictions of the training rows at
 // these positions, with their scores. Those without moments are left out.

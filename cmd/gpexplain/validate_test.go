@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"strings"
 	"testing"
 
@@ -66,31 +64,21 @@ func TestValidateByMethod(t *testing.T) {
 	requireOneLine(t, r.stderr)
 }
 
-// Cancelled in any report of its progress, validate ends with the context's
+// Cancelled at the ends of any stage of its progress, validate ends with the context's
 // error and begins nothing more.
 func TestValidateIsCancelledAtEachStage(t *testing.T) {
-	ref := openReference(t, "categorical")
+	args := append([]string{"validate"}, openReference(t, "categorical").args...)
 	seen := map[string]bool{}
-	for at := 1; ; at++ {
-		ctx, cancel := context.WithCancel(t.Context())
-		var stages []string
-		con := &console{args: append([]string{"validate"}, ref.args...), out: &output{w: &bytes.Buffer{}}, stderr: &bytes.Buffer{}}
-		con.bar = &progress{told: func(stage string, _, _ int) {
-			if stages = append(stages, stage); len(stages) == at {
-				cancel()
-			}
-		}}
-		err := newRoot(con).ExecuteContext(ctx)
-		cancel()
-		if len(stages) < at {
-			require.NoError(t, err)
-			break
-		}
-		require.ErrorIs(t, err, context.Canceled)
-		require.Len(t, stages, at, "progress after the cancellation")
-		seen[stages[at-1]] = true
+	all, r := steps(t, -1, args)
+	require.Zero(t, r.code, r.stderr)
+	for _, at := range breaks(all) {
+		done, r := steps(t, at, args)
+		require.Equal(t, 1, r.code, all[at])
+		require.Equal(t, "gpexplain: interrupted\n", r.stderr, all[at])
+		require.Len(t, done, at+1, "progress after the cancellation")
+		seen[all[at].stage] = true
 	}
-	for _, stage := range []string{"kernel", "precision", "comparison", "newton", "contributions"} {
+	for _, stage := range []string{"kernel", "precision", "comparison", "newton", "contributions", "leave one out"} {
 		require.True(t, seen[stage], stage)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -248,7 +249,7 @@ func (p *problem) judge(ctx context.Context, net *network.Network, f fit, path s
 	}
 	post.LOOSeconds = lap()
 	y := p.train.targetsOf(rows)
-	c, err := glm.Calibrate(ctx, p.lik, y, mean, cov, &glm.CalibrateOptions{Link: p.link()})
+	c, err := glm.Calibrate(ctx, p.lik, y, mean, cov, &glm.CalibrateOptions{Link: p.link(), Spread: math.Inf(1)})
 	if err != nil {
 		return nil, err
 	}
@@ -330,7 +331,7 @@ func (post *posterior) onTest(ctx context.Context, p *problem, c *glm.Calibratio
 	}
 	_, outputs := mean.Dims()
 	firstMean, firstCov := mean.Slice(0, n, 0, outputs).(*mat.Dense), cov.Slice(0, n*outputs, 0, outputs).(*mat.Dense)
-	best, err := glm.Calibrate(ctx, p.lik, p.test.head(n).y, firstMean, firstCov, &glm.CalibrateOptions{Link: p.link()})
+	best, err := glm.Calibrate(ctx, p.lik, p.test.head(n).y, firstMean, firstCov, &glm.CalibrateOptions{Link: p.link(), Spread: math.Inf(1)})
 	if err != nil {
 		return err
 	}
@@ -348,7 +349,7 @@ func (post *posterior) byHeldOut(ctx context.Context, p *problem, dual gp.Latent
 	if err != nil {
 		return err
 	}
-	c, err := glm.Calibrate(ctx, p.lik, p.valid.y, m, v, &glm.CalibrateOptions{Link: p.link()})
+	c, err := glm.Calibrate(ctx, p.lik, p.valid.y, m, v, &glm.CalibrateOptions{Link: p.link(), Spread: math.Inf(1)})
 	if err != nil {
 		return err
 	}
