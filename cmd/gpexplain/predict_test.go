@@ -122,6 +122,9 @@ func TestPredictReference(t *testing.T) {
 // With all examples inducing, and by conjugate gradients, predictions are the
 // exact ones.
 func TestPredictReferenceByMethod(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes many whole commands; run without -short")
+	}
 	for _, name := range toys {
 		for _, method := range []string{"subset", "nystrom", "cg"} {
 			ref := openReference(t, name)
@@ -164,6 +167,9 @@ func TestPredictRegression(t *testing.T) {
 }
 
 func TestPredictLinks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes many whole commands; run without -short")
+	}
 	sums := func(ref *reference, args ...string) predictSummary {
 		rows, sum := predicted(t, ref.run(t, "predict", append([]string{"--json"}, args...)...))
 		for _, r := range rows {

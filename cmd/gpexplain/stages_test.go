@@ -65,6 +65,9 @@ func breaks(all []step) []int {
 // A verb that is cancelled in any stage of its progress says so, goes on to no
 // later stage and leaves no file.
 func TestCancelAtEveryStage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes many whole commands; run without -short")
+	}
 	dir := t.TempDir()
 	fit := filepath.Join(dir, "fit.gp")
 	succeed(t, small("fit", "-o", fit, "--method", "nystrom", "--inducing", "10")...)

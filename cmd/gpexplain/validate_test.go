@@ -67,6 +67,9 @@ func TestValidateByMethod(t *testing.T) {
 // Cancelled at the ends of any stage of its progress, validate ends with the context's
 // error and begins nothing more.
 func TestValidateIsCancelledAtEachStage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes many whole commands; run without -short")
+	}
 	args := append([]string{"validate"}, openReference(t, "categorical").args...)
 	seen := map[string]bool{}
 	all, r := steps(t, -1, args)
