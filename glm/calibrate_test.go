@@ -280,11 +280,12 @@ func TestCalibrateAWellTrainedNetwork(t *testing.T) {
 			y.Set(i, 0, 1)
 		}
 	}
-	c := calibrated(t, Bernoulli{}, y, mean, cov)
+	c, err := Calibrate(t.Context(), Bernoulli{}, y, mean, cov, &CalibrateOptions{Spread: math.Inf(1)})
+	require.NoError(t, err)
 	network, err := ScoreOf(nil, Bernoulli{}, y, mean, nil)
 	require.NoError(t, err)
 	require.Less(t, c.Scale, 0.1)
-	require.Less(t, c.NLL, network.NLL+1e-3)
+	require.Less(t, c.NLL, network.NLL+1e-5)
 	require.Greater(t, c.Unscaled, network.NLL+0.02)
 	lik, scaled, err := c.Apply(Bernoulli{}, cov)
 	require.NoError(t, err)
