@@ -167,7 +167,7 @@ func versionCommand(con *console) *cobra.Command {
 		if err := con.out.checkJSON(con.json); err != nil {
 			return err
 		}
-		v := map[string]string{"version": "(devel)", "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+		v := map[string]string{"schema": "funcgp/version/1", "version": "(devel)", "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
 		if info, ok := debug.ReadBuildInfo(); ok {
 			if info.Main.Version != "" {
 				v["version"] = info.Main.Version

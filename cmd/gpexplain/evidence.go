@@ -41,6 +41,7 @@ trained parameters is itself an upper bound.`,
 }
 
 type evidenceReport struct {
+	Schema         string          `json:"schema"`
 	AtTheta        report.Float    `json:"at_theta"`
 	LinearGaussian report.Float    `json:"linear_gaussian"`
 	Refit          report.Float    `json:"refit"`
@@ -69,7 +70,7 @@ func (s *evidenceVerb) run(ctx context.Context, c *console) error {
 		return err
 	}
 	at := q.evidence
-	r := &evidenceReport{AtTheta: report.Float(at.Value), LogLikelihood: report.Float(at.LogLik), Scatter: report.Float(at.Scatter), LogDet: report.Float(at.LogDet),
+	r := &evidenceReport{Schema: "funcgp/evidence/1", AtTheta: report.Float(at.Value), LogLikelihood: report.Float(at.LogLik), Scatter: report.Float(at.Scatter), LogDet: report.Float(at.LogDet),
 		PriorPrecision: report.Float(p.task.precision), NoiseVariance: report.Undefined(), Method: q.how.name, Bound: at.Bound.String()}
 	if err := s.others(ctx, c, p, q, r); err != nil {
 		return err

@@ -82,6 +82,7 @@ func (s *fitVerb) check(c *cobra.Command) error {
 
 // A fitReport is what fit prints with --json.
 type fitReport struct {
+	Schema  string         `json:"schema"`
 	File    string         `json:"file"`
 	Bytes   int64          `json:"bytes"`
 	Trials  []report.Trial `json:"trials,omitempty"` // of --tune-prior
@@ -108,7 +109,7 @@ func (s *fitVerb) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	r := &fitReport{File: s.out, Fit: q.report(p, c.warnings)}
+	r := &fitReport{Schema: "funcgp/fit/1", File: s.out, Fit: q.report(p, c.warnings)}
 	if q.tuning != nil {
 		r.Trials = q.tuning.Trials
 	}

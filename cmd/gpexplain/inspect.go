@@ -32,6 +32,7 @@ metadata and the warnings on reading it. No data are opened.`,
 
 // inspection is what inspect prints with --json.
 type inspection struct {
+	Schema     string            `json:"schema"`
 	Model      string            `json:"model"`
 	Producer   string            `json:"producer"`
 	Opset      int64             `json:"opset"`
@@ -58,7 +59,7 @@ func inspect(ctx context.Context, c *console, f *modelFlags) error {
 		return err
 	}
 	d := m.net.Describe()
-	out := inspection{Model: m.name, Producer: d.Producer, Opset: d.Opset, Input: m.net.InputShape(), Outputs: m.outputs, Parameters: m.parameters(), Operators: map[string]int{},
+	out := inspection{Schema: "funcgp/inspect/1", Model: m.name, Producer: d.Producer, Opset: d.Opset, Input: m.net.InputShape(), Outputs: m.outputs, Parameters: m.parameters(), Operators: map[string]int{},
 		Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Metadata: m.net.Metadata(), Warnings: append([]string{}, c.warnings...)}
 	for _, o := range d.Operators {
 		out.Operators[o.Name] = o.Count

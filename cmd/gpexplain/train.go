@@ -184,7 +184,7 @@ func (s *trainVerb) train(ctx context.Context, c *console, p *problem) (*model, 
 	}
 	c.warn(res.Warnings...)
 	m := &model{name: p.model.name, net: trained, outputs: p.model.outputs, meta: p.model.meta}
-	return m, &trainReport{Out: s.out, Parameters: params, Examples: e.train.Len(), Objective: report.Float(res.Objective),
+	return m, &trainReport{Schema: "funcgp/train/1", Out: s.out, Parameters: params, Examples: e.train.Len(), Objective: report.Float(res.Objective),
 		LogLikelihood: report.Float(res.LogLik), GradientNorm: report.Float(res.GradientNorm)}, nil
 }
 
@@ -249,6 +249,7 @@ func trainMetadata(p *problem, args []string) map[string]string {
 
 // trainReport is what train prints with --json.
 type trainReport struct {
+	Schema        string          `json:"schema"`
 	Out           string          `json:"out"`
 	Parameters    int             `json:"parameters"`
 	Examples      int             `json:"examples"`

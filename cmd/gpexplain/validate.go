@@ -311,7 +311,7 @@ func (v *validation) print() error {
 	c, exact := v.con, v.posterior.how.name == "exact"
 	f := v.posterior.report(v.problem, c.warnings)
 	if c.json {
-		table := tableJSON{OK: v.table.OK(), Warnings: c.warnings}
+		table := tableJSON{Schema: "funcgp/validate/1", OK: v.table.OK(), Warnings: c.warnings}
 		for _, r := range v.table.Rows {
 			table.Rows = append(table.Rows, comparisonRow{r.Quantity, report.Float(r.WeightSpace), report.Float(r.FunctionSpace), report.Float(r.Difference), report.Float(r.Tolerance), r.OK})
 		}
@@ -349,6 +349,7 @@ func (v *validation) print() error {
 
 // tableJSON is the table of validate --json.
 type tableJSON struct {
+	Schema   string          `json:"schema"`
 	OK       bool            `json:"ok"`
 	Rows     []comparisonRow `json:"rows"`
 	Warnings report.Warnings `json:"warnings"`
