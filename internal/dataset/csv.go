@@ -32,7 +32,7 @@ func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
 	}
 	d := &Data{
 		Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), Source: path,
-		Columns: t.columns, Target: t.target,
+		Columns: t.columns, Target: t.target, TargetColumns: []string{t.target},
 	}
 	d.Train, d.Valid, d.Test = t.part("train", path, nil), &Set{Part: "valid", File: path}, &Set{Part: "test", File: path}
 	switch {
@@ -60,11 +60,12 @@ func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
 // part returns some rows of the table as a Set; nil means all.
 func (t *table) part(name, file string, rows []int) *Set {
 	d := len(t.columns)
-	s := &Set{Part: name, File: file, Shape: []int{d}, rows: rows, fileRows: len(t.y)}
+	s := &Set{Part: name, File: file, Shape: []int{d}, n: len(t.y), rows: rows, fileRows: len(t.y)}
 	if rows == nil {
 		s.x, s.Targets = t.x, t.y
 		return s
 	}
+	s.n = len(rows)
 	for _, r := range rows {
 		s.x = append(s.x, t.x[r*d:(r+1)*d]...)
 		s.Targets = append(s.Targets, t.y[r])
