@@ -148,6 +148,9 @@ func (t *Task) targets(rows *dataset.Subset, m *Model, d *dataset.Data) (*mat.De
 	if w := t.Likelihood.Targets(m.Outputs); w != 1 {
 		return nil, fmt.Errorf("%s has one target a row, but the %s likelihood needs a target for each of the %d outputs of %s; use a model with one output", d.Source, t.Likelihood.Name(), m.Outputs, m.Name)
 	}
+	if rows.Set.Width() != 1 {
+		return nil, fmt.Errorf("%s: its rows have %d targets, want 1", rows.Set.File, rows.Set.Width())
+	}
 	y := mat.NewDense(rows.Len(), 1, slices.Clone(rows.Targets))
 	for i := range rows.Len() {
 		if err := t.Likelihood.CheckY(y.RawRowView(i), m.Outputs); err != nil {
