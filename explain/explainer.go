@@ -30,6 +30,13 @@ type Options struct {
 	Similar int
 	// Targets is what to explain; nil means every output.
 	Targets []Target
+	// Groups gives the group of each training example, such as its class, counted
+	// from 0; length N. Explanation.Subtotals then says what each group adds up to.
+	// Nil computes no subtotals.
+	Groups []int
+	// Curve computes Explanation.Curve. It keeps N numbers for each row and target
+	// until the row is explained.
+	Curve bool
 	// All keeps the numbers of every training example in Explanation.All: four
 	// numbers for each of the T×N pairs and each target. It takes as long as
 	// Similar.
@@ -60,6 +67,7 @@ type Explainer struct {
 	prior   PriorMean
 	options Options
 	n, c    int
+	groups  int // number of groups of Options.Groups
 	alpha   []float64
 	pseudo  []float64
 	influence
@@ -95,7 +103,10 @@ type Explanation struct {
 	Terms           []Term  // the largest by |Value|, or by |Raw|; ties in the data's order
 	For, Against    []Term  // the largest positive and the largest negative, or nil
 	Similar         []Term  // the most similar, or nil
-	All             *Columns
+
+	Subtotals []Subtotal   // by group, or nil
+	Curve     []CurvePoint // by number of examples, or nil
+	All       *Columns
 }
 
 // New prepares explanations of the predictions of d, whose prior mean is
@@ -115,12 +126,14 @@ func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 	if o.Terms != gp.Posterior && o.Terms != gp.Raw {
 		panic("explain: unknown terms")
 	}
+	e.groups = numberOfGroups(o.Groups, e.n)
 	if e.options.Top == 0 {
 		e.options.Top = 8
 	}
 	e.options.Top = min(e.options.Top, e.n)
 	e.options.Similar = min(e.options.Similar, e.n)
 	e.options.Targets = append([]Target(nil), o.Targets...)
+	e.options.Groups = append([]int(nil), o.Groups...)
 	if o.Targets == nil {
 		for c := range e.c {
 			e.options.Targets = append(e.options.Targets, Single(c))
@@ -205,6 +218,7 @@ func (e *Explainer) finish(w *tally, f, m []float64) Explanation {
 	x.Terms = e.terms(w, &w.top)
 	x.For, x.Against = e.terms(w, &w.plus), e.terms(w, &w.minus)
 	x.Similar = e.terms(w, &w.similar)
+	x.Subtotals, x.Curve = w.subtotals.values(), curve(w.column)
 	return x
 }
 

@@ -25,6 +25,8 @@ type tally struct {
 	rawSum, rawAbs   sum
 	top, plus, minus top
 	similar          top
+	subtotals        subtotals
+	column           []float64 // the listed kind of term of every example, for the curve
 	all              *Columns
 	cross, rawCross  []float64 // scratch, length C
 }
@@ -37,6 +39,11 @@ func (e *Explainer) newTally(t Target, cov []float64) tally {
 		similar:  top{k: e.options.Similar},
 		cross:    make([]float64, e.c),
 		rawCross: make([]float64, e.c),
+
+		subtotals: make(subtotals, e.groups),
+	}
+	if e.options.Curve {
+		w.column = make([]float64, e.n)
 	}
 	if e.options.Sides {
 		w.plus.k, w.minus.k = e.options.Top, e.options.Top
@@ -135,6 +142,12 @@ func (e *Explainer) add(w *tally, i, t int, v, k float64) error {
 	term := v
 	if e.options.Terms == gp.Raw {
 		term = k
+	}
+	if e.groups > 0 {
+		w.subtotals[e.options.Groups[i]].add(term)
+	}
+	if w.column != nil {
+		w.column[i] = term
 	}
 	c := candidate{index: i, score: math.Abs(term), value: v, raw: k, cross: w.cross}
 	w.top.offer(c)

@@ -44,7 +44,7 @@ type SimilarSummary struct {
 
 // Summarize explains every row of x and all N training examples for each, a
 // bounded number of rows at a time. It compares the lists of length
-// Options.Top and ignores Options.Terms, Targets, Similar and All. With nil classes
+// Options.Top and ignores the other options of what to list. With nil classes
 // the shares of classes are NaN.
 func (e *Explainer) Summarize(ctx context.Context, x linearize.Source, classes *Classes) (*Summary, error) {
 	if err := classes.check(e.n, x.Len()); err != nil {
@@ -52,6 +52,7 @@ func (e *Explainer) Summarize(ctx context.Context, x linearize.Source, classes *
 	}
 	full := *e
 	full.options.All, full.options.Similar = true, e.options.Top
+	full.options.Curve, full.groups = false, 0
 	if err := full.knowAll(ctx); err != nil {
 		return nil, err
 	}

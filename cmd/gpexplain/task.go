@@ -147,6 +147,9 @@ func (t *task) targets(rows *dataset.Subset, m *model, d *dataset.Data) (*mat.De
 	if w := t.likelihood.Targets(m.outputs); w != 1 {
 		return nil, fmt.Errorf("%s has one target a row, but the %s likelihood needs a target for each of the %d outputs of %s; use a model with one output", d.Source, t.likelihood.Name(), m.outputs, m.name)
 	}
+	if rows.Set.Width() != 1 {
+		return nil, fmt.Errorf("%s: its rows have %d targets, want 1", rows.Set.File, rows.Set.Width())
+	}
 	y := mat.NewDense(rows.Len(), 1, slices.Clone(rows.Targets))
 	for i := range rows.Len() {
 		if err := t.likelihood.CheckY(y.RawRowView(i), m.outputs); err != nil {

@@ -29,8 +29,13 @@ type Page struct {
 	// Invert says that 255 is ink, as in MNIST. A light page then shows the
 	// pictures inverted, as ink on paper.
 	Invert bool
+	// Spread are the standard deviations of the features over the training rows, in
+	// the units of Picture.Values. Differences of half of one and more are marked;
+	// nil marks none.
+	Spread []float64
 	// The origin of the report, shown as given; empty strings are left out.
 	Model, Data, Command string
+	Record               Record
 }
 
 // A view is the content of a Page in words and in order, for all formats.

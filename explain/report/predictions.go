@@ -11,8 +11,10 @@ import (
 // rows come. A row takes some 150 bytes, whatever the number of classes.
 type Predictions struct {
 	Classes []Float // labels in the order of the probabilities; nil for a regression
-	Fit     Fit
-	Timings Timings
+	// ClassNames are the names of Classes; nil names them by their labels.
+	ClassNames []string
+	Fit        Fit
+	Timings    Timings
 	// Coverage is the share of targets that the rows' intervals or sets should hold,
 	// between 0 and 1; 0 if the rows have none.
 	Coverage float64
@@ -22,9 +24,10 @@ type Predictions struct {
 
 // A PredictedRow is the prediction of one row.
 type PredictedRow struct {
-	Index Index // row of the original file
-	Label Float // label or target in the data; NaN if unknown
-	Class Float // label of the network's argmax; NaN for a regression
+	Index Index  // row of the original file
+	ID    string // name of the row; "" for none
+	Label Float  // label or target in the data; NaN if unknown
+	Class Float  // label of the network's argmax; NaN for a regression
 
 	// Of each class, in order; nil for a regression. The first two use the calibrated
 	// covariance, the third is the network alone, g⁻¹(f(x;θ*)).

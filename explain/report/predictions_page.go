@@ -31,6 +31,7 @@ type PredictionPage struct {
 	Invert bool
 	// The origin of the report, shown as given; empty strings are left out.
 	Model, Data, Command string
+	Record               Record
 }
 
 // The data of the template.

@@ -13,6 +13,7 @@ import (
 // Rows.Output; the caller fills in the rest.
 type Report struct {
 	Input      Input      `json:"input"`
+	Classes    []string   `json:"classes,omitempty"` // names in the order of the probabilities; none for a regression
 	Prediction Prediction `json:"prediction"`
 	Outputs    []Output   `json:"outputs"` // every output in order, then contrasts
 	Fit        Fit        `json:"fit"`
@@ -25,6 +26,9 @@ type Input struct {
 	Index Index  `json:"index"`          // row of the original file; -1 for a file
 	Label Float  `json:"label"`          // label or target in the data; NaN if unknown
 	File  string `json:"file,omitempty"` // name of the input file
+
+	LabelName string `json:"label_name,omitempty"` // where classes have names
+	ID        string `json:"id,omitempty"`         // name of the row, where rows have names
 }
 
 // Prediction is what the model predicts for the row. Probabilities have one entry
@@ -36,6 +40,8 @@ type Prediction struct {
 	MAPProbability []Float   `json:"map_probability"` // g⁻¹(f(x;θ*))
 	Mean           []Float   `json:"mean"`            // length C
 	Covariance     [][]Float `json:"covariance"`      // C×C, not scaled by the calibration
+
+	ClassName string `json:"class_name,omitempty"` // where classes have names
 
 	// For a regression, the expected value of a new observation and its standard
 	// deviation, noise included, and the standard deviation of the function without
@@ -68,11 +74,25 @@ type Output struct {
 	Cancellation    Float          `json:"cancellation"`     // over all N
 	RawCancellation Float          `json:"raw_cancellation"` // over all N
 	Contributions   []Contribution `json:"contributions"`
+	Subtotals       []Subtotal     `json:"subtotals,omitempty"` // over all N
 
 	// Shown by pages but not part of the JSON: the largest contributions of each
 	// sign, and the most similar training examples.
 	For, Against []Contribution `json:"-"`
 	Similar      []Contribution `json:"-"`
+	// The running sum of the terms, the largest first, shown by pages.
+	Curve []explain.CurvePoint `json:"-"`
+}
+
+// Subtotal is what the training examples of one class contribute together or, in a
+// regression, those with targets in a range.
+type Subtotal struct {
+	Label     Float   `json:"label"` // NaN for a range
+	LabelName string  `json:"label_name,omitempty"`
+	Range     []Float `json:"range,omitempty"` // smallest and largest target of the examples
+	Examples  int     `json:"examples"`
+	Positive  Float   `json:"positive"` // sum of the positive terms
+	Negative  Float   `json:"negative"` // sum of the negative terms
 }
 
 // Contrasted names the outputs of a contrast, f_plus − f_minus.
@@ -92,6 +112,9 @@ type Contribution struct {
 	Alpha        []Float `json:"alpha"`
 	Similarity   Float   `json:"similarity"`
 	Removal      Float   `json:"removal"`
+
+	LabelName string `json:"label_name,omitempty"` // where classes have names
+	ID        string `json:"id,omitempty"`         // name of the row, where rows have names
 }
 
 // Fit describes the posterior.
@@ -111,6 +134,12 @@ type Fit struct {
 	LogLikelihood  Float    `json:"log_likelihood"`
 	Scatter        Float    `json:"scatter"`
 	Warnings       Warnings `json:"warnings"`
+
+	PriorPrecisionOrigin string         `json:"prior_precision_origin,omitempty"` // where δ came from, in words
+	NoiseVariance        *Float         `json:"noise_variance,omitempty"`         // σ² of a Gaussian likelihood
+	NoiseVarianceOrigin  string         `json:"noise_variance_origin,omitempty"`
+	Preprocessing        *Preprocessing `json:"preprocessing,omitempty"`
+	Preflight            *Preflight     `json:"preflight,omitempty"`
 
 	Calibration   *Calibration   `json:"calibration,omitempty"`   // nil where the covariance is used as it is
 	Approximation *Approximation `json:"approximation,omitempty"` // nil for an exact posterior
@@ -140,6 +169,9 @@ type SurprisingRow struct {
 	Index      Index `json:"index"` // row of the original file
 	Label      Float `json:"label"`
 	LogDensity Float `json:"log_density"`
+
+	LabelName string `json:"label_name,omitempty"`
+	ID        string `json:"id,omitempty"`
 }
 
 // RowScores are averages over the rows of a Calibration. Those that the
@@ -207,65 +239,6 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return nil
 }
 
-// Rows names the training examples in a Report. The zero value names them by
-// their positions, without labels.
-type Rows struct {
-	Index []int     // row of each example in the original file; nil means its position
-	Label []float64 // label or target of each example in the data; nil means unknown
-}
-
-// Output returns the part of a Report for an explanation.
-func (r Rows) Output(x explain.Explanation) Output {
-	o := Output{
-		Output:          Index(x.Target.Plus),
-		Network:         Float(x.Network),
-		PriorMean:       Float(x.PriorMean),
-		ContributionSum: Float(x.Sum),
-		Remainder:       Float(x.Remainder),
-		Cancellation:    Float(x.Cancellation),
-		RawCancellation: Float(x.RawCancellation),
-		Contributions:   r.contributions(x.Terms),
-		For:             r.contributions(x.For),
-		Against:         r.contributions(x.Against),
-		Similar:         r.contributions(x.Similar),
-	}
-	if x.Target.IsContrast() {
-		o.Output, o.Contrast = -1, &Contrasted{Plus: x.Target.Plus, Minus: x.Target.Minus()}
-	}
-	return o
-}
-
-func (r Rows) contributions(terms []explain.Term) []Contribution {
-	list := make([]Contribution, len(terms))
-	for i, t := range terms {
-		list[i] = Contribution{
-			Index:        r.index(t.Index),
-			Label:        r.label(t.Index),
-			Value:        Float(t.Value),
-			PseudoTarget: Floats(t.PseudoTarget),
-			Raw:          Float(t.Raw),
-			Alpha:        Floats(t.Alpha),
-			Similarity:   Float(t.Similarity),
-			Removal:      Float(t.Removal),
-		}
-	}
-	return list
-}
-
-func (r Rows) index(i int) Index {
-	if r.Index == nil {
-		return Index(i)
-	}
-	return Index(r.Index[i])
-}
-
-func (r Rows) label(i int) Float {
-	if r.Label == nil {
-		return Undefined()
-	}
-	return Float(r.Label[i])
-}
-
 // An ImportanceReport is the result of `gpexplain importances`.
 type ImportanceReport struct {
 	Importances []ImportantRow `json:"importances"` // the largest |α_i|, largest first
@@ -280,21 +253,9 @@ type ImportantRow struct {
 	Label Float   `json:"label"`
 	Norm  Float   `json:"norm"`  // |α_i|
 	Alpha []Float `json:"alpha"` // α_i, length C
-}
 
-// Importances returns the report on a sorted list of importances: its first top
-// rows and the whole curve. The caller fills in Fit and Timings.
-func (r Rows) Importances(list []explain.Importance, top int) *ImportanceReport {
-	report := &ImportanceReport{Importances: []ImportantRow{}, Curve: make([]Float, len(list))}
-	for i, x := range list {
-		report.Curve[i] = Float(x.Norm)
-		if i < top {
-			report.Importances = append(report.Importances, ImportantRow{
-				Index: r.index(x.Index), Label: r.label(x.Index), Norm: Float(x.Norm), Alpha: Floats(x.Alpha),
-			})
-		}
-	}
-	return report
+	LabelName string `json:"label_name,omitempty"`
+	ID        string `json:"id,omitempty"`
 }
 
 // WriteJSON writes the report as one object on one line.

@@ -13,15 +13,18 @@ type Data struct {
 	Train, Valid, Test *Set
 	Shape              []int    // of one input: [1 28 28] for images, [D] for features
 	Columns            []string // names of the features; nil for images
-	Target             string   // name of the target column; "" for images
-	IntegerLabels      bool     // every target of every part is an integer
+	Target             string   // name of the target column, several joined by commas; "" for images
+	TargetColumns      []string // names of the target columns; nil for images
+	IntegerLabels      bool     // every target of every part is an integer or a word
+	Names              []string // the labels 0, 1, … as words, where the data have words; nil where they have integers
 }
 
 // Images reports whether the inputs are images.
 func (d *Data) Images() bool { return d.Columns == nil }
 
 // Classes returns the labels that occur in any part, ascending, or nil if the
-// targets are not all integers.
+// targets are real numbers. Where they are words, the labels are the positions in
+// Names, with those that occur in no row.
 func (d *Data) Classes() []int {
 	if !d.IntegerLabels {
 		return nil
@@ -49,9 +52,14 @@ func (d *Data) finish() (*Data, error) {
 		labels = append(labels, s.Labels...)
 	}
 	known := distinct(labels)
+	if d.Names != nil {
+		known = make([]int, len(d.Names))
+		for k := range known {
+			known[k] = k
+		}
+	}
 	for _, s := range d.parts() {
-		s.known = known
-		s.Shape = d.Shape
+		s.known, s.Names, s.Shape = known, d.Names, d.Shape
 	}
 	return d, nil
 }

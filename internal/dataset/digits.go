@@ -41,7 +41,7 @@ func Digits(seed uint64, train, test int) *Data {
 func digitSet(seed, part uint64, name string, n int) *Set {
 	labels := digitLabels(seed, part, n)
 	return &Set{
-		Part: name, Labels: labels, fileRows: n,
+		Part: name, Labels: labels, n: n, fileRows: n,
 		px: &drawnPixels{seed, part, labels},
 	}
 }

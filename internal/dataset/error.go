@@ -84,10 +84,13 @@ func quote(s string) string {
 }
 
 // list formats numbers as 4,9 and cuts a long list.
-func list(v []int) string {
+func list(v []int) string { return listOf(v, strconv.Itoa) }
+
+// listOf formats values with commas between them and cuts a long list.
+func listOf[T any](v []T, text func(T) string) string {
 	const most = 20
 	var b strings.Builder
-	for i, n := range v {
+	for i, x := range v {
 		if i > 0 {
 			b.WriteByte(',')
 		}
@@ -95,7 +98,7 @@ func list(v []int) string {
 			b.WriteString("...")
 			break
 		}
-		b.WriteString(strconv.Itoa(n))
+		b.WriteString(text(x))
 	}
 	return b.String()
 }

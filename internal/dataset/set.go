@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -18,9 +19,12 @@ type Set struct {
 	Part    string    // "train", "valid" or "test"
 	File    string    // file or data set of the rows, for messages
 	Shape   []int     // shape of one input: [1 28 28] for images, [D] for features
-	Labels  []int     // the data's own labels; nil where they are not all integers
-	Targets []float64 // targets as numbers; nil for images
+	Labels  []int     // integers of the data, or positions in Names; nil where targets are real numbers or unknown
+	Names   []string  // the labels as words, where the data have words; nil where they have integers
+	Targets []float64 // N×T, row-major: targets as numbers; nil for images, words and unknown targets
+	IDs     []string  // what the ID column calls each row; nil without one
 
+	n        int       // number of rows
 	rows     []int     // row of each position, ascending; nil if the part is the whole file
 	fileRows int       // rows in the original file, all parts together
 	known    []int     // labels of all parts, ascending
@@ -43,7 +47,30 @@ var grey = func() (g [256]float64) {
 }()
 
 // Len returns the number of rows N, 0 for a part that the data do not have.
-func (s *Set) Len() int { return max(len(s.Labels), len(s.Targets)) }
+func (s *Set) Len() int { return s.n }
+
+// Labelled reports whether the targets of the rows are known.
+func (s *Set) Labelled() bool { return s.Labels != nil || s.Targets != nil }
+
+// Width returns the number of targets T of a row: 1 for labels, 0 where the
+// targets are unknown.
+func (s *Set) Width() int {
+	switch {
+	case s.Labels != nil:
+		return 1
+	case s.n == 0:
+		return 0
+	}
+	return len(s.Targets) / s.n
+}
+
+// ClassName returns a label as the data write it: its word, or its number.
+func (s *Set) ClassName(label int) string {
+	if label >= 0 && label < len(s.Names) {
+		return s.Names[label]
+	}
+	return strconv.Itoa(label)
+}
 
 // Dim returns the number of inputs D, the product of Shape; 0 for an empty part.
 func (s *Set) Dim() int {

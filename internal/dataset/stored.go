@@ -75,7 +75,7 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 			return fail("are not in order")
 		}
 	}
-	s := &Set{Part: d.Train.Part, File: file, Shape: r.Shape, rows: r.Rows, fileRows: r.Rows[n-1] + 1}
+	s := &Set{Part: d.Train.Part, File: file, Shape: r.Shape, n: n, rows: r.Rows, fileRows: r.Rows[n-1] + 1}
 	if r.Integer {
 		s.Labels = make([]int, n)
 		for i, v := range r.Targets {

@@ -20,10 +20,11 @@ type Subset struct {
 	Set     *Set
 	Pos     []int     // positions in Set
 	Rows    []int     // rows of the original file
-	Labels  []int     // the data's own labels; nil where they are not all integers
-	Class   []int     // index of the label in Classes; nil if Classes is
+	Labels  []int     // as in Set; nil where the targets are real numbers or unknown
+	Class   []int     // index of the label in Classes; nil if Classes is or the targets are unknown
 	Classes []int     // the selected classes, in order; nil if all rows were kept
-	Targets []float64 // for a likelihood: Class, or the target if Classes is nil
+	Targets []float64 // for a likelihood, N×T: Class, or the targets if Classes is nil; nil where unknown
+	IDs     []string  // as in Set
 }
 
 // Len returns the number of rows N.
@@ -75,6 +76,9 @@ func (s *Set) checkClasses(classes []int) error {
 		return nil
 	}
 	if s.Labels == nil {
+		if !s.Labelled() {
+			return nil
+		}
 		return s.errorf("leave the classes out", "classes asked for, but the targets are real numbers")
 	}
 	known := s.known
@@ -83,10 +87,10 @@ func (s *Set) checkClasses(classes []int) error {
 	}
 	for i, c := range classes {
 		if slices.Contains(classes[:i], c) {
-			return s.errorf("name each class once", "class %d is in the list of classes twice", c)
+			return s.errorf("name each class once", "class %s is in the list of classes twice", s.ClassName(c))
 		}
 		if _, ok := slices.BinarySearch(known, c); !ok {
-			return s.errorf("choose from these", "class %d is not in the data, which have classes %s", c, list(known))
+			return s.errorf("choose from these", "class %s is not in the data, which have classes %s", s.ClassName(c), s.classList(known))
 		}
 	}
 	return nil
@@ -96,26 +100,34 @@ func (s *Set) checkClasses(classes []int) error {
 func (s *Set) kept(o *SelectOptions) ([]int, error) {
 	var pos []int
 	for p := range s.Len() {
-		if o.Classes == nil || slices.Contains(o.Classes, s.Labels[p]) {
+		if o.Classes == nil || s.Labels == nil || slices.Contains(o.Classes, s.Labels[p]) {
 			pos = append(pos, p)
 		}
 	}
 	switch {
 	case len(pos) == 0:
-		return nil, s.errorf("choose other classes", "no %s row has a class in %s", s.Part, list(o.Classes))
+		return nil, s.errorf("choose other classes", "no %s row has a class in %s", s.Part, s.classList(o.Classes))
 	case o.Count > len(pos):
-		return nil, s.errorf("ask for fewer", "%d %s rows asked for, but there are %d%s", o.Count, s.Part, len(pos), ofClasses(o.Classes))
+		return nil, s.errorf("ask for fewer", "%d %s rows asked for, but there are %d%s", o.Count, s.Part, len(pos), s.ofClasses(o.Classes))
 	case o.Count > 0:
 		pos = pos[:o.Count:o.Count]
 	}
 	return pos, nil
 }
 
-func ofClasses(classes []int) string {
+func (s *Set) ofClasses(classes []int) string {
 	if classes == nil {
 		return ""
 	}
-	return " of the classes " + list(classes)
+	return " of the classes " + s.classList(classes)
+}
+
+// classList formats classes as 4,9 or setosa,virginica and cuts a long list.
+func (s *Set) classList(classes []int) string {
+	if s.Names == nil {
+		return list(classes)
+	}
+	return listOf(classes, s.ClassName)
 }
 
 // listed returns the positions of o.Rows.
@@ -139,8 +151,8 @@ func (s *Set) listed(o *SelectOptions) ([]int, error) {
 		if seen[p] {
 			return nil, fail("is listed twice")
 		}
-		if o.Classes != nil && !slices.Contains(o.Classes, s.Labels[p]) {
-			return nil, fail(fmt.Sprintf("has label %d, which is not one of the classes %s", s.Labels[p], list(o.Classes)))
+		if o.Classes != nil && s.Labels != nil && !slices.Contains(o.Classes, s.Labels[p]) {
+			return nil, fail(fmt.Sprintf("has label %s, which is not one of the classes %s", s.ClassName(s.Labels[p]), s.classList(o.Classes)))
 		}
 		seen[p] = true
 		pos = append(pos, p)
@@ -150,26 +162,25 @@ func (s *Set) listed(o *SelectOptions) ([]int, error) {
 
 // subset returns the Subset of these positions.
 func (s *Set) subset(pos, classes []int) *Subset {
-	sub := &Subset{Set: s, Pos: pos, Rows: make([]int, len(pos)), Targets: make([]float64, len(pos)), Classes: slices.Clone(classes)}
-	if s.Labels != nil {
-		sub.Labels = make([]int, len(pos))
-	}
-	if classes != nil {
-		sub.Class = make([]int, len(pos))
-	}
+	sub := &Subset{Set: s, Pos: pos, Rows: make([]int, len(pos)), Classes: slices.Clone(classes)}
+	width := s.Width()
 	for i, p := range pos {
 		sub.Rows[i] = s.Row(p)
-		if s.Targets != nil {
-			sub.Targets[i] = s.Targets[p]
+		if s.IDs != nil {
+			sub.IDs = append(sub.IDs, s.IDs[p])
 		}
-		if s.Labels != nil {
-			sub.Labels[i] = s.Labels[p]
-			sub.Targets[i] = float64(s.Labels[p])
+		if s.Labels == nil {
+			sub.Targets = append(sub.Targets, s.Targets[p*width:(p+1)*width]...)
+			continue
 		}
-		if classes != nil {
-			sub.Class[i] = slices.Index(classes, s.Labels[p])
-			sub.Targets[i] = float64(sub.Class[i])
+		label := s.Labels[p]
+		sub.Labels = append(sub.Labels, label)
+		if classes == nil {
+			sub.Targets = append(sub.Targets, float64(label))
+			continue
 		}
+		k := slices.Index(classes, label)
+		sub.Class, sub.Targets = append(sub.Class, k), append(sub.Targets, float64(k))
 	}
 	return sub
 }

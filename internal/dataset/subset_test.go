@@ -11,7 +11,7 @@ import (
 // labelled is a part with the given labels, its rows spread over a file of
 // three times the length: position p is row 3p+1.
 func labelled(labels ...int) *Set {
-	s := &Set{Part: "test", File: "a.csv", Shape: []int{1}, Labels: labels, fileRows: 3 * len(labels)}
+	s := &Set{Part: "test", File: "a.csv", Shape: []int{1}, Labels: labels, n: len(labels), fileRows: 3 * len(labels)}
 	for p := range labels {
 		s.rows = append(s.rows, 3*p+1)
 		s.Targets = append(s.Targets, float64(labels[p]))
