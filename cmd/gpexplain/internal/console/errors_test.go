@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"bytes"
@@ -19,21 +19,21 @@ func TestStatus(t *testing.T) {
 	}{
 		{nil, 0, ""},
 		{errors.New("broken"), 1, "gpexplain: broken\n"},
-		{usagef("--top %d", 0), 2, "gpexplain: --top 0\n"},
-		{fmt.Errorf("reading: %w", usagef("no")), 2, "gpexplain: reading: no\n"},
+		{Usagef("--top %d", 0), 2, "gpexplain: --top 0\n"},
+		{fmt.Errorf("reading: %w", Usagef("no")), 2, "gpexplain: reading: no\n"},
 		{fmt.Errorf("kernel: %w", context.Canceled), 1, "gpexplain: interrupted\n"},
 		{errors.New("a\r\n\tb\x1b[2Jc\u202ed\xff"), 1, "gpexplain: a b [2Jc d\uFFFD\n"},
 		{errors.New("two  spaces.onnx"), 1, "gpexplain: two  spaces.onnx\n"},
 	} {
 		var b bytes.Buffer
-		require.Equal(t, x.code, status(&b, x.err))
+		require.Equal(t, x.code, Status(&b, x.err))
 		require.Equal(t, x.line, b.String())
 	}
 }
 
 func TestOneLine(t *testing.T) {
-	long := oneLine(strings.Repeat("é", 5000))
+	long := OneLine(strings.Repeat("é", 5000))
 	require.Len(t, []rune(long), mostRunes+1)
-	require.Equal(t, "abc…", cut("abcd", 3))
-	require.Equal(t, "abc", cut("abc", 3))
+	require.Equal(t, "abc…", Cut("abcd", 3))
+	require.Equal(t, "abc", Cut("abc", 3))
 }

@@ -1,12 +1,12 @@
-package main
+package inference
 
 import (
 	"context"
 	"errors"
 	"strings"
 
-	"gonum.org/v1/gonum/mat"
-
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
@@ -14,21 +14,21 @@ import (
 
 // sparse conditions on the training rows through inducing examples, or on
 // those alone.
-func (f *fit) sparse(ctx context.Context) (*posterior, error) {
-	if err := f.prepare(ctx, f.problem.keepsJacobian()); err != nil {
+func (f *fit) sparse(ctx context.Context) (*Posterior, error) {
+	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
 		return nil, err
 	}
 	chosen, err := f.selector().Choose(ctx, f.kernel, f.source, f.flags.inducing, f.sparseOptions())
 	if err != nil {
 		return nil, err
 	}
-	z, err := f.problem.inducing(ctx, chosen)
+	z, err := f.problem.Inducing(ctx, chosen)
 	if err != nil {
 		return nil, err
 	}
-	f.con.detail("%d inducing examples with %d outputs, chosen by --select %s", z.Len(), z.Len()*z.Batch.Outputs(), f.flags.selection)
-	var q *posterior
-	if f.flags.method == "subset" {
+	f.con.Detail("%d inducing examples with %d outputs, chosen by --select %s", z.Len(), z.Len()*z.Batch.Outputs(), f.flags.selection)
+	var q *Posterior
+	if f.flags.Method == "subset" {
 		q, err = f.subset(ctx, z)
 	} else {
 		q, err = f.nystrom(ctx, z)
@@ -36,8 +36,8 @@ func (f *fit) sparse(ctx context.Context) (*posterior, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.con.bar.clear()
-	if err := f.con.endPart(ctx, "kernel"); err != nil {
+	f.con.ClearBar()
+	if err := f.con.EndPart(ctx, "kernel"); err != nil {
 		return nil, err
 	}
 	return q, f.compare(ctx, q)
@@ -45,10 +45,10 @@ func (f *fit) sparse(ctx context.Context) (*posterior, error) {
 
 // selector chooses inducing examples as --select says.
 func (f *fit) selector() sparse.Selector {
-	seed := f.problem.limits.seed
+	seed := f.problem.Limits.Seed
 	return map[string]sparse.Selector{
 		"uniform":    sparse.Uniform{Seed: seed},
-		"stratified": sparse.Stratified{Labels: f.problem.examples.train.Class, Seed: seed},
+		"stratified": sparse.Stratified{Labels: f.problem.Examples.Train.Class, Seed: seed},
 		"trace":      sparse.Trace{Sites: f.sites},
 		"greedy":     sparse.Greedy{},
 		"rpcholesky": sparse.RandomCholesky{Seed: seed},
@@ -56,26 +56,16 @@ func (f *fit) selector() sparse.Selector {
 	}[f.flags.selection]
 }
 
-// inducing linearizes the inducing examples by themselves, so that they are
-// bit for bit the same where a saved posterior is loaded.
-func (p *problem) inducing(ctx context.Context, positions []int) (*sparse.Inducing, error) {
-	b, err := p.model.net.Linearize(ctx, p.examples.inputsOf(p.examples.train, positions))
-	if err != nil {
-		return nil, err
-	}
-	return &sparse.Inducing{Rows: positions, Batch: b}, nil
-}
-
 func (f *fit) sparseOptions() *sparse.Options {
-	return &sparse.Options{Mean: f.options.mean, MaxMemory: f.problem.limits.memory, Progress: f.con.show}
+	return &sparse.Options{Mean: f.options.mean, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
 }
 
 // sparsePosterior notes the evidence of a posterior with inducing examples and
 // what they leave out. factor scales the variances of the kernel's prior to
 // those of the posterior's.
-func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing, factor float64) (*posterior, error) {
+func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing, factor float64) (*Posterior, error) {
 	q := f.posterior(dual)
-	q.how.inducing = z.Rows
+	q.How.inducing = z.Rows
 	if factor != 1 {
 		q.factor, q.precision = factor, f.precision/factor
 		prior, err := ntk.NewIsotropic(q.precision, nil)
@@ -84,20 +74,20 @@ func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing, factor
 		}
 		q.gradient = gp.GradientNormOf(f.gradient, prior, f.theta)
 	}
-	if f.flags.refit {
-		q.evidence = dual.EvidenceRefit()
+	if f.flags.Refit {
+		q.Evidence = dual.EvidenceRefit()
 	} else {
 		// The scatter is proportional to the precision.
-		q.evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta) / factor)
+		q.Evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta) / factor)
 	}
 	q.traceError = dual.TraceError()
 	return q, nil
 }
 
 // subset conditions on the inducing examples alone.
-func (f *fit) subset(ctx context.Context, z *sparse.Inducing) (*posterior, error) {
+func (f *fit) subset(ctx context.Context, z *sparse.Inducing) (*Posterior, error) {
 	switch {
-	case f.flags.tune != "" && f.flags.refit:
+	case f.flags.tune != "" && f.flags.Refit:
 		err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
 			g, err := f.at(precision)
 			if err != nil {
@@ -134,34 +124,25 @@ func (f *fit) subset(ctx context.Context, z *sparse.Inducing) (*posterior, error
 
 // subsetDual fits or refits to the inducing examples alone.
 func (f *fit) subsetDual(ctx context.Context, z *sparse.Inducing) (*sparse.Posterior, error) {
-	o, y, lik := f.sparseOptions(), rowsAt(f.problem.examples.y, z.Rows), f.problem.task.likelihood
-	if f.flags.refit {
+	o, y, lik := f.sparseOptions(), problem.RowsAt(f.problem.Examples.Y, z.Rows), f.problem.Task.Likelihood
+	if f.flags.Refit {
 		return sparse.RefitSubset(ctx, f.kernel, f.source, y, lik, z, o)
 	}
-	sites, err := gp.NewSites(y, rowsAt(f.sites.F, z.Rows), lik)
+	sites, err := gp.NewSites(y, problem.RowsAt(f.sites.F, z.Rows), lik)
 	if err != nil {
 		return nil, err
 	}
 	return sparse.FitSubset(ctx, f.kernel, f.source, sites, z, o)
 }
 
-func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
-	_, c := m.Dims()
-	out := mat.NewDense(len(rows), c, nil)
-	for i, r := range rows {
-		out.SetRow(i, m.RawRowView(r))
-	}
-	return out
-}
-
 // nystrom conditions on all training rows through the inducing examples. It
 // goes on from a checkpoint where there is one.
-func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*posterior, error) {
+func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*Posterior, error) {
 	o := f.sparseOptions()
 	f.useCheckpoint(o)
 	dual, factor, err := f.passNystrom(ctx, z, o)
 	if e := (*sparse.ResumeError)(nil); errors.As(err, &e) {
-		return nil, fullErrorf("--checkpoint %s: it is of another fit, which differs in %s; name another file, or remove it to start anew", f.options.checkpoint, strings.TrimPrefix(e.What, "their "))
+		return nil, console.FullErrorf("--checkpoint %s: it is of another fit, which differs in %s; name another file, or remove it to start anew", f.options.Checkpoint, strings.TrimPrefix(e.What, "their "))
 	}
 	if err != nil {
 		return nil, err
@@ -171,7 +152,7 @@ func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*posterior, erro
 
 // passNystrom returns the posterior, and the factor of --tune-prior at θ*, else 1.
 func (f *fit) passNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, float64, error) {
-	if f.flags.refit {
+	if f.flags.Refit {
 		if f.flags.tune != "" {
 			try, err := f.nystromCandidates(ctx, z)
 			if err != nil {
@@ -181,7 +162,7 @@ func (f *fit) passNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opt
 				return nil, 0, err
 			}
 		}
-		dual, err := sparse.Refit(ctx, f.kernel, f.source, f.problem.examples.y, f.problem.task.likelihood, z, o)
+		dual, err := sparse.Refit(ctx, f.kernel, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, z, o)
 		return dual, 1, err
 	}
 	dual, err := sparse.Fit(ctx, f.kernel, f.source, f.sites, z, o)

@@ -1,4 +1,4 @@
-package main
+package inference
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
@@ -19,38 +21,38 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// calibrationFlags say how predictions are calibrated.
-type calibrationFlags struct{ method string }
+// CalibrationFlags say how predictions are calibrated.
+type CalibrationFlags struct{ Method string }
 
-var calibrations = []string{"loo", "heldout", "none"}
+var Calibrations = []string{"loo", "heldout", "none"}
 
-// add defines --calibrate.
-func (s *calibrationFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&s.method, "calibrate", "loo", "scale the covariance for probabilities and intervals by `HOW`: loo, by leave-one-out predictions of the training rows; heldout, by rows that were not trained on; or none")
+// Add defines --calibrate.
+func (s *CalibrationFlags) Add(c *cobra.Command) {
+	c.Flags().StringVar(&s.Method, "calibrate", "loo", "scale the covariance for probabilities and intervals by `HOW`: loo, by leave-one-out predictions of the training rows; heldout, by rows that were not trained on; or none")
 }
 
-// check refuses a value that is unknown, or other than that of a saved
+// Check refuses a value that is unknown, or other than that of a saved
 // posterior, whose file may be "".
-func (s *calibrationFlags) check(c *cobra.Command, posteriorFile string) error {
+func (s *CalibrationFlags) Check(c *cobra.Command, posteriorFile string) error {
 	switch {
-	case !slices.Contains(calibrations, s.method):
-		return usagef("--calibrate %q must be loo, heldout or none", s.method)
-	case posteriorFile != "" && c.Flags().Changed("calibrate") && s.method != "none":
-		return usagef("--calibrate %s cannot be given with --posterior, whose file already says it; leave it out, give none, or fit another posterior", s.method)
+	case !slices.Contains(Calibrations, s.Method):
+		return console.Usagef("--calibrate %q must be loo, heldout or none", s.Method)
+	case posteriorFile != "" && c.Flags().Changed("calibrate") && s.Method != "none":
+		return console.Usagef("--calibrate %s cannot be given with --posterior, whose file already says it; leave it out, give none, or fit another posterior", s.Method)
 	}
 	return nil
 }
 
-// A calibration is what predictions of rows that the posterior was not fitted to
+// A Calibration is what predictions of rows that the posterior was not fitted to
 // tell about it. It belongs to that posterior only.
-type calibration struct {
+type Calibration struct {
 	report.Calibration
-	rows     []report.PredictedRow // training rows predicted without themselves, calibrated
-	warnings []string
+	LeftOutRows []report.PredictedRow // training rows predicted without themselves, calibrated
+	warnings    []string
 }
 
 // scales are the calibration as package glm applies it; nil applies none.
-func (k *calibration) scales() *glm.Calibration {
+func (k *Calibration) scales() *glm.Calibration {
 	if k == nil {
 		return nil
 	}
@@ -72,33 +74,33 @@ func (m *moments) tile(lo, hi int) (mean, cov *mat.Dense) {
 	return m.mean.Slice(lo, hi, 0, c).(*mat.Dense), m.cov.Slice(lo*c, hi*c, 0, c).(*mat.Dense)
 }
 
-// answer loads the posterior of the problem's file with its calibration, or
+// Answer loads the posterior of the problem's file with its calibration, or
 // fits and calibrates one. The method "" takes no calibration.
-func answer(ctx context.Context, c *console, p *problem, f *posteriorFlags, method string) (*posterior, error) {
-	if p.saved != nil {
+func Answer(ctx context.Context, c *console.Console, p *problem.Problem, f *Flags, method string) (*Posterior, error) {
+	if p.Saved != nil {
 		return loadPosterior(ctx, c, p, method)
 	}
-	return fitCalibrated(ctx, c, p, f, fitOptions{}, method)
+	return FitCalibrated(ctx, c, p, f, Options{}, method)
 }
 
-// fitCalibrated computes the posterior that the flags ask for and calibrates
+// FitCalibrated computes the posterior that the flags ask for and calibrates
 // it. The method "" takes no calibration.
-func fitCalibrated(ctx context.Context, c *console, p *problem, f *posteriorFlags, o fitOptions, method string) (*posterior, error) {
+func FitCalibrated(ctx context.Context, c *console.Console, p *problem.Problem, f *Flags, o Options, method string) (*Posterior, error) {
 	var heldOut *dataset.Subset
 	if method == "heldout" {
 		var err error
-		if heldOut, err = p.heldOut("--calibrate heldout", "calibrate on"); err != nil {
+		if heldOut, err = p.HeldOut("--calibrate heldout", "calibrate on"); err != nil {
 			return nil, err
 		}
 	}
-	q, err := fitPosterior(ctx, c, p, f, o)
+	q, err := Fit(ctx, c, p, f, o)
 	if err != nil || method == "" || method == "none" {
 		return q, err
 	}
 	if err := q.calibrate(ctx, c, p, heldOut); err != nil {
 		return nil, err
 	}
-	return q, c.endPart(ctx, "factorize")
+	return q, c.EndPart(ctx, "factorize")
 }
 
 // The most training rows that leave-one-out predictions are made of by a
@@ -111,25 +113,25 @@ const (
 // leftOut returns the positions of the training rows that leave-one-out
 // predictions are made of, ascending: all that an exact posterior has, or a
 // random sample.
-func (q *posterior) leftOut(p *problem) []int {
-	n, c := p.examples.train.Len(), p.model.outputs
-	if q.how.name == "subset" {
+func (q *Posterior) leftOut(p *problem.Problem) []int {
+	n, c := p.Examples.Train.Len(), p.Model.Outputs
+	if q.How.Name == "subset" {
 		// Of other rows the posterior knows nothing, but the network does.
-		n = len(q.how.inducing)
+		n = len(q.How.inducing)
 	}
 	most := n
-	switch q.how.name {
+	switch q.How.Name {
 	case "nystrom":
 		most = mostLeftOut
 	case "cg":
 		most = mostLeftOutCG
 	}
 	// The covariances, and some copies of them.
-	most = min(most, p.within(n, func(n int) int64 { return wholeBytes(4 * 8 * float64(n) * float64(c) * float64(c+1)) }))
-	rows := sample(n, most, p.limits.seed)
-	if q.how.name == "subset" {
+	most = min(most, p.Within(n, func(n int) int64 { return problem.WholeBytes(4 * 8 * float64(n) * float64(c) * float64(c+1)) }))
+	rows := sample(n, most, p.Limits.Seed)
+	if q.How.Name == "subset" {
 		for i, at := range rows {
-			rows[i] = q.how.inducing[at]
+			rows[i] = q.How.inducing[at]
 		}
 		slices.Sort(rows)
 	}
@@ -155,21 +157,21 @@ func sample(n, most int, seed uint64) []int {
 
 // leaveOneOut returns the predictions of training rows, at these ascending
 // positions, by the posterior without the row itself (E17).
-func (q *posterior) leaveOneOut(ctx context.Context, c *console, p *problem, rows []int) (*moments, error) {
-	m := newMoments(rowsAt(p.examples.y, rows), p.model.outputs)
-	atOnce, show := q.rowsAtOnce(p), c.show
-	if q.how.name == "exact" && len(rows) == p.examples.train.Len() {
+func (q *Posterior) leaveOneOut(ctx context.Context, c *console.Console, p *problem.Problem, rows []int) (*moments, error) {
+	m := newMoments(problem.RowsAt(p.Examples.Y, rows), p.Model.Outputs)
+	atOnce, show := q.RowsAtOnce(p), c.Show
+	if q.How.Name == "exact" && len(rows) == p.Examples.Train.Len() {
 		// It divides them itself, and shows its progress.
 		atOnce, show = len(rows), func(string, int, int) {}
 	}
 	for i := range par.Tiles(len(rows), atOnce) {
 		lo, hi := par.Bounds(i, len(rows), atOnce)
-		x, err := trainingRows(ctx, q.dual.Data(), rows[lo:hi])
+		x, err := trainingRows(ctx, q.Dual.Data(), rows[lo:hi])
 		if err != nil {
 			return nil, err
 		}
 		mean, cov := m.tile(lo, hi)
-		if err := q.dual.LeaveOneOutTo(ctx, mean, cov, rows[lo:hi], x); err != nil {
+		if err := q.Dual.LeaveOneOutTo(ctx, mean, cov, rows[lo:hi], x); err != nil {
 			return nil, err
 		}
 		show(gp.StageLeaveOneOut, hi, len(rows))
@@ -186,24 +188,24 @@ func trainingRows(ctx context.Context, data linearize.Source, rows []int) (*line
 }
 
 // heldOutMoments returns the predictions of rows that are no training rows.
-func (q *posterior) heldOutMoments(ctx context.Context, c *console, p *problem, rows *dataset.Subset) (*moments, error) {
-	y, err := p.targets(rows)
+func (q *Posterior) heldOutMoments(ctx context.Context, c *console.Console, p *problem.Problem, rows *dataset.Subset) (*moments, error) {
+	y, err := p.Targets(rows)
 	if err != nil {
-		return nil, &fullError{err}
+		return nil, &console.FullError{Err: err}
 	}
-	m := newMoments(y, p.model.outputs)
-	atOnce := q.rowsAtOnce(p)
+	m := newMoments(y, p.Model.Outputs)
+	atOnce := q.RowsAtOnce(p)
 	for i := range par.Tiles(rows.Len(), atOnce) {
 		lo, hi := par.Bounds(i, rows.Len(), atOnce)
 		mean, cov := m.tile(lo, hi)
-		x, err := p.linearize(ctx, rows, lo, hi)
+		x, err := p.Linearize(ctx, rows, lo, hi)
 		if err == nil {
-			err = q.dual.PredictTo(ctx, mean, cov, x)
+			err = q.Dual.PredictTo(ctx, mean, cov, x)
 		}
 		if err != nil {
-			return nil, &fullError{namesOf(rows, lo, hi).explainError(err)}
+			return nil, &console.FullError{Err: problem.NamesOf(rows, lo, hi).ExplainError(err)}
 		}
-		c.show("held-out rows", hi, rows.Len())
+		c.Show("held-out rows", hi, rows.Len())
 	}
 	return m, nil
 }
@@ -211,52 +213,52 @@ func (q *posterior) heldOutMoments(ctx context.Context, c *console, p *problem, 
 // A rowSample is rows with predictions that the posterior was not fitted to.
 type rowSample struct {
 	*moments
-	names rowNames
+	names problem.RowNames
 }
 
 // calibrate finds the scales of the covariance and of the noise (E18), by
 // leave-one-out predictions of training rows, or by the rows held out where they
 // are not nil, and the novelty of the training rows by leave-one-out.
-func (q *posterior) calibrate(ctx context.Context, c *console, p *problem, heldOut *dataset.Subset) error {
-	defer c.bar.clear()
-	all := p.trainNames()
+func (q *Posterior) calibrate(ctx context.Context, c *console.Console, p *problem.Problem, heldOut *dataset.Subset) error {
+	defer c.ClearBar()
+	all := p.TrainNames()
 	rows := q.leftOut(p)
 	m, err := q.leaveOneOut(ctx, c, p, rows)
 	if err != nil {
-		return all.explainError(err)
+		return all.ExplainError(err)
 	}
-	loo := rowSample{m, rowNames{all.all, func(i int) string { return all.row(rows[i]) }}}
-	k := &calibration{Calibration: report.Calibration{Method: "loo"}}
+	loo := rowSample{m, problem.RowNames{All: all.All, Row: func(i int) string { return all.Row(rows[i]) }}}
+	k := &Calibration{Calibration: report.Calibration{Method: "loo"}}
 	on := loo
 	if heldOut != nil {
 		k.Method = "heldout"
 		if m, err = q.heldOutMoments(ctx, c, p, heldOut); err != nil {
 			return err
 		}
-		on = rowSample{m, namesOf(heldOut, 0, heldOut.Len())}
+		on = rowSample{m, problem.NamesOf(heldOut, 0, heldOut.Len())}
 	}
-	if err := k.find(ctx, c.show, p.task.likelihood, on); err != nil {
-		return on.names.explainError(err)
+	if err := k.find(ctx, c.Show, p.Task.Likelihood, on); err != nil {
+		return on.names.ExplainError(err)
 	}
 	if heldOut != nil {
-		score, err := k.score(ctx, p.task.likelihood, on)
+		score, err := k.score(ctx, p.Task.Likelihood, on)
 		if err != nil {
-			return on.names.explainError(err)
+			return on.names.ExplainError(err)
 		}
 		k.HeldOut = rowScores(score)
 	}
 	if err := k.leaveOut(ctx, p, rows, loo.moments); err != nil {
-		return loo.names.explainError(err)
+		return loo.names.ExplainError(err)
 	}
-	q.calibration, q.novelty = k, rankNovelty(k.rows)
+	q.Calibration, q.novelty = k, rankNovelty(k.LeftOutRows)
 	if heldOut == nil && q.noMode != "" {
 		k.warnings = append(k.warnings, q.noMode)
 	}
-	if heldOut == nil && q.how.name == "nystrom" && q.traceError > looseTrace {
-		k.warnings = append(k.warnings, fmt.Sprintf("calibration: %d inducing examples leave out %.2g %% of the prior variance, through which a row acts on its own prediction too: leave-one-out is too hopeful, and the scale may be too small; --calibrate heldout does not depend on it", len(q.how.inducing), 100*q.traceError))
+	if heldOut == nil && q.How.Name == "nystrom" && q.traceError > looseTrace {
+		k.warnings = append(k.warnings, fmt.Sprintf("calibration: %d inducing examples leave out %.2g %% of the prior variance, through which a row acts on its own prediction too: leave-one-out is too hopeful, and the scale may be too small; --calibrate heldout does not depend on it", len(q.How.inducing), 100*q.traceError))
 	}
 	for _, text := range k.warnings {
-		c.warnText(text)
+		c.WarnText(text)
 	}
 	return nil
 }
@@ -269,8 +271,8 @@ const looseTrace = .01
 
 // leaveOut keeps the calibrated leave-one-out predictions of the training rows at
 // these positions, with their scores. Those without moments are left out.
-func (k *calibration) leaveOut(ctx context.Context, p *problem, rows []int, m *moments) error {
-	lik, train := p.task.likelihood, p.examples.train
+func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []int, m *moments) error {
+	lik, train := p.Task.Likelihood, p.Examples.Train
 	calibrated, err := k.score(ctx, lik, rowSample{moments: m})
 	if err != nil {
 		return err
@@ -279,21 +281,21 @@ func (k *calibration) leaveOut(ctx context.Context, p *problem, rows []int, m *m
 	if err != nil {
 		return err
 	}
-	novelty, err := glm.NoveltyOf(ctx, scoringLink(lik, p.model.outputs), lik, m.mean, m.cov, 0)
+	novelty, err := glm.NoveltyOf(ctx, ScoringLink(lik, p.Model.Outputs), lik, m.mean, m.cov, 0)
 	if err != nil {
 		return err
 	}
 	k.LOO = rowScores(calibrated)
 	for _, i := range calibrated.Surprising(mostSurprising) {
-		k.Surprising = append(k.Surprising, report.SurprisingRow{Index: report.Index(train.Rows[rows[i]]), Label: report.Float(label(train, rows[i])), LogDensity: report.Float(calibrated.LogDensity[i])})
+		k.Surprising = append(k.Surprising, report.SurprisingRow{Index: report.Index(train.Rows[rows[i]]), Label: report.Float(problem.Label(train, rows[i])), LogDensity: report.Float(calibrated.LogDensity[i])})
 	}
 	scaled, cov, err := k.scales().Apply(lik, m.cov)
 	if err != nil {
 		return err
 	}
-	answers := &predictions{network: m.mean, mean: m.mean, cov: m.cov, likelihood: scaled, scaled: cov, novelty: novelty}
-	if p.task.classes != nil {
-		answers.prob, answers.mapProb = bothClasses(calibrated.Response), bothClasses(network.Response)
+	answers := &Predictions{Network: m.mean, Mean: m.mean, Cov: m.cov, Likelihood: scaled, Scaled: cov, Novelty: novelty}
+	if p.Task.Classes != nil {
+		answers.Prob, answers.MAPProb = bothClasses(calibrated.Response), bothClasses(network.Response)
 	} else if err := answers.observe(); err != nil {
 		return err
 	}
@@ -301,9 +303,9 @@ func (k *calibration) leaveOut(ctx context.Context, p *problem, rows []int, m *m
 		if math.IsNaN(calibrated.LogDensity[i]) {
 			continue
 		}
-		r := answers.row(p.task, i, train, at)
+		r := answers.Row(p.Task, i, train, at)
 		r.LogDensity, r.MAPLogDensity = report.Float(calibrated.LogDensity[i]), report.Float(network.LogDensity[i])
-		k.rows = append(k.rows, *r)
+		k.LeftOutRows = append(k.LeftOutRows, *r)
 	}
 	return nil
 }
@@ -341,8 +343,8 @@ const mostSurprising = 10
 
 // find sets the scales by some rows, and the scores of their means without a
 // covariance.
-func (k *calibration) find(ctx context.Context, show func(stage string, done, total int), lik glm.Likelihood, on rowSample) error {
-	found, err := glm.Calibrate(ctx, lik, on.y, on.mean, on.cov, &glm.CalibrateOptions{Link: scoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { show("calibrate", scales, 0) }})
+func (k *Calibration) find(ctx context.Context, show func(stage string, done, total int), lik glm.Likelihood, on rowSample) error {
+	found, err := glm.Calibrate(ctx, lik, on.y, on.mean, on.cov, &glm.CalibrateOptions{Link: ScoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { show("calibrate", scales, 0) }})
 	if err != nil {
 		return err
 	}
@@ -359,18 +361,18 @@ func (k *calibration) find(ctx context.Context, show func(stage string, done, to
 }
 
 // score scores the calibrated predictions of some rows.
-func (k *calibration) score(ctx context.Context, lik glm.Likelihood, on rowSample) (*glm.Score, error) {
+func (k *Calibration) score(ctx context.Context, lik glm.Likelihood, on rowSample) (*glm.Score, error) {
 	scaled, cov, err := k.scales().Apply(lik, on.cov)
 	if err != nil {
 		return nil, err
 	}
-	return glm.ScoreOfContext(ctx, scoringLink(lik, on.mean.RawMatrix().Cols), scaled, on.y, on.mean, cov, 0)
+	return glm.ScoreOfContext(ctx, ScoringLink(lik, on.mean.RawMatrix().Cols), scaled, on.y, on.mean, cov, 0)
 }
 
-// scoringLink is the default link with fewer points a row where it takes points:
+// ScoringLink is the default link with fewer points a row where it takes points:
 // the error of an average over many rows, or of a rank among them, is far below
 // that of one row.
-func scoringLink(lik glm.Likelihood, c int) glm.Link {
+func ScoringLink(lik glm.Likelihood, c int) glm.Link {
 	link := glm.DefaultLink(lik, c)
 	if q, ok := link.(glm.QMC); ok {
 		q.Tol, q.MaxPoints, q.Workers = 1e-3, 4096, 1
@@ -392,14 +394,14 @@ func rowScores(s *glm.Score) *report.RowScores {
 	return &report.RowScores{NLL: report.Float(s.NLL), Accuracy: report.Float(s.Accuracy), ECE: report.Float(s.ECE)}
 }
 
-// rank returns the share of training rows whose leave-one-out novelty is smaller;
+// Rank returns the share of training rows whose leave-one-out novelty is smaller;
 // NaN where those are not known.
-func (q *posterior) rank(novelty report.Float) report.Float {
+func (q *Posterior) Rank(novelty report.Float) report.Float {
 	return report.Float(glm.Rank(q.novelty, float64(novelty)))
 }
 
-// text is the calibration in one line.
-func (k *calibration) text() string {
+// Text is the calibration in one line.
+func (k *Calibration) Text() string {
 	by, scores := "leave-one-out over", k.LOO
 	if k.HeldOut != nil {
 		by, scores = "held-out rows,", k.HeldOut

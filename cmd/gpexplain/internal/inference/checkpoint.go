@@ -1,4 +1,4 @@
-package main
+package inference
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -16,15 +18,15 @@ import (
 // a pass.
 const checkpointPause = 5 * time.Second
 
-// readCheckpoint reads the file of --checkpoint where it exists, so that what
+// ReadCheckpoint reads the file of --checkpoint where it exists, so that what
 // is no checkpoint is found before the long work. It is nil without a file, or
 // a path. budget bounds the size of the file.
-func readCheckpoint(path string, budget int64) (*sparse.Checkpoint, error) {
+func ReadCheckpoint(path string, budget int64) (*sparse.Checkpoint, error) {
 	if path == "" {
 		return nil, nil
 	}
 	fail := func(err error) error {
-		return fullErrorf("--checkpoint %s: %w; name another file, or remove it to start anew", path, causeOf(err))
+		return console.FullErrorf("--checkpoint %s: %w; name another file, or remove it to start anew", path, console.CauseOf(err))
 	}
 	info, err := os.Stat(path)
 	switch {
@@ -34,9 +36,9 @@ func readCheckpoint(path string, budget int64) (*sparse.Checkpoint, error) {
 		return nil, fail(err)
 	case !info.Mode().IsRegular():
 		// It could not be replaced as a whole, and is deleted in the end.
-		return nil, fullErrorf("--checkpoint %s: it is no regular file; name another file", path)
+		return nil, console.FullErrorf("--checkpoint %s: it is no regular file; name another file", path)
 	case info.Size() > budget:
-		return nil, fullErrorf("--checkpoint %s: it is %s, more than --max-memory allows; name another file, or raise --max-memory", path, sizeText(info.Size()))
+		return nil, console.FullErrorf("--checkpoint %s: it is %s, more than --max-memory allows; name another file, or raise --max-memory", path, problem.SizeText(info.Size()))
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -52,13 +54,13 @@ func readCheckpoint(path string, budget int64) (*sparse.Checkpoint, error) {
 // useCheckpoint makes a fit with these options go on from --checkpoint and
 // write there.
 func (f *fit) useCheckpoint(o *sparse.Options) {
-	path := f.options.checkpoint
+	path := f.options.Checkpoint
 	if path == "" {
 		return
 	}
-	if o.Resume = f.options.resume; o.Resume != nil {
+	if o.Resume = f.options.Resume; o.Resume != nil {
 		done, total := o.Resume.Examples()
-		f.con.note("going on from %s: %d of %d training rows of a pass are done", path, done, total)
+		f.con.Note("going on from %s: %d of %d training rows of a pass are done", path, done, total)
 	}
 	last := time.Now()
 	o.Checkpoint = func(c *sparse.Checkpoint) error {
@@ -73,9 +75,9 @@ func (f *fit) useCheckpoint(o *sparse.Options) {
 	}
 }
 
-// removeCheckpoint deletes the file of --checkpoint, if any, once the posterior
+// RemoveCheckpoint deletes the file of --checkpoint, if any, once the posterior
 // is written. A link to the file stays.
-func removeCheckpoint(path string) error {
+func RemoveCheckpoint(path string) error {
 	if path == "" {
 		return nil
 	}
@@ -84,7 +86,7 @@ func removeCheckpoint(path string) error {
 		err = os.Remove(target)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("--checkpoint %s: the posterior is written, but this file cannot be deleted: %w; delete it yourself", path, causeOf(err))
+		return fmt.Errorf("--checkpoint %s: the posterior is written, but this file cannot be deleted: %w; delete it yourself", path, console.CauseOf(err))
 	}
 	return nil
 }

@@ -1,60 +1,23 @@
-package main
+package inference
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/minimize"
 	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
-
-// mostHeldOut is the most held-out rows that a choice is made on.
-const mostHeldOut = 5000
-
-// heldOut returns the rows on which a choice is made for a flag: the validation
-// rows, or the last training rows that neither the posterior nor the network was
-// trained on. An error says for what.
-func (p *problem) heldOut(flag, use string) (*dataset.Subset, error) {
-	d := p.examples.data
-	part, o := d.Train, &dataset.SelectOptions{Classes: p.task.classes}
-	used := slices.Clone(p.examples.train.Rows)
-	if d.Valid.Len() > 0 {
-		part, used = d.Valid, nil
-	} else if meta := p.model.meta; meta.rows != "" && meta.data == fingerprint(part) {
-		recorded, _ := parseRows(meta.rows, part.Len())
-		used = append(used, recorded...)
-	}
-	all, err := part.Select(o)
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(used)
-	for _, r := range all.Rows {
-		if _, ok := slices.BinarySearch(used, r); !ok {
-			o.Rows = append(o.Rows, r)
-		}
-	}
-	if len(o.Rows) == 0 {
-		remedy := ""
-		if !d.Images() {
-			remedy = "give --valid-data FILE, or "
-		}
-		return nil, fullErrorf("%s: all %d training rows of %s were trained on, none is left to %s; %strain and fit with --train-count %d", flag, all.Len(), d.Source, use, remedy, max(1, all.Len()*9/10))
-	}
-	o.Rows, o.From = o.Rows[max(0, len(o.Rows)-mostHeldOut):], flag
-	return part.Select(o)
-}
 
 // A candidate is the posterior at one prior precision that --tune-prior tries.
 type candidate struct {
@@ -86,7 +49,7 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		f.con.show("tune", len(t.Trials), 0)
+		f.con.Show("tune", len(t.Trials), 0)
 		at := start * math.Pow(10, x)
 		c, err := try(ctx, at)
 		score := math.Inf(1)
@@ -98,7 +61,7 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 			return 0, err
 		}
 		if err != nil {
-			f.con.detail("prior precision %.4g: %v", at, err)
+			f.con.Detail("prior precision %.4g: %v", at, err)
 		}
 		t.Trials = append(t.Trials, f.trial(at, score))
 		return score, nil
@@ -115,13 +78,13 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 		return score, nil
 	})
 	if e := (*minimize.NoMinimumError)(nil); errors.As(err, &e) {
-		return fullErrorf("--tune-prior %s: no prior precision from %.3g to %.3g gives a finite score; check the targets, or start elsewhere with --prior-precision", t.Method, start*math.Pow(10, e.Lo), start*math.Pow(10, e.Hi))
+		return console.FullErrorf("--tune-prior %s: no prior precision from %.3g to %.3g gives a finite score; check the targets, or start elsewhere with --prior-precision", t.Method, start*math.Pow(10, e.Lo), start*math.Pow(10, e.Hi))
 	}
 	if err != nil {
 		return err
 	}
-	if f.flags.refit {
-		t.Shift, t.StartShift = number(shift[found.X]), number(shift[0])
+	if f.flags.Refit {
+		t.Shift, t.StartShift = Number(shift[found.X]), Number(shift[0])
 	}
 	t.Edge = found.Edge != minimize.Inside
 	return f.choose(t, start*math.Pow(10, found.X))
@@ -131,46 +94,18 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 func (f *fit) choose(t *report.Tuning, precision float64) error {
 	f.tuning = t
 	if t.Edge {
-		f.con.warn(fmt.Errorf("--tune-prior %s: the best prior precision, %.3g, is at the end of those searched: the data do not determine it; check the network, or begin elsewhere with --prior-precision", t.Method, precision))
+		f.con.Warn(fmt.Errorf("--tune-prior %s: the best prior precision, %.3g, is at the end of those searched: the data do not determine it; check the network, or begin elsewhere with --prior-precision", t.Method, precision))
 	}
 	return f.setPrecision(precision)
-}
-
-// noteTuning says before the text of a result how --tune-prior chose, if it did.
-func (c *console) noteTuning(f *report.Fit) {
-	if f.Tuning != nil {
-		c.note("prior precision %s", tuningText(f.Tuning, float64(f.PriorPrecision)))
-	}
-}
-
-// tuningText says what was chosen, and what explanations lose by it.
-func tuningText(t *report.Tuning, precision float64) string {
-	how := map[string]string{"loo": "leave-one-out", "evidence": "evidence", "heldout": "held-out rows"}[t.Method]
-	best, start := math.Inf(1), math.NaN()
-	for i := range t.Trials {
-		score := t.Trials[i].Score()
-		best = min(best, score)
-		if t.Trials[i].PriorPrecision == t.Start {
-			start = score
-		}
-	}
-	text := fmt.Sprintf("%.4g, chosen by %s: NLL %.4f, %.4f at %.4g", precision, how, best, start, float64(t.Start))
-	if t.Method == "evidence" {
-		text = fmt.Sprintf("%.4g, chosen by %s: log evidence %.6g, %.6g at %.4g", precision, how, -best, -start, float64(t.Start))
-	}
-	if t.Shift != nil {
-		text += fmt.Sprintf("; the refit explains a function that differs from the network by %.3g (RMS of the training outputs), by %.3g at %.4g", float64(*t.Shift), float64(*t.StartShift), float64(t.Start))
-	}
-	return text
 }
 
 // trial is a precision with its score, of which less is better.
 func (f *fit) trial(precision, score float64) report.Trial {
 	t := report.Trial{PriorPrecision: report.Float(precision)}
 	if f.flags.tune == "evidence" {
-		t.LogEvidence = number(-score)
+		t.LogEvidence = Number(-score)
 	} else {
-		t.NLL = number(score)
+		t.NLL = Number(score)
 	}
 	return t
 }
@@ -208,8 +143,8 @@ func (f *fit) score(ctx context.Context, c *candidate) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	lik := f.problem.task.likelihood
-	s, err := glm.ScoreOfContext(ctx, glm.DefaultLink(lik, f.problem.model.outputs), lik, m.y, m.mean, m.cov, 0)
+	lik := f.problem.Task.Likelihood
+	s, err := glm.ScoreOfContext(ctx, glm.DefaultLink(lik, f.problem.Model.Outputs), lik, m.y, m.mean, m.cov, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -221,7 +156,7 @@ func (f *fit) score(ctx context.Context, c *candidate) (float64, error) {
 func (f *fit) shift(c *candidate) float64 {
 	ours, network := c.f, f.sites.F
 	if c.rows != nil {
-		ours, network = rowsAt(ours, c.rows), rowsAt(network, c.rows)
+		ours, network = problem.RowsAt(ours, c.rows), problem.RowsAt(network, c.rows)
 	}
 	var d mat.Dense
 	d.Sub(ours, network)
@@ -230,17 +165,17 @@ func (f *fit) shift(c *candidate) float64 {
 }
 
 // candidateOf makes a posterior a candidate.
-func (f *fit) candidateOf(q *posterior) *candidate {
+func (f *fit) candidateOf(q *Posterior) *candidate {
 	c := &candidate{
-		evidence: q.evidence.Value,
-		f:        q.dual.Sites().F,
+		evidence: q.Evidence.Value,
+		f:        q.Dual.Sites().F,
 		leaveOneOut: func(ctx context.Context) (*moments, error) {
 			return q.leaveOneOut(ctx, f.con, f.problem, q.leftOut(f.problem))
 		},
 		heldOut: func(ctx context.Context) (*moments, error) { return q.heldOutMoments(ctx, f.con, f.problem, f.heldOut) },
 	}
-	if q.how.name == "subset" {
-		c.rows = q.how.inducing
+	if q.How.Name == "subset" {
+		c.rows = q.How.inducing
 	}
 	return c
 }
@@ -266,7 +201,7 @@ func (f *fit) exactCandidates(x *linearize.Batch) func(ctx context.Context, prec
 		if before == nil {
 			last, err = g.exactDual(ctx, x, nil)
 		} else {
-			last, err = before.Rescale(ctx, g.kernel, lastPrecision/precision, f.problem.examples.y, f.problem.task.likelihood)
+			last, err = before.Rescale(ctx, g.kernel, lastPrecision/precision, f.problem.Examples.Y, f.problem.Task.Likelihood)
 		}
 		if err != nil {
 			return nil, err
@@ -298,10 +233,10 @@ func (f *fit) nystromCandidates(ctx context.Context, z *sparse.Inducing) (func(c
 			return nil, err
 		}
 	}
-	rows := (&posterior{how: method{name: "nystrom"}}).leftOut(p)
+	rows := (&Posterior{How: Method{Name: "nystrom"}}).leftOut(p)
 	var last *sparse.Mode
 	return func(ctx context.Context, precision float64) (*candidate, error) {
-		m, err := prior.Mode(ctx, train, start/precision, p.examples.y, p.task.likelihood, last)
+		m, err := prior.Mode(ctx, train, start/precision, p.Examples.Y, p.Task.Likelihood, last)
 		if err != nil {
 			return nil, err
 		}
@@ -310,15 +245,15 @@ func (f *fit) nystromCandidates(ctx context.Context, z *sparse.Inducing) (func(c
 			evidence: m.Evidence().Value,
 			f:        m.F(),
 			leaveOneOut: func(ctx context.Context) (*moments, error) {
-				to := newMoments(rowsAt(p.examples.y, rows), p.model.outputs)
+				to := newMoments(problem.RowsAt(p.Examples.Y, rows), p.Model.Outputs)
 				return to, m.LeaveOneOutTo(ctx, to.mean, to.cov, rows)
 			},
 			heldOut: func(ctx context.Context) (*moments, error) {
-				y, err := p.targets(f.heldOut)
+				y, err := p.Targets(f.heldOut)
 				if err != nil {
-					return nil, &fullError{err}
+					return nil, &console.FullError{Err: err}
 				}
-				to := newMoments(y, p.model.outputs)
+				to := newMoments(y, p.Model.Outputs)
 				return to, m.PredictPreparedTo(ctx, to.mean, to.cov, heldOut)
 			},
 		}, nil
@@ -328,11 +263,11 @@ func (f *fit) nystromCandidates(ctx context.Context, z *sparse.Inducing) (func(c
 // prepareHeldOut computes the features of the held-out rows.
 func (f *fit) prepareHeldOut(ctx context.Context, p *sparse.Projected) (*sparse.Prepared, error) {
 	rows := f.heldOut
-	names := namesOf(rows, 0, rows.Len())
-	f.con.detail("prior precision chosen on %d rows: %s", rows.Len(), names.all)
-	prepared, err := p.Prepare(ctx, f.problem.examples.source(f.problem.model, rows))
+	names := problem.NamesOf(rows, 0, rows.Len())
+	f.con.Detail("prior precision chosen on %d rows: %s", rows.Len(), names.All)
+	prepared, err := p.Prepare(ctx, f.problem.Examples.Source(f.problem.Model, rows))
 	if err != nil {
-		return nil, &fullError{names.explainError(err)}
+		return nil, &console.FullError{Err: names.ExplainError(err)}
 	}
 	return prepared, nil
 }
@@ -340,8 +275,8 @@ func (f *fit) prepareHeldOut(ctx context.Context, p *sparse.Projected) (*sparse.
 // tunePrior chooses the factor on the prior variances with the least negative
 // log likelihood of the held-out rows, at θ*.
 func (f *fit) tunePrior(ctx context.Context, dual *sparse.Projected) (*sparse.Tuned, error) {
-	rows, lik := f.heldOut, f.problem.task.likelihood
-	y, err := f.problem.targets(rows)
+	rows, lik := f.heldOut, f.problem.Task.Likelihood
+	y, err := f.problem.Targets(rows)
 	if err != nil {
 		return nil, err
 	}
@@ -349,7 +284,7 @@ func (f *fit) tunePrior(ctx context.Context, dual *sparse.Projected) (*sparse.Tu
 	if err != nil {
 		return nil, err
 	}
-	link := glm.DefaultLink(lik, f.problem.model.outputs)
+	link := glm.DefaultLink(lik, f.problem.Model.Outputs)
 	logp := make([]float64, rows.Len())
 	tuned, err := dual.Tune(ctx, prepared, func(mean, cov *mat.Dense) (float64, error) {
 		err := link.LogPredictiveTo(logp, lik, y, mean, cov)

@@ -1,4 +1,4 @@
-package main
+package inference
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // exact conditions on all training rows. A refit moves to the mode of the
 // linearized model (E9).
-func (f *fit) exact(ctx context.Context) (*posterior, error) {
+func (f *fit) exact(ctx context.Context) (*Posterior, error) {
 	if err := f.prepare(ctx, true); err != nil {
 		return nil, err
 	}
@@ -33,40 +33,40 @@ func (f *fit) exact(ctx context.Context) (*posterior, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	f.con.endPartAt("kernel", formed)
+	f.con.EndPartAt("kernel", formed)
 	return f.exactPosterior(dual), nil
 }
 
 // exactDual forms the kernel and fits or refits. It writes the time when the
 // kernel was formed to a formed that is not nil.
 func (f *fit) exactDual(ctx context.Context, batch *linearize.Batch, formed *time.Time) (*gp.Exact, error) {
-	o := &gp.Options{Mean: f.options.mean, MaxMemory: f.problem.limits.memory, Progress: func(stage string, done, total int) {
+	o := &gp.Options{Mean: f.options.mean, MaxMemory: f.problem.Limits.Memory, Progress: func(stage string, done, total int) {
 		if stage == gp.StageKernel && done == total && formed != nil {
 			*formed = time.Now()
 		}
-		f.con.show(stage, done, total)
+		f.con.Show(stage, done, total)
 	}}
-	if f.flags.refit {
-		return gp.Refit(ctx, f.kernel, batch, f.problem.examples.y, f.problem.task.likelihood, o)
+	if f.flags.Refit {
+		return gp.Refit(ctx, f.kernel, batch, f.problem.Examples.Y, f.problem.Task.Likelihood, o)
 	}
 	return gp.Fit(ctx, f.kernel, batch, f.sites, o)
 }
 
 // exactPosterior notes the evidence of an exact posterior.
-func (f *fit) exactPosterior(dual *gp.Exact) *posterior {
+func (f *fit) exactPosterior(dual *gp.Exact) *Posterior {
 	q := f.posterior(dual)
-	if f.flags.refit {
-		q.evidence = dual.EvidenceRefit()
+	if f.flags.Refit {
+		q.Evidence = dual.EvidenceRefit()
 	} else {
-		q.evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
+		q.Evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
 	}
 	return q
 }
 
 // cg conditions on all training rows by conjugate gradients, without forming
 // their kernel.
-func (f *fit) cg(ctx context.Context) (*posterior, error) {
-	if err := f.prepare(ctx, f.problem.keepsJacobian()); err != nil {
+func (f *fit) cg(ctx context.Context) (*Posterior, error) {
+	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
 		return nil, err
 	}
 	if f.flags.tune != "" {
@@ -81,7 +81,7 @@ func (f *fit) cg(ctx context.Context) (*posterior, error) {
 			}
 			q := g.posterior(dual)
 			if f.flags.tune == "evidence" {
-				q.evidence, err = dual.EvidenceRefit(ctx)
+				q.Evidence, err = dual.EvidenceRefit(ctx)
 			}
 			return f.candidateOf(q), err
 		})
@@ -93,24 +93,24 @@ func (f *fit) cg(ctx context.Context) (*posterior, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.con.endPart(ctx, "kernel"); err != nil {
+	if err := f.con.EndPart(ctx, "kernel"); err != nil {
 		return nil, err
 	}
 	q := f.posterior(dual)
-	if f.flags.refit {
-		q.evidence, err = dual.EvidenceRefit(ctx)
+	if f.flags.Refit {
+		q.Evidence, err = dual.EvidenceRefit(ctx)
 	} else {
-		q.evidence, err = dual.EvidenceAtTheta(ctx, gp.Scatter(f.prior, f.theta))
+		q.Evidence, err = dual.EvidenceAtTheta(ctx, gp.Scatter(f.prior, f.theta))
 	}
-	q.approximation = &report.Approximation{MeanError: number(dual.MeanError()), EvidenceSE: number(q.evidence.StdErr)}
+	q.approximation = &report.Approximation{MeanError: Number(dual.MeanError()), EvidenceSE: Number(q.Evidence.StdErr)}
 	return q, err
 }
 
 // cgDual fits or refits.
 func (f *fit) cgDual(ctx context.Context) (*cg.Posterior, error) {
-	o := &cg.Options{Mean: f.options.mean, MaxMemory: f.problem.limits.memory, Seed: f.problem.limits.seed, Progress: f.con.show}
-	if f.flags.refit {
-		return cg.Refit(ctx, f.kernel, f.source, f.problem.examples.y, f.problem.task.likelihood, o)
+	o := &cg.Options{Mean: f.options.mean, MaxMemory: f.problem.Limits.Memory, Seed: f.problem.Limits.Seed, Progress: f.con.Show}
+	if f.flags.Refit {
+		return cg.Refit(ctx, f.kernel, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, o)
 	}
 	return cg.Fit(ctx, f.kernel, f.source, f.sites, o)
 }

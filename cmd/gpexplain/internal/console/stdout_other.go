@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package console
 
 // stdoutClosed is known on Linux only.
 func stdoutClosed() bool { return false }

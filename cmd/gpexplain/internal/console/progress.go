@@ -1,109 +1,16 @@
-package main
+package console
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
-
-	"github.com/funcgp/funcgp/explain/report"
 )
-
-// A console is where one run of the command speaks: results go to standard
-// output; notes, warnings and progress go to standard error.
-type console struct {
-	args                 []string // the command line
-	out                  *output
-	stderr               io.Writer
-	json, quiet, verbose bool // --json, --quiet and --verbose
-
-	running  bool // a verb has been found and has begun to check its flags
-	bar      *progress
-	watch    *stopwatch
-	warnings []string
-	closers  []func() error // of files that answers are read from
-}
-
-// begin starts progress and the stopwatch. It is called after the flags are
-// parsed.
-func (c *console) begin() {
-	if c.bar == nil {
-		c.bar = newProgress(c.stderr, c.quiet)
-	}
-	c.watch = newStopwatch()
-}
-
-// close closes the files that the verb still had open.
-func (c *console) close() {
-	for _, f := range c.closers {
-		// They were only read from, so an error loses nothing.
-		_ = f()
-	}
-}
-
-// note writes a line on standard error unless --quiet.
-func (c *console) note(format string, args ...any) {
-	if c.quiet {
-		return
-	}
-	c.bar.clear()
-	fmt.Fprintln(c.stderr, oneLine(fmt.Sprintf(format, args...)))
-}
-
-// detail writes a line on standard error with --verbose.
-func (c *console) detail(format string, args ...any) {
-	if c.verbose {
-		c.note(format, args...)
-	}
-}
-
-// warn keeps warnings for the report, each text once.
-func (c *console) warn(list ...error) {
-	for _, err := range list {
-		c.warnText(err.Error())
-	}
-}
-
-func (c *console) warnText(text string) {
-	if !slices.Contains(c.warnings, text) {
-		c.warnings = append(c.warnings, text)
-	}
-}
-
-// show reports progress. Every long call of the library gets it as its
-// Progress.
-func (c *console) show(stage string, done, total int) { c.bar.show(stage, done, total) }
-
-// endPart ends a part of the work. It returns the error of a context that is
-// done, so that the next part does not begin.
-func (c *console) endPart(ctx context.Context, part string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	c.endPartAt(part, time.Now())
-	return ctx.Err()
-}
-
-// endPartAt ends a part of the work at a time that may have passed already.
-func (c *console) endPartAt(part string, at time.Time) {
-	c.watch.lap(part, at)
-	if c.bar != nil && c.bar.told != nil {
-		c.bar.told(part, 1, 1)
-	}
-}
-
-// timings ends the part in which results were written, and returns the time
-// that each part took.
-func (c *console) timings() report.Timings {
-	c.endPartAt("write", time.Now())
-	return c.watch.timings()
-}
 
 // A stopwatch divides the time since the process started into consecutive
 // parts, so that they sum to the total.
@@ -193,3 +100,6 @@ func (p *progress) clear() {
 		p.bar = nil
 	}
 }
+
+// started is as near to the start of the process as Go code can be.
+var started = time.Now()
