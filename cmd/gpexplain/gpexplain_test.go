@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 )
 
 // A result is what a user sees of one run.
@@ -22,7 +24,7 @@ type result struct {
 // gpexplain runs a command line as main does.
 func gpexplain(ctx context.Context, args ...string) result {
 	var stdout, stderr bytes.Buffer
-	code := status(&stderr, run(ctx, &stdout, &stderr, args))
+	code := console.Status(&stderr, run(ctx, &stdout, &stderr, args))
 	return result{code, stdout.String(), stderr.String()}
 }
 
@@ -84,43 +86,6 @@ func listing(t testing.TB, dir string) []string {
 		names = append(names, e.Name())
 	}
 	return names
-}
-
-// skeleton shows the names of a JSON text's fields in their order: of a list
-// those of its first element, of a scalar nothing.
-func skeleton(t testing.TB, text string) string {
-	t.Helper()
-	d := json.NewDecoder(strings.NewReader(text))
-	s := skeletonOf(t, d)
-	return s
-}
-
-func skeletonOf(t testing.TB, d *json.Decoder) string {
-	token, err := d.Token()
-	require.NoError(t, err)
-	switch token {
-	case json.Delim('{'):
-		var fields []string
-		for d.More() {
-			name, err := d.Token()
-			require.NoError(t, err)
-			fields = append(fields, name.(string)+skeletonOf(t, d))
-		}
-		_, err := d.Token()
-		require.NoError(t, err)
-		return "{" + strings.Join(fields, " ") + "}"
-	case json.Delim('['):
-		first := ""
-		for i := 0; d.More(); i++ {
-			if s := skeletonOf(t, d); i == 0 {
-				first = s
-			}
-		}
-		_, err := d.Token()
-		require.NoError(t, err)
-		return "[" + first + "]"
-	}
-	return ""
 }
 
 // sharedData is a path below ../shared/data beside the repository; without it

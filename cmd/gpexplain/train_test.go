@@ -12,10 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 )
-
-const trainFields = "{out parameters examples objective log_likelihood gradient_norm train_accuracy test_accuracy train_nll test_nll warnings[] seconds}"
 
 // What train writes, the other verbs understand without a flag.
 func TestTrainMetadata(t *testing.T) {
@@ -24,17 +23,17 @@ func TestTrainMetadata(t *testing.T) {
 	data := []string{"--data", "digits:600,100"}
 	args := append([]string{"train", "--classes", "9,4", "--train-count", "100", "--prior-precision", "3", "--epochs", "3", "--lbfgs", "20", "--seed", "7", "--out", model}, data...)
 	text := succeed(t, append(args, "--json")...)
-	require.Equal(t, trainFields, skeleton(t, text))
+	requireSchema(t, "train", text)
 	r := decode[trainReport](t, text)
 	require.Equal(t, 4587, r.Parameters)
 	require.Equal(t, 100, r.Examples)
 	require.GreaterOrEqual(t, float64(r.TrainAccuracy), 0.5)
 
 	meta := decode[inspection](t, succeed(t, "inspect", "--json", "--model", model)).Metadata
-	require.Equal(t, "9,4", meta[keyClasses])
-	require.Equal(t, "3", meta[keyPrecision])
-	require.Equal(t, "bernoulli", meta[keyLikelihood])
-	require.Equal(t, "gpexplain "+strings.Join(append(args, "--json"), " "), meta[keyCommand])
+	require.Equal(t, "9,4", meta[problem.KeyClasses])
+	require.Equal(t, "3", meta[problem.KeyPrecision])
+	require.Equal(t, "bernoulli", meta[problem.KeyLikelihood])
+	require.Equal(t, "gpexplain "+strings.Join(append(args, "--json"), " "), meta[problem.KeyCommand])
 
 	explained := decode[report.Report](t, succeed(t, append([]string{"explain", "--json", "--calibrate", "none", "--model", model, "--html", page}, data...)...))
 	require.Equal(t, 100, explained.Fit.Examples, "the rows it was trained on")
