@@ -51,15 +51,22 @@ func TestOpenCSVTestFile(t *testing.T) {
 	require.Nil(t, d.Train.Labels)
 
 	for text, want := range map[string]string{
-		"u,w,y\n1,2,3\n":     `:1: the feature columns are not those of ` + path + `: feature 1 is "w", want "v"`,
-		"u,v,t,y\n1,2,3,4\n": "3 features, want 2",
-		"u,v,z\n1,2,3\n":     `there is no column "y"; choose from "u", "v", "z"`,
+		"u,w,y\n1,2,3\n":     `:1: the feature columns are not those of ` + path + `: feature 1, "v", is missing`,
+		"u,v,t,y\n1,2,3,4\n": `:1: column "t" is not in ` + path + `; leave it out, or name it as the ID`,
+		"u,v,z\n1,2,3\n":     `:1: column "z" is not in ` + path + `; call it "y" if it is the target`,
 	} {
 		other := write(t, dir, "other.csv", []byte(text))
 		_, err := Open(context.Background(), path, &OpenOptions{TestFile: other})
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "other.csv")
 	}
+
+	// The columns of another file may be in another order.
+	other := write(t, dir, "order.csv", []byte("y,v,u\n2,6,5\n"))
+	d, err = Open(context.Background(), path, &OpenOptions{TestFile: other})
+	require.NoError(t, err)
+	require.Equal(t, []int{2}, d.Test.Labels)
+	require.Equal(t, []float64{5, 6}, d.Test.Matrix(nil).RawRowView(0))
 }
 
 // The validation rows come from a file of their own, beside a test file or not.
@@ -98,16 +105,27 @@ func TestReadCSVErrors(t *testing.T) {
 		{"u,y\nNaN,2\n", "", `a.csv:2: column 1 (u): "NaN" is not finite`},
 		{"u,y\n1,-inf\n", "", `a.csv:2: column 2 (y): "-inf" is not finite`},
 		{"u,y\n1e400,2\n", "", `a.csv:2: column 1 (u): "1e400" is too large`},
-		{"u,y\n1,setosa\n", "", `a.csv:2: column 2 (y): "setosa" is not a number; code words as numbers`},
+		{"u,y\nred,1\n", "", `a.csv:2: column 1 (u): "red" is not a number; code words as numbers, name a column`},
+		{"u,y\n1,2\n1,setosa\n", "", `a.csv:3: column 2 (y): "setosa" is not a number, but the targets above it are numbers; write all of them as`},
+		{"u,y\n1,setosa\n1,2\n", "", `a.csv:3: column 2 (y): "2" is a number, but the targets above it are words`},
+		{"u,y\n1,setosa\n1,\n", "", `a.csv:3: column 2 (y): missing value`},
+		{"u,y\n1,\"$1,000\"\n", "", `a.csv:2: column 2 (y): "$1,000" has a comma where a number has a decimal point`},
+		{"u,y\n1,12 %\n", "", `a.csv:2: column 2 (y): "12 %" is not a decimal number`},
+		{"u,y\n1,\"1,5\"\n", "", `a.csv:2: column 2 (y): "1,5" has a comma where`},
+		{"u,a,b\n1,2,red\n", "a,b", `a.csv:2: column 3 (b): "red" is not a number`},
+		{"u,a,b\n1,2,3\n", "a,c", `a.csv:1: there is no column "c"`},
+		{"u,a,b\n1,2,3\n", "a,a", `a.csv:1: column "a" is asked for twice`},
+		{"a,b\n1,2\n", "a,b", "a.csv:1: no column is left for the features"},
+		{"u v y\n1 2 3\n", "", "a.csv:1: one column only; give at least one feature and a target, separated by commas, semicolons or tabs"},
 		{"u,y\n1_000,2\n", "", `a.csv:2: column 1 (u): "1_000" is not a`},
 		{"u,y\n1,0x1p3\n", "", `a.csv:2: column 2 (y): "0x1p3" is not a decimal number; write it as 1000, 0.5 or 1.5e-3`},
 		{"u,y\n1,2\n1,0x_1Fp-2\n", "", `a.csv:3: column 2 (y): "0x_1Fp-2" is not a decimal number`},
 		{"u,y\n1,Infinity\n", "", `a.csv:2: column 2 (y): "Infinity" is not finite`},
-		{"u,y\n1,0b1\n", "", `a.csv:2: column 2 (y): "0b1" is not a number`},
+		{"u,y\n1,2\n1,0b1\n", "", `a.csv:3: column 2 (y): "0b1" is not a number`},
 		{"u,y\n\"1,2\n3,4\n", "", "a.csv:"},
 		{"u,y\n1\"2,3\n", "", `a.csv:2: byte 2 of the line: bare " in non-quoted-field`},
 	} {
-		_, err := readCSV(strings.NewReader(c.text), "a.csv", c.target, 0)
+		_, err := readCSV(strings.NewReader(c.text), "a.csv", layout{target: c.target}, 0)
 		require.ErrorContains(t, err, c.want, "%q", c.text)
 		require.IsType(t, &Error{}, err)
 	}
@@ -115,7 +133,7 @@ func TestReadCSVErrors(t *testing.T) {
 
 // Decimal numbers are read in every spelling of a spreadsheet.
 func TestReadCSVNumbers(t *testing.T) {
-	got, err := readCSV(strings.NewReader("u,y\n+1.5,-.5\n2.,1E3\n1e+2,1.25E-02\n 007 ,-0\n"), "a.csv", "", 0)
+	got, err := readCSV(strings.NewReader("u,y\n+1.5,-.5\n2.,1E3\n1e+2,1.25E-02\n 007 ,-0\n"), "a.csv", layout{}, 0)
 	require.NoError(t, err)
 	require.Equal(t, []float64{1.5, 2, 100, 7}, got.x)
 	require.Equal(t, []float64{-.5, 1000, .0125, 0}, got.y)
@@ -136,10 +154,11 @@ func FuzzCSV(f *testing.F) {
 			return err == nil
 		}
 		n := 3
-		tab, err := readCSV(strings.NewReader(text), "a.csv", target, 0)
+		tab, err := readCSV(strings.NewReader(text), "a.csv", layout{target: target}, 0)
 		if check(err) {
-			n = len(tab.y)
+			n = tab.n
 			require.Len(t, tab.x, n*len(tab.columns))
+			require.Equal(t, n*len(tab.targets), len(tab.y)+len(tab.words))
 			for _, v := range append(tab.x, tab.y...) {
 				require.False(t, math.IsNaN(v) || math.IsInf(v, 0))
 			}

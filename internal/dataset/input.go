@@ -9,8 +9,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // InputOptions says what the data expect of a single input from a file.
@@ -168,7 +166,7 @@ func readRow(r io.Reader, name string, o *InputOptions) (*Input, error) {
 	for j := range take {
 		take[j] = j
 	}
-	if noNumbers(rec) {
+	if noNumbers(rec, in.Comma) {
 		header = trimAll(rec)
 		if named = o.Columns != nil; named {
 			if take, err = matchColumns(name, header, o.Columns); err != nil {
@@ -188,14 +186,6 @@ func readRow(r io.Reader, name string, o *InputOptions) (*Input, error) {
 		}
 	}
 	return in.input(rec, header, take, o)
-}
-
-// noNumbers reports whether no field is a number, as in a header.
-func noNumbers(rec []string) bool {
-	return !slices.ContainsFunc(rec, func(f string) bool {
-		_, err := strconv.ParseFloat(strings.TrimSpace(f), 64)
-		return err == nil
-	})
 }
 
 // matchColumns returns the column of each feature in the header, which may have

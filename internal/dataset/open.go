@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -13,11 +12,17 @@ import (
 
 // OpenOptions configures Open. Nil and zero values mean the defaults.
 type OpenOptions struct {
-	Target    string // CSV: the target column; default the last one
+	Target    string // CSV: the target column, or several separated by commas; default the last one
+	ID        string // CSV: the column that names the rows, which is no feature; default none
 	Split     *int   // CSV: number of the split in FILE.splits.csv; nil means none
-	TestFile  string // CSV: a second file with the test rows; default none
+	TestFile  string // CSV: a second file with the test rows, with targets or without; default none
 	ValidFile string // CSV: another file with the validation rows; default none
 	MaxBytes  int64  // CSV: the most memory that the numbers of a file may take; default no limit
+
+	// ClassNames are words that labels may be beside those that occur, for example
+	// classes of a network of which the data have no row. They count only where the
+	// targets are words.
+	ClassNames []string
 
 	Seed        uint64 // digits: seed of the generator; default 0
 	DigitsTrain int    // digits: training rows; default 20000
@@ -63,11 +68,14 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 		switch {
 		case err != nil:
 			return nil, &Error{File: name, Problem: "no such data", Err: err, Remedy: names}
-		case info.Mode().IsRegular() && strings.EqualFold(filepath.Ext(name), ".csv"):
+		case info.Mode().IsRegular() && isCSV(name):
 			return openCSV(ctx, name, o)
 		case !info.IsDir():
 			return nil, &Error{File: name, Problem: "is neither a .csv file nor a directory", Remedy: names}
 		}
+	}
+	if o.ID != "" {
+		return nil, &Error{File: name, Problem: "an ID column was asked for", Remedy: "it needs data from a .csv file"}
 	}
 	if csvOnly {
 		return nil, &Error{File: name, Problem: "a target, split, test or validation file was asked for", Remedy: "they need data from a .csv file"}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +13,8 @@ import (
 
 // splitsPath returns the path of the splits of FILE.csv.
 func splitsPath(csvPath string) string {
-	return strings.TrimSuffix(csvPath, filepath.Ext(csvPath)) + ".splits.csv"
+	stem, _ := csvStem(csvPath)
+	return stem + ".splits.csv"
 }
 
 // readSplit reads split k from the splits file beside csvPath. It returns the

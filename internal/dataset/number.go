@@ -1,0 +1,144 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// isDecimal reports whether a field has only the characters of decimal numbers,
+// unlike 1_000, 0x1p3, Inf and NaN, which strconv accepts.
+func isDecimal(field string) bool {
+	for i := range len(field) {
+		if c := field[i]; (c < '0' || c > '9') && c != '.' && c != '+' && c != '-' && c != 'e' && c != 'E' {
+			return false
+		}
+	}
+	return true
+}
+
+// parseFloat parses a number between the separators comma, of which commas are no
+// part where they are the separator themselves.
+func parseFloat(field string, comma rune) (float64, error) {
+	if comma != ',' && strings.Count(field, ",") == 1 && !strings.Contains(field, ".") {
+		field = strings.Replace(field, ",", ".", 1)
+	}
+	return strconv.ParseFloat(field, 64)
+}
+
+// allNumbers reports whether every field is a number.
+func allNumbers(fields []string, comma rune) bool {
+	for _, f := range fields {
+		if _, err := parseFloat(strings.TrimSpace(f), comma); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// noNumbers reports whether no field is a number, as in a header.
+func noNumbers(fields []string, comma rune) bool {
+	for _, f := range fields {
+		if _, err := parseFloat(strings.TrimSpace(f), comma); err == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// decimalCommas says how the numbers of a file are written. Numbers with a comma
+// are accepted where it cannot separate thousands: some number has other than
+// three digits after it, and none has a point.
+type decimalCommas struct {
+	comma, point string // where the first of each is, and what it is
+	certain      bool
+	line         int // of the first comma
+}
+
+// note records how the number of a field is written.
+func (d *decimalCommas) note(field, place string, line int) {
+	whole, part, ok := strings.Cut(field, ",")
+	if strings.Contains(field, ".") && d.point == "" {
+		d.point = fmt.Sprintf("line %d has %s", line, quote(field))
+	}
+	if !ok {
+		return
+	}
+	if d.comma == "" {
+		d.comma, d.line = fmt.Sprintf("%s: %s", place, quote(field)), line
+	}
+	whole = strings.TrimLeft(whole, "+-")
+	d.certain = d.certain || len(part) != 3 || whole == "" || whole == "0" || len(whole) > 3
+}
+
+// check refuses commas whose meaning is open; it is called after the last number.
+func (in *records) checkDecimals() error {
+	d := &in.decimal
+	e := &Error{File: in.name, Line: d.line, Remedy: "write decimal points, and no separators of thousands"}
+	switch {
+	case d.comma == "":
+		return nil
+	case d.point != "":
+		e.Problem = fmt.Sprintf("%s has a comma, but %s with a point", d.comma, d.point)
+	case !d.certain:
+		e.Problem = d.comma + " has a comma that may be decimal or separate thousands"
+	default:
+		return nil
+	}
+	return e
+}
+
+// number parses field j, a finite decimal number.
+func (in *records) number(j int, column, field string) (float64, error) {
+	field = strings.TrimSpace(field)
+	v, err := parseFloat(field, in.Comma)
+	if err == nil && isDecimal(strings.Replace(field, ",", ".", 1)) && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		if in.Comma != ',' {
+			in.decimal.note(field, place(j, column), in.line(j))
+		}
+		return v, nil
+	}
+	e := &Error{File: in.name, Line: in.line(j), Place: place(j, column)}
+	switch {
+	case field == "":
+		e.Problem, e.Remedy = "missing value", "fill it in or leave the row out"
+	case err == nil && !math.IsNaN(v) && !math.IsInf(v, 0):
+		e.Problem, e.Remedy = quote(field)+" is not a decimal number", "write it as 1000, 0.5 or 1.5e-3"
+	case err == nil:
+		e.Problem, e.Remedy = quote(field)+" is not finite", "fill it in or leave the row out"
+	case errors.Is(err, strconv.ErrRange):
+		e.Problem, e.Remedy = quote(field)+" is too large for a float64", "rescale the column"
+	case strings.Contains(field, ",") && looksNumeric(field):
+		e.Problem, e.Remedy = quote(field)+" has a comma where a number has a decimal point", "write decimal points, and no separators of thousands"
+	case looksNumeric(field):
+		e.Problem, e.Remedy = quote(field)+" is not a decimal number", "write it as 1000, 0.5 or 1.5e-3"
+	default:
+		e.Problem, e.Remedy = quote(field)+" is not a number", "code words as numbers, name a column of row names as the ID, or leave the column out"
+	}
+	return 0, e
+}
+
+// looksNumeric reports whether a field that is no number was meant as one: 1_000,
+// $1,000, 12 %.
+func looksNumeric(field string) bool {
+	digits := 0
+	for _, r := range strings.TrimLeft(field, "+-") {
+		switch {
+		case unicode.IsDigit(r):
+			digits++
+		case !unicode.IsSpace(r) && !unicode.Is(unicode.Sc, r) && !strings.ContainsRune(".,_'’%", r):
+			return false
+		}
+	}
+	return digits > 0
+}
+
+// isWord reports whether a field can name a class: it is neither empty nor a
+// number, well written or not.
+func isWord(field string, comma rune) bool {
+	_, err := parseFloat(field, comma)
+	return field != "" && err != nil && !errors.Is(err, strconv.ErrRange) && !looksNumeric(field)
+}

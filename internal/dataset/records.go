@@ -1,0 +1,144 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// records reads the records of a CSV file, gzipped or not. Its errors say where
+// they are.
+type records struct {
+	*csv.Reader
+	name    string
+	in      *bounded
+	decimal decimalCommas
+	err     error // of opening; next returns it
+}
+
+// maxRecord bounds the bytes of one record, so that a file that is no table
+// cannot fill the memory.
+const maxRecord = 64 << 20
+
+// A bounded reader fails with errLong when no bytes are left.
+type bounded struct {
+	io.Reader
+	left int
+}
+
+var errLong = errors.New("too long")
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, errLong
+	}
+	n, err := b.Reader.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// bom is the byte order mark with which some programs begin a file.
+const bom = "\ufeff"
+
+// sniffed is how much of a file is looked at to find its separator.
+const sniffed = 64 << 10
+
+// newRecords reads a file whose fields are separated by commas, semicolons or
+// tabs, whichever its first line says.
+func newRecords(r io.Reader, name string) *records {
+	in := &records{name: name}
+	if r, in.err = unzipped(r); in.err != nil {
+		r = strings.NewReader("")
+	}
+	in.in = &bounded{r, maxRecord}
+	b := bufio.NewReaderSize(in.in, sniffed)
+	if head, _ := b.Peek(len(bom)); string(head) == bom {
+		_, _ = b.Discard(len(bom)) // peeked, so it is there
+	}
+	in.Reader = csv.NewReader(b)
+	head, _ := b.Peek(sniffed) // an error comes again when the records are read
+	in.Comma = separator(head)
+	in.FieldsPerRecord = -1
+	in.ReuseRecord = true
+	in.TrimLeadingSpace = in.Comma != '\t' // which would swallow an empty field
+	return in
+}
+
+// unzipped returns what a gzipped file holds, and other files as they are.
+func unzipped(r io.Reader) (io.Reader, error) {
+	b := bufio.NewReader(r)
+	if head, _ := b.Peek(2); string(head) != "\x1f\x8b" {
+		return b, nil
+	}
+	return gzip.NewReader(b)
+}
+
+// separator returns what separates the fields of the first line. Semicolons and
+// tabs win where there are as many of them as commas, or where numbers lie between
+// them, whose commas are decimal then.
+func separator(head []byte) rune {
+	head = bytes.TrimLeft(head, "\r\n")
+	count, quoted, end := map[byte]int{}, false, len(head)
+	for i, c := range head {
+		if c == '"' {
+			quoted = !quoted
+		} else if c == '\n' && !quoted {
+			end = i
+			break
+		} else if !quoted {
+			count[c]++
+		}
+	}
+	for _, c := range []byte{'\t', ';'} {
+		if count[c] > 0 && (count[c] >= count[','] || allNumbers(strings.Split(string(head[:end]), string(c)), rune(c))) {
+			return rune(c)
+		}
+	}
+	return ','
+}
+
+// next returns the next record, which the next call overwrites. The error is
+// io.EOF at the end, that of a context that is done, or an *Error.
+func (in *records) next() ([]string, error) {
+	in.in.left = maxRecord
+	rec, err := []string(nil), in.err
+	if err == nil {
+		rec, err = in.Read()
+	}
+	if err == nil || err == io.EOF || interrupted(err) {
+		return rec, err
+	}
+	if errors.Is(err, errLong) {
+		return nil, &Error{File: in.name, Problem: fmt.Sprintf("a line of more than %d bytes", maxRecord), Remedy: "give a table with one row of numbers a line"}
+	}
+	e := &Error{File: in.name, Problem: "cannot be read", Err: err}
+	var p *csv.ParseError
+	switch {
+	case errors.As(err, &p):
+		e.Line, e.Place, e.Problem, e.Err = p.Line, fmt.Sprintf("byte %d of the line", p.Column), p.Err.Error(), nil
+		e.Remedy = "write plain CSV: commas, semicolons or tabs between fields, quotes only around whole fields"
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.Is(err, io.ErrUnexpectedEOF):
+		e.Problem, e.Remedy = "its gzip compression is damaged", "compress it again"
+	}
+	return nil, e
+}
+
+// line returns the line of field j of the current record.
+func (in *records) line(j int) int {
+	l, _ := in.FieldPos(j)
+	return l
+}
+
+// place returns the place of field j for messages.
+func place(j int, column string) string {
+	if column == "" {
+		return fmt.Sprintf("column %d", j+1)
+	}
+	return fmt.Sprintf("column %d (%s)", j+1, column)
+}

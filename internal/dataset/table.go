@@ -1,0 +1,301 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// table is a CSV file: features, and targets that are numbers, words or missing.
+type table struct {
+	file    string
+	columns []string // features, in file order
+	targets []string // target columns; nil where the file has none
+	n       int
+	x       []float64 // N×D, row-major
+	y       []float64 // N×T, row-major; nil where the targets are words
+	words   []string  // N; nil where the targets are numbers
+	ids     []string  // N; nil without an ID column
+}
+
+// layout says which columns of a file are what. like is the table whose columns the
+// file has, in any order, with targets or without; nil where it says so itself.
+type layout struct {
+	target string // "" is the last column; several are separated by commas
+	id     string // "" is none
+	like   *table
+}
+
+// columns are the positions of the columns in a header.
+type columns struct {
+	header           []string
+	features, target []int
+	id               int // -1 where there is none
+}
+
+func readCSVFile(ctx context.Context, path string, l layout, most int64) (*table, error) {
+	f, err := openFile(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readCSV(f, path, l, most)
+}
+
+// readCSV reads a header line and rows, which may take at most the given bytes of
+// memory; 0 is no limit. Features are finite numbers, as are targets unless all of
+// them are words.
+func readCSV(r io.Reader, name string, l layout, most int64) (*table, error) {
+	in := newRecords(r, name)
+	header, err := in.next()
+	if err == io.EOF {
+		return nil, &Error{File: name, Problem: "is empty", Remedy: "it should begin with a line of column names"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := l.find(name, trimAll(header), in.Comma)
+	if err != nil {
+		return nil, err
+	}
+	t := c.table(name)
+	words := map[string]string{} // each word once in memory
+	bytes := int64(0)
+	for {
+		rec, err := in.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(rec) != len(c.header) {
+			return nil, &Error{
+				File: name, Line: in.line(0), Remedy: "give every row one field a column",
+				Problem: fmt.Sprintf("%d fields, but the header has %d", len(rec), len(c.header)),
+			}
+		}
+		if err := t.add(in, rec, c, words); err != nil {
+			return nil, err
+		}
+		bytes += 8 * int64(len(rec))
+		if c.id >= 0 {
+			bytes += 16 + int64(len(rec[c.id]))
+		}
+		if most > 0 && bytes > most {
+			return nil, &Error{
+				File: name, Line: in.line(0), Problem: fmt.Sprintf("the numbers up to here take more than the %d bytes of memory that may be used", most),
+				Remedy: "give fewer rows, or allow more memory",
+			}
+		}
+	}
+	if t.n == 0 {
+		return nil, &Error{File: name, Line: 1, Problem: "there are no rows below the header", Remedy: "add data"}
+	}
+	return t, in.checkDecimals()
+}
+
+// table returns an empty table with these columns.
+func (c *columns) table(name string) *table {
+	t := &table{file: name}
+	for _, j := range c.features {
+		t.columns = append(t.columns, c.header[j])
+	}
+	for _, j := range c.target {
+		t.targets = append(t.targets, c.header[j])
+	}
+	return t
+}
+
+// add appends a record.
+func (t *table) add(in *records, rec []string, c *columns, words map[string]string) error {
+	for _, j := range c.features {
+		v, err := in.number(j, c.header[j], rec[j])
+		if err != nil {
+			return err
+		}
+		t.x = append(t.x, v)
+	}
+	for _, j := range c.target {
+		if err := t.addTarget(in, j, c, rec[j], words); err != nil {
+			return err
+		}
+	}
+	if c.id >= 0 {
+		t.ids = append(t.ids, strings.Clone(strings.TrimSpace(rec[c.id]))) // rec keeps the whole line
+	}
+	t.n++
+	return nil
+}
+
+// addTarget appends one target. The first one says whether all are words.
+func (t *table) addTarget(in *records, j int, c *columns, field string, words map[string]string) error {
+	field = strings.TrimSpace(field)
+	word := len(c.target) == 1 && isWord(field, in.Comma)
+	if t.n > 0 && field != "" && word != (t.words != nil) && (word || allNumbers([]string{field}, in.Comma)) {
+		kind, others := "is a number", "words"
+		if word {
+			kind, others = "is not a number", "numbers"
+		}
+		return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: fmt.Sprintf("%s %s, but the targets above it are %s", quote(field), kind, others),
+			Remedy: "write all of them as numbers, or all of them as words"}
+	}
+	if word {
+		if _, ok := words[field]; !ok {
+			field = strings.Clone(field)
+			words[field] = field
+		}
+		t.words = append(t.words, words[field])
+		return nil
+	}
+	v, err := in.number(j, c.header[j], field)
+	if err != nil {
+		return err
+	}
+	t.y = append(t.y, v)
+	return nil
+}
+
+func trimAll(fields []string) []string {
+	out := make([]string, len(fields))
+	for i, f := range fields {
+		out[i] = strings.TrimSpace(f)
+	}
+	return out
+}
+
+// find returns the columns of a file with this header.
+func (l *layout) find(name string, header []string, comma rune) (*columns, error) {
+	if err := checkHeader(name, header, comma); err != nil {
+		return nil, err
+	}
+	if l.like != nil {
+		return l.findLike(name, header)
+	}
+	if len(header) < 2 {
+		return nil, &Error{File: name, Line: 1, Problem: "one column only", Remedy: "give at least one feature and a target, separated by commas, semicolons or tabs"}
+	}
+	c := &columns{header: header, id: -1}
+	var err error
+	if l.id != "" {
+		if c.id, err = column(name, header, l.id); err != nil {
+			return nil, err
+		}
+	}
+	if c.target, err = l.findTargets(name, header, c.id); err != nil {
+		return nil, err
+	}
+	for j := range header {
+		if j != c.id && !slices.Contains(c.target, j) {
+			c.features = append(c.features, j)
+		}
+	}
+	if len(c.features) == 0 {
+		return nil, &Error{File: name, Line: 1, Problem: "no column is left for the features", Remedy: "name fewer targets"}
+	}
+	return c, nil
+}
+
+// findTargets returns the target columns: the one named so, else those in a list,
+// else the last that is not the ID.
+func (l *layout) findTargets(name string, header []string, id int) ([]int, error) {
+	if l.target == "" {
+		if last := len(header) - 1; last != id {
+			return []int{last}, nil
+		}
+		return []int{len(header) - 2}, nil
+	}
+	if j := slices.Index(header, l.target); j >= 0 && j != id {
+		return []int{j}, nil
+	}
+	var targets []int
+	for field := range strings.SplitSeq(l.target, ",") {
+		j, err := column(name, header, strings.TrimSpace(field))
+		if err != nil {
+			return nil, err
+		}
+		if j == id || slices.Contains(targets, j) {
+			return nil, &Error{File: name, Line: 1, Problem: fmt.Sprintf("column %s is asked for twice, as a target and as a target or the ID", quote(header[j])), Remedy: "name each column once"}
+		}
+		targets = append(targets, j)
+	}
+	return targets, nil
+}
+
+// findLike returns the columns of a file that has those of another table.
+func (l *layout) findLike(name string, header []string) (*columns, error) {
+	fail := func(remedy, format string, a ...any) (*columns, error) {
+		return nil, &Error{File: name, Line: 1, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
+	}
+	c := &columns{header: header, id: slices.Index(header, l.id)}
+	if l.id == "" {
+		c.id = -1
+	}
+	for i, want := range l.like.columns {
+		j := slices.Index(header, want)
+		if j < 0 {
+			return fail("give both files the same columns", "the feature columns are not those of %s: feature %d, %s, is missing", l.like.file, i, quote(want))
+		}
+		c.features = append(c.features, j)
+	}
+	for _, want := range l.like.targets {
+		if j := slices.Index(header, want); j >= 0 {
+			c.target = append(c.target, j)
+		}
+	}
+	if n := len(c.target); n != 0 && n != len(l.like.targets) {
+		return fail("give all of them, or none where the targets are unknown", "%d of the target columns %s", n, quoteList(l.like.targets))
+	}
+	for j, h := range header {
+		if j == c.id || slices.Contains(c.features, j) || slices.Contains(c.target, j) {
+			continue
+		}
+		remedy := "leave it out, or name it as the ID if it names the rows"
+		if c.target == nil {
+			remedy = fmt.Sprintf("call it %s if it is the target, name it as the ID if it names the rows, else leave it out", quoteList(l.like.targets))
+		}
+		return fail(remedy, "column %s is not in %s", quote(h), l.like.file)
+	}
+	return c, nil
+}
+
+// checkHeader refuses a file without column names.
+func checkHeader(name string, header []string, comma rune) error {
+	fail := func(problem, remedy string) error {
+		return &Error{File: name, Line: 1, Problem: problem, Remedy: remedy}
+	}
+	if allNumbers(header, comma) {
+		return fail("numbers where the column names should be", "begin the file with a header line")
+	}
+	seen := map[string]int{}
+	for j, h := range header {
+		if i, ok := seen[h]; ok {
+			return fail(fmt.Sprintf("columns %d and %d have the same name %s", i+1, j+1, quote(h)), "rename one")
+		}
+		seen[h] = j
+	}
+	return nil
+}
+
+func column(name string, header []string, want string) (int, error) {
+	if j := slices.Index(header, want); j >= 0 {
+		return j, nil
+	}
+	return 0, &Error{File: name, Line: 1, Problem: "there is no column " + quote(want), Remedy: "choose from " + quoteList(header)}
+}
+
+// quoteList quotes the first names of a list.
+func quoteList(names []string) string {
+	const most = 12
+	var q []string
+	for i, n := range names {
+		if i == most {
+			q = append(q, "...")
+			break
+		}
+		q = append(q, quote(n))
+	}
+	return strings.Join(q, ", ")
+}
