@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -28,7 +29,7 @@ func TestArch(t *testing.T) {
 		require.Equal(t, x.c, c)
 		require.Equal(t, x.p, p)
 		if a.widths != nil {
-			require.EqualValues(t, p, a.parameters(elements(x.in)))
+			require.EqualValues(t, p, a.parameters(problem.Elements(x.in)))
 		}
 	}
 }

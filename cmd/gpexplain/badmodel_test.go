@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/internal/onnx"
 )
 
 // changed returns the built-in network after a change to its graph.
 func changed(t *testing.T, change func(m *onnx.Model)) []byte {
 	t.Helper()
-	m, err := onnx.Decode(builtin)
+	m, err := onnx.Decode(problem.Builtin)
 	require.NoError(t, err)
 	change(m)
 	b, err := m.Encode()
@@ -67,8 +68,8 @@ func TestBadModel(t *testing.T) {
 		says  string
 	}{
 		"empty":     {nil, "empty"},
-		"truncated": {builtin[:len(builtin)/2], "export"},
-		"cut short": {builtin[:len(builtin)-1], "export"},
+		"truncated": {problem.Builtin[:len(problem.Builtin)/2], "export"},
+		"cut short": {problem.Builtin[:len(problem.Builtin)-1], "export"},
 		"random":    {random, "export"},
 		"text":      {[]byte("this is no model\n"), "export"},
 		"2^60":      {promise(), "1073741824"},
@@ -89,14 +90,14 @@ func TestBadModel(t *testing.T) {
 			n := node(m, "Relu")
 			n.Name, n.OpType = "a\nb\x1b[31m"+strings.Repeat("x", 1<<16), "No\nSuch"
 		}), ""},
-		"bad likelihood":       {meta(keyLikelihood, "student"), keyLikelihood},
-		"bad precision":        {meta(keyPrecision, "-1"), keyPrecision},
-		"bad classes":          {meta(keyClasses, "4;9"), keyClasses},
-		"too many classes":     {meta(keyClasses, "1,2,3"), keyClasses},
-		"classes not in data":  {meta(keyClasses, "4,77"), "77"},
-		"rows of other labels": {meta(keyClasses, "4,8"), "--train-count"},
-		"bad rows":             {meta(keyRows, "1-999999999999"), keyRows},
-		"row past the end":     {meta(keyRows, "1,20001"), "20001"},
+		"bad likelihood":       {meta(problem.KeyLikelihood, "student"), problem.KeyLikelihood},
+		"bad precision":        {meta(problem.KeyPrecision, "-1"), problem.KeyPrecision},
+		"bad classes":          {meta(problem.KeyClasses, "4;9"), problem.KeyClasses},
+		"too many classes":     {meta(problem.KeyClasses, "1,2,3"), problem.KeyClasses},
+		"classes not in data":  {meta(problem.KeyClasses, "4,77"), "77"},
+		"rows of other labels": {meta(problem.KeyClasses, "4,8"), "--train-count"},
+		"bad rows":             {meta(problem.KeyRows, "1-999999999999"), problem.KeyRows},
+		"row past the end":     {meta(problem.KeyRows, "1,20001"), "20001"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -122,7 +123,7 @@ func TestBadModel(t *testing.T) {
 
 // m2 is the name of the third initializer, which the message must hold.
 func m2(t *testing.T) string {
-	m, err := onnx.Decode(builtin)
+	m, err := onnx.Decode(problem.Builtin)
 	require.NoError(t, err)
 	return m.Graph.Initializers[2].Name
 }
@@ -133,12 +134,12 @@ func TestModelPath(t *testing.T) {
 	require.Contains(t, refuse(t, 1, "inspect", "--model", dir), "is a directory")
 	require.Contains(t, refuse(t, 1, "inspect", "--freeze", "nothing"), `"nothing"`)
 	if os.Getuid() != 0 {
-		locked := write(t, filepath.Join(dir, "locked.onnx"), builtin)
+		locked := write(t, filepath.Join(dir, "locked.onnx"), problem.Builtin)
 		require.NoError(t, os.Chmod(locked, 0))
 		require.Contains(t, refuse(t, 1, "inspect", "--model", locked), "permission denied")
 	}
 	// A name with spaces and letters of any alphabet is a name.
-	odd := write(t, filepath.Join(dir, "mein Netz – 模型.onnx"), builtin)
+	odd := write(t, filepath.Join(dir, "mein Netz – 模型.onnx"), problem.Builtin)
 	require.Contains(t, succeed(t, "inspect", "--model", odd), odd)
 }
 
@@ -147,7 +148,7 @@ func TestDamagedModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	path := filepath.Join(t.TempDir(), "m.onnx")
 	for range 300 {
-		b := bytes.Clone(builtin)
+		b := bytes.Clone(problem.Builtin)
 		for range 1 + rng.IntN(4) {
 			b[rng.IntN(len(b))] ^= 1 << rng.IntN(8)
 		}

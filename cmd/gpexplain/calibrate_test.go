@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -22,7 +24,7 @@ import (
 func likelihoodOf(t *testing.T, ref *reference) glm.Likelihood {
 	t.Helper()
 	if ref.likelihood != "gaussian" {
-		return likelihoodNamed(ref.likelihood)
+		return problem.LikelihoodNamed(ref.likelihood)
 	}
 	lik, err := glm.NewGaussian(ref.Scalar("sigma2"))
 	require.NoError(t, err)
@@ -52,7 +54,7 @@ func TestCalibrationReference(t *testing.T) {
 			lik = likelihoodOf(t, ref)
 			y := mat.NewDense(ref.n, 1, ref.Floats("y_train"))
 			mean, cov := mat.NewDense(ref.n, ref.c, loo.Floats("loo_first_order_mean")), mat.NewDense(ref.n*ref.c, ref.c, loo.Floats("loo_first_order_cov"))
-			want, err := glm.Calibrate(t.Context(), lik, y, mean, cov, &glm.CalibrateOptions{Link: scoringLink(lik, ref.c)})
+			want, err := glm.Calibrate(t.Context(), lik, y, mean, cov, &glm.CalibrateOptions{Link: inference.ScoringLink(lik, ref.c)})
 			require.NoError(t, err)
 			_, sum := predicted(t, ref.run(t, "predict", "--json", "--refit"))
 			got := sum.Fit.Calibration
@@ -67,14 +69,14 @@ func TestCalibrationReference(t *testing.T) {
 			require.NoError(t, err)
 			require.InDelta(t, network.NLL, float64(got.Network.NLL), 1e-6)
 			require.Equal(t, report.Float(network.Accuracy).Finite(), got.Network.Accuracy.Finite())
-			if hasClasses(lik) {
+			if problem.HasClasses(lik) {
 				require.InDelta(t, network.Accuracy, float64(got.Network.Accuracy), 1e-12)
 				require.InDelta(t, network.ECE, float64(got.Network.ECE), 1e-6)
 			}
 			k := glm.Calibration{Scale: float64(got.Scale), NoiseScale: float64(got.NoiseScale)}
 			scaled, cov, err := k.Apply(lik, cov)
 			require.NoError(t, err)
-			score, err := glm.ScoreOf(scoringLink(lik, ref.c), scaled, y, mean, cov)
+			score, err := glm.ScoreOf(inference.ScoringLink(lik, ref.c), scaled, y, mean, cov)
 			require.NoError(t, err)
 			require.Len(t, got.Surprising, 10)
 			for i, at := range score.Surprising(3) {
@@ -116,7 +118,7 @@ func TestCalibrateChangesProbabilitiesOnly(t *testing.T) {
 			raw, rawSum := predicted(t, ref.run(t, "predict", "--json", "--calibrate", "none"))
 			require.Nil(t, rawSum.Fit.Calibration)
 			require.Equal(t, sum.MAPNLL, rawSum.MAPNLL)
-			if hasClasses(lik) {
+			if problem.HasClasses(lik) {
 				require.Equal(t, sum.Accuracy, rawSum.Accuracy)
 			}
 			check := func(rows []prediction, k *glm.Calibration) {
@@ -126,11 +128,11 @@ func TestCalibrateChangesProbabilitiesOnly(t *testing.T) {
 				var response mat.Dense
 				require.NoError(t, link.PredictTo(&response, nil, scaled, mean, cov))
 				for i, r := range rows {
-					if !hasClasses(lik) {
+					if !problem.HasClasses(lik) {
 						require.InEpsilon(t, response.At(i, 0), float64(r.ObservationMean[0]), 1e-9)
 						sd := math.Sqrt(cov.At(i, 0))
 						require.InDelta(t, sd, float64(r.FunctionSD[0]), 1e-12*sd)
-						if hasNoise(lik) {
+						if problem.HasNoise(lik) {
 							// s·cov + t·σ²
 							require.InEpsilon(t, math.Sqrt(cov.At(i, 0)+k.NoiseScale*ref.Scalar("sigma2")), float64(r.ObservationSD[0]), 1e-12)
 						}
@@ -224,7 +226,7 @@ func validFile(t *testing.T, ref *reference) string {
 	for i := 0; i < n; i += 3 {
 		rows = append(rows, i)
 	}
-	part, targets := rowsAt(x, rows), make([]float64, len(rows))
+	part, targets := problem.RowsAt(x, rows), make([]float64, len(rows))
 	for i, r := range rows {
 		targets[i] = y[(r+1)%n]
 	}
@@ -247,7 +249,7 @@ func TestCalibrateHeldOut(t *testing.T) {
 		for i, r := range rows {
 			y.Set(i, 0, float64(r.Label))
 		}
-		want, err := glm.Calibrate(t.Context(), lik, y, mean, cov, &glm.CalibrateOptions{Link: scoringLink(lik, ref.c)})
+		want, err := glm.Calibrate(t.Context(), lik, y, mean, cov, &glm.CalibrateOptions{Link: inference.ScoringLink(lik, ref.c)})
 		require.NoError(t, err)
 		lines := strings.Split(strings.TrimSpace(succeed(t, append(args, "--test-data", ref.test, "--valid-data", valid, "--calibrate", "heldout")...)), "\n")
 		got := decode[predictSummary](t, lines[len(lines)-1]).Fit.Calibration
@@ -374,58 +376,6 @@ func TestCalibrationWorkers(t *testing.T) {
 	}
 }
 
-func TestSample(t *testing.T) {
-	require.Equal(t, []int{0, 1, 2}, sample(3, 3, 0))
-	require.Equal(t, []int{0, 1, 2}, sample(3, 10, 7))
-	for seed := range uint64(20) {
-		rows := sample(1000, 100, seed)
-		require.Len(t, rows, 100)
-		require.True(t, slices.IsSorted(rows))
-		require.Len(t, slices.Compact(slices.Clone(rows)), 100)
-		require.True(t, rows[0] >= 0 && rows[99] < 1000)
-		require.Equal(t, rows, sample(1000, 100, seed))
-	}
-	require.NotEqual(t, sample(1000, 100, 1), sample(1000, 100, 2))
-	// Every row has the same chance: 2000 draws of 3 of 10 hit each 600 times, ± 20.
-	hits := make([]int, 10)
-	for seed := range uint64(2000) {
-		for _, r := range sample(10, 3, seed) {
-			hits[r]++
-		}
-	}
-	for _, n := range hits {
-		require.InDelta(t, 600, n, 120)
-	}
-}
-
-// Where memory is short fewer rows are left out.
-func TestCalibrationMemory(t *testing.T) {
-	d := dataset.Digits(0, 6000, 1)
-	train, err := d.Train.Select(&dataset.SelectOptions{})
-	require.NoError(t, err)
-	for _, c := range []struct {
-		method  string
-		outputs int
-		memory  int64
-		want    int
-	}{
-		{"exact", 10, 1 << 40, 6000},
-		{"nystrom", 10, 1 << 40, 5000},
-		{"cg", 10, 1 << 40, 200},
-		// A quarter of the memory over four covariances of 10·10 and means of 10 numbers.
-		{"exact", 10, 4 * 4 * 8 * 110 * 1000, 1000},
-		{"nystrom", 10, 4 * 4 * 8 * 110 * 1000, 1000},
-		{"nystrom", 1000, 1 << 30, 8},
-		{"exact", 1000, 1, 1},
-	} {
-		p := &problem{model: &model{outputs: c.outputs}, examples: &examples{train: train}, limits: limitFlags{memory: c.memory}}
-		require.Len(t, (&posterior{how: method{name: c.method}}).leftOut(p), c.want, c)
-	}
-	// A subset leaves out its own rows only.
-	p := &problem{model: &model{outputs: 1}, examples: &examples{train: train}, limits: limitFlags{memory: 1 << 30}}
-	require.Equal(t, []int{7, 70, 700}, (&posterior{how: method{name: "subset", inducing: []int{700, 7, 70}}}).leftOut(p))
-}
-
 // The table of --csv has the numbers of the lines, and the page what it is about.
 func TestPredictFiles(t *testing.T) {
 	for _, name := range []string{"two-moons", "categorical", "snelson"} {
@@ -480,21 +430,5 @@ func TestHostileCalibration(t *testing.T) {
 			requireOneLine(t, r.stderr)
 			require.Contains(t, r.stderr, path)
 		}
-	}
-	p := &problem{task: &task{classes: []int{4, 9}}, examples: &examples{train: &dataset.Subset{Rows: []int{7}}}}
-	good := []float64{7, 4, 4, -1, -2, .5, math.NaN(), .9, .1, .8, .2}
-	rows, ok := unpackRows(good, p)
-	require.True(t, ok)
-	require.Equal(t, good[:6], packRows(rows)[:6])
-	require.Equal(t, good[7:], packRows(rows)[7:])
-	for at, value := range map[int]float64{0: 8, 1: 5} {
-		bad := slices.Clone(good)
-		bad[at] = value
-		_, ok := unpackRows(bad, p)
-		require.False(t, ok, at)
-	}
-	for _, bad := range [][]float64{good[:10], {math.NaN()}, {-1}, {math.Inf(1)}} {
-		_, ok := unpackRows(bad, p)
-		require.False(t, ok)
 	}
 }

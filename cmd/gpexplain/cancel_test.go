@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 )
 
 // A countdown is a context that is cancelled when it has been asked for its
@@ -60,7 +62,7 @@ func TestInterrupt(t *testing.T) {
 			for n := int64(0); ; n = n + n/3 + 1 {
 				ctx := newCountdown(t.Context(), n)
 				var stdout, stderr bytes.Buffer
-				code := status(&stderr, run(ctx, &stdout, &stderr, full))
+				code := console.Status(&stderr, run(ctx, &stdout, &stderr, full))
 				if code == 0 {
 					require.NotEmpty(t, stdout.String())
 					break

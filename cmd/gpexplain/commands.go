@@ -9,9 +9,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 )
 
-func newRoot(con *console) *cobra.Command {
+func newRoot(con *console.Console) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gpexplain",
 		Short: "Explain a network's predictions as sums over its training examples",
@@ -28,13 +32,13 @@ from 9s.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetArgs(joinTune(con.args))
-	root.SetOut(con.out)
-	root.SetErr(con.stderr)
+	root.SetArgs(inference.JoinTune(con.Args))
+	root.SetOut(con.Out)
+	root.SetErr(con.Stderr)
 	root.CompletionOptions.DisableDescriptions = true
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
-	for _, command := range []func(*console) *cobra.Command{explainCommand, predictCommand, importancesCommand, fitCommand, evidenceCommand,
+	for _, command := range []func(*console.Console) *cobra.Command{explainCommand, predictCommand, importancesCommand, fitCommand, evidenceCommand,
 		validateCommand, trainCommand, inspectCommand, versionCommand} {
 		root.AddCommand(command(con))
 	}
@@ -48,36 +52,36 @@ from 9s.`,
 // flagError says what is wrong with a flag and where its help is.
 func flagError(c *cobra.Command, err error) error {
 	what, _, _ := strings.Cut(err.Error(), ": strconv.")
-	return usagef("%s; see %s --help", what, c.CommandPath())
+	return console.Usagef("%s; see %s --help", what, c.CommandPath())
 }
 
 // A verb is a command that works on a model or data.
 type verb struct {
 	name, short, long, example string
-	flags                      func(c *cobra.Command)                        // adds the verb's own
-	check                      func(c *cobra.Command) error                  // looks at their values without opening a file
-	run                        func(ctx context.Context, con *console) error // does the work
-	complete                   map[string][]string                           // values of its own flags
-	omit                       []string                                      // common flags that mean nothing to it: taken, not listed
+	flags                      func(c *cobra.Command)                                // adds the verb's own
+	check                      func(c *cobra.Command) error                          // looks at their values without opening a file
+	run                        func(ctx context.Context, con *console.Console) error // does the work
+	complete                   map[string][]string                                   // values of its own flags
+	omit                       []string                                              // common flags that mean nothing to it: taken, not listed
 }
 
 // command makes the verb a command that speaks on con and takes the common
 // flags beside its own.
-func (v *verb) command(con *console, common *commonFlags) *cobra.Command {
+func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Command {
 	c := &cobra.Command{Use: v.name, Short: v.short, Long: v.long, Example: v.example, Args: cobra.NoArgs, DisableFlagsInUseLine: true}
 	own, shared := &cobra.Command{}, &cobra.Command{}
 	own.Flags().SortFlags, shared.Flags().SortFlags = false, false
 	if v.flags != nil {
 		v.flags(own)
 	}
-	common.add(shared, con, v.name != "train")
+	common.Add(shared, con, v.name != "train")
 	for _, name := range v.omit {
 		shared.Flags().Lookup(name).Hidden = true
 	}
 	c.Flags().AddFlagSet(own.Flags())
 	c.Flags().AddFlagSet(shared.Flags())
 	c.SetUsageFunc(func(c *cobra.Command) error { return usage(c, own, shared) })
-	for _, list := range []map[string][]string{v.complete, commonValues} {
+	for _, list := range []map[string][]string{v.complete, problem.CommonValues} {
 		for flag, values := range list {
 			if c.Flags().Lookup(flag) != nil {
 				// It fails only for a flag that does not exist.
@@ -86,36 +90,36 @@ func (v *verb) command(con *console, common *commonFlags) *cobra.Command {
 		}
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		con.running = true
+		con.Running = true
 		if err := v.checkAll(c, con, common); err != nil {
 			return err
 		}
-		con.begin()
-		end, err := common.limits.apply()
+		con.Begin()
+		end, err := common.Limits.Apply()
 		if err != nil {
 			return err
 		}
 		defer end()
 		err = v.run(c.Context(), con)
-		return inFlags(err, c.Flags().Changed("posterior"))
+		return problem.InFlags(err, c.Flags().Changed("posterior"))
 	}
 	return c
 }
 
 // checkAll refuses a wrong command line.
-func (v *verb) checkAll(c *cobra.Command, con *console, common *commonFlags) error {
-	if err := common.check(c); err != nil {
+func (v *verb) checkAll(c *cobra.Command, con *console.Console, common *problem.Flags) error {
+	if err := common.Check(c); err != nil {
 		return err
 	}
-	if con.quiet && con.verbose {
-		return usagef("--quiet and --verbose exclude each other")
+	if con.Quiet && con.Verbose {
+		return console.Usagef("--quiet and --verbose exclude each other")
 	}
 	if v.check != nil {
 		if err := v.check(c); err != nil {
 			return err
 		}
 	}
-	return con.out.checkJSON(con.json)
+	return con.Out.CheckJSON(con.JSON)
 }
 
 // helpWidth is where help wraps.
@@ -143,7 +147,7 @@ func helpCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			about, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return usagef("there is no verb %q; see gpexplain help", strings.Join(args, " "))
+				return console.Usagef("there is no verb %q; see gpexplain help", strings.Join(args, " "))
 			}
 			about.InitDefaultHelpFlag()
 			return about.Help()
@@ -159,12 +163,12 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-func versionCommand(con *console) *cobra.Command {
+func versionCommand(con *console.Console) *cobra.Command {
 	c := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs}
-	c.Flags().BoolVar(&con.json, "json", false, "write JSON to standard output")
+	c.Flags().BoolVar(&con.JSON, "json", false, "write JSON to standard output")
 	c.RunE = func(*cobra.Command, []string) error {
-		con.running = true
-		if err := con.out.checkJSON(con.json); err != nil {
+		con.Running = true
+		if err := con.Out.CheckJSON(con.JSON); err != nil {
 			return err
 		}
 		v := map[string]string{"version": "(devel)", "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
@@ -178,10 +182,10 @@ func versionCommand(con *console) *cobra.Command {
 				}
 			}
 		}
-		if con.json {
-			return json.NewEncoder(con.out).Encode(v)
+		if con.JSON {
+			return json.NewEncoder(con.Out).Encode(v)
 		}
-		_, err := fmt.Fprintf(con.out, "gpexplain %s %s %s\n", v["version"], v["go"], v["platform"])
+		_, err := fmt.Fprintf(con.Out, "gpexplain %s %s %s\n", v["version"], v["go"], v["platform"])
 		return err
 	}
 	return c

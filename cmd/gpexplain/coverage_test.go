@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 )
 
@@ -76,7 +77,7 @@ func TestPredictCoverageIntervals(t *testing.T) {
 		var want []prediction
 		for _, method := range []string{"exact", "subset", "nystrom", "cg"} {
 			args := []string{"--json", "--coverage", ".9", "--method", method, "--refit"}
-			if isSparse(method) {
+			if problem.IsSparse(method) {
 				args = append(args, "--inducing", strconv.Itoa(ref.n))
 			}
 			text := ref.run(t, "predict", args...)

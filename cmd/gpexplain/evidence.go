@@ -9,6 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
@@ -16,11 +19,11 @@ import (
 )
 
 type evidenceVerb struct {
-	common    commonFlags
-	posterior posteriorFlags
+	common    problem.Flags
+	posterior inference.Flags
 }
 
-func evidenceCommand(con *console) *cobra.Command {
+func evidenceCommand(con *console.Console) *cobra.Command {
 	s := &evidenceVerb{}
 	v := &verb{
 		name:  "evidence",
@@ -34,8 +37,8 @@ With --method nystrom it also prints a lower bound of the first two; that at the
 trained parameters is itself an upper bound.`,
 		example: `  gpexplain evidence
   gpexplain evidence --json --prior-precision 100`,
-		flags: s.posterior.add, check: s.posterior.check, run: s.run,
-		complete: methodValues(nil),
+		flags: s.posterior.Add, check: s.posterior.Check, run: s.run,
+		complete: inference.MethodValues(nil),
 	}
 	return v.command(con, &s.common)
 }
@@ -59,67 +62,67 @@ type evidenceReport struct {
 	SE                  *report.Float `json:"standard_error,omitempty"` // of cg
 }
 
-func (s *evidenceVerb) run(ctx context.Context, c *console) error {
-	p, err := openProblem(ctx, c, &s.common, "")
+func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
+	p, err := problem.Open(ctx, c, &s.common, "")
 	if err != nil {
 		return err
 	}
-	q, err := fitPosterior(ctx, c, p, &s.posterior, fitOptions{noReport: true})
+	q, err := inference.Fit(ctx, c, p, &s.posterior, inference.Options{NoReport: true})
 	if err != nil {
 		return err
 	}
-	at := q.evidence
+	at := q.Evidence
 	r := &evidenceReport{AtTheta: report.Float(at.Value), LogLikelihood: report.Float(at.LogLik), Scatter: report.Float(at.Scatter), LogDet: report.Float(at.LogDet),
-		PriorPrecision: report.Float(p.task.precision), NoiseVariance: report.Undefined(), Method: q.how.name, Bound: at.Bound.String()}
+		PriorPrecision: report.Float(p.Task.Precision), NoiseVariance: report.Undefined(), Method: q.How.Name, Bound: at.Bound.String()}
 	if err := s.others(ctx, c, p, q, r); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	c.bar.clear()
-	r.Warnings = c.warnings
-	if p.task.noise > 0 {
-		r.NoiseVariance = report.Float(p.task.noise)
+	c.ClearBar()
+	r.Warnings = c.Warnings
+	if p.Task.Noise > 0 {
+		r.NoiseVariance = report.Float(p.Task.Noise)
 	}
-	if c.json {
-		return json.NewEncoder(c.out).Encode(r)
+	if c.JSON {
+		return json.NewEncoder(c.Out).Encode(r)
 	}
-	return r.text(c.out)
+	return r.text(c.Out)
 }
 
 // others fills in the other two evidences: that of the linear-Gaussian model at
 // θ*, and that at the optimum of the linearized model.
-func (s *evidenceVerb) others(ctx context.Context, c *console, p *problem, q *posterior, r *evidenceReport) error {
-	switch dual := q.dual.(type) {
+func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, r *evidenceReport) error {
+	switch dual := q.Dual.(type) {
 	case *gp.Exact:
 		r.LinearGaussian = report.Float(dual.EvidenceLinearGaussian().Value)
-		refit, err := dual.Refit(ctx, p.examples.y, p.task.likelihood)
+		refit, err := dual.Refit(ctx, p.Examples.Y, p.Task.Likelihood)
 		if err != nil {
 			return err
 		}
-		c.warn(refit.Warnings()...)
+		c.Warn(refit.Warnings()...)
 		r.Refit = report.Float(refit.EvidenceRefit().Value)
 		return nil
 	case *sparse.Posterior:
 		r.LinearGaussian = report.Float(dual.EvidenceLinearGaussian().Value)
-		if q.how.name == "nystrom" {
-			r.AtThetaLower, r.LinearGaussianLower = number(dual.EvidenceAtThetaLowerBound(q.evidence.Scatter).Value), number(dual.EvidenceLowerBound().Value)
+		if q.How.Name == "nystrom" {
+			r.AtThetaLower, r.LinearGaussianLower = inference.Number(dual.EvidenceAtThetaLowerBound(q.Evidence.Scatter).Value), inference.Number(dual.EvidenceLowerBound().Value)
 		}
 	case *cg.Posterior:
 		lg, err := dual.EvidenceLinearGaussian(ctx)
 		if err != nil {
 			return err
 		}
-		r.LinearGaussian, r.SE = report.Float(lg.Value), number(lg.StdErr)
+		r.LinearGaussian, r.SE = report.Float(lg.Value), inference.Number(lg.StdErr)
 	}
 	flags := s.posterior
-	flags.refit = true
-	refit, err := fitPosterior(ctx, c, p, &flags, fitOptions{noReport: true})
+	flags.Refit = true
+	refit, err := inference.Fit(ctx, c, p, &flags, inference.Options{NoReport: true})
 	if err != nil {
 		return err
 	}
-	r.Refit = report.Float(refit.evidence.Value)
+	r.Refit = report.Float(refit.Evidence.Value)
 	return nil
 }
 

@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
@@ -19,10 +22,10 @@ import (
 )
 
 type explainVerb struct {
-	common    commonFlags
-	posterior posteriorFlags
+	common    problem.Flags
+	posterior inference.Flags
 
-	calibration calibrationFlags
+	calibration inference.CalibrationFlags
 
 	index           *int // nil where not given
 	input           string
@@ -34,7 +37,7 @@ type explainVerb struct {
 	classA, classB  int      // parsed from contrast by check
 }
 
-func explainCommand(con *console) *cobra.Command {
+func explainCommand(con *console.Console) *cobra.Command {
 	s := &explainVerb{}
 	v := &verb{
 		name:  "explain",
@@ -49,22 +52,22 @@ It explains the first test row, the test row --index, or a file of your own.`,
   gpexplain explain --input digit.png --invert
   gpexplain explain --json --top 100 --train-count 500`,
 		flags: s.add, check: s.check, run: s.run,
-		complete: methodValues(map[string][]string{"terms": {"posterior", "raw"}, "calibrate": calibrations}),
+		complete: inference.MethodValues(map[string][]string{"terms": {"posterior", "raw"}, "calibrate": inference.Calibrations}),
 	}
 	return v.command(con, &s.common)
 }
 
 func (s *explainVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	optionalInt(c, &s.index, "index", "explain test row `I`, counted from 0 in the original file (default the first kept one)")
+	problem.OptionalInt(c, &s.index, "index", "explain test row `I`, counted from 0 in the original file (default the first kept one)")
 	f.StringVar(&s.input, "input", "", "explain a `FILE` of your own: a PNG picture, or a CSV file with one row")
 	f.BoolVar(&s.invert, "invert", false, "the picture of --input is dark ink on light paper")
 	f.IntVar(&s.top, "top", 8, "list the `K` largest terms")
-	s.posterior.add(c)
-	s.posterior.addRefit(c, true, "move to the optimum of the linearized model first, where the sum is complete")
-	s.posterior.addTune(c)
-	s.posterior.addFile(c)
-	s.calibration.add(c)
+	s.posterior.Add(c)
+	s.posterior.AddRefit(c, true, "move to the optimum of the linearized model first, where the sum is complete")
+	s.posterior.AddTune(c)
+	s.posterior.AddFile(c)
+	s.calibration.Add(c)
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
 	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain as well why A rather than B; for a regression, two outputs")
 	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
@@ -74,13 +77,13 @@ func (s *explainVerb) add(c *cobra.Command) {
 func (s *explainVerb) check(c *cobra.Command) error {
 	switch {
 	case s.index != nil && s.input != "":
-		return usagef("--index and --input exclude each other")
+		return console.Usagef("--index and --input exclude each other")
 	case s.index != nil && *s.index < 0:
-		return usagef("--index %d must be 0 or more", *s.index)
+		return console.Usagef("--index %d must be 0 or more", *s.index)
 	case s.top < 1:
-		return usagef("--top %d must be at least 1", s.top)
+		return console.Usagef("--top %d must be at least 1", s.top)
 	case s.invert && s.input == "":
-		return usagef("--invert is for --input")
+		return console.Usagef("--invert is for --input")
 	}
 	switch s.terms {
 	case "posterior":
@@ -88,15 +91,15 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	case "raw":
 		s.kernel = gp.Raw
 	default:
-		return usagef("--terms %q must be posterior or raw", s.terms)
+		return console.Usagef("--terms %q must be posterior or raw", s.terms)
 	}
-	if err := distinct([]flagPath{{"--html", s.html}, {"--png", s.png}}, append(s.common.files(), flagPath{"--input", s.input}, flagPath{"--posterior", s.posterior.file})); err != nil {
+	if err := console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--png", Path: s.png}}, append(s.common.Files(), console.FlagPath{Flag: "--input", Path: s.input}, console.FlagPath{Flag: "--posterior", Path: s.posterior.File})); err != nil {
 		return err
 	}
-	if err := s.posterior.check(c); err != nil {
+	if err := s.posterior.Check(c); err != nil {
 		return err
 	}
-	if err := s.calibration.check(c, s.posterior.file); err != nil {
+	if err := s.calibration.Check(c, s.posterior.File); err != nil {
 		return err
 	}
 	return s.checkContrast()
@@ -106,30 +109,30 @@ func (s *explainVerb) checkContrast() error {
 	if s.contrast == "" {
 		return nil
 	}
-	ab, err := parseInts("--contrast", s.contrast)
+	ab, err := problem.ParseInts("--contrast", s.contrast)
 	if err != nil {
 		return err
 	}
 	if len(ab) != 2 || ab[0] == ab[1] {
-		return usagef("--contrast %q must be two different classes such as 4,9", s.contrast)
+		return console.Usagef("--contrast %q must be two different classes such as 4,9", s.contrast)
 	}
-	data := &s.common.data
+	data := &s.common.Data
 	for _, k := range ab {
-		if data.classes != nil && !slices.Contains(data.classes, k) {
-			return usagef("--contrast %s: %d is not one of --classes %s", s.contrast, k, data.classText)
+		if data.Classes != nil && !slices.Contains(data.Classes, k) {
+			return console.Usagef("--contrast %s: %d is not one of --classes %s", s.contrast, k, data.ClassText)
 		}
 	}
 	s.classA, s.classB = ab[0], ab[1]
 	return nil
 }
 
-func (s *explainVerb) run(ctx context.Context, c *console) error {
+func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	for _, path := range []string{s.html, s.png} {
-		if err := writable(path); err != nil {
+		if err := console.Writable(path); err != nil {
 			return err
 		}
 	}
-	p, err := openProblem(ctx, c, &s.common, s.posterior.file)
+	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
 	if err != nil {
 		return err
 	}
@@ -141,7 +144,7 @@ func (s *explainVerb) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	q, err := answer(ctx, c, p, &s.posterior, s.calibration.method)
+	q, err := inference.Answer(ctx, c, p, &s.posterior, s.calibration.Method)
 	if err != nil {
 		return err
 	}
@@ -153,22 +156,22 @@ func (s *explainVerb) run(ctx context.Context, c *console) error {
 }
 
 // targets are all outputs, then the contrast.
-func (s *explainVerb) targets(p *problem) ([]explain.Target, error) {
+func (s *explainVerb) targets(p *problem.Problem) ([]explain.Target, error) {
 	var out []explain.Target
-	for k := range p.model.outputs {
+	for k := range p.Model.Outputs {
 		out = append(out, explain.Single(k))
 	}
 	if s.contrast == "" {
 		return out, nil
 	}
-	if p.model.outputs == 1 {
-		return nil, fmt.Errorf("--contrast %s: %s has one output, which already weighs its two classes against each other; leave --contrast out", s.contrast, p.model.name)
+	if p.Model.Outputs == 1 {
+		return nil, fmt.Errorf("--contrast %s: %s has one output, which already weighs its two classes against each other; leave --contrast out", s.contrast, p.Model.Name)
 	}
-	a, err := p.task.outputOf(s.classA, p.model)
+	a, err := p.Task.OutputOf(s.classA, p.Model)
 	if err != nil {
 		return nil, err
 	}
-	b, err := p.task.outputOf(s.classB, p.model)
+	b, err := p.Task.OutputOf(s.classB, p.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -177,103 +180,91 @@ func (s *explainVerb) targets(p *problem) ([]explain.Target, error) {
 
 // explained is the example whose prediction is explained.
 type explained struct {
-	names   rowNames
+	names   problem.RowNames
 	x       *mat.Dense // 1×D
 	input   report.Input
 	picture report.Picture
 }
 
 // example finds the example that the flags ask for.
-func (s *explainVerb) example(ctx context.Context, c *console, p *problem) (*explained, error) {
+func (s *explainVerb) example(ctx context.Context, c *console.Console, p *problem.Problem) (*explained, error) {
 	if s.input != "" {
-		return s.inputFile(ctx, c, p.examples)
+		return s.inputFile(ctx, c, p.Examples)
 	}
 	o := dataset.SelectOptions{Count: 1}
 	if s.index != nil {
 		o = dataset.SelectOptions{Rows: []int{*s.index}, From: "--index"}
 	}
-	e := p.examples
-	rows, err := e.test(o)
+	e := p.Examples
+	rows, err := e.Test(o)
 	if err != nil {
 		return nil, err
 	}
-	return &explained{names: namesOf(rows, 0, 1), x: e.inputs(rows, 0, 1), picture: e.picture(rows, 0),
-		input: report.Input{Split: rows.Set.Part, Index: report.Index(rows.Rows[0]), Label: report.Float(label(rows, 0))}}, nil
+	return &explained{names: problem.NamesOf(rows, 0, 1), x: e.Inputs(rows, 0, 1), picture: e.Picture(rows, 0),
+		input: report.Input{Split: rows.Set.Part, Index: report.Index(rows.Rows[0]), Label: report.Float(problem.Label(rows, 0))}}, nil
 }
 
 // inputFile reads the example of --input.
-func (s *explainVerb) inputFile(ctx context.Context, c *console, e *examples) (*explained, error) {
-	in, err := dataset.ReadInput(ctx, s.input, &dataset.InputOptions{Shape: e.data.Shape, Columns: e.data.Columns, Invert: s.invert})
+func (s *explainVerb) inputFile(ctx context.Context, c *console.Console, e *problem.Examples) (*explained, error) {
+	in, err := dataset.ReadInput(ctx, s.input, &dataset.InputOptions{Shape: e.Data.Shape, Columns: e.Data.Columns, Invert: s.invert})
 	if err != nil {
 		return nil, err
 	}
 	if in.Light && !s.invert {
-		c.warn(fmt.Errorf("%s has a light border, but the training pictures are light ink on black: add --invert if it is dark ink on paper", s.input))
+		c.Warn(fmt.Errorf("%s has a light border, but the training pictures are light ink on black: add --invert if it is dark ink on paper", s.input))
 	}
-	x := &explained{names: namesOfFile(s.input), input: report.Input{Split: "file", Index: -1, Label: report.Undefined(), File: s.input}}
+	x := &explained{names: problem.NamesOfFile(s.input), input: report.Input{Split: "file", Index: -1, Label: report.Undefined(), File: s.input}}
 	if in.Pixels != nil {
-		x.picture = gray(e.data, in.Pixels)
+		x.picture = problem.Gray(e.Data, in.Pixels)
 	} else {
-		x.picture = report.Picture{Names: e.data.Columns, Values: slices.Clone(in.X)}
+		x.picture = report.Picture{Names: e.Data.Columns, Values: slices.Clone(in.X)}
 	}
-	x.x = e.scaled(mat.NewDense(1, len(in.X), in.X))
+	x.x = e.Scaled(mat.NewDense(1, len(in.X), in.X))
 	return x, nil
 }
 
 // report predicts the example and explains the prediction.
-func (s *explainVerb) report(ctx context.Context, c *console, p *problem, q *posterior, x *explained, targets []explain.Target) (*report.Report, error) {
-	batch, err := p.model.net.Linearize(ctx, x.x)
+func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, x *explained, targets []explain.Target) (*report.Report, error) {
+	batch, err := p.Model.Net.Linearize(ctx, x.x)
 	if err != nil {
-		return nil, x.names.explainError(err)
+		return nil, x.names.ExplainError(err)
 	}
-	pred, err := q.predict(ctx, p.task, batch, glm.DefaultLink(p.task.likelihood, p.model.outputs))
+	pred, err := q.Predict(ctx, p.Task, batch, glm.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
 	if err != nil {
-		return nil, x.names.explainError(err)
+		return nil, x.names.ExplainError(err)
 	}
 	o := &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets}
 	if s.html != "" || s.png != "" {
-		o.Sides, o.Similar = true, p.mostSimilar()
+		o.Sides, o.Similar = true, mostSimilar(p)
 	}
-	ex, err := explain.New(q.dual, q.kernel, o)
+	ex, err := explain.New(q.Dual, q.Kernel, o)
 	if err != nil {
 		return nil, err
 	}
 	rows, err := ex.Explain(ctx, batch)
 	if err != nil {
-		return nil, x.names.explainError(err)
+		return nil, x.names.ExplainError(err)
 	}
-	r := &report.Report{Input: x.input, Fit: q.report(p, c.warnings)}
-	novelty := report.Novelty{Score: report.Float(pred.novelty.Score[0]), MutualInformation: report.Float(pred.novelty.Mutual[0])}
-	novelty.Rank = q.rank(novelty.Score)
-	r.Prediction = report.Prediction{Class: p.task.class(batch.F.RawRowView(0)), Probability: rowOf(pred.prob, 0), ProbabilitySD: rowOf(pred.sd, 0),
-		MAPProbability: rowOf(pred.mapProb, 0), Mean: rowOf(pred.mean, 0), Covariance: covarianceOf(pred.cov, 0),
-		ObservationMean: rowOf(pred.response, 0), ObservationSD: rowOf(pred.observationSD, 0), FunctionSD: rowOf(pred.functionSD, 0), Novelty: &novelty}
-	names := report.Rows{Index: p.examples.train.Rows, Label: labels(p.examples.train)}
+	r := &report.Report{Input: x.input, Fit: q.Report(p, c.Warnings)}
+	novelty := report.Novelty{Score: report.Float(pred.Novelty.Score[0]), MutualInformation: report.Float(pred.Novelty.Mutual[0])}
+	novelty.Rank = q.Rank(novelty.Score)
+	r.Prediction = report.Prediction{Class: p.Task.Class(batch.F.RawRowView(0)), Probability: inference.RowOf(pred.Prob, 0), ProbabilitySD: inference.RowOf(pred.SD, 0),
+		MAPProbability: inference.RowOf(pred.MAPProb, 0), Mean: inference.RowOf(pred.Mean, 0), Covariance: inference.CovarianceOf(pred.Cov, 0),
+		ObservationMean: inference.RowOf(pred.Response, 0), ObservationSD: inference.RowOf(pred.ObservationSD, 0), FunctionSD: inference.RowOf(pred.FunctionSD, 0), Novelty: &novelty}
+	names := report.Rows{Index: p.Examples.Train.Rows, Label: problem.Labels(p.Examples.Train)}
 	for _, one := range rows[0] {
 		r.Outputs = append(r.Outputs, names.Output(one))
 	}
-	return r, c.endPart(ctx, "predict")
-}
-
-// mostSimilarTo is the number of outputs of training rows above which a page
-// lists no most similar ones: they take the posterior variance of each.
-const mostSimilarTo = 40_000
-
-// mostSimilar is how many of the most similar training rows a page lists.
-func (p *problem) mostSimilar() int {
-	if p.examples.train.Len()*p.model.outputs > mostSimilarTo {
-		return 0
-	}
-	return 8
+	return r, c.EndPart(ctx, "predict")
 }
 
 // write shows the report in every form that was asked for; that on standard
 // output last, so that its timings cover the rest.
-func (s *explainVerb) write(c *console, p *problem, x *explained, r *report.Report) error {
-	e := p.examples
-	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.pictures(e.train), Quantity: p.task.quantity(e.data.Target), Invert: e.data.Images(),
-		Model: p.model.name, Data: e.data.Source, Command: commandLine(c.args)}
-	for _, k := range p.task.classes {
+func (s *explainVerb) write(c *console.Console, p *problem.Problem, x *explained, r *report.Report) error {
+	e := p.Examples
+	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(e.Train), Quantity: p.Task.Quantity(e.Data.Target), Invert: e.Data.Images(),
+		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
+	for _, k := range p.Task.Classes {
 		page.Classes = append(page.Classes, strconv.Itoa(k))
 	}
 	for _, f := range []struct {
@@ -286,35 +277,24 @@ func (s *explainVerb) write(c *console, p *problem, x *explained, r *report.Repo
 		if err := atomicfile.Write(f.path, f.write); err != nil {
 			return err
 		}
-		c.detail("wrote %s", f.path)
+		c.Detail("wrote %s", f.path)
 	}
-	r.Timings = c.timings()
-	if c.json {
-		return r.WriteJSON(c.out)
+	r.Timings = c.Timings()
+	if c.JSON {
+		return r.WriteJSON(c.Out)
 	}
-	c.noteTuning(&r.Fit)
-	return page.WriteText(c.out, c.out.columns())
+	inference.NoteTuning(c, &r.Fit)
+	return page.WriteText(c.Out, c.Out.Columns())
 }
 
-// pictures finds the pictures of rows by their numbers.
-func (e *examples) pictures(rows *dataset.Subset) func(row report.Index) report.Picture {
-	at := make(map[int]int, rows.Len())
-	for i, r := range rows.Rows {
-		at[r] = i
-	}
-	return func(row report.Index) report.Picture { return e.picture(rows, at[int(row)]) }
-}
+// mostSimilarTo is the number of outputs of training rows above which a page
+// lists no most similar ones: they take the posterior variance of each.
+const mostSimilarTo = 40_000
 
-// picture shows row i of a subset: its pixels, or its features as they are in
-// the file.
-func (e *examples) picture(rows *dataset.Subset, i int) report.Picture {
-	if e.data.Images() {
-		return gray(e.data, rows.Image(i))
+// mostSimilar is how many of the most similar training rows a page lists.
+func mostSimilar(p *problem.Problem) int {
+	if p.Examples.Train.Len()*p.Model.Outputs > mostSimilarTo {
+		return 0
 	}
-	return report.Picture{Names: e.data.Columns, Values: rows.Set.Matrix([]int{rows.Pos[i]}).RawRowView(0)}
-}
-
-// gray is a picture of the size of the data.
-func gray(d *dataset.Data, pixels []byte) report.Picture {
-	return report.Gray(pixels, d.Shape[len(d.Shape)-1], d.Shape[len(d.Shape)-2])
+	return 8
 }

@@ -10,21 +10,24 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 )
 
 type fitVerb struct {
-	common    commonFlags
-	posterior posteriorFlags
+	common    problem.Flags
+	posterior inference.Flags
 
-	calibration calibrationFlags
+	calibration inference.CalibrationFlags
 
 	out, checkpoint string
 	inputs          bool
 }
 
-func fitCommand(con *console) *cobra.Command {
+func fitCommand(con *console.Console) *cobra.Command {
 	s := &fitVerb{}
 	v := &verb{
 		name:  "fit",
@@ -48,7 +51,7 @@ and the data are needed again, and must be the same.`,
   gpexplain explain --posterior digits.gp --index 24
   gpexplain fit -o mnist.gp --model lenet.onnx --data mnist --method nystrom --inducing 200 --tune-prior`,
 		flags: s.add, check: s.check, run: s.run,
-		complete: methodValues(map[string][]string{"calibrate": calibrations}),
+		complete: inference.MethodValues(map[string][]string{"calibrate": inference.Calibrations}),
 	}
 	return v.command(con, &s.common)
 }
@@ -56,10 +59,10 @@ and the data are needed again, and must be the same.`,
 func (s *fitVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior to `FILE`; needed")
-	s.posterior.add(c)
-	s.posterior.addRefit(c, false, "move to the optimum of the linearized model first, where explanations are complete (default only where the trained parameters are no optimum)")
-	s.calibration.add(c)
-	s.posterior.addTune(c)
+	s.posterior.Add(c)
+	s.posterior.AddRefit(c, false, "move to the optimum of the linearized model first, where explanations are complete (default only where the trained parameters are no optimum)")
+	s.calibration.Add(c)
+	s.posterior.AddTune(c)
 	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom in `FILE` while it passes over the data, and go on from there where it exists")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
 }
@@ -67,17 +70,17 @@ func (s *fitVerb) add(c *cobra.Command) {
 func (s *fitVerb) check(c *cobra.Command) error {
 	switch {
 	case s.out == "":
-		return usagef("-o FILE is needed: where to write the posterior")
-	case s.checkpoint != "" && s.posterior.method == "subset":
-		return usagef("--checkpoint is for --method nystrom, not subset")
+		return console.Usagef("-o FILE is needed: where to write the posterior")
+	case s.checkpoint != "" && s.posterior.Method == "subset":
+		return console.Usagef("--checkpoint is for --method nystrom, not subset")
 	}
-	if err := s.posterior.check(c); err != nil {
+	if err := s.posterior.Check(c); err != nil {
 		return err
 	}
-	if err := s.calibration.check(c, ""); err != nil {
+	if err := s.calibration.Check(c, ""); err != nil {
 		return err
 	}
-	return distinct([]flagPath{{"--out", s.out}, {"--checkpoint", s.checkpoint}}, s.common.files())
+	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--checkpoint", Path: s.checkpoint}}, s.common.Files())
 }
 
 // A fitReport is what fit prints with --json.
@@ -89,121 +92,70 @@ type fitReport struct {
 	Timings report.Timings `json:"timings"`
 }
 
-func (s *fitVerb) run(ctx context.Context, c *console) error {
+func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	for _, path := range []string{s.out, s.checkpoint} {
-		if err := writable(path); err != nil {
+		if err := console.Writable(path); err != nil {
 			return err
 		}
 	}
-	o := fitOptions{checkpoint: s.checkpoint}
+	o := inference.Options{Checkpoint: s.checkpoint}
 	var err error
-	if o.resume, err = readCheckpoint(s.checkpoint, gp.MemoryBudget(s.common.limits.memory)); err != nil {
+	if o.Resume, err = inference.ReadCheckpoint(s.checkpoint, gp.MemoryBudget(s.common.Limits.Memory)); err != nil {
 		return err
 	}
-	p, err := openProblem(ctx, c, &s.common, "")
+	p, err := problem.Open(ctx, c, &s.common, "")
 	if err != nil {
 		return err
 	}
-	q, err := fitCalibrated(ctx, c, p, &s.posterior, o, s.calibration.method)
+	q, err := inference.FitCalibrated(ctx, c, p, &s.posterior, o, s.calibration.Method)
 	if err != nil {
 		return err
 	}
-	r := &fitReport{File: s.out, Fit: q.report(p, c.warnings)}
-	if q.tuning != nil {
-		r.Trials = q.tuning.Trials
+	r := &fitReport{File: s.out, Fit: q.Report(p, c.Warnings)}
+	if q.Tuning != nil {
+		r.Trials = q.Tuning.Trials
 	}
-	if err := q.save(s.out, p, r.Fit, s.inputs, s.common.data.split); err != nil {
+	if err := q.Save(s.out, p, r.Fit, s.inputs, s.common.Data.Split); err != nil {
 		return err
 	}
-	if err := removeCheckpoint(s.checkpoint); err != nil {
+	if err := inference.RemoveCheckpoint(s.checkpoint); err != nil {
 		return err
 	}
 	// What has no size to tell, such as a pipe, is left at 0.
 	if info, err := os.Stat(s.out); err == nil && info.Mode().IsRegular() {
 		r.Bytes = info.Size()
 	}
-	r.Timings = c.timings()
-	if c.json {
-		return json.NewEncoder(c.out).Encode(r)
+	r.Timings = c.Timings()
+	if c.JSON {
+		return json.NewEncoder(c.Out).Encode(r)
 	}
-	return r.text(c.out, q)
+	return r.text(c.Out, q)
 }
 
-// methodNames are the methods in words.
-var methodNames = map[string]string{"exact": "exact", "subset": "subset-of-data", "nystrom": "Nyström", "cg": "exact (conjugate gradients)"}
-
 // text prints the report.
-func (r *fitReport) text(out io.Writer, q *posterior) error {
+func (r *fitReport) text(out io.Writer, q *inference.Posterior) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	f := &r.Fit
-	fmt.Fprintf(w, "posterior\t%s, of %d training rows, %d outputs, %d parameters\n", methodNames[f.Method], f.Examples, f.Outputs, f.Parameters)
+	fmt.Fprintf(w, "posterior\t%s, of %d training rows, %d outputs, %d parameters\n", inference.MethodNames[f.Method], f.Examples, f.Outputs, f.Parameters)
 	if f.Tuning != nil {
-		fmt.Fprintf(w, "prior precision\t%s\n", tuningText(f.Tuning, float64(f.PriorPrecision)))
+		fmt.Fprintf(w, "prior precision\t%s\n", inference.TuningText(f.Tuning, float64(f.PriorPrecision)))
 	} else {
 		fmt.Fprintf(w, "prior precision\t%.4g\n", float64(f.PriorPrecision))
 	}
-	fmt.Fprintf(w, "log evidence\t%.6g%s\n", float64(f.LogEvidence), q.boundText())
+	fmt.Fprintf(w, "log evidence\t%.6g%s\n", float64(f.LogEvidence), q.BoundText())
 	if a := f.Approximation; a != nil {
-		approximationText(w, f, a)
+		inference.ApproximationText(w, f, a)
 	}
-	if k := q.calibration; k != nil {
-		fmt.Fprintf(w, "calibration\t%s\n", k.text())
+	if k := q.Calibration; k != nil {
+		fmt.Fprintf(w, "calibration\t%s\n", k.Text())
 	}
 	size := ""
 	if r.Bytes > 0 {
-		size = ", " + sizeText(r.Bytes)
+		size = ", " + problem.SizeText(r.Bytes)
 	}
 	fmt.Fprintf(w, "wrote\t%s%s, in %.3g s\n", r.File, size, float64(r.Timings.Total))
 	for _, warning := range f.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
 	return w.Flush()
-}
-
-// boundText says how the evidence stands to the exact one.
-func (q *posterior) boundText() string {
-	switch {
-	case q.how.name == "cg":
-		return fmt.Sprintf(" ± %.2g", q.evidence.StdErr)
-	case q.evidence.Bound == gp.Upper:
-		return ", not below the exact one"
-	case q.evidence.Bound == gp.Lower:
-		return ", not above the exact one"
-	case q.how.name == "subset":
-		return " of the subset"
-	case isSparse(q.how.name):
-		return ", above or below the exact one"
-	}
-	return ""
-}
-
-// approximationText is the error report.
-func approximationText(w io.Writer, f *report.Fit, a *report.Approximation) {
-	if a.MeanError != nil {
-		fmt.Fprintf(w, "mean\tnowhere off by more than %.1e posterior standard deviations\n", float64(*a.MeanError))
-	}
-	if f.Inducing < 0 {
-		return
-	}
-	fmt.Fprintf(w, "inducing examples\t%d by %s, %d outputs of rank %d\n", int(f.Inducing), a.Select, a.Rows, a.Rank)
-	if f.TraceError.Finite() {
-		fmt.Fprintf(w, "trace error\t%.3g of the prior variance of the training rows is not explained\n", float64(f.TraceError))
-	}
-	if a.ResidualMean != nil {
-		fmt.Fprintf(w, "residual\t%.3g of the prior variance of %d test rows is not explained, %.3g at most\n", float64(*a.ResidualMean), a.TestRows, float64(*a.ResidualMax))
-	}
-	if s := a.Sample; s != nil {
-		fmt.Fprintf(w, "against exact\ton a sample of %d training rows: mean off by %.2g sd (RMS), %.2g at most; variance × %.3f to %.3f, median %.3f\n", s.Examples,
-			float64(s.ShiftRMS), float64(s.ShiftMax), float64(s.VarianceRatioMin), float64(s.VarianceRatioMax), float64(s.VarianceRatioMedian))
-	}
-}
-
-func sizeText(bytes int64) string {
-	switch {
-	case bytes >= 1e9:
-		return fmt.Sprintf("%.2f GB", float64(bytes)/1e9)
-	case bytes >= 1e6:
-		return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
-	}
-	return fmt.Sprintf("%.1f kB", float64(bytes)/1e3)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 )
 
 // words are what random command lines are made of: of each flag values that
@@ -157,7 +159,7 @@ func FuzzFlags(f *testing.F) {
 	f.Fuzz(func(t *testing.T, code []byte) {
 		args := phrase(code)
 		var stdout, stderr bytes.Buffer
-		exit := status(&stderr, run(t.Context(), &stdout, &stderr, args))
+		exit := console.Status(&stderr, run(t.Context(), &stdout, &stderr, args))
 		require.Contains(t, []int{0, 1, 2}, exit)
 		verbose := slices.Contains(args, "--verbose")
 		if exit != 0 && !verbose {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 )
 
 // A result is what a user sees of one run.
@@ -22,7 +24,7 @@ type result struct {
 // gpexplain runs a command line as main does.
 func gpexplain(ctx context.Context, args ...string) result {
 	var stdout, stderr bytes.Buffer
-	code := status(&stderr, run(ctx, &stdout, &stderr, args))
+	code := console.Status(&stderr, run(ctx, &stdout, &stderr, args))
 	return result{code, stdout.String(), stderr.String()}
 }
 

@@ -5,20 +5,23 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 )
 
 type importancesVerb struct {
-	common    commonFlags
-	posterior posteriorFlags
+	common    problem.Flags
+	posterior inference.Flags
 
 	top  int
 	html string
 }
 
-func importancesCommand(con *console) *cobra.Command {
+func importancesCommand(con *console.Console) *cobra.Command {
 	s := &importancesVerb{}
 	v := &verb{
 		name:  "importances",
@@ -27,7 +30,7 @@ func importancesCommand(con *console) *cobra.Command {
 ones without which the function would be another, whatever the test row.`,
 		example: "  gpexplain importances --top 12 --html page.html",
 		flags:   s.add, check: s.check, run: s.run,
-		complete: methodValues(nil),
+		complete: inference.MethodValues(nil),
 	}
 	return v.command(con, &s.common)
 }
@@ -36,52 +39,52 @@ func (s *importancesVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVar(&s.top, "top", 20, "list `K` training examples")
 	f.StringVar(&s.html, "html", "", "write the list and the sorted curve as a page to `FILE`")
-	s.posterior.add(c)
-	s.posterior.addRefit(c, true, "move to the optimum of the linearized model first")
-	s.posterior.addFile(c)
+	s.posterior.Add(c)
+	s.posterior.AddRefit(c, true, "move to the optimum of the linearized model first")
+	s.posterior.AddFile(c)
 }
 
 func (s *importancesVerb) check(c *cobra.Command) error {
 	if s.top < 1 {
-		return usagef("--top %d must be at least 1", s.top)
+		return console.Usagef("--top %d must be at least 1", s.top)
 	}
-	if err := s.posterior.check(c); err != nil {
+	if err := s.posterior.Check(c); err != nil {
 		return err
 	}
-	return distinct([]flagPath{{"--html", s.html}}, append(s.common.files(), flagPath{"--posterior", s.posterior.file}))
+	return console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}}, append(s.common.Files(), console.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
 }
 
-func (s *importancesVerb) run(ctx context.Context, c *console) error {
-	if err := writable(s.html); err != nil {
+func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
+	if err := console.Writable(s.html); err != nil {
 		return err
 	}
-	p, err := openProblem(ctx, c, &s.common, s.posterior.file)
+	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
 	if err != nil {
 		return err
 	}
-	q, err := answer(ctx, c, p, &s.posterior, "")
+	q, err := inference.Answer(ctx, c, p, &s.posterior, "")
 	if err != nil {
 		return err
 	}
-	e := p.examples
-	r := report.Rows{Index: e.train.Rows, Label: labels(e.train)}.Importances(explain.Importances(q.dual), s.top)
-	r.Fit = q.report(p, c.warnings)
-	if err := c.endPart(ctx, "predict"); err != nil {
+	e := p.Examples
+	r := report.Rows{Index: e.Train.Rows, Label: problem.Labels(e.Train)}.Importances(explain.Importances(q.Dual), s.top)
+	r.Fit = q.Report(p, c.Warnings)
+	if err := c.EndPart(ctx, "predict"); err != nil {
 		return err
 	}
-	page := &report.ImportancePage{Report: r, Train: e.pictures(e.train), Invert: e.data.Images(),
-		Model: p.model.name, Data: e.data.Source, Command: commandLine(c.args)}
+	page := &report.ImportancePage{Report: r, Train: e.Pictures(e.Train), Invert: e.Data.Images(),
+		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
 	if s.html != "" {
 		// The page shows the time until it is written.
-		r.Timings = c.watch.timings()
+		r.Timings = c.TimingsSoFar()
 		if err := atomicfile.Write(s.html, page.WriteHTML); err != nil {
 			return err
 		}
-		c.detail("wrote %s", s.html)
+		c.Detail("wrote %s", s.html)
 	}
-	r.Timings = c.timings()
-	if c.json {
-		return r.WriteJSON(c.out)
+	r.Timings = c.Timings()
+	if c.JSON {
+		return r.WriteJSON(c.Out)
 	}
-	return page.WriteText(c.out, c.out.columns())
+	return page.WriteText(c.Out, c.Out.Columns())
 }

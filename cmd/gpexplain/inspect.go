@@ -11,11 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-func inspectCommand(con *console) *cobra.Command {
-	var common commonFlags
+func inspectCommand(con *console.Console) *cobra.Command {
+	var common problem.Flags
 	v := &verb{
 		name:  "inspect",
 		short: "Show what a model is made of",
@@ -23,7 +25,7 @@ func inspectCommand(con *console) *cobra.Command {
 the kind of Jacobian block of each parameter, what is not a parameter, its
 metadata and the warnings on reading it. No data are opened.`,
 		example: "  gpexplain inspect --model net.onnx",
-		run:     func(ctx context.Context, c *console) error { return inspect(ctx, c, &common.model) },
+		run:     func(ctx context.Context, c *console.Console) error { return inspect(ctx, c, &common.Model) },
 		omit: []string{"data", "classes", "train-count", "train-index", "target", "split", "test-data", "likelihood",
 			"prior-precision", "noise-variance", "seed", "max-memory"},
 	}
@@ -52,47 +54,47 @@ type tensorInfo struct {
 	Block  string `json:"block"`
 }
 
-func inspect(ctx context.Context, c *console, f *modelFlags) error {
-	m, err := readModel(ctx, c, f)
+func inspect(ctx context.Context, c *console.Console, f *problem.ModelFlags) error {
+	m, err := problem.ReadModel(ctx, c, f)
 	if err != nil {
 		return err
 	}
-	d := m.net.Describe()
-	out := inspection{Model: m.name, Producer: d.Producer, Opset: d.Opset, Input: m.net.InputShape(), Outputs: m.outputs, Parameters: m.parameters(), Operators: map[string]int{},
-		Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Metadata: m.net.Metadata(), Warnings: append([]string{}, c.warnings...)}
+	d := m.Net.Describe()
+	out := inspection{Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Operators: map[string]int{},
+		Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Metadata: m.Net.Metadata(), Warnings: append([]string{}, c.Warnings...)}
 	for _, o := range d.Operators {
 		out.Operators[o.Name] = o.Count
 	}
 	for _, t := range d.Params {
 		out.Tensors = append(out.Tensors, tensorInfo{t.Name, t.Shape, t.Offset, t.Block})
 	}
-	if c.json {
-		return json.NewEncoder(c.out).Encode(out)
+	if c.JSON {
+		return json.NewEncoder(c.Out).Encode(out)
 	}
-	return out.text(c.out, d)
+	return out.text(c.Out, d)
 }
 
 func (x *inspection) text(stdout io.Writer, d network.Description) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "model\t%s\n", oneLine(x.Model))
-	fmt.Fprintf(w, "written by\t%s, opset %d\n", oneLine(x.Producer), x.Opset)
+	fmt.Fprintf(w, "model\t%s\n", console.OneLine(x.Model))
+	fmt.Fprintf(w, "written by\t%s, opset %d\n", console.OneLine(x.Producer), x.Opset)
 	fmt.Fprintf(w, "input\t%v\n", x.Input)
 	fmt.Fprintf(w, "outputs C\t%d\n", x.Outputs)
 	fmt.Fprintf(w, "parameters P\t%d\n", x.Parameters)
 	for _, o := range d.Operators {
-		fmt.Fprintf(w, "operator\t%s × %d\n", oneLine(o.Name), o.Count)
+		fmt.Fprintf(w, "operator\t%s × %d\n", console.OneLine(o.Name), o.Count)
 	}
 	for _, t := range x.Tensors {
-		fmt.Fprintf(w, "tensor\t%s %v at %d, %s block\n", oneLine(t.Name), t.Shape, t.Offset, t.Block)
+		fmt.Fprintf(w, "tensor\t%s %v at %d, %s block\n", console.OneLine(t.Name), t.Shape, t.Offset, t.Block)
 	}
 	for _, name := range x.Fixed {
-		fmt.Fprintf(w, "fixed\t%s\n", oneLine(name))
+		fmt.Fprintf(w, "fixed\t%s\n", console.OneLine(name))
 	}
 	for _, k := range slices.Sorted(maps.Keys(x.Metadata)) {
-		fmt.Fprintf(w, "metadata\t%s = %s\n", oneLine(k), cut(oneLine(x.Metadata[k]), 40))
+		fmt.Fprintf(w, "metadata\t%s = %s\n", console.OneLine(k), console.Cut(console.OneLine(x.Metadata[k]), 40))
 	}
 	for _, warning := range x.Warnings {
-		fmt.Fprintf(w, "warning\t%s\n", oneLine(warning))
+		fmt.Fprintf(w, "warning\t%s\n", console.OneLine(warning))
 	}
 	return w.Flush()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -22,9 +23,9 @@ func TestInspect(t *testing.T) {
 	require.Equal(t, 4587, x.Parameters)
 	require.Equal(t, 3, x.Operators["Gemm"])
 	require.Len(t, x.Tensors, 10)
-	require.Equal(t, "4,9", x.Metadata[keyClasses])
-	require.Equal(t, "bernoulli", x.Metadata[keyLikelihood])
-	require.Equal(t, "10", x.Metadata[keyPrecision])
+	require.Equal(t, "4,9", x.Metadata[problem.KeyClasses])
+	require.Equal(t, "bernoulli", x.Metadata[problem.KeyLikelihood])
+	require.Equal(t, "10", x.Metadata[problem.KeyPrecision])
 }
 
 // A frozen initializer is no parameter any more.
@@ -34,7 +35,7 @@ func TestInspectFrozen(t *testing.T) {
 	x := decode[inspection](t, succeed(t, "inspect", "--json", "--freeze", name))
 	require.Contains(t, x.Fixed, name)
 	require.NotContains(t, all.Fixed, name)
-	require.Equal(t, all.Parameters-elements(all.Tensors[0].Shape), x.Parameters)
+	require.Equal(t, all.Parameters-problem.Elements(all.Tensors[0].Shape), x.Parameters)
 }
 
 // Every exported network can be looked at; a removed head is a warning.

@@ -21,36 +21,34 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
-)
 
-// started is as near to the start of the process as Go code can be.
-var started = time.Now()
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal ends the work in order, a second one the process.
 	context.AfterFunc(ctx, stop)
-	os.Exit(status(os.Stderr, run(ctx, os.Stdout, os.Stderr, os.Args[1:])))
+	os.Exit(console.Status(os.Stderr, run(ctx, os.Stdout, os.Stderr, os.Args[1:])))
 }
 
 // run executes one command line.
 func run(ctx context.Context, stdout, stderr io.Writer, args []string) error {
-	return runOn(ctx, &console{args: args, out: &output{w: stdout}, stderr: stderr})
+	return runOn(ctx, console.New(args, stdout, stderr))
 }
 
 // runOn executes the command line of a console.
-func runOn(ctx context.Context, c *console) error {
+func runOn(ctx context.Context, c *console.Console) error {
 	root := newRoot(c)
-	defer c.close()
+	defer c.Close()
 	err := root.ExecuteContext(ctx)
-	c.bar.clear()
-	if c.out.err != nil {
-		return c.out.err
+	c.ClearBar()
+	if c.Out.Err != nil {
+		return c.Out.Err
 	}
-	if _, ok := errors.AsType[*usageError](err); err == nil || c.running || ok {
+	if _, ok := errors.AsType[*console.UsageError](err); err == nil || c.Running || ok {
 		return err
 	}
 	// Cobra refuses only wrong command lines before a verb runs.
-	return usagef("%v; see gpexplain help", err)
+	return console.Usagef("%v; see gpexplain help", err)
 }

@@ -2,13 +2,14 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 )
 
 // limited takes a number of bytes, as a disk does that fills up.
@@ -34,53 +35,11 @@ func TestFullStandardOutput(t *testing.T) {
 	} {
 		for _, room := range []int{0, 10} {
 			var stderr bytes.Buffer
-			code := status(&stderr, run(t.Context(), &limited{room}, &stderr, args))
+			code := console.Status(&stderr, run(t.Context(), &limited{room}, &stderr, args))
 			require.Equal(t, 1, code, "%q", args)
 			require.Equal(t, "gpexplain: standard output: no space left on device; send it to a place with room\n", stderr.String(), "%q", args)
 		}
 	}
-}
-
-func TestOutputKeepsFirstError(t *testing.T) {
-	o := &output{w: &limited{2}}
-	_, first := o.Write([]byte("abc"))
-	require.ErrorIs(t, first, syscall.ENOSPC)
-	_, err := o.Write([]byte("a"))
-	require.Equal(t, first, err)
-	require.Equal(t, first, o.err)
-	require.Equal(t, 80, o.columns())
-}
-
-func TestWritable(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, writable(""))
-	require.NoError(t, writable(filepath.Join(dir, "new")))
-	require.Empty(t, listing(t, dir), "nothing is left behind")
-	old := write(t, filepath.Join(dir, "old"), []byte("content"))
-	link := filepath.Join(dir, "link")
-	require.NoError(t, os.Symlink(old, link))
-	require.NoError(t, writable(link))
-	content, err := os.ReadFile(old)
-	require.NoError(t, err)
-	require.Equal(t, "content", string(content))
-	require.ErrorIs(t, writable(dir), syscall.EISDIR)
-	require.ErrorIs(t, writable(filepath.Join(dir, "none", "a")), os.ErrNotExist)
-}
-
-func TestDistinct(t *testing.T) {
-	require.NoError(t, distinct([]flagPath{{"--html", ""}, {"--png", ""}}, []flagPath{{"--model", ""}}))
-	require.NoError(t, distinct([]flagPath{{"--html", "a"}, {"--png", "b"}}, []flagPath{{"--model", "c"}}))
-	var usage *usageError
-	require.True(t, errors.As(distinct([]flagPath{{"--html", "x/../a"}, {"--png", "a"}}, nil), &usage))
-	require.EqualError(t, usage, "--html and --png both name a")
-	for _, path := range []string{"-", "/dev/stdout", "/dev/fd/1"} {
-		require.ErrorContains(t, distinct([]flagPath{{"--out", path}}, nil), "--out "+path+": standard output is for text and JSON")
-	}
-	dir := t.TempDir()
-	file, link := write(t, filepath.Join(dir, "a.gp"), nil), filepath.Join(dir, "link")
-	require.NoError(t, os.Symlink(file, link))
-	require.ErrorContains(t, distinct([]flagPath{{"--html", link}}, []flagPath{{"--posterior", file}}), "--posterior and --html both name "+link)
-	require.NoError(t, distinct([]flagPath{{"--html", filepath.Join(dir, "new")}}, []flagPath{{"--posterior", file}}))
 }
 
 // Results are written through a link to a file that is not there yet.
@@ -120,9 +79,4 @@ func TestCheckpointThroughLink(t *testing.T) {
 	succeed(t, small("fit", "-o", filepath.Join(dir, "a.gp"), "--method", "nystrom", "--inducing", "10", "--checkpoint", link)...)
 	require.Equal(t, []string{"a.gp", "link"}, listing(t, dir))
 	require.Empty(t, listing(t, other))
-}
-
-func TestCommandLine(t *testing.T) {
-	require.Equal(t, "gpexplain explain --html page.html --classes 4,9", commandLine([]string{"explain", "--html", "page.html", "--classes", "4,9"}))
-	require.Equal(t, `gpexplain --html 'my page.html' 'it'\''s' '' '$HOME'`, commandLine([]string{"--html", "my page.html", "it's", "", "$HOME"}))
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/atomicfile"
@@ -19,11 +22,11 @@ import (
 )
 
 type predictVerb struct {
-	common    commonFlags
-	posterior posteriorFlags
+	common    problem.Flags
+	posterior inference.Flags
 
-	calibration calibrationFlags
-	coverage    coverageFlags
+	calibration inference.CalibrationFlags
+	coverage    inference.CoverageFlags
 
 	index     *int // nil where not given
 	testIndex string
@@ -34,7 +37,7 @@ type predictVerb struct {
 
 var links = []string{"exact", "qmc", "probit", "mc", "bridge"}
 
-func predictCommand(con *console) *cobra.Command {
+func predictCommand(con *console.Console) *cobra.Command {
 	s := &predictVerb{}
 	v := &verb{
 		name:  "predict",
@@ -46,25 +49,25 @@ leave-one-out predictions of the training rows lead to expect.
 
 The covariance is shown as the prior gives it. Probabilities and intervals use it
 times one scale, under which the training rows are likeliest if each is predicted
-without itself; --calibrate none leaves it as it is.` + coverageHelp,
+without itself; --calibrate none leaves it as it is.` + inference.CoverageHelp,
 		example: `  gpexplain predict --index 24
   gpexplain predict --json > predictions.jsonl`,
 		flags: s.add, check: s.check, run: s.run,
-		complete: methodValues(map[string][]string{"link": links, "calibrate": calibrations}),
+		complete: inference.MethodValues(map[string][]string{"link": links, "calibrate": inference.Calibrations}),
 	}
 	return v.command(con, &s.common)
 }
 
 func (s *predictVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	optionalInt(c, &s.index, "index", "predict only test row `I`, counted from 0 in the original file")
+	problem.OptionalInt(c, &s.index, "index", "predict only test row `I`, counted from 0 in the original file")
 	f.StringVar(&s.testIndex, "test-index", "", "predict the test rows listed in `FILE`, one row number a line, in that order")
-	s.posterior.add(c)
-	s.posterior.addRefit(c, false, "move to the optimum of the linearized model first; otherwise the mean is the network's output (default only where the trained parameters are no optimum)")
-	s.posterior.addTune(c)
-	s.posterior.addFile(c)
-	s.calibration.add(c)
-	s.coverage.add(c)
+	s.posterior.Add(c)
+	s.posterior.AddRefit(c, false, "move to the optimum of the linearized model first; otherwise the mean is the network's output (default only where the trained parameters are no optimum)")
+	s.posterior.AddTune(c)
+	s.posterior.AddFile(c)
+	s.calibration.Add(c)
+	s.coverage.Add(c)
 	f.StringVar(&s.link, "link", "", "`METHOD` from outputs to probabilities: exact, qmc (quasi–Monte Carlo over the whole covariance of a softmax), probit, mc or bridge (default exact for one output, otherwise qmc)")
 	f.StringVar(&s.html, "html", "", "write a page with reliability, scores and surprising rows to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the predictions as a table to `FILE`")
@@ -74,33 +77,33 @@ func (s *predictVerb) add(c *cobra.Command) {
 func (s *predictVerb) check(c *cobra.Command) error {
 	switch {
 	case s.index != nil && s.testIndex != "":
-		return usagef("--index and --test-index exclude each other")
+		return console.Usagef("--index and --test-index exclude each other")
 	case s.index != nil && *s.index < 0:
-		return usagef("--index %d must be 0 or more", *s.index)
+		return console.Usagef("--index %d must be 0 or more", *s.index)
 	case s.samples < 1:
-		return usagef("--samples %d must be at least 1", s.samples)
+		return console.Usagef("--samples %d must be at least 1", s.samples)
 	case s.link != "" && !slices.Contains(links, s.link):
-		return usagef("--link %q must be exact, qmc, probit, mc or bridge", s.link)
+		return console.Usagef("--link %q must be exact, qmc, probit, mc or bridge", s.link)
 	case c.Flags().Changed("samples") && s.link != "mc":
-		return usagef("--samples is for --link mc")
+		return console.Usagef("--samples is for --link mc")
 	}
-	if name := s.common.task.likelihood; name != "" {
+	if name := s.common.Task.Likelihood; name != "" {
 		// Where it matters for the link that there is more than one output, the
 		// likelihood is for more than one.
-		if lik := likelihoodNamed(name); !linkSuits(s.link, lik, 2) {
-			return usagef("--link %s is not for --likelihood %s", s.link, name)
+		if lik := problem.LikelihoodNamed(name); !linkSuits(s.link, lik, 2) {
+			return console.Usagef("--link %s is not for --likelihood %s", s.link, name)
 		}
 	}
-	if err := s.posterior.check(c); err != nil {
+	if err := s.posterior.Check(c); err != nil {
 		return err
 	}
-	if err := s.calibration.check(c, s.posterior.file); err != nil {
+	if err := s.calibration.Check(c, s.posterior.File); err != nil {
 		return err
 	}
-	if err := s.coverage.check(); err != nil {
+	if err := s.coverage.Check(); err != nil {
 		return err
 	}
-	return distinct([]flagPath{{"--html", s.html}, {"--csv", s.csv}}, append(s.common.files(), flagPath{"--test-index", s.testIndex}, flagPath{"--posterior", s.posterior.file}))
+	return console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--csv", Path: s.csv}}, append(s.common.Files(), console.FlagPath{Flag: "--test-index", Path: s.testIndex}, console.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
 }
 
 // linkSuits tells whether a link can be computed for a likelihood of c
@@ -118,10 +121,10 @@ func linkSuits(link string, lik glm.Likelihood, c int) (ok bool) {
 }
 
 // chooseLink returns the link for the likelihood and the model.
-func (s *predictVerb) chooseLink(p *problem) (glm.Link, error) {
-	lik := p.task.likelihood
-	if !linkSuits(s.link, lik, p.model.outputs) {
-		return nil, fmt.Errorf("--link %s is not for the %s likelihood of %s; leave it out or use mc", s.link, lik.Name(), p.model.name)
+func (s *predictVerb) chooseLink(p *problem.Problem) (glm.Link, error) {
+	lik := p.Task.Likelihood
+	if !linkSuits(s.link, lik, p.Model.Outputs) {
+		return nil, fmt.Errorf("--link %s is not for the %s likelihood of %s; leave it out or use mc", s.link, lik.Name(), p.Model.Name)
 	}
 	switch s.link {
 	case "exact":
@@ -133,18 +136,18 @@ func (s *predictVerb) chooseLink(p *problem) (glm.Link, error) {
 	case "bridge":
 		return glm.Bridge{}, nil
 	case "mc":
-		return glm.MonteCarlo{Samples: s.samples, Seed: p.limits.seed}, nil
+		return glm.MonteCarlo{Samples: s.samples, Seed: p.Limits.Seed}, nil
 	}
-	return glm.DefaultLink(lik, p.model.outputs), nil
+	return glm.DefaultLink(lik, p.Model.Outputs), nil
 }
 
-func (s *predictVerb) run(ctx context.Context, c *console) error {
+func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	for _, path := range []string{s.html, s.csv} {
-		if err := writable(path); err != nil {
+		if err := console.Writable(path); err != nil {
 			return err
 		}
 	}
-	p, err := openProblem(ctx, c, &s.common, s.posterior.file)
+	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
 	if err != nil {
 		return err
 	}
@@ -156,18 +159,18 @@ func (s *predictVerb) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	y, err := p.targets(rows)
+	y, err := p.Targets(rows)
 	if err != nil {
 		return err
 	}
-	if err := s.coverage.suits(p.examples.train.Len(), "training rows"); err != nil {
+	if err := s.coverage.Suits(p.Examples.Train.Len(), "training rows"); err != nil {
 		return err
 	}
-	q, err := answer(ctx, c, p, &s.posterior, s.calibration.method)
+	q, err := inference.Answer(ctx, c, p, &s.posterior, s.calibration.Method)
 	if err != nil {
 		return err
 	}
-	cover, err := s.coverage.prepare(ctx, c, p, q)
+	cover, err := s.coverage.Prepare(ctx, c, p, q)
 	if err != nil {
 		return err
 	}
@@ -179,21 +182,21 @@ func (s *predictVerb) run(ctx context.Context, c *console) error {
 }
 
 // predict writes the lines and the table, and returns the scores.
-func (s *predictVerb) predict(ctx context.Context, c *console, p *problem, q *posterior, link glm.Link, rows *dataset.Subset, y *mat.Dense, cover *coverage) (*score, error) {
+func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, link glm.Link, rows *dataset.Subset, y *mat.Dense, cover *inference.Coverage) (*score, error) {
 	total := newScore(rows.Len(), p, q, cover)
-	out := bufio.NewWriter(c.out)
+	out := bufio.NewWriter(c.Out)
 	lines := lineEncoder(out)
 	all := func(take func(*prediction) error) error {
-		atOnce := q.rowsAtOnce(p)
+		atOnce := q.RowsAtOnce(p)
 		for i := range par.Tiles(rows.Len(), atOnce) {
 			lo, hi := par.Bounds(i, rows.Len(), atOnce)
 			if err := predictTile(ctx, p, q, link, rows, y, lo, hi, total, take); err != nil {
 				return err
 			}
-			c.show("predict", hi, rows.Len())
+			c.Show("predict", hi, rows.Len())
 		}
-		c.bar.clear()
-		return c.endPart(ctx, "predict")
+		c.ClearBar()
+		return c.EndPart(ctx, "predict")
 	}
 	err := s.tabulate(p, func(table func(*report.PredictedRow) error) error {
 		return all(func(r *prediction) error {
@@ -211,12 +214,12 @@ func (s *predictVerb) predict(ctx context.Context, c *console, p *problem, q *po
 
 // tabulate calls do with what adds a row to the table of --csv, which replaces
 // the file once do has ended without error.
-func (s *predictVerb) tabulate(p *problem, do func(table func(*report.PredictedRow) error) error) error {
+func (s *predictVerb) tabulate(p *problem.Problem, do func(table func(*report.PredictedRow) error) error) error {
 	if s.csv == "" {
 		return do(func(*report.PredictedRow) error { return nil })
 	}
 	return atomicfile.Write(s.csv, func(w io.Writer) error {
-		table, err := report.NewCSVWriter(w, report.CSVLayout{Classes: p.task.labels(), Outputs: p.model.outputs, Intervals: s.coverage.share != nil && p.task.classes == nil, Sets: s.coverage.share != nil && p.task.classes != nil})
+		table, err := report.NewCSVWriter(w, report.CSVLayout{Classes: p.Task.Labels(), Outputs: p.Model.Outputs, Intervals: s.coverage.Share != nil && p.Task.Classes == nil, Sets: s.coverage.Share != nil && p.Task.Classes != nil})
 		if err != nil {
 			return err
 		}
@@ -228,35 +231,35 @@ func (s *predictVerb) tabulate(p *problem, do func(table func(*report.PredictedR
 }
 
 // write shows the scores in every form that was asked for.
-func (s *predictVerb) write(c *console, p *problem, q *posterior, total *score, rows *dataset.Subset) error {
-	sum := total.summary(rows, q.report(p, c.warnings))
-	e := p.examples
+func (s *predictVerb) write(c *console.Console, p *problem.Problem, q *inference.Posterior, total *score, rows *dataset.Subset) error {
+	sum := total.summary(rows, q.Report(p, c.Warnings))
+	e := p.Examples
 	total.all.Fit = sum.Fit
-	page := &report.PredictionPage{Predictions: total.all, Quantity: oneLine(cut(e.data.Target, 40)), Test: e.pictures(rows), Train: e.pictures(e.train), Invert: e.data.Images(),
-		Model: p.model.name, Data: e.data.Source, Command: commandLine(c.args)}
+	page := &report.PredictionPage{Predictions: total.all, Quantity: console.OneLine(console.Cut(e.Data.Target, 40)), Test: e.Pictures(rows), Train: e.Pictures(e.Train), Invert: e.Data.Images(),
+		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
 	if s.csv != "" {
-		c.detail("wrote %s", s.csv)
+		c.Detail("wrote %s", s.csv)
 	}
 	if s.html != "" {
-		total.all.Timings = c.watch.timings()
+		total.all.Timings = c.TimingsSoFar()
 		if err := atomicfile.Write(s.html, page.WriteHTML); err != nil {
 			return err
 		}
-		c.detail("wrote %s", s.html)
+		c.Detail("wrote %s", s.html)
 	}
-	sum.Timings = c.timings()
-	if c.json {
-		return lineEncoder(c.out).Encode(sum)
+	sum.Timings = c.Timings()
+	if c.JSON {
+		return lineEncoder(c.Out).Encode(sum)
 	}
-	if c.quiet {
+	if c.Quiet {
 		return nil
 	}
-	c.noteTuning(&sum.Fit)
-	return page.WriteText(c.stderr, 0)
+	inference.NoteTuning(c, &sum.Fit)
+	return page.WriteText(c.Stderr, 0)
 }
 
 // rows are the test rows that the flags ask for.
-func (s *predictVerb) rows(ctx context.Context, p *problem) (*dataset.Subset, error) {
+func (s *predictVerb) rows(ctx context.Context, p *problem.Problem) (*dataset.Subset, error) {
 	var o dataset.SelectOptions
 	switch {
 	case s.index != nil:
@@ -268,7 +271,7 @@ func (s *predictVerb) rows(ctx context.Context, p *problem) (*dataset.Subset, er
 		}
 		o = dataset.SelectOptions{Rows: rows, From: s.testIndex}
 	}
-	return p.examples.test(o)
+	return p.Examples.Test(o)
 }
 
 // lineEncoder writes JSON as it is, one object a line.
@@ -306,23 +309,23 @@ type prediction struct {
 
 // predictTile predicts the rows [lo, hi), whose targets are those rows of y,
 // writes a line for each, and adds them to the score.
-func predictTile(ctx context.Context, p *problem, q *posterior, link glm.Link, rows *dataset.Subset, y *mat.Dense, lo, hi int, total *score, take func(*prediction) error) error {
-	names, lik := namesOf(rows, lo, hi), p.task.likelihood
-	b, err := p.linearize(ctx, rows, lo, hi)
+func predictTile(ctx context.Context, p *problem.Problem, q *inference.Posterior, link glm.Link, rows *dataset.Subset, y *mat.Dense, lo, hi int, total *score, take func(*prediction) error) error {
+	names, lik := problem.NamesOf(rows, lo, hi), p.Task.Likelihood
+	b, err := p.Linearize(ctx, rows, lo, hi)
 	if err != nil {
-		return names.explainError(err)
+		return names.ExplainError(err)
 	}
-	pred, err := q.predict(ctx, p.task, b, link)
+	pred, err := q.Predict(ctx, p.Task, b, link)
 	if err != nil {
-		return names.explainError(err)
+		return names.ExplainError(err)
 	}
 	targets := y.Slice(lo, hi, 0, 1).(*mat.Dense)
-	regions, err := total.coverage.regions(ctx, b, targets)
+	regions, err := total.coverage.Regions(ctx, b, targets)
 	if err != nil {
-		return names.explainError(err)
+		return names.ExplainError(err)
 	}
-	if err := link.LogPredictiveTo(total.logp[lo:hi], pred.likelihood, targets, pred.mean, pred.scaled); err != nil {
-		return names.explainError(err)
+	if err := link.LogPredictiveTo(total.logp[lo:hi], pred.Likelihood, targets, pred.Mean, pred.Scaled); err != nil {
+		return names.ExplainError(err)
 	}
 	for i := range hi - lo {
 		if err := ctx.Err(); err != nil {
@@ -330,18 +333,18 @@ func predictTile(ctx context.Context, p *problem, q *posterior, link glm.Link, r
 		}
 		f := b.F.RawRowView(i)
 		total.mapLogp[lo+i] = lik.LogProb(targets.RawRowView(i), f)
-		if pred.prob != nil {
-			copy(total.prob.RawRowView(lo+i), pred.prob.RawRowView(i))
-			if largestClass(f) == rows.Class[lo+i] {
+		if pred.Prob != nil {
+			copy(total.prob.RawRowView(lo+i), pred.Prob.RawRowView(i))
+			if problem.LargestClass(f) == rows.Class[lo+i] {
 				total.right++
 			}
 		}
-		r := pred.row(p.task, i, rows, lo+i)
+		r := pred.Row(p.Task, i, rows, lo+i)
 		r.LogDensity, r.MAPLogDensity = report.Float(total.logp[lo+i]), report.Float(total.mapLogp[lo+i])
-		r.Novelty.Rank = q.rank(r.Novelty.Score)
-		r.Interval, r.Set = regions[i].interval, regions[i].set
+		r.Novelty.Rank = q.Rank(r.Novelty.Score)
+		r.Interval, r.Set = regions[i].Interval, regions[i].Set
 		line := &prediction{Index: rows.Rows[lo+i], Label: r.Label, Class: r.Class, Probability: r.Probability, MAPProbability: r.MAPProbability,
-			Mean: r.Mean, Covariance: covarianceOf(pred.cov, i), ObservationMean: rowOf(pred.response, i), ObservationSD: r.ObservationSD, FunctionSD: r.FunctionSD, Novelty: r.Novelty, Interval: r.Interval, Set: r.Set, row: r}
+			Mean: r.Mean, Covariance: inference.CovarianceOf(pred.Cov, i), ObservationMean: inference.RowOf(pred.Response, i), ObservationSD: r.ObservationSD, FunctionSD: r.FunctionSD, Novelty: r.Novelty, Interval: r.Interval, Set: r.Set, row: r}
 		total.all.Add(r)
 		if err := take(line); err != nil {
 			return err
@@ -356,20 +359,20 @@ type score struct {
 	prob          *mat.Dense // N×classes, nil for a regression
 	right         int
 	all           *report.Predictions
-	coverage      *coverage // nil where none was asked for
+	coverage      *inference.Coverage // nil where none was asked for
 }
 
-func newScore(n int, p *problem, q *posterior, cover *coverage) *score {
-	s := &score{logp: make([]float64, n), mapLogp: make([]float64, n), all: &report.Predictions{Classes: p.task.labels()}, coverage: cover}
+func newScore(n int, p *problem.Problem, q *inference.Posterior, cover *inference.Coverage) *score {
+	s := &score{logp: make([]float64, n), mapLogp: make([]float64, n), all: &report.Predictions{Classes: p.Task.Labels()}, coverage: cover}
 	if cover != nil {
-		s.all.Coverage = cover.share
+		s.all.Coverage = cover.Share
 	}
-	if k := len(p.task.classes); k > 0 {
+	if k := len(p.Task.Classes); k > 0 {
 		s.prob = mat.NewDense(n, k, nil)
 	}
-	if q.calibration != nil {
-		for i := range q.calibration.rows {
-			s.all.AddLeaveOneOut(&q.calibration.rows[i])
+	if q.Calibration != nil {
+		for i := range q.Calibration.LeftOutRows {
+			s.all.AddLeaveOneOut(&q.Calibration.LeftOutRows[i])
 		}
 	}
 	return s
@@ -377,17 +380,17 @@ func newScore(n int, p *problem, q *posterior, cover *coverage) *score {
 
 // predictSummary is the last line with --json.
 type predictSummary struct {
-	Accuracy report.Float    `json:"accuracy"`
-	NLL      report.Float    `json:"nll"`
-	MAPNLL   report.Float    `json:"map_nll"`
-	ECE      report.Float    `json:"ece"`
-	Coverage *coverageReport `json:"coverage,omitempty"`
-	Fit      report.Fit      `json:"fit"`
-	Timings  report.Timings  `json:"timings"`
+	Accuracy report.Float              `json:"accuracy"`
+	NLL      report.Float              `json:"nll"`
+	MAPNLL   report.Float              `json:"map_nll"`
+	ECE      report.Float              `json:"ece"`
+	Coverage *inference.CoverageReport `json:"coverage,omitempty"`
+	Fit      report.Fit                `json:"fit"`
+	Timings  report.Timings            `json:"timings"`
 }
 
 func (s *score) summary(rows *dataset.Subset, fit report.Fit) *predictSummary {
-	sum := &predictSummary{Accuracy: report.Undefined(), ECE: report.Undefined(), NLL: report.Float(glm.NLL(s.logp)), MAPNLL: report.Float(glm.NLL(s.mapLogp)), Coverage: s.coverage.report(), Fit: fit}
+	sum := &predictSummary{Accuracy: report.Undefined(), ECE: report.Undefined(), NLL: report.Float(glm.NLL(s.logp)), MAPNLL: report.Float(glm.NLL(s.mapLogp)), Coverage: s.coverage.Report(), Fit: fit}
 	if s.prob != nil {
 		sum.Accuracy = report.Float(float64(s.right) / float64(len(s.logp)))
 		sum.ECE = report.Float(glm.ECE(s.prob, rows.Class))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -40,7 +41,7 @@ func openReference(t *testing.T, name string) *reference {
 	zeros, ones := strings.TrimSuffix(strings.Repeat("0,", d), ","), strings.TrimSuffix(strings.Repeat("1,", d), ",")
 	var model bytes.Buffer
 	require.NoError(t, net.WithMetadata(map[string]string{
-		keyScaling: zeros + ";" + ones, keyLikelihood: r.likelihood, keyPrecision: r.Meta("delta"), keyNoise: r.Meta("sigma2"),
+		problem.KeyScaling: zeros + ";" + ones, problem.KeyLikelihood: r.likelihood, problem.KeyPrecision: r.Meta("delta"), problem.KeyNoise: r.Meta("sigma2"),
 	}).WriteONNX(&model))
 	dir := t.TempDir()
 	r.train, r.test = filepath.Join(dir, "train.csv"), filepath.Join(dir, "test.csv")

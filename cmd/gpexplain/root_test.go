@@ -214,7 +214,7 @@ func TestCompletion(t *testing.T) {
 }
 
 func TestProfile(t *testing.T) {
-	for kind, name := range profileFile {
+	for kind, name := range map[string]string{"cpu": "cpu.pprof", "mem": "mem.pprof", "trace": "trace.out"} {
 		dir := t.TempDir()
 		t.Chdir(dir)
 		succeed(t, small("evidence", "--profile", kind)...)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"math"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,46 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 )
-
-func TestFormatRows(t *testing.T) {
-	for text, rows := range map[string][]int{"7": {7}, "1-3": {1, 2, 3}, "3,1-2,9": {3, 1, 2, 9}, "0-1,5": {0, 1, 5}} {
-		require.Equal(t, text, formatRows(rows))
-		got, ok := parseRows(text, len(rows))
-		require.True(t, ok)
-		require.Equal(t, rows, got)
-	}
-	rng := rand.New(rand.NewPCG(1, 1))
-	for range 200 {
-		rows := rng.Perm(50)[:1+rng.IntN(49)]
-		if rng.IntN(2) == 0 {
-			slices.Sort(rows)
-		}
-		got, ok := parseRows(formatRows(rows), 50)
-		require.True(t, ok)
-		require.Equal(t, rows, got)
-	}
-	const last = "9223372036854775806-9223372036854775807"
-	got, ok := parseRows(last, 10)
-	require.True(t, ok)
-	require.Equal(t, []int{math.MaxInt - 1, math.MaxInt}, got)
-	for _, text := range []string{"", "x", "-1", "3-1", "1-", "1,,2", "0-10", "0-9223372036854775807", "1-2-3"} {
-		_, ok := parseRows(text, 10)
-		require.False(t, ok, text)
-	}
-}
-
-func TestParseClasses(t *testing.T) {
-	list, err := parseClasses(" 9, 4,-1")
-	require.NoError(t, err)
-	require.Equal(t, []int{9, 4, -1}, list)
-	require.Equal(t, "9,4,-1", formatInts(list))
-	for _, text := range []string{"4", "4,4", "a,b", "4,", ",", "4 9", "1e3,2"} {
-		_, err := parseClasses(text)
-		require.Error(t, err, text)
-	}
-}
 
 // Parts of a CSV file keep the rows of the original file, everywhere.
 func TestSplitRows(t *testing.T) {
@@ -125,5 +86,5 @@ func TestTrainingRows(t *testing.T) {
 
 // lines writes an index file.
 func lines(rows []int) []byte {
-	return []byte(strings.ReplaceAll(formatInts(rows), ",", "\n") + "\n")
+	return []byte(strings.ReplaceAll(problem.FormatInts(rows), ",", "\n") + "\n")
 }

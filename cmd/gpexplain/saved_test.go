@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/store"
 )
 
@@ -91,11 +92,11 @@ func TestColumnsInside(t *testing.T) {
 // remade writes a saved posterior again with another header or rows.
 func remade(t *testing.T, from string, header func(h map[string]any), inputs func(h map[string]any)) string {
 	t.Helper()
-	f, err := store.Open(from, savedKind, savedVersion)
+	f, err := store.Open(from, problem.SavedKind, problem.SavedVersion)
 	require.NoError(t, err)
 	defer f.Close()
 	path := filepath.Join(t.TempDir(), "remade.gp")
-	require.NoError(t, store.Write(path, savedKind, savedVersion, func(w *store.Writer) error {
+	require.NoError(t, store.Write(path, problem.SavedKind, problem.SavedVersion, func(w *store.Writer) error {
 		for _, name := range f.Sections() {
 			data, err := f.Bytes(name)
 			if err != nil {

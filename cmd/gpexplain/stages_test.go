@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 )
 
 // A step is one report of progress.
@@ -34,8 +36,9 @@ func steps(t *testing.T, stop int, args []string) ([]step, result) {
 		all = append(all, s)
 	}
 	var stdout, stderr bytes.Buffer
-	c := &console{args: args, out: &output{w: &stdout}, stderr: &stderr, bar: &progress{told: hear}}
-	code := status(&stderr, runOn(ctx, c))
+	c := console.New(args, &stdout, &stderr)
+	c.Hear(hear)
+	code := console.Status(&stderr, runOn(ctx, c))
 	return all, result{code, stdout.String(), stderr.String()}
 }
 
@@ -164,7 +167,7 @@ func TestPredictStopsAmongRows(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &stopper{cancel: cancel}
 	var stderr bytes.Buffer
-	require.Equal(t, 1, status(&stderr, run(ctx, out, &stderr, []string{"predict", "--data", "digits:400,2000", "--train-count", "60"})))
+	require.Equal(t, 1, console.Status(&stderr, run(ctx, out, &stderr, []string{"predict", "--data", "digits:400,2000", "--train-count", "60"})))
 	require.Equal(t, "gpexplain: interrupted\n", stderr.String())
 	require.Equal(t, 1, out.writes)
 }

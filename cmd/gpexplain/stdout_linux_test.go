@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 )
 
 // shell runs the command with these arguments and a redirection of a shell's.
@@ -30,7 +32,7 @@ func TestClosedStandardOutput(t *testing.T) {
 		{"explain", "--html", file}, {"predict"}, {"importances"}, {"evidence"}, {"validate"},
 		{"fit", "-o", file}, {"train", "--out", file}, {"inspect"}, {"version"},
 	} {
-		want := result{1, "", "gpexplain: " + errClosed.Error() + "\n"}
+		want := result{1, "", "gpexplain: " + console.ErrClosed.Error() + "\n"}
 		require.Equal(t, want, shell(t, ">&-", append(args, "--json")...), "%q", args)
 		require.Empty(t, listing(t, dir))
 	}

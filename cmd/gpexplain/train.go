@@ -5,22 +5,21 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
 type trainVerb struct {
-	common commonFlags
+	common problem.Flags
 
 	archName, activation string
 	out                  string
@@ -29,7 +28,7 @@ type trainVerb struct {
 	arch                 *arch // parsed from archName and activation by check
 }
 
-func trainCommand(con *console) *cobra.Command {
+func trainCommand(con *console.Console) *cobra.Command {
 	s := &trainVerb{}
 	v := &verb{
 		name:  "train",
@@ -60,26 +59,28 @@ func (s *trainVerb) add(c *cobra.Command) {
 func (s *trainVerb) check(*cobra.Command) error {
 	switch {
 	case s.out == "":
-		return usagef("--out FILE.onnx is needed")
+		return console.Usagef("--out FILE.onnx is needed")
 	case s.epochs < 0 || s.lbfgs < 0:
-		return usagef("--epochs and --lbfgs must not be negative")
+		return console.Usagef("--epochs and --lbfgs must not be negative")
 	case s.batch < 1:
-		return usagef("--batch %d must be at least 1", s.batch)
+		return console.Usagef("--batch %d must be at least 1", s.batch)
 	case !(s.rate > 0 && s.rate < 1e6):
-		return usagef("--lr %v must be a positive number", s.rate)
+		return console.Usagef("--lr %v must be a positive number", s.rate)
 	}
 	var err error
 	if s.arch, err = parseArch(s.archName, s.activation); err != nil {
 		return err
 	}
-	return distinct([]flagPath{{"--out", s.out}}, s.common.files())
+	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}}, s.common.Files())
 }
 
-func (s *trainVerb) run(ctx context.Context, c *console) error {
-	if err := writable(s.out); err != nil {
+func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
+	if err := console.Writable(s.out); err != nil {
 		return err
 	}
-	p, err := s.problem(ctx, c)
+	f := &s.common
+	outputs := func(d *dataset.Data) int { return s.arch.outputs(d, f.Task.Likelihood, f.Data.Classes) }
+	p, err := problem.OpenToTrain(ctx, c, f, "the "+s.archName+" network", outputs, s.plan)
 	if err != nil {
 		return err
 	}
@@ -87,11 +88,11 @@ func (s *trainVerb) run(ctx context.Context, c *console) error {
 	// training.
 	var test *dataset.Subset
 	var testY *mat.Dense
-	if p.examples.testPart().Len() > 0 {
-		if test, err = p.examples.test(dataset.SelectOptions{}); err != nil {
+	if p.Examples.TestPart().Len() > 0 {
+		if test, err = p.Examples.Test(dataset.SelectOptions{}); err != nil {
 			return err
 		}
-		if testY, err = p.targets(test); err != nil {
+		if testY, err = p.Targets(test); err != nil {
 			return err
 		}
 	}
@@ -99,50 +100,23 @@ func (s *trainVerb) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	if r.TrainAccuracy, r.TrainNLL, err = trained.score(ctx, p, p.examples.train, p.examples.y); err != nil {
+	if r.TrainAccuracy, r.TrainNLL, err = trained.Score(ctx, p, p.Examples.Train, p.Examples.Y); err != nil {
 		return err
 	}
-	if r.TestAccuracy, r.TestNLL, err = trained.score(ctx, p, test, testY); err != nil {
+	if r.TestAccuracy, r.TestNLL, err = trained.Score(ctx, p, test, testY); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(s.out, trained.net.WithMetadata(trainMetadata(p, c.args)).WriteONNX); err != nil {
+	if err := atomicfile.Write(s.out, trained.Net.WithMetadata(p.TrainMetadata(c.Args)).WriteONNX); err != nil {
 		return err
 	}
-	r.Seconds, r.Warnings = c.timings().Total, c.warnings
-	if c.json {
-		return lineEncoder(c.out).Encode(r)
+	r.Seconds, r.Warnings = c.Timings().Total, c.Warnings
+	if c.JSON {
+		return lineEncoder(c.Out).Encode(r)
 	}
-	return r.text(c.out)
-}
-
-// problem reads the data. Its model is one that is still to be trained, with the
-// number of outputs that suits the data.
-func (s *trainVerb) problem(ctx context.Context, c *console) (*problem, error) {
-	f := &s.common
-	d, err := openData(ctx, c, &f.data, f.limits.memory)
-	if err != nil {
-		return nil, err
-	}
-	m := &model{name: "the " + s.archName + " network", meta: &metadata{}, outputs: s.arch.outputs(d, f.task.likelihood, f.data.classes)}
-	t, err := chooseTask(&f.task, f.data.classes, m, d)
-	if err != nil {
-		return nil, err
-	}
-	train, err := chooseRows(ctx, c, &f.data, m, t, d, nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.plan(d, train.Len()); err != nil {
-		return nil, err
-	}
-	e, err := newExamples(m, t, d, train)
-	if err != nil {
-		return nil, err
-	}
-	return &problem{model: m, task: t, examples: e, limits: f.limits}, nil
+	return r.text(c.Out)
 }
 
 // vectors is how many vectors of length P training holds: the parameters in
@@ -152,39 +126,38 @@ const vectors = 120
 // plan refuses what cannot fit before anything large is taken, for n training
 // examples.
 func (s *trainVerb) plan(data *dataset.Data, n int) error {
-	d, memory := elements(data.Shape), s.common.limits.memory
+	d, memory := problem.Elements(data.Shape), s.common.Limits.Memory
 	fixed := 8 * vectors * s.arch.parameters(d)
 	if budget := gp.MemoryBudget(memory); fixed > float64(budget) {
 		return fmt.Errorf("--arch %s has %.0f parameters, and training them takes about %.0f bytes of memory, of which %d may be used; choose smaller widths, or raise --max-memory",
 			s.archName, s.arch.parameters(d), fixed, budget)
 	}
-	return gp.CheckMemory("training", gp.TrainingExamples, n, memory, func(n int) int64 { return wholeBytes(fixed + 8*float64(n)*float64(d)) })
+	return gp.CheckMemory("training", gp.TrainingExamples, n, memory, func(n int) int64 { return problem.WholeBytes(fixed + 8*float64(n)*float64(d)) })
 }
 
 // train returns the trained model and the report, in which the scores are still
 // missing.
-func (s *trainVerb) train(ctx context.Context, c *console, p *problem) (*model, *trainReport, error) {
-	e, seed := p.examples, p.limits.seed
-	net, err := network.Seeded(seed, e.data.Shape, s.arch.layers(p.model.outputs)...)
+func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Problem) (*problem.Model, *trainReport, error) {
+	e, seed := p.Examples, p.Limits.Seed
+	net, err := network.Seeded(seed, e.Data.Shape, s.arch.layers(p.Model.Outputs)...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", s.archName, e.data.Shape, err)
+		return nil, nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", s.archName, e.Data.Shape, err)
 	}
 	_, _, params := net.Dims()
 	var objective float64
-	o := &network.TrainOptions{Precision: slices.Repeat([]float64{p.task.precision}, params), Epochs: orNone(s.epochs), Batch: s.batch, LearningRate: s.rate, LBFGS: orNone(s.lbfgs), Seed: seed,
+	o := &network.TrainOptions{Precision: slices.Repeat([]float64{p.Task.Precision}, params), Epochs: orNone(s.epochs), Batch: s.batch, LearningRate: s.rate, LBFGS: orNone(s.lbfgs), Seed: seed,
 		Objective: func(value float64) { objective = value },
 		Progress: func(stage string, done, total int) {
-			c.show(stage, done, total)
-			c.detail("%s %d of %d: objective %.6g", stage, done, total, objective)
+			c.Show(stage, done, total)
+			c.Detail("%s %d of %d: objective %.6g", stage, done, total, objective)
 		}}
-	trained, res, err := net.Train(ctx, e.inputs(e.train, 0, e.train.Len()), e.y, p.task.likelihood, o)
-	c.bar.clear()
+	trained, res, err := net.Train(ctx, e.Inputs(e.Train, 0, e.Train.Len()), e.Y, p.Task.Likelihood, o)
+	c.ClearBar()
 	if err != nil {
-		return nil, nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", e.data.Source, err)
+		return nil, nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", e.Data.Source, err)
 	}
-	c.warn(res.Warnings...)
-	m := &model{name: p.model.name, net: trained, outputs: p.model.outputs, meta: p.model.meta}
-	return m, &trainReport{Out: s.out, Parameters: params, Examples: e.train.Len(), Objective: report.Float(res.Objective),
+	c.Warn(res.Warnings...)
+	return p.Model.Trained(trained), &trainReport{Out: s.out, Parameters: params, Examples: e.Train.Len(), Objective: report.Float(res.Objective),
 		LogLikelihood: report.Float(res.LogLik), GradientNorm: report.Float(res.GradientNorm)}, nil
 }
 
@@ -195,56 +168,6 @@ func orNone(k int) int {
 		return -1
 	}
 	return k
-}
-
-// score is the accuracy and the mean negative log likelihood of the network
-// itself on rows with these targets. Both are undefined where the rows are nil,
-// and the accuracy for a regression.
-func (m *model) score(ctx context.Context, p *problem, rows *dataset.Subset, y *mat.Dense) (accuracy, nll report.Float, err error) {
-	accuracy, nll = report.Undefined(), report.Undefined()
-	if rows == nil {
-		return accuracy, nll, nil
-	}
-	right, sum := 0, 0.0
-	for t := range par.Tiles(rows.Len(), predictRows) {
-		lo, hi := par.Bounds(t, rows.Len(), predictRows)
-		f, err := m.net.Forward(ctx, p.examples.inputs(rows, lo, hi))
-		if err != nil {
-			return accuracy, nll, namesOf(rows, lo, hi).explainError(err)
-		}
-		for i := range hi - lo {
-			sum -= p.task.likelihood.LogProb(y.RawRowView(lo+i), f.RawRowView(i))
-			if p.task.classes != nil && largestClass(f.RawRowView(i)) == rows.Class[lo+i] {
-				right++
-			}
-		}
-	}
-	if p.task.classes != nil {
-		accuracy = report.Float(float64(right) / float64(rows.Len()))
-	}
-	return accuracy, report.Float(sum / float64(rows.Len())), nil
-}
-
-// trainMetadata says what a network was trained on, and by which command line.
-func trainMetadata(p *problem, args []string) map[string]string {
-	t, e := p.task, p.examples
-	kv := map[string]string{
-		keyLikelihood: t.likelihood.Name(),
-		keyPrecision:  strconv.FormatFloat(t.precision, 'g', -1, 64),
-		keyRows:       formatRows(e.train.Rows),
-		keyData:       fingerprint(e.data.Train),
-		keyCommand:    commandLine(args),
-	}
-	if t.noise > 0 {
-		kv[keyNoise] = strconv.FormatFloat(t.noise, 'g', -1, 64)
-	}
-	if t.classes != nil {
-		kv[keyClasses] = formatInts(t.classes)
-	}
-	if e.scaling != nil {
-		kv[keyScaling] = e.scaling.String()
-	}
-	return kv
 }
 
 // trainReport is what train prints with --json.
@@ -279,107 +202,8 @@ func (r *trainReport) text(stdout io.Writer) error {
 	line("training", r.TrainAccuracy, r.TrainNLL)
 	line("test", r.TestAccuracy, r.TestNLL)
 	for _, w := range r.Warnings {
-		fmt.Fprintf(stdout, "warning: %s\n", oneLine(w))
+		fmt.Fprintf(stdout, "warning: %s\n", console.OneLine(w))
 	}
 	_, err := fmt.Fprintf(stdout, "wrote %s\n", r.Out)
 	return err
-}
-
-// An arch is a network to train.
-type arch struct {
-	name   string
-	widths []int // of an mlp: hidden layers, then outputs
-	act    network.Activation
-}
-
-var activations = map[string]network.Activation{"relu": network.ReLU, "tanh": network.Tanh}
-
-// widest bounds a layer of an mlp.
-const widest = 1 << 20
-
-// parseArch reads thesis-cnn, lenet5 or mlp:128-64-10.
-func parseArch(name, activation string) (*arch, error) {
-	act, ok := activations[activation]
-	if !ok {
-		return nil, usagef("--activation %q must be relu or tanh", activation)
-	}
-	a := &arch{name: name, act: act}
-	if name == "thesis-cnn" || name == "lenet5" {
-		return a, nil
-	}
-	list, ok := strings.CutPrefix(name, "mlp:")
-	if !ok {
-		return nil, usagef("--arch %q must be thesis-cnn, lenet5 or mlp:WIDTHS", name)
-	}
-	for field := range strings.SplitSeq(list, "-") {
-		k, err := strconv.Atoi(field)
-		if err != nil || k < 1 || k > widest {
-			return nil, usagef("--arch %q: widths are numbers from 1 to %d, such as mlp:128-64-10", name, widest)
-		}
-		a.widths = append(a.widths, k)
-	}
-	return a, nil
-}
-
-// outputs returns C for data, a likelihood and classes, which may be "" and nil:
-// the mlp's last width, else one for two classes or a regression, else one a
-// class.
-func (a *arch) outputs(d *dataset.Data, likelihood string, classes []int) int {
-	if a.widths != nil {
-		return a.widths[len(a.widths)-1]
-	}
-	if !d.IntegerLabels || likelihood != "" && !hasClasses(likelihoodNamed(likelihood)) {
-		return 1
-	}
-	k := len(classes)
-	if k == 0 {
-		k = len(d.Classes())
-	}
-	if k == 2 && (likelihood == "" || !isSoftmax(likelihoodNamed(likelihood))) {
-		return 1
-	}
-	return k
-}
-
-// layers returns the architecture with c outputs.
-func (a *arch) layers(c int) []network.Layer {
-	if a.widths != nil {
-		layers := []network.Layer{network.Flatten{}}
-		for i, k := range a.widths {
-			layers = append(layers, network.Dense{Units: k})
-			if i < len(a.widths)-1 {
-				layers = append(layers, a.act)
-			}
-		}
-		return layers
-	}
-	if a.name == "lenet5" {
-		return convolutional(6, 16, 120, 84, c)
-	}
-	return convolutional(3, 8, 25, 25, c)
-}
-
-// convolutional returns two 5×5 convolutions with their numbers of filters,
-// each with a ReLU and a 2×2 max pool, and two hidden layers before the outputs.
-func convolutional(filters1, filters2, dense1, dense2, c int) []network.Layer {
-	const kernel = 5
-	return []network.Layer{
-		network.Conv2D{Filters: filters1, Kernel: kernel}, network.ReLU, network.MaxPool2D{Size: 2},
-		network.Conv2D{Filters: filters2, Kernel: kernel}, network.ReLU, network.MaxPool2D{Size: 2},
-		network.Flatten{},
-		network.Dense{Units: dense1}, network.ReLU,
-		network.Dense{Units: dense2}, network.ReLU,
-		network.Dense{Units: c},
-	}
-}
-
-// parameters is P of an mlp on d inputs, as a float64 since it may be far too
-// large; 0 for the other architectures, which are small.
-func (a *arch) parameters(d int) float64 {
-	p, in := 0.0, float64(d)
-	for _, k := range a.widths {
-		p += (in + 1) * float64(k)
-		in = float64(k)
-	}
-	return p
 }

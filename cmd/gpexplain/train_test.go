@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 )
 
@@ -31,10 +32,10 @@ func TestTrainMetadata(t *testing.T) {
 	require.GreaterOrEqual(t, float64(r.TrainAccuracy), 0.5)
 
 	meta := decode[inspection](t, succeed(t, "inspect", "--json", "--model", model)).Metadata
-	require.Equal(t, "9,4", meta[keyClasses])
-	require.Equal(t, "3", meta[keyPrecision])
-	require.Equal(t, "bernoulli", meta[keyLikelihood])
-	require.Equal(t, "gpexplain "+strings.Join(append(args, "--json"), " "), meta[keyCommand])
+	require.Equal(t, "9,4", meta[problem.KeyClasses])
+	require.Equal(t, "3", meta[problem.KeyPrecision])
+	require.Equal(t, "bernoulli", meta[problem.KeyLikelihood])
+	require.Equal(t, "gpexplain "+strings.Join(append(args, "--json"), " "), meta[problem.KeyCommand])
 
 	explained := decode[report.Report](t, succeed(t, append([]string{"explain", "--json", "--calibrate", "none", "--model", model, "--html", page}, data...)...))
 	require.Equal(t, 100, explained.Fit.Examples, "the rows it was trained on")

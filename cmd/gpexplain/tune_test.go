@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
 	"github.com/funcgp/funcgp/explain/report"
 )
 
@@ -117,6 +118,6 @@ func TestJoinTune(t *testing.T) {
 		"fit -- --tune-prior loo":     "fit -- --tune-prior loo",
 		"fit --tune-prior=loo --json": "fit --tune-prior=loo --json",
 	} {
-		require.Equal(t, strings.Fields(want), joinTune(strings.Fields(in)), in)
+		require.Equal(t, strings.Fields(want), inference.JoinTune(strings.Fields(in)), in)
 	}
 }

@@ -28,7 +28,8 @@ var level = map[string]int{
 	"linearize": 4, "linearize/network/internal/graph": 5, "linearize/network/internal/compile": 6, "linearize/network": 7,
 	"ntk": 5, "gp": 6, "internal/sites": 7, "gp/cg": 8, "sparse": 8,
 	"glm": 7, "glm/weightspace": 9, "explain": 10, "explain/report": 11,
-	"cmd/gpexplain": 12, "doc/examples/own": 13, "doc/examples/probabilities": 13, "doc/examples/saved": 13,
+	"cmd/gpexplain/internal/console": 12, "cmd/gpexplain/internal/problem": 13, "cmd/gpexplain/internal/inference": 14, "cmd/gpexplain": 15,
+	"doc/examples/own": 13, "doc/examples/probabilities": 13, "doc/examples/saved": 13,
 }
 
 // testOnly lists the packages that only tests import. They may import all but
@@ -71,7 +72,9 @@ func eachSource(t *testing.T, do func(s source)) {
 
 func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
-func (s source) isCommand() bool { return s.file.Name.Name == "main" }
+func (s source) isCommand() bool {
+	return s.file.Name.Name == "main" || strings.HasPrefix(s.pkg, "cmd/")
+}
 
 // TestImportDirection checks that imports run against the flow of data.
 func TestImportDirection(t *testing.T) {

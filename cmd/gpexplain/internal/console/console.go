@@ -1,0 +1,122 @@
+// Package console is where one run of the command speaks: results on standard
+// output, notes and progress on standard error, files that it writes, and errors
+// with the exit status that each kind has.
+package console
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/funcgp/funcgp/explain/report"
+)
+
+// A Console is where one run of the command speaks: results go to standard
+// output; notes, warnings and progress go to standard error.
+type Console struct {
+	Args                 []string // the command line
+	Out                  *Output
+	Stderr               io.Writer
+	JSON, Quiet, Verbose bool // --json, --quiet and --verbose
+
+	Running  bool // a verb has been found and has begun to check its flags
+	bar      *progress
+	watch    *stopwatch
+	Warnings []string
+	closers  []func() error // of files that answers are read from
+}
+
+// New speaks for the command line args on these streams.
+func New(args []string, stdout, stderr io.Writer) *Console {
+	return &Console{Args: args, Out: &Output{w: stdout}, Stderr: stderr}
+}
+
+// Hear calls told with the progress of the work in place of showing a bar.
+func (c *Console) Hear(told func(stage string, done, total int)) { c.bar = &progress{told: told} }
+
+// Begin starts progress and the stopwatch. It is called after the flags are
+// parsed.
+func (c *Console) Begin() {
+	if c.bar == nil {
+		c.bar = newProgress(c.Stderr, c.Quiet)
+	}
+	c.watch = newStopwatch()
+}
+
+// Close closes the files that the verb still had open.
+func (c *Console) Close() {
+	for _, f := range c.closers {
+		// They were only read from, so an error loses nothing.
+		_ = f()
+	}
+}
+
+// CloseLater keeps the file of an answer open until close.
+func (c *Console) CloseLater(f func() error) { c.closers = append(c.closers, f) }
+
+// Note writes a line on standard error unless --quiet.
+func (c *Console) Note(format string, args ...any) {
+	if c.Quiet {
+		return
+	}
+	c.ClearBar()
+	fmt.Fprintln(c.Stderr, OneLine(fmt.Sprintf(format, args...)))
+}
+
+// Detail writes a line on standard error with --verbose.
+func (c *Console) Detail(format string, args ...any) {
+	if c.Verbose {
+		c.Note(format, args...)
+	}
+}
+
+// Warn keeps warnings for the report, each text once.
+func (c *Console) Warn(list ...error) {
+	for _, err := range list {
+		c.WarnText(err.Error())
+	}
+}
+
+// WarnText keeps a warning for the report.
+func (c *Console) WarnText(text string) {
+	if !slices.Contains(c.Warnings, text) {
+		c.Warnings = append(c.Warnings, text)
+	}
+}
+
+// Show reports progress. Every long call of the library gets it as its
+// Progress.
+func (c *Console) Show(stage string, done, total int) { c.bar.show(stage, done, total) }
+
+// ClearBar removes the progress bar.
+func (c *Console) ClearBar() { c.bar.clear() }
+
+// EndPart ends a part of the work. It returns the error of a context that is
+// done, so that the next part does not begin.
+func (c *Console) EndPart(ctx context.Context, part string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.EndPartAt(part, time.Now())
+	return ctx.Err()
+}
+
+// EndPartAt ends a part of the work at a time that may have passed already.
+func (c *Console) EndPartAt(part string, at time.Time) {
+	c.watch.lap(part, at)
+	if c.bar != nil && c.bar.told != nil {
+		c.bar.told(part, 1, 1)
+	}
+}
+
+// Timings ends the part in which results were written, and returns the time
+// that each part took.
+func (c *Console) Timings() report.Timings {
+	c.EndPartAt("write", time.Now())
+	return c.TimingsSoFar()
+}
+
+// TimingsSoFar is the time that each part took that has ended.
+func (c *Console) TimingsSoFar() report.Timings { return c.watch.timings() }

@@ -1,0 +1,88 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/funcgp/funcgp/internal/atomicfile"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/store"
+)
+
+// CauseOf is err without the name of a temporary file.
+func CauseOf(err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// UsageError is a command line that is wrong without looking at any file.
+type UsageError struct{ msg string }
+
+func (e *UsageError) Error() string { return e.msg }
+
+// Usagef formats a usageError.
+func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
+
+// Status reports err in one line and returns the exit status.
+func Status(stderr io.Writer, err error) int {
+	if err == nil {
+		return 0
+	}
+	msg := err.Error()
+	if download := (*dataset.Error)(nil); errors.Is(err, context.Canceled) && !errors.As(err, &download) {
+		msg = "interrupted"
+	}
+	// Where standard error cannot be written there is nobody left to tell.
+	fmt.Fprintln(stderr, "gpexplain: "+OneLine(msg))
+	if _, ok := errors.AsType[*UsageError](err); ok {
+		return 2
+	}
+	return 1
+}
+
+// unprintable is what could break a line, steer a terminal or hide text.
+var unprintable = regexp.MustCompile(`[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+`)
+
+// mostRunes is the longest line of a message; a name in a hostile file may
+// have any length.
+const mostRunes = 1000
+
+// OneLine makes text of any origin fit for one line of a terminal.
+func OneLine(s string) string {
+	s = strings.TrimSpace(unprintable.ReplaceAllString(strings.ToValidUTF8(s, "\uFFFD"), " "))
+	return Cut(s, mostRunes)
+}
+
+// Cut shortens s to at most the given number of runes.
+func Cut(s string, most int) string {
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most]) + "…"
+}
+
+// A FullError is an error that already names a file or flag and what to do.
+type FullError struct{ Err error }
+
+func (e *FullError) Error() string { return e.Err.Error() }
+
+func (e *FullError) Unwrap() error { return e.Err }
+
+// FullErrorf formats a fullError.
+func FullErrorf(format string, args ...any) error { return &FullError{fmt.Errorf(format, args...)} }
+
+// IsFull tells whether an error names a file or flag and what to do.
+func IsFull(err error) bool {
+	_, full := errors.AsType[*FullError](err)
+	_, stored := errors.AsType[*store.Error](err)
+	_, written := errors.AsType[*atomicfile.Error](err)
+	return full || stored || written
+}

@@ -1,0 +1,153 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/funcgp/funcgp/internal/atomicfile"
+)
+
+// Output is standard output. It keeps the first error, so that no result is
+// lost in silence, whatever the code in between makes of it.
+type Output struct {
+	w   io.Writer
+	Err error
+}
+
+var _ io.Writer = (*Output)(nil)
+
+// Write implements io.Writer.
+func (o *Output) Write(p []byte) (int, error) {
+	if o.Err != nil {
+		return 0, o.Err
+	}
+	n, err := o.w.Write(p)
+	if err != nil {
+		o.Err = &outputError{err}
+	}
+	return n, o.Err
+}
+
+// ErrClosed is the error of JSON for which there is no standard output.
+var ErrClosed = errors.New("standard output: it is closed, or /dev/null opened for reading and writing; send the JSON to a file or a pipe, or leave --json out")
+
+// CheckJSON finds out before long work that JSON that was asked for would
+// vanish. Text may vanish: whoever closes standard output wants none.
+func (o *Output) CheckJSON(asked bool) error {
+	if asked && o.w == os.Stdout && stdoutClosed() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// Columns is the width of text on a terminal, and 80 elsewhere.
+func (o *Output) Columns() int {
+	if f, ok := o.w.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return min(max(w, 60), 120)
+		}
+	}
+	return 80
+}
+
+// outputError is a failure to write to standard output.
+type outputError struct{ err error }
+
+func (e *outputError) Unwrap() error { return e.err }
+
+func (e *outputError) Error() string {
+	cause := e.err
+	if p := (*fs.PathError)(nil); errors.As(cause, &p) {
+		cause = p.Err
+	}
+	return fmt.Sprintf("standard output: %v; send it to a place with room", cause)
+}
+
+// Writable finds out before long work whether a file can be written at path,
+// and leaves nothing behind. "" is no file.
+func Writable(path string) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return &atomicfile.Error{Path: path, Err: syscall.EISDIR}
+	case err == nil && !info.Mode().IsRegular():
+		return nil // a device or pipe, which is written directly
+	}
+	target, err := atomicfile.Target(path)
+	if err != nil {
+		return &atomicfile.Error{Path: path, Err: err}
+	}
+	dir, _ := filepath.Split(target) // a cleaned path may lead elsewhere
+	if dir == "" {
+		dir = "."
+	}
+	probe, err := os.CreateTemp(dir, ".gpexplain-*.tmp")
+	if err != nil {
+		return &atomicfile.Error{Path: path, Err: CauseOf(err)}
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+// A FlagPath is a flag that names a file.
+type FlagPath struct{ Flag, Path string }
+
+// Distinct refuses to write a result over another or over what is read, and
+// to standard output.
+func Distinct(outputs, inputs []FlagPath) error {
+	for i, o := range outputs {
+		switch o.Path {
+		case "":
+			continue
+		case "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1":
+			return Usagef("%s %s: standard output is for text and JSON; name a file, ./- for one of that name", o.Flag, o.Path)
+		}
+		for _, x := range append(outputs[:i:i], inputs...) {
+			if x.Path != "" && sameFile(x.Path, o.Path) {
+				return Usagef("%s and %s both name %s", x.Flag, o.Flag, o.Path)
+			}
+		}
+	}
+	return nil
+}
+
+// sameFile tells whether two paths name one file, through links too. The file
+// need not exist.
+func sameFile(a, b string) bool {
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true
+	}
+	if targetA, err := atomicfile.Target(a); err == nil {
+		if targetB, err := atomicfile.Target(b); err == nil && filepath.Clean(targetA) == filepath.Clean(targetB) {
+			return true
+		}
+	}
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && x.Mode().IsRegular() && os.SameFile(x, y)
+}
+
+// CommandLine is the command as a shell takes it.
+func CommandLine(args []string) string {
+	words := []string{"gpexplain"}
+	for _, a := range args {
+		if a == "" || strings.ContainsFunc(a, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
+}
+
+// plain are the characters that need no quotes in a shell.
+const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:=@_"

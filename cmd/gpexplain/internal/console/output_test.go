@@ -1,0 +1,69 @@
+package console
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// full is a disk that is full after two bytes.
+type full struct{}
+
+func (full) Write(p []byte) (int, error) {
+	return min(2, len(p)), &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
+}
+
+func TestOutputKeepsFirstError(t *testing.T) {
+	o := &Output{w: full{}}
+	_, first := o.Write([]byte("abc"))
+	require.ErrorIs(t, first, syscall.ENOSPC)
+	_, err := o.Write([]byte("a"))
+	require.Equal(t, first, err)
+	require.Equal(t, first, o.Err)
+	require.Equal(t, 80, o.Columns())
+}
+
+func TestWritable(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, Writable(""))
+	require.NoError(t, Writable(filepath.Join(dir, "new")))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left, "nothing is left behind")
+	old := filepath.Join(dir, "old")
+	require.NoError(t, os.WriteFile(old, []byte("content"), 0o600))
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink(old, link))
+	require.NoError(t, Writable(link))
+	content, err := os.ReadFile(old)
+	require.NoError(t, err)
+	require.Equal(t, "content", string(content))
+	require.ErrorIs(t, Writable(dir), syscall.EISDIR)
+	require.ErrorIs(t, Writable(filepath.Join(dir, "none", "a")), os.ErrNotExist)
+}
+
+func TestDistinct(t *testing.T) {
+	require.NoError(t, Distinct([]FlagPath{{"--html", ""}, {"--png", ""}}, []FlagPath{{"--model", ""}}))
+	require.NoError(t, Distinct([]FlagPath{{"--html", "a"}, {"--png", "b"}}, []FlagPath{{"--model", "c"}}))
+	var usage *UsageError
+	require.True(t, errors.As(Distinct([]FlagPath{{"--html", "x/../a"}, {"--png", "a"}}, nil), &usage))
+	require.EqualError(t, usage, "--html and --png both name a")
+	for _, path := range []string{"-", "/dev/stdout", "/dev/fd/1"} {
+		require.ErrorContains(t, Distinct([]FlagPath{{"--out", path}}, nil), "--out "+path+": standard output is for text and JSON")
+	}
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "a.gp"), filepath.Join(dir, "link")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, os.Symlink(file, link))
+	require.ErrorContains(t, Distinct([]FlagPath{{"--html", link}}, []FlagPath{{"--posterior", file}}), "--posterior and --html both name "+link)
+	require.NoError(t, Distinct([]FlagPath{{"--html", filepath.Join(dir, "new")}}, []FlagPath{{"--posterior", file}}))
+}
+
+func TestCommandLine(t *testing.T) {
+	require.Equal(t, "gpexplain explain --html page.html --classes 4,9", CommandLine([]string{"explain", "--html", "page.html", "--classes", "4,9"}))
+	require.Equal(t, `gpexplain --html 'my page.html' 'it'\''s' '' '$HOME'`, CommandLine([]string{"--html", "my page.html", "it's", "", "$HOME"}))
+}

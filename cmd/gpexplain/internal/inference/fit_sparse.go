@@ -1,0 +1,181 @@
+package inference
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// sparse conditions on the training rows through inducing examples, or on
+// those alone.
+func (f *fit) sparse(ctx context.Context) (*Posterior, error) {
+	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
+		return nil, err
+	}
+	chosen, err := f.selector().Choose(ctx, f.kernel, f.source, f.flags.inducing, f.sparseOptions())
+	if err != nil {
+		return nil, err
+	}
+	z, err := f.problem.Inducing(ctx, chosen)
+	if err != nil {
+		return nil, err
+	}
+	f.con.Detail("%d inducing examples with %d outputs, chosen by --select %s", z.Len(), z.Len()*z.Batch.Outputs(), f.flags.selection)
+	var q *Posterior
+	if f.flags.Method == "subset" {
+		q, err = f.subset(ctx, z)
+	} else {
+		q, err = f.nystrom(ctx, z)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.con.ClearBar()
+	if err := f.con.EndPart(ctx, "kernel"); err != nil {
+		return nil, err
+	}
+	return q, f.compare(ctx, q)
+}
+
+// selector chooses inducing examples as --select says.
+func (f *fit) selector() sparse.Selector {
+	seed := f.problem.Limits.Seed
+	return map[string]sparse.Selector{
+		"uniform":    sparse.Uniform{Seed: seed},
+		"stratified": sparse.Stratified{Labels: f.problem.Examples.Train.Class, Seed: seed},
+		"trace":      sparse.Trace{Sites: f.sites},
+		"greedy":     sparse.Greedy{},
+		"rpcholesky": sparse.RandomCholesky{Seed: seed},
+		"kmeans":     sparse.KMeans{Seed: seed},
+	}[f.flags.selection]
+}
+
+func (f *fit) sparseOptions() *sparse.Options {
+	return &sparse.Options{Mean: f.options.mean, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
+}
+
+// sparsePosterior notes the evidence of a posterior with inducing examples and
+// what they leave out. factor scales the variances of the kernel's prior to
+// those of the posterior's.
+func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing, factor float64) (*Posterior, error) {
+	q := f.posterior(dual)
+	q.How.inducing = z.Rows
+	if factor != 1 {
+		q.factor, q.precision = factor, f.precision/factor
+		prior, err := ntk.NewIsotropic(q.precision, nil)
+		if err != nil {
+			return nil, err
+		}
+		q.gradient = gp.GradientNormOf(f.gradient, prior, f.theta)
+	}
+	if f.flags.Refit {
+		q.Evidence = dual.EvidenceRefit()
+	} else {
+		// The scatter is proportional to the precision.
+		q.Evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta) / factor)
+	}
+	q.traceError = dual.TraceError()
+	return q, nil
+}
+
+// subset conditions on the inducing examples alone.
+func (f *fit) subset(ctx context.Context, z *sparse.Inducing) (*Posterior, error) {
+	switch {
+	case f.flags.tune != "" && f.flags.Refit:
+		err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
+			g, err := f.at(precision)
+			if err != nil {
+				return nil, err
+			}
+			dual, err := g.subsetDual(ctx, z)
+			if err != nil {
+				return nil, err
+			}
+			q, err := g.sparsePosterior(dual, z, 1)
+			if err != nil {
+				return nil, err
+			}
+			return f.candidateOf(q), nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	case f.flags.tune != "":
+		dual, err := f.subsetDual(ctx, z)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := f.tunePrior(ctx, dual.Projected); err != nil {
+			return nil, err
+		}
+	}
+	dual, err := f.subsetDual(ctx, z)
+	if err != nil {
+		return nil, err
+	}
+	return f.sparsePosterior(dual, z, 1)
+}
+
+// subsetDual fits or refits to the inducing examples alone.
+func (f *fit) subsetDual(ctx context.Context, z *sparse.Inducing) (*sparse.Posterior, error) {
+	o, y, lik := f.sparseOptions(), problem.RowsAt(f.problem.Examples.Y, z.Rows), f.problem.Task.Likelihood
+	if f.flags.Refit {
+		return sparse.RefitSubset(ctx, f.kernel, f.source, y, lik, z, o)
+	}
+	sites, err := gp.NewSites(y, problem.RowsAt(f.sites.F, z.Rows), lik)
+	if err != nil {
+		return nil, err
+	}
+	return sparse.FitSubset(ctx, f.kernel, f.source, sites, z, o)
+}
+
+// nystrom conditions on all training rows through the inducing examples. It
+// goes on from a checkpoint where there is one.
+func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*Posterior, error) {
+	o := f.sparseOptions()
+	f.useCheckpoint(o)
+	dual, factor, err := f.passNystrom(ctx, z, o)
+	if e := (*sparse.ResumeError)(nil); errors.As(err, &e) {
+		return nil, console.FullErrorf("--checkpoint %s: it is of another fit, which differs in %s; name another file, or remove it to start anew", f.options.Checkpoint, strings.TrimPrefix(e.What, "their "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.sparsePosterior(dual, z, factor)
+}
+
+// passNystrom returns the posterior, and the factor of --tune-prior at θ*, else 1.
+func (f *fit) passNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, float64, error) {
+	if f.flags.Refit {
+		if f.flags.tune != "" {
+			try, err := f.nystromCandidates(ctx, z)
+			if err != nil {
+				return nil, 0, err
+			}
+			if err := f.tune(ctx, try); err != nil {
+				return nil, 0, err
+			}
+		}
+		dual, err := sparse.Refit(ctx, f.kernel, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, z, o)
+		return dual, 1, err
+	}
+	dual, err := sparse.Fit(ctx, f.kernel, f.source, f.sites, z, o)
+	if err != nil || f.flags.tune == "" {
+		return dual, 1, err
+	}
+	before := *f
+	tuned, err := f.tunePrior(ctx, dual.Projected)
+	if err != nil {
+		return nil, 0, err
+	}
+	// The kernel stays that of the pass; the factor leads to the precision chosen.
+	f.precision, f.prior, f.kernel = before.precision, before.prior, before.kernel
+	dual, err = tuned.Posterior.WithData(ctx, f.source, f.sites)
+	return dual, tuned.Factor, err
+}

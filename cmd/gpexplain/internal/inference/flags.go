@@ -1,0 +1,157 @@
+package inference
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+)
+
+// Flags say how a verb comes by its posterior: fitted by a method, or
+// read from a file.
+type Flags struct {
+	Method, selection string
+	inducing          int // 0 where not given
+	Refit             bool
+	choosesRefit      bool   // a refit is made, without --refit too, where θ* is no mode
+	refitGiven        bool   // --refit was given
+	tune              string // what chooses the prior precision; "" keeps the stated one
+	File              string // a saved posterior; "" fits one
+}
+
+var (
+	selections = []string{"uniform", "stratified", "trace", "greedy", "rpcholesky", "kmeans"}
+	tunings    = []string{"loo", "evidence", "heldout"}
+)
+
+// MethodValues are what a shell completes, with more values of a verb's own.
+func MethodValues(more map[string][]string) map[string][]string {
+	all := map[string][]string{"method": problem.Methods, "select": selections, "tune-prior": tunings}
+	for name, values := range more {
+		all[name] = values
+	}
+	return all
+}
+
+// Add defines the flags of a method.
+func (s *Flags) Add(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&s.Method, "method", "exact", "`METHOD` of the posterior: exact; subset, which takes part of the data; nystrom, which takes all data through inducing examples; or cg, exact without forming the kernel")
+	f.IntVar(&s.inducing, "inducing", 0, "`M` inducing examples of --method subset or nystrom (default as many as have 2000 outputs)")
+	f.StringVar(&s.selection, "select", "", "`HOW` to choose inducing examples: uniform, stratified, trace, greedy, rpcholesky or kmeans (default stratified by class, uniform for a regression)")
+}
+
+// AddRefit defines --refit. Where its default is false, a refit is made
+// nevertheless where θ* is no mode, unless --refit is given.
+func (s *Flags) AddRefit(c *cobra.Command, value bool, text string) {
+	c.Flags().BoolVar(&s.Refit, "refit", value, text)
+	s.choosesRefit = !value
+}
+
+// AddTune defines --tune-prior.
+func (s *Flags) AddTune(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&s.tune, "tune-prior", "", "choose the prior precision by `HOW`: loo, leave-one-out predictions of training rows; evidence, the log evidence; both refit at every precision; or heldout, rows that were not trained on: validation rows, or the last 5000 training rows that are left (without a value: heldout)")
+	f.Lookup("tune-prior").NoOptDefVal = "heldout"
+}
+
+// JoinTune writes --tune-prior and a value after it as one argument, since it may
+// also stand without a value.
+func JoinTune(args []string) []string {
+	var out []string
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			return append(out, args[i:]...)
+		}
+		if args[i] == "--tune-prior" && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
+			out = append(out, args[i]+"="+args[i+1])
+			i++
+			continue
+		}
+		out = append(out, args[i])
+	}
+	return out
+}
+
+// AddFile defines --posterior.
+func (s *Flags) AddFile(c *cobra.Command) {
+	c.Flags().StringVar(&s.File, "posterior", "", "answer from the posterior in `FILE`, which gpexplain fit wrote, instead of fitting one")
+}
+
+// inFile are the flags whose values the file of a saved posterior holds.
+var inFile = []string{"method", "inducing", "select", "refit", "tune-prior", "train-count", "train-index", "classes", "likelihood", "prior-precision", "noise-variance"}
+
+// flagMethods are the methods that a flag is for.
+var flagMethods = map[string]string{"inducing": "subset or nystrom", "select": "subset or nystrom", "checkpoint": "nystrom"}
+
+// Check refuses flags that do not go together.
+func (s *Flags) Check(c *cobra.Command) error {
+	f := c.Flags()
+	if s.File != "" {
+		for _, name := range inFile {
+			if f.Changed(name) {
+				return console.Usagef("--%s cannot be given with --posterior, whose file already says it; leave it out, or fit another posterior", name)
+			}
+		}
+		return nil
+	}
+	s.refitGiven = f.Changed("refit")
+	switch {
+	case f.Changed("tune-prior") && !slices.Contains(tunings, s.tune):
+		return console.Usagef("--tune-prior %q must be loo, evidence or heldout", s.tune)
+	case s.tunesByRefits() && s.refitGiven && !s.Refit:
+		return console.Usagef("--tune-prior %s refits at every precision; leave --refit=false out, or give --tune-prior heldout", s.tune)
+	case !slices.Contains(problem.Methods, s.Method):
+		return console.Usagef("--method %q must be exact, subset, nystrom or cg", s.Method)
+	case f.Changed("inducing") && s.inducing < 1:
+		return console.Usagef("--inducing %d must be at least 1", s.inducing)
+	case s.selection != "" && !slices.Contains(selections, s.selection):
+		return console.Usagef("--select %q must be uniform, stratified, trace, greedy, rpcholesky or kmeans", s.selection)
+	case problem.IsSparse(s.Method):
+		return nil
+	}
+	for _, name := range []string{"inducing", "select", "checkpoint"} {
+		if f.Changed(name) {
+			return console.Usagef("--%s is for --method %s, not %s", name, flagMethods[name], s.Method)
+		}
+	}
+	return nil
+}
+
+// tunesByRefits tells whether --tune-prior takes a refit at every precision: at θ*,
+// which has seen all training rows, their scores say nothing about other
+// precisions (E17).
+func (s *Flags) tunesByRefits() bool { return s.tune == "loo" || s.tune == "evidence" }
+
+// inducingOutputs is the number of outputs that inducing examples have where
+// --inducing is not given.
+const inducingOutputs = 2000
+
+// withDefaults returns the flags with the inducing examples that they leave
+// open.
+func (s Flags) withDefaults(p *problem.Problem) (Flags, error) {
+	s.Refit = s.Refit || s.tunesByRefits()
+	if !problem.IsSparse(s.Method) {
+		return s, nil
+	}
+	n := p.Examples.Train.Len()
+	if s.inducing == 0 {
+		s.inducing = min(n, max(1, inducingOutputs/p.Model.Outputs))
+	}
+	if s.inducing > n {
+		return s, fmt.Errorf("--inducing %d: there are %d training rows; give at most %d", s.inducing, n, n)
+	}
+	switch {
+	case s.selection == "" && p.Task.Classes != nil:
+		s.selection = "stratified"
+	case s.selection == "":
+		s.selection = "uniform"
+	case s.selection == "stratified" && p.Task.Classes == nil:
+		return s, fmt.Errorf("--select stratified is by class, but %s has the %s likelihood; choose another", p.Model.Name, p.Task.Likelihood.Name())
+	}
+	return s, nil
+}

@@ -1,0 +1,88 @@
+package inference
+
+import (
+	"fmt"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// planPosterior refuses what cannot fit before anything large is taken: flags
+// with their defaults, and the rows that choose the prior precision, if any.
+// Conjugate gradients, which stream the training rows, plan for themselves.
+func planPosterior(c *console.Console, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
+	n, memory := p.Examples.Train.Len(), p.Limits.Memory
+	switch f.Method {
+	case "exact":
+		const mib = 1 << 20
+		c.Detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", float64(p.ExactBytes(n))/mib, float64(gp.MemoryBudget(memory))/mib,
+			float64(gp.Bytes(n, p.Model.Outputs))/mib, float64(p.Model.Net.BatchBytes(n))/mib)
+		return gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.ExactBytes)
+	case "cg":
+		return nil
+	}
+	return gp.CheckMemory("a sparse posterior", gp.InducingExamples, f.inducing, memory, func(m int) int64 {
+		need := p.SparseBytes(m, f.Refit)
+		if f.tune != "" && f.Refit && f.Method == "nystrom" {
+			// The features of all training rows and a copy of f̂.
+			need = problem.WholeBytes(float64(need) + float64(sparse.PreparedBytes(n, m, p.Model.Outputs)))
+		}
+		if heldOut != nil {
+			need = max(need, sparse.PreparedBytes(heldOut.Len(), m, p.Model.Outputs))
+		}
+		return need
+	})
+}
+
+// planLoad refuses what cannot fit before the examples that a saved posterior
+// needs are linearized: n of them, with m inducing ones.
+func planLoad(p *problem.Problem, method string, n, m int) error {
+	d, c, _ := p.Model.Net.Dims()
+	bytes := p.Model.Net.BatchBytes
+	need := 8*float64(m*c)*float64(m*c) + float64(bytes(m)) + float64(bytes(min(n, linearize.Tile(c))))
+	switch method {
+	case "exact":
+		need = float64(bytes(n)) + 8*float64(n)*float64(d)
+	case "cg":
+		return nil // it plans for itself
+	}
+	return problem.PlanWhole("a saved posterior", p.Limits.Memory, problem.WholeBytes(need))
+}
+
+// planTests refuses n test rows whose Jacobian, which weight space takes at
+// once, cannot fit.
+func planTests(p *problem.Problem, n int) error {
+	return problem.PlanWhole(fmt.Sprintf("the Jacobian of %d test rows", n), p.Limits.Memory, p.Model.Net.BatchBytes(n))
+}
+
+// terms is the number of outputs in the cross-kernel of one output with what
+// the posterior is built on: its inducing examples or all training rows.
+func (q *Posterior) terms(p *problem.Problem) int {
+	if problem.IsSparse(q.How.Name) {
+		return len(q.How.inducing) * p.Model.Outputs
+	}
+	return p.Examples.Train.Len() * p.Model.Outputs
+}
+
+// explainBytes is about what explaining t rows at once takes: some copies of
+// the cross-kernel and of their Jacobian.
+func (q *Posterior) explainBytes(p *problem.Problem, t int) int64 {
+	return problem.WholeBytes(8 * float64(t*p.Model.Outputs) * (4*float64(q.terms(p)) + 2*float64(p.Model.Parameters())))
+}
+
+// RowsAtOnce is how many test rows are predicted at a time: as many as keep
+// their cross-kernel with the training rows, or the inducing ones, near 32
+// MiB, since every tile goes through all of them once, and their Jacobian
+// within keepBytes.
+func (q *Posterior) RowsAtOnce(p *problem.Problem) int {
+	rows := min(max((4<<20)/(p.Model.Outputs*q.terms(p)), 64), 2048)
+	// A bound that is the same on every machine: the tile decides the last bits.
+	for rows > 1 && p.Model.Net.BatchBytes(rows) > problem.KeepBytes {
+		rows /= 2
+	}
+	return rows
+}

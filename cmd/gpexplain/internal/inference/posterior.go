@@ -1,0 +1,382 @@
+// Package inference computes the posterior of a problem by the method that the
+// flags ask for, tunes its prior precision, calibrates it, saves and loads it, and
+// checks it against weight space.
+package inference
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/store"
+)
+
+// Fitted is implemented by the posteriors of all methods.
+type Fitted interface {
+	gp.Dual
+	Refitted() bool
+	Warnings() []error
+	Save(w *store.Writer) error
+}
+
+var (
+	_ Fitted = (*gp.Exact)(nil)
+	_ Fitted = (*sparse.Posterior)(nil)
+	_ Fitted = (*cg.Posterior)(nil)
+)
+
+// A Posterior is the answer of a fit, by whatever method.
+type Posterior struct {
+	Dual   Fitted
+	Kernel *ntk.NTK
+	How    Method
+
+	precision       float64 // of the posterior's prior
+	kernelPrecision float64 // of the prior that the kernel is made with
+	factor          float64 // kernelPrecision / precision, which scales the variances of the kernel's prior
+
+	gradient      float64 // norm of the gradient of the MAP objective at θ*
+	noMode        string  // why leave-one-out misleads; "" where it does not
+	Evidence      gp.Evidence
+	traceError    float64
+	Tuning        *report.Tuning // nil without --tune-prior
+	approximation *report.Approximation
+	Calibration   *Calibration // nil predicts with the covariance as it is
+	novelty       []float64    // leave-one-out novelty of training rows, ascending; nil where it is not known
+}
+
+// A Method says how a posterior was computed.
+type Method struct {
+	Name, selection string
+	inducing        []int   // positions among the training rows
+	mean            gp.Mean // of a posterior without a refit
+}
+
+// Options are what verbs ask of a fit beside its method. The zero value is
+// the default.
+type Options struct {
+	mean       gp.Mean
+	Checkpoint string             // file to keep the state of a pass in; "" for none
+	Resume     *sparse.Checkpoint // state to go on from; nil starts anew
+	NoReport   bool               // no error report is needed
+}
+
+// A fit holds what the methods compute a posterior from.
+type fit struct {
+	con     *console.Console
+	problem *problem.Problem
+	flags   Flags // with their defaults filled in
+	options Options
+	heldOut *dataset.Subset // rows that choose the prior precision; nil without --tune-prior heldout
+	theta   []float64       // θ*
+
+	precision float64 // of the prior that the kernel is made with
+	prior     ntk.Prior
+	kernel    *ntk.NTK
+	tuning    *report.Tuning // nil without --tune-prior
+
+	source   linearize.Source // training examples
+	sites    *gp.Sites        // at θ*
+	gradient []float64        // Jᵀr at θ*
+	noMode   string           // why leave-one-out at θ* misleads; "" where it does not
+}
+
+// Fit computes the posterior that the flags ask for.
+func Fit(ctx context.Context, c *console.Console, p *problem.Problem, flags *Flags, o Options) (*Posterior, error) {
+	f, err := newFit(c, p, flags, o)
+	if err != nil {
+		return nil, err
+	}
+	var q *Posterior
+	switch f.flags.Method {
+	case "exact":
+		q, err = f.exact(ctx)
+	case "cg":
+		q, err = f.cg(ctx)
+	default:
+		q, err = f.sparse(ctx)
+	}
+	c.ClearBar()
+	if err != nil {
+		return nil, p.TrainNames().ExplainError(err)
+	}
+	c.Warn(q.Dual.Warnings()...)
+	return q, c.EndPart(ctx, "factorize")
+}
+
+// newFit fills in defaults and refuses what cannot work or fit into memory.
+func newFit(c *console.Console, p *problem.Problem, flags *Flags, o Options) (*fit, error) {
+	f := &fit{con: c, problem: p, options: o}
+	var err error
+	if f.flags, err = flags.withDefaults(p); err != nil {
+		return nil, err
+	}
+	d, outputs, params := p.Model.Net.Dims()
+	c.Detail("%d training examples, %d inputs, %d outputs, %d parameters, prior precision %g, %s likelihood", p.Examples.Train.Len(), d, outputs, params, p.Task.Precision, p.Task.Likelihood.Name())
+	if f.flags.tune == "heldout" {
+		if f.heldOut, err = p.HeldOut("--tune-prior", "choose the precision on"); err != nil {
+			return nil, err
+		}
+	}
+	if err := planPosterior(c, p, &f.flags, f.heldOut); err != nil {
+		return nil, err
+	}
+	f.theta = p.Model.Net.Theta()
+	return f, f.setPrecision(p.Task.Precision)
+}
+
+// setPrecision makes the kernel one of the prior of this precision.
+func (f *fit) setPrecision(precision float64) error {
+	prior, err := ntk.NewIsotropic(precision, nil)
+	if err != nil {
+		return err
+	}
+	f.precision, f.prior, f.kernel = precision, prior, ntk.New(prior, f.theta, nil)
+	return nil
+}
+
+// posterior returns what is the same for all methods.
+func (f *fit) posterior(dual Fitted) *Posterior {
+	return &Posterior{Dual: dual, Kernel: f.kernel, How: Method{Name: f.flags.Method, selection: f.flags.selection, mean: f.options.mean},
+		precision: f.precision, kernelPrecision: f.precision, factor: 1, gradient: gp.GradientNormOf(f.gradient, f.prior, f.theta), Tuning: f.tuning, noMode: f.noMode}
+}
+
+// prepare linearizes the training examples, or makes them a source that does
+// so in each pass, and computes the sites and the gradient at θ*.
+func (f *fit) prepare(ctx context.Context, keep bool) error {
+	if err := f.con.EndPart(ctx, "load"); err != nil {
+		return err
+	}
+	var err error
+	if f.source, err = f.problem.TrainingExamples(ctx, keep); err != nil {
+		return err
+	}
+	if f.sites, err = gp.SitesFrom(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood); err != nil {
+		return err
+	}
+	if f.gradient, err = f.residualGradient(ctx); err != nil {
+		return err
+	}
+	f.refitOrNot()
+	return f.con.EndPart(ctx, "linearize")
+}
+
+// gradientRows is how many rows Jᵀr is summed over at a time.
+const gradientRows = 1024
+
+// residualGradient returns Jᵀr over the training rows, length P.
+func (f *fit) residualGradient(ctx context.Context) ([]float64, error) {
+	m, e := f.problem.Model, f.problem.Examples
+	sum := make([]float64, len(f.theta))
+	if b, ok := f.source.(*linearize.Batch); ok {
+		b.MulTransVecTo(sum, mat.DenseCopyOf(f.sites.Residual).RawMatrix().Data)
+		return sum, nil
+	}
+	n := e.Train.Len()
+	part := make([]float64, len(f.theta))
+	for lo := 0; lo < n; lo += gradientRows {
+		hi := min(lo+gradientRows, n)
+		if err := m.Net.VJP(ctx, part, e.Inputs(e.Train, lo, hi), f.sites.Residual.Slice(lo, hi, 0, m.Outputs).(*mat.Dense)); err != nil {
+			return nil, err
+		}
+		for i, g := range part {
+			sum[i] += g
+		}
+		f.con.Show("gradient", hi, n)
+	}
+	return sum, nil
+}
+
+// Report is the fit as JSON shows it.
+func (q *Posterior) Report(p *problem.Problem, warnings []string) report.Fit {
+	var calibration *report.Calibration
+	if q.Calibration != nil {
+		calibration = &q.Calibration.Calibration
+	}
+	inducing := report.Index(-1)
+	if problem.IsSparse(q.How.Name) {
+		inducing = report.Index(len(q.How.inducing))
+	}
+	return report.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), PriorPrecision: report.Float(q.precision), Refit: q.Dual.Refitted(),
+		Method: q.How.Name, Inducing: inducing, TraceError: report.Float(q.traceError),
+		GradientNorm: report.Float(q.gradient), LogEvidence: report.Float(q.Evidence.Value), Bound: q.Evidence.Bound.String(), LogDet: report.Float(q.Evidence.LogDet),
+		LogLikelihood: report.Float(q.Evidence.LogLik), Scatter: report.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Warnings: warnings}
+}
+
+// Number is a number that a report may leave out.
+func Number(v float64) *report.Float {
+	f := report.Float(v)
+	return &f
+}
+
+// Predictions are the answers for a batch of T rows.
+type Predictions struct {
+	Network           *mat.Dense     // outputs of the network alone, T×C
+	Mean, Cov         *mat.Dense     // of the outputs: T×C, T·C×C
+	Likelihood        glm.Likelihood // with calibrated noise
+	Scaled            *mat.Dense     // calibrated covariance, T·C×C
+	Prob, SD, MAPProb *mat.Dense     // probabilities, their standard deviations, and those of the network itself: T×classes, nil for a regression
+	Novelty           *glm.Novelty   // with the covariance as it is
+
+	// Of a regression, T×C: the mean and the standard deviation of a new
+	// observation, and the standard deviation of the function.
+	Response, ObservationSD, FunctionSD *mat.Dense
+}
+
+// Predict evaluates posterior and link at the rows of b.
+func (q *Posterior) Predict(ctx context.Context, task *problem.Task, b *linearize.Batch, link glm.Link) (*Predictions, error) {
+	t, c := b.Len(), b.Outputs()
+	out := &Predictions{Network: b.F, Mean: mat.NewDense(t, c, nil), Cov: mat.NewDense(t*c, c, nil)}
+	if err := q.Dual.PredictTo(ctx, out.Mean, out.Cov, b); err != nil {
+		return nil, err
+	}
+	lik := task.Likelihood
+	var err error
+	if out.Likelihood, out.Scaled, err = q.Calibration.scales().Apply(lik, out.Cov); err != nil {
+		return nil, err
+	}
+	if out.Novelty, err = glm.NoveltyOf(ctx, ScoringLink(lik, c), lik, out.Mean, out.Cov, 0); err != nil {
+		return nil, err
+	}
+	if task.Classes == nil {
+		return out, out.observe()
+	}
+	if err := out.respond(link); err != nil {
+		return nil, err
+	}
+	out.MAPProb = mat.NewDense(t, c, nil)
+	for i := range t {
+		lik.MeanTo(out.MAPProb.RawRowView(i), b.F.RawRowView(i))
+	}
+	if c > 1 {
+		return out, nil
+	}
+	// One output p speaks for the second class, and 1 − p for the first.
+	rest := mat.NewDense(t, 1, nil)
+	for i := range t {
+		lik.MeanTo(rest.RawRowView(i), []float64{-b.F.At(i, 0)})
+	}
+	out.MAPProb = sideBySide(rest, out.MAPProb)
+	return out, nil
+}
+
+// respond fills in the probabilities and their standard deviations.
+func (o *Predictions) respond(link glm.Link) error {
+	o.Prob, o.SD = new(mat.Dense), new(mat.Dense)
+	if err := link.PredictTo(o.Prob, o.SD, o.Likelihood, o.Mean, o.Scaled); err != nil {
+		return err
+	}
+	t, c := o.Prob.Dims()
+	if c > 1 {
+		return nil
+	}
+	rest := mat.NewDense(t, 1, nil)
+	switch link.(type) {
+	case glm.Exact, glm.QMC, glm.Probit:
+		// E σ(−f), which keeps its digits where p is 1 to rounding.
+		var minus mat.Dense
+		minus.Scale(-1, o.Mean)
+		if err := link.PredictTo(rest, nil, o.Likelihood, &minus, o.Scaled); err != nil {
+			return err
+		}
+	default:
+		for i := range t {
+			rest.Set(i, 0, 1-o.Prob.At(i, 0))
+		}
+	}
+	o.Prob, o.SD = sideBySide(rest, o.Prob), sideBySide(o.SD, o.SD)
+	return nil
+}
+
+// observe fills in what a regression says of a new observation.
+func (o *Predictions) observe() error {
+	t, c := o.Mean.Dims()
+	link := glm.Exact{}
+	o.Response = new(mat.Dense)
+	if err := link.PredictTo(o.Response, nil, o.Likelihood, o.Mean, o.Scaled); err != nil {
+		return err
+	}
+	var aleatoric, epistemic mat.Dense
+	if err := link.SplitTo(&aleatoric, &epistemic, o.Likelihood, o.Mean, o.Scaled); err != nil {
+		return err
+	}
+	o.ObservationSD, o.FunctionSD = mat.NewDense(t, c, nil), mat.NewDense(t, c, nil)
+	for i := range t {
+		for j := range c {
+			o.ObservationSD.Set(i, j, math.Sqrt(aleatoric.At(i, j)+epistemic.At(i, j)))
+			o.FunctionSD.Set(i, j, math.Sqrt(max(0, o.Scaled.At(i*c+j, j))))
+		}
+	}
+	return nil
+}
+
+// Row is prediction i as reports show it, which is of row at of the data. Its
+// densities and the rank of its novelty are left to the caller.
+func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at int) *report.PredictedRow {
+	f := o.Network.RawRowView(i)
+	r := &report.PredictedRow{Index: report.Index(rows.Rows[at]), Label: report.Float(problem.Label(rows, at)), Class: task.Class(f),
+		Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i), MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i),
+		ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i),
+		Novelty: report.Novelty{Score: report.Float(o.Novelty.Score[i]), MutualInformation: report.Float(o.Novelty.Mutual[i]), Rank: report.Undefined()}}
+	if task.Classes == nil {
+		y, expected := problem.Label(rows, at), []float64{0}
+		task.Likelihood.MeanTo(expected, f)
+		r.Expected, r.MAPExpected = report.Float(o.Response.At(i, 0)), report.Float(expected[0])
+		r.CDF, r.MAPCDF = report.Float(distribution(o.Likelihood, y, o.Mean.At(i, 0), o.Scaled.At(i, 0))), report.Float(distribution(task.Likelihood, y, f[0], 0))
+	}
+	return r
+}
+
+// distribution returns P(Y < y) + P(Y = y)/2 of a new observation Y of one output
+// with mean m and variance v.
+func distribution(lik glm.Likelihood, y, m, v float64) float64 {
+	if problem.HasNoise(lik) {
+		noise := []float64{0}
+		lik.VarianceTo(noise, []float64{m})
+		return math.Erfc((m-y)/math.Sqrt(2*(v+noise[0]))) / 2
+	}
+	return glm.Expectation(func(f float64) float64 {
+		rate := math.Exp(f)
+		if math.IsInf(rate, 1) {
+			return 0
+		}
+		// P(Y ≤ y) = Q(y+1, rate)
+		return mathext.GammaIncRegComp(y+1, rate) - math.Exp(lik.LogProb([]float64{y}, []float64{f}))/2
+	}, m, v)
+}
+
+func sideBySide(a, b *mat.Dense) *mat.Dense {
+	var m mat.Dense
+	m.Augment(a, b)
+	return &m
+}
+
+// RowOf is row i of m, nil for a nil matrix.
+func RowOf(m *mat.Dense, i int) []report.Float {
+	if m == nil {
+		return nil
+	}
+	return report.Floats(m.RawRowView(i))
+}
+
+// CovarianceOf is the C×C covariance of row i.
+func CovarianceOf(cov *mat.Dense, i int) [][]report.Float {
+	_, c := cov.Dims()
+	out := make([][]report.Float, c)
+	for j := range c {
+		out[j] = report.Floats(cov.RawRowView(i*c + j))
+	}
+	return out
+}

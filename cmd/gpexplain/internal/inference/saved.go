@@ -1,0 +1,204 @@
+package inference
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/store"
+)
+
+// Save writes the posterior to a file, with the training inputs if asked. split
+// is --split, nil where it was not given.
+func (q *Posterior) Save(path string, p *problem.Problem, r report.Fit, inputs bool, split *int) error {
+	e, t := p.Examples, p.Task
+	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: t.Classes, Noise: t.Noise,
+		Prior: q.kernelPrecision, Factor: q.factor, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
+		Bound: q.Evidence.Bound, SE: report.Float(q.Evidence.StdErr), Fit: r, Inputs: inputs, Split: problem.SplitNumber(split)}
+	if k := q.Calibration; k != nil {
+		head.CalibrationWarnings = k.warnings
+		head.Fit.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(text string) bool { return slices.Contains(k.warnings, text) })
+	}
+	var rows *dataset.Stored
+	if inputs {
+		rows = e.Data.Stored(e.Train)
+	}
+	return store.Write(path, problem.SavedKind, problem.SavedVersion, func(w *store.Writer) error {
+		w.JSON("header", head)
+		if inputs {
+			w.JSON("inputs", problem.StoredRows{Rows: problem.FormatRows(rows.Rows), Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer})
+			w.Floats("inputs.targets", rows.Targets)
+			w.Bytes("inputs.pixels", rows.Pixels)
+			w.Floats("inputs.features", rows.X)
+		}
+		if q.Calibration != nil {
+			w.Floats("leave-one-out", packRows(q.Calibration.LeftOutRows))
+		}
+		return q.Dual.Save(w)
+	})
+}
+
+// loadPosterior returns the posterior of the problem's file, with its calibration
+// unless the method of calibration is "" or none.
+func loadPosterior(ctx context.Context, c *console.Console, p *problem.Problem, calibrate string) (*Posterior, error) {
+	v, h, f := p.Saved, &p.Saved.Header, &p.Saved.Header.Fit
+	if !inRange(h.Inducing, p.Examples.Train.Len()) {
+		return nil, v.Damaged("its inducing examples cannot be used")
+	}
+	if err := planLoad(p, f.Method, p.Examples.Train.Len(), len(h.Inducing)); err != nil {
+		return nil, err
+	}
+	prior, err := ntk.NewIsotropic(h.Prior, nil)
+	if err != nil {
+		return nil, err
+	}
+	q := &Posterior{Kernel: ntk.New(prior, p.Model.Net.Theta(), nil), How: Method{f.Method, h.Select, h.Inducing, h.Mean},
+		precision: h.Prior / h.Factor, kernelPrecision: h.Prior, factor: h.Factor, gradient: float64(f.GradientNorm),
+		Evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), StdErr: float64(h.SE), Bound: h.Bound},
+		traceError: float64(f.TraceError), approximation: f.Approximation, Tuning: f.Tuning}
+	if err := c.EndPart(ctx, "load"); err != nil {
+		return nil, err
+	}
+	q.Dual, err = loadDual(ctx, c, p, q.Kernel)
+	c.ClearBar()
+	if err != nil {
+		return nil, p.TrainNames().ExplainError(err)
+	}
+	for _, text := range f.Warnings {
+		c.WarnText(text)
+	}
+	if calibrate != "" {
+		if err := q.loadCalibration(c, p, calibrate == "none"); err != nil {
+			return nil, err
+		}
+	}
+	return q, c.EndPart(ctx, "factorize")
+}
+
+// loadCalibration reads the calibration of the file, if it has one. unscaled takes
+// only the novelty of training rows and leaves the covariance as it is.
+func (q *Posterior) loadCalibration(c *console.Console, p *problem.Problem, unscaled bool) error {
+	v, k := p.Saved, p.Saved.Header.Fit.Calibration
+	if k == nil {
+		return nil
+	}
+	numbers, err := v.File.Floats("leave-one-out")
+	if err != nil {
+		return err
+	}
+	rows, ok := unpackRows(numbers, p)
+	if !ok {
+		return v.Damaged("its leave-one-out predictions cannot be used")
+	}
+	q.novelty = rankNovelty(rows)
+	if unscaled {
+		return nil
+	}
+	q.Calibration = &Calibration{Calibration: *k, LeftOutRows: rows, warnings: v.Header.CalibrationWarnings}
+	for _, text := range q.Calibration.warnings {
+		c.WarnText(text)
+	}
+	return nil
+}
+
+// packRows returns what is saved of leave-one-out predictions: the same number of
+// values for each row.
+func packRows(rows []report.PredictedRow) []float64 {
+	var out []float64
+	put := func(list ...report.Float) {
+		for _, x := range list {
+			out = append(out, float64(x))
+		}
+	}
+	for i := range rows {
+		r := &rows[i]
+		put(report.Float(r.Index), r.Label, r.Class, r.LogDensity, r.MAPLogDensity, r.Novelty.Score, r.Novelty.MutualInformation)
+		put(r.Probability...)
+		put(r.MAPProbability...)
+		if r.Probability == nil {
+			put(r.ObservationSD[0], r.FunctionSD[0], r.Expected, r.MAPExpected, r.CDF, r.MAPCDF)
+		}
+	}
+	return out
+}
+
+// unpackRows reads what packRows wrote for the problem; ok is false where it cannot
+// be that.
+func unpackRows(v []float64, p *problem.Problem) (rows []report.PredictedRow, ok bool) {
+	const common, regression = 7, 6
+	classes := p.Task.Classes
+	width := common + regression
+	if classes != nil {
+		width = common + 2*len(classes)
+	}
+	training := map[int]bool{}
+	for _, r := range p.Examples.Train.Rows {
+		training[r] = true
+	}
+	for part := range slices.Chunk(report.Floats(v), width) {
+		r := report.PredictedRow{Index: -1}
+		if part[0] >= 0 && part[0] < math.MaxInt32 {
+			r.Index = report.Index(part[0])
+		}
+		if len(part) < width || !training[int(r.Index)] || classes != nil && !slices.Contains(p.Task.Labels(), part[1]) {
+			return nil, false
+		}
+		r.Label, r.Class, r.LogDensity, r.MAPLogDensity = part[1], part[2], part[3], part[4]
+		r.Novelty = report.Novelty{Score: part[5], MutualInformation: part[6]}
+		if k := len(classes); k > 0 {
+			r.Probability, r.MAPProbability = part[common:common+k], part[common+k:]
+		} else {
+			r.ObservationSD, r.FunctionSD, r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = part[7:8], part[8:9], part[9], part[10], part[11], part[12]
+		}
+		rows = append(rows, r)
+	}
+	return rows, true
+}
+
+// loadDual linearizes the training examples as the method needs them and reads
+// the posterior.
+func loadDual(ctx context.Context, c *console.Console, p *problem.Problem, kernel *ntk.NTK) (Fitted, error) {
+	v, name, memory := p.Saved, p.Saved.Header.Fit.Method, p.Limits.Memory
+	x, err := p.TrainingExamples(ctx, name == "exact" || name == "cg" && p.KeepsJacobian())
+	if err != nil {
+		return nil, err
+	}
+	var z *sparse.Inducing
+	if problem.IsSparse(name) {
+		if z, err = p.Inducing(ctx, v.Header.Inducing); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.EndPart(ctx, "linearize"); err != nil {
+		return nil, err
+	}
+	targets := &gp.Targets{Y: p.Examples.Y, Likelihood: p.Task.Likelihood}
+	switch name {
+	case "exact":
+		return gp.Load(v.File, kernel, x.(*linearize.Batch), &gp.Options{MaxMemory: memory, Targets: targets})
+	case "cg":
+		return cg.Load(ctx, v.File, kernel, x, &cg.Options{MaxMemory: memory, Targets: targets, Progress: c.Show})
+	}
+	return sparse.Load(ctx, v.File, kernel, x, z, &sparse.Options{Mean: v.Header.Mean, MaxMemory: memory, Targets: targets, Progress: c.Show})
+}
+
+// inRange tells whether positions are different ones below n.
+func inRange(positions []int, n int) bool {
+	seen := make([]bool, n)
+	for _, at := range positions {
+		if at < 0 || at >= n || seen[at] {
+			return false
+		}
+		seen[at] = true
+	}
+	return true
+}

@@ -1,0 +1,212 @@
+package problem
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/sparse"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Pictures finds the pictures of rows by their numbers.
+func (e *Examples) Pictures(rows *dataset.Subset) func(row report.Index) report.Picture {
+	at := make(map[int]int, rows.Len())
+	for i, r := range rows.Rows {
+		at[r] = i
+	}
+	return func(row report.Index) report.Picture { return e.Picture(rows, at[int(row)]) }
+}
+
+// Picture shows row i of a subset: its pixels, or its features as they are in
+// the file.
+func (e *Examples) Picture(rows *dataset.Subset, i int) report.Picture {
+	if e.Data.Images() {
+		return Gray(e.Data, rows.Image(i))
+	}
+	return report.Picture{Names: e.Data.Columns, Values: rows.Set.Matrix([]int{rows.Pos[i]}).RawRowView(0)}
+}
+
+// Gray is a picture of the size of the data.
+func Gray(d *dataset.Data, pixels []byte) report.Picture {
+	return report.Gray(pixels, d.Shape[len(d.Shape)-1], d.Shape[len(d.Shape)-2])
+}
+
+// Inducing linearizes the inducing examples by themselves, so that they are
+// bit for bit the same where a saved posterior is loaded.
+func (p *Problem) Inducing(ctx context.Context, positions []int) (*sparse.Inducing, error) {
+	b, err := p.Model.Net.Linearize(ctx, p.Examples.inputsOf(p.Examples.Train, positions))
+	if err != nil {
+		return nil, err
+	}
+	return &sparse.Inducing{Rows: positions, Batch: b}, nil
+}
+
+// RowsAt returns the rows of m at these positions.
+func RowsAt(m *mat.Dense, rows []int) *mat.Dense {
+	_, c := m.Dims()
+	out := mat.NewDense(len(rows), c, nil)
+	for i, r := range rows {
+		out.SetRow(i, m.RawRowView(r))
+	}
+	return out
+}
+
+// TrainingExamples are linearized once, or anew in each pass.
+func (p *Problem) TrainingExamples(ctx context.Context, keep bool) (linearize.Source, error) {
+	if !keep {
+		return p.Examples.Source(p.Model, p.Examples.Train), nil
+	}
+	return p.Linearize(ctx, p.Examples.Train, 0, p.Examples.Train.Len())
+}
+
+// Examples are the data as a network sees them.
+type Examples struct {
+	Data    *dataset.Data
+	Train   *dataset.Subset
+	Y       *mat.Dense       // training targets
+	scaling *dataset.Scaling // of the inputs; nil for images
+	classes []int            // those whose rows are kept; nil keeps all
+}
+
+// openData reads the data, or makes them.
+func openData(ctx context.Context, c *console.Console, f *DataFlags, memory int64) (*dataset.Data, error) {
+	o := f.options(memory)
+	o.Progress = c.Show
+	d, err := dataset.Open(ctx, f.name, o)
+	c.ClearBar()
+	return d, err
+}
+
+// newExamples chooses the scaling of the inputs and forms the training
+// targets.
+func newExamples(m *Model, t *Task, d *dataset.Data, train *dataset.Subset) (*Examples, error) {
+	e := &Examples{Data: d, Train: train, classes: t.Classes}
+	if !d.Images() {
+		e.scaling = m.Meta.Scaling
+		if e.scaling == nil {
+			var err error
+			if e.scaling, err = dataset.NewScaling(train.Matrix()); err != nil {
+				return nil, fmt.Errorf("%s: %w", d.Source, err)
+			}
+		} else if n := Elements(d.Shape); len(e.scaling.Mean) != n {
+			return nil, fmt.Errorf("%s: its metadata entry %s scales %d features, but the data have %d; give --data that the model was trained on", m.Name, KeyScaling, len(e.scaling.Mean), n)
+		}
+	}
+	var err error
+	e.Y, err = t.targets(train, m, d)
+	return e, err
+}
+
+// Elements is the product of a shape.
+func Elements(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// Inputs returns the inputs of the examples [lo, hi) of some rows as the
+// network wants them, (hi−lo)×D.
+func (e *Examples) Inputs(rows *dataset.Subset, lo, hi int) *mat.Dense {
+	return e.Scaled(rows.Set.Matrix(rows.Pos[lo:hi]))
+}
+
+// inputsOf returns the inputs of the examples at these positions of some rows,
+// in the order of the positions.
+func (e *Examples) inputsOf(rows *dataset.Subset, at []int) *mat.Dense {
+	pos := make([]int, len(at))
+	for i, r := range at {
+		pos[i] = rows.Pos[r]
+	}
+	return e.Scaled(rows.Set.Matrix(pos))
+}
+
+// Scaled scales inputs in place.
+func (e *Examples) Scaled(x *mat.Dense) *mat.Dense {
+	e.scaling.Apply(x)
+	return x
+}
+
+// Source gives rows linearized anew in each pass.
+func (e *Examples) Source(m *Model, rows *dataset.Subset) linearize.Source {
+	return linearize.NewSource(m.Net, rows.Len(), linearize.Tile(m.Outputs), func(lo, hi int) (*mat.Dense, error) { return e.Inputs(rows, lo, hi), nil })
+}
+
+// TestPart is the part that predictions are made for: the test rows, or where
+// there are none the validation rows.
+func (e *Examples) TestPart() *dataset.Set {
+	if e.Data.Test.Len() == 0 && e.Data.Valid.Len() > 0 {
+		return e.Data.Valid
+	}
+	return e.Data.Test
+}
+
+// Test picks test rows of the classes.
+func (e *Examples) Test(o dataset.SelectOptions) (*dataset.Subset, error) {
+	part := e.TestPart()
+	if part.Len() == 0 && !e.Data.Images() {
+		return nil, fmt.Errorf("%s: there are no test rows; give --split K or --test-data FILE", e.Data.Source)
+	}
+	o.Classes = e.classes
+	return part.Select(&o)
+}
+
+// Label is the data's own label or target of row i.
+func Label(rows *dataset.Subset, i int) float64 {
+	if rows.Labels != nil {
+		return float64(rows.Labels[i])
+	}
+	return rows.Targets[i]
+}
+
+// Labels are the labels or targets of all rows.
+func Labels(rows *dataset.Subset) []float64 {
+	out := make([]float64, rows.Len())
+	for i := range out {
+		out[i] = Label(rows, i)
+	}
+	return out
+}
+
+// mostHeldOut is the most held-out rows that a choice is made on.
+const mostHeldOut = 5000
+
+// HeldOut returns the rows on which a choice is made for a flag: the validation
+// rows, or the last training rows that neither the posterior nor the network was
+// trained on. An error says for what.
+func (p *Problem) HeldOut(flag, use string) (*dataset.Subset, error) {
+	d := p.Examples.Data
+	part, o := d.Train, &dataset.SelectOptions{Classes: p.Task.Classes}
+	used := slices.Clone(p.Examples.Train.Rows)
+	if d.Valid.Len() > 0 {
+		part, used = d.Valid, nil
+	} else if meta := p.Model.Meta; meta.Rows != "" && meta.Data == Fingerprint(part) {
+		recorded, _ := parseRows(meta.Rows, part.Len())
+		used = append(used, recorded...)
+	}
+	all, err := part.Select(o)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(used)
+	for _, r := range all.Rows {
+		if _, ok := slices.BinarySearch(used, r); !ok {
+			o.Rows = append(o.Rows, r)
+		}
+	}
+	if len(o.Rows) == 0 {
+		remedy := ""
+		if !d.Images() {
+			remedy = "give --valid-data FILE, or "
+		}
+		return nil, console.FullErrorf("%s: all %d training rows of %s were trained on, none is left to %s; %strain and fit with --train-count %d", flag, all.Len(), d.Source, use, remedy, max(1, all.Len()*9/10))
+	}
+	o.Rows, o.From = o.Rows[max(0, len(o.Rows)-mostHeldOut):], flag
+	return part.Select(o)
+}

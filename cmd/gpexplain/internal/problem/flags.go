@@ -1,0 +1,288 @@
+package problem
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/profile"
+	"github.com/spf13/cobra"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+// Flags are the flags that every verb takes. They are read only after
+// check.
+type Flags struct {
+	Model  ModelFlags
+	Data   DataFlags
+	Task   TaskFlags
+	Limits LimitFlags
+}
+
+// ModelFlags name the network.
+type ModelFlags struct {
+	path   string // "" is the built-in network
+	freeze []string
+}
+
+// DataFlags name the data and the training rows among them.
+type DataFlags struct {
+	name, target                  string
+	testFile, validFile, rowsFile string
+	Split                         *int // nil where not given
+	count                         int  // 0 where not given
+	ClassText                     string
+	Classes                       []int // parsed from classText by check
+}
+
+// TaskFlags say what the outputs mean. A nil number was not given.
+type TaskFlags struct {
+	Likelihood       string
+	Precision, Noise *float64
+}
+
+// LimitFlags concern the whole process.
+type LimitFlags struct {
+	Seed       uint64
+	workers    int
+	profile    string
+	memoryText string
+	Memory     int64 // parsed from memoryText by check; 0 is a part of what is free
+}
+
+// CommonValues are what a shell completes.
+var CommonValues = map[string][]string{
+	"data":       {"digits", "mnist"},
+	"likelihood": likelihoods,
+	"profile":    {"cpu", "mem", "trace"},
+}
+
+// Add defines the flags; the words in back quotes are the names of values.
+func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
+	f := c.Flags()
+	if withModel {
+		f.StringVar(&s.Model.path, "model", "", "trained network, an ONNX `FILE` (default the built-in network)")
+	}
+	f.StringVar(&s.Data.name, "data", "digits", "rows from `NAME|DIR|FILE.csv`: digits (synthetic; digits:TRAIN,TEST sets how many), mnist (downloaded once), a directory of IDX files, or a CSV file with a header (default digits)")
+	f.Lookup("data").DefValue = "" // the text says it
+	f.StringVar(&s.Data.ClassText, "classes", "", "keep the rows of these classes, in this `ORDER`, for example 4,9")
+	f.IntVar(&s.Data.count, "train-count", 0, "train on the first `N` kept rows (default all, or those that the model records)")
+	f.StringVar(&s.Data.rowsFile, "train-index", "", "train on the rows listed in `FILE`, one row number a line")
+	f.StringVar(&s.Data.target, "target", "", "target `COLUMN` of a CSV file (default the last)")
+	OptionalInt(c, &s.Data.Split, "split", "take the parts of a CSV file from split `K` of FILE.splits.csv")
+	f.StringVar(&s.Data.testFile, "test-data", "", "take the test rows of a CSV file from a second `FILE`")
+	f.StringVar(&s.Data.validFile, "valid-data", "", "take the validation rows of a CSV file from another `FILE`; predictions are calibrated on them with --calibrate heldout")
+	f.StringVar(&s.Task.Likelihood, "likelihood", "", "`NAME` of the likelihood: gaussian, bernoulli, categorical or poisson (default the model's, else by the targets)")
+	OptionalFloat(c, &s.Task.Precision, "prior-precision", "precision `X` of the Gaussian prior on every parameter (default the model's, else 1)")
+	OptionalFloat(c, &s.Task.Noise, "noise-variance", "noise variance `X` of the gaussian likelihood (default the model's, else 1)")
+	f.StringSliceVar(&s.Model.freeze, "freeze", nil, "initializers of the model that are not parameters: `NAME,...`")
+	f.Uint64Var(&s.Limits.Seed, "seed", 0, "seed `N` of training, of --select, --method cg and the error report, and of predict --link mc (default 0)")
+	f.BoolVar(&con.JSON, "json", false, "write JSON to standard output")
+	f.BoolVar(&con.Quiet, "quiet", false, "write nothing to standard error but an error")
+	f.BoolVar(&con.Verbose, "verbose", false, "say on standard error what is done")
+	f.StringVar(&s.Limits.profile, "profile", "", "write a `KIND` of profile, cpu, mem or trace, to the current directory")
+	f.IntVar(&s.Limits.workers, "workers", 0, "let `N` goroutines work at a time (default one a processor)")
+	f.StringVar(&s.Limits.memoryText, "max-memory", "", "take at most this much memory, a `SIZE` such as 4GiB (default 80 % of what is free)")
+}
+
+// Check refuses values that are wrong without opening any file, and parses
+// lists and sizes.
+func (s *Flags) Check(c *cobra.Command) error {
+	if err := checkEmpty(c); err != nil {
+		return err
+	}
+	if err := s.Task.check(); err != nil {
+		return err
+	}
+	if err := s.Limits.check(c); err != nil {
+		return err
+	}
+	return s.Data.check(c, s.Task.Likelihood, s.Limits.Memory)
+}
+
+// checkEmpty refuses "", which comes from a shell variable that is not set.
+func checkEmpty(c *cobra.Command) error {
+	for _, name := range []string{"model", "data", "classes", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze",
+		"input", "terms", "contrast", "html", "png", "csv", "calibrate", "test-index", "link", "arch", "activation", "out",
+		"method", "select", "posterior", "checkpoint", "tune-prior"} {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed && strings.Trim(f.Value.String(), "[]") == "" {
+			return console.Usagef("--%s is empty; give it a value or leave it out", name)
+		}
+	}
+	return nil
+}
+
+func (s *TaskFlags) check() error {
+	positive := func(v *float64) bool { return v == nil || *v >= 1e-300 && *v <= 1e300 }
+	switch {
+	case !positive(s.Precision):
+		return console.Usagef("--prior-precision %v must be a positive number", *s.Precision)
+	case !positive(s.Noise):
+		return console.Usagef("--noise-variance %v must be a positive number", *s.Noise)
+	case s.Likelihood == "":
+		return nil
+	case !isLikelihood(s.Likelihood):
+		return console.Usagef("--likelihood %q must be gaussian, bernoulli, categorical or poisson", s.Likelihood)
+	case s.Noise != nil && !HasNoise(LikelihoodNamed(s.Likelihood)):
+		return console.Usagef("--noise-variance is for --likelihood gaussian, not %s", s.Likelihood)
+	}
+	return nil
+}
+
+// check looks at the flags beside the likelihood, which may be "". Data that
+// are made and not read from a file are opened, so that their name is known to
+// be right.
+func (s *DataFlags) check(c *cobra.Command, likelihood string, memory int64) error {
+	f := c.Flags()
+	switch {
+	case f.Changed("train-count") && s.count < 1:
+		return console.Usagef("--train-count %d must be at least 1", s.count)
+	case f.Changed("train-count") && f.Changed("train-index"):
+		return console.Usagef("--train-count and --train-index exclude each other")
+	case s.Split != nil && f.Changed("test-data"):
+		return console.Usagef("--split and --test-data exclude each other")
+	case s.Split != nil && f.Changed("valid-data"):
+		return console.Usagef("--split and --valid-data exclude each other")
+	case s.Split != nil && *s.Split < 0:
+		return console.Usagef("--split %d must be 0 or more", *s.Split)
+	}
+	var err error
+	if s.Classes, err = parseClasses(s.ClassText); err != nil {
+		return err
+	}
+	if s.Classes != nil && likelihood != "" {
+		lik := LikelihoodNamed(likelihood)
+		switch {
+		case !HasClasses(lik):
+			return console.Usagef("--classes is for labels, not for --likelihood %s", likelihood)
+		case !IsSoftmax(lik) && len(s.Classes) != 2:
+			return console.Usagef("--likelihood %s is for two classes, not %d", likelihood, len(s.Classes))
+		}
+	}
+	if kind, _, _ := strings.Cut(s.name, ":"); kind == "digits" {
+		if _, err := dataset.Open(context.Background(), s.name, s.options(memory)); err != nil {
+			return console.Usagef("--data %v", err)
+		}
+	}
+	for _, flag := range []string{"target", "split", "test-data", "valid-data"} {
+		if s.name == "mnist" && f.Changed(flag) {
+			return console.Usagef("--%s is for a CSV file, not --data mnist", flag)
+		}
+	}
+	return nil
+}
+
+// options are those of dataset.Open.
+func (s *DataFlags) options(memory int64) *dataset.OpenOptions {
+	return &dataset.OpenOptions{Target: s.target, TestFile: s.testFile, ValidFile: s.validFile, Split: s.Split, MaxBytes: gp.MemoryBudget(memory)}
+}
+
+// Files are the files that the flags name, which no result may replace.
+func (s *Flags) Files() []console.FlagPath {
+	return []console.FlagPath{{Flag: "--model", Path: s.Model.path}, {Flag: "--data", Path: s.Data.name}, {Flag: "--test-data", Path: s.Data.testFile}, {Flag: "--valid-data", Path: s.Data.validFile}, {Flag: "--train-index", Path: s.Data.rowsFile}}
+}
+
+// mostWorkers bounds --workers; more would only cost memory.
+const mostWorkers = 1024
+
+func (s *LimitFlags) check(c *cobra.Command) error {
+	switch {
+	case c.Flags().Changed("workers") && (s.workers < 1 || s.workers > mostWorkers):
+		return console.Usagef("--workers %d must be 1 to %d", s.workers, mostWorkers)
+	case s.profile != "" && profileMode(s.profile) == nil:
+		return console.Usagef("--profile %q must be cpu, mem or trace", s.profile)
+	}
+	var err error
+	s.Memory, err = parseBytes(s.memoryText)
+	return err
+}
+
+// Apply sets what concerns the whole process and returns what undoes it.
+func (s *LimitFlags) Apply() (end func(), err error) {
+	end = func() {}
+	if s.profile != "" {
+		// The package that profiles ends the process where it cannot write.
+		if err := console.Writable(profileFile[s.profile]); err != nil {
+			return nil, err
+		}
+		p := profile.Start(profileMode(s.profile), profile.ProfilePath("."), profile.NoShutdownHook, profile.Quiet)
+		end = p.Stop
+	}
+	if s.workers > 0 {
+		before, stop := runtime.GOMAXPROCS(s.workers), end
+		end = func() { stop(); runtime.GOMAXPROCS(before) }
+	}
+	return end, nil
+}
+
+var profileFile = map[string]string{"cpu": "cpu.pprof", "mem": "mem.pprof", "trace": "trace.out"}
+
+func profileMode(name string) func(*profile.Profile) {
+	return map[string]func(*profile.Profile){"cpu": profile.CPUProfile, "mem": profile.MemProfile, "trace": profile.TraceProfile}[name]
+}
+
+// OptionalInt defines a flag whose integer is nil where it is not given.
+func OptionalInt(c *cobra.Command, value **int, name, usage string) {
+	c.Flags().Func(name, usage, func(text string) error {
+		v, err := strconv.ParseInt(text, 0, strconv.IntSize)
+		k := int(v)
+		*value = &k
+		return err
+	})
+}
+
+// OptionalFloat defines a flag whose number is nil where it is not given.
+func OptionalFloat(c *cobra.Command, value **float64, name, usage string) {
+	c.Flags().Func(name, usage, func(text string) error {
+		v, err := strconv.ParseFloat(text, 64)
+		*value = &v
+		return err
+	})
+}
+
+// parseClasses reads "4,9"; "" is nil.
+func parseClasses(text string) ([]int, error) {
+	list, err := ParseInts("--classes", text)
+	if err != nil {
+		return nil, err
+	}
+	for i, k := range list {
+		if slices.Contains(list[:i], k) {
+			return nil, console.Usagef("--classes %s names class %d twice", text, k)
+		}
+	}
+	if text != "" && len(list) < 2 {
+		return nil, console.Usagef("--classes %s must name at least two classes", text)
+	}
+	return list, nil
+}
+
+// ParseInts reads the list of integers of a flag; "" is nil.
+func ParseInts(flag, text string) ([]int, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var list []int
+	for field := range strings.SplitSeq(text, ",") {
+		k, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil {
+			return nil, console.Usagef("%s %q is not a list of integers such as 4,9", flag, text)
+		}
+		list = append(list, k)
+	}
+	return list, nil
+}
+
+// FormatInts is the inverse of parseInts.
+func FormatInts(list []int) string {
+	out := make([]string, len(list))
+	for i, k := range list {
+		out[i] = strconv.Itoa(k)
+	}
+	return strings.Join(out, ",")
+}

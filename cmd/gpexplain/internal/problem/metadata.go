@@ -1,0 +1,105 @@
+package problem
+
+import (
+	"fmt"
+	"hash/crc32"
+	"strconv"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+// Keys of the metadata that train writes into a model.
+const (
+	KeyLikelihood = "funcgp.likelihood"
+	KeyPrecision  = "funcgp.prior_precision"
+	KeyNoise      = "funcgp.noise_variance"
+	KeyClasses    = "funcgp.classes"
+	KeyRows       = "funcgp.train_rows"
+	keyData       = "funcgp.train_data"
+	KeyScaling    = "funcgp.scaling"
+	KeyCommand    = "funcgp.command"
+)
+
+// Metadata is what a model says about its own training.
+type Metadata struct {
+	Likelihood       string
+	Precision, Noise float64 // 0 where not said
+	Classes          []int
+	Rows             string // as formatRows writes
+	Data             string // fingerprint of the training part
+	Scaling          *dataset.Scaling
+}
+
+// readMetadata parses the pairs stored with a model. A malformed pair is an error
+// that names its key. Of several malformed pairs it always names the same.
+func readMetadata(kv map[string]string) (*Metadata, error) {
+	m := &Metadata{Likelihood: kv[KeyLikelihood], Rows: kv[KeyRows], Data: kv[keyData]}
+	bad := func(key string) error {
+		return fmt.Errorf("its metadata entry %s is %q, which cannot be used; give the flag, or train again", key, console.Cut(kv[key], 40))
+	}
+	if m.Likelihood != "" && !isLikelihood(m.Likelihood) {
+		return nil, bad(KeyLikelihood)
+	}
+	var err error
+	if m.Precision, err = positive(kv[KeyPrecision]); err != nil {
+		return nil, bad(KeyPrecision)
+	}
+	if m.Noise, err = positive(kv[KeyNoise]); err != nil {
+		return nil, bad(KeyNoise)
+	}
+	if m.Classes, err = parseClasses(kv[KeyClasses]); err != nil {
+		return nil, bad(KeyClasses)
+	}
+	if m.Scaling, err = dataset.ParseScaling(kv[KeyScaling]); err != nil {
+		return nil, bad(KeyScaling)
+	}
+	return m, nil
+}
+
+// positive reads a positive number; "" is 0.
+func positive(text string) (float64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err == nil && !(v > 0 && v < 1e300) {
+		err = strconv.ErrRange
+	}
+	return v, err
+}
+
+// Fingerprint returns a checksum of the labels or targets of a data set, by which
+// a model knows the data that it was trained on.
+func Fingerprint(s *dataset.Set) string {
+	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	for _, v := range s.Labels {
+		fmt.Fprintln(h, v)
+	}
+	for _, v := range s.Targets {
+		fmt.Fprintln(h, v)
+	}
+	return fmt.Sprintf("%d:%08x", s.Len(), h.Sum32())
+}
+
+// TrainMetadata says what a network was trained on, and by which command line.
+func (p *Problem) TrainMetadata(args []string) map[string]string {
+	t, e := p.Task, p.Examples
+	kv := map[string]string{
+		KeyLikelihood: t.Likelihood.Name(),
+		KeyPrecision:  strconv.FormatFloat(t.Precision, 'g', -1, 64),
+		KeyRows:       FormatRows(e.Train.Rows),
+		keyData:       Fingerprint(e.Data.Train),
+		KeyCommand:    console.CommandLine(args),
+	}
+	if t.Noise > 0 {
+		kv[KeyNoise] = strconv.FormatFloat(t.Noise, 'g', -1, 64)
+	}
+	if t.Classes != nil {
+		kv[KeyClasses] = FormatInts(t.Classes)
+	}
+	if e.scaling != nil {
+		kv[KeyScaling] = e.scaling.String()
+	}
+	return kv
+}

@@ -1,0 +1,134 @@
+package problem
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize/network"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Builtin is the network that is used without --model. It was made by
+//
+//	gpexplain train --arch thesis-cnn --data digits --classes 4,9 --train-count 1500 --prior-precision 10 --out cmd/gpexplain/internal/problem/builtin.onnx
+//
+//go:embed builtin.onnx
+var Builtin []byte
+
+const builtinName = "the built-in network"
+
+// A Model is a network and what it says about its training. It never changes:
+// train returns a new one.
+type Model struct {
+	Name    string           // the path or "the built-in network", for messages
+	Net     *network.Network // nil where it is still to be trained
+	Outputs int              // C
+	Meta    *Metadata
+}
+
+// ReadModel reads the network and its metadata. Warnings on reading it go to
+// the console.
+func ReadModel(ctx context.Context, c *console.Console, f *ModelFlags) (*Model, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m := &Model{Name: builtinName}
+	var file io.Reader = bytes.NewReader(Builtin)
+	if f.path != "" {
+		m.Name = f.path
+		opened, err := inputfile.Open(ctx, f.path)
+		if err != nil {
+			return nil, modelError(m.Name, err)
+		}
+		defer opened.Close()
+		if opened.Size() > network.MaxModelBytes {
+			return nil, modelError(m.Name, fmt.Errorf("it has %d bytes, but a model has at most %d; export a smaller one", opened.Size(), network.MaxModelBytes))
+		}
+		file = opened
+	}
+	var err error
+	if m.Net, err = network.ReadONNX(file, &network.ReadOptions{Freeze: f.freeze}); err != nil {
+		return nil, modelError(m.Name, err)
+	}
+	_, m.Outputs, _ = m.Net.Dims()
+	if m.Meta, err = readMetadata(m.Net.Metadata()); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	c.Warn(m.Net.Warnings()...)
+	return m, nil
+}
+
+// modelError names the file once, and what to do about it.
+func modelError(name string, err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return fmt.Errorf("%s: %w; --model takes an ONNX file, and without it the built-in network is used", name, p.Err)
+	}
+	remedy := ""
+	if f := (*onnx.FormatError)(nil); errors.As(err, &f) {
+		remedy = "; it is damaged or no ONNX file: export the model again"
+	} else if !strings.Contains(err.Error(), "; ") {
+		remedy = "; change the model and export it again"
+	}
+	return fmt.Errorf("%s: %w%s", name, err, remedy)
+}
+
+// Parameters returns P.
+func (m *Model) Parameters() int {
+	_, _, p := m.Net.Dims()
+	return p
+}
+
+// Trained returns the model with a network in the place of the one that was
+// still to be trained.
+func (m *Model) Trained(net *network.Network) *Model {
+	out := *m
+	out.Net = net
+	return &out
+}
+
+// withMetadata returns the model with other metadata.
+func (m *Model) withMetadata(meta *Metadata) *Model {
+	out := *m
+	out.Meta = meta
+	return &out
+}
+
+// Score is the accuracy and the mean negative log likelihood of the network
+// itself on rows with these targets. Both are undefined where the rows are nil,
+// and the accuracy for a regression.
+func (m *Model) Score(ctx context.Context, p *Problem, rows *dataset.Subset, y *mat.Dense) (accuracy, nll report.Float, err error) {
+	accuracy, nll = report.Undefined(), report.Undefined()
+	if rows == nil {
+		return accuracy, nll, nil
+	}
+	right, sum := 0, 0.0
+	for t := range par.Tiles(rows.Len(), PredictRows) {
+		lo, hi := par.Bounds(t, rows.Len(), PredictRows)
+		f, err := m.Net.Forward(ctx, p.Examples.Inputs(rows, lo, hi))
+		if err != nil {
+			return accuracy, nll, NamesOf(rows, lo, hi).ExplainError(err)
+		}
+		for i := range hi - lo {
+			sum -= p.Task.Likelihood.LogProb(y.RawRowView(lo+i), f.RawRowView(i))
+			if p.Task.Classes != nil && LargestClass(f.RawRowView(i)) == rows.Class[lo+i] {
+				right++
+			}
+		}
+	}
+	if p.Task.Classes != nil {
+		accuracy = report.Float(float64(right) / float64(rows.Len()))
+	}
+	return accuracy, report.Float(sum / float64(rows.Len())), nil
+}

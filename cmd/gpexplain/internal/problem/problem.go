@@ -1,0 +1,107 @@
+// Package problem reads what a posterior is computed from: the flags of model,
+// data, task and limits, the network with its metadata, the data with their
+// scaling, what the outputs mean, and which rows to train on.
+package problem
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A Problem is what a posterior is computed from. It is made once and never
+// changed.
+type Problem struct {
+	Model    *Model
+	Task     *Task
+	Examples *Examples
+	Saved    *SavedFile // the posterior to answer from; nil where one is fitted
+	Limits   LimitFlags
+}
+
+// Open reads the model, the saved posterior of a file if it is not "",
+// and the data, and decides what the outputs mean and which rows to train on.
+func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile string) (*Problem, error) {
+	m, err := ReadModel(ctx, c, &f.Model)
+	if err != nil {
+		return nil, err
+	}
+	var saved *SavedFile
+	if posteriorFile != "" {
+		if saved, err = openSaved(ctx, c, posteriorFile, f); err != nil {
+			return nil, err
+		}
+		m = m.withMetadata(saved.metadata(m.Meta))
+	}
+	d, err := openData(ctx, c, &f.Data, f.Limits.Memory)
+	if err == nil && saved != nil {
+		d, err = saved.data(d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if want, _, _ := m.Net.Dims(); Elements(d.Shape) != want {
+		return nil, fmt.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give --data that the model was trained on", d.Source, Elements(d.Shape), d.Shape, m.Name, want, m.Net.InputShape())
+	}
+	t, err := chooseTask(&f.Task, f.Data.Classes, m, d)
+	if err != nil && saved != nil {
+		return nil, fmt.Errorf("%s: its likelihood and classes do not go with %s and %s; give --data that it was fitted on, or fit it again", saved.path, m.Name, d.Source)
+	}
+	if err != nil {
+		return nil, err
+	}
+	train, err := chooseRows(ctx, c, &f.Data, m, t, d, saved)
+	if err != nil {
+		return nil, err
+	}
+	e, err := newExamples(m, t, d, train)
+	if err != nil {
+		return nil, err
+	}
+	return &Problem{m, t, e, saved, f.Limits}, nil
+}
+
+// Linearize linearizes the examples [lo, hi) of some rows.
+func (p *Problem) Linearize(ctx context.Context, rows *dataset.Subset, lo, hi int) (*linearize.Batch, error) {
+	return p.Model.Net.Linearize(ctx, p.Examples.Inputs(rows, lo, hi))
+}
+
+// Targets returns the targets of rows as the likelihood takes them.
+func (p *Problem) Targets(rows *dataset.Subset) (*mat.Dense, error) {
+	return p.Task.targets(rows, p.Model, p.Examples.Data)
+}
+
+// TrainNames name the training rows, for messages.
+func (p *Problem) TrainNames() RowNames { return NamesOf(p.Examples.Train, 0, p.Examples.Train.Len()) }
+
+// OpenToTrain reads the data for a model that is still to be trained, of this name
+// and with the number of outputs that suits the data. plan refuses what cannot
+// fit before anything large is taken, for n training examples.
+func OpenToTrain(ctx context.Context, c *console.Console, f *Flags, name string, outputs func(d *dataset.Data) int, plan func(d *dataset.Data, n int) error) (*Problem, error) {
+	d, err := openData(ctx, c, &f.Data, f.Limits.Memory)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Name: name, Meta: &Metadata{}, Outputs: outputs(d)}
+	t, err := chooseTask(&f.Task, f.Data.Classes, m, d)
+	if err != nil {
+		return nil, err
+	}
+	train, err := chooseRows(ctx, c, &f.Data, m, t, d, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := plan(d, train.Len()); err != nil {
+		return nil, err
+	}
+	e, err := newExamples(m, t, d, train)
+	if err != nil {
+		return nil, err
+	}
+	return &Problem{Model: m, Task: t, Examples: e, Limits: f.Limits}, nil
+}

@@ -1,0 +1,48 @@
+package problem
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFormatRows(t *testing.T) {
+	for text, rows := range map[string][]int{"7": {7}, "1-3": {1, 2, 3}, "3,1-2,9": {3, 1, 2, 9}, "0-1,5": {0, 1, 5}} {
+		require.Equal(t, text, FormatRows(rows))
+		got, ok := parseRows(text, len(rows))
+		require.True(t, ok)
+		require.Equal(t, rows, got)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 200 {
+		rows := rng.Perm(50)[:1+rng.IntN(49)]
+		if rng.IntN(2) == 0 {
+			slices.Sort(rows)
+		}
+		got, ok := parseRows(FormatRows(rows), 50)
+		require.True(t, ok)
+		require.Equal(t, rows, got)
+	}
+	const last = "9223372036854775806-9223372036854775807"
+	got, ok := parseRows(last, 10)
+	require.True(t, ok)
+	require.Equal(t, []int{math.MaxInt - 1, math.MaxInt}, got)
+	for _, text := range []string{"", "x", "-1", "3-1", "1-", "1,,2", "0-10", "0-9223372036854775807", "1-2-3"} {
+		_, ok := parseRows(text, 10)
+		require.False(t, ok, text)
+	}
+}
+
+func TestParseClasses(t *testing.T) {
+	list, err := parseClasses(" 9, 4,-1")
+	require.NoError(t, err)
+	require.Equal(t, []int{9, 4, -1}, list)
+	require.Equal(t, "9,4,-1", FormatInts(list))
+	for _, text := range []string{"4", "4,4", "a,b", "4,", ",", "4 9", "1e3,2"} {
+		_, err := parseClasses(text)
+		require.Error(t, err, text)
+	}
+}

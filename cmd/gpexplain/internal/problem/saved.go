@@ -1,0 +1,206 @@
+package problem
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/store"
+)
+
+// Methods are those that a posterior is computed by.
+var Methods = []string{"exact", "subset", "nystrom", "cg"}
+
+// IsSparse tells whether posteriors of a method have inducing examples.
+func IsSparse(method string) bool { return method == "subset" || method == "nystrom" }
+
+// The file of a saved posterior holds a header with its calibration, the
+// leave-one-out predictions of training rows, the sections of the library, whose fingerprints tell the model
+// and the training examples, and with --with-inputs the training inputs.
+const (
+	SavedKind    = "gpexplain posterior"
+	SavedVersion = 3 // with fingerprints since 2, with a calibration since 3
+)
+
+// SavedHeader is what a file says about its posterior.
+type SavedHeader struct {
+	Rows       string       `json:"rows"` // training rows
+	Likelihood string       `json:"likelihood"`
+	Classes    []int        `json:"classes"`
+	Noise      float64      `json:"noise_variance"`
+	Prior      float64      `json:"prior_precision"`
+	Factor     float64      `json:"prior_factor"` // chosen by --tune-prior
+	Seed       uint64       `json:"seed"`
+	Select     string       `json:"select"`
+	Inducing   []int        `json:"inducing"` // positions among the training rows
+	Mean       gp.Mean      `json:"mean"`
+	Bound      gp.Bound     `json:"bound"`
+	SE         report.Float `json:"log_evidence_se"`
+	Fit        report.Fit   `json:"fit"`
+	Inputs     bool         `json:"inputs"` // the training inputs are inside
+	Split      int          `json:"split"`  // --split, -1 where there was none
+
+	CalibrationWarnings []string `json:"calibration_warnings"` // those of Fit are others
+}
+
+// StoredRows describes the training inputs inside the file. Their numbers are in
+// sections of their own.
+type StoredRows struct {
+	Rows    string   `json:"rows"`
+	Shape   []int    `json:"shape"`
+	Columns []string `json:"columns"`
+	Integer bool     `json:"integer"`
+}
+
+// A SavedFile is an open file with a posterior.
+type SavedFile struct {
+	path   string
+	File   *store.File
+	Header SavedHeader
+}
+
+// openSaved opens the posterior of a file. The console closes the file in the
+// end.
+func openSaved(ctx context.Context, c *console.Console, path string, f *Flags) (*SavedFile, error) {
+	file, err := openStore(ctx, path, f.Limits.Memory)
+	if err != nil {
+		return nil, err
+	}
+	c.CloseLater(file.Close)
+	v := &SavedFile{path: path, File: file}
+	if err := file.JSON("header", &v.Header); err != nil {
+		return nil, err
+	}
+	h := &v.Header
+	if now := SplitNumber(f.Data.Split); h.Inputs && h.Split != now {
+		return nil, fmt.Errorf("%s: its training rows are those of --split %s, not of %s: some would be test rows; give the same split", path, splitText(h.Split), splitText(now))
+	}
+	if !h.possible() {
+		return nil, v.Damaged("its header cannot be used")
+	}
+	return v, nil
+}
+
+// openStore opens the file of a posterior. A pipe is read into memory, of
+// which it takes no more than may be used.
+func openStore(ctx context.Context, path string, memory int64) (*store.File, error) {
+	in, err := inputfile.Open(ctx, path)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, console.FullErrorf("%s: the posterior cannot be opened: %w; name a file that fit wrote", path, console.CauseOf(err))
+	}
+	defer in.Close()
+	if in.Size() >= 0 {
+		return store.Open(path, SavedKind, SavedVersion)
+	}
+	f, err := store.Read(in, path, SavedKind, SavedVersion, gp.MemoryBudget(memory))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return f, err
+}
+
+// SplitNumber is --split, -1 for none.
+func SplitNumber(split *int) int {
+	if split == nil {
+		return -1
+	}
+	return *split
+}
+
+func splitText(k int) string {
+	if k < 0 {
+		return "none"
+	}
+	return strconv.Itoa(k)
+}
+
+// possible tells whether the values of the header can be those of a posterior.
+// The data are compared later.
+func (h *SavedHeader) possible() bool {
+	return isLikelihood(h.Likelihood) && slices.Contains(Methods, h.Fit.Method) && h.Prior > 0 && h.Factor > 0 &&
+		(h.Noise > 0 || !HasNoise(LikelihoodNamed(h.Likelihood))) &&
+		possibleCalibration(h.Fit.Calibration) && h.Bound >= gp.None && h.Bound <= gp.Upper && IsSparse(h.Fit.Method) == (len(h.Inducing) > 0)
+}
+
+// possibleCalibration tells whether predictions can be made with a calibration;
+// nil is none.
+func possibleCalibration(k *report.Calibration) bool {
+	ok := func(scale report.Float) bool { return scale >= 1e-300 && scale <= 1e300 }
+	return k == nil || ok(k.Scale) && ok(k.NoiseScale) && k.LOO != nil && (k.HeldOut != nil) == (k.Method == "heldout")
+}
+
+// Damaged is the error of a file that cannot be used.
+func (v *SavedFile) Damaged(problem string) error {
+	return &store.Error{File: v.path, Problem: problem, Remedy: "fit it again"}
+}
+
+// metadata returns the model's metadata with the likelihood, classes and
+// numbers that the posterior was fitted with.
+func (v *SavedFile) metadata(m *Metadata) *Metadata {
+	out, h := *m, &v.Header
+	out.Likelihood, out.Classes, out.Precision, out.Noise = h.Likelihood, h.Classes, h.Prior, h.Noise
+	return &out
+}
+
+// data returns the data with the training rows that the file holds, or the
+// data as they are where it holds none.
+func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
+	if !v.Header.Inputs {
+		return d, nil
+	}
+	var rows StoredRows
+	if err := v.File.JSON("inputs", &rows); err != nil {
+		return nil, err
+	}
+	r := &dataset.Stored{Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer}
+	var err error
+	if r.Targets, err = v.File.Floats("inputs.targets"); err != nil {
+		return nil, err
+	}
+	if r.Pixels, err = v.File.Bytes("inputs.pixels"); err != nil {
+		return nil, err
+	}
+	if r.X, err = v.File.Floats("inputs.features"); err != nil {
+		return nil, err
+	}
+	if len(r.Pixels) == 0 {
+		r.Pixels = nil
+	}
+	var ok bool
+	if r.Rows, ok = rowNumbers(rows.Rows, len(r.Targets)); !ok {
+		return nil, v.Damaged("its training rows cannot be used")
+	}
+	return d.WithTrain(r, v.path)
+}
+
+// trainingRows selects the rows whose numbers the file holds. Whether they are
+// those that the posterior was fitted on is checked when it is loaded.
+func (v *SavedFile) trainingRows(t *Task, d *dataset.Data) (*dataset.Subset, error) {
+	rows, ok := parseRows(v.Header.Rows, d.Train.Len())
+	if ok {
+		train, err := d.Train.Select(&dataset.SelectOptions{Classes: t.Classes, Rows: rows})
+		if err == nil {
+			return train, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: its posterior is of other training rows than those of %s; give --data that it was fitted on, or fit --with-inputs", v.path, d.Source)
+}
+
+// rowNumbers reads n row numbers that formatRows wrote.
+func rowNumbers(text string, n int) ([]int, bool) {
+	if strings.TrimSpace(text) == "" {
+		return nil, n == 0
+	}
+	rows, ok := parseRows(text, n)
+	return rows, ok && len(rows) == n
+}

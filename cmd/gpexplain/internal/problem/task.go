@@ -1,0 +1,225 @@
+package problem
+
+import (
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+var likelihoods = []string{"gaussian", "bernoulli", "categorical", "poisson"}
+
+func isLikelihood(name string) bool { return slices.Contains(likelihoods, name) }
+
+// LikelihoodNamed returns the likelihood of a known name; gaussian has noise
+// variance 1.
+func LikelihoodNamed(name string) glm.Likelihood {
+	switch name {
+	case "bernoulli":
+		return glm.Bernoulli{}
+	case "categorical":
+		return glm.Categorical{}
+	case "poisson":
+		return glm.Poisson{}
+	}
+	g, err := glm.NewGaussian(1)
+	if err != nil {
+		panic("problem: noise variance 1 is refused")
+	}
+	return g
+}
+
+// HasClasses tells likelihoods of labels from those of numbers.
+func HasClasses(lik glm.Likelihood) bool {
+	_, ok := lik.(glm.Logistic)
+	return ok
+}
+
+// IsSoftmax tells whether each class has an output of its own.
+func IsSoftmax(lik glm.Likelihood) bool {
+	l, ok := lik.(glm.Logistic)
+	return ok && l.Softmax()
+}
+
+// HasNoise tells whether --noise-variance is for the likelihood.
+func HasNoise(lik glm.Likelihood) bool {
+	_, ok := lik.(*glm.Gaussian)
+	return ok
+}
+
+// A Task says what the outputs of a model mean.
+type Task struct {
+	Likelihood glm.Likelihood
+	Classes    []int   // the classes in the order of the outputs; nil for a regression
+	Precision  float64 // of the prior on every parameter
+	Noise      float64 // variance of the gaussian likelihood; 0 for the others
+}
+
+// chooseTask decides by the flags, then by the metadata of the model, then by
+// the data. classes are those of the flags, nil where not given.
+func chooseTask(f *TaskFlags, classes []int, m *Model, d *dataset.Data) (*Task, error) {
+	name := f.Likelihood
+	if name == "" {
+		name = m.Meta.Likelihood
+	}
+	if name == "" {
+		name = defaultLikelihood(d, m.Outputs)
+	}
+	t := &Task{Likelihood: LikelihoodNamed(name), Precision: firstPositive(f.Precision, m.Meta.Precision)}
+	if HasNoise(t.Likelihood) {
+		t.Noise = firstPositive(f.Noise, m.Meta.Noise)
+		var err error
+		if t.Likelihood, err = glm.NewGaussian(t.Noise); err != nil {
+			return nil, err
+		}
+	} else if f.Noise != nil {
+		return nil, fmt.Errorf("--noise-variance is for the gaussian likelihood, but %s has the %s likelihood; leave it out or give --likelihood gaussian", m.Name, name)
+	}
+	if !HasClasses(t.Likelihood) {
+		if classes != nil {
+			return nil, fmt.Errorf("--classes is for labels, but %s has the %s likelihood; leave it out or give --likelihood", m.Name, name)
+		}
+		return t, nil
+	}
+	var err error
+	t.Classes, err = chooseClasses(t.Likelihood, classes, m, d)
+	return t, err
+}
+
+// firstPositive is the number of a flag, else that of the metadata, else 1.
+func firstPositive(flag *float64, recorded float64) float64 {
+	switch {
+	case flag != nil:
+		return *flag
+	case recorded > 0:
+		return recorded
+	}
+	return 1
+}
+
+// defaultLikelihood is bernoulli or categorical for integer labels, and
+// gaussian otherwise, for a model with the given number of outputs.
+func defaultLikelihood(d *dataset.Data, outputs int) string {
+	switch {
+	case !d.IntegerLabels:
+		return "gaussian"
+	case outputs == 1:
+		return "bernoulli"
+	}
+	return "categorical"
+}
+
+// chooseClasses decides which labels the outputs stand for.
+func chooseClasses(lik glm.Likelihood, classes []int, m *Model, d *dataset.Data) ([]int, error) {
+	switch {
+	case !IsSoftmax(lik) && m.Outputs != 1:
+		return nil, fmt.Errorf("%s has %d outputs, but the %s likelihood is for one; give --likelihood categorical", m.Name, m.Outputs, lik.Name())
+	case IsSoftmax(lik) && m.Outputs == 1:
+		return nil, fmt.Errorf("%s has one output, but the %s likelihood needs one for each class; give --likelihood bernoulli", m.Name, lik.Name())
+	case !d.IntegerLabels:
+		return nil, fmt.Errorf("%s: the targets are not all integers, which the %s likelihood needs; give --likelihood gaussian, or --target with a column of labels", d.Source, lik.Name())
+	}
+	from, remedy := "--classes", "name them with --classes"
+	switch {
+	case classes != nil:
+	case m.Meta.Classes != nil:
+		classes, from = m.Meta.Classes, m.Name+": its metadata entry "+KeyClasses
+	default:
+		classes, from = d.Classes(), d.Source
+		remedy += ", or give --likelihood gaussian or poisson for a regression"
+	}
+	if m.Net == nil {
+		remedy += ", or give --arch one output for each class"
+	}
+	if want := max(m.Outputs, 2); len(classes) != want {
+		return nil, fmt.Errorf("%s: %d classes (%s), but %s tells %d apart; %s", from, len(classes), console.Cut(FormatInts(classes), 40), m.Name, want, remedy)
+	}
+	return classes, nil
+}
+
+// targets returns the targets of rows of the data as the likelihood takes
+// them, one row an example.
+func (t *Task) targets(rows *dataset.Subset, m *Model, d *dataset.Data) (*mat.Dense, error) {
+	if w := t.Likelihood.Targets(m.Outputs); w != 1 {
+		return nil, fmt.Errorf("%s has one target a row, but the %s likelihood needs a target for each of the %d outputs of %s; use a model with one output", d.Source, t.Likelihood.Name(), m.Outputs, m.Name)
+	}
+	if rows.Set.Width() != 1 {
+		return nil, fmt.Errorf("%s: its rows have %d targets, want 1", rows.Set.File, rows.Set.Width())
+	}
+	y := mat.NewDense(rows.Len(), 1, slices.Clone(rows.Targets))
+	for i := range rows.Len() {
+		if err := t.Likelihood.CheckY(y.RawRowView(i), m.Outputs); err != nil {
+			return nil, fmt.Errorf("%s: row %d: %w; correct it, leave the row out, or give another --likelihood", rows.Set.File, rows.Rows[i], err)
+		}
+	}
+	return y, nil
+}
+
+// Class is the label of the network's largest output; undefined for a
+// regression.
+func (t *Task) Class(f []float64) report.Float {
+	if t.Classes == nil {
+		return report.Undefined()
+	}
+	return report.Float(t.Classes[LargestClass(f)])
+}
+
+// Labels are the classes as reports show them; nil for a regression.
+func (t *Task) Labels() []report.Float {
+	if t.Classes == nil {
+		return nil
+	}
+	out := make([]report.Float, len(t.Classes))
+	for i, k := range t.Classes {
+		out[i] = report.Float(k)
+	}
+	return out
+}
+
+// OutputOf is the output of a class, or for a regression the output itself.
+func (t *Task) OutputOf(k int, m *Model) (int, error) {
+	if t.Classes == nil {
+		if k < 0 || k >= m.Outputs {
+			return 0, fmt.Errorf("--contrast: there is no output %d; %s has 0 to %d", k, m.Name, m.Outputs-1)
+		}
+		return k, nil
+	}
+	if i := slices.Index(t.Classes, k); i >= 0 {
+		return i, nil
+	}
+	return 0, fmt.Errorf("--contrast: %d is not one of the classes %s; choose two of them", k, console.Cut(FormatInts(t.Classes), 60))
+}
+
+// Quantity is what the output of a regression on a target is.
+func (t *Task) Quantity(target string) string {
+	if _, ok := t.Likelihood.(glm.Poisson); ok {
+		if target != "" {
+			target = " of " + target
+		}
+		target = "log rate" + target
+	}
+	return console.OneLine(console.Cut(target, 40))
+}
+
+// LargestClass is the number of the class with the largest output; one output
+// speaks for the second class where it is positive.
+func LargestClass(f []float64) int {
+	if len(f) == 1 {
+		if f[0] > 0 {
+			return 1
+		}
+		return 0
+	}
+	k := 0
+	for c, v := range f {
+		if v > f[k] {
+			k = c
+		}
+	}
+	return k
+}
