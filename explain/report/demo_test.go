@@ -193,6 +193,9 @@ func softmax(f []float64) []float64 {
 // rows numbers the training digits as if they were some of a larger file.
 func (d *demo) rows() Rows {
 	names := Rows{Label: d.labels}
+	for _, k := range d.classes {
+		names.Classes = append(names.Classes, Float(k))
+	}
 	for i := range d.images {
 		names.Index = append(names.Index, 1000+7*i)
 	}
@@ -216,11 +219,16 @@ func (d *demo) importances(top int) *ImportancePage {
 // page explains the test digit.
 func (d *demo) page(t testing.TB, label float64, o *explain.Options) *Page {
 	t.Helper()
-	e, err := explain.New(d.post, d.post, o)
+	names, fit := d.rows(), d.fit()
+	with := explain.Options{}
+	if o != nil {
+		with = *o
+	}
+	with.Groups, with.Curve = names.Groups(), true
+	e, err := explain.New(d.post, d.post, &with)
 	require.NoError(t, err)
 	rows, err := e.Explain(context.Background(), d.test)
 	require.NoError(t, err)
-	names, fit := d.rows(), d.fit()
 	c := fit.Outputs
 	r := &Report{
 		Input:   Input{Split: "test", Index: 247, Label: Float(label)},

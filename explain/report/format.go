@@ -47,13 +47,60 @@ func signed(v float64, d int) string {
 	return "+" + s
 }
 
-// short formats a number with at most four figures.
+// short formats a number with at most four figures, or as an integer.
 func short(v float64) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	switch a := math.Abs(v); {
+	case math.IsNaN(v) || math.IsInf(v, 0):
 		return "–"
+	case a >= 1e4 && a < 1e9:
+		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
+
+// datum formats a number of the data as it would be written down: in full up to eight
+// characters, else with six figures, and with an exponent only far from 1.
+func datum(v float64) string {
+	a := math.Abs(v)
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return "–"
+	case a != 0 && (a < 1e-4 || a >= 1e12):
+		return strconv.FormatFloat(v, 'g', 4, 64)
+	case v == math.Trunc(v):
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	if s := strconv.FormatFloat(v, 'f', -1, 64); len(s) <= 8 {
+		return s
+	}
+	s := strconv.FormatFloat(v, 'f', max(0, 5-int(math.Floor(math.Log10(a)))), 64)
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}
+
+// grouped puts thin spaces between the thousands of numbers of five digits or more
+// before a decimal point.
+func grouped(s string) string {
+	whole, rest, _ := strings.Cut(s, ".")
+	digits := strings.TrimLeft(whole, "−-+")
+	if strings.Trim(digits, "0123456789") != "" || len(digits) < 5 {
+		return s
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return s
+	}
+	out := strings.TrimSuffix(whole, digits) + count(n)
+	if rest != "" {
+		out += "." + rest
+	}
+	return out
+}
+
+// together keeps a number on one line with its sign.
+var together = strings.NewReplacer(" %", "\u00a0%", " ± ", "\u00a0±\u00a0", "× ", "×\u00a0").Replace
 
 // probability formats p with three decimals, and with more near 0 and 1, so that
 // it is neither unless p is.
@@ -79,7 +126,7 @@ func name(label Float) string {
 	if v := float64(label); v == math.Trunc(v) && math.Abs(v) < 1e15 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
-	return short(float64(label))
+	return datum(float64(label))
 }
 
 // label is name, or "" for an unknown label.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"unicode/utf8"
 )
 
 //go:embed importances.html
@@ -57,19 +58,28 @@ func (p *ImportancePage) WriteText(w io.Writer, columns int) error {
 		columns = 80
 	}
 	t := &textWriter{columns: max(60, columns)}
+	alarms, others := p.Report.Fit.alarms()
+	t.alarms(alarms)
 	width, largest := len("row"), 0.0
 	for _, x := range p.Report.Importances {
 		width, largest = max(width, len(fmt.Sprint(x.Index))), math.Max(largest, float64(x.Norm))
 	}
-	t.line("  %*s  %8s %10s", width, "row", "label", "|alpha|")
+	names := len("label")
 	for _, x := range p.Report.Importances {
-		t.line("  %*d  %8s %10s  %s", width, x.Index, label(x.Label), fixed(float64(x.Norm), listDecimals(largest)),
-			strings.Repeat("█", int(math.Round(24*portion(float64(x.Norm), largest)))))
+		names = max(names, min(24, utf8.RuneCountInString(clean(labelNamed(x.LabelName, x.Label)))))
+	}
+	t.line("  %*s  %*s %10s", width, "row", names, "label", "|alpha|")
+	for _, x := range p.Report.Importances {
+		bar := strings.Repeat("█", int(math.Round(24*portion(float64(x.Norm), largest))))
+		t.line("  %*d  %*s %10s  %-24s  %s", width, x.Index, names, shorten(clean(labelNamed(x.LabelName, x.Label)), names), fixed(float64(x.Norm), listDecimals(largest)), bar, shorten(clean(x.ID), max(0, t.columns-width-names-42)))
 	}
 	t.line("")
 	_, share := p.share()
 	t.wrap("", share)
-	t.warnings(p.Report.Fit.Warnings)
+	if text := p.Report.Fit.Basis(); text != "" {
+		t.wrap("", clean(text))
+	}
+	t.warnings(others)
 	if _, err := io.WriteString(w, t.String()); err != nil {
 		return fmt.Errorf("report: writing text: %w", err)
 	}
@@ -77,8 +87,8 @@ func (p *ImportancePage) WriteText(w io.Writer, columns int) error {
 }
 
 func (p *ImportancePage) build() (*htmlImportances, error) {
-	v := &view{page: &Page{Report: &Report{Fit: p.Report.Fit, Timings: p.Report.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Invert: p.Invert}}
-	v.facts()
+	v := &view{page: &Page{Report: &Report{Fit: p.Report.Fit, Timings: p.Report.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record, Invert: p.Invert}}
+	v.timings = p.Report.Timings.facts()
 	n := len(p.Report.Curve)
 	h := &htmlImportances{
 		Style:    template.CSS(styleCSS),
@@ -104,16 +114,15 @@ func (p *ImportancePage) fill(h *htmlImportances, v *view) error {
 		largest = math.Max(largest, float64(x.Norm))
 		if p.Train != nil {
 			pictures[i] = p.Train(x.Index)
-			v.profile.include(pictures[i])
 		}
 	}
 	for i, x := range p.Report.Importances {
-		row := fmt.Sprintf("row %d", x.Index)
+		row := named(x.ID, fmt.Sprintf("row %d", x.Index))
 		pic, err := (&htmlWriter{view: v}).picture(pictures[i], "training "+row, "thumb")
 		if err != nil {
 			return err
 		}
-		line := htmlLine{Label: typeset(label(x.Label)), Row: row, Value: fixed(float64(x.Norm), listDecimals(largest)), Picture: pic}
+		line := htmlLine{Label: grouped(typeset(labelNamed(x.LabelName, x.Label))), Row: row, Value: fixed(float64(x.Norm), listDecimals(largest)), Picture: pic}
 		if pictures[i].Image == nil {
 			line.Features = typeset(pictures[i].brief(4))
 		}

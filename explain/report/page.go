@@ -29,6 +29,9 @@ type Page struct {
 	// Invert says that 255 is ink, as in MNIST. A light page then shows the
 	// pictures inverted, as ink on paper.
 	Invert bool
+	// Interval holds the ends of the central 95 % interval of a new observation, for a
+	// regression whose observations are not normal; nil elsewhere.
+	Interval []float64
 	// Spread are the standard deviations of the features over the training rows, in
 	// the units of Picture.Values. Differences of half of one and more are marked;
 	// nil marks none.
@@ -40,16 +43,15 @@ type Page struct {
 
 // A view is the content of a Page in words and in order, for all formats.
 type view struct {
-	page       *Page
-	kind       kind
-	row        string // "test row 247"
-	label      string // of the row; "" where unknown
-	predicted  int    // class of the network; -1 for a regression
-	correct    bool
-	sections   []section // the predicted output first, then contrasts, then the others
-	parameters []fact
-	timings    []fact
-	profile    profile // of feature values, over all rows shown
+	page      *Page
+	kind      kind
+	row       string // "test row 247"
+	label     string // of the row; "" where unknown
+	predicted int    // class of the network; -1 for a regression
+	average   int    // most probable class on average; -1 for a regression
+	correct   bool
+	sections  []section // contrasts or the predicted output first
+	timings   []fact
 }
 
 // A kind is the kind of prediction that a page explains.
@@ -64,13 +66,13 @@ const (
 // A fact is a name with its value.
 type fact struct{ Name, Value, Note string }
 
-// A section explains one output or contrast.
+// A section explains one output or contrast. Its numbers have the sign by which what
+// speaks for the prediction is positive.
 type section struct {
 	title       string
 	quantity    string // what f is called
 	plus, minus string // what positive and negative terms speak for
-	forPlus     bool   // the prediction is on the positive side
-	open        bool   // shown unfolded
+	sign        float64
 	lines       []line // the listed contributions
 	up, down    []line // the largest of each sign
 	similar     []line
@@ -91,6 +93,14 @@ type line struct {
 	picture Picture
 }
 
+// shown is the label on pages: the name of a class as it is, or a typeset number.
+func (l *line) shown() string {
+	if l.LabelName != "" {
+		return l.LabelName
+	}
+	return grouped(typeset(l.label))
+}
+
 // view returns the content of the page, or an error if the report does not fit
 // the classes.
 func (p *Page) view() (*view, error) {
@@ -99,7 +109,7 @@ func (p *Page) view() (*view, error) {
 	if c < 1 || len(r.Outputs) < 1 {
 		return nil, fmt.Errorf("report: the report explains no output")
 	}
-	v := &view{page: p, row: r.Input.name(), label: label(r.Input.Label), predicted: -1}
+	v := &view{page: p, row: r.Input.name(), label: labelNamed(r.Input.LabelName, r.Input.Label), predicted: -1, average: -1}
 	switch {
 	case p.Classes == nil:
 	case c == 1 && len(p.Classes) == 2:
@@ -117,21 +127,38 @@ func (p *Page) view() (*view, error) {
 		}
 		v.sections = append(v.sections, s)
 	}
-	slices.SortStableFunc(v.sections, func(a, b section) int { return v.place(a) - v.place(b) })
-	v.facts()
-	v.scale()
+	slices.SortStableFunc(v.sections, func(a, b section) int { return v.place(&a) - v.place(&b) })
+	if first := v.place(&v.sections[0]); v.kind == classes {
+		// The scores of single classes say little: a softmax compares them.
+		v.sections = slices.DeleteFunc(v.sections, func(s section) bool { return v.place(&s) > first })
+	}
+	v.timings = r.Timings.facts()
 	return v, nil
 }
 
 // name names the input in messages and headings.
 func (i Input) name() string {
 	if i.Index >= 0 {
-		return fmt.Sprintf("%s row %d", i.Split, i.Index)
+		return named(i.ID, fmt.Sprintf("%s row %d", i.Split, i.Index))
 	}
-	if i.File != "" {
-		return i.File
+	return cmp.Or(i.ID, i.File, "input")
+}
+
+// named is the number of a row after its name, if it has one.
+func named(id, number string) string {
+	if id == "" {
+		return number
 	}
-	return "input"
+	return id + ", " + number
+}
+
+// labelNamed is the name of a class if it has one, else the label, or "" for an
+// unknown one.
+func labelNamed(name string, l Float) string {
+	if name != "" {
+		return name
+	}
+	return label(l)
 }
 
 // predict sets the predicted class and whether it is correct.
@@ -149,7 +176,17 @@ func (v *view) predict() {
 		v.predicted = v.argmax()
 	}
 	v.correct = r.Prediction.Class == r.Input.Label
+	v.average = v.predicted
+	best, _, _ := v.certainty(v.predicted)
+	if k := v.likeliest(1)[0]; k != v.predicted {
+		if p, _, _ := v.certainty(k); p > best {
+			v.average = k
+		}
+	}
 }
+
+// agree reports whether the network and the average over networks predict the same.
+func (v *view) agree() bool { return v.average == v.predicted }
 
 // argmax returns the class to which the network gives the largest probability or,
 // if the report has no probabilities, the largest output.
@@ -172,27 +209,32 @@ func (v *view) argmax() int {
 	return k
 }
 
-// place returns the order of a section: the prediction, contrasts, then other
-// outputs.
-func (v *view) place(s section) int {
-	switch {
-	case s.out.Contrast != nil:
-		return 1
-	case v.kind == classes && int(s.out.Output) != v.predicted:
+// place returns the order of a section: contrasts of classes, the prediction,
+// contrasts of a regression, other outputs.
+func (v *view) place(s *section) int {
+	switch contrast := s.out.Contrast != nil; {
+	case contrast && v.kind == classes:
+		return 0
+	case contrast:
 		return 2
+	case v.kind == classes && int(s.out.Output) != v.predicted:
+		return 3
 	}
-	return 0
+	return 1
 }
 
 // section returns the section of one output.
 func (v *view) section(o *Output) (section, error) {
-	s := section{out: o, f: float64(o.Network), m: float64(o.PriorMean), s: float64(o.ContributionSum), remainder: float64(o.Remainder)}
+	s := section{out: o, sign: 1}
 	if err := v.words(&s); err != nil {
 		return s, err
 	}
-	s.open = v.place(s) < 2
-	s.lines, s.similar = v.lines(o.Contributions), v.lines(o.Similar)
-	s.up, s.down = v.lines(o.For), v.lines(o.Against)
+	s.f, s.m, s.s, s.remainder = s.sign*float64(o.Network), s.sign*float64(o.PriorMean), s.sign*float64(o.ContributionSum), s.sign*float64(o.Remainder)
+	s.lines, s.similar = v.lines(&s, o.Contributions), v.lines(&s, o.Similar)
+	s.up, s.down = v.lines(&s, o.For), v.lines(&s, o.Against)
+	if s.sign < 0 {
+		s.up, s.down = s.down, s.up
+	}
 	if len(s.up)+len(s.down) == 0 {
 		s.up, s.down = split(s.lines)
 	}
@@ -203,12 +245,9 @@ func (v *view) section(o *Output) (section, error) {
 	return s, nil
 }
 
-// The largest numbers of contributions that a page shows. The JSON has as many as
-// were asked for.
-const (
-	sideLines = 100 // of each sign
-	fallLines = 40  // in the running sum
-)
+// sideLines is the largest number of contributions of each sign that a page shows.
+// The JSON has as many as were asked for.
+const sideLines = 100
 
 func head(list []line, n int) []line { return list[:min(n, len(list))] }
 
@@ -242,59 +281,20 @@ func split(list []line) (up, down []line) {
 }
 
 // lines returns the lines of a list of contributions.
-func (v *view) lines(list []Contribution) []line {
+func (v *view) lines(s *section, list []Contribution) []line {
 	var lines []line
 	for _, x := range list {
-		l := line{Contribution: x, term: float64(x.Value), row: fmt.Sprintf("row %d", x.Index), label: label(x.Label)}
+		l := line{Contribution: x, term: s.sign * float64(x.Value), row: named(x.ID, fmt.Sprintf("row %d", x.Index)), label: labelNamed(x.LabelName, x.Label)}
 		if v.page.Terms == gp.Raw {
-			l.term = float64(x.Raw)
+			l.term = s.sign * float64(x.Raw)
 		}
+		l.Removal *= Float(s.sign)
 		if v.page.Train != nil {
 			l.picture = v.page.Train(x.Index)
 		}
 		lines = append(lines, l)
 	}
 	return lines
-}
-
-// facts sets the table of the fit and the timings.
-func (v *view) facts() {
-	f, t := v.page.Report.Fit, v.page.Report.Timings
-	posterior := "at the trained parameters (Laplace)"
-	if f.Refit {
-		posterior = "at the optimum of the linearized model (refit)"
-	}
-	if how := f.how(); how != "" {
-		posterior = how + ", " + posterior
-	}
-	g := func(x Float) string { return short(float64(x)) }
-	v.parameters = []fact{
-		{"Training examples N", count(f.Examples), ""},
-		{"Outputs C", count(f.Outputs), ""},
-		{"Parameters P", count(f.Parameters), ""},
-		{"Prior precision δ", g(f.PriorPrecision), ""},
-		{"Posterior", posterior, ""},
-		{"Gradient norm at θ*", g(f.GradientNorm), "0 where training has converged"},
-		{"Log evidence", g(f.LogEvidence), "higher is a better model for the data" + f.bounded()},
-		{"Log likelihood", g(f.LogLikelihood), ""},
-		{"Scatter", g(f.Scatter), "distance of the parameters from the prior mean"},
-		{"Log determinant", g(f.LogDet), "cost of the parameters the data determined"},
-	}
-	if k := f.Calibration; k != nil {
-		v.parameters = append(v.parameters, k.facts()...)
-	}
-	if f.TraceError.Finite() && f.TraceError > 0 {
-		v.parameters = append(v.parameters, fact{"Trace error", g(f.TraceError), "part of the prior variance of the training examples that the inducing ones do not explain"})
-	}
-	seconds := func(x Float) string { return fixed(float64(x), 2) + " s" }
-	for _, x := range []struct {
-		name string
-		s    Float
-	}{{"load", t.Load}, {"linearize", t.Linearize}, {"kernel", t.Kernel}, {"factorize", t.Factorize}, {"predict", t.Predict}, {"write", t.Write}, {"total", t.Total}} {
-		if x.s.Finite() && x.s > 0 {
-			v.timings = append(v.timings, fact{Name: x.name, Value: seconds(x.s)})
-		}
-	}
 }
 
 // certainty returns the probability of class k, its standard deviation, and the

@@ -7,7 +7,6 @@ import (
 	"html/template"
 	"image"
 	"image/png"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -28,9 +27,6 @@ func Gray(pix []byte, w, h int) Picture {
 	}
 	return Picture{Image: &image.Gray{Pix: pix, Stride: w, Rect: image.Rect(0, 0, w, h)}}
 }
-
-// isEmpty reports whether there is nothing to show.
-func (p Picture) isEmpty() bool { return p.Image == nil && len(p.Values) == 0 }
 
 // dataURI returns the image as a PNG inside a URL, or "" without an image.
 func (p Picture) dataURI() (template.URL, error) {
@@ -64,39 +60,7 @@ func (p Picture) brief(n int) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%s %s", p.name(i), short(v))
+		fmt.Fprintf(&b, "%s %s", p.name(i), datum(v))
 	}
 	return b.String()
-}
-
-// A profile holds the range of each feature among the pictures of a page, to draw
-// values as bars.
-type profile struct{ lo, hi []float64 }
-
-func (r *profile) include(p Picture) {
-	for i, v := range p.Values {
-		if i == len(r.lo) {
-			r.lo, r.hi = append(r.lo, v), append(r.hi, v)
-		}
-		r.lo[i], r.hi[i] = math.Min(r.lo[i], v), math.Max(r.hi[i], v)
-	}
-}
-
-// maxBars is the largest number of features that a thumbnail draws.
-const maxBars = 48
-
-// bars returns the height of each feature, 0.05 to 1.
-func (r *profile) bars(p Picture) []float64 {
-	var h []float64
-	for i, v := range p.Values {
-		if i == maxBars {
-			break
-		}
-		if d := r.hi[i] - r.lo[i]; d > 0 && !math.IsNaN(v) {
-			h = append(h, 0.05+0.95*(v-r.lo[i])/d)
-		} else {
-			h = append(h, 0.5)
-		}
-	}
-	return h
 }

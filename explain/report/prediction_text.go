@@ -19,6 +19,8 @@ func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
 		columns = 80
 	}
 	t := &textWriter{columns: max(60, columns)}
+	alarms, others := p.Predictions.Fit.alarms()
+	t.alarms(alarms)
 	p.textTable(t)
 	t.gap()
 	for _, say := range p.sentences() {
@@ -28,7 +30,10 @@ func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
 	if text := v.posteriorText(); text != "" {
 		t.wrap("", text)
 	}
-	t.warnings(p.Predictions.Fit.Warnings)
+	if text := p.Predictions.Fit.Basis(); text != "" {
+		t.wrap("", clean(text))
+	}
+	t.warnings(others)
 	if _, err := io.WriteString(w, t.String()); err != nil {
 		return fmt.Errorf("report: writing text: %w", err)
 	}

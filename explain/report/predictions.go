@@ -71,6 +71,7 @@ func (p *Predictions) Len() int { return len(p.test) }
 // A digest is what a page and the scores need of a row.
 type digest struct {
 	index               Index
+	id                  string
 	label, class        Float
 	calibrated, network outcome
 	novelty             Novelty
@@ -98,7 +99,7 @@ type outcome struct {
 
 func (p *Predictions) digest(r *PredictedRow) digest {
 	truth, nan := p.position(r.Label), math.NaN()
-	d := digest{index: r.Index, label: r.Label, class: r.Class, novelty: r.Novelty, lo: nan, hi: nan, in: nan, size: -1}
+	d := digest{index: r.Index, id: r.ID, label: r.Label, class: r.Class, novelty: r.Novelty, lo: nan, hi: nan, in: nan, size: -1}
 	d.calibrated = outcome{logDensity: float64(r.LogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, expected: float64(r.Expected), cdf: float64(r.CDF), sd: nan}
 	d.network = outcome{logDensity: float64(r.MAPLogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, expected: float64(r.MAPExpected), cdf: float64(r.MAPCDF), sd: nan}
 	if p.Classes != nil {
@@ -130,6 +131,14 @@ func within(label Float, is bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// nameOf names a label by its class, if classes have names, and "" for none.
+func (p *Predictions) nameOf(l Float) string {
+	if k := slices.Index(p.Classes, l); k >= 0 && k < len(p.ClassNames) {
+		return p.ClassNames[k]
+	}
+	return label(l)
 }
 
 // position returns the class of a label, -1 if there is none.

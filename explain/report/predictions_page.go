@@ -95,8 +95,8 @@ func (p *PredictionPage) WriteHTML(w io.Writer) error {
 
 func (p *PredictionPage) build() (*htmlPredictions, error) {
 	r := p.Predictions
-	v := &view{page: &Page{Report: &Report{Fit: r.Fit, Timings: r.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Invert: p.Invert}}
-	v.facts()
+	v := &view{page: &Page{Report: &Report{Fit: r.Fit, Timings: r.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record, Invert: p.Invert}}
+	v.timings = r.Timings.facts()
 	table := p.table()
 	h := &htmlPredictions{
 		Style: template.CSS(styleCSS), Eyebrow: some(r.Len(), "test row", "test rows"), Head: p.heading(), Columns: table.columns,
@@ -115,8 +115,7 @@ func (p *PredictionPage) build() (*htmlPredictions, error) {
 	}
 	for _, list := range h.texts() {
 		for i := range list {
-			// A number stays with its sign.
-			list[i] = strings.NewReplacer(" %", "\u00a0%", " ± ", "\u00a0±\u00a0", "× ", "×\u00a0").Replace(list[i])
+			list[i] = together(list[i])
 		}
 	}
 	return h, nil
@@ -204,9 +203,9 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 	x, y := "largest probability of a row; below: number of rows", "share where that class is the label"
 	points := "Rows with about the same largest probability form a point. If 90 % is said, 90 % should be right: the points should follow the dashed line. Points under it mean too much confidence, over it too little."
 	if len(r.Classes) == 2 {
-		name := name(r.Classes[1])
-		x, y = fmt.Sprintf("probability of %s; below: number of rows", typeset(name)), fmt.Sprintf("share of rows labelled %s", typeset(name))
-		points = fmt.Sprintf("Rows with about the same probability of %s form a point. Of the rows for which it is 90 %%, 90 %% should be labelled %s: the points should follow the dashed line.", typeset(name), typeset(name))
+		name := typeset(r.nameOf(r.Classes[1]))
+		x, y = fmt.Sprintf("probability of %s; below: number of rows", shorten(name, 24)), fmt.Sprintf("share of rows labelled %s", shorten(name, 24))
+		points = fmt.Sprintf("Rows with about the same probability of %s form a point. Of the rows for which it is 90 %%, 90 %% should be labelled %s: the points should follow the dashed line.", name, name)
 	}
 	for _, d := range two {
 		prob, happened := r.events(r.test, d.of)
@@ -281,7 +280,6 @@ func (p *PredictionPage) galleries(h *htmlPredictions, v *view) error {
 		for k, d := range g.rows {
 			if g.picture != nil {
 				pictures[i][k] = g.picture(d.index)
-				v.profile.include(pictures[i][k])
 			}
 		}
 	}
@@ -325,23 +323,24 @@ func least(rows []digest, value func(*digest) float64) []*digest {
 
 // row says what was predicted for a row and what it is.
 func (p *PredictionPage) row(d *digest) htmlRow {
-	r := htmlRow{Row: fmt.Sprintf("row %d", d.index)}
+	r := htmlRow{Row: named(d.id, fmt.Sprintf("row %d", d.index))}
+	label := p.Predictions.nameOf(d.label)
 	known := d.label.Finite()
 	if p.Predictions.Classes == nil {
 		k := min(3, decimals(d.calibrated.expected, d.calibrated.sd))
-		if r.Head = typeset(label(d.label)); known {
+		if r.Head = grouped(typeset(label)); known {
 			r.Head, r.Break = "target "+r.Head, true
 		}
-		r.Predicted = fmt.Sprintf("expected %s\u00a0±\u00a0%s", typeset(fixed(d.calibrated.expected, k)), fixed(d.calibrated.sd, k))
+		r.Predicted = fmt.Sprintf("expected %s\u00a0±\u00a0%s", grouped(typeset(fixed(d.calibrated.expected, k))), grouped(fixed(d.calibrated.sd, k)))
 	} else {
 		says := "–"
 		if d.calibrated.top >= 0 {
-			says = typeset(name(p.Predictions.Classes[d.calibrated.top]))
+			says = typeset(p.Predictions.nameOf(p.Predictions.Classes[d.calibrated.top]))
 		}
-		r.Predicted, r.Head = "predicted "+says, typeset(label(d.label))
+		r.Predicted, r.Head = "predicted "+says, typeset(label)
 		r.Wrong = known && d.calibrated.top >= 0 && p.Predictions.Classes[d.calibrated.top] != d.label
 		if known {
-			r.Lines = append(r.Lines, fmt.Sprintf("P(%s) = %s", typeset(name(d.label)), probability(d.calibrated.truth)))
+			r.Lines = append(r.Lines, fmt.Sprintf("P(%s) = %s", typeset(label), probability(d.calibrated.truth)))
 		} else {
 			r.Lines = append(r.Lines, fmt.Sprintf("P(%s) = %s", says, probability(d.calibrated.confidence)))
 		}
@@ -374,7 +373,7 @@ func (p *PredictionPage) region(d *digest) string {
 	case d.size > 0:
 		var labels []string
 		for _, k := range d.set {
-			labels = append(labels, typeset(name(k)))
+			labels = append(labels, typeset(p.Predictions.nameOf(k)))
 		}
 		if d.size > len(d.set) {
 			labels = append(labels, fmt.Sprintf("and %d more", d.size-len(d.set)))

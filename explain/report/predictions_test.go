@@ -400,7 +400,7 @@ func TestCalibrationIsAFact(t *testing.T) {
 	p := newDemo(1, 30, 9, 4, 9).page(t, 9, nil)
 	p.Report.Fit.Calibration = &Calibration{Method: "loo", Scale: 0.05, NoiseScale: 1.5, Rows: 30}
 	p.Report.Prediction.Novelty = &Novelty{Score: 0.25, MutualInformation: Undefined(), Rank: 0.945}
-	page := html(t, p)
+	page := strings.ReplaceAll(html(t, p), "\u00a0", " ")
 	for _, want := range []string{"Scale of the covariance</th><td>0.05 <small>makes 30 training rows by leave-one-out most probable", "Scale of the noise variance</th><td>1.5", "This row is farther from the training data than 94.5 % of the training rows are from the others (entropy 0.25 nats)."} {
 		require.Contains(t, page, want)
 	}

@@ -18,10 +18,7 @@ func tablePage(t testing.TB) *Page {
 	rng := rand.New(rand.NewPCG(11, 1))
 	const n, p = 60, 20
 	d := testkit.NewDual(rng, n, 1, p)
-	e, err := explain.New(d, d, &explain.Options{Sides: true, Similar: 6})
-	require.NoError(t, err)
-	rows, err := e.Explain(t.Context(), testkit.RandomBatch(rng, 1, 1, p))
-	require.NoError(t, err)
+	test := testkit.RandomBatch(rng, 1, 1, p)
 	names := []string{"alcohol", "malic acid", "ash", "alkalinity", "magnesium", "phenols", "flavanoids", "hue", "proline"}
 	var labels []float64
 	features := make([][]float64, n)
@@ -31,18 +28,27 @@ func tablePage(t testing.TB) *Page {
 			features[i] = append(features[i], 10*rng.NormFloat64())
 		}
 	}
+	r := Rows{Label: labels}
+	e, err := explain.New(d, d, &explain.Options{Sides: true, Similar: 6, Groups: r.Groups(), Curve: true})
+	require.NoError(t, err)
+	rows, err := e.Explain(t.Context(), test)
+	require.NoError(t, err)
+	spread := make([]float64, len(names))
+	for i := range spread {
+		spread[i] = 10
+	}
 	mean := rows[0][0].PriorMean + rows[0][0].Sum
 	return &Page{
 		Report: &Report{
 			Input:      Input{Split: "test", Index: 5, Label: 1.25},
 			Prediction: Prediction{Class: Undefined(), Mean: Floats([]float64{mean}), Covariance: [][]Float{{0.04}}},
-			Outputs:    []Output{Rows{Label: labels}.Output(rows[0][0])},
+			Outputs:    []Output{r.Output(rows[0][0])},
 			Fit: Fit{Examples: n, Outputs: 1, Parameters: p, PriorPrecision: Undefined(), GradientNorm: 3,
 				Warnings: Warnings{"the kernel matrix was factored with jitter 1e-10", "θ* is no mode: gradient norm 3"}},
 		},
 		Test:  Picture{Names: names, Values: features[0]},
 		Train: func(row Index) Picture { return Picture{Names: names, Values: features[row]} },
-		Data:  "wine.csv",
+		Data:  "wine.csv", Spread: spread,
 	}
 }
 

@@ -19,14 +19,14 @@ func (p *Page) WriteText(w io.Writer, columns int) error {
 		columns = 80
 	}
 	t := &textWriter{view: v, columns: max(60, columns)}
+	alarms, others := p.Report.Fit.alarms()
+	t.alarms(alarms)
 	t.head()
 	for i := range v.sections {
-		if s := &v.sections[i]; s.open || v.kind != classes {
-			t.section(s)
-		}
+		t.section(&v.sections[i])
 	}
 	t.rest()
-	t.warnings(p.Report.Fit.Warnings)
+	t.warnings(others)
 	if _, err := io.WriteString(w, t.String()); err != nil {
 		return fmt.Errorf("report: writing text: %w", err)
 	}
@@ -80,13 +80,25 @@ func (t *textWriter) wrap(indent, s string) {
 	t.WriteByte('\n')
 }
 
+// alarms writes warnings that must not be missed.
+func (t *textWriter) alarms(list []string) {
+	for _, w := range list {
+		t.wrap("", "WARNING: "+clean(w))
+	}
+	if list != nil {
+		t.gap()
+	}
+}
+
 func (t *textWriter) head() {
 	p := t.page
 	head := clean(t.row)
 	if t.label != "" {
-		head += ", " + t.labelWord() + " " + t.label
+		head += ", " + t.labelWord() + " " + clean(t.label)
 	}
-	if t.kind != regression {
+	switch {
+	case t.kind == regression:
+	case t.agree():
 		head += ": predicted " + clean(p.Classes[t.predicted])
 		switch {
 		case t.label == "":
@@ -95,27 +107,41 @@ func (t *textWriter) head() {
 		default:
 			head += ", WRONG"
 		}
+	default:
+		head += fmt.Sprintf(": UNDECIDED, %s by the network, %s on average", clean(p.Classes[t.predicted]), clean(p.Classes[t.average]))
 	}
-	t.line("%s", head)
+	t.wrap("", head)
 	t.gap()
-	t.probabilities()
-	if t.kind != classes {
-		for _, s := range t.sections {
-			if mean, sd := t.observation(int(s.out.Output)); !math.IsNaN(mean) {
-				d := decimals(mean, sd)
-				t.line("  y = %s ± %s  (a new observation)", fixed(mean, d), fixed(sd, d))
-			}
-			if mean, sd := t.latent(int(s.out.Output)); !math.IsNaN(mean) {
-				d := decimals(mean, sd)
-				t.line("  f = %s ± %s  (%s)", fixed(mean, d), fixed(sd, d), clean(s.quantity))
-			}
-		}
+	if text := t.disagreement(); text != "" {
+		t.wrap("  ", clean(text))
+		t.gap()
 	}
+	t.probabilities()
+	t.numbers()
 	if text := t.novelty(); text != "" {
 		t.wrap("  ", text)
 	}
 	if x := p.Test; x.Image == nil && len(x.Values) > 0 {
 		t.wrap("  ", clean(x.brief(8)))
+	}
+}
+
+// numbers are the values that the sections explain.
+func (t *textWriter) numbers() {
+	for i := range t.sections {
+		s := &t.sections[i]
+		c := int(s.out.Output)
+		if mean, sd := t.observation(c); !math.IsNaN(mean) {
+			d := decimals(mean, sd)
+			t.line("  y = %s ± %s  (a new observation)", fixed(mean, d), fixed(sd, d))
+			if p := t.interval(); p != nil {
+				t.line("      %s to %s with probability 95 %%", fixed(p.lo, d), fixed(p.hi, d))
+			}
+		}
+		if mean, sd := t.latent(c); !math.IsNaN(mean) && t.kind != classes {
+			d := decimals(mean, sd)
+			t.wrap("  ", fmt.Sprintf("f = %s ± %s  (%s)", fixed(s.sign*mean, d), fixed(sd, d), clean(s.quantity)))
+		}
 	}
 }
 
@@ -148,6 +174,7 @@ func (t *textWriter) section(s *section) {
 	d := s.digits
 	t.line("  f = prior mean + %d contributions + remainder, rounded", t.page.Report.Fit.Examples)
 	t.line("  %s = %s + %s + %s", fixed(s.f, d), bracketed(s.m, d), bracketed(s.s, d), bracketed(s.remainder, d))
+	t.wrap("  ", fmt.Sprintf("f: %s. Prior mean: %s.", clean(s.quantity), priorMeaning))
 	t.gap()
 	t.table(s)
 	t.gap()
@@ -165,22 +192,51 @@ func bracketed(x float64, d int) string {
 
 func (t *textWriter) table(s *section) {
 	largest, row, label := 0.0, len("row"), len(t.labelWord())
+	id := 0
 	for _, l := range s.lines {
 		largest = math.Max(largest, math.Abs(l.term))
-		row, label = max(row, len(fmt.Sprint(l.Index))), max(label, utf8.RuneCountInString(l.label))
+		row, label = max(row, len(fmt.Sprint(l.Index))), max(label, utf8.RuneCountInString(clean(l.label)))
+		id = max(id, utf8.RuneCountInString(clean(l.ID)))
 	}
+	label, id = min(label, 16), min(id, 16)
 	d := listDecimals(largest)
+	if id > 0 {
+		row += 2 + id
+	}
 	// 38 columns are numbers, gaps and the line in the middle.
 	half := min(16, max(4, (t.columns-38-row-label)/2))
-	t.line("  %*s  %*s %10s  %s %10s %8s", row, "row", label, t.labelWord(), "value", center("- 0 +", 2*half+1), "removal", "similar")
+	name := func(l line) string {
+		if id == 0 {
+			return fmt.Sprint(l.Index)
+		}
+		return fmt.Sprintf("%*d  %-*s", row-2-id, l.Index, id, shorten(clean(l.ID), id))
+	}
+	head := "row"
+	if id > 0 {
+		head = fmt.Sprintf("%*s  %-*s", row-2-id, "row", id, "id")
+	}
+	t.line("  %*s  %*s %10s  %s %10s %8s", row, head, label, t.labelWord(), "value", center("- 0 +", 2*half+1), "removal", "similar")
 	for _, l := range s.lines {
-		t.line("  %*d  %*s %10s  %s %10s %8s", row, l.Index, label, l.label, signed(l.term, d), bar(math.Copysign(portion(l.term, largest), l.term), half),
+		t.line("  %*s  %*s %10s  %s %10s %8s", row, name(l), label, shorten(clean(l.label), label), signed(l.term, d), bar(math.Copysign(portion(l.term, largest), l.term), half),
 			signed(float64(l.Removal), d), fixed(float64(l.Similarity), 2))
 	}
 	if s.others > 0 {
 		t.line("  %*s  %*s %10s  the other %d together", row, "", label, "", signed(s.otherSum, d), s.others)
+		for _, b := range s.bulk(s.lines) {
+			if b.n > 0 {
+				t.line("  %*s  %*s %10s    %s: %d", row, "", label, "", signed(b.up+b.down, d), shorten(clean(b.name), t.columns-24-row-label), b.n)
+			}
+		}
 	}
 	t.wrap("  ", clean(fmt.Sprintf("+ speaks for %s, - for %s; removal: change of f without the example.", s.plus, s.minus)))
+}
+
+// shorten cuts text to at most n runes, the last of them an ellipsis.
+func shorten(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:max(0, n-1)]) + "…"
 }
 
 func center(s string, width int) string {
@@ -204,17 +260,17 @@ func bar(x float64, half int) string {
 	return strings.Repeat(" ", half) + "│" + full + strings.Repeat(" ", rest)
 }
 
-// rest says what else the report contains.
+// rest says what the posterior rests on and what else the report contains.
 func (t *textWriter) rest() {
+	t.gap()
 	if text := t.posteriorText(); text != "" {
-		t.gap()
 		t.wrap("", text)
 	}
-	if t.kind == classes {
-		if n := t.page.Report.Fit.Outputs - 1; n > 0 {
-			t.gap()
-			t.wrap("", fmt.Sprintf("The JSON and the HTML page explain the other %s as well.", some(n, "output", "outputs")))
-		}
+	if text := t.page.Report.Fit.Basis(); text != "" {
+		t.wrap("", clean(text))
+	}
+	if n := t.page.Report.Fit.Outputs; t.kind == classes {
+		t.wrap("", fmt.Sprintf("The JSON explains each of the %d outputs as well.", n))
 	}
 }
 

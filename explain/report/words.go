@@ -4,49 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/funcgp/funcgp/gp"
 )
-
-// head returns the heading, the badge with the true label, and whether the
-// prediction is wrong.
-func (v *view) head() (head, badge string, wrong bool) {
-	p := v.page
-	if v.kind == regression {
-		var parts []string
-		quantity := p.Quantity
-		for c := range p.Report.Fit.Outputs {
-			mean, sd := v.observation(c)
-			if math.IsNaN(mean) {
-				mean, sd = v.latent(c)
-			} else if target, ok := strings.CutPrefix(quantity, "log rate"); ok {
-				// A count is observed, not its log rate.
-				quantity = strings.TrimPrefix(target, " of ")
-			}
-			d := decimals(mean, sd)
-			parts = append(parts, typeset(fixed(mean, d))+"\u00a0±\u00a0"+fixed(sd, d))
-		}
-		if v.label != "" {
-			badge = "Target " + typeset(v.label)
-		}
-		head = "Predicted"
-		if quantity != "" {
-			head += " " + quantity
-		}
-		return head + " " + strings.Join(parts, ", "), badge, false
-	}
-	head = "Predicted " + p.Classes[v.predicted]
-	switch {
-	case v.label == "":
-	case v.correct:
-		badge = "✓ Correct: labelled " + v.label
-	default:
-		badge, wrong = "✗ Misclassified: labelled "+v.label, true
-	}
-	return head, badge, wrong
-}
 
 // labelWord names what the data say about a row.
 func (v *view) labelWord() string {
@@ -59,15 +20,15 @@ func (v *view) labelWord() string {
 // title returns the row's name with a capital, or the name of an input file as it
 // is.
 func (v *view) title() string {
-	if v.page.Report.Input.Index < 0 {
+	if i := v.page.Report.Input; i.Index < 0 || i.ID != "" {
 		return v.row
 	}
 	return strings.ToUpper(v.row[:1]) + v.row[1:]
 }
 
-// side says whether a term of the sign of x speaks for the prediction.
-func (s *section) side(x float64) string {
-	if (x < 0) == s.forPlus && x != 0 {
+// side is the colour of a term: for what pulls up, against for what pulls down.
+func side(x float64) string {
+	if x < 0 {
 		return "against"
 	}
 	return "for"
@@ -76,44 +37,29 @@ func (s *section) side(x float64) string {
 // pull says in which direction terms of a sign pull.
 func (v *view) pull(s *section, sign int) string {
 	switch {
-	case v.kind == regression && sign > 0:
+	case v.kind == regression && s.out.Contrast == nil && sign > 0:
 		return "up"
-	case v.kind == regression:
+	case v.kind == regression && s.out.Contrast == nil:
 		return "down"
 	case sign > 0:
-		return "for " + s.plus
+		return "for " + s.plus
 	case v.kind == classes && s.out.Contrast == nil:
-		return "against " + s.plus
+		return "against " + s.plus
 	}
-	return "for " + s.minus
+	return "for " + s.minus
 }
 
 // sideTitles returns the headings of the lists of positive and negative terms.
 func (v *view) sideTitles(s *section) (up, down string) {
-	switch {
-	case v.kind == regression:
+	if v.kind == regression && s.out.Contrast == nil {
 		return "Raise it", "Lower it"
-	case s.out.Contrast != nil:
-		return "For " + s.plus, "For " + s.minus
-	case v.kind == classes:
-		return "For " + s.plus, "Against " + s.plus
-	case s.forPlus:
-		return "For " + s.plus + ", the prediction", "Against it, for " + s.minus
 	}
-	return "Against it, for " + s.plus, "For " + s.minus + ", the prediction"
+	capital := func(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+	return capital(v.pull(s, +1)), capital(v.pull(s, -1))
 }
 
-// scale finds the range of each feature among the rows of the page.
-func (v *view) scale() {
-	v.profile.include(v.page.Test)
-	for _, s := range v.sections {
-		for _, l := range slices.Concat(s.up, s.down, s.similar) {
-			v.profile.include(l.picture)
-		}
-	}
-}
-
-// words sets the texts of a section in terms of the data's classes or quantity.
+// words sets the texts of a section in terms of the data's classes or quantity, and
+// its sign.
 func (v *view) words(s *section) error {
 	o, class := s.out, v.page.Classes
 	c := v.page.Report.Fit.Outputs
@@ -123,25 +69,26 @@ func (v *view) words(s *section) error {
 		if min(a, b) < 0 || max(a, b) >= c {
 			return fmt.Errorf("report: the report contrasts outputs %d and %d of %d", a, b, c)
 		}
-		s.plus, s.minus = fmt.Sprintf("output %d", a), fmt.Sprintf("output %d", b)
-		if v.kind == classes {
+		if s.plus, s.minus = fmt.Sprintf("output %d", a), fmt.Sprintf("output %d", b); v.kind == classes {
 			s.plus, s.minus = class[a], class[b]
+			s.quantity = fmt.Sprintf("log-odds of %s against %s", s.plus, s.minus)
+		} else {
+			s.quantity = s.plus + " minus " + s.minus
 		}
 		s.title = fmt.Sprintf("Why %s rather than %s", s.plus, s.minus)
-		s.quantity = fmt.Sprintf("score of %s minus score of %s", s.plus, s.minus)
-		s.forPlus = s.f > 0
 	case int(o.Output) < 0 || int(o.Output) >= c:
 		return fmt.Errorf("report: the report explains output %d of %d", o.Output, c)
 	case v.kind == binary:
-		s.plus, s.minus = class[1], class[0]
-		s.title = fmt.Sprintf("Why %s rather than %s", class[v.predicted], class[1-v.predicted])
-		s.quantity = fmt.Sprintf("log-odds of %s against %s", class[1], class[0])
-		s.forPlus = v.predicted == 1
+		s.plus, s.minus = class[v.predicted], class[1-v.predicted]
+		if v.predicted == 0 {
+			s.sign = -1
+		}
+		s.title = fmt.Sprintf("Why %s rather than %s", s.plus, s.minus)
+		s.quantity = fmt.Sprintf("log-odds of %s against %s", s.plus, s.minus)
 	case v.kind == classes:
 		s.plus, s.minus = class[o.Output], "other classes"
 		s.title = fmt.Sprintf("What speaks for and against %s", class[o.Output])
 		s.quantity = fmt.Sprintf("score of %s", class[o.Output])
-		s.forPlus = true
 	default:
 		s.quantity = cmp.Or(v.page.Quantity, "prediction")
 		s.title = "What raises and lowers the " + s.quantity
@@ -150,7 +97,6 @@ func (v *view) words(s *section) error {
 			s.title = fmt.Sprintf("What raises and lowers output %d", o.Output)
 		}
 		s.plus, s.minus = "higher values", "lower values"
-		s.forPlus = true
 	}
 	return nil
 }
@@ -179,23 +125,6 @@ func (v *view) novelty() string {
 	}
 }
 
-// facts are the lines of a table about the calibration.
-func (c *Calibration) facts() []fact {
-	by := some(c.Rows, "training row", "training rows") + " by leave-one-out"
-	scores := c.LOO
-	if c.Method == "heldout" {
-		by, scores = some(c.Rows, "held-out row", "held-out rows"), c.HeldOut
-	}
-	list := []fact{{"Scale of the covariance", short(float64(c.Scale)), "makes " + by + " most probable"}}
-	if c.NoiseScale != 1 {
-		list = append(list, fact{"Scale of the noise variance", short(float64(c.NoiseScale)), ""})
-	}
-	if scores != nil {
-		list = append(list, fact{"NLL of these rows", score(scores.NLL), "network alone " + score(c.Network.NLL)})
-	}
-	return list
-}
-
 // cancellation says how much the terms cancel and what that means.
 func (v *view) cancellation(s *section) string {
 	c, other := float64(s.out.Cancellation), float64(s.out.RawCancellation)
@@ -210,8 +139,8 @@ func (v *view) cancellation(s *section) string {
 	// Σ|v| = c|s| = up + down, s = up − down
 	up, down := (c*math.Abs(s.s)+s.s)/2, (c*math.Abs(s.s)-s.s)/2
 	d := decimals(up, down)
-	text := fmt.Sprintf("All %s contributions pull up by %s and down by %s, which leaves %s: they cancel %s to 1. ",
-		count(n), fixed(up, d), fixed(down, d), signed(s.s, d), ratio(c))
+	text := fmt.Sprintf("All %s contributions pull %s by %s and %s by %s, which leaves %s: they cancel %s to 1. ",
+		count(n), v.pull(s, +1), fixed(up, d), v.pull(s, -1), fixed(down, d), signed(s.s, d), ratio(c))
 	switch {
 	case c <= 3:
 		text += "That is little, so the terms listed can be read one by one."
@@ -231,33 +160,9 @@ func ratio(c float64) string { return fixed(c, max(0, decimals(c)-2)) }
 // closing says what the remainder is.
 func (v *view) closing(s *section) string {
 	if v.page.Report.Fit.Refit {
-		return "f is the network as trained. The contributions explain the posterior mean, prior mean + contributions; the remainder is what the network says beyond it."
+		return "f is the network as trained. The training examples explain what networks that fit the data say on average; the remainder is what the trained network says beyond that."
 	}
 	return "f is the network as trained. The remainder is how far its parameters are from the optimum at which the contributions would add up to it."
-}
-
-// how names the method by which a posterior was computed, "" for the exact one.
-func (f *Fit) how() string {
-	switch f.Method {
-	case "subset":
-		return fmt.Sprintf("exact for a subset of %s", some(int(f.Inducing), "example", "examples"))
-	case "nystrom":
-		return fmt.Sprintf("a Nyström approximation with %s", some(int(f.Inducing), "inducing example", "inducing examples"))
-	case "cg":
-		return "exact, by conjugate gradients"
-	}
-	return ""
-}
-
-// bounded says on which side of the exact evidence a bound lies.
-func (f *Fit) bounded() string {
-	switch f.Bound {
-	case "upper":
-		return "; not below the exact one"
-	case "lower":
-		return "; not above the exact one"
-	}
-	return ""
 }
 
 // largeRemainder is the ratio of remainder to f, or to the sum of contributions if
@@ -275,7 +180,7 @@ func (v *view) posteriorText() string {
 		}
 	}
 	for i := range v.sections {
-		if s := &v.sections[i]; (s.open || v.kind != classes) && !f.Refit && math.Abs(s.remainder) > largeRemainder*math.Max(math.Abs(s.f), math.Abs(s.s)) {
+		if s := &v.sections[i]; !f.Refit && math.Abs(s.remainder) > largeRemainder*math.Max(math.Abs(s.f), math.Abs(s.s)) {
 			return strings.TrimSpace(text + " The remainder is large: the network's parameters are far from the optimum under this prior precision. A refit explains without one.")
 		}
 	}

@@ -1,0 +1,149 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/funcgp/funcgp/explain"
+)
+
+// A bulk is what the training examples of one class, or of a range of targets,
+// contribute together that are not listed.
+type bulk struct {
+	name     string
+	n        int
+	up, down float64 // sums of the positive and of the negative terms
+}
+
+// bulkLines is the largest number of groups that are shown by themselves.
+const bulkLines = 12
+
+// bulk returns the subtotals of the examples that are not listed.
+func (s *section) bulk(listed []line) []bulk {
+	var list []bulk
+	for _, g := range s.out.Subtotals {
+		b := bulk{name: g.name(), n: g.Examples, up: float64(g.Positive), down: float64(g.Negative)}
+		if s.sign < 0 {
+			b.up, b.down = -b.down, -b.up
+		}
+		for _, l := range listed {
+			if !g.has(l.Label) {
+				continue
+			}
+			b.n--
+			if l.term < 0 {
+				b.down -= l.term
+			} else {
+				b.up -= l.term
+			}
+		}
+		list = append(list, b)
+	}
+	if len(list) <= bulkLines {
+		return list
+	}
+	// The groups that matter least become one.
+	slices.SortStableFunc(list, func(a, b bulk) int { return cmp.Compare(b.up-b.down, a.up-a.down) })
+	rest := bulk{name: fmt.Sprintf("the other %d groups", len(list)-bulkLines+1)}
+	for _, b := range list[bulkLines-1:] {
+		rest.n, rest.up, rest.down = rest.n+b.n, rest.up+b.up, rest.down+b.down
+	}
+	return append(list[:bulkLines-1:bulkLines-1], rest)
+}
+
+// name describes the examples of a subtotal.
+func (t *Subtotal) name() string {
+	switch {
+	case t.Label.Finite():
+		return "labelled " + labelNamed(t.LabelName, t.Label)
+	case len(t.Range) == 2 && t.Range[0] == t.Range[1]:
+		return "target " + name(t.Range[0])
+	case len(t.Range) == 2:
+		return "target " + name(t.Range[0]) + " to " + name(t.Range[1])
+	}
+	return "no example"
+}
+
+// has tells whether an example with this label belongs to the subtotal.
+func (t *Subtotal) has(label Float) bool {
+	if len(t.Range) == 2 {
+		return t.Range[0] <= label && label <= t.Range[1]
+	}
+	return label == t.Label
+}
+
+// concentration says how many examples carry half of all pull, "" without a curve.
+func (s *section) concentration(listed []line) string {
+	curve := s.out.Curve
+	if len(curve) == 0 {
+		return ""
+	}
+	last := curve[len(curve)-1]
+	if !(last.Abs > 0) {
+		return ""
+	}
+	k := slices.IndexFunc(curve, func(p explain.CurvePoint) bool { return 2*p.Abs >= last.Abs })
+	about := ""
+	if curve[k].Terms > 32 {
+		about = "about "
+	}
+	size := 0.0
+	for _, l := range listed {
+		size += math.Abs(l.term)
+	}
+	text := fmt.Sprintf("Half of all pull comes from %s%s of the %s examples", about, count(curve[k].Terms), count(last.Terms))
+	if n := len(listed); n > 0 && n < last.Terms {
+		text += fmt.Sprintf("; the %s listed carry %s of it", count(n), percent(min(1, size/last.Abs)))
+	}
+	return text + "."
+}
+
+// curveFrame is the part of the curve's drawing that holds the data.
+var curveFrame = plotFrame{left: 52, top: 10, width: 376, height: 214}
+
+// curveDiagram draws the prior mean plus the largest terms, against their number. The
+// dashed line is the network.
+func (s *section) curveDiagram() *htmlDiagram {
+	curve := s.out.Curve
+	if len(curve) < 2 || !isFinite(s.m) || !isFinite(s.f) {
+		return nil
+	}
+	at, n := func(p explain.CurvePoint) float64 { return s.m + s.sign*p.Sum }, curve[len(curve)-1].Terms
+	var values []float64
+	for _, p := range curve {
+		values = append(values, at(p))
+	}
+	y := newLinearAxis(append(values, s.f, 0))
+	scale := func(k int) float64 { return math.Log1p(float64(k)) / math.Log1p(float64(n)) }
+	ticks := map[float64]string{0: "0"}
+	for k := 1; k <= n; k *= 10 {
+		ticks[scale(k)] = count(k)
+	}
+	f := curveFrame
+	d := &htmlDiagram{Class: "for", Height: "276", XName: "number of training examples counted, the largest first", YName: "f with them alone",
+		YSide: coordinate(f.top + f.height/2), XMid: coordinate(f.left + f.width/2), NameY: "266"}
+	d.frame(f, ticks, y.ticks())
+	var px, py []float64
+	for i, p := range curve {
+		px, py = append(px, f.x(scale(p.Terms))), append(py, f.y(y.at(values[i])))
+	}
+	d.Line = path(px, py)
+	d.Guide = path([]float64{f.x(0), f.x(1)}, []float64{f.y(y.at(s.f)), f.y(y.at(s.f))})
+	d.Label = fmt.Sprintf("Curve of f with the largest contributions alone, from %s with none, the prior mean, to %s with all %s; dashed: the network, %s",
+		fixed(s.m, s.digits), fixed(s.m+s.s, s.digits), count(n), fixed(s.f, s.digits))
+	return d
+}
+
+func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// newLinearAxis is an axis over the values with some room.
+func newLinearAxis(values []float64) axis {
+	lo, hi := slices.Min(values), slices.Max(values)
+	room := 0.04 * (hi - lo)
+	if room == 0 {
+		room = 0.5
+	}
+	return axis{lo: lo - room, hi: hi + room}
+}

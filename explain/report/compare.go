@@ -1,0 +1,178 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// The data of the template that shows this row beside training rows.
+type (
+	htmlComparison struct {
+		Note    string
+		Columns []htmlColumn
+		Rows    []htmlFeature
+		More    []fact
+	}
+	htmlColumn struct {
+		Row, Label, Value, Side, Class string
+		Extra                          bool // whether a narrow screen leaves it out
+	}
+	htmlFeature struct {
+		Name, This string
+		Cells      []htmlCell
+	}
+	htmlCell struct {
+		Value, Mark, Says, Class string
+		Extra                    bool
+	}
+)
+
+const (
+	comparedRows     = 3  // of each side
+	comparedFeatures = 20 // in the table
+)
+
+// marked is the difference in standard deviations from which on it is marked.
+const marked = 0.5
+
+// comparison shows the features of this row beside those of the training rows that
+// speak most for and against it, nil without features.
+func (h *htmlWriter) comparison(s *section) *htmlComparison {
+	test := h.page.Test
+	if test.Image != nil || len(test.Values) == 0 {
+		return nil
+	}
+	var rows []line
+	c := &htmlComparison{}
+	for _, side := range []struct {
+		class string
+		sign  int
+		list  []line
+	}{{"for", +1, s.up}, {"against", -1, s.down}} {
+		for i, l := range head(side.list, comparedRows) {
+			if len(l.picture.Values) != len(test.Values) {
+				continue
+			}
+			rows = append(rows, l)
+			c.Columns = append(c.Columns, htmlColumn{Row: l.row, Label: h.labelled(l.shown()), Value: typeset(signed(l.term, s.listDecimals())),
+				Side: h.pull(s, side.sign), Class: side.class, Extra: i > 0})
+		}
+	}
+	shown := h.telling(rows)
+	for _, i := range shown {
+		f := htmlFeature{Name: test.name(i), This: h.feature(test.Values[i], i)}
+		for k, l := range rows {
+			f.Cells = append(f.Cells, h.cell(test.Values[i], l.picture.Values[i], i, c.Columns[k].Extra))
+		}
+		c.Rows = append(c.Rows, f)
+	}
+	for i, v := range test.Values {
+		if !slices.Contains(shown, i) {
+			c.More = append(c.More, fact{Name: test.name(i), Value: h.feature(v, i)})
+		}
+	}
+	c.Note = h.comparisonNote(len(shown), len(test.Values), len(rows))
+	return c
+}
+
+func (h *htmlWriter) comparisonNote(shown, all, rows int) string {
+	text := ""
+	if shown < all {
+		text = "The " + count(shown) + " of " + count(all) + " features in which these rows differ most. "
+	}
+	if rows > 0 && h.page.Spread != nil {
+		text += "▲ and ▼: higher or lower than in this row by half a standard deviation of the training rows or more; doubled from two on. Grey: the same."
+	}
+	return text
+}
+
+// telling returns the features to show, in order: all if they are few, or else those
+// in which the rows differ most from this one.
+func (h *htmlWriter) telling(rows []line) []int {
+	test := h.page.Test.Values
+	order := make([]int, len(test))
+	for i := range order {
+		order[i] = i
+	}
+	if len(order) <= comparedFeatures {
+		return order
+	}
+	size := make([]float64, len(test))
+	for i := range size {
+		for _, l := range rows {
+			if d := math.Abs(h.distance(test[i], l.picture.Values[i], i)); !math.IsNaN(d) {
+				size[i] += d
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(size[b], size[a]) })
+	return slices.Sorted(slices.Values(order[:comparedFeatures]))
+}
+
+// distance is how much higher feature i is in another row, in standard deviations of
+// the training rows where they are known, else as it is.
+func (h *htmlWriter) distance(here, there float64, i int) float64 {
+	if i < len(h.page.Spread) && h.page.Spread[i] > 0 {
+		return (there - here) / h.page.Spread[i]
+	}
+	return there - here
+}
+
+// feature formats a value of feature i, as in the data but no finer than a thousandth
+// of its standard deviation.
+func (h *htmlWriter) feature(v float64, i int) string {
+	text := datum(v)
+	if i < len(h.page.Spread) && h.page.Spread[i] > 0 && !strings.Contains(text, "e") {
+		if _, after, ok := strings.Cut(text, "."); ok {
+			if d := max(0, 3-int(math.Floor(math.Log10(h.page.Spread[i])))); len(after) > d {
+				text = fixed(v, d)
+			}
+		}
+	}
+	return grouped(typeset(text))
+}
+
+// cell shows feature i of a training row, and marks how it differs from this row.
+func (h *htmlWriter) cell(here, there float64, i int, extra bool) htmlCell {
+	c := htmlCell{Value: h.feature(there, i), Extra: extra}
+	if here == there {
+		c.Class = "same"
+		return c
+	}
+	if i >= len(h.page.Spread) || !(h.page.Spread[i] > 0) {
+		return c
+	}
+	switch d := h.distance(here, there, i); {
+	case d >= 2:
+		c.Mark, c.Says, c.Class = "▲▲", "much higher", "far"
+	case d >= marked:
+		c.Mark, c.Says, c.Class = "▲", "higher", "differs"
+	case d <= -2:
+		c.Mark, c.Says, c.Class = "▼▼", "much lower", "far"
+	case d <= -marked:
+		c.Mark, c.Says, c.Class = "▼", "lower", "differs"
+	}
+	return c
+}
+
+// labelled says what the label of a row is, "" where unknown.
+func (v *view) labelled(label string) string {
+	switch {
+	case label == "":
+		return ""
+	case v.kind == regression:
+		return "target " + label
+	}
+	return "labelled " + label
+}
+
+// listDecimals are the decimals of the listed terms.
+func (s *section) listDecimals() int {
+	largest := 0.0
+	for _, l := range slices.Concat(s.up, s.down) {
+		largest = math.Max(largest, math.Abs(l.term))
+	}
+	return listDecimals(largest)
+}

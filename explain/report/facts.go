@@ -1,0 +1,261 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A factGroup is a table of facts under a heading.
+type factGroup struct {
+	Title string
+	Facts []fact
+}
+
+// groups are the facts of a page: what it was made from, what was assumed, what was
+// checked, and numbers for specialists. Facts without a value are left out.
+func (v *view) groups() []factGroup {
+	f := &v.page.Report.Fit
+	list := []factGroup{
+		{"What it was made from", v.madeFrom()},
+		{"What was assumed", f.assumptions()},
+		{"What was checked", append(f.checks(), v.page.Record.Test.facts()...)},
+		{"For specialists", f.numbers()},
+	}
+	for i := range list {
+		list[i].Facts = slices.DeleteFunc(list[i].Facts, func(x fact) bool { return x.Value == "" || x.Value == "–" })
+	}
+	return slices.DeleteFunc(list, func(g factGroup) bool { return len(g.Facts) == 0 })
+}
+
+func (v *view) madeFrom() []fact {
+	p := v.page
+	r := &p.Record
+	list := []fact{{"Model", p.Model, digits(r.ModelSHA256)}, {"Data", p.Data, ""}}
+	for i, x := range r.DataSHA256 {
+		if i == 0 && (len(r.DataSHA256) == 1 || x.Name == p.Data) {
+			list[1].Note = digits(x.SHA256)
+			continue
+		}
+		list = append(list, fact{"File of the data", x.Name, digits(x.SHA256)})
+	}
+	if n := p.Report.Fit.Examples; n > 0 {
+		list = append(list, fact{"Training rows", count(n), ""})
+	}
+	if x := p.Report.Fit.Preprocessing; x != nil {
+		list = append(list, fact{"Inputs", x.Inputs, x.Origin}, fact{"Targets", x.Targets, ""})
+	}
+	made := ""
+	if !r.Date.IsZero() {
+		made = r.Date.Format("2 January 2006, 15:04 ") + zone(r.Date)
+	}
+	return append(list, fact{"Made", made, ""}, fact{"Program", r.Version, ""}, fact{"Command", p.Command, ""})
+}
+
+// digits shows a checksum, "" for none.
+func digits(sum string) string {
+	if sum == "" {
+		return ""
+	}
+	return "SHA-256 " + sum
+}
+
+// zone names the time zone of t by its difference from UTC.
+func zone(t time.Time) string {
+	if _, offset := t.Zone(); offset == 0 {
+		return "UTC"
+	}
+	return "UTC" + strings.Replace(t.Format("-07:00"), "-", "−", 1)
+}
+
+// assumptions are what the numbers of the page rest on.
+func (f *Fit) assumptions() []fact {
+	list := []fact{{"Prior precision δ", short(float64(f.PriorPrecision)), f.PriorPrecisionOrigin}}
+	if f.NoiseVariance != nil {
+		list = append(list, fact{"Noise variance σ²", short(float64(*f.NoiseVariance)), f.NoiseVarianceOrigin})
+	}
+	posterior := "at the trained parameters (Laplace)"
+	if f.Refit {
+		posterior = "at the optimum of the linearized model (refit)"
+	}
+	if how := f.how(); how != "" {
+		posterior = how + ", " + posterior
+	}
+	list = append(list, fact{"Posterior", posterior, ""})
+	if f.Calibration != nil {
+		list = append(list, f.Calibration.scales()...)
+	}
+	return list
+}
+
+// checks are what speaks for or against trusting the numbers.
+func (f *Fit) checks() []fact {
+	var list []fact
+	if p := f.Preflight; p != nil {
+		verdict := "✓ passed"
+		if p.Verdict != "ok" {
+			verdict = "✗ warnings: see the top of the page"
+		}
+		list = append(list, fact{"Network and data belong together", verdict, ""})
+		if p.TrainAccuracy != nil {
+			list = append(list, fact{"Accuracy on the training rows", percent(float64(*p.TrainAccuracy)), "the network alone, NLL " + score(p.TrainNLL)})
+		}
+		if p.TrainRMSE != nil {
+			list = append(list, fact{"RMSE on the training rows", short(float64(*p.TrainRMSE)), "the network alone, NLL " + score(p.TrainNLL)})
+		}
+		list = append(list, fact{"Largest input", short(float64(p.LargestInput)), "in size, as the network sees it"})
+	}
+	list = append(list, fact{"Gradient norm at θ*", short(float64(f.GradientNorm)), "0 where training has converged under this prior"})
+	if c := f.Calibration; c != nil {
+		by, scores := c.source()
+		if scores != nil {
+			note := "NLL " + score(scores.NLL) + ", network alone " + score(c.Network.NLL)
+			if scores.Accuracy.Finite() {
+				list = append(list, fact{"Accuracy to expect", percent(float64(scores.Accuracy)), by + ", " + note})
+			} else {
+				list = append(list, fact{"NLL to expect", score(scores.NLL), by + ", network alone " + score(c.Network.NLL)})
+			}
+		}
+	}
+	return list
+}
+
+// facts are the scores on test rows, none for nil.
+func (t *TestScores) facts() []fact {
+	if t == nil {
+		return nil
+	}
+	on := "the network alone, on " + some(t.Rows, "test row", "test rows") + ", NLL " + score(t.NLL)
+	if t.Accuracy.Finite() {
+		return []fact{{"Test accuracy", percent(float64(t.Accuracy)), on}}
+	}
+	return []fact{{"Test RMSE", short(float64(t.RMSE)), on}}
+}
+
+// numbers are for readers who know the theory.
+func (f *Fit) numbers() []fact {
+	g := func(x Float) string { return typeset(short(float64(x))) }
+	list := []fact{
+		{"Outputs C, parameters P", count(f.Outputs) + ", " + count(f.Parameters), ""},
+		{"Log evidence", g(f.LogEvidence), "higher is a better model for the data" + f.bounded()},
+		{"its parts", fmt.Sprintf("log likelihood %s, scatter %s, log determinant %s", g(f.LogLikelihood), g(f.Scatter), g(f.LogDet)), ""},
+	}
+	if f.TraceError.Finite() && f.TraceError > 0 {
+		list = append(list, fact{"Trace error", g(f.TraceError), "part of the prior variance of the training examples that the inducing ones do not explain"})
+	}
+	return list
+}
+
+// source names the rows of a calibration and their scores.
+func (c *Calibration) source() (rows string, scores *RowScores) {
+	if c.Method == "heldout" {
+		return some(c.Rows, "held-out row", "held-out rows"), c.HeldOut
+	}
+	return some(c.Rows, "training row", "training rows") + " by leave-one-out", c.LOO
+}
+
+// scales are the factors of a calibration.
+func (c *Calibration) scales() []fact {
+	by, _ := c.source()
+	list := []fact{{"Scale of the covariance", short(float64(c.Scale)), "makes " + by + " most probable"}}
+	if c.NoiseScale != 1 {
+		list = append(list, fact{"Scale of the noise variance", short(float64(c.NoiseScale)), ""})
+	}
+	return list
+}
+
+// facts are the timings that are known.
+func (t *Timings) facts() []fact {
+	var list []fact
+	for _, x := range []struct {
+		name string
+		s    Float
+	}{{"load", t.Load}, {"linearize", t.Linearize}, {"kernel", t.Kernel}, {"factorize", t.Factorize}, {"predict", t.Predict}, {"write", t.Write}, {"total", t.Total}} {
+		if x.s.Finite() && x.s > 0 {
+			list = append(list, fact{Name: x.name, Value: fixed(float64(x.s), 2) + " s"})
+		}
+	}
+	return list
+}
+
+// Basis says in sentences what the numbers of a fit rest on: the prior and where it
+// came from, the preprocessing, and how well the network fits its training rows.
+func (f *Fit) Basis() string {
+	of := func(name string, value Float, origin string) string {
+		if !value.Finite() {
+			return ""
+		}
+		text := name + " = " + short(float64(value))
+		if origin != "" {
+			text += ", " + origin
+		}
+		return text
+	}
+	parts := []string{of("δ", f.PriorPrecision, f.PriorPrecisionOrigin)}
+	if f.NoiseVariance != nil {
+		parts = append(parts, of("σ²", *f.NoiseVariance, f.NoiseVarianceOrigin))
+	}
+	if x := f.Preprocessing; x != nil {
+		inputs := "inputs: " + x.Inputs
+		if x.Origin != "" {
+			inputs += ", " + x.Origin
+		}
+		parts = append(parts, inputs)
+		if x.Targets != "" {
+			parts = append(parts, "targets: "+x.Targets)
+		}
+	}
+	if p := f.Preflight; p != nil {
+		fits := "the network on its training rows: "
+		if p.TrainAccuracy != nil {
+			fits += "accuracy " + percent(float64(*p.TrainAccuracy)) + ", "
+		}
+		if p.TrainRMSE != nil {
+			fits += "RMSE " + short(float64(*p.TrainRMSE)) + ", "
+		}
+		parts = append(parts, fits+"NLL "+score(p.TrainNLL)+", gradient norm "+short(float64(p.GradientNorm)))
+	}
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, "; ") + "."
+}
+
+// alarms are the warnings that come before everything else, and others the rest.
+func (f *Fit) alarms() (alarms, others []string) {
+	if f.Preflight != nil {
+		alarms = f.Preflight.Warnings
+	}
+	for _, w := range f.Warnings {
+		if !slices.Contains(alarms, w) {
+			others = append(others, w)
+		}
+	}
+	return alarms, others
+}
+
+// how names the method by which a posterior was computed, "" for the exact one.
+func (f *Fit) how() string {
+	switch f.Method {
+	case "subset":
+		return fmt.Sprintf("exact for a subset of %s", some(int(f.Inducing), "example", "examples"))
+	case "nystrom":
+		return fmt.Sprintf("a Nyström approximation with %s", some(int(f.Inducing), "inducing example", "inducing examples"))
+	case "cg":
+		return "exact, by conjugate gradients"
+	}
+	return ""
+}
+
+// bounded says on which side of the exact evidence a bound lies.
+func (f *Fit) bounded() string {
+	switch f.Bound {
+	case "upper":
+		return "; not below the exact one"
+	case "lower":
+		return "; not above the exact one"
+	}
+	return ""
+}

@@ -1,0 +1,126 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// A headline is the result in a few words.
+type headline struct {
+	head  string
+	badge string // the true label, "" where unknown
+	wrong bool
+}
+
+// headline returns the result in the words of a page. Where the network and the
+// average over networks predict different classes, it says so.
+func (v *view) headline() headline {
+	if v.kind == regression {
+		return v.regressionHeadline()
+	}
+	name := v.page.Classes
+	h := headline{head: "Predicted " + name[v.predicted]}
+	if !v.agree() {
+		h.head = fmt.Sprintf("%s or %s: network and average disagree", name[v.predicted], name[v.average])
+	}
+	if v.label == "" {
+		return h
+	}
+	h.badge, h.wrong = v.verdict()
+	return h
+}
+
+// verdict compares the label with what network and average say.
+func (v *view) verdict() (text string, wrong bool) {
+	name := v.page.Classes
+	switch {
+	case v.agree() && v.correct:
+		return "✓ Correct: labelled " + v.label, false
+	case v.agree():
+		return "✗ Misclassified: labelled " + v.label, true
+	case v.correct:
+		return "Labelled " + v.label + ": the network is right, the average is not", true
+	case v.label == name[v.average]:
+		return "Labelled " + v.label + ": the average is right, the network is not", true
+	}
+	return "✗ Labelled " + v.label + ": both are wrong", true
+}
+
+func (v *view) regressionHeadline() headline {
+	p := v.page
+	quantity := p.Quantity
+	var parts []string
+	for c := range p.Report.Fit.Outputs {
+		mean, sd := v.observation(c)
+		if math.IsNaN(mean) {
+			mean, sd = v.latent(c)
+		} else if target, ok := strings.CutPrefix(quantity, "log rate"); ok {
+			// A count is observed, not its log rate.
+			quantity = strings.TrimPrefix(target, " of ")
+		}
+		d := decimals(mean, sd)
+		parts = append(parts, grouped(typeset(fixed(mean, d)))+"\u00a0±\u00a0"+grouped(fixed(sd, d)))
+	}
+	h := headline{head: strings.TrimSpace("Predicted "+quantity) + " " + strings.Join(parts, ", ")}
+	if v.label == "" {
+		return h
+	}
+	h.badge = "Target " + grouped(typeset(v.label))
+	if i := v.interval(); i != nil {
+		if y := float64(p.Report.Input.Label); i.lo <= y && y <= i.hi {
+			h.badge += ", inside the 95 % interval"
+		} else {
+			h.badge, h.wrong = h.badge+", outside the 95 % interval", true
+		}
+	}
+	return h
+}
+
+// A predictive is the central 95 % interval of a new observation, and that of the
+// function without noise where it is known.
+type predictive struct {
+	mean, lo, hi float64
+	flo, fhi     float64 // NaN where unknown
+}
+
+// normal95 is the 97.5 % quantile of the standard normal distribution.
+const normal95 = 1.959963984540054
+
+// interval returns the interval of a regression of one output, nil where there is
+// none. Without Page.Interval the observation is taken as normal, as it is for a
+// Gaussian likelihood.
+func (v *view) interval() *predictive {
+	p := v.page.Report.Prediction
+	if v.kind != regression || len(p.ObservationMean) != 1 || len(p.ObservationSD) != 1 {
+		return nil
+	}
+	mean, sd := v.observation(0)
+	i := &predictive{mean: mean, lo: mean - normal95*sd, hi: mean + normal95*sd, flo: math.NaN(), fhi: math.NaN()}
+	count := strings.HasPrefix(v.page.Quantity, "log rate")
+	switch {
+	case len(v.page.Interval) == 2:
+		i.lo, i.hi = v.page.Interval[0], v.page.Interval[1]
+	case count:
+		return nil
+	}
+	if !count && len(p.FunctionSD) == 1 {
+		i.flo, i.fhi = mean-normal95*float64(p.FunctionSD[0]), mean+normal95*float64(p.FunctionSD[0])
+	}
+	if math.IsNaN(i.lo) || math.IsInf(i.lo, 0) || math.IsNaN(i.hi) || math.IsInf(i.hi, 0) {
+		return nil
+	}
+	return i
+}
+
+// disagreement says that network and average predict different classes, "" where
+// they do not.
+func (v *view) disagreement() string {
+	if v.kind == regression || v.agree() {
+		return ""
+	}
+	_, _, alone := v.certainty(v.predicted)
+	p, sd, _ := v.certainty(v.average)
+	return fmt.Sprintf("The trained network on its own says %s, with probability %s. Averaged over the networks that fit the training data, %s is more probable: %s ± %s. Take the prediction as undecided.",
+		v.page.Classes[v.predicted], probability(alone), v.page.Classes[v.average], probability(p), probability(sd))
+}
