@@ -30,6 +30,8 @@ type Set struct {
 	known    []int     // labels of all parts, ascending
 	px       pixels    // images; nil for features
 	x        []float64 // features, row-major; nil for images
+
+	labelFile string // file of the labels, where it is not File
 }
 
 // pixels gives the images of a Set, from memory or drawn when they are needed.
