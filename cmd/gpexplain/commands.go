@@ -171,7 +171,7 @@ func versionCommand(con *console.Console) *cobra.Command {
 		if err := con.Out.CheckJSON(con.JSON); err != nil {
 			return err
 		}
-		v := map[string]string{"version": "(devel)", "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+		v := map[string]string{"schema": "funcgp/version/1", "version": "(devel)", "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
 		if info, ok := debug.ReadBuildInfo(); ok {
 			if info.Main.Version != "" {
 				v["version"] = info.Main.Version

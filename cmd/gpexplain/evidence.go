@@ -44,6 +44,7 @@ trained parameters is itself an upper bound.`,
 }
 
 type evidenceReport struct {
+	Schema         string          `json:"schema"`
 	AtTheta        report.Float    `json:"at_theta"`
 	LinearGaussian report.Float    `json:"linear_gaussian"`
 	Refit          report.Float    `json:"refit"`
@@ -72,7 +73,7 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	at := q.Evidence
-	r := &evidenceReport{AtTheta: report.Float(at.Value), LogLikelihood: report.Float(at.LogLik), Scatter: report.Float(at.Scatter), LogDet: report.Float(at.LogDet),
+	r := &evidenceReport{Schema: "funcgp/evidence/1", AtTheta: report.Float(at.Value), LogLikelihood: report.Float(at.LogLik), Scatter: report.Float(at.Scatter), LogDet: report.Float(at.LogDet),
 		PriorPrecision: report.Float(p.Task.Precision), NoiseVariance: report.Undefined(), Method: q.How.Name, Bound: at.Bound.String()}
 	if err := s.others(ctx, c, p, q, r); err != nil {
 		return err

@@ -3,7 +3,6 @@ package main
 import (
 	"math"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,8 +14,7 @@ func TestEvidence(t *testing.T) {
 	for _, name := range toys {
 		ref := openReference(t, name)
 		text := ref.run(t, "evidence", "--json")
-		require.Equal(t, "{at_theta linear_gaussian refit log_likelihood scatter log_det prior_precision noise_variance method bound warnings[]}", skeleton(t, text))
-		require.Equal(t, 1, strings.Count(text, "\n"), "one object on one line")
+		requireSchema(t, "evidence", text)
 		r := decode[evidenceReport](t, text)
 		for _, x := range []struct {
 			got  report.Float
@@ -51,14 +49,16 @@ func TestEvidenceFlags(t *testing.T) {
 func TestEvidenceByMethod(t *testing.T) {
 	for _, name := range []string{"two-moons", "poisson", "categorical"} {
 		ref := openReference(t, name)
-		for method, fields := range map[string]string{"subset": "", "nystrom": " at_theta_lower linear_gaussian_lower", "cg": " standard_error"} {
+		for _, method := range []string{"subset", "nystrom", "cg"} {
 			args := []string{"--json", "--method", method}
 			if method != "cg" {
 				args = append(args, "--inducing", strconv.Itoa(ref.n))
 			}
 			text := ref.run(t, "evidence", args...)
-			require.Equal(t, "{at_theta linear_gaussian refit log_likelihood scatter log_det prior_precision noise_variance method bound warnings[]"+fields+"}", skeleton(t, text))
+			requireSchema(t, "evidence", text)
 			r := decode[evidenceReport](t, text)
+			require.Equal(t, method == "nystrom", r.AtThetaLower != nil && r.LinearGaussianLower != nil)
+			require.Equal(t, method == "cg", r.SE != nil)
 			se := 0.0
 			if r.SE != nil {
 				se = float64(*r.SE)

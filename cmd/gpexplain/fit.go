@@ -85,6 +85,7 @@ func (s *fitVerb) check(c *cobra.Command) error {
 
 // A fitReport is what fit prints with --json.
 type fitReport struct {
+	Schema  string         `json:"schema"`
 	File    string         `json:"file"`
 	Bytes   int64          `json:"bytes"`
 	Trials  []report.Trial `json:"trials,omitempty"` // of --tune-prior
@@ -111,7 +112,7 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	r := &fitReport{File: s.out, Fit: q.Report(p, c.Warnings)}
+	r := &fitReport{Schema: "funcgp/fit/1", File: s.out, Fit: q.Report(p, c.Warnings)}
 	if q.Tuning != nil {
 		r.Trials = q.Tuning.Trials
 	}

@@ -88,43 +88,6 @@ func listing(t testing.TB, dir string) []string {
 	return names
 }
 
-// skeleton shows the names of a JSON text's fields in their order: of a list
-// those of its first element, of a scalar nothing.
-func skeleton(t testing.TB, text string) string {
-	t.Helper()
-	d := json.NewDecoder(strings.NewReader(text))
-	s := skeletonOf(t, d)
-	return s
-}
-
-func skeletonOf(t testing.TB, d *json.Decoder) string {
-	token, err := d.Token()
-	require.NoError(t, err)
-	switch token {
-	case json.Delim('{'):
-		var fields []string
-		for d.More() {
-			name, err := d.Token()
-			require.NoError(t, err)
-			fields = append(fields, name.(string)+skeletonOf(t, d))
-		}
-		_, err := d.Token()
-		require.NoError(t, err)
-		return "{" + strings.Join(fields, " ") + "}"
-	case json.Delim('['):
-		first := ""
-		for i := 0; d.More(); i++ {
-			if s := skeletonOf(t, d); i == 0 {
-				first = s
-			}
-		}
-		_, err := d.Token()
-		require.NoError(t, err)
-		return "[" + first + "]"
-	}
-	return ""
-}
-
 // sharedData is a path below ../shared/data beside the repository; without it
 // the test is skipped: real data sets are no part of the project.
 func sharedData(t testing.TB, elem ...string) string {

@@ -13,7 +13,7 @@ import (
 func TestImportances(t *testing.T) {
 	ref := openReference(t, "two-moons")
 	text := ref.run(t, "importances", "--json", "--top", "10")
-	require.Equal(t, "{importances[{index label norm alpha[]}] curve[] "+rawFitFields+" "+timingsFields+"}", skeleton(t, text))
+	requireSchema(t, "importances", text)
 	r := decode[report.ImportanceReport](t, text)
 	require.Len(t, r.Importances, 10)
 	require.Len(t, r.Curve, ref.n, "the curve is of all N whatever --top is")

@@ -34,6 +34,7 @@ metadata and the warnings on reading it. No data are opened.`,
 
 // inspection is what inspect prints with --json.
 type inspection struct {
+	Schema     string            `json:"schema"`
 	Model      string            `json:"model"`
 	Producer   string            `json:"producer"`
 	Opset      int64             `json:"opset"`
@@ -60,7 +61,7 @@ func inspect(ctx context.Context, c *console.Console, f *problem.ModelFlags) err
 		return err
 	}
 	d := m.Net.Describe()
-	out := inspection{Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Operators: map[string]int{},
+	out := inspection{Schema: "funcgp/inspect/1", Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Operators: map[string]int{},
 		Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Metadata: m.Net.Metadata(), Warnings: append([]string{}, c.Warnings...)}
 	for _, o := range d.Operators {
 		out.Operators[o.Name] = o.Count

@@ -283,6 +283,7 @@ func lineEncoder(w io.Writer) *json.Encoder {
 
 // A prediction is one line of output.
 type prediction struct {
+	Schema         string           `json:"schema"`
 	Index          int              `json:"index"`
 	Label          report.Float     `json:"label"`
 	Class          report.Float     `json:"class"`
@@ -343,7 +344,7 @@ func predictTile(ctx context.Context, p *problem.Problem, q *inference.Posterior
 		r.LogDensity, r.MAPLogDensity = report.Float(total.logp[lo+i]), report.Float(total.mapLogp[lo+i])
 		r.Novelty.Rank = q.Rank(r.Novelty.Score)
 		r.Interval, r.Set = regions[i].Interval, regions[i].Set
-		line := &prediction{Index: rows.Rows[lo+i], Label: r.Label, Class: r.Class, Probability: r.Probability, MAPProbability: r.MAPProbability,
+		line := &prediction{Schema: "funcgp/predict-row/1", Index: rows.Rows[lo+i], Label: r.Label, Class: r.Class, Probability: r.Probability, MAPProbability: r.MAPProbability,
 			Mean: r.Mean, Covariance: inference.CovarianceOf(pred.Cov, i), ObservationMean: inference.RowOf(pred.Response, i), ObservationSD: r.ObservationSD, FunctionSD: r.FunctionSD, Novelty: r.Novelty, Interval: r.Interval, Set: r.Set, row: r}
 		total.all.Add(r)
 		if err := take(line); err != nil {
@@ -380,6 +381,7 @@ func newScore(n int, p *problem.Problem, q *inference.Posterior, cover *inferenc
 
 // predictSummary is the last line with --json.
 type predictSummary struct {
+	Schema   string                    `json:"schema"`
 	Accuracy report.Float              `json:"accuracy"`
 	NLL      report.Float              `json:"nll"`
 	MAPNLL   report.Float              `json:"map_nll"`
@@ -390,7 +392,7 @@ type predictSummary struct {
 }
 
 func (s *score) summary(rows *dataset.Subset, fit report.Fit) *predictSummary {
-	sum := &predictSummary{Accuracy: report.Undefined(), ECE: report.Undefined(), NLL: report.Float(glm.NLL(s.logp)), MAPNLL: report.Float(glm.NLL(s.mapLogp)), Coverage: s.coverage.Report(), Fit: fit}
+	sum := &predictSummary{Schema: "funcgp/predict-summary/1", Accuracy: report.Undefined(), ECE: report.Undefined(), NLL: report.Float(glm.NLL(s.logp)), MAPNLL: report.Float(glm.NLL(s.mapLogp)), Coverage: s.coverage.Report(), Fit: fit}
 	if s.prob != nil {
 		sum.Accuracy = report.Float(float64(s.right) / float64(len(s.logp)))
 		sum.ECE = report.Float(glm.ECE(s.prob, rows.Class))

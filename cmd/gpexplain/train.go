@@ -157,7 +157,7 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 		return nil, nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", e.Data.Source, err)
 	}
 	c.Warn(res.Warnings...)
-	return p.Model.Trained(trained), &trainReport{Out: s.out, Parameters: params, Examples: e.Train.Len(), Objective: report.Float(res.Objective),
+	return p.Model.Trained(trained), &trainReport{Schema: "funcgp/train/1", Out: s.out, Parameters: params, Examples: e.Train.Len(), Objective: report.Float(res.Objective),
 		LogLikelihood: report.Float(res.LogLik), GradientNorm: report.Float(res.GradientNorm)}, nil
 }
 
@@ -172,6 +172,7 @@ func orNone(k int) int {
 
 // trainReport is what train prints with --json.
 type trainReport struct {
+	Schema        string          `json:"schema"`
 	Out           string          `json:"out"`
 	Parameters    int             `json:"parameters"`
 	Examples      int             `json:"examples"`

@@ -16,8 +16,6 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 )
 
-const trainFields = "{out parameters examples objective log_likelihood gradient_norm train_accuracy test_accuracy train_nll test_nll warnings[] seconds}"
-
 // What train writes, the other verbs understand without a flag.
 func TestTrainMetadata(t *testing.T) {
 	dir := t.TempDir()
@@ -25,7 +23,7 @@ func TestTrainMetadata(t *testing.T) {
 	data := []string{"--data", "digits:600,100"}
 	args := append([]string{"train", "--classes", "9,4", "--train-count", "100", "--prior-precision", "3", "--epochs", "3", "--lbfgs", "20", "--seed", "7", "--out", model}, data...)
 	text := succeed(t, append(args, "--json")...)
-	require.Equal(t, trainFields, skeleton(t, text))
+	requireSchema(t, "train", text)
 	r := decode[trainReport](t, text)
 	require.Equal(t, 4587, r.Parameters)
 	require.Equal(t, 100, r.Examples)

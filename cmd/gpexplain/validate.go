@@ -74,7 +74,7 @@ func (s *validateVerb) run(ctx context.Context, c *console.Console) error {
 func (s *validateVerb) print(c *console.Console, p *problem.Problem, v *inference.Validation) error {
 	exact, f := s.posterior.Method == "exact", v.Posterior.Report(p, c.Warnings)
 	if c.JSON {
-		table := tableJSON{OK: v.Table.OK(), Warnings: c.Warnings}
+		table := tableJSON{Schema: "funcgp/validate/1", OK: v.Table.OK(), Warnings: c.Warnings}
 		for _, r := range v.Table.Rows {
 			table.Rows = append(table.Rows, comparisonRow{r.Quantity, report.Float(r.WeightSpace), report.Float(r.FunctionSpace), report.Float(r.Difference), report.Float(r.Tolerance), r.OK})
 		}
@@ -112,6 +112,7 @@ func (s *validateVerb) print(c *console.Console, p *problem.Problem, v *inferenc
 
 // tableJSON is the table of validate --json.
 type tableJSON struct {
+	Schema   string          `json:"schema"`
 	OK       bool            `json:"ok"`
 	Rows     []comparisonRow `json:"rows"`
 	Warnings report.Warnings `json:"warnings"`

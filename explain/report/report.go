@@ -229,11 +229,19 @@ func (w Warnings) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]string(w))
 }
 
-// WriteJSON writes the report as one object on one line.
+// WriteJSON writes the report as one object on one line, with the name of its schema,
+// which is doc/schema/explain.json, as the first member.
 func (r *Report) WriteJSON(w io.Writer) error {
+	return writeJSON(w, struct {
+		Schema string `json:"schema"`
+		*Report
+	}{"funcgp/explain/1", r})
+}
+
+func writeJSON(w io.Writer, object any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(r); err != nil {
+	if err := enc.Encode(object); err != nil {
 		return fmt.Errorf("report: writing JSON: %w", err)
 	}
 	return nil
@@ -258,12 +266,11 @@ type ImportantRow struct {
 	ID        string `json:"id,omitempty"`
 }
 
-// WriteJSON writes the report as one object on one line.
+// WriteJSON writes the report as one object on one line, with the name of its schema,
+// which is doc/schema/importances.json, as the first member.
 func (r *ImportanceReport) WriteJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(r); err != nil {
-		return fmt.Errorf("report: writing JSON: %w", err)
-	}
-	return nil
+	return writeJSON(w, struct {
+		Schema string `json:"schema"`
+		*ImportanceReport
+	}{"funcgp/importances/1", r})
 }

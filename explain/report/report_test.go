@@ -31,7 +31,7 @@ func TestReportJSONIsTheContract(t *testing.T) {
 	}
 	var b bytes.Buffer
 	require.NoError(t, r.WriteJSON(&b))
-	require.Equal(t, `{"input":{"split":"test","index":247,"label":4},`+
+	require.Equal(t, `{"schema":"funcgp/explain/1","input":{"split":"test","index":247,"label":4},`+
 		`"prediction":{"class":9,"probability":[0.25,0.75],"probability_sd":[0.1,0.1],"map_probability":[0.2,0.8],"mean":[0.3333333333333333],"covariance":[[2]]},`+
 		`"outputs":[{"output":0,"network":1.5,"prior_mean":0.5,"contribution_sum":1,"remainder":null,"cancellation":2.5,"raw_cancellation":null,`+
 		`"contributions":[{"index":18,"label":9,"value":0.5,"pseudo_target":[2],"raw":3,"alpha":[0.1],"similarity":0.5,"removal":-0.5}]}],`+
@@ -90,5 +90,5 @@ func TestImportanceReport(t *testing.T) {
 	list := []explain.Importance{{Index: 1, Norm: 3, Alpha: []float64{3}}, {Index: 0, Norm: 1, Alpha: []float64{-1}}}
 	var b bytes.Buffer
 	require.NoError(t, Rows{Index: []int{5, 6}}.Importances(list, 1).WriteJSON(&b))
-	require.Contains(t, b.String(), `{"importances":[{"index":6,"label":null,"norm":3,"alpha":[3]}],"curve":[3,1],"fit":{`)
+	require.Contains(t, b.String(), `{"schema":"funcgp/importances/1","importances":[{"index":6,"label":null,"norm":3,"alpha":[3]}],"curve":[3,1],"fit":{`)
 }

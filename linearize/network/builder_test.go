@@ -189,11 +189,16 @@ func TestWriteONNX(t *testing.T) {
 	}
 }
 
+// roundTrip writes a network and reads it with the same parameters.
 func roundTrip(t *testing.T, net *network.Network) *network.Network {
 	t.Helper()
 	var buf bytes.Buffer
 	require.NoError(t, net.WriteONNX(&buf))
-	back, err := network.ReadONNX(&buf, nil)
+	var learnt []string
+	for _, p := range net.Params() {
+		learnt = append(learnt, p.Name)
+	}
+	back, err := network.ReadONNX(&buf, &network.ReadOptions{Learn: learnt})
 	require.NoError(t, err)
 	return back
 }

@@ -15,6 +15,10 @@ type Description struct {
 	Operators []OperatorCount // of the nodes that influence the output, sorted by name
 	Params    []ParamInfo     // in the order of θ
 	Fixed     []string        // floating point initializers that are not parameters
+
+	// Those of Fixed that standardize inputs before the first layer, and that
+	// scale outputs after the last one.
+	InputConstants, OutputConstants []string
 }
 
 // An OperatorCount is how often an operator occurs.
@@ -32,7 +36,8 @@ type ParamInfo struct {
 // Describe lists what the network is made of, without running it.
 func (n *Network) Describe() Description {
 	p := n.prog
-	d := Description{Producer: strings.TrimSpace(n.model.ProducerName + " " + n.model.ProducerVersion), Opset: compile.StandardOpset(n.model)}
+	d := Description{Producer: strings.TrimSpace(n.model.ProducerName + " " + n.model.ProducerVersion), Opset: compile.StandardOpset(n.model),
+		InputConstants: slices.Clone(p.InputConstants), OutputConstants: slices.Clone(p.OutputConstants)}
 	d.Operators = n.operators()
 	kind := n.blockKinds()
 	for _, prm := range n.Params() {

@@ -32,6 +32,7 @@ type Network struct {
 // ReadOptions says how a model is read. The zero value is the default.
 type ReadOptions struct {
 	Freeze []string // initializers that are not parameters
+	Learn  []string // initializers that are parameters, though by their place they would be taken for constants
 }
 
 // MaxModelBytes is the largest ONNX file that is read: protobuf's own limit.
@@ -44,8 +45,11 @@ const MaxModelBytes = onnx.MaxSize
 // A floating point initializer that influences the output is a parameter,
 // except scalars of rank 0, the running mean and variance of a
 // BatchNormalization, tensors that only give a shape, scale, bound or pad,
-// and the names in o.Freeze. A final Softmax, LogSoftmax or Sigmoid is
-// removed, with a warning, because the likelihood applies it.
+// and the names in o.Freeze. A file does not say which tensors were learnt:
+// those by which Add, Sub, Mul or Div standardize inputs before the first layer
+// or scale outputs after the last one are taken for constants, with a warning
+// that names them, unless they are in o.Learn. A final Softmax, LogSoftmax or
+// Sigmoid is removed, with a warning, because the likelihood applies it.
 func ReadONNX(r io.Reader, o *ReadOptions) (*Network, error) {
 	m, err := onnx.Read(r)
 	if err != nil {
@@ -58,7 +62,7 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if o == nil {
 		o = &ReadOptions{}
 	}
-	prog, theta, warnings, err := compile.Compile(m, o.Freeze)
+	prog, theta, warnings, err := compile.Compile(m, o.Freeze, o.Learn)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -157,13 +158,25 @@ func tensorA(name string, t *onnx.Tensor) *onnx.Attribute {
 	return &onnx.Attribute{Name: name, Type: onnx.AttrTensor, T: t}
 }
 
-// load encodes a model and reads it as a user would.
+// load encodes a model and reads it. What is added to the input first is learnt
+// unless it is frozen: see input.
 func load(m *onnx.Model, freeze ...string) (*network.Network, error) {
+	o := &network.ReadOptions{Freeze: freeze}
+	for _, nd := range m.Graph.Nodes {
+		if nd.OpType == "Add" && nd.Inputs[0] == "x" && !slices.Contains(freeze, nd.Inputs[1]) {
+			o.Learn = append(o.Learn, nd.Inputs[1])
+		}
+	}
+	return readModel(m, o)
+}
+
+// readModel encodes a model and reads it as a user would.
+func readModel(m *onnx.Model, o *network.ReadOptions) (*network.Network, error) {
 	data, err := m.Encode()
 	if err != nil {
 		return nil, err
 	}
-	return network.ReadONNX(bytes.NewReader(data), &network.ReadOptions{Freeze: freeze})
+	return network.ReadONNX(bytes.NewReader(data), o)
 }
 
 func mustLoad(t *testing.T, m *onnx.Model) *network.Network {

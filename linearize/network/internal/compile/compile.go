@@ -92,7 +92,9 @@ type initializer struct {
 type compiler struct {
 	graph  *onnx.Graph
 	opset  int64
-	freeze map[string]bool
+	freeze map[string]bool // names that the caller holds fixed
+	learn  map[string]bool // names that the caller wants to be parameters
+	fixed  map[string]bool // constants that standardize inputs or scale outputs
 	inits  map[string]*initializer
 	env    map[string]*value // values by name: the input and the results of translated nodes
 	uses   map[string]int    // how often the nodes read a name
@@ -103,6 +105,7 @@ type compiler struct {
 	node   *onnx.Node // the node that is translated
 	batch  int        // fixed batch size declared by the file, or 0
 
+	inputName string               // of the network's input
 	bySlot    map[int]*initializer // of the slots that hold an initializer
 	lastDense string               // name of the result of the last dense layer
 	head      int                  // number of the node removed from the end, or −1
@@ -113,16 +116,14 @@ type compiler struct {
 }
 
 // Compile checks and translates a model. The initializers named in freeze do not
-// become parameters. It returns the program, θ in the order of the program's
+// become parameters, and those named in learn do where ReadONNX would take them
+// for constants. It returns the program, θ in the order of the program's
 // parameters, and warnings about what was changed or noticed.
-func Compile(m *onnx.Model, freeze []string) (*graph.Program, []float64, []error, error) {
-	c := &compiler{graph: m.Graph, freeze: map[string]bool{}, inits: map[string]*initializer{},
+func Compile(m *onnx.Model, freeze, learn []string) (*graph.Program, []float64, []error, error) {
+	c := &compiler{graph: m.Graph, freeze: set(freeze...), learn: set(learn...), fixed: map[string]bool{}, inits: map[string]*initializer{},
 		env: map[string]*value{}, uses: map[string]int{}, prog: &graph.Program{}, head: -1, bySlot: map[int]*initializer{}, tables: map[string][]int32{}}
 	if m.Graph == nil {
 		return nil, nil, nil, errors.New("network: the ONNX file has no graph; export the model again")
-	}
-	for _, name := range freeze {
-		c.freeze[name] = true
 	}
 	if err := c.setOpset(m); err != nil {
 		return nil, nil, nil, err
@@ -135,6 +136,9 @@ func Compile(m *onnx.Model, freeze []string) (*graph.Program, []float64, []error
 		return nil, nil, nil, err
 	}
 	if err := c.declareInput(); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := c.findConstants(nodes, c.inputName, output); err != nil {
 		return nil, nil, nil, err
 	}
 	for _, i := range nodes {
@@ -382,6 +386,7 @@ func (c *compiler) declareInput() error {
 	c.prog.Input = c.addSlot(graph.Slot{Size: size, Param: -1})
 	c.prog.InShape, c.prog.D = shape[1:], size
 	c.env[in.Name] = &value{slot: c.prog.Input, shape: shape, batch: 0}
+	c.inputName = in.Name
 	return nil
 }
 

@@ -11,7 +11,8 @@ import (
 
 // lookup returns the value of a name. A floating point initializer of rank
 // one or more that is not frozen becomes a parameter when it is first looked
-// up; scalars and frozen ones become constants.
+// up. Frozen ones become constants, and so do scalars and what standardizes
+// inputs or scales outputs, unless they are to be learnt.
 func (c *compiler) lookup(name string) (*value, error) {
 	if v := c.env[name]; v != nil {
 		return v, nil
@@ -38,7 +39,7 @@ func (c *compiler) tensor(in *initializer) (*value, error) {
 	if _, err := Count(shape); err != nil {
 		return nil, fmt.Errorf("initializer %s: %w", quote(in.t.Name), err)
 	}
-	if c.freeze[in.t.Name] || len(shape) == 0 {
+	if name := in.t.Name; c.freeze[name] || c.fixed[name] || len(shape) == 0 && !c.learn[name] {
 		return c.addConstant(in.t.Floats, shape), nil
 	}
 	in.uses = c.uses[in.t.Name]

@@ -41,6 +41,9 @@ func (c *compiler) finish(output string) error {
 		}
 	}
 	c.orderParams()
+	if err := c.checkLearnt(); err != nil {
+		return err
+	}
 	c.warnShared()
 	c.findSites()
 	p.SetChunk()

@@ -25,6 +25,10 @@ type Program struct {
 	InShape       []int    // of one example
 	D, C, P       int      // inputs, outputs, parameters
 	Chunk         int      // examples that a worker runs at once; the network alone decides it
+
+	// Names of the stored tensors taken for constants that standardize inputs
+	// before the first layer, and that scale outputs after the last one.
+	InputConstants, OutputConstants []string
 }
 
 // A Slot describes one tensor of a program. It exists once for each example of

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
+)
+
+// schemas are those that were read.
+var schemas = map[string]*jsonschema.Schema{}
+
+// requireSchema checks a JSON object against doc/schema/NAME.json, which knows every
+// member, and that it is on one line.
+func requireSchema(t testing.TB, name, text string) {
+	t.Helper()
+	require.Equal(t, 1, strings.Count(text, "\n"), "one object on one line")
+	s := schemas[name]
+	if s == nil {
+		var err error
+		s, err = jsonschema.NewCompiler().Compile(filepath.Join("..", "..", "doc", "schema", name+".json"))
+		require.NoError(t, err)
+		schemas[name] = s
+	}
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	require.NoError(t, err)
+	require.NoError(t, s.Validate(v), "doc/schema/%s.json; where a member is new, describe it there and run go test ./doc/schema -update", name)
+}
+
+// requirePredictions checks the output of predict --json.
+func requirePredictions(t testing.TB, text string) {
+	t.Helper()
+	lines := slices.Collect(strings.Lines(text))
+	for _, row := range lines[:len(lines)-1] {
+		requireSchema(t, "predict-row", row)
+	}
+	requireSchema(t, "predict-summary", lines[len(lines)-1])
+}
+
+// The JSON of every verb is what doc/schema says, for every method and likelihood.
+func TestSchemas(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	methods := [][]string{nil, {"--method", "subset", "--inducing", "20"}, {"--method", "nystrom", "--inducing", "20"}, {"--method", "cg"}}
+	for _, m := range methods {
+		for _, verb := range []string{"explain", "importances", "evidence"} {
+			requireSchema(t, verb, succeed(t, small(verb, append(m, "--json")...)...))
+		}
+		requirePredictions(t, succeed(t, small("predict", append(m, "--json", "--quiet")...)...))
+		requireSchema(t, "fit", succeed(t, small("fit", append(m, "--json", "--quiet", "-o", file("a.gp"))...)...))
+		requireSchema(t, "explain", succeed(t, "explain", "--json", "--data", "digits:400,100", "--posterior", file("a.gp")))
+	}
+	for _, tune := range []string{"loo", "evidence", "heldout"} {
+		requireSchema(t, "fit", succeed(t, small("fit", "--json", "--quiet", "-o", file("tuned.gp"), "--tune-prior", tune)...))
+	}
+	for _, how := range []string{"none", "heldout"} {
+		requirePredictions(t, succeed(t, small("predict", "--json", "--quiet", "--calibrate", how)...))
+		requireSchema(t, "explain", succeed(t, small("explain", "--json", "--calibrate", how)...))
+	}
+	requirePredictions(t, succeed(t, small("predict", "--json", "--quiet", "--coverage", ".8")...))
+	for _, m := range methods[:3:3] {
+		requireSchema(t, "validate", succeed(t, small("validate", append(m, "--json")...)...))
+	}
+	requireSchema(t, "train", succeed(t, "train", "--json", "--data", "digits:100,20", "--arch", "mlp:3-10", "--epochs", "1", "--lbfgs", "1", "--out", file("net.onnx")))
+	requireSchema(t, "inspect", succeed(t, "inspect", "--json"))
+	requireSchema(t, "version", succeed(t, "version", "--json"))
+}
+
+// The same for several classes, regressions and counts, and for networks that other
+// programs exported.
+func TestSchemasOfReferences(t *testing.T) {
+	for _, name := range toys {
+		ref := openReference(t, name)
+		for _, verb := range []string{"explain", "importances", "evidence", "validate"} {
+			requireSchema(t, verb, ref.run(t, verb, "--json"))
+		}
+		requirePredictions(t, ref.run(t, "predict", "--json", "--quiet"))
+		requirePredictions(t, ref.run(t, "predict", "--json", "--quiet", "--coverage", ".9"))
+		if ref.c > 1 {
+			requireSchema(t, "explain", ref.run(t, "explain", "--json", "--contrast", "0,1"))
+		}
+		one := bytes.SplitAfter([]byte(read(t, ref.test)), []byte("\n"))
+		row := write(t, filepath.Join(t.TempDir(), "row.csv"), slices.Concat(one[0], one[1]))
+		requireSchema(t, "explain", ref.run(t, "explain", "--json", "--input", row))
+	}
+	for _, name := range testref.References(t) {
+		model := write(t, filepath.Join(t.TempDir(), "model.onnx"), testref.Open(t, name).Model(t))
+		requireSchema(t, "inspect", succeed(t, "inspect", "--json", "--model", model))
+	}
+}

@@ -1,0 +1,270 @@
+package compile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+)
+
+// The operators between the input and the first layer, and between the last
+// layer and the output.
+var (
+	pointwise = set("Add", "Sub", "Mul", "Div")
+	reshaping = set("Identity", "Dropout", "Cast", "Flatten", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Split", "Gather", "Expand")
+	// Operators without parameters that are usual before a first layer and are
+	// no activations.
+	preparing = set("Pad", "Resize", "Upsample", "AveragePool", "MaxPool", "GlobalAveragePool", "Clip", "Log", "Sqrt", "Abs", "Neg")
+	products  = set("Gemm", "MatMul", "Conv", "ConvTranspose")
+	norms     = set("BatchNormalization", "LayerNormalization", "InstanceNormalization", "GroupNormalization")
+)
+
+func set(names ...string) map[string]bool {
+	m := map[string]bool{}
+	for _, n := range names {
+		m[n] = true
+	}
+	return m
+}
+
+// A constants finds the initializers that standardize inputs before the first
+// layer or scale outputs after the last one. A file does not say which tensors
+// were learnt, but a mean or a deviation of the data is none, and a prior centred
+// at zero makes no sense for it.
+type constants struct {
+	nodes     []*onnx.Node
+	order     []int            // numbers of the nodes in the order in which they run
+	inits     map[string]bool  // initializers
+	consumers map[string][]int // nodes that read a name
+	static    map[string]bool  // results that do not depend on the input
+	tensors   map[string]bool  // of these and the initializers: those made from an initializer that is no scalar
+	input     map[string]bool  // the input, moved, shifted and scaled by constants
+}
+
+// findConstants decides which initializers standardize inputs or scale outputs,
+// takes those that are not to be learnt for constants, and warns of them. order
+// lists the nodes in the order in which they run.
+func (c *compiler) findConstants(order []int, input, output string) error {
+	for _, name := range slices.Sorted(maps.Keys(c.learn)) {
+		switch in := c.inits[name]; {
+		case in == nil || !in.t.Type.IsFloat():
+			return fmt.Errorf("network: cannot learn %s: no tensor of numbers of that name; inspect lists them", quote(name))
+		case c.freeze[name]:
+			return fmt.Errorf("network: %s is to be learnt and to be frozen; choose one", quote(name))
+		}
+	}
+	s := &constants{nodes: c.graph.Nodes, order: order, inits: map[string]bool{}, consumers: map[string][]int{}, static: map[string]bool{}, tensors: map[string]bool{}, input: map[string]bool{input: true}}
+	for name, in := range c.inits {
+		s.inits[name], s.tensors[name] = true, len(in.t.Dims) > 0
+	}
+	s.follow()
+	c.prog.InputConstants = c.fix(s.only(s.beforeFirst(), output), "standardize the inputs before the first layer")
+	c.prog.OutputConstants = c.fix(s.only(s.afterLast(output), output), "scale the outputs after the last layer")
+	return nil
+}
+
+// fix makes the named initializers constants, except those that are frozen or to
+// be learnt or no parameters anyway, and returns them in file order. what says
+// what they do.
+func (c *compiler) fix(names map[string]bool, what string) []string {
+	var list []string
+	for _, t := range c.graph.Initializers {
+		if n := t.Name; names[n] && t.Type.IsFloat() && len(t.Dims) > 0 && !c.freeze[n] && !c.learn[n] {
+			c.fixed[n] = true
+			list = append(list, n)
+		}
+	}
+	if len(list) > 0 {
+		quoted := make([]string, len(list))
+		for i, n := range list {
+			quoted[i] = quote(n)
+		}
+		c.warns = append(c.warns, fmt.Errorf("%s %s and are taken for constants, not parameters; if they were learnt, name them in --learn (ReadOptions.Learn)", brief(strings.Join(quoted, ", "), 400), what))
+	}
+	return list
+}
+
+// checkLearnt returns an error if a tensor that was to be learnt is no parameter.
+func (c *compiler) checkLearnt() error {
+	for _, name := range slices.Sorted(maps.Keys(c.learn)) {
+		if in := c.inits[name]; in.param < 0 || c.prog.Slots[in.param].Param < 0 {
+			return fmt.Errorf("network: cannot learn %s: it is a statistic, a shape or a bound, or does not influence the output", quote(name))
+		}
+	}
+	return nil
+}
+
+// constant reports whether a value does not depend on the input.
+func (s *constants) constant(name string) bool { return s.inits[name] || s.static[name] }
+
+// operand returns the one input of a pointwise node that is not constant; ok is
+// false if there is none, or two.
+func (s *constants) operand(n *onnx.Node) (name string, ok bool) {
+	if !standard(n) || !pointwise[n.OpType] || len(n.Inputs) != 2 {
+		return "", false
+	}
+	a, b := n.Inputs[0], n.Inputs[1]
+	if s.constant(a) {
+		a, b = b, a
+	}
+	return a, !s.constant(a) && s.constant(b)
+}
+
+// layer returns the input of a layer with a weight; ok is false if the node is
+// none.
+func (s *constants) layer(n *onnx.Node) (name string, ok bool) {
+	switch {
+	case !standard(n) || len(n.Inputs) < 2:
+		return "", false
+	case norms[n.OpType]:
+		return n.Inputs[0], !s.constant(n.Inputs[0])
+	case !products[n.OpType]:
+		return "", false
+	case n.OpType == "MatMul" && s.constant(n.Inputs[0]):
+		return n.Inputs[1], !s.constant(n.Inputs[1])
+	}
+	return n.Inputs[0], s.constant(n.Inputs[1]) && !s.constant(n.Inputs[0])
+}
+
+// follow finds the values that do not depend on the input, and those that are
+// the input, moved, shifted and scaled by constants.
+func (s *constants) follow() {
+	for _, i := range s.order {
+		n := s.nodes[i]
+		static, tensor, input, other := true, false, false, false
+		for _, name := range n.Inputs {
+			if name == "" {
+				continue
+			}
+			s.consumers[name] = append(s.consumers[name], i)
+			static = static && s.constant(name)
+			tensor = tensor || s.tensors[name]
+			input = input || s.input[name]
+			other = other || !s.input[name] && !s.constant(name)
+		}
+		prepared := false
+		switch {
+		case !standard(n) || len(n.Inputs) == 0:
+		case reshaping[n.OpType] || preparing[n.OpType]:
+			prepared = s.input[n.Inputs[0]]
+		case n.OpType == "Concat":
+			prepared = input && !other
+		default:
+			name, ok := s.operand(n)
+			prepared = ok && s.input[name]
+		}
+		for _, name := range n.Outputs {
+			s.static[name], s.tensors[name], s.input[name] = static, static && tensor, prepared
+		}
+	}
+}
+
+// beforeFirst returns the nodes by which constants shift or scale the input on
+// its way to a layer.
+func (s *constants) beforeFirst() map[int]bool {
+	found := map[int]bool{}
+	reaches := map[string]bool{} // values that a layer reads, perhaps moved, shifted or scaled before
+	for _, i := range slices.Backward(s.order) {
+		n := s.nodes[i]
+		if name, ok := s.layer(n); ok {
+			reaches[name] = true
+			continue
+		}
+		if len(n.Outputs) == 0 || !s.input[n.Outputs[0]] || !slices.ContainsFunc(n.Outputs, func(name string) bool { return reaches[name] }) {
+			continue
+		}
+		for _, name := range n.Inputs {
+			if s.input[name] {
+				reaches[name] = true
+			}
+		}
+		if _, ok := s.operand(n); ok {
+			found[i] = true
+		}
+	}
+	return found
+}
+
+// afterLast returns the nodes by which constants shift or scale the result of the
+// last layer. An Add that gives a layer its bias is not among them.
+func (s *constants) afterLast(output string) map[int]bool {
+	producer := map[string]int{}
+	for _, i := range s.order {
+		for _, name := range s.nodes[i].Outputs {
+			producer[name] = i
+		}
+	}
+	var chain []int
+	for name := output; ; {
+		i, ok := producer[name]
+		if !ok {
+			return nil
+		}
+		n := s.nodes[i]
+		if other, ok := s.operand(n); ok {
+			chain, name = append(chain, i), other
+			continue
+		}
+		if standard(n) && reshaping[n.OpType] && len(n.Inputs) > 0 && !s.constant(n.Inputs[0]) {
+			name = n.Inputs[0]
+			continue
+		}
+		if _, ok := s.layer(n); !ok || !products[n.OpType] {
+			return nil
+		}
+		if n.OpType == "MatMul" || len(n.Inputs) < 3 || n.Inputs[2] == "" {
+			chain = s.withoutBias(chain)
+		}
+		break
+	}
+	found := map[int]bool{}
+	for _, i := range chain {
+		found[i] = true
+	}
+	return found
+}
+
+// withoutBias leaves out of the chain, which begins at the output, the Add
+// that gives the layer at its end a bias: the nearest one, if no tensor scales
+// the result before it.
+func (s *constants) withoutBias(chain []int) []int {
+	for k, i := range slices.Backward(chain) {
+		n := s.nodes[i]
+		if n.OpType == "Add" {
+			return slices.Delete(chain, k, k+1)
+		}
+		if s.tensors[n.Inputs[0]] || s.tensors[n.Inputs[1]] {
+			break
+		}
+	}
+	return chain
+}
+
+// only returns the initializers that nothing but the found nodes read, perhaps
+// through nodes that do not depend on the input.
+func (s *constants) only(found map[int]bool, output string) map[string]bool {
+	leads := map[int]bool{} // nodes that lead to found ones alone
+	all := func(name string) bool {
+		list := s.consumers[name]
+		for _, i := range list {
+			if !found[i] && !leads[i] {
+				return false
+			}
+		}
+		return len(list) > 0
+	}
+	for _, i := range slices.Backward(s.order) {
+		if n := s.nodes[i]; len(n.Outputs) > 0 && s.static[n.Outputs[0]] {
+			leads[i] = !slices.ContainsFunc(n.Outputs, func(name string) bool { return name == output || len(s.consumers[name]) > 0 && !all(name) })
+		}
+	}
+	names := map[string]bool{}
+	for name := range s.inits {
+		if name != output && all(name) {
+			names[name] = true
+		}
+	}
+	return names
+}
