@@ -49,6 +49,7 @@ type Posterior struct {
 
 	gradient      float64 // norm of the gradient of the MAP objective at θ*
 	noMode        string  // why leave-one-out misleads; "" where it does not
+	preflight     *report.Preflight
 	Evidence      gp.Evidence
 	traceError    float64
 	Tuning        *report.Tuning // nil without --tune-prior
@@ -151,7 +152,7 @@ func (f *fit) setPrecision(precision float64) error {
 // posterior returns what is the same for all methods.
 func (f *fit) posterior(dual Fitted) *Posterior {
 	return &Posterior{Dual: dual, Kernel: f.kernel, How: Method{Name: f.flags.Method, selection: f.flags.selection, mean: f.options.mean},
-		precision: f.precision, kernelPrecision: f.precision, factor: 1, gradient: gp.GradientNormOf(f.gradient, f.prior, f.theta), Tuning: f.tuning, noMode: f.noMode}
+		precision: f.precision, kernelPrecision: f.precision, factor: 1, gradient: gp.GradientNormOf(f.gradient, f.prior, f.theta), Tuning: f.tuning, noMode: f.noMode, preflight: f.preflight}
 }
 
 // prepare linearizes the training examples, or makes them a source that does
