@@ -8,14 +8,25 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // Novelty tells how unlike the training data each row is (E18). It comes from the
 // unscaled predictive: a calibrated one knows too little about what is far away.
 type Novelty struct {
-	// Score is the entropy of the predictive in nats for a likelihood of classes,
-	// and for others the predictive variance Var[y|x], noise included, summed over
-	// the outputs.
+	// Score is for a likelihood of classes the entropy of the predictive in nats. With
+	// more than two classes it is that of softmax(f̃_c/√(1 + π/8 Σ̃_cc)), f̃ = Hf and
+	// Σ̃ = HΣH with H = I − 11ᵀ/C: the shift common to all logits, which softmax ignores,
+	// is taken out. The entropy of the integral orders rows less well where the unscaled
+	// covariance is so wide that it is near log C for known rows too. For other
+	// likelihoods Score is the predictive variance Var[y|x], noise included, summed
+	// over the outputs.
+	//
+	// LeNet-5 of all of MNIST through 200 inducing examples, AUROC of 2,000 test digits
+	// against Kuzushiji-MNIST and digits turned by 90°: .9898 and .9826, by the integral
+	// .9809 and .9827, by the mutual information .9802 and .9860, by the network alone
+	// .9663 and .9342.
 	Score []float64
 	// Mutual is the mutual information of y and f in nats, H[E p(y|f)] − E H[p(y|f)],
 	// NaN where the link does not give it.
@@ -36,15 +47,18 @@ func NoveltyOf(ctx context.Context, link Link, lik Likelihood, mean, cov *mat.De
 	}
 	n := len(rows.kept)
 	score, mutual := make([]float64, n), make([]float64, n)
-	_, classes := lik.(Logistic)
+	l, classes := lik.(Logistic)
 	err = rows.each(ctx, workers, func(lo, hi int, _, mean, cov *mat.Dense) error {
 		if err := informationTo(score[lo:hi], mutual[lo:hi], link, lik, mean, cov); err != nil {
 			return err
 		}
-		if classes {
-			return nil
+		switch {
+		case !classes:
+			return varianceTo(score[lo:hi], link, lik, mean, cov)
+		case l.Softmax() && rows.c > 2:
+			moderatedEntropyTo(score[lo:hi], mean, cov)
 		}
-		return varianceTo(score[lo:hi], link, lik, mean, cov)
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -57,6 +71,30 @@ func NoveltyOf(ctx context.Context, link Link, lik Likelihood, mean, cov *mat.De
 		v.Score[i], v.Mutual[i] = score[k], mutual[k]
 	}
 	return v, nil
+}
+
+// moderatedEntropyTo writes the entropy of softmax(f̃_c/√(1 + π/8 Σ̃_cc)) with the moments
+// of the logits less their mean over the classes.
+func moderatedEntropyTo(dst []float64, mean, cov *mat.Dense) {
+	c := mean.RawMatrix().Cols
+	logits, prob := make([]float64, c), make([]float64, c)
+	for i := range dst {
+		block := dense.Slice(cov, i*c, (i+1)*c)
+		total, shift := 0.0, floats.Sum(mean.RawRowView(i))/float64(c)
+		for a := range c {
+			total += floats.Sum(block.RawRowView(a))
+		}
+		for a := range c {
+			// [HΣH]_aa = Σ_aa − 2/C Σ_b Σ_ab + 1/C² Σ_bc Σ_bc
+			v := block.At(a, a) - 2*floats.Sum(block.RawRowView(a))/float64(c) + total/float64(c*c)
+			logits[a] = (mean.At(i, a) - shift) / math.Sqrt(1+math.Pi/8*max(0, v))
+		}
+		Categorical{}.MeanTo(prob, logits)
+		dst[i] = 0
+		for _, p := range prob {
+			dst[i] -= xlogx(p)
+		}
+	}
 }
 
 // informationTo writes the entropy of the predictive and the mutual information. A

@@ -66,20 +66,56 @@ func TestNoveltyOfARegression(t *testing.T) {
 	require.Equal(t, 37, value.Row)
 }
 
-// Classes of several outputs by a link without entropies: the entropy of its mean.
+// The novelty of more than two classes is the entropy at the logits less their mean,
+// each divided by √(1 + π/8 of its variance): written here with matrices. A shift common
+// to all logits, of the mean or of the covariance, does not change it.
+func TestNoveltyOfSeveralClasses(t *testing.T) {
+	rng := newRand(24)
+	const n, c = 20, 4
+	mean, cov := randomMoments(rng, n, c, 2, 3)
+	v, err := NoveltyOf(t.Context(), nil, Categorical{}, mean, cov, 2)
+	require.NoError(t, err)
+	h := mat.NewDense(c, c, nil)
+	h.Apply(func(i, j int, _ float64) float64 { return map[bool]float64{true: 1}[i == j] - 1.0/c }, h)
+	shifted, wider := mat.DenseCopyOf(mean), mat.DenseCopyOf(cov)
+	for i := range n {
+		var f, s mat.Dense
+		f.Mul(h, mean.RowView(i))
+		s.Mul(h, cov.Slice(i*c, (i+1)*c, 0, c))
+		s.Mul(&s, h)
+		z, entropy := 0.0, 0.0
+		p := make([]float64, c)
+		for a := range c {
+			p[a] = math.Exp(f.At(a, 0) / math.Sqrt(1+math.Pi/8*s.At(a, a)))
+			z += p[a]
+		}
+		for a := range c {
+			entropy -= p[a] / z * math.Log(p[a]/z)
+		}
+		require.InDelta(t, entropy, v.Score[i], 1e-12)
+		for a := range c {
+			shifted.Set(i, a, mean.At(i, a)+7)
+			for b := range c {
+				wider.Set(i*c+a, b, cov.At(i*c+a, b)+40)
+			}
+		}
+	}
+	again, err := NoveltyOf(t.Context(), nil, Categorical{}, shifted, wider, 2)
+	require.NoError(t, err)
+	require.InDeltaSlice(t, v.Score, again.Score, 1e-10)
+	require.InDeltaSlice(t, v.Mutual, again.Mutual, 2e-3)
+}
+
+// A link without entropies gives no mutual information, and for several Bernoulli
+// outputs, which are as many problems, the entropy of its mean.
 func TestNoveltyByTheMean(t *testing.T) {
 	rng := newRand(23)
 	mean, cov := randomMoments(rng, 20, 4, 2, 1)
 	v, err := NoveltyOf(t.Context(), Probit{}, Categorical{}, mean, cov, 0)
 	require.NoError(t, err)
 	var prob mat.Dense
-	require.NoError(t, Probit{}.PredictTo(&prob, nil, Categorical{}, mean, cov))
-	want := make([]float64, 20)
-	EntropyTo(want, &prob)
-	require.Equal(t, want, v.Score)
 	require.True(t, math.IsNaN(v.Mutual[0]))
 	// Two Bernoulli outputs are two problems.
-	prob.Reset()
 	mean, cov = randomMoments(rng, 5, 2, 2, 1)
 	v, err = NoveltyOf(t.Context(), Probit{}, Bernoulli{}, mean, cov, 0)
 	require.NoError(t, err)

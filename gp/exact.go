@@ -17,6 +17,9 @@ type Exact struct {
 	x     *linearize.Batch
 	o     Options
 	refit bool
+	// ofKept is C where the training examples are kept rows, which have one output
+	// each; else 0.
+	ofKept int
 
 	g      gram
 	tile   int       // bytes of a tile of cross-kernel
@@ -199,7 +202,16 @@ func (e *Exact) Refitted() bool { return e.refit }
 // posterior has their texts alone.
 func (e *Exact) Warnings() []error { return e.warnings }
 
+// outputs returns the number of outputs of a training example.
 func (e *Exact) outputs() int { return e.lambda.c }
+
+// predicted returns C, the number of outputs of an input to predict.
+func (e *Exact) predicted() int {
+	if e.ofKept > 0 {
+		return e.ofKept
+	}
+	return e.outputs()
+}
 
 // hasDualMean tells whether the predictive mean is m + K_*n α rather than x.F.
 func (e *Exact) hasDualMean() bool { return e.refit || e.o.Mean == LinearGaussian }

@@ -14,7 +14,8 @@ import (
 
 // An own holds the rows of training example i that its removal needs, with
 // B = UᵀU: V = [K R U⁻¹]_i, C×N·C, and T = [U⁻¹]_i from its column i·C on, before which
-// it is zero. From these
+// it is zero. Where the posterior is built on kept rows, T has those that example i
+// keeps. From these
 //
 //	h = κ_ii − V Vᵀ,  [B⁻¹]_ii = T Tᵀ,  R_iᵀh = T Vᵀ  (E6)
 //	cov_−i = h + hR[B⁻¹]_ii⁻¹Rᵀh = κ_ii − V(I − Tᵀ(TTᵀ)⁻¹T)Vᵀ  (E17)
@@ -66,7 +67,7 @@ func (e *Exact) eachOwn(ctx context.Context, rows []int, progress func(done int)
 // the rows of T are not independent.
 func (o own) project() (l, y blas64.General, ok bool) {
 	c := o.t.Rows
-	l, y = dense.New(c, c), dense.New(c, c)
+	l, y = dense.New(c, c), dense.New(o.v.Rows, c)
 	for a := range c {
 		row := dense.Row(o.t, a)
 		// The second pass removes what rounding left in the first.
@@ -84,7 +85,7 @@ func (o own) project() (l, y blas64.General, ok bool) {
 		floats.Scale(1/norm, row)
 		l.Data[a*c+a] = norm
 	}
-	for a := range c {
+	for a := range o.v.Rows {
 		row := dense.Row(o.v, a)[o.v.Cols-o.t.Cols:]
 		for b := range c {
 			q := dense.Row(o.t, b)

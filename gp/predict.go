@@ -44,7 +44,7 @@ func (e *Exact) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *lineariz
 
 // tileOf returns how many of t test examples are taken at once.
 func (e *Exact) tileOf(t int) int {
-	return max(1, min(t, e.tile/8/e.outputs()/e.g.n))
+	return max(1, min(t, e.tile/8/e.predicted()/e.g.n))
 }
 
 // predictTile is PredictTo for examples whose cross-kernel fits in scratch.
@@ -55,7 +55,7 @@ func (e *Exact) predictTile(ctx context.Context, mean, cov *mat.Dense, x *linear
 	if err := checkFinite("network output", x.F); err != nil {
 		return err
 	}
-	v := blas64.General{Rows: x.Len() * e.outputs(), Cols: e.g.n, Stride: e.g.n, Data: scratch}
+	v := blas64.General{Rows: x.Len() * e.predicted(), Cols: e.g.n, Stride: e.g.n, Data: scratch}
 	if cov != nil || mean != nil && e.hasDualMean() {
 		e.k.BlockTo(dense.View(truncated(v)), x, e.x)
 	}
@@ -95,7 +95,7 @@ func (e *Exact) meanTo(mean *mat.Dense, x *linearize.Batch, cross blas64.General
 
 // marginals subtracts V Vᵀ, V = K_*n R U⁻¹, from the prior's C×C blocks.
 func (e *Exact) marginals(ctx context.Context, cov *mat.Dense, v blas64.General) error {
-	c := e.outputs()
+	c := e.predicted()
 	prior := make([]float64, c)
 	for first := 0; first < v.Rows; first += c {
 		if c >= wide {
@@ -187,16 +187,16 @@ func (e *Exact) subtractGram(ctx context.Context, cov *mat.Dense, v blas64.Gener
 			g.Data[j*g.Stride+i] = g.Data[i*g.Stride+j]
 		}
 	}
-	return SettleVariances(cov, prior, rounding, 0, e.outputs())
+	return SettleVariances(cov, prior, rounding, 0, e.predicted())
 }
 
 // checkInputs returns the numbers of examples and outputs. It panics where x does
 // not fit the training examples.
 func (e *Exact) checkInputs(x *linearize.Batch) (t, c int) {
-	if t = x.Len(); t > 0 && (x.Outputs() != e.outputs() || x.P != e.x.P) {
+	if t = x.Len(); t > 0 && (x.Outputs() != e.predicted() || x.P != e.x.P) {
 		panic("gp: inputs do not fit the training examples")
 	}
-	return t, e.outputs()
+	return t, e.predicted()
 }
 
 // truncated returns g with its data cut off behind its last entry.

@@ -118,3 +118,41 @@ func TestLeaveOneOutReferences(t *testing.T) {
 		})
 	}
 }
+
+// By the posterior of all rows the means are those of the exact posterior, where the
+// inducing examples are few too, and the covariance stays that of Nyström. The means of
+// Nyström alone lie far nearer to the network.
+func TestLeaveOneOutByKeptRows(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		p, s := q.fit(t, q.some(t), nil), q.Sites(t)
+		rows := matrices.Range(q.N)
+		k, err := gp.Keep(t.Context(), q.Kernel, q.Train, s, nil)
+		require.NoError(t, err)
+		kept, err := gp.FitKept(t.Context(), q.Kernel, q.Train, s, k, nil)
+		require.NoError(t, err)
+		exact, err := gp.Fit(t.Context(), q.Kernel, q.Train, s, nil)
+		require.NoError(t, err)
+		var mean, cov, alone, aloneCov mat.Dense
+		require.NoError(t, p.LeaveOneOutBy(t.Context(), kept, &mean, &cov, rows, q.Train))
+		require.NoError(t, p.LeaveOneOutBy(t.Context(), kept, &alone, nil, rows, q.Train))
+		require.NoError(t, p.LeaveOneOutBy(t.Context(), kept, nil, &aloneCov, rows, q.Train))
+		require.True(t, mat.Equal(&mean, &alone) && mat.Equal(&cov, &aloneCov))
+		nystrom, nystromCov := q.leftOut(t, p, rows...)
+		require.True(t, mat.Equal(nystromCov, &cov))
+		want, _ := q.leftOut(t, exact, rows...)
+		for i := range q.N {
+			sd := math.Sqrt(mat.Trace(cov.Slice(i*q.C, (i+1)*q.C, 0, q.C)))
+			for c := range q.C {
+				tolerance := 1e-9 * (1 + math.Abs(want.At(i, c)))
+				if mean.At(i, c) == nystrom.At(i, c) {
+					tolerance = 1e-3 * sd
+				}
+				require.InDelta(t, want.At(i, c), mean.At(i, c), tolerance, "row %d", i)
+			}
+		}
+	})
+	q := problems(t)[0]
+	require.Panics(t, func() {
+		_ = q.refit(t, q.some(t), nil).LeaveOneOutBy(t.Context(), nil, new(mat.Dense), nil, []int{0}, q.Train.Slice(0, 1))
+	})
+}

@@ -305,7 +305,7 @@ func TestCalibrateUsage(t *testing.T) {
 	} {
 		require.Contains(t, refuse(t, 2, c.args...), c.want)
 	}
-	require.Contains(t, refuse(t, 2, "predict", "--valid-data", csv), "a target, split, test or validation file was asked for; they need data from a .csv file")
+	require.Contains(t, refuse(t, 2, "predict", "--valid-data", csv), "a target, split, test or validation file was asked for; they need data from a .csv or .npz file")
 }
 
 // A saved posterior has its calibration, and --calibrate none leaves it out; a file

@@ -170,7 +170,9 @@ func (f *fit) candidateOf(q *Posterior) *candidate {
 		evidence: q.Evidence.Value,
 		f:        q.Dual.Sites().F,
 		leaveOneOut: func(ctx context.Context) (*moments, error) {
-			return q.leaveOneOut(ctx, f.con, f.problem, q.leftOut(f.problem))
+			// A candidate is a refit, whose own means need no warning.
+			m, _, err := q.leaveOneOut(ctx, f.con, f.problem, q.leftOut(f.problem))
+			return m, err
 		},
 		heldOut: func(ctx context.Context) (*moments, error) { return q.heldOutMoments(ctx, f.con, f.problem, f.heldOut) },
 	}

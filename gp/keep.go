@@ -1,0 +1,214 @@
+package gp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// Kept are the rows of the training data that a posterior is built on (E16). A row is
+// an example i with an eigenvector u of Λ_i: the observation of uᵀf_i with weight λ, the
+// eigenvalue. A network is sure of most training examples, and there Λ is nearly zero:
+// the rows that are left out say almost nothing. Rows are in the order of examples.
+type Kept struct {
+	Examples   []int      // the example of each row, ascending
+	Directions *mat.Dense // u of each row, n×C; those of an example are orthonormal
+	Lambda     []float64  // λ > 0
+	Strength   []float64  // s = λ uᵀκ(x_i,x_i)u
+	Trace      float64    // Σ λ of the kept rows
+	Total      float64    // tr Λ over all examples
+}
+
+// Len returns the number of rows.
+func (k *Kept) Len() int { return len(k.Examples) }
+
+// KeepOptions say which rows to keep. A nil *KeepOptions keeps all with λ > 0.
+type KeepOptions struct {
+	// Strength is the threshold τ: rows with s > τ are kept.
+	Strength float64
+	// Most bounds the number of rows, and those with the largest s are kept; 0 is
+	// no bound. With it, s is computed of the 2·Most rows with the largest λ alone,
+	// so that the other examples need not be linearized.
+	Most     int
+	Workers  int // 0 means GOMAXPROCS
+	Progress func(stage string, done, total int)
+}
+
+// StageKeep counts the rows whose strength is computed by Keep.
+const StageKeep = "strengths"
+
+// keepTile is how many rows Keep linearizes at once.
+const keepTile = 500
+
+// Keep chooses rows of the training examples x with sites s. It fails with
+// ErrNoExamples, with a *NotFiniteError where a prior variance is NaN or Inf, and with
+// ctx.Err(), wrapped.
+func Keep(ctx context.Context, k ntk.Kernel, x linearize.Source, s *Sites, o *KeepOptions) (*Kept, error) {
+	var opt KeepOptions
+	if o != nil {
+		opt = *o
+	}
+	if opt.Strength < 0 || opt.Most < 0 {
+		panic("gp: negative strength or number of rows to keep")
+	}
+	if opt.Progress == nil {
+		opt.Progress = func(string, int, int) {}
+	}
+	if s.F.RawMatrix().Rows != x.Len() {
+		panic("gp: sites and examples differ in size")
+	}
+	if x.Len() == 0 {
+		return nil, ErrNoExamples
+	}
+	all, total, err := directions(ctx, s, opt.Workers)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Most > 0 && len(all) > 2*opt.Most {
+		slices.SortStableFunc(all, func(a, b keptRow) int { return cmp.Compare(b.lambda, a.lambda) })
+		all = all[:2*opt.Most]
+		slices.SortStableFunc(all, func(a, b keptRow) int { return cmp.Compare(a.example, b.example) })
+	}
+	if err := strengths(ctx, k, x, all, &opt); err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(r keptRow) bool { return !(r.strength > opt.Strength) })
+	if opt.Most > 0 && len(all) > opt.Most {
+		slices.SortStableFunc(all, func(a, b keptRow) int { return cmp.Compare(b.strength, a.strength) })
+		all = all[:opt.Most]
+		slices.SortStableFunc(all, func(a, b keptRow) int { return cmp.Compare(a.example, b.example) })
+	}
+	return newKept(all, total, s.outputs()), nil
+}
+
+// A keptRow is one row that may be kept.
+type keptRow struct {
+	example          int
+	direction        []float64
+	lambda, strength float64
+}
+
+func newKept(rows []keptRow, total float64, c int) *Kept {
+	k := &Kept{Total: total, Directions: new(mat.Dense)}
+	if len(rows) > 0 {
+		k.Directions = mat.NewDense(len(rows), c, nil)
+	}
+	for i, r := range rows {
+		k.Examples, k.Lambda, k.Strength = append(k.Examples, r.example), append(k.Lambda, r.lambda), append(k.Strength, r.strength)
+		k.Directions.SetRow(i, r.direction)
+		k.Trace += r.lambda
+	}
+	return k
+}
+
+// directions returns the eigenvectors of all Λ_i with a positive eigenvalue, and tr Λ.
+// A diagonal Λ_i has the axes of the outputs as eigenvectors.
+func directions(ctx context.Context, s *Sites, workers int) (rows []keptRow, total float64, err error) {
+	const tile = 256
+	n, c := s.F.Dims()
+	parts := make([][]keptRow, par.Tiles(n, tile))
+	err = par.Do(ctx, workers, len(parts), func(p int) error {
+		lo, hi := par.Bounds(p, n, tile)
+		for i := lo; i < hi; i++ {
+			own, err := directionsOf(dense.Slice(s.Lambda, i*c, (i+1)*c), i)
+			if err != nil {
+				return err
+			}
+			parts[p] = append(parts[p], own...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	rows = slices.Concat(parts...)
+	for _, r := range rows {
+		total += r.lambda
+	}
+	return rows, total, nil
+}
+
+// directionsOf returns the eigenvectors of Λ_i with eigenvalues above rounding.
+func directionsOf(lambda *mat.Dense, i int) ([]keptRow, error) {
+	c, _ := lambda.Dims()
+	values, vectors := make([]float64, c), identity(c)
+	if diagonal := newBlockDiag(lambda).diag; diagonal != nil {
+		copy(values, diagonal)
+	} else {
+		sym := mat.NewSymDense(c, nil)
+		for a := range c {
+			for b := a; b < c; b++ {
+				sym.SetSym(a, b, lambda.At(a, b))
+			}
+		}
+		var eigen mat.EigenSym
+		if !eigen.Factorize(sym, true) {
+			return nil, fmt.Errorf("gp: the eigenvectors of Λ of example %d were not found", i)
+		}
+		eigen.Values(values)
+		eigen.VectorsTo(vectors)
+	}
+	var rows []keptRow
+	for j, v := range values {
+		// The eigenvalues of a softmax's null direction are rounding.
+		if v > 4*float64(c)*epsilon*slices.Max(values) {
+			rows = append(rows, keptRow{example: i, direction: mat.Col(nil, j, vectors), lambda: v})
+		}
+	}
+	return rows, nil
+}
+
+// identity returns the identity matrix.
+func identity(c int) *mat.Dense {
+	m := mat.NewDense(c, c, nil)
+	for i := range c {
+		m.Set(i, i, 1)
+	}
+	return m
+}
+
+// strengths sets s = λ uᵀκ(x_i,x_i)u.
+func strengths(ctx context.Context, k ntk.Kernel, x linearize.Source, rows []keptRow, o *KeepOptions) error {
+	for p := range par.Tiles(len(rows), keepTile) {
+		lo, hi := par.Bounds(p, len(rows), keepTile)
+		b, err := gatherKept(ctx, x, newKept(rows[lo:hi], 0, len(rows[lo].direction)))
+		if err != nil {
+			return stopped("choosing rows to keep", err)
+		}
+		prior := mat.NewDense(hi-lo, 1, nil)
+		k.DiagTo(prior, b)
+		for i := range hi - lo {
+			r := &rows[lo+i]
+			v := prior.At(i, 0)
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return &NotFiniteError{What: "prior variance", Row: r.example, Value: v, Remedy: tooLarge}
+			}
+			r.strength = r.lambda * v
+		}
+		o.Progress(StageKeep, hi, len(rows))
+	}
+	return nil
+}
+
+// gatherKept linearizes rows, as examples with one output each.
+func gatherKept(ctx context.Context, x linearize.Source, k *Kept) (*linearize.Batch, error) {
+	var parts []*linearize.Batch
+	for p := range par.Tiles(k.Len(), keepTile) {
+		lo, hi := par.Bounds(p, k.Len(), keepTile)
+		b, err := linearize.GatherCombined(ctx, x, k.Examples[lo:hi], dense.Slice(k.Directions, lo, hi))
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, b)
+	}
+	return linearize.Concat(parts...), nil
+}

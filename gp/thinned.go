@@ -1,0 +1,196 @@
+package gp
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A Thinned is the exact posterior given the kept rows of the training examples (E16),
+// at the trained parameters: its mean is f(x;θ*). Because it has seen fewer
+// observations, its covariance is never smaller than that of all rows, and the
+// difference is as small as what the other rows say. It takes memory in proportion to
+// the square of the number of kept rows, whatever N and C are.
+type Thinned struct {
+	e     *Exact // of the kept rows, which have one output each
+	x     linearize.Source
+	sites *Sites
+	kept  *Kept
+}
+
+var _ Latent = (*Thinned)(nil)
+
+// FitKept returns the posterior given the kept rows of the training examples x with
+// sites s. It fails as Fit does.
+func FitKept(ctx context.Context, k ntk.Kernel, x linearize.Source, s *Sites, kept *Kept, o *Options) (*Thinned, error) {
+	n, c := s.F.Dims()
+	switch {
+	case n != x.Len():
+		panic("gp: sites and examples differ in size")
+	case kept.Len() == 0:
+		return nil, ErrNoExamples
+	case o != nil && o.Mean != Network:
+		panic("gp: a posterior of kept rows has the mean of the network")
+	}
+	err := CheckMemory("an exact posterior of kept rows", TrainingExamples, kept.Len(), o.withDefaults().MaxMemory, func(n int) int64 { return Bytes(n, 1) })
+	if err != nil {
+		return nil, err
+	}
+	z, err := gatherKept(ctx, x, kept)
+	if err != nil {
+		return nil, stopped("linearizing kept rows", err)
+	}
+	e, err := newExact(ctx, k, z, o)
+	if err != nil {
+		return nil, namedKept(err, kept)
+	}
+	if err := e.condition(ctx, kept.sites(s)); err != nil {
+		return nil, namedKept(err, kept)
+	}
+	e.warnJitter()
+	e.ofKept = c
+	return &Thinned{e, x, s, kept}, nil
+}
+
+// sites returns the sites of the rows.
+func (k *Kept) sites(s *Sites) *Sites {
+	n := k.Len()
+	column := func() *mat.Dense { return mat.NewDense(n, 1, nil) }
+	to := &Sites{F: column(), Residual: column(), Lambda: column(), Root: column(), LogLik: s.LogLik}
+	for i, at := range k.Examples {
+		u := k.Directions.RawRowView(i)
+		to.F.Set(i, 0, floats.Dot(u, s.F.RawRowView(at)))
+		to.Residual.Set(i, 0, floats.Dot(u, s.Residual.RawRowView(at)))
+		to.Lambda.Set(i, 0, k.Lambda[i])
+	}
+	to.Root.Apply(func(i, _ int, _ float64) float64 { return math.Sqrt(k.Lambda[i]) }, to.Root)
+	return to
+}
+
+// namedKept names the example in an error about a kept row.
+func namedKept(err error, k *Kept) error {
+	if e, ok := err.(*NotFiniteError); ok {
+		e.Row = k.Examples[e.Row]
+	}
+	return err
+}
+
+// Kept returns the rows that the posterior is built on; they must not be changed.
+func (t *Thinned) Kept() *Kept { return t.kept }
+
+// Warnings holds *JitterWarning.
+func (t *Thinned) Warnings() []error { return t.e.Warnings() }
+
+// LogDet returns log det B of the kept rows, a lower bound of that of all rows (E16).
+func (t *Thinned) LogDet() float64 { return t.e.f.logDet }
+
+// PredictTo implements Latent. The mean is f(x;θ*).
+func (t *Thinned) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	return t.e.PredictTo(ctx, mean, cov, x)
+}
+
+// JointTo implements Latent. The mean is f(x;θ*).
+func (t *Thinned) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	return t.e.JointTo(ctx, mean, cov, x)
+}
+
+// LeaveOneOutTo writes the posterior of the function at training inputs without the
+// example itself (E17), as Dual.LeaveOneOutTo does, for any training examples: the
+// rows that an example keeps are taken out, and the step is made with its whole
+// residual.
+func (t *Thinned) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+	if x.Len() != len(rows) {
+		panic("gp: rows and examples differ in number")
+	}
+	n, c := len(rows), t.e.predicted()
+	dense.SizeTo(mean, n, c)
+	dense.SizeTo(cov, n*c, c)
+	if mean == nil && cov == nil || n == 0 {
+		return ctx.Err()
+	}
+	step := t.e.tileOf(n)
+	for p := range par.Tiles(n, step) {
+		lo, hi := par.Bounds(p, n, step)
+		if err := t.leaveOutTile(ctx, dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), rows[lo:hi], x.Slice(lo, hi)); err != nil {
+			return shifted(err, lo)
+		}
+		t.e.o.Progress(StageLeaveOneOut, hi, n)
+	}
+	return nil
+}
+
+// leaveOutTile is LeaveOneOutTo for a few examples.
+func (t *Thinned) leaveOutTile(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return stopped("leaving out examples", err)
+	}
+	e, c := t.e, t.e.predicted()
+	v := dense.New(len(rows)*c, e.g.n)
+	e.k.BlockTo(dense.View(v), x, e.x)
+	if err := e.f.half(ctx, v); err != nil {
+		return stopped("leaving out examples", err)
+	}
+	if cov == nil {
+		cov = mat.NewDense(len(rows)*c, c, nil)
+	}
+	e.k.DiagTo(cov, x)
+	inverse, first, err := t.inverseOfOwn(ctx, rows)
+	if err != nil {
+		return err
+	}
+	return par.Do(ctx, e.o.Workers, len(rows), func(k int) error {
+		i, cov := rows[k], dense.Slice(cov, k*c, (k+1)*c)
+		o := own{v: dense.Rows(v, k*c, (k+1)*c)}
+		if lo, hi := first[k], first[k+1]; lo < hi {
+			from, _ := slices.BinarySearch(t.kept.Examples, i)
+			o.t = dense.Cols(dense.Rows(inverse, lo, hi), from, e.g.n)
+			if _, _, ok := o.project(); !ok {
+				fillNaN(cov)
+			}
+		}
+		prior := make([]float64, c)
+		for j := range prior {
+			prior[j] = cov.At(j, j)
+		}
+		// cov_−i = κ_ii − V(I − Tᵀ(TTᵀ)⁻¹T)Vᵀ (E17)
+		subtractOwnGram(cov, o.v)
+		if SettleVariances(cov, prior, rounding, k, c) != nil {
+			fillNaN(cov)
+		}
+		if mean != nil {
+			leftOutTo(mean.RawRowView(k), cov, t.sites.F.RawRowView(i), t.sites.Residual.RawRowView(i))
+		}
+		return nil
+	})
+}
+
+// inverseOfOwn returns the rows of U⁻¹ that belong to the kept rows of some examples:
+// rows [first[k], first[k+1]) to example k.
+func (t *Thinned) inverseOfOwn(ctx context.Context, rows []int) (_ blas64.General, first []int, err error) {
+	var at []int
+	first = []int{0}
+	for _, i := range rows {
+		from, _ := slices.BinarySearch(t.kept.Examples, i)
+		for j := from; j < t.kept.Len() && t.kept.Examples[j] == i; j++ {
+			at = append(at, j)
+		}
+		first = append(first, len(at))
+	}
+	inverse := dense.New(len(at), t.e.g.n)
+	if len(at) == 0 {
+		return inverse, first, nil
+	}
+	if err := t.e.f.inverseRowsTo(ctx, inverse, at); err != nil {
+		return inverse, nil, stopped("inverting the factor of I + RᵀKR", err)
+	}
+	return inverse, first, nil
+}

@@ -1,0 +1,229 @@
+package gp_test
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Strengths, covariances and log determinants of kept rows are those of PyTorch at
+// seven thresholds, and what is dropped only widens the posterior (E16).
+func TestE16(t *testing.T) {
+	for _, name := range toys {
+		t.Run(name, func(t *testing.T) {
+			r := openReference(t, name)
+			s := r.sites(t)
+			part := testref.Open(t, "selection/"+name)
+			strengths, kept := part.Floats("site_strength"), part.Floats("site_kept")
+			covs, logDets := part.Floats("site_kept_cov_test"), part.Floats("site_kept_log_det")
+			exact := r.Floats("posterior_cov_test")
+			n := r.Test.Len() * r.Test.Outputs() * r.Test.Outputs()
+			c := r.Test.Outputs()
+			for j, threshold := range part.Floats("site_threshold") {
+				k, err := gp.Keep(t.Context(), r.Kernel, r.Train, s, &gp.KeepOptions{Strength: threshold})
+				require.NoError(t, err)
+				require.Equal(t, int(kept[j]), k.Len(), "rows with a strength above %v", threshold)
+				var want []float64
+				for _, v := range strengths {
+					if v > threshold {
+						want = append(want, v)
+					}
+				}
+				testref.RequireClose(t, k.Strength, want, 1e-8, "strengths")
+				thin, err := gp.FitKept(t.Context(), r.Kernel, r.Train, s, k, nil)
+				require.NoError(t, err)
+				var mean, cov mat.Dense
+				require.NoError(t, thin.PredictTo(t.Context(), &mean, &cov, r.Test))
+				require.True(t, mat.Equal(r.Test.F, &mean))
+				testref.RequireClose(t, flat(&cov), covs[j*n:(j+1)*n], 1e-8, "covariance")
+				require.InEpsilon(t, logDets[j], thin.LogDet(), 1e-8)
+				for i := range r.Test.Len() {
+					wider := mat.NewSymDense(c, nil)
+					for a := range c {
+						for b := a; b < c; b++ {
+							wider.SetSym(a, b, cov.At(i*c+a, b)-exact[(i*c+a)*c+b])
+						}
+					}
+					var eigen mat.EigenSym
+					require.True(t, eigen.Factorize(wider, false))
+					require.GreaterOrEqual(t, eigen.Values(nil)[0], -1e-9*mat.Max(&cov), "test row %d", i)
+				}
+			}
+		})
+	}
+}
+
+// With all rows kept the posterior is the exact one, and so is what it predicts of each
+// example without that example.
+func TestThinnedOfAllRowsIsExact(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		thin, exact := q.thinned(t, nil), q.fit(t, nil)
+		for what, predict := range map[string]func(l gp.Latent, mean, cov *mat.Dense) error{
+			"prediction": func(l gp.Latent, mean, cov *mat.Dense) error { return l.PredictTo(t.Context(), mean, cov, q.test) },
+			"joint":      func(l gp.Latent, mean, cov *mat.Dense) error { return l.JointTo(t.Context(), mean, cov, q.test) },
+			"leave-one-out": func(l gp.Latent, mean, cov *mat.Dense) error {
+				return l.(leaver).LeaveOneOutTo(t.Context(), mean, cov, dense.Range(q.n), q.train)
+			},
+		} {
+			var mean, cov, wantMean, wantCov mat.Dense
+			require.NoError(t, predict(thin, &mean, &cov))
+			require.NoError(t, predict(exact, &wantMean, &wantCov))
+			requireClose(t, what+", mean", &mean, &wantMean, 1e-9)
+			requireClose(t, what+", covariance", &cov, &wantCov, 1e-9)
+			var alone mat.Dense
+			require.NoError(t, predict(thin, nil, &alone))
+			require.True(t, mat.Equal(&cov, &alone))
+		}
+		var mean mat.Dense
+		require.NoError(t, thin.LeaveOneOutTo(t.Context(), &mean, nil, []int{1}, q.some(t, 1)))
+	})
+}
+
+type leaver interface {
+	LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error
+}
+
+// thinned is the posterior of the rows that o keeps.
+func (q *problem) thinned(t *testing.T, o *gp.KeepOptions) *gp.Thinned {
+	t.Helper()
+	s := q.sites(t)
+	k, err := gp.Keep(t.Context(), q.kernel, q.train, s, o)
+	require.NoError(t, err)
+	thin, err := gp.FitKept(t.Context(), q.kernel, q.train, s, k, nil)
+	require.NoError(t, err)
+	return thin
+}
+
+// Leaving out an example is to take its rows out of those that are kept, also where it
+// keeps none.
+func TestThinnedLeaveOneOutRemovesOwnRows(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		s := q.sites(t)
+		thin := q.thinned(t, &gp.KeepOptions{Most: q.n * q.c / 2})
+		require.LessOrEqual(t, thin.Kept().Len(), q.n*q.c/2)
+		rows := dense.Range(min(q.n, 12))
+		var mean, cov mat.Dense
+		require.NoError(t, thin.LeaveOneOutTo(t.Context(), &mean, &cov, rows, q.train.Slice(0, len(rows))))
+		for _, i := range rows {
+			rest := withoutExample(thin.Kept(), i)
+			again, err := gp.FitKept(t.Context(), q.kernel, q.train, s, rest, nil)
+			require.NoError(t, err)
+			x := q.some(t, i)
+			var want, step mat.Dense
+			require.NoError(t, again.PredictTo(t.Context(), nil, &want, x))
+			requireClose(t, "covariance", cov.Slice(i*q.c, (i+1)*q.c, 0, q.c), &want, 1e-9)
+			step.Mul(&want, s.Residual.RowView(i))
+			step.Sub(q.train.F.RowView(i), &step)
+			requireClose(t, "mean", mean.RowView(i), &step, 1e-9)
+		}
+	})
+}
+
+func withoutExample(k *gp.Kept, i int) *gp.Kept {
+	to := &gp.Kept{Total: k.Total}
+	var directions []float64
+	for j, at := range k.Examples {
+		if at == i {
+			continue
+		}
+		to.Examples, to.Lambda, to.Strength = append(to.Examples, at), append(to.Lambda, k.Lambda[j]), append(to.Strength, k.Strength[j])
+		directions = append(directions, k.Directions.RawRowView(j)...)
+	}
+	_, c := k.Directions.Dims()
+	to.Directions = mat.NewDense(len(to.Examples), c, directions)
+	return to
+}
+
+// The strongest rows are kept; their traces and those of the others add up to tr Λ, and
+// directions of an example are orthonormal.
+func TestKeep(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		s := q.sites(t)
+		all, err := gp.Keep(t.Context(), q.kernel, q.train, s, nil)
+		require.NoError(t, err)
+		trace := 0.0
+		for i := range q.n {
+			trace += mat.Trace(s.Lambda.Slice(i*q.c, (i+1)*q.c, 0, q.c))
+		}
+		require.InEpsilon(t, trace, all.Total, 1e-12)
+		require.InEpsilon(t, trace, all.Trace, 1e-12)
+		for i, at := range all.Examples {
+			for j := range i + 1 {
+				if all.Examples[j] == at {
+					want := map[bool]float64{true: 1}[i == j]
+					require.InDelta(t, want, mat.Dot(all.Directions.RowView(i), all.Directions.RowView(j)), 1e-12)
+				}
+			}
+		}
+		most := max(1, all.Len()/3)
+		some, err := gp.Keep(t.Context(), q.kernel, q.train, s, &gp.KeepOptions{Most: most, Workers: 3})
+		require.NoError(t, err)
+		require.Equal(t, most, some.Len())
+		require.IsNonDecreasing(t, some.Examples)
+		require.Less(t, some.Trace, some.Total*(1+1e-12))
+		// The strongest of the 2·most rows with the largest λ.
+		by := dense.Range(all.Len())
+		slices.SortStableFunc(by, func(i, j int) int { return cmp.Compare(all.Lambda[j], all.Lambda[i]) })
+		by = by[:min(len(by), 2*most)]
+		slices.SortFunc(by, func(i, j int) int { return cmp.Compare(all.Strength[j], all.Strength[i]) })
+		var want []float64
+		for _, i := range by[:most] {
+			want = append(want, all.Strength[i])
+		}
+		got := slices.Clone(some.Strength)
+		slices.SortFunc(got, func(a, b float64) int { return cmp.Compare(b, a) })
+		require.InDeltaSlice(t, want, got, 1e-12*want[0])
+	})
+}
+
+// The results do not depend on the number of workers, and a done context ends each of
+// them.
+func TestThinnedWorkersAndCancel(t *testing.T) {
+	q := problems(t)[4]
+	s := q.sites(t)
+	var before [3]mat.Dense
+	for at, workers := range []int{1, 2, 5} {
+		k, err := gp.Keep(t.Context(), q.kernel, q.train, s, &gp.KeepOptions{Most: q.n, Workers: workers})
+		require.NoError(t, err)
+		thin, err := gp.FitKept(t.Context(), q.kernel, q.train, s, k, &gp.Options{Workers: workers})
+		require.NoError(t, err)
+		var got [3]mat.Dense
+		require.NoError(t, thin.LeaveOneOutTo(t.Context(), &got[0], &got[1], dense.Range(q.n), q.train))
+		require.NoError(t, thin.PredictTo(t.Context(), nil, &got[2], q.test))
+		for i := range got {
+			require.True(t, at == 0 || mat.Equal(&before[i], &got[i]), "%d workers", workers)
+		}
+		before = got
+
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = gp.Keep(done, q.kernel, q.train, s, nil)
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = gp.FitKept(done, q.kernel, q.train, s, k, nil)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, thin.LeaveOneOutTo(done, new(mat.Dense), nil, []int{0}, q.some(t, 0)), context.Canceled)
+	}
+}
+
+func TestKeepRefusals(t *testing.T) {
+	q := problems(t)[0]
+	s := q.sites(t)
+	_, err := gp.FitKept(t.Context(), q.kernel, q.train, s, &gp.Kept{}, nil)
+	require.ErrorIs(t, err, gp.ErrNoExamples)
+	k, err := gp.Keep(t.Context(), q.kernel, q.train, s, nil)
+	require.NoError(t, err)
+	var memory *gp.MemoryError
+	_, err = gp.FitKept(t.Context(), q.kernel, q.train, s, k, &gp.Options{MaxMemory: 100})
+	require.ErrorAs(t, err, &memory)
+	require.Panics(t, func() { _, _ = gp.Keep(t.Context(), q.kernel, q.train, s, &gp.KeepOptions{Strength: -1}) })
+	require.Panics(t, func() { _, _ = gp.FitKept(t.Context(), q.kernel, q.train, s, k, &gp.Options{Mean: gp.LinearGaussian}) })
+}

@@ -1,0 +1,73 @@
+package sparse
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// stillMean is the distance, relative to the standard deviation without the example,
+// by which leaving out an example must be able to move its mean for LeaveOneOutBy to
+// ask the posterior of kept rows.
+const stillMean = 1e-3
+
+// LeaveOneOutBy is LeaveOneOutTo with the means of another posterior, which is given the
+// kept rows of the same training examples (E16). The covariance is that of this
+// posterior, since it is what PredictTo gives for a new input.
+//
+// Where the mean is f(x;θ*), the network has fitted each example in all directions,
+// whereas h = φᵀA'⁻¹φ is its leverage in the span of the inducing examples alone (E17).
+// With few of them the mean of LeaveOneOutTo hardly moves, and the example seems to be
+// predicted as well without itself as with it. Kept rows have no such limit: what is
+// dropped makes cov_−i a little too large instead.
+//
+// An example whose residual r is so small that not even the prior covariance could move
+// its mean, tr κ_ii·‖r‖ ≤ 1e-3 of its standard deviation, keeps the mean of LeaveOneOutTo.
+// The posterior must have the mean f(x;θ*), and kept the same kernel.
+func (p *Posterior) LeaveOneOutBy(ctx context.Context, kept *gp.Thinned, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+	if p.linearMean() {
+		panic("sparse: leave-one-out by kept rows is for the mean f(x;θ*)")
+	}
+	t, c := p.checkOwn(rows, x)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(cov, t*c, c)
+	if err := ctx.Err(); err != nil || mean == nil && cov == nil {
+		return err
+	}
+	moves := make([]bool, t)
+	err := p.eachOwn(ctx, rows, x, mean != nil, func(at int, o *own) {
+		o.leaveOut(mean, cov, at)
+		variance := mat.Trace(o.h) + mat.Trace(o.d)
+		moves[at] = !(mat.Trace(o.prior)*floats.Norm(o.r, 2) <= stillMean*math.Sqrt(max(0, variance)))
+	})
+	if err != nil || mean == nil {
+		return err
+	}
+	var places, moved []int
+	for at, m := range moves {
+		if m {
+			places, moved = append(places, at), append(moved, rows[at])
+		}
+	}
+	if len(places) == 0 {
+		return nil
+	}
+	some, err := x.Gather(ctx, places)
+	if err != nil {
+		return err
+	}
+	step := mat.NewDense(len(places), c, nil)
+	if err := kept.LeaveOneOutTo(ctx, step, nil, moved, some); err != nil {
+		return err
+	}
+	for k, at := range places {
+		mean.SetRow(at, step.RawRowView(k))
+	}
+	return nil
+}
