@@ -317,7 +317,7 @@ func (l *look) order() []int {
 	for i, y := range l.problem.Examples.Train.Class {
 		nll -= l.logp[i][to[y]] / float64(n)
 	}
-	if nll > l.constant/2 {
+	if nll > .75*l.constant {
 		return nil
 	}
 	order := make([]int, k)
