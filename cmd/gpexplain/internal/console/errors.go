@@ -31,6 +31,17 @@ func (e *UsageError) Error() string { return e.msg }
 // Usagef formats a usageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
+// A StrictError holds the warnings that --strict turns into an error.
+type StrictError struct{ Warnings []string }
+
+func (e *StrictError) Error() string {
+	more := ""
+	if n := len(e.Warnings) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more)", n)
+	}
+	return "--strict: " + e.Warnings[0] + more
+}
+
 // Exit statuses other than 0 and 1.
 const (
 	StatusUsage       = 2   // a wrong command line
@@ -89,6 +100,9 @@ func (e *FullError) Unwrap() error { return e.Err }
 
 // FullErrorf formats a fullError.
 func FullErrorf(format string, args ...any) error { return &FullError{fmt.Errorf(format, args...)} }
+
+// Full marks an error as one that already says what is wrong and what to do.
+func Full(err error) error { return &FullError{err} }
 
 // IsFull tells whether an error names a file or flag and what to do.
 func IsFull(err error) bool {

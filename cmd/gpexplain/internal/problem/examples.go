@@ -70,7 +70,7 @@ type Examples struct {
 	Train   *dataset.Subset
 	Y       *mat.Dense // training targets
 	Scaling *Scaling   // what is done to inputs and targets outside the network
-	classes []int            // those whose rows are kept; nil keeps all
+	classes []int      // those whose rows are kept; nil keeps all
 }
 
 // openData reads the data, or makes them.
@@ -94,11 +94,25 @@ func newExamples(ctx context.Context, c *console.Console, f *ScalingFlags, m *Mo
 	if e.Scaling, err = scalingOf(ctx, c, f, m, t, d, train, e.Y); err != nil {
 		return nil, nil, err
 	}
-	if m, err = e.Scaling.rescaled(m); err != nil {
-		return nil, nil, err
+	if e.Scaling.Targets == nil {
+		return m, e, nil
 	}
-	return m, e, e.Scaling.noise(t, m.Outputs)
+	if m.Net != nil {
+		net, err := e.Scaling.Rescaled(m.Net)
+		if err != nil {
+			return nil, nil, err
+		}
+		m = m.Trained(net)
+	}
+	noise := t.Noise
+	if t.NoiseFrom == fromDefault {
+		noise = e.Scaling.noiseUnit(m.Outputs)
+	}
+	return m, e, e.Scaling.setNoise(t, noise, m.Outputs)
 }
+
+// Preprocessing says what is done to the data before the network sees them.
+func (p *Problem) Preprocessing() *report.Preprocessing { return p.Examples.Scaling.Report() }
 
 // Elements is the product of a shape.
 func Elements(shape []int) int {

@@ -27,10 +27,13 @@ type Metadata struct {
 	Likelihood       string
 	Precision, Noise float64 // 0 where not said
 	Classes          []int
-	Rows             string // as formatRows writes
-	Data             string // fingerprint of the training part
+	Rows             string           // as formatRows writes
+	Data             string           // fingerprint of the training part
 	Scaling          *dataset.Scaling // of the inputs; nil where not said
 	Targets          *dataset.Scaling // of the targets; nil where they are as they are in the data
+
+	precisionFrom, noiseFrom Origin   // of a saved posterior; "" is the model itself
+	saved                    *Scaling // of a saved posterior; nil is the model itself
 }
 
 // readMetadata parses the pairs stored with a model. A malformed pair is an error

@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // A Scaling is what is done to inputs and targets outside the network. The network of a
@@ -32,6 +33,10 @@ func scalingOf(ctx context.Context, c *console.Console, f *ScalingFlags, m *Mode
 	if m.Net != nil {
 		about := m.Net.Describe()
 		s.inputsInside, s.outputsInside = about.InputConstants, about.OutputConstants
+	}
+	if was := m.Meta.saved; was != nil {
+		s.Inputs, s.Targets, s.InputsFrom, s.TargetsFrom = was.Inputs, was.Targets, was.InputsFrom, was.TargetsFrom
+		return s, s.check(c, m, d, y)
 	}
 	var err error
 	if s.Inputs, s.InputsFrom, err = scaling(ctx, &f.inputMean, &f.inputSD, func(file *dataset.ScalingFile) (*dataset.Scaling, bool, error) { return file.Inputs(d.Columns) }); err != nil {
@@ -123,18 +128,17 @@ func (s *Scaling) check(c *console.Console, m *Model, d *dataset.Data, y *mat.De
 	return nil
 }
 
-// rescaled returns the model with its outputs in the units of the targets.
-func (s *Scaling) rescaled(m *Model) (*Model, error) {
-	if s.Targets == nil || m.Net == nil {
-		return m, nil
+// Rescaled returns the network with its outputs in the units of the targets.
+func (s *Scaling) Rescaled(net *network.Network) (*network.Network, error) {
+	if s.Targets == nil {
+		return net, nil
 	}
-	sd, mean := s.perOutput(m.Outputs)
-	out := *m
-	var err error
-	if out.Net, err = m.Net.Rescaled(sd, mean); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.TargetsFrom, err)
+	_, c, _ := net.Dims()
+	out, err := net.Rescaled(s.perOutput(c))
+	if err != nil {
+		return nil, fmt.Errorf("targets %s: %w", s.TargetsFrom, err)
 	}
-	return &out, nil
+	return out, nil
 }
 
 // perOutput are the deviations and means of the targets, one an output.
@@ -147,28 +151,44 @@ func (s *Scaling) perOutput(c int) (sd, mean []float64) {
 	return sd, mean
 }
 
-// noise sets the noise variance of standardized targets. That of one output is in the
-// squared units of the data, and where nothing said it 1 in those of the network. For
-// several outputs, whose units may differ, it is in those of the network.
-func (s *Scaling) noise(t *Task, outputs int) error {
-	if s.Targets == nil {
-		return nil
+// noiseUnit is a variance of 1 of the network's own outputs in the units of the noise
+// variance. Those are the squared units of the data for one output. Several outputs may
+// have different units; there they are those of the network.
+func (s *Scaling) noiseUnit(outputs int) float64 {
+	if s.Targets == nil || outputs != 1 {
+		return 1
 	}
-	sd, _ := s.perOutput(outputs)
+	return s.Targets.Scale[0] * s.Targets.Scale[0]
+}
+
+// setNoise sets the noise variance and its likelihood for outputs in the units of the
+// data.
+func (s *Scaling) setNoise(t *Task, variance float64, outputs int) error {
+	t.Noise = variance
 	var err error
-	if outputs == 1 {
-		if t.NoiseFrom == fromDefault {
-			t.Noise = sd[0] * sd[0]
-		}
-		t.Likelihood, err = glm.NewGaussian(t.Noise)
+	if s.Targets == nil || outputs == 1 {
+		t.Likelihood, err = glm.NewGaussian(variance)
 		return err
 	}
-	v := make([]float64, outputs)
-	for j := range v {
-		v[j] = t.Noise * sd[j] * sd[j]
+	sd, _ := s.perOutput(outputs)
+	for j := range sd {
+		sd[j] *= variance * sd[j]
 	}
-	t.Likelihood, err = glm.NewGaussianVector(v)
+	t.Likelihood, err = glm.NewGaussianVector(sd)
 	return err
+}
+
+// meanSquare is the mean of the squared differences of outputs and targets, in the units
+// of the noise variance.
+func (s *Scaling) meanSquare(f, y *mat.Dense) float64 {
+	if _, c := f.Dims(); s.Targets != nil && c > 1 {
+		sd, _ := s.perOutput(c)
+		f, y = mat.DenseCopyOf(f), mat.DenseCopyOf(y)
+		for _, m := range []*mat.Dense{f, y} {
+			m.Apply(func(_, j int, v float64) float64 { return v / sd[j] }, m)
+		}
+	}
+	return meanSquare(f, y)
 }
 
 // Report says it in words.
