@@ -108,14 +108,14 @@ func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *proble
 	case *sparse.Posterior:
 		r.LinearGaussian = report.Float(dual.EvidenceLinearGaussian().Value)
 		if q.How.Name == "nystrom" {
-			r.AtThetaLower, r.LinearGaussianLower = inference.Number(dual.EvidenceAtThetaLowerBound(q.Evidence.Scatter).Value), inference.Number(dual.EvidenceLowerBound().Value)
+			r.AtThetaLower, r.LinearGaussianLower = problem.Number(dual.EvidenceAtThetaLowerBound(q.Evidence.Scatter).Value), problem.Number(dual.EvidenceLowerBound().Value)
 		}
 	case *cg.Posterior:
 		lg, err := dual.EvidenceLinearGaussian(ctx)
 		if err != nil {
 			return err
 		}
-		r.LinearGaussian, r.SE = report.Float(lg.Value), inference.Number(lg.StdErr)
+		r.LinearGaussian, r.SE = report.Float(lg.Value), problem.Number(lg.StdErr)
 	}
 	flags := s.posterior
 	flags.Refit = true
