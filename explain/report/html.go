@@ -43,17 +43,17 @@ type htmlWriter struct {
 // The data of the templates.
 type (
 	htmlPage struct {
-		Title, Row, Head, Badge string
-		Wrong                   bool
-		Style                   template.CSS
-		Invert                  bool
-		Large                   htmlPicture
-		Classes                 []htmlClass
-		Interval                *htmlInterval
-		Conflict                string
-		Lead                    []string
-		Sections                []htmlSection
-		Guide                   []fact
+		Title, Row, Head, Sure, Badge string
+		Wrong                         bool
+		Style                         template.CSS
+		Invert                        bool
+		Large                         htmlPicture
+		Classes                       []htmlClass
+		Interval                      *htmlInterval
+		Conflict                      string
+		Lead                          []string
+		Sections                      []htmlSection
+		Guide                         []fact
 		htmlFoot
 	}
 	htmlFoot struct {
@@ -88,6 +88,7 @@ type (
 		BulkTitle, Up, Down                                                   string
 		Curve                                                                 *htmlDiagram
 		Similar                                                               []htmlLine
+		Wide                                                                  bool // no pictures among Similar
 	}
 	htmlTerm struct{ Op, Value, Note, Class string }
 	htmlSide struct {
@@ -120,7 +121,7 @@ func (h *htmlWriter) build() (*htmlPage, error) {
 		htmlFoot: h.foot(),
 	}
 	head := h.headline()
-	p.Head, p.Badge, p.Wrong = head.head, head.badge, head.wrong
+	p.Head, p.Sure, p.Badge, p.Wrong = head.head, head.sure, head.badge, head.wrong
 	var err error
 	if p.Large, err = h.picture(h.page.Test, h.row, "digit"); err != nil {
 		return nil, err

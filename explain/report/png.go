@@ -76,7 +76,7 @@ func (s *sheet) head(v *view, t *section, top float64) float64 {
 	}
 	limit := pngWidth - pngEdge - x
 	h := v.headline()
-	y = s.paragraph(x, y, 22, limit, 2, pngInk, h.head)
+	y = s.paragraph(x, y, 22, limit, 2, pngInk, strings.TrimSpace(h.head+" "+h.sure))
 	about, c := v.title(), pngSoft
 	if h.badge != "" {
 		about += ". " + strings.TrimLeft(h.badge, "✓✗ ")
