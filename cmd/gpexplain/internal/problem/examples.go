@@ -141,7 +141,9 @@ func (e *Examples) inputsOf(rows *dataset.Subset, at []int) *mat.Dense {
 
 // Scaled scales inputs in place.
 func (e *Examples) Scaled(x *mat.Dense) *mat.Dense {
-	e.Scaling.Inputs.Apply(x)
+	if e.Scaling != nil {
+		e.Scaling.Inputs.Apply(x)
+	}
 	return x
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // A Scaling is what is done to inputs and targets outside the network. The network of a
-// Model has its outputs already in the units of the targets.
+// Model has its outputs already in the units of the targets. A nil Scaling does nothing.
 type Scaling struct {
 	Inputs, Targets             *dataset.Scaling // nil leaves them as they are
 	InputsFrom, TargetsFrom     Origin
@@ -155,7 +155,7 @@ func (s *Scaling) perOutput(c int) (sd, mean []float64) {
 // variance. Those are the squared units of the data for one output. Several outputs may
 // have different units; there they are those of the network.
 func (s *Scaling) noiseUnit(outputs int) float64 {
-	if s.Targets == nil || outputs != 1 {
+	if s == nil || s.Targets == nil || outputs != 1 {
 		return 1
 	}
 	return s.Targets.Scale[0] * s.Targets.Scale[0]
@@ -166,7 +166,7 @@ func (s *Scaling) noiseUnit(outputs int) float64 {
 func (s *Scaling) setNoise(t *Task, variance float64, outputs int) error {
 	t.Noise = variance
 	var err error
-	if s.Targets == nil || outputs == 1 {
+	if s == nil || s.Targets == nil || outputs == 1 {
 		t.Likelihood, err = glm.NewGaussian(variance)
 		return err
 	}
@@ -181,7 +181,7 @@ func (s *Scaling) setNoise(t *Task, variance float64, outputs int) error {
 // meanSquare is the mean of the squared differences of outputs and targets, in the units
 // of the noise variance.
 func (s *Scaling) meanSquare(f, y *mat.Dense) float64 {
-	if _, c := f.Dims(); s.Targets != nil && c > 1 {
+	if _, c := f.Dims(); s != nil && s.Targets != nil && c > 1 {
 		sd, _ := s.perOutput(c)
 		f, y = mat.DenseCopyOf(f), mat.DenseCopyOf(y)
 		for _, m := range []*mat.Dense{f, y} {
