@@ -184,7 +184,7 @@ func TestMaxMemoryOfSaved(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "a.gp")
 		succeed(t, append(small("fit", "--quiet", "--out", file, "--method", method), args...)...)
 		line := refuse(t, 1, "predict", "--data", "digits:400,100", "--posterior", file, "--max-memory", "10kB")
-		require.Regexp(t, `^gpexplain: a saved posterior takes \d+ bytes of memory, of which 10000 may be used; raise --max-memory\n$`, line, method)
+		require.Regexp(t, `^gpexplain: a saved posterior takes [\d.]+ [kMG]B of memory, of which 10.0 kB may be used; raise --max-memory\n$`, line, method)
 	}
 }
 

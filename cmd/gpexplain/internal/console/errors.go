@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -81,6 +82,15 @@ const mostRunes = 1000
 func OneLine(s string) string {
 	s = strings.TrimSpace(unprintable.ReplaceAllString(strings.ToValidUTF8(s, "\uFFFD"), " "))
 	return Cut(s, mostRunes)
+}
+
+// Count is a number with a comma before every three digits.
+func Count(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 // Cut shortens s to at most the given number of runes.
