@@ -4,16 +4,72 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
 )
 
-// Scaling standardizes features: x ← (x − Mean)/Scale, both of length D. A nil
-// Scaling leaves inputs as they are, which is right for images.
+// Scaling standardizes inputs or targets: x ← (x − Mean)/Scale. Both have one
+// number for all D columns, one for each channel of a picture, or one for each
+// column: number k of K is that of the columns kD/K to (k+1)D/K. A nil Scaling
+// leaves numbers as they are.
 type Scaling struct {
 	Mean, Scale []float64
+}
+
+// ScalingBy returns the scaling with these means and deviations, which have the same
+// length or are one number for all; nil means are 0, nil deviations 1. The error says
+// which number is not finite, or which deviation is not positive.
+func ScalingBy(mean, sd []float64) (*Scaling, error) {
+	k := max(1, len(mean), len(sd))
+	of := func(v []float64, none float64) ([]float64, error) {
+		switch len(v) {
+		case 0:
+			v = []float64{none}
+			fallthrough
+		case 1:
+			return slices.Repeat(v, k), nil
+		case k:
+			return slices.Clone(v), nil
+		}
+		return nil, fmt.Errorf("%d means but %d deviations; give as many, or one for all", len(mean), len(sd))
+	}
+	s := &Scaling{}
+	var err error
+	if s.Mean, err = of(mean, 0); err != nil {
+		return nil, err
+	}
+	if s.Scale, err = of(sd, 1); err != nil {
+		return nil, err
+	}
+	for j := range k {
+		if bad(s.Mean[j]) {
+			return nil, fmt.Errorf("mean %d is %v; want a finite number", j, s.Mean[j])
+		}
+		if bad(s.Scale[j]) || s.Scale[j] <= 0 {
+			return nil, fmt.Errorf("deviation %d is %v; want a positive number", j, s.Scale[j])
+		}
+	}
+	return s, nil
+}
+
+// Fits returns an error unless the scaling is for inputs of this shape: it has one number
+// for all, one for each channel of a picture, or one for each column.
+func (s *Scaling) Fits(shape []int) error {
+	d := 1
+	for _, n := range shape {
+		d *= n
+	}
+	k := len(s.Mean)
+	switch {
+	case k == 1 || k == d || len(shape) > 1 && k == shape[0]:
+		return nil
+	case len(shape) > 1:
+		return fmt.Errorf("%d means and deviations, but a picture has %d channels; give one number, or one a channel", k, shape[0])
+	}
+	return fmt.Errorf("%d means and deviations, but the data have %d columns of features; give one number, or one a column", k, d)
 }
 
 // NewScaling returns the mean and the population standard deviation of every
@@ -31,6 +87,24 @@ func NewScaling(x *mat.Dense) (*Scaling, error) {
 		}
 	}
 	return s, nil
+}
+
+// NewChannelScaling returns the mean and the population standard deviation of
+// every channel of pictures of this shape, the rows of x: of all its pixels
+// together. The error is that of NewScaling.
+func NewChannelScaling(x *mat.Dense, shape []int) (*Scaling, error) {
+	n, d := x.Dims()
+	if len(shape) < 2 || d%shape[0] != 0 {
+		return NewScaling(x)
+	}
+	size := d / shape[0]
+	pixels := mat.NewDense(n*size, shape[0], nil)
+	for i := range n {
+		for j, v := range x.RawRowView(i) {
+			pixels.Set(i*size+j%size, j/size, v)
+		}
+	}
+	return NewScaling(pixels)
 }
 
 // bad reports whether v is NaN or infinite.
@@ -59,20 +133,22 @@ func meanScale(v []float64) (mean, scale float64) {
 	return mean, scale
 }
 
-// Apply standardizes the rows of x in place. It panics if x does not have D
-// columns.
+// Apply standardizes the rows of x in place. It panics if the number of columns is
+// no multiple of the number of means.
 func (s *Scaling) Apply(x *mat.Dense) {
 	if s == nil {
 		return
 	}
 	n, d := x.Dims()
-	if d != len(s.Mean) {
+	k := len(s.Mean)
+	if d%k != 0 {
 		panic("dataset: dimension mismatch")
 	}
 	for i := range n {
 		row := x.RawRowView(i)
-		for j := range row {
-			row[j] = (row[j] - s.Mean[j]) / s.Scale[j]
+		for j, v := range row {
+			c := j * k / d
+			row[j] = (v - s.Mean[c]) / s.Scale[c]
 		}
 	}
 }

@@ -89,6 +89,81 @@ func TestScalingApply(t *testing.T) {
 	(*Scaling)(nil).Apply(x)
 	require.Equal(t, []float64{1, 2}, x.RawRowView(0))
 	require.PanicsWithValue(t, "dataset: dimension mismatch", func() {
-		(&Scaling{[]float64{1}, []float64{1}}).Apply(x)
+		(&Scaling{[]float64{1, 1, 1}, []float64{1, 1, 1}}).Apply(x)
 	})
+}
+
+// One number is for all columns, one a channel for its pixels.
+func TestScalingOfChannels(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 3))
+	for _, shape := range [][]int{{3, 4, 5}, {1, 2, 3}, {6}, {2, 7}} {
+		d, channels := 1, shape[0]
+		for _, n := range shape {
+			d *= n
+		}
+		for _, k := range []int{1, channels, d} {
+			s := &Scaling{Mean: make([]float64, k), Scale: make([]float64, k)}
+			for c := range k {
+				s.Mean[c], s.Scale[c] = r.NormFloat64(), r.ExpFloat64()
+			}
+			require.NoError(t, s.Fits(shape))
+			x := mat.NewDense(2, d, nil)
+			x.Apply(func(_, _ int, _ float64) float64 { return r.NormFloat64() }, x)
+			want := mat.NewDense(2, d, nil)
+			want.Apply(func(_, j int, v float64) float64 {
+				c := 0
+				switch k {
+				case d:
+					c = j
+				case channels:
+					c = j / (d / channels)
+				}
+				return (v - s.Mean[c]) / s.Scale[c]
+			}, x)
+			s.Apply(x)
+			require.Equal(t, want.RawMatrix().Data, x.RawMatrix().Data)
+		}
+	}
+	x := mat.NewDense(40, 3*4, nil)
+	x.Apply(func(_, j int, _ float64) float64 { return float64(j/4) + float64(1+j/4)*r.NormFloat64() }, x)
+	s, err := NewChannelScaling(x, []int{3, 2, 2})
+	require.NoError(t, err)
+	for c := range 3 {
+		var v []float64
+		for i := range 40 {
+			v = append(v, x.RawRowView(i)[4*c:4*c+4]...)
+		}
+		mean, variance := stat.PopMeanVariance(v, nil)
+		require.InDelta(t, mean, s.Mean[c], 1e-13)
+		require.InDelta(t, math.Sqrt(variance), s.Scale[c], 1e-13)
+	}
+}
+
+func TestScalingBy(t *testing.T) {
+	for _, c := range []struct {
+		mean, sd []float64
+		want     *Scaling
+		err      string
+	}{
+		{[]float64{1, 2}, []float64{3, 4}, &Scaling{[]float64{1, 2}, []float64{3, 4}}, ""},
+		{[]float64{1, 2}, []float64{3}, &Scaling{[]float64{1, 2}, []float64{3, 3}}, ""},
+		{nil, []float64{255}, &Scaling{[]float64{0}, []float64{255}}, ""},
+		{[]float64{7}, nil, &Scaling{[]float64{7}, []float64{1}}, ""},
+		{[]float64{1, 2}, []float64{3, 4, 5}, nil, "2 means but 3 deviations"},
+		{[]float64{1, math.NaN()}, nil, nil, "mean 1 is NaN"},
+		{nil, []float64{1, 0}, nil, "deviation 1 is 0"},
+		{nil, []float64{-1}, nil, "deviation 0 is -1"},
+		{nil, []float64{math.Inf(1)}, nil, "deviation 0 is +Inf"},
+	} {
+		s, err := ScalingBy(c.mean, c.sd)
+		if c.err != "" {
+			require.ErrorContains(t, err, c.err)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, c.want, s)
+	}
+	two := &Scaling{Mean: make([]float64, 2), Scale: []float64{1, 1}}
+	require.ErrorContains(t, two.Fits([]int{3, 4, 4}), "2 means and deviations, but a picture has 3 channels")
+	require.ErrorContains(t, two.Fits([]int{4}), "2 means and deviations, but the data have 4 columns")
 }

@@ -31,6 +31,8 @@ type Set struct {
 	px       pixels    // images; nil for features, and for images of real numbers
 	x        []float64 // features or images of real numbers, row-major; nil otherwise
 	lo, hi   float64   // range of x for images
+
+	labelFile string // file of the labels, where it is not File
 }
 
 // pixels gives the images of a Set, from memory or drawn when they are needed.
