@@ -91,7 +91,7 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	case "raw":
 		s.kernel = gp.Raw
 	default:
-		return console.Usagef("--terms %q must be posterior or raw", s.terms)
+		return console.NotOneOf("terms", s.terms, []string{"posterior", "raw"})
 	}
 	if err := console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--png", Path: s.png}}, append(s.common.Files(), console.FlagPath{Flag: "--input", Path: s.input}, console.FlagPath{Flag: "--posterior", Path: s.posterior.File})); err != nil {
 		return err

@@ -83,7 +83,7 @@ func (s *predictVerb) check(c *cobra.Command) error {
 	case s.samples < 1:
 		return console.Usagef("--samples %d must be at least 1", s.samples)
 	case s.link != "" && !slices.Contains(links, s.link):
-		return console.Usagef("--link %q must be exact, qmc, probit, mc or bridge", s.link)
+		return console.NotOneOf("link", s.link, links)
 	case c.Flags().Changed("samples") && s.link != "mc":
 		return console.Usagef("--samples is for --link mc")
 	}

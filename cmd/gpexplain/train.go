@@ -40,7 +40,7 @@ of the inputs.`,
 		example: `  gpexplain train --data digits --classes 4,9 --train-count 1500 --prior-precision 10 --out net.onnx
   gpexplain train --data table.csv --split 0 --arch mlp:50-50-1 --activation tanh --out net.onnx`,
 		flags: s.add, check: s.check, run: s.run,
-		complete: map[string][]string{"arch": {"thesis-cnn", "lenet5", "mlp:"}, "activation": {"relu", "tanh"}},
+		complete: map[string][]string{"arch": {"thesis-cnn", "lenet5", "mlp:"}, "activation": activationNames},
 	}
 	return v.command(con, &s.common)
 }

@@ -31,19 +31,30 @@ func (e *UsageError) Error() string { return e.msg }
 // Usagef formats a usageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// Status reports err in one line and returns the exit status.
+// Exit statuses other than 0 and 1.
+const (
+	StatusUsage       = 2   // a wrong command line
+	StatusInterrupted = 130 // Ctrl-C, as shells have it: 128 and the number of SIGINT
+	StatusTerminated  = 143 // the same of SIGTERM
+)
+
+// Status reports err in one line and returns the exit status. A context that was
+// cancelled counts as interrupted.
 func Status(stderr io.Writer, err error) int {
 	if err == nil {
 		return 0
 	}
-	msg := err.Error()
-	if download := (*dataset.Error)(nil); errors.Is(err, context.Canceled) && !errors.As(err, &download) {
+	msg, interrupted := err.Error(), errors.Is(err, context.Canceled)
+	if download := (*dataset.Error)(nil); interrupted && !errors.As(err, &download) {
 		msg = "interrupted"
 	}
 	// Where standard error cannot be written there is nobody left to tell.
 	fmt.Fprintln(stderr, "gpexplain: "+OneLine(msg))
 	if _, ok := errors.AsType[*UsageError](err); ok {
-		return 2
+		return StatusUsage
+	}
+	if interrupted {
+		return StatusInterrupted
 	}
 	return 1
 }

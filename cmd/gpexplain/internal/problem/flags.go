@@ -59,7 +59,7 @@ type LimitFlags struct {
 var CommonValues = map[string][]string{
 	"data":       {"digits", "mnist"},
 	"likelihood": likelihoods,
-	"profile":    {"cpu", "mem", "trace"},
+	"profile":    profiles,
 }
 
 // Add defines the flags; the words in back quotes are the names of values.
@@ -127,7 +127,7 @@ func (s *TaskFlags) check() error {
 	case s.Likelihood == "":
 		return nil
 	case !isLikelihood(s.Likelihood):
-		return console.Usagef("--likelihood %q must be gaussian, bernoulli, categorical or poisson", s.Likelihood)
+		return console.NotOneOf("likelihood", s.Likelihood, likelihoods)
 	case s.Noise != nil && !HasNoise(LikelihoodNamed(s.Likelihood)):
 		return console.Usagef("--noise-variance is for --likelihood gaussian, not %s", s.Likelihood)
 	}
@@ -195,7 +195,7 @@ func (s *LimitFlags) check(c *cobra.Command) error {
 	case c.Flags().Changed("workers") && (s.workers < 1 || s.workers > mostWorkers):
 		return console.Usagef("--workers %d must be 1 to %d", s.workers, mostWorkers)
 	case s.profile != "" && profileMode(s.profile) == nil:
-		return console.Usagef("--profile %q must be cpu, mem or trace", s.profile)
+		return console.NotOneOf("profile", s.profile, profiles)
 	}
 	var err error
 	s.Memory, err = parseBytes(s.memoryText)
@@ -219,6 +219,8 @@ func (s *LimitFlags) Apply() (end func(), err error) {
 	}
 	return end, nil
 }
+
+var profiles = []string{"cpu", "mem", "trace"}
 
 var profileFile = map[string]string{"cpu": "cpu.pprof", "mem": "mem.pprof", "trace": "trace.out"}
 
