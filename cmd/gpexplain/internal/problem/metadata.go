@@ -15,6 +15,7 @@ const (
 	KeyPrecision  = "funcgp.prior_precision"
 	KeyNoise      = "funcgp.noise_variance"
 	KeyClasses    = "funcgp.classes"
+	KeyClassNames = "funcgp.class_names"
 	KeyRows       = "funcgp.train_rows"
 	keyData       = "funcgp.train_data"
 	KeyScaling    = "funcgp.scaling"
@@ -26,8 +27,9 @@ type Metadata struct {
 	Likelihood       string
 	Precision, Noise float64 // 0 where not said
 	Classes          []int
-	Rows             string // as formatRows writes
-	Data             string // fingerprint of the training part
+	ClassNames       []string // in the order of the outputs
+	Rows             string   // as formatRows writes
+	Data             string   // fingerprint of the training part
 	Scaling          *dataset.Scaling
 }
 
@@ -50,6 +52,12 @@ func readMetadata(kv map[string]string) (*Metadata, error) {
 	}
 	if m.Classes, err = parseClasses(kv[KeyClasses]); err != nil {
 		return nil, bad(KeyClasses)
+	}
+	if m.ClassNames, err = classNamesOf(kv[KeyClassNames]); err != nil {
+		return nil, bad(KeyClassNames)
+	}
+	if m.Classes != nil && m.ClassNames != nil && len(m.Classes) != len(m.ClassNames) {
+		return nil, bad(KeyClassNames)
 	}
 	if m.Scaling, err = dataset.ParseScaling(kv[KeyScaling]); err != nil {
 		return nil, bad(KeyScaling)
@@ -74,7 +82,7 @@ func positive(text string) (float64, error) {
 func Fingerprint(s *dataset.Set) string {
 	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	for _, v := range s.Labels {
-		fmt.Fprintln(h, v)
+		fmt.Fprintln(h, s.ClassName(v)) // the numbers of words depend on other rows
 	}
 	for _, v := range s.Targets {
 		fmt.Fprintln(h, v)
@@ -97,6 +105,9 @@ func (p *Problem) TrainMetadata(args []string) map[string]string {
 	}
 	if t.Classes != nil {
 		kv[KeyClasses] = FormatInts(t.Classes)
+	}
+	if t.Names != nil {
+		kv[KeyClassNames] = JoinNames(t.Names)
 	}
 	if e.scaling != nil {
 		kv[KeyScaling] = e.scaling.String()
