@@ -43,9 +43,10 @@ func predictCommand(con *console.Console) *cobra.Command {
 		name:  "predict",
 		short: "Predict rows with calibrated uncertainty",
 		long: `Predict writes one JSON object a line for every test row asked for, in order, or
-for every row of your own with --input, and a summary: as text on standard error, or with --json as the last line. The
-summary compares the network alone, the calibrated predictions, and what
-leave-one-out predictions of the training rows lead to expect.
+for every row of your own with --input, and a summary: as text on standard error,
+or with --json as the last line. The summary compares the network alone, the
+calibrated predictions, and what leave-one-out predictions of the training rows
+lead to expect.
 
 The covariance is shown as the prior gives it. Probabilities and intervals use it
 times one scale, under which the training rows are likeliest if each is predicted
