@@ -59,10 +59,11 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 	if err != nil {
 		return nil, err
 	}
-	e, err := newExamples(m, t, d, train, f.Data.id)
+	m, e, err := newExamples(ctx, c, &f.Scaling, m, t, d, train)
 	if err != nil {
 		return nil, err
 	}
+	e.id = f.Data.id
 	p := &Problem{m, t, e, saved, f.Limits}
 	return p, p.setDecay(ctx, f.Task.WeightDecay)
 }
@@ -104,10 +105,11 @@ func OpenToTrain(ctx context.Context, c *console.Console, f *Flags, name string,
 	if err := plan(d, train.Len()); err != nil {
 		return nil, err
 	}
-	e, err := newExamples(m, t, d, train, f.Data.id)
+	m, e, err := newExamples(ctx, c, &f.Scaling, m, t, d, train)
 	if err != nil {
 		return nil, err
 	}
+	e.id = f.Data.id
 	p := &Problem{Model: m, Task: t, Examples: e, Limits: f.Limits}
 	return p, p.setDecay(ctx, f.Task.WeightDecay)
 }
