@@ -17,6 +17,8 @@ type arch struct {
 	act    network.Activation
 }
 
+var activationNames = []string{"relu", "tanh"}
+
 var activations = map[string]network.Activation{"relu": network.ReLU, "tanh": network.Tanh}
 
 // widest bounds a layer of an mlp.
@@ -26,7 +28,7 @@ const widest = 1 << 20
 func parseArch(name, activation string) (*arch, error) {
 	act, ok := activations[activation]
 	if !ok {
-		return nil, console.Usagef("--activation %q must be relu or tanh", activation)
+		return nil, console.NotOneOf("activation", activation, activationNames)
 	}
 	a := &arch{name: name, act: act}
 	if name == "thesis-cnn" || name == "lenet5" {
@@ -34,7 +36,7 @@ func parseArch(name, activation string) (*arch, error) {
 	}
 	list, ok := strings.CutPrefix(name, "mlp:")
 	if !ok {
-		return nil, console.Usagef("--arch %q must be thesis-cnn, lenet5 or mlp:WIDTHS", name)
+		return nil, console.NotOneOf("arch", name, []string{"thesis-cnn", "lenet5", "mlp:WIDTHS"})
 	}
 	for field := range strings.SplitSeq(list, "-") {
 		k, err := strconv.Atoi(field)

@@ -68,6 +68,7 @@ func TestInterrupt(t *testing.T) {
 					break
 				}
 				interrupted++
+				require.Equal(t, console.StatusInterrupted, code)
 				require.Equal(t, "gpexplain: interrupted\n", stderr.String(), "after %d", n)
 				require.Empty(t, listing(t, dir), "after %d", n)
 				require.Less(t, -ctx.left.Load(), int64(100), "asked again and again after %d", n)

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,9 +29,12 @@ from 9s.`,
   gpexplain explain --model net.onnx --data digits:2000`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          knownVerb,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		Version:       version()["version"],
 	}
+	root.SetVersionTemplate(versionText())
+	root.Flags().Bool("version", false, "print the version")
 	root.SetArgs(inference.JoinTune(con.Args))
 	root.SetOut(con.Out)
 	root.SetErr(con.Stderr)
@@ -42,17 +45,12 @@ from 9s.`,
 		validateCommand, trainCommand, inspectCommand, versionCommand} {
 		root.AddCommand(command(con))
 	}
+	root.AddCommand(flagsTopic(), manCommand(con))
 	root.InitDefaultCompletionCmd()
 	if shells, _, err := root.Find([]string{"completion"}); err == nil {
 		shells.RunE = func(c *cobra.Command, args []string) error { return c.Help() }
 	}
 	return root
-}
-
-// flagError says what is wrong with a flag and where its help is.
-func flagError(c *cobra.Command, err error) error {
-	what, _, _ := strings.Cut(err.Error(), ": strconv.")
-	return console.Usagef("%s; see %s --help", what, c.CommandPath())
 }
 
 // A verb is a command that works on a model or data.
@@ -69,18 +67,15 @@ type verb struct {
 // flags beside its own.
 func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Command {
 	c := &cobra.Command{Use: v.name, Short: v.short, Long: v.long, Example: v.example, Args: cobra.NoArgs, DisableFlagsInUseLine: true}
-	own, shared := &cobra.Command{}, &cobra.Command{}
-	own.Flags().SortFlags, shared.Flags().SortFlags = false, false
+	c.Flags().SortFlags = false
 	if v.flags != nil {
-		v.flags(own)
+		v.flags(c)
 	}
-	common.Add(shared, con, v.name != "train")
+	common.Add(c, con, v.name != "train")
 	for _, name := range v.omit {
-		shared.Flags().Lookup(name).Hidden = true
+		c.Flags().Lookup(name).Hidden = true
 	}
-	c.Flags().AddFlagSet(own.Flags())
-	c.Flags().AddFlagSet(shared.Flags())
-	c.SetUsageFunc(func(c *cobra.Command) error { return usage(c, own, shared) })
+	c.SetUsageFunc(usage)
 	for _, list := range []map[string][]string{v.complete, problem.CommonValues} {
 		for flag, values := range list {
 			if c.Flags().Lookup(flag) != nil {
@@ -100,8 +95,10 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 			return err
 		}
 		defer end()
-		err = v.run(c.Context(), con)
-		return problem.InFlags(err, c.Flags().Changed("posterior"))
+		if err := v.run(c.Context(), con); err != nil {
+			return problem.InFlags(err, c.Flags().Changed("posterior"))
+		}
+		return con.Verdict()
 	}
 	return c
 }
@@ -122,47 +119,6 @@ func (v *verb) checkAll(c *cobra.Command, con *console.Console, common *problem.
 	return con.Out.CheckJSON(con.JSON)
 }
 
-// helpWidth is where help wraps.
-const helpWidth = 100
-
-// usage lists a verb's own flags before those that all verbs share.
-func usage(c, own, shared *cobra.Command) error {
-	w := c.OutOrStderr()
-	fmt.Fprintf(w, "Usage:\n  %s [flags]\n", c.CommandPath())
-	if c.HasExample() {
-		fmt.Fprintf(w, "\nExamples:\n%s\n", c.Example)
-	}
-	if own.Flags().HasFlags() {
-		fmt.Fprintf(w, "\nFlags of %s:\n%s", c.Name(), own.Flags().FlagUsagesWrapped(helpWidth))
-	}
-	_, err := fmt.Fprintf(w, "\nFlags of all verbs:\n%s", shared.Flags().FlagUsagesWrapped(helpWidth))
-	return err
-}
-
-// helpCommand is cobra's own, but it fails where there is no such verb.
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [verb]",
-		Short: "Show the flags of a verb",
-		RunE: func(c *cobra.Command, args []string) error {
-			about, rest, err := c.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return console.Usagef("there is no verb %q; see gpexplain help", strings.Join(args, " "))
-			}
-			about.InitDefaultHelpFlag()
-			return about.Help()
-		},
-		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-			for _, v := range c.Root().Commands() {
-				if len(args) == 0 && v.IsAvailableCommand() {
-					names = append(names, v.Name())
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
-	}
-}
-
 func versionCommand(con *console.Console) *cobra.Command {
 	c := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs}
 	c.Flags().BoolVar(&con.JSON, "json", false, "write JSON to standard output")
@@ -171,22 +127,34 @@ func versionCommand(con *console.Console) *cobra.Command {
 		if err := con.Out.CheckJSON(con.JSON); err != nil {
 			return err
 		}
-		v := map[string]string{"schema": "funcgp/version/1", "version": "(devel)", "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
-		if info, ok := debug.ReadBuildInfo(); ok {
-			if info.Main.Version != "" {
-				v["version"] = info.Main.Version
-			}
-			for _, s := range info.Settings {
-				if s.Key == "vcs.revision" {
-					v["revision"] = s.Value
-				}
-			}
-		}
 		if con.JSON {
+			v := version()
+			v["schema"] = "funcgp/version/1"
 			return json.NewEncoder(con.Out).Encode(v)
 		}
-		_, err := fmt.Fprintf(con.Out, "gpexplain %s %s %s\n", v["version"], v["go"], v["platform"])
+		_, err := io.WriteString(con.Out, versionText())
 		return err
 	}
 	return c
+}
+
+// version says what was built, from which commit where the build records it.
+func version() map[string]string {
+	v := map[string]string{"version": "(devel)", "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if info.Main.Version != "" {
+			v["version"] = info.Main.Version
+		}
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				v["revision"] = s.Value
+			}
+		}
+	}
+	return v
+}
+
+func versionText() string {
+	v := version()
+	return fmt.Sprintf("gpexplain %s %s %s\n", v["version"], v["go"], v["platform"])
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
@@ -91,7 +91,7 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	case "raw":
 		s.kernel = gp.Raw
 	default:
-		return console.Usagef("--terms %q must be posterior or raw", s.terms)
+		return console.NotOneOf("terms", s.terms, []string{"posterior", "raw"})
 	}
 	if err := console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--png", Path: s.png}}, append(s.common.Files(), console.FlagPath{Flag: "--input", Path: s.input}, console.FlagPath{Flag: "--posterior", Path: s.posterior.File})); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	targets, err := s.targets(p)
+	asked, err := s.contrasted(p)
 	if err != nil {
 		return err
 	}
@@ -148,21 +148,17 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.report(ctx, c, p, q, x, targets)
+	r, err := s.report(ctx, c, p, q, x, asked)
 	if err != nil {
 		return err
 	}
-	return s.write(c, p, x, r)
+	return s.write(ctx, c, p, x, r)
 }
 
-// targets are all outputs, then the contrast.
-func (s *explainVerb) targets(p *problem.Problem) ([]explain.Target, error) {
-	var out []explain.Target
-	for k := range p.Model.Outputs {
-		out = append(out, explain.Single(k))
-	}
+// contrasted is the contrast that was asked for, nil for none.
+func (s *explainVerb) contrasted(p *problem.Problem) (*explain.Target, error) {
 	if s.contrast == "" {
-		return out, nil
+		return nil, nil
 	}
 	if p.Model.Outputs == 1 {
 		return nil, fmt.Errorf("--contrast %s: %s has one output, which already weighs its two classes against each other; leave --contrast out", s.contrast, p.Model.Name)
@@ -175,7 +171,32 @@ func (s *explainVerb) targets(p *problem.Problem) ([]explain.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(out, explain.Contrast(a, b)), nil
+	t := explain.Contrast(a, b)
+	return &t, nil
+}
+
+// targets are all outputs, then the contrast that was asked for. Without one it is
+// that of the predicted class and the runner-up, where each class has an output:
+// a softmax compares outputs, and by itself none means anything.
+func targets(p *problem.Problem, f []float64, pred *inference.Predictions, asked *explain.Target) []explain.Target {
+	var list []explain.Target
+	for k := range p.Model.Outputs {
+		list = append(list, explain.Single(k))
+	}
+	switch {
+	case asked != nil:
+		list = append(list, *asked)
+	case p.Task.Classes != nil && p.Model.Outputs > 1:
+		predicted := problem.LargestClass(f)
+		second, best := -1, math.Inf(-1)
+		for k, v := range pred.Prob.RawRowView(0) {
+			if k != predicted && v > best {
+				second, best = k, v
+			}
+		}
+		list = append(list, explain.Contrast(predicted, second))
+	}
+	return list
 }
 
 // explained is the example whose prediction is explained.
@@ -184,6 +205,8 @@ type explained struct {
 	x       *mat.Dense // 1×D
 	input   report.Input
 	picture report.Picture
+
+	interval []float64 // of a count, set by report: 95 % of new observations lie in it
 }
 
 // example finds the example that the flags ask for.
@@ -200,8 +223,9 @@ func (s *explainVerb) example(ctx context.Context, c *console.Console, p *proble
 	if err != nil {
 		return nil, err
 	}
+	label := report.Float(problem.Label(rows, 0))
 	return &explained{names: problem.NamesOf(rows, 0, 1), x: e.Inputs(rows, 0, 1), picture: e.Picture(rows, 0),
-		input: report.Input{Split: rows.Set.Part, Index: report.Index(rows.Rows[0]), Label: report.Float(problem.Label(rows, 0))}}, nil
+		input: report.Input{Split: rows.Set.Part, Index: report.Index(rows.Rows[0]), Label: label, LabelName: nameOf(p, label), ID: idOf(rows, 0)}}, nil
 }
 
 // inputFile reads the example of --input.
@@ -224,7 +248,7 @@ func (s *explainVerb) inputFile(ctx context.Context, c *console.Console, e *prob
 }
 
 // report predicts the example and explains the prediction.
-func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, x *explained, targets []explain.Target) (*report.Report, error) {
+func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, x *explained, asked *explain.Target) (*report.Report, error) {
 	batch, err := p.Model.Net.Linearize(ctx, x.x)
 	if err != nil {
 		return nil, x.names.ExplainError(err)
@@ -233,9 +257,11 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	if err != nil {
 		return nil, x.names.ExplainError(err)
 	}
-	o := &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets}
+	x.interval = pred.CountInterval(0)
+	names := trainRows(p)
+	o := &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets(p, batch.F.RawRowView(0), pred, asked), Groups: names.Groups()}
 	if s.html != "" || s.png != "" {
-		o.Sides, o.Similar = true, mostSimilar(p)
+		o.Sides, o.Similar, o.Curve = true, mostSimilar(p), true
 	}
 	ex, err := explain.New(q.Dual, q.Kernel, o)
 	if err != nil {
@@ -245,13 +271,13 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	if err != nil {
 		return nil, x.names.ExplainError(err)
 	}
-	r := &report.Report{Input: x.input, Fit: q.Report(p, c.Warnings)}
+	r := &report.Report{Input: x.input, Classes: classNames(p), Fit: q.Report(p, c.Warnings)}
 	novelty := report.Novelty{Score: report.Float(pred.Novelty.Score[0]), MutualInformation: report.Float(pred.Novelty.Mutual[0])}
 	novelty.Rank = q.Rank(novelty.Score)
 	r.Prediction = report.Prediction{Class: p.Task.Class(batch.F.RawRowView(0)), Probability: inference.RowOf(pred.Prob, 0), ProbabilitySD: inference.RowOf(pred.SD, 0),
 		MAPProbability: inference.RowOf(pred.MAPProb, 0), Mean: inference.RowOf(pred.Mean, 0), Covariance: inference.CovarianceOf(pred.Cov, 0),
 		ObservationMean: inference.RowOf(pred.Response, 0), ObservationSD: inference.RowOf(pred.ObservationSD, 0), FunctionSD: inference.RowOf(pred.FunctionSD, 0), Novelty: &novelty}
-	names := report.Rows{Index: p.Examples.Train.Rows, Label: problem.Labels(p.Examples.Train)}
+	r.Prediction.ClassName = nameOf(p, r.Prediction.Class)
 	for _, one := range rows[0] {
 		r.Outputs = append(r.Outputs, names.Output(one))
 	}
@@ -260,12 +286,19 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 
 // write shows the report in every form that was asked for; that on standard
 // output last, so that its timings cover the rest.
-func (s *explainVerb) write(c *console.Console, p *problem.Problem, x *explained, r *report.Report) error {
+func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, x *explained, r *report.Report) error {
 	e := p.Examples
 	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(e.Train), Quantity: p.Task.Quantity(e.Data.Target), Invert: e.Data.Images(),
-		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
-	for _, k := range p.Task.Classes {
-		page.Classes = append(page.Classes, strconv.Itoa(k))
+		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args), Classes: r.Classes}
+	if s.html != "" || s.png != "" {
+		var err error
+		if page.Record, err = record(ctx, p); err != nil {
+			return err
+		}
+		if page.Spread, err = spread(ctx, p); err != nil {
+			return err
+		}
+		page.Interval = x.interval
 	}
 	for _, f := range []struct {
 		path  string

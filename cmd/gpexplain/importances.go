@@ -67,7 +67,7 @@ func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	e := p.Examples
-	r := report.Rows{Index: e.Train.Rows, Label: problem.Labels(e.Train)}.Importances(explain.Importances(q.Dual), s.top)
+	r := trainRows(p).Importances(explain.Importances(q.Dual), s.top)
 	r.Fit = q.Report(p, c.Warnings)
 	if err := c.EndPart(ctx, "predict"); err != nil {
 		return err
@@ -75,6 +75,9 @@ func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
 	page := &report.ImportancePage{Report: r, Train: e.Pictures(e.Train), Invert: e.Data.Images(),
 		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
 	if s.html != "" {
+		if page.Record, err = record(ctx, p); err != nil {
+			return err
+		}
 		// The page shows the time until it is written.
 		r.Timings = c.TimingsSoFar()
 		if err := atomicfile.Write(s.html, page.WriteHTML); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 )
 
@@ -59,7 +60,7 @@ func TestPipesAreInterrupted(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(20*time.Millisecond, cancel)
 			r := gpexplain(ctx, args...)
-			require.Equal(t, result{1, "", "gpexplain: interrupted\n"}, r, "%s, writer %v", name, writer)
+			require.Equal(t, result{console.StatusInterrupted, "", "gpexplain: interrupted\n"}, r, "%s, writer %v", name, writer)
 		}
 	}
 }

@@ -10,8 +10,8 @@
 //	gpexplain explain --model net.onnx --data digits:2000
 //
 // Run gpexplain help VERB for the flags of a verb. The exit status is 2 for a
-// wrong command line and 1 for anything that went wrong while it ran; either
-// way there is one line on standard error.
+// wrong command line, 130 after Ctrl-C, 143 after SIGTERM, and 1 for anything else
+// that went wrong; there is then one line on standard error.
 package main
 
 import (
@@ -26,10 +26,21 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal ends the work in order, a second one the process.
-	context.AfterFunc(ctx, stop)
-	os.Exit(console.Status(os.Stderr, run(ctx, os.Stdout, os.Stderr, os.Args[1:])))
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	var first os.Signal // written before ctx is done
+	go func() {
+		// The first signal ends the work in order, a second one the process.
+		first = <-signals
+		signal.Reset()
+		cancel()
+	}()
+	code := console.Status(os.Stderr, run(ctx, os.Stdout, os.Stderr, os.Args[1:]))
+	if code == console.StatusInterrupted && first == syscall.SIGTERM {
+		code = console.StatusTerminated
+	}
+	os.Exit(code)
 }
 
 // run executes one command line.

@@ -83,7 +83,7 @@ func (s *predictVerb) check(c *cobra.Command) error {
 	case s.samples < 1:
 		return console.Usagef("--samples %d must be at least 1", s.samples)
 	case s.link != "" && !slices.Contains(links, s.link):
-		return console.Usagef("--link %q must be exact, qmc, probit, mc or bridge", s.link)
+		return console.NotOneOf("link", s.link, links)
 	case c.Flags().Changed("samples") && s.link != "mc":
 		return console.Usagef("--samples is for --link mc")
 	}
@@ -178,7 +178,7 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	return s.write(c, p, q, r, rows)
+	return s.write(ctx, c, p, q, r, rows)
 }
 
 // predict writes the lines and the table, and returns the scores.
@@ -198,7 +198,7 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *proble
 		c.ClearBar()
 		return c.EndPart(ctx, "predict")
 	}
-	err := s.tabulate(p, func(table func(*report.PredictedRow) error) error {
+	err := s.tabulate(p, rows, func(table func(*report.PredictedRow) error) error {
 		return all(func(r *prediction) error {
 			if err := table(r.row); err != nil {
 				return err
@@ -214,12 +214,12 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *proble
 
 // tabulate calls do with what adds a row to the table of --csv, which replaces
 // the file once do has ended without error.
-func (s *predictVerb) tabulate(p *problem.Problem, do func(table func(*report.PredictedRow) error) error) error {
+func (s *predictVerb) tabulate(p *problem.Problem, rows *dataset.Subset, do func(table func(*report.PredictedRow) error) error) error {
 	if s.csv == "" {
 		return do(func(*report.PredictedRow) error { return nil })
 	}
 	return atomicfile.Write(s.csv, func(w io.Writer) error {
-		table, err := report.NewCSVWriter(w, report.CSVLayout{Classes: p.Task.Labels(), Outputs: p.Model.Outputs, Intervals: s.coverage.Share != nil && p.Task.Classes == nil, Sets: s.coverage.Share != nil && p.Task.Classes != nil})
+		table, err := report.NewCSVWriter(w, report.CSVLayout{Classes: p.Task.Labels(), ClassNames: classWords(p), IDs: rows.IDs != nil, Outputs: p.Model.Outputs, Intervals: s.coverage.Share != nil && p.Task.Classes == nil, Sets: s.coverage.Share != nil && p.Task.Classes != nil})
 		if err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ func (s *predictVerb) tabulate(p *problem.Problem, do func(table func(*report.Pr
 }
 
 // write shows the scores in every form that was asked for.
-func (s *predictVerb) write(c *console.Console, p *problem.Problem, q *inference.Posterior, total *score, rows *dataset.Subset) error {
+func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, total *score, rows *dataset.Subset) error {
 	sum := total.summary(rows, q.Report(p, c.Warnings))
 	e := p.Examples
 	total.all.Fit = sum.Fit
@@ -241,6 +241,10 @@ func (s *predictVerb) write(c *console.Console, p *problem.Problem, q *inference
 		c.Detail("wrote %s", s.csv)
 	}
 	if s.html != "" {
+		var err error
+		if page.Record, err = record(ctx, p); err != nil {
+			return err
+		}
 		total.all.Timings = c.TimingsSoFar()
 		if err := atomicfile.Write(s.html, page.WriteHTML); err != nil {
 			return err
@@ -300,6 +304,12 @@ type prediction struct {
 
 	Novelty report.Novelty `json:"novelty"`
 
+	// Where classes or rows have names.
+	ID        string   `json:"id,omitempty"`
+	LabelName string   `json:"label_name,omitempty"`
+	ClassName string   `json:"class_name,omitempty"`
+	Classes   []string `json:"classes,omitempty"`
+
 	// Of --coverage: the ends of an interval for a new observation, or the labels of a
 	// set of classes, which may be empty.
 	Interval []report.Float `json:"interval,omitzero"`
@@ -343,9 +353,10 @@ func predictTile(ctx context.Context, p *problem.Problem, q *inference.Posterior
 		r := pred.Row(p.Task, i, rows, lo+i)
 		r.LogDensity, r.MAPLogDensity = report.Float(total.logp[lo+i]), report.Float(total.mapLogp[lo+i])
 		r.Novelty.Rank = q.Rank(r.Novelty.Score)
-		r.Interval, r.Set = regions[i].Interval, regions[i].Set
+		r.Interval, r.Set, r.ID = regions[i].Interval, regions[i].Set, idOf(rows, lo+i)
 		line := &prediction{Schema: "funcgp/predict-row/1", Index: rows.Rows[lo+i], Label: r.Label, Class: r.Class, Probability: r.Probability, MAPProbability: r.MAPProbability,
-			Mean: r.Mean, Covariance: inference.CovarianceOf(pred.Cov, i), ObservationMean: inference.RowOf(pred.Response, i), ObservationSD: r.ObservationSD, FunctionSD: r.FunctionSD, Novelty: r.Novelty, Interval: r.Interval, Set: r.Set, row: r}
+			Mean: r.Mean, Covariance: inference.CovarianceOf(pred.Cov, i), ObservationMean: inference.RowOf(pred.Response, i), ObservationSD: r.ObservationSD, FunctionSD: r.FunctionSD, Novelty: r.Novelty, Interval: r.Interval, Set: r.Set,
+			ID: r.ID, LabelName: nameOf(p, r.Label), ClassName: nameOf(p, r.Class), Classes: total.classes, row: r}
 		total.all.Add(r)
 		if err := take(line); err != nil {
 			return err
@@ -360,11 +371,12 @@ type score struct {
 	prob          *mat.Dense // N×classes, nil for a regression
 	right         int
 	all           *report.Predictions
+	classes       []string            // names of the classes; nil where they have none
 	coverage      *inference.Coverage // nil where none was asked for
 }
 
 func newScore(n int, p *problem.Problem, q *inference.Posterior, cover *inference.Coverage) *score {
-	s := &score{logp: make([]float64, n), mapLogp: make([]float64, n), all: &report.Predictions{Classes: p.Task.Labels()}, coverage: cover}
+	s := &score{logp: make([]float64, n), mapLogp: make([]float64, n), all: &report.Predictions{Classes: p.Task.Labels(), ClassNames: classNames(p)}, classes: classWords(p), coverage: cover}
 	if cover != nil {
 		s.all.Coverage = cover.Share
 	}
@@ -389,10 +401,11 @@ type predictSummary struct {
 	Coverage *inference.CoverageReport `json:"coverage,omitempty"`
 	Fit      report.Fit                `json:"fit"`
 	Timings  report.Timings            `json:"timings"`
+	Classes  []string                  `json:"classes,omitempty"` // where classes have names
 }
 
 func (s *score) summary(rows *dataset.Subset, fit report.Fit) *predictSummary {
-	sum := &predictSummary{Schema: "funcgp/predict-summary/1", Accuracy: report.Undefined(), ECE: report.Undefined(), NLL: report.Float(glm.NLL(s.logp)), MAPNLL: report.Float(glm.NLL(s.mapLogp)), Coverage: s.coverage.Report(), Fit: fit}
+	sum := &predictSummary{Schema: "funcgp/predict-summary/1", Accuracy: report.Undefined(), ECE: report.Undefined(), NLL: report.Float(glm.NLL(s.logp)), MAPNLL: report.Float(glm.NLL(s.mapLogp)), Coverage: s.coverage.Report(), Fit: fit, Classes: s.classes}
 	if s.prob != nil {
 		sum.Accuracy = report.Float(float64(s.right) / float64(len(s.logp)))
 		sum.ECE = report.Float(glm.ECE(s.prob, rows.Class))

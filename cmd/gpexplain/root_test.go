@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -142,12 +143,30 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// The message of a wrong flag says where its help is.
+// The message of a wrong word says what may have been meant, or where help is.
 func TestUsageMessages(t *testing.T) {
-	require.Equal(t, "gpexplain: unknown flag: --bogus; see gpexplain explain --help\n", refuse(t, 2, "explain", "--bogus"))
-	require.Equal(t, "gpexplain: invalid argument \"x\" for \"--top\" flag; see gpexplain explain --help\n", refuse(t, 2, "explain", "--top", "x"))
-	require.Equal(t, "gpexplain: there is no verb \"bogus\"; see gpexplain help\n", refuse(t, 2, "help", "bogus"))
-	require.Contains(t, refuse(t, 2, "expalin"), "unknown command \"expalin\"")
+	for line, want := range map[string]string{
+		"explain --bogus":                      "unknown flag: --bogus; see gpexplain explain --help",
+		"explain --tpo 3":                      "unknown flag: --tpo; did you mean --top?",
+		"explain -top 3":                       "unknown flag: -top; did you mean --top?",
+		"inspect --clases 4,9":                 "unknown flag: --clases; see gpexplain inspect --help",
+		"evidence --nductng 3":                 "unknown flag: --nductng; did you mean --inducing?",
+		"explain --top x":                      "invalid argument \"x\" for \"--top\" flag; see gpexplain explain --help",
+		"bogus":                                "there is no verb \"bogus\"; see gpexplain help",
+		"help bogus":                           "there is no verb \"bogus\"; see gpexplain help",
+		"expalin":                              "there is no verb \"expalin\"; did you mean explain?",
+		"help expalin":                         "there is no verb \"expalin\"; did you mean explain?",
+		"explain --method nystorm":             "--method \"nystorm\" must be exact, subset, nystrom or cg; did you mean nystrom?",
+		"explain --likelihood normal":          "--likelihood \"normal\" must be gaussian, bernoulli, categorical or poisson",
+		"explain --likelihood Poisson":         "--likelihood \"Poisson\" must be gaussian, bernoulli, categorical or poisson; did you mean poisson?",
+		"explain --calibrate held-out":         "--calibrate \"held-out\" must be loo, heldout or none; did you mean heldout?",
+		"predict --link probability":           "--link \"probability\" must be exact, qmc, probit, mc or bridge",
+		"train --out a --activation thanh":     "--activation \"thanh\" must be relu or tanh; did you mean tanh?",
+		"fit -o a --tune-prior evidense":       "--tune-prior \"evidense\" must be loo, evidence or heldout; did you mean evidence?",
+		"fit -o a --method nystrom --select k": "--select \"k\" must be uniform, stratified, trace, greedy, rpcholesky or kmeans",
+	} {
+		require.Equal(t, "gpexplain: "+want+"\n", refuse(t, 2, strings.Fields(line)...), line)
+	}
 }
 
 var verbs = []string{"explain", "predict", "importances", "evidence", "validate", "train", "inspect"}
@@ -166,8 +185,57 @@ func TestHelp(t *testing.T) {
 			require.NotContains(t, line, "`", verb)
 		}
 	}
-	require.Contains(t, succeed(t, "help", "explain"), "--prior-precision X")
 	require.NotContains(t, succeed(t, "help", "inspect"), "--classes", "what means nothing to a verb is not listed")
+}
+
+// Each flag is described once: on the page of its verb, or where several verbs have it on
+// that of all these flags, and the pages of the verbs name it.
+func TestFlagsAreDescribedOnce(t *testing.T) {
+	described := regexp.MustCompile(`(?m)^  (?:-\w, |    )--([\w-]+)`)
+	shared := succeed(t, "help", "flags")
+	require.Equal(t, shared, succeed(t, "flags"))
+	for line := range strings.SplitSeq(shared, "\n") {
+		require.LessOrEqual(t, len([]rune(line)), helpWidth, line)
+	}
+	list := described.FindAllStringSubmatch(shared, -1)
+	require.Greater(t, len(list), 20)
+	for i, m := range list {
+		require.NotContains(t, list[:i], m)
+	}
+	named := 0
+	for _, verb := range append(verbs, "fit") {
+		own, names, _ := strings.Cut(succeed(t, "help", verb), "which gpexplain help flags describes:")
+		for _, m := range list {
+			if strings.Contains(names+" ", "--"+m[1]+" ") || strings.Contains(names, "--"+m[1]+"\n") {
+				named++
+				require.NotContains(t, described.FindAllStringSubmatch(own, -1), m, verb)
+			}
+		}
+	}
+	require.GreaterOrEqual(t, named, 2*len(list))
+	require.Contains(t, shared, "[explain, importances, predict]")
+}
+
+// A manual page is written for every verb, and has the words of its help.
+func TestManual(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "man1")
+	require.Empty(t, succeed(t, "man", dir))
+	require.Len(t, listing(t, dir), len(verbs)+2)
+	macro := regexp.MustCompile(`^\.(TH|SH|PP|TP|EX|EE|nh|ad l)`)
+	for _, name := range listing(t, dir) {
+		page := read(t, filepath.Join(dir, name))
+		for line := range strings.Lines(page) {
+			if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+				require.Regexp(t, macro, line, name)
+			}
+		}
+	}
+	page := read(t, filepath.Join(dir, "gpexplain-explain.1"))
+	require.Contains(t, page, ".TP\n\\fB\\-\\-top K\\fR\nlist the K largest terms (default 8)\n")
+	require.Contains(t, page, `\-\-prior\-precision`)
+	require.Contains(t, read(t, filepath.Join(dir, "gpexplain.1")), ".TP\n\\fB\\-\\-prior\\-precision X\\fR\n")
+	require.Contains(t, refuse(t, 1, "man", filepath.Join(dir, "gpexplain.1")), "gpexplain.1: ")
+	require.Contains(t, refuse(t, 2, "man"), "accepts 1 arg")
 }
 
 // Every example in the help is a command line that parses: with a context
@@ -193,6 +261,7 @@ func TestHelpExamples(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	require.Regexp(t, `^gpexplain \S+ go1\.\S+ \w+/\w+\n$`, succeed(t, "version"))
+	require.Equal(t, succeed(t, "version"), succeed(t, "--version"))
 	v := decode[map[string]string](t, succeed(t, "version", "--json"))
 	require.Contains(t, v, "version")
 	require.Contains(t, v, "go")

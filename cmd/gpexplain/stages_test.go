@@ -122,7 +122,7 @@ func TestCancelAtEveryStage(t *testing.T) {
 				}
 				dir := t.TempDir()
 				done, r := steps(t, at, args(dir))
-				require.Equal(t, 1, r.code, in)
+				require.Equal(t, console.StatusInterrupted, r.code, in)
 				require.Equal(t, "gpexplain: interrupted\n", r.stderr, in)
 				require.Empty(t, listing(t, dir), in)
 				next := at + 1 // the first step of another stage
@@ -144,7 +144,7 @@ func TestCancelBeforeTheFirstStage(t *testing.T) {
 		{"inspect"}, {"explain", "--html", filepath.Join(dir, "a")}, {"predict"}, {"importances", "--html", filepath.Join(dir, "a")}, {"evidence"}, {"validate"},
 		{"fit", "-o", filepath.Join(dir, "a")}, {"train", "--out", filepath.Join(dir, "a")},
 	} {
-		require.Equal(t, result{1, "", "gpexplain: interrupted\n"}, gpexplain(ctx, args...), "%q", args)
+		require.Equal(t, result{console.StatusInterrupted, "", "gpexplain: interrupted\n"}, gpexplain(ctx, args...), "%q", args)
 		require.Empty(t, listing(t, dir))
 	}
 }
@@ -167,7 +167,7 @@ func TestPredictStopsAmongRows(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &stopper{cancel: cancel}
 	var stderr bytes.Buffer
-	require.Equal(t, 1, console.Status(&stderr, run(ctx, out, &stderr, []string{"predict", "--data", "digits:400,2000", "--train-count", "60"})))
+	require.Equal(t, console.StatusInterrupted, console.Status(&stderr, run(ctx, out, &stderr, []string{"predict", "--data", "digits:400,2000", "--train-count", "60"})))
 	require.Equal(t, "gpexplain: interrupted\n", stderr.String())
 	require.Equal(t, 1, out.writes)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/explain/report"
 )
 
@@ -76,7 +77,7 @@ func TestValidateIsCancelledAtEachStage(t *testing.T) {
 	require.Zero(t, r.code, r.stderr)
 	for _, at := range breaks(all) {
 		done, r := steps(t, at, args)
-		require.Equal(t, 1, r.code, all[at])
+		require.Equal(t, console.StatusInterrupted, r.code, all[at])
 		require.Equal(t, "gpexplain: interrupted\n", r.stderr, all[at])
 		require.Len(t, done, at+1, "progress after the cancellation")
 		seen[all[at].stage] = true

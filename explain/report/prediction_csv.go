@@ -5,16 +5,21 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // A CSVLayout says which columns a table of predictions has.
 type CSVLayout struct {
-	Classes   []Float // labels in the order of the probabilities; nil for a regression
-	Outputs   int     // C
-	Intervals bool    // whether rows have an Interval
-	Sets      bool    // whether rows have a Set
+	Classes []Float // labels in the order of the probabilities; nil for a regression
+	// ClassNames are the names of Classes, which then stand for their labels; nil
+	// means none.
+	ClassNames []string
+	IDs        bool // whether rows have an ID
+	Outputs    int  // C
+	Intervals  bool // whether rows have an Interval
+	Sets       bool // whether rows have a Set
 }
 
 // Header returns the names of the columns. For classes: index, label, class,
@@ -24,8 +29,12 @@ type CSVLayout struct {
 // novelty, mutual_information and novelty_rank. For one of several outputs mean and
 // the standard deviations have a column for each, mean_0, mean_1 and so on. Then
 // follow interval_lo and interval_hi, or set, with its labels separated by spaces.
+// After index comes id, where rows have one.
 func (l *CSVLayout) Header() []string {
-	var h []string
+	h := []string{"index"}
+	if l.IDs {
+		h = append(h, "id")
+	}
 	each := func(prefix string, n int, name func(int) string) {
 		for i := range n {
 			h = append(h, prefix+name(i))
@@ -33,8 +42,8 @@ func (l *CSVLayout) Header() []string {
 	}
 	output := func(c int) string { return "_" + strconv.Itoa(c) }
 	if l.Classes != nil {
-		class := func(k int) string { return "_" + exact(l.Classes[k]) }
-		h = append(h, "index", "label", "class")
+		class := func(k int) string { return "_" + l.class(l.Classes[k]) }
+		h = append(h, "label", "class")
 		each("probability", len(l.Classes), class)
 		each("probability_sd", len(l.Classes), class)
 		each("map_probability", len(l.Classes), class)
@@ -43,7 +52,7 @@ func (l *CSVLayout) Header() []string {
 		if l.Outputs == 1 {
 			output = func(int) string { return "" }
 		}
-		h = append(h, "index", "target")
+		h = append(h, "target")
 		each("mean", l.Outputs, output)
 		each("observation_sd", l.Outputs, output)
 		each("function_sd", l.Outputs, output)
@@ -59,6 +68,14 @@ func (l *CSVLayout) Header() []string {
 		h = append(h, "set")
 	}
 	return h
+}
+
+// class names a label by its class if classes have names, else exactly.
+func (l *CSVLayout) class(label Float) string {
+	if k := slices.Index(l.Classes, label); k >= 0 && k < len(l.ClassNames) {
+		return l.ClassNames[k]
+	}
+	return exact(label)
 }
 
 // A CSVWriter writes predictions as a table of comma-separated values (RFC 4180),
@@ -81,9 +98,13 @@ func NewCSVWriter(w io.Writer, layout CSVLayout) (*CSVWriter, error) {
 // layout has columns for it panics, except that a nil list leaves them empty.
 func (c *CSVWriter) Write(r *PredictedRow) error {
 	l, k := &c.layout, len(c.layout.Classes)
-	c.line = append(c.line[:0], strconv.Itoa(int(r.Index)), exact(r.Label))
+	c.line = append(c.line[:0], strconv.Itoa(int(r.Index)))
+	if l.IDs {
+		c.line = append(c.line, r.ID)
+	}
+	c.line = append(c.line, l.class(r.Label))
 	if l.Classes != nil {
-		c.line = append(c.line, exact(r.Class))
+		c.line = append(c.line, l.class(r.Class))
 		c.list(r.Probability, k)
 		c.list(r.ProbabilitySD, k)
 		c.list(r.MAPProbability, k)
@@ -103,7 +124,7 @@ func (c *CSVWriter) Write(r *PredictedRow) error {
 	if l.Sets {
 		labels := make([]string, len(r.Set))
 		for i, k := range r.Set {
-			labels[i] = exact(k)
+			labels[i] = l.class(k)
 		}
 		c.line = append(c.line, strings.Join(labels, " "))
 	}

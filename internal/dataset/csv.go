@@ -125,8 +125,15 @@ func integers(parts []*part) bool {
 
 // set returns the rows of the part, with labels as the data have them.
 func (p *part) set(d *Data) *Set {
-	t, dim := p.table, len(d.Columns)
-	s := &Set{Part: p.name, File: t.file, Shape: []int{dim}, rows: p.rows, fileRows: t.n}
+	t := p.table
+	s := &Set{Part: p.name, File: t.file, Shape: t.shape, rows: p.rows, fileRows: t.n}
+	if t.shape == nil {
+		s.Shape = []int{len(t.columns)}
+	}
+	dim := size(s.Shape)
+	if t.px != nil {
+		s.px = storedPixels{t.px, dim}
+	}
 	rows := p.rows
 	if rows == nil {
 		rows = make([]int, t.n)
@@ -157,5 +164,6 @@ func (p *part) set(d *Data) *Set {
 	if p.rows == nil {
 		s.x, s.Targets, s.IDs = t.x, t.y, t.ids
 	}
+	s.findRange()
 	return s
 }

@@ -16,10 +16,11 @@ type Data struct {
 	Target             string   // name of the target column, several joined by commas; "" for images
 	TargetColumns      []string // names of the target columns; nil for images
 	IntegerLabels      bool     // every target of every part is an integer or a word
+	Notes              []string // on how the files were understood
 	Names              []string // the labels 0, 1, … as words, where the data have words; nil where they have integers
 }
 
-// Images reports whether the inputs are images.
+// Images reports whether the inputs are images, of which nothing is standardized.
 func (d *Data) Images() bool { return d.Columns == nil }
 
 // Classes returns the labels that occur in any part, ascending, or nil if the
@@ -30,6 +31,11 @@ func (d *Data) Classes() []int {
 		return nil
 	}
 	return slices.Clone(d.Train.known)
+}
+
+// hasPixels reports whether the inputs of some part are pixels.
+func (d *Data) hasPixels() bool {
+	return d.Train.px != nil || d.Valid.px != nil || d.Test.px != nil
 }
 
 func (d *Data) parts() [3]*Set { return [3]*Set{d.Train, d.Valid, d.Test} }

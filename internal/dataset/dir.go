@@ -80,7 +80,7 @@ func openPair(ctx context.Context, dir, part, images, labels, imageStem, labelSt
 	}
 	s := &Set{
 		Part: part, File: images, Shape: []int{1, x.dims[1], x.dims[2]},
-		Labels: make([]int, x.dims[0]), n: x.dims[0], fileRows: x.dims[0],
+		Labels: make([]int, x.dims[0]), n: x.dims[0], fileRows: x.dims[0], labelFile: labels,
 	}
 	for i, b := range y.data {
 		s.Labels[i] = int(b)

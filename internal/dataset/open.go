@@ -41,11 +41,12 @@ type OpenOptions struct {
 }
 
 // names says what Open accepts.
-const names = "name digits, mnist, a directory of IDX files or a .csv file"
+const names = "name digits, mnist, a directory of IDX files, or a .csv, .npy or .npz file"
 
 // Open reads a data set by name: "digits", the built-in synthetic digits
 // ("digits:TRAIN" and "digits:TRAIN,TEST" set the number of rows); "mnist",
-// downloaded on first use; a directory of IDX files; or a CSV file. "" is
+// downloaded on first use; a directory of IDX files; a CSV file; or NumPy's arrays
+// in a .npz file with inputs x and targets y, or in files x.npy and y.npy. "" is
 // digits. Write "./digits" for a directory with that name. The error is an *Error
 // or, if ctx is done while a file is read, its error.
 func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
@@ -70,15 +71,17 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 			return nil, &Error{File: name, Problem: "no such data", Err: err, Remedy: names}
 		case info.Mode().IsRegular() && isCSV(name):
 			return openCSV(ctx, name, o)
+		case info.Mode().IsRegular() && isNumPy(name):
+			return openNumPy(ctx, name, o)
 		case !info.IsDir():
-			return nil, &Error{File: name, Problem: "is neither a .csv file nor a directory", Remedy: names}
+			return nil, &Error{File: name, Problem: "is neither a .csv, .npy or .npz file nor a directory", Remedy: names}
 		}
 	}
 	if o.ID != "" {
-		return nil, &Error{File: name, Problem: "an ID column was asked for", Remedy: "it needs data from a .csv file"}
+		return nil, &Error{File: name, Problem: "an ID column was asked for", Remedy: "it needs data from a .csv or .npz file"}
 	}
 	if csvOnly {
-		return nil, &Error{File: name, Problem: "a target, split, test or validation file was asked for", Remedy: "they need data from a .csv file"}
+		return nil, &Error{File: name, Problem: "a target, split, test or validation file was asked for", Remedy: "they need data from a .csv or .npz file"}
 	}
 	return open()
 }

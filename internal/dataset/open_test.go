@@ -32,12 +32,12 @@ func TestOpenErrors(t *testing.T) {
 		want string
 	}{
 		{"minst", nil, "minst: no such data: no such file or directory; name digits, mnist, a directory"},
-		{other, nil, "is neither a .csv file nor a directory"},
+		{other, nil, "is neither a .csv, .npy or .npz file nor a directory"},
 		{"digits:a", nil, `digits:a: "a" is not a number of rows; write digits:TRAIN,TEST`},
 		{"digits:1,2,3", nil, "more than two numbers"},
 		{"digits:-1", nil, "-1 rows of digits; ask for 0 to 10000000"},
 		{"digits:1000000000000", nil, "1000000000000 rows of digits"},
-		{"digits", &OpenOptions{Target: "y"}, "a target, split, test or validation file was asked for; they need data from a .csv file"},
+		{"digits", &OpenOptions{Target: "y"}, "a target, split, test or validation file was asked for; they need data from a .csv or .npz file"},
 		{dir, &OpenOptions{Split: &split}, "a target, split, test or validation file was asked for"},
 		{"digits", &OpenOptions{ValidFile: "b.csv"}, "a target, split, test or validation file was asked for"},
 		{"a.csv", &OpenOptions{Split: &split, TestFile: "b.csv"}, "a split and a test or validation file were both asked for"},

@@ -4,16 +4,72 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
 )
 
-// Scaling standardizes features: x ← (x − Mean)/Scale, both of length D. A nil
-// Scaling leaves inputs as they are, which is right for images.
+// Scaling standardizes inputs or targets: x ← (x − Mean)/Scale. Both have one
+// number for all D columns, one for each channel of a picture, or one for each
+// column: number k of K is that of the columns kD/K to (k+1)D/K. A nil Scaling
+// leaves numbers as they are.
 type Scaling struct {
 	Mean, Scale []float64
+}
+
+// ScalingBy returns the scaling with these means and deviations, which have the same
+// length or are one number for all; nil means are 0, nil deviations 1. The error says
+// which number is not finite, or which deviation is not positive.
+func ScalingBy(mean, sd []float64) (*Scaling, error) {
+	k := max(1, len(mean), len(sd))
+	of := func(v []float64, none float64) ([]float64, error) {
+		switch len(v) {
+		case 0:
+			v = []float64{none}
+			fallthrough
+		case 1:
+			return slices.Repeat(v, k), nil
+		case k:
+			return slices.Clone(v), nil
+		}
+		return nil, fmt.Errorf("%d means but %d deviations; give as many, or one for all", len(mean), len(sd))
+	}
+	s := &Scaling{}
+	var err error
+	if s.Mean, err = of(mean, 0); err != nil {
+		return nil, err
+	}
+	if s.Scale, err = of(sd, 1); err != nil {
+		return nil, err
+	}
+	for j := range k {
+		if bad(s.Mean[j]) {
+			return nil, fmt.Errorf("mean %d is %v; want a finite number", j, s.Mean[j])
+		}
+		if bad(s.Scale[j]) || s.Scale[j] <= 0 {
+			return nil, fmt.Errorf("deviation %d is %v; want a positive number", j, s.Scale[j])
+		}
+	}
+	return s, nil
+}
+
+// Fits returns an error unless the scaling is for inputs of this shape: it has one number
+// for all, one for each channel of a picture, or one for each column.
+func (s *Scaling) Fits(shape []int) error {
+	d := 1
+	for _, n := range shape {
+		d *= n
+	}
+	k := len(s.Mean)
+	switch {
+	case k == 1 || k == d || len(shape) > 1 && k == shape[0]:
+		return nil
+	case len(shape) > 1:
+		return fmt.Errorf("%d means and deviations, but a picture has %d channels; give one number, or one a channel", k, shape[0])
+	}
+	return fmt.Errorf("%d means and deviations, but the data have %d columns of features; give one number, or one a column", k, d)
 }
 
 // NewScaling returns the mean and the population standard deviation of every
@@ -31,6 +87,57 @@ func NewScaling(x *mat.Dense) (*Scaling, error) {
 		}
 	}
 	return s, nil
+}
+
+// Scaling returns the scaling that standardizes the inputs of these rows: by column
+// for features, and by channel for pictures, of all its pixels together. Constant ones
+// have scale 1. The error is that of NewScaling.
+func (s *Subset) Scaling() (*Scaling, error) {
+	if !s.Set.Images() {
+		return NewScaling(s.Matrix())
+	}
+	channels := s.Set.Shape[0]
+	out := &Scaling{Mean: make([]float64, channels), Scale: make([]float64, channels)}
+	value, constant := make([]float64, channels), slices.Repeat([]bool{true}, channels)
+	pixels := float64(s.Len() * (s.Set.Dim() / channels))
+	s.eachInput(func(i, c int, v float64) {
+		if i == 0 {
+			value[c] = v // the last of the first picture
+		}
+		out.Mean[c] += v / pixels
+	})
+	s.eachInput(func(_, c int, v float64) {
+		constant[c] = constant[c] && v == value[c]
+		out.Scale[c] += (v - out.Mean[c]) * (v - out.Mean[c]) / pixels
+	})
+	for c := range channels {
+		out.Scale[c] = math.Sqrt(out.Scale[c])
+		if constant[c] {
+			out.Mean[c] = value[c]
+		}
+		if constant[c] || out.Scale[c] == 0 {
+			out.Scale[c] = 1
+		}
+		if bad(out.Mean[c]) || bad(out.Scale[c]) {
+			return nil, &Error{Place: fmt.Sprintf("channel %d", c), Problem: "its spread is too large to standardize", Remedy: "rescale the pictures"}
+		}
+	}
+	return out, nil
+}
+
+// eachInput calls do with the rows in order, each number of an input and its
+// channel. It holds few pictures at a time.
+func (s *Subset) eachInput(do func(row, channel int, v float64)) {
+	const tile = 256
+	channels, d := s.Set.Shape[0], s.Set.Dim()
+	for lo := 0; lo < s.Len(); lo += tile {
+		x := s.Set.Matrix(s.Pos[lo:min(lo+tile, s.Len())])
+		for i := range x.RawMatrix().Rows {
+			for j, v := range x.RawRowView(i) {
+				do(lo+i, j*channels/d, v)
+			}
+		}
+	}
 }
 
 // bad reports whether v is NaN or infinite.
@@ -59,20 +166,22 @@ func meanScale(v []float64) (mean, scale float64) {
 	return mean, scale
 }
 
-// Apply standardizes the rows of x in place. It panics if x does not have D
-// columns.
+// Apply standardizes the rows of x in place. It panics if the number of columns is
+// no multiple of the number of means.
 func (s *Scaling) Apply(x *mat.Dense) {
 	if s == nil {
 		return
 	}
 	n, d := x.Dims()
-	if d != len(s.Mean) {
+	k := len(s.Mean)
+	if d%k != 0 {
 		panic("dataset: dimension mismatch")
 	}
 	for i := range n {
 		row := x.RawRowView(i)
-		for j := range row {
-			row[j] = (row[j] - s.Mean[j]) / s.Scale[j]
+		for j, v := range row {
+			c := j * k / d
+			row[j] = (v - s.Mean[c]) / s.Scale[c]
 		}
 	}
 }

@@ -89,6 +89,108 @@ func TestScalingApply(t *testing.T) {
 	(*Scaling)(nil).Apply(x)
 	require.Equal(t, []float64{1, 2}, x.RawRowView(0))
 	require.PanicsWithValue(t, "dataset: dimension mismatch", func() {
-		(&Scaling{[]float64{1}, []float64{1}}).Apply(x)
+		(&Scaling{[]float64{1, 1, 1}, []float64{1, 1, 1}}).Apply(x)
 	})
+}
+
+// One number is for all columns, one a channel for its pixels.
+func TestScalingOfChannels(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 3))
+	for _, shape := range [][]int{{3, 4, 5}, {1, 2, 3}, {6}, {2, 7}} {
+		d, channels := 1, shape[0]
+		for _, n := range shape {
+			d *= n
+		}
+		for _, k := range []int{1, channels, d} {
+			s := &Scaling{Mean: make([]float64, k), Scale: make([]float64, k)}
+			for c := range k {
+				s.Mean[c], s.Scale[c] = r.NormFloat64(), r.ExpFloat64()
+			}
+			require.NoError(t, s.Fits(shape))
+			x := mat.NewDense(2, d, nil)
+			x.Apply(func(_, _ int, _ float64) float64 { return r.NormFloat64() }, x)
+			want := mat.NewDense(2, d, nil)
+			want.Apply(func(_, j int, v float64) float64 {
+				c := 0
+				switch k {
+				case d:
+					c = j
+				case channels:
+					c = j / (d / channels)
+				}
+				return (v - s.Mean[c]) / s.Scale[c]
+			}, x)
+			s.Apply(x)
+			require.Equal(t, want.RawMatrix().Data, x.RawMatrix().Data)
+		}
+	}
+}
+
+// The rows of a picture set are standardized by channel, as all the pixels of a
+// channel in one column would be.
+func TestSubsetScalingOfPictures(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 5))
+	n, shape := 700, []int{3, 2, 2}
+	x := make([]float64, n*12)
+	for i := range x {
+		if c := i % 12 / 4; c < 2 {
+			x[i] = float64(c) + r.NormFloat64()
+		} else {
+			x[i] = 0.1 // one that never changes
+		}
+	}
+	set := &Set{Shape: shape, n: n, x: x, Labels: make([]int, n)}
+	sub, err := set.Select(&SelectOptions{Count: 600})
+	require.NoError(t, err)
+	s, err := sub.Scaling()
+	require.NoError(t, err)
+	for c := range 3 {
+		var v []float64
+		for i := range 600 {
+			v = append(v, x[12*i+4*c:12*i+4*c+4]...)
+		}
+		one, err := NewScaling(mat.NewDense(len(v), 1, v))
+		require.NoError(t, err)
+		require.InDelta(t, one.Mean[0], s.Mean[c], 1e-13)
+		require.InDelta(t, one.Scale[0], s.Scale[c], 1e-13)
+	}
+	require.Equal(t, 0.1, s.Mean[2])
+	require.Equal(t, 1.0, s.Scale[2])
+	table := &Set{Shape: []int{12}, n: n, x: x, Labels: make([]int, n)}
+	sub, err = table.Select(nil)
+	require.NoError(t, err)
+	s, err = sub.Scaling()
+	require.NoError(t, err)
+	want, err := NewScaling(mat.NewDense(n, 12, x))
+	require.NoError(t, err)
+	require.Equal(t, want, s)
+}
+
+func TestScalingBy(t *testing.T) {
+	for _, c := range []struct {
+		mean, sd []float64
+		want     *Scaling
+		err      string
+	}{
+		{[]float64{1, 2}, []float64{3, 4}, &Scaling{[]float64{1, 2}, []float64{3, 4}}, ""},
+		{[]float64{1, 2}, []float64{3}, &Scaling{[]float64{1, 2}, []float64{3, 3}}, ""},
+		{nil, []float64{255}, &Scaling{[]float64{0}, []float64{255}}, ""},
+		{[]float64{7}, nil, &Scaling{[]float64{7}, []float64{1}}, ""},
+		{[]float64{1, 2}, []float64{3, 4, 5}, nil, "2 means but 3 deviations"},
+		{[]float64{1, math.NaN()}, nil, nil, "mean 1 is NaN"},
+		{nil, []float64{1, 0}, nil, "deviation 1 is 0"},
+		{nil, []float64{-1}, nil, "deviation 0 is -1"},
+		{nil, []float64{math.Inf(1)}, nil, "deviation 0 is +Inf"},
+	} {
+		s, err := ScalingBy(c.mean, c.sd)
+		if c.err != "" {
+			require.ErrorContains(t, err, c.err)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, c.want, s)
+	}
+	two := &Scaling{Mean: make([]float64, 2), Scale: []float64{1, 1}}
+	require.ErrorContains(t, two.Fits([]int{3, 4, 4}), "2 means and deviations, but a picture has 3 channels")
+	require.ErrorContains(t, two.Fits([]int{4}), "2 means and deviations, but the data have 4 columns")
 }

@@ -28,8 +28,11 @@ type Set struct {
 	rows     []int     // row of each position, ascending; nil if the part is the whole file
 	fileRows int       // rows in the original file, all parts together
 	known    []int     // labels of all parts, ascending
-	px       pixels    // images; nil for features
-	x        []float64 // features, row-major; nil for images
+	px       pixels    // images; nil for features, and for images of real numbers
+	x        []float64 // features or images of real numbers, row-major; nil otherwise
+	lo, hi   float64   // range of x for images
+
+	labelFile string // file of the labels, where it is not File
 }
 
 // pixels gives the images of a Set, from memory or drawn when they are needed.
@@ -90,7 +93,15 @@ func size(shape []int) int {
 }
 
 // Images reports whether the rows are images.
-func (s *Set) Images() bool { return s.px != nil }
+func (s *Set) Images() bool { return len(s.Shape) > 1 }
+
+// findRange finds the range of images of real numbers, which are shown in it.
+func (s *Set) findRange() {
+	if s.x == nil || !s.Images() {
+		return
+	}
+	s.lo, s.hi = min(slices.Min(s.x), 0), max(slices.Max(s.x), 1)
+}
 
 // Row returns the row of the original file at position pos.
 func (s *Set) Row(pos int) int {
@@ -122,13 +133,21 @@ func (s *Set) Lookup(row int) (pos int, err error) {
 }
 
 // Image returns a copy of the grey levels of the image at position pos,
-// row-major, or nil if the rows are not images.
+// row-major, or nil if the rows are not images. Real numbers are shown as grey
+// levels from the least to the largest of the part, or from 0 to 1 where they lie
+// in there.
 func (s *Set) Image(pos int) []byte {
-	if s.px == nil {
+	if !s.Images() {
 		return nil
 	}
 	img := make([]byte, s.Dim())
-	s.px.imageTo(img, pos)
+	if s.px != nil {
+		s.px.imageTo(img, pos)
+		return img
+	}
+	for i, v := range s.x[pos*len(img) : (pos+1)*len(img)] {
+		img[i] = byte(255*((v-s.lo)/(s.hi-s.lo)) + 0.5)
+	}
 	return img
 }
 

@@ -11,10 +11,12 @@ type Stored struct {
 	Rows    []int     // of the original file, ascending
 	Shape   []int     // of one input
 	Columns []string  // names of the features; nil for images
-	Targets []float64 // labels or targets, one a row
+	Targets []float64 // labels or targets, row-major
 	Integer bool      // the targets are labels
-	Pixels  []byte    // images, one byte a pixel; nil for features
-	X       []float64 // features; nil for images
+	Names   []string  // the labels as words; nil where they are integers
+	IDs     []string  // what the rows are called; nil without names
+	Pixels  []byte    // images, one byte a pixel; nil for other inputs
+	X       []float64 // features, or images of real numbers; nil otherwise
 }
 
 // Stored returns the rows of a subset of the data, in the order of the file, with
@@ -22,16 +24,20 @@ type Stored struct {
 func (d *Data) Stored(s *Subset) *Stored {
 	pos := slices.Clone(s.Pos)
 	slices.Sort(pos)
-	r := &Stored{Shape: s.Set.Shape, Columns: d.Columns, Integer: s.Set.Labels != nil}
+	r := &Stored{Shape: s.Set.Shape, Columns: d.Columns, Integer: s.Set.Labels != nil, Names: s.Set.Names}
+	width := s.Set.Width()
 	for _, p := range pos {
 		r.Rows = append(r.Rows, s.Set.Row(p))
 		if r.Integer {
 			r.Targets = append(r.Targets, float64(s.Set.Labels[p]))
 		} else {
-			r.Targets = append(r.Targets, s.Set.Targets[p])
+			r.Targets = append(r.Targets, s.Set.Targets[p*width:(p+1)*width]...)
+		}
+		if s.Set.IDs != nil {
+			r.IDs = append(r.IDs, s.Set.IDs[p])
 		}
 	}
-	if s.Set.Images() {
+	if s.Set.px != nil {
 		r.Pixels = make([]byte, len(pos)*s.Set.Dim())
 		for i, p := range pos {
 			s.Set.px.imageTo(r.Pixels[i*s.Set.Dim():(i+1)*s.Set.Dim()], p)
@@ -59,12 +65,13 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 	}
 	images := r.Pixels != nil
 	switch {
-	case n == 0 || len(r.Targets) != n || images && len(r.Pixels) != n*dim || !images && len(r.X) != n*dim:
+	case n == 0 || len(r.Targets) == 0 || len(r.Targets)%n != 0 || r.Integer && len(r.Targets) != n || r.IDs != nil && len(r.IDs) != n ||
+		images && len(r.Pixels) != n*dim || !images && len(r.X) != n*dim:
 		return fail("are incomplete")
-	case images && !r.Integer:
-		return fail("are images without labels")
-	case images != d.Images():
+	case images && !d.Images(), !images && d.hasPixels():
 		return fail("are not of the same kind as those of %s", d.Source)
+	case (r.Names != nil) != (d.Names != nil), d.Images() && r.Integer != d.IntegerLabels:
+		return fail("have labels of another kind than those of %s", d.Source)
 	case !slices.Equal(r.Shape, d.Shape):
 		return fail("have inputs of shape %v, those of %s have %v", r.Shape, d.Source, d.Shape)
 	case !slices.Equal(r.Columns, d.Columns):
@@ -79,15 +86,28 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 	if r.Integer {
 		s.Labels = make([]int, n)
 		for i, v := range r.Targets {
-			if s.Labels[i] = int(v); float64(s.Labels[i]) != v {
+			if s.Labels[i] = int(v); float64(s.Labels[i]) != v || r.Names != nil && (v < 0 || int(v) >= len(r.Names)) {
 				return fail("have labels that are no integers")
 			}
+			if r.Names == nil {
+				continue
+			}
+			k, ok := slices.BinarySearch(d.Names, r.Names[s.Labels[i]])
+			if !ok {
+				return fail("have the label %s, which those of %s do not have", quote(r.Names[s.Labels[i]]), d.Source)
+			}
+			s.Labels[i] = k
 		}
 	}
+	s.IDs = r.IDs
 	if images {
 		s.px = storedPixels{r.Pixels, dim}
 	} else {
-		s.Targets, s.x = r.Targets, r.X
+		s.x = r.X
+		s.findRange()
+	}
+	if r.Names == nil && !(images && r.Integer) {
+		s.Targets = r.Targets
 	}
 	out := *d
 	out.Train = s

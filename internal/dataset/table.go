@@ -8,16 +8,20 @@ import (
 	"strings"
 )
 
-// table is a CSV file: features, and targets that are numbers, words or missing.
+// table is what one file holds: features or pictures, and targets that are numbers,
+// words or missing.
 type table struct {
 	file    string
-	columns []string // features, in file order
+	columns []string // features, in file order; nil for pictures
+	shape   []int    // of a picture; nil for features
 	targets []string // target columns; nil where the file has none
 	n       int
-	x       []float64 // N×D, row-major
+	x       []float64 // N×D, row-major; nil where px is not
+	px      []byte    // N×D pixels
 	y       []float64 // N×T, row-major; nil where the targets are words
 	words   []string  // N; nil where the targets are numbers
 	ids     []string  // N; nil without an ID column
+	notes   []string  // on how the file was understood
 }
 
 // layout says which columns of a file are what. like is the table whose columns the

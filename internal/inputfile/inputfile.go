@@ -29,7 +29,23 @@ type File struct {
 	stop func() bool // ends the call that waits for the context
 }
 
-var _ io.ReadSeekCloser = (*File)(nil)
+var (
+	_ io.ReadSeekCloser = (*File)(nil)
+	_ io.ReaderAt       = (*File)(nil)
+)
+
+// Standard reads standard input until it ends or the context is done. In the second
+// case a goroutine stays behind until more data come.
+func Standard(ctx context.Context) io.Reader {
+	r, w := io.Pipe()
+	stop := context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
+	go func() {
+		_, err := io.Copy(w, os.Stdin)
+		stop()
+		w.CloseWithError(err)
+	}()
+	return r
+}
 
 // Open opens a regular file or a named pipe. It waits until someone opens the
 // pipe to write or the context is done; in the second case a goroutine stays
@@ -103,6 +119,14 @@ func (f *File) Read(p []byte) (int, error) {
 		return n, f.ctx.Err()
 	}
 	return n, err
+}
+
+// ReadAt implements io.ReaderAt for a regular file.
+func (f *File) ReadAt(p []byte, offset int64) (int, error) {
+	if err := f.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return f.file.ReadAt(p, offset)
 }
 
 // Seek implements io.Seeker.

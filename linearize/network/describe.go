@@ -43,12 +43,7 @@ func (n *Network) Describe() Description {
 	for _, prm := range n.Params() {
 		d.Params = append(d.Params, ParamInfo{Param: prm, Block: kind[prm.Offset]})
 	}
-	for _, t := range n.model.Graph.Initializers {
-		isParam := slices.ContainsFunc(p.Params, func(q linearize.Param) bool { return q.Name == t.Name })
-		if t.Type.IsFloat() && !isParam {
-			d.Fixed = append(d.Fixed, t.Name)
-		}
-	}
+	d.Fixed = n.constants()
 	return d
 }
 

@@ -26,6 +26,7 @@ type Network struct {
 	static   [][]float64 // EvalStatic of theta
 	warnings []error
 	metadata map[string]string
+	double   bool                              // to be written as float64
 	print    func() linearize.ModelFingerprint // computed at the first call
 }
 
@@ -159,7 +160,7 @@ func (n *Network) WriteONNX(w io.Writer) error {
 	for _, k := range slices.Sorted(maps.Keys(n.metadata)) {
 		m.Metadata = append(m.Metadata, onnx.Entry{Key: k, Value: n.metadata[k]})
 	}
-	if !exact(g.Initializers) {
+	if n.double || !exact(g.Initializers) {
 		toDouble(&g)
 	}
 	if err := m.Write(w); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -31,19 +32,41 @@ func (e *UsageError) Error() string { return e.msg }
 // Usagef formats a usageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// Status reports err in one line and returns the exit status.
+// A StrictError holds the warnings that --strict turns into an error.
+type StrictError struct{ Warnings []string }
+
+func (e *StrictError) Error() string {
+	more := ""
+	if n := len(e.Warnings) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more)", n)
+	}
+	return "--strict: " + e.Warnings[0] + more
+}
+
+// Exit statuses other than 0 and 1.
+const (
+	StatusUsage       = 2   // a wrong command line
+	StatusInterrupted = 130 // Ctrl-C, as shells have it: 128 and the number of SIGINT
+	StatusTerminated  = 143 // the same of SIGTERM
+)
+
+// Status reports err in one line and returns the exit status. A context that was
+// cancelled counts as interrupted.
 func Status(stderr io.Writer, err error) int {
 	if err == nil {
 		return 0
 	}
-	msg := err.Error()
-	if download := (*dataset.Error)(nil); errors.Is(err, context.Canceled) && !errors.As(err, &download) {
+	msg, interrupted := err.Error(), errors.Is(err, context.Canceled)
+	if download := (*dataset.Error)(nil); interrupted && !errors.As(err, &download) {
 		msg = "interrupted"
 	}
 	// Where standard error cannot be written there is nobody left to tell.
 	fmt.Fprintln(stderr, "gpexplain: "+OneLine(msg))
 	if _, ok := errors.AsType[*UsageError](err); ok {
-		return 2
+		return StatusUsage
+	}
+	if interrupted {
+		return StatusInterrupted
 	}
 	return 1
 }
@@ -59,6 +82,15 @@ const mostRunes = 1000
 func OneLine(s string) string {
 	s = strings.TrimSpace(unprintable.ReplaceAllString(strings.ToValidUTF8(s, "\uFFFD"), " "))
 	return Cut(s, mostRunes)
+}
+
+// Count is a number with a comma before every three digits.
+func Count(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 // Cut shortens s to at most the given number of runes.
@@ -78,6 +110,9 @@ func (e *FullError) Unwrap() error { return e.Err }
 
 // FullErrorf formats a fullError.
 func FullErrorf(format string, args ...any) error { return &FullError{fmt.Errorf(format, args...)} }
+
+// Full marks an error as one that already says what is wrong and what to do.
+func Full(err error) error { return &FullError{err} }
 
 // IsFull tells whether an error names a file or flag and what to do.
 func IsFull(err error) bool {

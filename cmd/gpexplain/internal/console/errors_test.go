@@ -21,7 +21,7 @@ func TestStatus(t *testing.T) {
 		{errors.New("broken"), 1, "gpexplain: broken\n"},
 		{Usagef("--top %d", 0), 2, "gpexplain: --top 0\n"},
 		{fmt.Errorf("reading: %w", Usagef("no")), 2, "gpexplain: reading: no\n"},
-		{fmt.Errorf("kernel: %w", context.Canceled), 1, "gpexplain: interrupted\n"},
+		{fmt.Errorf("kernel: %w", context.Canceled), 130, "gpexplain: interrupted\n"},
 		{errors.New("a\r\n\tb\x1b[2Jc\u202ed\xff"), 1, "gpexplain: a b [2Jc d\uFFFD\n"},
 		{errors.New("two  spaces.onnx"), 1, "gpexplain: two  spaces.onnx\n"},
 	} {

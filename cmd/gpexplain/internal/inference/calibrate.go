@@ -36,7 +36,7 @@ func (s *CalibrationFlags) Add(c *cobra.Command) {
 func (s *CalibrationFlags) Check(c *cobra.Command, posteriorFile string) error {
 	switch {
 	case !slices.Contains(Calibrations, s.Method):
-		return console.Usagef("--calibrate %q must be loo, heldout or none", s.Method)
+		return console.NotOneOf("calibrate", s.Method, Calibrations)
 	case posteriorFile != "" && c.Flags().Changed("calibrate") && s.Method != "none":
 		return console.Usagef("--calibrate %s cannot be given with --posterior, whose file already says it; leave it out, give none, or fit another posterior", s.Method)
 	}

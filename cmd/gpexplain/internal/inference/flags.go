@@ -83,7 +83,8 @@ func (s *Flags) AddFile(c *cobra.Command) {
 }
 
 // inFile are the flags whose values the file of a saved posterior holds.
-var inFile = []string{"method", "inducing", "select", "refit", "tune-prior", "train-count", "train-index", "classes", "likelihood", "prior-precision", "noise-variance"}
+var inFile = []string{"method", "inducing", "select", "refit", "tune-prior", "train-count", "train-index", "classes", "likelihood", "prior-precision", "weight-decay", "noise-variance",
+	"standardize", "input-mean", "input-sd", "target-mean", "target-sd"}
 
 // flagMethods are the methods that a flag is for.
 var flagMethods = map[string]string{"inducing": "subset or nystrom", "select": "subset or nystrom", "checkpoint": "nystrom"}
@@ -102,15 +103,15 @@ func (s *Flags) Check(c *cobra.Command) error {
 	s.refitGiven = f.Changed("refit")
 	switch {
 	case f.Changed("tune-prior") && !slices.Contains(tunings, s.tune):
-		return console.Usagef("--tune-prior %q must be loo, evidence or heldout", s.tune)
+		return console.NotOneOf("tune-prior", s.tune, tunings)
 	case s.tunesByRefits() && s.refitGiven && !s.Refit:
 		return console.Usagef("--tune-prior %s refits at every precision; leave --refit=false out, or give --tune-prior heldout", s.tune)
 	case !slices.Contains(problem.Methods, s.Method):
-		return console.Usagef("--method %q must be exact, subset, nystrom or cg", s.Method)
+		return console.NotOneOf("method", s.Method, problem.Methods)
 	case f.Changed("inducing") && s.inducing < 1:
 		return console.Usagef("--inducing %d must be at least 1", s.inducing)
 	case s.selection != "" && !slices.Contains(selections, s.selection):
-		return console.Usagef("--select %q must be uniform, stratified, trace, greedy, rpcholesky or kmeans", s.selection)
+		return console.NotOneOf("select", s.selection, selections)
 	case problem.IsSparse(s.Method):
 		return nil
 	}

@@ -22,12 +22,14 @@ type Flags struct {
 	Data   DataFlags
 	Task   TaskFlags
 	Limits LimitFlags
+
+	Scaling ScalingFlags
 }
 
 // ModelFlags name the network.
 type ModelFlags struct {
-	path   string // "" is the built-in network
-	freeze []string
+	path          string // "" is the built-in network
+	freeze, learn []string
 }
 
 // DataFlags name the data and the training rows among them.
@@ -44,6 +46,7 @@ type DataFlags struct {
 type TaskFlags struct {
 	Likelihood       string
 	Precision, Noise *float64
+	WeightDecay      *float64 // λ of the training
 }
 
 // LimitFlags concern the whole process.
@@ -59,7 +62,9 @@ type LimitFlags struct {
 var CommonValues = map[string][]string{
 	"data":       {"digits", "mnist"},
 	"likelihood": likelihoods,
-	"profile":    {"cpu", "mem", "trace"},
+	"profile":    profiles,
+
+	"standardize": standardizations,
 }
 
 // Add defines the flags; the words in back quotes are the names of values.
@@ -79,10 +84,14 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 	f.StringVar(&s.Data.validFile, "valid-data", "", "take the validation rows of a CSV file from another `FILE`; predictions are calibrated on them with --calibrate heldout")
 	f.StringVar(&s.Task.Likelihood, "likelihood", "", "`NAME` of the likelihood: gaussian, bernoulli, categorical or poisson (default the model's, else by the targets)")
 	OptionalFloat(c, &s.Task.Precision, "prior-precision", "precision `X` of the Gaussian prior on every parameter (default the model's, else 1)")
+	OptionalFloat(c, &s.Task.WeightDecay, "weight-decay", "the prior precision by the weight decay `λ` of torch.optim.SGD or Adam on a mean loss of N training rows: N·λ, or N·λ/(2σ²) for MSELoss (AdamW's decay is no such prior)")
 	OptionalFloat(c, &s.Task.Noise, "noise-variance", "noise variance `X` of the gaussian likelihood (default the model's, else 1)")
 	f.StringSliceVar(&s.Model.freeze, "freeze", nil, "initializers of the model that are not parameters: `NAME,...`")
+	f.StringSliceVar(&s.Model.learn, "learn", nil, "initializers of the model that are parameters, though they look like constants that standardize its inputs or scale its outputs: `NAME,...`")
+	s.Scaling.add(c)
 	f.Uint64Var(&s.Limits.Seed, "seed", 0, "seed `N` of training, of --select, --method cg and the error report, and of predict --link mc (default 0)")
 	f.BoolVar(&con.JSON, "json", false, "write JSON to standard output")
+	f.BoolVar(&con.Strict, "strict", false, "exit with status 1 on a warning, and at once on one that the network does not suit the data or the prior")
 	f.BoolVar(&con.Quiet, "quiet", false, "write nothing to standard error but an error")
 	f.BoolVar(&con.Verbose, "verbose", false, "say on standard error what is done")
 	f.StringVar(&s.Limits.profile, "profile", "", "write a `KIND` of profile, cpu, mem or trace, to the current directory")
@@ -102,12 +111,16 @@ func (s *Flags) Check(c *cobra.Command) error {
 	if err := s.Limits.check(c); err != nil {
 		return err
 	}
+	if err := s.Scaling.check(); err != nil {
+		return err
+	}
 	return s.Data.check(c, s.Task.Likelihood, s.Limits.Memory)
 }
 
 // checkEmpty refuses "", which comes from a shell variable that is not set.
 func checkEmpty(c *cobra.Command) error {
-	for _, name := range []string{"model", "data", "classes", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze",
+	for _, name := range []string{"model", "data", "classes", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze", "learn",
+		"standardize", "input-mean", "input-sd", "target-mean", "target-sd",
 		"input", "terms", "contrast", "html", "png", "csv", "calibrate", "test-index", "link", "arch", "activation", "out",
 		"method", "select", "posterior", "checkpoint", "tune-prior"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed && strings.Trim(f.Value.String(), "[]") == "" {
@@ -122,12 +135,18 @@ func (s *TaskFlags) check() error {
 	switch {
 	case !positive(s.Precision):
 		return console.Usagef("--prior-precision %v must be a positive number", *s.Precision)
+	case s.WeightDecay != nil && *s.WeightDecay == 0:
+		return console.Usagef("--weight-decay 0 is no prior: training without decay has none that would be known; leave it out, and choose a precision with --tune-prior loo")
+	case !positive(s.WeightDecay):
+		return console.Usagef("--weight-decay %v must be a positive number", *s.WeightDecay)
+	case s.WeightDecay != nil && s.Precision != nil:
+		return console.Usagef("--weight-decay and --prior-precision exclude each other: both say the precision of the prior")
 	case !positive(s.Noise):
 		return console.Usagef("--noise-variance %v must be a positive number", *s.Noise)
 	case s.Likelihood == "":
 		return nil
 	case !isLikelihood(s.Likelihood):
-		return console.Usagef("--likelihood %q must be gaussian, bernoulli, categorical or poisson", s.Likelihood)
+		return console.NotOneOf("likelihood", s.Likelihood, likelihoods)
 	case s.Noise != nil && !HasNoise(LikelihoodNamed(s.Likelihood)):
 		return console.Usagef("--noise-variance is for --likelihood gaussian, not %s", s.Likelihood)
 	}
@@ -184,7 +203,7 @@ func (s *DataFlags) options(memory int64) *dataset.OpenOptions {
 
 // Files are the files that the flags name, which no result may replace.
 func (s *Flags) Files() []console.FlagPath {
-	return []console.FlagPath{{Flag: "--model", Path: s.Model.path}, {Flag: "--data", Path: s.Data.name}, {Flag: "--test-data", Path: s.Data.testFile}, {Flag: "--valid-data", Path: s.Data.validFile}, {Flag: "--train-index", Path: s.Data.rowsFile}}
+	return append(s.Scaling.files(), []console.FlagPath{{Flag: "--model", Path: s.Model.path}, {Flag: "--data", Path: s.Data.name}, {Flag: "--test-data", Path: s.Data.testFile}, {Flag: "--valid-data", Path: s.Data.validFile}, {Flag: "--train-index", Path: s.Data.rowsFile}}...)
 }
 
 // mostWorkers bounds --workers; more would only cost memory.
@@ -195,7 +214,7 @@ func (s *LimitFlags) check(c *cobra.Command) error {
 	case c.Flags().Changed("workers") && (s.workers < 1 || s.workers > mostWorkers):
 		return console.Usagef("--workers %d must be 1 to %d", s.workers, mostWorkers)
 	case s.profile != "" && profileMode(s.profile) == nil:
-		return console.Usagef("--profile %q must be cpu, mem or trace", s.profile)
+		return console.NotOneOf("profile", s.profile, profiles)
 	}
 	var err error
 	s.Memory, err = parseBytes(s.memoryText)
@@ -219,6 +238,8 @@ func (s *LimitFlags) Apply() (end func(), err error) {
 	}
 	return end, nil
 }
+
+var profiles = []string{"cpu", "mem", "trace"}
 
 var profileFile = map[string]string{"cpu": "cpu.pprof", "mem": "mem.pprof", "trace": "trace.out"}
 

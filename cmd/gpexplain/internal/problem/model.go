@@ -33,6 +33,7 @@ const builtinName = "the built-in network"
 // train returns a new one.
 type Model struct {
 	Name    string           // the path or "the built-in network", for messages
+	Path    string           // "" for the built-in network
 	Net     *network.Network // nil where it is still to be trained
 	Outputs int              // C
 	Meta    *Metadata
@@ -47,7 +48,7 @@ func ReadModel(ctx context.Context, c *console.Console, f *ModelFlags) (*Model, 
 	m := &Model{Name: builtinName}
 	var file io.Reader = bytes.NewReader(Builtin)
 	if f.path != "" {
-		m.Name = f.path
+		m.Name, m.Path = f.path, f.path
 		opened, err := inputfile.Open(ctx, f.path)
 		if err != nil {
 			return nil, modelError(m.Name, err)
@@ -59,7 +60,7 @@ func ReadModel(ctx context.Context, c *console.Console, f *ModelFlags) (*Model, 
 		file = opened
 	}
 	var err error
-	if m.Net, err = network.ReadONNX(file, &network.ReadOptions{Freeze: f.freeze}); err != nil {
+	if m.Net, err = network.ReadONNX(file, &network.ReadOptions{Freeze: f.freeze, Learn: f.learn}); err != nil {
 		return nil, modelError(m.Name, err)
 	}
 	_, m.Outputs, _ = m.Net.Dims()

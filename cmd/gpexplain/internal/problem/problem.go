@@ -59,11 +59,12 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 	if err != nil {
 		return nil, err
 	}
-	e, err := newExamples(m, t, d, train)
+	m, e, err := newExamples(ctx, c, &f.Scaling, m, t, d, train)
 	if err != nil {
 		return nil, err
 	}
-	return &Problem{m, t, e, saved, f.Limits}, nil
+	p := &Problem{m, t, e, saved, f.Limits}
+	return p, p.setDecay(ctx, f.Task.WeightDecay)
 }
 
 // Linearize linearizes the examples [lo, hi) of some rows.
@@ -99,9 +100,10 @@ func OpenToTrain(ctx context.Context, c *console.Console, f *Flags, name string,
 	if err := plan(d, train.Len()); err != nil {
 		return nil, err
 	}
-	e, err := newExamples(m, t, d, train)
+	m, e, err := newExamples(ctx, c, &f.Scaling, m, t, d, train)
 	if err != nil {
 		return nil, err
 	}
-	return &Problem{Model: m, Task: t, Examples: e, Limits: f.Limits}, nil
+	p := &Problem{Model: m, Task: t, Examples: e, Limits: f.Limits}
+	return p, p.setDecay(ctx, f.Task.WeightDecay)
 }

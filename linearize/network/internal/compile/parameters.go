@@ -21,7 +21,7 @@ func (c *compiler) finish(output string) error {
 		return fmt.Errorf("network: output %s is an integer tensor", quote(output))
 	}
 	p := c.prog
-	p.Output = out.slot
+	p.Output, p.OutputName = out.slot, output
 	p.C = p.Slots[out.slot].Size
 	if !p.Slots[out.slot].NeedsGrad {
 		return fmt.Errorf("network: output %s does not depend on any parameter; check --freeze and the export", quote(output))

@@ -22,6 +22,7 @@ type Program struct {
 
 	Operators     []string // ONNX operators of the translated nodes, in order
 	Input, Output int      // slots
+	OutputName    string   // in the file, of the output or what a removed head reads
 	InShape       []int    // of one example
 	D, C, P       int      // inputs, outputs, parameters
 	Chunk         int      // examples that a worker runs at once; the network alone decides it

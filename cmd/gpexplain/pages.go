@@ -1,0 +1,219 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// classNames are the names of the classes in the order of the probabilities, nil for
+// a regression.
+func classNames(p *problem.Problem) []string {
+	var list []string
+	for _, k := range p.Task.Classes {
+		list = append(list, cmp.Or(className(p, k), strconv.Itoa(k)))
+	}
+	return list
+}
+
+// classWords is classNames where classes have names, else nil.
+func classWords(p *problem.Problem) []string {
+	if p.Task.Classes == nil || p.Examples.Data.Names == nil {
+		return nil
+	}
+	return classNames(p)
+}
+
+// className is the name of the class with this label, "" where classes have none.
+func className(p *problem.Problem, label int) string {
+	if names := p.Examples.Data.Names; label >= 0 && label < len(names) {
+		return names[label]
+	}
+	return ""
+}
+
+// nameOf is the name of the class of a label of the data, "" for none.
+func nameOf(p *problem.Problem, label report.Float) string {
+	if p.Task.Classes == nil || !label.Finite() {
+		return ""
+	}
+	return className(p, int(label))
+}
+
+// trainRows names the training rows in reports.
+func trainRows(p *problem.Problem) report.Rows {
+	train := p.Examples.Train
+	return report.Rows{Index: train.Rows, Label: problem.Labels(train), ID: train.IDs, Classes: p.Task.Labels(), ClassNames: classWords(p)}
+}
+
+// idOf is the name of row i of a subset, "" where rows have none.
+func idOf(rows *dataset.Subset, i int) string {
+	if rows.IDs == nil {
+		return ""
+	}
+	return rows.IDs[i]
+}
+
+// spread are the standard deviations of the features over the training rows, in the
+// units of the data; nil for images.
+func spread(ctx context.Context, p *problem.Problem) ([]float64, error) {
+	if p.Examples.Data.Images() {
+		return nil, nil
+	}
+	train := p.Examples.Train
+	n, d := train.Len(), len(p.Examples.Data.Columns)
+	mean, square := make([]float64, d), make([]float64, d)
+	seen := 0.0
+	for t := range par.Tiles(n, problem.PredictRows) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		lo, hi := par.Bounds(t, n, problem.PredictRows)
+		x := train.Set.Matrix(train.Pos[lo:hi])
+		for i := range hi - lo {
+			seen++
+			for j, v := range x.RawRowView(i) {
+				// Welford's running mean and sum of squares
+				delta := v - mean[j]
+				mean[j] += delta / seen
+				square[j] += delta * (v - mean[j])
+			}
+		}
+	}
+	for j := range square {
+		square[j] = math.Sqrt(square[j] / seen)
+	}
+	return square, nil
+}
+
+// record says from what a page is made, and how well the network predicts the test
+// rows.
+func record(ctx context.Context, p *problem.Problem) (report.Record, error) {
+	r := report.Record{Date: time.Now(), Version: "gpexplain " + programVersion()}
+	var err error
+	if r.ModelSHA256, err = modelSum(ctx, p.Model); err != nil {
+		return r, err
+	}
+	for _, path := range p.Examples.Data.Files() {
+		sum, err := fileSum(ctx, path)
+		if err != nil {
+			return r, err
+		}
+		name := path
+		if path != p.Examples.Data.Source {
+			name = filepath.Base(path)
+		}
+		r.DataSHA256 = append(r.DataSHA256, report.FileSum{Name: name, SHA256: sum})
+	}
+	r.Test, err = testScores(ctx, p)
+	return r, err
+}
+
+func modelSum(ctx context.Context, m *problem.Model) (string, error) {
+	if m.Path == "" {
+		sum := sha256.Sum256(problem.Builtin)
+		return hex.EncodeToString(sum[:]), nil
+	}
+	return fileSum(ctx, m.Path)
+}
+
+// fileSum is the SHA-256 of a regular file, and "" of any other, which cannot be read
+// a second time.
+func fileSum(ctx context.Context, path string) (string, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return "", nil
+	}
+	f, err := inputfile.Open(ctx, path)
+	if err != nil {
+		return "", fmt.Errorf("%s: its checksum: %w", path, err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("%s: its checksum: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// mostTestRows is the largest number of test rows that a page's scores are of.
+const mostTestRows = 10_000
+
+// testScores are those of the network alone on the first test rows; nil where there
+// are none, or none with a label.
+func testScores(ctx context.Context, p *problem.Problem) (*report.TestScores, error) {
+	if p.Examples.TestPart().Len() == 0 {
+		return nil, nil
+	}
+	rows, err := p.Examples.Test(dataset.SelectOptions{})
+	if err != nil || rows.Targets == nil || rows.Len() == 0 {
+		return nil, nil // no row of these classes is labelled
+	}
+	if rows.Len() > mostTestRows {
+		if rows, err = p.Examples.Test(dataset.SelectOptions{Count: mostTestRows}); err != nil {
+			return nil, err
+		}
+	}
+	y, err := p.Targets(rows)
+	if err != nil {
+		return nil, nil // targets that the likelihood does not take are no scores
+	}
+	s := &report.TestScores{Rows: rows.Len(), RMSE: report.Undefined()}
+	if s.Accuracy, s.NLL, err = p.Model.Score(ctx, p, rows, y); err != nil || p.Task.Classes != nil {
+		return s, err
+	}
+	s.RMSE, err = rootMeanSquare(ctx, p, rows, y)
+	return s, err
+}
+
+// rootMeanSquare is that of the distances between targets and what the network alone
+// expects.
+func rootMeanSquare(ctx context.Context, p *problem.Problem, rows *dataset.Subset, y *mat.Dense) (report.Float, error) {
+	square, expected := 0.0, make([]float64, p.Model.Outputs)
+	for t := range par.Tiles(rows.Len(), problem.PredictRows) {
+		lo, hi := par.Bounds(t, rows.Len(), problem.PredictRows)
+		f, err := p.Model.Net.Forward(ctx, p.Examples.Inputs(rows, lo, hi))
+		if err != nil {
+			return report.Undefined(), problem.NamesOf(rows, lo, hi).ExplainError(err)
+		}
+		for i := range hi - lo {
+			p.Task.Likelihood.MeanTo(expected, f.RawRowView(i))
+			for c, v := range y.RawRowView(lo + i) {
+				square += (v - expected[c]) * (v - expected[c])
+			}
+		}
+	}
+	_, targets := y.Dims()
+	return report.Float(math.Sqrt(square / float64(rows.Len()*targets))), nil
+}
+
+// programVersion is the version of the module, with the revision if it is known.
+func programVersion() string {
+	version := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = cmp.Or(info.Main.Version, version)
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && !strings.Contains(version, s.Value[:min(12, len(s.Value))]) {
+				version += ", revision " + s.Value[:min(12, len(s.Value))]
+			}
+		}
+	}
+	return version
+}

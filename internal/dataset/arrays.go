@@ -1,0 +1,376 @@
+package dataset
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/funcgp/funcgp/internal/npy"
+)
+
+func isNumPy(path string) bool {
+	return strings.EqualFold(filepath.Ext(path), ".npy") || isArchive(path)
+}
+
+func isArchive(path string) bool { return strings.EqualFold(filepath.Ext(path), ".npz") }
+
+// numpyError says in which file NumPy's data are wrong.
+func numpyError(file string, err error) error {
+	if err == nil || interrupted(err) {
+		return err
+	}
+	text, remedy, _ := strings.Cut(err.Error(), "; ")
+	return &Error{File: file, Problem: text, Remedy: remedy}
+}
+
+// Names of the arrays of a .npz file, by what they hold. Those of a part have its
+// name at the end, or for the training part none.
+var (
+	inputNames  = []string{"x", "X", "inputs", "features", "images", "data"}
+	targetNames = []string{"y", "Y", "targets", "labels", "target", "label"}
+	columnNames = []string{"columns", "feature_names"}
+	partEndings = map[string][]string{"train": {"_train", ""}, "valid": {"_valid", "_val"}, "test": {"_test"}}
+)
+
+// openNumPy reads FILE.npz or FILE.npy. The test and validation rows are other
+// arrays of the same .npz file, or come from other files.
+func openNumPy(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
+	if o.Split != nil {
+		return nil, &Error{File: path, Problem: "a split was asked for", Remedy: "splits need data from a .csv file; save the parts as arrays x_train, x_valid and x_test"}
+	}
+	ext := filepath.Ext(path)
+	d := &Data{Name: strings.TrimSuffix(filepath.Base(path), ext), Source: path}
+	parts := []*part{{name: "train"}, {name: "valid"}, {name: "test"}}
+	var first *table
+	for i, file := range []string{path, o.ValidFile, o.TestFile} {
+		p := parts[i]
+		l := layout{id: o.ID, like: first}
+		endings := partEndings[p.name]
+		if file == "" {
+			file = path
+		} else {
+			l.target = o.Target
+			endings = append(slices.Clone(endings), "", "_train")
+		}
+		if i > 0 && file == path && !isArchive(path) {
+			p.table = &table{file: path}
+			continue
+		}
+		var err error
+		if p.table, err = readArrays(ctx, file, l, endings, o.MaxBytes); err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			first = p.table
+		}
+	}
+	d.Columns, d.TargetColumns = first.columns, first.targets
+	if first.shape == nil {
+		d.Target = strings.Join(first.targets, ", ")
+	} else {
+		d.TargetColumns = nil
+	}
+	for _, p := range parts {
+		d.Notes = append(d.Notes, p.table.notes...)
+	}
+	slices.Sort(d.Notes)
+	d.Notes = slices.Compact(d.Notes)
+	if err := d.take(parts, o.ClassNames); err != nil {
+		return nil, err
+	}
+	return d.finish()
+}
+
+// readArrays reads one part: its inputs, its targets if there are any, and the
+// names of its rows and columns. A part that the file lacks is empty, unless it is
+// the first.
+func readArrays(ctx context.Context, path string, l layout, endings []string, most int64) (*table, error) {
+	var a *arrays
+	var err error
+	if isArchive(path) {
+		a, err = arraysOfArchive(ctx, path, l, endings, most)
+	} else {
+		a, err = arraysOfFiles(ctx, path, l, most)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := &table{file: path}
+	if a.x == nil {
+		return t, nil
+	}
+	if a.y == nil && l.like == nil {
+		return nil, &Error{File: path, Problem: "there are no targets", Remedy: "call the inputs x and the targets y, or name the targets"}
+	}
+	return t, t.fill(a)
+}
+
+// arrays are those of one part; all but x may be nil.
+type arrays struct {
+	x, y, ids, columns *npy.Array
+	target             string // name of y
+}
+
+// arraysOfFiles reads inputs from a .npy file, and the rest from files beside it.
+func arraysOfFiles(ctx context.Context, path string, l layout, most int64) (*arrays, error) {
+	target := l.target
+	if target == "" || l.like != nil {
+		target = neighbour(path)
+	}
+	a := &arrays{target: strings.TrimSuffix(filepath.Base(target), filepath.Ext(target))}
+	for _, f := range []struct {
+		path string
+		to   **npy.Array
+	}{{path, &a.x}, {target, &a.y}, {l.id, &a.ids}} {
+		if f.path == "" || f.to == &a.ids && l.like != nil {
+			continue
+		}
+		file, err := openFile(ctx, f.path)
+		if err != nil {
+			return nil, err
+		}
+		*f.to, err = npy.Read(bufio.NewReaderSize(file, 1<<16), most)
+		file.Close()
+		if err != nil {
+			return nil, numpyError(f.path, err)
+		}
+	}
+	return a, nil
+}
+
+// arraysOfArchive reads the arrays of a .npz file whose names have one of these
+// endings. There are none where the file has no inputs of this part and they may be
+// missing.
+func arraysOfArchive(ctx context.Context, path string, l layout, endings []string, most int64) (*arrays, error) {
+	file, err := openFile(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	z, err := npy.Open(file, file.Size())
+	if err != nil {
+		return nil, numpyError(path, err)
+	}
+	whole := slices.Contains(endings, "") // not only another part of the first file
+	x, end := findArray(z, inputNames, endings)
+	if x == "" && whole && z.Has("arr_0") {
+		x = "arr_0" // what numpy.savez calls arrays without names
+	}
+	if x == "" && !whole {
+		return &arrays{}, nil
+	}
+	if x == "" {
+		return nil, &Error{File: path, Problem: "none of its arrays " + quoteList(z.Names) + " has a name of inputs", Remedy: "call the inputs x and the targets y"}
+	}
+	for _, name := range []string{l.target, l.id} {
+		if name != "" && l.like == nil && !z.Has(name) && !z.Has(name+end) {
+			return nil, &Error{File: path, Problem: "there is no array " + quote(name), Remedy: "choose from " + quoteList(z.Names)}
+		}
+	}
+	a, own := &arrays{}, []string{end}
+	if l.like == nil || whole {
+		own = append(own, "")
+	}
+	if a.target, _ = findArray(z, []string{l.target}, own); a.target == "" {
+		a.target, _ = findArray(z, targetNames, []string{end})
+	}
+	if a.target == "" && x == "arr_0" && z.Has("arr_1") {
+		a.target = "arr_1"
+	}
+	ids, _ := findArray(z, []string{l.id}, own)
+	columns, _ := findArray(z, columnNames, []string{""})
+	for _, f := range []struct {
+		name string
+		to   **npy.Array
+	}{{x, &a.x}, {a.target, &a.y}, {ids, &a.ids}, {columns, &a.columns}} {
+		if f.name == "" {
+			continue
+		}
+		if *f.to, err = z.Read(f.name, most); err != nil {
+			return nil, numpyError(path, err)
+		}
+	}
+	return a, nil
+}
+
+// findArray returns the first array of these names and endings with its ending,
+// or "".
+func findArray(z *npy.Archive, names, endings []string) (array, ending string) {
+	for _, end := range endings {
+		for _, name := range names {
+			if name != "" && z.Has(name+end) {
+				return name + end, end
+			}
+		}
+	}
+	return "", ""
+}
+
+// neighbour returns the file of the targets that belong to a file of inputs by its
+// name, such as y_train.npy beside x_train.npy, or "".
+func neighbour(path string) string {
+	dir, base := filepath.Split(path)
+	for k, name := range inputNames {
+		rest, ok := strings.CutPrefix(base, name)
+		if !ok || rest == "" || strings.ContainsRune("abcdefghijklmnopqrstuvwxyz", rune(rest[0])) {
+			continue
+		}
+		for _, target := range append([]string{targetNames[k]}, targetNames...) {
+			other := dir + target + rest
+			if info, err := os.Stat(other); err == nil && info.Mode().IsRegular() {
+				return other
+			}
+		}
+	}
+	return ""
+}
+
+// fill takes the table from its arrays.
+func (t *table) fill(a *arrays) error {
+	if err := t.fillInputs(a.x); err != nil {
+		return err
+	}
+	columns, ids := a.columns, a.ids
+	if t.shape == nil {
+		d := len(t.x) / t.n
+		for j := range d {
+			t.columns = append(t.columns, "x"+strconv.Itoa(j))
+		}
+		if columns != nil {
+			if len(columns.Text) != d {
+				return t.errorf("save one name a column", "%d names of columns, but %d columns", len(columns.Text), d)
+			}
+			t.columns = columns.Text
+		}
+	}
+	if ids != nil {
+		if len(ids.Shape) != 1 || ids.Len() != t.n {
+			return t.errorf("save one name a row", "names of rows have shape %v, but there are %d rows", ids.Shape, t.n)
+		}
+		for i := range t.n {
+			if ids.Text != nil {
+				t.ids = append(t.ids, ids.Text[i])
+			} else {
+				t.ids = append(t.ids, strconv.FormatFloat(ids.Float(i), 'f', -1, 64))
+			}
+		}
+	}
+	if a.y == nil {
+		return nil
+	}
+	return t.fillTargets(a.y, a.target)
+}
+
+func (t *table) errorf(remedy, format string, a ...any) error {
+	return &Error{File: t.file, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
+}
+
+// fillInputs takes the inputs: N×D features, or pictures N×H×W or N×C×H×W, whose
+// elements of the type uint8 are grey levels.
+func (t *table) fillInputs(x *npy.Array) error {
+	shape := x.Shape
+	switch len(shape) {
+	case 1:
+		shape = []int{shape[0], 1}
+	case 3:
+		shape = []int{shape[0], 1, shape[1], shape[2]}
+	}
+	if len(shape) != 2 && len(shape) != 4 || x.Len() == 0 || x.Text != nil {
+		return t.errorf("save N×D features, or N×H×W or N×C×H×W pictures, as numbers", "inputs have shape %v and the type %s", x.Shape, x.Type)
+	}
+	t.n = shape[0]
+	if len(shape) == 4 {
+		t.shape = shape[1:]
+		if x.Bytes != nil {
+			t.px = x.Bytes
+			t.notes = []string{"pictures of the type uint8 are grey levels, which are divided by 255"}
+			return nil
+		}
+	}
+	if t.x = x.Floats; x.Bytes != nil {
+		t.x = make([]float64, len(x.Bytes))
+		for i, b := range x.Bytes {
+			t.x[i] = float64(b)
+		}
+	}
+	return t.finite(t.x, len(t.x)/t.n, "feature")
+}
+
+// finite refuses a number that is none, naming its row and column.
+func (t *table) finite(v []float64, width int, column string) error {
+	for i, x := range v {
+		if bad(x) {
+			return &Error{File: t.file, Place: fmt.Sprintf("row %d, %s %d", i/width, column, i%width), Problem: fmt.Sprintf("%v is not finite", x), Remedy: "fill it in or leave the row out"}
+		}
+	}
+	return nil
+}
+
+// fillTargets takes the targets: N or N×T numbers, N words, or N×K rows with a
+// single one, which is at the label.
+func (t *table) fillTargets(y *npy.Array, name string) error {
+	width := 1
+	if len(y.Shape) == 2 {
+		width = y.Shape[1]
+	}
+	if len(y.Shape) < 1 || len(y.Shape) > 2 || y.Shape[0] != t.n || width < 1 {
+		return t.errorf("save one target, or as many as the network has outputs, for each row", "targets have shape %v, but there are %d rows", y.Shape, t.n)
+	}
+	t.targets = []string{name}
+	if y.Text != nil {
+		if width > 1 {
+			return t.errorf("save one word a row", "targets are words of shape %v", y.Shape)
+		}
+		for i, w := range y.Text {
+			if y.Text[i] = strings.TrimSpace(w); y.Text[i] == "" {
+				return &Error{File: t.file, Place: fmt.Sprintf("row %d", i), Problem: "its target is empty", Remedy: "fill it in or leave the row out"}
+			}
+		}
+		t.words = y.Text
+		return nil
+	}
+	t.y = make([]float64, y.Len())
+	for i := range t.y {
+		t.y[i] = y.Float(i)
+	}
+	if err := t.finite(t.y, width, "target"); err != nil {
+		return err
+	}
+	if width == 1 {
+		return nil
+	}
+	if labels := oneHot(t.y, width); labels != nil {
+		t.y = labels
+		t.notes = append(t.notes, "each row of targets has a single one, which is taken as the label")
+		return nil
+	}
+	t.targets = nil
+	for j := range width {
+		t.targets = append(t.targets, name+strconv.Itoa(j))
+	}
+	return nil
+}
+
+// oneHot returns the place of the one in each row of zeros, or nil if some row is
+// different.
+func oneHot(y []float64, width int) []float64 {
+	var labels []float64
+	for row := range slices.Chunk(y, width) {
+		at := slices.Index(row, 1)
+		sum := 0.0
+		for _, v := range row {
+			sum += math.Abs(v)
+		}
+		if at < 0 || sum != 1 {
+			return nil
+		}
+		labels = append(labels, float64(at))
+	}
+	return labels
+}

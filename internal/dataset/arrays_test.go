@@ -1,0 +1,157 @@
+package dataset
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The files are those of testdata/make.py.
+func TestOpenNPZ(t *testing.T) {
+	d, err := Open(t.Context(), "testdata/table.npz", &OpenOptions{ID: "id"})
+	require.NoError(t, err)
+	require.Equal(t, "table", d.Name)
+	require.Equal(t, []string{"length", "width", "height"}, d.Columns)
+	require.Equal(t, "y_train", d.Target)
+	require.Equal(t, []string{"aster", "iris", "rose"}, d.Names)
+	require.Equal(t, []int{2, 0, 2, 1, 0, 2}, d.Train.Labels)
+	require.Equal(t, []string{"100", "101", "102", "103", "104", "105"}, d.Train.IDs)
+	require.Equal(t, 6, d.Train.Len())
+	require.Zero(t, d.Valid.Len())
+	require.Equal(t, 2, d.Test.Len())
+	require.False(t, d.Test.Labelled())
+	// The test rows are the first training rows, in another order of bytes and elements.
+	require.Equal(t, d.Train.Matrix([]int{0, 1}), d.Test.Matrix(nil))
+
+	// Arrays without names, and rows with a single one as labels.
+	d, err = Open(t.Context(), "testdata/default.npz", &OpenOptions{TestFile: "testdata/table.npz"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"x0", "x1", "x2"}, d.Columns)
+	require.Equal(t, []int{0, 2, 1, 1, 0, 2}, d.Train.Labels)
+	require.Equal(t, []string{"each row of targets has a single one, which is taken as the label"}, d.Notes)
+	require.Equal(t, 2, d.Test.Len())
+}
+
+func TestOpenNPYPictures(t *testing.T) {
+	d, err := Open(t.Context(), "testdata/x_pictures.npy", nil)
+	require.NoError(t, err)
+	require.Equal(t, []int{2, 3, 5}, d.Shape)
+	require.True(t, d.Images())
+	require.True(t, d.Train.Images())
+	require.Equal(t, []int{3, 1, 3, 0}, d.Train.Labels)
+	require.Equal(t, []int{0, 1, 3}, d.Classes())
+	require.Equal(t, byte(30*7%256), d.Train.Image(1)[0])
+	require.Equal(t, float64(byte(30*7%256))/255, d.Train.Matrix(nil).At(1, 0))
+	require.Equal(t, []string{"pictures of the type uint8 are grey levels, which are divided by 255"}, d.Notes)
+
+	// Real numbers are taken as they are, and shown in their range.
+	d, err = Open(t.Context(), "testdata/floats.npz", nil)
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 3, 5}, d.Shape)
+	require.True(t, d.Images())
+	require.False(t, d.IntegerLabels)
+	require.Equal(t, 2, d.Train.Width())
+	require.Equal(t, []float64{.5, 1.5, 2, 3}, d.Train.Targets)
+	require.Equal(t, -1.0, d.Train.Matrix(nil).At(0, 0))
+	require.Equal(t, byte(0), d.Train.Image(0)[0])
+	require.Equal(t, byte(255), d.Train.Image(1)[14])
+}
+
+// Stored rows of every kind of data come back, whatever other words the data have.
+func TestStoredKinds(t *testing.T) {
+	dir := t.TempDir()
+	multi := write(t, dir, "multi.csv", []byte("u,a,b,id\n1,2,3,p\n4,5,6,q\n"))
+	for path, o := range map[string]*OpenOptions{
+		"testdata/table.npz": {ID: "id_train"}, "testdata/floats.npz": nil, "testdata/x_pictures.npy": nil, multi: {Target: "a,b", ID: "id"},
+	} {
+		d, err := Open(t.Context(), path, o)
+		require.NoError(t, err)
+		s, err := d.Train.Select(&SelectOptions{Rows: []int{1}})
+		require.NoError(t, err)
+		back, err := d.WithTrain(d.Stored(s), "saved")
+		require.NoError(t, err, path)
+		got, err := back.Train.Select(nil)
+		require.NoError(t, err)
+		require.Equal(t, s.Targets, got.Targets)
+		require.Equal(t, s.Labels, got.Labels)
+		require.Equal(t, s.IDs, got.IDs)
+		require.Equal(t, s.Rows, got.Rows)
+		require.Equal(t, s.Matrix(), got.Matrix())
+		require.Equal(t, s.Set.Width(), got.Set.Width())
+	}
+	some := write(t, dir, "some.csv", []byte("length,width,height,y\n1,2,3,violet\n"))
+	d, err := Open(t.Context(), "testdata/table.npz", nil)
+	require.NoError(t, err)
+	all, err := d.Train.Select(nil)
+	require.NoError(t, err)
+	other, err := Open(t.Context(), some, &OpenOptions{ClassNames: []string{"aster", "rose"}})
+	require.NoError(t, err)
+	_, err = other.WithTrain(d.Stored(all), "saved")
+	require.ErrorContains(t, err, `saved: its training rows have the label "iris", which those of `+some+` do not have`)
+	other, err = Open(t.Context(), some, &OpenOptions{ClassNames: d.Names})
+	require.NoError(t, err)
+	back, err := other.WithTrain(d.Stored(all), "saved")
+	require.NoError(t, err)
+	require.Equal(t, []string{"aster", "iris", "rose", "violet"}, back.Names)
+	require.Equal(t, d.Train.Labels, back.Train.Labels)
+}
+
+func TestOpenNumPyErrors(t *testing.T) {
+	dir := t.TempDir()
+	alone, err := os.ReadFile("testdata/x_pictures.npy")
+	require.NoError(t, err)
+	path := write(t, dir, "x.npy", alone)
+	labels, err := os.ReadFile("testdata/y_pictures.npy")
+	require.NoError(t, err)
+	short := write(t, dir, "short.npy", bytes.Replace(bytes.Clone(labels[:len(labels)-8]), []byte("(4,)"), []byte("(3,)"), 1))
+	split := 1
+	for _, c := range []struct {
+		path string
+		o    *OpenOptions
+		want string
+	}{
+		{path, nil, "x.npy: there are no targets; call the inputs x and the targets y, or name the targets"},
+		{path, &OpenOptions{Target: short}, "x.npy: targets have shape [3], but there are 4 rows"},
+		{path, &OpenOptions{Target: filepath.Join(dir, "absent.npy")}, "absent.npy: cannot be opened"},
+		{path, &OpenOptions{Target: short, MaxBytes: 100}, "x.npy: an array of shape [4 2 3 5] takes 120 bytes of memory, of which 100 may be used"},
+		{write(t, dir, "z.npy", []byte("text")), nil, "z.npy: it ends within the header"},
+		{write(t, dir, "z.npz", []byte("text")), nil, "z.npz: it is no readable .npz file"},
+		{"testdata/table.npz", &OpenOptions{Split: &split}, "splits need data from a .csv file"},
+		{"testdata/table.npz", &OpenOptions{Target: "species"}, `table.npz: there is no array "species"; choose from "columns", "extra", "id_train", "x_test"`},
+		{"testdata/table.npz", &OpenOptions{Target: "extra"}, "table.npz: targets have shape [2], but there are 6 rows"},
+		{"testdata/table.npz", &OpenOptions{ID: "columns"}, "table.npz: names of rows have shape [3], but there are 6 rows"},
+		{"testdata/default.npz", &OpenOptions{TestFile: "testdata/floats.npz"}, "training inputs have shape [3], test inputs [1 3 5]"},
+	} {
+		_, err := Open(t.Context(), c.path, c.o)
+		require.ErrorContains(t, err, c.want)
+		require.IsType(t, &Error{}, err)
+	}
+	write(t, dir, "y.npy", labels)
+	d, err := Open(t.Context(), path, nil)
+	require.NoError(t, err)
+	require.Equal(t, []int{3, 1, 3, 0}, d.Train.Labels)
+}
+
+func FuzzOpenNumPy(f *testing.F) {
+	for _, name := range []string{"table.npz", "default.npz", "floats.npz", "y_pictures.npy"} {
+		b, err := os.ReadFile(filepath.Join("testdata", name))
+		require.NoError(f, err)
+		f.Add(b, filepath.Ext(name) == ".npz")
+	}
+	f.Fuzz(func(t *testing.T, file []byte, archive bool) {
+		name := "x.npy"
+		if archive {
+			name = "a.npz"
+		}
+		path := write(t, t.TempDir(), name, file)
+		d, err := Open(t.Context(), path, &OpenOptions{MaxBytes: 1 << 20, Target: map[bool]string{false: path}[archive]})
+		if err != nil {
+			require.IsType(t, &Error{}, err)
+			return
+		}
+		require.Equal(t, d.Train.Len() > 0, d.Train.Labelled())
+	})
+}

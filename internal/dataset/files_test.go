@@ -1,0 +1,27 @@
+package dataset
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A table is one file, with its test rows two, and data that were made have none.
+func TestFilesOfData(t *testing.T) {
+	dir := t.TempDir()
+	train, test := filepath.Join(dir, "a.csv"), filepath.Join(dir, "b.csv")
+	for _, path := range []string{train, test} {
+		require.NoError(t, os.WriteFile(path, []byte("x,y\n1,2\n3,4\n"), 0o644))
+	}
+	d, err := Open(t.Context(), train, &OpenOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{train}, d.Files())
+	d, err = Open(t.Context(), train, &OpenOptions{TestFile: test})
+	require.NoError(t, err)
+	require.Equal(t, []string{train, test}, d.Files())
+	d, err = Open(t.Context(), "digits:20,10", &OpenOptions{})
+	require.NoError(t, err)
+	require.Empty(t, d.Files())
+}

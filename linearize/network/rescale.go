@@ -1,0 +1,107 @@
+package network
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network/internal/compile"
+)
+
+// Rescaled returns the network whose outputs are scale_c f_c(x) + shift_c. Its
+// parameters are those of n, and its metadata too. With the deviations and means of targets
+// it is the network in the units of the data for one trained on standardized
+// targets: J is scaled with f, so that covariances, sums and densities are in these
+// units. scale and shift have length C, else it panics; a scale that is not positive, and
+// a number that is not finite, are errors. It is written in float64.
+func (n *Network) Rescaled(scale, shift []float64) (*Network, error) {
+	if len(scale) != n.prog.C || len(shift) != n.prog.C {
+		panic("network: scale or shift has wrong length")
+	}
+	for c := range scale {
+		if !(scale[c] > 0) || math.IsInf(scale[c], 0) || math.IsNaN(shift[c]) || math.IsInf(shift[c], 0) {
+			return nil, fmt.Errorf("network: output %d is to be scaled by %v and shifted by %v; want a positive number and a finite one", c, scale[c], shift[c])
+		}
+	}
+	model := n.rescaledModel(scale, shift)
+	prog, theta, _, err := compile.Compile(model, n.constants(), n.paramNames())
+	if err != nil {
+		return nil, err
+	}
+	m := &Network{model: model, prog: prog, theta: slices.Clone(n.theta), warnings: n.warnings, metadata: n.metadata, double: true}
+	if len(theta) != len(n.theta) {
+		panic("network: rescaling changed the parameters")
+	}
+	m.static = prog.EvalStatic(m.theta)
+	m.print = sync.OnceValue(m.fingerprint)
+	return m, nil
+}
+
+// rescaledModel appends the nodes that scale and shift the outputs, as N×C.
+func (n *Network) rescaledModel(scale, shift []float64) *onnx.Model {
+	model, g := *n.model, *n.model.Graph
+	model.Graph = &g
+	g.Nodes = slices.Clone(g.Nodes)
+	used := map[string]bool{}
+	for _, nd := range g.Nodes {
+		for _, name := range nd.Outputs {
+			used[name] = true
+		}
+	}
+	for _, t := range g.Initializers {
+		used[t.Name] = true
+	}
+	for _, in := range g.Inputs {
+		used[in.Name] = true
+	}
+	add := func(kind string, a *onnx.Attribute, in ...string) string {
+		name := ""
+		for k := 0; name == "" || used[name]; k++ {
+			name = fmt.Sprintf("rescaled_%d_%s", k, kind)
+		}
+		used[name] = true
+		nd := &onnx.Node{Name: name, OpType: kind, Inputs: in, Outputs: []string{name}}
+		if a != nil {
+			nd.Attributes = []*onnx.Attribute{a}
+		}
+		g.Nodes = append(g.Nodes, nd)
+		return name
+	}
+	vector := func(t *onnx.Tensor, length int) string {
+		t.Dims = []int64{int64(length)}
+		return add("Constant", &onnx.Attribute{Name: "value", Type: onnx.AttrTensor, T: t})
+	}
+	c := n.prog.C
+	f := add("Reshape", nil, n.prog.OutputName, vector(&onnx.Tensor{Type: onnx.Int64, Ints: []int64{-1, int64(c)}}, 2))
+	f = add("Mul", nil, f, vector(&onnx.Tensor{Type: onnx.Double, Floats: slices.Clone(scale)}, c))
+	f = add("Add", nil, f, vector(&onnx.Tensor{Type: onnx.Double, Floats: slices.Clone(shift)}, c))
+	out := *g.Outputs[0]
+	batch := onnx.Dim{Param: "n"}
+	if len(out.Dims) > 0 {
+		batch = out.Dims[0]
+	}
+	g.Outputs = []*onnx.ValueInfo{{Name: f, Type: out.Type, HasShape: true, Dims: []onnx.Dim{batch, {Value: int64(c), HasValue: true}}}}
+	return &model
+}
+
+// paramNames are the names of the parameters.
+func (n *Network) paramNames() []string {
+	var names []string
+	for _, p := range n.prog.Params {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// constants are the floating point initializers that are not parameters.
+func (n *Network) constants() []string {
+	var names []string
+	for _, t := range n.model.Graph.Initializers {
+		if t.Type.IsFloat() && !n.isParam(t) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
