@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -66,8 +67,11 @@ func corpus(t testing.TB, name string) *exported {
 // args are the flags that name the model and the data, and nothing else.
 func (e *exported) args() []string {
 	args := []string{"--model", filepath.Join(e.dir, "model.onnx"), "--data", filepath.Join(e.dir, e.Train)}
-	if e.Target != "" {
+	if e.Test != "" {
 		args = append(args, "--test-data", filepath.Join(e.dir, e.Test))
+	}
+	if e.ID != "" {
+		args = append(args, "--id", e.ID)
 	}
 	return args
 }
@@ -99,6 +103,7 @@ var ordinary = []struct {
 	flags []string
 }{
 	{"standardized-in-graph", nil}, {"standardized-outside", nil}, {"standardized-targets", nil}, {"two-logits", nil}, {"one-logit", nil},
+	{"house-prices", nil}, {"all-in-graph", []string{"--prior-precision", "0.5614894766215964", "--noise-variance", "166506768.90781116"}}, {"string-labels", nil}, {"pictures-colour", nil},
 	{"names-in-metadata", nil}, {"weight-decay", nil}, {"learnt-scale", []string{"--learn", "0.scale"}}, {"no-metadata", []string{"--refit=false"}},
 	{"pictures-in-graph", nil}, {"pictures-outside", nil}, {"photo", []string{"--calibrate", "none", "--link", "probit"}},
 }
@@ -113,7 +118,11 @@ func TestCorpusDefaults(t *testing.T) {
 	for _, c := range ordinary {
 		t.Run(c.name, func(t *testing.T) {
 			e := corpus(t, c.name)
-			rows, sum := predictions(t, append(append(e.args(), e.decay()...), c.flags...)...)
+			flags := c.flags
+			if !slices.Contains(flags, "--prior-precision") {
+				flags = append(e.decay(), flags...)
+			}
+			rows, sum := predictions(t, append(e.args(), flags...)...)
 			e.requireRows(t, rows)
 			e.requireFit(t, &sum.Fit)
 			if e.WeightDecay > 0 {
@@ -121,6 +130,8 @@ func TestCorpusDefaults(t *testing.T) {
 			}
 			if e.Likelihood != "gaussian" {
 				require.InDelta(t, e.TestAccuracy, right(rows), 1e-12)
+			} else {
+				require.InEpsilon(t, e.TestRMSE, rmse(rows), 1e-9)
 			}
 		})
 	}
@@ -135,6 +146,16 @@ func right(rows []prediction) float64 {
 		}
 	}
 	return float64(n) / float64(len(rows))
+}
+
+// rmse is the root of the mean squared error of the means.
+func rmse(rows []prediction) float64 {
+	sum := 0.0
+	for _, r := range rows {
+		d := float64(r.Mean[0] - r.Label)
+		sum += d * d
+	}
+	return math.Sqrt(sum / float64(len(rows)))
 }
 
 // requireRows compares the first test rows. 1e-9: PyTorch forms the precision of the
@@ -194,6 +215,9 @@ func TestCorpusMistakes(t *testing.T) {
 		{"standardized-outside", "not-standardized", []string{"--standardize", "no"}, "--standardize"},
 		{"two-logits", "not-standardized", []string{"--standardize", "no"}, "--standardize"},
 		{"pictures-outside", "not-standardized", []string{"--standardize", "no"}, "--standardize"},
+		{"pictures-colour", "not-standardized", []string{"--standardize", "no"}, "--standardize"},
+		{"house-prices", "targets-not-scaled", []string{"--standardize", "yes", "--target-mean", "0"}, "--target-mean 503159 --target-sd 100011"},
+		{"string-labels", "classes-swapped", []string{"--classes", "repaid,default"}, "--classes default,repaid"},
 		{"standardized-targets", "targets-not-scaled", []string{"--standardize", "yes", "--target-mean", "0"}, "--target-mean 3.5161 --target-sd 0.1165"},
 		{"two-logits", "classes-swapped", []string{"--classes", "1,0"}, "--classes 0,1"},
 		{"one-logit", "classes-swapped", []string{"--classes", "1,0"}, "--classes 0,1"},
@@ -201,6 +225,8 @@ func TestCorpusMistakes(t *testing.T) {
 		{"standardized-outside", "precision-without-n", nil, "--prior-precision 0.15"},
 		{"two-logits", "precision-without-n", nil, "--prior-precision 0.36"},
 		{"one-logit", "precision-without-n", nil, "--prior-precision 0.36"},
+		{"house-prices", "precision-without-n", nil, "--prior-precision 0.357"},
+		{"string-labels", "precision-without-n", nil, "--prior-precision 0.36"},
 		{"weight-decay", "precision-without-n", nil, "--prior-precision 8.364"},
 		{"standardized-targets", "precision-without-n", nil, "--prior-precision 0.967"},
 		{"pictures-in-graph", "precision-without-n", nil, "--prior-precision 0.3999"},

@@ -99,8 +99,11 @@ func (w *way) why(ways []way) string {
 }
 
 func percent(share float64) string {
-	if share > 100 || math.IsNaN(share) {
-		return "more than 100 times"
+	switch {
+	case !(share < 1000):
+		return "more than 1000 times"
+	case share >= 2:
+		return fmt.Sprintf("%.3g times", share)
 	}
 	return fmt.Sprintf("%.3g %%", 100*share)
 }
