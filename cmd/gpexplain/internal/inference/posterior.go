@@ -72,6 +72,8 @@ type Options struct {
 	Checkpoint string             // file to keep the state of a pass in; "" for none
 	Resume     *sparse.Checkpoint // state to go on from; nil starts anew
 	NoReport   bool               // no error report is needed
+
+	leaveOneOut bool // leave-one-out predictions of the training rows follow
 }
 
 // A fit holds what the methods compute a posterior from.
