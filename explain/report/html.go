@@ -214,7 +214,7 @@ func (h *htmlWriter) intervalBar() *htmlInterval {
 		Text: fmt.Sprintf("95 %% interval of a new observation: %s to %s.", show(i.lo), show(i.hi))}
 	if isFinite(i.flo) && isFinite(i.fhi) {
 		b.FLo, b.FWidth = at(i.flo), long(i.flo, i.fhi)
-		b.Text += " Darker: where the function without noise lies with the same probability."
+		b.Text += " The inner band: where the function without noise lies with the same probability."
 	}
 	b.Label = fmt.Sprintf("Predicted %s, 95 %% interval %s to %s", show(i.mean), show(i.lo), show(i.hi))
 	if isFinite(y) {
