@@ -36,6 +36,11 @@ func (x *exported) args(verb string, more ...string) []string {
 	return append([]string{verb, "--model", x.model, "--data", x.train, "--test-data", x.test}, more...)
 }
 
+// pictures is a command line on the network and its folder of pictures.
+func (x *exported) pictures(verb string, more ...string) []string {
+	return append([]string{verb, "--model", x.model, "--data", x.dir}, more...)
+}
+
 // decay is the weight decay of the training as a flag takes it.
 func (x *exported) decay() string { return strconv.FormatFloat(x.WeightDecay, 'g', -1, 64) }
 
@@ -44,7 +49,7 @@ func (x *exported) decay() string { return strconv.FormatFloat(x.WeightDecay, 'g
 func TestWeightDecay(t *testing.T) {
 	for _, name := range []string{"standardized-outside", "two-logits"} {
 		x := openExported(t, name)
-		r := decode[evidenceReport](t, succeed(t, x.args("evidence", "--json", "--strict", "--weight-decay", x.decay())...))
+		r := decode[evidenceReport](t, succeed(t, x.args("evidence", "--json", "--strict", "--standardize", "yes", "--weight-decay", x.decay())...))
 		require.InEpsilon(t, x.PriorPrecision, float64(r.PriorPrecision), 1e-12, name)
 		require.Equal(t, "N·λ = "+strconv.Itoa(x.TrainRows)+" × "+x.decay()+", from --weight-decay", r.PriorPrecisionOrigin)
 		require.InEpsilon(t, x.LogEvidence, float64(r.AtTheta), 1e-6, name)
