@@ -95,8 +95,10 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 			return err
 		}
 		defer end()
-		err = v.run(c.Context(), con)
-		return problem.InFlags(err, c.Flags().Changed("posterior"))
+		if err := v.run(c.Context(), con); err != nil {
+			return problem.InFlags(err, c.Flags().Changed("posterior"))
+		}
+		return con.Verdict()
 	}
 	return c
 }

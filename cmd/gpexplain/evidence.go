@@ -57,6 +57,11 @@ type evidenceReport struct {
 	Bound          string          `json:"bound"` // of at_theta
 	Warnings       report.Warnings `json:"warnings"`
 
+	PriorPrecisionOrigin string                `json:"prior_precision_origin"`
+	NoiseVarianceOrigin  string                `json:"noise_variance_origin,omitempty"`
+	Preprocessing        *report.Preprocessing `json:"preprocessing"`
+	Preflight            *report.Preflight     `json:"preflight"`
+
 	// Never above the exact ones, of nystrom.
 	AtThetaLower        *report.Float `json:"at_theta_lower,omitempty"`
 	LinearGaussianLower *report.Float `json:"linear_gaussian_lower,omitempty"`
@@ -83,13 +88,18 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	c.ClearBar()
 	r.Warnings = c.Warnings
+	f := q.Report(p, c.Warnings)
+	r.PriorPrecisionOrigin, r.NoiseVarianceOrigin, r.Preprocessing, r.Preflight = f.PriorPrecisionOrigin, f.NoiseVarianceOrigin, f.Preprocessing, f.Preflight
 	if p.Task.Noise > 0 {
 		r.NoiseVariance = report.Float(p.Task.Noise)
 	}
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(r)
 	}
-	return r.text(c.Out)
+	if err := r.text(c.Out); err != nil {
+		return err
+	}
+	return inference.WarningsText(c.Out, &f)
 }
 
 // others fills in the other two evidences: that of the linear-Gaussian model at
@@ -108,14 +118,14 @@ func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *proble
 	case *sparse.Posterior:
 		r.LinearGaussian = report.Float(dual.EvidenceLinearGaussian().Value)
 		if q.How.Name == "nystrom" {
-			r.AtThetaLower, r.LinearGaussianLower = inference.Number(dual.EvidenceAtThetaLowerBound(q.Evidence.Scatter).Value), inference.Number(dual.EvidenceLowerBound().Value)
+			r.AtThetaLower, r.LinearGaussianLower = problem.Number(dual.EvidenceAtThetaLowerBound(q.Evidence.Scatter).Value), problem.Number(dual.EvidenceLowerBound().Value)
 		}
 	case *cg.Posterior:
 		lg, err := dual.EvidenceLinearGaussian(ctx)
 		if err != nil {
 			return err
 		}
-		r.LinearGaussian, r.SE = report.Float(lg.Value), inference.Number(lg.StdErr)
+		r.LinearGaussian, r.SE = report.Float(lg.Value), problem.Number(lg.StdErr)
 	}
 	flags := s.posterior
 	flags.Refit = true
@@ -146,9 +156,6 @@ func (r *evidenceReport) text(stdout io.Writer) error {
 	}
 	if r.NoiseVariance.Finite() {
 		fmt.Fprintf(w, "noise variance\t%.6g\n", float64(r.NoiseVariance))
-	}
-	for _, warning := range r.Warnings {
-		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
 	return w.Flush()
 }

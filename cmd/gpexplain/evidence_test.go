@@ -38,7 +38,7 @@ func TestEvidence(t *testing.T) {
 // Flags come before metadata.
 func TestEvidenceFlags(t *testing.T) {
 	ref := openReference(t, "snelson")
-	r := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--prior-precision", "3", "--noise-variance", "0.25"))
+	r := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--prior-precision", "3", "--noise-variance", "0.25", "--quiet"))
 	require.EqualValues(t, 3, r.PriorPrecision)
 	require.EqualValues(t, 0.25, r.NoiseVariance)
 	require.NotEqual(t, ref.Scalar("log_evidence"), float64(r.AtTheta))

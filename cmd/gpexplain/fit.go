@@ -155,8 +155,8 @@ func (r *fitReport) text(out io.Writer, q *inference.Posterior) error {
 		size = ", " + problem.SizeText(r.Bytes)
 	}
 	fmt.Fprintf(w, "wrote\t%s%s, in %.3g s\n", r.File, size, float64(r.Timings.Total))
-	for _, warning := range f.Warnings {
-		fmt.Fprintf(w, "warning: %s\n", warning)
+	if err := w.Flush(); err != nil {
+		return err
 	}
-	return w.Flush()
+	return inference.WarningsText(out, f)
 }

@@ -134,8 +134,8 @@ func TestWithInputs(t *testing.T) {
 	succeed(t, "train", "--quiet", "--data", train, "--test-data", test, "--arch", "mlp:4-1", "--epochs", "2", "--lbfgs", "1", "--out", net)
 	for _, with := range []string{"--with-inputs", "--with-inputs=false"} {
 		file := filepath.Join(dir, "a.gp")
-		succeed(t, "fit", "--json", "-o", file, with, "--refit=false", "--model", net, "--data", train, "--test-data", test)
-		want := succeed(t, "explain", "--json", "--refit=false", "--model", net, "--data", train, "--test-data", test)
+		succeed(t, "fit", "--json", "--quiet", "-o", file, with, "--refit=false", "--model", net, "--data", train, "--test-data", test)
+		want := succeed(t, "explain", "--json", "--quiet", "--refit=false", "--model", net, "--data", train, "--test-data", test)
 		// Other training rows stand in the same place.
 		other := write(t, filepath.Join(dir, "other.csv"), []byte("a,b,y\n9,2,0\n3,4,1\n5,7,0\n7,8,1\n2,2,1\n"))
 		args := []string{"explain", "--json", "--model", net, "--data", other, "--test-data", test, "--posterior", file}

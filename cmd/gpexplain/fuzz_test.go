@@ -136,7 +136,7 @@ func fuzzFiles(t testing.TB) {
 	}
 	succeed(t, "train", "--data", "digits:30,10", "--arch", "mlp:1-10", "--epochs", "1", "--lbfgs", "1", "--out", "tiny.onnx")
 	succeed(t, "train", "--data", "moons.csv", "--arch", "mlp:2-1", "--activation", "tanh", "--epochs", "1", "--lbfgs", "5", "--out", "moons.onnx")
-	succeed(t, "fit", "--json", "--model", "tiny.onnx", "--data", "digits:30,10", "--method", "nystrom", "--inducing", "3", "-o", "tiny.gp")
+	succeed(t, "fit", "--json", "--model", "tiny.onnx", "--data", "digits:30,10", "--method", "nystrom", "--inducing", "3", "-o", "tiny.gp", "--quiet")
 	succeed(t, "fit", "--json", "--model", "moons.onnx", "--data", "moons.csv", "--with-inputs", "-o", "moons.gp")
 }
 

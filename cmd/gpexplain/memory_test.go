@@ -3,6 +3,7 @@ package main
 import (
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,26 +12,28 @@ import (
 // The message says how many bytes, and the most examples that fit; that many
 // do.
 func TestMaxMemory(t *testing.T) {
-	line := refuse(t, 1, "explain", "--data", "digits:3000,100", "--max-memory", "2MB")
-	m := regexp.MustCompile(`an exact posterior takes (\d+) bytes of memory, of which 2000000 may be used; at most (\d+) examples fit: give --method nystrom, --train-count (\d+), or raise --max-memory\n$`).FindStringSubmatch(line)
+	line := refuse(t, 1, "explain", "--data", "digits:15000,100", "--max-memory", "40MB")
+	m := regexp.MustCompile(`an exact posterior of 3,000 training rows takes [\d.]+ MB of memory, of which 40.0 MB may be used; at most ([\d,]+) rows fit; take all rows through inducing examples: (gpexplain explain --data digits:15000,100 --max-memory 40MB --method nystrom( --inducing \d+)?); or give --train-count (\d+), or raise --max-memory\n$`).FindStringSubmatch(line)
 	require.NotNil(t, m, line)
-	require.Equal(t, m[2], m[3])
-	succeed(t, "explain", "--data", "digits:3000,100", "--max-memory", "2MB", "--train-count", m[2])
-	require.Contains(t, refuse(t, 1, "explain", "--data", "digits:3000,100", "--max-memory", "100"), "of which 100 may be used; raise --max-memory")
+	require.Equal(t, strings.ReplaceAll(m[1], ",", ""), m[4])
+	succeed(t, "explain", "--data", "digits:15000,100", "--max-memory", "40MB", "--train-count", m[4])
+	succeed(t, strings.Fields(m[2])[1:]...)
+	require.Contains(t, refuse(t, 1, "explain", "--data", "digits:3000,100", "--max-memory", "100"), "of which 100 bytes may be used; raise --max-memory")
+	require.Contains(t, refuse(t, 1, "explain", "--data", "digits:3000,100", "--max-memory", "2MB", "--method=exact"), "rows fit; give --train-count")
 	// What no machine holds is refused before any of it is taken.
-	require.Contains(t, refuse(t, 1, "explain", "--data", "digits:9000000,100", "--classes", "4,9"), "examples fit")
+	require.Contains(t, refuse(t, 1, "explain", "--data", "digits:9000000,100", "--classes", "4,9"), "rows fit")
 }
 
 func TestMaxMemoryOfWeights(t *testing.T) {
 	line := refuse(t, 1, small("validate", "--max-memory", "10MB")...)
-	require.Regexp(t, `the posterior over 4587 parameters takes \d+ bytes of memory, of which 10000000 may be used; at most \d+ parameters fit`, line)
+	require.Regexp(t, `the posterior over 4587 parameters takes [\d.]+ MB of memory, of which 10.0 MB may be used; at most [\d,]+ parameters fit`, line)
 }
 
 // Weight space takes all test rows at once, the sums of a sparse posterior a
 // tile at a time.
 func TestMaxMemoryOfTests(t *testing.T) {
 	args := []string{"validate", "--data", "digits:100,5000", "--max-memory", "5MB"}
-	require.Regexp(t, `: the Jacobian of 1000 test rows takes \d+ bytes of memory, of which 5000000 may be used; raise --max-memory`, refuse(t, 1, args...))
+	require.Regexp(t, `: the Jacobian of 1000 test rows takes [\d.]+ MB of memory, of which 5.0 MB may be used; raise --max-memory`, refuse(t, 1, args...))
 	succeed(t, append(args, "--method", "nystrom")...)
 }
 

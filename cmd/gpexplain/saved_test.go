@@ -184,7 +184,7 @@ func TestMaxMemoryOfSaved(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "a.gp")
 		succeed(t, append(small("fit", "--quiet", "--out", file, "--method", method), args...)...)
 		line := refuse(t, 1, "predict", "--data", "digits:400,100", "--posterior", file, "--max-memory", "10kB")
-		require.Regexp(t, `^gpexplain: a saved posterior takes \d+ bytes of memory, of which 10000 may be used; raise --max-memory\n$`, line, method)
+		require.Regexp(t, `^gpexplain: a saved posterior takes [\d.]+ [kMG]B of memory, of which 10.0 kB may be used; raise --max-memory\n$`, line, method)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestSplitInside(t *testing.T) {
 		"1,0,test\n1,1,test\n1,2,train\n1,3,train\n1,4,train\n1,5,train\n"))
 	net, file := filepath.Join(dir, "net.onnx"), filepath.Join(dir, "a.gp")
 	succeed(t, "train", "--quiet", "--data", data, "--split", "0", "--arch", "mlp:4-1", "--epochs", "2", "--lbfgs", "1", "--out", net)
-	succeed(t, "fit", "--json", "-o", file, "--with-inputs", "--model", net, "--data", data, "--split", "0")
+	succeed(t, "fit", "--json", "--quiet", "-o", file, "--with-inputs", "--model", net, "--data", data, "--split", "0")
 	ask := []string{"predict", "--quiet", "--posterior", file, "--model", net, "--data", data, "--split"}
 	succeed(t, append(ask, "0")...)
 	require.Contains(t, refuse(t, 1, append(ask, "1")...), "some would be test rows")

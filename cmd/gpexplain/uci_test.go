@@ -63,7 +63,7 @@ func TestMNIST(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, net.WithMetadata(map[string]string{problem.KeyPrecision: "10", problem.KeyClasses: "4,9"}).WriteONNX(&b))
 	train, test := ref.Ints("train_index"), ref.Ints("test_index")
-	args := []string{"--model", write(t, filepath.Join(dir, "net.onnx"), b.Bytes()), "--data", data, "--json",
+	args := []string{"--model", write(t, filepath.Join(dir, "net.onnx"), b.Bytes()), "--data", data, "--json", "--quiet",
 		"--train-index", write(t, filepath.Join(dir, "train.txt"), lines(train[:250]))}
 	rows, _ := predicted(t, succeed(t, append([]string{"predict", "--refit=false", "--test-index", write(t, filepath.Join(dir, "test.txt"), lines(test[:40]))}, args...)...))
 	f := ref.Floats("f_test")

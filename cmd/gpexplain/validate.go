@@ -81,7 +81,7 @@ func (s *validateVerb) print(c *console.Console, p *problem.Problem, v *inferenc
 		if !exact {
 			table.Fit = &f
 		}
-		table.LeaveOneOut = v.LeftOut
+		table.LeaveOneOut, table.Preflight = v.LeftOut, f.Preflight
 		return json.NewEncoder(c.Out).Encode(table)
 	}
 	w := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
@@ -104,10 +104,10 @@ func (s *validateVerb) print(c *console.Console, p *problem.Problem, v *inferenc
 		return err
 	}
 	v.LeftOut.Text(w)
-	for _, warning := range c.Warnings {
-		fmt.Fprintf(w, "warning: %s\n", warning)
+	if err := w.Flush(); err != nil {
+		return err
 	}
-	return w.Flush()
+	return inference.WarningsText(c.Out, &f)
 }
 
 // tableJSON is the table of validate --json.
@@ -119,6 +119,7 @@ type tableJSON struct {
 	Fit      *report.Fit     `json:"fit,omitempty"` // nil for the exact method
 
 	LeaveOneOut *inference.LeftOutComparison `json:"leave_one_out,omitempty"` // of the exact method
+	Preflight   *report.Preflight            `json:"preflight"`
 }
 
 type comparisonRow struct {

@@ -11,6 +11,7 @@ import (
 type (
 	htmlComparison struct {
 		Note    string
+		Label   string // of this row
 		Columns []htmlColumn
 		Rows    []htmlFeature
 		More    []fact
@@ -73,6 +74,7 @@ func (h *htmlWriter) comparison(s *section) *htmlComparison {
 			c.More = append(c.More, fact{Name: test.name(i), Value: h.feature(v, i)})
 		}
 	}
+	c.Label = h.labelled(h.label)
 	c.Note = h.comparisonNote(len(shown), len(test.Values), len(rows))
 	return c
 }

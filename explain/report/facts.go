@@ -188,7 +188,7 @@ func (f *Fit) Basis() string {
 		}
 		text := name + " = " + short(float64(value))
 		if origin != "" {
-			text += ", " + origin
+			text += " (" + origin + ")"
 		}
 		return text
 	}
@@ -199,7 +199,7 @@ func (f *Fit) Basis() string {
 	if x := f.Preprocessing; x != nil {
 		inputs := "inputs: " + x.Inputs
 		if x.Origin != "" {
-			inputs += ", " + x.Origin
+			inputs += " (" + x.Origin + ")"
 		}
 		parts = append(parts, inputs)
 		if x.Targets != "" {

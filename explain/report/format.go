@@ -151,20 +151,30 @@ func count(n int) string {
 	return strings.Join(append([]string{s}, parts...), "\u202f")
 }
 
-// typeset replaces hyphens by minus signs, except those between letters.
+// typeset replaces the hyphens that are signs of numbers by minus signs. Those after a
+// letter or digit are no signs, as in covid-19, except in an exponent.
 func typeset(s string) string {
-	letter := func(i int) bool {
-		return i >= 0 && i < len(s) && (s[i]|0x20 >= 'a' && s[i]|0x20 <= 'z' || s[i] >= utf8.RuneSelf)
-	}
 	var b strings.Builder
 	for i := range len(s) {
-		if s[i] == '-' && !(letter(i-1) && letter(i+1)) {
+		if s[i] == '-' && isNumeral(s[i+1:]) && (i == 0 || !isWord(s[i-1]) || i > 1 && s[i-1] == 'e' && isDigit(s[i-2])) {
 			b.WriteString("−")
 		} else {
 			b.WriteByte(s[i])
 		}
 	}
 	return b.String()
+}
+
+// isNumeral tells whether the text begins as an unsigned number does.
+func isNumeral(s string) bool {
+	return s != "" && (isDigit(s[0]) || s[0] == '.') || strings.HasPrefix(s, "∞")
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// isWord tells letters, digits and hyphens from what may stand before a sign.
+func isWord(c byte) bool {
+	return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '-' || c >= utf8.RuneSelf
 }
 
 // some formats a count with its noun in singular or plural.

@@ -37,6 +37,17 @@ func TestNumbersAsText(t *testing.T) {
 		{ratio(87.8), "88"},
 		{ratio(1379.2), "1379"},
 		{typeset("-1.5"), "−1.5"},
+		{typeset("2.1e-06 to -.5, (-3) + -∞"), "2.1e−06 to −.5, (−3) + −∞"},
+		{typeset("covid-19, --lr 3, non-smoker, 2020-01-02"), "covid-19, --lr 3, non-smoker, 2020-01-02"},
+		{grouped("−12345.5"), "−12\u202f345.5"},
+		{grouped("1234"), "1234"},
+		{grouped("1e+06"), "1e+06"},
+		{datum(312.5), "312.5"},
+		{datum(1.0 / 3), "0.333333"},
+		{datum(-123456.789), "-123457"},
+		{datum(7e-9), "7e-09"},
+		{datum(250000), "250000"},
+		{short(182345.6), "182346"},
 	} {
 		require.Equal(t, c.want, c.got)
 	}

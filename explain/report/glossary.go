@@ -5,8 +5,16 @@ import "github.com/funcgp/funcgp/gp"
 // priorMeaning is the prior mean in plain words.
 const priorMeaning = "what the trained features say before any label is used"
 
-// guide explains the terms that the page uses.
+// guide explains the words that the page uses.
 func (h *htmlWriter) guide() []fact {
+	list := h.terms()
+	if h.novelty() == "" || h.kind == regression {
+		return list
+	}
+	return append(list, fact{Name: "Entropy, in nats", Value: "How undecided the prediction is before calibration: 0 when certain, 0.69 for an even choice of two. Mutual information is the part of it that more training data could take away."})
+}
+
+func (h *htmlWriter) terms() []fact {
 	n := count(h.page.Report.Fit.Examples)
 	what := "the covariance of what is still unknown at the example and at this row, times what the example's label asks of the function there"
 	if h.page.Terms == gp.Raw {

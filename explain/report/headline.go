@@ -9,6 +9,7 @@ import (
 // A headline is the result in a few words.
 type headline struct {
 	head  string
+	sure  string // how probable that is, "" where unknown
 	badge string // the true label, "" where unknown
 	wrong bool
 }
@@ -21,6 +22,9 @@ func (v *view) headline() headline {
 	}
 	name := v.page.Classes
 	h := headline{head: "Predicted " + name[v.predicted]}
+	if p, _, _ := v.certainty(v.predicted); v.agree() && !math.IsNaN(p) {
+		h.sure = "with probability " + probability(p)
+	}
 	if !v.agree() {
 		h.head = fmt.Sprintf("%s or %s: network and average disagree", name[v.predicted], name[v.average])
 	}

@@ -43,17 +43,17 @@ type htmlWriter struct {
 // The data of the templates.
 type (
 	htmlPage struct {
-		Title, Row, Head, Badge string
-		Wrong                   bool
-		Style                   template.CSS
-		Invert                  bool
-		Large                   htmlPicture
-		Classes                 []htmlClass
-		Interval                *htmlInterval
-		Conflict                string
-		Lead                    []string
-		Sections                []htmlSection
-		Guide                   []fact
+		Title, Row, Head, Sure, Badge string
+		Wrong                         bool
+		Style                         template.CSS
+		Invert                        bool
+		Large                         htmlPicture
+		Classes                       []htmlClass
+		Interval                      *htmlInterval
+		Conflict                      string
+		Lead                          []string
+		Sections                      []htmlSection
+		Guide                         []fact
 		htmlFoot
 	}
 	htmlFoot struct {
@@ -88,6 +88,7 @@ type (
 		BulkTitle, Up, Down                                                   string
 		Curve                                                                 *htmlDiagram
 		Similar                                                               []htmlLine
+		Wide                                                                  bool // no pictures among Similar
 	}
 	htmlTerm struct{ Op, Value, Note, Class string }
 	htmlSide struct {
@@ -120,7 +121,7 @@ func (h *htmlWriter) build() (*htmlPage, error) {
 		htmlFoot: h.foot(),
 	}
 	head := h.headline()
-	p.Head, p.Badge, p.Wrong = head.head, head.badge, head.wrong
+	p.Head, p.Sure, p.Badge, p.Wrong = head.head, head.sure, head.badge, head.wrong
 	var err error
 	if p.Large, err = h.picture(h.page.Test, h.row, "digit"); err != nil {
 		return nil, err
@@ -213,7 +214,7 @@ func (h *htmlWriter) intervalBar() *htmlInterval {
 		Text: fmt.Sprintf("95 %% interval of a new observation: %s to %s.", show(i.lo), show(i.hi))}
 	if isFinite(i.flo) && isFinite(i.fhi) {
 		b.FLo, b.FWidth = at(i.flo), long(i.flo, i.fhi)
-		b.Text += " Darker: where the function without noise lies with the same probability."
+		b.Text += " The inner band: where the function without noise lies with the same probability."
 	}
 	b.Label = fmt.Sprintf("Predicted %s, 95 %% interval %s to %s", show(i.mean), show(i.lo), show(i.hi))
 	if isFinite(y) {

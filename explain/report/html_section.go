@@ -35,7 +35,7 @@ func (h *htmlWriter) section(s *section, at int) (*htmlSection, error) {
 		}
 		x.Value = x.Similarity
 		x.Other = l.Label.Finite() && l.Label != h.page.Report.Prediction.Class
-		t.Similar = append(t.Similar, x)
+		t.Similar, t.Wide = append(t.Similar, x), x.Picture.URI == ""
 	}
 	return t, nil
 }

@@ -70,7 +70,7 @@ func TestTextSaysWhatMatters(t *testing.T) {
 func TestHTMLSaysWhatMatters(t *testing.T) {
 	all := pages(t)
 	for name, want := range map[string][]string{
-		"right":      {"<h1>Predicted 9</h1>", "✓ Correct: labelled 9", "For 9<", "For 4<", "the other 184 training examples", "most similar", ">0.460<", "data:image/png;base64,", "labelled 9."},
+		"right":      {"<h1>Predicted 9 <span>with probability 0.986</span></h1>", "✓ Correct: labelled 9", "For 9<", "For 4<", "the other 184 training examples", "most similar", ">0.460<", "data:image/png;base64,", "labelled 9."},
 		"wrong":      {"✗ Misclassified: labelled 9", "Why 4 rather than 9"},
 		"many":       {"Why 3 rather than 8", "Not listed above"},
 		"table":      {"Predicted −1.338\u00a0±\u00a00.200", "Target 1.25", "malic acid", "Raise it", "Lower it", "factored with jitter 1e-10"},

@@ -46,7 +46,7 @@ func (p *Page) WritePNG(w io.Writer) error {
 	y = s.bars(v, section, rows, y+34)
 	y = s.comparison(v, section, y)
 	y = s.paragraph(pngEdge, y+8, pngText, pngWidth-2*pngEdge, 5, pngSoft, typeset(v.cancellation(section)))
-	y = s.paragraph(pngEdge, y+6, pngText, pngWidth-2*pngEdge, 4, pngSoft, typeset(p.Report.Fit.Basis()))
+	y = s.paragraph(pngEdge, y+6, pngText, pngWidth-2*pngEdge, 4, pngSoft, p.Report.Fit.Basis())
 	if err := png.Encode(w, s.upTo(y+pngEdge)); err != nil {
 		return fmt.Errorf("report: writing PNG: %w", err)
 	}
@@ -76,7 +76,7 @@ func (s *sheet) head(v *view, t *section, top float64) float64 {
 	}
 	limit := pngWidth - pngEdge - x
 	h := v.headline()
-	y = s.paragraph(x, y, 22, limit, 2, pngInk, h.head)
+	y = s.paragraph(x, y, 22, limit, 2, pngInk, strings.TrimSpace(h.head+" "+h.sure))
 	about, c := v.title(), pngSoft
 	if h.badge != "" {
 		about += ". " + strings.TrimLeft(h.badge, "✓✗ ")

@@ -154,13 +154,14 @@ func (t *textWriter) probabilities() {
 	for _, c := range t.page.Classes {
 		width = max(width, utf8.RuneCountInString(clean(c)))
 	}
+	width = min(width, t.columns-46)
 	for _, k := range t.likeliest(5) {
 		p, sd, network := t.certainty(k)
 		if math.IsNaN(p) {
 			continue
 		}
-		t.line("  P(%s)%s = %s ± %-8s network alone %s", clean(t.page.Classes[k]),
-			strings.Repeat(" ", width-utf8.RuneCountInString(clean(t.page.Classes[k]))), probability(p), probability(sd), probability(network))
+		name := shorten(clean(t.page.Classes[k]), width)
+		t.line("  P(%s)%s = %s ± %-8s network alone %s", name, strings.Repeat(" ", width-utf8.RuneCountInString(name)), probability(p), probability(sd), probability(network))
 	}
 	if left := len(t.page.Classes) - 5; left > 0 {
 		t.line("  and %d less probable classes", left)

@@ -20,6 +20,7 @@ type Console struct {
 	Out                  *Output
 	Stderr               io.Writer
 	JSON, Quiet, Verbose bool // --json, --quiet and --verbose
+	Strict               bool // --strict
 
 	Running  bool // a verb has been found and has begun to check its flags
 	bar      *progress
@@ -70,6 +71,34 @@ func (c *Console) Detail(format string, args ...any) {
 	if c.Verbose {
 		c.Note(format, args...)
 	}
+}
+
+// Alarm keeps warnings for the report, and writes each that is new on standard error
+// at once, unless --quiet: they are about something that long work would waste its
+// time on. With --strict the first of them is an error.
+func (c *Console) Alarm(warnings []string) error {
+	for _, text := range warnings {
+		if slices.Contains(c.Warnings, text) {
+			continue
+		}
+		c.WarnText(text)
+		if !c.Strict {
+			c.Note("gpexplain: warning: %s", text)
+		}
+	}
+	if c.Strict && len(warnings) > 0 {
+		return &StrictError{warnings}
+	}
+	return nil
+}
+
+// Verdict is the error of a command that did its work, but with warnings that
+// --strict does not let pass.
+func (c *Console) Verdict() error {
+	if c.Strict && len(c.Warnings) > 0 {
+		return &StrictError{c.Warnings}
+	}
+	return nil
 }
 
 // Warn keeps warnings for the report, each text once.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -30,6 +31,17 @@ func (e *UsageError) Error() string { return e.msg }
 
 // Usagef formats a usageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
+
+// A StrictError holds the warnings that --strict turns into an error.
+type StrictError struct{ Warnings []string }
+
+func (e *StrictError) Error() string {
+	more := ""
+	if n := len(e.Warnings) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more)", n)
+	}
+	return "--strict: " + e.Warnings[0] + more
+}
 
 // Exit statuses other than 0 and 1.
 const (
@@ -72,6 +84,15 @@ func OneLine(s string) string {
 	return Cut(s, mostRunes)
 }
 
+// Count is a number with a comma before every three digits.
+func Count(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
 // Cut shortens s to at most the given number of runes.
 func Cut(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {
@@ -89,6 +110,9 @@ func (e *FullError) Unwrap() error { return e.Err }
 
 // FullErrorf formats a fullError.
 func FullErrorf(format string, args ...any) error { return &FullError{fmt.Errorf(format, args...)} }
+
+// Full marks an error as one that already says what is wrong and what to do.
+func Full(err error) error { return &FullError{err} }
 
 // IsFull tells whether an error names a file or flag and what to do.
 func IsFull(err error) bool {

@@ -149,5 +149,20 @@ func CommandLine(args []string) string {
 	return strings.Join(words, " ")
 }
 
+// With returns a command line with a flag of this value, in place of one that it may
+// have.
+func With(args []string, flag, value string) []string {
+	var out []string
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == flag:
+			i++ // its value
+		case !strings.HasPrefix(args[i], flag+"="):
+			out = append(out, args[i])
+		}
+	}
+	return append(out, flag, value)
+}
+
 // plain are the characters that need no quotes in a shell.
 const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:=@_"

@@ -254,7 +254,7 @@ func (k *Coverage) Report() *CoverageReport {
 	lo, hi := glm.ClopperPearson(k.held, k.rows, .95)
 	r := &CoverageReport{Share: report.Float(k.Share), Measured: report.Float(float64(k.held) / float64(k.rows)), Band: [2]report.Float{report.Float(lo), report.Float(hi)},
 		Empty: k.empty, From: k.from, Scored: k.scored, Unknown: k.jackknife.Unknown()}
-	size := Number(k.size / float64(k.sized))
+	size := problem.Number(k.size / float64(k.sized))
 	if k.jackknife.Classes() > 0 {
 		r.Size = size
 	} else {

@@ -47,25 +47,13 @@ func (f *fit) compare(ctx context.Context, q *Posterior) error {
 		return nil
 	}
 	a := q.approximation
-	a.TestRows, a.ResidualMean, a.ResidualMax = n, Number(r.ResidualMean), Number(r.ResidualMax)
+	a.TestRows, a.ResidualMean, a.ResidualMax = n, problem.Number(r.ResidualMean), problem.Number(r.ResidualMax)
 	if s := r.Sample; s != nil {
 		a.Sample = &report.SampleError{Examples: s.Examples, ShiftRMS: report.Float(s.ShiftRMS), ShiftMax: report.Float(s.ShiftMax),
 			VarianceRatioMin: report.Float(s.RatioMin), VarianceRatioMedian: report.Float(s.RatioMedian), VarianceRatioMax: report.Float(s.RatioMax)}
 	}
 	return nil
 }
-
-// modeRise is the rise of the MAP objective, in nats a training example, up to
-// which θ* counts as a mode. The objective of the linearized model rises from θ* by
-// at most ‖g‖²/2δ, g its gradient there, as its curvature is at least δ. Measured
-// per example, at the precision of training: thesis-cnn 1.0e-4, mnist10-mlp 7.5e-5,
-// the toys 1.1e-3 at most, the built-in network 5.0e-4, other networks trained by
-// L-BFGS to the end 1.4e-3 at most, LeNet-5 on 55,000 digits .020. Trained without
-// decay: 784-64-1 on 1,000 fours and nines .69, .21, .16, .43 at δ = .3, 1, 3, 10,
-// 784-64-10 on 2,000 digits 2.8, .74, .27, .52, 2×50 tanh on tables of UCI .041 to
-// 1.4 at δ = .3 and .16 to 3.2 at δ ≥ 1. Trained with decay, but by Adam alone: .016
-// to .93, and 83 after three passes.
-const modeRise = .03
 
 // refitOrNot decides for the verbs that leave it open whether the posterior is
 // that of a refit: where θ* is no mode, leave-one-out there misleads (E18). A
@@ -80,7 +68,7 @@ func (f *fit) refitOrNot() {
 	n := float64(f.source.Len())
 	g := gp.GradientNormOf(f.gradient, f.prior, f.theta)
 	rise := g * g / (2 * f.precision) / n
-	if rise <= modeRise {
+	if rise <= problem.ModeRise {
 		return
 	}
 	at := fmt.Sprintf("the trained parameters are no optimum at prior precision %.4g (gradient norm %.3g, up to %.2g nats for each training row)", f.precision, g, rise)

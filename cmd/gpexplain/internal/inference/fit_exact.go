@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
@@ -102,7 +103,7 @@ func (f *fit) cg(ctx context.Context) (*Posterior, error) {
 	} else {
 		q.Evidence, err = dual.EvidenceAtTheta(ctx, gp.Scatter(f.prior, f.theta))
 	}
-	q.approximation = &report.Approximation{MeanError: Number(dual.MeanError()), EvidenceSE: Number(q.Evidence.StdErr)}
+	q.approximation = &report.Approximation{MeanError: problem.Number(dual.MeanError()), EvidenceSE: problem.Number(q.Evidence.StdErr)}
 	return q, err
 }
 

@@ -1,7 +1,10 @@
 package inference
 
 import (
+	"errors"
 	"fmt"
+	"sort"
+	"strconv"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
@@ -21,11 +24,21 @@ func planPosterior(c *console.Console, p *problem.Problem, f *Flags, heldOut *da
 		const mib = 1 << 20
 		c.Detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", float64(p.ExactBytes(n))/mib, float64(gp.MemoryBudget(memory))/mib,
 			float64(gp.Bytes(n, p.Model.Outputs))/mib, float64(p.Model.Net.BatchBytes(n))/mib)
-		return gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.ExactBytes)
+		err := gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.ExactBytes)
+		if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
+			return console.Full(exactCure(c, p, f, heldOut, e))
+		}
+		return err
 	case "cg":
 		return nil
 	}
-	return gp.CheckMemory("a sparse posterior", gp.InducingExamples, f.inducing, memory, func(m int) int64 {
+	return gp.CheckMemory("a sparse posterior", gp.InducingExamples, f.inducing, memory, sparseBytes(p, f, heldOut))
+}
+
+// sparseBytes is the memory of a posterior with m inducing examples.
+func sparseBytes(p *problem.Problem, f *Flags, heldOut *dataset.Subset) func(m int) int64 {
+	n := p.Examples.Train.Len()
+	return func(m int) int64 {
 		need := p.SparseBytes(m, f.Refit)
 		if f.tune != "" && f.Refit && f.Method == "nystrom" {
 			// The features of all training rows and a copy of f̂.
@@ -35,7 +48,38 @@ func planPosterior(c *console.Console, p *problem.Problem, f *Flags, heldOut *da
 			need = max(need, sparse.PreparedBytes(heldOut.Len(), m, p.Model.Outputs))
 		}
 		return need
-	})
+	}
+}
+
+// exactCure says what to do where an exact posterior does not fit: through as many
+// inducing examples as fit, 2000 outputs at most, by the line to type, or with fewer rows.
+func exactCure(c *console.Console, p *problem.Problem, f *Flags, heldOut *dataset.Subset, e *gp.MemoryError) error {
+	nystrom := *f
+	nystrom.Method, nystrom.inducing = "nystrom", 0
+	nystrom, err := nystrom.withDefaults(p)
+	if err != nil {
+		return err
+	}
+	most, need := nystrom.inducing, sparseBytes(p, &nystrom, heldOut)
+	fits := sort.Search(most, func(i int) bool { return need(i+1) > e.Available })
+	text := fmt.Sprintf("%s of %s training rows takes %s; ", e.Op, console.Count(p.Examples.Train.Len()), problem.Takes(e))
+	if fits == 0 && e.Largest < 1 {
+		return errors.New(text + "raise --max-memory")
+	}
+	if e.Largest > 0 {
+		text += fmt.Sprintf("at most %s rows fit; ", console.Count(e.Largest))
+	}
+	if fits > 0 {
+		line := console.With(c.Args, "--method", "nystrom")
+		if fits < most {
+			line = console.With(line, "--inducing", strconv.Itoa(fits))
+		}
+		text += fmt.Sprintf("take all rows through inducing examples: %s; or ", console.CommandLine(line))
+	}
+	if e.Largest > 0 {
+		text += fmt.Sprintf("give --train-count %d, or ", e.Largest)
+	}
+	return errors.New(text + "raise --max-memory")
 }
 
 // planLoad refuses what cannot fit before the examples that a saved posterior

@@ -49,6 +49,7 @@ type Posterior struct {
 
 	gradient      float64 // norm of the gradient of the MAP objective at θ*
 	noMode        string  // why leave-one-out misleads; "" where it does not
+	preflight     *report.Preflight
 	Evidence      gp.Evidence
 	traceError    float64
 	Tuning        *report.Tuning // nil without --tune-prior
@@ -87,10 +88,11 @@ type fit struct {
 	kernel    *ntk.NTK
 	tuning    *report.Tuning // nil without --tune-prior
 
-	source   linearize.Source // training examples
-	sites    *gp.Sites        // at θ*
-	gradient []float64        // Jᵀr at θ*
-	noMode   string           // why leave-one-out at θ* misleads; "" where it does not
+	source    linearize.Source // training examples
+	sites     *gp.Sites        // at θ*
+	gradient  []float64        // Jᵀr at θ*
+	preflight *report.Preflight
+	noMode    string // why leave-one-out at θ* misleads; "" where it does not
 }
 
 // Fit computes the posterior that the flags ask for.
@@ -150,7 +152,7 @@ func (f *fit) setPrecision(precision float64) error {
 // posterior returns what is the same for all methods.
 func (f *fit) posterior(dual Fitted) *Posterior {
 	return &Posterior{Dual: dual, Kernel: f.kernel, How: Method{Name: f.flags.Method, selection: f.flags.selection, mean: f.options.mean},
-		precision: f.precision, kernelPrecision: f.precision, factor: 1, gradient: gp.GradientNormOf(f.gradient, f.prior, f.theta), Tuning: f.tuning, noMode: f.noMode}
+		precision: f.precision, kernelPrecision: f.precision, factor: 1, gradient: gp.GradientNormOf(f.gradient, f.prior, f.theta), Tuning: f.tuning, noMode: f.noMode, preflight: f.preflight}
 }
 
 // prepare linearizes the training examples, or makes them a source that does
@@ -168,6 +170,10 @@ func (f *fit) prepare(ctx context.Context, keep bool) error {
 	}
 	if f.gradient, err = f.residualGradient(ctx); err != nil {
 		return err
+	}
+	f.preflight = f.problem.Preflight(&problem.AtTheta{F: f.sites.F, Pull: f.gradient, Theta: f.theta, Tuned: f.flags.tune != ""})
+	if err := f.con.Alarm(f.preflight.Warnings); err != nil {
+		return console.Full(err)
 	}
 	f.refitOrNot()
 	return f.con.EndPart(ctx, "linearize")
@@ -209,16 +215,18 @@ func (q *Posterior) Report(p *problem.Problem, warnings []string) report.Fit {
 	if problem.IsSparse(q.How.Name) {
 		inducing = report.Index(len(q.How.inducing))
 	}
-	return report.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), PriorPrecision: report.Float(q.precision), Refit: q.Dual.Refitted(),
+	r := report.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), PriorPrecision: report.Float(q.precision), Refit: q.Dual.Refitted(),
 		Method: q.How.Name, Inducing: inducing, TraceError: report.Float(q.traceError),
 		GradientNorm: report.Float(q.gradient), LogEvidence: report.Float(q.Evidence.Value), Bound: q.Evidence.Bound.String(), LogDet: report.Float(q.Evidence.LogDet),
-		LogLikelihood: report.Float(q.Evidence.LogLik), Scatter: report.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Warnings: warnings}
-}
-
-// Number is a number that a report may leave out.
-func Number(v float64) *report.Float {
-	f := report.Float(v)
-	return &f
+		LogLikelihood: report.Float(q.Evidence.LogLik), Scatter: report.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Warnings: warnings,
+		PriorPrecisionOrigin: string(p.Task.PrecisionFrom), Preflight: q.preflight, Preprocessing: p.Preprocessing()}
+	if q.Tuning != nil {
+		r.PriorPrecisionOrigin = "chosen by --tune-prior " + q.Tuning.Method
+	}
+	if problem.HasNoise(p.Task.Likelihood) {
+		r.NoiseVariance, r.NoiseVarianceOrigin = problem.Number(p.Task.Noise), string(p.Task.NoiseFrom)
+	}
+	return r
 }
 
 // Predictions are the answers for a batch of T rows.

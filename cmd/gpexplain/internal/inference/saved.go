@@ -24,6 +24,9 @@ func (q *Posterior) Save(path string, p *problem.Problem, r report.Fit, inputs b
 	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: t.Classes, Noise: t.Noise,
 		Prior: q.kernelPrecision, Factor: q.factor, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
 		Bound: q.Evidence.Bound, SE: report.Float(q.Evidence.StdErr), Fit: r, Inputs: inputs, Split: problem.SplitNumber(split)}
+	if q.preflight != nil {
+		head.PreflightWarnings = q.preflight.Warnings
+	}
 	if k := q.Calibration; k != nil {
 		head.CalibrationWarnings = k.warnings
 		head.Fit.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(text string) bool { return slices.Contains(k.warnings, text) })
@@ -64,7 +67,10 @@ func loadPosterior(ctx context.Context, c *console.Console, p *problem.Problem, 
 	q := &Posterior{Kernel: ntk.New(prior, p.Model.Net.Theta(), nil), How: Method{f.Method, h.Select, h.Inducing, h.Mean},
 		precision: h.Prior / h.Factor, kernelPrecision: h.Prior, factor: h.Factor, gradient: float64(f.GradientNorm),
 		Evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), StdErr: float64(h.SE), Bound: h.Bound},
-		traceError: float64(f.TraceError), approximation: f.Approximation, Tuning: f.Tuning}
+		traceError: float64(f.TraceError), approximation: f.Approximation, Tuning: f.Tuning, preflight: f.Preflight}
+	if q.preflight != nil {
+		q.preflight.Warnings = h.PreflightWarnings
+	}
 	if err := c.EndPart(ctx, "load"); err != nil {
 		return nil, err
 	}

@@ -71,6 +71,18 @@ func (l *LeftOutComparison) Text(w io.Writer) {
 	}
 }
 
+// WarningsText prints what the numbers of a fit rest on, and the warnings; those of the
+// preflight are shown on standard error as well, before the work.
+func WarningsText(w io.Writer, f *report.Fit) (err error) {
+	if text := f.Basis(); text != "" {
+		_, err = fmt.Fprintf(w, "basis: %s\n", text)
+	}
+	for _, warning := range f.Warnings {
+		_, err = fmt.Fprintf(w, "warning: %s\n", warning)
+	}
+	return err
+}
+
 // NoteTuning says before the text of a result how --tune-prior chose, if it did.
 func NoteTuning(c *console.Console, f *report.Fit) {
 	if f.Tuning != nil {

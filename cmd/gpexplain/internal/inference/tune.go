@@ -84,7 +84,7 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 		return err
 	}
 	if f.flags.Refit {
-		t.Shift, t.StartShift = Number(shift[found.X]), Number(shift[0])
+		t.Shift, t.StartShift = problem.Number(shift[found.X]), problem.Number(shift[0])
 	}
 	t.Edge = found.Edge != minimize.Inside
 	return f.choose(t, start*math.Pow(10, found.X))
@@ -103,9 +103,9 @@ func (f *fit) choose(t *report.Tuning, precision float64) error {
 func (f *fit) trial(precision, score float64) report.Trial {
 	t := report.Trial{PriorPrecision: report.Float(precision)}
 	if f.flags.tune == "evidence" {
-		t.LogEvidence = Number(-score)
+		t.LogEvidence = problem.Number(-score)
 	} else {
-		t.NLL = Number(score)
+		t.NLL = problem.Number(score)
 	}
 	return t
 }

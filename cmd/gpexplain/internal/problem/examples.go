@@ -102,6 +102,17 @@ func newExamples(m *Model, t *Task, d *dataset.Data, train *dataset.Subset) (*Ex
 	return e, err
 }
 
+// Preprocessing says what is done to the data before the network sees them.
+func (p *Problem) Preprocessing() *report.Preprocessing {
+	switch e := p.Examples; {
+	case e.Data.Images():
+		return &report.Preprocessing{Inputs: "pixels over 255", Targets: "as they are", Origin: "as pictures are read"}
+	case p.Model.Meta.Scaling != nil:
+		return &report.Preprocessing{Inputs: "each column less its mean, over its standard deviation", Targets: "as they are", Origin: string(fromMetadata)}
+	}
+	return &report.Preprocessing{Inputs: "each column less its mean, over its standard deviation", Targets: "as they are", Origin: "computed from the training rows"}
+}
+
 // Elements is the product of a shape.
 func Elements(shape []int) int {
 	n := 1

@@ -44,6 +44,7 @@ type DataFlags struct {
 type TaskFlags struct {
 	Likelihood       string
 	Precision, Noise *float64
+	WeightDecay      *float64 // λ of the training
 }
 
 // LimitFlags concern the whole process.
@@ -79,10 +80,12 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 	f.StringVar(&s.Data.validFile, "valid-data", "", "take the validation rows of a CSV file from another `FILE`; predictions are calibrated on them with --calibrate heldout")
 	f.StringVar(&s.Task.Likelihood, "likelihood", "", "`NAME` of the likelihood: gaussian, bernoulli, categorical or poisson (default the model's, else by the targets)")
 	OptionalFloat(c, &s.Task.Precision, "prior-precision", "precision `X` of the Gaussian prior on every parameter (default the model's, else 1)")
+	OptionalFloat(c, &s.Task.WeightDecay, "weight-decay", "the prior precision by the weight decay `λ` of torch.optim.SGD or Adam on a mean loss of N training rows: N·λ, or N·λ/(2σ²) for MSELoss (AdamW's decay is no such prior)")
 	OptionalFloat(c, &s.Task.Noise, "noise-variance", "noise variance `X` of the gaussian likelihood (default the model's, else 1)")
 	f.StringSliceVar(&s.Model.freeze, "freeze", nil, "initializers of the model that are not parameters: `NAME,...`")
 	f.Uint64Var(&s.Limits.Seed, "seed", 0, "seed `N` of training, of --select, --method cg and the error report, and of predict --link mc (default 0)")
 	f.BoolVar(&con.JSON, "json", false, "write JSON to standard output")
+	f.BoolVar(&con.Strict, "strict", false, "exit with status 1 on a warning, and at once on one that the network does not suit the data or the prior")
 	f.BoolVar(&con.Quiet, "quiet", false, "write nothing to standard error but an error")
 	f.BoolVar(&con.Verbose, "verbose", false, "say on standard error what is done")
 	f.StringVar(&s.Limits.profile, "profile", "", "write a `KIND` of profile, cpu, mem or trace, to the current directory")
@@ -122,6 +125,12 @@ func (s *TaskFlags) check() error {
 	switch {
 	case !positive(s.Precision):
 		return console.Usagef("--prior-precision %v must be a positive number", *s.Precision)
+	case s.WeightDecay != nil && *s.WeightDecay == 0:
+		return console.Usagef("--weight-decay 0 is no prior: training without decay has none that would be known; leave it out, and choose a precision with --tune-prior loo")
+	case !positive(s.WeightDecay):
+		return console.Usagef("--weight-decay %v must be a positive number", *s.WeightDecay)
+	case s.WeightDecay != nil && s.Precision != nil:
+		return console.Usagef("--weight-decay and --prior-precision exclude each other: both say the precision of the prior")
 	case !positive(s.Noise):
 		return console.Usagef("--noise-variance %v must be a positive number", *s.Noise)
 	case s.Likelihood == "":

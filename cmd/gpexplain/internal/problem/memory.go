@@ -85,28 +85,48 @@ const PredictRows = 256
 // InFlags says in the command's own words what a library's limit means. Of a
 // saved posterior nothing can be made smaller.
 func InFlags(err error, saved bool) error {
-	const takes = "%s takes %d bytes of memory, of which %d may be used; "
 	var e *gp.MemoryError
-	switch {
-	case !errors.As(err, &e):
+	if !errors.As(err, &e) {
 		return err
-	case e.Largest < 1 || saved:
-		return fmt.Errorf(takes+"raise --max-memory", e.Op, e.Needed, e.Available)
-	case e.Unit == gp.InducingExamples || e.Unit == gp.InducingPairs:
-		return fmt.Errorf(takes+"at most %d %s fit: give --inducing %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.Largest, e.Unit, e.Largest)
-	case e.Unit == gp.Parameters:
-		return fmt.Errorf(takes+"at most %d parameters fit: choose a smaller model, or raise --max-memory", e.Op, e.Needed, e.Available, e.Largest)
 	}
-	return fmt.Errorf(takes+"at most %d examples fit: give --method nystrom, --train-count %d, or raise --max-memory", e.Op, e.Needed, e.Available, e.Largest, e.Largest)
+	text, most := e.Op+" takes "+Takes(e)+"; ", console.Count(e.Largest)
+	switch {
+	case e.Largest < 1 || saved:
+		return fmt.Errorf("%sraise --max-memory", text)
+	case e.Unit == gp.InducingExamples || e.Unit == gp.InducingPairs:
+		return fmt.Errorf("%sat most %s %s fit: give --inducing %d, or raise --max-memory", text, most, e.Unit, e.Largest)
+	case e.Unit == gp.Parameters:
+		return fmt.Errorf("%sat most %s parameters fit: choose a smaller model, or raise --max-memory", text, most)
+	}
+	return fmt.Errorf("%sat most %s examples fit: give --method nystrom, --train-count %d, or raise --max-memory", text, most, e.Largest)
+}
+
+// Takes says how much memory something takes and how much it may.
+func Takes(e *gp.MemoryError) string {
+	need, have := SizeText(e.Needed), SizeText(e.Available)
+	if need == have {
+		need, have = console.Count(int(e.Needed))+" bytes", console.Count(int(e.Available))
+	}
+	return fmt.Sprintf("%s of memory, of which %s may be used", need, have)
 }
 
 // SizeText is a number of bytes for people.
 func SizeText(bytes int64) string {
+	v := float64(bytes)
 	switch {
-	case bytes >= 1e9:
-		return fmt.Sprintf("%.2f GB", float64(bytes)/1e9)
-	case bytes >= 1e6:
-		return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
+	case v < 1e3:
+		return fmt.Sprintf("%d bytes", bytes)
+	case v < 1e6:
+		return fmt.Sprintf("%.1f kB", v/1e3)
+	case v < 1e9:
+		return fmt.Sprintf("%.1f MB", v/1e6)
+	case v < 1e12:
+		return threeDigits(v/1e9) + " GB"
 	}
-	return fmt.Sprintf("%.1f kB", float64(bytes)/1e3)
+	return threeDigits(v/1e12) + " TB"
+}
+
+// threeDigits is a number from 1 with three digits, or with all before the point.
+func threeDigits(v float64) string {
+	return strconv.FormatFloat(v, 'f', max(0, 2-int(math.Log10(v))), 64)
 }

@@ -29,6 +29,8 @@ type Metadata struct {
 	Rows             string // as formatRows writes
 	Data             string // fingerprint of the training part
 	Scaling          *dataset.Scaling
+
+	precisionFrom, noiseFrom Origin // of a saved posterior; "" is the model itself
 }
 
 // readMetadata parses the pairs stored with a model. A malformed pair is an error

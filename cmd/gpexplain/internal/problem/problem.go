@@ -63,7 +63,8 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 	if err != nil {
 		return nil, err
 	}
-	return &Problem{m, t, e, saved, f.Limits}, nil
+	p := &Problem{m, t, e, saved, f.Limits}
+	return p, p.setDecay(ctx, f.Task.WeightDecay)
 }
 
 // Linearize linearizes the examples [lo, hi) of some rows.
@@ -103,5 +104,6 @@ func OpenToTrain(ctx context.Context, c *console.Console, f *Flags, name string,
 	if err != nil {
 		return nil, err
 	}
-	return &Problem{Model: m, Task: t, Examples: e, Limits: f.Limits}, nil
+	p := &Problem{Model: m, Task: t, Examples: e, Limits: f.Limits}
+	return p, p.setDecay(ctx, f.Task.WeightDecay)
 }

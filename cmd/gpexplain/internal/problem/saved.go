@@ -48,6 +48,7 @@ type SavedHeader struct {
 	Split      int          `json:"split"`  // --split, -1 where there was none
 
 	CalibrationWarnings []string `json:"calibration_warnings"` // those of Fit are others
+	PreflightWarnings   []string `json:"preflight_warnings"`   // also among those of Fit
 }
 
 // StoredRows describes the training inputs inside the file. Their numbers are in
@@ -149,6 +150,7 @@ func (v *SavedFile) Damaged(problem string) error {
 func (v *SavedFile) metadata(m *Metadata) *Metadata {
 	out, h := *m, &v.Header
 	out.Likelihood, out.Classes, out.Precision, out.Noise = h.Likelihood, h.Classes, h.Prior, h.Noise
+	out.precisionFrom, out.noiseFrom = Origin(h.Fit.PriorPrecisionOrigin), Origin(h.Fit.NoiseVarianceOrigin)
 	return &out
 }
 

@@ -56,9 +56,21 @@ func HasNoise(lik glm.Likelihood) bool {
 type Task struct {
 	Likelihood glm.Likelihood
 	Classes    []int   // the classes in the order of the outputs; nil for a regression
-	Precision  float64 // of the prior on every parameter
-	Noise      float64 // variance of the gaussian likelihood; 0 for the others
+	Precision  float64 // δ of the prior on every parameter
+	Noise      float64 // σ² of the gaussian likelihood; 0 for the others
+
+	PrecisionFrom, NoiseFrom Origin
 }
+
+// An Origin says in a short phrase where a value came from, for people, such as
+// "from --prior-precision".
+type Origin string
+
+// The origins of values that are not computed.
+const (
+	fromMetadata Origin = "from the model's metadata"
+	fromDefault  Origin = "the default: nothing said otherwise"
+)
 
 // chooseTask decides by the flags, then by the metadata of the model, then by
 // the data. classes are those of the flags, nil where not given.
@@ -70,9 +82,10 @@ func chooseTask(f *TaskFlags, classes []int, m *Model, d *dataset.Data) (*Task, 
 	if name == "" {
 		name = defaultLikelihood(d, m.Outputs)
 	}
-	t := &Task{Likelihood: LikelihoodNamed(name), Precision: firstPositive(f.Precision, m.Meta.Precision)}
+	t := &Task{Likelihood: LikelihoodNamed(name)}
+	t.Precision, t.PrecisionFrom = firstPositive(f.Precision, "--prior-precision", m.Meta.Precision, m.Meta.precisionFrom)
 	if HasNoise(t.Likelihood) {
-		t.Noise = firstPositive(f.Noise, m.Meta.Noise)
+		t.Noise, t.NoiseFrom = firstPositive(f.Noise, "--noise-variance", m.Meta.Noise, m.Meta.noiseFrom)
 		var err error
 		if t.Likelihood, err = glm.NewGaussian(t.Noise); err != nil {
 			return nil, err
@@ -92,14 +105,16 @@ func chooseTask(f *TaskFlags, classes []int, m *Model, d *dataset.Data) (*Task, 
 }
 
 // firstPositive is the number of a flag, else that of the metadata, else 1.
-func firstPositive(flag *float64, recorded float64) float64 {
+func firstPositive(flag *float64, name string, recorded float64, from Origin) (float64, Origin) {
 	switch {
 	case flag != nil:
-		return *flag
+		return *flag, Origin("from " + name)
+	case recorded > 0 && from != "":
+		return recorded, from
 	case recorded > 0:
-		return recorded
+		return recorded, fromMetadata
 	}
-	return 1
+	return 1, fromDefault
 }
 
 // defaultLikelihood is bernoulli or categorical for integer labels, and

@@ -1,0 +1,83 @@
+package problem
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// setDecay sets the prior precision δ by the weight decay λ of the training, nil for
+// none, in the convention of PyTorch. torch.optim.SGD and Adam add λθ to the gradient of the
+// loss L, so that they minimize L + ½λ‖θ‖². δ is the precision for which the MAP
+// objective Σ −log p(y|f) + ½δ‖θ‖² is a multiple of that:
+//
+//   - CrossEntropyLoss, BCEWithLogitsLoss and PoissonNLLLoss are the mean of −log p
+//     over N rows: times N, δ = N·λ.
+//   - MSELoss is the mean of (f−y)² over N rows of T targets, without the ½ and the
+//     σ² of −log p = Σ (f−y)²/(2σ²): times N·T/(2σ²), δ = N·T·λ/(2σ²). At σ² = ½ that is
+//     N·T·λ. Only the product δσ² moves the optimum.
+//
+// AdamW takes ηλθ off the parameters beside its scaled gradient steps. Where it stops
+// λθ balances the scaled gradient, which is that of no prior.
+//
+// MSELoss knows no σ². Where neither a flag nor the metadata says it, it is the mean
+// squared error of the network on its training rows, the value under which they are
+// likeliest.
+func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
+	if decay == nil {
+		return nil
+	}
+	t, n, lambda := p.Task, p.Examples.Train.Len(), *decay
+	t.Precision = float64(n) * lambda
+	t.PrecisionFrom = Origin(fmt.Sprintf("N·λ = %d × %.4g, from --weight-decay", n, lambda))
+	if !HasNoise(t.Likelihood) {
+		return nil
+	}
+	if t.NoiseFrom == fromDefault && p.Model.Net != nil {
+		f, err := p.outputs(ctx)
+		if err != nil {
+			return err
+		}
+		if s := meanSquare(f, p.Examples.Y); s > 0 {
+			t.Noise, t.NoiseFrom = s, "the network's mean squared error on its training rows: nothing said otherwise"
+		}
+		if t.Likelihood, err = glm.NewGaussian(t.Noise); err != nil {
+			return err
+		}
+	}
+	_, targets := p.Examples.Y.Dims()
+	numbers := n * targets
+	t.Precision = float64(numbers) * lambda / (2 * t.Noise)
+	t.PrecisionFrom = Origin(fmt.Sprintf("N·λ/(2σ²) = %d × %.4g / (2 × %.4g), from --weight-decay and a mean of squares", numbers, lambda, t.Noise))
+	return nil
+}
+
+// outputs are those of the network on the training rows, N×C.
+func (p *Problem) outputs(ctx context.Context) (*mat.Dense, error) {
+	e, n := p.Examples, p.Examples.Train.Len()
+	f := mat.NewDense(n, p.Model.Outputs, nil)
+	for i := range par.Tiles(n, PredictRows) {
+		lo, hi := par.Bounds(i, n, PredictRows)
+		part, err := p.Model.Net.Forward(ctx, e.Inputs(e.Train, lo, hi))
+		if err != nil {
+			return nil, NamesOf(e.Train, lo, hi).ExplainError(err)
+		}
+		f.Slice(lo, hi, 0, p.Model.Outputs).(*mat.Dense).Copy(part)
+	}
+	return f, nil
+}
+
+// meanSquare is the mean of the squared differences of two matrices.
+func meanSquare(a, b *mat.Dense) float64 {
+	var d mat.Dense
+	d.Sub(a, b)
+	sum := 0.0
+	for _, v := range d.RawMatrix().Data {
+		sum += v * v
+	}
+	return sum / float64(len(d.RawMatrix().Data))
+}

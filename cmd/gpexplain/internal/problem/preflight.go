@@ -1,0 +1,424 @@
+package problem
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/funcgp/funcgp/explain/report"
+)
+
+// AtTheta is what the network does on its training rows, and how the parameters
+// hold there.
+type AtTheta struct {
+	F     *mat.Dense // outputs, N×C
+	Pull  []float64  // Jᵀr, the gradient of the log likelihood of the training rows by θ, length P
+	Theta []float64  // θ*
+	Tuned bool       // --tune-prior goes on to choose another precision
+}
+
+// ModeRise is the rise of the MAP objective, in nats a training example, up to
+// which θ* counts as a mode. The objective of the linearized model rises from θ* by
+// at most ‖g‖²/2δ, g its gradient there, as its curvature is at least δ. Measured
+// per example, at the precision of training: thesis-cnn 1.0e-4, mnist10-mlp 7.5e-5,
+// the toys 1.1e-3 at most, the built-in network 5.0e-4, other networks trained by
+// L-BFGS to the end 1.4e-3 at most, LeNet-5 on 55,000 digits .020. Trained without
+// decay: 784-64-1 on 1,000 fours and nines .69, .21, .16, .43 at δ = .3, 1, 3, 10,
+// 784-64-10 on 2,000 digits 2.8, .74, .27, .52, 2×50 tanh on tables of UCI .041 to
+// 1.4 at δ = .3 and .16 to 3.2 at δ ≥ 1. Trained with decay, but by Adam alone: .016
+// to .93, and 83 after three passes.
+const ModeRise = .03
+
+const (
+	// sureExcess is how many nats a training row may cost a network beyond what
+	// it expects by its own probabilities. At a mode under any prior the
+	// average is not above 0 where the last layer is linear: its weights W have
+	// Σ rᵢfᵢᵀ = δ‖W‖² ≥ 0, and −log p(yᵢ) − H(pᵢ) = −rᵢᵀfᵢ. Before training has
+	// converged the sum is larger still, as the scale of the outputs grows.
+	sureExcess = .1
+	// sameDirection is the least squared cosine between Jᵀr and θ* at which the two
+	// count as parallel, as at the mode of a prior of some precision.
+	sameDirection = .9
+	// vanished is the share of the prior's pull δ‖θ*‖ below which that of the
+	// training rows counts as gone. They are equal at a mode.
+	vanished = .1
+	// looseNoise is the factor by which the mean squared error may differ from
+	// the noise variance. At a mode it is σ²(1 − p/N) with p effective parameters.
+	looseNoise = 4
+	// otherScale is how much more of the variance of the targets an affine function of
+	// the outputs explains than the outputs themselves, where they are on another
+	// scale: at a mode the best slope is 1, or more where the prior shrinks.
+	otherScale = .5
+)
+
+// Preflight tells whether the network is one that was trained on these rows, with
+// this preprocessing and this prior: it looks at what a fitted network cannot do. Each
+// warning names the likely cause and the flag that mends it.
+//
+//   - It does not predict its own training rows worse than a constant does, which its last
+//     bias alone could be: the shares of the classes, the mean target, the mean rate.
+//   - It is not surer than right there: see sureExcess.
+//   - θ* is a mode: see ModeRise. Jᵀr = δθ* at a mode tells the precision ⟨Jᵀr, θ*⟩/‖θ*‖²
+//     of the prior under which θ* is one, if Jᵀr and θ* are parallel.
+//   - The training rows hold the parameters: where all residuals vanish there is nothing to
+//     explain a prediction by.
+//
+// The second and third are skipped where the network records that it was trained on other rows.
+func (p *Problem) Preflight(at *AtTheta) *report.Preflight {
+	l := &look{problem: p, at: at}
+	l.score()
+	l.known = p.trainedOnThese()
+	r := &report.Preflight{Verdict: "ok", TrainNLL: report.Float(l.nll), LargestInput: report.Float(p.largestInput())}
+	if p.Task.Classes != nil {
+		r.TrainAccuracy = Number(l.accuracy)
+	} else {
+		r.TrainRMSE = Number(l.rmse)
+	}
+	l.pull()
+	r.GradientNorm = report.Float(l.gradient)
+	l.fits()
+	l.balances(len(l.warnings) > 0)
+	l.noise()
+	if r.Warnings = l.warnings; len(r.Warnings) > 0 {
+		r.Verdict = "warning"
+	}
+	return r
+}
+
+// Number is a number that a report may leave out.
+func Number(v float64) *report.Float {
+	f := report.Float(v)
+	return &f
+}
+
+// trainedOnThese tells whether the network may have been trained on the training
+// rows: it does not record others.
+func (p *Problem) trainedOnThese() bool {
+	m, e := p.Model.Meta, p.Examples
+	return m.Rows == "" || m.Data == Fingerprint(e.Data.Train) && m.Rows == FormatRows(e.Train.Rows)
+}
+
+// largestInput is the largest number of an input, in size, as the network sees it.
+func (p *Problem) largestInput() float64 {
+	e, largest := p.Examples, 0.0
+	for lo := 0; lo < e.Train.Len(); lo += PredictRows {
+		for _, v := range e.Inputs(e.Train, lo, min(lo+PredictRows, e.Train.Len())).RawMatrix().Data {
+			largest = math.Max(largest, math.Abs(v))
+		}
+	}
+	return largest
+}
+
+// A look is what Preflight sees.
+type look struct {
+	problem  *Problem
+	at       *AtTheta
+	known    bool // the network may have been trained on these rows
+	warnings []string
+
+	worse            []float64 // −log p(y) of each row, less that under the best constant
+	bias             float64   // norm of the outputs of that constant
+	nll, constant    float64   // mean negative log likelihood: of the network, of the best constant
+	accuracy, rmse   float64
+	excess, excessSE float64     // mean of −log p(y) less the entropy of p, and its standard error under p
+	confusion        *mat.Dense  // of classes: rows with label k and largest output j
+	logp             [][]float64 // of classes: log probabilities of each row
+
+	gradient float64 // ‖Jᵀr − δθ*‖
+	rise     float64 // of the objective at most, in nats a row
+	implied  float64 // the precision under which θ* is a mode; 0 for none
+	held     float64 // ‖Jᵀr‖/(δ‖θ*‖)
+}
+
+func (l *look) warn(format string, args ...any) {
+	l.warnings = append(l.warnings, fmt.Sprintf(format, args...))
+}
+
+// score compares the network with the best constant on the training rows.
+func (l *look) score() {
+	p, f := l.problem, l.at.F
+	y, lik := p.Examples.Y, p.Task.Likelihood
+	n, _ := f.Dims()
+	l.worse = make([]float64, n)
+	for i := range n {
+		l.worse[i] = -lik.LogProb(y.RawRowView(i), f.RawRowView(i))
+		l.nll += l.worse[i] / float64(n)
+	}
+	if p.Task.Classes != nil {
+		l.scoreClasses()
+		return
+	}
+	_, c := f.Dims()
+	constant, mean := make([]float64, c), mat.NewDense(n, c, nil)
+	for j := range c {
+		constant[j] = floats.Sum(mat.Col(nil, min(j, y.RawMatrix().Cols-1), y)) / float64(n)
+		if !HasNoise(lik) {
+			constant[j] = math.Log(max(constant[j], 1/float64(n)))
+		}
+	}
+	l.bias = floats.Norm(constant, 2)
+	for i := range n {
+		best := -lik.LogProb(y.RawRowView(i), constant)
+		l.constant += best / float64(n)
+		l.worse[i] -= best
+		lik.MeanTo(mean.RawRowView(i), f.RawRowView(i))
+	}
+	l.rmse = math.Sqrt(meanSquare(mean, y))
+}
+
+// scoreClasses fills in what is known of classes.
+func (l *look) scoreClasses() {
+	f, e := l.at.F, l.problem.Examples
+	n, _ := f.Dims()
+	k := len(l.problem.Task.Classes)
+	l.confusion, l.logp = mat.NewDense(k, k, nil), make([][]float64, n)
+	variance := 0.0
+	for i := range n {
+		lp, y := logProbabilities(f.RawRowView(i)), e.Train.Class[i]
+		l.logp[i] = lp
+		l.confusion.Set(y, LargestClass(f.RawRowView(i)), 1+l.confusion.At(y, LargestClass(f.RawRowView(i))))
+		entropy, square := 0.0, 0.0
+		for _, v := range lp {
+			if q := math.Exp(v); q > 0 {
+				entropy -= q * v
+				square += q * v * v
+			}
+		}
+		l.excess += (-lp[y] - entropy) / float64(n)
+		variance += square - entropy*entropy
+	}
+	l.excessSE = math.Sqrt(max(0, variance)) / float64(n)
+	l.accuracy = mat.Trace(l.confusion) / float64(n)
+	best := make([]float64, k)
+	for y := range k {
+		if s := mat.Sum(l.confusion.RowView(y)) / float64(n); s > 0 {
+			best[y] = -math.Log(s)
+			l.constant += s * best[y]
+		}
+	}
+	for i, y := range e.Train.Class {
+		l.worse[i] -= best[y]
+	}
+	_, sd := stat.PopMeanStdDev(best, nil)
+	l.bias = sd * math.Sqrt(float64(k)) // of outputs with mean 0, the least
+}
+
+// logProbabilities are those of the classes at outputs f: one output is the log-odds
+// of the second class.
+func logProbabilities(f []float64) []float64 {
+	if len(f) == 1 {
+		f = []float64{0, f[0]}
+	}
+	sum := floats.LogSumExp(f)
+	out := make([]float64, len(f))
+	for j, v := range f {
+		out[j] = v - sum
+	}
+	return out
+}
+
+// pull compares what the training rows and the prior do to the parameters.
+func (l *look) pull() {
+	theta, pull, delta := l.at.Theta, l.at.Pull, l.problem.Task.Precision
+	n := float64(l.at.F.RawMatrix().Rows)
+	rest := make([]float64, len(theta))
+	along := func(precision float64) float64 {
+		return floats.Norm(floats.AddScaledTo(rest, pull, -precision, theta), 2)
+	}
+	l.gradient = along(delta)
+	l.rise = l.gradient * l.gradient / (2 * delta) / n
+	size, force := floats.Norm(theta, 2), floats.Norm(pull, 2)
+	if size == 0 {
+		return
+	}
+	l.held = force / (delta * size)
+	dot := floats.Dot(pull, theta)
+	best := dot / (size * size)
+	if best <= 0 || dot*dot < sameDirection*force*force*size*size {
+		return
+	}
+	if g := along(best); g*g/(2*best)/n <= ModeRise {
+		l.implied = best
+	}
+}
+
+// fits looks at the predictions.
+func (l *look) fits() {
+	t := l.problem.Task
+	rows := fmt.Sprintf("its own %d training rows", l.at.F.RawMatrix().Rows)
+	if !l.known {
+		rows = fmt.Sprintf("these %d training rows", l.at.F.RawMatrix().Rows)
+	}
+	cause := l.cause()
+	worse := l.nll-l.constant > l.slack()
+	switch {
+	case t.Classes != nil && worse:
+		l.warn("on %s the network predicts worse than the shares of the classes do (accuracy %.3g, NLL %.4g, shares %.4g): %s", rows, l.accuracy, l.nll, l.constant, cause)
+	case worse:
+		l.warn("on %s the network predicts worse than their mean does (RMSE %.4g, NLL %.4g, mean %.4g): %s", rows, l.rmse, l.nll, l.constant, cause)
+	case l.known && l.excess > max(sureExcess, 4*l.excessSE):
+		l.warn("on %s the network is surer than right (accuracy %.3g, NLL %.4g, by its own probabilities %.4g), which a trained network is not: %s", rows, l.accuracy, l.nll, l.nll-l.excess, cause)
+	case HasNoise(t.Likelihood) && l.slope().better > otherScale:
+		l.warn("on %s the network's outputs follow the targets on another scale (RMSE %.4g): %s", rows, l.rmse, cause)
+	}
+}
+
+// slack is by how many nats a row a network may predict worse than the best constant,
+// on which training could have settled: by ½δ‖b‖² that the prior charges the constant's
+// bias b, by ModeRise where training has not come to its end, and on rows that it was not
+// trained on by three standard errors.
+func (l *look) slack() float64 {
+	n := float64(len(l.worse))
+	slack := ModeRise + l.problem.Task.Precision*l.bias*l.bias/(2*n)
+	if l.known || n < 2 {
+		return slack
+	}
+	_, sd := stat.MeanStdDev(l.worse, nil)
+	return slack + 3*sd/math.Sqrt(n)
+}
+
+// cause is what may have gone wrong with inputs and targets.
+func (l *look) cause() string {
+	t := l.problem.Task
+	if order := l.order(); order != nil {
+		return fmt.Sprintf("its outputs agree with the labels where the classes are in another order: give --classes %s", FormatInts(order))
+	}
+	if HasNoise(t.Likelihood) {
+		if s := l.slope(); s.better > otherScale {
+			return fmt.Sprintf("it was trained on scaled targets: give --target-mean %.6g --target-sd %.6g", s.mean, s.sd)
+		}
+	}
+	return "inputs or labels are not those that it was trained on; most likely the inputs are scaled otherwise: see --standardize, --input-mean and --input-sd"
+}
+
+// order returns the classes in the order in which the labels agree with the largest
+// outputs; nil where that is the order of the task or there is none.
+func (l *look) order() []int {
+	if l.confusion == nil {
+		return nil
+	}
+	k, n := len(l.problem.Task.Classes), len(l.logp)
+	to, taken, same := make([]int, k), make([]bool, k), true
+	for y := range k {
+		row := l.confusion.RawRowView(y)
+		to[y] = floats.MaxIdx(row)
+		if row[to[y]] == 0 || taken[to[y]] {
+			return nil
+		}
+		taken[to[y]], same = true, same && to[y] == y
+	}
+	if same {
+		return nil
+	}
+	nll := 0.0
+	for i, y := range l.problem.Examples.Train.Class {
+		nll -= l.logp[i][to[y]] / float64(n)
+	}
+	if nll > .75*l.constant {
+		return nil
+	}
+	order := make([]int, k)
+	for y, j := range to {
+		order[j] = l.problem.Task.Classes[y]
+	}
+	return order
+}
+
+// An affine says how the targets follow the outputs.
+type affine struct {
+	better   float64 // share of the variance that mean + sd·f explains beyond that of f itself
+	mean, sd float64
+}
+
+// slope fits the targets by an affine function of the output, for one output.
+func (l *look) slope() affine {
+	f, y := l.at.F, l.problem.Examples.Y
+	n, c := f.Dims()
+	if c != 1 || y.RawMatrix().Cols != 1 || n < 3 {
+		return affine{}
+	}
+	a, b := mat.Col(nil, 0, f), mat.Col(nil, 0, y)
+	ma, mb := floats.Sum(a)/float64(n), floats.Sum(b)/float64(n)
+	var aa, ab, bb, rest float64
+	for i := range a {
+		aa += (a[i] - ma) * (a[i] - ma)
+		ab += (a[i] - ma) * (b[i] - mb)
+		bb += (b[i] - mb) * (b[i] - mb)
+		rest += (b[i] - a[i]) * (b[i] - a[i])
+	}
+	if aa == 0 || bb == 0 || ab <= 0 {
+		return affine{}
+	}
+	s := affine{better: ab*ab/(aa*bb) - max(0, 1-rest/bb), sd: ab / aa}
+	s.mean = mb - s.sd*ma
+	// Targets are standardized by their own mean and deviation.
+	if sd := math.Sqrt(bb / float64(n)); math.Abs(s.sd/sd-1) < .3 && math.Abs(s.mean-mb) < .3*sd {
+		s.mean, s.sd = mb, sd
+	}
+	return s
+}
+
+// balances looks at the pull of the training rows and of the prior. Where the network
+// misfits the rows, θ* can be no mode.
+func (l *look) balances(misfit bool) {
+	t, n := l.problem.Task, l.at.F.RawMatrix().Rows
+	if l.at.Tuned {
+		return
+	}
+	implied := l.impliedText()
+	unknown := t.PrecisionFrom == fromDefault
+	at := fmt.Sprintf("the trained parameters are no optimum at prior precision %.4g (gradient norm %.3g, up to %.2g nats for each training row)", t.Precision, l.gradient, l.rise)
+	switch {
+	case unknown && l.known && implied != "":
+		l.warn("nothing says the prior precision, so that it is 1; the trained parameters are an optimum at another: %s", implied)
+		return
+	case unknown:
+		l.warn("nothing says the prior precision, so that it is 1: give --weight-decay λ as in training, or --prior-precision, or choose one by --tune-prior loo")
+	}
+	switch {
+	case misfit || !l.known || l.rise <= ModeRise && l.held >= vanished:
+	case implied != "":
+		hint := ""
+		if ratio := l.implied / t.Precision / float64(n); ratio > .5 && ratio < 2 && !HasNoise(t.Likelihood) {
+			hint = fmt.Sprintf("; if %.4g is the weight decay of the training, give --weight-decay %.4g", t.Precision, t.Precision)
+		}
+		l.warn("%s, but they are one at another: %s%s", at, implied, hint)
+	case l.held < vanished:
+		l.warn("the outputs are saturated: the residuals of the training rows have vanished, and hold the parameters by %.2g of what the prior of precision %.4g pulls at them, so that there is little to explain a prediction by; the network was trained without weight decay, or its inputs are scaled otherwise: see --standardize, --input-mean and --input-sd", l.held, t.Precision)
+	default:
+		l.warn("%s, nor at any other: training did not run to its end or had no weight decay, or inputs are scaled otherwise (see --standardize, --input-mean and --input-sd), or the rows are not those of the training; --tune-prior loo chooses a precision for a refit", at)
+	}
+}
+
+// impliedText are the flags of the prior under which θ* is a mode; "" for none.
+func (l *look) impliedText() string {
+	t := l.problem.Task
+	if l.implied == 0 {
+		return ""
+	}
+	if HasNoise(t.Likelihood) && t.NoiseFrom == fromDefault {
+		if s := meanSquare(l.at.F, l.problem.Examples.Y); s > 0 {
+			return fmt.Sprintf("give --noise-variance %.4g --prior-precision %.4g", s, l.implied*t.Noise/s)
+		}
+	}
+	return fmt.Sprintf("give --prior-precision %.4g", l.implied)
+}
+
+// noise compares the noise variance with the mean squared error.
+func (l *look) noise() {
+	t := l.problem.Task
+	if !HasNoise(t.Likelihood) || l.nll > l.constant || l.at.Tuned {
+		return
+	}
+	s := meanSquare(l.at.F, l.problem.Examples.Y)
+	ratio := s / t.Noise
+	switch {
+	case t.NoiseFrom == fromDefault && s > 0 && (ratio > looseNoise || ratio < 1/looseNoise):
+		l.warn("nothing says the noise variance, so that it is 1, but the network's mean squared error on its training rows is %.4g: give --noise-variance %.4g", s, s)
+	case t.NoiseFrom != fromDefault && l.known && ratio > looseNoise:
+		l.warn("the network's mean squared error on its training rows is %.4g, %.3g times the noise variance %.4g %s: give --noise-variance %.4g, or look at the inputs and targets", s, ratio, t.Noise, t.NoiseFrom, s)
+	}
+}

@@ -1,0 +1,308 @@
+package problem
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+// A linearCase is a linear network f = Wx + b on random rows, whose parameters are at
+// the mode of its own prior.
+type linearCase struct {
+	x, y, f *mat.Dense
+	class   []int
+	lik     glm.Likelihood
+	theta   []float64 // C×(D+1), the bias last
+	delta   float64
+}
+
+// newLinear finds the mode of c outputs by Newton steps on the strictly concave
+// objective.
+func newLinear(t *testing.T, lik glm.Likelihood, c int, delta float64, seed uint64) *linearCase {
+	t.Helper()
+	const n, d = 120, 3
+	rng := rand.New(rand.NewPCG(seed, 1))
+	l := &linearCase{x: mat.NewDense(n, d+1, nil), y: mat.NewDense(n, 1, nil), lik: lik, theta: make([]float64, c*(d+1)), delta: delta, class: make([]int, n)}
+	for i := range n {
+		for j := range d {
+			l.x.Set(i, j, rng.NormFloat64())
+		}
+		l.x.Set(i, d, 1)
+		s := 1.5*l.x.At(i, 0) - l.x.At(i, 1) + .5*rng.NormFloat64()
+		switch {
+		case HasNoise(lik):
+			l.y.Set(i, 0, s+2)
+		case IsSoftmax(lik):
+			l.class[i] = min(c-1, max(0, int(math.Floor(s/2+float64(c)/2))))
+			l.y.Set(i, 0, float64(l.class[i]))
+		case HasClasses(lik):
+			if s > .4 {
+				l.class[i] = 1
+			}
+			l.y.Set(i, 0, float64(l.class[i]))
+		default:
+			l.y.Set(i, 0, float64(int(math.Exp(s/2))))
+		}
+	}
+	for range 60 {
+		h := l.curvature()
+		var step mat.VecDense
+		var chol mat.Cholesky
+		require.True(t, chol.Factorize(h))
+		require.NoError(t, chol.SolveVecTo(&step, mat.NewVecDense(len(l.theta), l.gradient())))
+		for i := range l.theta {
+			l.theta[i] += step.AtVec(i) / max(1, mat.Norm(&step, 2)) // short steps far from the mode
+		}
+	}
+	require.Less(t, floats.Norm(l.gradient(), 2), 1e-9)
+	return l
+}
+
+// pull is Jᵀr at the outputs Wx + b, which it computes.
+func (l *linearCase) pull() []float64 {
+	n, d := l.x.Dims()
+	c := len(l.theta) / d
+	l.f = mat.NewDense(n, c, nil)
+	l.f.Mul(l.x, mat.NewDense(c, d, l.theta).T())
+	pull, r := mat.NewDense(c, d, nil), mat.NewDense(n, c, nil)
+	for i := range n {
+		l.lik.Expand(r.RawRowView(i), nil, nil, l.y.RawRowView(i), l.f.RawRowView(i))
+	}
+	pull.Mul(r.T(), l.x)
+	return pull.RawMatrix().Data
+}
+
+// curvature is Σ Λ ⊗ xxᵀ + δ.
+func (l *linearCase) curvature() *mat.SymDense {
+	l.pull()
+	n, d := l.x.Dims()
+	c := len(l.theta) / d
+	h := mat.NewSymDense(c*d, nil)
+	lambda := make([]float64, c*c)
+	for i := range n {
+		l.lik.Expand(nil, lambda, nil, l.y.RawRowView(i), l.f.RawRowView(i))
+		for a := range c * d {
+			for b := a; b < c*d; b++ {
+				h.SetSym(a, b, h.At(a, b)+lambda[a/d*c+b/d]*l.x.At(i, a%d)*l.x.At(i, b%d))
+			}
+		}
+	}
+	for a := range c * d {
+		h.SetSym(a, a, h.At(a, a)+l.delta)
+	}
+	return h
+}
+
+func (l *linearCase) gradient() []float64 {
+	g := l.pull()
+	for i, v := range l.theta {
+		g[i] -= l.delta * v
+	}
+	return g
+}
+
+// problem is that of the rows under a prior precision with this origin.
+func (l *linearCase) problem(t *testing.T, delta float64, from Origin) *Problem {
+	t.Helper()
+	n, d := l.x.Dims()
+	var text strings.Builder
+	text.WriteString("a,b,c,y\n")
+	for i := range n {
+		for j := range d - 1 {
+			fmt.Fprintf(&text, "%v,", l.x.At(i, j))
+		}
+		fmt.Fprintf(&text, "%v\n", l.y.At(i, 0)+4)
+	}
+	path := filepath.Join(t.TempDir(), "d.csv")
+	require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
+	data, err := dataset.Open(t.Context(), path, nil)
+	require.NoError(t, err)
+	task := &Task{Likelihood: l.lik, Precision: delta, PrecisionFrom: from, NoiseFrom: "from --noise-variance"}
+	if HasClasses(l.lik) {
+		task.Classes = data.Classes()
+	}
+	if HasNoise(l.lik) {
+		v := []float64{0}
+		l.lik.VarianceTo(v, v)
+		task.Noise = v[0]
+	}
+	train, err := data.Train.Select(&dataset.SelectOptions{Classes: task.Classes})
+	require.NoError(t, err)
+	return &Problem{Model: &Model{Meta: &Metadata{}, Outputs: l.f.RawMatrix().Cols}, Task: task, Examples: &Examples{Data: data, Train: train, Y: l.y}}
+}
+
+// warnings are those of the preflight.
+func (l *linearCase) warnings(t *testing.T, delta float64, from Origin) []string {
+	t.Helper()
+	pull := l.pull()
+	p := l.problem(t, delta, from)
+	r := p.Preflight(&AtTheta{F: l.f, Pull: pull, Theta: l.theta})
+	require.Equal(t, len(r.Warnings) > 0, r.Verdict == "warning")
+	return r.Warnings
+}
+
+func gaussian(t *testing.T, noise float64) glm.Likelihood {
+	t.Helper()
+	lik, err := glm.NewGaussian(noise)
+	require.NoError(t, err)
+	return lik
+}
+
+// cases are modes of every likelihood, from a prior that shrinks nearly everything to
+// one that hardly binds.
+func cases(t *testing.T) map[string]*linearCase {
+	all := map[string]*linearCase{}
+	for _, delta := range []float64{.05, 1, 200} {
+		for name, l := range map[string]struct {
+			lik glm.Likelihood
+			c   int
+		}{"gaussian": {gaussian(t, .25), 1}, "bernoulli": {glm.Bernoulli{}, 1}, "categorical": {glm.Categorical{}, 3}, "poisson": {glm.Poisson{}, 1}} {
+			all[fmt.Sprintf("%s %g", name, delta)] = newLinear(t, l.lik, l.c, delta, 3)
+		}
+	}
+	return all
+}
+
+// A network at its mode raises no alarm, whatever the prior.
+func TestPreflightOfModes(t *testing.T) {
+	for name, l := range cases(t) {
+		if HasNoise(l.lik) && l.delta == 200 {
+			continue // shrunk so far that the squared error is many times the noise
+		}
+		require.Empty(t, l.warnings(t, l.delta, "from --prior-precision"), name)
+	}
+}
+
+// The precision of the prior is read off the mode: a default names it, and so does one
+// that is too small by N, as where the weight decay is given for it.
+func TestPreflightFindsPrecision(t *testing.T) {
+	for name, l := range cases(t) {
+		if l.delta == 200 {
+			continue
+		}
+		n := float64(l.x.RawMatrix().Rows)
+		want := fmt.Sprintf("give --prior-precision %.4g", l.delta)
+		got := l.warnings(t, 1, fromDefault)
+		require.Len(t, got, 1, name)
+		require.Contains(t, got[0], "nothing says the prior precision, so that it is 1; the trained parameters are an optimum at another: "+want, name)
+		got = l.warnings(t, l.delta/n, "from --prior-precision")
+		require.Len(t, got, 1, name)
+		require.Contains(t, got[0], "but they are one at another: "+want, name)
+		require.Equal(t, !HasNoise(l.lik), strings.Contains(got[0], fmt.Sprintf("; if %.4g is the weight decay of the training, give --weight-decay %.4g", l.delta/n, l.delta/n)), got[0])
+		got = l.warnings(t, l.delta*n*n, "from --prior-precision")
+		require.NotEmpty(t, got, name)
+	}
+}
+
+// Labels in another order are told, with the order that is right.
+func TestPreflightFindsOrder(t *testing.T) {
+	for want, l := range map[string]*linearCase{"5,4": newLinear(t, glm.Bernoulli{}, 1, 1, 5), "5,6,4": newLinear(t, glm.Categorical{}, 3, .1, 5)} {
+		l.pull() // the outputs for the labels as they were
+		p := l.problem(t, l.delta, "from --prior-precision")
+		k := len(p.Task.Classes)
+		for i, c := range p.Examples.Train.Class {
+			// Output j now stands for the label of class j + 1.
+			p.Examples.Train.Class[i] = (c + 1) % k
+			p.Examples.Y.Set(i, 0, float64((c+1)%k))
+		}
+		r := p.Preflight(&AtTheta{F: l.f, Pull: l.pull(), Theta: l.theta})
+		require.Len(t, r.Warnings, 1)
+		require.Contains(t, r.Warnings[0], "predicts worse than the shares of the classes do")
+		require.Contains(t, r.Warnings[0], "where the classes are in another order: give --classes "+want)
+	}
+}
+
+// Targets on another scale are told, with the mean and the deviation of the targets
+// that standardize them.
+func TestPreflightFindsTargetScale(t *testing.T) {
+	l := newLinear(t, gaussian(t, .25), 1, 1, 7)
+	pull := l.pull()
+	p := l.problem(t, 1, "from --prior-precision")
+	y := mat.Col(nil, 0, p.Examples.Y)
+	mean, sd := stat.PopMeanStdDev(y, nil)
+	f := mat.DenseCopyOf(l.f)
+	f.Apply(func(_, _ int, v float64) float64 { return (v - mean) / sd }, f)
+	r := p.Preflight(&AtTheta{F: f, Pull: pull, Theta: l.theta})
+	require.NotEmpty(t, r.Warnings)
+	require.Contains(t, r.Warnings[0], fmt.Sprintf("it was trained on scaled targets: give --target-mean %.6g --target-sd %.6g", mean, sd))
+	// Outputs of the right mean but a tenth of the size.
+	f.Apply(func(i, _ int, _ float64) float64 { return mean + (l.f.At(i, 0)-mean)/10 }, f)
+	r = p.Preflight(&AtTheta{F: f, Pull: pull, Theta: l.theta})
+	require.Contains(t, r.Warnings[0], "follow the targets on another scale")
+}
+
+// A network that is surer than it is right on its own rows is not at a mode under any
+// prior: outputs four times too large. On other rows it may be.
+func TestPreflightOfSureNetwork(t *testing.T) {
+	l := newLinear(t, glm.Bernoulli{}, 1, 1, 9)
+	l.pull()
+	p := l.problem(t, 1, "from --prior-precision")
+	f := mat.DenseCopyOf(l.f)
+	f.Scale(12, f)
+	at := &AtTheta{F: f, Pull: l.pull(), Theta: l.theta}
+	r := p.Preflight(at)
+	require.Len(t, r.Warnings, 1)
+	require.Contains(t, r.Warnings[0], "surer than right")
+	p.Model.Meta.Rows, p.Model.Meta.Data = "1-3", "other"
+	require.Empty(t, p.Preflight(at).Warnings)
+}
+
+// Where no residual is left the outputs are saturated.
+func TestPreflightOfSaturation(t *testing.T) {
+	l := newLinear(t, glm.Bernoulli{}, 1, 1, 9)
+	l.pull()
+	p := l.problem(t, 1, "from --prior-precision")
+	f := mat.NewDense(len(l.class), 1, nil)
+	for i, c := range l.class {
+		f.Set(i, 0, float64(60*c-30))
+	}
+	pull := make([]float64, len(l.theta))
+	r := p.Preflight(&AtTheta{F: f, Pull: pull, Theta: l.theta})
+	require.Len(t, r.Warnings, 1)
+	require.Contains(t, r.Warnings[0], "the outputs are saturated")
+}
+
+// The mean excess of −log p over the entropy, and the best constant, from their definitions.
+func TestPreflightScores(t *testing.T) {
+	l := newLinear(t, glm.Categorical{}, 3, .1, 2)
+	pull := l.pull()
+	p := l.problem(t, .1, "from --prior-precision")
+	look := &look{problem: p, at: &AtTheta{F: l.f, Pull: pull, Theta: l.theta}}
+	look.score()
+	n := len(l.class)
+	nll, entropy, rf, counts := 0.0, 0.0, 0.0, make([]float64, 3)
+	for i, y := range l.class {
+		prob, r := make([]float64, 3), make([]float64, 3)
+		l.lik.MeanTo(prob, l.f.RawRowView(i))
+		l.lik.Expand(r, nil, nil, l.y.RawRowView(i), l.f.RawRowView(i))
+		nll -= math.Log(prob[y]) / float64(n)
+		counts[y]++
+		for k, q := range prob {
+			entropy -= q * math.Log(q) / float64(n)
+			rf += r[k] * l.f.At(i, k) / float64(n)
+		}
+	}
+	require.InDelta(t, nll, look.nll, 1e-12)
+	require.InDelta(t, nll-entropy, look.excess, 1e-12)
+	require.InDelta(t, -rf, look.excess, 1e-12, "−log p − H = −rᵀf")
+	constant := 0.0
+	for _, c := range counts {
+		constant -= c / float64(n) * math.Log(c/float64(n))
+	}
+	require.InDelta(t, constant, look.constant, 1e-12)
+	require.Negative(t, look.excess, "at a mode")
+	require.True(t, slices.IsSorted([]float64{0, look.accuracy, 1}))
+}
