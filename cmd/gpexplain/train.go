@@ -96,7 +96,7 @@ func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 	}
-	trained, r, err := s.train(ctx, c, p)
+	trained, own, r, err := s.train(ctx, c, p)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(s.out, trained.Net.WithMetadata(p.TrainMetadata(c.Args)).WriteONNX); err != nil {
+	if err := atomicfile.Write(s.out, own.WithMetadata(p.TrainMetadata(c.Args)).WriteONNX); err != nil {
 		return err
 	}
 	r.Seconds, r.Warnings = c.Timings().Total, c.Warnings
@@ -135,13 +135,18 @@ func (s *trainVerb) plan(data *dataset.Data, n int) error {
 	return gp.CheckMemory("training", gp.TrainingExamples, n, memory, func(n int) int64 { return problem.WholeBytes(fixed + 8*float64(n)*float64(d)) })
 }
 
-// train returns the trained model and the report, in which the scores are still
-// missing.
-func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Problem) (*problem.Model, *trainReport, error) {
+// train returns the trained model, its network with outputs as they were trained, which
+// are not in the units of standardized targets, and the report, in which the scores are
+// still missing.
+func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Problem) (*problem.Model, *network.Network, *trainReport, error) {
 	e, seed := p.Examples, p.Limits.Seed
 	net, err := network.Seeded(seed, e.Data.Shape, s.arch.layers(p.Model.Outputs)...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", s.archName, e.Data.Shape, err)
+		return nil, nil, nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", s.archName, e.Data.Shape, err)
+	}
+	inUnits, err := p.Examples.Scaling.Rescaled(net) // the objective is the same
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	_, _, params := net.Dims()
 	var objective float64
@@ -151,13 +156,17 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 			c.Show(stage, done, total)
 			c.Detail("%s %d of %d: objective %.6g", stage, done, total, objective)
 		}}
-	trained, res, err := net.Train(ctx, e.Inputs(e.Train, 0, e.Train.Len()), e.Y, p.Task.Likelihood, o)
+	trained, res, err := inUnits.Train(ctx, e.Inputs(e.Train, 0, e.Train.Len()), e.Y, p.Task.Likelihood, o)
 	c.ClearBar()
 	if err != nil {
-		return nil, nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", e.Data.Source, err)
+		return nil, nil, nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", e.Data.Source, err)
 	}
 	c.Warn(res.Warnings...)
-	return p.Model.Trained(trained), &trainReport{Schema: "funcgp/train/1", Out: s.out, Parameters: params, Examples: e.Train.Len(), Objective: report.Float(res.Objective),
+	own, err := net.WithTheta(trained.Theta())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return p.Model.Trained(trained), own, &trainReport{Schema: "funcgp/train/1", Out: s.out, Parameters: params, Examples: e.Train.Len(), Objective: report.Float(res.Objective),
 		LogLikelihood: report.Float(res.LogLik), GradientNorm: report.Float(res.GradientNorm)}, nil
 }
 

@@ -89,22 +89,55 @@ func NewScaling(x *mat.Dense) (*Scaling, error) {
 	return s, nil
 }
 
-// NewChannelScaling returns the mean and the population standard deviation of
-// every channel of pictures of this shape, the rows of x: of all its pixels
-// together. The error is that of NewScaling.
-func NewChannelScaling(x *mat.Dense, shape []int) (*Scaling, error) {
-	n, d := x.Dims()
-	if len(shape) < 2 || d%shape[0] != 0 {
-		return NewScaling(x)
+// Scaling returns the scaling that standardizes the inputs of these rows: by column
+// for features, and by channel for pictures, of all its pixels together. Constant ones
+// have scale 1. The error is that of NewScaling.
+func (s *Subset) Scaling() (*Scaling, error) {
+	if !s.Set.Images() {
+		return NewScaling(s.Matrix())
 	}
-	size := d / shape[0]
-	pixels := mat.NewDense(n*size, shape[0], nil)
-	for i := range n {
-		for j, v := range x.RawRowView(i) {
-			pixels.Set(i*size+j%size, j/size, v)
+	channels := s.Set.Shape[0]
+	out := &Scaling{Mean: make([]float64, channels), Scale: make([]float64, channels)}
+	value, constant := make([]float64, channels), slices.Repeat([]bool{true}, channels)
+	pixels := float64(s.Len() * (s.Set.Dim() / channels))
+	s.eachInput(func(i, c int, v float64) {
+		if i == 0 {
+			value[c] = v // the last of the first picture
+		}
+		out.Mean[c] += v / pixels
+	})
+	s.eachInput(func(_, c int, v float64) {
+		constant[c] = constant[c] && v == value[c]
+		out.Scale[c] += (v - out.Mean[c]) * (v - out.Mean[c]) / pixels
+	})
+	for c := range channels {
+		out.Scale[c] = math.Sqrt(out.Scale[c])
+		if constant[c] {
+			out.Mean[c] = value[c]
+		}
+		if constant[c] || out.Scale[c] == 0 {
+			out.Scale[c] = 1
+		}
+		if bad(out.Mean[c]) || bad(out.Scale[c]) {
+			return nil, &Error{Place: fmt.Sprintf("channel %d", c), Problem: "its spread is too large to standardize", Remedy: "rescale the pictures"}
 		}
 	}
-	return NewScaling(pixels)
+	return out, nil
+}
+
+// eachInput calls do with the rows in order, each number of an input and its
+// channel. It holds few pictures at a time.
+func (s *Subset) eachInput(do func(row, channel int, v float64)) {
+	const tile = 256
+	channels, d := s.Set.Shape[0], s.Set.Dim()
+	for lo := 0; lo < s.Len(); lo += tile {
+		x := s.Set.Matrix(s.Pos[lo:min(lo+tile, s.Len())])
+		for i := range x.RawMatrix().Rows {
+			for j, v := range x.RawRowView(i) {
+				do(lo+i, j*channels/d, v)
+			}
+		}
+	}
 }
 
 // bad reports whether v is NaN or infinite.

@@ -124,19 +124,46 @@ func TestScalingOfChannels(t *testing.T) {
 			require.Equal(t, want.RawMatrix().Data, x.RawMatrix().Data)
 		}
 	}
-	x := mat.NewDense(40, 3*4, nil)
-	x.Apply(func(_, j int, _ float64) float64 { return float64(j/4) + float64(1+j/4)*r.NormFloat64() }, x)
-	s, err := NewChannelScaling(x, []int{3, 2, 2})
+}
+
+// The rows of a picture set are standardized by channel, as all the pixels of a
+// channel in one column would be.
+func TestSubsetScalingOfPictures(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 5))
+	n, shape := 700, []int{3, 2, 2}
+	x := make([]float64, n*12)
+	for i := range x {
+		if c := i % 12 / 4; c < 2 {
+			x[i] = float64(c) + r.NormFloat64()
+		} else {
+			x[i] = 0.1 // one that never changes
+		}
+	}
+	set := &Set{Shape: shape, n: n, x: x, Labels: make([]int, n)}
+	sub, err := set.Select(&SelectOptions{Count: 600})
+	require.NoError(t, err)
+	s, err := sub.Scaling()
 	require.NoError(t, err)
 	for c := range 3 {
 		var v []float64
-		for i := range 40 {
-			v = append(v, x.RawRowView(i)[4*c:4*c+4]...)
+		for i := range 600 {
+			v = append(v, x[12*i+4*c:12*i+4*c+4]...)
 		}
-		mean, variance := stat.PopMeanVariance(v, nil)
-		require.InDelta(t, mean, s.Mean[c], 1e-13)
-		require.InDelta(t, math.Sqrt(variance), s.Scale[c], 1e-13)
+		one, err := NewScaling(mat.NewDense(len(v), 1, v))
+		require.NoError(t, err)
+		require.InDelta(t, one.Mean[0], s.Mean[c], 1e-13)
+		require.InDelta(t, one.Scale[0], s.Scale[c], 1e-13)
 	}
+	require.Equal(t, 0.1, s.Mean[2])
+	require.Equal(t, 1.0, s.Scale[2])
+	table := &Set{Shape: []int{12}, n: n, x: x, Labels: make([]int, n)}
+	sub, err = table.Select(nil)
+	require.NoError(t, err)
+	s, err = sub.Scaling()
+	require.NoError(t, err)
+	want, err := NewScaling(mat.NewDense(n, 12, x))
+	require.NoError(t, err)
+	require.Equal(t, want, s)
 }
 
 func TestScalingBy(t *testing.T) {

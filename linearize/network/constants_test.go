@@ -155,7 +155,7 @@ func TestConstantsBeforeFirst(t *testing.T) {
 				require.Equal(t, names, net.Describe().InputConstants)
 				require.Empty(t, net.Describe().OutputConstants)
 				require.Subset(t, net.Describe().Fixed, names)
-				requireNamed(t, net.Warnings(), names, "standardize the inputs")
+				requireNamed(t, net.Warnings(), names, "the inputs are standardized")
 				rng := rand.New(rand.NewPCG(1, 2))
 				zs := gaussianMatrix(rng, 6, 3)
 				xs := mat.NewDense(6, 3, nil)
@@ -257,7 +257,7 @@ func TestConstantsAfterLast(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, plain.Theta(), net.Theta())
 				require.Equal(t, names, net.Describe().OutputConstants)
-				requireNamed(t, net.Warnings(), names, "scale the outputs")
+				requireNamed(t, net.Warnings(), names, "the outputs are scaled")
 				x := gaussianMatrix(rand.New(rand.NewPCG(3, 4)), 5, 3)
 				a, err := net.Linearize(t.Context(), x)
 				require.NoError(t, err)
@@ -393,7 +393,7 @@ func TestExportedConstants(t *testing.T) {
 			net, err = network.ReadONNX(bytes.NewReader(model), nil)
 			require.NoError(t, err)
 			require.Equal(t, want.Learn, net.Describe().InputConstants)
-			requireNamed(t, net.Warnings(), want.Learn, "standardize the inputs")
+			requireNamed(t, net.Warnings(), want.Learn, "the inputs are standardized")
 		}
 	}
 }

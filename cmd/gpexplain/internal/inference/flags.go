@@ -83,7 +83,8 @@ func (s *Flags) AddFile(c *cobra.Command) {
 }
 
 // inFile are the flags whose values the file of a saved posterior holds.
-var inFile = []string{"method", "inducing", "select", "refit", "tune-prior", "train-count", "train-index", "classes", "likelihood", "prior-precision", "weight-decay", "noise-variance"}
+var inFile = []string{"method", "inducing", "select", "refit", "tune-prior", "train-count", "train-index", "classes", "likelihood", "prior-precision", "weight-decay", "noise-variance",
+	"standardize", "input-mean", "input-sd", "target-mean", "target-sd"}
 
 // flagMethods are the methods that a flag is for.
 var flagMethods = map[string]string{"inducing": "subset or nystrom", "select": "subset or nystrom", "checkpoint": "nystrom"}

@@ -23,7 +23,7 @@ func (q *Posterior) Save(path string, p *problem.Problem, r report.Fit, inputs b
 	e, t := p.Examples, p.Task
 	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: t.Classes, Noise: t.Noise,
 		Prior: q.kernelPrecision, Factor: q.factor, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
-		Bound: q.Evidence.Bound, SE: report.Float(q.Evidence.StdErr), Fit: r, Inputs: inputs, Split: problem.SplitNumber(split)}
+		Bound: q.Evidence.Bound, SE: report.Float(q.Evidence.StdErr), Fit: r, Inputs: inputs, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved()}
 	if q.preflight != nil {
 		head.PreflightWarnings = q.preflight.Warnings
 	}

@@ -6,7 +6,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -42,17 +41,18 @@ func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
 		if err != nil {
 			return err
 		}
-		if s := meanSquare(f, p.Examples.Y); s > 0 {
-			t.Noise, t.NoiseFrom = s, "the network's mean squared error on its training rows: nothing said otherwise"
-		}
-		if t.Likelihood, err = glm.NewGaussian(t.Noise); err != nil {
-			return err
+		if s := p.Examples.Scaling.meanSquare(f, p.Examples.Y); s > 0 {
+			t.NoiseFrom = "the network's mean squared error on its training rows: nothing said otherwise"
+			if err := p.Examples.Scaling.setNoise(t, s, p.Model.Outputs); err != nil {
+				return err
+			}
 		}
 	}
 	_, targets := p.Examples.Y.Dims()
 	numbers := n * targets
-	t.Precision = float64(numbers) * lambda / (2 * t.Noise)
-	t.PrecisionFrom = Origin(fmt.Sprintf("N·λ/(2σ²) = %d × %.4g / (2 × %.4g), from --weight-decay and a mean of squares", numbers, lambda, t.Noise))
+	noise := t.Noise / p.Examples.Scaling.noiseUnit(p.Model.Outputs) // the loss was that of the network's own outputs
+	t.Precision = float64(numbers) * lambda / (2 * noise)
+	t.PrecisionFrom = Origin(fmt.Sprintf("N·λ/(2σ²) = %d × %.4g / (2 × %.4g), from --weight-decay and a mean of squares", numbers, lambda, noise))
 	return nil
 }
 

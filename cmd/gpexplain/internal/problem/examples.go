@@ -68,9 +68,9 @@ func (p *Problem) TrainingExamples(ctx context.Context, keep bool) (linearize.So
 type Examples struct {
 	Data    *dataset.Data
 	Train   *dataset.Subset
-	Y       *mat.Dense       // training targets
-	scaling *dataset.Scaling // of the inputs; nil for images
-	classes []int            // those whose rows are kept; nil keeps all
+	Y       *mat.Dense // training targets
+	Scaling *Scaling   // what is done to inputs and targets outside the network
+	classes []int      // those whose rows are kept; nil keeps all
 }
 
 // openData reads the data, or makes them.
@@ -82,36 +82,37 @@ func openData(ctx context.Context, c *console.Console, f *DataFlags, memory int6
 	return d, err
 }
 
-// newExamples chooses the scaling of the inputs and forms the training
-// targets.
-func newExamples(m *Model, t *Task, d *dataset.Data, train *dataset.Subset) (*Examples, error) {
+// newExamples forms the training targets and decides how inputs and targets are
+// scaled. The model comes back with its outputs in the units of the targets, and
+// the noise variance of the task is in them too.
+func newExamples(ctx context.Context, c *console.Console, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset) (*Model, *Examples, error) {
 	e := &Examples{Data: d, Train: train, classes: t.Classes}
-	if !d.Images() {
-		e.scaling = m.Meta.Scaling
-		if e.scaling == nil {
-			var err error
-			if e.scaling, err = dataset.NewScaling(train.Matrix()); err != nil {
-				return nil, fmt.Errorf("%s: %w", d.Source, err)
-			}
-		} else if n := Elements(d.Shape); len(e.scaling.Mean) != n {
-			return nil, fmt.Errorf("%s: its metadata entry %s scales %d features, but the data have %d; give --data that the model was trained on", m.Name, KeyScaling, len(e.scaling.Mean), n)
-		}
-	}
 	var err error
-	e.Y, err = t.targets(train, m, d)
-	return e, err
+	if e.Y, err = t.targets(train, m, d); err != nil {
+		return nil, nil, err
+	}
+	if e.Scaling, err = scalingOf(ctx, c, f, m, t, d, train, e.Y); err != nil {
+		return nil, nil, err
+	}
+	if e.Scaling.Targets == nil {
+		return m, e, nil
+	}
+	if m.Net != nil {
+		net, err := e.Scaling.Rescaled(m.Net)
+		if err != nil {
+			return nil, nil, err
+		}
+		m = m.Trained(net)
+	}
+	noise := t.Noise
+	if t.NoiseFrom == fromDefault {
+		noise = e.Scaling.noiseUnit(m.Outputs)
+	}
+	return m, e, e.Scaling.setNoise(t, noise, m.Outputs)
 }
 
 // Preprocessing says what is done to the data before the network sees them.
-func (p *Problem) Preprocessing() *report.Preprocessing {
-	switch e := p.Examples; {
-	case e.Data.Images():
-		return &report.Preprocessing{Inputs: "pixels over 255", Targets: "as they are", Origin: "as pictures are read"}
-	case p.Model.Meta.Scaling != nil:
-		return &report.Preprocessing{Inputs: "each column less its mean, over its standard deviation", Targets: "as they are", Origin: string(fromMetadata)}
-	}
-	return &report.Preprocessing{Inputs: "each column less its mean, over its standard deviation", Targets: "as they are", Origin: "computed from the training rows"}
-}
+func (p *Problem) Preprocessing() *report.Preprocessing { return p.Examples.Scaling.Report() }
 
 // Elements is the product of a shape.
 func Elements(shape []int) int {
@@ -140,7 +141,9 @@ func (e *Examples) inputsOf(rows *dataset.Subset, at []int) *mat.Dense {
 
 // Scaled scales inputs in place.
 func (e *Examples) Scaled(x *mat.Dense) *mat.Dense {
-	e.scaling.Apply(x)
+	if e.Scaling != nil {
+		e.Scaling.Inputs.Apply(x)
+	}
 	return x
 }
 

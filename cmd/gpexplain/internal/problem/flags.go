@@ -22,12 +22,14 @@ type Flags struct {
 	Data   DataFlags
 	Task   TaskFlags
 	Limits LimitFlags
+
+	Scaling ScalingFlags
 }
 
 // ModelFlags name the network.
 type ModelFlags struct {
-	path   string // "" is the built-in network
-	freeze []string
+	path          string // "" is the built-in network
+	freeze, learn []string
 }
 
 // DataFlags name the data and the training rows among them.
@@ -61,6 +63,8 @@ var CommonValues = map[string][]string{
 	"data":       {"digits", "mnist"},
 	"likelihood": likelihoods,
 	"profile":    profiles,
+
+	"standardize": standardizations,
 }
 
 // Add defines the flags; the words in back quotes are the names of values.
@@ -83,6 +87,8 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 	OptionalFloat(c, &s.Task.WeightDecay, "weight-decay", "the prior precision by the weight decay `λ` of torch.optim.SGD or Adam on a mean loss of N training rows: N·λ, or N·λ/(2σ²) for MSELoss (AdamW's decay is no such prior)")
 	OptionalFloat(c, &s.Task.Noise, "noise-variance", "noise variance `X` of the gaussian likelihood (default the model's, else 1)")
 	f.StringSliceVar(&s.Model.freeze, "freeze", nil, "initializers of the model that are not parameters: `NAME,...`")
+	f.StringSliceVar(&s.Model.learn, "learn", nil, "initializers of the model that are parameters, though they look like constants that standardize its inputs or scale its outputs: `NAME,...`")
+	s.Scaling.add(c)
 	f.Uint64Var(&s.Limits.Seed, "seed", 0, "seed `N` of training, of --select, --method cg and the error report, and of predict --link mc (default 0)")
 	f.BoolVar(&con.JSON, "json", false, "write JSON to standard output")
 	f.BoolVar(&con.Strict, "strict", false, "exit with status 1 on a warning, and at once on one that the network does not suit the data or the prior")
@@ -105,12 +111,16 @@ func (s *Flags) Check(c *cobra.Command) error {
 	if err := s.Limits.check(c); err != nil {
 		return err
 	}
+	if err := s.Scaling.check(); err != nil {
+		return err
+	}
 	return s.Data.check(c, s.Task.Likelihood, s.Limits.Memory)
 }
 
 // checkEmpty refuses "", which comes from a shell variable that is not set.
 func checkEmpty(c *cobra.Command) error {
-	for _, name := range []string{"model", "data", "classes", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze",
+	for _, name := range []string{"model", "data", "classes", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze", "learn",
+		"standardize", "input-mean", "input-sd", "target-mean", "target-sd",
 		"input", "terms", "contrast", "html", "png", "csv", "calibrate", "test-index", "link", "arch", "activation", "out",
 		"method", "select", "posterior", "checkpoint", "tune-prior"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed && strings.Trim(f.Value.String(), "[]") == "" {
@@ -193,7 +203,7 @@ func (s *DataFlags) options(memory int64) *dataset.OpenOptions {
 
 // Files are the files that the flags name, which no result may replace.
 func (s *Flags) Files() []console.FlagPath {
-	return []console.FlagPath{{Flag: "--model", Path: s.Model.path}, {Flag: "--data", Path: s.Data.name}, {Flag: "--test-data", Path: s.Data.testFile}, {Flag: "--valid-data", Path: s.Data.validFile}, {Flag: "--train-index", Path: s.Data.rowsFile}}
+	return append(s.Scaling.files(), []console.FlagPath{{Flag: "--model", Path: s.Model.path}, {Flag: "--data", Path: s.Data.name}, {Flag: "--test-data", Path: s.Data.testFile}, {Flag: "--valid-data", Path: s.Data.validFile}, {Flag: "--train-index", Path: s.Data.rowsFile}}...)
 }
 
 // mostWorkers bounds --workers; more would only cost memory.

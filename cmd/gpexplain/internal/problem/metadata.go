@@ -18,6 +18,7 @@ const (
 	KeyRows       = "funcgp.train_rows"
 	keyData       = "funcgp.train_data"
 	KeyScaling    = "funcgp.scaling"
+	keyTargets    = "funcgp.target_scaling"
 	KeyCommand    = "funcgp.command"
 )
 
@@ -26,11 +27,13 @@ type Metadata struct {
 	Likelihood       string
 	Precision, Noise float64 // 0 where not said
 	Classes          []int
-	Rows             string // as formatRows writes
-	Data             string // fingerprint of the training part
-	Scaling          *dataset.Scaling
+	Rows             string           // as formatRows writes
+	Data             string           // fingerprint of the training part
+	Scaling          *dataset.Scaling // of the inputs; nil where not said
+	Targets          *dataset.Scaling // of the targets; nil where they are as they are in the data
 
-	precisionFrom, noiseFrom Origin // of a saved posterior; "" is the model itself
+	precisionFrom, noiseFrom Origin   // of a saved posterior; "" is the model itself
+	saved                    *Scaling // of a saved posterior; nil is the model itself
 }
 
 // readMetadata parses the pairs stored with a model. A malformed pair is an error
@@ -55,6 +58,9 @@ func readMetadata(kv map[string]string) (*Metadata, error) {
 	}
 	if m.Scaling, err = dataset.ParseScaling(kv[KeyScaling]); err != nil {
 		return nil, bad(KeyScaling)
+	}
+	if m.Targets, err = dataset.ParseScaling(kv[keyTargets]); err != nil {
+		return nil, bad(keyTargets)
 	}
 	return m, nil
 }
@@ -100,8 +106,13 @@ func (p *Problem) TrainMetadata(args []string) map[string]string {
 	if t.Classes != nil {
 		kv[KeyClasses] = FormatInts(t.Classes)
 	}
-	if e.scaling != nil {
-		kv[KeyScaling] = e.scaling.String()
+	if s := e.Scaling.Inputs; s != nil {
+		kv[KeyScaling] = s.String()
+	} else if !e.Data.Images() {
+		kv[KeyScaling] = (&dataset.Scaling{Mean: []float64{0}, Scale: []float64{1}}).String()
+	}
+	if s := e.Scaling.Targets; s != nil {
+		kv[keyTargets] = s.String()
 	}
 	return kv
 }

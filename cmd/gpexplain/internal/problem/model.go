@@ -60,7 +60,7 @@ func ReadModel(ctx context.Context, c *console.Console, f *ModelFlags) (*Model, 
 		file = opened
 	}
 	var err error
-	if m.Net, err = network.ReadONNX(file, &network.ReadOptions{Freeze: f.freeze}); err != nil {
+	if m.Net, err = network.ReadONNX(file, &network.ReadOptions{Freeze: f.freeze, Learn: f.learn}); err != nil {
 		return nil, modelError(m.Name, err)
 	}
 	_, m.Outputs, _ = m.Net.Dims()

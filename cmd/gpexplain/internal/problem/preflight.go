@@ -400,7 +400,7 @@ func (l *look) impliedText() string {
 		return ""
 	}
 	if HasNoise(t.Likelihood) && t.NoiseFrom == fromDefault {
-		if s := meanSquare(l.at.F, l.problem.Examples.Y); s > 0 {
+		if s := l.problem.Examples.Scaling.meanSquare(l.at.F, l.problem.Examples.Y); s > 0 {
 			return fmt.Sprintf("give --noise-variance %.4g --prior-precision %.4g", s, l.implied*t.Noise/s)
 		}
 	}
@@ -413,11 +413,11 @@ func (l *look) noise() {
 	if !HasNoise(t.Likelihood) || l.nll > l.constant || l.at.Tuned {
 		return
 	}
-	s := meanSquare(l.at.F, l.problem.Examples.Y)
+	s := l.problem.Examples.Scaling.meanSquare(l.at.F, l.problem.Examples.Y)
 	ratio := s / t.Noise
 	switch {
 	case t.NoiseFrom == fromDefault && s > 0 && (ratio > looseNoise || ratio < 1/looseNoise):
-		l.warn("nothing says the noise variance, so that it is 1, but the network's mean squared error on its training rows is %.4g: give --noise-variance %.4g", s, s)
+		l.warn("nothing says the noise variance, so that it is %.4g, but the network's mean squared error on its training rows is %.4g: give --noise-variance %.4g", t.Noise, s, s)
 	case t.NoiseFrom != fromDefault && l.known && ratio > looseNoise:
 		l.warn("the network's mean squared error on its training rows is %.4g, %.3g times the noise variance %.4g %s: give --noise-variance %.4g, or look at the inputs and targets", s, ratio, t.Noise, t.NoiseFrom, s)
 	}

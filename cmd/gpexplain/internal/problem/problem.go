@@ -59,7 +59,7 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 	if err != nil {
 		return nil, err
 	}
-	e, err := newExamples(m, t, d, train)
+	m, e, err := newExamples(ctx, c, &f.Scaling, m, t, d, train)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func OpenToTrain(ctx context.Context, c *console.Console, f *Flags, name string,
 	if err := plan(d, train.Len()); err != nil {
 		return nil, err
 	}
-	e, err := newExamples(m, t, d, train)
+	m, e, err := newExamples(ctx, c, &f.Scaling, m, t, d, train)
 	if err != nil {
 		return nil, err
 	}

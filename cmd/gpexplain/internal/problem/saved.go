@@ -26,7 +26,7 @@ func IsSparse(method string) bool { return method == "subset" || method == "nyst
 // and the training examples, and with --with-inputs the training inputs.
 const (
 	SavedKind    = "gpexplain posterior"
-	SavedVersion = 3 // with fingerprints since 2, with a calibration since 3
+	SavedVersion = 4 // with fingerprints since 2, with a calibration since 3, with the scaling of inputs and targets since 4
 )
 
 // SavedHeader is what a file says about its posterior.
@@ -46,9 +46,34 @@ type SavedHeader struct {
 	Fit        report.Fit   `json:"fit"`
 	Inputs     bool         `json:"inputs"` // the training inputs are inside
 	Split      int          `json:"split"`  // --split, -1 where there was none
+	Scaling    SavedScaling `json:"scaling"`
 
 	CalibrationWarnings []string `json:"calibration_warnings"` // those of Fit are others
 	PreflightWarnings   []string `json:"preflight_warnings"`   // also among those of Fit
+}
+
+// A SavedScaling is what is done to inputs and targets, as dataset.Scaling writes
+// it, and where that came from.
+type SavedScaling struct {
+	Inputs      string `json:"inputs"`
+	Targets     string `json:"targets"`
+	InputsFrom  Origin `json:"inputs_from"`
+	TargetsFrom Origin `json:"targets_from"`
+}
+
+// Saved is the scaling as a posterior's file holds it.
+func (s *Scaling) Saved() SavedScaling {
+	return SavedScaling{Inputs: s.Inputs.String(), Targets: s.Targets.String(), InputsFrom: s.InputsFrom, TargetsFrom: s.TargetsFrom}
+}
+
+// scaling is the inverse of Saved.
+func (s *SavedScaling) scaling() (*Scaling, error) {
+	in, err := dataset.ParseScaling(s.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	out, err := dataset.ParseScaling(s.Targets)
+	return &Scaling{Inputs: in, Targets: out, InputsFrom: s.InputsFrom, TargetsFrom: s.TargetsFrom}, err
 }
 
 // StoredRows describes the training inputs inside the file. Their numbers are in
@@ -65,6 +90,8 @@ type SavedFile struct {
 	path   string
 	File   *store.File
 	Header SavedHeader
+
+	scaling *Scaling
 }
 
 // openSaved opens the posterior of a file. The console closes the file in the
@@ -83,7 +110,7 @@ func openSaved(ctx context.Context, c *console.Console, path string, f *Flags) (
 	if now := SplitNumber(f.Data.Split); h.Inputs && h.Split != now {
 		return nil, fmt.Errorf("%s: its training rows are those of --split %s, not of %s: some would be test rows; give the same split", path, splitText(h.Split), splitText(now))
 	}
-	if !h.possible() {
+	if v.scaling, err = h.Scaling.scaling(); err != nil || !h.possible() {
 		return nil, v.Damaged("its header cannot be used")
 	}
 	return v, nil
@@ -145,12 +172,13 @@ func (v *SavedFile) Damaged(problem string) error {
 	return &store.Error{File: v.path, Problem: problem, Remedy: "fit it again"}
 }
 
-// metadata returns the model's metadata with the likelihood, classes and
-// numbers that the posterior was fitted with.
+// metadata returns the model's metadata with the likelihood, classes, numbers and
+// scaling that the posterior was fitted with.
 func (v *SavedFile) metadata(m *Metadata) *Metadata {
 	out, h := *m, &v.Header
 	out.Likelihood, out.Classes, out.Precision, out.Noise = h.Likelihood, h.Classes, h.Prior, h.Noise
 	out.precisionFrom, out.noiseFrom = Origin(h.Fit.PriorPrecisionOrigin), Origin(h.Fit.NoiseVarianceOrigin)
+	out.saved = v.scaling
 	return &out
 }
 

@@ -60,8 +60,8 @@ func (c *compiler) findConstants(order []int, input, output string) error {
 		s.inits[name], s.tensors[name] = true, len(in.t.Dims) > 0
 	}
 	s.follow()
-	c.prog.InputConstants = c.fix(s.only(s.beforeFirst(), output), "standardize the inputs before the first layer")
-	c.prog.OutputConstants = c.fix(s.only(s.afterLast(output), output), "scale the outputs after the last layer")
+	c.prog.InputConstants = c.fix(s.only(s.beforeFirst(), output), "the inputs are standardized before the first layer by %s")
+	c.prog.OutputConstants = c.fix(s.only(s.afterLast(output), output), "the outputs are scaled after the last layer by %s")
 	return nil
 }
 
@@ -81,7 +81,7 @@ func (c *compiler) fix(names map[string]bool, what string) []string {
 		for i, n := range list {
 			quoted[i] = quote(n)
 		}
-		c.warns = append(c.warns, fmt.Errorf("%s %s and are taken for constants, not parameters; if they were learnt, name them in --learn (ReadOptions.Learn)", brief(strings.Join(quoted, ", "), 400), what))
+		c.warns = append(c.warns, fmt.Errorf(what+", taken for constants and not for parameters; what was learnt is to be named in --learn (ReadOptions.Learn)", brief(strings.Join(quoted, ", "), 400)))
 	}
 	return list
 }

@@ -1,0 +1,285 @@
+package problem
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// What decides between ways to scale.
+const (
+	fitRows = 2000 // training rows that the loss of each way is taken on
+	// alike is the difference of two losses up to which they decide nothing, as a share
+	// of what the best constant loses: a network that tells classes apart without an
+	// error loses less at larger inputs than at its own.
+	alike = .05
+	// optimal is the cosine of Jᵀr and θ* from which θ* counts as the optimum of
+	// some weight decay: there Jᵀr = δθ*.
+	optimal = .9
+)
+
+// A way is one of the ways in which inputs and targets may be scaled.
+type way struct {
+	inputs, targets *dataset.Scaling
+	words           string
+	loss            float64 // as a share of what the best constant loses
+	cosine          float64 // of Jᵀr and θ*
+}
+
+// byFit decides what is still open by how well the network fits its training rows:
+// the smallest loss, and among ways that fit alike the one with which the parameters
+// are an optimum of some weight decay. It says what it chose.
+func (s *Scaling) byFit(ctx context.Context, c *console.Console, m *Model, t *Task, train *dataset.Subset, y *mat.Dense) error {
+	inputs, targets := []way{{inputs: s.Inputs}}, []way{{targets: s.Targets}}
+	if s.InputsFrom == "" {
+		var err error
+		if inputs, err = inputWays(train); err != nil {
+			return err
+		}
+	}
+	if s.TargetsFrom == "" {
+		scaled, err := dataset.NewScaling(y)
+		if err != nil {
+			return fmt.Errorf("%s: %w", train.Set.File, err)
+		}
+		targets = append(targets, way{targets: scaled, words: "standardized targets"})
+		targets[0].words = "targets as they are"
+	}
+	var ways []way
+	for _, in := range inputs {
+		list, err := s.losses(ctx, m, t, train, y, in, targets)
+		if err != nil {
+			return err
+		}
+		ways = append(ways, list...)
+	}
+	best, err := decide(ctx, m, t, train, y, ways, s.pictures)
+	if err != nil {
+		return err
+	}
+	from := Origin("by --standardize auto: " + best.why(ways))
+	if s.InputsFrom == "" {
+		s.Inputs, s.InputsFrom = best.inputs, from
+	}
+	if s.TargetsFrom == "" {
+		s.Targets, s.TargetsFrom = best.targets, from
+	}
+	c.Note("inputs and targets by --standardize auto: %s", best.why(ways))
+	return nil
+}
+
+// why says what was compared.
+func (w *way) why(ways []way) string {
+	text := fmt.Sprintf("with %s the network loses %s of what a constant loses on its training rows", w.words, percent(w.loss))
+	var next *way
+	for i := range ways {
+		if o := &ways[i]; o.words != w.words && (next == nil || o.loss < next.loss) {
+			next = o
+		}
+	}
+	if next != nil {
+		text += fmt.Sprintf(", with %s %s", next.words, percent(next.loss))
+	}
+	return text
+}
+
+func percent(share float64) string {
+	if share > 100 || math.IsNaN(share) {
+		return "more than 100 times"
+	}
+	return fmt.Sprintf("%.3g %%", 100*share)
+}
+
+// wellKnown are the means and deviations of pixels from 0 to 1 by which networks for
+// pictures are trained, by the number of channels.
+var wellKnown = map[int][]way{
+	1: {
+		{words: "mean 0.1307 and deviation 0.3081 (those of MNIST)", inputs: &dataset.Scaling{Mean: []float64{.1307}, Scale: []float64{.3081}}},
+		{words: "mean 0.2860 and deviation 0.3530 (those of Fashion-MNIST)", inputs: &dataset.Scaling{Mean: []float64{.2860}, Scale: []float64{.3530}}},
+	},
+	3: {
+		{words: "the means and deviations of ImageNet", inputs: &dataset.Scaling{Mean: []float64{.485, .456, .406}, Scale: []float64{.229, .224, .225}}},
+		{words: "the means and deviations of CIFAR-10", inputs: &dataset.Scaling{Mean: []float64{.4914, .4822, .4465}, Scale: []float64{.2470, .2435, .2616}}},
+	},
+}
+
+// inputWays are the ways in which inputs of these rows are scaled, the likeliest
+// first.
+func inputWays(train *dataset.Subset) ([]way, error) {
+	rows, err := train.Scaling()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", train.Set.File, err)
+	}
+	byRows := way{words: "inputs standardized by the training rows", inputs: rows}
+	if !train.Set.Images() {
+		return []way{byRows, {words: "inputs as they are"}}, nil
+	}
+	one := func(mean, sd float64) *dataset.Scaling {
+		return &dataset.Scaling{Mean: []float64{mean}, Scale: []float64{sd}}
+	}
+	return slices.Concat([]way{{words: "pixels from 0 to 1"}}, wellKnown[train.Set.Shape[0]], []way{
+		{words: "pixels from −1 to 1", inputs: one(.5, .5)}, {words: "pixels from 0 to 255", inputs: one(0, 1./255)}, byRows}), nil
+}
+
+// losses returns the loss of one way to scale the inputs, with each way to scale the
+// targets. Outputs that are not finite lose everything.
+func (s *Scaling) losses(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, in way, targets []way) ([]way, error) {
+	n := min(train.Len(), fitRows)
+	pos, at := make([]int, n), make([]int, n)
+	for i := range n {
+		at[i] = i * train.Len() / n
+		pos[i] = train.Pos[at[i]]
+	}
+	x := train.Set.Matrix(pos)
+	in.inputs.Apply(x)
+	f, err := m.Net.Forward(ctx, x)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	var out []way
+	for _, w := range targets {
+		joined := way{inputs: in.inputs, targets: w.targets, loss: math.Inf(1), words: in.words}
+		if w.words != "" && in.words != "" {
+			joined.words += " and "
+		}
+		joined.words += w.words
+		if err == nil {
+			if l := lossShare(t, w.targets, f, RowsAt(y, at)); !math.IsNaN(l) {
+				joined.loss = l
+			}
+		}
+		out = append(out, joined)
+	}
+	return out, nil
+}
+
+// lossShare is the loss of outputs f as a share of that of the best constant: the mean
+// square of a regression, else the negative log likelihood.
+func lossShare(t *Task, targets *dataset.Scaling, f, y *mat.Dense) float64 {
+	n, c := f.Dims()
+	if HasNoise(t.Likelihood) {
+		s := &Scaling{Targets: targets}
+		share := 0.0
+		for j := range c {
+			sd, mean := []float64{1}, []float64{0}
+			if targets != nil {
+				sd, mean = s.perOutput(c)
+				sd, mean = sd[j:], mean[j:]
+			}
+			col := mat.Col(nil, j, y)
+			middle := floats.Sum(col) / float64(n)
+			var rest, all float64
+			for i, v := range col {
+				d := v - (sd[0]*f.At(i, j) + mean[0])
+				rest, all = rest+d*d, all+(v-middle)*(v-middle)
+			}
+			share += rest / all / float64(c)
+		}
+		return share
+	}
+	loss := 0.0
+	for i := range n {
+		loss -= t.Likelihood.LogProb(y.RawRowView(i), f.RawRowView(i))
+	}
+	return loss / constantLoss(t, y)
+}
+
+// constantLoss is the negative log likelihood of the best constant for labels or
+// counts, and at least a small positive number.
+func constantLoss(t *Task, y *mat.Dense) float64 {
+	n, _ := y.Dims()
+	count := map[float64]float64{}
+	for i := range n {
+		count[y.At(i, 0)]++
+	}
+	loss := 0.0
+	if t.Classes != nil {
+		for _, k := range slices.Sorted(maps.Keys(count)) {
+			loss -= count[k] * math.Log(count[k]/float64(n))
+		}
+	} else {
+		rate := []float64{math.Log(max(mat.Sum(y)/float64(n), 1/float64(n)))}
+		for i := range n {
+			loss -= t.Likelihood.LogProb(y.RawRowView(i), rate)
+		}
+	}
+	return max(loss, 1e-9*float64(n))
+}
+
+// decide returns the best of the ways.
+func decide(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, ways []way, pictures bool) (*way, error) {
+	least := 0
+	for i := range ways {
+		if ways[i].loss < ways[least].loss {
+			least = i
+		}
+	}
+	var near []*way
+	for i := range ways {
+		if ways[i].loss <= ways[least].loss+alike {
+			near = append(near, &ways[i])
+		}
+	}
+	switch {
+	case len(near) == 0: // nothing is finite
+		return &ways[0], nil
+	case len(near) == 1:
+		return near[0], nil
+	}
+	best := near[0]
+	for _, w := range near {
+		if err := w.optimum(ctx, m, t, train, y); err != nil {
+			return nil, err
+		}
+		if w.cosine > best.cosine {
+			best = w
+		}
+	}
+	switch {
+	case best.cosine >= optimal:
+		return best, nil
+	case pictures || near[0].targets == nil && ways[least].targets != nil:
+		return near[0], nil
+	}
+	return &ways[least], nil
+}
+
+// optimum finds the cosine of Jᵀr and θ* over all training rows. Of a regression
+// r is y − f in the network's units; the noise variance does not matter.
+func (w *way) optimum(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense) error {
+	theta := m.Net.Theta()
+	pull, part := make([]float64, len(theta)), make([]float64, len(theta))
+	for tile := range par.Tiles(train.Len(), PredictRows) {
+		lo, hi := par.Bounds(tile, train.Len(), PredictRows)
+		x := train.Set.Matrix(train.Pos[lo:hi])
+		w.inputs.Apply(x)
+		f, err := m.Net.Forward(ctx, x)
+		if err != nil {
+			return NamesOf(train, lo, hi).ExplainError(err)
+		}
+		r, target := mat.NewDense(hi-lo, m.Outputs, nil), mat.DenseCopyOf(y.Slice(lo, hi, 0, y.RawMatrix().Cols))
+		if w.targets != nil {
+			w.targets.Apply(target)
+		}
+		for i := range hi - lo {
+			t.Likelihood.Expand(r.RawRowView(i), nil, nil, target.RawRowView(i), f.RawRowView(i))
+		}
+		if err := m.Net.VJP(ctx, part, x, r); err != nil {
+			return NamesOf(train, lo, hi).ExplainError(err)
+		}
+		floats.Add(pull, part)
+	}
+	if a, b := floats.Norm(pull, 2), floats.Norm(theta, 2); a > 0 && b > 0 {
+		w.cosine = floats.Dot(pull, theta) / a / b
+	}
+	return nil
+}
