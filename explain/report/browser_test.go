@@ -16,25 +16,31 @@ import (
 	"github.com/funcgp/funcgp/explain"
 )
 
-// chromium opens an HTML file without a window and returns the DOM after
-// loading. It skips the test if no browser is installed.
-func chromium(t *testing.T, path string) string {
+// findBrowser returns the command of a browser. It skips the test if none is
+// installed.
+func findBrowser(t *testing.T) string {
 	t.Helper()
-	var browser string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if found, err := exec.LookPath(name); err == nil {
-			browser = found
-			break
+			return found
 		}
 	}
-	if browser == "" {
-		t.Skip("no chromium is installed: the pages were not opened in a browser")
-	}
+	t.Skip("no chromium is installed: the pages were not opened in a browser")
+	return ""
+}
+
+// headless are the flags of a browser without a window.
+func headless(t *testing.T) []string {
+	return []string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir=" + t.TempDir()}
+}
+
+// chromium opens an HTML file without a window and returns the DOM after loading.
+func chromium(t *testing.T, path string) string {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-		"--disable-background-networking", "--disable-component-update", "--disable-sync",
-		"--user-data-dir="+t.TempDir(), "--virtual-time-budget=10000", "--dump-dom", "file://"+path)
+	cmd := exec.CommandContext(ctx, findBrowser(t), append(headless(t), "--virtual-time-budget=10000", "--dump-dom", "file://"+path)...)
 	out, err := cmd.Output()
 	require.NoError(t, err)
 	return string(out)

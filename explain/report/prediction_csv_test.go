@@ -136,3 +136,14 @@ func TestCSVErrorsAreReported(t *testing.T) {
 	require.NoError(t, err, "the header is in the buffer")
 	require.ErrorIs(t, w.Flush(), errFull)
 }
+
+// Names of classes stand for their labels in every column, and rows have their names.
+func TestCSVNames(t *testing.T) {
+	var b strings.Builder
+	w, err := NewCSVWriter(&b, CSVLayout{Classes: []Float{0, 1}, ClassNames: []string{"default", "repaid"}, IDs: true, Outputs: 1, Sets: true})
+	require.NoError(t, err)
+	require.NoError(t, w.Write(&PredictedRow{Index: 7, ID: "A-7", Label: Undefined(), Class: 1, Probability: []Float{.25, .75}, Mean: []Float{1}, Set: []Float{1, 0}}))
+	require.NoError(t, w.Flush())
+	require.Equal(t, "index,id,label,class,probability_default,probability_repaid,probability_sd_default,probability_sd_repaid,map_probability_default,map_probability_repaid,mean_0,novelty,mutual_information,novelty_rank,set\r\n"+
+		"7,A-7,,repaid,0.25,0.75,,,,,1,0,0,0,repaid default\r\n", b.String())
+}
