@@ -206,7 +206,7 @@ type explained struct {
 	input   report.Input
 	picture report.Picture
 
-	interval []float64 // of a count, set by report: 95 % of new observations lie in it
+	interval []float64 // where 95 % of new observations lie, set by report; nil for classes
 }
 
 // example finds the example that the flags ask for.
@@ -257,7 +257,9 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	if err != nil {
 		return nil, x.names.ExplainError(err)
 	}
-	x.interval = pred.CountInterval(0)
+	if x.interval, err = interval(ctx, p, pred); err != nil {
+		return nil, x.names.ExplainError(err)
+	}
 	names := trainRows(p)
 	o := &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets(p, batch.F.RawRowView(0), pred, asked), Groups: names.Groups()}
 	if s.html != "" || s.png != "" {
@@ -289,7 +291,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, x *explained, r *report.Report) error {
 	e := p.Examples
 	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(e.Train), Quantity: p.Task.Quantity(e.Data.Target), Invert: e.Data.Images(),
-		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args), Classes: r.Classes}
+		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args), Classes: r.Classes, Interval: x.interval}
 	if s.html != "" || s.png != "" {
 		var err error
 		if page.Record, err = record(ctx, p); err != nil {
@@ -298,8 +300,8 @@ func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.
 		if page.Spread, err = spread(ctx, p); err != nil {
 			return err
 		}
-		page.Interval = x.interval
 	}
+	r.Timings = c.TimingsSoFar()
 	for _, f := range []struct {
 		path  string
 		write func(io.Writer) error
@@ -318,6 +320,19 @@ func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.
 	}
 	inference.NoteTuning(c, &r.Fit)
 	return page.WriteText(c.Out, c.Out.Columns())
+}
+
+// interval is the central 95 % interval of a new observation, nil but for a regression
+// of one output.
+func interval(ctx context.Context, p *problem.Problem, pred *inference.Predictions) ([]float64, error) {
+	if p.Task.Classes != nil || p.Model.Outputs > 1 {
+		return nil, nil
+	}
+	var lo, hi mat.Dense
+	if err := glm.IntervalTo(ctx, &lo, &hi, 0.95, pred.Likelihood, pred.Mean, pred.Scaled, 0); err != nil {
+		return nil, err
+	}
+	return []float64{lo.At(0, 0), hi.At(0, 0)}, nil
 }
 
 // mostSimilarTo is the number of outputs of training rows above which a page
