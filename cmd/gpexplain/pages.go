@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,27 +26,17 @@ import (
 // classNames are the names of the classes in the order of the probabilities, nil for
 // a regression.
 func classNames(p *problem.Problem) []string {
-	var list []string
-	for _, k := range p.Task.Classes {
-		list = append(list, cmp.Or(className(p, k), strconv.Itoa(k)))
-	}
-	return list
+	return p.Task.ClassNames()
 }
 
 // classWords is classNames where classes have names, else nil.
 func classWords(p *problem.Problem) []string {
-	if p.Task.Classes == nil || p.Examples.Data.Names == nil {
-		return nil
-	}
-	return classNames(p)
+	return p.Task.Names
 }
 
 // className is the name of the class with this label, "" where classes have none.
 func className(p *problem.Problem, label int) string {
-	if names := p.Examples.Data.Names; label >= 0 && label < len(names) {
-		return names[label]
-	}
-	return ""
+	return p.Task.Name(label)
 }
 
 // nameOf is the name of the class of a label of the data, "" for none.

@@ -52,6 +52,9 @@ func (v *view) madeFrom() []fact {
 	if x := p.Report.Fit.Preprocessing; x != nil {
 		list = append(list, fact{"Inputs", x.Inputs, x.Origin}, fact{"Targets", x.Targets, ""})
 	}
+	for _, note := range p.Report.Input.Notes {
+		list = append(list, fact{"The row's file", note, ""})
+	}
 	made := ""
 	if !r.Date.IsZero() {
 		made = r.Date.Format("2 January 2006, 15:04 ") + zone(r.Date)

@@ -13,8 +13,7 @@ import (
 )
 
 // openLeNet opens all of MNIST for a network that gpexplain trained on the first
-// 55,000 rows. The next 1,000 are held out. Every
-// fifth of the inputs of another kind is told from every fifth test row.
+// 55,000 rows. The next 1,000 are held out.
 func openLeNet(ctx context.Context, o *options, _ int) (*problem, error) {
 	d, err := openImages(ctx, filepath.Join(o.data, "mnist"), nil)
 	if err != nil {
@@ -26,22 +25,12 @@ func openLeNet(ctx context.Context, o *options, _ int) (*problem, error) {
 	}
 	p := &problem{lik: glm.Categorical{}, members: 2, recipe: recipe{shape: image, layers: leNet5(), delta: 5, file: o.lenet, opt: network.TrainOptions{Epochs: 40, LBFGS: -1}}}
 	p.train, p.valid, p.test = d.trainRows(0, 55000), d.trainRows(55000, 56000), d.testRows(0)
-	turned := everyFifth(p.test.x, 1)
-	for i := range p.test.len() / 5 {
+	turned := mat.DenseCopyOf(p.test.x)
+	for i := range p.test.len() {
 		rotate(turned.RawRowView(i), 28)
 	}
-	p.others = []other{{"Kuzushiji-MNIST", everyFifth(letters, 1)}, {"test digits turned by 90°", turned}}
+	p.others = []other{{"Kuzushiji-MNIST", letters}, {"test digits turned by 90°", turned}}
 	return p, nil
-}
-
-// everyFifth returns every fifth group of size rows of m.
-func everyFifth(m *mat.Dense, size int) *mat.Dense {
-	n, d := m.Dims()
-	out := mat.NewDense(n/5, d, nil)
-	for i := range n / 5 {
-		out.SetRow(i, m.RawRowView(i/size*5*size+i%size))
-	}
-	return out
 }
 
 func leNet5() []network.Layer {
@@ -67,8 +56,7 @@ func (post *posterior) novelty(ctx context.Context, p *problem, dual gp.Latent, 
 	if len(p.others) == 0 {
 		return nil
 	}
-	_, outputs := mean.Dims()
-	test, err := noveltyOf(ctx, p, net, c, everyFifth(p.test.x, 1), everyFifth(mean, 1), everyFifth(cov, outputs))
+	test, err := noveltyOf(ctx, p, net, c, p.test.x, mean, cov)
 	if err != nil {
 		return err
 	}
@@ -82,7 +70,7 @@ func (post *posterior) novelty(ctx context.Context, p *problem, dual gp.Latent, 
 			return err
 		}
 		n := novelty{Set: o.name}
-		for i, to := range []*report.Float{&n.Unscaled, &n.Mutual, &n.Calibrated, &n.Network, &n.Probit} {
+		for i, to := range []*report.Float{&n.Score, &n.Unscaled, &n.Mutual, &n.Calibrated, &n.Network, &n.Probit} {
 			*to = report.Float(glm.AUROC(test[i], out[i]))
 		}
 		post.Others = append(post.Others, n)
@@ -90,39 +78,36 @@ func (post *posterior) novelty(ctx context.Context, p *problem, dual gp.Latent, 
 	return nil
 }
 
-// noveltyOf returns the entropy and the mutual information of the unscaled
-// predictive, the entropy of the calibrated one, of the network, and that of
+// noveltyOf returns the novelty score, the entropy and the mutual information of the
+// unscaled predictive, the entropy of the calibrated one, of the network, and that of
 // the unscaled predictive by the multi-class probit.
-func noveltyOf(ctx context.Context, p *problem, net *network.Network, c *glm.Calibration, x, mean, cov *mat.Dense) ([5][]float64, error) {
-	var out [5][]float64
+func noveltyOf(ctx context.Context, p *problem, net *network.Network, c *glm.Calibration, x, mean, cov *mat.Dense) ([6][]float64, error) {
+	var out [6][]float64
 	unscaled, err := glm.NoveltyOf(ctx, p.link(), p.lik, mean, cov, 0)
 	if err != nil {
 		return out, err
 	}
-	out[0], out[1] = unscaled.Score, unscaled.Mutual
+	out[0], out[2] = unscaled.Score, unscaled.Mutual
 	lik, scaled, err := c.Apply(p.lik, cov)
 	if err != nil {
 		return out, err
 	}
-	calibrated, err := glm.NoveltyOf(ctx, p.link(), lik, mean, scaled, 0)
-	if err != nil {
-		return out, err
-	}
-	out[2] = calibrated.Score
 	f, err := forward(ctx, net, x)
 	if err != nil {
 		return out, err
 	}
-	prob := new(mat.Dense)
-	if err := (glm.MAP{}).PredictTo(prob, nil, p.lik, f, nil); err != nil {
-		return out, err
+	for _, of := range []struct {
+		at        int
+		link      glm.Link
+		lik       glm.Likelihood
+		mean, cov *mat.Dense
+	}{{1, p.link(), p.lik, mean, cov}, {3, p.link(), lik, mean, scaled}, {4, glm.MAP{}, p.lik, f, nil}, {5, glm.Probit{}, p.lik, mean, cov}} {
+		prob := new(mat.Dense)
+		if err := of.link.PredictTo(prob, nil, of.lik, of.mean, of.cov); err != nil {
+			return out, err
+		}
+		out[of.at] = make([]float64, len(out[0]))
+		glm.EntropyTo(out[of.at], prob)
 	}
-	out[3] = make([]float64, len(out[0]))
-	glm.EntropyTo(out[3], prob)
-	if err := (glm.Probit{}).PredictTo(prob, nil, p.lik, mean, cov); err != nil {
-		return out, err
-	}
-	out[4] = make([]float64, len(out[0]))
-	glm.EntropyTo(out[4], prob)
 	return out, nil
 }

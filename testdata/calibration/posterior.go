@@ -173,9 +173,35 @@ func predict(ctx context.Context, post gp.Latent, net *network.Network, x *mat.D
 	return mean, cov, nil
 }
 
+// mostKept is the most rows by which leave-one-out means are found where inducing
+// examples leave out more than looseTrace of the prior variance, as gpexplain does.
+const (
+	mostKept   = 10000
+	looseTrace = .01
+)
+
 // leaveOneOut returns the moments at training rows without the row itself.
-func (p *problem) leaveOneOut(ctx context.Context, dual gp.Dual, net *network.Network, rows []int) (mean, cov *mat.Dense, err error) {
+func (p *problem) leaveOneOut(ctx context.Context, dual gp.Dual, net *network.Network, delta float64, rows []int) (mean, cov *mat.Dense, err error) {
 	_, c, _ := net.Dims()
+	leave := dual.LeaveOneOutTo
+	if s, ok := dual.(*sparse.Posterior); ok && !s.Refitted() && s.TraceError() > looseTrace {
+		prior, err := ntk.NewIsotropic(delta, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		k := ntk.New(prior, net.Theta(), nil)
+		keep, err := gp.Keep(ctx, k, s.Data(), s.Sites(), &gp.KeepOptions{Most: mostKept})
+		if err != nil {
+			return nil, nil, err
+		}
+		kept, err := gp.FitKept(ctx, k, s.Data(), s.Sites(), keep, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		leave = func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+			return s.LeaveOneOutBy(ctx, kept, mean, cov, rows, x)
+		}
+	}
 	mean, cov = mat.NewDense(len(rows), c, nil), mat.NewDense(len(rows)*c, c, nil)
 	_, exact := dual.(*gp.Exact)
 	chunk := 200
@@ -188,7 +214,7 @@ func (p *problem) leaveOneOut(ctx context.Context, dual gp.Dual, net *network.Ne
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := dual.LeaveOneOutTo(ctx, mean.Slice(lo, hi, 0, c).(*mat.Dense), cov.Slice(lo*c, hi*c, 0, c).(*mat.Dense), rows[lo:hi], b); err != nil {
+		if err := leave(ctx, mean.Slice(lo, hi, 0, c).(*mat.Dense), cov.Slice(lo*c, hi*c, 0, c).(*mat.Dense), rows[lo:hi], b); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -243,7 +269,7 @@ func (p *problem) judge(ctx context.Context, net *network.Network, f fit, path s
 	}
 	post.FitSeconds = lap()
 	rows := p.sampled(f.sample)
-	mean, cov, err := p.leaveOneOut(ctx, dual, net, rows)
+	mean, cov, err := p.leaveOneOut(ctx, dual, net, f.delta, rows)
 	if err != nil {
 		return nil, err
 	}

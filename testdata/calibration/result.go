@@ -109,6 +109,7 @@ type heldOut struct {
 // novelty is the AUROC by which inputs of another kind are told from test rows.
 type novelty struct {
 	Set        string       `json:"set"`
+	Score      report.Float `json:"score"`      // by the novelty of package glm
 	Unscaled   report.Float `json:"unscaled"`   // by the entropy of the unscaled predictive
 	Mutual     report.Float `json:"mutual"`     // by its mutual information
 	Calibrated report.Float `json:"calibrated"` // by the entropy of the calibrated predictive

@@ -171,11 +171,11 @@ func table(all []*result, columns []column) string {
 // noveltyTable shows how well inputs of another kind are told from test rows.
 func noveltyTable(all []*result) string {
 	var b strings.Builder
-	b.WriteString("| case | inputs | entropy, s = 1 | mutual information, s = 1 | entropy, calibrated | entropy of the network | entropy by probit, s = 1 |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| case | inputs | novelty | entropy, s = 1 | mutual information, s = 1 | entropy, calibrated | entropy of the network | entropy by probit, s = 1 |\n|---|---|---|---|---|---|---|---|\n")
 	for _, g := range groups(all) {
 		for i, r := range g.results {
 			for _, o := range g.posteriors[i].Others {
-				fmt.Fprintf(&b, "| %s | %s | %.4f | %.4f | %.4f | %.4f | %.4f |\n", r.Case, o.Set, o.Unscaled, o.Mutual, o.Calibrated, o.Network, o.Probit)
+				fmt.Fprintf(&b, "| %s | %s | %.4f | %.4f | %.4f | %.4f | %.4f | %.4f |\n", r.Case, o.Set, o.Score, o.Unscaled, o.Mutual, o.Calibrated, o.Network, o.Probit)
 			}
 		}
 	}

@@ -338,7 +338,8 @@ func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at in
 		Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i), MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i),
 		ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i),
 		Novelty: report.Novelty{Score: report.Float(o.Novelty.Score[i]), MutualInformation: report.Float(o.Novelty.Mutual[i]), Rank: report.Undefined()}}
-	if task.Classes == nil {
+	r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = report.Undefined(), report.Undefined(), report.Undefined(), report.Undefined()
+	if task.Classes == nil && len(f) == 1 {
 		y, expected := problem.Label(rows, at), []float64{0}
 		task.Likelihood.MeanTo(expected, f)
 		r.Expected, r.MAPExpected = report.Float(o.Response.At(i, 0)), report.Float(expected[0])
@@ -348,8 +349,11 @@ func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at in
 }
 
 // distribution returns P(Y < y) + P(Y = y)/2 of a new observation Y of one output
-// with mean m and variance v.
+// with mean m and variance v; NaN where y is.
 func distribution(lik glm.Likelihood, y, m, v float64) float64 {
+	if math.IsNaN(y) {
+		return y
+	}
 	if problem.HasNoise(lik) {
 		noise := []float64{0}
 		lik.VarianceTo(noise, []float64{m})

@@ -21,7 +21,7 @@ import (
 // is --split, nil where it was not given.
 func (q *Posterior) Save(path string, p *problem.Problem, r report.Fit, inputs bool, split *int) error {
 	e, t := p.Examples, p.Task
-	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: t.Classes, Noise: t.Noise,
+	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: t.Classes, ClassNames: t.Names, Noise: t.Noise,
 		Prior: q.kernelPrecision, Factor: q.factor, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
 		Bound: q.Evidence.Bound, SE: report.Float(q.Evidence.StdErr), Fit: r, Inputs: inputs, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved()}
 	if q.preflight != nil {
@@ -38,7 +38,7 @@ func (q *Posterior) Save(path string, p *problem.Problem, r report.Fit, inputs b
 	return store.Write(path, problem.SavedKind, problem.SavedVersion, func(w *store.Writer) error {
 		w.JSON("header", head)
 		if inputs {
-			w.JSON("inputs", problem.StoredRows{Rows: problem.FormatRows(rows.Rows), Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer})
+			w.JSON("inputs", problem.StoredRows{Rows: problem.FormatRows(rows.Rows), Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs})
 			w.Floats("inputs.targets", rows.Targets)
 			w.Bytes("inputs.pixels", rows.Pixels)
 			w.Floats("inputs.features", rows.X)

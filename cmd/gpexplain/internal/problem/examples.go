@@ -70,16 +70,24 @@ type Examples struct {
 	Train   *dataset.Subset
 	Y       *mat.Dense // training targets
 	Scaling *Scaling   // what is done to inputs and targets outside the network
+	id      string     // column that names the rows, "" for none
 	classes []int      // those whose rows are kept; nil keeps all
 }
 
-// openData reads the data, or makes them.
-func openData(ctx context.Context, c *console.Console, f *DataFlags, memory int64) (*dataset.Data, error) {
+// openData reads the data for a model, or makes them.
+func openData(ctx context.Context, c *console.Console, f *DataFlags, m *Model, memory int64) (*dataset.Data, error) {
 	o := f.options(memory)
+	o.ClassNames = append(slices.Clone(o.ClassNames), m.Meta.ClassNames...)
 	o.Progress = c.Show
 	d, err := dataset.Open(ctx, f.name, o)
 	c.ClearBar()
-	return d, err
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range d.Notes {
+		c.Note("%s: %s", d.Source, note)
+	}
+	return d, nil
 }
 
 // newExamples forms the training targets and decides how inputs and targets are
@@ -169,14 +177,6 @@ func (e *Examples) Test(o dataset.SelectOptions) (*dataset.Subset, error) {
 	}
 	o.Classes = e.classes
 	return part.Select(&o)
-}
-
-// Label is the data's own label or target of row i.
-func Label(rows *dataset.Subset, i int) float64 {
-	if rows.Labels != nil {
-		return float64(rows.Labels[i])
-	}
-	return rows.Targets[i]
 }
 
 // Labels are the labels or targets of all rows.

@@ -15,6 +15,7 @@ const (
 	KeyPrecision  = "funcgp.prior_precision"
 	KeyNoise      = "funcgp.noise_variance"
 	KeyClasses    = "funcgp.classes"
+	KeyClassNames = "funcgp.class_names"
 	KeyRows       = "funcgp.train_rows"
 	keyData       = "funcgp.train_data"
 	KeyScaling    = "funcgp.scaling"
@@ -27,6 +28,7 @@ type Metadata struct {
 	Likelihood       string
 	Precision, Noise float64 // 0 where not said
 	Classes          []int
+	ClassNames       []string         // in the order of the outputs
 	Rows             string           // as formatRows writes
 	Data             string           // fingerprint of the training part
 	Scaling          *dataset.Scaling // of the inputs; nil where not said
@@ -56,6 +58,12 @@ func readMetadata(kv map[string]string) (*Metadata, error) {
 	if m.Classes, err = parseClasses(kv[KeyClasses]); err != nil {
 		return nil, bad(KeyClasses)
 	}
+	if m.ClassNames, err = classNamesOf(kv[KeyClassNames]); err != nil {
+		return nil, bad(KeyClassNames)
+	}
+	if m.Classes != nil && m.ClassNames != nil && len(m.Classes) != len(m.ClassNames) {
+		return nil, bad(KeyClassNames)
+	}
 	if m.Scaling, err = dataset.ParseScaling(kv[KeyScaling]); err != nil {
 		return nil, bad(KeyScaling)
 	}
@@ -82,7 +90,7 @@ func positive(text string) (float64, error) {
 func Fingerprint(s *dataset.Set) string {
 	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	for _, v := range s.Labels {
-		fmt.Fprintln(h, v)
+		fmt.Fprintln(h, s.ClassName(v)) // the numbers of words depend on other rows
 	}
 	for _, v := range s.Targets {
 		fmt.Fprintln(h, v)
@@ -105,6 +113,9 @@ func (p *Problem) TrainMetadata(args []string) map[string]string {
 	}
 	if t.Classes != nil {
 		kv[KeyClasses] = FormatInts(t.Classes)
+	}
+	if t.Names != nil {
+		kv[KeyClassNames] = JoinNames(t.Names)
 	}
 	if s := e.Scaling.Inputs; s != nil {
 		kv[KeyScaling] = s.String()
