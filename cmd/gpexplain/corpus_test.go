@@ -15,9 +15,9 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 )
 
-// An exported is a folder of testdata/corpus: a network as PyTorch exports it, data,
+// A corpusCase is a folder of testdata/corpus: a network as PyTorch exports it, data,
 // and PyTorch's own numbers in float64.
-type exported struct {
+type corpusCase struct {
 	dir string
 
 	Case, Likelihood, Target, ID string
@@ -55,9 +55,9 @@ type mistaken struct {
 	GradientNorm  float64 `json:"gradient_norm"`
 }
 
-func corpus(t testing.TB, name string) *exported {
+func corpus(t testing.TB, name string) *corpusCase {
 	t.Helper()
-	e := &exported{dir: filepath.Join("..", "..", "testdata", "corpus", name)}
+	e := &corpusCase{dir: filepath.Join("..", "..", "testdata", "corpus", name)}
 	text, err := os.ReadFile(filepath.Join(e.dir, "expected.json"))
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, e))
@@ -65,7 +65,7 @@ func corpus(t testing.TB, name string) *exported {
 }
 
 // args are the flags that name the model and the data, and nothing else.
-func (e *exported) args() []string {
+func (e *corpusCase) args() []string {
 	args := []string{"--model", filepath.Join(e.dir, "model.onnx"), "--data", filepath.Join(e.dir, e.Train)}
 	if e.Test != "" {
 		args = append(args, "--test-data", filepath.Join(e.dir, e.Test))
@@ -77,7 +77,7 @@ func (e *exported) args() []string {
 }
 
 // decay is the one thing that a file cannot say.
-func (e *exported) decay() []string {
+func (e *corpusCase) decay() []string {
 	if e.WeightDecay == 0 {
 		return nil
 	}
@@ -160,7 +160,7 @@ func rmse(rows []prediction) float64 {
 
 // requireRows compares the first test rows. 1e-9: PyTorch forms the precision of the
 // parameters and its Cholesky factor, gpexplain the kernel of the training rows.
-func (e *exported) requireRows(t *testing.T, rows []prediction) {
+func (e *corpusCase) requireRows(t *testing.T, rows []prediction) {
 	t.Helper()
 	require.Len(t, rows, e.TestRows)
 	for i := range e.Outputs {
@@ -179,7 +179,7 @@ func (e *exported) requireRows(t *testing.T, rows []prediction) {
 }
 
 // requireFit compares what is said of the network and its training rows.
-func (e *exported) requireFit(t *testing.T, f *report.Fit) {
+func (e *corpusCase) requireFit(t *testing.T, f *report.Fit) {
 	t.Helper()
 	require.Equal(t, e.TrainRows, f.Examples)
 	require.Equal(t, e.Parameters, f.Parameters)

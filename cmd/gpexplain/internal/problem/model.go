@@ -67,14 +67,7 @@ func ReadModel(ctx context.Context, c *console.Console, f *ModelFlags) (*Model, 
 	if m.Meta, err = readMetadata(m.Net.Metadata()); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
-	for _, w := range m.Net.Warnings() {
-		// Constants inside a network are ordinary; what is done to the data tells of them.
-		if _, ok := errors.AsType[*network.ConstantsWarning](w); ok {
-			c.Detail("%v", w)
-			continue
-		}
-		c.Warn(w)
-	}
+	c.Remark(m.Net.Warnings()...)
 	return m, nil
 }
 
