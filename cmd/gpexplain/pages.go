@@ -5,10 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
-	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -19,7 +16,6 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -102,7 +98,7 @@ func record(ctx context.Context, p *problem.Problem) (report.Record, error) {
 		return r, err
 	}
 	for _, path := range p.Examples.Data.Files() {
-		sum, err := fileSum(ctx, path)
+		sum, err := problem.FileSum(ctx, path)
 		if err != nil {
 			return r, err
 		}
@@ -121,25 +117,7 @@ func modelSum(ctx context.Context, m *problem.Model) (string, error) {
 		sum := sha256.Sum256(problem.Builtin)
 		return hex.EncodeToString(sum[:]), nil
 	}
-	return fileSum(ctx, m.Path)
-}
-
-// fileSum is the SHA-256 of a regular file, and "" of any other, which cannot be read
-// a second time.
-func fileSum(ctx context.Context, path string) (string, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return "", nil
-	}
-	f, err := inputfile.Open(ctx, path)
-	if err != nil {
-		return "", fmt.Errorf("%s: its checksum: %w", path, err)
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("%s: its checksum: %w", path, err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return problem.FileSum(ctx, m.Path)
 }
 
 // mostTestRows is the largest number of test rows that a page's scores are of.

@@ -23,6 +23,8 @@ type Flags struct {
 	Limits LimitFlags
 
 	Scaling ScalingFlags
+
+	given func(flag string) bool // set by Check: whether a flag was given
 }
 
 // ModelFlags name the network.
@@ -104,6 +106,7 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 // Check refuses values that are wrong without opening any file, and parses
 // lists and sizes.
 func (s *Flags) Check(c *cobra.Command) error {
+	s.given = c.Flags().Changed
 	if err := checkEmpty(c); err != nil {
 		return err
 	}
