@@ -46,7 +46,28 @@ func nameOf(p *problem.Problem, label report.Float) string {
 // trainRows names the training rows in reports.
 func trainRows(p *problem.Problem) report.Rows {
 	train := p.Examples.Train
-	return report.Rows{Index: train.Rows, Label: problem.Labels(train), ID: train.IDs, Classes: p.Task.Labels(), ClassNames: classWords(p)}
+	r := report.Rows{Index: train.Rows, ID: train.IDs, Classes: p.Task.Labels(), ClassNames: classWords(p)}
+	if train.Set.Width() == 1 {
+		r.Label = problem.Labels(train)
+	}
+	return r
+}
+
+// severalOf are the targets of row i of a subset where it has several, else nil.
+func severalOf(rows *dataset.Subset, i int) []report.Float {
+	width := rows.Set.Width()
+	if width < 2 {
+		return nil
+	}
+	return report.Floats(rows.Targets[i*width : (i+1)*width])
+}
+
+// columns are the names of the outputs where there is a target column for each.
+func columns(p *problem.Problem) []string {
+	if list := p.Examples.Data.TargetColumns; len(list) > 1 && len(list) == p.Model.Outputs {
+		return list
+	}
+	return nil
 }
 
 // idOf is the name of row i of a subset, "" where rows have none.

@@ -169,6 +169,9 @@ func unpackRows(v []float64, p *problem.Problem) (rows []report.PredictedRow, ok
 		} else {
 			r.ObservationSD, r.FunctionSD, r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = part[7:8], part[8:9], part[9], part[10], part[11], part[12]
 		}
+		if r.Several = p.Examples.Train.Set.Width() > 1; r.Several {
+			r.ObservationSD, r.FunctionSD = nil, nil // of which only the first was kept
+		}
 		rows = append(rows, r)
 	}
 	return rows, true
