@@ -25,7 +25,7 @@ files; without --model it uses a small built-in one, which tells handwritten 4s
 from 9s.`,
 		Example: `  gpexplain explain                              # a prediction of the built-in network
   gpexplain explain --index 24 --html page.html  # another one, as a page
-  gpexplain train --data digits:2000 --classes 4,9 --out net.onnx
+  gpexplain train --data digits:2000 --classes 4,9 --epochs 5 --lbfgs 20 --out net.onnx
   gpexplain explain --model net.onnx --data digits:2000`,
 		SilenceUsage:  true,
 		SilenceErrors: true,

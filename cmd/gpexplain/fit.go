@@ -49,7 +49,7 @@ The file holds no training inputs unless --with-inputs asks for them; the model
 and the data are needed again, and must be the same.`,
 		example: `  gpexplain fit -o digits.gp
   gpexplain explain --posterior digits.gp --index 24
-  gpexplain fit -o mnist.gp --model lenet.onnx --data mnist --method nystrom --inducing 200 --tune-prior`,
+  gpexplain fit -o mnist.gp --model lenet.onnx --data mnist --method nystrom --tune-prior`,
 		flags: s.add, check: s.check, run: s.run,
 		complete: inference.MethodValues(map[string][]string{"calibrate": inference.Calibrations}),
 	}

@@ -94,7 +94,7 @@ func TestNames(t *testing.T) {
 			flag+" repaid,default contradicts "+model+", whose outputs are by its metadata for the classes default,repaid; leave "+flag+" out")
 	}
 	require.Contains(t, refuse(t, 1, append([]string{"explain", "--classes", "repaid,late"}, args...)...), "--classes: late is not a class of "+data)
-	require.Contains(t, refuse(t, 1, "explain", "--model", model, "--data", data, "--test-data", data, "--target", "income"), "loans.csv:2: column 4 (status): \"repaid\" is not a number")
+	require.Contains(t, refuse(t, 1, "explain", "--model", model, "--data", data, "--test-data", data, "--target", "income"), "loans.csv:2: column 4 (status): \"default\" is not a number")
 }
 
 // Without metadata the outputs are the words in sorted order, and --class-names or
