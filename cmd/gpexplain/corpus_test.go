@@ -209,13 +209,13 @@ func TestCorpusMistakes(t *testing.T) {
 		flags         []string
 		warning       string // what a warning says
 	}{
-		{"standardized-in-graph", "standardized-twice", []string{"--standardize", "yes"}, "--standardize"},
-		{"one-logit", "standardized-twice", []string{"--standardize", "yes"}, "--standardize"},
+		{"standardized-in-graph", "standardized-twice", []string{"--standardize", "yes"}, "--standardize no"},
+		{"one-logit", "standardized-twice", []string{"--standardize", "yes"}, "--standardize no"},
 		{"pictures-in-graph", "standardized-twice", shape, "--standardize"},
-		{"standardized-outside", "not-standardized", []string{"--standardize", "no"}, "--standardize"},
-		{"two-logits", "not-standardized", []string{"--standardize", "no"}, "--standardize"},
-		{"pictures-outside", "not-standardized", []string{"--standardize", "no"}, "--standardize"},
-		{"pictures-colour", "not-standardized", []string{"--standardize", "no"}, "--standardize"},
+		{"standardized-outside", "not-standardized", []string{"--standardize", "no"}, "--standardize yes"},
+		{"two-logits", "not-standardized", []string{"--standardize", "no"}, "--standardize yes"},
+		{"pictures-outside", "not-standardized", []string{"--standardize", "no"}, "--input-mean 0.1307 --input-sd 0.3081"},
+		{"pictures-colour", "not-standardized", []string{"--standardize", "no"}, "--input-mean 0.485,0.456,0.406 --input-sd 0.229,0.224,0.225"},
 		{"house-prices", "targets-not-scaled", []string{"--standardize", "yes", "--target-mean", "0"}, "--target-mean 503159 --target-sd 100011"},
 		{"string-labels", "classes-swapped", []string{"--classes", "repaid,default"}, "--classes default,repaid"},
 		{"standardized-targets", "targets-not-scaled", []string{"--standardize", "yes", "--target-mean", "0"}, "--target-mean 3.5161 --target-sd 0.1165"},

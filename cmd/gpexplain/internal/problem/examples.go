@@ -95,7 +95,6 @@ type Examples struct {
 	Train   *dataset.Subset
 	Y       *mat.Dense // training targets
 	Scaling *Scaling   // what is done to inputs and targets outside the network
-	id      string     // column that names the rows, "" for none
 	classes []int      // those whose rows are kept; nil keeps all
 }
 
@@ -103,6 +102,9 @@ type Examples struct {
 func openData(ctx context.Context, c *console.Console, f *DataFlags, m *Model, memory int64) (*dataset.Data, error) {
 	o := f.options(memory)
 	o.ClassNames = append(slices.Clone(o.ClassNames), m.Meta.ClassNames...)
+	if err := m.Meta.columns(ctx, f.name, o); err != nil {
+		return nil, err
+	}
 	o.Progress = c.Show
 	d, err := dataset.Open(ctx, f.name, o)
 	c.ClearBar()
