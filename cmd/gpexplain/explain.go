@@ -217,7 +217,7 @@ type explained struct {
 	input   report.Input
 	picture report.Picture
 
-	interval []float64 // of a count, set by report: 95 % of new observations lie in it
+	interval []float64 // where 95 % of new observations lie, set by report; nil for classes
 }
 
 // explainedRow is row i of those asked for.
@@ -241,7 +241,9 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	if err != nil {
 		return nil, x.names.ExplainError(err)
 	}
-	x.interval = pred.CountInterval(0)
+	if x.interval, err = interval(ctx, p, pred); err != nil {
+		return nil, x.names.ExplainError(err)
+	}
 	names := trainRows(p)
 	o := &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets(p, batch.F.RawRowView(0), pred, asked), Groups: names.Groups()}
 	if s.html != "" || s.png != "" {
@@ -274,6 +276,7 @@ func (s *explainVerb) write(c *console.Console, p *problem.Problem, a about, row
 	e := p.Examples
 	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(e.Train), Quantity: p.Task.Quantity(e.Data.Target), Invert: e.Data.Images(),
 		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args), Classes: r.Classes, Record: a.record, Spread: a.spread, Interval: x.interval}
+	r.Timings = c.TimingsSoFar()
 	for _, f := range []struct {
 		path  string
 		write func(io.Writer) error
@@ -293,6 +296,19 @@ func (s *explainVerb) write(c *console.Console, p *problem.Problem, a about, row
 	}
 	inference.NoteTuning(c, &r.Fit)
 	return page.WriteText(c.Out, c.Out.Columns())
+}
+
+// interval is the central 95 % interval of a new observation, nil but for a regression
+// of one output.
+func interval(ctx context.Context, p *problem.Problem, pred *inference.Predictions) ([]float64, error) {
+	if p.Task.Classes != nil || p.Model.Outputs > 1 {
+		return nil, nil
+	}
+	var lo, hi mat.Dense
+	if err := glm.IntervalTo(ctx, &lo, &hi, 0.95, pred.Likelihood, pred.Mean, pred.Scaled, 0); err != nil {
+		return nil, err
+	}
+	return []float64{lo.At(0, 0), hi.At(0, 0)}, nil
 }
 
 // numbered is the path of a file about row i: with its number before the ending
