@@ -72,6 +72,8 @@ type Options struct {
 	Checkpoint string             // file to keep the state of a pass in; "" for none
 	Resume     *sparse.Checkpoint // state to go on from; nil starts anew
 	NoReport   bool               // no error report is needed
+
+	leaveOneOut bool // leave-one-out predictions of the training rows follow
 }
 
 // A fit holds what the methods compute a posterior from.
@@ -171,7 +173,7 @@ func (f *fit) prepare(ctx context.Context, keep bool) error {
 	if f.gradient, err = f.residualGradient(ctx); err != nil {
 		return err
 	}
-	f.preflight = f.problem.Preflight(&problem.AtTheta{F: f.sites.F, Pull: f.gradient, Theta: f.theta, Tuned: f.flags.tune != ""})
+	f.preflight = f.problem.Preflight(ctx, &problem.AtTheta{F: f.sites.F, Pull: f.gradient, Theta: f.theta, Tuned: f.flags.tune != ""})
 	if err := f.con.Alarm(f.preflight.Warnings); err != nil {
 		return console.Full(err)
 	}

@@ -93,7 +93,7 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 	s.Scaling.add(c)
 	f.Uint64Var(&s.Limits.Seed, "seed", 0, "seed `N` of training, of --select, --method cg and the error report, and of predict --link mc (default 0)")
 	f.BoolVar(&con.JSON, "json", false, "write JSON to standard output")
-	f.BoolVar(&con.Strict, "strict", false, "exit with status 1 on a warning, and at once on one that the network does not suit the data or the prior")
+	f.BoolVar(&con.Strict, "strict", false, "exit with status 1 on a warning, and at once on one that the network does not suit the data or the prior; what is said on reading the model does not count")
 	f.BoolVar(&con.Quiet, "quiet", false, "write nothing to standard error but an error")
 	f.BoolVar(&con.Verbose, "verbose", false, "say on standard error what is done")
 	f.StringVar(&s.Limits.profile, "profile", "", "write a `KIND` of profile, cpu, mem or trace, to the current directory")

@@ -130,18 +130,25 @@ func inputWays(train *dataset.Subset) ([]way, error) {
 		{words: "pixels from −1 to 1", inputs: one(.5, .5)}, {words: "pixels from 0 to 255", inputs: one(0, 1./255)}, byRows}), nil
 }
 
-// losses returns the loss of one way to scale the inputs, with each way to scale the
-// targets. Outputs that are not finite lose everything.
-func (s *Scaling) losses(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, in way, targets []way) ([]way, error) {
+// outputs are those of the network at some of the training rows, with their positions.
+func (w *way) outputs(ctx context.Context, m *Model, train *dataset.Subset) (f *mat.Dense, at []int, err error) {
 	n := min(train.Len(), fitRows)
-	pos, at := make([]int, n), make([]int, n)
+	pos := make([]int, n)
+	at = make([]int, n)
 	for i := range n {
 		at[i] = i * train.Len() / n
 		pos[i] = train.Pos[at[i]]
 	}
 	x := train.Set.Matrix(pos)
-	in.inputs.Apply(x)
-	f, err := m.Net.Forward(ctx, x)
+	w.inputs.Apply(x)
+	f, err = m.Net.Forward(ctx, x)
+	return f, at, err
+}
+
+// losses returns the loss of one way to scale the inputs, with each way to scale the
+// targets. Outputs that are not finite lose everything.
+func (s *Scaling) losses(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, in way, targets []way) ([]way, error) {
+	f, at, err := in.outputs(ctx, m, train)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
