@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -67,8 +68,8 @@ const (
 //     explain a prediction by.
 //
 // The second and third are skipped where the network records that it was trained on other rows.
-func (p *Problem) Preflight(at *AtTheta) *report.Preflight {
-	l := &look{problem: p, at: at}
+func (p *Problem) Preflight(ctx context.Context, at *AtTheta) *report.Preflight {
+	l := &look{ctx: ctx, problem: p, at: at}
 	l.score()
 	l.known = p.trainedOnThese()
 	r := &report.Preflight{Verdict: "ok", TrainNLL: report.Float(l.nll), LargestInput: report.Float(p.largestInput())}
@@ -114,6 +115,7 @@ func (p *Problem) largestInput() float64 {
 
 // A look is what Preflight sees.
 type look struct {
+	ctx      context.Context
 	problem  *Problem
 	at       *AtTheta
 	known    bool // the network may have been trained on these rows
@@ -284,14 +286,30 @@ func (l *look) slack() float64 {
 func (l *look) cause() string {
 	t := l.problem.Task
 	if order := l.order(); order != nil {
-		return fmt.Sprintf("its outputs agree with the labels where the classes are in another order: give --classes %s", FormatInts(order))
+		return fmt.Sprintf("its outputs agree with the labels where the classes are in another order: give --classes %s", l.problem.classList(order))
 	}
 	if HasNoise(t.Likelihood) {
 		if s := l.slope(); s.better > otherScale {
 			return fmt.Sprintf("it was trained on scaled targets: give --target-mean %.6g --target-sd %.6g", s.mean, s.sd)
 		}
 	}
+	if text := l.otherInputs(); text != "" {
+		return text
+	}
 	return "inputs or labels are not those that it was trained on; most likely the inputs are scaled otherwise: see --standardize, --input-mean and --input-sd"
+}
+
+// classList are classes as --classes takes them: words where the data have words.
+func (p *Problem) classList(classes []int) string {
+	d := p.Examples.Data
+	if d.Names == nil {
+		return FormatInts(classes)
+	}
+	names := make([]string, len(classes))
+	for i, k := range classes {
+		names[i] = d.Names[k]
+	}
+	return JoinNames(names)
 }
 
 // order returns the classes in the order in which the labels agree with the largest
@@ -300,10 +318,17 @@ func (l *look) order() []int {
 	if l.confusion == nil {
 		return nil
 	}
-	k, n := len(l.problem.Task.Classes), len(l.logp)
+	return orderOf(l.confusion, l.logp, l.problem.Examples.Train.Class, l.problem.Task.Classes, l.constant)
+}
+
+// orderOf returns the classes in the order in which the labels of rows, numbers of classes,
+// agree with the largest outputs; nil where that is their order or where they do not
+// agree far better than the best constant.
+func orderOf(confusion *mat.Dense, logp [][]float64, label, classes []int, constant float64) []int {
+	k, n := len(classes), len(logp)
 	to, taken, same := make([]int, k), make([]bool, k), true
 	for y := range k {
-		row := l.confusion.RawRowView(y)
+		row := confusion.RawRowView(y)
 		to[y] = floats.MaxIdx(row)
 		if row[to[y]] == 0 || taken[to[y]] {
 			return nil
@@ -314,15 +339,15 @@ func (l *look) order() []int {
 		return nil
 	}
 	nll := 0.0
-	for i, y := range l.problem.Examples.Train.Class {
-		nll -= l.logp[i][to[y]] / float64(n)
+	for i, y := range label {
+		nll -= logp[i][to[y]] / float64(n)
 	}
-	if nll > .75*l.constant {
+	if nll > .75*constant {
 		return nil
 	}
 	order := make([]int, k)
 	for y, j := range to {
-		order[j] = l.problem.Task.Classes[y]
+		order[j] = classes[y]
 	}
 	return order
 }
@@ -334,8 +359,10 @@ type affine struct {
 }
 
 // slope fits the targets by an affine function of the output, for one output.
-func (l *look) slope() affine {
-	f, y := l.at.F, l.problem.Examples.Y
+func (l *look) slope() affine { return slopeOf(l.at.F, l.problem.Examples.Y) }
+
+// slopeOf fits targets by an affine function of one output; it is zero for several.
+func slopeOf(f, y *mat.Dense) affine {
 	n, c := f.Dims()
 	if c != 1 || y.RawMatrix().Cols != 1 || n < 3 {
 		return affine{}
@@ -387,9 +414,17 @@ func (l *look) balances(misfit bool) {
 		}
 		l.warn("%s, but they are one at another: %s%s", at, implied, hint)
 	case l.held < vanished:
-		l.warn("the outputs are saturated: the residuals of the training rows have vanished, and hold the parameters by %.2g of what the prior of precision %.4g pulls at them, so that there is little to explain a prediction by; the network was trained without weight decay, or its inputs are scaled otherwise: see --standardize, --input-mean and --input-sd", l.held, t.Precision)
+		cause := l.otherInputs()
+		if cause == "" {
+			cause = "the network was trained without weight decay, or its inputs are scaled otherwise: see --standardize, --input-mean and --input-sd"
+		}
+		l.warn("the outputs are saturated: the residuals of the training rows have vanished, and hold the parameters by %.2g of what the prior of precision %.4g pulls at them, so that there is little to explain a prediction by: %s", l.held, t.Precision, cause)
 	default:
-		l.warn("%s, nor at any other: training did not run to its end or had no weight decay, or inputs are scaled otherwise (see --standardize, --input-mean and --input-sd), or the rows are not those of the training; --tune-prior loo chooses a precision for a refit", at)
+		cause := l.otherInputs()
+		if cause == "" {
+			cause = "training did not run to its end or had no weight decay, or inputs are scaled otherwise (see --standardize, --input-mean and --input-sd), or the rows are not those of the training; --tune-prior loo chooses a precision for a refit"
+		}
+		l.warn("%s, nor at any other: %s", at, cause)
 	}
 }
 
