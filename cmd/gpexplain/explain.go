@@ -224,7 +224,7 @@ type explained struct {
 func explainedRow(p *problem.Problem, rows *problem.Asked, i int) *explained {
 	e, label := p.Examples, report.Float(problem.Label(rows.Subset, i))
 	x := &explained{names: problem.NamesOf(rows.Subset, i, i+1), x: e.Inputs(rows.Subset, i, i+1), picture: e.Picture(rows.Subset, i),
-		input: report.Input{Split: rows.Set.Part, Index: report.Index(rows.Rows[i]), Label: label, LabelName: nameOf(p, label), ID: idOf(rows.Subset, i), File: rows.File}}
+		input: report.Input{Split: rows.Set.Part, Index: report.Index(rows.Rows[i]), Label: label, LabelName: nameOf(p, label), ID: idOf(rows.Subset, i), File: rows.File, Targets: severalOf(rows.Subset, i)}}
 	if rows.File != "" && rows.Len() == 1 {
 		x.names, x.input.Index, x.input.Notes = problem.NamesOfFile(rows.File), -1, rows.Notes
 	}
@@ -274,8 +274,8 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 // standard output last, so that its timings cover the rest.
 func (s *explainVerb) write(c *console.Console, p *problem.Problem, a about, rows *problem.Asked, i int, x *explained, r *report.Report) error {
 	e := p.Examples
-	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(e.Train), Quantity: p.Task.Quantity(e.Data.Target), Invert: e.Data.Images(),
-		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args), Classes: r.Classes, Record: a.record, Spread: a.spread, Interval: x.interval}
+	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(e.Train), Quantity: p.Task.Quantity(e.Data.Target), Invert: e.Grey(),
+		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args), Classes: r.Classes, Columns: columns(p), Record: a.record, Spread: a.spread, Interval: x.interval}
 	r.Timings = c.TimingsSoFar()
 	for _, f := range []struct {
 		path  string

@@ -116,7 +116,7 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	if q.Tuning != nil {
 		r.Trials = q.Tuning.Trials
 	}
-	if err := q.Save(s.out, p, r.Fit, s.inputs, s.common.Data.Split); err != nil {
+	if err := q.Save(ctx, s.out, p, r.Fit, s.inputs, s.common.Data.Split); err != nil {
 		return err
 	}
 	if err := inference.RemoveCheckpoint(s.checkpoint); err != nil {

@@ -62,7 +62,10 @@ func inspect(ctx context.Context, c *console.Console, f *problem.ModelFlags) err
 	}
 	d := m.Net.Describe()
 	out := inspection{Schema: "funcgp/inspect/1", Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Operators: map[string]int{},
-		Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Metadata: m.Net.Metadata(), Warnings: append([]string{}, c.Warnings...)}
+		Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Metadata: m.Net.Metadata(), Warnings: []string{}}
+	for _, w := range m.Net.Warnings() {
+		out.Warnings = append(out.Warnings, w.Error())
+	}
 	for _, o := range d.Operators {
 		out.Operators[o.Name] = o.Count
 	}

@@ -237,7 +237,7 @@ func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.
 	sum := total.summary(rows, q.Report(p, c.Warnings))
 	e := p.Examples
 	total.all.Fit = sum.Fit
-	page := &report.PredictionPage{Predictions: total.all, Quantity: console.OneLine(console.Cut(e.Data.Target, 40)), Test: e.Pictures(rows), Train: e.Pictures(e.Train), Invert: e.Data.Images(),
+	page := &report.PredictionPage{Predictions: total.all, Quantity: console.OneLine(console.Cut(e.Data.Target, 40)), Test: e.Pictures(rows), Train: e.Pictures(e.Train), Invert: e.Grey(),
 		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
 	if s.csv != "" {
 		c.Detail("wrote %s", s.csv)
@@ -289,6 +289,8 @@ type prediction struct {
 	FunctionSD      []report.Float `json:"function_sd,omitempty"`
 
 	Novelty report.Novelty `json:"novelty"`
+
+	Targets []report.Float `json:"targets,omitempty"` // where a row has several
 
 	// Where classes or rows have names.
 	ID        string   `json:"id,omitempty"`
@@ -350,7 +352,7 @@ func predictTile(ctx context.Context, p *problem.Problem, q *inference.Posterior
 		r.Interval, r.Set, r.ID = regions[i].Interval, regions[i].Set, idOf(rows, lo+i)
 		line := &prediction{Schema: "funcgp/predict-row/1", Index: rows.Rows[lo+i], Label: r.Label, Class: r.Class, Probability: r.Probability, MAPProbability: r.MAPProbability,
 			Mean: r.Mean, Covariance: inference.CovarianceOf(pred.Cov, i), ObservationMean: inference.RowOf(pred.Response, i), ObservationSD: r.ObservationSD, FunctionSD: r.FunctionSD, Novelty: r.Novelty, Interval: r.Interval, Set: r.Set,
-			ID: r.ID, LabelName: nameOf(p, r.Label), ClassName: nameOf(p, r.Class), Classes: total.classes, row: r}
+			Targets: severalOf(rows, lo+i), ID: r.ID, LabelName: nameOf(p, r.Label), ClassName: nameOf(p, r.Class), Classes: total.classes, row: r}
 		total.all.Add(r)
 		if err := take(line); err != nil {
 			return err

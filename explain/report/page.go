@@ -20,6 +20,9 @@ type Page struct {
 	// Quantity names an output of a regression, such as "log rate"; empty means
 	// "prediction".
 	Quantity string
+	// Columns are the names of the outputs of a regression of several targets; nil
+	// numbers them.
+	Columns []string
 	// Terms says which contributions are listed, Value or Raw.
 	Terms gp.Terms
 	// Test is the picture of the explained row, and Train returns that of a

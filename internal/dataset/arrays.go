@@ -45,7 +45,7 @@ func openNumPy(ctx context.Context, path string, o *OpenOptions) (*Data, error) 
 		return nil, &Error{File: path, Problem: "a split was asked for", Remedy: "splits need data from a .csv file; save the parts as arrays x_train, x_valid and x_test"}
 	}
 	ext := filepath.Ext(path)
-	d := &Data{Name: strings.TrimSuffix(filepath.Base(path), ext), Source: path}
+	d := &Data{Name: strings.TrimSuffix(filepath.Base(path), ext), Source: path, ID: o.ID}
 	parts := []*part{{name: "train"}, {name: "valid"}, {name: "test"}}
 	var first *table
 	for i, file := range []string{path, o.ValidFile, o.TestFile} {

@@ -336,7 +336,7 @@ func (o *Predictions) observe() error {
 // densities and the rank of its novelty are left to the caller.
 func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at int) *report.PredictedRow {
 	f := o.Network.RawRowView(i)
-	r := &report.PredictedRow{Index: report.Index(rows.Rows[at]), Label: report.Float(problem.Label(rows, at)), Class: task.Class(f),
+	r := &report.PredictedRow{Index: report.Index(rows.Rows[at]), Label: report.Float(problem.Label(rows, at)), Several: rows.Set.Width() > 1, Class: task.Class(f),
 		Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i), MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i),
 		ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i),
 		Novelty: report.Novelty{Score: report.Float(o.Novelty.Score[i]), MutualInformation: report.Float(o.Novelty.Mutual[i]), Rank: report.Undefined()}}

@@ -26,14 +26,39 @@ func (e *Examples) Pictures(rows *dataset.Subset) func(row report.Index) report.
 // the file.
 func (e *Examples) Picture(rows *dataset.Subset, i int) report.Picture {
 	if e.Data.Images() {
-		return Gray(e.Data, rows.Image(i))
+		return Pixels(e.Data, rows.Image(i))
 	}
 	return report.Picture{Names: e.Data.Columns, Values: rows.Set.Matrix([]int{rows.Pos[i]}).RawRowView(0)}
 }
 
-// Gray is a picture of the size of the data.
-func Gray(d *dataset.Data, pixels []byte) report.Picture {
-	return report.Gray(pixels, d.Shape[len(d.Shape)-1], d.Shape[len(d.Shape)-2])
+// Grey tells whether the inputs are grey pictures, which pages show as dark ink on
+// paper.
+func (e *Examples) Grey() bool {
+	d := e.Data
+	return d.Images() && Elements(d.Shape) == d.Shape[len(d.Shape)-1]*d.Shape[len(d.Shape)-2]
+}
+
+// Pixels is a picture of the size of the data: in colour of three channels, and of
+// other numbers of channels their mean in grey.
+func Pixels(d *dataset.Data, pixels []byte) report.Picture {
+	w, h := d.Shape[len(d.Shape)-1], d.Shape[len(d.Shape)-2]
+	size := w * h
+	switch channels := len(pixels) / size; channels {
+	case 1:
+		return report.Gray(pixels, w, h)
+	case 3:
+		return report.RGB(pixels, w, h)
+	default:
+		grey := make([]byte, size)
+		for i := range grey {
+			sum := 0
+			for c := range channels {
+				sum += int(pixels[c*size+i])
+			}
+			grey[i] = byte(sum / channels)
+		}
+		return report.Gray(grey, w, h)
+	}
 }
 
 // Inducing linearizes the inducing examples by themselves, so that they are
@@ -70,7 +95,6 @@ type Examples struct {
 	Train   *dataset.Subset
 	Y       *mat.Dense // training targets
 	Scaling *Scaling   // what is done to inputs and targets outside the network
-	id      string     // column that names the rows, "" for none
 	classes []int      // those whose rows are kept; nil keeps all
 }
 
@@ -78,6 +102,9 @@ type Examples struct {
 func openData(ctx context.Context, c *console.Console, f *DataFlags, m *Model, memory int64) (*dataset.Data, error) {
 	o := f.options(memory)
 	o.ClassNames = append(slices.Clone(o.ClassNames), m.Meta.ClassNames...)
+	if err := m.Meta.columns(ctx, f.name, o); err != nil {
+		return nil, err
+	}
 	o.Progress = c.Show
 	d, err := dataset.Open(ctx, f.name, o)
 	c.ClearBar()

@@ -23,6 +23,8 @@ type Flags struct {
 	Limits LimitFlags
 
 	Scaling ScalingFlags
+
+	given func(flag string) bool // set by Check: whether a flag was given
 }
 
 // ModelFlags name the network.
@@ -40,6 +42,7 @@ type DataFlags struct {
 	id                            string
 	ClassText, classNameText      string
 	classList, classNames         []string // parsed from the texts by check
+	remembered                    bool     // the data may be those of a saved posterior
 }
 
 // TaskFlags say what the outputs mean. A nil number was not given.
@@ -104,6 +107,8 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 // Check refuses values that are wrong without opening any file, and parses
 // lists and sizes.
 func (s *Flags) Check(c *cobra.Command) error {
+	s.given = c.Flags().Changed
+	s.Data.remembered = s.given("posterior") && !s.given("data")
 	if err := checkEmpty(c); err != nil {
 		return err
 	}
@@ -184,7 +189,7 @@ func (s *DataFlags) check(c *cobra.Command, likelihood string, memory int64) err
 			return console.Usagef("--likelihood %s is for two classes, not %d", likelihood, len(s.classList))
 		}
 	}
-	if kind, _, _ := strings.Cut(s.name, ":"); kind == "digits" {
+	if kind, _, _ := strings.Cut(s.name, ":"); kind == "digits" && !s.remembered {
 		if _, err := dataset.Open(context.Background(), s.name, s.options(memory)); err != nil {
 			return console.Usagef("--data %v", err)
 		}

@@ -105,7 +105,7 @@ func (s *RowFlags) Select(ctx context.Context, c *console.Console, p *Problem, c
 
 // inputs reads the rows of --input, and says what was done to them.
 func (s *RowFlags) inputs(ctx context.Context, c *console.Console, p *Problem) (*Asked, error) {
-	o := &dataset.InputOptions{Like: p.Examples.Data, ID: p.Examples.id, MaxBytes: gp.MemoryBudget(p.Limits.Memory)}
+	o := &dataset.InputOptions{Like: p.Examples.Data, ID: p.Examples.Data.ID, MaxBytes: gp.MemoryBudget(p.Limits.Memory)}
 	switch s.invert {
 	case "yes":
 		o.Invert = picture.Yes

@@ -92,7 +92,7 @@ func (s *DataFlags) checkNames() error {
 // checkNumber refuses a class of built-in data that is no number.
 func (s *DataFlags) checkNumber(flag, class string) error {
 	kind, _, _ := strings.Cut(s.name, ":")
-	if _, err := strconv.Atoi(class); err != nil && (kind == "digits" || s.name == "mnist") {
+	if _, err := strconv.Atoi(class); err != nil && !s.remembered && (kind == "digits" || s.name == "mnist") {
 		return console.Usagef("%s %q: the classes of --data %s are digits, such as 4,9", flag, class, s.name)
 	}
 	return nil

@@ -284,7 +284,7 @@ func (l *look) slack() float64 {
 func (l *look) cause(ctx context.Context) string {
 	t := l.problem.Task
 	if order := l.order(); order != nil {
-		return fmt.Sprintf("its outputs agree with the labels where the classes are in another order: give --classes %s", FormatInts(order))
+		return fmt.Sprintf("its outputs agree with the labels where the classes are in another order: give --classes %s", l.problem.classList(order))
 	}
 	if HasNoise(t.Likelihood) {
 		if s := l.slope(); s.better > otherScale {
@@ -295,6 +295,19 @@ func (l *look) cause(ctx context.Context) string {
 		return text
 	}
 	return "inputs or labels are not those that it was trained on; most likely the inputs are scaled otherwise: see --standardize, --input-mean and --input-sd"
+}
+
+// classList are classes as --classes takes them: words where the data have words.
+func (p *Problem) classList(classes []int) string {
+	d := p.Examples.Data
+	if d.Names == nil {
+		return FormatInts(classes)
+	}
+	names := make([]string, len(classes))
+	for i, k := range classes {
+		names[i] = d.Names[k]
+	}
+	return JoinNames(names)
 }
 
 // order returns the classes in the order in which the labels agree with the largest

@@ -22,20 +22,25 @@ type Problem struct {
 	Examples *Examples
 	Saved    *SavedFile // the posterior to answer from; nil where one is fitted
 	Limits   LimitFlags
+
+	flags *Flags // from which the problem was read; nil for a model that is still to be trained
 }
 
 // Open reads the model, the saved posterior of a file if it is not "",
 // and the data, and decides what the outputs mean and which rows to train on.
 func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile string) (*Problem, error) {
-	m, err := ReadModel(ctx, c, &f.Model)
-	if err != nil {
-		return nil, err
-	}
 	var saved *SavedFile
+	var err error
 	if posteriorFile != "" {
 		if saved, err = openSaved(ctx, c, posteriorFile, f); err != nil {
 			return nil, err
 		}
+	}
+	m, err := ReadModel(ctx, c, &f.Model)
+	if err != nil {
+		return nil, err
+	}
+	if saved != nil {
 		m = m.withMetadata(saved.metadata(m.Meta))
 	}
 	d, err := openData(ctx, c, &f.Data, m, f.Limits.Memory)
@@ -46,7 +51,7 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 		return nil, err
 	}
 	if want, _, _ := m.Net.Dims(); Elements(d.Shape) != want {
-		return nil, fmt.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give --data that the model was trained on", d.Source, Elements(d.Shape), d.Shape, m.Name, want, m.Net.InputShape())
+		return nil, fmt.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give --data that the model was trained on%s", d.Source, Elements(d.Shape), d.Shape, m.Name, want, m.Net.InputShape(), columnsHint(d))
 	}
 	t, err := chooseTask(&f.Task, &f.Data, m, d)
 	if err != nil && saved != nil {
@@ -63,8 +68,7 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 	if err != nil {
 		return nil, err
 	}
-	e.id = f.Data.id
-	p := &Problem{m, t, e, saved, f.Limits}
+	p := &Problem{m, t, e, saved, f.Limits, f}
 	return p, p.setDecay(ctx, f.Task.WeightDecay)
 }
 
@@ -109,7 +113,14 @@ func OpenToTrain(ctx context.Context, c *console.Console, f *Flags, name string,
 	if err != nil {
 		return nil, err
 	}
-	e.id = f.Data.id
 	p := &Problem{Model: m, Task: t, Examples: e, Limits: f.Limits}
 	return p, p.setDecay(ctx, f.Task.WeightDecay)
+}
+
+// columnsHint says how to tell features from other columns of a table.
+func columnsHint(d *dataset.Data) string {
+	if d.Images() {
+		return ""
+	}
+	return ", its target columns with --target, and a column that names the rows with --id"
 }

@@ -51,7 +51,9 @@ type SavedHeader struct {
 	Scaling    SavedScaling `json:"scaling"`
 
 	CalibrationWarnings []string `json:"calibration_warnings"` // those of Fit are others
-	PreflightWarnings   []string `json:"preflight_warnings"`   // also among those of Fit
+
+	Remembered        *Remembered `json:"remembered,omitempty"` // nil where an older version wrote the file
+	PreflightWarnings []string    `json:"preflight_warnings"`   // also among those of Fit
 }
 
 // A SavedScaling is what is done to inputs and targets, as dataset.Scaling writes
@@ -111,6 +113,9 @@ func openSaved(ctx context.Context, c *console.Console, path string, f *Flags) (
 		return nil, err
 	}
 	h := &v.Header
+	if err := h.Remembered.recall(ctx, path, f); err != nil {
+		return nil, err
+	}
 	if now := SplitNumber(f.Data.Split); h.Inputs && h.Split != now {
 		return nil, fmt.Errorf("%s: its training rows are those of --split %s, not of %s: some would be test rows; give the same split", path, splitText(h.Split), splitText(now))
 	}
