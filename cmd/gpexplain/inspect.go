@@ -26,8 +26,7 @@ the kind of Jacobian block of each parameter, what is not a parameter, its
 metadata and the warnings on reading it. No data are opened.`,
 		example: "  gpexplain inspect --model net.onnx",
 		run:     func(ctx context.Context, c *console.Console) error { return inspect(ctx, c, &common.Model) },
-		omit: []string{"data", "classes", "train-count", "train-index", "target", "split", "test-data", "valid-data", "likelihood", "standardize", "input-mean", "input-sd", "target-mean", "target-sd",
-			"prior-precision", "noise-variance", "seed", "max-memory"},
+		only:    []string{"model", "freeze", "learn", "json", "strict", "quiet", "verbose", "profile", "workers"},
 	}
 	return v.command(con, &common)
 }
