@@ -176,6 +176,20 @@ func (o *InputOptions) pictureOptions(name string) (*picture.Options, error) {
 	return p, nil
 }
 
+// Dark reports whether the border of the images is dark on average.
+func (d *Data) Dark() bool {
+	for _, s := range d.parts() {
+		if s.n > 0 && s.Images() {
+			sum, border := 0.0, s.border()
+			for _, v := range border {
+				sum += v
+			}
+			return sum < 127.5*float64(len(border))
+		}
+	}
+	return false
+}
+
 // mostBorders is the number of rows whose borders are looked at.
 const mostBorders = 1000
 

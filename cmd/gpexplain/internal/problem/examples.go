@@ -3,6 +3,8 @@ package problem
 import (
 	"context"
 	"fmt"
+	"image"
+	"image/color"
 	"slices"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
@@ -26,14 +28,41 @@ func (e *Examples) Pictures(rows *dataset.Subset) func(row report.Index) report.
 // the file.
 func (e *Examples) Picture(rows *dataset.Subset, i int) report.Picture {
 	if e.Data.Images() {
-		return Gray(e.Data, rows.Image(i))
+		return shown(e.Data, rows.Image(i))
 	}
 	return report.Picture{Names: e.Data.Columns, Values: rows.Set.Matrix([]int{rows.Pos[i]}).RawRowView(0)}
 }
 
-// Gray is a picture of the size of the data.
-func Gray(d *dataset.Data, pixels []byte) report.Picture {
-	return report.Gray(pixels, d.Shape[len(d.Shape)-1], d.Shape[len(d.Shape)-2])
+// shown is a picture of the size of the data: in colour where there are three
+// channels, else the mean of the channels.
+func shown(d *dataset.Data, pixels []byte) report.Picture {
+	h, w := d.Shape[len(d.Shape)-2], d.Shape[len(d.Shape)-1]
+	channels := len(pixels) / (h * w)
+	if channels == 1 {
+		return report.Gray(pixels, w, h)
+	}
+	if channels == 3 {
+		img := image.NewRGBA(image.Rect(0, 0, w, h))
+		for i := range h * w {
+			img.Set(i%w, i/w, color.RGBA{pixels[i], pixels[h*w+i], pixels[2*h*w+i], 255})
+		}
+		return report.Picture{Image: img}
+	}
+	mean := make([]byte, h*w)
+	for i := range mean {
+		sum := 0
+		for c := range channels {
+			sum += int(pixels[c*h*w+i])
+		}
+		mean[i] = byte(sum / channels)
+	}
+	return report.Gray(mean, w, h)
+}
+
+// Ink tells whether 255 is ink in the pictures, as in MNIST, so that a light page
+// shows them inverted: grey pictures whose border is dark.
+func (e *Examples) Ink() bool {
+	return e.Data.Images() && len(e.Data.Shape) == 3 && e.Data.Shape[0] == 1 && e.Data.Dark()
 }
 
 // Inducing linearizes the inducing examples by themselves, so that they are
