@@ -7,8 +7,10 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
@@ -60,7 +62,7 @@ type verb struct {
 	check                      func(c *cobra.Command) error                          // looks at their values without opening a file
 	run                        func(ctx context.Context, con *console.Console) error // does the work
 	complete                   map[string][]string                                   // values of its own flags
-	omit                       []string                                              // common flags that mean nothing to it: taken, not listed
+	only                       []string                                              // common flags that mean something to it, nil for all; the others are taken, not listed
 }
 
 // command makes the verb a command that speaks on con and takes the common
@@ -72,8 +74,8 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 		v.flags(c)
 	}
 	common.Add(c, con, v.name != "train")
-	for _, name := range v.omit {
-		c.Flags().Lookup(name).Hidden = true
+	if v.only != nil {
+		c.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(v.only, f.Name) })
 	}
 	c.SetUsageFunc(usage)
 	for _, list := range []map[string][]string{v.complete, problem.CommonValues} {

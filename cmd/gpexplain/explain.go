@@ -274,7 +274,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 // standard output last, so that its timings cover the rest.
 func (s *explainVerb) write(c *console.Console, p *problem.Problem, a about, rows *problem.Asked, i int, x *explained, r *report.Report) error {
 	e := p.Examples
-	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(e.Train), Quantity: p.Task.Quantity(e.Data.Target), Invert: e.Ink(),
+	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(e.Train), Quantity: p.Task.Quantity(e.Data.Target), Invert: e.Grey(),
 		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args), Classes: r.Classes, Columns: columns(p), Record: a.record, Spread: a.spread, Interval: x.interval}
 	r.Timings = c.TimingsSoFar()
 	for _, f := range []struct {

@@ -135,8 +135,11 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 
 // text prints the report.
 func (r *fitReport) text(out io.Writer, q *inference.Posterior) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	f := &r.Fit
+	if err := inference.AlarmsText(out, f); err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "posterior\t%s, of %d training rows, %d outputs, %d parameters\n", inference.MethodNames[f.Method], f.Examples, f.Outputs, f.Parameters)
 	if f.Tuning != nil {
 		fmt.Fprintf(w, "prior precision\t%s\n", inference.TuningText(f.Tuning, float64(f.PriorPrecision)))

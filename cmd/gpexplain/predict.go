@@ -237,7 +237,7 @@ func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.
 	sum := total.summary(rows, q.Report(p, c.Warnings))
 	e := p.Examples
 	total.all.Fit = sum.Fit
-	page := &report.PredictionPage{Predictions: total.all, Quantity: console.OneLine(console.Cut(e.Data.Target, 40)), Test: e.Pictures(rows), Train: e.Pictures(e.Train), Invert: e.Ink(),
+	page := &report.PredictionPage{Predictions: total.all, Quantity: console.OneLine(console.Cut(e.Data.Target, 40)), Test: e.Pictures(rows), Train: e.Pictures(e.Train), Invert: e.Grey(),
 		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
 	if s.csv != "" {
 		c.Detail("wrote %s", s.csv)

@@ -3,8 +3,6 @@ package problem
 import (
 	"context"
 	"fmt"
-	"image"
-	"image/color"
 	"slices"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
@@ -28,41 +26,39 @@ func (e *Examples) Pictures(rows *dataset.Subset) func(row report.Index) report.
 // the file.
 func (e *Examples) Picture(rows *dataset.Subset, i int) report.Picture {
 	if e.Data.Images() {
-		return shown(e.Data, rows.Image(i))
+		return Pixels(e.Data, rows.Image(i))
 	}
 	return report.Picture{Names: e.Data.Columns, Values: rows.Set.Matrix([]int{rows.Pos[i]}).RawRowView(0)}
 }
 
-// shown is a picture of the size of the data: in colour where there are three
-// channels, else the mean of the channels.
-func shown(d *dataset.Data, pixels []byte) report.Picture {
-	h, w := d.Shape[len(d.Shape)-2], d.Shape[len(d.Shape)-1]
-	channels := len(pixels) / (h * w)
-	if channels == 1 {
-		return report.Gray(pixels, w, h)
-	}
-	if channels == 3 {
-		img := image.NewRGBA(image.Rect(0, 0, w, h))
-		for i := range h * w {
-			img.Set(i%w, i/w, color.RGBA{pixels[i], pixels[h*w+i], pixels[2*h*w+i], 255})
-		}
-		return report.Picture{Image: img}
-	}
-	mean := make([]byte, h*w)
-	for i := range mean {
-		sum := 0
-		for c := range channels {
-			sum += int(pixels[c*h*w+i])
-		}
-		mean[i] = byte(sum / channels)
-	}
-	return report.Gray(mean, w, h)
+// Grey tells whether the inputs are grey pictures, light on dark as in MNIST, which
+// pages show as dark ink on paper.
+func (e *Examples) Grey() bool {
+	d := e.Data
+	return d.Images() && Elements(d.Shape) == d.Shape[len(d.Shape)-1]*d.Shape[len(d.Shape)-2] && d.Dark()
 }
 
-// Ink tells whether 255 is ink in the pictures, as in MNIST, so that a light page
-// shows them inverted: grey pictures whose border is dark.
-func (e *Examples) Ink() bool {
-	return e.Data.Images() && len(e.Data.Shape) == 3 && e.Data.Shape[0] == 1 && e.Data.Dark()
+// Pixels is a picture of the size of the data: in colour of three channels, and of
+// other numbers of channels their mean in grey.
+func Pixels(d *dataset.Data, pixels []byte) report.Picture {
+	w, h := d.Shape[len(d.Shape)-1], d.Shape[len(d.Shape)-2]
+	size := w * h
+	switch channels := len(pixels) / size; channels {
+	case 1:
+		return report.Gray(pixels, w, h)
+	case 3:
+		return report.RGB(pixels, w, h)
+	default:
+		grey := make([]byte, size)
+		for i := range grey {
+			sum := 0
+			for c := range channels {
+				sum += int(pixels[c*size+i])
+			}
+			grey[i] = byte(sum / channels)
+		}
+		return report.Gray(grey, w, h)
+	}
 }
 
 // Inducing linearizes the inducing examples by themselves, so that they are

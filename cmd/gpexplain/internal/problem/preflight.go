@@ -69,7 +69,7 @@ const (
 //
 // The second and third are skipped where the network records that it was trained on other rows.
 func (p *Problem) Preflight(ctx context.Context, at *AtTheta) *report.Preflight {
-	l := &look{ctx: ctx, problem: p, at: at}
+	l := &look{problem: p, at: at}
 	l.score()
 	l.known = p.trainedOnThese()
 	r := &report.Preflight{Verdict: "ok", TrainNLL: report.Float(l.nll), LargestInput: report.Float(p.largestInput())}
@@ -80,8 +80,8 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) *report.Preflight 
 	}
 	l.pull()
 	r.GradientNorm = report.Float(l.gradient)
-	l.fits()
-	l.balances(len(l.warnings) > 0)
+	l.fits(ctx)
+	l.balances(ctx, len(l.warnings) > 0)
 	l.noise()
 	if r.Warnings = l.warnings; len(r.Warnings) > 0 {
 		r.Verdict = "warning"
@@ -115,7 +115,6 @@ func (p *Problem) largestInput() float64 {
 
 // A look is what Preflight sees.
 type look struct {
-	ctx      context.Context
 	problem  *Problem
 	at       *AtTheta
 	known    bool // the network may have been trained on these rows
@@ -248,23 +247,22 @@ func (l *look) pull() {
 }
 
 // fits looks at the predictions.
-func (l *look) fits() {
+func (l *look) fits(ctx context.Context) {
 	t := l.problem.Task
 	rows := fmt.Sprintf("its own %d training rows", l.at.F.RawMatrix().Rows)
 	if !l.known {
 		rows = fmt.Sprintf("these %d training rows", l.at.F.RawMatrix().Rows)
 	}
-	cause := l.cause()
 	worse := l.nll-l.constant > l.slack()
 	switch {
 	case t.Classes != nil && worse:
-		l.warn("on %s the network predicts worse than the shares of the classes do (accuracy %.3g, NLL %.4g, shares %.4g): %s", rows, l.accuracy, l.nll, l.constant, cause)
+		l.warn("on %s the network predicts worse than the shares of the classes do (accuracy %.3g, NLL %.4g, shares %.4g): %s", rows, l.accuracy, l.nll, l.constant, l.cause(ctx))
 	case worse:
-		l.warn("on %s the network predicts worse than their mean does (RMSE %.4g, NLL %.4g, mean %.4g): %s", rows, l.rmse, l.nll, l.constant, cause)
+		l.warn("on %s the network predicts worse than their mean does (RMSE %.4g, NLL %.4g, mean %.4g): %s", rows, l.rmse, l.nll, l.constant, l.cause(ctx))
 	case l.known && l.excess > max(sureExcess, 4*l.excessSE):
-		l.warn("on %s the network is surer than right (accuracy %.3g, NLL %.4g, by its own probabilities %.4g), which a trained network is not: %s", rows, l.accuracy, l.nll, l.nll-l.excess, cause)
+		l.warn("on %s the network is surer than right (accuracy %.3g, NLL %.4g, by its own probabilities %.4g), which a trained network is not: %s", rows, l.accuracy, l.nll, l.nll-l.excess, l.cause(ctx))
 	case HasNoise(t.Likelihood) && l.slope().better > otherScale:
-		l.warn("on %s the network's outputs follow the targets on another scale (RMSE %.4g): %s", rows, l.rmse, cause)
+		l.warn("on %s the network's outputs follow the targets on another scale (RMSE %.4g): %s", rows, l.rmse, l.cause(ctx))
 	}
 }
 
@@ -283,20 +281,33 @@ func (l *look) slack() float64 {
 }
 
 // cause is what may have gone wrong with inputs and targets.
-func (l *look) cause() string {
+func (l *look) cause(ctx context.Context) string {
 	t := l.problem.Task
 	if order := l.order(); order != nil {
-		return fmt.Sprintf("its outputs agree with the labels where the classes are in another order: give --classes %s", FormatInts(order))
+		return fmt.Sprintf("its outputs agree with the labels where the classes are in another order: give --classes %s", l.problem.classList(order))
 	}
 	if HasNoise(t.Likelihood) {
 		if s := l.slope(); s.better > otherScale {
 			return fmt.Sprintf("it was trained on scaled targets: give --target-mean %.6g --target-sd %.6g", s.mean, s.sd)
 		}
 	}
-	if text := l.otherInputs(); text != "" {
+	if text := l.otherInputs(ctx); text != "" {
 		return text
 	}
 	return "inputs or labels are not those that it was trained on; most likely the inputs are scaled otherwise: see --standardize, --input-mean and --input-sd"
+}
+
+// classList are classes as --classes takes them: words where the data have words.
+func (p *Problem) classList(classes []int) string {
+	d := p.Examples.Data
+	if d.Names == nil {
+		return FormatInts(classes)
+	}
+	names := make([]string, len(classes))
+	for i, k := range classes {
+		names[i] = d.Names[k]
+	}
+	return JoinNames(names)
 }
 
 // order returns the classes in the order in which the labels agree with the largest
@@ -377,7 +388,7 @@ func slopeOf(f, y *mat.Dense) affine {
 
 // balances looks at the pull of the training rows and of the prior. Where the network
 // misfits the rows, θ* can be no mode.
-func (l *look) balances(misfit bool) {
+func (l *look) balances(ctx context.Context, misfit bool) {
 	t, n := l.problem.Task, l.at.F.RawMatrix().Rows
 	if l.at.Tuned {
 		return
@@ -401,13 +412,13 @@ func (l *look) balances(misfit bool) {
 		}
 		l.warn("%s, but they are one at another: %s%s", at, implied, hint)
 	case l.held < vanished:
-		cause := l.otherInputs()
+		cause := l.otherInputs(ctx)
 		if cause == "" {
 			cause = "the network was trained without weight decay, or its inputs are scaled otherwise: see --standardize, --input-mean and --input-sd"
 		}
 		l.warn("the outputs are saturated: the residuals of the training rows have vanished, and hold the parameters by %.2g of what the prior of precision %.4g pulls at them, so that there is little to explain a prediction by: %s", l.held, t.Precision, cause)
 	default:
-		cause := l.otherInputs()
+		cause := l.otherInputs(ctx)
 		if cause == "" {
 			cause = "training did not run to its end or had no weight decay, or inputs are scaled otherwise (see --standardize, --input-mean and --input-sd), or the rows are not those of the training; --tune-prior loo chooses a precision for a refit"
 		}

@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ import (
 // training rows: where θ* is an optimum of some weight decay, where the labels agree
 // with the outputs in another order, or where it loses less than half. It returns what to
 // give for it, "" where there is none.
-func (l *look) otherInputs() string {
+func (l *look) otherInputs(ctx context.Context) string {
 	p := l.problem
 	if p.Model.Net == nil {
 		return ""
@@ -30,19 +31,19 @@ func (l *look) otherInputs() string {
 	scaled, found := "", otherScale
 	for i := range ways {
 		w := &ways[i]
-		f, at, err := w.outputs(l.ctx, p.Model, p.Examples.Train)
+		f, at, err := w.outputs(ctx, p.Model, p.Examples.Train)
 		if err != nil {
 			continue // where outputs are not finite it is not this way
 		}
 		y := RowsAt(p.Examples.Y, at)
 		w.loss = lossShare(p.Task, nil, f, y)
 		if order := l.orderAt(f, at); order != nil {
-			return fmt.Sprintf("its outputs agree with the labels with %s and the classes in another order: give %s --classes %s", w.words, w.flags(p), FormatInts(order))
+			return fmt.Sprintf("its outputs agree with the labels with %s and the classes in another order: give %s --classes %s", w.words, w.flags(p), classText(order, l.problem.Examples.Data))
 		}
 		if s := slopeOf(f, y); HasNoise(p.Task.Likelihood) && s.better > found {
 			scaled, found = fmt.Sprintf("it was trained on scaled targets and with %s: give %s --target-mean %.6g --target-sd %.6g", w.words, w.flags(p), s.mean, s.sd), s.better
 		}
-		if !(w.loss <= now+alike) || w.optimum(l.ctx, p.Model, p.Task, p.Examples.Train, p.Examples.Y) != nil {
+		if !(w.loss <= now+alike) || w.optimum(ctx, p.Model, p.Task, p.Examples.Train, p.Examples.Y) != nil {
 			continue
 		}
 		if w.cosine >= optimal && (best == nil || w.cosine > best.cosine) {
