@@ -283,7 +283,7 @@ func readFolder(ctx context.Context, dir string, o *InputOptions) (*Inputs, erro
 	}
 	slices.Sort(t.notes)
 	if others > 0 {
-		t.notes = append(t.notes, fmt.Sprintf("%s: %d files that are no pictures were left out", dir, others))
+		t.notes = append(t.notes, fmt.Sprintf("%s: left out what is no picture (%d of %d)", dir, others, others+t.n))
 	}
 	return o.inputs(t), nil
 }
