@@ -28,6 +28,9 @@
 // the sum, f − m − Σ, is the remainder. It shows how far θ* is from being a
 // stationary point of the linearized model, or how far the refit moved.
 //
+// Options.Groups adds up the terms of each class, and Options.Curve the largest terms
+// one by one, so that the many small terms that are not listed can be shown too.
+//
 // Removal is the first-order effect of leaving one example out (E15), and
 // similarity is the posterior correlation between the test row and a training
 // example. Both come from Dual.InfluenceTo. A sparse posterior gives the part of

@@ -148,7 +148,7 @@ func TestBadCSV(t *testing.T) {
 		"no test file":   {"none.csv", []string{"--test-data", filepath.Join(dir, "none.csv")}},
 		"no column":      {`no column "z"`, []string{"--target", "z"}},
 		"wrong classes":  {"7", []string{"--classes", "0,7", "--test-data", good}},
-		"three classes":  {"--classes: 3 classes", []string{"--classes", "0,1,2", "--test-data", good}},
+		"three classes":  {"--classes 0,1,2 contradicts", []string{"--classes", "0,1,2", "--test-data", good}},
 		"categorical":    {"give --likelihood bernoulli", []string{"--likelihood", "categorical", "--test-data", good}},
 		"noise":          {"--noise-variance is for the gaussian", []string{"--noise-variance", "2", "--test-data", good}},
 	} {
@@ -233,7 +233,8 @@ func TestBadData(t *testing.T) {
 	}
 	require.Contains(t, refuse(t, 1, "explain", "--data", "digits:0"), "train rows")
 	require.Contains(t, refuse(t, 1, "explain", "--data", "digits:100,0"), "test rows")
-	require.Contains(t, refuse(t, 1, "explain", "--classes", "4,77", "--train-count", "9"), "class 77 is not in the data")
+	require.Contains(t, refuse(t, 1, "explain", "--classes", "4,77", "--train-count", "9"), "--classes 4,77 contradicts the built-in network, whose outputs are by its metadata for the classes 4,9; leave --classes out")
+	require.Contains(t, refuse(t, 1, "explain", "--model", untold(t), "--classes", "4,77", "--train-count", "9"), "class 77 is not in the data")
 	require.Contains(t, refuse(t, 1, "explain", "--contrast", "4,9", "--train-count", "9"), "one output")
 	require.Contains(t, refuse(t, 1, "predict", "--link", "exact", "--likelihood", "poisson", "--data", dir), dir)
 	require.Contains(t, refuse(t, 1, "train", "--data", "digits:100", "--arch", "mlp:8-7", "--out", filepath.Join(dir, "x.onnx")), "10 classes")
@@ -246,7 +247,7 @@ func TestBadInput(t *testing.T) {
 	for name, content := range map[string]string{
 		"empty.csv":   "",
 		"short.csv":   "1,2,3\n",
-		"two.csv":     row + "\n" + row + "\n",
+		"two.csv":     row + "\n" + row + ",7\n",
 		"nan.csv":     strings.Replace(row, "0", "NaN", 1) + "\n",
 		"grey.csv":    strings.Replace(row, "0", "256", 1) + "\n",
 		"header.png":  "\x89PNG\r\n\x1a\n",

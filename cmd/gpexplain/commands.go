@@ -7,8 +7,10 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
@@ -25,7 +27,7 @@ files; without --model it uses a small built-in one, which tells handwritten 4s
 from 9s.`,
 		Example: `  gpexplain explain                              # a prediction of the built-in network
   gpexplain explain --index 24 --html page.html  # another one, as a page
-  gpexplain train --data digits:2000 --classes 4,9 --out net.onnx
+  gpexplain train --data digits:2000 --classes 4,9 --epochs 5 --lbfgs 20 --out net.onnx
   gpexplain explain --model net.onnx --data digits:2000`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -60,7 +62,7 @@ type verb struct {
 	check                      func(c *cobra.Command) error                          // looks at their values without opening a file
 	run                        func(ctx context.Context, con *console.Console) error // does the work
 	complete                   map[string][]string                                   // values of its own flags
-	omit                       []string                                              // common flags that mean nothing to it: taken, not listed
+	only                       []string                                              // common flags that mean something to it, nil for all; the others are taken, not listed
 }
 
 // command makes the verb a command that speaks on con and takes the common
@@ -72,8 +74,8 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 		v.flags(c)
 	}
 	common.Add(c, con, v.name != "train")
-	for _, name := range v.omit {
-		c.Flags().Lookup(name).Hidden = true
+	if v.only != nil {
+		c.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(v.only, f.Name) })
 	}
 	c.SetUsageFunc(usage)
 	for _, list := range []map[string][]string{v.complete, problem.CommonValues} {

@@ -96,6 +96,9 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(r)
 	}
+	if err := inference.AlarmsText(c.Out, &f); err != nil {
+		return err
+	}
 	if err := r.text(c.Out); err != nil {
 		return err
 	}

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
@@ -18,7 +19,6 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
-	"github.com/funcgp/funcgp/internal/dataset"
 )
 
 type explainVerb struct {
@@ -27,14 +27,11 @@ type explainVerb struct {
 
 	calibration inference.CalibrationFlags
 
-	index           *int // nil where not given
-	input           string
-	invert          bool
+	which           problem.RowFlags
 	top             int
 	terms, contrast string
-	html, png       string
+	html, png, csv  string
 	kernel          gp.Terms // parsed from terms by check
-	classA, classB  int      // parsed from contrast by check
 }
 
 func explainCommand(con *console.Console) *cobra.Command {
@@ -46,10 +43,13 @@ func explainCommand(con *console.Console) *cobra.Command {
 examples that adds up exactly, and lists the largest terms with their sign,
 the effect of removing each example, and how similar it is.
 
-It explains the first test row, the test row --index, or a file of your own.`,
+It explains the first test row, the test rows --index, or those of a file of your
+own. Of several rows each has an explanation of its own; pages and pictures get
+the number of the row in their names.`,
 		example: `  gpexplain explain
   gpexplain explain --index 24 --html page.html
-  gpexplain explain --input digit.png --invert
+  gpexplain explain --index 24,30-32 --csv terms.csv
+  gpexplain explain --input digit.png
   gpexplain explain --json --top 100 --train-count 500`,
 		flags: s.add, check: s.check, run: s.run,
 		complete: inference.MethodValues(map[string][]string{"terms": {"posterior", "raw"}, "calibrate": inference.Calibrations}),
@@ -59,9 +59,7 @@ It explains the first test row, the test row --index, or a file of your own.`,
 
 func (s *explainVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	problem.OptionalInt(c, &s.index, "index", "explain test row `I`, counted from 0 in the original file (default the first kept one)")
-	f.StringVar(&s.input, "input", "", "explain a `FILE` of your own: a PNG picture, or a CSV file with one row")
-	f.BoolVar(&s.invert, "invert", false, "the picture of --input is dark ink on light paper")
+	s.which.Add(c, "explain", "the first kept one")
 	f.IntVar(&s.top, "top", 8, "list the `K` largest terms")
 	s.posterior.Add(c)
 	s.posterior.AddRefit(c, true, "move to the optimum of the linearized model first, where the sum is complete")
@@ -72,18 +70,15 @@ func (s *explainVerb) add(c *cobra.Command) {
 	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain as well why A rather than B; for a regression, two outputs")
 	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
 	f.StringVar(&s.png, "png", "", "write a picture to `FILE`")
+	f.StringVar(&s.csv, "csv", "", "write the listed terms of all rows as a table to `FILE`")
 }
 
 func (s *explainVerb) check(c *cobra.Command) error {
-	switch {
-	case s.index != nil && s.input != "":
-		return console.Usagef("--index and --input exclude each other")
-	case s.index != nil && *s.index < 0:
-		return console.Usagef("--index %d must be 0 or more", *s.index)
-	case s.top < 1:
+	if err := s.which.Check(c); err != nil {
+		return err
+	}
+	if s.top < 1 {
 		return console.Usagef("--top %d must be at least 1", s.top)
-	case s.invert && s.input == "":
-		return console.Usagef("--invert is for --input")
 	}
 	switch s.terms {
 	case "posterior":
@@ -93,7 +88,7 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	default:
 		return console.NotOneOf("terms", s.terms, []string{"posterior", "raw"})
 	}
-	if err := console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--png", Path: s.png}}, append(s.common.Files(), console.FlagPath{Flag: "--input", Path: s.input}, console.FlagPath{Flag: "--posterior", Path: s.posterior.File})); err != nil {
+	if err := console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--png", Path: s.png}, {Flag: "--csv", Path: s.csv}}, append(append(s.common.Files(), s.which.Files()...), console.FlagPath{Flag: "--posterior", Path: s.posterior.File})); err != nil {
 		return err
 	}
 	if err := s.posterior.Check(c); err != nil {
@@ -102,32 +97,12 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	if err := s.calibration.Check(c, s.posterior.File); err != nil {
 		return err
 	}
-	return s.checkContrast()
-}
-
-func (s *explainVerb) checkContrast() error {
-	if s.contrast == "" {
-		return nil
-	}
-	ab, err := problem.ParseInts("--contrast", s.contrast)
-	if err != nil {
-		return err
-	}
-	if len(ab) != 2 || ab[0] == ab[1] {
-		return console.Usagef("--contrast %q must be two different classes such as 4,9", s.contrast)
-	}
-	data := &s.common.Data
-	for _, k := range ab {
-		if data.Classes != nil && !slices.Contains(data.Classes, k) {
-			return console.Usagef("--contrast %s: %d is not one of --classes %s", s.contrast, k, data.ClassText)
-		}
-	}
-	s.classA, s.classB = ab[0], ab[1]
-	return nil
+	_, _, err := s.common.Data.CheckContrast(s.contrast)
+	return err
 }
 
 func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
-	for _, path := range []string{s.html, s.png} {
+	for _, path := range []string{s.html, s.png, s.csv} {
 		if err := console.Writable(path); err != nil {
 			return err
 		}
@@ -140,7 +115,8 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	x, err := s.example(ctx, c, p)
+	count := 1
+	rows, err := s.which.Select(ctx, c, p, count)
 	if err != nil {
 		return err
 	}
@@ -148,11 +124,50 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.report(ctx, c, p, q, x, asked)
+	about, err := s.about(ctx, p)
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, c, p, x, r)
+	return s.tabulate(c, func(table *termTable) error {
+		for i := range rows.Len() {
+			x := explainedRow(p, rows, i)
+			r, err := s.report(ctx, c, p, q, x, asked)
+			if err != nil {
+				return err
+			}
+			if err := table.add(p, r); err != nil {
+				return err
+			}
+			if i > 0 && !c.JSON {
+				fmt.Fprintln(c.Out)
+			}
+			if err := s.write(c, p, about, rows, i, x, r); err != nil {
+				return err
+			}
+			if rows.Len() > 1 {
+				c.Show("explain", i+1, rows.Len())
+			}
+		}
+		c.ClearBar()
+		return nil
+	})
+}
+
+// about is what pages say of where they come from; empty where there are none.
+type about struct {
+	record report.Record
+	spread []float64
+}
+
+func (s *explainVerb) about(ctx context.Context, p *problem.Problem) (a about, err error) {
+	if s.html == "" && s.png == "" {
+		return a, nil
+	}
+	if a.record, err = record(ctx, p); err != nil {
+		return a, err
+	}
+	a.spread, err = spread(ctx, p)
+	return a, err
 }
 
 // contrasted is the contrast that was asked for, nil for none.
@@ -163,11 +178,7 @@ func (s *explainVerb) contrasted(p *problem.Problem) (*explain.Target, error) {
 	if p.Model.Outputs == 1 {
 		return nil, fmt.Errorf("--contrast %s: %s has one output, which already weighs its two classes against each other; leave --contrast out", s.contrast, p.Model.Name)
 	}
-	a, err := p.Task.OutputOf(s.classA, p.Model)
-	if err != nil {
-		return nil, err
-	}
-	b, err := p.Task.OutputOf(s.classB, p.Model)
+	a, b, err := p.Contrasted(s.contrast)
 	if err != nil {
 		return nil, err
 	}
@@ -206,45 +217,18 @@ type explained struct {
 	input   report.Input
 	picture report.Picture
 
-	interval []float64 // of a count, set by report: 95 % of new observations lie in it
+	interval []float64 // where 95 % of new observations lie, set by report; nil for classes
 }
 
-// example finds the example that the flags ask for.
-func (s *explainVerb) example(ctx context.Context, c *console.Console, p *problem.Problem) (*explained, error) {
-	if s.input != "" {
-		return s.inputFile(ctx, c, p.Examples)
+// explainedRow is row i of those asked for.
+func explainedRow(p *problem.Problem, rows *problem.Asked, i int) *explained {
+	e, label := p.Examples, report.Float(problem.Label(rows.Subset, i))
+	x := &explained{names: problem.NamesOf(rows.Subset, i, i+1), x: e.Inputs(rows.Subset, i, i+1), picture: e.Picture(rows.Subset, i),
+		input: report.Input{Split: rows.Set.Part, Index: report.Index(rows.Rows[i]), Label: label, LabelName: nameOf(p, label), ID: idOf(rows.Subset, i), File: rows.File, Targets: severalOf(rows.Subset, i)}}
+	if rows.File != "" && rows.Len() == 1 {
+		x.names, x.input.Index, x.input.Notes = problem.NamesOfFile(rows.File), -1, rows.Notes
 	}
-	o := dataset.SelectOptions{Count: 1}
-	if s.index != nil {
-		o = dataset.SelectOptions{Rows: []int{*s.index}, From: "--index"}
-	}
-	e := p.Examples
-	rows, err := e.Test(o)
-	if err != nil {
-		return nil, err
-	}
-	label := report.Float(problem.Label(rows, 0))
-	return &explained{names: problem.NamesOf(rows, 0, 1), x: e.Inputs(rows, 0, 1), picture: e.Picture(rows, 0),
-		input: report.Input{Split: rows.Set.Part, Index: report.Index(rows.Rows[0]), Label: label, LabelName: nameOf(p, label), ID: idOf(rows, 0)}}, nil
-}
-
-// inputFile reads the example of --input.
-func (s *explainVerb) inputFile(ctx context.Context, c *console.Console, e *problem.Examples) (*explained, error) {
-	in, err := dataset.ReadInput(ctx, s.input, &dataset.InputOptions{Shape: e.Data.Shape, Columns: e.Data.Columns, Invert: s.invert})
-	if err != nil {
-		return nil, err
-	}
-	if in.Light && !s.invert {
-		c.Warn(fmt.Errorf("%s has a light border, but the training pictures are light ink on black: add --invert if it is dark ink on paper", s.input))
-	}
-	x := &explained{names: problem.NamesOfFile(s.input), input: report.Input{Split: "file", Index: -1, Label: report.Undefined(), File: s.input}}
-	if in.Pixels != nil {
-		x.picture = problem.Gray(e.Data, in.Pixels)
-	} else {
-		x.picture = report.Picture{Names: e.Data.Columns, Values: slices.Clone(in.X)}
-	}
-	x.x = e.Scaled(mat.NewDense(1, len(in.X), in.X))
-	return x, nil
+	return x
 }
 
 // report predicts the example and explains the prediction.
@@ -257,7 +241,9 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	if err != nil {
 		return nil, x.names.ExplainError(err)
 	}
-	x.interval = pred.CountInterval(0)
+	if x.interval, err = interval(ctx, p, pred); err != nil {
+		return nil, x.names.ExplainError(err)
+	}
 	names := trainRows(p)
 	o := &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets(p, batch.F.RawRowView(0), pred, asked), Groups: names.Groups()}
 	if s.html != "" || s.png != "" {
@@ -284,22 +270,13 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	return r, c.EndPart(ctx, "predict")
 }
 
-// write shows the report in every form that was asked for; that on standard
-// output last, so that its timings cover the rest.
-func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, x *explained, r *report.Report) error {
+// write shows the report of row i in every form that was asked for; that on
+// standard output last, so that its timings cover the rest.
+func (s *explainVerb) write(c *console.Console, p *problem.Problem, a about, rows *problem.Asked, i int, x *explained, r *report.Report) error {
 	e := p.Examples
-	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(e.Train), Quantity: p.Task.Quantity(e.Data.Target), Invert: e.Data.Images(),
-		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args), Classes: r.Classes}
-	if s.html != "" || s.png != "" {
-		var err error
-		if page.Record, err = record(ctx, p); err != nil {
-			return err
-		}
-		if page.Spread, err = spread(ctx, p); err != nil {
-			return err
-		}
-		page.Interval = x.interval
-	}
+	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(e.Train), Quantity: p.Task.Quantity(e.Data.Target), Invert: e.Grey(),
+		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args), Classes: r.Classes, Columns: columns(p), Record: a.record, Spread: a.spread, Interval: x.interval}
+	r.Timings = c.TimingsSoFar()
 	for _, f := range []struct {
 		path  string
 		write func(io.Writer) error
@@ -307,10 +284,11 @@ func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.
 		if f.path == "" {
 			continue
 		}
-		if err := atomicfile.Write(f.path, f.write); err != nil {
+		path := numbered(f.path, rows, i)
+		if err := atomicfile.Write(path, f.write); err != nil {
 			return err
 		}
-		c.Detail("wrote %s", f.path)
+		c.Detail("wrote %s", path)
 	}
 	r.Timings = c.Timings()
 	if c.JSON {
@@ -318,6 +296,29 @@ func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.
 	}
 	inference.NoteTuning(c, &r.Fit)
 	return page.WriteText(c.Out, c.Out.Columns())
+}
+
+// interval is the central 95 % interval of a new observation, nil but for a regression
+// of one output.
+func interval(ctx context.Context, p *problem.Problem, pred *inference.Predictions) ([]float64, error) {
+	if p.Task.Classes != nil || p.Model.Outputs > 1 {
+		return nil, nil
+	}
+	var lo, hi mat.Dense
+	if err := glm.IntervalTo(ctx, &lo, &hi, 0.95, pred.Likelihood, pred.Mean, pred.Scaled, 0); err != nil {
+		return nil, err
+	}
+	return []float64{lo.At(0, 0), hi.At(0, 0)}, nil
+}
+
+// numbered is the path of a file about row i: with its number before the ending
+// where there are several rows.
+func numbered(path string, rows *problem.Asked, i int) string {
+	if rows.Len() == 1 {
+		return path
+	}
+	ext := filepath.Ext(path)
+	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(path, ext), rows.Rows[i], ext)
 }
 
 // mostSimilarTo is the number of outputs of training rows above which a page

@@ -31,8 +31,9 @@ func TestExplainFields(t *testing.T) {
 
 // One number a class in the order of --classes, for one output too.
 func TestExplainProbabilities(t *testing.T) {
+	model := untold(t)
 	for _, classes := range []string{"4,9", "9,4"} {
-		r := decode[report.Report](t, succeed(t, small("explain", "--json", "--classes", classes, "--index", "24", "--quiet")...))
+		r := decode[report.Report](t, succeed(t, small("explain", "--model", model, "--json", "--classes", classes, "--index", "24", "--quiet")...))
 		p, f := r.Prediction, float64(r.Outputs[0].Network)
 		require.Len(t, p.Probability, 2)
 		// g⁻¹(f) is the probability of the second class.

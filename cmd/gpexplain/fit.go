@@ -49,7 +49,7 @@ The file holds no training inputs unless --with-inputs asks for them; the model
 and the data are needed again, and must be the same.`,
 		example: `  gpexplain fit -o digits.gp
   gpexplain explain --posterior digits.gp --index 24
-  gpexplain fit -o mnist.gp --model lenet.onnx --data mnist --method nystrom --inducing 200 --tune-prior`,
+  gpexplain fit -o mnist.gp --model lenet.onnx --data mnist --method nystrom --tune-prior`,
 		flags: s.add, check: s.check, run: s.run,
 		complete: inference.MethodValues(map[string][]string{"calibrate": inference.Calibrations}),
 	}
@@ -116,7 +116,7 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	if q.Tuning != nil {
 		r.Trials = q.Tuning.Trials
 	}
-	if err := q.Save(s.out, p, r.Fit, s.inputs, s.common.Data.Split); err != nil {
+	if err := q.Save(ctx, s.out, p, r.Fit, s.inputs, s.common.Data.Split); err != nil {
 		return err
 	}
 	if err := inference.RemoveCheckpoint(s.checkpoint); err != nil {
@@ -135,8 +135,11 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 
 // text prints the report.
 func (r *fitReport) text(out io.Writer, q *inference.Posterior) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	f := &r.Fit
+	if err := inference.AlarmsText(out, f); err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "posterior\t%s, of %d training rows, %d outputs, %d parameters\n", inference.MethodNames[f.Method], f.Examples, f.Outputs, f.Parameters)
 	if f.Tuning != nil {
 		fmt.Fprintf(w, "prior precision\t%s\n", inference.TuningText(f.Tuning, float64(f.PriorPrecision)))

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // A result is what a user sees of one run.
@@ -52,6 +54,16 @@ func requireOneLine(t testing.TB, stderr string) {
 	t.Helper()
 	require.Regexp(t, `^gpexplain: [^\n]+\n$`, stderr)
 	require.NotRegexp(t, `goroutine|panic:|Usage:`, stderr)
+}
+
+// untold returns the built-in network in a file, without its metadata.
+func untold(t testing.TB) string {
+	t.Helper()
+	net, err := network.ReadONNX(bytes.NewReader(problem.Builtin), nil)
+	require.NoError(t, err)
+	var b bytes.Buffer
+	require.NoError(t, net.WithMetadata(nil).WriteONNX(&b))
+	return write(t, filepath.Join(t.TempDir(), "untold.onnx"), b.Bytes())
 }
 
 // decode reads one JSON object and nothing after it.

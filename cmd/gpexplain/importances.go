@@ -72,7 +72,7 @@ func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
 	if err := c.EndPart(ctx, "predict"); err != nil {
 		return err
 	}
-	page := &report.ImportancePage{Report: r, Train: e.Pictures(e.Train), Invert: e.Data.Images(),
+	page := &report.ImportancePage{Report: r, Train: e.Pictures(e.Train), Invert: e.Grey(),
 		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
 	if s.html != "" {
 		if page.Record, err = record(ctx, p); err != nil {

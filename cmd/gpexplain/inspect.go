@@ -26,8 +26,7 @@ the kind of Jacobian block of each parameter, what is not a parameter, its
 metadata and the warnings on reading it. No data are opened.`,
 		example: "  gpexplain inspect --model net.onnx",
 		run:     func(ctx context.Context, c *console.Console) error { return inspect(ctx, c, &common.Model) },
-		omit: []string{"data", "classes", "train-count", "train-index", "target", "split", "test-data", "valid-data", "likelihood", "standardize", "input-mean", "input-sd", "target-mean", "target-sd",
-			"prior-precision", "noise-variance", "seed", "max-memory"},
+		only:    []string{"model", "freeze", "learn", "json", "strict", "quiet", "verbose", "profile", "workers"},
 	}
 	return v.command(con, &common)
 }
@@ -62,7 +61,10 @@ func inspect(ctx context.Context, c *console.Console, f *problem.ModelFlags) err
 	}
 	d := m.Net.Describe()
 	out := inspection{Schema: "funcgp/inspect/1", Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Operators: map[string]int{},
-		Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Metadata: m.Net.Metadata(), Warnings: append([]string{}, c.Warnings...)}
+		Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Metadata: m.Net.Metadata(), Warnings: []string{}}
+	for _, w := range m.Net.Warnings() {
+		out.Warnings = append(out.Warnings, w.Error())
+	}
 	for _, o := range d.Operators {
 		out.Operators[o.Name] = o.Count
 	}

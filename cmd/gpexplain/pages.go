@@ -5,13 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
-	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,34 +16,23 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
 // classNames are the names of the classes in the order of the probabilities, nil for
 // a regression.
 func classNames(p *problem.Problem) []string {
-	var list []string
-	for _, k := range p.Task.Classes {
-		list = append(list, cmp.Or(className(p, k), strconv.Itoa(k)))
-	}
-	return list
+	return p.Task.ClassNames()
 }
 
 // classWords is classNames where classes have names, else nil.
 func classWords(p *problem.Problem) []string {
-	if p.Task.Classes == nil || p.Examples.Data.Names == nil {
-		return nil
-	}
-	return classNames(p)
+	return p.Task.Names
 }
 
 // className is the name of the class with this label, "" where classes have none.
 func className(p *problem.Problem, label int) string {
-	if names := p.Examples.Data.Names; label >= 0 && label < len(names) {
-		return names[label]
-	}
-	return ""
+	return p.Task.Name(label)
 }
 
 // nameOf is the name of the class of a label of the data, "" for none.
@@ -61,7 +46,28 @@ func nameOf(p *problem.Problem, label report.Float) string {
 // trainRows names the training rows in reports.
 func trainRows(p *problem.Problem) report.Rows {
 	train := p.Examples.Train
-	return report.Rows{Index: train.Rows, Label: problem.Labels(train), ID: train.IDs, Classes: p.Task.Labels(), ClassNames: classWords(p)}
+	r := report.Rows{Index: train.Rows, ID: train.IDs, Classes: p.Task.Labels(), ClassNames: classWords(p)}
+	if train.Set.Width() == 1 {
+		r.Label = problem.Labels(train)
+	}
+	return r
+}
+
+// severalOf are the targets of row i of a subset where it has several, else nil.
+func severalOf(rows *dataset.Subset, i int) []report.Float {
+	width := rows.Set.Width()
+	if width < 2 {
+		return nil
+	}
+	return report.Floats(rows.Targets[i*width : (i+1)*width])
+}
+
+// columns are the names of the outputs where there is a target column for each.
+func columns(p *problem.Problem) []string {
+	if list := p.Examples.Data.TargetColumns; len(list) > 1 && len(list) == p.Model.Outputs {
+		return list
+	}
+	return nil
 }
 
 // idOf is the name of row i of a subset, "" where rows have none.
@@ -113,7 +119,7 @@ func record(ctx context.Context, p *problem.Problem) (report.Record, error) {
 		return r, err
 	}
 	for _, path := range p.Examples.Data.Files() {
-		sum, err := fileSum(ctx, path)
+		sum, err := problem.FileSum(ctx, path)
 		if err != nil {
 			return r, err
 		}
@@ -132,25 +138,7 @@ func modelSum(ctx context.Context, m *problem.Model) (string, error) {
 		sum := sha256.Sum256(problem.Builtin)
 		return hex.EncodeToString(sum[:]), nil
 	}
-	return fileSum(ctx, m.Path)
-}
-
-// fileSum is the SHA-256 of a regular file, and "" of any other, which cannot be read
-// a second time.
-func fileSum(ctx context.Context, path string) (string, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return "", nil
-	}
-	f, err := inputfile.Open(ctx, path)
-	if err != nil {
-		return "", fmt.Errorf("%s: its checksum: %w", path, err)
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("%s: its checksum: %w", path, err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return problem.FileSum(ctx, m.Path)
 }
 
 // mostTestRows is the largest number of test rows that a page's scores are of.

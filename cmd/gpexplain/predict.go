@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -28,8 +29,7 @@ type predictVerb struct {
 	calibration inference.CalibrationFlags
 	coverage    inference.CoverageFlags
 
-	index     *int // nil where not given
-	testIndex string
+	which     problem.RowFlags
 	link      string
 	samples   int
 	html, csv string
@@ -41,11 +41,12 @@ func predictCommand(con *console.Console) *cobra.Command {
 	s := &predictVerb{}
 	v := &verb{
 		name:  "predict",
-		short: "Predict test rows with calibrated uncertainty",
-		long: `Predict writes one JSON object a line for every test row asked for, in order,
-and a summary: as text on standard error, or with --json as the last line. The
-summary compares the network alone, the calibrated predictions, and what
-leave-one-out predictions of the training rows lead to expect.
+		short: "Predict rows with calibrated uncertainty",
+		long: `Predict writes one JSON object a line for every test row asked for, in order, or
+for every row of your own with --input, and a summary: as text on standard error,
+or with --json as the last line. The summary compares the network alone, the
+calibrated predictions, and what leave-one-out predictions of the training rows
+lead to expect.
 
 The covariance is shown as the prior gives it. Probabilities and intervals use it
 times one scale, under which the training rows are likeliest if each is predicted
@@ -60,8 +61,7 @@ without itself; --calibrate none leaves it as it is.` + inference.CoverageHelp,
 
 func (s *predictVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	problem.OptionalInt(c, &s.index, "index", "predict only test row `I`, counted from 0 in the original file")
-	f.StringVar(&s.testIndex, "test-index", "", "predict the test rows listed in `FILE`, one row number a line, in that order")
+	s.which.Add(c, "predict", "all")
 	s.posterior.Add(c)
 	s.posterior.AddRefit(c, false, "move to the optimum of the linearized model first; otherwise the mean is the network's output (default only where the trained parameters are no optimum)")
 	s.posterior.AddTune(c)
@@ -75,11 +75,10 @@ func (s *predictVerb) add(c *cobra.Command) {
 }
 
 func (s *predictVerb) check(c *cobra.Command) error {
+	if err := s.which.Check(c); err != nil {
+		return err
+	}
 	switch {
-	case s.index != nil && s.testIndex != "":
-		return console.Usagef("--index and --test-index exclude each other")
-	case s.index != nil && *s.index < 0:
-		return console.Usagef("--index %d must be 0 or more", *s.index)
 	case s.samples < 1:
 		return console.Usagef("--samples %d must be at least 1", s.samples)
 	case s.link != "" && !slices.Contains(links, s.link):
@@ -103,7 +102,7 @@ func (s *predictVerb) check(c *cobra.Command) error {
 	if err := s.coverage.Check(); err != nil {
 		return err
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--csv", Path: s.csv}}, append(s.common.Files(), console.FlagPath{Flag: "--test-index", Path: s.testIndex}, console.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
+	return console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--csv", Path: s.csv}}, append(append(s.common.Files(), s.which.Files()...), console.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
 }
 
 // linkSuits tells whether a link can be computed for a likelihood of c
@@ -155,13 +154,16 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	rows, err := s.rows(ctx, p)
+	asked, err := s.which.Select(ctx, c, p, 0)
 	if err != nil {
 		return err
 	}
-	y, err := p.Targets(rows)
-	if err != nil {
-		return err
+	rows := asked.Subset
+	var y *mat.Dense // nil where the targets are unknown
+	if rows.Set.Labelled() {
+		if y, err = p.Targets(rows); err != nil {
+			return err
+		}
 	}
 	if err := s.coverage.Suits(p.Examples.Train.Len(), "training rows"); err != nil {
 		return err
@@ -235,7 +237,7 @@ func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.
 	sum := total.summary(rows, q.Report(p, c.Warnings))
 	e := p.Examples
 	total.all.Fit = sum.Fit
-	page := &report.PredictionPage{Predictions: total.all, Quantity: console.OneLine(console.Cut(e.Data.Target, 40)), Test: e.Pictures(rows), Train: e.Pictures(e.Train), Invert: e.Data.Images(),
+	page := &report.PredictionPage{Predictions: total.all, Quantity: console.OneLine(console.Cut(e.Data.Target, 40)), Test: e.Pictures(rows), Train: e.Pictures(e.Train), Invert: e.Grey(),
 		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
 	if s.csv != "" {
 		c.Detail("wrote %s", s.csv)
@@ -260,22 +262,6 @@ func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.
 	}
 	inference.NoteTuning(c, &sum.Fit)
 	return page.WriteText(c.Stderr, 0)
-}
-
-// rows are the test rows that the flags ask for.
-func (s *predictVerb) rows(ctx context.Context, p *problem.Problem) (*dataset.Subset, error) {
-	var o dataset.SelectOptions
-	switch {
-	case s.index != nil:
-		o = dataset.SelectOptions{Rows: []int{*s.index}, From: "--index"}
-	case s.testIndex != "":
-		rows, err := dataset.ReadRows(ctx, s.testIndex)
-		if err != nil {
-			return nil, err
-		}
-		o = dataset.SelectOptions{Rows: rows, From: s.testIndex}
-	}
-	return p.Examples.Test(o)
 }
 
 // lineEncoder writes JSON as it is, one object a line.
@@ -304,6 +290,8 @@ type prediction struct {
 
 	Novelty report.Novelty `json:"novelty"`
 
+	Targets []report.Float `json:"targets,omitempty"` // where a row has several
+
 	// Where classes or rows have names.
 	ID        string   `json:"id,omitempty"`
 	LabelName string   `json:"label_name,omitempty"`
@@ -318,8 +306,8 @@ type prediction struct {
 	row *report.PredictedRow // the same for pages and tables
 }
 
-// predictTile predicts the rows [lo, hi), whose targets are those rows of y,
-// writes a line for each, and adds them to the score.
+// predictTile predicts the rows [lo, hi), whose targets are those rows of y or
+// unknown where it is nil, writes a line for each, and adds them to the score.
 func predictTile(ctx context.Context, p *problem.Problem, q *inference.Posterior, link glm.Link, rows *dataset.Subset, y *mat.Dense, lo, hi int, total *score, take func(*prediction) error) error {
 	names, lik := problem.NamesOf(rows, lo, hi), p.Task.Likelihood
 	b, err := p.Linearize(ctx, rows, lo, hi)
@@ -330,23 +318,31 @@ func predictTile(ctx context.Context, p *problem.Problem, q *inference.Posterior
 	if err != nil {
 		return names.ExplainError(err)
 	}
-	targets := y.Slice(lo, hi, 0, 1).(*mat.Dense)
+	var targets *mat.Dense
+	if y != nil {
+		_, width := y.Dims()
+		targets = y.Slice(lo, hi, 0, width).(*mat.Dense)
+	}
 	regions, err := total.coverage.Regions(ctx, b, targets)
 	if err != nil {
 		return names.ExplainError(err)
 	}
-	if err := link.LogPredictiveTo(total.logp[lo:hi], pred.Likelihood, targets, pred.Mean, pred.Scaled); err != nil {
-		return names.ExplainError(err)
+	if targets != nil {
+		if err := link.LogPredictiveTo(total.logp[lo:hi], pred.Likelihood, targets, pred.Mean, pred.Scaled); err != nil {
+			return names.ExplainError(err)
+		}
 	}
 	for i := range hi - lo {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		f := b.F.RawRowView(i)
-		total.mapLogp[lo+i] = lik.LogProb(targets.RawRowView(i), f)
+		if targets != nil {
+			total.mapLogp[lo+i] = lik.LogProb(targets.RawRowView(i), f)
+		}
 		if pred.Prob != nil {
 			copy(total.prob.RawRowView(lo+i), pred.Prob.RawRowView(i))
-			if problem.LargestClass(f) == rows.Class[lo+i] {
+			if rows.Class != nil && problem.LargestClass(f) == rows.Class[lo+i] {
 				total.right++
 			}
 		}
@@ -356,7 +352,7 @@ func predictTile(ctx context.Context, p *problem.Problem, q *inference.Posterior
 		r.Interval, r.Set, r.ID = regions[i].Interval, regions[i].Set, idOf(rows, lo+i)
 		line := &prediction{Schema: "funcgp/predict-row/1", Index: rows.Rows[lo+i], Label: r.Label, Class: r.Class, Probability: r.Probability, MAPProbability: r.MAPProbability,
 			Mean: r.Mean, Covariance: inference.CovarianceOf(pred.Cov, i), ObservationMean: inference.RowOf(pred.Response, i), ObservationSD: r.ObservationSD, FunctionSD: r.FunctionSD, Novelty: r.Novelty, Interval: r.Interval, Set: r.Set,
-			ID: r.ID, LabelName: nameOf(p, r.Label), ClassName: nameOf(p, r.Class), Classes: total.classes, row: r}
+			Targets: severalOf(rows, lo+i), ID: r.ID, LabelName: nameOf(p, r.Label), ClassName: nameOf(p, r.Class), Classes: total.classes, row: r}
 		total.all.Add(r)
 		if err := take(line); err != nil {
 			return err
@@ -376,7 +372,7 @@ type score struct {
 }
 
 func newScore(n int, p *problem.Problem, q *inference.Posterior, cover *inference.Coverage) *score {
-	s := &score{logp: make([]float64, n), mapLogp: make([]float64, n), all: &report.Predictions{Classes: p.Task.Labels(), ClassNames: classNames(p)}, classes: classWords(p), coverage: cover}
+	s := &score{logp: slices.Repeat([]float64{math.NaN()}, n), mapLogp: slices.Repeat([]float64{math.NaN()}, n), all: &report.Predictions{Classes: p.Task.Labels(), ClassNames: classNames(p)}, classes: classWords(p), coverage: cover}
 	if cover != nil {
 		s.all.Coverage = cover.Share
 	}
@@ -406,7 +402,7 @@ type predictSummary struct {
 
 func (s *score) summary(rows *dataset.Subset, fit report.Fit) *predictSummary {
 	sum := &predictSummary{Schema: "funcgp/predict-summary/1", Accuracy: report.Undefined(), ECE: report.Undefined(), NLL: report.Float(glm.NLL(s.logp)), MAPNLL: report.Float(glm.NLL(s.mapLogp)), Coverage: s.coverage.Report(), Fit: fit, Classes: s.classes}
-	if s.prob != nil {
+	if s.prob != nil && rows.Class != nil {
 		sum.Accuracy = report.Float(float64(s.right) / float64(len(s.logp)))
 		sum.ECE = report.Float(glm.ECE(s.prob, rows.Class))
 	}

@@ -53,11 +53,17 @@ func TestOwnInput(t *testing.T) {
 		require.False(t, got.Input.Label.Finite(), name)
 		require.Empty(t, got.Fit.Warnings, name)
 	}
-	got := own(t, paper)
+	// Dark ink on paper is noticed and said, here and in the JSON, unless forbidden.
+	got := own(t, paper, "--quiet")
+	require.Equal(t, want.Outputs, got.Outputs)
+	require.Empty(t, got.Fit.Warnings)
+	note := paper + ": inverted, since its border has grey level 255, that of the training pictures 0"
+	require.Equal(t, []string{note}, got.Input.Notes)
+	require.Equal(t, note+"\n", gpexplain(t.Context(), small("explain", "--json", "--input", paper)...).stderr)
+	got = own(t, paper, "--invert=no", "--quiet")
 	require.NotEqual(t, want.Outputs, got.Outputs)
-	require.Len(t, got.Fit.Warnings, 1)
-	require.Contains(t, got.Fit.Warnings[0], "add --invert")
-	require.Contains(t, succeed(t, small("explain", "--json", "--input", paper)...), `"input":{"split":"file","index":null,"label":null,"file":"`)
+	require.Contains(t, got.Input.Notes[0], "not inverted, as asked, though its border has grey level 255")
+	require.Contains(t, succeed(t, small("explain", "--quiet", "--json", "--input", paper)...), `"input":{"split":"file","index":null,"label":null,"file":"`)
 }
 
 // Features of a file of the user's are scaled like the training rows, and

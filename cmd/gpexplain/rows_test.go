@@ -79,7 +79,7 @@ func TestTrainingRows(t *testing.T) {
 	all := rows("--train-count", "80")
 	require.Equal(t, first, all[:5])
 	require.Equal(t, all, rows(), "all kept rows without a flag, for data the model does not know")
-	require.Equal(t, first, rows("--train-count", "5", "--classes", "9,4", "--quiet"))
+	require.Equal(t, first, rows("--train-count", "5", "--model", untold(t), "--classes", "9,4", "--quiet"))
 	index := write(t, filepath.Join(t.TempDir(), "rows"), lines([]int{first[3], first[1]}))
 	require.Equal(t, []int{first[1], first[3]}, rows("--train-index", index))
 }

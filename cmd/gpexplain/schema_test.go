@@ -24,7 +24,7 @@ func requireSchema(t testing.TB, name, text string) {
 	s := schemas[name]
 	if s == nil {
 		var err error
-		s, err = jsonschema.NewCompiler().Compile(filepath.Join("..", "..", "doc", "schema", name+".json"))
+		s, err = jsonschema.NewCompiler().Compile(filepath.Join(repository, "doc", "schema", name+".json"))
 		require.NoError(t, err)
 		schemas[name] = s
 	}
@@ -93,4 +93,34 @@ func TestSchemasOfReferences(t *testing.T) {
 		model := write(t, filepath.Join(t.TempDir(), "model.onnx"), testref.Open(t, name).Model(t))
 		requireSchema(t, "inspect", succeed(t, "inspect", "--json", "--model", model))
 	}
+}
+
+// The same for tables with names, units and IDs, and for rows without a target, from a
+// table and from pictures.
+func TestSchemasOfExports(t *testing.T) {
+	for name, args := range map[string][]string{
+		"string-labels": {"--id", "id", "--data", "train.csv", "--test-data", "test.csv"},
+		"house-prices":  {"--id", "id", "--data", "train.csv", "--test-data", "test.csv"},
+	} {
+		t.Chdir(filepath.Join(repository, "testdata", "corpus", name))
+		args = append(args, "--json", "--quiet", "--model", "model.onnx", "--weight-decay", "2e-3")
+		run := func(verb string, more ...string) string {
+			return gpexplain(t.Context(), slices.Concat([]string{verb}, args, more)...).stdout
+		}
+		for line := range strings.Lines(run("explain", "--index", "1,3")) {
+			requireSchema(t, "explain", line)
+		}
+		requirePredictions(t, run("predict"))
+		requireSchema(t, "importances", run("importances"))
+		requireSchema(t, "evidence", run("evidence"))
+		requireSchema(t, "fit", run("fit", "-o", filepath.Join(t.TempDir(), "a.gp")))
+		requirePredictions(t, run("predict", "--input", "test.csv"))
+		for line := range strings.Lines(run("explain", "--input", "test.csv")) {
+			requireSchema(t, "explain", line)
+		}
+	}
+	t.Chdir(filepath.Join(repository, "testdata", "corpus", "photo"))
+	args := []string{"--json", "--quiet", "--model", "model.onnx", "--data", ".", "--weight-decay", "2e-3", "--input"}
+	requireSchema(t, "explain", succeed(t, append(append([]string{"explain"}, args...), "ring.jpg")...))
+	requirePredictions(t, succeed(t, append(append([]string{"predict"}, args...), ".")...))
 }

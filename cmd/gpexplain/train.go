@@ -79,7 +79,7 @@ func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	f := &s.common
-	outputs := func(d *dataset.Data) int { return s.arch.outputs(d, f.Task.Likelihood, f.Data.Classes) }
+	outputs := func(d *dataset.Data, classes []int) int { return s.arch.outputs(d, f.Task.Likelihood, classes) }
 	p, err := problem.OpenToTrain(ctx, c, f, "the "+s.archName+" network", outputs, s.plan)
 	if err != nil {
 		return err

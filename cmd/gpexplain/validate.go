@@ -84,6 +84,9 @@ func (s *validateVerb) print(c *console.Console, p *problem.Problem, v *inferenc
 		table.LeaveOneOut, table.Preflight = v.LeftOut, f.Preflight
 		return json.NewEncoder(c.Out).Encode(table)
 	}
+	if err := inference.AlarmsText(c.Out, &f); err != nil {
+		return err
+	}
 	w := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 	if !exact && f.Approximation != nil {
 		inference.ApproximationText(w, &f, f.Approximation)

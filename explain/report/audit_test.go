@@ -159,26 +159,25 @@ func TestRecord(t *testing.T) {
 	require.Contains(t, html(t, p), "Test RMSE</th><td>12.5")
 }
 
-// A regression shows whether the target lies in the 95 % interval, that of a count
-// only where it is given.
+// A regression shows whether the target lies in the 95 % interval.
 func TestInterval(t *testing.T) {
 	p := tablePage(t)
 	p.Report.Prediction.ObservationMean, p.Report.Prediction.ObservationSD, p.Report.Prediction.FunctionSD = []Float{1}, []Float{2}, []Float{0.5}
+	p.Report.Prediction.Mean = []Float{1}
+	p.Interval = []float64{-2.92, 4.92}
 	v, err := p.view()
 	require.NoError(t, err)
-	i := v.interval()
-	require.InDelta(t, 1-2*1.959964, i.lo, 1e-5)
-	require.InDelta(t, 1+2*1.959964, i.hi, 1e-5)
-	require.InDelta(t, 1+0.5*1.959964, i.fhi, 1e-5)
+	require.InDelta(t, 1+0.5*1.959964, v.interval().fhi, 1e-5)
 	page := html(t, p)
 	require.Contains(t, page, "Target 1.25, inside the 95 % interval")
 	require.Contains(t, page, "95 % interval of a new observation: −2.92 to 4.92.")
 	require.Contains(t, text(t, p, 0), "-2.920 to 4.920 with probability 95 %")
 	p.Report.Input.Label = 5
 	require.Contains(t, html(t, p), "Target 5, outside the 95 % interval")
-	p.Quantity = "log rate of visits"
+	p.Interval = nil
 	require.NotContains(t, html(t, p), "95 % interval of")
-	p.Interval = []float64{0, 7}
+	p.Quantity, p.Interval, p.Report.Prediction.Mean = "log rate of visits", []float64{0, 7}, []Float{0}
+	require.NotContains(t, html(t, p), "inner band")
 	require.Contains(t, html(t, p), "95 % interval of a new observation: 0.00 to 7.00.")
 	require.NoError(t, p.WritePNG(io.Discard))
 }

@@ -105,7 +105,7 @@ var curveFrame = plotFrame{left: 52, top: 10, width: 376, height: 214}
 
 // curveDiagram draws the prior mean plus the largest terms, against their number. The
 // dashed line is the network.
-func (s *section) curveDiagram() *htmlDiagram {
+func (v *view) curveDiagram(s *section) *htmlDiagram {
 	curve := s.out.Curve
 	if len(curve) < 2 || !isFinite(s.m) || !isFinite(s.f) {
 		return nil
@@ -115,7 +115,11 @@ func (s *section) curveDiagram() *htmlDiagram {
 	for _, p := range curve {
 		values = append(values, at(p))
 	}
-	y := newLinearAxis(append(values, s.f, 0))
+	ends := append(slices.Clone(values), s.f)
+	if v.kind != regression {
+		ends = append(ends, 0) // even odds
+	}
+	y := newLinearAxis(ends)
 	scale := func(k int) float64 { return math.Log1p(float64(k)) / math.Log1p(float64(n)) }
 	ticks := map[float64]string{0: "0"}
 	for k := 1; k <= n; k *= 10 {

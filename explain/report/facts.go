@@ -24,6 +24,12 @@ func (v *view) groups() []factGroup {
 		{"For specialists", f.numbers()},
 	}
 	for i := range list {
+		if i > 0 { // the first has names of files and a command, which stay as they are
+			for k := range list[i].Facts {
+				x := &list[i].Facts[k]
+				x.Value, x.Note = typeset(x.Value), typeset(x.Note)
+			}
+		}
 		list[i].Facts = slices.DeleteFunc(list[i].Facts, func(x fact) bool { return x.Value == "" || x.Value == "–" })
 	}
 	return slices.DeleteFunc(list, func(g factGroup) bool { return len(g.Facts) == 0 })
@@ -45,6 +51,9 @@ func (v *view) madeFrom() []fact {
 	}
 	if x := p.Report.Fit.Preprocessing; x != nil {
 		list = append(list, fact{"Inputs", x.Inputs, x.Origin}, fact{"Targets", x.Targets, ""})
+	}
+	for _, note := range p.Report.Input.Notes {
+		list = append(list, fact{"The row's file", note, ""})
 	}
 	made := ""
 	if !r.Date.IsZero() {
@@ -135,7 +144,7 @@ func (t *TestScores) facts() []fact {
 
 // numbers are for readers who know the theory.
 func (f *Fit) numbers() []fact {
-	g := func(x Float) string { return typeset(short(float64(x))) }
+	g := func(x Float) string { return short(float64(x)) }
 	list := []fact{
 		{"Outputs C, parameters P", count(f.Outputs) + ", " + count(f.Parameters), ""},
 		{"Log evidence", g(f.LogEvidence), "higher is a better model for the data" + f.bounded()},

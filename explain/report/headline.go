@@ -92,27 +92,16 @@ type predictive struct {
 const normal95 = 1.959963984540054
 
 // interval returns the interval of a regression of one output, nil where there is
-// none. Without Page.Interval the observation is taken as normal, as it is for a
-// Gaussian likelihood.
+// none.
 func (v *view) interval() *predictive {
-	p := v.page.Report.Prediction
-	if v.kind != regression || len(p.ObservationMean) != 1 || len(p.ObservationSD) != 1 {
+	p, ends := v.page.Report.Prediction, v.page.Interval
+	if v.kind != regression || len(p.ObservationMean) != 1 || len(ends) != 2 || !isFinite(ends[0]) || !isFinite(ends[1]) {
 		return nil
 	}
-	mean, sd := v.observation(0)
-	i := &predictive{mean: mean, lo: mean - normal95*sd, hi: mean + normal95*sd, flo: math.NaN(), fhi: math.NaN()}
-	count := strings.HasPrefix(v.page.Quantity, "log rate")
-	switch {
-	case len(v.page.Interval) == 2:
-		i.lo, i.hi = v.page.Interval[0], v.page.Interval[1]
-	case count:
-		return nil
-	}
-	if !count && len(p.FunctionSD) == 1 {
-		i.flo, i.fhi = mean-normal95*float64(p.FunctionSD[0]), mean+normal95*float64(p.FunctionSD[0])
-	}
-	if math.IsNaN(i.lo) || math.IsInf(i.lo, 0) || math.IsNaN(i.hi) || math.IsInf(i.hi, 0) {
-		return nil
+	i := &predictive{mean: float64(p.ObservationMean[0]), lo: ends[0], hi: ends[1], flo: math.NaN(), fhi: math.NaN()}
+	// The function of a count is its log rate, on another scale.
+	if len(p.FunctionSD) == 1 && p.ObservationMean[0] == p.Mean[0] {
+		i.flo, i.fhi = i.mean-normal95*float64(p.FunctionSD[0]), i.mean+normal95*float64(p.FunctionSD[0])
 	}
 	return i
 }

@@ -19,7 +19,7 @@ func (h *htmlWriter) section(s *section, at int) (*htmlSection, error) {
 		Open:          at == 0,
 		Equation:      h.equation(s),
 		Comparison:    h.comparison(s),
-		Curve:         s.curveDiagram(),
+		Curve:         h.curveDiagram(s),
 		SimilarNote:   labelled(s.similar),
 	}
 	t.Up, t.Down = h.sideTitles(s)

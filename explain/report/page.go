@@ -20,6 +20,9 @@ type Page struct {
 	// Quantity names an output of a regression, such as "log rate"; empty means
 	// "prediction".
 	Quantity string
+	// Columns are the names of the outputs of a regression of several targets; nil
+	// numbers them.
+	Columns []string
 	// Terms says which contributions are listed, Value or Raw.
 	Terms gp.Terms
 	// Test is the picture of the explained row, and Train returns that of a
@@ -29,8 +32,8 @@ type Page struct {
 	// Invert says that 255 is ink, as in MNIST. A light page then shows the
 	// pictures inverted, as ink on paper.
 	Invert bool
-	// Interval holds the ends of the central 95 % interval of a new observation, for a
-	// regression whose observations are not normal; nil elsewhere.
+	// Interval holds the ends of the central 95 % interval of a new observation of a
+	// regression of one output; nil shows none.
 	Interval []float64
 	// Spread are the standard deviations of the features over the training rows, in
 	// the units of Picture.Values. Differences of half of one and more are marked;

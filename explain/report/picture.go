@@ -28,6 +28,19 @@ func Gray(pix []byte, w, h int) Picture {
 	return Picture{Image: &image.Gray{Pix: pix, Stride: w, Rect: image.Rect(0, 0, w, h)}}
 }
 
+// RGB returns the picture of h×w pixels whose red, green and blue values are three
+// planes, each row-major. It panics if their number is not 3·h·w.
+func RGB(pix []byte, w, h int) Picture {
+	if w <= 0 || h <= 0 || len(pix) != 3*w*h {
+		panic("report: values of colours do not fill the picture")
+	}
+	img := image.NewNRGBA(image.Rect(0, 0, w, h))
+	for i := range w * h {
+		copy(img.Pix[4*i:], []byte{pix[i], pix[w*h+i], pix[2*w*h+i], 255})
+	}
+	return Picture{Image: img}
+}
+
 // dataURI returns the image as a PNG inside a URL, or "" without an image.
 func (p Picture) dataURI() (template.URL, error) {
 	if p.Image == nil {

@@ -163,7 +163,7 @@ func (p *Predictions) saving() (difference, se Float) {
 func (p *Predictions) undefined() int {
 	n := 0
 	for i := range p.test {
-		if d := &p.test[i]; d.label.Finite() && math.IsNaN(d.calibrated.logDensity) {
+		if d := &p.test[i]; d.scored && math.IsNaN(d.calibrated.logDensity) {
 			n++
 		}
 	}
@@ -174,7 +174,7 @@ func (p *Predictions) undefined() int {
 func (p *Predictions) unlabelled() int {
 	n := 0
 	for i := range p.test {
-		if !p.test[i].label.Finite() {
+		if !p.test[i].scored {
 			n++
 		}
 	}

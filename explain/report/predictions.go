@@ -29,6 +29,9 @@ type PredictedRow struct {
 	Label Float  // label or target in the data; NaN if unknown
 	Class Float  // label of the network's argmax; NaN for a regression
 
+	// Several says that the row has several targets, which Label cannot be.
+	Several bool
+
 	// Of each class, in order; nil for a regression. The first two use the calibrated
 	// covariance, the third is the network alone, g⁻¹(f(x;θ*)).
 	Probability    []Float
@@ -73,6 +76,7 @@ type digest struct {
 	index               Index
 	id                  string
 	label, class        Float
+	scored              bool // the targets are known
 	calibrated, network outcome
 	novelty             Novelty
 	lo, hi, in          float64 // interval; in: 1 if it or the set holds the label, 0 if not, NaN if unknown
@@ -99,7 +103,7 @@ type outcome struct {
 
 func (p *Predictions) digest(r *PredictedRow) digest {
 	truth, nan := p.position(r.Label), math.NaN()
-	d := digest{index: r.Index, id: r.ID, label: r.Label, class: r.Class, novelty: r.Novelty, lo: nan, hi: nan, in: nan, size: -1}
+	d := digest{index: r.Index, id: r.ID, label: r.Label, class: r.Class, scored: r.Label.Finite() || r.Several, novelty: r.Novelty, lo: nan, hi: nan, in: nan, size: -1}
 	d.calibrated = outcome{logDensity: float64(r.LogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, expected: float64(r.Expected), cdf: float64(r.CDF), sd: nan}
 	d.network = outcome{logDensity: float64(r.MAPLogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, expected: float64(r.MAPExpected), cdf: float64(r.MAPCDF), sd: nan}
 	if p.Classes != nil {
@@ -109,7 +113,10 @@ func (p *Predictions) digest(r *PredictedRow) digest {
 		d.calibrated.sd = float64(r.ObservationSD[0])
 	}
 	if !r.Label.Finite() {
-		d.calibrated.logDensity, d.network.logDensity, d.calibrated.cdf, d.network.cdf = nan, nan, nan, nan
+		d.calibrated.cdf, d.network.cdf = nan, nan
+	}
+	if !d.scored {
+		d.calibrated.logDensity, d.network.logDensity = nan, nan
 	}
 	switch {
 	case len(r.Interval) == 2:

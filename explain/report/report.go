@@ -29,6 +29,10 @@ type Input struct {
 
 	LabelName string `json:"label_name,omitempty"` // where classes have names
 	ID        string `json:"id,omitempty"`         // name of the row, where rows have names
+
+	Targets []Float `json:"targets,omitempty"` // where a row has several; Label is NaN then
+
+	Notes []string `json:"notes,omitempty"` // what was done to a file to fit it to the model
 }
 
 // Prediction is what the model predicts for the row. Probabilities have one entry

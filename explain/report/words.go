@@ -69,7 +69,7 @@ func (v *view) words(s *section) error {
 		if min(a, b) < 0 || max(a, b) >= c {
 			return fmt.Errorf("report: the report contrasts outputs %d and %d of %d", a, b, c)
 		}
-		if s.plus, s.minus = fmt.Sprintf("output %d", a), fmt.Sprintf("output %d", b); v.kind == classes {
+		if s.plus, s.minus = v.page.column(a), v.page.column(b); v.kind == classes {
 			s.plus, s.minus = class[a], class[b]
 			s.quantity = fmt.Sprintf("log-odds of %s against %s", s.plus, s.minus)
 		} else {
@@ -93,12 +93,22 @@ func (v *view) words(s *section) error {
 		s.quantity = cmp.Or(v.page.Quantity, "prediction")
 		s.title = "What raises and lowers the " + s.quantity
 		if c > 1 {
-			s.quantity += fmt.Sprintf(", output %d", o.Output)
-			s.title = fmt.Sprintf("What raises and lowers output %d", o.Output)
+			s.title = "What raises and lowers " + v.page.column(int(o.Output))
+			if s.quantity += ", " + v.page.column(int(o.Output)); v.page.Columns != nil {
+				s.quantity = v.page.column(int(o.Output))
+			}
 		}
 		s.plus, s.minus = "higher values", "lower values"
 	}
 	return nil
+}
+
+// column names an output of a regression.
+func (p *Page) column(k int) string {
+	if k < len(p.Columns) {
+		return p.Columns[k]
+	}
+	return fmt.Sprintf("output %d", k)
 }
 
 // novelty says how far the row is from the training data, "" where that is not

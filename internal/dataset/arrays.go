@@ -45,7 +45,7 @@ func openNumPy(ctx context.Context, path string, o *OpenOptions) (*Data, error) 
 		return nil, &Error{File: path, Problem: "a split was asked for", Remedy: "splits need data from a .csv file; save the parts as arrays x_train, x_valid and x_test"}
 	}
 	ext := filepath.Ext(path)
-	d := &Data{Name: strings.TrimSuffix(filepath.Base(path), ext), Source: path}
+	d := &Data{Name: strings.TrimSuffix(filepath.Base(path), ext), Source: path, ID: o.ID}
 	parts := []*part{{name: "train"}, {name: "valid"}, {name: "test"}}
 	var first *table
 	for i, file := range []string{path, o.ValidFile, o.TestFile} {
@@ -236,35 +236,43 @@ func (t *table) fill(a *arrays) error {
 	if err := t.fillInputs(a.x); err != nil {
 		return err
 	}
-	columns, ids := a.columns, a.ids
 	if t.shape == nil {
 		d := len(t.x) / t.n
 		for j := range d {
 			t.columns = append(t.columns, "x"+strconv.Itoa(j))
 		}
-		if columns != nil {
+		if columns := a.columns; columns != nil {
 			if len(columns.Text) != d {
 				return t.errorf("save one name a column", "%d names of columns, but %d columns", len(columns.Text), d)
 			}
 			t.columns = columns.Text
 		}
 	}
-	if ids != nil {
-		if len(ids.Shape) != 1 || ids.Len() != t.n {
-			return t.errorf("save one name a row", "names of rows have shape %v, but there are %d rows", ids.Shape, t.n)
-		}
-		for i := range t.n {
-			if ids.Text != nil {
-				t.ids = append(t.ids, ids.Text[i])
-			} else {
-				t.ids = append(t.ids, strconv.FormatFloat(ids.Float(i), 'f', -1, 64))
-			}
-		}
+	if err := t.fillIDs(a.ids); err != nil {
+		return err
 	}
 	if a.y == nil {
 		return nil
 	}
 	return t.fillTargets(a.y, a.target)
+}
+
+// fillIDs takes the names of rows, if there are any.
+func (t *table) fillIDs(ids *npy.Array) error {
+	if ids == nil {
+		return nil
+	}
+	if len(ids.Shape) != 1 || ids.Len() != t.n {
+		return t.errorf("save one name a row", "names of rows have shape %v, but there are %d rows", ids.Shape, t.n)
+	}
+	for i := range t.n {
+		if ids.Text != nil {
+			t.ids = append(t.ids, ids.Text[i])
+		} else {
+			t.ids = append(t.ids, strconv.FormatFloat(ids.Float(i), 'f', -1, 64))
+		}
+	}
+	return nil
 }
 
 func (t *table) errorf(remedy, format string, a ...any) error {

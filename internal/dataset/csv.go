@@ -3,6 +3,7 @@ package dataset
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,8 @@ func csvStem(path string) (stem string, ok bool) {
 	return path, false
 }
 
-func isCSV(path string) bool {
+// IsCSV reports whether the name of a file is that of a CSV file, gzipped or not.
+func IsCSV(path string) bool {
 	_, ok := csvStem(path)
 	return ok
 }
@@ -37,7 +39,7 @@ func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
 		return nil, err
 	}
 	stem, _ := csvStem(path)
-	d := &Data{Name: filepath.Base(stem), Source: path, Columns: t.columns, Target: strings.Join(t.targets, ", "), TargetColumns: t.targets}
+	d := &Data{Name: filepath.Base(stem), Source: path, Columns: t.columns, Target: strings.Join(t.targets, ", "), TargetColumns: t.targets, ID: o.ID}
 	parts := []*part{{name: "train", table: t}, {name: "valid", table: &table{file: path}}, {name: "test", table: &table{file: path}}}
 	if o.Split != nil {
 		rows, err := readSplit(ctx, path, *o.Split, t.n)
@@ -61,6 +63,20 @@ func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
 		return nil, err
 	}
 	return d.finish()
+}
+
+// Columns returns the header of a CSV file.
+func Columns(ctx context.Context, path string) ([]string, error) {
+	f, err := openFile(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	header, err := newRecords(f, path).next()
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	return trimAll(header), nil
 }
 
 // part is the rows of a table that are one part of the data; nil means all.

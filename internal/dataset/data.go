@@ -15,6 +15,7 @@ type Data struct {
 	Columns            []string // names of the features; nil for images
 	Target             string   // name of the target column, several joined by commas; "" for images
 	TargetColumns      []string // names of the target columns; nil for images
+	ID                 string   // name of the column or array that names the rows; "" for none
 	IntegerLabels      bool     // every target of every part is an integer or a word
 	Notes              []string // on how the files were understood
 	Names              []string // the labels 0, 1, … as words, where the data have words; nil where they have integers

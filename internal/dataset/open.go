@@ -69,7 +69,7 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 		switch {
 		case err != nil:
 			return nil, &Error{File: name, Problem: "no such data", Err: err, Remedy: names}
-		case info.Mode().IsRegular() && isCSV(name):
+		case info.Mode().IsRegular() && IsCSV(name):
 			return openCSV(ctx, name, o)
 		case info.Mode().IsRegular() && isNumPy(name):
 			return openNumPy(ctx, name, o)

@@ -112,8 +112,6 @@ func (in *Input) choose(o *Options, border []float64) bool {
 		return fmt.Sprintf("its border has grey level %.0f, that of the training pictures %.0f", b, mean(o.Border))
 	}
 	switch {
-	case o.Invert == Yes:
-		in.note("inverted, as asked")
 	case o.Invert == No && far:
 		in.note("not inverted, as asked, though %s", why())
 	case o.Invert == Auto && far:

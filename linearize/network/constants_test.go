@@ -3,6 +3,7 @@ package network_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -179,6 +180,9 @@ func requireNamed(t *testing.T, warnings []error, names []string, text string) {
 	t.Helper()
 	require.Len(t, warnings, 1)
 	require.ErrorContains(t, warnings[0], text)
+	w, ok := errors.AsType[*network.ConstantsWarning](warnings[0])
+	require.True(t, ok)
+	require.Equal(t, names, w.Names)
 	for _, n := range names {
 		require.ErrorContains(t, warnings[0], fmt.Sprintf("%q", n))
 	}

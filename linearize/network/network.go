@@ -36,6 +36,10 @@ type ReadOptions struct {
 	Learn  []string // initializers that are parameters, though by their place they would be taken for constants
 }
 
+// A ConstantsWarning names initializers that ReadONNX took for constants, because they
+// standardize inputs before the first layer or scale outputs after the last one.
+type ConstantsWarning = compile.ConstantsWarning
+
 // MaxModelBytes is the largest ONNX file that is read: protobuf's own limit.
 const MaxModelBytes = onnx.MaxSize
 

@@ -669,9 +669,9 @@ def pictures_colour(folder, rng):
         x[i] = ground[:, None, None] * (1 - mask) + colour[:, None, None] * mask
     x = np.clip(np.round(x + rng.normal(0, 8, x.shape)), 0, 255).astype(np.uint8)
     for part, sl in [("train", slice(0, ntrain)), ("test", slice(ntrain, n))]:
-        np.save(os.path.join(folder, part + ".npy"), x[sl])
-        np.save(os.path.join(folder, part + "-labels.npy"), y[sl].astype(np.uint8))
-    c.update(train="train.npy", train_labels="train-labels.npy", test="test.npy", test_labels="test-labels.npy", train_rows=ntrain, test_rows=n - ntrain)
+        np.save(os.path.join(folder, "x_" + part + ".npy"), x[sl])
+        np.save(os.path.join(folder, "y_" + part + ".npy"), y[sl].astype(np.uint8))
+    c.update(train="x_train.npy", test="x_test.npy", train_rows=ntrain, test_rows=n - ntrain)
     raw, Y = tensors(x / 255.0, y, "categorical")
     mean, sd = (torch.tensor(c[k], dtype=torch.float64).reshape(1, 3, 1, 1) for k in ("input_mean", "input_sd"))
     X = (raw - mean) / sd

@@ -26,6 +26,7 @@ type Console struct {
 	bar      *progress
 	watch    *stopwatch
 	Warnings []string
+	remarks  []string       // those of Warnings that are no fault
 	closers  []func() error // of files that answers are read from
 }
 
@@ -95,10 +96,20 @@ func (c *Console) Alarm(warnings []string) error {
 // Verdict is the error of a command that did its work, but with warnings that
 // --strict does not let pass.
 func (c *Console) Verdict() error {
-	if c.Strict && len(c.Warnings) > 0 {
-		return &StrictError{c.Warnings}
+	bad := slices.DeleteFunc(slices.Clone(c.Warnings), func(text string) bool { return slices.Contains(c.remarks, text) })
+	if c.Strict && len(bad) > 0 {
+		return &StrictError{bad}
 	}
 	return nil
+}
+
+// Remark keeps what was understood of a model for the report. It is no reason for
+// --strict to fail.
+func (c *Console) Remark(list ...error) {
+	for _, err := range list {
+		c.remarks = append(c.remarks, err.Error())
+		c.WarnText(err.Error())
+	}
 }
 
 // Warn keeps warnings for the report, each text once.

@@ -93,6 +93,7 @@ func FitCalibrated(ctx context.Context, c *console.Console, p *problem.Problem, 
 			return nil, err
 		}
 	}
+	o.leaveOneOut = method != "" && method != "none"
 	q, err := Fit(ctx, c, p, f, o)
 	if err != nil || method == "" || method == "none" {
 		return q, err

@@ -167,8 +167,8 @@ func (k *Coverage) holdOut(ctx context.Context, c *console.Console, p *problem.P
 // A Region is the interval or the set of one row; the other is nil.
 type Region struct{ Interval, Set []report.Float }
 
-// Regions returns those of the rows of b; y are their targets, N×1. A nil coverage
-// has none.
+// Regions returns those of the rows of b; y are their targets, N×1, and nil
+// where they are unknown. A nil coverage has none.
 func (k *Coverage) Regions(ctx context.Context, b *linearize.Batch, y *mat.Dense) ([]Region, error) {
 	all := make([]Region, b.Len())
 	if k == nil {
@@ -180,6 +180,9 @@ func (k *Coverage) Regions(ctx context.Context, b *linearize.Batch, y *mat.Dense
 	})
 	if err != nil {
 		return nil, err
+	}
+	if y == nil {
+		return all, nil
 	}
 	for t := range all {
 		k.count(&all[t], y.At(t, 0))
@@ -251,7 +254,10 @@ func (k *Coverage) Report() *CoverageReport {
 	if k == nil {
 		return nil
 	}
-	lo, hi := glm.ClopperPearson(k.held, k.rows, .95)
+	lo, hi := math.NaN(), math.NaN() // where no target is known
+	if k.rows > 0 {
+		lo, hi = glm.ClopperPearson(k.held, k.rows, .95)
+	}
 	r := &CoverageReport{Share: report.Float(k.Share), Measured: report.Float(float64(k.held) / float64(k.rows)), Band: [2]report.Float{report.Float(lo), report.Float(hi)},
 		Empty: k.empty, From: k.from, Scored: k.scored, Unknown: k.jackknife.Unknown()}
 	size := problem.Number(k.size / float64(k.sized))

@@ -19,6 +19,7 @@ func (f *fit) exact(ctx context.Context) (*Posterior, error) {
 		return nil, err
 	}
 	batch := f.source.(*linearize.Batch)
+	f.announce(batch)
 	if f.flags.tune != "" {
 		if err := f.tune(ctx, f.exactCandidates(batch)); err != nil {
 			return nil, err

@@ -72,6 +72,8 @@ type Options struct {
 	Checkpoint string             // file to keep the state of a pass in; "" for none
 	Resume     *sparse.Checkpoint // state to go on from; nil starts anew
 	NoReport   bool               // no error report is needed
+
+	leaveOneOut bool // leave-one-out predictions of the training rows follow
 }
 
 // A fit holds what the methods compute a posterior from.
@@ -171,7 +173,7 @@ func (f *fit) prepare(ctx context.Context, keep bool) error {
 	if f.gradient, err = f.residualGradient(ctx); err != nil {
 		return err
 	}
-	f.preflight = f.problem.Preflight(&problem.AtTheta{F: f.sites.F, Pull: f.gradient, Theta: f.theta, Tuned: f.flags.tune != ""})
+	f.preflight = f.problem.Preflight(ctx, &problem.AtTheta{F: f.sites.F, Pull: f.gradient, Theta: f.theta, Tuned: f.flags.tune != ""})
 	if err := f.con.Alarm(f.preflight.Warnings); err != nil {
 		return console.Full(err)
 	}
@@ -334,11 +336,12 @@ func (o *Predictions) observe() error {
 // densities and the rank of its novelty are left to the caller.
 func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at int) *report.PredictedRow {
 	f := o.Network.RawRowView(i)
-	r := &report.PredictedRow{Index: report.Index(rows.Rows[at]), Label: report.Float(problem.Label(rows, at)), Class: task.Class(f),
+	r := &report.PredictedRow{Index: report.Index(rows.Rows[at]), Label: report.Float(problem.Label(rows, at)), Several: rows.Set.Width() > 1, Class: task.Class(f),
 		Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i), MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i),
 		ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i),
 		Novelty: report.Novelty{Score: report.Float(o.Novelty.Score[i]), MutualInformation: report.Float(o.Novelty.Mutual[i]), Rank: report.Undefined()}}
-	if task.Classes == nil {
+	r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = report.Undefined(), report.Undefined(), report.Undefined(), report.Undefined()
+	if task.Classes == nil && len(f) == 1 {
 		y, expected := problem.Label(rows, at), []float64{0}
 		task.Likelihood.MeanTo(expected, f)
 		r.Expected, r.MAPExpected = report.Float(o.Response.At(i, 0)), report.Float(expected[0])
@@ -348,8 +351,11 @@ func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at in
 }
 
 // distribution returns P(Y < y) + P(Y = y)/2 of a new observation Y of one output
-// with mean m and variance v.
+// with mean m and variance v; NaN where y is.
 func distribution(lik glm.Likelihood, y, m, v float64) float64 {
+	if math.IsNaN(y) {
+		return y
+	}
 	if problem.HasNoise(lik) {
 		noise := []float64{0}
 		lik.VarianceTo(noise, []float64{m})

@@ -19,13 +19,17 @@ import (
 
 // Save writes the posterior to a file, with the training inputs if asked. split
 // is --split, nil where it was not given.
-func (q *Posterior) Save(path string, p *problem.Problem, r report.Fit, inputs bool, split *int) error {
+func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r report.Fit, inputs bool, split *int) error {
 	e, t := p.Examples, p.Task
-	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: t.Classes, Noise: t.Noise,
+	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: t.Classes, ClassNames: t.Names, Noise: t.Noise,
 		Prior: q.kernelPrecision, Factor: q.factor, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
 		Bound: q.Evidence.Bound, SE: report.Float(q.Evidence.StdErr), Fit: r, Inputs: inputs, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved()}
 	if q.preflight != nil {
 		head.PreflightWarnings = q.preflight.Warnings
+	}
+	var err error
+	if head.Remembered, err = p.Remember(ctx); err != nil {
+		return err
 	}
 	if k := q.Calibration; k != nil {
 		head.CalibrationWarnings = k.warnings
@@ -38,7 +42,7 @@ func (q *Posterior) Save(path string, p *problem.Problem, r report.Fit, inputs b
 	return store.Write(path, problem.SavedKind, problem.SavedVersion, func(w *store.Writer) error {
 		w.JSON("header", head)
 		if inputs {
-			w.JSON("inputs", problem.StoredRows{Rows: problem.FormatRows(rows.Rows), Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer})
+			w.JSON("inputs", problem.StoredRows{Rows: problem.FormatRows(rows.Rows), Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs})
 			w.Floats("inputs.targets", rows.Targets)
 			w.Bytes("inputs.pixels", rows.Pixels)
 			w.Floats("inputs.features", rows.X)
@@ -164,6 +168,9 @@ func unpackRows(v []float64, p *problem.Problem) (rows []report.PredictedRow, ok
 			r.Probability, r.MAPProbability = part[common:common+k], part[common+k:]
 		} else {
 			r.ObservationSD, r.FunctionSD, r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = part[7:8], part[8:9], part[9], part[10], part[11], part[12]
+		}
+		if r.Several = p.Examples.Train.Set.Width() > 1; r.Several {
+			r.ObservationSD, r.FunctionSD = nil, nil // of which only the first was kept
 		}
 		rows = append(rows, r)
 	}

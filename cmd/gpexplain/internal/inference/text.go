@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
@@ -71,13 +72,29 @@ func (l *LeftOutComparison) Text(w io.Writer) {
 	}
 }
 
-// WarningsText prints what the numbers of a fit rest on, and the warnings; those of the
-// preflight are shown on standard error as well, before the work.
+// AlarmsText prints before a result the warnings of the preflight, which must not be
+// missed.
+func AlarmsText(w io.Writer, f *report.Fit) error {
+	if f.Preflight == nil {
+		return nil
+	}
+	for _, warning := range f.Preflight.Warnings {
+		if _, err := fmt.Fprintf(w, "WARNING: %s\n", console.OneLine(warning)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WarningsText prints what the numbers of a fit rest on, and the other warnings.
 func WarningsText(w io.Writer, f *report.Fit) (err error) {
 	if text := f.Basis(); text != "" {
 		_, err = fmt.Fprintf(w, "basis: %s\n", text)
 	}
 	for _, warning := range f.Warnings {
+		if f.Preflight != nil && slices.Contains(f.Preflight.Warnings, warning) {
+			continue
+		}
 		_, err = fmt.Fprintf(w, "warning: %s\n", warning)
 	}
 	return err

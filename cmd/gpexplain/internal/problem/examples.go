@@ -26,14 +26,39 @@ func (e *Examples) Pictures(rows *dataset.Subset) func(row report.Index) report.
 // the file.
 func (e *Examples) Picture(rows *dataset.Subset, i int) report.Picture {
 	if e.Data.Images() {
-		return Gray(e.Data, rows.Image(i))
+		return Pixels(e.Data, rows.Image(i))
 	}
 	return report.Picture{Names: e.Data.Columns, Values: rows.Set.Matrix([]int{rows.Pos[i]}).RawRowView(0)}
 }
 
-// Gray is a picture of the size of the data.
-func Gray(d *dataset.Data, pixels []byte) report.Picture {
-	return report.Gray(pixels, d.Shape[len(d.Shape)-1], d.Shape[len(d.Shape)-2])
+// Grey tells whether the inputs are grey pictures, which pages show as dark ink on
+// paper.
+func (e *Examples) Grey() bool {
+	d := e.Data
+	return d.Images() && Elements(d.Shape) == d.Shape[len(d.Shape)-1]*d.Shape[len(d.Shape)-2]
+}
+
+// Pixels is a picture of the size of the data: in colour of three channels, and of
+// other numbers of channels their mean in grey.
+func Pixels(d *dataset.Data, pixels []byte) report.Picture {
+	w, h := d.Shape[len(d.Shape)-1], d.Shape[len(d.Shape)-2]
+	size := w * h
+	switch channels := len(pixels) / size; channels {
+	case 1:
+		return report.Gray(pixels, w, h)
+	case 3:
+		return report.RGB(pixels, w, h)
+	default:
+		grey := make([]byte, size)
+		for i := range grey {
+			sum := 0
+			for c := range channels {
+				sum += int(pixels[c*size+i])
+			}
+			grey[i] = byte(sum / channels)
+		}
+		return report.Gray(grey, w, h)
+	}
 }
 
 // Inducing linearizes the inducing examples by themselves, so that they are
@@ -73,13 +98,23 @@ type Examples struct {
 	classes []int      // those whose rows are kept; nil keeps all
 }
 
-// openData reads the data, or makes them.
-func openData(ctx context.Context, c *console.Console, f *DataFlags, memory int64) (*dataset.Data, error) {
+// openData reads the data for a model, or makes them.
+func openData(ctx context.Context, c *console.Console, f *DataFlags, m *Model, memory int64) (*dataset.Data, error) {
 	o := f.options(memory)
+	o.ClassNames = append(slices.Clone(o.ClassNames), m.Meta.ClassNames...)
+	if err := m.Meta.columns(ctx, f.name, o); err != nil {
+		return nil, err
+	}
 	o.Progress = c.Show
 	d, err := dataset.Open(ctx, f.name, o)
 	c.ClearBar()
-	return d, err
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range d.Notes {
+		c.Note("%s: %s", d.Source, note)
+	}
+	return d, nil
 }
 
 // newExamples forms the training targets and decides how inputs and targets are
@@ -169,14 +204,6 @@ func (e *Examples) Test(o dataset.SelectOptions) (*dataset.Subset, error) {
 	}
 	o.Classes = e.classes
 	return part.Select(&o)
-}
-
-// Label is the data's own label or target of row i.
-func Label(rows *dataset.Subset, i int) float64 {
-	if rows.Labels != nil {
-		return float64(rows.Labels[i])
-	}
-	return rows.Targets[i]
 }
 
 // Labels are the labels or targets of all rows.

@@ -3,7 +3,6 @@ package problem
 import (
 	"context"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +23,8 @@ type Flags struct {
 	Limits LimitFlags
 
 	Scaling ScalingFlags
+
+	given func(flag string) bool // set by Check: whether a flag was given
 }
 
 // ModelFlags name the network.
@@ -38,8 +39,10 @@ type DataFlags struct {
 	testFile, validFile, rowsFile string
 	Split                         *int // nil where not given
 	count                         int  // 0 where not given
-	ClassText                     string
-	Classes                       []int // parsed from classText by check
+	id                            string
+	ClassText, classNameText      string
+	classList, classNames         []string // parsed from the texts by check
+	remembered                    bool     // the data may be those of a saved posterior
 }
 
 // TaskFlags say what the outputs mean. A nil number was not given.
@@ -75,10 +78,12 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 	}
 	f.StringVar(&s.Data.name, "data", "digits", "rows from `NAME|DIR|FILE.csv`: digits (synthetic; digits:TRAIN,TEST sets how many), mnist (downloaded once), a directory of IDX files, or a CSV file with a header (default digits)")
 	f.Lookup("data").DefValue = "" // the text says it
-	f.StringVar(&s.Data.ClassText, "classes", "", "keep the rows of these classes, in this `ORDER`, for example 4,9")
+	f.StringVar(&s.Data.ClassText, "classes", "", "keep the rows of these classes, in this `ORDER`, for example 4,9 or no,yes")
+	f.StringVar(&s.Data.classNameText, "class-names", "", "`NAMES` of the classes in the order of the outputs, for example repaid,default (default the model's, else the words of the data, sorted)")
+	f.StringVar(&s.Data.id, "id", "", "`COLUMN` of a CSV file that names the rows and is no feature, or array of a .npz file")
 	f.IntVar(&s.Data.count, "train-count", 0, "train on the first `N` kept rows (default all, or those that the model records)")
 	f.StringVar(&s.Data.rowsFile, "train-index", "", "train on the rows listed in `FILE`, one row number a line")
-	f.StringVar(&s.Data.target, "target", "", "target `COLUMN` of a CSV file (default the last)")
+	f.StringVar(&s.Data.target, "target", "", "target `COLUMN` of a CSV file, or several as a,b, one for each output (default the last); of .npz the array, of .npy the file")
 	OptionalInt(c, &s.Data.Split, "split", "take the parts of a CSV file from split `K` of FILE.splits.csv")
 	f.StringVar(&s.Data.testFile, "test-data", "", "take the test rows of a CSV file from a second `FILE`")
 	f.StringVar(&s.Data.validFile, "valid-data", "", "take the validation rows of a CSV file from another `FILE`; predictions are calibrated on them with --calibrate heldout")
@@ -91,7 +96,7 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 	s.Scaling.add(c)
 	f.Uint64Var(&s.Limits.Seed, "seed", 0, "seed `N` of training, of --select, --method cg and the error report, and of predict --link mc (default 0)")
 	f.BoolVar(&con.JSON, "json", false, "write JSON to standard output")
-	f.BoolVar(&con.Strict, "strict", false, "exit with status 1 on a warning, and at once on one that the network does not suit the data or the prior")
+	f.BoolVar(&con.Strict, "strict", false, "exit with status 1 on a warning, and at once on one that the network does not suit the data or the prior; what is said on reading the model does not count")
 	f.BoolVar(&con.Quiet, "quiet", false, "write nothing to standard error but an error")
 	f.BoolVar(&con.Verbose, "verbose", false, "say on standard error what is done")
 	f.StringVar(&s.Limits.profile, "profile", "", "write a `KIND` of profile, cpu, mem or trace, to the current directory")
@@ -102,6 +107,8 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 // Check refuses values that are wrong without opening any file, and parses
 // lists and sizes.
 func (s *Flags) Check(c *cobra.Command) error {
+	s.given = c.Flags().Changed
+	s.Data.remembered = s.given("posterior") && !s.given("data")
 	if err := checkEmpty(c); err != nil {
 		return err
 	}
@@ -119,7 +126,7 @@ func (s *Flags) Check(c *cobra.Command) error {
 
 // checkEmpty refuses "", which comes from a shell variable that is not set.
 func checkEmpty(c *cobra.Command) error {
-	for _, name := range []string{"model", "data", "classes", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze", "learn",
+	for _, name := range []string{"model", "data", "classes", "class-names", "id", "index", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze", "learn",
 		"standardize", "input-mean", "input-sd", "target-mean", "target-sd",
 		"input", "terms", "contrast", "html", "png", "csv", "calibrate", "test-index", "link", "arch", "activation", "out",
 		"method", "select", "posterior", "checkpoint", "tune-prior"} {
@@ -170,25 +177,24 @@ func (s *DataFlags) check(c *cobra.Command, likelihood string, memory int64) err
 	case s.Split != nil && *s.Split < 0:
 		return console.Usagef("--split %d must be 0 or more", *s.Split)
 	}
-	var err error
-	if s.Classes, err = parseClasses(s.ClassText); err != nil {
+	if err := s.checkNames(); err != nil {
 		return err
 	}
-	if s.Classes != nil && likelihood != "" {
+	if s.classList != nil && likelihood != "" {
 		lik := LikelihoodNamed(likelihood)
 		switch {
 		case !HasClasses(lik):
 			return console.Usagef("--classes is for labels, not for --likelihood %s", likelihood)
-		case !IsSoftmax(lik) && len(s.Classes) != 2:
-			return console.Usagef("--likelihood %s is for two classes, not %d", likelihood, len(s.Classes))
+		case !IsSoftmax(lik) && len(s.classList) != 2:
+			return console.Usagef("--likelihood %s is for two classes, not %d", likelihood, len(s.classList))
 		}
 	}
-	if kind, _, _ := strings.Cut(s.name, ":"); kind == "digits" {
+	if kind, _, _ := strings.Cut(s.name, ":"); kind == "digits" && !s.remembered {
 		if _, err := dataset.Open(context.Background(), s.name, s.options(memory)); err != nil {
 			return console.Usagef("--data %v", err)
 		}
 	}
-	for _, flag := range []string{"target", "split", "test-data", "valid-data"} {
+	for _, flag := range []string{"target", "id", "split", "test-data", "valid-data"} {
 		if s.name == "mnist" && f.Changed(flag) {
 			return console.Usagef("--%s is for a CSV file, not --data mnist", flag)
 		}
@@ -198,7 +204,7 @@ func (s *DataFlags) check(c *cobra.Command, likelihood string, memory int64) err
 
 // options are those of dataset.Open.
 func (s *DataFlags) options(memory int64) *dataset.OpenOptions {
-	return &dataset.OpenOptions{Target: s.target, TestFile: s.testFile, ValidFile: s.validFile, Split: s.Split, MaxBytes: gp.MemoryBudget(memory)}
+	return &dataset.OpenOptions{Target: s.target, ID: s.id, ClassNames: s.classNames, TestFile: s.testFile, ValidFile: s.validFile, Split: s.Split, MaxBytes: gp.MemoryBudget(memory)}
 }
 
 // Files are the files that the flags name, which no result may replace.
@@ -266,40 +272,24 @@ func OptionalFloat(c *cobra.Command, value **float64, name, usage string) {
 	})
 }
 
-// parseClasses reads "4,9"; "" is nil.
+// parseClasses reads the labels of a model's metadata, such as 4,9; "" is nil.
 func parseClasses(text string) ([]int, error) {
-	list, err := ParseInts("--classes", text)
-	if err != nil {
-		return nil, err
-	}
-	for i, k := range list {
-		if slices.Contains(list[:i], k) {
-			return nil, console.Usagef("--classes %s names class %d twice", text, k)
-		}
-	}
-	if text != "" && len(list) < 2 {
-		return nil, console.Usagef("--classes %s must name at least two classes", text)
-	}
-	return list, nil
-}
-
-// ParseInts reads the list of integers of a flag; "" is nil.
-func ParseInts(flag, text string) ([]int, error) {
-	if text == "" {
-		return nil, nil
+	names, err := splitNames(text)
+	if err == nil && len(names) == 1 {
+		err = strconv.ErrRange
 	}
 	var list []int
-	for field := range strings.SplitSeq(text, ",") {
-		k, err := strconv.Atoi(strings.TrimSpace(field))
-		if err != nil {
-			return nil, console.Usagef("%s %q is not a list of integers such as 4,9", flag, text)
+	for _, field := range names {
+		k, e := strconv.Atoi(field)
+		if e != nil {
+			err = e
 		}
 		list = append(list, k)
 	}
-	return list, nil
+	return list, err
 }
 
-// FormatInts is the inverse of parseInts.
+// FormatInts writes integers with commas between them.
 func FormatInts(list []int) string {
 	out := make([]string, len(list))
 	for i, k := range list {

@@ -1,9 +1,12 @@
 package problem
 
 import (
+	"context"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -15,6 +18,9 @@ const (
 	KeyPrecision  = "funcgp.prior_precision"
 	KeyNoise      = "funcgp.noise_variance"
 	KeyClasses    = "funcgp.classes"
+	KeyClassNames = "funcgp.class_names"
+	keyTarget     = "funcgp.target_columns"
+	keyID         = "funcgp.id_column"
 	KeyRows       = "funcgp.train_rows"
 	keyData       = "funcgp.train_data"
 	KeyScaling    = "funcgp.scaling"
@@ -27,6 +33,9 @@ type Metadata struct {
 	Likelihood       string
 	Precision, Noise float64 // 0 where not said
 	Classes          []int
+	ClassNames       []string         // in the order of the outputs
+	target           []string         // target columns of a table
+	id               string           // column of a table that names the rows
 	Rows             string           // as formatRows writes
 	Data             string           // fingerprint of the training part
 	Scaling          *dataset.Scaling // of the inputs; nil where not said
@@ -56,6 +65,16 @@ func readMetadata(kv map[string]string) (*Metadata, error) {
 	if m.Classes, err = parseClasses(kv[KeyClasses]); err != nil {
 		return nil, bad(KeyClasses)
 	}
+	if m.ClassNames, err = classNamesOf(kv[KeyClassNames]); err != nil {
+		return nil, bad(KeyClassNames)
+	}
+	m.id = kv[keyID]
+	if m.target, err = splitNames(kv[keyTarget]); err != nil {
+		return nil, bad(keyTarget)
+	}
+	if m.Classes != nil && m.ClassNames != nil && len(m.Classes) != len(m.ClassNames) {
+		return nil, bad(KeyClassNames)
+	}
 	if m.Scaling, err = dataset.ParseScaling(kv[KeyScaling]); err != nil {
 		return nil, bad(KeyScaling)
 	}
@@ -82,7 +101,7 @@ func positive(text string) (float64, error) {
 func Fingerprint(s *dataset.Set) string {
 	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	for _, v := range s.Labels {
-		fmt.Fprintln(h, v)
+		fmt.Fprintln(h, s.ClassName(v)) // the numbers of words depend on other rows
 	}
 	for _, v := range s.Targets {
 		fmt.Fprintln(h, v)
@@ -106,6 +125,15 @@ func (p *Problem) TrainMetadata(args []string) map[string]string {
 	if t.Classes != nil {
 		kv[KeyClasses] = FormatInts(t.Classes)
 	}
+	if t.Names != nil {
+		kv[KeyClassNames] = JoinNames(t.Names)
+	}
+	if e.Data.TargetColumns != nil {
+		kv[keyTarget] = JoinNames(e.Data.TargetColumns)
+	}
+	if e.Data.ID != "" {
+		kv[keyID] = e.Data.ID
+	}
 	if s := e.Scaling.Inputs; s != nil {
 		kv[KeyScaling] = s.String()
 	} else if !e.Data.Images() {
@@ -115,4 +143,24 @@ func (p *Problem) TrainMetadata(args []string) map[string]string {
 		kv[keyTargets] = s.String()
 	}
 	return kv
+}
+
+// columns takes the target and the ID of a table from the metadata where the flags
+// do not say them and the table has them.
+func (m *Metadata) columns(ctx context.Context, path string, o *dataset.OpenOptions) error {
+	if !dataset.IsCSV(path) || (m.target == nil || o.Target != "") && (m.id == "" || o.ID != "") {
+		return nil
+	}
+	header, err := dataset.Columns(ctx, path)
+	if err != nil {
+		return ctx.Err() // what is wrong with the file, opening it says
+	}
+	has := func(name string) bool { return slices.Contains(header, name) }
+	if o.ID == "" && m.id != "" && has(m.id) {
+		o.ID = m.id
+	}
+	if o.Target == "" && !slices.ContainsFunc(m.target, func(name string) bool { return !has(name) }) {
+		o.Target = strings.Join(m.target, ",")
+	}
+	return nil
 }

@@ -67,7 +67,7 @@ func ReadModel(ctx context.Context, c *console.Console, f *ModelFlags) (*Model, 
 	if m.Meta, err = readMetadata(m.Net.Metadata()); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
-	c.Warn(m.Net.Warnings()...)
+	c.Remark(m.Net.Warnings()...)
 	return m, nil
 }
 

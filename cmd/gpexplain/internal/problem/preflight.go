@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -67,7 +68,7 @@ const (
 //     explain a prediction by.
 //
 // The second and third are skipped where the network records that it was trained on other rows.
-func (p *Problem) Preflight(at *AtTheta) *report.Preflight {
+func (p *Problem) Preflight(ctx context.Context, at *AtTheta) *report.Preflight {
 	l := &look{problem: p, at: at}
 	l.score()
 	l.known = p.trainedOnThese()
@@ -79,8 +80,8 @@ func (p *Problem) Preflight(at *AtTheta) *report.Preflight {
 	}
 	l.pull()
 	r.GradientNorm = report.Float(l.gradient)
-	l.fits()
-	l.balances(len(l.warnings) > 0)
+	l.fits(ctx)
+	l.balances(ctx, len(l.warnings) > 0)
 	l.noise()
 	if r.Warnings = l.warnings; len(r.Warnings) > 0 {
 		r.Verdict = "warning"
@@ -246,23 +247,22 @@ func (l *look) pull() {
 }
 
 // fits looks at the predictions.
-func (l *look) fits() {
+func (l *look) fits(ctx context.Context) {
 	t := l.problem.Task
 	rows := fmt.Sprintf("its own %d training rows", l.at.F.RawMatrix().Rows)
 	if !l.known {
 		rows = fmt.Sprintf("these %d training rows", l.at.F.RawMatrix().Rows)
 	}
-	cause := l.cause()
 	worse := l.nll-l.constant > l.slack()
 	switch {
 	case t.Classes != nil && worse:
-		l.warn("on %s the network predicts worse than the shares of the classes do (accuracy %.3g, NLL %.4g, shares %.4g): %s", rows, l.accuracy, l.nll, l.constant, cause)
+		l.warn("on %s the network predicts worse than the shares of the classes do (accuracy %.3g, NLL %.4g, shares %.4g): %s", rows, l.accuracy, l.nll, l.constant, l.cause(ctx))
 	case worse:
-		l.warn("on %s the network predicts worse than their mean does (RMSE %.4g, NLL %.4g, mean %.4g): %s", rows, l.rmse, l.nll, l.constant, cause)
+		l.warn("on %s the network predicts worse than their mean does (RMSE %.4g, NLL %.4g, mean %.4g): %s", rows, l.rmse, l.nll, l.constant, l.cause(ctx))
 	case l.known && l.excess > max(sureExcess, 4*l.excessSE):
-		l.warn("on %s the network is surer than right (accuracy %.3g, NLL %.4g, by its own probabilities %.4g), which a trained network is not: %s", rows, l.accuracy, l.nll, l.nll-l.excess, cause)
+		l.warn("on %s the network is surer than right (accuracy %.3g, NLL %.4g, by its own probabilities %.4g), which a trained network is not: %s", rows, l.accuracy, l.nll, l.nll-l.excess, l.cause(ctx))
 	case HasNoise(t.Likelihood) && l.slope().better > otherScale:
-		l.warn("on %s the network's outputs follow the targets on another scale (RMSE %.4g): %s", rows, l.rmse, cause)
+		l.warn("on %s the network's outputs follow the targets on another scale (RMSE %.4g): %s", rows, l.rmse, l.cause(ctx))
 	}
 }
 
@@ -281,17 +281,33 @@ func (l *look) slack() float64 {
 }
 
 // cause is what may have gone wrong with inputs and targets.
-func (l *look) cause() string {
+func (l *look) cause(ctx context.Context) string {
 	t := l.problem.Task
 	if order := l.order(); order != nil {
-		return fmt.Sprintf("its outputs agree with the labels where the classes are in another order: give --classes %s", FormatInts(order))
+		return fmt.Sprintf("its outputs agree with the labels where the classes are in another order: give --classes %s", l.problem.classList(order))
 	}
 	if HasNoise(t.Likelihood) {
 		if s := l.slope(); s.better > otherScale {
 			return fmt.Sprintf("it was trained on scaled targets: give --target-mean %.6g --target-sd %.6g", s.mean, s.sd)
 		}
 	}
+	if text := l.otherInputs(ctx); text != "" {
+		return text
+	}
 	return "inputs or labels are not those that it was trained on; most likely the inputs are scaled otherwise: see --standardize, --input-mean and --input-sd"
+}
+
+// classList are classes as --classes takes them: words where the data have words.
+func (p *Problem) classList(classes []int) string {
+	d := p.Examples.Data
+	if d.Names == nil {
+		return FormatInts(classes)
+	}
+	names := make([]string, len(classes))
+	for i, k := range classes {
+		names[i] = d.Names[k]
+	}
+	return JoinNames(names)
 }
 
 // order returns the classes in the order in which the labels agree with the largest
@@ -300,10 +316,17 @@ func (l *look) order() []int {
 	if l.confusion == nil {
 		return nil
 	}
-	k, n := len(l.problem.Task.Classes), len(l.logp)
+	return orderOf(l.confusion, l.logp, l.problem.Examples.Train.Class, l.problem.Task.Classes, l.constant)
+}
+
+// orderOf returns the classes in the order in which the labels of rows, numbers of classes,
+// agree with the largest outputs; nil where that is their order or where they do not
+// agree far better than the best constant.
+func orderOf(confusion *mat.Dense, logp [][]float64, label, classes []int, constant float64) []int {
+	k, n := len(classes), len(logp)
 	to, taken, same := make([]int, k), make([]bool, k), true
 	for y := range k {
-		row := l.confusion.RawRowView(y)
+		row := confusion.RawRowView(y)
 		to[y] = floats.MaxIdx(row)
 		if row[to[y]] == 0 || taken[to[y]] {
 			return nil
@@ -314,15 +337,15 @@ func (l *look) order() []int {
 		return nil
 	}
 	nll := 0.0
-	for i, y := range l.problem.Examples.Train.Class {
-		nll -= l.logp[i][to[y]] / float64(n)
+	for i, y := range label {
+		nll -= logp[i][to[y]] / float64(n)
 	}
-	if nll > .75*l.constant {
+	if nll > .75*constant {
 		return nil
 	}
 	order := make([]int, k)
 	for y, j := range to {
-		order[j] = l.problem.Task.Classes[y]
+		order[j] = classes[y]
 	}
 	return order
 }
@@ -334,8 +357,10 @@ type affine struct {
 }
 
 // slope fits the targets by an affine function of the output, for one output.
-func (l *look) slope() affine {
-	f, y := l.at.F, l.problem.Examples.Y
+func (l *look) slope() affine { return slopeOf(l.at.F, l.problem.Examples.Y) }
+
+// slopeOf fits targets by an affine function of one output; it is zero for several.
+func slopeOf(f, y *mat.Dense) affine {
 	n, c := f.Dims()
 	if c != 1 || y.RawMatrix().Cols != 1 || n < 3 {
 		return affine{}
@@ -363,7 +388,7 @@ func (l *look) slope() affine {
 
 // balances looks at the pull of the training rows and of the prior. Where the network
 // misfits the rows, θ* can be no mode.
-func (l *look) balances(misfit bool) {
+func (l *look) balances(ctx context.Context, misfit bool) {
 	t, n := l.problem.Task, l.at.F.RawMatrix().Rows
 	if l.at.Tuned {
 		return
@@ -387,9 +412,17 @@ func (l *look) balances(misfit bool) {
 		}
 		l.warn("%s, but they are one at another: %s%s", at, implied, hint)
 	case l.held < vanished:
-		l.warn("the outputs are saturated: the residuals of the training rows have vanished, and hold the parameters by %.2g of what the prior of precision %.4g pulls at them, so that there is little to explain a prediction by; the network was trained without weight decay, or its inputs are scaled otherwise: see --standardize, --input-mean and --input-sd", l.held, t.Precision)
+		cause := l.otherInputs(ctx)
+		if cause == "" {
+			cause = "the network was trained without weight decay, or its inputs are scaled otherwise: see --standardize, --input-mean and --input-sd"
+		}
+		l.warn("the outputs are saturated: the residuals of the training rows have vanished, and hold the parameters by %.2g of what the prior of precision %.4g pulls at them, so that there is little to explain a prediction by: %s", l.held, t.Precision, cause)
 	default:
-		l.warn("%s, nor at any other: training did not run to its end or had no weight decay, or inputs are scaled otherwise (see --standardize, --input-mean and --input-sd), or the rows are not those of the training; --tune-prior loo chooses a precision for a refit", at)
+		cause := l.otherInputs(ctx)
+		if cause == "" {
+			cause = "training did not run to its end or had no weight decay, or inputs are scaled otherwise (see --standardize, --input-mean and --input-sd), or the rows are not those of the training; --tune-prior loo chooses a precision for a refit"
+		}
+		l.warn("%s, nor at any other: %s", at, cause)
 	}
 }
 

@@ -149,7 +149,7 @@ func (l *linearCase) warnings(t *testing.T, delta float64, from Origin) []string
 	t.Helper()
 	pull := l.pull()
 	p := l.problem(t, delta, from)
-	r := p.Preflight(&AtTheta{F: l.f, Pull: pull, Theta: l.theta})
+	r := p.Preflight(t.Context(), &AtTheta{F: l.f, Pull: pull, Theta: l.theta})
 	require.Equal(t, len(r.Warnings) > 0, r.Verdict == "warning")
 	return r.Warnings
 }
@@ -218,7 +218,7 @@ func TestPreflightFindsOrder(t *testing.T) {
 			p.Examples.Train.Class[i] = (c + 1) % k
 			p.Examples.Y.Set(i, 0, float64((c+1)%k))
 		}
-		r := p.Preflight(&AtTheta{F: l.f, Pull: l.pull(), Theta: l.theta})
+		r := p.Preflight(t.Context(), &AtTheta{F: l.f, Pull: l.pull(), Theta: l.theta})
 		require.Len(t, r.Warnings, 1)
 		require.Contains(t, r.Warnings[0], "predicts worse than the shares of the classes do")
 		require.Contains(t, r.Warnings[0], "where the classes are in another order: give --classes "+want)
@@ -235,12 +235,12 @@ func TestPreflightFindsTargetScale(t *testing.T) {
 	mean, sd := stat.PopMeanStdDev(y, nil)
 	f := mat.DenseCopyOf(l.f)
 	f.Apply(func(_, _ int, v float64) float64 { return (v - mean) / sd }, f)
-	r := p.Preflight(&AtTheta{F: f, Pull: pull, Theta: l.theta})
+	r := p.Preflight(t.Context(), &AtTheta{F: f, Pull: pull, Theta: l.theta})
 	require.NotEmpty(t, r.Warnings)
 	require.Contains(t, r.Warnings[0], fmt.Sprintf("it was trained on scaled targets: give --target-mean %.6g --target-sd %.6g", mean, sd))
 	// Outputs of the right mean but a tenth of the size.
 	f.Apply(func(i, _ int, _ float64) float64 { return mean + (l.f.At(i, 0)-mean)/10 }, f)
-	r = p.Preflight(&AtTheta{F: f, Pull: pull, Theta: l.theta})
+	r = p.Preflight(t.Context(), &AtTheta{F: f, Pull: pull, Theta: l.theta})
 	require.Contains(t, r.Warnings[0], "follow the targets on another scale")
 }
 
@@ -253,11 +253,11 @@ func TestPreflightOfSureNetwork(t *testing.T) {
 	f := mat.DenseCopyOf(l.f)
 	f.Scale(12, f)
 	at := &AtTheta{F: f, Pull: l.pull(), Theta: l.theta}
-	r := p.Preflight(at)
+	r := p.Preflight(t.Context(), at)
 	require.Len(t, r.Warnings, 1)
 	require.Contains(t, r.Warnings[0], "surer than right")
 	p.Model.Meta.Rows, p.Model.Meta.Data = "1-3", "other"
-	require.Empty(t, p.Preflight(at).Warnings)
+	require.Empty(t, p.Preflight(t.Context(), at).Warnings)
 }
 
 // Where no residual is left the outputs are saturated.
@@ -270,7 +270,7 @@ func TestPreflightOfSaturation(t *testing.T) {
 		f.Set(i, 0, float64(60*c-30))
 	}
 	pull := make([]float64, len(l.theta))
-	r := p.Preflight(&AtTheta{F: f, Pull: pull, Theta: l.theta})
+	r := p.Preflight(t.Context(), &AtTheta{F: f, Pull: pull, Theta: l.theta})
 	require.Len(t, r.Warnings, 1)
 	require.Contains(t, r.Warnings[0], "the outputs are saturated")
 }

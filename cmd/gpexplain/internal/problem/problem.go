@@ -22,23 +22,28 @@ type Problem struct {
 	Examples *Examples
 	Saved    *SavedFile // the posterior to answer from; nil where one is fitted
 	Limits   LimitFlags
+
+	flags *Flags // from which the problem was read; nil for a model that is still to be trained
 }
 
 // Open reads the model, the saved posterior of a file if it is not "",
 // and the data, and decides what the outputs mean and which rows to train on.
 func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile string) (*Problem, error) {
-	m, err := ReadModel(ctx, c, &f.Model)
-	if err != nil {
-		return nil, err
-	}
 	var saved *SavedFile
+	var err error
 	if posteriorFile != "" {
 		if saved, err = openSaved(ctx, c, posteriorFile, f); err != nil {
 			return nil, err
 		}
+	}
+	m, err := ReadModel(ctx, c, &f.Model)
+	if err != nil {
+		return nil, err
+	}
+	if saved != nil {
 		m = m.withMetadata(saved.metadata(m.Meta))
 	}
-	d, err := openData(ctx, c, &f.Data, f.Limits.Memory)
+	d, err := openData(ctx, c, &f.Data, m, f.Limits.Memory)
 	if err == nil && saved != nil {
 		d, err = saved.data(d)
 	}
@@ -46,9 +51,9 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 		return nil, err
 	}
 	if want, _, _ := m.Net.Dims(); Elements(d.Shape) != want {
-		return nil, fmt.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give --data that the model was trained on", d.Source, Elements(d.Shape), d.Shape, m.Name, want, m.Net.InputShape())
+		return nil, fmt.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give --data that the model was trained on%s", d.Source, Elements(d.Shape), d.Shape, m.Name, want, m.Net.InputShape(), columnsHint(d))
 	}
-	t, err := chooseTask(&f.Task, f.Data.Classes, m, d)
+	t, err := chooseTask(&f.Task, &f.Data, m, d)
 	if err != nil && saved != nil {
 		return nil, fmt.Errorf("%s: its likelihood and classes do not go with %s and %s; give --data that it was fitted on, or fit it again", saved.path, m.Name, d.Source)
 	}
@@ -63,7 +68,7 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 	if err != nil {
 		return nil, err
 	}
-	p := &Problem{m, t, e, saved, f.Limits}
+	p := &Problem{m, t, e, saved, f.Limits, f}
 	return p, p.setDecay(ctx, f.Task.WeightDecay)
 }
 
@@ -83,13 +88,17 @@ func (p *Problem) TrainNames() RowNames { return NamesOf(p.Examples.Train, 0, p.
 // OpenToTrain reads the data for a model that is still to be trained, of this name
 // and with the number of outputs that suits the data. plan refuses what cannot
 // fit before anything large is taken, for n training examples.
-func OpenToTrain(ctx context.Context, c *console.Console, f *Flags, name string, outputs func(d *dataset.Data) int, plan func(d *dataset.Data, n int) error) (*Problem, error) {
-	d, err := openData(ctx, c, &f.Data, f.Limits.Memory)
+func OpenToTrain(ctx context.Context, c *console.Console, f *Flags, name string, outputs func(d *dataset.Data, classes []int) int, plan func(d *dataset.Data, n int) error) (*Problem, error) {
+	d, err := openData(ctx, c, &f.Data, &Model{Meta: &Metadata{}}, f.Limits.Memory)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Name: name, Meta: &Metadata{}, Outputs: outputs(d)}
-	t, err := chooseTask(&f.Task, f.Data.Classes, m, d)
+	classes, err := f.Data.Classes(d)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Name: name, Meta: &Metadata{}, Outputs: outputs(d, classes)}
+	t, err := chooseTask(&f.Task, &f.Data, m, d)
 	if err != nil {
 		return nil, err
 	}
@@ -106,4 +115,12 @@ func OpenToTrain(ctx context.Context, c *console.Console, f *Flags, name string,
 	}
 	p := &Problem{Model: m, Task: t, Examples: e, Limits: f.Limits}
 	return p, p.setDecay(ctx, f.Task.WeightDecay)
+}
+
+// columnsHint says how to tell features from other columns of a table.
+func columnsHint(d *dataset.Data) string {
+	if d.Images() {
+		return ""
+	}
+	return ", its target columns with --target, and a column that names the rows with --id"
 }

@@ -3,6 +3,7 @@ package problem
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,7 @@ type SavedHeader struct {
 	Rows       string       `json:"rows"` // training rows
 	Likelihood string       `json:"likelihood"`
 	Classes    []int        `json:"classes"`
+	ClassNames []string     `json:"class_names,omitempty"`
 	Noise      float64      `json:"noise_variance"`
 	Prior      float64      `json:"prior_precision"`
 	Factor     float64      `json:"prior_factor"` // chosen by --tune-prior
@@ -49,7 +51,9 @@ type SavedHeader struct {
 	Scaling    SavedScaling `json:"scaling"`
 
 	CalibrationWarnings []string `json:"calibration_warnings"` // those of Fit are others
-	PreflightWarnings   []string `json:"preflight_warnings"`   // also among those of Fit
+
+	Remembered        *Remembered `json:"remembered,omitempty"` // nil where an older version wrote the file
+	PreflightWarnings []string    `json:"preflight_warnings"`   // also among those of Fit
 }
 
 // A SavedScaling is what is done to inputs and targets, as dataset.Scaling writes
@@ -83,6 +87,8 @@ type StoredRows struct {
 	Shape   []int    `json:"shape"`
 	Columns []string `json:"columns"`
 	Integer bool     `json:"integer"`
+	Names   []string `json:"names,omitempty"` // the labels as words
+	IDs     []string `json:"ids,omitempty"`
 }
 
 // A SavedFile is an open file with a posterior.
@@ -107,6 +113,9 @@ func openSaved(ctx context.Context, c *console.Console, path string, f *Flags) (
 		return nil, err
 	}
 	h := &v.Header
+	if err := h.Remembered.recall(ctx, path, f); err != nil {
+		return nil, err
+	}
 	if now := SplitNumber(f.Data.Split); h.Inputs && h.Split != now {
 		return nil, fmt.Errorf("%s: its training rows are those of --split %s, not of %s: some would be test rows; give the same split", path, splitText(h.Split), splitText(now))
 	}
@@ -176,7 +185,7 @@ func (v *SavedFile) Damaged(problem string) error {
 // scaling that the posterior was fitted with.
 func (v *SavedFile) metadata(m *Metadata) *Metadata {
 	out, h := *m, &v.Header
-	out.Likelihood, out.Classes, out.Precision, out.Noise = h.Likelihood, h.Classes, h.Prior, h.Noise
+	out.Likelihood, out.Classes, out.ClassNames, out.Precision, out.Noise = h.Likelihood, h.Classes, h.ClassNames, h.Prior, h.Noise
 	out.precisionFrom, out.noiseFrom = Origin(h.Fit.PriorPrecisionOrigin), Origin(h.Fit.NoiseVarianceOrigin)
 	out.saved = v.scaling
 	return &out
@@ -192,7 +201,7 @@ func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
 	if err := v.File.JSON("inputs", &rows); err != nil {
 		return nil, err
 	}
-	r := &dataset.Stored{Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer}
+	r := &dataset.Stored{Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs}
 	var err error
 	if r.Targets, err = v.File.Floats("inputs.targets"); err != nil {
 		return nil, err
@@ -207,7 +216,7 @@ func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
 		r.Pixels = nil
 	}
 	var ok bool
-	if r.Rows, ok = rowNumbers(rows.Rows, len(r.Targets)); !ok {
+	if r.Rows, ok = rowNumbers(rows.Rows, rowsIn(r)); !ok {
 		return nil, v.Damaged("its training rows cannot be used")
 	}
 	return d.WithTrain(r, v.path)
@@ -233,4 +242,16 @@ func rowNumbers(text string, n int) ([]int, bool) {
 	}
 	rows, ok := parseRows(text, n)
 	return rows, ok && len(rows) == n
+}
+
+// rowsIn is the number of stored rows by the size of their inputs.
+func rowsIn(r *dataset.Stored) int {
+	d := 1
+	for _, k := range r.Shape {
+		if k < 1 || k > math.MaxInt32/d {
+			return 0
+		}
+		d *= k
+	}
+	return max(len(r.Pixels), len(r.X)) / d
 }

@@ -206,14 +206,14 @@ func (s *Scaling) Report() *report.Preprocessing {
 		in += inWords(s.Inputs, "columns")
 	}
 	if len(s.inputsInside) > 0 {
-		in += "; the network standardizes them itself by " + strings.Join(s.inputsInside, ", ")
+		in += "; the network itself standardizes them by its constants " + strings.Join(s.inputsInside, ", ")
 	}
 	out := "as they are in the data"
 	if s.Targets != nil {
-		out = inWords(s.Targets, "targets") + "; results are in the units of the data"
+		out = inWords(s.Targets, "targets") + " (results are in the units of the data)"
 	}
 	if len(s.outputsInside) > 0 {
-		out += "; the network scales its outputs itself by " + strings.Join(s.outputsInside, ", ")
+		out += "; the network itself scales its outputs by its constants " + strings.Join(s.outputsInside, ", ")
 	}
 	from := string(s.InputsFrom)
 	if s.TargetsFrom != s.InputsFrom && (s.Targets != nil || !strings.HasPrefix(string(s.TargetsFrom), "they")) {

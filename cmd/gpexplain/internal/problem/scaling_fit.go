@@ -55,46 +55,55 @@ func (s *Scaling) byFit(ctx context.Context, c *console.Console, m *Model, t *Ta
 		targets[0].words = "targets as they are"
 	}
 	var ways []way
-	for _, in := range inputs {
-		list, err := s.losses(ctx, m, t, train, y, in, targets)
-		if err != nil {
-			return err
+	for _, reordered := range []bool{false, true} {
+		if reordered && (t.Classes == nil || slices.ContainsFunc(ways, func(w way) bool { return w.loss < 1 })) {
+			break // some way fits, so that the classes are in their order
 		}
-		ways = append(ways, list...)
+		ways = nil
+		for _, in := range inputs {
+			list, err := s.losses(ctx, m, t, train, y, in, targets, reordered)
+			if err != nil {
+				return err
+			}
+			ways = append(ways, list...)
+		}
 	}
-	best, err := decide(ctx, m, t, train, y, ways, s.pictures)
+	best, why, err := decide(ctx, m, t, train, y, ways, s.pictures)
 	if err != nil {
 		return err
 	}
-	from := Origin("by --standardize auto: " + best.why(ways))
+	from := Origin("chosen by --standardize auto: " + why)
 	if s.InputsFrom == "" {
 		s.Inputs, s.InputsFrom = best.inputs, from
 	}
 	if s.TargetsFrom == "" {
 		s.Targets, s.TargetsFrom = best.targets, from
 	}
-	c.Note("inputs and targets by --standardize auto: %s", best.why(ways))
+	c.Note("--standardize auto chose %s: %s", best.words, why)
 	return nil
 }
 
 // why says what was compared.
 func (w *way) why(ways []way) string {
-	text := fmt.Sprintf("with %s the network loses %s of what a constant loses on its training rows", w.words, percent(w.loss))
+	text := fmt.Sprintf("the network loses %s of what a constant loses on its training rows", percent(w.loss))
 	var next *way
 	for i := range ways {
-		if o := &ways[i]; o.words != w.words && (next == nil || o.loss < next.loss) {
+		if o := &ways[i]; o != w && (next == nil || o.loss < next.loss) {
 			next = o
 		}
 	}
-	if next != nil {
-		text += fmt.Sprintf(", with %s %s", next.words, percent(next.loss))
+	if next == nil {
+		return text
 	}
-	return text
+	return text + fmt.Sprintf(", but %s with %s", percent(next.loss), next.words)
 }
 
 func percent(share float64) string {
-	if share > 100 || math.IsNaN(share) {
-		return "more than 100 times"
+	switch {
+	case !(share < 1000):
+		return "more than 1000 times"
+	case share >= 2:
+		return fmt.Sprintf("%.3g times", share)
 	}
 	return fmt.Sprintf("%.3g %%", 100*share)
 }
@@ -130,18 +139,26 @@ func inputWays(train *dataset.Subset) ([]way, error) {
 		{words: "pixels from −1 to 1", inputs: one(.5, .5)}, {words: "pixels from 0 to 255", inputs: one(0, 1./255)}, byRows}), nil
 }
 
-// losses returns the loss of one way to scale the inputs, with each way to scale the
-// targets. Outputs that are not finite lose everything.
-func (s *Scaling) losses(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, in way, targets []way) ([]way, error) {
+// outputs are those of the network at some of the training rows, with their positions.
+func (w *way) outputs(ctx context.Context, m *Model, train *dataset.Subset) (f *mat.Dense, at []int, err error) {
 	n := min(train.Len(), fitRows)
-	pos, at := make([]int, n), make([]int, n)
+	pos := make([]int, n)
+	at = make([]int, n)
 	for i := range n {
 		at[i] = i * train.Len() / n
 		pos[i] = train.Pos[at[i]]
 	}
 	x := train.Set.Matrix(pos)
-	in.inputs.Apply(x)
-	f, err := m.Net.Forward(ctx, x)
+	w.inputs.Apply(x)
+	f, err = m.Net.Forward(ctx, x)
+	return f, at, err
+}
+
+// losses returns the loss of one way to scale the inputs, with each way to scale the
+// targets. Outputs that are not finite lose everything. With reordered, labels count as
+// the class that the network gives most of their rows: see reorder.
+func (s *Scaling) losses(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, in way, targets []way, reordered bool) ([]way, error) {
+	f, at, err := in.outputs(ctx, m, train)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -153,13 +170,38 @@ func (s *Scaling) losses(ctx context.Context, m *Model, t *Task, train *dataset.
 		}
 		joined.words += w.words
 		if err == nil {
-			if l := lossShare(t, w.targets, f, RowsAt(y, at)); !math.IsNaN(l) {
+			labels := RowsAt(y, at)
+			if reordered {
+				reorder(labels, f, len(t.Classes))
+			}
+			if l := lossShare(t, w.targets, f, labels); !math.IsNaN(l) {
 				joined.loss = l
 			}
 		}
 		out = append(out, joined)
 	}
 	return out, nil
+}
+
+// reorder replaces each label by the class that outputs f give most of its rows, if
+// these are different ones.
+func reorder(y, f *mat.Dense, classes int) {
+	n, _ := f.Dims()
+	confusion := mat.NewDense(classes, classes, nil)
+	for i := range n {
+		k, j := int(y.At(i, 0)), LargestClass(f.RawRowView(i))
+		confusion.Set(k, j, 1+confusion.At(k, j))
+	}
+	to := make([]int, classes)
+	for k := range to {
+		to[k] = floats.MaxIdx(confusion.RawRowView(k))
+		if slices.Contains(to[:k], to[k]) {
+			return
+		}
+	}
+	for i := range n {
+		y.Set(i, 0, float64(to[int(y.At(i, 0))]))
+	}
 }
 
 // lossShare is the loss of outputs f as a share of that of the best constant: the mean
@@ -215,8 +257,8 @@ func constantLoss(t *Task, y *mat.Dense) float64 {
 	return max(loss, 1e-9*float64(n))
 }
 
-// decide returns the best of the ways.
-func decide(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, ways []way, pictures bool) (*way, error) {
+// decide returns the best of the ways, and why.
+func decide(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, ways []way, pictures bool) (best *way, why string, err error) {
 	least := 0
 	for i := range ways {
 		if ways[i].loss < ways[least].loss {
@@ -229,16 +271,13 @@ func decide(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *ma
 			near = append(near, &ways[i])
 		}
 	}
-	switch {
-	case len(near) == 0: // nothing is finite
-		return &ways[0], nil
-	case len(near) == 1:
-		return near[0], nil
+	if math.IsInf(ways[least].loss, 1) || len(near) == 1 {
+		return near[0], near[0].why(ways), nil
 	}
-	best := near[0]
+	best = near[0]
 	for _, w := range near {
 		if err := w.optimum(ctx, m, t, train, y); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if w.cosine > best.cosine {
 			best = w
@@ -246,11 +285,19 @@ func decide(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *ma
 	}
 	switch {
 	case best.cosine >= optimal:
-		return best, nil
+		next := near[0]
+		for _, w := range near {
+			if next == best || w != best && w.cosine > next.cosine {
+				next = w
+			}
+		}
+		return best, fmt.Sprintf("the network fits its training rows about as well with %s, but here its parameters are the optimum of a weight decay (cosine of their gradient and themselves %.3f, there %.3f)", next.words, best.cosine, next.cosine), nil
 	case pictures || near[0].targets == nil && ways[least].targets != nil:
-		return near[0], nil
+		best = near[0]
+	default:
+		best = &ways[least]
 	}
-	return &ways[least], nil
+	return best, best.why(ways), nil
 }
 
 // optimum finds the cosine of Jᵀr and θ* over all training rows. Of a regression

@@ -55,9 +55,10 @@ func HasNoise(lik glm.Likelihood) bool {
 // A Task says what the outputs of a model mean.
 type Task struct {
 	Likelihood glm.Likelihood
-	Classes    []int   // the classes in the order of the outputs; nil for a regression
-	Precision  float64 // δ of the prior on every parameter
-	Noise      float64 // σ² of the gaussian likelihood; 0 for the others
+	Classes    []int    // labels of the classes in the order of the outputs; nil for a regression
+	Names      []string // of the classes; nil where they have none
+	Precision  float64  // δ of the prior on every parameter
+	Noise      float64  // σ² of the gaussian likelihood; 0 for the others
 
 	PrecisionFrom, NoiseFrom Origin
 }
@@ -73,20 +74,23 @@ const (
 )
 
 // chooseTask decides by the flags, then by the metadata of the model, then by
-// the data. classes are those of the flags, nil where not given.
-func chooseTask(f *TaskFlags, classes []int, m *Model, d *dataset.Data) (*Task, error) {
+// the data.
+func chooseTask(f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task, error) {
+	w, err := wantedClasses(data, m, d)
+	if err != nil {
+		return nil, err
+	}
 	name := f.Likelihood
 	if name == "" {
 		name = m.Meta.Likelihood
 	}
 	if name == "" {
-		name = defaultLikelihood(d, m.Outputs)
+		name = defaultLikelihood(d, m.Outputs, w.classes != nil)
 	}
 	t := &Task{Likelihood: LikelihoodNamed(name)}
 	t.Precision, t.PrecisionFrom = firstPositive(f.Precision, "--prior-precision", m.Meta.Precision, m.Meta.precisionFrom)
 	if HasNoise(t.Likelihood) {
 		t.Noise, t.NoiseFrom = firstPositive(f.Noise, "--noise-variance", m.Meta.Noise, m.Meta.noiseFrom)
-		var err error
 		if t.Likelihood, err = glm.NewGaussian(t.Noise); err != nil {
 			return nil, err
 		}
@@ -94,14 +98,15 @@ func chooseTask(f *TaskFlags, classes []int, m *Model, d *dataset.Data) (*Task, 
 		return nil, fmt.Errorf("--noise-variance is for the gaussian likelihood, but %s has the %s likelihood; leave it out or give --likelihood gaussian", m.Name, name)
 	}
 	if !HasClasses(t.Likelihood) {
-		if classes != nil {
+		if data.classList != nil || data.classNames != nil {
 			return nil, fmt.Errorf("--classes is for labels, but %s has the %s likelihood; leave it out or give --likelihood", m.Name, name)
 		}
 		return t, nil
 	}
-	var err error
-	t.Classes, err = chooseClasses(t.Likelihood, classes, m, d)
-	return t, err
+	if t.Classes, err = chooseClasses(t.Likelihood, w, m, d); err != nil {
+		return nil, err
+	}
+	return t, t.nameClasses(w, m, d)
 }
 
 // firstPositive is the number of a flag, else that of the metadata, else 1.
@@ -117,11 +122,14 @@ func firstPositive(flag *float64, name string, recorded float64, from Origin) (f
 	return 1, fromDefault
 }
 
-// defaultLikelihood is bernoulli or categorical for integer labels, and
-// gaussian otherwise, for a model with the given number of outputs.
-func defaultLikelihood(d *dataset.Data, outputs int) string {
+// defaultLikelihood is bernoulli or categorical for labels, and gaussian otherwise,
+// for a model with the given number of outputs. More than two whole numbers in a
+// table are no labels for one output, unless classes are named.
+func defaultLikelihood(d *dataset.Data, outputs int, classes bool) string {
 	switch {
 	case !d.IntegerLabels:
+		return "gaussian"
+	case outputs == 1 && !classes && d.Names == nil && !d.Images() && len(d.Classes()) > 2:
 		return "gaussian"
 	case outputs == 1:
 		return "bernoulli"
@@ -130,7 +138,7 @@ func defaultLikelihood(d *dataset.Data, outputs int) string {
 }
 
 // chooseClasses decides which labels the outputs stand for.
-func chooseClasses(lik glm.Likelihood, classes []int, m *Model, d *dataset.Data) ([]int, error) {
+func chooseClasses(lik glm.Likelihood, w wanted, m *Model, d *dataset.Data) ([]int, error) {
 	switch {
 	case !IsSoftmax(lik) && m.Outputs != 1:
 		return nil, fmt.Errorf("%s has %d outputs, but the %s likelihood is for one; give --likelihood categorical", m.Name, m.Outputs, lik.Name())
@@ -139,12 +147,8 @@ func chooseClasses(lik glm.Likelihood, classes []int, m *Model, d *dataset.Data)
 	case !d.IntegerLabels:
 		return nil, fmt.Errorf("%s: the targets are not all integers, which the %s likelihood needs; give --likelihood gaussian, or --target with a column of labels", d.Source, lik.Name())
 	}
-	from, remedy := "--classes", "name them with --classes"
-	switch {
-	case classes != nil:
-	case m.Meta.Classes != nil:
-		classes, from = m.Meta.Classes, m.Name+": its metadata entry "+KeyClasses
-	default:
+	classes, from, remedy := w.classes, w.from, "name them with --classes"
+	if classes == nil {
 		classes, from = d.Classes(), d.Source
 		remedy += ", or give --likelihood gaussian or poisson for a regression"
 	}
@@ -152,7 +156,7 @@ func chooseClasses(lik glm.Likelihood, classes []int, m *Model, d *dataset.Data)
 		remedy += ", or give --arch one output for each class"
 	}
 	if want := max(m.Outputs, 2); len(classes) != want {
-		return nil, fmt.Errorf("%s: %d classes (%s), but %s tells %d apart; %s", from, len(classes), console.Cut(FormatInts(classes), 40), m.Name, want, remedy)
+		return nil, fmt.Errorf("%s: %d classes (%s), but %s tells %d apart; %s", from, len(classes), console.Cut(classText(classes, d), 40), m.Name, want, remedy)
 	}
 	return classes, nil
 }
@@ -160,13 +164,16 @@ func chooseClasses(lik glm.Likelihood, classes []int, m *Model, d *dataset.Data)
 // targets returns the targets of rows of the data as the likelihood takes
 // them, one row an example.
 func (t *Task) targets(rows *dataset.Subset, m *Model, d *dataset.Data) (*mat.Dense, error) {
-	if w := t.Likelihood.Targets(m.Outputs); w != 1 {
-		return nil, fmt.Errorf("%s has one target a row, but the %s likelihood needs a target for each of the %d outputs of %s; use a model with one output", d.Source, t.Likelihood.Name(), m.Outputs, m.Name)
+	want := t.Likelihood.Targets(m.Outputs)
+	switch have := rows.Set.Width(); {
+	case have == 0:
+		return nil, fmt.Errorf("%s: the targets of its rows are unknown; add the target column", rows.Set.File)
+	case have != want && want == m.Outputs:
+		return nil, fmt.Errorf("%s: %d targets a row, but the %s likelihood needs one for each of the %d outputs of %s; name as many columns with --target a,b", d.Source, have, t.Likelihood.Name(), want, m.Name)
+	case have != want:
+		return nil, fmt.Errorf("%s: %d targets a row, but the %s likelihood takes one; name one with --target", d.Source, have, t.Likelihood.Name())
 	}
-	if rows.Set.Width() != 1 {
-		return nil, fmt.Errorf("%s: its rows have %d targets, want 1", rows.Set.File, rows.Set.Width())
-	}
-	y := mat.NewDense(rows.Len(), 1, slices.Clone(rows.Targets))
+	y := mat.NewDense(rows.Len(), want, slices.Clone(rows.Targets))
 	for i := range rows.Len() {
 		if err := t.Likelihood.CheckY(y.RawRowView(i), m.Outputs); err != nil {
 			return nil, fmt.Errorf("%s: row %d: %w; correct it, leave the row out, or give another --likelihood", rows.Set.File, rows.Rows[i], err)
@@ -194,20 +201,6 @@ func (t *Task) Labels() []report.Float {
 		out[i] = report.Float(k)
 	}
 	return out
-}
-
-// OutputOf is the output of a class, or for a regression the output itself.
-func (t *Task) OutputOf(k int, m *Model) (int, error) {
-	if t.Classes == nil {
-		if k < 0 || k >= m.Outputs {
-			return 0, fmt.Errorf("--contrast: there is no output %d; %s has 0 to %d", k, m.Name, m.Outputs-1)
-		}
-		return k, nil
-	}
-	if i := slices.Index(t.Classes, k); i >= 0 {
-		return i, nil
-	}
-	return 0, fmt.Errorf("--contrast: %d is not one of the classes %s; choose two of them", k, console.Cut(FormatInts(t.Classes), 60))
 }
 
 // Quantity is what the output of a regression on a target is.

@@ -60,15 +60,14 @@ func (c *compiler) findConstants(order []int, input, output string) error {
 		s.inits[name], s.tensors[name] = true, len(in.t.Dims) > 0
 	}
 	s.follow()
-	c.prog.InputConstants = c.fix(s.only(s.beforeFirst(), output), "the inputs are standardized before the first layer by %s")
-	c.prog.OutputConstants = c.fix(s.only(s.afterLast(output), output), "the outputs are scaled after the last layer by %s")
+	c.prog.InputConstants = c.fix(s.only(s.beforeFirst(), output), false)
+	c.prog.OutputConstants = c.fix(s.only(s.afterLast(output), output), true)
 	return nil
 }
 
 // fix makes the named initializers constants, except those that are frozen or to
-// be learnt or no parameters anyway, and returns them in file order. what says
-// what they do.
-func (c *compiler) fix(names map[string]bool, what string) []string {
+// be learnt or no parameters anyway, and returns them in file order.
+func (c *compiler) fix(names map[string]bool, outputs bool) []string {
 	var list []string
 	for _, t := range c.graph.Initializers {
 		if n := t.Name; names[n] && t.Type.IsFloat() && len(t.Dims) > 0 && !c.freeze[n] && !c.learn[n] {
@@ -77,13 +76,31 @@ func (c *compiler) fix(names map[string]bool, what string) []string {
 		}
 	}
 	if len(list) > 0 {
-		quoted := make([]string, len(list))
-		for i, n := range list {
-			quoted[i] = quote(n)
-		}
-		c.warns = append(c.warns, fmt.Errorf(what+", taken for constants and not for parameters; what was learnt is to be named in --learn (ReadOptions.Learn)", brief(strings.Join(quoted, ", "), 400)))
+		c.warns = append(c.warns, &ConstantsWarning{Names: list, Outputs: outputs})
 	}
 	return list
+}
+
+// A ConstantsWarning names stored tensors that were taken for constants and not for
+// parameters, because of where they enter.
+type ConstantsWarning struct {
+	Names   []string
+	Outputs bool // they scale the outputs after the last layer, and do not standardize the inputs before the first
+}
+
+var _ error = (*ConstantsWarning)(nil)
+
+// Error names the tensors and says how they are learnt.
+func (w *ConstantsWarning) Error() string {
+	quoted := make([]string, len(w.Names))
+	for i, n := range w.Names {
+		quoted[i] = quote(n)
+	}
+	what := "the inputs are standardized before the first layer"
+	if w.Outputs {
+		what = "the outputs are scaled after the last layer"
+	}
+	return fmt.Sprintf("%s by %s, taken for constants and not for parameters; what was learnt is to be named in --learn (ReadOptions.Learn)", what, brief(strings.Join(quoted, ", "), 400))
 }
 
 // checkLearnt returns an error if a tensor that was to be learnt is no parameter.

@@ -1,0 +1,438 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain/report"
+)
+
+// A corpusCase is a folder of testdata/corpus: a network as PyTorch exports it, data,
+// and PyTorch's own numbers in float64.
+type corpusCase struct {
+	dir string
+
+	Case, Likelihood, Target, ID string
+	Train, Test                  string
+	WeightDecay                  float64   `json:"weight_decay"`
+	PriorPrecision               float64   `json:"prior_precision"`
+	NoiseVariance                float64   `json:"noise_variance"`
+	InputMean                    []float64 `json:"input_mean"`
+	InputSD                      []float64 `json:"input_sd"`
+	TargetMean                   float64   `json:"target_mean"`
+	TargetSD                     float64   `json:"target_sd"`
+	TrainRows                    int       `json:"train_rows"`
+	TestRows                     int       `json:"test_rows"`
+	Parameters                   int
+	TrainNLL                     float64 `json:"train_nll"`
+	TrainAccuracy                float64 `json:"train_accuracy"`
+	TrainRMSE                    float64 `json:"train_rmse"`
+	TestAccuracy                 float64 `json:"test_accuracy"`
+	TestRMSE                     float64 `json:"test_rmse"`
+	GradientNorm                 float64 `json:"gradient_norm"`
+	LogEvidence                  float64 `json:"log_evidence"`
+	Scatter                      float64
+	Outputs, Variance            [][]float64
+	Probability                  [][]float64
+	ClassNames                   []string `json:"class_names"`
+	Learn                        []string
+	Mistakes                     map[string]mistaken
+}
+
+// A mistaken says what the network is worth looked at wrongly.
+type mistaken struct {
+	TrainNLL      float64 `json:"train_nll"`
+	TrainAccuracy float64 `json:"train_accuracy"`
+	TrainRMSE     float64 `json:"train_rmse"`
+	GradientNorm  float64 `json:"gradient_norm"`
+}
+
+func corpus(t testing.TB, name string) *corpusCase {
+	t.Helper()
+	e := &corpusCase{dir: filepath.Join("..", "..", "testdata", "corpus", name)}
+	text, err := os.ReadFile(filepath.Join(e.dir, "expected.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, e))
+	return e
+}
+
+// args are the flags that name the model and the data, and nothing else.
+func (e *corpusCase) args() []string {
+	args := []string{"--model", filepath.Join(e.dir, "model.onnx"), "--data", filepath.Join(e.dir, e.Train)}
+	if e.Test != "" {
+		args = append(args, "--test-data", filepath.Join(e.dir, e.Test))
+	}
+	if e.ID != "" {
+		args = append(args, "--id", e.ID)
+	}
+	return args
+}
+
+// decay is the one thing that a file cannot say.
+func (e *corpusCase) decay() []string {
+	if e.WeightDecay == 0 {
+		return nil
+	}
+	return []string{"--weight-decay", strconv.FormatFloat(e.WeightDecay, 'g', -1, 64)}
+}
+
+// predictions runs predict --json and returns its rows and its summary.
+func predictions(t testing.TB, args ...string) ([]prediction, predictSummary) {
+	t.Helper()
+	r := gpexplain(t.Context(), append([]string{"predict", "--json"}, args...)...)
+	require.Equal(t, 0, r.code, r.stderr)
+	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
+	rows := make([]prediction, len(lines)-1)
+	for i := range rows {
+		rows[i] = decode[prediction](t, lines[i])
+	}
+	return rows, decode[predictSummary](t, lines[len(lines)-1])
+}
+
+// ordinary are the cases and the flags that they need beside the weight decay.
+var ordinary = []struct {
+	name  string
+	flags []string
+}{
+	{"standardized-in-graph", nil}, {"standardized-outside", nil}, {"standardized-targets", nil}, {"two-logits", nil}, {"one-logit", nil},
+	{"house-prices", nil}, {"all-in-graph", []string{"--prior-precision", "0.5614894766215964", "--noise-variance", "166506768.90781116"}}, {"string-labels", nil}, {"pictures-colour", nil},
+	{"names-in-metadata", nil}, {"weight-decay", nil}, {"learnt-scale", []string{"--learn", "0.scale"}}, {"no-metadata", []string{"--refit=false"}},
+	{"pictures-in-graph", nil}, {"pictures-outside", nil}, {"photo", []string{"--calibrate", "none", "--link", "probit"}},
+}
+
+// TestCorpusDefaults holds what predict says by itself of networks as PyTorch exports
+// them against PyTorch's own numbers: the command finds out how inputs and targets were
+// scaled, and what is no parameter.
+func TestCorpusDefaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes many whole commands; run without -short")
+	}
+	for _, c := range ordinary {
+		t.Run(c.name, func(t *testing.T) {
+			e := corpus(t, c.name)
+			flags := c.flags
+			if !slices.Contains(flags, "--prior-precision") {
+				flags = append(e.decay(), flags...)
+			}
+			rows, sum := predictions(t, append(e.args(), flags...)...)
+			e.requireRows(t, rows)
+			e.requireFit(t, &sum.Fit)
+			if e.WeightDecay > 0 {
+				require.Equal(t, "ok", sum.Fit.Preflight.Verdict, "%v", sum.Fit.Warnings)
+			}
+			if e.Likelihood != "gaussian" {
+				require.InDelta(t, e.TestAccuracy, right(rows), 1e-12)
+			} else {
+				require.InEpsilon(t, e.TestRMSE, rmse(rows), 1e-9)
+			}
+		})
+	}
+}
+
+// right is the share of rows whose class is their label.
+func right(rows []prediction) float64 {
+	n := 0
+	for _, r := range rows {
+		if r.Class == r.Label {
+			n++
+		}
+	}
+	return float64(n) / float64(len(rows))
+}
+
+// rmse is the root of the mean squared error of the means.
+func rmse(rows []prediction) float64 {
+	sum := 0.0
+	for _, r := range rows {
+		d := float64(r.Mean[0] - r.Label)
+		sum += d * d
+	}
+	return math.Sqrt(sum / float64(len(rows)))
+}
+
+// requireRows compares the first test rows. 1e-9: PyTorch forms the precision of the
+// parameters and its Cholesky factor, gpexplain the kernel of the training rows.
+func (e *corpusCase) requireRows(t *testing.T, rows []prediction) {
+	t.Helper()
+	require.Len(t, rows, e.TestRows)
+	for i := range e.Outputs {
+		r := &rows[i]
+		require.Equal(t, i, r.Index)
+		for k, f := range e.Outputs[i] {
+			require.InEpsilon(t, f, float64(r.Mean[k]), 1e-9, "mean of row %d, output %d", i, k)
+			require.InEpsilon(t, e.Variance[i][k], float64(r.Covariance[k][k]), 1e-6, "variance of row %d, output %d", i, k)
+		}
+		if e.Probability != nil {
+			for k, p := range e.Probability[i] {
+				require.InDelta(t, p, float64(r.MAPProbability[k]), 1e-12, "probability of row %d, class %d", i, k)
+			}
+		}
+	}
+}
+
+// requireFit compares what is said of the network and its training rows.
+func (e *corpusCase) requireFit(t *testing.T, f *report.Fit) {
+	t.Helper()
+	require.Equal(t, e.TrainRows, f.Examples)
+	require.Equal(t, e.Parameters, f.Parameters)
+	require.InEpsilon(t, e.PriorPrecision, float64(f.PriorPrecision), 1e-12)
+	require.InDelta(t, e.GradientNorm, float64(f.GradientNorm), 1e-6*(1+e.GradientNorm))
+	require.InEpsilon(t, e.LogEvidence, float64(f.LogEvidence), 1e-9)
+	require.InEpsilon(t, e.Scatter, float64(f.Scatter), 1e-12)
+	at := f.Preflight
+	require.InEpsilon(t, e.TrainNLL, float64(at.TrainNLL), 1e-9)
+	if e.Likelihood == "gaussian" {
+		require.InEpsilon(t, e.NoiseVariance, float64(*f.NoiseVariance), 1e-9)
+		require.InEpsilon(t, e.TrainRMSE, float64(*at.TrainRMSE), 1e-9)
+	} else {
+		require.InDelta(t, e.TrainAccuracy, float64(*at.TrainAccuracy), 1e-12)
+	}
+}
+
+// TestCorpusMistakes looks at the networks wrongly, as people do: the preflight sees what
+// PyTorch's numbers say of that, and warns.
+func TestCorpusMistakes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes many whole commands; run without -short")
+	}
+	shape := []string{"--input-mean", "0.1307", "--input-sd", "0.3081"}
+	for _, c := range []struct {
+		name, mistake string
+		flags         []string
+		warning       string // what a warning says
+	}{
+		{"standardized-in-graph", "standardized-twice", []string{"--standardize", "yes"}, "--standardize no"},
+		{"one-logit", "standardized-twice", []string{"--standardize", "yes"}, "--standardize no"},
+		{"pictures-in-graph", "standardized-twice", shape, "--standardize"},
+		{"standardized-outside", "not-standardized", []string{"--standardize", "no"}, "--standardize yes"},
+		{"two-logits", "not-standardized", []string{"--standardize", "no"}, "--standardize yes"},
+		{"pictures-outside", "not-standardized", []string{"--standardize", "no"}, "--input-mean 0.1307 --input-sd 0.3081"},
+		{"pictures-colour", "not-standardized", []string{"--standardize", "no"}, "--input-mean 0.485,0.456,0.406 --input-sd 0.229,0.224,0.225"},
+		{"house-prices", "targets-not-scaled", []string{"--standardize", "yes", "--target-mean", "0"}, "--target-mean 503159 --target-sd 100011"},
+		{"string-labels", "classes-swapped", []string{"--classes", "repaid,default"}, "--classes default,repaid"},
+		{"standardized-targets", "targets-not-scaled", []string{"--standardize", "yes", "--target-mean", "0"}, "--target-mean 3.5161 --target-sd 0.1165"},
+		{"two-logits", "classes-swapped", []string{"--classes", "1,0"}, "--classes 0,1"},
+		{"one-logit", "classes-swapped", []string{"--classes", "1,0"}, "--classes 0,1"},
+		{"standardized-in-graph", "precision-without-n", nil, "--prior-precision 0.15"},
+		{"standardized-outside", "precision-without-n", nil, "--prior-precision 0.15"},
+		{"two-logits", "precision-without-n", nil, "--prior-precision 0.36"},
+		{"one-logit", "precision-without-n", nil, "--prior-precision 0.36"},
+		{"house-prices", "precision-without-n", nil, "--prior-precision 0.357"},
+		{"string-labels", "precision-without-n", nil, "--prior-precision 0.36"},
+		{"weight-decay", "precision-without-n", nil, "--prior-precision 8.364"},
+		{"standardized-targets", "precision-without-n", nil, "--prior-precision 0.967"},
+		{"pictures-in-graph", "precision-without-n", nil, "--prior-precision 0.3999"},
+	} {
+		t.Run(c.name+"/"+c.mistake, func(t *testing.T) {
+			e := corpus(t, c.name)
+			want, ok := e.Mistakes[c.mistake]
+			require.True(t, ok)
+			delta := e.PriorPrecision
+			if c.mistake == "precision-without-n" {
+				delta = e.WeightDecay
+			}
+			args := append(e.args(), "--prior-precision", strconv.FormatFloat(delta, 'g', -1, 64))
+			if e.Likelihood == "gaussian" {
+				noise := e.NoiseVariance
+				if c.mistake == "targets-not-scaled" { // PyTorch's numbers are of the network's own
+					noise /= e.TargetSD * e.TargetSD
+				}
+				args = append(args, "--noise-variance", strconv.FormatFloat(noise, 'g', -1, 64))
+			}
+			args = append([]string{"explain", "--json", "--refit=false", "--calibrate", "none"}, append(args, c.flags...)...)
+			r := gpexplain(t.Context(), args...)
+			require.Equal(t, 0, r.code, r.stderr)
+			got := decode[report.Report](t, r.stdout).Fit
+			at := got.Preflight
+			require.InEpsilon(t, want.TrainNLL, float64(at.TrainNLL), 1e-6)
+			require.InEpsilon(t, want.GradientNorm, float64(at.GradientNorm), 1e-6)
+			if e.Likelihood == "gaussian" {
+				require.InEpsilon(t, want.TrainRMSE, float64(*at.TrainRMSE), 1e-6)
+			} else {
+				require.InDelta(t, want.TrainAccuracy, float64(*at.TrainAccuracy), 1e-12)
+			}
+			require.Equal(t, "warning", at.Verdict)
+			require.Contains(t, strings.Join(got.Warnings, "\n"), c.warning)
+			require.Contains(t, r.stderr, "warning: ")
+			require.Equal(t, 1, gpexplain(t.Context(), append(args, "--strict")...).code)
+		})
+	}
+}
+
+// TestCorpusSaved checks that a posterior's file remembers what is done to inputs and
+// targets: answers from it are those of the fit, without a word about scaling, and a flag
+// that says it again is refused.
+func TestCorpusSaved(t *testing.T) {
+	for _, name := range []string{"standardized-targets", "two-logits", "pictures-outside"} {
+		e := corpus(t, name)
+		file := filepath.Join(t.TempDir(), "a.gp")
+		few := []string{"--calibrate", "none"}
+		if e.Target == "" {
+			few = append(few, "--test-index", rowsFile(t, "0\n7\n"))
+		}
+		r := gpexplain(t.Context(), append([]string{"fit", "--out", file, "--calibrate", "none"}, append(e.args(), e.decay()...)...)...)
+		require.Equal(t, 0, r.code, r.stderr)
+		require.Contains(t, r.stderr, "--standardize auto chose ")
+		want, sum := predictions(t, append(append(e.args(), e.decay()...), few...)...)
+		text := succeed(t, append(append([]string{"predict", "--json", "--posterior", file}, e.args()...), few...)...)
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		for i := range want {
+			require.Equal(t, want[i].Mean, decode[prediction](t, lines[i]).Mean)
+			require.Equal(t, want[i].Covariance, decode[prediction](t, lines[i]).Covariance)
+		}
+		got := decode[predictSummary](t, lines[len(lines)-1])
+		require.Equal(t, sum.NLL, got.NLL)
+		require.Equal(t, sum.Fit.Preprocessing, got.Fit.Preprocessing)
+		require.Equal(t, sum.Fit.NoiseVariance, got.Fit.NoiseVariance)
+		for _, flag := range []string{"--standardize=yes", "--input-mean=0", "--input-sd=1", "--target-mean=0", "--target-sd=1"} {
+			require.Contains(t, refuse(t, 2, append([]string{"predict", "--posterior", file, flag}, e.args()...)...), "whose file already says it")
+		}
+	}
+}
+
+func rowsFile(t testing.TB, text string) string {
+	return write(t, filepath.Join(t.TempDir(), "rows.txt"), []byte(text))
+}
+
+// TestTargetsInUnits checks that results do not depend on the units in which the targets
+// were standardized, but for the units of the results: volts and millivolts.
+func TestTargetsInUnits(t *testing.T) {
+	e := corpus(t, "standardized-targets")
+	mv := t.TempDir()
+	for _, part := range []string{e.Train, e.Test} {
+		lines := strings.Split(strings.TrimSpace(string(read(t, filepath.Join(e.dir, part)))), "\n")
+		for i, line := range lines[1:] {
+			at := strings.LastIndex(line, ",") + 1
+			v, err := strconv.ParseFloat(line[at:], 64)
+			require.NoError(t, err)
+			lines[i+1] = line[:at] + strconv.FormatFloat(1000*v, 'g', -1, 64)
+		}
+		write(t, filepath.Join(mv, part), []byte(strings.Join(lines, "\n")+"\n"))
+	}
+	run := func(dir string, unit float64) *report.Report {
+		args := []string{"explain", "--json", "--model", filepath.Join(e.dir, "model.onnx"), "--data", filepath.Join(dir, e.Train), "--test-data", filepath.Join(dir, e.Test), "--standardize", "yes",
+			"--weight-decay", "1e-4", "--target-mean", strconv.FormatFloat(unit*e.TargetMean, 'g', -1, 64), "--target-sd", strconv.FormatFloat(unit*e.TargetSD, 'g', -1, 64)}
+		r := decode[report.Report](t, succeed(t, args...))
+		return &r
+	}
+	volts, milli := run(e.dir, 1), run(mv, 1000)
+	near := func(want, got report.Float, what string) {
+		t.Helper()
+		require.InEpsilon(t, float64(want), float64(got), 1e-7, what)
+	}
+	a, b := volts.Outputs[0], milli.Outputs[0]
+	near(1000*a.Network, b.Network, "network")
+	near(1000*a.PriorMean, b.PriorMean, "prior mean")
+	near(1000*a.ContributionSum, b.ContributionSum, "sum")
+	for i := range a.Contributions {
+		x, y := a.Contributions[i], b.Contributions[i]
+		require.Equal(t, x.Index, y.Index)
+		near(1000*x.Value, y.Value, "contribution")
+		near(1000*x.Removal, y.Removal, "removal")
+		near(x.Similarity, y.Similarity, "similarity")
+		near(1000*x.Label, y.Label, "label")
+	}
+	p, q := volts.Prediction, milli.Prediction
+	near(1000*p.Mean[0], q.Mean[0], "mean")
+	near(1e6*p.Covariance[0][0], q.Covariance[0][0], "covariance")
+	near(1000*p.ObservationSD[0], q.ObservationSD[0], "deviation of an observation")
+	near(1000*p.FunctionSD[0], q.FunctionSD[0], "deviation of the function")
+	f, g := volts.Fit, milli.Fit
+	near(f.PriorPrecision, g.PriorPrecision, "precision")
+	near(1e6**f.NoiseVariance, *g.NoiseVariance, "noise")
+	near(1000**f.Preflight.TrainRMSE, *g.Preflight.TrainRMSE, "RMSE")
+	n := float64(f.Examples)
+	near(f.LogEvidence-report.Float(n*math.Log(1000)), g.LogEvidence, "evidence: a density a millivolt")
+	near(f.LogDet, g.LogDet, "log det")
+	near(f.Calibration.Scale, g.Calibration.Scale, "calibration")
+	near(f.Calibration.LOO.NLL+report.Float(math.Log(1000)), g.Calibration.LOO.NLL, "NLL")
+}
+
+// TestTrainOnStandardizedTargets checks that a network trained on standardized targets is
+// that of the same search on targets standardized in the file, and that its metadata bring
+// answers back to the units of the data without a flag.
+func TestTrainOnStandardizedTargets(t *testing.T) {
+	e, dir := corpus(t, "house-prices"), t.TempDir()
+	lines := strings.Split(strings.TrimSpace(string(read(t, filepath.Join(e.dir, e.Train)))), "\n")
+	header := strings.Join(strings.Split(lines[0], ",")[1:], ",") // without the names of rows
+	raw, scaled := []string{header}, []string{header}
+	for _, line := range lines[1:] {
+		_, line, _ = strings.Cut(line, ",")
+		at := strings.LastIndex(line, ",") + 1
+		v, err := strconv.ParseFloat(line[at:], 64)
+		require.NoError(t, err)
+		raw = append(raw, line)
+		scaled = append(scaled, line[:at]+strconv.FormatFloat((v-e.TargetMean)/e.TargetSD, 'g', -1, 64))
+	}
+	train := func(name string, rows []string, noise float64, args ...string) (string, string, trainReport) {
+		data, model := filepath.Join(dir, name+".csv"), filepath.Join(dir, name+".onnx")
+		write(t, data, []byte(strings.Join(rows, "\n")+"\n"))
+		text := succeed(t, append([]string{"train", "--json", "--data", data, "--likelihood", "gaussian", "--arch", "mlp:6-1", "--activation", "tanh", "--epochs", "5", "--lbfgs", "500",
+			"--noise-variance", strconv.FormatFloat(noise, 'g', -1, 64), "--out", model}, args...)...)
+		return data, model, decode[trainReport](t, text)
+	}
+	mean, sd := strconv.FormatFloat(e.TargetMean, 'g', -1, 64), strconv.FormatFloat(e.TargetSD, 'g', -1, 64)
+	data, model, got := train("raw", raw, 0.05*e.TargetSD*e.TargetSD, "--target-mean", mean, "--target-sd", sd)
+	_, _, want := train("scaled", scaled, 0.05)
+	require.InEpsilon(t, float64(want.TrainNLL)+math.Log(e.TargetSD), float64(got.TrainNLL), 1e-4)
+	meta := decode[inspection](t, succeed(t, "inspect", "--json", "--model", model)).Metadata
+	require.Equal(t, mean+";"+sd, meta["funcgp.target_scaling"])
+	r := decode[report.Report](t, succeed(t, "explain", "--json", "--calibrate", "none", "--model", model, "--data", data, "--test-data", data, "--index", "3"))
+	require.InDelta(t, float64(r.Input.Label), float64(r.Prediction.Mean[0]), e.TargetSD)
+	require.Greater(t, float64(r.Outputs[0].PriorMean), 1e4)
+	require.Equal(t, "ok", r.Fit.Preflight.Verdict, r.Fit.Warnings)
+	require.Contains(t, r.Fit.Preprocessing.Targets, "results are in the units of the data")
+	require.InEpsilon(t, float64(got.TrainNLL), float64(r.Fit.Preflight.TrainNLL), 1e-9)
+}
+
+// TestScalingFlags checks the flags that say how inputs and targets were scaled.
+func TestScalingFlags(t *testing.T) {
+	e := corpus(t, "standardized-outside")
+	auto, _ := predictions(t, append(e.args(), e.decay()...)...)
+	list := func(v []float64) string {
+		out := make([]string, len(v))
+		for i, x := range v {
+			out[i] = strconv.FormatFloat(x, 'g', -1, 64)
+		}
+		return strings.Join(out, ",")
+	}
+	both, err := json.Marshal(map[string][]float64{"mean": e.InputMean, "sd": e.InputSD})
+	require.NoError(t, err)
+	file := write(t, filepath.Join(t.TempDir(), "scaling.json"), both)
+	for _, flags := range [][]string{{"--standardize", "yes"}, {"--input-mean", list(e.InputMean), "--input-sd", list(e.InputSD)}, {"--input-mean", file}, {"--input-sd", file}, {"--input-mean", file, "--input-sd", list(e.InputSD)}} {
+		args := append(append([]string{"predict", "--json"}, e.args()...), append(e.decay(), flags...)...)
+		lines := strings.Split(strings.TrimSpace(succeed(t, args...)), "\n")
+		for i := range auto {
+			got := decode[prediction](t, lines[i])
+			for k := range got.Mean {
+				require.InDelta(t, float64(auto[i].Mean[k]), float64(got.Mean[k]), 1e-9)
+			}
+		}
+	}
+	for want, flags := range map[string][]string{
+		"--standardize": {"--standardize", "maybe"},
+		"--standardize no and --input-mean exclude": {"--standardize", "no", "--input-mean", "1"},
+		"neither a list of numbers":                 {"--input-mean", "a,b"},
+		"--input-sd is empty":                       {"--input-sd", ""},
+		"deviation 0 is 0":                          {"--input-sd", "0"},
+		"2 means but 3 deviations":                  {"--input-mean", "1,2", "--input-sd", "1,2,3"},
+		"mean 0 is NaN":                             {"--target-mean", "NaN"},
+	} {
+		require.Contains(t, refuse(t, 2, append(append([]string{"predict"}, e.args()...), flags...)...), want)
+	}
+	for want, flags := range map[string][]string{
+		"3 means and deviations, but the data have 4 columns": {"--input-mean", "1,2,3"},
+		"none.json": {"--input-mean", "none.json"},
+		"standardized targets are for the gaussian likelihood": {"--target-sd", "2"},
+	} {
+		require.Contains(t, refuse(t, 1, append(append([]string{"predict"}, e.args()...), flags...)...), want)
+	}
+}

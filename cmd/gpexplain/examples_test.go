@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func mkdir(path string) error { return os.Mkdir(path, 0o700) }
+
+func canceled(t testing.TB) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx, cancel
+}
+
+// A standIn is what a test runs for part of an example that takes a download, another
+// program or minutes.
+type standIn struct {
+	part    *regexp.Regexp
+	instead string // "true" does nothing
+	why     string
+}
+
+// standIns are all of them. Every other line of an example is run as it is.
+var standIns = []standIn{
+	{regexp.MustCompile(`^go install .*@latest`), "true", "it takes the network, and installs what is tested here"},
+	{regexp.MustCompile(`^go run \./doc/examples.*`), "true", "the tests of doc/examples run it"},
+	{regexp.MustCompile(`^git clone https://github.com/funcgp/funcgp`), "mkdir funcgp && cp -r $REPOSITORY/doc $REPOSITORY/testdata/corpus funcgp", "it takes the network"},
+	{regexp.MustCompile(`^python3 train\.py`), "cp $REPOSITORY/testdata/corpus/string-labels/model.onnx loans.onnx", "PyTorch is not needed to run the tests: its export of a like network is"},
+	{regexp.MustCompile(`--data mnist\b`), "--data digits:110,30", "MNIST is downloaded, and takes minutes"},
+	{regexp.MustCompile(`--train-count 55000\b`), "--train-count 100", "the same"},
+	{regexp.MustCompile(`--train-count 1500\b`), "--train-count 200 --epochs 2 --lbfgs 5", "half a minute of training"},
+	{regexp.MustCompile(`--epochs 40\b`), "--epochs 1", "the same"},
+	{regexp.MustCompile(`--inducing 200\b`), "--inducing 20", "the same"},
+	{regexp.MustCompile(`~/\.local/share/man`), "man", "a test writes nothing to the home of who runs it"},
+}
+
+// block finds code in a page.
+var block = regexp.MustCompile("(?ms)^```(sh|python)\n(.*?)^```")
+
+// shownBy returns the examples of a page of help or of Go documentation: the lines that
+// begin with the command.
+func shownBy(text string) string {
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimSpace(strings.TrimPrefix(line, "//"))
+		if strings.HasPrefix(line, "gpexplain ") && !strings.Contains(line, " [") { // a synopsis has brackets
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// script makes a script of examples, each line with its stand-ins, of which it counts
+// the uses.
+func script(text string, used map[string]int) string {
+	out := []string{"set -ex"}
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		for _, s := range standIns {
+			if s.part.MatchString(line) {
+				used[s.part.String()]++
+				line = s.part.ReplaceAllLiteralString(line, s.instead)
+			}
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n") + "\n"
+}
+
+// runExamples runs a script in the current directory, where gpexplain is this binary.
+func runExamples(t *testing.T, interpreter, text string) {
+	t.Helper()
+	bin := t.TempDir()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(self, filepath.Join(bin, "gpexplain")))
+	c := exec.CommandContext(t.Context(), interpreter)
+	c.Env = append(os.Environ(), asCommand+"=1", "REPOSITORY="+repository, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	c.Stdin = strings.NewReader(text)
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", text, out)
+	require.NotContains(t, string(out), "panic:")
+}
+
+// repository is the root of the repository. Tests change their directory, so it is
+// made absolute before any runs; an error would show in each path.
+var repository, _ = filepath.Abs(filepath.Join("..", ".."))
+
+// examplePages are all pages with examples.
+func examplePages(t *testing.T) map[string]string {
+	pages := map[string]string{}
+	files, err := filepath.Glob(filepath.Join(repository, "doc", "*.md"))
+	require.NoError(t, err)
+	for _, file := range append(files, filepath.Join(repository, "README.md")) {
+		pages[filepath.Base(file)] = read(t, file)
+	}
+	pages["package documentation"], _, _ = strings.Cut(read(t, "main.go"), "\npackage main")
+	pages["help"] = succeed(t, "help")
+	for _, verb := range verbs {
+		pages["help "+verb] = succeed(t, "help", verb)
+	}
+	return pages
+}
+
+// ownFiles writes what the examples on the page of a verb take as the user's own.
+func ownFiles(t *testing.T, page string) {
+	train := []string{"train", "--quiet", "--data", "digits:400,100", "--epochs", "1", "--lbfgs", "5", "--out"}
+	if strings.Contains(page, "--model net.onnx") {
+		succeed(t, append(train, "net.onnx", "--classes", "4,9")...)
+	}
+	if strings.Contains(page, "lenet.onnx") {
+		succeed(t, append(train, "lenet.onnx", "--data", "digits:110,30", "--train-count", "100", "--arch", "lenet5", "--lbfgs", "0")...)
+	}
+	var table, splits strings.Builder
+	fmt.Fprintln(&table, "x,y")
+	fmt.Fprintln(&splits, "split,row,part")
+	for i := range 40 {
+		fmt.Fprintf(&table, "%d,%g\n", i, float64(7*i%11)/4)
+		fmt.Fprintf(&splits, "0,%d,%s\n", i, map[bool]string{true: "train", false: "test"}[i < 30])
+	}
+	write(t, "table.csv", []byte(table.String()))
+	write(t, "table.splits.csv", []byte(splits.String()))
+	digit := image.NewGray(image.Rect(0, 0, 28, 28))
+	for y := range 28 {
+		for x := range 28 {
+			digit.SetGray(x, y, color.Gray{Y: 255})
+			if y > 5 && y < 22 && (x == 14 || x == 15) {
+				digit.SetGray(x, y, color.Gray{})
+			}
+		}
+	}
+	var picture bytes.Buffer
+	require.NoError(t, png.Encode(&picture, digit))
+	write(t, "digit.png", picture.Bytes())
+}
+
+// Every example of README.md, doc, the package's documentation and the help works, one
+// after the other in a directory of the page's own.
+func TestExamples(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a minute of work, and many times that under the race detector")
+	}
+	used, count, ran := map[string]int{}, 0, 0
+	pages := examplePages(t)
+	for name, page := range pages {
+		t.Run(name, func(t *testing.T) {
+			ran++
+			t.Chdir(t.TempDir())
+			if !strings.HasSuffix(name, ".md") {
+				if strings.HasPrefix(name, "help ") {
+					ownFiles(t, page)
+				}
+				lines := shownBy(page)
+				count += strings.Count(lines, "\n")
+				runExamples(t, "bash", script(lines, used))
+				return
+			}
+			for _, m := range block.FindAllStringSubmatch(page, -1) {
+				if m[1] == "sh" {
+					count += strings.Count(m[2], "\n")
+					runExamples(t, "bash", script(m[2], used))
+				} else if _, err := exec.LookPath("python3"); err == nil {
+					runExamples(t, "python3", m[2])
+				} else {
+					t.Log("examples in Python are not run: there is no python3")
+				}
+			}
+		})
+	}
+	if ran < len(pages) {
+		return // go test -run chose some
+	}
+	require.Greater(t, count, 35)
+	for _, s := range standIns {
+		require.NotZero(t, used[s.part.String()], "no example has %s any more", s.part)
+	}
+}

@@ -1,0 +1,100 @@
+package problem
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/funcgp/funcgp/internal/dataset"
+	"gonum.org/v1/gonum/mat"
+)
+
+// otherInputs looks for another way to scale the inputs under which the network fits its
+// training rows: where θ* is an optimum of some weight decay, where the labels agree
+// with the outputs in another order, or where it loses less than half. It returns what to
+// give for it, "" where there is none.
+func (l *look) otherInputs(ctx context.Context) string {
+	p := l.problem
+	if p.Model.Net == nil {
+		return ""
+	}
+	ways, err := inputWays(p.Examples.Train)
+	if err != nil {
+		return ""
+	}
+	now := l.nll / l.constant
+	if HasNoise(p.Task.Likelihood) {
+		now = lossShare(p.Task, nil, l.at.F, p.Examples.Y)
+	}
+	var best *way
+	scaled, found := "", otherScale
+	for i := range ways {
+		w := &ways[i]
+		f, at, err := w.outputs(ctx, p.Model, p.Examples.Train)
+		if err != nil {
+			continue // where outputs are not finite it is not this way
+		}
+		y := RowsAt(p.Examples.Y, at)
+		w.loss = lossShare(p.Task, nil, f, y)
+		if order := l.orderAt(f, at); order != nil {
+			return fmt.Sprintf("its outputs agree with the labels with %s and the classes in another order: give %s --classes %s", w.words, w.flags(p), classText(order, l.problem.Examples.Data))
+		}
+		if s := slopeOf(f, y); HasNoise(p.Task.Likelihood) && s.better > found {
+			scaled, found = fmt.Sprintf("it was trained on scaled targets and with %s: give %s --target-mean %.6g --target-sd %.6g", w.words, w.flags(p), s.mean, s.sd), s.better
+		}
+		if !(w.loss <= now+alike) || w.optimum(ctx, p.Model, p.Task, p.Examples.Train, p.Examples.Y) != nil {
+			continue
+		}
+		if w.cosine >= optimal && (best == nil || w.cosine > best.cosine) {
+			best = w
+		}
+	}
+	if best == nil {
+		for i := range ways {
+			if w := &ways[i]; w.loss < now/2 && w.loss < .5 && (best == nil || w.loss < best.loss) {
+				best = w
+			}
+		}
+	}
+	if best == nil || same(best.inputs, p.Examples.Scaling) {
+		return scaled
+	}
+	return fmt.Sprintf("it fits them with %s: give %s", best.words, best.flags(p))
+}
+
+// orderAt is order for outputs of some of the training rows.
+func (l *look) orderAt(f *mat.Dense, at []int) []int {
+	if l.confusion == nil {
+		return nil
+	}
+	k := len(l.problem.Task.Classes)
+	confusion, logp, label := mat.NewDense(k, k, nil), make([][]float64, len(at)), make([]int, len(at))
+	for i, row := range at {
+		label[i], logp[i] = l.problem.Examples.Train.Class[row], logProbabilities(f.RawRowView(i))
+		j := LargestClass(f.RawRowView(i))
+		confusion.Set(label[i], j, 1+confusion.At(label[i], j))
+	}
+	return orderOf(confusion, logp, label, l.problem.Task.Classes, l.constant)
+}
+
+// same tells whether inputs scaled by a are those that the network gets.
+func same(a *dataset.Scaling, now *Scaling) bool {
+	if now == nil || now.Inputs == nil || a == nil {
+		return a == nil && (now == nil || now.Inputs == nil)
+	}
+	return slices.Equal(a.Mean, now.Inputs.Mean) && slices.Equal(a.Scale, now.Inputs.Scale)
+}
+
+// flags ask for this way to scale the inputs.
+func (w *way) flags(p *Problem) string {
+	rows, err := p.Examples.Train.Scaling()
+	switch {
+	case w.inputs == nil:
+		return "--standardize no"
+	case err == nil && same(w.inputs, &Scaling{Inputs: rows}):
+		return "--standardize yes"
+	}
+	list := func(v []float64) string { return strings.ReplaceAll(shortNumbers(v), " ", "") }
+	return fmt.Sprintf("--input-mean %s --input-sd %s", list(w.inputs.Mean), list(w.inputs.Scale))
+}

@@ -1,0 +1,166 @@
+package problem
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/internal/inputfile"
+)
+
+// Remembered says where the model and the data of a saved posterior were, so that no
+// flag needs to say it again. Paths are absolute.
+type Remembered struct {
+	Model  string      `json:"model"` // "" is the built-in network
+	Freeze []string    `json:"freeze,omitempty"`
+	Learn  []string    `json:"learn,omitempty"`
+	Data   string      `json:"data"` // a path, or the name of built-in data
+	Target string      `json:"target,omitempty"`
+	ID     string      `json:"id,omitempty"`
+	Test   string      `json:"test_data,omitempty"`
+	Valid  string      `json:"valid_data,omitempty"`
+	Split  *int        `json:"split,omitempty"`
+	Files  []FileCheck `json:"files"` // all files, the model's first
+}
+
+// FileCheck is the SHA-256 of a file in hex.
+type FileCheck struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
+}
+
+// Remember says where the model and the data are.
+func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
+	f := &p.flags.Data
+	r := &Remembered{Freeze: p.flags.Model.freeze, Learn: p.flags.Model.learn, Target: f.target, ID: f.id, Split: f.Split}
+	for _, path := range []struct {
+		from string
+		to   *string
+	}{{p.Model.Path, &r.Model}, {f.name, &r.Data}, {f.testFile, &r.Test}, {f.validFile, &r.Valid}} {
+		var err error
+		if *path.to, err = absolute(path.from); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range append([]string{p.Model.Path}, p.Examples.Data.Files()...) {
+		sum, err := FileSum(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		full, err := absolute(path)
+		if err != nil {
+			return nil, err
+		}
+		if sum != "" {
+			r.Files = append(r.Files, FileCheck{full, sum})
+		}
+	}
+	return r, nil
+}
+
+// absolute returns the absolute path of a file or directory, and other names as they
+// are.
+func absolute(path string) (string, error) {
+	if _, err := os.Stat(path); path == "" || err != nil {
+		return path, nil
+	}
+	return filepath.Abs(path)
+}
+
+// FileSum is the SHA-256 of a regular file in hex, and "" of any other, which cannot be
+// read a second time.
+func FileSum(ctx context.Context, path string) (string, error) {
+	if info, err := os.Stat(path); path == "" || err == nil && !info.Mode().IsRegular() {
+		return "", nil
+	}
+	f, err := inputfile.Open(ctx, path)
+	if err != nil {
+		return "", fmt.Errorf("%s: its checksum: %w", path, err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("%s: its checksum: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// recall fills in the flags of model and data that were not given. It is an error,
+// which says what to give, if a file is not what it was. posterior is the file that
+// remembers.
+func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags) error {
+	if r == nil || f.given == nil {
+		return nil
+	}
+	if !f.given("model") && r.Model != "" {
+		if err := r.check(ctx, posterior, r.Model, "--model"); err != nil {
+			return err
+		}
+		f.Model.path = r.Model
+	}
+	for _, list := range []struct {
+		flag     string
+		from, to *[]string
+	}{{"freeze", &r.Freeze, &f.Model.freeze}, {"learn", &r.Learn, &f.Model.learn}} {
+		if !f.given(list.flag) {
+			*list.to = slices.Clone(*list.from)
+		}
+	}
+	if f.given("data") || r.Data == "" {
+		return nil
+	}
+	d := &f.Data
+	d.name = r.Data
+	parts := !f.given("split") && !f.given("test-data") && !f.given("valid-data")
+	for _, one := range []struct {
+		flag string
+		take bool
+		from string
+		to   *string
+	}{{"target", true, r.Target, &d.target}, {"id", true, r.ID, &d.id}, {"test-data", parts, r.Test, &d.testFile}, {"valid-data", parts, r.Valid, &d.validFile}} {
+		if one.take && !f.given(one.flag) {
+			*one.to = one.from
+		}
+	}
+	if parts {
+		d.Split = r.Split
+	}
+	for _, file := range r.Files {
+		if file.Path == r.Model || !parts && (file.Path == r.Test || file.Path == r.Valid) {
+			continue
+		}
+		if err := r.check(ctx, posterior, file.Path, "--data"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check compares a file with its checksum.
+func (r *Remembered) check(ctx context.Context, posterior, path, flag string) error {
+	for _, file := range r.Files {
+		if file.Path != path {
+			continue
+		}
+		sum, err := FileSum(ctx, path)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, fs.ErrNotExist):
+			return console.FullErrorf("%s: it was fitted with %s, which is not there; give %s", posterior, path, flag)
+		case err != nil:
+			return err
+		case sum != file.SHA256:
+			return console.FullErrorf("%s: %s has changed since it was fitted (SHA-256 %.12s…, was %.12s…); fit it again, or give %s with the file as it was", posterior, path, sum, file.SHA256, flag)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,454 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/npy"
+	"github.com/funcgp/funcgp/internal/picture"
+)
+
+// InputOptions says what inputs of one's own must be.
+type InputOptions struct {
+	Like     *Data          // the data of the network: shape, columns and kind of its inputs
+	ID       string         // column or array that names the rows; default none
+	Invert   picture.Choice // whether to invert pictures
+	MaxBytes int64          // the most memory that the inputs may take; default no limit
+
+	// Standard is what is read in place of a file named "-".
+	Standard io.Reader
+}
+
+// Inputs are rows to predict, whose targets are unknown.
+type Inputs struct {
+	Set   *Set
+	Notes []string // what was done to them, each beginning with the name of a file
+}
+
+// ReadInputs reads any number of rows like those of the data from a file, from
+// standard input as "-", or from a folder of pictures. The kind of a file is told by
+// its first bytes:
+//
+//   - A PNG or JPEG picture is turned upright and fitted to the inputs.
+//   - A CSV file, gzipped or not, holds features under a header with the names of
+//     the data, in any order and among others, or just D numbers a row. A row of a
+//     picture holds grey levels from 0 to 255.
+//   - A NumPy file holds N×D numbers, pictures N×C×H×W, or one of them.
+//   - A folder holds pictures, which are taken in the order of their names.
+//
+// The error is an *Error or, if ctx is done, its error.
+func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Inputs, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() && path != "-" {
+		return readFolder(ctx, path, o)
+	}
+	name, in := path, io.Reader(nil)
+	if path == "-" {
+		name, in = "standard input", o.Standard
+	} else {
+		f, err := openFile(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	b := bufio.NewReaderSize(in, 1<<16)
+	head, err := b.Peek(8)
+	if interrupted(err) {
+		return nil, err
+	}
+	switch {
+	case picture.Is(head):
+		r, err := seekable(in, b, name, o.MaxBytes)
+		if err != nil {
+			return nil, err
+		}
+		pixels, notes, err := o.picture(r, name)
+		if err != nil {
+			return nil, err
+		}
+		return o.inputs(&table{file: name, n: 1, px: pixels, notes: notes, ids: o.fileName(name)}), nil
+	case npy.Is(head):
+		return o.arrays(b, name)
+	case npy.IsArchive(head):
+		r, err := seekable(in, b, name, o.MaxBytes)
+		if err != nil {
+			return nil, err
+		}
+		return o.archive(r, name)
+	}
+	t, err := o.table(b, name)
+	if err != nil {
+		return nil, err
+	}
+	return o.inputs(t), nil
+}
+
+// fileName is the name of the row that a picture is, where rows have names.
+func (o *InputOptions) fileName(path string) []string {
+	if o.ID == "" {
+		return nil
+	}
+	return []string{filepath.Base(path)}
+}
+
+// seeker is what archives and pictures are read from.
+type seeker interface {
+	io.ReadSeeker
+	io.ReaderAt
+	Size() int64
+}
+
+// mostPiped bounds what is read into memory from a pipe where no limit is set.
+const mostPiped = 1 << 30
+
+// seekable returns a regular file from its beginning, and what else is read from b
+// in memory.
+func seekable(in io.Reader, b *bufio.Reader, name string, most int64) (seeker, error) {
+	if f, ok := in.(*inputfile.File); ok && f.Size() >= 0 {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return nil, &Error{File: name, Problem: "cannot be read", Err: err}
+		}
+		return f, nil
+	}
+	if most <= 0 {
+		most = mostPiped
+	}
+	all, err := io.ReadAll(io.LimitReader(b, most+1))
+	if err != nil {
+		if !interrupted(err) {
+			err = &Error{File: name, Problem: "cannot be read", Err: err}
+		}
+		return nil, err
+	}
+	if int64(len(all)) > most {
+		return nil, &Error{File: name, Problem: fmt.Sprintf("more than the %d bytes of memory that may be used", most), Remedy: "give fewer rows, or allow more memory"}
+	}
+	return bytes.NewReader(all), nil
+}
+
+// inputs returns the rows of a table, whose targets are not looked at.
+func (o *InputOptions) inputs(t *table) *Inputs {
+	shape := o.Like.Shape
+	s := &Set{Part: "file", File: t.file, Shape: shape, IDs: t.ids, n: t.n, fileRows: t.n, x: t.x, known: o.Like.Train.known, Names: o.Like.Names}
+	if t.px != nil {
+		s.px = storedPixels{t.px, size(shape)}
+	}
+	s.findRange()
+	return &Inputs{s, t.notes}
+}
+
+// pixels reports whether the data hold pictures of grey levels.
+func (o *InputOptions) pixels() bool { return o.Like.Images() && o.Like.hasPixels() }
+
+// pictureOptions say how pictures are fitted to the data.
+func (o *InputOptions) pictureOptions(name string) (*picture.Options, error) {
+	fail := func(remedy, format string, a ...any) (*picture.Options, error) {
+		return nil, &Error{File: name, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
+	}
+	shape := o.Like.Shape
+	if len(shape) == 2 {
+		shape = []int{1, shape[0], shape[1]}
+	}
+	if len(shape) != 3 || !o.Like.Images() || shape[0] != 1 && shape[0] != 3 {
+		return fail("give a CSV or NumPy file", "a picture, but inputs have shape %v", o.Like.Shape)
+	}
+	p := &picture.Options{Channels: shape[0], Height: shape[1], Width: shape[2], Invert: o.Invert}
+	for _, s := range o.Like.parts() {
+		if s.n == 0 {
+			continue
+		}
+		if s.px == nil && (s.lo < 0 || s.hi > 1) {
+			return fail("prepare it as they were, and give a NumPy file", "a picture, whose grey levels are from 0 to 1, but the pictures of %s hold numbers from %.3g to %.3g", o.Like.Source, s.lo, s.hi)
+		}
+		p.Border = s.border()
+		break
+	}
+	return p, nil
+}
+
+// mostBorders is the number of rows whose borders are looked at.
+const mostBorders = 1000
+
+// border returns the mean grey level of the border of the first images, one a
+// channel of a C×H×W shape, from 0 to 255.
+func (s *Set) border() []float64 {
+	h, w := s.Shape[len(s.Shape)-2], s.Shape[len(s.Shape)-1]
+	channels := s.Dim() / (h * w)
+	out := make([]float64, channels)
+	count := 0.0
+	for pos := range min(s.n, mostBorders) {
+		img := s.Image(pos)
+		for i := range h * w {
+			if x, y := i%w, i/w; x > 0 && y > 0 && x < w-1 && y < h-1 {
+				continue
+			}
+			count++
+			for c := range out {
+				out[c] += float64(img[c*h*w+i])
+			}
+		}
+	}
+	for c := range out {
+		out[c] /= count
+	}
+	return out
+}
+
+// picture reads one picture as pixels of the shape of the data. Notes begin with
+// its name.
+func (o *InputOptions) picture(r io.ReadSeeker, name string) ([]byte, []string, error) {
+	fit, err := o.pictureOptions(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := picture.Decode(r, o.MaxBytes)
+	if err != nil {
+		if !interrupted(err) {
+			err = &Error{File: name, Problem: err.Error(), Remedy: "save it as a smaller PNG or JPEG"}
+		}
+		return nil, nil, err
+	}
+	in, err := picture.Fit(p, fit)
+	if err != nil {
+		return nil, nil, &Error{File: name, Problem: err.Error(), Remedy: "give a picture with something in it, light on dark or dark on light as the training pictures are"}
+	}
+	if len(in.Notes) == 0 {
+		return in.Pixels, nil, nil
+	}
+	return in.Pixels, []string{name + ": " + strings.Join(in.Notes, "; ")}, nil
+}
+
+// readFolder reads the pictures of a folder.
+func readFolder(ctx context.Context, dir string, o *InputOptions) (*Inputs, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, &Error{File: dir, Problem: "cannot be opened", Err: err}
+	}
+	t := &table{file: dir}
+	others := 0
+	notes := map[string][]string{} // files by what was done to them
+	for _, e := range entries {
+		switch strings.ToLower(filepath.Ext(e.Name())) {
+		case ".png", ".jpg", ".jpeg":
+		default:
+			if !strings.HasPrefix(e.Name(), ".") {
+				others++
+			}
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		pixels, note, err := o.pictureFile(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		if o.MaxBytes > 0 && int64(len(t.px)+len(pixels)) > o.MaxBytes {
+			return nil, &Error{File: path, Problem: fmt.Sprintf("the pictures up to here take more than the %d bytes of memory that may be used", o.MaxBytes), Remedy: "give fewer pictures, or allow more memory"}
+		}
+		t.px = append(t.px, pixels...)
+		t.ids = append(t.ids, e.Name())
+		for _, text := range note {
+			text = strings.TrimPrefix(text, path+": ")
+			notes[text] = append(notes[text], e.Name())
+		}
+	}
+	if t.n = len(t.ids); t.n == 0 {
+		return nil, &Error{File: dir, Problem: "holds no pictures", Remedy: "put .png, .jpg or .jpeg files there"}
+	}
+	for text, files := range notes {
+		t.notes = append(t.notes, fmt.Sprintf("%s: %s: %s", dir, listOf(files, func(s string) string { return " " + s })[1:], text))
+	}
+	slices.Sort(t.notes)
+	if others > 0 {
+		t.notes = append(t.notes, fmt.Sprintf("%s: %d files that are no pictures were left out", dir, others))
+	}
+	return o.inputs(t), nil
+}
+
+// pictureFile reads a picture from a file.
+func (o *InputOptions) pictureFile(ctx context.Context, path string) ([]byte, []string, error) {
+	f, err := openFile(ctx, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	if f.Size() < 0 {
+		return nil, nil, &Error{File: path, Problem: "is not a regular file", Remedy: "take it out of the folder"}
+	}
+	return o.picture(f, path)
+}
+
+// archive reads the inputs of a .npz file.
+func (o *InputOptions) archive(r seeker, name string) (*Inputs, error) {
+	z, err := npy.Open(r, r.Size())
+	if err != nil {
+		return nil, numpyError(name, err)
+	}
+	array, end := findArray(z, inputNames, []string{"", "_test", "_train"})
+	if len(z.Names) == 1 {
+		array = z.Names[0]
+	} else if array == "" && z.Has("arr_0") {
+		array = "arr_0"
+	}
+	if array == "" {
+		return nil, &Error{File: name, Problem: "none of its arrays " + quoteList(z.Names) + " has a name of inputs", Remedy: "call the inputs x"}
+	}
+	x, err := z.Read(array, o.MaxBytes)
+	if err != nil {
+		return nil, numpyError(name, err)
+	}
+	var ids *npy.Array
+	if id, _ := findArray(z, []string{o.ID}, []string{end}); id != "" {
+		if ids, err = z.Read(id, o.MaxBytes); err != nil {
+			return nil, numpyError(name, err)
+		}
+	}
+	return o.fromArray(x, ids, name)
+}
+
+// arrays reads inputs from a .npy file.
+func (o *InputOptions) arrays(r io.Reader, name string) (*Inputs, error) {
+	x, err := npy.Read(r, o.MaxBytes)
+	if err != nil {
+		return nil, numpyError(name, err)
+	}
+	return o.fromArray(x, nil, name)
+}
+
+// fromArray returns the rows of an array, or its one row.
+func (o *InputOptions) fromArray(x, ids *npy.Array, name string) (*Inputs, error) {
+	d := size(o.Like.Shape)
+	t := &table{file: name}
+	if x.Text != nil || x.Len() == 0 || x.Len() != d && (len(x.Shape) < 2 || x.Len() != x.Shape[0]*d) {
+		return nil, t.errorf(fmt.Sprintf("save N×%d numbers, or inputs of shape %v", d, o.Like.Shape), "inputs have shape %v and the type %s, but an input has %d numbers", x.Shape, x.Type, d)
+	}
+	t.n = x.Len() / d
+	if x.Bytes != nil && o.pixels() {
+		t.px = x.Bytes
+	} else {
+		t.x = make([]float64, x.Len())
+		for i := range t.x {
+			t.x[i] = x.Float(i)
+		}
+		if err := t.finite(t.x, d, "feature"); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.fillIDs(ids); err != nil {
+		return nil, err
+	}
+	return o.inputs(t), nil
+}
+
+// table reads the rows of a CSV file.
+func (o *InputOptions) table(r io.Reader, name string) (*table, error) {
+	in := newRecords(r, name)
+	rec, err := in.next()
+	if err == io.EOF {
+		return nil, &Error{File: name, Problem: "is empty", Remedy: "write rows of numbers, or give a picture or a NumPy file"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := o.columns(in, rec)
+	if err != nil {
+		return nil, err
+	}
+	if c.named {
+		if rec, err = in.next(); err == io.EOF {
+			return nil, &Error{File: name, Line: 1, Problem: "there is no row below the header", Remedy: "write rows of numbers"}
+		}
+	}
+	t := &table{file: name}
+	for ; err == nil; rec, err = in.next() {
+		if err := o.add(t, in, rec, c); err != nil {
+			return nil, err
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return t, in.checkDecimals()
+}
+
+// inputColumns are columns of a file of inputs.
+type inputColumns struct {
+	columns
+	named bool // the first line is a header
+}
+
+// columns finds the features by the first record, which may be a header.
+func (o *InputOptions) columns(in *records, rec []string) (*inputColumns, error) {
+	d := size(o.Like.Shape)
+	c := &inputColumns{columns: columns{header: make([]string, len(rec)), id: -1}}
+	for j := range d {
+		c.features = append(c.features, j)
+	}
+	if noNumbers(rec, in.Comma) {
+		c.header, c.named = trimAll(rec), true
+		if o.ID != "" {
+			c.id = slices.Index(c.header, o.ID)
+		}
+	}
+	if c.named && o.Like.Columns != nil {
+		for i, want := range o.Like.Columns {
+			if c.features[i] = slices.Index(c.header, want); c.features[i] < 0 {
+				return nil, &Error{File: in.name, Line: 1, Problem: "there is no column " + quote(want), Remedy: "use the column names of the data, or no header"}
+			}
+		}
+		return c, nil
+	}
+	if c.id >= 0 && c.id < d { // the features are the other columns
+		for j := c.id; j < d; j++ {
+			c.features[j] = j + 1
+		}
+	}
+	if want := d + min(c.id+1, 1); len(rec) != want {
+		return nil, &Error{
+			File: in.name, Line: in.line(0), Problem: fmt.Sprintf("%d numbers, want %d", len(rec), want),
+			Remedy: fmt.Sprintf("write rows of inputs of shape %v", o.Like.Shape),
+		}
+	}
+	return c, nil
+}
+
+// add appends one record.
+func (o *InputOptions) add(t *table, in *records, rec []string, c *inputColumns) error {
+	if len(rec) != len(c.header) {
+		return &Error{File: in.name, Line: in.line(0), Problem: fmt.Sprintf("%d fields, but the first line has %d", len(rec), len(c.header)), Remedy: "give every row one field a column"}
+	}
+	if o.MaxBytes > 0 && 8*int64(t.n+1)*int64(len(rec)) > o.MaxBytes {
+		return &Error{File: in.name, Line: in.line(0), Problem: fmt.Sprintf("the rows up to here take more than the %d bytes of memory that may be used", o.MaxBytes), Remedy: "give fewer rows, or allow more memory"}
+	}
+	for _, j := range c.features {
+		v, err := in.number(j, c.header[j], rec[j])
+		if err != nil {
+			return err
+		}
+		if !o.pixels() {
+			t.x = append(t.x, v)
+			continue
+		}
+		if v != float64(byte(min(max(v, 0), 255))) {
+			return &Error{
+				File: in.name, Line: in.line(j), Place: place(j, c.header[j]),
+				Problem: quote(rec[j]) + " is not a grey level", Remedy: "write integers from 0 to 255",
+			}
+		}
+		t.px = append(t.px, byte(v))
+	}
+	if c.id >= 0 {
+		t.ids = append(t.ids, strings.Clone(strings.TrimSpace(rec[c.id])))
+	}
+	t.n++
+	return nil
+}
