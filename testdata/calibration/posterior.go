@@ -190,7 +190,7 @@ func predict(ctx context.Context, post gp.Latent, net *network.Network, x *mat.D
 // mostKept is the most rows by which leave-one-out means are found where inducing
 // examples leave out more than looseTrace of the prior variance, as gpexplain does.
 const (
-	mostKept   = 10000
+	mostKept   = 7000
 	looseTrace = .01
 )
 
