@@ -22,15 +22,15 @@ type corpusCase struct {
 
 	Case, Likelihood, Target, ID string
 	Train, Test                  string
-	WeightDecay                  float64   `json:"weight_decay"`
-	PriorPrecision               float64   `json:"prior_precision"`
-	NoiseVariance                float64   `json:"noise_variance"`
-	InputMean                    []float64 `json:"input_mean"`
-	InputSD                      []float64 `json:"input_sd"`
-	TargetMean                   float64   `json:"target_mean"`
-	TargetSD                     float64   `json:"target_sd"`
-	TrainRows                    int       `json:"train_rows"`
-	TestRows                     int       `json:"test_rows"`
+	WeightDecay                  float64       `json:"weight_decay"`
+	PriorPrecision               float64       `json:"prior_precision"`
+	NoiseVariance                float64       `json:"noise_variance"`
+	InputMean                    []float64     `json:"input_mean"`
+	InputSD                      []float64     `json:"input_sd"`
+	TargetMean                   targetNumbers `json:"target_mean"`
+	TargetSD                     targetNumbers `json:"target_sd"`
+	TrainRows                    int           `json:"train_rows"`
+	TestRows                     int           `json:"test_rows"`
 	Parameters                   int
 	TrainNLL                     float64 `json:"train_nll"`
 	TrainAccuracy                float64 `json:"train_accuracy"`
@@ -45,6 +45,17 @@ type corpusCase struct {
 	ClassNames                   []string `json:"class_names"`
 	Learn                        []string
 	Mistakes                     map[string]mistaken
+}
+
+// targetNumbers are one number a target; that of one target is written without a list.
+type targetNumbers []float64
+
+func (v *targetNumbers) UnmarshalJSON(text []byte) error {
+	if text[0] == '[' {
+		return json.Unmarshal(text, (*[]float64)(v))
+	}
+	*v = make([]float64, 1)
+	return json.Unmarshal(text, &(*v)[0])
 }
 
 // A mistaken says what the network is worth looked at wrongly.
@@ -69,6 +80,9 @@ func (e *corpusCase) args() []string {
 	args := []string{"--model", filepath.Join(e.dir, "model.onnx"), "--data", filepath.Join(e.dir, e.Train)}
 	if e.Test != "" {
 		args = append(args, "--test-data", filepath.Join(e.dir, e.Test))
+	}
+	if strings.Contains(e.Target, ",") {
+		args = append(args, "--target", e.Target)
 	}
 	if e.ID != "" {
 		args = append(args, "--id", e.ID)
@@ -103,7 +117,7 @@ var ordinary = []struct {
 	flags []string
 }{
 	{"standardized-in-graph", nil}, {"standardized-outside", nil}, {"standardized-targets", nil}, {"two-logits", nil}, {"one-logit", nil},
-	{"house-prices", nil}, {"all-in-graph", []string{"--prior-precision", "0.5614894766215964", "--noise-variance", "166506768.90781116"}}, {"string-labels", nil}, {"pictures-colour", nil},
+	{"house-prices", nil}, {"two-targets", nil}, {"all-in-graph", []string{"--prior-precision", "0.5614894766215964", "--noise-variance", "166506768.90781116"}}, {"string-labels", nil}, {"pictures-colour", nil},
 	{"names-in-metadata", nil}, {"weight-decay", nil}, {"learnt-scale", []string{"--learn", "0.scale"}}, {"no-metadata", []string{"--refit=false"}},
 	{"pictures-in-graph", nil}, {"pictures-outside", nil}, {"photo", []string{"--calibrate", "none", "--link", "probit"}},
 }
@@ -130,7 +144,7 @@ func TestCorpusDefaults(t *testing.T) {
 			}
 			if e.Likelihood != "gaussian" {
 				require.InDelta(t, e.TestAccuracy, right(rows), 1e-12)
-			} else {
+			} else if len(e.Outputs[0]) == 1 {
 				require.InEpsilon(t, e.TestRMSE, rmse(rows), 1e-9)
 			}
 		})
@@ -225,6 +239,7 @@ func TestCorpusMistakes(t *testing.T) {
 		{"standardized-outside", "precision-without-n", nil, "--prior-precision 0.15"},
 		{"two-logits", "precision-without-n", nil, "--prior-precision 0.36"},
 		{"one-logit", "precision-without-n", nil, "--prior-precision 0.36"},
+		{"two-targets", "precision-without-n", nil, "--prior-precision 3.43"},
 		{"house-prices", "precision-without-n", nil, "--prior-precision 0.357"},
 		{"string-labels", "precision-without-n", nil, "--prior-precision 0.36"},
 		{"weight-decay", "precision-without-n", nil, "--prior-precision 8.364"},
@@ -243,7 +258,7 @@ func TestCorpusMistakes(t *testing.T) {
 			if e.Likelihood == "gaussian" {
 				noise := e.NoiseVariance
 				if c.mistake == "targets-not-scaled" { // PyTorch's numbers are of the network's own
-					noise /= e.TargetSD * e.TargetSD
+					noise /= e.TargetSD[0] * e.TargetSD[0]
 				}
 				args = append(args, "--noise-variance", strconv.FormatFloat(noise, 'g', -1, 64))
 			}
@@ -319,7 +334,7 @@ func TestTargetsInUnits(t *testing.T) {
 	}
 	run := func(dir string, unit float64) *report.Report {
 		args := []string{"explain", "--json", "--model", filepath.Join(e.dir, "model.onnx"), "--data", filepath.Join(dir, e.Train), "--test-data", filepath.Join(dir, e.Test), "--standardize", "yes",
-			"--weight-decay", "1e-4", "--target-mean", strconv.FormatFloat(unit*e.TargetMean, 'g', -1, 64), "--target-sd", strconv.FormatFloat(unit*e.TargetSD, 'g', -1, 64)}
+			"--weight-decay", "1e-4", "--target-mean", strconv.FormatFloat(unit*e.TargetMean[0], 'g', -1, 64), "--target-sd", strconv.FormatFloat(unit*e.TargetSD[0], 'g', -1, 64)}
 		r := decode[report.Report](t, succeed(t, args...))
 		return &r
 	}
@@ -370,7 +385,7 @@ func TestTrainOnStandardizedTargets(t *testing.T) {
 		v, err := strconv.ParseFloat(line[at:], 64)
 		require.NoError(t, err)
 		raw = append(raw, line)
-		scaled = append(scaled, line[:at]+strconv.FormatFloat((v-e.TargetMean)/e.TargetSD, 'g', -1, 64))
+		scaled = append(scaled, line[:at]+strconv.FormatFloat((v-e.TargetMean[0])/e.TargetSD[0], 'g', -1, 64))
 	}
 	train := func(name string, rows []string, noise float64, args ...string) (string, string, trainReport) {
 		data, model := filepath.Join(dir, name+".csv"), filepath.Join(dir, name+".onnx")
@@ -379,14 +394,14 @@ func TestTrainOnStandardizedTargets(t *testing.T) {
 			"--noise-variance", strconv.FormatFloat(noise, 'g', -1, 64), "--out", model}, args...)...)
 		return data, model, decode[trainReport](t, text)
 	}
-	mean, sd := strconv.FormatFloat(e.TargetMean, 'g', -1, 64), strconv.FormatFloat(e.TargetSD, 'g', -1, 64)
-	data, model, got := train("raw", raw, 0.05*e.TargetSD*e.TargetSD, "--target-mean", mean, "--target-sd", sd)
+	mean, sd := strconv.FormatFloat(e.TargetMean[0], 'g', -1, 64), strconv.FormatFloat(e.TargetSD[0], 'g', -1, 64)
+	data, model, got := train("raw", raw, 0.05*e.TargetSD[0]*e.TargetSD[0], "--target-mean", mean, "--target-sd", sd)
 	_, _, want := train("scaled", scaled, 0.05)
-	require.InEpsilon(t, float64(want.TrainNLL)+math.Log(e.TargetSD), float64(got.TrainNLL), 1e-4)
+	require.InEpsilon(t, float64(want.TrainNLL)+math.Log(e.TargetSD[0]), float64(got.TrainNLL), 1e-4)
 	meta := decode[inspection](t, succeed(t, "inspect", "--json", "--model", model)).Metadata
 	require.Equal(t, mean+";"+sd, meta["funcgp.target_scaling"])
 	r := decode[report.Report](t, succeed(t, "explain", "--json", "--calibrate", "none", "--model", model, "--data", data, "--test-data", data, "--index", "3"))
-	require.InDelta(t, float64(r.Input.Label), float64(r.Prediction.Mean[0]), e.TargetSD)
+	require.InDelta(t, float64(r.Input.Label), float64(r.Prediction.Mean[0]), e.TargetSD[0])
 	require.Greater(t, float64(r.Outputs[0].PriorMean), 1e4)
 	require.Equal(t, "ok", r.Fit.Preflight.Verdict, r.Fit.Warnings)
 	require.Contains(t, r.Fit.Preprocessing.Targets, "results are in the units of the data")

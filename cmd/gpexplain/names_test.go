@@ -315,3 +315,32 @@ func withMetadata(t *testing.T, model string, kv map[string]string) string {
 	require.NoError(t, readNetwork(t, model).WithMetadata(kv).WriteONNX(&b))
 	return write(t, filepath.Join(t.TempDir(), "other.onnx"), b.Bytes())
 }
+
+// Pictures in colour from NumPy's arrays, with words and names of rows, are trained on,
+// explained and shown in colour; one channel of real numbers too.
+func TestNumPyPictures(t *testing.T) {
+	dir := t.TempDir()
+	for shape, channels := range map[string]int{"(12, 3, 4, 4)": 3, "(12, 2, 4, 4)": 2, "(12, 4, 4)": 1} {
+		header := func(kind, shape string) string {
+			text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }\n", kind, shape)
+			return "\x93NUMPY\x01\x00" + string([]byte{byte(len(text)), 0}) + text
+		}
+		x, y := []byte(header("|u1", shape)), []byte(header("|S3", "(12,)"))
+		for i := range 12 * channels * 16 {
+			x = append(x, byte(i*i%251))
+		}
+		for i := range 12 {
+			y = append(y, []string{"cat", "dog"}[i%2]...)
+		}
+		data, model, page := write(t, filepath.Join(dir, "x.npy"), x), filepath.Join(dir, "net.onnx"), filepath.Join(dir, "p.html")
+		write(t, filepath.Join(dir, "y.npy"), y)
+		succeed(t, "train", "--quiet", "--data", data, "--arch", "mlp:3-1", "--epochs", "5", "--lbfgs", "5", "--out", model)
+		r := decode[report.Report](t, succeed(t, "explain", "--quiet", "--json", "--model", model, "--data", data, "--test-data", data, "--index", "1", "--html", page))
+		require.Equal(t, []string{"cat", "dog"}, r.Classes)
+		require.Equal(t, "dog", r.Input.LabelName)
+		require.Contains(t, read(t, page), "data:image/png")
+		rows, _ := lastLines(t, succeed(t, "predict", "--quiet", "--json", "--refit=false", "--model", model, "--data", data, "--input", data))
+		require.Len(t, rows, 12)
+		require.InDelta(t, float64(r.Outputs[0].Network), float64(rows[1].Mean[0]), 1e-12)
+	}
+}

@@ -49,6 +49,8 @@ func trainRows(p *problem.Problem) report.Rows {
 	r := report.Rows{Index: train.Rows, ID: train.IDs, Classes: p.Task.Labels(), ClassNames: classWords(p)}
 	if train.Set.Width() == 1 {
 		r.Label = problem.Labels(train)
+	} else {
+		r.Targets, r.Width = train.Targets, train.Set.Width()
 	}
 	return r
 }

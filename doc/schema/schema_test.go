@@ -117,6 +117,9 @@ func (m *members) UnmarshalJSON(b []byte) error {
 		if err := d.Decode(s); err != nil {
 			return err
 		}
+		if m.of(name.(string)) != nil {
+			return fmt.Errorf("%s is there twice", name)
+		}
 		*m = append(*m, struct {
 			name   string
 			schema *schema

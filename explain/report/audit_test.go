@@ -130,8 +130,8 @@ func TestAlarmsComeFirst(t *testing.T) {
 		require.Contains(t, b.String(), "δ = 1.5 (N·λ = 1500 × 0.001, from --weight-decay); inputs: (x − 0.1307)/0.3081 (from --input-mean); targets: as they are; the network on its training rows: accuracy 61 %, NLL 1.2500, gradient norm 213.", name)
 		require.NoError(t, x.WriteHTML(&h))
 		page := h.String()
-		require.Equal(t, 1, strings.Count(page, "fits its rows badly"), name)
-		require.Less(t, strings.Index(page, "fits its rows badly"), strings.Index(page, "<h1>"), name)
+		require.Equal(t, 1, strings.Count(strings.ToLower(page), "fits its rows badly"), name)
+		require.Less(t, strings.Index(page, "Fits its rows badly"), strings.Index(page, "<h1>"), name)
 		for _, want := range []string{"✗ warnings: see the top of the page", "from --weight-decay</small>", "Accuracy on the training rows", "from --input-mean</small>", "<li>a jitter</li>"} {
 			require.Contains(t, page, want, name)
 		}
@@ -308,12 +308,11 @@ var pdfPage = regexp.MustCompile(`/Type\s*/Page[^s]`)
 // A page prints on at most three sheets of paper.
 func TestPagesPrintOnThreeSheets(t *testing.T) {
 	all := map[string]string{"predictions": predictionHTML(t, drawnPage(3000, 300, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9))}
-	for name, p := range pages(t) {
-		all[name] = html(t, p)
+	for _, name := range []string{"many", "table"} {
+		all[name] = html(t, pages(t)[name])
 	}
 	all["long"] = html(t, newDemo(1, 400, 9, 4, 9).page(t, 9, &explain.Options{Top: 60, Sides: true, Similar: 8}))
-	browser := findBrowser(t)
-	dir := t.TempDir()
+	browser, dir := findBrowser(t), t.TempDir()
 	for name, page := range all {
 		in, out := filepath.Join(dir, name+".html"), filepath.Join(dir, name+".pdf")
 		require.NoError(t, os.WriteFile(in, []byte(page), 0o644))

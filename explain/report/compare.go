@@ -57,7 +57,7 @@ func (h *htmlWriter) comparison(s *section) *htmlComparison {
 				continue
 			}
 			rows = append(rows, l)
-			c.Columns = append(c.Columns, htmlColumn{Row: l.row, Label: h.labelled(l.shown()), Value: typeset(signed(l.term, s.listDecimals())),
+			c.Columns = append(c.Columns, htmlColumn{Row: cmp.Or(l.ID, l.row), Label: h.labelled(l.shown()), Value: typeset(signed(l.term, s.listDecimals())),
 				Side: h.pull(s, side.sign), Class: side.class, Extra: i > 0})
 		}
 	}

@@ -64,9 +64,23 @@ func (v *view) regressionHeadline() headline {
 			quantity = strings.TrimPrefix(target, " of ")
 		}
 		d := decimals(mean, sd)
-		parts = append(parts, grouped(typeset(fixed(mean, d)))+"\u00a0±\u00a0"+grouped(fixed(sd, d)))
+		part := grouped(typeset(fixed(mean, d))) + "\u00a0±\u00a0" + grouped(fixed(sd, d))
+		if p.Columns != nil {
+			part = p.column(c) + " " + part
+		}
+		parts = append(parts, part)
+	}
+	if p.Columns != nil {
+		quantity = ""
 	}
 	h := headline{head: strings.TrimSpace("Predicted "+quantity) + " " + strings.Join(parts, ", ")}
+	if targets := p.Report.Input.Targets; v.label == "" && targets != nil {
+		var list []string
+		for c, y := range targets {
+			list = append(list, p.column(c)+" "+grouped(typeset(label(y))))
+		}
+		h.badge = "Targets: " + strings.Join(list, ", ")
+	}
 	if v.label == "" {
 		return h
 	}

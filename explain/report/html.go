@@ -230,6 +230,10 @@ func (h *htmlWriter) foot() htmlFoot {
 	p := h.page
 	f := htmlFoot{Groups: h.groups()}
 	f.Alarms, f.Warnings = p.Report.Fit.alarms()
+	f.Alarms = slices.Clone(f.Alarms)
+	for i, w := range f.Alarms {
+		f.Alarms[i] = capital(w)
+	}
 	var times []string
 	for _, t := range h.timings {
 		times = append(times, t.Name+" "+t.Value)

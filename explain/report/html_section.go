@@ -15,7 +15,7 @@ func (h *htmlWriter) section(s *section, at int) (*htmlSection, error) {
 		Closing:       h.closing(s),
 		Cancellation:  typeset(h.cancellation(s)),
 		Concentration: s.concentration(slices.Concat(s.up, s.down)),
-		Collapsible:   len(h.sections) > 2,
+		Collapsible:   len(h.sections) > 1,
 		Open:          at == 0,
 		Equation:      h.equation(s),
 		Comparison:    h.comparison(s),

@@ -13,6 +13,11 @@ type Rows struct {
 	Label []float64 // label or target of each example in the data; nil means unknown
 	ID    []string  // name of each example; nil means none
 
+	// Targets are those of each example where it has one for each of several outputs,
+	// N×Width row-major; that of an output is then the label of its contributions.
+	Targets []float64
+	Width   int
+
 	// Classes are the labels in the order of the probabilities, nil for a
 	// regression, and ClassNames their names, nil for none.
 	Classes    []Float
@@ -21,6 +26,13 @@ type Rows struct {
 
 // Output returns the part of a Report for an explanation.
 func (r Rows) Output(x explain.Explanation) Output {
+	of := r
+	if !x.Target.IsContrast() && x.Target.Plus < r.Width {
+		of.Label = nil
+		for i := x.Target.Plus; i < len(r.Targets); i += r.Width {
+			of.Label = append(of.Label, r.Targets[i])
+		}
+	}
 	o := Output{
 		Output:          Index(x.Target.Plus),
 		Network:         Float(x.Network),
@@ -29,10 +41,10 @@ func (r Rows) Output(x explain.Explanation) Output {
 		Remainder:       Float(x.Remainder),
 		Cancellation:    Float(x.Cancellation),
 		RawCancellation: Float(x.RawCancellation),
-		Contributions:   r.contributions(x.Terms),
-		For:             r.contributions(x.For),
-		Against:         r.contributions(x.Against),
-		Similar:         r.contributions(x.Similar),
+		Contributions:   of.contributions(x.Terms),
+		For:             of.contributions(x.For),
+		Against:         of.contributions(x.Against),
+		Similar:         of.contributions(x.Similar),
 		Subtotals:       r.subtotals(x.Subtotals),
 		Curve:           x.Curve,
 	}

@@ -26,6 +26,18 @@ func TestRowsHaveNames(t *testing.T) {
 	require.Equal(t, "b-2", i.Importances[0].ID)
 }
 
+// Where rows have several targets, the contributions to an output show its own.
+func TestSeveralTargets(t *testing.T) {
+	r := Rows{Targets: []float64{1, 10, 2, 20, 3, 30}, Width: 2}
+	require.Nil(t, r.Groups())
+	for c := range 2 {
+		o := r.Output(explain.Explanation{Target: explain.Single(c), Terms: []explain.Term{{Index: 2}}})
+		require.Equal(t, Float([]float64{3, 30}[c]), o.Contributions[0].Label)
+	}
+	o := r.Output(explain.Explanation{Target: explain.Contrast(1, 0), Terms: []explain.Term{{Index: 2}}})
+	require.False(t, o.Contributions[0].Label.Finite())
+}
+
 // Targets fall into three groups of about equal size, in order, and equal targets
 // into one.
 func TestGroupsOfTargets(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/funcgp/funcgp/gp"
 )
@@ -23,7 +24,13 @@ func (v *view) title() string {
 	if i := v.page.Report.Input; i.Index < 0 || i.ID != "" {
 		return v.row
 	}
-	return strings.ToUpper(v.row[:1]) + v.row[1:]
+	return capital(v.row)
+}
+
+// capital writes the first letter of a sentence large.
+func capital(s string) string {
+	_, size := utf8.DecodeRuneInString(s)
+	return strings.ToUpper(s[:size]) + s[size:]
 }
 
 // side is the colour of a term: for what pulls up, against for what pulls down.
@@ -54,7 +61,6 @@ func (v *view) sideTitles(s *section) (up, down string) {
 	if v.kind == regression && s.out.Contrast == nil {
 		return "Raise it", "Lower it"
 	}
-	capital := func(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 	return capital(v.pull(s, +1)), capital(v.pull(s, -1))
 }
 

@@ -52,13 +52,13 @@ func openNumPy(ctx context.Context, path string, o *OpenOptions) (*Data, error) 
 		p := parts[i]
 		l := layout{id: o.ID, like: first}
 		endings := partEndings[p.name]
-		if file == "" {
-			file = path
-		} else {
+		switch {
+		case file != "":
 			l.target = o.Target
 			endings = append(slices.Clone(endings), "", "_train")
-		}
-		if i > 0 && file == path && !isArchive(path) {
+		case isArchive(path):
+			file = path
+		default:
 			p.table = &table{file: path}
 			continue
 		}

@@ -176,6 +176,20 @@ func (o *InputOptions) pictureOptions(name string) (*picture.Options, error) {
 	return p, nil
 }
 
+// Dark reports whether the border of the images is dark on average.
+func (d *Data) Dark() bool {
+	for _, s := range d.parts() {
+		if s.n > 0 && s.Images() {
+			sum, border := 0.0, s.border()
+			for _, v := range border {
+				sum += v
+			}
+			return sum < 127.5*float64(len(border))
+		}
+	}
+	return false
+}
+
 // mostBorders is the number of rows whose borders are looked at.
 const mostBorders = 1000
 
@@ -269,7 +283,7 @@ func readFolder(ctx context.Context, dir string, o *InputOptions) (*Inputs, erro
 	}
 	slices.Sort(t.notes)
 	if others > 0 {
-		t.notes = append(t.notes, fmt.Sprintf("%s: %d files that are no pictures were left out", dir, others))
+		t.notes = append(t.notes, fmt.Sprintf("%s: left out what is no picture (%d of %d)", dir, others, others+t.n))
 	}
 	return o.inputs(t), nil
 }

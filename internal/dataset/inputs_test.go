@@ -128,7 +128,7 @@ func TestReadInputsFolder(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"a.png", "b.png", "c.PNG"}, in.Set.IDs)
 	require.Equal(t, d.Train.Matrix([]int{1, 2, 0}), in.Set.Matrix(nil))
-	require.Equal(t, []string{dir + ": a.png: 56×56 pixels averaged down to 28×28", dir + ": 1 files that are no pictures were left out"}, in.Notes)
+	require.Equal(t, []string{dir + ": a.png: 56×56 pixels averaged down to 28×28", dir + ": left out what is no picture (1 of 4)"}, in.Notes)
 
 	_, err = ReadInputs(t.Context(), t.TempDir(), &InputOptions{Like: d})
 	require.ErrorContains(t, err, "holds no pictures; put .png, .jpg or .jpeg files there")

@@ -100,7 +100,7 @@ func (s *Set) findRange() {
 	if s.x == nil || !s.Images() {
 		return
 	}
-	s.lo, s.hi = min(slices.Min(s.x), 0), max(slices.Max(s.x), 1)
+	s.lo, s.hi = slices.Min(s.x), slices.Max(s.x)
 }
 
 // Row returns the row of the original file at position pos.
@@ -145,8 +145,9 @@ func (s *Set) Image(pos int) []byte {
 		s.px.imageTo(img, pos)
 		return img
 	}
+	lo, hi := min(s.lo, 0), max(s.hi, 1)
 	for i, v := range s.x[pos*len(img) : (pos+1)*len(img)] {
-		img[i] = byte(255*((v-s.lo)/(s.hi-s.lo)) + 0.5)
+		img[i] = byte(255*((v-lo)/(hi-lo)) + 0.5)
 	}
 	return img
 }

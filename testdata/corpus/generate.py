@@ -162,7 +162,7 @@ def numbers(net, case, x, y, xt):
     weights, the Laplace posterior's variance of the outputs, its evidence. Scores
     and outputs come back to the user's units with the target's scaling."""
     lik, delta, noise = case["likelihood"], case["prior_precision"], case.get("noise_variance_network")
-    mean, sd = case.get("target_mean", 0.0), case.get("target_sd", 1.0)
+    mean, sd = (torch.tensor(case.get(k, v), dtype=torch.float64) for k, v in (("target_mean", 0.0), ("target_sd", 1.0)))
     net = net.double()
     f, ft = net(x).detach(), net(xt).detach()
     params = list(net.parameters())
@@ -172,6 +172,7 @@ def numbers(net, case, x, y, xt):
     jac = jacobian(net, x)
     lam = curvature(lik, f, noise)
     n, c = f.shape
+    unit = (sd * torch.ones(c, dtype=f.dtype)).log().sum().item()  # the log density of one row in the units of the data is less by this
     rows = jac.reshape(n, c, -1)
     h = torch.einsum("ncp,ncd,ndq->pq", rows, lam, rows) + delta * torch.eye(len(theta), dtype=f.dtype)
     chol = torch.linalg.cholesky(h)
@@ -182,15 +183,15 @@ def numbers(net, case, x, y, xt):
     out = {
         "parameters": len(theta),
         "train_loss": LOSS[lik](f, y).item(),
-        "train_nll": total.item() / n + (math.log(sd) * c if lik == "gaussian" else 0),
+        "train_nll": total.item() / n + (unit if lik == "gaussian" else 0),
         "gradient_norm": grad.norm().item(),
         "scatter": (delta * theta @ theta).item(),
-        "log_evidence": (-total - 0.5 * delta * theta @ theta - 0.5 * log_det).item() - (n * c * math.log(sd) if lik == "gaussian" else 0),
+        "log_evidence": (-total - 0.5 * delta * theta @ theta - 0.5 * log_det).item() - (n * unit if lik == "gaussian" else 0),
         "outputs": (ft * sd + mean).tolist(),
         "variance": (var * sd**2).tolist(),
     }
     if lik == "gaussian":
-        out["train_rmse"] = ((f - y) ** 2).mean().sqrt().item() * sd
+        out["train_rmse"] = (((f - y) * sd) ** 2).mean().sqrt().item()
     else:
         out["train_accuracy"] = accuracy(lik, f, y)
         p = ft.sigmoid() if lik == "bernoulli" else ft.softmax(1)
@@ -335,7 +336,7 @@ def finish(c, folder, net, x, y, xt, yt, mistakes=(), metadata=None):
     lik = c["likelihood"]
     ft = net.double()(xt).detach()
     if lik == "gaussian":
-        c["test_rmse"] = ((ft - yt) ** 2).mean().sqrt().item() * c.get("target_sd", 1.0)
+        c["test_rmse"] = (((ft - yt) * torch.tensor(c.get("target_sd", 1.0), dtype=torch.float64)) ** 2).mean().sqrt().item()
     else:
         c["test_accuracy"] = accuracy(lik, ft, yt)
     c["mistakes"] = {name: mistake(net, c, *rest[:2], rest[2], **(rest[3] if len(rest) > 3 else {})) for name, *rest in mistakes}
@@ -424,7 +425,8 @@ def noise(c, net, x, y):
     """The mean squared error of the training rows serves as noise variance."""
     v = LOSS["gaussian"](net.double()(x), y).item()
     c["noise_variance_network"] = v
-    c["noise_variance"] = v * c.get("target_sd", 1.0) ** 2
+    sd = c.get("target_sd", 1.0)
+    c["noise_variance"] = v if isinstance(sd, list) else v * sd**2
 
 
 @case
@@ -443,6 +445,27 @@ def all_in_graph(folder, rng):
     # The objective was that of the standardized targets.
     c["prior_precision"] = 160 * 1e-4 / (2 * c["noise_variance"] / ts**2)
     finish(c, folder, net, X[:160], Y[:160], X[160:], Y[160:])
+
+
+@case
+def two_targets(folder, rng):
+    """A regression on two targets of other units, volts and watts; inputs and targets were standardized before training."""
+    c = {"likelihood": "gaussian", "weight_decay": 1e-4}
+    header, x, v = cells(rng, 200)
+    w = np.round(v * x[:, 1] - 0.03 * x[:, 1] ** 2 + rng.normal(0, 0.15, 200), 3)
+    y = np.stack([v, w], 1)
+    rows = list(zip(*[text(x[:, j]) for j in range(2)], text(v), text(w)))
+    write_csv(os.path.join(folder, "train.csv"), header + ["voltage", "power"], rows[:140])
+    write_csv(os.path.join(folder, "test.csv"), header + ["voltage", "power"], rows[140:])
+    c.update(train="train.csv", test="test.csv", target="voltage,power", train_rows=140, test_rows=60)
+    mean, sd = standardizer(x[:140])
+    tm, ts = y[:140].mean(0), y[:140].std(0)
+    c.update(input_mean=mean.tolist(), input_sd=sd.tolist(), target_mean=tm.tolist(), target_sd=ts.tolist())
+    X, Y = torch.tensor((x - mean) / sd), torch.tensor((y - tm) / ts)
+    net = train(nn.Sequential(*mlp(2, 8, 2)), X[:140], Y[:140], "gaussian", 1e-4)
+    noise(c, net, X[:140], Y[:140])
+    precision(c, 140, 2)
+    finish(c, folder, net, X[:140], Y[:140], X[140:], Y[140:], [wrong_precision(c, X[:140], Y[:140])])
 
 
 @case

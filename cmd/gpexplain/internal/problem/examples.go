@@ -31,11 +31,11 @@ func (e *Examples) Picture(rows *dataset.Subset, i int) report.Picture {
 	return report.Picture{Names: e.Data.Columns, Values: rows.Set.Matrix([]int{rows.Pos[i]}).RawRowView(0)}
 }
 
-// Grey tells whether the inputs are grey pictures, which pages show as dark ink on
-// paper.
+// Grey tells whether the inputs are grey pictures, light on dark as in MNIST, which
+// pages show as dark ink on paper.
 func (e *Examples) Grey() bool {
 	d := e.Data
-	return d.Images() && Elements(d.Shape) == d.Shape[len(d.Shape)-1]*d.Shape[len(d.Shape)-2]
+	return d.Images() && Elements(d.Shape) == d.Shape[len(d.Shape)-1]*d.Shape[len(d.Shape)-2] && d.Dark()
 }
 
 // Pixels is a picture of the size of the data: in colour of three channels, and of

@@ -14,18 +14,19 @@ import (
 
 // Keys of the metadata that train writes into a model.
 const (
-	KeyLikelihood = "funcgp.likelihood"
-	KeyPrecision  = "funcgp.prior_precision"
-	KeyNoise      = "funcgp.noise_variance"
-	KeyClasses    = "funcgp.classes"
-	KeyClassNames = "funcgp.class_names"
-	keyTarget     = "funcgp.target_columns"
-	keyID         = "funcgp.id_column"
-	KeyRows       = "funcgp.train_rows"
-	keyData       = "funcgp.train_data"
-	KeyScaling    = "funcgp.scaling"
-	keyTargets    = "funcgp.target_scaling"
-	KeyCommand    = "funcgp.command"
+	KeyLikelihood  = "funcgp.likelihood"
+	KeyPrecision   = "funcgp.prior_precision"
+	KeyNoise       = "funcgp.noise_variance"
+	KeyClasses     = "funcgp.classes"
+	KeyClassNames  = "funcgp.class_names"
+	keyOthersNames = "class_names"
+	keyTarget      = "funcgp.target_columns"
+	keyID          = "funcgp.id_column"
+	KeyRows        = "funcgp.train_rows"
+	keyData        = "funcgp.train_data"
+	KeyScaling     = "funcgp.scaling"
+	keyTargets     = "funcgp.target_scaling"
+	KeyCommand     = "funcgp.command"
 )
 
 // Metadata is what a model says about its own training.
@@ -67,6 +68,9 @@ func readMetadata(kv map[string]string) (*Metadata, error) {
 	}
 	if m.ClassNames, err = classNamesOf(kv[KeyClassNames]); err != nil {
 		return nil, bad(KeyClassNames)
+	}
+	if m.ClassNames == nil {
+		m.ClassNames, _ = classNamesOf(kv[keyOthersNames]) // of another program, which may mean something else
 	}
 	m.id = kv[keyID]
 	if m.target, err = splitNames(kv[keyTarget]); err != nil {

@@ -1,0 +1,194 @@
+package problem
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// A trained is a table and a network trained on it in one of the ways to scale.
+type trained struct {
+	model *Model
+	task  *Task
+	data  *dataset.Data
+	rows  *dataset.Subset
+	y     *mat.Dense
+}
+
+// trainedWith trains a small network with weight decay on columns of very different
+// sizes, or near ones, with inputs and targets standardized or not.
+func trainedWith(t *testing.T, seed uint64, likelihood string, inputs, targets bool) *trained {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 9))
+	size, offset := [2]float64{1, 30}, [2]float64{2, -40}
+	if seed%2 == 0 {
+		size, offset = [2]float64{1.5, .7}, [2]float64{.5, -.3} // nearly standardized as they are
+	}
+	unit, middle := 1e4, 3e5
+	if !targets {
+		unit, middle = 1.6, .4
+	}
+	var text strings.Builder
+	text.WriteString("a,b,y\n")
+	for range 120 {
+		a, b := rng.NormFloat64(), rng.NormFloat64()
+		y := a - b + .5*a*b + .3*rng.NormFloat64()
+		label := fmt.Sprint(middle + unit*y)
+		if likelihood != "gaussian" {
+			label = "0"
+			if y > 0 {
+				label = "1"
+			}
+		}
+		fmt.Fprintf(&text, "%v,%v,%s\n", offset[0]+size[0]*a, offset[1]+size[1]*b, label)
+	}
+	path := filepath.Join(t.TempDir(), "d.csv")
+	require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
+	data, err := dataset.Open(t.Context(), path, nil)
+	require.NoError(t, err)
+	task := &Task{Likelihood: LikelihoodNamed(likelihood), Noise: 1}
+	if likelihood != "gaussian" {
+		task.Classes = []int{0, 1}
+	}
+	rows, err := data.Train.Select(&dataset.SelectOptions{Classes: task.Classes})
+	require.NoError(t, err)
+	y := mat.NewDense(rows.Len(), 1, rows.Targets)
+	x, z := rows.Matrix(), mat.DenseCopyOf(y)
+	if inputs {
+		s, err := rows.Scaling()
+		require.NoError(t, err)
+		s.Apply(x)
+	}
+	if targets {
+		s, err := dataset.NewScaling(y)
+		require.NoError(t, err)
+		s.Apply(z)
+	}
+	net, err := network.Seeded(seed, network.Shape{2}, network.Dense{Units: 8}, network.Tanh, network.Dense{Units: 1})
+	require.NoError(t, err)
+	loss := task.Likelihood
+	if likelihood == "gaussian" {
+		loss, err = glm.NewGaussian(.1)
+		require.NoError(t, err)
+	}
+	net, _, err = net.Train(t.Context(), x, z, loss, &network.TrainOptions{Epochs: 100, Batch: 40, LBFGS: 400, Seed: seed})
+	require.NoError(t, err)
+	return &trained{&Model{Name: "m", Net: net, Outputs: 1, Meta: &Metadata{}}, task, data, rows, y}
+}
+
+func (m *trained) scaling(t *testing.T, f *ScalingFlags) (*Scaling, string) {
+	t.Helper()
+	var said bytes.Buffer
+	c := console.New(nil, &bytes.Buffer{}, &said)
+	require.NoError(t, f.check())
+	s, err := scalingOf(t.Context(), c, f, m.model, m.task, m.data, m.rows, m.y)
+	require.NoError(t, err)
+	return s, said.String()
+}
+
+func automatic() *ScalingFlags { return &ScalingFlags{standardize: "auto"} }
+
+// Auto finds how a network was trained, and says so; also where the other way is close.
+func TestScalingByFit(t *testing.T) {
+	for seed := range uint64(6) {
+		for _, inputs := range []bool{false, true} {
+			m := trainedWith(t, seed, "bernoulli", inputs, false)
+			s, said := m.scaling(t, automatic())
+			require.Equal(t, inputs, s.Inputs != nil, "seed %d: %s", seed, said)
+			require.Nil(t, s.Targets)
+			require.Contains(t, said, "--standardize auto chose inputs ")
+			require.Contains(t, string(s.InputsFrom), "chosen by --standardize auto")
+			for _, targets := range []bool{false, true} {
+				m := trainedWith(t, seed, "gaussian", inputs, targets)
+				s, said := m.scaling(t, automatic())
+				require.Equal(t, [2]bool{inputs, targets}, [2]bool{s.Inputs != nil, s.Targets != nil}, "seed %d: %s", seed, said)
+			}
+		}
+	}
+}
+
+// Flags go before the metadata, and these before what the network fits. Nothing is said
+// then.
+func TestScalingPrecedence(t *testing.T) {
+	m := trainedWith(t, 1, "gaussian", true, true)
+	byRows, err := m.rows.Scaling()
+	require.NoError(t, err)
+	meta := &Metadata{Scaling: &dataset.Scaling{Mean: []float64{1}, Scale: []float64{2}}, Targets: &dataset.Scaling{Mean: []float64{3}, Scale: []float64{4}}}
+	five, six := numbersFlag{name: "input-mean", text: "5"}, numbersFlag{name: "target-sd", text: "6"}
+	for _, c := range []struct {
+		name            string
+		meta            *Metadata
+		flags           ScalingFlags
+		inputs, targets *dataset.Scaling
+		from            Origin
+	}{
+		{"metadata", meta, ScalingFlags{standardize: "auto"}, meta.Scaling, meta.Targets, fromMetadata},
+		{"metadata without targets", &Metadata{Scaling: meta.Scaling}, ScalingFlags{standardize: "auto"}, meta.Scaling, nil, fromMetadata},
+		{"no", meta, ScalingFlags{standardize: "no"}, nil, nil, "from --standardize no"},
+		{"yes", meta, ScalingFlags{standardize: "yes"}, byRows, meta.Targets, "from --standardize yes"},
+		{"numbers", meta, ScalingFlags{standardize: "auto", inputMean: five, targetSD: six}, &dataset.Scaling{Mean: []float64{5}, Scale: []float64{1}}, &dataset.Scaling{Mean: []float64{0}, Scale: []float64{6}}, "from --input-mean"},
+		{"no and a target", meta, ScalingFlags{standardize: "no", targetSD: six}, nil, &dataset.Scaling{Mean: []float64{0}, Scale: []float64{6}}, "from --standardize no"},
+		{"a saved posterior", &Metadata{saved: &Scaling{Inputs: byRows, InputsFrom: "x", TargetsFrom: "y"}}, ScalingFlags{standardize: "auto"}, byRows, nil, "x"},
+	} {
+		m.model.Meta = c.meta
+		s, said := m.scaling(t, &c.flags)
+		require.Equal(t, c.inputs, s.Inputs, c.name)
+		require.Equal(t, c.targets, s.Targets, c.name)
+		require.Equal(t, c.from, s.InputsFrom, c.name)
+		require.Empty(t, said, c.name)
+	}
+	// An untrained network: inputs of tables are standardized.
+	m.model = &Model{Meta: &Metadata{}, Outputs: 1}
+	s, said := m.scaling(t, automatic())
+	require.Equal(t, byRows, s.Inputs)
+	require.Nil(t, s.Targets)
+	require.Empty(t, said)
+}
+
+// A saved scaling is the same when it is read.
+func TestScalingSaved(t *testing.T) {
+	s := &Scaling{Inputs: &dataset.Scaling{Mean: []float64{1, .1}, Scale: []float64{3, 1e-9}}, Targets: &dataset.Scaling{Mean: []float64{-7}, Scale: []float64{1. / 3}}, InputsFrom: "a", TargetsFrom: "b"}
+	h := s.Saved()
+	back, err := h.scaling()
+	require.NoError(t, err)
+	require.Equal(t, s, back)
+	none := (&Scaling{InputsFrom: "a", TargetsFrom: "b"}).Saved()
+	back, err = none.scaling()
+	require.NoError(t, err)
+	require.Equal(t, &Scaling{InputsFrom: "a", TargetsFrom: "b"}, back)
+	_, err = (&SavedScaling{Inputs: "1;-1"}).scaling()
+	require.Error(t, err)
+}
+
+// The noise variance of one target is in its own squared units, that of several in
+// those of the network.
+func TestScalingNoise(t *testing.T) {
+	s := &Scaling{Targets: &dataset.Scaling{Mean: []float64{7, 8}, Scale: []float64{10, 100}}}
+	require.Equal(t, 1.0, s.noiseUnit(2))
+	task := &Task{}
+	require.NoError(t, s.setNoise(task, .5, 2))
+	cov := make([]float64, 4)
+	task.Likelihood.(*glm.Gaussian).NoiseTo(cov, 2)
+	require.InDeltaSlice(t, []float64{50, 0, 0, 5000}, cov, 1e-12)
+	f, y := mat.NewDense(1, 2, []float64{17, 108}), mat.NewDense(1, 2, []float64{7, 308})
+	require.InDelta(t, (1.+4)/2, s.meanSquare(f, y), 1e-12)
+	one := &Scaling{Targets: &dataset.Scaling{Mean: []float64{7}, Scale: []float64{10}}}
+	require.Equal(t, 100.0, one.noiseUnit(1))
+	require.NoError(t, one.setNoise(task, 50, 1))
+	task.Likelihood.(*glm.Gaussian).NoiseTo(cov[:1], 1)
+	require.Equal(t, 50.0, cov[0])
+	require.Equal(t, 4.0, one.meanSquare(mat.NewDense(1, 1, []float64{3}), mat.NewDense(1, 1, []float64{5})))
+	require.Equal(t, 1.0, (*Scaling)(nil).noiseUnit(1))
+}
