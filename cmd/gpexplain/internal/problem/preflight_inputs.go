@@ -43,7 +43,7 @@ func (l *look) otherInputs(ctx context.Context) string {
 		if s := slopeOf(f, y); HasNoise(p.Task.Likelihood) && s.better > found {
 			scaled, found = fmt.Sprintf("it was trained on scaled targets and with %s: give %s --target-mean %.6g --target-sd %.6g", w.words, w.flags(p), s.mean, s.sd), s.better
 		}
-		if !(w.loss <= now+alike) || w.optimum(ctx, p.Model, p.Task, p.Examples.Train, p.Examples.Y) != nil {
+		if !(w.loss <= now+alike) || w.optimum(ctx, p.Model, p.Task, p.Examples.Train, p.Examples.Y, func(int) {}) != nil {
 			continue
 		}
 		if w.cosine >= optimal && (best == nil || w.cosine > best.cosine) {
