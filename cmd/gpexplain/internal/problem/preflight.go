@@ -418,6 +418,9 @@ func (l *look) balances(ctx context.Context, misfit bool) {
 			cause = "the network was trained without weight decay, or its inputs are scaled otherwise: see --standardize, --input-mean and --input-sd"
 		}
 		l.warn("the outputs are saturated: the residuals of the training rows have vanished, and hold the parameters by %.2g of what the prior of precision %.4g pulls at them, so that there is little to explain a prediction by: %s", l.held, t.Precision, cause)
+	case l.problem.Model.Meta.Rows != "":
+		// The model records its rows and how they were scaled.
+		l.warn("%s, nor at any other: training did not run to its end; train longer, or answer from a refit", at)
 	default:
 		cause := l.otherInputs(ctx)
 		if cause == "" {
