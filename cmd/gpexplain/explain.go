@@ -48,7 +48,7 @@ own. Of several rows each has an explanation of its own; pages and pictures get
 the number of the row in their names.`,
 		example: `  gpexplain explain
   gpexplain explain --index 24 --html page.html
-  gpexplain explain --index 24,30-32 --csv terms.csv
+  gpexplain explain --index 6,24 --csv terms.csv
   gpexplain explain --input digit.png
   gpexplain explain --json --top 100 --train-count 500`,
 		flags: s.add, check: s.check, run: s.run,
@@ -67,7 +67,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 	s.posterior.AddFile(c)
 	s.calibration.Add(c)
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
-	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain as well why A rather than B; for a regression, two outputs")
+	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain why A rather than B (default the predicted class and the next most probable); for a regression, two outputs")
 	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
 	f.StringVar(&s.png, "png", "", "write a picture to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the listed terms of all rows as a table to `FILE`")
