@@ -48,7 +48,7 @@ own. Of several rows each has an explanation of its own; pages and pictures get
 the number of the row in their names.`,
 		example: `  gpexplain explain
   gpexplain explain --index 24 --html page.html
-  gpexplain explain --index 24,30-32 --csv terms.csv
+  gpexplain explain --index 6,24 --csv terms.csv
   gpexplain explain --input digit.png
   gpexplain explain --json --top 100 --train-count 500`,
 		flags: s.add, check: s.check, run: s.run,

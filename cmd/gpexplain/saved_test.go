@@ -46,7 +46,7 @@ func TestSavedPosteriorOfModels(t *testing.T) {
 				succeed(t, slices.Concat([]string{"fit", "--quiet", "--out", file, inputs}, model, way)...)
 				for _, verb := range []string{"predict", "explain", "importances"} {
 					run := func(args []string) (text string, shown []string) {
-						args = slices.Concat([]string{verb, "--json"}, model, args)
+						args = slices.Concat([]string{verb, "--json", "--quiet"}, model, args)
 						if verb == "predict" {
 							return withoutTimings(t, succeed(t, args...)), nil
 						}

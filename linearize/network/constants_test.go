@@ -126,6 +126,10 @@ func heads() map[string]func(g *graph, z string) string {
 			return g.op("Squeeze", in(g.op("MatMul", in(g.param(4, 3), column)), g.ints(2)))
 		},
 		"norm": func(g *graph, z string) string { return g.op("LayerNormalization", in(z, g.param(3), g.param(3))) },
+		"tokens": func(g *graph, z string) string {
+			tokens := g.op("Add", in(g.op("Mul", in(g.op("Unsqueeze", in(z, g.ints(2))), g.param(3, 4))), g.param(3, 4)))
+			return g.op("Flatten", in(g.op("MatMul", in(tokens, g.param(4, 2)))))
+		},
 		"skip": func(g *graph, z string) string {
 			return g.op("Add", in(z, g.op("Tanh", in(g.op("MatMul", in(z, g.param(3, 3)))))))
 		},
@@ -305,6 +309,10 @@ func TestStaysLearnt(t *testing.T) {
 			d := g.op("Sub", in(g.op("Unsqueeze", in("x", g.ints(1))), g.param(4, 3)))
 			r := g.op("ReduceSum", in(g.op("Mul", in(d, d)), g.ints(2)), intA("keepdims", 0))
 			return g.op("Gemm", in(g.op("Exp", in(g.op("Neg", in(r)))), g.param(4, 2), g.param(2)))
+		},
+		"a first layer of one weight a number": func(g *graph) string { // as tables enter transformers
+			tokens := g.op("Add", in(g.op("Mul", in(g.op("Unsqueeze", in("x", g.ints(2))), g.param(3, 4))), g.param(3, 4)))
+			return g.op("Flatten", in(g.op("MatMul", in(g.op("LayerNormalization", in(tokens, g.param(4), g.param(4))), g.param(4, 2)))))
 		},
 		"a mean that is also a bias": func(g *graph) string {
 			m := g.param(3)

@@ -43,8 +43,14 @@ func upTo(n int) []int {
 	return rows
 }
 
+// A leftOuter is a posterior that predicts training rows without themselves.
+type leftOuter interface {
+	gp.Latent
+	LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error
+}
+
 // condition returns the posterior of a fit.
-func (p *problem) condition(ctx context.Context, net *network.Network, f fit, path string, post *posterior) (gp.Dual, error) {
+func (p *problem) condition(ctx context.Context, net *network.Network, f fit, path string, post *posterior) (leftOuter, error) {
 	prior, err := ntk.NewIsotropic(f.delta, nil)
 	if err != nil {
 		return nil, err
@@ -62,6 +68,14 @@ func (p *problem) condition(ctx context.Context, net *network.Network, f fit, pa
 		return nil, err
 	}
 	post.GradientNorm = report.Float(gp.GradientNorm(x, sites, prior, net.Theta()))
+	if f.kept > 0 {
+		rows, err := gp.Keep(ctx, k, x, sites, &gp.KeepOptions{Most: f.kept})
+		if err != nil {
+			return nil, err
+		}
+		post.Kept, post.KeptTrace = rows.Len(), report.Float(rows.Trace/rows.Total)
+		return gp.FitKept(ctx, k, x, sites, rows, nil)
+	}
 	var e *gp.Exact
 	if f.refit {
 		e, err = gp.Refit(ctx, k, x, p.train.y, p.lik, nil)
@@ -176,12 +190,12 @@ func predict(ctx context.Context, post gp.Latent, net *network.Network, x *mat.D
 // mostKept is the most rows by which leave-one-out means are found where inducing
 // examples leave out more than looseTrace of the prior variance, as gpexplain does.
 const (
-	mostKept   = 10000
+	mostKept   = 7000
 	looseTrace = .01
 )
 
 // leaveOneOut returns the moments at training rows without the row itself.
-func (p *problem) leaveOneOut(ctx context.Context, dual gp.Dual, net *network.Network, delta float64, rows []int) (mean, cov *mat.Dense, err error) {
+func (p *problem) leaveOneOut(ctx context.Context, dual leftOuter, net *network.Network, delta float64, rows []int) (mean, cov *mat.Dense, err error) {
 	_, c, _ := net.Dims()
 	leave := dual.LeaveOneOutTo
 	if s, ok := dual.(*sparse.Posterior); ok && !s.Refitted() && s.TraceError() > looseTrace {

@@ -62,6 +62,7 @@ type fit struct {
 	delta    float64
 	refit    bool
 	inducing int  // 0: exact
+	kept     int  // exact on this many rows that say most (E16); 0: on all
 	sample   int  // training rows of leave-one-out; 0: all
 	keep     bool // keep the posterior in the cache
 }

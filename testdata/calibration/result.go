@@ -61,7 +61,9 @@ type posterior struct {
 	Precision    report.Float `json:"precision"`
 	Refit        bool         `json:"refit"`
 	Inducing     int          `json:"inducing,omitempty"`
-	GradientNorm report.Float `json:"gradient_norm"` // at θ*, under this precision
+	Kept         int          `json:"kept,omitempty"`       // rows of an exact posterior of kept rows
+	KeptTrace    report.Float `json:"kept_trace,omitempty"` // their part of tr Λ
+	GradientNorm report.Float `json:"gradient_norm"`        // at θ*, under this precision
 
 	Scale      report.Float `json:"scale"`
 	NoiseScale report.Float `json:"noise_scale"`

@@ -12,7 +12,7 @@ import (
 
 // What is saved of leave-one-out predictions is read back, and nothing else.
 func TestPackRows(t *testing.T) {
-	p := &problem.Problem{Task: &problem.Task{Classes: []int{4, 9}}, Examples: &problem.Examples{Train: &dataset.Subset{Rows: []int{7}}}}
+	p := &problem.Problem{Task: &problem.Task{Classes: []int{4, 9}}, Examples: &problem.Examples{Train: &dataset.Subset{Set: &dataset.Set{Labels: []int{4}}, Rows: []int{7}}}}
 	good := []float64{7, 4, 4, -1, -2, .5, math.NaN(), .9, .1, .8, .2}
 	rows, ok := unpackRows(good, p)
 	require.True(t, ok)
@@ -60,7 +60,7 @@ func TestCalibrationMemory(t *testing.T) {
 	train, err := d.Train.Select(&dataset.SelectOptions{})
 	require.NoError(t, err)
 	for _, c := range []struct {
-		Method  string
+		method  string
 		outputs int
 		memory  int64
 		want    int
@@ -75,7 +75,7 @@ func TestCalibrationMemory(t *testing.T) {
 		{"exact", 1000, 1, 1},
 	} {
 		p := &problem.Problem{Model: &problem.Model{Outputs: c.outputs}, Examples: &problem.Examples{Train: train}, Limits: problem.LimitFlags{Memory: c.memory}}
-		require.Len(t, (&Posterior{How: Method{Name: c.Method}}).leftOut(p), c.want, c)
+		require.Len(t, (&Posterior{How: Method{Name: c.method}}).leftOut(p), c.want, c)
 	}
 	// A subset leaves out its own rows only.
 	p := &problem.Problem{Model: &problem.Model{Outputs: 1}, Examples: &problem.Examples{Train: train}, Limits: problem.LimitFlags{Memory: 1 << 30}}

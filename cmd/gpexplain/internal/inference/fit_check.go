@@ -87,6 +87,10 @@ func (f *fit) refitOrNot() {
 		return
 	}
 	f.flags = refit
+	if len(f.preflight.Warnings) > 0 {
+		f.con.WarnText("mean and covariance are those of a refit, since the trained parameters are no optimum; --refit=false stays there")
+		return
+	}
 	hint := ""
 	if meta.Precision == 0 && f.flags.tune == "" {
 		hint = "; the model records no precision of its own, and --tune-prior loo chooses one"

@@ -174,6 +174,9 @@ func (f *fit) prepare(ctx context.Context, keep bool) error {
 		return err
 	}
 	f.preflight = f.problem.Preflight(ctx, &problem.AtTheta{F: f.sites.F, Pull: f.gradient, Theta: f.theta, Tuned: f.flags.tune != ""})
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if err := f.con.Alarm(f.preflight.Warnings); err != nil {
 		return console.Full(err)
 	}

@@ -2,6 +2,7 @@ package problem
 
 import (
 	"image/color"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,11 +18,18 @@ func TestPixels(t *testing.T) {
 		p := Pixels(d, pix[:6*channels])
 		require.Equal(t, 3, p.Image.Bounds().Dx())
 		require.Equal(t, 2, p.Image.Bounds().Dy())
-		require.Equal(t, channels == 1, (&Examples{Data: d}).Grey())
 		return p.Image.At(1, 1) // the fifth pixel
 	}
 	require.Equal(t, color.Gray{Y: 40}, at(1))
 	require.Equal(t, color.Gray{Y: 70}, at(2))
 	require.Equal(t, color.NRGBA{R: 40, G: 100, B: 160, A: 255}, at(3))
-	require.False(t, (&Examples{Data: &dataset.Data{Shape: []int{4}, Columns: []string{"a", "b", "c", "d"}}}).Grey())
+}
+
+// Pages turn grey pictures of light ink into dark ink on paper, and nothing else.
+func TestGrey(t *testing.T) {
+	for name, want := range map[string]bool{"photo": true, "pictures-colour/x_train.npy": false, "two-logits/train.csv": false} {
+		d, err := dataset.Open(t.Context(), filepath.Join("..", "..", "..", "..", "testdata", "corpus", name), nil)
+		require.NoError(t, err)
+		require.Equal(t, want, (&Examples{Data: d}).Grey(), name)
+	}
 }

@@ -253,7 +253,8 @@ func (l *look) fits(ctx context.Context) {
 	if !l.known {
 		rows = fmt.Sprintf("these %d training rows", l.at.F.RawMatrix().Rows)
 	}
-	worse := l.nll-l.constant > l.slack()
+	// Rows of one class say nothing of the others.
+	worse := l.nll-l.constant > l.slack() && l.constant != 0
 	switch {
 	case t.Classes != nil && worse:
 		l.warn("on %s the network predicts worse than the shares of the classes do (accuracy %.3g, NLL %.4g, shares %.4g): %s", rows, l.accuracy, l.nll, l.constant, l.cause(ctx))
@@ -268,16 +269,16 @@ func (l *look) fits(ctx context.Context) {
 
 // slack is by how many nats a row a network may predict worse than the best constant,
 // on which training could have settled: by ½δ‖b‖² that the prior charges the constant's
-// bias b, by ModeRise where training has not come to its end, and on rows that it was not
-// trained on by three standard errors.
+// bias b, by ModeRise where training has not come to its end, and by two standard errors
+// where the rows may be others than those of the training, or a part of them.
 func (l *look) slack() float64 {
 	n := float64(len(l.worse))
 	slack := ModeRise + l.problem.Task.Precision*l.bias*l.bias/(2*n)
-	if l.known || n < 2 {
+	if l.known && l.problem.Model.Meta.Rows != "" || n < 2 {
 		return slack
 	}
 	_, sd := stat.MeanStdDev(l.worse, nil)
-	return slack + 3*sd/math.Sqrt(n)
+	return slack + 2*sd/math.Sqrt(n)
 }
 
 // cause is what may have gone wrong with inputs and targets.
@@ -410,6 +411,9 @@ func (l *look) balances(ctx context.Context, misfit bool) {
 		if ratio := l.implied / t.Precision / float64(n); ratio > .5 && ratio < 2 && !HasNoise(t.Likelihood) {
 			hint = fmt.Sprintf("; if %.4g is the weight decay of the training, give --weight-decay %.4g", t.Precision, t.Precision)
 		}
+		if s := l.problem.Examples.Scaling; s != nil && len(s.outputsInside) > 0 && HasNoise(t.Likelihood) {
+			hint = "; the network scales its outputs itself: the loss was perhaps that of standardized targets"
+		}
 		l.warn("%s, but they are one at another: %s%s", at, implied, hint)
 	case l.held < vanished:
 		cause := l.otherInputs(ctx)
@@ -417,6 +421,9 @@ func (l *look) balances(ctx context.Context, misfit bool) {
 			cause = "the network was trained without weight decay, or its inputs are scaled otherwise: see --standardize, --input-mean and --input-sd"
 		}
 		l.warn("the outputs are saturated: the residuals of the training rows have vanished, and hold the parameters by %.2g of what the prior of precision %.4g pulls at them, so that there is little to explain a prediction by: %s", l.held, t.Precision, cause)
+	case l.problem.Model.Meta.Rows != "":
+		// The model records its rows and how they were scaled.
+		l.warn("%s, nor at any other: training did not run to its end; train longer, or answer from a refit", at)
 	default:
 		cause := l.otherInputs(ctx)
 		if cause == "" {

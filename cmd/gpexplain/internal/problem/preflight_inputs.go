@@ -38,12 +38,12 @@ func (l *look) otherInputs(ctx context.Context) string {
 		y := RowsAt(p.Examples.Y, at)
 		w.loss = lossShare(p.Task, nil, f, y)
 		if order := l.orderAt(f, at); order != nil {
-			return fmt.Sprintf("its outputs agree with the labels with %s and the classes in another order: give %s --classes %s", w.words, w.flags(p), classText(order, l.problem.Examples.Data))
+			return fmt.Sprintf("its outputs agree with the labels with %s and the classes in another order: give %s --classes %s", w.words, w.flags(p), l.problem.classList(order))
 		}
 		if s := slopeOf(f, y); HasNoise(p.Task.Likelihood) && s.better > found {
 			scaled, found = fmt.Sprintf("it was trained on scaled targets and with %s: give %s --target-mean %.6g --target-sd %.6g", w.words, w.flags(p), s.mean, s.sd), s.better
 		}
-		if !(w.loss <= now+alike) || w.optimum(ctx, p.Model, p.Task, p.Examples.Train, p.Examples.Y) != nil {
+		if !(w.loss <= now+alike) || w.optimum(ctx, p.Model, p.Task, p.Examples.Train, p.Examples.Y, func(int) {}) != nil {
 			continue
 		}
 		if w.cosine >= optimal && (best == nil || w.cosine > best.cosine) {

@@ -68,7 +68,7 @@ func (s *Scaling) byFit(ctx context.Context, c *console.Console, m *Model, t *Ta
 			ways = append(ways, list...)
 		}
 	}
-	best, why, err := decide(ctx, m, t, train, y, ways, s.pictures)
+	best, why, err := decide(ctx, c, m, t, train, y, ways, s.pictures)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func constantLoss(t *Task, y *mat.Dense) float64 {
 }
 
 // decide returns the best of the ways, and why.
-func decide(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, ways []way, pictures bool) (best *way, why string, err error) {
+func decide(ctx context.Context, c *console.Console, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, ways []way, pictures bool) (best *way, why string, err error) {
 	least := 0
 	for i := range ways {
 		if ways[i].loss < ways[least].loss {
@@ -275,8 +275,10 @@ func decide(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *ma
 		return near[0], near[0].why(ways), nil
 	}
 	best = near[0]
-	for _, w := range near {
-		if err := w.optimum(ctx, m, t, train, y); err != nil {
+	defer c.ClearBar()
+	for i, w := range near {
+		show := func(done int) { c.Show("scalings compared", i*train.Len()+done, len(near)*train.Len()) }
+		if err := w.optimum(ctx, m, t, train, y, show); err != nil {
 			return nil, "", err
 		}
 		if w.cosine > best.cosine {
@@ -301,8 +303,9 @@ func decide(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *ma
 }
 
 // optimum finds the cosine of Jᵀr and θ* over all training rows. Of a regression
-// r is y − f in the network's units; the noise variance does not matter.
-func (w *way) optimum(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense) error {
+// r is y − f in the network's units; the noise variance does not matter. show is told of
+// the rows that are done.
+func (w *way) optimum(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, show func(done int)) error {
 	theta := m.Net.Theta()
 	pull, part := make([]float64, len(theta)), make([]float64, len(theta))
 	for tile := range par.Tiles(train.Len(), PredictRows) {
@@ -324,6 +327,7 @@ func (w *way) optimum(ctx context.Context, m *Model, t *Task, train *dataset.Sub
 			return NamesOf(train, lo, hi).ExplainError(err)
 		}
 		floats.Add(pull, part)
+		show(hi)
 	}
 	if a, b := floats.Norm(pull, 2), floats.Norm(theta, 2); a > 0 && b > 0 {
 		w.cosine = floats.Dot(pull, theta) / a / b

@@ -40,6 +40,7 @@ type constants struct {
 	consumers map[string][]int // nodes that read a name
 	static    map[string]bool  // results that do not depend on the input
 	tensors   map[string]bool  // of these and the initializers: those made from an initializer that is no scalar
+	large     map[string]bool  // of these: those made from an initializer with more numbers than an input
 	input     map[string]bool  // the input, moved, shifted and scaled by constants
 }
 
@@ -55,9 +56,9 @@ func (c *compiler) findConstants(order []int, input, output string) error {
 			return fmt.Errorf("network: %s is to be learnt and to be frozen; choose one", quote(name))
 		}
 	}
-	s := &constants{nodes: c.graph.Nodes, order: order, inits: map[string]bool{}, consumers: map[string][]int{}, static: map[string]bool{}, tensors: map[string]bool{}, input: map[string]bool{input: true}}
+	s := &constants{nodes: c.graph.Nodes, order: order, inits: map[string]bool{}, consumers: map[string][]int{}, static: map[string]bool{}, tensors: map[string]bool{}, large: map[string]bool{}, input: map[string]bool{input: true}}
 	for name, in := range c.inits {
-		s.inits[name], s.tensors[name] = true, len(in.t.Dims) > 0
+		s.inits[name], s.tensors[name], s.large[name] = true, len(in.t.Dims) > 0, in.t.Len() > c.prog.D
 	}
 	s.follow()
 	c.prog.InputConstants = c.fix(s.only(s.beforeFirst(), output), false)
@@ -129,9 +130,17 @@ func (s *constants) operand(n *onnx.Node) (name string, ok bool) {
 	return a, !s.constant(a) && s.constant(b)
 }
 
+// spreads reports whether a pointwise node combines each number of its operand with
+// several constants, as a layer with weights does: no mean or deviation of the data has
+// more numbers than an input.
+func (s *constants) spreads(n *onnx.Node) bool { return s.large[n.Inputs[0]] || s.large[n.Inputs[1]] }
+
 // layer returns the input of a layer with a weight; ok is false if the node is
 // none.
 func (s *constants) layer(n *onnx.Node) (name string, ok bool) {
+	if name, ok = s.operand(n); ok {
+		return name, s.spreads(n)
+	}
 	switch {
 	case !standard(n) || len(n.Inputs) < 2:
 		return "", false
@@ -150,14 +159,14 @@ func (s *constants) layer(n *onnx.Node) (name string, ok bool) {
 func (s *constants) follow() {
 	for _, i := range s.order {
 		n := s.nodes[i]
-		static, tensor, input, other := true, false, false, false
+		static, tensor, large, input, other := true, false, false, false, false
 		for _, name := range n.Inputs {
 			if name == "" {
 				continue
 			}
 			s.consumers[name] = append(s.consumers[name], i)
 			static = static && s.constant(name)
-			tensor = tensor || s.tensors[name]
+			tensor, large = tensor || s.tensors[name], large || s.large[name]
 			input = input || s.input[name]
 			other = other || !s.input[name] && !s.constant(name)
 		}
@@ -170,10 +179,10 @@ func (s *constants) follow() {
 			prepared = input && !other
 		default:
 			name, ok := s.operand(n)
-			prepared = ok && s.input[name]
+			prepared = ok && s.input[name] && !s.spreads(n)
 		}
 		for _, name := range n.Outputs {
-			s.static[name], s.tensors[name], s.input[name] = static, static && tensor, prepared
+			s.static[name], s.tensors[name], s.large[name], s.input[name] = static, static && tensor, static && large, prepared
 		}
 	}
 }
