@@ -18,10 +18,14 @@ import (
 var words = map[string][]string{
 	"--model":           {"tiny.onnx", "moons.onnx", "junk.onnx", "none.onnx", ".", ""},
 	"--data":            {"digits:30,10", "digits:20,0", "digits:x", "moons.csv", "junk.csv", "none.csv", "idx", ".", ""},
-	"--classes":         {"0,1", "4,9", "9,4", "0,1,2,3,4,5,6,7,8,9", "1", "x", "7,77", ""},
+	"--classes":         {"0,1", "4,9", "9,4", "0,1,2,3,4,5,6,7,8,9", "1", "x", "7,77", "a,b", "\"a", ""},
+	"--class-names":     {"four,nine", "a,b,c,d,e,f,g,h,i,j", "a,a", "a", "a,,b", "\"a", ""},
+	"--id":              {"x0", "y", "none", ""},
+	"--all":             {"", "=false", "=x"},
+	"--csv":             {"out.csv", "none/out.csv", "moons.csv", ""},
 	"--train-count":     {"1", "5", "12", "0", "-1", "1000000", "x"},
 	"--train-index":     {"rows.txt", "junk.csv", "none.txt", ""},
-	"--target":          {"y", "x0", "none"},
+	"--target":          {"y", "x0", "x0,y", "y,y", "none"},
 	"--split":           {"0", "1", "-1", "x"},
 	"--test-data":       {"moons.csv", "junk.csv", "none.csv"},
 	"--likelihood":      {"gaussian", "bernoulli", "categorical", "poisson", "student"},
@@ -35,9 +39,9 @@ var words = map[string][]string{
 	"--profile":         {"heap", ""},
 	"--workers":         {"1", "2", "0", "-1", "1000000000"},
 	"--max-memory":      {"1GiB", "10kB", "1", "x"},
-	"--index":           {"0", "6", "13", "-1", "1000000"},
-	"--input":           {"digit.png", "moon.csv", "junk.csv", "none.png", ""},
-	"--invert":          {"", "=x"},
+	"--index":           {"0", "6", "13", "-1", "1000000", "1,6-8", "5-", "8-6", "0-99999999999"},
+	"--input":           {"digit.png", "moon.csv", "moons.csv", "junk.csv", "idx", "none.png", "-", ""},
+	"--invert":          {"", "=yes", "=no", "=x"},
 	"--top":             {"1", "3", "1000000", "0", "-1"},
 	"--refit":           {"", "=true", "=false", "=x"},
 	"--terms":           {"posterior", "raw", "all"},
@@ -87,7 +91,7 @@ func phrase(code []byte) []string {
 		flag := flags[int(code[i])%len(flags)]
 		value := words[flag][int(code[i+1])%len(words[flag])]
 		switch {
-		case value == "" && !strings.HasPrefix(flag, "--") || strings.HasPrefix(value, "=") || slices.Contains([]string{"--json", "--quiet", "--verbose", "--invert", "--refit", "--tune-prior", "--with-inputs", "--"}, flag):
+		case value == "" && !strings.HasPrefix(flag, "--") || strings.HasPrefix(value, "=") || slices.Contains([]string{"--json", "--quiet", "--verbose", "--invert", "--all", "--refit", "--tune-prior", "--with-inputs", "--"}, flag):
 			args = append(args, flag+value)
 		default:
 			args = append(args, flag, value)

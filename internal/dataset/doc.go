@@ -1,6 +1,7 @@
 // Package dataset reads the data that networks are trained on and explained
-// with: directories of IDX files, CSV files, MNIST from a cache that is filled
-// on first use, and synthetic handwritten digits that need no file at all.
+// with: directories of IDX files, CSV files, NumPy's arrays, MNIST from a cache that
+// is filled on first use, and synthetic handwritten digits that need no file at all;
+// and rows of one's own to predict, pictures among them.
 //
 //	d, err := dataset.Open(ctx, "digits", nil)
 //	if err != nil { … }
@@ -10,6 +11,13 @@
 //	y := train.Targets                          // 0 for a 4, 1 for a 9
 //	row, label := train.Rows[0], train.Labels[0] // in the original file
 //	test, err := d.Test.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Rows: []int{17}})
+//
+// A CSV file begins with column names. Its fields are separated by commas,
+// semicolons or tabs, and it may be gzipped. Targets that are words are labels: they
+// are numbered in sorted order, as scikit-learn's LabelEncoder and torchvision's
+// ImageFolder do, and Data.Names has the words. Targets that look like numbers stay
+// numbers, in quotes or not. A number with a decimal comma is read where it cannot be
+// one with a separator of thousands.
 //
 // Row numbers are 0-based rows of the original file, before any selection.
 // Errors are of type *Error: one line with file, place and remedy. A header is

@@ -67,6 +67,8 @@ func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Inputs, err
 		return nil, err
 	}
 	switch {
+	case string(head[:min(4, len(head))]) == "PAR1":
+		return nil, &Error{File: name, Problem: "is a Parquet file, which is not read", Remedy: parquetRemedy}
 	case picture.Is(head):
 		r, err := seekable(in, b, name, o.MaxBytes)
 		if err != nil {

@@ -210,6 +210,7 @@ func TestReadInputsTableErrors(t *testing.T) {
 		want string
 	}{
 		{"", likeOf(2), "standard input: is empty"},
+		{"PAR1\x00\x01", likeOf(2), "standard input: is a Parquet file, which is not read; convert it"},
 		{"c0,c1\n", likeOf(2), "standard input:1: there is no row below the header"},
 		{"1,2,3\n", likeOf(2), "standard input:1: 3 numbers, want 2; write rows of inputs of shape [2]"},
 		{"c0,c1\n1\n", likeOf(2), "standard input:2: 1 fields, but the first line has 2"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -40,6 +41,11 @@ type OpenOptions struct {
 	Progress func(stage string, done, total int)
 }
 
+// parquetRemedy says how to read a Parquet file. The library for it in pure Go,
+// github.com/parquet-go/parquet-go, brings seven modules, and a program that only
+// opens a file with it has 17 MB.
+const parquetRemedy = "convert it, for example with pandas.read_parquet(\"data.parquet\").to_csv(\"data.csv\", index=False)"
+
 // names says what Open accepts.
 const names = "name digits, mnist, a directory of IDX files, or a .csv, .npy or .npz file"
 
@@ -73,6 +79,8 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 			return openCSV(ctx, name, o)
 		case info.Mode().IsRegular() && isNumPy(name):
 			return openNumPy(ctx, name, o)
+		case info.Mode().IsRegular() && strings.EqualFold(filepath.Ext(name), ".parquet"):
+			return nil, &Error{File: name, Problem: "is a Parquet file, which is not read", Remedy: parquetRemedy}
 		case !info.IsDir():
 			return nil, &Error{File: name, Problem: "is neither a .csv, .npy or .npz file nor a directory", Remedy: names}
 		}

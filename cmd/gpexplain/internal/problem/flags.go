@@ -76,7 +76,7 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 	if withModel {
 		f.StringVar(&s.Model.path, "model", "", "trained network, an ONNX `FILE` (default the built-in network)")
 	}
-	f.StringVar(&s.Data.name, "data", "digits", "rows from `NAME|DIR|FILE.csv`: digits (synthetic; digits:TRAIN,TEST sets how many), mnist (downloaded once), a directory of IDX files, or a CSV file with a header (default digits)")
+	f.StringVar(&s.Data.name, "data", "digits", "rows from `NAME|DIR|FILE`: digits (synthetic; digits:TRAIN,TEST sets how many), mnist (downloaded once), a directory of IDX files, a CSV file with a header, plain or .gz, or NumPy's .npy or .npz (default digits)")
 	f.Lookup("data").DefValue = "" // the text says it
 	f.StringVar(&s.Data.ClassText, "classes", "", "keep the rows of these classes, in this `ORDER`, for example 4,9 or no,yes")
 	f.StringVar(&s.Data.classNameText, "class-names", "", "`NAMES` of the classes in the order of the outputs, for example repaid,default (default the model's, else the words of the data, sorted)")
@@ -89,7 +89,7 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 	f.StringVar(&s.Data.validFile, "valid-data", "", "take the validation rows of a CSV file from another `FILE`; predictions are calibrated on them with --calibrate heldout")
 	f.StringVar(&s.Task.Likelihood, "likelihood", "", "`NAME` of the likelihood: gaussian, bernoulli, categorical or poisson (default the model's, else by the targets)")
 	OptionalFloat(c, &s.Task.Precision, "prior-precision", "precision `X` of the Gaussian prior on every parameter (default the model's, else 1)")
-	OptionalFloat(c, &s.Task.WeightDecay, "weight-decay", "the prior precision by the weight decay `λ` of torch.optim.SGD or Adam on a mean loss of N training rows: N·λ, or N·λ/(2σ²) for MSELoss (AdamW's decay is no such prior)")
+	OptionalFloat(c, &s.Task.WeightDecay, "weight-decay", "the prior precision by the weight decay `X`, λ, of torch.optim.SGD or Adam on a mean loss of N training rows: N·λ, or N·λ/(2σ²) for MSELoss (AdamW's decay is no such prior)")
 	OptionalFloat(c, &s.Task.Noise, "noise-variance", "noise variance `X` of the gaussian likelihood (default the model's, else 1)")
 	f.StringSliceVar(&s.Model.freeze, "freeze", nil, "initializers of the model that are not parameters: `NAME,...`")
 	f.StringSliceVar(&s.Model.learn, "learn", nil, "initializers of the model that are parameters, though they look like constants that standardize its inputs or scale its outputs: `NAME,...`")

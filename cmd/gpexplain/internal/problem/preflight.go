@@ -411,6 +411,9 @@ func (l *look) balances(ctx context.Context, misfit bool) {
 		if ratio := l.implied / t.Precision / float64(n); ratio > .5 && ratio < 2 && !HasNoise(t.Likelihood) {
 			hint = fmt.Sprintf("; if %.4g is the weight decay of the training, give --weight-decay %.4g", t.Precision, t.Precision)
 		}
+		if s := l.problem.Examples.Scaling; s != nil && len(s.outputsInside) > 0 && HasNoise(t.Likelihood) {
+			hint = "; the network scales its outputs itself: the loss was perhaps that of standardized targets"
+		}
 		l.warn("%s, but they are one at another: %s%s", at, implied, hint)
 	case l.held < vanished:
 		cause := l.otherInputs(ctx)
