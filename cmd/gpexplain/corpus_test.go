@@ -5,7 +5,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -118,7 +117,7 @@ var ordinary = []struct {
 	flags []string
 }{
 	{"standardized-in-graph", nil}, {"standardized-outside", nil}, {"standardized-targets", nil}, {"two-logits", nil}, {"one-logit", nil},
-	{"house-prices", nil}, {"two-targets", nil}, {"all-in-graph", []string{"--prior-precision", "0.5614894766215964", "--noise-variance", "166506768.90781116"}}, {"string-labels", nil}, {"pictures-colour", nil},
+	{"house-prices", nil}, {"two-targets", nil}, {"all-in-graph", nil}, {"string-labels", nil}, {"pictures-colour", nil},
 	{"names-in-metadata", nil}, {"weight-decay", nil}, {"learnt-scale", []string{"--learn", "0.scale"}}, {"no-metadata", []string{"--refit=false"}},
 	{"pictures-in-graph", nil}, {"pictures-outside", nil}, {"photo", []string{"--calibrate", "none", "--link", "probit"}},
 }
@@ -133,11 +132,7 @@ func TestCorpusDefaults(t *testing.T) {
 	for _, c := range ordinary {
 		t.Run(c.name, func(t *testing.T) {
 			e := corpus(t, c.name)
-			flags := c.flags
-			if !slices.Contains(flags, "--prior-precision") {
-				flags = append(e.decay(), flags...)
-			}
-			rows, sum := predictions(t, append(e.args(), flags...)...)
+			rows, sum := predictions(t, append(append(e.args(), e.decay()...), c.flags...)...)
 			e.requireRows(t, rows)
 			e.requireFit(t, &sum.Fit)
 			if e.WeightDecay > 0 {

@@ -258,6 +258,22 @@ func TestNamesAreShown(t *testing.T) {
 	require.NotContains(t, page, "labelled 9")
 }
 
+// Rows of features are listed as a table, their first features beside them.
+func TestRowsOfFeaturesAreATable(t *testing.T) {
+	p := drawnPage(60, 40)
+	page := predictionHTML(t, p)
+	require.Equal(t, 3, strings.Count(page, `<table class="rows">`), "two lists of test rows, one of training rows")
+	require.NotContains(t, page, "<figcaption>")
+	rows := []Picture{{Values: []float64{1, 2, 3, 4, 5, 6, 7}, Names: []string{"a"}}, {Values: []float64{-1.5}}}
+	table := newRowTable(rows, "Row")
+	table.add(rows[0], htmlCell{Value: "row 3"})
+	require.Len(t, table.Columns, 1+tableFeatures)
+	require.Len(t, table.Rows[0], 1+tableFeatures)
+	require.Equal(t, "and 2 other features", table.Columns[tableFeatures].Says)
+	require.Nil(t, newRowTable([]Picture{Gray([]byte{1}, 1, 1)}))
+	require.Nil(t, newRowTable([]Picture{{}}))
+}
+
 var (
 	headings = regexp.MustCompile(`<h([1-6])`)
 	ids      = regexp.MustCompile(` id="([^"]*)"`)

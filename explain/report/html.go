@@ -97,9 +97,9 @@ type (
 		Unprinted           int
 	}
 	htmlLine struct {
-		Label, Row, Value, Class, Width, Removal, Similarity, Features string
-		Picture                                                        htmlPicture
-		Other                                                          bool
+		Label, Row, Value, Class, Width, Removal, Similarity string
+		Picture                                              htmlPicture
+		Other                                                bool
 	}
 	htmlBulk struct {
 		Name, N, Up, Down, Sum string

@@ -32,6 +32,7 @@ type htmlImportances struct {
 	Eyebrow, Meaning, N, Listed, Highest, Lowest string
 	Share, Half, Path                            string
 	Rows                                         []htmlLine
+	Table                                        *htmlRows // in place of Rows where rows have features
 	htmlFoot
 }
 
@@ -116,16 +117,19 @@ func (p *ImportancePage) fill(h *htmlImportances, v *view) error {
 			pictures[i] = p.Train(x.Index)
 		}
 	}
+	h.Table = newRowTable(pictures, "Row", "Label", "|α|")
 	for i, x := range p.Report.Importances {
 		row := named(x.ID, fmt.Sprintf("row %d", x.Index))
 		pic, err := (&htmlWriter{view: v}).picture(pictures[i], "training "+row, "thumb")
 		if err != nil {
 			return err
 		}
-		line := htmlLine{Label: grouped(typeset(labelNamed(x.LabelName, x.Label))), Row: row, Value: fixed(float64(x.Norm), listDecimals(largest)), Picture: pic}
-		if pictures[i].Image == nil {
-			line.Features = typeset(pictures[i].brief(4))
+		if h.Table != nil {
+			h.Table.add(pictures[i], htmlCell{Value: row}, htmlCell{Value: (&line{Contribution: Contribution{LabelName: x.LabelName}, label: label(x.Label)}).shown(), Class: "text"},
+				htmlCell{Value: fixed(float64(x.Norm), listDecimals(largest)), Class: "text"})
+			continue
 		}
+		line := htmlLine{Label: grouped(typeset(labelNamed(x.LabelName, x.Label))), Row: row, Value: fixed(float64(x.Norm), listDecimals(largest)), Picture: pic}
 		h.Rows = append(h.Rows, line)
 	}
 	return nil

@@ -65,13 +65,14 @@ type (
 		Title, Note string
 		Wide        bool
 		Rows        []htmlRow
+		Table       *htmlRows // in place of Rows where rows have features
 	}
 	htmlRow struct {
-		Head, Predicted, Row, Features string
-		Break                          bool // whether Predicted is on a line of its own
-		Lines                          []string
-		Wrong                          bool
-		Picture                        htmlPicture
+		Head, Predicted, Row string
+		Break                bool // whether Predicted is on a line of its own
+		Lines                []string
+		Wrong                bool
+		Picture              htmlPicture
 	}
 )
 
@@ -285,14 +286,21 @@ func (p *PredictionPage) galleries(h *htmlPredictions, v *view) error {
 	}
 	for i, g := range list {
 		out := htmlGallery{Title: g.title, Note: g.note, Wide: r.Classes == nil || pictures[i][0].Image == nil && len(pictures[i][0].Values) > 0}
+		out.Table = newRowTable(pictures[i], "Row", capital(p.truth()), "Predicted", "How sure, how novel")
 		for k, d := range g.rows {
 			row := p.row(d)
+			if out.Table != nil {
+				class := ""
+				if row.Wrong {
+					class = "wrong"
+				}
+				out.Table.add(pictures[i][k], htmlCell{Value: row.Row}, htmlCell{Value: strings.TrimPrefix(row.Head, "target "), Class: "text"},
+					htmlCell{Value: strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(row.Predicted, "predicted "), "expected "), "\u00a0", " "), Class: "text " + class}, htmlCell{Value: together(strings.Join(row.Lines, ", ")), Class: "text"})
+				continue
+			}
 			var err error
 			if row.Picture, err = (&htmlWriter{view: v}).picture(pictures[i][k], row.Row, "thumb"); err != nil {
 				return err
-			}
-			if pictures[i][k].Image == nil {
-				row.Features = typeset(pictures[i][k].brief(4))
 			}
 			out.Rows = append(out.Rows, row)
 		}

@@ -197,7 +197,7 @@ func TestPredictionPagesOfAllKinds(t *testing.T) {
 	}{
 		"none":       {&PredictionPage{Predictions: &Predictions{}}, []string{"0 test rows"}, 0},
 		"one row":    {drawnPage(1, 0, 4, 9), []string{"1 test row", "With 1 row that cannot be told", "The predictions"}, 0},
-		"one target": {drawnPage(1, 0), []string{"Expected ", "<b>target "}, 0},
+		"one target": {drawnPage(1, 0), []string{"Expected ", ">Target<"}, 0},
 		"ten":        {drawnPage(10000, 100, digits...), []string{"10\u202f000 test rows", "predicted correctly", "largest probability of a row"}, 3},
 		"two":        {few, []string{"AUROC", "probability of 9; below", "The most surprising training rows"}, 3},
 		"one class":  {same, []string{"share of rows labelled 9"}, 3},

@@ -265,6 +265,11 @@ func TestConstantsAfterLast(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, plain.Theta(), net.Theta())
 				require.Equal(t, names, net.Describe().OutputConstants)
+				if way == "Add, then Div" { // by one number an output
+					require.Zero(t, net.Describe().OutputScale)
+				} else {
+					require.Equal(t, 1e5, net.Describe().OutputScale)
+				}
 				requireNamed(t, net.Warnings(), names, "the outputs are scaled")
 				x := gaussianMatrix(rand.New(rand.NewPCG(3, 4)), 5, 3)
 				a, err := net.Linearize(t.Context(), x)

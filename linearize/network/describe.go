@@ -19,6 +19,7 @@ type Description struct {
 	// Those of Fixed that standardize inputs before the first layer, and that
 	// scale outputs after the last one.
 	InputConstants, OutputConstants []string
+	OutputScale                     float64 // by which the latter scale all outputs; 0 where that is unknown, or nothing scales them
 }
 
 // An OperatorCount is how often an operator occurs.
@@ -37,7 +38,7 @@ type ParamInfo struct {
 func (n *Network) Describe() Description {
 	p := n.prog
 	d := Description{Producer: strings.TrimSpace(n.model.ProducerName + " " + n.model.ProducerVersion), Opset: compile.StandardOpset(n.model),
-		InputConstants: slices.Clone(p.InputConstants), OutputConstants: slices.Clone(p.OutputConstants)}
+		InputConstants: slices.Clone(p.InputConstants), OutputConstants: slices.Clone(p.OutputConstants), OutputScale: p.OutputScale}
 	d.Operators = n.operators()
 	kind := n.blockKinds()
 	for _, prm := range n.Params() {

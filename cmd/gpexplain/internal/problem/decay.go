@@ -3,7 +3,9 @@ package problem
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/par"
@@ -53,6 +55,32 @@ func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
 	noise := t.Noise / p.Examples.Scaling.noiseUnit(p.Model.Outputs) // the loss was that of the network's own outputs
 	t.Precision = float64(numbers) * lambda / (2 * noise)
 	t.PrecisionFrom = Origin(fmt.Sprintf("N·λ/(2σ²) = %d × %.4g / (2 × %.4g), from --weight-decay and a mean of squares", numbers, lambda, noise))
+	return p.decayInside(ctx, lambda, numbers, noise)
+}
+
+// decayInside decides where the loss was taken of a network that scales its outputs
+// itself: as they come out, or before, as where the scaling was added for the export. Of
+// the two precisions it takes the one at which the gradient is smaller.
+func (p *Problem) decayInside(ctx context.Context, lambda float64, numbers int, noise float64) error {
+	t, e := p.Task, p.Examples
+	if e.Scaling == nil || e.Scaling.scaleInside == 0 || p.Model.Net == nil {
+		return nil
+	}
+	noise /= e.Scaling.scaleInside * e.Scaling.scaleInside
+	precision := float64(numbers) * lambda / (2 * noise)
+	way := way{inputs: e.Scaling.Inputs}
+	pull, err := way.pull(ctx, p.Model, t, e.Train, e.Y, func(int) {})
+	if err != nil {
+		return err
+	}
+	theta := p.Model.Net.Theta()
+	gradient := func(delta float64) float64 {
+		return floats.Norm(floats.AddScaledTo(make([]float64, len(theta)), pull, -delta, theta), 2)
+	}
+	if gradient(precision) < gradient(t.Precision) {
+		t.Precision = precision
+		t.PrecisionFrom = Origin(fmt.Sprintf("N·λ/(2σ²) = %d × %.4g / (2 × %.4g), from --weight-decay and a mean of squares before the network scales its outputs by %s", numbers, lambda, noise, strings.Join(e.Scaling.outputsInside, ", ")))
+	}
 	return nil
 }
 

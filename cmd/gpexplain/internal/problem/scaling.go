@@ -22,6 +22,7 @@ type Scaling struct {
 	Inputs, Targets             *dataset.Scaling // nil leaves them as they are
 	InputsFrom, TargetsFrom     Origin
 	inputsInside, outputsInside []string // constants inside the network that do the same
+	scaleInside                 float64  // by which the latter scale the outputs; 0 where that is unknown
 	pictures                    bool
 }
 
@@ -32,7 +33,7 @@ func scalingOf(ctx context.Context, c *console.Console, f *ScalingFlags, m *Mode
 	s := &Scaling{pictures: d.Images()}
 	if m.Net != nil {
 		about := m.Net.Describe()
-		s.inputsInside, s.outputsInside = about.InputConstants, about.OutputConstants
+		s.inputsInside, s.outputsInside, s.scaleInside = about.InputConstants, about.OutputConstants, about.OutputScale
 	}
 	if was := m.Meta.saved; was != nil {
 		s.Inputs, s.Targets, s.InputsFrom, s.TargetsFrom = was.Inputs, was.Targets, was.InputsFrom, was.TargetsFrom

@@ -307,14 +307,26 @@ func decide(ctx context.Context, c *console.Console, m *Model, t *Task, train *d
 // the rows that are done.
 func (w *way) optimum(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, show func(done int)) error {
 	theta := m.Net.Theta()
-	pull, part := make([]float64, len(theta)), make([]float64, len(theta))
+	pull, err := w.pull(ctx, m, t, train, y, show)
+	if err != nil {
+		return err
+	}
+	if a, b := floats.Norm(pull, 2), floats.Norm(theta, 2); a > 0 && b > 0 {
+		w.cosine = floats.Dot(pull, theta) / a / b
+	}
+	return nil
+}
+
+// pull is Jᵀr over all training rows.
+func (w *way) pull(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, show func(done int)) ([]float64, error) {
+	pull, part := make([]float64, m.Parameters()), make([]float64, m.Parameters())
 	for tile := range par.Tiles(train.Len(), PredictRows) {
 		lo, hi := par.Bounds(tile, train.Len(), PredictRows)
 		x := train.Set.Matrix(train.Pos[lo:hi])
 		w.inputs.Apply(x)
 		f, err := m.Net.Forward(ctx, x)
 		if err != nil {
-			return NamesOf(train, lo, hi).ExplainError(err)
+			return nil, NamesOf(train, lo, hi).ExplainError(err)
 		}
 		r, target := mat.NewDense(hi-lo, m.Outputs, nil), mat.DenseCopyOf(y.Slice(lo, hi, 0, y.RawMatrix().Cols))
 		if w.targets != nil {
@@ -324,13 +336,10 @@ func (w *way) optimum(ctx context.Context, m *Model, t *Task, train *dataset.Sub
 			t.Likelihood.Expand(r.RawRowView(i), nil, nil, target.RawRowView(i), f.RawRowView(i))
 		}
 		if err := m.Net.VJP(ctx, part, x, r); err != nil {
-			return NamesOf(train, lo, hi).ExplainError(err)
+			return nil, NamesOf(train, lo, hi).ExplainError(err)
 		}
 		floats.Add(pull, part)
 		show(hi)
 	}
-	if a, b := floats.Norm(pull, 2), floats.Norm(theta, 2); a > 0 && b > 0 {
-		w.cosine = floats.Dot(pull, theta) / a / b
-	}
-	return nil
+	return pull, nil
 }

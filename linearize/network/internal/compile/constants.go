@@ -62,8 +62,36 @@ func (c *compiler) findConstants(order []int, input, output string) error {
 	}
 	s.follow()
 	c.prog.InputConstants = c.fix(s.only(s.beforeFirst(), output), false)
-	c.prog.OutputConstants = c.fix(s.only(s.afterLast(output), output), true)
+	after := s.afterLast(output)
+	if c.prog.OutputConstants = c.fix(s.only(after, output), true); len(c.prog.OutputConstants) > 0 {
+		c.prog.OutputScale = c.factor(after)
+	}
 	return nil
+}
+
+// factor is the product of the stored numbers by which nodes multiply or divide, one for
+// all outputs; 0 where there are several or they are computed.
+func (c *compiler) factor(nodes map[int]bool) float64 {
+	product := 1.0
+	for i := range c.graph.Nodes {
+		n := c.graph.Nodes[i]
+		if !nodes[i] || n.OpType == "Add" || n.OpType == "Sub" {
+			continue
+		}
+		in := c.inits[n.Inputs[1]]
+		if in == nil && n.OpType == "Mul" {
+			in = c.inits[n.Inputs[0]]
+		}
+		if in == nil || in.t.Len() != 1 || len(in.t.Floats) != 1 {
+			return 0
+		}
+		if n.OpType == "Div" {
+			product /= in.t.Floats[0]
+		} else {
+			product *= in.t.Floats[0]
+		}
+	}
+	return product
 }
 
 // fix makes the named initializers constants, except those that are frozen or to
@@ -252,14 +280,14 @@ func (s *constants) afterLast(output string) map[int]bool {
 	return found
 }
 
-// withoutBias leaves out of the chain, which begins at the output, the Add
-// that gives the layer at its end a bias: the nearest one, if no tensor scales
-// the result before it.
+// withoutBias cuts the chain, which begins at the output, at the Add that gives
+// the layer at its end a bias: the nearest one, if no tensor scales the result before
+// it.
 func (s *constants) withoutBias(chain []int) []int {
 	for k, i := range slices.Backward(chain) {
 		n := s.nodes[i]
 		if n.OpType == "Add" {
-			return slices.Delete(chain, k, k+1)
+			return chain[:k]
 		}
 		if s.tensors[n.Inputs[0]] || s.tensors[n.Inputs[1]] {
 			break

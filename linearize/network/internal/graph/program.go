@@ -30,6 +30,7 @@ type Program struct {
 	// Names of the stored tensors taken for constants that standardize inputs
 	// before the first layer, and that scale outputs after the last one.
 	InputConstants, OutputConstants []string
+	OutputScale                     float64 // product of the latter where it is one stored number; 0 otherwise
 }
 
 // A Slot describes one tensor of a program. It exists once for each example of
