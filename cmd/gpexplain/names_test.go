@@ -288,11 +288,27 @@ func TestPosteriorRemembers(t *testing.T) {
 
 	moved := filepath.Join(dir, "moved.onnx")
 	require.NoError(t, os.Rename(model, moved))
-	require.Contains(t, refuse(t, 1, "predict", "--posterior", file), "a.gp: it was fitted with "+model+", which is not there; give --model")
+	require.Contains(t, refuse(t, 1, "predict", "--posterior", file), "a.gp: it was fitted with "+model+", which is not there (file does not exist); give --model")
 	require.Equal(t, want, succeed(t, "predict", "--quiet", "--posterior", file, "--model", moved))
 	require.NoError(t, os.Rename(moved, model))
 	write(t, test, []byte("client,income,debt,status\nT-1,10,31,default\n"))
 	require.Contains(t, refuse(t, 1, "predict", "--posterior", file), test+" has changed since it was fitted (SHA-256 ")
+}
+
+// With the training inputs in the file, the data may be gone: rows of one's own are
+// predicted and explained as before.
+func TestPosteriorWithoutData(t *testing.T) {
+	dir, data, model := loans(t)
+	file, own := filepath.Join(dir, "a.gp"), write(t, filepath.Join(dir, "own.csv"), []byte("income,debt\n30,20\n"))
+	succeed(t, "fit", "--quiet", "--with-inputs", "--model", model, "--data", data, "-o", file)
+	args := []string{"explain", "--json", "--posterior", file, "--input", own}
+	want := decode[report.Report](t, succeed(t, args...))
+	require.NoError(t, os.Remove(data))
+	got := decode[report.Report](t, succeed(t, args...))
+	require.Equal(t, want.Outputs, got.Outputs)
+	require.Equal(t, want.Prediction, got.Prediction)
+	require.Equal(t, []string{"default", "repaid"}, got.Classes)
+	require.Contains(t, refuse(t, 1, "explain", "--posterior", file), "there are no test rows")
 }
 
 // metadataOf returns the metadata of a model.

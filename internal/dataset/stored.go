@@ -48,6 +48,14 @@ func (d *Data) Stored(s *Subset) *Stored {
 	return r
 }
 
+// Data returns the data of which the rows are, without any row: WithTrain puts them
+// in. source says where they come from, for messages.
+func (r *Stored) Data(source string) *Data {
+	d := &Data{Name: source, Source: source, Shape: r.Shape, Columns: r.Columns, IntegerLabels: r.Integer, Names: r.Names}
+	d.Train, d.Valid, d.Test = &Set{Part: "train", File: source}, &Set{Part: "valid", File: source}, &Set{Part: "test", File: source}
+	return d
+}
+
 // WithTrain returns the data with stored rows in place of the training part. file
 // names their origin in messages. Rows that do not fit the data or each other are
 // an *Error.

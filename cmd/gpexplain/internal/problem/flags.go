@@ -42,6 +42,7 @@ type DataFlags struct {
 	id                            string
 	ClassText, classNameText      string
 	classList, classNames         []string // parsed from the texts by check
+	gone                          bool     // the data of a saved posterior are not there, but its training rows are
 	remembered                    bool     // the data may be those of a saved posterior
 }
 

@@ -43,7 +43,10 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 	if saved != nil {
 		m = m.withMetadata(saved.metadata(m.Meta))
 	}
-	d, err := openData(ctx, c, &f.Data, m, f.Limits.Memory)
+	var d *dataset.Data
+	if !f.Data.gone {
+		d, err = openData(ctx, c, &f.Data, m, f.Limits.Memory)
+	}
 	if err == nil && saved != nil {
 		d, err = saved.data(d)
 	}

@@ -95,8 +95,8 @@ func FileSum(ctx context.Context, path string) (string, error) {
 
 // recall fills in the flags of model and data that were not given. It is an error,
 // which says what to give, if a file is not what it was. posterior is the file that
-// remembers.
-func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags) error {
+// remembers; if the training inputs are in it, the data may be gone.
+func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inputs bool) error {
 	if r == nil || f.given == nil {
 		return nil
 	}
@@ -137,7 +137,12 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags) err
 		if file.Path == r.Model || !parts && (file.Path == r.Test || file.Path == r.Valid) {
 			continue
 		}
-		if err := r.check(ctx, posterior, file.Path, "--data"); err != nil {
+		err := r.check(ctx, posterior, file.Path, "--data")
+		if inputs && errors.Is(err, fs.ErrNotExist) {
+			d.gone = true
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -155,7 +160,7 @@ func (r *Remembered) check(ctx context.Context, posterior, path, flag string) er
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, fs.ErrNotExist):
-			return console.FullErrorf("%s: it was fitted with %s, which is not there; give %s", posterior, path, flag)
+			return console.FullErrorf("%s: it was fitted with %s, which is not there (%w); give %s", posterior, path, fs.ErrNotExist, flag)
 		case err != nil:
 			return err
 		case sum != file.SHA256:

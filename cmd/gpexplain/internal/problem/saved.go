@@ -113,7 +113,7 @@ func openSaved(ctx context.Context, c *console.Console, path string, f *Flags) (
 		return nil, err
 	}
 	h := &v.Header
-	if err := h.Remembered.recall(ctx, path, f); err != nil {
+	if err := h.Remembered.recall(ctx, path, f, h.Inputs); err != nil {
 		return nil, err
 	}
 	if now := SplitNumber(f.Data.Split); h.Inputs && h.Split != now {
@@ -192,7 +192,7 @@ func (v *SavedFile) metadata(m *Metadata) *Metadata {
 }
 
 // data returns the data with the training rows that the file holds, or the
-// data as they are where it holds none.
+// data as they are where it holds none. Nil data have no other rows.
 func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
 	if !v.Header.Inputs {
 		return d, nil
@@ -218,6 +218,9 @@ func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
 	var ok bool
 	if r.Rows, ok = rowNumbers(rows.Rows, rowsIn(r)); !ok {
 		return nil, v.Damaged("its training rows cannot be used")
+	}
+	if d == nil {
+		d = r.Data(v.path)
 	}
 	return d.WithTrain(r, v.path)
 }
