@@ -192,8 +192,8 @@ func (t *Timings) facts() []fact {
 // came from, the preprocessing, and how well the network fits its training rows.
 func (f *Fit) Basis() string {
 	of := func(name string, value Float, origin string) string {
-		if !value.Finite() {
-			return ""
+		if !(value > 0) {
+			return "" // not said
 		}
 		text := name + " = " + short(float64(value))
 		if origin != "" {
