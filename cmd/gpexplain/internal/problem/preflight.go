@@ -398,6 +398,9 @@ func (l *look) balances(ctx context.Context, misfit bool) {
 	unknown := t.PrecisionFrom == fromDefault
 	at := fmt.Sprintf("the trained parameters are no optimum at prior precision %.4g (gradient norm %.3g, up to %.2g nats for each training row)", t.Precision, l.gradient, l.rise)
 	switch {
+	case unknown && l.known && math.Abs(l.implied/t.Precision-1) < .02 && (!HasNoise(t.Likelihood) || t.NoiseFrom != fromDefault):
+		l.warn("nothing says the prior precision, so that it is 1; the trained parameters are an optimum there: give --prior-precision 1 to say so")
+		return
 	case unknown && l.known && implied != "":
 		l.warn("nothing says the prior precision, so that it is 1; the trained parameters are an optimum at another: %s", implied)
 		return
