@@ -36,6 +36,8 @@ type standIn struct {
 // standIns are all of them. Every other line of an example is run as it is.
 var standIns = []standIn{
 	{regexp.MustCompile(`^go install .*@latest`), "true", "it takes the network, and installs what is tested here"},
+	{regexp.MustCompile(`^go run \./cmd/gpexplain `), "gpexplain ", "this binary is what it builds"},
+	{regexp.MustCompile(`^go test \./\.\.\.`), "true", "it is what runs this test"},
 	{regexp.MustCompile(`^go run \./doc/examples.*`), "true", "the tests of doc/examples run it"},
 	{regexp.MustCompile(`^git clone https://github.com/funcgp/funcgp`), "mkdir funcgp && cp -r $REPOSITORY/doc $REPOSITORY/testdata/corpus funcgp", "it takes the network"},
 	{regexp.MustCompile(`^python3 train\.py`), "cp $REPOSITORY/testdata/corpus/string-labels/model.onnx loans.onnx", "PyTorch is not needed to run the tests: its export of a like network is"},
