@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/funcgp/funcgp/internal/dense"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // A Link turns the Gaussian over each example's outputs, with mean f and

@@ -7,9 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/funcgp/funcgp/explain/report"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"github.com/funcgp/funcgp/explain/report"
 )
 
 // A stopwatch divides the time since the process started into consecutive

@@ -5,9 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/stretchr/testify/require"
 )
 
 // What is saved of leave-one-out predictions is read back, and nothing else.

@@ -4,8 +4,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/funcgp/funcgp/gp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/gp"
 )
 
 func TestParseBytes(t *testing.T) {

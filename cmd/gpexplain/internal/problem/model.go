@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"strings"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -17,7 +19,6 @@ import (
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize/network"
-	"gonum.org/v1/gonum/mat"
 )
 
 // Builtin is the network that is used without --model. It was made by

@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/funcgp/funcgp/internal/dataset"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dataset"
 )
 
 // otherInputs looks for another way to scale the inputs under which the network fits its
