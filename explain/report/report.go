@@ -62,7 +62,7 @@ type Prediction struct {
 // Novelty says how far a row is from the training data. It is computed with the
 // covariance of the stated prior, before calibration.
 type Novelty struct {
-	Score             Float `json:"score"`              // entropy of the predictive distribution in nats; its variance for a regression
+	Score             Float `json:"score"`              // as glm.Novelty: an entropy in nats; for a regression the predictive variance
 	MutualInformation Float `json:"mutual_information"` // between label and function, in nats
 	Rank              Float `json:"rank"`               // share of training rows whose leave-one-out score is smaller, in [0, 1]
 }
