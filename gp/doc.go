@@ -26,6 +26,10 @@
 // zero. Λ is never inverted. K and the factor share one buffer of
 // N·C×(N·C+1) numbers, so a posterior takes 8·(N·C)² bytes.
 //
+// A network is sure of most training examples, and there Λ is nearly zero. Keep chooses
+// the rows, an example and an eigenvector of its Λ, that say something, and FitKept is
+// the exact posterior given these alone (E16), whose memory does not grow with N·C.
+//
 // All results are bit-identical for any GOMAXPROCS and Options.Workers. An
 // Exact is immutable and safe for concurrent use.
 //

@@ -22,15 +22,16 @@ import (
 // the square of the number of kept rows, whatever N and C are.
 type Thinned struct {
 	e     *Exact // of the kept rows, which have one output each
-	x     linearize.Source
 	sites *Sites
 	kept  *Kept
 }
 
 var _ Latent = (*Thinned)(nil)
 
-// FitKept returns the posterior given the kept rows of the training examples x with
-// sites s. It fails as Fit does.
+// FitKept returns the posterior given the kept rows of the N training examples x, of C
+// outputs, with sites s at x.F. It takes 8 times the square of the number of rows in
+// bytes, and a backward pass a row. It fails as Fit does, where a *NotFiniteError names
+// the example, and with ErrNoExamples where no row is kept. Options.Mean must be Network.
 func FitKept(ctx context.Context, k ntk.Kernel, x linearize.Source, s *Sites, kept *Kept, o *Options) (*Thinned, error) {
 	n, c := s.F.Dims()
 	switch {
@@ -58,7 +59,7 @@ func FitKept(ctx context.Context, k ntk.Kernel, x linearize.Source, s *Sites, ke
 	}
 	e.warnJitter()
 	e.ofKept = c
-	return &Thinned{e, x, s, kept}, nil
+	return &Thinned{e, s, kept}, nil
 }
 
 // sites returns the sites of the rows.

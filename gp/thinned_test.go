@@ -217,7 +217,13 @@ func TestThinnedWorkersAndCancel(t *testing.T) {
 func TestKeepRefusals(t *testing.T) {
 	q := problems(t)[0]
 	s := q.sites(t)
-	_, err := gp.FitKept(t.Context(), q.kernel, q.train, s, &gp.Kept{}, nil)
+	// Of saturated examples none is kept.
+	zero := *s
+	zero.Lambda = mat.NewDense(q.n*q.c, q.c, nil)
+	none, err := gp.Keep(t.Context(), q.kernel, q.train, &zero, nil)
+	require.NoError(t, err)
+	require.Zero(t, none.Len())
+	_, err = gp.FitKept(t.Context(), q.kernel, q.train, &zero, none, nil)
 	require.ErrorIs(t, err, gp.ErrNoExamples)
 	k, err := gp.Keep(t.Context(), q.kernel, q.train, s, nil)
 	require.NoError(t, err)

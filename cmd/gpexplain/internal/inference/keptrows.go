@@ -53,6 +53,9 @@ func (q *Posterior) leaver(ctx context.Context, c *console.Console, p *problem.P
 	if err != nil {
 		return nil, "", err
 	}
+	if rows.Len() == 0 {
+		return s.LeaveOneOutTo, "", nil // every row is saturated, and none moves another
+	}
 	kept, err := gp.FitKept(ctx, kernel, q.Dual.Data(), q.Dual.Sites(), rows, &gp.Options{MaxMemory: p.Limits.Memory, Progress: c.Show})
 	if err != nil {
 		return nil, "", err
