@@ -10,6 +10,12 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
+func init() {
+	register("Shapes", map[string]operator{
+		"Cast": {translate: (*compiler).cast, inputs: 1},
+	})
+}
+
 func (c *compiler) cast() error {
 	v, err := c.input(0)
 	if err != nil {

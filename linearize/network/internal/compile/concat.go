@@ -8,6 +8,12 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
+func init() {
+	register("Shapes", map[string]operator{
+		"Concat": {translate: (*compiler).concat, inputs: anyNumber},
+	})
+}
+
 func (c *compiler) concat() error {
 	if len(c.node.Inputs) == 0 {
 		return errors.New("it has no inputs")

@@ -7,6 +7,14 @@ import (
 	"slices"
 )
 
+func init() {
+	register("Constants", map[string]operator{
+		"Constant":        {translate: (*compiler).constant, inputs: 1},
+		"ConstantOfShape": {translate: (*compiler).constantOfShape, inputs: 1},
+		"Range":           {translate: (*compiler).rangeOp, inputs: 3},
+	})
+}
+
 func (c *compiler) constant() error {
 	for _, a := range c.node.Attributes {
 		switch {

@@ -8,6 +8,13 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
+func init() {
+	register("Convolutions", map[string]operator{
+		"Conv":          {translate: (*compiler).conv, inputs: 3},
+		"ConvTranspose": {translate: (*compiler).convTranspose, inputs: 3},
+	})
+}
+
 // image checks that a value has a batch dimension first, then channels, then
 // at least one spatial dimension.
 func image(v *value) error {

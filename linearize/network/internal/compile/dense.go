@@ -8,6 +8,13 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
+func init() {
+	register("Products", map[string]operator{
+		"Gemm":   {translate: (*compiler).gemm, inputs: 3},
+		"MatMul": {translate: (*compiler).matMul, inputs: 2},
+	})
+}
+
 // private reports whether a value is a parameter or its transpose and only input
 // i of the node reads it.
 func (c *compiler) private(v *value, i int) bool {

@@ -6,6 +6,13 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
+func init() {
+	register("Integer arithmetic", map[string]operator{
+		"Shape": {translate: (*compiler).shape, inputs: 1},
+		"Mod":   {translate: (*compiler).mod, inputs: 2},
+	})
+}
+
 // bounded returns a, or an error if it is so large that arithmetic could
 // overflow.
 func bounded(a affine) (affine, error) {

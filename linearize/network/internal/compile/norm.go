@@ -9,6 +9,15 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
+func init() {
+	register("Normalization", map[string]operator{
+		"BatchNormalization":    {translate: (*compiler).batchNorm, inputs: 5},
+		"LayerNormalization":    {translate: (*compiler).layerNorm, inputs: 3},
+		"InstanceNormalization": {translate: (*compiler).instanceNorm, inputs: 3},
+		"GroupNormalization":    {translate: (*compiler).groupNorm, inputs: 3},
+	})
+}
+
 // perChannel returns input i, a vector with one number for each channel, in the
 // shape that broadcasts over an image with rank dimensions.
 func (c *compiler) perChannel(i int, channels, rank int) (*value, error) {

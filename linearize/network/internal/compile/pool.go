@@ -8,6 +8,15 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
+func init() {
+	register("Pooling", map[string]operator{
+		"MaxPool":           {translate: (*compiler).maxPool, inputs: 1},
+		"AveragePool":       {translate: (*compiler).averagePool, inputs: 1},
+		"GlobalAveragePool": {translate: (*compiler).globalAveragePool, inputs: 1},
+		"GlobalMaxPool":     {translate: (*compiler).globalMaxPool, inputs: 1},
+	})
+}
+
 // pool reads the geometry of a pooling node.
 func (c *compiler) pool() (x *value, s *spatial, win *graph.Window, shape []int, err error) {
 	if x, err = c.float(0); err != nil {

@@ -6,6 +6,13 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
+func init() {
+	register("Reductions", map[string]operator{
+		"ReduceMean": {translate: func(c *compiler) error { return c.reduce(true) }, inputs: 2},
+		"ReduceSum":  {translate: func(c *compiler) error { return c.reduce(false) }, inputs: 2},
+	})
+}
+
 func (c *compiler) reduce(mean bool) error {
 	x, err := c.float(0)
 	if err != nil {

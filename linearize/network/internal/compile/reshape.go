@@ -8,6 +8,16 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
+func init() {
+	register("Shapes", map[string]operator{
+		"Flatten":   {translate: (*compiler).flatten, inputs: 1},
+		"Reshape":   {translate: (*compiler).reshapeOp, inputs: 2},
+		"Squeeze":   {translate: (*compiler).squeeze, inputs: 2},
+		"Unsqueeze": {translate: (*compiler).unsqueeze, inputs: 2},
+		"Expand":    {translate: (*compiler).expand, inputs: 2},
+	})
+}
+
 func (c *compiler) reshapeOp() error {
 	v, err := c.input(0)
 	if err != nil {

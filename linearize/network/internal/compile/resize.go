@@ -7,6 +7,13 @@ import (
 	"slices"
 )
 
+func init() {
+	register("Shapes", map[string]operator{
+		"Resize":   {translate: (*compiler).resize, inputs: 4},
+		"Upsample": {translate: (*compiler).resize, inputs: 2},
+	})
+}
+
 func (c *compiler) pad() error {
 	x, err := c.float(0)
 	if err != nil {

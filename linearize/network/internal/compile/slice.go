@@ -6,6 +6,15 @@ import (
 	"slices"
 )
 
+func init() {
+	register("Shapes", map[string]operator{
+		"Slice":  {translate: (*compiler).slice, inputs: 5},
+		"Split":  {translate: (*compiler).split, inputs: 2},
+		"Gather": {translate: (*compiler).gather, inputs: 2},
+		"Pad":    {translate: (*compiler).pad, inputs: 4},
+	})
+}
+
 func (c *compiler) slice() error {
 	v, err := c.input(0)
 	if err != nil {

@@ -4,6 +4,13 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
+func init() {
+	register("Normalization", map[string]operator{
+		"Softmax":    {translate: func(c *compiler) error { return c.softmax(false) }, inputs: 1},
+		"LogSoftmax": {translate: func(c *compiler) error { return c.softmax(true) }, inputs: 1},
+	})
+}
+
 func (c *compiler) softmax(log bool) error {
 	x, err := c.float(0)
 	if err != nil {

@@ -5,6 +5,12 @@ import (
 	"slices"
 )
 
+func init() {
+	register("Shapes", map[string]operator{
+		"Transpose": {translate: (*compiler).transposeOp, inputs: 1},
+	})
+}
+
 func (c *compiler) transposeOp() error {
 	v, err := c.input(0)
 	if err != nil {

@@ -1,0 +1,80 @@
+package compile
+
+import (
+	"fmt"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+)
+
+// attributeTypes holds the types of the attributes that are read, sorted by name.
+// "value" is not among them: it is a number in Pad and a tensor elsewhere.
+var attributeTypes = map[string]onnx.AttrType{
+	"allowzero":                      onnx.AttrInt,
+	"alpha":                          onnx.AttrFloat,
+	"approximate":                    onnx.AttrString,
+	"auto_pad":                       onnx.AttrString,
+	"axes":                           onnx.AttrInts,
+	"axis":                           onnx.AttrInt,
+	"beta":                           onnx.AttrFloat,
+	"ceil_mode":                      onnx.AttrInt,
+	"coordinate_transformation_mode": onnx.AttrString,
+	"count_include_pad":              onnx.AttrInt,
+	"dilations":                      onnx.AttrInts,
+	"end":                            onnx.AttrInt,
+	"ends":                           onnx.AttrInts,
+	"epsilon":                        onnx.AttrFloat,
+	"fmod":                           onnx.AttrInt,
+	"gamma":                          onnx.AttrFloat,
+	"group":                          onnx.AttrInt,
+	"keep_aspect_ratio_policy":       onnx.AttrString,
+	"keepdims":                       onnx.AttrInt,
+	"kernel_shape":                   onnx.AttrInts,
+	"max":                            onnx.AttrFloat,
+	"min":                            onnx.AttrFloat,
+	"mode":                           onnx.AttrString,
+	"nearest_mode":                   onnx.AttrString,
+	"noop_with_empty_axes":           onnx.AttrInt,
+	"num_groups":                     onnx.AttrInt,
+	"num_outputs":                    onnx.AttrInt,
+	"output_padding":                 onnx.AttrInts,
+	"output_shape":                   onnx.AttrInts,
+	"pads":                           onnx.AttrInts,
+	"perm":                           onnx.AttrInts,
+	"scales":                         onnx.AttrFloats,
+	"spatial":                        onnx.AttrInt,
+	"split":                          onnx.AttrInts,
+	"start":                          onnx.AttrInt,
+	"starts":                         onnx.AttrInts,
+	"storage_order":                  onnx.AttrInt,
+	"strides":                        onnx.AttrInts,
+	"to":                             onnx.AttrInt,
+	"training_mode":                  onnx.AttrInt,
+	"transA":                         onnx.AttrInt,
+	"transB":                         onnx.AttrInt,
+	"value_float":                    onnx.AttrFloat,
+	"value_floats":                   onnx.AttrFloats,
+	"value_int":                      onnx.AttrInt,
+	"value_ints":                     onnx.AttrInts,
+}
+
+// checkAttributes verifies that each attribute has the type as which it is read
+// and occurs once.
+func checkAttributes(n *onnx.Node) error {
+	seen := map[string]bool{}
+	for _, a := range n.Attributes {
+		want, ok := attributeTypes[a.Name]
+		if a.Name == "value" {
+			if want, ok = onnx.AttrTensor, true; n.OpType == "Pad" {
+				want = onnx.AttrFloat
+			}
+		}
+		if ok && a.Type != want {
+			return fmt.Errorf("its attribute %s is of type %v, not %v", a.Name, a.Type, want)
+		}
+		if seen[a.Name] {
+			return fmt.Errorf("its attribute %s is given twice", quote(a.Name))
+		}
+		seen[a.Name] = true
+	}
+	return nil
+}

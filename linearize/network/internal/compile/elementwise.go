@@ -1,0 +1,222 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+func init() {
+	register("Elementwise", map[string]operator{
+		"Add":         {translate: func(c *compiler) error { return c.arithmetic(graph.Add, addInt) }, inputs: 2},
+		"Sub":         {translate: func(c *compiler) error { return c.arithmetic(graph.Sub, subInt) }, inputs: 2},
+		"Mul":         {translate: func(c *compiler) error { return c.arithmetic(graph.Mul, mulInt) }, inputs: 2},
+		"Div":         {translate: func(c *compiler) error { return c.arithmetic(graph.Div, divInt) }, inputs: 2},
+		"Pow":         {translate: func(c *compiler) error { return c.arithmetic(graph.Pow, nil) }, inputs: 2},
+		"PRelu":       {translate: func(c *compiler) error { return c.arithmetic(graph.PRelu, nil) }, inputs: 2},
+		"Min":         {translate: func(c *compiler) error { return c.variadic(graph.Min) }, inputs: anyNumber},
+		"Max":         {translate: func(c *compiler) error { return c.variadic(graph.Max) }, inputs: anyNumber},
+		"Sum":         {translate: func(c *compiler) error { return c.variadic(graph.Add) }, inputs: anyNumber},
+		"Relu":        unaryOperator(graph.Relu{}),
+		"Tanh":        unaryOperator(graph.Tanh),
+		"Sigmoid":     unaryOperator(graph.Sigmoid),
+		"Softplus":    unaryOperator(graph.Softplus),
+		"Erf":         unaryOperator(graph.Erf),
+		"Sqrt":        unaryOperator(graph.Sqrt),
+		"Exp":         unaryOperator(graph.Exp),
+		"Log":         unaryOperator(graph.Log),
+		"Abs":         unaryOperator(graph.Abs),
+		"Neg":         unaryOperator(graph.Neg),
+		"Reciprocal":  unaryOperator(graph.Reciprocal),
+		"Mish":        unaryOperator(graph.Mish),
+		"HardSwish":   unaryOperator(graph.HardSwish),
+		"Gelu":        {translate: (*compiler).gelu, inputs: 1},
+		"Clip":        {translate: (*compiler).clip, inputs: 3},
+		"LeakyRelu":   leakyAttr.operator(),
+		"Elu":         eluAttr.operator(),
+		"Selu":        seluAttr.operator(),
+		"HardSigmoid": hardSigmoidAttr.operator(),
+		"Identity":    {translate: (*compiler).identity, inputs: 1},
+		"Dropout":     {translate: (*compiler).dropout, inputs: 3},
+	})
+}
+
+// unaryOperator returns an elementwise operator of one tensor, without attributes.
+func unaryOperator(o graph.Op) operator {
+	return operator{translate: func(c *compiler) error { return c.elementwise(o) }, inputs: 1}
+}
+
+func (c *compiler) elementwise(o graph.Op) error {
+	v, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	return c.result(c.emit(o, v.shape, v.batch, v))
+}
+
+// A floatAttr is a float attribute and its default.
+type floatAttr struct {
+	name string
+	def  float32
+}
+
+// withFloats builds an elementwise operator from its float attributes.
+func (c *compiler) withFloats(o attrOp) error {
+	var args []float64
+	for _, a := range o.attrs {
+		v, err := c.attrFloat(a.name, a.def)
+		if err != nil {
+			return err
+		}
+		args = append(args, v)
+	}
+	return c.elementwise(o.make(args))
+}
+
+// An attrOp is an elementwise operator with float attributes.
+type attrOp struct {
+	attrs []floatAttr
+	make  func(a []float64) graph.Op
+}
+
+func (o attrOp) operator() operator {
+	return operator{translate: func(c *compiler) error { return c.withFloats(o) }, inputs: 1}
+}
+
+var (
+	leakyAttr = attrOp{[]floatAttr{{"alpha", 0.01}}, func(a []float64) graph.Op { return graph.LeakyRelu(a[0]) }}
+	eluAttr   = attrOp{[]floatAttr{{"alpha", 1}}, func(a []float64) graph.Op { return graph.Elu(a[0], 1) }}
+	seluAttr  = attrOp{[]floatAttr{{"alpha", 1.67326319217681884765625}, {"gamma", 1.05070102214813232421875}},
+		func(a []float64) graph.Op { return graph.Elu(a[0], a[1]) }}
+	hardSigmoidAttr = attrOp{[]floatAttr{{"alpha", 0.2}, {"beta", 0.5}}, func(a []float64) graph.Op { return graph.HardSigmoid(a[0], a[1]) }}
+)
+
+func (c *compiler) gelu() error {
+	switch a := c.attrString("approximate", "none"); a {
+	case "none":
+		return c.elementwise(graph.Gelu)
+	case "tanh":
+		return c.elementwise(graph.GeluTanh())
+	default:
+		return fmt.Errorf("approximate=%q is not known", a)
+	}
+}
+
+func (c *compiler) clip() error {
+	lo, hi := math.Inf(-1), math.Inf(1)
+	if a := c.node.Attr("min"); a != nil {
+		lo = float64(a.F)
+	}
+	if a := c.node.Attr("max"); a != nil {
+		hi = float64(a.F)
+	}
+	lo, err := c.scalar(1, lo)
+	if err != nil {
+		return err
+	}
+	if hi, err = c.scalar(2, hi); err != nil {
+		return err
+	}
+	if math.IsNaN(lo) || math.IsNaN(hi) {
+		return fmt.Errorf("its bounds are %v and %v", lo, hi)
+	}
+	return c.elementwise(graph.Clip(lo, hi))
+}
+
+// combine emits an elementwise function of two tensors, with broadcasting.
+func (c *compiler) combine(fn graph.BinaryFunc, a, b *value) (*value, error) {
+	shape, batch, ia, ib, err := c.broadcast(a, b)
+	if err != nil {
+		return nil, err
+	}
+	return c.emit(&graph.Binary{Fn: fn, Left: ia, Right: ib}, shape, batch, a, b)
+}
+
+// combineInto is combine with the condition that the result has the shape of a.
+func (c *compiler) combineInto(fn graph.BinaryFunc, a, b *value) (*value, error) {
+	shape, batch, err := broadcastShape(a, b, 0)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(shape, a.shape) || batch != a.batch {
+		return nil, fmt.Errorf("a tensor of shape %v does not broadcast to %v", b.shape, a.shape)
+	}
+	return c.combine(fn, a, b)
+}
+
+// arithmetic translates a function of two tensors, or of known integers if
+// onInts is not nil. An Add after a dense layer may become its bias.
+func (c *compiler) arithmetic(fn graph.BinaryFunc, onInts func(a, b affine) (affine, error)) error {
+	a, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	b, err := c.input(1)
+	if err != nil {
+		return err
+	}
+	if a.isInt && b.isInt && onInts != nil {
+		return c.result(c.combineInts(a, b, onInts))
+	}
+	if a, err = c.float(0); err != nil {
+		return err
+	}
+	if b, err = c.float(1); err != nil {
+		return err
+	}
+	if c.node.OpType == "Add" {
+		if v := c.fuseBias(a, b, 0); v != nil {
+			return c.result(v, nil)
+		}
+		if v := c.fuseBias(b, a, 1); v != nil {
+			return c.result(v, nil)
+		}
+	}
+	if c.node.OpType == "PRelu" {
+		return c.result(c.combineInto(fn, a, b))
+	}
+	return c.result(c.combine(fn, a, b))
+}
+
+// variadic combines any number of inputs from left to right.
+func (c *compiler) variadic(fn graph.BinaryFunc) error {
+	acc, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	for i := 1; i < len(c.node.Inputs); i++ {
+		v, err := c.float(i)
+		if err != nil {
+			return err
+		}
+		if acc, err = c.combine(fn, acc, v); err != nil {
+			return err
+		}
+	}
+	return c.result(acc, nil)
+}
+
+func (c *compiler) identity() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	return c.result(v, nil)
+}
+
+// dropout is the identity outside of training.
+func (c *compiler) dropout() error {
+	if c.has(2) {
+		training, err := c.constants(2)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(training, func(k int) bool { return k != 0 }) {
+			return errors.New("training_mode is on; export the model in evaluation mode")
+		}
+	}
+	return c.identity()
+}
