@@ -35,7 +35,7 @@ func (n *Network) fingerprint() linearize.ModelFingerprint {
 	}
 	h := sha256.New()
 	// A hash never returns an error.
-	_, _ = fmt.Fprintf(h, "inputs %v, parameters %+v\n", n.prog.InShape, n.prog.Params)
+	_, _ = fmt.Fprintf(h, "inputs %v, parameters %+v\n", n.InputShape(), n.prog.Params)
 	_, _ = h.Write(encoded)
 	return linearize.ModelFingerprint{Graph: linearize.Sum(h.Sum(nil)), Parameters: linearize.SumOf(n.theta)}
 }

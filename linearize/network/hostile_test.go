@@ -559,13 +559,8 @@ func TestHostileInputs(t *testing.T) {
 	}
 	g := newGraph(13, 3)
 	m := g.output(g.input())
-	second := *m.Graph.Inputs[0]
-	second.Name = "y"
-	m.Graph.Inputs = append(m.Graph.Inputs, &second)
-	_, err := load(m)
-	require.ErrorContains(t, err, "2 inputs")
 	m.Graph.Inputs = nil
-	_, err = load(m)
+	_, err := load(m)
 	require.ErrorContains(t, err, "0 inputs")
 	for _, c := range []struct {
 		opset []onnx.Opset

@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/compile"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
 // Shape is the shape of one example, without the batch dimension.
@@ -34,6 +35,7 @@ type Network struct {
 type ReadOptions struct {
 	Freeze []string // initializers that are not parameters
 	Learn  []string // initializers that are parameters, though by their place they would be taken for constants
+	Output string   // name of the output that is f, where the file has several; "" is the only one
 }
 
 // A ConstantsWarning names initializers that ReadONNX took for constants, because they
@@ -67,6 +69,10 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if o == nil {
 		o = &ReadOptions{}
 	}
+	m, err := rewrite.Model(m, rewrite.Options{Output: o.Output})
+	if err != nil {
+		return nil, fmt.Errorf("network: %w", err)
+	}
 	prog, theta, warnings, err := compile.Compile(m, o.Freeze, o.Learn)
 	if err != nil {
 		return nil, err
@@ -82,8 +88,34 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 // Dims returns D inputs, C outputs and P parameters.
 func (n *Network) Dims() (d, c, p int) { return n.prog.D, n.prog.C, n.prog.P }
 
-// InputShape returns the shape of one input, for example 1×28×28.
-func (n *Network) InputShape() Shape { return slices.Clone(n.prog.InShape) }
+// InputShape returns the shape of one input, for example 1×28×28. It is the length D
+// for a network with several inputs, whose shapes Inputs returns.
+func (n *Network) InputShape() Shape {
+	if len(n.prog.Inputs) != 1 {
+		return Shape{n.prog.D}
+	}
+	return slices.Clone(n.prog.Inputs[0].Shape)
+}
+
+// An Input is one of the tensors that a network reads. The D numbers of an example
+// hold all of them, one after another.
+type Input struct {
+	Name   string
+	Shape  Shape // of one example; empty for one number an example without a dimension of its own
+	Offset int   // of its first number among the D
+}
+
+// Len returns the number of elements.
+func (in Input) Len() int { return graph.Product(in.Shape) }
+
+// Inputs returns the inputs that influence the output, in file order.
+func (n *Network) Inputs() []Input {
+	out := make([]Input, len(n.prog.Inputs))
+	for i, in := range n.prog.Inputs {
+		out[i] = Input{Name: in.Name, Shape: slices.Clone(in.Shape), Offset: in.Offset}
+	}
+	return out
+}
 
 // Theta returns a copy of θ*.
 func (n *Network) Theta() []float64 { return slices.Clone(n.theta) }

@@ -17,7 +17,7 @@ import (
 func (n *Network) checkInput(x *mat.Dense) error {
 	rows, cols := x.Dims()
 	if cols != n.prog.D {
-		return fmt.Errorf("network: inputs have %d columns, the network takes %d (shape %v)", cols, n.prog.D, n.prog.InShape)
+		return fmt.Errorf("network: inputs have %d columns, the network takes %d (shape %v)", cols, n.prog.D, n.InputShape())
 	}
 	for i := range rows {
 		for j, v := range x.RawRowView(i) {

@@ -105,7 +105,6 @@ type compiler struct {
 	node   *onnx.Node // the node that is translated
 	batch  int        // fixed batch size declared by the file, or 0
 
-	inputName string               // of the network's input
 	bySlot    map[int]*initializer // of the slots that hold an initializer
 	lastDense string               // name of the result of the last dense layer
 	head      int                  // number of the node removed from the end, or −1
@@ -135,10 +134,10 @@ func Compile(m *onnx.Model, freeze, learn []string) (*graph.Program, []float64, 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := c.declareInput(); err != nil {
+	if err := c.declareInputs(); err != nil {
 		return nil, nil, nil, err
 	}
-	if err := c.findConstants(nodes, c.inputName, output); err != nil {
+	if err := c.findConstants(nodes, output); err != nil {
 		return nil, nil, nil, err
 	}
 	for _, i := range nodes {
@@ -346,48 +345,6 @@ func (c *compiler) sort(output string, producer map[string]int) ([]int, error) {
 		}
 	}
 	return order, nil
-}
-
-// declareInput makes the slot of the network's input.
-func (c *compiler) declareInput() error {
-	var inputs []*onnx.ValueInfo
-	for _, in := range c.graph.Inputs {
-		if c.inits[in.Name] == nil {
-			inputs = append(inputs, in)
-		}
-	}
-	if len(inputs) != 1 {
-		return fmt.Errorf("network: the model has %d inputs besides its weights; export it with exactly one", len(inputs))
-	}
-	in := inputs[0]
-	if !in.Type.IsFloat() {
-		return fmt.Errorf("network: input %s has type %v; only floating point inputs can be linearized", quote(in.Name), in.Type)
-	}
-	if !in.HasShape || len(in.Dims) < 2 {
-		return fmt.Errorf("network: input %s must have a declared shape of a batch dimension and at least one more, it has %d dimensions", quote(in.Name), len(in.Dims))
-	}
-	shape := []int{1}
-	for i, d := range in.Dims[1:] {
-		if d.Value <= 0 || d.Param != "" {
-			return fmt.Errorf("network: dimension %d of input %s is not a fixed number; only the first (batch) dimension may be open, export with the others fixed", i+1, quote(in.Name))
-		}
-		if d.Value > maxElements {
-			return fmt.Errorf("network: dimension %d of input %s is %d; at most %d elements an example are allowed", i+1, quote(in.Name), d.Value, maxElements)
-		}
-		shape = append(shape, int(d.Value))
-	}
-	if d := in.Dims[0]; d.HasValue && d.Value >= 1 {
-		c.batch = int(min(d.Value, math.MaxInt32))
-	}
-	size, err := Count(shape)
-	if err != nil {
-		return fmt.Errorf("network: input %s: %w", quote(in.Name), err)
-	}
-	c.prog.Input = c.addSlot(graph.Slot{Size: size, Param: -1})
-	c.prog.InShape, c.prog.D = shape[1:], size
-	c.env[in.Name] = &value{slot: c.prog.Input, shape: shape, batch: 0}
-	c.inputName = in.Name
-	return nil
 }
 
 // Count returns the number of elements of a shape. A shape with no elements, or

@@ -41,13 +41,13 @@ type constants struct {
 	static    map[string]bool  // results that do not depend on the input
 	tensors   map[string]bool  // of these and the initializers: those made from an initializer that is no scalar
 	large     map[string]bool  // of these: those made from an initializer with more numbers than an input
-	input     map[string]bool  // the input, moved, shifted and scaled by constants
+	input     map[string]bool  // the inputs, moved, shifted and scaled by constants
 }
 
 // findConstants decides which initializers standardize inputs or scale outputs,
 // takes those that are not to be learnt for constants, and warns of them. order
 // lists the nodes in the order in which they run.
-func (c *compiler) findConstants(order []int, input, output string) error {
+func (c *compiler) findConstants(order []int, output string) error {
 	for _, name := range slices.Sorted(maps.Keys(c.learn)) {
 		switch in := c.inits[name]; {
 		case in == nil || !in.t.Type.IsFloat():
@@ -56,7 +56,10 @@ func (c *compiler) findConstants(order []int, input, output string) error {
 			return fmt.Errorf("network: %s is to be learnt and to be frozen; choose one", quote(name))
 		}
 	}
-	s := &constants{nodes: c.graph.Nodes, order: order, inits: map[string]bool{}, consumers: map[string][]int{}, static: map[string]bool{}, tensors: map[string]bool{}, large: map[string]bool{}, input: map[string]bool{input: true}}
+	s := &constants{nodes: c.graph.Nodes, order: order, inits: map[string]bool{}, consumers: map[string][]int{}, static: map[string]bool{}, tensors: map[string]bool{}, large: map[string]bool{}, input: map[string]bool{}}
+	for _, in := range c.prog.Inputs {
+		s.input[in.Name] = true
+	}
 	for name, in := range c.inits {
 		s.inits[name], s.tensors[name], s.large[name] = true, len(in.t.Dims) > 0, in.t.Len() > c.prog.D
 	}

@@ -23,7 +23,7 @@ type Program struct {
 	Operators     []string // ONNX operators of the translated nodes, in order
 	Input, Output int      // slots
 	OutputName    string   // in the file, of the output or what a removed head reads
-	InShape       []int    // of one example
+	Inputs        []Input  // in the order in which they lie in the slot Input
 	D, C, P       int      // inputs, outputs, parameters
 	Chunk         int      // examples that a worker runs at once; the network alone decides it
 
@@ -31,6 +31,13 @@ type Program struct {
 	// before the first layer, and that scale outputs after the last one.
 	InputConstants, OutputConstants []string
 	OutputScale                     float64 // product of the latter where it is one stored number; 0 otherwise
+}
+
+// An Input is one of the tensors that an example is made of.
+type Input struct {
+	Name   string
+	Shape  []int // without the batch dimension
+	Offset int   // of its first number in the slot Program.Input
 }
 
 // A Slot describes one tensor of a program. It exists once for each example of

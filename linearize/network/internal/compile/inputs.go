@@ -1,0 +1,110 @@
+package compile
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// declareInputs makes the slot that holds the network's inputs one after another, and a
+// value for each. Of several, those that do not influence the output are left out.
+func (c *compiler) declareInputs() error {
+	var inputs []*onnx.ValueInfo
+	for _, in := range c.graph.Inputs {
+		if c.inits[in.Name] == nil {
+			inputs = append(inputs, in)
+		}
+	}
+	declared := len(inputs)
+	several := declared > 1
+	if several {
+		inputs = c.influential(inputs)
+	}
+	if len(inputs) == 0 {
+		return fmt.Errorf("network: none of the model's %d inputs besides its weights influences the output; export it again", declared)
+	}
+	p := c.prog
+	for _, in := range inputs {
+		shape, err := c.inputShape(in, several)
+		if err != nil {
+			return err
+		}
+		p.Inputs = append(p.Inputs, graph.Input{Name: in.Name, Shape: shape, Offset: p.D})
+		p.D += graph.Product(shape)
+	}
+	if p.D > maxElements {
+		return fmt.Errorf("network: the %d inputs have %d elements an example; at most %d are allowed", len(inputs), p.D, maxElements)
+	}
+	p.Input = c.addSlot(graph.Slot{Size: p.D, Param: -1})
+	for i, in := range inputs {
+		if err := c.declareInput(in, &p.Inputs[i]); err != nil {
+			return fmt.Errorf("network: input %s: %w", quote(in.Name), err)
+		}
+	}
+	return nil
+}
+
+// influential returns the inputs that nodes behind the output read, and warns of the others.
+func (c *compiler) influential(inputs []*onnx.ValueInfo) []*onnx.ValueInfo {
+	var used []*onnx.ValueInfo
+	for _, in := range inputs {
+		if c.uses[in.Name] > 0 {
+			used = append(used, in)
+		} else {
+			c.warns = append(c.warns, fmt.Errorf("input %s does not influence the output and is left out", quote(in.Name)))
+		}
+	}
+	return used
+}
+
+// inputShape returns the shape of one example of an input, without the batch dimension.
+func (c *compiler) inputShape(in *onnx.ValueInfo, several bool) ([]int, error) {
+	if !in.Type.IsFloat() {
+		return nil, fmt.Errorf("network: input %s has type %v; only floating point inputs can be linearized", quote(in.Name), in.Type)
+	}
+	// Of several inputs, one may be a number an example.
+	if !in.HasShape || len(in.Dims) == 0 || len(in.Dims) == 1 && (in.Dims[0].HasValue || !several) {
+		return nil, fmt.Errorf("network: input %s must have a declared shape of a batch dimension and at least one more, it has %d dimensions", quote(in.Name), len(in.Dims))
+	}
+	shape := []int{}
+	for i, d := range in.Dims[1:] {
+		if d.Value <= 0 || d.Param != "" {
+			return nil, fmt.Errorf("network: dimension %d of input %s is not a fixed number; only the first (batch) dimension may be open, export with the others fixed", i+1, quote(in.Name))
+		}
+		if d.Value > maxElements {
+			return nil, fmt.Errorf("network: dimension %d of input %s is %d; at most %d elements an example are allowed", i+1, quote(in.Name), d.Value, maxElements)
+		}
+		shape = append(shape, int(d.Value))
+	}
+	if d := in.Dims[0]; d.HasValue && d.Value >= 1 {
+		batch := int(min(d.Value, math.MaxInt32))
+		if c.batch > 0 && c.batch != batch {
+			return nil, fmt.Errorf("network: input %s is declared for a batch of %d examples and another for %d; export all with an open batch dimension", quote(in.Name), batch, c.batch)
+		}
+		c.batch = batch
+	}
+	if _, err := Count(append([]int{1}, shape...)); err != nil {
+		return nil, fmt.Errorf("network: input %s: %w", quote(in.Name), err)
+	}
+	return shape, nil
+}
+
+// declareInput makes the value of an input: the slot itself if there is no other.
+func (c *compiler) declareInput(info *onnx.ValueInfo, in *graph.Input) error {
+	p := c.prog
+	shape := append([]int{1}, in.Shape...)
+	all := &value{slot: p.Input, shape: shape, batch: 0}
+	if len(p.Inputs) == 1 {
+		c.env[info.Name] = all
+		return nil
+	}
+	table, err := c.table([]int{graph.Product(shape)}, func(_, i int) int { return in.Offset + i })
+	if err != nil {
+		return err
+	}
+	v, err := c.emit(&graph.Index{Source: table}, shape, 0, all)
+	c.env[info.Name] = v
+	return err
+}
