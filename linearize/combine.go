@@ -241,6 +241,10 @@ func combineBlock(block Block, w *mat.Dense, n, c, k int) Block {
 		o := *v
 		o.G, o.C = rows(v.G), k
 		return &o
+	case *Embedding:
+		o := *v
+		o.G, o.C = rows(v.G), k
+		return &o
 	case *Full:
 		return &Full{J: rows(v.J), Params: v.Params, C: k}
 	}

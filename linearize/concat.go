@@ -50,6 +50,13 @@ func concatBlocks(blocks []Block, batches []*Batch) Block {
 			v.G = stackOf(all, func(v *Conv) *mat.Dense { return v.G })
 			return &v
 		}
+	case *Embedding:
+		if all, ok := allAs[*Embedding](blocks); ok {
+			e := *all[0]
+			e.Index = stackOf(all, func(e *Embedding) *mat.Dense { return e.Index })
+			e.G = stackOf(all, func(e *Embedding) *mat.Dense { return e.G })
+			return &e
+		}
 	case *Full:
 		if all, ok := allAs[*Full](blocks); ok {
 			f := *all[0]

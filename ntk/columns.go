@@ -31,6 +31,8 @@ func (p piece) fill(dst blas64.General, b *linearize.Batch, e examples, s *scrat
 		fillOuter(dst, v, p.at, e)
 	case *linearize.Conv:
 		fillConv(dst, v, p.at, e, s)
+	case *linearize.Embedding:
+		fillEmbedding(dst, v, p.at, e)
 	default:
 		fillTile(dst, v, p.at, e, s)
 	}

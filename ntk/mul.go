@@ -56,6 +56,10 @@ func (k *NTK) factorsCost(a *linearize.Batch, x extent, cols int) float64 {
 			continue
 		case *linearize.Conv:
 			cost += formingCost(factorsOf(v), x)
+		case *linearize.Embedding:
+			_, positions := v.Index.Dims()
+			cost += float64(positions*v.Table.Cols*cols) * x.rows()
+			continue
 		}
 		cost += width * (float64(cols) + fillCost) * x.rows()
 	}
@@ -93,11 +97,14 @@ type factor interface {
 func (k *NTK) eachFactor(b *linearize.Batch, v blas64.General, do func(f factor)) {
 	p := &plan{k: k, b: b, extent: extentOf(b, b), ctx: context.Background()}
 	for i := range b.Blocks {
-		if o, ok := b.Blocks[i].(*linearize.Outer); ok {
-			k.outerFactors(i, o, v, do)
-			continue
+		switch block := b.Blocks[i].(type) {
+		case *linearize.Outer:
+			k.outerFactors(i, block, v, do)
+		case *linearize.Embedding:
+			k.embeddingFactors(i, block, v, do)
+		default:
+			p.columns(i, 0, block.Spans()...)
 		}
-		p.columns(i, 0, b.Blocks[i].Spans()...)
 	}
 	for _, all := range p.pieces {
 		all.eachCut(p.mulWidth(v.Cols), func(pc piece) { do(p.pieceFactor(pc, v)) })

@@ -41,6 +41,11 @@ func (k *NTK) newPlan(a, b *linearize.Batch, x extent) *plan {
 				p.conv(i, v, w)
 				continue
 			}
+		case *linearize.Embedding:
+			if w, ok := b.Blocks[i].(*linearize.Embedding); ok {
+				p.embedding(i, v, w)
+				continue
+			}
 		case *linearize.Full:
 			if w, ok := b.Blocks[i].(*linearize.Full); ok {
 				p.full(i, v, w)

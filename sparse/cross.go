@@ -221,6 +221,8 @@ func contentsOf(b *linearize.Batch) (sum uint64, ok bool) {
 			sum = mixAll(mixAll(sum, v.A), v.G)
 		case *linearize.Conv:
 			sum = mixAll(mixAll(sum, v.X), v.G)
+		case *linearize.Embedding:
+			sum = mixAll(mixAll(sum, v.Index), v.G)
 		case *linearize.Full:
 			sum = mixAll(sum, v.J)
 		default:

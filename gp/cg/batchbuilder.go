@@ -32,6 +32,10 @@ func (s *batchBuilder) add(first int, b *linearize.Batch) {
 			from := block.(*linearize.Conv)
 			copyRows(to.X, first, from.X)
 			copyRows(to.G, first*to.C, from.G)
+		case *linearize.Embedding:
+			from := block.(*linearize.Embedding)
+			copyRows(to.Index, first, from.Index)
+			copyRows(to.G, first*to.C, from.G)
 		case *linearize.Full:
 			block.TileTo(dense.View(dense.Rows(to.J.RawMatrix(), first*to.C, (first+b.Len())*to.C)))
 		}
@@ -49,6 +53,10 @@ func (s *batchBuilder) block(block linearize.Block, b *linearize.Batch) lineariz
 	case *linearize.Conv:
 		all := *v
 		all.X, all.G = s.rows(v.X, b), s.rows(v.G, b)
+		return &all
+	case *linearize.Embedding:
+		all := *v
+		all.Index, all.G = s.rows(v.Index, b), s.rows(v.G, b)
 		return &all
 	}
 	return &linearize.Full{J: mat.NewDense(s.n*b.Outputs(), linearize.Width(block), nil), Params: block.Spans(), C: b.Outputs()}

@@ -70,6 +70,8 @@ func batchBytes(b *linearize.Batch) int64 {
 			sum += matBytes(v.A) + matBytes(v.G)
 		case *linearize.Conv:
 			sum += matBytes(v.X) + matBytes(v.G)
+		case *linearize.Embedding:
+			sum += matBytes(v.Index) + matBytes(v.G)
 		default:
 			sum += 8 * int64(b.Len()) * int64(b.Outputs()) * int64(linearize.Width(block))
 		}

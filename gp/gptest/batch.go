@@ -13,7 +13,10 @@ import (
 type Layer struct {
 	// In and Out are the sizes of an Outer block's layer. In of zero makes a
 	// Full block of Out columns.
-	In, Out          int
+	In, Out int
+	// Table makes an Embedding block instead: a table of that many rows and Out
+	// columns, of which an example reads a row at each of In positions.
+	Table            int
 	Transposed       bool
 	NoWeight, NoBias bool
 	Hidden           bool // the block is of a kind that is not linearize's own
@@ -29,6 +32,10 @@ func RandomLayers(rng *rand.Rand) []Layer {
 			l.NoBias = true
 		case 1:
 			l.NoWeight = l.In > 0
+		case 2:
+			if l.In > 0 && rng.IntN(2) == 0 {
+				l.Table = 1 + rng.IntN(30)
+			}
 		}
 		layers[i] = l
 	}
@@ -93,6 +100,12 @@ func (m *maker) block(i int, l Layer) linearize.Block {
 	if l.In == 0 {
 		return m.full(i, l)
 	}
+	if l.Table > 0 {
+		e := &linearize.Embedding{Index: m.index(l.Table, l.In), G: m.dense(m.n*m.c, l.In*l.Out), C: m.c}
+		e.Table = linearize.Span{Name: fmt.Sprintf("%d.table", i), Rows: l.Table, Cols: l.Out}
+		m.spans = append(m.spans, &e.Table)
+		return hide(e, l.Hidden)
+	}
 	o := &linearize.Outer{G: m.dense(m.n*m.c, l.Out), C: m.c}
 	if !l.NoWeight {
 		o.A = m.dense(m.n, l.In)
@@ -102,6 +115,13 @@ func (m *maker) block(i int, l Layer) linearize.Block {
 		o.Bias = m.span(i, "bias", 1, l.Out, false)
 	}
 	return hide(o, l.Hidden)
+}
+
+// index returns random rows of a table, read at some positions.
+func (m *maker) index(rows, positions int) *mat.Dense {
+	d := mat.NewDense(m.n, positions, nil)
+	d.Apply(func(_, _ int, _ float64) float64 { return float64(m.rng.IntN(rows)) }, d)
+	return d
 }
 
 // full makes a block of one to three spans.
@@ -132,6 +152,11 @@ func (m *maker) like(k linearize.Block) linearize.Block {
 			o.A = m.dense(m.n, in)
 		}
 		return &o
+	case *linearize.Embedding:
+		e := *k
+		_, positions := k.Index.Dims()
+		e.Index, e.G = m.index(k.Table.Rows, positions), m.dense(m.n*m.c, positions*k.Table.Cols)
+		return &e
 	case *linearize.Full:
 		_, width := k.J.Dims()
 		return &linearize.Full{J: m.dense(m.n*m.c, width), Params: k.Params, C: k.C}
