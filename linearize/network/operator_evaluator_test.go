@@ -2,6 +2,7 @@ package network_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -408,13 +409,6 @@ func init() {
 			}
 			return func(a, b float64) float64 { return math.Trunc(a / b) }
 		}),
-		"Mod": binaryOp(func(e *evaluator, ints bool) func(a, b float64) float64 {
-			check(ints, "Mod of floats")
-			if e.int("fmod", 0) != 0 {
-				return math.Mod
-			}
-			return func(a, b float64) float64 { return a - b*math.Floor(a/b) }
-		}),
 		"PRelu": func(e *evaluator) []*tensor {
 			x, slope := e.in(0), e.in(1)
 			check(slices.Equal(broadcastShapes(x.shape, slope.shape), x.shape), "slope %v for %v", slope.shape, x.shape)
@@ -465,6 +459,8 @@ func init() {
 		"Resize":          evalResize,
 		"Upsample":        evalResize,
 	}
+	maps.Copy(evaluators, functionEvaluators())
+	maps.Copy(evaluators, reductionEvaluators())
 }
 
 func total(v []float64) float64 {

@@ -150,6 +150,10 @@ func floatA(name string, v float32) *onnx.Attribute {
 	return &onnx.Attribute{Name: name, Type: onnx.AttrFloat, F: v}
 }
 
+func floatsA(name string, v ...float32) *onnx.Attribute {
+	return &onnx.Attribute{Name: name, Type: onnx.AttrFloats, Floats: v}
+}
+
 func textA(name, v string) *onnx.Attribute {
 	return &onnx.Attribute{Name: name, Type: onnx.AttrString, S: []byte(v)}
 }

@@ -11,36 +11,57 @@ import (
 
 func init() {
 	register("Elementwise", map[string]operator{
-		"Add":         {translate: func(c *compiler) error { return c.arithmetic(graph.Add, addInt) }, inputs: 2},
-		"Sub":         {translate: func(c *compiler) error { return c.arithmetic(graph.Sub, subInt) }, inputs: 2},
-		"Mul":         {translate: func(c *compiler) error { return c.arithmetic(graph.Mul, mulInt) }, inputs: 2},
-		"Div":         {translate: func(c *compiler) error { return c.arithmetic(graph.Div, divInt) }, inputs: 2},
-		"Pow":         {translate: func(c *compiler) error { return c.arithmetic(graph.Pow, nil) }, inputs: 2},
-		"PRelu":       {translate: func(c *compiler) error { return c.arithmetic(graph.PRelu, nil) }, inputs: 2},
-		"Min":         {translate: func(c *compiler) error { return c.variadic(graph.Min) }, inputs: anyNumber},
-		"Max":         {translate: func(c *compiler) error { return c.variadic(graph.Max) }, inputs: anyNumber},
-		"Sum":         {translate: func(c *compiler) error { return c.variadic(graph.Add) }, inputs: anyNumber},
-		"Relu":        unaryOperator(graph.Relu{}),
-		"Tanh":        unaryOperator(graph.Tanh),
-		"Sigmoid":     unaryOperator(graph.Sigmoid),
-		"Softplus":    unaryOperator(graph.Softplus),
-		"Erf":         unaryOperator(graph.Erf),
-		"Sqrt":        unaryOperator(graph.Sqrt),
-		"Exp":         unaryOperator(graph.Exp),
-		"Log":         unaryOperator(graph.Log),
-		"Abs":         unaryOperator(graph.Abs),
-		"Neg":         unaryOperator(graph.Neg),
-		"Reciprocal":  unaryOperator(graph.Reciprocal),
-		"Mish":        unaryOperator(graph.Mish),
-		"HardSwish":   unaryOperator(graph.HardSwish),
-		"Gelu":        {translate: (*compiler).gelu, inputs: 1},
-		"Clip":        {translate: (*compiler).clip, inputs: 3},
-		"LeakyRelu":   leakyAttr.operator(),
-		"Elu":         eluAttr.operator(),
-		"Selu":        seluAttr.operator(),
-		"HardSigmoid": hardSigmoidAttr.operator(),
-		"Identity":    {translate: (*compiler).identity, inputs: 1},
-		"Dropout":     {translate: (*compiler).dropout, inputs: 3},
+		"Add":             {translate: func(c *compiler) error { return c.arithmetic(graph.Add, addInt) }, inputs: 2},
+		"Sub":             {translate: func(c *compiler) error { return c.arithmetic(graph.Sub, subInt) }, inputs: 2},
+		"Mul":             {translate: func(c *compiler) error { return c.arithmetic(graph.Mul, mulInt) }, inputs: 2},
+		"Div":             {translate: func(c *compiler) error { return c.arithmetic(graph.Div, divInt) }, inputs: 2},
+		"Pow":             {translate: (*compiler).pow, inputs: 2, note: "a stored exponent of whole numbers is a constant unless it is to be learnt"},
+		"PRelu":           {translate: func(c *compiler) error { return c.arithmetic(graph.PRelu, nil) }, inputs: 2},
+		"Min":             {translate: func(c *compiler) error { return c.variadic(graph.Min) }, inputs: anyNumber},
+		"Max":             {translate: func(c *compiler) error { return c.variadic(graph.Max) }, inputs: anyNumber},
+		"Sum":             {translate: func(c *compiler) error { return c.variadic(graph.Add) }, inputs: anyNumber},
+		"Relu":            unaryOperator(graph.Relu{}),
+		"Tanh":            unaryOperator(graph.Tanh),
+		"Sigmoid":         unaryOperator(graph.Sigmoid),
+		"Softplus":        unaryOperator(graph.Softplus),
+		"Erf":             unaryOperator(graph.Erf),
+		"Sqrt":            unaryOperator(graph.Sqrt),
+		"Exp":             unaryOperator(graph.Exp),
+		"Log":             unaryOperator(graph.Log),
+		"Abs":             unaryOperator(graph.Abs),
+		"Neg":             unaryOperator(graph.Neg),
+		"Reciprocal":      unaryOperator(graph.Reciprocal),
+		"Mish":            unaryOperator(graph.Mish),
+		"HardSwish":       unaryOperator(graph.HardSwish),
+		"Sin":             unaryOperator(graph.Sin),
+		"Cos":             unaryOperator(graph.Cos),
+		"Tan":             unaryOperator(graph.Tan),
+		"Asin":            unaryOperator(graph.Asin),
+		"Acos":            unaryOperator(graph.Acos),
+		"Atan":            unaryOperator(graph.Atan),
+		"Sinh":            unaryOperator(graph.Sinh),
+		"Cosh":            unaryOperator(graph.Cosh),
+		"Asinh":           unaryOperator(graph.Asinh),
+		"Acosh":           unaryOperator(graph.Acosh),
+		"Atanh":           unaryOperator(graph.Atanh),
+		"Softsign":        unaryOperator(graph.Softsign),
+		"Sign":            {translate: unaryOperator(graph.Sign).translate, inputs: 1, note: "its derivative is 0"},
+		"Floor":           rounding(graph.Floor),
+		"Ceil":            rounding(graph.Ceil),
+		"Round":           rounding(graph.Round),
+		"Mean":            {translate: (*compiler).mean, inputs: anyNumber},
+		"Celu":            {translate: (*compiler).celu, inputs: 1},
+		"ThresholdedRelu": thresholdedAttr.operator(),
+		"Shrink":          shrinkAttr.operator(),
+		"Swish":           swishAttr.operator(),
+		"Gelu":            {translate: (*compiler).gelu, inputs: 1},
+		"Clip":            {translate: (*compiler).clip, inputs: 3},
+		"LeakyRelu":       leakyAttr.operator(),
+		"Elu":             eluAttr.operator(),
+		"Selu":            seluAttr.operator(),
+		"HardSigmoid":     hardSigmoidAttr.operator(),
+		"Identity":        {translate: (*compiler).identity, inputs: 1},
+		"Dropout":         {translate: (*compiler).dropout, inputs: 3},
 	})
 }
 
@@ -55,6 +76,17 @@ func (c *compiler) elementwise(o graph.Op) error {
 		return err
 	}
 	return c.result(c.emit(o, v.shape, v.batch, v))
+}
+
+// rounding returns the operator of a function that rounds. Shapes computed from
+// the batch size are whole already.
+func rounding(o graph.Op) operator {
+	return operator{inputs: 1, note: "its derivative is 0", translate: func(c *compiler) error {
+		if v, err := c.input(0); err == nil && v.real {
+			return c.result(v, nil)
+		}
+		return c.elementwise(o)
+	}}
 }
 
 // A floatAttr is a float attribute and its default.
@@ -91,6 +123,9 @@ var (
 	eluAttr   = attrOp{[]floatAttr{{"alpha", 1}}, func(a []float64) graph.Op { return graph.Elu(a[0], 1) }}
 	seluAttr  = attrOp{[]floatAttr{{"alpha", 1.67326319217681884765625}, {"gamma", 1.05070102214813232421875}},
 		func(a []float64) graph.Op { return graph.Elu(a[0], a[1]) }}
+	thresholdedAttr = attrOp{[]floatAttr{{"alpha", 1}}, func(a []float64) graph.Op { return graph.ThresholdedRelu(a[0]) }}
+	swishAttr       = attrOp{[]floatAttr{{"alpha", 1}}, func(a []float64) graph.Op { return graph.Swish(a[0]) }}
+	shrinkAttr      = attrOp{[]floatAttr{{"lambd", 0.5}, {"bias", 0}}, func(a []float64) graph.Op { return graph.Shrink(a[0], a[1]) }}
 	hardSigmoidAttr = attrOp{[]floatAttr{{"alpha", 0.2}, {"beta", 0.5}}, func(a []float64) graph.Op { return graph.HardSigmoid(a[0], a[1]) }}
 )
 
@@ -103,6 +138,17 @@ func (c *compiler) gelu() error {
 	default:
 		return fmt.Errorf("approximate=%q is not known", a)
 	}
+}
+
+func (c *compiler) celu() error {
+	alpha, err := c.attrFloat("alpha", 1)
+	if err != nil {
+		return err
+	}
+	if alpha <= 0 {
+		return fmt.Errorf("alpha is %v, not positive", alpha)
+	}
+	return c.elementwise(graph.Celu(alpha))
 }
 
 func (c *compiler) clip() error {
@@ -181,22 +227,41 @@ func (c *compiler) arithmetic(fn graph.BinaryFunc, onInts func(a, b affine) (aff
 	return c.result(c.combine(fn, a, b))
 }
 
+// pow translates Pow. A stored exponent of whole numbers is no parameter unless
+// it is to be learnt: the power of a negative number has no derivative with
+// respect to its exponent.
+func (c *compiler) pow() error {
+	if c.has(1) {
+		name := c.node.Inputs[1]
+		in := c.inits[name]
+		if in != nil && in.value == nil && len(in.t.Dims) > 0 && in.t.Type.IsFloat() && !c.learn[name] && !c.freeze[name] && !slices.ContainsFunc(in.t.Floats, func(v float64) bool { return v != math.Trunc(v) }) {
+			c.fixed[name] = true
+			c.warns = append(c.warns, fmt.Errorf("%s, an exponent of whole numbers, was taken for a constant; what was learnt is to be named in --learn (ReadOptions.Learn)", quote(name)))
+		}
+	}
+	return c.arithmetic(graph.Pow, nil)
+}
+
 // variadic combines any number of inputs from left to right.
-func (c *compiler) variadic(fn graph.BinaryFunc) error {
+func (c *compiler) variadic(fn graph.BinaryFunc) error { return c.result(c.combineAll(fn)) }
+
+func (c *compiler) combineAll(fn graph.BinaryFunc) (*value, error) {
 	acc, err := c.float(0)
+	for i := 1; i < len(c.node.Inputs) && err == nil; i++ {
+		var v *value
+		if v, err = c.float(i); err == nil {
+			acc, err = c.combine(fn, acc, v)
+		}
+	}
+	return acc, err
+}
+
+func (c *compiler) mean() error {
+	sum, err := c.combineAll(graph.Add)
 	if err != nil {
 		return err
 	}
-	for i := 1; i < len(c.node.Inputs); i++ {
-		v, err := c.float(i)
-		if err != nil {
-			return err
-		}
-		if acc, err = c.combine(fn, acc, v); err != nil {
-			return err
-		}
-	}
-	return c.result(acc, nil)
+	return c.result(c.combine(graph.Div, sum, c.addConstant([]float64{float64(len(c.node.Inputs))}, []int{})))
 }
 
 func (c *compiler) identity() error {

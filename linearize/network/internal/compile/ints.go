@@ -88,6 +88,12 @@ func remInt(a, b affine) (affine, error) {
 }
 
 func (c *compiler) mod() error {
+	if v, err := c.input(0); err == nil && !v.isInt {
+		if c.attrInt("fmod", 0) == 0 {
+			return errors.New("fmod=0 is defined for integers only")
+		}
+		return c.arithmetic(graph.Fmod, nil)
+	}
 	a, err := c.intsAt(0)
 	if err != nil {
 		return err

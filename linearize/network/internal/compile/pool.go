@@ -119,7 +119,7 @@ func (c *compiler) globalAveragePool() error {
 	for i := 2; i < len(axes); i++ {
 		axes[i] = true
 	}
-	return c.result(c.reduceAxes(x, axes, true, true))
+	return c.result(c.reduceAxes(x, axes, true, meanOf))
 }
 
 func (c *compiler) globalMaxPool() error {

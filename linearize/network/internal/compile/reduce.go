@@ -8,40 +8,70 @@ import (
 
 func init() {
 	register("Reductions", map[string]operator{
-		"ReduceMean": {translate: func(c *compiler) error { return c.reduce(true) }, inputs: 2},
-		"ReduceSum":  {translate: func(c *compiler) error { return c.reduce(false) }, inputs: 2},
+		"ReduceMean":      reduction(meanOf),
+		"ReduceSum":       reduction(sumOf),
+		"ReduceMax":       reduction(groupOf(graph.GroupMax)),
+		"ReduceMin":       reduction(groupOf(graph.GroupMin)),
+		"ReduceL1":        reduction(groupOf(graph.GroupL1)),
+		"ReduceL2":        reduction(groupOf(graph.GroupL2)),
+		"ReduceLogSum":    reduction(groupOf(graph.GroupLogSum)),
+		"ReduceSumSquare": reduction(groupOf(graph.GroupSumSquare)),
+		"ReduceLogSumExp": reduction(func(target []int32, _ int) graph.Op { return &graph.LogSumExp{Target: target} }),
+		"ReduceProd":      reduction(func(target []int32, _ int) graph.Op { return &graph.GroupProduct{Target: target} }),
 	})
 }
 
-func (c *compiler) reduce(mean bool) error {
+// A reducer makes the operator that reduces groups of items elements each;
+// target is the group of every element.
+type reducer func(target []int32, items int) graph.Op
+
+func sumOf(target []int32, _ int) graph.Op { return &graph.Reduce{Target: target, Scale: 1} }
+
+func meanOf(target []int32, items int) graph.Op {
+	return &graph.Reduce{Target: target, Scale: 1 / float64(items)}
+}
+
+func groupOf(fn graph.GroupFunc) reducer {
+	return func(target []int32, _ int) graph.Op { return &graph.Group{Target: target, Fn: fn} }
+}
+
+// reduction returns the operator that reduces axes by what make makes.
+func reduction(make reducer) operator {
+	return operator{translate: func(c *compiler) error { return c.reduce(make) }, inputs: 2}
+}
+
+func (c *compiler) reduce(make reducer) error {
 	x, err := c.float(0)
 	if err != nil {
 		return err
 	}
-	axes, given, err := c.intsOr(1, "axes")
+	drop, err := c.reducedAxes(len(x.shape))
 	if err != nil {
 		return err
 	}
-	drop := make([]bool, len(x.shape))
+	return c.result(c.reduceAxes(x, drop, c.attrInt("keepdims", 1) != 0, make))
+}
+
+// reducedAxes marks the axes over which a node reduces: those of its input or
+// attribute axes or, where it lists none, all of them or, with
+// noop_with_empty_axes, none.
+func (c *compiler) reducedAxes(rank int) ([]bool, error) {
+	axes, _, err := c.intsOr(1, "axes")
+	if err != nil {
+		return nil, err
+	}
+	drop := slices.Repeat([]bool{len(axes) == 0 && c.attrInt("noop_with_empty_axes", 0) == 0}, rank)
 	for _, a := range axes {
-		if a, err = axis(a, len(drop)); err != nil {
-			return err
+		if a, err = axis(a, rank); err != nil {
+			return nil, err
 		}
 		drop[a] = true
 	}
-	if !given || len(axes) == 0 {
-		if c.attrInt("noop_with_empty_axes", 0) != 0 {
-			return c.result(x, nil)
-		}
-		for i := range drop {
-			drop[i] = true
-		}
-	}
-	return c.result(c.reduceAxes(x, drop, c.attrInt("keepdims", 1) != 0, mean))
+	return drop, nil
 }
 
-// reduceAxes sums or averages over the axes marked in drop.
-func (c *compiler) reduceAxes(x *value, drop []bool, keep, mean bool) (*value, error) {
+// reduceAxes reduces over the axes marked in drop.
+func (c *compiler) reduceAxes(x *value, drop []bool, keep bool, make reducer) (*value, error) {
 	kept := slices.Clone(x.shape)
 	items := 1
 	for i, d := range drop {
@@ -63,11 +93,7 @@ func (c *compiler) reduceAxes(x *value, drop []bool, keep, mean bool) (*value, e
 	if err != nil {
 		return nil, err
 	}
-	o := &graph.Reduce{Target: table, Scale: 1}
-	if mean {
-		o.Scale = 1 / float64(items)
-	}
-	y, err := c.emit(o, kept, x.batch, x)
+	y, err := c.emit(make(table, items), kept, x.batch, x)
 	if err != nil || keep {
 		return y, err
 	}

@@ -57,6 +57,10 @@ func (o *Binary) side(s *State, nd *Node, operand int, table []int32, d func(a, 
 func one(_, _, _ float64) float64      { return 1 }
 func minusOne(_, _, _ float64) float64 { return -1 }
 
+// half is 1 if the operand is the chosen one and ½ if the two are equal, as in
+// PyTorch's minimum and maximum.
+func half(chosen, tie bool) float64 { return Step(chosen) + 0.5*Step(tie) }
+
 // The functions of two numbers, named after ONNX's operators.
 var (
 	Add = BinaryFunc{func(a, b float64) float64 { return a + b }, one, one}
@@ -79,23 +83,26 @@ var (
 			}
 			return b * pow(a, b-1)
 		},
-		func(a, _, y float64) float64 {
-			if a <= 0 {
+		func(a, b, y float64) float64 {
+			if a == 0 && b >= 0 {
 				return 0
 			}
-			return y * math.Log(a)
+			return y * math.Log(a) // NaN for a < 0, where only whole exponents have a power
 		},
 	}
 	Min = BinaryFunc{
 		func(a, b float64) float64 { return min(a, b) },
-		func(a, b, _ float64) float64 { return Step(a <= b) },
-		func(a, b, _ float64) float64 { return Step(b < a) },
+		func(a, b, _ float64) float64 { return half(a < b, a == b) },
+		func(a, b, _ float64) float64 { return half(b < a, a == b) },
 	}
 	Max = BinaryFunc{
 		func(a, b float64) float64 { return max(a, b) },
-		func(a, b, _ float64) float64 { return Step(a >= b) },
-		func(a, b, _ float64) float64 { return Step(b > a) },
+		func(a, b, _ float64) float64 { return half(a > b, a == b) },
+		func(a, b, _ float64) float64 { return half(b > a, a == b) },
 	}
+	// Fmod has the sign of the dividend.
+	Fmod = BinaryFunc{math.Mod, one, func(a, b, _ float64) float64 { return -math.Trunc(a / b) }}
+
 	PRelu = BinaryFunc{
 		func(a, b float64) float64 {
 			if a < 0 {

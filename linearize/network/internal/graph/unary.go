@@ -101,7 +101,7 @@ var (
 	Neg        = unary{func(x float64) float64 { return -x }, func(_, _ float64) float64 { return -1 }}
 	Reciprocal = unary{func(x float64) float64 { return 1 / x }, func(_, y float64) float64 { return -y * y }}
 	Log        = unary{math.Log, func(x, _ float64) float64 { return 1 / x }}
-	Abs        = unary{math.Abs, func(x, _ float64) float64 { return Step(x > 0) - Step(x < 0) }}
+	Abs        = unary{math.Abs, func(x, _ float64) float64 { return sign(x) }}
 	Gelu       = unary{
 		func(x float64) float64 { return x * normalCDF(x) },
 		func(x, _ float64) float64 { return normalCDF(x) + x*normalPDF(x) },
