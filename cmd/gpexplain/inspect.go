@@ -23,7 +23,9 @@ func inspectCommand(con *console.Console) *cobra.Command {
 		short: "Show what a model is made of",
 		long: `Inspect lists a model's operators, its input shape, outputs and parameters,
 the kind of Jacobian block of each parameter, what is not a parameter, its
-metadata and the warnings on reading it. No data are opened.`,
+metadata and the warnings on reading it. A file does not say which of its tensors
+were learnt: for each the decision is printed with its reason. --learn and
+--freeze decide otherwise. No data are opened.`,
 		example: "  gpexplain inspect --model net.onnx",
 		run:     func(ctx context.Context, c *console.Console) error { return inspect(ctx, c, &common.Model) },
 		only:    []string{"model", "freeze", "learn", "json", "strict", "quiet", "verbose", "profile", "workers"},
@@ -43,6 +45,7 @@ type inspection struct {
 	Operators  map[string]int    `json:"operators"`
 	Tensors    []tensorInfo      `json:"tensors"`
 	Fixed      []string          `json:"fixed"`
+	Decisions  []decisionInfo    `json:"decisions"`
 	Metadata   map[string]string `json:"metadata"`
 	Warnings   []string          `json:"warnings"`
 }
@@ -54,6 +57,16 @@ type tensorInfo struct {
 	Block  string `json:"block"`
 }
 
+// A decisionInfo says whether a stored tensor is a parameter, and why.
+type decisionInfo struct {
+	Name      string `json:"name"`
+	Shape     []int  `json:"shape"`
+	Parameter bool   `json:"parameter"`
+	Reason    string `json:"reason"`
+	Uncertain bool   `json:"uncertain"`
+	Node      bool   `json:"constant_node"`
+}
+
 func inspect(ctx context.Context, c *console.Console, f *problem.ModelFlags) error {
 	m, err := problem.ReadModel(ctx, c, f)
 	if err != nil {
@@ -61,7 +74,7 @@ func inspect(ctx context.Context, c *console.Console, f *problem.ModelFlags) err
 	}
 	d := m.Net.Describe()
 	out := inspection{Schema: "funcgp/inspect/1", Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Operators: map[string]int{},
-		Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Metadata: m.Net.Metadata(), Warnings: []string{}}
+		Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Decisions: []decisionInfo{}, Metadata: m.Net.Metadata(), Warnings: []string{}}
 	for _, w := range m.Net.Warnings() {
 		out.Warnings = append(out.Warnings, w.Error())
 	}
@@ -70,6 +83,9 @@ func inspect(ctx context.Context, c *console.Console, f *problem.ModelFlags) err
 	}
 	for _, t := range d.Params {
 		out.Tensors = append(out.Tensors, tensorInfo{t.Name, t.Shape, t.Offset, t.Block})
+	}
+	for _, t := range d.Tensors {
+		out.Decisions = append(out.Decisions, decisionInfo{t.Name, append([]int{}, t.Shape...), t.Parameter, t.Reason, t.Doubtful, t.Node})
 	}
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(out)
@@ -87,11 +103,23 @@ func (x *inspection) text(stdout io.Writer, d network.Description) error {
 	for _, o := range d.Operators {
 		fmt.Fprintf(w, "operator\t%s × %d\n", console.OneLine(o.Name), o.Count)
 	}
+	blocks := map[string]tensorInfo{}
 	for _, t := range x.Tensors {
-		fmt.Fprintf(w, "tensor\t%s %v at %d, %s block\n", console.OneLine(t.Name), t.Shape, t.Offset, t.Block)
+		blocks[t.Name] = t
 	}
-	for _, name := range x.Fixed {
-		fmt.Fprintf(w, "fixed\t%s\n", console.OneLine(name))
+	for _, t := range x.Decisions {
+		kind, at := "fixed", ""
+		if t.Parameter {
+			kind, at = "tensor", fmt.Sprintf(" at %d, %s block", blocks[t.Name].Offset, blocks[t.Name].Block)
+		}
+		if t.Node {
+			at += ", in a Constant node"
+		}
+		uncertain := ""
+		if t.Uncertain {
+			uncertain = " (uncertain)"
+		}
+		fmt.Fprintf(w, "%s\t%s %v%s: it %s%s\n", kind, console.OneLine(t.Name), t.Shape, at, console.OneLine(t.Reason), uncertain)
 	}
 	for _, k := range slices.Sorted(maps.Keys(x.Metadata)) {
 		fmt.Fprintf(w, "metadata\t%s = %s\n", console.OneLine(k), console.Cut(console.OneLine(x.Metadata[k]), 40))

@@ -15,11 +15,24 @@ type Description struct {
 	Operators []OperatorCount // of the nodes that influence the output, sorted by name
 	Params    []ParamInfo     // in the order of θ
 	Fixed     []string        // floating point initializers that are not parameters
+	Tensors   []TensorInfo    // all stored floating point tensors, and why each is a parameter or not
 
 	// Those of Fixed that standardize inputs before the first layer, and that
 	// scale outputs after the last one.
 	InputConstants, OutputConstants []string
 	OutputScale                     float64 // by which the latter scale all outputs; 0 where that is unknown, or nothing scales them
+}
+
+// A TensorInfo says whether a stored tensor was taken for a parameter, and why. A file
+// does not say what was learnt: it is decided by where a tensor enters, by its numbers
+// and by its name. ReadOptions.Freeze and ReadOptions.Learn decide otherwise.
+type TensorInfo struct {
+	Name      string // of the initializer, or of the result of the Constant node
+	Shape     []int
+	Parameter bool
+	Reason    string // a clause without a subject: "is the weight of …"
+	Doubtful  bool   // the evidence is thin or contradictory; a DoubtWarning names the tensor
+	Node      bool   // stored in a Constant node
 }
 
 // An OperatorCount is how often an operator occurs.
@@ -45,6 +58,9 @@ func (n *Network) Describe() Description {
 		d.Params = append(d.Params, ParamInfo{Param: prm, Block: kind[prm.Offset]})
 	}
 	d.Fixed = n.constants()
+	for _, t := range p.Tensors {
+		d.Tensors = append(d.Tensors, TensorInfo{Name: t.Name, Shape: slices.Clone(t.Shape), Parameter: t.Parameter, Reason: t.Reason, Doubtful: t.Doubtful})
+	}
 	return d
 }
 

@@ -42,6 +42,10 @@ type ReadOptions struct {
 // standardize inputs before the first layer or scale outputs after the last one.
 type ConstantsWarning = compile.ConstantsWarning
 
+// A DoubtWarning names initializers of which ReadONNX could not tell with certainty
+// whether they were learnt.
+type DoubtWarning = compile.DoubtWarning
+
 // MaxModelBytes is the largest ONNX file that is read: protobuf's own limit.
 const MaxModelBytes = onnx.MaxSize
 
@@ -50,12 +54,15 @@ const MaxModelBytes = onnx.MaxSize
 // bfloat16, float32 or float64, and the opset 7 to 25.
 //
 // A floating point initializer that influences the output is a parameter,
-// except scalars of rank 0, the running mean and variance of a
-// BatchNormalization, tensors that only give a shape, scale, bound or pad,
-// and the names in o.Freeze. A file does not say which tensors were learnt:
-// those by which Add, Sub, Mul or Div standardize inputs before the first layer
-// or scale outputs after the last one are taken for constants, with a warning
-// that names them, unless they are in o.Learn. A final Softmax, LogSoftmax or
+// except the running mean and variance of a BatchNormalization, tensors that
+// only give a shape, scale, bound or pad, and the names in o.Freeze. A file does
+// not say which tensors were learnt. These are taken for constants, unless they
+// are in o.Learn: those by which Add, Sub, Mul or Div standardize inputs before
+// the first layer or scale outputs after the last one, with a warning; masks;
+// tables of sines and cosines, grids and frequencies, known by their numbers; u and
+// v of spectral normalization; names that are usual for buffers, where the tensor
+// is no weight of a layer, with a warning; and scalars of rank 0, unless their name is usual for a
+// parameter. Describe has the decision and the reason for each tensor. A final Softmax, LogSoftmax or
 // Sigmoid is removed, with a warning, because the likelihood applies it.
 func ReadONNX(r io.Reader, o *ReadOptions) (*Network, error) {
 	m, err := onnx.Read(r)

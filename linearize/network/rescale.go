@@ -30,6 +30,7 @@ func (n *Network) Rescaled(scale, shift []float64) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
+	prog.Tensors = n.prog.Tensors
 	m := &Network{model: model, prog: prog, theta: slices.Clone(n.theta), warnings: n.warnings, metadata: n.metadata, double: true}
 	if len(theta) != len(n.theta) {
 		panic("network: rescaling changed the parameters")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 // maxElements bounds the elements of one tensor for one example, and the
@@ -94,7 +95,7 @@ type compiler struct {
 	opset  int64
 	freeze map[string]bool // names that the caller holds fixed
 	learn  map[string]bool // names that the caller wants to be parameters
-	fixed  map[string]bool // constants that standardize inputs or scale outputs
+	fixed  map[string]bool // tensors of rank one or more that were not learnt
 	inits  map[string]*initializer
 	env    map[string]*value // values by name: the input and the results of translated nodes
 	uses   map[string]int    // how often the nodes read a name
@@ -104,6 +105,9 @@ type compiler struct {
 	warns  []error
 	node   *onnx.Node // the node that is translated
 	batch  int        // fixed batch size declared by the file, or 0
+
+	scalars   map[string]bool            // tensors of rank 0 that were learnt
+	decisions map[string]learnt.Decision // why, by name
 
 	bySlot    map[int]*initializer // of the slots that hold an initializer
 	lastDense string               // name of the result of the last dense layer
@@ -119,7 +123,7 @@ type compiler struct {
 // for constants. It returns the program, θ in the order of the program's
 // parameters, and warnings about what was changed or noticed.
 func Compile(m *onnx.Model, freeze, learn []string) (*graph.Program, []float64, []error, error) {
-	c := &compiler{graph: m.Graph, freeze: set(freeze...), learn: set(learn...), fixed: map[string]bool{}, inits: map[string]*initializer{},
+	c := &compiler{graph: m.Graph, freeze: set(freeze...), learn: set(learn...), fixed: map[string]bool{}, scalars: map[string]bool{}, inits: map[string]*initializer{},
 		env: map[string]*value{}, uses: map[string]int{}, prog: &graph.Program{}, head: -1, bySlot: map[int]*initializer{}, tables: map[string][]int32{}}
 	if m.Graph == nil {
 		return nil, nil, nil, errors.New("network: the ONNX file has no graph; export the model again")

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 // The operators between the input and the first layer, and between the last
@@ -64,12 +66,53 @@ func (c *compiler) findConstants(order []int, output string) error {
 		s.inits[name], s.tensors[name], s.large[name] = true, len(in.t.Dims) > 0, in.t.Len() > c.prog.D
 	}
 	s.follow()
-	c.prog.InputConstants = c.fix(s.only(s.beforeFirst(), output), false)
-	after := s.afterLast(output)
-	if c.prog.OutputConstants = c.fix(s.only(after, output), true); len(c.prog.OutputConstants) > 0 {
+	before, after := s.beforeFirst(), s.afterLast(output)
+	first, last := s.only(before, output), s.only(after, output)
+	c.prog.InputConstants = c.fix(first, false)
+	if c.prog.OutputConstants = c.fix(last, true); len(c.prog.OutputConstants) > 0 {
 		c.prog.OutputScale = c.factor(after)
 	}
+	c.decide(order, first, last)
 	return nil
+}
+
+// decide asks which of the other tensors were learnt. first and last are those that
+// standardize inputs and scale outputs.
+func (c *compiler) decide(order []int, first, last map[string]bool) {
+	g := &learnt.Graph{Nodes: c.graph.Nodes, Order: order}
+	for _, in := range c.prog.Inputs {
+		g.Inputs = append(g.Inputs, in.Name)
+	}
+	for _, t := range c.graph.Initializers {
+		if t.Type.IsFloat() && !c.fixed[t.Name] {
+			g.Tensors = append(g.Tensors, t)
+		}
+	}
+	c.decisions = g.Decide()
+	for _, name := range slices.Concat(c.prog.InputConstants, c.prog.OutputConstants) {
+		c.decisions[name] = learnt.Decision{Reason: placed(first[name])}
+	}
+	for _, t := range g.Tensors {
+		name, scalar := t.Name, len(t.Dims) == 0
+		d, enters := c.decisions[name]
+		switch {
+		case scalar && (first[name] || last[name] && !d.Parameter):
+			c.decisions[name] = learnt.Decision{Reason: placed(first[name])}
+		case !enters || c.freeze[name] || c.learn[name]:
+		case scalar && d.Parameter:
+			c.scalars[name] = true
+		case !scalar && !d.Parameter:
+			c.fixed[name] = true
+		}
+	}
+}
+
+// placed is the reason of a tensor that is a constant by its place.
+func placed(first bool) string {
+	if first {
+		return "standardizes the inputs before the first layer"
+	}
+	return "scales the outputs after the last layer"
 }
 
 // factor is the product of the stored numbers by which nodes multiply or divide, one for
@@ -133,6 +176,37 @@ func (w *ConstantsWarning) Error() string {
 		what = "the outputs are scaled after the last layer"
 	}
 	return fmt.Sprintf("%s by %s, taken for constants and not for parameters; what was learnt is to be named in --learn (ReadOptions.Learn)", what, brief(strings.Join(quoted, ", "), 400))
+}
+
+// A DoubtWarning names stored tensors of which it is uncertain whether they were learnt,
+// and what they were taken for.
+type DoubtWarning struct {
+	Names      []string
+	Reasons    []string // for each, a clause without a subject
+	Parameters bool     // they were taken for parameters, and not for constants
+}
+
+var _ error = (*DoubtWarning)(nil)
+
+func (w *DoubtWarning) add(t graph.Tensor) {
+	w.Names, w.Reasons = append(w.Names, t.Name), append(w.Reasons, t.Reason)
+}
+
+// Error names the tensors with the reasons, and says how to decide otherwise.
+func (w *DoubtWarning) Error() string {
+	var list []string
+	for i, n := range w.Names {
+		if i == 4 && len(w.Names) > 5 {
+			list = append(list, fmt.Sprintf("and %d more", len(w.Names)-i))
+			break
+		}
+		list = append(list, fmt.Sprintf("%s (it %s)", quote(n), brief(w.Reasons[i], 200)))
+	}
+	text := strings.Join(list, ", ")
+	if w.Parameters {
+		return fmt.Sprintf("taken for parameters, uncertainly: %s; what was not learnt is to be named in --freeze (ReadOptions.Freeze), inspect lists all", text)
+	}
+	return fmt.Sprintf("taken for constants, uncertainly: %s; what was learnt is to be named in --learn (ReadOptions.Learn), inspect lists all", text)
 }
 
 // checkLearnt returns an error if a tensor that was to be learnt is no parameter.

@@ -9,10 +9,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// lookup returns the value of a name. A floating point initializer of rank
-// one or more that is not frozen becomes a parameter when it is first looked
-// up. Frozen ones become constants, and so do scalars and what standardizes
-// inputs or scales outputs, unless they are to be learnt.
+// lookup returns the value of a name. A floating point initializer becomes a
+// parameter or a constant, as findConstants decided, when it is first looked up.
 func (c *compiler) lookup(name string) (*value, error) {
 	if v := c.env[name]; v != nil {
 		return v, nil
@@ -39,7 +37,7 @@ func (c *compiler) tensor(in *initializer) (*value, error) {
 	if _, err := Count(shape); err != nil {
 		return nil, fmt.Errorf("initializer %s: %w", quote(in.t.Name), err)
 	}
-	if name := in.t.Name; c.freeze[name] || c.fixed[name] || len(shape) == 0 && !c.learn[name] {
+	if name := in.t.Name; c.freeze[name] || c.fixed[name] || len(shape) == 0 && !c.learn[name] && !c.scalars[name] {
 		return c.addConstant(in.t.Floats, shape), nil
 	}
 	in.uses = c.uses[in.t.Name]

@@ -46,6 +46,7 @@ func (c *compiler) finish(output string) error {
 	}
 	c.warnShared()
 	c.findSites()
+	c.listTensors()
 	p.SetChunk()
 	return nil
 }
@@ -93,6 +94,44 @@ func (c *compiler) warnShared() {
 	for _, in := range c.order {
 		if in.known {
 			c.warns = append(c.warns, fmt.Errorf("initializer %s is a parameter and also a statistic, scale or bound, which keeps its value", quote(in.t.Name)))
+		}
+	}
+}
+
+// listTensors lists the decisions for all floating point initializers, and warns of
+// those that are doubtful.
+func (c *compiler) listTensors() {
+	doubts := [2]DoubtWarning{{}, {Parameters: true}}
+	for _, t := range c.graph.Initializers {
+		if !t.Type.IsFloat() {
+			continue
+		}
+		in, name := c.inits[t.Name], t.Name
+		d, enters := c.decisions[name]
+		out := graph.Tensor{Name: name, Shape: dims(t), Parameter: in.param >= 0 && c.prog.Slots[in.param].Param >= 0}
+		switch {
+		case c.freeze[name]:
+			out.Reason = "is frozen, as asked"
+		case out.Parameter && c.learn[name]:
+			out.Reason = "is to be learnt, as asked"
+		case enters && out.Parameter == d.Parameter:
+			out.Reason, out.Doubtful = d.Reason, d.Doubtful
+		case in.known:
+			out.Reason = "is a statistic, scale or bound"
+		default:
+			out.Reason = "does not influence the output, or only as a shape or bound"
+		}
+		if out.Parameter && in.uses > 1 {
+			out.Reason += fmt.Sprintf(", and used by %d nodes", in.uses)
+		}
+		c.prog.Tensors = append(c.prog.Tensors, out)
+		if out.Doubtful {
+			doubts[int(graph.Step(out.Parameter))].add(out)
+		}
+	}
+	for i := range doubts {
+		if len(doubts[i].Names) > 0 {
+			c.warns = append(c.warns, &doubts[i])
 		}
 	}
 }

@@ -31,6 +31,17 @@ type Program struct {
 	// before the first layer, and that scale outputs after the last one.
 	InputConstants, OutputConstants []string
 	OutputScale                     float64 // product of the latter where it is one stored number; 0 otherwise
+
+	Tensors []Tensor // the floating point tensors of the file, in its order
+}
+
+// A Tensor says of a stored tensor whether it is a parameter, and why.
+type Tensor struct {
+	Name      string
+	Shape     []int
+	Parameter bool
+	Reason    string // a clause without a subject
+	Doubtful  bool
 }
 
 // An Input is one of the tensors that an example is made of.

@@ -1,0 +1,113 @@
+// Package learnt decides which of the tensors stored in an ONNX graph were learnt.
+// A file does not say it: parameters, tables of positions, masks and statistics all
+// are initializers. The decision looks at where a tensor enters, at its numbers and,
+// where these leave it open, at its name.
+package learnt
+
+import (
+	"slices"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+)
+
+// A Graph is what the decision looks at.
+type Graph struct {
+	Nodes   []*onnx.Node
+	Order   []int          // numbers of the nodes that influence the output, in the order in which they run
+	Inputs  []string       // of the network
+	Tensors []*onnx.Tensor // the floating point initializers
+}
+
+// A Decision says of one tensor whether it is a parameter.
+type Decision struct {
+	Parameter bool
+	Reason    string // a clause without a subject: "is the weight of …"
+	Doubtful  bool   // the evidence is thin or contradictory, and a warning should name the tensor
+	Layer     bool   // it is the weight, bias or scale of a layer
+}
+
+// Decide returns the decision for each tensor of the graph that enters the computation,
+// by name. Tensors that standardize inputs or scale outputs are not looked for.
+func (g *Graph) Decide() map[string]Decision {
+	u := g.uses()
+	out := map[string]Decision{}
+	for _, t := range g.Tensors {
+		if list := u.entries[t.Name]; len(list) > 0 && t.Len() > 0 && t.Len() == elements(t) {
+			out[t.Name] = u.decide(t, list)
+		}
+	}
+	return out
+}
+
+// elements is the product of a tensor's dimensions, or −1 if that is no size.
+func elements(t *onnx.Tensor) int {
+	n := 1
+	for _, d := range t.Dims {
+		if d <= 0 || d > int64(t.Len()) {
+			return -1
+		}
+		n *= int(d)
+		if n > t.Len() {
+			return -1
+		}
+	}
+	return n
+}
+
+// decide weighs use, numbers and name, in this order.
+func (u *uses) decide(t *onnx.Tensor, list []entry) Decision {
+	kind := nameKind(t.Name)
+	if len(t.Dims) == 0 {
+		return u.decideScalar(kind, list)
+	}
+	use := u.describe(list[0])
+	layer := slices.ContainsFunc(u.firsts(t.Name, 0), func(e entry) bool { return e.role() == layerRole && slices.Contains(list, e) })
+	if reason := u.mask(t, list); reason != "" {
+		return Decision{Reason: reason}
+	}
+	if u.singular(t) {
+		return Decision{Reason: "is a vector of length one by which the scale of a weight is computed (spectral normalization)", Doubtful: kind != spectralName && kind != bufferName}
+	}
+	if layer { // directly, and not by way of a computed weight
+		d := Decision{Parameter: true, Reason: "is " + use, Layer: true}
+		if kind == certainName || kind == bufferName {
+			d.Doubtful, d.Reason = true, d.Reason+", though its name is usual for a constant"
+		}
+		return d
+	}
+	switch formula, tested := regular(t); {
+	case formula:
+		return Decision{Reason: "holds numbers that follow a formula (sine and cosine of positions, a grid, frequencies)", Doubtful: kind == learntName}
+	case kind == certainName:
+		return Decision{Reason: "has a name that is usual for a constant only"}
+	case kind == encodingName && tested:
+		return Decision{Parameter: true, Reason: "is " + use + ", and its numbers are no sines and cosines, as its name may suggest", Doubtful: true}
+	case kind == bufferName || kind == encodingName:
+		return Decision{Reason: "has a name that is usual for a constant", Doubtful: true}
+	case kind == statisticName:
+		return Decision{Parameter: true, Reason: "is " + use + ", though its name is usual for a constant", Doubtful: true}
+	case u.besideInput(list):
+		return Decision{Parameter: true, Reason: "is " + use + ", as coordinates and learnt tokens are", Doubtful: kind != learntName}
+	}
+	return Decision{Parameter: true, Reason: "is " + use}
+}
+
+// decideScalar decides for a tensor of rank 0: exporters store literals so, and PyTorch
+// a parameter that is one number.
+func (u *uses) decideScalar(kind kindOfName, list []entry) Decision {
+	use := u.describe(list[0])
+	for _, e := range list {
+		if r := e.role(); r != pointwiseRole {
+			return Decision{Reason: "is a single number of rank 0, " + use}
+		}
+	}
+	switch kind {
+	case learntName, learntScalarName:
+		return Decision{Parameter: true, Reason: "is " + use + ", a single number with a name that is usual for a parameter"}
+	case generatedName:
+		return Decision{Reason: "is a single number of rank 0 without a name of its own"}
+	case otherName:
+		return Decision{Reason: "is a single number of rank 0 whose name does not say that it was learnt", Doubtful: true}
+	}
+	return Decision{Reason: "is a single number of rank 0 with a name that is usual for a constant"}
+}

@@ -1,0 +1,180 @@
+package learnt
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+)
+
+// A role is how a tensor enters a node.
+type role int
+
+const (
+	pointwiseRole role = iota // number by number with another tensor
+	layerRole                 // as the weight, bias or scale of a layer, or as a table of embeddings
+	besideRole                // next to other values along an axis
+	setting                   // as a shape, bound or statistic
+)
+
+// An entry is a place where a tensor, perhaps after operations on stored tensors alone,
+// meets values that depend on the input.
+type entry struct {
+	node  *onnx.Node
+	index int // of the input of node
+}
+
+// maxEntries bounds the places that are listed for one tensor.
+const maxEntries = 8
+
+// uses holds the places where stored tensors enter.
+type uses struct {
+	graph     *Graph
+	producer  map[string]*onnx.Node
+	consumers map[string][]entry
+	static    map[string]bool    // values that do not depend on the numbers of the input
+	entries   map[string][]entry // by value
+	input     map[string]bool    // the input itself, moved and cast
+}
+
+func (g *Graph) uses() *uses {
+	u := &uses{graph: g, producer: map[string]*onnx.Node{}, consumers: map[string][]entry{}, static: map[string]bool{}, entries: map[string][]entry{}, input: map[string]bool{}}
+	dynamic := map[string]bool{}
+	for _, name := range g.Inputs {
+		dynamic[name], u.input[name] = true, true
+	}
+	for _, i := range g.Order {
+		n := g.Nodes[i]
+		depends := false
+		for k, name := range n.Inputs {
+			depends = depends || dynamic[name]
+			u.consumers[name] = append(u.consumers[name], entry{n, k})
+		}
+		// The shape of the input is known without its numbers.
+		depends = depends && n.OpType != "Shape" && n.OpType != "Size"
+		for _, name := range n.Outputs {
+			u.producer[name] = n
+			dynamic[name], u.static[name] = depends, !depends
+			u.input[name] = depends && moving[n.OpType] && u.input[n.Inputs[0]]
+		}
+	}
+	for _, i := range slices.Backward(g.Order) {
+		for _, name := range g.Nodes[i].Outputs {
+			u.collect(name)
+		}
+	}
+	for _, t := range g.Tensors {
+		u.collect(t.Name)
+	}
+	return u
+}
+
+// collect lists the entries of a value whose consumers' results have theirs.
+func (u *uses) collect(name string) {
+	var list []entry
+	add := func(e entry) {
+		if len(list) < maxEntries && !slices.Contains(list, e) {
+			list = append(list, e)
+		}
+	}
+	for _, e := range u.consumers[name] {
+		if len(e.node.Outputs) == 0 || !u.static[e.node.Outputs[0]] || e.role() == setting {
+			add(e)
+			continue
+		}
+		for _, out := range e.node.Outputs {
+			for _, further := range u.entries[out] {
+				add(further)
+			}
+		}
+	}
+	u.entries[name] = list
+}
+
+var (
+	moving    = set("Identity", "Dropout", "Cast", "Flatten", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Split", "Expand", "Tile", "Pad")
+	products  = set("Gemm", "MatMul", "Conv", "ConvTranspose", "Einsum", "LSTM", "GRU", "RNN")
+	norms     = set("BatchNormalization", "LayerNormalization", "InstanceNormalization", "GroupNormalization")
+	compares  = set("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "And", "Or", "Xor")
+	reshaping = set("Reshape", "Expand", "Tile", "Slice", "Squeeze", "Unsqueeze", "Clip", "Pad", "Resize", "Upsample", "Dropout", "TopK", "Range", "ConstantOfShape", "OneHot", "Gather", "GatherElements", "GatherND",
+		"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceProd", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp", "QuantizeLinear", "DequantizeLinear")
+)
+
+func set(names ...string) map[string]bool {
+	m := map[string]bool{}
+	for _, n := range names {
+		m[n] = true
+	}
+	return m
+}
+
+// role returns how a tensor enters.
+func (e entry) role() role {
+	op := e.node.OpType
+	switch {
+	case compares[op] || op == "Where" && e.index == 0 || op == "Shape":
+		return setting
+	case norms[op] && e.index > 2:
+		return setting
+	case products[op] || norms[op]:
+		return layerRole
+	case e.index == 0 && (op == "Gather" || op == "GatherND" || op == "GatherElements"):
+		return layerRole
+	case e.index > 0 && reshaping[op]:
+		return setting
+	case op == "Concat" || op == "ScatterND" || op == "ScatterElements":
+		return besideRole
+	case e.node.Domain != "" && e.node.Domain != "ai.onnx" && e.index > 0:
+		return layerRole
+	}
+	return pointwiseRole
+}
+
+// describe says where a tensor enters, as a noun clause.
+func (u *uses) describe(e entry) string {
+	at := " " + quoted(e.node)
+	switch op := e.node.OpType; {
+	case e.role() == setting:
+		return "a shape, bound or statistic of" + at
+	case norms[op] && e.index == 1:
+		return "the scale of" + at
+	case norms[op]:
+		return "the bias of" + at
+	case e.role() == layerRole && (op == "Gather" || op == "GatherND" || op == "GatherElements"):
+		return "the table from which" + at + " takes rows"
+	case (op == "Gemm" || op == "Conv" || op == "ConvTranspose") && e.index == 2, (op == "LSTM" || op == "GRU" || op == "RNN") && e.index == 3:
+		return "the bias of" + at
+	case e.role() == layerRole:
+		return "the weight of" + at
+	case e.role() == besideRole:
+		return "put beside values that depend on the input by" + at
+	case op == "Add" && len(e.node.Inputs) == 2:
+		if p := u.producer[e.node.Inputs[1-e.index]]; p != nil && products[p.OpType] {
+			return "added to the result of " + quoted(p) + " by" + at
+		}
+	}
+	return "combined with values that depend on the input by" + at
+}
+
+// quoted names a node with its operator.
+func quoted(n *onnx.Node) string {
+	name := n.Name
+	if len(name) > 80 {
+		name = name[:80] + "…"
+	}
+	if name == "" && len(n.Outputs) > 0 {
+		return fmt.Sprintf("%s (node of %s)", n.OpType, strconv.Quote(n.Outputs[0]))
+	}
+	return fmt.Sprintf("%s %s", n.OpType, strconv.Quote(name))
+}
+
+// besideInput reports whether a tensor is put beside the input itself, before any layer.
+func (u *uses) besideInput(list []entry) bool {
+	for _, e := range list {
+		if e.node.OpType != "Concat" || !slices.ContainsFunc(e.node.Inputs, func(name string) bool { return u.input[name] }) {
+			return false
+		}
+	}
+	return true
+}
