@@ -37,6 +37,9 @@ func (n *Network) fingerprint() linearize.ModelFingerprint {
 	// A hash never returns an error.
 	_, _ = fmt.Fprintf(h, "inputs %v, parameters %+v\n", n.InputShape(), n.prog.Params)
 	_, _ = h.Write(encoded)
+	if len(n.groups) > 0 {
+		_, _ = fmt.Fprintf(h, "grouped outputs %v\n", n.groups)
+	}
 	return linearize.ModelFingerprint{Graph: linearize.Sum(h.Sum(nil)), Parameters: linearize.SumOf(n.theta)}
 }
 

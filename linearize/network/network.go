@@ -28,6 +28,7 @@ type Network struct {
 	warnings []error
 	metadata map[string]string
 	double   bool                              // to be written as float64
+	groups   [][]int                           // outputs kept by each GroupOutputs
 	print    func() linearize.ModelFingerprint // computed at the first call
 }
 

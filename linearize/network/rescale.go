@@ -20,6 +20,9 @@ func (n *Network) Rescaled(scale, shift []float64) (*Network, error) {
 	if len(scale) != n.prog.C || len(shift) != n.prog.C {
 		panic("network: scale or shift has wrong length")
 	}
+	if len(n.groups) > 0 {
+		return nil, fmt.Errorf("network: grouped outputs are logits of classes and have no unit; rescale before grouping")
+	}
 	for c := range scale {
 		if !(scale[c] > 0) || math.IsInf(scale[c], 0) || math.IsNaN(shift[c]) || math.IsInf(shift[c], 0) {
 			return nil, fmt.Errorf("network: output %d is to be scaled by %v and shifted by %v; want a positive number and a finite one", c, scale[c], shift[c])

@@ -1,0 +1,61 @@
+package network
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// GroupOutputs returns the network of a coarser classification: its outputs are the
+// named ones of the C logits, in this order, and then, if there are others, the
+// logarithm of the sum of the exponentials of the others. A softmax gives the kept
+// classes the probabilities that they had among C, and the last one those of all
+// others together. J is that of these outputs, from as many backward passes.
+//
+// A posterior of the grouped network sees training examples of other classes as one
+// class. Coarser labels carry less information: with equal training rows its
+// covariance of the kept outputs is that of fewer observations, never smaller than
+// with all C classes.
+//
+// The parameters are those of n, and WriteONNX writes n. An output that does not exist
+// or is named twice is an error, and so is a list without any.
+func (n *Network) GroupOutputs(keep []int) (*Network, error) {
+	c := n.prog.C
+	if len(keep) == 0 {
+		return nil, fmt.Errorf("network: no output to keep; name at least one of the %d", c)
+	}
+	kept := make([]bool, c)
+	for _, k := range keep {
+		switch {
+		case k < 0 || k >= c:
+			return nil, fmt.Errorf("network: there is no output %d; the network has 0 to %d", k, c-1)
+		case kept[k]:
+			return nil, fmt.Errorf("network: output %d is named twice", k)
+		}
+		kept[k] = true
+	}
+	group := &graph.Merge{Keep: slices.Clone(keep)}
+	for k, in := range kept {
+		if !in {
+			group.Rest = append(group.Rest, k)
+		}
+	}
+	m, p := *n, *n.prog
+	p.C = len(keep) + min(len(group.Rest), 1)
+	p.Output = len(p.Slots)
+	p.Nodes = append(slices.Clone(p.Nodes), graph.Node{Op: group, In: []int{n.prog.Output}, Out: p.Output})
+	p.Slots = append(slices.Clone(p.Slots), graph.Slot{Size: p.C, NeedsGrad: true, Param: -1})
+	p.Sites = slices.Clone(p.Sites)
+	for i := range p.Sites {
+		if st := &p.Sites[i]; st.Layout != nil {
+			st.Full = p.KeepsFull(st)
+		}
+	}
+	p.SetChunk()
+	m.prog, m.static = &p, append(slices.Clone(n.static), nil)
+	m.groups = append(slices.Clone(n.groups), group.Keep)
+	m.print = sync.OnceValue(m.fingerprint)
+	return &m, nil
+}
