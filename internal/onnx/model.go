@@ -69,6 +69,9 @@ type Node struct {
 	Unknown    []byte // other fields, as bytes of the file
 }
 
+// Standard reports whether the operator is one of ONNX itself.
+func (n *Node) Standard() bool { return n.Domain == "" || n.Domain == "ai.onnx" }
+
 // Attr returns the attribute of that name, or nil.
 func (n *Node) Attr(name string) *Attribute {
 	for _, a := range n.Attributes {

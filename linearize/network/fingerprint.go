@@ -12,8 +12,8 @@ import (
 var _ linearize.Fingerprinted = (*Network)(nil)
 
 // Fingerprint identifies the network by its graph and θ*. The graph includes the
-// nodes, constants, inputs and outputs, and which tensors are parameters, so that
-// it changes with the frozen tensors. It does not include the type in which the
+// nodes, constants, inputs and outputs, which tensors are parameters, so that it
+// changes with the frozen tensors, and whether the head was removed. It does not include the type in which the
 // file stores numbers, documentation or metadata. The fingerprint is zero if the
 // graph cannot be written as ONNX.
 func (n *Network) Fingerprint() linearize.ModelFingerprint { return n.print() }
@@ -36,6 +36,9 @@ func (n *Network) fingerprint() linearize.ModelFingerprint {
 	h := sha256.New()
 	// A hash never returns an error.
 	_, _ = fmt.Fprintf(h, "inputs %v, parameters %+v\n", n.InputShape(), n.prog.Params)
+	if n.head.Function != NoHead {
+		_, _ = fmt.Fprintf(h, "head %v, removed %v\n", n.head.Function, n.head.Removed)
+	}
 	_, _ = h.Write(encoded)
 	if len(n.groups) > 0 {
 		_, _ = fmt.Fprintf(h, "grouped outputs %v\n", n.groups)

@@ -23,6 +23,9 @@ type Shape []int
 type Network struct {
 	model    *onnx.Model
 	prog     *graph.Program
+	graph    *onnx.Graph // what prog was compiled from: the model's, perhaps with nodes in the place of a head
+	head     Head
+	read     ReadOptions // what is a parameter, and what becomes of the head
 	theta    []float64
 	static   [][]float64 // EvalStatic of theta
 	warnings []error
@@ -37,6 +40,10 @@ type ReadOptions struct {
 	Freeze []string // initializers that are not parameters
 	Learn  []string // initializers that are parameters, though by their place they would be taken for constants
 	Output string   // name of the output that is f, where the file has several; "" is the only one
+
+	// Head says whether the function at the end of the graph is removed, so that the
+	// likelihood can apply it, or is part of f. The zero value is AutoHead.
+	Head HeadRule
 }
 
 // A ConstantsWarning names initializers that ReadONNX took for constants, because they
@@ -63,8 +70,12 @@ const MaxModelBytes = onnx.MaxSize
 // tables of sines and cosines, grids and frequencies, known by their numbers; u and
 // v of spectral normalization; names that are usual for buffers, where the tensor
 // is no weight of a layer, with a warning; and scalars of rank 0, unless their name is usual for a
-// parameter. Describe has the decision and the reason for each tensor. A final Softmax, LogSoftmax or
-// Sigmoid is removed, with a warning, because the likelihood applies it.
+// parameter. Describe has the decision and the reason for each tensor.
+//
+// A final Sigmoid, Softmax or LogSoftmax is removed, with a HeadWarning, because the
+// likelihoods of classes apply it to f by themselves; a final Exp or Softplus stays, with
+// one too. o.Head decides otherwise, and WithHead later: what is right depends on the
+// likelihood, which a file does not say. See Head for how they are recognized.
 func ReadONNX(r io.Reader, o *ReadOptions) (*Network, error) {
 	m, err := onnx.Read(r)
 	if err != nil {
@@ -81,11 +92,16 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
-	prog, theta, warnings, err := compile.Compile(m, o.Freeze, o.Learn)
+	return compiled(m, *o)
+}
+
+// compiled returns the network of a rewritten model.
+func compiled(m *onnx.Model, o ReadOptions) (*Network, error) {
+	r, err := compile.Compile(m, compile.Options{Freeze: o.Freeze, Learn: o.Learn, Head: o.Head})
 	if err != nil {
 		return nil, err
 	}
-	n := &Network{model: m, prog: prog, theta: theta, static: prog.EvalStatic(theta), warnings: warnings, metadata: map[string]string{}}
+	n := &Network{model: m, prog: r.Program, graph: r.Graph, head: r.Head, read: o, theta: r.Theta, static: r.Program.EvalStatic(r.Theta), warnings: r.Warnings, metadata: map[string]string{}}
 	n.print = sync.OnceValue(n.fingerprint)
 	for _, e := range m.Metadata {
 		n.metadata[e.Key] = e.Value
@@ -183,8 +199,24 @@ func (n *Network) paramAt(i int) string {
 // Weights that were read as float32 are written as float32 if that loses no
 // digit of any parameter; otherwise the whole file becomes float64.
 func (n *Network) WriteONNX(w io.Writer) error {
-	m := *n.model
-	g := *m.Graph
+	m, g := n.withParameters()
+	m.Metadata = nil
+	for _, k := range slices.Sorted(maps.Keys(n.metadata)) {
+		m.Metadata = append(m.Metadata, onnx.Entry{Key: k, Value: n.metadata[k]})
+	}
+	if n.double || !exact(g.Initializers) {
+		toDouble(g)
+	}
+	if err := m.Write(w); err != nil {
+		return fmt.Errorf("network: %w", err)
+	}
+	return nil
+}
+
+// withParameters returns a copy of the model, and of its graph, with the parameters that
+// the network has.
+func (n *Network) withParameters() (*onnx.Model, *onnx.Graph) {
+	m, g := *n.model, *n.model.Graph
 	m.Graph = &g
 	g.Initializers = slices.Clone(g.Initializers)
 	at := map[string]linearize.Param{}
@@ -200,17 +232,7 @@ func (n *Network) WriteONNX(w io.Writer) error {
 		c.Floats = n.theta[p.Offset : p.Offset+p.Len()]
 		g.Initializers[i] = &c
 	}
-	m.Metadata = nil
-	for _, k := range slices.Sorted(maps.Keys(n.metadata)) {
-		m.Metadata = append(m.Metadata, onnx.Entry{Key: k, Value: n.metadata[k]})
-	}
-	if n.double || !exact(g.Initializers) {
-		toDouble(&g)
-	}
-	if err := m.Write(w); err != nil {
-		return fmt.Errorf("network: %w", err)
-	}
-	return nil
+	return &m, &g
 }
 
 // exact reports whether every initializer can be written in its type, which must

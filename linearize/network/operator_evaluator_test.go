@@ -155,8 +155,7 @@ type evaluator struct {
 	node    *onnx.Node
 }
 
-// evaluate returns the output of m at x, without a final Softmax, LogSoftmax
-// or Sigmoid; theta replaces initializers by name.
+// evaluate returns the output of m at x; theta replaces initializers by name.
 func evaluate(m *onnx.Model, x *tensor, theta map[string][]float64) (*tensor, error) {
 	_, out, err := run(m, x, theta)
 	return out, err
@@ -190,7 +189,7 @@ func run(m *onnx.Model, x *tensor, theta map[string][]float64) (e *evaluator, ou
 		}
 	}
 	check(len(m.Graph.Outputs) == 1, "outputs")
-	return e, e.value(e.head(m.Graph.Outputs[0].Name)), nil
+	return e, e.value(m.Graph.Outputs[0].Name), nil
 }
 
 func constantTensor(t *onnx.Tensor) *tensor {
@@ -212,26 +211,6 @@ func (e *evaluator) producer(name string) *onnx.Node {
 		}
 	}
 	return nil
-}
-
-// head steps over the operators that linearize removes.
-func (e *evaluator) head(output string) string {
-	name := output
-	for range e.graph.Nodes {
-		n := e.producer(name)
-		if n == nil || len(n.Inputs) == 0 {
-			return output
-		}
-		switch n.OpType {
-		case "Softmax", "LogSoftmax", "Sigmoid":
-			return n.Inputs[0]
-		case "Identity":
-			name = n.Inputs[0]
-		default:
-			return output
-		}
-	}
-	return output
 }
 
 func (e *evaluator) value(name string) *tensor {

@@ -162,10 +162,10 @@ func tensorA(name string, t *onnx.Tensor) *onnx.Attribute {
 	return &onnx.Attribute{Name: name, Type: onnx.AttrTensor, T: t}
 }
 
-// load encodes a model and reads it. What is added to the input first is learnt
-// unless it is frozen: see input.
+// load encodes a model and reads it with its head. What is added to the input first is
+// learnt unless it is frozen: see input.
 func load(m *onnx.Model, freeze ...string) (*network.Network, error) {
-	o := &network.ReadOptions{Freeze: freeze}
+	o := &network.ReadOptions{Freeze: freeze, Head: network.KeepHead}
 	for _, nd := range m.Graph.Nodes {
 		if nd.OpType == "Add" && nd.Inputs[0] == "x" && !slices.Contains(freeze, nd.Inputs[1]) {
 			o.Learn = append(o.Learn, nd.Inputs[1])

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/funcgp/funcgp/internal/onnx"
-	"github.com/funcgp/funcgp/linearize/network/internal/compile"
 )
 
 // Rescaled returns the network whose outputs are scale_c f_c(x) + shift_c. Its
@@ -29,58 +28,33 @@ func (n *Network) Rescaled(scale, shift []float64) (*Network, error) {
 		}
 	}
 	model := n.rescaledModel(scale, shift)
-	prog, theta, _, err := compile.Compile(model, n.constants(), n.paramNames())
+	m, err := compiled(model, ReadOptions{Freeze: n.constants(), Learn: n.paramNames(), Head: KeepHead})
 	if err != nil {
 		return nil, err
 	}
-	prog.Tensors = n.prog.Tensors
-	m := &Network{model: model, prog: prog, theta: slices.Clone(n.theta), warnings: n.warnings, metadata: n.metadata, double: true}
-	if len(theta) != len(n.theta) {
+	if len(m.theta) != len(n.theta) {
 		panic("network: rescaling changed the parameters")
 	}
-	m.static = prog.EvalStatic(m.theta)
+	m.prog.Tensors = n.prog.Tensors
+	m.theta, m.warnings, m.metadata, m.double = slices.Clone(n.theta), n.warnings, n.metadata, true
+	m.static = m.prog.EvalStatic(m.theta)
 	m.print = sync.OnceValue(m.fingerprint)
 	return m, nil
 }
 
 // rescaledModel appends the nodes that scale and shift the outputs, as N×C.
 func (n *Network) rescaledModel(scale, shift []float64) *onnx.Model {
-	model, g := *n.model, *n.model.Graph
-	model.Graph = &g
-	g.Nodes = slices.Clone(g.Nodes)
-	used := map[string]bool{}
-	for _, nd := range g.Nodes {
-		for _, name := range nd.Outputs {
-			used[name] = true
-		}
-	}
-	for _, t := range g.Initializers {
-		used[t.Name] = true
-	}
-	for _, in := range g.Inputs {
-		used[in.Name] = true
-	}
-	add := func(kind string, a *onnx.Attribute, in ...string) string {
-		name := ""
-		for k := 0; name == "" || used[name]; k++ {
-			name = fmt.Sprintf("rescaled_%d_%s", k, kind)
-		}
-		used[name] = true
-		nd := &onnx.Node{Name: name, OpType: kind, Inputs: in, Outputs: []string{name}}
-		if a != nil {
-			nd.Attributes = []*onnx.Attribute{a}
-		}
-		g.Nodes = append(g.Nodes, nd)
-		return name
-	}
+	a := onnx.NewAppender(n.graph, "rescaled")
 	vector := func(t *onnx.Tensor, length int) string {
 		t.Dims = []int64{int64(length)}
-		return add("Constant", &onnx.Attribute{Name: "value", Type: onnx.AttrTensor, T: t})
+		return a.Constant(t)
 	}
 	c := n.prog.C
-	f := add("Reshape", nil, n.prog.OutputName, vector(&onnx.Tensor{Type: onnx.Int64, Ints: []int64{-1, int64(c)}}, 2))
-	f = add("Mul", nil, f, vector(&onnx.Tensor{Type: onnx.Double, Floats: slices.Clone(scale)}, c))
-	f = add("Add", nil, f, vector(&onnx.Tensor{Type: onnx.Double, Floats: slices.Clone(shift)}, c))
+	f := a.Add("Reshape", nil, n.prog.OutputName, vector(&onnx.Tensor{Type: onnx.Int64, Ints: []int64{-1, int64(c)}}, 2))
+	f = a.Add("Mul", nil, f, vector(&onnx.Tensor{Type: onnx.Double, Floats: slices.Clone(scale)}, c))
+	f = a.Add("Add", nil, f, vector(&onnx.Tensor{Type: onnx.Double, Floats: slices.Clone(shift)}, c))
+	model, g := *n.model, a.Graph
+	model.Graph = g
 	out := *g.Outputs[0]
 	batch := onnx.Dim{Param: "n"}
 	if len(out.Dims) > 0 {

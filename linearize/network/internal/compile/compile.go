@@ -14,6 +14,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/head"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
@@ -111,50 +112,85 @@ type compiler struct {
 
 	bySlot    map[int]*initializer // of the slots that hold an initializer
 	lastDense string               // name of the result of the last dense layer
-	head      int                  // number of the node removed from the end, or −1
+	head      *head.Found          // at the end of the graph, nil for none or a removed one
 	tables    map[string][]int32   // broadcast tables made so far
 	memory    int                  // bytes left of the budget
 	width     int                  // numbers left of the budget for one example
 	effort    [2]int               // multiplications left, for one example and of static nodes
 }
 
-// Compile checks and translates a model. The initializers named in freeze do not
-// become parameters, and those named in learn do where ReadONNX would take them
-// for constants. It returns the program, θ in the order of the program's
-// parameters, and warnings about what was changed or noticed.
-func Compile(m *onnx.Model, freeze, learn []string) (*graph.Program, []float64, []error, error) {
-	c := &compiler{graph: m.Graph, freeze: set(freeze...), learn: set(learn...), fixed: map[string]bool{}, scalars: map[string]bool{}, inits: map[string]*initializer{},
-		env: map[string]*value{}, uses: map[string]int{}, prog: &graph.Program{}, head: -1, bySlot: map[int]*initializer{}, tables: map[string][]int32{}}
+// Options say how a model is compiled.
+type Options struct {
+	Freeze []string // initializers that do not become parameters
+	Learn  []string // initializers that do where ReadONNX would take them for constants
+	Head   head.Rule
+}
+
+// A Result is a translated model.
+type Result struct {
+	Program  *graph.Program
+	Theta    []float64 // in the order of the program's parameters
+	Warnings []error   // what was changed or noticed
+	Head     head.Head
+	Graph    *onnx.Graph // what was translated: that of the model, perhaps with nodes in the place of a head
+}
+
+// Compile checks and translates a model. All of it is translated, also where its head
+// is removed.
+func Compile(m *onnx.Model, o Options) (*Result, error) {
 	if m.Graph == nil {
-		return nil, nil, nil, errors.New("network: the ONNX file has no graph; export the model again")
+		return nil, errors.New("network: the ONNX file has no graph; export the model again")
 	}
+	c, err := compileGraph(m, m.Graph, &o, "")
+	if err != nil {
+		return nil, err
+	}
+	h := head.Head{}
+	if c.head != nil {
+		h = c.head.Head
+	}
+	if h.Removes(o.Head) {
+		g, output := c.head.Without(m.Graph)
+		if c, err = compileGraph(m, g, &o, output); err != nil {
+			return nil, err
+		}
+		h.Removed = true
+	}
+	if h.Function != head.None && o.Head != head.Keep {
+		c.warns = append(c.warns, &head.Warning{Head: h})
+	}
+	return &Result{Program: c.prog, Theta: c.theta(), Warnings: c.warns, Head: h, Graph: c.graph}, nil
+}
+
+// compileGraph compiles a graph of the model. The output is a result in it or, where it
+// is "", that of the graph, whose head is then looked for.
+func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) (*compiler, error) {
+	c := &compiler{graph: g, freeze: set(o.Freeze...), learn: set(o.Learn...), fixed: map[string]bool{}, scalars: map[string]bool{}, inits: map[string]*initializer{},
+		env: map[string]*value{}, uses: map[string]int{}, prog: &graph.Program{}, bySlot: map[int]*initializer{}, tables: map[string][]int32{}}
 	if err := c.setOpset(m); err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	if err := c.readInitializers(); err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	output, nodes, err := c.plan()
+	output, nodes, err := c.plan(output)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	if err := c.declareInputs(); err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	if err := c.findConstants(nodes, output); err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	for _, i := range nodes {
 		c.node = c.graph.Nodes[i]
 		c.prog.Operators = append(c.prog.Operators, c.node.OpType)
 		if err := c.translate(); err != nil {
-			return nil, nil, nil, fmt.Errorf("network: %s, opset %d: %s", c.label(i), c.opset, brief(err.Error(), 400))
+			return nil, fmt.Errorf("network: %s, opset %d: %s", c.label(i), c.opset, brief(err.Error(), 400))
 		}
 	}
-	if err := c.finish(output); err != nil {
-		return nil, nil, nil, err
-	}
-	return c.prog, c.theta(), c.warns, nil
+	return c, c.finish(output)
 }
 
 // label names a node of the file for messages.
@@ -255,9 +291,9 @@ func (c *compiler) readInitializers() error {
 	return nil
 }
 
-// plan finds the output and the nodes that influence it, in an order in which
-// they can run, and counts the uses of every name.
-func (c *compiler) plan() (output string, order []int, err error) {
+// plan finds the nodes that influence the output, in an order in which they can run,
+// and counts the uses of every name. Where no output is given it is that of the graph.
+func (c *compiler) plan(wanted string) (output string, order []int, err error) {
 	producer, inputs := map[string]int{}, map[string]bool{}
 	for _, in := range c.graph.Inputs {
 		inputs[in.Name] = true
@@ -279,32 +315,12 @@ func (c *compiler) plan() (output string, order []int, err error) {
 	if len(c.graph.Outputs) != 1 {
 		return "", nil, fmt.Errorf("network: the model has %d outputs; export it with exactly one", len(c.graph.Outputs))
 	}
-	output = c.stripHead(c.graph.Outputs[0].Name, producer)
+	if output = wanted; output == "" {
+		output = c.graph.Outputs[0].Name
+		c.head = head.Find(c.graph, output, c.learn)
+	}
 	order, err = c.sort(output, producer)
 	return output, order, err
-}
-
-// stripHead steps back over a final Softmax, LogSoftmax or Sigmoid.
-func (c *compiler) stripHead(output string, producer map[string]int) string {
-	name := output
-	for range c.graph.Nodes { // ends even if the nodes are a cycle
-		i, ok := producer[name]
-		if !ok || len(c.graph.Nodes[i].Inputs) == 0 || !standard(c.graph.Nodes[i]) {
-			return output
-		}
-		n := c.graph.Nodes[i]
-		switch n.OpType {
-		case "Identity":
-			name = n.Inputs[0]
-		case "Softmax", "LogSoftmax", "Sigmoid":
-			c.head = i
-			c.warns = append(c.warns, fmt.Errorf("the final %s (node %d %s) was removed: outputs are its inputs, the likelihood applies it", n.OpType, i, quote(n.Name)))
-			return n.Inputs[0]
-		default:
-			return output
-		}
-	}
-	return output
 }
 
 // sort visits the nodes behind the output depth first, without recursion.

@@ -32,8 +32,8 @@ func (c *compiler) finish(output string) error {
 	if out.before() != 1 {
 		return fmt.Errorf("network: output %s has the batch dimension at axis %d; export it with the batch first", quote(output), out.batch)
 	}
-	if err := c.checkHead(out); err != nil {
-		return err
+	if c.head != nil {
+		c.measureHead(out)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.freeze)) {
 		if c.inits[name] == nil || !c.inits[name].t.Type.IsFloat() {
@@ -48,26 +48,6 @@ func (c *compiler) finish(output string) error {
 	c.findSites()
 	c.listTensors()
 	p.SetChunk()
-	return nil
-}
-
-// checkHead returns an error if the operator removed from the end would have
-// mixed examples.
-func (c *compiler) checkHead(out *value) error {
-	if c.head < 0 || c.graph.Nodes[c.head].OpType == "Sigmoid" {
-		return nil
-	}
-	c.node = c.graph.Nodes[c.head]
-	ax, err := 0, checkAttributes(c.node)
-	if err == nil {
-		ax, err = c.softmaxAxis(len(out.shape))
-	}
-	if err == nil && (ax == out.batch || c.opset < 13 && ax < out.batch) {
-		err = errMixes
-	}
-	if err != nil {
-		return fmt.Errorf("network: %s, opset %d: %w", c.label(c.head), c.opset, err)
-	}
 	return nil
 }
 

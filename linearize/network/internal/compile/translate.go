@@ -62,7 +62,7 @@ func (c *compiler) translate() error {
 }
 
 // standard reports whether a node's operator is one of ONNX itself.
-func standard(n *onnx.Node) bool { return n.Domain == "" || n.Domain == "ai.onnx" }
+func standard(n *onnx.Node) bool { return n.Standard() }
 
 // result makes v the result of the node, whose further outputs must be unused.
 func (c *compiler) result(v *value, err error) error {
