@@ -47,11 +47,20 @@ func open(t testing.TB, file string) *Ref {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r := Parse(t, file, b)
+	r.Dir = filepath.Dir(file)
+	return r
+}
+
+// Parse reads a reference from the bytes of a safetensors file, which name stands
+// for in messages. It has no folder and no model.
+func Parse(t testing.TB, name string, b []byte) *Ref {
+	t.Helper()
 	tensors, meta, err := parse(b)
 	if err != nil {
-		t.Fatalf("%s: %v", file, err)
+		t.Fatalf("%s: %v", name, err)
 	}
-	return &Ref{Dir: filepath.Dir(file), t: t, tensors: tensors, meta: meta}
+	return &Ref{Dir: name, t: t, tensors: tensors, meta: meta}
 }
 
 // Model returns the bytes of the folder's model.onnx.
