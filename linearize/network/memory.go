@@ -9,6 +9,7 @@ func (n *Network) BatchBytes(examples int) int64 {
 	p := n.prog
 	perExample := p.C // F
 	width := 0        // columns of the Full block
+	counted := map[int]bool{}
 	for k := range p.Sites {
 		st := &p.Sites[k]
 		w, _ := p.Spans(st)
@@ -18,7 +19,10 @@ func (n *Network) BatchBytes(examples int) int64 {
 			}
 			continue
 		}
-		perExample += p.C * p.Slots[p.Nodes[st.Node].Out].Size
+		if !counted[st.Node] {
+			counted[st.Node] = true
+			perExample += p.C * p.Slots[p.Nodes[st.Node].Out].Size
+		}
 		if st.Input != p.Input && (w != nil || st.Layout != nil) {
 			perExample += p.Slots[st.Input].Size
 		}

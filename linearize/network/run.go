@@ -149,10 +149,16 @@ func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 	j := &jacobian{prog: p, c: c, outer: make([]*linearize.Outer, len(p.Sites)), conv: make([]*linearize.Conv, len(p.Sites)), at: make([]int, len(p.Sites))}
 	j.batch = &linearize.Batch{X: x, F: mat.NewDense(n, c, nil), P: p.P}
 	var cols []linearize.Span
+	gradients := map[int]*mat.Dense{} // by node, of which a recurrent layer has two sites
 	for k := range p.Sites {
 		st := &p.Sites[k]
 		w, b := p.Spans(st)
-		g := func() *mat.Dense { return mat.NewDense(n*c, p.Slots[p.Nodes[st.Node].Out].Size, nil) }
+		g := func() *mat.Dense {
+			if gradients[st.Node] == nil {
+				gradients[st.Node] = mat.NewDense(n*c, p.Slots[p.Nodes[st.Node].Out].Size, nil)
+			}
+			return gradients[st.Node]
+		}
 		switch {
 		case st.Full:
 			j.at[k] = j.tail

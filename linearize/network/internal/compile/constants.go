@@ -19,7 +19,7 @@ var (
 	// Operators without parameters that are usual before a first layer and are
 	// no activations.
 	preparing = set("Pad", "Resize", "Upsample", "AveragePool", "MaxPool", "GlobalAveragePool", "Clip", "Log", "Sqrt", "Abs", "Neg")
-	products  = set("Gemm", "MatMul", "Conv", "ConvTranspose")
+	products  = set("Gemm", "MatMul", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN")
 	norms     = set("BatchNormalization", "LayerNormalization", "InstanceNormalization", "GroupNormalization")
 )
 

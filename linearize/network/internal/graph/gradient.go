@@ -47,7 +47,7 @@ func (s *State) addSite(dst []float64, k int) {
 	if b != nil {
 		bias = dst[b.Offset : b.Offset+b.Len()]
 	}
-	if d, ok := s.Program.Nodes[st.Node].Op.(*Dense); ok { // all examples at once
+	if d, ok := s.Program.Nodes[st.Node].Op.(*Dense); ok && st.own(s.Program) { // all examples at once
 		rows := PerPosition{T: s.N * d.T, K: d.In, M: d.Out}
 		st.addGradient(rows, weight, bias, s.val(st.Input)[:rows.T*d.In], s.grad(out), nil, 1)
 		return
@@ -57,6 +57,10 @@ func (s *State) addSite(dst []float64, k int) {
 		st.addGradient(st.Layout, weight, bias, s.At(st.Input, e), s.GradAt(out, e), scratch, 1)
 	}
 }
+
+// own reports whether a site's weight is that of its node, and not the recurrent
+// one of the layer whose input weights the node applies.
+func (st *Site) own(p *Program) bool { return st.Input == p.Nodes[st.Node].In[0] }
 
 // RowTo writes the gradients of site k's weight and bias in example e, one
 // after the other, to the front of row, which must hold zeros.

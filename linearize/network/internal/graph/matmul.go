@@ -14,6 +14,8 @@ type Dense struct {
 	// Tied says that the weight or the bias is used elsewhere too. Its gradient
 	// is then an ordinary one, added up over the uses, instead of a Site's.
 	Tied bool
+	// TiedBias says so of the bias alone.
+	TiedBias bool
 }
 
 func (o *Dense) multiplications() int { return o.T * o.In * o.Out }
@@ -55,12 +57,12 @@ func (o *Dense) Backward(s *State, nd *Node) {
 		}
 		Gemm(false, o.InByOut, o.rows(dy, s.N, o.Out), o.weight(s, nd), beta, o.rows(dx, s.N, o.In))
 	}
-	if !o.Tied {
+	if !o.Tied && !o.TiedBias {
 		return
 	}
 	for e := range s.N {
 		g := s.GradAt(nd.Out, e)
-		if s.needsGrad(nd.In[1]) {
+		if o.Tied && s.needsGrad(nd.In[1]) {
 			gramTo(s.GradAt(nd.In[1], e), g, s.At(nd.In[0], e), o.T, o.Out, o.In, o.InByOut, 1)
 		}
 		if len(nd.In) > 2 && s.needsGrad(nd.In[2]) {

@@ -99,7 +99,8 @@ func Multiplications(o Op) int {
 
 // A Site is a layer (a node that multiplies by a weight) whose weight and bias
 // appear nowhere else. Its Jacobian is an Outer or a Conv block, or columns of
-// the Full block where those take less memory.
+// the Full block where those take less memory. The recurrent weights of a layer
+// are a site at the node to whose result the layer adds their products.
 type Site struct {
 	Node         int                 // index into Program.Nodes
 	Input        int                 // slot of the layer's input
@@ -115,6 +116,9 @@ func (p *Program) Spans(st *Site) (weight, bias *linearize.Span) {
 	if st.Weight >= 0 {
 		weight = p.Span(st.Weight)
 		weight.Transposed = st.Transposed
+		if r, ok := st.Layout.(Stacked); ok { // one matrix for all directions
+			weight.Rows, weight.Cols = r.matrix()
+		}
 	}
 	if st.Bias >= 0 {
 		bias = p.Span(st.Bias)
@@ -295,7 +299,7 @@ func (s *State) Backward(seed []float64, visit func(site int)) {
 		}
 		for ; at >= 0 && s.Program.Sites[at].Node > i; at-- {
 		}
-		if at >= 0 && s.Program.Sites[at].Node == i {
+		for ; at >= 0 && s.Program.Sites[at].Node == i; at-- {
 			s.grad(nd.Out)
 			visit(at)
 		}
