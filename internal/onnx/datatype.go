@@ -70,6 +70,10 @@ func (d DataType) String() string {
 	return fmt.Sprintf("type %d", int32(d))
 }
 
+// Size returns the bytes that one element takes in raw_data, 0 for strings and types that
+// this package cannot read.
+func (d DataType) Size() int { return types[d].size }
+
 // IsFloat reports whether elements are floating-point numbers, held in
 // Tensor.Floats.
 func (d DataType) IsFloat() bool {

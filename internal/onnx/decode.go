@@ -14,6 +14,10 @@ import (
 // MaxSize is the largest size of a protobuf message in bytes.
 const MaxSize = math.MaxInt32
 
+// MaxDepth is the largest number of graphs inside one another: the model's, and those
+// that are attributes of nodes.
+const MaxDepth = 32
+
 // Read decodes the model in r, which ends with it. It reads at most the 2 GiB that
 // a protobuf message may have, and stops early at bytes that cannot be a model.
 func Read(r io.Reader) (*Model, error) { return read(r, MaxSize) }
@@ -63,9 +67,11 @@ func (m *Model) field(f *field) error {
 	case 7:
 		return in("graph", m.graph(f))
 	case 8:
-		return in(label("opset import", len(m.OpsetImport), ""), m.opset(f))
+		return opset(&m.OpsetImport, f)
 	case 14:
-		return in(label("metadata", len(m.Metadata), ""), m.entry(f))
+		return in(label("metadata", len(m.Metadata), ""), entry(&m.Metadata, f))
+	case 25:
+		return m.function(f)
 	}
 	return f.keep(&m.Unknown)
 }
@@ -74,36 +80,92 @@ func (m *Model) graph(f *field) error {
 	if m.Graph != nil {
 		return faultf(f.off, "a second graph")
 	}
-	m.Graph = new(Graph)
-	body, err := f.message()
-	if err != nil {
-		return err
-	}
-	return body.each(m.Graph.field)
-}
-
-// opset decodes OperatorSetIdProto.
-func (m *Model) opset(f *field) error {
-	body, err := f.message()
-	if err != nil {
-		return err
-	}
-	var o Opset
-	err = body.each(func(f *field) error {
-		switch f.num {
-		case 1:
-			return f.string(&o.Domain)
-		case 2:
-			return f.int64(&o.Version)
-		}
-		return nil
-	})
-	m.OpsetImport = append(m.OpsetImport, o)
+	var err error
+	m.Graph, err = decodeGraph(f)
 	return err
 }
 
-// entry decodes StringStringEntryProto.
-func (m *Model) entry(f *field) error {
+// decodeGraph decodes GraphProto.
+func decodeGraph(f *field) (*Graph, error) {
+	g := new(Graph)
+	body, err := f.message()
+	if err != nil {
+		return g, err
+	}
+	if body.depth++; body.depth > MaxDepth {
+		return g, faultf(f.off, "more than %d graphs inside one another", MaxDepth)
+	}
+	return g, body.each(g.field)
+}
+
+// opset decodes OperatorSetIdProto and appends it to dst.
+func opset(dst *[]Opset, f *field) error {
+	var o Opset
+	body, err := f.message()
+	if err == nil {
+		err = body.each(func(f *field) error {
+			switch f.num {
+			case 1:
+				return f.string(&o.Domain)
+			case 2:
+				return f.int64(&o.Version)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return in(label("opset import", len(*dst), ""), err)
+	}
+	*dst = append(*dst, o)
+	return nil
+}
+
+// function decodes FunctionProto.
+func (m *Model) function(f *field) error {
+	fn := new(Function)
+	body, err := f.message()
+	if err == nil {
+		err = body.each(fn.field)
+	}
+	if err == nil && fn.Name == "" {
+		err = faultf(f.off, "it has no name")
+	}
+	if err != nil {
+		return in(label("function", len(m.Functions), fn.Name), err)
+	}
+	m.Functions = append(m.Functions, fn)
+	return nil
+}
+
+// field decodes one field of FunctionProto.
+func (fn *Function) field(f *field) error {
+	switch f.num {
+	case 1:
+		return f.string(&fn.Name)
+	case 4:
+		return f.strings(&fn.Inputs)
+	case 5:
+		return f.strings(&fn.Outputs)
+	case 6:
+		return f.strings(&fn.Attributes)
+	case 7:
+		return node(&fn.Nodes, f)
+	case 8:
+		return f.string(&fn.DocString)
+	case 9:
+		return opset(&fn.OpsetImport, f)
+	case 10:
+		return f.string(&fn.Domain)
+	case 11:
+		return attribute(&fn.Defaults, f)
+	case 13:
+		return f.string(&fn.Overload)
+	}
+	return f.keep(&fn.Unknown)
+}
+
+// entry decodes StringStringEntryProto and appends it to dst.
+func entry(dst *[]Entry, f *field) error {
 	body, err := f.message()
 	if err != nil {
 		return err
@@ -118,7 +180,7 @@ func (m *Model) entry(f *field) error {
 		}
 		return nil
 	})
-	m.Metadata = append(m.Metadata, e)
+	*dst = append(*dst, e)
 	return err
 }
 
@@ -126,7 +188,7 @@ func (m *Model) entry(f *field) error {
 func (g *Graph) field(f *field) error {
 	switch f.num {
 	case 1:
-		return g.node(f)
+		return node(&g.Nodes, f)
 	case 2:
 		return f.string(&g.Name)
 	case 5:
@@ -156,7 +218,8 @@ func (g *Graph) initializer(f *field) error {
 	return nil
 }
 
-func (g *Graph) node(f *field) error {
+// node decodes NodeProto and appends it to dst.
+func node(dst *[]*Node, f *field) error {
 	body, err := f.message()
 	if err != nil {
 		return in("node", err)
@@ -167,9 +230,9 @@ func (g *Graph) node(f *field) error {
 		err = faultf(f.off, "it names no operator")
 	}
 	if err != nil {
-		return in(n.label(len(g.Nodes)), err)
+		return in(n.label(len(*dst)), err)
 	}
-	g.Nodes = append(g.Nodes, n)
+	*dst = append(*dst, n)
 	return nil
 }
 
@@ -194,16 +257,19 @@ func (n *Node) field(f *field) error {
 	case 4:
 		return f.string(&n.OpType)
 	case 5:
-		return n.attribute(f)
+		return attribute(&n.Attributes, f)
 	case 6:
 		return f.string(&n.DocString)
 	case 7:
 		return f.string(&n.Domain)
+	case 8:
+		return f.string(&n.Overload)
 	}
 	return f.keep(&n.Unknown)
 }
 
-func (n *Node) attribute(f *field) error {
+// attribute decodes AttributeProto and appends it to dst.
+func attribute(dst *[]*Attribute, f *field) error {
 	body, err := f.message()
 	if err != nil {
 		return in("attribute", err)
@@ -218,9 +284,9 @@ func (n *Node) attribute(f *field) error {
 		err = a.resolve(present, body.off)
 	}
 	if err != nil {
-		return in(label("attribute", len(n.Attributes), a.Name), err)
+		return in(label("attribute", len(*dst), a.Name), err)
 	}
-	n.Attributes = append(n.Attributes, a)
+	*dst = append(*dst, a)
 	return nil
 }
 
@@ -245,6 +311,11 @@ func (a *Attribute) field(f *field) error {
 		return f.want(protowire.BytesType)
 	case 5:
 		return a.tensor(f)
+	case 6:
+		if a.G != nil {
+			return faultf(f.off, "a second graph")
+		}
+		return a.graph(f)
 	case 7:
 		return f.float32s(&a.Floats)
 	case 8:
@@ -252,8 +323,12 @@ func (a *Attribute) field(f *field) error {
 	case 9:
 		a.Strings = append(a.Strings, f.copyBytes())
 		return f.want(protowire.BytesType)
+	case 11:
+		return a.addGraph(f)
 	case 20:
 		return f.int32((*int32)(&a.Type))
+	case 21:
+		return f.string(&a.Ref)
 	}
 	return f.keep(&a.Raw)
 }
@@ -270,8 +345,23 @@ func (a *Attribute) tensor(f *field) error {
 	return in(a.T.label(), err)
 }
 
+func (a *Attribute) graph(f *field) (err error) {
+	a.G, err = decodeGraph(f)
+	return in("graph", err)
+}
+
+func (a *Attribute) addGraph(f *field) error {
+	g, err := decodeGraph(f)
+	if err != nil {
+		return in(label("graph", len(a.Graphs), ""), err)
+	}
+	a.Graphs = append(a.Graphs, g)
+	return nil
+}
+
 // resolve sets the type of an attribute without one (IR version 1) from the
-// values that are present, and checks that a tensor has its value.
+// values that are present, and checks that a tensor or graph has its value. An
+// attribute that refers to one of a call has none.
 func (a *Attribute) resolve(present uint32, off int) error {
 	present &^= 1 << AttrUndefined
 	if a.Type == AttrUndefined && present != 0 {
@@ -280,8 +370,12 @@ func (a *Attribute) resolve(present uint32, off int) error {
 		}
 		a.Type = AttrType(bits.TrailingZeros32(present))
 	}
-	if a.Type == AttrTensor && a.T == nil {
+	switch {
+	case a.Ref != "":
+	case a.Type == AttrTensor && a.T == nil:
 		return faultf(off, "a tensor is announced and not there")
+	case a.Type == AttrGraph && a.G == nil:
+		return faultf(off, "a graph is announced and not there")
 	}
 	return nil
 }

@@ -26,8 +26,15 @@ func file() []byte {
 		bytesField(5, msg(stringField(1, "scales"), packedField(7, le32(f32(2)), le32(f32(0.5))), intField(20, 6))),
 		bytesField(5, msg(stringField(1, "pads"), intField(8, 1), intField(8, -1), intField(20, 7))),
 		bytesField(5, msg(stringField(1, "names"), stringField(9, "a"), stringField(9, ""), intField(20, 8))),
-		bytesField(5, msg(stringField(1, "body"), bytesField(6, []byte{0xff, 0xff}), stringField(13, "doc"), intField(20, 5))),
-		stringField(8, "overload"),
+		bytesField(5, msg(stringField(1, "body"), bytesField(6, msg(bytesField(1, stringField(4, "Neg")), stringField(2, "branch"))), stringField(13, "doc"), intField(20, 5))),
+		bytesField(5, msg(stringField(1, "bodies"), bytesField(11, stringField(2, "first")), bytesField(11, nil), intField(20, 10))),
+		stringField(8, "overload"), bytesField(9, stringField(1, "key")),
+	)
+	function := msg(
+		stringField(1, "Twice"), stringField(4, "a"), stringField(4, "b"), stringField(5, "c"), stringField(6, "alpha"), stringField(6, "beta"),
+		bytesField(7, msg(stringField(4, "Gemm"), bytesField(5, msg(stringField(1, "alpha"), intField(20, 1), stringField(21, "alpha"))))),
+		stringField(8, "doubles"), bytesField(9, intField(2, 17)), stringField(10, "org.x"),
+		bytesField(11, msg(stringField(1, "beta"), fixed32Field(2, f32(2)), intField(20, 1))), stringField(13, "double"), bytesField(14, []byte{0xff}),
 	)
 	shape := msg(
 		bytesField(1, stringField(2, "batch")), bytesField(1, intField(1, 5)), bytesField(1, nil), bytesField(1, intField(1, -1)),
@@ -51,7 +58,7 @@ func file() []byte {
 		stringField(6, "doc"), bytesField(7, graph), bytesField(8, intField(2, 17)),
 		bytesField(8, msg(stringField(1, "ai.onnx.ml"), intField(2, 3))),
 		bytesField(14, msg(stringField(1, "likelihood"), stringField(2, "bernoulli"))),
-		bytesField(20, []byte{0xff}), intField(99, 1),
+		bytesField(20, []byte{0xff}), intField(99, 1), bytesField(25, function),
 	)
 }
 
@@ -73,9 +80,10 @@ func model() *Model {
 					{Name: "scales", Type: AttrFloats, Floats: []float32{2, 0.5}},
 					{Name: "pads", Type: AttrInts, Ints: []int64{1, -1}},
 					{Name: "names", Type: AttrStrings, Strings: [][]byte{[]byte("a"), nil}},
-					{Name: "body", Type: AttrGraph, Raw: msg(bytesField(6, []byte{0xff, 0xff}), stringField(13, "doc"))},
+					{Name: "body", Type: AttrGraph, G: &Graph{Name: "branch", Nodes: []*Node{{OpType: "Neg"}}}, Raw: stringField(13, "doc")},
+					{Name: "bodies", Type: AttrGraphs, Graphs: []*Graph{{Name: "first"}, {}}},
 				},
-				Unknown: stringField(8, "overload"),
+				Overload: "overload", Unknown: bytesField(9, stringField(1, "key")),
 			}, {OpType: "Relu"}},
 			Initializers: []*Tensor{{Name: "w", Dims: []int64{2}, Type: Float, Floats: []float64{1, 2}, Unknown: stringField(12, "weights")}},
 			Inputs: []*ValueInfo{{
@@ -89,6 +97,12 @@ func model() *Model {
 			},
 			Unknown: bytesField(15, []byte{0xff}),
 		},
+		Functions: []*Function{{
+			Domain: "org.x", Name: "Twice", Overload: "double", Inputs: []string{"a", "b"}, Outputs: []string{"c"}, Attributes: []string{"alpha", "beta"},
+			Defaults:    []*Attribute{{Name: "beta", Type: AttrFloat, F: 2}},
+			Nodes:       []*Node{{OpType: "Gemm", Attributes: []*Attribute{{Name: "alpha", Type: AttrFloat, Ref: "alpha"}}}},
+			OpsetImport: []Opset{{"", 17}}, DocString: "doubles", Unknown: bytesField(14, []byte{0xff}),
+		}},
 		Unknown: msg(bytesField(20, []byte{0xff}), intField(99, 1)),
 	}
 }
@@ -177,6 +191,33 @@ func TestAttributeWithoutType(t *testing.T) {
 	require.ErrorContains(t, err, "a tensor is announced and not there")
 	_, err = decode(intField(20, 4), bytesField(5, msg(typed(Float), fixed32Field(4, 0))), bytesField(5, nil))
 	require.ErrorContains(t, err, "a second tensor")
+	_, err = decode(intField(20, int64(AttrGraph)))
+	require.ErrorContains(t, err, "a graph is announced and not there")
+	_, err = decode(intField(20, 5), bytesField(6, nil), bytesField(6, nil))
+	require.ErrorContains(t, err, "a second graph")
+	_, err = decode(bytesField(11, nil), bytesField(11, stringField(1, "no node")))
+	require.ErrorContains(t, err, "graph 1, node 0: ")
+	a, err := decode(intField(20, int64(AttrTensor)), stringField(21, "of the call"))
+	require.NoError(t, err)
+	require.Equal(t, "of the call", a.Ref)
+}
+
+// Graphs inside one another are read to a depth, so that a file cannot exhaust the stack.
+func TestDepth(t *testing.T) {
+	nested := func(depth int) []byte {
+		var b []byte
+		for range depth {
+			b = bytesField(1, msg(stringField(4, "If"), bytesField(5, msg(stringField(1, "then_branch"), bytesField(6, b), intField(20, 5)))))
+		}
+		return bytesField(7, b)
+	}
+	_, err := Decode(nested(MaxDepth - 1))
+	require.NoError(t, err)
+	_, err = Decode(nested(MaxDepth))
+	require.ErrorContains(t, err, "more than 32 graphs inside one another")
+	_, err = Decode(nested(1_000))
+	require.ErrorContains(t, err, "more than 32 graphs inside one another")
+	require.Less(t, len(err.Error()), 4_000)
 }
 
 // Each error is one line that says where the fault is.

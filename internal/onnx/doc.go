@@ -19,6 +19,9 @@
 // Fields that this package does not know are kept as bytes.
 //
 // A file is not trusted. A tensor's shape is compared with the number of elements
-// in the file before memory of that size is allocated, sub-graphs stay bytes so
-// that nothing recurses, and every fault is reported as a *FormatError.
+// in the file before memory of that size is allocated, graphs are nested at most
+// MaxDepth deep, and every fault is reported as a *FormatError.
+//
+// The elements of a tensor may be in another file. Such a Tensor has an External in
+// place of elements, and Tensor.Load reads them.
 package onnx

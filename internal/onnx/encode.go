@@ -51,12 +51,47 @@ func (m *Model) append(b []byte) ([]byte, error) {
 		return nil, in("graph", err)
 	}
 	for _, o := range m.OpsetImport {
-		b = appendBytes(b, 8, appendInt(appendString(nil, 1, o.Domain), 2, o.Version))
+		b = appendBytes(b, 8, o.append(nil))
 	}
 	for _, e := range m.Metadata {
 		b = appendBytes(b, 14, appendString(appendString(nil, 1, e.Key), 2, e.Value))
 	}
+	for i, fn := range m.Functions {
+		if b, err = appendMessage(b, 25, fn.append); err != nil {
+			return nil, in(label("function", i, fn.Name), err)
+		}
+	}
 	return append(b, m.Unknown...), nil
+}
+
+// append appends the fields of FunctionProto.
+func (fn *Function) append(b []byte) (_ []byte, err error) {
+	b = appendString(b, 1, fn.Name)
+	for k, list := range [][]string{fn.Inputs, fn.Outputs, fn.Attributes} {
+		for _, s := range list {
+			b = appendBytes(b, number(4+k), s)
+		}
+	}
+	for i, n := range fn.Nodes {
+		if b, err = appendMessage(b, 7, n.append); err != nil {
+			return nil, in(n.label(i), err)
+		}
+	}
+	b = appendString(b, 8, fn.DocString)
+	for _, o := range fn.OpsetImport {
+		b = appendBytes(b, 9, o.append(nil))
+	}
+	b = appendString(b, 10, fn.Domain)
+	if b, err = appendAttributes(b, 11, fn.Defaults); err != nil {
+		return nil, err
+	}
+	b = appendString(b, 13, fn.Overload)
+	return append(b, fn.Unknown...), nil
+}
+
+// append appends the fields of OperatorSetIdProto.
+func (o Opset) append(b []byte) []byte {
+	return appendInt(appendString(b, 1, o.Domain), 2, o.Version)
 }
 
 // append appends the fields of GraphProto.
@@ -98,27 +133,37 @@ func (n *Node) append(b []byte) (_ []byte, err error) {
 	}
 	b = appendString(b, 3, n.Name)
 	b = appendString(b, 4, n.OpType)
-	for i, a := range n.Attributes {
-		if b, err = appendMessage(b, 5, a.append); err != nil {
-			return nil, in(label("attribute", i, a.Name), err)
-		}
+	if b, err = appendAttributes(b, 5, n.Attributes); err != nil {
+		return nil, err
 	}
 	b = appendString(b, 6, n.DocString)
 	b = appendString(b, 7, n.Domain)
+	b = appendString(b, 8, n.Overload)
 	return append(b, n.Unknown...), nil
+}
+
+// appendAttributes appends each attribute as field num.
+func appendAttributes(b []byte, num number, list []*Attribute) (_ []byte, err error) {
+	for i, a := range list {
+		if b, err = appendMessage(b, num, a.append); err != nil {
+			return nil, in(label("attribute", i, a.Name), err)
+		}
+	}
+	return b, nil
 }
 
 // append appends the fields of AttributeProto. A value of the attribute's type is
 // written even if it is zero, because readers expect it.
 func (a *Attribute) append(b []byte) (_ []byte, err error) {
 	b = appendString(b, 1, a.Name)
-	if a.Type == AttrFloat || a.F != 0 {
+	here := a.Ref == "" // the value, and not in the call of a function
+	if here && a.Type == AttrFloat || a.F != 0 {
 		b = appendFloat(b, 2, a.F)
 	}
-	if a.Type == AttrInt || a.I != 0 {
+	if here && a.Type == AttrInt || a.I != 0 {
 		b = appendInt(b, 3, a.I)
 	}
-	if a.Type == AttrString || len(a.S) > 0 {
+	if here && a.Type == AttrString || len(a.S) > 0 {
 		b = appendBytes(b, 4, a.S)
 	}
 	switch {
@@ -126,8 +171,16 @@ func (a *Attribute) append(b []byte) (_ []byte, err error) {
 		if b, err = appendMessage(b, 5, a.T.append); err != nil {
 			return nil, in(a.T.label(), err)
 		}
-	case a.Type == AttrTensor:
+	case here && a.Type == AttrTensor:
 		return nil, invalidf("a tensor is announced and not there")
+	}
+	switch {
+	case a.G != nil:
+		if b, err = appendMessage(b, 6, a.G.append); err != nil {
+			return nil, in("graph", err)
+		}
+	case here && a.Type == AttrGraph:
+		return nil, invalidf("a graph is announced and not there")
 	}
 	for _, v := range a.Floats {
 		b = appendFloat(b, 7, v)
@@ -136,7 +189,13 @@ func (a *Attribute) append(b []byte) (_ []byte, err error) {
 	for _, s := range a.Strings {
 		b = appendBytes(b, 9, s)
 	}
+	for i, g := range a.Graphs {
+		if b, err = appendMessage(b, 11, g.append); err != nil {
+			return nil, in(label("graph", i, ""), err)
+		}
+	}
 	b = appendNonzero(b, 20, int64(a.Type))
+	b = appendString(b, 21, a.Ref)
 	return append(b, a.Raw...), nil
 }
 

@@ -11,7 +11,21 @@ type Model struct {
 	OpsetImport     []Opset
 	Metadata        []Entry // in file order
 	Graph           *Graph  // not nil in a decoded model
-	Unknown         []byte  // other fields (training, local functions), as bytes of the file
+	Functions       []*Function
+	Unknown         []byte // other fields (training), as bytes of the file
+}
+
+// Function is an operator that the model itself defines by a list of nodes. A node
+// calls it by Domain, Name as its operator, and Overload.
+type Function struct {
+	Domain, Name, Overload string
+	Inputs, Outputs        []string     // values that stand for those of the call
+	Attributes             []string     // names of those that a call gives
+	Defaults               []*Attribute // attributes that a call may leave out, with their values
+	Nodes                  []*Node
+	OpsetImport            []Opset
+	DocString              string
+	Unknown                []byte // other fields, as bytes of the file
 }
 
 // Opset is the version of the operators of one domain. The domain of ONNX's own
@@ -66,6 +80,7 @@ type Node struct {
 	Outputs    []string
 	Attributes []*Attribute
 	DocString  string
+	Overload   string // of the function that it calls
 	Unknown    []byte // other fields, as bytes of the file
 }
 
@@ -95,5 +110,8 @@ type Attribute struct {
 	Floats  []float32
 	Ints    []int64
 	Strings [][]byte
-	Raw     []byte // all other fields (graphs, sparse tensors, references, documentation), as bytes of the file
+	G       *Graph // not nil in a decoded attribute of AttrGraph
+	Graphs  []*Graph
+	Ref     string // in a function: the attribute of the call whose value this one takes
+	Raw     []byte // all other fields (sparse tensors, documentation), as bytes of the file
 }

@@ -17,7 +17,10 @@ type Tensor struct {
 	Floats  []float64 // the elements of a floating-point type, exact
 	Ints    []int64   // the elements of an integer type; a boolean is 0 or 1
 	Strings [][]byte  // the elements of type String
-	Unknown []byte    // other fields (documentation), as bytes of the file
+	// External says where the elements are if another file holds them, and then
+	// there are none here.
+	External *External
+	Unknown  []byte // other fields (documentation), as bytes of the file
 }
 
 // Len returns the number of elements held.
@@ -58,10 +61,12 @@ const (
 
 // storage says where in the file a tensor's elements are.
 type storage struct {
-	raw      []byte
-	count    [tensorUint64s + 1]int // elements in each typed data field
-	external bool
-	segment  bool
+	raw       []byte
+	count     [tensorUint64s + 1]int // elements in each typed data field
+	external  []Entry                // what it says of another file
+	entries   []byte                 // the same as bytes of this one
+	elsewhere bool                   // the elements are in that file
+	segment   bool
 }
 
 // decodeTensor reads the message twice: first it counts the elements and compares
@@ -80,6 +85,10 @@ func decodeTensor(m message) (*Tensor, error) {
 		})
 		return t, err
 	}
+	if s.elsewhere {
+		return t, t.setExternal(s, m.off)
+	}
+	t.Unknown = append(t.Unknown, s.entries...)
 	n, err := t.check(s, m.off)
 	if err != nil || n == 0 {
 		return t, err
@@ -106,9 +115,16 @@ func (t *Tensor) header(f *field, s *storage) (err error) {
 	case tensorSegment:
 		s.segment = true
 	case tensorExternal:
-		s.external = true
+		if err := f.keep(&s.entries); err != nil {
+			return err
+		}
+		return entry(&s.external, f)
 	case tensorLocation:
-		s.external = s.external || f.u != 0
+		s.elsewhere = f.u == 1
+		if f.u > 1 {
+			return faultf(f.off, "its data location %d is unknown", f.u)
+		}
+		return f.want(protowire.VarintType)
 	default:
 		return f.keep(&t.Unknown)
 	}
@@ -130,10 +146,7 @@ func wireType(num number) protowire.Type {
 
 // check compares the shape with the stored elements and returns their number.
 func (t *Tensor) check(s *storage, off int) (int, error) {
-	switch {
-	case s.external:
-		return 0, faultf(off, "its values are in another file (external data): save the model with its weights inside one file")
-	case s.segment:
+	if s.segment {
 		return 0, faultf(off, "it is stored in segments: save it in one piece")
 	}
 	want, err := elements(t.Dims)
@@ -331,6 +344,9 @@ func (t *Tensor) append(b []byte) ([]byte, error) {
 		b = appendBytes(b, tensorStrings, s)
 	}
 	b = appendString(b, tensorName, t.Name)
+	if t.External != nil {
+		return append(t.External.append(b), t.Unknown...), nil
+	}
 	if t.Type != String && t.Len() > 0 {
 		var err error
 		if b, err = t.appendRaw(b); err != nil {
@@ -346,6 +362,9 @@ func (t *Tensor) valid() error {
 		return invalidf("elements of %s are not supported", t.Type)
 	}
 	want, err := elements(t.Dims)
+	if t.External != nil {
+		want = 0
+	}
 	switch have := t.Len(); {
 	case err != nil:
 		return invalidf("%v", err)

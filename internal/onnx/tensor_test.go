@@ -146,8 +146,6 @@ func TestBadTensors(t *testing.T) {
 		{"uint64 of 2^63", msg(dims(1), typed(Uint64), intField(tensorUint64s, math.MinInt64)), "element 0 of uint64 is outside [0, 9223372036854775807]"},
 		{"raw uint64 of 2^63", msg(dims(1), typed(Uint64), bytesField(tensorRaw, le64(1<<63))), "element 0 of uint64 is outside"},
 		{"float16 of 17 bits", msg(dims(1), typed(Float16), intField(tensorInt32s, 1<<16)), "more than the 16 bits of float16"},
-		{"external", msg(dims(1), typed(Float), intField(tensorLocation, 1)), "save the model with its weights inside one file"},
-		{"external data", msg(dims(1), typed(Float), bytesField(tensorExternal, stringField(1, "location"))), "save the model with its weights inside one file"},
 		{"segment", msg(dims(1), typed(Float), bytesField(tensorSegment, nil)), "save it in one piece"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

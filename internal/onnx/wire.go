@@ -12,10 +12,12 @@ import (
 
 type number = protowire.Number
 
-// message is the body of a protobuf message and where it starts in the file.
+// message is the body of a protobuf message and where it starts in the file. depth
+// counts the graphs around it.
 type message struct {
-	b   []byte
-	off int
+	b     []byte
+	off   int
+	depth int
 }
 
 // field is one record of a message. It shares memory with the file, so what is
@@ -28,6 +30,8 @@ type field struct {
 	u   uint64 // value of a varint, fixed32 or fixed64 record
 	b   []byte // value of a length-delimited record
 	raw []byte // the whole record
+
+	depth int // of the message
 }
 
 // each calls visit for the records of m in file order, up to the first error.
@@ -55,7 +59,7 @@ func (m message) record(at int) (f field, n int, err error) {
 	if k < 0 {
 		return f, 0, wireError(m.off+at, k)
 	}
-	f = field{num: num, typ: typ, off: m.off + at, val: m.off + at + k}
+	f = field{num: num, typ: typ, off: m.off + at, val: m.off + at + k, depth: m.depth}
 	switch typ {
 	case protowire.VarintType:
 		f.u, n = protowire.ConsumeVarint(b[k:])
@@ -125,7 +129,7 @@ func (f *field) strings(dst *[]string) error {
 }
 
 func (f *field) message() (message, error) {
-	return message{f.b, f.val}, f.want(protowire.BytesType)
+	return message{f.b, f.val, f.depth}, f.want(protowire.BytesType)
 }
 
 // keep appends the bytes of the record to dst.

@@ -32,6 +32,7 @@ type Network struct {
 	metadata map[string]string
 	double   bool                              // to be written as float64
 	groups   [][]int                           // outputs kept by each GroupOutputs
+	files    []string                          // beside the model, from which weights were read
 	print    func() linearize.ModelFingerprint // computed at the first call
 }
 
@@ -44,6 +45,10 @@ type ReadOptions struct {
 	// Head says whether the function at the end of the graph is removed, so that the
 	// likelihood can apply it, or is part of f. The zero value is AutoHead.
 	Head HeadRule
+
+	// The most bytes of memory that weights in other files may take; 0 is 80 % of what
+	// the machine has free.
+	MaxMemory int64
 }
 
 // A ConstantsWarning names initializers that ReadONNX took for constants, because they
@@ -76,10 +81,15 @@ const MaxModelBytes = onnx.MaxSize
 // likelihoods of classes apply it to f by themselves; a final Exp or Softplus stays, with
 // one too. o.Head decides otherwise, and WithHead later: what is right depends on the
 // likelihood, which a file does not say. See Head for how they are recognized.
+//
+// Weights in other files are an error: ReadONNXFile reads them.
 func ReadONNX(r io.Reader, o *ReadOptions) (*Network, error) {
 	m, err := onnx.Read(r)
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
+	}
+	if err := requireWhole(m); err != nil {
+		return nil, err
 	}
 	return newNetwork(m, o)
 }

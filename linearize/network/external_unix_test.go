@@ -1,0 +1,278 @@
+//go:build unix
+
+package network_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// split moves the elements of every tensor of a model into files of a folder, those of
+// initializer i into files[i%len(files)], and writes the model there.
+func split(t *testing.T, m *onnx.Model, dir string, files ...string) string {
+	t.Helper()
+	content := map[string][]byte{}
+	k := 0
+	require.NoError(t, m.EachTensor(func(_ string, x *onnx.Tensor) error {
+		name := files[k%len(files)]
+		k++
+		b := append(content[name], make([]byte, 3)...) // not aligned
+		at := len(b)
+		for _, v := range x.Floats {
+			if x.Type == onnx.Float {
+				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(v)))
+			} else {
+				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+			}
+		}
+		for _, v := range x.Ints {
+			b = binary.LittleEndian.AppendUint64(b, uint64(v))
+		}
+		content[name] = b
+		x.Floats, x.Ints, x.External = nil, nil, &onnx.External{Location: name, Offset: int64(at), Length: int64(len(b) - at)}
+		return nil
+	}))
+	for name, b := range content {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, b, 0o600))
+	}
+	return writeModel(t, m, dir)
+}
+
+func writeModel(t *testing.T, m *onnx.Model, dir string) string {
+	t.Helper()
+	data, err := m.Encode()
+	require.NoError(t, err)
+	path := filepath.Join(dir, "net.onnx")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	return path
+}
+
+// smallModel is a network of two layers, with integers and a constant inside a node.
+func smallModel() *onnx.Model {
+	g := newGraph(13, 3)
+	h := g.op("Tanh", in(g.op("Gemm", in("x", g.param(3, 4), g.float32s([]float64{1, 2, 3, 4}, 4)))))
+	h = g.op("Reshape", in(h, g.ints(-1, 4)))
+	h = g.op("Mul", in(h, g.op("Constant", nil, tensorA("value", &onnx.Tensor{Type: onnx.Double, Dims: []int64{1}, Floats: []float64{0.5}}))))
+	return g.output(g.op("Gemm", in(h, g.param(4, 2), g.param(2))))
+}
+
+// TestExternalData checks that a network whose weights are in other files is the one
+// with its weights inside, to the last bit, and is written in one file.
+func TestExternalData(t *testing.T) {
+	want, err := readModel(smallModel(), nil)
+	require.NoError(t, err)
+	x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 4, 3)
+	f, err := want.Forward(t.Context(), x)
+	require.NoError(t, err)
+	for _, files := range [][]string{{"net.onnx.data"}, {"a", "sub/b", "./c"}} {
+		dir := t.TempDir()
+		path := split(t, smallModel(), dir, files...)
+		net, err := network.ReadONNXFile(t.Context(), path, nil)
+		require.NoError(t, err)
+		require.Equal(t, want.Fingerprint(), net.Fingerprint())
+		got, err := net.Forward(t.Context(), x)
+		require.NoError(t, err)
+		require.True(t, mat.Equal(f, got))
+		var paths []string
+		for _, name := range files {
+			paths = append(paths, filepath.Join(dir, name))
+		}
+		require.Equal(t, paths, net.ExternalFiles())
+		var one, other bytes.Buffer
+		require.NoError(t, want.WriteONNX(&one))
+		require.NoError(t, net.WriteONNX(&other))
+		require.Equal(t, one.Bytes(), other.Bytes())
+
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		_, err = network.ReadONNX(bytes.NewReader(data), nil)
+		require.ErrorContains(t, err, `network: initializer 0 "w`)
+		require.ErrorContains(t, err, `its values are in "`+files[0]+`" (external data), which a reader does not reach; read the model by its path, with ReadONNXFile`)
+		requireOneLine(t, err)
+	}
+	// Without external data any path will do, a pipe too.
+	dir := t.TempDir()
+	path := writeModel(t, smallModel(), dir)
+	net, err := network.ReadONNXFile(t.Context(), path, nil)
+	require.NoError(t, err)
+	require.Empty(t, net.ExternalFiles())
+	require.Equal(t, want.Fingerprint(), net.Fingerprint())
+	_, err = network.ReadONNXFile(t.Context(), filepath.Join(dir, "absent"), nil)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// TestExternalDataThroughPipe checks that the model may come through a pipe, with its
+// weights beside the pipe, and that a context ends the wait for it.
+func TestExternalDataThroughPipe(t *testing.T) {
+	dir := t.TempDir()
+	path := split(t, smallModel(), dir, "w")
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	go func() { _ = os.WriteFile(pipe, data, 0) }()
+	net, err := network.ReadONNXFile(t.Context(), pipe, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(dir, "w")}, net.ExternalFiles())
+
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err = network.ReadONNXFile(ctx, pipe, nil)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// TestHostileExternalData checks that nothing but regular files in the model's folder is
+// read, each as far as it goes, and that a refusal is one line that names tensor, file and
+// what to do.
+func TestHostileExternalData(t *testing.T) {
+	outside := t.TempDir()
+	secret := filepath.Join(outside, "secret")
+	require.NoError(t, os.WriteFile(secret, make([]byte, 1<<12), 0o600))
+	dir := filepath.Join(outside, "model")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "sub"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "w"), make([]byte, 100), 0o600))
+	require.NoError(t, os.Symlink("w", filepath.Join(dir, "link")))
+	require.NoError(t, os.Symlink("..", filepath.Join(dir, "up")))
+	require.NoError(t, os.Symlink("/dev/zero", filepath.Join(dir, "zero")))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	huge, err := os.Create(filepath.Join(dir, "huge"))
+	require.NoError(t, err)
+	require.NoError(t, huge.Truncate(1<<40)) // takes no room on the disk
+	require.NoError(t, huge.Close())
+	beside := "move the file beside the model and save the model with that name"
+	itself := "put the file itself beside the model"
+	for _, c := range []struct {
+		name string
+		at   onnx.External // of the first weight, of 96 bytes
+		want string
+	}{
+		{"absolute", onnx.External{Location: secret}, "it is not inside the folder; " + beside},
+		{"absolute inside", onnx.External{Location: filepath.Join(dir, "w")}, "it is not inside the folder; " + beside},
+		{"parent", onnx.External{Location: "../secret"}, "it is not inside the folder; " + beside},
+		{"parent behind", onnx.External{Location: "sub/../../secret"}, "it is not inside the folder; " + beside},
+		{"parent and back", onnx.External{Location: "../model/w"}, "it is not inside the folder; " + beside},
+		{"link", onnx.External{Location: "link"}, "it is a symbolic link; " + itself},
+		{"link to a folder", onnx.External{Location: "up/secret"}, "it is a symbolic link; " + itself},
+		{"link to a device", onnx.External{Location: "zero"}, "it is a symbolic link; " + itself},
+		{"device", onnx.External{Location: "/dev/zero"}, "it is not inside the folder; " + beside},
+		{"pipe", onnx.External{Location: "pipe"}, "it is no regular file; " + itself},
+		{"folder", onnx.External{Location: "sub"}, "it is no regular file; " + itself},
+		{"the folder", onnx.External{Location: "."}, "it is no regular file; " + itself},
+		{"absent", onnx.External{Location: "absent"}, "no such file or directory; copy the file that was saved with the model beside it"},
+		{"a zero byte", onnx.External{Location: "w\x00"}, "invalid argument; " + itself},
+		{"a line break", onnx.External{Location: "w\n"}, "no such file or directory"},
+		{"past the end", onnx.External{Location: "w", Offset: 5}, "bytes 5 to 101, but the file has 100: it is cut short or of another model"},
+		{"far past the end", onnx.External{Location: "w", Offset: 1 << 62}, "but the file has 100"},
+		{"in the place of another", onnx.External{Location: "other"}, `from byte 0, where those of initializer 0`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := smallModel()
+			if c.at.Location == "other" {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "other"), make([]byte, 200), 0o600))
+				second := m.Graph.Initializers[1]
+				second.Floats, second.External = nil, &onnx.External{Location: "./other", Offset: 95, Length: -1}
+				c.want = `from byte 95, where those of initializer 0`
+			}
+			w := m.Graph.Initializers[0]
+			c.at.Length = -1
+			w.Floats, w.External = nil, &c.at
+			path := writeModel(t, m, dir)
+			var err error
+			used := allocated(func() { _, err = network.ReadONNXFile(t.Context(), path, nil) })
+			require.ErrorContains(t, err, c.want)
+			require.Regexp(t, `^network: initializer [01] "[wc][12]": its values are in "`, err.Error())
+			if c.at.Location != "other" {
+				require.ErrorContains(t, err, `its values are in `+strconv.Quote(c.at.Location))
+			}
+			requireOneLine(t, err)
+			require.Less(t, used, uint64(1<<20))
+		})
+	}
+	// Sizes that the file has, and the memory has not.
+	m := smallModel()
+	w := m.Graph.Initializers[0]
+	w.Dims, w.Floats, w.External = []int64{1 << 37}, nil, &onnx.External{Location: "huge", Length: -1}
+	_, err = network.ReadONNXFile(t.Context(), writeModel(t, m, dir), nil)
+	require.ErrorContains(t, err, `its values are in "huge" (external data), and with the others takes 2199023255552 bytes of memory, of which`)
+	requireOneLine(t, err)
+	m = smallModel()
+	path := split(t, m, dir, "all")
+	_, err = network.ReadONNXFile(t.Context(), path, &network.ReadOptions{MaxMemory: 100})
+	require.ErrorContains(t, err, "of which 100 may be used; raise --max-memory (ReadOptions.MaxMemory)")
+	_, err = network.ReadONNXFile(t.Context(), path, &network.ReadOptions{MaxMemory: 1000})
+	require.NoError(t, err)
+}
+
+// FuzzExternal checks that whatever a model says of where its weights are is refused, or
+// reads those bytes of that file.
+func FuzzExternal(f *testing.F) {
+	for _, location := range []string{"w", "sub/w", "../w", "/etc/passwd", "link", "./w", "sub//w", "", ".", "..", "sub/", "w/", "\x00", "sub\\w"} {
+		f.Add(location, "8", "96")
+		f.Add(location, "", "")
+	}
+	f.Add("w", "-1", "96")
+	f.Add("w", "9223372036854775807", "96")
+	f.Add("w", "105", "")
+	dir := f.TempDir()
+	content := make([]byte, 200)
+	for i := range content {
+		content[i] = byte(i)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "model", "sub"), 0o700); err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range []string{"w", "model/w", "model/sub/w"} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			f.Fatal(err)
+		}
+	}
+	if err := os.Symlink("w", filepath.Join(dir, "model", "link")); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, location, offset, length string) {
+		m := smallModel()
+		w := m.Graph.Initializers[0]
+		w.Floats, w.External = nil, &onnx.External{Length: -1, Other: []onnx.Entry{{Key: "location", Value: location}}}
+		if offset != "" {
+			w.External.Other = append(w.External.Other, onnx.Entry{Key: "offset", Value: offset})
+		}
+		if length != "" {
+			w.External.Other = append(w.External.Other, onnx.Entry{Key: "length", Value: length})
+		}
+		net, err := network.ReadONNXFile(t.Context(), writeModel(t, m, filepath.Join(dir, "model")), nil)
+		if err != nil {
+			requireOneLine(t, err)
+			return
+		}
+		files := net.ExternalFiles()
+		require.Len(t, files, 1)
+		name, err := filepath.Rel(filepath.Join(dir, "model"), files[0])
+		require.NoError(t, err)
+		require.Contains(t, []string{"w", "sub/w"}, name)
+		at := 0
+		if offset != "" {
+			at, err = strconv.Atoi(offset)
+			require.NoError(t, err)
+		}
+		for i := range 12 {
+			require.Equal(t, math.Float64bits(net.Theta()[i]), binary.LittleEndian.Uint64(content[at+8*i:]))
+		}
+	})
+}
