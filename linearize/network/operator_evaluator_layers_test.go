@@ -373,11 +373,13 @@ func evalSoftmax(e *evaluator) *tensor {
 
 func softmaxOver(x *tensor, ax int) *tensor {
 	return from(x.shape, false, func(idx []int) float64 {
-		sum := 0.0
+		sum, here := 0.0, x.at(idx...)
 		for k := range x.shape[ax] {
 			at := slices.Clone(idx)
 			at[ax] = k
-			sum += math.Exp(x.at(at...) - x.at(idx...))
+			if v := x.at(at...); !math.IsInf(v, -1) {
+				sum += math.Exp(v - here) // +Inf beside what is masked, where 1/sum is 0
+			}
 		}
 		return 1 / sum
 	})

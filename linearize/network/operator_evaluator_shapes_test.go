@@ -9,7 +9,7 @@ import (
 
 func evalDropout(e *evaluator) []*tensor {
 	if e.has(2) {
-		check(e.in(2).data[0] == 0, "training")
+		check(e.in(2).data[0] == 0 || e.in(1).data[0] == 0, "training")
 	}
 	return one(e.in(0))
 }

@@ -440,6 +440,8 @@ func init() {
 	}
 	maps.Copy(evaluators, functionEvaluators())
 	maps.Copy(evaluators, reductionEvaluators())
+	maps.Copy(evaluators, maskEvaluators)
+	maps.Copy(evaluators, indexEvaluators)
 }
 
 func total(v []float64) float64 {

@@ -32,7 +32,11 @@ func (c operatorCase) model() *onnx.Model {
 }
 
 func operatorCases() []operatorCase {
-	return slices.Concat(elementwiseCases(), broadcastCases(), productCases(), convolutionCases(), poolCases(), normCases(), shapeCases(), integerCases(), sharingCases(), resizeCases(), functionCases(), reductionCases(), blockCases(), recurrentCases())
+	return slices.Concat(elementwiseCases(), broadcastCases(), productCases(), convolutionCases(), poolCases(), normCases(), shapeCases(), integerCases(), sharingCases(), resizeCases(),
+		functionCases(), reductionCases(), blockCases(),
+		recurrentCases(),
+		maskCases(), indexCases(),
+	)
 }
 
 // TestOperatorsCovered checks that every operator has a case.

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -24,15 +23,13 @@ func (c *compiler) expand() error {
 	}
 	lead := len(target.shape) - len(v.shape)
 	switch i := v.batch + lead; {
-	case target.batch >= 0 && v.isInt:
-		return errors.New("as many integers as there are examples")
 	case target.batch >= 0:
 	case v.batch >= 0 && i >= 0 && target.shape[i] != 1:
 		if !c.isBatchSize(to.ints[i], v.shape[v.batch]) {
 			return errMixes
 		}
 		target.shape[i], target.batch = v.shape[v.batch], i
-	case v.batch < 0 && !v.isInt && c.batch > 1 && len(to.ints) > 1 && lead >= 0 && to.ints[0] == affine{k: c.batch} && (lead > 0 || v.shape[0] == 1):
+	case v.batch < 0 && c.batch > 1 && len(to.ints) > 1 && lead >= 0 && to.ints[0] == affine{k: c.batch} && (lead > 0 || v.shape[0] == 1):
 		// A class token repeated for the examples of a model with a fixed batch size.
 		target.shape[0], target.batch = 1, 0
 	}

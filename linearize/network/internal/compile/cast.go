@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -27,7 +26,7 @@ func (c *compiler) cast() error {
 		return c.result(c.castInts(v))
 	case to.IsFloat():
 		return c.result(v, nil)
-	case to.IsInt() && (v.isInt || c.static[v.slot] != nil):
+	case to.IsInt() && (v.isInt || c.isStatic(v)):
 		return c.result(c.castTo(to, v))
 	}
 	return fmt.Errorf("a cast to %v of numbers that depend on the input has no derivative", to)
@@ -47,14 +46,18 @@ func (c *compiler) castInts(v *value) (*value, error) {
 
 // castTo casts known numbers to integers or truth values.
 func (c *compiler) castTo(to onnx.DataType, v *value) (*value, error) {
-	out := &value{shape: v.shape, batch: -1, isInt: true}
+	out := &value{shape: v.shape, batch: v.batch, lead: v.lead, isInt: true}
 	if v.isInt {
 		out.ints = slices.Clone(v.ints)
 	} else {
-		if err := c.spend(intBytes * len(c.static[v.slot])); err != nil {
+		numbers, err := c.numbers(v)
+		if err == nil {
+			err = c.spend(intBytes * len(numbers))
+		}
+		if err != nil {
 			return nil, err
 		}
-		for _, x := range c.static[v.slot] {
+		for _, x := range numbers {
 			if to == onnx.Bool {
 				x = graph.Step(x != 0)
 			}
@@ -62,10 +65,12 @@ func (c *compiler) castTo(to onnx.DataType, v *value) (*value, error) {
 		}
 	}
 	for i, a := range out.ints {
-		if to == onnx.Bool && a.constant() {
-			out.ints[i] = affine{k: int(graph.Step(a.k != 0))}
-		} else if to == onnx.Bool {
-			return nil, errors.New("a truth value of the batch size")
+		if to == onnx.Bool {
+			zero, err := a.compare(affine{}, func(sign int) bool { return sign != 0 })
+			if err != nil {
+				return nil, err
+			}
+			out.ints[i] = zero
 		}
 	}
 	return out, nil

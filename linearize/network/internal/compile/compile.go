@@ -43,7 +43,7 @@ const (
 const (
 	tableBytes  = 4
 	runBytes    = 12
-	intBytes    = 16
+	intBytes    = 24
 	numberBytes = 8
 )
 
@@ -73,10 +73,11 @@ type value struct {
 	transposed bool
 }
 
-// An affine is the integer n·N + k, with N the batch size.
-type affine struct{ n, k int }
+// An affine is the integer n·N + row·e + k, with N the batch size and e the number
+// of the example, which only integers with a batch axis depend on.
+type affine struct{ n, row, k int }
 
-func (a affine) constant() bool { return a.n == 0 }
+func (a affine) constant() bool { return a.n == 0 && a.row == 0 }
 
 // one returns the integer for a batch of one example.
 func (a affine) one() int { return a.n + a.k }
@@ -86,6 +87,7 @@ type initializer struct {
 	t     *onnx.Tensor
 	uses  int    // by nodes that influence the output
 	param int    // its slot if it may be a parameter, otherwise −1
+	mask  error  // what is wrong with it as a weight if it holds −Inf, which a mask may
 	known bool   // a node reads its numbers as a statistic, scale or bound
 	value *value // nil until it is first used
 }
@@ -114,6 +116,7 @@ type compiler struct {
 	lastDense string               // name of the result of the last dense layer
 	head      *head.Found          // at the end of the graph, nil for none or a removed one
 	tables    map[string][]int32   // broadcast tables made so far
+	masks     map[int]*mask        // of the slots that hold −Inf
 	memory    int                  // bytes left of the budget
 	width     int                  // numbers left of the budget for one example
 	effort    [2]int               // multiplications left, for one example and of static nodes
@@ -166,7 +169,7 @@ func Compile(m *onnx.Model, o Options) (*Result, error) {
 // is "", that of the graph, whose head is then looked for.
 func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) (*compiler, error) {
 	c := &compiler{graph: g, freeze: set(o.Freeze...), learn: set(o.Learn...), fixed: map[string]bool{}, scalars: map[string]bool{}, inits: map[string]*initializer{},
-		env: map[string]*value{}, uses: map[string]int{}, prog: &graph.Program{}, bySlot: map[int]*initializer{}, tables: map[string][]int32{}}
+		env: map[string]*value{}, uses: map[string]int{}, prog: &graph.Program{}, bySlot: map[int]*initializer{}, tables: map[string][]int32{}, masks: map[int]*mask{}}
 	if err := c.setOpset(m); err != nil {
 		return nil, err
 	}
@@ -281,12 +284,17 @@ func (c *compiler) readInitializers() error {
 		if c.inits[t.Name] != nil {
 			return fmt.Errorf("network: initializer %s is defined twice", quote(t.Name))
 		}
+		in := &initializer{t: t, param: -1}
 		for j, v := range t.Floats {
-			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("network: initializer %s holds %v at element %d; the trained weights are damaged, export the model again", quote(t.Name), v, j)
+			if !math.IsNaN(v) && !math.IsInf(v, 0) || math.IsInf(v, -1) && in.mask != nil {
+				continue
+			}
+			in.mask = fmt.Errorf("initializer %s holds %v at element %d; the trained weights are damaged, export the model again", quote(t.Name), v, j)
+			if !math.IsInf(v, -1) {
+				return fmt.Errorf("network: %w", in.mask)
 			}
 		}
-		c.inits[t.Name] = &initializer{t: t, param: -1}
+		c.inits[t.Name] = in
 	}
 	return nil
 }
@@ -395,6 +403,7 @@ func (c *compiler) addSlot(s graph.Slot) int {
 // addConstant returns a value with these numbers, in a slot of its own.
 func (c *compiler) addConstant(data []float64, shape []int) *value {
 	id := c.addSlot(graph.Slot{Size: len(data), Static: true, Param: -1, Constant: data})
+	c.findMask(id, data)
 	return &value{slot: id, shape: shape, batch: -1}
 }
 
@@ -406,19 +415,16 @@ func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) (*valu
 	if err != nil {
 		return nil, err
 	}
-	sl, lead := graph.Slot{Size: size, Static: true, Param: -1}, 0
+	sl := graph.Slot{Size: size, Static: true, Param: -1}
 	nd := graph.Node{Op: o}
 	for _, v := range in {
 		nd.In = append(nd.In, v.slot)
 		sl.Static = sl.Static && c.prog.Slots[v.slot].Static
 		sl.NeedsGrad = sl.NeedsGrad || c.prog.Slots[v.slot].NeedsGrad
-		if v.batch < 0 {
-			continue
-		}
-		if lead > 0 && lead != v.leading() {
-			return nil, errMixes // T·N rows in one input, N·T in another
-		}
-		lead = v.leading()
+	}
+	lead, err := commonLead(in...)
+	if err != nil {
+		return nil, err
 	}
 	if len(in) > 0 && !slices.ContainsFunc(in, func(v *value) bool { return !v.fromInts }) {
 		return nil, errors.New("integer tensors are supported in the arithmetic of shapes only")
@@ -426,8 +432,12 @@ func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) (*valu
 	if err := c.charge(o, size, sl.Static); err != nil {
 		return nil, err
 	}
+	hidden, err := c.maskAfter(&nd, size)
+	if err != nil {
+		return nil, err
+	}
 	if sl.Static && !sl.NeedsGrad {
-		v, err := c.fold(nd, size, shape)
+		v, err := c.fold(nd, size, shape, hidden)
 		if err == nil {
 			v.batch, v.lead = batch, lead
 		}
@@ -435,17 +445,38 @@ func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) (*valu
 	}
 	nd.Out = c.addSlot(sl)
 	c.prog.Nodes = append(c.prog.Nodes, nd)
+	if hidden != nil {
+		c.masks[nd.Out] = hidden
+	}
 	return &value{slot: nd.Out, shape: shape, batch: batch, lead: lead}, nil
 }
 
-// fold runs a node on constants.
-func (c *compiler) fold(nd graph.Node, size int, shape []int) (*value, error) {
+// commonLead returns the lead of the values that have a batch axis, 0 if none has.
+func commonLead(in ...*value) (int, error) {
+	lead := 0
+	for _, v := range in {
+		if v.batch < 0 {
+			continue
+		}
+		if lead > 0 && lead != v.leading() {
+			return 0, errMixes // T·N rows in one input, N·T in another
+		}
+		lead = v.leading()
+	}
+	return lead, nil
+}
+
+// fold runs a node on constants. hidden is the mask of the result.
+func (c *compiler) fold(nd graph.Node, size int, shape []int, hidden *mask) (*value, error) {
 	v := c.addConstant(make([]float64, size), shape)
 	nd.Out = v.slot
 	// All slots of the node are static, so the state needs no memory of its own.
 	nd.Op.Forward(&graph.State{Program: c.prog, Static: c.static, N: 1}, &nd)
+	if hidden != nil {
+		c.masks[v.slot] = hidden
+	}
 	for i, x := range c.static[v.slot] {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
+		if (math.IsNaN(x) || math.IsInf(x, 0)) && !(hidden != nil && math.IsInf(hidden.at[i], -1)) {
 			return nil, fmt.Errorf("its constant result holds %v at element %d", x, i)
 		}
 	}

@@ -28,10 +28,13 @@ func (c *compiler) concat() error {
 		ints = ints && v.isInt
 		in = append(in, v)
 	}
-	if ints {
+	if ints && vectors(in) {
 		return c.result(c.concatInts(in))
 	}
 	for i := range in {
+		if ints {
+			break
+		}
 		v, err := c.float(i)
 		if err != nil {
 			return err
@@ -75,15 +78,38 @@ func (c *compiler) concatTensors(in []*value, ax int) (*value, error) {
 			}
 		}
 	}
+	if in[0].isInt {
+		return c.joinInts(o, in, shape, batch)
+	}
 	return c.emit(o, shape, batch, in...)
 }
 
+// joinInts is the Concat o of integers.
+func (c *compiler) joinInts(o *graph.Concat, in []*value, shape []int, batch int) (*value, error) {
+	out, err := c.newInts(shape, batch, in...)
+	if err != nil {
+		return nil, err
+	}
+	at := 0
+	for i := range o.Outer {
+		for k, v := range in {
+			at += copy(out.ints[at:], v.ints[i*o.Width[k]:(i+1)*o.Width[k]])
+			out.real = out.real || v.real
+		}
+	}
+	return out, nil
+}
+
+// vectors reports whether all values are of rank one and for no example in
+// particular, as the parts of a shape are.
+func vectors(in []*value) bool {
+	return !slices.ContainsFunc(in, func(v *value) bool { return len(v.shape) != 1 || v.batch >= 0 })
+}
+
+// concatInts joins vectors of integers, which may be empty.
 func (c *compiler) concatInts(in []*value) (*value, error) {
 	out := &value{batch: -1, isInt: true}
 	for _, v := range in {
-		if len(v.shape) != 1 {
-			return nil, fmt.Errorf("integer tensors of shape %v cannot be joined", v.shape)
-		}
 		if err := c.spend(intBytes * len(v.ints)); err != nil {
 			return nil, err
 		}

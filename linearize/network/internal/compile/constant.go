@@ -78,11 +78,8 @@ func (c *compiler) constantOfShape() error {
 	fill := []float64{0}
 	if a := c.node.Attr("value"); a != nil && a.T != nil {
 		if fill = a.T.Floats; len(a.T.Ints) == 1 {
-			if batch >= 0 {
-				return errors.New("as many integers as there are examples")
-			}
 			ints := slices.Repeat([]affine{{k: clampInt(a.T.Ints[0])}}, n)
-			return c.result(&value{shape: shape, batch: -1, isInt: true, ints: ints}, nil)
+			return c.result(&value{shape: shape, batch: batch, isInt: true, ints: ints}, nil)
 		}
 	}
 	if len(fill) != 1 || math.IsNaN(fill[0]) {
@@ -96,6 +93,9 @@ func (c *compiler) constantOfShape() error {
 func (c *compiler) rangeOp() error {
 	if v, err := c.input(0); err == nil && !v.isInt {
 		return c.rangeOfFloats()
+	}
+	if v, err := c.intsAt(1); err == nil && len(v.ints) == 1 && !v.ints[0].constant() {
+		return c.rangeOfExamples(v.ints[0])
 	}
 	var arg [3]int
 	for i := range arg {
@@ -120,6 +120,30 @@ func (c *compiler) rangeOp() error {
 		out.ints = append(out.ints, affine{k: k})
 	}
 	out.shape = []int{len(out.ints)}
+	return c.result(out, nil)
+}
+
+// rangeOfExamples translates Range from 0 to a multiple of the batch size, which
+// numbers the examples or elements of theirs.
+func (c *compiler) rangeOfExamples(limit affine) error {
+	start, err := c.scalarInt(0, 0)
+	if err != nil {
+		return err
+	}
+	delta, err := c.scalarInt(2, 1)
+	if err != nil {
+		return err
+	}
+	if start != 0 || delta != 1 || limit.k != 0 || limit.n < 1 {
+		return errMixes
+	}
+	out, err := c.newInts([]int{limit.n}, 0)
+	if err != nil {
+		return err
+	}
+	for i := range out.ints {
+		out.ints[i] = affine{row: limit.n, k: i}
+	}
 	return c.result(out, nil)
 }
 

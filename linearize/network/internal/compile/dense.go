@@ -176,7 +176,7 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 // names x.
 func (c *compiler) fuseBias(x, bias *value, i int) *value {
 	name := c.node.Inputs[i]
-	if c.uses[name] != 1 || c.lastDense != name || c.isStatic(x) || !c.isStatic(bias) {
+	if c.uses[name] != 1 || c.lastDense != name || c.isStatic(x) || !c.isStatic(bias) || c.masks[bias.slot] != nil {
 		return nil
 	}
 	st := &c.prog.Sites[len(c.prog.Sites)-1]

@@ -279,7 +279,11 @@ func (c *compiler) dropout() error {
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(training, func(k int) bool { return k != 0 }) {
+		ratio, err := c.scalar(1, 0.5)
+		if err != nil {
+			return err
+		}
+		if ratio != 0 && slices.ContainsFunc(training, func(k int) bool { return k != 0 }) {
 			return errors.New("training_mode is on; export the model in evaluation mode")
 		}
 	}

@@ -16,24 +16,24 @@ func init() {
 // bounded returns a, or an error if it is so large that arithmetic could
 // overflow.
 func bounded(a affine) (affine, error) {
-	if max(abs(a.n), abs(a.k)) > intBound {
+	if max(abs(a.n), abs(a.row), abs(a.k)) > intBound {
 		return a, errors.New("integer arithmetic leaves the range of any shape")
 	}
 	return a, nil
 }
 
-func addInt(a, b affine) (affine, error) { return bounded(affine{a.n + b.n, a.k + b.k}) }
-func subInt(a, b affine) (affine, error) { return bounded(affine{a.n - b.n, a.k - b.k}) }
+func addInt(a, b affine) (affine, error) { return bounded(affine{a.n + b.n, a.row + b.row, a.k + b.k}) }
+func subInt(a, b affine) (affine, error) { return bounded(affine{a.n - b.n, a.row - b.row, a.k - b.k}) }
 
 func mulInt(a, b affine) (affine, error) {
 	const bound = 1 << 31
 	switch {
-	case max(abs(a.n), abs(a.k), abs(b.n), abs(b.k)) > bound:
+	case max(abs(a.n), abs(a.row), abs(a.k), abs(b.n), abs(b.row), abs(b.k)) > bound:
 		return a, errors.New("integer arithmetic leaves the range of any shape")
 	case a.constant():
-		return bounded(affine{a.k * b.n, a.k * b.k})
+		return bounded(affine{a.k * b.n, a.k * b.row, a.k * b.k})
 	case b.constant():
-		return bounded(affine{b.k * a.n, b.k * a.k})
+		return bounded(affine{b.k * a.n, b.k * a.row, b.k * a.k})
 	}
 	return a, errors.New("it multiplies two batch sizes")
 }
@@ -48,9 +48,9 @@ func divInt(a, b affine) (affine, error) {
 		return a, errZeroDivisor
 	case a.constant() && b.constant():
 		return affine{k: a.k / b.k}, nil
-	case b.constant() && a.n%b.k == 0 && a.k%b.k == 0:
-		return affine{a.n / b.k, a.k / b.k}, nil
-	case a.k == 0 && b.k == 0 && b.n != 0 && a.n%b.n == 0:
+	case b.constant() && a.n%b.k == 0 && a.row%b.k == 0 && a.k%b.k == 0:
+		return affine{a.n / b.k, a.row / b.k, a.k / b.k}, nil
+	case a.row == 0 && b.row == 0 && a.k == 0 && b.k == 0 && b.n != 0 && a.n%b.n == 0:
 		return affine{k: a.n / b.n}, nil
 	}
 	return a, errors.New("it divides the batch size, which would mix examples")
@@ -66,7 +66,7 @@ func modInt(a, b affine) (affine, error) {
 			m += b.k
 		}
 		return affine{k: m}, nil
-	case b.constant() && a.n%b.k == 0:
+	case b.constant() && a.n%b.k == 0 && a.row%b.k == 0:
 		return modInt(affine{k: a.k}, b)
 	}
 	return a, errors.New("it divides the batch size, which would mix examples")
@@ -79,7 +79,7 @@ func remInt(a, b affine) (affine, error) {
 		return a, errZeroDivisor
 	case a.constant() && b.constant():
 		return affine{k: a.k % b.k}, nil
-	case a.constant() || a.n < 0 || a.k < 0:
+	case a.constant() || a.n < 0 || a.row < 0 || a.k < 0:
 		return a, errors.New("a remainder of numbers that are not known")
 	case b.constant():
 		b.k = abs(b.k)
@@ -111,42 +111,123 @@ func (c *compiler) mod() error {
 // combineInts applies f to the elements of two integer tensors, with
 // broadcasting.
 func (c *compiler) combineInts(a, b *value, f func(a, b affine) (affine, error)) (*value, error) {
-	shape, _, err := broadcastShape(a, b, 0)
-	if err != nil {
-		return nil, err
-	}
 	if len(a.ints) == 0 || len(b.ints) == 0 {
 		return nil, errors.New("an operand is empty")
 	}
-	ia, err := c.broadcastTable(shape, a.shape)
-	if err != nil {
-		return nil, err
-	}
-	ib, err := c.broadcastTable(shape, b.shape)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.spend(intBytes * graph.Product(shape)); err != nil {
-		return nil, err
-	}
-	out := &value{shape: shape, batch: -1, isInt: true, real: a.real || b.real, ints: make([]affine, graph.Product(shape))}
-	for i := range out.ints {
-		x, y := a.ints[graph.Pick(ia, i)], b.ints[graph.Pick(ib, i)]
+	real := a.real || b.real
+	out, err := c.zipInts(a, b, func(x, y affine) (out affine, err error) {
 		if _, err = bounded(x); err == nil {
 			_, err = bounded(y)
 		}
-		if err != nil {
-			return nil, err
-		}
-		if out.ints[i], err = f(x, y); err != nil {
-			return nil, err
+		if err == nil {
+			out, err = f(x, y)
 		}
 		// divInt refuses a quotient that contains the batch size and is not whole.
-		if out.real && c.node.OpType == "Div" && x.constant() && y.constant() && x.k%y.k != 0 {
-			return nil, errors.New("a shape computed from the batch size is not whole")
+		if err == nil && real && c.node.OpType == "Div" && x.constant() && y.constant() && x.k%y.k != 0 {
+			err = errors.New("a shape computed from the batch size is not whole")
+		}
+		return out, err
+	})
+	if err == nil {
+		out.real = real
+	}
+	return out, err
+}
+
+// zipInts is combineInts for integers of any size.
+func (c *compiler) zipInts(a, b *value, f func(a, b affine) (affine, error)) (*value, error) {
+	if len(a.ints) == 0 || len(b.ints) == 0 {
+		return c.emptyInts(a, b)
+	}
+	shape, batch, ia, ib, err := c.broadcast(a, b)
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.newInts(shape, batch, a, b)
+	if err != nil {
+		return nil, err
+	}
+	for i := range out.ints {
+		if out.ints[i], err = f(a.ints[graph.Pick(ia, i)], b.ints[graph.Pick(ib, i)]); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// emptyInts returns what a function of two vectors gives, of which one has no
+// elements and the other none or one.
+func (c *compiler) emptyInts(a, b *value) (*value, error) {
+	if len(a.shape) != 1 || len(b.shape) != 1 || len(a.ints) > 1 || len(b.ints) > 1 {
+		return nil, errors.New("an operand is empty")
+	}
+	return &value{shape: []int{0}, batch: -1, isInt: true}, nil
+}
+
+// newInts returns integers of a shape, all zero, that are made from those of in.
+func (c *compiler) newInts(shape []int, batch int, in ...*value) (*value, error) {
+	lead, err := commonLead(in...)
+	if err != nil {
+		return nil, err
+	}
+	n, err := Count(shape)
+	if err != nil {
+		return nil, err
+	}
+	return &value{shape: shape, batch: batch, lead: lead, isInt: true, ints: make([]affine, n)}, c.spend(intBytes * n)
+}
+
+// mapInts applies f to each element of known integers.
+func (c *compiler) mapInts(v *value, f func(a affine) (affine, error)) (*value, error) {
+	if err := c.spend(intBytes * len(v.ints)); err != nil {
+		return nil, err
+	}
+	out := *v
+	out.ints = make([]affine, len(v.ints))
+	for i, a := range v.ints {
+		var err error
+		if out.ints[i], err = f(a); err != nil {
+			return nil, err
+		}
+	}
+	return &out, nil
+}
+
+// sign returns the sign of an integer that has the same one for every example and
+// batch size; ok is false if it has not. An integer that is zero for some and
+// positive for others is never negative: atLeast is then true, and atMost where
+// it is never positive.
+func (a affine) sign() (sign int, ok, atLeast, atMost bool) {
+	// Over 1 ≤ N and 0 ≤ e < N an affine function is least or largest at a corner:
+	// N = 1, or far out where e = 0 or e = N − 1.
+	atLeast = a.n >= 0 && a.n+a.row >= 0 && a.one() >= 0
+	atMost = a.n <= 0 && a.n+a.row <= 0 && a.one() <= 0
+	switch {
+	case atLeast && atMost:
+		return 0, true, true, true
+	case atLeast && a.one() > 0:
+		return 1, true, true, false
+	case atMost && a.one() < 0:
+		return -1, true, false, true
+	}
+	return 0, false, atLeast, atMost
+}
+
+// compare returns 1 if the sign of a − b fulfills a condition and 0 if it does not,
+// or an error where that depends on the batch size.
+func (a affine) compare(b affine, is func(sign int) bool) (affine, error) {
+	d := affine{a.n - b.n, a.row - b.row, a.k - b.k}
+	sign, ok, atLeast, atMost := d.sign()
+	switch {
+	case ok:
+	case atLeast && is(0) == is(1):
+		sign = 1
+	case atMost && is(0) == is(-1):
+		sign = -1
+	default:
+		return affine{}, errors.New("a comparison of the batch size, which would mix examples")
+	}
+	return affine{k: int(graph.Step(is(sign)))}, nil
 }
 
 func (c *compiler) shape() error {

@@ -37,6 +37,14 @@ func (c *compiler) tensor(in *initializer) (*value, error) {
 	if _, err := Count(shape); err != nil {
 		return nil, fmt.Errorf("initializer %s: %w", quote(in.t.Name), err)
 	}
+	if in.mask != nil {
+		v := c.addConstant(in.t.Floats, shape)
+		c.masks[v.slot].from = in.mask
+		if c.learn[in.t.Name] {
+			return nil, in.mask
+		}
+		return v, nil
+	}
 	if name := in.t.Name; c.freeze[name] || c.fixed[name] || len(shape) == 0 && !c.learn[name] && !c.scalars[name] {
 		return c.addConstant(in.t.Floats, shape), nil
 	}
@@ -113,7 +121,9 @@ func (c *compiler) toFloat(v *value) (*value, error) {
 		}
 		data[i] = float64(a.k)
 	}
-	return c.addConstant(data, v.shape), nil
+	out := c.addConstant(data, v.shape)
+	out.batch, out.lead = v.batch, v.lead
+	return out, nil
 }
 
 // floats returns the numbers of input i, a statistic, scale or bound, which must
@@ -125,6 +135,9 @@ func (c *compiler) floats(i int) ([]float64, error) {
 	}
 	name := c.node.Inputs[i]
 	if in := c.inits[name]; in != nil && in.t.Type.IsFloat() {
+		if in.mask != nil {
+			return nil, in.mask
+		}
 		in.known = true
 		return in.t.Floats, nil
 	}
@@ -165,7 +178,7 @@ func (c *compiler) intsAt(i int) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v.isInt && !v.real {
+	if v.isInt && !v.real && v.batch < 0 {
 		return v, nil
 	}
 	return nil, fmt.Errorf("input %d (%s) must be integers known without running the network", i, quote(c.node.Inputs[i]))

@@ -29,6 +29,9 @@ func (c *compiler) finish(output string) error {
 	if p.Slots[out.slot].Static {
 		return fmt.Errorf("network: output %s does not depend on the input", quote(output))
 	}
+	if m := c.masks[out.slot]; m != nil {
+		return fmt.Errorf("network: output %s is masked: %w", quote(output), m.from)
+	}
 	if out.before() != 1 {
 		return fmt.Errorf("network: output %s has the batch dimension at axis %d; export it with the batch first", quote(output), out.batch)
 	}

@@ -91,7 +91,7 @@ func (c *compiler) sliceAxis(v *value, ax, start, end, by int) (*value, error) {
 		return v, nil
 	}
 	if v.isInt && len(positions) == 0 {
-		return &value{shape: slices.Concat(v.shape[:ax], []int{0}, v.shape[ax+1:]), batch: -1, isInt: true}, nil
+		return &value{shape: slices.Concat(v.shape[:ax], []int{0}, v.shape[ax+1:]), batch: v.batch, lead: v.lead, isInt: true}, nil
 	}
 	return c.takeAxis(v, ax, positions, nil)
 }
@@ -151,24 +151,30 @@ func (c *compiler) gather() error {
 	if err != nil {
 		return err
 	}
-	at, err := c.intsAt(1)
+	at, err := c.indices(1)
 	if err != nil {
 		return err
 	}
-	positions, err := c.constants(1)
-	if err != nil {
-		return err
-	}
-	for i, p := range positions {
-		if positions[i], err = axis(p, v.shape[ax]); err != nil {
-			return fmt.Errorf("index %d is out of range for a dimension of %d", p, v.shape[ax])
+	positions := make([]int, len(at.ints))
+	for i, a := range at.ints {
+		if positions[i], err = c.place(v, ax, a); err != nil {
+			return err
 		}
 	}
 	newDims := at.shape
 	if newDims == nil {
 		newDims = []int{}
 	}
-	return c.result(c.takeAxis(v, ax, positions, newDims))
+	if at.batch >= 0 && v.batch >= 0 {
+		return errMixes // the examples of the indices beside those of the tensor
+	}
+	out, err := c.takeAxis(v, ax, positions, newDims)
+	if err == nil && at.batch >= 0 {
+		w := *out
+		w.batch, w.lead, w.weight = ax+at.batch, at.lead, nil
+		out = &w
+	}
+	return c.result(out, err)
 }
 
 // takeAxis takes the listed positions along axis ax. If newDims is not nil, they

@@ -1,6 +1,10 @@
 package compile
 
 import (
+	"fmt"
+	"math"
+	"slices"
+
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
@@ -41,3 +45,85 @@ func (c *compiler) softmaxAxis(rank int) (int, error) {
 	}
 	return axis(c.attrInt("axis", def), rank)
 }
+
+// A mask says which elements of a tensor are −Inf, as a mask puts them there that is
+// added before a Softmax. Only operators that move, select or add elements may read
+// them.
+type mask struct {
+	at   []float64 // −Inf where the tensor is, otherwise 0, for one example
+	from error     // what is wrong with the −Inf where anything else reads it
+}
+
+// findMask records which elements of a constant in a slot are −Inf.
+func (c *compiler) findMask(slot int, data []float64) {
+	first := slices.Index(data, math.Inf(-1))
+	if first < 0 {
+		return
+	}
+	from := fmt.Errorf("a constant holds -Inf at element %d, and only a mask that is added before a Softmax may", first)
+	c.masks[slot] = &mask{at: onlyInf(data), from: from}
+}
+
+// onlyInf returns a copy of data with 0 for everything but −Inf.
+func onlyInf(data []float64) []float64 {
+	at := make([]float64, len(data))
+	for i, x := range data {
+		if math.IsInf(x, -1) {
+			at[i] = x
+		}
+	}
+	return at
+}
+
+// maskAfter returns the mask of a node's result, of size elements, or nil if it has
+// no −Inf. A node that cannot read the −Inf of its inputs is an error.
+func (c *compiler) maskAfter(nd *graph.Node, size int) (*mask, error) {
+	i := slices.IndexFunc(nd.In, func(slot int) bool { return c.masks[slot] != nil })
+	if i < 0 {
+		return nil, nil
+	}
+	from := c.masks[nd.In[i]].from
+	switch o := nd.Op.(type) {
+	case *graph.Index, *graph.Select, *graph.Concat:
+	case *graph.Softmax:
+		if o.Log {
+			return nil, from
+		}
+		return nil, o.CheckMask(c.masks[nd.In[0]].at)
+	case *graph.Binary:
+		if !masking[c.node.OpType] {
+			return nil, from
+		}
+	default:
+		return nil, from
+	}
+	// The same node runs on the masks alone.
+	p, own := &graph.Program{}, graph.Node{Op: nd.Op, Out: len(nd.In)}
+	var values [][]float64
+	for j, slot := range nd.In {
+		n := c.prog.Slots[slot].Size
+		p.Slots, own.In = append(p.Slots, graph.Slot{Size: n, Static: true}), append(own.In, j)
+		at := make([]float64, 0)
+		if m := c.masks[slot]; m != nil {
+			at = m.at
+		} else if err := c.spend(numberBytes * n); err != nil {
+			return nil, err
+		} else {
+			at = make([]float64, n)
+		}
+		values = append(values, at)
+	}
+	if err := c.spend(numberBytes * size); err != nil {
+		return nil, err
+	}
+	p.Slots, values = append(p.Slots, graph.Slot{Size: size, Static: true}), append(values, make([]float64, size))
+	nd.Op.Forward(&graph.State{Program: p, Static: values, N: 1}, &own)
+	at := onlyInf(values[own.Out])
+	if !slices.Contains(at, math.Inf(-1)) {
+		return nil, nil
+	}
+	return &mask{at: at, from: from}, nil
+}
+
+// Operators of two numbers that may read the −Inf of a mask.
+var masking = set("Add", "Sum", "Max")

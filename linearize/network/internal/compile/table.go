@@ -115,7 +115,7 @@ func (c *compiler) apply(v *value, shape []int, batch int, table []int32, fill f
 		if err := c.spend(intBytes * len(table)); err != nil {
 			return nil, err
 		}
-		out := &value{shape: shape, batch: -1, isInt: true, real: v.real, ints: make([]affine, len(table))}
+		out := &value{shape: shape, batch: batch, lead: v.lead, isInt: true, real: v.real, ints: make([]affine, len(table))}
 		for i, j := range table {
 			if j < 0 {
 				out.ints[i] = affine{k: clampInt(int64(fill))}

@@ -1,6 +1,9 @@
 package graph
 
-import "math"
+import (
+	"errors"
+	"math"
+)
 
 // Softmax is the softmax along the middle axis of an Outer×Length×Inner tensor,
 // or its logarithm.
@@ -24,6 +27,20 @@ func (o *Softmax) Forward(s *State, nd *Node) {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
 		o.lines(func(start int) { o.line(y[start:], x[start:]) })
 	}
+}
+
+// CheckMask returns an error if a line of x holds nothing but −Inf: it has no softmax.
+func (o *Softmax) CheckMask(x []float64) error {
+	var err error
+	o.lines(func(start int) {
+		for k := range o.Length {
+			if !math.IsInf(x[start+k*o.Inner], -1) {
+				return
+			}
+		}
+		err = errors.New("a row is wholly masked by -Inf, and has no softmax")
+	})
+	return err
 }
 
 func (o *Softmax) line(y, x []float64) {

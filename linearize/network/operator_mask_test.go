@@ -1,0 +1,309 @@
+package network_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// truths is a comparison or a function of truth values.
+func truths(f func(a, b float64) bool) func(e *evaluator) []*tensor {
+	return func(e *evaluator) []*tensor {
+		out := combine(e.in(0), e.in(1), func(a, b float64) float64 { return truth(f(a, b)) })
+		out.isInt = true
+		return one(out)
+	}
+}
+
+func truth(ok bool) float64 {
+	if ok {
+		return 1
+	}
+	return 0
+}
+
+var maskEvaluators = map[string]func(e *evaluator) []*tensor{
+	"Equal":          truths(func(a, b float64) bool { return a == b }),
+	"Greater":        truths(func(a, b float64) bool { return a > b }),
+	"GreaterOrEqual": truths(func(a, b float64) bool { return a >= b }),
+	"Less":           truths(func(a, b float64) bool { return a < b }),
+	"LessOrEqual":    truths(func(a, b float64) bool { return a <= b }),
+	"And":            truths(func(a, b float64) bool { return a != 0 && b != 0 }),
+	"Or":             truths(func(a, b float64) bool { return a != 0 || b != 0 }),
+	"Xor":            truths(func(a, b float64) bool { return (a != 0) != (b != 0) }),
+	"Not":            plain(func(x float64) float64 { return truth(x == 0) }),
+	"Where":          func(e *evaluator) []*tensor { return one(evalWhere(e.in(0), e.in(1), e.in(2))) },
+	"Trilu":          evalTrilu,
+}
+
+func evalWhere(cond, a, b *tensor) *tensor {
+	shape := broadcastShapes(broadcastShapes(cond.shape, a.shape), b.shape)
+	return from(shape, a.isInt && b.isInt, func(idx []int) float64 {
+		if cond.broadcastAt(idx) != 0 {
+			return a.broadcastAt(idx)
+		}
+		return b.broadcastAt(idx)
+	})
+}
+
+func evalTrilu(e *evaluator) []*tensor {
+	x, k := e.in(0), 0
+	if e.has(1) {
+		check(len(e.in(1).data) == 1, "k")
+		k = e.in(1).ints()[0]
+	}
+	check(x.rank() >= 2, "rank")
+	upper := e.int("upper", 1) != 0
+	return one(from(x.shape, x.isInt, func(idx []int) float64 {
+		row, col := idx[len(idx)-2], idx[len(idx)-1]
+		if upper && col < row+k || !upper && col > row+k {
+			return 0
+		}
+		return x.at(idx...)
+	}))
+}
+
+// bools adds truth values.
+func (g *graph) bools(shape []int, v ...int64) string {
+	return g.initializer(&onnx.Tensor{Name: g.name("b"), Type: onnx.Bool, Ints: v}, shape)
+}
+
+// arange is the range of n integers.
+func (g *graph) arange(n int64) string { return g.op("Range", in(g.int(0), g.int(n), g.int(1))) }
+
+// attention is causal attention over an input of 4×3 with the given mask, whose scores
+// are the argument.
+func (g *graph) attention(mask func(scores string) string) string {
+	x := g.input()
+	q, k := g.op("MatMul", in(x, g.param(3, 2))), g.op("MatMul", in(x, g.param(3, 2)))
+	scores := mask(g.op("MatMul", in(q, g.op("Transpose", in(k), intsA("perm", 0, 2, 1)))))
+	return g.op("MatMul", in(g.op("Softmax", in(scores), intA("axis", -1)), x))
+}
+
+func (g *graph) constant(shape []int, data ...float64) string {
+	t := &onnx.Tensor{Type: onnx.Double, Floats: data}
+	for _, d := range shape {
+		t.Dims = append(t.Dims, int64(d))
+	}
+	return g.op("Constant", nil, tensorA("value", t))
+}
+
+var minusInf = math.Inf(-1)
+
+// upperInf is a matrix of −Inf above the diagonal.
+func upperInf(n int) []float64 {
+	data := make([]float64, n*n)
+	for i := range data {
+		if i%n > i/n {
+			data[i] = minusInf
+		}
+	}
+	return data
+}
+
+func maskCases() []operatorCase {
+	var all []operatorCase
+	add := func(name string, opset int64, dims []int, build func(g *graph) string) {
+		all = append(all, operatorCase{name: name, opset: opset, dims: dims, build: build})
+	}
+	seq := []int{4, 3}
+	causal := func(g *graph) string { // row ≥ column
+		i := g.arange(4)
+		return g.op("GreaterOrEqual", in(g.op("Unsqueeze", in(i, g.ints(1))), g.op("Unsqueeze", in(i, g.ints(0)))))
+	}
+	masked := func(name string, opset int64, mask func(g *graph, scores string) string) {
+		add("Mask-"+name, opset, seq, func(g *graph) string {
+			return g.attention(func(scores string) string { return mask(g, scores) })
+		})
+	}
+	masked("added-initializer", 13, func(g *graph, s string) string { return g.op("Add", in(s, g.of(upperInf(4), 4, 4))) })
+	masked("added-constant", 11, func(g *graph, s string) string { return g.op("Add", in(g.constant([]int{1, 4, 4}, upperInf(4)...), s)) })
+	masked("added-twice", 13, func(g *graph, s string) string {
+		m := g.op("Where", in(causal(g), g.scalar(0), g.constant(nil, minusInf)))
+		s = g.op("Add", in(s, g.op("Unsqueeze", in(m, g.ints(0)))))
+		return g.op("Add", in(g.op("Reshape", in(s, g.ints(0, 4, 4))), g.of(upperInf(4), 4, 4)))
+	})
+	masked("to-a-bias", 14, func(g *graph, s string) string {
+		fill := tensorA("value", &onnx.Tensor{Dims: []int64{1}, Type: onnx.Double, Floats: []float64{minusInf}})
+		m := g.op("Trilu", in(g.op("ConstantOfShape", in(g.ints(4, 4)), fill), g.int(1)))
+		return g.op("Add", in(s, g.op("Add", in(g.param(4, 4), m))))
+	})
+	masked("where", 13, func(g *graph, s string) string { return g.op("Where", in(causal(g), s, g.constant(nil, minusInf))) })
+	masked("where-not", 13, func(g *graph, s string) string {
+		return g.op("Where", in(g.op("Not", in(causal(g))), g.op("Cast", in(g.float32s([]float64{minusInf}, 1)), intA("to", int64(onnx.Double))), s))
+	})
+	masked("where-large", 13, func(g *graph, s string) string { return g.op("Where", in(causal(g), s, g.scalar(-1e9))) })
+	masked("where-least", 13, func(g *graph, s string) string {
+		return g.op("Where", in(causal(g), s, g.scalar(-math.MaxFloat64)))
+	})
+	masked("of-a-buffer", 13, func(g *graph, s string) string {
+		buffer := g.of([]float64{1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 0}, 4, 5)
+		buffer = g.op("Slice", in(buffer, g.ints(0), g.ints(4), g.ints(1)))
+		return g.op("Where", in(g.op("Equal", in(buffer, g.scalar(0))), g.constant(nil, minusInf), s))
+	})
+	masked("of-a-cast-buffer", 13, func(g *graph, s string) string {
+		buffer := g.of([]float64{1, 0, 0, 1, 2, 1, 0, 0, 1, 1, 1, 0, -1, 1, 1, 1}, 4, 4)
+		return g.op("Where", in(g.cast(buffer, onnx.Bool), s, g.constant(nil, minusInf)))
+	})
+	masked("window", 13, func(g *graph, s string) string {
+		i := g.arange(4)
+		d := g.op("Sub", in(g.op("Unsqueeze", in(i, g.ints(1))), g.op("Unsqueeze", in(i, g.ints(0)))))
+		inside := g.op("And", in(g.op("Less", in(d, g.int(2))), g.op("Greater", in(d, g.int(-2)))))
+		inside = g.op("Or", in(inside, g.op("LessOrEqual", in(d, g.int(-3)))))
+		return g.op("Where", in(g.op("Xor", in(inside, g.bools([]int{1}, 1))), g.constant(nil, minusInf), s))
+	})
+	masked("joined", 13, func(g *graph, s string) string {
+		// A fifth position that no row sees, cut off again after the softmax's turn.
+		s = g.op("Concat", in(s, g.op("Expand", in(g.constant([]int{1, 1, 1}, minusInf), g.batchAnd(4, 1)))), intA("axis", 2))
+		s = g.op("Transpose", in(g.op("Transpose", in(s), intsA("perm", 0, 2, 1))), intsA("perm", 0, 2, 1))
+		return g.op("Slice", in(g.op("Max", in(g.op("Dropout", in(s)), g.scalar(-1e9))), g.ints(0), g.ints(4), g.ints(2)))
+	})
+	masked("for-every-example", 13, func(g *graph, s string) string {
+		seen := g.op("ConstantOfShape", in(g.batchAnd(1, 4)), tensorA("value", &onnx.Tensor{Dims: []int64{1}, Type: onnx.Bool, Ints: []int64{1}}))
+		return g.op("Where", in(g.op("And", in(seen, causal(g))), s, g.constant(nil, minusInf)))
+	})
+
+	wide := []int{2, 3}
+	add("Where-both-branches", 13, wide, func(g *graph) string {
+		x := g.input()
+		return g.op("Where", in(g.bools([]int{2, 3}, 1, 0, 1, 0, 0, 1), g.op("Tanh", in(x)), g.op("Mul", in(x, g.param(1)))))
+	})
+	add("Where-broadcast", 9, wide, func(g *graph) string {
+		return g.op("Where", in(g.bools([]int{4, 1, 1, 3}, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0, 0, 0), g.op("Unsqueeze", in(g.input()), intsA("axes", 0)), g.param(2, 1)))
+	})
+	all[len(all)-1].build = transposedFirst(all[len(all)-1].build)
+	add("Where-parameters", 13, wide, func(g *graph) string {
+		w := g.op("Where", in(g.bools([]int{3, 1}, 1, 0, 1), g.param(3, 2), g.param(1, 2)))
+		return g.op("MatMul", in(g.input(), w))
+	})
+	add("Where-of-comparison-of-parameters", 13, wide, func(g *graph) string {
+		return g.op("Where", in(g.op("Less", in(g.op("Abs", in(g.of([]float64{0.1, -2, 0.4}, 3))), g.scalar(1))), g.input(), g.op("Neg", in("x"))))
+	})
+	add("Where-of-shapes", 13, wide, func(g *graph) string {
+		// What PyTorch makes of expand(N, -1, 3).
+		want := g.op("Concat", in(g.batchVector(), g.ints(-1, 3)), intA("axis", 0))
+		ones := g.op("ConstantOfShape", in(g.ints(3)), tensorA("value", &onnx.Tensor{Dims: []int64{1}, Type: onnx.Int64, Ints: []int64{1}}))
+		open := g.op("Equal", in(want, g.op("Mul", in(ones, g.ints(-1)))))
+		token := g.op("Expand", in(g.param(1, 1, 3), g.op("Where", in(open, ones, want))))
+		return g.op("Concat", in(token, g.input()), intA("axis", 1))
+	})
+	for name, f := range map[string][]*onnx.Attribute{"upper": nil, "lower": {intA("upper", 0)}} {
+		add("Trilu-"+name, 14, []int{3, 4}, func(g *graph) string { return g.op("Trilu", in(g.input()), f...) })
+		add("Trilu-"+name+"-shifted", 14, []int{2, 3, 3}, func(g *graph) string { return g.op("Trilu", in(g.input(), g.int(1)), f...) })
+		add("Trilu-"+name+"-below", 14, []int{3, 3}, func(g *graph) string { return g.op("Trilu", in(g.input(), g.int(-1)), f...) })
+	}
+	add("Trilu-of-parameters", 14, []int{3}, func(g *graph) string {
+		return g.op("MatMul", in(g.input(), g.op("Trilu", in(g.param(3, 3)), intA("upper", 0))))
+	})
+	add("Trilu-of-integers", 14, []int{3, 3}, func(g *graph) string {
+		ones := tensorA("value", &onnx.Tensor{Dims: []int64{1}, Type: onnx.Int64, Ints: []int64{1}})
+		m := g.op("Trilu", in(g.op("ConstantOfShape", in(g.ints(3, 3)), ones)), intA("upper", 0))
+		return g.op("Mul", in(g.input(), g.cast(m, onnx.Double)))
+	})
+	add("Dropout-of-nothing-in-training", 13, wide, func(g *graph) string {
+		return g.op("Dropout", in(g.input(), g.scalar(0), g.bools(nil, 1)))
+	})
+	return all
+}
+
+// transposedFirst moves the second axis of a result to the front, where the batch is.
+func transposedFirst(build func(g *graph) string) func(g *graph) string {
+	return func(g *graph) string { return g.op("Transpose", in(build(g)), intsA("perm", 1, 0, 2, 3)) }
+}
+
+// TestMasksAreExact checks that what −Inf masks has a probability of zero: positions
+// after a row change nothing in it, to the last bit.
+func TestMasksAreExact(t *testing.T) {
+	for _, c := range maskCases()[:3] {
+		net := mustLoad(t, c.model())
+		x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 2, 12)
+		f, err := net.Forward(t.Context(), x)
+		require.NoError(t, err)
+		for from := range 4 {
+			y := mat.DenseCopyOf(x)
+			for i := 3 * (from + 1); i < 12; i++ {
+				y.Set(0, i, 10*float64(i))
+			}
+			g, err := net.Forward(t.Context(), y)
+			require.NoError(t, err)
+			require.Equal(t, f.RawRowView(0)[:3*(from+1)], g.RawRowView(0)[:3*(from+1)], "%s, row %d", c.name, from)
+		}
+	}
+}
+
+// TestInfinitiesAreRefused checks that −Inf that is no mask, and a mask without a
+// softmax, are errors.
+func TestInfinitiesAreRefused(t *testing.T) {
+	damaged := "the trained weights are damaged"
+	for _, c := range []struct {
+		name, want string
+		build      func(g *graph) string
+	}{
+		{"product", damaged, func(g *graph) string { return g.op("Mul", in(g.input(), g.of([]float64{1, minusInf, 1}, 3))) }},
+		{"weight", damaged, func(g *graph) string {
+			return g.op("MatMul", in(g.input(), g.of(slices.Repeat([]float64{minusInf}, 3), 3, 1)))
+		}},
+		{"bias of a layer", damaged, func(g *graph) string {
+			return g.op("Add", in(g.op("MatMul", in(g.input(), g.param(3, 3))), g.of([]float64{0, minusInf, 0}, 3)))
+		}},
+		{"bias of a Gemm", damaged, func(g *graph) string {
+			return g.op("Gemm", in(g.input(), g.param(3, 2), g.of([]float64{0, minusInf}, 2)))
+		}},
+		{"difference", damaged, func(g *graph) string { return g.op("Sub", in(g.input(), g.of([]float64{1, minusInf, 1}, 3))) }},
+		{"activation of a mask", damaged, func(g *graph) string {
+			return g.op("Exp", in(g.op("Add", in(g.input(), g.of([]float64{1, minusInf, 1}, 3)))))
+		}},
+		{"logarithm of a softmax", damaged, func(g *graph) string {
+			y := g.op("LogSoftmax", in(g.op("Add", in(g.input(), g.of([]float64{1, minusInf, 1}, 3)))))
+			return g.op("Mul", in(y, g.param(3)))
+		}},
+		{"constant", "a constant holds -Inf at element 1", func(g *graph) string {
+			return g.op("Mul", in(g.input(), g.constant([]int{3}, 1, minusInf, 1)))
+		}},
+		{"output", "is masked", func(g *graph) string { return g.op("Add", in(g.input(), g.of([]float64{1, minusInf, 1}, 3))) }},
+		{"logits", "is masked", func(g *graph) string {
+			return g.op("Softmax", in(g.op("Add", in(g.input(), g.of([]float64{1, minusInf, 1}, 3)))), intA("axis", 1))
+		}},
+		{"everything masked", "wholly masked", func(g *graph) string {
+			y := g.op("Softmax", in(g.op("Add", in(g.input(), g.of(slices.Repeat([]float64{minusInf}, 3), 3)))), intA("axis", 1))
+			return g.op("Mul", in(y, g.param(3)))
+		}},
+		{"+Inf", damaged, func(g *graph) string {
+			y := g.op("Softmax", in(g.op("Add", in(g.input(), g.of([]float64{1, math.Inf(1), 1}, 3)))), intA("axis", 1))
+			return g.op("Mul", in(y, g.param(3)))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newGraph(13, 3)
+			m := g.output(c.build(g))
+			_, err := readModel(m, &network.ReadOptions{Learn: []string{m.Graph.Initializers[0].Name}})
+			require.ErrorContains(t, err, c.want)
+			requireOneLine(t, err)
+		})
+	}
+}
+
+// TestMasksAreNoParameters checks that a mask and a buffer that is only compared are
+// not among the parameters.
+func TestMasksAreNoParameters(t *testing.T) {
+	for _, c := range maskCases() {
+		m := c.model()
+		net := mustLoad(t, m)
+		for _, p := range net.Params() {
+			for _, w := range m.Graph.Initializers {
+				if w.Name == p.Name {
+					require.False(t, slices.Contains(w.Floats, minusInf), "%s: %s", c.name, p.Name)
+					require.False(t, len(w.Floats) > 12 && fmt.Sprint(w.Floats[0]) == "1", "%s: %s", c.name, p.Name)
+				}
+			}
+		}
+	}
+}
