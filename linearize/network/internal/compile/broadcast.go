@@ -3,6 +3,8 @@ package compile
 import (
 	"fmt"
 	"slices"
+
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
 func (c *compiler) expand() error {
@@ -22,6 +24,11 @@ func (c *compiler) expand() error {
 		return err
 	}
 	lead := len(target.shape) - len(v.shape)
+	if i := target.batch - lead; v.batch < 0 && c.batch > 1 && target.batch >= 0 && i >= 0 && v.shape[i] == c.batch {
+		if v, err = c.sameForAll(v, i); err != nil { // as the initial states of a recurrent layer
+			return err
+		}
+	}
 	switch i := v.batch + lead; {
 	case target.batch >= 0:
 	case v.batch >= 0 && i >= 0 && target.shape[i] != 1:
@@ -47,6 +54,25 @@ func (c *compiler) expand() error {
 		return c.result(&w, nil)
 	}
 	return c.result(c.apply(v, shape, batch, table, 0))
+}
+
+// sameForAll returns the first example of a constant that a model exported with a
+// fixed batch size holds for every example.
+func (c *compiler) sameForAll(v *value, batch int) (*value, error) {
+	var data []float64
+	if !v.isInt {
+		data = c.static[v.slot]
+	}
+	if data == nil {
+		return nil, fmt.Errorf("a tensor of shape %v is another one for each of the %d examples", v.shape, c.batch)
+	}
+	inner := graph.Product(v.shape[batch+1:])
+	for i, x := range data {
+		if first := i - i/inner%v.shape[batch]*inner; data[first] != x {
+			return nil, fmt.Errorf("a constant of shape %v differs between the %d examples", v.shape, c.batch)
+		}
+	}
+	return c.takeAxis(v, batch, []int{0}, nil)
 }
 
 // isBatchSize reports whether a is the length of a batch axis with d elements

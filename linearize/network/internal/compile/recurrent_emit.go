@@ -185,22 +185,6 @@ func zeros(data []float64) bool {
 	return !slices.ContainsFunc(data, func(v float64) bool { return v != 0 })
 }
 
-// sameForAll returns the first example of a constant that a model exported with a
-// fixed batch size holds for every example.
-func (c *compiler) sameForAll(v *value, batch int) (*value, error) {
-	data := c.static[v.slot]
-	if data == nil {
-		return nil, fmt.Errorf("an initial state of shape %v is another one for each example", v.shape)
-	}
-	inner := graph.Product(v.shape[batch+1:])
-	for i, x := range data {
-		if first := i - i/inner%v.shape[batch]*inner; data[first] != x {
-			return nil, fmt.Errorf("a constant initial state of shape %v differs between examples", v.shape)
-		}
-	}
-	return c.takeAxis(v, batch, []int{0}, nil)
-}
-
 // emitRecurrent emits the products with the input weights and the recurrence, and
 // returns the result of the latter.
 func (c *compiler) emitRecurrent(r *recurrent) (*value, error) {
