@@ -12,6 +12,10 @@ type FormatError struct {
 	Place  string // for example `graph, node 3 "/0/Conv" (Conv), attribute 1 "pads"`; "" for the file itself
 	Offset int64  // byte offset in the file, -1 where there is none
 	Reason string
+
+	// Unsupported tells that the file may be as ONNX has it, and holds what this package
+	// does not read.
+	Unsupported bool
 }
 
 func (e *FormatError) Error() string {
@@ -32,6 +36,12 @@ func faultf(offset int, format string, args ...any) error {
 	return &FormatError{Offset: int64(offset), Reason: fmt.Sprintf(format, args...)}
 }
 
+// unsupportedf returns an error at a byte of the file about something that ONNX has and
+// this package does not read.
+func unsupportedf(offset int, format string, args ...any) error {
+	return &FormatError{Offset: int64(offset), Reason: fmt.Sprintf(format, args...), Unsupported: true}
+}
+
 // invalidf returns an error in a model in memory, which has no offset.
 func invalidf(format string, args ...any) error { return faultf(-1, format, args...) }
 
@@ -44,7 +54,7 @@ func in(place string, err error) error {
 	if e.Place != "" {
 		place += ", " + e.Place
 	}
-	return &FormatError{Place: place, Offset: e.Offset, Reason: e.Reason}
+	return &FormatError{Place: place, Offset: e.Offset, Reason: e.Reason, Unsupported: e.Unsupported}
 }
 
 // label names item i of a list: `node 3 "conv"`, or `node 3` without a name.

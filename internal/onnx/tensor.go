@@ -147,7 +147,7 @@ func wireType(num number) protowire.Type {
 // check compares the shape with the stored elements and returns their number.
 func (t *Tensor) check(s *storage, off int) (int, error) {
 	if s.segment {
-		return 0, faultf(off, "it is stored in segments: save it in one piece")
+		return 0, unsupportedf(off, "it is stored in segments; save it in one piece")
 	}
 	want, err := elements(t.Dims)
 	if err != nil {
@@ -168,7 +168,7 @@ func (t *Tensor) check(s *storage, off int) (int, error) {
 func (t *Tensor) stored(s *storage, off int) (int, error) {
 	info, ok := types[t.Type]
 	if !ok {
-		return 0, faultf(off, "elements of %s are not supported: save the model in float32 or float64", t.Type)
+		return 0, unsupportedf(off, "elements of %s are not supported; save the model in float32 or float64", t.Type)
 	}
 	for num, n := range s.count {
 		if n > 0 && number(num) != info.field {

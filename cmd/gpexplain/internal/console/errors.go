@@ -61,7 +61,7 @@ func Status(stderr io.Writer, err error) int {
 		msg = "interrupted"
 	}
 	// Where standard error cannot be written there is nobody left to tell.
-	fmt.Fprintln(stderr, "gpexplain: "+OneLine(msg))
+	fmt.Fprintln(stderr, "gpexplain: "+OneLine(WithoutPackages(msg)))
 	if _, ok := errors.AsType[*UsageError](err); ok {
 		return StatusUsage
 	}
@@ -70,6 +70,13 @@ func Status(stderr io.Writer, err error) int {
 	}
 	return 1
 }
+
+// packages are the names with which the library's errors begin.
+var packages = regexp.MustCompile(`(: )(?:(?:network|onnx|linearize|ntk|gp|cg|sparse|glm|weightspace|explain|report|store|dataset): )+`)
+
+// WithoutPackages is a message without the names of packages, which say nothing to a
+// person who did not call them. It keeps what stands first, which may be a file's name.
+func WithoutPackages(msg string) string { return packages.ReplaceAllString(msg, "$1") }
 
 // unprintable is what could break a line, steer a terminal or hide text.
 var unprintable = regexp.MustCompile(`[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+`)

@@ -78,10 +78,11 @@ func modelError(name string, err error) error {
 		return fmt.Errorf("%s: %w; --model takes an ONNX file, and without it the built-in network is used", name, p.Err)
 	}
 	remedy := ""
-	if f := (*onnx.FormatError)(nil); errors.As(err, &f) {
+	switch f := (*onnx.FormatError)(nil); {
+	case errors.As(err, &f) && !f.Unsupported:
 		remedy = "; it is damaged or no ONNX file: export the model again"
-	} else if !strings.Contains(err.Error(), "; ") {
-		remedy = "; change the model and export it again"
+	case !strings.Contains(err.Error(), "; "):
+		remedy = "; gpexplain inspect --operators says what is read of each operator"
 	}
 	return fmt.Errorf("%s: %w%s", name, err, remedy)
 }

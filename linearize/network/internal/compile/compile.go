@@ -180,6 +180,9 @@ func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) (*com
 	if err != nil {
 		return nil, err
 	}
+	if err := c.checkOperators(nodes); err != nil {
+		return nil, err
+	}
 	if err := c.declareInputs(); err != nil {
 		return nil, err
 	}
@@ -250,12 +253,12 @@ func (c *compiler) charge(o graph.Op, size int, static bool) error {
 
 // The versions of ONNX's operators that are read. Before opset 7 operators
 // broadcast in a different way; opset 25 is that of ONNX 1.20.
-const minOpset, maxOpset = 7, 25
+const MinOpset, MaxOpset = 7, 25
 
 func (c *compiler) setOpset(m *onnx.Model) error {
 	c.opset = StandardOpset(m)
-	if c.opset < minOpset || c.opset > maxOpset {
-		return fmt.Errorf("network: the model's opset is %d; opsets %d to %d are read, export the model with one of them", c.opset, minOpset, maxOpset)
+	if c.opset < MinOpset || c.opset > MaxOpset {
+		return fmt.Errorf("network: the model's opset is %d; opsets %d to %d are read, export the model with one of them", c.opset, MinOpset, MaxOpset)
 	}
 	return nil
 }

@@ -1,9 +1,12 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
 )
@@ -35,7 +38,26 @@ func register(group string, list map[string]operator) {
 	}
 }
 
-// Operators returns the ONNX operators that can be read, sorted.
+// An Operator is one that is read.
+type Operator struct {
+	Name  string // with the domain in front where it is not ONNX's own: "com.microsoft.Gelu"
+	Group string // of the list of operators
+	Note  string // what of it is not read, or read in a special way; "" for nothing
+}
+
+// List returns the operators that are read, sorted by group and name.
+func List() []Operator {
+	var list []Operator
+	for name, o := range operators {
+		list = append(list, Operator{name, o.group, o.note})
+	}
+	slices.SortFunc(list, func(a, b Operator) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+// Operators returns the names of the operators that are read, sorted.
 func Operators() []string { return slices.Sorted(maps.Keys(operators)) }
 
 // operatorName returns the name under which a node's operator is registered.
@@ -46,12 +68,89 @@ func operatorName(n *onnx.Node) string {
 	return n.Domain + "." + n.OpType
 }
 
+// An UnsupportedError names the operators of a model that are not read.
+type UnsupportedError struct {
+	Opset     int64
+	Operators []UnsupportedOperator // in the order of their first nodes
+}
+
+// An UnsupportedOperator is an operator that is not read and its nodes.
+type UnsupportedOperator struct {
+	Name  string   // with the domain in front where it is not ONNX's own
+	Nodes []string // as messages name them: node 3 "/head/Foo"
+}
+
+var _ error = (*UnsupportedError)(nil)
+
+// The most of a message that names operators, in bytes, and the most nodes of one.
+const (
+	mostOperators = 600
+	mostNodes     = 3
+)
+
+// Error names all operators, each with its first nodes, as far as one line goes.
+func (e *UnsupportedError) Error() string {
+	nodes, text := mostNodes, ""
+	for ; nodes > 0; nodes-- {
+		if text = e.list(nodes); len(text) <= mostOperators {
+			break
+		}
+	}
+	const remedy = "gpexplain inspect --operators lists those that are"
+	if len(e.Operators) == 1 {
+		return fmt.Sprintf("network: %s, opset %d: this operator is not read; %s", text, e.Opset, remedy)
+	}
+	return fmt.Sprintf("network: %d operators of opset %d are not read: %s; %s", len(e.Operators), e.Opset, text, remedy)
+}
+
+// list names the operators with at most so many nodes each, and counts those for which
+// there is no room.
+func (e *UnsupportedError) list(nodes int) string {
+	text := ""
+	for i, o := range e.Operators {
+		shown := o.Nodes[:min(nodes, len(o.Nodes))]
+		more := ""
+		if n := len(o.Nodes) - len(shown); n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		part := strings.Join(shown, ", ") + more + " (" + brief(o.Name, 60) + ")"
+		if i > 0 {
+			part = ", " + part
+		}
+		if nodes == 1 && len(text)+len(part) > mostOperators {
+			return text + fmt.Sprintf(" and %d more operators", len(e.Operators)-i)
+		}
+		text += part
+	}
+	return text
+}
+
+// checkOperators returns an error if some nodes have operators that are not read.
+func (c *compiler) checkOperators(order []int) error {
+	at, list := map[string]int{}, []UnsupportedOperator(nil)
+	for _, i := range slices.Sorted(slices.Values(order)) {
+		n := c.graph.Nodes[i]
+		name := operatorName(n)
+		if _, ok := operators[name]; ok {
+			continue
+		}
+		name = strings.Trim(strconv.Quote(name), `"`)
+		if _, ok := at[name]; !ok {
+			at[name] = len(list)
+			list = append(list, UnsupportedOperator{Name: name})
+		}
+		o := &list[at[name]]
+		o.Nodes = append(o.Nodes, fmt.Sprintf("node %d %s", i, strconv.Quote(brief(n.Name, 60))))
+	}
+	if list == nil {
+		return nil
+	}
+	return &UnsupportedError{Opset: c.opset, Operators: list}
+}
+
 // translate translates c.node.
 func (c *compiler) translate() error {
-	o, ok := operators[operatorName(c.node)]
-	if !ok {
-		return fmt.Errorf("operator %s of domain %s is not supported; rewrite that layer with supported operators, or export the part of the network before it", quote(c.node.OpType), quote(c.node.Domain))
-	}
+	o := operators[operatorName(c.node)]
 	if n := len(c.node.Inputs); n > o.inputs && o.inputs != anyNumber {
 		return fmt.Errorf("it has %d inputs, at most %d are allowed", n, o.inputs)
 	}
