@@ -28,7 +28,7 @@ were learnt: for each the decision is printed with its reason. --learn and
 --freeze decide otherwise. No data are opened.`,
 		example: "  gpexplain inspect --model net.onnx",
 		run:     func(ctx context.Context, c *console.Console) error { return inspect(ctx, c, &common.Model) },
-		only:    []string{"model", "freeze", "learn", "json", "strict", "quiet", "verbose", "profile", "workers"},
+		only:    []string{"model", "freeze", "learn", "output", "max-memory", "json", "strict", "quiet", "verbose", "profile", "workers"},
 	}
 	return v.command(con, &common)
 }

@@ -135,12 +135,14 @@ func record(ctx context.Context, p *problem.Problem) (report.Record, error) {
 	return r, err
 }
 
+// modelSum is the SHA-256 of the model's file, followed by those in which it keeps its
+// weights.
 func modelSum(ctx context.Context, m *problem.Model) (string, error) {
 	if m.Path == "" {
 		sum := sha256.Sum256(problem.Builtin)
 		return hex.EncodeToString(sum[:]), nil
 	}
-	return problem.FileSum(ctx, m.Path)
+	return problem.FileSum(ctx, m.Files()...)
 }
 
 // mostTestRows is the largest number of test rows that a page's scores are of.

@@ -19,50 +19,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize/network"
 )
-
-// split moves the elements of every tensor of a model into files of a folder, those of
-// initializer i into files[i%len(files)], and writes the model there.
-func split(t *testing.T, m *onnx.Model, dir string, files ...string) string {
-	t.Helper()
-	content := map[string][]byte{}
-	k := 0
-	require.NoError(t, m.EachTensor(func(_ string, x *onnx.Tensor) error {
-		name := files[k%len(files)]
-		k++
-		b := append(content[name], make([]byte, 3)...) // not aligned
-		at := len(b)
-		for _, v := range x.Floats {
-			if x.Type == onnx.Float {
-				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(v)))
-			} else {
-				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-			}
-		}
-		for _, v := range x.Ints {
-			b = binary.LittleEndian.AppendUint64(b, uint64(v))
-		}
-		content[name] = b
-		x.Floats, x.Ints, x.External = nil, nil, &onnx.External{Location: name, Offset: int64(at), Length: int64(len(b) - at)}
-		return nil
-	}))
-	for name, b := range content {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.WriteFile(path, b, 0o600))
-	}
-	return writeModel(t, m, dir)
-}
-
-func writeModel(t *testing.T, m *onnx.Model, dir string) string {
-	t.Helper()
-	data, err := m.Encode()
-	require.NoError(t, err)
-	path := filepath.Join(dir, "net.onnx")
-	require.NoError(t, os.WriteFile(path, data, 0o600))
-	return path
-}
 
 // smallModel is a network of two layers, with integers and a constant inside a node.
 func smallModel() *onnx.Model {
@@ -83,7 +42,7 @@ func TestExternalData(t *testing.T) {
 	require.NoError(t, err)
 	for _, files := range [][]string{{"net.onnx.data"}, {"a", "sub/b", "./c"}} {
 		dir := t.TempDir()
-		path := split(t, smallModel(), dir, files...)
+		path := testkit.SplitModel(t, smallModel(), dir, files...)
 		net, err := network.ReadONNXFile(t.Context(), path, nil)
 		require.NoError(t, err)
 		require.Equal(t, want.Fingerprint(), net.Fingerprint())
@@ -109,7 +68,7 @@ func TestExternalData(t *testing.T) {
 	}
 	// Without external data any path will do, a pipe too.
 	dir := t.TempDir()
-	path := writeModel(t, smallModel(), dir)
+	path := testkit.WriteModel(t, smallModel(), dir)
 	net, err := network.ReadONNXFile(t.Context(), path, nil)
 	require.NoError(t, err)
 	require.Empty(t, net.ExternalFiles())
@@ -122,7 +81,7 @@ func TestExternalData(t *testing.T) {
 // weights beside the pipe, and that a context ends the wait for it.
 func TestExternalDataThroughPipe(t *testing.T) {
 	dir := t.TempDir()
-	path := split(t, smallModel(), dir, "w")
+	path := testkit.SplitModel(t, smallModel(), dir, "w")
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	pipe := filepath.Join(dir, "pipe")
@@ -193,7 +152,7 @@ func TestHostileExternalData(t *testing.T) {
 			w := m.Graph.Initializers[0]
 			c.at.Length = -1
 			w.Floats, w.External = nil, &c.at
-			path := writeModel(t, m, dir)
+			path := testkit.WriteModel(t, m, dir)
 			var err error
 			used := allocated(func() { _, err = network.ReadONNXFile(t.Context(), path, nil) })
 			require.ErrorContains(t, err, c.want)
@@ -209,11 +168,11 @@ func TestHostileExternalData(t *testing.T) {
 	m := smallModel()
 	w := m.Graph.Initializers[0]
 	w.Dims, w.Floats, w.External = []int64{1 << 37}, nil, &onnx.External{Location: "huge", Length: -1}
-	_, err = network.ReadONNXFile(t.Context(), writeModel(t, m, dir), nil)
+	_, err = network.ReadONNXFile(t.Context(), testkit.WriteModel(t, m, dir), nil)
 	require.ErrorContains(t, err, `its values are in "huge" (external data), and with the others takes 2199023255552 bytes of memory, of which`)
 	requireOneLine(t, err)
 	m = smallModel()
-	path := split(t, m, dir, "all")
+	path := testkit.SplitModel(t, m, dir, "all")
 	_, err = network.ReadONNXFile(t.Context(), path, &network.ReadOptions{MaxMemory: 100})
 	require.ErrorContains(t, err, "of which 100 may be used; raise --max-memory (ReadOptions.MaxMemory)")
 	_, err = network.ReadONNXFile(t.Context(), path, &network.ReadOptions{MaxMemory: 1000})
@@ -256,7 +215,7 @@ func FuzzExternal(f *testing.F) {
 		if length != "" {
 			w.External.Other = append(w.External.Other, onnx.Entry{Key: "length", Value: length})
 		}
-		net, err := network.ReadONNXFile(t.Context(), writeModel(t, m, filepath.Join(dir, "model")), nil)
+		net, err := network.ReadONNXFile(t.Context(), testkit.WriteModel(t, m, filepath.Join(dir, "model")), nil)
 		if err != nil {
 			requireOneLine(t, err)
 			return

@@ -27,6 +27,9 @@ func ReadONNXFile(ctx context.Context, name string, o *ReadOptions) (*Network, e
 		return nil, err
 	}
 	defer file.Close()
+	if file.Size() > MaxModelBytes {
+		return nil, fmt.Errorf("network: it has %d bytes, but a model has at most %d; save its weights in files beside it (external data)", file.Size(), MaxModelBytes)
+	}
 	m, err := onnx.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)

@@ -67,6 +67,6 @@ func (n *Network) WithHead(rule HeadRule) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.metadata, m.double = maps.Clone(n.metadata), n.double
+	m.metadata, m.double, m.files = maps.Clone(n.metadata), n.double, n.files
 	return m, nil
 }

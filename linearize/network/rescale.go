@@ -36,7 +36,7 @@ func (n *Network) Rescaled(scale, shift []float64) (*Network, error) {
 		panic("network: rescaling changed the parameters")
 	}
 	m.prog.Tensors = n.prog.Tensors
-	m.theta, m.warnings, m.metadata, m.double = slices.Clone(n.theta), n.warnings, n.metadata, true
+	m.theta, m.warnings, m.metadata, m.double, m.files = slices.Clone(n.theta), n.warnings, n.metadata, true, n.files
 	m.static = m.prog.EvalStatic(m.theta)
 	m.print = sync.OnceValue(m.fingerprint)
 	return m, nil

@@ -31,6 +31,8 @@ type Flags struct {
 type ModelFlags struct {
 	path          string // "" is the built-in network
 	freeze, learn []string
+	output        string // "" is the only one
+	memory        int64  // that of the limits
 }
 
 // DataFlags name the data and the training rows among them.
@@ -76,6 +78,7 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 	f := c.Flags()
 	if withModel {
 		f.StringVar(&s.Model.path, "model", "", "trained network, an ONNX `FILE` (default the built-in network)")
+		f.StringVar(&s.Model.output, "output", "", "output `NAME` of a model with several")
 	}
 	f.StringVar(&s.Data.name, "data", "digits", "rows from `NAME|DIR|FILE`: digits (synthetic; digits:TRAIN,TEST sets how many), mnist (downloaded once), a directory of IDX files, a CSV file with a header, plain or .gz, or NumPy's .npy or .npz (default digits)")
 	f.Lookup("data").DefValue = "" // the text says it
@@ -119,6 +122,7 @@ func (s *Flags) Check(c *cobra.Command) error {
 	if err := s.Limits.check(c); err != nil {
 		return err
 	}
+	s.Model.memory = s.Limits.Memory
 	if err := s.Scaling.check(); err != nil {
 		return err
 	}
@@ -127,7 +131,7 @@ func (s *Flags) Check(c *cobra.Command) error {
 
 // checkEmpty refuses "", which comes from a shell variable that is not set.
 func checkEmpty(c *cobra.Command) error {
-	for _, name := range []string{"model", "data", "classes", "class-names", "id", "index", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze", "learn",
+	for _, name := range []string{"model", "data", "classes", "class-names", "id", "index", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze", "learn", "output",
 		"standardize", "input-mean", "input-sd", "target-mean", "target-sd",
 		"input", "terms", "contrast", "html", "png", "csv", "calibrate", "test-index", "link", "arch", "activation", "out",
 		"method", "select", "posterior", "checkpoint", "tune-prior"} {

@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -47,21 +45,15 @@ func ReadModel(ctx context.Context, c *console.Console, f *ModelFlags) (*Model, 
 		return nil, err
 	}
 	m := &Model{Name: builtinName}
-	var file io.Reader = bytes.NewReader(Builtin)
-	if f.path != "" {
-		m.Name, m.Path = f.path, f.path
-		opened, err := inputfile.Open(ctx, f.path)
-		if err != nil {
-			return nil, modelError(m.Name, err)
-		}
-		defer opened.Close()
-		if opened.Size() > network.MaxModelBytes {
-			return nil, modelError(m.Name, fmt.Errorf("it has %d bytes, but a model has at most %d; export a smaller one", opened.Size(), network.MaxModelBytes))
-		}
-		file = opened
-	}
+	o := &network.ReadOptions{Freeze: f.freeze, Learn: f.learn, Output: f.output, MaxMemory: f.memory}
 	var err error
-	if m.Net, err = network.ReadONNX(file, &network.ReadOptions{Freeze: f.freeze, Learn: f.learn}); err != nil {
+	if f.path == "" {
+		m.Net, err = network.ReadONNX(bytes.NewReader(Builtin), o)
+	} else {
+		m.Name, m.Path = f.path, f.path
+		m.Net, err = network.ReadONNXFile(ctx, f.path, o)
+	}
+	if err != nil {
 		return nil, modelError(m.Name, err)
 	}
 	_, m.Outputs, _ = m.Net.Dims()
@@ -85,6 +77,18 @@ func modelError(name string, err error) error {
 		remedy = "; gpexplain inspect --operators says what is read of each operator"
 	}
 	return fmt.Errorf("%s: %w%s", name, err, remedy)
+}
+
+// Files are the paths of the model and of the files in which it keeps its weights; none
+// for the built-in network.
+func (m *Model) Files() []string {
+	switch {
+	case m.Path == "":
+		return nil
+	case m.Net == nil:
+		return []string{m.Path}
+	}
+	return append([]string{m.Path}, m.Net.ExternalFiles()...)
 }
 
 // Parameters returns P.

@@ -22,7 +22,9 @@ type Remembered struct {
 	Model  string      `json:"model"` // "" is the built-in network
 	Freeze []string    `json:"freeze,omitempty"`
 	Learn  []string    `json:"learn,omitempty"`
-	Data   string      `json:"data"` // a path, or the name of built-in data
+	Output string      `json:"output,omitempty"`     // of several; "" is the only one
+	Weight []string    `json:"model_data,omitempty"` // files in which the model keeps its weights
+	Data   string      `json:"data"`                 // a path, or the name of built-in data
 	Target string      `json:"target,omitempty"`
 	ID     string      `json:"id,omitempty"`
 	Test   string      `json:"test_data,omitempty"`
@@ -40,7 +42,7 @@ type FileCheck struct {
 // Remember says where the model and the data are.
 func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 	f := &p.flags.Data
-	r := &Remembered{Freeze: p.flags.Model.freeze, Learn: p.flags.Model.learn, Target: f.target, ID: f.id, Split: f.Split}
+	r := &Remembered{Freeze: p.flags.Model.freeze, Learn: p.flags.Model.learn, Output: p.flags.Model.output, Target: f.target, ID: f.id, Split: f.Split}
 	for _, path := range []struct {
 		from string
 		to   *string
@@ -50,7 +52,8 @@ func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 			return nil, err
 		}
 	}
-	for _, path := range append([]string{p.Model.Path}, p.Examples.Data.Files()...) {
+	model := p.Model.Files()
+	for i, path := range slices.Concat(model, p.Examples.Data.Files()) {
 		sum, err := FileSum(ctx, path)
 		if err != nil {
 			return nil, err
@@ -61,6 +64,9 @@ func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 		}
 		if sum != "" {
 			r.Files = append(r.Files, FileCheck{full, sum})
+		}
+		if i > 0 && i < len(model) {
+			r.Weight = append(r.Weight, full)
 		}
 	}
 	return r, nil
@@ -75,22 +81,30 @@ func absolute(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// FileSum is the SHA-256 of a regular file in hex, and "" of any other, which cannot be
-// read a second time.
-func FileSum(ctx context.Context, path string) (string, error) {
-	if info, err := os.Stat(path); path == "" || err == nil && !info.Mode().IsRegular() {
-		return "", nil
-	}
-	f, err := inputfile.Open(ctx, path)
-	if err != nil {
-		return "", fmt.Errorf("%s: its checksum: %w", path, err)
-	}
-	defer f.Close()
+// FileSum is the SHA-256 in hex of a regular file, or of several one after another, and ""
+// if one of them is another file, which cannot be read a second time.
+func FileSum(ctx context.Context, paths ...string) (string, error) {
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("%s: its checksum: %w", path, err)
+	for _, path := range paths {
+		if info, err := os.Stat(path); path == "" || err == nil && !info.Mode().IsRegular() {
+			return "", nil
+		}
+		if err := addFile(ctx, h, path); err != nil {
+			return "", fmt.Errorf("%s: its checksum: %w", path, err)
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// addFile writes the content of a file to w.
+func addFile(ctx context.Context, w io.Writer, path string) error {
+	f, err := inputfile.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(w, f)
+	return err
 }
 
 // recall fills in the flags of model and data that were not given. It is an error,
@@ -101,10 +115,15 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 		return nil
 	}
 	if !f.given("model") && r.Model != "" {
-		if err := r.check(ctx, posterior, r.Model, "--model"); err != nil {
-			return err
+		for _, path := range append([]string{r.Model}, r.Weight...) {
+			if err := r.check(ctx, posterior, path, "--model"); err != nil {
+				return err
+			}
 		}
 		f.Model.path = r.Model
+	}
+	if !f.given("output") {
+		f.Model.output = r.Output
 	}
 	for _, list := range []struct {
 		flag     string
@@ -134,7 +153,7 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 		d.Split = r.Split
 	}
 	for _, file := range r.Files {
-		if file.Path == r.Model || !parts && (file.Path == r.Test || file.Path == r.Valid) {
+		if file.Path == r.Model || slices.Contains(r.Weight, file.Path) || !parts && (file.Path == r.Test || file.Path == r.Valid) {
 			continue
 		}
 		err := r.check(ctx, posterior, file.Path, "--data")
