@@ -257,14 +257,23 @@ func hostileCases() []badCase {
 	wrong("pads", "pads", m, "Pad", nil, xi(1, 1))
 	wrong("mode", "mode", m, "Pad", A(textA("mode", "wild")), xi(0, 0, 0, 0, 0, 1))
 	wrong("everything cropped", "no elements", m, "Pad", nil, xi(0, -2, 0, 0, 0, 0))
-	wrong("mode", "mode", m, "Resize", A(textA("mode", "linear")), func(g *graph) []string { return in(g.input(), "", g.float32s(ones(3), 3)) })
-	wrong("policy", "policy", m, "Resize", A(textA("keep_aspect_ratio_policy", "not_larger")), func(g *graph) []string { return in(g.input(), "", g.float32s(ones(3), 3)) })
-	wrong("transformation", "tf_crop", m, "Resize", A(textA("coordinate_transformation_mode", "tf_crop_and_resize")), func(g *graph) []string { return in(g.input(), "", g.float32s(ones(3), 3)) })
+	wrong("mode", "mode", m, "Resize", A(textA("mode", "quartic")), func(g *graph) []string { return in(g.input(), "", g.float32s(ones(3), 3)) })
+	wrong("policy", "policy", m, "Resize", A(textA("keep_aspect_ratio_policy", "square")), func(g *graph) []string { return in(g.input(), "", g.float32s(ones(3), 3)) })
+	wrong("transformation", "mercator", m, "Resize", A(textA("coordinate_transformation_mode", "mercator")), func(g *graph) []string { return in(g.input(), "", g.float32s(ones(3), 3)) })
 	wrong("scales", "scales", m, "Resize", nil, func(g *graph) []string { return in(g.input(), "", g.float32s(ones(2), 2)) })
 	wrong("scale of zero", "scales", m, "Resize", nil, func(g *graph) []string { return in(g.input(), "", g.float32s([]float64{1, 1, 0}, 3)) })
 	wrong("scale below zero", "scales", m, "Resize", nil, func(g *graph) []string { return in(g.input(), "", g.float32s([]float64{1, 1, -2}, 3)) })
 	wrong("to nothing", "dimension 2", m, "Resize", nil, func(g *graph) []string { return in(g.input(), "", g.float32s([]float64{1, 1, 0.1}, 3)) })
 	wrong("without scales", "scales", m, "Resize", nil, x)
+	crop := textA("coordinate_transformation_mode", "tf_crop_and_resize")
+	wrong("without a region", "input 1", m, "Resize", A(crop), func(g *graph) []string { return in(g.input(), "", g.float32s(ones(3), 3)) })
+	wrong("a short region", "region", m, "Resize", A(crop), func(g *graph) []string { return in(g.input(), g.float32s(ones(4), 4), g.float32s(ones(3), 3)) })
+	wrong("a cropped batch", mixes, m, "Resize", A(crop), func(g *graph) []string {
+		return in(g.input(), g.float32s([]float64{0.5, 0, 0, 1, 1, 1}, 6), g.float32s(ones(3), 3))
+	})
+	wrong("an axis twice", "twice", m, "Resize", A(intsA("axes", 2, -1)), func(g *graph) []string { return in(g.input(), "", g.float32s(ones(2), 2)) })
+	wrong("an axis too many", "axis 3", m, "Resize", A(intsA("axes", 3)), func(g *graph) []string { return in(g.input(), "", g.float32s(ones(1), 1)) })
+	wrong("a batch by a policy", mixes, m, "Resize", A(textA("keep_aspect_ratio_policy", "not_larger")), func(g *graph) []string { return in(g.input(), "", "", g.batchAnd(1, 3)) })
 	wrong("to an unknown type", "cast", m, "Cast", nil, x)
 	wrong("to integers", "derivative", m, "Cast", A(intA("to", int64(onnx.Int64))), x)
 	wrong("by zero", "division by zero", v, "Reshape", nil, func(g *graph) []string { return in(g.input(), g.op("Div", in(g.ints(1), g.ints(0)))) })
@@ -377,6 +386,14 @@ func giantCases() []badCase {
 		return g.op("Resize", in(g.input(), "", g.float32s([]float64{1, 1, 1e30, 1e30}, 4)))
 	})
 	add("Resize to sizes", image, func(g *graph) string { return g.op("Resize", in(g.input(), "", "", g.batchAnd(1, huge, huge))) })
+	for _, mode := range []string{"linear", "cubic"} {
+		add("Resize "+mode, image, func(g *graph) string {
+			return g.op("Resize", in(g.input(), "", "", g.batchAnd(1, huge, huge)), textA("mode", mode))
+		})
+		add("Resize one axis "+mode, image, func(g *graph) string {
+			return g.op("Resize", in(g.input(), "", "", g.ints(huge)), textA("mode", mode), intsA("axes", 3))
+		})
+	}
 	add("Resize in steps", image, func(g *graph) string {
 		y := g.input()
 		for range 20 {

@@ -1,6 +1,14 @@
 package network_test
 
-import "math"
+import (
+	"math"
+	"slices"
+)
+
+// numericCases are the cases of functions, reductions, resizing and moving pixels.
+func numericCases() []operatorCase {
+	return slices.Concat(functionCases(), reductionCases(), blockCases(), interpolationCases())
+}
 
 // functionCases are elementwise functions of trigonometry, and those with jumps
 // or thresholds.

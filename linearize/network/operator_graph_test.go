@@ -53,6 +53,15 @@ func (g *graph) float32s(data []float64, shape ...int) string {
 	return g.initializer(&onnx.Tensor{Name: g.name("c"), Type: onnx.Float, Floats: data}, shape)
 }
 
+// single adds a vector of the float32 numbers that are nearest to v.
+func (g *graph) single(v ...float64) string {
+	data := make([]float64, len(v))
+	for i := range v {
+		data[i] = float64(float32(v[i]))
+	}
+	return g.float32s(data, len(v))
+}
+
 // param adds a parameter of normal numbers.
 func (g *graph) param(shape ...int) string { return g.spread(0, 1, shape...) }
 

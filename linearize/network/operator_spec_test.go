@@ -209,7 +209,7 @@ func specCases() []specCase {
 		})
 	add("HardSwish", 14, []int{3}, []float64{-4, 1, 5}, []float64{0, 1 * (1.0/6 + 0.5), 5},
 		func(g *graph, x string) string { return g.op("HardSwish", in(x)) })
-	return all
+	return append(all, resizeSpecs()...)
 }
 
 // TestOperatorsByHand compares with numbers that come from elsewhere than this

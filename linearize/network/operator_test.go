@@ -33,7 +33,7 @@ func (c operatorCase) model() *onnx.Model {
 
 func operatorCases() []operatorCase {
 	return slices.Concat(elementwiseCases(), broadcastCases(), productCases(), convolutionCases(), poolCases(), normCases(), shapeCases(), integerCases(), sharingCases(), resizeCases(),
-		functionCases(), reductionCases(), blockCases(),
+		numericCases(),
 		recurrentCases(),
 		maskCases(), indexCases(),
 	)

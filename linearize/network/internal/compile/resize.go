@@ -1,18 +1,18 @@
 package compile
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
 func init() {
 	register("Shapes", map[string]operator{
-		"Resize":       {translate: (*compiler).resize, inputs: 4},
-		"Upsample":     {translate: (*compiler).resize, inputs: 2},
-		"DepthToSpace": {translate: (*compiler).depthToSpace, inputs: 1},
-		"SpaceToDepth": {translate: (*compiler).spaceToDepth, inputs: 1},
+		"Resize":   {translate: (*compiler).resize, inputs: 4},
+		"Upsample": {translate: (*compiler).resize, inputs: 2, note: "linear by asymmetric coordinates, which PyTorch does not use"},
 	})
 }
 
@@ -104,215 +104,381 @@ func padSource(mode string) (func(i, n int) int, error) {
 	return nil, fmt.Errorf("mode=%q is not known", mode)
 }
 
-// blocks returns the input of DepthToSpace and SpaceToDepth, N×C×H×W, and their
-// block size.
-func (c *compiler) blocks() (x *value, b int, err error) {
-	if x, err = c.float(0); err != nil {
-		return nil, 0, err
-	}
-	if len(x.shape) != 4 || x.batch > 0 || x.shape[0] != 1 {
-		return nil, 0, fmt.Errorf("its input of shape %v is not a batch of images", x.shape)
-	}
-	if b = c.attrInt("blocksize", 0); b < 1 || b > maxElements {
-		return nil, 0, fmt.Errorf("blocksize is %d", b)
-	}
-	return x, b, nil
+// A resizing holds what the attributes of a Resize say.
+type resizing struct {
+	mode          string  // nearest, linear or cubic
+	coordinates   string  // coordinate_transformation_mode
+	rounding      string  // nearest_mode
+	a             float64 // cubic_coeff_a
+	exclude       bool    // positions outside of the input have no weight
+	antialias     bool    // the filter is stretched where the result is smaller
+	extrapolation float64 // what tf_crop_and_resize writes outside of the input
+	axes          []resizedAxis
 }
 
-// depthToSpace moves b² channels to the pixels of b×b blocks. The channel of
-// pixel (i,j) of a block comes from (i·b+j)·C+c by mode DCR, and from
-// c·b²+i·b+j by CRD.
-func (c *compiler) depthToSpace() error {
-	x, b, err := c.blocks()
-	if err != nil {
-		return err
-	}
-	if x.shape[1]%b != 0 || x.shape[1]/b%b != 0 {
-		return fmt.Errorf("%d channels for blocks of %d×%d", x.shape[1], b, b)
-	}
-	channels := x.shape[1] / b / b
-	each, pixel := 1, channels // steps in the input's channels
-	switch mode := c.attrString("mode", "DCR"); mode {
-	case "DCR":
-	case "CRD":
-		each, pixel = b*b, 1
-	default:
-		return fmt.Errorf("mode=%q is not known", mode)
-	}
-	shape, st := []int{1, channels, x.shape[2] * b, x.shape[3] * b}, strides(x.shape)
-	table, err := c.table(shape, func(d, i int) int {
-		switch d {
-		case 1:
-			return i * each * st[1]
-		case 2:
-			return i/b*st[2] + i%b*b*pixel*st[1]
-		case 3:
-			return i/b*st[3] + i%b*pixel*st[1]
-		}
-		return 0
-	})
-	if err != nil {
-		return err
-	}
-	return c.result(c.apply(x, shape, x.batch, table, 0))
+// A resizedAxis is an axis along which a tensor is resized from in to out
+// elements. start and end bound the part of it that tf_crop_and_resize takes, in
+// units of its length.
+type resizedAxis struct {
+	axis, in, out     int
+	scale, start, end float64
 }
 
-// spaceToDepth moves the pixels of b×b blocks to channels, (i·b+j)·C+c for pixel
-// (i,j).
-func (c *compiler) spaceToDepth() error {
-	x, b, err := c.blocks()
-	if err != nil {
-		return err
-	}
-	if x.shape[2]%b != 0 || x.shape[3]%b != 0 {
-		return fmt.Errorf("images of %d×%d for blocks of %d×%d", x.shape[2], x.shape[3], b, b)
-	}
-	shape, st := []int{1, x.shape[1] * b * b, x.shape[2] / b, x.shape[3] / b}, strides(x.shape)
-	table, err := c.table(shape, func(d, i int) int {
-		switch d {
-		case 1:
-			pixel := i / x.shape[1]
-			return i%x.shape[1]*st[1] + pixel/b*st[2] + pixel%b*st[3]
-		case 2:
-			return i * b * st[2]
-		case 3:
-			return i * b * st[3]
-		}
-		return 0
-	})
-	if err != nil {
-		return err
-	}
-	return c.result(c.apply(x, shape, x.batch, table, 0))
-}
-
-// resize handles Resize and Upsample by nearest neighbour.
+// resize translates Resize and Upsample: nearest copies elements; linear and
+// cubic are a sparse linear map along each axis.
 func (c *compiler) resize() error {
 	x, err := c.float(0)
 	if err != nil {
 		return err
 	}
-	if mode := c.attrString("mode", "nearest"); mode != "nearest" {
-		return fmt.Errorf("mode=%q is not supported; use nearest", mode)
-	}
-	scales, sizes, err := c.resizeArgs(len(x.shape))
+	r, err := c.readResize(x)
 	if err != nil {
 		return err
 	}
-	shape := make([]int, len(x.shape))
-	for i, d := range x.shape {
+	if r.mode == "nearest" {
+		return c.result(c.nearest(x, r))
+	}
+	// What shrinks comes first, so that less is computed and kept.
+	slices.SortStableFunc(r.axes, func(a, b resizedAxis) int { return cmp.Compare(a.out*b.in, b.out*a.in) })
+	for _, a := range r.axes {
+		if x, err = c.interpolate(x, r, a); err != nil {
+			return err
+		}
+	}
+	return c.result(x, nil)
+}
+
+func (c *compiler) oldResize() bool { return c.node.OpType == "Upsample" || c.opset < 11 }
+
+func (c *compiler) readResize(x *value) (r *resizing, err error) {
+	coordinates, rounding := "half_pixel", "round_prefer_floor"
+	if c.oldResize() {
+		coordinates, rounding = "asymmetric", "floor"
+	}
+	r = &resizing{mode: c.attrString("mode", "nearest"), coordinates: c.attrString("coordinate_transformation_mode", coordinates),
+		rounding: c.attrString("nearest_mode", rounding), exclude: c.attrInt("exclude_outside", 0) != 0, antialias: c.attrInt("antialias", 0) != 0}
+	if r.mode != "nearest" && r.mode != "linear" && (r.mode != "cubic" || c.oldResize()) {
+		return nil, fmt.Errorf("mode=%q is not known", r.mode)
+	}
+	if rounded[r.rounding] == nil {
+		return nil, fmt.Errorf("nearest_mode=%q is not known", r.rounding)
+	}
+	if !coordinateModes[r.coordinates] {
+		return nil, fmt.Errorf("coordinate_transformation_mode=%q is not known", r.coordinates)
+	}
+	if r.a, err = c.attrFloat("cubic_coeff_a", -0.75); err != nil {
+		return nil, err
+	}
+	if r.extrapolation, err = c.attrFloat("extrapolation_value", 0); err != nil {
+		return nil, err
+	}
+	if err = c.resizedAxes(r, x); err != nil {
+		return nil, err
+	}
+	return r, c.cropped(r, x)
+}
+
+// resizedAxes reads the axes and their lengths in the result. The batch axis must
+// keep its length.
+func (c *compiler) resizedAxes(r *resizing, x *value) error {
+	axes := c.attrInts("axes")
+	if c.node.Attr("axes") == nil {
+		for i := range x.shape {
+			axes = append(axes, i)
+		}
+	}
+	seen := map[int]bool{}
+	for i, a := range axes {
+		a, err := axis(a, len(x.shape))
+		if err != nil {
+			return err
+		}
+		if seen[a] {
+			return fmt.Errorf("axis %d is resized twice", a)
+		}
+		axes[i], seen[a] = a, true
+	}
+	scales, sizes, err := c.resizeArgs(len(axes))
+	if err != nil {
+		return err
+	}
+	for i, a := range axes {
+		d := x.shape[a]
+		out := resizedAxis{axis: a, in: d, end: 1}
 		switch {
-		case x.isBatch(i):
+		case x.isBatch(a):
 			if sizes != nil && !c.isBatchSize(sizes[i], d) || sizes == nil && scales[i] != 1 {
 				return errMixes
 			}
-			shape[i], scales[i] = d, 1
+			out.out, out.scale = d, 1
 		case sizes == nil:
 			// Scales are float32, and runtimes multiply in it: ten times 0.7 is seven.
-			shape[i] = int(math.Floor(float64(float32(d) * float32(scales[i]))))
+			out.out, out.scale = int(math.Floor(float64(float32(d)*float32(scales[i])))), scales[i]
 		case !sizes[i].constant():
 			return errMixes
 		default:
-			shape[i] = sizes[i].k
-			scales[i] = float64(shape[i]) / float64(d)
+			out.out = sizes[i].k
+			out.scale = float64(out.out) / float64(d)
 		}
-		if shape[i] < 1 || shape[i] > maxElements {
-			return fmt.Errorf("dimension %d of the result is %d", i, shape[i])
-		}
+		r.axes = append(r.axes, out)
 	}
-	from, err := c.nearest()
-	if err != nil {
+	if err := c.keepAspect(r, x, sizes != nil); err != nil {
 		return err
 	}
-	st := strides(x.shape)
-	table, err := c.table(shape, func(d, i int) int {
-		return min(max(from(i, x.shape[d], shape[d], scales[d]), 0), x.shape[d]-1) * st[d]
-	})
-	if err != nil {
-		return err
+	for _, a := range r.axes {
+		if a.out < 1 || a.out > maxElements {
+			return fmt.Errorf("dimension %d of the result is %d", a.axis, a.out)
+		}
 	}
-	return c.result(c.apply(x, shape, x.batch, table, 0))
+	return nil
 }
 
-// resizeArgs reads the scales and the sizes, of which one is given. sizes is nil
-// if the scales are.
-func (c *compiler) resizeArgs(rank int) (scales []float64, sizes []affine, err error) {
-	at, old := 2, c.node.OpType == "Upsample" || c.opset < 11
-	if old {
+// keepAspect replaces the scales by one for all axes, as keep_aspect_ratio_policy
+// asks where sizes are given: the smallest or the largest.
+func (c *compiler) keepAspect(r *resizing, x *value, sizes bool) error {
+	var compare func(a, b resizedAxis) int
+	switch policy := c.attrString("keep_aspect_ratio_policy", "stretch"); policy {
+	case "stretch":
+		return nil
+	case "not_larger":
+		compare = func(a, b resizedAxis) int { return cmp.Compare(a.scale, b.scale) }
+	case "not_smaller":
+		compare = func(a, b resizedAxis) int { return cmp.Compare(b.scale, a.scale) }
+	default:
+		return fmt.Errorf("keep_aspect_ratio_policy=%q is not known", policy)
+	}
+	if !sizes || len(r.axes) == 0 {
+		return nil
+	}
+	scale := slices.MinFunc(r.axes, compare).scale
+	for i := range r.axes {
+		a := &r.axes[i]
+		if x.isBatch(a.axis) && scale != 1 {
+			return errMixes
+		}
+		a.scale, a.out = scale, int(math.Floor(min(scale*float64(a.in)+0.5, 2*maxElements)))
+	}
+	return nil
+}
+
+// resizeArgs reads the scales and the sizes of n axes, of which one is given.
+// sizes is nil if the scales are.
+func (c *compiler) resizeArgs(n int) (scales []float64, sizes []affine, err error) {
+	at, given := 2, 0
+	if c.oldResize() {
 		at = 1
 	}
 	switch {
-	case c.has(3) && !old:
+	case c.has(3) && !c.oldResize():
 		v, err := c.intsAt(3)
 		if err != nil {
 			return nil, nil, err
 		}
-		sizes = v.ints
+		sizes, given = v.ints, len(v.ints)
 	case c.has(at):
 		if scales, err = c.floats(at); err != nil {
 			return nil, nil, err
 		}
+		given = len(scales)
 	default:
 		if a := c.node.Attr("scales"); a != nil {
 			for _, f := range a.Floats {
 				scales = append(scales, float64(f))
 			}
 		}
+		given = len(scales)
 	}
-	if p := c.attrString("keep_aspect_ratio_policy", "stretch"); p != "stretch" {
-		return nil, nil, fmt.Errorf("keep_aspect_ratio_policy=%q is not supported", p)
-	}
-	if c.node.Attr("axes") != nil {
-		return nil, nil, errors.New("its axes attribute is not supported; give all dimensions")
-	}
-	if sizes != nil {
-		scales = make([]float64, len(sizes))
-	}
-	if len(scales) != rank {
-		return nil, nil, fmt.Errorf("%d scales or sizes for %d dimensions", len(scales), rank)
+	if given != n {
+		return nil, nil, fmt.Errorf("%d scales or sizes for %d dimensions", given, n)
 	}
 	for _, s := range scales {
-		if sizes == nil && !(s > 0 && s < maxElements) {
+		if !(s > 0 && s < maxElements) {
 			return nil, nil, fmt.Errorf("scales %v", scales)
 		}
 	}
-	return slices.Clone(scales), sizes, nil
+	return scales, sizes, nil
 }
 
-// nearest returns a function that gives the input position for output position i
-// of a dimension that goes from in to out elements.
-func (c *compiler) nearest() (func(i, in, out int, scale float64) int, error) {
-	defMode, defRound := "half_pixel", "round_prefer_floor"
-	if c.opset < 11 || c.node.OpType == "Upsample" {
-		defMode, defRound = "asymmetric", "floor"
+// cropped reads the part of each axis that tf_crop_and_resize takes.
+func (c *compiler) cropped(r *resizing, x *value) error {
+	if r.coordinates != "tf_crop_and_resize" {
+		return nil
 	}
-	mode := c.attrString("coordinate_transformation_mode", defMode)
-	round, ok := map[string]func(float64) float64{
-		"floor": math.Floor, "ceil": math.Ceil,
-		"round_prefer_floor": func(x float64) float64 { return math.Ceil(x - 0.5) },
-		"round_prefer_ceil":  func(x float64) float64 { return math.Floor(x + 0.5) },
-	}[c.attrString("nearest_mode", defRound)]
-	if !ok {
-		return nil, fmt.Errorf("nearest_mode=%q is not known", c.attrString("nearest_mode", defRound))
+	roi, err := c.floats(1)
+	if err != nil {
+		return err
 	}
-	switch mode {
-	case "asymmetric", "half_pixel", "pytorch_half_pixel", "align_corners":
-	default:
-		return nil, fmt.Errorf("coordinate_transformation_mode=%q is not supported", mode)
+	n := len(r.axes)
+	if len(roi) != 2*n {
+		return fmt.Errorf("a region of %d numbers for %d axes", len(roi), n)
 	}
-	return func(i, in, out int, scale float64) int {
-		if in == out && scale == 1 {
-			return i
+	for i := range r.axes {
+		a := &r.axes[i]
+		if a.start, a.end = roi[i], roi[n+i]; a.start-a.start != 0 || a.end-a.end != 0 {
+			return fmt.Errorf("its region goes from %v to %v", a.start, a.end)
 		}
-		x := float64(i) / scale
-		switch {
-		case mode == "half_pixel" || mode == "pytorch_half_pixel" && out > 1:
-			x = (float64(i)+0.5)/scale - 0.5
-		case mode == "pytorch_half_pixel" || mode == "align_corners" && out == 1:
-			x = 0
-		case mode == "align_corners":
-			x = float64(i) * float64(in-1) / float64(out-1)
+		if x.isBatch(a.axis) && (a.start != 0 || a.end != 1) {
+			return errMixes
 		}
-		return int(round(x))
-	}, nil
+	}
+	return nil
+}
+
+var coordinateModes = set("asymmetric", "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "tf_half_pixel_for_nn", "tf_crop_and_resize")
+
+// rounded holds the functions of nearest_mode.
+var rounded = map[string]func(float64) float64{
+	"floor": math.Floor, "ceil": math.Ceil,
+	"round_prefer_floor": func(x float64) float64 { return math.Ceil(x - 0.5) },
+	"round_prefer_ceil":  func(x float64) float64 { return math.Floor(x + 0.5) },
+}
+
+// position returns where in the input element i of the result lies; inside is
+// false where tf_crop_and_resize extrapolates.
+func (r *resizing) position(a *resizedAxis, i int) (x float64, inside bool) {
+	at, in, out := float64(i), float64(a.in), float64(a.out)
+	half := (at+0.5)/a.scale - 0.5
+	switch {
+	case r.coordinates == "tf_crop_and_resize" && a.out > 1:
+		x = a.start*(in-1) + at*(a.end-a.start)*(in-1)/(out-1)
+		return x, x >= 0 && x <= in-1
+	case r.coordinates == "tf_crop_and_resize":
+		x = 0.5 * (a.start + a.end) * (in - 1)
+		return x, x >= 0 && x <= in-1
+	case r.coordinates == "half_pixel" || r.coordinates == "pytorch_half_pixel" && a.out > 1:
+		return half, true
+	case r.coordinates == "half_pixel_symmetric":
+		// The centre of the result stays that of the input where its length was rounded.
+		return half + in/2*(1-out/(a.scale*in)), true
+	case r.coordinates == "tf_half_pixel_for_nn":
+		return (at + 0.5) / a.scale, true
+	case r.coordinates == "asymmetric":
+		return at / a.scale, true
+	case a.out == 1: // pytorch_half_pixel and align_corners
+		return 0, true
+	}
+	// The lengths are whole, also where a scale gives a part of an element more: as
+	// in PyTorch, corners meet corners.
+	return at * (in - 1) / (out - 1), true
+}
+
+// nearest copies the element next to each position.
+func (c *compiler) nearest(x *value, r *resizing) (*value, error) {
+	shape, st := slices.Clone(x.shape), strides(x.shape)
+	of := make([]*resizedAxis, len(shape))
+	for i := range r.axes {
+		if a := &r.axes[i]; !x.isBatch(a.axis) {
+			shape[a.axis], of[a.axis] = a.out, a
+		}
+	}
+	table, err := c.table(shape, func(d, i int) int {
+		a := of[d]
+		if a == nil {
+			return i * st[d]
+		}
+		at, inside := r.position(a, i)
+		if !inside {
+			return outside
+		}
+		return int(graph.Clamp(rounded[r.rounding](at), 0, float64(a.in-1))) * st[d]
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.apply(x, shape, x.batch, table, r.extrapolation)
+}
+
+// interpolate maps one axis by a linear or cubic filter.
+func (c *compiler) interpolate(x *value, r *resizing, a resizedAxis) (*value, error) {
+	if x.isBatch(a.axis) {
+		return x, nil
+	}
+	shape := slices.Clone(x.shape)
+	shape[a.axis] = a.out
+	if _, err := Count(shape); err != nil {
+		return nil, err
+	}
+	reach := r.reach(&a)
+	if err := c.spend((tableBytes + numberBytes) * (a.out + 1) * int(2*reach+1)); err != nil {
+		return nil, err
+	}
+	o := &graph.AxisMap{Outer: graph.Product(x.shape[:a.axis]), In: a.in, Inner: graph.Product(x.shape[a.axis+1:]), First: make([]int32, 1, a.out+1)}
+	if r.coordinates == "tf_crop_and_resize" {
+		o.Offset = make([]float64, a.out)
+	}
+	unchanged := a.in == a.out
+	for i := range a.out {
+		at, inside := r.position(&a, i)
+		unchanged = unchanged && inside && at == float64(i)
+		if !inside {
+			o.Offset[i] = r.extrapolation
+		} else if err := r.filter(o, &a, at, reach); err != nil {
+			return nil, err
+		}
+		o.First = append(o.First, int32(len(o.Source)))
+	}
+	if unchanged {
+		return x, nil
+	}
+	return c.emit(o, shape, x.batch, x)
+}
+
+// reach is how far from a position the elements lie that have a weight.
+func (r *resizing) reach(a *resizedAxis) float64 {
+	reach := 1.0
+	if r.mode == "cubic" {
+		reach = 2
+	}
+	if r.antialias {
+		reach *= max(1, 1/a.scale)
+	}
+	return reach
+}
+
+// filter appends the weights of the elements around a position. Those outside of
+// the input read its first or last element, or are left out and the others scaled
+// to a sum of 1.
+func (r *resizing) filter(o *graph.AxisMap, a *resizedAxis, at, reach float64) error {
+	if at == math.Trunc(at) && at >= 0 && at < float64(a.in) && !r.antialias {
+		o.Source, o.Weight = append(o.Source, int32(at)), append(o.Weight, 1)
+		return nil
+	}
+	at = graph.Clamp(at, -reach-1, float64(a.in)+reach)
+	stretch := 1.0
+	if r.antialias {
+		stretch = max(1, 1/a.scale)
+	}
+	first, sum := len(o.Weight), 0.0
+	for j := math.Floor(at-reach) + 1; j < at+reach; j++ {
+		if r.exclude && (j < 0 || j >= float64(a.in)) {
+			continue
+		}
+		w := r.kernel((j - at) / stretch)
+		sum += w
+		o.Source, o.Weight = append(o.Source, int32(graph.Clamp(j, 0, float64(a.in-1)))), append(o.Weight, w)
+	}
+	if sum == 0 {
+		return fmt.Errorf("position %g of axis %d has no element of the input next to it", at, a.axis)
+	}
+	if r.exclude || r.antialias {
+		for k := range o.Weight[first:] {
+			o.Weight[first+k] /= sum
+		}
+	}
+	return nil
+}
+
+// kernel is the weight at a distance: the triangle, or the cubic of Keys with
+// the coefficient a.
+func (r *resizing) kernel(d float64) float64 {
+	d = math.Abs(d)
+	switch {
+	case r.mode == "linear":
+		return max(1-d, 0)
+	case d <= 1:
+		return ((r.a+2)*d-(r.a+3))*d*d + 1
+	case d < 2:
+		return r.a * (((d-5)*d+8)*d - 4)
+	}
+	return 0
 }

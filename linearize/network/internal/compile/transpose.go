@@ -7,7 +7,9 @@ import (
 
 func init() {
 	register("Shapes", map[string]operator{
-		"Transpose": {translate: (*compiler).transposeOp, inputs: 1},
+		"DepthToSpace": {translate: (*compiler).depthToSpace, inputs: 1},
+		"SpaceToDepth": {translate: (*compiler).spaceToDepth, inputs: 1},
+		"Transpose":    {translate: (*compiler).transposeOp, inputs: 1},
 	})
 }
 
@@ -53,4 +55,86 @@ func (c *compiler) transpose(v *value, perm []int) (*value, error) {
 		return nil, err
 	}
 	return c.apply(v, shape, batch, table, 0)
+}
+
+// blocks returns the input of DepthToSpace and SpaceToDepth, N×C×H×W, and their
+// block size.
+func (c *compiler) blocks() (x *value, b int, err error) {
+	if x, err = c.float(0); err != nil {
+		return nil, 0, err
+	}
+	if len(x.shape) != 4 || x.batch > 0 || x.shape[0] != 1 {
+		return nil, 0, fmt.Errorf("its input of shape %v is not a batch of images", x.shape)
+	}
+	if b = c.attrInt("blocksize", 0); b < 1 || b > maxElements {
+		return nil, 0, fmt.Errorf("blocksize is %d", b)
+	}
+	return x, b, nil
+}
+
+// depthToSpace moves b² channels to the pixels of b×b blocks. The channel of
+// pixel (i,j) of a block comes from (i·b+j)·C+c by mode DCR, and from
+// c·b²+i·b+j by CRD.
+func (c *compiler) depthToSpace() error {
+	x, b, err := c.blocks()
+	if err != nil {
+		return err
+	}
+	if x.shape[1]%b != 0 || x.shape[1]/b%b != 0 {
+		return fmt.Errorf("%d channels for blocks of %d×%d", x.shape[1], b, b)
+	}
+	channels := x.shape[1] / b / b
+	each, pixel := 1, channels // steps in the input's channels
+	switch mode := c.attrString("mode", "DCR"); mode {
+	case "DCR":
+	case "CRD":
+		each, pixel = b*b, 1
+	default:
+		return fmt.Errorf("mode=%q is not known", mode)
+	}
+	shape, st := []int{1, channels, x.shape[2] * b, x.shape[3] * b}, strides(x.shape)
+	table, err := c.table(shape, func(d, i int) int {
+		switch d {
+		case 1:
+			return i * each * st[1]
+		case 2:
+			return i/b*st[2] + i%b*b*pixel*st[1]
+		case 3:
+			return i/b*st[3] + i%b*pixel*st[1]
+		}
+		return 0
+	})
+	if err != nil {
+		return err
+	}
+	return c.result(c.apply(x, shape, x.batch, table, 0))
+}
+
+// spaceToDepth moves the pixels of b×b blocks to channels, (i·b+j)·C+c for pixel
+// (i,j).
+func (c *compiler) spaceToDepth() error {
+	x, b, err := c.blocks()
+	if err != nil {
+		return err
+	}
+	if x.shape[2]%b != 0 || x.shape[3]%b != 0 {
+		return fmt.Errorf("images of %d×%d for blocks of %d×%d", x.shape[2], x.shape[3], b, b)
+	}
+	shape, st := []int{1, x.shape[1] * b * b, x.shape[2] / b, x.shape[3] / b}, strides(x.shape)
+	table, err := c.table(shape, func(d, i int) int {
+		switch d {
+		case 1:
+			pixel := i / x.shape[1]
+			return i%x.shape[1]*st[1] + pixel/b*st[2] + pixel%b*st[3]
+		case 2:
+			return i * b * st[2]
+		case 3:
+			return i * b * st[3]
+		}
+		return 0
+	})
+	if err != nil {
+		return err
+	}
+	return c.result(c.apply(x, shape, x.batch, table, 0))
 }

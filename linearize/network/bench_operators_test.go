@@ -1,0 +1,43 @@
+package network_test
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// BenchmarkOperators times Linearize of networks around one operator: a bilinear and
+// a cubic Resize between convolutions, and attention by Einsum.
+func BenchmarkOperators(b *testing.B) {
+	upsampled := func(mode string) func(g *graph) string {
+		return func(g *graph) string {
+			y := g.op("Relu", in(g.op("Conv", in("x", g.spread(0, 0.3, 4, 1, 3, 3), g.param(4)))))
+			y = g.op("Resize", in(y, "", g.float32s([]float64{1, 1, 2, 2}, 4)), textA("mode", mode))
+			y = g.op("Relu", in(g.op("Conv", in(y, g.spread(0, 0.3, 4, 4, 3, 3), g.param(4)), intsA("strides", 2, 2))))
+			return g.op("Gemm", in(g.op("Flatten", in(y)), g.spread(0, 0.1, 324, 3), g.param(3)))
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		dims  []int
+		n     int
+		build func(g *graph) string
+	}{
+		{"Resize=linear", []int{1, 12, 12}, 100, upsampled("linear")},
+		{"Resize=cubic", []int{1, 12, 12}, 100, upsampled("cubic")},
+	} {
+		net, err := load(operatorCase{opset: 17, dims: c.dims, build: c.build}.model())
+		if err != nil {
+			b.Fatal(err)
+		}
+		d, _, _ := net.Dims()
+		x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), c.n, d)
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := net.Linearize(b.Context(), x); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
