@@ -218,12 +218,18 @@ class Recurrent(nn.Module):
 def recurrent(c):
     last, hidden = lambda y, h: y[:, -1], lambda y, h: (h[0] if isinstance(h, tuple) else h)[-1]
     for kind, layer in (("lstm", nn.LSTM), ("gru", nn.GRU), ("rnn", nn.RNN)):
+<<<<<<< HEAD
         blocks = {f"layer.weight_{k}_l0": "Conv" for k in ("ih", "hh")}
         c.add(f"recurrent-{kind}-last", Recurrent(layer(2, 2, batch_first=True), last, 2), (3, 2))
         c.add(f"recurrent-{kind}-hidden", Recurrent(layer(2, 2, batch_first=True), hidden, 2), (3, 2))
         c.add(f"recurrent-{kind}-mean", Recurrent(layer(2, 2, batch_first=True, bias=False), lambda y, h: y.mean(1), 2), (3, 2))
         wide = 10 if kind == "rnn" else 8  # so that factors take less memory than columns
         c.add(f"recurrent-{kind}-wide", Recurrent(layer(wide, wide, batch_first=True), last, wide), (2, wide), blocks=blocks)
+=======
+        c.add(f"recurrent-{kind}-last", Recurrent(layer(2, 2, batch_first=True), last, 2), (3, 2))
+        c.add(f"recurrent-{kind}-hidden", Recurrent(layer(2, 2, batch_first=True), hidden, 2), (3, 2))
+        c.add(f"recurrent-{kind}-mean", Recurrent(layer(2, 2, batch_first=True, bias=False), lambda y, h: y.mean(1), 2), (3, 2))
+>>>>>>> 1a16916 (Say in the corpus which layers have a structured block)
         c.add(f"recurrent-{kind}-both", Recurrent(layer(2, 1, batch_first=True, bidirectional=True), last, 2), (3, 2))
         c.add(f"recurrent-{kind}-both-hidden", Recurrent(layer(2, 1, batch_first=True, bidirectional=True), lambda y, h: torch.cat(tuple((h[0] if isinstance(h, tuple) else h)), 1), 2), (3, 2))
         c.add(f"recurrent-{kind}-two-layers", Recurrent(layer(2, 2, 2, batch_first=True, dropout=0.5), last, 2), (3, 2))
@@ -248,3 +254,18 @@ def several(c):
     c.add("inputs-product", Fn(lambda m, a, b: (m.a(a) * m.b(b)), a=nn.Linear(3, 2), b=nn.Linear(3, 2)), (3,), (3,))
     c.add("outputs-two", Fn(lambda m, x: (m.a(torch.tanh(m.enc(x))), m.b(torch.tanh(m.enc(x)))), enc=nn.Linear(3, 4), a=nn.Linear(4, 2), b=nn.Linear(4, 1)), (3,), outputs=["classes", "value"])
     c.add("outputs-hidden-too", Fn(lambda m, x: (m.out(torch.tanh(m.enc(x))), torch.tanh(m.enc(x))), enc=nn.Linear(3, 4), out=nn.Linear(4, 2)), (3,), outputs=["logits", "hidden"])
+
+
+def structured(c):
+    """Layers that are wide enough for a structured Block."""
+    c.add("structured-dense", mlp(nn.Tanh(), 5, 6), (5,))
+    c.add("structured-convolution", S(nn.Conv2d(4, 6, 3, padding=1), nn.Tanh(), nn.Flatten(), nn.Linear(24, 2)), (4, 2, 2))
+    c.add("structured-convolution-groups", S(nn.Conv2d(8, 8, 3, padding=1, groups=2), nn.Tanh(), nn.Flatten(), nn.Linear(16, 2)), (8, 1, 2))
+    c.add("structured-transposed", S(nn.ConvTranspose2d(16, 3, (2, 1)), nn.Tanh(), nn.Flatten(), nn.Linear(6, 1)), (16, 1, 1))
+    c.add("structured-positions", S(nn.Linear(12, 12), nn.Tanh(), tail(12)), (2, 12))
+    c.add("structured-attention", S(Attention(12), tail(12)), (2, 12), inexact="√12")
+    c.add("structured-embedding", S(nn.Embedding(40, 4), of(lambda x: x.mean(1)), nn.Linear(4, 2)), ids((2,), 40))
+    for kind, layer in (("lstm", nn.LSTM), ("gru", nn.GRU), ("rnn", nn.RNN)):
+        size = 16 if kind == "rnn" else 8
+        c.add(f"structured-{kind}", Recurrent(layer(size, size, batch_first=True), lambda y, h: y[:, -1], size), (2, size),
+              blocks={f"layer.weight_{k}_l0": "Conv" for k in ("ih", "hh")})

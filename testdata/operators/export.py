@@ -193,7 +193,7 @@ class Group:
         if refused:
             meta["refused"] = "yes"
         if not refused:
-            meta["parameters"] = json.dumps(layout(reference, blocks or {}), separators=(",", ":"))
+            meta["parameters"] = json.dumps(layout(reference.double(), x, blocks or {}, sum(v.shape[1] for k, v in tensors.items() if k[:2] in ("f", "f/"))), separators=(",", ":"))
         self.files.append((f"{name}/reference.safetensors", safetensors(tensors, meta)))
 
     @staticmethod
@@ -208,10 +208,36 @@ class Group:
         return buffer.getvalue()
 
 
-def layout(model, blocks):
-    """The parameters in the order of J: name, size, and the kind of Block, as far as the
-    case says it."""
-    return [[name, p.numel(), blocks.get(name, "")] for name, p in model.named_parameters()]
+def layout(model, inputs, blocks, outputs):
+    """The parameters in the order of J: name, size, and the kind of Block that a layer has
+    which is run once; blocks has those of other parameters. The columns of J of a layer that
+    is run at several positions are kept, as Full, where its factors take a third of their
+    memory or more."""
+    kind, hooks = {}, []
+
+    def hook(prefix):
+        def note(module, given, result):
+            positions = result[0].numel() // (module.out_features if type(module) is nn.Linear else module.out_channels)
+            names = [prefix + "weight"] + ([prefix + "bias"] if module.bias is not None else [])
+            if type(module) is nn.Linear and given[0].ndim > 2:
+                names = names[:1]  # the bias is added by a node of its own
+            width = sum(module.get_parameter(n[len(prefix):]).numel() for n in names)
+            structured = width * outputs > 3 * (result[0].numel() * outputs + given[0][0].numel())
+            k = "" if positions == 1 else "Conv" if structured else "Full"
+            if type(module) is nn.Linear and given[0].ndim == 2:
+                k = "Outer"
+            for n in names:
+                kind[n] = "" if n in kind else k
+        return note
+
+    for name, m in model.named_modules():
+        if "weight" in m._parameters and type(m) in (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d):
+            hooks.append(m.register_forward_hook(hook(name + "." if name else "")))
+    model(*inputs)
+    for h in hooks:
+        h.remove()
+    kind.update(blocks)
+    return [[name, p.numel(), kind.get(name, "")] for name, p in model.named_parameters()]
 
 
 class Pick(nn.Module):

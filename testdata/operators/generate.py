@@ -16,7 +16,8 @@ import cases_shapes as shapes
 from export import Group, archive
 
 GROUPS = (layers.activations, layers.norms, layers.pools, layers.convolutions, layers.resizes, layers.compositions, shapes.shapes, shapes.reductions,
-          shapes.products, sequences.attention, sequences.tokens, sequences.recurrent, sequences.several, mixing.mixing)
+          shapes.products, sequences.attention, sequences.tokens, sequences.recurrent, sequences.several,
+          sequences.structured, mixing.mixing)
 
 
 def main():
