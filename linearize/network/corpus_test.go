@@ -132,7 +132,7 @@ func (e *exported) outputs(t *testing.T, b *export) []string {
 // in float64. 1e-12 and 1e-10 of the largest entry: both are float64 sums of a few
 // hundred terms; 1e-6 where the exporter rounded a number that PyTorch has in float64.
 func TestCorpus(t *testing.T) {
-	lists := map[string]map[string]string{"unread": unread, "misjudged": misjudged}
+	listed := corpusLists(t)
 	seen := map[string]bool{}
 	for _, e := range corpus(t) {
 		for i := range e.exports {
@@ -140,10 +140,10 @@ func TestCorpus(t *testing.T) {
 			name := e.name + "/" + strings.TrimSuffix(b.File, ".onnx")
 			t.Run(name, func(t *testing.T) {
 				is := map[string]bool{}
-				for list, entries := range lists {
-					for _, key := range []string{e.name, name} {
-						if entries[key] != "" {
-							is[list], seen[list+key] = true, true
+				for _, list := range []string{"unread", "misjudged"} {
+					for _, key := range []string{list + " " + e.name, list + " " + name} {
+						if listed[key] {
+							is[list], seen[key] = true, true
 						}
 					}
 				}
@@ -154,11 +154,11 @@ func TestCorpus(t *testing.T) {
 					require.Error(t, err)
 					requireOneLine(t, err)
 				case is["unread"]:
-					require.Error(t, err, "it can be read now: strike it from unread")
+					require.Error(t, err, "it can be read now: strike it from unread.txt")
 				default:
 					require.NoError(t, err)
 					if is["misjudged"] {
-						require.False(t, b.learns(net), "its parameters are those that were learnt now: strike it from misjudged")
+						require.False(t, b.learns(net), "its parameters are those that were learnt now: strike it from unread.txt")
 					}
 					for _, output := range outputs {
 						e.check(t, b, output, is["misjudged"])
@@ -167,11 +167,25 @@ func TestCorpus(t *testing.T) {
 			})
 		}
 	}
-	for list, entries := range lists {
-		for key := range entries {
-			require.True(t, seen[list+key], "%s is listed in %s, and there is no such file", key, list)
+	for key := range listed {
+		require.True(t, seen[key], "%s is listed in unread.txt, and there is no such file", key)
+	}
+}
+
+// corpusLists reads the lists of cases, and of single files, that are not read yet, or not
+// right by themselves.
+func corpusLists(t *testing.T) map[string]bool {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "operators", "unread.txt"))
+	require.NoError(t, err)
+	listed := map[string]bool{}
+	for line := range strings.Lines(string(data)) {
+		key, _, ok := strings.Cut(line, ":")
+		if ok && !strings.HasPrefix(line, "#") {
+			listed[key] = true
 		}
 	}
+	return listed
 }
 
 // learns reports whether the parameters of the network are those that were learnt.
