@@ -442,6 +442,7 @@ func init() {
 	maps.Copy(evaluators, reductionEvaluators())
 	maps.Copy(evaluators, maskEvaluators)
 	maps.Copy(evaluators, indexEvaluators)
+	maps.Copy(evaluators, tokenShapeEvaluators)
 }
 
 func total(v []float64) float64 {

@@ -35,7 +35,7 @@ func operatorCases() []operatorCase {
 	return slices.Concat(elementwiseCases(), broadcastCases(), productCases(), convolutionCases(), poolCases(), normCases(), shapeCases(), integerCases(), sharingCases(), resizeCases(),
 		numericCases(),
 		recurrentCases(),
-		maskCases(), indexCases(),
+		maskCases(), indexCases(), tokenShapeCases(),
 	)
 }
 

@@ -148,3 +148,44 @@ func (c *compiler) broadcastTable(shape, of []int) ([]int32, error) {
 	c.tables[key] = t
 	return t, err
 }
+
+// tile repeats a tensor along its axes; a repeat for every example is the batch axis.
+func (c *compiler) tile() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	repeats, err := c.intsAt(1)
+	if err != nil {
+		return err
+	}
+	if len(repeats.shape) != 1 || len(repeats.ints) != len(v.shape) {
+		return fmt.Errorf("%d repeats for %d dimensions", len(repeats.ints), len(v.shape))
+	}
+	shape, batch := slices.Clone(v.shape), v.batch
+	for i, r := range repeats.ints {
+		switch one := (affine{k: 1}); {
+		case r == one:
+			continue
+		case v.isBatch(i):
+			return errMixes
+		case r.n > 0 && r.k == 0 && batch < 0:
+			r.k, batch = r.n, i
+		case !r.constant():
+			return errMixes
+		case i == 0 && c.batch > 1 && r.k == c.batch && v.batch < 0 && v.shape[0] == 1:
+			// A class token repeated for the examples of a model with a fixed batch size.
+			r, batch = one, 0
+		}
+		if r.k < 1 || r.k > maxElements {
+			return fmt.Errorf("%d repeats of dimension %d", r.k, i)
+		}
+		shape[i] *= r.k
+	}
+	st := strides(v.shape)
+	table, err := c.table(shape, func(d, i int) int { return i % v.shape[d] * st[d] })
+	if err != nil {
+		return err
+	}
+	return c.result(c.apply(v, shape, batch, table, 0))
+}

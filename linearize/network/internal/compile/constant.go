@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
 func init() {
@@ -12,6 +15,9 @@ func init() {
 		"Constant":        {translate: (*compiler).constant, inputs: 1},
 		"ConstantOfShape": {translate: (*compiler).constantOfShape, inputs: 1},
 		"Range":           {translate: (*compiler).rangeOp, inputs: 3},
+		"EyeLike":         {translate: (*compiler).eyeLike, inputs: 1},
+		"OneHot":          {translate: (*compiler).oneHot, inputs: 3, note: constantIndices},
+		"NonZero":         {translate: (*compiler).nonZero, inputs: 1, note: knownOnly},
 	})
 }
 
@@ -168,4 +174,128 @@ func (c *compiler) rangeOfFloats() error {
 		data[i] = arg[0] + float64(i)*arg[2]
 	}
 	return c.result(c.addConstant(data, []int{len(data)}), nil)
+}
+
+// eyeLike translates EyeLike: ones on a diagonal of a matrix with the shape of another.
+func (c *compiler) eyeLike() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	if len(v.shape) != 2 {
+		return fmt.Errorf("a tensor of shape %v is no matrix", v.shape)
+	}
+	if v.batch >= 0 {
+		return errMixes
+	}
+	out, err := c.newInts(v.shape, -1)
+	if err != nil {
+		return err
+	}
+	k := c.attrInt("k", 0)
+	for i := range out.ints {
+		out.ints[i].k = int(graph.Step(i%v.shape[1]-i/v.shape[1] == k))
+	}
+	isInt := v.isInt && !v.real
+	if a := c.node.Attr("dtype"); a != nil {
+		isInt = onnx.DataType(a.I).IsInt()
+	}
+	if isInt {
+		return c.result(out, nil)
+	}
+	return c.result(c.toFloat(out))
+}
+
+// oneHot translates OneHot of known indices.
+func (c *compiler) oneHot() error {
+	at, err := c.input(0)
+	if err == nil && !at.isInt {
+		at, err = c.castTo(onnx.Int64, at)
+	}
+	if err != nil {
+		return err
+	}
+	sizes, err := c.floatsOrInts(1)
+	if err != nil {
+		return err
+	}
+	if len(sizes) != 1 || !(sizes[0] >= 1 && sizes[0] <= maxElements) {
+		return fmt.Errorf("its depth is %v", sizes)
+	}
+	depth := int(sizes[0])
+	ax, err := axis(c.attrInt("axis", -1), len(at.shape)+1)
+	if err != nil {
+		return err
+	}
+	values, err := c.input(2)
+	if err != nil {
+		return err
+	}
+	if graph.Product(values.shape) != 2 || values.isInt && len(values.ints) != 2 {
+		return fmt.Errorf("its values are of shape %v, not an off and an on value", values.shape)
+	}
+	shape, batch := slices.Insert(slices.Clone(at.shape), ax, depth), at.batch
+	if batch >= ax {
+		batch++
+	}
+	inner := graph.Product(at.shape[ax:])
+	n, err := c.entries(shape)
+	if err != nil {
+		return err
+	}
+	table := make([]int32, n)
+	for i := range table {
+		a := at.ints[i/(inner*depth)*inner+i%inner]
+		if !a.constant() {
+			return errMixes
+		}
+		if a.k < 0 {
+			a.k += depth
+		}
+		table[i] = int32(graph.Step(a.k == i/inner%depth))
+	}
+	w := *values
+	w.weight, w.lead = nil, at.lead
+	return c.result(c.apply(&w, shape, batch, table, 0))
+}
+
+// floatsOrInts returns input i, numbers that are known without running the network.
+func (c *compiler) floatsOrInts(i int) ([]float64, error) {
+	v, err := c.input(i)
+	if err != nil {
+		return nil, err
+	}
+	return c.numbers(v)
+}
+
+// nonZero translates NonZero of known numbers: the indices of those that are not zero.
+func (c *compiler) nonZero() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	if v.batch >= 0 && c.batch != 1 {
+		return errMixes
+	}
+	numbers, err := c.numbers(v)
+	if err != nil {
+		return err
+	}
+	var places []int
+	for i, x := range numbers {
+		if x != 0 {
+			places = append(places, i)
+		}
+	}
+	rank := len(v.shape)
+	if err := c.spend(intBytes * rank * len(places)); err != nil {
+		return err
+	}
+	out := &value{shape: []int{rank, len(places)}, batch: -1, isInt: true}
+	for d, st := range strides(v.shape) {
+		for _, p := range places {
+			out.ints = append(out.ints, affine{k: p / st % v.shape[d]})
+		}
+	}
+	return c.result(out, nil)
 }

@@ -71,6 +71,9 @@ func unaryOperator(o graph.Op) operator {
 }
 
 func (c *compiler) elementwise(o graph.Op) error {
+	if v, err := c.input(0); err == nil && v.isInt && intFunctions[c.node.OpType] != nil {
+		return c.result(c.mapInts(v, intFunctions[c.node.OpType]))
+	}
 	v, err := c.float(0)
 	if err != nil {
 		return err
@@ -152,6 +155,9 @@ func (c *compiler) celu() error {
 }
 
 func (c *compiler) clip() error {
+	if v, err := c.input(0); err == nil && v.isInt {
+		return c.result(c.clipInts(v))
+	}
 	lo, hi := math.Inf(-1), math.Inf(1)
 	if a := c.node.Attr("min"); a != nil {
 		lo = float64(a.F)
@@ -246,6 +252,9 @@ func (c *compiler) pow() error {
 func (c *compiler) variadic(fn graph.BinaryFunc) error { return c.result(c.combineAll(fn)) }
 
 func (c *compiler) combineAll(fn graph.BinaryFunc) (*value, error) {
+	if f := intFunctions2[c.node.OpType]; f != nil && c.allInts() {
+		return c.combineAllInts(f)
+	}
 	acc, err := c.float(0)
 	for i := 1; i < len(c.node.Inputs) && err == nil; i++ {
 		var v *value

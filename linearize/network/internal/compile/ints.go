@@ -2,6 +2,8 @@ package compile
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
@@ -9,6 +11,7 @@ import (
 func init() {
 	register("Integer arithmetic", map[string]operator{
 		"Shape": {translate: (*compiler).shape, inputs: 1},
+		"Size":  {translate: (*compiler).size, inputs: 1},
 		"Mod":   {translate: (*compiler).mod, inputs: 2},
 	})
 }
@@ -275,4 +278,156 @@ func known(to *value) (shape []int, batch int, err error) {
 		shape = append(shape, a.one())
 	}
 	return shape, batch, nil
+}
+
+func (c *compiler) size() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	size := affine{k: graph.Product(v.shape)}
+	if v.batch >= 0 {
+		size = affine{n: size.k}
+	}
+	return c.result(&value{shape: []int{}, batch: -1, isInt: true, ints: []affine{size}}, nil)
+}
+
+// Functions of one known integer, and of two, which a node of several inputs takes
+// from left to right.
+var (
+	intFunctions = map[string]func(a affine) (affine, error){
+		"Abs": absInt,
+		"Neg": func(a affine) (affine, error) { return subInt(affine{}, a) },
+		"Sign": func(a affine) (affine, error) {
+			sign, ok, _, _ := a.sign()
+			if !ok {
+				return a, errors.New("the sign of the batch size, which would mix examples")
+			}
+			return affine{k: sign}, nil
+		},
+	}
+	intFunctions2 = map[string]func(a, b affine) (affine, error){"Sum": addInt, "Max": maxInt, "Min": minInt}
+	// intReductions combine the elements of known integers.
+	intReductions = map[string]func(a, b affine) (affine, error){"ReduceSum": addInt, "ReduceProd": mulInt, "ReduceMax": maxInt, "ReduceMin": minInt}
+)
+
+func absInt(a affine) (affine, error) {
+	negative, err := a.compare(affine{}, func(sign int) bool { return sign < 0 })
+	if err != nil || negative.k == 0 {
+		return a, err
+	}
+	return subInt(affine{}, a)
+}
+
+func maxInt(a, b affine) (affine, error) {
+	less, err := a.compare(b, func(sign int) bool { return sign < 0 })
+	if less.k != 0 {
+		return b, err
+	}
+	return a, err
+}
+
+func minInt(a, b affine) (affine, error) {
+	less, err := b.compare(a, func(sign int) bool { return sign < 0 })
+	if less.k != 0 {
+		return b, err
+	}
+	return a, err
+}
+
+// allInts reports whether all inputs of the node are known integers.
+func (c *compiler) allInts() bool {
+	for i := range c.node.Inputs {
+		if v, err := c.input(i); err != nil || !v.isInt {
+			return false
+		}
+	}
+	return len(c.node.Inputs) > 0
+}
+
+func (c *compiler) combineAllInts(f func(a, b affine) (affine, error)) (*value, error) {
+	acc, err := c.input(0)
+	for i := 1; i < len(c.node.Inputs) && err == nil; i++ {
+		var v *value
+		if v, err = c.input(i); err == nil {
+			acc, err = c.zipInts(acc, v, f)
+		}
+	}
+	return acc, err
+}
+
+// clipInts is Clip of integers, whose bounds are integers too.
+func (c *compiler) clipInts(v *value) (*value, error) {
+	for i, f := range []func(a, b affine) (affine, error){maxInt, minInt} {
+		if !c.has(i + 1) {
+			continue
+		}
+		bound, err := c.intsAt(i + 1)
+		if err == nil && len(bound.ints) != 1 {
+			err = fmt.Errorf("input %d has %d numbers, one is expected", i+1, len(bound.ints))
+		}
+		if err == nil {
+			v, err = c.mapInts(v, func(a affine) (affine, error) { return f(a, bound.ints[0]) })
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// reduceInts is a reduction of known integers.
+func (c *compiler) reduceInts(v *value) (*value, error) {
+	drop, err := c.reducedAxes(len(v.shape))
+	if err != nil {
+		return nil, err
+	}
+	kept, out := slices.Clone(v.shape), &value{shape: []int{}, batch: v.batch, lead: v.lead, isInt: true, real: v.real}
+	for i, d := range drop {
+		switch {
+		case d && v.isBatch(i):
+			return nil, errMixes
+		case d:
+			kept[i] = 1
+			if c.attrInt("keepdims", 1) != 0 {
+				out.shape = append(out.shape, 1)
+			} else if i < v.batch {
+				out.batch--
+			}
+		default:
+			out.shape = append(out.shape, v.shape[i])
+		}
+	}
+	n, err := Count(kept)
+	if err != nil {
+		return nil, err
+	}
+	if len(v.ints) == 0 {
+		empty, ok := map[string]int{"ReduceSum": 0, "ReduceProd": 1}[c.node.OpType]
+		if !ok || n != 1 {
+			return nil, errors.New("a reduction of no elements")
+		}
+		out.ints = []affine{{k: empty}}
+		return out, nil
+	}
+	if err := c.spend(intBytes * n); err != nil {
+		return nil, err
+	}
+	table, err := c.broadcastTable(v.shape, kept)
+	if err != nil {
+		return nil, err
+	}
+	out.ints = make([]affine, n)
+	seen := make([]bool, n)
+	for i, a := range v.ints {
+		at := graph.Pick(table, i)
+		if a, err = bounded(a); err == nil && seen[at] {
+			a, err = intReductions[c.node.OpType](out.ints[at], a)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.ints[at], seen[at] = a, true
+	}
+	return out, nil
 }

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
@@ -18,6 +19,7 @@ func init() {
 		"ReduceSumSquare": reduction(groupOf(graph.GroupSumSquare)),
 		"ReduceLogSumExp": reduction(func(target []int32, _ int) graph.Op { return &graph.LogSumExp{Target: target} }),
 		"ReduceProd":      reduction(func(target []int32, _ int) graph.Op { return &graph.GroupProduct{Target: target} }),
+		"CumSum":          {translate: (*compiler).cumSum, inputs: 2},
 	})
 }
 
@@ -41,6 +43,9 @@ func reduction(make reducer) operator {
 }
 
 func (c *compiler) reduce(make reducer) error {
+	if v, err := c.input(0); err == nil && v.isInt && intReductions[c.node.OpType] != nil {
+		return c.result(c.reduceInts(v))
+	}
 	x, err := c.float(0)
 	if err != nil {
 		return err
@@ -107,4 +112,90 @@ func (c *compiler) reduceAxes(x *value, drop []bool, keep bool, make reducer) (*
 		}
 	}
 	return c.alias(y, shape, batch)
+}
+
+// cumSum translates CumSum, the sums of the elements up to each along an axis.
+func (c *compiler) cumSum() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	ax, err := c.scalarInt(1, 0)
+	if err != nil {
+		return err
+	}
+	rank := len(v.shape)
+	if ax, err = axis(ax, rank); err != nil {
+		return err
+	}
+	if v.isBatch(ax) {
+		return errMixes
+	}
+	// Element i of the sums counts element j of the terms.
+	exclusive, reverse := c.attrInt("exclusive", 0) != 0, c.attrInt("reverse", 0) != 0
+	counts := func(i, j int) bool {
+		if reverse {
+			i, j = j, i
+		}
+		return j < i || j == i && !exclusive
+	}
+	if v.isInt {
+		return c.result(c.sumInts(v, ax, counts))
+	}
+	n := v.shape[ax]
+	if err := c.spend(numberBytes * n * n); err != nil {
+		return err
+	}
+	sums := make([]float64, n*n)
+	for i := range n {
+		for j := range n {
+			sums[j*n+i] = graph.Step(counts(i, j))
+		}
+	}
+	perm := make([]int, rank)
+	for i := range perm {
+		perm[i] = i
+	}
+	perm[ax], perm[rank-1] = rank-1, ax
+	if v, err = c.transpose(v, perm); err != nil {
+		return err
+	}
+	if rank == 1 {
+		v, err = c.alias(v, []int{1, n}, v.batch)
+	}
+	if err == nil {
+		v, err = c.product(v, c.addConstant(sums, []int{n, n}))
+	}
+	if err == nil && rank == 1 {
+		v, err = c.alias(v, []int{n}, v.batch)
+	}
+	if err != nil {
+		return err
+	}
+	return c.result(c.transpose(v, perm))
+}
+
+// sumInts adds up those integers along an axis that counts names for each place.
+func (c *compiler) sumInts(v *value, ax int, counts func(i, j int) bool) (*value, error) {
+	n, inner := v.shape[ax], graph.Product(v.shape[ax+1:])
+	out, err := c.newInts(v.shape, v.batch, v)
+	if err != nil {
+		return nil, err
+	}
+	if len(v.ints)*n > maxElements {
+		return nil, errors.New("its size makes it too much work")
+	}
+	out.real = v.real
+	for at := range out.ints {
+		i := at / inner % n
+		for j := range n {
+			if !counts(i, j) {
+				continue
+			}
+			if out.ints[at], err = addInt(out.ints[at], v.ints[at+(j-i)*inner]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
 }

@@ -15,6 +15,7 @@ func init() {
 		"Squeeze":   {translate: (*compiler).squeeze, inputs: 2},
 		"Unsqueeze": {translate: (*compiler).unsqueeze, inputs: 2},
 		"Expand":    {translate: (*compiler).expand, inputs: 2},
+		"Tile":      {translate: (*compiler).tile, inputs: 2},
 	})
 }
 
