@@ -128,5 +128,209 @@ func recurrentCases() []operatorCase {
 			})
 		}
 	}
+	return slices.Concat(all, recurrentInputCases(), recurrentFormulaCases())
+}
+
+// recurrentInputCases vary where the inputs come from and which results are used.
+func recurrentInputCases() []operatorCase {
+	var all []operatorCase
+	for _, kind := range []string{"LSTM", "GRU", "RNN"} {
+		add := func(name string, dims []int, build func(g *graph, n recurrentNode) string) {
+			all = append(all, operatorCase{name: kind + "-" + name, opset: 13, dims: dims, build: func(g *graph) string {
+				n := recurrentNode{kind: kind, hidden: 2, input: 2}
+				if kind == "GRU" {
+					n.attrs = []*onnx.Attribute{intA("linear_before_reset", 1)}
+				}
+				return build(g, n)
+			}})
+		}
+		hidden := func(g *graph, n recurrentNode) string {
+			n.outputs = 2
+			return g.batchLast(n.add(g)[1], 3)
+		}
+		// start gives the layer the same initial states for all that it has.
+		start := func(n recurrentNode, state string) recurrentNode {
+			n.states = in(state)
+			if kind == "LSTM" {
+				n.states = in(state, state)
+			}
+			return n
+		}
+		dims := []int{3, 2}
+		add("without-bias", dims, func(g *graph, n recurrentNode) string {
+			n.x, n.withoutBias = g.timeFirst(), true
+			return hidden(g, n)
+		})
+		add("all-results", dims, func(g *graph, n recurrentNode) string {
+			n.x, n.outputs, n.dirs = g.timeFirst(), 2, 2
+			if kind == "LSTM" {
+				n.outputs = 3
+			}
+			var parts []string
+			for i, y := range n.add(g) {
+				parts = append(parts, g.op("Flatten", in(g.batchLast(y, []int{4, 3, 3}[i]))))
+			}
+			return g.op("Concat", parts, intA("axis", 1))
+		})
+		add("no-result-read", dims, func(g *graph, n recurrentNode) string {
+			n.x, n.attrs = g.input(), append(n.attrs, intA("layout", 1))
+			return n.add(g)[0]
+		})
+		add("zero-states", dims, func(g *graph, n recurrentNode) string {
+			zero := &onnx.Tensor{Type: onnx.Float, Dims: []int64{1}, Floats: []float64{0}}
+			shape := g.op("Concat", in(g.ints(1), g.batchAnd(2)), intA("axis", 0))
+			n.x = g.timeFirst()
+			return hidden(g, start(n, g.op("ConstantOfShape", in(shape), tensorA("value", zero))))
+		})
+		add("constant-states", dims, func(g *graph, n recurrentNode) string {
+			half := &onnx.Tensor{Type: onnx.Float, Dims: []int64{1}, Floats: []float64{0.5}}
+			shape := g.op("Concat", in(g.ints(1), g.batchAnd(2)), intA("axis", 0))
+			n.x = g.timeFirst()
+			return hidden(g, start(n, g.op("ConstantOfShape", in(shape), tensorA("value", half))))
+		})
+		add("states-from-input", dims, func(g *graph, n recurrentNode) string {
+			n.x = g.timeFirst()
+			first := g.op("Slice", in(n.x, g.ints(0), g.ints(1), g.ints(0)))
+			return hidden(g, start(n, g.op("Tanh", in(g.op("MatMul", in(first, g.param(2, 2)))))))
+		})
+		add("two-layers", dims, func(g *graph, n recurrentNode) string {
+			n.x, n.dirs = g.timeFirst(), 2
+			y := g.op("Transpose", in(n.add(g)[0]), intsA("perm", 0, 2, 1, 3))
+			below := g.op("Reshape", in(y, g.ints(0, 0, -1)))
+			return hidden(g, recurrentNode{kind: kind, hidden: 1, input: 4, x: below, attrs: n.attrs})
+		})
+		add("shared-weights", dims, func(g *graph, n recurrentNode) string {
+			n.x = g.timeFirst()
+			rows := recurrentGates[kind] * 2
+			n.w, n.r, n.b = g.spread(0, 0.6, 1, rows, 2), g.spread(0, 0.6, 1, rows, 2), g.spread(0, 0.6, 1, 2*rows)
+			y := n.add(g)[0]
+			n.x = g.op("Squeeze", in(y, g.ints(1)))
+			return hidden(g, n)
+		})
+		add("joined-weights", dims, func(g *graph, n recurrentNode) string {
+			// As exported without constant folding.
+			n.x, n.dirs = g.timeFirst(), 2
+			rows := recurrentGates[kind] * 2
+			join := func(shape ...int) string {
+				var both []string
+				for range 2 {
+					w := g.spread(0, 0.6, append([]int{rows}, shape...)...)
+					tail := g.op("Slice", in(w, g.ints(1), g.ints(100), g.ints(0)))
+					w = g.op("Concat", in(tail, g.op("Slice", in(w, g.ints(0), g.ints(1), g.ints(0)))), intA("axis", 0))
+					both = append(both, g.op("Unsqueeze", in(w, g.ints(0))))
+				}
+				return g.op("Concat", both, intA("axis", 0))
+			}
+			n.w, n.r = join(2), join(2)
+			n.b = g.op("Concat", in(join(), join()), intA("axis", 1))
+			return hidden(g, n)
+		})
+		add("resets-joined-weights", dims, func(g *graph, n recurrentNode) string {
+			n.x, n.attrs = g.timeFirst(), nil
+			n.r = g.op("Mul", in(g.spread(0, 0.6, 1, recurrentGates[kind]*2, 2), g.param(1)))
+			return hidden(g, n)
+		})
+		add("recurrent-weights-alone", dims, func(g *graph, n recurrentNode) string {
+			// Nothing before the recurrence is a parameter.
+			n.x, n.withoutBias = g.op("Transpose", in("x"), intsA("perm", 1, 0, 2)), true
+			w := &onnx.Tensor{Type: onnx.Double, Dims: []int64{1, int64(2 * recurrentGates[kind]), 2}}
+			for i := range w.Dims[1] * 2 {
+				w.Floats = append(w.Floats, 0.3*float64(i%5)-0.5)
+			}
+			n.w = g.op("Constant", nil, tensorA("value", w))
+			return hidden(g, n)
+		})
+		add("sequence-of-parameters", []int{2}, func(g *graph, n recurrentNode) string {
+			// A decoder: the input is its initial state, the sequence is learnt.
+			n.x = g.op("Expand", in(g.param(3, 1, 2), g.op("Concat", in(g.ints(3), g.batchAnd(2)), intA("axis", 0))))
+			return hidden(g, start(n, g.op("Unsqueeze", in(g.input(), g.ints(0)))))
+		})
+		add("parameters-alone", []int{2}, func(g *graph, n recurrentNode) string {
+			n.x, n.dirs = g.param(3, 1, 2), 2
+			y := g.op("Reshape", in(n.add(g)[0], g.ints(6, 2)))
+			return g.op("MatMul", in(g.input(), g.op("Transpose", in(y))))
+		})
+		add("constants-alone", []int{2}, func(g *graph, n recurrentNode) string {
+			number := func(shape ...int64) string {
+				v := &onnx.Tensor{Type: onnx.Double, Dims: shape}
+				for i := range size([]int{int(shape[0]), int(shape[1]), int(shape[2])}) {
+					v.Floats = append(v.Floats, 0.3*float64(i%7)-0.8)
+				}
+				return g.op("Constant", nil, tensorA("value", v))
+			}
+			rows := int64(2 * recurrentGates[kind])
+			n.x, n.w, n.r, n.withoutBias = number(3, 1, 2), number(1, rows, 2), number(1, rows, 2), true
+			y := g.op("Reshape", in(n.add(g)[0], g.ints(3, 2)))
+			return g.op("MatMul", in(g.input(), g.op("Transpose", in(y))))
+		})
+		add("wide", []int{2, 2}, func(g *graph, n recurrentNode) string {
+			n.x, n.hidden = g.timeFirst(), 8
+			return hidden(g, n)
+		})
+		add("wide-reset-before", []int{1, 8}, func(g *graph, n recurrentNode) string {
+			n.x, n.input, n.hidden, n.dirs, n.attrs = g.timeFirst(), 8, 4, 1, nil
+			n.states = in(g.op("Expand", in(g.param(1, 1, 4), g.op("Concat", in(g.ints(1), g.batchAnd(4)), intA("axis", 0)))))
+			return hidden(g, n)
+		})
+		add("wide-both", []int{1, 8}, func(g *graph, n recurrentNode) string {
+			n.x, n.input, n.hidden, n.dirs = g.timeFirst(), 8, 3, 2
+			return hidden(g, n)
+		})
+		add("fixed-batch", dims, func(g *graph, n recurrentNode) string {
+			n.x = g.timeFirst()
+			half := &onnx.Tensor{Type: onnx.Double, Dims: []int64{1, 4, 2}, Floats: slices.Repeat([]float64{0.5, -1}, 4)}
+			return hidden(g, start(n, g.op("Constant", nil, tensorA("value", half))))
+		})
+		all[len(all)-1].batch = 4
+		add("fixed-batch-learnt-states", dims, func(g *graph, n recurrentNode) string {
+			n.x = g.timeFirst()
+			state := g.op("Expand", in(g.param(2, 1, 2), g.ints(2, 4, 2)))
+			return hidden(g, start(n, g.op("Slice", in(state, g.ints(1), g.ints(2), g.ints(0)))))
+		})
+		all[len(all)-1].batch = 4
+	}
+	return all
+}
+
+func textsA(name string, v ...string) *onnx.Attribute {
+	a := &onnx.Attribute{Name: name, Type: onnx.AttrStrings}
+	for _, s := range v {
+		a.Strings = append(a.Strings, []byte(s))
+	}
+	return a
+}
+
+// recurrentFormulaCases vary what a cell computes.
+func recurrentFormulaCases() []operatorCase {
+	var all []operatorCase
+	add := func(name string, n recurrentNode, build func(g *graph, n *recurrentNode)) {
+		n.hidden, n.input, n.outputs = 2, 2, 2
+		all = append(all, operatorCase{name: name, opset: 14, dims: []int{3, 2}, build: func(g *graph) string {
+			n := n
+			n.x = g.timeFirst()
+			if build != nil {
+				build(g, &n)
+			}
+			return g.batchLast(n.add(g)[1], 3)
+		}})
+	}
+	with := func(a ...*onnx.Attribute) []*onnx.Attribute { return a }
+	peephole := func(g *graph, n *recurrentNode) { n.peepholes = g.param(max(n.dirs, 1), 6) }
+	add("LSTM-peepholes", recurrentNode{kind: "LSTM"}, peephole)
+	add("LSTM-peepholes-both", recurrentNode{kind: "LSTM", dirs: 2}, peephole)
+	add("LSTM-input-forget", recurrentNode{kind: "LSTM", attrs: with(intA("input_forget", 1))}, nil)
+	add("LSTM-input-forget-peepholes", recurrentNode{kind: "LSTM", attrs: with(intA("input_forget", 1))}, peephole)
+	add("LSTM-clip", recurrentNode{kind: "LSTM", attrs: with(floatA("clip", 0.7))}, peephole)
+	add("GRU-clip", recurrentNode{kind: "GRU", dirs: 2, attrs: with(floatA("clip", 0.7))}, nil)
+	add("RNN-clip", recurrentNode{kind: "RNN", attrs: with(floatA("clip", 0.7), textsA("activations", "Affine"), floatsA("activation_alpha", 1.5))}, nil)
+	add("LSTM-activations", recurrentNode{kind: "LSTM", attrs: with(textsA("activations", "HardSigmoid", "ScaledTanh", "Affine"),
+		floatsA("activation_alpha", 0.3, 1.2, 0.8), floatsA("activation_beta", 0.4, 0.7, 0.1))}, nil)
+	add("LSTM-activations-both", recurrentNode{kind: "LSTM", dirs: 2, attrs: with(textsA("activations", "HardSigmoid", "Elu", "Softsign", "sigmoid", "LeakyRelu", "TANH"),
+		floatsA("activation_alpha", 0.3, 0.9))}, nil)
+	add("GRU-activations", recurrentNode{kind: "GRU", attrs: with(textsA("activations", "Softsign", "Softplus"))}, nil)
+	add("GRU-linear-activations", recurrentNode{kind: "GRU", attrs: with(textsA("activations", "HardSigmoid", "ThresholdedRelu"), intA("linear_before_reset", 1), floatsA("activation_alpha", 0.25, 0.1))}, nil)
+	for _, name := range []string{"Relu", "Tanh", "Sigmoid", "Affine", "LeakyRelu", "ThresholdedRelu", "HardSigmoid", "Elu", "Softsign", "Softplus"} {
+		add("RNN-"+name, recurrentNode{kind: "RNN", attrs: with(textsA("activations", name))}, nil)
+	}
 	return all
 }

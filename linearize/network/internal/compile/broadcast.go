@@ -56,23 +56,49 @@ func (c *compiler) expand() error {
 	return c.result(c.apply(v, shape, batch, table, 0))
 }
 
-// sameForAll returns the first example of a constant that a model exported with a
-// fixed batch size holds for every example.
+// sameForAll returns the first example of a tensor that a model exported with a
+// fixed batch size holds for every example: a constant, or copies of the same
+// elements.
 func (c *compiler) sameForAll(v *value, batch int) (*value, error) {
-	var data []float64
-	if !v.isInt {
-		data = c.static[v.slot]
+	if v.isInt {
+		return nil, fmt.Errorf("integers of shape %v for %d examples", v.shape, c.batch)
 	}
-	if data == nil {
-		return nil, fmt.Errorf("a tensor of shape %v is another one for each of the %d examples", v.shape, c.batch)
-	}
+	data, from := c.static[v.slot], c.copied(v.slot)
 	inner := graph.Product(v.shape[batch+1:])
-	for i, x := range data {
-		if first := i - i/inner%v.shape[batch]*inner; data[first] != x {
-			return nil, fmt.Errorf("a constant of shape %v differs between the %d examples", v.shape, c.batch)
+	for i := range graph.Product(v.shape) {
+		first := i - i/inner%v.shape[batch]*inner
+		if first != i && (data == nil || data[i] != data[first]) && (from == nil || from[i] != from[first]) {
+			return nil, fmt.Errorf("a tensor of shape %v may differ between the %d examples", v.shape, c.batch)
 		}
 	}
 	return c.takeAxis(v, batch, []int{0}, nil)
+}
+
+// copied returns which element of another slot each element of a slot is a copy
+// of, or nil if nodes compute them.
+func (c *compiler) copied(slot int) []int32 {
+	var from []int32
+	for i := len(c.prog.Nodes) - 1; i >= 0; i-- {
+		nd := &c.prog.Nodes[i]
+		if nd.Out != slot {
+			continue
+		}
+		index, ok := nd.Op.(*graph.Index)
+		if !ok || index.Fill != 0 {
+			break
+		}
+		slot = nd.In[0]
+		if from == nil {
+			from = slices.Clone(index.Source)
+			continue
+		}
+		for k, at := range from {
+			if at >= 0 {
+				from[k] = index.Source[at]
+			}
+		}
+	}
+	return from
 }
 
 // isBatchSize reports whether a is the length of a batch axis with d elements
