@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -18,17 +19,37 @@ import (
 
 func inspectCommand(con *console.Console) *cobra.Command {
 	var common problem.Flags
+	operators := false
 	v := &verb{
 		name:  "inspect",
 		short: "Show what a model is made of",
 		long: `Inspect lists a model's operators, its input shape, outputs and parameters,
-the kind of Jacobian block of each parameter, what is not a parameter, its
-metadata and the warnings on reading it. A file does not say which of its tensors
-were learnt: for each the decision is printed with its reason. --learn and
---freeze decide otherwise. No data are opened.`,
-		example: "  gpexplain inspect --model net.onnx",
-		run:     func(ctx context.Context, c *console.Console) error { return inspect(ctx, c, &common.Model) },
-		only:    []string{"model", "freeze", "learn", "output", "max-memory", "json", "strict", "quiet", "verbose", "profile", "workers"},
+the function that it ends with and under which likelihood that is removed, the
+kind of Jacobian block of each parameter, what is not a parameter, its metadata
+and the warnings on reading it. A file does not say which of its tensors were
+learnt: for each the decision is printed with its reason. --learn and --freeze
+decide otherwise. No data are opened. --operators lists the operators that are
+read of any model.`,
+		example: `  gpexplain inspect --model net.onnx
+  gpexplain inspect --operators`,
+		flags: func(c *cobra.Command) {
+			c.Flags().BoolVar(&operators, "operators", false, "list the ONNX operators that are read, without a model")
+		},
+		check: func(c *cobra.Command) error {
+			for _, name := range []string{"model", "freeze", "learn", "output"} {
+				if operators && c.Flags().Changed(name) {
+					return console.Usagef("--operators lists what is read of any model; leave --%s out", name)
+				}
+			}
+			return nil
+		},
+		run: func(ctx context.Context, c *console.Console) error {
+			if operators {
+				return listOperators(c)
+			}
+			return inspect(ctx, c, &common.Model)
+		},
+		only: []string{"operators", "model", "freeze", "learn", "output", "max-memory", "json", "strict", "quiet", "verbose", "profile", "workers"},
 	}
 	return v.command(con, &common)
 }
@@ -42,12 +63,39 @@ type inspection struct {
 	Input      []int             `json:"input"`
 	Outputs    int               `json:"outputs"`
 	Parameters int               `json:"parameters"`
+	Head       *headInfo         `json:"head,omitempty"`
 	Operators  map[string]int    `json:"operators"`
 	Tensors    []tensorInfo      `json:"tensors"`
 	Fixed      []string          `json:"fixed"`
 	Decisions  []decisionInfo    `json:"decisions"`
 	Metadata   map[string]string `json:"metadata"`
 	Warnings   []string          `json:"warnings"`
+}
+
+// A headInfo is the function at the end of a network.
+type headInfo struct {
+	Function   string  `json:"function"`
+	Nodes      string  `json:"nodes"`
+	Groups     int     `json:"groups"`
+	Clip       *string `json:"clip"`
+	Likelihood *string `json:"removed_under"`
+	text       string
+}
+
+// headOf describes the head of a network; nil for none.
+func headOf(h network.Head) *headInfo {
+	if h.Function == network.NoHead {
+		return nil
+	}
+	x := &headInfo{Function: h.Function.String(), Nodes: h.Nodes, Groups: h.Groups, text: fmt.Sprintf("%v, part of the outputs", h)}
+	if h.Clip != "" {
+		x.Clip = &h.Clip
+	}
+	if name := problem.HeadLikelihood(h); name != "" {
+		x.Likelihood = &name
+		x.text += fmt.Sprintf("; removed under --likelihood %s, which applies it", name)
+	}
+	return x
 }
 
 type tensorInfo struct {
@@ -73,10 +121,12 @@ func inspect(ctx context.Context, c *console.Console, f *problem.ModelFlags) err
 		return err
 	}
 	d := m.Net.Describe()
-	out := inspection{Schema: "funcgp/inspect/1", Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Operators: map[string]int{},
+	out := inspection{Schema: "funcgp/inspect/1", Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Head: headOf(m.Net.Head()), Operators: map[string]int{},
 		Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Decisions: []decisionInfo{}, Metadata: m.Net.Metadata(), Warnings: []string{}}
 	for _, w := range m.Net.Warnings() {
-		out.Warnings = append(out.Warnings, w.Error())
+		if !errors.As(w, new(*network.HeadWarning)) { // the likelihood decides
+			out.Warnings = append(out.Warnings, w.Error())
+		}
 	}
 	for _, o := range d.Operators {
 		out.Operators[o.Name] = o.Count
@@ -100,6 +150,9 @@ func (x *inspection) text(stdout io.Writer, d network.Description) error {
 	fmt.Fprintf(w, "input\t%v\n", x.Input)
 	fmt.Fprintf(w, "outputs C\t%d\n", x.Outputs)
 	fmt.Fprintf(w, "parameters P\t%d\n", x.Parameters)
+	if x.Head != nil {
+		fmt.Fprintf(w, "ends with\t%s\n", console.OneLine(x.Head.text))
+	}
 	for _, o := range d.Operators {
 		fmt.Fprintf(w, "operator\t%s × %d\n", console.OneLine(o.Name), o.Count)
 	}

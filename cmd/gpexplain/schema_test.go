@@ -72,6 +72,7 @@ func TestSchemas(t *testing.T) {
 	}
 	requireSchema(t, "train", succeed(t, "train", "--json", "--data", "digits:100,20", "--arch", "mlp:3-10", "--epochs", "1", "--lbfgs", "1", "--out", file("net.onnx")))
 	requireSchema(t, "inspect", succeed(t, "inspect", "--json"))
+	requireSchema(t, "operators", succeed(t, "inspect", "--operators", "--json"))
 	requireSchema(t, "version", succeed(t, "version", "--json"))
 }
 

@@ -36,6 +36,8 @@ type Model struct {
 	Net     *network.Network // nil where it is still to be trained
 	Outputs int              // C
 	Meta    *Metadata
+
+	wrongHead string // what is wrong with a head that is part of the outputs; "" for nothing
 }
 
 // ReadModel reads the network and its metadata. Warnings on reading it go to
@@ -60,7 +62,11 @@ func ReadModel(ctx context.Context, c *console.Console, f *ModelFlags) (*Model, 
 	if m.Meta, err = readMetadata(m.Net.Metadata()); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
-	c.Remark(m.Net.Warnings()...)
+	for _, w := range m.Net.Warnings() {
+		if !errors.As(w, new(*network.HeadWarning)) { // the likelihood decides: see withHead
+			c.Remark(w)
+		}
+	}
 	return m, nil
 }
 

@@ -59,6 +59,7 @@ const (
 // this preprocessing and this prior: it looks at what a fitted network cannot do. Each
 // warning names the likely cause and the flag that mends it.
 //
+//   - Its outputs are not what the likelihood makes of logits or logarithms of rates.
 //   - It does not predict its own training rows worse than a constant does, which its last
 //     bias alone could be: the shares of the classes, the mean target, the mean rate.
 //   - It is not surer than right there: see sureExcess.
@@ -67,7 +68,7 @@ const (
 //   - The training rows hold the parameters: where all residuals vanish there is nothing to
 //     explain a prediction by.
 //
-// The second and third are skipped where the network records that it was trained on other rows.
+// The third and fourth are skipped where the network records that it was trained on other rows.
 func (p *Problem) Preflight(ctx context.Context, at *AtTheta) *report.Preflight {
 	l := &look{problem: p, at: at}
 	l.score()
@@ -80,7 +81,9 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) *report.Preflight 
 	}
 	l.pull()
 	r.GradientNorm = report.Float(l.gradient)
-	l.fits(ctx)
+	if !l.outputs() {
+		l.fits(ctx)
+	}
 	l.balances(ctx, len(l.warnings) > 0)
 	l.noise()
 	if r.Warnings = l.warnings; len(r.Warnings) > 0 {

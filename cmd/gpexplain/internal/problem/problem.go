@@ -63,6 +63,9 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 	if err != nil {
 		return nil, err
 	}
+	if m, err = m.withHead(c, t.Likelihood); err != nil {
+		return nil, err
+	}
 	train, err := chooseRows(ctx, c, &f.Data, m, t, d, saved)
 	if err != nil {
 		return nil, err
