@@ -26,6 +26,7 @@ type Network struct {
 	graph    *onnx.Graph // what prog was compiled from: the model's, perhaps with nodes in the place of a head
 	head     Head
 	read     ReadOptions // what is a parameter, and what becomes of the head
+	inNodes  nodeTensors
 	theta    []float64
 	static   [][]float64 // EvalStatic of theta
 	warnings []error
@@ -102,16 +103,18 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
-	return compiled(m, *o)
+	m, inNodes := weightsInNodes(m, o)
+	return compiled(m, *o, inNodes)
 }
 
-// compiled returns the network of a rewritten model.
-func compiled(m *onnx.Model, o ReadOptions) (*Network, error) {
-	r, err := compile.Compile(m, compile.Options{Freeze: o.Freeze, Learn: o.Learn, Head: o.Head})
+// compiled returns the network of a rewritten model, in which nodes have held tensors.
+func compiled(m *onnx.Model, o ReadOptions, inNodes nodeTensors) (*Network, error) {
+	r, err := compile.Compile(m, compile.Options{Freeze: inNodes.without(o.Freeze), Learn: o.Learn, Head: o.Head})
 	if err != nil {
 		return nil, err
 	}
-	n := &Network{model: m, prog: r.Program, graph: r.Graph, head: r.Head, read: o, theta: r.Theta, static: r.Program.EvalStatic(r.Theta), warnings: r.Warnings, metadata: map[string]string{}}
+	warnings := append(r.Warnings, inNodes.list(r.Program)...)
+	n := &Network{model: m, prog: r.Program, graph: r.Graph, head: r.Head, read: o, inNodes: inNodes, theta: r.Theta, static: r.Program.EvalStatic(r.Theta), warnings: warnings, metadata: map[string]string{}}
 	n.print = sync.OnceValue(n.fingerprint)
 	for _, e := range m.Metadata {
 		n.metadata[e.Key] = e.Value

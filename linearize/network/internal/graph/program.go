@@ -42,6 +42,7 @@ type Tensor struct {
 	Parameter bool
 	Reason    string // a clause without a subject
 	Doubtful  bool
+	Node      bool // stored in a Constant node
 }
 
 // An Input is one of the tensors that an example is made of.

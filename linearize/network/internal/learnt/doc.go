@@ -60,13 +60,20 @@ func (u *uses) decide(t *onnx.Tensor, list []entry) Decision {
 	if len(t.Dims) == 0 {
 		return u.decideScalar(kind, list)
 	}
-	use := u.describe(list[0])
-	layer := slices.ContainsFunc(u.firsts(t.Name, 0), func(e entry) bool { return e.role() == layerRole && slices.Contains(list, e) })
+	use, firsts := u.describe(list[0]), u.firsts(t.Name, 0)
+	direct := func(e entry) bool { return slices.Contains(list, e) }
+	layer := slices.ContainsFunc(firsts, func(e entry) bool { return e.role() == layerRole && direct(e) })
+	if !slices.ContainsFunc(firsts, direct) {
+		use = "a part of what is " + use
+	}
 	if reason := u.mask(t, list); reason != "" {
 		return Decision{Reason: reason}
 	}
 	if u.singular(t) {
 		return Decision{Reason: "is a vector of length one by which the scale of a weight is computed (spectral normalization)", Doubtful: kind != spectralName && kind != bufferName}
+	}
+	if kind == generatedName && u.onlyDivides(firsts) {
+		return Decision{Reason: "only gives the norm of a stored weight, as constant folding leaves it", Doubtful: true}
 	}
 	if layer { // directly, and not by way of a computed weight
 		d := Decision{Parameter: true, Reason: "is " + use, Layer: true}

@@ -72,8 +72,14 @@ func (u *uses) singular(t *onnx.Tensor) bool {
 		return false
 	}
 	list := u.firsts(t.Name, 0)
+	return u.onlyDivides(list) && !slices.ContainsFunc(list, func(e entry) bool { return !products[e.node.OpType] && e.node.OpType != "Mul" })
+}
+
+// onlyDivides reports whether the results of nodes that read a tensor become divisors of
+// stored tensors, and nothing else.
+func (u *uses) onlyDivides(list []entry) bool {
 	for _, e := range list {
-		if len(e.node.Outputs) == 0 || !u.static[e.node.Outputs[0]] || !(products[e.node.OpType] || e.node.OpType == "Mul") || !u.divides(e.node.Outputs[0], map[string]bool{}) {
+		if len(e.node.Outputs) == 0 || !u.static[e.node.Outputs[0]] || !u.divides(e.node.Outputs[0], map[string]bool{}) {
 			return false
 		}
 	}

@@ -61,7 +61,9 @@ func (g *Graph) uses() *uses {
 	}
 	for _, i := range slices.Backward(g.Order) {
 		for _, name := range g.Nodes[i].Outputs {
-			u.collect(name)
+			if u.static[name] {
+				u.collect(name)
+			}
 		}
 	}
 	for _, t := range g.Tensors {

@@ -1,0 +1,211 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+)
+
+// A Literal is a floating point tensor that a Constant node holds.
+type Literal struct {
+	Name   string // of the node's result
+	Shape  []int
+	Weight bool // a layer multiplies values that depend on the input by it
+}
+
+// Constants returns a model in which weights that Constant nodes hold are initializers
+// of the name of the node's result, the names of these tensors, and the literals that stay.
+// Some exporters store all weights in Constant nodes. Where a file has floating point
+// initializers too, a Constant node holds what the program had as a literal, and stays.
+// Tensors named in learn become initializers anyway, and those named in freeze do not.
+func Constants(m *onnx.Model, freeze, learn []string) (out *onnx.Model, moved []string, left []Literal) {
+	if !slices.ContainsFunc(m.Graph.Nodes, func(n *onnx.Node) bool { return literal(n) != nil }) {
+		return m, nil, nil
+	}
+	s := newStorage(m.Graph)
+	weights := s.weights()
+	model, g := *m, *m.Graph
+	model.Graph = &g
+	g.Nodes, g.Initializers = nil, slices.Clone(m.Graph.Initializers)
+	for _, n := range m.Graph.Nodes {
+		t := s.held(n)
+		if t == nil {
+			g.Nodes = append(g.Nodes, n)
+			continue
+		}
+		name := n.Outputs[0]
+		weight := slices.Contains(weights, name)
+		if slices.Contains(learn, name) || !s.mixed && len(weights) > 0 && !slices.Contains(freeze, name) && s.learnable(t, name) {
+			moved, g.Initializers = append(moved, name), append(g.Initializers, t)
+			continue
+		}
+		g.Nodes = append(g.Nodes, n)
+		left = append(left, Literal{Name: name, Shape: shape(t), Weight: weight})
+	}
+	if len(moved) == 0 {
+		return m, nil, left
+	}
+	model.IRVersion = max(m.IRVersion, 4) // before, an initializer had to be an input too
+	return &model, moved, left
+}
+
+// shape returns the dimensions of a tensor.
+func shape(t *onnx.Tensor) []int {
+	dims := make([]int, len(t.Dims))
+	for i, d := range t.Dims {
+		dims[i] = int(d)
+	}
+	return dims
+}
+
+// A storage says where a graph has its tensors.
+type storage struct {
+	graph    *onnx.Graph
+	mixed    bool                    // a node reads a floating point initializer of rank one or more
+	literal  map[string]*onnx.Tensor // of Constant nodes, by name
+	producer map[string]*onnx.Node
+	dynamic  map[string]bool // values that depend on the input
+}
+
+func newStorage(g *onnx.Graph) *storage {
+	s := &storage{graph: g, literal: map[string]*onnx.Tensor{}, producer: map[string]*onnx.Node{}, dynamic: map[string]bool{}}
+	stored := map[string]bool{}
+	for _, t := range g.Initializers {
+		stored[t.Name] = true
+	}
+	consumers := map[string][]*onnx.Node{}
+	for _, n := range g.Nodes {
+		for _, name := range n.Inputs {
+			consumers[name] = append(consumers[name], n)
+		}
+		for _, name := range n.Outputs {
+			s.producer[name] = n
+		}
+		if t := literal(n); t != nil && !stored[n.Outputs[0]] {
+			s.literal[n.Outputs[0]] = t
+		}
+	}
+	for _, t := range g.Initializers {
+		s.mixed = s.mixed || t.Type.IsFloat() && len(t.Dims) > 0 && len(consumers[t.Name]) > 0
+	}
+	var next []string
+	for _, in := range g.Inputs {
+		if !stored[in.Name] {
+			next = append(next, in.Name)
+		}
+	}
+	for len(next) > 0 {
+		name := next[len(next)-1]
+		next = next[:len(next)-1]
+		if name == "" || s.dynamic[name] {
+			continue
+		}
+		s.dynamic[name] = true
+		for _, n := range consumers[name] {
+			if n.OpType != "Shape" && n.OpType != "Size" {
+				next = append(next, n.Outputs...)
+			}
+		}
+	}
+	return s
+}
+
+// literal returns the floating point tensor that a Constant node holds, or nil.
+func literal(n *onnx.Node) *onnx.Tensor {
+	if n.OpType != "Constant" || n.Domain != "" && n.Domain != "ai.onnx" || len(n.Outputs) != 1 || n.Outputs[0] == "" || len(n.Attributes) != 1 {
+		return nil
+	}
+	t := &onnx.Tensor{Type: onnx.Float}
+	switch a := n.Attributes[0]; {
+	case a.Name == "value" && a.T != nil && a.T.Type.IsFloat():
+		*t = *a.T
+	case a.Name == "value_float":
+		t.Floats = []float64{float64(a.F)}
+	case a.Name == "value_floats":
+		t.Dims = []int64{int64(len(a.Floats))}
+		for _, v := range a.Floats {
+			t.Floats = append(t.Floats, float64(v))
+		}
+	default:
+		return nil
+	}
+	t.Name = n.Outputs[0]
+	return t
+}
+
+// held returns the literal of a node, or nil.
+func (s *storage) held(n *onnx.Node) *onnx.Tensor {
+	if len(n.Outputs) != 1 || s.producer[n.Outputs[0]] != n {
+		return nil
+	}
+	return s.literal[n.Outputs[0]]
+}
+
+// layers are the operators that multiply by a weight.
+var layers = map[string]bool{"Gemm": true, "MatMul": true, "Conv": true, "ConvTranspose": true, "LSTM": true, "GRU": true, "RNN": true, "Einsum": true, "Gather": true}
+
+// weights returns the names of the literals of which weights of layers are made.
+func (s *storage) weights() []string {
+	seen, names := map[string]bool{}, []string(nil)
+	for _, n := range s.graph.Nodes {
+		if !layers[n.OpType] || !slices.ContainsFunc(n.Inputs, func(name string) bool { return s.dynamic[name] }) {
+			continue
+		}
+		for i, name := range n.Inputs {
+			if i > 2 || i == 2 && (n.OpType == "Gemm" || n.OpType == "Conv" || n.OpType == "ConvTranspose") || n.OpType == "Gather" && i > 0 {
+				break // a bias
+			}
+			names = append(names, s.leaves(name, seen)...)
+		}
+	}
+	return names
+}
+
+// leaves returns the literals of more than one number from which a value that does not
+// depend on the input is computed.
+func (s *storage) leaves(name string, seen map[string]bool) (names []string) {
+	next := []string{name}
+	for len(next) > 0 {
+		name := next[len(next)-1]
+		next = next[:len(next)-1]
+		if seen[name] || s.dynamic[name] {
+			continue
+		}
+		seen[name] = true
+		if t := s.literal[name]; t != nil && t.Len() > 1 {
+			names = append(names, name)
+		} else if n := s.producer[name]; n != nil {
+			next = append(next, n.Inputs...)
+		}
+	}
+	return names
+}
+
+// learnable reports whether a literal may be a parameter: it is finite and holds several
+// numbers, or is the weight, bias or scale of a layer of one.
+func (s *storage) learnable(t *onnx.Tensor, name string) bool {
+	if len(t.Dims) == 0 || !finite(t.Floats) {
+		return false
+	}
+	if t.Len() > 1 {
+		return true
+	}
+	for _, n := range s.graph.Nodes {
+		for i, in := range n.Inputs {
+			switch {
+			case in != name:
+			case layers[n.OpType] && i > 0, (n.OpType == "BatchNormalization" || n.OpType == "LayerNormalization" || n.OpType == "InstanceNormalization") && (i == 1 || i == 2):
+				return true
+			case n.OpType == "Add" && len(n.Inputs) == 2:
+				if p := s.producer[n.Inputs[1-i]]; p != nil && layers[p.OpType] && s.dynamic[n.Inputs[1-i]] {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func finite(list []float64) bool {
+	return !slices.ContainsFunc(list, func(v float64) bool { return v-v != 0 })
+}

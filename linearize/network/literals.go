@@ -1,0 +1,71 @@
+package network
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
+)
+
+// nodeTensors are the floating point tensors that a file has in Constant nodes.
+type nodeTensors struct {
+	moved []string          // now initializers
+	left  []rewrite.Literal // still in their nodes
+}
+
+// weightsInNodes makes initializers of the weights in Constant nodes.
+func weightsInNodes(m *onnx.Model, o *ReadOptions) (*onnx.Model, nodeTensors) {
+	if m.Graph == nil {
+		return m, nodeTensors{}
+	}
+	out, moved, left := rewrite.Constants(m, o.Freeze, o.Learn)
+	return out, nodeTensors{moved, left}
+}
+
+// without returns the names that are not those of tensors left in Constant nodes, which
+// are constants anyway.
+func (w *nodeTensors) without(freeze []string) []string {
+	return slices.DeleteFunc(slices.Clone(freeze), func(name string) bool {
+		return slices.ContainsFunc(w.left, func(l rewrite.Literal) bool { return l.Name == name })
+	})
+}
+
+// list completes the program's list of tensors by those in Constant nodes, and returns
+// warnings that name the weights among them.
+func (w *nodeTensors) list(p *graph.Program) (warnings []error) {
+	var names []string
+	for i := range p.Tensors {
+		if t := &p.Tensors[i]; slices.Contains(w.moved, t.Name) {
+			if t.Node = true; t.Parameter {
+				names = append(names, strconv.Quote(t.Name))
+			}
+		}
+	}
+	if len(names) > 0 {
+		more := ""
+		if len(names) > 4 {
+			names, more = names[:4], fmt.Sprintf(" and %d more", len(names)-4)
+		}
+		warnings = append(warnings, fmt.Errorf("%s%s: weights in Constant nodes, taken for parameters; what was not learnt is to be named in --freeze (ReadOptions.Freeze), inspect lists all", strings.Join(names, ", "), more))
+	}
+	doubt := &DoubtWarning{}
+	for _, l := range w.left {
+		if graph.Product(l.Shape) < 2 {
+			continue
+		}
+		t := graph.Tensor{Name: l.Name, Shape: l.Shape, Doubtful: l.Weight, Node: true, Reason: "is a literal in a Constant node"}
+		if l.Weight {
+			t.Reason += ", while the file stores other tensors as initializers"
+			doubt.Names, doubt.Reasons = append(doubt.Names, t.Name), append(doubt.Reasons, t.Reason)
+		}
+		p.Tensors = append(p.Tensors, t)
+	}
+	if len(doubt.Names) > 0 {
+		warnings = append(warnings, doubt)
+	}
+	return warnings
+}
