@@ -145,7 +145,7 @@ func (c *compiler) factor(nodes map[int]bool) float64 {
 func (c *compiler) fix(names map[string]bool, outputs bool) []string {
 	var list []string
 	for _, t := range c.graph.Initializers {
-		if n := t.Name; names[n] && t.Type.IsFloat() && len(t.Dims) > 0 && !c.freeze[n] && !c.learn[n] {
+		if n := t.Name; names[n] && t.Type.IsFloat() && len(t.Dims) > 0 && !c.freeze[n] && !c.learn[n] && (t.Len() > 1 || !learnt.ScalarName(n)) {
 			c.fixed[n] = true
 			list = append(list, n)
 		}
@@ -388,7 +388,8 @@ func (s *constants) only(found map[int]bool, output string) map[string]bool {
 	}
 	for _, i := range slices.Backward(s.order) {
 		if n := s.nodes[i]; len(n.Outputs) > 0 && s.static[n.Outputs[0]] {
-			leads[i] = !slices.ContainsFunc(n.Outputs, func(name string) bool { return name == output || len(s.consumers[name]) > 0 && !all(name) })
+			// What is learnt by its logarithm is no mean or deviation of the data.
+			leads[i] = !learnt.Positive[n.OpType] && !slices.ContainsFunc(n.Outputs, func(name string) bool { return name == output || len(s.consumers[name]) > 0 && !all(name) })
 		}
 	}
 	names := map[string]bool{}

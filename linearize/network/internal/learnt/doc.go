@@ -6,6 +6,7 @@ package learnt
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
 )
@@ -36,7 +37,29 @@ func (g *Graph) Decide() map[string]Decision {
 			out[t.Name] = u.decide(t, list)
 		}
 	}
+	u.freezeNorms(out)
 	return out
+}
+
+// freezeNorms takes variances for constants, and the scale and bias beside them: PyTorch
+// exports a normalization as one operator, and what is written out has four buffers, which
+// a file may store as fewer tensors where they are equal.
+func (u *uses) freezeNorms(out map[string]Decision) {
+	for _, t := range u.graph.Tensors {
+		d, ok := out[t.Name]
+		if !ok || d.Layer || len(t.Dims) == 0 || !u.variance(t.Name) {
+			continue
+		}
+		if d.Parameter {
+			out[t.Name] = Decision{Reason: "goes under a square root, as variances do", Doubtful: true}
+		}
+		path := t.Name[:strings.LastIndex(t.Name, ".")+1]
+		for _, of := range []string{path + "weight", path + "bias"} {
+			if scale, ok := out[of]; ok && scale.Parameter && !scale.Layer && path != "" {
+				out[of] = Decision{Reason: "scales or shifts beside a stored variance in a normalization written out, as frozen ones do", Doubtful: true}
+			}
+		}
+	}
 }
 
 // elements is the product of a tensor's dimensions, or −1 if that is no size.
@@ -58,7 +81,7 @@ func elements(t *onnx.Tensor) int {
 func (u *uses) decide(t *onnx.Tensor, list []entry) Decision {
 	kind := nameKind(t.Name)
 	if len(t.Dims) == 0 {
-		return u.decideScalar(kind, list)
+		return u.decideScalar(t.Name, kind, list)
 	}
 	use, firsts := u.describe(list[0]), u.firsts(t.Name, 0)
 	direct := func(e entry) bool { return slices.Contains(list, e) }
@@ -74,6 +97,9 @@ func (u *uses) decide(t *onnx.Tensor, list []entry) Decision {
 	}
 	if kind == generatedName && u.onlyDivides(firsts) {
 		return Decision{Reason: "only gives the norm of a stored weight, as constant folding leaves it", Doubtful: true}
+	}
+	if kind == frequencyName && u.waves(list) {
+		return Decision{Reason: "gives the arguments of sines and cosines, and has a name that is usual for a constant", Doubtful: true}
 	}
 	if layer { // directly, and not by way of a computed weight
 		d := Decision{Parameter: true, Reason: "is " + use, Layer: true}
@@ -101,12 +127,15 @@ func (u *uses) decide(t *onnx.Tensor, list []entry) Decision {
 
 // decideScalar decides for a tensor of rank 0: exporters store literals so, and PyTorch
 // a parameter that is one number.
-func (u *uses) decideScalar(kind kindOfName, list []entry) Decision {
+func (u *uses) decideScalar(name string, kind kindOfName, list []entry) Decision {
 	use := u.describe(list[0])
 	for _, e := range list {
 		if r := e.role(); r != pointwiseRole {
 			return Decision{Reason: "is a single number of rank 0, " + use}
 		}
+	}
+	if kind == otherName && u.positive(name) {
+		return Decision{Parameter: true, Reason: "is the argument of a positive function, as learnt scales are, and a part of what is " + use}
 	}
 	switch kind {
 	case learntName, learntScalarName:

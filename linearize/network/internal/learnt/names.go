@@ -18,6 +18,7 @@ const (
 	encodingName                       // sines and cosines of positions, usually
 	statisticName                      // a constant or a parameter
 	spectralName                       // u or v of spectral normalization
+	frequencyName                      // a constant, if sines or cosines are taken
 )
 
 // The names under which PyTorch's modules and widely used packages register buffers and
@@ -28,11 +29,15 @@ var namesOfKind = map[kindOfName]string{
 	learntScalarName: "alpha gain gate temperature temp tau log_temperature logit_scale logit_bias log_scale log_tau rezero skip_weight skip_gain res_scale_weight lam log_sigma log_alpha log_beta slope",
 	certainName: "running_mean running_var num_batches_tracked inv_freq attn_mask attention_mask causal_mask src_mask tgt_mask weight_mask bias_mask anchor_grid relative_position_index " +
 		"relative_coords_table position_ids pixel_mean pixel_std",
-	bufferName:    "mask tril triu anchors anchor grid coords coord coordinates mesh meshgrid freqs freqs_cos freqs_sin cos_cached sin_cached cos_cache sin_cache slopes alibi sinusoid_table window_mask filt blur_kernel mel_basis dct",
+	bufferName:    "mask tril triu anchors anchor grid coords coord coordinates mesh meshgrid freqs_cos freqs_sin cos_cached sin_cached cos_cache sin_cache slopes alibi sinusoid_table window_mask filt blur_kernel mel_basis dct",
 	encodingName:  "pe penc positional_encoding positional_encodings pos_encoding pos_enc position_encoding sinusoid sinusoids pos_table pos_encodings",
+	frequencyName: "freq freqs frequency frequencies fourier omega omegas b_gauss b_matrix",
 	statisticName: "mean std var variance stddev sigma",
 	spectralName:  "weight_u weight_v _u _v u v",
 }
+
+// ScalarName reports whether a name is usual for a parameter that is one number.
+func ScalarName(name string) bool { return nameKind(name) == learntScalarName }
 
 var kindByName = func() map[string]kindOfName {
 	m := map[string]kindOfName{}

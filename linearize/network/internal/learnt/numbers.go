@@ -130,6 +130,12 @@ func regular(t *onnx.Tensor) (formula, tested bool) {
 	case onnx.BFloat16:
 		unit = math.Exp2(-8)
 	}
+	if len(dims) > 1 {
+		formula, tested = circles(t.Floats, dims[len(dims)-1], unit)
+	}
+	if formula {
+		return true, true
+	}
 	inner := len(t.Floats)
 	for _, n := range dims {
 		inner /= n
@@ -141,6 +147,34 @@ func regular(t *onnx.Tensor) (formula, tested bool) {
 		}
 	}
 	return false, tested
+}
+
+// circles reports whether each row of d numbers is made of pairs (sine, cosine) of one
+// amplitude, beside each other or a half of the row apart.
+func circles(x []float64, d int, unit float64) (formula, tested bool) {
+	if d%2 != 0 || len(x)/2 < evidence {
+		return false, false
+	}
+	square := func(at, step int) float64 { return x[at]*x[at] + x[at+step]*x[at+step] }
+	for _, step := range []int{1, d / 2} {
+		bound := max(1e-4, 16*unit) * square(0, step)
+		first, same := x[0], true
+		formula = square(0, step) > 0
+		for row := 0; row < len(x) && formula; row += d {
+			for k := range d / 2 {
+				at := row + k
+				if step == 1 {
+					at += k
+				}
+				same = same && x[at] == first
+				formula = formula && math.Abs(square(at, step)-square(0, step)) <= bound
+			}
+		}
+		if formula && !same {
+			return true, true
+		}
+	}
+	return false, true
 }
 
 // A view is a tensor of outer × n × inner numbers.

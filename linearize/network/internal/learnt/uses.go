@@ -81,7 +81,10 @@ func (u *uses) collect(name string) {
 		}
 	}
 	for _, e := range u.consumers[name] {
-		if len(e.node.Outputs) == 0 || !u.static[e.node.Outputs[0]] || e.role() == setting {
+		switch {
+		case len(e.node.Outputs) == 0:
+			continue
+		case !u.static[e.node.Outputs[0]] || e.role() == setting:
 			add(e)
 			continue
 		}
@@ -179,4 +182,46 @@ func (u *uses) besideInput(list []entry) bool {
 		}
 	}
 	return true
+}
+
+// waves reports whether all that is multiplied by a tensor enters sines and cosines, perhaps
+// scaled before.
+func (u *uses) waves(list []entry) bool {
+	for _, e := range list {
+		name := e.node.Outputs[0]
+		for range maxEntries {
+			next := u.consumers[name]
+			if len(next) == 1 && (next[0].node.OpType == "Mul" || next[0].node.OpType == "Concat" || moving[next[0].node.OpType]) && len(next[0].node.Outputs) > 0 {
+				name = next[0].node.Outputs[0]
+			}
+		}
+		next := u.consumers[name]
+		if len(next) == 0 || slices.ContainsFunc(next, func(e entry) bool { return e.node.OpType != "Sin" && e.node.OpType != "Cos" }) {
+			return false
+		}
+	}
+	return len(list) > 0
+}
+
+// Positive are the functions by which a number that is learnt is made a scale.
+var Positive = set("Exp", "Softplus", "Sigmoid")
+
+// positive reports whether a tensor enters such a function before it meets the input.
+func (u *uses) positive(name string) bool {
+	list := u.firsts(name, 0)
+	return len(list) > 0 && !slices.ContainsFunc(list, func(e entry) bool { return !Positive[e.node.OpType] })
+}
+
+// variance reports whether the square root of a tensor is taken, perhaps with a small number
+// added, before it meets the input.
+func (u *uses) variance(name string) bool {
+	return slices.ContainsFunc(u.firsts(name, 0), func(e entry) bool {
+		if len(e.node.Outputs) == 0 || !u.static[e.node.Outputs[0]] {
+			return false
+		}
+		if e.node.OpType == "Add" && len(u.consumers[e.node.Outputs[0]]) > 0 {
+			e = u.consumers[e.node.Outputs[0]][0]
+		}
+		return e.node.OpType == "Sqrt"
+	})
 }

@@ -10,7 +10,7 @@ import (
 type Literal struct {
 	Name   string // of the node's result
 	Shape  []int
-	Weight bool // a layer multiplies values that depend on the input by it
+	Weight bool // a layer multiplies by it, and it holds more than 0 and 1
 }
 
 // Constants returns a model in which weights that Constant nodes hold are initializers
@@ -40,7 +40,7 @@ func Constants(m *onnx.Model, freeze, learn []string) (out *onnx.Model, moved []
 			continue
 		}
 		g.Nodes = append(g.Nodes, n)
-		left = append(left, Literal{Name: name, Shape: shape(t), Weight: weight})
+		left = append(left, Literal{Name: name, Shape: shape(t), Weight: weight && slices.ContainsFunc(t.Floats, func(v float64) bool { return v != 0 && v != 1 })})
 	}
 	if len(moved) == 0 {
 		return m, nil, left
