@@ -160,6 +160,11 @@ func maskCases() []operatorCase {
 		inside = g.op("Or", in(inside, g.op("LessOrEqual", in(d, g.int(-3)))))
 		return g.op("Where", in(g.op("Xor", in(inside, g.bools([]int{1}, 1))), g.constant(nil, minusInf), s))
 	})
+	masked("times-one", 13, func(g *graph, s string) string {
+		m := g.op("Mul", in(g.of(upperInf(4), 4, 4), g.constant(nil, 1)))
+		s = g.op("Add", in(g.op("Mul", in(s, g.constant(nil, 0.5))), m))
+		return g.op("Div", in(g.op("Mul", in(s, g.op("Constant", nil, floatA("value_float", 3)))), g.scalar(2)))
+	})
 	masked("joined", 13, func(g *graph, s string) string {
 		// A fifth position that no row sees, cut off again after the softmax's turn.
 		s = g.op("Concat", in(s, g.op("Expand", in(g.constant([]int{1, 1, 1}, minusInf), g.batchAnd(4, 1)))), intA("axis", 2))
@@ -248,6 +253,16 @@ func TestInfinitiesAreRefused(t *testing.T) {
 		build      func(g *graph) string
 	}{
 		{"product", damaged, func(g *graph) string { return g.op("Mul", in(g.input(), g.of([]float64{1, minusInf, 1}, 3))) }},
+		{"product with zero", damaged, func(g *graph) string {
+			return g.op("Add", in(g.input(), g.op("Mul", in(g.of([]float64{1, minusInf, 1}, 3), g.constant(nil, 0)))))
+		}},
+		{"product with a negative number", damaged, func(g *graph) string {
+			return g.op("Add", in(g.input(), g.op("Mul", in(g.constant([]int{3}, 1, -1, 1), g.of([]float64{1, minusInf, 1}, 3)))))
+		}},
+		{"product with a parameter", damaged, func(g *graph) string {
+			return g.op("Mul", in(g.op("Add", in(g.input(), g.of([]float64{1, minusInf, 1}, 3))), g.param(1)))
+		}},
+		{"divisor", damaged, func(g *graph) string { return g.op("Div", in(g.input(), g.of([]float64{1, minusInf, 1}, 3))) }},
 		{"weight", damaged, func(g *graph) string {
 			return g.op("MatMul", in(g.input(), g.of(slices.Repeat([]float64{minusInf}, 3), 3, 1)))
 		}},

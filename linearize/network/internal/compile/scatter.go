@@ -296,7 +296,7 @@ func (c *compiler) scatter(v, from *value, table []int32) (*value, error) {
 		}
 		for i, p := range table {
 			if source[p] < 0 {
-				return nil, fmt.Errorf("two updates of element %d, of which either may stay", p)
+				return nil, fmt.Errorf("two updates of element %d, and no reduction that adds them", p)
 			}
 			source[p] = ^int32(i)
 		}

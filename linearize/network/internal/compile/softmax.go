@@ -97,18 +97,23 @@ func (c *compiler) maskAfter(nd *graph.Node, size int) (*mask, error) {
 	default:
 		return nil, from
 	}
-	// The same node runs on the masks alone.
+	// The same node runs on the masks, and on constants as they are.
 	p, own := &graph.Program{}, graph.Node{Op: nd.Op, Out: len(nd.In)}
 	var values [][]float64
 	for j, slot := range nd.In {
 		n := c.prog.Slots[slot].Size
 		p.Slots, own.In = append(p.Slots, graph.Slot{Size: n, Static: true}), append(own.In, j)
-		at := make([]float64, 0)
-		if m := c.masks[slot]; m != nil {
+		at := c.static[slot]
+		switch m := c.masks[slot]; {
+		case m != nil:
 			at = m.at
-		} else if err := c.spend(numberBytes * n); err != nil {
-			return nil, err
-		} else {
+		case at != nil:
+		case scaling[c.node.OpType]:
+			return nil, from
+		default:
+			if err := c.spend(numberBytes * n); err != nil {
+				return nil, err
+			}
 			at = make([]float64, n)
 		}
 		values = append(values, at)
@@ -118,6 +123,9 @@ func (c *compiler) maskAfter(nd *graph.Node, size int) (*mask, error) {
 	}
 	p.Slots, values = append(p.Slots, graph.Slot{Size: size, Static: true}), append(values, make([]float64, size))
 	nd.Op.Forward(&graph.State{Program: p, Static: values, N: 1}, &own)
+	if slices.ContainsFunc(values[own.Out], func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 1) }) {
+		return nil, from // a mask times zero or a negative number
+	}
 	at := onlyInf(values[own.Out])
 	if !slices.Contains(at, math.Inf(-1)) {
 		return nil, nil
@@ -125,5 +133,9 @@ func (c *compiler) maskAfter(nd *graph.Node, size int) (*mask, error) {
 	return &mask{at: at, from: from}, nil
 }
 
-// Operators of two numbers that may read the −Inf of a mask.
-var masking = set("Add", "Sum", "Max")
+// Operators of two numbers that may read the −Inf of a mask, and among them those that
+// do only where the other numbers are constants: PyTorch multiplies a mask by 1.
+var (
+	masking = set("Add", "Sum", "Max", "Mul", "Div")
+	scaling = set("Mul", "Div")
+)
