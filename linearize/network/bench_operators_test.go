@@ -24,6 +24,7 @@ func BenchmarkOperators(b *testing.B) {
 	}{
 		{"Resize=linear", []int{1, 12, 12}, 100, upsampled("linear")},
 		{"Resize=cubic", []int{1, 12, 12}, 100, upsampled("cubic")},
+		{"Einsum=attention", []int{16, 32}, 100, attention},
 	} {
 		net, err := load(operatorCase{opset: 17, dims: c.dims, build: c.build}.model())
 		if err != nil {

@@ -386,6 +386,10 @@ func giantCases() []badCase {
 		return g.op("Resize", in(g.input(), "", g.float32s([]float64{1, 1, 1e30, 1e30}, 4)))
 	})
 	add("Resize to sizes", image, func(g *graph) string { return g.op("Resize", in(g.input(), "", "", g.batchAnd(1, huge, huge))) })
+	add("Einsum", []int{100}, func(g *graph) string {
+		x := g.input()
+		return g.op("Einsum", in(x, x, x, x, x, x), textA("equation", "na,nb,nc,nd,ne,nf->nabcdef"))
+	})
 	for _, mode := range []string{"linear", "cubic"} {
 		add("Resize "+mode, image, func(g *graph) string {
 			return g.op("Resize", in(g.input(), "", "", g.batchAnd(1, huge, huge)), textA("mode", mode))

@@ -7,7 +7,7 @@ import (
 
 // numericCases are the cases of functions, reductions, resizing and moving pixels.
 func numericCases() []operatorCase {
-	return slices.Concat(functionCases(), reductionCases(), blockCases(), interpolationCases())
+	return slices.Concat(functionCases(), reductionCases(), blockCases(), interpolationCases(), einsumCases())
 }
 
 // functionCases are elementwise functions of trigonometry, and those with jumps
@@ -58,14 +58,15 @@ func functionCases() []operatorCase {
 
 func functionEvaluators() map[string]func(e *evaluator) []*tensor {
 	return map[string]func(e *evaluator) []*tensor{
-		"Sin":  plain(math.Sin),
-		"Cos":  plain(math.Cos),
-		"Tan":  plain(func(x float64) float64 { return math.Sin(x) / math.Cos(x) }),
-		"Asin": plain(func(x float64) float64 { return math.Atan2(x, math.Sqrt(1-x*x)) }),
-		"Acos": plain(func(x float64) float64 { return math.Atan2(math.Sqrt(1-x*x), x) }),
-		"Atan": plain(func(x float64) float64 { return math.Atan2(x, 1) }),
-		"Sinh": plain(func(x float64) float64 { return (math.Exp(x) - math.Exp(-x)) / 2 }),
-		"Cosh": plain(func(x float64) float64 { return (math.Exp(x) + math.Exp(-x)) / 2 }),
+		"Einsum": evalEinsum,
+		"Sin":    plain(math.Sin),
+		"Cos":    plain(math.Cos),
+		"Tan":    plain(func(x float64) float64 { return math.Sin(x) / math.Cos(x) }),
+		"Asin":   plain(func(x float64) float64 { return math.Atan2(x, math.Sqrt(1-x*x)) }),
+		"Acos":   plain(func(x float64) float64 { return math.Atan2(math.Sqrt(1-x*x), x) }),
+		"Atan":   plain(func(x float64) float64 { return math.Atan2(x, 1) }),
+		"Sinh":   plain(func(x float64) float64 { return (math.Exp(x) - math.Exp(-x)) / 2 }),
+		"Cosh":   plain(func(x float64) float64 { return (math.Exp(x) + math.Exp(-x)) / 2 }),
 		"Asinh": plain(func(x float64) float64 {
 			return math.Copysign(math.Log(math.Abs(x)+math.Sqrt(x*x+1)), x)
 		}),

@@ -212,7 +212,7 @@ func mixingCases() []badCase {
 		badCase{name: "fixed batch of another size", opset: 13, dims: v, want: fixes, batch: 8, build: func(g *graph) string {
 			return g.op("Reshape", in(g.input(), g.ints(7, 3)))
 		}})
-	return all
+	return append(all, einsumMixing()...)
 }
 
 // TestMixingIsRefused checks that no graph that mixes examples is read.

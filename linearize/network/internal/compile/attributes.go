@@ -34,6 +34,7 @@ var attributeTypes = map[string]onnx.AttrType{
 	"end":                            onnx.AttrInt,
 	"ends":                           onnx.AttrInts,
 	"epsilon":                        onnx.AttrFloat,
+	"equation":                       onnx.AttrString,
 	"exclude_outside":                onnx.AttrInt,
 	"exclusive":                      onnx.AttrInt,
 	"extrapolation_value":            onnx.AttrFloat,

@@ -138,7 +138,11 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 	default:
 		o.Tied = true
 	}
-	st.Transposed = o.InByOut
+	if st.Transposed = o.InByOut; len(w.shapeOfWeight()) != 2 {
+		if st.Rows = out; o.InByOut {
+			st.Rows = in
+		}
+	}
 	args := []*value{x, {slot: slotW, batch: -1}}
 	var after *value
 	if bias != nil {
@@ -169,6 +173,14 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 		return c.combineInto(graph.Add, y, after)
 	}
 	return y, nil
+}
+
+// shapeOfWeight is the shape of the tensor that a weight is stored as.
+func (v *value) shapeOfWeight() []int {
+	if v.weight == nil {
+		return v.shape
+	}
+	return dims(v.weight.t)
 }
 
 // fuseBias makes bias the bias of the dense layer that computed x and returns x,

@@ -108,6 +108,7 @@ type Site struct {
 	Layout       linearize.Positions // nil for a dense layer used once per example
 	Weight, Bias int                 // index into Program.Params, or −1
 	Transposed   bool                // the weight is stored in×out
+	Rows         int                 // of the stored weight as a matrix, 0 for its first dimension
 	Full         bool                // its Jacobian is kept as columns of the Full block
 }
 
@@ -117,6 +118,9 @@ func (p *Program) Spans(st *Site) (weight, bias *linearize.Span) {
 	if st.Weight >= 0 {
 		weight = p.Span(st.Weight)
 		weight.Transposed = st.Transposed
+		if st.Rows > 0 {
+			weight.Rows, weight.Cols = st.Rows, weight.Len()/st.Rows
+		}
 		if r, ok := st.Layout.(Stacked); ok { // one matrix for all directions
 			weight.Rows, weight.Cols = r.matrix()
 		}

@@ -1,0 +1,492 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+func init() {
+	register("Products", map[string]operator{
+		"Einsum": {translate: (*compiler).einsum, inputs: anyNumber, note: "in pairs; a stored weight that multiplies each position is a layer"},
+	})
+}
+
+// maxOperands bounds the operands of an Einsum.
+const maxOperands = 64
+
+// A term is an operand of an Einsum with a label for each axis: a letter or, for
+// the axes of the ellipsis, −1 for the last, −2 for the one before.
+type term struct {
+	v      *value
+	labels []int
+	input  int // of the node, −1 for an intermediate result
+}
+
+func (t *term) has(label int) bool { return slices.Contains(t.labels, label) }
+
+// size returns the length of the axis with a label, 1 if there is none.
+func (t *term) size(label int) int {
+	if i := slices.Index(t.labels, label); i >= 0 {
+		return t.v.shape[i]
+	}
+	return 1
+}
+
+func (c *compiler) einsum() error {
+	n := len(c.node.Inputs)
+	if n == 0 || n > maxOperands {
+		return fmt.Errorf("it has %d operands, 1 to %d are allowed", n, maxOperands)
+	}
+	terms := make([]*term, n)
+	for i := range terms {
+		v, err := c.float(i)
+		if err != nil {
+			return err
+		}
+		terms[i] = &term{v: v, input: i}
+	}
+	result, err := parseEinsum(c.attrString("equation", ""), terms)
+	if err != nil {
+		return err
+	}
+	for _, t := range terms {
+		if err := c.diagonal(t); err != nil {
+			return err
+		}
+	}
+	if err := c.checkLabels(terms, result); err != nil {
+		return err
+	}
+	for i, t := range terms {
+		others := slices.Concat(terms[:i], terms[i+1:])
+		if err := c.sumOut(t, func(label int) bool { return needed(label, result, others) }); err != nil {
+			return err
+		}
+	}
+	out, err := c.contractAll(terms, result)
+	if err != nil {
+		return err
+	}
+	return c.result(c.permuted(out, result))
+}
+
+// needed reports whether a label is in the result or in one of the terms.
+func needed(label int, result []int, terms []*term) bool {
+	return slices.Contains(result, label) || slices.ContainsFunc(terms, func(t *term) bool { return t.has(label) })
+}
+
+// parseEinsum sets the labels of the terms and returns those of the result. An
+// equation without a right side has first the axes of the ellipsis and then the
+// letters that occur once, sorted.
+func parseEinsum(equation string, terms []*term) ([]int, error) {
+	equation = strings.ReplaceAll(equation, " ", "")
+	left, right, explicit := strings.Cut(equation, "->")
+	parts := strings.Split(left, ",")
+	if len(parts) != len(terms) {
+		return nil, fmt.Errorf("its equation %s has %d terms for %d inputs", quote(equation), len(parts), len(terms))
+	}
+	occurs, dots := map[int]int{}, 0
+	for i, t := range terms {
+		labels, err := parseTerm(parts[i], len(t.v.shape))
+		if err != nil {
+			return nil, fmt.Errorf("its equation %s: term %d: %w", quote(equation), i, err)
+		}
+		t.labels = labels
+		for _, label := range labels {
+			occurs[label]++
+			dots = max(dots, -label)
+		}
+	}
+	if explicit {
+		rank := len(strings.ReplaceAll(right, "...", ""))
+		if strings.Contains(right, "...") {
+			rank += dots
+		} else if dots > 0 {
+			return nil, fmt.Errorf("its equation %s leaves the axes of the ellipsis out of the result", quote(equation))
+		}
+		result, err := parseTerm(right, rank)
+		if err != nil {
+			return nil, fmt.Errorf("its equation %s: result: %w", quote(equation), err)
+		}
+		for i, label := range result {
+			if slices.Contains(result[:i], label) || occurs[label] == 0 {
+				return nil, fmt.Errorf("its equation %s has a label in the result twice or in no term", quote(equation))
+			}
+		}
+		return result, nil
+	}
+	result := []int{}
+	for label := -dots; label < 128; label++ {
+		if label < 0 || occurs[label] == 1 {
+			result = append(result, label)
+		}
+	}
+	return result, nil
+}
+
+// parseTerm returns the labels of a term with this number of axes.
+func parseTerm(s string, rank int) ([]int, error) {
+	before, after, dots := strings.Cut(s, "...")
+	labels := []int{}
+	add := func(letters string) error {
+		for _, r := range letters {
+			if (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
+				return fmt.Errorf("%q is no letter", r)
+			}
+			labels = append(labels, int(r))
+		}
+		return nil
+	}
+	if err := add(before); err != nil {
+		return nil, err
+	}
+	covered := rank - len(before) - len(after)
+	if covered < 0 || covered > 0 && !dots {
+		return nil, fmt.Errorf("%d letters for %d axes", len(before)+len(after), rank)
+	}
+	for k := covered; k > 0; k-- {
+		labels = append(labels, -k)
+	}
+	err := add(after)
+	return labels, err
+}
+
+// checkLabels checks that axes with the same label have the same length, or 1, and
+// that the batch axis has one label, which stays in the result.
+func (c *compiler) checkLabels(terms []*term, result []int) error {
+	size, batch, found := map[int]int{}, 0, false
+	for _, t := range terms {
+		for i, label := range t.labels {
+			d := t.v.shape[i]
+			if size[label] > 1 && d > 1 && d != size[label] {
+				return fmt.Errorf("axes of lengths %d and %d have the same label", size[label], d)
+			}
+			size[label] = max(size[label], d)
+			if t.v.isBatch(i) {
+				if found && batch != label {
+					return errMixes
+				}
+				batch, found = label, true
+			}
+		}
+	}
+	if !found {
+		return nil
+	}
+	if !slices.Contains(result, batch) {
+		return errMixes
+	}
+	for _, t := range terms {
+		for i, label := range t.labels {
+			if label == batch && !t.v.isBatch(i) && t.v.shape[i] != 1 || t.v.isBatch(i) && t.v.shape[i] != size[label] {
+				return errMixes
+			}
+		}
+	}
+	// What has length 1 beside longer axes or the batch is read as often as they are long.
+	for _, t := range terms {
+		if err := c.squeezeLabels(t, func(i int) bool {
+			return !t.v.isBatch(i) && t.v.shape[i] == 1 && (size[t.labels[i]] > 1 || t.labels[i] == batch)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// squeezeLabels removes axes of length 1.
+func (c *compiler) squeezeLabels(t *term, drop func(i int) bool) error {
+	shape, labels, batch := []int{}, []int{}, t.v.batch
+	for i, d := range t.v.shape {
+		if !drop(i) {
+			shape, labels = append(shape, d), append(labels, t.labels[i])
+		} else if i < t.v.batch {
+			batch--
+		}
+	}
+	if len(labels) == len(t.labels) {
+		return nil
+	}
+	v, err := c.alias(t.v, shape, batch)
+	t.v, t.labels = v, labels
+	return err
+}
+
+// diagonal makes the axes of a term that have the same label one.
+func (c *compiler) diagonal(t *term) error {
+	shape, labels, batch, steps, st := []int{}, []int{}, -1, []int{}, strides(t.v.shape)
+	for i, label := range t.labels {
+		k := slices.Index(labels, label)
+		if k < 0 {
+			if t.v.isBatch(i) {
+				batch = len(labels)
+			}
+			shape, labels, steps = append(shape, t.v.shape[i]), append(labels, label), append(steps, st[i])
+			continue
+		}
+		if k == batch || t.v.isBatch(i) {
+			return errMixes
+		}
+		if shape[k] != t.v.shape[i] {
+			return fmt.Errorf("a diagonal of axes of lengths %d and %d", shape[k], t.v.shape[i])
+		}
+		steps[k] += st[i]
+	}
+	if len(labels) == len(t.labels) {
+		return nil
+	}
+	table, err := c.table(shape, func(d, i int) int { return i * steps[d] })
+	if err != nil {
+		return err
+	}
+	t.labels = labels
+	t.v, err = c.apply(t.v, shape, batch, table, 0)
+	return err
+}
+
+// sumOut sums over the labels that are not to be kept.
+func (c *compiler) sumOut(t *term, keep func(label int) bool) error {
+	drop := make([]bool, len(t.labels))
+	for i, label := range t.labels {
+		drop[i] = !keep(label)
+	}
+	if !slices.Contains(drop, true) {
+		return nil
+	}
+	v, err := c.reduceAxes(t.v, drop, false, sumOf)
+	t.v = v
+	t.labels = slices.DeleteFunc(slices.Clone(t.labels), func(label int) bool { return !keep(label) })
+	return err
+}
+
+// contractAll multiplies the terms, starting with the first that depends on the
+// input: next comes the one with the smallest result, where a stored weight that
+// would be no layer counts as if it were four times as large.
+func (c *compiler) contractAll(terms []*term, result []int) (*term, error) {
+	first := max(slices.IndexFunc(terms, func(t *term) bool { return !c.isStatic(t.v) }), 0)
+	acc, rest := terms[first], slices.Concat(terms[:first], terms[first+1:])
+	for len(rest) > 0 {
+		best, least := 0, 0
+		for i, t := range rest {
+			p := pairing(acc, t, result, slices.Concat(rest[:i], rest[i+1:]))
+			cost := saturated(p.shape(p.batch, p.left, p.right))
+			if t.v.weight != nil && !c.isLayer(p) {
+				cost *= 4
+			}
+			if i == 0 || cost < least {
+				best, least = i, cost
+			}
+		}
+		p := pairing(acc, rest[best], result, slices.Concat(rest[:best], rest[best+1:]))
+		rest = slices.Delete(rest, best, best+1)
+		var err error
+		if acc, err = c.contract(p); err != nil {
+			return nil, err
+		}
+	}
+	return acc, nil
+}
+
+// saturated is the product of a shape, or a number beyond maxElements.
+func saturated(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n = min(n*d, 4*maxElements)
+	}
+	return n
+}
+
+// A pair holds two terms to multiply and the labels that both have and the result
+// keeps, those summed over, and those of one term only. The batch axis comes first
+// among those of the left term.
+type pair struct {
+	a, b                    *term
+	batch, sum, left, right []int
+}
+
+func pairing(a, b *term, result []int, rest []*term) *pair {
+	if a.v.batch < 0 && b.v.batch >= 0 {
+		a, b = b, a
+	}
+	p := &pair{a: a, b: b}
+	for i, label := range a.labels {
+		switch {
+		case b.has(label) && needed(label, result, rest):
+			p.batch = append(p.batch, label)
+		case b.has(label):
+			p.sum = append(p.sum, label)
+		case a.v.isBatch(i):
+			p.left = slices.Insert(p.left, 0, label)
+		default:
+			p.left = append(p.left, label)
+		}
+	}
+	for _, label := range b.labels {
+		if !a.has(label) {
+			p.right = append(p.right, label)
+		}
+	}
+	return p
+}
+
+// shape returns the lengths of the axes of lists of labels, one after the other.
+func (p *pair) shape(lists ...[]int) []int {
+	shape := []int{}
+	for _, list := range lists {
+		for _, label := range list {
+			shape = append(shape, max(p.a.size(label), p.b.size(label)))
+		}
+	}
+	return shape
+}
+
+// isLayer reports whether b is a matrix that multiplies every position of a: its
+// summed axes come all before or all after the others.
+func (c *compiler) isLayer(p *pair) bool {
+	if c.isStatic(p.a.v) || !c.isStatic(p.b.v) || p.b.v.batch >= 0 || p.a.v.batch < 0 || len(p.batch) > 0 || len(p.sum) == 0 {
+		return false
+	}
+	head, tail := p.b.labels[:len(p.sum)], p.b.labels[len(p.right):]
+	return sameLabels(head, p.sum) || sameLabels(tail, p.sum)
+}
+
+func sameLabels(a, b []int) bool {
+	return !slices.ContainsFunc(a, func(label int) bool { return !slices.Contains(b, label) })
+}
+
+// contract multiplies two terms.
+func (c *compiler) contract(p *pair) (*term, error) {
+	out := &term{labels: slices.Concat(p.batch, p.left, p.right), input: -1}
+	shape := p.shape(p.batch, p.left, p.right)
+	if len(shape) > maxRank {
+		return nil, fmt.Errorf("a product of %d dimensions; at most %d are allowed", len(shape), maxRank)
+	}
+	y, err := c.contracted(p)
+	if err != nil {
+		return nil, err
+	}
+	batch := -1
+	if p.a.v.batch >= 0 {
+		batch = slices.Index(out.labels, p.a.labels[p.a.v.batch])
+	}
+	if out.v, err = c.alias(y, shape, batch); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// contracted returns the product of two terms, the axes of each list of labels
+// perhaps merged.
+func (c *compiler) contracted(p *pair) (*value, error) {
+	if c.isLayer(p) {
+		return c.einsumLayer(p)
+	}
+	if len(p.sum) == 0 {
+		// Nothing is summed over: numbers are multiplied with broadcasting.
+		a, err := c.grouped(p.a, p.batch, p.left, slices.Repeat([]int{0}, len(p.right)))
+		if err != nil {
+			return nil, err
+		}
+		b, err := c.grouped(p.b, p.batch, slices.Repeat([]int{0}, len(p.left)), p.right)
+		if err != nil {
+			return nil, err
+		}
+		return c.combine(graph.Mul, a, b)
+	}
+	a, err := c.merged(p.a, p.batch, p.left, p.sum)
+	if err != nil {
+		return nil, err
+	}
+	b, err := c.merged(p.b, p.batch, p.sum, p.right)
+	if err != nil {
+		return nil, err
+	}
+	return c.product(a, b)
+}
+
+// einsumLayer emits a product with a matrix as a layer. The matrix is stored as
+// in×out or out×in with several axes for each.
+func (c *compiler) einsumLayer(p *pair) (*value, error) {
+	inByOut := sameLabels(p.b.labels[:len(p.sum)], p.sum)
+	sum := p.b.labels[len(p.right):]
+	if inByOut {
+		sum = p.b.labels[:len(p.sum)]
+	}
+	x, err := c.grouped(p.a, p.left, sum)
+	if err != nil {
+		return nil, err
+	}
+	in, out := graph.Product(p.shape(sum)), graph.Product(p.shape(p.right))
+	if x, err = c.alias(x, append(p.shape(p.left), in), 0); err != nil {
+		return nil, err
+	}
+	w := &value{slot: p.b.v.slot, shape: []int{in, out}, batch: -1, fromInts: p.b.v.fromInts}
+	if !inByOut {
+		w.shape = []int{out, in}
+	}
+	if p.b.input >= 0 && (!p.b.v.transposed || len(p.b.v.shape) == 2) {
+		w.weight, w.transposed = p.b.v.weight, p.b.v.transposed
+	}
+	return c.dense(x, w, p.b.input, inByOut, nil, 0)
+}
+
+// permuted returns a term with its axes in this order.
+func (c *compiler) permuted(t *term, labels []int) (*value, error) {
+	if slices.Equal(t.labels, labels) {
+		return t.v, nil
+	}
+	perm := make([]int, len(labels))
+	for i, label := range labels {
+		if perm[i] = slices.Index(t.labels, label); perm[i] < 0 {
+			return nil, errors.New("a label of the result has no axis")
+		}
+	}
+	return c.transpose(t.v, perm)
+}
+
+// grouped returns a term with its axes in the order of these lists. Label 0, which
+// no axis has, adds one of length 1.
+func (c *compiler) grouped(t *term, lists ...[]int) (*value, error) {
+	all := slices.Concat(lists...)
+	order := slices.DeleteFunc(slices.Clone(all), func(label int) bool { return label == 0 })
+	v, err := c.permuted(t, order)
+	if err != nil || len(order) == len(all) {
+		return v, err
+	}
+	shape, batch, k := []int{}, -1, 0
+	for i, label := range all {
+		if label == 0 {
+			shape = append(shape, 1)
+			continue
+		}
+		if v.isBatch(k) {
+			batch = i
+		}
+		shape = append(shape, v.shape[k])
+		k++
+	}
+	return c.alias(v, shape, batch)
+}
+
+// merged returns a term as matrices: the axes of batch, then those of rows and of
+// columns, each merged to one.
+func (c *compiler) merged(t *term, batch, rows, cols []int) (*value, error) {
+	v, err := c.grouped(t, batch, rows, cols)
+	if err != nil {
+		return nil, err
+	}
+	nb, nr := len(batch), len(batch)+len(rows)
+	shape := slices.Concat(v.shape[:nb], []int{graph.Product(v.shape[nb:nr]), graph.Product(v.shape[nr:])})
+	at := v.batch
+	switch {
+	case at >= nr:
+		at = nb + 1
+	case at >= nb:
+		at = nb
+	}
+	return c.alias(v, shape, at)
+}
