@@ -11,7 +11,7 @@ import (
 // g_nct the gradient of output c in what is read there, ∂f_nc/∂(row v) is
 // Σ_{t: v_nt = v} g_nct, and zero for rows that are not read.
 type Embedding struct {
-	Index *mat.Dense // N×T: the rows v_nt, whole numbers from 0 below Table.Rows
+	Index *mat.Dense // N×T: the rows v_nt, whole numbers from 0 below Table.Rows; −1 where none is read
 	G     *mat.Dense // N·C × T·E: the gradients g_nct, position by position
 	Table Span       // rows×E
 	C     int        // outputs
@@ -22,11 +22,13 @@ var _ Block = (*Embedding)(nil)
 // Spans returns the table's span.
 func (b *Embedding) Spans() []Span { return []Span{b.Table} }
 
-// Each calls do for every position of example n, with the row of the table that
-// is read there.
+// Each calls do for every position of example n at which a row of the table is read,
+// with the row.
 func (b *Embedding) Each(n int, do func(t, row int)) {
 	for t, v := range b.Index.RawRowView(n) {
-		do(t, int(v))
+		if v >= 0 {
+			do(t, int(v))
+		}
 	}
 }
 

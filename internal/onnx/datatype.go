@@ -91,6 +91,13 @@ func (d DataType) IsInt() bool {
 	return ok && d != String && !d.IsFloat()
 }
 
+// Range returns the least and the largest integer of the type, limited to the whole
+// numbers that a float64 holds exactly, ±2^53.
+func (d DataType) Range() (lo, hi int64) {
+	const exact = 1 << 53
+	return max(types[d].min, -exact), min(types[d].max, exact)
+}
+
 // AttrType is the type of an attribute, numbered as in onnx.proto.
 type AttrType int32
 

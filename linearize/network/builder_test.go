@@ -60,8 +60,8 @@ func TestJacobianAgainstDifferences(t *testing.T) {
 
 func requireDifferences(t *testing.T, net *network.Network) {
 	t.Helper()
-	d, c, p := net.Dims()
-	x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 5, d)
+	_, c, p := net.Dims()
+	x := inputsOf(net, rand.New(rand.NewPCG(1, 2)), 5)
 	b, err := net.Linearize(t.Context(), x)
 	require.NoError(t, err)
 	var j mat.Dense

@@ -29,6 +29,8 @@ func TestDescribeNamesBlocks(t *testing.T) {
 				kind = "Outer"
 			case *linearize.Conv:
 				kind = "Conv"
+			case *linearize.Embedding:
+				kind = "Embedding"
 			}
 			for _, s := range block.Spans() {
 				want[s.Offset] = kind
@@ -40,7 +42,7 @@ func TestDescribeNamesBlocks(t *testing.T) {
 		}
 		require.Equal(t, want, got, c.name)
 	}
-	require.Len(t, seen, 3)
+	require.Len(t, seen, 4)
 }
 
 // TestDescribeFormsNoJacobian checks that Describe does not form a Jacobian, which

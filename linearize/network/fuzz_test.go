@@ -105,7 +105,7 @@ func tryModel(t *testing.T, m *onnx.Model, data []byte) {
 	if dim := m.Graph.Inputs[0].Dims[0]; dim.HasValue && dim.Value > 0 {
 		rows = int(min(dim.Value, 8))
 	}
-	x := gaussianMatrix(rand.New(rand.NewPCG(3, 4)), rows, d)
+	x := inputsOf(net, rand.New(rand.NewPCG(3, 4)), rows)
 	out, err := net.Forward(t.Context(), x)
 	if err != nil {
 		requireOneLine(t, err)
@@ -141,7 +141,12 @@ func compareEvaluated(t *testing.T, m *onnx.Model, net *network.Network, x, out 
 	inside := 0.0 // the largest number on the way
 	at := func(scale float64) []float64 {
 		y := mat.DenseCopyOf(x)
-		y.Scale(scale, y)
+		y.Apply(func(_, j int, v float64) float64 {
+			if ofInteger(net, j) {
+				return v
+			}
+			return scale * v
+		}, y)
 		e, want, err := tryRun(m, &tensor{shape: append([]int{rows}, net.InputShape()...), data: y.RawMatrix().Data})
 		if err != nil {
 			return nil

@@ -23,7 +23,7 @@ func (n *Network) BatchBytes(examples int) int64 {
 			counted[st.Node] = true
 			perExample += p.C * p.Slots[p.Nodes[st.Node].Out].Size
 		}
-		if st.Input != p.Input && (w != nil || st.Layout != nil) {
+		if st.Table != nil || st.Input != p.Input && (w != nil || st.Layout != nil) {
 			perExample += p.Slots[st.Input].Size
 		}
 	}

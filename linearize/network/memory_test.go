@@ -33,6 +33,9 @@ func TestBatchBytes(t *testing.T) {
 			case *linearize.Conv:
 				hold(k.X)
 				hold(k.G)
+			case *linearize.Embedding:
+				hold(k.Index)
+				hold(k.G)
 			case *linearize.Full:
 				hold(k.J)
 			}

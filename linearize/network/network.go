@@ -140,6 +140,9 @@ type Input struct {
 	Name   string
 	Shape  Shape // of one example; empty for one number an example without a dimension of its own
 	Offset int   // of its first number among the D
+	// Integer says that the input is of integers or truth values, such as token ids.
+	// Its numbers must be whole, and must not be scaled.
+	Integer bool
 }
 
 // Len returns the number of elements.
@@ -149,7 +152,7 @@ func (in Input) Len() int { return graph.Product(in.Shape) }
 func (n *Network) Inputs() []Input {
 	out := make([]Input, len(n.prog.Inputs))
 	for i, in := range n.prog.Inputs {
-		out[i] = Input{Name: in.Name, Shape: slices.Clone(in.Shape), Offset: in.Offset}
+		out[i] = Input{Name: in.Name, Shape: slices.Clone(in.Shape), Offset: in.Offset, Integer: in.Type != ""}
 	}
 	return out
 }

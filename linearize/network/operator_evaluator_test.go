@@ -185,7 +185,7 @@ func run(m *onnx.Model, x *tensor, theta map[string][]float64) (e *evaluator, ou
 	}
 	for _, in := range m.Graph.Inputs {
 		if e.env[in.Name] == nil {
-			e.env[in.Name] = x
+			e.env[in.Name] = &tensor{x.shape, x.data, in.Type.IsInt()}
 		}
 	}
 	check(len(m.Graph.Outputs) == 1, "outputs")

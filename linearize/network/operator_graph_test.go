@@ -176,11 +176,16 @@ func tensorA(name string, t *onnx.Tensor) *onnx.Attribute {
 func load(m *onnx.Model, freeze ...string) (*network.Network, error) {
 	o := &network.ReadOptions{Freeze: freeze, Head: network.KeepHead}
 	for _, nd := range m.Graph.Nodes {
-		if nd.OpType == "Add" && nd.Inputs[0] == "x" && !slices.Contains(freeze, nd.Inputs[1]) {
+		if nd.OpType == "Add" && nd.Inputs[0] == "x" && isFloat(m.Graph, nd.Inputs[1]) && !slices.Contains(freeze, nd.Inputs[1]) {
 			o.Learn = append(o.Learn, nd.Inputs[1])
 		}
 	}
 	return readModel(m, o)
+}
+
+// isFloat reports whether an initializer holds floating point numbers.
+func isFloat(g *onnx.Graph, name string) bool {
+	return slices.ContainsFunc(g.Initializers, func(t *onnx.Tensor) bool { return t.Name == name && t.Type.IsFloat() })
 }
 
 // readModel encodes a model and reads it as a user would.

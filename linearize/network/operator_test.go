@@ -20,13 +20,17 @@ type operatorCase struct {
 	opset int64
 	dims  []int // of one input
 	build func(g *graph) string
-	batch int // declared batch size; 0 is open
+	batch int           // declared batch size; 0 is open
+	input onnx.DataType // type of the input; 0 is float64
 }
 
 func (c operatorCase) model() *onnx.Model {
 	g := newGraph(c.opset, c.dims...)
 	if c.batch > 0 {
 		g.fixed(c.batch)
+	}
+	if c.input != 0 {
+		g.model.Graph.Inputs[0].Type = c.input
 	}
 	return g.output(c.build(g))
 }
@@ -36,6 +40,7 @@ func operatorCases() []operatorCase {
 		numericCases(),
 		recurrentCases(),
 		maskCases(), indexCases(), tokenShapeCases(),
+		tokenCases(),
 	)
 }
 
@@ -66,9 +71,9 @@ func TestOperators(t *testing.T) {
 			if c.batch > 0 {
 				rows = c.batch
 			}
-			d, _, p := net.Dims()
+			_, _, p := net.Dims()
 			rng := rand.New(rand.NewPCG(11, 12))
-			x := gaussianMatrix(rng, rows, d)
+			x := inputsOf(net, rng, rows)
 			requireEvaluated(t, m, net, x, nil)
 			theta := net.Theta()
 			for i := range theta {

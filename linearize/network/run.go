@@ -26,7 +26,7 @@ func (n *Network) checkInput(x *mat.Dense) error {
 			}
 		}
 	}
-	return nil
+	return n.checkIntegers(x)
 }
 
 // contiguousRows returns the data of rows [lo, hi) of x, copied if x has gaps
@@ -136,17 +136,18 @@ type jacobian struct {
 	prog  *graph.Program
 	c     int // outputs, or sums of them
 	batch *linearize.Batch
-	outer []*linearize.Outer // by site, or nil
-	conv  []*linearize.Conv  // by site, or nil
-	full  *mat.Dense         // the J of the Full block: columns of sites, then of other parameters
-	at    []int              // first column of each site in full
-	tail  int                // first column of the parameters in no site
+	outer []*linearize.Outer     // by site, or nil
+	conv  []*linearize.Conv      // by site, or nil
+	table []*linearize.Embedding // by site, or nil; sites of one table share one
+	full  *mat.Dense             // the J of the Full block: columns of sites, then of other parameters
+	at    []int                  // first column of each site in full
+	tail  int                    // first column of the parameters in no site
 }
 
 // newJacobian allocates the Batch of c outputs, or sums of them, at x.
 func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 	n, _ := x.Dims()
-	j := &jacobian{prog: p, c: c, outer: make([]*linearize.Outer, len(p.Sites)), conv: make([]*linearize.Conv, len(p.Sites)), at: make([]int, len(p.Sites))}
+	j := &jacobian{prog: p, c: c, outer: make([]*linearize.Outer, len(p.Sites)), conv: make([]*linearize.Conv, len(p.Sites)), table: make([]*linearize.Embedding, len(p.Sites)), at: make([]int, len(p.Sites))}
 	j.batch = &linearize.Batch{X: x, F: mat.NewDense(n, c, nil), P: p.P}
 	var cols []linearize.Span
 	gradients := map[int]*mat.Dense{} // by node, of which a recurrent layer has two sites
@@ -166,6 +167,8 @@ func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 				cols = append(cols, s)
 				j.tail += s.Len()
 			}
+		case st.Table != nil:
+			j.addTable(k, n)
 		case st.Layout == nil:
 			o := &linearize.Outer{G: g(), Weight: w, Bias: b, C: c}
 			if w != nil {
@@ -208,6 +211,10 @@ func (j *jacobian) keep(s *graph.State, k, lo, c int) {
 	st := &j.prog.Sites[k]
 	if st.Full {
 		j.keepColumns(s, k, lo, c)
+		return
+	}
+	if st.Table != nil {
+		j.keepRows(s, k, lo, c)
 		return
 	}
 	var a, g *mat.Dense
@@ -253,6 +260,8 @@ func (j *jacobian) check(lo, hi int, what string) error {
 		case *linearize.Outer:
 			m = b.G
 		case *linearize.Conv:
+			m = b.G
+		case *linearize.Embedding:
 			m = b.G
 		case *linearize.Full:
 			m = b.J

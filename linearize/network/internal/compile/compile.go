@@ -63,6 +63,9 @@ type value struct {
 	ints  []affine
 	isInt bool
 	real  bool // the integers were cast to floating point
+	// integer is the type of integers or truth values that depend on the input, held
+	// in the slot as whole numbers; 0 for floating point.
+	integer onnx.DataType
 	// fromInts marks a constant made of integers because a node takes floating
 	// point. A node all of whose inputs are such is integer arithmetic, which is
 	// refused.
@@ -418,12 +421,13 @@ func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) (*valu
 	if err != nil {
 		return nil, err
 	}
-	sl := graph.Slot{Size: size, Static: true, Param: -1}
+	sl, known := graph.Slot{Size: size, Static: true, Param: -1}, true
 	nd := graph.Node{Op: o}
 	for _, v := range in {
 		nd.In = append(nd.In, v.slot)
 		sl.Static = sl.Static && c.prog.Slots[v.slot].Static
-		sl.NeedsGrad = sl.NeedsGrad || c.prog.Slots[v.slot].NeedsGrad
+		sl.NeedsGrad = sl.NeedsGrad || c.prog.Slots[v.slot].NeedsGrad && !graph.Stepwise(o)
+		known = known && c.static[v.slot] != nil
 	}
 	lead, err := commonLead(in...)
 	if err != nil {
@@ -439,7 +443,7 @@ func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) (*valu
 	if err != nil {
 		return nil, err
 	}
-	if sl.Static && !sl.NeedsGrad {
+	if known {
 		v, err := c.fold(nd, size, shape, hidden)
 		if err == nil {
 			v.batch, v.lead = batch, lead

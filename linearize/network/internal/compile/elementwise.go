@@ -219,6 +219,9 @@ func (c *compiler) arithmetic(fn graph.BinaryFunc, onInts func(a, b affine) (aff
 	if b, err = c.float(1); err != nil {
 		return err
 	}
+	if c.node.OpType == "Div" && c.integerType() != 0 {
+		fn = graph.DivTrunc
+	}
 	if c.node.OpType == "Add" {
 		if v := c.fuseBias(a, b, 0); v != nil {
 			return c.result(v, nil)

@@ -61,11 +61,11 @@ func (c *compiler) influential(inputs []*onnx.ValueInfo) []*onnx.ValueInfo {
 
 // inputShape returns the shape of one example of an input, without the batch dimension.
 func (c *compiler) inputShape(in *onnx.ValueInfo, several bool) ([]int, error) {
-	if !in.Type.IsFloat() {
-		return nil, fmt.Errorf("network: input %s has type %v; only floating point inputs can be linearized", quote(in.Name), in.Type)
+	if !in.Type.IsFloat() && !in.Type.IsInt() {
+		return nil, fmt.Errorf("network: input %s has type %v; only numbers and truth values are read", quote(in.Name), in.Type)
 	}
-	// Of several inputs, one may be a number an example.
-	if !in.HasShape || len(in.Dims) == 0 || len(in.Dims) == 1 && (in.Dims[0].HasValue || !several) {
+	// Of several inputs, one may be a number an example, and a single one an index.
+	if !in.HasShape || len(in.Dims) == 0 || len(in.Dims) == 1 && (in.Dims[0].HasValue || !several && in.Type.IsFloat()) {
 		return nil, fmt.Errorf("network: input %s must have a declared shape of a batch dimension and at least one more, it has %d dimensions", quote(in.Name), len(in.Dims))
 	}
 	shape := []int{}
@@ -96,6 +96,11 @@ func (c *compiler) declareInput(info *onnx.ValueInfo, in *graph.Input) error {
 	p := c.prog
 	shape := append([]int{1}, in.Shape...)
 	all := &value{slot: p.Input, shape: shape, batch: 0}
+	if info.Type.IsInt() {
+		all.integer = info.Type
+		in.Low, in.High = info.Type.Range()
+		in.Type = info.Type.String()
+	}
 	if len(p.Inputs) == 1 {
 		c.env[info.Name] = all
 		return nil
@@ -105,6 +110,9 @@ func (c *compiler) declareInput(info *onnx.ValueInfo, in *graph.Input) error {
 		return err
 	}
 	v, err := c.emit(&graph.Index{Source: table}, shape, 0, all)
-	c.env[info.Name] = v
-	return err
+	if err != nil {
+		return err
+	}
+	c.env[info.Name] = ofType(v, all.integer)
+	return nil
 }

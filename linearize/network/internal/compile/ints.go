@@ -91,6 +91,9 @@ func remInt(a, b affine) (affine, error) {
 }
 
 func (c *compiler) mod() error {
+	if c.integerType() != 0 {
+		return c.modDepending()
+	}
 	if v, err := c.input(0); err == nil && !v.isInt {
 		if c.attrInt("fmod", 0) == 0 {
 			return errors.New("fmod=0 is defined for integers only")

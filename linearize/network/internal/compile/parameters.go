@@ -17,6 +17,9 @@ func (c *compiler) finish(output string) error {
 	if err != nil {
 		return fmt.Errorf("network: output %s: %w", quote(output), err)
 	}
+	if out.integer != 0 {
+		return fmt.Errorf("network: output %s holds integers or truth values (%v), which have no derivative; export what they are computed from", quote(output), out.integer)
+	}
 	if out.isInt {
 		return fmt.Errorf("network: output %s is an integer tensor", quote(output))
 	}
@@ -158,4 +161,6 @@ func (c *compiler) findSites() {
 			p.Full = append(p.Full, i)
 		}
 	}
+	p.Full = p.FindLookups(p.Full)
+	slices.SortStableFunc(p.Sites, func(a, b graph.Site) int { return a.Node - b.Node })
 }

@@ -151,8 +151,14 @@ func (c *compiler) gather() error {
 	if err != nil {
 		return err
 	}
-	at, err := c.indices(1)
+	at, err := c.input(1)
 	if err != nil {
+		return err
+	}
+	if !at.isInt {
+		return c.result(c.lookUp(v, ax, at))
+	}
+	if at, err = c.indices(1); err != nil {
 		return err
 	}
 	positions := make([]int, len(at.ints))
@@ -173,6 +179,9 @@ func (c *compiler) gather() error {
 		w := *out
 		w.batch, w.lead, w.weight = ax+at.batch, at.lead, nil
 		out = &w
+	}
+	if err == nil && !out.isInt {
+		out = ofType(out, v.integer)
 	}
 	return c.result(out, err)
 }

@@ -157,7 +157,15 @@ func (c *compiler) translate() error {
 	if err := checkAttributes(c.node); err != nil {
 		return err
 	}
-	return o.translate(c)
+	integers := c.integerType()
+	if err := c.checkIntegers(integers); err != nil {
+		return err
+	}
+	if err := o.translate(c); err != nil {
+		return err
+	}
+	c.setIntegers(integers)
+	return nil
 }
 
 // standard reports whether a node's operator is one of ONNX itself.

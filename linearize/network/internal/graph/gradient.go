@@ -8,9 +8,15 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Outputs returns the chunk's outputs, N×C, or an error if one is not finite.
+// Outputs returns the chunk's outputs, N×C, or an error if one is not finite or an
+// example reads past a table.
 // first is the input row of the chunk's first example, for the error.
 func (s *State) Outputs(first int) ([]float64, error) {
+	if s.bad != nil {
+		err := *s.bad
+		err.Row += first
+		return nil, &err
+	}
 	f := s.val(s.Program.Output)[:s.N*s.Program.C]
 	for i, v := range f {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -50,6 +56,12 @@ func (s *State) addSite(dst []float64, k int) {
 	if d, ok := s.Program.Nodes[st.Node].Op.(*Dense); ok && st.own(s.Program) { // all examples at once
 		rows := PerPosition{T: s.N * d.T, K: d.In, M: d.Out}
 		st.addGradient(rows, weight, bias, s.val(st.Input)[:rows.T*d.In], s.grad(out), nil, 1)
+		return
+	}
+	if st.Table != nil {
+		for e := range s.N {
+			st.Table.addGradient(weight, s.At(st.Input, e), s.GradAt(out, e))
+		}
 		return
 	}
 	scratch := s.Buffer(2, st.Layout.Scratch())

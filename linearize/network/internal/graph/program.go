@@ -50,6 +50,10 @@ type Input struct {
 	Name   string
 	Shape  []int // without the batch dimension
 	Offset int   // of its first number in the slot Program.Input
+	// Type names the type of an input of integers or truth values, whose numbers must
+	// be whole and from Low to High; "" for floating point.
+	Type      string
+	Low, High int64
 }
 
 // A Slot describes one tensor of a program. It exists once for each example of
@@ -98,10 +102,11 @@ func Multiplications(o Op) int {
 	return 0
 }
 
-// A Site is a layer (a node that multiplies by a weight) whose weight and bias
-// appear nowhere else. Its Jacobian is an Outer or a Conv block, or columns of
-// the Full block where those take less memory. The recurrent weights of a layer
-// are a site at the node to whose result the layer adds their products.
+// A Site is a layer (a node that multiplies by a weight, or reads rows of a table)
+// whose weight and bias appear nowhere else. Its Jacobian is an Outer or a Conv
+// block, or columns of the Full block where those take less memory. The recurrent
+// weights of a layer are a site at the node to whose result the layer adds their
+// products, and all sites that read one table share an Embedding block.
 type Site struct {
 	Node         int                 // index into Program.Nodes
 	Input        int                 // slot of the layer's input
@@ -110,6 +115,8 @@ type Site struct {
 	Transposed   bool                // the weight is stored in×out
 	Rows         int                 // of the stored weight as a matrix, 0 for its first dimension
 	Full         bool                // its Jacobian is kept as columns of the Full block
+	Table        *Lookup             // the node's operator where it reads rows of the weight, a table
+	At           int                 // of a table: its first position in the block
 }
 
 // Spans returns where a site's weight and bias lie in θ, nil where they are
@@ -154,6 +161,7 @@ type State struct {
 	scratch [4][]float64
 	sites   map[int][]float64 // memory of SiteBuffer
 	argmax  map[int]*argmax   // by slot
+	bad     *IndexError       // of the first example of the chunk that reads past a table
 }
 
 // An argmax holds the positions of the largest elements in the windows of a
@@ -269,7 +277,7 @@ func sized(buf []float64, n int) []float64 {
 // Forward runs the program on n examples, whose inputs x holds one after the
 // other.
 func (s *State) Forward(x []float64, n int) {
-	s.N = n
+	s.N, s.bad = n, nil
 	for _, a := range s.argmax {
 		a.known = false
 	}
@@ -340,12 +348,12 @@ func (p *Program) EvalStatic(theta []float64) [][]float64 {
 	return static
 }
 
-// Reachable marks the slots that influence the output.
+// Reachable marks the slots that the derivative of the output reaches.
 func (p *Program) Reachable() []bool {
 	reach := make([]bool, len(p.Slots))
 	reach[p.Output] = true
 	for i := len(p.Nodes) - 1; i >= 0; i-- {
-		if reach[p.Nodes[i].Out] {
+		if out := p.Nodes[i].Out; reach[out] && p.Slots[out].NeedsGrad {
 			for _, in := range p.Nodes[i].In {
 				reach[in] = true
 			}
@@ -390,6 +398,12 @@ func (p *Program) SetChunk() {
 		}
 	}
 	p.Chunk = min(max((1<<18)/size, min(8, (1<<24)/size), 1), 256)
+	// A parameter in no site has a gradient for each example of the chunk.
+	full := 1
+	for _, slot := range p.Full {
+		full += p.Slots[slot].Size
+	}
+	p.Chunk = min(p.Chunk, max(1, (1<<25)/full))
 }
 
 // SpanList returns the spans of a site's weight and bias that are parameters,
@@ -410,6 +424,8 @@ func (st *Site) Kind() string {
 	switch {
 	case st.Full:
 		return "Full"
+	case st.Table != nil:
+		return "Embedding"
 	case st.Layout == nil:
 		return "Outer"
 	}

@@ -1,0 +1,67 @@
+package network
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// addTable allocates the block of n examples for the table that site k reads, unless
+// an earlier site reads it too.
+func (j *jacobian) addTable(k, n int) {
+	p, st := j.prog, &j.prog.Sites[k]
+	positions := 0
+	for i := range p.Sites {
+		if other := &p.Sites[i]; other.Table != nil && other.Weight == st.Weight {
+			if j.table[i] != nil {
+				j.table[k] = j.table[i]
+				return
+			}
+			positions += p.Slots[other.Input].Size
+		}
+	}
+	b := &linearize.Embedding{Index: mat.NewDense(n, positions, nil), Table: p.TableSpan(st), C: j.c}
+	b.G = mat.NewDense(n*j.c, positions*st.Table.Inner, nil)
+	j.table[k] = b
+	j.batch.Blocks = append(j.batch.Blocks, b)
+}
+
+// keepRows stores the gradients of output c at site k, which reads a table, and, once,
+// the rows that it reads. lo is the first example of the chunk.
+func (j *jacobian) keepRows(s *graph.State, k, lo, c int) {
+	st, b := &j.prog.Sites[k], j.table[k]
+	nd := &j.prog.Nodes[st.Node]
+	for e := range s.N {
+		copy(b.G.RawRowView((lo+e)*j.c + c)[st.At*st.Table.Inner:], s.GradAt(nd.Out, e))
+		if c == 0 {
+			st.Table.RowsTo(b.Index.RawRowView(lo + e)[st.At:], s, nd, e)
+		}
+	}
+}
+
+// An IndexError says that an example reads a row that a table of the network does not
+// have. Forward and Linearize return one.
+type IndexError = graph.IndexError
+
+// checkIntegers verifies that the columns of integer inputs hold whole numbers in the
+// range of the input's type.
+func (n *Network) checkIntegers(x *mat.Dense) error {
+	rows, _ := x.Dims()
+	for _, in := range n.prog.Inputs {
+		if in.Type == "" {
+			continue
+		}
+		for i := range rows {
+			for k, v := range x.RawRowView(i)[in.Offset:][:graph.Product(in.Shape)] {
+				if v != math.Trunc(v) || v < float64(in.Low) || v > float64(in.High) {
+					return fmt.Errorf("network: input row %d holds %v in column %d, where input %q takes whole numbers from %d to %d (%s); correct the data", i, v, in.Offset+k, in.Name, in.Low, in.High, in.Type)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// An integerRule says what an operator makes of integers or truth values that depend
+// on the input.
+type integerRule int
+
+const (
+	keepsType  integerRule = iota + 1 // it moves them: the result is of the same type
+	computes                          // it computes with integers; a narrow type would overflow
+	ownType                           // its translation gives the result its type
+	isTruth                           // the result are truth values
+	isPosition                        // the result are positions, 64-bit integers
+)
+
+// integerRules holds the operators that can be applied to integers that depend on the
+// input, by name.
+var integerRules = map[string]integerRule{
+	"Identity": keepsType, "Reshape": keepsType, "Flatten": keepsType, "Squeeze": keepsType, "Unsqueeze": keepsType,
+	"Transpose": keepsType, "Slice": keepsType, "Split": keepsType, "Concat": keepsType, "Expand": keepsType, "Tile": keepsType,
+	"Pad": keepsType, "Dropout": keepsType, "GatherElements": keepsType, "GatherND": keepsType, "Trilu": keepsType,
+	"Add": computes, "Sub": computes, "Mul": computes, "Div": computes, "Mod": computes, "Neg": computes, "Abs": computes,
+	"Sign": computes, "Min": computes, "Max": computes, "Sum": computes, "Clip": computes, "Relu": computes,
+	"ReduceSum": computes, "ReduceMax": computes, "ReduceMin": computes,
+	"Cast": ownType, "Gather": ownType, "Where": ownType, "OneHot": ownType, "Shape": ownType,
+	"Equal": isTruth, "Greater": isTruth, "GreaterOrEqual": isTruth, "Less": isTruth, "LessOrEqual": isTruth,
+	"Not": isTruth, "And": isTruth, "Or": isTruth, "Xor": isTruth,
+	"ArgMax": isPosition, "ArgMin": isPosition,
+}
+
+// integerType returns the type of the first input of the node that holds integers or
+// truth values that depend on the input of the network, or 0 if there is none.
+func (c *compiler) integerType() onnx.DataType {
+	for _, name := range c.node.Inputs {
+		if v := c.env[name]; v != nil && v.integer != 0 {
+			return v.integer
+		}
+	}
+	return 0
+}
+
+// checkIntegers returns an error if the node cannot be applied to integers of type t
+// that depend on the input.
+func (c *compiler) checkIntegers(t onnx.DataType) error {
+	if t == 0 || !standard(c.node) {
+		return nil
+	}
+	switch integerRules[c.node.OpType] {
+	case 0:
+		return fmt.Errorf("it is applied to %v numbers that depend on the input, which is not supported; cast them to floating point before it", t)
+	case computes:
+		if t != onnx.Int64 && t != onnx.Int32 {
+			return fmt.Errorf("it computes with %v numbers that depend on the input, which would overflow; only int32 and int64 are supported", t)
+		}
+	}
+	return nil
+}
+
+// setIntegers marks the results of a node that was applied to integers of type t.
+func (c *compiler) setIntegers(t onnx.DataType) {
+	rule := integerRules[c.node.OpType]
+	switch {
+	case rule == isTruth:
+		t = onnx.Bool
+	case rule == isPosition:
+		t = onnx.Int64
+	case rule == ownType || t == 0:
+		return
+	}
+	for _, name := range c.node.Outputs {
+		if v := c.env[name]; v != nil && !v.isInt {
+			v.integer = t
+		}
+	}
+}
+
+// ofType returns v as integers of type t, or as floating point for 0.
+func ofType(v *value, t onnx.DataType) *value {
+	w := *v
+	w.integer = t
+	return &w
+}
+
+// typeOf returns the type of the integers that v holds, and 0 for floating point.
+func typeOf(v *value) onnx.DataType {
+	if v.isInt && !v.real {
+		return onnx.Int64
+	}
+	return v.integer
+}
+
+// lookUp takes the rows of v along an axis that the integers in at say, which depend
+// on the input.
+func (c *compiler) lookUp(v *value, ax int, at *value) (*value, error) {
+	t := typeOf(v)
+	if at.integer == 0 || at.integer == onnx.Bool {
+		return nil, errors.New("its indices are neither integers known without running the network nor integers computed from integer inputs")
+	}
+	if v.isInt {
+		var err error
+		if v, err = c.toFloat(v); err != nil {
+			return nil, err
+		}
+	}
+	if v.batch >= 0 || !c.isStatic(v) {
+		return nil, errors.New("both its tensor and its indices depend on the input, which would mix examples")
+	}
+	o := &graph.Lookup{Name: brief(c.node.Inputs[0], 80), Outer: graph.Product(v.shape[:ax]), Rows: v.shape[ax], Inner: graph.Product(v.shape[ax+1:])}
+	if v.weight != nil && !v.transposed && o.Outer == 1 {
+		o.Padding = c.padding(v.weight, o)
+	}
+	out, err := c.emit(o, slices.Concat(v.shape[:ax], at.shape, v.shape[ax+1:]), at.batch+ax, at, v)
+	if err != nil {
+		return nil, err
+	}
+	return ofType(out, t), nil
+}
+
+// padding returns the number, plus one, of the row of a table that was not learnt, or
+// 0. PyTorch leaves the row padding_idx of an embedding at zero, and a file does not
+// say which one that is: it is taken to be the only row of zeros among several
+// numbers. Its gradient is zero, as PyTorch's is.
+func (c *compiler) padding(in *initializer, o *graph.Lookup) int {
+	if c.learn[in.t.Name] || o.Inner < 2 {
+		return 0
+	}
+	found := 0
+	for r := range o.Rows {
+		if slices.ContainsFunc(in.t.Floats[r*o.Inner:(r+1)*o.Inner], func(x float64) bool { return x != 0 }) {
+			continue
+		}
+		if found > 0 {
+			return 0
+		}
+		found = r + 1
+	}
+	if found > 0 {
+		c.warns = append(c.warns, fmt.Errorf("row %d of table %s holds zeros and is taken for padding, which is not learnt; if it was, name the table in --learn (ReadOptions.Learn)", found-1, quote(in.t.Name)))
+	}
+	return found
+}
+
+// castDepending casts numbers that depend on the input. The result of a cast to
+// integers has no derivative: it is constant between jumps.
+func (c *compiler) castDepending(to onnx.DataType, v *value) (*value, error) {
+	from := v.integer
+	switch {
+	case !to.IsFloat() && !to.IsInt():
+		return nil, fmt.Errorf("a cast to %v", to)
+	case to.IsFloat():
+		return ofType(v, 0), nil
+	case to == onnx.Bool && from != onnx.Bool:
+		zero := c.addConstant([]float64{0}, []int{})
+		out, err := c.combine(graph.NotEqual, v, zero)
+		if err != nil {
+			return nil, err
+		}
+		return ofType(out, onnx.Bool), nil
+	case from == 0: // ONNX casts to integers by truncation
+		out, err := c.emit(graph.Trunc, v.shape, v.batch, v)
+		if err != nil {
+			return nil, err
+		}
+		return ofType(out, to), nil
+	case from == onnx.Bool || to == from || to == onnx.Int64 || to == onnx.Int32:
+		// Integers that do not fit into 32 bits would be past every table.
+		return ofType(v, to), nil
+	}
+	return nil, fmt.Errorf("a cast of %v numbers that depend on the input to %v, which may not hold them, is not supported", from, to)
+}
+
+// modDepending translates Mod of integers that depend on the input.
+func (c *compiler) modDepending() error {
+	a, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	b, err := c.float(1)
+	if err != nil {
+		return err
+	}
+	fn := graph.Mod
+	if c.attrInt("fmod", 0) != 0 {
+		fn = graph.Rem
+	}
+	return c.result(c.combine(fn, a, b))
+}

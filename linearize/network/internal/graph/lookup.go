@@ -1,0 +1,213 @@
+package graph
+
+import (
+	"fmt"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Lookup reads rows of a table, input slot 1, at the indices in slot 0. The table
+// is the same for all examples and is seen as Outer×Rows×Inner, the result as
+// Outer×T×Inner, with T indices. An index below zero counts from the end.
+type Lookup struct {
+	Name               string // of the table, for errors
+	Outer, Rows, Inner int
+	// Padding is the number of a row that was not learnt, plus one: that of the token
+	// which fills up rows. It has no gradient. Zero means that there is none.
+	Padding int
+	// Site says that the table is a parameter that only sites of this kind read;
+	// the table's gradient is then theirs, instead of an ordinary one.
+	Site bool
+}
+
+// row returns the row of the table that an index means, or −1 if there is none.
+func (o *Lookup) row(index float64) int {
+	i := int(index)
+	if i < 0 {
+		i += o.Rows
+	}
+	if i < 0 || i >= o.Rows {
+		return -1
+	}
+	return i
+}
+
+// each calls do for every row of the result: where it starts there and in the
+// table. Indices that are out of range are left out.
+func (o *Lookup) each(index []float64, do func(to, from int)) {
+	for k := range o.Outer {
+		for t, v := range index {
+			if r := o.row(v); r >= 0 {
+				do((k*len(index)+t)*o.Inner, (k*o.Rows+r)*o.Inner)
+			}
+		}
+	}
+}
+
+// Forward implements Op. The result at an index out of range is zero, and the
+// state keeps the first of them for Outputs to return as an error.
+func (o *Lookup) Forward(s *State, nd *Node) {
+	for e := range s.copies(nd.Out) {
+		index, table, out := s.At(nd.In[0], e), s.At(nd.In[1], e), s.At(nd.Out, e)
+		for t, v := range index {
+			if o.row(v) < 0 {
+				clear(out)
+				s.outOfRange(&IndexError{Row: e, Column: s.Program.column(nd.In[0], t), Index: v, Table: o.Name, Rows: o.Rows})
+				break
+			}
+		}
+		o.each(index, func(to, from int) { copy(out[to:to+o.Inner], table[from:from+o.Inner]) })
+	}
+}
+
+// Backward implements Op.
+func (o *Lookup) Backward(s *State, nd *Node) {
+	if o.Site || !s.needsGrad(nd.In[1]) {
+		return
+	}
+	for e := range s.N {
+		o.addGradient(s.GradAt(nd.In[1], e), s.At(nd.In[0], e), s.GradAt(nd.Out, e))
+	}
+}
+
+// addGradient adds the gradient of the table to dst, given that of the result.
+func (o *Lookup) addGradient(dst, index, g []float64) {
+	o.each(index, func(to, from int) {
+		if o.Padding == 0 || from/o.Inner != o.Padding-1 {
+			dense.Axpy(dst[from:from+o.Inner], 1, g[to:to+o.Inner])
+		}
+	})
+}
+
+// RowsTo writes the rows of the table that the indices of example e mean, and −1 for
+// the padding.
+func (o *Lookup) RowsTo(dst []float64, s *State, nd *Node, e int) {
+	for t, v := range s.At(nd.In[0], e) {
+		if dst[t] = float64(o.row(v)); o.Padding > 0 && o.row(v) == o.Padding-1 {
+			dst[t] = -1
+		}
+	}
+}
+
+// An IndexError says that an example reads a row that a table does not have.
+type IndexError struct {
+	Row    int     // of the inputs
+	Column int     // of the inputs, that holds the index, or −1 where the network computes it
+	Index  float64 // the index
+	Table  string  // the table's name in the model
+	Rows   int     // of the table
+}
+
+var _ error = (*IndexError)(nil)
+
+// Error names row, column, index and range.
+func (e *IndexError) Error() string {
+	place := fmt.Sprintf("input row %d holds %v in column %d", e.Row, e.Index, e.Column)
+	if e.Column < 0 {
+		place = fmt.Sprintf("input row %d leads to the index %v", e.Row, e.Index)
+	}
+	return fmt.Sprintf("network: %s, but table %q has the rows 0 to %d (−1 to %d from its end); correct the data", place, e.Table, e.Rows-1, -e.Rows)
+}
+
+// outOfRange keeps the error of the first example of the chunk that has one.
+func (s *State) outOfRange(err *IndexError) {
+	if s.bad == nil || err.Row < s.bad.Row {
+		s.bad = err
+	}
+}
+
+// column returns the column of the input from which an element of a slot comes,
+// through operators that move elements or compute each from one of an input's, or
+// −1.
+func (p *Program) column(slot, element int) int {
+	for i := len(p.Nodes) - 1; i >= 0 && slot != p.Input; i-- {
+		nd := &p.Nodes[i]
+		if nd.Out != slot {
+			continue
+		}
+		slot = nd.In[0]
+		switch o := nd.Op.(type) {
+		case unary:
+		case *Index:
+			element = int(o.Source[element])
+		case *Binary:
+			table := o.Left
+			if p.Slots[slot].Static {
+				slot, table = nd.In[1], o.Right
+			} else if !p.Slots[nd.In[1]].Static {
+				return -1
+			}
+			element = Pick(table, element)
+		default:
+			return -1
+		}
+		if element < 0 || p.Slots[slot].Static {
+			return -1
+		}
+	}
+	if slot != p.Input {
+		return -1
+	}
+	return element
+}
+
+// FindLookups makes sites of the nodes that read a table which is a parameter and is
+// read in no other way, and returns the slots of the parameters left. Tables so
+// small that their dense columns take less memory are left too.
+func (p *Program) FindLookups(slots []int) []int {
+	tables := map[int]bool{}
+	for i := range p.Nodes {
+		if _, ok := p.Nodes[i].Op.(*Lookup); ok {
+			tables[p.Nodes[i].In[1]] = true
+		}
+	}
+	readers := map[int][]int{} // nodes that read a table
+	for i := range p.Nodes {
+		for _, in := range p.Nodes[i].In {
+			if tables[in] {
+				readers[in] = append(readers[in], i)
+			}
+		}
+	}
+	var left []int
+	for _, slot := range slots {
+		if sites := p.lookups(slot, readers[slot]); sites != nil {
+			p.Sites = append(p.Sites, sites...)
+		} else {
+			left = append(left, slot)
+		}
+	}
+	return left
+}
+
+// lookups returns the sites of the nodes that read a parameter, or nil if they are
+// of another kind or its columns take less memory.
+func (p *Program) lookups(slot int, nodes []int) []Site {
+	var sites []Site
+	at, factors := 0, 0
+	for _, i := range nodes {
+		nd := &p.Nodes[i]
+		o, ok := nd.Op.(*Lookup)
+		if !ok || nd.In[0] == slot || o.Outer != 1 {
+			return nil
+		}
+		sites = append(sites, Site{Node: i, Input: nd.In[0], Weight: p.Slots[slot].Param, Bias: -1, Table: o, At: at})
+		at += p.Slots[nd.In[0]].Size
+		factors += p.Slots[nd.Out].Size*p.C + p.Slots[nd.In[0]].Size
+	}
+	if p.Slots[slot].Size*p.C <= fullFactor*factors {
+		return nil
+	}
+	for i := range sites {
+		sites[i].Table.Site = true
+	}
+	return sites
+}
+
+// TableSpan returns where the table of a site lies in θ, as rows×E.
+func (p *Program) TableSpan(st *Site) linearize.Span {
+	s := *p.Span(st.Weight)
+	s.Rows, s.Cols = st.Table.Rows, st.Table.Inner
+	return s
+}
