@@ -218,18 +218,12 @@ class Recurrent(nn.Module):
 def recurrent(c):
     last, hidden = lambda y, h: y[:, -1], lambda y, h: (h[0] if isinstance(h, tuple) else h)[-1]
     for kind, layer in (("lstm", nn.LSTM), ("gru", nn.GRU), ("rnn", nn.RNN)):
-<<<<<<< HEAD
         blocks = {f"layer.weight_{k}_l0": "Conv" for k in ("ih", "hh")}
         c.add(f"recurrent-{kind}-last", Recurrent(layer(2, 2, batch_first=True), last, 2), (3, 2))
         c.add(f"recurrent-{kind}-hidden", Recurrent(layer(2, 2, batch_first=True), hidden, 2), (3, 2))
         c.add(f"recurrent-{kind}-mean", Recurrent(layer(2, 2, batch_first=True, bias=False), lambda y, h: y.mean(1), 2), (3, 2))
         wide = 10 if kind == "rnn" else 8  # so that factors take less memory than columns
         c.add(f"recurrent-{kind}-wide", Recurrent(layer(wide, wide, batch_first=True), last, wide), (2, wide), blocks=blocks)
-=======
-        c.add(f"recurrent-{kind}-last", Recurrent(layer(2, 2, batch_first=True), last, 2), (3, 2))
-        c.add(f"recurrent-{kind}-hidden", Recurrent(layer(2, 2, batch_first=True), hidden, 2), (3, 2))
-        c.add(f"recurrent-{kind}-mean", Recurrent(layer(2, 2, batch_first=True, bias=False), lambda y, h: y.mean(1), 2), (3, 2))
->>>>>>> 1a16916 (Say in the corpus which layers have a structured block)
         c.add(f"recurrent-{kind}-both", Recurrent(layer(2, 1, batch_first=True, bidirectional=True), last, 2), (3, 2))
         c.add(f"recurrent-{kind}-both-hidden", Recurrent(layer(2, 1, batch_first=True, bidirectional=True), lambda y, h: torch.cat(tuple((h[0] if isinstance(h, tuple) else h)), 1), 2), (3, 2))
         c.add(f"recurrent-{kind}-two-layers", Recurrent(layer(2, 2, 2, batch_first=True, dropout=0.5), last, 2), (3, 2))
