@@ -15,20 +15,27 @@ type Options struct {
 	Output string // name of the output; "" is the only one
 }
 
-// Model returns a model that computes one output of m. The result may share memory
-// with m, which does not change.
-func Model(m *onnx.Model, o Options) (*onnx.Model, error) {
-	out := *m
+// A Rewritten is a model that was changed.
+type Rewritten struct {
+	Model *onnx.Model // shares memory with the file's, which does not change
+	// Number is the place of each node in the file: that of the node in whose place it is.
+	Number map[*onnx.Node]int
+}
+
+// Model returns a model that computes one output of m, without functions of its own. Its
+// tensors must be whole.
+func Model(m *onnx.Model, o Options) (*Rewritten, error) {
+	out := &Rewritten{Model: new(*m), Number: map[*onnx.Node]int{}}
 	if m.Graph == nil {
-		return &out, nil
+		return out, nil
 	}
-	g := *m.Graph
-	out.Graph = &g
 	var err error
-	if g.Outputs, err = choose(g.Outputs, o.Output); err != nil {
+	if out.Model.Graph, out.Model.OpsetImport, err = inline(m, out.Number); err != nil {
 		return nil, err
 	}
-	return &out, nil
+	out.Model.Functions = nil
+	out.Model.Graph.Outputs, err = choose(m.Graph.Outputs, o.Output)
+	return out, err
 }
 
 // choose returns the output of that name, or the only one for "".
@@ -45,15 +52,15 @@ func choose(outputs []*onnx.ValueInfo, name string) ([]*onnx.ValueInfo, error) {
 	case len(outputs) == 0:
 		return nil, fmt.Errorf("the model has no output; export it again")
 	case name == "":
-		return nil, fmt.Errorf("the model has %d outputs, %s; choose one with --output NAME (ReadOptions.Output)", len(outputs), names(outputs))
+		return nil, fmt.Errorf("the model has %d outputs, %s; choose one with --output NAME (ReadOptions.Output)", len(outputs), list(outputs))
 	}
-	return nil, fmt.Errorf("the model has no output %s; --output (ReadOptions.Output) takes one of %s", quote(name), names(outputs))
+	return nil, fmt.Errorf("the model has no output %s; --output (ReadOptions.Output) takes one of %s", quote(name), list(outputs))
 }
 
-// names lists the names of values for an error.
-func names(list []*onnx.ValueInfo) string {
-	quoted := make([]string, len(list))
-	for i, v := range list {
+// list names of values for an error.
+func list(values []*onnx.ValueInfo) string {
+	quoted := make([]string, len(values))
+	for i, v := range values {
 		quoted[i] = quote(v.Name)
 	}
 	return brief(strings.Join(quoted, ", "), 400)

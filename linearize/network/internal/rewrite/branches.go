@@ -1,0 +1,122 @@
+package rewrite
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+)
+
+// A Condition is that of a node If, whose first result it names.
+type Condition struct {
+	Result string
+	Then   bool // the condition holds
+}
+
+// Conditional reports whether the graph has a node If, of which a branch is to be taken.
+func (m *Rewritten) Conditional() bool {
+	return m.Model.Graph != nil && slices.ContainsFunc(m.Model.Graph.Nodes, func(n *onnx.Node) bool { return n.OpType == "If" && n.Standard() })
+}
+
+// Branches returns the model with the nodes and tensors of the branches that are taken in the
+// place of nodes If.
+func (m *Rewritten) Branches(taken []Condition) (*Rewritten, error) {
+	then := map[string]bool{}
+	for _, c := range taken {
+		then[c.Result] = c.Then
+	}
+	g := *m.Model.Graph
+	b := &brancher{names: &names{map[string]bool{}, map[string]int{}}, graph: &g, left: mostNodes}
+	b.names.add(&g)
+	g.Nodes, g.Initializers = nil, slices.Clone(g.Initializers)
+	out := &Rewritten{Model: new(*m.Model), Number: map[*onnx.Node]int{}}
+	out.Model.Graph = &g
+	for _, n := range m.Model.Graph.Nodes {
+		list := []*onnx.Node{n}
+		if holds, ok := then[FirstResult(n)]; ok {
+			var err error
+			if list, err = b.lift(n, holds); err != nil {
+				return nil, fmt.Errorf("node %d %s (If): %w", m.Number[n], quote(n.Name), err)
+			}
+		}
+		for _, own := range list {
+			out.Number[own] = m.Number[n]
+		}
+		g.Nodes = append(g.Nodes, list...)
+	}
+	return out, nil
+}
+
+// FirstResult returns the name of a node's first result, "" if it has none.
+func FirstResult(n *onnx.Node) string {
+	i := slices.IndexFunc(n.Outputs, func(name string) bool { return name != "" })
+	if i < 0 {
+		return ""
+	}
+	return n.Outputs[i]
+}
+
+// A brancher puts branches into a graph.
+type brancher struct {
+	names *names
+	graph *onnx.Graph
+	left  int // nodes that may still be copied
+}
+
+// lift returns the nodes of a branch, and adds its tensors to the graph. Names that the
+// graph has already are changed.
+func (b *brancher) lift(n *onnx.Node, then bool) ([]*onnx.Node, error) {
+	attribute := "else_branch"
+	if then {
+		attribute = "then_branch"
+	}
+	a := n.Attr(attribute)
+	if a == nil || a.G == nil {
+		return nil, fmt.Errorf("it has no %s", attribute)
+	}
+	g := a.G
+	if len(g.Inputs) > 0 || len(g.Outputs) < len(n.Outputs) {
+		return nil, fmt.Errorf("its %s takes %d inputs and has %d outputs, want none and %d; export the model again", attribute, len(g.Inputs), len(g.Outputs), len(n.Outputs))
+	}
+	s := &scope{names: b.names, prefix: n.Name, value: map[string]string{}, captures: true, spend: b.spend}
+	made := results(g.Nodes)
+	inside := make([]string, len(g.Outputs))
+	for i, v := range g.Outputs {
+		inside[i] = v.Name
+	}
+	others := s.outputs(made, inside, n.Outputs)
+	for _, name := range defined(g) {
+		if _, known := s.value[name]; known {
+			continue
+		}
+		if s.value[name] = name; b.names.used[name] {
+			s.value[name] = b.names.fresh(s.prefix, name)
+		}
+		b.names.used[s.value[name]] = true
+	}
+	for _, t := range g.Initializers {
+		c, err := s.initializer(t)
+		if err != nil {
+			return nil, err
+		}
+		b.graph.Initializers = append(b.graph.Initializers, c)
+	}
+	var list []*onnx.Node
+	for _, inner := range g.Nodes {
+		own, err := s.node(inner)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, own)
+	}
+	copies, err := s.copies(others)
+	return append(list, copies...), err
+}
+
+// spend takes nodes from what may be copied; their numbers are those of the file.
+func (b *brancher) spend(nodes, _ int) error {
+	if b.left -= nodes; b.left < 0 {
+		return fmt.Errorf("its branches have more than %d nodes", mostNodes)
+	}
+	return nil
+}

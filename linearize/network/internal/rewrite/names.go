@@ -1,0 +1,84 @@
+package rewrite
+
+import (
+	"fmt"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+)
+
+// A names holds the names of values.
+type names struct {
+	used map[string]bool
+	next map[string]int // by the beginning of a name
+}
+
+// newNames holds the names of a graph and of the graphs inside its nodes.
+func newNames(g *onnx.Graph) *names {
+	n := &names{map[string]bool{}, map[string]int{}}
+	n.addAll(g)
+	return n
+}
+
+func (s *names) addAll(g *onnx.Graph) {
+	s.add(g)
+	for _, n := range g.Nodes {
+		for _, a := range n.Attributes {
+			if a.G != nil {
+				s.addAll(a.G)
+			}
+			for _, inner := range a.Graphs {
+				s.addAll(inner)
+			}
+		}
+	}
+}
+
+// add adds the names of a graph alone.
+func (s *names) add(g *onnx.Graph) {
+	for _, name := range defined(g) {
+		s.used[name] = true
+	}
+	for _, v := range g.Outputs {
+		s.used[v.Name] = true
+	}
+	for _, n := range g.Nodes {
+		for _, name := range n.Inputs {
+			s.used[name] = true
+		}
+	}
+}
+
+// fresh returns a name that no value has, made of a prefix and a name.
+func (s *names) fresh(prefix, name string) string {
+	base := brief(prefix, 120) + "/" + brief(name, 120)
+	full := base
+	for s.used[full] {
+		s.next[base]++
+		full = fmt.Sprintf("%s_%d", base, s.next[base]+1)
+	}
+	s.used[full] = true
+	return full
+}
+
+// holdsGraphs reports whether an attribute has graphs inside.
+func holdsGraphs(a *onnx.Attribute) bool { return a.G != nil || len(a.Graphs) > 0 }
+
+// eachGraph returns the attribute with its graphs changed.
+func eachGraph(a *onnx.Attribute, change func(g *onnx.Graph) (*onnx.Graph, error)) (*onnx.Attribute, error) {
+	own := *a
+	var err error
+	if a.G != nil {
+		if own.G, err = change(a.G); err != nil {
+			return nil, err
+		}
+	}
+	own.Graphs = nil
+	for _, g := range a.Graphs {
+		c, err := change(g)
+		if err != nil {
+			return nil, err
+		}
+		own.Graphs = append(own.Graphs, c)
+	}
+	return &own, nil
+}
