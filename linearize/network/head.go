@@ -63,7 +63,7 @@ func (n *Network) WithHead(rule HeadRule) (*Network, error) {
 	o := n.read
 	o.Head = rule
 	model, _ := n.withParameters()
-	m, err := compiled(model, o, n.inNodes)
+	m, err := compiled(model, nil, o, n.inNodes)
 	if err != nil {
 		return nil, err
 	}

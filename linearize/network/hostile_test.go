@@ -138,8 +138,12 @@ func hostileCases() []badCase {
 	add("no node", "does not depend on any parameter", v, func(g *graph) string { return "x" })
 	add("no input", "does not depend on the input", v, func(g *graph) string { return g.op("Relu", in(g.param(1, 3))) })
 	add("integers as output", "integer", v, func(g *graph) string { return g.op("Shape", in(g.input())) })
-	add("subgraph", "(If)", v, func(g *graph) string {
-		return g.op("If", in(g.input()), &onnx.Attribute{Name: "then_branch", Type: onnx.AttrGraph})
+	add("condition of the input", "its condition depends on the values of the input", v, func(g *graph) string {
+		return g.op("If", in(g.input()), branch("then_branch", g.model.Graph.Nodes[0], g.name("y")), branch("else_branch", g.model.Graph.Nodes[0], g.name("y")))
+	})
+	add("no branch", `it has no then_branch`, v, func(g *graph) string {
+		g.input()
+		return g.op("If", in(g.truth(true)))
 	})
 
 	// NaN and infinities.

@@ -99,17 +99,21 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if o == nil {
 		o = &ReadOptions{}
 	}
-	m, err := rewrite.Model(m, rewrite.Options{Output: o.Output})
+	r, err := rewrite.Model(m, rewrite.Options{Output: o.Output})
+	if err == nil {
+		r, err = decided(r)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
-	m, inNodes := weightsInNodes(m, o)
-	return compiled(m, *o, inNodes)
+	m, inNodes := weightsInNodes(r.Model, o)
+	return compiled(m, r.Number, *o, inNodes)
 }
 
 // compiled returns the network of a rewritten model, in which nodes have held tensors.
-func compiled(m *onnx.Model, o ReadOptions, inNodes nodeTensors) (*Network, error) {
-	r, err := compile.Compile(m, compile.Options{Freeze: inNodes.without(o.Freeze), Learn: o.Learn, Head: o.Head})
+// number is the place in the file of each node, nil for that in the model.
+func compiled(m *onnx.Model, number map[*onnx.Node]int, o ReadOptions, inNodes nodeTensors) (*Network, error) {
+	r, err := compile.Compile(m, compile.Options{Freeze: inNodes.without(o.Freeze), Learn: o.Learn, Head: o.Head, Number: number})
 	if err != nil {
 		return nil, err
 	}

@@ -153,6 +153,10 @@ type evaluator struct {
 	env     map[string]*tensor
 	running map[*onnx.Node]bool
 	node    *onnx.Node
+
+	functions []*onnx.Function
+	theta     map[string][]float64
+	outer     *evaluator // of the graph around this one
 }
 
 // evaluate returns the output of m at x; theta replaces initializers by name.
@@ -172,16 +176,12 @@ func run(m *onnx.Model, x *tensor, theta map[string][]float64) (e *evaluator, ou
 			err = fmt.Errorf("evaluate: %s", string(text))
 		}
 	}()
-	e = &evaluator{graph: m.Graph, env: map[string]*tensor{}, running: map[*onnx.Node]bool{}}
+	e = newEvaluator(m.Graph, &evaluator{functions: m.Functions, theta: theta})
+	e.outer = nil
 	for _, o := range m.OpsetImport {
-		e.opset = max(e.opset, o.Version)
-	}
-	for _, t := range m.Graph.Initializers {
-		v := constantTensor(t)
-		if p, ok := theta[t.Name]; ok {
-			v.data = p
+		if o.Domain == "" || o.Domain == "ai.onnx" {
+			e.opset = max(e.opset, o.Version)
 		}
-		e.env[t.Name] = v
 	}
 	for _, in := range m.Graph.Inputs {
 		if e.env[in.Name] == nil {
@@ -218,15 +218,18 @@ func (e *evaluator) value(name string) *tensor {
 		return v
 	}
 	n := e.producer(name)
+	if n == nil && e.outer != nil {
+		return e.outer.value(name)
+	}
 	check(n != nil && !e.running[n], "nothing provides %q", name)
 	e.running[n] = true
 	for _, in := range n.Inputs {
 		if in != "" {
-			e.value(in)
+			e.env[in] = e.value(in)
 		}
 	}
 	e.node = n
-	do := evaluators[n.OpType]
+	do := e.operator(n)
 	check(do != nil, "operator %s", n.OpType)
 	for i, v := range do(e) {
 		if i < len(n.Outputs) {

@@ -28,7 +28,7 @@ func (n *Network) Rescaled(scale, shift []float64) (*Network, error) {
 		}
 	}
 	model := n.rescaledModel(scale, shift)
-	m, err := compiled(model, ReadOptions{Freeze: n.constants(), Learn: n.paramNames(), Head: KeepHead}, nodeTensors{})
+	m, err := compiled(model, nil, ReadOptions{Freeze: n.constants(), Learn: n.paramNames(), Head: KeepHead}, nodeTensors{})
 	if err != nil {
 		return nil, err
 	}

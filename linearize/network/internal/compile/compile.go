@@ -110,7 +110,8 @@ type compiler struct {
 	order  []*initializer // the parameters, in the order of θ
 	warns  []error
 	node   *onnx.Node // the node that is translated
-	batch  int        // fixed batch size declared by the file, or 0
+	number map[*onnx.Node]int
+	batch  int // fixed batch size declared by the file, or 0
 
 	scalars   map[string]bool            // tensors of rank 0 that were learnt
 	decisions map[string]learnt.Decision // why, by name
@@ -119,10 +120,11 @@ type compiler struct {
 	lastDense string               // name of the result of the last dense layer
 	head      *head.Found          // at the end of the graph, nil for none or a removed one
 	tables    map[string][]int32   // broadcast tables made so far
-	masks     map[int]*mask        // of the slots that hold −Inf
-	memory    int                  // bytes left of the budget
-	width     int                  // numbers left of the budget for one example
-	effort    [2]int               // multiplications left, for one example and of static nodes
+	undecided undecided
+	masks     map[int]*mask // of the slots that hold −Inf
+	memory    int           // bytes left of the budget
+	width     int           // numbers left of the budget for one example
+	effort    [2]int        // multiplications left, for one example and of static nodes
 }
 
 // Options say how a model is compiled.
@@ -130,6 +132,9 @@ type Options struct {
 	Freeze []string // initializers that do not become parameters
 	Learn  []string // initializers that do where ReadONNX would take them for constants
 	Head   head.Rule
+	// Number is the place in the file of each node, for messages, if it is not that in
+	// the graph.
+	Number map[*onnx.Node]int
 }
 
 // A Result is a translated model.
@@ -171,7 +176,7 @@ func Compile(m *onnx.Model, o Options) (*Result, error) {
 // compileGraph compiles a graph of the model. The output is a result in it or, where it
 // is "", that of the graph, whose head is then looked for.
 func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) (*compiler, error) {
-	c := &compiler{graph: g, freeze: set(o.Freeze...), learn: set(o.Learn...), fixed: map[string]bool{}, scalars: map[string]bool{}, inits: map[string]*initializer{},
+	c := &compiler{graph: g, number: o.Number, freeze: set(o.Freeze...), learn: set(o.Learn...), fixed: map[string]bool{}, scalars: map[string]bool{}, inits: map[string]*initializer{},
 		env: map[string]*value{}, uses: map[string]int{}, prog: &graph.Program{}, bySlot: map[int]*initializer{}, tables: map[string][]int32{}, masks: map[int]*mask{}}
 	if err := c.setOpset(m); err != nil {
 		return nil, err
@@ -195,9 +200,15 @@ func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) (*com
 	for _, i := range nodes {
 		c.node = c.graph.Nodes[i]
 		c.prog.Operators = append(c.prog.Operators, c.node.OpType)
+		if c.undecided.skip(c.node) {
+			continue
+		}
 		if err := c.translate(); err != nil {
 			return nil, fmt.Errorf("network: %s, opset %d: %s", c.label(i), c.opset, brief(err.Error(), 400))
 		}
+	}
+	if c.undecided.conditions != nil {
+		return nil, &ConditionsError{c.undecided.conditions}
 	}
 	return c, c.finish(output)
 }
@@ -205,7 +216,15 @@ func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) (*com
 // label names a node of the file for messages.
 func (c *compiler) label(i int) string {
 	n := c.graph.Nodes[i]
-	return fmt.Sprintf("node %d %s (%s)", i, quote(n.Name), strings.Trim(quote(n.OpType), `"`))
+	return fmt.Sprintf("node %d %s (%s)", c.numberOf(i), quote(n.Name), strings.Trim(quote(n.OpType), `"`))
+}
+
+// numberOf returns the number in the file of a node.
+func (c *compiler) numberOf(i int) int {
+	if at, ok := c.number[c.graph.Nodes[i]]; ok {
+		return at
+	}
+	return i
 }
 
 // quote quotes a name from the file and cuts one that would fill the message.

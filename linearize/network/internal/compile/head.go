@@ -11,7 +11,7 @@ import (
 func (c *compiler) measureHead(out *value) {
 	h := c.head
 	if h.Nodes = c.label(h.Last); c.graph.Nodes[h.Last].OpType == h.Function.String() {
-		h.Nodes = fmt.Sprintf("node %d %s", h.Last, quote(c.graph.Nodes[h.Last].Name))
+		h.Nodes = fmt.Sprintf("node %d %s", c.numberOf(h.Last), quote(c.graph.Nodes[h.Last].Name))
 	} else {
 		h.Nodes = "written out up to " + h.Nodes
 	}

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
 // An operator says how the nodes of one ONNX operator are translated.
@@ -140,7 +142,7 @@ func (c *compiler) checkOperators(order []int) error {
 			list = append(list, UnsupportedOperator{Name: name})
 		}
 		o := &list[at[name]]
-		o.Nodes = append(o.Nodes, fmt.Sprintf("node %d %s", i, strconv.Quote(brief(n.Name, 60))))
+		o.Nodes = append(o.Nodes, fmt.Sprintf("node %d %s", c.numberOf(i), strconv.Quote(brief(n.Name, 60))))
 	}
 	if list == nil {
 		return nil
@@ -180,4 +182,62 @@ func (c *compiler) result(v *value, err error) error {
 		return err
 	}
 	return c.set(0, v)
+}
+
+func init() {
+	register("Control flow", map[string]operator{
+		"If": {translate: (*compiler).condition, inputs: 1, note: "the condition is known without running the network: it may depend on shapes, but not on the input"},
+	})
+}
+
+// A ConditionsError is that of a graph with nodes If whose conditions are known. With the
+// branches that they take in their place it can be compiled, or has more of them.
+type ConditionsError struct{ Conditions []rewrite.Condition }
+
+var _ error = (*ConditionsError)(nil)
+
+func (e *ConditionsError) Error() string {
+	return fmt.Sprintf("network: %d nodes If are undecided", len(e.Conditions))
+}
+
+// An undecided holds the conditions of the nodes If that were met, and the values that are
+// not known before their branches are taken.
+type undecided struct {
+	conditions []rewrite.Condition
+	unknown    map[string]bool
+}
+
+// skip reports whether a node reads a value that is not known yet. Its results are not
+// known then either.
+func (u *undecided) skip(n *onnx.Node) bool {
+	if !slices.ContainsFunc(n.Inputs, func(name string) bool { return u.unknown[name] }) {
+		return false
+	}
+	u.add(n)
+	return true
+}
+
+func (u *undecided) add(n *onnx.Node) {
+	if u.unknown == nil {
+		u.unknown = map[string]bool{}
+	}
+	for _, name := range n.Outputs {
+		if name != "" {
+			u.unknown[name] = true
+		}
+	}
+}
+
+// condition decides which branch a node If takes.
+func (c *compiler) condition() error {
+	v, err := c.input(0)
+	if err != nil {
+		return err
+	}
+	if !v.isInt || len(v.ints) != 1 || !v.ints[0].constant() {
+		return errors.New("its condition depends on the values of the input or the batch size, so that examples may take different branches; export the model with the branch that is meant")
+	}
+	c.undecided.conditions = append(c.undecided.conditions, rewrite.Condition{Result: rewrite.FirstResult(c.node), Then: v.ints[0].k != 0})
+	c.undecided.add(c.node)
+	return nil
 }

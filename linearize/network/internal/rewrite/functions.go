@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -176,8 +177,11 @@ func (s *inliner) call(call *onnx.Node, fn *onnx.Function) ([]*onnx.Node, error)
 		if err == nil {
 			inner, err = s.expand(own)
 		}
+		if inner := (*bodyError)(nil); err != nil && !errors.As(err, &inner) {
+			err = &bodyError{fmt.Errorf("function %s, node %d %s: %w", quote(fn.Name), i, quote(n.Name), err)}
+		}
 		if err != nil {
-			return nil, fmt.Errorf("function %s, node %d %s: %w", quote(fn.Name), i, quote(n.Name), err)
+			return nil, err
 		}
 		list = append(list, inner...)
 	}
@@ -187,6 +191,9 @@ func (s *inliner) call(call *onnx.Node, fn *onnx.Function) ([]*onnx.Node, error)
 	}
 	return append(list, copies...), nil
 }
+
+// A bodyError names the function that it is in, the innermost one.
+type bodyError struct{ error }
 
 // spend takes nodes and numbers from what the result may have.
 func (s *inliner) spend(nodes, numbers int) error {

@@ -1,0 +1,254 @@
+package network_test
+
+import (
+	"slices"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+)
+
+// newEvaluator returns one for a graph inside another.
+func newEvaluator(g *onnx.Graph, outer *evaluator) *evaluator {
+	e := &evaluator{graph: g, opset: outer.opset, env: map[string]*tensor{}, running: map[*onnx.Node]bool{}, functions: outer.functions, theta: outer.theta, outer: outer}
+	for _, t := range g.Initializers {
+		v := constantTensor(t)
+		if p, ok := e.theta[t.Name]; ok {
+			v.data = p
+		}
+		e.env[t.Name] = v
+	}
+	return e
+}
+
+// operatorName is the name of a node's operator, with the domain in front if it is not ONNX's own.
+func operatorName(n *onnx.Node) string {
+	if n.Standard() {
+		return n.OpType
+	}
+	return n.Domain + "." + n.OpType
+}
+
+// functionOf returns the function that a node calls, or nil.
+func functionOf(list []*onnx.Function, n *onnx.Node) *onnx.Function {
+	i := slices.IndexFunc(list, func(f *onnx.Function) bool {
+		return f.Name == n.OpType && f.Domain == n.Domain && f.Overload == n.Overload
+	})
+	if i < 0 {
+		return nil
+	}
+	return list[i]
+}
+
+// operator returns what computes a node.
+func (e *evaluator) operator(n *onnx.Node) func(e *evaluator) []*tensor {
+	if f := functionOf(e.functions, n); f != nil {
+		return func(e *evaluator) []*tensor { return evalCall(e, f, n) }
+	}
+	if n.OpType == "If" {
+		return evalIf
+	}
+	return evaluators[operatorName(n)]
+}
+
+// evalIf runs one branch. It is no member of evaluators, because it comes back to them.
+func evalIf(e *evaluator) (out []*tensor) {
+	cond := e.in(0)
+	check(len(cond.data) == 1, "%d conditions", len(cond.data))
+	a := e.node.Attr("else_branch")
+	if cond.data[0] != 0 {
+		a = e.node.Attr("then_branch")
+	}
+	check(a != nil && a.G != nil && len(a.G.Outputs) >= len(e.node.Outputs), "no branch")
+	inner := newEvaluator(a.G, e)
+	for _, v := range a.G.Outputs {
+		out = append(out, inner.value(v.Name))
+	}
+	return out
+}
+
+// evalCall runs the body of a function with the values of a call in the place of its
+// inputs.
+func evalCall(e *evaluator, f *onnx.Function, n *onnx.Node) (out []*tensor) {
+	check(len(n.Inputs) <= len(f.Inputs) && len(n.Outputs) <= len(f.Outputs), "a call of %s", f.Name)
+	absent := map[string]bool{}
+	inner := newEvaluator(new(onnx.Graph), e)
+	inner.outer = nil
+	for i, name := range f.Inputs {
+		if i < len(n.Inputs) && n.Inputs[i] != "" {
+			inner.env[name] = e.value(n.Inputs[i])
+		} else {
+			absent[name] = true
+		}
+	}
+	for _, b := range f.Nodes {
+		inner.graph.Nodes = append(inner.graph.Nodes, bound(b, f, n, absent))
+	}
+	for i := range n.Outputs {
+		out = append(out, inner.value(f.Outputs[i]))
+	}
+	return out
+}
+
+// bound is a node of a function with the attributes of a call, without inputs that it
+// does not have.
+func bound(b *onnx.Node, f *onnx.Function, call *onnx.Node, absent map[string]bool) *onnx.Node {
+	own := *b
+	own.Inputs = slices.Clone(b.Inputs)
+	for i, name := range own.Inputs {
+		if absent[name] {
+			own.Inputs[i] = ""
+		}
+	}
+	own.Attributes = nil
+	for _, a := range b.Attributes {
+		c := *a
+		if a.Ref != "" {
+			given := (&onnx.Node{Attributes: append(slices.Clone(call.Attributes), f.Defaults...)}).Attr(a.Ref)
+			if given == nil {
+				continue
+			}
+			c = *given
+			c.Name = a.Name
+		} else if a.G != nil {
+			g := *a.G
+			g.Nodes = nil
+			for _, inside := range a.G.Nodes {
+				g.Nodes = append(g.Nodes, bound(inside, f, call, absent))
+			}
+			c.G = &g
+		}
+		own.Attributes = append(own.Attributes, &c)
+	}
+	return &own
+}
+
+// node makes a node for a body.
+func node(kind string, inputs, outputs []string, attrs ...*onnx.Attribute) *onnx.Node {
+	return &onnx.Node{Name: kind, OpType: kind, Inputs: inputs, Outputs: outputs, Attributes: attrs}
+}
+
+// ref is an attribute of a function's node that is one of the call.
+func ref(name, of string, kind onnx.AttrType) *onnx.Attribute {
+	return &onnx.Attribute{Name: name, Ref: of, Type: kind}
+}
+
+// branch is an attribute with a graph of one node, whose results are the outputs, or of
+// none, and then the outputs are the names.
+func branch(name string, n *onnx.Node, outputs ...string) *onnx.Attribute {
+	g := &onnx.Graph{Name: name}
+	if n != nil {
+		own := *n
+		own.Outputs = outputs
+		g.Nodes = []*onnx.Node{&own}
+	}
+	for _, out := range outputs {
+		g.Outputs = append(g.Outputs, &onnx.ValueInfo{Name: out, Type: onnx.Double})
+	}
+	return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, G: g}
+}
+
+// truth adds a truth value of rank 0.
+func (g *graph) truth(v bool) string {
+	t := &onnx.Tensor{Name: g.name("b"), Type: onnx.Bool, Ints: []int64{0}}
+	if v {
+		t.Ints[0] = 1
+	}
+	return g.initializer(t, nil)
+}
+
+// define adds functions to the model.
+func (g *graph) define(list ...*onnx.Function) {
+	for _, f := range list {
+		f.Domain, f.OpsetImport = "acme", []onnx.Opset{{Version: g.model.OpsetImport[0].Version}}
+		g.model.Functions = append(g.model.Functions, f)
+	}
+	g.model.OpsetImport = append(g.model.OpsetImport, onnx.Opset{Domain: "acme", Version: 1})
+}
+
+// call adds a node that calls a function.
+func (g *graph) call(name string, inputs []string, attrs ...*onnx.Attribute) string {
+	y := g.op(name, inputs, attrs...)
+	g.model.Graph.Nodes[len(g.model.Graph.Nodes)-1].Domain = "acme"
+	return y
+}
+
+// layerFunction is tanh(α x·w + β b), with 1 as the default of α and b optional.
+func layerFunction() *onnx.Function {
+	return &onnx.Function{Name: "Layer", Inputs: in("x", "w", "b"), Outputs: in("y"), Attributes: in("beta"), Defaults: []*onnx.Attribute{floatA("scale", 0.5)},
+		Nodes: []*onnx.Node{
+			node("Gemm", in("x", "w", "b"), in("h"), ref("alpha", "scale", onnx.AttrFloat), ref("beta", "beta", onnx.AttrFloat)),
+			node("Tanh", in("h"), in("y"))}}
+}
+
+// bodyCases are graphs with functions of their own and with branches.
+func bodyCases() []operatorCase {
+	var all []operatorCase
+	add := func(name string, build func(g *graph) string) {
+		all = append(all, operatorCase{name: name, opset: 17, dims: []int{3}, build: build})
+	}
+	add("Function with attributes and defaults", func(g *graph) string {
+		g.define(layerFunction())
+		x := g.call("Layer", in(g.input(), g.param(3, 4), g.param(4)), floatA("beta", 2))
+		return g.call("Layer", in(x, g.param(4, 2), g.param(2)), floatA("scale", 0.25))
+	})
+	add("Function without its optional input", func(g *graph) string {
+		g.define(layerFunction())
+		x := g.call("Layer", in(g.input(), g.param(3, 4), ""), floatA("beta", 2))
+		return g.call("Layer", in(x, g.param(4, 2)))
+	})
+	add("Function that calls another, with names of the graph", func(g *graph) string {
+		layer := node("Layer", in("y1", "w2", "y3"), in("y2"), ref("scale", "gain", onnx.AttrFloat))
+		again := node("Layer", in("y2", "w2"), in("x"))
+		layer.Domain, again.Domain = "acme", "acme"
+		g.define(&onnx.Function{Name: "Twice", Inputs: in("y1", "w2", "y3"), Outputs: in("z"), Attributes: in("gain"), Nodes: []*onnx.Node{layer, again, node("Add", in("x", "y2"), in("z"))}}, layerFunction())
+		x := g.call("Twice", in(g.input(), g.param(3, 3), g.param(3)), floatA("gain", 0.75))
+		return g.call("Twice", in(x, g.param(3, 3)))
+	})
+	add("Function whose outputs are its input and one result twice", func(g *graph) string {
+		g.define(&onnx.Function{Name: "Pass", Inputs: in("a"), Outputs: in("a", "s", "s"), Nodes: []*onnx.Node{node("Sin", in("a"), in("s"))}})
+		many := g.many("Pass", 3, in(g.input()))
+		g.model.Graph.Nodes[len(g.model.Graph.Nodes)-1].Domain = "acme"
+		return g.op("Concat", in(many[2], many[0], many[1], g.call("Pass", in(many[1]))), intA("axis", 1))
+	})
+	add("Function of the name of an operator", func(g *graph) string {
+		g.define(&onnx.Function{Name: "Relu", Inputs: in("a"), Outputs: in("b"), Nodes: []*onnx.Node{node("Tanh", in("a"), in("b"))}})
+		return g.op("Relu", in(g.call("Relu", in(g.input()))))
+	})
+	columns := func(g *graph, x string, is int64) string {
+		return g.op("Equal", in(g.op("Gather", in(g.op("Shape", in(x)), g.int(1))), g.int(is)))
+	}
+	add("If on a shape takes a layer with outer weights", func(g *graph) string {
+		x := g.input()
+		return g.op("If", in(columns(g, x, 3)), branch("then_branch", node("Gemm", in(x, g.param(3, 2), g.param(2)), nil), "t"), branch("else_branch", node("Neg", in(x), nil), "t"))
+	})
+	add("If takes the other branch, with a weight inside", func(g *graph) string {
+		x := g.input()
+		other := branch("else_branch", node("MatMul", in(x, "w"), nil), "t")
+		other.G.Initializers = []*onnx.Tensor{{Name: "w", Type: onnx.Double, Dims: []int64{3, 2}, Floats: []float64{1, -2, .5, .25, 3, -1}}}
+		return g.op("If", in(columns(g, x, 4)), branch("then_branch", nil, x), other)
+	})
+	add("If whose branch passes a value on", func(g *graph) string {
+		x := g.input()
+		return g.op("Tanh", in(g.op("If", in(g.truth(true)), branch("then_branch", nil, x), branch("else_branch", node("Neg", in(x), nil), "t"))))
+	})
+	add("If inside an If that decides on the next", func(g *graph) string {
+		x := g.input()
+		inner := node("If", in(g.truth(false)), nil, branch("then_branch", nil, x), branch("else_branch", node("Gemm", in(x, g.param(3, 4)), nil), "t"))
+		y := g.op("If", in(columns(g, x, 3)), branch("then_branch", inner, "u"), branch("else_branch", nil, x))
+		return g.op("If", in(columns(g, y, 4)), branch("then_branch", node("Tanh", in(y), nil), "t"), branch("else_branch", node("Unread", in(y), nil), "t"))
+	})
+	add("If with two results", func(g *graph) string {
+		x := g.input()
+		two := branch("then_branch", node("Split", in(x, g.ints(1, 2)), nil, intA("axis", 1)), "a", "b")
+		y := g.many("If", 2, in(g.truth(true)), two, branch("else_branch", nil, x, x))
+		return g.op("Concat", in(y[1], g.op("Exp", in(y[0]))), intA("axis", 1))
+	})
+	add("If inside a function, with its attributes", func(g *graph) string {
+		leaky := node("LeakyRelu", in("h"), nil, ref("alpha", "slope", onnx.AttrFloat))
+		g.define(&onnx.Function{Name: "Maybe", Inputs: in("a", "c", "w"), Outputs: in("b"), Attributes: in("slope"), Nodes: []*onnx.Node{
+			node("MatMul", in("a", "w"), in("h")),
+			node("If", in("c"), in("b"), branch("then_branch", leaky, "t"), branch("else_branch", node("Sigmoid", in("h"), nil), "t"))}})
+		x := g.call("Maybe", in(g.input(), g.truth(true), g.param(3, 3)), floatA("slope", 0.25))
+		return g.op("Sum", in(x, g.call("Maybe", in(x, g.truth(false), g.param(3, 3)))))
+	})
+	return all
+}
