@@ -60,6 +60,7 @@ type evidenceReport struct {
 	PriorPrecisionOrigin string                `json:"prior_precision_origin"`
 	NoiseVarianceOrigin  string                `json:"noise_variance_origin,omitempty"`
 	Preprocessing        *report.Preprocessing `json:"preprocessing"`
+	Grouped              *report.Grouped       `json:"grouped,omitempty"`
 	Preflight            *report.Preflight     `json:"preflight"`
 
 	// Never above the exact ones, of nystrom.
@@ -71,6 +72,9 @@ type evidenceReport struct {
 func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	p, err := problem.Open(ctx, c, &s.common, "")
 	if err != nil {
+		return err
+	}
+	if p, err = p.Grouped(ctx, c); err != nil {
 		return err
 	}
 	q, err := inference.Fit(ctx, c, p, &s.posterior, inference.Options{NoReport: true})
@@ -89,7 +93,7 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	c.ClearBar()
 	r.Warnings = c.Warnings
 	f := q.Report(p, c.Warnings)
-	r.PriorPrecisionOrigin, r.NoiseVarianceOrigin, r.Preprocessing, r.Preflight = f.PriorPrecisionOrigin, f.NoiseVarianceOrigin, f.Preprocessing, f.Preflight
+	r.PriorPrecisionOrigin, r.NoiseVarianceOrigin, r.Preprocessing, r.Preflight, r.Grouped = f.PriorPrecisionOrigin, f.NoiseVarianceOrigin, f.Preprocessing, f.Preflight, f.Grouped
 	if p.Task.Noise > 0 {
 		r.NoiseVariance = report.Float(p.Task.Noise)
 	}

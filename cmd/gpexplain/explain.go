@@ -111,12 +111,15 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	asked, err := s.contrasted(p)
+	count := 1
+	rows, err := s.which.Select(ctx, c, p, count)
 	if err != nil {
 		return err
 	}
-	count := 1
-	rows, err := s.which.Select(ctx, c, p, count)
+	if p, rows.Subset, err = p.GroupedFor(ctx, c, rows.Subset); err != nil {
+		return err
+	}
+	asked, err := s.contrasted(p)
 	if err != nil {
 		return err
 	}

@@ -108,6 +108,9 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
+	if p, err = p.Grouped(ctx, c); err != nil {
+		return err
+	}
 	q, err := inference.FitCalibrated(ctx, c, p, &s.posterior, o, s.calibration.Method)
 	if err != nil {
 		return err

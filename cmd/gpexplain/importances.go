@@ -62,6 +62,9 @@ func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
+	if p, err = p.Grouped(ctx, c); err != nil {
+		return err
+	}
 	q, err := inference.Answer(ctx, c, p, &s.posterior, "")
 	if err != nil {
 		return err

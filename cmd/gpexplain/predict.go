@@ -150,15 +150,18 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	link, err := s.chooseLink(p)
-	if err != nil {
-		return err
-	}
 	asked, err := s.which.Select(ctx, c, p, 0)
 	if err != nil {
 		return err
 	}
-	rows := asked.Subset
+	p, rows, err := p.GroupedFor(ctx, c, asked.Subset)
+	if err != nil {
+		return err
+	}
+	link, err := s.chooseLink(p)
+	if err != nil {
+		return err
+	}
 	var y *mat.Dense // nil where the targets are unknown
 	if rows.Set.Labelled() {
 		if y, err = p.Targets(rows); err != nil {

@@ -59,6 +59,9 @@ func (s *validateVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
+	if p, err = p.Grouped(ctx, c); err != nil {
+		return err
+	}
 	v, err := inference.Validate(ctx, c, p, &s.posterior, s.tolerance)
 	if err != nil {
 		return err

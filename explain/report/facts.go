@@ -52,6 +52,7 @@ func (v *view) madeFrom() []fact {
 	if x := p.Report.Fit.Preprocessing; x != nil {
 		list = append(list, fact{"Inputs", x.Inputs, x.Origin}, fact{"Targets", x.Targets, ""})
 	}
+	list = append(list, fact{"Classes", p.Report.Fit.Grouped.text(), ""})
 	for _, note := range p.Report.Input.Notes {
 		list = append(list, fact{"The row's file", note, ""})
 	}
@@ -215,6 +216,9 @@ func (f *Fit) Basis() string {
 			parts = append(parts, "targets: "+x.Targets)
 		}
 	}
+	if text := f.Grouped.text(); text != "" {
+		parts = append(parts, text)
+	}
 	if p := f.Preflight; p != nil {
 		fits := "the network on its training rows: "
 		if p.TrainAccuracy != nil {
@@ -267,4 +271,12 @@ func (f *Fit) bounded() string {
 		return "; not above the exact one"
 	}
 	return ""
+}
+
+// text says how many classes are told apart; "" where all are.
+func (g *Grouped) text() string {
+	if g == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s classes told apart; the others, with probability %s in the mean, are one", count(len(g.Kept)), count(g.Of), short(float64(g.Others)))
 }

@@ -144,10 +144,19 @@ type Fit struct {
 	NoiseVarianceOrigin  string         `json:"noise_variance_origin,omitempty"`
 	Preprocessing        *Preprocessing `json:"preprocessing,omitempty"`
 	Preflight            *Preflight     `json:"preflight,omitempty"`
+	Grouped              *Grouped       `json:"grouped,omitempty"` // nil where all classes of the network are told apart
 
 	Calibration   *Calibration   `json:"calibration,omitempty"`   // nil where the covariance is used as it is
 	Approximation *Approximation `json:"approximation,omitempty"` // nil for an exact posterior
 	Tuning        *Tuning        `json:"tuning,omitempty"`        // nil where the precision was given
+}
+
+// Grouped says which classes of a network are told apart; the others are one class, the
+// last.
+type Grouped struct {
+	Of     int   `json:"of"`     // classes of the network
+	Kept   []int `json:"kept"`   // the outputs that are told apart, in order
+	Others Float `json:"others"` // mean probability that the network gives to the others over the rows asked for, or the training rows
 }
 
 // Calibration says how the posterior covariance was scaled for predictions

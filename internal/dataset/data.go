@@ -34,6 +34,24 @@ func (d *Data) Classes() []int {
 	return slices.Clone(d.Train.known)
 }
 
+// CountClasses makes 0 to n−1 the classes, whether or not a row has each, if the labels
+// are such numbers and some of them occur in no row. It reports whether it did so, and is
+// called before rows are selected.
+func (d *Data) CountClasses(n int) bool {
+	known := d.Classes()
+	if len(known) == 0 || len(known) >= n || d.Names != nil || known[0] < 0 || known[len(known)-1] >= n {
+		return false
+	}
+	all := make([]int, n)
+	for k := range all {
+		all[k] = k
+	}
+	for _, s := range d.parts() {
+		s.known = all
+	}
+	return true
+}
+
 // hasPixels reports whether the inputs of some part are pixels.
 func (d *Data) hasPixels() bool {
 	return d.Train.px != nil || d.Valid.px != nil || d.Test.px != nil

@@ -198,3 +198,17 @@ func distinct(v []int) []int {
 	slices.Sort(out)
 	return out
 }
+
+// Grouped returns the rows with fewer classes: class k of s is class to[k] of the
+// result, whose labels are those of classes. It returns s if it has no classes.
+func (s *Subset) Grouped(to, classes []int) *Subset {
+	if s.Class == nil {
+		return s
+	}
+	g := *s
+	g.Classes, g.Class, g.Targets, g.Labels = slices.Clone(classes), make([]int, s.Len()), make([]float64, s.Len()), make([]int, s.Len())
+	for i, k := range s.Class {
+		g.Class[i], g.Targets[i], g.Labels[i] = to[k], float64(to[k]), classes[to[k]]
+	}
+	return &g
+}

@@ -125,3 +125,32 @@ func TestMatrixPanics(t *testing.T) {
 	require.PanicsWithValue(t, "dataset: matrix of no rows", func() { s.Matrix([]int{}) })
 	require.PanicsWithValue(t, "dataset: dimension mismatch", func() { s.MatrixTo(s.Matrix([]int{1}), nil) })
 }
+
+// TestGrouped checks that classes, targets and labels follow the map, and that rows of
+// a regression stay as they are.
+func TestGrouped(t *testing.T) {
+	s := &Subset{Pos: []int{4, 5, 6}, Class: []int{2, 0, 1}, Classes: []int{7, 8, 9}, Labels: []int{9, 7, 8}, Targets: []float64{2, 0, 1}}
+	g := s.Grouped([]int{1, 1, 0}, []int{9, -1})
+	require.Equal(t, []int{0, 1, 1}, g.Class)
+	require.Equal(t, []float64{0, 1, 1}, g.Targets)
+	require.Equal(t, []int{9, -1, -1}, g.Labels)
+	require.Equal(t, []int{9, -1}, g.Classes)
+	require.Equal(t, []int{2, 0, 1}, s.Class)
+	r := &Subset{Pos: []int{1}, Targets: []float64{.5}}
+	require.Same(t, r, r.Grouped([]int{0}, []int{1}))
+}
+
+// TestCountClasses checks which labels are taken for numbers of classes.
+func TestCountClasses(t *testing.T) {
+	of := func(names []string, labels ...int) *Data {
+		d := &Data{IntegerLabels: true, Names: names, Train: &Set{}, Valid: &Set{}, Test: &Set{}}
+		d.Train.known = labels
+		return d
+	}
+	d := of(nil, 0, 3)
+	require.True(t, d.CountClasses(5))
+	require.Equal(t, []int{0, 1, 2, 3, 4}, d.Classes())
+	for _, d := range []*Data{of(nil, 0, 1, 2, 3, 4), of(nil, -1, 3), of(nil, 1, 5), of(nil), of([]string{"a", "b"}, 0, 1)} {
+		require.False(t, d.CountClasses(5))
+	}
+}

@@ -21,7 +21,8 @@ import (
 // is --split, nil where it was not given.
 func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r report.Fit, inputs bool, split *int) error {
 	e, t := p.Examples, p.Task
-	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: t.Classes, ClassNames: t.Names, Noise: t.Noise,
+	classes, names := t.Ungrouped()
+	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: names, Grouped: t.Grouping.Report(), Noise: t.Noise,
 		Prior: q.kernelPrecision, Factor: q.factor, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
 		Bound: q.Evidence.Bound, SE: report.Float(q.Evidence.StdErr), Fit: r, Inputs: inputs, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved()}
 	if q.preflight != nil {

@@ -97,6 +97,8 @@ type Examples struct {
 	Y       *mat.Dense // training targets
 	Scaling *Scaling   // what is done to inputs and targets outside the network
 	classes []int      // those whose rows are kept; nil keeps all
+
+	grouping *Grouping // of the classes of rows; nil for none
 }
 
 // openData reads the data for a model, or makes them.
@@ -114,6 +116,9 @@ func openData(ctx context.Context, c *console.Console, f *DataFlags, m *Model, m
 	}
 	for _, note := range d.Notes {
 		c.Note("%s: %s", d.Source, note)
+	}
+	if found := len(d.Classes()); m.Outputs > manyOutputs && m.Net != nil && f.classList == nil && d.CountClasses(m.Outputs) && m.Meta.Classes == nil {
+		c.Note("%s: its labels are %s of the numbers 0 to %d, and are taken for those of the outputs; --classes names others", d.Source, console.Count(found), m.Outputs-1)
 	}
 	return d, nil
 }
@@ -204,7 +209,8 @@ func (e *Examples) Test(o dataset.SelectOptions) (*dataset.Subset, error) {
 		return nil, fmt.Errorf("%s: there are no test rows; give --split K or --test-data FILE", e.Data.Source)
 	}
 	o.Classes = e.classes
-	return part.Select(&o)
+	rows, err := part.Select(&o)
+	return e.grouped(rows), err
 }
 
 // Labels are the labels or targets of all rows.
@@ -224,7 +230,7 @@ const mostHeldOut = 5000
 // trained on. An error says for what.
 func (p *Problem) HeldOut(flag, use string) (*dataset.Subset, error) {
 	d := p.Examples.Data
-	part, o := d.Train, &dataset.SelectOptions{Classes: p.Task.Classes}
+	part, o := d.Train, &dataset.SelectOptions{Classes: p.Examples.classes}
 	used := slices.Clone(p.Examples.Train.Rows)
 	if d.Valid.Len() > 0 {
 		part, used = d.Valid, nil
@@ -250,5 +256,6 @@ func (p *Problem) HeldOut(flag, use string) (*dataset.Subset, error) {
 		return nil, console.FullErrorf("%s: all %d training rows of %s were trained on, none is left to %s; %strain and fit with --train-count %d", flag, all.Len(), d.Source, use, remedy, max(1, all.Len()*9/10))
 	}
 	o.Rows, o.From = o.Rows[max(0, len(o.Rows)-mostHeldOut):], flag
-	return part.Select(o)
+	rows, err := part.Select(o)
+	return p.Examples.grouped(rows), err
 }

@@ -23,6 +23,7 @@ type Flags struct {
 	Limits LimitFlags
 
 	Scaling ScalingFlags
+	Outputs OutputFlags
 
 	given func(flag string) bool // set by Check: whether a flag was given
 }
@@ -79,6 +80,7 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 	if withModel {
 		f.StringVar(&s.Model.path, "model", "", "trained network, an ONNX `FILE` (default the built-in network)")
 		f.StringVar(&s.Model.output, "output", "", "output `NAME` of a model with several")
+		f.StringVar(&s.Outputs.text, "outputs", "", "of many classes, tell apart those of this `LIST`, such as 3,17 or cat,dog, or the K most probable with top:K, and take the others as one class; all takes every class (default top:10 of more than 100 classes)")
 	}
 	f.StringVar(&s.Data.name, "data", "digits", "rows from `NAME|DIR|FILE`: digits (synthetic; digits:TRAIN,TEST sets how many), mnist (downloaded once), a directory of IDX files, a CSV file with a header, plain or .gz, or NumPy's .npy or .npz (default digits)")
 	f.Lookup("data").DefValue = "" // the text says it
@@ -126,12 +128,15 @@ func (s *Flags) Check(c *cobra.Command) error {
 	if err := s.Scaling.check(); err != nil {
 		return err
 	}
+	if err := s.Outputs.check(); err != nil {
+		return err
+	}
 	return s.Data.check(c, s.Task.Likelihood, s.Limits.Memory)
 }
 
 // checkEmpty refuses "", which comes from a shell variable that is not set.
 func checkEmpty(c *cobra.Command) error {
-	for _, name := range []string{"model", "data", "classes", "class-names", "id", "index", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze", "learn", "output",
+	for _, name := range []string{"model", "data", "classes", "class-names", "id", "index", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze", "learn", "output", "outputs",
 		"standardize", "input-mean", "input-sd", "target-mean", "target-sd",
 		"input", "terms", "contrast", "html", "png", "csv", "calibrate", "test-index", "link", "arch", "activation", "out",
 		"method", "select", "posterior", "checkpoint", "tune-prior"} {

@@ -75,7 +75,15 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 		return nil, err
 	}
 	p := &Problem{m, t, e, saved, f.Limits, f}
-	return p, p.setDecay(ctx, f.Task.WeightDecay)
+	if err := p.setDecay(ctx, f.Task.WeightDecay); err != nil || saved == nil || saved.Header.Grouped == nil {
+		return p, err
+	}
+	g, err := p.group(saved.Header.Grouped.Kept)
+	if err != nil {
+		return nil, saved.Damaged("the classes that it tells apart cannot be used")
+	}
+	g.Task.Grouping.Others = float64(saved.Header.Grouped.Others)
+	return g, nil
 }
 
 // Linearize linearizes the examples [lo, hi) of some rows.

@@ -52,6 +52,8 @@ type SavedHeader struct {
 
 	CalibrationWarnings []string `json:"calibration_warnings"` // those of Fit are others
 
+	Grouped *report.Grouped `json:"grouped,omitempty"` // classes that are told apart; Classes are all
+
 	Remembered        *Remembered `json:"remembered,omitempty"` // nil where an older version wrote the file
 	PreflightWarnings []string    `json:"preflight_warnings"`   // also among those of Fit
 }

@@ -61,6 +61,8 @@ type Task struct {
 	Noise      float64  // σ² of the gaussian likelihood; 0 for the others
 
 	PrecisionFrom, NoiseFrom Origin
+
+	Grouping *Grouping // nil where all classes are told apart
 }
 
 // An Origin says in a short phrase where a value came from, for people, such as

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// manyClasses writes a network of 120 classes and a table of 40 rows whose labels are
+// numbers of its outputs.
+func manyClasses(t *testing.T) (dir, model, data string, net *network.Network) {
+	t.Helper()
+	dir = t.TempDir()
+	net, err := network.Sequential([]int{3}, network.Dense{Units: 4}, network.Tanh, network.Dense{Units: 120})
+	require.NoError(t, err)
+	r := rand.New(rand.NewPCG(1, 2))
+	theta := net.Theta()
+	for i := range theta {
+		theta[i] = r.NormFloat64()
+	}
+	net, err = net.WithTheta(theta)
+	require.NoError(t, err)
+	var b bytes.Buffer
+	require.NoError(t, net.WriteONNX(&b))
+	model = write(t, filepath.Join(dir, "net.onnx"), b.Bytes())
+	var text strings.Builder
+	text.WriteString("a,b,c,label\n")
+	for range 40 {
+		fmt.Fprintf(&text, "%.3f,%.3f,%.3f,%d\n", r.NormFloat64(), r.NormFloat64(), r.NormFloat64(), r.IntN(120))
+	}
+	data = write(t, filepath.Join(dir, "rows.csv"), []byte(text.String()))
+	return dir, model, data, net
+}
+
+// Of more than 100 classes the ten that are most probable for the rows asked for are
+// told apart, and said to be; their probabilities by the network are those among all
+// classes.
+func TestOutputsByDefault(t *testing.T) {
+	_, model, data, net := manyClasses(t)
+	args := []string{"--model", model, "--data", data, "--test-data", data, "--standardize", "no", "--quiet"}
+	r := gpexplain(t.Context(), append([]string{"explain", "--json", "--index", "5"}, args[:len(args)-1]...)...)
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Contains(t, r.stderr, `tells 120 classes apart`)
+	require.Contains(t, r.stderr, `are one class, "others"; --outputs chooses others`)
+	require.Contains(t, r.stderr, "are taken for those of the outputs; --classes names others")
+	x := decode[report.Report](t, r.stdout)
+	g := x.Fit.Grouped
+	require.Equal(t, 120, g.Of)
+	require.Len(t, g.Kept, 10)
+	require.Len(t, x.Classes, 11)
+	require.Equal(t, "others", x.Classes[10])
+	require.Len(t, x.Outputs, 12) // and a contrast
+
+	rows := strings.Split(read(t, data), "\n")
+	in := make([]float64, 3)
+	_, err := fmt.Sscanf(strings.ReplaceAll(rows[6], ",", " "), "%g %g %g", &in[0], &in[1], &in[2])
+	require.NoError(t, err)
+	f, err := net.Forward(t.Context(), mat.NewDense(1, 3, in))
+	require.NoError(t, err)
+	p := make([]float64, 120)
+	glm.Categorical{}.MeanTo(p, f.RawRowView(0))
+	sorted := slices.Clone(p)
+	slices.Sort(sorted)
+	rest := 1.0
+	for i, k := range g.Kept {
+		require.Equal(t, sorted[119-i], p[k])
+		require.InDelta(t, p[k], float64(x.Prediction.MAPProbability[i]), 1e-6)
+		rest -= p[k]
+	}
+	require.InDelta(t, rest, float64(x.Prediction.MAPProbability[10]), 1e-6)
+	require.InDelta(t, rest, float64(g.Others), 1e-6)
+	for i := range 11 {
+		o := x.Outputs[i]
+		require.InDelta(t, float64(o.Network), float64(o.PriorMean+o.ContributionSum+o.Remainder), 1e-8)
+	}
+}
+
+// Classes can be named; a posterior of a file tells the same ones apart, and weight
+// space agrees.
+func TestOutputsOfAList(t *testing.T) {
+	dir, model, data, _ := manyClasses(t)
+	args := []string{"--model", model, "--data", data, "--test-data", data, "--standardize", "no", "--quiet"}
+	file := filepath.Join(dir, "posterior")
+	succeed(t, append([]string{"fit", "--outputs", "7,110,3", "--out", file}, args...)...)
+	rows, sum := lastLines(t, succeed(t, append([]string{"predict", "--outputs", "7,110,3", "--json"}, args...)...))
+	require.Equal(t, []int{7, 110, 3}, sum.Fit.Grouped.Kept)
+	require.Equal(t, []string{"7", "110", "3", "others"}, sum.Classes)
+	for _, r := range rows {
+		require.Len(t, r.Probability, 4)
+		if r.LabelName == "others" {
+			require.EqualValues(t, -1, r.Label)
+		}
+	}
+	saved, savedSum := lastLines(t, succeed(t, "predict", "--posterior", file, "--json", "--quiet"))
+	require.Equal(t, sum.Fit.Grouped, savedSum.Fit.Grouped)
+	require.Equal(t, rows, saved)
+	require.Contains(t, refuse(t, 2, "predict", "--posterior", file, "--outputs", "7,110"), "--outputs cannot be given with --posterior")
+	succeed(t, append([]string{"validate", "--outputs", "top:4"}, args...)...)
+
+	// Held-out rows have the same classes.
+	succeed(t, append([]string{"predict", "--outputs", "top:3", "--calibrate", "heldout", "--valid-data", data}, args...)...)
+}
+
+// All classes are told apart where that is asked for, or where there are not many.
+func TestOutputsAll(t *testing.T) {
+	_, model, data, _ := manyClasses(t)
+	args := []string{"--model", model, "--data", data, "--test-data", data, "--standardize", "no", "--train-count", "3", "--calibrate", "none", "--json", "--index", "0", "--quiet"}
+	rows, sum := lastLines(t, succeed(t, append([]string{"predict", "--outputs", "all"}, args...)...))
+	require.Nil(t, sum.Fit.Grouped)
+	require.Len(t, rows[0].Probability, 120)
+}
+
+func TestOutputsRefused(t *testing.T) {
+	dir, model, data, _ := manyClasses(t)
+	args := []string{"predict", "--model", model, "--data", data, "--test-data", data, "--quiet"}
+	for text, want := range map[string]string{"top:0": "want a number of classes, such as top:10", "top:x": "want a number of classes", "3,3": "names 3 twice"} {
+		require.Contains(t, refuse(t, 2, append(args, "--outputs", text)...), want)
+	}
+	require.Contains(t, refuse(t, 1, append(args, "--outputs", "3,120")...), "--outputs: 120 is not one of the classes")
+	table := write(t, filepath.Join(dir, "y.csv"), []byte("a,b,c,y\n1,2,3,.5\n2,3,4,.7\n"))
+	one := filepath.Join(dir, "one.onnx")
+	succeed(t, "train", "--data", table, "--arch", "mlp:2-1", "--epochs", "1", "--out", one, "--quiet")
+	require.Contains(t, refuse(t, 1, "predict", "--model", one, "--data", table, "--test-data", table, "--outputs", "top:1", "--quiet"), "--outputs is for classes with an output each")
+}
