@@ -83,7 +83,8 @@ type headInfo struct {
 }
 
 // headOf describes the head of a network; nil for none.
-func headOf(h network.Head) *headInfo {
+func headOf(n *network.Network) *headInfo {
+	h := n.Head()
 	if h.Function == network.NoHead {
 		return nil
 	}
@@ -91,7 +92,7 @@ func headOf(h network.Head) *headInfo {
 	if h.Clip != "" {
 		x.Clip = &h.Clip
 	}
-	if name := problem.HeadLikelihood(h); name != "" {
+	if name := problem.HeadLikelihood(n); name != "" {
 		x.Likelihood = &name
 		x.text += fmt.Sprintf("; removed under --likelihood %s, which applies it", name)
 	}
@@ -121,7 +122,7 @@ func inspect(ctx context.Context, c *console.Console, f *problem.ModelFlags) err
 		return err
 	}
 	d := m.Net.Describe()
-	out := inspection{Schema: "funcgp/inspect/1", Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Head: headOf(m.Net.Head()), Operators: map[string]int{},
+	out := inspection{Schema: "funcgp/inspect/1", Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Head: headOf(m.Net), Operators: map[string]int{},
 		Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Decisions: []decisionInfo{}, Metadata: m.Net.Metadata(), Warnings: []string{}}
 	for _, w := range m.Net.Warnings() {
 		if !errors.As(w, new(*network.HeadWarning)) { // the likelihood decides

@@ -97,6 +97,9 @@ func tryModel(t *testing.T, m *onnx.Model, data []byte) {
 		requireOneLine(t, err)
 		return
 	}
+	if _, err := network.ReadONNX(bytes.NewReader(data), nil); err != nil {
+		t.Fatalf("the network is read with its head, and not without: %v", err)
+	}
 	d, c, p := net.Dims()
 	if net.Effort() > 1<<15 || d > 1000 || c > 100 || p > 2000 {
 		return

@@ -25,10 +25,13 @@ func appliesHead(lik glm.Likelihood, h network.Head) bool {
 	return false
 }
 
-// HeadLikelihood is the name of the likelihood that applies a head by itself, "" for none.
-func HeadLikelihood(h network.Head) string {
+// HeadLikelihood is the name of the likelihood that applies the head of a network by
+// itself, "" for none.
+func HeadLikelihood(n *network.Network) string {
+	_, outputs, _ := n.Dims()
 	for _, name := range likelihoods {
-		if appliesHead(LikelihoodNamed(name), h) {
+		lik := LikelihoodNamed(name)
+		if one := HasClasses(lik) && !IsSoftmax(lik); appliesHead(lik, n.Head()) && (outputs == 1 || !one) {
 			return name
 		}
 	}
@@ -94,9 +97,9 @@ const (
 	// fewProbabilities is the least number of outputs that count as probabilities by
 	// their range alone: logits of trained networks are seldom all between 0 and 1.
 	fewProbabilities = 20
-	// otherRate is by how many nats a row outputs must be likelier as rates than as
-	// their logarithms to be rates.
-	otherRate = .1
+	// likelier is by how many nats a row the targets must be likelier where outputs are
+	// taken for something else.
+	likelier = .1
 )
 
 // outputs looks at the range of the outputs: where they are what the likelihood makes of
@@ -112,36 +115,42 @@ func (l *look) outputs() bool {
 	least, most := mat.Min(f), mat.Max(f)
 	between := least >= 0 && most <= 1 && most > least
 	switch _, poisson := t.Likelihood.(glm.Poisson); {
-	case poisson && least > 0 && l.asRates() > otherRate:
+	case poisson && least > 0 && l.better(math.Log) > likelier:
 		l.warn("the outputs of %d training rows are rates by their values, and the poisson likelihood takes outputs for logarithms of rates: export the model with a Log at its end", n)
-	case !HasClasses(t.Likelihood) || !between:
+	case !HasClasses(t.Likelihood):
+		return false
+	case c == 1 && most < 0 && l.better(logitOfLog) > likelier:
+		l.warn("the outputs of %d training rows are logarithms of probabilities by their values, and the %s likelihood takes outputs for logits: export the model without what makes them probabilities", n, t.Likelihood.Name())
+	case !between:
 		return false
 	case c > 1 && rowsSumToOne(f):
 		l.warn("the outputs of %d training rows are probabilities by their values (between 0 and 1, and 1 in sum), and the %s likelihood takes outputs for logits: export the model without what makes them probabilities, or with a Log at its end", n, t.Likelihood.Name())
-	case n*c >= fewProbabilities && c > 1:
-		l.warn("the outputs of %d training rows are all between %.3g and %.3g, as probabilities are, and the %s likelihood takes outputs for logits: if they are probabilities of one label each, export the model with one of them and log(p/(1−p)) at its end", n, least, most, t.Likelihood.Name())
-	case n*c >= fewProbabilities:
-		l.warn("the outputs of %d training rows are all between %.3g and %.3g, as probabilities are, and the %s likelihood takes outputs for logits: if they are probabilities p, export the model with log(p/(1−p)) at its end", n, least, most, t.Likelihood.Name())
-	default:
+	case n*c < fewProbabilities:
 		return false
+	case c > 1:
+		l.warn("the outputs of %d training rows are all between %.3g and %.3g, as probabilities are, and the %s likelihood takes outputs for logits: if they are probabilities of one label each, export the model with one of them and log(p/(1−p)) at its end", n, least, most, t.Likelihood.Name())
+	default:
+		l.warn("the outputs of %d training rows are all between %.3g and %.3g, as probabilities are, and the %s likelihood takes outputs for logits: if they are probabilities p, export the model with log(p/(1−p)) at its end", n, least, most, t.Likelihood.Name())
 	}
 	return true
 }
 
-// asRates is by how many nats a row the outputs are likelier as rates than as their
-// logarithms.
-func (l *look) asRates() float64 {
-	y, f := l.problem.Examples.Y, l.at.F
+// logitOfLog is the logit of a probability whose logarithm is given.
+func logitOfLog(v float64) float64 { return v - math.Log(-math.Expm1(v)) }
+
+// better is by how many nats a row the targets are likelier with this function of the
+// outputs than with the outputs themselves.
+func (l *look) better(of func(v float64) float64) float64 {
+	y, f, lik := l.problem.Examples.Y, l.at.F, l.problem.Task.Likelihood
 	n, c := f.Dims()
-	logs, better := make([]float64, c), 0.0
+	other, sum := make([]float64, c), 0.0
 	for i := range n {
 		for j, v := range f.RawRowView(i) {
-			logs[j] = math.Log(v)
+			other[j] = of(v)
 		}
-		p := glm.Poisson{}
-		better += (p.LogProb(y.RawRowView(i), logs) - p.LogProb(y.RawRowView(i), f.RawRowView(i))) / float64(n)
+		sum += lik.LogProb(y.RawRowView(i), other) - lik.LogProb(y.RawRowView(i), f.RawRowView(i))
 	}
-	return better
+	return sum / float64(n)
 }
 
 // rowsSumToOne tells whether every row sums to 1.

@@ -238,18 +238,21 @@ func lossShare(t *Task, targets *dataset.Scaling, f, y *mat.Dense) float64 {
 // constantLoss is the negative log likelihood of the best constant for labels or
 // counts, and at least a small positive number.
 func constantLoss(t *Task, y *mat.Dense) float64 {
-	n, _ := y.Dims()
-	count := map[float64]float64{}
-	for i := range n {
-		count[y.At(i, 0)]++
-	}
+	n, c := y.Dims()
 	loss := 0.0
 	if t.Classes != nil {
+		count := map[float64]float64{}
+		for i := range n {
+			count[y.At(i, 0)]++
+		}
 		for _, k := range slices.Sorted(maps.Keys(count)) {
 			loss -= count[k] * math.Log(count[k]/float64(n))
 		}
 	} else {
-		rate := []float64{math.Log(max(mat.Sum(y)/float64(n), 1/float64(n)))}
+		rate := make([]float64, c)
+		for j := range rate {
+			rate[j] = math.Log(max(mat.Sum(y.ColView(j))/float64(n), 1/float64(n)))
+		}
 		for i := range n {
 			loss -= t.Likelihood.LogProb(y.RawRowView(i), rate)
 		}

@@ -43,7 +43,12 @@ func (c *compiler) measureHead(out *value) {
 			return
 		}
 	}
-	if h.Pair && size != 2 {
+	in, err := c.lookup(h.Input)
+	if err != nil || in.isInt {
+		c.head = nil
+		return
+	}
+	if want := graph.Product(in.shape); h.Pair && (want != 1 || size != 2) || !h.Pair && want != size {
 		c.head = nil
 	}
 }

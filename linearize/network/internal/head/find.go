@@ -92,7 +92,7 @@ func guard(f Function, lo, hi float64) (text string, ok bool) {
 		}
 		ok = lo <= guardProbability && hi >= guardRate
 	}
-	return fmt.Sprintf("Clip to [%g, %g]", lo, hi), ok
+	return fmt.Sprintf("Clip to [%.7g, %.7g]", lo, hi), ok
 }
 
 // node returns the node that makes a name by one of ONNX's own operators, and its
