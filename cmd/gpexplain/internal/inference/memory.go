@@ -16,8 +16,17 @@ import (
 
 // planPosterior refuses what cannot fit before anything large is taken: flags
 // with their defaults, and the rows that choose the prior precision, if any.
-// Conjugate gradients, which stream the training rows, plan for themselves.
+// Conjugate gradients, which stream the training rows, plan for the rest themselves.
 func planPosterior(c *console.Console, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
+	err := planMethod(c, p, f, heldOut)
+	if e := (*gp.MemoryError)(nil); errors.As(err, &e) && p.ManyClasses() {
+		return console.FullErrorf("%s that tells %s classes apart takes %s; leave --outputs out, or give --outputs top:10", e.Op, console.Count(p.Model.Outputs), problem.Takes(e))
+	}
+	return err
+}
+
+// planMethod is planPosterior without the remedy for many classes.
+func planMethod(c *console.Console, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
 	n, memory := p.Examples.Train.Len(), p.Limits.Memory
 	switch f.Method {
 	case "exact":
@@ -25,15 +34,19 @@ func planPosterior(c *console.Console, p *problem.Problem, f *Flags, heldOut *da
 		c.Detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", float64(p.ExactBytes(n))/mib, float64(gp.MemoryBudget(memory))/mib,
 			float64(gp.Bytes(n, p.Model.Outputs))/mib, float64(p.Model.Net.BatchBytes(n))/mib)
 		err := gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.ExactBytes)
-		if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
+		if e := (*gp.MemoryError)(nil); errors.As(err, &e) && !p.ManyClasses() {
 			return console.Full(exactCure(c, p, f, heldOut, e))
 		}
 		return err
 	case "cg":
-		return nil
+		// The rest is planned by the library, with the sites already there.
+		return gp.CheckMemory("a matrix-free posterior", gp.TrainingExamples, n, memory, func(n int) int64 { return siteBytes(n, p.Model.Outputs) })
 	}
 	return gp.CheckMemory("a sparse posterior", gp.InducingExamples, f.inducing, memory, sparseBytes(p, f, heldOut))
 }
+
+// siteBytes is the memory of Λ and its root for n examples of c outputs.
+func siteBytes(n, c int) int64 { return problem.WholeBytes(2 * 8 * float64(n) * float64(c) * float64(c)) }
 
 // sparseBytes is the memory of a posterior with m inducing examples.
 func sparseBytes(p *problem.Problem, f *Flags, heldOut *dataset.Subset) func(m int) int64 {

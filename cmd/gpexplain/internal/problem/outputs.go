@@ -82,7 +82,7 @@ func (p *Problem) GroupedFor(ctx context.Context, c *console.Console, rows *data
 func (p *Problem) groupedBy(ctx context.Context, c *console.Console, rows *dataset.Subset, what string) (*Problem, error) {
 	f, t, m := &p.flags.Outputs, p.Task, p.Model
 	switch {
-	case p.Saved != nil || f.text == "all" || f.text == "" && (m.Outputs <= manyOutputs || !IsSoftmax(t.Likelihood)):
+	case p.Saved != nil || f.text == "all" || f.text == "" && !p.ManyClasses():
 		return p, nil
 	case !IsSoftmax(t.Likelihood):
 		return nil, fmt.Errorf("--outputs is for classes with an output each, but %s has the %s likelihood; leave it out", m.Name, t.Likelihood.Name())
@@ -124,6 +124,11 @@ func (p *Problem) groupedBy(ctx context.Context, c *console.Console, rows *datas
 			m.Name, console.Count(m.Outputs), console.Cut(JoinNames(g.Task.Names[:len(kept)]), 80), areKept(len(kept)), console.Count(m.Outputs-len(kept)), by.Others, what, othersName)
 	}
 	return g, nil
+}
+
+// ManyClasses tells whether more classes are told apart than without --outputs.
+func (p *Problem) ManyClasses() bool {
+	return p.Model.Outputs > manyOutputs && IsSoftmax(p.Task.Likelihood)
 }
 
 func areKept(n int) string {
