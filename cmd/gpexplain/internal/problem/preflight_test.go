@@ -310,3 +310,43 @@ func TestPreflightScores(t *testing.T) {
 	require.Negative(t, look.excess, "at a mode")
 	require.True(t, slices.IsSorted([]float64{0, look.accuracy, 1}))
 }
+
+// Outputs that are what the likelihood makes of logits or of logarithms of rates are told
+// by their values; those of a mode are not taken for such.
+func TestPreflightOfProbabilities(t *testing.T) {
+	sigmoid := func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
+	for name, c := range map[string]struct {
+		lik  glm.Likelihood
+		c    int
+		of   func(f []float64) // in place
+		says string
+	}{
+		"sigmoid":    {glm.Bernoulli{}, 1, func(f []float64) { f[0] = sigmoid(f[0]) }, "log(p/(1−p)) at its end"},
+		"logsigmoid": {glm.Bernoulli{}, 1, func(f []float64) { f[0] = math.Log(sigmoid(f[0])) }, "logarithms of probabilities by their values"},
+		"softmax": {glm.Categorical{}, 3, func(f []float64) {
+			sum := floats.LogSumExp(f)
+			for j := range f {
+				f[j] = math.Exp(f[j] - sum)
+			}
+		}, "1 in sum"},
+		"sigmoids": {glm.Categorical{}, 3, func(f []float64) {
+			for j := range f {
+				f[j] = sigmoid(f[j])
+			}
+		}, "probabilities of one label each"},
+		"rate": {glm.Poisson{}, 1, func(f []float64) { f[0] = math.Exp(f[0]) }, "rates by their values"},
+	} {
+		l := newLinear(t, c.lik, c.c, 1, 3)
+		l.pull()
+		p := l.problem(t, 1, "from --prior-precision")
+		f := mat.DenseCopyOf(l.f)
+		n, _ := f.Dims()
+		for i := range n {
+			c.of(f.RawRowView(i))
+		}
+		r := p.Preflight(t.Context(), &AtTheta{F: f, Pull: make([]float64, len(l.theta)), Theta: l.theta})
+		require.NotEmpty(t, r.Warnings, name)
+		require.Contains(t, r.Warnings[0], c.says, name)
+		require.NotContains(t, strings.Join(r.Warnings, "\n"), "--input-mean", name)
+	}
+}
