@@ -7,7 +7,7 @@ import (
 
 // numericCases are the cases of functions, reductions, resizing and moving pixels.
 func numericCases() []operatorCase {
-	return slices.Concat(functionCases(), reductionCases(), blockCases(), interpolationCases(), einsumCases())
+	return slices.Concat(functionCases(), reductionCases(), blockCases(), interpolationCases(), einsumCases(), normalizerCases())
 }
 
 // functionCases are elementwise functions of trigonometry, and those with jumps

@@ -1,6 +1,7 @@
 package network_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -76,6 +77,43 @@ func blockCases() []operatorCase {
 	return all
 }
 
+// normalizerCases are normalizations by norms and pools that take one.
+func normalizerCases() []operatorCase {
+	var all []operatorCase
+	add := func(name string, opset int64, dims []int, build func(g *graph) string) {
+		all = append(all, operatorCase{name: name, opset: opset, dims: dims, build: build})
+	}
+	image := []int{5, 2, 3}
+	for _, size := range []int64{1, 2, 3, 4, 9} {
+		add(fmt.Sprintf("LRN-%d", size), 13, image, func(g *graph) string {
+			return g.op("LRN", in(g.input()), intA("size", size), floatA("alpha", 0.7), floatA("beta", 0.6), floatA("bias", 1.3))
+		})
+	}
+	add("LRN-default", 13, []int{4}, func(g *graph) string { return g.op("LRN", in(g.input()), intA("size", 3)) })
+	add("LpNormalization-default", 13, image, func(g *graph) string { return g.op("LpNormalization", in(g.input())) })
+	add("LpNormalization-one", 22, image, func(g *graph) string { return g.op("LpNormalization", in(g.input()), intA("p", 1), intA("axis", 1)) })
+	add("LpNormalization-zeros", 22, []int{2, 2}, func(g *graph) string {
+		mask := g.op("Unsqueeze", in(g.op("Constant", nil, floatsA("value_floats", 1, 0)), g.ints(1)))
+		return g.op("LpNormalization", in(g.op("Mul", in(g.input(), mask))))
+	})
+	add("MeanVarianceNormalization", 13, image, func(g *graph) string {
+		return g.op("MeanVarianceNormalization", in(g.input()), intsA("axes", 2, 3))
+	})
+	add("MeanVarianceNormalization-one-axis", 13, []int{3, 4}, func(g *graph) string {
+		return g.op("MeanVarianceNormalization", in(g.input()), intsA("axes", -1))
+	})
+	for _, p := range []int64{1, 2, 3} {
+		add(fmt.Sprintf("GlobalLpPool-%d", p), 13, image, func(g *graph) string { return g.op("GlobalLpPool", in(g.input()), intA("p", p)) })
+		add(fmt.Sprintf("LpPool-%d", p), 13, []int{2, 4, 5}, func(g *graph) string {
+			return g.op("LpPool", in(g.input()), intA("p", p), intsA("kernel_shape", 2, 3), intsA("strides", 2, 1), intsA("pads", 1, 0, 0, 1))
+		})
+	}
+	add("LpPool-default", 18, []int{2, 6}, func(g *graph) string {
+		return g.op("LpPool", in(g.input()), intsA("kernel_shape", 2), intsA("dilations", 2), intA("ceil_mode", 1), intsA("strides", 3))
+	})
+	return all
+}
+
 func reductionEvaluators() map[string]func(e *evaluator) []*tensor {
 	reduced := func(f func(v []float64) float64) func(e *evaluator) []*tensor {
 		return func(e *evaluator) []*tensor {
@@ -111,8 +149,81 @@ func reductionEvaluators() map[string]func(e *evaluator) []*tensor {
 		"ReduceLogSumExp": reduced(func(v []float64) float64 {
 			return v[0] + math.Log(of(func(x float64) float64 { return math.Exp(x - v[0]) }, v))
 		}),
+		"LRN": func(e *evaluator) []*tensor {
+			x, size := e.in(0), e.int("size", 0)
+			check(x.rank() >= 2 && size > 0, "size")
+			alpha, beta, bias := e.float("alpha", 1e-4), e.float("beta", 0.75), e.float("bias", 1)
+			return one(from(x.shape, false, func(idx []int) float64 {
+				sum := 0.0
+				for ch := max(0, idx[1]-int(math.Floor(float64(size-1)/2))); ch <= min(x.shape[1]-1, idx[1]+int(math.Ceil(float64(size-1)/2))); ch++ {
+					at := slices.Clone(idx)
+					at[1] = ch
+					sum += x.at(at...) * x.at(at...)
+				}
+				return x.at(idx...) / math.Pow(bias+alpha/float64(size)*sum, beta)
+			}))
+		},
+		"LpNormalization": func(e *evaluator) []*tensor {
+			x, p := e.in(0), float64(e.int("p", 2))
+			ax := x.normalAxis(e.int("axis", -1))
+			check(p == 1 || p == 2, "p")
+			return one(from(x.shape, false, func(idx []int) float64 {
+				sum := 0.0
+				for k := range x.shape[ax] {
+					at := slices.Clone(idx)
+					at[ax] = k
+					sum += math.Pow(math.Abs(x.at(at...)), p)
+				}
+				if sum == 0 {
+					return 0
+				}
+				return x.at(idx...) / math.Pow(sum, 1/p)
+			}))
+		},
+		"MeanVarianceNormalization": func(e *evaluator) []*tensor {
+			x, drop := e.in(0), map[int]bool{}
+			for _, a := range e.ints("axes", []int{0, 2, 3}) {
+				drop[x.normalAxis(a)] = true
+			}
+			kept := slices.Clone(x.shape)
+			for d := range kept {
+				if drop[d] {
+					kept[d] = 1
+				}
+			}
+			groups := map[int][]float64{}
+			each(x.shape, func(idx []int) {
+				g := newTensor(kept).place(alignTo(kept, idx))
+				groups[g] = append(groups[g], x.at(idx...))
+			})
+			return one(from(x.shape, false, func(idx []int) float64 {
+				g := groups[newTensor(kept).place(alignTo(kept, idx))]
+				mean, square := average(g), 0.0
+				for _, v := range g {
+					square += (v - mean) * (v - mean)
+				}
+				return (x.at(idx...) - mean) / (math.Sqrt(square/float64(len(g))) + float64(float32(1e-9)))
+			}))
+		},
+		"GlobalLpPool": func(e *evaluator) []*tensor {
+			return one(evalGlobal(e.in(0), norm(float64(e.int("p", 2)))))
+		},
+		"LpPool": func(e *evaluator) []*tensor {
+			p := float64(e.int("p", 2))
+			return one(e.pooled(func(w []float64, _ geometry, _, _ []int) float64 { return norm(p)(w) }))
+		},
 		"DepthToSpace": evalDepthToSpace,
 		"SpaceToDepth": evalSpaceToDepth,
+	}
+}
+
+func norm(p float64) func(v []float64) float64 {
+	return func(v []float64) float64 {
+		sum := 0.0
+		for _, x := range v {
+			sum += math.Pow(math.Abs(x), p)
+		}
+		return math.Pow(sum, 1/p)
 	}
 }
 

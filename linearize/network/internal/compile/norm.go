@@ -11,10 +11,13 @@ import (
 
 func init() {
 	register("Normalization", map[string]operator{
-		"BatchNormalization":    {translate: (*compiler).batchNorm, inputs: 5},
-		"LayerNormalization":    {translate: (*compiler).layerNorm, inputs: 3},
-		"InstanceNormalization": {translate: (*compiler).instanceNorm, inputs: 3},
-		"GroupNormalization":    {translate: (*compiler).groupNorm, inputs: 3},
+		"BatchNormalization":        {translate: (*compiler).batchNorm, inputs: 5},
+		"LayerNormalization":        {translate: (*compiler).layerNorm, inputs: 3},
+		"InstanceNormalization":     {translate: (*compiler).instanceNorm, inputs: 3},
+		"GroupNormalization":        {translate: (*compiler).groupNorm, inputs: 3},
+		"LRN":                       {translate: (*compiler).localResponse, inputs: 1},
+		"LpNormalization":           {translate: (*compiler).lpNormalization, inputs: 1},
+		"MeanVarianceNormalization": {translate: (*compiler).meanVariance, inputs: 1, note: "axes without the batch"},
 	})
 }
 
@@ -187,4 +190,121 @@ func (c *compiler) groupNorm() error {
 		return err
 	}
 	return c.result(c.alias(z, y.shape, z.batch))
+}
+
+// localResponse translates LRN: x·(bias + α/size·Σx²)^(−β), with the sum over size
+// neighbouring channels.
+func (c *compiler) localResponse() error {
+	x, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	var arg [3]float64
+	for i, a := range []floatAttr{{"alpha", 1e-4}, {"beta", 0.75}, {"bias", 1}} {
+		if arg[i], err = c.attrFloat(a.name, a.def); err != nil {
+			return err
+		}
+	}
+	size := c.attrInt("size", 0)
+	if len(x.shape) < 2 || size < 1 || size > maxElements {
+		return fmt.Errorf("size %d over an input of shape %v", size, x.shape)
+	}
+	if x.isBatch(1) {
+		return errMixes
+	}
+	channels := x.shape[1]
+	if err := c.spend((tableBytes + numberBytes) * channels * (2 + min(size, channels))); err != nil {
+		return err
+	}
+	o := &graph.AxisMap{Outer: x.shape[0], In: channels, Inner: graph.Product(x.shape[2:]), First: make([]int32, 1, channels+1), Offset: slices.Repeat([]float64{arg[2]}, channels)}
+	for i := range channels {
+		for k := max(i-(size-1)/2, 0); k <= min(i+size/2, channels-1); k++ {
+			o.Source, o.Weight = append(o.Source, int32(k)), append(o.Weight, arg[0]/float64(size))
+		}
+		o.First = append(o.First, int32(len(o.Source)))
+	}
+	square, err := c.combine(graph.Mul, x, x)
+	if err != nil {
+		return err
+	}
+	sum, err := c.emit(o, x.shape, x.batch, square)
+	if err != nil {
+		return err
+	}
+	scale, err := c.combine(graph.Pow, sum, c.addConstant([]float64{-arg[1]}, []int{}))
+	if err != nil {
+		return err
+	}
+	return c.result(c.combine(graph.Mul, x, scale))
+}
+
+// lpNormalization divides by the norm along an axis. Zeros stay zeros, with
+// derivative 0.
+func (c *compiler) lpNormalization() error {
+	x, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	ax, err := axis(c.attrInt("axis", -1), len(x.shape))
+	if err != nil {
+		return err
+	}
+	p := c.attrInt("p", 2)
+	if p != 1 && p != 2 {
+		return fmt.Errorf("p is %d; 1 and 2 are defined", p)
+	}
+	drop := make([]bool, len(x.shape))
+	drop[ax] = true
+	norm, err := c.reduceAxes(x, drop, true, groupOf(graph.GroupLp(p)))
+	if err != nil {
+		return err
+	}
+	inverse, err := c.emit(graph.ReciprocalOrZero, norm.shape, norm.batch, norm)
+	if err != nil {
+		return err
+	}
+	return c.result(c.combine(graph.Mul, x, inverse))
+}
+
+// meanVariance subtracts the mean and divides by the standard deviation plus 1e-9,
+// the number in ONNX's definition.
+func (c *compiler) meanVariance() error {
+	x, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	axes := c.attrInts("axes")
+	if axes == nil {
+		axes = []int{0, 2, 3}
+	}
+	drop := make([]bool, len(x.shape))
+	for _, a := range axes {
+		if a, err = axis(a, len(drop)); err != nil {
+			return err
+		}
+		drop[a] = true
+	}
+	mean, err := c.reduceAxes(x, drop, true, meanOf)
+	if err != nil {
+		return err
+	}
+	centred, err := c.combine(graph.Sub, x, mean)
+	if err != nil {
+		return err
+	}
+	square, err := c.combine(graph.Mul, centred, centred)
+	if err != nil {
+		return err
+	}
+	deviation, err := c.reduceAxes(square, drop, true, meanOf)
+	if err != nil {
+		return err
+	}
+	if deviation, err = c.emit(graph.Sqrt, deviation.shape, deviation.batch, deviation); err != nil {
+		return err
+	}
+	if deviation, err = c.combine(graph.Add, deviation, c.addConstant([]float64{float64(float32(1e-9))}, []int{})); err != nil {
+		return err
+	}
+	return c.result(c.combine(graph.Div, centred, deviation))
 }

@@ -14,6 +14,8 @@ func init() {
 		"AveragePool":       {translate: (*compiler).averagePool, inputs: 1},
 		"GlobalAveragePool": {translate: (*compiler).globalAveragePool, inputs: 1},
 		"GlobalMaxPool":     {translate: (*compiler).globalMaxPool, inputs: 1},
+		"LpPool":            {translate: (*compiler).lpPool, inputs: 1},
+		"GlobalLpPool":      {translate: (*compiler).globalLpPool, inputs: 1},
 	})
 }
 
@@ -139,4 +141,64 @@ func (c *compiler) globalMaxPool() error {
 	}
 	win.Cin, win.Cout = x.shape[1], x.shape[1]
 	return c.result(c.emit(&graph.MaxPool{Window: win}, slices.Concat(x.shape[:2], ones), x.batch, x))
+}
+
+// normOrder returns the order of a norm.
+func (c *compiler) normOrder() (int, error) {
+	p := c.attrInt("p", 2)
+	if p < 1 || p > maxElements {
+		return 0, fmt.Errorf("p is %d", p)
+	}
+	return p, nil
+}
+
+// lpPool takes the norm of each window: the elements of each are laid out in a row.
+func (c *compiler) lpPool() error {
+	p, err := c.normOrder()
+	if err != nil {
+		return err
+	}
+	x, _, win, shape, err := c.pool()
+	if err != nil {
+		return err
+	}
+	rows := []int{1, win.Cin, win.Out, win.Taps}
+	n, err := c.entries(rows)
+	if err != nil {
+		return err
+	}
+	table := make([]int32, 0, n)
+	for ch := range win.Cin {
+		for _, s := range win.Source {
+			if s >= 0 {
+				s += int32(ch * win.In)
+			}
+			table = append(table, s)
+		}
+	}
+	y, err := c.apply(x, rows, x.batch, table, 0)
+	if err != nil {
+		return err
+	}
+	if y, err = c.reduceAxes(y, []bool{3: true}, false, groupOf(graph.GroupLp(p))); err != nil {
+		return err
+	}
+	return c.result(c.alias(y, shape, y.batch))
+}
+
+func (c *compiler) globalLpPool() error {
+	p, err := c.normOrder()
+	if err != nil {
+		return err
+	}
+	x, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	if err := image(x); err != nil {
+		return err
+	}
+	drop := slices.Repeat([]bool{true}, len(x.shape))
+	drop[0], drop[1] = false, false
+	return c.result(c.reduceAxes(x, drop, true, groupOf(graph.GroupLp(p))))
 }
