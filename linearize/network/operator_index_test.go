@@ -221,5 +221,37 @@ func indexCases() []operatorCase {
 		shape := g.op("ScatterND", in(g.ints(7, 7, 3), g.table([]int{2, 1}, 0, 1), g.op("Concat", in(g.batchVector(), g.ints(2)), intA("axis", 0))))
 		return g.op("Reshape", in(g.input(), shape))
 	})
+	fixed := func(name string, dims []int, build func(g *graph) string) {
+		all = append(all, operatorCase{name: name + "-of-a-fixed-batch", opset: 13, dims: dims, batch: 3, build: build})
+	}
+	thrice := func(v ...int64) []int64 { return slices.Repeat(v, 3) }
+	fixed("Gather", m, func(g *graph) string {
+		return g.op("Add", in(g.input(), g.op("Gather", in(g.param(5, 4), g.table([]int{3, 3}, thrice(4, 0, 1)...)))))
+	})
+	fixed("GatherElements", []int{4}, func(g *graph) string {
+		return g.op("GatherElements", in(g.input(), g.table([]int{3, 2}, thrice(3, 1)...)), intA("axis", 1))
+	})
+	fixed("ScatterElements", []int{2}, func(g *graph) string {
+		zeros := g.op("ConstantOfShape", in(g.ints(3, 4)))
+		return g.op("ScatterElements", in(zeros, g.table([]int{3, 2}, thrice(3, 1)...), g.input()), intA("axis", 1))
+	})
+	fixed("ScatterND", []int{2}, func(g *graph) string {
+		// What PyTorch makes of z[:, [3, 1]] = y.
+		rows := g.op("Expand", in(g.op("Reshape", in(g.arange(3), g.ints(-1, 1, 1))), g.ints(3, 2, 1)))
+		at := g.op("Concat", in(rows, g.op("Expand", in(g.table([]int{2, 1}, 3, 1), g.ints(3, 2, 1)))), intA("axis", 2))
+		return g.op("ScatterND", in(g.op("ConstantOfShape", in(g.ints(3, 4))), at, g.input()))
+	})
+	fixed("Where", m, func(g *graph) string {
+		seen := g.bools([]int{3, 3, 1}, thrice(1, 0, 1)...)
+		return g.op("Where", in(seen, g.input(), g.constant([]int{3, 1, 1}, 2, 2, 2)))
+	})
+	fixed("Concat", m, func(g *graph) string {
+		return g.op("Concat", in(g.constant([]int{3, 1, 4}, slices.Repeat([]float64{1, 0, 3, -1}, 3)...), g.input()), intA("axis", 1))
+	})
+	fixed("Mul-Tile", m, func(g *graph) string {
+		at := g.op("Tile", in(g.op("Unsqueeze", in(g.arange(4), g.ints(0))), g.ints(3, 1)))
+		near := g.op("Less", in(g.op("Unsqueeze", in(at, g.ints(1))), g.op("Unsqueeze", in(g.ints(1, 2, 4), g.ints(0, 2)))))
+		return g.op("Mul", in(g.input(), g.cast(near, onnx.Double)))
+	})
 	return all
 }

@@ -295,6 +295,27 @@ func TestIndicesThatMixAreRefused(t *testing.T) {
 		{"index beyond a row", "index 3", m, func(g *graph) string {
 			return g.op("GatherElements", in(g.input(), g.forExamples(g.table([]int{1, 2, 1}, 3, 0), 2, 1)), intA("axis", 2))
 		}},
+		{"constants of three examples", mixes, m, func(g *graph) string {
+			g.fixed(3)
+			return g.op("Mul", in(g.input(), g.constant([]int{3, 1, 1}, 1, 2, 1)))
+		}},
+		{"integers of three examples", mixes, m, func(g *graph) string {
+			g.fixed(3)
+			return g.op("Where", in(g.bools([]int{3, 1, 1}, 1, 0, 1), g.input(), "x"))
+		}},
+		{"mask of two examples", mixes, m, func(g *graph) string {
+			g.fixed(2)
+			return g.op("Where", in(g.op("And", in(g.bools([]int{2, 1, 1}, 1, 0), g.bools([]int{1}, 1))), g.input(), "x"))
+		}},
+		{"mask of two examples beside one of all", mixes, m, func(g *graph) string {
+			g.fixed(2)
+			all := g.op("Greater", in(g.op("Expand", in(g.int(1), g.op("Shape", in("x")))), g.int(0)))
+			return g.op("Where", in(g.op("And", in(g.bools([]int{2, 1, 1}, 1, 0), all)), g.input(), "x"))
+		}},
+		{"positions of three examples", "", []int{3}, func(g *graph) string {
+			g.fixed(3)
+			return g.op("Add", in(g.input(), g.op("Gather", in(g.param(9), g.table([]int{3, 3}, 0, 1, 2, 3, 4, 5, 6, 7, 8)))))
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := newGraph(16, c.dims...)

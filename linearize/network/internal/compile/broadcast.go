@@ -36,7 +36,7 @@ func (c *compiler) expand() error {
 			return errMixes
 		}
 		target.shape[i], target.batch = v.shape[v.batch], i
-	case v.batch < 0 && c.batch > 1 && len(to.ints) > 1 && lead >= 0 && to.ints[0] == affine{k: c.batch} && (lead > 0 || v.shape[0] == 1):
+	case v.batch < 0 && !v.isInt && c.batch > 1 && len(to.ints) > 1 && lead >= 0 && to.ints[0] == affine{k: c.batch} && (lead > 0 || v.shape[0] == 1):
 		// A class token repeated for the examples of a model with a fixed batch size.
 		target.shape[0], target.batch = 1, 0
 	}
@@ -199,7 +199,7 @@ func (c *compiler) tile() error {
 			r.k, batch = r.n, i
 		case !r.constant():
 			return errMixes
-		case i == 0 && c.batch > 1 && r.k == c.batch && v.batch < 0 && v.shape[0] == 1:
+		case i == 0 && c.batch > 1 && r.k == c.batch && v.batch < 0 && !v.isInt && v.shape[0] == 1:
 			// A class token repeated for the examples of a model with a fixed batch size.
 			r, batch = one, 0
 		}
@@ -214,4 +214,72 @@ func (c *compiler) tile() error {
 		return err
 	}
 	return c.result(c.apply(v, shape, batch, table, 0))
+}
+
+// aligned returns values that are broadcast together. In a model with a fixed batch
+// size, constants with a row for each example get a batch axis where another value has
+// one. With numbered, integers may number the examples.
+func (c *compiler) aligned(numbered bool, values ...*value) []*value {
+	i := slices.IndexFunc(values, func(v *value) bool { return v.batch >= 0 && v.leading() == 1 })
+	if c.batch <= 1 || i < 0 {
+		return values
+	}
+	out, with := slices.Clone(values), values[i]
+	for j, v := range values {
+		ax := with.batch - len(with.shape) + len(v.shape)
+		if ax >= 0 && ax < len(v.shape) && v.shape[ax] == c.batch*with.shape[with.batch] {
+			out[j] = c.perExample(v, ax, numbered)
+		}
+	}
+	return out
+}
+
+// perExample returns a constant with a batch axis in the place of an axis that counts
+// the examples of a model with a fixed batch size, or the constant itself where it is
+// not the same for all examples. With numbered, integers may number the examples.
+func (c *compiler) perExample(v *value, ax int, numbered bool) *value {
+	if c.batch <= 1 || v.batch >= 0 || ax < 0 || ax >= len(v.shape) || v.shape[ax] == 0 || v.shape[ax]%c.batch != 0 || !v.isInt && c.static[v.slot] == nil {
+		return v
+	}
+	shape := slices.Clone(v.shape)
+	shape[ax] /= c.batch
+	size := graph.Product(shape[ax:])
+	if c.spend(intBytes*graph.Product(shape)) != nil {
+		return v
+	}
+	w := *v
+	if v.isInt {
+		w.ints = nil
+	}
+	var data []float64
+	for outer := range graph.Product(shape[:ax]) {
+		for i := range size {
+			at := outer*c.batch*size + i
+			if !v.isInt {
+				data = append(data, c.static[v.slot][at])
+				for e := range c.batch {
+					if c.static[v.slot][at+e*size] != data[len(data)-1] {
+						return v
+					}
+				}
+				continue
+			}
+			a := v.ints[at]
+			if numbered {
+				a.row = v.ints[at+size].k - a.k
+			}
+			for e := range c.batch {
+				if v.ints[at+e*size] != (affine{n: a.n, k: a.k + e*a.row}) {
+					return v
+				}
+			}
+			w.ints = append(w.ints, a)
+		}
+	}
+	if !v.isInt {
+		w = *c.addConstant(data, shape)
+		w.fromInts = v.fromInts
+	}
+	w.shape, w.batch = shape, ax
+	return &w
 }

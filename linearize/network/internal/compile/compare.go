@@ -202,6 +202,8 @@ func (c *compiler) where() error {
 // choose returns the elements of a where cond holds and those of b elsewhere, with
 // broadcasting. Both are floating point tensors, or both integers.
 func (c *compiler) choose(cond, a, b *value) (*value, error) {
+	all := c.aligned(false, cond, a, b)
+	cond, a, b = all[0], all[1], all[2]
 	shape, batch, err := broadcastShape(a, b, 0)
 	if err != nil {
 		return nil, err

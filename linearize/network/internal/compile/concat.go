@@ -53,6 +53,7 @@ func (c *compiler) concat() error {
 }
 
 func (c *compiler) concatTensors(in []*value, ax int) (*value, error) {
+	in = c.aligned(true, in...)
 	shape := slices.Clone(in[0].shape)
 	batch := -1
 	o := &graph.Concat{Outer: graph.Product(shape[:ax])}

@@ -180,6 +180,8 @@ func (c *compiler) clip() error {
 
 // combine emits an elementwise function of two tensors, with broadcasting.
 func (c *compiler) combine(fn graph.BinaryFunc, a, b *value) (*value, error) {
+	both := c.aligned(false, a, b)
+	a, b = both[0], both[1]
 	shape, batch, ia, ib, err := c.broadcast(a, b)
 	if err != nil {
 		return nil, err

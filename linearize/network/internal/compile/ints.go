@@ -145,6 +145,8 @@ func (c *compiler) zipInts(a, b *value, f func(a, b affine) (affine, error)) (*v
 	if len(a.ints) == 0 || len(b.ints) == 0 {
 		return c.emptyInts(a, b)
 	}
+	both := c.aligned(false, a, b)
+	a, b = both[0], both[1]
 	shape, batch, ia, ib, err := c.broadcast(a, b)
 	if err != nil {
 		return nil, err

@@ -59,8 +59,11 @@ func (c *compiler) place(v *value, ax int, a affine) (int, error) {
 }
 
 // matched returns v with the batch axis of another tensor of the same rank, where
-// the file fixes the batch size at one and only that tensor has the axis.
+// the file fixes the batch size and only that tensor has the axis.
 func (c *compiler) matched(v *value, axis int) *value {
+	if c.batch > 1 {
+		return c.perExample(v, axis, true)
+	}
 	if v.batch >= 0 || axis < 0 || c.batch != 1 || axis >= len(v.shape) || v.shape[axis] != 1 {
 		return v
 	}
@@ -346,7 +349,7 @@ func (c *compiler) matchedND(v, at, from *value) (*value, *value) {
 		v = c.matched(v, from.batch-tuples+last)
 	}
 	if v.batch < 0 && from.batch >= 0 && from.batch < tuples {
-		v = c.matched(v, slices.Index(v.shape[:min(last, len(v.shape))], 1))
+		v = c.matched(v, slices.Index(v.shape[:min(last, len(v.shape))], max(c.batch, 1)))
 	}
 	if v.batch >= 0 && v.batch < last && from.batch >= 0 && from.batch < tuples {
 		at = c.matched(at, from.batch)

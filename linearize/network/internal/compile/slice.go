@@ -161,6 +161,10 @@ func (c *compiler) gather() error {
 	if at, err = c.indices(1); err != nil {
 		return err
 	}
+	if v.batch < 0 && len(at.shape) > 1 && at.shape[0] == c.batch {
+		// Positions that a model with a fixed batch size repeats for its examples.
+		at = c.perExample(at, 0, false)
+	}
 	positions := make([]int, len(at.ints))
 	for i, a := range at.ints {
 		if positions[i], err = c.place(v, ax, a); err != nil {
