@@ -14,6 +14,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -147,4 +148,126 @@ func (g *graph) constantNode(data []float64, shape ...int) string {
 		t.Dims = append(t.Dims, int64(d))
 	}
 	return g.op("Constant", nil, &onnx.Attribute{Name: "value", Type: onnx.AttrTensor, T: t})
+}
+
+// TestSilentTensors checks that a tensor by which all derivatives are zero is a constant,
+// and that one whose derivative is zero at θ* alone stays a parameter.
+func TestSilentTensors(t *testing.T) {
+	layer := func(g *graph, x string) string { return g.op("Gemm", in(x, g.param(3, 2), g.param(2))) }
+	type build = func(g *graph) (output string, tensor string)
+	for name, c := range map[string]struct {
+		build  build
+		silent bool
+	}{
+		"under Floor": {func(g *graph) (string, string) {
+			w := g.param(3)
+			return layer(g, g.op("Add", in(g.op("Tanh", in(layer3(g))), g.op("Floor", in(w))))), w
+		}, true},
+		"times zero": {func(g *graph) (string, string) {
+			w, zero := g.param(3), g.constantNode([]float64{0, 0, 0}, 3)
+			return layer(g, g.op("Add", in(g.op("Tanh", in(layer3(g))), g.op("Mul", in(w, zero))))), w
+		}, true},
+		"shared shift of a Softmax": {func(g *graph) (string, string) { // zero but for rounding
+			w := g.param(1)
+			return layer(g, g.op("Softmax", in(g.op("Add", in(g.op("Tanh", in(layer3(g))), w))), intA("axis", 1))), w
+		}, false},
+		"before a branch times zero": {func(g *graph) (string, string) {
+			w, alpha := g.param(3), g.of([]float64{0}, 1)
+			branch := g.op("Mul", in(g.op("Tanh", in(g.op("Mul", in(g.op("Tanh", in(layer3(g))), w)))), alpha))
+			return layer(g, g.op("Add", in("x", branch))), w
+		}, false},
+		"behind a dead Relu": {func(g *graph) (string, string) {
+			w := g.of([]float64{-3, -3, -3}, 3)
+			return layer(g, g.op("Add", in("x", g.op("Relu", in(g.op("Add", in(g.op("Tanh", in(layer3(g))), w))))))), w
+		}, false},
+		"the only one": {func(g *graph) (string, string) {
+			w := g.param(3)
+			return g.op("Mul", in("x", g.op("Floor", in(w)))), w
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGraph(17, 3)
+			output, tensor := c.build(g)
+			m := g.output(output)
+			net, err := readModel(m, nil)
+			require.NoError(t, err)
+			require.Equal(t, c.silent, !slices.ContainsFunc(net.Params(), func(p linearize.Param) bool { return p.Name == tensor }))
+			if c.silent {
+				i := slices.IndexFunc(net.Describe().Tensors, func(d network.TensorInfo) bool { return d.Name == tensor })
+				require.Contains(t, net.Describe().Tensors[i].Reason, "influences no output")
+				learnt, err := readModel(m, &network.ReadOptions{Learn: in(tensor)})
+				require.NoError(t, err)
+				require.Len(t, learnt.Params(), len(net.Params())+1)
+			}
+		})
+	}
+}
+
+func layer3(g *graph) string { return g.op("Gemm", in("x", g.param(3, 3), g.param(3))) }
+
+// TestDecisionsOverridden checks of every tensor of the exports that it can be frozen, if it
+// is a parameter, and learnt, if it is a constant that has a derivative; that all else stays
+// as it was; and that what is written is read as the same network.
+func TestDecisionsOverridden(t *testing.T) {
+	learnt := 0
+	for name := range exportedParameters(t) {
+		net, err := readExported(t, name, nil)
+		require.NoError(t, err)
+		var names []string
+		for _, d := range net.Describe().Tensors {
+			names = append(names, d.Name)
+			require.NotEmpty(t, d.Reason, d.Name)
+			o := &network.ReadOptions{Learn: in(d.Name)}
+			if d.Parameter {
+				o = &network.ReadOptions{Freeze: in(d.Name)}
+			}
+			other, err := readExported(t, name, o)
+			if err != nil && !d.Parameter { // of a shape, or infinite
+				require.Regexp(t, "cannot learn|Inf", err.Error())
+				continue
+			}
+			require.NoError(t, err, "%s %s", name, d.Name)
+			for _, e := range other.Describe().Tensors {
+				i := slices.IndexFunc(net.Describe().Tensors, func(d network.TensorInfo) bool { return d.Name == e.Name })
+				require.Equal(t, net.Describe().Tensors[i].Parameter != (e.Name == d.Name), e.Parameter, "%s: %s where %s changes", name, e.Name, d.Name)
+			}
+			if !d.Parameter {
+				learnt++
+			}
+		}
+		for _, p := range net.Params() {
+			require.Contains(t, names, p.Name)
+		}
+		var b bytes.Buffer
+		require.NoError(t, net.WriteONNX(&b))
+		again, err := network.ReadONNX(&b, nil)
+		require.NoError(t, err)
+		require.Equal(t, net.Params(), again.Params(), name)
+		require.Equal(t, net.Theta(), again.Theta(), name)
+		require.Equal(t, net.Fingerprint(), again.Fingerprint(), name)
+	}
+	require.Greater(t, learnt, 40)
+}
+
+// TestDoubts checks that what is uncertain is named with what decides otherwise, once.
+func TestDoubts(t *testing.T) {
+	for name, want := range map[string]string{
+		"learnt-named-pe": "--freeze", "sinusoidal-2d": "--learn", "logit-scale": "--learn", "sinusoidal": "", "class-token": "", "spectral-norm": "",
+		"rezero": "", "mask-infinite": "", "layer-scale": "", "coordconv": "", "window": "", "rms-norm": "",
+	} {
+		net, err := readExported(t, name, nil)
+		require.NoError(t, err)
+		if want == "" {
+			require.Empty(t, net.Warnings(), name)
+			continue
+		}
+		require.Len(t, net.Warnings(), 1, name)
+		doubt, ok := errors.AsType[*network.DoubtWarning](net.Warnings()[0])
+		require.True(t, ok, name)
+		require.ErrorContains(t, doubt, want)
+		require.NotContains(t, doubt.Error(), "\n")
+		for _, d := range net.Describe().Tensors {
+			require.Equal(t, d.Doubtful, slices.Contains(doubt.Names, d.Name), d.Name)
+		}
+	}
 }

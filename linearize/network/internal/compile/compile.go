@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
@@ -114,6 +112,7 @@ type compiler struct {
 	batch  int // fixed batch size declared by the file, or 0
 
 	scalars   map[string]bool            // tensors of rank 0 that were learnt
+	silent    map[string]bool            // tensors by which all derivatives are zero
 	decisions map[string]learnt.Decision // why, by name
 
 	bySlot    map[int]*initializer // of the slots that hold an initializer
@@ -135,6 +134,7 @@ type Options struct {
 	// Number is the place in the file of each node, for messages, if it is not that in
 	// the graph.
 	Number map[*onnx.Node]int
+	silent map[string]bool // tensors by which all derivatives are zero; nil where that is not known
 }
 
 // A Result is a translated model.
@@ -176,7 +176,7 @@ func Compile(m *onnx.Model, o Options) (*Result, error) {
 // compileGraph compiles a graph of the model. The output is a result in it or, where it
 // is "", that of the graph, whose head is then looked for.
 func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) (*compiler, error) {
-	c := &compiler{graph: g, number: o.Number, freeze: set(o.Freeze...), learn: set(o.Learn...), fixed: map[string]bool{}, scalars: map[string]bool{}, inits: map[string]*initializer{},
+	c := &compiler{graph: g, number: o.Number, freeze: set(o.Freeze...), learn: set(o.Learn...), fixed: map[string]bool{}, scalars: map[string]bool{}, silent: o.silent, inits: map[string]*initializer{},
 		env: map[string]*value{}, uses: map[string]int{}, prog: &graph.Program{}, bySlot: map[int]*initializer{}, tables: map[string][]int32{}, masks: map[int]*mask{}}
 	if err := c.setOpset(m); err != nil {
 		return nil, err
@@ -184,6 +184,7 @@ func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) (*com
 	if err := c.readInitializers(); err != nil {
 		return nil, err
 	}
+	given := output
 	output, nodes, err := c.plan(output)
 	if err != nil {
 		return nil, err
@@ -210,32 +211,10 @@ func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) (*com
 	if c.undecided.conditions != nil {
 		return nil, &ConditionsError{c.undecided.conditions}
 	}
-	return c, c.finish(output)
-}
-
-// label names a node of the file for messages.
-func (c *compiler) label(i int) string {
-	n := c.graph.Nodes[i]
-	return fmt.Sprintf("node %d %s (%s)", c.numberOf(i), quote(n.Name), strings.Trim(quote(n.OpType), `"`))
-}
-
-// numberOf returns the number in the file of a node.
-func (c *compiler) numberOf(i int) int {
-	if at, ok := c.number[c.graph.Nodes[i]]; ok {
-		return at
+	if err := c.finish(output); err != nil || o.silent != nil {
+		return c, err
 	}
-	return i
-}
-
-// quote quotes a name from the file and cuts one that would fill the message.
-func quote(name string) string { return strconv.Quote(brief(name, 80)) }
-
-// brief cuts a text to at most the given number of bytes.
-func brief(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return c.withoutSilent(m, g, o, given)
 }
 
 // setBudgets sets what a file of this size may ask for.

@@ -96,6 +96,9 @@ func (c *compiler) decide(order []int, first, last map[string]bool) {
 		name, scalar := t.Name, len(t.Dims) == 0
 		d, enters := c.decisions[name]
 		switch {
+		case c.silent[name]:
+			c.decisions[name] = learnt.Decision{Reason: "influences no output: the derivative by it is zero at several random inputs and parameters"}
+			c.fixed[name] = !scalar
 		case scalar && (first[name] || last[name] && !d.Parameter):
 			c.decisions[name] = learnt.Decision{Reason: placed(first[name])}
 		case !enters || c.freeze[name] || c.learn[name]:
@@ -287,8 +290,18 @@ func (s *constants) follow() {
 			prepared = ok && s.input[name] && !s.spreads(n)
 		}
 		for _, name := range n.Outputs {
-			s.static[name], s.tensors[name], s.large[name], s.input[name] = static, static && tensor, static && large, prepared
+			mark(s.static, name, static)
+			mark(s.tensors, name, static && tensor)
+			mark(s.large, name, static && large)
+			mark(s.input, name, prepared)
 		}
+	}
+}
+
+// mark adds a name to a set, if it belongs there.
+func mark(names map[string]bool, name string, belongs bool) {
+	if belongs {
+		names[name] = true
 	}
 }
 

@@ -84,6 +84,38 @@ func (c *compiler) warnShared() {
 	}
 }
 
+// withoutSilent returns the compiler or, where tensors were taken for parameters that do not
+// influence the outputs, one that has taken them for constants.
+func (c *compiler) withoutSilent(m *onnx.Model, g *onnx.Graph, o *Options, output string) (*compiler, error) {
+	names := c.silentTensors()
+	if len(names) == 0 {
+		return c, nil
+	}
+	again := *o
+	again.silent = set(names...)
+	return compileGraph(m, g, &again, output)
+}
+
+// silentTensors returns the tensors that were taken for parameters, though they do not
+// influence the outputs. Only those are tried that are no weight, bias or scale of a layer,
+// and not all parameters at once.
+func (c *compiler) silentTensors() []string {
+	var doubtful []int
+	for i, p := range c.prog.Params {
+		if d := c.decisions[p.Name]; !d.Layer && !c.learn[p.Name] {
+			doubtful = append(doubtful, i)
+		}
+	}
+	var names []string
+	for _, i := range c.prog.Silent(c.theta(), doubtful) {
+		names = append(names, c.prog.Params[i].Name)
+	}
+	if len(names) == len(c.prog.Params) {
+		return nil
+	}
+	return names
+}
+
 // listTensors lists the decisions for all floating point initializers, and warns of
 // those that are doubtful.
 func (c *compiler) listTensors() {

@@ -241,3 +241,28 @@ func (c *compiler) condition() error {
 	c.undecided.add(c.node)
 	return nil
 }
+
+// label names a node of the file for messages.
+func (c *compiler) label(i int) string {
+	n := c.graph.Nodes[i]
+	return fmt.Sprintf("node %d %s (%s)", c.numberOf(i), quote(n.Name), strings.Trim(quote(n.OpType), `"`))
+}
+
+// numberOf returns the number in the file of a node.
+func (c *compiler) numberOf(i int) int {
+	if at, ok := c.number[c.graph.Nodes[i]]; ok {
+		return at
+	}
+	return i
+}
+
+// quote quotes a name from the file and cuts one that would fill the message.
+func quote(name string) string { return strconv.Quote(brief(name, 80)) }
+
+// brief cuts a text to at most the given number of bytes.
+func brief(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

@@ -51,7 +51,7 @@ var kindByName = func() map[string]kindOfName {
 
 // numbered matches the names that exporters make up: a number, perhaps after the name of an
 // operator or of a Constant node.
-var numbered = regexp.MustCompile(`^(onnx::.*|\d*|(.*/)?_?[A-Z][A-Za-z]*(_output)?(_?\d+)*|.*(constant|const_fold|_opt)[a-z_]*\d*|(val|const|tensor|t|w|c|p|x|v)_?\d+)$`)
+var numbered = regexp.MustCompile(`^(onnx::.*|\d*|(.*/)?_?[A-Z][A-Za-z]*(_output|_?\d+)*|.*(constant|const_fold|_opt)[a-z_]*\d*|(val|const|tensor|t|w|c|p|x|v)_?\d+)$`)
 
 var trailing = regexp.MustCompile(`[_.]?\d+$`)
 

@@ -106,9 +106,10 @@ func (u *uses) divides(name string, seen map[string]bool) bool {
 
 // What a sequence must have to be told from learnt numbers.
 const (
-	spread   = 4e-3 // largest error, of the largest difference of its numbers
-	evidence = 6    // equations beyond the unknowns, over all sequences
-	weak     = 2e3  // a sequence whose numbers differ by fewer units of rounding than this is no evidence
+	spread    = 4e-3    // largest error, of the largest difference of its numbers
+	evidence  = 6       // equations beyond the unknowns, over all sequences
+	positions = 1 << 12 // most positions of a picture
+	weak      = 2e3     // a sequence whose numbers differ by fewer units of rounding than this is no evidence
 )
 
 // regular reports whether the numbers of a tensor follow a formula along one axis: each
@@ -156,21 +157,20 @@ func circles(x []float64, d int, unit float64) (formula, tested bool) {
 		return false, false
 	}
 	square := func(at, step int) float64 { return x[at]*x[at] + x[at+step]*x[at+step] }
+	span := slices.Max(x) - slices.Min(x)
 	for _, step := range []int{1, d / 2} {
 		bound := max(1e-4, 16*unit) * square(0, step)
-		first, same := x[0], true
-		formula = square(0, step) > 0
+		formula = span*span > square(0, step)/4 // numbers near one are on a circle too
 		for row := 0; row < len(x) && formula; row += d {
 			for k := range d / 2 {
 				at := row + k
 				if step == 1 {
 					at += k
 				}
-				same = same && x[at] == first
 				formula = formula && math.Abs(square(at, step)-square(0, step)) <= bound
 			}
 		}
-		if formula && !same {
+		if formula {
 			return true, true
 		}
 	}
@@ -203,7 +203,7 @@ func (v view) fits() bool {
 // positions, which hold zeros: along both the rows and the columns.
 func (v view) picture(skip int) bool {
 	n := v.n - skip
-	if skip > 0 && !v.zero(skip) {
+	if n > positions || skip > 0 && !v.zero(skip) {
 		return false
 	}
 	for h := 3; h*3 <= n; h++ {

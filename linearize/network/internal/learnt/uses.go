@@ -55,8 +55,14 @@ func (g *Graph) uses() *uses {
 		depends = depends && n.OpType != "Shape" && n.OpType != "Size"
 		for _, name := range n.Outputs {
 			u.producer[name] = n
-			dynamic[name], u.static[name] = depends, !depends
-			u.input[name] = depends && moving[n.OpType] && u.input[n.Inputs[0]]
+			if !depends {
+				u.static[name] = true
+				continue
+			}
+			dynamic[name] = true
+			if moving[n.OpType] && u.input[n.Inputs[0]] {
+				u.input[name] = true
+			}
 		}
 	}
 	for _, i := range slices.Backward(g.Order) {
@@ -74,7 +80,8 @@ func (g *Graph) uses() *uses {
 
 // collect lists the entries of a value whose consumers' results have theirs.
 func (u *uses) collect(name string) {
-	var list []entry
+	var found [maxEntries]entry
+	list := found[:0]
 	add := func(e entry) {
 		if len(list) < maxEntries && !slices.Contains(list, e) {
 			list = append(list, e)
@@ -94,7 +101,7 @@ func (u *uses) collect(name string) {
 			}
 		}
 	}
-	u.entries[name] = list
+	u.entries[name] = slices.Clone(list)
 }
 
 var (
@@ -154,12 +161,19 @@ func (u *uses) describe(e entry) string {
 		return "the weight of" + at
 	case e.role() == besideRole:
 		return "put beside values that depend on the input by" + at
-	case op == "Add" && len(e.node.Inputs) == 2:
-		if p := u.producer[e.node.Inputs[1-e.index]]; p != nil && products[p.OpType] {
-			return "added to the result of " + quoted(p) + " by" + at
-		}
+	case u.shifts(e):
+		return "added to the result of " + quoted(u.producer[e.node.Inputs[1-e.index]]) + " by" + at
 	}
 	return "combined with values that depend on the input by" + at
+}
+
+// shifts reports whether a tensor is added to the result of a product, as a bias is.
+func (u *uses) shifts(e entry) bool {
+	if e.node.OpType != "Add" || len(e.node.Inputs) != 2 {
+		return false
+	}
+	p := u.producer[e.node.Inputs[1-e.index]]
+	return p != nil && products[p.OpType]
 }
 
 // quoted names a node with its operator.
