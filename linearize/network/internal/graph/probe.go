@@ -30,11 +30,7 @@ func (p *Program) Silent(theta []float64, params []int) []int {
 	moved, gradient := make([]float64, p.P), make([]float64, p.P)
 	x, u := make([]float64, p.D), make([]float64, p.C)
 	for i := 0; i < probes && len(params) > 0; i++ {
-		for j := range x { // normal, and positive numbers as those of pictures
-			if x[j] = rng.NormFloat64(); i%2 == 1 {
-				x[j] = math.Abs(x[j]) / 2
-			}
-		}
+		p.draw(x, rng, i)
 		for j := range u {
 			u[j] = rng.NormFloat64()
 		}
@@ -64,4 +60,22 @@ func (p *Program) zero(gradient []float64, params []int) []int {
 		}
 	}
 	return list
+}
+
+// draw sets x to inputs of probe i: normal numbers, positive ones as those of pictures, and
+// small whole ones where an input takes them.
+func (p *Program) draw(x []float64, rng *rand.Rand, i int) {
+	for j := range x {
+		if x[j] = rng.NormFloat64(); i%2 == 1 {
+			x[j] = math.Abs(x[j]) / 2
+		}
+	}
+	for _, in := range p.Inputs {
+		if in.Type == "" {
+			continue
+		}
+		for j := range x[in.Offset : in.Offset+Product(in.Shape)] {
+			x[in.Offset+j] = min(max(float64(rng.IntN(2+i)), float64(in.Low)), float64(in.High))
+		}
+	}
 }
