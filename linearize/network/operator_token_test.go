@@ -3,6 +3,7 @@ package network_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -119,6 +120,72 @@ func tokenCases() []operatorCase {
 		n := g.op("Clip", in(g.op("ReduceSum", in(mask, g.ints(1)), intA("keepdims", 0)), g.scalar(1)))
 		return g.op("Div", in(g.op("ReduceSum", in(y, g.ints(1)), intA("keepdims", 0)), n))
 	})
+	// The truth values of x = 0 and the number of the others.
+	add("comparisons", onnx.Int64, []int{4}, func(g *graph) string {
+		zero, two := g.op("Equal", in("x", g.int(0))), g.op("GreaterOrEqual", in("x", g.ints(2)))
+		a := g.op("And", in(g.op("Not", in(zero)), g.op("Less", in("x", g.ints(2, 1, 2, 3)))))
+		b := g.op("Xor", in(g.op("Or", in(zero, two)), g.op("LessOrEqual", in("x", g.ints(0, 1, 2, 0)))))
+		c := g.op("Greater", in(g.op("Mul", in("x", "x")), "x"))
+		sum := g.op("Sum", in(g.cast(a, onnx.Double), g.op("Mul", in(g.cast(b, onnx.Double), g.scalar(0.3))), g.op("Mul", in(g.cast(c, onnx.Double), g.scalar(0.7)))))
+		return g.op("Tanh", in(g.op("Mul", in(sum, g.param(4)))))
+	})
+	add("where", 0, []int{4}, func(g *graph) string {
+		a := g.op("Tanh", in(g.op("MatMul", in("x", g.param(4, 4)))))
+		b := g.op("Mul", in("x", g.param(4)))
+		y := g.op("Where", in(g.op("Greater", in(a, g.op("Sub", in(b, g.scalar(0.1))))), a, b))
+		return g.op("Where", in(g.op("Less", in("x", g.scalar(0))), y, g.param(1, 4)))
+	})
+	add("where-of-integers", onnx.Int64, []int{4}, func(g *graph) string {
+		at := g.op("Where", in(g.op("Equal", in("x", g.int(1))), g.ints(5, 6, 7, 8), "x"))
+		return mean(g, g.op("Gather", in(g.param(40, 2), at)), 1)
+	})
+	attention := func(mask func(g *graph, scores string) string) func(g *graph) string {
+		return func(g *graph) string {
+			h := g.op("Gather", in(g.param(30, 3), "x"))
+			q, k := g.op("MatMul", in(h, g.param(3, 3))), g.op("MatMul", in(h, g.param(3, 3)))
+			scores := g.op("MatMul", in(q, g.op("Transpose", in(k), intsA("perm", 0, 2, 1))))
+			return mean(g, g.op("MatMul", in(g.op("Softmax", in(mask(g, scores)), intA("axis", 2)), h)), 1)
+		}
+	}
+	// The token 1 is masked; the last is never one.
+	masked := func(g *graph) string {
+		return g.op("Unsqueeze", in(g.op("Equal", in("x", g.int(1))), g.ints(1)))
+	}
+	below := g32(math.Inf(-1))
+	add("attention-where", onnx.Int64, []int{4}, attention(func(g *graph, s string) string {
+		return g.op("Where", in(masked(g), g.op("Constant", nil, tensorA("value", below)), s))
+	}))
+	add("attention-added", onnx.Int64, []int{4}, attention(func(g *graph, s string) string {
+		zeros := g.op("ConstantOfShape", in(g.op("Shape", in(masked(g)))), tensorA("value", &onnx.Tensor{Type: onnx.Double, Dims: []int64{1}, Floats: []float64{0}}))
+		return g.op("Add", in(s, g.op("Where", in(masked(g), g.op("Constant", nil, tensorA("value", below)), zeros))))
+	}))
+	add("attention-large", onnx.Int64, []int{4}, attention(func(g *graph, s string) string {
+		return g.op("Add", in(s, g.op("Mul", in(g.cast(masked(g), onnx.Double), g.scalar(-1e9)))))
+	}))
+	add("one-hot", onnx.Int64, []int{4}, func(g *graph) string {
+		at := g.op("Sub", in("x", g.ints(0, 2, 1, 7))) // of which some are out of range
+		y := g.op("OneHot", in(at, g.int(3), g.of([]float64{-0.5, 2}, 2)), intA("axis", 1))
+		return g.op("Tanh", in(g.op("MatMul", in(y, g.param(4, 2)))))
+	})
+	add("one-hot-integers", onnx.Int32, []int{4}, func(g *graph) string {
+		y := g.op("OneHot", in("x", g.int(3), g.ints(0, 1)))
+		return g.op("Tanh", in(g.op("MatMul", in(g.cast(y, onnx.Double), g.param(3, 2)))))
+	})
+	add("argmax", 0, []int{3, 4}, func(g *graph) string {
+		y := g.op("MatMul", in("x", g.param(4, 5)))
+		a := g.op("Gather", in(g.param(30, 2), g.op("ArgMax", in(y), intA("axis", 2), intA("keepdims", 0))))
+		b := g.op("Gather", in(g.param(30, 2), g.op("ArgMin", in(y), intA("axis", -2), intA("keepdims", 0)))) // N×5×2
+		return g.op("Add", in(g.op("Flatten", in(a)), g.op("Slice", in(g.op("Flatten", in(b)), g.ints(0), g.ints(6), g.ints(1)))))
+	})
+	add("argmax-of-integers", onnx.Int64, []int{4}, func(g *graph) string {
+		first, last := g.op("ArgMax", in("x"), intA("axis", 1)), g.op("ArgMax", in("x"), intA("axis", 1), intA("select_last_index", 1))
+		return g.op("Flatten", in(g.op("Gather", in(g.param(30, 2), g.op("Concat", in(first, last), intA("axis", 1))))))
+	})
+	add("element-at", onnx.Int64, []int{4}, func(g *graph) string {
+		y := g.op("Tanh", in(g.op("Gather", in(g.param(30, 2), "x")))) // N×4×2
+		at := g.op("Sub", in(g.op("Slice", in("x", g.ints(2), g.ints(4), g.ints(1))), g.int(1)))
+		return g.op("GatherElements", in(y, g.op("Unsqueeze", in(at, g.ints(1)))), intA("axis", 1))
+	})
 	add("cast-of-numbers", 0, []int{3}, func(g *graph) string {
 		// Bins of numbers; the boundaries have no derivative.
 		y := g.op("Clip", in(g.op("Mul", in("x", g.scalar(3))), g.scalar(-4), g.scalar(4)))
@@ -128,11 +195,42 @@ func tokenCases() []operatorCase {
 	return all
 }
 
+// g32 is a float32 tensor of one number without a dimension.
+func g32(v float64) *onnx.Tensor { return &onnx.Tensor{Type: onnx.Float, Floats: []float64{v}} }
+
+func init() {
+	pick := func(sign float64) func(e *evaluator) []*tensor {
+		return func(e *evaluator) []*tensor {
+			x := e.in(0)
+			ax := x.normalAxis(e.int("axis", 0))
+			shape := slices.Clone(x.shape)
+			shape[ax] = 1
+			y := from(shape, true, func(idx []int) float64 {
+				best, at := math.Inf(-1), 0.0
+				for k := range x.shape[ax] {
+					idx := slices.Clone(idx)
+					idx[ax] = k
+					if v := sign * x.at(idx...); v > best || v == best && e.int("select_last_index", 0) != 0 {
+						best, at = v, float64(k)
+					}
+				}
+				return at
+			})
+			if e.int("keepdims", 1) == 0 {
+				y = y.with(slices.Delete(slices.Clone(shape), ax, ax+1)...)
+			}
+			return one(y)
+		}
+	}
+	evaluators["ArgMax"], evaluators["ArgMin"] = pick(1), pick(-1)
+}
+
 // TestEmbeddingBlocks checks which tables get a block of their own: those that only
 // lookups along the first axis read, and that have more rows than are read.
 func TestEmbeddingBlocks(t *testing.T) {
 	want := map[string]int{"embedding": 4, "embedding-scalar": 1, "embedding-vector": 2, "embedding-from-end": 4, "embedding-shared": 6,
-		"embedding-of-offsets": 3, "mask": 4, "positions": 3, "table-of-integers": 2, "cast-of-numbers": 3}
+		"embedding-of-offsets": 3, "mask": 4, "positions": 3, "table-of-integers": 2, "cast-of-numbers": 3,
+		"where-of-integers": 4, "attention-where": 4, "attention-added": 4, "attention-large": 4, "argmax": 8, "argmax-of-integers": 2, "element-at": 4}
 	for _, c := range tokenCases() {
 		name := c.name[len("Tokens-"):]
 		net := mustLoad(t, c.model())

@@ -65,6 +65,7 @@ var attributeTypes = map[string]onnx.AttrType{
 	"reduction":                      onnx.AttrString,
 	"reverse":                        onnx.AttrInt,
 	"scales":                         onnx.AttrFloats,
+	"select_last_index":              onnx.AttrInt,
 	"size":                           onnx.AttrInt,
 	"spatial":                        onnx.AttrInt,
 	"split":                          onnx.AttrInts,

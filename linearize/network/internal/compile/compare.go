@@ -17,8 +17,8 @@ func init() {
 		"And":            logical(func(a, b bool) bool { return a && b }),
 		"Or":             logical(func(a, b bool) bool { return a || b }),
 		"Xor":            logical(func(a, b bool) bool { return a != b }),
-		"Not":            {translate: (*compiler).not, inputs: 1, note: knownOnly},
-		"Where":          {translate: (*compiler).where, inputs: 3, note: "the condition must not depend on the input"},
+		"Not":            {translate: (*compiler).not, inputs: 1},
+		"Where":          {translate: (*compiler).where, inputs: 3, note: "no derivative through the condition"},
 		"Trilu":          {translate: (*compiler).trilu, inputs: 2},
 	})
 }
@@ -26,15 +26,15 @@ func init() {
 const knownOnly = "of numbers that do not depend on the input"
 
 func comparison(is func(sign int) bool) operator {
-	return operator{translate: func(c *compiler) error { return c.compare(is) }, inputs: 2, note: knownOnly}
+	return operator{translate: func(c *compiler) error { return c.compare(is) }, inputs: 2, note: "no derivative"}
 }
 
 func logical(f func(a, b bool) bool) operator {
-	return operator{translate: func(c *compiler) error { return c.logic(f) }, inputs: 2, note: knownOnly}
+	return operator{translate: func(c *compiler) error { return c.logic(f) }, inputs: 2}
 }
 
-// compare translates a comparison of two tensors that do not depend on the input.
-// The result is truth values, the integers 0 and 1.
+// compare translates a comparison. The result is truth values, and where neither
+// tensor depends on the input they are the integers 0 and 1.
 func (c *compiler) compare(is func(sign int) bool) error {
 	a, err := c.input(0)
 	if err != nil {
@@ -44,7 +44,10 @@ func (c *compiler) compare(is func(sign int) bool) error {
 	if err != nil {
 		return err
 	}
-	if a.isInt && b.isInt {
+	switch {
+	case c.depends(a) || c.depends(b):
+		return c.compareDepending(graph.Comparison(is))
+	case a.isInt && b.isInt:
 		return c.result(c.zipInts(a, b, func(x, y affine) (affine, error) { return x.compare(y, is) }))
 	}
 	x, err := c.numbers(a)
@@ -132,6 +135,9 @@ func (c *compiler) evaluated(slot int) []float64 {
 
 // logic translates a function of two tensors of truth values.
 func (c *compiler) logic(f func(a, b bool) bool) error {
+	if c.integerType() != 0 {
+		return c.compareDepending(graph.Logical(f))
+	}
 	a, err := c.truth(0)
 	if err != nil {
 		return err
@@ -146,6 +152,9 @@ func (c *compiler) logic(f func(a, b bool) bool) error {
 }
 
 func (c *compiler) not() error {
+	if c.integerType() != 0 {
+		return c.elementwise(graph.Not)
+	}
 	v, err := c.truth(0)
 	if err != nil {
 		return err
@@ -171,8 +180,11 @@ func (c *compiler) truth(i int) (*value, error) {
 	return v, nil
 }
 
-// where translates Where with a condition that does not depend on the input.
+// where translates Where.
 func (c *compiler) where() error {
+	if v, err := c.input(0); err == nil && v.integer != 0 {
+		return c.whereDepending(v)
+	}
 	cond, err := c.truth(0)
 	if err != nil {
 		return err

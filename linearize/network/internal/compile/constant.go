@@ -19,7 +19,7 @@ func init() {
 		"ConstantOfShape": {translate: (*compiler).constantOfShape, inputs: 1},
 		"Range":           {translate: (*compiler).rangeOp, inputs: 3},
 		"EyeLike":         {translate: (*compiler).eyeLike, inputs: 1},
-		"OneHot":          {translate: (*compiler).oneHot, inputs: 3, note: constantIndices},
+		"OneHot":          {translate: (*compiler).oneHot, inputs: 3, note: "no derivative in the indices"},
 		"NonZero":         {translate: (*compiler).nonZero, inputs: 1, note: knownOnly},
 	})
 }
@@ -209,10 +209,10 @@ func (c *compiler) eyeLike() error {
 	return c.result(c.toFloat(out))
 }
 
-// oneHot translates OneHot of known indices.
+// oneHot translates OneHot.
 func (c *compiler) oneHot() error {
 	at, err := c.input(0)
-	if err == nil && !at.isInt {
+	if err == nil && !at.isInt && !c.depends(at) {
 		at, err = c.castTo(onnx.Int64, at)
 	}
 	if err != nil {
@@ -236,6 +236,9 @@ func (c *compiler) oneHot() error {
 	}
 	if graph.Product(values.shape) != 2 || values.isInt && len(values.ints) != 2 {
 		return fmt.Errorf("its values are of shape %v, not an off and an on value", values.shape)
+	}
+	if c.depends(at) {
+		return c.result(c.oneHotDepending(at, ax, depth, values))
 	}
 	shape, batch := slices.Insert(slices.Clone(at.shape), ax, depth), at.batch
 	if batch >= ax {

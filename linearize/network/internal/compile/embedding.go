@@ -9,6 +9,13 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
+func init() {
+	register("Comparisons and masks", map[string]operator{
+		"ArgMax": {translate: func(c *compiler) error { return c.argMax(false) }, inputs: 1, note: "no derivative"},
+		"ArgMin": {translate: func(c *compiler) error { return c.argMax(true) }, inputs: 1, note: "no derivative"},
+	})
+}
+
 // An integerRule says what an operator makes of integers or truth values that depend
 // on the input.
 type integerRule int
@@ -26,11 +33,11 @@ const (
 var integerRules = map[string]integerRule{
 	"Identity": keepsType, "Reshape": keepsType, "Flatten": keepsType, "Squeeze": keepsType, "Unsqueeze": keepsType,
 	"Transpose": keepsType, "Slice": keepsType, "Split": keepsType, "Concat": keepsType, "Expand": keepsType, "Tile": keepsType,
-	"Pad": keepsType, "Dropout": keepsType, "GatherElements": keepsType, "GatherND": keepsType, "Trilu": keepsType,
+	"Pad": keepsType, "Dropout": keepsType, "GatherND": keepsType, "Trilu": keepsType,
 	"Add": computes, "Sub": computes, "Mul": computes, "Div": computes, "Mod": computes, "Neg": computes, "Abs": computes,
 	"Sign": computes, "Min": computes, "Max": computes, "Sum": computes, "Clip": computes, "Relu": computes,
 	"ReduceSum": computes, "ReduceMax": computes, "ReduceMin": computes,
-	"Cast": ownType, "Gather": ownType, "Where": ownType, "OneHot": ownType, "Shape": ownType,
+	"Cast": ownType, "Gather": ownType, "Where": ownType, "OneHot": ownType, "GatherElements": ownType, "Shape": ownType,
 	"Equal": isTruth, "Greater": isTruth, "GreaterOrEqual": isTruth, "Less": isTruth, "LessOrEqual": isTruth,
 	"Not": isTruth, "And": isTruth, "Or": isTruth, "Xor": isTruth,
 	"ArgMax": isPosition, "ArgMin": isPosition,
@@ -192,4 +199,177 @@ func (c *compiler) modDepending() error {
 		fn = graph.Rem
 	}
 	return c.result(c.combine(fn, a, b))
+}
+
+// depends reports whether the numbers of v depend on the input.
+func (c *compiler) depends(v *value) bool { return !v.isInt && !c.isStatic(v) }
+
+// compareDepending translates a function that is constant between jumps, of two tensors
+// of which one depends on the input.
+func (c *compiler) compareDepending(fn graph.BinaryFunc) error {
+	a, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	b, err := c.float(1)
+	if err != nil {
+		return err
+	}
+	out, err := c.combine(fn, a, b)
+	if err != nil {
+		return err
+	}
+	return c.result(ofType(out, onnx.Bool), nil)
+}
+
+// whereDepending translates Where with a condition that depends on the input.
+func (c *compiler) whereDepending(cond *value) error {
+	in := []*value{cond, nil, nil}
+	var t onnx.DataType
+	for i := 1; i <= 2; i++ {
+		v, err := c.input(i)
+		if err != nil {
+			return err
+		}
+		t = max(t, typeOf(v))
+		if in[i], err = c.float(i); err != nil {
+			return err
+		}
+	}
+	out, err := c.choice(in)
+	if err != nil {
+		return err
+	}
+	return c.result(ofType(out, t), nil)
+}
+
+// choice emits a graph.Where of a condition and two tensors, with broadcasting.
+func (c *compiler) choice(in []*value) (*value, error) {
+	shape, batch, err := broadcastShape(in[1], in[2], 0)
+	if err == nil {
+		shape, batch, err = broadcastShape(&value{shape: shape, batch: batch}, in[0], 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var from [3][]int32
+	for i, v := range in {
+		if from[i], err = c.broadcastTable(shape, v.shape); err != nil {
+			return nil, err
+		}
+	}
+	return c.emit(&graph.Where{Cond: from[0], Left: from[1], Right: from[2]}, shape, batch, in...)
+}
+
+// oneHotDepending returns the one-hot vectors, along a new axis, of integers that depend
+// on the input. values holds the number for the other classes and that for the one.
+func (c *compiler) oneHotDepending(at *value, ax, depth int, values *value) (*value, error) {
+	t := typeOf(values)
+	if values.isInt {
+		var err error
+		if values, err = c.toFloat(values); err != nil {
+			return nil, err
+		}
+	}
+	batch := at.batch
+	if batch >= ax {
+		batch++
+	}
+	column, err := c.alias(at, slices.Insert(slices.Clone(at.shape), ax, 1), batch)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.spend(numberBytes * depth); err != nil {
+		return nil, err
+	}
+	classes := make([]float64, depth)
+	for k := range classes {
+		classes[k] = float64(k)
+	}
+	is, err := c.combine(graph.Indicator(depth), column, c.addConstant(classes, append([]int{depth}, slices.Repeat([]int{1}, len(at.shape)-ax)...)))
+	if err != nil {
+		return nil, err
+	}
+	values, err = c.alias(values, []int{2}, -1)
+	if err != nil {
+		return nil, err
+	}
+	off, err := c.takeAxis(values, 0, []int{0}, nil)
+	if err != nil {
+		return nil, err
+	}
+	on, err := c.takeAxis(values, 0, []int{1}, nil)
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.choice([]*value{is, on, off})
+	if err != nil {
+		return nil, err
+	}
+	return ofType(out, t), nil
+}
+
+// gatherDepending translates GatherElements with indices that depend on the input.
+func (c *compiler) gatherDepending(v, at *value, ax int) (*value, error) {
+	t := typeOf(v)
+	if v.isInt {
+		var err error
+		if v, err = c.toFloat(v); err != nil {
+			return nil, err
+		}
+	}
+	if len(at.shape) != len(v.shape) {
+		return nil, fmt.Errorf("indices of shape %v for a tensor of shape %v", at.shape, v.shape)
+	}
+	for d, n := range at.shape {
+		if d != ax && n > v.shape[d] {
+			return nil, fmt.Errorf("indices of shape %v for a tensor of shape %v", at.shape, v.shape)
+		}
+	}
+	if at.isBatch(ax) || v.batch != at.batch || at.shape[v.batch] != v.shape[v.batch] || at.leading() != v.leading() {
+		return nil, errMixes
+	}
+	st := strides(v.shape)
+	base, err := c.table(at.shape, func(d, i int) int {
+		if d == ax {
+			return 0
+		}
+		return i * st[d]
+	})
+	if err != nil {
+		return nil, err
+	}
+	o := &graph.Pickup{Base: base, Length: v.shape[ax], Stride: st[ax], Name: brief(c.node.Inputs[0], 80)}
+	out, err := c.emit(o, at.shape, at.batch, v, at)
+	if err != nil {
+		return nil, err
+	}
+	return ofType(out, t), nil
+}
+
+// argMax translates ArgMax and ArgMin.
+func (c *compiler) argMax(smallest bool) error {
+	x, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	ax, err := axis(c.attrInt("axis", 0), len(x.shape))
+	if err != nil {
+		return err
+	}
+	if x.isBatch(ax) {
+		return errMixes
+	}
+	o := &graph.ArgMax{Outer: graph.Product(x.shape[:ax]), Length: x.shape[ax], Inner: graph.Product(x.shape[ax+1:]), Min: smallest, Last: c.attrInt("select_last_index", 0) != 0}
+	kept := slices.Clone(x.shape)
+	kept[ax] = 1
+	out, err := c.emit(o, kept, x.batch, x)
+	if err != nil || c.attrInt("keepdims", 1) != 0 {
+		return c.result(out, err)
+	}
+	batch := out.batch
+	if batch > ax {
+		batch--
+	}
+	return c.result(c.alias(out, slices.Delete(slices.Clone(kept), ax, ax+1), batch))
 }

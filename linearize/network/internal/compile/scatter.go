@@ -12,7 +12,7 @@ const constantIndices = "the indices must not depend on the input"
 
 func init() {
 	register("Shapes", map[string]operator{
-		"GatherElements":  {translate: (*compiler).gatherElements, inputs: 2, note: constantIndices},
+		"GatherElements":  {translate: (*compiler).gatherElements, inputs: 2},
 		"GatherND":        {translate: (*compiler).gatherND, inputs: 2, note: constantIndices},
 		"ScatterElements": {translate: (*compiler).scatterElements, inputs: 3, note: constantIndices + "; reduction none or add"},
 		"Scatter":         {translate: (*compiler).scatterElements, inputs: 3, note: constantIndices},
@@ -77,12 +77,18 @@ func (c *compiler) gatherElements() error {
 	if err != nil {
 		return err
 	}
-	at, err := c.indices(1)
+	at, err := c.input(1)
 	if err != nil {
 		return err
 	}
 	ax, err := axis(c.attrInt("axis", 0), len(v.shape))
 	if err != nil {
+		return err
+	}
+	if at.integer != 0 {
+		return c.result(c.gatherDepending(v, at, ax))
+	}
+	if at, err = c.indices(1); err != nil {
 		return err
 	}
 	batch := max(v.batch, at.batch)
@@ -96,7 +102,11 @@ func (c *compiler) gatherElements() error {
 		w.batch, w.lead, w.weight = at.batch, at.lead, nil
 		v = &w
 	}
-	return c.result(c.apply(v, at.shape, at.batch, table, 0))
+	out, err := c.apply(v, at.shape, at.batch, table, 0)
+	if err == nil && !out.isInt {
+		out = ofType(out, v.integer)
+	}
+	return c.result(out, err)
 }
 
 // elements returns which element of v each index of a GatherElements or

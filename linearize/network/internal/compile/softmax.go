@@ -51,6 +51,7 @@ func (c *compiler) softmaxAxis(rank int) (int, error) {
 // them.
 type mask struct {
 	at   []float64 // −Inf where the tensor is, otherwise 0, for one example
+	may  bool      // the elements may also be finite, as the input decides
 	from error     // what is wrong with the −Inf where anything else reads it
 }
 
@@ -84,10 +85,13 @@ func (c *compiler) maskAfter(nd *graph.Node, size int) (*mask, error) {
 	}
 	from := c.masks[nd.In[i]].from
 	switch o := nd.Op.(type) {
-	case *graph.Index, *graph.Select, *graph.Concat:
+	case *graph.Index, *graph.Select, *graph.Concat, *graph.Where:
 	case *graph.Softmax:
 		if o.Log {
 			return nil, from
+		}
+		if c.masks[nd.In[0]].may {
+			return nil, nil // a row that is wholly masked is an error when the network runs
 		}
 		return nil, o.CheckMask(c.masks[nd.In[0]].at)
 	case *graph.Binary:
@@ -126,11 +130,25 @@ func (c *compiler) maskAfter(nd *graph.Node, size int) (*mask, error) {
 	if slices.ContainsFunc(values[own.Out], func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 1) }) {
 		return nil, from // a mask times zero or a negative number
 	}
-	at := onlyInf(values[own.Out])
+	at, may := onlyInf(values[own.Out]), false
+	if _, ok := nd.Op.(*graph.Where); ok && c.static[nd.In[0]] == nil {
+		// The other of two elements, where the condition takes that one.
+		for i := range values[0] {
+			values[0][i] = 1 - values[0][i]
+		}
+		nd.Op.Forward(&graph.State{Program: p, Static: values, N: 1}, &own)
+		for i, x := range values[own.Out] {
+			at[i] = min(at[i], x)
+		}
+		at, may = onlyInf(at), true
+	}
+	for _, slot := range nd.In {
+		may = may || c.masks[slot] != nil && c.masks[slot].may
+	}
 	if !slices.Contains(at, math.Inf(-1)) {
 		return nil, nil
 	}
-	return &mask{at: at, from: from}, nil
+	return &mask{at: at, may: may, from: from}, nil
 }
 
 // Operators of two numbers that may read the −Inf of a mask, and among them those that

@@ -19,24 +19,28 @@ func Stepwise(o Op) bool {
 	return ok
 }
 
-// compare returns a function that is 1 where a condition holds and 0 elsewhere.
-func compare(holds func(a, b float64) bool) BinaryFunc {
-	return BinaryFunc{f: func(a, b float64) float64 { return Step(holds(a, b)) }}
+// Comparison returns a function that is 1 where the sign of a − b satisfies a condition
+// and 0 elsewhere.
+func Comparison(is func(sign int) bool) BinaryFunc {
+	return BinaryFunc{f: func(a, b float64) float64 { return Step(is(int(Step(a > b)) - int(Step(a < b)))) }}
 }
 
-// The comparisons and the functions of truth values, which are 0 or 1.
-var (
-	Equal          = compare(func(a, b float64) bool { return a == b })
-	NotEqual       = compare(func(a, b float64) bool { return a != b })
-	Greater        = compare(func(a, b float64) bool { return a > b })
-	GreaterOrEqual = compare(func(a, b float64) bool { return a >= b })
-	Less           = compare(func(a, b float64) bool { return a < b })
-	LessOrEqual    = compare(func(a, b float64) bool { return a <= b })
-	And            = compare(func(a, b float64) bool { return a != 0 && b != 0 })
-	Or             = compare(func(a, b float64) bool { return a != 0 || b != 0 })
+// Logical returns a function of two truth values, of which 0 is false.
+func Logical(f func(a, b bool) bool) BinaryFunc {
+	return BinaryFunc{f: func(a, b float64) float64 { return Step(f(a != 0, b != 0)) }}
+}
 
-	Not   = unary{f: func(x float64) float64 { return Step(x == 0) }}
-	Trunc = unary{f: math.Trunc}
+// Indicator returns the function of an index and a class that is 1 where they are the
+// same and 0 elsewhere. An index below zero counts from the end of the classes.
+func Indicator(classes int) BinaryFunc {
+	return BinaryFunc{f: func(a, b float64) float64 { return Step(a == b || a+float64(classes) == b) }}
+}
+
+// The functions that are constant between jumps.
+var (
+	NotEqual = Comparison(func(sign int) bool { return sign != 0 })
+	Not      = unary{f: func(x float64) float64 { return Step(x == 0) }}
+	Trunc    = unary{f: math.Trunc}
 	// DivTrunc and the two remainders are those of integers. A division by zero is
 	// none: the result is NaN.
 	DivTrunc = BinaryFunc{f: func(a, b float64) float64 { return math.Trunc(a / b) }}
@@ -84,6 +88,77 @@ func (o *Where) side(s *State, nd *Node, operand int, table []int32, taken bool)
 		for i, g := range dy {
 			if (cond[Pick(o.Cond, i)] != 0) == taken {
 				dx[Pick(table, i)] += g
+			}
+		}
+	}
+}
+
+// ArgMax is the position of the largest element along an axis of a tensor that is seen
+// as Outer×Length×Inner.
+type ArgMax struct {
+	Outer, Length, Inner int
+	Min                  bool // the smallest
+	Last                 bool // the last of several
+}
+
+func (*ArgMax) stepwise() {}
+
+// Forward implements Op.
+func (o *ArgMax) Forward(s *State, nd *Node) {
+	for e := range s.copies(nd.Out) {
+		in, out := s.At(nd.In[0], e), s.At(nd.Out, e)
+		for i := range out {
+			first := i/o.Inner*o.Length*o.Inner + i%o.Inner
+			best := 0
+			for k := 1; k < o.Length; k++ {
+				x, y := in[first+k*o.Inner], in[first+best*o.Inner]
+				if o.Min {
+					x, y = y, x
+				}
+				if x > y || o.Last && x == y {
+					best = k
+				}
+			}
+			out[i] = float64(best)
+		}
+	}
+}
+
+// Backward implements Op. A position has no derivative.
+func (*ArgMax) Backward(*State, *Node) {}
+
+// Pickup takes for each element of the result one of the first input, at the index in
+// the second along an axis (ONNX GatherElements).
+type Pickup struct {
+	Base           []int32 // the element at index 0
+	Length, Stride int     // of the axis
+	Name           string  // of the first input, for errors
+}
+
+// Forward implements Op. As in a Lookup, an index out of range is an error later.
+func (o *Pickup) Forward(s *State, nd *Node) {
+	l := Lookup{Rows: o.Length}
+	for e := range s.copies(nd.Out) {
+		in, index, out := s.At(nd.In[0], e), s.At(nd.In[1], e), s.At(nd.Out, e)
+		for i, v := range index {
+			if r := l.row(v); r >= 0 {
+				out[i] = in[int(o.Base[i])+r*o.Stride]
+			} else {
+				out[i] = 0
+				s.outOfRange(&IndexError{Row: e, Column: s.Program.column(nd.In[1], i), Index: v, Table: o.Name, Rows: o.Length})
+			}
+		}
+	}
+}
+
+// Backward implements Op.
+func (o *Pickup) Backward(s *State, nd *Node) {
+	l := Lookup{Rows: o.Length}
+	for e := range s.N {
+		dx, index, dy := s.GradAt(nd.In[0], e), s.At(nd.In[1], e), s.GradAt(nd.Out, e)
+		for i, v := range index {
+			if r := l.row(v); r >= 0 {
+				dx[int(o.Base[i])+r*o.Stride] += dy[i]
 			}
 		}
 	}
