@@ -159,3 +159,30 @@ func TestDamagedModel(t *testing.T) {
 		}
 	}
 }
+
+// A file that is as ONNX has it, but holds what is not read, is not called damaged, and no
+// message names a package or asks to change the network.
+func TestUnreadModel(t *testing.T) {
+	unread := func(m *onnx.Model) {
+		m.Graph.Nodes[1].OpType, m.Graph.Nodes[3].OpType = "Unique", "Unique"
+		m.Graph.Nodes[2].OpType, m.Graph.Nodes[2].Domain = "Fused", "com.example"
+	}
+	for name, x := range map[string]struct {
+		change func(m *onnx.Model)
+		says   []string
+	}{
+		"operators":  {unread, []string{`node 1 "`, `node 3 "`, "(Unique)", "(com.example.Fused)", "2 operators of opset", "gpexplain inspect --operators"}},
+		"input type": {func(m *onnx.Model) { m.Graph.Inputs[0].Type = onnx.String }, []string{"string"}},
+		"no batch":   {func(m *onnx.Model) { m.Graph.Inputs[0].Dims[1] = onnx.Dim{Param: "k"} }, []string{"not a fixed number"}},
+		"opset":      {func(m *onnx.Model) { m.OpsetImport[0].Version = 99 }, []string{"opset is 99"}},
+	} {
+		path := write(t, filepath.Join(t.TempDir(), "m.onnx"), changed(t, x.change))
+		line := strings.ReplaceAll(refuse(t, 1, "inspect", "--model", path), path, "m")
+		for _, text := range x.says {
+			require.Contains(t, line, text, name)
+		}
+		for _, text := range []string{"damaged", "network: ", "onnx: ", "change the model", "rewrite"} {
+			require.NotContains(t, line, text, name)
+		}
+	}
+}

@@ -247,7 +247,7 @@ func TestMasksAreExact(t *testing.T) {
 // TestInfinitiesAreRefused checks that −Inf that is no mask, and a mask without a
 // softmax, are errors.
 func TestInfinitiesAreRefused(t *testing.T) {
-	damaged := "the trained weights are damaged"
+	damaged := "its training diverged or the file is damaged"
 	for _, c := range []struct {
 		name, want string
 		build      func(g *graph) string

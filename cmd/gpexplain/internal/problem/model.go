@@ -75,11 +75,16 @@ func modelError(name string, err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return fmt.Errorf("%s: %w; --model takes an ONNX file, and without it the built-in network is used", name, p.Err)
 	}
-	remedy := ""
+	text, remedy := err.Error(), ""
 	switch f := (*onnx.FormatError)(nil); {
+	case errors.As(err, &f) && !f.Unsupported && strings.Contains(text, "ONNX file"):
+		remedy = "; export the model again"
 	case errors.As(err, &f) && !f.Unsupported:
 		remedy = "; it is damaged or no ONNX file: export the model again"
-	case !strings.Contains(err.Error(), "; "):
+	case strings.Contains(text, "; "):
+	case strings.Contains(text, "would mix examples"):
+		remedy = "; every example must be computed by itself, in evaluation mode and with a dynamic batch dimension"
+	default:
 		remedy = "; gpexplain inspect --operators says what is read of each operator"
 	}
 	return fmt.Errorf("%s: %w%s", name, err, remedy)

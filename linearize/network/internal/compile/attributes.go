@@ -96,10 +96,10 @@ func checkAttributes(n *onnx.Node) error {
 			}
 		}
 		if ok && a.Type != want {
-			return fmt.Errorf("its attribute %s is of type %v, not %v", a.Name, a.Type, want)
+			return fmt.Errorf("its attribute %s is of type %v, not %v; %s", a.Name, a.Type, want, invalid)
 		}
 		if seen[a.Name] {
-			return fmt.Errorf("its attribute %s is given twice", quote(a.Name))
+			return fmt.Errorf("its attribute %s is given twice; %s", quote(a.Name), invalid)
 		}
 		seen[a.Name] = true
 	}

@@ -283,17 +283,21 @@ func (c *compiler) readInitializers() error {
 	c.setBudgets()
 	for i, t := range c.graph.Initializers {
 		if t.Name == "" {
-			return fmt.Errorf("network: initializer %d has no name", i)
+			return fmt.Errorf("network: initializer %d has no name; %s", i, invalid)
 		}
 		if c.inits[t.Name] != nil {
-			return fmt.Errorf("network: initializer %s is defined twice", quote(t.Name))
+			return fmt.Errorf("network: initializer %s is defined twice; %s", quote(t.Name), invalid)
 		}
 		in := &initializer{t: t, param: -1}
 		for j, v := range t.Floats {
 			if !math.IsNaN(v) && !math.IsInf(v, 0) || math.IsInf(v, -1) && in.mask != nil {
 				continue
 			}
-			in.mask = fmt.Errorf("initializer %s holds %v at element %d; the trained weights are damaged, export the model again", quote(t.Name), v, j)
+			mask := ""
+			if math.IsInf(v, -1) {
+				mask = ", which is read in masks before a Softmax only"
+			}
+			in.mask = fmt.Errorf("initializer %s holds %v at element %d%s; if it is a weight, its training diverged or the file is damaged", quote(t.Name), v, j, mask)
 			if !math.IsInf(v, -1) {
 				return fmt.Errorf("network: %w", in.mask)
 			}
@@ -316,10 +320,10 @@ func (c *compiler) plan(wanted string) (output string, order []int, err error) {
 				continue
 			}
 			if _, twice := producer[name]; twice {
-				return "", nil, fmt.Errorf("network: %s is the output of two nodes, the second is %s", quote(name), c.label(i))
+				return "", nil, fmt.Errorf("network: %s is the output of two nodes, the second is %s; %s", quote(name), c.label(i), invalid)
 			}
 			if inputs[name] || c.inits[name] != nil {
-				return "", nil, fmt.Errorf("network: %s is an output of %s and also an input or initializer", quote(name), c.label(i))
+				return "", nil, fmt.Errorf("network: %s is an output of %s and also an input or initializer; %s", quote(name), c.label(i), invalid)
 			}
 			producer[name] = i
 		}
@@ -348,7 +352,7 @@ func (c *compiler) sort(output string, producer map[string]int) ([]int, error) {
 		case !ok || mark[i] == done:
 			return nil
 		case mark[i] == open:
-			return fmt.Errorf("network: the graph has a cycle through %s", c.label(i))
+			return fmt.Errorf("network: the graph has a cycle through %s; %s", c.label(i), invalid)
 		}
 		mark[i] = open
 		stack = append(stack, frame{node: i})

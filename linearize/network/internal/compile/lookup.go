@@ -18,7 +18,7 @@ func (c *compiler) lookup(name string) (*value, error) {
 	in := c.inits[name]
 	switch {
 	case in == nil:
-		return nil, fmt.Errorf("it reads %s, which no node, initializer or input provides", quote(name))
+		return nil, fmt.Errorf("it reads %s, which no node, initializer or input provides; %s", quote(name), invalid)
 	case in.value != nil:
 		return in.value, nil
 	case in.t.Type.IsFloat():

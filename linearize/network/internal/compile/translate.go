@@ -84,16 +84,17 @@ type UnsupportedOperator struct {
 
 var _ error = (*UnsupportedError)(nil)
 
-// The most of a message that names operators, in bytes, and the most nodes of one.
+// The most of a message that names operators with their nodes, in bytes, and the most
+// nodes of one; the names that follow alone may take as much again.
 const (
-	mostOperators = 600
+	mostOperators = 400
 	mostNodes     = 3
 )
 
 // Error names all operators, each with its first nodes, as far as one line goes.
 func (e *UnsupportedError) Error() string {
-	nodes, text := mostNodes, ""
-	for ; nodes > 0; nodes-- {
+	text := ""
+	for nodes := mostNodes; nodes > 0; nodes-- {
 		if text = e.list(nodes); len(text) <= mostOperators {
 			break
 		}
@@ -105,26 +106,31 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("network: %d operators of opset %d are not read: %s; %s", len(e.Operators), e.Opset, text, remedy)
 }
 
-// list names the operators with at most so many nodes each, and counts those for which
-// there is no room.
+// list names the operators with at most so many nodes each. With one node each, those for
+// which there is no room are named without it, and what is left is counted.
 func (e *UnsupportedError) list(nodes int) string {
-	text := ""
+	var text strings.Builder
 	for i, o := range e.Operators {
+		name, sep := brief(o.Name, 60), ", "
+		if i == 0 {
+			sep = ""
+		}
 		shown := o.Nodes[:min(nodes, len(o.Nodes))]
 		more := ""
 		if n := len(o.Nodes) - len(shown); n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		part := strings.Join(shown, ", ") + more + " (" + brief(o.Name, 60) + ")"
-		if i > 0 {
-			part = ", " + part
+		part := sep + strings.Join(shown, ", ") + more + " (" + name + ")"
+		if nodes == 1 && i > 0 && text.Len()+len(part) > mostOperators {
+			part = sep + name
 		}
-		if nodes == 1 && len(text)+len(part) > mostOperators {
-			return text + fmt.Sprintf(" and %d more operators", len(e.Operators)-i)
+		if nodes == 1 && i > 0 && text.Len()+len(part) > 2*mostOperators {
+			fmt.Fprintf(&text, " and %d more operators", len(e.Operators)-i)
+			break
 		}
-		text += part
+		text.WriteString(part)
 	}
-	return text
+	return text.String()
 }
 
 // checkOperators returns an error if some nodes have operators that are not read.
@@ -150,11 +156,14 @@ func (c *compiler) checkOperators(order []int) error {
 	return &UnsupportedError{Opset: c.opset, Operators: list}
 }
 
+// invalid ends messages about files that are not as ONNX has them.
+const invalid = "this is no valid ONNX model, export it again"
+
 // translate translates c.node.
 func (c *compiler) translate() error {
 	o := operators[operatorName(c.node)]
 	if n := len(c.node.Inputs); n > o.inputs && o.inputs != anyNumber {
-		return fmt.Errorf("it has %d inputs, at most %d are allowed", n, o.inputs)
+		return fmt.Errorf("it has %d inputs, at most %d are allowed; %s", n, o.inputs, invalid)
 	}
 	if err := checkAttributes(c.node); err != nil {
 		return err
