@@ -15,9 +15,9 @@ func init() {
 		"Cast": {translate: (*compiler).cast, inputs: 1},
 	})
 	register("Constants", map[string]operator{
-		"Constant":        {translate: (*compiler).constant, inputs: 1},
-		"ConstantOfShape": {translate: (*compiler).constantOfShape, inputs: 1},
-		"Range":           {translate: (*compiler).rangeOp, inputs: 3},
+		"Constant":        {translate: (*compiler).constant, inputs: 1, note: "strings and sparse tensors are not read; which stored tensors are parameters, inspect says"},
+		"ConstantOfShape": {translate: (*compiler).constantOfShape, inputs: 1, note: "the shape is known up to the batch size"},
+		"Range":           {translate: (*compiler).rangeOp, inputs: 3, note: "the bounds are known without running the network, or count the examples"},
 		"EyeLike":         {translate: (*compiler).eyeLike, inputs: 1},
 		"OneHot":          {translate: (*compiler).oneHot, inputs: 3, note: "no derivative in the indices"},
 		"NonZero":         {translate: (*compiler).nonZero, inputs: 1, note: knownOnly},

@@ -10,8 +10,8 @@ import (
 
 func init() {
 	register("Convolutions", map[string]operator{
-		"Conv":          {translate: (*compiler).conv, inputs: 3},
-		"ConvTranspose": {translate: (*compiler).convTranspose, inputs: 3},
+		"Conv":          {translate: (*compiler).conv, inputs: 3, note: "the weight must not depend on the input"},
+		"ConvTranspose": {translate: (*compiler).convTranspose, inputs: 3, note: "the weight must not depend on the input"},
 	})
 }
 

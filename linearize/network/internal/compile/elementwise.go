@@ -55,13 +55,13 @@ func init() {
 		"Shrink":          shrinkAttr.operator(),
 		"Swish":           swishAttr.operator(),
 		"Gelu":            {translate: (*compiler).gelu, inputs: 1},
-		"Clip":            {translate: (*compiler).clip, inputs: 3},
+		"Clip":            {translate: (*compiler).clip, inputs: 3, note: "the bounds must be constants"},
 		"LeakyRelu":       leakyAttr.operator(),
 		"Elu":             eluAttr.operator(),
 		"Selu":            seluAttr.operator(),
 		"HardSigmoid":     hardSigmoidAttr.operator(),
 		"Identity":        {translate: (*compiler).identity, inputs: 1},
-		"Dropout":         {translate: (*compiler).dropout, inputs: 3},
+		"Dropout":         {translate: (*compiler).dropout, inputs: 3, note: "the identity: training_mode must be off"},
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 
 func init() {
 	register("Integer arithmetic", map[string]operator{
-		"Shape": {translate: (*compiler).shape, inputs: 1},
+		"Shape": {translate: (*compiler).shape, inputs: 1, note: "with the batch size as a symbol, of which sums and multiples are known"},
 		"Size":  {translate: (*compiler).size, inputs: 1},
 		"Mod":   {translate: (*compiler).mod, inputs: 2},
 	})

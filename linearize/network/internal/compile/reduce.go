@@ -39,7 +39,7 @@ func groupOf(fn graph.GroupFunc) reducer {
 
 // reduction returns the operator that reduces axes by what make makes.
 func reduction(make reducer) operator {
-	return operator{translate: func(c *compiler) error { return c.reduce(make) }, inputs: 2}
+	return operator{translate: func(c *compiler) error { return c.reduce(make) }, inputs: 2, note: "of each example by itself"}
 }
 
 func (c *compiler) reduce(make reducer) error {

@@ -11,11 +11,11 @@ import (
 func init() {
 	register("Shapes", map[string]operator{
 		"Flatten":   {translate: (*compiler).flatten, inputs: 1},
-		"Reshape":   {translate: (*compiler).reshapeOp, inputs: 2},
-		"Squeeze":   {translate: (*compiler).squeeze, inputs: 2},
-		"Unsqueeze": {translate: (*compiler).unsqueeze, inputs: 2},
-		"Expand":    {translate: (*compiler).expand, inputs: 2},
-		"Tile":      {translate: (*compiler).tile, inputs: 2},
+		"Reshape":   {translate: (*compiler).reshapeOp, inputs: 2, note: "the shape is known up to the batch size, and must keep examples apart"},
+		"Squeeze":   {translate: (*compiler).squeeze, inputs: 2, note: "the axes are known without running the network"},
+		"Unsqueeze": {translate: (*compiler).unsqueeze, inputs: 2, note: "the axes are known without running the network"},
+		"Expand":    {translate: (*compiler).expand, inputs: 2, note: "the shape is known up to the batch size"},
+		"Tile":      {translate: (*compiler).tile, inputs: 2, note: "the repeats are known without running the network"},
 	})
 }
 

@@ -8,10 +8,10 @@ import (
 
 func init() {
 	register("Shapes", map[string]operator{
-		"Slice":  {translate: (*compiler).slice, inputs: 5},
-		"Split":  {translate: (*compiler).split, inputs: 2},
-		"Gather": {translate: (*compiler).gather, inputs: 2},
-		"Pad":    {translate: (*compiler).pad, inputs: 4},
+		"Slice":  {translate: (*compiler).slice, inputs: 5, note: "starts, ends, axes and steps are known without running the network; not along the batch"},
+		"Split":  {translate: (*compiler).split, inputs: 2, note: "the sizes are known without running the network; not along the batch"},
+		"Gather": {translate: (*compiler).gather, inputs: 2, note: "not along the batch; with indices of the input an embedding"},
+		"Pad":    {translate: (*compiler).pad, inputs: 4, note: "by known numbers of elements; mode constant, reflect, edge or wrap"},
 	})
 }
 

@@ -10,8 +10,8 @@ import (
 
 func init() {
 	register("Normalization", map[string]operator{
-		"Softmax":    {translate: func(c *compiler) error { return c.softmax(false) }, inputs: 1},
-		"LogSoftmax": {translate: func(c *compiler) error { return c.softmax(true) }, inputs: 1},
+		"Softmax":    {translate: func(c *compiler) error { return c.softmax(false) }, inputs: 1, note: "of each example by itself; at the end of the network the likelihood may apply it"},
+		"LogSoftmax": {translate: func(c *compiler) error { return c.softmax(true) }, inputs: 1, note: "of each example by itself; at the end of the network the likelihood may apply it"},
 	})
 }
 
