@@ -387,7 +387,11 @@ func (m *mutator) dropAttribute() {
 
 func (m *mutator) operator() {
 	ops := compile.Operators()
-	m.node().OpType = ops[m.pick(len(ops))]
+	n, name := m.node(), ops[m.pick(len(ops))]
+	n.OpType, n.Domain = name, ""
+	if kind, ok := strings.CutPrefix(name, "com.microsoft."); ok {
+		n.OpType, n.Domain = kind, "com.microsoft"
+	}
 }
 
 func (m *mutator) rewire() {

@@ -232,7 +232,7 @@ func (e *evaluator) value(name string) *tensor {
 	do := e.operator(n)
 	check(do != nil, "operator %s", n.OpType)
 	for i, v := range do(e) {
-		if i < len(n.Outputs) {
+		if i < len(n.Outputs) && v != nil {
 			e.env[n.Outputs[i]] = v
 		}
 	}

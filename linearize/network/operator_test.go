@@ -41,7 +41,7 @@ func operatorCases() []operatorCase {
 		recurrentCases(),
 		maskCases(), indexCases(), tokenShapeCases(),
 		tokenCases(),
-		bodyCases(),
+		bodyCases(), fusedCases(),
 	)
 }
 

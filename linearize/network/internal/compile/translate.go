@@ -165,6 +165,9 @@ func (c *compiler) translate() error {
 	if n := len(c.node.Inputs); n > o.inputs && o.inputs != anyNumber {
 		return fmt.Errorf("it has %d inputs, at most %d are allowed; %s", n, o.inputs, invalid)
 	}
+	if _, ok := rewrite.FusedOperators[operatorName(c.node)]; ok {
+		return o.translate(c) // the nodes in its place are checked
+	}
 	if err := checkAttributes(c.node); err != nil {
 		return err
 	}
@@ -194,6 +197,11 @@ func (c *compiler) result(v *value, err error) error {
 }
 
 func init() {
+	list := map[string]operator{}
+	for name, f := range rewrite.FusedOperators {
+		list[name] = operator{translate: (*compiler).fused, inputs: f.Inputs, note: f.Note}
+	}
+	register("Fused operators", list)
 	register("Control flow", map[string]operator{
 		"If": {translate: (*compiler).condition, inputs: 1, note: "the condition is known without running the network: it may depend on shapes, but not on the input"},
 	})
@@ -274,4 +282,54 @@ func brief(s string, most int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// fused translates a node that does what several of ONNX's own operators do.
+func (c *compiler) fused() error {
+	n := c.node
+	shapes := make([][]int, len(n.Inputs))
+	for i := range n.Inputs {
+		if !c.has(i) {
+			continue
+		}
+		v, err := c.input(i)
+		if err != nil {
+			return err
+		}
+		shapes[i] = v.shape
+	}
+	nodes, err := rewrite.Expand(operatorName(n), n, shapes)
+	if err != nil {
+		return err
+	}
+	// The nodes read its inputs in its place.
+	for _, name := range n.Inputs {
+		c.uses[name]--
+	}
+	for _, part := range nodes {
+		for _, name := range part.Inputs {
+			c.uses[name]++
+		}
+		for _, a := range part.Attributes {
+			if a.T == nil {
+				continue
+			}
+			if err := c.spend(numberBytes * a.T.Len()); err != nil {
+				return err
+			}
+		}
+	}
+	defer func() { c.node = n }()
+	for _, part := range nodes {
+		c.node = part
+		if err := c.translate(); err != nil {
+			return fmt.Errorf("as %s: %w", part.OpType, err)
+		}
+	}
+	for i, name := range n.Outputs {
+		if name != "" && c.uses[name] > 0 && c.env[name] == nil {
+			return fmt.Errorf("its output %d (%s) is used, which is not supported", i, quote(name))
+		}
+	}
+	return nil
 }
