@@ -409,6 +409,7 @@ func evalReduce(e *evaluator, f func([]float64) float64) *tensor {
 		}
 	}
 	k := newTensor(kept)
+	k.isInt = x.isInt
 	groups := make([][]float64, len(k.data))
 	each(x.shape, func(idx []int) {
 		g := k.place(alignTo(kept, idx))
