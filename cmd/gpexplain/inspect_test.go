@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,4 +78,53 @@ func TestInspectHostile(t *testing.T) {
 	require.NotContains(t, text, "\x1b")
 	require.NotContains(t, text, "\u202e")
 	require.Contains(t, text, "a [2J b = c ]0;title")
+}
+
+// Every tensor is listed with the decision and the reason, and one in a Constant node as such.
+func TestInspectDecisions(t *testing.T) {
+	exported := func(name string) string { return filepath.Join("..", "..", "testdata", "parameters", name+".onnx") }
+	x := decode[inspection](t, succeed(t, "inspect", "--json", "--model", exported("sinusoidal-unfolded")))
+	by := map[string]decisionInfo{}
+	for _, d := range x.Decisions {
+		require.NotEmpty(t, d.Reason)
+		by[d.Name] = d
+	}
+	require.Contains(t, by["add.pe"].Reason, "sine and cosine")
+	require.False(t, by["add.pe"].Parameter)
+	require.Equal(t, []int{1, 6, 8}, by["add.pe"].Shape)
+	require.True(t, by["embed.weight"].Parameter)
+	require.Contains(t, by["embed.weight"].Reason, "weight of MatMul")
+	for _, p := range x.Tensors {
+		require.True(t, by[p.Name].Parameter)
+	}
+	for _, name := range x.Fixed {
+		require.False(t, by[name].Parameter)
+	}
+	text := succeed(t, "inspect", "--model", exported("sinusoidal-unfolded"))
+	require.Regexp(t, `fixed +add\.pe \[1 6 8\]: it holds numbers that follow a formula`, text)
+	x = decode[inspection](t, succeed(t, "inspect", "--json", "--model", exported("sinusoidal-unfolded"), "--learn", "add.pe"))
+	require.True(t, slices.ContainsFunc(x.Decisions, func(d decisionInfo) bool { return d.Name == "add.pe" && d.Parameter && d.Reason == "is to be learnt, as asked" }))
+	text = succeed(t, "inspect", "--model", exported("constant-nodes"))
+	require.Regexp(t, `tensor +/Constant_output_0 \[5 3\] at 0, Outer block, in a Constant node: it is the weight of`, text)
+	require.Contains(t, text, "weights in Constant nodes")
+	require.Regexp(t, `tensor +add\.pe .*\(uncertain\)`, succeed(t, "inspect", "--model", exported("learnt-named-pe")))
+}
+
+// What is uncertain about a model is said once by each command, also by one that opens a
+// saved posterior.
+func TestModelWarningsOnce(t *testing.T) {
+	dir := t.TempDir()
+	var rows strings.Builder
+	rows.WriteString("a,b,c,label\n")
+	for i := range 12 {
+		fmt.Fprintf(&rows, "%d,%d,%d,%d\n", i%5, i*i%7, i%3, i%2)
+	}
+	data := write(t, filepath.Join(dir, "rows.csv"), []byte(rows.String()))
+	saved := filepath.Join(dir, "posterior")
+	flags := []string{"--model", filepath.Join("..", "..", "testdata", "parameters", "constant-nodes.onnx"), "--data", data, "--likelihood", "categorical", "--test-data", data, "--standardize", "no"}
+	for _, args := range [][]string{append([]string{"fit", "--out", saved}, flags...), {"predict", "--posterior", saved, "--data", data, "--test-data", data}, append([]string{"predict"}, flags...), append([]string{"explain"}, flags...)} {
+		r := gpexplain(t.Context(), args...)
+		require.Zero(t, r.code, r.stderr)
+		require.Equal(t, 1, strings.Count(strings.Join(strings.Fields(r.stderr+r.stdout), " "), "weights in Constant nodes, taken for parameters"), "%v: %s", args, r.stderr)
+	}
 }
