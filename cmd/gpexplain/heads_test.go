@@ -282,3 +282,24 @@ func poissonAt(rate, u float64) int {
 	}
 	return k
 }
+
+// TestHeadAndTargets checks that the outputs of a Sigmoid that is part of f are not taken
+// for those of a network of standardized targets, which are negative for about half of the rows.
+func TestHeadAndTargets(t *testing.T) {
+	dir := filepath.Join("..", "..", "testdata", "heads")
+	var expected struct {
+		X [][]float64 `json:"x"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(read(t, filepath.Join(dir, "expected.json"))), &expected))
+	var b strings.Builder
+	b.WriteString("a,b,c,y\n")
+	for i, row := range expected.X {
+		fmt.Fprintf(&b, "%v,%v,%v,%v\n", row[0], row[1], row[2], float64(i%7+1)/9)
+	}
+	file := write(t, filepath.Join(t.TempDir(), "d.csv"), []byte(b.String()))
+	for model, want := range map[string]string{"sigmoid": "targets as they are", "none-one": "standardized targets"} {
+		r := gpexplain(t.Context(), "fit", "--model", filepath.Join(dir, model+".onnx"), "--data", file, "--prior-precision", "1", "--noise-variance", "1", "-o", filepath.Join(t.TempDir(), "a.gp"))
+		require.Equal(t, 0, r.code, r.stderr)
+		require.Contains(t, r.stderr, want+":")
+	}
+}

@@ -90,6 +90,12 @@ func wrongHead(lik glm.Likelihood, h network.Head) string {
 	return fmt.Sprintf("the final %v stays part of the outputs, and the %s likelihood %s", h, lik.Name(), takes)
 }
 
+// positive tells whether a head that is part of the outputs makes all of them positive.
+func (m *Model) positive() bool {
+	h := m.Net.Head()
+	return h.Function != network.NoHead && h.Function != network.LogSoftmaxHead && !h.Removed
+}
+
 const (
 	// sumsToOne is by how much the probabilities of a row, in single precision or after
 	// a Clip, may sum to another number than 1.

@@ -51,8 +51,10 @@ func (s *Scaling) byFit(ctx context.Context, c *console.Console, m *Model, t *Ta
 		if err != nil {
 			return fmt.Errorf("%s: %w", train.Set.File, err)
 		}
-		targets = append(targets, way{targets: scaled, words: "standardized targets"})
 		targets[0].words = "targets as they are"
+		if !m.positive() { // of standardized targets about half are negative
+			targets = append(targets, way{targets: scaled, words: "standardized targets"})
+		}
 	}
 	var ways []way
 	for _, reordered := range []bool{false, true} {
