@@ -58,7 +58,7 @@ func hostileCases() []badCase {
 	A := func(a ...*onnx.Attribute) []*onnx.Attribute { return a }
 
 	// Unknown operators and wrong graphs.
-	add("unknown operator", `(LSTM), opset 13`, v, func(g *graph) string { return g.op("LSTM", in(g.input())) })
+	add("unknown operator", `(NonMaxSuppression), opset 13`, v, func(g *graph) string { return g.op("NonMaxSuppression", in(g.input())) })
 	add("unknown operator by name", `node 1 "node4" (Einsum)`, v, func(g *graph) string { return g.op("Einsum", in(g.input())) })
 	add("operator of another domain", "com.microsoft", v, func(g *graph) string {
 		y := g.op("Gelu", in(g.input()))

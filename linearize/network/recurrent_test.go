@@ -1,6 +1,8 @@
 package network_test
 
 import (
+	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // wideRecurrent returns a layer whose factors take less memory than columns.
@@ -75,6 +78,125 @@ func requireSameColumns(t *testing.T, part, all *linearize.Batch, some, params [
 			for i := range rows {
 				require.InDeltaSlice(t, want.RawRowView(i)[q.Offset:q.Offset+q.Len()], got.RawRowView(i)[p.Offset:p.Offset+p.Len()], 1e-13, p.Name)
 			}
+		}
+	}
+}
+
+// TestRecurrentRefusals checks that wrong and huge recurrent layers are refused in
+// one line.
+func TestRecurrentRefusals(t *testing.T) {
+	shapes := func(kind string, w, r []int, attrs ...*onnx.Attribute) func(g *graph) string {
+		return func(g *graph) string {
+			return g.op(kind, in(g.timeFirst(), g.param(w...), g.param(r...)), attrs...)
+		}
+	}
+	// with adds inputs from the fourth on to a layer of two hidden units.
+	with := func(kind string, attrs []*onnx.Attribute, inputs func(g *graph) []string) func(g *graph) string {
+		return func(g *graph) string {
+			rows := 2 * recurrentGates[kind]
+			return g.op(kind, append(in(g.timeFirst(), g.param(1, rows, 2), g.param(1, rows, 2)), inputs(g)...), attrs...)
+		}
+	}
+	attribute := func(a ...*onnx.Attribute) func(g *graph) string {
+		return with("LSTM", a, func(*graph) []string { return nil })
+	}
+	huge := []int{1 << 12, 2}
+	for _, c := range []struct {
+		name, want string
+		dims       []int
+		build      func(g *graph) string
+		batch      int
+	}{
+		{"two dimensions", "not three-dimensional", nil, func(g *graph) string {
+			return g.op("GRU", in(g.op("Flatten", in(g.input())), g.param(1, 6, 2), g.param(1, 6, 2)))
+		}, 0},
+		{"batch at the wrong axis", "axis 0, where layout 1 has it", nil, shapes("LSTM", []int{1, 8, 2}, []int{1, 8, 2}, intA("layout", 1)), 0},
+		{"batch first without layout", "axis 1, where layout 0 has it", nil, func(g *graph) string {
+			return g.op("RNN", in(g.input(), g.param(1, 2, 2), g.param(1, 2, 2)))
+		}, 0},
+		{"input weights", "input weights of shape [1 7 2] are not 1×8×2", nil, shapes("LSTM", []int{1, 7, 2}, []int{1, 8, 2}), 0},
+		{"recurrent weights", "recurrent weights of shape [1 8 3] are not 1×12×3", nil, shapes("LSTM", []int{1, 8, 2}, []int{1, 8, 3}), 0},
+		{"recurrent weights of two dimensions", "not three-dimensional", nil, shapes("LSTM", []int{1, 8, 2}, []int{8, 2}), 0},
+		{"one direction of two", "are not 2×8×2", nil, shapes("LSTM", []int{1, 8, 2}, []int{1, 8, 2}, textA("direction", "bidirectional")), 0},
+		{"hidden size", "hidden_size is 3", nil, shapes("LSTM", []int{1, 8, 2}, []int{1, 8, 2}, intA("hidden_size", 3)), 0},
+		{"weights of the examples", "input weights depend on the input", nil, func(g *graph) string {
+			return g.op("RNN", in(g.timeFirst(), g.op("Reshape", in(g.input(), g.ints(-1, 3, 2))), g.param(1, 3, 3)))
+		}, 0},
+		{"biases", "biases of shape [1 8] are not 1×16", nil, with("LSTM", nil, func(g *graph) []string { return in(g.param(1, 8)) }), 0},
+		{"peepholes", "peephole weights of shape [1 4] are not 1×6", nil, with("LSTM", nil, func(g *graph) []string { return in("", "", "", "", g.param(1, 4)) }), 0},
+		{"initial state", "an initial state of shape [1 1 3] is not [1 1 2]", nil, with("GRU", nil, func(g *graph) []string { return in("", "", g.param(1, 1, 3)) }), 0},
+		{"initial states of the examples", "may differ between the 4 examples", nil, with("GRU", nil, func(g *graph) []string { return in("", "", g.param(1, 4, 2)) }), 4},
+		{"different lengths", "different lengths", nil, with("GRU", nil, func(g *graph) []string { return in("", g.ints(2, 3)) }), 2},
+		{"a length past the end", "sequence_lens is [4 4] for 3 positions", nil, with("GRU", nil, func(g *graph) []string { return in("", g.ints(4, 4)) }), 2},
+		{"no length", "sequence_lens is [0 0]", nil, with("GRU", nil, func(g *graph) []string { return in("", g.ints(0, 0)) }), 2},
+		{"lengths from the input", "sequence_lens", nil, with("GRU", nil, func(g *graph) []string { return in("", g.input()) }), 0},
+		{"direction", `direction is "sideways"`, nil, attribute(textA("direction", "sideways")), 0},
+		{"activation", `activation "Gelu" is none`, nil, attribute(textsA("activations", "Gelu", "Tanh", "Tanh")), 0},
+		{"number of activations", "names 2 activations, 3 are expected", nil, attribute(textsA("activations", "Tanh", "Tanh")), 0},
+		{"activation without its number", "alpha or beta is not given", nil, attribute(textsA("activations", "Sigmoid", "ScaledTanh", "Tanh")), 0},
+		{"numbers without activations", "more activation_alpha", nil, attribute(floatsA("activation_alpha", 1)), 0},
+		{"clip", "clip is -1", nil, attribute(floatA("clip", -1)), 0},
+		{"type of an attribute", "activations is of type", nil, attribute(textA("activations", "Tanh")), 0},
+		{"output that an LSTM alone has", "its output 2", nil, func(g *graph) string {
+			return g.op("Add", in(g.many("GRU", 3, in(g.timeFirst(), g.param(1, 6, 2), g.param(1, 6, 2)))[2], g.param(2)))
+		}, 0},
+		{"giant constant weights", "", huge, func(g *graph) string {
+			w := g.op("ConstantOfShape", in(g.ints(1, 1<<12, 2)))
+			return g.op("RNN", in(g.timeFirst(), w, g.op("ConstantOfShape", in(g.ints(1, 1<<12, 1<<12)))))
+		}, 0},
+		{"giant recurrence", "", huge, func(g *graph) string {
+			w := g.op("Expand", in(g.param(1, 1, 1), g.ints(1, 1<<12, 2)))
+			return g.op("RNN", in(g.timeFirst(), w, g.op("Expand", in(g.param(1, 1, 1), g.ints(1, 1<<12, 1<<12)))))
+		}, 0},
+		{"giant recurrence of parameters", "", nil, func(g *graph) string {
+			x := g.op("Expand", in(g.param(1, 1, 1), g.ints(1<<12, 1, 1<<8)))
+			w := g.op("Expand", in(g.param(1, 1, 1), g.ints(1, 1<<10, 1<<8)))
+			return g.op("Add", in(g.input(), g.op("ReduceSum", in(g.op("LSTM", in(x, w, g.op("Expand", in(g.param(1, 1, 1), g.ints(1, 1<<10, 1<<8)))))))))
+		}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.dims == nil {
+				c.dims = []int{3, 2}
+			}
+			data, err := badCase{opset: 14, dims: c.dims, build: c.build, batch: c.batch}.model().Encode()
+			require.NoError(t, err)
+			used := allocated(func() { _, err = network.ReadONNX(bytes.NewReader(data), nil) })
+			require.ErrorContains(t, err, c.want)
+			requireOneLine(t, err)
+			require.Less(t, used, uint64(hostileBytes))
+		})
+	}
+}
+
+// BenchmarkRecurrent linearizes classifiers of sequences of 32 positions.
+func BenchmarkRecurrent(b *testing.B) {
+	for _, kind := range []string{"LSTM", "GRU", "RNN"} {
+		for _, dirs := range []int{1, 2} {
+			g := newGraph(17, 32, 32)
+			n := recurrentNode{kind: kind, dirs: dirs, hidden: 64, input: 32, outputs: 2, x: g.op("Transpose", in("x"), intsA("perm", 1, 0, 2)), attrs: []*onnx.Attribute{intA("linear_before_reset", 1)}}
+			flat := g.op("Flatten", in(g.batchLast(n.add(g)[1], 3)))
+			net, err := load(g.output(g.op("Gemm", in(flat, g.param(64*dirs, 2)))))
+			if err != nil {
+				b.Fatal(err)
+			}
+			d, _, p := net.Dims()
+			x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 200, d)
+			b.Run(fmt.Sprintf("%s/directions=%d/N=200/P=%d", kind, dirs, p), func(b *testing.B) {
+				b.Run("forward", func(b *testing.B) {
+					for b.Loop() {
+						if _, err := net.Forward(b.Context(), x); err != nil {
+							b.Fatal(err)
+						}
+					}
+				})
+				b.Run("linearize", func(b *testing.B) {
+					for b.Loop() {
+						if _, err := net.Linearize(b.Context(), x); err != nil {
+							b.Fatal(err)
+						}
+					}
+				})
+			})
 		}
 	}
 }
