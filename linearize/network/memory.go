@@ -7,9 +7,9 @@ import "math"
 // for an int64 is returned as the largest int64.
 func (n *Network) BatchBytes(examples int) int64 {
 	p := n.prog
-	perExample := p.C // F
-	width := 0        // columns of the Full block
-	counted := map[int]bool{}
+	perExample := p.C                               // F
+	width := 0                                      // columns of the Full block
+	nodes, inputs := map[int]bool{}, map[int]bool{} // whose gradients and values are counted
 	for k := range p.Sites {
 		st := &p.Sites[k]
 		w, _ := p.Spans(st)
@@ -19,12 +19,16 @@ func (n *Network) BatchBytes(examples int) int64 {
 			}
 			continue
 		}
-		if !counted[st.Node] {
-			counted[st.Node] = true
+		if !nodes[st.Node] {
 			perExample += p.C * p.Slots[p.Nodes[st.Node].Out].Size
 		}
-		if st.Table != nil || st.Input != p.Input && (w != nil || st.Layout != nil) {
+		nodes[st.Node] = true
+		switch {
+		case st.Table != nil:
 			perExample += p.Slots[st.Input].Size
+		case st.Input != p.Input && (w != nil || st.Layout != nil) && !inputs[st.Input]:
+			perExample += p.Slots[st.Input].Size
+			inputs[st.Input] = true
 		}
 	}
 	for _, slot := range p.Full {

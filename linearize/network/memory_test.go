@@ -8,12 +8,20 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // TestBatchBytes compares BatchBytes with the memory that a Batch holds.
 func TestBatchBytes(t *testing.T) {
+	networks := map[string]*network.Network{}
 	for _, e := range zoo() {
-		net := build(t, e)
+		networks[e.name] = build(t, e)
+	}
+	for kind := range recurrentGates {
+		m, _, _, _ := wideRecurrent(kind, 2)
+		networks[kind] = mustLoad(t, m)
+	}
+	for name, net := range networks {
 		d, _, _ := net.Dims()
 		x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 7, d)
 		b, err := net.Linearize(t.Context(), x)
@@ -44,6 +52,6 @@ func TestBatchBytes(t *testing.T) {
 		for _, n := range held {
 			total += 8 * n
 		}
-		require.EqualValues(t, total, net.BatchBytes(7), e.name)
+		require.EqualValues(t, total, net.BatchBytes(7), name)
 	}
 }

@@ -48,11 +48,7 @@ func (n *Network) GroupOutputs(keep []int) (*Network, error) {
 	p.Nodes = append(slices.Clone(p.Nodes), graph.Node{Op: group, In: []int{n.prog.Output}, Out: p.Output})
 	p.Slots = append(slices.Clone(p.Slots), graph.Slot{Size: p.C, NeedsGrad: true, Param: -1})
 	p.Sites = slices.Clone(p.Sites)
-	for i := range p.Sites {
-		if st := &p.Sites[i]; st.Layout != nil {
-			st.Full = p.KeepsFull(st)
-		}
-	}
+	p.ChooseFull()
 	p.SetChunk()
 	m.prog, m.static = &p, append(slices.Clone(n.static), nil)
 	m.groups = append(slices.Clone(n.groups), group.Keep)

@@ -62,6 +62,62 @@ func TestRecurrentBlocks(t *testing.T) {
 	}
 }
 
+// TestRecurrentBlocksOfJoinedWeights does the same for weights that an export without
+// constant folding joins from the gates of other tensors, in another order.
+func TestRecurrentBlocksOfJoinedWeights(t *testing.T) {
+	orders := map[string][]int64{"LSTM": {0, 3, 1, 2}, "GRU": {1, 0, 2}, "RNN": {0}} // of PyTorch's gates in ONNX
+	for kind, order := range orders {
+		for _, dirs := range []int{1, 2} {
+			for _, linear := range []int64{0, 1} {
+				if kind != "GRU" && linear > 0 {
+					continue
+				}
+				t.Run(fmt.Sprint(kind, dirs, linear), func(t *testing.T) {
+					g := newGraph(17, 2, 9)
+					const hidden = 10
+					weights := map[string]bool{}
+					join := func(cols int) string {
+						var parts []string
+						for range dirs {
+							w := g.spread(0, 0.3, len(order)*hidden, cols)
+							weights[w] = true
+							var gates []string
+							for _, o := range order {
+								gates = append(gates, g.op("Slice", in(w, g.ints(o*hidden), g.ints((o+1)*hidden), g.ints(0))))
+							}
+							parts = append(parts, g.op("Unsqueeze", in(g.op("Concat", gates, intA("axis", 0)), g.ints(0))))
+						}
+						return g.op("Concat", parts, intA("axis", 0))
+					}
+					n := recurrentNode{kind: kind, dirs: dirs, hidden: hidden, input: 9, outputs: 2, x: g.op("Transpose", in("x"), intsA("perm", 1, 0, 2)), w: join(9), r: join(hidden)}
+					if linear > 0 {
+						n.attrs = []*onnx.Attribute{intA("linear_before_reset", 1)}
+					}
+					flat := g.op("Flatten", in(g.batchLast(n.add(g)[1], 3)))
+					net := mustLoad(t, g.output(g.op("Gemm", in(flat, g.spread(0, 0.3, hidden*dirs, 3)))))
+					for _, p := range net.Describe().Params {
+						if weights[p.Name] {
+							require.Equal(t, "Conv", p.Block)
+						}
+					}
+					b, err := net.Linearize(t.Context(), inputs(5, 18))
+					require.NoError(t, err)
+					requireBatch(t, b, rand.New(rand.NewPCG(3, 4)))
+					requireDifferences(t, net)
+				})
+			}
+		}
+	}
+}
+
+// TestRecurrentConforms holds factored recurrent layers to the conformance suite.
+func TestRecurrentConforms(t *testing.T) {
+	for kind := range recurrentGates {
+		m, _, _, _ := wideRecurrent(kind, 2)
+		conform(t, mustLoad(t, m), inputs(5, 20))
+	}
+}
+
 // requireSameColumns checks that the columns of J for some parameters are those of
 // a J with more.
 func requireSameColumns(t *testing.T, part, all *linearize.Batch, some, params []linearize.Param) {

@@ -150,15 +150,18 @@ func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 	j := &jacobian{prog: p, c: c, outer: make([]*linearize.Outer, len(p.Sites)), conv: make([]*linearize.Conv, len(p.Sites)), table: make([]*linearize.Embedding, len(p.Sites)), at: make([]int, len(p.Sites))}
 	j.batch = &linearize.Batch{X: x, F: mat.NewDense(n, c, nil), P: p.P}
 	var cols []linearize.Span
-	gradients := map[int]*mat.Dense{} // by node, of which a recurrent layer has two sites
+	// Sites share what they read, and the gradients at a node where a recurrent layer
+	// has several sites.
+	inputs, gradients := shared{}, shared{}
 	for k := range p.Sites {
 		st := &p.Sites[k]
 		w, b := p.Spans(st)
-		g := func() *mat.Dense {
-			if gradients[st.Node] == nil {
-				gradients[st.Node] = mat.NewDense(n*c, p.Slots[p.Nodes[st.Node].Out].Size, nil)
+		g := func() *mat.Dense { return gradients.get(st.Node, n*c, p.Slots[p.Nodes[st.Node].Out].Size) }
+		input := func() *mat.Dense {
+			if st.Input == p.Input {
+				return x
 			}
-			return gradients[st.Node]
+			return inputs.get(st.Input, n, p.Slots[st.Input].Size)
 		}
 		switch {
 		case st.Full:
@@ -172,12 +175,12 @@ func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 		case st.Layout == nil:
 			o := &linearize.Outer{G: g(), Weight: w, Bias: b, C: c}
 			if w != nil {
-				o.A = j.input(st, x)
+				o.A = input()
 			}
 			j.outer[k] = o
 			j.batch.Blocks = append(j.batch.Blocks, o)
 		default:
-			v := &linearize.Conv{X: j.input(st, x), G: g(), Weight: w, Bias: b, C: c, Layout: st.Layout}
+			v := &linearize.Conv{X: input(), G: g(), Weight: w, Bias: b, C: c, Layout: st.Layout}
 			j.conv[k] = v
 			j.batch.Blocks = append(j.batch.Blocks, v)
 		}
@@ -195,14 +198,15 @@ func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 	return j
 }
 
-// input returns the matrix for the inputs of a site: x itself if the site reads
-// the network's input.
-func (j *jacobian) input(st *graph.Site, x *mat.Dense) *mat.Dense {
-	if st.Input == j.prog.Input {
-		return x
+// shared holds matrices by the number of a slot or node.
+type shared map[int]*mat.Dense
+
+// get returns the matrix of a number, made when it is first asked for.
+func (s shared) get(i, rows, cols int) *mat.Dense {
+	if s[i] == nil {
+		s[i] = mat.NewDense(rows, cols, nil)
 	}
-	n, _ := x.Dims()
-	return mat.NewDense(n, j.prog.Slots[st.Input].Size, nil)
+	return s[i]
 }
 
 // keep stores the gradients of output c at site k and, once, the site's inputs.

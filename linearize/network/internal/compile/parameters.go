@@ -46,6 +46,9 @@ func (c *compiler) finish(output string) error {
 			return fmt.Errorf("network: cannot freeze %s: no parameter of that name; inspect lists them", quote(name))
 		}
 	}
+	if err := c.recurrentSites(); err != nil {
+		return err
+	}
 	c.orderParams()
 	if err := c.checkLearnt(); err != nil {
 		return err
@@ -185,9 +188,9 @@ func (c *compiler) findSites() {
 				covered[k] = true
 			}
 		}
-		st.Full = st.Layout != nil && p.KeepsFull(st)
 	}
 	p.Sites = slices.DeleteFunc(p.Sites, func(s graph.Site) bool { return s.Weight < 0 && s.Bias < 0 })
+	p.ChooseFull()
 	for i, sl := range p.Slots {
 		if sl.Param >= 0 && !covered[sl.Param] {
 			p.Full = append(p.Full, i)

@@ -14,7 +14,7 @@ func (c *compiler) recurrent(cells []graph.Cell) error {
 	if err != nil {
 		return err
 	}
-	op := &graph.Recurrent{Cells: cells, Reverse: reverse, Work: -1, Addend: -1, Initial: -1, InitialCell: -1, Peepholes: -1}
+	op := &graph.Recurrent{Cells: cells, Reverse: reverse, Work: -1, Addend: -1, Initial: -1, InitialCell: -1, Peepholes: -1, Tied: true}
 	r := &recurrent{op: op, batchFirst: c.attrInt("layout", 0) != 0}
 	for _, read := range []func(*recurrent) error{c.recurrentSequence, c.recurrentWeights, c.recurrentLength, c.recurrentStates} {
 		if err := read(r); err != nil {
@@ -188,7 +188,7 @@ func zeros(data []float64) bool {
 // emitRecurrent emits the products with the input weights and the recurrence, and
 // returns the result of the latter.
 func (c *compiler) emitRecurrent(r *recurrent) (*value, error) {
-	products, node, err := c.inputProducts(r)
+	products, err := c.inputProducts(r)
 	if err != nil {
 		return nil, err
 	}
@@ -200,9 +200,6 @@ func (c *compiler) emitRecurrent(r *recurrent) (*value, error) {
 			return nil, err
 		}
 		op.Addend, in = len(in), append(in, bias)
-		if c.static[bias.slot] == nil {
-			node = len(c.prog.Nodes) - 1
-		}
 	}
 	for _, i := range []*int{&op.Initial, &op.InitialCell} {
 		if *i >= 0 {
@@ -213,8 +210,6 @@ func (c *compiler) emitRecurrent(r *recurrent) (*value, error) {
 	if r.peepholes != nil {
 		op.Peepholes, in = len(in), append(in, r.peepholes)
 	}
-	site := c.needsGrad(r.r) && c.private(r.r, 2) && !r.r.transposed && !c.isStatic(products)
-	op.Tied = !site
 	if _, err := Count([]int{op.WorkSize()}); err != nil {
 		return nil, err
 	}
@@ -226,46 +221,35 @@ func (c *compiler) emitRecurrent(r *recurrent) (*value, error) {
 		return nil, err
 	}
 	op.Work = c.addSlot(graph.Slot{Size: op.WorkSize(), Static: c.isStatic(states), Param: -1})
-	if site {
-		err = c.recurrentSite(r, states, node)
+	if !c.isStatic(products) {
+		c.recurrences = append(c.recurrences, recurrentNodes{op: op, inputs: r.inputs, node: len(c.prog.Nodes) - 1})
 	}
-	return states, err
+	return states, nil
 }
 
 // inputProducts emits the products of the sequence with the input weights, with
-// the biases added, and returns them and the number of their node.
-func (c *compiler) inputProducts(r *recurrent) (*value, int, error) {
+// the biases added.
+func (c *compiler) inputProducts(r *recurrent) (*value, error) {
 	x := r.x
 	if r.op.T < r.steps {
 		var err error
 		if x, err = c.sliceAxis(x, r.timeAxis(), 0, r.op.T, 1); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
-	o := &graph.Dense{T: r.op.T, In: r.inputs, Out: r.width(), TiedBias: true}
 	args := []*value{x, {slot: r.w.slot, batch: -1}}
-	site := c.needsGrad(r.w) && c.private(r.w, 1) && !r.w.transposed && !c.isStatic(x)
-	o.Tied = !site
 	if r.b != nil {
 		bias, err := c.inputBias(r)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		args = append(args, bias)
 	}
 	if _, err := Count([]int{r.op.T, r.dirs(), r.gates(), r.op.H}); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	y, err := c.emit(o, []int{r.op.T, r.width()}, -1, args...)
-	if err != nil {
-		return nil, 0, err
-	}
-	node := len(c.prog.Nodes) - 1
-	if site {
-		layout := graph.Stacked{T: r.op.T, K: r.inputs, M: r.width(), From: []int{0}}
-		c.prog.Sites = append(c.prog.Sites, graph.Site{Node: node, Input: x.slot, Layout: layout, Weight: r.w.slot, Bias: -1})
-	}
-	return y, node, nil
+	o := &graph.Dense{T: r.op.T, In: r.inputs, Out: r.width(), Tied: true, TiedBias: true}
+	return c.emit(o, []int{r.op.T, r.width()}, -1, args...)
 }
 
 // inputBias returns what is added to the products with the input weights: their
@@ -296,45 +280,6 @@ func (c *compiler) recurrentBias(r *recurrent) (*value, error) {
 	}
 	o := &graph.RecurrentBias{T: r.op.T, Dirs: r.dirs(), Width: r.gates() * r.op.H}
 	return c.emit(o, []int{r.op.T, r.width()}, -1, in...)
-}
-
-// recurrentSite makes the recurrent weights a site at the node to whose result
-// their products are added.
-func (c *compiler) recurrentSite(r *recurrent, states *value, node int) error {
-	op := r.op
-	d, resets := r.dirs(), false
-	if cell, ok := op.Cells[0].(*graph.GRU); ok {
-		resets = !cell.ResetAfter
-	}
-	layout := graph.Stacked{T: op.T, K: op.H, M: r.gates() * op.H}
-	sequences := d
-	for i := range d {
-		if resets {
-			layout.From = append(layout.From, i, i, d+i)
-			continue
-		}
-		layout.From = append(layout.From, i)
-	}
-	if resets {
-		layout.M, sequences = op.H, 2*d
-	}
-	table, err := c.tableOf([]int{sequences, op.T, op.H}, func(idx []int) int {
-		if idx[0] >= d {
-			return op.ResetState(idx[0]-d, idx[1]) + idx[2]
-		}
-		return op.Before(idx[0], idx[1], false) + idx[2]
-	})
-	if err != nil {
-		return err
-	}
-	before, err := c.emit(&graph.Index{Source: table}, []int{len(table)}, -1, states)
-	if err != nil {
-		return err
-	}
-	// The gradient there is needed even where nothing before it is a parameter.
-	c.prog.Slots[c.prog.Nodes[node].Out].NeedsGrad = true
-	c.prog.Sites = append(c.prog.Sites, graph.Site{Node: node, Input: before.slot, Layout: layout, Weight: r.r.slot, Bias: -1})
-	return nil
 }
 
 // recurrentOutputs sets the results Y, Y_h and Y_c from the states.

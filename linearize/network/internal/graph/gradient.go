@@ -71,8 +71,11 @@ func (s *State) addSite(dst []float64, k int) {
 }
 
 // own reports whether a site's weight is that of its node, and not the recurrent
-// one of the layer whose input weights the node applies.
-func (st *Site) own(p *Program) bool { return st.Input == p.Nodes[st.Node].In[0] }
+// one of the layer whose input weights the node applies, or a part of them.
+func (st *Site) own(p *Program) bool {
+	stacked, ok := st.Layout.(Stacked)
+	return st.Input == p.Nodes[st.Node].In[0] && (!ok || stacked.whole())
+}
 
 // RowTo writes the gradients of site k's weight and bias in example e, one
 // after the other, to the front of row, which must hold zeros.

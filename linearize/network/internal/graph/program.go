@@ -376,16 +376,29 @@ func (p *Program) ParamOf(slot int) int {
 // every time a kernel needs them.
 const fullFactor = 3
 
-// KeepsFull reports whether a site's Jacobian, if it is a Conv, is better kept
-// as dense columns.
-func (p *Program) KeepsFull(st *Site) bool {
-	width := 0
-	for _, k := range []int{st.Weight, st.Bias} {
-		if k >= 0 {
-			width += p.Params[k].Len()
-		}
+// ChooseFull decides which sites' Jacobians, of those that would be a Conv, are
+// better kept as dense columns. Sites at one node share their gradients.
+func (p *Program) ChooseFull() {
+	type place struct{ node, input int }
+	gradients, inputs := map[int]int{}, map[place]int{} // how many sites share them
+	for _, st := range p.Sites {
+		gradients[st.Node]++
+		inputs[place{st.Node, st.Input}]++
 	}
-	return width*p.C <= fullFactor*(p.Slots[p.Nodes[st.Node].Out].Size*p.C+p.Slots[st.Input].Size)
+	for i := range p.Sites {
+		st := &p.Sites[i]
+		if st.Layout == nil {
+			continue
+		}
+		width := 0
+		for _, k := range []int{st.Weight, st.Bias} {
+			if k >= 0 {
+				width += p.Params[k].Len()
+			}
+		}
+		factors := p.Slots[p.Nodes[st.Node].Out].Size*p.C/gradients[st.Node] + p.Slots[st.Input].Size/inputs[place{st.Node, st.Input}]
+		st.Full = width*p.C <= fullFactor*factors
+	}
 }
 
 // SetChunk chooses Chunk so that the activations and gradients of a chunk stay

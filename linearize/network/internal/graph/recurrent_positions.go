@@ -7,18 +7,23 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Stacked lays out weights of a recurrent layer, N matrices M×K one below the
-// other, that are applied at T positions. The layer's input holds sequences of T
-// states of length K, one after the other, and the result is T×N·M.
+// Stacked lays out weights of a recurrent layer, matrices M×K one below the other,
+// that are applied at T positions. The layer's input holds sequences of T states
+// of length K, one after the other, and the result is T×Width.
 type Stacked struct {
 	T, K, M int
 	From    []int // the sequence that each matrix multiplies
+	To      []int // the column of the result at which the products of each begin
+	Width   int
 }
 
 var _ linearize.Positions = Stacked{}
 
 // matrix returns the shape of all matrices, one below the other.
 func (p Stacked) matrix() (rows, cols int) { return len(p.From) * p.M, p.K }
+
+// whole reports whether a single matrix gives all of the result.
+func (p Stacked) whole() bool { return p.M == p.Width }
 
 // Groups implements linearize.Positions.
 func (p Stacked) Groups() int { return len(p.From) }
@@ -37,7 +42,7 @@ func (p Stacked) Patches(dst, x []float64, group int) { copy(dst, p.sequence(x, 
 // Gradients implements linearize.Positions.
 func (p Stacked) Gradients(dst, g []float64, group int) {
 	for t := range p.T {
-		copy(dst[t*p.M:(t+1)*p.M], g[(t*len(p.From)+group)*p.M:])
+		copy(dst[t*p.M:(t+1)*p.M], g[t*p.Width+p.To[group]:])
 	}
 }
 
@@ -46,16 +51,19 @@ func (p Stacked) Scratch() int { return 0 }
 
 // WeightGradient implements linearize.Positions; no such weight is transposed.
 func (p Stacked) WeightGradient(dst, x, g, _ []float64, _ bool, beta float64) {
-	width := len(p.From) * p.M
-	for i := range p.From {
-		left := blas64.General{Rows: p.T, Cols: p.M, Stride: width, Data: g[i*p.M:]}
+	for i, to := range p.To {
+		left := blas64.General{Rows: p.T, Cols: p.M, Stride: p.Width, Data: g[to:]}
 		Gemm(true, false, left, dense.Of(p.sequence(x, i), p.T, p.K), beta, dense.Of(dst[i*p.M*p.K:][:p.M*p.K], p.M, p.K))
 	}
 }
 
 // AddBiasGradient implements linearize.Positions.
 func (p Stacked) AddBiasGradient(dst, g []float64) {
-	PerPosition{T: p.T, M: len(p.From) * p.M}.AddBiasGradient(dst, g)
+	for i, to := range p.To {
+		for t := range p.T {
+			dense.Axpy(dst[i*p.M:(i+1)*p.M], 1, g[t*p.Width+to:][:p.M])
+		}
+	}
 }
 
 // RecurrentBias repeats the biases of the products with recurrent weights at T
