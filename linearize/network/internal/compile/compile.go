@@ -115,16 +115,15 @@ type compiler struct {
 	silent    map[string]bool            // tensors by which all derivatives are zero
 	decisions map[string]learnt.Decision // why, by name
 
-	bySlot      map[int]*initializer // of the slots that hold an initializer
-	lastDense   string               // name of the result of the last dense layer
-	recurrences []recurrentNodes     // recurrent layers
-	head        *head.Found          // at the end of the graph, nil for none or a removed one
-	tables      map[string][]int32   // broadcast tables made so far
-	undecided   undecided
-	masks       map[int]*mask // of the slots that hold −Inf
-	memory      int           // bytes left of the budget
-	width       int           // numbers left of the budget for one example
-	effort      [2]int        // multiplications left, for one example and of static nodes
+	bySlot    map[int]*initializer // of the slots that hold an initializer
+	lastDense string               // name of the result of the last dense layer
+	head      *head.Found          // at the end of the graph, nil for none or a removed one
+	tables    map[string][]int32   // broadcast tables made so far
+	undecided undecided
+	masks     map[int]*mask // of the slots that hold −Inf
+	memory    int           // bytes left of the budget
+	width     int           // numbers left of the budget for one example
+	effort    [2]int        // multiplications left, for one example and of static nodes
 }
 
 // Options say how a model is compiled.

@@ -46,8 +46,9 @@ func (c *compiler) finish(output string) error {
 			return fmt.Errorf("network: cannot freeze %s: no parameter of that name; inspect lists them", quote(name))
 		}
 	}
-	if err := c.recurrentSites(); err != nil {
-		return err
+	isParam := func(slot int) bool { return c.bySlot[slot] != nil && c.bySlot[slot].param == slot }
+	if err := p.AddRecurrentSites(isParam, c.take); err != nil {
+		return fmt.Errorf("network: the weights of recurrent layers: %w", err)
 	}
 	c.orderParams()
 	if err := c.checkLearnt(); err != nil {

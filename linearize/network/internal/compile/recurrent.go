@@ -158,3 +158,338 @@ func parameter(def float64, list []float32, used bool) (float64, []float32, erro
 	}
 	return v, list, nil
 }
+
+// recurrent translates a recurrent layer with a cell for each direction.
+func (c *compiler) recurrent(cells []graph.Cell) error {
+	reverse, err := c.directions()
+	if err != nil {
+		return err
+	}
+	op := &graph.Recurrent{Cells: cells, Reverse: reverse, Work: -1, Addend: -1, Initial: -1, InitialCell: -1, Peepholes: -1, Tied: true}
+	r := &recurrent{op: op, batchFirst: c.attrInt("layout", 0) != 0}
+	for _, read := range []func(*recurrent) error{c.recurrentSequence, c.recurrentWeights, c.recurrentLength, c.recurrentStates} {
+		if err := read(r); err != nil {
+			return err
+		}
+	}
+	states, err := c.emitRecurrent(r)
+	if err != nil {
+		return err
+	}
+	return c.recurrentOutputs(r, states)
+}
+
+// recurrentSequence reads the input X.
+func (c *compiler) recurrentSequence(r *recurrent) (err error) {
+	if r.x, err = c.float(0); err != nil {
+		return err
+	}
+	if len(r.x.shape) != 3 {
+		return fmt.Errorf("its input of shape %v is not three-dimensional", r.x.shape)
+	}
+	batch := 1 - r.timeAxis()
+	if r.x.shape[batch] != 1 || r.x.batch >= 0 && r.x.batch != batch {
+		return fmt.Errorf("its input of shape %v does not have the batch dimension at axis %d, where layout %d has it", r.x.shape, batch, r.timeAxis())
+	}
+	r.steps, r.inputs = r.x.shape[r.timeAxis()], r.x.shape[2]
+	return r.join(r.x)
+}
+
+// join notes whether an input, the sequence or an initial state, has the examples
+// of the batch.
+func (r *recurrent) join(v *value) error {
+	if v.batch < 0 {
+		return nil
+	}
+	if v.leading() != 1 {
+		return errMixes
+	}
+	r.batch = true
+	return nil
+}
+
+// recurrentWeights reads the weights, biases and peepholes.
+func (c *compiler) recurrentWeights(r *recurrent) (err error) {
+	if r.w, err = c.recurrentWeight(1, "input weights"); err != nil {
+		return err
+	}
+	if r.r, err = c.recurrentWeight(2, "recurrent weights"); err != nil {
+		return err
+	}
+	d, g := r.dirs(), r.gates()
+	if len(r.r.shape) != 3 {
+		return fmt.Errorf("recurrent weights of shape %v are not three-dimensional", r.r.shape)
+	}
+	h := r.r.shape[2]
+	r.op.H = h
+	if hidden := c.attrInt("hidden_size", h); hidden != h {
+		return fmt.Errorf("hidden_size is %d, and recurrent weights of shape %v have %d hidden units", hidden, r.r.shape, h)
+	}
+	if !slices.Equal(r.r.shape, []int{d, g * h, h}) {
+		return fmt.Errorf("recurrent weights of shape %v are not %d×%d×%d", r.r.shape, d, g*h, h)
+	}
+	if !slices.Equal(r.w.shape, []int{d, g * h, r.inputs}) {
+		return fmt.Errorf("input weights of shape %v are not %d×%d×%d", r.w.shape, d, g*h, r.inputs)
+	}
+	if c.has(3) {
+		if r.b, err = c.recurrentWeight(3, "biases"); err != nil {
+			return err
+		}
+		if !slices.Equal(r.b.shape, []int{d, 2 * g * h}) {
+			return fmt.Errorf("biases of shape %v are not %d×%d", r.b.shape, d, 2*g*h)
+		}
+	}
+	if c.has(7) {
+		if r.peepholes, err = c.recurrentWeight(7, "peephole weights"); err != nil {
+			return err
+		}
+		if !slices.Equal(r.peepholes.shape, []int{d, 3 * h}) {
+			return fmt.Errorf("peephole weights of shape %v are not %d×%d", r.peepholes.shape, d, 3*h)
+		}
+	}
+	return nil
+}
+
+// recurrentWeight returns input i, which must not depend on the network's input.
+func (c *compiler) recurrentWeight(i int, what string) (*value, error) {
+	v, err := c.float(i)
+	if err != nil {
+		return nil, err
+	}
+	if !c.isStatic(v) || v.batch >= 0 {
+		return nil, fmt.Errorf("its %s depend on the input", what)
+	}
+	return v, nil
+}
+
+// recurrentLength reads the lengths of the sequences.
+func (c *compiler) recurrentLength(r *recurrent) error {
+	r.op.T = r.steps
+	if !c.has(4) {
+		return nil
+	}
+	lengths, err := c.constants(4)
+	if err != nil {
+		return fmt.Errorf("sequence_lens: %w", err)
+	}
+	for _, l := range lengths {
+		if l != lengths[0] {
+			return errors.New("sequence_lens gives examples of different lengths; only one constant length for all is supported")
+		}
+	}
+	if len(lengths) == 0 || lengths[0] < 1 || lengths[0] > r.steps {
+		return fmt.Errorf("sequence_lens is %v for %d positions", lengths, r.steps)
+	}
+	r.op.T = lengths[0]
+	return nil
+}
+
+// recurrentStates reads the initial states.
+func (c *compiler) recurrentStates(r *recurrent) error {
+	for i, in := range []*int{&r.op.Initial, &r.op.InitialCell} {
+		if !c.has(5 + i) {
+			continue
+		}
+		v, err := c.initialState(r, 5+i)
+		if err != nil {
+			return err
+		}
+		if v != nil {
+			*in = len(r.states)
+			r.states = append(r.states, v)
+		}
+	}
+	return nil
+}
+
+// initialState returns input i, the initial states of all directions, or nil if
+// they are zero. Zeros stored in the file count as such unless they are to be
+// learnt: no training leaves them all zero.
+func (c *compiler) initialState(r *recurrent, i int) (*value, error) {
+	if in := c.inits[c.node.Inputs[i]]; in != nil && in.value == nil && in.t.Type.IsFloat() && !c.learn[in.t.Name] && zeros(in.t.Floats) {
+		return nil, nil
+	}
+	v, err := c.float(i)
+	if err != nil {
+		return nil, err
+	}
+	batch := 1 - r.timeAxis()
+	want := []int{r.dirs(), 1, r.op.H}
+	if r.batchFirst {
+		want = []int{1, r.dirs(), r.op.H}
+	}
+	if data := c.static[v.slot]; data != nil && zeros(data) {
+		return nil, nil
+	}
+	if v.batch < 0 && c.batch > 1 && len(v.shape) == 3 && v.shape[batch] == c.batch {
+		if v, err = c.sameForAll(v, batch); err != nil {
+			return nil, err
+		}
+	}
+	if !slices.Equal(v.shape, want) || v.batch >= 0 && v.batch != batch {
+		return nil, fmt.Errorf("an initial state of shape %v is not %v", v.shape, want)
+	}
+	return v, r.join(v)
+}
+
+func zeros(data []float64) bool {
+	return !slices.ContainsFunc(data, func(v float64) bool { return v != 0 })
+}
+
+// emitRecurrent emits the products with the input weights and the recurrence, and
+// returns the result of the latter.
+func (c *compiler) emitRecurrent(r *recurrent) (*value, error) {
+	products, err := c.inputProducts(r)
+	if err != nil {
+		return nil, err
+	}
+	op := r.op
+	in := []*value{products, r.r}
+	if cell, ok := op.Cells[0].(*graph.GRU); ok && cell.ResetAfter {
+		bias, err := c.recurrentBias(r)
+		if err != nil {
+			return nil, err
+		}
+		op.Addend, in = len(in), append(in, bias)
+	}
+	for _, i := range []*int{&op.Initial, &op.InitialCell} {
+		if *i >= 0 {
+			*i += len(in)
+		}
+	}
+	in = append(in, r.states...)
+	if r.peepholes != nil {
+		op.Peepholes, in = len(in), append(in, r.peepholes)
+	}
+	if _, err := Count([]int{op.WorkSize()}); err != nil {
+		return nil, err
+	}
+	states, err := c.emit(op, []int{op.Size()}, -1, in...)
+	if err != nil || c.static[states.slot] != nil {
+		return states, err
+	}
+	if err := c.charge(nil, op.WorkSize(), c.isStatic(states)); err != nil {
+		return nil, err
+	}
+	op.Work = c.addSlot(graph.Slot{Size: op.WorkSize(), Static: c.isStatic(states), Param: -1})
+	return states, nil
+}
+
+// inputProducts emits the products of the sequence with the input weights, with
+// the biases added.
+func (c *compiler) inputProducts(r *recurrent) (*value, error) {
+	x := r.x
+	if r.op.T < r.steps {
+		var err error
+		if x, err = c.sliceAxis(x, r.timeAxis(), 0, r.op.T, 1); err != nil {
+			return nil, err
+		}
+	}
+	args := []*value{x, {slot: r.w.slot, batch: -1}}
+	if r.b != nil {
+		bias, err := c.inputBias(r)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, bias)
+	}
+	if _, err := Count([]int{r.op.T, r.dirs(), r.gates(), r.op.H}); err != nil {
+		return nil, err
+	}
+	o := &graph.Dense{T: r.op.T, In: r.inputs, Out: r.width(), Tied: true, TiedBias: true}
+	return c.emit(o, []int{r.op.T, r.width()}, -1, args...)
+}
+
+// inputBias returns what is added to the products with the input weights: their
+// biases and, unless a GRU adds those itself, the ones of the products with the
+// recurrent weights.
+func (c *compiler) inputBias(r *recurrent) (*value, error) {
+	n := r.gates() * r.op.H
+	if cell, ok := r.op.Cells[0].(*graph.GRU); ok && cell.ResetAfter {
+		table, err := c.tableOf([]int{r.dirs(), n}, func(idx []int) int { return 2*idx[0]*n + idx[1] })
+		if err != nil {
+			return nil, err
+		}
+		return c.emit(&graph.Index{Source: table}, []int{r.width()}, -1, r.b)
+	}
+	table, err := c.tableOf([]int{r.dirs(), 2, n}, func(idx []int) int { return idx[0]*n + idx[2] })
+	if err != nil {
+		return nil, err
+	}
+	return c.emit(&graph.Reduce{Target: table, Scale: 1}, []int{r.width()}, -1, r.b)
+}
+
+// recurrentBias emits the biases of the products with the recurrent weights of a
+// GRU that resets after them.
+func (c *compiler) recurrentBias(r *recurrent) (*value, error) {
+	in := []*value{{slot: r.r.slot, batch: -1}}
+	if r.b != nil {
+		in = append(in, r.b)
+	}
+	o := &graph.RecurrentBias{T: r.op.T, Dirs: r.dirs(), Width: r.gates() * r.op.H}
+	return c.emit(o, []int{r.op.T, r.width()}, -1, in...)
+}
+
+// recurrentOutputs sets the results Y, Y_h and Y_c from the states.
+func (c *compiler) recurrentOutputs(r *recurrent, states *value) error {
+	op, d, h := r.op, r.dirs(), r.op.H
+	n := 2
+	if _, ok := op.Cells[0].(*graph.LSTM); ok {
+		n = 3
+	}
+	if err := c.only(n); err != nil {
+		return err
+	}
+	last := func(memory bool) func(idx []int) int {
+		return func(idx []int) int { return op.State(idx[0], op.Last(idx[0]), memory) + idx[1] }
+	}
+	if err := c.recurrentOutput(r, 0, states, []int{r.steps, d, h}, func(idx []int) int {
+		if idx[0] >= op.T {
+			return -1
+		}
+		return op.State(idx[1], idx[0], false) + idx[2]
+	}); err != nil {
+		return err
+	}
+	for i := 1; i < n; i++ {
+		if err := c.recurrentOutput(r, i, states, []int{d, h}, last(i == 2)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recurrentOutput sets output i, whose shape for one example is given without the
+// batch dimension. Results that nothing reads are left out, unless all are: then
+// one of them is the network's output.
+func (c *compiler) recurrentOutput(r *recurrent, i int, states *value, shape []int, source func(idx []int) int) error {
+	read := func(name string) bool { return name != "" && c.uses[name] > 0 }
+	if i >= len(c.node.Outputs) || !read(c.node.Outputs[i]) && slices.ContainsFunc(c.node.Outputs, read) {
+		return nil
+	}
+	table, err := c.tableOf(shape, source)
+	if err != nil {
+		return err
+	}
+	axis := len(shape) - 1 // of the batch, before H
+	if r.batchFirst {
+		axis = 0
+	}
+	v, err := c.emit(&graph.Index{Source: table}, slices.Insert(slices.Clone(shape), axis, 1), -1, states)
+	if err != nil {
+		return err
+	}
+	if r.batch {
+		v.batch = axis
+	}
+	return c.set(i, v)
+}
+
+// take takes bytes from the memory that compiling may use, and numbers from that
+// of one example.
+func (c *compiler) take(bytes, numbers int) error {
+	if err := c.spend(bytes); err != nil {
+		return err
+	}
+	return c.charge(nil, numbers, false)
+}

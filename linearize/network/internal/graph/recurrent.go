@@ -109,24 +109,6 @@ func (o *Recurrent) ResetState(d, t int) int {
 	return (o.dirs()*(o.T+1) + d*o.T + t) * o.H
 }
 
-// Sequences returns how many sequences of states R multiplies: for each direction
-// those before the positions and, if the cell resets them first, the reset ones.
-func (o *Recurrent) Sequences() int {
-	if o.Cells[0].more() == resets {
-		return 2 * o.dirs()
-	}
-	return o.dirs()
-}
-
-// Sequence returns which of the sequences a row of R multiplies.
-func (o *Recurrent) Sequence(row int) int {
-	d := row / (o.Cells[0].Gates() * o.H)
-	if o.Cells[0].more() == resets && row/o.H%3 == 2 {
-		return o.dirs() + d
-	}
-	return d
-}
-
 // Last returns the position that direction d runs through at last.
 func (o *Recurrent) Last(d int) int {
 	if o.Reverse[d] {

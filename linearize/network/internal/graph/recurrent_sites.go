@@ -1,0 +1,274 @@
+package graph
+
+import (
+	"slices"
+)
+
+// A siteFinder finds the weights of recurrent layers that nothing else reads. A
+// weight can be joined from parts of parameters, as exporters put the gates in
+// ONNX's order.
+type siteFinder struct {
+	prog      *Program
+	read      map[int][]int // the nodes that read a slot
+	made      map[int]int   // the node that writes a slot
+	parameter func(slot int) bool
+	take      func(bytes, numbers int) error
+}
+
+// AddRecurrentSites makes sites of the weights of recurrent layers that nothing
+// else reads, whose gradients are ordinary ones until then. parameter says which
+// slots are parameters, and take asks for bytes of the compiler's memory and for
+// numbers of that of one example.
+func (p *Program) AddRecurrentSites(parameter func(slot int) bool, take func(bytes, numbers int) error) error {
+	f := &siteFinder{prog: p, read: map[int][]int{}, made: map[int]int{}, parameter: parameter, take: take}
+	var layers []int
+	for i := range p.Nodes {
+		nd := &p.Nodes[i]
+		f.made[nd.Out] = i
+		for _, in := range nd.In {
+			f.read[in] = append(f.read[in], i)
+		}
+		if _, ok := nd.Op.(*Recurrent); ok && !p.Slots[nd.In[0]].Static {
+			layers = append(layers, i)
+		}
+	}
+	for _, i := range layers {
+		if err := f.addInputWeights(i); err != nil {
+			return err
+		}
+		if err := f.addRecurrentWeights(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addInputWeights makes sites of the weights of a layer's inputs.
+func (f *siteFinder) addInputWeights(layer int) error {
+	nd := f.prog.Nodes[layer]
+	o := nd.Op.(*Recurrent)
+	at := f.made[nd.In[0]]
+	in := f.prog.Nodes[at].In
+	products := f.prog.Nodes[at].Op.(*Dense)
+	sites, err := f.sites(o, in[1], products.In, func(int) int { return 0 }, at)
+	for _, st := range sites {
+		st.Node, st.Input = at, in[0]
+		f.prog.Sites = append(f.prog.Sites, st)
+		products.Tied = false
+	}
+	return err
+}
+
+// addRecurrentWeights makes sites of a layer's recurrent weights, at the node to
+// whose result their products are added.
+func (f *siteFinder) addRecurrentWeights(layer int) error {
+	p := f.prog
+	nd := p.Nodes[layer]
+	o := nd.Op.(*Recurrent)
+	at, readers := f.made[nd.In[0]], []int{layer}
+	if o.Addend >= 0 {
+		if i, ok := f.made[nd.In[o.Addend]]; ok {
+			at, readers = i, append(readers, i)
+		}
+	}
+	sites, err := f.sites(o, nd.In[1], o.H, o.sequence, readers...)
+	if err != nil || len(sites) == 0 {
+		return err
+	}
+	table := o.before()
+	if err := f.take(4*len(table), len(table)); err != nil {
+		return err
+	}
+	states := len(p.Slots)
+	p.Slots = append(p.Slots, Slot{Size: len(table), Param: -1})
+	p.Nodes = append(p.Nodes, Node{Op: &Index{Source: table}, In: []int{nd.Out}, Out: states})
+	o.Tied = false
+	// The gradient there is needed even where nothing before it is a parameter.
+	p.Slots[p.Nodes[at].Out].NeedsGrad = true
+	for _, st := range sites {
+		st.Node, st.Input = at, states
+		p.Sites = append(p.Sites, st)
+	}
+	return nil
+}
+
+// before lists the elements of the result that R multiplies: for each direction
+// the states before the positions and, if the cell resets them first, the reset
+// ones.
+func (o *Recurrent) before() []int32 {
+	var table []int32
+	add := func(from int) {
+		for j := range o.H {
+			table = append(table, int32(from+j))
+		}
+	}
+	for d := range o.Reverse {
+		for t := range o.T {
+			add(o.Before(d, t, false))
+		}
+	}
+	for d := range o.Reverse {
+		for t := range o.T {
+			if o.Cells[0].more() == resets {
+				add(o.ResetState(d, t))
+			}
+		}
+	}
+	return table
+}
+
+// sequence returns which of the sequences in before a row of R multiplies.
+func (o *Recurrent) sequence(row int) int {
+	d := row / (o.Cells[0].Gates() * o.H)
+	if o.Cells[0].more() == resets && row/o.H%3 == 2 {
+		return o.dirs() + d
+	}
+	return d
+}
+
+// An element is that of a slot.
+type element struct{ slot, at int32 }
+
+// sites returns a site for each of the parameters that together are the
+// weight in a slot, D·G·H rows of cols numbers, or none if it is made of anything
+// else or read by nodes other than the readers. sequence says which sequence a
+// row multiplies. Node and Input of the sites are not set.
+func (f *siteFinder) sites(o *Recurrent, slot, cols int, sequence func(row int) int, readers ...int) ([]Site, error) {
+	if !f.prog.Slots[slot].NeedsGrad {
+		return nil, nil
+	}
+	elements, err := f.joined(slot, readers)
+	if err != nil || elements == nil {
+		return nil, err
+	}
+	rowsOf := map[int32][]int{} // by slot of a parameter: the row that each of its rows is
+	var order []int32
+	for row := range len(elements) / cols {
+		first := elements[row*cols]
+		for k, e := range elements[row*cols : (row+1)*cols] {
+			if e.slot != first.slot || e.at != first.at+int32(k) || int(first.at)%cols != 0 {
+				return nil, nil
+			}
+		}
+		if rowsOf[first.slot] == nil {
+			rowsOf[first.slot] = slices.Repeat([]int{-1}, f.prog.Slots[first.slot].Size/cols)
+			order = append(order, first.slot)
+		}
+		to := &rowsOf[first.slot][int(first.at)/cols]
+		if *to >= 0 {
+			return nil, nil // used twice
+		}
+		*to = row
+	}
+	var sites []Site
+	for _, p := range order {
+		layout, ok := o.stacked(rowsOf[p], cols, sequence)
+		if !ok || len(rowsOf[p])*cols != f.prog.Slots[p].Size {
+			return nil, nil
+		}
+		sites = append(sites, Site{Layout: layout, Weight: int(p), Bias: -1})
+	}
+	return sites, nil
+}
+
+// stacked lays out a parameter whose rows are the given rows of a weight, as few
+// matrices whose rows follow one another and multiply one sequence.
+func (o *Recurrent) stacked(rows []int, cols int, sequence func(row int) int) (Stacked, bool) {
+	gates := o.Cells[0].Gates()
+	width := o.dirs() * gates * o.H
+	for _, m := range []int{width, gates * o.H, o.H} {
+		if len(rows)%m != 0 {
+			continue
+		}
+		s := Stacked{T: o.T, K: cols, M: m, Width: width}
+		fits := true
+		for i, row := range rows {
+			if i%m == 0 {
+				s.From, s.To = append(s.From, sequence(row)), append(s.To, row)
+			}
+			k := i / m
+			fits = fits && row >= 0 && row == s.To[k]+i%m && sequence(row) == s.From[k]
+		}
+		if fits {
+			return s, true
+		}
+	}
+	return Stacked{}, false
+}
+
+// joined returns which element of a parameter each element of a slot is, or nil if
+// some are computed, or if nodes other than the readers use the parameters or what
+// is joined of them.
+func (f *siteFinder) joined(slot int, readers []int) ([]element, error) {
+	done := map[int][]element{}
+	elements, err := f.trace(slot, done)
+	if err != nil || elements == nil {
+		return nil, err
+	}
+	for s := range done {
+		if s == f.prog.Output {
+			return nil, nil
+		}
+		for _, i := range f.read[s] {
+			_, leads := done[f.prog.Nodes[i].Out]
+			if s == slot && !slices.Contains(readers, i) || s != slot && !leads {
+				return nil, nil
+			}
+		}
+	}
+	return elements, nil
+}
+
+// trace returns which element of a parameter each element of a slot is, or nil if
+// some are computed. done holds the slots on the way.
+func (f *siteFinder) trace(slot int, done map[int][]element) ([]element, error) {
+	if out, ok := done[slot]; ok {
+		return out, nil
+	}
+	size := f.prog.Slots[slot].Size
+	if err := f.take(8*size, 0); err != nil {
+		return nil, err
+	}
+	out := make([]element, size)
+	i, made := f.made[slot]
+	if !made && !f.parameter(slot) {
+		return nil, nil
+	}
+	if !made {
+		for k := range out {
+			out[k] = element{int32(slot), int32(k)}
+		}
+		done[slot] = out
+		return out, nil
+	}
+	nd := &f.prog.Nodes[i]
+	var parts [][]element
+	for _, in := range nd.In {
+		part, err := f.trace(in, done)
+		if err != nil || part == nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	switch op := nd.Op.(type) {
+	case *Index:
+		for k, at := range op.Source {
+			if at < 0 {
+				return nil, nil
+			}
+			out[k] = parts[0][at]
+		}
+	case *Concat:
+		rest := out
+		for row := range op.Outer {
+			for j, w := range op.Width {
+				copy(rest, parts[j][row*w:(row+1)*w])
+				rest = rest[w:]
+			}
+		}
+	default:
+		return nil, nil
+	}
+	done[slot] = out
+	return out, nil
+}
