@@ -107,7 +107,11 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 		return nil, fmt.Errorf("network: %w", err)
 	}
 	m, inNodes := weightsInNodes(r.Model, o)
-	return compiled(m, r.Number, *o, inNodes)
+	n, err := compiled(m, r.Number, *o, inNodes)
+	if err == nil {
+		n.warnings = append(slices.Clone(r.Notes), n.warnings...)
+	}
+	return n, err
 }
 
 // compiled returns the network of a rewritten model, in which nodes have held tensors.

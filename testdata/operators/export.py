@@ -88,20 +88,25 @@ def runs(columns):
 
 def match(model, theta, approximate):
     """Finds the elements of theta in a file's tensors by their values, which are all
-    different. The exporter may transpose, join and rename tensors. Returns the tensors
-    that hold parameters with the element of theta of each of their elements."""
+    different but for the zeros of padding. The exporter may transpose, join and rename
+    tensors. Returns the tensors that hold parameters with the element of theta of each of
+    their elements."""
+    padding = np.flatnonzero(theta == 0)
     order = np.argsort(theta)
-    if len(theta) > 1 and np.min(np.diff(theta[order])) == 0:
+    if len(theta) > 1 and np.sum(np.diff(theta[order]) == 0) > max(len(padding) - 1, 0):
         raise ValueError("two parameters have the same value")
     found, left = {}, set(range(len(theta)))
     for name, v in tensors_of(model):
-        if len(v) == 0:
+        zeros = np.flatnonzero(v == 0)
+        if len(v) == 0 or len(padding) > 0 and len(zeros) > 0 and (len(zeros) != len(padding) or len(zeros) == len(v)):
             continue
         at = np.clip(np.searchsorted(theta[order], v), 1, max(len(theta) - 1, 1))
         near = np.stack([at - 1, np.minimum(at, len(theta) - 1)])
         best = near[np.argmin(np.abs(theta[order][near] - v), 0), np.arange(len(v))]
         if np.all(np.abs(theta[order][best] - v) <= approximate * (1 + np.abs(v))):
             columns = [int(order[i]) for i in best]
+            for i, j in zip(zeros, padding):
+                columns[i] = int(j)
             found[name] = runs(columns)
             left -= set(columns)
     return found, left
@@ -115,6 +120,8 @@ def randomize(model):
             centre, spread = float(p.mean()), max(float(p.std()) if p.numel() > 1 else 0, 0.15)
             p.copy_((centre + spread * torch.randn(p.shape)).float().to(p.dtype))
         for m in model.modules():
+            if isinstance(m, (nn.Embedding, nn.EmbeddingBag)) and m.padding_idx is not None:
+                m.weight[m.padding_idx] = 0  # as training leaves it
             if isinstance(m, nn.modules.batchnorm._BatchNorm) and m.running_mean is not None:
                 m.running_mean.copy_(0.3 * torch.randn(m.running_mean.shape))
                 m.running_var.copy_(0.5 + torch.rand(m.running_var.shape))
