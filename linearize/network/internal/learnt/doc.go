@@ -122,7 +122,7 @@ func (u *uses) decide(t *onnx.Tensor, list []entry) Decision {
 	case u.besideInput(list):
 		return Decision{Parameter: true, Reason: "is " + use + ", as coordinates and learnt tokens are", Doubtful: kind != learntName}
 	}
-	return Decision{Parameter: true, Reason: "is " + use, Layer: !slices.ContainsFunc(list, func(e entry) bool { return !u.shifts(e) })}
+	return Decision{Parameter: true, Reason: "is " + use, Layer: slices.ContainsFunc(list, func(e entry) bool { return e.role() == layerRole || u.shifts(e) })}
 }
 
 // decideScalar decides for a tensor of rank 0: exporters store literals so, and PyTorch

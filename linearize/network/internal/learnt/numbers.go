@@ -65,10 +65,13 @@ func (u *uses) singular(t *onnx.Tensor) bool {
 			long++
 		}
 	}
+	if long != 1 {
+		return false
+	}
 	for _, v := range t.Floats {
 		sum += v * v
 	}
-	if long != 1 || math.Abs(math.Sqrt(sum)-1) > 1e-3 {
+	if math.Abs(math.Sqrt(sum)-1) > 1e-3 {
 		return false
 	}
 	list := u.firsts(t.Name, 0)
