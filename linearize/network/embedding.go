@@ -56,9 +56,11 @@ func (n *Network) checkIntegers(x *mat.Dense) error {
 			continue
 		}
 		for i := range rows {
-			for k, v := range x.RawRowView(i)[in.Offset:][:graph.Product(in.Shape)] {
+			row := x.RawRowView(i)
+			for k := range graph.Product(in.Shape) {
+				v := row[in.Column(k)]
 				if v != math.Trunc(v) || v < float64(in.Low) || v > float64(in.High) {
-					return fmt.Errorf("network: input row %d holds %v in column %d, where input %q takes whole numbers from %d to %d (%s); correct the data", i, v, in.Offset+k, in.Name, in.Low, in.High, in.Type)
+					return fmt.Errorf("network: input row %d holds %v in column %d, where input %q takes whole numbers from %d to %d (%s); correct the data", i, v, in.Column(k), in.Name, in.Low, in.High, in.Type)
 				}
 			}
 		}

@@ -36,6 +36,11 @@ func (n *Network) fingerprint() linearize.ModelFingerprint {
 	h := sha256.New()
 	// A hash never returns an error.
 	_, _ = fmt.Fprintf(h, "inputs %v, parameters %+v\n", n.InputShape(), n.prog.Params)
+	for _, in := range n.prog.Inputs {
+		if in.Columns != nil {
+			_, _ = fmt.Fprintf(h, "input %s is columns %v of %d\n", in.Name, in.Columns, n.prog.D)
+		}
+	}
 	if n.head.Function != NoHead {
 		_, _ = fmt.Fprintf(h, "head %v, removed %v\n", n.head.Function, n.head.Removed)
 	}

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -50,6 +51,9 @@ type ReadOptions struct {
 	// The most bytes of memory that weights in other files may take; 0 is 80 % of what
 	// the machine has free.
 	MaxMemory int64
+
+	columns map[string][]int // of each input: see WithColumns
+	width   int
 }
 
 // A ConstantsWarning names initializers that ReadONNX took for constants, because they
@@ -117,7 +121,7 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 // compiled returns the network of a rewritten model, in which nodes have held tensors.
 // number is the place in the file of each node, nil for that in the model.
 func compiled(m *onnx.Model, number map[*onnx.Node]int, o ReadOptions, inNodes nodeTensors) (*Network, error) {
-	r, err := compile.Compile(m, compile.Options{Freeze: inNodes.without(o.Freeze), Learn: o.Learn, Head: o.Head, Number: number})
+	r, err := compile.Compile(m, compile.Options{Freeze: inNodes.without(o.Freeze), Learn: o.Learn, Head: o.Head, Number: number, Columns: o.columns, Width: o.width})
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +151,9 @@ func (n *Network) InputShape() Shape {
 type Input struct {
 	Name   string
 	Shape  Shape // of one example; empty for one number an example without a dimension of its own
-	Offset int   // of its first number among the D
+	Offset int   // of its first number among the D, if they follow one another
+	// Columns says where its numbers are among the D after WithColumns; nil before.
+	Columns []int
 	// Integer says that the input is of integers or truth values, such as token ids.
 	// Its numbers must be whole, and must not be scaled.
 	Integer bool
@@ -156,11 +162,33 @@ type Input struct {
 // Len returns the number of elements.
 func (in Input) Len() int { return graph.Product(in.Shape) }
 
+// WithColumns returns the network that takes rows of width numbers, such as those of a
+// table, of which each input is some columns in an order. Columns that no input is have no
+// influence, and one may be in several inputs. It is an error if an input has no columns or
+// another number of them than elements, or if outputs have been grouped. The outputs are
+// those of n.
+func (n *Network) WithColumns(width int, columns map[string][]int) (*Network, error) {
+	if len(n.groups) > 0 {
+		return nil, errors.New("network: columns are assigned before outputs are grouped")
+	}
+	o := n.read
+	if o.columns, o.width = maps.Clone(columns), width; columns == nil {
+		o.columns = map[string][]int{}
+	}
+	model, _ := n.withParameters()
+	m, err := compiled(model, nil, o, n.inNodes)
+	if err != nil {
+		return nil, err
+	}
+	m.metadata, m.double, m.files = maps.Clone(n.metadata), n.double, n.files
+	return m, nil
+}
+
 // Inputs returns the inputs that influence the output, in file order.
 func (n *Network) Inputs() []Input {
 	out := make([]Input, len(n.prog.Inputs))
 	for i, in := range n.prog.Inputs {
-		out[i] = Input{Name: in.Name, Shape: slices.Clone(in.Shape), Offset: in.Offset, Integer: in.Type != ""}
+		out[i] = Input{Name: in.Name, Shape: slices.Clone(in.Shape), Offset: in.Offset, Columns: slices.Clone(in.Columns), Integer: in.Type != ""}
 	}
 	return out
 }

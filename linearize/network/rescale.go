@@ -28,7 +28,7 @@ func (n *Network) Rescaled(scale, shift []float64) (*Network, error) {
 		}
 	}
 	model := n.rescaledModel(scale, shift)
-	m, err := compiled(model, nil, ReadOptions{Freeze: n.constants(), Learn: n.paramNames(), Head: KeepHead}, nodeTensors{})
+	m, err := compiled(model, nil, ReadOptions{Freeze: n.constants(), Learn: n.paramNames(), Head: KeepHead, columns: n.read.columns, width: n.read.width}, nodeTensors{})
 	if err != nil {
 		return nil, err
 	}

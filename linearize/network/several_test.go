@@ -127,3 +127,61 @@ func TestSeveralOutputs(t *testing.T) {
 		require.Equal(t, want.Fingerprint(), roundTrip(t, net).Fingerprint())
 	}
 }
+
+// TestWithColumns compares f and J at rows of a table, whose columns are the inputs in any
+// order, with those of the network at the inputs one after another.
+func TestWithColumns(t *testing.T) {
+	net, err := readModel(severalInputs().model, nil)
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(3, 4))
+	const width = 15
+	columns := map[string][]int{"x": {4, 0, 4}, "picture": {14, 2, 3, 1, 5, 6, 7, 8}, "age": {9}}
+	table := gaussianMatrix(rng, 5, width)
+	x := mat.NewDense(5, 12, nil)
+	for i := range 5 {
+		for k, from := range []int{4, 0, 4, 14, 2, 3, 1, 5, 6, 7, 8, 9} {
+			x.Set(i, k, table.At(i, from))
+		}
+	}
+	placed, err := net.WithColumns(width, columns)
+	require.NoError(t, err)
+	d, _, _ := placed.Dims()
+	require.Equal(t, width, d)
+	require.Equal(t, []int{4, 0, 4}, placed.Inputs()[0].Columns)
+	require.NotEqual(t, net.Fingerprint(), placed.Fingerprint())
+	require.Equal(t, net.Theta(), placed.Theta())
+	want, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	got, err := placed.Linearize(t.Context(), table)
+	require.NoError(t, err)
+	require.True(t, mat.Equal(want.F, got.F))
+	var wantJ, gotJ mat.Dense
+	want.JacobianTo(&wantJ)
+	got.JacobianTo(&gotJ)
+	require.True(t, mat.Equal(&wantJ, &gotJ))
+	scaled, err := placed.Rescaled([]float64{2, 3}, []float64{0, 0})
+	require.NoError(t, err)
+	f, err := scaled.Forward(t.Context(), table)
+	require.NoError(t, err)
+	testref.RequireClose(t, mat.Col(nil, 1, f), mat.Col(nil, 1, scaledBy(want.F, 3)), 1e-15, "rescaled")
+
+	for _, c := range []struct {
+		want    string
+		columns map[string][]int
+	}{
+		{`input "x" of 3 numbers has no columns`, nil},
+		{`input "x" takes 3 numbers (shape [3]), and is given 2 columns`, map[string][]int{"x": {0, 1}}},
+		{`column 15 of input "x" is not among the 15 of a row`, map[string][]int{"x": {0, 1, 15}}},
+		{`no input "unused" influences the output; the inputs are "x", "picture", "age"`, map[string][]int{"x": columns["x"], "picture": columns["picture"], "age": {1}, "unused": {1}}},
+	} {
+		_, err := net.WithColumns(width, c.columns)
+		require.ErrorContains(t, err, c.want)
+		requireOneLine(t, err)
+	}
+}
+
+func scaledBy(m *mat.Dense, factor float64) *mat.Dense {
+	var out mat.Dense
+	out.Scale(factor, m)
+	return &out
+}

@@ -134,7 +134,11 @@ type Options struct {
 	// Number is the place in the file of each node, for messages, if it is not that in
 	// the graph.
 	Number map[*onnx.Node]int
-	silent map[string]bool // tensors by which all derivatives are zero; nil where that is not known
+	// Columns says which columns of a row each input is, of a row of Width numbers; nil
+	// for one input after another.
+	Columns map[string][]int
+	Width   int
+	silent  map[string]bool // tensors by which all derivatives are zero; nil where that is not known
 }
 
 // A Result is a translated model.
@@ -192,7 +196,7 @@ func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) (*com
 	if err := c.checkOperators(nodes); err != nil {
 		return nil, err
 	}
-	if err := c.declareInputs(); err != nil {
+	if err := c.declareInputs(o); err != nil {
 		return nil, err
 	}
 	if err := c.findConstants(nodes, output); err != nil {

@@ -2,7 +2,10 @@ package compile
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
@@ -10,7 +13,7 @@ import (
 
 // declareInputs makes the slot that holds the network's inputs one after another, and a
 // value for each. Of several, those that do not influence the output are left out.
-func (c *compiler) declareInputs() error {
+func (c *compiler) declareInputs(o *Options) error {
 	var inputs []*onnx.ValueInfo
 	for _, in := range c.graph.Inputs {
 		if c.inits[in.Name] == nil {
@@ -34,6 +37,11 @@ func (c *compiler) declareInputs() error {
 		p.Inputs = append(p.Inputs, graph.Input{Name: in.Name, Shape: shape, Offset: p.D})
 		p.D += graph.Product(shape)
 	}
+	if o.Columns != nil {
+		if err := c.setColumns(o); err != nil {
+			return err
+		}
+	}
 	if p.D > maxElements {
 		return fmt.Errorf("network: the %d inputs have %d elements an example; at most %d are allowed", len(inputs), p.D, maxElements)
 	}
@@ -44,6 +52,45 @@ func (c *compiler) declareInputs() error {
 		}
 	}
 	return nil
+}
+
+// setColumns makes the inputs those columns of a row that the options say.
+func (c *compiler) setColumns(o *Options) error {
+	p := c.prog
+	known := map[string]bool{}
+	for i := range p.Inputs {
+		in := &p.Inputs[i]
+		known[in.Name] = true
+		list, ok := o.Columns[in.Name]
+		switch want := graph.Product(in.Shape); {
+		case !ok:
+			return fmt.Errorf("network: input %s of %d numbers has no columns", quote(in.Name), want)
+		case len(list) != want:
+			return fmt.Errorf("network: input %s takes %d numbers (shape %v), and is given %d columns", quote(in.Name), want, in.Shape, len(list))
+		}
+		for _, k := range list {
+			if k < 0 || k >= o.Width {
+				return fmt.Errorf("network: column %d of input %s is not among the %d of a row", k, quote(in.Name), o.Width)
+			}
+		}
+		in.Columns = slices.Clone(list)
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Columns)) {
+		if !known[name] {
+			return fmt.Errorf("network: no input %s influences the output; the inputs are %s", quote(name), names(p.Inputs))
+		}
+	}
+	p.D = o.Width
+	return nil
+}
+
+// names lists the names of inputs for an error.
+func names(list []graph.Input) string {
+	quoted := make([]string, len(list))
+	for i, in := range list {
+		quoted[i] = quote(in.Name)
+	}
+	return brief(strings.Join(quoted, ", "), 300)
 }
 
 // influential returns the inputs that nodes behind the output read, and warns of the others.
@@ -101,11 +148,11 @@ func (c *compiler) declareInput(info *onnx.ValueInfo, in *graph.Input) error {
 		in.Low, in.High = info.Type.Range()
 		in.Type = info.Type.String()
 	}
-	if len(p.Inputs) == 1 {
+	if len(p.Inputs) == 1 && in.Columns == nil {
 		c.env[info.Name] = all
 		return nil
 	}
-	table, err := c.table([]int{graph.Product(shape)}, func(_, i int) int { return in.Offset + i })
+	table, err := c.table([]int{graph.Product(shape)}, func(_, i int) int { return in.Column(i) })
 	if err != nil {
 		return err
 	}

@@ -74,8 +74,8 @@ func (p *Program) draw(x []float64, rng *rand.Rand, i int) {
 		if in.Type == "" {
 			continue
 		}
-		for j := range x[in.Offset : in.Offset+Product(in.Shape)] {
-			x[in.Offset+j] = min(max(float64(rng.IntN(2+i)), float64(in.Low)), float64(in.High))
+		for j := range Product(in.Shape) {
+			x[in.Column(j)] = min(max(float64(rng.IntN(2+i)), float64(in.Low)), float64(in.High))
 		}
 	}
 }

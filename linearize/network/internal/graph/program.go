@@ -54,6 +54,16 @@ type Input struct {
 	// be whole and from Low to High; "" for floating point.
 	Type      string
 	Low, High int64
+
+	Columns []int // where its numbers are in the slot if they do not follow one another
+}
+
+// Column returns where number k of the input is in the slot Program.Input.
+func (in *Input) Column(k int) int {
+	if in.Columns == nil {
+		return in.Offset + k
+	}
+	return in.Columns[k]
 }
 
 // A Slot describes one tensor of a program. It exists once for each example of
