@@ -131,7 +131,8 @@ func tryModel(t *testing.T, m *onnx.Model, data []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b, err := moved.Linearize(t.Context(), x); err == nil && moderate {
+	straight := slices.ContainsFunc(m.Graph.Nodes, func(n *onnx.Node) bool { return n.OpType == "QuantizeLinear" })
+	if b, err := moved.Linearize(t.Context(), x); err == nil && moderate && !straight {
 		compareProducts(t, moved, b, x)
 	}
 }

@@ -107,6 +107,9 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if err == nil {
 		r, err = decided(r)
 	}
+	if err == nil {
+		r, err = r.Dequantized(o.Learn)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}

@@ -7,7 +7,7 @@ import (
 
 // numericCases are the cases of functions, reductions, resizing and moving pixels.
 func numericCases() []operatorCase {
-	return slices.Concat(functionCases(), reductionCases(), blockCases(), interpolationCases(), einsumCases(), normalizerCases())
+	return slices.Concat(functionCases(), reductionCases(), blockCases(), interpolationCases(), einsumCases(), normalizerCases(), quantizeCases())
 }
 
 // functionCases are elementwise functions of trigonometry, and those with jumps
@@ -27,7 +27,10 @@ func functionCases() []operatorCase {
 	}
 	add("Acosh", 17, func(g *graph) string { return g.op("Acosh", in(g.above(1.2))) })
 	for _, kind := range []string{"Sign", "Floor", "Ceil", "Round"} {
-		add(kind, 17, func(g *graph) string { return g.op("Mul", in(wide(g), g.op(kind, in(wide(g))))) })
+		add(kind, 17, func(g *graph) string {
+			x := wide(g)
+			return g.op("Mul", in(x, g.op(kind, in(x))))
+		})
 		add(kind+"-of-constants", 17, func(g *graph) string {
 			return g.op("Add", in(g.input(), g.op(kind, in(g.op("Constant", nil, floatsA("value_floats", -2.5, 0.5, 1.5))))))
 		})
@@ -58,15 +61,17 @@ func functionCases() []operatorCase {
 
 func functionEvaluators() map[string]func(e *evaluator) []*tensor {
 	return map[string]func(e *evaluator) []*tensor{
-		"Einsum": evalEinsum,
-		"Sin":    plain(math.Sin),
-		"Cos":    plain(math.Cos),
-		"Tan":    plain(func(x float64) float64 { return math.Sin(x) / math.Cos(x) }),
-		"Asin":   plain(func(x float64) float64 { return math.Atan2(x, math.Sqrt(1-x*x)) }),
-		"Acos":   plain(func(x float64) float64 { return math.Atan2(math.Sqrt(1-x*x), x) }),
-		"Atan":   plain(func(x float64) float64 { return math.Atan2(x, 1) }),
-		"Sinh":   plain(func(x float64) float64 { return (math.Exp(x) - math.Exp(-x)) / 2 }),
-		"Cosh":   plain(func(x float64) float64 { return (math.Exp(x) + math.Exp(-x)) / 2 }),
+		"Einsum":         evalEinsum,
+		"QuantizeLinear": evalQuantize, "DequantizeLinear": evalDequantize,
+
+		"Sin":  plain(math.Sin),
+		"Cos":  plain(math.Cos),
+		"Tan":  plain(func(x float64) float64 { return math.Sin(x) / math.Cos(x) }),
+		"Asin": plain(func(x float64) float64 { return math.Atan2(x, math.Sqrt(1-x*x)) }),
+		"Acos": plain(func(x float64) float64 { return math.Atan2(math.Sqrt(1-x*x), x) }),
+		"Atan": plain(func(x float64) float64 { return math.Atan2(x, 1) }),
+		"Sinh": plain(func(x float64) float64 { return (math.Exp(x) - math.Exp(-x)) / 2 }),
+		"Cosh": plain(func(x float64) float64 { return (math.Exp(x) + math.Exp(-x)) / 2 }),
 		"Asinh": plain(func(x float64) float64 {
 			return math.Copysign(math.Log(math.Abs(x)+math.Sqrt(x*x+1)), x)
 		}),

@@ -67,6 +67,11 @@ func TestSubgradients(t *testing.T) {
 				names = append(names, g.of(k.Inputs[i], k.Shapes[i]...))
 			}
 			net, err := load(g.output(g.op(k.Operator, names, k.attributes(t)...)))
+			if slices.Contains([]string{"Sign", "Floor", "Ceil", "Round"}, k.Operator) {
+				require.Equal(t, make([]float64, len(k.Gradients[0])), k.Gradients[0])
+				require.ErrorContains(t, err, "does not depend on any parameter")
+				return
+			}
 			require.NoError(t, err)
 			d, c, p := net.Dims()
 			got := make([]float64, p)

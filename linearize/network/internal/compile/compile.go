@@ -124,6 +124,8 @@ type compiler struct {
 	memory    int           // bytes left of the budget
 	width     int           // numbers left of the budget for one example
 	effort    [2]int        // multiplications left, for one example and of static nodes
+	straight  bool          // a warning of QuantizeLinear was given
+	integers  []string      // tensors stored as integers that DequantizeLinear reads, quoted
 }
 
 // Options say how a model is compiled.

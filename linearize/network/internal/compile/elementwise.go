@@ -45,7 +45,7 @@ func init() {
 		"Acosh":           unaryOperator(graph.Acosh),
 		"Atanh":           unaryOperator(graph.Atanh),
 		"Softsign":        unaryOperator(graph.Softsign),
-		"Sign":            {translate: unaryOperator(graph.Sign).translate, inputs: 1, note: "its derivative is 0"},
+		"Sign":            {translate: unaryOperator(graph.Sign).translate, inputs: 1, note: "its derivative is 0: a tensor that acts through nothing else is no parameter"},
 		"Floor":           rounding(graph.Floor),
 		"Ceil":            rounding(graph.Ceil),
 		"Round":           rounding(graph.Round),
@@ -84,7 +84,7 @@ func (c *compiler) elementwise(o graph.Op) error {
 // rounding returns the operator of a function that rounds. Shapes computed from
 // the batch size are whole already.
 func rounding(o graph.Op) operator {
-	return operator{inputs: 1, note: "its derivative is 0", translate: func(c *compiler) error {
+	return operator{inputs: 1, note: "its derivative is 0: a tensor that acts through nothing else is no parameter", translate: func(c *compiler) error {
 		if v, err := c.input(0); err == nil && v.real {
 			return c.result(v, nil)
 		}

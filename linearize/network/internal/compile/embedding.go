@@ -34,10 +34,11 @@ var integerRules = map[string]integerRule{
 	"Identity": keepsType, "Reshape": keepsType, "Flatten": keepsType, "Squeeze": keepsType, "Unsqueeze": keepsType,
 	"Transpose": keepsType, "Slice": keepsType, "Split": keepsType, "Concat": keepsType, "Expand": keepsType, "Tile": keepsType,
 	"Pad": keepsType, "Dropout": keepsType, "GatherND": keepsType, "Trilu": keepsType,
+	"Clip": keepsType, "MaxPool": keepsType, // which cannot overflow
 	"Add": computes, "Sub": computes, "Mul": computes, "Div": computes, "Mod": computes, "Neg": computes, "Abs": computes,
-	"Sign": computes, "Min": computes, "Max": computes, "Sum": computes, "Clip": computes, "Relu": computes,
+	"Sign": computes, "Min": computes, "Max": computes, "Sum": computes, "Relu": computes,
 	"ReduceSum": computes, "ReduceMax": computes, "ReduceMin": computes,
-	"Cast": ownType, "Gather": ownType, "Where": ownType, "OneHot": ownType, "GatherElements": ownType, "Shape": ownType,
+	"Cast": ownType, "Gather": ownType, "Where": ownType, "OneHot": ownType, "GatherElements": ownType, "Shape": ownType, "DequantizeLinear": ownType,
 	"Equal": isTruth, "Greater": isTruth, "GreaterOrEqual": isTruth, "Less": isTruth, "LessOrEqual": isTruth,
 	"Not": isTruth, "And": isTruth, "Or": isTruth, "Xor": isTruth,
 	"ArgMax": isPosition, "ArgMin": isPosition,

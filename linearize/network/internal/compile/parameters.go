@@ -27,7 +27,7 @@ func (c *compiler) finish(output string) error {
 	p.Output, p.OutputName = out.slot, output
 	p.C = p.Slots[out.slot].Size
 	if !p.Slots[out.slot].NeedsGrad {
-		return fmt.Errorf("network: output %s does not depend on any parameter; check --freeze and the export", quote(output))
+		return c.noParameter(output)
 	}
 	if p.Slots[out.slot].Static {
 		return fmt.Errorf("network: output %s does not depend on the input", quote(output))
@@ -55,6 +55,7 @@ func (c *compiler) finish(output string) error {
 		return err
 	}
 	c.warnShared()
+	c.warnIntegers()
 	c.findSites()
 	c.listTensors()
 	p.SetChunk()

@@ -2,10 +2,6 @@ package graph
 
 import "math"
 
-// flat is the derivative of a function made of constant pieces. PyTorch takes 0
-// at the jumps too.
-func flat(_, _ float64) float64 { return 0 }
-
 // zero is 0 for a number, and keeps a NaN.
 func zero(x float64) float64 {
 	if math.IsNaN(x) {
@@ -33,10 +29,11 @@ var (
 		func(x float64) float64 { return x / (1 + math.Abs(x)) },
 		func(x, _ float64) float64 { return 1 / ((1 + math.Abs(x)) * (1 + math.Abs(x))) },
 	}
-	Sign  = unary{func(x float64) float64 { return sign(x) + zero(x) }, flat}
-	Floor = unary{math.Floor, flat}
-	Ceil  = unary{math.Ceil, flat}
-	Round = unary{math.RoundToEven, flat}
+	// PyTorch takes 0 for the derivative of functions made of constant pieces.
+	Sign  = unary{func(x float64) float64 { return sign(x) + zero(x) }, nil}
+	Floor = unary{math.Floor, nil}
+	Ceil  = unary{math.Ceil, nil}
+	Round = unary{math.RoundToEven, nil}
 	// ReciprocalOrZero is 1/x, and 0 with derivative 0 at 0.
 	ReciprocalOrZero = unary{
 		func(x float64) float64 {
