@@ -11,8 +11,8 @@ func init() {
 	register("Reductions", map[string]operator{
 		"ReduceMean":      reduction(meanOf),
 		"ReduceSum":       reduction(sumOf),
-		"ReduceMax":       reduction(groupOf(graph.GroupMax)),
-		"ReduceMin":       reduction(groupOf(graph.GroupMin)),
+		"ReduceMax":       extreme(graph.GroupMax),
+		"ReduceMin":       extreme(graph.GroupMin),
 		"ReduceL1":        reduction(groupOf(graph.GroupL1)),
 		"ReduceL2":        reduction(groupOf(graph.GroupL2)),
 		"ReduceLogSum":    reduction(groupOf(graph.GroupLogSum)),
@@ -21,6 +21,13 @@ func init() {
 		"ReduceProd":      reduction(func(target []int32, _ int) graph.Op { return &graph.GroupProduct{Target: target} }),
 		"CumSum":          {translate: (*compiler).cumSum, inputs: 2},
 	})
+}
+
+// extreme returns the operator for the largest or smallest elements.
+func extreme(fn graph.GroupFunc) operator {
+	o := reduction(groupOf(fn))
+	o.note = "equal elements share the derivative, as of PyTorch's amax; max of one axis, exported the same, takes one of them there"
+	return o
 }
 
 // A reducer makes the operator that reduces groups of items elements each;

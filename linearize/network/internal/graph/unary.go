@@ -115,7 +115,8 @@ var (
 	}
 	HardSwish = unary{
 		func(x float64) float64 { return x * Clamp(x/6+0.5, 0, 1) },
-		func(x, _ float64) float64 { return Clamp(x/6+0.5, 0, 1) + x/6*Step(x > -3 && x < 3) },
+		// x/3 + ½ at −3 and 3 too, as in PyTorch.
+		func(x, _ float64) float64 { return Clamp(x/6+0.5, 0, 1) + x/6*Step(x >= -3 && x <= 3) },
 	}
 )
 
