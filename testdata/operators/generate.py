@@ -13,11 +13,12 @@ import cases_layers as layers
 import cases_mixing as mixing
 import cases_sequences as sequences
 import cases_shapes as shapes
+import cases_vision as vision
 from export import Group, archive
 
 GROUPS = (layers.activations, layers.norms, layers.pools, layers.convolutions, layers.resizes, layers.compositions, shapes.shapes, shapes.reductions,
           shapes.products, sequences.attention, sequences.tokens, sequences.recurrent, sequences.several,
-          sequences.structured, mixing.mixing)
+          sequences.structured, mixing.mixing, vision.vision)
 
 
 def main():
