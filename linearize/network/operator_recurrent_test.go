@@ -118,6 +118,12 @@ func recurrentCases() []operatorCase {
 				y := n.add(g)
 				return g.op("Add", in(g.op("Flatten", in(g.op("Slice", in(y[0], g.ints(1), g.ints(2), g.ints(1))))), g.op("Flatten", in(y[1]))))
 			})
+			each(direction+"-shorter-open-batch", func(g *graph, n recurrentNode) string {
+				n = with(n)
+				n.x, n.outputs = g.timeFirst(), 2
+				n.lengths = g.op("Expand", in(g.ints(2), g.op("Gather", in(g.op("Shape", in("x")), g.ints(0)))))
+				return g.batchLast(n.add(g)[1], 3)
+			})
 			shorter(direction+"-shorter", func(g *graph, n recurrentNode) string {
 				n = with(n)
 				n.x, n.outputs = g.timeFirst(), 2

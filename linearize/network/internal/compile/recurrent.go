@@ -268,19 +268,22 @@ func (c *compiler) recurrentLength(r *recurrent) error {
 	if !c.has(4) {
 		return nil
 	}
-	lengths, err := c.constants(4)
+	v, err := c.input(4)
 	if err != nil {
-		return fmt.Errorf("sequence_lens: %w", err)
+		return err
 	}
-	for _, l := range lengths {
-		if l != lengths[0] {
+	if !v.isInt || v.real {
+		return errors.New("sequence_lens depends on the input; only one constant length for all examples is supported")
+	}
+	for _, l := range v.ints {
+		if l != v.ints[0] || !l.constant() {
 			return errors.New("sequence_lens gives examples of different lengths; only one constant length for all is supported")
 		}
 	}
-	if len(lengths) == 0 || lengths[0] < 1 || lengths[0] > r.steps {
-		return fmt.Errorf("sequence_lens is %v for %d positions", lengths, r.steps)
+	if len(v.ints) == 0 || v.ints[0].k < 1 || v.ints[0].k > r.steps {
+		return fmt.Errorf("sequence_lens has %d lengths that are not in the %d positions", len(v.ints), r.steps)
 	}
-	r.op.T = lengths[0]
+	r.op.T = v.ints[0].k
 	return nil
 }
 
