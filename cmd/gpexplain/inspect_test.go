@@ -103,7 +103,9 @@ func TestInspectDecisions(t *testing.T) {
 	text := succeed(t, "inspect", "--model", exported("sinusoidal-unfolded"))
 	require.Regexp(t, `fixed +add\.pe \[1 6 8\]: it holds numbers that follow a formula`, text)
 	x = decode[inspection](t, succeed(t, "inspect", "--json", "--model", exported("sinusoidal-unfolded"), "--learn", "add.pe"))
-	require.True(t, slices.ContainsFunc(x.Decisions, func(d decisionInfo) bool { return d.Name == "add.pe" && d.Parameter && d.Reason == "is to be learnt, as asked" }))
+	require.True(t, slices.ContainsFunc(x.Decisions, func(d decisionInfo) bool {
+		return d.Name == "add.pe" && d.Parameter && d.Reason == "is to be learnt, as asked"
+	}))
 	text = succeed(t, "inspect", "--model", exported("constant-nodes"))
 	require.Regexp(t, `tensor +/Constant_output_0 \[5 3\] at 0, Outer block, in a Constant node: it is the weight of`, text)
 	require.Contains(t, text, "weights in Constant nodes")
