@@ -3,6 +3,12 @@ package network_test
 import (
 	"math"
 	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // numericCases are the cases of functions, reductions, resizing and moving pixels.
@@ -133,5 +139,31 @@ func functionEvaluators() map[string]func(e *evaluator) []*tensor {
 			check(ints, "Mod of floats")
 			return func(a, b float64) float64 { return a - b*math.Floor(a/b) }
 		}),
+	}
+}
+
+// TestWholeExponents checks that a stored exponent of whole numbers is a constant unless
+// it is to be learnt.
+func TestWholeExponents(t *testing.T) {
+	for _, c := range []struct {
+		exponents []float64
+		learn     bool
+		want      bool
+	}{{[]float64{2, 3}, false, false}, {[]float64{2, 3}, true, true}, {[]float64{2, 2.5}, false, true}} {
+		g := newGraph(17, 2)
+		e := g.of(c.exponents, 2)
+		m := g.output(g.op("Pow", in(g.op("Exp", in(g.op("MatMul", in("x", g.param(2, 2))))), e)))
+		o := &network.ReadOptions{}
+		if c.learn {
+			o.Learn = []string{e}
+		}
+		net, err := readModel(m, o)
+		require.NoError(t, err)
+		found := slices.ContainsFunc(net.Params(), func(p linearize.Param) bool { return p.Name == e })
+		require.Equal(t, c.want, found)
+		if !c.want {
+			require.Len(t, net.Warnings(), 1)
+			require.ErrorContains(t, net.Warnings()[0], "exponent of whole numbers")
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 func init() {
@@ -238,6 +239,8 @@ func (c *compiler) arithmetic(fn graph.BinaryFunc, onInts func(a, b affine) (aff
 	return c.result(c.combine(fn, a, b))
 }
 
+func fractional(v float64) bool { return v != math.Trunc(v) }
+
 // pow translates Pow. A stored exponent of whole numbers is no parameter unless
 // it is to be learnt: the power of a negative number has no derivative with
 // respect to its exponent.
@@ -245,9 +248,9 @@ func (c *compiler) pow() error {
 	if c.has(1) {
 		name := c.node.Inputs[1]
 		in := c.inits[name]
-		if in != nil && in.value == nil && len(in.t.Dims) > 0 && in.t.Type.IsFloat() && !c.learn[name] && !c.freeze[name] && !slices.ContainsFunc(in.t.Floats, func(v float64) bool { return v != math.Trunc(v) }) {
+		if in != nil && in.value == nil && len(in.t.Dims) > 0 && in.t.Type.IsFloat() && !c.learn[name] && !c.freeze[name] && !slices.ContainsFunc(in.t.Floats, fractional) {
 			c.fixed[name] = true
-			c.warns = append(c.warns, fmt.Errorf("%s, an exponent of whole numbers, was taken for a constant; what was learnt is to be named in --learn (ReadOptions.Learn)", quote(name)))
+			c.decisions[name] = learnt.Decision{Reason: "is an exponent of whole numbers", Doubtful: true}
 		}
 	}
 	return c.arithmetic(graph.Pow, nil)
