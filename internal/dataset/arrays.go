@@ -166,11 +166,11 @@ func arraysOfArchive(ctx context.Context, path string, l layout, endings []strin
 		return &arrays{}, nil
 	}
 	if x == "" {
-		return nil, &Error{File: path, Problem: "none of its arrays " + quoteList(z.Names) + " has a name of inputs", Remedy: "call the inputs x and the targets y"}
+		return nil, &Error{File: path, Problem: "none of its arrays " + QuoteList(z.Names) + " has a name of inputs", Remedy: "call the inputs x and the targets y"}
 	}
 	for _, name := range []string{l.target, l.id} {
 		if name != "" && l.like == nil && !z.Has(name) && !z.Has(name+end) {
-			return nil, &Error{File: path, Problem: "there is no array " + quote(name), Remedy: "choose from " + quoteList(z.Names)}
+			return nil, &Error{File: path, Problem: "there is no array " + quote(name), Remedy: "choose from " + QuoteList(z.Names)}
 		}
 	}
 	a, own := &arrays{}, []string{end}

@@ -164,7 +164,7 @@ func (s *ScalingFile) numbers(v any, what string, columns []string, none float64
 				return fail("names of columns, but pictures have none")
 			}
 			if j < 0 {
-				return nil, &Error{File: s.path, Place: what, Problem: "there is no column " + quote(name), Remedy: "choose from " + quoteList(columns)}
+				return nil, &Error{File: s.path, Place: what, Problem: "there is no column " + quote(name), Remedy: "choose from " + QuoteList(columns)}
 			}
 			x, ok := v[name].(float64)
 			if !ok {

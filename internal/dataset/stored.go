@@ -83,7 +83,7 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 	case !slices.Equal(r.Shape, d.Shape):
 		return fail("have inputs of shape %v, those of %s have %v", r.Shape, d.Source, d.Shape)
 	case !slices.Equal(r.Columns, d.Columns):
-		return fail("have columns %s, those of %s are %s", quoteList(r.Columns), d.Source, quoteList(d.Columns))
+		return fail("have columns %s, those of %s are %s", QuoteList(r.Columns), d.Source, QuoteList(d.Columns))
 	}
 	for i, row := range r.Rows {
 		if row < 0 || row == math.MaxInt || i > 0 && row <= r.Rows[i-1] {

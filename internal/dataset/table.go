@@ -250,7 +250,7 @@ func (l *layout) findLike(name string, header []string) (*columns, error) {
 		}
 	}
 	if n := len(c.target); n != 0 && n != len(l.like.targets) {
-		return fail("give all of them, or none where the targets are unknown", "%d of the target columns %s", n, quoteList(l.like.targets))
+		return fail("give all of them, or none where the targets are unknown", "%d of the target columns %s", n, QuoteList(l.like.targets))
 	}
 	for j, h := range header {
 		if j == c.id || slices.Contains(c.features, j) || slices.Contains(c.target, j) {
@@ -258,7 +258,7 @@ func (l *layout) findLike(name string, header []string) (*columns, error) {
 		}
 		remedy := "leave it out, or name it as the ID if it names the rows"
 		if c.target == nil {
-			remedy = fmt.Sprintf("call it %s if it is the target, name it as the ID if it names the rows, else leave it out", quoteList(l.like.targets))
+			remedy = fmt.Sprintf("call it %s if it is the target, name it as the ID if it names the rows, else leave it out", QuoteList(l.like.targets))
 		}
 		return fail(remedy, "column %s is not in %s", quote(h), l.like.file)
 	}
@@ -287,11 +287,11 @@ func column(name string, header []string, want string) (int, error) {
 	if j := slices.Index(header, want); j >= 0 {
 		return j, nil
 	}
-	return 0, &Error{File: name, Line: 1, Problem: "there is no column " + quote(want), Remedy: "choose from " + quoteList(header)}
+	return 0, &Error{File: name, Line: 1, Problem: "there is no column " + quote(want), Remedy: "choose from " + QuoteList(header)}
 }
 
-// quoteList quotes the first names of a list.
-func quoteList(names []string) string {
+// QuoteList quotes the first names of a list.
+func QuoteList(names []string) string {
 	const most = 12
 	var q []string
 	for i, n := range names {

@@ -32,8 +32,9 @@ type Flags struct {
 type ModelFlags struct {
 	path          string // "" is the built-in network
 	freeze, learn []string
-	output        string // "" is the only one
-	memory        int64  // that of the limits
+	output        string   // "" is the only one
+	columns       []string // of inputs, NAME=COLUMNS
+	memory        int64    // that of the limits
 }
 
 // DataFlags name the data and the training rows among them.
@@ -80,6 +81,7 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 	if withModel {
 		f.StringVar(&s.Model.path, "model", "", "trained network, an ONNX `FILE` (default the built-in network)")
 		f.StringVar(&s.Model.output, "output", "", "output `NAME` of a model with several")
+		f.StringArrayVar(&s.Model.columns, "input-columns", nil, "`INPUT=COLUMNS` of the data that an input of the model takes, by name, a:c or 0-9, for example x=age,income; once for each input (default the columns in order)")
 		f.StringVar(&s.Outputs.text, "outputs", "", "of many classes, tell apart those of this `LIST`, such as 3,17 or cat,dog, or the K most probable with top:K, and take the others as one class; all takes every class (default top:10 of more than 100 classes)")
 	}
 	f.StringVar(&s.Data.name, "data", "digits", "rows from `NAME|DIR|FILE`: digits (synthetic; digits:TRAIN,TEST sets how many), mnist (downloaded once), a directory of IDX files, a CSV file with a header, plain or .gz, or NumPy's .npy or .npz (default digits)")
@@ -125,6 +127,9 @@ func (s *Flags) Check(c *cobra.Command) error {
 		return err
 	}
 	s.Model.memory = s.Limits.Memory
+	if err := checkInputColumns(s.Model.columns); err != nil {
+		return err
+	}
 	if err := s.Scaling.check(); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (l *look) otherInputs(ctx context.Context) string {
 	if p.Model.Net == nil {
 		return ""
 	}
-	ways, err := inputWays(p.Examples.Train)
+	ways, err := inputWays(p.Examples.Train, p.Model.wholeColumns())
 	if err != nil {
 		return ""
 	}

@@ -53,6 +53,9 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 	if err != nil {
 		return nil, err
 	}
+	if m, err = m.withColumns(c, &f.Model, d); err != nil {
+		return nil, err
+	}
 	if want, _, _ := m.Net.Dims(); Elements(d.Shape) != want {
 		return nil, fmt.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give --data that the model was trained on%s", d.Source, Elements(d.Shape), d.Shape, m.Name, want, m.Net.InputShape(), columnsHint(d))
 	}

@@ -22,7 +22,8 @@ type Remembered struct {
 	Model  string      `json:"model"` // "" is the built-in network
 	Freeze []string    `json:"freeze,omitempty"`
 	Learn  []string    `json:"learn,omitempty"`
-	Output string      `json:"output,omitempty"`     // of several; "" is the only one
+	Output string      `json:"output,omitempty"` // of several; "" is the only one
+	Column []string    `json:"input_columns,omitempty"`
 	Weight []string    `json:"model_data,omitempty"` // files in which the model keeps its weights
 	Data   string      `json:"data"`                 // a path, or the name of built-in data
 	Target string      `json:"target,omitempty"`
@@ -42,7 +43,7 @@ type FileCheck struct {
 // Remember says where the model and the data are.
 func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 	f := &p.flags.Data
-	r := &Remembered{Freeze: p.flags.Model.freeze, Learn: p.flags.Model.learn, Output: p.flags.Model.output, Target: f.target, ID: f.id, Split: f.Split}
+	r := &Remembered{Freeze: p.flags.Model.freeze, Learn: p.flags.Model.learn, Output: p.flags.Model.output, Column: p.flags.Model.columns, Target: f.target, ID: f.id, Split: f.Split}
 	for _, path := range []struct {
 		from string
 		to   *string
@@ -128,7 +129,7 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 	for _, list := range []struct {
 		flag     string
 		from, to *[]string
-	}{{"freeze", &r.Freeze, &f.Model.freeze}, {"learn", &r.Learn, &f.Model.learn}} {
+	}{{"freeze", &r.Freeze, &f.Model.freeze}, {"learn", &r.Learn, &f.Model.learn}, {"input-columns", &r.Column, &f.Model.columns}} {
 		if !f.given(list.flag) {
 			*list.to = slices.Clone(*list.from)
 		}

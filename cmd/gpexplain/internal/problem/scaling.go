@@ -101,6 +101,7 @@ func (s *Scaling) byValue(f *ScalingFlags, m *Model, t *Task, d *dataset.Data, t
 	if s.Inputs, err = train.Scaling(); err != nil {
 		return fmt.Errorf("%s: %w", d.Source, err)
 	}
+	s.Inputs = unscaled(s.Inputs, m.wholeColumns())
 	return nil
 }
 
@@ -114,6 +115,9 @@ func (s *Scaling) check(c *console.Console, m *Model, d *dataset.Data, y *mat.De
 			}
 			return fmt.Errorf("%s: %w", strings.TrimPrefix(string(s.InputsFrom), "from "), err)
 		}
+		if err := s.keepsWhole(m, d); err != nil {
+			return err
+		}
 		for _, v := range s.Inputs.Mean {
 			if d.Images() && s.InputsFrom != fromMetadata && math.Abs(v) > 1 {
 				c.Warn(fmt.Errorf("%s: a mean of %v, but pixels run from 0 to 1 here: for numbers of pixels from 0 to 255 divide them by 255", strings.TrimPrefix(string(s.InputsFrom), "from "), v))
@@ -124,6 +128,20 @@ func (s *Scaling) check(c *console.Console, m *Model, d *dataset.Data, y *mat.De
 	if s.Targets != nil {
 		if k, w := len(s.Targets.Mean), y.RawMatrix().Cols; k != 1 && k != w {
 			return fmt.Errorf("%s: %d means and deviations of targets, but the data have %d", strings.TrimPrefix(string(s.TargetsFrom), "from "), k, w)
+		}
+	}
+	return nil
+}
+
+// keepsWhole refuses a scaling of columns that hold integers as the network takes them.
+func (s *Scaling) keepsWhole(m *Model, d *dataset.Data) error {
+	for _, k := range m.wholeColumns() {
+		at := k
+		if len(s.Inputs.Mean) != Elements(d.Shape) {
+			at = 0
+		}
+		if s.Inputs.Mean[at] != 0 || s.Inputs.Scale[at] != 1 {
+			return fmt.Errorf("%s: it scales column %d, which an input of %s takes as whole numbers; give it a mean of 0 and a deviation of 1, or --standardize no", strings.TrimPrefix(string(s.InputsFrom), "from "), k, m.Name)
 		}
 	}
 	return nil

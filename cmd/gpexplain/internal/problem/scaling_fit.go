@@ -42,7 +42,7 @@ func (s *Scaling) byFit(ctx context.Context, c *console.Console, m *Model, t *Ta
 	inputs, targets := []way{{inputs: s.Inputs}}, []way{{targets: s.Targets}}
 	if s.InputsFrom == "" {
 		var err error
-		if inputs, err = inputWays(train); err != nil {
+		if inputs, err = inputWays(train, m.wholeColumns()); err != nil {
 			return err
 		}
 	}
@@ -125,13 +125,16 @@ var wellKnown = map[int][]way{
 
 // inputWays are the ways in which inputs of these rows are scaled, the likeliest
 // first.
-func inputWays(train *dataset.Subset) ([]way, error) {
+func inputWays(train *dataset.Subset, whole []int) ([]way, error) {
 	rows, err := train.Scaling()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", train.Set.File, err)
 	}
 	byRows := way{words: "inputs standardized by the training rows", inputs: rows}
 	if !train.Set.Images() {
+		if byRows.inputs = unscaled(rows, whole); len(whole) == train.Set.Dim() {
+			return []way{{words: "inputs as they are"}}, nil
+		}
 		return []way{byRows, {words: "inputs as they are"}}, nil
 	}
 	one := func(mean, sd float64) *dataset.Scaling {
