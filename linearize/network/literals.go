@@ -11,19 +11,30 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
-// nodeTensors are the floating point tensors that a file has in Constant nodes.
+// nodeTensors are the floating point tensors that a file has in Constant nodes or twice.
 type nodeTensors struct {
-	moved []string          // now initializers
-	left  []rewrite.Literal // still in their nodes
+	moved  []string          // from Constant nodes, now initializers
+	left   []rewrite.Literal // still in Constant nodes
+	copies []rewrite.Copy    // now computed from another tensor
 }
 
-// weightsInNodes makes initializers of the weights in Constant nodes.
-func weightsInNodes(m *onnx.Model, o *ReadOptions) (*onnx.Model, nodeTensors) {
+// weightsOnce makes initializers of the weights in Constant nodes, and one tensor of a weight
+// that the exporter stored twice. number is the place in the file of each node.
+func weightsOnce(m *onnx.Model, number map[*onnx.Node]int, o *ReadOptions) (*onnx.Model, map[*onnx.Node]int, nodeTensors) {
 	if m.Graph == nil {
-		return m, nodeTensors{}
+		return m, number, nodeTensors{}
 	}
-	out, moved, left := rewrite.Constants(m, o.Freeze, o.Learn)
-	return out, nodeTensors{moved, left}
+	var w nodeTensors
+	out := m
+	out, w.moved, w.left = rewrite.Constants(out, o.Freeze, o.Learn)
+	out, w.copies = rewrite.Copies(out, slices.Concat(o.Freeze, o.Learn))
+	if out != m && number == nil {
+		number = map[*onnx.Node]int{}
+		for i, n := range m.Graph.Nodes {
+			number[n] = i
+		}
+	}
+	return out, number, w
 }
 
 // without returns the names that are not those of tensors left in Constant nodes, which
@@ -63,6 +74,9 @@ func (w *nodeTensors) list(p *graph.Program) (warnings []error) {
 			doubt.Names, doubt.Reasons = append(doubt.Names, t.Name), append(doubt.Reasons, t.Reason)
 		}
 		p.Tensors = append(p.Tensors, t)
+	}
+	for _, c := range w.copies {
+		p.Tensors = append(p.Tensors, graph.Tensor{Name: c.Name, Shape: c.Shape, Reason: "repeats " + strconv.Quote(c.Of) + ", from which it is computed, so that both are one parameter"})
 	}
 	if len(doubt.Names) > 0 {
 		warnings = append(warnings, doubt)

@@ -113,8 +113,8 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
-	m, inNodes := weightsInNodes(r.Model, o)
-	n, err := compiled(m, r.Number, *o, inNodes)
+	m, number, inNodes := weightsOnce(r.Model, r.Number, o)
+	n, err := compiled(m, number, *o, inNodes)
 	if err == nil {
 		n.warnings = append(slices.Clone(r.Notes), n.warnings...)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -269,5 +270,34 @@ func TestDoubts(t *testing.T) {
 		for _, d := range net.Describe().Tensors {
 			require.Equal(t, d.Doubtful, slices.Contains(doubt.Names, d.Name), d.Name)
 		}
+	}
+}
+
+// TestCopies checks that a weight which the exporter stored twice, transposed or in another
+// shape, is one parameter: f and J are those of the export without constant folding.
+func TestCopies(t *testing.T) {
+	for name, weight := range map[string]string{"tied-tokens": "weight", "spectral-conv": "0.weight_orig"} {
+		folded, err := readExported(t, name, nil)
+		require.NoError(t, err)
+		plain, err := readExported(t, name+"-unfolded", nil)
+		require.NoError(t, err)
+		require.Equal(t, plain.Params(), folded.Params())
+		repeats := slices.DeleteFunc(folded.Describe().Tensors, func(d network.TensorInfo) bool { return !strings.Contains(d.Reason, "repeats") })
+		require.Len(t, repeats, 1)
+		require.Contains(t, repeats[0].Reason, weight)
+		theta := folded.Theta()
+		for i := range theta {
+			theta[i] += 0.125 * float64(i%5)
+		}
+		a, err := folded.WithTheta(theta)
+		require.NoError(t, err)
+		b, err := plain.WithTheta(theta)
+		require.NoError(t, err)
+		d, _, _ := plain.Dims()
+		x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 5, d)
+		requireSameBatch(t, a, x, b, x, 1e-13)
+		apart, err := readExported(t, name, &network.ReadOptions{Learn: in(repeats[0].Name)})
+		require.NoError(t, err)
+		require.Len(t, apart.Params(), len(folded.Params())+1)
 	}
 }

@@ -245,6 +245,18 @@ class Frequencies(nn.Module):
         return self.last(torch.cat([torch.sigmoid(a), torch.tanh(a)], -1))
 
 
+class TiedTokens(nn.Module):
+    """One matrix that reads tokens and writes them: folding stores its transpose too."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.inner = nn.Parameter(torch.randn(5, 3)), nn.Parameter(torch.randn(5, 5))
+
+    def forward(self, x):
+        h = torch.tanh(F.linear(x, self.weight))
+        return ((h + torch.tanh(h @ self.inner)) @ self.weight).mean(1)
+
+
 def closure():
     """A network of plain tensors: tracing stores them in Constant nodes."""
     w1, b1, w2, b2 = torch.randn(5, 3), torch.randn(5), torch.randn(2, 5), torch.randn(2)
@@ -306,6 +318,7 @@ def cases():
     yield "pruned", pruned, (4,)
     yield "rms-norm", mlp(nn.Linear(4, 12), RMSNorm(12), nn.Tanh(), nn.Linear(12, 2)), (4,)
     yield "frequencies", Frequencies(), (2,)
+    yield "tied-tokens", TiedTokens(), (4, 3)
 
 
 def influential(m, shape):

@@ -1,0 +1,125 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+)
+
+// A Copy is an initializer that held the numbers of another one.
+type Copy struct {
+	Name, Of string
+	Shape    []int
+}
+
+// distinct is how many different numbers a tensor has at least that is compared with others:
+// zeros and ones are equal by chance.
+const distinct = 4
+
+// Copies returns a model in which a weight that the exporter stored twice, the second time
+// transposed or in another shape, is read from the first. PyTorch stores a tied weight so
+// where it folds constants, with a name "onnx::…" for the copy. The names in apart are left.
+func Copies(m *onnx.Model, apart []string) (*onnx.Model, []Copy) {
+	model, g := *m, *m.Graph
+	model.Graph = &g
+	g.Nodes, g.Initializers = nil, nil
+	used, copies := taken(m.Graph), []Copy(nil)
+	for _, t := range m.Graph.Initializers {
+		var n *onnx.Node
+		if strings.HasPrefix(t.Name, "onnx::") && t.Type.IsFloat() && !slices.Contains(apart, t.Name) && varied(t.Floats) {
+			for _, of := range m.Graph.Initializers {
+				if n = from(t, of); n != nil {
+					break
+				}
+			}
+		}
+		if n == nil {
+			g.Initializers = append(g.Initializers, t)
+			continue
+		}
+		copies = append(copies, Copy{t.Name, n.Inputs[0], shape(t)})
+		if n.OpType == "Reshape" {
+			to := &onnx.Tensor{Name: t.Name + "_shape", Dims: []int64{int64(len(t.Dims))}, Type: onnx.Int64, Ints: t.Dims}
+			for used[to.Name] {
+				to.Name += "_"
+			}
+			used[to.Name] = true
+			n.Inputs = append(n.Inputs, to.Name)
+			g.Initializers = append(g.Initializers, to)
+		}
+		g.Nodes = append(g.Nodes, n)
+	}
+	if len(copies) == 0 {
+		return m, nil
+	}
+	g.Nodes = append(g.Nodes, m.Graph.Nodes...)
+	return &model, copies
+}
+
+// taken returns the names of values in a graph.
+func taken(g *onnx.Graph) map[string]bool {
+	used := map[string]bool{}
+	for _, in := range g.Inputs {
+		used[in.Name] = true
+	}
+	for _, t := range g.Initializers {
+		used[t.Name] = true
+	}
+	for _, n := range g.Nodes {
+		for _, name := range n.Outputs {
+			used[name] = true
+		}
+	}
+	return used
+}
+
+// varied reports whether there are several different numbers.
+func varied(list []float64) bool {
+	var seen []float64
+	for _, v := range list {
+		if !slices.Contains(seen, v) {
+			if seen = append(seen, v); len(seen) == distinct {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// from returns the node that computes t from another tensor of the same numbers and type,
+// or nil. A tensor of the same shape is another one that began with the same numbers.
+func from(t, of *onnx.Tensor) *onnx.Node {
+	if of.Type != t.Type || len(of.Floats) != len(t.Floats) || strings.HasPrefix(of.Name, "onnx::") || slices.Equal(of.Dims, t.Dims) && !square(t) {
+		return nil
+	}
+	n := &onnx.Node{Name: t.Name, Inputs: []string{of.Name}, Outputs: []string{t.Name}}
+	switch {
+	case !slices.Equal(of.Dims, t.Dims) && slices.Equal(of.Floats, t.Floats):
+		n.OpType = "Reshape"
+	case transposed(t, of):
+		n.OpType = "Transpose"
+		n.Attributes = []*onnx.Attribute{{Name: "perm", Type: onnx.AttrInts, Ints: []int64{1, 0}}}
+	default:
+		return nil
+	}
+	return n
+}
+
+func square(t *onnx.Tensor) bool { return len(t.Dims) == 2 && t.Dims[0] == t.Dims[1] }
+
+// transposed reports whether t is the transpose of a matrix, and not that matrix itself.
+func transposed(t, of *onnx.Tensor) bool {
+	if len(t.Dims) != 2 || len(of.Dims) != 2 || t.Dims[0] != of.Dims[1] || t.Dims[1] != of.Dims[0] || int64(len(t.Floats)) != t.Dims[0]*t.Dims[1] {
+		return false
+	}
+	rows, cols := int(t.Dims[0]), int(t.Dims[1])
+	for i := range rows {
+		for j := range cols {
+			if t.Floats[i*cols+j] != of.Floats[j*rows+i] {
+				return false
+			}
+		}
+	}
+	return !slices.Equal(t.Floats, of.Floats)
+}
