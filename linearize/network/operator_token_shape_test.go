@@ -218,6 +218,14 @@ func tokenShapeCases() []operatorCase {
 		grid := g.op("Concat", in(g.table([]int{2, 1}, 2, 0), g.table([]int{2, 2}, 1, 1, 0, 2)), intA("axis", 1))
 		return g.op("Gather", in(g.input(), grid), intA("axis", 1))
 	})
+	add("Mod-of-positions-of-every-example", 13, m, func(g *graph) string {
+		ids := g.op("Mod", in(g.op("Add", in(g.forExamples(g.table([]int{1, 2}, 3, 4), 2), g.int(1))), g.int(4)))
+		return g.op("Add", in(g.input(), g.op("Gather", in(g.param(4, 3), ids))))
+	})
+	add("GatherElements-by-column-for-every-example", 13, []int{3}, func(g *graph) string {
+		at := g.forExamples(g.table([]int{1, 3}, 2, 4, 0), 3)
+		return g.op("Mul", in(g.input(), g.op("GatherElements", in(g.param(5, 3), at), intA("axis", 0))))
+	})
 	add("Where-of-numbered-examples", 13, m, func(g *graph) string {
 		// An index from the end, as PyTorch writes y[:, -1] = 0.
 		rows := g.rows(3, 1)
@@ -276,6 +284,14 @@ func TestIndicesThatMixAreRefused(t *testing.T) {
 		}},
 		{"indices of the first example alone", mixes, m, func(g *graph) string {
 			return g.op("GatherElements", in(g.input(), g.table([]int{1, 2, 3}, 0, 1, 0, 1, 0, 1)), intA("axis", 1))
+		}},
+		{"row of a constant for each example", mixes, m, func(g *graph) string {
+			at := g.forExamples(g.table([]int{1, 3}, 2, 1, 0), 3)
+			return g.op("Mul", in(g.input(), g.op("Unsqueeze", in(g.op("GatherElements", in(g.param(5, 3), at), intA("axis", 1)), g.ints(1)))))
+		}},
+		{"block of a constant for each example", mixes, m, func(g *graph) string {
+			at := g.forExamples(g.table([]int{1, 3, 1}, 2, 1, 0), 3, 1)
+			return g.op("Mul", in(g.input(), g.op("Unsqueeze", in(g.op("GatherND", in(g.param(1, 3), at), intA("batch_dims", 1)), g.ints(1)))))
 		}},
 		{"triangle of the examples", mixes, []int{3}, func(g *graph) string { return g.op("Trilu", in(g.input())) }},
 		{"identity of the examples", mixes, []int{3}, func(g *graph) string { return g.op("Mul", in(g.input(), g.op("EyeLike", in("x")))) }},

@@ -100,11 +100,11 @@ func (c *compiler) mod() error {
 		}
 		return c.arithmetic(graph.Fmod, nil)
 	}
-	a, err := c.intsAt(0)
+	a, err := c.indices(0)
 	if err != nil {
 		return err
 	}
-	b, err := c.intsAt(1)
+	b, err := c.indices(1)
 	if err != nil {
 		return err
 	}

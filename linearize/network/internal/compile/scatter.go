@@ -98,6 +98,9 @@ func (c *compiler) gatherElements() error {
 		return err
 	}
 	if v.batch < 0 && at.batch >= 0 {
+		if at.batch != ax {
+			return errMixes // a row of a constant for each example
+		}
 		w := *v
 		w.batch, w.lead, w.weight = at.batch, at.lead, nil
 		v = &w
@@ -173,7 +176,7 @@ func (c *compiler) windows(v, at *value, skip int) (*windows, error) {
 			return nil, errMixes
 		}
 		w.batch, w.lead = rank-1+v.batch-skip-last, v.lead
-	case v.batch >= 0 && at.batch < 0 || v.batch >= 0 && v.batch < skip && at.batch != v.batch:
+	case v.batch >= 0 && at.batch < 0 || v.batch >= 0 && v.batch < skip && at.batch != v.batch || at.batch >= 0 && at.batch < skip && at.batch != v.batch:
 		return nil, errMixes
 	case v.batch >= 0 && (at.leading() != 1 || v.leading() != 1):
 		return nil, errMixes
