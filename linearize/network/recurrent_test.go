@@ -256,3 +256,18 @@ func BenchmarkRecurrent(b *testing.B) {
 		}
 	}
 }
+
+// TestRecurrentBeforeItRuns reads a graph that asks for the result of a recurrent
+// layer on parameters alone while it is compiled.
+func TestRecurrentBeforeItRuns(t *testing.T) {
+	for kind, gates := range recurrentGates {
+		g := newGraph(17, 2)
+		y := g.op(kind, in(g.param(3, 1, 2), g.param(1, 2*gates, 2), g.param(1, 2*gates, 2)))
+		last := g.op("Reshape", in(g.op("Slice", in(y, g.ints(2), g.ints(3))), g.ints(2)))
+		mask := g.op("Cast", in(g.op("Greater", in(last, g.scalar(0)))), intA("to", int64(onnx.Double)))
+		_, err := load(g.output(g.op("Mul", in(g.input(), mask))))
+		if err != nil { // the mask may be all zeros
+			requireOneLine(t, err)
+		}
+	}
+}

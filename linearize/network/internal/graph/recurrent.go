@@ -26,8 +26,8 @@ type Recurrent struct {
 	// Tied says that R is used elsewhere too, or computed. Its gradient is then an
 	// ordinary one instead of a Site's.
 	Tied bool
-	// Work is a slot of WorkSize numbers for what Backward needs of Forward, or −1
-	// if there will be no Backward.
+	// Work is a slot of WorkSize numbers for what Backward needs of Forward. Where it
+	// is −1, or a State has no memory for it, there can be no Backward.
 	Work int
 
 	Addend      int // what is added to the recurrent products of a GRU that resets after them, T×D·G·H
@@ -139,7 +139,7 @@ type recurrence struct {
 func (o *Recurrent) run(s *State, nd *Node, n int, backward bool) *recurrence {
 	r := &recurrence{Recurrent: o, s: s, nd: nd, n: n}
 	wide, narrow, kept := n*o.Cells[0].Gates()*o.H, n*o.H, 0
-	if o.Work < 0 {
+	if o.Work < 0 || len(s.val(o.Work)) == 0 {
 		kept = n * o.WorkSize()
 	}
 	buf := s.Buffer(0, 3*wide+3*narrow+kept)
@@ -289,7 +289,7 @@ func (r *recurrence) memory(e int) (before, after []float64) {
 func (r *recurrence) work(e int) []float64 {
 	size := r.Cells[0].work() * r.H
 	at := (r.d*r.T + r.t) * size
-	if r.Work < 0 {
+	if len(r.kept) > 0 {
 		return r.kept[e*r.WorkSize()+at:][:size]
 	}
 	return r.s.At(r.Work, e)[at:][:size]
