@@ -182,7 +182,10 @@ func (c *compiler) newInts(shape []int, batch int, in ...*value) (*value, error)
 	if err != nil {
 		return nil, err
 	}
-	return &value{shape: shape, batch: batch, lead: lead, isInt: true, ints: make([]affine, n)}, c.spend(intBytes * n)
+	if err := c.spend(intBytes * n); err != nil {
+		return nil, err
+	}
+	return &value{shape: shape, batch: batch, lead: lead, isInt: true, ints: make([]affine, n)}, nil
 }
 
 // mapInts applies f to each element of known integers.
