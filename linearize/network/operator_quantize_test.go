@@ -38,6 +38,10 @@ func quantizeCases() []operatorCase {
 		scale := g.scalar(0.01)
 		return g.op("DequantizeLinear", in(g.op("QuantizeLinear", in(g.input(), scale), intA("output_dtype", int64(onnx.Int8))), scale))
 	})
+	add("QuantizeLinear-zero-in-a-node", m, func(g *graph) string {
+		zero := g.op("Constant", nil, tensorA("value", &onnx.Tensor{Type: onnx.Int8, Ints: []int64{-7}}))
+		return g.fakeQuantized(g.input(), g.scalar(0.02), g.op("Identity", in(zero)))
+	})
 	add("QuantizeLinear-by-channel", []int{3, 2, 2}, func(g *graph) string {
 		return g.fakeQuantized(g.input(), g.of([]float64{0.1, 0.003, 0.2}, 3), g.zeroPoints(onnx.Int8, []int{3}, 0, -5, 100))
 	})
@@ -94,8 +98,15 @@ func evalQuantize(e *evaluator) []*tensor {
 	t := onnx.DataType(e.int("output_dtype", int(onnx.Uint8)))
 	if e.has(2) {
 		t = 0
+		name := e.node.Inputs[2]
+		for n := e.producer(name); n != nil && n.OpType == "Identity"; n = e.producer(name) {
+			name = n.Inputs[0]
+		}
+		if n := e.producer(name); n != nil && n.OpType == "Constant" && n.Attr("value") != nil {
+			t = n.Attr("value").T.Type
+		}
 		for _, v := range e.graph.Initializers {
-			if v.Name == e.node.Inputs[2] {
+			if v.Name == name {
 				t = v.Type
 			}
 		}

@@ -57,10 +57,11 @@ type value struct {
 	batch int
 	// lead is the number of elements that come before the examples on the batch
 	// axis: T where a T×N×D tensor was reshaped to T·N rows; 0 means 1.
-	lead  int
-	ints  []affine
-	isInt bool
-	real  bool // the integers were cast to floating point
+	lead   int
+	ints   []affine
+	isInt  bool
+	real   bool          // the integers were cast to floating point
+	stored onnx.DataType // of known integers, 0 where the file does not give it
 	// integer is the type of integers or truth values that depend on the input, held
 	// in the slot as whole numbers; 0 for floating point.
 	integer onnx.DataType
@@ -124,8 +125,7 @@ type compiler struct {
 	memory    int           // bytes left of the budget
 	width     int           // numbers left of the budget for one example
 	effort    [2]int        // multiplications left, for one example and of static nodes
-	straight  bool          // a warning of QuantizeLinear was given
-	integers  []string      // tensors stored as integers that DequantizeLinear reads, quoted
+	quantized quantized     // what there is to say about quantization
 }
 
 // Options say how a model is compiled.

@@ -337,7 +337,7 @@ func (c *compiler) castInts(v *value) (*value, error) {
 
 // castTo casts known numbers to integers or truth values.
 func (c *compiler) castTo(to onnx.DataType, v *value) (*value, error) {
-	out := &value{shape: v.shape, batch: v.batch, lead: v.lead, isInt: true}
+	out := &value{shape: v.shape, batch: v.batch, lead: v.lead, isInt: true, stored: to}
 	if v.isInt {
 		out.ints = slices.Clone(v.ints)
 	} else {

@@ -66,7 +66,7 @@ func (c *compiler) intTensor(t *onnx.Tensor) (*value, error) {
 	if err := c.spend(intBytes * len(t.Ints)); err != nil {
 		return nil, err
 	}
-	v := &value{shape: shape, batch: -1, isInt: true, ints: make([]affine, len(t.Ints))}
+	v := &value{shape: shape, batch: -1, isInt: true, stored: t.Type, ints: make([]affine, len(t.Ints))}
 	for i, k := range t.Ints {
 		v.ints[i] = affine{k: clampInt(k)}
 	}

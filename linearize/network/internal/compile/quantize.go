@@ -17,6 +17,12 @@ func init() {
 	})
 }
 
+// quantized is what is said of a network with quantized numbers.
+type quantized struct {
+	straight bool     // the warning that derivatives pass straight through was given
+	integers []string // names of tensors stored as integers that are constants, quoted
+}
+
 // quantizedRanges holds the ranges of the types to which numbers are quantized.
 var quantizedRanges = map[onnx.DataType][2]float64{
 	onnx.Uint8: {0, math.MaxUint8}, onnx.Int8: {math.MinInt8, math.MaxInt8},
@@ -73,7 +79,11 @@ func (c *compiler) quantization(v *value) (q graph.Quantization, err error) {
 func (c *compiler) quantizedType() (onnx.DataType, error) {
 	t := onnx.DataType(c.attrInt("output_dtype", 0))
 	if c.has(2) {
-		t = c.storedType(c.node.Inputs[2])
+		zero, err := c.input(2)
+		if err != nil {
+			return 0, err
+		}
+		t = zero.stored
 	} else if t == 0 {
 		t = onnx.Uint8
 	}
@@ -81,42 +91,6 @@ func (c *compiler) quantizedType() (onnx.DataType, error) {
 		return 0, fmt.Errorf("a quantization to %v is not supported", t)
 	}
 	return t, nil
-}
-
-// storedType returns the type of an initializer or a constant, perhaps under another
-// name, and 0 where it is not known.
-func (c *compiler) storedType(name string) onnx.DataType {
-	for range 8 {
-		if in := c.inits[name]; in != nil {
-			return in.t.Type
-		}
-		n := c.producer(name)
-		switch {
-		case n == nil:
-			return 0
-		case n.OpType == "Identity" && len(n.Inputs) == 1:
-			name = n.Inputs[0]
-		case n.OpType == "Cast" && n.Attr("to") != nil:
-			return onnx.DataType(clampInt(n.Attr("to").I))
-		case n.OpType == "Constant" && n.Attr("value") != nil && n.Attr("value").T != nil:
-			return n.Attr("value").T.Type
-		default:
-			return 0
-		}
-	}
-	return 0
-}
-
-// producer returns the node that makes a value, or nil.
-func (c *compiler) producer(name string) *onnx.Node {
-	for _, n := range c.graph.Nodes {
-		for _, out := range n.Outputs {
-			if out == name {
-				return n
-			}
-		}
-	}
-	return nil
 }
 
 func (c *compiler) quantize() error {
@@ -137,8 +111,8 @@ func (c *compiler) quantize() error {
 	if err != nil {
 		return err
 	}
-	if c.needsGrad(x) && !c.straight {
-		c.straight = true
+	if c.needsGrad(x) && !c.quantized.straight {
+		c.quantized.straight = true
 		c.warns = append(c.warns, errors.New("the network rounds to steps (QuantizeLinear), which has no derivative; it is passed straight through, 1 inside the range and 0 outside, as in quantization-aware training by PyTorch"))
 	}
 	return c.result(ofType(y, t), nil)
@@ -166,7 +140,7 @@ func (c *compiler) dequantize() error {
 		return err
 	}
 	if name := c.node.Inputs[0]; stored && c.inits[name] != nil {
-		c.integers = append(c.integers, quote(name))
+		c.quantized.integers = append(c.quantized.integers, quote(name))
 	}
 	return c.result(ofType(y, 0), nil)
 }
@@ -174,16 +148,16 @@ func (c *compiler) dequantize() error {
 // warnIntegers warns of weights that are constants because they are stored as
 // integers.
 func (c *compiler) warnIntegers() {
-	if len(c.integers) > 0 {
+	if len(c.quantized.integers) > 0 {
 		c.warns = append(c.warns, fmt.Errorf("stored as integers, with a scale, and taken for constants: %s; --learn NAME (ReadOptions.Learn) makes one a parameter by its numbers", c.integerNames()))
 	}
 }
 
-func (c *compiler) integerNames() string { return brief(strings.Join(c.integers, ", "), 400) }
+func (c *compiler) integerNames() string { return brief(strings.Join(c.quantized.integers, ", "), 400) }
 
 // noParameter is the error for an output that depends on no parameter.
 func (c *compiler) noParameter(output string) error {
-	if len(c.integers) > 0 {
+	if len(c.quantized.integers) > 0 {
 		return fmt.Errorf("network: output %s does not depend on any parameter: weights are stored as integers, %s; name them in --learn (ReadOptions.Learn) to make them parameters by their numbers", quote(output), c.integerNames())
 	}
 	return fmt.Errorf("network: output %s does not depend on any parameter; check --freeze and the export", quote(output))
