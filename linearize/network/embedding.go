@@ -47,6 +47,34 @@ func (j *jacobian) keepRows(s *graph.State, k, lo, c int) {
 // have. Forward and Linearize return one.
 type IndexError = graph.IndexError
 
+// An IntegerError says that a number is none that an integer input takes. Forward and
+// Linearize return one.
+type IntegerError struct {
+	Row, Column int
+	Value       float64
+	Input, Type string // of the model
+	Low, High   int64  // the range of the type
+}
+
+var _ error = (*IntegerError)(nil)
+
+// Error names row, column, value and range.
+func (e *IntegerError) Error() string {
+	return fmt.Sprintf("network: input row %d holds %v in column %d, where input %q takes whole numbers from %d to %d (%s); correct the data", e.Row, e.Value, e.Column, e.Input, e.Low, e.High, e.Type)
+}
+
+// IntegerColumns reports for each of the D numbers of a row whether an integer input
+// takes it, so that it must not be scaled.
+func (n *Network) IntegerColumns() []bool {
+	list := make([]bool, n.prog.D)
+	for _, in := range n.prog.Inputs {
+		for k := range graph.Product(in.Shape) {
+			list[in.Column(k)] = list[in.Column(k)] || in.Type != ""
+		}
+	}
+	return list
+}
+
 // checkIntegers verifies that the columns of integer inputs hold whole numbers in the
 // range of the input's type.
 func (n *Network) checkIntegers(x *mat.Dense) error {
@@ -60,7 +88,7 @@ func (n *Network) checkIntegers(x *mat.Dense) error {
 			for k := range graph.Product(in.Shape) {
 				v := row[in.Column(k)]
 				if v != math.Trunc(v) || v < float64(in.Low) || v > float64(in.High) {
-					return fmt.Errorf("network: input row %d holds %v in column %d, where input %q takes whole numbers from %d to %d (%s); correct the data", i, v, in.Column(k), in.Name, in.Low, in.High, in.Type)
+					return &IntegerError{Row: i, Column: in.Column(k), Value: v, Input: in.Name, Type: in.Type, Low: in.Low, High: in.High}
 				}
 			}
 		}

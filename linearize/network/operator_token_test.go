@@ -268,7 +268,7 @@ func TestIndexErrors(t *testing.T) {
 		{onnx.Int64, 0, 1.5, `input row 3 holds 1.5 in column 1, where input "x" takes whole numbers from -9007199254740992 to 9007199254740992 (int64)`},
 		{onnx.Uint8, 0, 256, `input row 3 holds 256 in column 1, where input "x" takes whole numbers from 0 to 255 (uint8)`},
 		{onnx.Uint8, 0, -1, `input row 3 holds -1 in column 1, where input "x" takes whole numbers from 0 to 255 (uint8)`},
-		{onnx.Int64, 0, 9, `input row 3 holds 9 in column 1, but table "w3" has the rows 0 to 8 (−1 to -9 from its end)`},
+		{onnx.Int64, 0, 9, `input row 3 holds 9 in column 1, but table "w3" has the rows 0 to 8 (−1 to −9 from its end)`},
 		{onnx.Int32, 0, -10, `input row 3 holds -10 in column 1, but table "w3" has the rows 0 to 8`},
 		{onnx.Int64, 1, 3, `input row 3 leads to the index 10, but table`},
 		{onnx.Int64, 0, math.NaN(), `input row 3 holds NaN in column 1`},

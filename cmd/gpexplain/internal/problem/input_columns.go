@@ -176,7 +176,7 @@ func (m *Model) wholeColumns() (list []int) {
 	return list
 }
 
-// unscaled returns s without the scaling of some columns.
+// unscaled returns s without the scaling of some columns, nil where that leaves nothing.
 func unscaled(s *dataset.Scaling, columns []int) *dataset.Scaling {
 	if s == nil || len(columns) == 0 {
 		return s
@@ -187,5 +187,18 @@ func unscaled(s *dataset.Scaling, columns []int) *dataset.Scaling {
 			out.Mean[k], out.Scale[k] = 0, 1
 		}
 	}
+	if !slices.ContainsFunc(out.Mean, func(v float64) bool { return v != 0 }) && !slices.ContainsFunc(out.Scale, func(v float64) bool { return v != 1 }) {
+		return nil
+	}
 	return out
+}
+
+// takesWholeAlone reports whether the network takes integers in all columns, so that
+// none can have been scaled in another way.
+func (m *Model) takesWholeAlone() bool {
+	if m.Net == nil {
+		return false
+	}
+	d, _, _ := m.Net.Dims()
+	return len(m.wholeColumns()) == d
 }

@@ -298,6 +298,9 @@ func (l *look) cause(ctx context.Context) string {
 	if text := l.otherInputs(ctx); text != "" {
 		return text
 	}
+	if l.problem.Model.takesWholeAlone() {
+		return "inputs or labels are not those that it was trained on; perhaps the ids were numbered in another way"
+	}
 	return "inputs or labels are not those that it was trained on; most likely the inputs are scaled otherwise: see --standardize, --input-mean and --input-sd"
 }
 
@@ -425,6 +428,9 @@ func (l *look) balances(ctx context.Context, misfit bool) {
 		cause := l.otherInputs(ctx)
 		if cause == "" {
 			cause = "the network was trained without weight decay, or its inputs are scaled otherwise: see --standardize, --input-mean and --input-sd"
+			if l.problem.Model.takesWholeAlone() {
+				cause = "the network was trained without weight decay"
+			}
 		}
 		l.warn("the outputs are saturated: the residuals of the training rows have vanished, and hold the parameters by %.2g of what the prior of precision %.4g pulls at them, so that there is little to explain a prediction by: %s", l.held, t.Precision, cause)
 	case l.problem.Model.Meta.Rows != "":
@@ -434,6 +440,9 @@ func (l *look) balances(ctx context.Context, misfit bool) {
 		cause := l.otherInputs(ctx)
 		if cause == "" {
 			cause = "training did not run to its end or had no weight decay, or inputs are scaled otherwise (see --standardize, --input-mean and --input-sd), or the rows are not those of the training; --tune-prior loo chooses a precision for a refit"
+			if l.problem.Model.takesWholeAlone() {
+				cause = "training did not run to its end or had no weight decay, or the rows are not those of the training; --tune-prior loo chooses a precision for a refit"
+			}
 		}
 		l.warn("%s, nor at any other: %s", at, cause)
 	}

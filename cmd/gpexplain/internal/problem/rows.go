@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // chooseRows picks the training rows of the data: those of the saved posterior
@@ -118,6 +119,10 @@ func (n RowNames) ExplainError(err error) error {
 	}
 	if e := (*glm.ValueError)(nil); errors.As(err, &e) {
 		return fmt.Errorf("%s: the %s of output %d is %v; %s", n.Row(e.Row), e.What, e.Output, e.Value, remedy)
+	}
+	index, integer := (*network.IndexError)(nil), (*network.IntegerError)(nil)
+	if errors.As(err, &index) || errors.As(err, &integer) {
+		return fmt.Errorf("%s: %w", n.All, err)
 	}
 	return fmt.Errorf("%s: %w; %s", n.All, err, remedy)
 }

@@ -107,7 +107,7 @@ func (e *IndexError) Error() string {
 	if e.Column < 0 {
 		place = fmt.Sprintf("input row %d leads to the index %v", e.Row, e.Index)
 	}
-	return fmt.Sprintf("network: %s, but table %q has the rows 0 to %d (−1 to %d from its end); correct the data", place, e.Table, e.Rows-1, -e.Rows)
+	return fmt.Sprintf("network: %s, but table %q has the rows 0 to %d (−1 to −%d from its end); correct the data", place, e.Table, e.Rows-1, e.Rows)
 }
 
 // outOfRange keeps the error of the first example of the chunk that has one.
