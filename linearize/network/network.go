@@ -114,11 +114,7 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 		return nil, fmt.Errorf("network: %w", err)
 	}
 	m, number, inNodes := weightsOnce(r.Model, r.Number, o)
-	n, err := compiled(m, number, *o, inNodes)
-	if err == nil {
-		n.warnings = append(slices.Clone(r.Notes), n.warnings...)
-	}
-	return n, err
+	return compiled(m, number, *o, inNodes)
 }
 
 // compiled returns the network of a rewritten model, in which nodes have held tensors.

@@ -20,7 +20,6 @@ type Rewritten struct {
 	Model *onnx.Model // shares memory with the file's, which does not change
 	// Number is the place of each node in the file: that of the node in whose place it is.
 	Number map[*onnx.Node]int
-	Notes  []error // what of the change is worth knowing
 }
 
 // Model returns a model that computes one output of m, without functions of its own. Its
@@ -36,7 +35,6 @@ func Model(m *onnx.Model, o Options) (*Rewritten, error) {
 	}
 	out.Model.Functions = nil
 	out.Model.Graph = bags(out.Model.Graph, out.Number)
-	out.Model.Graph, out.Notes = tied(out.Model.Graph, out.Number)
 	out.Model.Graph.Outputs, err = choose(m.Graph.Outputs, o.Output)
 	return out, err
 }
