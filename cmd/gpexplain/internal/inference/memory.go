@@ -46,7 +46,9 @@ func planMethod(c *console.Console, p *problem.Problem, f *Flags, heldOut *datas
 }
 
 // siteBytes is the memory of Λ and its root for n examples of c outputs.
-func siteBytes(n, c int) int64 { return problem.WholeBytes(2 * 8 * float64(n) * float64(c) * float64(c)) }
+func siteBytes(n, c int) int64 {
+	return problem.WholeBytes(2 * 8 * float64(n) * float64(c) * float64(c))
+}
 
 // sparseBytes is the memory of a posterior with m inducing examples.
 func sparseBytes(p *problem.Problem, f *Flags, heldOut *dataset.Subset) func(m int) int64 {
