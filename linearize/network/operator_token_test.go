@@ -316,3 +316,12 @@ func TestIntegersRefused(t *testing.T) {
 		requireOneLine(t, err)
 	}
 }
+
+// TestTokensConform runs the suite of a model on a network of token ids.
+func TestTokensConform(t *testing.T) {
+	g := newGraph(13, 5)
+	g.model.Graph.Inputs[0].Type = onnx.Int64
+	h := g.op("Tanh", in(g.op("ReduceMean", in(g.op("Gather", in(g.param(40, 3), "x"))), intsA("axes", 1), intA("keepdims", 0))))
+	net := mustLoad(t, g.output(g.op("Gemm", in(h, g.param(3, 2), g.param(2)))))
+	conform(t, net, inputsOf(net, rand.New(rand.NewPCG(1, 2)), 6))
+}
