@@ -19,22 +19,14 @@ type nodeTensors struct {
 }
 
 // weightsOnce makes initializers of the weights in Constant nodes, and one tensor of a weight
-// that the exporter stored twice. number is the place in the file of each node.
-func weightsOnce(m *onnx.Model, number map[*onnx.Node]int, o *ReadOptions) (*onnx.Model, map[*onnx.Node]int, nodeTensors) {
-	if m.Graph == nil {
-		return m, number, nodeTensors{}
+// that the exporter stored twice.
+func weightsOnce(r *rewrite.Rewritten, o *ReadOptions) (m *onnx.Model, w nodeTensors) {
+	if r.Model.Graph == nil {
+		return r.Model, w
 	}
-	var w nodeTensors
-	out := m
-	out, w.moved, w.left = rewrite.Constants(out, o.Freeze, o.Learn)
-	out, w.copies = rewrite.Copies(out, slices.Concat(o.Freeze, o.Learn))
-	if out != m && number == nil {
-		number = map[*onnx.Node]int{}
-		for i, n := range m.Graph.Nodes {
-			number[n] = i
-		}
-	}
-	return out, number, w
+	m, w.moved, w.left = rewrite.Constants(r.Model, o.Freeze, o.Learn)
+	m, w.copies = rewrite.Copies(m, r.Number, slices.Concat(o.Freeze, o.Learn))
+	return m, w
 }
 
 // without returns the names that are not those of tensors left in Constant nodes, which
@@ -77,6 +69,7 @@ func (w *nodeTensors) list(p *graph.Program) (warnings []error) {
 	}
 	for _, c := range w.copies {
 		p.Tensors = append(p.Tensors, graph.Tensor{Name: c.Name, Shape: c.Shape, Reason: "repeats " + strconv.Quote(c.Of) + ", from which it is computed, so that both are one parameter"})
+		warnings = append(warnings, fmt.Errorf("tensor %s repeats %s, as the exporter stores one weight in two places: they are one parameter", strconv.Quote(c.Name), strconv.Quote(c.Of)))
 	}
 	if len(doubt.Names) > 0 {
 		warnings = append(warnings, doubt)

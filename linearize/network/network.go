@@ -113,8 +113,8 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
-	m, number, inNodes := weightsOnce(r.Model, r.Number, o)
-	return compiled(m, number, *o, inNodes)
+	m, inNodes := weightsOnce(r, o)
+	return compiled(m, r.Number, *o, inNodes)
 }
 
 // compiled returns the network of a rewritten model, in which nodes have held tensors.

@@ -133,7 +133,7 @@ func (e entry) role() role {
 		return layerRole
 	case e.index == 0 && (op == "Gather" || op == "GatherND" || op == "GatherElements"):
 		return layerRole
-	case e.index > 0 && reshaping[op]:
+	case e.index > 0 && reshaping[op] && (op != "OneHot" || e.index == 1):
 		return setting
 	case op == "Concat" || op == "ScatterND" || op == "ScatterElements":
 		return besideRole

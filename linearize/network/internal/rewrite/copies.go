@@ -19,12 +19,13 @@ const distinct = 4
 
 // Copies returns a model in which a weight that the exporter stored twice, the second time
 // transposed or in another shape, is read from the first. PyTorch stores a tied weight so
-// where it folds constants, with a name "onnx::…" for the copy. The names in apart are left.
-func Copies(m *onnx.Model, apart []string) (*onnx.Model, []Copy) {
+// where it folds constants, with a name "onnx::…" for the copy. The names in apart are left. number, the place in the file of each node, gets the nodes
+// that compute the copies.
+func Copies(m *onnx.Model, number map[*onnx.Node]int, apart []string) (*onnx.Model, []Copy) {
 	model, g := *m, *m.Graph
 	model.Graph = &g
 	g.Nodes, g.Initializers = nil, nil
-	used, copies := taken(m.Graph), []Copy(nil)
+	all, copies := newNames(m.Graph), []Copy(nil)
 	for _, t := range m.Graph.Initializers {
 		var n *onnx.Node
 		if strings.HasPrefix(t.Name, "onnx::") && t.Type.IsFloat() && !slices.Contains(apart, t.Name) && varied(t.Floats) {
@@ -40,14 +41,15 @@ func Copies(m *onnx.Model, apart []string) (*onnx.Model, []Copy) {
 		}
 		copies = append(copies, Copy{t.Name, n.Inputs[0], shape(t)})
 		if n.OpType == "Reshape" {
-			to := &onnx.Tensor{Name: t.Name + "_shape", Dims: []int64{int64(len(t.Dims))}, Type: onnx.Int64, Ints: t.Dims}
-			for used[to.Name] {
-				to.Name += "_"
-			}
-			used[to.Name] = true
+			to := &onnx.Tensor{Name: all.fresh(t.Name, "shape"), Dims: []int64{int64(len(t.Dims))}, Type: onnx.Int64, Ints: t.Dims}
 			n.Inputs = append(n.Inputs, to.Name)
 			g.Initializers = append(g.Initializers, to)
 		}
+		reader := slices.IndexFunc(m.Graph.Nodes, func(n *onnx.Node) bool { return slices.Contains(n.Inputs, t.Name) })
+		if reader >= 0 {
+			number[n] = number[m.Graph.Nodes[reader]]
+		}
+		g.Inputs = slices.DeleteFunc(slices.Clone(g.Inputs), func(v *onnx.ValueInfo) bool { return v.Name == t.Name })
 		g.Nodes = append(g.Nodes, n)
 	}
 	if len(copies) == 0 {
@@ -55,23 +57,6 @@ func Copies(m *onnx.Model, apart []string) (*onnx.Model, []Copy) {
 	}
 	g.Nodes = append(g.Nodes, m.Graph.Nodes...)
 	return &model, copies
-}
-
-// taken returns the names of values in a graph.
-func taken(g *onnx.Graph) map[string]bool {
-	used := map[string]bool{}
-	for _, in := range g.Inputs {
-		used[in.Name] = true
-	}
-	for _, t := range g.Initializers {
-		used[t.Name] = true
-	}
-	for _, n := range g.Nodes {
-		for _, name := range n.Outputs {
-			used[name] = true
-		}
-	}
-	return used
 }
 
 // varied reports whether there are several different numbers.
