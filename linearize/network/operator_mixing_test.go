@@ -107,6 +107,9 @@ func mixingCases() []badCase {
 		return g.op("Add", in(g.input(), g.op("Reshape", in(g.param(3), g.op("Concat", in(n, g.ints(3)), intA("axis", 0))))))
 	})
 	add("squeeze of the batch", "", v, func(g *graph) string { return g.op("Squeeze", in(g.input(), g.ints(0))) })
+	old("resize that takes the next example", mixes, 11, m, func(g *graph) string {
+		return g.op("Resize", in(g.input(), "", g.float32s([]float64{1, 1, 2}, 3)), textA("mode", "nearest"), textA("coordinate_transformation_mode", "tf_half_pixel_for_nn"), textA("nearest_mode", "ceil"))
+	})
 	old("batch norm in training mode", mixes, 14, v, func(g *graph) string {
 		return g.op("BatchNormalization", in(g.input(), g.param(3), g.param(3), g.param(3), g.positive(3)), intA("training_mode", 1))
 	})

@@ -367,8 +367,11 @@ func (c *compiler) nearest(x *value, r *resizing) (*value, error) {
 	shape, st := slices.Clone(x.shape), strides(x.shape)
 	of := make([]*resizedAxis, len(shape))
 	for i := range r.axes {
-		if a := &r.axes[i]; !x.isBatch(a.axis) {
+		a := &r.axes[i]
+		if !x.isBatch(a.axis) {
 			shape[a.axis], of[a.axis] = a.out, a
+		} else if r.coordinates == "tf_half_pixel_for_nn" && rounded[r.rounding](0.5) != 0 {
+			return nil, fmt.Errorf("%s with nearest_mode=%s takes the next example for each, which would mix examples", r.coordinates, r.rounding)
 		}
 	}
 	table, err := c.table(shape, func(d, i int) int {
