@@ -61,7 +61,7 @@ func hostileCases() []badCase {
 	add("unknown operator", `(NonMaxSuppression), opset 13`, v, func(g *graph) string { return g.op("NonMaxSuppression", in(g.input())) })
 	add("unknown operator by name", `node 1 "node4" (Einsum)`, v, func(g *graph) string { return g.op("Einsum", in(g.input())) })
 	add("operator of another domain", "com.microsoft", v, func(g *graph) string {
-		y := g.op("Gelu", in(g.input()))
+		y := g.op("NGramRepeatBlock", in(g.input()))
 		g.model.Graph.Nodes[1].Domain = "com.microsoft"
 		return y
 	})
@@ -626,7 +626,7 @@ func TestManyNodes(t *testing.T) {
 	require.NoError(t, err)
 	used := allocated(func() { _, err = network.ReadONNX(bytes.NewReader(data), nil) })
 	require.NoError(t, err)
-	require.Less(t, used, uint64(200<<20))
+	require.Less(t, used, uint64(300<<20))
 }
 
 // TestFreeze checks which names can be held fixed.
