@@ -31,9 +31,13 @@ func Logical(f func(a, b bool) bool) BinaryFunc {
 }
 
 // Indicator returns the function of an index and a class that is 1 where they are the
-// same and 0 elsewhere. An index below zero counts from the end of the classes.
+// same and 0 elsewhere. An index below zero counts from the end of the classes, and one
+// that is not whole loses its fraction.
 func Indicator(classes int) BinaryFunc {
-	return BinaryFunc{f: func(a, b float64) float64 { return Step(a == b || a+float64(classes) == b) }}
+	return BinaryFunc{f: func(a, b float64) float64 {
+		a = math.Trunc(a)
+		return Step(a == b || a+float64(classes) == b)
+	}}
 }
 
 // The functions that are constant between jumps.
