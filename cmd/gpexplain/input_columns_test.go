@@ -144,3 +144,15 @@ func TestInputColumns(t *testing.T) {
 		})
 	}
 }
+
+// Inspect lists the inputs with their places in a row, and which take whole numbers.
+func TestInspectInputs(t *testing.T) {
+	for _, kind := range []onnx.DataType{onnx.Double, onnx.Int64} {
+		_, _, model := twoInputs(t, kind)
+		x := decode[inspection](t, succeed(t, "inspect", "--model", model, "--output", "score", "--json"))
+		require.Equal(t, []inputInfo{{"user", []int{2}, 0, false}, {"item", []int{}, 2, kind == onnx.Int64}}, x.Inputs)
+		text := succeed(t, "inspect", "--model", model, "--output", "score")
+		require.Contains(t, text, "user [2], from column 0 of a row")
+		require.Equal(t, kind == onnx.Int64, strings.Contains(text, "item [], whole numbers, from column 2 of a row"))
+	}
+}

@@ -61,6 +61,8 @@ type inspection struct {
 	Producer   string            `json:"producer"`
 	Opset      int64             `json:"opset"`
 	Input      []int             `json:"input"`
+	Inputs     []inputInfo       `json:"inputs"`
+	Files      []string          `json:"external_files,omitempty"`
 	Outputs    int               `json:"outputs"`
 	Parameters int               `json:"parameters"`
 	Head       *headInfo         `json:"head,omitempty"`
@@ -99,6 +101,14 @@ func headOf(n *network.Network) *headInfo {
 	return x
 }
 
+// An inputInfo is one of the inputs that influence the output.
+type inputInfo struct {
+	Name    string `json:"name"`
+	Shape   []int  `json:"shape"`
+	Offset  int    `json:"offset"`
+	Integer bool   `json:"integer"`
+}
+
 type tensorInfo struct {
 	Name   string `json:"name"`
 	Shape  []int  `json:"shape"`
@@ -123,11 +133,14 @@ func inspect(ctx context.Context, c *console.Console, f *problem.ModelFlags) err
 	}
 	d := m.Net.Describe()
 	out := inspection{Schema: "funcgp/inspect/1", Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Head: headOf(m.Net), Operators: map[string]int{},
-		Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Decisions: []decisionInfo{}, Metadata: m.Net.Metadata(), Warnings: []string{}}
+		Inputs: []inputInfo{}, Files: m.Net.ExternalFiles(), Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Decisions: []decisionInfo{}, Metadata: m.Net.Metadata(), Warnings: []string{}}
 	for _, w := range m.Net.Warnings() {
 		if !errors.As(w, new(*network.HeadWarning)) { // the likelihood decides
 			out.Warnings = append(out.Warnings, w.Error())
 		}
+	}
+	for _, in := range m.Net.Inputs() {
+		out.Inputs = append(out.Inputs, inputInfo{in.Name, append([]int{}, in.Shape...), in.Offset, in.Integer})
 	}
 	for _, o := range d.Operators {
 		out.Operators[o.Name] = o.Count
@@ -148,7 +161,19 @@ func (x *inspection) text(stdout io.Writer, d network.Description) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "model\t%s\n", console.OneLine(x.Model))
 	fmt.Fprintf(w, "written by\t%s, opset %d\n", console.OneLine(x.Producer), x.Opset)
-	fmt.Fprintf(w, "input\t%v\n", x.Input)
+	for _, name := range x.Files {
+		fmt.Fprintf(w, "weights in\t%s\n", console.OneLine(name))
+	}
+	for _, in := range x.Inputs {
+		place, kind := "", ""
+		if len(x.Inputs) > 1 {
+			place = fmt.Sprintf(", from column %d of a row", in.Offset)
+		}
+		if in.Integer {
+			kind = ", whole numbers"
+		}
+		fmt.Fprintf(w, "input\t%s %v%s%s\n", console.OneLine(in.Name), in.Shape, kind, place)
+	}
 	fmt.Fprintf(w, "outputs C\t%d\n", x.Outputs)
 	fmt.Fprintf(w, "parameters P\t%d\n", x.Parameters)
 	if x.Head != nil {
