@@ -227,7 +227,7 @@ type explained struct {
 func explainedRow(p *problem.Problem, rows *problem.Asked, i int) *explained {
 	e, label := p.Examples, report.Float(problem.Label(rows.Subset, i))
 	x := &explained{names: problem.NamesOf(rows.Subset, i, i+1), x: e.Inputs(rows.Subset, i, i+1), picture: e.Picture(rows.Subset, i),
-		input: report.Input{Split: rows.Set.Part, Index: report.Index(rows.Rows[i]), Label: label, LabelName: nameOf(p, label), ID: idOf(rows.Subset, i), File: rows.File, Targets: severalOf(rows.Subset, i)}}
+		input: report.Input{Split: rows.Set.Part, Index: report.Index(rows.Rows[i]), Label: label, LabelName: labelNameOf(p, rows.Subset, i), ID: idOf(rows.Subset, i), File: rows.File, Targets: severalOf(rows.Subset, i)}}
 	if rows.File != "" && rows.Len() == 1 {
 		x.names, x.input.Index, x.input.Notes = problem.NamesOfFile(rows.File), -1, rows.Notes
 	}

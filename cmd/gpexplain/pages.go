@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"math"
 	"path/filepath"
 	"runtime/debug"
@@ -43,12 +44,27 @@ func nameOf(p *problem.Problem, label report.Float) string {
 	return className(p, int(label))
 }
 
+// labelNameOf is the name of the label of row i of a subset, "" for none. Of a row among
+// the others of --outputs it is that of its own class.
+func labelNameOf(p *problem.Problem, rows *dataset.Subset, i int) string {
+	name := nameOf(p, report.Float(problem.Label(rows, i)))
+	if own := p.Task.OwnClass(rows, i); own != "" {
+		return fmt.Sprintf("%s (%s)", own, name)
+	}
+	return name
+}
+
 // trainRows names the training rows in reports.
 func trainRows(p *problem.Problem) report.Rows {
 	train := p.Examples.Train
 	r := report.Rows{Index: train.Rows, ID: train.IDs, Classes: p.Task.Labels(), ClassNames: classWords(p)}
 	if train.Set.Width() == 1 {
 		r.Label = problem.Labels(train)
+		for i := range r.Label {
+			if p.Task.Grouping != nil {
+				r.LabelNames = append(r.LabelNames, labelNameOf(p, train, i))
+			}
+		}
 	} else {
 		r.Targets, r.Width = train.Targets, train.Set.Width()
 	}

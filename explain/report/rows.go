@@ -22,6 +22,10 @@ type Rows struct {
 	// regression, and ClassNames their names, nil for none.
 	Classes    []Float
 	ClassNames []string
+
+	// LabelNames name the label of each example where it says more than its class, nil
+	// where the names of classes do.
+	LabelNames []string
 }
 
 // Output returns the part of a Report for an explanation.
@@ -87,7 +91,12 @@ func (r Rows) label(i int) Float {
 	return Float(r.Label[i])
 }
 
-func (r Rows) labelName(i int) string { return r.className(r.label(i)) }
+func (r Rows) labelName(i int) string {
+	if r.LabelNames != nil {
+		return r.LabelNames[i]
+	}
+	return r.className(r.label(i))
+}
 
 // className returns the name of the class of a label, "" for none.
 func (r Rows) className(label Float) string {

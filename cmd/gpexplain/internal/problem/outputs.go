@@ -219,6 +219,20 @@ func (e *Examples) grouped(rows *dataset.Subset) *dataset.Subset {
 	return rows.Grouped(e.grouping.to, e.grouping.labels)
 }
 
+// OwnClass is the name of the class of row i of a subset that is among the others, "" of
+// any other row.
+func (t *Task) OwnClass(rows *dataset.Subset, i int) string {
+	g := t.Grouping
+	if g == nil || rows.Class == nil || rows.Class[i] < len(g.Kept) {
+		return ""
+	}
+	k := slices.Index(g.Classes, rows.Set.Labels[rows.Pos[i]])
+	if g.Names != nil {
+		return g.Names[k]
+	}
+	return strconv.Itoa(g.Classes[k])
+}
+
 // Ungrouped are all classes of the network, by which rows are selected.
 func (t *Task) Ungrouped() (classes []int, names []string) {
 	if t.Grouping == nil {
