@@ -84,7 +84,7 @@ func TestEndlessModel(t *testing.T) {
 		}
 	}()
 	line := refuse(t, 1, "inspect", "--model", fmt.Sprintf("/dev/fd/%d", r.Fd()))
-	require.Contains(t, line, "it is damaged or no ONNX file: export the model again")
+	require.Contains(t, line, "damaged, or not an ONNX file (at byte 0); export the model again")
 	require.NoError(t, w.SetWriteDeadline(time.Now()))
 	require.Less(t, <-sent, 16<<20)
 }
