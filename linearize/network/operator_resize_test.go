@@ -210,12 +210,12 @@ func resizeTo(e *evaluator, x *tensor, old bool, axes []int, scales []float64, s
 			scales[d], shape[d] = scale, int(math.Floor(scale*float64(x.shape[d])+0.5))
 		}
 		return
+	case old && e.has(1):
+		list = e.in(1).data
 	case old && a != nil:
 		for _, v := range a.Floats {
 			list = append(list, float64(v))
 		}
-	case old:
-		list = e.in(1).data
 	default:
 		list = e.in(2).data
 	}
