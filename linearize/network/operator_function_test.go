@@ -101,7 +101,7 @@ func functionEvaluators() map[string]func(e *evaluator) []*tensor {
 		}),
 		"Celu": unaryOp(func(e *evaluator) func(x float64) float64 {
 			alpha := e.float("alpha", 1)
-			return func(x float64) float64 { return math.Max(0, x) + math.Min(0, alpha*(math.Exp(x/alpha)-1)) }
+			return func(x float64) float64 { return math.Max(0, x) + math.Min(0, alpha*math.Expm1(x/alpha)) }
 		}),
 		"ThresholdedRelu": unaryOp(func(e *evaluator) func(x float64) float64 {
 			alpha := e.float("alpha", 1)
