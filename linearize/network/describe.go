@@ -44,7 +44,7 @@ type OperatorCount struct {
 // A ParamInfo is a parameter and the kind of Block that holds its Jacobian.
 type ParamInfo struct {
 	linearize.Param
-	Block string // "Outer", "Conv" or "Full"
+	Block string // "Outer", "Conv", "Embedding" or "Full"
 }
 
 // Describe lists what the network is made of, without running it.

@@ -90,6 +90,10 @@ func TestGroupOutputsRefuses(t *testing.T) {
 		_, err := net.GroupOutputs(c.keep)
 		require.ErrorContains(t, err, c.want)
 	}
+	grouped, err := net.GroupOutputs([]int{2})
+	require.NoError(t, err)
+	_, err = grouped.Rescaled([]float64{1, 1}, []float64{0, 0})
+	require.ErrorContains(t, err, "grouped outputs are logits of classes")
 }
 
 // TestGroupedLabelsSayLess checks that JᵀΛJ of all classes, less that of grouped ones, is

@@ -14,7 +14,7 @@ import (
 // it is the network in the units of the data for one trained on standardized
 // targets: J is scaled with f, so that covariances, sums and densities are in these
 // units. scale and shift have length C, else it panics; a scale that is not positive, and
-// a number that is not finite, are errors. It is written in float64.
+// a number that is not finite, are errors, and so is a network of GroupOutputs. It is written in float64.
 func (n *Network) Rescaled(scale, shift []float64) (*Network, error) {
 	if len(scale) != n.prog.C || len(shift) != n.prog.C {
 		panic("network: scale or shift has wrong length")
