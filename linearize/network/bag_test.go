@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -77,11 +76,7 @@ func TestBagsAreReductions(t *testing.T) {
 			require.NoError(t, err)
 			b, err := want.Linearize(t.Context(), x)
 			require.NoError(t, err)
-			require.True(t, mat.Equal(a.F, b.F))
-			var ja, jb mat.Dense
-			a.JacobianTo(&ja)
-			b.JacobianTo(&jb)
-			require.True(t, mat.Equal(&ja, &jb))
+			requireSame(t, a, b)
 		}
 	}
 }

@@ -377,3 +377,13 @@ func TestDerivativeThatDoesNotExist(t *testing.T) {
 	_, err = net.Linearize(t.Context(), mat.NewDense(1, 1, []float64{4}))
 	require.NoError(t, err)
 }
+
+// requireSame checks that outputs and Jacobians of two batches are equal to the last bit.
+func requireSame(t *testing.T, got, want *linearize.Batch) {
+	t.Helper()
+	require.True(t, mat.Equal(want.F, got.F))
+	var a, b mat.Dense
+	got.JacobianTo(&a)
+	want.JacobianTo(&b)
+	require.True(t, mat.Equal(&a, &b))
+}

@@ -154,11 +154,7 @@ func TestWithColumns(t *testing.T) {
 	require.NoError(t, err)
 	got, err := placed.Linearize(t.Context(), table)
 	require.NoError(t, err)
-	require.True(t, mat.Equal(want.F, got.F))
-	var wantJ, gotJ mat.Dense
-	want.JacobianTo(&wantJ)
-	got.JacobianTo(&gotJ)
-	require.True(t, mat.Equal(&wantJ, &gotJ))
+	requireSame(t, got, want)
 	scaled, err := placed.Rescaled([]float64{2, 3}, []float64{0, 0})
 	require.NoError(t, err)
 	f, err := scaled.Forward(t.Context(), table)
