@@ -1,0 +1,88 @@
+package network_test
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// invarianceRows returns JW, J, W and the ratio of each entry.
+func invarianceRows(v []linearize.Invariance) []float64 {
+	var out []float64
+	for _, l := range v {
+		out = append(out, l.JW, l.J, l.W, l.Ratio())
+	}
+	return out
+}
+
+// TestInvariancesReference compares with the numbers of a network with a layer
+// normalization and a batch normalization, of which only the layer before the first
+// is invariant: with running statistics, a batch normalization is a linear map.
+func TestInvariancesReference(t *testing.T) {
+	ref := testref.Open(t, "structures/normalized")
+	net, err := network.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
+	require.NoError(t, err)
+	b, err := net.Linearize(t.Context(), ref.Matrix("x_train"))
+	require.NoError(t, err)
+	layers, err := linearize.Invariances(t.Context(), linearize.Rebatch(b, 7), net.Theta())
+	require.NoError(t, err)
+	testref.RequireClose(t, invarianceRows(layers), ref.Floats("invariance_layer"), 1e-9, "layers")
+	var tensors []linearize.Invariance
+	for i, l := range layers {
+		require.Equal(t, i == 0, l.Invariant(), l.Name)
+		tensors = append(tensors, l.Tensors...)
+	}
+	testref.RequireClose(t, invarianceRows(tensors), ref.Floats("invariance_tensor"), 1e-9, "tensors")
+}
+
+// TestInvariancesDense compares with dense Jacobians on blocks of every kind.
+func TestInvariancesDense(t *testing.T) {
+	net, err := network.Seeded(3, []int{2, 6, 6}, network.Conv2D{Filters: 3, Kernel: 3}, network.Tanh, network.Flatten{},
+		network.Dense{Units: 5}, network.LayerNorm{}, network.Tanh, network.Dense{Units: 2})
+	require.NoError(t, err)
+	rng, x := rand.New(rand.NewPCG(1, 2)), mat.NewDense(9, 72, nil)
+	for i := range x.RawMatrix().Data {
+		x.RawMatrix().Data[i] = rng.NormFloat64()
+	}
+	b, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	layers, err := linearize.Invariances(t.Context(), b, net.Theta())
+	require.NoError(t, err)
+	var j mat.Dense
+	b.JacobianTo(&j)
+	theta, p := net.Theta(), 0
+	for _, l := range layers {
+		require.Equal(t, l.Name == layers[1].Name, l.Invariant(), "%s: %v", l.Name, l.Ratio())
+		for _, v := range append([]linearize.Invariance{l}, l.Tensors...) {
+			jw, jj, ww := 0.0, 0.0, 0.0
+			for r := range 18 {
+				sum, row := 0.0, j.RawRowView(r)
+				for _, s := range v.Spans {
+					for k := s.Offset; k < s.Offset+s.Len(); k++ {
+						sum += row[k] * theta[k]
+						jj += row[k] * row[k]
+					}
+				}
+				jw += sum * sum
+			}
+			for _, s := range v.Spans {
+				for _, w := range theta[s.Offset : s.Offset+s.Len()] {
+					ww += w * w
+				}
+				if v.Tensors == nil {
+					p += s.Len()
+				}
+			}
+			testref.RequireClose(t, []float64{v.JW, v.J, v.W}, []float64{math.Sqrt(jw), math.Sqrt(jj), math.Sqrt(ww)}, 1e-10, v.Name)
+		}
+	}
+	require.Equal(t, len(theta), p, "every parameter belongs to one tensor")
+}
