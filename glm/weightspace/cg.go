@@ -37,34 +37,59 @@ func (w *Posterior) iterations() int {
 // do not converge within limit steps. The preconditioner is the factor of H̃ at
 // other sites.
 func (w *Posterior) conjugate(ctx context.Context, s *gp.Sites, g []float64, limit int) ([]float64, error) {
-	x, r := make([]float64, len(g)), slices.Clone(g)
+	c := conjugateGradients{
+		times:        func(v []float64) ([]float64, error) { return w.precisionTimes(s, v), nil },
+		precondition: w.h.solve,
+	}
+	x, _, settled, err := c.solve(ctx, g, limit)
+	if err != nil || !settled {
+		return nil, err
+	}
+	return x, nil
+}
+
+// conjugateGradients solve with a positive definite H̃.
+type conjugateGradients struct {
+	times        func(v []float64) ([]float64, error) // H̃ v
+	precondition func(v []float64)                    // replaces v by an approximation of H̃⁻¹v
+}
+
+// solve returns x with H̃x ≈ g and the number of steps it took. settled is false
+// where the residual is still above stepResidual after limit steps, and where a
+// number is no longer finite.
+func (c conjugateGradients) solve(ctx context.Context, g []float64, limit int) (x []float64, steps int, settled bool, err error) {
+	x = make([]float64, len(g))
+	r := slices.Clone(g)
 	precondition := func() ([]float64, float64) {
 		q := slices.Clone(r)
-		w.h.solve(q)
+		c.precondition(q)
 		return q, floats.Dot(r, q)
 	}
 	q, rq := precondition()
 	p, first := slices.Clone(q), rq
-	for range limit {
+	for steps < limit {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, steps, false, err
 		}
-		hp := w.precisionTimes(s, p)
+		hp, err := c.times(p)
+		if err != nil {
+			return nil, steps, false, err
+		}
 		curvature := floats.Dot(p, hp)
 		if !(rq > 0 && curvature > 0) { // also where either is NaN
-			return nil, nil
+			return x, steps, false, nil
 		}
 		t := rq / curvature
 		floats.AddScaled(x, t, p)
 		floats.AddScaled(r, -t, hp)
 		before := rq
 		q, rq = precondition()
-		if rq <= stepResidual*stepResidual*first {
-			return x, nil
+		if steps++; rq <= stepResidual*stepResidual*first {
+			return x, steps, true, nil
 		}
 		floats.AddScaledTo(p, q, rq/before, p)
 	}
-	return nil, nil
+	return x, steps, false, nil
 }
 
 // precisionTimes returns H̃v = v + J̃ᵀΛJ̃v at the sites s.

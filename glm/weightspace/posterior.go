@@ -99,16 +99,20 @@ func newPosterior(b *linearize.Batch, prior ntk.Prior, theta []float64, o *Optio
 }
 
 // setPrior sets μ₀ and Σ₀^½.
-func (w *Posterior) setPrior() {
-	w.mu0, w.root = make([]float64, len(w.theta)), make([]float64, len(w.theta))
-	w.prior.MeanTo(w.mu0)
-	w.prior.VarianceTo(w.root)
-	for i, v := range w.root {
+func (w *Posterior) setPrior() { w.mu0, w.root = moments(w.prior, len(w.theta)) }
+
+// moments returns μ₀ and the diagonal of Σ₀^½ for p parameters.
+func moments(prior ntk.Prior, p int) (mu0, root []float64) {
+	mu0, root = make([]float64, p), make([]float64, p)
+	prior.MeanTo(mu0)
+	prior.VarianceTo(root)
+	for i, v := range root {
 		if !(v >= 0) || math.IsInf(v, 1) {
 			panic("weightspace: prior variance is not finite and nonnegative")
 		}
-		w.root[i] = math.Sqrt(v)
+		root[i] = math.Sqrt(v)
 	}
+	return mu0, root
 }
 
 // pseudoTargets returns b = r + Λ(f − m) (E5), N·C.
@@ -123,9 +127,12 @@ func (w *Posterior) pseudoTargets() []float64 {
 }
 
 // thetaAt returns θ = μ₀ + Σ₀^½ z.
-func (w *Posterior) thetaAt(z []float64) []float64 {
-	theta := slices.Clone(w.mu0)
-	for i, s := range w.root {
+func (w *Posterior) thetaAt(z []float64) []float64 { return unwhitened(z, w.mu0, w.root) }
+
+// unwhitened returns θ = μ₀ + Σ₀^½ z.
+func unwhitened(z, mu0, root []float64) []float64 {
+	theta := slices.Clone(mu0)
+	for i, s := range root {
 		theta[i] += s * z[i]
 	}
 	return theta

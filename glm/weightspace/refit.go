@@ -58,7 +58,6 @@ type iterate struct {
 
 // A line is the objective of a refit.
 type line struct {
-	w   *Posterior
 	y   *mat.Dense
 	lik gp.Likelihood
 }
@@ -94,8 +93,8 @@ func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood)
 	if _, err := gp.NewSites(y, w.x.F, lik); err != nil { // checks y
 		return nil, err
 	}
-	at := w.iterateAt(w.whitened(w.theta))
-	l, search := line{w, y, lik}, newton.Search{MaxIter: w.o.MaxIter, Move: math.Inf(1)}
+	at := w.iterateAt(whitened(w.theta, w.mu0, w.root))
+	l, search := line{y, lik}, newton.Search{MaxIter: w.o.MaxIter, Move: math.Inf(1)}
 	factor := false // whether the next step must use a factor of H̃ at its sites
 	for {
 		s, err := gp.NewSites(y, matrixOf(at.f, w.x.Outputs()), lik)
@@ -174,11 +173,11 @@ func (w *Posterior) iterateAt(z []float64) *iterate {
 }
 
 // whitened returns z = Σ₀^-½(θ − μ₀), 0 where the prior has no variance.
-func (w *Posterior) whitened(theta []float64) []float64 {
+func whitened(theta, mu0, root []float64) []float64 {
 	z := make([]float64, len(theta))
-	for i, s := range w.root {
+	for i, s := range root {
 		if s > 0 {
-			z[i] = (theta[i] - w.mu0[i]) / s
+			z[i] = (theta[i] - mu0[i]) / s
 		}
 	}
 	return z

@@ -1,0 +1,39 @@
+package linearize
+
+import "context"
+
+// Products multiply the Jacobian of N training examples with vectors, without
+// forming it.
+type Products interface {
+	// MulVecTo writes J v; v has length P, dst N·C.
+	MulVecTo(ctx context.Context, dst, v []float64) error
+	// MulTransVecTo writes Jᵀ u; u has length N·C, dst P.
+	MulTransVecTo(ctx context.Context, dst, u []float64) error
+}
+
+// ProductsOf returns the products with the examples of src. Each takes one pass
+// over src.
+func ProductsOf(src Source) Products { return passes{src} }
+
+type passes struct{ src Source }
+
+// MulVecTo implements Products.
+func (p passes) MulVecTo(ctx context.Context, dst, v []float64) error {
+	return ordered(ctx, p.src, func(first int, b *Batch) error {
+		c := b.Outputs()
+		b.MulVecTo(dst[first*c:(first+b.Len())*c], v)
+		return nil
+	})
+}
+
+// MulTransVecTo implements Products.
+func (p passes) MulTransVecTo(ctx context.Context, dst, u []float64) error {
+	clear(dst)
+	return ordered(ctx, p.src, func(first int, b *Batch) error {
+		c := b.Outputs()
+		for _, k := range b.Blocks {
+			k.AddMulTransVec(dst, u[first*c:(first+b.Len())*c])
+		}
+		return nil
+	})
+}
