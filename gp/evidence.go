@@ -70,13 +70,15 @@ func (e *Exact) EvidenceRefit() Evidence {
 	return NewEvidence(e.sites.LogLik, floats.Dot(e.alpha, e.kalpha), e.f.logDet)
 }
 
-// Scatter returns (θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀).
+// Scatter returns (θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀). A parameter at its prior mean adds nothing,
+// whatever its variance.
 func Scatter(prior ntk.Prior, theta []float64) float64 {
 	mean, variance := moments(prior, len(theta))
 	sum := 0.0
 	for i, v := range theta {
-		d := v - mean[i]
-		sum += d * d / variance[i]
+		if d := v - mean[i]; d != 0 {
+			sum += d * d / variance[i]
+		}
 	}
 	return sum
 }

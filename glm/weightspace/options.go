@@ -14,7 +14,8 @@ const (
 	StageDraws      = "draws"      // draws of the parameters by a BNN
 )
 
-// Options are the options of Fit, Refit and Load. Nil means all defaults.
+// Options are the options of Fit, Refit, FitStructure, Load and LoadStructure. Nil
+// means all defaults.
 type Options struct {
 	// Mean is the mean that PredictTo and JointTo return and that SampleTo
 	// draws around. A refit ignores it and uses the mean at the mode.
@@ -29,6 +30,10 @@ type Options struct {
 	// Progress, if not nil, is called from one goroutine with a stage, the work
 	// done in it and the total work, which is 0 where it is not known.
 	Progress func(stage string, done, total int)
+	// Center is the mean of the parameters of a posterior with a structure, for
+	// example the mode of the linearized model with the sites there; nil means θ*.
+	// Only FitStructure uses it.
+	Center []float64
 	// Targets, if not nil, are the targets that Load compares with those of the
 	// saved posterior; see gp.Targets. Fit and Refit ignore them.
 	Targets *gp.Targets

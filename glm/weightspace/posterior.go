@@ -87,7 +87,7 @@ func newPosterior(b *linearize.Batch, prior ntk.Prior, theta []float64, o *Optio
 	if b.Len() == 0 {
 		return nil, errors.New("weightspace: there are no training examples")
 	}
-	if err := checkMatrix("network output", b.F); err != nil {
+	if err := checkMatrix("network output", b.F, 0); err != nil {
 		return nil, err
 	}
 	if err := checkMemory(p, b.Outputs(), w.o.MaxMemory); err != nil {
@@ -207,13 +207,13 @@ func mulBlocks(blocks *mat.Dense, v []float64) []float64 {
 func matrixOf(v []float64, c int) *mat.Dense { return mat.NewDense(len(v)/c, c, v) }
 
 // checkMatrix returns a *gp.NotFiniteError for the first entry of m that is NaN
-// or Inf. m has one row per example.
-func checkMatrix(what string, m *mat.Dense) error {
+// or Inf. m has one row per example, of which the first is example first.
+func checkMatrix(what string, m *mat.Dense, first int) error {
 	n, _ := m.Dims()
 	for i := range n {
 		row := m.RawRowView(i)
 		if j := dense.NotFinite(row); j >= 0 {
-			return &gp.NotFiniteError{What: what, Row: i, Output: j, Value: row[j]}
+			return &gp.NotFiniteError{What: what, Row: first + i, Output: j, Value: row[j]}
 		}
 	}
 	return nil

@@ -65,11 +65,7 @@ func (w *Posterior) meanTo(mean *mat.Dense, x *linearize.Batch, first int) error
 		w.linearTo(f, x, w.mean)
 		mean.Copy(matrixOf(f, x.Outputs()))
 	}
-	if err := checkMatrix("predictive mean", mean); err != nil {
-		err.(*gp.NotFiniteError).Row += first
-		return err
-	}
-	return nil
+	return checkMatrix("predictive mean", mean, first)
 }
 
 // halfPanel returns V = J̃(x) U⁻¹, T·C×P: V Vᵀ is the joint covariance.
@@ -114,7 +110,7 @@ func (w *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 	if cov == nil {
 		return w.meanTo(mean, x, 0)
 	}
-	if err := w.checkJoint(t, c); err != nil {
+	if err := checkJoint(t, c, len(w.theta), w.o.MaxMemory); err != nil {
 		return err
 	}
 	dense.SizeTo(cov, t*c, t*c)
@@ -137,12 +133,14 @@ func (w *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 	return nil
 }
 
-func (w *Posterior) checkJoint(t, c int) error {
+// checkJoint returns a *gp.MemoryError where a joint covariance of t examples with c
+// outputs and as many rows of width columns exceed the budget.
+func checkJoint(t, c, width int, maxMemory int64) error {
 	need := func(t int) int64 {
 		rows := memory.Mul(int64(t), int64(c))
-		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, int64(len(w.theta)))))
+		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, int64(width))))
 	}
-	return gp.CheckMemory("a joint covariance", gp.TestExamples, t, w.o.MaxMemory, need)
+	return gp.CheckMemory("a joint covariance", gp.TestExamples, t, maxMemory, need)
 }
 
 // SampleTo writes S draws of the parameters from N(Center(), H⁻¹) to the rows of

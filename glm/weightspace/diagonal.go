@@ -1,0 +1,178 @@
+package weightspace
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// DiagonalPosterior is the posterior with independent parameters, whose precision is
+// the diagonal of H [glm 8]. The variance of parameter p is 1/(h_p + 1/σ²_p), with
+// h_p = Σ_n (J_nᵀΛ_nJ_n)_pp. Its covariance of function values is the kernel of a
+// prior with these variances.
+type DiagonalPosterior struct {
+	structured
+	h        []float64 // h_p
+	variance []float64
+	kernel   *ntk.NTK // of N(center, diag(variance))
+}
+
+var _ Weights = (*DiagonalPosterior)(nil)
+
+// diagonal fits a DiagonalPosterior.
+func (f *fitting) diagonal(ctx context.Context) (*DiagonalPosterior, error) {
+	if err := f.checkMemory(0); err != nil {
+		return nil, err
+	}
+	h, err := f.squares(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &DiagonalPosterior{structured: f.structured, h: h}
+	return w, w.prepare()
+}
+
+// prepare computes variances and determinant from h.
+func (w *DiagonalPosterior) prepare() error {
+	w.variance = make([]float64, len(w.h))
+	for p, h := range w.h {
+		v := w.root[p] * w.root[p]
+		// σ²/(1 + σ²h)
+		w.variance[p] = v / (1 + v*h)
+		w.logDet += math.Log1p(v * h)
+	}
+	if math.IsNaN(w.logDet) || math.IsInf(w.logDet, 0) {
+		return notPD(len(w.h))
+	}
+	w.kernel = ntk.New(independent{w.center, w.variance}, w.theta, &ntk.Options{Workers: w.o.Workers})
+	return nil
+}
+
+// An independent is the Gaussian of independent parameters with these means and
+// variances.
+type independent struct{ mean, variance []float64 }
+
+var _ ntk.Prior = independent{}
+
+func (m independent) MeanTo(dst []float64)     { copy(dst, m.mean) }
+func (m independent) VarianceTo(dst []float64) { copy(dst, m.variance) }
+
+// GGN returns the diagonal of Σ_n J_nᵀΛ_nJ_n, P numbers. It must not be changed.
+func (w *DiagonalPosterior) GGN() []float64 { return w.h }
+
+// Variance returns the variances of the parameters. It must not be changed.
+func (w *DiagonalPosterior) Variance() []float64 { return w.variance }
+
+// PredictTo writes the mean of the T examples of x, T×C, and the covariance
+// J(x) Q⁻¹ J(x)ᵀ of each example's outputs, T·C×C. A NaN or Inf is a
+// *gp.NotFiniteError.
+func (w *DiagonalPosterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	return w.eachTile(ctx, mean, cov, x, func(cov *mat.Dense, tile *linearize.Batch) error {
+		w.kernel.DiagTo(cov, tile)
+		return nil
+	})
+}
+
+// JointTo writes the mean, T×C, and the joint covariance of all outputs of all
+// examples of x, T·C×T·C. It fails with a *gp.MemoryError where that is larger than
+// Options.MaxMemory.
+func (w *DiagonalPosterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	return w.joint(ctx, mean, cov, x, 0, func() error { return w.kernel.BlockContextTo(ctx, cov, x, x) })
+}
+
+// SampleTo writes S draws of the parameters to the rows of dst, S×P, which must be
+// sized. Its error is ctx.Err().
+func (w *DiagonalPosterior) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand) error {
+	for i := range w.checkDraws(dst) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for p, row := 0, dst.RawRowView(i); p < len(row); p++ {
+			row[p] = w.center[p] + math.Sqrt(w.variance[p])*rng.NormFloat64()
+		}
+	}
+	return nil
+}
+
+// eachTile writes mean and covariance of x, a tile of examples at a time. predict
+// writes the C×C covariances of a tile.
+func (w *structured) eachTile(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, predict func(cov *mat.Dense, tile *linearize.Batch) error) error {
+	t, c := w.checkInputs(x), w.c
+	if t == 0 {
+		return ctx.Err()
+	}
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(cov, t*c, c)
+	for lo, step := 0, linearize.Tile(c); lo < t; lo += step {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		hi := min(lo+step, t)
+		tile := x.Slice(lo, hi)
+		if err := w.meanTo(dense.Slice(mean, lo, hi), tile, lo); err != nil {
+			return err
+		}
+		if cov == nil {
+			continue
+		}
+		part := dense.Slice(cov, lo*c, hi*c)
+		if err := predict(part, tile); err != nil {
+			return err
+		}
+		if err := checkCovariance(part, lo, c); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// joint writes the mean of x and sizes cov, which predict then writes. width is the
+// number of columns of T·C rows that predict takes besides.
+func (w *structured) joint(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, width int, predict func() error) error {
+	t, c := w.checkInputs(x), w.c
+	if err := ctx.Err(); t == 0 || err != nil {
+		return err
+	}
+	dense.SizeTo(mean, t, c)
+	if cov != nil {
+		if err := checkJoint(t, c, width, w.o.MaxMemory); err != nil {
+			return err
+		}
+		dense.SizeTo(cov, t*c, t*c)
+	}
+	if err := w.meanTo(mean, x, 0); err != nil || cov == nil {
+		return err
+	}
+	if err := predict(); err != nil {
+		return err
+	}
+	return checkCovariance(cov, 0, c)
+}
+
+// checkCovariance returns a *gp.NotFiniteError where cov, one row for each output of
+// each example from first on, holds a NaN or Inf.
+func checkCovariance(cov *mat.Dense, first, c int) error {
+	for i := range dense.Count(cov) {
+		row := cov.RawRowView(i)
+		if j := dense.NotFinite(row); j >= 0 {
+			return &gp.NotFiniteError{What: "predictive covariance", Row: first + i/c, Output: i % c, Value: row[j], Remedy: "scale the inputs or raise the prior precision"}
+		}
+	}
+	return nil
+}
+
+// checkMemory returns a *gp.MemoryError where a fit that takes extra bytes besides a
+// few vectors of all parameters exceeds the budget.
+func (f *fitting) checkMemory(extra int64) error {
+	return gp.CheckMemory("the "+f.structure.String()+" posterior over the parameters", gp.Parameters, len(f.theta), f.o.MaxMemory, func(p int) int64 {
+		return memory.Add(extra, memory.Mul(8*8, int64(p)))
+	})
+}

@@ -1,0 +1,214 @@
+package weightspace
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// squareRows is the number of rows of the Jacobian that a worker squares at once.
+const squareRows = 256
+
+// squares returns the diagonal of Σ_n J_nᵀΛ_nJ_n over all examples, P numbers.
+func (f *fitting) squares(ctx context.Context) ([]float64, error) {
+	h := make([]float64, len(f.theta))
+	err := f.eachBatch(ctx, StagePrecision, func(first int, b *linearize.Batch) error {
+		return f.addSquares(ctx, h, first, b)
+	})
+	return h, err
+}
+
+// addSquares adds the diagonal of Σ_n J_nᵀΛ_nJ_n over the examples of b to h. With
+// RᵀJ in the place of J, it is the sum of the squares in each column.
+func (f *fitting) addSquares(ctx context.Context, h []float64, first int, b *linearize.Batch) error {
+	n, step := b.Len(), max(1, squareRows/f.c)
+	parts := make([]blockSquares, len(b.Blocks))
+	for i, k := range b.Blocks {
+		parts[i] = newBlockSquares(k, n, f.c, par.Tiles(n, step))
+	}
+	err := par.Do(ctx, f.o.Workers, par.Tiles(n, step), func(t int) error {
+		lo, hi := par.Bounds(t, n, step)
+		w, err := f.weighted(ctx, first+lo, b.Slice(lo, hi))
+		if err != nil {
+			return err
+		}
+		for i := range parts {
+			parts[i].tile(t, lo, hi-lo, w.Blocks[i])
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range parts {
+		if err := parts[i].addTo(ctx, f.o.Workers, h); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// A blockSquares sums the squares in the columns of one block, for a batch of
+// examples. Tiles of examples are independent of each other.
+type blockSquares interface {
+	// tile takes tile t of the examples, which has n of them from example lo on.
+	tile(t, lo, n int, k linearize.Block)
+	// addTo adds the sums to the parameters of the block in h.
+	addTo(ctx context.Context, workers int, h []float64) error
+}
+
+// newBlockSquares returns the sums of a block of n examples with c outputs.
+func newBlockSquares(k linearize.Block, n, c, tiles int) blockSquares {
+	switch k := k.(type) {
+	case *linearize.Outer:
+		s := &outerSquares{o: k, g: dense.New(n, outOf(k))}
+		if k.Weight != nil {
+			_, in := k.A.Dims()
+			s.a = dense.New(n, in)
+		}
+		return s
+	case *linearize.Embedding:
+		return &tableSquares{parts: make([]*linearize.Embedding, tiles)}
+	}
+	return &columnSquares{k: k, c: c, width: linearize.Width(k), sums: make([][]float64, tiles)}
+}
+
+func outOf(o *linearize.Outer) int {
+	_, out := o.G.Dims()
+	return out
+}
+
+// outerSquares are those of a dense layer. With s_n the sums over c of g_nc² the
+// weight's are Σ_n s_n (a_n²)ᵀ and the bias's Σ_n s_n, with squares entry by entry.
+type outerSquares struct {
+	o    *linearize.Outer
+	a, g blas64.General // a_n², N×in, and s_n, N×out
+}
+
+func (s *outerSquares) tile(_, lo, n int, k linearize.Block) {
+	o := k.(*linearize.Outer)
+	for i := range dense.Count(o.G) {
+		addSquared(dense.Row(s.g, lo+i/o.C), o.G.RawRowView(i))
+	}
+	if o.Weight == nil {
+		return
+	}
+	for i := range n {
+		addSquared(dense.Row(s.a, lo+i), o.A.RawRowView(i))
+	}
+}
+
+func (s *outerSquares) addTo(ctx context.Context, workers int, h []float64) error {
+	if w := s.o.Weight; w != nil {
+		l, r := s.g, s.a
+		if w.Transposed {
+			l, r = s.a, s.g
+		}
+		dst := dense.Of(h[w.Offset:w.Offset+w.Len()], w.Rows, w.Cols)
+		if err := fblas.GemmContext(ctx, workers, blas.Trans, blas.NoTrans, 1, l, r, 1, dst); err != nil {
+			return err
+		}
+	}
+	if b := s.o.Bias; b != nil {
+		for i := range s.g.Rows {
+			dense.Axpy(h[b.Offset:b.Offset+b.Len()], 1, dense.Row(s.g, i))
+		}
+	}
+	return nil
+}
+
+// columnSquares are those of any block, from its columns.
+type columnSquares struct {
+	k        linearize.Block
+	c, width int
+	sums     [][]float64 // of each tile
+}
+
+func (s *columnSquares) tile(t, _, n int, k linearize.Block) {
+	s.sums[t] = make([]float64, s.width)
+	if f, ok := k.(*linearize.Full); ok {
+		for i := range dense.Count(f.J) {
+			addSquared(s.sums[t], f.J.RawRowView(i))
+		}
+		return
+	}
+	j := mat.NewDense(s.c, s.width, nil)
+	for i := range n {
+		k.Slice(i, i+1).TileTo(j)
+		for c := range s.c {
+			addSquared(s.sums[t], j.RawRowView(c))
+		}
+	}
+}
+
+func (s *columnSquares) addTo(_ context.Context, _ int, h []float64) error {
+	for _, sum := range s.sums {
+		for _, p := range s.k.Spans() {
+			dense.Axpy(h[p.Offset:p.Offset+p.Len()], 1, sum[:p.Len()])
+			sum = sum[p.Len():]
+		}
+	}
+	return nil
+}
+
+// tableSquares are those of a table. An example that reads a row at several
+// positions has the sum of their gradients as its derivative there.
+type tableSquares struct{ parts []*linearize.Embedding }
+
+func (s *tableSquares) tile(t, _, _ int, k linearize.Block) { s.parts[t] = k.(*linearize.Embedding) }
+
+func (s *tableSquares) addTo(_ context.Context, _ int, h []float64) error {
+	for _, k := range s.parts {
+		eachRow(k, func(_, row int, g []float64) {
+			at := k.Table.Offset + row*k.Table.Cols
+			addSquared(h[at:at+k.Table.Cols], g)
+		})
+	}
+	return nil
+}
+
+// eachRow calls do with every row of the table that an example reads and the sum g of
+// its gradients, for row i of the Jacobian.
+func eachRow(k *linearize.Embedding, do func(i, row int, g []float64)) {
+	e := k.Table.Cols
+	sum := make([]float64, e)
+	for i := range dense.Count(k.G) {
+		index := k.Index.RawRowView(i / k.C)
+		k.Each(i/k.C, func(t, row int) {
+			if before(index[:t], row) {
+				return
+			}
+			clear(sum)
+			for at := t; at < len(index); at++ {
+				if int(index[at]) == row {
+					dense.Axpy(sum, 1, k.Gradient(i, at))
+				}
+			}
+			do(i, row, sum)
+		})
+	}
+}
+
+// before tells whether a table's row is among those read.
+func before(read []float64, row int) bool {
+	for _, v := range read {
+		if int(v) == row {
+			return true
+		}
+	}
+	return false
+}
+
+// addSquared adds the squares of x to dst.
+func addSquared(dst, x []float64) {
+	for i, v := range x {
+		dst[i] += v * v
+	}
+}

@@ -1,0 +1,63 @@
+package weightspace_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
+)
+
+// toys are the references of structures with a network, data and a prior of their own.
+var toys = []string{"snelson", "two-moons", "categorical", "categorical-diagonal-prior", "poisson", "gaussian-two-outputs"}
+
+// eachStructureReference calls f with every reference of structures and the numbers
+// that belong to it.
+func eachStructureReference(t *testing.T, f func(t *testing.T, q *testkit.Reference, want *testref.Ref, tests int)) {
+	for _, name := range append([]string{"structures/normalized"}, toys...) {
+		t.Run(name, func(t *testing.T) {
+			q := testkit.OpenReference(t, name)
+			want := q.Ref
+			if name != "structures/normalized" {
+				want = testref.Open(t, "structures/"+name)
+			}
+			f(t, q, want, want.Shape("full_cov_test")[0])
+		})
+	}
+}
+
+func requireStructure(t *testing.T, key string, w weightspace.Weights, q *testkit.Reference, want *testref.Ref, tests int) {
+	t.Helper()
+	var cov mat.Dense
+	require.NoError(t, w.PredictTo(t.Context(), nil, &cov, q.Test.Slice(0, tests)))
+	c := q.Train.Outputs()
+	// The reference solves with factors of condition number up to 1e8.
+	requireMatrix(t, key+" covariance", &cov, want.MatrixRC(key+"_cov_test", tests*c, c), 1e-8)
+	requireNear(t, key+" log det", w.LogDet(), want.Scalar(key+"_log_det"), 1e-9)
+	requireNear(t, key+" evidence", w.EvidenceAtTheta().Value, want.Scalar(key+"_log_evidence"), 1e-9)
+	t.Logf("%s: log det %v, evidence %v", key, w.LogDet(), w.EvidenceAtTheta().Value)
+}
+
+// [glm 8], (E7): the diagonal of H as precision, against PyTorch.
+func TestDiagonalAgainstReference(t *testing.T) {
+	eachStructureReference(t, func(t *testing.T, q *testkit.Reference, want *testref.Ref, tests int) {
+		w, err := weightspace.FitStructure(t.Context(), weightspace.Diagonal, q.Train, q.Sites(t), q.Prior, q.Net.Theta(), nil)
+		require.NoError(t, err)
+		requireStructure(t, "diagonal", w, q, want, tests)
+		h := w.(*weightspace.DiagonalPosterior).GGN()
+		requireMatrix(t, "diagonal of the GGN", vector(h), want.Matrix("ggn_diagonal"), 1e-11)
+		require.False(t, math.Signbit(h[0]))
+	})
+}
+
+func TestFullAgainstReference(t *testing.T) {
+	eachStructureReference(t, func(t *testing.T, q *testkit.Reference, want *testref.Ref, tests int) {
+		w, err := weightspace.FitStructure(t.Context(), weightspace.Full, q.Train, q.Sites(t), q.Prior, q.Net.Theta(), nil)
+		require.NoError(t, err)
+		requireStructure(t, "full", w, q, want, tests)
+	})
+}

@@ -1,0 +1,194 @@
+package weightspace
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A structured holds what the posteriors with a structure share: the examples, the
+// prior and the center. Its methods are those of Weights that do not depend on the
+// structure.
+type structured struct {
+	structure Structure
+	x         linearize.Source
+	prior     ntk.Prior
+	o         Options
+	n, c      int // training examples, outputs
+
+	theta, center []float64 // θ*; the mean of the parameters
+	mu0, root     []float64 // μ₀; the diagonal of Σ₀^½
+	sites         *gp.Sites
+	logDet        float64 // log det Q + log det Σ₀
+	warnings      []error
+}
+
+// A fitting is a structured posterior that is being fitted, with the roots of Λ
+// (E4), N·C·C.
+type fitting struct {
+	structured
+	roots sites.Arrays
+}
+
+// newFitting checks sizes and numbers.
+func newFitting(structure Structure, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*fitting, error) {
+	n, c := s.F.Dims()
+	if x.Len() != n {
+		panic("weightspace: sites and examples differ in number")
+	}
+	if n == 0 {
+		return nil, gp.ErrNoExamples
+	}
+	if len(theta) == 0 {
+		panic("weightspace: there are no parameters")
+	}
+	a, err := sites.New(s, n, c)
+	if err != nil {
+		return nil, err
+	}
+	f := &fitting{roots: a, structured: structured{structure: structure, x: x, prior: prior, o: o.withDefaults(), n: n, c: c, theta: slices.Clone(theta), sites: s}}
+	f.setCenter()
+	f.mu0, f.root = moments(prior, len(theta))
+	return f, nil
+}
+
+// setCenter sets the center from the options.
+func (w *structured) setCenter() {
+	if w.o.Mean != gp.Network {
+		panic("weightspace: a structured posterior has no linear-Gaussian mean; use gp.Network or Options.Center")
+	}
+	w.center = w.theta
+	if c := w.o.Center; c != nil {
+		if len(c) != len(w.theta) {
+			panic("weightspace: the center has another number of parameters than theta")
+		}
+		w.center = slices.Clone(c)
+		w.o.Center = nil
+	}
+}
+
+// eachBatch calls do for all examples in batches of linearize.Tile examples, which
+// do not depend on those of the source. It reports the examples done as stage.
+func (f *fitting) eachBatch(ctx context.Context, stage string, do func(first int, b *linearize.Batch) error) error {
+	f.o.Progress(stage, 0, f.n)
+	return linearize.Rebatch(f.x, linearize.Tile(f.c)).Batches(ctx, func(first int, b *linearize.Batch) error {
+		if b.P != len(f.theta) || b.Outputs() != f.c {
+			panic("weightspace: the batches have another number of parameters than theta, or of outputs than the sites")
+		}
+		if err := checkMatrix("network output", b.F, first); err != nil {
+			return err
+		}
+		if err := do(first, b); err != nil {
+			return err
+		}
+		f.o.Progress(stage, first+b.Len(), f.n)
+		return ctx.Err()
+	})
+}
+
+// errFirst ends a pass after its first batch.
+var errFirst = errors.New("weightspace: the first batch is enough")
+
+// example returns some examples of x, at least one, and as few as x can give.
+func example(ctx context.Context, x linearize.Source) (*linearize.Batch, error) {
+	if _, ok := x.(linearize.Gatherer); ok {
+		return linearize.Gather(ctx, x, []int{0})
+	}
+	var first *linearize.Batch
+	err := x.Batches(ctx, func(_ int, b *linearize.Batch) error {
+		first = linearize.Concat(b.Slice(0, 1))
+		return errFirst
+	})
+	if errors.Is(err, errFirst) {
+		err = nil
+	}
+	return first, err
+}
+
+// weighted returns the examples of b with RᵀJ in the place of J, where R is the root
+// of Λ (E4), so that Λ is the identity. first is the first example of b among all. b
+// must have at most 256 examples.
+func (f *fitting) weighted(ctx context.Context, first int, b *linearize.Batch) (*linearize.Batch, error) {
+	c := f.c
+	roots := mat.NewDense(b.Len()*c, c, nil)
+	for n := range b.Len() {
+		dense.TransposeTo(dense.Rows(roots.RawMatrix(), n*c, (n+1)*c), dense.Of(f.roots.Block(f.roots.Root, first+n), c, c))
+	}
+	var out *linearize.Batch
+	err := linearize.Combine(b, roots).Batches(ctx, func(at int, part *linearize.Batch) error {
+		if at != 0 {
+			panic("weightspace: a batch of too many examples")
+		}
+		out = part
+		return nil
+	})
+	return out, err
+}
+
+// Center returns the mean of the parameters, which is θ* or Options.Center. It must
+// not be changed.
+func (w *structured) Center() []float64 { return w.center }
+
+// LogDet returns log det Q + log det Σ₀.
+func (w *structured) LogDet() float64 { return w.logDet }
+
+// Sites returns the sites that the posterior is built on.
+func (w *structured) Sites() *gp.Sites { return w.sites }
+
+// Structure returns the structure of Q.
+func (w *structured) Structure() Structure { return w.structure }
+
+// Warnings returns what may make the posterior inaccurate.
+func (w *structured) Warnings() []error { return w.warnings }
+
+// EvidenceAtTheta is the Laplace evidence (E7) with Q in the place of H. The sites
+// must be those at f_lin(x; center). Where the center is not θ*, the evidence is
+// that at the center [gprior 9].
+func (w *structured) EvidenceAtTheta() gp.Evidence {
+	// Σ log p(y|f) − ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀) − ½(log det Q + log det Σ₀) (E7)
+	return gp.NewEvidence(w.sites.LogLik, gp.Scatter(w.prior, w.center), w.logDet)
+}
+
+// meanTo writes f_lin(x; center), unless mean is nil. Errors number the examples of
+// x from first on.
+func (w *structured) meanTo(mean *mat.Dense, x *linearize.Batch, first int) error {
+	if mean == nil {
+		return nil
+	}
+	mean.Copy(x.F)
+	if &w.center[0] != &w.theta[0] {
+		d, f := make([]float64, len(w.theta)), make([]float64, x.Len()*w.c)
+		floats.SubTo(d, w.center, w.theta)
+		// f_lin(x;θ) = F + J(θ − θ*) (E1)
+		x.MulVecTo(f, d)
+		mean.Add(mean, matrixOf(f, w.c))
+	}
+	return checkMatrix("predictive mean", mean, first)
+}
+
+// checkInputs returns the number of examples of x. It panics where x does not fit
+// the training examples.
+func (w *structured) checkInputs(x *linearize.Batch) int {
+	if x.Len() > 0 && (x.Outputs() != w.c || x.P != len(w.theta)) {
+		panic("weightspace: inputs do not fit the training examples")
+	}
+	return x.Len()
+}
+
+// checkDraws returns the number of draws that dst, S×P, takes.
+func (w *structured) checkDraws(dst *mat.Dense) int {
+	s, p := dst.Dims()
+	if s == 0 || p != len(w.theta) {
+		panic("weightspace: destination is not S×P")
+	}
+	return s
+}

@@ -1,0 +1,125 @@
+package weightspace
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/store"
+)
+
+// Weights is a Gaussian posterior N(center, Q⁻¹) over the parameters of a
+// linearized model. Its function values have the mean f_lin(x; center) and the
+// covariance J(x) Q⁻¹ J(x)ᵀ. The precision Q is H = JᵀΛJ + Σ₀⁻¹ or a matrix with a
+// cheaper structure in its place.
+type Weights interface {
+	gp.Latent
+	// Center returns the mean of the parameters, P numbers. It must not be changed.
+	Center() []float64
+	// SampleTo writes S draws of the parameters from N(Center(), Q⁻¹) to the rows
+	// of dst, S×P, which must be sized.
+	SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand) error
+	// LogDet returns log det Q + log det Σ₀, where a parameter that is held at its
+	// center counts as one with its prior variance.
+	LogDet() float64
+	// EvidenceAtTheta is the Laplace evidence (E7) with Q in the place of H. Its
+	// scatter counts all parameters.
+	EvidenceAtTheta() gp.Evidence
+	// Warnings returns what may make the posterior inaccurate.
+	Warnings() []error
+	// Save adds the posterior to a store; LoadStructure reads it.
+	Save(w *store.Writer) error
+}
+
+var _ Weights = (*Posterior)(nil)
+
+// Structure is a form of the precision Q of a posterior over parameters. R is the
+// root of Λ (E4).
+type Structure int
+
+// The structures.
+const (
+	Full       Structure = iota // Q = H = JᵀΛJ + Σ₀⁻¹, P×P
+	Diagonal                    // the diagonal of H
+	structures                  // how many there are
+)
+
+var structureNames = [structures]string{"full", "diag"}
+
+// String returns the name that ParseStructure reads, such as "last-layer".
+func (s Structure) String() string {
+	if s < 0 || s >= structures {
+		return fmt.Sprintf("Structure(%d)", int(s))
+	}
+	return structureNames[s]
+}
+
+// ParseStructure returns the structure with this name.
+func ParseStructure(name string) (Structure, error) {
+	for s, n := range structureNames {
+		if n == name {
+			return Structure(s), nil
+		}
+	}
+	return 0, fmt.Errorf("weightspace: there is no structure %q; the structures are %q", name, structureNames)
+}
+
+// FitStructure returns the posterior with this structure around Options.Center,
+// for the training examples of x, linearized at theta = θ*, and their sites s. It
+// streams the examples and forms no matrix larger than the structure needs. Sums
+// run over batches of linearize.Tile examples in order, so that the result does
+// not depend on the batches of x.
+//
+// A prior variance may be zero: that parameter is held at its center. Full
+// returns a *Posterior where x is one *linearize.Batch and Options.Center is nil.
+//
+// The errors are those of x and of Fit. FitStructure panics where sizes differ,
+// where a prior variance is negative or not finite, and, except with Full, where
+// Options.Mean is gp.LinearGaussian, whose mean needs the whole of H.
+func FitStructure(ctx context.Context, structure Structure, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (Weights, error) {
+	if structure == Full && (o == nil || o.Center == nil) {
+		b, err := wholeBatch(ctx, x)
+		if err != nil {
+			return nil, err
+		}
+		return asWeights(Fit(ctx, b, s, prior, theta, o))
+	}
+	f, err := newFitting(structure, x, s, prior, theta, o)
+	if err != nil {
+		return nil, err
+	}
+	switch structure {
+	case Diagonal:
+		return asWeights(f.diagonal(ctx))
+	}
+	panic("weightspace: unknown structure")
+}
+
+// asWeights returns w, or nil where there is an error.
+func asWeights[W Weights](w W, err error) (Weights, error) {
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// wholeBatch returns all examples of x as one batch.
+func wholeBatch(ctx context.Context, x linearize.Source) (*linearize.Batch, error) {
+	if b, ok := x.(*linearize.Batch); ok {
+		return b, nil
+	}
+	var parts []*linearize.Batch
+	err := x.Batches(ctx, func(_ int, b *linearize.Batch) error {
+		parts = append(parts, linearize.Concat(b))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return linearize.Concat(parts...), nil
+}
