@@ -44,7 +44,7 @@ from 9s.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
 	for _, command := range []func(*console.Console) *cobra.Command{explainCommand, predictCommand, importancesCommand, fitCommand, evidenceCommand,
-		validateCommand, trainCommand, inspectCommand, versionCommand} {
+		validateCommand, trainCommand, inspectCommand, reproduceCommand, versionCommand} {
 		root.AddCommand(command(con))
 	}
 	root.AddCommand(flagsTopic(), manCommand(con))

@@ -178,7 +178,7 @@ func TestUsageMessages(t *testing.T) {
 	}
 }
 
-var verbs = []string{"explain", "predict", "importances", "evidence", "validate", "train", "inspect", "fit"}
+var verbs = []string{"explain", "predict", "importances", "evidence", "validate", "train", "inspect", "fit", "reproduce"}
 
 func TestHelp(t *testing.T) {
 	all := succeed(t, "help")

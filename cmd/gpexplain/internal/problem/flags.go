@@ -107,9 +107,15 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 	f.BoolVar(&con.Strict, "strict", false, "exit with status 1 on a warning, and at once on one that the network does not suit the data or the prior; what is said on reading the model does not count")
 	f.BoolVar(&con.Quiet, "quiet", false, "write nothing to standard error but an error")
 	f.BoolVar(&con.Verbose, "verbose", false, "say on standard error what is done")
-	f.StringVar(&s.Limits.profile, "profile", "", "write a `KIND` of profile, cpu, mem or trace, to the current directory")
-	f.IntVar(&s.Limits.workers, "workers", 0, "let `N` goroutines work at a time (default one a processor)")
-	f.StringVar(&s.Limits.memoryText, "max-memory", "", "take at most this much memory, a `SIZE` such as 4GiB (default 80 % of what is free)")
+	s.Limits.Add(c)
+}
+
+// Add defines the flags that bound what the process takes.
+func (s *LimitFlags) Add(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&s.profile, "profile", "", "write a `KIND` of profile, cpu, mem or trace, to the current directory")
+	f.IntVar(&s.workers, "workers", 0, "let `N` goroutines work at a time (default one a processor)")
+	f.StringVar(&s.memoryText, "max-memory", "", "take at most this much memory, a `SIZE` such as 4GiB (default 80 % of what is free)")
 }
 
 // Check refuses values that are wrong without opening any file, and parses
@@ -123,7 +129,7 @@ func (s *Flags) Check(c *cobra.Command) error {
 	if err := s.Task.check(); err != nil {
 		return err
 	}
-	if err := s.Limits.check(c); err != nil {
+	if err := s.Limits.Check(c); err != nil {
 		return err
 	}
 	s.Model.memory = s.Limits.Memory
@@ -230,7 +236,8 @@ func (s *Flags) Files() []console.FlagPath {
 // mostWorkers bounds --workers; more would only cost memory.
 const mostWorkers = 1024
 
-func (s *LimitFlags) check(c *cobra.Command) error {
+// Check refuses limits that are wrong.
+func (s *LimitFlags) Check(c *cobra.Command) error {
 	switch {
 	case c.Flags().Changed("workers") && (s.workers < 1 || s.workers > mostWorkers):
 		return console.Usagef("--workers %d must be 1 to %d", s.workers, mostWorkers)

@@ -1,0 +1,178 @@
+package reproduce
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"io"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/funcgp/funcgp/internal/atomicfile"
+)
+
+// A Plot is shown on the page and written as a PNG and an SVG file.
+type Plot struct {
+	Name          string // of the files, <study>-<name>.png and .svg
+	Caption       string
+	Width, Height vg.Length // 0 means 14 by 9 cm
+	// Grid are panels in rows and columns. A nil panel leaves its place empty.
+	Grid [][]*plot.Plot
+}
+
+// One returns the grid of one panel.
+func One(p *plot.Plot) [][]*plot.Plot { return [][]*plot.Plot{{p}} }
+
+// Palette are colours that differ also for the colour-blind (Okabe and Ito).
+var Palette = []color.Color{
+	color.NRGBA{0, 114, 178, 255}, color.NRGBA{213, 94, 0, 255}, color.NRGBA{0, 158, 115, 255}, color.NRGBA{204, 121, 167, 255},
+	color.NRGBA{86, 180, 233, 255}, color.NRGBA{230, 159, 0, 255}, color.NRGBA{60, 60, 60, 255}, color.NRGBA{170, 170, 40, 255},
+}
+
+// Colour returns colour i of the palette, which repeats.
+func Colour(i int) color.Color { return Palette[i%len(Palette)] }
+
+// NewPlot returns an empty plot with these titles.
+func NewPlot(title, x, y string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
+	p.Legend.Top = true
+	p.Legend.Padding = vg.Points(2)
+	return p
+}
+
+// LogAxis makes the axis one of powers of ten; all its values must be positive.
+func LogAxis(a *plot.Axis) {
+	a.Scale = plot.LogScale{}
+	a.Tick.Marker = plot.LogTicks{Prec: -1}
+}
+
+// AddLine draws a line through points (x_i, y_i), with markers where points is true,
+// and names it in the legend unless name is "". Points that are not finite are left
+// out.
+func AddLine(p *plot.Plot, name string, colour color.Color, points bool, x, y []float64) error {
+	var xy plotter.XYs
+	for i := range x {
+		if finite(x[i]) && finite(y[i]) {
+			xy = append(xy, plotter.XY{X: x[i], Y: y[i]})
+		}
+	}
+	if len(xy) == 0 {
+		return nil
+	}
+	line, marks, err := plotter.NewLinePoints(xy)
+	if err != nil {
+		return err
+	}
+	line.Color, line.Width = colour, vg.Points(1.4)
+	marks.Color, marks.Shape, marks.Radius = colour, draw.CircleGlyph{}, vg.Points(2.2)
+	p.Add(line)
+	if points {
+		p.Add(marks)
+	}
+	if name != "" {
+		p.Legend.Add(name, line)
+	}
+	return nil
+}
+
+// AddPoints draws points without a line.
+func AddPoints(p *plot.Plot, name string, colour color.Color, radius vg.Length, x, y []float64) error {
+	xy := make(plotter.XYs, len(x))
+	for i := range x {
+		xy[i] = plotter.XY{X: x[i], Y: y[i]}
+	}
+	s, err := plotter.NewScatter(xy)
+	if err != nil {
+		return err
+	}
+	s.GlyphStyle = draw.GlyphStyle{Color: colour, Radius: radius, Shape: draw.CircleGlyph{}}
+	p.Add(s)
+	if name != "" {
+		p.Legend.Add(name, s)
+	}
+	return nil
+}
+
+// AddBand fills the area between lo and hi.
+func AddBand(p *plot.Plot, name string, colour color.Color, x, lo, hi []float64) error {
+	xy := make(plotter.XYs, 0, 2*len(x))
+	for i := range x {
+		xy = append(xy, plotter.XY{X: x[i], Y: hi[i]})
+	}
+	for i := len(x) - 1; i >= 0; i-- {
+		xy = append(xy, plotter.XY{X: x[i], Y: lo[i]})
+	}
+	band, err := plotter.NewPolygon(xy)
+	if err != nil {
+		return err
+	}
+	r, g, b, _ := colour.RGBA()
+	band.Color = color.NRGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), 60}
+	band.LineStyle.Width = 0
+	p.Add(band)
+	if name != "" {
+		p.Legend.Add(name, band)
+	}
+	return nil
+}
+
+// write writes stem.png and stem.svg, and returns the SVG without its XML header, as a
+// page holds it.
+func (p *Plot) write(stem string) ([]byte, error) {
+	w, h := p.Width, p.Height
+	if w == 0 {
+		w = 14 * vg.Centimeter
+	}
+	if h == 0 {
+		h = 9 * vg.Centimeter
+	}
+	img := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(150))}
+	p.drawTo(draw.New(img))
+	if err := atomicfile.Write(stem+".png", func(out io.Writer) error {
+		_, err := img.WriteTo(out)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	svg := vgsvg.New(w, h)
+	p.drawTo(draw.New(svg))
+	var text bytes.Buffer
+	if _, err := svg.WriteTo(&text); err != nil {
+		return nil, err
+	}
+	if err := atomicfile.Write(stem+".svg", func(out io.Writer) error {
+		_, err := out.Write(text.Bytes())
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	at := bytes.Index(text.Bytes(), []byte("<svg"))
+	if at < 0 {
+		return nil, fmt.Errorf("%s.svg: the drawing has no svg element", stem)
+	}
+	return text.Bytes()[at:], nil
+}
+
+// drawTo draws the panels with their axes aligned.
+func (p *Plot) drawTo(c draw.Canvas) {
+	if len(p.Grid) == 1 && len(p.Grid[0]) == 1 {
+		p.Grid[0][0].Draw(c)
+		return
+	}
+	tiles := draw.Tiles{Rows: len(p.Grid), Cols: len(p.Grid[0]), PadX: 4 * vg.Millimeter, PadY: 4 * vg.Millimeter,
+		PadTop: vg.Millimeter, PadBottom: vg.Millimeter, PadLeft: vg.Millimeter, PadRight: 2 * vg.Millimeter}
+	canvases := plot.Align(p.Grid, tiles, c)
+	for i, row := range p.Grid {
+		for j, panel := range row {
+			if panel != nil {
+				panel.Draw(canvases[i][j])
+			}
+		}
+	}
+}
