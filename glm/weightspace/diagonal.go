@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -29,7 +28,7 @@ var _ Weights = (*DiagonalPosterior)(nil)
 
 // diagonal fits a DiagonalPosterior.
 func (f *fitting) diagonal(ctx context.Context) (*DiagonalPosterior, error) {
-	if err := f.checkMemory(0); err != nil {
+	if err := f.checkMemory(); err != nil {
 		return nil, err
 	}
 	h, err := f.squares(ctx)
@@ -75,7 +74,7 @@ func (w *DiagonalPosterior) Variance() []float64 { return w.variance }
 // J(x) Q⁻¹ J(x)ᵀ of each example's outputs, T·C×C. A NaN or Inf is a
 // *gp.NotFiniteError.
 func (w *DiagonalPosterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	return w.eachTile(ctx, mean, cov, x, func(cov *mat.Dense, tile *linearize.Batch) error {
+	return w.eachTile(ctx, mean, cov, x, func(cov *mat.Dense, _ int, tile *linearize.Batch) error {
 		w.kernel.DiagTo(cov, tile)
 		return nil
 	})
@@ -102,77 +101,10 @@ func (w *DiagonalPosterior) SampleTo(ctx context.Context, dst *mat.Dense, rng *r
 	return nil
 }
 
-// eachTile writes mean and covariance of x, a tile of examples at a time. predict
-// writes the C×C covariances of a tile.
-func (w *structured) eachTile(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, predict func(cov *mat.Dense, tile *linearize.Batch) error) error {
-	t, c := w.checkInputs(x), w.c
-	if t == 0 {
-		return ctx.Err()
-	}
-	dense.SizeTo(mean, t, c)
-	dense.SizeTo(cov, t*c, c)
-	for lo, step := 0, linearize.Tile(c); lo < t; lo += step {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		hi := min(lo+step, t)
-		tile := x.Slice(lo, hi)
-		if err := w.meanTo(dense.Slice(mean, lo, hi), tile, lo); err != nil {
-			return err
-		}
-		if cov == nil {
-			continue
-		}
-		part := dense.Slice(cov, lo*c, hi*c)
-		if err := predict(part, tile); err != nil {
-			return err
-		}
-		if err := checkCovariance(part, lo, c); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
-// joint writes the mean of x and sizes cov, which predict then writes. width is the
-// number of columns of T·C rows that predict takes besides.
-func (w *structured) joint(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, width int, predict func() error) error {
-	t, c := w.checkInputs(x), w.c
-	if err := ctx.Err(); t == 0 || err != nil {
-		return err
-	}
-	dense.SizeTo(mean, t, c)
-	if cov != nil {
-		if err := checkJoint(t, c, width, w.o.MaxMemory); err != nil {
-			return err
-		}
-		dense.SizeTo(cov, t*c, t*c)
-	}
-	if err := w.meanTo(mean, x, 0); err != nil || cov == nil {
-		return err
-	}
-	if err := predict(); err != nil {
-		return err
-	}
-	return checkCovariance(cov, 0, c)
-}
-
-// checkCovariance returns a *gp.NotFiniteError where cov, one row for each output of
-// each example from first on, holds a NaN or Inf.
-func checkCovariance(cov *mat.Dense, first, c int) error {
-	for i := range dense.Count(cov) {
-		row := cov.RawRowView(i)
-		if j := dense.NotFinite(row); j >= 0 {
-			return &gp.NotFiniteError{What: "predictive covariance", Row: first + i/c, Output: i % c, Value: row[j], Remedy: "scale the inputs or raise the prior precision"}
-		}
-	}
-	return nil
-}
-
-// checkMemory returns a *gp.MemoryError where a fit that takes extra bytes besides a
-// few vectors of all parameters exceeds the budget.
-func (f *fitting) checkMemory(extra int64) error {
+// checkMemory returns a *gp.MemoryError where a few vectors of all parameters exceed
+// the budget.
+func (f *fitting) checkMemory() error {
 	return gp.CheckMemory("the "+f.structure.String()+" posterior over the parameters", gp.Parameters, len(f.theta), f.o.MaxMemory, func(p int) int64 {
-		return memory.Add(extra, memory.Mul(8*8, int64(p)))
+		return memory.Mul(8*8, int64(p))
 	})
 }

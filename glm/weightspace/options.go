@@ -34,6 +34,18 @@ type Options struct {
 	// example the mode of the linearized model with the sites there; nil means θ*.
 	// Only FitStructure uses it.
 	Center []float64
+	// Layer names the layer of LastLayer: the name of its tensors up to the last dot.
+	// Empty means the dense layer that comes last.
+	Layer string
+	// Size is the number of parameters of a Subnetwork; 0 means 256, or all where
+	// there are fewer.
+	Size int
+	// Informed makes a Subnetwork take the parameters of smallest marginal variance,
+	// those that the data say most about, instead of the largest.
+	Informed bool
+	// Parameters, if not empty, are the parameters of a Subnetwork, as places in θ, in
+	// place of a choice by their variances.
+	Parameters []int
 	// Targets, if not nil, are the targets that Load compares with those of the
 	// saved posterior; see gp.Targets. Fit and Refit ignore them.
 	Targets *gp.Targets
@@ -44,7 +56,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	if d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
+	if d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Size < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
 		panic("weightspace: invalid options")
 	}
 	if d.MaxIter == 0 {

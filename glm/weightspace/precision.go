@@ -36,34 +36,51 @@ func (w *Posterior) condition(ctx context.Context, s *gp.Sites) error {
 	}
 	p := len(w.theta)
 	w.h.sites = nil
-	if w.h.shared {
-		w.h.data, w.h.shared = make([]float64, p*p), false
-	}
-	h := blas64.Symmetric{Uplo: blas.Upper, N: p, Stride: p, Data: w.h.data}
-	clear(h.Data)
-	for i := range p {
-		h.Data[i*p+i] = 1
-	}
-	if err := w.accumulate(ctx, h); err != nil {
+	w.h.identity(p)
+	if err := w.accumulate(ctx, w.h.symmetric(p)); err != nil {
 		return err
 	}
-	u, ok, err := fblas.PotrfContext(ctx, w.o.Workers, h)
-	if err != nil {
+	if err := w.h.factor(ctx, w.o.Workers, p); err != nil {
 		return err
-	}
-	if w.h.u = u; !ok {
-		return notPD(p)
-	}
-	// log det H̃ = 2 Σ log u_ii
-	w.h.logDet = 0
-	for i := range p {
-		w.h.logDet += 2 * math.Log(h.Data[i*p+i])
-	}
-	if math.IsNaN(w.h.logDet) || math.IsInf(w.h.logDet, 0) {
-		return notPD(p)
 	}
 	w.h.sites = s
 	return ctx.Err()
+}
+
+// identity sets H̃ to the identity of n parameters.
+func (h *precision) identity(n int) {
+	if h.shared || len(h.data) < n*n {
+		h.data, h.shared = make([]float64, n*n), false
+	}
+	clear(h.data)
+	for i := range n {
+		h.data[i*n+i] = 1
+	}
+}
+
+// symmetric returns H̃ of n parameters, in the same memory.
+func (h *precision) symmetric(n int) blas64.Symmetric {
+	return blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: n, Data: h.data}
+}
+
+// factor replaces H̃ of n parameters by its factor.
+func (h *precision) factor(ctx context.Context, workers, n int) error {
+	u, ok, err := fblas.PotrfContext(ctx, workers, h.symmetric(n))
+	if err != nil {
+		return err
+	}
+	if h.u = u; !ok {
+		return notPD(n)
+	}
+	// log det H̃ = 2 Σ log u_ii
+	h.logDet = 0
+	for i := range n {
+		h.logDet += 2 * math.Log(h.data[i*n+i])
+	}
+	if math.IsNaN(h.logDet) || math.IsInf(h.logDet, 0) {
+		return notPD(n)
+	}
+	return nil
 }
 
 // isOf tells whether the factor is that of H̃ at s. Only the roots R of
@@ -156,9 +173,8 @@ func (h *precision) half(ctx context.Context, workers int, a blas64.General) err
 
 // draw replaces A, P columns, by A U⁻ᵀ. Standard normal rows then have the
 // covariance H̃⁻¹.
-func (h *precision) draw(workers int, a blas64.General) {
-	// A background context is never cancelled, so there is no error.
-	_ = fblas.TrsmContext(context.Background(), workers, blas.Right, blas.Trans, 1, h.u, a)
+func (h *precision) draw(ctx context.Context, workers int, a blas64.General) error {
+	return fblas.TrsmContext(ctx, workers, blas.Right, blas.Trans, 1, h.u, a)
 }
 
 // panelExamples returns the number of examples whose Jacobian is held at once:

@@ -45,7 +45,9 @@ func (w *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 		if err != nil {
 			return err
 		}
-		if err := w.marginalsTo(ctx, dense.Slice(cov, lo*c, hi*c), v); err != nil {
+		part := dense.Slice(cov, lo*c, hi*c)
+		part.Zero()
+		if err := addMarginals(ctx, w.o.Workers, part, v, c); err != nil {
 			return err
 		}
 	}
@@ -78,15 +80,14 @@ func (w *Posterior) halfPanel(ctx context.Context, x *linearize.Batch, first int
 	return v, w.h.half(ctx, w.o.Workers, v)
 }
 
-// marginalsTo writes the C×C diagonal blocks of V Vᵀ.
-func (w *Posterior) marginalsTo(ctx context.Context, cov *mat.Dense, v blas64.General) error {
-	c := w.x.Outputs()
+// addMarginals adds the C×C diagonal blocks of V Vᵀ to cov, T·C×C.
+func addMarginals(ctx context.Context, workers int, cov *mat.Dense, v blas64.General, c int) error {
 	row := func(i int) []float64 { return v.Data[i*v.Stride:][:v.Cols] }
-	return par.Do(ctx, w.o.Workers, v.Rows/c, func(n int) error {
+	return par.Do(ctx, workers, v.Rows/c, func(n int) error {
 		for i := n * c; i < (n+1)*c; i++ {
 			for j := n * c; j <= i; j++ {
 				// cov = J Σ₀^½ H̃⁻¹ Σ₀^½ Jᵀ
-				s := floats.Dot(row(i), row(j))
+				s := cov.At(i, j-n*c) + floats.Dot(row(i), row(j))
 				cov.Set(i, j-n*c, s)
 				cov.Set(j, i-n*c, s)
 			}
@@ -121,16 +122,27 @@ func (w *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 	if err != nil {
 		return err
 	}
-	g := cov.RawMatrix()
-	if err := fblas.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 0, blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data}); err != nil {
+	if err := fblas.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 0, lower(cov)); err != nil {
 		return err
 	}
+	mirrorLower(cov)
+	return nil
+}
+
+// lower returns the lower triangle of m in the same memory.
+func lower(m *mat.Dense) blas64.Symmetric {
+	g := m.RawMatrix()
+	return blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data}
+}
+
+// mirrorLower copies what is below the diagonal of m to above it.
+func mirrorLower(m *mat.Dense) {
+	g := m.RawMatrix()
 	for i := range g.Rows {
 		for j := range i {
 			g.Data[j*g.Stride+i] = g.Data[i*g.Stride+j]
 		}
 	}
-	return nil
 }
 
 // checkJoint returns a *gp.MemoryError where a joint covariance of t examples with c
@@ -158,7 +170,9 @@ func (w *Posterior) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand
 			row[j] = rng.NormFloat64()
 		}
 	}
-	w.h.draw(w.o.Workers, dst.RawMatrix())
+	if err := w.h.draw(ctx, w.o.Workers, dst.RawMatrix()); err != nil {
+		return err
+	}
 	center := w.Center()
 	for i := range s {
 		for j, row := 0, dst.RawRowView(i); j < p; j++ {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"math"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/gp"
@@ -90,7 +88,7 @@ func Load(f *store.File, b *linearize.Batch, prior ntk.Prior, o *Options) (*Post
 	}
 	w.h.shared, w.h.sites = true, w.sites
 	w.h.logDet, w.gradient = scalars[0], scalars[1]
-	w.h.u = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: s.P, Stride: s.P, Data: w.h.data}
+	w.h.u = triangle(w.h.symmetric(s.P))
 	for _, text := range s.Warnings {
 		w.warnings = append(w.warnings, errors.New(text))
 	}

@@ -3,7 +3,11 @@ package weightspace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/saved"
@@ -21,15 +25,23 @@ type savedStructure struct {
 	Version   int
 	Structure string
 	N, C, P   int
+	Blocks    []savedBlock `json:",omitempty"`
 	Warnings  []string
+}
+
+// A savedBlock says of a block of the precision what it is called and how many
+// parameters it has.
+type savedBlock struct {
+	Name string
+	Size int
 }
 
 // save adds what all structures share to a store, in sections whose names start with
 // "structure.": θ*, the center, the determinant, the sites of the training examples
 // (8·N·C·(2 + 2·C) bytes), the texts of the warnings, and fingerprints of the
 // training examples, their model and the prior.
-func (w *structured) save(to *store.Writer) error {
-	s := savedStructure{Version: structureVersion, Structure: w.structure.String(), N: w.n, C: w.c, P: len(w.theta)}
+func (w *structured) save(to *store.Writer, blocks ...savedBlock) error {
+	s := savedStructure{Version: structureVersion, Structure: w.structure.String(), N: w.n, C: w.c, P: len(w.theta), Blocks: blocks}
 	for _, warning := range w.warnings {
 		s.Warnings = append(s.Warnings, warning.Error())
 	}
@@ -65,46 +77,47 @@ func LoadStructure(f *store.File, x linearize.Source, prior ntk.Prior, o *Option
 		return asWeights(Load(f, b, prior, o))
 	}
 	r := f.Reader("structure.")
-	w, structure := loadStructured(r, x, prior, o)
+	w, about := loadStructured(r, x, prior, o)
 	if r.Err() != nil {
 		return nil, r.Err()
 	}
-	w.structure = structure
-	switch structure {
+	switch w.structure {
 	case Diagonal:
 		return asWeights(w.loadDiagonal(r))
 	}
-	return nil, r.Fail(saved.WriteAgain, saved.Impossible)
+	return asWeights(w.loadBlocks(r, about))
 }
 
 // loadStructured reads what all structures share.
-func loadStructured(r *store.Reader, x linearize.Source, prior ntk.Prior, o *Options) (*structured, Structure) {
+func loadStructured(r *store.Reader, x linearize.Source, prior ntk.Prior, o *Options) (*structured, *savedStructure) {
 	var s savedStructure
 	r.JSON("about", &s)
 	saved.Version(r, s.Version, structureVersion)
 	if r.Err() != nil {
-		return nil, 0
+		return nil, nil
 	}
 	structure, err := ParseStructure(s.Structure)
-	switch {
-	case err != nil || s.N < 1 || s.C < 1 || s.P < 1:
-		r.Fail(saved.WriteAgain, saved.Impossible)
-	case s.N != x.Len():
-		r.Fail(saved.OtherData, "the saved posterior has %d training examples, the data %d", s.N, x.Len())
-	default:
-		b, err := example(context.Background(), x)
-		if err != nil {
-			r.Stop(err)
-		} else if b.P != s.P || b.Outputs() != s.C {
-			r.Fail(saved.OtherData, "the saved posterior has %d outputs and %d parameters, the model %d and %d", s.C, s.P, b.Outputs(), b.P)
-		}
+	if err != nil || s.N < 1 || s.C < 1 || s.P < 1 {
+		_ = r.Fail(saved.WriteAgain, saved.Impossible)
+		return nil, nil
 	}
-	w := &structured{x: x, prior: prior, o: o.withDefaults(), n: s.N, c: s.C}
+	b, err := someExamples(context.Background(), x)
+	switch {
+	case err != nil:
+		r.Stop(err)
+	case s.N != x.Len() || s.C != b.Outputs() || s.P != b.P:
+		_ = r.Fail(saved.OtherData, "the saved posterior has %d training examples, %d outputs and %d parameters, the data %d, %d and %d",
+			s.N, s.C, s.P, x.Len(), b.Outputs(), b.P)
+	}
+	if r.Err() != nil {
+		return nil, nil
+	}
+	w := &structured{structure: structure, x: x, prior: prior, o: o.withDefaults(), n: s.N, c: s.C}
 	w.o.Center, w.o.Mean = nil, gp.Network
 	w.theta, w.center = r.Floats("theta", s.P), r.Floats("center", s.P)
 	scalars := r.Floats("scalars", 1)
 	if w.sites = gp.LoadSites(r, s.N, s.C); r.Err() != nil {
-		return nil, 0
+		return nil, nil
 	}
 	if slices.Equal(w.center, w.theta) {
 		w.center = w.theta
@@ -114,12 +127,12 @@ func loadStructured(r *store.Reader, x linearize.Source, prior ntk.Prior, o *Opt
 		w.warnings = append(w.warnings, errors.New(text))
 	}
 	if w.identity().Check(context.Background(), r, ""); r.Err() != nil {
-		return nil, 0
+		return nil, nil
 	}
 	w.mu0, w.root = moments(prior, s.P)
 	w.o.Targets.CheckSaved(r, w.sites)
 	w.o.Targets = nil
-	return w, structure
+	return w, &s
 }
 
 // Save adds the posterior to a store, in sections whose names start with
@@ -141,4 +154,68 @@ func (w *structured) loadDiagonal(r *store.Reader) (*DiagonalPosterior, error) {
 		return nil, r.Fail(saved.WriteAgain, saved.Impossible)
 	}
 	return d, nil
+}
+
+// Save adds the posterior to a store, in sections whose names start with
+// "structure."; LoadStructure reads it. Besides what every structure has (θ*, the
+// center and the sites, see gp.Sites.Save) it writes 8·w·(w + 1) bytes for each block
+// of w parameters.
+func (w *BlockPosterior) Save(to *store.Writer) error {
+	var blocks []savedBlock
+	for i, g := range w.groups {
+		blocks = append(blocks, savedBlock{g.name, len(g.index)})
+		to.Floats(fmt.Sprintf("structure.index.%d", i), floatsOf(g.index))
+		to.Floats(fmt.Sprintf("structure.factor.%d", i), w.h[i].data)
+	}
+	to.Floats("structure.selected", floatsOf(w.selected))
+	return w.save(to, blocks...)
+}
+
+func (w *structured) loadBlocks(r *store.Reader, about *savedStructure) (*BlockPosterior, error) {
+	b, err := someExamples(context.Background(), w.x)
+	if err != nil {
+		return nil, err
+	}
+	p := &BlockPosterior{structured: *w}
+	for i, s := range about.Blocks {
+		if s.Size < 1 || s.Size > len(w.theta) {
+			return nil, r.Fail(saved.WriteAgain, saved.Impossible)
+		}
+		index := integersOf(r.Floats(fmt.Sprintf("index.%d", i), s.Size))
+		h := precision{data: r.Floats(fmt.Sprintf("factor.%d", i), s.Size, s.Size), shared: true}
+		if r.Err() != nil {
+			return nil, r.Err()
+		}
+		g := groupOf(b, s.Name, index)
+		if !slices.Equal(g.index, index) {
+			return nil, r.Fail(saved.OtherData, "the layers of the network are others")
+		}
+		h.u = triangle(h.symmetric(s.Size))
+		p.groups, p.h = append(p.groups, g), append(p.h, h)
+	}
+	if w.structure == Subnetwork && len(p.groups) == 1 {
+		p.selected = integersOf(r.Floats("selected", len(p.groups[0].index)))
+	}
+	return p, r.Err()
+}
+
+func floatsOf(v []int) []float64 {
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = float64(x)
+	}
+	return out
+}
+
+func integersOf(v []float64) []int {
+	out := make([]int, len(v))
+	for i, x := range v {
+		out[i] = int(x)
+	}
+	return out
+}
+
+// triangle returns the factor that is in the upper triangle of h.
+func triangle(h blas64.Symmetric) blas64.Triangular {
+	return blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: h.N, Stride: h.Stride, Data: h.Data}
 }

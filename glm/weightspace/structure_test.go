@@ -2,6 +2,7 @@ package weightspace_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,5 +60,36 @@ func TestFullAgainstReference(t *testing.T) {
 		w, err := weightspace.FitStructure(t.Context(), weightspace.Full, q.Train, q.Sites(t), q.Prior, q.Net.Theta(), nil)
 		require.NoError(t, err)
 		requireStructure(t, "full", w, q, want, tests)
+	})
+}
+
+// [note 4.2] and the structures whose blocks are layers.
+func TestBlocksAgainstReference(t *testing.T) {
+	eachStructureReference(t, func(t *testing.T, q *testkit.Reference, want *testref.Ref, tests int) {
+		for _, c := range []struct {
+			key       string
+			structure weightspace.Structure
+			o         weightspace.Options
+		}{
+			{"full", weightspace.Full, weightspace.Options{Center: q.Net.Theta()}},
+			{"block", weightspace.Block, weightspace.Options{}},
+			{"last_layer", weightspace.LastLayer, weightspace.Options{}},
+			{"subnetwork", weightspace.Subnetwork, weightspace.Options{Size: 20}},
+			{"subnetwork_informed", weightspace.Subnetwork, weightspace.Options{Size: 20, Informed: true}},
+		} {
+			if strings.HasSuffix(t.Name(), "gaussian-two-outputs") && c.key == "subnetwork" {
+				c.o.Parameters = want.Ints("subnetwork_index") // rounding decides among its 72 pruned parameters
+			}
+			w, err := weightspace.FitStructure(t.Context(), c.structure, testkit.InTiles(q.Train, 7), q.Sites(t), q.Prior, q.Net.Theta(), &c.o)
+			require.NoError(t, err)
+			requireStructure(t, c.key, w, q, want, tests)
+			b := w.(*weightspace.BlockPosterior)
+			if want.Has(c.key + "_index") {
+				require.Equal(t, want.Ints(c.key+"_index"), b.Selected())
+			}
+			if c.structure == weightspace.LastLayer || c.structure == weightspace.Subnetwork {
+				requireNear(t, c.key+" evidence with its own scatter", b.EvidenceOfBlocks().Value, want.Scalar(c.key+"_log_evidence_own_scatter"), 1e-9)
+			}
+		}
 	})
 }

@@ -98,14 +98,17 @@ func (f *fitting) eachBatch(ctx context.Context, stage string, do func(first int
 // errFirst ends a pass after its first batch.
 var errFirst = errors.New("weightspace: the first batch is enough")
 
-// example returns some examples of x, at least one, and as few as x can give.
-func example(ctx context.Context, x linearize.Source) (*linearize.Batch, error) {
+// few is the number of examples that show how the Jacobian splits into layers.
+const few = 4
+
+// someExamples returns the first examples of x.
+func someExamples(ctx context.Context, x linearize.Source) (*linearize.Batch, error) {
 	if _, ok := x.(linearize.Gatherer); ok {
-		return linearize.Gather(ctx, x, []int{0})
+		return linearize.Gather(ctx, x, dense.Range(min(few, x.Len())))
 	}
 	var first *linearize.Batch
 	err := x.Batches(ctx, func(_ int, b *linearize.Batch) error {
-		first = linearize.Concat(b.Slice(0, 1))
+		first = linearize.Concat(b.Slice(0, min(few, b.Len())))
 		return errFirst
 	})
 	if errors.Is(err, errFirst) {
@@ -191,4 +194,71 @@ func (w *structured) checkDraws(dst *mat.Dense) int {
 		panic("weightspace: destination is not S×P")
 	}
 	return s
+}
+
+// eachTile writes mean and covariance of x, a tile of examples at a time. predict
+// writes the C×C covariances of a tile, whose first example is example first of x.
+func (w *structured) eachTile(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, predict func(cov *mat.Dense, first int, tile *linearize.Batch) error) error {
+	t, c := w.checkInputs(x), w.c
+	if t == 0 {
+		return ctx.Err()
+	}
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(cov, t*c, c)
+	for lo, step := 0, linearize.Tile(c); lo < t; lo += step {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		hi := min(lo+step, t)
+		tile := x.Slice(lo, hi)
+		if err := w.meanTo(dense.Slice(mean, lo, hi), tile, lo); err != nil {
+			return err
+		}
+		if cov == nil {
+			continue
+		}
+		part := dense.Slice(cov, lo*c, hi*c)
+		if err := predict(part, lo, tile); err != nil {
+			return err
+		}
+		if err := checkCovariance(part, lo, c); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// joint writes the mean of x and sizes cov, which predict then writes. width is the
+// number of columns of T·C rows that predict takes besides.
+func (w *structured) joint(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, width int, predict func() error) error {
+	t, c := w.checkInputs(x), w.c
+	if err := ctx.Err(); t == 0 || err != nil {
+		return err
+	}
+	dense.SizeTo(mean, t, c)
+	if cov != nil {
+		if err := checkJoint(t, c, width, w.o.MaxMemory); err != nil {
+			return err
+		}
+		dense.SizeTo(cov, t*c, t*c)
+	}
+	if err := w.meanTo(mean, x, 0); err != nil || cov == nil {
+		return err
+	}
+	if err := predict(); err != nil {
+		return err
+	}
+	return checkCovariance(cov, 0, c)
+}
+
+// checkCovariance returns a *gp.NotFiniteError where cov, one row for each output of
+// each example from first on, holds a NaN or Inf.
+func checkCovariance(cov *mat.Dense, first, c int) error {
+	for i := range dense.Count(cov) {
+		row := cov.RawRowView(i)
+		if j := dense.NotFinite(row); j >= 0 {
+			return &gp.NotFiniteError{What: "predictive covariance", Row: first + i/c, Output: i % c, Value: row[j], Remedy: "scale the inputs or raise the prior precision"}
+		}
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
@@ -42,14 +43,18 @@ var _ Weights = (*Posterior)(nil)
 // root of Λ (E4).
 type Structure int
 
-// The structures.
+// The structures. Fitting one takes a pass over the examples, and for Subnetwork a
+// second one. LastLayer and Subnetwork hold the other parameters at the center.
 const (
 	Full       Structure = iota // Q = H = JᵀΛJ + Σ₀⁻¹, P×P
 	Diagonal                    // the diagonal of H
+	Block                       // the blocks of H that belong to one layer, weight and bias together
+	LastLayer                   // the block of H of the last layer
+	Subnetwork                  // the block of H of the parameters of largest marginal variance [note 4.2]
 	structures                  // how many there are
 )
 
-var structureNames = [structures]string{"full", "diag"}
+var structureNames = [structures]string{"full", "diag", "block", "last-layer", "subnetwork"}
 
 // String returns the name that ParseStructure reads, such as "last-layer".
 func (s Structure) String() string {
@@ -82,11 +87,7 @@ func ParseStructure(name string) (Structure, error) {
 // where a prior variance is negative or not finite, and, except with Full, where
 // Options.Mean is gp.LinearGaussian, whose mean needs the whole of H.
 func FitStructure(ctx context.Context, structure Structure, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (Weights, error) {
-	if structure == Full && (o == nil || o.Center == nil) {
-		b, err := wholeBatch(ctx, x)
-		if err != nil {
-			return nil, err
-		}
+	if b, ok := x.(*linearize.Batch); ok && structure == Full && (o == nil || o.Center == nil) {
 		return asWeights(Fit(ctx, b, s, prior, theta, o))
 	}
 	f, err := newFitting(structure, x, s, prior, theta, o)
@@ -96,8 +97,31 @@ func FitStructure(ctx context.Context, structure Structure, x linearize.Source, 
 	switch structure {
 	case Diagonal:
 		return asWeights(f.diagonal(ctx))
+	case Full, Block, LastLayer:
+		return asWeights(f.layers(ctx))
+	case Subnetwork:
+		return asWeights(f.subnetwork(ctx))
 	}
 	panic("weightspace: unknown structure")
+}
+
+// layers fits the structures whose blocks are layers.
+func (f *fitting) layers(ctx context.Context) (*BlockPosterior, error) {
+	b, err := someExamples(ctx, f.x)
+	if err != nil {
+		return nil, err
+	}
+	switch f.structure {
+	case Full:
+		return f.blocks(ctx, []group{groupOf(b, "all", dense.Range(b.P))})
+	case LastLayer:
+		last, err := lastLayer(b, f.o.Layer)
+		if err != nil {
+			return nil, err
+		}
+		return f.blocks(ctx, []group{last})
+	}
+	return f.blocks(ctx, layersOf(b))
 }
 
 // asWeights returns w, or nil where there is an error.
@@ -106,20 +130,4 @@ func asWeights[W Weights](w W, err error) (Weights, error) {
 		return nil, err
 	}
 	return w, nil
-}
-
-// wholeBatch returns all examples of x as one batch.
-func wholeBatch(ctx context.Context, x linearize.Source) (*linearize.Batch, error) {
-	if b, ok := x.(*linearize.Batch); ok {
-		return b, nil
-	}
-	var parts []*linearize.Batch
-	err := x.Batches(ctx, func(_ int, b *linearize.Batch) error {
-		parts = append(parts, linearize.Concat(b))
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return linearize.Concat(parts...), nil
 }

@@ -1,0 +1,244 @@
+package weightspace
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// BlockPosterior is a posterior whose precision has dense blocks of H, each of some
+// parameters, and nothing between the blocks. Parameters in no block are held at the
+// center. Block, LastLayer and Subnetwork are such structures, and Full is one with a
+// single block of all parameters.
+type BlockPosterior struct {
+	structured
+	groups   []group
+	h        []precision // of each group, H̃ in its whitened parameters
+	selected []int       // of a subnetwork, in the order of selection
+}
+
+var _ Weights = (*BlockPosterior)(nil)
+
+// blocks fits a BlockPosterior with these groups.
+func (f *fitting) blocks(ctx context.Context, groups []group) (*BlockPosterior, error) {
+	if err := f.checkBlocks(groups); err != nil {
+		return nil, err
+	}
+	w := &BlockPosterior{groups: groups, h: make([]precision, len(groups))}
+	for i, g := range groups {
+		w.h[i].identity(len(g.index))
+	}
+	err := f.eachBatch(ctx, StagePrecision, func(first int, b *linearize.Batch) error {
+		return f.addBlocks(ctx, w, first, b)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range w.h {
+		if err := w.h[i].factor(ctx, f.o.Workers, len(groups[i].index)); err != nil {
+			return nil, err
+		}
+		f.logDet += w.h[i].logDet
+	}
+	w.structured = f.structured
+	return w, nil
+}
+
+// addBlocks adds J̃ᵀΛJ̃ of the examples of b to the blocks.
+func (f *fitting) addBlocks(ctx context.Context, w *BlockPosterior, first int, b *linearize.Batch) error {
+	n, step := b.Len(), max(1, squareRows/f.c)
+	tiles := make([]*linearize.Batch, par.Tiles(n, step))
+	err := par.Do(ctx, f.o.Workers, len(tiles), func(t int) (err error) {
+		lo, hi := par.Bounds(t, n, step)
+		tiles[t], err = f.weighted(ctx, first+lo, b.Slice(lo, hi))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range w.groups {
+		g, h := &w.groups[i], w.h[i].symmetric(len(w.groups[i].index))
+		// As many tiles as a panel holds.
+		most := max(1, panelExamples(h.N, f.c)/step)
+		for lo := 0; lo < len(tiles); lo += most {
+			panel, err := f.panel(ctx, g, tiles[lo:min(lo+most, len(tiles))], first+lo*step)
+			if err != nil {
+				return err
+			}
+			// H̃ = I + Σ (RᵀJ̃)ᵀ(RᵀJ̃)
+			if err := fblas.SyrkContext(ctx, f.o.Workers, blas.Trans, 1, panel, 1, h); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// panel returns the whitened columns of a group for the examples of some batches.
+// Errors number the examples from first on.
+func (w *structured) panel(ctx context.Context, g *group, batches []*linearize.Batch, first int) (blas64.General, error) {
+	at := make([]int, len(batches)+1)
+	for i, b := range batches {
+		at[i+1] = at[i] + b.Len()
+	}
+	panel := dense.New(at[len(batches)]*w.c, len(g.index))
+	err := par.Do(ctx, w.o.Workers, len(batches), func(i int) error {
+		rows := dense.Rows(panel, at[i]*w.c, at[i+1]*w.c)
+		g.columnsTo(rows, batches[i])
+		for r := range rows.Rows {
+			row := dense.Row(rows, r)
+			if k := dense.NotFinite(row); k >= 0 {
+				return &gp.NotFiniteError{What: "Jacobian", Row: first + at[i] + r/w.c, Output: r % w.c, Value: row[k]}
+			}
+			// J̃ = J Σ₀^½
+			for k, p := range g.index {
+				row[k] *= w.root[p]
+			}
+		}
+		return nil
+	})
+	return panel, err
+}
+
+// checkBlocks returns a *gp.MemoryError where the blocks exceed the budget.
+func (f *fitting) checkBlocks(groups []group) error {
+	others, largest := int64(0), 0 // bytes of the other blocks; parameters of the largest
+	for _, g := range groups {
+		largest = max(largest, len(g.index))
+		others = memory.Add(others, memory.Mul(8, memory.Mul(int64(len(g.index)), int64(len(g.index)))))
+	}
+	others -= min(others, memory.Mul(8, memory.Mul(int64(largest), int64(largest))))
+	op := fmt.Sprintf("the %v posterior, whose largest block has %d parameters,", f.structure, largest)
+	return gp.CheckMemory(op, gp.Parameters, largest, f.o.MaxMemory, func(p int) int64 { return memory.Add(others, Bytes(p, f.c)) })
+}
+
+// Selected returns the parameters of a subnetwork in the order of their selection,
+// and nil for other structures. It must not be changed.
+func (w *BlockPosterior) Selected() []int { return w.selected }
+
+// Layers returns the blocks: the name of each and the places in θ of its parameters.
+// They must not be changed.
+func (w *BlockPosterior) Layers() (names []string, parameters [][]int) {
+	for _, g := range w.groups {
+		names, parameters = append(names, g.name), append(parameters, g.index)
+	}
+	return names, parameters
+}
+
+// EvidenceOfBlocks is EvidenceAtTheta with a scatter that counts only the parameters
+// in blocks.
+func (w *BlockPosterior) EvidenceOfBlocks() gp.Evidence {
+	only := independent{append([]float64(nil), w.center...), make([]float64, len(w.center))}
+	for _, g := range w.groups {
+		for _, p := range g.index {
+			only.mean[p], only.variance[p] = w.mu0[p], w.root[p]*w.root[p]
+		}
+	}
+	return gp.NewEvidence(w.sites.LogLik, gp.Scatter(only, w.center), w.logDet)
+}
+
+// PredictTo writes the mean of the T examples of x, T×C, and the covariance
+// J(x) Q⁻¹ J(x)ᵀ of each example's outputs, T·C×C. A NaN or Inf is a
+// *gp.NotFiniteError.
+func (w *BlockPosterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	return w.eachTile(ctx, mean, cov, x, func(cov *mat.Dense, first int, tile *linearize.Batch) error {
+		cov.Zero()
+		for i := range w.groups {
+			step := panelExamples(len(w.groups[i].index), w.c)
+			for lo := 0; lo < tile.Len(); lo += step {
+				hi := min(lo+step, tile.Len())
+				v, err := w.halfPanel(ctx, i, tile.Slice(lo, hi), first+lo)
+				if err != nil {
+					return err
+				}
+				if err := addMarginals(ctx, w.o.Workers, dense.Slice(cov, lo*w.c, hi*w.c), v, w.c); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// halfPanel returns V = J̃ U⁻¹ for group i: V Vᵀ is its part of the joint covariance.
+func (w *BlockPosterior) halfPanel(ctx context.Context, i int, x *linearize.Batch, first int) (blas64.General, error) {
+	var tiles []*linearize.Batch
+	for lo, step := 0, max(1, panelTile/w.c); lo < x.Len(); lo += step {
+		tiles = append(tiles, x.Slice(lo, min(lo+step, x.Len())))
+	}
+	v, err := w.panel(ctx, &w.groups[i], tiles, first)
+	if err != nil {
+		return v, err
+	}
+	return v, w.h[i].half(ctx, w.o.Workers, v)
+}
+
+// JointTo writes the mean, T×C, and the joint covariance of all outputs of all
+// examples of x, T·C×T·C. It holds the columns of one block besides, and fails with a
+// *gp.MemoryError where both together exceed Options.MaxMemory.
+func (w *BlockPosterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	width := 0
+	for _, g := range w.groups {
+		width = max(width, len(g.index))
+	}
+	return w.joint(ctx, mean, cov, x, width, func() error {
+		cov.Zero()
+		for i := range w.groups {
+			v, err := w.halfPanel(ctx, i, x, 0)
+			if err != nil {
+				return err
+			}
+			if err := fblas.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 1, lower(cov)); err != nil {
+				return err
+			}
+		}
+		mirrorLower(cov)
+		return nil
+	})
+}
+
+// SampleTo writes S draws of the parameters to the rows of dst, S×P, which must be
+// sized. Its error is ctx.Err().
+func (w *BlockPosterior) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand) error {
+	draws := w.checkDraws(dst)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for i := range draws { // the normal numbers of one draw after those of the other
+		row := dst.RawRowView(i)
+		copy(row, w.center)
+		for _, g := range w.groups {
+			for _, p := range g.index {
+				row[p] = rng.NormFloat64()
+			}
+		}
+	}
+	for i, g := range w.groups {
+		z := dense.New(draws, len(g.index))
+		for s := range draws {
+			pick(dense.Row(z, s), dst.RawRowView(s), g.index)
+		}
+		if err := w.h[i].draw(ctx, w.o.Workers, z); err != nil {
+			return err
+		}
+		for s := range draws {
+			row := dst.RawRowView(s)
+			for k, p := range g.index {
+				// θ = center + Σ₀^½ U⁻¹ε
+				row[p] = w.center[p] + w.root[p]*dense.Row(z, s)[k]
+			}
+		}
+	}
+	return nil
+}
