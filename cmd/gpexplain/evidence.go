@@ -58,6 +58,7 @@ type evidenceReport struct {
 	Warnings       report.Warnings `json:"warnings"`
 
 	PriorPrecisionOrigin string                `json:"prior_precision_origin"`
+	Prior                *report.Prior         `json:"prior,omitempty"` // nil where PriorPrecision is that of all parameters
 	NoiseVarianceOrigin  string                `json:"noise_variance_origin,omitempty"`
 	Preprocessing        *report.Preprocessing `json:"preprocessing"`
 	Grouped              *report.Grouped       `json:"grouped,omitempty"`
@@ -83,7 +84,7 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	at := q.Evidence
 	r := &evidenceReport{Schema: "funcgp/evidence/1", AtTheta: report.Float(at.Value), LogLikelihood: report.Float(at.LogLik), Scatter: report.Float(at.Scatter), LogDet: report.Float(at.LogDet),
-		PriorPrecision: report.Float(p.Task.Precision), NoiseVariance: report.Undefined(), Method: q.How.Name, Bound: at.Bound.String()}
+		NoiseVariance: report.Undefined(), Method: q.How.Name, Bound: at.Bound.String()}
 	if err := s.others(ctx, c, p, q, r); err != nil {
 		return err
 	}
@@ -93,6 +94,7 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	c.ClearBar()
 	r.Warnings = c.Warnings
 	f := q.Report(p, c.Warnings)
+	r.PriorPrecision, r.Prior = f.PriorPrecision, f.Prior
 	r.PriorPrecisionOrigin, r.NoiseVarianceOrigin, r.Preprocessing, r.Preflight, r.Grouped = f.PriorPrecisionOrigin, f.NoiseVarianceOrigin, f.Preprocessing, f.Preflight, f.Grouped
 	if p.Task.Noise > 0 {
 		r.NoiseVariance = report.Float(p.Task.Noise)
@@ -150,8 +152,13 @@ func (r *evidenceReport) text(stdout io.Writer) error {
 		name string
 		v    report.Float
 	}{{"log evidence at θ*", r.AtTheta}, {"  log likelihood", r.LogLikelihood}, {"  scatter", r.Scatter}, {"  log det B", r.LogDet},
-		{"log evidence, linear-Gaussian", r.LinearGaussian}, {"log evidence, refit", r.Refit}, {"prior precision", r.PriorPrecision}} {
+		{"log evidence, linear-Gaussian", r.LinearGaussian}, {"log evidence, refit", r.Refit}} {
 		fmt.Fprintf(w, "%s\t%.6g\n", row.name, float64(row.v))
+	}
+	if r.Prior != nil {
+		fmt.Fprintf(w, "prior variances\t%s\n", console.OneLine(r.Prior.String()))
+	} else {
+		fmt.Fprintf(w, "prior precision\t%.6g\n", float64(r.PriorPrecision))
 	}
 	for _, row := range []struct {
 		name string

@@ -144,9 +144,13 @@ func (r *fitReport) text(out io.Writer, q *inference.Posterior) error {
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "posterior\t%s, of %d training rows, %d outputs, %d parameters\n", inference.MethodNames[f.Method], f.Examples, f.Outputs, f.Parameters)
-	if f.Tuning != nil {
-		fmt.Fprintf(w, "prior precision\t%s\n", inference.TuningText(f.Tuning, float64(f.PriorPrecision)))
-	} else {
+	if f.Prior != nil {
+		fmt.Fprintf(w, "prior variances\t%s\n", console.OneLine(f.Prior.String()))
+	}
+	switch {
+	case f.Tuning != nil:
+		fmt.Fprintf(w, "prior precision\t%s\n", inference.TuningText(f))
+	case f.Prior == nil:
 		fmt.Fprintf(w, "prior precision\t%.4g\n", float64(f.PriorPrecision))
 	}
 	fmt.Fprintf(w, "log evidence\t%.6g%s\n", float64(f.LogEvidence), q.BoundText())

@@ -82,6 +82,9 @@ func zone(t time.Time) string {
 // assumptions are what the numbers of the page rest on.
 func (f *Fit) assumptions() []fact {
 	list := []fact{{"Prior precision δ", short(float64(f.PriorPrecision)), f.PriorPrecisionOrigin}}
+	if f.Prior != nil {
+		list[0] = fact{"Prior variances", f.Prior.String(), f.PriorPrecisionOrigin}
+	}
 	if f.NoiseVariance != nil {
 		list = append(list, fact{"Noise variance σ²", short(float64(*f.NoiseVariance)), f.NoiseVarianceOrigin})
 	}
@@ -203,6 +206,9 @@ func (f *Fit) Basis() string {
 		return text
 	}
 	parts := []string{of("δ", f.PriorPrecision, f.PriorPrecisionOrigin)}
+	if f.Prior != nil {
+		parts[0] = fmt.Sprintf("prior variances %s (%s)", f.Prior, f.PriorPrecisionOrigin)
+	}
 	if f.NoiseVariance != nil {
 		parts = append(parts, of("σ²", *f.NoiseVariance, f.NoiseVarianceOrigin))
 	}

@@ -140,6 +140,7 @@ type Fit struct {
 	Warnings       Warnings `json:"warnings"`
 
 	PriorPrecisionOrigin string         `json:"prior_precision_origin,omitempty"` // where δ came from, in words
+	Prior                *Prior         `json:"prior,omitempty"`                  // nil where PriorPrecision is that of all parameters
 	NoiseVariance        *Float         `json:"noise_variance,omitempty"`         // σ² of a Gaussian likelihood
 	NoiseVarianceOrigin  string         `json:"noise_variance_origin,omitempty"`
 	Preprocessing        *Preprocessing `json:"preprocessing,omitempty"`

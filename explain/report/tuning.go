@@ -1,5 +1,11 @@
 package report
 
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
 // Tuning says how the prior precision was chosen.
 type Tuning struct {
 	Method string  `json:"method"` // loo, evidence or heldout
@@ -27,4 +33,52 @@ func (t *Trial) Score() float64 {
 		return float64(*t.NLL)
 	}
 	return -float64(*t.LogEvidence)
+}
+
+// Chosen is the precision of the best trial.
+func (t *Tuning) Chosen() float64 {
+	chosen, best := math.NaN(), math.Inf(1)
+	for i := range t.Trials {
+		if score := t.Trials[i].Score(); score < best {
+			chosen, best = float64(t.Trials[i].PriorPrecision), score
+		}
+	}
+	return chosen
+}
+
+// Prior describes a Gaussian prior whose variances are not all the same.
+type Prior struct {
+	Kind   string       `json:"kind"` // groups, or g where the variance of a group is times a scale of each parameter
+	Groups []PriorGroup `json:"groups"`
+	Held   int          `json:"held"` // parameters of variance 0, which are held at their trained values
+}
+
+// PriorGroup is a set of parameter tensors with one variance.
+type PriorGroup struct {
+	Name       string `json:"name"`
+	Parameters int    `json:"parameters"`
+	Variance   Float  `json:"variance"`
+}
+
+// mostGroups is how many groups of a prior are listed in text.
+const mostGroups = 6
+
+// String lists the variances of the groups.
+func (p *Prior) String() string {
+	var list []string
+	for i, g := range p.Groups {
+		if i == mostGroups && len(p.Groups) > mostGroups+1 {
+			list = append(list, fmt.Sprintf("and of %s", some(len(p.Groups)-i, "more group", "more groups")))
+			break
+		}
+		list = append(list, g.Name+" "+short(float64(g.Variance)))
+	}
+	text := strings.Join(list, ", ")
+	if p.Kind == "g" {
+		text += " over the mean Fisher information of each parameter"
+	}
+	if p.Held > 0 {
+		text += "; " + some(p.Held, "parameter is", "parameters are") + " held, as no training output depends on them"
+	}
+	return text
 }

@@ -66,12 +66,12 @@ func (f *fit) refitOrNot() {
 		return
 	}
 	n := float64(f.source.Len())
-	g := gp.GradientNormOf(f.gradient, f.prior, f.theta)
-	rise := g * g / (2 * f.precision) / n
+	gradient := problem.MAPGradient(f.prior, f.gradient, f.theta)
+	g, rise := gradient.Norm, gradient.Rise/n
 	if rise <= problem.ModeRise {
 		return
 	}
-	at := fmt.Sprintf("the trained parameters are no optimum at prior precision %.4g (gradient norm %.3g, up to %.2g nats for each training row)", f.precision, g, rise)
+	at := fmt.Sprintf("the trained parameters are no optimum at %s (gradient norm %.3g, up to %.2g nats for each training row)", problem.PriorText(f.problem.Task.Prior, f.precision), g, rise)
 	if other {
 		f.noMode = fmt.Sprintf("the network was trained on other rows than these %d, which it does not fit as an optimum would (gradient norm %.3g): leave-one-out misleads; calibrate on held-out rows, or keep the training rows of the network", f.source.Len(), g)
 		return

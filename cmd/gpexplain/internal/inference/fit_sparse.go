@@ -8,7 +8,6 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -68,11 +67,11 @@ func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing, factor
 	q.How.inducing = z.Rows
 	if factor != 1 {
 		q.factor, q.precision = factor, f.precision/factor
-		prior, err := ntk.NewIsotropic(q.precision, nil)
-		if err != nil {
+		var err error
+		if q.prior, err = f.problem.Task.PriorAt(q.precision); err != nil {
 			return nil, err
 		}
-		q.gradient = gp.GradientNormOf(f.gradient, prior, f.theta)
+		q.gradient = problem.MAPGradient(q.prior, f.gradient, f.theta).Norm
 	}
 	if f.flags.Refit {
 		q.Evidence = dual.EvidenceRefit()

@@ -83,7 +83,7 @@ func (s *Flags) AddFile(c *cobra.Command) {
 }
 
 // inFile are the flags whose values the file of a saved posterior holds.
-var inFile = []string{"outputs", "method", "inducing", "select", "refit", "tune-prior", "train-count", "train-index", "classes", "likelihood", "prior-precision", "weight-decay", "noise-variance",
+var inFile = []string{"outputs", "method", "inducing", "select", "refit", "tune-prior", "train-count", "train-index", "classes", "likelihood", "prior-precision", "weight-decay", "prior", "noise-variance",
 	"standardize", "input-mean", "input-sd", "target-mean", "target-sd"}
 
 // flagMethods are the methods that a flag is for.

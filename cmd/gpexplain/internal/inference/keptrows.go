@@ -40,11 +40,7 @@ func (q *Posterior) leaver(ctx context.Context, c *console.Console, p *problem.P
 	if !ok || q.How.Name != "nystrom" || s.Refitted() || q.How.mean != gp.Network || !(q.traceError > looseTrace) {
 		return q.Dual.LeaveOneOutTo, "", nil
 	}
-	prior, err := ntk.NewIsotropic(q.precision, nil)
-	if err != nil {
-		return nil, "", err
-	}
-	kernel := ntk.New(prior, p.Model.Net.Theta(), nil)
+	kernel := ntk.New(q.prior, p.Model.Net.Theta(), nil)
 	// The Jacobian of combined outputs takes no more than that of all.
 	most := p.Within(mostKept, func(n int) int64 {
 		return problem.WholeBytes(float64(gp.Bytes(n, 1)) + float64(p.Model.Net.BatchBytes(n)))

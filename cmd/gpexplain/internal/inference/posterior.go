@@ -5,6 +5,7 @@ package inference
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
@@ -43,6 +44,7 @@ type Posterior struct {
 	Kernel *ntk.NTK
 	How    Method
 
+	prior           ntk.Prior
 	precision       float64 // of the posterior's prior
 	kernelPrecision float64 // of the prior that the kernel is made with
 	factor          float64 // kernelPrecision / precision, which scales the variances of the kernel's prior
@@ -128,7 +130,7 @@ func newFit(c *console.Console, p *problem.Problem, flags *Flags, o Options) (*f
 		return nil, err
 	}
 	d, outputs, params := p.Model.Net.Dims()
-	c.Detail("%d training examples, %d inputs, %d outputs, %d parameters, prior precision %g, %s likelihood", p.Examples.Train.Len(), d, outputs, params, p.Task.Precision, p.Task.Likelihood.Name())
+	c.Detail("%d training examples, %d inputs, %d outputs, %d parameters, %s, %s likelihood", p.Examples.Train.Len(), d, outputs, params, problem.PriorText(p.Task.Prior, p.Task.Precision), p.Task.Likelihood.Name())
 	if f.flags.tune == "heldout" {
 		if f.heldOut, err = p.HeldOut("--tune-prior", "choose the precision on"); err != nil {
 			return nil, err
@@ -143,7 +145,7 @@ func newFit(c *console.Console, p *problem.Problem, flags *Flags, o Options) (*f
 
 // setPrecision makes the kernel one of the prior of this precision.
 func (f *fit) setPrecision(precision float64) error {
-	prior, err := ntk.NewIsotropic(precision, nil)
+	prior, err := f.problem.Task.PriorAt(precision)
 	if err != nil {
 		return err
 	}
@@ -154,7 +156,7 @@ func (f *fit) setPrecision(precision float64) error {
 // posterior returns what is the same for all methods.
 func (f *fit) posterior(dual Fitted) *Posterior {
 	return &Posterior{Dual: dual, Kernel: f.kernel, How: Method{Name: f.flags.Method, selection: f.flags.selection, mean: f.options.mean},
-		precision: f.precision, kernelPrecision: f.precision, factor: 1, gradient: gp.GradientNormOf(f.gradient, f.prior, f.theta), Tuning: f.tuning, noMode: f.noMode, preflight: f.preflight}
+		prior: f.prior, precision: f.precision, kernelPrecision: f.precision, factor: 1, gradient: problem.MAPGradient(f.prior, f.gradient, f.theta).Norm, Tuning: f.tuning, noMode: f.noMode, preflight: f.preflight}
 }
 
 // prepare linearizes the training examples, or makes them a source that does
@@ -227,6 +229,12 @@ func (q *Posterior) Report(p *problem.Problem, warnings []string) report.Fit {
 		PriorPrecisionOrigin: string(p.Task.PrecisionFrom), Preflight: q.preflight, Preprocessing: p.Preprocessing(), Grouped: p.Task.Grouping.Report()}
 	if q.Tuning != nil {
 		r.PriorPrecisionOrigin = "chosen by --tune-prior " + q.Tuning.Method
+	}
+	if prior := p.Task.Prior; prior != nil {
+		r.PriorPrecision, r.Prior = report.Undefined(), prior.At(q.precision).Report()
+		if r.PriorPrecisionOrigin = string(prior.From); q.Tuning != nil && p.Saved == nil {
+			r.PriorPrecisionOrigin = fmt.Sprintf("%s, times a factor chosen by --tune-prior %s", prior.From, q.Tuning.Method)
+		}
 	}
 	if problem.HasNoise(p.Task.Likelihood) {
 		r.NoiseVariance, r.NoiseVarianceOrigin = problem.Number(p.Task.Noise), string(p.Task.NoiseFrom)

@@ -28,6 +28,8 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 	if q.preflight != nil {
 		head.PreflightWarnings = q.preflight.Warnings
 	}
+	prior, writePrior := t.SavedPrior(p.Model, q.kernelPrecision)
+	head.GroupedPrior = prior
 	var err error
 	if head.Remembered, err = p.Remember(ctx); err != nil {
 		return err
@@ -42,6 +44,7 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 	}
 	return store.Write(path, problem.SavedKind, problem.SavedVersion, func(w *store.Writer) error {
 		w.JSON("header", head)
+		writePrior(w)
 		if inputs {
 			w.JSON("inputs", problem.StoredRows{Rows: problem.FormatRows(rows.Rows), Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs})
 			w.Floats("inputs.targets", rows.Targets)
@@ -65,11 +68,15 @@ func loadPosterior(ctx context.Context, c *console.Console, p *problem.Problem, 
 	if err := planLoad(p, f.Method, p.Examples.Train.Len(), len(h.Inducing)); err != nil {
 		return nil, err
 	}
-	prior, err := ntk.NewIsotropic(h.Prior, nil)
+	kernelPrior, err := p.Task.PriorAt(h.Prior)
 	if err != nil {
 		return nil, err
 	}
-	q := &Posterior{Kernel: ntk.New(prior, p.Model.Net.Theta(), nil), How: Method{f.Method, h.Select, h.Inducing, h.Mean},
+	prior, err := p.Task.PriorAt(h.Prior / h.Factor)
+	if err != nil {
+		return nil, err
+	}
+	q := &Posterior{prior: prior, Kernel: ntk.New(kernelPrior, p.Model.Net.Theta(), nil), How: Method{f.Method, h.Select, h.Inducing, h.Mean},
 		precision: h.Prior / h.Factor, kernelPrecision: h.Prior, factor: h.Factor, gradient: float64(f.GradientNorm),
 		Evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), StdErr: float64(h.SE), Bound: h.Bound},
 		traceError: float64(f.TraceError), approximation: f.Approximation, Tuning: f.Tuning, preflight: f.Preflight}

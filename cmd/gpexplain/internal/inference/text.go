@@ -103,12 +103,16 @@ func WarningsText(w io.Writer, f *report.Fit) (err error) {
 // NoteTuning says before the text of a result how --tune-prior chose, if it did.
 func NoteTuning(c *console.Console, f *report.Fit) {
 	if f.Tuning != nil {
-		c.Note("prior precision %s", TuningText(f.Tuning, float64(f.PriorPrecision)))
+		c.Note("prior precision %s", TuningText(f))
 	}
 }
 
 // TuningText says what was chosen, and what explanations lose by it.
-func TuningText(t *report.Tuning, precision float64) string {
+func TuningText(f *report.Fit) string {
+	t, precision := f.Tuning, float64(f.PriorPrecision)
+	if f.Prior != nil {
+		precision = t.Chosen()
+	}
 	how := map[string]string{"loo": "leave-one-out", "evidence": "evidence", "heldout": "held-out rows"}[t.Method]
 	best, start := math.Inf(1), math.NaN()
 	for i := range t.Trials {

@@ -15,7 +15,6 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/ntk"
 )
 
 // closureTolerance is the largest difference allowed between a prediction and
@@ -122,14 +121,10 @@ func (v *Validation) exact(ctx context.Context, dual *gp.Exact) error {
 // weights fits the posterior over the parameters to the same training examples.
 func (v *Validation) weights(ctx context.Context) (*weightspace.Posterior, error) {
 	q, net := v.Posterior, v.problem.Model.Net
-	prior, err := ntk.NewIsotropic(q.precision, nil)
-	if err != nil {
-		return nil, err
-	}
 	// The training examples are in memory: see keepsJacobian for conjugate
 	// gradients.
 	train := q.Dual.Data().(*linearize.Batch)
-	return weightspace.Fit(ctx, train, q.Dual.Sites(), prior, net.Theta(), &weightspace.Options{Mean: q.How.mean, MaxMemory: v.problem.Limits.Memory, Progress: v.con.Show})
+	return weightspace.Fit(ctx, train, q.Dual.Sites(), q.prior, net.Theta(), &weightspace.Options{Mean: q.How.mean, MaxMemory: v.problem.Limits.Memory, Progress: v.con.Show})
 }
 
 // compare adds the differences between the two spaces to the table.

@@ -55,6 +55,7 @@ type TaskFlags struct {
 	Likelihood       string
 	Precision, Noise *float64
 	WeightDecay      *float64 // λ of the training
+	Prior            string   // a file with a prior; "" for none
 }
 
 // LimitFlags concern the whole process.
@@ -98,6 +99,9 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 	f.StringVar(&s.Task.Likelihood, "likelihood", "", "`NAME` of the likelihood: gaussian, bernoulli, categorical or poisson (default the model's, else by the targets)")
 	OptionalFloat(c, &s.Task.Precision, "prior-precision", "precision `X` of the Gaussian prior on every parameter (default the model's, else 1)")
 	OptionalFloat(c, &s.Task.WeightDecay, "weight-decay", "the prior precision by the weight decay `X`, λ, of torch.optim.SGD or Adam on a mean loss of N training rows: N·λ, or N·λ/(2σ²) for MSELoss (AdamW's decay is no such prior)")
+	if withModel {
+		f.StringVar(&s.Task.Prior, "prior", "", "take the prior, and the noise variance of the gaussian likelihood, from `FILE`, which gpexplain evidence --optimize wrote")
+	}
 	OptionalFloat(c, &s.Task.Noise, "noise-variance", "noise variance `X` of the gaussian likelihood (default the model's, else 1)")
 	f.StringSliceVar(&s.Model.freeze, "freeze", nil, "tensors of the model that are not parameters, as inspect names them: `NAME,...`")
 	f.StringSliceVar(&s.Model.learn, "learn", nil, "tensors of the model that are parameters, though they were taken for constants, as inspect names them: `NAME,...`")
@@ -150,7 +154,7 @@ func checkEmpty(c *cobra.Command) error {
 	for _, name := range []string{"model", "data", "classes", "class-names", "id", "index", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze", "learn", "output", "outputs",
 		"standardize", "input-mean", "input-sd", "target-mean", "target-sd",
 		"input", "terms", "contrast", "html", "png", "csv", "calibrate", "test-index", "link", "arch", "activation", "out",
-		"method", "select", "posterior", "checkpoint", "tune-prior"} {
+		"method", "select", "posterior", "checkpoint", "tune-prior", "prior", "form"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed && strings.Trim(f.Value.String(), "[]") == "" {
 			return console.Usagef("--%s is empty; give it a value or leave it out", name)
 		}
@@ -169,6 +173,12 @@ func (s *TaskFlags) check() error {
 		return console.Usagef("--weight-decay %v must be a positive number", *s.WeightDecay)
 	case s.WeightDecay != nil && s.Precision != nil:
 		return console.Usagef("--weight-decay and --prior-precision exclude each other: both say the precision of the prior")
+	case s.Prior != "" && s.Precision != nil:
+		return console.Usagef("--prior and --prior-precision exclude each other: both say the prior")
+	case s.Prior != "" && s.WeightDecay != nil:
+		return console.Usagef("--prior and --weight-decay exclude each other: both say the prior")
+	case s.Prior != "" && s.Noise != nil:
+		return console.Usagef("--prior and --noise-variance exclude each other: the file says the noise variance too")
 	case !positive(s.Noise):
 		return console.Usagef("--noise-variance %v must be a positive number", *s.Noise)
 	case s.Likelihood == "":
@@ -230,7 +240,7 @@ func (s *DataFlags) options(memory int64) *dataset.OpenOptions {
 
 // Files are the files that the flags name, which no result may replace.
 func (s *Flags) Files() []console.FlagPath {
-	return append(s.Scaling.files(), []console.FlagPath{{Flag: "--model", Path: s.Model.path}, {Flag: "--data", Path: s.Data.name}, {Flag: "--test-data", Path: s.Data.testFile}, {Flag: "--valid-data", Path: s.Data.validFile}, {Flag: "--train-index", Path: s.Data.rowsFile}}...)
+	return append(s.Scaling.files(), []console.FlagPath{{Flag: "--model", Path: s.Model.path}, {Flag: "--data", Path: s.Data.name}, {Flag: "--test-data", Path: s.Data.testFile}, {Flag: "--valid-data", Path: s.Data.validFile}, {Flag: "--train-index", Path: s.Data.rowsFile}, {Flag: "--prior", Path: s.Task.Prior}}...)
 }
 
 // mostWorkers bounds --workers; more would only cost memory.

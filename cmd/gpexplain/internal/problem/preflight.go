@@ -228,6 +228,10 @@ func logProbabilities(f []float64) []float64 {
 func (l *look) pull() {
 	theta, pull, delta := l.at.Theta, l.at.Pull, l.problem.Task.Precision
 	n := float64(l.at.F.RawMatrix().Rows)
+	if l.problem.Task.Prior != nil {
+		l.pullOf(l.problem.Task.Prior, n)
+		return
+	}
 	rest := make([]float64, len(theta))
 	along := func(precision float64) float64 {
 		return floats.Norm(floats.AddScaledTo(rest, pull, -precision, theta), 2)
@@ -247,6 +251,14 @@ func (l *look) pull() {
 	if g := along(best); g*g/(2*best)/n <= ModeRise {
 		l.implied = best
 	}
+}
+
+// pullOf is pull for a prior of several variances. It looks for no other precision:
+// a mode of the network under one prior for all says nothing of this one.
+func (l *look) pullOf(prior *Prior, n float64) {
+	g := MAPGradient(prior, l.at.Pull, l.at.Theta)
+	l.gradient, l.rise = g.Norm, g.Rise/n
+	l.held = floats.Norm(l.at.Pull, 2) / g.Prior
 }
 
 // fits looks at the predictions.
@@ -276,7 +288,7 @@ func (l *look) fits(ctx context.Context) {
 // where the rows may be others than those of the training, or a part of them.
 func (l *look) slack() float64 {
 	n := float64(len(l.worse))
-	slack := ModeRise + l.problem.Task.Precision*l.bias*l.bias/(2*n)
+	slack := ModeRise + l.problem.Task.leastPrecision()*l.bias*l.bias/(2*n)
 	if l.known && l.problem.Model.Meta.Rows != "" || n < 2 {
 		return slack
 	}
@@ -397,7 +409,7 @@ func slopeOf(f, y *mat.Dense) affine {
 // misfits the rows, θ* can be no mode.
 func (l *look) balances(ctx context.Context, misfit bool) {
 	t, n := l.problem.Task, l.at.F.RawMatrix().Rows
-	if l.at.Tuned {
+	if l.at.Tuned || t.FoundPrior {
 		return
 	}
 	implied := l.impliedText()

@@ -36,8 +36,15 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 			return nil, err
 		}
 	}
+	prior, err := readPrior(ctx, f.Task.Prior, f.Limits.Memory)
+	if err != nil {
+		return nil, err
+	}
 	m, err := ReadModel(ctx, c, &f.Model)
 	if err != nil {
+		return nil, err
+	}
+	if err := prior.suits(c, m); err != nil {
 		return nil, err
 	}
 	if saved != nil {
@@ -66,6 +73,9 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 	if err != nil {
 		return nil, err
 	}
+	if err := prior.noise(t, m); err != nil {
+		return nil, err
+	}
 	if m, err = m.withHead(c, t.Likelihood); err != nil {
 		return nil, err
 	}
@@ -78,6 +88,10 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 		return nil, err
 	}
 	p := &Problem{m, t, e, saved, f.Limits, f}
+	prior.set(t, m)
+	if err := saved.setPrior(t, m); err != nil {
+		return nil, err
+	}
 	if err := p.setDecay(ctx, f.Task.WeightDecay); err != nil || saved == nil || saved.Header.Grouped == nil {
 		return p, err
 	}

@@ -54,6 +54,10 @@ type SavedHeader struct {
 
 	Grouped *report.Grouped `json:"grouped,omitempty"` // classes that are told apart; Classes are all
 
+	// GroupedPrior is the kernel's where its variances are not all 1/Prior, without its
+	// scale, which is in a section of its own.
+	GroupedPrior *PriorFile `json:"grouped_prior,omitempty"`
+
 	Remembered        *Remembered `json:"remembered,omitempty"` // nil where an older version wrote the file
 	PreflightWarnings []string    `json:"preflight_warnings"`   // also among those of Fit
 }
@@ -191,6 +195,47 @@ func (v *SavedFile) metadata(m *Metadata) *Metadata {
 	out.precisionFrom, out.noiseFrom = Origin(h.Fit.PriorPrecisionOrigin), Origin(h.Fit.NoiseVarianceOrigin)
 	out.saved = v.scaling
 	return &out
+}
+
+// priorSection holds the scale of a grouped prior.
+const priorSection = "prior.scale"
+
+// SavedPrior returns what the file says of the task's prior at this precision, nil
+// where all variances are the same, and a function that writes its scale.
+func (t *Task) SavedPrior(m *Model, precision float64) (*PriorFile, func(w *store.Writer)) {
+	if t.Prior == nil {
+		return nil, func(*store.Writer) {}
+	}
+	p := t.Prior.At(precision)
+	f := NewPriorFile(p.Kind, p.groups, nil, m.Net, t, t.Noise, nil)
+	return f, func(w *store.Writer) {
+		if p.scale != nil {
+			w.Floats(priorSection, p.scale)
+		}
+	}
+}
+
+// setPrior makes the prior of the file that of the task.
+func (v *SavedFile) setPrior(t *Task, m *Model) error {
+	if v == nil || v.Header.GroupedPrior == nil {
+		return nil
+	}
+	f := *v.Header.GroupedPrior
+	if f.Kind == PriorG {
+		var err error
+		if f.Scale, err = v.File.Floats(priorSection); err != nil {
+			return err
+		}
+	}
+	if f.check() != nil {
+		return v.Damaged("its prior cannot be used")
+	}
+	if why := f.misfit(m.Net); why != "" {
+		return fmt.Errorf("%s: of its prior, %s: it was fitted to another network than %s; give --model with that", v.path, why, m.Name)
+	}
+	t.Prior = newPrior(f.Kind, f.Groups, f.Scale, m.Net, Origin(v.Header.Fit.PriorPrecisionOrigin))
+	t.Prior.Precision = v.Header.Prior // without the rounding of another mean
+	return nil
 }
 
 // data returns the data with the training rows that the file holds, or the

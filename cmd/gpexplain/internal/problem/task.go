@@ -57,7 +57,9 @@ type Task struct {
 	Likelihood glm.Likelihood
 	Classes    []int    // labels of the classes in the order of the outputs; nil for a regression
 	Names      []string // of the classes; nil where they have none
-	Precision  float64  // δ of the prior on every parameter
+	Precision  float64  // δ of the prior on every parameter; that of Prior where there is one
+	Prior      *Prior   // nil where all variances are 1/δ
+	FoundPrior bool     // the prior is that of --prior, and not that of the training
 	Noise      float64  // σ² of the gaussian likelihood; 0 for the others
 
 	PrecisionFrom, NoiseFrom Origin

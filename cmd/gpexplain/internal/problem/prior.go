@@ -1,0 +1,246 @@
+package problem
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A Prior is a Gaussian prior over the parameters whose variances are not all the
+// same: that of a parameter is the variance of its group, times a scale of its own
+// where the prior has one. A parameter of scale 0 is held at θ*, and the mean of the others
+// is 0. It is never changed.
+type Prior struct {
+	Kind string // a kind of a PriorFile
+	From Origin
+	// Precision stands for the prior where one number is wanted: the geometric mean of
+	// the precisions of the parameters that are not held.
+	Precision float64
+
+	groups []PriorGroup
+	scale  []float64          // length P; nil is 1 for all
+	spans  [][]linearize.Span // of each group
+	theta  []float64          // θ*
+}
+
+var _ ntk.Grouped = (*Prior)(nil)
+
+// A PriorGroup is a set of parameter tensors that share a variance.
+type PriorGroup struct {
+	Name     string        `json:"name"`
+	Variance float64       `json:"variance"`
+	Tensors  []PriorTensor `json:"tensors"`
+}
+
+// A PriorTensor is a parameter tensor of a model.
+type PriorTensor struct {
+	Name  string `json:"name"`
+	Shape []int  `json:"shape"`
+}
+
+// newPrior lays groups, which have every parameter tensor of the network once, over its
+// parameters. The scale is nil or has their length.
+func newPrior(kind string, groups []PriorGroup, scale []float64, net *network.Network, from Origin) *Prior {
+	p := &Prior{Kind: kind, From: from, groups: groups, scale: scale, theta: net.Theta()}
+	at := map[string]linearize.Param{}
+	for _, x := range net.Params() {
+		at[x.Name] = x
+	}
+	logs, free := 0.0, 0
+	for _, g := range groups {
+		var spans []linearize.Span
+		for _, t := range g.Tensors {
+			x := at[t.Name]
+			spans = append(spans, linearize.Span{Name: x.Name, Offset: x.Offset, Rows: 1, Cols: x.Len()})
+			for i := x.Offset; i < x.Offset+x.Len(); i++ {
+				if v := g.Variance * p.scaleOf(i); v > 0 {
+					logs -= math.Log(v)
+					free++
+				}
+			}
+		}
+		p.spans = append(p.spans, spans)
+	}
+	p.Precision = math.Exp(logs / float64(max(1, free)))
+	return p
+}
+
+// scaleOf is the scale of parameter i.
+func (p *Prior) scaleOf(i int) float64 {
+	if p.scale == nil {
+		return 1
+	}
+	return p.scale[i]
+}
+
+// At returns the prior with all variances multiplied by the same factor, so that its
+// Precision is the one given.
+func (p *Prior) At(precision float64) *Prior {
+	if precision == p.Precision {
+		return p
+	}
+	out := *p
+	out.groups, out.Precision = slices.Clone(p.groups), precision
+	for i := range out.groups {
+		out.groups[i].Variance *= p.Precision / precision
+	}
+	return &out
+}
+
+// MeanTo implements ntk.Prior.
+func (p *Prior) MeanTo(dst []float64) {
+	p.check(dst)
+	for i := range dst {
+		dst[i] = 0
+		if p.scaleOf(i) == 0 {
+			dst[i] = p.theta[i]
+		}
+	}
+}
+
+// VarianceTo implements ntk.Prior.
+func (p *Prior) VarianceTo(dst []float64) {
+	p.check(dst)
+	for g, spans := range p.spans {
+		for _, s := range spans {
+			for i := s.Offset; i < s.Offset+s.Len(); i++ {
+				dst[i] = p.groups[g].Variance * p.scaleOf(i)
+			}
+		}
+	}
+}
+
+func (p *Prior) check(dst []float64) {
+	if len(dst) != len(p.theta) {
+		panic("problem: prior is for another number of parameters")
+	}
+}
+
+// Groups implements ntk.Grouped. The precision of a group is that of its parameters
+// where the prior has no scale.
+func (p *Prior) Groups() []ntk.Group {
+	var out []ntk.Group
+	for g, x := range p.groups {
+		out = append(out, ntk.Group{Name: x.Name, Spans: slices.Clone(p.spans[g]), Precision: 1 / x.Variance})
+	}
+	return out
+}
+
+// Held is the number of parameters that are held at θ*.
+func (p *Prior) Held() int {
+	held := 0
+	for i := range p.scale {
+		if p.scale[i] == 0 {
+			held++
+		}
+	}
+	return held
+}
+
+// Report is the prior as JSON shows it; nil for a nil prior.
+func (p *Prior) Report() *report.Prior {
+	if p == nil {
+		return nil
+	}
+	r := &report.Prior{Kind: p.Kind, Held: p.Held()}
+	for g, x := range p.groups {
+		n := 0
+		for _, s := range p.spans[g] {
+			n += s.Len()
+		}
+		r.Groups = append(r.Groups, report.PriorGroup{Name: x.Name, Parameters: n, Variance: report.Float(x.Variance)})
+	}
+	return r
+}
+
+// LayerGroups are the parameter tensors of a network by layer, all with the same
+// variance: tensors whose names agree up to the last dot belong to one layer.
+func LayerGroups(net *network.Network, variance float64) []PriorGroup {
+	var spans []linearize.Span
+	shape := map[string][]int{}
+	for _, x := range net.Params() {
+		spans = append(spans, linearize.Span{Name: x.Name, Offset: x.Offset, Rows: 1, Cols: x.Len()})
+		shape[x.Name] = x.Shape
+	}
+	var groups []PriorGroup
+	for _, g := range ntk.ByLayer(spans, 1) {
+		one := PriorGroup{Name: g.Name, Variance: variance}
+		for _, s := range g.Spans {
+			one.Tensors = append(one.Tensors, PriorTensor{Name: s.Name, Shape: slices.Clone(shape[s.Name])})
+		}
+		groups = append(groups, one)
+	}
+	return groups
+}
+
+// OneGroup has all parameter tensors of a network.
+func OneGroup(net *network.Network, variance float64) []PriorGroup {
+	all := PriorGroup{Name: "all", Variance: variance}
+	for _, g := range LayerGroups(net, variance) {
+		all.Tensors = append(all.Tensors, g.Tensors...)
+	}
+	return []PriorGroup{all}
+}
+
+// PriorAt returns the prior of the task, with its variances multiplied by a common
+// factor so that its precision is the one given.
+func (t *Task) PriorAt(precision float64) (ntk.Prior, error) {
+	if t.Prior == nil {
+		return ntk.NewIsotropic(precision, nil)
+	}
+	if !(precision > 0) || math.IsInf(precision, 1) || math.IsInf(1/precision, 1) {
+		return nil, fmt.Errorf("the precision is %v; it must be positive and finite", precision)
+	}
+	return t.Prior.At(precision), nil
+}
+
+// leastPrecision is the smallest of the task's prior.
+func (t *Task) leastPrecision() float64 {
+	if t.Prior == nil {
+		return t.Precision
+	}
+	variance := make([]float64, len(t.Prior.theta))
+	t.Prior.VarianceTo(variance)
+	return 1 / slices.Max(variance)
+}
+
+// A Gradient is that of the MAP objective at θ*, g = Jᵀr − Σ₀⁻¹(θ*−μ₀), without the
+// parameters that the prior holds.
+type Gradient struct {
+	Norm  float64 // ‖g‖
+	Rise  float64 // ½ gᵀΣ₀g, by which the objective of the linearized model rises from θ* at most
+	Prior float64 // ‖Σ₀⁻¹(θ*−μ₀)‖
+}
+
+// MAPGradient returns the gradient from Jᵀr.
+func MAPGradient(prior ntk.Prior, pull, theta []float64) Gradient {
+	mean, variance := make([]float64, len(theta)), make([]float64, len(theta))
+	prior.MeanTo(mean)
+	prior.VarianceTo(variance)
+	var norm, rise, force float64
+	for i, v := range variance {
+		if v == 0 {
+			continue
+		}
+		p := (theta[i] - mean[i]) / v
+		g := pull[i] - p
+		norm += g * g
+		rise += g * g * v / 2
+		force += p * p
+	}
+	return Gradient{Norm: math.Sqrt(norm), Rise: rise, Prior: math.Sqrt(force)}
+}
+
+// PriorText names a prior of this precision for messages; nil is one precision for all
+// parameters.
+func PriorText(prior *Prior, precision float64) string {
+	if prior == nil {
+		return fmt.Sprintf("prior precision %.4g", precision)
+	}
+	return fmt.Sprintf("the prior %s", prior.From)
+}

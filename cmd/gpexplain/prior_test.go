@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// rows are the lines of predict --json without the summary, compared as text, and the
+// summary.
+func rows(t *testing.T, text string) (string, predictSummary) {
+	t.Helper()
+	_, sum := predicted(t, text)
+	return text[:strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n')], sum
+}
+
+// net is the network of the reference.
+func (r *reference) net(t *testing.T) *network.Network {
+	t.Helper()
+	net, err := network.ReadONNX(bytes.NewReader(r.Model(t)), nil)
+	require.NoError(t, err)
+	return net
+}
+
+// priorFile writes a prior of the reference's model.
+func (r *reference) priorFile(t *testing.T, kind string, groups []problem.PriorGroup, noise float64) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "prior.json")
+	f := problem.NewPriorFile(kind, groups, nil, r.net(t), &problem.Task{Likelihood: problem.LikelihoodNamed(r.likelihood)}, noise, nil)
+	require.NoError(t, f.Write(path))
+	return path
+}
+
+// byLayer are the reference's layers with their variances times 1.5, 1, 0.67, …
+func (r *reference) byLayer(t *testing.T) []problem.PriorGroup {
+	groups := problem.LayerGroups(r.net(t), 1/r.Scalar("delta"))
+	require.Greater(t, len(groups), 1)
+	for i := range groups {
+		groups[i].Variance *= []float64{1.5, 1, .67}[i%3]
+	}
+	return groups
+}
+
+// layerwise is that prior by the library.
+func (r *reference) layerwise(t *testing.T) (*network.Network, ntk.Prior) {
+	net := r.net(t)
+	x, err := net.Linearize(t.Context(), r.Matrix("x_train"))
+	require.NoError(t, err)
+	groups := ntk.ByLayer(ntk.Spans(x), 1)
+	for i, g := range r.byLayer(t) {
+		require.Equal(t, groups[i].Name, g.Name)
+		groups[i].Precision = 1 / g.Variance
+	}
+	prior, err := ntk.NewLayerwise(len(net.Theta()), groups, nil)
+	require.NoError(t, err)
+	return net, prior
+}
+
+// The evidences under a prior of several variances are those of the library, for every
+// method, and the two spaces agree.
+func TestPriorByLayer(t *testing.T) {
+	for _, name := range []string{"snelson", "categorical"} {
+		ref := openReference(t, name)
+		net, prior := ref.layerwise(t)
+		x, err := net.Linearize(t.Context(), ref.Matrix("x_train"))
+		require.NoError(t, err)
+		var lik glm.Likelihood = glm.Categorical{}
+		noise := 0.2
+		if name == "snelson" {
+			lik, err = glm.NewGaussian(noise)
+			require.NoError(t, err)
+		}
+		y := mat.NewDense(ref.n, 1, ref.Floats("y_train"))
+		sites, err := gp.NewSites(y, x.F, lik)
+		require.NoError(t, err)
+		k := ntk.New(prior, net.Theta(), nil)
+		e, err := gp.Fit(t.Context(), k, x, sites, nil)
+		require.NoError(t, err)
+		refit, err := gp.Refit(t.Context(), k, x, y, lik, nil)
+		require.NoError(t, err)
+		path := ref.priorFile(t, problem.PriorGroups, ref.byLayer(t), noise)
+		for method, args := range map[string][]string{"exact": nil, "subset": {"--inducing", strconv.Itoa(ref.n)}, "nystrom": {"--inducing", strconv.Itoa(ref.n)}, "cg": nil} {
+			text := ref.run(t, "evidence", append(args, "--json", "--prior", path, "--method", method)...)
+			requireSchema(t, "evidence", text)
+			r := decode[evidenceReport](t, text)
+			tolerance := 1e-7 // rounding of a kernel that is nearly singular
+			if method == "cg" {
+				tolerance = .02 // the log determinant is estimated
+			}
+			require.InEpsilon(t, e.EvidenceAtTheta(gp.Scatter(prior, net.Theta())).Value, float64(r.AtTheta), tolerance, "%s %s", name, method)
+			require.InEpsilon(t, e.EvidenceLinearGaussian().Value, float64(r.LinearGaussian), tolerance, "%s %s", name, method)
+			require.InEpsilon(t, refit.EvidenceRefit().Value, float64(r.Refit), tolerance, "%s %s", name, method)
+			require.Contains(t, text, `"prior_precision":null`)
+			require.Contains(t, text, "from --prior "+path)
+			if name == "snelson" {
+				require.EqualValues(t, noise, r.NoiseVariance)
+			}
+		}
+		require.Contains(t, ref.run(t, "validate", "--prior", path), "ok")
+	}
+}
+
+// A prior with the same variance for all groups answers as --prior-precision does, bit
+// for bit, and so does an isotropic one.
+func TestPriorOfOneVariance(t *testing.T) {
+	ref := openReference(t, "poisson")
+	want, _ := rows(t, ref.run(t, "predict", "--json", "--quiet", "--prior-precision", "4", "--refit", "--all"))
+	for kind, groups := range map[string][]problem.PriorGroup{problem.PriorIsotropic: problem.OneGroup(ref.net(t), .25), problem.PriorGroups: problem.LayerGroups(ref.net(t), .25)} {
+		got, sum := rows(t, ref.run(t, "predict", "--json", "--prior", ref.priorFile(t, kind, groups, 1), "--refit", "--all"))
+		require.True(t, want == got, kind)
+		require.Equal(t, kind == problem.PriorGroups, sum.Fit.Prior != nil)
+		require.Equal(t, kind == problem.PriorIsotropic, sum.Fit.PriorPrecision == 4)
+		require.Nil(t, sum.Fit.Preflight.Warnings)
+	}
+}
+
+// A saved posterior keeps a prior of several variances, also times the factor of
+// --tune-prior, and answers from it as a fit does.
+func TestPriorSaved(t *testing.T) {
+	ref := openReference(t, "poisson")
+	path := ref.priorFile(t, problem.PriorGroups, ref.byLayer(t), 1)
+	for _, way := range [][]string{nil, {"--method", "subset", "--inducing", "20"}, {"--method", "nystrom", "--inducing", "20"}, {"--method", "cg"}, {"--tune-prior", "evidence"}, {"--method", "nystrom", "--inducing", "20", "--tune-prior", "loo"}} {
+		file := filepath.Join(t.TempDir(), "a.gp")
+		text := ref.run(t, "fit", slices.Concat([]string{"--json", "--quiet", "--refit", "-o", file, "--prior", path}, way)...)
+		requireSchema(t, "fit", text)
+		require.NoError(t, os.Rename(path, path+".away"))
+		answers, sum := rows(t, ref.run(t, "predict", "--json", "--quiet", "--all", "--posterior", file))
+		require.NoError(t, os.Rename(path+".away", path))
+		if len(way) == 0 || !strings.HasPrefix(way[len(way)-2], "--tune") {
+			fresh, again := rows(t, ref.run(t, "predict", slices.Concat([]string{"--json", "--quiet", "--all", "--refit", "--prior", path}, way)...))
+			require.True(t, fresh == answers, "%v", way)
+			require.Equal(t, again.Fit.Prior, sum.Fit.Prior)
+			continue
+		}
+		// The chosen prior is the file's times one factor.
+		one := decode[fitReport](t, text)
+		require.Equal(t, one.Fit.Prior, sum.Fit.Prior)
+		groups := ref.byLayer(t)
+		factor := float64(one.Fit.Prior.Groups[0].Variance) / groups[0].Variance
+		require.NotEqual(t, 1., factor)
+		for i, g := range one.Fit.Prior.Groups {
+			require.InEpsilon(t, factor, float64(g.Variance)/groups[i].Variance, 1e-12)
+			groups[i].Variance = float64(g.Variance)
+		}
+		fixed := slices.Clone(way[:len(way)-2])
+		same := decode[fitReport](t, ref.run(t, "fit", slices.Concat([]string{"--json", "--quiet", "--refit", "-o", file, "--prior", ref.priorFile(t, problem.PriorGroups, groups, 1)}, fixed)...))
+		require.InEpsilon(t, float64(same.Fit.LogEvidence), float64(one.Fit.LogEvidence), 1e-9, "%v", way)
+		require.Contains(t, ref.run(t, "fit", slices.Concat([]string{"--quiet", "--refit", "-o", file, "--prior", path}, way)...), "chosen by")
+	}
+}
+
+// A prior that does not go with the flags, the model or the likelihood is one error, and
+// one that was found before more training is a warning.
+func TestPriorRefused(t *testing.T) {
+	ref, other := openReference(t, "poisson"), openReference(t, "two-moons")
+	path := ref.priorFile(t, problem.PriorGroups, ref.byLayer(t), 1)
+	for _, flag := range []string{"--prior-precision", "--weight-decay", "--noise-variance"} {
+		require.Contains(t, refuse(t, 2, "fit", "-o", "a.gp", "--prior", path, flag, "1"), "exclude each other")
+	}
+	require.Contains(t, refuse(t, 2, "predict", "--posterior", "a.gp", "--prior", path), "--prior cannot be given with --posterior")
+	require.Contains(t, refuse(t, 2, "predict", "--prior", ""), "--prior is empty")
+	require.Contains(t, refuse(t, 2, "importances", "--prior", path, "--html", path), "both name")
+	require.Contains(t, refuse(t, 1, slices.Concat([]string{"explain", "--prior", path}, other.args)...), "--prior "+path+": ")
+	require.Contains(t, refuse(t, 1, slices.Concat([]string{"explain", "--prior", "none.json"}, other.args)...), "cannot be opened")
+	gaussian := problem.NewPriorFile(problem.PriorGroups, ref.byLayer(t), nil, ref.net(t), &problem.Task{Likelihood: problem.LikelihoodNamed("gaussian")}, 1, nil)
+	require.NoError(t, gaussian.Write(path))
+	require.Contains(t, refuse(t, 1, slices.Concat([]string{"explain", "--prior", path}, ref.args)...), "it was found for the gaussian likelihood")
+
+	net := ref.net(t)
+	theta := net.Theta()
+	theta[0] *= 1.0001
+	moved, err := net.WithTheta(theta)
+	require.NoError(t, err)
+	earlier := problem.NewPriorFile(problem.PriorGroups, ref.byLayer(t), nil, moved, &problem.Task{Likelihood: problem.LikelihoodNamed("poisson")}, 0, nil)
+	require.NoError(t, earlier.Write(path))
+	require.Contains(t, fmt.Sprint(decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", path)).Warnings), "other values than those for which it was found")
+}
