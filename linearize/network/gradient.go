@@ -17,34 +17,55 @@ const wave = 16
 // A gradientSum adds up gradients with respect to θ, chunk by chunk in a fixed
 // order.
 type gradientSum struct {
-	net    *Network
-	states []*graph.State // by worker
-	parts  [][]float64    // the gradient of each chunk of a wave, length P
+	prog   *graph.Program
+	static [][]float64
+	states []*graph.State   // by worker
+	parts  [][]float64      // the gradient of each chunk of a wave, length P; nil until it is needed
+	drop   graph.Dropper    // of a program to train
+	norms  *graph.Minibatch // of a program with batch normalization
 }
 
-func newGradientSum(n *Network) *gradientSum {
-	g := &gradientSum{net: n, states: make([]*graph.State, par.Workers(0)), parts: make([][]float64, wave)}
-	for w := range g.states {
-		g.states[w] = graph.NewState(n.prog, n.static)
+// newGradientSum returns the gradientSum of a program at the static values of some
+// parameters.
+func newGradientSum(p *graph.Program, static [][]float64) *gradientSum {
+	g := &gradientSum{prog: p, static: static, states: make([]*graph.State, par.Workers(0)), parts: make([][]float64, wave)}
+	if len(p.Norms) > 0 {
+		g.norms = graph.NewMinibatch(p, wave)
 	}
-	for i := range g.parts {
-		g.parts[i] = make([]float64, n.prog.P)
+	for w := range g.states {
+		g.states[w] = graph.NewState(p, static)
 	}
 	return g
 }
 
-// setTheta points the states at other parameters.
+// setTheta moves to other parameters.
 func (g *gradientSum) setTheta(theta []float64) {
-	static := g.net.prog.EvalStatic(theta)
+	g.static = g.prog.EvalStatic(theta)
 	for _, s := range g.states {
-		s.Static = static
+		s.Static = g.static
 	}
 }
 
+// part returns the cleared gradient of chunk i of a wave.
+func (g *gradientSum) part(i int) []float64 {
+	if g.parts[i] == nil {
+		g.parts[i] = make([]float64, g.prog.P)
+	}
+	clear(g.parts[i])
+	return g.parts[i]
+}
+
+// A seeder gets the outputs f of examples [lo, hi) and writes the gradient u of
+// something in them. It returns a number of its own.
+type seeder func(u, f []float64, lo, hi int) (float64, error)
+
 // add adds Σ_n J(x_n)ᵀ u_n to dst and returns the sum of the numbers that seed
-// returns. seed gets the outputs f of examples [lo, hi) and writes their u.
-func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed func(u, f []float64, lo, hi int) (float64, error)) (float64, error) {
-	p := g.net.prog
+// returns.
+func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed seeder) (float64, error) {
+	if g.norms != nil {
+		return g.addTogether(ctx, dst, x, seed)
+	}
+	p := g.prog
 	rows, _ := x.Dims()
 	tiles := par.Tiles(rows, p.Chunk)
 	sum, values := 0.0, make([]float64, wave)
@@ -53,6 +74,7 @@ func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed
 		err := par.DoWorker(ctx, 0, count, func(w, i int) (err error) {
 			s := g.states[w]
 			lo, hi := par.Bounds(first+i, rows, p.Chunk)
+			s.Drop, s.First = g.drop, lo
 			s.Forward(contiguousRows(x, lo, hi), hi-lo)
 			f, err := s.Outputs(lo)
 			if err != nil {
@@ -62,8 +84,11 @@ func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed
 			if values[i], err = seed(u, f, lo, hi); err != nil {
 				return err
 			}
-			clear(g.parts[i])
-			s.AddGradient(g.parts[i], u)
+			if tiles == 1 {
+				s.AddGradient(dst, u)
+				return nil
+			}
+			s.AddGradient(g.part(i), u)
 			return nil
 		})
 		if err != nil {
@@ -71,8 +96,47 @@ func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed
 		}
 		for i := range count {
 			sum += values[i]
-			dense.Axpy(dst, 1, g.parts[i])
+			if tiles > 1 {
+				dense.Axpy(dst, 1, g.parts[i])
+			}
 		}
+	}
+	return sum, nil
+}
+
+// addTogether is add for a program with batch normalization, which has the examples of
+// all chunks in memory at once.
+func (g *gradientSum) addTogether(ctx context.Context, dst []float64, x *mat.Dense, seed seeder) (float64, error) {
+	rows, _ := x.Dims()
+	chunk := max(g.prog.Chunk, par.Tiles(rows, wave))
+	tiles := par.Tiles(rows, chunk)
+	err := g.norms.Forward(ctx, tiles, func(i int, s *graph.State) {
+		lo, hi := par.Bounds(i, rows, chunk)
+		s.Static, s.Drop, s.First = g.static, g.drop, lo
+		s.Start(contiguousRows(x, lo, hi), hi-lo)
+	})
+	if err != nil {
+		return 0, err
+	}
+	u, parts, sum := make([][]float64, tiles), make([][]float64, tiles), 0.0
+	for i := range tiles {
+		lo, hi := par.Bounds(i, rows, chunk)
+		f, err := g.norms.State(i).Outputs(lo)
+		if err != nil {
+			return 0, err
+		}
+		u[i], parts[i] = make([]float64, len(f)), g.part(i)
+		value, err := seed(u[i], f, lo, hi)
+		if err != nil {
+			return 0, err
+		}
+		sum += value
+	}
+	if err := g.norms.AddGradients(ctx, parts, u); err != nil {
+		return 0, err
+	}
+	for _, part := range parts {
+		dense.Axpy(dst, 1, part)
 	}
 	return sum, nil
 }
@@ -89,7 +153,7 @@ func (n *Network) VJP(ctx context.Context, dst []float64, x, u *mat.Dense) error
 		return err
 	}
 	clear(dst)
-	_, err := newGradientSum(n).add(ctx, dst, x, func(seed, _ []float64, lo, hi int) (float64, error) {
+	_, err := newGradientSum(n.prog, n.static).add(ctx, dst, x, func(seed, _ []float64, lo, hi int) (float64, error) {
 		for i := lo; i < hi; i++ {
 			copy(seed[(i-lo)*c:], u.RawRowView(i))
 		}

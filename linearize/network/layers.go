@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
@@ -143,6 +144,40 @@ func (LayerNorm) build(b *builder) error {
 	}
 	b.op("LayerNormalization", []*onnx.Attribute{intAttr("axis", -1), floatAttrOf("epsilon", 1e-5)},
 		b.at, b.parameter("weight", scale, n), b.parameter("bias", make([]float64, n), n))
+	return nil
+}
+
+// BatchNorm normalizes each channel, the first dimension of an example, by the moments
+// of the minibatch in training and by running statistics in use, and applies a scale and
+// a shift for each channel.
+type BatchNorm struct {
+	Momentum float64 // share that each minibatch has in the running statistics; 0 means 0.1
+}
+
+func (l BatchNorm) build(b *builder) error {
+	if len(b.shape) < 2 || !(l.Momentum >= 0 && l.Momentum <= 1) {
+		return fmt.Errorf("a momentum of %v over an input of shape %v; want a number from 0 to 1", l.Momentum, b.shape[1:])
+	}
+	if l.Momentum == 0 {
+		l.Momentum = 0.1
+	}
+	n := b.shape[1]
+	ones := func() []float64 { return slices.Repeat([]float64{1}, n) }
+	b.op("BatchNormalization", []*onnx.Attribute{floatAttrOf("epsilon", 1e-5), floatAttrOf("momentum", float32(1-l.Momentum))},
+		b.at, b.parameter("weight", ones(), n), b.parameter("bias", make([]float64, n), n),
+		b.parameter("running_mean", make([]float64, n), n), b.parameter("running_var", ones(), n))
+	return nil
+}
+
+// Dropout sets elements to zero with probability Ratio in training, and divides the
+// others by 1−Ratio. In use it does nothing.
+type Dropout struct{ Ratio float64 }
+
+func (l Dropout) build(b *builder) error {
+	if !(l.Ratio >= 0 && l.Ratio < 1) {
+		return fmt.Errorf("a ratio of %v; want at least 0 and below 1", l.Ratio)
+	}
+	b.op("Dropout", nil, b.at, b.scalar(l.Ratio))
 	return nil
 }
 

@@ -24,7 +24,7 @@ func (n *Network) Products(x *mat.Dense) (linearize.Products, error) {
 	if err := n.checkInput(x); err != nil {
 		return nil, err
 	}
-	return &products{net: n, x: x, sum: newGradientSum(n)}, nil
+	return &products{net: n, x: x, sum: newGradientSum(n.prog, n.static)}, nil
 }
 
 type products struct {

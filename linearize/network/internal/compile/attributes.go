@@ -54,6 +54,7 @@ var attributeTypes = map[string]onnx.AttrType{
 	"max":                            onnx.AttrFloat,
 	"min":                            onnx.AttrFloat,
 	"mode":                           onnx.AttrString,
+	"momentum":                       onnx.AttrFloat,
 	"nearest_mode":                   onnx.AttrString,
 	"noop_with_empty_axes":           onnx.AttrInt,
 	"num_groups":                     onnx.AttrInt,
@@ -64,6 +65,7 @@ var attributeTypes = map[string]onnx.AttrType{
 	"p":                              onnx.AttrInt,
 	"pads":                           onnx.AttrInts,
 	"perm":                           onnx.AttrInts,
+	"ratio":                          onnx.AttrFloat,
 	"reduction":                      onnx.AttrString,
 	"reverse":                        onnx.AttrInt,
 	"scales":                         onnx.AttrFloats,
@@ -106,4 +108,31 @@ func checkAttributes(n *onnx.Node) error {
 		seen[a.Name] = true
 	}
 	return nil
+}
+
+// The versions of ONNX's operators that are read. Before opset 7 operators
+// broadcast in a different way; opset 25 is that of ONNX 1.20.
+const MinOpset, MaxOpset = 7, 25
+
+func (c *compiler) setOpset(m *onnx.Model) error {
+	c.opset = StandardOpset(m)
+	if c.opset < MinOpset || c.opset > MaxOpset {
+		return fmt.Errorf("network: the model's opset is %d; opsets %d to %d are read, export the model with one of them", c.opset, MinOpset, MaxOpset)
+	}
+	return nil
+}
+
+// StandardOpset returns the version of ONNX's own operators that a model
+// imports, or 0 if it imports none.
+func StandardOpset(m *onnx.Model) int64 {
+	version, found := int64(0), false
+	for _, o := range m.OpsetImport {
+		if o.Domain != "" && o.Domain != "ai.onnx" {
+			continue
+		}
+		if !found || o.Version > version {
+			version, found = o.Version, true
+		}
+	}
+	return version
 }

@@ -126,6 +126,7 @@ type compiler struct {
 	width     int           // numbers left of the budget for one example
 	effort    [2]int        // multiplications left, for one example and of static nodes
 	quantized quantized     // what there is to say about quantization
+	training  bool          // Options.Training
 }
 
 // Options say how a model is compiled.
@@ -141,6 +142,9 @@ type Options struct {
 	Columns map[string][]int
 	Width   int
 	silent  map[string]bool // tensors by which all derivatives are zero; nil where that is not known
+	// Training keeps Dropout and BatchNormalization as they act in training. The
+	// parameters must be known from a compilation without it: those of Learn.
+	Training bool
 }
 
 // A Result is a translated model.
@@ -155,6 +159,9 @@ type Result struct {
 // Compile checks and translates a model. All of it is translated, also where its head
 // is removed.
 func Compile(m *onnx.Model, o Options) (*Result, error) {
+	if o.Training {
+		o.silent = map[string]bool{}
+	}
 	if m.Graph == nil {
 		return nil, errors.New("network: the ONNX file has no graph; export the model again")
 	}
@@ -182,7 +189,7 @@ func Compile(m *onnx.Model, o Options) (*Result, error) {
 // compileGraph compiles a graph of the model. The output is a result in it or, where it
 // is "", that of the graph, whose head is then looked for.
 func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) (*compiler, error) {
-	c := &compiler{graph: g, number: o.Number, freeze: set(o.Freeze...), learn: set(o.Learn...), fixed: map[string]bool{}, scalars: map[string]bool{}, silent: o.silent, inits: map[string]*initializer{},
+	c := &compiler{graph: g, training: o.Training, number: o.Number, freeze: set(o.Freeze...), learn: set(o.Learn...), fixed: map[string]bool{}, scalars: map[string]bool{}, silent: o.silent, inits: map[string]*initializer{},
 		env: map[string]*value{}, uses: map[string]int{}, prog: &graph.Program{}, bySlot: map[int]*initializer{}, tables: map[string][]int32{}, masks: map[int]*mask{}}
 	if err := c.setOpset(m); err != nil {
 		return nil, err
@@ -256,33 +263,6 @@ func (c *compiler) charge(o graph.Op, size int, static bool) error {
 		return errors.New("its size makes it too much work")
 	}
 	return nil
-}
-
-// The versions of ONNX's operators that are read. Before opset 7 operators
-// broadcast in a different way; opset 25 is that of ONNX 1.20.
-const MinOpset, MaxOpset = 7, 25
-
-func (c *compiler) setOpset(m *onnx.Model) error {
-	c.opset = StandardOpset(m)
-	if c.opset < MinOpset || c.opset > MaxOpset {
-		return fmt.Errorf("network: the model's opset is %d; opsets %d to %d are read, export the model with one of them", c.opset, MinOpset, MaxOpset)
-	}
-	return nil
-}
-
-// StandardOpset returns the version of ONNX's own operators that a model
-// imports, or 0 if it imports none.
-func StandardOpset(m *onnx.Model) int64 {
-	version, found := int64(0), false
-	for _, o := range m.OpsetImport {
-		if o.Domain != "" && o.Domain != "ai.onnx" {
-			continue
-		}
-		if !found || o.Version > version {
-			version, found = o.Version, true
-		}
-	}
-	return version
 }
 
 func (c *compiler) readInitializers() error {

@@ -291,6 +291,9 @@ func (c *compiler) identity() error {
 
 // dropout is the identity outside of training.
 func (c *compiler) dropout() error {
+	if c.training {
+		return c.trainingDropout()
+	}
 	if c.has(2) {
 		training, err := c.constants(2)
 		if err != nil {
@@ -305,4 +308,29 @@ func (c *compiler) dropout() error {
 		}
 	}
 	return c.identity()
+}
+
+// trainingDropout drops elements at random. Its ratio is an attribute before opset 12.
+func (c *compiler) trainingDropout() error {
+	ratio, err := c.attrFloat("ratio", 0.5)
+	if err == nil && c.opset >= 12 {
+		ratio, err = c.scalar(1, 0.5)
+	}
+	if err != nil {
+		return err
+	}
+	x, err := c.float(0)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !(ratio >= 0 && ratio < 1):
+		return fmt.Errorf("its ratio is %v, but must be at least 0 and below 1", ratio)
+	case ratio == 0:
+		return c.identity()
+	case c.prog.Slots[x.slot].Static:
+		return errors.New("it drops elements of what does not depend on the input, and cannot be trained")
+	}
+	c.prog.Dropouts++
+	return c.result(c.emit(&graph.Dropout{Ratio: ratio, Layer: c.prog.Dropouts - 1}, x.shape, x.batch, x))
 }

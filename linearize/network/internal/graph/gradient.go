@@ -30,6 +30,11 @@ func (s *State) Outputs(first int) ([]float64, error) {
 // P; u is N×C.
 func (s *State) AddGradient(dst, u []float64) {
 	s.Backward(u, func(k int) { s.addSite(dst, k) })
+	s.addFull(dst)
+}
+
+// addFull adds the gradients of the parameters that are in no site.
+func (s *State) addFull(dst []float64) {
 	for _, slot := range s.Program.Full {
 		if !s.touched[slot] {
 			continue

@@ -33,6 +33,9 @@ type Program struct {
 	OutputScale                     float64 // product of the latter where it is one stored number; 0 otherwise
 
 	Tensors []Tensor // the floating point tensors of the file, in its order
+
+	Norms    []Norm // batch normalizations, of a program to train
+	Dropouts int    // operations that are a Dropout, of a program to train
 }
 
 // A Tensor says of a stored tensor whether it is a parameter, and why.
@@ -172,6 +175,12 @@ type State struct {
 	sites   map[int][]float64 // memory of SiteBuffer
 	argmax  map[int]*argmax   // by slot
 	bad     *IndexError       // of the first example of the chunk that reads past a table
+
+	// In training.
+	Drop    Dropper           // the factors of a Dropout
+	First   int               // place in the minibatch of the chunk's first example
+	dropped map[int][]float64 // factors by slot
+	moments []*Moments        // of each BatchNorm
 }
 
 // An argmax holds the positions of the largest elements in the windows of a
@@ -287,6 +296,13 @@ func sized(buf []float64, n int) []float64 {
 // Forward runs the program on n examples, whose inputs x holds one after the
 // other.
 func (s *State) Forward(x []float64, n int) {
+	s.Start(x, n)
+	s.forwardNodes(0, len(s.Program.Nodes))
+}
+
+// Start makes the memory ready for n examples, whose inputs x holds one after the
+// other.
+func (s *State) Start(x []float64, n int) {
 	s.N, s.bad = n, nil
 	for _, a := range s.argmax {
 		a.known = false
@@ -297,7 +313,11 @@ func (s *State) Forward(x []float64, n int) {
 		}
 	}
 	s.vals[s.Program.Input] = x
-	for i := range s.Program.Nodes {
+}
+
+// forwardNodes runs the nodes [from, to).
+func (s *State) forwardNodes(from, to int) {
+	for i := from; i < to; i++ {
 		if nd := &s.Program.Nodes[i]; !s.Program.Slots[nd.Out].Static {
 			nd.Op.Forward(s, nd)
 		}
@@ -308,14 +328,26 @@ func (s *State) Forward(x []float64, n int) {
 // parameter. It calls visit at each site once the gradient of the site's
 // result is complete.
 func (s *State) Backward(seed []float64, visit func(site int)) {
+	s.startBackward(seed)
+	s.backwardNodes(0, len(s.Program.Nodes), visit)
+}
+
+// startBackward forgets all gradients but those of the outputs.
+func (s *State) startBackward(seed []float64) {
 	clear(s.touched)
+	if s.needsGrad(s.Program.Output) {
+		g, _ := s.gradOrNew(s.Program.Output)
+		copy(g, seed)
+	}
+}
+
+// backwardNodes goes back through the nodes [from, to).
+func (s *State) backwardNodes(from, to int, visit func(site int)) {
 	if !s.needsGrad(s.Program.Output) {
 		return
 	}
-	g, _ := s.gradOrNew(s.Program.Output)
-	copy(g, seed)
 	at := len(s.Program.Sites) - 1
-	for i := len(s.Program.Nodes) - 1; i >= 0; i-- {
+	for i := to - 1; i >= from; i-- {
 		nd := &s.Program.Nodes[i]
 		if !s.needsGrad(nd.Out) {
 			continue

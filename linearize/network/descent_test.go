@@ -1,0 +1,215 @@
+package network
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// half is the log likelihood −½‖y−f‖².
+type half struct{}
+
+func (half) Expand(residual, _, _, y, f []float64) float64 {
+	s := 0.0
+	for i := range f {
+		residual[i] = y[i] - f[i]
+		s -= 0.5 * residual[i] * residual[i]
+	}
+	return s
+}
+
+// A trainCase is what testdata/training/generate.py writes of one training.
+type trainCase struct {
+	Name       string
+	Layers     [][]any
+	Shape      []int
+	Precision  float64
+	Rate       float64
+	Batch      int
+	Epochs     int
+	X, Y       [][]float64
+	VX         [][]float64 `json:"validation_x"`
+	VY         [][]float64 `json:"validation_y"`
+	Start      []float64
+	Statistics [][2][]float64
+	Orders     [][]int
+	Factors    [][][][]float64 // by step, layer and example
+	Rates      []float64       // by epoch
+	Validation []float64       // after each epoch
+	Steps      []struct {
+		Loss    float64
+		Theta   []float64
+		Running [][2][]float64
+	}
+	Outputs [][]float64
+}
+
+func readTrainCases(t *testing.T) []trainCase {
+	t.Helper()
+	b, err := os.ReadFile("../../testdata/training/steps.json")
+	require.NoError(t, err)
+	var cases []trainCase
+	require.NoError(t, json.Unmarshal(b, &cases))
+	return cases
+}
+
+func matrixOf(rows [][]float64) *mat.Dense {
+	m := mat.NewDense(len(rows), len(rows[0]), nil)
+	for i, r := range rows {
+		m.SetRow(i, r)
+	}
+	return m
+}
+
+// network returns the network at the start.
+func (c *trainCase) network(t *testing.T) *Network {
+	t.Helper()
+	var layers []Layer
+	for _, l := range c.Layers {
+		number := func(i int) float64 { return l[i].(float64) }
+		switch l[0] {
+		case "dense":
+			layers = append(layers, Dense{Units: int(number(1))})
+		case "conv":
+			layers = append(layers, Conv2D{Filters: int(number(1)), Kernel: int(number(2)), NoBias: true})
+		case "norm":
+			layers = append(layers, BatchNorm{Momentum: number(1)})
+		case "dropout":
+			layers = append(layers, Dropout{Ratio: number(1)})
+		case "flatten":
+			layers = append(layers, Flatten{})
+		case "tanh":
+			layers = append(layers, Tanh)
+		case "relu":
+			layers = append(layers, ReLU)
+		}
+	}
+	net, err := Sequential(c.Shape, layers...)
+	require.NoError(t, err)
+	prog, err := net.trainingProgram()
+	require.NoError(t, err)
+	numbers := map[string][]float64{}
+	for i, norm := range prog.Norms {
+		numbers[norm.Mean], numbers[norm.Variance] = c.Statistics[i][0], c.Statistics[i][1]
+	}
+	net, err = net.withConstants(numbers)
+	require.NoError(t, err)
+	net, err = net.WithTheta(c.Start)
+	require.NoError(t, err)
+	return net
+}
+
+// options are those of PyTorch's training.
+func (c *trainCase) options() TrainOptions {
+	o := TrainOptions{LearningRate: c.Rate, Batch: c.Batch, Epochs: c.Epochs, LBFGS: -1, Schedule: Constant{}, Precision: make([]float64, len(c.Start))}
+	for i := range o.Precision {
+		o.Precision[i] = c.Precision
+	}
+	o.Optimizer = map[string]Optimizer{"momentum": SGD{Momentum: 0.9}, "nesterov": SGD{Momentum: 0.8, Nesterov: true}, "adam": Adam{}, "conv-norm-adam": Adam{},
+		"sgd": SGD{}, "step": SGD{}}[c.Name]
+	if o.Optimizer == nil {
+		o.Optimizer = SGD{Momentum: 0.5}
+	}
+	switch c.Name {
+	case "plateau":
+		o.Schedule = Plateau{Factor: 0.5, Patience: 1}
+		o.Validation = &Validation{X: matrixOf(c.VX), Y: matrixOf(c.VY)}
+	case "step":
+		o.Schedule = StepDecay{Epochs: 2, Factor: 0.3}
+	}
+	return o
+}
+
+// A watched optimizer calls after each step.
+type watched struct {
+	Optimizer
+	after func(theta []float64, rate float64)
+}
+
+func (w watched) start(params, n int) func(theta, grad []float64, rate float64) {
+	move := w.Optimizer.start(params, n)
+	return func(theta, grad []float64, rate float64) {
+		move(theta, grad, rate)
+		w.after(theta, rate)
+	}
+}
+
+// TestStepsOfPyTorch takes the steps that PyTorch took.
+func TestStepsOfPyTorch(t *testing.T) {
+	const tol = 1e-12 // of numbers near 1, over a few dozen steps
+	for _, c := range readTrainCases(t) {
+		t.Run(c.Name, func(t *testing.T) {
+			net, o := c.network(t), c.options()
+			step := 0
+			var d *descent
+			o.Optimizer = watched{o.Optimizer, func(theta []float64, rate float64) {
+				want := c.Steps[step]
+				require.InDelta(t, c.Rates[step/(len(c.X)/c.Batch)], rate, 1e-15, "step %d", step)
+				require.InDeltaSlice(t, want.Theta, theta, tol, "step %d", step)
+				for i, r := range d.running {
+					require.InDeltaSlice(t, want.Running[i][0], r.mean, tol)
+					require.InDeltaSlice(t, want.Running[i][1], r.variance, tol)
+				}
+				step++
+			}}
+			epoch, objective := 0, 0.0
+			o.Objective = func(v float64) { objective = v }
+			o.Progress = func(_ string, done, total int) {
+				perEpoch, mean := len(c.X)/c.Batch, 0.0
+				for _, s := range c.Steps[epoch*perEpoch:][:perEpoch] {
+					mean += s.Loss / float64(perEpoch)
+				}
+				if _, ok := o.Optimizer.(watched).Optimizer.(SGD); ok {
+					mean *= float64(len(c.X)) // the objective is over all rows
+				}
+				require.InDelta(t, mean, objective, tol*float64(len(c.X)))
+				epoch++
+				require.Equal(t, epoch, done)
+				require.Equal(t, c.Epochs, total)
+			}
+			opt, err := o.withDefaults(net)
+			require.NoError(t, err)
+			d, err = newDescent(net, matrixOf(c.X), matrixOf(c.Y), half{}, opt)
+			require.NoError(t, err)
+			d.order = func() []int { return c.Orders[epoch] }
+			d.dropper = func(step int) graph.Dropper {
+				return func(dst []float64, o *graph.Dropout, example int) {
+					copy(dst, c.Factors[step][o.Layer][example])
+					for i, f := range dst {
+						require.True(t, f == 0 || math.Abs(f-1/(1-o.Ratio)) < 1e-8)
+						if f != 0 { // the file has rounded quotients
+							dst[i] = 1 / (1 - o.Ratio)
+						}
+					}
+				}
+			}
+			var res TrainResult
+			trained, err := d.run(t.Context(), &res)
+			require.NoError(t, err)
+			require.Equal(t, len(c.Steps), step)
+			require.Equal(t, len(c.Steps), res.Steps)
+			if v := o.Validation; v != nil {
+				best := 0
+				for i, loss := range c.Validation {
+					if loss < c.Validation[best] {
+						best = i
+					}
+				}
+				require.Less(t, best+1, c.Epochs, "the best epoch is not the last one")
+				require.Equal(t, best+1, res.BestEpoch)
+				require.InDelta(t, c.Validation[best], res.ValidationNLL, tol)
+				require.InDeltaSlice(t, c.Steps[(best+1)*(len(c.X)/c.Batch)-1].Theta, trained.Theta(), tol)
+				return
+			}
+			f, err := trained.Forward(t.Context(), matrixOf(c.X))
+			require.NoError(t, err)
+			require.True(t, mat.EqualApprox(matrixOf(c.Outputs), f, tol), "outputs in use")
+		})
+	}
+}

@@ -1,0 +1,270 @@
+package graph
+
+import (
+	"context"
+	"math"
+
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// A BatchNorm subtracts from each channel its mean over the minibatch, divides by
+// √(variance + Eps), and applies a scale and a shift, input slots 1 and 2. It is an
+// operation of training only, and runs in a Minibatch: it mixes examples.
+type BatchNorm struct {
+	Channels, Inner int // an example is …×Channels×Inner
+	Eps             float64
+	Layer           int // index into Program.Norms
+}
+
+// A Norm is what a file says of a batch normalization: its running statistics, and
+// the share of them that a minibatch leaves.
+type Norm struct {
+	Mean, Variance string // names of the initializers
+	Momentum       float64
+	Start          [2][]float64 // mean and variance in the file
+}
+
+// Moments are those of each channel over a minibatch.
+type Moments struct {
+	Mean, Variance []float64 // the variance is the biased one
+	Count          float64   // numbers of a channel
+	inv            []float64 // 1/√(variance + Eps)
+	sum, dot       []float64 // of the gradients, and of their products with the normalized values
+}
+
+// lines calls do for every run of elements of a channel in an example.
+func (o *BatchNorm) lines(size int, do func(channel, lo, hi int)) {
+	for at := 0; at < size; at += o.Inner {
+		do(at/o.Inner%o.Channels, at, at+o.Inner)
+	}
+}
+
+// sums writes the sum of each channel to dst.
+func (o *BatchNorm) sums(s *State, nd *Node, dst []float64) {
+	for e := range s.N {
+		x := s.At(nd.In[0], e)
+		o.lines(len(x), func(ch, lo, hi int) {
+			for _, v := range x[lo:hi] {
+				dst[ch] += v
+			}
+		})
+	}
+}
+
+// squares writes the sum of each channel's squared differences from the mean to dst.
+func (o *BatchNorm) squares(s *State, nd *Node, dst []float64) {
+	mean := s.moments[o.Layer].Mean
+	for e := range s.N {
+		x := s.At(nd.In[0], e)
+		o.lines(len(x), func(ch, lo, hi int) {
+			m := mean[ch]
+			for _, v := range x[lo:hi] {
+				dst[ch] += (v - m) * (v - m)
+			}
+		})
+	}
+}
+
+// gradientSums writes the sums of the gradients of each channel, and of their
+// products with the normalized values, to dst, and adds those of each example to the
+// gradients of the scale and the shift.
+func (o *BatchNorm) gradientSums(s *State, nd *Node, dst []float64) {
+	m := s.moments[o.Layer]
+	sum, dot := dst[:o.Channels], dst[o.Channels:]
+	own := s.Buffer(0, 2*o.Channels)
+	for e := range s.N {
+		clear(own)
+		x, dy := s.At(nd.In[0], e), s.GradAt(nd.Out, e)
+		o.lines(len(x), func(ch, lo, hi int) {
+			mean, inv, a, b := m.Mean[ch], m.inv[ch], 0.0, 0.0
+			for i, g := range dy[lo:hi] {
+				a += g
+				b += g * (x[lo+i] - mean) * inv
+			}
+			own[ch] += a
+			own[o.Channels+ch] += b
+		})
+		for ch := range o.Channels {
+			sum[ch] += own[ch]
+			dot[ch] += own[o.Channels+ch]
+		}
+		for i, part := range [][]float64{own[o.Channels:], own[:o.Channels]} {
+			if slot := nd.In[1+i]; s.needsGrad(slot) {
+				for ch, g := range s.GradAt(slot, e) {
+					s.GradAt(slot, e)[ch] = g + part[ch]
+				}
+			}
+		}
+	}
+}
+
+// Forward implements Op.
+func (o *BatchNorm) Forward(s *State, nd *Node) {
+	m, scale, shift := s.moments[o.Layer], s.val(nd.In[1]), s.val(nd.In[2])
+	for e := range s.N {
+		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
+		o.lines(len(x), func(ch, lo, hi int) {
+			mean, inv, a, b := m.Mean[ch], m.inv[ch], scale[ch], shift[ch]
+			for i, v := range x[lo:hi] {
+				y[lo+i] = (v-mean)*inv*a + b
+			}
+		})
+	}
+}
+
+// Backward implements Op. The gradients of the scale and the shift are those of
+// gradientSums.
+func (o *BatchNorm) Backward(s *State, nd *Node) {
+	if !s.needsGrad(nd.In[0]) {
+		return
+	}
+	m, scale := s.moments[o.Layer], s.val(nd.In[1])
+	for e := range s.N {
+		x, dy, dx := s.At(nd.In[0], e), s.GradAt(nd.Out, e), s.GradAt(nd.In[0], e)
+		o.lines(len(x), func(ch, lo, hi int) {
+			mean, inv, sum, dot := m.Mean[ch], m.inv[ch], m.sum[ch]/m.Count, m.dot[ch]/m.Count
+			for i, g := range dy[lo:hi] {
+				// ∂/∂x = scale·inv·(g − mean g − x̂·mean(g x̂))
+				dx[lo+i] += scale[ch] * inv * (g - sum - (x[lo+i]-mean)*inv*dot)
+			}
+		})
+	}
+}
+
+// A Minibatch runs a program with batch normalization on chunks of the examples of a
+// minibatch, all of them up to a normalization before any goes on.
+type Minibatch struct {
+	program *Program
+	states  []*State // by chunk
+	chunks  int
+	norms   []int // nodes that are a BatchNorm
+	Moments []*Moments
+	parts   [][]float64 // sums of each chunk
+}
+
+// NewMinibatch returns a Minibatch of at most so many chunks.
+func NewMinibatch(p *Program, chunks int) *Minibatch {
+	m := &Minibatch{program: p, states: make([]*State, chunks), parts: make([][]float64, chunks)}
+	most := 0
+	for i, nd := range p.Nodes {
+		if o, ok := nd.Op.(*BatchNorm); ok {
+			m.norms = append(m.norms, i)
+			most = max(most, o.Channels)
+		}
+	}
+	for range p.Norms {
+		m.Moments = append(m.Moments, &Moments{})
+	}
+	for i := range m.states {
+		m.states[i] = NewState(p, nil)
+		m.states[i].moments = m.Moments
+		m.parts[i] = make([]float64, 2*most)
+	}
+	return m
+}
+
+// State returns that of a chunk.
+func (m *Minibatch) State(i int) *State { return m.states[i] }
+
+// each calls do for every chunk on all workers.
+func (m *Minibatch) each(ctx context.Context, do func(i int, s *State)) error {
+	return par.Do(ctx, 0, m.chunks, func(i int) error { do(i, m.states[i]); return nil })
+}
+
+// total adds up what each chunk adds to its own part, in the order of the chunks.
+func (m *Minibatch) total(ctx context.Context, dst []float64, add func(s *State, part []float64)) error {
+	err := m.each(ctx, func(i int, s *State) {
+		part := m.parts[i][:len(dst)]
+		clear(part)
+		add(s, part)
+	})
+	clear(dst)
+	for _, part := range m.parts[:m.chunks] {
+		for ch := range dst {
+			dst[ch] += part[ch]
+		}
+	}
+	return err
+}
+
+// Forward runs the program on chunks; start sets up the State of one with its
+// examples, by State.Start.
+func (m *Minibatch) Forward(ctx context.Context, chunks int, start func(i int, s *State)) error {
+	m.chunks = chunks
+	if err := m.each(ctx, start); err != nil {
+		return err
+	}
+	from := 0
+	for _, at := range m.norms {
+		if err := m.each(ctx, func(_ int, s *State) { s.forwardNodes(from, at) }); err != nil {
+			return err
+		}
+		if err := m.measure(ctx, at); err != nil {
+			return err
+		}
+		from = at
+	}
+	return m.each(ctx, func(_ int, s *State) { s.forwardNodes(from, len(m.program.Nodes)) })
+}
+
+// measure computes the moments at a BatchNorm.
+func (m *Minibatch) measure(ctx context.Context, at int) error {
+	nd := &m.program.Nodes[at]
+	o := nd.Op.(*BatchNorm)
+	mo := m.Moments[o.Layer]
+	if mo.Mean == nil {
+		*mo = Moments{Mean: make([]float64, o.Channels), Variance: make([]float64, o.Channels), inv: make([]float64, o.Channels), sum: make([]float64, o.Channels), dot: make([]float64, o.Channels)}
+	}
+	mo.Count = 0
+	for _, s := range m.states[:m.chunks] {
+		mo.Count += float64(s.N * m.program.Slots[nd.Out].Size / o.Channels)
+	}
+	if err := m.total(ctx, mo.Mean, func(s *State, part []float64) { o.sums(s, nd, part) }); err != nil {
+		return err
+	}
+	for ch := range mo.Mean {
+		mo.Mean[ch] /= mo.Count
+	}
+	err := m.total(ctx, mo.Variance, func(s *State, part []float64) { o.squares(s, nd, part) })
+	for ch := range mo.Variance {
+		mo.Variance[ch] /= mo.Count
+		mo.inv[ch] = 1 / math.Sqrt(mo.Variance[ch]+o.Eps)
+	}
+	return err
+}
+
+// AddGradients adds Σ_e J_eᵀ u_e over the examples of each chunk to its parts, length
+// P; u is that of State.AddGradient for a chunk.
+func (m *Minibatch) AddGradients(ctx context.Context, parts, u [][]float64) error {
+	to := len(m.program.Nodes)
+	err := m.each(ctx, func(i int, s *State) { s.startBackward(u[i]) })
+	back := func(from int) error {
+		return m.each(ctx, func(i int, s *State) {
+			s.backwardNodes(from, to, func(site int) { s.addSite(parts[i], site) })
+		})
+	}
+	for k := len(m.norms) - 1; k >= 0 && err == nil; k-- {
+		at := m.norms[k]
+		nd := &m.program.Nodes[at]
+		o := nd.Op.(*BatchNorm)
+		if err = back(at + 1); err != nil {
+			break
+		}
+		both := make([]float64, 2*o.Channels)
+		err = m.total(ctx, both, func(s *State, part []float64) {
+			if s.touched[nd.Out] {
+				o.gradientSums(s, nd, part)
+			}
+		})
+		copy(m.Moments[o.Layer].sum, both)
+		copy(m.Moments[o.Layer].dot, both[o.Channels:])
+		to = at + 1
+	}
+	if err == nil {
+		err = back(0)
+	}
+	if err == nil {
+		err = m.each(ctx, func(i int, s *State) { s.addFull(parts[i]) })
+	}
+	return err
+}
