@@ -49,6 +49,37 @@ func (e *Exact) Rescale(ctx context.Context, k ntk.Kernel, factor float64, y *ma
 	return r, nil
 }
 
+// Recondition returns the posterior of the same training examples and prior at other
+// sites. Its mean is m + K_*n α.
+//
+// K is not formed again, so the result takes the memory of e, which must not be used
+// after the call, whatever its error. The errors are those of Fit. Sites of another
+// size panic.
+func (e *Exact) Recondition(ctx context.Context, s *Sites) (*Exact, error) {
+	if !s.fits(e.x.Len(), e.outputs()) {
+		panic("gp: sites and examples differ in size")
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	r := &Exact{k: e.k, x: e.x, o: e.o, tile: e.tile, prior: e.prior}
+	r.o.Mean = LinearGaussian
+	r.g, e.g = e.g, gram{}
+	if err := r.condition(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := r.warnClosure(ctx); err != nil {
+		return nil, err
+	}
+	r.warnJitter()
+	return r, nil
+}
+
+// TrainingMean returns m + Kα at the training examples, N·C.
+func (e *Exact) TrainingMean() []float64 {
+	return floats.AddTo(make([]float64, e.g.n), e.prior, e.kalpha)
+}
+
 // scaleKernel multiplies K by factor.
 func (g gram) scaleKernel(ctx context.Context, factor float64, workers int) error {
 	err := par.Do(ctx, workers, g.n, func(i int) error {
