@@ -13,7 +13,7 @@ const StageRefine = "refine"
 // Options are the options of a refinement. Nil and zero mean the defaults.
 type Options struct {
 	// Tolerance ends the iteration: no site is further than this from its condition, in
-	// units of the posterior standard deviation. 0 means 1e-9.
+	// units of the posterior standard deviation. 0 means 1e-10.
 	Tolerance float64
 	// MaxIter bounds the iterations; 0 means 500.
 	MaxIter int
@@ -38,7 +38,7 @@ func (o *Options) withDefaults() Options {
 		panic("variational: invalid options")
 	}
 	if d.Tolerance == 0 {
-		d.Tolerance = 1e-9
+		d.Tolerance = 1e-10
 	}
 	if d.MaxIter == 0 {
 		d.MaxIter = 500

@@ -3,12 +3,15 @@ package variational
 import (
 	"context"
 	"errors"
+	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -16,72 +19,65 @@ import (
 
 var errNotFinite = errors.New("variational: the lower bound is not finite at the posterior that the refinement starts from; scale the targets or raise the prior precision")
 
-// A Refinement is what every refined posterior has.
+// A Refinement is what every refined posterior q has besides its predictions.
 type Refinement struct {
 	ELBO       ELBO
-	Mean       *mat.Dense // f̄ at the training examples, N×C
-	Cov        *mat.Dense // their covariances V, N·C×C
+	TrainMean  *mat.Dense // E f at the training examples, N×C
+	TrainCov   *mat.Dense // their covariances, N·C×C
 	Iterations int
-	Warnings   []error // *IterationWarning, and those of the posterior
 
-	sites *gp.Sites
+	warnings []error
 }
 
-// Sites returns E r and E Λ at the refined posterior, with F = f̄ and LogLik = Σ E log p.
-// They are the sites of a linear-Gaussian model whose posterior is the refined one, if
-// its covariance is full.
-func (r *Refinement) Sites() *gp.Sites { return r.sites }
-
-// A Function is a refined posterior over function values.
+// A Function is a refined posterior over functions. Its sites are E r and E Λ at
+// the training examples: as q is the posterior of a linear-Gaussian model with these
+// sites, it predicts, explains and is saved like any gp.Exact. Of the evidences, only
+// ELBO means something.
 type Function struct {
 	Refinement
 	*gp.Exact
 }
 
-var debug = func(k int, it *iterate, step float64, accelerated bool) {}
+// Warnings holds an *IterationWarning where the bound is not at its largest, and the
+// warnings of the posterior.
+func (f *Function) Warnings() []error { return slices.Concat(f.warnings, f.Exact.Warnings()) }
 
-// start returns the solver's expectations and the sites at θ*.
-func start(x *linearize.Batch, y *mat.Dense, lik gp.Likelihood, o *Options) (*solver, *gp.Sites, error) {
-	s := &solver{y: y, c: x.Outputs(), o: o.withDefaults()}
-	sites, err := gp.NewSites(y, x.F, lik)
-	if err != nil {
-		return nil, nil, err
-	}
-	s.terms, err = newExpectations(lik, x.Len(), s.c, s.o.Points, par.Workers(s.o.Workers))
-	return s, sites, err
+var _ gp.Dual = (*Function)(nil)
+
+// A Weights is a refined posterior over all parameters. It is the Function of the
+// same model in weight space. Of the evidences, only ELBO means something.
+type Weights struct {
+	Refinement
+	*weightspace.Posterior
 }
 
-// refine runs the solver from the sites and returns the result.
-func (s *solver) refine(ctx context.Context, sites *gp.Sites) (*Refinement, error) {
-	m, f := s.space.prior(), dense.Flat(sites.F)
-	n, c := len(m), s.c
-	x := make([]float64, n*(1+c))
-	copy(x[n:], sites.Lambda.RawMatrix().Data)
-	copy(x, dense.Flat(sites.Residual))
-	for i := range n {
-		for j := range c {
-			at := i/c*c + j
-			x[i] += x[n+i*c+j] * (f[at] - m[at])
-		}
-	}
-	it, steps, err := s.run(ctx, x)
-	if err != nil {
-		return nil, err
-	}
-	r := &Refinement{ELBO: it.elbo, Mean: mat.NewDense(n/c, c, it.f), Cov: it.cov, Iterations: steps}
-	if !(it.size <= s.o.Tolerance) {
-		r.Warnings = append(r.Warnings, &IterationWarning{Iterations: steps, Residual: it.size})
-	}
-	if r.sites, _ = s.sites(it.x, it.f); true {
-		r.sites.LogLik = it.elbo.ExpectedLogLik
-	}
-	return r, s.space.condition(ctx, r.sites)
+// Warnings is as in Function.
+func (w *Weights) Warnings() []error { return slices.Concat(w.warnings, w.Posterior.Warnings()) }
+
+var _ weightspace.Weights = (*Weights)(nil)
+
+// A Diagonal is a refined posterior with independent parameters, the mean-field
+// approximation of the linearized model. Of the evidences, only ELBO means something.
+type Diagonal struct {
+	Refinement
+	*weightspace.DiagonalPosterior
 }
 
-// RefineFunction returns the Gaussian variational approximation of the posterior of the
-// linearized model over the function values.
+// Warnings is as in Function.
+func (d *Diagonal) Warnings() []error {
+	return slices.Concat(d.warnings, d.DiagonalPosterior.Warnings())
+}
+
+var _ weightspace.Weights = (*Diagonal)(nil)
+
+// RefineFunction returns the Gaussian q over functions with the largest lower bound on
+// the evidence of the linearized model [glm 3.2], [thesis eq. 2.13]. k is the kernel
+// at the training examples x, and y has their targets, N rows. It takes the memory of
+// gp.Fit, and each iteration takes the time of a fit and of all leave-one-outs.
+//
+// The errors are those of gp.NewSites and gp.Fit, and a *FisherError.
 func RefineFunction(ctx context.Context, k ntk.Kernel, x *linearize.Batch, y *mat.Dense, lik gp.Likelihood, o *Options) (*Function, error) {
-	s, sites, err := start(x, y, lik, o)
+	s, sites, err := newSolver(x, y, lik, o)
 	if err != nil {
 		return nil, err
 	}
@@ -97,4 +93,104 @@ func RefineFunction(ctx context.Context, k ntk.Kernel, x *linearize.Batch, y *ma
 	return &Function{Refinement: *r, Exact: space.e}, nil
 }
 
-var _ = weightspace.Fit
+// RefineWeights returns the same q as RefineFunction, over the parameters. It
+// takes the memory of weightspace.Fit, which is less where P < N·C. x is linearized at
+// theta = θ*.
+func RefineWeights(ctx context.Context, x *linearize.Batch, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Weights, error) {
+	s, sites, err := newSolver(x, y, lik, o)
+	if err != nil {
+		return nil, err
+	}
+	space, err := newWeightSpace(ctx, x, sites, prior, theta, &s.o)
+	if err != nil {
+		return nil, err
+	}
+	s.space = space
+	r, err := s.refine(ctx, sites)
+	if err != nil {
+		return nil, err
+	}
+	return &Weights{Refinement: *r, Posterior: space.w}, nil
+}
+
+// RefineDiagonal returns the Gaussian with independent parameters and the largest lower
+// bound. Its mean is found by Newton steps, for which it takes the memory and the time
+// of RefineFunction or RefineWeights, whichever is less.
+func RefineDiagonal(ctx context.Context, x *linearize.Batch, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Diagonal, error) {
+	s, sites, err := newSolver(x, y, lik, o)
+	if err != nil {
+		return nil, err
+	}
+	d := &meanField{x: x, p: prior, theta: theta, o: &s.o, variance: make([]float64, len(theta))}
+	prior.VarianceTo(d.variance)
+	if x.Len()*s.c <= len(theta) {
+		f, err := newFunctionSpace(ctx, ntk.New(prior, theta, &ntk.Options{Workers: s.o.Workers}), x, sites, &s.o)
+		if err != nil {
+			return nil, err
+		}
+		d.space = f
+		d.center = func() []float64 { return pulledBack(x, prior, d.variance, f.e.Alpha()) }
+	} else {
+		w, err := newWeightSpace(ctx, x, sites, prior, theta, &s.o)
+		if err != nil {
+			return nil, err
+		}
+		d.space = w
+		d.center = func() []float64 { return w.w.Mean() }
+	}
+	s.space = d
+	r, err := s.refine(ctx, sites)
+	if err != nil {
+		return nil, err
+	}
+	return &Diagonal{Refinement: *r, DiagonalPosterior: d.w}, nil
+}
+
+// pulledBack returns θ̄ = μ₀ + Σ₀Jᵀα.
+func pulledBack(x *linearize.Batch, prior ntk.Prior, variance, alpha []float64) []float64 {
+	theta, mu0 := make([]float64, len(variance)), make([]float64, len(variance))
+	x.MulTransVecTo(theta, alpha)
+	floats.Mul(theta, variance)
+	prior.MeanTo(mu0)
+	floats.Add(theta, mu0)
+	return theta
+}
+
+// newSolver returns a solver without a space, and the sites at θ*, from which it
+// starts.
+func newSolver(x *linearize.Batch, y *mat.Dense, lik gp.Likelihood, o *Options) (*solver, *gp.Sites, error) {
+	s := &solver{y: y, c: x.Outputs(), o: o.withDefaults()}
+	sites, err := gp.NewSites(y, x.F, lik)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.terms, err = newExpectations(lik, x.Len(), s.c, s.o.Points, par.Workers(s.o.Workers)); err != nil {
+		return nil, nil, err
+	}
+	switch s.terms[0].(type) {
+	case *softmaxExpectation, *numericExpectation:
+		s.noise = 1e-5 // of quasi–Monte Carlo
+	}
+	return s, sites, nil
+}
+
+// refine runs the solver from the sites, and leaves its space conditioned on those of
+// the result.
+func (s *solver) refine(ctx context.Context, sites *gp.Sites) (*Refinement, error) {
+	m := s.space.prior()
+	n := len(m)
+	x := slices.Concat(dense.Flat(sites.Residual), sites.Lambda.RawMatrix().Data)
+	// b = r + Λ(f − m)
+	s.addShift(x[:n], x[n:], newton.Minus(dense.Flat(sites.F), m), 1)
+	it, steps, err := s.run(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	r := &Refinement{ELBO: it.elbo, TrainMean: mat.NewDense(n/s.c, s.c, it.f), TrainCov: it.cov, Iterations: steps}
+	if !(it.size <= s.o.Tolerance) {
+		r.warnings = append(r.warnings, &IterationWarning{Iterations: steps, Residual: it.size})
+	}
+	last, _ := s.sites(it.x, it.f)
+	last.LogLik = it.elbo.ExpectedLogLik
+	return r, s.space.condition(ctx, last)
+}

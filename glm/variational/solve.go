@@ -3,12 +3,14 @@ package variational
 import (
 	"context"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -26,6 +28,7 @@ type solver struct {
 	y     *mat.Dense
 	c     int
 	terms []expectation // by worker
+	noise float64       // relative error of the bound, by which a step may lower it
 	o     Options
 }
 
@@ -46,22 +49,24 @@ type iterate struct {
 func (s *solver) sites(x, f []float64) (*gp.Sites, bool) {
 	n := len(f)
 	c := s.c
-	out := &gp.Sites{F: mat.NewDense(n/c, c, append([]float64(nil), f...)), Residual: mat.NewDense(n/c, c, nil), Lambda: mat.NewDense(n*c/c, c, nil), Root: mat.NewDense(n, c, nil)}
+	out := &gp.Sites{F: mat.NewDense(n/c, c, slices.Clone(f)), Residual: mat.NewDense(n/c, c, nil), Lambda: mat.NewDense(n*c/c, c, nil), Root: mat.NewDense(n, c, nil)}
 	copy(out.Lambda.RawMatrix().Data, x[n:])
-	r, m := out.Residual.RawMatrix().Data, s.space.prior()
-	for i := range r {
-		w := out.Lambda.RawRowView(i)
-		r[i] = x[i]
-		for j, v := range w {
-			at := i/c*c + j
-			r[i] -= v * (f[at] - m[at])
-		}
-	}
+	r := out.Residual.RawMatrix().Data
+	copy(r, x)
+	s.addShift(r, x[n:], newton.Minus(f, s.space.prior()), -1)
 	ok := true
 	for i := range n / c {
 		ok = rootTo(dense.Slice(out.Root, i*c, (i+1)*c), dense.Slice(out.Lambda, i*c, (i+1)*c)) && ok
 	}
 	return out, ok
+}
+
+// addShift adds sign·W d to dst, N·C, with blocks W, N·C×C.
+func (s *solver) addShift(dst, w, d []float64, sign float64) {
+	c := s.c
+	for i := range dst {
+		dst[i] += sign * floats.Dot(w[i*c:(i+1)*c], d[i/c*c:i/c*c+c])
+	}
 }
 
 // rootTo writes R with W = R Rᵀ, and returns false where W is not positive
@@ -146,14 +151,8 @@ func (s *solver) evaluate(ctx context.Context, x []float64) (*iterate, error) {
 	it.elbo.KL = s.space.divergence(floats.Dot(x[n:], cov))
 	it.elbo.Value = it.elbo.ExpectedLogLik - it.elbo.KL
 	// b = E r + W(f̄ − m)
-	m := s.space.prior()
-	for i := range n {
-		it.next[i] = it.residual.At(i/c, i%c)
-		for j := range c {
-			at := i/c*c + j
-			it.next[i] += it.next[n+i*c+j] * (it.f[at] - m[at])
-		}
-	}
+	copy(it.next, it.residual.RawMatrix().Data)
+	s.addShift(it.next[:n], it.next[n:], newton.Minus(it.f, s.space.prior()), 1)
 	it.size = s.size(it)
 	if dense.NotFinite(it.next) >= 0 || math.IsNaN(it.elbo.Value) || math.IsInf(it.elbo.Value, 0) {
 		return nil, nil
@@ -180,16 +179,12 @@ func (s *solver) scales(it *iterate) []float64 {
 // size returns the largest distance of a site from its condition: of E r from the
 // residual of the site, and of E Λ from W.
 func (s *solver) size(it *iterate) float64 {
-	n, c, m := len(it.f), s.c, s.space.prior()
-	scale, worst := s.scales(it), 0.0
-	for i := range n {
-		// α = b − W(f̄ − m)
-		alpha := it.x[i]
-		for j := range c {
-			at := i/c*c + j
-			alpha -= it.x[n+i*c+j] * (it.f[at] - m[at])
-		}
-		worst = max(worst, scale[i]*math.Abs(it.residual.At(i/c, i%c)-alpha))
+	n, scale, worst := len(it.f), s.scales(it), 0.0
+	// α = b − W(f̄ − m)
+	alpha := slices.Clone(it.x[:n])
+	s.addShift(alpha, it.x[n:], newton.Minus(it.f, s.space.prior()), -1)
+	for i, r := range it.residual.RawMatrix().Data {
+		worst = max(worst, scale[i]*math.Abs(r-alpha[i]))
 	}
 	for i := n; i < len(it.x); i++ {
 		worst = max(worst, scale[i]*math.Abs(it.next[i]-it.x[i]))
@@ -197,8 +192,8 @@ func (s *solver) size(it *iterate) float64 {
 	return worst
 }
 
-// run climbs from the unknowns x to the largest bound, and leaves the space conditioned
-// there.
+// run climbs from the unknowns x to the largest bound. It returns the last iterate and
+// how many steps it took.
 func (s *solver) run(ctx context.Context, x []float64) (*iterate, int, error) {
 	it, err := s.at(ctx, x)
 	if err != nil {
@@ -207,45 +202,50 @@ func (s *solver) run(ctx context.Context, x []float64) (*iterate, int, error) {
 	if it == nil {
 		return nil, 0, errNotFinite
 	}
+	const (
+		shortest = 1e-8 // part of a step that is tried
+		stalled  = 15   // steps without progress after which the rest is rounding
+	)
 	var mix anderson
-	step, best, since := 1.0, it.size, 0
-	for k := 1; k <= s.o.MaxIter; k++ {
-		if it.size <= s.o.Tolerance || since > 15 || step < 1e-8 {
-			return it, k - 1, nil
-		}
+	part, best, since, k := 1.0, it.size, 0, 0
+	for ; k < s.o.MaxIter && it.size > s.o.Tolerance && since < stalled && part >= shortest; k++ {
 		mix.add(it)
-		accelerated := step == 1 && mix.len() > 1
+		accelerated := part == 1 && mix.len() > 1
 		var to []float64
 		if accelerated {
 			to = mix.point(s.scales(it), len(it.f), s.c)
 		} else {
-			to = make([]float64, len(it.x))
-			for i, v := range it.x {
-				to[i] = v + step*(it.next[i]-v)
-			}
+			// x + ρ(next − x)
+			to = newton.Mix(it.x, it.next, part)
 		}
 		next, err := s.at(ctx, to)
 		if err != nil {
 			return nil, k, err
 		}
-		s.o.Progress(StageRefine, k, 0)
-		// the rounding error of the bound
-		slack := 1e-12 * (1 + math.Abs(it.elbo.ExpectedLogLik) + math.Abs(it.elbo.KL))
+		s.o.Progress(StageRefine, k+1, 0)
 		switch {
-		case next != nil && next.elbo.Value >= it.elbo.Value-slack:
-			if it = next; step < 1 {
-				step = min(1, 2*step)
-			}
+		case next != nil && s.better(next, it):
+			it, part = next, min(1, 2*part)
 		case accelerated:
 			mix = anderson{}
 		default:
-			step /= 2
 			mix = anderson{}
+			part /= 2
 		}
 		if since++; it.size < best {
 			best, since = it.size, 0
 		}
-		debug(k, it, step, accelerated)
 	}
-	return it, s.o.MaxIter, nil
+	return it, k, nil
+}
+
+// rounding is the relative error of the bound where its integrals are exact.
+const rounding = 1e-12
+
+// better tells whether a has the larger bound, up to rounding. Where integrals have a
+// larger error, a bound that is smaller by that much may belong to sites that are nearer
+// to their conditions.
+func (s *solver) better(a, b *iterate) bool {
+	gain := (a.elbo.Value - b.elbo.Value) / (1 + math.Abs(b.elbo.ExpectedLogLik) + math.Abs(b.elbo.KL))
+	return gain >= -rounding || gain >= -s.noise && a.size < b.size
 }

@@ -23,6 +23,9 @@ type space interface {
 	mean() []float64
 	// covTo writes the posterior covariance of each example, N·C×C.
 	covTo(ctx context.Context, dst *mat.Dense) error
+	// distance returns the squared distance of the posterior mean from the prior mean,
+	// ‖θ̄ − μ₀‖² in Σ₀⁻¹.
+	distance() float64
 	// divergence returns KL(q‖p), where trace is Σ tr W_i V_i.
 	divergence(trace float64) float64
 }
@@ -43,8 +46,9 @@ func (f *functionSpace) condition(ctx context.Context, s *gp.Sites) (err error) 
 	return err
 }
 
-func (f *functionSpace) prior() []float64 { return f.e.PriorMean() }
-func (f *functionSpace) mean() []float64  { return f.e.TrainingMean() }
+func (f *functionSpace) prior() []float64  { return f.e.PriorMean() }
+func (f *functionSpace) mean() []float64   { return f.e.TrainingMean() }
+func (f *functionSpace) distance() float64 { return f.e.EvidenceLinearGaussian().Scatter }
 
 func (f *functionSpace) covTo(ctx context.Context, dst *mat.Dense) error {
 	var q mat.Dense
@@ -67,7 +71,7 @@ type weightSpace struct {
 	w     *weightspace.Posterior
 }
 
-func newWeightSpace(ctx context.Context, prior ntk.Prior, theta []float64, x *linearize.Batch, s *gp.Sites, o *Options) (*weightSpace, error) {
+func newWeightSpace(ctx context.Context, x *linearize.Batch, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*weightSpace, error) {
 	w := &weightSpace{x: x, p: prior, theta: theta, o: weightspace.Options{Mean: gp.LinearGaussian, MaxMemory: o.MaxMemory, Workers: o.Workers}}
 	mu0 := make([]float64, len(theta))
 	prior.MeanTo(mu0)
@@ -77,7 +81,7 @@ func newWeightSpace(ctx context.Context, prior ntk.Prior, theta []float64, x *li
 
 // at returns f_lin(x;θ) (E1), N·C.
 func (w *weightSpace) at(theta []float64) []float64 {
-	f, d := make([]float64, len(dense.Flat(w.x.F))), make([]float64, len(theta))
+	f, d := make([]float64, w.x.Len()*w.x.Outputs()), make([]float64, len(theta))
 	floats.SubTo(d, theta, w.theta)
 	w.x.MulVecTo(f, d)
 	floats.Add(f, dense.Flat(w.x.F))
@@ -90,15 +94,60 @@ func (w *weightSpace) condition(ctx context.Context, s *gp.Sites) (err error) {
 	return err
 }
 
-func (w *weightSpace) prior() []float64 { return w.m }
-func (w *weightSpace) mean() []float64  { return w.at(w.w.Mean()) }
+func (w *weightSpace) prior() []float64  { return w.m }
+func (w *weightSpace) mean() []float64   { return w.at(w.w.Mean()) }
+func (w *weightSpace) distance() float64 { return w.w.EvidenceLinearGaussian().Scatter }
 
 func (w *weightSpace) covTo(ctx context.Context, dst *mat.Dense) error {
 	return w.w.PredictTo(ctx, nil, dst, w.x)
 }
 
 func (w *weightSpace) divergence(trace float64) float64 {
-	// KL = ½(‖θ̂ − μ₀‖² + log det H + log det Σ₀ − Σ tr W V), the norm in Σ₀⁻¹
-	at := w.w.EvidenceLinearGaussian()
-	return (at.Scatter + at.LogDet - trace) / 2
+	// KL = ½(‖θ̄ − μ₀‖² + log det H + log det Σ₀ − Σ tr W V), the norm in Σ₀⁻¹
+	return (w.distance() + w.w.LogDet() - trace) / 2
+}
+
+// meanField has independent parameters. Its mean is that of a space with the full
+// covariance at the same sites, so that a step in the mean is a Newton step.
+type meanField struct {
+	space
+	center   func() []float64 // θ̄
+	x        *linearize.Batch
+	p        ntk.Prior
+	theta    []float64
+	variance []float64 // of the prior
+	o        *Options
+	w        *weightspace.DiagonalPosterior
+}
+
+func (d *meanField) condition(ctx context.Context, s *gp.Sites) error {
+	if err := d.space.condition(ctx, s); err != nil {
+		return err
+	}
+	return d.vary(ctx, s)
+}
+
+// vary makes the precision 1/Σ₀ + diag Σ J_iᵀW_iJ_i.
+func (d *meanField) vary(ctx context.Context, s *gp.Sites) error {
+	o := &weightspace.Options{Center: d.center(), MaxMemory: d.o.MaxMemory, Workers: d.o.Workers}
+	w, err := weightspace.FitStructure(ctx, weightspace.Diagonal, d.x, s, d.p, d.theta, o)
+	if err != nil {
+		return err
+	}
+	d.w = w.(*weightspace.DiagonalPosterior)
+	return nil
+}
+
+func (d *meanField) covTo(ctx context.Context, dst *mat.Dense) error {
+	return d.w.PredictTo(ctx, nil, dst, d.x)
+}
+
+func (d *meanField) divergence(float64) float64 {
+	// KL = ½(‖θ̄ − μ₀‖² + Σ_p σ²_p/Σ₀_p − 1 − log(σ²_p/Σ₀_p)), the norm in Σ₀⁻¹, with
+	// σ²/Σ₀ − 1 = −Σ₀h/(1 + Σ₀h)
+	sum := d.distance() + d.w.LogDet()
+	for p, h := range d.w.GGN() {
+		sum -= d.variance[p] * h / (1 + d.variance[p]*h)
+	}
+	return sum / 2
 }
