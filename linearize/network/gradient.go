@@ -104,20 +104,26 @@ func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed
 	return sum, nil
 }
 
-// addTogether is add for a program with batch normalization, which has the examples of
-// all chunks in memory at once.
-func (g *gradientSum) addTogether(ctx context.Context, dst []float64, x *mat.Dense, seed seeder) (float64, error) {
+// forwardTogether runs a program with batch normalization, which has the examples of
+// all chunks in memory at once, and returns the length of a chunk.
+func (g *gradientSum) forwardTogether(ctx context.Context, x *mat.Dense) (int, error) {
 	rows, _ := x.Dims()
 	chunk := max(g.prog.Chunk, par.Tiles(rows, wave))
-	tiles := par.Tiles(rows, chunk)
-	err := g.norms.Forward(ctx, tiles, func(i int, s *graph.State) {
+	return chunk, g.norms.Forward(ctx, par.Tiles(rows, chunk), func(i int, s *graph.State) {
 		lo, hi := par.Bounds(i, rows, chunk)
 		s.Static, s.Drop, s.First = g.static, g.drop, lo
 		s.Start(contiguousRows(x, lo, hi), hi-lo)
 	})
+}
+
+// addTogether is add for a program with batch normalization.
+func (g *gradientSum) addTogether(ctx context.Context, dst []float64, x *mat.Dense, seed seeder) (float64, error) {
+	rows, _ := x.Dims()
+	chunk, err := g.forwardTogether(ctx, x)
 	if err != nil {
 		return 0, err
 	}
+	tiles := par.Tiles(rows, chunk)
 	u, parts, sum := make([][]float64, tiles), make([][]float64, tiles), 0.0
 	for i := range tiles {
 		lo, hi := par.Bounds(i, rows, chunk)

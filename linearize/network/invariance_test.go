@@ -86,3 +86,52 @@ func TestInvariancesDense(t *testing.T) {
 	}
 	require.Equal(t, len(theta), p, "every parameter belongs to one tensor")
 }
+
+// TestTrainingInvariances checks which layers of a network with batch normalization the
+// diagnosis names: those before a normalization, whose scale it takes away, and no
+// others; with running statistics none is. A bias before a normalization is taken away
+// with the mean, so that it has no influence of its own.
+func TestTrainingInvariances(t *testing.T) {
+	net, err := network.Seeded(3, []int{1, 8, 8}, network.Conv2D{Filters: 3, Kernel: 3, NoBias: true}, network.BatchNorm{}, network.ReLU, network.MaxPool2D{Size: 2},
+		network.Flatten{}, network.Dense{Units: 7}, network.BatchNorm{}, network.ReLU, network.Dropout{Ratio: 0.5}, network.Dense{Units: 5}, network.Tanh, network.Dense{Units: 2})
+	require.NoError(t, err)
+	rng, x := rand.New(rand.NewPCG(1, 2)), mat.NewDense(70, 64, nil)
+	for i := range x.RawMatrix().Data {
+		x.RawMatrix().Data[i] = rng.NormFloat64()
+	}
+	theta := net.Theta()
+	for i := range theta {
+		theta[i] += 0.1 * rng.NormFloat64()
+	}
+	net, err = net.WithTheta(theta)
+	require.NoError(t, err)
+	b, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	inUse, err := linearize.Invariances(t.Context(), b, net.Theta())
+	require.NoError(t, err)
+	training, err := net.TrainingInvariances(t.Context(), x)
+	require.NoError(t, err)
+	require.Len(t, training, 6)
+	for i, l := range training {
+		require.False(t, inUse[i].Invariant(), l.Name)
+		require.Equal(t, i < 3, l.Invariant(), "%s: %v", l.Name, l.Ratio())
+		require.Equal(t, []float64{inUse[i].J, inUse[i].W}, []float64{l.J, l.W})
+		if i > 3 { // behind all normalizations; what comes before differs with their statistics
+			require.False(t, l.Invariant())
+		}
+	}
+	// The hidden layer is invariant as a whole and in its weight; its bias alone moves nothing.
+	hidden := training[2]
+	require.True(t, hidden.Tensors[0].Invariant())
+	require.True(t, hidden.Tensors[1].Invariant())
+
+	plain, err := network.Seeded(3, []int{64}, network.Dense{Units: 7}, network.Tanh, network.Dense{Units: 2})
+	require.NoError(t, err)
+	b, err = plain.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	want, err := linearize.Invariances(t.Context(), b, plain.Theta())
+	require.NoError(t, err)
+	got, err := plain.TrainingInvariances(t.Context(), x)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
