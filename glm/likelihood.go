@@ -67,6 +67,13 @@ func checkSite(residual, lambda, root, y []float64, c, targets int) {
 	}
 }
 
+// checkSlope panics unless u, f and df have the same length.
+func checkSlope(u, f, df []float64) {
+	if len(u) != len(f) || len(df) != len(f) {
+		panic("glm: u, f and df differ in length")
+	}
+}
+
 // checkDst panics unless dst and f have the same length.
 func checkDst(dst, f []float64) {
 	if len(dst) != len(f) {

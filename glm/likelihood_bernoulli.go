@@ -50,6 +50,15 @@ func (Bernoulli) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	return logp
 }
 
+// SlopeTo writes u = (1 − 2p) df, so that dΛ = R diag(u) Rᵀ.
+func (Bernoulli) SlopeTo(u, _, f, df []float64) {
+	checkSlope(u, f, df)
+	for j, v := range f {
+		// 1 − 2σ(f) = −tanh(f/2)
+		u[j] = -math.Tanh(v/2) * df[j]
+	}
+}
+
 // weighted returns w·v, and 0 for w = 0 even where v is infinite.
 func weighted(w, v float64) float64 {
 	if w == 0 {

@@ -61,6 +61,20 @@ func (Categorical) Expand(residual, lambda, root, y, f []float64) (logp float64)
 	return f[k] - top - logRest
 }
 
+// SlopeTo writes u = df − pᵀdf. Because dp = p∘u and pᵀu = 0, the derivative of Λ is
+// diag(p∘u) − (p∘u)pᵀ − p(p∘u)ᵀ = R diag(u) Rᵀ.
+func (Categorical) SlopeTo(u, _, f, df []float64) {
+	checkSlope(u, f, df)
+	softmaxTo(u, f)
+	mean := 0.0
+	for j, p := range u {
+		mean += p * df[j]
+	}
+	for j, d := range df {
+		u[j] = d - mean
+	}
+}
+
 // classIndex returns y as an index below c.
 func classIndex(y float64, c int) int {
 	if !(y >= 0 && y < float64(c)) || y != math.Trunc(y) {

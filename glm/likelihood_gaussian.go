@@ -223,6 +223,12 @@ func (g *Gaussian) Expand(residual, lambda, root, y, f []float64) (logp float64)
 	return logp
 }
 
+// SlopeTo writes zeros, because Λ does not depend on f.
+func (*Gaussian) SlopeTo(u, _, f, df []float64) {
+	checkSlope(u, f, df)
+	clear(u)
+}
+
 func (g *Gaussian) expandScalar(residual, lambda, y, f []float64) (logp float64) {
 	c := len(f)
 	clear(lambda)

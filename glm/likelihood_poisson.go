@@ -47,6 +47,12 @@ func (Poisson) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	return logp
 }
 
+// SlopeTo writes u = df, because dΛ = Λ df.
+func (Poisson) SlopeTo(u, _, f, df []float64) {
+	checkSlope(u, f, df)
+	copy(u, df)
+}
+
 // logPoisson returns log p = y f − eᶠ − log y!.
 func logPoisson(y, f float64) float64 {
 	rate := math.Exp(f)

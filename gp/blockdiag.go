@@ -5,6 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
@@ -134,6 +135,24 @@ func (b blockDiag) mulTransRow(x []float64, n int) {
 			}
 			x[j] = sum
 		}
+	}
+}
+
+// leftMul replaces the C rows a by the product of block n and a.
+func (b blockDiag) leftMul(a blas64.General, n int) {
+	if b.diag != nil {
+		for i := range a.Rows {
+			floats.Scale(b.diag[n*b.c+i], dense.Row(a, i))
+		}
+		return
+	}
+	const tile = 256
+	before := dense.New(b.c, min(tile, a.Cols))
+	for p := range par.Tiles(a.Cols, tile) {
+		lo, hi := par.Bounds(p, a.Cols, tile)
+		to, part := dense.Cols(a, lo, hi), dense.Cols(before, 0, hi-lo)
+		dense.Copy(part, to)
+		fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, b.matrix(n), part, 0, to)
 	}
 }
 

@@ -70,8 +70,8 @@ func (e *Exact) EvidenceRefit() Evidence {
 	return NewEvidence(e.sites.LogLik, floats.Dot(e.alpha, e.kalpha), e.f.logDet)
 }
 
-// Scatter returns (θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀). A parameter at its prior mean adds nothing,
-// whatever its variance.
+// Scatter returns (θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀). A parameter of variance 0 contributes nothing
+// where it is at its prior mean, and makes the sum +Inf elsewhere.
 func Scatter(prior ntk.Prior, theta []float64) float64 {
 	mean, variance := moments(prior, len(theta))
 	sum := 0.0
@@ -93,12 +93,17 @@ func GradientNorm(b *linearize.Batch, s *Sites, prior ntk.Prior, theta []float64
 }
 
 // GradientNormOf returns what GradientNorm does from Jᵀr, length P, for training
-// examples that are not in one batch.
+// examples that are not in one batch. A parameter of variance 0 at its prior mean is
+// no parameter of the model and has no part in the gradient.
 func GradientNormOf(jr []float64, prior ntk.Prior, theta []float64) float64 {
 	mean, variance := moments(prior, len(theta))
 	sum := 0.0
 	for i, g := range jr {
-		g -= (theta[i] - mean[i]) / variance[i]
+		if d := theta[i] - mean[i]; d != 0 || variance[i] != 0 {
+			g -= d / variance[i]
+		} else {
+			g = 0
+		}
 		sum += g * g
 	}
 	return math.Sqrt(sum)

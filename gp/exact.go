@@ -72,16 +72,23 @@ func newExact(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Options)
 	if err := checkFinite("network output", x.F); err != nil {
 		return nil, err
 	}
-	err := CheckMemory("an exact posterior", TrainingExamples, n, e.o.MaxMemory, func(n int) int64 { return Bytes(n, c) })
-	if err != nil {
-		return nil, err
+	if from := e.o.Reuse; from != nil {
+		if from.g.n != n*c {
+			panic("gp: the posterior to reuse has another size or was used before")
+		}
+		e.o.Reuse, e.g, from.g = nil, from.g, gram{}
+	} else {
+		err := CheckMemory("an exact posterior", TrainingExamples, n, e.o.MaxMemory, func(n int) int64 { return Bytes(n, c) })
+		if err != nil {
+			return nil, err
+		}
+		e.g = newGram(n * c)
 	}
 	e.prior = make([]float64, n*c)
 	k.MeanTo(e.prior, x)
 	if i := dense.NotFinite(e.prior); i >= 0 {
 		return nil, &NotFiniteError{What: "prior mean", Row: i / c, Output: i % c, Value: e.prior[i]}
 	}
-	e.g = newGram(n * c)
 	return e, e.g.form(ctx, k, x, &e.o)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
@@ -221,32 +222,32 @@ func (f *factor) inverseRowsTo(ctx context.Context, dst blas64.General, rows []i
 	return f.halfTail(ctx, dst, rows[0])
 }
 
-// weightRowsTo writes rows [lo, lo+dst.Rows) of R B⁻¹ Rᵀ; lo starts a block.
-func (f *factor) weightRowsTo(ctx context.Context, dst blas64.General, lo int) error {
-	c := f.r.c
+// inverseTailTo writes rows [lo, lo+dst.Rows) of B⁻¹ from column lo on, and the squared
+// length of each of these rows of U⁻¹, which is the diagonal entry of B⁻¹.
+func (f *factor) inverseTailTo(ctx context.Context, dst blas64.General, diag []float64, lo int) error {
+	dense.Zero(dst)
 	for i := range dst.Rows {
-		row := dst.Data[i*dst.Stride:][:dst.Cols]
-		clear(row)
-		at := (lo + i) * c
-		copy(row[lo+i/c*c:], f.r.blocks[at:at+c])
+		dst.Data[i*dst.Stride+i] = 1
 	}
-	if err := f.solveTail(ctx, dst, lo); err != nil {
+	tail := f.tail(lo)
+	if err := fblas.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, tail, dst); err != nil {
 		return err
 	}
-	return f.r.mulTrans(ctx, f.workers, dst)
+	for i := range diag {
+		row := dense.Row(dst, i)[i:]
+		diag[i] = floats.Dot(row, row)
+	}
+	// Column j of U⁻¹U⁻ᵀ takes only columns k ≥ j of U⁻¹.
+	return fblas.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, tail, dst)
 }
 
-// solveTail replaces A, whose first lo columns are zero, by A B⁻¹.
-func (f *factor) solveTail(ctx context.Context, a blas64.General, lo int) error {
-	if err := f.halfTail(ctx, a, lo); err != nil {
-		return err
-	}
-	return fblas.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, f.u, a)
+// tail returns the factor's rows and columns from lo on.
+func (f *factor) tail(lo int) blas64.Triangular {
+	return blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: f.u.N - lo, Stride: f.u.Stride, Data: f.u.Data[lo*f.u.Stride+lo:]}
 }
 
 // halfTail replaces A, whose first lo columns are zero, by A U⁻¹.
 func (f *factor) halfTail(ctx context.Context, a blas64.General, lo int) error {
 	// A U⁻¹ has the same zeros, because U is upper triangular.
-	tail := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: f.u.N - lo, Stride: f.u.Stride, Data: f.u.Data[lo*f.u.Stride+lo:]}
-	return fblas.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, tail, dense.Cols(a, lo, a.Cols))
+	return fblas.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, f.tail(lo), dense.Cols(a, lo, a.Cols))
 }

@@ -2,9 +2,14 @@ package gp
 
 import (
 	"context"
+	"math"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
+	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/ntk"
@@ -19,79 +24,220 @@ func (e *Exact) GradientAtTheta(ctx context.Context, groups []ntk.Kernel, scatte
 	if len(groups) != len(scatter) {
 		panic("gp: groups and scatter differ in length")
 	}
-	trace, _, err := e.groupTerms(ctx, groups)
+	t, err := e.GroupTerms(ctx, groups)
 	if err != nil {
 		return nil, err
 	}
-	for g, t := range trace {
-		// ½‖θ_g−μ_g‖²/s_g − ½ tr(B⁻¹RᵀK_gR) (E10)
-		trace[g] = scatter[g]/2 - t/2
-	}
-	return trace, nil
+	return t.AtTheta(scatter), nil
 }
 
 // GradientLinearGaussian returns the derivatives of EvidenceLinearGaussian in
 // log s_g at fixed sites (E10); groups are as in GradientAtTheta.
 func (e *Exact) GradientLinearGaussian(ctx context.Context, groups []ntk.Kernel) ([]float64, error) {
-	trace, quad, err := e.groupTerms(ctx, groups)
+	t, err := e.GroupTerms(ctx, groups)
 	if err != nil {
 		return nil, err
 	}
-	for g, t := range trace {
-		// ½ αᵀK_gα − ½ tr(B⁻¹RᵀK_gR) (E10)
-		trace[g] = quad[g]/2 - t/2
+	return t.LinearGaussian(), nil
+}
+
+// GradientRefit returns the total derivatives of EvidenceRefit in log s_g, with the
+// mode and its sites moving (E10). groups are as in GradientAtTheta, y and lik those
+// of the refit. It panics on a posterior that was not refitted.
+func (e *Exact) GradientRefit(ctx context.Context, groups []ntk.Kernel, y *mat.Dense, lik Likelihood) ([]float64, error) {
+	t, err := e.GroupTerms(ctx, groups)
+	if err != nil {
+		return nil, err
 	}
-	return trace, nil
+	moving, err := e.Moving(ctx, t, y, lik)
+	if err != nil {
+		return nil, err
+	}
+	grad := t.LinearGaussian()
+	floats.Add(grad, moving)
+	return grad, nil
+}
+
+// GroupTerms are the parts of the derivatives (E10), one number for each group.
+type GroupTerms struct {
+	Trace []float64 // tr(B⁻¹RᵀK_gR)
+	Quad  []float64 // αᵀK_gα
+	// Inverse is tr B⁻¹, from which the derivative in the log noise variance follows.
+	Inverse float64
+
+	kalpha  [][]float64 // K_g α
+	covered []float64   // diagonal of I − B⁻¹ = RᵀCR, N·C
+}
+
+// AtTheta returns ½‖θ_g−μ_g‖²/s_g − ½ tr(B⁻¹RᵀK_gR), where scatter[g] is
+// ‖θ_g−μ_g‖²/s_g (E10).
+func (t *GroupTerms) AtTheta(scatter []float64) []float64 {
+	return halfDifference(scatter, t.Trace)
+}
+
+// LinearGaussian returns ½ αᵀK_gα − ½ tr(B⁻¹RᵀK_gR) (E10).
+func (t *GroupTerms) LinearGaussian() []float64 { return halfDifference(t.Quad, t.Trace) }
+
+func halfDifference(a, b []float64) []float64 {
+	grad := make([]float64, len(b))
+	for g := range grad {
+		grad[g] = a[g]/2 - b[g]/2
+	}
+	return grad
 }
 
 // invertRows is the number of rows of B⁻¹ that are formed at once.
 const invertRows = 256
 
-// groupTerms returns tr(B⁻¹RᵀK_gR) and αᵀK_gα of each group, from panels of
-// rows of R B⁻¹ Rᵀ and of the lower triangle of K_g.
-func (e *Exact) groupTerms(ctx context.Context, groups []ntk.Kernel) (trace, quad []float64, err error) {
+// GroupTerms computes the parts of the derivatives in the log prior variance of each
+// group, whose kernels are as in GradientAtTheta. It forms the upper triangle of
+// B⁻¹ and of every K_g, panels of rows at a time.
+func (e *Exact) GroupTerms(ctx context.Context, groups []ntk.Kernel) (*GroupTerms, error) {
 	n, c := e.x.Len(), e.outputs()
-	trace, quad = make([]float64, len(groups)), make([]float64, len(groups))
+	t := &GroupTerms{Trace: make([]float64, len(groups)), Quad: make([]float64, len(groups)), covered: make([]float64, e.g.n)}
+	for range groups {
+		t.kalpha = append(t.kalpha, make([]float64, e.g.n))
+	}
 	step := max(1, invertRows/c)
-	w, kg := dense.New(min(n, step)*c, e.g.n), dense.New(min(n, step)*c, e.g.n)
+	scratch := min(n, step) * c * e.g.n
+	wData, kData := make([]float64, scratch), make([]float64, scratch)
 	for p := range par.Tiles(n, step) {
 		lo, hi := par.Bounds(p, n, step)
-		w.Rows, kg.Rows = (hi-lo)*c, (hi-lo)*c
-		if err := e.f.weightRowsTo(ctx, w, lo*c); err != nil {
-			return nil, nil, stopped("inverting I + RᵀKR", err)
+		rows, tail := (hi-lo)*c, e.g.n-lo*c
+		w, kg := dense.Of(wData[:rows*tail], rows, tail), dense.Of(kData[:rows*tail], rows, tail)
+		if err := e.weightTailTo(ctx, w, t.covered[lo*c:hi*c], lo); err != nil {
+			return nil, stopped("inverting I + RᵀKR", err)
 		}
-		rows := e.x.Slice(lo, hi)
 		for g, k := range groups {
-			if lo > 0 {
-				if err := blockTo(ctx, k, dense.View(truncated(dense.Cols(kg, 0, lo*c))), rows, e.x.Slice(0, lo)); err != nil {
-					return nil, nil, err
+			if err := tileTo(ctx, k, dense.View(truncated(dense.Cols(kg, 0, rows))), e.x, lo, hi, lo, hi); err != nil {
+				return nil, err
+			}
+			if hi < n {
+				if err := tileTo(ctx, k, dense.View(truncated(dense.Cols(kg, rows, tail))), e.x, lo, hi, hi, n); err != nil {
+					return nil, err
 				}
 			}
-			if err := blockTo(ctx, k, dense.View(truncated(dense.Cols(kg, lo*c, hi*c))), rows, rows); err != nil {
-				return nil, nil, err
-			}
-			t, q := e.panelTerms(w.Data, kg.Data, lo*c, hi*c)
-			trace[g] += t
-			quad[g] += q
+			t.Trace[g] += e.panelTrace(w, kg)
+			e.addPanel(t.kalpha[g], kg, lo*c)
 		}
 		e.o.Progress(StageInvert, hi, n)
 	}
-	return trace, quad, nil
+	for g := range groups {
+		t.Quad[g] = floats.Dot(e.alpha, t.kalpha[g])
+	}
+	for i, v := range t.covered {
+		t.Inverse += v
+		t.covered[i] = 1 - v
+	}
+	return t, nil
 }
 
-// panelTerms returns what rows [lo, hi) add to Σ W∘K_g and to αᵀK_gα. Entries left
-// of the diagonal tile count twice, because both matrices are symmetric.
-func (e *Exact) panelTerms(w, kg []float64, lo, hi int) (trace, quad float64) {
-	parts := make([][2]float64, hi-lo)
-	par.Do(context.Background(), e.o.Workers, hi-lo, func(i int) error {
-		wi, ki := w[i*e.g.n:][:hi], kg[i*e.g.n:][:hi]
-		parts[i][0] = 2*floats.Dot(wi[:lo], ki[:lo]) + floats.Dot(wi[lo:], ki[lo:])
-		parts[i][1] = e.alpha[lo+i] * (2*floats.Dot(e.alpha[:lo], ki[:lo]) + floats.Dot(e.alpha[lo:hi], ki[lo:]))
+// weightTailTo writes the rows of examples lo, lo+1, … of R B⁻¹ Rᵀ from column lo·C on,
+// and the diagonal of B⁻¹ at these rows.
+func (e *Exact) weightTailTo(ctx context.Context, w blas64.General, diag []float64, lo int) error {
+	c := e.outputs()
+	if err := e.f.inverseTailTo(ctx, w, diag, lo*c); err != nil {
+		return err
+	}
+	if err := eachRow(ctx, e.o.Workers, w, func(row []float64) { e.f.r.mulTransRow(row, lo) }); err != nil {
+		return err
+	}
+	return par.Do(ctx, e.o.Workers, w.Rows/c, func(i int) error {
+		e.f.r.leftMul(dense.Rows(w, i*c, (i+1)*c), lo+i)
 		return nil
 	})
-	for _, p := range parts {
-		trace += p[0]
-		quad += p[1]
+}
+
+// panelTrace returns what a panel of rows adds to Σ W∘K_g. Entries right of the
+// diagonal tile count twice, because both matrices are symmetric.
+func (e *Exact) panelTrace(w, kg blas64.General) float64 {
+	parts := make([]float64, w.Rows)
+	par.Do(context.Background(), e.o.Workers, w.Rows, func(i int) error {
+		wi, ki := dense.Row(w, i), dense.Row(kg, i)
+		parts[i] = floats.Dot(wi[:w.Rows], ki[:w.Rows]) + 2*floats.Dot(wi[w.Rows:], ki[w.Rows:])
+		return nil
+	})
+	return floats.Sum(parts)
+}
+
+// addPanel adds to K_g α what a panel of rows of K_g, from column lo on, says of it
+// on both sides of the diagonal.
+func (e *Exact) addPanel(kalpha []float64, kg blas64.General, lo int) {
+	rows := kg.Rows
+	fblas.Gemv(blas.NoTrans, 1, kg, dense.Vector(e.alpha[lo:]), 1, dense.Vector(kalpha[lo:lo+rows]))
+	if rows < kg.Cols {
+		fblas.Gemv(blas.Trans, 1, dense.Cols(kg, rows, kg.Cols), dense.Vector(e.alpha[lo:lo+rows]), 1, dense.Vector(kalpha[lo+rows:]))
 	}
-	return trace, quad
+}
+
+// Moving returns what the moving mode adds to the derivatives of EvidenceRefit,
+// −½ Σ_i tr(C_ii dΛ_i/d log s_g) for each group of t (E10). It takes one solve for all
+// groups. The panic is that of GradientRefit.
+func (e *Exact) Moving(ctx context.Context, t *GroupTerms, y *mat.Dense, lik Likelihood) ([]float64, error) {
+	if !e.refit {
+		panic("gp: the mode moves only in a refit")
+	}
+	moving := make([]float64, len(t.kalpha))
+	q, err := e.slopes(ctx, t.covered, y, lik)
+	if err != nil || floats.Norm(q, math.Inf(1)) == 0 {
+		return moving, err
+	}
+	// df̂ = (I − CΛ)K_gα and I − ΛC = (I + ΛK)⁻¹, so qᵀdf̂ = ((I + ΛK)⁻¹q)ᵀK_gα.
+	z, _, _, err := e.dual(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	for g := range moving {
+		// −½ Σ_i tr(C_ii dΛ_i) (E10)
+		moving[g] = -floats.Dot(z, t.kalpha[g]) / 2
+	}
+	return moving, nil
+}
+
+// slopes returns q with qᵀdf = Σ_i tr(C_ii dΛ_i) for any change df of the function
+// values, N·C.
+func (e *Exact) slopes(ctx context.Context, covered []float64, y *mat.Dense, lik Likelihood) ([]float64, error) {
+	n, c := e.x.Len(), e.outputs()
+	q := make([]float64, e.g.n)
+	if s, ok := lik.(Sloped); ok {
+		return q, par.Do(ctx, e.o.Workers, n, func(i int) error {
+			u, df := make([]float64, c), make([]float64, c)
+			for j := range c {
+				clear(df)
+				df[j] = 1
+				s.SlopeTo(u, y.RawRowView(i), e.sites.F.RawRowView(i), df)
+				// tr(C_ii R diag(u) Rᵀ), where RᵀC_iiR = I − [B⁻¹]_ii
+				q[i*c+j] = floats.Dot(covered[i*c:(i+1)*c], u)
+			}
+			return nil
+		})
+	}
+	var h mat.Dense
+	if err := e.InfluenceTo(ctx, &h, new(mat.Dense), dense.Range(n), e.x); err != nil {
+		return nil, err
+	}
+	return q, par.Do(ctx, e.o.Workers, n, func(i int) error {
+		own := dense.Contiguous(dense.Slice(&h, i*c, (i+1)*c))
+		for j := range c {
+			q[i*c+j] = floats.Dot(own, differenced(lik, y.RawRowView(i), e.sites.F.RawRowView(i), j))
+		}
+		return nil
+	})
+}
+
+// slopeStep is the step of the differences of Λ relative to the function value or 1,
+// whichever is larger. Differences of the fourth order then err by about 1e-12.
+const slopeStep = 2e-3
+
+// differenced returns ∂Λ/∂f_j at f, C·C, by differences of the fourth order.
+func differenced(lik Likelihood, y, f []float64, j int) []float64 {
+	c := len(f)
+	at, lambda, slope := append([]float64(nil), f...), make([]float64, c*c), make([]float64, c*c)
+	h := slopeStep * max(1, math.Abs(f[j]))
+	for _, p := range [...]struct{ steps, weight float64 }{{1, 8. / 12}, {-1, -8. / 12}, {2, -1. / 12}, {-2, 1. / 12}} {
+		at[j] = f[j] + p.steps*h
+		lik.Expand(nil, lambda, nil, y, at)
+		floats.AddScaled(slope, p.weight/h, lambda)
+	}
+	return slope
 }

@@ -65,14 +65,13 @@ func (g gram) form(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Opt
 	step := max(1, panelRows/c)
 	for p := range par.Tiles(n, step) {
 		lo, hi := par.Bounds(p, n, step)
-		rows := x.Slice(lo, hi)
 		if lo > 0 {
-			if err := blockTo(ctx, k, dense.View(g.tile(lo*c, hi*c, 0, lo*c)), rows, x.Slice(0, lo)); err != nil {
+			if err := tileTo(ctx, k, dense.View(g.tile(lo*c, hi*c, 0, lo*c)), x, lo, hi, 0, lo); err != nil {
 				return err
 			}
 		}
 		// The mirrored half of a diagonal tile falls into the other triangle.
-		if err := blockTo(ctx, k, dense.View(g.tile(lo*c, hi*c, lo*c, hi*c)), rows, rows); err != nil {
+		if err := tileTo(ctx, k, dense.View(g.tile(lo*c, hi*c, lo*c, hi*c)), x, lo, hi, lo, hi); err != nil {
 			return err
 		}
 		if err := g.checkRows(lo*c, hi*c, c, o.Workers); err != nil {
@@ -102,6 +101,27 @@ func blockTo(ctx context.Context, k ntk.Kernel, dst *mat.Dense, a, b *linearize.
 		return stopped("forming the kernel", err)
 	}
 	return nil
+}
+
+// A gramKernel is a kernel that has its values between the examples of one batch in
+// memory, as package gp/evidence has.
+type gramKernel interface {
+	// GramTo writes the kernel between the examples [i0, i1) and [j0, j1) of x, or
+	// returns false where it does not have that of x.
+	GramTo(dst *mat.Dense, x *linearize.Batch, i0, i1, j0, j1 int) bool
+}
+
+// tileTo writes the kernel between the examples [i0, i1) and [j0, j1) of x unless ctx
+// is done.
+func tileTo(ctx context.Context, k ntk.Kernel, dst *mat.Dense, x *linearize.Batch, i0, i1, j0, j1 int) error {
+	if s, ok := k.(gramKernel); ok && ctx.Err() == nil && s.GramTo(dst, x, i0, i1, j0, j1) {
+		return nil
+	}
+	rows := x.Slice(i0, i1)
+	if i0 == j0 && i1 == j1 {
+		return blockTo(ctx, k, dst, rows, rows)
+	}
+	return blockTo(ctx, k, dst, rows, x.Slice(j0, j1))
 }
 
 // checkRows returns a *NotFiniteError for the first NaN or Inf in K's rows.

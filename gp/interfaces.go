@@ -19,6 +19,15 @@ type Likelihood interface {
 	MeanTo(dst, f []float64) // g⁻¹(f)
 }
 
+// A Sloped likelihood gives the derivative of Λ, which the derivative of a refit's
+// evidence takes (E10). Of any other likelihood it is found by differences of Expand.
+type Sloped interface {
+	Likelihood
+	// SlopeTo writes u, length C, with which dΛ = R diag(u) Rᵀ is the derivative of Λ
+	// at f in the direction df. R is the root that Expand returns.
+	SlopeTo(u, y, f, df []float64)
+}
+
 // A Latent is a Gaussian posterior over function values. Inputs must have as
 // many outputs and parameters as the training examples; a wrong size panics.
 // An empty destination is sized, a nil one is skipped. A cancelled context

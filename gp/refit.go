@@ -26,7 +26,10 @@ func Refit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, y *mat.Dense, 
 	if err != nil {
 		return nil, err
 	}
-	return e.newton(ctx, y, lik, nil)
+	if o != nil && o.Reuse != nil && o.Reuse.refit {
+		return e.newton(ctx, y, lik, nil, dense.Flat(o.Reuse.sites.F))
+	}
+	return e.newton(ctx, y, lik, nil, nil)
 }
 
 // Refit returns what the function Refit does for the training examples and the
@@ -46,7 +49,7 @@ func (e *Exact) Refit(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exact
 		return nil, err
 	}
 	r := &Exact{k: e.k, x: e.x, o: e.o, g: g, tile: e.tile, prior: e.prior}
-	return r.newton(ctx, y, lik, nil)
+	return r.newton(ctx, y, lik, nil, nil)
 }
 
 // A point is a function in the span of the training examples: f = m + Kα.
@@ -65,8 +68,9 @@ type line struct {
 var _ newton.Line[*point] = line{}
 
 // newton conditions e on the sites at the mode, which it finds, and returns e. It
-// begins at start, or at θ* where that is nil.
-func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood, start *point) (*Exact, error) {
+// begins at start, or where that is nil with the sites at the function values f. A
+// nil f stands for those at θ*.
+func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood, start *point, f []float64) (*Exact, error) {
 	e.refit = true
 	l := line{e, y, lik}
 	s := newton.Search{MaxIter: e.o.MaxIter, AtTheta: start == nil, Move: math.Inf(1)}
@@ -75,7 +79,10 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood, start 
 		from = e.point(make([]float64, e.g.n), make([]float64, e.g.n)) // the prior mean
 	}
 	sitesAt := from.f
-	if start == nil {
+	switch {
+	case start == nil && f != nil:
+		sitesAt = f // nor need a function under another kernel
+	case start == nil:
 		sitesAt = dense.Flat(e.x.F) // θ* need not lie in the span
 	}
 	for end := newton.GoesOn; end == newton.GoesOn; {

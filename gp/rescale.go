@@ -37,7 +37,7 @@ func (e *Exact) Rescale(ctx context.Context, k ntk.Kernel, factor float64, y *ma
 		// The same function is m + Kα with α divided by the factor.
 		alpha := make([]float64, len(e.alpha))
 		floats.ScaleTo(alpha, 1/factor, e.alpha)
-		return r.newton(ctx, y, lik, r.point(alpha, e.kalpha))
+		return r.newton(ctx, y, lik, r.point(alpha, e.kalpha), nil)
 	}
 	if err := r.condition(ctx, e.sites); err != nil {
 		return nil, err

@@ -1,0 +1,108 @@
+package evidence
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// functionSpace computes posteriors from the kernels of the groups.
+type functionSpace struct {
+	m     *Model
+	held  *kernels // nil where memory does not allow
+	units []ntk.Kernel
+	last  *gp.Exact // whose memory the next posterior takes
+}
+
+// newSpace chooses function space.
+func newSpace(ctx context.Context, m *Model) (space, error) {
+	n, c := m.p.X.Len(), m.p.X.Outputs()
+	groups := len(m.scatter)
+	bytes := func(n int) int64 { return memory.Add(gp.Bytes(n, c), scratchBytes(n, c)) }
+	if err := gp.CheckMemory("an evidence in function space", gp.TrainingExamples, n, m.o.MaxMemory, bytes); err != nil {
+		return nil, err
+	}
+	f := &functionSpace{m: m}
+	k := ntk.New(m.prior, m.p.Theta, &ntk.Options{Workers: m.o.Workers})
+	if memory.Add(bytes(n), kernelBytes(n, c, groups)) <= gp.MemoryBudget(m.o.MaxMemory) {
+		var err error
+		if f.held, err = formKernels(ctx, k, m.p.X, m.o.Progress); err != nil {
+			return nil, err
+		}
+	}
+	for g := range groups {
+		weight := make([]float64, groups)
+		weight[g] = 1
+		f.units = append(f.units, &weighted{Kernel: k.GroupKernel(g), held: f.held, weight: weight, workers: m.o.Workers})
+	}
+	return f, nil
+}
+
+// scratchBytes is the memory of the panels that the derivatives take.
+func scratchBytes(n, c int) int64 {
+	return memory.Mul(16, memory.Mul(int64(examplesOfPanel(c)*c), memory.Mul(int64(n), int64(c))))
+}
+
+func (f *functionSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, lik gp.Likelihood) (posterior, error) {
+	p := f.m.p
+	k := &weighted{held: f.held, weight: prior.Factors(), workers: f.m.o.Workers}
+	k.Kernel = ntk.New(prior, p.Theta, &ntk.Options{Workers: f.m.o.Workers})
+	o := &gp.Options{MaxMemory: f.m.o.MaxMemory, Workers: f.m.o.Workers, Reuse: f.last}
+	f.last = nil // it cannot be used again, also where this fails
+	var e *gp.Exact
+	var err error
+	if form == Refit {
+		e, err = gp.Refit(ctx, k, p.X, p.Y, lik, o)
+	} else {
+		var s *gp.Sites
+		if s, err = gp.NewSites(p.Y, p.X.F, lik); err != nil {
+			return nil, err
+		}
+		e, err = gp.Fit(ctx, k, p.X, s, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.last = e
+	return &exact{f, e}, nil
+}
+
+// An exact is a posterior in function space.
+type exact struct {
+	f *functionSpace
+	*gp.Exact
+}
+
+func (e *exact) evidence(form Form, scatter float64) gp.Evidence {
+	switch form {
+	case AtTheta:
+		return e.EvidenceAtTheta(scatter)
+	case LinearGaussian:
+		return e.EvidenceLinearGaussian()
+	}
+	return e.EvidenceRefit()
+}
+
+func (e *exact) terms(ctx context.Context, form Form, lik gp.Likelihood) (*terms, error) {
+	g, err := e.GroupTerms(ctx, e.f.units)
+	if err != nil {
+		return nil, err
+	}
+	t := &terms{trace: g.Trace, quad: g.Quad, inverse: g.Inverse}
+	if form == Refit {
+		t.moving, err = e.Moving(ctx, g, e.f.m.p.Y, lik)
+	}
+	return t, err
+}
+
+func (e *exact) sites() *gp.Sites  { return e.Sites() }
+func (e *exact) dual() []float64   { return e.Alpha() }
+func (e *exact) warnings() []error { return e.Warnings() }
+
+// flat returns m, N×C, as one vector.
+func flat(m *mat.Dense) []float64 { return dense.Flat(m) }

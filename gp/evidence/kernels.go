@@ -1,0 +1,173 @@
+package evidence
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// panelRows is about how many rows of a kernel lie in one panel.
+const panelRows = 256
+
+// kernels holds the kernels K_g of the groups between the training examples, the
+// upper triangle of each: panel p has the rows of some examples, from the column of
+// the first of them on.
+type kernels struct {
+	x      *linearize.Batch
+	step   int                // examples of a panel
+	mean   []float64          // m at the training examples
+	panels [][]blas64.General // of each group
+}
+
+// examplesOfPanel returns how many examples share a panel.
+func examplesOfPanel(c int) int { return max(1, panelRows/c) }
+
+// kernelBytes returns the memory that the kernels of some groups take.
+func kernelBytes(n, c, groups int) int64 {
+	nc := memory.Mul(int64(n), int64(c))
+	one := memory.Mul(4, memory.Mul(nc, memory.Add(nc, int64(examplesOfPanel(c)*c))))
+	return memory.Mul(int64(groups), one)
+}
+
+// formKernels forms the kernels of all groups of k.
+func formKernels(ctx context.Context, k *ntk.NTK, x *linearize.Batch, progress func(stage string, done, total int)) (*kernels, error) {
+	n, c := x.Len(), x.Outputs()
+	s := &kernels{x: x, step: examplesOfPanel(c), mean: make([]float64, n*c)}
+	k.MeanTo(s.mean, x)
+	for g := range k.Groups() {
+		one := k.GroupKernel(g)
+		var panels []blas64.General
+		for p := range par.Tiles(n, s.step) {
+			if err := ctx.Err(); err != nil {
+				return nil, fmt.Errorf("evidence: stopped while forming the kernels: %w", err)
+			}
+			lo, hi := par.Bounds(p, n, s.step)
+			panel := dense.New((hi-lo)*c, (n-lo)*c)
+			rows := x.Slice(lo, hi)
+			one.BlockTo(dense.View(head(panel, (hi-lo)*c)), rows, rows)
+			if hi < n {
+				one.BlockTo(dense.View(dense.Cols(panel, (hi-lo)*c, panel.Cols)), rows, x.Slice(hi, n))
+			}
+			panels = append(panels, panel)
+			progress(StageKernels, g*n+hi, k.Groups()*n)
+		}
+		s.panels = append(s.panels, panels)
+	}
+	return s, nil
+}
+
+// head returns the first columns of a, with its data cut off behind the last entry.
+func head(a blas64.General, cols int) blas64.General {
+	a = dense.Cols(a, 0, cols)
+	a.Data = a.Data[:(a.Rows-1)*a.Stride+a.Cols]
+	return a
+}
+
+// A weighted kernel is Σ_g w_g K_g. Between the training examples it comes from
+// memory.
+type weighted struct {
+	ntk.Kernel           // the same kernel, for other examples
+	held       *kernels  // nil where they are not held
+	weight     []float64 // w_g
+	workers    int
+}
+
+// MeanTo implements ntk.Kernel.
+func (k *weighted) MeanTo(dst []float64, b *linearize.Batch) {
+	if k.held != nil && b == k.held.x {
+		copy(dst, k.held.mean)
+		return
+	}
+	k.Kernel.MeanTo(dst, b)
+}
+
+// BlockContextTo stops between tiles where the kernel can.
+func (k *weighted) BlockContextTo(ctx context.Context, dst *mat.Dense, a, b *linearize.Batch) error {
+	if s, ok := k.Kernel.(interface {
+		BlockContextTo(ctx context.Context, dst *mat.Dense, a, b *linearize.Batch) error
+	}); ok {
+		return s.BlockContextTo(ctx, dst, a, b)
+	}
+	k.Kernel.BlockTo(dst, a, b)
+	return nil
+}
+
+// GramTo writes the kernel between the examples [i0, i1) and [j0, j1) of x, or returns
+// false where x are not the examples whose kernels are held. Package gp asks for it.
+func (k *weighted) GramTo(dst *mat.Dense, x *linearize.Batch, i0, i1, j0, j1 int) bool {
+	if k.held == nil || x != k.held.x {
+		return false
+	}
+	c := x.Outputs()
+	to := dst.RawMatrix()
+	// Each panel of examples, by rows and by columns, is one task.
+	step := k.held.step
+	first, last := i0/step, (i1-1)/step
+	par.Do(context.Background(), k.workers, last-first+1, func(t int) error {
+		p := first + t
+		lo, hi := max(p*step, i0), min((p+1)*step, i1)
+		rows := dense.Rows(to, (lo-i0)*c, (hi-i0)*c)
+		// Columns from the panel's first example on lie in it, those before in others.
+		if at := max(j0, p*step); at < j1 {
+			k.upperTo(dense.Cols(rows, (at-j0)*c, (j1-j0)*c), p, lo*c, at*c)
+		}
+		for q := j0 / step; q < p && q*step < j1; q++ {
+			from, upTo := max(q*step, j0), min((q+1)*step, j1)
+			k.lowerTo(dense.Cols(rows, (from-j0)*c, (upTo-j0)*c), q, lo*c, from*c)
+		}
+		return nil
+	})
+	return true
+}
+
+// upperTo writes the entries from row i and column j on, which panel p holds.
+func (k *weighted) upperTo(dst blas64.General, p, i, j int) {
+	start := p * k.held.step * k.held.x.Outputs()
+	for r := range dst.Rows {
+		row := dense.Row(dst, r)
+		clear(row)
+		for g, w := range k.weight {
+			if w != 0 {
+				panel := k.held.panels[g][p]
+				floats.AddScaled(row, w, panel.Data[(i-start+r)*panel.Stride+j-start:][:len(row)])
+			}
+		}
+	}
+}
+
+// lowerTo writes the entries from row i and column j on, whose transpose panel q holds.
+func (k *weighted) lowerTo(dst blas64.General, q, i, j int) {
+	const tile = 32 // rows and columns that stay in the cache
+	start := q * k.held.step * k.held.x.Outputs()
+	var sum [tile * tile]float64
+	for r0 := 0; r0 < dst.Rows; r0 += tile {
+		for c0 := 0; c0 < dst.Cols; c0 += tile {
+			rows, cols := min(tile, dst.Rows-r0), min(tile, dst.Cols-c0)
+			clear(sum[:])
+			for g, w := range k.weight {
+				if w == 0 {
+					continue
+				}
+				panel := k.held.panels[g][q]
+				for b := range cols {
+					from := panel.Data[(j-start+c0+b)*panel.Stride+i-start+r0:][:rows]
+					for a, v := range from {
+						sum[a*tile+b] += w * v
+					}
+				}
+			}
+			for a := range rows {
+				copy(dst.Data[(r0+a)*dst.Stride+c0:][:cols], sum[a*tile:])
+			}
+		}
+	}
+}

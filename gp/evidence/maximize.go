@@ -1,0 +1,296 @@
+package evidence
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A Result is the highest maximum of the evidence that Maximize found.
+type Result struct {
+	*Point            // at the maximum
+	Form       Form   // what was maximized
+	Start      *Point // at the given prior and noise
+	Prior      *ntk.Scaled
+	Likelihood gp.Likelihood // with the noise variance found
+	// Zero are the groups, by number, whose variance runs to 0: there the evidence falls
+	// in the variance, and LogFactor is −Inf.
+	Zero []int
+	// AtEdge are the variables at an end of the range, by the number of their group; the
+	// noise has the number of groups.
+	AtEdge []int
+	// Curvature is the second derivative of the evidence in the variables that are
+	// neither at an edge nor 0, in order, the noise last; nil where there is none. Its
+	// inverse, negated, is the covariance of their logs to the order of Laplace.
+	Curvature *mat.SymDense
+	// Settled tells whether the last Newton step in the logs was below 1e-6 and the
+	// curvature negative, so that this is a maximum.
+	Settled bool
+	Maxima  []Maximum // the distinct ends of all starts, the highest first
+	Trials  []Trial   // all evaluations in their order
+	// Iterations is the number of quasi-Newton and Newton steps of all starts.
+	Iterations int
+	// Warnings holds *ZeroWarning, *EdgeWarning, *MaximaWarning and *UnsettledWarning,
+	// and those of the posterior at the maximum.
+	Warnings []error
+}
+
+// A Maximum is where one start or several ended.
+type Maximum struct {
+	LogFactor []float64
+	LogNoise  float64
+	Evidence  float64
+	Settled   bool // as in Result
+	Starts    int  // that ended here
+}
+
+// A Trial is one evaluation.
+type Trial struct {
+	LogFactor []float64
+	LogNoise  float64
+	Evidence  float64 // −Inf where the posterior does not exist for reasons of rounding
+}
+
+// Maximize finds the factors on the prior variances, and on the noise variance if
+// Options.Noise says so, at which the evidence is highest. It climbs from several
+// starts by L-BFGS and then Newton steps. It fails where the evidence has no value at
+// the start, with the errors of Evaluate.
+func Maximize(ctx context.Context, p *Problem, form Form, o *Options) (*Result, error) {
+	m, err := New(ctx, p, o)
+	if err != nil {
+		return nil, err
+	}
+	return m.Maximize(ctx, form)
+}
+
+// Maximize does what the function Maximize does.
+func (m *Model) Maximize(ctx context.Context, form Form) (*Result, error) {
+	if m.o.Noise && !m.p.hasNoise() {
+		_, err := m.p.noise(2)
+		return nil, err
+	}
+	s := &search{ctx: ctx, m: m, form: form, groups: len(m.scatter)}
+	s.variables = s.groups
+	if m.o.Noise {
+		s.variables++
+	}
+	start, err := m.At(ctx, form, make([]float64, s.groups), 0)
+	if err != nil {
+		return nil, err
+	}
+	s.record(make([]float64, s.variables), start.Evidence.Value)
+	starts, err := s.starts()
+	if err != nil {
+		return nil, err
+	}
+	var ends []*end
+	for _, x := range starts {
+		e, err := s.from(x)
+		if err != nil {
+			return nil, err
+		}
+		ends = append(ends, e)
+	}
+	// The first of several that agree counts, whatever their rounding.
+	slices.SortStableFunc(ends, func(a, b *end) int { return cmp.Compare(b.value, a.value) })
+	return s.result(start, ends)
+}
+
+// A search looks for the maximum. Its variables are the log factors of the groups,
+// then that of the noise.
+type search struct {
+	ctx               context.Context
+	m                 *Model
+	form              Form
+	groups, variables int
+	trials            []Trial
+	iterations        int
+	last              *state    // the last value, with derivatives where they were asked for
+	lastX             []float64 // where it was computed
+}
+
+// starts returns the points from which to climb.
+func (s *search) starts() ([][]float64, error) {
+	if s.variables == 1 && s.m.o.Starts == 0 {
+		return s.peaks()
+	}
+	starts := [][]float64{make([]float64, s.variables)}
+	rng := rand.New(rand.NewPCG(1, uint64(s.variables)))
+	for len(starts) < cmp.Or(s.m.o.Starts, 4) {
+		x := make([]float64, s.variables)
+		for j := range x {
+			lo, hi := max(-3, s.m.o.Lowest), min(3, s.m.o.Highest)
+			x[j] = lo + (hi-lo)*rng.Float64()
+		}
+		starts = append(starts, x)
+	}
+	return starts, nil
+}
+
+// The grid of a search in one variable.
+const gridStep, gridReach = 1.5, 9.
+
+// peaks returns a point near every maximum of one variable that a grid shows.
+func (s *search) peaks() ([][]float64, error) {
+	type node struct{ x, value, slope float64 }
+	var grid []node
+	for x := -gridReach; x <= gridReach; x += gridStep {
+		if x <= s.m.o.Lowest || x >= s.m.o.Highest {
+			continue
+		}
+		value, grad, err := s.at([]float64{x}, true)
+		if err != nil {
+			return nil, err
+		}
+		if finite(value) {
+			grid = append(grid, node{x, value, grad[0]})
+		}
+	}
+	var starts [][]float64
+	for i, n := range grid {
+		if i == 0 && n.slope < 0 || i == len(grid)-1 && n.slope > 0 {
+			starts = append(starts, []float64{n.x})
+		}
+		if i > 0 && grid[i-1].slope > 0 && n.slope <= 0 {
+			before := grid[i-1]
+			// where the chord of the derivative is zero
+			starts = append(starts, []float64{before.x + (n.x-before.x)*before.slope/(before.slope-n.slope)})
+		}
+	}
+	if len(starts) == 0 {
+		starts = [][]float64{{0}}
+	}
+	return starts, nil
+}
+
+// at returns the evidence at x, and its gradient if asked for. An evidence that does
+// not exist for reasons of rounding is −Inf.
+func (s *search) at(x []float64, gradient bool) (value float64, grad []float64, err error) {
+	if !slices.Equal(x, s.lastX) || s.last == nil {
+		s.last, s.lastX = nil, slices.Clone(x)
+		if s.last, err = s.m.value(s.ctx, s.form, x[:s.groups], s.noiseOf(x)); err != nil {
+			if s.ctx.Err() != nil || !unstable(err) {
+				return 0, nil, err
+			}
+			s.record(x, math.Inf(-1))
+			return math.Inf(-1), make([]float64, len(x)), nil
+		}
+		s.record(x, s.last.Evidence.Value)
+	}
+	if gradient && s.last.Gradient == nil {
+		if err := s.m.differentiate(s.ctx, s.last); err != nil {
+			return 0, nil, err
+		}
+	}
+	if gradient {
+		grad = slices.Clone(s.last.Gradient)
+		if s.m.o.Noise {
+			grad = append(grad, s.last.NoiseGradient)
+		}
+	}
+	return s.last.Evidence.Value, grad, nil
+}
+
+func (s *search) record(x []float64, value float64) {
+	s.trials = append(s.trials, Trial{LogFactor: slices.Clone(x[:s.groups]), LogNoise: s.noiseOf(x), Evidence: value})
+}
+
+// noiseOf returns the log factor of the noise.
+func (s *search) noiseOf(x []float64) float64 {
+	if s.m.o.Noise {
+		return x[s.groups]
+	}
+	return 0
+}
+
+// unstable tells whether an error is one of rounding or overflow, as at far too large
+// a variance, so that other points may still do.
+func unstable(err error) bool {
+	var (
+		notPD     *gp.NotPDError
+		notFinite *gp.NotFiniteError
+	)
+	return errors.As(err, &notPD) || errors.As(err, &notFinite) || errors.Is(err, newton.ErrNoObjective)
+}
+
+// result composes the result from the ends, the highest first.
+func (s *search) result(start *Point, ends []*end) (*Result, error) {
+	best := ends[0]
+	x, err := s.m.value(s.ctx, s.form, best.x[:s.groups], s.noiseOf(best.x))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.m.differentiate(s.ctx, x); err != nil {
+		return nil, err
+	}
+	r := &Result{Point: x.Point, Form: s.form, Start: start, Prior: x.prior, Likelihood: x.lik, Curvature: best.curvature, Settled: best.settled,
+		Trials: s.trials, Iterations: s.iterations}
+	for j, f := range best.held {
+		switch f {
+		case atZero:
+			r.Zero = append(r.Zero, j)
+			r.Warnings = append(r.Warnings, &ZeroWarning{Group: r.Groups[j].Name, Slope: r.Slope[j]})
+		case atLowest, atHighest:
+			r.AtEdge = append(r.AtEdge, j)
+			w := &EdgeWarning{Name: "noise", LogFactor: best.x[j]}
+			if j < s.groups {
+				w.Name = r.Groups[j].Name
+			}
+			r.Warnings = append(r.Warnings, w)
+		}
+	}
+	for _, e := range ends {
+		i := slices.IndexFunc(r.Maxima, func(m Maximum) bool { return s.same(m, e) })
+		if i < 0 {
+			i = len(r.Maxima)
+			r.Maxima = append(r.Maxima, Maximum{LogFactor: e.x[:s.groups], LogNoise: s.noiseOf(e.x), Evidence: e.value, Settled: e.settled})
+		}
+		r.Maxima[i].Starts++
+	}
+	if !r.Settled {
+		r.Warnings = append(r.Warnings, &UnsettledWarning{Step: best.step})
+	}
+	if others := r.others(); len(others) > 0 {
+		r.Warnings = append(r.Warnings, &MaximaWarning{Best: best.value, Others: others})
+	}
+	r.Warnings = append(r.Warnings, x.Warnings...)
+	return r, nil
+}
+
+// others returns the evidences of the other settled maxima.
+func (r *Result) others() []float64 {
+	var v []float64
+	for _, m := range r.Maxima[1:] {
+		if m.Settled {
+			v = append(v, m.Evidence)
+		}
+	}
+	return v
+}
+
+// same tells whether an end is the maximum m: no factor differs by 1e-5, and their
+// logs differ by less than 1e-3 or both factors are below 1e-5.
+func (s *search) same(m Maximum, e *end) bool {
+	for j, x := range e.x {
+		y := m.LogNoise
+		if j < s.groups {
+			y = m.LogFactor[j]
+		}
+		if x == y {
+			continue
+		}
+		if !(math.Abs(math.Exp(x)-math.Exp(y)) <= 1e-5*max(1, math.Exp(y))) {
+			return false
+		}
+	}
+	return true
+}

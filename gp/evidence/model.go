@@ -1,0 +1,189 @@
+package evidence
+
+import (
+	"context"
+	"math"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A Point is the evidence and its derivatives at one choice of the factors on the
+// prior variances and on the noise variance.
+type Point struct {
+	LogFactor []float64 // of each group; −Inf holds its parameters at the prior mean
+	LogNoise  float64   // of the factor on the noise variance
+	Evidence  gp.Evidence
+	// Gradient is the derivative in LogFactor: for Refit the total one, the mode moving.
+	// It is 0 where LogFactor is −Inf.
+	Gradient []float64
+	// Slope is the derivative in the factor itself. Where LogFactor is −Inf, a negative
+	// one says that the data want the group at its prior mean.
+	Slope []float64
+	// NoiseGradient is the derivative in LogNoise, NaN unless the likelihood is Gaussian.
+	NoiseGradient float64
+	// The parts of Gradient (E10); where LogFactor is −Inf, of Slope.
+	Trace  []float64 // tr(B⁻¹RᵀK_gR)
+	Quad   []float64 // αᵀK_gα
+	Moving []float64 // −½ Σ tr(C_ii dΛ_i): of Refit, else nil
+
+	Groups   []ntk.Group // names and places of the groups, with their precisions here
+	Warnings []error     // of the posterior at this point
+}
+
+// A Model computes the evidence of a problem at many points. It is not safe for
+// concurrent use.
+type Model struct {
+	p       *Problem
+	o       Options
+	prior   *ntk.Scaled // with factors of 1
+	scatter []float64   // ‖θ_g−μ_g‖²/s_g at factors of 1
+	space   space
+	count   int // evaluations
+}
+
+// A space is where posteriors are computed: that of functions or that of weights.
+type space interface {
+	// at returns the posterior under a prior with these factors. It may end the use of
+	// the last one.
+	at(ctx context.Context, form Form, prior *ntk.Scaled, lik gp.Likelihood) (posterior, error)
+}
+
+// A posterior is one that a space returns.
+type posterior interface {
+	evidence(form Form, scatter float64) gp.Evidence
+	terms(ctx context.Context, form Form, lik gp.Likelihood) (*terms, error)
+	sites() *gp.Sites
+	dual() []float64 // α (E5)
+	warnings() []error
+}
+
+// terms are the parts of the derivatives (E10) for groups with a factor of 1.
+type terms struct {
+	trace, quad, moving []float64
+	inverse             float64 // tr B⁻¹
+}
+
+// Evaluate returns the evidence of p and its derivatives at the given prior and
+// noise, for all groups. The errors are those of gp.Refit.
+func Evaluate(ctx context.Context, p *Problem, form Form, o *Options) (*Point, error) {
+	all := o.withDefaults()
+	all.PerGroup = true
+	m, err := New(ctx, p, &all)
+	if err != nil {
+		return nil, err
+	}
+	return m.At(ctx, form, make([]float64, len(m.scatter)), 0)
+}
+
+// New forms what all evaluations share: the kernels of the groups, or of all
+// parameters together without Options.PerGroup. It fails with a *gp.MemoryError
+// before anything large is taken, and with the errors of gp.CheckTargets and
+// ntk.NewScaled.
+func New(ctx context.Context, p *Problem, o *Options) (*Model, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	m := &Model{p: p, o: o.withDefaults()}
+	var err error
+	if m.prior, err = p.scaled(!m.o.PerGroup); err != nil {
+		return nil, err
+	}
+	m.scatter = p.scatter(m.prior)
+	m.space, err = newSpace(ctx, m)
+	return m, err
+}
+
+// Groups returns the groups whose factors are variables, at factors of 1.
+func (m *Model) Groups() []ntk.Group { return m.prior.Groups() }
+
+// At returns the evidence where the log variance of each group is raised by logFactor
+// and that of the noise by logNoise. A logFactor of −Inf holds its group at the prior
+// mean. The errors are those of Evaluate.
+func (m *Model) At(ctx context.Context, form Form, logFactor []float64, logNoise float64) (*Point, error) {
+	s, err := m.value(ctx, form, logFactor, logNoise)
+	if err != nil {
+		return nil, err
+	}
+	return s.Point, m.differentiate(ctx, s)
+}
+
+// A state is a Point in the making, with its posterior.
+type state struct {
+	*Point
+	form   Form
+	factor []float64
+	prior  *ntk.Scaled
+	lik    gp.Likelihood
+	post   posterior
+}
+
+// value computes the evidence without its derivatives.
+func (m *Model) value(ctx context.Context, form Form, logFactor []float64, logNoise float64) (*state, error) {
+	s := &state{form: form, Point: &Point{LogFactor: append([]float64(nil), logFactor...), LogNoise: logNoise}}
+	for _, c := range logFactor {
+		s.factor = append(s.factor, math.Exp(c))
+	}
+	var err error
+	if s.prior, err = m.prior.With(s.factor); err != nil {
+		return nil, err
+	}
+	if s.lik, err = m.p.noise(math.Exp(logNoise)); err != nil {
+		return nil, err
+	}
+	s.Groups = s.prior.Groups()
+	if s.post, err = m.space.at(ctx, form, s.prior, s.lik); err != nil {
+		return nil, err
+	}
+	s.Evidence = s.post.evidence(form, scatterAt(m.scatter, s.factor))
+	s.Warnings = s.post.warnings()
+	m.count++
+	m.o.Progress(StageEvidence, m.count, 0)
+	return s, nil
+}
+
+// differentiate computes the derivatives at s, which must be the last value.
+func (m *Model) differentiate(ctx context.Context, s *state) error {
+	t, err := s.post.terms(ctx, s.form, s.lik)
+	if err != nil {
+		return err
+	}
+	s.Trace, s.Quad, s.Moving = t.trace, t.quad, t.moving
+	s.Gradient, s.Slope = make([]float64, len(s.factor)), make([]float64, len(s.factor))
+	for g, f := range s.factor {
+		gain := t.quad[g]
+		if s.form == AtTheta {
+			// ‖θ_g−μ_g‖²/s_g² is the derivative of −‖θ_g−μ_g‖²/s_g.
+			gain = over(over(m.scatter[g], f), f)
+		}
+		// ½ αᵀK_gα − ½ tr(B⁻¹RᵀK_gR), at θ* ½ ‖θ_g−μ_g‖²/s_g in place of the first (E10)
+		s.Slope[g] = gain/2 - t.trace[g]/2
+		if t.moving != nil {
+			s.Slope[g] += t.moving[g]
+			t.moving[g] *= orOne(f)
+		}
+		if f > 0 {
+			s.Gradient[g] = f * s.Slope[g]
+		}
+		t.trace[g], t.quad[g] = orOne(f)*t.trace[g], orOne(f)*t.quad[g]
+	}
+	s.NoiseGradient = math.NaN()
+	if lik, ok := s.lik.(*glm.Gaussian); ok {
+		v := s.post.dual()
+		if s.form == AtTheta {
+			v = flat(s.post.sites().Residual)
+		}
+		// ½ (y−f)ᵀΛ(y−f) − ½ tr B⁻¹, with r or α = Λ(y−f)
+		s.NoiseGradient = noiseQuad(lik, v, m.p.X.Outputs())/2 - t.inverse/2
+	}
+	return nil
+}
+
+// orOne returns f, or 1 where f is 0.
+func orOne(f float64) float64 {
+	if f == 0 {
+		return 1
+	}
+	return f
+}

@@ -1,0 +1,79 @@
+package evidence_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/gp/evidence"
+)
+
+// One factor of all prior variances, alone and with the noise variance: the optima of
+// (E7) and (E9) are those of the references, right to 1e-9 there.
+func TestE10CommonOptimum(t *testing.T) {
+	for _, name := range toys {
+		t.Run(name, func(t *testing.T) {
+			q := openToy(t, name)
+			gauss := q.want.Scalar("sigma2") != 1 || name == "gaussian-two-outputs" || name == "snelson"
+			for form, prefix := range map[evidence.Form]string{evidence.AtTheta: "evidence", evidence.Refit: "refit"} {
+				key := prefix + "_optimum"
+				if gauss {
+					key += "_fixed_noise"
+				}
+				r, err := evidence.Maximize(t.Context(), q.p, form, nil)
+				require.NoError(t, err)
+				requireNumber(t, key, r.LogFactor[0], q.want.Scalar(key+"_log_factor"), 2*tol)
+				requireNumber(t, key+" value", r.Evidence.Value, q.want.Scalar(key+"_log_evidence"), tol)
+				require.True(t, r.Settled)
+				require.Len(t, r.Maxima, int(q.want.Scalar(key+"_maxima_in_range")), key)
+				t.Log(form, len(r.Trials), r.Iterations, r.Warnings)
+				if !gauss {
+					continue
+				}
+				key = prefix + "_optimum"
+				r, err = evidence.Maximize(t.Context(), q.p, form, &evidence.Options{Noise: true})
+				require.NoError(t, err)
+				requireNumber(t, key, r.LogFactor[0], q.want.Scalar(key+"_log_factor"), 2*tol)
+				requireNumber(t, key+" noise", r.LogNoise+math.Log(q.want.Scalar("sigma2")), q.want.Scalar(key+"_log_sigma2"), 2*tol)
+				requireNumber(t, key+" value", r.Evidence.Value, q.want.Scalar(key+"_log_evidence"), tol)
+				require.Len(t, r.Maxima, int(q.want.Scalar(key+"_distinct_maxima")), key)
+				t.Log(form, "noise", len(r.Trials), r.Iterations, r.Warnings)
+			}
+		})
+	}
+}
+
+// A factor for each layer: the optima of (E9) are those of the references, right to
+// 1e-8 there, and the layers at zero variance are the same.
+func TestE10LayerOptimum(t *testing.T) {
+	for _, name := range toys {
+		t.Run(name, func(t *testing.T) {
+			q := openToy(t, name)
+			for key, noise := range map[string]bool{"refit_layer_optimum": name == "snelson" || name == "gaussian-two-outputs", "refit_layer_optimum_fixed_noise": false} {
+				if !q.want.HasMeta(key + "_found") {
+					continue
+				}
+				r, err := evidence.Maximize(t.Context(), q.p, evidence.Refit, &evidence.Options{PerGroup: true, Noise: noise})
+				require.NoError(t, err)
+				t.Log(key, r.LogFactor, r.Evidence.Value, r.Zero, len(r.Trials), r.Iterations, r.Warnings)
+				for _, m := range r.Maxima {
+					t.Log("   ", m)
+				}
+				if q.want.Scalar(key+"_found") == 0 {
+					continue
+				}
+				require.True(t, r.Settled)
+				want := q.want.Floats(key + "_log_s")
+				for g, w := range want {
+					if math.IsInf(w, -1) {
+						require.True(t, math.IsInf(r.LogFactor[g], -1), "group %d: %v", g, r.LogFactor[g])
+						continue
+					}
+					requireNumber(t, key, r.LogFactor[g], w, 1e-8)
+				}
+				requireNumber(t, key+" value", r.Evidence.Value, q.want.Scalar(key+"_log_evidence"), tol)
+			}
+		})
+	}
+}

@@ -1,0 +1,138 @@
+package evidence
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A Form is one of the three evidences.
+type Form int
+
+const (
+	AtTheta        Form = iota // at θ* (E7); θ* and its sites are held
+	LinearGaussian             // of the linear-Gaussian model at the sites of θ*, held (E8)
+	Refit                      // at the mode of the linearized model, found anew at each point (E9)
+)
+
+// String returns "at θ*", "linear-Gaussian" or "refit".
+func (f Form) String() string { return [...]string{"at θ*", "linear-Gaussian", "refit"}[f] }
+
+// A Problem is a linearized network with its training data and a prior.
+type Problem struct {
+	X          *linearize.Batch // N training examples, linearized at θ*
+	Y          *mat.Dense       // N rows of targets
+	Likelihood gp.Likelihood
+	Theta      []float64 // θ*, length P
+	Prior      ntk.Prior
+	// Groups are those whose variances have a factor of their own. Nil means those of
+	// Prior, or one of all parameters where Prior has none. Their precisions are
+	// ignored: a factor of 1 is the variance of Prior.
+	Groups []ntk.Group
+}
+
+// scaled returns the prior of p with a factor of 1 for each group.
+func (p *Problem) scaled(whole bool) (*ntk.Scaled, error) {
+	groups := p.Groups
+	if g, ok := p.Prior.(ntk.Grouped); ok && groups == nil {
+		groups = g.Groups()
+	}
+	if whole || len(groups) == 0 {
+		groups = []ntk.Group{{Name: allParameters, Spans: []linearize.Span{{Name: allParameters, Rows: 1, Cols: len(p.Theta)}}}}
+	}
+	factor := make([]float64, len(groups))
+	for g := range factor {
+		factor[g] = 1
+	}
+	return ntk.NewScaled(p.Prior, len(p.Theta), groups, factor)
+}
+
+// allParameters names the group of a factor that all parameters share.
+const allParameters = "all parameters"
+
+// check returns an error unless the sizes fit and the targets are valid.
+func (p *Problem) check() error {
+	if len(p.Theta) != p.X.P {
+		panic("evidence: θ* and the examples are of different networks")
+	}
+	return gp.CheckTargets(p.Y, p.X.Len(), p.X.Outputs(), p.Likelihood)
+}
+
+// noise returns the likelihood with its noise variance multiplied by factor.
+func (p *Problem) noise(factor float64) (gp.Likelihood, error) {
+	if factor == 1 {
+		return p.Likelihood, nil
+	}
+	g, ok := p.Likelihood.(*glm.Gaussian)
+	if !ok {
+		return nil, fmt.Errorf("evidence: a %T has no noise variance to change", p.Likelihood)
+	}
+	return g.ScaleNoise(factor)
+}
+
+// hasNoise tells whether the likelihood has a noise variance.
+func (p *Problem) hasNoise() bool {
+	_, ok := p.Likelihood.(*glm.Gaussian)
+	return ok
+}
+
+// noiseQuad returns Σ_i v_iᵀΣv_i for vectors v, N·C, and the noise covariance Σ.
+func noiseQuad(g *glm.Gaussian, v []float64, c int) float64 {
+	cov := make([]float64, c*c)
+	g.NoiseTo(cov, c)
+	sum := 0.0
+	for ; len(v) > 0; v = v[c:] {
+		for i := range c {
+			for j := range c {
+				sum += v[i] * cov[i*c+j] * v[j]
+			}
+		}
+	}
+	return sum
+}
+
+// scatter returns ‖θ_g−μ_g‖²/s_g of each group at a factor of 1.
+func (p *Problem) scatter(prior *ntk.Scaled) []float64 {
+	mean, variance := make([]float64, len(p.Theta)), make([]float64, len(p.Theta))
+	prior.MeanTo(mean)
+	prior.VarianceTo(variance)
+	var sums []float64
+	for _, g := range prior.Groups() {
+		sum := 0.0
+		for _, s := range g.Spans {
+			for i := s.Offset; i < s.Offset+s.Len(); i++ {
+				if d := p.Theta[i] - mean[i]; d != 0 {
+					sum += d * d / variance[i]
+				}
+			}
+		}
+		sums = append(sums, sum)
+	}
+	return sums
+}
+
+// over returns v/factor, 0 where v is 0 whatever the factor.
+func over(v, factor float64) float64 {
+	if v == 0 {
+		return 0
+	}
+	return v / factor
+}
+
+// scatterAt returns Σ_g scatter_g / factor_g.
+func scatterAt(scatter, factor []float64) float64 {
+	sum := 0.0
+	for g, v := range scatter {
+		sum += over(v, factor[g])
+	}
+	return sum
+}
+
+// finite tells whether v is neither NaN nor infinite.
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
