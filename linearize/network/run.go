@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -93,6 +94,21 @@ func (n *Network) Linearize(ctx context.Context, x *mat.Dense) (*linearize.Batch
 		return f[k]
 	})
 }
+
+// Factored returns the same network, whose batches hold a Conv block for each
+// convolution, also where columns of the Full block take less memory.
+func (n *Network) Factored() linearize.Model {
+	prog := *n.prog
+	prog.Sites = slices.Clone(prog.Sites)
+	for i := range prog.Sites {
+		prog.Sites[i].Full = false
+	}
+	m := *n
+	m.prog = &prog
+	return &m
+}
+
+var _ linearize.FactoredModel = (*Network)(nil)
 
 // linearize returns the Batch of c weighted sums of the outputs f of each
 // example. weigh writes the weights of sum k of an example to seed, length C, and

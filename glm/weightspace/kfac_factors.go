@@ -1,0 +1,438 @@
+package weightspace
+
+import (
+	"context"
+	"errors"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// StageFactors is the stage of SumFactors that Options.Progress reports: training
+// examples summed into Kronecker factors.
+const StageFactors = "factors"
+
+// Factors are the Kronecker factors of the GGN H = Σ_n J_nᵀΛ_nJ_n of N training
+// examples, whose block of a layer they approximate by G ⊗ A [glm eq. 8]. One pass
+// over the examples makes them; the posteriors of all priors come from them without
+// another.
+//
+// A layer multiplies its weight with inputs a_nt at T positions, one for a dense
+// layer. With ã = (a, 1) where it has a bias, and g_nct = (∂f_n/∂z_nt)ᵀ R_n[:,c] for
+// its results z and the root R_n of Λ_n (E4),
+//
+//	A = 1/(N·T) Σ_n Σ_t ã_nt ã_ntᵀ    and    G = Σ_n Σ_c Σ_t g_nct g_nctᵀ.
+//
+// A is the uncentered covariance of the inputs and G is a sum, so that G ⊗ A is a sum
+// over examples as H is. The approximation takes inputs and gradients for
+// uncorrelated. It is exact where all inputs are equal, so for N = 1, if T = 1. With
+// more positions it takes the gradients at different ones for uncorrelated too. The
+// product G ⊗ A is that of Grosse and Martens (2016), "A Kronecker-factored
+// approximate Fisher matrix for convolution layers", eq. 24 to 27, who have 1/T in
+// the other factor. Each group of a grouped convolution has its own factors.
+//
+// Scales and shifts that no matrix multiplies, such as those of a normalization, have
+// no factors; their block of H is held exactly, up to 4096 parameters a layer.
+type Factors struct {
+	n, c, p int
+	source  linearize.Source
+	sites   *gp.Sites
+	layout  *layout
+	layers  []*factorSum
+	exact   []blas64.Symmetric // of layout.vectors: the block of H
+	chained bool
+	o       Options
+}
+
+// A factorSum holds the factors of one matrix layer. Both are upper triangles.
+type factorSum struct {
+	*matrixLayer
+	positions int // T of an example
+	a, g      blas64.Symmetric
+
+	// Products with the next layer, for a chain: A_{l,l+1} and G_{l,l+1}.
+	nextA, nextG blas64.General
+}
+
+// A LayerFactors holds copies of the Kronecker factors of one layer.
+type LayerFactors struct {
+	Name string        // of the layer, with the group of a grouped convolution
+	A    *mat.SymDense // of its inputs, with the homogeneous one last where there is a bias
+	G    *mat.SymDense // of its results
+}
+
+// SumFactors sums the factors of the training examples of x with the sites s. chained
+// says that the factors between neighbouring layers are summed too, which a Chain
+// needs. It takes two squares of the inputs and the outputs of each layer in memory.
+//
+// x is passed over as linearize.Factored(x). A layer without factors is a
+// *NoFactorsError. Further errors are a *gp.MemoryError before anything large is
+// allocated, a *gp.NotFiniteError, gp.ErrNoExamples, ctx.Err() and those of x.
+// SumFactors panics where the sites do not fit the examples.
+func SumFactors(ctx context.Context, x linearize.Source, s *gp.Sites, chained bool, o *Options) (*Factors, error) {
+	if x.Len() == 0 {
+		return nil, gp.ErrNoExamples
+	}
+	f := &Factors{n: x.Len(), source: x, sites: s, chained: chained, o: o.withDefaults()}
+	if r, c := s.F.Dims(); r != f.n {
+		panic("weightspace: sites and examples differ in number")
+	} else {
+		f.c = c
+	}
+	x = linearize.Factored(x)
+	first, err := firstExample(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.allocate(first); err != nil {
+		return nil, err
+	}
+	f.o.Progress(StageFactors, 0, f.n)
+	err = linearize.Rebatch(x, batchExamples(first)).Batches(ctx, func(at int, b *linearize.Batch) error {
+		if err := f.add(ctx, at, b); err != nil {
+			return err
+		}
+		f.o.Progress(StageFactors, at+b.Len(), f.n)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f, f.finish()
+}
+
+// firstExample returns the first example of x.
+func firstExample(ctx context.Context, x linearize.Source) (*linearize.Batch, error) {
+	enough := errors.New("weightspace: one example is enough")
+	var one *linearize.Batch
+	err := x.Batches(ctx, func(_ int, b *linearize.Batch) error {
+		if b.Len() == 0 {
+			return nil
+		}
+		one = linearize.Concat(b.Slice(0, 1))
+		return enough
+	})
+	if errors.Is(err, enough) {
+		err = nil
+	}
+	return one, err
+}
+
+// batchExamples returns the number of examples that are summed at a time. It depends
+// on the network alone, so that the sums do not depend on the batches of the source.
+func batchExamples(one *linearize.Batch) int {
+	floats := one.P/8 + 1
+	for _, k := range one.Blocks {
+		switch k := k.(type) {
+		case *linearize.Outer:
+			floats += len(k.G.RawMatrix().Data)
+		case *linearize.Conv:
+			floats += len(k.G.RawMatrix().Data) + len(k.X.RawMatrix().Data)
+		case *linearize.Full:
+			floats += len(k.J.RawMatrix().Data)
+		}
+	}
+	return min(max(1, panelBytes/8/floats), 256)
+}
+
+// allocate plans the memory and allocates the sums, from an example's layers.
+func (f *Factors) allocate(one *linearize.Batch) error {
+	if one.Outputs() != f.c {
+		panic("weightspace: sites and examples differ in the number of outputs")
+	}
+	f.p = one.P
+	var err error
+	if f.layout, err = layoutOf(one); err != nil {
+		return err
+	}
+	if f.chained {
+		if err := f.layout.checkChain(one); err != nil {
+			return err
+		}
+	}
+	need := func(int) int64 { return f.layout.bytes(f.chained) }
+	if err := gp.CheckMemory("the Kronecker factors", gp.Parameters, f.p, f.o.MaxMemory, need); err != nil {
+		return err
+	}
+	for i, m := range f.layout.matrices {
+		s := &factorSum{matrixLayer: m, positions: 1, a: symmetric(m.cols()), g: symmetric(m.out)}
+		if v, ok := one.Blocks[m.block].(*linearize.Conv); ok {
+			s.positions, _, _ = v.Factors()
+		}
+		if f.chained && i+1 < len(f.layout.matrices) {
+			next := f.layout.matrices[i+1]
+			s.nextA, s.nextG = dense.New(m.cols(), next.cols()), dense.New(m.out, next.out)
+		}
+		f.layers = append(f.layers, s)
+	}
+	for _, v := range f.layout.vectors {
+		f.exact = append(f.exact, symmetric(v.size()))
+	}
+	return nil
+}
+
+// bytes returns the memory of the factors and of the eigenvectors that a posterior
+// makes from them.
+func (l *layout) bytes(chained bool) int64 {
+	square := func(n int) int64 { return memory.Mul(int64(n), int64(n)) }
+	floats := int64(0)
+	for _, m := range l.matrices {
+		floats = memory.Add(floats, memory.Mul(5, memory.Add(square(m.cols()), square(m.out))))
+		floats = memory.Add(floats, memory.Mul(int64(m.cols()), int64(m.out)))
+		if chained {
+			floats = memory.Add(floats, memory.Mul(4, memory.Add(square(m.cols()), square(m.out))))
+		}
+	}
+	for _, v := range l.vectors {
+		floats = memory.Add(floats, memory.Mul(2, square(v.size())))
+	}
+	return memory.Mul(8, memory.Add(floats, panelBytes/2))
+}
+
+func symmetric(n int) blas64.Symmetric {
+	return blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: max(1, n), Data: make([]float64, n*n)}
+}
+
+// add sums the examples of b, which begin at example first.
+func (f *Factors) add(ctx context.Context, first int, b *linearize.Batch) error {
+	root := dense.Slice(f.sites.Root, first*f.c, (first+b.Len())*f.c)
+	var inputs, gradients []blas64.General // of dense layers, for the chain
+	for block, k := range b.Blocks {
+		switch k := k.(type) {
+		case *linearize.Outer:
+			s := f.layers[f.layerOf(block)]
+			a, g := s.inputs(k), f.rooted(root, k.G)
+			if err := addGram(ctx, f.o.Workers, a, s.a); err != nil {
+				return err
+			}
+			if err := addGram(ctx, f.o.Workers, g, s.g); err != nil {
+				return err
+			}
+			if f.chained {
+				inputs, gradients = append(inputs, a), append(gradients, g)
+			}
+		case *linearize.Conv:
+			if err := f.addConv(ctx, block, k, root); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range len(inputs) - 1 {
+		s := f.layers[i]
+		if err := fblas.GemmContext(ctx, f.o.Workers, blas.Trans, blas.NoTrans, 1, inputs[i], inputs[i+1], 1, s.nextA); err != nil {
+			return err
+		}
+		if err := fblas.GemmContext(ctx, f.o.Workers, blas.Trans, blas.NoTrans, 1, gradients[i], gradients[i+1], 1, s.nextG); err != nil {
+			return err
+		}
+	}
+	return f.addExact(ctx, b, root)
+}
+
+// layerOf returns the number of the first matrix of a block, or −1.
+func (f *Factors) layerOf(block int) int {
+	for i, s := range f.layers {
+		if s.block == block {
+			return i
+		}
+	}
+	return -1
+}
+
+// inputs returns the inputs ã of a dense layer, N×cols.
+func (s *matrixLayer) inputs(o *linearize.Outer) blas64.General {
+	n := dense.Count(o.G) / o.C
+	if s.bias == nil {
+		return o.A.RawMatrix()
+	}
+	a := dense.New(n, s.cols())
+	for i := range n {
+		row := dense.Row(a, i)
+		if s.in > 0 {
+			copy(row, o.A.RawRowView(i))
+		}
+		row[s.in] = 1
+	}
+	return a
+}
+
+// rooted returns Rᵀ times the C rows of each example in m.
+func (f *Factors) rooted(root, m *mat.Dense) blas64.General {
+	rows, cols := m.Dims()
+	out := dense.New(rows, cols)
+	n := rows / f.c
+	step := max(1, panelTile/f.c)
+	// Without a deadline there is no error.
+	_ = par.Do(context.Background(), f.o.Workers, par.Tiles(n, step), func(t int) error {
+		lo, hi := par.Bounds(t, n, step)
+		for i := lo; i < hi; i++ {
+			rootTimes(dense.Rows(out, i*f.c, (i+1)*f.c), dense.Slice(root, i*f.c, (i+1)*f.c), dense.Slice(m, i*f.c, (i+1)*f.c))
+		}
+		return nil
+	})
+	return out
+}
+
+// rootTimes writes Rᵀ M for the C×C root R of one example.
+func rootTimes(dst blas64.General, r, m *mat.Dense) {
+	if isDiagonal(r) {
+		dense.Copy(dst, m.RawMatrix())
+		scaleRows(dense.View(dst), r)
+		return
+	}
+	fblas.Gemm1(blas.Trans, blas.NoTrans, 1, r.RawMatrix(), m.RawMatrix(), 0, dst)
+}
+
+// convFloats bounds the patches and gradients of a convolution that are gathered at
+// once.
+const convFloats = 4 << 20
+
+// addConv sums the factors of all groups of a convolution, some examples at a time.
+func (f *Factors) addConv(ctx context.Context, block int, v *linearize.Conv, root *mat.Dense) error {
+	first := f.layerOf(block)
+	if first < 0 {
+		return nil
+	}
+	t, in, out := v.Factors()
+	_, size := v.G.Dims()
+	n, step := dense.Count(v.X), max(1, convFloats/max(v.C*size, v.C*t*out, t*(in+1)))
+	for lo := 0; lo < n; lo += step {
+		hi := min(lo+step, n)
+		part := v.Slice(lo, hi).(*linearize.Conv)
+		part.G = dense.View(f.rooted(dense.Slice(root, lo*f.c, hi*f.c), part.G))
+		for group := range v.Groups() {
+			s := f.layers[first+group]
+			if err := addGram(ctx, f.o.Workers, s.patches(f.o.Workers, part), s.a); err != nil {
+				return err
+			}
+			g := mat.NewDense((hi-lo)*v.C*t, out, nil)
+			each(f.o.Workers, (hi-lo)*v.C, func(i int) {
+				v.Layout.Gradients(g.RawMatrix().Data[i*t*out:(i+1)*t*out], part.G.RawRowView(i), group)
+			})
+			if err := addGram(ctx, f.o.Workers, g.RawMatrix(), s.g); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// patches returns the inputs ã of a group of a convolution, N·T×cols.
+func (s *factorSum) patches(workers int, v *linearize.Conv) blas64.General {
+	t, in, _ := v.Factors()
+	n, cols := dense.Count(v.X), s.cols()
+	a := dense.New(n*t, cols)
+	each(workers, n, func(i int) {
+		rows := a.Data[i*t*cols : (i+1)*t*cols]
+		if s.in > 0 {
+			v.Layout.Patches(rows[:t*in], v.X.RawRowView(i), s.group)
+		}
+		if s.bias == nil {
+			return
+		}
+		// From the last row on, each row moves to where it has room for the one.
+		for j := t - 1; j >= 0; j-- {
+			copy(rows[j*cols:], rows[j*s.in:(j+1)*s.in])
+			rows[j*cols+s.in] = 1
+		}
+	})
+	return a
+}
+
+// each calls do with the numbers below n on the workers.
+func each(workers, n int, do func(i int)) {
+	const step = 8
+	// Without a deadline there is no error.
+	_ = par.Do(context.Background(), workers, par.Tiles(n, step), func(t int) error {
+		lo, hi := par.Bounds(t, n, step)
+		for i := lo; i < hi; i++ {
+			do(i)
+		}
+		return nil
+	})
+}
+
+// addGram adds XᵀX to a triangle. Where that is too small to be shared by workers,
+// they share the rows instead, and the sums of fixed ranges are added in order.
+func addGram(ctx context.Context, workers int, x blas64.General, sum blas64.Symmetric) error {
+	const small, rows = 128, 2048
+	if x.Cols > small || x.Rows <= rows {
+		return fblas.SyrkContext(ctx, workers, blas.Trans, 1, x, 1, sum)
+	}
+	parts := make([]blas64.Symmetric, par.Tiles(x.Rows, rows))
+	err := par.Do(ctx, workers, len(parts), func(i int) error {
+		lo, hi := par.Bounds(i, x.Rows, rows)
+		parts[i] = symmetric(x.Cols)
+		fblas.Syrk1(blas.Trans, 1, dense.Rows(x, lo, hi), 0, parts[i])
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		dense.Axpy(sum.Data, 1, part.Data)
+	}
+	return nil
+}
+
+// addExact adds the blocks of H of the vector layers.
+func (f *Factors) addExact(ctx context.Context, b *linearize.Batch, root *mat.Dense) error {
+	for i, v := range f.layout.vectors {
+		j := columnsOf(b, v.index())
+		if err := addGram(ctx, f.o.Workers, f.rooted(root, dense.View(j)), f.exact[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish divides A by N·T and checks that all sums are finite.
+func (f *Factors) finish() error {
+	for _, s := range f.layers {
+		scale := 1 / (float64(f.n) * float64(s.positions))
+		for _, sum := range [][]float64{s.a.Data, s.nextA.Data} {
+			for i := range sum {
+				sum[i] *= scale
+			}
+		}
+		for _, sum := range [][]float64{s.a.Data, s.g.Data, s.nextA.Data, s.nextG.Data} {
+			if i := dense.NotFinite(sum); i >= 0 {
+				return &gp.NotFiniteError{What: "Kronecker factor of layer " + s.name, Value: sum[i]}
+			}
+		}
+	}
+	for i, sum := range f.exact {
+		if at := dense.NotFinite(sum.Data); at >= 0 {
+			return &gp.NotFiniteError{What: "block of layer " + f.layout.vectors[i].name, Value: sum.Data[at]}
+		}
+	}
+	return nil
+}
+
+// Layers returns copies of the factors of all layers that have them, in the order of
+// the blocks of a batch.
+func (f *Factors) Layers() []LayerFactors {
+	out := make([]LayerFactors, len(f.layers))
+	for i, s := range f.layers {
+		out[i] = LayerFactors{Name: s.name, A: copySymmetric(s.a), G: copySymmetric(s.g)}
+	}
+	return out
+}
+
+func copySymmetric(s blas64.Symmetric) *mat.SymDense {
+	m := mat.NewSymDense(s.N, nil)
+	for i := range s.N {
+		for j := i; j < s.N; j++ {
+			m.SetSym(i, j, s.Data[i*s.Stride+j])
+		}
+	}
+	return m
+}

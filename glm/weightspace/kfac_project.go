@@ -1,0 +1,214 @@
+package weightspace
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A projection is the Jacobian of some examples with respect to a layer in the basis
+// in which the layer's covariance is D. Row (n,c) is the matrix g_nc a_nᵀ, out×cols,
+// and in a chain g_nc a_nᵀ − g'_nc a'_nᵀ with the next layer's factors. Where a batch
+// holds no factors, the matrices themselves are formed.
+type projection struct {
+	a, g, nextA, nextG blas64.General // N×cols and N·C×out; the next ones are empty outside of a chain
+	rows               blas64.General // N·C×out·cols; empty where there are factors
+
+	d    blas64.General
+	h    blas64.General // a² Dᵀ, N×out
+	h12  blas64.General // (a∘a') Dᵀ
+	h22  blas64.General // a'² Dᵀ
+	root []float64      // of the elements of D, where rows are formed
+}
+
+// project returns the projection of the examples of x on layer k.
+func (w *Kronecker) project(ctx context.Context, k int, x *linearize.Batch) (*projection, error) {
+	l := w.layers[k]
+	p := &projection{d: l.d}
+	o, ok := l.in(x)
+	if !ok || l.next != nil && !w.layers[k+1].isIn(x) {
+		return p, w.projectRows(ctx, p, k, x)
+	}
+	var err error
+	if p.a, p.g, err = w.projectFactors(ctx, l.matrixLayer, o, l.a, l.g); err != nil || l.next == nil {
+		return p, err
+	}
+	after, _ := w.layers[k+1].in(x)
+	p.nextA, p.nextG, err = w.projectFactors(ctx, w.layers[k+1].matrixLayer, after, l.next.a, l.next.g)
+	return p, err
+}
+
+func (l *kroneckerLayer) isIn(x *linearize.Batch) bool {
+	_, ok := l.in(x)
+	return ok
+}
+
+// projectFactors returns ã B_A and G B_G for the inputs ã and the gradients G of a
+// layer.
+func (w *Kronecker) projectFactors(ctx context.Context, l *matrixLayer, o *linearize.Outer, ba, bg blas64.General) (a, g blas64.General, err error) {
+	in, grad := l.inputs(o), o.G.RawMatrix()
+	a, g = dense.New(in.Rows, ba.Cols), dense.New(grad.Rows, bg.Cols)
+	if err = fblas.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, in, ba, 0, a); err == nil {
+		err = fblas.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, grad, bg, 0, g)
+	}
+	return a, g, err
+}
+
+// projectRows forms the rows of p from the columns of the Jacobian.
+func (w *Kronecker) projectRows(ctx context.Context, p *projection, k int, x *linearize.Batch) error {
+	l := w.layers[k]
+	var err error
+	if p.rows, err = w.rowsIn(ctx, l.matrixLayer, x, l.a, l.g); err != nil || l.next == nil {
+		return err
+	}
+	next, err := w.rowsIn(ctx, w.layers[k+1].matrixLayer, x, l.next.a, l.next.g)
+	dense.Axpy(p.rows.Data, -1, next.Data)
+	return err
+}
+
+// rowsIn returns B_Gᵀ M B_A, row by row, for the matrix M of each row of the Jacobian
+// of a layer.
+func (w *Kronecker) rowsIn(ctx context.Context, l *matrixLayer, x *linearize.Batch, ba, bg blas64.General) (blas64.General, error) {
+	m := columnsOf(x, l.index())
+	all := dense.Of(m.Data, m.Rows*l.out, l.cols())
+	right := dense.New(all.Rows, ba.Cols)
+	if err := fblas.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, all, ba, 0, right); err != nil {
+		return right, err
+	}
+	out := dense.New(m.Rows, bg.Cols*ba.Cols)
+	each(w.o.Workers, m.Rows, func(i int) {
+		fblas.Gemm1(blas.Trans, blas.NoTrans, 1, bg, dense.Rows(right, i*l.out, (i+1)*l.out), 0, dense.Of(dense.Row(out, i), bg.Cols, ba.Cols))
+	})
+	return out, ctx.Err()
+}
+
+// weigh prepares what example needs of all examples.
+func (p *projection) weigh(ctx context.Context, workers int) error {
+	if p.rows.Rows > 0 {
+		p.root = make([]float64, len(p.d.Data))
+		for i, d := range p.d.Data {
+			p.root[i] = math.Sqrt(d)
+		}
+		return nil
+	}
+	var err error
+	if p.h, err = p.weighted(ctx, workers, p.a, p.a); err != nil || p.nextA.Rows == 0 {
+		return err
+	}
+	if p.h12, err = p.weighted(ctx, workers, p.a, p.nextA); err != nil {
+		return err
+	}
+	p.h22, err = p.weighted(ctx, workers, p.nextA, p.nextA)
+	return err
+}
+
+// weighted returns (a∘b) Dᵀ, N×out.
+func (p *projection) weighted(ctx context.Context, workers int, a, b blas64.General) (blas64.General, error) {
+	product := dense.New(a.Rows, a.Cols)
+	for i, v := range a.Data {
+		product.Data[i] = v * b.Data[i]
+	}
+	h := dense.New(a.Rows, p.d.Rows)
+	return h, fblas.GemmContext(ctx, workers, blas.NoTrans, blas.Trans, 1, product, p.d, 0, h)
+}
+
+// example returns a matrix Z of C rows for example n, with Z Zᵀ the layer's part of
+// its covariance.
+func (p *projection) example(n, c int) blas64.General {
+	if p.rows.Rows > 0 {
+		z := dense.New(c, p.rows.Cols)
+		for i := range c {
+			dst := dense.Row(z, i)
+			for j, v := range dense.Row(p.rows, n*c+i) {
+				dst[j] = v * p.root[j]
+			}
+		}
+		return z
+	}
+	h := dense.Row(p.h, n)
+	if p.nextA.Rows == 0 {
+		// Σ_ij g_i g'_i D_ij a_j² = Σ_i g_i g'_i h_i
+		z := dense.New(c, p.g.Cols)
+		for i := range c {
+			dst := dense.Row(z, i)
+			for j, v := range dense.Row(p.g, n*c+i) {
+				dst[j] = v * math.Sqrt(h[j])
+			}
+		}
+		return z
+	}
+	// Σ_ij D_ij (g_i a_j − g'_i a'_j)² = Σ_i (g_i, −g'_i) M_i (g_i, −g'_i)ᵀ, and the
+	// Cholesky factor of M_i = (h₁₁ h₁₂; h₁₂ h₂₂)
+	h12, h22, out := dense.Row(p.h12, n), dense.Row(p.h22, n), p.g.Cols
+	z := dense.New(c, 2*out)
+	for j := range out {
+		l11, l21 := math.Sqrt(h[j]), 0.0
+		if l11 > 0 {
+			l21 = h12[j] / l11
+		}
+		l22 := math.Sqrt(math.Max(0, h22[j]-l21*l21))
+		for i := range c {
+			g, next := dense.Row(p.g, n*c+i)[j], dense.Row(p.nextG, n*c+i)[j]
+			dst := dense.Row(z, i)
+			dst[j], dst[out+j] = g*l11-next*l21, -next*l22
+		}
+	}
+	return z
+}
+
+// addJoint adds the layer's part of the joint covariance, some rows of the layer's
+// matrix at a time.
+func (p *projection) addJoint(ctx context.Context, workers int, cov *mat.Dense, c int) error {
+	rows, cols := dense.Count(cov), p.d.Cols
+	step := max(1, panelBytes/8/(rows*cols))
+	buf := make([]float64, rows*cols*min(step, p.d.Rows))
+	for lo := 0; lo < p.d.Rows; lo += step {
+		hi := min(lo+step, p.d.Rows)
+		z := dense.Of(buf[:rows*cols*(hi-lo)], rows, cols*(hi-lo))
+		each(workers, rows, func(r int) {
+			dst := dense.Row(z, r)
+			for i := lo; i < hi; i++ {
+				p.entries(dst[(i-lo)*cols:(i-lo+1)*cols], r, i, c)
+			}
+		})
+		if err := addJointSquare(ctx, workers, cov, z); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entries writes row i of the matrix of row r of the Jacobian, times √D.
+func (p *projection) entries(dst []float64, r, i, c int) {
+	d := dense.Row(p.d, i)
+	if p.rows.Rows > 0 {
+		copy(dst, dense.Row(p.rows, r)[i*p.d.Cols:])
+	} else {
+		g := dense.Row(p.g, r)[i]
+		for j, a := range dense.Row(p.a, r/c) {
+			dst[j] = g * a
+		}
+		if p.nextA.Rows > 0 {
+			dense.Axpy(dst, -dense.Row(p.nextG, r)[i], dense.Row(p.nextA, r/c))
+		}
+	}
+	for j := range dst {
+		dst[j] *= math.Sqrt(d[j])
+	}
+}
+
+// sandwich returns B_G U B_Aᵀ.
+func (w *Kronecker) sandwich(ctx context.Context, bg, u, ba blas64.General) (blas64.General, error) {
+	left, out := dense.New(bg.Rows, u.Cols), dense.New(bg.Rows, ba.Rows)
+	if err := fblas.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, bg, u, 0, left); err != nil {
+		return out, err
+	}
+	return out, fblas.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.Trans, 1, left, ba, 0, out)
+}
