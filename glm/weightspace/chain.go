@@ -13,32 +13,7 @@ import (
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/ntk"
 )
-
-// Chain is Posterior with Damping Chained: the precision of Martens and Grosse
-// (2015), "Optimizing neural networks with Kronecker-factored approximate
-// curvature", section 4.3, for networks of dense layers. The factors must have been
-// summed with the products between neighbouring layers.
-//
-// Let M_l be the layers' blocks of Damped and M_{l,l+1} = G_{l,l+1} ⊗ A_{l,l+1} the
-// products of neighbouring layers, in the order of the blocks of a batch. The block-
-// tridiagonal matrix of these alone, with zeros elsewhere [note 4.1], is indefinite on
-// every trained network that was tried, and so is no precision. The chain is the
-// precision Q that has these blocks and the largest entropy as a covariance of
-// gradients, in which each layer's gradient depends on the others through the next
-// layer's alone. It is positive definite, has other blocks that are not zero, and
-//
-//	Q⁻¹ = Ξᵀ diag(S₁⁻¹, …, S_L⁻¹) Ξ,    Ψ_l = M_{l,l+1} M_{l+1}⁻¹,
-//	S_l = M_l − Ψ_l M_{l+1} Ψ_lᵀ,    S_L = M_L,
-//
-// with Ξ the identity but for −Ψ_l in block (l, l+1). S_l is a difference of two
-// Kronecker products, which one change of basis makes diagonal. Every layer must be
-// dense and used once, and needs one prior variance; otherwise there is a
-// *NoFactorsError.
-func (f *Factors) Chain(ctx context.Context, prior ntk.Prior, theta []float64, o *Options) (*Kronecker, error) {
-	return f.Posterior(ctx, Chained, prior, theta, o)
-}
 
 // checkChain returns a *NoFactorsError for a layer that a chain cannot hold.
 func (l *layout) checkChain(b *linearize.Batch) error {
@@ -54,26 +29,29 @@ func (l *layout) checkChain(b *linearize.Batch) error {
 	return nil
 }
 
-// A side is one factor of the layers of a chain, A or G, in whitened form.
-type side struct {
-	m    *mat.SymDense // ratio·v^½·S + I, with the prior variance v
-	l    mat.Cholesky
-	next *mat.Dense // of the products with the next layer
-}
-
-// chain combines the layers with the prior from the last to the first.
+// chain is the precision of Martens and Grosse (2015), "Optimizing neural networks with
+// Kronecker-factored approximate curvature", section 4.3, as the constant Chain
+// describes it. It combines the layers with the prior from the last to the first.
+//
+// With M_l the layers' blocks of KFACDamped and M_{l,l+1} = G_{l,l+1} ⊗ A_{l,l+1},
+//
+//	Q⁻¹ = Ξᵀ diag(S₁⁻¹, …, S_L⁻¹) Ξ,    Ψ_l = M_{l,l+1} M_{l+1}⁻¹,
+//	S_l = M_l − Ψ_l M_{l+1} Ψ_lᵀ,    S_L = M_L,
+//
+// where Ξ is the identity but for −Ψ_l in block (l, l+1). S_l is a difference of two
+// Kronecker products, which one change of basis makes diagonal.
 func (c *combination) chain(ctx context.Context) error {
 	n := len(c.Factors.layers)
-	ratio := math.Sqrt(float64(c.n))
+	ratio := math.Sqrt(float64(c.Factors.n))
 	scale := make([]float64, n) // v^¼
 	for i, s := range c.Factors.layers {
-		v, err := s.oneVariance(c.of(s))
+		v, err := s.oneVariance(c.variances(s.matrixLayer))
 		if err != nil {
 			return err
 		}
 		scale[i] = math.Sqrt(math.Sqrt(v))
 	}
-	c.layers = make([]*kroneckerLayer, n)
+	c.Kronecker.layers = make([]*kroneckerLayer, n)
 	var afterA, afterG *side
 	for i := n - 1; i >= 0; i-- {
 		if err := ctx.Err(); err != nil {
@@ -117,10 +95,17 @@ func (c *combination) chain(ctx context.Context) error {
 				c.logDet += math.Log(rest)
 			}
 		}
-		c.layers[i], afterA, afterG = l, a, g
-		c.o.Progress(StageLayers, n-i, n)
+		c.Kronecker.layers[i], afterA, afterG = l, a, g
+		c.Kronecker.o.Progress(StageLayers, n-i, n)
 	}
 	return nil
+}
+
+// A side is one factor of the layers of a chain, A or G, in whitened form.
+type side struct {
+	m    *mat.SymDense // ratio·v^½·S + I, with the prior variance v
+	l    mat.Cholesky
+	next *mat.Dense // of the products with the next layer
 }
 
 func (l *kroneckerLayer) linkA() *blas64.General {
@@ -180,7 +165,7 @@ func (d *side) basis(after *side, scale, nextScale float64, link *blas64.General
 		m := c.RawMatrix()
 		fblas.Trsm(blas.Left, blas.NoTrans, 1, tri, m)
 		fblas.Trsm(blas.Right, blas.Trans, 1, tri, m)
-		if k, values, err = whitenedEigen(blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: m.Stride, Data: m.Data}, constant(n, 1)); err != nil {
+		if k, values, err = whitenedEigen(blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: m.Stride, Data: m.Data}, filled(n, 1)); err != nil {
 			return k, nil, err
 		}
 		fblas.Trsm(blas.Left, blas.Trans, 1, tri, k)

@@ -17,48 +17,24 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// StageLayers is the stage of Factors.Posterior and Factors.Chain that
+// StageLayers is the stage of Factors.Posterior that
 // Options.Progress reports: layers whose factors are combined with the prior.
 const StageLayers = "layers"
-
-// Damping says how the factors of a layer are combined with the prior precision δ.
-// It is Damped and DampedMean that other libraries use, where δ is a damping: they
-// enlarge the precision by the products of √δ and the factors. With Ā = A and
-// Ḡ = G/N, the split of N between the factors changes them, and Undamped does not
-// depend on it.
-type Damping int
-
-const (
-	Undamped   Damping = iota // G ⊗ A + Σ₀⁻¹, exactly
-	Damped                    // (√N·Ḡ + √δ·I) ⊗ (√N·Ā + √δ·I), the dampening of Ritter et al. (2018) [glm sec. 2]
-	DampedMean                // (G + √δ·I) ⊗ (A + √δ·I)
-	Chained                   // Damped with the products of neighbouring layers; see Factors.Chain
-	dampings
-)
 
 // Kronecker is a posterior N(center, Q⁻¹) over the parameters whose precision Q is
 // made of Kronecker products. Q is block-diagonal, with one block for each matrix
 // layer and one for the scales and shifts of each other layer, or a chain of the
-// matrix layers. The center is θ*.
+// matrix layers.
 //
-// The mean of its function values is f(x;θ*) and their covariance J(x) Q⁻¹ J(x)ᵀ.
 // Predicting projects the factors of each example on the eigenvectors of the
 // layers' factors and does not form its Jacobian, where the batch holds factors.
 type Kronecker struct {
-	damping Damping
-	n, c    int
-	source  linearize.Source
-	prior   ntk.Prior
-	o       Options
-
-	theta  []float64
-	logLik float64 // of the training data
-	logDet float64
+	structured
 	layers []*kroneckerLayer
 	blocks []*exactBlock
 }
 
-var _ gp.Latent = (*Kronecker)(nil)
+var _ Weights = (*Kronecker)(nil)
 
 // A kroneckerLayer is the covariance of the parameters of a matrix layer in a basis
 // in which it is diagonal: as an out×cols matrix they are the center plus
@@ -74,78 +50,67 @@ type kroneckerLayer struct {
 // less L_G (√D ∘ Z) L_Aᵀ. Both have the next layer's rows and this layer's columns.
 type link struct{ a, g blas64.General }
 
-// FitKronecker is SumFactors and Factors.Posterior.
-func FitKronecker(ctx context.Context, x linearize.Source, s *gp.Sites, damping Damping, prior ntk.Prior, theta []float64, o *Options) (*Kronecker, error) {
-	f, err := SumFactors(ctx, x, s, damping == Chained, o)
+// FitKronecker is SumFactors and Factors.Posterior; see FitStructure.
+func FitKronecker(ctx context.Context, structure Structure, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Kronecker, error) {
+	f, err := SumFactors(ctx, x, s, structure == Chain, o)
 	if err != nil {
 		return nil, err
 	}
-	return f.Posterior(ctx, damping, prior, theta, o)
+	return f.Posterior(ctx, structure, prior, theta, o)
 }
 
-// Posterior returns the posterior under a prior around theta = θ*, where the examples
-// were linearized.
+// Posterior returns the posterior with the structure KFAC, KFACDamped, KFACDampedMean
+// or Chain under a prior, around Options.Center or theta = θ*, where the examples were
+// linearized.
 //
-// Undamped combines a layer's factors with its prior exactly. Where the prior
-// variances of the layer's matrix have rank one, as when the weight has one variance
-// and the bias has one, it takes eigendecompositions of both factors, whitened by the
-// prior [glm A.1]. Other variances, such as one for each parameter, take the dense
-// sum G ⊗ A + Σ₀⁻¹ of the layer and its Cholesky factor, 8 bytes times the square of
-// the layer's parameters. The damped posteriors need one prior variance for all
-// parameters of a layer.
+// KFAC combines a layer's factors with its prior exactly. Where the prior variances of
+// the layer's matrix have rank one, as when the weight has one variance and the bias
+// has one, it takes eigendecompositions of both factors, whitened by the prior
+// [glm A.1]. Other variances, such as one for each parameter, take the dense sum
+// G ⊗ A + Σ₀⁻¹ of the layer and its Cholesky factor, 8 bytes times the square of the
+// layer's parameters. The other structures need one prior variance for all parameters
+// of a layer. A prior variance of zero holds a parameter at its center.
 //
-// A prior variance of zero holds a parameter at its center. The errors are a
-// *gp.MemoryError before a dense sum is allocated, a *NoFactorsError for a damped
-// layer with several prior variances, a *gp.NotPDError where numbers overflow, and
-// ctx.Err(). It panics where sizes differ and where a variance is negative or not
-// finite.
-func (f *Factors) Posterior(ctx context.Context, damping Damping, prior ntk.Prior, theta []float64, o *Options) (*Kronecker, error) {
+// The errors are a *gp.MemoryError before a dense sum is allocated, a *NoFactorsError
+// for a damped layer with several prior variances, a *gp.NotPDError where numbers
+// overflow, and ctx.Err(). It panics for another structure, where sizes differ, where a
+// variance is negative or not finite and where a chain's products were not summed.
+func (f *Factors) Posterior(ctx context.Context, structure Structure, prior ntk.Prior, theta []float64, o *Options) (*Kronecker, error) {
 	switch {
-	case damping < 0 || damping >= dampings:
-		panic("weightspace: unknown damping")
-	case damping == Chained && !f.chained:
+	case !structure.kronecker():
+		panic("weightspace: " + structure.String() + " is no structure of Kronecker factors")
+	case structure == Chain && !f.chained:
 		panic("weightspace: a chain needs factors between layers")
 	case len(theta) != f.p:
 		panic("weightspace: the length of theta is not the batch's number of parameters")
 	}
-	w := &Kronecker{damping: damping, n: f.n, c: f.c, source: f.source, prior: prior, o: o.withDefaults(),
-		theta: slices.Clone(theta), logLik: f.sites.LogLik}
-	c := &combination{Factors: f, damping: damping, variance: variances(prior, f.p), o: &w.o}
+	base, err := newFitting(structure, f.source, f.sites, prior, theta, o)
+	if err != nil {
+		return nil, err
+	}
+	w := &Kronecker{structured: base.structured}
+	c := &combination{Factors: f, Kronecker: w}
 	if err := c.checkMemory(); err != nil {
 		return nil, err
 	}
 	if err := c.run(ctx); err != nil {
 		return nil, err
 	}
-	w.layers, w.blocks, w.logDet = c.layers, c.blocks, c.logDet
 	if math.IsNaN(w.logDet) || math.IsInf(w.logDet, 0) {
 		return nil, notPD(f.p)
 	}
 	return w, ctx.Err()
 }
 
-// variances returns the diagonal of Σ₀ and panics where it is not admitted.
-func variances(prior ntk.Prior, p int) []float64 {
-	v := make([]float64, p)
-	prior.VarianceTo(v)
-	for _, s := range v {
-		if !(s >= 0) || math.IsInf(s, 1) {
-			panic("weightspace: prior variance is not finite and nonnegative")
-		}
-	}
-	return v
+// kronecker tells whether the structure is made of Kronecker factors.
+func (s Structure) kronecker() bool {
+	return s == KFAC || s == KFACDamped || s == KFACDampedMean || s == Chain
 }
 
 // A combination combines factors with a prior, one layer after the other.
 type combination struct {
 	*Factors
-	damping  Damping
-	variance []float64 // diagonal of Σ₀
-	o        *Options
-
-	layers []*kroneckerLayer
-	blocks []*exactBlock
-	logDet float64
+	*Kronecker // that is being made
 }
 
 // checkMemory returns a *gp.MemoryError where the dense sums of layers exceed the
@@ -153,7 +118,7 @@ type combination struct {
 func (c *combination) checkMemory() error {
 	dense, largest, name := int64(0), 0, ""
 	for _, s := range c.Factors.layers {
-		if _, _, ok := rankOne(c.of(s), s.out, s.cols()); ok || c.damping != Undamped {
+		if _, _, ok := rankOne(c.variances(s.matrixLayer), s.out, s.cols()); ok || c.structure != KFAC {
 			continue
 		}
 		n := s.size()
@@ -166,22 +131,25 @@ func (c *combination) checkMemory() error {
 		return nil
 	}
 	op := fmt.Sprintf("the dense sum of factors and prior of layer %s, whose prior variances are not a product of one for each row and one for each column,", name)
-	return gp.CheckMemory(op, gp.Parameters, largest, c.o.MaxMemory, func(n int) int64 {
+	return gp.CheckMemory(op, gp.Parameters, largest, c.Kronecker.o.MaxMemory, func(n int) int64 {
 		rest := memory.Mul(8, memory.Mul(int64(largest), int64(largest)))
 		return memory.Add(dense-rest, memory.Mul(8, memory.Mul(int64(n), int64(n))))
 	})
 }
 
-// of returns the prior variances of a layer's matrix.
-func (c *combination) of(s *factorSum) []float64 {
-	v := make([]float64, s.size())
-	s.gather(v, c.variance)
+// variances returns the prior variances of a layer's matrix, out×cols.
+func (w *structured) variances(l *matrixLayer) []float64 {
+	v := make([]float64, l.size())
+	l.gather(v, w.root)
+	for i, r := range v {
+		v[i] = r * r
+	}
 	return v
 }
 
 func (c *combination) run(ctx context.Context) error {
 	total := len(c.Factors.layers) + len(c.layout.vectors)
-	if c.damping == Chained {
+	if c.structure == Chain {
 		if err := c.chain(ctx); err != nil {
 			return err
 		}
@@ -190,23 +158,17 @@ func (c *combination) run(ctx context.Context) error {
 			if err := c.layer(ctx, s); err != nil {
 				return err
 			}
-			c.o.Progress(StageLayers, i+1, total)
+			c.Kronecker.o.Progress(StageLayers, i+1, total)
 		}
 	}
 	for i, v := range c.layout.vectors {
 		h := c.exact[i]
-		b := newExactBlock(v.index(), c.variance)
-		if err := b.factor(ctx, c.o.Workers, func(i, j int) float64 { return h.Data[i*h.Stride+j] }); err != nil {
+		if err := c.exactly(ctx, v.index(), func(i, j int) float64 { return upper(h, i, j) }); err != nil {
 			return err
 		}
-		c.addBlock(b)
-		c.o.Progress(StageLayers, len(c.Factors.layers)+i+1, total)
+		c.Kronecker.o.Progress(StageLayers, len(c.Factors.layers)+i+1, total)
 	}
 	return ctx.Err()
-}
-
-func (c *combination) addBlock(b *exactBlock) {
-	c.blocks, c.logDet = append(c.blocks, b), c.logDet+b.logDet
 }
 
 // layer combines one layer with its prior.
@@ -214,28 +176,23 @@ func (c *combination) layer(ctx context.Context, s *factorSum) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	variance := c.of(s)
-	if c.damping != Undamped {
+	variance := c.variances(s.matrixLayer)
+	if c.structure != KFAC {
 		v, err := s.oneVariance(variance)
 		if err != nil {
 			return err
 		}
 		ratio := 1.0
-		if c.damping == Damped {
-			ratio = math.Sqrt(float64(c.n))
+		if c.structure == KFACDamped {
+			ratio = math.Sqrt(float64(c.Factors.n))
 		}
 		return c.damped(s, v, ratio)
 	}
 	row, col, ok := rankOne(variance, s.out, s.cols())
 	if !ok {
 		// I + Σ₀^½ (G ⊗ A) Σ₀^½
-		b := newExactBlock(s.index(), c.variance)
 		w := s.cols()
-		err := b.factor(ctx, c.o.Workers, func(i, j int) float64 { return upper(s.g, i/w, j/w) * upper(s.a, i%w, j%w) })
-		if err == nil {
-			c.addBlock(b)
-		}
-		return err
+		return c.exactly(ctx, s.index(), func(i, j int) float64 { return upper(s.g, i/w, j/w) * upper(s.a, i%w, j%w) })
 	}
 	l, la, lg, err := s.eigen(row, col)
 	if err != nil {
@@ -248,14 +205,14 @@ func (c *combination) layer(ctx context.Context, s *factorSum) error {
 			c.logDet += math.Log1p(g * a)
 		}
 	}
-	c.layers = append(c.layers, l)
+	c.Kronecker.layers = append(c.Kronecker.layers, l)
 	return nil
 }
 
 // damped combines one layer with its prior variance v = 1/δ factor by factor. The
 // ratio multiplies A and divides G.
 func (c *combination) damped(s *factorSum, v, ratio float64) error {
-	row, col := constant(s.out, math.Sqrt(v)), constant(s.cols(), math.Sqrt(v))
+	row, col := filled(s.out, math.Sqrt(v)), filled(s.cols(), math.Sqrt(v))
 	l, la, lg, err := s.eigen(row, col)
 	if err != nil {
 		return err
@@ -270,7 +227,7 @@ func (c *combination) damped(s *factorSum, v, ratio float64) error {
 	for _, a := range la {
 		c.logDet += float64(s.out) * math.Log1p(a*ratio)
 	}
-	c.layers = append(c.layers, l)
+	c.Kronecker.layers = append(c.Kronecker.layers, l)
 	return nil
 }
 
@@ -285,7 +242,7 @@ func (s *factorSum) oneVariance(variance []float64) (float64, error) {
 	return variance[0], nil
 }
 
-func constant(n int, v float64) []float64 {
+func filled(n int, v float64) []float64 {
 	c := make([]float64, n)
 	for i := range c {
 		c[i] = v
@@ -381,33 +338,11 @@ func (l *matrixLayer) index() []int {
 	return at
 }
 
-// Damping returns how the factors were combined with the prior.
-func (w *Kronecker) Damping() Damping { return w.damping }
-
-// Center returns θ*, P numbers. It must not be changed.
-func (w *Kronecker) Center() []float64 { return w.theta }
-
-// LogDet returns log det Q + log det Σ₀.
-func (w *Kronecker) LogDet() float64 { return w.logDet }
-
-// EvidenceAtTheta is the Laplace evidence at θ* (E7) with Q in the place of H. The
-// sites must be those at f(x;θ*).
-func (w *Kronecker) EvidenceAtTheta() gp.Evidence {
-	return gp.NewEvidence(w.logLik, gp.Scatter(w.prior, w.theta), w.logDet)
-}
-
-// Warnings returns nil.
-func (w *Kronecker) Warnings() []error { return nil }
-
 // SampleTo writes S draws of the parameters from N(Center(), Q⁻¹) to the rows of dst,
 // S×P, which must be sized. Its error is ctx.Err().
 func (w *Kronecker) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand) error {
-	draws, p := dst.Dims()
-	if draws == 0 || p != len(w.theta) {
-		panic("weightspace: destination is not S×P")
-	}
-	z := make([]float64, p)
-	for i := range draws {
+	z := make([]float64, len(w.theta))
+	for i := range w.checkDraws(dst) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -415,12 +350,14 @@ func (w *Kronecker) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand
 			z[j] = rng.NormFloat64()
 		}
 		row := dst.RawRowView(i)
-		copy(row, w.theta)
+		copy(row, w.center)
 		if err := w.sampleLayers(ctx, row, z); err != nil {
 			return err
 		}
 		for _, b := range w.blocks {
-			b.sampleTo(row, z)
+			if err := w.sampleBlock(ctx, b, row, z); err != nil {
+				return err
+			}
 		}
 	}
 	return ctx.Err()

@@ -2,7 +2,6 @@ package weightspace
 
 import (
 	"context"
-	"errors"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -13,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -82,21 +82,20 @@ func SumFactors(ctx context.Context, x linearize.Source, s *gp.Sites, chained bo
 		return nil, gp.ErrNoExamples
 	}
 	f := &Factors{n: x.Len(), source: x, sites: s, chained: chained, o: o.withDefaults()}
-	if r, c := s.F.Dims(); r != f.n {
-		panic("weightspace: sites and examples differ in number")
-	} else {
-		f.c = c
+	_, f.c = s.F.Dims()
+	if _, err := sites.New(s, f.n, f.c); err != nil {
+		return nil, err
 	}
 	x = linearize.Factored(x)
-	first, err := firstExample(ctx, x)
+	first, err := someExamples(ctx, x)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.allocate(first); err != nil {
+	if err := f.allocate(first.Slice(0, 1)); err != nil {
 		return nil, err
 	}
 	f.o.Progress(StageFactors, 0, f.n)
-	err = linearize.Rebatch(x, batchExamples(first)).Batches(ctx, func(at int, b *linearize.Batch) error {
+	err = linearize.Rebatch(x, batchExamples(first.Slice(0, 1))).Batches(ctx, func(at int, b *linearize.Batch) error {
 		if err := f.add(ctx, at, b); err != nil {
 			return err
 		}
@@ -109,25 +108,10 @@ func SumFactors(ctx context.Context, x linearize.Source, s *gp.Sites, chained bo
 	return f, f.finish()
 }
 
-// firstExample returns the first example of x.
-func firstExample(ctx context.Context, x linearize.Source) (*linearize.Batch, error) {
-	enough := errors.New("weightspace: one example is enough")
-	var one *linearize.Batch
-	err := x.Batches(ctx, func(_ int, b *linearize.Batch) error {
-		if b.Len() == 0 {
-			return nil
-		}
-		one = linearize.Concat(b.Slice(0, 1))
-		return enough
-	})
-	if errors.Is(err, enough) {
-		err = nil
-	}
-	return one, err
-}
-
-// batchExamples returns the number of examples that are summed at a time. It depends
-// on the network alone, so that the sums do not depend on the batches of the source.
+// batchExamples returns the number of examples that are summed at a time:
+// linearize.Tile, or a part of it where the factors of one example are large. It
+// depends on the network alone, so that the sums do not depend on the batches of the
+// source.
 func batchExamples(one *linearize.Batch) int {
 	floats := one.P/8 + 1
 	for _, k := range one.Blocks {
@@ -140,7 +124,8 @@ func batchExamples(one *linearize.Batch) int {
 			floats += len(k.J.RawMatrix().Data)
 		}
 	}
-	return min(max(1, panelBytes/8/floats), 256)
+	tile := linearize.Tile(one.Outputs())
+	return max(1, tile/par.Tiles(tile, max(1, 2*panelBytes/8/floats)))
 }
 
 // allocate plans the memory and allocates the sums, from an example's layers.
@@ -203,6 +188,9 @@ func symmetric(n int) blas64.Symmetric {
 
 // add sums the examples of b, which begin at example first.
 func (f *Factors) add(ctx context.Context, first int, b *linearize.Batch) error {
+	if err := checkJacobian(b, first); err != nil {
+		return err
+	}
 	root := dense.Slice(f.sites.Root, first*f.c, (first+b.Len())*f.c)
 	var inputs, gradients []blas64.General // of dense layers, for the chain
 	for block, k := range b.Blocks {
@@ -235,6 +223,36 @@ func (f *Factors) add(ctx context.Context, first int, b *linearize.Batch) error 
 		}
 	}
 	return f.addExact(ctx, b, root)
+}
+
+// checkJacobian returns a *gp.NotFiniteError where a factor of the Jacobian of b, which
+// begins at example first, holds a NaN or Inf.
+func checkJacobian(b *linearize.Batch, first int) error {
+	for _, k := range b.Blocks {
+		var input, gradient *mat.Dense
+		switch k := k.(type) {
+		case *linearize.Outer:
+			input, gradient = k.A, k.G
+		case *linearize.Conv:
+			input, gradient = k.X, k.G
+		case *linearize.Full:
+			gradient = k.J
+		}
+		if input != nil {
+			if err := checkMatrix("input of layer "+layerName(k.Spans()[0].Name), input, first); err != nil {
+				return err
+			}
+		}
+		if gradient != nil {
+			for i := range dense.Count(gradient) {
+				if row := gradient.RawRowView(i); dense.NotFinite(row) >= 0 {
+					c := b.Outputs()
+					return &gp.NotFiniteError{What: "Jacobian", Row: first + i/c, Output: i % c, Value: row[dense.NotFinite(row)]}
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // layerOf returns the number of the first matrix of a block, or −1.
@@ -386,7 +404,7 @@ func addGram(ctx context.Context, workers int, x blas64.General, sum blas64.Symm
 // addExact adds the blocks of H of the vector layers.
 func (f *Factors) addExact(ctx context.Context, b *linearize.Batch, root *mat.Dense) error {
 	for i, v := range f.layout.vectors {
-		j := columnsOf(b, v.index())
+		j := jacobianColumns(b, v.index(), f.o.Workers)
 		if err := addGram(ctx, f.o.Workers, f.rooted(root, dense.View(j)), f.exact[i]); err != nil {
 			return err
 		}
@@ -404,17 +422,22 @@ func (f *Factors) finish() error {
 			}
 		}
 		for _, sum := range [][]float64{s.a.Data, s.g.Data, s.nextA.Data, s.nextG.Data} {
-			if i := dense.NotFinite(sum); i >= 0 {
-				return &gp.NotFiniteError{What: "Kronecker factor of layer " + s.name, Value: sum[i]}
+			if dense.NotFinite(sum) >= 0 {
+				return tooLarge("a Kronecker factor of layer "+s.name, s.size())
 			}
 		}
 	}
 	for i, sum := range f.exact {
-		if at := dense.NotFinite(sum.Data); at >= 0 {
-			return &gp.NotFiniteError{What: "block of layer " + f.layout.vectors[i].name, Value: sum.Data[at]}
+		if dense.NotFinite(sum.Data) >= 0 {
+			return tooLarge("the block of layer "+f.layout.vectors[i].name, sum.N)
 		}
 	}
 	return nil
+}
+
+// tooLarge is the error for a sum that overflows.
+func tooLarge(what string, n int) error {
+	return &gp.NotPDError{What: what, N: n, Reason: "its numbers are too large for float64; scale the inputs"}
 }
 
 // Layers returns copies of the factors of all layers that have them, in the order of

@@ -3,7 +3,6 @@ package weightspace
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -142,15 +141,6 @@ func layoutOf(b *linearize.Batch) (*layout, error) {
 		}
 	}
 	return l, nil
-}
-
-// layerName returns the name of a tensor's layer: that of the tensor up to its last
-// dot.
-func layerName(tensor string) string {
-	if i := strings.LastIndexByte(tensor, '.'); i > 0 {
-		return tensor[:i]
-	}
-	return tensor
 }
 
 func (l *layout) outer(block int, o *linearize.Outer) {

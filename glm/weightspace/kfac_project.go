@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
@@ -21,11 +22,7 @@ type projection struct {
 	a, g, nextA, nextG blas64.General // N×cols and N·C×out; the next ones are empty outside of a chain
 	rows               blas64.General // N·C×out·cols; empty where there are factors
 
-	d    blas64.General
-	h    blas64.General // a² Dᵀ, N×out
-	h12  blas64.General // (a∘a') Dᵀ
-	h22  blas64.General // a'² Dᵀ
-	root []float64      // of the elements of D, where rows are formed
+	d blas64.General
 }
 
 // project returns the projection of the examples of x on layer k.
@@ -76,7 +73,7 @@ func (w *Kronecker) projectRows(ctx context.Context, p *projection, k int, x *li
 // rowsIn returns B_Gᵀ M B_A, row by row, for the matrix M of each row of the Jacobian
 // of a layer.
 func (w *Kronecker) rowsIn(ctx context.Context, l *matrixLayer, x *linearize.Batch, ba, bg blas64.General) (blas64.General, error) {
-	m := columnsOf(x, l.index())
+	m := jacobianColumns(x, l.index(), w.o.Workers)
 	all := dense.Of(m.Data, m.Rows*l.out, l.cols())
 	right := dense.New(all.Rows, ba.Cols)
 	if err := fblas.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, all, ba, 0, right); err != nil {
@@ -89,78 +86,67 @@ func (w *Kronecker) rowsIn(ctx context.Context, l *matrixLayer, x *linearize.Bat
 	return out, ctx.Err()
 }
 
-// weigh prepares what example needs of all examples.
-func (p *projection) weigh(ctx context.Context, workers int) error {
-	if p.rows.Rows > 0 {
-		p.root = make([]float64, len(p.d.Data))
+// half returns Z with C rows for each example, such that Z Zᵀ of an example is the
+// layer's part of its covariance.
+func (p *projection) half(ctx context.Context, workers, c int) (blas64.General, error) {
+	switch {
+	case p.rows.Rows > 0:
+		root := make([]float64, len(p.d.Data))
 		for i, d := range p.d.Data {
-			p.root[i] = math.Sqrt(d)
+			root[i] = math.Sqrt(d)
 		}
-		return nil
+		each(workers, p.rows.Rows, func(i int) { floats.Mul(dense.Row(p.rows, i), root) })
+		return p.rows, nil
+	case p.nextA.Rows > 0:
+		return p.halfOfChain(ctx, workers, c)
 	}
-	var err error
-	if p.h, err = p.weighted(ctx, workers, p.a, p.a); err != nil || p.nextA.Rows == 0 {
-		return err
+	// Σ_ij g_i g'_i D_ij a_j² = Σ_i g_i g'_i h_i with h = (a∘a) Dᵀ
+	h, err := p.weighted(ctx, workers, p.a, p.a)
+	each(workers, p.g.Rows, func(i int) {
+		row := dense.Row(p.g, i)
+		for j, v := range dense.Row(h, i/c) {
+			row[j] *= math.Sqrt(v)
+		}
+	})
+	return p.g, err
+}
+
+// halfOfChain is half for factors of a layer and the next. With the 2×2 matrices M_i
+// of (a∘a)Dᵀ, (a∘a')Dᵀ and (a'∘a')Dᵀ,
+//
+//	Σ_ij D_ij (g_i a_j − g'_i a'_j)² = Σ_i (g_i, −g'_i) M_i (g_i, −g'_i)ᵀ,
+//
+// and the Cholesky factors of M_i make that a sum of squares.
+func (p *projection) halfOfChain(ctx context.Context, workers, c int) (z blas64.General, err error) {
+	var h [3]blas64.General
+	for k, f := range [3][2]blas64.General{{p.a, p.a}, {p.a, p.nextA}, {p.nextA, p.nextA}} {
+		if h[k], err = p.weighted(ctx, workers, f[0], f[1]); err != nil {
+			return z, err
+		}
 	}
-	if p.h12, err = p.weighted(ctx, workers, p.a, p.nextA); err != nil {
-		return err
-	}
-	p.h22, err = p.weighted(ctx, workers, p.nextA, p.nextA)
-	return err
+	out := p.g.Cols
+	z = dense.New(p.g.Rows, 2*out)
+	each(workers, p.g.Rows, func(i int) {
+		dst, g, next := dense.Row(z, i), dense.Row(p.g, i), dense.Row(p.nextG, i)
+		h12, h22 := dense.Row(h[1], i/c), dense.Row(h[2], i/c)
+		for j, h11 := range dense.Row(h[0], i/c) {
+			l11, l21 := math.Sqrt(h11), 0.0
+			if l11 > 0 {
+				l21 = h12[j] / l11
+			}
+			l22 := math.Sqrt(math.Max(0, h22[j]-l21*l21))
+			dst[j], dst[out+j] = g[j]*l11-next[j]*l21, -next[j]*l22
+		}
+	})
+	return z, nil
 }
 
 // weighted returns (a∘b) Dᵀ, N×out.
 func (p *projection) weighted(ctx context.Context, workers int, a, b blas64.General) (blas64.General, error) {
 	product := dense.New(a.Rows, a.Cols)
-	for i, v := range a.Data {
-		product.Data[i] = v * b.Data[i]
-	}
+	floats.MulTo(product.Data, a.Data, b.Data)
 	h := dense.New(a.Rows, p.d.Rows)
 	return h, fblas.GemmContext(ctx, workers, blas.NoTrans, blas.Trans, 1, product, p.d, 0, h)
-}
-
-// example returns a matrix Z of C rows for example n, with Z Zᵀ the layer's part of
-// its covariance.
-func (p *projection) example(n, c int) blas64.General {
-	if p.rows.Rows > 0 {
-		z := dense.New(c, p.rows.Cols)
-		for i := range c {
-			dst := dense.Row(z, i)
-			for j, v := range dense.Row(p.rows, n*c+i) {
-				dst[j] = v * p.root[j]
-			}
-		}
-		return z
-	}
-	h := dense.Row(p.h, n)
-	if p.nextA.Rows == 0 {
-		// Σ_ij g_i g'_i D_ij a_j² = Σ_i g_i g'_i h_i
-		z := dense.New(c, p.g.Cols)
-		for i := range c {
-			dst := dense.Row(z, i)
-			for j, v := range dense.Row(p.g, n*c+i) {
-				dst[j] = v * math.Sqrt(h[j])
-			}
-		}
-		return z
-	}
-	// Σ_ij D_ij (g_i a_j − g'_i a'_j)² = Σ_i (g_i, −g'_i) M_i (g_i, −g'_i)ᵀ, and the
-	// Cholesky factor of M_i = (h₁₁ h₁₂; h₁₂ h₂₂)
-	h12, h22, out := dense.Row(p.h12, n), dense.Row(p.h22, n), p.g.Cols
-	z := dense.New(c, 2*out)
-	for j := range out {
-		l11, l21 := math.Sqrt(h[j]), 0.0
-		if l11 > 0 {
-			l21 = h12[j] / l11
-		}
-		l22 := math.Sqrt(math.Max(0, h22[j]-l21*l21))
-		for i := range c {
-			g, next := dense.Row(p.g, n*c+i)[j], dense.Row(p.nextG, n*c+i)[j]
-			dst := dense.Row(z, i)
-			dst[j], dst[out+j] = g*l11-next*l21, -next*l22
-		}
-	}
-	return z
 }
 
 // addJoint adds the layer's part of the joint covariance, some rows of the layer's
@@ -178,7 +164,7 @@ func (p *projection) addJoint(ctx context.Context, workers int, cov *mat.Dense, 
 				p.entries(dst[(i-lo)*cols:(i-lo+1)*cols], r, i, c)
 			}
 		})
-		if err := addJointSquare(ctx, workers, cov, z); err != nil {
+		if err := fblas.SyrkContext(ctx, workers, blas.NoTrans, 1, z, 1, lower(cov)); err != nil {
 			return err
 		}
 	}

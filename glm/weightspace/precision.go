@@ -118,12 +118,8 @@ func (w *Posterior) rootPanel(ctx context.Context, dst blas64.General, lo, hi in
 		for i := range dense.Count(j) / c {
 			jn := dense.Slice(j, i*c, (i+1)*c)
 			rn := dense.Slice(w.sites.Root, (lo+at+i)*c, (lo+at+i+1)*c)
-			if isDiagonal(rn) {
-				scaleRows(jn, rn)
-				continue
-			}
 			tmp.Copy(jn)
-			fblas.Gemm1(blas.Trans, blas.NoTrans, 1, rn.RawMatrix(), tmp.RawMatrix(), 0, jn.RawMatrix())
+			rootTimes(jn.RawMatrix(), rn, tmp)
 		}
 	})
 }

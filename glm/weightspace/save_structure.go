@@ -84,6 +84,8 @@ func LoadStructure(f *store.File, x linearize.Source, prior ntk.Prior, o *Option
 	switch w.structure {
 	case Diagonal:
 		return asWeights(w.loadDiagonal(r))
+	case KFAC, KFACDamped, KFACDampedMean, Chain:
+		return asWeights(w.loadKronecker(r))
 	}
 	return asWeights(w.loadBlocks(r, about))
 }

@@ -51,10 +51,33 @@ const (
 	Block                       // the blocks of H that belong to one layer, weight and bias together
 	LastLayer                   // the block of H of the last layer
 	Subnetwork                  // the block of H of the parameters of largest marginal variance [note 4.2]
-	structures                  // how many there are
+
+	// KFAC has for each dense layer and convolution, weight and bias together, the
+	// Kronecker product of the layer's Factors and the prior, G ⊗ A + Σ₀⁻¹ [glm eq. 8],
+	// and exact blocks of H for layers of scales and shifts. A layer of another kind is
+	// a *NoFactorsError.
+	KFAC
+	// KFACDamped is KFAC with the prior precision δ of a layer as a damping of both
+	// factors: (√N·G/N + √δ·I) ⊗ (√N·A + √δ·I), the dampening of Ritter et al. (2018)
+	// [glm sec. 2]. It is for comparison: the precision is larger than that of KFAC and
+	// depends on how N is divided between the factors.
+	KFACDamped
+	// KFACDampedMean is KFACDamped with N in one factor: (G + √δ·I) ⊗ (A + √δ·I).
+	KFACDampedMean
+	// Chain is for networks of dense layers that are used once per example. Let M_l be
+	// the blocks of KFACDamped and M_{l,l+1} = G_{l,l+1} ⊗ A_{l,l+1} the products of
+	// neighbouring layers, in the order of the blocks of a batch. The block-tridiagonal
+	// matrix of these and zeros elsewhere [note 4.1] is indefinite on every trained
+	// network of the tests, and so is no precision. Chain is the precision with these
+	// blocks whose inverse is block-tridiagonal instead, the chain of Martens and Grosse
+	// (2015), "Optimizing neural networks with Kronecker-factored approximate
+	// curvature", section 4.3. It is positive definite.
+	Chain
+
+	structures // how many there are
 )
 
-var structureNames = [structures]string{"full", "diag", "block", "last-layer", "subnetwork"}
+var structureNames = [structures]string{"full", "diag", "block", "last-layer", "subnetwork", "kfac", "kfac-damped", "kfac-damped-mean", "chain"}
 
 // String returns the name that ParseStructure reads, such as "last-layer".
 func (s Structure) String() string {
@@ -89,6 +112,9 @@ func ParseStructure(name string) (Structure, error) {
 func FitStructure(ctx context.Context, structure Structure, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (Weights, error) {
 	if b, ok := x.(*linearize.Batch); ok && structure == Full && (o == nil || o.Center == nil) {
 		return asWeights(Fit(ctx, b, s, prior, theta, o))
+	}
+	if structure.kronecker() {
+		return asWeights(FitKronecker(ctx, structure, x, s, prior, theta, o))
 	}
 	f, err := newFitting(structure, x, s, prior, theta, o)
 	if err != nil {
