@@ -72,16 +72,6 @@ func (l *matrixLayer) gather(dst, v []float64) {
 	}
 }
 
-// scatter writes src, out×cols, to its places in v.
-func (l *matrixLayer) scatter(v, src []float64) {
-	w := l.cols()
-	for i := range l.out {
-		for j := range w {
-			v[l.at(i, j)] = src[i*w+j]
-		}
-	}
-}
-
 // A vectorLayer holds the parameters of one layer that no matrix multiplies: scales
 // and shifts of a normalization, or the bias of a transposed convolution.
 type vectorLayer struct {
