@@ -1,6 +1,8 @@
 package glm_test
 
 import (
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,10 +37,12 @@ func TestLikelihoodsConform(t *testing.T) {
 		{"categorical/5", glm.Categorical{}, 5, mat.NewDense(5, 1, []float64{0, 1, 2, 3, 4})},
 		{"poisson/1", glm.Poisson{}, 1, mat.NewDense(3, 1, []float64{0, 1, 11})},
 		{"poisson/3", glm.Poisson{}, 3, mat.NewDense(2, 3, []float64{0, 1, 11, 3, 2, 0})},
+		{"heteroscedastic/1", glm.Heteroscedastic{}, 2, mat.NewDense(3, 1, []float64{-1.3, 0, 2.1})},
+		{"heteroscedastic/2", glm.Heteroscedastic{}, 4, mat.NewDense(2, 2, []float64{-1.3, 0, 2.1, 0.4})},
 		{"own", probitBernoulli{}, 1, mat.NewDense(2, 1, []float64{0, 1})},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			gptest.Likelihood(t, gptest.LikelihoodCase{Likelihood: c.lik, Outputs: c.outputs, Y: c.y, Scale: scaleOf(c.lik), Tol: 1e-10})
+			gptest.Likelihood(t, gptest.LikelihoodCase{Likelihood: c.lik, Outputs: c.outputs, Y: c.y, Scale: scaleOf(c.lik), Tol: 1e-10, Quadrature: normalTargets})
 		})
 	}
 }
@@ -50,4 +54,24 @@ func scaleOf(lik glm.Likelihood) float64 {
 		return 0.5
 	}
 	return 2
+}
+
+// normalTargets are the three-point Gauss–Hermite nodes of each target of a
+// heteroscedastic likelihood, −√3, 0 and √3 in units of σ with weights 1/6, 2/3 and 1/6,
+// which are exact for polynomials of degree 5; those of r rᵀ have degree 4.
+func normalTargets(f []float64) (targets [][]float64, weights []float64) {
+	targets, weights = [][]float64{nil}, []float64{1}
+	k := len(f) / 2
+	for j := range k {
+		var more [][]float64
+		var w []float64
+		for i, y := range targets {
+			for _, node := range [][2]float64{{-math.Sqrt(3), 1. / 6}, {0, 2. / 3}, {math.Sqrt(3), 1. / 6}} {
+				more = append(more, append(slices.Clone(y), f[j]+math.Exp(f[k+j]/2)*node[0]))
+				w = append(w, weights[i]*node[1])
+			}
+		}
+		targets, weights = more, w
+	}
+	return targets, weights
 }

@@ -33,6 +33,7 @@ type Jackknife struct {
 	n, c    int // training examples, outputs
 	classes int // that a set is of; 0 for intervals
 	softmax bool
+	scaled  bool // residuals in units of the noise, whose variances are the last outputs
 	rank    int
 	score   *mat.Dense // R_i or s_i, n×variables; +Inf where it is not known
 	unknown int
@@ -55,6 +56,9 @@ func NewJackknife(lik Likelihood, coverage float64, y, mean *mat.Dense) (*Jackkn
 		if j.classes, j.softmax = 2, l.Softmax(); j.softmax {
 			j.classes, variables = c, 1
 		}
+	}
+	if _, j.scaled = lik.(Heteroscedastic); j.scaled {
+		variables = lik.Targets(c)
 	}
 	rows, targets := y.Dims()
 	if rows != n {
@@ -85,10 +89,11 @@ func NewJackknife(lik Likelihood, coverage float64, y, mean *mat.Dense) (*Jackkn
 // scoreTo writes the score of one example, whose outputs are f.
 func (j *Jackknife) scoreTo(dst, y, f []float64) error {
 	if j.classes == 0 {
-		j.lik.MeanTo(dst, f)
-		for v, mu := range dst {
-			// R_i = |y_i − μ_−i(x_i)|
-			dst[v] = math.Abs(y[v] - mu)
+		mu := make([]float64, j.c)
+		j.lik.MeanTo(mu, f)
+		for v := range dst {
+			// R_i = |y_i − μ_−i(x_i)|, or that over σ_−i(x_i)
+			dst[v] = math.Abs(y[v]-mu[v]) / j.unit(mu, v)
 		}
 		return nil
 	}
@@ -101,6 +106,15 @@ func (j *Jackknife) scoreTo(dst, y, f []float64) error {
 		dst[v] = all[int(k)]
 	}
 	return nil
+}
+
+// unit returns what the residual of a variable is divided by: σ of a heteroscedastic
+// likelihood, whose response is mu, and 1 of others.
+func (j *Jackknife) unit(mu []float64, variable int) float64 {
+	if !j.scaled {
+		return 1
+	}
+	return math.Sqrt(mu[j.c/2+variable])
 }
 
 // classScoresTo writes −log p(y|f) of each class y of a variable.
@@ -122,7 +136,7 @@ func (j *Jackknife) Unknown() int { return j.unknown }
 // Classes returns the number of classes that Set tells apart, 0 for a regression.
 func (j *Jackknife) Classes() int { return j.classes }
 
-// Interval returns the interval of a new observation of one output of a
+// Interval returns the interval of a new observation of one target of a
 // regression, in the unit of the targets. mean holds the outputs at its input of
 // the fit without example i in row i, n×C, in the order of NewJackknife. For counts
 // the ends are integers of at least 0. An infinite end says that too many training
@@ -140,6 +154,7 @@ func (j *Jackknife) Interval(output int, mean *mat.Dense) (lo, hi float64) {
 			continue
 		}
 		j.lik.MeanTo(mu, mean.RawRowView(i))
+		r *= j.unit(mu, output)
 		below[i], above[i] = mu[output]-r, mu[output]+r
 	}
 	lo, hi = smallest(below, j.n+1-j.rank), smallest(above, j.rank)

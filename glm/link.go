@@ -14,15 +14,16 @@ import (
 // symmetric block per example; only the upper triangles are read.
 //
 //	MAP         any likelihood                        g⁻¹(f), cov ignored
-//	Exact       a Marginal likelihood, or any, C = 1  E g⁻¹(f)
+//	Exact       a Marginal or Coupled likelihood,     E g⁻¹(f)
+//	            or any with C = 1
 //	QMC         a Logistic likelihood                 E g⁻¹(f) to a stated error
 //	Probit      a Logistic likelihood                 g⁻¹ of shrunken logits
 //	MonteCarlo  any likelihood                        average of g⁻¹ over draws, with a seed
 //	Bridge      a Logistic likelihood                 mean of a Dirichlet distribution
 //
-// Bernoulli, Poisson and Gaussian are Marginal for any C. Bernoulli and
-// Categorical are Logistic. A user's likelihood is Marginal or Logistic if it has
-// their methods.
+// Bernoulli, Poisson and Gaussian are Marginal for any C, and Heteroscedastic is
+// Coupled. Bernoulli and Categorical are Logistic. A user's likelihood is Marginal,
+// Coupled or Logistic if it has their methods.
 //
 // The errors are *UnsupportedError, *NotPDError, and *ValueError for a NaN, an
 // Inf or a negative variance in f or cov, which names the row. A variance v with
@@ -59,6 +60,17 @@ type Marginal interface {
 	LogMarginal(y, f, cov []float64) (float64, error)
 }
 
+// A Coupled likelihood is a Marginal one of which a target depends on several outputs,
+// such as a mean and a log variance, so that its integrals take the covariance of the
+// outputs. Heteroscedastic is one.
+type Coupled interface {
+	// MomentsTo writes E g⁻¹(f), Var g⁻¹(f) and E Var[y|f], C numbers each, for
+	// f ~ N(f, cov), cov C·C row-major.
+	MomentsTo(mean, epistemic, aleatoric, f, cov []float64)
+	// LogMarginal returns log E[p(y|f)] of one example, as that of Marginal does.
+	LogMarginal(y, f, cov []float64) (float64, error)
+}
+
 // A Logistic likelihood is one of classes, with logits as outputs. QMC, Probit and
 // Bridge require it.
 type Logistic interface {
@@ -69,16 +81,22 @@ type Logistic interface {
 }
 
 // DefaultLink returns the link for a likelihood and a model with c outputs:
-// Exact for a Marginal likelihood or one output, else QMC for a Logistic
+// Exact for a Marginal or Coupled likelihood or one output, else QMC for a Logistic
 // likelihood, else MonteCarlo with its default samples and seed.
 func DefaultLink(lik Likelihood, c int) Link {
-	if _, ok := lik.(Marginal); ok || c == 1 {
+	if HasExact(lik, c) {
 		return Exact{}
 	}
 	if _, ok := lik.(Logistic); ok {
 		return QMC{}
 	}
 	return MonteCarlo{}
+}
+
+// HasExact tells whether Exact serves a likelihood with c outputs.
+func HasExact(lik Likelihood, c int) bool {
+	_, err := Exact{}.marginal(lik, c)
+	return err == nil
 }
 
 // UnsupportedError reports a link that cannot be computed for a likelihood.

@@ -11,12 +11,12 @@ import (
 
 // Exact integrates g⁻¹ against the Gaussian of each output (E11) [glm 13]. A
 // Marginal likelihood computes the integrals itself: Bernoulli by quadrature to
-// 1e-10, Poisson (log-normal rate) and Gaussian in closed form [thesis 3.16]. Any
-// other likelihood is integrated by Expectation and LogExpectation for C = 1, with
-// the accuracy stated there, and gives a *UnsupportedError for C > 1.
+// 1e-10, Poisson (log-normal rate) and Gaussian in closed form [thesis 3.16]. So does a
+// Coupled one. Any other likelihood is integrated by Expectation and LogExpectation for
+// C = 1, with the accuracy stated there, and gives a *UnsupportedError for C > 1.
 //
-// The log predictive of Gaussian outputs is joint. That of several Bernoulli or
-// Poisson outputs is the sum of their marginals.
+// The log predictive of Gaussian outputs is joint. That of several Bernoulli, Poisson
+// or heteroscedastic targets is the sum of their marginals.
 type Exact struct{}
 
 var (
@@ -25,14 +25,27 @@ var (
 )
 
 // marginal returns the integrals of a likelihood with c outputs.
-func (Exact) marginal(lik Likelihood, c int) (Marginal, error) {
-	if m, ok := lik.(Marginal); ok {
+func (Exact) marginal(lik Likelihood, c int) (Coupled, error) {
+	if m, ok := lik.(Coupled); ok {
 		return m, nil
+	}
+	if m, ok := lik.(Marginal); ok {
+		return apart{m}, nil
 	}
 	if c != 1 {
 		return nil, &UnsupportedError{Link: "exact", Likelihood: lik.Name()}
 	}
-	return oneOutput{lik}, nil
+	return apart{oneOutput{lik}}, nil
+}
+
+// apart has the moments of each output by itself.
+type apart struct{ Marginal }
+
+// MomentsTo implements Coupled.
+func (a apart) MomentsTo(mean, epistemic, aleatoric, f, cov []float64) {
+	for j, m := range f {
+		mean[j], epistemic[j], aleatoric[j] = a.Moments(j, m, cov[j*len(f)+j])
+	}
 }
 
 // oneOutput integrates any likelihood of one output.
@@ -96,10 +109,11 @@ func (e Exact) moments(lik Likelihood, f, cov *mat.Dense, set func(t, j int, mea
 	if err != nil {
 		return err
 	}
+	mean, epistemic, aleatoric := make([]float64, p.c), make([]float64, p.c), make([]float64, p.c)
 	return p.each(func(t int, f, cov []float64) error {
+		m.MomentsTo(mean, epistemic, aleatoric, f, cov)
 		for j := range f {
-			mean, epistemic, aleatoric := m.Moments(j, f[j], cov[j*len(f)+j])
-			set(t, j, mean, epistemic, aleatoric)
+			set(t, j, mean[j], epistemic[j], aleatoric[j])
 		}
 		return nil
 	})

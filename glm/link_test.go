@@ -19,7 +19,8 @@ func supports(l Link, lik Likelihood) bool {
 	_, isLogistic := lik.(Logistic)
 	switch l.(type) {
 	case Exact:
-		return isMarginal
+		_, isCoupled := lik.(Coupled)
+		return isMarginal || isCoupled
 	case QMC, Probit, Bridge:
 		return isLogistic
 	}

@@ -21,7 +21,7 @@ type Novelty struct {
 	// is taken out. The entropy of the integral orders rows less well where the unscaled
 	// covariance is so wide that it is near log C for known rows too. For other
 	// likelihoods Score is the predictive variance Var[y|x], noise included, summed
-	// over the outputs.
+	// over the targets.
 	//
 	// LeNet-5 of all of MNIST through 200 inducing examples, AUROC of the 10,000 test
 	// digits against Kuzushiji-MNIST and against digits turned by 90°: .9885 and .9842, by
@@ -138,11 +138,12 @@ func xlogx(p float64) float64 {
 	return p * math.Log(p)
 }
 
-// varianceTo writes the predictive variance, summed over the outputs.
+// varianceTo writes the predictive variance, summed over the targets, which are the first
+// outputs.
 func varianceTo(dst []float64, link Link, lik Likelihood, mean, cov *mat.Dense) error {
 	s, ok := link.(Splitter)
+	_, c := mean.Dims()
 	if !ok {
-		_, c := mean.Dims()
 		if s, ok = DefaultLink(lik, c).(Splitter); !ok {
 			s = MonteCarlo{}
 		}
@@ -151,8 +152,9 @@ func varianceTo(dst []float64, link Link, lik Likelihood, mean, cov *mat.Dense) 
 	if err := s.SplitTo(&aleatoric, &epistemic, lik, mean, cov); err != nil {
 		return err
 	}
+	targets := min(lik.Targets(c), c)
 	for i := range dst {
-		dst[i] = floats.Sum(aleatoric.RawRowView(i)) + floats.Sum(epistemic.RawRowView(i))
+		dst[i] = floats.Sum(aleatoric.RawRowView(i)[:targets]) + floats.Sum(epistemic.RawRowView(i)[:targets])
 	}
 	return nil
 }

@@ -24,26 +24,61 @@ var (
 	_ Distribution = Poisson{}
 )
 
-// IntervalTo writes equal-tailed predictive intervals, lo ≤ y ≤ hi, of each output,
-// both T×C: each tail has at most the probability (1 − coverage)/2, 0 < coverage < 1.
-// The error is an *UnsupportedError unless the likelihood is a Distribution, or one
-// of a Link. Workers 0 means GOMAXPROCS.
+// CoupledQuantities are what a Distribution has for a Coupled likelihood, by target and
+// for f ~ N(f, cov), cov C·C row-major. Heteroscedastic has them.
+type CoupledQuantities interface {
+	// CoupledCDF returns P(y ≤ at).
+	CoupledCDF(target int, at float64, f, cov []float64) float64
+	// CoupledQuantile returns the smallest y with P(y' ≤ y) ≥ p, 0 < p < 1.
+	CoupledQuantile(target int, p float64, f, cov []float64) float64
+}
+
+// ofOutputs are the quantities of a Distribution, whose targets are its outputs.
+type ofOutputs struct{ Distribution }
+
+// CoupledCDF implements CoupledQuantities.
+func (d ofOutputs) CoupledCDF(target int, at float64, f, cov []float64) float64 {
+	return d.PredictiveCDF(target, at, f[target], cov[target*len(f)+target])
+}
+
+// CoupledQuantile implements CoupledQuantities.
+func (d ofOutputs) CoupledQuantile(target int, p float64, f, cov []float64) float64 {
+	return d.PredictiveQuantile(target, p, f[target], cov[target*len(f)+target])
+}
+
+// DistributionOf returns the predictive distribution of the targets of a likelihood that
+// is a Distribution or has CoupledQuantities; ok is false for others.
+func DistributionOf(lik Likelihood) (d CoupledQuantities, ok bool) {
+	switch l := lik.(type) {
+	case CoupledQuantities:
+		return l, true
+	case Distribution:
+		return ofOutputs{l}, true
+	}
+	return nil, false
+}
+
+// IntervalTo writes equal-tailed predictive intervals, lo ≤ y ≤ hi, of each target,
+// both T×Targets(C): each tail has at most the probability (1 − coverage)/2,
+// 0 < coverage < 1. The error is an *UnsupportedError where DistributionOf has nothing
+// for the likelihood, or one of a Link. Workers 0 means GOMAXPROCS.
 func IntervalTo(ctx context.Context, lo, hi *mat.Dense, coverage float64, lik Likelihood, f, cov *mat.Dense, workers int) error {
 	if !(coverage > 0 && coverage < 1) {
 		panic("glm: coverage is not between 0 and 1")
 	}
-	d, ok := lik.(Distribution)
+	d, ok := DistributionOf(lik)
 	if !ok {
 		return &UnsupportedError{Link: "exact", Likelihood: lik.Name(), What: "interval"}
 	}
 	t, c := f.Dims()
-	dense.SizeTo(lo, t, c)
-	dense.SizeTo(hi, t, c)
+	targets := lik.Targets(c)
+	dense.SizeTo(lo, t, targets)
+	dense.SizeTo(hi, t, targets)
 	tail := (1 - coverage) / 2
 	return eachRow(ctx, workers, f, cov, func(t int, f, cov []float64) error {
-		for j, m := range f {
-			dense.SetAt(lo, t, j, d.PredictiveQuantile(j, tail, m, cov[j*c+j]))
-			dense.SetAt(hi, t, j, d.PredictiveQuantile(j, 1-tail, m, cov[j*c+j]))
+		for j := range targets {
+			dense.SetAt(lo, t, j, d.CoupledQuantile(j, tail, f, cov))
+			dense.SetAt(hi, t, j, d.CoupledQuantile(j, 1-tail, f, cov))
 		}
 		return nil
 	})

@@ -24,10 +24,10 @@ type Score struct {
 	Accuracy float64
 	ECE      float64
 	Brier    float64
-	RMSE     float64 // root of the mean over rows and outputs of (y − E[y|x])²
+	RMSE     float64 // root of the mean over rows and targets of (y − E[y|x])²
 
 	LogDensity []float64  // log p(y|x) of each row, NaN for those left out
-	Response   *mat.Dense // E[y|x] of each row, for classes their probabilities, N×C; NaN for those left out
+	Response   *mat.Dense // mean of Link.PredictTo of each row, N×C: E[y|x], for classes their probabilities; NaN for those left out
 	LeftOut    int        // rows that no number counts because their moments are NaN
 }
 
@@ -96,7 +96,7 @@ func ScoreOfContext(ctx context.Context, link Link, lik Likelihood, y, mean, cov
 	s.Accuracy, s.ECE, s.Brier, s.RMSE = math.NaN(), math.NaN(), math.NaN(), math.NaN()
 	if prob, labels := ClassProbabilities(lik, r.y, response); prob != nil {
 		s.Accuracy, s.ECE, s.Brier = Accuracy(prob, labels), ECE(prob, labels), Brier(prob, labels)
-	} else if _, classes := lik.(Logistic); !classes && lik.Targets(r.c) == r.c {
+	} else if _, classes := lik.(Logistic); !classes && lik.Targets(r.c) <= r.c {
 		s.RMSE = rmse(r.y, response)
 	}
 	return s, nil
@@ -157,6 +157,7 @@ func standardError(v []float64) float64 {
 	return math.Sqrt(sum / (n - 1) / n)
 }
 
+// rmse compares each target with the response of the output of the same number.
 func rmse(y, response *mat.Dense) float64 {
 	n, c := y.Dims()
 	sum := 0.0

@@ -164,6 +164,13 @@ func (q *problem) modeOfWeights(t *testing.T) *mat.Dense {
 		}
 		if size <= 1e-10 {
 			next, _ = q.weights(t, s)
+			for range 300 {
+				if !gp.UsesFisher(q.lik) {
+					break // quadratic convergence is over
+				}
+				s, _ = at(next)
+				next, _ = q.weights(t, s)
+			}
 			return next
 		}
 	}

@@ -65,6 +65,7 @@ func problems(t *testing.T) []*problem {
 		newProblem("categorical", 6, 4, glm.Categorical{}, 1),
 		newProblem("categorical-saturated", 7, 4, glm.Categorical{}, 900),
 		newProblem("poisson", 8, 1, glm.Poisson{}, 0.5),
+		newProblemOf("heteroscedastic", 10, 60, 2, glm.Heteroscedastic{}, 0.5), // more targets than parameters, which cannot fit them all
 		largeProblem(),
 	}
 }
@@ -139,6 +140,8 @@ func targets(rng *rand.Rand, lik gp.Likelihood, f *mat.Dense) *mat.Dense {
 		for i := range n {
 			y.Set(i, 0, float64(rng.IntN(c)))
 		}
+	case glm.Heteroscedastic:
+		y = random(rng, n, c/2, 1)
 	case glm.Bernoulli:
 		y.Apply(func(_, _ int, _ float64) float64 { return float64(rng.IntN(2)) }, y)
 	case glm.Poisson:

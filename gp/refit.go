@@ -2,7 +2,6 @@ package gp
 
 import (
 	"context"
-	"math"
 
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
@@ -73,7 +72,7 @@ var _ newton.Line[*point] = line{}
 func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood, start *point, f []float64) (*Exact, error) {
 	e.refit = true
 	l := line{e, y, lik}
-	s := newton.Search{MaxIter: e.o.MaxIter, AtTheta: start == nil, Move: math.Inf(1)}
+	s := newton.New(lik, e.o.MaxIter, start == nil)
 	from := start
 	if start == nil {
 		from = e.point(make([]float64, e.g.n), make([]float64, e.g.n)) // the prior mean

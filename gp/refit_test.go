@@ -80,3 +80,26 @@ func TestRefitChecksTargets(t *testing.T) {
 	_, err = gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil)
 	require.ErrorContains(t, err, "example 4")
 }
+
+// Under a likelihood with Fisher information the refit climbs to a point without slope,
+// also where the data nearly fix the means, so that scoring alone would take thousands of
+// steps.
+func TestRefitByFisherScoring(t *testing.T) {
+	for seed := range uint64(8) {
+		for _, scale := range []float64{1, 3} {
+			q := newProblem("heteroscedastic", 400+seed, 2, glm.Heteroscedastic{}, scale)
+			e, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil)
+			require.NoError(t, err)
+			for _, w := range e.Warnings() {
+				var gap *gp.GapWarning // where σ² is tiny, α has few digits
+				require.ErrorAs(t, w, &gap)
+			}
+			// Stationary: f̂ = m + K r(f̂).
+			r := column(e.Sites().Residual)
+			var pull mat.Dense
+			pull.Mul(q.kTrain, plus(vec(e.Alpha()), -1, r))
+			require.Less(t, mat.Norm(&pull, math.Inf(1)), 1e-4*mat.Norm(column(e.Sites().F), math.Inf(1)), "seed %d, scale %v", seed, scale)
+			require.Greater(t, e.EvidenceRefit().LogLik-e.EvidenceRefit().Scatter/2, q.sites(t).LogLik-gp.Scatter(q.kernel.densePrior, q.theta)/2)
+		}
+	}
+}

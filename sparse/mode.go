@@ -56,7 +56,7 @@ func (p *Projected) Mode(ctx context.Context, train *Prepared, factor float64, y
 		at = &modePoint{w: w, f: from.at.f}
 		sitesAt = at.f
 	}
-	s := newton.Search{MaxIter: p.o.MaxIter, AtTheta: from == nil, Move: math.Inf(1)}
+	s := newton.New(lik, p.o.MaxIter, from == nil)
 	m := &Mode{train: train}
 	for end := newton.GoesOn; end == newton.GoesOn; {
 		var err error

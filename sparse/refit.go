@@ -40,7 +40,7 @@ func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, 
 	}
 	r := &refit{b: b.b, o: &d, x: x, y: y, lik: lik, save: b.save, spec: b.sums.spec,
 		prior:  make([]float64, x.Len()*b.b.c),
-		search: newton.Search{MaxIter: d.MaxIter, AtTheta: true, Move: math.Inf(1)}}
+		search: newton.New(lik, d.MaxIter, true)}
 	return r.run(ctx)
 }
 

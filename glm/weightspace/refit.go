@@ -3,7 +3,6 @@ package weightspace
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -94,7 +93,7 @@ func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood)
 		return nil, err
 	}
 	at := w.iterateAt(whitened(w.theta, w.mu0, w.root))
-	l, search := line{y, lik}, newton.Search{MaxIter: w.o.MaxIter, Move: math.Inf(1)}
+	l, search := line{y, lik}, newton.New(lik, w.o.MaxIter, false)
 	factor := false // whether the next step must use a factor of H̃ at its sites
 	for {
 		s, err := gp.NewSites(y, matrixOf(at.f, w.x.Outputs()), lik)

@@ -73,7 +73,7 @@ func (r *refit) newton(ctx context.Context, f []float64) error {
 	p, n := r.p, len(f)
 	from := r.point(make([]float64, n), make([]float64, n)) // the prior mean
 	most := memory.MulInt(refitSolves, p.o.MaxSteps)
-	s := newton.Search{MaxIter: p.o.MaxIter, AtTheta: true, Move: math.Inf(1)}
+	s := newton.New(r.lik, p.o.MaxIter, true)
 	for end := newton.GoesOn; end == newton.GoesOn; {
 		if err := r.condition(ctx, f); err != nil {
 			return err

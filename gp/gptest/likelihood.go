@@ -22,6 +22,10 @@ type LikelihoodCase struct {
 	// Step is the step of the differences, small against the width of p(y|f).
 	// 0 means 1e-3.
 	Step float64
+	// Quadrature returns targets and weights of which the sum over f(target)·weight is
+	// the expectation over y given f. It is needed for a likelihood whose Λ is the Fisher
+	// information (gp.UsesFisher), and only there.
+	Quadrature func(f []float64) (targets [][]float64, weights []float64)
 	// Tol bounds the difference between derivatives and difference quotients,
 	// relative to the largest number compared. 0 means 1e-8.
 	Tol float64
@@ -34,6 +38,8 @@ const likelihoodDraws = 20
 //
 //   - residual is the derivative of log p(y|f) in f, and Λ minus the derivative
 //     of the residual, by differences;
+//   - where gp.UsesFisher tells that Λ is the Fisher information, it does not depend
+//     on y and is the expectation of minus that derivative and of r rᵀ, and E r = 0;
 //   - Λ is symmetric and positive semidefinite, and Λ = R Rᵀ also at outputs
 //     ten times as large;
 //   - a nil destination is skipped and changes nothing else, destinations are
@@ -134,17 +140,17 @@ func (c LikelihoodCase) residual(t *testing.T) {
 }
 
 func (c LikelihoodCase) lambda(t *testing.T) {
+	if gp.UsesFisher(c.Likelihood) {
+		c.fisher(t)
+		return
+	}
 	c.each(t, 1, func(y, f []float64) {
 		s := c.expand(y, f)
 		// Residuals cannot tell apart derivatives below their own rounding.
 		scale := max(1, largestOf(s.lambda), largestOf(s.residual))
 		for i := range c.Outputs {
 			for j := range c.Outputs {
-				want := -c.derivative(f, j, func(f []float64) float64 {
-					r := make([]float64, c.Outputs)
-					c.Likelihood.Expand(r, nil, nil, y, f)
-					return r[i]
-				})
+				want := c.curvature(y, f, i, j)
 				got := s.lambda[i*c.Outputs+j]
 				if d := math.Abs(got - want); !(d <= c.Tol*scale) {
 					t.Errorf("y = %v, f = %v: Λ at (%d, %d) is %v, minus the difference quotient of the residual is %v", y, f, i, j, got, want)
@@ -152,6 +158,51 @@ func (c LikelihoodCase) lambda(t *testing.T) {
 			}
 		}
 		c.requirePSD(t, y, f, s.lambda)
+	})
+}
+
+// curvature is minus the difference quotient of residual i in output j.
+func (c LikelihoodCase) curvature(y, f []float64, i, j int) float64 {
+	return -c.derivative(f, j, func(f []float64) float64 {
+		r := make([]float64, c.Outputs)
+		c.Likelihood.Expand(r, nil, nil, y, f)
+		return r[i]
+	})
+}
+
+// fisher checks Λ where it is the Fisher information.
+func (c LikelihoodCase) fisher(t *testing.T) {
+	if c.Quadrature == nil {
+		t.Fatal("the case of a likelihood with Fisher information needs a Quadrature")
+	}
+	first := c.Y.RawRowView(0)
+	c.each(t, 1, func(y, f []float64) {
+		n := c.Outputs
+		s, same := c.expand(y, f), c.expand(slices.Clone(first), f)
+		RequireBits(t, "Λ with another target", s.lambda, same.lambda)
+		c.requirePSD(t, y, f, s.lambda)
+		residual, curvature, outer := make([]float64, n), make([]float64, n*n), make([]float64, n*n)
+		targets, weights := c.Quadrature(f)
+		scale := 1.0
+		for k, y := range targets {
+			at := c.expand(y, f)
+			scale = max(scale, largestOf(at.residual), largestOf(at.lambda))
+			for i := range n {
+				residual[i] += weights[k] * at.residual[i]
+				for j := range n {
+					curvature[i*n+j] += weights[k] * c.curvature(y, f, i, j)
+					outer[i*n+j] += weights[k] * at.residual[i] * at.residual[j]
+				}
+			}
+		}
+		for i, want := range s.lambda {
+			if d := math.Max(math.Abs(curvature[i]-want), math.Abs(outer[i]-want)); !(d <= c.Tol*scale*scale) {
+				t.Errorf("f = %v: Λ at %d is %v, the expectation of minus the difference quotient of the residual %v, and that of r rᵀ %v", f, i, want, curvature[i], outer[i])
+			}
+		}
+		if largestOf(residual) > c.Tol*scale {
+			t.Errorf("f = %v: the expectation of the residual is %v", f, residual)
+		}
 	})
 }
 

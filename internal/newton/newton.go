@@ -72,6 +72,12 @@ type Search struct {
 	Steps   int     // Newton steps made
 	Move    float64 // length of the last one, relative to the largest entry of f̂; +Inf at first
 	gain    float64 // of the objective, as the last one promised it; NaN where unknown
+
+	// Of Fisher scoring.
+	fisher   bool
+	before   any     // *track[P] of the step before; nil before the second step in the span
+	shortest float64 // length of the shortest step
+	stalled  int     // steps since that one
 }
 
 // Moves tells whether the refit, now ended, should warn that its last step was
@@ -95,6 +101,9 @@ func Next[P any](s *Search, l Line[P], sites []float64, from, to P) (P, End, err
 	first := s.AtTheta && s.Steps == 0
 	if s.AtTheta && s.Steps == 1 {
 		last = math.Inf(1) // a step from θ* says nothing of those within the span
+	}
+	if s.fisher && !first {
+		return score(s, l, from, to)
 	}
 	next, ok := from, false
 	if first {

@@ -50,6 +50,12 @@ func Problems(t *testing.T) []*Problem {
 	}
 }
 
+// Heteroscedastic is a problem with two outputs under a likelihood with Fisher
+// information. It has more targets than parameters, so that the means cannot fit them all.
+func Heteroscedastic() *Problem {
+	return NewProblemOf("heteroscedastic", 8, 60, 2, glm.Heteroscedastic{}, 0.5, 4)
+}
+
 // NewProblem draws a problem of n examples and c outputs of size scale.
 func NewProblem(name string, seed uint64, n, c int, lik gp.Likelihood, scale float64) *Problem {
 	return NewProblemOf(name, seed, n, c, lik, scale, 12)
@@ -114,6 +120,8 @@ func Targets(rng *rand.Rand, lik gp.Likelihood, f *mat.Dense) *mat.Dense {
 		draw = func() float64 { return float64(rng.IntN(2)) }
 	case glm.Poisson:
 		draw = func() float64 { return float64(rng.IntN(5)) }
+	case glm.Heteroscedastic:
+		y = mat.NewDense(n, c/2, nil)
 	}
 	y.Apply(func(_, _ int, _ float64) float64 { return draw() }, y)
 	return y

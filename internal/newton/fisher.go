@@ -1,0 +1,120 @@
+package newton
+
+import "math"
+
+// New returns the search of a refit under a likelihood, before its first step. Where the
+// likelihood has a method FisherInformation that returns true, its steps are those of
+// Fisher scoring.
+func New(lik Expander, maxIter int, atTheta bool) Search {
+	f, ok := lik.(interface{ FisherInformation() bool })
+	return Search{MaxIter: maxIter, AtTheta: atTheta, Move: math.Inf(1), shortest: math.Inf(1), fisher: ok && f.FisherInformation()}
+}
+
+const (
+	// flatEnough is the part of the slope at the start of a line at which a search along it
+	// ends.
+	flatEnough = .1
+	// lineTrials bounds the points that a search along a line of Fisher scoring looks at.
+	lineTrials = 60
+	// mostStalled is the number of steps of Fisher scoring that may pass without a shorter
+	// one where rounding hides the objective.
+	mostStalled = 10
+)
+
+// A track is what Fisher scoring remembers of the step before: the point from where it
+// was made, the slope of the objective there towards the end of the scoring step, and
+// which part of its line was taken.
+type track[P any] struct {
+	from        P
+	slope, part float64
+}
+
+// score is Next for a step of Fisher scoring. Scoring alone shortens its distance to the
+// mode by a constant factor, which is close to 1 where the data nearly fix the mean. The
+// steps are therefore directions of nonlinear conjugate gradients (Polak and Ribière's
+// β, at least 0) in the metric of B, along which the search looks for a point without
+// slope.
+func score[P any](s *Search, l Line[P], from, to P) (P, End, error) {
+	slope := l.Slope(from, from, to)
+	s.gain = math.Abs(slope) / 2
+	start := l.Objective(from)
+	hides := s.gain < hidden*math.Abs(start)
+	if s.stalled++; s.Move < s.shortest {
+		s.shortest, s.stalled = s.Move, 0
+	}
+	if !(slope > 0) || hides && s.stalled > mostStalled {
+		return to, Stuck, nil
+	}
+	target := to
+	if before, ok := s.before.(*track[P]); ok {
+		if t, ok := conjugate(l, before, from, to, slope); ok {
+			target, slope = t, l.Slope(from, from, t)
+		}
+	}
+	next, part := alongLine(l, from, target, start, slope, hides)
+	if part == 0 {
+		return to, Stuck, nil
+	}
+	s.before = &track[P]{from: from, slope: l.Slope(from, from, to), part: part}
+	s.Steps++
+	return next, GoesOn, nil
+}
+
+// conjugate returns to + β/part·(from − before), the end of the conjugate direction. ok
+// is false where that does not lead uphill or β is 0.
+func conjugate[P any](l Line[P], before *track[P], from, to P, slope float64) (target P, ok bool) {
+	// β = (g − g')·s / g'·s'
+	beta := (slope - l.Slope(before.from, from, to)) / before.slope
+	if !(beta > 0) || math.IsInf(beta, 1) {
+		return to, false
+	}
+	beyond := l.Between(before.from, from, 1+beta/before.part)
+	target = l.Between(from, l.Between(to, beyond, .5), 2)
+	return target, l.Slope(from, from, target) > 0
+}
+
+// alongLine returns a point on the line from a to b at which the slope is a small part of
+// that at a, and which part of the way it is; 0 where no point was found that does not
+// lower the objective. hides says that rounding hides its changes, and only the slope
+// counts.
+func alongLine[P any](l Line[P], a, b P, start, slope float64, hides bool) (best P, part float64) {
+	lo, hi := 0.0, math.Inf(1)
+	atLo, atHi := slope, math.NaN()
+	least := math.Inf(1)
+	t := 1.0
+	for range lineTrials {
+		p := b
+		if t != 1 {
+			p = l.Between(a, b, t)
+		}
+		v, d := l.Objective(p), math.NaN()
+		ok := v > start || hides && start-v <= hidden*math.Abs(start)
+		if !math.IsInf(v, -1) {
+			d = l.Slope(p, a, b)
+		}
+		if ok && math.Abs(d) < least {
+			best, part, least = p, t, math.Abs(d)
+		}
+		switch {
+		case ok && math.Abs(d) <= flatEnough*slope:
+			return best, part
+		case ok && d > 0:
+			lo, atLo = t, d
+		default:
+			hi, atHi = t, d
+		}
+		if math.IsInf(hi, 1) {
+			t *= 2
+			continue
+		}
+		// The zero of the secant of the slopes, well inside the interval.
+		middle := lo + (hi-lo)/2
+		if t = middle; atHi < 0 {
+			t = lo + (hi-lo)*math.Min(math.Max(atLo/(atLo-atHi), .05), .95)
+		}
+		if !(lo < t && t < hi) || t < smallestPart {
+			break
+		}
+	}
+	return best, part
+}
