@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,11 @@ type arch struct {
 	name   string
 	widths []int // of an mlp: hidden layers, then outputs
 	act    network.Activation
+	drop   float64 // share of the elements that training drops after each hidden layer
 }
+
+// archNames are the architectures for 28×28 pictures.
+var archNames = []string{"thesis-cnn", "lenet5", "bn-cnn"}
 
 var activationNames = []string{"relu", "tanh"}
 
@@ -24,19 +29,22 @@ var activations = map[string]network.Activation{"relu": network.ReLU, "tanh": ne
 // widest bounds a layer of an mlp.
 const widest = 1 << 20
 
-// parseArch reads thesis-cnn, lenet5 or mlp:128-64-10.
-func parseArch(name, activation string) (*arch, error) {
+// parseArch reads thesis-cnn, lenet5, bn-cnn or mlp:128-64-10.
+func parseArch(name, activation string, drop float64) (*arch, error) {
 	act, ok := activations[activation]
 	if !ok {
 		return nil, console.NotOneOf("activation", activation, activationNames)
 	}
-	a := &arch{name: name, act: act}
-	if name == "thesis-cnn" || name == "lenet5" {
+	if !(drop >= 0 && drop < 1) {
+		return nil, console.Usagef("--dropout %v must be at least 0 and below 1", drop)
+	}
+	a := &arch{name: name, act: act, drop: drop}
+	if slices.Contains(archNames, name) {
 		return a, nil
 	}
 	list, ok := strings.CutPrefix(name, "mlp:")
 	if !ok {
-		return nil, console.NotOneOf("arch", name, []string{"thesis-cnn", "lenet5", "mlp:WIDTHS"})
+		return nil, console.NotOneOf("arch", name, append(slices.Clone(archNames), "mlp:WIDTHS"))
 	}
 	for field := range strings.SplitSeq(list, "-") {
 		k, err := strconv.Atoi(field)
@@ -75,29 +83,48 @@ func (a *arch) layers(c int) []network.Layer {
 		for i, k := range a.widths {
 			layers = append(layers, network.Dense{Units: k})
 			if i < len(a.widths)-1 {
-				layers = append(layers, a.act)
+				layers = append(layers, a.hidden(a.act)...)
 			}
 		}
 		return layers
 	}
-	if a.name == "lenet5" {
-		return convolutional(6, 16, 120, 84, c)
+	switch a.name {
+	case "bn-cnn":
+		return a.normalized(c)
+	case "lenet5":
+		return a.convolutional(6, 16, 120, 84, c)
 	}
-	return convolutional(3, 8, 25, 25, c)
+	return a.convolutional(3, 8, 25, 25, c)
+}
+
+// hidden returns what follows a hidden dense layer.
+func (a *arch) hidden(act network.Activation) []network.Layer {
+	if a.drop > 0 {
+		return []network.Layer{act, network.Dropout{Ratio: a.drop}}
+	}
+	return []network.Layer{act}
+}
+
+// normalized returns two 5×5 convolutions of 8 and 16 filters, each with a batch
+// normalization, a ReLU and a 2×2 max pool, and a hidden layer of 64 before the outputs.
+func (a *arch) normalized(c int) []network.Layer {
+	const kernel = 5
+	return slices.Concat([]network.Layer{
+		network.Conv2D{Filters: 8, Kernel: kernel, NoBias: true}, network.BatchNorm{}, network.ReLU, network.MaxPool2D{Size: 2},
+		network.Conv2D{Filters: 16, Kernel: kernel, NoBias: true}, network.BatchNorm{}, network.ReLU, network.MaxPool2D{Size: 2},
+		network.Flatten{}, network.Dense{Units: 64},
+	}, a.hidden(network.ReLU), []network.Layer{network.Dense{Units: c}})
 }
 
 // convolutional returns two 5×5 convolutions with their numbers of filters,
 // each with a ReLU and a 2×2 max pool, and two hidden layers before the outputs.
-func convolutional(filters1, filters2, dense1, dense2, c int) []network.Layer {
+func (a *arch) convolutional(filters1, filters2, dense1, dense2, c int) []network.Layer {
 	const kernel = 5
-	return []network.Layer{
+	return slices.Concat([]network.Layer{
 		network.Conv2D{Filters: filters1, Kernel: kernel}, network.ReLU, network.MaxPool2D{Size: 2},
 		network.Conv2D{Filters: filters2, Kernel: kernel}, network.ReLU, network.MaxPool2D{Size: 2},
-		network.Flatten{},
-		network.Dense{Units: dense1}, network.ReLU,
-		network.Dense{Units: dense2}, network.ReLU,
-		network.Dense{Units: c},
-	}
+		network.Flatten{}, network.Dense{Units: dense1},
+	}, a.hidden(network.ReLU), []network.Layer{network.Dense{Units: dense2}}, a.hidden(network.ReLU), []network.Layer{network.Dense{Units: c}})
 }
 
 // parameters is P of an mlp on d inputs, as a float64 since it may be far too

@@ -18,10 +18,11 @@ func TestArch(t *testing.T) {
 		{"thesis-cnn", network.Shape{1, 28, 28}, 1, 4587}, // [thesis]
 		{"thesis-cnn", network.Shape{1, 28, 28}, 10, 4587 + 9*26},
 		{"lenet5", network.Shape{1, 28, 28}, 10, 44426},
+		{"bn-cnn", network.Shape{1, 28, 28}, 10, 200 + 16 + 3200 + 32 + 257*64 + 65*10},
 		{"mlp:128-64-10", network.Shape{1, 28, 28}, 10, 109386},
 		{"mlp:3", network.Shape{5}, 3, 18},
 	} {
-		a, err := parseArch(x.name, "tanh")
+		a, err := parseArch(x.name, "tanh", 0.1)
 		require.NoError(t, err)
 		net, err := network.Sequential(x.in, a.layers(x.c)...)
 		require.NoError(t, err)

@@ -22,9 +22,10 @@ type trainVerb struct {
 	common problem.Flags
 
 	archName, activation string
-	out                  string
-	epochs, batch, lbfgs int
-	rate                 float64
+	dropout              float64
+	out, init            string
+	lbfgs                int
+	descent              descentFlags
 	arch                 *arch // parsed from archName and activation by check
 }
 
@@ -33,45 +34,54 @@ func trainCommand(con *console.Console) *cobra.Command {
 	v := &verb{
 		name:  "train",
 		short: "Train a network and write it as ONNX",
-		long: `Train finds the maximum a posteriori parameters of a network by minibatch Adam
-and then full-batch L-BFGS, and writes it with what it was trained on: the
-likelihood, the prior precision, the classes, the training rows and the scaling
-of the inputs.`,
+		long: `Train finds the maximum a posteriori parameters of a network on minibatches, by
+Adam or SGD, and then by full-batch L-BFGS, and writes it with what it was
+trained on: the likelihood, the prior precision, the classes, the training rows
+and the scaling of the inputs.
+
+Dropout, and a batch normalization's moments of the minibatch, are those of the
+minibatches. L-BFGS goes on with the network as it is used afterwards, without
+dropout and with running statistics; --lbfgs 0 leaves what the minibatches gave.
+With --early-stopping the rows of the data's validation part, or the last
+training rows that were left out, decide which epoch's network is kept.`,
 		example: `  gpexplain train --data digits --classes 4,9 --train-count 1500 --prior-precision 10 --out net.onnx
-  gpexplain train --data table.csv --split 0 --arch mlp:50-50-1 --activation tanh --out net.onnx`,
+  gpexplain train --data table.csv --split 0 --arch mlp:50-50-1 --early-stopping 10 --out net.onnx
+  gpexplain train --data mnist --arch bn-cnn --optimizer sgd --lr 0.1 --lbfgs 0 --out net.onnx`,
 		flags: s.add, check: s.check, run: s.run,
-		complete: map[string][]string{"arch": {"thesis-cnn", "lenet5", "mlp:"}, "activation": activationNames},
+		complete: map[string][]string{"arch": append(slices.Clone(archNames), "mlp:"), "activation": activationNames, "optimizer": optimizerNames, "schedule": scheduleNames},
 	}
 	return v.command(con, &s.common)
 }
 
 func (s *trainVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&s.archName, "arch", "thesis-cnn", "`NAME` of the network: thesis-cnn or lenet5 for 28×28 pictures, or mlp:128-64-10 (hidden widths, then outputs)")
+	f.StringVar(&s.archName, "arch", "thesis-cnn", "`NAME` of the network: thesis-cnn, lenet5 or bn-cnn (with batch normalization) for 28×28 pictures, or mlp:128-64-10 (hidden widths, then outputs)")
 	f.StringVar(&s.out, "out", "", "write the network to `FILE.onnx`; needed")
 	f.StringVar(&s.activation, "activation", "relu", "`NAME` of the activation of an mlp: relu or tanh")
-	f.IntVar(&s.epochs, "epochs", 30, "`N` passes of Adam over the data; 0 for none")
-	f.IntVar(&s.batch, "batch", 256, "`N` examples a step of Adam")
-	f.Float64Var(&s.rate, "lr", 3e-3, "first step size `X` of Adam")
-	f.IntVar(&s.lbfgs, "lbfgs", 200, "at most `N` iterations of L-BFGS; 0 for none")
+	f.Float64Var(&s.dropout, "dropout", 0, "share `X` of the elements that training drops after each hidden dense layer")
+	f.StringVar(&s.init, "init", "", "start from the parameters and running statistics of `FILE.onnx`, which has the same layers")
+	s.descent.add(f)
+	f.IntVar(&s.lbfgs, "lbfgs", 200, "at most `N` iterations of L-BFGS; 0 for none, which is the default with --early-stopping")
 }
 
-func (s *trainVerb) check(*cobra.Command) error {
+func (s *trainVerb) check(c *cobra.Command) error {
 	switch {
 	case s.out == "":
 		return console.Usagef("--out FILE.onnx is needed")
-	case s.epochs < 0 || s.lbfgs < 0:
-		return console.Usagef("--epochs and --lbfgs must not be negative")
-	case s.batch < 1:
-		return console.Usagef("--batch %d must be at least 1", s.batch)
-	case !(s.rate > 0 && s.rate < 1e6):
-		return console.Usagef("--lr %v must be a positive number", s.rate)
+	case s.lbfgs < 0:
+		return console.Usagef("--lbfgs must not be negative")
 	}
-	var err error
-	if s.arch, err = parseArch(s.archName, s.activation); err != nil {
+	if err := s.descent.check(c.Flags()); err != nil {
 		return err
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}}, s.common.Files())
+	if s.descent.patience > 0 && !c.Flags().Changed("lbfgs") {
+		s.lbfgs = 0
+	}
+	var err error
+	if s.arch, err = parseArch(s.archName, s.activation, s.dropout); err != nil {
+		return err
+	}
+	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}}, append(s.common.Files(), console.FlagPath{Flag: "--init", Path: s.init}))
 }
 
 func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
@@ -144,30 +154,64 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", s.archName, e.Data.Shape, err)
 	}
+	if net, err = s.started(ctx, net, p.Limits.Memory); err != nil {
+		return nil, nil, nil, err
+	}
 	inUnits, err := p.Examples.Scaling.Rescaled(net) // the objective is the same
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	if budget := gp.MemoryBudget(p.Limits.Memory); inUnits.MinibatchBytes(s.descent.batch) > budget {
+		return nil, nil, nil, fmt.Errorf("a minibatch of --batch %d takes about %d bytes of memory, of which %d may be used; choose a smaller --batch, or raise --max-memory",
+			s.descent.batch, inUnits.MinibatchBytes(s.descent.batch), budget)
+	}
 	_, _, params := net.Dims()
 	var objective float64
-	o := &network.TrainOptions{Precision: slices.Repeat([]float64{p.Task.Precision}, params), Epochs: orNone(s.epochs), Batch: s.batch, LearningRate: s.rate, LBFGS: orNone(s.lbfgs), Seed: seed,
-		Objective: func(value float64) { objective = value },
-		Progress: func(stage string, done, total int) {
-			c.Show(stage, done, total)
-			c.Detail("%s %d of %d: objective %.6g", stage, done, total, objective)
-		}}
+	o := s.descent.options()
+	o.LBFGS, o.Seed = orNone(s.lbfgs), seed
+	if o.Precision, err = s.descent.precision(net, p.Task.Precision); err != nil {
+		return nil, nil, nil, err
+	}
+	if o.Validation, err = s.descent.validation(p); err != nil {
+		return nil, nil, nil, err
+	}
+	o.Objective = func(value float64) { objective = value }
+	o.Progress = func(stage string, done, total int) {
+		c.Show(stage, done, total)
+		c.Detail("%s %d of %d: objective %.6g", stage, done, total, objective)
+	}
 	trained, res, err := inUnits.Train(ctx, e.Inputs(e.Train, 0, e.Train.Len()), e.Y, p.Task.Likelihood, o)
 	c.ClearBar()
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", e.Data.Source, err)
 	}
 	c.Warn(res.Warnings...)
-	own, err := net.WithTheta(trained.Theta())
+	own, err := net.WithStateOf(trained)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return p.Model.Trained(trained), own, &trainReport{Schema: "funcgp/train/1", Out: s.out, Parameters: params, Examples: e.Train.Len(), Objective: report.Float(res.Objective),
-		LogLikelihood: report.Float(res.LogLik), GradientNorm: report.Float(res.GradientNorm)}, nil
+	r := &trainReport{Schema: "funcgp/train/1", Out: s.out, Parameters: params, Examples: e.Train.Len(), Objective: report.Float(res.Objective),
+		LogLikelihood: report.Float(res.LogLik), GradientNorm: report.Float(res.GradientNorm), Epochs: res.Epochs, Steps: res.Steps}
+	if o.Validation != nil {
+		nll := report.Float(res.ValidationNLL)
+		r.BestEpoch, r.ValidationNLL = res.BestEpoch, &nll
+	}
+	return p.Model.Trained(trained), own, r, nil
+}
+
+// started returns the network with the parameters of --init, if it is given.
+func (s *trainVerb) started(ctx context.Context, net *network.Network, memory int64) (*network.Network, error) {
+	if s.init == "" {
+		return net, nil
+	}
+	from, err := network.ReadONNXFile(ctx, s.init, &network.ReadOptions{MaxMemory: memory})
+	if err == nil {
+		net, err = net.WithStateOf(from)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--init %s: %w; give a file that train wrote for the same --arch", s.init, err)
+	}
+	return net, nil
 }
 
 // orNone is a count as network.TrainOptions wants it: there, 0 is a default
@@ -188,6 +232,10 @@ type trainReport struct {
 	Objective     report.Float    `json:"objective"`
 	LogLikelihood report.Float    `json:"log_likelihood"`
 	GradientNorm  report.Float    `json:"gradient_norm"`
+	Epochs        int             `json:"epochs"`
+	Steps         int             `json:"steps"`
+	BestEpoch     int             `json:"best_epoch,omitempty"`
+	ValidationNLL *report.Float   `json:"validation_nll,omitempty"`
 	TrainAccuracy report.Float    `json:"train_accuracy"`
 	TestAccuracy  report.Float    `json:"test_accuracy"`
 	TrainNLL      report.Float    `json:"train_nll"`
@@ -199,6 +247,9 @@ type trainReport struct {
 func (r *trainReport) text(stdout io.Writer) error {
 	fmt.Fprintf(stdout, "%d parameters trained on %d examples in %.1f s\n", r.Parameters, r.Examples, float64(r.Seconds))
 	fmt.Fprintf(stdout, "objective %.6g, log likelihood %.6g, gradient norm %.3g\n", float64(r.Objective), float64(r.LogLikelihood), float64(r.GradientNorm))
+	if r.ValidationNLL != nil {
+		fmt.Fprintf(stdout, "stopped after epoch %d; kept the network of epoch %d, with a validation NLL of %.5f\n", r.Epochs, r.BestEpoch, float64(*r.ValidationNLL))
+	}
 	line := func(name string, accuracy, nll report.Float) {
 		if !nll.Finite() {
 			return

@@ -10,7 +10,9 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/compile"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
@@ -35,6 +37,22 @@ func (n *Network) trainingProgram() (*graph.Program, error) {
 		return nil, fmt.Errorf("network: its parameters in training are others than in use; set TrainOptions.Evaluation")
 	}
 	return r.Program, nil
+}
+
+// MinibatchBytes returns about the bytes that training takes for the activations of a
+// minibatch and their gradients. Chunks of it run one after another, unless a
+// BatchNormalization needs all of them.
+func (n *Network) MinibatchBytes(batch int) int64 {
+	size, chunk := 0, n.prog.Chunk*par.Workers(0)
+	for _, s := range n.prog.Slots {
+		if !s.Static {
+			size += s.Size
+		}
+	}
+	if slices.Contains(n.prog.Operators, "BatchNormalization") {
+		chunk = batch
+	}
+	return memory.Mul(2*8*int64(size), int64(min(batch, chunk)))
 }
 
 // A descent trains a network on minibatches.

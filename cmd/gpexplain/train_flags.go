@@ -1,0 +1,131 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// descentFlags say how train goes through the minibatches.
+type descentFlags struct {
+	optimizer, schedule        string
+	epochs, steps, batch       int
+	scheduleEpochs, patience   int
+	rate, momentum, scheduleBy float64
+	noDecay                    []string
+}
+
+var optimizerNames = []string{"adam", "sgd"}
+
+var scheduleNames = []string{"cosine", "constant", "step", "plateau"}
+
+func (d *descentFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&d.optimizer, "optimizer", "adam", "`NAME` of what moves the parameters on minibatches: adam, or sgd, whose steps are of the mean loss of an example")
+	f.Float64Var(&d.momentum, "momentum", 0.9, "momentum `X` of --optimizer sgd; 0 for none")
+	f.IntVar(&d.epochs, "epochs", 30, "`N` passes over the data in minibatches; 0 for none")
+	f.IntVar(&d.steps, "steps", 0, "`N` steps on minibatches, in place of --epochs")
+	f.IntVar(&d.batch, "batch", 256, "`N` examples a minibatch; those of an epoch that fill none are left out")
+	f.Float64Var(&d.rate, "lr", 3e-3, "first step size `X`")
+	f.StringVar(&d.schedule, "schedule", "cosine", "`NAME` of how the step size changes: cosine (to 1 %), constant, step (times --schedule-factor every --schedule-epochs) or plateau (after more than --schedule-epochs without a better loss, of the validation rows with --early-stopping)")
+	f.IntVar(&d.scheduleEpochs, "schedule-epochs", 0, "`N` epochs of --schedule; 0 for 30 with step, 5 with plateau")
+	f.Float64Var(&d.scheduleBy, "schedule-factor", 0, "factor `X` of --schedule; 0 for 0.1 with step, 0.5 with plateau")
+	f.IntVar(&d.patience, "early-stopping", 0, "stop after `N` epochs without a better NLL of the validation rows, and keep the best epoch's network; 0 for never")
+	f.StringSliceVar(&d.noDecay, "no-decay", nil, "`NAMES` of parameter tensors without a prior in training: names that inspect lists, normalized (layers before a normalization, of whose scale nothing is left), or all")
+}
+
+func (d *descentFlags) check(f *pflag.FlagSet) error {
+	switch {
+	case d.epochs < 0 || d.steps < 0 || d.patience < 0 || d.scheduleEpochs < 0:
+		return console.Usagef("--epochs, --steps, --early-stopping and --schedule-epochs must not be negative")
+	case f.Changed("epochs") && f.Changed("steps"):
+		return console.Usagef("--epochs and --steps exclude each other")
+	case d.batch < 1:
+		return console.Usagef("--batch %d must be at least 1", d.batch)
+	case !(d.rate > 0 && d.rate < 1e6):
+		return console.Usagef("--lr %v must be a positive number", d.rate)
+	case !slices.Contains(optimizerNames, d.optimizer):
+		return console.NotOneOf("optimizer", d.optimizer, optimizerNames)
+	case !slices.Contains(scheduleNames, d.schedule):
+		return console.NotOneOf("schedule", d.schedule, scheduleNames)
+	case f.Changed("momentum") && d.optimizer != "sgd":
+		return console.Usagef("--momentum needs --optimizer sgd")
+	case !(d.momentum >= 0 && d.momentum < 1):
+		return console.Usagef("--momentum %v must be at least 0 and below 1", d.momentum)
+	case !(d.scheduleBy >= 0 && d.scheduleBy < 1):
+		return console.Usagef("--schedule-factor %v must be at least 0 and below 1", d.scheduleBy)
+	}
+	for _, flag := range []string{"schedule-epochs", "schedule-factor"} {
+		if f.Changed(flag) && (d.schedule == "cosine" || d.schedule == "constant") {
+			return console.Usagef("--%s needs --schedule step or plateau", flag)
+		}
+	}
+	return nil
+}
+
+// options are those of the minibatches.
+func (d *descentFlags) options() *network.TrainOptions {
+	o := &network.TrainOptions{Optimizer: network.Adam{}, Epochs: orNone(d.epochs), Steps: d.steps, Batch: d.batch, LearningRate: d.rate}
+	if d.optimizer == "sgd" {
+		o.Optimizer = network.SGD{Momentum: d.momentum}
+	}
+	switch d.schedule {
+	case "cosine":
+		o.Schedule = network.Cosine{}
+	case "constant":
+		o.Schedule = network.Constant{}
+	case "step":
+		o.Schedule = network.StepDecay{Epochs: d.scheduleEpochs, Factor: d.scheduleBy}
+	case "plateau":
+		o.Schedule = network.Plateau{Patience: d.scheduleEpochs, Factor: d.scheduleBy}
+	}
+	return o
+}
+
+// precision is that of each parameter, 0 for those of --no-decay.
+func (d *descentFlags) precision(net *network.Network, delta float64) ([]float64, error) {
+	_, _, count := net.Dims()
+	precision := slices.Repeat([]float64{delta}, count)
+	var names, free []string
+	for _, p := range net.Params() {
+		names = append(names, p.Name)
+	}
+	for _, name := range d.noDecay {
+		switch {
+		case name == "all":
+			free = append(free, names...)
+		case name == "normalized":
+			free = append(free, net.Normalized()...)
+		case slices.Contains(names, name):
+			free = append(free, name)
+		default:
+			return nil, console.FullErrorf("--no-decay %s: the network has no parameter of this name; it has %s", console.Cut(name, 60), strings.Join(names, ", "))
+		}
+	}
+	for _, p := range net.Params() {
+		if slices.Contains(free, p.Name) {
+			clear(precision[p.Offset : p.Offset+p.Len()])
+		}
+	}
+	return precision, nil
+}
+
+// validation are the rows of --early-stopping, nil without it.
+func (d *descentFlags) validation(p *problem.Problem) (*network.Validation, error) {
+	if d.patience == 0 {
+		return nil, nil
+	}
+	rows, err := p.HeldOut("--early-stopping", "stop by")
+	if err != nil {
+		return nil, err
+	}
+	y, err := p.Targets(rows)
+	if err != nil {
+		return nil, err
+	}
+	return &network.Validation{X: p.Examples.Inputs(rows, 0, rows.Len()), Y: y, Patience: d.patience}, nil
+}

@@ -1,0 +1,46 @@
+package network
+
+import "slices"
+
+// layersWithWeight and normalizations are ONNX's operators.
+var (
+	layersWithWeight = []string{"Conv", "ConvTranspose", "Gemm", "MatMul"}
+	normalizations   = []string{"BatchNormalization", "InstanceNormalization", "GroupNormalization", "LayerNormalization"}
+)
+
+// Normalized returns the names of the parameters of layers whose result only a
+// normalization reads, in the order of θ. On a minibatch such a layer's scale has no
+// influence, and a prior on it has no mode [gprior].
+func (n *Network) Normalized() []string {
+	readers := map[string][]string{} // operators that read a result as their first input, "" otherwise
+	for _, nd := range n.graph.Nodes {
+		for i, name := range nd.Inputs {
+			kind := nd.OpType
+			if i > 0 {
+				kind = ""
+			}
+			readers[name] = append(readers[name], kind)
+		}
+	}
+	readers[n.prog.OutputName] = append(readers[n.prog.OutputName], "")
+	found := map[string]bool{}
+	for _, nd := range n.graph.Nodes {
+		if !slices.Contains(layersWithWeight, nd.OpType) || len(nd.Outputs) == 0 {
+			continue
+		}
+		read := readers[nd.Outputs[0]]
+		if len(read) == 0 || slices.ContainsFunc(read, func(kind string) bool { return !slices.Contains(normalizations, kind) }) {
+			continue
+		}
+		for _, name := range nd.Inputs[1:] {
+			found[name] = true
+		}
+	}
+	var names []string
+	for _, p := range n.prog.Params {
+		if found[p.Name] {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
