@@ -38,10 +38,6 @@ func (Heteroscedastic) Name() string { return "heteroscedastic" }
 // Targets returns c/2. An odd c has no meaning; CheckY returns an error for it.
 func (Heteroscedastic) Targets(c int) int { return c / 2 }
 
-// FisherInformation returns true: Λ is the expectation of −∂²log p/∂f² over y; see
-// gp.UsesFisher.
-func (Heteroscedastic) FisherInformation() bool { return true }
-
 // CheckY admits finite numbers. It returns an error where the number of outputs is odd.
 func (h Heteroscedastic) CheckY(y []float64, c int) error {
 	if c%2 != 0 {
@@ -84,6 +80,21 @@ func (Heteroscedastic) Expand(residual, lambda, root, y, f []float64) (logp floa
 		}
 	}
 	return logp
+}
+
+// CurvatureTo writes −∂²log p/∂f², which is 1/σ², d/σ² and ½d²/σ² for each target with
+// d = y − μ; see gp.Scored.
+func (Heteroscedastic) CurvatureTo(dst, y, f []float64) {
+	c := len(f)
+	k := checkEven(c)
+	checkSite(nil, dst, nil, y, c, k)
+	clear(dst)
+	for j, target := range y {
+		precision := math.Exp(-f[k+j] / 2)
+		u := (target - f[j]) * precision
+		dst[j*c+j], dst[(k+j)*c+k+j] = precision*precision, u*u/2
+		dst[j*c+k+j], dst[(k+j)*c+j] = u*precision, u*precision
+	}
 }
 
 // SlopeTo implements gp.Sloped: dΛ = diag(−ds/σ², 0) for the change ds of log σ².

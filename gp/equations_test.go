@@ -165,7 +165,7 @@ func (q *problem) modeOfWeights(t *testing.T) *mat.Dense {
 		if size <= 1e-10 {
 			next, _ = q.weights(t, s)
 			for range 300 {
-				if !gp.UsesFisher(q.lik) {
+				if _, scored := q.lik.(gp.Scored); !scored {
 					break // quadratic convergence is over
 				}
 				s, _ = at(next)

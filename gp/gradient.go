@@ -183,7 +183,12 @@ func (e *Exact) Moving(ctx context.Context, t *GroupTerms, y *mat.Dense, lik Lik
 		return moving, err
 	}
 	// df̂ = (I − CΛ)K_gα and I − ΛC = (I + ΛK)⁻¹, so qᵀdf̂ = ((I + ΛK)⁻¹q)ᵀK_gα.
-	z, _, _, err := e.dual(ctx, q)
+	var z []float64
+	if scored, ok := lik.(Scored); ok {
+		z, err = e.curvedDual(ctx, q, y, scored)
+	} else {
+		z, _, _, err = e.dual(ctx, q)
+	}
 	if err != nil {
 		return nil, err
 	}

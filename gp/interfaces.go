@@ -15,7 +15,7 @@ import (
 type Likelihood interface {
 	// Expand returns log p(y|f) and writes the residual ∂log p/∂f,
 	// Λ = −∂²log p/∂f² and a root of it, Λ = R Rᵀ (E3), (E4). Where −∂²log p/∂f² is
-	// indefinite, Λ is its expectation over y; see UsesFisher.
+	// indefinite, Λ is its expectation over y; see Scored.
 	Expand(residual, lambda, root, y, f []float64) (logp float64)
 	MeanTo(dst, f []float64) // g⁻¹(f)
 }
@@ -29,15 +29,15 @@ type Sloped interface {
 	SlopeTo(u, y, f, df []float64)
 }
 
-// UsesFisher tells whether Λ of a likelihood is the Fisher information, the expectation of
-// −∂²log p/∂f² over y given f, and not −∂²log p/∂f² itself. A likelihood whose log p is not
-// concave in f says so by a method FisherInformation that returns true. Then the refit
-// is Fisher scoring: its objective may have several modes, of which it finds one uphill
-// of θ*, leave-one-out is one step of Fisher scoring, and evidences are those of Laplace
-// with the Fisher information in place of the Hessian.
-func UsesFisher(lik Likelihood) bool {
-	f, ok := lik.(interface{ FisherInformation() bool })
-	return ok && f.FisherInformation()
+// A Scored likelihood has a log p that is not concave in f, so that its Λ is the Fisher
+// information, the expectation of −∂²log p/∂f² over y given f, in place of −∂²log p/∂f²
+// itself. Its refit is Fisher scoring: the objective may have several modes, of which
+// the refit finds one uphill of θ*. Leave-one-out is one step of Fisher scoring, and
+// evidences are those of Laplace with the Fisher information in place of the Hessian.
+type Scored interface {
+	Likelihood
+	// CurvatureTo writes −∂²log p/∂f², C·C row-major, which may be indefinite.
+	CurvatureTo(dst, y, f []float64)
 }
 
 // A Latent is a Gaussian posterior over function values. Inputs must have as

@@ -10,6 +10,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 // Newton's full steps do not converge from everywhere; the line search makes
@@ -101,5 +102,31 @@ func TestRefitByFisherScoring(t *testing.T) {
 			require.Less(t, mat.Norm(&pull, math.Inf(1)), 1e-4*mat.Norm(column(e.Sites().F), math.Inf(1)), "seed %d, scale %v", seed, scale)
 			require.Greater(t, e.EvidenceRefit().LogLik-e.EvidenceRefit().Scatter/2, q.sites(t).LogLik-gp.Scatter(q.kernel.densePrior, q.theta)/2)
 		}
+	}
+}
+
+// The total derivative of the evidence takes the curvature of the likelihood for the
+// moving mode, and not its expectation.
+func TestE10OfFisherScoring(t *testing.T) {
+	for _, q := range []*problem{
+		newProblemOf("heteroscedastic", 10, 60, 2, glm.Heteroscedastic{}, 0.5),
+		newProblemOf("heteroscedastic-two", 12, 40, 4, glm.Heteroscedastic{}, 0.5),
+	} {
+		at := func(x float64) *gp.Exact {
+			e, err := gp.Refit(t.Context(), q.scaledPrior(math.Exp(x)), q.train, q.y, q.lik, nil)
+			require.NoError(t, err)
+			require.Empty(t, e.Warnings())
+			return e
+		}
+		const h = 0.02
+		value := func(x float64) float64 { return at(x).EvidenceRefit().Value }
+		want := (8*(value(h)-value(-h)) - (value(2*h) - value(-2*h))) / (12 * h)
+		e := at(0)
+		got, err := e.GradientRefit(t.Context(), []ntk.Kernel{q.kernel}, q.y, q.lik)
+		require.NoError(t, err)
+		requireNumber(t, q.name, got[0], want, 1e-6)
+		still, err := e.GradientLinearGaussian(t.Context(), []ntk.Kernel{q.kernel})
+		require.NoError(t, err)
+		t.Logf("%s: %.9g by differences %.9g, without the moving mode %.4g", q.name, got[0], want, still[0])
 	}
 }

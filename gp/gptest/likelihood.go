@@ -23,8 +23,8 @@ type LikelihoodCase struct {
 	// 0 means 1e-3.
 	Step float64
 	// Quadrature returns targets and weights of which the sum over f(target)·weight is
-	// the expectation over y given f. It is needed for a likelihood whose Λ is the Fisher
-	// information (gp.UsesFisher), and only there.
+	// the expectation over y given f. It is needed for a gp.Scored likelihood, whose Λ is
+	// the Fisher information, and only there.
 	Quadrature func(f []float64) (targets [][]float64, weights []float64)
 	// Tol bounds the difference between derivatives and difference quotients,
 	// relative to the largest number compared. 0 means 1e-8.
@@ -38,8 +38,8 @@ const likelihoodDraws = 20
 //
 //   - residual is the derivative of log p(y|f) in f, and Λ minus the derivative
 //     of the residual, by differences;
-//   - where gp.UsesFisher tells that Λ is the Fisher information, it does not depend
-//     on y and is the expectation of minus that derivative and of r rᵀ, and E r = 0;
+//   - of a gp.Scored likelihood, CurvatureTo is minus the derivative of the residual,
+//     and Λ does not depend on y and is the expectation of that and of r rᵀ; E r = 0;
 //   - Λ is symmetric and positive semidefinite, and Λ = R Rᵀ also at outputs
 //     ten times as large;
 //   - a nil destination is skipped and changes nothing else, destinations are
@@ -140,8 +140,8 @@ func (c LikelihoodCase) residual(t *testing.T) {
 }
 
 func (c LikelihoodCase) lambda(t *testing.T) {
-	if gp.UsesFisher(c.Likelihood) {
-		c.fisher(t)
+	if scored, ok := c.Likelihood.(gp.Scored); ok {
+		c.scored(t, scored)
 		return
 	}
 	c.each(t, 1, func(y, f []float64) {
@@ -170,37 +170,45 @@ func (c LikelihoodCase) curvature(y, f []float64, i, j int) float64 {
 	})
 }
 
-// fisher checks Λ where it is the Fisher information.
-func (c LikelihoodCase) fisher(t *testing.T) {
+// scored checks the curvature and its expectation Λ.
+func (c LikelihoodCase) scored(t *testing.T, lik gp.Scored) {
 	if c.Quadrature == nil {
-		t.Fatal("the case of a likelihood with Fisher information needs a Quadrature")
+		t.Fatal("the case of a gp.Scored likelihood needs a Quadrature")
 	}
-	first := c.Y.RawRowView(0)
+	first, n := c.Y.RawRowView(0), c.Outputs
 	c.each(t, 1, func(y, f []float64) {
-		n := c.Outputs
 		s, same := c.expand(y, f), c.expand(slices.Clone(first), f)
 		RequireBits(t, "Λ with another target", s.lambda, same.lambda)
 		c.requirePSD(t, y, f, s.lambda)
+		w := nans(n * n)
+		lik.CurvatureTo(w, y, f)
+		for i, got := range w {
+			want := c.curvature(y, f, i/n, i%n)
+			if d := math.Abs(got - want); !(d <= c.Tol*max(1, largestOf(w), largestOf(s.residual))) {
+				t.Errorf("y = %v, f = %v: the curvature at (%d, %d) is %v, minus the difference quotient of the residual is %v", y, f, i/n, i%n, got, want)
+			}
+		}
 		residual, curvature, outer := make([]float64, n), make([]float64, n*n), make([]float64, n*n)
 		targets, weights := c.Quadrature(f)
 		scale := 1.0
 		for k, y := range targets {
 			at := c.expand(y, f)
-			scale = max(scale, largestOf(at.residual), largestOf(at.lambda))
+			lik.CurvatureTo(w, y, f)
+			scale = max(scale, largestOf(at.residual), largestOf(w))
 			for i := range n {
 				residual[i] += weights[k] * at.residual[i]
 				for j := range n {
-					curvature[i*n+j] += weights[k] * c.curvature(y, f, i, j)
+					curvature[i*n+j] += weights[k] * w[i*n+j]
 					outer[i*n+j] += weights[k] * at.residual[i] * at.residual[j]
 				}
 			}
 		}
-		for i, want := range s.lambda {
-			if d := math.Max(math.Abs(curvature[i]-want), math.Abs(outer[i]-want)); !(d <= c.Tol*scale*scale) {
-				t.Errorf("f = %v: Λ at %d is %v, the expectation of minus the difference quotient of the residual %v, and that of r rᵀ %v", f, i, want, curvature[i], outer[i])
+		for i, got := range s.lambda {
+			if d := math.Max(math.Abs(curvature[i]-got), math.Abs(outer[i]-got)); !(d <= 1e-12*scale*scale) {
+				t.Errorf("f = %v: Λ at (%d, %d) is %v, the expectation of the curvature %v, and that of r rᵀ %v", f, i/n, i%n, got, curvature[i], outer[i])
 			}
 		}
-		if largestOf(residual) > c.Tol*scale {
+		if largestOf(residual) > 1e-12*scale {
 			t.Errorf("f = %v: the expectation of the residual is %v", f, residual)
 		}
 	})

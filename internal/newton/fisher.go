@@ -2,12 +2,11 @@ package newton
 
 import "math"
 
-// New returns the search of a refit under a likelihood, before its first step. Where the
-// likelihood has a method FisherInformation that returns true, its steps are those of
-// Fisher scoring.
+// New returns the search of a refit under a likelihood, before its first step. Under a
+// gp.Scored likelihood its steps are those of Fisher scoring.
 func New(lik Expander, maxIter int, atTheta bool) Search {
-	f, ok := lik.(interface{ FisherInformation() bool })
-	return Search{MaxIter: maxIter, AtTheta: atTheta, Move: math.Inf(1), shortest: math.Inf(1), fisher: ok && f.FisherInformation()}
+	_, scored := lik.(interface{ CurvatureTo(dst, y, f []float64) })
+	return Search{MaxIter: maxIter, AtTheta: atTheta, Move: math.Inf(1), shortest: math.Inf(1), fisher: scored}
 }
 
 const (
