@@ -2,6 +2,7 @@ package weightspace_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -197,4 +198,145 @@ func (d *denseChain) chain(t *testing.T) (covariance *mat.Dense, block func(i, j
 func first(m *mat.Dense) int {
 	r, _ := m.Dims()
 	return r
+}
+
+// part returns the block between layers i and j of a matrix in the order of θ.
+func (d *denseChain) part(m mat.Matrix, i, j int) *mat.Dense {
+	b := mat.NewDense(len(d.layers[i].at), len(d.layers[j].at), nil)
+	b.Apply(func(p, q int, _ float64) float64 { return m.At(d.layers[i].at[p], d.layers[j].at[q]) }, b)
+	return b
+}
+
+// denseKronecker returns the matrix of all layers' G ⊗ A, written out, and of the
+// blocks of H of other tensors.
+func denseKronecker(t *testing.T, b *linearize.Batch, s *gp.Sites) *mat.SymDense {
+	t.Helper()
+	prior, err := ntk.NewIsotropic(1, nil)
+	require.NoError(t, err)
+	n, c := b.Len(), b.Outputs()
+	d := &denseChain{n: n, p: b.P, variance: make([]float64, b.P)}
+	prior.VarianceTo(d.variance)
+	h := mat.NewSymDense(b.P, nil)
+	var j mat.Dense
+	b.JacobianTo(&j)
+	rows := func(spans ...linearize.Span) { // the block of H of some tensors
+		var at []int
+		for _, s := range spans {
+			for i := range s.Len() {
+				at = append(at, s.Offset+i)
+			}
+		}
+		for _, p := range at {
+			for _, q := range at {
+				if p > q {
+					continue
+				}
+				sum := 0.0
+				for i := range n * c {
+					for k := range c {
+						sum += j.At(i, p) * s.Lambda.At(i, k) * j.At(i/c*c+k, q)
+					}
+				}
+				h.SetSym(p, q, sum)
+			}
+		}
+	}
+	vectors := map[string][]linearize.Span{}
+	for _, k := range b.Blocks {
+		switch k := k.(type) {
+		case *linearize.Outer:
+			d.layers = []denseLayer{newDenseLayer(k, s, n, c)}
+			d.put(h, 0, 0, d.product(0, 0))
+		case *linearize.Conv:
+			bias := k.Bias
+			if bias != nil && !sumsPositions(k) {
+				rows(*bias)
+				bias = nil
+			}
+			for g := range k.Groups() {
+				l, positions := newConvLayer(k, bias, g, s, c)
+				d.layers = []denseLayer{l}
+				product := d.product(0, 0)
+				product.Scale(1/float64(positions), product)
+				d.put(h, 0, 0, product)
+			}
+		default:
+			for _, s := range k.Spans() {
+				name := s.Name[:strings.LastIndexByte(s.Name, '.')]
+				vectors[name] = append(vectors[name], s)
+			}
+		}
+	}
+	for _, spans := range vectors {
+		rows(spans...)
+	}
+	return h
+}
+
+// sumsPositions tells whether the gradient of the bias is the sum over positions.
+func sumsPositions(k *linearize.Conv) bool {
+	tt, _, m := k.Factors()
+	rows, _ := k.G.Dims()
+	for g := range k.Groups() {
+		all := mat.NewDense(rows*tt, m, nil)
+		k.FactorsTo(nil, all, g)
+		for i := range rows {
+			want := make([]float64, k.Bias.Len())
+			k.Layout.AddBiasGradient(want, k.G.RawRowView(i))
+			if len(want) != m*k.Groups() {
+				return false
+			}
+			for o := range m {
+				sum := 0.0
+				for p := range tt {
+					sum += all.At(i*tt+p, o)
+				}
+				if math.Abs(sum-want[g*m+o]) > 1e-12 {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// newConvLayer writes out a group of a convolution as a dense layer with an example
+// for each position.
+func newConvLayer(k *linearize.Conv, bias *linearize.Span, group int, s *gp.Sites, c int) (l denseLayer, positions int) {
+	tt, in, out := k.Factors()
+	n, _ := k.X.Dims()
+	patches, gradients := mat.NewDense(n*tt, in, nil), mat.NewDense(n*c*tt, out, nil)
+	k.FactorsTo(patches, gradients, group)
+	cols := in
+	if bias != nil {
+		cols++
+	}
+	l = denseLayer{a: mat.NewDense(n*tt, cols, nil), g: mat.NewDense(n*c*tt, out, nil)}
+	l.a.Apply(func(i, j int, _ float64) float64 {
+		if j == in {
+			return 1
+		}
+		return patches.At(i, j)
+	}, l.a)
+	l.g.Apply(func(i, o int, _ float64) float64 {
+		at, example, p := i/tt%c, i/(tt*c), i%tt
+		sum := 0.0
+		for k := range c { // Rᵀg
+			sum += s.Root.At(example*c+k, at) * gradients.At((example*c+k)*tt+p, o)
+		}
+		return sum
+	}, l.g)
+	for i := range out {
+		for j := range cols {
+			switch {
+			case j == in:
+				l.at = append(l.at, bias.Offset+group*out+i)
+			case k.Weight.Transposed:
+				l.at = append(l.at, k.Weight.Offset+(group*in+j)*out+i)
+			default:
+				l.at = append(l.at, k.Weight.Offset+(group*out+i)*in+j)
+			}
+		}
+	}
+	return l, tt
 }

@@ -1,0 +1,387 @@
+package weightspace_test
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/store"
+)
+
+// A kroneckerProblem is a linearized network with sites that are not those of a mode.
+type kroneckerProblem struct {
+	name        string
+	train, test *linearize.Batch // with factors
+	sites       *gp.Sites
+	theta       []float64
+}
+
+func newKroneckerProblem(t testing.TB, name string, train, test *linearize.Batch, lik glm.Likelihood) *kroneckerProblem {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(5, uint64(len(name))))
+	q := &kroneckerProblem{name: name, train: train, test: test, theta: make([]float64, train.P)}
+	for i := range q.theta {
+		q.theta[i] = 0.3 * rng.NormFloat64()
+	}
+	var err error
+	q.sites, err = gp.NewSites(randomTargets(rng, lik, train.Len(), train.Outputs()), train.F, lik)
+	require.NoError(t, err)
+	return q
+}
+
+// modelProblem linearizes a network, with its convolutions as factors, at random
+// inputs.
+func modelProblem(t testing.TB, name string, net *network.Network, n int, lik glm.Likelihood) *kroneckerProblem {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(3, 1))
+	d, _, _ := net.Dims()
+	linearized := func(n int) *linearize.Batch {
+		x := mat.NewDense(n, d, nil)
+		x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
+		b, err := net.Factored().Linearize(t.Context(), x)
+		require.NoError(t, err)
+		return b
+	}
+	return newKroneckerProblem(t, name, linearized(n), linearized(6), lik)
+}
+
+// kroneckerProblems are dense layers of every kind, scales and shifts, and networks
+// with convolutions: strides, padding, groups, transposed ones and one position.
+func kroneckerProblems(t testing.TB) []*kroneckerProblem {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(8, 8))
+	random := func(n, c int, layers ...gptest.Layer) (train, test *linearize.Batch) {
+		train = gptest.RandomBatch(rng, n, c, layers...)
+		return train, gptest.Another(rng, train, 6)
+	}
+	build := func(in network.Shape, layers ...network.Layer) *network.Network {
+		net, err := network.Sequential(in, layers...)
+		require.NoError(t, err)
+		return net
+	}
+	var all []*kroneckerProblem
+	train, test := random(12, 3, gptest.Layer{In: 5, Out: 4}, gptest.Layer{In: 4, Out: 6, Transposed: true}, gptest.Layer{In: 6, Out: 2, NoBias: true})
+	all = append(all, newKroneckerProblem(t, "dense", train, test, glm.Categorical{}))
+	train, test = random(9, 1, gptest.Layer{In: 3, Out: 4, NoWeight: true}, gptest.Layer{Out: 7}, gptest.Layer{In: 7, Out: 3, Transposed: true, NoBias: true}, gptest.Layer{Out: 3, Hidden: true})
+	all = append(all, newKroneckerProblem(t, "scales and shifts", train, test, glm.Bernoulli{}))
+	all = append(all,
+		modelProblem(t, "convolutions", build(network.Shape{2, 7, 7}, network.Conv2D{Filters: 4, Kernel: 3, Padding: 1, Stride: 2}, network.Tanh,
+			network.Conv2D{Filters: 6, Kernel: 2, Groups: 2}, network.ReLU, network.Flatten{}, network.Dense{Units: 3}), 8, glm.Categorical{}),
+		modelProblem(t, "without biases", build(network.Shape{1, 5, 5}, network.Conv2D{Filters: 3, Kernel: 3, NoBias: true}, network.Tanh,
+			network.Flatten{}, network.LayerNorm{}, network.Dense{Units: 2, NoBias: true}), 7, glm.Poisson{}),
+	)
+	for _, name := range []string{"layers/autoencoder-conv", "layers/cnn-stride-batchnorm-gap", "layers/residual-layernorm"} {
+		net, err := network.ReadONNX(bytes.NewReader(testref.Open(t, name).Model(t)), nil)
+		require.NoError(t, err)
+		q := modelProblem(t, name, net, 8, scalarNoise(t))
+		if q.train.Outputs() > 4 { // one of the autoencoder's 64 outputs, whose rows have gaps between them
+			q = newKroneckerProblem(t, name, q.train.Output(7), q.test.Output(7), scalarNoise(t))
+		}
+		all = append(all, q)
+	}
+	return all
+}
+
+func scalarNoise(t testing.TB) glm.Likelihood {
+	t.Helper()
+	lik, err := glm.NewGaussian(0.3)
+	require.NoError(t, err)
+	return lik
+}
+
+func eachKroneckerProblem(t *testing.T, f func(t *testing.T, q *kroneckerProblem)) {
+	for _, q := range kroneckerProblems(t) {
+		t.Run(q.name, func(t *testing.T) { f(t, q) })
+	}
+}
+
+// priors are one variance for all parameters, one for each tensor, of which one is
+// zero, and one for each parameter.
+func (q *kroneckerProblem) priors(t testing.TB) map[string]ntk.Prior {
+	t.Helper()
+	isotropic, err := ntk.NewIsotropic(0.7, []float64{0.2})
+	require.NoError(t, err)
+	tensors := make([]float64, q.train.P)
+	each := make([]float64, q.train.P)
+	for i, s := range ntk.Spans(q.train) {
+		for k := range s.Len() {
+			tensors[s.Offset+k] = float64(i%4) * 0.4
+			each[s.Offset+k] = math.Exp(math.Sin(float64(s.Offset + k)))
+		}
+	}
+	return map[string]ntk.Prior{"isotropic": isotropic, "tensors": heldPrior{tensors}, "parameters": heldPrior{each}}
+}
+
+// A heldPrior has mean 0 and these variances, of which some may be 0.
+type heldPrior struct{ variance []float64 }
+
+func (p heldPrior) MeanTo(dst []float64)     { clear(dst) }
+func (p heldPrior) VarianceTo(dst []float64) { copy(dst, p.variance) }
+
+func (q *kroneckerProblem) fit(t testing.TB, s weightspace.Structure, prior ntk.Prior, o *weightspace.Options) *weightspace.Kronecker {
+	t.Helper()
+	w, err := weightspace.FitStructure(t.Context(), s, testkit.InTiles(q.train, 3), q.sites, prior, q.theta, o)
+	require.NoError(t, err)
+	require.Empty(t, w.Warnings())
+	return w.(*weightspace.Kronecker)
+}
+
+// [glm eq. 8]: mean, covariances and determinant are those of the matrix written out,
+// with the factors by their definition.
+func TestKroneckerAgainstDense(t *testing.T) {
+	eachKroneckerProblem(t, func(t *testing.T, q *kroneckerProblem) {
+		for name, prior := range q.priors(t) {
+			t.Run(name, func(t *testing.T) {
+				w := q.fit(t, weightspace.KFAC, prior, nil)
+				q.requireDense(t, w, prior, denseKronecker(t, q.train, q.sites))
+			})
+		}
+	})
+}
+
+// requireDense compares a posterior with the one whose precision is h + Σ₀⁻¹.
+func (q *kroneckerProblem) requireDense(t *testing.T, w weightspace.Weights, prior ntk.Prior, h *mat.SymDense) {
+	t.Helper()
+	variance := make([]float64, q.train.P)
+	prior.VarianceTo(variance)
+	var j, v mat.Dense
+	q.test.JacobianTo(&j)
+	whitened := mat.NewSymDense(q.train.P, nil)
+	for a, va := range variance {
+		for b := a; b < len(variance); b++ {
+			whitened.SetSym(a, b, math.Sqrt(va)*h.At(a, b)*math.Sqrt(variance[b]))
+		}
+		whitened.SetSym(a, a, whitened.At(a, a)+1)
+	}
+	j.Apply(func(_, p int, x float64) float64 { return x * math.Sqrt(variance[p]) }, &j)
+	var c mat.Cholesky
+	require.True(t, c.Factorize(whitened))
+	require.NoError(t, c.SolveTo(&v, j.T()))
+	var want mat.Dense
+	want.Mul(&j, &v)
+	requireNear(t, "log det", w.LogDet(), c.LogDet(), 1e-10)
+	var mean, cov, joint mat.Dense
+	require.NoError(t, w.JointTo(t.Context(), &mean, &joint, q.test))
+	requireMatrix(t, "joint covariance", &joint, &want, 1e-10)
+	requireMatrix(t, "mean", &mean, q.test.F, 0)
+	require.NoError(t, w.PredictTo(t.Context(), nil, &cov, q.test))
+	k := q.test.Outputs()
+	for n := range q.test.Len() {
+		requireMatrix(t, "covariance", cov.Slice(n*k, (n+1)*k, 0, k), want.Slice(n*k, (n+1)*k, n*k, (n+1)*k), 1e-10)
+	}
+}
+
+// A convolution whose kernel covers its whole input is a dense layer.
+func TestKroneckerOfOnePosition(t *testing.T) {
+	conv, err := network.Sequential(network.Shape{2, 3, 3}, network.Conv2D{Filters: 4, Kernel: 3}, network.Tanh, network.Flatten{}, network.Dense{Units: 3})
+	require.NoError(t, err)
+	dense, err := network.Sequential(network.Shape{2, 3, 3}, network.Flatten{}, network.Dense{Units: 4}, network.Tanh, network.Dense{Units: 3})
+	require.NoError(t, err)
+	dense, err = dense.WithTheta(conv.Theta())
+	require.NoError(t, err)
+	a, b := modelProblem(t, "same", conv, 9, glm.Categorical{}), modelProblem(t, "same", dense, 9, glm.Categorical{})
+	requireMatrix(t, "outputs", a.train.F, b.train.F, 1e-14)
+	for name, prior := range a.priors(t) {
+		w, v := a.fit(t, weightspace.KFAC, prior, nil), b.fit(t, weightspace.KFAC, prior, nil)
+		requireNear(t, name, w.LogDet(), v.LogDet(), 1e-12)
+		var cov, want mat.Dense
+		require.NoError(t, w.PredictTo(t.Context(), nil, &cov, a.test))
+		require.NoError(t, v.PredictTo(t.Context(), nil, &want, b.test))
+		requireMatrix(t, name, &cov, &want, 1e-11)
+	}
+}
+
+// Where the inputs are those of one example, G ⊗ A is the layer's block of H, and so
+// it is for a linear network with a Gaussian likelihood, whose gradients are the same
+// for all examples.
+func TestKroneckerIsExact(t *testing.T) {
+	one := kroneckerProblems(t)[0]
+	one.train, one.sites = one.train.Slice(2, 3), one.sites.Rows([]int{2})
+	deep, err := network.Sequential(network.Shape{4}, network.Dense{Units: 3, NoBias: true}, network.Dense{Units: 5}, network.Dense{Units: 2})
+	require.NoError(t, err)
+	linear := modelProblem(t, "linear", deep, 11, scalarNoise(t))
+	for _, q := range []*kroneckerProblem{one, linear} {
+		for name, prior := range q.priors(t) {
+			w := q.fit(t, weightspace.KFAC, prior, nil)
+			block, err := weightspace.FitStructure(t.Context(), weightspace.Block, q.train, q.sites, prior, q.theta, nil)
+			require.NoError(t, err)
+			requireSamePosterior(t, name, w, block, q.test)
+		}
+	}
+	// With one layer the block is all of H.
+	shallow, err := network.Sequential(network.Shape{4}, network.Dense{Units: 2})
+	require.NoError(t, err)
+	q := modelProblem(t, "one layer", shallow, 11, scalarNoise(t))
+	for name, prior := range q.priors(t) {
+		full, err := weightspace.Fit(t.Context(), q.train, q.sites, prior, q.theta, nil)
+		require.NoError(t, err)
+		requireSamePosterior(t, name, q.fit(t, weightspace.KFAC, prior, nil), full, q.test)
+	}
+}
+
+func requireSamePosterior(t *testing.T, what string, got, want weightspace.Weights, x *linearize.Batch) {
+	t.Helper()
+	requireNear(t, what+" log det", got.LogDet(), want.LogDet(), 1e-11)
+	var a, b mat.Dense
+	require.NoError(t, got.JointTo(t.Context(), nil, &a, x))
+	require.NoError(t, want.JointTo(t.Context(), nil, &b, x))
+	requireMatrix(t, what+" covariance", &a, &b, 1e-10)
+}
+
+// The chain is that of Martens and Grosse written out, its precision has the blocks of
+// the layers and of neighbouring layers, and its inverse none beyond them.
+func TestChainAgainstDense(t *testing.T) {
+	net, err := network.Sequential(network.Shape{3}, network.Dense{Units: 4}, network.Tanh, network.Dense{Units: 3}, network.Tanh, network.Dense{Units: 5, NoBias: true}, network.Tanh, network.Dense{Units: 2})
+	require.NoError(t, err)
+	q := modelProblem(t, "chain", net, 30, glm.Categorical{})
+	var groups []ntk.Group
+	for i, g := range ntk.ByLayer(ntk.Spans(q.train), 1) {
+		g.Precision = 0.5 + float64(i)
+		groups = append(groups, g)
+	}
+	layers, err := ntk.NewLayerwise(q.train.P, groups, nil)
+	require.NoError(t, err)
+	for name, prior := range map[string]ntk.Prior{"isotropic": q.priors(t)["isotropic"], "layers": layers} {
+		t.Run(name, func(t *testing.T) {
+			d := newDenseChain(t, q.train, q.sites, prior)
+			covariance, block := d.chain(t)
+			var precision mat.Dense
+			require.NoError(t, precision.Inverse(covariance))
+			for i := range d.layers {
+				for j := range d.layers {
+					part, inverse := d.part(&precision, i, j), d.part(covariance, i, j)
+					if i-j > 1 || j-i > 1 {
+						require.Zero(t, mat.Norm(inverse, 2))
+						require.NotZero(t, mat.Norm(part, 2))
+						continue
+					}
+					requireMatrix(t, "block of the precision", part, block(i, j), 1e-9)
+				}
+			}
+			w := q.fit(t, weightspace.Chain, prior, nil)
+			var j, want, got mat.Dense
+			q.test.JacobianTo(&j)
+			want.Product(&j, covariance, j.T())
+			require.NoError(t, w.JointTo(t.Context(), nil, &got, q.test))
+			requireMatrix(t, "covariance", &got, &want, 1e-10)
+			logDet, sign := mat.LogDet(covariance)
+			require.Equal(t, 1.0, sign)
+			for _, v := range d.variance {
+				logDet -= math.Log(v)
+			}
+			requireNear(t, "log det", w.LogDet(), -logDet, 1e-10)
+		})
+	}
+}
+
+// eachKronecker calls f with every structure of Kronecker factors on every network that
+// has it, and with a prior that takes dense sums.
+func eachKronecker(t *testing.T, f func(t *testing.T, q *kroneckerProblem, s weightspace.Structure, prior ntk.Prior)) {
+	eachKroneckerProblem(t, func(t *testing.T, q *kroneckerProblem) {
+		priors := q.priors(t)
+		for _, s := range []weightspace.Structure{weightspace.KFAC, weightspace.KFACDamped, weightspace.KFACDampedMean, weightspace.Chain} {
+			if s == weightspace.Chain && q.name != "dense" {
+				continue
+			}
+			t.Run(s.String(), func(t *testing.T) { f(t, q, s, priors["isotropic"]) })
+		}
+		t.Run("dense sums", func(t *testing.T) { f(t, q, weightspace.KFAC, priors["parameters"]) })
+	})
+}
+
+func TestKroneckerConforms(t *testing.T) {
+	eachKronecker(t, func(t *testing.T, q *kroneckerProblem, s weightspace.Structure, prior ntk.Prior) {
+		gptest.Latent(t, gptest.LatentCase{Latent: q.fit(t, s, prior, nil), Kernel: ntk.New(prior, q.theta, nil), Test: q.test, Tol: 1e-10})
+	})
+}
+
+// All numbers are the same bit for bit for any number of workers and any batches of
+// the source, and a loaded posterior answers as the saved one did.
+func TestKroneckerBits(t *testing.T) {
+	eachKronecker(t, func(t *testing.T, q *kroneckerProblem, s weightspace.Structure, prior ntk.Prior) {
+		want := q.answers(t, q.fit(t, s, prior, &weightspace.Options{Workers: 1}))
+		for _, workers := range []int{2, 5} {
+			w, err := weightspace.FitStructure(t.Context(), s, testkit.InTiles(q.train, workers), q.sites, prior, q.theta, &weightspace.Options{Workers: workers})
+			require.NoError(t, err)
+			gptest.RequireBits(t, "other workers and batches", q.answers(t, w), want)
+		}
+	})
+}
+
+func TestSavedKronecker(t *testing.T) {
+	for _, q := range kroneckerProblems(t)[:2] {
+		for name, s := range map[string]weightspace.Structure{"kfac": weightspace.KFAC, "damped": weightspace.KFACDamped, "chain": weightspace.Chain} {
+			if s == weightspace.Chain && q.name != "dense" {
+				continue
+			}
+			t.Run(q.name+" "+name, func(t *testing.T) { gptest.Saved(t, q.saved(t, s, q.priors(t)["isotropic"])) })
+		}
+		t.Run(q.name+" dense sums", func(t *testing.T) { gptest.Saved(t, q.saved(t, weightspace.KFAC, q.priors(t)["parameters"])) })
+	}
+}
+
+func (q *kroneckerProblem) saved(t testing.TB, s weightspace.Structure, prior ntk.Prior) gptest.SavedCase[weightspace.Weights] {
+	center := make([]float64, len(q.theta))
+	copy(center, q.theta)
+	center[0]++
+	return gptest.SavedCase[weightspace.Weights]{
+		Posterior: q.fit(t, s, prior, &weightspace.Options{Center: center}),
+		Save:      weightspace.Weights.Save,
+		Load: func(f *store.File) (weightspace.Weights, error) {
+			return weightspace.LoadStructure(f, testkit.InTiles(q.train, 3), prior, nil)
+		},
+		Answers: q.answers,
+	}
+}
+
+// answers lists what a posterior answers.
+func (q *kroneckerProblem) answers(t *testing.T, w weightspace.Weights) []float64 {
+	t.Helper()
+	var mean, cov, joint mat.Dense
+	require.NoError(t, w.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, w.JointTo(t.Context(), nil, &joint, q.test))
+	draws := mat.NewDense(2, len(q.theta), nil)
+	require.NoError(t, w.SampleTo(t.Context(), draws, rand.New(rand.NewPCG(1, 2))))
+	out := append([]float64{w.LogDet(), w.EvidenceAtTheta().Value}, w.Center()...)
+	for _, m := range []*mat.Dense{&mean, &cov, &joint, draws} {
+		out = append(out, m.RawMatrix().Data...)
+	}
+	return out
+}
+
+// Draws are the center plus a linear map of standard normal numbers whose covariance
+// is Q⁻¹: as many draws as parameters determine it.
+func TestKroneckerSamples(t *testing.T) {
+	eachKronecker(t, func(t *testing.T, q *kroneckerProblem, s weightspace.Structure, prior ntk.Prior) {
+		if q.train.P > 250 {
+			t.Skip("too many parameters to invert the draws")
+		}
+		w := q.fit(t, s, prior, nil)
+		p := q.train.P
+		draws, z := mat.NewDense(p, p, nil), mat.NewDense(p, p, nil)
+		require.NoError(t, w.SampleTo(t.Context(), draws, rand.New(rand.NewPCG(4, 4))))
+		rng := rand.New(rand.NewPCG(4, 4))
+		z.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, z)
+		draws.Apply(func(_, j int, v float64) float64 { return v - w.Center()[j] }, draws)
+		var l, jl, got, want, j mat.Dense
+		require.NoError(t, l.Solve(z, draws)) // draws = Z Lᵀ
+		q.test.JacobianTo(&j)
+		jl.Mul(&l, j.T())
+		got.Mul(jl.T(), &jl)
+		require.NoError(t, w.JointTo(t.Context(), nil, &want, q.test))
+		requireMatrix(t, "covariance of draws", &got, &want, 1e-7)
+	})
+}
