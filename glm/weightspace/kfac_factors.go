@@ -143,8 +143,10 @@ func (f *Factors) allocate(one *linearize.Batch) error {
 			return err
 		}
 	}
-	need := func(int) int64 { return f.layout.bytes(f.chained) }
-	if err := gp.CheckMemory("the Kronecker factors", gp.Parameters, f.p, f.o.MaxMemory, need); err != nil {
+	// A network of p parameters in layers of the same proportions takes p/P times that.
+	all := f.layout.bytes(one, f.chained)
+	need := func(p int) int64 { return int64(float64(all) / float64(f.p) * float64(p)) }
+	if err := gp.CheckMemory("the posterior with Kronecker factors", gp.Parameters, f.p, f.o.MaxMemory, need); err != nil {
 		return err
 	}
 	for i, m := range f.layout.matrices {
@@ -164,22 +166,29 @@ func (f *Factors) allocate(one *linearize.Batch) error {
 	return nil
 }
 
-// bytes returns the memory of the factors and of the eigenvectors that a posterior
-// makes from them.
-func (l *layout) bytes(chained bool) int64 {
+// bytes returns the memory of the factors, of the bases that a posterior makes from
+// them, and of what is gathered of a batch.
+func (l *layout) bytes(one *linearize.Batch, chained bool) int64 {
 	square := func(n int) int64 { return memory.Mul(int64(n), int64(n)) }
-	floats := int64(0)
+	floats, gathered := int64(0), int64(0)
+	rows := linearize.Tile(one.Outputs()) * one.Outputs()
 	for _, m := range l.matrices {
-		floats = memory.Add(floats, memory.Mul(5, memory.Add(square(m.cols()), square(m.out))))
-		floats = memory.Add(floats, memory.Mul(int64(m.cols()), int64(m.out)))
+		copies := int64(5)
 		if chained {
-			floats = memory.Add(floats, memory.Mul(4, memory.Add(square(m.cols()), square(m.out))))
+			copies = 9
+		}
+		floats = memory.Add(floats, memory.Mul(copies, memory.Add(square(m.cols()), square(m.out))))
+		floats = memory.Add(floats, memory.Mul(int64(m.cols()), int64(m.out)))
+		gathered = max(gathered, memory.Mul(int64(rows), int64(m.cols()+m.out)))
+		if _, ok := one.Blocks[m.block].(*linearize.Conv); ok {
+			gathered = max(gathered, 3*convFloats)
 		}
 	}
 	for _, v := range l.vectors {
 		floats = memory.Add(floats, memory.Mul(2, square(v.size())))
+		gathered = max(gathered, memory.Mul(2*int64(rows), int64(v.size())))
 	}
-	return memory.Mul(8, memory.Add(floats, panelBytes/2))
+	return memory.Mul(8, memory.Add(floats, gathered))
 }
 
 func symmetric(n int) blas64.Symmetric {

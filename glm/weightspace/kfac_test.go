@@ -2,6 +2,7 @@ package weightspace_test
 
 import (
 	"bytes"
+	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -384,4 +385,105 @@ func TestKroneckerSamples(t *testing.T) {
 		require.NoError(t, w.JointTo(t.Context(), nil, &want, q.test))
 		requireMatrix(t, "covariance of draws", &got, &want, 1e-7)
 	})
+}
+
+// A network's own batches keep a convolution with few weights as columns: they predict
+// the same, and sources are asked for factors, but a batch cannot be.
+func TestKroneckerOfColumns(t *testing.T) {
+	net, err := network.Sequential(network.Shape{1, 6, 6}, network.Conv2D{Filters: 2, Kernel: 3}, network.Tanh, network.MaxPool2D{Size: 2}, network.Flatten{}, network.Dense{Units: 3})
+	require.NoError(t, err)
+	q := modelProblem(t, "columns", net, 9, glm.Categorical{})
+	prior := q.priors(t)["isotropic"]
+	plain, err := net.Linearize(t.Context(), q.train.X)
+	require.NoError(t, err)
+	require.IsType(t, (*linearize.Full)(nil), plain.Blocks[len(plain.Blocks)-1])
+	require.IsType(t, (*linearize.Conv)(nil), q.train.Blocks[0])
+
+	_, err = weightspace.FitStructure(t.Context(), weightspace.KFAC, plain, q.sites, prior, q.theta, nil)
+	var missing *weightspace.NoFactorsError
+	require.ErrorAs(t, err, &missing)
+	require.Equal(t, "Conv2D1", missing.Layer)
+	require.ErrorContains(t, err, "Network.Factored")
+
+	src := linearize.NewSource(net, 9, 4, func(lo, hi int) (*mat.Dense, error) { return q.train.X.Slice(lo, hi, 0, 36).(*mat.Dense), nil })
+	w, err := weightspace.FitStructure(t.Context(), weightspace.KFAC, src, q.sites, prior, q.theta, nil)
+	require.NoError(t, err)
+	gptest.RequireBits(t, "a source", q.answers(t, w), q.answers(t, q.fit(t, weightspace.KFAC, prior, nil)))
+	test, err := net.Linearize(t.Context(), q.test.X)
+	require.NoError(t, err)
+	var cov, want mat.Dense
+	require.NoError(t, w.JointTo(t.Context(), nil, &cov, test))
+	require.NoError(t, w.JointTo(t.Context(), nil, &want, q.test))
+	requireMatrix(t, "covariance from columns", &cov, &want, 1e-11)
+}
+
+func TestKroneckerRefuses(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	problem := func(layers ...gptest.Layer) *kroneckerProblem {
+		train := gptest.RandomBatch(rng, 6, 2, layers...)
+		return newKroneckerProblem(t, "refused", train, train, glm.Categorical{})
+	}
+	fit := func(q *kroneckerProblem, s weightspace.Structure, prior ntk.Prior, o *weightspace.Options) error {
+		_, err := weightspace.FitStructure(t.Context(), s, q.train, q.sites, prior, q.theta, o)
+		return err
+	}
+	var missing *weightspace.NoFactorsError
+	table := problem(gptest.Layer{In: 3, Out: 2}, gptest.Layer{In: 3, Out: 4, Table: 5})
+	require.ErrorAs(t, fit(table, weightspace.KFAC, table.priors(t)["isotropic"], nil), &missing)
+	require.Equal(t, "1", missing.Layer)
+	require.ErrorContains(t, missing, "rows of a table")
+
+	wide := problem(gptest.Layer{Out: 5000})
+	require.ErrorAs(t, fit(wide, weightspace.KFAC, wide.priors(t)["isotropic"], nil), &missing)
+	require.ErrorContains(t, missing, "at most 4096")
+
+	scales := problem(gptest.Layer{In: 3, Out: 2}, gptest.Layer{Out: 4})
+	require.ErrorAs(t, fit(scales, weightspace.Chain, scales.priors(t)["isotropic"], nil), &missing)
+	require.Equal(t, "1", missing.Layer)
+	require.ErrorAs(t, fit(scales, weightspace.KFACDamped, scales.priors(t)["parameters"], nil), &missing)
+	require.ErrorContains(t, missing, "one prior variance")
+
+	// The dense sum of a layer is planned.
+	large := problem(gptest.Layer{In: 60, Out: 50})
+	var memory *gp.MemoryError
+	require.NoError(t, fit(large, weightspace.KFAC, large.priors(t)["isotropic"], &weightspace.Options{MaxMemory: 40 << 20}))
+	require.ErrorAs(t, fit(large, weightspace.KFAC, large.priors(t)["parameters"], &weightspace.Options{MaxMemory: 40 << 20}), &memory)
+	require.Equal(t, int64(8*3050*3050), memory.Needed)
+	require.ErrorAs(t, fit(large, weightspace.KFAC, large.priors(t)["isotropic"], &weightspace.Options{MaxMemory: 1 << 20}), &memory)
+
+	// Numbers that are not finite are found where they are.
+	bad := problem(gptest.Layer{In: 3, Out: 2})
+	bad.train.Blocks[0].(*linearize.Outer).G.Set(7, 1, math.NaN())
+	var at *gp.NotFiniteError
+	require.ErrorAs(t, fit(bad, weightspace.KFAC, bad.priors(t)["isotropic"], nil), &at)
+	require.Equal(t, [2]int{3, 1}, [2]int{at.Row, at.Output})
+
+	f, err := weightspace.SumFactors(t.Context(), scales.train, scales.sites, false, nil)
+	require.NoError(t, err)
+	prior := scales.priors(t)["isotropic"]
+	require.PanicsWithValue(t, "weightspace: a chain needs factors between layers", func() { f.Posterior(t.Context(), weightspace.Chain, prior, scales.theta, nil) })
+	require.PanicsWithValue(t, "weightspace: block is no structure of Kronecker factors", func() { f.Posterior(t.Context(), weightspace.Block, prior, scales.theta, nil) })
+	_, err = weightspace.SumFactors(t.Context(), scales.train.Slice(0, 0), scales.sites, false, nil)
+	require.ErrorIs(t, err, gp.ErrNoExamples)
+}
+
+// Summing stops between batches, and combining between layers.
+func TestKroneckerStops(t *testing.T) {
+	q := kroneckerProblems(t)[0]
+	prior := q.priors(t)["isotropic"]
+	for _, s := range []weightspace.Structure{weightspace.KFAC, weightspace.Chain} {
+		testkit.Stops(t, s.String(), 4, func(ctx context.Context) error {
+			_, err := weightspace.FitStructure(ctx, s, q.train, q.sites, prior, q.theta, &weightspace.Options{Workers: 1})
+			return err
+		})
+	}
+}
+
+func FuzzLoadKronecker(f *testing.F) {
+	q := kroneckerProblems(f)[1]
+	predict := func(w weightspace.Weights) error {
+		var mean, cov mat.Dense
+		return w.PredictTo(context.Background(), &mean, &cov, q.test)
+	}
+	gptest.FuzzSaved(f, predict, q.saved(f, weightspace.KFAC, q.priors(f)["isotropic"]), q.saved(f, weightspace.KFAC, q.priors(f)["parameters"]))
 }

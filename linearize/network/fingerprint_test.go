@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -55,4 +56,31 @@ func TestFingerprint(t *testing.T) {
 	for name, m := range map[string]*network.Network{"activation": of(network.ReLU, 4), "units": of(network.Tanh, 5), "frozen": read(file, n.Params()[1].Name)} {
 		require.NotEqual(t, want.Graph, m.Fingerprint().Graph, name)
 	}
+}
+
+// Factored changes how a convolution with few weights is held, and nothing else.
+func TestFactored(t *testing.T) {
+	n, err := network.Sequential(network.Shape{1, 6, 6}, network.Conv2D{Filters: 2, Kernel: 3}, network.Tanh, network.MaxPool2D{Size: 2},
+		network.Flatten{}, network.LayerNorm{}, network.Dense{Units: 3})
+	require.NoError(t, err)
+	x := mat.NewDense(4, 36, nil)
+	x.Apply(func(i, j int, _ float64) float64 { return math.Sin(float64(i + 5*j)) }, x)
+	want, err := n.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	got, err := n.Factored().Linearize(t.Context(), x)
+	require.NoError(t, err)
+	require.IsType(t, (*linearize.Conv)(nil), got.Blocks[0])
+	for _, b := range want.Blocks {
+		_, ok := b.(*linearize.Conv)
+		require.False(t, ok)
+	}
+	require.Equal(t, want.Model, got.Model)
+	require.True(t, mat.Equal(want.F, got.F))
+	var j, k mat.Dense
+	want.JacobianTo(&j)
+	got.JacobianTo(&k)
+	require.True(t, mat.EqualApprox(&j, &k, 1e-13))
+	again, err := n.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	require.Len(t, again.Blocks, len(want.Blocks), "the network itself does not change")
 }
