@@ -20,9 +20,9 @@ import (
 type BNN struct {
 	// Forward returns f(x;θ), T×C, at the rows of x.
 	Forward func(ctx context.Context, theta []float64, x *mat.Dense) (*mat.Dense, error)
-	Weights *Posterior // the posterior that θ is drawn from
-	Samples int        // draws; 0 means 100, negative panics
-	Seed    uint64     // of the draws
+	Weights Weights // the posterior that θ is drawn from
+	Samples int     // draws; 0 means 100, negative panics
+	Seed    uint64  // of the draws
 
 	// Progress, if not nil, is called with StageDraws after each draw, from one
 	// goroutine.
@@ -40,7 +40,7 @@ type Network[N any] interface {
 
 // NewBNN returns the predictive of a network and a posterior over its
 // parameters, with the default number of draws and seed 0.
-func NewBNN[N Network[N]](net N, w *Posterior) *BNN {
+func NewBNN[N Network[N]](net N, w Weights) *BNN {
 	forward := func(ctx context.Context, theta []float64, x *mat.Dense) (*mat.Dense, error) {
 		at, err := net.WithTheta(theta)
 		if err != nil {
@@ -162,10 +162,10 @@ func (b *BNN) LogPredictiveTo(ctx context.Context, dst []float64, lik glm.Likeli
 
 // draw calls yield with the network's outputs, T×C, at each draw of θ.
 func (b *BNN) draw(ctx context.Context, x *mat.Dense, yield func(f *mat.Dense)) error {
-	const block = 16 // draws that share a pass over the factor of H
+	const block = 16 // draws that share a pass over a factor of the precision
 	total := b.samples()
 	rng := rand.New(rand.NewPCG(b.Seed, 0x9e3779b97f4a7c15))
-	thetas := mat.NewDense(min(block, total), len(b.Weights.theta), nil)
+	thetas := mat.NewDense(min(block, total), len(b.Weights.Center()), nil)
 	for s := range total {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -169,7 +169,9 @@ func (w *BlockPosterior) Save(to *store.Writer) error {
 		to.Floats(fmt.Sprintf("structure.index.%d", i), floatsOf(g.index))
 		to.Floats(fmt.Sprintf("structure.factor.%d", i), w.h[i].data)
 	}
-	to.Floats("structure.selected", floatsOf(w.selected))
+	if w.structure == Subnetwork {
+		to.Floats("structure.selected", floatsOf(w.selected))
+	}
 	return w.save(to, blocks...)
 }
 
@@ -177,6 +179,9 @@ func (w *structured) loadBlocks(r *store.Reader, about *savedStructure) (*BlockP
 	b, err := someExamples(context.Background(), w.x)
 	if err != nil {
 		return nil, err
+	}
+	if len(about.Blocks) == 0 || w.structure == Subnetwork && len(about.Blocks) != 1 {
+		return nil, r.Fail(saved.WriteAgain, saved.Impossible)
 	}
 	p := &BlockPosterior{structured: *w}
 	for i, s := range about.Blocks {
@@ -195,7 +200,7 @@ func (w *structured) loadBlocks(r *store.Reader, about *savedStructure) (*BlockP
 		h.u = triangle(h.symmetric(s.Size))
 		p.groups, p.h = append(p.groups, g), append(p.h, h)
 	}
-	if w.structure == Subnetwork && len(p.groups) == 1 {
+	if w.structure == Subnetwork {
 		p.selected = integersOf(r.Floats("selected", len(p.groups[0].index)))
 	}
 	return p, r.Err()

@@ -7,6 +7,7 @@
 //	Model       a linearize.Model
 //	Latent      a gp.Latent, a Gaussian posterior over functions
 //	Dual        a gp.Dual, a posterior whose mean is a sum over examples
+//	Weights     a weightspace.Weights, a Gaussian posterior over parameters
 //	Saved       whatever is saved to a file and loaded from it
 //
 // Each of them says in its documentation what it checks, runs one subtest a

@@ -1,0 +1,316 @@
+package weightspace_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/store"
+)
+
+// A structureProblem is a small random model with data, in which some parameters have
+// no prior variance.
+type structureProblem struct {
+	name        string
+	train, test *linearize.Batch
+	sites       *gp.Sites
+	theta       []float64
+	prior       ntk.Prior
+	layer       string // the last one
+}
+
+// zeros is a prior with some variances of zero.
+type zeros struct{ mean, variance []float64 }
+
+func (z zeros) MeanTo(dst []float64)     { copy(dst, z.mean) }
+func (z zeros) VarianceTo(dst []float64) { copy(dst, z.variance) }
+
+func newStructureProblem(t testing.TB, name string, train, test *linearize.Batch, lik gp.Likelihood, layer string) *structureProblem {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(6, uint64(len(name))))
+	q := &structureProblem{name: name, train: train, test: test, layer: layer}
+	z := zeros{}
+	for p := range train.P {
+		q.theta = append(q.theta, 0.3*rng.NormFloat64())
+		z.mean = append(z.mean, 0.1*rng.NormFloat64())
+		v := 0.2 * math.Exp(0.5*rng.NormFloat64())
+		if p%7 == 3 { // a dead parameter
+			v, z.mean[p] = 0, q.theta[p]
+		}
+		z.variance = append(z.variance, v)
+	}
+	q.prior = z
+	var err error
+	q.sites, err = gp.NewSites(testkit.Targets(rng, lik, train.F), train.F, lik)
+	require.NoError(t, err)
+	return q
+}
+
+// structureProblems have dense, hidden, embedding, convolution and normalization
+// layers, one and several outputs, and more examples than a tile.
+func structureProblems(t testing.TB) []*structureProblem {
+	t.Helper()
+	gauss, err := glm.NewGaussianMatrix(mat.NewSymDense(2, []float64{0.3, 0.1, 0.1, 0.2}))
+	require.NoError(t, err)
+	random := func(seed uint64, n, c int, layers ...gptest.Layer) (train, test *linearize.Batch) {
+		rng := rand.New(rand.NewPCG(seed, 77))
+		train = gptest.RandomBatch(rng, n, c, layers...)
+		return train, gptest.Another(rng, train, 5)
+	}
+	mixed := []gptest.Layer{{In: 4, Out: 3}, {Out: 5}, {In: 3, Table: 6, Out: 2}, {In: 2, Out: 3, Hidden: true}, {In: 5, Out: 4, Transposed: true, NoBias: true}, {In: 2, Out: 3, NoWeight: true}}
+	var all []*structureProblem
+	add := func(name string, lik gp.Likelihood, layer string, train, test *linearize.Batch) {
+		all = append(all, newStructureProblem(t, name, train, test, lik, layer))
+	}
+	a, b := random(1, 40, 1, mixed...)
+	add("bernoulli", glm.Bernoulli{}, "4", a, b)
+	a, b = random(2, 30, 3, mixed...)
+	add("categorical", glm.Categorical{}, "0", a, b)
+	a, b = random(3, 12, 2, mixed...)
+	add("gaussian", gauss, "4", a, b)
+	a, b = random(4, 1100, 2, gptest.Layer{In: 3, Out: 4}, gptest.Layer{Out: 6})
+	add("several tiles", gauss, "0", a, b)
+	net, err := network.Sequential(network.Shape{2, 6, 6}, network.Conv2D{Filters: 3, Kernel: 3}, network.Tanh, network.Conv2D{Filters: 40, Kernel: 2, Stride: 2}, network.ReLU,
+		network.Flatten{}, network.Dense{Units: 5}, network.LayerNorm{}, network.Tanh, network.Dense{Units: 3})
+	require.NoError(t, err)
+	inputs := func(seed uint64, n int) *linearize.Batch {
+		rng := rand.New(rand.NewPCG(seed, 78))
+		x := mat.NewDense(n, 72, nil)
+		x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
+		b, err := net.Linearize(t.Context(), x)
+		require.NoError(t, err)
+		return b
+	}
+	add("network", glm.Categorical{}, "", inputs(1, 30), inputs(2, 4))
+	return all
+}
+
+// structureOptions are the options that suit a problem.
+func (q *structureProblem) options(s weightspace.Structure) *weightspace.Options {
+	o := &weightspace.Options{Layer: q.layer, Size: 9}
+	if s == weightspace.Full { // a BlockPosterior
+		o.Center = q.theta
+	}
+	return o
+}
+
+var structuresOfBlocks = []weightspace.Structure{weightspace.Full, weightspace.Block, weightspace.LastLayer, weightspace.Subnetwork}
+
+func (q *structureProblem) fit(t testing.TB, s weightspace.Structure, x linearize.Source, o *weightspace.Options) weightspace.Weights {
+	t.Helper()
+	w, err := weightspace.FitStructure(t.Context(), s, x, q.sites, q.prior, q.theta, o)
+	require.NoError(t, err)
+	return w
+}
+
+func eachStructure(t *testing.T, f func(t *testing.T, q *structureProblem, s weightspace.Structure)) {
+	for _, q := range structureProblems(t) {
+		for _, s := range append([]weightspace.Structure{weightspace.Diagonal}, structuresOfBlocks...) {
+			t.Run(q.name+"/"+s.String(), func(t *testing.T) { f(t, q, s) })
+		}
+	}
+}
+
+// covariance returns Q⁻¹ and log det Q + log det Σ₀ the dumb way: the entries of
+// H̃ = I + Σ₀^½JᵀΛJΣ₀^½ of which keep tells that Q has them, inverted as a whole.
+func (q *structureProblem) covariance(t *testing.T, keep func(i, j int) bool) (*mat.Dense, float64) {
+	t.Helper()
+	p := len(q.theta)
+	root := make([]float64, p)
+	q.prior.VarianceTo(root)
+	j := jacobian(q.train)
+	c := q.train.Outputs()
+	var lj mat.Dense
+	lj.CloneFrom(j)
+	for n := range q.train.Len() {
+		var rows mat.Dense
+		rows.Mul(q.sites.Lambda.Slice(n*c, (n+1)*c, 0, c), j.Slice(n*c, (n+1)*c, 0, p))
+		lj.Slice(n*c, (n+1)*c, 0, p).(*mat.Dense).Copy(&rows)
+	}
+	var h, inv mat.Dense
+	h.Mul(j.T(), &lj)
+	for a := range p {
+		for b := range p {
+			v := 0.0
+			if keep(a, b) {
+				v = math.Sqrt(root[a]*root[b]) * h.At(a, b)
+			}
+			if a == b {
+				v++
+			}
+			h.Set(a, b, v)
+		}
+	}
+	require.NoError(t, inv.Inverse(&h))
+	logDet, _ := mat.LogDet(&h)
+	inv.Apply(func(a, b int, v float64) float64 { return math.Sqrt(root[a]*root[b]) * v }, &inv)
+	return &inv, logDet
+}
+
+// Every structure is the inverse of the entries of H that it keeps.
+func TestStructuresAgainstDenseMatrices(t *testing.T) {
+	eachStructure(t, func(t *testing.T, q *structureProblem, s weightspace.Structure) {
+		w := q.fit(t, s, testkit.InTiles(q.train, 11), q.options(s))
+		of := make([]int, len(q.theta)) // the number of each parameter's block; zero for none
+		for p := range of {
+			of[p] = -p
+		}
+		if b, ok := w.(*weightspace.BlockPosterior); ok {
+			clear(of)
+			_, parameters := b.Layers()
+			for i, index := range parameters {
+				for _, p := range index {
+					require.Zero(t, of[p], "parameter %d is in two blocks", p)
+					of[p] = i + 1
+				}
+			}
+		}
+		inv, logDet := q.covariance(t, func(a, b int) bool { return of[a] == of[b] && (of[a] > 0 || s == weightspace.Diagonal) })
+		for p, block := range of { // parameters in no block are fixed
+			if block == 0 && s != weightspace.Diagonal {
+				for k := range of {
+					inv.Set(p, k, 0)
+					inv.Set(k, p, 0)
+				}
+			}
+		}
+		requireNear(t, "log det", w.LogDet(), logDet, 1e-11)
+		var want, cov mat.Dense
+		want.Product(jacobian(q.test), inv, jacobian(q.test).T())
+		require.NoError(t, w.JointTo(t.Context(), nil, &cov, q.test))
+		requireMatrix(t, "joint covariance", &cov, &want, 1e-11)
+		require.False(t, math.IsNaN(w.EvidenceAtTheta().Value))
+	})
+}
+
+// Full as a stream of blocks is Fit.
+func TestFullStructureIsFit(t *testing.T) {
+	for _, q := range structureProblems(t) {
+		w := q.fit(t, weightspace.Full, q.train, nil)
+		require.IsType(t, (*weightspace.Posterior)(nil), w)
+		b := q.fit(t, weightspace.Full, testkit.InTiles(q.train, 13), nil)
+		require.IsType(t, (*weightspace.BlockPosterior)(nil), b)
+		requireNear(t, "log det", b.LogDet(), w.LogDet(), 1e-12)
+		requireNear(t, "evidence", b.EvidenceAtTheta().Value, w.EvidenceAtTheta().Value, 1e-12)
+		requireSameJoint(t, b, w, q.test)
+	}
+}
+
+// The diagonal of a network's examples, which forms no Jacobian, is that of a batch.
+func TestDiagonalOfNetworkSource(t *testing.T) {
+	net, err := network.Sequential(network.Shape{6}, network.Dense{Units: 5}, network.Tanh, network.Dense{Units: 2}, network.SiLU, network.Dense{Units: 3})
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(2, 79))
+	x := mat.NewDense(900, 6, nil)
+	x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
+	train, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	q := newStructureProblem(t, "source", train, train.Slice(0, 4), glm.Categorical{}, "")
+	want := q.fit(t, weightspace.Diagonal, train, nil)
+	var bits []float64
+	for _, tile := range []int{13, 1000} {
+		src := linearize.NewSource(net, 900, tile, func(lo, hi int) (*mat.Dense, error) { return x.Slice(lo, hi, 0, 6).(*mat.Dense), nil })
+		steps := 0
+		got := q.fit(t, weightspace.Diagonal, linearize.Rebatch(src, 50), &weightspace.Options{Progress: func(stage string, done, total int) {
+			require.Equal(t, weightspace.StagePrecision, stage)
+			require.Equal(t, 900, total)
+			steps++
+		}})
+		require.Greater(t, steps, 2)
+		requireNear(t, "log det", got.LogDet(), want.LogDet(), 1e-12)
+		requireSameJoint(t, got, want, q.test)
+		h := got.(*weightspace.DiagonalPosterior).GGN()
+		requireMatrix(t, "diagonal", vector(h), vector(want.(*weightspace.DiagonalPosterior).GGN()), 1e-12)
+		if bits == nil {
+			bits = h
+		}
+		gptest.RequireBits(t, "the diagonal", h, bits)
+	}
+}
+
+func TestStructuresConform(t *testing.T) {
+	eachStructure(t, func(t *testing.T, q *structureProblem, s weightspace.Structure) {
+		o := q.options(s)
+		if s != weightspace.Diagonal {
+			o.Center = append([]float64(nil), q.theta...)
+			o.Center[0]++
+		}
+		w := q.fit(t, s, q.train, o)
+		gptest.Weights(t, gptest.WeightsCase{
+			LatentCase: gptest.LatentCase{Kernel: ntk.New(q.prior, q.theta, nil), Test: q.test, Tol: 1e-12},
+			Weights:    w, Theta: q.theta, Draws: 2000,
+		})
+	})
+}
+
+// A fit has the same bits for any number of workers and any batches of the source.
+func TestStructuresDoNotDependOnWorkers(t *testing.T) {
+	eachStructure(t, func(t *testing.T, q *structureProblem, s weightspace.Structure) {
+		want := weightAnswers(t, q.fit(t, s, q.train, q.options(s)), q.test)
+		old := runtime.GOMAXPROCS(0)
+		defer runtime.GOMAXPROCS(old)
+		for i, workers := range []int{0, 1, 3} {
+			runtime.GOMAXPROCS(workers + 1)
+			o := q.options(s)
+			o.Workers = workers
+			got := q.fit(t, s, testkit.InTiles(q.train, 7+5*i), o)
+			gptest.RequireBits(t, "the posterior", weightAnswers(t, got, q.test), want)
+		}
+	})
+}
+
+// weightAnswers is a list of all that a posterior over parameters gives.
+func weightAnswers(t *testing.T, w weightspace.Weights, x *linearize.Batch) []float64 {
+	t.Helper()
+	var mean, cov, joint mat.Dense
+	require.NoError(t, w.PredictTo(t.Context(), &mean, &cov, x))
+	require.NoError(t, w.JointTo(t.Context(), nil, &joint, x))
+	draws := mat.NewDense(3, x.P, nil)
+	require.NoError(t, w.SampleTo(t.Context(), draws, rand.New(rand.NewPCG(1, 2))))
+	out := append([]float64{w.LogDet(), w.EvidenceAtTheta().Value}, w.Center()...)
+	for _, m := range []*mat.Dense{&mean, &cov, &joint, draws} {
+		out = append(out, mat.DenseCopyOf(m).RawMatrix().Data...)
+	}
+	switch w := w.(type) {
+	case *weightspace.BlockPosterior:
+		for _, p := range w.Selected() {
+			out = append(out, float64(p))
+		}
+		out = append(out, w.EvidenceOfBlocks().Value)
+	case *weightspace.DiagonalPosterior:
+		out = append(append(out, w.GGN()...), w.Variance()...)
+	}
+	return out
+}
+
+func (q *structureProblem) savedCase(t testing.TB, w weightspace.Weights) gptest.SavedCase[weightspace.Weights] {
+	return gptest.SavedCase[weightspace.Weights]{
+		Posterior: w,
+		Save:      func(w weightspace.Weights, to *store.Writer) error { return w.Save(to) },
+		Load: func(f *store.File) (weightspace.Weights, error) {
+			return weightspace.LoadStructure(f, q.train, q.prior, nil)
+		},
+		Answers: func(t *testing.T, w weightspace.Weights) []float64 { return weightAnswers(t, w, q.test) },
+	}
+}
+
+// Posteriors with a structure go through a file, also the full one.
+func TestSavedStructures(t *testing.T) {
+	q := structureProblems(t)[1]
+	for _, s := range append([]weightspace.Structure{weightspace.Diagonal}, structuresOfBlocks...) {
+		t.Run(s.String(), func(t *testing.T) { gptest.Saved(t, q.savedCase(t, q.fit(t, s, q.train, q.options(s)))) })
+	}
+	t.Run("posterior", func(t *testing.T) { gptest.Saved(t, q.savedCase(t, q.fit(t, weightspace.Full, q.train, nil))) })
+}
