@@ -16,9 +16,21 @@ import (
 // squareRows is the number of rows of the Jacobian that a worker squares at once.
 const squareRows = 256
 
-// squares returns the diagonal of Σ_n J_nᵀΛ_nJ_n over all examples, P numbers.
+// squares returns the diagonal of Σ_n J_nᵀΛ_nJ_n over all examples, P numbers. A
+// source that can sum them without forming J does.
 func (f *fitting) squares(ctx context.Context) ([]float64, error) {
 	h := make([]float64, len(f.theta))
+	if src, ok := f.x.(linearize.Squarer); ok && src.CanSquare() {
+		f.o.Progress(StagePrecision, 0, f.n)
+		err := src.AddSquares(ctx, h, func(lo, hi int) *mat.Dense {
+			f.o.Progress(StagePrecision, lo, f.n)
+			return dense.Slice(f.sites.Root, lo*f.c, hi*f.c)
+		})
+		if err == nil {
+			f.o.Progress(StagePrecision, f.n, f.n)
+		}
+		return h, err
+	}
 	err := f.eachBatch(ctx, StagePrecision, func(first int, b *linearize.Batch) error {
 		return f.addSquares(ctx, h, first, b)
 	})

@@ -101,7 +101,9 @@ func ParseStructure(name string) (Structure, error) {
 // for the training examples of x, linearized at theta = θ*, and their sites s. It
 // streams the examples and forms no matrix larger than the structure needs. Sums
 // run over batches of linearize.Tile examples in order, so that the result does
-// not depend on the batches of x.
+// not depend on the batches of x. Where x is a linearize.Squarer, such as a
+// linearize.NewSource of a network, the diagonal of H comes without a Jacobian, and its
+// sums run in another order.
 //
 // A prior variance may be zero: that parameter is held at its center. Full
 // returns a *Posterior where x is one *linearize.Batch and Options.Center is nil.

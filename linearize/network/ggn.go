@@ -1,0 +1,142 @@
+package network
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// A Backpropagation is a way to carry the GGN back from layer to layer
+// [lae algorithm 1]. At the result z of a layer it is a matrix M, whose rows and
+// columns are the elements of z: M starts as Λ at the output, and a layer with the
+// Jacobian J hands down JᵀMJ. An operator is a layer. Where paths part and join, as in
+// a residual block, all that lies between is one layer.
+type Backpropagation int
+
+const (
+	// Exact keeps the whole of M. The result is the diagonal of Σ_n J_nᵀΛ_nJ_n, with
+	// rounding.
+	Exact = Backpropagation(graph.Exact)
+	// Diagonals keeps the diagonal of M before and after every layer [lae E.4.1]. Its
+	// work for a chain of layers is that of one backward pass.
+	Diagonals = Backpropagation(graph.Diagonals)
+	// ConvolutionDiagonals keeps the diagonal of M before and after convolutions, and
+	// the whole of M elsewhere. It is a reading of the "mixed diagonal" that [lae]
+	// names without defining it.
+	ConvolutionDiagonals = Backpropagation(graph.ConvDiagonals)
+	// FullAtConvolutions is ConvolutionDiagonals, except that a convolution's own
+	// weights see the whole of the M above it.
+	FullAtConvolutions = Backpropagation(graph.FullAtConvolutions)
+)
+
+// GGNDiagonal writes the diagonal of Σ_n J_nᵀ Λ_n J_n over the rows of x, N×D, to dst,
+// length P, or the approximation of it that b chooses. roots holds R of each example,
+// N·C×C, with Λ = R Rᵀ (E4); nil means that Λ is the identity, as for a Gaussian
+// likelihood of variance one.
+//
+// No Jacobian is formed. Exact takes C backward passes from the output down to the
+// first layer whose result has fewer elements than C, and from there as many as it has
+// elements, and so on: fewer than Linearize where a layer is narrower than the output,
+// as in an autoencoder.
+//
+// Other sizes of roots panic. A NaN or Inf in x or in an output is an error that names
+// the row.
+func (n *Network) GGNDiagonal(ctx context.Context, dst []float64, x, roots *mat.Dense, b Backpropagation) error {
+	if len(dst) != n.prog.P {
+		panic("network: the diagonal of the GGN has one number for each parameter")
+	}
+	clear(dst)
+	return n.addGGN(ctx, dst, x, roots, b)
+}
+
+var _ linearize.SquaredModel = (*Network)(nil)
+
+// AddSquares adds the diagonal of Σ_n J_nᵀ R_n R_nᵀ J_n to dst; see GGNDiagonal.
+func (n *Network) AddSquares(ctx context.Context, dst []float64, x, roots *mat.Dense) error {
+	return n.addGGN(ctx, dst, x, roots, Exact)
+}
+
+// ggnFloats bounds the numbers of M that a worker keeps for a chunk of examples.
+const ggnFloats = 1 << 22
+
+func (n *Network) addGGN(ctx context.Context, dst []float64, x, roots *mat.Dense, b Backpropagation) error {
+	if b < Exact || b > FullAtConvolutions {
+		panic("network: unknown backpropagation of the GGN")
+	}
+	rows, c := dense.Count(x), n.prog.C
+	if roots != nil && !dense.Is(roots, rows*c, c) {
+		panic("network: the roots are not N·C×C")
+	}
+	if x.IsEmpty() {
+		return fmt.Errorf("network: no examples to linearize at")
+	}
+	if err := n.checkInput(x); err != nil {
+		return err
+	}
+	g := newGGN(n, b, roots != nil)
+	size := max(1, min(n.prog.Chunk, ggnFloats/max(1, g.plan.Floats)))
+	tiles := par.Tiles(rows, size)
+	for first := 0; first < tiles; first += wave {
+		count := min(wave, tiles-first)
+		err := par.DoWorker(ctx, 0, count, func(w, i int) error {
+			lo, hi := par.Bounds(first+i, rows, size)
+			clear(g.parts[i])
+			return g.add(w, i, x, roots, lo, hi)
+		})
+		if err != nil {
+			return err
+		}
+		for i := range count {
+			dense.Axpy(dst, 1, g.parts[i])
+		}
+	}
+	if i := dense.NotFinite(dst); i >= 0 {
+		return fmt.Errorf("network: the curvature of parameter %d is %v; the network has no derivative at some input, or its derivatives are too large", i, dst[i])
+	}
+	return nil
+}
+
+// A ggn is the memory of the workers that backpropagate the GGN.
+type ggn struct {
+	net     *Network
+	plan    *graph.Plan
+	squared [][]float64
+	states  []*graph.State          // by worker
+	back    []*graph.Backpropagator // by worker
+	parts   [][]float64             // the diagonal of each chunk of a wave, length P
+}
+
+func newGGN(n *Network, b Backpropagation, rooted bool) *ggn {
+	g := &ggn{net: n, plan: graph.NewPlan(n.prog, graph.Backpropagation(b), rooted), squared: graph.Squares(n.static)}
+	workers := par.Workers(0)
+	g.states, g.back, g.parts = make([]*graph.State, workers), make([]*graph.Backpropagator, workers), make([][]float64, wave)
+	for i := range g.parts {
+		g.parts[i] = make([]float64, n.prog.P)
+	}
+	return g
+}
+
+// add computes part i, that of the examples [lo, hi).
+func (g *ggn) add(w, i int, x, roots *mat.Dense, lo, hi int) error {
+	if g.states[w] == nil {
+		g.states[w] = graph.NewState(g.net.prog, g.net.static)
+		g.back[w] = graph.NewBackpropagator(g.plan, g.states[w], g.squared)
+	}
+	s, c := g.states[w], g.net.prog.C
+	s.Forward(contiguousRows(x, lo, hi), hi-lo)
+	if _, err := s.Outputs(lo); err != nil {
+		return err
+	}
+	var r []float64
+	if roots != nil {
+		r = contiguousRows(roots, lo*c, hi*c)
+	}
+	g.back[w].Add(g.parts[i], r)
+	return nil
+}

@@ -1,0 +1,347 @@
+package graph
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/lapack/lapack64"
+
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
+// A Backpropagation says which part of the matrices M of the layer-wise
+// backpropagation of the GGN is kept [lae algorithm 1]. M is ∂²ℓ/∂z² at the result z
+// of a layer, with the network above linearized: it starts as Λ, and a layer with
+// Jacobian J hands down JᵀMJ.
+type Backpropagation int
+
+const (
+	Exact              Backpropagation = iota // the whole of M
+	Diagonals                                 // the diagonal of M at every layer [lae E.4.1]
+	ConvDiagonals                             // the diagonal of M before and after convolutions
+	FullAtConvolutions                        // ConvDiagonals, but a convolution's own weights see the whole of M
+)
+
+// A Plan is the order of work by which the diagonal of the GGN is backpropagated
+// through a program.
+type Plan struct {
+	prog  *Program
+	steps []step
+	// Floats is the most numbers of M that an example keeps at a time.
+	Floats int
+}
+
+// A step takes M from slot upper to slot lower. M is a diagonal or a matrix of rows
+// AᵀA.
+type step struct {
+	Segment
+	rows     int // of A that come in; 0 where M comes in as a diagonal
+	diagonal bool
+	fast     way
+	ownRows  bool // the parameters see the rows, and the diagonal alone goes on
+}
+
+// A way is how a diagonal M goes through a segment without a pass for each element.
+type way int
+
+const (
+	byRows      way = iota // there is none: a pass for each element, or for each row
+	elementwise            // J is a diagonal matrix
+	copying                // each result is a copy of one input
+	weighted               // the products with a weight: the squares are those with its squares
+)
+
+// wayOf returns the way of a segment.
+func (p *Program) wayOf(g *Segment) way {
+	if g.Single < 0 {
+		return byRows
+	}
+	nd := &p.Nodes[g.Single]
+	if p.Slots[nd.In[0]].Static || g.Lower >= 0 && g.Lower != nd.In[0] {
+		return byRows
+	}
+	switch o := nd.Op.(type) {
+	case unary, Relu:
+		return elementwise
+	case *MaxPool, *Index:
+		return copying
+	case *Dense:
+		if !o.Tied && !o.TiedBias && len(g.Full) == 0 {
+			return weighted
+		}
+	case *Convolve:
+		if !o.Tied && len(g.Full) == 0 {
+			return weighted
+		}
+	case *ConvolveTranspose:
+		if !o.Tied && len(g.Full) == 0 {
+			return weighted
+		}
+	}
+	return byRows
+}
+
+// NewPlan returns the plan for M that starts as the identity or, if rooted, as R Rᵀ.
+func NewPlan(p *Program, b Backpropagation, rooted bool) *Plan {
+	plan := &Plan{prog: p}
+	segments := p.Segments()
+	squash := func(g *Segment) bool { return b == Diagonals || b != Exact && g.Conv }
+	rows := 0 // 0: a diagonal
+	if rooted {
+		rows = p.C
+	}
+	for i := 0; i < len(segments); i++ {
+		s := step{Segment: segments[i], rows: rows, fast: p.wayOf(&segments[i])}
+		switch {
+		case squash(&s.Segment):
+			s.diagonal, s.ownRows = true, b == FullAtConvolutions && rows > 0
+			rows = 0
+		case rows == 0 && (s.fast == elementwise || s.fast == copying):
+			s.diagonal = true
+		default:
+			s.fast = byRows
+			n := rows
+			if n == 0 {
+				n = p.Slots[s.Upper].Size
+			}
+			// Segments with fewer rows than elements between them go in one pass.
+			for s.Lower >= 0 && p.Slots[s.Lower].Size >= n && !squash(&segments[i+1]) {
+				i++
+				s.join(&segments[i])
+			}
+			if s.Lower >= 0 {
+				plan.Floats = max(plan.Floats, n*p.Slots[s.Lower].Size)
+				rows = min(n, p.Slots[s.Lower].Size)
+			}
+		}
+		plan.steps = append(plan.steps, s)
+	}
+	return plan
+}
+
+// join adds the segment below.
+func (g *Segment) join(below *Segment) {
+	g.Lower, g.From, g.Single = below.Lower, below.From, -1
+	g.Sites, g.Full = append(slices.Clone(g.Sites), below.Sites...), append(slices.Clone(g.Full), below.Full...)
+	g.Conv = g.Conv || below.Conv
+}
+
+// A Backpropagator runs a Plan in the memory of a worker.
+type Backpropagator struct {
+	plan    *Plan
+	s       *State
+	squared *State // with the squares of the static slots
+	seed    []float64
+	sums    map[int][]float64 // by site: sums of squared gradients of a layer used once, N×out
+	tile    []float64
+}
+
+// NewBackpropagator returns the memory to run a plan. squared holds the squares of the
+// static slots of s.
+func NewBackpropagator(plan *Plan, s *State, squared [][]float64) *Backpropagator {
+	return &Backpropagator{plan: plan, s: s, squared: NewState(plan.prog, squared), sums: map[int][]float64{}}
+}
+
+// Squares returns the squares of all elements of static slots.
+func Squares(static [][]float64) [][]float64 {
+	out := make([][]float64, len(static))
+	for i, v := range static {
+		out[i] = make([]float64, len(v))
+		for j, x := range v {
+			out[i][j] = x * x
+		}
+	}
+	return out
+}
+
+// curvature is M of every example of a chunk: AᵀA with the rows of A, each N×size, or
+// a diagonal, N×size.
+type curvature struct {
+	rows     [][]float64
+	diagonal []float64
+}
+
+// Add adds the diagonal of Σ_e J_eᵀ R_e R_eᵀ J_e over the examples of the state's
+// chunk to dst, length P. roots holds R of each example, C×C, or is nil for the
+// identity. The state must have run forward.
+func (b *Backpropagator) Add(dst, roots []float64) {
+	p, n := b.plan.prog, b.s.N
+	b.squared.N = n
+	var m curvature
+	if roots == nil {
+		m.diagonal = slices.Repeat([]float64{1}, n*p.C)
+	} else {
+		for k := range p.C {
+			row := make([]float64, n*p.C)
+			for e := range n {
+				for c := range p.C {
+					row[e*p.C+c] = roots[(e*p.C+c)*p.C+k]
+				}
+			}
+			m.rows = append(m.rows, row)
+		}
+	}
+	for i := range b.plan.steps {
+		m = b.step(dst, &b.plan.steps[i], m)
+	}
+}
+
+// step adds the squares of a step's parameters to dst, and returns M below.
+func (b *Backpropagator) step(dst []float64, s *step, m curvature) curvature {
+	if s.ownRows {
+		for _, row := range m.rows {
+			b.s.BackwardFrom(s.Upper, row, s.From, s.To)
+			b.addSquares(dst, s)
+		}
+		b.flush(dst, s)
+	}
+	if s.diagonal && m.diagonal == nil {
+		m = curvature{diagonal: squaredSum(m.rows)}
+	}
+	if s.fast != byRows {
+		return curvature{diagonal: b.through(dst, s, m.diagonal)}
+	}
+	out := b.passes(dst, s, m)
+	b.flush(dst, s)
+	return out
+}
+
+// through takes a diagonal m the fast way.
+func (b *Backpropagator) through(dst []float64, s *step, m []float64) []float64 {
+	if s.fast == weighted && !s.ownRows {
+		for _, k := range s.Sites {
+			b.addDiagonal(dst, k, m)
+		}
+	}
+	if s.Lower < 0 {
+		return nil
+	}
+	nd, st := &b.plan.prog.Nodes[s.Single], b.s
+	seed := m
+	switch s.fast {
+	case weighted:
+		st = b.squared
+	case elementwise:
+		seed = b.roots(m)
+	}
+	clear(st.touched)
+	g, _ := st.gradOrNew(s.Upper)
+	copy(g, seed)
+	nd.Op.Backward(st, nd)
+	out := slices.Clone(st.grad(s.Lower)[:st.N*b.plan.prog.Slots[s.Lower].Size])
+	if s.fast == elementwise {
+		for i, v := range out {
+			out[i] = v * v
+		}
+	}
+	return out
+}
+
+// roots returns the square roots of m.
+func (b *Backpropagator) roots(m []float64) []float64 {
+	b.seed = sized(b.seed, len(m))
+	for i, v := range m {
+		b.seed[i] = math.Sqrt(v)
+	}
+	return b.seed
+}
+
+// passes takes the rows of A, or those of the root of a diagonal, through a step one by
+// one.
+func (b *Backpropagator) passes(dst []float64, s *step, m curvature) curvature {
+	p := b.plan.prog
+	var rows [][]float64
+	var sum []float64
+	size := 0
+	if s.Lower >= 0 {
+		size = p.Slots[s.Lower].Size
+		sum = make([]float64, b.s.N*size)
+	}
+	b.eachRow(s, m, func(row []float64) {
+		b.s.BackwardFrom(s.Upper, row, s.From, s.To)
+		if !s.ownRows {
+			b.addSquares(dst, s)
+		}
+		switch {
+		case s.Lower < 0:
+		case s.diagonal:
+			addSquaresOf(sum, b.s.grad(s.Lower))
+		default:
+			rows = append(rows, slices.Clone(b.s.grad(s.Lower)))
+		}
+	})
+	switch {
+	case s.Lower < 0:
+		return curvature{}
+	case s.diagonal:
+		return curvature{diagonal: sum}
+	}
+	return curvature{rows: compress(rows, b.s.N, size)}
+}
+
+// eachRow calls do with the rows of A, N×size, leaving out those of a diagonal's root
+// that are zero.
+func (b *Backpropagator) eachRow(s *step, m curvature, do func(row []float64)) {
+	if m.diagonal == nil {
+		for _, row := range m.rows {
+			do(row)
+		}
+		return
+	}
+	n, size := b.s.N, b.plan.prog.Slots[s.Upper].Size
+	root := slices.Clone(b.roots(m.diagonal))
+	row := make([]float64, n*size)
+	for j := range size {
+		zero := true
+		for e := range n {
+			row[e*size+j] = root[e*size+j]
+			zero = zero && root[e*size+j] == 0
+		}
+		if !zero {
+			do(row)
+		}
+		for e := range n {
+			row[e*size+j] = 0
+		}
+	}
+}
+
+// compress returns rows, at most size of them, with the same AᵀA for every example: the
+// triangle of A = QR.
+func compress(rows [][]float64, n, size int) [][]float64 {
+	if len(rows) <= size {
+		return rows
+	}
+	a, tau := dense.New(len(rows), size), make([]float64, size)
+	work := make([]float64, 1)
+	lapack64.Geqrf(a, tau, work, -1)
+	work = make([]float64, int(work[0]))
+	for e := range n {
+		for k, row := range rows {
+			copy(dense.Row(a, k), row[e*size:(e+1)*size])
+		}
+		lapack64.Geqrf(a, tau, work, len(work))
+		for k := range size {
+			to := rows[k][e*size : (e+1)*size]
+			clear(to[:k])
+			copy(to[k:], dense.Row(a, k)[k:])
+		}
+	}
+	return rows[:size]
+}
+
+// squaredSum returns the sums of squares over rows, the diagonal of AᵀA.
+func squaredSum(rows [][]float64) []float64 {
+	sum := make([]float64, len(rows[0]))
+	for _, row := range rows {
+		addSquaresOf(sum, row)
+	}
+	return sum
+}
+
+// addSquaresOf adds the squares of x to dst.
+func addSquaresOf(dst, x []float64) {
+	for i, v := range x[:len(dst)] {
+		dst[i] += v * v
+	}
+}

@@ -1,0 +1,141 @@
+package graph
+
+import (
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
+// addSquares adds the squares of the gradients of a step's parameters, summed over the
+// examples, to dst. Those of a dense layer that is used once are left for flush.
+func (b *Backpropagator) addSquares(dst []float64, g *step) {
+	s := b.s
+	for _, k := range g.Sites {
+		st := &s.Program.Sites[k]
+		out := s.Program.Nodes[st.Node].Out
+		switch {
+		case !s.touched[out]:
+		case st.Table != nil:
+			b.addTable(dst, g, k)
+		case st.Layout == nil:
+			if b.sums[k] == nil {
+				b.sums[k] = make([]float64, s.N*s.Program.Slots[out].Size)
+			}
+			addSquaresOf(b.sums[k], s.grad(out))
+		default:
+			b.addTiles(dst, k)
+		}
+	}
+	for _, slot := range g.Full {
+		if !s.touched[slot] {
+			continue
+		}
+		prm := s.Program.Params[s.Program.Slots[slot].Param]
+		for e := range s.N {
+			addSquaresOf(dst[prm.Offset:prm.Offset+prm.Len()], s.GradAt(slot, e))
+		}
+	}
+}
+
+// parameters returns the parts of dst that belong to a site's weight and bias, nil
+// where they are not parameters.
+func (p *Program) parameters(dst []float64, st *Site) (weight, bias []float64) {
+	part := func(i int) []float64 {
+		if i < 0 {
+			return nil
+		}
+		return dst[p.Params[i].Offset:][:p.Params[i].Len()]
+	}
+	return part(st.Weight), part(st.Bias)
+}
+
+// addTiles adds the squares of a site's gradients, which are formed one example at a
+// time.
+func (b *Backpropagator) addTiles(dst []float64, k int) {
+	s := b.s
+	st := &s.Program.Sites[k]
+	weight, bias := s.Program.parameters(dst, st)
+	b.tile = sized(b.tile, len(weight)+len(bias))
+	for e := range s.N {
+		clear(b.tile)
+		s.RowTo(b.tile, k, e)
+		addSquaresOf(weight, b.tile)
+		addSquaresOf(bias, b.tile[len(weight):])
+	}
+}
+
+// addTable adds the squares of the gradients of a table, at the first of the sites of
+// a step that read it. An example that reads a row at several positions has the sum of
+// their gradients there.
+func (b *Backpropagator) addTable(dst []float64, g *step, k int) {
+	s := b.s
+	weight, _ := s.Program.parameters(dst, &s.Program.Sites[k])
+	var readers []*Site
+	for _, i := range g.Sites {
+		if st := &s.Program.Sites[i]; st.Weight == s.Program.Sites[k].Weight {
+			if i < k {
+				return
+			}
+			readers = append(readers, st)
+		}
+	}
+	width := s.Program.Sites[k].Table.Inner
+	for e := range s.N {
+		sums := map[int][]float64{} // by row of the table
+		var rows []int
+		for _, st := range readers {
+			nd := &s.Program.Nodes[st.Node]
+			if !s.touched[nd.Out] {
+				continue
+			}
+			read := s.Buffer(3, s.Program.Slots[st.Input].Size)
+			st.Table.RowsTo(read, s, nd, e)
+			for t, v := range read {
+				row := int(v)
+				if row < 0 {
+					continue
+				}
+				if sums[row] == nil {
+					sums[row] = make([]float64, width)
+					rows = append(rows, row)
+				}
+				dense.Axpy(sums[row], 1, s.GradAt(nd.Out, e)[t*width:(t+1)*width])
+			}
+		}
+		for _, row := range rows {
+			addSquaresOf(weight[row*width:(row+1)*width], sums[row])
+		}
+	}
+}
+
+// flush adds what addSquares left: with s_n the squared gradients of the result and
+// a_n the layer's input, the weight's squares are Σ_n s_n (a_n²)ᵀ.
+func (b *Backpropagator) flush(dst []float64, g *step) {
+	for _, k := range g.Sites {
+		if sum := b.sums[k]; sum != nil {
+			b.addDiagonal(dst, k, sum)
+			delete(b.sums, k)
+		}
+	}
+}
+
+// addDiagonal adds the squares of a site's weight and bias for M = diag(m) in the
+// site's result, N×size.
+func (b *Backpropagator) addDiagonal(dst []float64, k int, m []float64) {
+	s := b.s
+	st := &s.Program.Sites[k]
+	weight, bias := s.Program.parameters(dst, st)
+	size, in := s.Program.Slots[s.Program.Nodes[st.Node].Out].Size, s.Program.Slots[st.Input].Size
+	x := s.Buffer(3, s.N*in)
+	for e := range s.N {
+		for i, v := range s.At(st.Input, e) {
+			x[e*in+i] = v * v
+		}
+	}
+	if st.Layout == nil { // all examples at once
+		st.addGradient(PerPosition{T: s.N, K: in, M: size}, weight, bias, x, m, nil, 1)
+		return
+	}
+	scratch := s.Buffer(2, st.Layout.Scratch())
+	for e := range s.N {
+		st.addGradient(st.Layout, weight, bias, x[e*in:(e+1)*in], m[e*size:(e+1)*size], scratch, 1)
+	}
+}

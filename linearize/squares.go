@@ -1,0 +1,73 @@
+package linearize
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
+// A SquaredModel is a Model that sums the squares of its Jacobian without forming it.
+// Every network.Network is one.
+type SquaredModel interface {
+	Model
+	// AddSquares adds the diagonal of Σ_n J_nᵀ R_n R_nᵀ J_n over the rows of x, N×D, to
+	// dst, length P. roots holds R of each example, N·C×C.
+	AddSquares(ctx context.Context, dst []float64, x, roots *mat.Dense) error
+}
+
+// A Squarer is a Source that sums the squares of its Jacobian without forming it.
+type Squarer interface {
+	Source
+	// CanSquare tells whether AddSquares may be called.
+	CanSquare() bool
+	// AddSquares adds the diagonal of Σ_n J_nᵀ R_n R_nᵀ J_n over all examples to dst,
+	// length P. roots returns R of the examples [lo, hi), (hi−lo)·C×C, and is called
+	// for one range after the other.
+	AddSquares(ctx context.Context, dst []float64, roots func(lo, hi int) *mat.Dense) error
+}
+
+var (
+	_ Squarer = (*stream)(nil)
+	_ Squarer = (*rebatched)(nil)
+)
+
+// CanSquare implements Squarer.
+func (s *stream) CanSquare() bool {
+	_, ok := s.model.(SquaredModel)
+	return ok
+}
+
+// AddSquares implements Squarer. It takes Tile examples at a time, so that the sums do
+// not depend on the stream's own tiles.
+func (s *stream) AddSquares(ctx context.Context, dst []float64, roots func(lo, hi int) *mat.Dense) error {
+	m := s.model.(SquaredModel)
+	_, c, _ := m.Dims()
+	for lo, step := 0, Tile(c); lo < s.n; lo += step {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		hi := min(lo+step, s.n)
+		x, err := s.rows(lo, hi)
+		if err != nil {
+			return err
+		}
+		if err := m.AddSquares(ctx, dst, dense.Slice(x, 0, hi-lo), roots(lo, hi)); err != nil {
+			return fmt.Errorf("linearize: examples from %d: %w", s.first+lo, err)
+		}
+	}
+	return ctx.Err()
+}
+
+// CanSquare implements Squarer.
+func (r *rebatched) CanSquare() bool {
+	s, ok := r.src.(Squarer)
+	return ok && s.CanSquare()
+}
+
+// AddSquares implements Squarer.
+func (r *rebatched) AddSquares(ctx context.Context, dst []float64, roots func(lo, hi int) *mat.Dense) error {
+	return r.src.(Squarer).AddSquares(ctx, dst, roots)
+}
