@@ -13,8 +13,9 @@
 //	err = q.PredictTo(ctx, mean, cov, test) // q is a gp.Dual
 //
 // The expectations of a Gaussian and a Poisson likelihood are in closed form. Those of
-// a Bernoulli likelihood and of a softmax of two classes have a relative error of about
-// 1e-13, and those of three and four classes about 1e-10 while they take few nodes.
-// Other softmax expectations and those of a user's likelihood with several outputs are
-// by quasi–Monte Carlo with fixed points, so that results repeat bit for bit.
+// a Bernoulli likelihood and of a softmax of two classes have an error below 1e-13, and
+// those of three and four classes about 1e-9 while Options.Points allows a trapezoid.
+// Other softmax expectations and those of a user's likelihood with several outputs are by
+// quasi–Monte Carlo with fixed points, so that results repeat bit for bit. Its error on
+// four logits with a variance of 7 is up to 4e-3 with 1,024 points and 1e-3 with 4,096.
 package variational

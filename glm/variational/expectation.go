@@ -37,7 +37,7 @@ func (e *FisherError) Error() string {
 // newExpectations returns what integrates a likelihood of n examples with c outputs,
 // on so many workers.
 func newExpectations(lik gp.Likelihood, n, c, points, workers int) ([]expectation, error) {
-	if l, ok := lik.(interface{ Fisher() bool }); ok && l.Fisher() {
+	if gp.UsesFisher(lik) {
 		name := "given"
 		if l, ok := lik.(interface{ Name() string }); ok {
 			name = l.Name()
