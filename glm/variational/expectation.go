@@ -37,7 +37,7 @@ func (e *FisherError) Error() string {
 // newExpectations returns what integrates a likelihood of n examples with c outputs,
 // on so many workers.
 func newExpectations(lik gp.Likelihood, n, c, points, workers int) ([]expectation, error) {
-	if gp.UsesFisher(lik) {
+	if _, ok := lik.(gp.Scored); ok {
 		name := "given"
 		if l, ok := lik.(interface{ Name() string }); ok {
 			name = l.Name()
