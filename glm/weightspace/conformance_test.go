@@ -1,6 +1,7 @@
 package weightspace_test
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -243,15 +244,37 @@ func TestDiagonalOfNetworkSource(t *testing.T) {
 func TestStructuresConform(t *testing.T) {
 	eachStructure(t, func(t *testing.T, q *structureProblem, s weightspace.Structure) {
 		o := q.options(s)
-		if s != weightspace.Diagonal {
-			o.Center = append([]float64(nil), q.theta...)
-			o.Center[0]++
+		o.Center = append([]float64(nil), q.theta...)
+		o.Center[0]++
+		q.conforms(t, q.fit(t, s, q.train, o))
+	})
+}
+
+func (q *structureProblem) conforms(t *testing.T, w weightspace.Weights) {
+	gptest.Weights(t, gptest.WeightsCase{
+		LatentCase: gptest.LatentCase{Kernel: ntk.New(q.prior, q.theta, nil), Test: q.test, Tol: 1e-12},
+		Weights:    w, Theta: q.theta, Draws: 1000,
+	})
+}
+
+// Fit, a refit and the Kronecker-factored structures pass the same suite.
+func TestOtherWeightsConform(t *testing.T) {
+	all := structureProblems(t)
+	for _, q := range []*structureProblem{all[1], all[4]} {
+		t.Run("full/"+q.name, func(t *testing.T) { q.conforms(t, q.fit(t, weightspace.Full, q.train, nil)) })
+	}
+	eachKroneckerProblem(t, func(t *testing.T, q *kroneckerProblem) {
+		for name, prior := range q.priors(t) {
+			for _, s := range []weightspace.Structure{weightspace.KFAC, weightspace.KFACDamped, weightspace.Chain} {
+				p := &structureProblem{train: q.train, test: q.test, sites: q.sites, theta: q.theta, prior: prior}
+				w, err := weightspace.FitStructure(t.Context(), s, q.train, q.sites, prior, q.theta, nil)
+				if err != nil {
+					require.NotEqual(t, weightspace.KFAC, s) // the others refuse some layers and priors
+					continue
+				}
+				t.Run(name+"/"+s.String(), func(t *testing.T) { p.conforms(t, w) })
+			}
 		}
-		w := q.fit(t, s, q.train, o)
-		gptest.Weights(t, gptest.WeightsCase{
-			LatentCase: gptest.LatentCase{Kernel: ntk.New(q.prior, q.theta, nil), Test: q.test, Tol: 1e-12},
-			Weights:    w, Theta: q.theta, Draws: 2000,
-		})
 	})
 }
 
@@ -313,4 +336,104 @@ func TestSavedStructures(t *testing.T) {
 		t.Run(s.String(), func(t *testing.T) { gptest.Saved(t, q.savedCase(t, q.fit(t, s, q.train, q.options(s)))) })
 	}
 	t.Run("posterior", func(t *testing.T) { gptest.Saved(t, q.savedCase(t, q.fit(t, weightspace.Full, q.train, nil))) })
+}
+
+// What a structure cannot be fitted to is an error or, where the caller is at fault, a
+// panic.
+func TestStructuresRefuse(t *testing.T) {
+	all := structureProblems(t)
+	q := all[0]
+	fit := func(s weightspace.Structure, x linearize.Source, sites *gp.Sites, o *weightspace.Options) error {
+		w, err := weightspace.FitStructure(t.Context(), s, x, sites, q.prior, q.theta, o)
+		if err != nil {
+			require.Nil(t, w)
+		}
+		return err
+	}
+	var memory *gp.MemoryError
+	for _, s := range []weightspace.Structure{weightspace.Diagonal, weightspace.Full, weightspace.Block, weightspace.LastLayer, weightspace.Subnetwork} {
+		o := q.options(s)
+		o.MaxMemory = 1000
+		require.ErrorAs(t, fit(s, testkit.InTiles(q.train, 9), q.sites, o), &memory, "%v", s)
+		require.Equal(t, gp.Parameters, memory.Unit)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := weightspace.FitStructure(ctx, s, q.train, q.sites, q.prior, q.theta, q.options(s))
+		require.ErrorIs(t, err, context.Canceled)
+
+		bad := linearize.Concat(q.train)
+		bad.F.Set(7, 0, math.NaN())
+		var at *gp.NotFiniteError
+		require.ErrorAs(t, fit(s, testkit.InTiles(bad, 5), q.sites, q.options(s)), &at)
+		require.Equal(t, 7, at.Row)
+		if s != weightspace.Diagonal {
+			require.Panics(t, func() { fit(s, testkit.InTiles(q.train, 9), q.sites, &weightspace.Options{Mean: gp.LinearGaussian}) })
+		}
+		require.Panics(t, func() { fit(s, q.train.Slice(0, 5), q.sites, nil) })
+	}
+	for _, c := range []struct {
+		s    weightspace.Structure
+		o    weightspace.Options
+		text string
+	}{
+		{weightspace.LastLayer, weightspace.Options{}, "name the layer"},
+		{weightspace.LastLayer, weightspace.Options{Layer: "none"}, `no layer "none"`},
+		{weightspace.Subnetwork, weightspace.Options{Size: len(q.theta)}, "have a prior variance"},
+		{weightspace.Subnetwork, weightspace.Options{Parameters: []int{1, 1}}, "twice"},
+		{weightspace.Subnetwork, weightspace.Options{Parameters: []int{len(q.theta)}}, "the parameters are 0 to"},
+	} {
+		require.ErrorContains(t, fit(c.s, q.train, q.sites, &c.o), c.text)
+	}
+	for _, s := range append([]weightspace.Structure{weightspace.Diagonal}, structuresOfBlocks...) {
+		again, err := weightspace.ParseStructure(s.String())
+		require.NoError(t, err)
+		require.Equal(t, s, again)
+	}
+	_, err := weightspace.ParseStructure("none")
+	require.ErrorContains(t, err, `"last-layer"`)
+}
+
+// A draw of a network can come from any structure. With all but a last layer held, the
+// network at draws is its own linearization, and the two predictives are the same.
+func TestBNNOfLastLayerIsGLM(t *testing.T) {
+	net, err := network.Sequential(network.Shape{3}, network.Dense{Units: 4}, network.Tanh, network.Dense{Units: 2})
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(9, 9))
+	x := mat.NewDense(15, 3, nil)
+	x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
+	train, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	q := newStructureProblem(t, "bnn", train, train.Slice(0, 4), glm.Categorical{}, "")
+	q.theta = net.Theta()
+	q.prior, err = ntk.NewIsotropic(1, nil)
+	require.NoError(t, err)
+	w := q.fit(t, weightspace.LastLayer, train, nil)
+	bnn := weightspace.NewBNN(net, w)
+	bnn.Samples = 4000
+	var f, cov, want, wantSD, mean, sd mat.Dense
+	require.NoError(t, w.PredictTo(t.Context(), &f, &cov, q.test))
+	mc := glm.MonteCarlo{Samples: 10000}
+	require.NoError(t, mc.PredictTo(&want, &wantSD, glm.Categorical{}, &f, &cov))
+	require.NoError(t, bnn.PredictTo(t.Context(), &mean, &sd, glm.Categorical{}, x.Slice(0, 4, 0, 3).(*mat.Dense)))
+	for i := range 4 {
+		for c := range 2 {
+			// Five standard errors of 4000 draws.
+			require.InDelta(t, want.At(i, c), mean.At(i, c), 6*wantSD.At(i, c)/math.Sqrt(4000))
+			require.InEpsilon(t, wantSD.At(i, c), sd.At(i, c), 0.1)
+		}
+	}
+}
+
+func FuzzLoadStructure(f *testing.F) {
+	q := structureProblems(f)[2]
+	predict := func(w weightspace.Weights) error {
+		var mean, cov mat.Dense
+		return w.PredictTo(context.Background(), &mean, &cov, q.test)
+	}
+	var cases []gptest.SavedCase[weightspace.Weights]
+	for _, s := range []weightspace.Structure{weightspace.Diagonal, weightspace.Block, weightspace.Subnetwork} {
+		cases = append(cases, q.savedCase(f, q.fit(f, s, q.train, q.options(s))))
+	}
+	gptest.FuzzSaved(f, predict, cases...)
 }
