@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
@@ -28,6 +29,8 @@ type Gaussian struct {
 	logDet    float64
 	workers   int
 }
+
+var _ weightspace.Draws = (*Gaussian)(nil)
 
 // NewGaussian returns the Gaussian with these means and independent variances. Both
 // are copied. A mean that is not finite and a variance that is not positive and finite

@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -185,6 +186,8 @@ func (a *adam) step(x, gradient []float64) {
 
 // An Independent is a Gaussian of independent parameters.
 type Independent struct{ mean, variance []float64 }
+
+var _ weightspace.Draws = (*Independent)(nil)
 
 // Center returns the means. They must not be changed.
 func (q *Independent) Center() []float64 { return q.mean }

@@ -20,13 +20,23 @@ import (
 type BNN struct {
 	// Forward returns f(x;θ), T×C, at the rows of x.
 	Forward func(ctx context.Context, theta []float64, x *mat.Dense) (*mat.Dense, error)
-	Weights Weights // the posterior that θ is drawn from
-	Samples int     // draws; 0 means 100, negative panics
-	Seed    uint64  // of the draws
+	Weights Draws  // the posterior that θ is drawn from
+	Samples int    // draws; 0 means 100, negative panics
+	Seed    uint64 // of the draws
 
 	// Progress, if not nil, is called with StageDraws after each draw, from one
 	// goroutine.
 	Progress func(stage string, done, total int)
+}
+
+// Draws is a distribution over the parameters that can be drawn from. Every Weights is
+// one.
+type Draws interface {
+	// Center returns the mean of the parameters, P numbers. It must not be changed.
+	Center() []float64
+	// SampleTo writes S draws of the parameters to the rows of dst, S×P, which must be
+	// sized.
+	SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand) error
 }
 
 // A Network is a model N that can be evaluated at other parameters, such as
@@ -40,7 +50,7 @@ type Network[N any] interface {
 
 // NewBNN returns the predictive of a network and a posterior over its
 // parameters, with the default number of draws and seed 0.
-func NewBNN[N Network[N]](net N, w Weights) *BNN {
+func NewBNN[N Network[N]](net N, w Draws) *BNN {
 	forward := func(ctx context.Context, theta []float64, x *mat.Dense) (*mat.Dense, error) {
 		at, err := net.WithTheta(theta)
 		if err != nil {
