@@ -204,30 +204,60 @@ func (e *Exact) Moving(ctx context.Context, t *GroupTerms, y *mat.Dense, lik Lik
 func (e *Exact) slopes(ctx context.Context, covered []float64, y *mat.Dense, lik Likelihood) ([]float64, error) {
 	n, c := e.x.Len(), e.outputs()
 	q := make([]float64, e.g.n)
-	if s, ok := lik.(Sloped); ok {
-		return q, par.Do(ctx, e.o.Workers, n, func(i int) error {
-			u, df := make([]float64, c), make([]float64, c)
-			for j := range c {
-				clear(df)
-				df[j] = 1
-				s.SlopeTo(u, y.RawRowView(i), e.sites.F.RawRowView(i), df)
-				// tr(C_ii R diag(u) Rᵀ), where RᵀC_iiR = I − [B⁻¹]_ii
-				q[i*c+j] = floats.Dot(covered[i*c:(i+1)*c], u)
-			}
-			return nil
-		})
-	}
+	s, sloped := lik.(Sloped)
 	var h mat.Dense
-	if err := e.InfluenceTo(ctx, &h, new(mat.Dense), dense.Range(n), e.x); err != nil {
-		return nil, err
+	if !sloped {
+		if err := e.InfluenceTo(ctx, &h, new(mat.Dense), dense.Range(n), e.x); err != nil {
+			return nil, err
+		}
 	}
 	return q, par.Do(ctx, e.o.Workers, n, func(i int) error {
-		own := dense.Contiguous(dense.Slice(&h, i*c, (i+1)*c))
-		for j := range c {
-			q[i*c+j] = floats.Dot(own, differenced(lik, y.RawRowView(i), e.sites.F.RawRowView(i), j))
+		dst, y, f := q[i*c:(i+1)*c], y.RawRowView(i), e.sites.F.RawRowView(i)
+		if sloped {
+			// RᵀC_iiR = I − [B⁻¹]_ii
+			slopeTo(dst, s, y, f, covered[i*c:(i+1)*c])
+		} else {
+			CurvatureSlopeTo(dst, lik, y, f, dense.Contiguous(dense.Slice(&h, i*c, (i+1)*c)))
 		}
 		return nil
 	})
+}
+
+// CurvatureSlopeTo writes the derivatives of tr(CΛ) in the function values f of one
+// example, length C, for a fixed covariance cov, C·C: what the derivative of a
+// refit's evidence takes of the likelihood (E10). It uses SlopeTo of a Sloped
+// likelihood, and otherwise differences of Expand.
+func CurvatureSlopeTo(dst []float64, lik Likelihood, y, f, cov []float64) {
+	c := len(f)
+	s, ok := lik.(Sloped)
+	if !ok {
+		for j := range dst {
+			dst[j] = floats.Dot(cov, differenced(lik, y, f, j))
+		}
+		return
+	}
+	root, covered := make([]float64, c*c), make([]float64, c)
+	lik.Expand(nil, nil, root, y, f)
+	for j := range covered {
+		for a := range c {
+			for b := range c {
+				covered[j] += root[a*c+j] * cov[a*c+b] * root[b*c+j]
+			}
+		}
+	}
+	slopeTo(dst, s, y, f, covered)
+}
+
+// slopeTo writes the derivatives of tr(CΛ) in f, where covered is the diagonal of RᵀCR.
+func slopeTo(dst []float64, s Sloped, y, f, covered []float64) {
+	u, df := make([]float64, len(f)), make([]float64, len(f))
+	for j := range dst {
+		clear(df)
+		df[j] = 1
+		s.SlopeTo(u, y, f, df)
+		// tr(C R diag(u) Rᵀ)
+		dst[j] = floats.Dot(covered, u)
+	}
 }
 
 // slopeStep is the step of the differences of Λ relative to the function value or 1,

@@ -42,10 +42,13 @@ const tol = 1e-9
 // weight space.
 func TestE10References(t *testing.T) {
 	for _, name := range toys {
-		t.Run(name, func(t *testing.T) {
+		inBothSpaces(t, name, func(t *testing.T, o *evidence.Options) {
 			q := openToy(t, name)
+			if q.Train.P > 1000 && o.InWeights() {
+				t.Skip("takes seconds")
+			}
 			at := func(form evidence.Form) *evidence.Point {
-				x, err := evidence.Evaluate(t.Context(), q.p, form, nil)
+				x, err := evidence.Evaluate(t.Context(), q.p, form, o)
 				require.NoError(t, err)
 				require.Empty(t, x.Warnings)
 				return x
@@ -80,6 +83,12 @@ func TestE10References(t *testing.T) {
 			}
 		})
 	}
+}
+
+// inBothSpaces runs a test in function space and in weight space.
+func inBothSpaces(t *testing.T, name string, do func(t *testing.T, o *evidence.Options)) {
+	t.Run(name+"/functions", func(t *testing.T) { do(t, evidence.Options{}.InSpace(1)) })
+	t.Run(name+"/weights", func(t *testing.T) { do(t, evidence.Options{}.InSpace(2)) })
 }
 
 func requireNumber(t *testing.T, what string, got, want, rel float64) {

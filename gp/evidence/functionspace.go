@@ -19,17 +19,47 @@ type functionSpace struct {
 	last  *gp.Exact // whose memory the next posterior takes
 }
 
-// newSpace chooses function space.
+// newSpace chooses the space that takes less work, or the other where only this fits
+// into memory.
 func newSpace(ctx context.Context, m *Model) (space, error) {
+	n, c, p := m.p.X.Len(), m.p.X.Outputs(), m.p.X.P
+	budget := gp.MemoryBudget(m.o.MaxMemory)
+	fits := [...]bool{inFunctions: functionBytes(n, c) <= budget, inWeights: weightBytes(p, c) <= budget}
+	in := m.o.in
+	switch {
+	case in != anySpace:
+	case inWeightSpace(p, n*c) && fits[inWeights] || !fits[inFunctions] && fits[inWeights]:
+		in = inWeights
+	default:
+		in = inFunctions
+	}
+	if in == inWeights {
+		return newWeightSpace(m)
+	}
+	return newFunctionSpace(ctx, m)
+}
+
+// The spaces of Options.
+const (
+	anySpace = iota
+	inFunctions
+	inWeights
+)
+
+// functionBytes is the memory of function space for n examples with c outputs,
+// without the kernels of the groups.
+func functionBytes(n, c int) int64 { return memory.Add(gp.Bytes(n, c), scratchBytes(n, c)) }
+
+func newFunctionSpace(ctx context.Context, m *Model) (*functionSpace, error) {
 	n, c := m.p.X.Len(), m.p.X.Outputs()
 	groups := len(m.scatter)
-	bytes := func(n int) int64 { return memory.Add(gp.Bytes(n, c), scratchBytes(n, c)) }
-	if err := gp.CheckMemory("an evidence in function space", gp.TrainingExamples, n, m.o.MaxMemory, bytes); err != nil {
+	err := gp.CheckMemory("an evidence in function space", gp.TrainingExamples, n, m.o.MaxMemory, func(n int) int64 { return functionBytes(n, c) })
+	if err != nil {
 		return nil, err
 	}
 	f := &functionSpace{m: m}
 	k := ntk.New(m.prior, m.p.Theta, &ntk.Options{Workers: m.o.Workers})
-	if memory.Add(bytes(n), kernelBytes(n, c, groups)) <= gp.MemoryBudget(m.o.MaxMemory) {
+	if memory.Add(functionBytes(n, c), kernelBytes(n, c, groups)) <= gp.MemoryBudget(m.o.MaxMemory) {
 		var err error
 		if f.held, err = formKernels(ctx, k, m.p.X, m.o.Progress); err != nil {
 			return nil, err

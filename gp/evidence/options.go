@@ -33,6 +33,8 @@ type Options struct {
 	Workers   int // goroutines; 0 means GOMAXPROCS
 	// Progress, if not nil, is called as work is done.
 	Progress func(stage string, done, total int)
+
+	in int // the space that tests ask for
 }
 
 func (o *Options) withDefaults() Options {

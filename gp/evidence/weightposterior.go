@@ -1,0 +1,360 @@
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A weightPosterior is a posterior in weight space.
+type weightPosterior struct {
+	w     *weightSpace
+	prior *ntk.Scaled
+	root  []float64 // S^½
+	u     blas64.Triangular
+	s     *gp.Sites
+	v     []float64 // the mean of the parameters
+	f     []float64 // m + J(v − μ₀)
+	warn  []error
+}
+
+func (w *weightSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, lik gp.Likelihood) (posterior, error) {
+	q := &weightPosterior{w: w, prior: prior, root: make([]float64, w.p())}
+	prior.VarianceTo(q.root)
+	for i, v := range q.root {
+		q.root[i] = math.Sqrt(v)
+	}
+	if form == Refit {
+		return q, q.refit(ctx, lik)
+	}
+	s, err := gp.NewSites(w.m.p.Y, w.m.p.X.F, lik)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.condition(ctx, s); err != nil {
+		return nil, err
+	}
+	// b = r + Λ(f − m) (E5)
+	x := w.m.p.X
+	c := x.Outputs()
+	b := floats.SubTo(make([]float64, len(w.mean)), flat(x.F), w.mean)
+	mulLambda(b, s, c)
+	floats.Add(b, flat(s.Residual))
+	z := q.whitened(b)
+	solve(q.u, z)
+	q.v, q.f = q.parameters(z), make([]float64, len(b))
+	w.outputsTo(q.f, q.v)
+	return q, nil
+}
+
+// condition factors A at the sites s.
+func (q *weightPosterior) condition(ctx context.Context, s *gp.Sites) (err error) {
+	q.s = s
+	if err := q.w.form(ctx, s); err != nil {
+		return err
+	}
+	q.u, err = q.w.factorize(ctx, q.root)
+	return err
+}
+
+// whitened returns Φᵀu.
+func (q *weightPosterior) whitened(u []float64) []float64 {
+	z := q.w.project(u)
+	floats.Mul(z, q.root)
+	return z
+}
+
+// parameters returns μ₀ + S^½z.
+func (q *weightPosterior) parameters(z []float64) []float64 {
+	v := append([]float64(nil), q.w.mu...)
+	for i, s := range q.root {
+		v[i] += s * z[i]
+	}
+	return v
+}
+
+// mulLambda replaces v by Λv.
+func mulLambda(v []float64, s *gp.Sites, c int) {
+	for i := range len(v) / c {
+		lambda, part := block(s.Lambda, i, c), append([]float64(nil), v[i*c:(i+1)*c]...)
+		for a := range c {
+			v[i*c+a] = floats.Dot(lambda[a*c:(a+1)*c], part)
+		}
+	}
+}
+
+// A place is a point of a refit.
+type place struct {
+	z, f      []float64 // whitened parameters and function values
+	objective float64   // 0 where it was not computed
+}
+
+// A climbLine is the objective Σ log p(y|f) − ½‖z‖².
+type climbLine struct {
+	y   *mat.Dense
+	lik gp.Likelihood
+}
+
+var _ newton.Line[*place] = climbLine{}
+
+func (climbLine) Between(a, b *place, t float64) *place {
+	return &place{z: newton.Mix(a.z, b.z, t), f: newton.Mix(a.f, b.f, t)}
+}
+
+func (l climbLine) Objective(p *place) float64 {
+	if p.objective == 0 {
+		p.objective = newton.Finite(newton.LogLik(l.lik, l.y, p.f) - floats.Dot(p.z, p.z)/2)
+	}
+	return p.objective
+}
+
+func (l climbLine) Slope(p, a, b *place) float64 {
+	return newton.Slope(l.lik, l.y, p.f, nil, a.f, b.f) - floats.Dot(p.z, newton.Minus(b.z, a.z))
+}
+
+func (climbLine) Values(p *place) []float64 { return p.f }
+
+// place returns the place of whitened parameters z.
+func (q *weightPosterior) place(z []float64) *place {
+	p := &place{z: z, f: make([]float64, len(q.w.mean))}
+	q.w.outputsTo(p.f, q.parameters(z))
+	return p
+}
+
+// start returns where a refit starts: the parameters of the last mode, else θ*, in so
+// far as the prior has them.
+func (q *weightPosterior) start() *place {
+	from := q.w.last
+	if from == nil {
+		from = q.w.m.p.Theta
+	}
+	z := make([]float64, len(from))
+	for i, s := range q.root {
+		if s > 0 {
+			z[i] = (from[i] - q.w.mu[i]) / s
+		}
+	}
+	return q.place(z)
+}
+
+// refit finds the mode of the linearized model (E9) by Newton steps.
+func (q *weightPosterior) refit(ctx context.Context, lik gp.Likelihood) error {
+	p := q.w.m.p
+	l := climbLine{p.Y, lik}
+	from := q.start()
+	// Where f cannot be reached under this prior, the prior mean is the better start.
+	if origin := q.place(make([]float64, len(q.root))); l.Objective(origin) > l.Objective(from) {
+		from = origin
+	}
+	search := newton.Search{MaxIter: 100, Move: math.Inf(1)}
+	for end := newton.GoesOn; end == newton.GoesOn; {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("evidence: stopped while refitting: %w", err)
+		}
+		s, err := gp.NewSites(p.Y, dense.View(dense.Of(from.f, p.X.Len(), p.X.Outputs())), lik)
+		if err != nil {
+			return err
+		}
+		if err := q.condition(ctx, s); err != nil {
+			return err
+		}
+		// z + A⁻¹(Φᵀr − z)
+		z := q.whitened(flat(s.Residual))
+		floats.Sub(z, from.z)
+		solve(q.u, z)
+		floats.Add(z, from.z)
+		if from, end, err = newton.Next(&search, l, from.f, from, q.place(z)); err != nil {
+			return err
+		}
+	}
+	if search.Moves() {
+		q.warn = append(q.warn, &gp.IterationWarning{Steps: search.Steps, Move: search.Move})
+	}
+	q.v, q.f = q.parameters(from.z), from.f
+	q.w.last = q.v
+	return nil
+}
+
+// scatter returns ‖z‖² of the mean, (v − μ₀)ᵀS⁻¹(v − μ₀).
+func (q *weightPosterior) scatter() float64 {
+	sum := 0.0
+	for i, s := range q.root {
+		if s > 0 {
+			z := (q.v[i] - q.w.mu[i]) / s
+			sum += z * z
+		}
+	}
+	return sum
+}
+
+func (q *weightPosterior) evidence(form Form, scatter float64) gp.Evidence {
+	ld := logDet(q.u)
+	switch form {
+	case AtTheta:
+		return gp.NewEvidence(q.s.LogLik, scatter, ld)
+	case LinearGaussian:
+		// Σ[log p(y|f) + rᵀd − ½dᵀΛd] − ½ αᵀKα − ½ log det B (E8)
+		d := newton.Minus(q.f, flat(q.s.F))
+		down := append([]float64(nil), d...)
+		mulLambda(down, q.s, q.w.m.p.X.Outputs())
+		logLik := q.s.LogLik + floats.Dot(flat(q.s.Residual), d) - floats.Dot(d, down)/2
+		return gp.NewEvidence(logLik, q.scatter(), ld)
+	}
+	return gp.NewEvidence(q.s.LogLik, q.scatter(), ld)
+}
+
+func (q *weightPosterior) sites() *gp.Sites  { return q.s }
+func (q *weightPosterior) warnings() []error { return q.warn }
+
+// dual returns α = r + Λ(f − f̂), with r and Λ at f.
+func (q *weightPosterior) dual() []float64 {
+	alpha := newton.Minus(flat(q.s.F), q.f)
+	mulLambda(alpha, q.s, q.w.m.p.X.Outputs())
+	floats.Add(alpha, flat(q.s.Residual))
+	return alpha
+}
+
+func (q *weightPosterior) terms(ctx context.Context, form Form, lik gp.Likelihood) (*terms, error) {
+	groups, factor := q.prior.Groups(), q.prior.Factors()
+	t := &terms{trace: make([]float64, len(groups)), quad: make([]float64, len(groups)), inverse: float64(len(q.f))}
+	leverage, err := q.leverage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	unit := make([]float64, len(q.root)) // variances at a factor of 1
+	q.w.m.prior.VarianceTo(unit)
+	ja := q.w.project(q.dual())
+	var jz []float64
+	if _, constant := lik.(*glm.Gaussian); form == Refit {
+		t.moving = make([]float64, len(groups))
+		if !constant {
+			if jz, err = q.moving(ctx, lik); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for g, group := range groups {
+		for _, s := range group.Spans {
+			for i := s.Offset; i < s.Offset+s.Len(); i++ {
+				if factor[g] > 0 {
+					t.inverse -= leverage[i]
+					t.trace[g] += leverage[i] / factor[g]
+				} else {
+					t.trace[g] += unit[i] * leverage[i]
+				}
+				// αᵀK_gα and −½ zᵀK_gα
+				t.quad[g] += unit[i] * ja[i] * ja[i]
+				if jz != nil {
+					t.moving[g] -= unit[i] * jz[i] * ja[i] / 2
+				}
+			}
+		}
+	}
+	return t, nil
+}
+
+// leverage returns 1 − [A⁻¹]_pp, which is s_p J_pᵀRB⁻¹RᵀJ_p, and for a parameter of
+// variance 0 J_pᵀRB⁻¹RᵀJ_p, with J_p column p of J.
+func (q *weightPosterior) leverage(ctx context.Context) ([]float64, error) {
+	p := len(q.root)
+	out := make([]float64, p)
+	const step = 256
+	data := make([]float64, min(step, p)*p)
+	for t := range par.Tiles(p, step) {
+		lo, hi := par.Bounds(t, p, step)
+		rows := dense.Of(data[:(hi-lo)*(p-lo)], hi-lo, p-lo)
+		dense.Zero(rows)
+		for i := range rows.Rows {
+			rows.Data[i*rows.Stride+i] = 1
+		}
+		tail := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: p - lo, Stride: q.u.Stride, Data: q.u.Data[lo*q.u.Stride+lo:]}
+		if err := fblas.TrsmContext(ctx, q.w.m.o.Workers, blas.Right, blas.NoTrans, 1, tail, rows); err != nil {
+			return nil, err
+		}
+		for i := range rows.Rows {
+			row := dense.Row(rows, i)[i:]
+			out[lo+i] = 1 - floats.Dot(row, row)
+		}
+	}
+	return out, q.zeroLeverage(ctx, out, data)
+}
+
+// zeroLeverage writes that of parameters of variance 0: H_pp − ‖U⁻ᵀS^½H_p‖².
+func (q *weightPosterior) zeroLeverage(ctx context.Context, out, data []float64) error {
+	var zero []int
+	for i, s := range q.root {
+		if s == 0 {
+			zero = append(zero, i)
+		}
+	}
+	p, h := len(q.root), q.w.ggn()
+	step := min(256, p)
+	for t := range par.Tiles(len(zero), step) {
+		lo, hi := par.Bounds(t, len(zero), step)
+		rows := dense.Of(data[:(hi-lo)*p], hi-lo, p)
+		for i, at := range zero[lo:hi] {
+			row := dense.Row(rows, i)
+			for j := range row {
+				row[j] = q.root[j] * q.w.scale * h.Data[max(at, j)*h.Stride+min(at, j)]
+			}
+		}
+		if err := fblas.TrsmContext(ctx, q.w.m.o.Workers, blas.Right, blas.NoTrans, 1, q.u, rows); err != nil {
+			return err
+		}
+		for i, at := range zero[lo:hi] {
+			row := dense.Row(rows, i)
+			out[at] = q.w.scale*h.Data[at*h.Stride+at] - floats.Dot(row, row)
+		}
+	}
+	return nil
+}
+
+// moving returns Jᵀz with z = (I + ΛK)⁻¹q and qᵀdf = Σ_i tr(C_ii dΛ_i) (E10).
+func (q *weightPosterior) moving(ctx context.Context, lik gp.Likelihood) ([]float64, error) {
+	p := q.w.m.p
+	c := p.X.Outputs()
+	slope := make([]float64, len(q.f))
+	err := q.w.eachTile(ctx, func(lo int, j blas64.General) error {
+		dense.EachRow(q.w.m.o.Workers, j, func(_ int, row []float64) { floats.Mul(row, q.root) })
+		// C_ii = ΦA⁻¹Φᵀ
+		if err := fblas.TrsmContext(ctx, q.w.m.o.Workers, blas.Right, blas.NoTrans, 1, q.u, j); err != nil {
+			return err
+		}
+		return par.Do(ctx, q.w.m.o.Workers, j.Rows/c, func(i int) error {
+			cov := make([]float64, c*c)
+			for a := range c {
+				for b := range c {
+					cov[a*c+b] = floats.Dot(dense.Row(j, i*c+a), dense.Row(j, i*c+b))
+				}
+			}
+			n := lo + i
+			gp.CurvatureSlopeTo(slope[n*c:(n+1)*c], lik, p.Y.RawRowView(n), q.s.F.RawRowView(n), cov)
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("evidence: stopped while differentiating: %w", err)
+	}
+	// Jᵀ(I + ΛK)⁻¹q = Jᵀq − H S^½A⁻¹S^½Jᵀq
+	jq := q.w.project(slope)
+	z := append([]float64(nil), jq...)
+	floats.Mul(z, q.root)
+	solve(q.u, z)
+	floats.Mul(z, q.root)
+	h := q.w.ggn()
+	fblas.Symv(-1, h, dense.Vector(z), 1, dense.Vector(jq))
+	return jq, nil
+}
