@@ -32,6 +32,7 @@ type end struct {
 const (
 	smallGradient = 1e-4 // ends the quasi-Newton steps
 	farOut        = 8    // no evidence is computed so far beyond the range
+	noValue       = 1e9  // stands for the negative evidence where there is none
 	// A group with fewer effective parameters, tr(B⁻¹RᵀK_gR), and a falling evidence is
 	// tried at a variance of 0: the first bound during the climb, the second at its end.
 	vanishing, small = 0.05, 0.5
@@ -92,25 +93,28 @@ func (s *search) climb(e *end, tried []bool) error {
 	}
 	var failed error
 	value := func(u []float64) float64 {
-		if failed != nil || floats.Max(u) > s.m.o.Highest+farOut || floats.Min(u) < s.m.o.Lowest-farOut {
-			return math.Inf(1)
-		}
-		v, _, err := s.at(e.with(at, u), false)
+		x, excess := s.within(u)
+		v, _, err := s.at(e.with(at, x), false)
 		if err != nil {
 			failed = err
-			return math.Inf(1)
 		}
-		return -v
+		if err != nil || math.IsInf(v, 0) {
+			return noValue // the line search needs a number
+		}
+		return floats.Dot(excess, excess) - v
 	}
 	gradient := func(grad, u []float64) {
-		_, g, err := s.at(e.with(at, u), true)
+		x, excess := s.within(u)
+		_, g, err := s.at(e.with(at, x), true)
 		if err != nil {
 			failed = err
 			clear(grad)
 			return
 		}
 		for i, j := range at {
-			grad[i] = -g[j]
+			if grad[i] = -g[j]; excess[i] != 0 {
+				grad[i] = 2 * excess[i]
+			}
 		}
 	}
 	status := func() (optimize.Status, error) {
@@ -125,7 +129,7 @@ func (s *search) climb(e *end, tried []bool) error {
 	}
 	found, err := optimize.Minimize(optimize.Problem{Func: value, Grad: gradient, Status: status}, u,
 		&optimize.Settings{GradientThreshold: smallGradient, MajorIterations: s.m.o.MaxIter, Converger: &leaving{s: s, e: e, at: at, tried: tried}},
-		&optimize.LBFGS{})
+		&optimize.LBFGS{Linesearcher: &optimize.MoreThuente{}})
 	if failed != nil {
 		return failed
 	}
@@ -136,6 +140,17 @@ func (s *search) climb(e *end, tried []bool) error {
 	s.iterations += found.MajorIterations
 	e.x, e.value = e.with(at, found.X), -found.F
 	return nil
+}
+
+// within returns u moved to at most farOut beyond the range, and by how much it was
+// outside.
+func (s *search) within(u []float64) (x, excess []float64) {
+	x, excess = slices.Clone(u), make([]float64, len(u))
+	for i, v := range u {
+		x[i] = min(max(v, s.m.o.Lowest-farOut), s.m.o.Highest+farOut)
+		excess[i] = v - x[i]
+	}
+	return x, excess
 }
 
 // leaving ends a climb where a free variable leaves the range or a group vanishes.
