@@ -8,3 +8,6 @@ func (o Options) InSpace(space int) *Options {
 
 // InWeights tells whether weight space was chosen.
 func (o *Options) InWeights() bool { return o.in == inWeights }
+
+// FunctionBytes is the memory of function space without the kernels of the groups.
+var FunctionBytes = functionBytes

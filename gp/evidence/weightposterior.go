@@ -230,12 +230,12 @@ func (q *weightPosterior) dual() []float64 {
 func (q *weightPosterior) terms(ctx context.Context, form Form, lik gp.Likelihood) (*terms, error) {
 	groups, factor := q.prior.Groups(), q.prior.Factors()
 	t := &terms{trace: make([]float64, len(groups)), quad: make([]float64, len(groups)), inverse: float64(len(q.f))}
-	leverage, err := q.leverage(ctx)
+	unit := make([]float64, len(q.root)) // variances at a factor of 1
+	q.w.m.prior.VarianceTo(unit)
+	leverage, err := q.leverage(ctx, unit)
 	if err != nil {
 		return nil, err
 	}
-	unit := make([]float64, len(q.root)) // variances at a factor of 1
-	q.w.m.prior.VarianceTo(unit)
 	ja := q.w.project(q.dual())
 	var jz []float64
 	if _, constant := lik.(*glm.Gaussian); form == Refit {
@@ -249,6 +249,9 @@ func (q *weightPosterior) terms(ctx context.Context, form Form, lik gp.Likelihoo
 	for g, group := range groups {
 		for _, s := range group.Spans {
 			for i := s.Offset; i < s.Offset+s.Len(); i++ {
+				if unit[i] == 0 {
+					continue // no parameter of the model
+				}
 				if factor[g] > 0 {
 					t.inverse -= leverage[i]
 					t.trace[g] += leverage[i] / factor[g]
@@ -266,9 +269,10 @@ func (q *weightPosterior) terms(ctx context.Context, form Form, lik gp.Likelihoo
 	return t, nil
 }
 
-// leverage returns 1 − [A⁻¹]_pp, which is s_p J_pᵀRB⁻¹RᵀJ_p, and for a parameter of
-// variance 0 J_pᵀRB⁻¹RᵀJ_p, with J_p column p of J.
-func (q *weightPosterior) leverage(ctx context.Context) ([]float64, error) {
+// leverage returns 1 − [A⁻¹]_pp, which is s_p J_pᵀRB⁻¹RᵀJ_p, and J_pᵀRB⁻¹RᵀJ_p for a
+// parameter whose group has a factor of 0, with J_p column p of J. unit are the
+// variances at factors of 1.
+func (q *weightPosterior) leverage(ctx context.Context, unit []float64) ([]float64, error) {
 	p := len(q.root)
 	out := make([]float64, p)
 	const step = 256
@@ -289,14 +293,15 @@ func (q *weightPosterior) leverage(ctx context.Context) ([]float64, error) {
 			out[lo+i] = 1 - floats.Dot(row, row)
 		}
 	}
-	return out, q.zeroLeverage(ctx, out, data)
+	return out, q.zeroLeverage(ctx, out, unit, data)
 }
 
-// zeroLeverage writes that of parameters of variance 0: H_pp − ‖U⁻ᵀS^½H_p‖².
-func (q *weightPosterior) zeroLeverage(ctx context.Context, out, data []float64) error {
+// zeroLeverage writes that of parameters in groups with a factor of 0,
+// H_pp − ‖U⁻ᵀS^½H_p‖².
+func (q *weightPosterior) zeroLeverage(ctx context.Context, out, unit, data []float64) error {
 	var zero []int
 	for i, s := range q.root {
-		if s == 0 {
+		if s == 0 && unit[i] > 0 {
 			zero = append(zero, i)
 		}
 	}

@@ -1,0 +1,206 @@
+package evidence_test
+
+import (
+	"math"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/evidence"
+	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A case is a random problem under one kind of prior.
+type problemCase struct {
+	name string
+	p    *evidence.Problem
+}
+
+// cases are every likelihood, also with saturated sites and one whose Λ has no slope
+// of its own, under every kind of prior.
+func cases(t *testing.T) []problemCase {
+	t.Helper()
+	problems := testkit.Problems(t)
+	own := testkit.NewProblem("own-categorical", 8, 20, 3, struct{ gp.Likelihood }{glm.Categorical{}}, 1)
+	own.Y = testkit.NewProblem("", 8, 20, 3, glm.Categorical{}, 1).Y
+	var all []problemCase
+	for _, q := range append(problems, own) {
+		p := q.Train.P
+		groups := ntk.ByLayer(ntk.Spans(q.Train), 1)
+		add := func(kind string, prior ntk.Prior, g []ntk.Group) {
+			all = append(all, problemCase{q.Name + "/" + kind, &evidence.Problem{X: q.Train, Y: q.Y, Likelihood: q.Likelihood, Theta: q.Theta, Prior: prior, Groups: g}})
+		}
+		isotropic, err := ntk.NewIsotropic(8, nil)
+		require.NoError(t, err)
+		variance, ggn := make([]float64, p), make([]float64, p)
+		for i := range variance {
+			variance[i] = 0.1 * math.Exp(math.Sin(float64(i)))
+			ggn[i] = 40 * (1 + math.Cos(float64(i)))
+		}
+		ggn[3] = 0
+		diagonal, err := ntk.NewDiagonal(variance, []float64{0.05})
+		require.NoError(t, err)
+		g, err := ntk.NewGPrior(ggn, q.N, q.Theta, 0.1)
+		require.NoError(t, err)
+		add("isotropic", isotropic, nil)
+		add("layerwise", q.Prior, nil)
+		add("diagonal", diagonal, groups)
+		add("g-prior", g, groups)
+	}
+	return all
+}
+
+var forms = []evidence.Form{evidence.AtTheta, evidence.LinearGaussian, evidence.Refit}
+
+// The derivatives in every log variance, and in that of the noise, are those by
+// differences of the evidence, for every likelihood, prior and form, in both spaces.
+func TestE10Differences(t *testing.T) {
+	for _, c := range cases(t) {
+		inBothSpaces(t, c.name, func(t *testing.T, o *evidence.Options) {
+			o.PerGroup = true
+			m, err := evidence.New(t.Context(), c.p, o)
+			require.NoError(t, err)
+			groups := len(m.Groups())
+			for _, form := range forms {
+				x := make([]float64, groups+1)
+				for j := range x {
+					x[j] = 0.3 * math.Cos(float64(j))
+				}
+				_, noisy := c.p.Likelihood.(*glm.Gaussian)
+				if !noisy {
+					x[groups] = 0
+				}
+				at := func(x []float64) *evidence.Point {
+					p, err := m.At(t.Context(), form, x[:groups], x[groups])
+					require.NoError(t, err)
+					return p
+				}
+				here := at(x)
+				grad := append(here.Gradient, here.NoiseGradient)
+				if !noisy {
+					require.True(t, math.IsNaN(here.NoiseGradient))
+					grad = grad[:groups]
+				}
+				for j, g := range grad {
+					// Fourth order: the error is h⁴ of the fifth derivative, and the rounding
+					// of the evidence over h.
+					const h = 0.005
+					shifted := func(steps float64) float64 {
+						y := append([]float64(nil), x...)
+						y[j] += steps * h
+						return at(y).Evidence.Value
+					}
+					d := (8*(shifted(1)-shifted(-1)) - (shifted(2) - shifted(-2))) / (12 * h)
+					require.InDelta(t, d, g, 1e-6*max(1, math.Abs(g))+1e-12/h*math.Abs(here.Evidence.Value), "%v, variable %d", form, j)
+				}
+			}
+		})
+	}
+}
+
+// The slope at a variance of 0 is the derivative in the variance itself, from above.
+func TestE10SlopeAtZero(t *testing.T) {
+	for _, c := range cases(t) {
+		inBothSpaces(t, c.name, func(t *testing.T, o *evidence.Options) {
+			o.PerGroup = true
+			m, err := evidence.New(t.Context(), c.p, o)
+			require.NoError(t, err)
+			groups := len(m.Groups())
+			for _, form := range []evidence.Form{evidence.LinearGaussian, evidence.Refit} {
+				g := groups - 1
+				at := func(factor float64) *evidence.Point {
+					x := make([]float64, groups)
+					x[g] = math.Log(factor)
+					p, err := m.At(t.Context(), form, x, 0)
+					require.NoError(t, err)
+					return p
+				}
+				zero := at(0)
+				require.Zero(t, zero.Gradient[g])
+				// One-sided, of the second order.
+				h := 1e-5 / max(1, math.Abs(zero.Slope[g]))
+				v0, v1, v2 := zero.Evidence.Value, at(h).Evidence.Value, at(2*h).Evidence.Value
+				d := (4*v1 - v2 - 3*v0) / (2 * h)
+				require.InDelta(t, d, zero.Slope[g], 1e-5*max(1, math.Abs(d))+2e-13/h*max(1, math.Abs(v0)), "%v", form)
+			}
+		})
+	}
+}
+
+// Weight space and function space give the same evidence, derivatives and parts.
+func TestSpacesAgree(t *testing.T) {
+	for _, c := range cases(t) {
+		for _, form := range forms {
+			var points []*evidence.Point
+			for space := 1; space <= 2; space++ {
+				x, err := evidence.Evaluate(t.Context(), c.p, form, evidence.Options{}.InSpace(space))
+				require.NoError(t, err)
+				points = append(points, x)
+			}
+			f, w := points[0], points[1]
+			requireNumber(t, c.name, w.Evidence.Value, f.Evidence.Value, 1e-9)
+			requireNumber(t, c.name+" log likelihood", w.Evidence.LogLik, f.Evidence.LogLik, 1e-8)
+			requireNumber(t, c.name+" log det", w.Evidence.LogDet, f.Evidence.LogDet, 1e-9)
+			for g := range f.Gradient {
+				requireNumber(t, c.name+" gradient", w.Gradient[g], f.Gradient[g], 1e-8)
+				requireNumber(t, c.name+" trace", w.Trace[g], f.Trace[g], 1e-9)
+				requireNumber(t, c.name+" quad", w.Quad[g], f.Quad[g], 1e-8)
+			}
+		}
+	}
+}
+
+// Kernels that do not fit into memory are formed again, with the same results.
+func TestKernelsFormedAgain(t *testing.T) {
+	for _, c := range cases(t)[:12] {
+		n, outputs := c.p.X.Len(), c.p.X.Outputs()
+		o := evidence.Options{PerGroup: true}.InSpace(1)
+		held, err := evidence.Evaluate(t.Context(), c.p, evidence.Refit, o)
+		require.NoError(t, err)
+		o.MaxMemory = evidence.FunctionBytes(n, outputs)
+		again, err := evidence.Evaluate(t.Context(), c.p, evidence.Refit, o)
+		require.NoError(t, err)
+		requireNumber(t, c.name, again.Evidence.Value, held.Evidence.Value, 1e-10)
+		for g := range held.Gradient {
+			requireNumber(t, c.name, again.Gradient[g], held.Gradient[g], 1e-9)
+		}
+		o.MaxMemory--
+		_, err = evidence.Evaluate(t.Context(), c.p, evidence.Refit, o)
+		var memory *gp.MemoryError
+		require.ErrorAs(t, err, &memory)
+		require.Less(t, memory.Largest, n)
+		o = evidence.Options{MaxMemory: 1000}.InSpace(2)
+		_, err = evidence.Evaluate(t.Context(), c.p, evidence.Refit, o)
+		require.ErrorAs(t, err, &memory)
+		require.Equal(t, gp.Parameters, memory.Unit)
+	}
+}
+
+// Results are the same to the last bit for any number of workers.
+func TestAnyWorkers(t *testing.T) {
+	for name, groups := range map[string]int{"poisson": 3, "gaussian-two-outputs": 3} {
+		q := openToy(t, name)
+		require.Len(t, q.p.Groups, groups)
+		for space := 1; space <= 2; space++ {
+			var want *evidence.Result
+			for _, workers := range []int{1, 2, 3, 7} {
+				before := runtime.GOMAXPROCS(workers)
+				o := evidence.Options{PerGroup: true, Starts: 2, Noise: name != "poisson", Workers: workers}.InSpace(space)
+				r, err := evidence.Maximize(t.Context(), q.p, evidence.Refit, o)
+				runtime.GOMAXPROCS(before)
+				require.NoError(t, err)
+				if want == nil {
+					want = r
+					continue
+				}
+				require.Equal(t, want.Trials, r.Trials)
+				require.Equal(t, want.Gradient, r.Gradient)
+				require.Equal(t, want.Maxima, r.Maxima)
+			}
+		}
+	}
+}
