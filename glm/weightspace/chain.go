@@ -2,12 +2,11 @@ package weightspace
 
 import (
 	"context"
-	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	fblas "github.com/funcgp/funcgp/internal/blas"
@@ -42,8 +41,7 @@ func (l *layout) checkChain(b *linearize.Batch) error {
 // Kronecker products, which one change of basis makes diagonal.
 func (c *combination) chain(ctx context.Context) error {
 	n := len(c.Factors.layers)
-	ratio := math.Sqrt(float64(c.Factors.n))
-	scale := make([]float64, n) // v^¼
+	scale := make([]float64, n+1) // v^¼ of each layer's prior variance v
 	for i, s := range c.Factors.layers {
 		v, err := s.oneVariance(c.variances(s.matrixLayer))
 		if err != nil {
@@ -52,131 +50,136 @@ func (c *combination) chain(ctx context.Context) error {
 		scale[i] = math.Sqrt(math.Sqrt(v))
 	}
 	c.Kronecker.layers = make([]*kroneckerLayer, n)
-	var afterA, afterG *side
+	var after [2]*side
 	for i := n - 1; i >= 0; i-- {
-		if err := ctx.Err(); err != nil {
+		var err error
+		if after, err = c.chainLayer(ctx, i, scale[i], scale[i+1], after); err != nil {
 			return err
 		}
-		s, next := c.Factors.layers[i], 0.0
-		if i+1 < n {
-			next = scale[i] * scale[i+1]
-		}
-		a, err := newSide(s.a, s.nextA, ratio, scale[i], next)
-		if err != nil {
-			return fmt.Errorf("weightspace: layer %s: %w", s.name, err)
-		}
-		g, err := newSide(s.g, s.nextG, 1/ratio, scale[i], next)
-		if err != nil {
-			return fmt.Errorf("weightspace: layer %s: %w", s.name, err)
-		}
-		l := &kroneckerLayer{matrixLayer: s.matrixLayer, d: dense.New(s.out, s.cols())}
-		var lambdaA, lambdaG []float64
-		var nextScale float64
-		if i+1 < n {
-			nextScale = scale[i+1]
-			l.next = new(link)
-		}
-		if l.a, lambdaA, err = a.basis(afterA, scale[i], nextScale, l.linkA()); err != nil {
-			return err
-		}
-		if l.g, lambdaG, err = g.basis(afterG, scale[i], nextScale, l.linkG()); err != nil {
-			return err
-		}
-		c.logDet += float64(s.out)*a.l.LogDet() + float64(s.cols())*g.l.LogDet()
-		for p, x := range lambdaG {
-			for q, y := range lambdaA {
-				// S = (K_G ⊗ K_A)⁻ᵀ (I − Λ_G ⊗ Λ_A) (K_G ⊗ K_A)⁻¹
-				rest := 1 - x*y
-				if !(rest > 0) {
-					return &gp.NotPDError{What: "the chain at layer " + s.name, N: s.size(),
-						Reason: "the products of neighbouring layers are as large as the damping lets float64 tell apart; raise the prior precision"}
-				}
-				dense.Row(l.d, p)[q] = 1 / rest
-				c.logDet += math.Log(rest)
-			}
-		}
-		c.Kronecker.layers[i], afterA, afterG = l, a, g
 		c.Kronecker.o.Progress(StageLayers, n-i, n)
 	}
 	return nil
 }
 
-// A side is one factor of the layers of a chain, A or G, in whitened form.
+// chainLayer combines layer i, given both sides of the next one, and returns its own.
+func (c *combination) chainLayer(ctx context.Context, i int, scale, next float64, after [2]*side) (sides [2]*side, err error) {
+	s := c.Factors.layers[i]
+	l := &kroneckerLayer{matrixLayer: s.matrixLayer, d: dense.New(s.out, s.cols())}
+	ratio := math.Sqrt(float64(c.Factors.n))
+	sides = [2]*side{
+		newSide(s.a, s.nextA, ratio, scale, next),
+		newSide(s.g, s.nextG, 1/ratio, scale, next),
+	}
+	var bases, links [2]blas64.General
+	for k, d := range sides {
+		if err := d.factor(ctx, c.Kronecker.o.Workers); err != nil {
+			return sides, err
+		}
+		if bases[k], links[k], err = d.basis(ctx, c.Kronecker.o.Workers, after[k]); err != nil {
+			return sides, err
+		}
+		scaleAll(bases[k].Data, scale)
+		scaleAll(links[k].Data, next)
+	}
+	l.a, l.g = bases[0], bases[1]
+	if after[0] != nil {
+		l.next = &link{links[0], links[1]}
+	}
+	c.logDet += float64(s.out)*sides[0].logDet + float64(s.cols())*sides[1].logDet
+	for p, x := range sides[1].values {
+		for q, y := range sides[0].values {
+			// S = (K_G ⊗ K_A)⁻ᵀ (I − Λ_G ⊗ Λ_A) (K_G ⊗ K_A)⁻¹
+			rest := 1 - x*y
+			if !(rest > 0) {
+				return sides, &gp.NotPDError{What: "the chain at layer " + s.name, N: s.size(),
+					Reason: "float64 does not tell the products of neighbouring layers from those of the layers; raise the prior precision"}
+			}
+			dense.Row(l.d, p)[q] = 1 / rest
+			c.logDet += math.Log(rest)
+		}
+	}
+	c.Kronecker.layers[i] = l
+	return sides, ctx.Err()
+}
+
+// A side is one factor of a layer of a chain, A or G, whitened by the prior and damped.
 type side struct {
-	m    *mat.SymDense // ratio·v^½·S + I, with the prior variance v
-	l    mat.Cholesky
-	next *mat.Dense // of the products with the next layer
+	m      blas64.Symmetric  // ratio·v^½·S + I, with the prior variance v, until it is factored
+	u      blas64.Triangular // M = UᵀU
+	logDet float64           // log det M
+	cross  blas64.General    // of the product with the next layer; empty without one
+	values []float64         // eigenvalues of U⁻ᵀ C U⁻¹ for the part C of M that the next layer has
 }
 
-func (l *kroneckerLayer) linkA() *blas64.General {
-	if l.next == nil {
-		return nil
-	}
-	return &l.next.a
-}
-
-func (l *kroneckerLayer) linkG() *blas64.General {
-	if l.next == nil {
-		return nil
-	}
-	return &l.next.g
-}
-
-// newSide whitens and damps one factor of a layer. scale is v^¼ of the layer, and next
-// its product with that of the next layer.
-func newSide(s blas64.Symmetric, cross blas64.General, ratio, scale, next float64) (*side, error) {
-	d := &side{m: copySymmetric(s)}
-	d.m.ScaleSym(ratio*scale*scale, d.m)
+// newSide whitens and damps one factor of a layer. scale and next are v^¼ of the layer
+// and of the next one.
+func newSide(s blas64.Symmetric, cross blas64.General, ratio, scale, next float64) *side {
+	d := &side{m: s, cross: cross}
+	d.m.Data = slices.Clone(s.Data)
+	scaleAll(d.m.Data, ratio*scale*scale)
 	for i := range s.N {
-		d.m.SetSym(i, i, d.m.At(i, i)+1)
+		d.m.Data[i*s.Stride+i]++
 	}
-	if !d.l.Factorize(d.m) {
-		return nil, notPD(s.N)
-	}
-	if cross.Rows > 0 {
-		d.next = mat.DenseCopyOf(dense.View(cross))
-		d.next.Scale(ratio*next, d.next)
-	}
-	return d, nil
+	d.cross.Data = slices.Clone(cross.Data)
+	scaleAll(d.cross.Data, ratio*scale*next)
+	return d
 }
 
-// basis returns the basis K, times scale, in which both factors of S_l are diagonal,
-// and the eigenvalues of the second: with M = L Lᵀ and C = M_{l,l+1} M_{l+1}⁻¹ M_{l+1,l} of
-// this side, L⁻¹ C L⁻ᵀ = E Λ Eᵀ and K = L⁻ᵀE. It writes Ψᵀ K, times nextScale, to
-// link. Without a next layer C is 0.
-func (d *side) basis(after *side, scale, nextScale float64, link *blas64.General) (k blas64.General, values []float64, err error) {
-	n := d.m.SymmetricDim()
-	var l mat.TriDense
-	d.l.LTo(&l)
-	tri := l.RawTriangular()
-	k = dense.New(n, n)
-	if link == nil {
+// factor factors M.
+func (d *side) factor(ctx context.Context, workers int) error {
+	u, ok, err := fblas.PotrfContext(ctx, workers, d.m)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return notPD(d.m.N)
+	}
+	for i := range u.N {
+		d.logDet += 2 * math.Log(u.Data[i*u.Stride+i])
+	}
+	d.u = u
+	return nil
+}
+
+// basis returns the basis K = U⁻¹E in which both factors of S_l are diagonal, and
+// ΨᵀK. With C = M_{l,l+1} M_{l+1}⁻¹ M_{l+1,l} of this side, U⁻ᵀ C U⁻¹ = E Λ Eᵀ. Without a next
+// layer C is 0.
+func (d *side) basis(ctx context.Context, workers int, after *side) (k, psi blas64.General, err error) {
+	n := d.u.N
+	d.values = make([]float64, n)
+	if after == nil {
+		k = dense.New(n, n)
 		for i := range n {
 			k.Data[i*n+i] = 1
 		}
-		values = make([]float64, n)
-	} else {
-		// X = M_{l+1}⁻¹ M_{l+1,l} = Ψᵀ, and C = M_{l,l+1} X
-		var x, c mat.Dense
-		if err := after.l.SolveTo(&x, d.next.T()); err != nil {
-			return k, nil, notPD(n)
-		}
-		c.Mul(d.next, &x)
-		m := c.RawMatrix()
-		fblas.Trsm(blas.Left, blas.NoTrans, 1, tri, m)
-		fblas.Trsm(blas.Right, blas.Trans, 1, tri, m)
-		if k, values, err = whitenedEigen(blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: m.Stride, Data: m.Data}, filled(n, 1)); err != nil {
-			return k, nil, err
-		}
-		fblas.Trsm(blas.Left, blas.Trans, 1, tri, k)
-		*link = dense.New(after.m.SymmetricDim(), n)
-		fblas.Gemm(blas.NoTrans, blas.NoTrans, nextScale, x.RawMatrix(), k, 0, *link)
-		scaleAll(k.Data, scale)
-		return k, values, nil
+		return k, psi, fblas.TrsmContext(ctx, workers, blas.Left, blas.NoTrans, 1, d.u, k)
 	}
-	fblas.Trsm(blas.Left, blas.Trans, 1, tri, k)
-	scaleAll(k.Data, scale)
-	return k, values, nil
+	// Z = U'⁻ᵀ M_{l+1,l} with the factor U' of M_{l+1}, so that C = ZᵀZ
+	z := dense.New(d.cross.Cols, n)
+	dense.TransposeTo(z, d.cross)
+	if err := fblas.TrsmContext(ctx, workers, blas.Left, blas.Trans, 1, after.u, z); err != nil {
+		return k, psi, err
+	}
+	half := dense.Of(slices.Clone(z.Data), z.Rows, n)
+	if err := fblas.TrsmContext(ctx, workers, blas.Right, blas.NoTrans, 1, d.u, half); err != nil {
+		return k, psi, err
+	}
+	c := symmetric(n)
+	if err := fblas.SyrkContext(ctx, workers, blas.Trans, 1, half, 0, c); err != nil {
+		return k, psi, err
+	}
+	if k, d.values, err = whitenedEigen(c, filled(n, 1)); err != nil {
+		return k, psi, err
+	}
+	if err := fblas.TrsmContext(ctx, workers, blas.Left, blas.NoTrans, 1, d.u, k); err != nil {
+		return k, psi, err
+	}
+	// Ψᵀ = M_{l+1}⁻¹ M_{l+1,l} = U'⁻¹Z
+	if err := fblas.TrsmContext(ctx, workers, blas.Left, blas.NoTrans, 1, after.u, z); err != nil {
+		return k, psi, err
+	}
+	psi = dense.New(z.Rows, n)
+	return k, psi, fblas.GemmContext(ctx, workers, blas.NoTrans, blas.NoTrans, 1, z, k, 0, psi)
 }
 
 func scaleAll(v []float64, s float64) {

@@ -33,7 +33,7 @@ type rows struct {
 	net    *network.Network
 }
 
-const tile = 200
+const tile = 204 // linearize.Tile of ten outputs
 
 // source gives rows [lo, hi).
 func (r rows) source(lo, hi int) linearize.Source {

@@ -37,6 +37,7 @@ type options struct {
 	sizes                []int
 	keep                 string
 	distance             int
+	structures           string
 	json, render         string
 	table, plot          string
 }
@@ -53,6 +54,7 @@ func run(ctx context.Context, args []string) error {
 	sizes := f.String("m", "50,100,200,400", "numbers of inducing examples, ascending")
 	f.StringVar(&o.keep, "keep", "", "read the posterior at the largest M from here, or write it here after the pass")
 	f.IntVar(&o.distance, "distance", 0, "print the distance to the exact posterior of this many training rows instead")
+	f.StringVar(&o.structures, "structures", "", "measure posteriors over the parameters with these structures instead, such as kfac,diag")
 	f.StringVar(&o.json, "json", "results.json", "write results here")
 	f.StringVar(&o.render, "render", "", "read results from here instead of measuring")
 	f.StringVar(&o.table, "table", "", "write a table in Markdown here")
@@ -69,6 +71,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	if o.distance > 0 {
 		return measureDistance(ctx, &o)
+	}
+	if o.structures != "" {
+		return measureStructures(ctx, &o)
 	}
 	var r *results
 	if o.render == "" {
