@@ -303,21 +303,15 @@ func eachKronecker(t *testing.T, f func(t *testing.T, q *kroneckerProblem, s wei
 	})
 }
 
-func TestKroneckerConforms(t *testing.T) {
-	eachKronecker(t, func(t *testing.T, q *kroneckerProblem, s weightspace.Structure, prior ntk.Prior) {
-		gptest.Latent(t, gptest.LatentCase{Latent: q.fit(t, s, prior, nil), Kernel: ntk.New(prior, q.theta, nil), Test: q.test, Tol: 1e-10})
-	})
-}
-
 // All numbers are the same bit for bit for any number of workers and any batches of
 // the source, and a loaded posterior answers as the saved one did.
 func TestKroneckerBits(t *testing.T) {
 	eachKronecker(t, func(t *testing.T, q *kroneckerProblem, s weightspace.Structure, prior ntk.Prior) {
-		want := q.answers(t, q.fit(t, s, prior, &weightspace.Options{Workers: 1}))
+		want := weightAnswers(t, q.fit(t, s, prior, &weightspace.Options{Workers: 1}), q.test)
 		for _, workers := range []int{2, 5} {
 			w, err := weightspace.FitStructure(t.Context(), s, testkit.InTiles(q.train, workers), q.sites, prior, q.theta, &weightspace.Options{Workers: workers})
 			require.NoError(t, err)
-			gptest.RequireBits(t, "other workers and batches", q.answers(t, w), want)
+			gptest.RequireBits(t, "other workers and batches", weightAnswers(t, w, q.test), want)
 		}
 	})
 }
@@ -344,23 +338,8 @@ func (q *kroneckerProblem) saved(t testing.TB, s weightspace.Structure, prior nt
 		Load: func(f *store.File) (weightspace.Weights, error) {
 			return weightspace.LoadStructure(f, testkit.InTiles(q.train, 3), prior, nil)
 		},
-		Answers: q.answers,
+		Answers: func(t *testing.T, w weightspace.Weights) []float64 { return weightAnswers(t, w, q.test) },
 	}
-}
-
-// answers lists what a posterior answers.
-func (q *kroneckerProblem) answers(t *testing.T, w weightspace.Weights) []float64 {
-	t.Helper()
-	var mean, cov, joint mat.Dense
-	require.NoError(t, w.PredictTo(t.Context(), &mean, &cov, q.test))
-	require.NoError(t, w.JointTo(t.Context(), nil, &joint, q.test))
-	draws := mat.NewDense(2, len(q.theta), nil)
-	require.NoError(t, w.SampleTo(t.Context(), draws, rand.New(rand.NewPCG(1, 2))))
-	out := append([]float64{w.LogDet(), w.EvidenceAtTheta().Value}, w.Center()...)
-	for _, m := range []*mat.Dense{&mean, &cov, &joint, draws} {
-		out = append(out, m.RawMatrix().Data...)
-	}
-	return out
 }
 
 // Draws are the center plus a linear map of standard normal numbers whose covariance
@@ -408,7 +387,7 @@ func TestKroneckerOfColumns(t *testing.T) {
 	src := linearize.NewSource(net, 9, 4, func(lo, hi int) (*mat.Dense, error) { return q.train.X.Slice(lo, hi, 0, 36).(*mat.Dense), nil })
 	w, err := weightspace.FitStructure(t.Context(), weightspace.KFAC, src, q.sites, prior, q.theta, nil)
 	require.NoError(t, err)
-	gptest.RequireBits(t, "a source", q.answers(t, w), q.answers(t, q.fit(t, weightspace.KFAC, prior, nil)))
+	gptest.RequireBits(t, "a source", weightAnswers(t, w, q.test), weightAnswers(t, q.fit(t, weightspace.KFAC, prior, nil), q.test))
 	test, err := net.Linearize(t.Context(), q.test.X)
 	require.NoError(t, err)
 	var cov, want mat.Dense
