@@ -133,13 +133,14 @@ type Backpropagator struct {
 	squared *State // with the squares of the static slots
 	seed    []float64
 	sums    map[int][]float64 // by site: sums of squared gradients of a layer used once, N×out
+	stacks  map[int]*stack    // by site
 	tile    []float64
 }
 
 // NewBackpropagator returns the memory to run a plan. squared holds the squares of the
 // static slots of s.
 func NewBackpropagator(plan *Plan, s *State, squared [][]float64) *Backpropagator {
-	return &Backpropagator{plan: plan, s: s, squared: NewState(plan.prog, squared), sums: map[int][]float64{}}
+	return &Backpropagator{plan: plan, s: s, squared: NewState(plan.prog, squared), sums: map[int][]float64{}, stacks: map[int]*stack{}}
 }
 
 // Squares returns the squares of all elements of static slots.

@@ -21,6 +21,10 @@ func (b *Backpropagator) addSquares(dst []float64, g *step) {
 			}
 			addSquaresOf(b.sums[k], s.grad(out))
 		default:
+			if w, ok := st.Layout.(*Window); ok && !w.Transposed {
+				b.stack(dst, k, w)
+				continue
+			}
 			b.addTiles(dst, k)
 		}
 	}
@@ -106,10 +110,78 @@ func (b *Backpropagator) addTable(dst []float64, g *step, k int) {
 	}
 }
 
-// flush adds what addSquares left: with s_n the squared gradients of the result and
-// a_n the layer's input, the weight's squares are Σ_n s_n (a_n²)ᵀ.
+// A stack holds gradients of a convolution's result for several rows of A, so that one
+// product with the patches of an example gives the weight's gradients for all of them.
+type stack struct {
+	rows int
+	g    []float64 // examples × groups × stackRows × the group's result
+}
+
+// stackRows is the number of rows in a full stack.
+const stackRows = 16
+
+// stack keeps the gradients of site k for one row.
+func (b *Backpropagator) stack(dst []float64, k int, w *Window) {
+	s := b.s
+	out := s.Program.Nodes[s.Program.Sites[k].Node].Out
+	size := s.Program.Slots[out].Size / w.NumGroups
+	st := b.stacks[k]
+	if st == nil {
+		st = new(stack)
+		b.stacks[k] = st
+	}
+	st.g = sized(st.g, s.N*w.NumGroups*stackRows*size)
+	for e := range s.N {
+		for g := range w.NumGroups {
+			copy(st.g[((e*w.NumGroups+g)*stackRows+st.rows)*size:][:size], s.GradAt(out, e)[g*size:])
+		}
+	}
+	if st.rows++; st.rows == stackRows {
+		b.addStack(dst, k, w)
+	}
+}
+
+// addStack adds the squares of the gradients in a stack, and empties it.
+func (b *Backpropagator) addStack(dst []float64, k int, w *Window) {
+	s, st := b.s, b.stacks[k]
+	site := &s.Program.Sites[k]
+	weight, bias := s.Program.parameters(dst, site)
+	t, width, m := w.Factors()
+	patches := s.Buffer(2, w.Scratch())
+	b.tile = sized(b.tile, st.rows*m*width)
+	for e := range s.N {
+		for g := range w.NumGroups {
+			z := dense.Of(st.g[(e*w.NumGroups+g)*stackRows*m*t:][:st.rows*m*t], st.rows*m, t)
+			if weight != nil {
+				w.PatchRows(patches, s.At(site.Input, e), g)
+				Gemm(false, true, z, dense.Of(patches[:width*t], width, t), 0, dense.Of(b.tile, st.rows*m, width))
+				for r := range st.rows {
+					addSquaresOf(weight[g*m*width:(g+1)*m*width], b.tile[r*m*width:])
+				}
+			}
+			for i := range z.Rows {
+				if bias == nil {
+					break
+				}
+				sum := 0.0
+				for _, v := range dense.Row(z, i) {
+					sum += v
+				}
+				bias[g*m+i%m] += sum * sum
+			}
+		}
+	}
+	st.rows = 0
+}
+
+// flush adds what addSquares left: the squares in stacks, and those of dense layers,
+// which with s_n the squared gradients of the result and a_n the layer's input are
+// Σ_n s_n (a_n²)ᵀ.
 func (b *Backpropagator) flush(dst []float64, g *step) {
 	for _, k := range g.Sites {
+		if st := b.stacks[k]; st != nil && st.rows > 0 {
+			b.addStack(dst, k, b.s.Program.Sites[k].Layout.(*Window))
+		}
 		if sum := b.sums[k]; sum != nil {
 			b.addDiagonal(dst, k, sum)
 			delete(b.sums, k)
