@@ -98,6 +98,23 @@ func TestHeteroscedasticTails(t *testing.T) {
 	require.InDelta(t, h.LogProb([]float64{1e3}, []float64{0, 0}), got, 1e-6)
 }
 
+// The trapezoid of the density agrees with adaptive quadrature over wide ranges.
+func TestHeteroscedasticDensity(t *testing.T) {
+	rng := newRand(12)
+	for range 3000 {
+		m, s, vm, vs := rng.NormFloat64(), 4*rng.NormFloat64(), math.Exp(4*rng.NormFloat64()), math.Exp(3*rng.NormFloat64())
+		f, cov := gaussianOf(m, s, vm, vs, 2*rng.Float64()-1)
+		p := newNoisyMean(0, f, cov)
+		y := m + math.Sqrt(vm+math.Exp(s))*3*rng.NormFloat64()
+		want := LogExpectation(func(s float64) float64 {
+			mean, logVariance := p.given(s)
+			d := y - mean
+			return -d*d*math.Exp(-logVariance)/2 - logVariance/2 - halfLog2Pi
+		}, p.m, p.v)
+		require.InDelta(t, want, p.logDensity(y), 1e-9*(1+math.Abs(want)), "%v %v at %v", f, cov, y)
+	}
+}
+
 // Several targets are predicted each by itself, from its own block of the covariance.
 func TestHeteroscedasticTargetsAreApart(t *testing.T) {
 	h, rng := Heteroscedastic{}, newRand(3)

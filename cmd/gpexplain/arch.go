@@ -63,6 +63,9 @@ func (a *arch) outputs(d *dataset.Data, likelihood string, classes []int) int {
 	if a.widths != nil {
 		return a.widths[len(a.widths)-1]
 	}
+	if problem.HasLogVariances(problem.LikelihoodNamed(likelihood)) {
+		return 2
+	}
 	if !d.IntegerLabels || likelihood != "" && !problem.HasClasses(problem.LikelihoodNamed(likelihood)) {
 		return 1
 	}

@@ -302,9 +302,9 @@ func (s *explainVerb) write(c *console.Console, p *problem.Problem, a about, row
 }
 
 // interval is the central 95 % interval of a new observation, nil but for a regression
-// of one output.
+// of one target.
 func interval(ctx context.Context, p *problem.Problem, pred *inference.Predictions) ([]float64, error) {
-	if p.Task.Classes != nil || p.Model.Outputs > 1 {
+	if p.Task.Classes != nil || p.Task.Likelihood.Targets(p.Model.Outputs) > 1 {
 		return nil, nil
 	}
 	var lo, hi mat.Dense

@@ -82,10 +82,34 @@ func severalOf(rows *dataset.Subset, i int) []report.Float {
 
 // columns are the names of the outputs where there is a target column for each.
 func columns(p *problem.Problem) []string {
-	if list := p.Examples.Data.TargetColumns; len(list) > 1 && len(list) == p.Model.Outputs {
+	list := p.Examples.Data.TargetColumns
+	if problem.HasLogVariances(p.Task.Likelihood) {
+		return withLogVariances(list, p.Model.Outputs/2)
+	}
+	if len(list) > 1 && len(list) == p.Model.Outputs {
 		return list
 	}
 	return nil
+}
+
+// withLogVariances are the names of k targets, which may have none, and of their log
+// noise variances.
+func withLogVariances(list []string, k int) []string {
+	out := make([]string, 2*k)
+	for j := range k {
+		name := "mean"
+		if k > 1 {
+			name = fmt.Sprintf("mean %d", j)
+		}
+		if len(list) == k {
+			name = list[j]
+		}
+		out[j], out[k+j] = name, "log noise variance of "+name
+		if name == "mean" {
+			out[k+j] = "log noise variance"
+		}
+	}
+	return out
 }
 
 // idOf is the name of row i of a subset, "" where rows have none.

@@ -110,8 +110,7 @@ func (s *predictVerb) check(c *cobra.Command) error {
 func linkSuits(link string, lik glm.Likelihood, c int) (ok bool) {
 	switch link {
 	case "exact":
-		_, ok = lik.(glm.Marginal)
-		return ok || c == 1
+		return glm.HasExact(lik, c)
 	case "qmc", "probit", "bridge":
 		_, ok = lik.(glm.Logistic)
 		return ok
@@ -224,7 +223,7 @@ func (s *predictVerb) tabulate(p *problem.Problem, rows *dataset.Subset, do func
 		return do(func(*report.PredictedRow) error { return nil })
 	}
 	return atomicfile.Write(s.csv, func(w io.Writer) error {
-		table, err := report.NewCSVWriter(w, report.CSVLayout{Classes: p.Task.Labels(), ClassNames: classWords(p), IDs: rows.IDs != nil, Outputs: p.Model.Outputs, Intervals: s.coverage.Share != nil && p.Task.Classes == nil, Sets: s.coverage.Share != nil && p.Task.Classes != nil})
+		table, err := report.NewCSVWriter(w, report.CSVLayout{Classes: p.Task.Labels(), ClassNames: classWords(p), IDs: rows.IDs != nil, Outputs: p.Model.Outputs, Targets: targetsOf(p), Intervals: s.coverage.Share != nil && p.Task.Classes == nil, Sets: s.coverage.Share != nil && p.Task.Classes != nil})
 		if err != nil {
 			return err
 		}
@@ -233,6 +232,14 @@ func (s *predictVerb) tabulate(p *problem.Problem, rows *dataset.Subset, do func
 		}
 		return table.Flush()
 	})
+}
+
+// targetsOf is the number of targets of a row in a regression, 0 for classes.
+func targetsOf(p *problem.Problem) int {
+	if p.Task.Classes != nil {
+		return 0
+	}
+	return p.Task.Likelihood.Targets(p.Model.Outputs)
 }
 
 // write shows the scores in every form that was asked for.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ type CSVLayout struct {
 	ClassNames []string
 	IDs        bool // whether rows have an ID
 	Outputs    int  // C
+	Targets    int  // of a regression, whose means are the first outputs; 0 means one for each output
 	Intervals  bool // whether rows have an Interval
 	Sets       bool // whether rows have a Set
 }
@@ -27,7 +29,8 @@ type CSVLayout struct {
 // each output c, novelty, mutual_information and novelty_rank. For a regression of one
 // output: index, target, mean, observation_sd, function_sd, expected, map_expected,
 // novelty, mutual_information and novelty_rank. For one of several outputs mean and
-// the standard deviations have a column for each, mean_0, mean_1 and so on. Then
+// the standard deviations have a column for each, mean_0, mean_1 and so on; where there
+// are fewer targets than outputs, the standard deviations have one for each target. Then
 // follow interval_lo and interval_hi, or set, with its labels separated by spaces.
 // After index comes id, where rows have one.
 func (l *CSVLayout) Header() []string {
@@ -54,9 +57,12 @@ func (l *CSVLayout) Header() []string {
 		}
 		h = append(h, "target")
 		each("mean", l.Outputs, output)
-		each("observation_sd", l.Outputs, output)
-		each("function_sd", l.Outputs, output)
-		if l.Outputs == 1 {
+		if l.targets() == 1 {
+			output = func(int) string { return "" }
+		}
+		each("observation_sd", l.targets(), output)
+		each("function_sd", l.targets(), output)
+		if l.targets() == 1 {
 			h = append(h, "expected", "map_expected")
 		}
 	}
@@ -69,6 +75,8 @@ func (l *CSVLayout) Header() []string {
 	}
 	return h
 }
+
+func (l *CSVLayout) targets() int { return cmp.Or(l.Targets, l.Outputs) }
 
 // class names a label by its class if classes have names, else exactly.
 func (l *CSVLayout) class(label Float) string {
@@ -111,9 +119,9 @@ func (c *CSVWriter) Write(r *PredictedRow) error {
 		c.list(r.Mean, l.Outputs)
 	} else {
 		c.list(r.Mean, l.Outputs)
-		c.list(r.ObservationSD, l.Outputs)
-		c.list(r.FunctionSD, l.Outputs)
-		if l.Outputs == 1 {
+		c.list(r.ObservationSD, l.targets())
+		c.list(r.FunctionSD, l.targets())
+		if l.targets() == 1 {
 			c.line = append(c.line, exact(r.Expected), exact(r.MAPExpected))
 		}
 	}

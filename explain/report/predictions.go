@@ -41,13 +41,13 @@ type PredictedRow struct {
 	Mean []Float // posterior mean of the function, length C
 
 	// Only for a regression: standard deviations of a new observation, noise
-	// included, and of the function, both calibrated, of length C.
+	// included, and of the function, both calibrated, one for each target.
 	ObservationSD []Float
 	FunctionSD    []Float
-	// Only for a regression of one output: the expected target E[y|x], and what the
+	// Only for a regression of one target: the expected target E[y|x], and what the
 	// network alone expects, both in the units of the target.
 	Expected, MAPExpected Float
-	// Only for a regression of one output: P(Y < y) + P(Y = y)/2 of a new observation
+	// Only for a regression of one target: P(Y < y) + P(Y = y)/2 of a new observation
 	// Y at the target y, calibrated and by the network alone.
 	CDF, MAPCDF Float
 

@@ -134,7 +134,7 @@ func (m *modeSearch) outputs(ctx context.Context, src linearize.Source, p int) (
 
 // from returns the mode that Newton steps from at lead to.
 func (m *modeSearch) from(ctx context.Context, at *iterate) (*Mode, error) {
-	l, search := line{m.y, m.lik}, newton.New(m.lik, m.o.MaxIter, false)
+	l, search := line{y: m.y, lik: m.lik}, newton.New(m.lik, m.o.MaxIter, false)
 	for {
 		s, err := gp.NewSites(m.y, matrixOf(at.f, m.c), m.lik)
 		if err != nil {

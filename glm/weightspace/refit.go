@@ -53,12 +53,16 @@ func (w *Posterior) Refit(ctx context.Context, y *mat.Dense, lik gp.Likelihood) 
 type iterate struct {
 	z, f      []float64 // whitened parameters, and f_lin there
 	objective float64   // Σ log p(y|f) − ½‖z‖², 0 where it was not computed
+	gradient  []float64 // J̃ᵀr(f) − z, nil where it was not computed
 }
 
 // A line is the objective of a refit.
 type line struct {
 	y   *mat.Dense
 	lik gp.Likelihood
+	// gradient, if not nil, returns J̃ᵀr(f) − z. The steps of Fisher scoring grow short so
+	// slowly that their slopes must not be differences of large numbers.
+	gradient func(p *iterate) []float64
 }
 
 var _ newton.Line[*iterate] = line{}
@@ -78,6 +82,12 @@ func (l line) Objective(p *iterate) float64 {
 
 // Slope returns r(f)ᵀ(f_b − f_a) − zᵀ(z_b − z_a), with f and z of p.
 func (l line) Slope(p, a, b *iterate) float64 {
+	if l.gradient != nil {
+		if p.gradient == nil {
+			p.gradient = l.gradient(p)
+		}
+		return floats.Dot(p.gradient, newton.Minus(b.z, a.z))
+	}
 	return newton.Slope(l.lik, l.y, p.f, nil, a.f, b.f) - floats.Dot(p.z, newton.Minus(b.z, a.z))
 }
 
@@ -93,7 +103,10 @@ func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood)
 		return nil, err
 	}
 	at := w.iterateAt(whitened(w.theta, w.mu0, w.root))
-	l, search := line{y, lik}, newton.New(lik, w.o.MaxIter, false)
+	l, search := line{y: y, lik: lik}, newton.New(lik, w.o.MaxIter, false)
+	if _, ok := lik.(gp.Scored); ok {
+		l.gradient = func(p *iterate) []float64 { return w.gradientAt(y, lik, p) }
+	}
 	factor := false // whether the next step must use a factor of H̃ at its sites
 	for {
 		s, err := gp.NewSites(y, matrixOf(at.f, w.x.Outputs()), lik)
@@ -165,6 +178,17 @@ func (w *Posterior) direction(ctx context.Context, s *gp.Sites, at *iterate, fac
 	}
 	d.gain = floats.Dot(d.gradient, d.step) / 2
 	return d, nil
+}
+
+// gradientAt returns J̃ᵀr(f) − z.
+func (w *Posterior) gradientAt(y *mat.Dense, lik gp.Likelihood, p *iterate) []float64 {
+	r, c := make([]float64, len(p.f)), w.x.Outputs()
+	for i := range w.x.Len() {
+		lik.Expand(r[i*c:(i+1)*c], nil, nil, y.RawRowView(i), p.f[i*c:(i+1)*c])
+	}
+	g := w.pullBack(r)
+	floats.Sub(g, p.z)
+	return g
 }
 
 func (w *Posterior) iterateAt(z []float64) *iterate {

@@ -10,6 +10,10 @@ func New(lik Expander, maxIter int, atTheta bool) Search {
 }
 
 const (
+	// smallScore is the length of a step of Fisher scoring that ends the refit. What is left
+	// after it is a multiple of the step and not its square, and outputs that are smaller
+	// than the largest have to come to rest too.
+	smallScore = 1e-15
 	// flatEnough is the part of the slope at the start of a line at which a search along it
 	// ends.
 	flatEnough = .1

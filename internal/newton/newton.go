@@ -93,7 +93,7 @@ func Next[P any](s *Search, l Line[P], sites []float64, from, to P) (P, End, err
 	s.gain = math.NaN()
 	s.Move = RelativeMove(sites, l.Values(to))
 	switch {
-	case s.Move < SmallMove:
+	case s.Move < SmallMove && !s.fisher, s.Move < smallScore:
 		return to, Settled, nil
 	case s.Steps == s.MaxIter:
 		return to, Exhausted, nil

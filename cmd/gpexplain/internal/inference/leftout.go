@@ -63,7 +63,7 @@ func (v *Validation) leaveOut(ctx context.Context, refit *gp.Exact) (*LeftOutCom
 	y.Slice(0, n, 0, e.Y.RawMatrix().Cols).(*mat.Dense).Copy(e.Y)
 	for i, row := range at {
 		y.Set(row, e.Y.RawMatrix().Cols, 1)
-		without, err := refit.Refit(ctx, y, leavingOut{lik})
+		without, err := refit.Refit(ctx, y, leavingOutOf(lik))
 		if err != nil {
 			return nil, err
 		}
@@ -142,6 +142,28 @@ func (l *LeftOutComparison) ok() bool {
 // leavingOut is a likelihood whose targets have one more column. A row that is not
 // 0 there has no part in it.
 type leavingOut struct{ glm.Likelihood }
+
+// leavingOutOf returns the likelihood with a column more.
+func leavingOutOf(lik glm.Likelihood) gp.Likelihood {
+	if scored, ok := lik.(gp.Scored); ok {
+		return leavingOutScored{leavingOut{lik}, scored}
+	}
+	return leavingOut{lik}
+}
+
+// leavingOutScored is leavingOut of a likelihood whose Λ is the Fisher information.
+type leavingOutScored struct {
+	leavingOut
+	scored gp.Scored
+}
+
+// CurvatureTo implements gp.Scored.
+func (l leavingOutScored) CurvatureTo(dst, y, f []float64) {
+	last := len(y) - 1
+	if clear(dst); y[last] == 0 {
+		l.scored.CurvatureTo(dst, y[:last], f)
+	}
+}
 
 // Expand implements gp.Likelihood.
 func (l leavingOut) Expand(residual, lambda, root, y, f []float64) float64 {

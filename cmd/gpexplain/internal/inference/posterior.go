@@ -251,8 +251,8 @@ type Predictions struct {
 	Prob, SD, MAPProb *mat.Dense     // probabilities, their standard deviations, and those of the network itself: T×classes, nil for a regression
 	Novelty           *glm.Novelty   // with the covariance as it is
 
-	// Of a regression, T×C: the mean and the standard deviation of a new
-	// observation, and the standard deviation of the function.
+	// Of a regression, one column for each target: the mean and the standard deviation
+	// of a new observation, and the standard deviation of the function.
 	Response, ObservationSD, FunctionSD *mat.Dense
 }
 
@@ -324,18 +324,19 @@ func (o *Predictions) respond(link glm.Link) error {
 // observe fills in what a regression says of a new observation.
 func (o *Predictions) observe() error {
 	t, c := o.Mean.Dims()
-	link := glm.Exact{}
-	o.Response = new(mat.Dense)
-	if err := link.PredictTo(o.Response, nil, o.Likelihood, o.Mean, o.Scaled); err != nil {
+	link, targets := glm.Exact{}, o.Likelihood.Targets(c)
+	var response mat.Dense
+	if err := link.PredictTo(&response, nil, o.Likelihood, o.Mean, o.Scaled); err != nil {
 		return err
 	}
+	o.Response = response.Slice(0, t, 0, targets).(*mat.Dense)
 	var aleatoric, epistemic mat.Dense
 	if err := link.SplitTo(&aleatoric, &epistemic, o.Likelihood, o.Mean, o.Scaled); err != nil {
 		return err
 	}
-	o.ObservationSD, o.FunctionSD = mat.NewDense(t, c, nil), mat.NewDense(t, c, nil)
+	o.ObservationSD, o.FunctionSD = mat.NewDense(t, targets, nil), mat.NewDense(t, targets, nil)
 	for i := range t {
-		for j := range c {
+		for j := range targets {
 			o.ObservationSD.Set(i, j, math.Sqrt(aleatoric.At(i, j)+epistemic.At(i, j)))
 			o.FunctionSD.Set(i, j, math.Sqrt(max(0, o.Scaled.At(i*c+j, j))))
 		}
@@ -352,25 +353,28 @@ func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at in
 		ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i),
 		Novelty: report.Novelty{Score: report.Float(o.Novelty.Score[i]), MutualInformation: report.Float(o.Novelty.Mutual[i]), Rank: report.Undefined()}}
 	r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = report.Undefined(), report.Undefined(), report.Undefined(), report.Undefined()
-	if task.Classes == nil && len(f) == 1 {
-		y, expected := problem.Label(rows, at), []float64{0}
+	if c := len(f); task.Classes == nil && task.Likelihood.Targets(c) == 1 {
+		y, expected := problem.Label(rows, at), make([]float64, c)
 		task.Likelihood.MeanTo(expected, f)
 		r.Expected, r.MAPExpected = report.Float(o.Response.At(i, 0)), report.Float(expected[0])
-		r.CDF, r.MAPCDF = report.Float(distribution(o.Likelihood, y, o.Mean.At(i, 0), o.Scaled.At(i, 0))), report.Float(distribution(task.Likelihood, y, f[0], 0))
+		cov := mat.DenseCopyOf(o.Scaled.Slice(i*c, (i+1)*c, 0, c)).RawMatrix().Data
+		r.CDF, r.MAPCDF = report.Float(distribution(o.Likelihood, y, o.Mean.RawRowView(i), cov)), report.Float(distribution(task.Likelihood, y, f, make([]float64, c*c)))
 	}
 	return r
 }
 
-// distribution returns P(Y < y) + P(Y = y)/2 of a new observation Y of one output
-// with mean m and variance v; NaN where y is.
-func distribution(lik glm.Likelihood, y, m, v float64) float64 {
+// distribution returns P(Y < y) + P(Y = y)/2 of a new observation Y of the one target
+// of outputs with mean f and covariance cov; NaN where y is.
+func distribution(lik glm.Likelihood, y float64, f, cov []float64) float64 {
 	if math.IsNaN(y) {
 		return y
 	}
-	if problem.HasNoise(lik) {
-		noise := []float64{0}
-		lik.VarianceTo(noise, []float64{m})
-		return math.Erfc((m-y)/math.Sqrt(2*(v+noise[0]))) / 2
+	if _, counts := lik.(glm.Poisson); !counts {
+		d, ok := glm.DistributionOf(lik)
+		if !ok {
+			return math.NaN()
+		}
+		return d.CoupledCDF(0, y, f, cov)
 	}
 	return glm.Expectation(func(f float64) float64 {
 		rate := math.Exp(f)
@@ -379,7 +383,7 @@ func distribution(lik glm.Likelihood, y, m, v float64) float64 {
 		}
 		// P(Y ≤ y) = Q(y+1, rate)
 		return mathext.GammaIncRegComp(y+1, rate) - math.Exp(lik.LogProb([]float64{y}, []float64{f}))/2
-	}, m, v)
+	}, f[0], cov[0])
 }
 
 func sideBySide(a, b *mat.Dense) *mat.Dense {

@@ -17,7 +17,8 @@ import (
 // objective Σ −log p(y|f) + ½δ‖θ‖² is a multiple of that:
 //
 //   - CrossEntropyLoss, BCEWithLogitsLoss and PoissonNLLLoss are the mean of −log p
-//     over N rows: times N, δ = N·λ.
+//     over N rows: times N, δ = N·λ. GaussianNLLLoss of a heteroscedastic network is the
+//     mean over N rows of T targets: δ = N·T·λ.
 //   - MSELoss is the mean of (f−y)² over N rows of T targets, without the ½ and the
 //     σ² of −log p = Σ (f−y)²/(2σ²): times N·T/(2σ²), δ = N·T·λ/(2σ²). At σ² = ½ that is
 //     N·T·λ. Only the product δσ² moves the optimum.
@@ -35,6 +36,11 @@ func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
 	t, n, lambda := p.Task, p.Examples.Train.Len(), *decay
 	t.Precision = float64(n) * lambda
 	t.PrecisionFrom = Origin(fmt.Sprintf("N·λ = %d × %.4g, from --weight-decay", n, lambda))
+	_, targets := p.Examples.Y.Dims()
+	if HasLogVariances(t.Likelihood) {
+		t.Precision *= float64(targets)
+		t.PrecisionFrom = Origin(fmt.Sprintf("N·λ = %d × %.4g, from --weight-decay", n*targets, lambda))
+	}
 	if !HasNoise(t.Likelihood) {
 		return nil
 	}
@@ -50,7 +56,6 @@ func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
 			}
 		}
 	}
-	_, targets := p.Examples.Y.Dims()
 	numbers := n * targets
 	noise := t.Noise / p.Examples.Scaling.noiseUnit(p.Model.Outputs) // the loss was that of the network's own outputs
 	t.Precision = float64(numbers) * lambda / (2 * noise)

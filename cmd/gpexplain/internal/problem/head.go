@@ -76,6 +76,8 @@ func wrongHead(lik glm.Likelihood, h network.Head) string {
 	switch _, poisson := lik.(glm.Poisson); {
 	case poisson && h.Function == network.LogSoftmaxHead:
 		takes = "takes them for logarithms of rates, and they are those of probabilities: give --likelihood categorical for labels, or gaussian"
+	case HasLogVariances(lik):
+		takes = "takes them for means and logarithms of variances: export the model without it, with the logarithm of the variance as its output"
 	case poisson:
 		takes = "takes them for logarithms of rates: where they are rates, export the model with a Log after it; else give another --likelihood"
 	case h.Groups > 1:

@@ -158,9 +158,14 @@ func (l *look) score() {
 	_, c := f.Dims()
 	constant, mean := make([]float64, c), mat.NewDense(n, c, nil)
 	for j := range c {
-		constant[j] = floats.Sum(mat.Col(nil, min(j, y.RawMatrix().Cols-1), y)) / float64(n)
-		if !HasNoise(lik) {
-			constant[j] = math.Log(max(constant[j], 1/float64(n)))
+		at, variance := stat.PopMeanVariance(mat.Col(nil, j%y.RawMatrix().Cols, y), nil)
+		switch {
+		case HasLogVariances(lik) && j >= c/2:
+			constant[j] = math.Log(max(variance, smallestVariance))
+		case hasRealTargets(lik):
+			constant[j] = at
+		default:
+			constant[j] = math.Log(max(at, 1/float64(n)))
 		}
 	}
 	l.bias = floats.Norm(constant, 2)
@@ -170,8 +175,11 @@ func (l *look) score() {
 		l.worse[i] -= best
 		lik.MeanTo(mean.RawRowView(i), f.RawRowView(i))
 	}
-	l.rmse = math.Sqrt(meanSquare(mean, y))
+	l.rmse = math.Sqrt(meanSquare(mean.Slice(0, n, 0, y.RawMatrix().Cols).(*mat.Dense), y))
 }
+
+// smallestVariance is that of the best constant for targets that are all the same.
+const smallestVariance = 1e-12
 
 // scoreClasses fills in what is known of classes.
 func (l *look) scoreClasses() {

@@ -24,13 +24,14 @@ type Scaling struct {
 	inputsInside, outputsInside []string // constants inside the network that do the same
 	scaleInside                 float64  // by which the latter scale the outputs; 0 where that is unknown
 	pictures                    bool
+	logVariances                bool // the second half of the outputs are log noise variances
 }
 
 // scalingOf decides what is done to inputs and targets: by the flags, then by the
 // metadata of the model, then by the data: see fitting. y are the training targets, in the
 // units of the data.
 func scalingOf(ctx context.Context, c *console.Console, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset, y *mat.Dense) (*Scaling, error) {
-	s := &Scaling{pictures: d.Images()}
+	s := &Scaling{pictures: d.Images(), logVariances: HasLogVariances(t.Likelihood)}
 	if m.Net != nil {
 		about := m.Net.Describe()
 		s.inputsInside, s.outputsInside, s.scaleInside = about.InputConstants, about.OutputConstants, about.OutputScale
@@ -46,8 +47,8 @@ func scalingOf(ctx context.Context, c *console.Console, f *ScalingFlags, m *Mode
 	if s.Targets, s.TargetsFrom, err = scaling(ctx, &f.targetMean, &f.targetSD, func(file *dataset.ScalingFile) (*dataset.Scaling, bool, error) { return file.Targets(d.TargetColumns) }); err != nil {
 		return nil, err
 	}
-	if s.Targets != nil && !HasNoise(t.Likelihood) {
-		return nil, fmt.Errorf("%s: standardized targets are for the gaussian likelihood, but %s has the %s likelihood; leave it out or give --likelihood gaussian", strings.TrimPrefix(string(s.TargetsFrom), "from "), m.Name, t.Likelihood.Name())
+	if s.Targets != nil && !hasRealTargets(t.Likelihood) {
+		return nil, fmt.Errorf("%s: standardized targets are for the gaussian and heteroscedastic likelihoods, but %s has the %s likelihood; leave it out or give --likelihood gaussian", strings.TrimPrefix(string(s.TargetsFrom), "from "), m.Name, t.Likelihood.Name())
 	}
 	if err := s.byValue(f, m, t, d, train); err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (s *Scaling) byValue(f *ScalingFlags, m *Model, t *Task, d *dataset.Data, t
 	meta, untrained := m.Meta, m.Net == nil
 	if s.TargetsFrom == "" {
 		switch {
-		case !HasNoise(t.Likelihood):
+		case !hasRealTargets(t.Likelihood):
 			s.TargetsFrom = "they are no real numbers"
 		case f.standardize == "no":
 			s.TargetsFrom = "from --standardize no"
@@ -160,10 +161,15 @@ func (s *Scaling) Rescaled(net *network.Network) (*network.Network, error) {
 	return out, nil
 }
 
-// perOutput are the deviations and means of the targets, one an output.
+// perOutput are the deviations and means of the targets, one an output. A log variance
+// moves by the log of the squared deviation.
 func (s *Scaling) perOutput(c int) (sd, mean []float64) {
 	sd, mean = make([]float64, c), make([]float64, c)
 	for j := range c {
+		if s.logVariances && j >= c/2 {
+			sd[j], mean[j] = 1, 2*math.Log(sd[j-c/2])
+			continue
+		}
 		k := min(j, len(s.Targets.Mean)-1)
 		sd[j], mean[j] = s.Targets.Scale[k], s.Targets.Mean[k]
 	}
@@ -180,9 +186,12 @@ func (s *Scaling) noiseUnit(outputs int) float64 {
 	return s.Targets.Scale[0] * s.Targets.Scale[0]
 }
 
-// setNoise sets the noise variance and its likelihood for outputs in the units of the
-// data.
+// setNoise sets the noise variance of a gaussian task and its likelihood for outputs in
+// the units of the data.
 func (s *Scaling) setNoise(t *Task, variance float64, outputs int) error {
+	if !HasNoise(t.Likelihood) {
+		return nil
+	}
 	t.Noise = variance
 	var err error
 	if s == nil || s.Targets == nil || outputs == 1 {

@@ -210,10 +210,11 @@ func reorder(y, f *mat.Dense, classes int) {
 }
 
 // lossShare is the loss of outputs f as a share of that of the best constant: the mean
-// square of a regression, else the negative log likelihood.
+// square of a regression on real numbers, else the negative log likelihood.
 func lossShare(t *Task, targets *dataset.Scaling, f, y *mat.Dense) float64 {
-	n, c := f.Dims()
-	if HasNoise(t.Likelihood) {
+	n, _ := f.Dims()
+	if hasRealTargets(t.Likelihood) {
+		_, c := y.Dims() // of a heteroscedastic likelihood, the means
 		s := &Scaling{Targets: targets}
 		share := 0.0
 		for j := range c {

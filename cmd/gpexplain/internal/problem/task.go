@@ -12,7 +12,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 )
 
-var likelihoods = []string{"gaussian", "bernoulli", "categorical", "poisson"}
+var likelihoods = []string{"gaussian", "bernoulli", "categorical", "poisson", "heteroscedastic"}
 
 func isLikelihood(name string) bool { return slices.Contains(likelihoods, name) }
 
@@ -26,6 +26,8 @@ func LikelihoodNamed(name string) glm.Likelihood {
 		return glm.Categorical{}
 	case "poisson":
 		return glm.Poisson{}
+	case "heteroscedastic":
+		return glm.Heteroscedastic{}
 	}
 	g, err := glm.NewGaussian(1)
 	if err != nil {
@@ -51,6 +53,16 @@ func HasNoise(lik glm.Likelihood) bool {
 	_, ok := lik.(*glm.Gaussian)
 	return ok
 }
+
+// HasLogVariances tells whether the second half of the outputs are the logarithms of noise
+// variances.
+func HasLogVariances(lik glm.Likelihood) bool {
+	_, ok := lik.(glm.Heteroscedastic)
+	return ok
+}
+
+// hasRealTargets tells likelihoods of real numbers, which may be standardized, from others.
+func hasRealTargets(lik glm.Likelihood) bool { return HasNoise(lik) || HasLogVariances(lik) }
 
 // A Task says what the outputs of a model mean.
 type Task struct {
@@ -104,6 +116,9 @@ func chooseTask(f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task
 	if !HasClasses(t.Likelihood) {
 		if data.classList != nil || data.classNames != nil {
 			return nil, fmt.Errorf("--classes is for labels, but %s has the %s likelihood; leave it out or give --likelihood", m.Name, name)
+		}
+		if HasLogVariances(t.Likelihood) && m.Outputs%2 != 0 {
+			return nil, fmt.Errorf("%s has %d outputs, but the %s likelihood needs two for each target, the means and then the logarithms of the noise variances; give --likelihood gaussian", m.Name, m.Outputs, name)
 		}
 		return t, nil
 	}
@@ -174,6 +189,8 @@ func (t *Task) targets(rows *dataset.Subset, m *Model, d *dataset.Data) (*mat.De
 		return nil, fmt.Errorf("%s: the targets of its rows are unknown; add the target column", rows.Set.File)
 	case have != want && want == m.Outputs:
 		return nil, fmt.Errorf("%s: %d targets a row, but the %s likelihood needs one for each of the %d outputs of %s; name as many columns with --target a,b", d.Source, have, t.Likelihood.Name(), want, m.Name)
+	case have != want && HasLogVariances(t.Likelihood):
+		return nil, fmt.Errorf("%s: %d targets a row, but the %s likelihood needs one for every two of the %d outputs of %s; name %d with --target", d.Source, have, t.Likelihood.Name(), m.Outputs, m.Name, want)
 	case have != want:
 		return nil, fmt.Errorf("%s: %d targets a row, but the %s likelihood takes one; name one with --target", d.Source, have, t.Likelihood.Name())
 	}
