@@ -260,15 +260,16 @@ func slopeTo(dst []float64, s Sloped, y, f, covered []float64) {
 	}
 }
 
-// slopeStep is the step of the differences of Λ relative to the function value or 1,
-// whichever is larger. Differences of the fourth order then err by about 1e-12.
-const slopeStep = 2e-3
+// The step of the differences of Λ is slopeStep, at which those of the fourth order err
+// by about 1e-12 where Λ changes over function values of size 1, and at least
+// leastStep times the function value, so that its rounding stays small.
+const slopeStep, leastStep = 2e-3, 1e-7
 
 // differenced returns ∂Λ/∂f_j at f, C·C, by differences of the fourth order.
 func differenced(lik Likelihood, y, f []float64, j int) []float64 {
 	c := len(f)
 	at, lambda, slope := append([]float64(nil), f...), make([]float64, c*c), make([]float64, c*c)
-	h := slopeStep * max(1, math.Abs(f[j]))
+	h := max(slopeStep, leastStep*math.Abs(f[j]))
 	for _, p := range [...]struct{ steps, weight float64 }{{1, 8. / 12}, {-1, -8. / 12}, {2, -1. / 12}, {-2, 1. / 12}} {
 		at[j] = f[j] + p.steps*h
 		lik.Expand(nil, lambda, nil, y, at)

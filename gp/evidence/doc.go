@@ -24,7 +24,8 @@
 //
 // with qᵀdf = Σ_i tr(C_ii dΛ_i), so that the moving mode takes one solve for all
 // groups. Where weight space takes less work, P below about two thirds of N·C, the
-// same quantities come from the Cholesky factor of I + ΦᵀΛΦ with Φ = JΣ₀^½.
+// same quantities come from the Cholesky factor of I + ΦᵀΛΦ with Φ = JΣ₀^½, and JᵀΛJ is
+// formed once where the sites are held. A gp.Scored likelihood stays in function space.
 //
 // Results are bit-identical for any GOMAXPROCS and Options.Workers.
 package evidence

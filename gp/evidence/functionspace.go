@@ -26,7 +26,12 @@ func newSpace(ctx context.Context, m *Model) (space, error) {
 	budget := gp.MemoryBudget(m.o.MaxMemory)
 	fits := [...]bool{inFunctions: functionBytes(n, c) <= budget, inWeights: weightBytes(p, c) <= budget}
 	in := m.o.in
+	// The mode of a likelihood whose Λ is the Fisher information moves by the Hessian,
+	// which function space alone solves with.
+	_, scored := m.p.Likelihood.(gp.Scored)
 	switch {
+	case scored:
+		in = inFunctions
 	case in != anySpace:
 	case inWeightSpace(p, n*c) && fits[inWeights] || !fits[inFunctions] && fits[inWeights]:
 		in = inWeights

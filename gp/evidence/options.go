@@ -20,7 +20,8 @@ type Options struct {
 	// one factor without noise, Maximize instead tries a grid of step 1.5 over [−9, 9]
 	// and refines every maximum that it shows.
 	Starts int
-	// Lowest and Highest bound the logs of all factors; both 0 means −12 and 12. A
+	// Lowest and Highest bound the logs of all factors, at most ±300; both 0 means −12
+	// and 12. A
 	// variance that reaches Lowest is set to 0 where this raises the evidence.
 	Lowest, Highest float64
 	// MaxIter bounds the quasi-Newton steps of one start; 0 means 200.
@@ -37,6 +38,9 @@ type Options struct {
 	in int // the space that tests ask for
 }
 
+// widest bounds the range of the log factors.
+const widest = 300
+
 func (o *Options) withDefaults() Options {
 	var d Options
 	if o != nil {
@@ -48,8 +52,8 @@ func (o *Options) withDefaults() Options {
 	if d.Lowest == 0 && d.Highest == 0 {
 		d.Lowest, d.Highest = -12, 12
 	}
-	if !(d.Lowest < 0 && d.Highest > 0) {
-		panic("evidence: the range of the log factors must hold 0")
+	if !(-widest <= d.Lowest && d.Lowest < 0 && 0 < d.Highest && d.Highest <= widest) {
+		panic("evidence: the range of the log factors must hold 0 and lie within ±300")
 	}
 	if d.MaxIter == 0 {
 		d.MaxIter = 200

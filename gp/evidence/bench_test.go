@@ -1,0 +1,65 @@
+package evidence_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp/evidence"
+	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A benchCase is a reference, of which the first n training examples are taken; 0 for
+// all.
+type benchCase struct {
+	name string
+	n    int
+}
+
+var benchCases = []benchCase{{"snelson", 0}, {"categorical", 0}, {"thesis-cnn", 1500}}
+
+func (c benchCase) problem(b *testing.B) *evidence.Problem {
+	b.Helper()
+	r := testkit.OpenReference(b, c.name)
+	p := &evidence.Problem{X: r.Train, Y: r.Y, Likelihood: r.Likelihood, Theta: r.Net.Theta(), Prior: r.Prior, Groups: ntk.ByLayer(ntk.Spans(r.Train), 1)}
+	if c.n > 0 {
+		p.X = p.X.Slice(0, c.n)
+		p.Y = mat.DenseCopyOf(p.Y.Slice(0, c.n, 0, 1))
+	}
+	return p
+}
+
+// One evaluation with its derivatives, the kernels at hand.
+func BenchmarkAt(b *testing.B) {
+	for _, c := range benchCases {
+		for _, form := range forms {
+			b.Run(c.name+"/"+form.String(), func(b *testing.B) {
+				m, err := evidence.New(b.Context(), c.problem(b), &evidence.Options{PerGroup: true})
+				require.NoError(b, err)
+				x := make([]float64, len(m.Groups()))
+				for i := 0; b.Loop(); i++ {
+					x[0] = 0.1 * float64(i%5)
+					_, err := m.At(b.Context(), form, x, 0)
+					require.NoError(b, err)
+				}
+			})
+		}
+	}
+}
+
+// The best variance of every layer by the refit's evidence, from one start.
+func BenchmarkMaximize(b *testing.B) {
+	for _, c := range benchCases {
+		b.Run(c.name, func(b *testing.B) {
+			p := c.problem(b)
+			for b.Loop() {
+				r, err := evidence.Maximize(b.Context(), p, evidence.Refit, &evidence.Options{PerGroup: true, Starts: 1})
+				require.NoError(b, err)
+				b.ReportMetric(float64(len(r.Trials)), "evaluations")
+				b.Logf("%v: %v, zero %v, settled %v, %v", r.LogFactor, r.Evidence.Value, r.Zero, r.Settled, r.Warnings)
+			}
+		})
+	}
+}

@@ -1,0 +1,173 @@
+package evidence_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/evidence"
+	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// random is a small random problem of a name.
+func random(t *testing.T, name string) *evidence.Problem {
+	t.Helper()
+	for _, q := range testkit.Problems(t) {
+		if q.Name == name {
+			return &evidence.Problem{X: q.Train, Y: q.Y, Likelihood: q.Likelihood, Theta: q.Theta, Prior: q.Prior}
+		}
+	}
+	t.Fatalf("no problem %q", name)
+	return nil
+}
+
+// At an edge the evidence still rises, and a warning names the group.
+func TestEdge(t *testing.T) {
+	q := openToy(t, "categorical")
+	r, err := evidence.Maximize(t.Context(), q.p, evidence.Refit, &evidence.Options{PerGroup: true, Starts: 1, Lowest: -9, Highest: 2.5})
+	require.NoError(t, err)
+	require.Equal(t, []int{2}, r.AtEdge)
+	require.EqualValues(t, 2.5, r.LogFactor[2])
+	require.Greater(t, r.Gradient[2], 0.)
+	require.True(t, r.Settled)
+	var edge *evidence.EdgeWarning
+	require.ErrorAs(t, errors.Join(r.Warnings...), &edge)
+	require.Equal(t, "c", edge.Name)
+	require.ErrorContains(t, edge, "the variance of c ended at 12.2 times the given one")
+	rows, _ := r.Curvature.Dims()
+	require.Equal(t, 2-len(r.Zero), rows)
+}
+
+// Targets at the prior mean leave no use for any variance.
+func TestNoVariance(t *testing.T) {
+	for space := 1; space <= 2; space++ {
+		p := random(t, "gaussian")
+		n, c := p.X.Len(), p.X.Outputs()
+		mean := make([]float64, n*c)
+		ntk.New(p.Prior, p.Theta, nil).MeanTo(mean, p.X)
+		p.Y = mat.NewDense(n, c, mean)
+		r, err := evidence.Maximize(t.Context(), p, evidence.Refit, evidence.Options{}.InSpace(space))
+		require.NoError(t, err)
+		require.Equal(t, []int{0}, r.Zero)
+		require.True(t, math.IsInf(r.LogFactor[0], -1))
+		require.Zero(t, r.Gradient[0])
+		require.Less(t, r.Slope[0], 0.)
+		var zero *evidence.ZeroWarning
+		require.ErrorAs(t, r.Warnings[0], &zero)
+		require.ErrorContains(t, zero, "the prior variance of all parameters runs to 0")
+		variance := make([]float64, len(p.Theta))
+		r.Prior.VarianceTo(variance)
+		require.Equal(t, make([]float64, len(p.Theta)), variance)
+	}
+}
+
+// Of two maxima the higher is the result, and a warning tells of the other.
+func TestSeveralMaxima(t *testing.T) {
+	q := openToy(t, "two-moons")
+	r, err := evidence.Maximize(t.Context(), q.p, evidence.Refit, nil)
+	require.NoError(t, err)
+	require.Len(t, r.Maxima, 2)
+	require.Equal(t, r.Maxima[0].LogFactor, r.LogFactor)
+	require.InDelta(t, 7.88, r.Maxima[1].LogFactor[0], 0.01)
+	var several *evidence.MaximaWarning
+	require.ErrorAs(t, r.Warnings[0], &several)
+	require.ErrorContains(t, several, "2 maxima were found")
+	require.Equal(t, r.Maxima[1].Evidence, several.Others[0])
+}
+
+// The prior and the likelihood of a result have the evidence of the result.
+func TestResultIsConsistent(t *testing.T) {
+	q := openToy(t, "gaussian-two-outputs")
+	for _, form := range forms {
+		r, err := evidence.Maximize(t.Context(), q.p, form, &evidence.Options{PerGroup: true, Noise: true, Starts: 1})
+		require.NoError(t, err)
+		require.Equal(t, form, r.Form)
+		p := *q.p
+		p.Prior, p.Likelihood, p.Groups = r.Prior, r.Likelihood, nil
+		x, err := evidence.Evaluate(t.Context(), &p, form, nil)
+		require.NoError(t, err)
+		requireNumber(t, "evidence", x.Evidence.Value, r.Evidence.Value, 1e-10)
+		require.Greater(t, r.Evidence.Value, r.Start.Evidence.Value)
+		for g := range x.Gradient {
+			require.InDelta(t, 0, x.Gradient[g], 1e-6)
+		}
+		require.InDelta(t, 0, x.NoiseGradient, 1e-6)
+		for _, trial := range r.Trials {
+			require.LessOrEqual(t, trial.Evidence, r.Maxima[0].Evidence+1e-9*math.Abs(r.Maxima[0].Evidence))
+		}
+		require.Len(t, x.Groups, 3)
+		for g, group := range x.Groups {
+			require.Equal(t, r.Groups[g].Precision, group.Precision)
+		}
+	}
+}
+
+func TestMaximizeRefuses(t *testing.T) {
+	p := random(t, "bernoulli")
+	_, err := evidence.Maximize(t.Context(), p, evidence.Refit, &evidence.Options{Noise: true})
+	require.ErrorContains(t, err, "has no noise variance")
+	bad := *p
+	bad.Y = mat.NewDense(3, 1, nil)
+	_, err = evidence.Maximize(t.Context(), &bad, evidence.Refit, nil)
+	require.ErrorContains(t, err, "3 rows of targets for 20 examples")
+	bad = *p
+	bad.Groups = []ntk.Group{{Name: "some", Spans: []linearize.Span{{Rows: 1, Cols: 3}}}}
+	_, err = evidence.Maximize(t.Context(), &bad, evidence.Refit, &evidence.Options{PerGroup: true})
+	require.ErrorContains(t, err, "parameter 3 belongs to no group")
+	for _, o := range []*evidence.Options{{Starts: -1}, {MaxIter: -1}, {Lowest: 1, Highest: 2}, {Lowest: -1, Highest: 400}, {Tolerance: math.NaN()}, {Workers: -1}} {
+		require.Panics(t, func() { evidence.Maximize(t.Context(), p, evidence.Refit, o) })
+	}
+	bad = *p
+	bad.Theta = bad.Theta[1:]
+	require.Panics(t, func() { evidence.Maximize(t.Context(), &bad, evidence.Refit, nil) })
+}
+
+// A cancelled search ends with the context's error, whenever it comes.
+func TestMaximizeStops(t *testing.T) {
+	p := random(t, "categorical")
+	for space := 1; space <= 2; space++ {
+		for _, after := range []int{0, 1, 5, 30} {
+			ctx, cancel := context.WithCancel(t.Context())
+			if after == 0 {
+				cancel()
+			}
+			o := evidence.Options{PerGroup: true, Starts: 2}.InSpace(space)
+			stages := map[string]bool{}
+			o.Progress = func(stage string, done, _ int) {
+				stages[stage] = true
+				if stage == evidence.StageEvidence && done == after {
+					cancel()
+				}
+			}
+			_, err := evidence.Maximize(ctx, p, evidence.Refit, o)
+			require.ErrorIs(t, err, context.Canceled)
+			cancel()
+			if after > 0 {
+				require.True(t, stages[evidence.StageEvidence])
+			}
+		}
+	}
+}
+
+// A variance so large that the numbers overflow ends no search: the evidence there is
+// −Inf, and the search goes elsewhere.
+func TestMaximizeSurvivesOverflow(t *testing.T) {
+	p := random(t, "poisson")
+	m, err := evidence.New(t.Context(), p, nil)
+	require.NoError(t, err)
+	_, err = m.At(t.Context(), evidence.AtTheta, []float64{700}, 0)
+	require.Error(t, err)
+	r, err := evidence.Maximize(t.Context(), p, evidence.Refit, &evidence.Options{Lowest: -9, Highest: 280, Starts: 3})
+	require.NoError(t, err)
+	require.True(t, r.Settled)
+	var memory *gp.MemoryError
+	_, err = evidence.Maximize(t.Context(), p, evidence.Refit, &evidence.Options{MaxMemory: 100})
+	require.ErrorAs(t, err, &memory)
+}
