@@ -446,7 +446,7 @@ func (f *Factors) finish() error {
 
 // tooLarge is the error for a sum that overflows.
 func tooLarge(what string, n int) error {
-	return &gp.NotPDError{What: what, N: n, Reason: "its numbers are too large for float64; scale the inputs"}
+	return &gp.NotPDError{What: what, N: n, Reason: "its numbers are too large for float64; scale the inputs or raise the prior precision"}
 }
 
 // Layers returns copies of the factors of all layers that have them, in the order of

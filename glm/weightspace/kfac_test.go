@@ -437,6 +437,23 @@ func TestKroneckerRefuses(t *testing.T) {
 	require.ErrorAs(t, fit(bad, weightspace.KFAC, bad.priors(t)["isotropic"], nil), &at)
 	require.Equal(t, [2]int{3, 1}, [2]int{at.Row, at.Output})
 
+	// So are numbers that overflow.
+	huge := problem(gptest.Layer{In: 3, Out: 2})
+	huge.train.Blocks[0].(*linearize.Outer).A.Scale(1e200, huge.train.Blocks[0].(*linearize.Outer).A)
+	var overflow *gp.NotPDError
+	for _, s := range []weightspace.Structure{weightspace.KFAC, weightspace.KFACDamped, weightspace.Chain} {
+		require.ErrorAs(t, fit(huge, s, huge.priors(t)["isotropic"], nil), &overflow)
+	}
+	wide = problem(gptest.Layer{In: 3, Out: 2})
+	vague, err := ntk.NewIsotropic(1e-308, nil)
+	require.NoError(t, err)
+	wide.train.Blocks[0].(*linearize.Outer).A.Scale(1e10, wide.train.Blocks[0].(*linearize.Outer).A)
+	for _, s := range []weightspace.Structure{weightspace.KFAC, weightspace.KFACDamped, weightspace.Chain} {
+		if err := fit(wide, s, vague, nil); err != nil {
+			require.ErrorAs(t, err, &overflow, s.String())
+		}
+	}
+
 	f, err := weightspace.SumFactors(t.Context(), scales.train, scales.sites, false, nil)
 	require.NoError(t, err)
 	prior := scales.priors(t)["isotropic"]
