@@ -191,22 +191,49 @@ func upper(s blas64.Symmetric, i, j int) float64 {
 	return s.Data[i*s.Stride+j]
 }
 
+// A spectrum holds the eigenvectors of a symmetric matrix, which are the columns of u,
+// and its eigenvalues.
+type spectrum struct {
+	u      blas64.General
+	values []float64
+}
+
 // eigen returns the layer in the basis of the eigenvectors of its whitened factors,
 // with D unset, and their eigenvalues. row and col are prior variances.
 func (s *factorSum) eigen(row, col []float64) (l *kroneckerLayer, la, lg []float64, err error) {
-	l = &kroneckerLayer{matrixLayer: s.matrixLayer, d: dense.New(s.out, s.cols())}
-	if l.a, la, err = whitenedEigen(s.a, col); err == nil {
-		l.g, lg, err = whitenedEigen(s.g, row)
+	var a, g spectrum
+	if isConstant(row) && isConstant(col) {
+		// The eigenvectors are those of the factors, for every prior.
+		s.once.Do(func() {
+			if s.spectra[0], s.spectraErr = spectrumOf(s.a, filled(s.a.N, 1)); s.spectraErr == nil {
+				s.spectra[1], s.spectraErr = spectrumOf(s.g, filled(s.g.N, 1))
+			}
+		})
+		a, g, err = s.spectra[0].times(col[0]), s.spectra[1].times(row[0]), s.spectraErr
+	} else if a, err = spectrumOf(s.a, col); err == nil {
+		g, err = spectrumOf(s.g, row)
 	}
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("weightspace: layer %s: %w", s.name, err)
 	}
-	return l, la, lg, nil
+	return &kroneckerLayer{matrixLayer: s.matrixLayer, a: a.u, g: g.u, d: dense.New(s.out, s.cols())}, a.values, g.values, nil
 }
 
-// whitenedEigen returns V^½U and λ for V^½ S V^½ = U diag(λ) Uᵀ with the diagonal
-// matrix V = diag(variance). Eigenvalues that rounding made negative are 0.
-func whitenedEigen(s blas64.Symmetric, variance []float64) (basis blas64.General, values []float64, err error) {
+func isConstant(v []float64) bool { return slices.Min(v) == slices.Max(v) }
+
+// times returns V^½U and the eigenvalues for V^½ S V^½ with the spectrum of S and
+// V = v·I.
+func (s spectrum) times(v float64) spectrum {
+	t := spectrum{u: s.u, values: slices.Clone(s.values)}
+	t.u.Data = slices.Clone(s.u.Data)
+	scaleAll(t.u.Data, math.Sqrt(v))
+	scaleAll(t.values, v)
+	return t
+}
+
+// spectrumOf returns V^½U and λ for V^½ S V^½ = U diag(λ) Uᵀ with the diagonal matrix
+// V = diag(variance). Eigenvalues that rounding made negative are 0.
+func spectrumOf(s blas64.Symmetric, variance []float64) (spectrum, error) {
 	root := make([]float64, s.N)
 	for i, v := range variance {
 		root[i] = math.Sqrt(v)
@@ -218,25 +245,25 @@ func whitenedEigen(s blas64.Symmetric, variance []float64) (basis blas64.General
 		}
 	}
 	if dense.NotFinite(m.RawSymmetric().Data) >= 0 {
-		return basis, nil, tooLarge("a Kronecker factor times the prior variance", s.N)
+		return spectrum{}, tooLarge("a Kronecker factor times the prior variance", s.N)
 	}
 	var e mat.EigenSym
 	if !e.Factorize(m, true) {
-		return basis, nil, &gp.NotPDError{What: "a Kronecker factor", N: s.N, Reason: "its eigenvalues were not found"}
+		return spectrum{}, &gp.NotPDError{What: "a Kronecker factor", N: s.N, Reason: "its eigenvalues were not found"}
 	}
-	values = e.Values(nil)
-	for i, v := range values {
-		values[i] = math.Max(v, 0)
+	t := spectrum{values: e.Values(nil)}
+	for i, v := range t.values {
+		t.values[i] = math.Max(v, 0)
 	}
 	var u mat.Dense
 	e.VectorsTo(&u)
-	basis = u.RawMatrix()
+	t.u = u.RawMatrix()
 	for i := range s.N {
-		for j, row := 0, dense.Row(basis, i); j < s.N; j++ {
+		for j, row := 0, dense.Row(t.u, i); j < s.N; j++ {
 			row[j] *= root[i]
 		}
 	}
-	return basis, values, nil
+	return t, nil
 }
 
 // index returns where the layer's parameters lie in θ, row by row of its matrix.

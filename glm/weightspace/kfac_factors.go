@@ -2,6 +2,7 @@ package weightspace
 
 import (
 	"context"
+	"sync"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -60,6 +61,10 @@ type factorSum struct {
 
 	// Products with the next layer, for a chain: A_{l,l+1} and G_{l,l+1}.
 	nextA, nextG blas64.General
+
+	once       sync.Once   // of the spectra
+	spectra    [2]spectrum // of A and G
+	spectraErr error
 }
 
 // A LayerFactors holds copies of the Kronecker factors of one layer.

@@ -366,6 +366,29 @@ func TestKroneckerSamples(t *testing.T) {
 	})
 }
 
+// One sum of factors serves all priors, also at once, with the bits of a fit for each.
+func TestFactorsServeEveryPrior(t *testing.T) {
+	q := kroneckerProblems(t)[0]
+	f, err := weightspace.SumFactors(t.Context(), q.train, q.sites, true, nil)
+	require.NoError(t, err)
+	priors := q.priors(t)
+	priors["other"], err = ntk.NewIsotropic(30, nil)
+	require.NoError(t, err)
+	for name, prior := range priors {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, s := range []weightspace.Structure{weightspace.KFAC, weightspace.KFACDamped, weightspace.Chain} {
+				w, err := f.Posterior(t.Context(), s, prior, q.theta, nil)
+				if err != nil {
+					require.NotEqual(t, weightspace.KFAC, s)
+					continue
+				}
+				gptest.RequireBits(t, s.String(), weightAnswers(t, w, q.test), weightAnswers(t, q.fit(t, s, prior, nil), q.test))
+			}
+		})
+	}
+}
+
 // A network's own batches keep a convolution with few weights as columns: they predict
 // the same, and sources are asked for factors, but a batch cannot be.
 func TestKroneckerOfColumns(t *testing.T) {
