@@ -35,7 +35,7 @@ func TestSuitesFindFaults(t *testing.T) {
 			t.Errorf("%s: the suite finds nothing", name)
 		}
 	}
-	for _, name := range []string{"likelihood/Sound", "prior/Sound", "model/Sound", "dual/Sound"} {
+	for _, name := range []string{"likelihood/Sound", "prior/Sound", "model/Sound", "dual/Sound", "weights/Sound"} {
 		if !strings.Contains(string(out), "--- PASS: TestBroken/"+name+" ") {
 			t.Errorf("%s: the suite finds a fault", name)
 		}
@@ -48,7 +48,7 @@ func TestBroken(t *testing.T) {
 	}
 	sound := map[string]func(t *testing.T){
 		"likelihood/Sound": likelihood(logistic{}), "prior/Sound": prior(flat{}), "model/Sound": model(curve{theta: start}),
-		"dual/Sound": dual(func(_, _ *mat.Dense) {}),
+		"dual/Sound": dual(func(_, _ *mat.Dense) {}), "weights/Sound": weights(alteredWeights{}),
 	}
 	for _, all := range []map[string]func(t *testing.T){broken, sound} {
 		for name, run := range all {
@@ -90,6 +90,12 @@ var broken = map[string]func(t *testing.T){
 	"model-not-a-number/BadInput":      model(curve{theta: start, trusting: true}),
 	"kernel-not-symmetric/Covariance":  kernel(func(i, j int) float64 { return float64(i) * 1e-3 }),
 	"kernel-not-positive/Covariance":   kernel(func(i, j int) float64 { return -1e3 }),
+	"weights-center/Center":            weights(alteredWeights{center: []float64{9, 9}}),
+	"weights-evidence/Evidence":        weights(alteredWeights{logDet: 1}),
+	"weights-mean/DrawMoments":         weights(alteredWeights{draw: func(_ int, v float64) float64 { return v + 0.3 }}),
+	"weights-spread/DrawMoments":       weights(alteredWeights{draw: func(_ int, v float64) float64 { return 1.2 * v }}),
+	"weights-order/DrawOrder":          weights(alteredWeights{draw: func(n int, v float64) float64 { return v + 1e-3*once(n) }}),
+	"weights-deaf/CancelledDraws":      weights(alteredWeights{deaf: true}),
 	"dual-mean/LeaveOneOut":            dual(func(mean, _ *mat.Dense) { mean.Set(0, 0, mean.At(0, 0)+1e-3) }),
 	"dual-covariance/LeaveOneOut":      dual(func(_, cov *mat.Dense) { cov.Scale(1.01, cov) }),
 	"dual-seen/Without":                dual(func(mean, cov *mat.Dense) { mean.Scale(1.01, mean) }),
