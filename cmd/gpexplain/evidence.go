@@ -21,6 +21,7 @@ import (
 type evidenceVerb struct {
 	common    problem.Flags
 	posterior inference.Flags
+	optimize  optimizeFlags
 }
 
 func evidenceCommand(con *console.Console) *cobra.Command {
@@ -34,11 +35,18 @@ there, and that at the optimum of the linearized model. Higher is better; use
 it to compare prior precisions or noise variances without validation data.
 
 With --method nystrom it also prints a lower bound of the first two; that at the
-trained parameters is itself an upper bound.`,
+trained parameters is itself an upper bound.
+
+With --optimize it finds the prior variance, of each layer with --per-layer, and
+the noise variance of a gaussian likelihood, under which the evidence is highest.
+It writes them to -o FILE, which the other verbs take with --prior FILE. The page
+of --html shows the evidence over the prior precision.`,
 		example: `  gpexplain evidence
-  gpexplain evidence --json --prior-precision 100`,
-		flags: s.posterior.Add, check: s.posterior.Check, run: s.run,
-		complete: inference.MethodValues(nil),
+  gpexplain evidence --json --prior-precision 100
+  gpexplain evidence --train-count 300 --optimize --per-layer -o prior.json --html page.html
+  gpexplain explain --train-count 300 --prior prior.json`,
+		flags: s.add, check: s.check, run: s.run,
+		complete: inference.MethodValues(map[string][]string{"form": inference.Forms}),
 	}
 	return v.command(con, &s.common)
 }
@@ -64,6 +72,11 @@ type evidenceReport struct {
 	Grouped              *report.Grouped       `json:"grouped,omitempty"`
 	Preflight            *report.Preflight     `json:"preflight"`
 
+	Gradient   report.EvidenceGradient `json:"gradient"`
+	Groups     []report.EvidenceGroup  `json:"groups"`
+	Normalized []string                `json:"normalized_layers"`
+	Optimum    *report.EvidenceOptimum `json:"optimum,omitempty"` // of --optimize
+
 	// Never above the exact ones, of nystrom.
 	AtThetaLower        *report.Float `json:"at_theta_lower,omitempty"`
 	LinearGaussianLower *report.Float `json:"linear_gaussian_lower,omitempty"`
@@ -71,6 +84,11 @@ type evidenceReport struct {
 }
 
 func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
+	for _, path := range []string{s.optimize.out, s.optimize.html} {
+		if err := console.Writable(path); err != nil {
+			return err
+		}
+	}
 	p, err := problem.Open(ctx, c, &s.common, "")
 	if err != nil {
 		return err
@@ -78,7 +96,12 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	if p, err = p.Grouped(ctx, c); err != nil {
 		return err
 	}
-	q, err := inference.Fit(ctx, c, p, &s.posterior, inference.Options{NoReport: true})
+	if s.optimize.gPrior {
+		if p, err = inference.WithGPrior(ctx, c, p); err != nil {
+			return err
+		}
+	}
+	q, err := inference.Fit(ctx, c, p, &s.posterior, inference.Options{NoReport: true, ChoosesPrior: s.optimize.asked})
 	if err != nil {
 		return err
 	}
@@ -86,6 +109,10 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	r := &evidenceReport{Schema: "funcgp/evidence/1", AtTheta: report.Float(at.Value), LogLikelihood: report.Float(at.LogLik), Scatter: report.Float(at.Scatter), LogDet: report.Float(at.LogDet),
 		NoiseVariance: report.Undefined(), Method: q.How.Name, Bound: at.Bound.String()}
 	if err := s.others(ctx, c, p, q, r); err != nil {
+		return err
+	}
+	found, err := s.study(ctx, c, p, q, r)
+	if err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -98,6 +125,9 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	r.PriorPrecisionOrigin, r.NoiseVarianceOrigin, r.Preprocessing, r.Preflight, r.Grouped = f.PriorPrecisionOrigin, f.NoiseVarianceOrigin, f.Preprocessing, f.Preflight, f.Grouped
 	if p.Task.Noise > 0 {
 		r.NoiseVariance = report.Float(p.Task.Noise)
+	}
+	if err := s.write(ctx, c, p, q, r, found, f); err != nil {
+		return err
 	}
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(r)
@@ -171,5 +201,8 @@ func (r *evidenceReport) text(stdout io.Writer) error {
 	if r.NoiseVariance.Finite() {
 		fmt.Fprintf(w, "noise variance\t%.6g\n", float64(r.NoiseVariance))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil || r.Optimum == nil {
+		return err
+	}
+	return optimumText(stdout, r.Optimum)
 }

@@ -33,15 +33,20 @@ type reference struct {
 func openReference(t *testing.T, name string) *reference {
 	t.Helper()
 	r := &reference{Ref: testref.Open(t, name), name: name}
-	r.n, r.c, r.likelihood = int(r.Scalar("N")), int(r.Scalar("C")), r.Meta("likelihood")
+	r.n, r.likelihood = int(r.Scalar("N")), r.Meta("likelihood")
 	net, err := network.ReadONNX(bytes.NewReader(r.Model(t)), nil)
 	require.NoError(t, err)
+	_, r.c, _ = net.Dims()
 	x := r.Matrix("x_train")
 	_, d := x.Dims()
 	zeros, ones := strings.TrimSuffix(strings.Repeat("0,", d), ","), strings.TrimSuffix(strings.Repeat("1,", d), ",")
 	var model bytes.Buffer
+	noise := ""
+	if r.HasMeta("sigma2") {
+		noise = r.Meta("sigma2")
+	}
 	require.NoError(t, net.WithMetadata(map[string]string{
-		problem.KeyScaling: zeros + ";" + ones, problem.KeyLikelihood: r.likelihood, problem.KeyPrecision: r.Meta("delta"), problem.KeyNoise: r.Meta("sigma2"),
+		problem.KeyScaling: zeros + ";" + ones, problem.KeyLikelihood: r.likelihood, problem.KeyPrecision: r.Meta("delta"), problem.KeyNoise: noise,
 	}).WriteONNX(&model))
 	dir := t.TempDir()
 	r.train, r.test = filepath.Join(dir, "train.csv"), filepath.Join(dir, "test.csv")

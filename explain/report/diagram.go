@@ -36,11 +36,13 @@ type (
 		Band                string // SVG paths
 		Guide, Line         string
 		Faint               bool // whether Line only guides the eye
+		Lines               []htmlCurve
 		Outline             string
 		Points              []htmlPoint
 		Bars                []htmlBox
 		Notes               []htmlTick
 	}
+	htmlCurve struct{ Class, Dash, Path string } // Dash: dashed, dotted, or empty
 	htmlBox   struct{ X, Y, W, H, Title string }
 	htmlPoint struct{ X, Y, R, Title string }
 	htmlTick  struct{ X, Y, Text, Anchor, X1, Y1, X2, Y2 string }

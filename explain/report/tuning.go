@@ -71,7 +71,7 @@ func (p *Prior) String() string {
 			list = append(list, fmt.Sprintf("and of %s", some(len(p.Groups)-i, "more group", "more groups")))
 			break
 		}
-		list = append(list, g.Name+" "+short(float64(g.Variance)))
+		list = append(list, g.Name+": "+short(float64(g.Variance)))
 	}
 	text := strings.Join(list, ", ")
 	if p.Kind == "g" {

@@ -54,8 +54,7 @@ func (w *structured) loadKronecker(r *store.Reader) (*Kronecker, error) {
 	}
 	l, err := layoutOf(one)
 	if err != nil {
-		r.Stop(err)
-		return nil, r.Err()
+		return nil, r.Fail(saved.OtherData, "the model is another: %v", err)
 	}
 	k := &Kronecker{structured: *w}
 	for i, m := range l.matrices {

@@ -3,6 +3,7 @@ package inference
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
@@ -72,6 +73,9 @@ func (f *fit) refitOrNot() {
 		return
 	}
 	at := fmt.Sprintf("the trained parameters are no optimum at %s (gradient norm %.3g, up to %.2g nats for each training row)", problem.PriorText(f.problem.Task.Prior, f.precision), g, rise)
+	if math.IsInf(rise, 1) {
+		at = fmt.Sprintf("%s holds parameters at 0, where the trained ones are not", problem.PriorText(f.problem.Task.Prior, f.precision))
+	}
 	if other {
 		f.noMode = fmt.Sprintf("the network was trained on other rows than these %d, which it does not fit as an optimum would (gradient norm %.3g): leave-one-out misleads; calibrate on held-out rows, or keep the training rows of the network", f.source.Len(), g)
 		return

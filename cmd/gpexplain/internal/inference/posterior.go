@@ -75,6 +75,8 @@ type Options struct {
 	Resume     *sparse.Checkpoint // state to go on from; nil starts anew
 	NoReport   bool               // no error report is needed
 
+	ChoosesPrior bool // another prior is looked for, so that θ* need be no mode at this one
+
 	leaveOneOut bool // leave-one-out predictions of the training rows follow
 }
 
@@ -175,7 +177,7 @@ func (f *fit) prepare(ctx context.Context, keep bool) error {
 	if f.gradient, err = f.residualGradient(ctx); err != nil {
 		return err
 	}
-	f.preflight = f.problem.Preflight(ctx, &problem.AtTheta{F: f.sites.F, Pull: f.gradient, Theta: f.theta, Tuned: f.flags.tune != ""})
+	f.preflight = f.problem.Preflight(ctx, &problem.AtTheta{F: f.sites.F, Pull: f.gradient, Theta: f.theta, Tuned: f.flags.tune != "" || f.options.ChoosesPrior})
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -211,6 +213,12 @@ func (f *fit) residualGradient(ctx context.Context) ([]float64, error) {
 	}
 	return sum, nil
 }
+
+// Prior is that of the posterior.
+func (q *Posterior) Prior() ntk.Prior { return q.prior }
+
+// Precision stands for the prior: that of all parameters, or the geometric mean.
+func (q *Posterior) Precision() float64 { return q.precision }
 
 // Report is the fit as JSON shows it.
 func (q *Posterior) Report(p *problem.Problem, warnings []string) report.Fit {

@@ -13,8 +13,8 @@ import (
 
 // A Prior is a Gaussian prior over the parameters whose variances are not all the
 // same: that of a parameter is the variance of its group, times a scale of its own
-// where the prior has one. A parameter of scale 0 is held at θ*, and the mean of the others
-// is 0. It is never changed.
+// where the prior has one. The mean is 0, so that a group of variance 0 is held there; a
+// parameter of scale 0 is held at θ*. It is never changed.
 type Prior struct {
 	Kind string // a kind of a PriorFile
 	From Origin
@@ -33,7 +33,7 @@ var _ ntk.Grouped = (*Prior)(nil)
 // A PriorGroup is a set of parameter tensors that share a variance.
 type PriorGroup struct {
 	Name     string        `json:"name"`
-	Variance float64       `json:"variance"`
+	Variance float64       `json:"variance"` // 0 holds the parameters at 0
 	Tensors  []PriorTensor `json:"tensors"`
 }
 
@@ -43,31 +43,42 @@ type PriorTensor struct {
 	Shape []int  `json:"shape"`
 }
 
-// newPrior lays groups, which have every parameter tensor of the network once, over its
+// NewPrior lays groups, which have every parameter tensor of the network once, over its
 // parameters. The scale is nil or has their length.
-func newPrior(kind string, groups []PriorGroup, scale []float64, net *network.Network, from Origin) *Prior {
+func NewPrior(kind string, groups []PriorGroup, scale []float64, net *network.Network, from Origin) *Prior {
 	p := &Prior{Kind: kind, From: from, groups: groups, scale: scale, theta: net.Theta()}
-	at := map[string]linearize.Param{}
-	for _, x := range net.Params() {
-		at[x.Name] = x
-	}
 	logs, free := 0.0, 0
-	for _, g := range groups {
-		var spans []linearize.Span
-		for _, t := range g.Tensors {
-			x := at[t.Name]
-			spans = append(spans, linearize.Span{Name: x.Name, Offset: x.Offset, Rows: 1, Cols: x.Len()})
-			for i := x.Offset; i < x.Offset+x.Len(); i++ {
-				if v := g.Variance * p.scaleOf(i); v > 0 {
+	for g, one := range Spans(net, groups) {
+		p.spans = append(p.spans, one.Spans)
+		for _, s := range one.Spans {
+			for i := s.Offset; i < s.Offset+s.Len(); i++ {
+				if v := groups[g].Variance * p.scaleOf(i); v > 0 {
 					logs -= math.Log(v)
 					free++
 				}
 			}
 		}
-		p.spans = append(p.spans, spans)
 	}
 	p.Precision = math.Exp(logs / float64(max(1, free)))
 	return p
+}
+
+// Spans lays groups over the parameters of a network.
+func Spans(net *network.Network, groups []PriorGroup) []ntk.Group {
+	at := map[string]linearize.Param{}
+	for _, x := range net.Params() {
+		at[x.Name] = x
+	}
+	var out []ntk.Group
+	for _, g := range groups {
+		one := ntk.Group{Name: g.Name, Precision: 1 / g.Variance}
+		for _, t := range g.Tensors {
+			x := at[t.Name]
+			one.Spans = append(one.Spans, linearize.Span{Name: x.Name, Offset: x.Offset, Rows: 1, Cols: x.Len()})
+		}
+		out = append(out, one)
+	}
+	return out
 }
 
 // scaleOf is the scale of parameter i.
@@ -131,6 +142,12 @@ func (p *Prior) Groups() []ntk.Group {
 	return out
 }
 
+// PriorGroups are the groups with their variances.
+func (p *Prior) PriorGroups() []PriorGroup { return slices.Clone(p.groups) }
+
+// Scale is the scale of each parameter, nil for none.
+func (p *Prior) Scale() []float64 { return slices.Clone(p.scale) }
+
 // Held is the number of parameters that are held at θ*.
 func (p *Prior) Held() int {
 	held := 0
@@ -187,6 +204,30 @@ func OneGroup(net *network.Network, variance float64) []PriorGroup {
 	return []PriorGroup{all}
 }
 
+// Apart puts the tensors of some layers into one group, and the others into another.
+// Where one of them has none, there is only the other.
+func Apart(net *network.Network, layers []string, variance float64) []PriorGroup {
+	groups := []PriorGroup{{Name: "normalized layers", Variance: variance}, {Name: "other layers", Variance: variance}}
+	for _, g := range LayerGroups(net, variance) {
+		for _, t := range g.Tensors {
+			to := 1
+			if slices.Contains(layers, g.Name) || slices.Contains(layers, t.Name) {
+				to = 0
+			}
+			groups[to].Tensors = append(groups[to].Tensors, t)
+		}
+	}
+	return slices.DeleteFunc(groups, func(g PriorGroup) bool { return len(g.Tensors) == 0 })
+}
+
+// WithPrior returns the problem with another prior.
+func (p *Problem) WithPrior(prior *Prior) *Problem {
+	out, t := *p, *p.Task
+	t.Prior, t.Precision, t.PrecisionFrom, t.FoundPrior = prior, prior.Precision, prior.From, true
+	out.Task = &t
+	return &out
+}
+
 // PriorAt returns the prior of the task, with its variances multiplied by a common
 // factor so that its precision is the one given.
 func (t *Task) PriorAt(precision float64) (ntk.Prior, error) {
@@ -210,7 +251,7 @@ func (t *Task) leastPrecision() float64 {
 }
 
 // A Gradient is that of the MAP objective at θ*, g = Jᵀr − Σ₀⁻¹(θ*−μ₀), without the
-// parameters that the prior holds.
+// parameters that the prior holds at θ*. All is +Inf where it holds any elsewhere.
 type Gradient struct {
 	Norm  float64 // ‖g‖
 	Rise  float64 // ½ gᵀΣ₀g, by which the objective of the linearized model rises from θ* at most
@@ -224,8 +265,11 @@ func MAPGradient(prior ntk.Prior, pull, theta []float64) Gradient {
 	prior.VarianceTo(variance)
 	var norm, rise, force float64
 	for i, v := range variance {
-		if v == 0 {
+		if v == 0 && theta[i] == mean[i] {
 			continue
+		}
+		if v == 0 {
+			return Gradient{Norm: math.Inf(1), Rise: math.Inf(1), Prior: math.Inf(1)}
 		}
 		p := (theta[i] - mean[i]) / v
 		g := pull[i] - p

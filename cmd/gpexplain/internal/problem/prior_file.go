@@ -127,7 +127,7 @@ func (f *PriorFile) check() error {
 	}
 	tensors, parameters := map[string]bool{}, 0
 	for _, g := range f.Groups {
-		if !usable(g.Variance) {
+		if !usable(g.Variance) && (g.Variance != 0 || f.Kind == PriorIsotropic) {
 			return fmt.Errorf("the variance of group %q is %v, which is none", console.Cut(g.Name, 40), g.Variance)
 		}
 		for _, t := range g.Tensors {
@@ -158,7 +158,9 @@ func (f *PriorFile) Write(path string) error {
 	}
 	return atomicfile.Write(path, func(w io.Writer) error {
 		e := json.NewEncoder(w)
-		e.SetIndent("", " ")
+		if f.Scale == nil {
+			e.SetIndent("", " ")
+		}
 		return e.Encode(f)
 	})
 }
@@ -237,7 +239,7 @@ func (f *PriorFile) set(t *Task, m *Model) {
 		t.Precision = 1 / f.Groups[0].Variance
 		return
 	}
-	t.Prior = newPrior(f.Kind, f.Groups, f.Scale, m.Net, f.origin())
+	t.Prior = NewPrior(f.Kind, f.Groups, f.Scale, m.Net, f.origin())
 	t.Precision = t.Prior.Precision
 }
 

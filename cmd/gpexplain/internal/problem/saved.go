@@ -233,7 +233,7 @@ func (v *SavedFile) setPrior(t *Task, m *Model) error {
 	if why := f.misfit(m.Net); why != "" {
 		return fmt.Errorf("%s: of its prior, %s: it was fitted to another network than %s; give --model with that", v.path, why, m.Name)
 	}
-	t.Prior = newPrior(f.Kind, f.Groups, f.Scale, m.Net, Origin(v.Header.Fit.PriorPrecisionOrigin))
+	t.Prior = NewPrior(f.Kind, f.Groups, f.Scale, m.Net, Origin(v.Header.Fit.PriorPrecisionOrigin))
 	t.Prior.Precision = v.Header.Prior // without the rounding of another mean
 	return nil
 }

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/gp/evidence"
+	"github.com/funcgp/funcgp/internal/atomicfile"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// optimizeFlags say which variances are looked for, and where the result goes.
+type optimizeFlags struct {
+	asked, perLayer, apart, gPrior, keepNoise bool
+	form, out, html                           string
+}
+
+func (s *evidenceVerb) add(c *cobra.Command) {
+	f, o := c.Flags(), &s.optimize
+	f.BoolVar(&o.asked, "optimize", false, "find the prior variance, and the noise variance of the gaussian likelihood, under which the evidence is highest")
+	f.BoolVar(&o.perLayer, "per-layer", false, "with --optimize: find a variance for each layer")
+	f.BoolVar(&o.apart, "normalized-apart", false, "with --optimize: find one variance for the layers before a normalization and one for the others")
+	f.BoolVar(&o.gPrior, "g-prior", false, "take the prior variance of each parameter from the data, g over its mean Fisher information, with g = 1, or the best with --optimize")
+	f.StringVar(&o.form, "form", "refit", "the `EVIDENCE` that --optimize maximizes: refit, at the optimum of the linearized model, found anew for each prior; linear-gaussian, or at-theta, both at the trained parameters")
+	f.BoolVar(&o.keepNoise, "keep-noise", false, "with --optimize: keep the noise variance of the gaussian likelihood")
+	f.StringVarP(&o.out, "out", "o", "", "with --optimize: write the prior that was found to `FILE`, for --prior")
+	f.StringVar(&o.html, "html", "", "write the evidence over the prior precision as a page to `FILE`")
+	s.posterior.Add(c)
+}
+
+func (s *evidenceVerb) check(c *cobra.Command) error {
+	if err := s.posterior.Check(c); err != nil {
+		return err
+	}
+	o := &s.optimize
+	if !slices.Contains(inference.Forms, o.form) {
+		return console.NotOneOf("form", o.form, inference.Forms)
+	}
+	for _, name := range []string{"per-layer", "normalized-apart", "form", "keep-noise", "out"} {
+		if c.Flags().Changed(name) && !o.asked {
+			return console.Usagef("--%s is for --optimize", name)
+		}
+	}
+	switch {
+	case o.perLayer && o.apart:
+		return console.Usagef("--per-layer and --normalized-apart exclude each other: both say which variances are found")
+	case o.gPrior && s.common.Task.Prior != "":
+		return console.Usagef("--g-prior and --prior exclude each other: both say the prior")
+	case o.asked && s.posterior.Method != "exact":
+		return console.Usagef("--optimize is for --method exact, not %s; fit --tune-prior evidence finds one precision by every method", s.posterior.Method)
+	case o.html != "" && s.posterior.Method != "exact":
+		return console.Usagef("--html is for --method exact, not %s", s.posterior.Method)
+	}
+	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: o.out}, {Flag: "--html", Path: o.html}}, s.common.Files())
+}
+
+// A foundPrior is what --optimize found.
+type foundPrior struct {
+	result    *evidence.Result
+	file      *problem.PriorFile
+	prior     ntk.Prior
+	precision float64 // that stands for it
+	groups    []problem.PriorGroup
+}
+
+// study fills in the derivatives, the layers before a normalization, and the optimum.
+func (s *evidenceVerb) study(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, r *evidenceReport) (*foundPrior, error) {
+	var err error
+	if r.Normalized, err = inference.Normalized(ctx, c, p); err != nil {
+		return nil, err
+	}
+	if len(r.Normalized) > 0 {
+		c.Warn(fmt.Errorf("the outputs do not depend on the scale of %s, as before a normalization: the trained parameters are a mode for no Gaussian prior, and the evidence at them says nothing; take that of the refit", console.Cut(strings.Join(r.Normalized, ", "), 200)))
+	}
+	groups, common := s.optimize.groups(p, q, r.Normalized)
+	if c.JSON || s.optimize.html != "" {
+		by, _ := (&optimizeFlags{perLayer: true}).groups(p, q, nil)
+		if r.Groups, r.Gradient, err = inference.NewEvidenceStudy(c, p, q, by, false).Gradient(ctx, q); err != nil {
+			return nil, err
+		}
+	}
+	if !s.optimize.asked {
+		return nil, nil
+	}
+	study := inference.NewEvidenceStudy(c, p, q, groups, common)
+	noise := problem.HasNoise(p.Task.Likelihood) && !s.optimize.keepNoise
+	f := &foundPrior{}
+	if f.result, err = study.Maximize(ctx, s.optimize.form, noise); err != nil {
+		return nil, err
+	}
+	c.Warn(f.result.Warnings...)
+	r.Optimum, f.groups = study.Optimum(s.optimize.form, f.result)
+	return f, f.priorFile(p, r.Optimum)
+}
+
+// groups are the parameters whose variances are looked for; common is one factor for all
+// of them.
+func (o *optimizeFlags) groups(p *problem.Problem, q *inference.Posterior, normalized []string) (groups []problem.PriorGroup, common bool) {
+	net, variance := p.Model.Net, 1/q.Precision()
+	own := p.Task.Prior
+	if own != nil {
+		variance = 1
+	}
+	switch {
+	case own != nil && own.Kind == problem.PriorGroups:
+		return own.PriorGroups(), !o.perLayer
+	case o.perLayer:
+		return problem.LayerGroups(net, variance), false
+	case o.apart:
+		return problem.Apart(net, normalized, variance), false
+	}
+	return problem.OneGroup(net, variance), true
+}
+
+// priorFile makes the prior that was found a file.
+func (f *foundPrior) priorFile(p *problem.Problem, o *report.EvidenceOptimum) error {
+	kind, scale := problem.PriorIsotropic, []float64(nil)
+	if len(f.groups) > 1 {
+		kind = problem.PriorGroups
+	}
+	if own := p.Task.Prior; own != nil && own.Kind == problem.PriorG {
+		kind, scale = problem.PriorG, own.Scale()
+	}
+	noise := 0.0
+	if o.Best.Noise != nil {
+		noise = float64(*o.Best.Noise)
+	}
+	o.Kind = kind
+	if kind == problem.PriorIsotropic {
+		if f.groups[0].Variance == 0 {
+			return console.FullErrorf("--optimize: the evidence is highest with all parameters held at 0, under no prior: the network says nothing of the targets; check model and data")
+		}
+		f.precision = 1 / f.groups[0].Variance
+		var err error
+		if f.prior, err = ntk.NewIsotropic(f.precision, nil); err != nil {
+			return err
+		}
+	} else {
+		prior := problem.NewPrior(kind, f.groups, scale, p.Model.Net, "")
+		f.prior, f.precision = prior, prior.Precision
+	}
+	f.file = problem.NewPriorFile(kind, f.groups, scale, p.Model.Net, p.Task, noise, &problem.PriorFind{Form: o.Form, Evidence: float64(o.Best.LogEvidence), Examples: p.Examples.Train.Len()})
+	return nil
+}
+
+// write writes the prior and the page.
+func (s *evidenceVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, r *evidenceReport, found *foundPrior, fit report.Fit) error {
+	if s.optimize.html != "" {
+		page := &report.EvidencePage{Fit: fit, Groups: r.Groups, Optimum: r.Optimum, Normalized: r.Normalized, Several: p.Task.Prior != nil,
+			Values: report.EvidenceValues{AtTheta: r.AtTheta, LinearGaussian: r.LinearGaussian, Refit: r.Refit}, At: report.Float(q.Precision()),
+			Model: p.Model.Name, Data: p.Examples.Data.Source, Command: console.CommandLine(c.Args)}
+		study := inference.NewEvidenceStudy(c, p, q, problem.OneGroup(p.Model.Net, 1), true)
+		var err error
+		if found != nil {
+			page.At, page.Several = report.Float(found.precision), len(found.groups) > 1 || page.Several
+			if page.Curve, page.Values, err = study.Curve(ctx, found.prior, found.result.Likelihood, found.precision); err != nil {
+				return err
+			}
+		} else if page.Curve, _, err = study.Curve(ctx, q.Prior(), p.Task.Likelihood, q.Precision()); err != nil {
+			return err
+		}
+		if page.Record, err = record(ctx, p); err != nil {
+			return err
+		}
+		page.Timings = c.TimingsSoFar()
+		if err := atomicfile.Write(s.optimize.html, page.WriteHTML); err != nil {
+			return err
+		}
+		c.Detail("wrote %s", s.optimize.html)
+	}
+	if s.optimize.out == "" {
+		return nil
+	}
+	r.Optimum.File = s.optimize.out
+	return found.file.Write(s.optimize.out)
+}
+
+// inverse is the precision of a variance, in words where that is 0.
+func inverse(v float64) string {
+	if v == 0 {
+		return "infinite"
+	}
+	return fmt.Sprintf("%.4g", 1/v)
+}
+
+// mostGroups is how many groups are listed in text.
+const mostGroups = 40
+
+// optimumText prints what was found.
+func optimumText(stdout io.Writer, o *report.EvidenceOptimum) error {
+	fmt.Fprintf(stdout, "\nlog evidence (%s) %.6g at the optimum, %.6g at the start, after %d steps and %d evaluations\n", o.Form, float64(o.Best.LogEvidence), float64(o.Start.LogEvidence), o.Iterations, len(o.Trajectory))
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	what := "variance"
+	if o.Kind == problem.PriorG {
+		what = "g"
+	}
+	fmt.Fprintf(w, "\tparameters\t%[1]s at the start\t%[1]s found\tinverse\t\n", what)
+	for g, name := range o.Groups {
+		if g == mostGroups && len(o.Groups) > mostGroups+1 {
+			fmt.Fprintf(w, "and %d more, which --json lists\t\t\t\t\t\n", len(o.Groups)-g)
+			break
+		}
+		remark := ""
+		switch {
+		case slices.Contains(o.Zero, name):
+			remark = "runs to 0"
+		case slices.Contains(o.Edge, name):
+			remark = "at the edge of the range"
+		}
+		v := float64(o.Best.Variances[g])
+		fmt.Fprintf(w, "%s\t%d\t%.4g\t%.4g\t%s\t%s\n", console.OneLine(name), o.Parameters[g], float64(o.Start.Variances[g]), v, inverse(v), remark)
+	}
+	if o.Best.Noise != nil {
+		remark := ""
+		if slices.Contains(o.Edge, "noise") {
+			remark = "at the edge of the range"
+		}
+		fmt.Fprintf(w, "noise\t\t%.4g\t%.4g\t%s\t%s\n", float64(*o.Start.Noise), float64(*o.Best.Noise), inverse(float64(*o.Best.Noise)), remark)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if o.Held > 0 {
+		fmt.Fprintf(stdout, "%d parameters are held at their trained values: no training output depends on them\n", o.Held)
+	}
+	if o.File == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(stdout, "wrote %s: give --prior %s to fit, predict, explain and others\n", o.File, o.File)
+	return err
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/testref"
+)
+
+// of returns one number of each group.
+func of(groups []report.EvidenceGroup, value func(g *report.EvidenceGroup) report.Float) []float64 {
+	var out []float64
+	for i := range groups {
+		out = append(out, float64(value(&groups[i])))
+	}
+	return out
+}
+
+// The derivatives by layer and in all are those of reference/selection, and with all
+// examples inducing those that are known are the same.
+func TestEvidenceGradient(t *testing.T) {
+	for _, name := range toys {
+		ref, want := openReference(t, name), testref.Open(t, "selection/"+name)
+		for _, method := range []string{"exact", "nystrom", "subset", "cg"} {
+			args := []string{"--json", "--method", method}
+			if problem.IsSparse(method) {
+				args = append(args, "--inducing", strconv.Itoa(ref.n))
+			}
+			text := ref.run(t, "evidence", args...)
+			requireSchema(t, "evidence", text)
+			r := decode[evidenceReport](t, text)
+			require.Empty(t, r.Normalized)
+			for _, c := range []struct {
+				by, all string
+				of      func(v *report.EvidenceValues) report.Float
+			}{
+				{"d_evidence_d_log_s", "d_evidence_d_log_factor", func(v *report.EvidenceValues) report.Float { return v.AtTheta }},
+				{"d_linear_d_log_s", "d_linear_d_log_factor", func(v *report.EvidenceValues) report.Float { return v.LinearGaussian }},
+				{"d_refit_d_log_s", "d_refit_d_log_factor", func(v *report.EvidenceValues) report.Float { return v.Refit }},
+			} {
+				got := of(r.Groups, func(g *report.EvidenceGroup) report.Float { return c.of(&g.Gradient) })
+				if method == "cg" || method != "exact" && c.by == "d_refit_d_log_s" {
+					require.NotContains(t, got, func(v float64) bool { return !math.IsNaN(v) })
+					require.False(t, c.of(&r.Gradient.EvidenceValues).Finite())
+					continue
+				}
+				tolerance := 1e-8
+				if method != "exact" {
+					tolerance = 1e-4 // K_ZZ⁻¹ of a kernel that is nearly singular
+				}
+				closeTo(t, got, want.Floats(c.by), tolerance, name+" "+method+" "+c.by)
+				require.InDelta(t, want.Scalar(c.all), float64(c.of(&r.Gradient.EvidenceValues)), tolerance*math.Max(1, math.Abs(sum(want.Floats(c.by)))+10), name+" "+c.all)
+			}
+			require.Equal(t, method == "exact" && name == "snelson", r.Gradient.Noise != nil)
+			if r.Gradient.Noise != nil {
+				require.InEpsilon(t, want.Scalar("d_refit_d_log_sigma2"), float64(r.Gradient.Noise.Refit), 1e-8)
+				require.InEpsilon(t, want.Scalar("d_linear_d_log_sigma2"), float64(r.Gradient.Noise.LinearGaussian), 1e-8)
+				require.InEpsilon(t, want.Scalar("d_evidence_d_log_sigma2"), float64(r.Gradient.Noise.AtTheta), 1e-8)
+			}
+		}
+	}
+}
+
+// The optima over one precision, and the noise variance of a Gaussian, are those of the
+// reference, and a fit under the prior that was written has their evidence.
+func TestOptimize(t *testing.T) {
+	for _, name := range toys {
+		ref, want := openReference(t, name), testref.Open(t, "selection/"+name)
+		for form, key := range map[string]string{"refit": "refit_optimum", "at-theta": "evidence_optimum"} {
+			path := filepath.Join(t.TempDir(), "prior.json")
+			text := ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--form", form, "-o", path)
+			requireSchema(t, "evidence", text)
+			r := decode[evidenceReport](t, text)
+			o := r.Optimum
+			require.True(t, o.Settled)
+			require.Greater(t, o.Iterations, 0)
+			require.Equal(t, o.Start, o.Trajectory[0])
+			require.InEpsilon(t, 1/ref.Scalar("delta"), float64(o.Start.Variances[0]), 1e-12)
+			// 1e-6 in the log is a millionth of the variance.
+			require.InDelta(t, want.Scalar(key+"_log_factor"), math.Log(float64(o.Best.Variances[0])*ref.Scalar("delta")), 1e-6, name+" "+form)
+			require.InEpsilon(t, want.Scalar(key+"_log_evidence"), float64(o.Best.LogEvidence), 1e-8, name+" "+form)
+			require.Equal(t, name == "snelson", o.Best.Noise != nil)
+			if o.Best.Noise != nil {
+				require.InDelta(t, want.Scalar(key+"_log_sigma2"), math.Log(float64(*o.Best.Noise)), 1e-6)
+			}
+			again := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", path))
+			got := again.Refit
+			if form == "at-theta" {
+				got = again.AtTheta
+			}
+			require.InEpsilon(t, float64(o.Best.LogEvidence), float64(got), 1e-8)
+		}
+		if name == "snelson" {
+			r := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--keep-noise"))
+			require.InDelta(t, want.Scalar("refit_optimum_fixed_noise_log_factor"), math.Log(float64(r.Optimum.Best.Variances[0])*ref.Scalar("delta")), 1e-6)
+			require.EqualValues(t, ref.Scalar("sigma2"), *r.Optimum.Best.Noise)
+		}
+	}
+}
+
+// By layer the optima are those of the reference, layers whose variance runs to 0 are
+// named, and all verbs answer from the prior that was found.
+func TestOptimizePerLayer(t *testing.T) {
+	for name, zero := range map[string][]string{"snelson": {"6", "8"}, "poisson": {"2"}} {
+		ref, want := openReference(t, name), testref.Open(t, "selection/"+name)
+		dir := t.TempDir()
+		path, page, saved := filepath.Join(dir, "prior.json"), filepath.Join(dir, "page.html"), filepath.Join(dir, "a.gp")
+		text := ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--per-layer", "-o", path, "--html", page)
+		requireSchema(t, "evidence", text)
+		r := decode[evidenceReport](t, text)
+		require.Equal(t, zero, r.Optimum.Zero)
+		for g, c := range want.Floats("refit_layer_optimum_log_s") {
+			if math.IsInf(c, -1) {
+				require.Zero(t, r.Optimum.Best.Variances[g])
+				continue
+			}
+			require.InDelta(t, c, math.Log(float64(r.Optimum.Best.Variances[g])*ref.Scalar("delta")), 1e-6)
+		}
+		require.InEpsilon(t, want.Scalar("refit_layer_optimum_log_evidence"), float64(r.Optimum.Best.LogEvidence), 1e-8)
+		require.Contains(t, strings.Join(r.Warnings, "\n"), "runs to 0")
+		require.Contains(t, read(t, page), "runs to 0")
+		require.Contains(t, ref.run(t, "evidence", "--quiet", "--optimize", "--per-layer"), "runs to 0")
+
+		again := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", path))
+		require.InEpsilon(t, float64(r.Optimum.Best.LogEvidence), float64(again.Refit), 1e-8)
+		require.False(t, again.AtTheta.Finite(), "−∞: the trained parameters are not at 0")
+		fresh, sum := rows(t, ref.run(t, "predict", "--json", "--quiet", "--all", "--prior", path))
+		require.True(t, sum.Fit.Refit, "the trained parameters are no mode there")
+		ref.run(t, "fit", "--quiet", "--prior", path, "-o", saved)
+		kept, _ := rows(t, ref.run(t, "predict", "--json", "--quiet", "--all", "--posterior", saved))
+		require.True(t, fresh == kept)
+		for _, verb := range []string{"explain", "importances"} {
+			requireSchema(t, verb, ref.run(t, verb, "--json", "--quiet", "--prior", path))
+		}
+		// From there nothing is to be gained.
+		more := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--prior", path))
+		require.InEpsilon(t, float64(r.Optimum.Best.LogEvidence), float64(more.Optimum.Best.LogEvidence), 1e-8)
+	}
+}
+
+// A variance that the data do not determine ends at the edge of the range, and both say so.
+func TestOptimizeEdge(t *testing.T) {
+	ref := openReference(t, "two-moons")
+	page := filepath.Join(t.TempDir(), "page.html")
+	r := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--per-layer", "--html", page))
+	require.Equal(t, []string{"10"}, r.Optimum.Edge)
+	require.Contains(t, strings.Join(r.Warnings, "\n"), "the end of the range: the data do not determine it")
+	require.Contains(t, read(t, page), "The search ended at the edge of its range for 10")
+}
+
+// The page shows the three evidences over the precision without --optimize too, and
+// loads nothing.
+func TestEvidencePage(t *testing.T) {
+	ref := openReference(t, "two-moons")
+	for _, args := range [][]string{nil, {"--optimize"}, {"--optimize", "--g-prior"}} {
+		page := filepath.Join(t.TempDir(), "page.html")
+		ref.run(t, "evidence", append(args, "--quiet", "--html", page)...)
+		text := read(t, page)
+		require.Equal(t, 3, strings.Count(text, `class="curveline`))
+		require.Equal(t, 3-2*min(1, len(args)), strings.Count(text, "<circle"))
+		require.NotRegexp(t, `<script|http://|https://`, text)
+	}
+}
+
+// Under the neural g-prior the evidences and the best g are those of
+// reference/structures, and validate finds the same posterior in weight space.
+func TestGPrior(t *testing.T) {
+	for _, name := range []string{"poisson", "categorical"} {
+		ref, want := openReference(t, name), testref.Open(t, "structures/"+name)
+		path := filepath.Join(t.TempDir(), "g.json")
+		text := ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--g-prior", "-o", path)
+		requireSchema(t, "evidence", text)
+		r := decode[evidenceReport](t, text)
+		require.InEpsilon(t, want.Scalar("gprior_log_evidence"), float64(r.Refit), 1e-8)
+		require.InEpsilon(t, want.Scalar("gprior_log_evidence_at_theta"), float64(r.AtTheta), 1e-8)
+		require.Equal(t, "g", r.Optimum.Kind)
+		require.InDelta(t, want.Scalar("gprior_best_log_g"), math.Log(float64(r.Optimum.Best.Variances[0])), 1e-6)
+		require.InEpsilon(t, want.Scalar("gprior_best_log_evidence"), float64(r.Optimum.Best.LogEvidence), 1e-8)
+		require.Equal(t, len(want.Ints("gprior_dead")), r.Optimum.Held)
+		again := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", path))
+		require.InEpsilon(t, float64(r.Optimum.Best.LogEvidence), float64(again.Refit), 1e-8)
+		require.Contains(t, ref.run(t, "validate", "--quiet", "--prior", path), "refit log evidence")
+		saved := filepath.Join(t.TempDir(), "a.gp")
+		ref.run(t, "fit", "--quiet", "--calibrate", "none", "--prior", path, "-o", saved)
+		fresh, _ := rows(t, ref.run(t, "predict", "--json", "--quiet", "--index", "1-3", "--calibrate", "none", "--prior", path))
+		kept, _ := rows(t, ref.run(t, "predict", "--json", "--quiet", "--index", "1-3", "--calibrate", "none", "--posterior", saved))
+		require.True(t, fresh == kept)
+	}
+}
+
+// The layers before a normalization are named, with a warning that the evidence at the
+// trained parameters says nothing, and they can have a variance of their own.
+func TestEvidenceOfNormalized(t *testing.T) {
+	ref := openReference(t, "structures/normalized")
+	path := filepath.Join(t.TempDir(), "prior.json")
+	r := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--normalized-apart", "-o", path))
+	require.NotEmpty(t, r.Normalized)
+	require.InEpsilon(t, ref.Scalar("refit_log_evidence"), float64(r.Refit), 1e-8)
+	require.InEpsilon(t, ref.Scalar("log_evidence_at_theta"), float64(r.AtTheta), 1e-8)
+	require.Contains(t, strings.Join(r.Warnings, "\n"), "as before a normalization")
+	require.Equal(t, []string{"normalized layers", "other layers"}, r.Optimum.Groups)
+	require.Greater(t, float64(r.Optimum.Best.LogEvidence), ref.Scalar("isotropic_best_log_evidence")-1e-6)
+	var f problem.PriorFile
+	require.NoError(t, json.Unmarshal([]byte(read(t, path)), &f))
+	for _, x := range f.Groups[0].Tensors {
+		require.True(t, slices.ContainsFunc(r.Normalized, func(l string) bool { return strings.HasPrefix(x.Name, l) }), x.Name)
+	}
+	one := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize"))
+	require.InDelta(t, ref.Scalar("isotropic_best_log_variance"), math.Log(float64(one.Optimum.Best.Variances[0])), 1e-6)
+	require.InEpsilon(t, ref.Scalar("isotropic_best_log_evidence"), float64(one.Optimum.Best.LogEvidence), 1e-8)
+}
+
+func TestOptimizeRefused(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--per-layer", "--per-layer is for --optimize"},
+		{"-o a.json", "--out is for --optimize"},
+		{"--keep-noise", "--keep-noise is for --optimize"},
+		{"--form refit", "--form is for --optimize"},
+		{"--optimize --form x", "--form"},
+		{"--optimize --form=", "--form is empty"},
+		{"--optimize --per-layer --normalized-apart", "exclude each other"},
+		{"--optimize --g-prior --prior a.json", "exclude each other"},
+		{"--optimize --method cg", "--optimize is for --method exact"},
+		{"--html a.html --method nystrom", "--html is for --method exact"},
+		{"--optimize -o a.json --html a.json", "both name"},
+		{"--optimize -o -", "standard output is for text"},
+	} {
+		require.Contains(t, refuse(t, 2, append([]string{"evidence"}, strings.Fields(c.args)...)...), c.want)
+	}
+}

@@ -1,0 +1,374 @@
+package report
+
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+// EvidenceValues has one number for each of the three evidences.
+type EvidenceValues struct {
+	AtTheta        Float `json:"at_theta"`        // at the trained parameters (E7)
+	LinearGaussian Float `json:"linear_gaussian"` // of the linear-Gaussian model there (E8)
+	Refit          Float `json:"refit"`           // at the optimum of the linearized model (E9)
+}
+
+// EvidenceGradient are the derivatives of the evidences in the log of a common factor on
+// all prior variances.
+type EvidenceGradient struct {
+	EvidenceValues
+	Noise *EvidenceValues `json:"noise_variance,omitempty"` // in the log of the noise variance; nil where there is none
+}
+
+// EvidenceGroup is a group of parameter tensors that share a prior variance.
+type EvidenceGroup struct {
+	Name       string         `json:"name"`
+	Tensors    []string       `json:"tensors"`
+	Parameters int            `json:"parameters"`
+	Variance   Float          `json:"variance"` // 0 holds the parameters at their prior mean
+	Gradient   EvidenceValues `json:"gradient"` // in the log of the variance
+}
+
+// EvidencePoint is a choice of the variances with its evidence.
+type EvidencePoint struct {
+	Variances   []Float `json:"variances"` // of each group
+	Noise       *Float  `json:"noise_variance,omitempty"`
+	LogEvidence Float   `json:"log_evidence"`
+}
+
+// EvidenceOptimum is the choice of the variances under which an evidence is highest.
+type EvidenceOptimum struct {
+	Form       string          `json:"form"` // at-theta, linear-gaussian or refit
+	Kind       string          `json:"kind"` // of the prior: isotropic, groups or g
+	Start      EvidencePoint   `json:"start"`
+	Best       EvidencePoint   `json:"best"`
+	Groups     []string        `json:"groups"`
+	Parameters []int           `json:"parameters"` // of each group
+	Zero       []string        `json:"at_zero"`    // groups whose variance runs to 0
+	Edge       []string        `json:"at_edge"`    // groups, and noise, that ended at an end of the range
+	Iterations int             `json:"iterations"`
+	Settled    bool            `json:"settled"` // the last Newton step was short, and the curvature negative
+	Maxima     []EvidencePoint `json:"maxima"`  // at which starts ended, the highest first
+	Trajectory []EvidencePoint `json:"trajectory"`
+	Held       int             `json:"held"` // parameters that no training output depends on, of a g-prior
+	File       string          `json:"file,omitempty"`
+}
+
+// EvidenceCurvePoint are the evidences with all prior variances times a common factor.
+type EvidenceCurvePoint struct {
+	PriorPrecision Float `json:"prior_precision"` // where variances differ, their geometric mean, inverted
+	EvidenceValues
+}
+
+//go:embed evidence.html
+var evidenceHTML string
+
+var evidenceTemplate = template.Must(template.Must(predictionsTemplate.Clone()).New("evidence").Parse(evidenceHTML))
+
+// An EvidencePage shows the evidences of a model over the precision of its prior.
+type EvidencePage struct {
+	Fit     Fit // at the prior shown
+	Values  EvidenceValues
+	Groups  []EvidenceGroup
+	Optimum *EvidenceOptimum // nil where nothing was optimized
+	Curve   []EvidenceCurvePoint
+	At      Float // precision of the prior at which Values are, on the axis of Curve
+	Several bool  // whether parameters have different variances
+	// Normalized are the layers on whose scale the outputs do not depend.
+	Normalized []string
+	// The origin of the report, shown as given; empty strings are left out.
+	Model, Data, Command string
+	Record               Record
+	Timings              Timings
+}
+
+type htmlEvidence struct {
+	Style     template.CSS
+	Eyebrow   string
+	Head      string
+	Sentences []string
+	Figure    *htmlFigure
+	Table     *htmlRows
+	TableNote string
+	Guide     []fact
+	htmlFoot
+}
+
+// WriteHTML writes the page as one self-contained HTML document.
+func (p *EvidencePage) WriteHTML(w io.Writer) error {
+	v := &view{page: &Page{Report: &Report{Fit: p.Fit, Timings: p.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record}}
+	v.timings = p.Timings.facts()
+	h := &htmlEvidence{Style: template.CSS(styleCSS), Eyebrow: some(p.Fit.Examples, "training example", "training examples"), Head: p.heading(),
+		Sentences: p.sentences(), Figure: p.figure(), Guide: evidenceGuide, htmlFoot: (&htmlWriter{view: v}).foot()}
+	h.Table, h.TableNote = p.table()
+	if err := evidenceTemplate.Execute(w, h); err != nil {
+		return fmt.Errorf("report: writing HTML: %w", err)
+	}
+	return nil
+}
+
+// formNames are the evidences in words.
+var formNames = map[string]string{"at-theta": "at the trained parameters", "linear-gaussian": "of the linear-Gaussian model", "refit": "of the refit"}
+
+func (p *EvidencePage) heading() string {
+	o := p.Optimum
+	switch {
+	case o == nil:
+		return "Log evidence " + typeset(short(float64(p.Values.Refit)))
+	case len(o.Groups) > 1 || p.Several:
+		return "Log evidence " + typeset(short(float64(o.Best.LogEvidence))) + " at the best prior"
+	}
+	text := "Prior precision " + typeset(short(1/float64(o.Best.Variances[0])))
+	if o.Best.Noise != nil {
+		text += ", noise variance " + typeset(short(float64(*o.Best.Noise)))
+	}
+	return text
+}
+
+// sentences say what was found and what to mind.
+func (p *EvidencePage) sentences() []string {
+	var list []string
+	say := func(format string, args ...any) { list = append(list, typeset(fmt.Sprintf(format, args...))) }
+	if o := p.Optimum; o != nil {
+		say("The log evidence %s is highest here: %s, against %s at the start. %s", formNames[o.Form], short(float64(o.Best.LogEvidence)), short(float64(o.Start.LogEvidence)), p.found())
+		if len(o.Zero) > 0 {
+			say("The prior variance of %s runs to 0: the evidence is highest with these parameters at their prior mean, where they add no uncertainty. It says that the data do not ask for their freedom under this prior, not that the layer is useless.", names(o.Zero))
+		}
+		if len(o.Edge) > 0 {
+			say("The search ended at the edge of its range for %s, where the evidence still rises: the data do not determine it.", names(o.Edge))
+		}
+		if !o.Settled {
+			say("The last steps did not settle, so that this need not be the maximum.")
+		}
+		if len(o.Maxima) > 1 {
+			say("%s were found; the next has log evidence %s.", capital(some(len(o.Maxima), "maximum", "maxima")), short(float64(o.Maxima[1].LogEvidence)))
+		}
+	}
+	if len(p.Normalized) > 0 {
+		say("The outputs do not depend on the scale of %s, as before a normalization. The trained parameters are then no mode under any Gaussian prior, and the evidence at them is not to be used; that of the refit is.", names(p.Normalized))
+	}
+	return list
+}
+
+// names lists names in a sentence.
+func names(list []string) string {
+	if len(list) < 2 {
+		return strings.Join(list, "")
+	}
+	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
+}
+
+// found says how much was computed.
+func (p *EvidencePage) found() string {
+	o := p.Optimum
+	return fmt.Sprintf("It took %s and %s of the evidence.", some(o.Iterations, "step", "steps"), some(len(o.Trajectory), "evaluation", "evaluations"))
+}
+
+// An evidenceLine is one of the curves of the figure.
+type evidenceLine struct {
+	form, class, dash, name string
+	of                      func(v *EvidenceValues) Float
+}
+
+var evidenceLines = []evidenceLine{
+	{"refit", "for", "", "at the optimum of the linearized model (refit)", func(v *EvidenceValues) Float { return v.Refit }},
+	{"linear-gaussian", "ink", "dashed", "of the linear-Gaussian model at the trained parameters, dashed", func(v *EvidenceValues) Float { return v.LinearGaussian }},
+	{"at-theta", "against", "dotted", "at the trained parameters, dotted", func(v *EvidenceValues) Float { return v.AtTheta }},
+}
+
+// figure draws the evidences over the precision.
+func (p *EvidencePage) figure() *htmlFigure {
+	var points []EvidenceCurvePoint
+	var all []float64
+	for _, c := range p.Curve {
+		if c.PriorPrecision > 0 && c.PriorPrecision.Finite() {
+			points = append(points, c)
+		}
+	}
+	slices.SortFunc(points, func(a, b EvidenceCurvePoint) int { return cmp.Compare(a.PriorPrecision, b.PriorPrecision) })
+	for i := range points {
+		for _, l := range evidenceLines {
+			if v := l.of(&points[i].EvidenceValues); v.Finite() {
+				all = append(all, float64(v))
+			}
+		}
+	}
+	if len(points) < 2 || len(all) == 0 {
+		return nil
+	}
+	lo, hi := p.span(all)
+	f := plotFrame{left: 62, top: 8, width: 366, height: 300}
+	x, y := newAxis([]float64{float64(points[0].PriorPrecision), float64(points[len(points)-1].PriorPrecision)}), axis{lo: lo, hi: hi}
+	name := "prior precision δ"
+	if p.Several {
+		name = "mean prior precision, all variances scaled together"
+	}
+	d := htmlDiagram{Class: "ink", Height: "356", XName: name, YName: "log evidence, nats", YSide: coordinate(f.top + f.height/2), XMid: coordinate(f.left + f.width/2), NameY: "346",
+		Label: "Log evidences over the precision of the prior"}
+	d.frame(f, x.ticks(), y.ticks())
+	g := &htmlFigure{Title: "The evidence over the precision of the prior"}
+	for _, l := range evidenceLines {
+		var px, py []float64
+		for i := range points {
+			px = append(px, x.at(float64(points[i].PriorPrecision)))
+			py = append(py, y.at(float64(l.of(&points[i].EvidenceValues))))
+		}
+		px, py = above(px, py)
+		for i := range px {
+			px[i], py[i] = f.x(px[i]), f.y(py[i])
+		}
+		if line := path(px, py); line != "" {
+			d.Lines = append(d.Lines, htmlCurve{l.class, l.dash, line})
+			g.Legend = append(g.Legend, htmlKey{l.class, l.name})
+		}
+	}
+	p.marks(&d, f, x, y)
+	g.Diagrams = []htmlDiagram{d}
+	g.Notes = p.notes()
+	return g
+}
+
+// span returns the range of the evidences that is drawn: the upper three quarters of
+// the values, and those that are marked.
+func (p *EvidencePage) span(all []float64) (lo, hi float64) {
+	slices.Sort(all)
+	lo, hi = all[len(all)/4], all[len(all)-1]
+	for _, l := range evidenceLines {
+		if v := l.of(&p.Values); v.Finite() {
+			lo, hi = min(lo, float64(v)), max(hi, float64(v))
+		}
+	}
+	room := 0.05 * max(hi-lo, 1e-3*math.Abs(hi), 1e-9)
+	return lo - room, hi + room
+}
+
+// marks draws the prior shown, which is the optimum where there is one.
+func (p *EvidencePage) marks(d *htmlDiagram, f plotFrame, x, y axis) {
+	at := x.at(float64(p.At))
+	if !(at >= 0 && at <= 1) {
+		return
+	}
+	what := "the prior as given"
+	if p.Optimum != nil {
+		what = "the optimum"
+	}
+	d.Guide = path([]float64{f.x(at), f.x(at)}, []float64{f.y(0), f.y(1)})
+	for _, l := range evidenceLines {
+		v := l.of(&p.Values)
+		if !v.Finite() || p.Optimum != nil && l.form != p.Optimum.Form {
+			continue
+		}
+		d.Points = append(d.Points, htmlPoint{X: coordinate(f.x(at)), Y: coordinate(f.y(y.at(float64(v)))), R: "5",
+			Title: fmt.Sprintf("%s: precision %s, log evidence %s", what, short(float64(p.At)), short(float64(v)))})
+	}
+}
+
+// notes explain the figure.
+func (p *EvidencePage) notes() []string {
+	mark := "The dashed line marks the prior as given."
+	if p.Optimum != nil {
+		mark = "The dashed line and the point mark the optimum of the evidence " + formNames[p.Optimum.Form] + "."
+	}
+	list := []string{mark, "Higher is better. A difference of 1 nat is a factor of 2.7 in the probability of the training targets; differences of less decide little."}
+	if !slices.ContainsFunc(p.Curve, func(c EvidenceCurvePoint) bool { return c.AtTheta.Finite() }) {
+		list = append(list, "The evidence at the trained parameters is −∞ under this prior, which holds parameters elsewhere.")
+	}
+	if p.Several {
+		list = append(list, "All variances are scaled together here, in the proportions of the prior shown.")
+	}
+	return append(list, "Only the refit compares precisions fairly: at other precisions than that of training the trained parameters are no mode.")
+}
+
+// above cuts a curve where it falls below 0 or is not defined, by NaN.
+func above(x, y []float64) (cx, cy []float64) {
+	add := func(a, b float64) { cx, cy = append(cx, a), append(cy, b) }
+	for i := range x {
+		in := y[i] >= 0
+		if i > 0 && in != (y[i-1] >= 0) && !math.IsNaN(y[i]-y[i-1]) && !math.IsInf(y[i]-y[i-1], 0) {
+			add(x[i-1]+(x[i]-x[i-1])*y[i-1]/(y[i-1]-y[i]), 0)
+		}
+		if in {
+			add(x[i], y[i])
+		} else {
+			add(math.NaN(), math.NaN())
+		}
+	}
+	return cx, cy
+}
+
+// table lists the groups with what was found; nil for none.
+func (p *EvidencePage) table() (*htmlRows, string) {
+	o := p.Optimum
+	t := &htmlRows{}
+	head := func(names ...string) {
+		for i, n := range names {
+			class := ""
+			if i == 0 {
+				class = "text"
+			}
+			t.Columns = append(t.Columns, htmlCell{Value: n, Class: class})
+		}
+	}
+	cells := func(values ...string) {
+		var row []htmlCell
+		for _, v := range values {
+			row = append(row, htmlCell{Value: typeset(v)})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if o != nil {
+		columns := []string{"Group", "Parameters", "Variance at the start", "Variance found"}
+		if o.Kind == "g" {
+			columns = []string{"Group", "Parameters", "g at the start", "g found"}
+		}
+		remarks := len(o.Zero)+len(o.Edge) > 0
+		if remarks {
+			columns = append(columns, "Remark")
+		}
+		row := func(values ...string) {
+			if !remarks {
+				values = values[:len(values)-1]
+			}
+			cells(values...)
+		}
+		head(columns...)
+		for i, name := range o.Groups {
+			remark := ""
+			switch {
+			case slices.Contains(o.Zero, name):
+				remark = "runs to 0"
+			case slices.Contains(o.Edge, name):
+				remark = "at the edge of the range"
+			}
+			row(name, count(o.Parameters[i]), short(float64(o.Start.Variances[i])), short(float64(o.Best.Variances[i])), remark)
+		}
+		if o.Best.Noise != nil {
+			remark := ""
+			if slices.Contains(o.Edge, "noise") {
+				remark = "at the edge of the range"
+			}
+			row("noise σ²", "", short(float64(*o.Start.Noise)), short(float64(*o.Best.Noise)), remark)
+		}
+		return t, ""
+	}
+	if len(p.Groups) == 0 {
+		return nil, ""
+	}
+	head("Group", "Parameters", "Variance", "Refit", "Linear-Gaussian", "At θ*")
+	for _, g := range p.Groups {
+		cells(g.Name, count(g.Parameters), short(float64(g.Variance)), short(float64(g.Gradient.Refit)), short(float64(g.Gradient.LinearGaussian)), short(float64(g.Gradient.AtTheta)))
+	}
+	return t, "The last three columns are derivatives of the evidences in the logarithm of the group's variance: positive where a larger variance would be better."
+}
+
+// evidenceGuide explains the terms of the page.
+var evidenceGuide = []fact{
+	{Name: "Evidence", Value: "The probability of the training targets under the model, averaged over the prior. It rewards a model that fits and charges for freedom that it does not need, without validation data."},
+	{Name: "Refit", Value: "The evidence at the optimum of the linearized model, which is found anew for every prior. The others hold the trained parameters."},
+	{Name: "Trust", Value: "On small problems leave-one-out predictions often choose a better precision than the evidence, and both tend to choose a small one: compare with --tune-prior loo."},
+}
