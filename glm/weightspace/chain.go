@@ -168,9 +168,11 @@ func (d *side) basis(ctx context.Context, workers int, after *side) (k, psi blas
 	if err := fblas.SyrkContext(ctx, workers, blas.Trans, 1, half, 0, c); err != nil {
 		return k, psi, err
 	}
-	if k, d.values, err = whitenedEigen(c, filled(n, 1)); err != nil {
+	e, err := spectrumOf(c, filled(n, 1))
+	if err != nil {
 		return k, psi, err
 	}
+	k, d.values = e.u, e.values
 	if err := fblas.TrsmContext(ctx, workers, blas.Left, blas.NoTrans, 1, d.u, k); err != nil {
 		return k, psi, err
 	}

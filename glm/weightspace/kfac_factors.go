@@ -2,6 +2,7 @@ package weightspace
 
 import (
 	"context"
+	"sync"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -60,6 +61,10 @@ type factorSum struct {
 
 	// Products with the next layer, for a chain: A_{l,l+1} and G_{l,l+1}.
 	nextA, nextG blas64.General
+
+	once       sync.Once   // of the spectra
+	spectra    [2]spectrum // of A and G
+	spectraErr error
 }
 
 // A LayerFactors holds copies of the Kronecker factors of one layer.
@@ -446,7 +451,7 @@ func (f *Factors) finish() error {
 
 // tooLarge is the error for a sum that overflows.
 func tooLarge(what string, n int) error {
-	return &gp.NotPDError{What: what, N: n, Reason: "its numbers are too large for float64; scale the inputs"}
+	return &gp.NotPDError{What: what, N: n, Reason: "its numbers are too large for float64; scale the inputs or raise the prior precision"}
 }
 
 // Layers returns copies of the factors of all layers that have them, in the order of

@@ -198,7 +198,7 @@ func (l *layout) full(k linearize.Block) error {
 	for _, s := range k.Spans() {
 		if s.Rows > 1 && s.Cols > 1 {
 			return &NoFactorsError{Layer: layerName(s.Name), Reason: fmt.Sprintf("its tensor %q is used in several places, or its Jacobian is held as columns", s.Name),
-				Remedy: "linearize a convolution with Network.Factored; for a tied weight " + otherStructure}
+				Remedy: "for a convolution give batches of Network.Factored or a source of the network, otherwise " + otherStructure}
 		}
 		l.vector(layerName(s.Name), s)
 	}

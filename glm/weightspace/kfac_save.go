@@ -54,7 +54,8 @@ func (w *structured) loadKronecker(r *store.Reader) (*Kronecker, error) {
 	}
 	l, err := layoutOf(one)
 	if err != nil {
-		return nil, r.Fail(saved.OtherData, "the model is another: %v", err)
+		r.Stop(err)
+		return nil, r.Err()
 	}
 	k := &Kronecker{structured: *w}
 	for i, m := range l.matrices {

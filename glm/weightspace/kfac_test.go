@@ -366,6 +366,29 @@ func TestKroneckerSamples(t *testing.T) {
 	})
 }
 
+// One sum of factors serves all priors, also at once, with the bits of a fit for each.
+func TestFactorsServeEveryPrior(t *testing.T) {
+	q := kroneckerProblems(t)[0]
+	f, err := weightspace.SumFactors(t.Context(), q.train, q.sites, true, nil)
+	require.NoError(t, err)
+	priors := q.priors(t)
+	priors["other"], err = ntk.NewIsotropic(30, nil)
+	require.NoError(t, err)
+	for name, prior := range priors {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, s := range []weightspace.Structure{weightspace.KFAC, weightspace.KFACDamped, weightspace.Chain} {
+				w, err := f.Posterior(t.Context(), s, prior, q.theta, nil)
+				if err != nil {
+					require.NotEqual(t, weightspace.KFAC, s)
+					continue
+				}
+				gptest.RequireBits(t, s.String(), weightAnswers(t, w, q.test), weightAnswers(t, q.fit(t, s, prior, nil), q.test))
+			}
+		})
+	}
+}
+
 // A network's own batches keep a convolution with few weights as columns: they predict
 // the same, and sources are asked for factors, but a batch cannot be.
 func TestKroneckerOfColumns(t *testing.T) {
@@ -436,6 +459,23 @@ func TestKroneckerRefuses(t *testing.T) {
 	var at *gp.NotFiniteError
 	require.ErrorAs(t, fit(bad, weightspace.KFAC, bad.priors(t)["isotropic"], nil), &at)
 	require.Equal(t, [2]int{3, 1}, [2]int{at.Row, at.Output})
+
+	// So are numbers that overflow.
+	huge := problem(gptest.Layer{In: 3, Out: 2})
+	huge.train.Blocks[0].(*linearize.Outer).A.Scale(1e200, huge.train.Blocks[0].(*linearize.Outer).A)
+	var overflow *gp.NotPDError
+	for _, s := range []weightspace.Structure{weightspace.KFAC, weightspace.KFACDamped, weightspace.Chain} {
+		require.ErrorAs(t, fit(huge, s, huge.priors(t)["isotropic"], nil), &overflow)
+	}
+	wide = problem(gptest.Layer{In: 3, Out: 2})
+	vague, err := ntk.NewIsotropic(1e-308, nil)
+	require.NoError(t, err)
+	wide.train.Blocks[0].(*linearize.Outer).A.Scale(1e10, wide.train.Blocks[0].(*linearize.Outer).A)
+	for _, s := range []weightspace.Structure{weightspace.KFAC, weightspace.KFACDamped, weightspace.Chain} {
+		if err := fit(wide, s, vague, nil); err != nil {
+			require.ErrorAs(t, err, &overflow, s.String())
+		}
+	}
 
 	f, err := weightspace.SumFactors(t.Context(), scales.train, scales.sites, false, nil)
 	require.NoError(t, err)
