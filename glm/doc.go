@@ -21,7 +21,7 @@
 //
 // Users may write other likelihoods, as types with the methods of Likelihood. By
 // default their predictive is exact for one output and by Monte Carlo for more,
-// unless they also have the methods of Marginal or Logistic. Expectation and
+// unless they also have the methods of Marginal, Coupled or Logistic. Expectation and
 // LogExpectation integrate any function of one output.
 //
 // Package weightspace has the same posterior over the parameters instead of over

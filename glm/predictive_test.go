@@ -58,3 +58,92 @@ func TestIntervals(t *testing.T) {
 	require.EqualError(t, IntervalTo(t.Context(), nil, nil, 0.9, Categorical{}, f, cov, 0), "glm: no interval by the exact link for the categorical likelihood")
 	require.Panics(t, func() { _ = IntervalTo(t.Context(), nil, nil, 1, g, f, cov, 0) })
 }
+
+// joint returns random means, T×C, and a joint covariance, T·C×T·C.
+func joint(seed uint64, t, c int) (f, cov *mat.Dense) {
+	rng := newRand(seed)
+	return mat.NewDense(t, c, randomVec(rng, t*c, 1)), randomCov(rng, t*c, t*c+2, 0.8)
+}
+
+// The joint density of independent examples is the product of theirs, and that of one
+// example is the density of the link, whatever the noise covariance.
+func TestE11JointOfGaussian(t *testing.T) {
+	rng := newRand(4)
+	for _, g := range []*Gaussian{must[*Gaussian](t)(NewGaussian(0.3)), must[*Gaussian](t)(NewGaussianMatrix(symmetric(randomCov(rng, 3, 5, 1))))} {
+		const n, c = 4, 3
+		f, cov := joint(2, n, c)
+		y := mat.NewDense(n, c, randomVec(rng, n*c, 1))
+		apart := mat.NewDense(n*c, n*c, nil)
+		blocks := mat.NewDense(n*c, c, nil)
+		for i := range n {
+			own := cov.Slice(i*c, (i+1)*c, i*c, (i+1)*c)
+			apart.Slice(i*c, (i+1)*c, i*c, (i+1)*c).(*mat.Dense).Copy(own)
+			blocks.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense).Copy(own)
+		}
+		sum := 0.0
+		for _, v := range logPredictive(t, Exact{}, g, y, f, blocks) {
+			sum += v
+		}
+		got, err := Exact{}.JointLogPredictive(g, y, f, apart)
+		require.NoError(t, err)
+		require.InDelta(t, sum, got, 1e-11)
+		// Bayes: p(y_1 y_2 …) = p(y_1) p(y_2 … | y_1), the rest conditioned by hand.
+		got, err = Exact{}.JointLogPredictive(g, y, f, cov)
+		require.NoError(t, err)
+		noise := make([]float64, c*c)
+		g.NoiseTo(noise, c)
+		total, d := mat.NewDense(n*c, n*c, nil), mat.NewVecDense(n*c, nil)
+		total.Copy(cov)
+		for i := range n {
+			for a := range c {
+				for b := range c {
+					total.Set(i*c+a, i*c+b, total.At(i*c+a, i*c+b)+noise[a*c+b])
+				}
+				d.SetVec(i*c+a, y.At(i, a)-f.At(i, a))
+			}
+		}
+		var inverse mat.Dense
+		require.NoError(t, inverse.Inverse(total))
+		logDet, _ := mat.LogDet(total)
+		require.InDelta(t, -mat.Inner(d, &inverse, d)/2-logDet/2-float64(n*c)*halfLog2Pi, got, 1e-10)
+
+		var mean, aleatoric, epistemic, m, a, e mat.Dense
+		require.NoError(t, Exact{}.JointTo(&mean, &aleatoric, &epistemic, g, f, cov))
+		require.True(t, mat.Equal(&mean, f) && mat.EqualApprox(&epistemic, cov, 1e-15))
+		require.Equal(t, noise[0], aleatoric.At(1, 0))
+		require.NoError(t, MonteCarlo{Samples: 40000}.JointTo(&m, &a, &e, g, f, cov))
+		require.True(t, mat.EqualApprox(&m, f, .05) && mat.EqualApprox(&e, cov, .05) && mat.EqualApprox(&a, &aleatoric, 1e-9))
+	}
+}
+
+// Two correlated examples of two classes, against quadrature in two dimensions.
+func TestE11JointOfClasses(t *testing.T) {
+	f, cov := joint(3, 2, 1)
+	y := mat.NewDense(2, 1, []float64{1, 0})
+	chol := math.Sqrt(cov.At(0, 0))
+	slope := cov.At(1, 0) / chol
+	rest := math.Sqrt(cov.At(1, 1) - slope*slope)
+	var both, first, second, total float64
+	for x := -9.0; x <= 9; x += .05 {
+		for z := -9.0; z <= 9; z += .05 {
+			w := math.Exp(-(x*x + z*z) / 2)
+			p, q := sigmoid(f.At(0, 0)+chol*x), sigmoid(f.At(1, 0)+slope*x+rest*z)
+			both, first, second, total = both+w*p*(1-q), first+w*p, second+w*q, total+w
+		}
+	}
+	both, first, second = both/total, first/total, second/total
+	l := MonteCarlo{Samples: 100000}
+	logp, err := l.JointLogPredictive(Bernoulli{}, y, f, cov)
+	require.NoError(t, err)
+	require.InDelta(t, math.Log(both), logp, .01)
+	var mean, aleatoric, epistemic mat.Dense
+	require.NoError(t, l.JointTo(&mean, &aleatoric, &epistemic, Bernoulli{}, f, cov))
+	require.InDelta(t, first, mean.At(0, 0), .005)
+	// E[p(1−q)] = E p − E pq
+	require.InDelta(t, first-both-first*second, epistemic.At(0, 1), .002)
+	require.InDelta(t, first*(1-first), aleatoric.At(0, 0)+epistemic.At(0, 0), .005)
+	var unsupported *UnsupportedError
+	require.ErrorAs(t, Exact{}.JointTo(nil, nil, nil, Bernoulli{}, f, cov), &unsupported)
+	_, err = Exact{}.JointLogPredictive(Bernoulli{}, y, f, cov)
+	require.ErrorAs(t, err, &unsupported)
+}

@@ -19,7 +19,7 @@ const (
 )
 
 // curvedDual returns (I + WK)⁻¹q, where W is the curvature −∂²log p/∂f² at the mode in
-// place of its expectation Λ, by GMRES with (I + ΛK)⁻¹ as the preconditioner.
+// place of its expectation Λ, by GMRES with (I + ΛK)⁻¹ as the preconditioner (E10).
 func (e *Exact) curvedDual(ctx context.Context, q []float64, y *mat.Dense, lik Scored) ([]float64, error) {
 	c := e.outputs()
 	excess := e.curvatureExcess(y, lik)

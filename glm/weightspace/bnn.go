@@ -116,12 +116,15 @@ func (b *BNN) moments(ctx context.Context, lik glm.Likelihood, x *mat.Dense) (*d
 	var m *drawMoments
 	err := b.draw(ctx, x, func(f *mat.Dense) {
 		if m == nil {
-			t, c := f.Dims()
-			m = &drawMoments{t: t, c: c, mean: make([]float64, t*c), scatter: make([]float64, t*c), aleatoric: make([]float64, t*c)}
+			m = newDrawMoments(f.Dims())
 		}
 		m.add(lik, f)
 	})
 	return m, err
+}
+
+func newDrawMoments(t, c int) *drawMoments {
+	return &drawMoments{t: t, c: c, mean: make([]float64, t*c), scatter: make([]float64, t*c), aleatoric: make([]float64, t*c)}
 }
 
 func (m *drawMoments) add(lik glm.Likelihood, f *mat.Dense) {

@@ -22,7 +22,7 @@ type Mode struct {
 	Theta        []float64 // v*, P
 	Sites        *gp.Sites // at f_lin(x;v*)
 	Scatter      float64   // (v*−μ₀)ᵀΣ₀⁻¹(v*−μ₀)
-	GradientNorm float64   // of the objective, in the Σ₀ norm: it bounds what v* lacks (E19)
+	GradientNorm float64   // of the objective, in the Σ₀ norm: for a likelihood that is concave in f it bounds what v* lacks
 	Newton       int       // steps
 	Products     int       // H̃v, each a J v and a Jᵀu, that the steps took
 	Warnings     []error   // a *gp.IterationWarning and a *GradientWarning, as in Posterior.Warnings

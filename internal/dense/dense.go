@@ -211,6 +211,14 @@ func Dot(x, y []float64) float64 {
 	return s
 }
 
+// CopyTo sizes dst as SizeTo does and writes the r×c numbers of v into it, row-major. A
+// nil dst is skipped.
+func CopyTo(dst *mat.Dense, r, c int, v []float64) {
+	if SizeTo(dst, r, c); dst != nil {
+		dst.Copy(mat.NewDense(r, c, v))
+	}
+}
+
 // Range returns 0, 1, …, n−1.
 func Range(n int) []int {
 	v := make([]int, n)

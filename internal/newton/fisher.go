@@ -2,7 +2,7 @@ package newton
 
 import "math"
 
-// New returns the search of a refit under a likelihood, before its first step. Under a
+// New returns the search of a refit under a likelihood, before its first step (E9). Under a
 // gp.Scored likelihood its steps are those of Fisher scoring.
 func New(lik Expander, maxIter int, atTheta bool) Search {
 	_, scored := lik.(interface{ CurvatureTo(dst, y, f []float64) })
