@@ -156,6 +156,24 @@ func TestMaximizeStops(t *testing.T) {
 	}
 }
 
+// A long tolerance takes fewer evaluations and ends within it.
+func TestTolerance(t *testing.T) {
+	q := openToy(t, "gaussian-two-outputs")
+	var exact *evidence.Result
+	for _, tolerance := range []float64{0, 1e-2} {
+		r, err := evidence.Maximize(t.Context(), q.p, evidence.Refit, &evidence.Options{PerGroup: true, Noise: true, Starts: 1, Tolerance: tolerance})
+		require.NoError(t, err)
+		require.True(t, r.Settled)
+		if exact == nil {
+			exact = r
+			continue
+		}
+		require.Less(t, len(r.Trials), len(exact.Trials))
+		require.Equal(t, exact.Zero, r.Zero)
+		require.InDelta(t, exact.LogFactor[0], r.LogFactor[0], 1e-2)
+	}
+}
+
 // A variance so large that the numbers overflow ends no search: the evidence there is
 // −Inf, and the search goes elsewhere.
 func TestMaximizeSurvivesOverflow(t *testing.T) {
