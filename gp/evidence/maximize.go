@@ -242,7 +242,7 @@ func (s *search) result(start *Point, ends []*end) (*Result, error) {
 			r.Warnings = append(r.Warnings, &ZeroWarning{Group: r.Groups[j].Name, Slope: r.Slope[j]})
 		case atLowest, atHighest:
 			r.AtEdge = append(r.AtEdge, j)
-			w := &EdgeWarning{Name: "noise", LogFactor: best.x[j]}
+			w := &EdgeWarning{Noise: j == s.groups, LogFactor: best.x[j]}
 			if j < s.groups {
 				w.Name = r.Groups[j].Name
 			}
