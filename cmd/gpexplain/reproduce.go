@@ -40,7 +40,7 @@ The result of each step of a study is a file in the directory, so that a call th
 was interrupted goes on where it ended. Several processes may share the directory:
 --part 0/4, 1/4, 2/4 and 3/4 divide the steps among four of them, and a last call
 without --part makes the page.`,
-		Example: `  gpexplain reproduce`,
+		Example:               `  gpexplain reproduce`,
 		Args:                  cobra.MaximumNArgs(1),
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
