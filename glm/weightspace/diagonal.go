@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -26,6 +27,35 @@ type DiagonalPosterior struct {
 
 var _ Weights = (*DiagonalPosterior)(nil)
 
+// FitDiagonal returns the posterior with independent parameters whose precision is
+// ggn + Σ₀⁻¹, for a diagonal of the GGN from elsewhere, P numbers, such as one of the
+// approximations of network.Network.GGNDiagonal. It takes no pass over the examples.
+// Otherwise it is like FitStructure. It panics where ggn has a number that is negative.
+func FitDiagonal(ggn []float64, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*DiagonalPosterior, error) {
+	f, err := newFitting(Diagonal, x, s, prior, theta, o)
+	if err != nil {
+		return nil, err
+	}
+	if len(ggn) != len(theta) {
+		panic("weightspace: the diagonal of the GGN has another number of parameters than theta")
+	}
+	for _, h := range ggn {
+		if h < 0 {
+			panic("weightspace: the diagonal of the GGN is negative")
+		}
+	}
+	return f.withSquares(slices.Clone(ggn))
+}
+
+// WithPrior returns the posterior of the same examples and sites with another prior. It
+// takes no pass over the examples.
+func (w *DiagonalPosterior) WithPrior(prior ntk.Prior) (*DiagonalPosterior, error) {
+	f := &fitting{structured: w.structured}
+	f.prior, f.logDet = prior, 0
+	f.mu0, f.root = moments(prior, len(w.theta))
+	return f.withSquares(w.h)
+}
+
 // diagonal fits a DiagonalPosterior.
 func (f *fitting) diagonal(ctx context.Context) (*DiagonalPosterior, error) {
 	if err := f.checkMemory(); err != nil {
@@ -35,8 +65,16 @@ func (f *fitting) diagonal(ctx context.Context) (*DiagonalPosterior, error) {
 	if err != nil {
 		return nil, err
 	}
+	return f.withSquares(h)
+}
+
+// withSquares returns the posterior with h_p.
+func (f *fitting) withSquares(h []float64) (*DiagonalPosterior, error) {
 	w := &DiagonalPosterior{structured: f.structured, h: h}
-	return w, w.prepare()
+	if err := w.prepare(); err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
 // prepare computes variances and determinant from h.

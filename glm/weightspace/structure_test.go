@@ -1,6 +1,7 @@
 package weightspace_test
 
 import (
+	"bytes"
 	"math"
 	"strings"
 	"testing"
@@ -8,9 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 // toys are the references of structures with a network, data and a prior of their own.
@@ -92,4 +98,57 @@ func TestBlocksAgainstReference(t *testing.T) {
 			}
 		}
 	})
+}
+
+// [lae E.4.1]: posteriors with the exact and the approximate diagonals of the GGN.
+func TestDiagonalOfAutoencoderAgainstReference(t *testing.T) {
+	want := testref.Open(t, "structures/autoencoder")
+	net, err := network.ReadONNX(bytes.NewReader(want.Model(t)), nil)
+	require.NoError(t, err)
+	x := want.MatrixRC("x_train", 40, 64)
+	train, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	test, err := net.Linearize(t.Context(), want.MatrixRC("x_test", 10, 64))
+	require.NoError(t, err)
+	lik, err := glm.NewGaussian(1)
+	require.NoError(t, err)
+	sites, err := gp.NewSites(x, train.F, lik)
+	require.NoError(t, err)
+	prior, err := ntk.NewIsotropic(want.Scalar("delta"), nil)
+	require.NoError(t, err)
+	for b, name := range map[network.Backpropagation]string{network.Exact: "exact", network.Diagonals: "approximate", network.ConvolutionDiagonals: "mixed", network.FullAtConvolutions: "mixed_full_at_conv"} {
+		h := make([]float64, train.P)
+		require.NoError(t, net.GGNDiagonal(t.Context(), h, x, nil, b))
+		w, err := weightspace.FitDiagonal(h, train, sites, prior, net.Theta(), nil)
+		require.NoError(t, err)
+		requireNear(t, name+" log det", w.LogDet(), want.Scalar("log_det_"+name), 1e-10)
+		requireNear(t, name+" evidence", w.EvidenceAtTheta().Value, want.Scalar("log_evidence_"+name), 1e-10)
+		var cov mat.Dense
+		require.NoError(t, w.PredictTo(t.Context(), nil, &cov, test))
+		variance := mat.NewDense(10, 64, nil)
+		variance.Apply(func(n, c int, _ float64) float64 { return cov.At(n*64+c, c) }, variance)
+		requireMatrix(t, name+" variance", variance, want.Matrix("reconstruction_variance_"+name), 1e-10)
+	}
+}
+
+// One pass gives the diagonal posterior under every prior.
+func TestDiagonalWithPrior(t *testing.T) {
+	q := structureProblems(t)[1]
+	w := q.fit(t, weightspace.Diagonal, q.train, nil).(*weightspace.DiagonalPosterior)
+	prior, err := ntk.NewIsotropic(3, nil)
+	require.NoError(t, err)
+	got, err := w.WithPrior(prior)
+	require.NoError(t, err)
+	before := weightAnswers(t, w, q.test)
+	q.prior = prior
+	gptest.RequireBits(t, "another prior", weightAnswers(t, got, q.test), weightAnswers(t, q.fit(t, weightspace.Diagonal, q.train, nil), q.test))
+	gptest.RequireBits(t, "the first posterior", weightAnswers(t, w, q.test), before)
+	require.Panics(t, func() { weightspace.FitDiagonal(make([]float64, 3), q.train, q.sites, q.prior, q.theta, nil) })
+	h := make([]float64, len(q.theta))
+	h[2] = -1
+	require.Panics(t, func() { weightspace.FitDiagonal(h, q.train, q.sites, q.prior, q.theta, nil) })
+	h[2] = math.Inf(1)
+	var notPD *gp.NotPDError
+	_, err = weightspace.FitDiagonal(h, q.train, q.sites, q.prior, q.theta, nil)
+	require.ErrorAs(t, err, &notPD)
 }

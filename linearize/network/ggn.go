@@ -113,7 +113,7 @@ type ggn struct {
 }
 
 func newGGN(n *Network, b Backpropagation, rooted bool) *ggn {
-	g := &ggn{net: n, plan: graph.NewPlan(n.prog, graph.Backpropagation(b), rooted), squared: graph.Squares(n.static)}
+	g := &ggn{net: n, plan: graph.NewPlan(n.prog, graph.Backpropagation(b), rooted, true), squared: graph.Squares(n.static)}
 	workers := par.Workers(0)
 	g.states, g.back, g.parts = make([]*graph.State, workers), make([]*graph.Backpropagator, workers), make([][]float64, wave)
 	for i := range g.parts {

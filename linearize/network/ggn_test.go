@@ -61,7 +61,7 @@ func requireDiagonal(t *testing.T, what string, got, want []float64, rel float64
 }
 
 // The exact backpropagation is the sum of the squares in each column of RᵀJ, for every
-// operator.
+// operator, and the approximate ones are the same without shortcuts.
 func TestGGNDiagonalOfOperators(t *testing.T) {
 	for _, c := range operatorCases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -85,6 +85,9 @@ func requireExactGGN(t *testing.T, net *network.Network, x *mat.Dense, rng *rand
 	}
 	for _, roots := range []*mat.Dense{nil, gaussianMatrix(rng, n*c, c)} {
 		requireDiagonal(t, "exact", ggn(t, net, x, roots, network.Exact), jacobianSquares(t, net, x, roots), 1e-9)
+		for b := network.Diagonals; b <= network.FullAtConvolutions; b++ {
+			requireDiagonal(t, "shortcuts", ggn(t, net, x, roots, b), network.SlowGGN(t, net, x, roots, b), 1e-9)
+		}
 	}
 }
 

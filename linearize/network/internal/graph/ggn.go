@@ -46,57 +46,121 @@ type way int
 
 const (
 	byRows      way = iota // there is none: a pass for each element, or for each row
-	elementwise            // J is a diagonal matrix
-	copying                // each result is a copy of one input
+	elementwise            // J is a diagonal matrix, and there are no parameters
+	single                 // backwardSquares; M stays a diagonal matrix
+	several                // backwardSquares, for the diagonal of M below
 	weighted               // the products with a weight: the squares are those with its squares
 )
 
 // wayOf returns the way of a segment.
-func (p *Program) wayOf(g *Segment) way {
+func (p *Program) wayOf(g *Segment, reach []bool) way {
 	if g.Single < 0 {
+		if p.isElementwise(g, reach) {
+			return elementwise
+		}
 		return byRows
 	}
 	nd := &p.Nodes[g.Single]
-	if p.Slots[nd.In[0]].Static || g.Lower >= 0 && g.Lower != nd.In[0] {
+	var tied bool
+	switch o := nd.Op.(type) {
+	case *Dense:
+		tied = o.Tied || o.TiedBias
+	case *Convolve:
+		tied = o.Tied
+	case *ConvolveTranspose:
+		tied = o.Tied
+	default:
+		return p.squaresOf(g, reach)
+	}
+	if tied || len(g.Full) > 0 || p.Slots[nd.In[0]].Static || g.Lower >= 0 && g.Lower != nd.In[0] {
 		return byRows
 	}
-	switch o := nd.Op.(type) {
-	case unary, Relu:
-		return elementwise
-	case *MaxPool, *Index:
-		return copying
-	case *Dense:
-		if !o.Tied && !o.TiedBias && len(g.Full) == 0 {
-			return weighted
+	return weighted
+}
+
+// squaresOf returns the way of a segment whose node may be a squarer. The static nodes
+// that prepare its parameters must be squarers too, and no slot may be read twice.
+func (p *Program) squaresOf(g *Segment, reach []bool) way {
+	if len(g.Sites) > 0 {
+		return byRows
+	}
+	read := map[int]bool{}
+	for i := g.From; i < g.To; i++ {
+		nd := &p.Nodes[i]
+		if !reach[nd.Out] || !p.Slots[nd.Out].NeedsGrad {
+			continue
 		}
-	case *Convolve:
-		if !o.Tied && len(g.Full) == 0 {
-			return weighted
+		if _, ok := nd.Op.(squarer); !ok {
+			return byRows
 		}
-	case *ConvolveTranspose:
-		if !o.Tied && len(g.Full) == 0 {
-			return weighted
+		for _, in := range nd.In {
+			if in >= 0 && p.Slots[in].NeedsGrad {
+				if read[in] {
+					return byRows
+				}
+				read[in] = true
+			}
+		}
+		// An element of a parameter must not reach the result in several ways.
+		if p.Slots[nd.Out].Static && !nd.Op.(squarer).single(p, nd) {
+			return byRows
 		}
 	}
-	return byRows
+	if nd := &p.Nodes[g.Single]; !nd.Op.(squarer).single(p, nd) {
+		return several
+	}
+	return single
+}
+
+// isElementwise tells whether a segment of several nodes computes each element of its
+// result from the same element of what it reads, without parameters, as a written out
+// GELU does.
+func (p *Program) isElementwise(g *Segment, reach []bool) bool {
+	if g.Lower < 0 || len(g.Full) > 0 || len(g.Sites) > 0 || p.Slots[g.Lower].Size != p.Slots[g.Upper].Size {
+		return false
+	}
+	for i := g.From; i < g.To; i++ {
+		nd := &p.Nodes[i]
+		if !reach[nd.Out] || !p.Slots[nd.Out].NeedsGrad {
+			continue
+		}
+		if p.Slots[nd.Out].Static {
+			return false
+		}
+		switch o := nd.Op.(type) {
+		case unary, Relu:
+		case *Binary:
+			if !p.Slots[nd.In[0]].Static && o.Left != nil || !p.Slots[nd.In[1]].Static && o.Right != nil {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // NewPlan returns the plan for M that starts as the identity or, if rooted, as R Rᵀ.
-func NewPlan(p *Program, b Backpropagation, rooted bool) *Plan {
+// Without shortcuts it takes a diagonal M through every segment by a pass for each
+// element, which gives the same numbers.
+func NewPlan(p *Program, b Backpropagation, rooted, shortcuts bool) *Plan {
 	plan := &Plan{prog: p}
-	segments := p.Segments()
+	segments, reach := p.Segments(), p.Reachable()
 	squash := func(g *Segment) bool { return b == Diagonals || b != Exact && g.Conv }
 	rows := 0 // 0: a diagonal
 	if rooted {
 		rows = p.C
 	}
 	for i := 0; i < len(segments); i++ {
-		s := step{Segment: segments[i], rows: rows, fast: p.wayOf(&segments[i])}
+		s := step{Segment: segments[i], rows: rows}
+		if shortcuts {
+			s.fast = p.wayOf(&segments[i], reach)
+		}
 		switch {
 		case squash(&s.Segment):
 			s.diagonal, s.ownRows = true, b == FullAtConvolutions && rows > 0
 			rows = 0
-		case rows == 0 && (s.fast == elementwise || s.fast == copying):
+		case rows == 0 && (s.fast == elementwise || s.fast == single):
 			s.diagonal = true
 		default:
 			s.fast = byRows
@@ -209,33 +273,64 @@ func (b *Backpropagator) step(dst []float64, s *step, m curvature) curvature {
 
 // through takes a diagonal m the fast way.
 func (b *Backpropagator) through(dst []float64, s *step, m []float64) []float64 {
-	if s.fast == weighted && !s.ownRows {
-		for _, k := range s.Sites {
-			b.addDiagonal(dst, k, m)
-		}
-	}
-	if s.Lower < 0 {
-		return nil
-	}
-	nd, st := &b.plan.prog.Nodes[s.Single], b.s
-	seed := m
+	p := b.plan.prog
+	seed, st := m, b.s
 	switch s.fast {
-	case weighted:
-		st = b.squared
 	case elementwise:
 		seed = b.roots(m)
+	case weighted:
+		if st = b.squared; !s.ownRows {
+			for _, k := range s.Sites {
+				b.addDiagonal(dst, k, m)
+			}
+		}
+		if s.Lower < 0 {
+			return nil
+		}
 	}
 	clear(st.touched)
 	g, _ := st.gradOrNew(s.Upper)
 	copy(g, seed)
-	nd.Op.Backward(st, nd)
-	out := slices.Clone(st.grad(s.Lower)[:st.N*b.plan.prog.Slots[s.Lower].Size])
+	switch s.fast {
+	case elementwise:
+		st.backwardNodes(s.From, s.To, func(int) {})
+	case weighted:
+		nd := &p.Nodes[s.Single]
+		nd.Op.Backward(st, nd)
+	default:
+		b.backwardSquares(dst, s)
+	}
+	if s.Lower < 0 {
+		return nil
+	}
+	out := slices.Clone(st.grad(s.Lower)[:st.N*p.Slots[s.Lower].Size])
 	if s.fast == elementwise {
 		for i, v := range out {
 			out[i] = v * v
 		}
 	}
 	return out
+}
+
+// backwardSquares goes back through the nodes of a step with the squares of the
+// derivatives, and adds what arrives at the parameters to dst.
+func (b *Backpropagator) backwardSquares(dst []float64, s *step) {
+	st, p := b.s, b.plan.prog
+	for i := s.To - 1; i >= s.From; i-- {
+		nd := &p.Nodes[i]
+		if st.touched[nd.Out] && p.Slots[nd.Out].NeedsGrad {
+			nd.Op.(squarer).backwardSquares(st, nd)
+		}
+	}
+	for _, slot := range s.Full {
+		if s.ownRows || !st.touched[slot] {
+			continue
+		}
+		prm := p.Params[p.Slots[slot].Param]
+		for e := range st.N {
+			dense.Axpy(dst[prm.Offset:prm.Offset+prm.Len()], 1, st.GradAt(slot, e))
+		}
+	}
 }
 
 // roots returns the square roots of m.

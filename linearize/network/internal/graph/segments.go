@@ -11,7 +11,7 @@ type Segment struct {
 	Sites        []int // whose nodes it holds
 	Full         []int // slots of parameters in no site that its nodes read
 	Conv         bool  // it holds a convolution
-	Single       int   // its only node on the way from Upper to Lower, or −1
+	Single       int   // its only node that is not static, or −1
 }
 
 // Segments returns the segments of a program, from the output down. A chain of layers
@@ -112,8 +112,10 @@ func (p *Program) describe(g *Segment, reach []bool) {
 		if !reach[nd.Out] || !p.Slots[nd.Out].NeedsGrad {
 			continue
 		}
-		nodes++
-		g.Single = i
+		if !p.Slots[nd.Out].Static {
+			nodes++
+			g.Single = i
+		}
 		switch nd.Op.(type) {
 		case *Convolve, *ConvolveTranspose:
 			g.Conv = true
