@@ -15,8 +15,11 @@
 //	mean := make([]float64, test.Len()*test.Outputs())
 //	k.MeanTo(mean, test)
 //
-// The prior variance is applied in this package and nowhere else. Letters and
-// shapes are those of package linearize: row n·C+c is output c of example n.
+// Priors have one variance for all parameters (Isotropic), one for each group
+// (Layerwise), one for each parameter (Diagonal), those that the data's information
+// on each parameter suggests (GPrior), or those of another prior times a factor for
+// each group (Scaled). Their variance is applied in this package and nowhere else.
+// Letters and shapes are those of package linearize: row n·C+c is output c of example n.
 //
 // # Cost
 //

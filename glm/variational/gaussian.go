@@ -50,6 +50,22 @@ func NewGaussian(mean, variance []float64) (*Gaussian, error) {
 	return q, q.factor(context.Background())
 }
 
+// NewGaussianOf returns the Gaussian with this mean and this precision, which are copied.
+// A precision that is not positive definite is a *gp.NotPDError.
+func NewGaussianOf(mean []float64, precision mat.Symmetric) (*Gaussian, error) {
+	p := len(mean)
+	if p == 0 || precision.SymmetricDim() != p {
+		panic("variational: mean and precision differ in size")
+	}
+	q := &Gaussian{mean: slices.Clone(mean), precision: newSymmetric(p)}
+	for i := range p {
+		for j := i; j < p; j++ {
+			q.precision.Data[i*p+j] = precision.At(i, j)
+		}
+	}
+	return q, q.factor(context.Background())
+}
+
 func newSymmetric(p int) blas64.Symmetric {
 	return blas64.Symmetric{Uplo: blas.Upper, N: p, Stride: p, Data: make([]float64, p*p)}
 }

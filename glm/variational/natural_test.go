@@ -204,6 +204,12 @@ func TestUpdateErrors(t *testing.T) {
 	cancel()
 	_, err = v.Run(ctx, q, l.x, l.y, nil)
 	require.ErrorIs(t, err, context.Canceled)
+	var notPD *gp.NotPDError
+	_, err = variational.NewGaussianOf([]float64{1, 2}, mat.NewSymDense(2, []float64{1, 2, 2, 1}))
+	require.ErrorAs(t, err, &notPD)
+	same, err := variational.NewGaussianOf(q.Mean(), q.Precision())
+	require.NoError(t, err)
+	require.Equal(t, q.LogDet(), same.LogDet())
 	_, err = variational.NewGaussian([]float64{1, 2}, []float64{1, -1})
 	require.ErrorContains(t, err, "parameter 1 is -1")
 	l.y.Set(4, 0, math.NaN())

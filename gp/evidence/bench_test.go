@@ -20,7 +20,9 @@ type benchCase struct {
 
 var benchCases = []benchCase{{"snelson", 0}, {"categorical", 0}, {"thesis-cnn", 1500}}
 
-func (c benchCase) problem(b *testing.B) *evidence.Problem {
+func (c benchCase) problem(b *testing.B) *evidence.Problem { return openProblem(b, c) }
+
+func openProblem(b testing.TB, c benchCase) *evidence.Problem {
 	b.Helper()
 	r := testkit.OpenReference(b, c.name)
 	p := &evidence.Problem{X: r.Train, Y: r.Y, Likelihood: r.Likelihood, Theta: r.Net.Theta(), Prior: r.Prior, Groups: ntk.ByLayer(ntk.Spans(r.Train), 1)}

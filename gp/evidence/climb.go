@@ -251,8 +251,10 @@ func (s *search) release(e *end, tried []bool) (changed bool, err error) {
 const (
 	differenceStep = 1e-4 // of the Hessian by differences of the gradient
 	mostPolishing  = 8    // Newton steps
-	settledStep    = 1e-6 // of Result.Settled
 )
+
+// settledStep is the longest last step of a maximum that is settled.
+func (s *search) settledStep() float64 { return max(1e-6, s.m.o.Tolerance) }
 
 // polish makes Newton steps in the free variables, with the Hessian by differences of
 // the gradient, until they are shorter than the tolerance or no longer shrink.
@@ -289,7 +291,7 @@ func (s *search) polish(e *end) error {
 		_ = chol.SolveVecTo(&step, mat.NewVecDense(len(g), g))
 		length := floats.Norm(step.RawVector().Data, math.Inf(1))
 		if !(length < last/2) || length > 1 {
-			e.settled = last <= settledStep
+			e.settled = last <= s.settledStep()
 			return nil
 		}
 		x := slices.Clone(e.x)
@@ -314,7 +316,7 @@ func (s *search) polish(e *end) error {
 			break
 		}
 	}
-	e.settled = e.step <= settledStep
+	e.settled = e.step <= s.settledStep()
 	return nil
 }
 

@@ -32,8 +32,9 @@ type Result struct {
 	// neither at an edge nor 0, in order, the noise last; nil where there is none. Its
 	// inverse, negated, is the covariance of their logs to the order of Laplace.
 	Curvature *mat.SymDense
-	// Settled tells whether the last Newton step in the logs was below 1e-6 and the
-	// curvature negative, so that this is a maximum.
+	// Settled tells whether the last Newton step in the logs was below 1e-6, or the
+	// tolerance where that is longer, and the curvature negative: this is a maximum in
+	// the variables that are neither at an edge nor 0.
 	Settled bool
 	Maxima  []Maximum // the distinct ends of all starts, the highest first
 	Trials  []Trial   // all evaluations in their order
@@ -241,7 +242,7 @@ func (s *search) result(start *Point, ends []*end) (*Result, error) {
 			r.Warnings = append(r.Warnings, &ZeroWarning{Group: r.Groups[j].Name, Slope: r.Slope[j]})
 		case atLowest, atHighest:
 			r.AtEdge = append(r.AtEdge, j)
-			w := &EdgeWarning{Name: "noise", LogFactor: best.x[j]}
+			w := &EdgeWarning{Noise: j == s.groups, LogFactor: best.x[j]}
 			if j < s.groups {
 				w.Name = r.Groups[j].Name
 			}

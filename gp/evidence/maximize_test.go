@@ -40,7 +40,7 @@ func TestEdge(t *testing.T) {
 	var edge *evidence.EdgeWarning
 	require.ErrorAs(t, errors.Join(r.Warnings...), &edge)
 	require.Equal(t, "c", edge.Name)
-	require.ErrorContains(t, edge, "the variance of c ended at 12.2 times the given one")
+	require.ErrorContains(t, edge, `the prior variance of group "c" ended at 12.2 times the given one`)
 	rows, _ := r.Curvature.Dims()
 	require.Equal(t, 2-len(r.Zero), rows)
 }
@@ -61,7 +61,7 @@ func TestNoVariance(t *testing.T) {
 		require.Less(t, r.Slope[0], 0.)
 		var zero *evidence.ZeroWarning
 		require.ErrorAs(t, r.Warnings[0], &zero)
-		require.ErrorContains(t, zero, "the prior variance of all parameters runs to 0")
+		require.ErrorContains(t, zero, `the prior variance of group "all parameters" runs to 0`)
 		variance := make([]float64, len(p.Theta))
 		r.Prior.VarianceTo(variance)
 		require.Equal(t, make([]float64, len(p.Theta)), variance)
@@ -98,6 +98,11 @@ func TestResultIsConsistent(t *testing.T) {
 		for g := range x.Gradient {
 			require.InDelta(t, 0, x.Gradient[g], 1e-6)
 		}
+		m, err := evidence.New(t.Context(), &p, nil)
+		require.NoError(t, err)
+		value, err := m.Value(t.Context(), form, []float64{0}, 0)
+		require.NoError(t, err)
+		requireNumber(t, "evidence alone", value.Value, r.Evidence.Value, 1e-10)
 		require.InDelta(t, 0, x.NoiseGradient, 1e-6)
 		for _, trial := range r.Trials {
 			require.LessOrEqual(t, trial.Evidence, r.Maxima[0].Evidence+1e-9*math.Abs(r.Maxima[0].Evidence))
@@ -153,6 +158,24 @@ func TestMaximizeStops(t *testing.T) {
 				require.True(t, stages[evidence.StageEvidence])
 			}
 		}
+	}
+}
+
+// A long tolerance takes fewer evaluations and ends within it.
+func TestTolerance(t *testing.T) {
+	q := openToy(t, "gaussian-two-outputs")
+	var exact *evidence.Result
+	for _, tolerance := range []float64{0, 1e-2} {
+		r, err := evidence.Maximize(t.Context(), q.p, evidence.Refit, &evidence.Options{PerGroup: true, Noise: true, Starts: 1, Tolerance: tolerance})
+		require.NoError(t, err)
+		require.True(t, r.Settled)
+		if exact == nil {
+			exact = r
+			continue
+		}
+		require.Less(t, len(r.Trials), len(exact.Trials))
+		require.Equal(t, exact.Zero, r.Zero)
+		require.InDelta(t, exact.LogFactor[0], r.LogFactor[0], 1e-2)
 	}
 }
 

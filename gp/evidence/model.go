@@ -109,6 +109,16 @@ func (m *Model) At(ctx context.Context, form Form, logFactor []float64, logNoise
 	return s.Point, m.differentiate(ctx, s)
 }
 
+// Value returns the evidence alone, which takes less than half the time of At after a
+// fit and about two thirds after a refit.
+func (m *Model) Value(ctx context.Context, form Form, logFactor []float64, logNoise float64) (gp.Evidence, error) {
+	s, err := m.value(ctx, form, logFactor, logNoise)
+	if err != nil {
+		return gp.Evidence{}, err
+	}
+	return s.Evidence, nil
+}
+
 // A state is a Point in the making, with its posterior.
 type state struct {
 	*Point

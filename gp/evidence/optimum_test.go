@@ -27,7 +27,6 @@ func TestE10CommonOptimum(t *testing.T) {
 				requireNumber(t, key+" value", r.Evidence.Value, q.want.Scalar(key+"_log_evidence"), tol)
 				require.True(t, r.Settled)
 				require.Len(t, r.Maxima, int(q.want.Scalar(key+"_maxima_in_range")), key)
-				t.Log(form, len(r.Trials), r.Iterations, r.Warnings)
 				if !gauss {
 					continue
 				}
@@ -38,7 +37,6 @@ func TestE10CommonOptimum(t *testing.T) {
 				requireNumber(t, key+" noise", r.LogNoise+math.Log(q.want.Scalar("sigma2")), q.want.Scalar(key+"_log_sigma2"), 2*tol)
 				requireNumber(t, key+" value", r.Evidence.Value, q.want.Scalar(key+"_log_evidence"), tol)
 				require.Len(t, r.Maxima, int(q.want.Scalar(key+"_distinct_maxima")), key)
-				t.Log(form, "noise", len(r.Trials), r.Iterations, r.Warnings)
 			}
 		})
 	}
@@ -54,13 +52,16 @@ func TestE10LayerOptimum(t *testing.T) {
 				if !q.want.HasMeta(key + "_found") {
 					continue
 				}
-				r, err := evidence.Maximize(t.Context(), q.p, evidence.Refit, &evidence.Options{PerGroup: true, Noise: noise})
-				require.NoError(t, err)
-				t.Log(key, r.LogFactor, r.Evidence.Value, r.Zero, len(r.Trials), r.Iterations, r.Warnings)
-				for _, m := range r.Maxima {
-					t.Log("   ", m)
+				starts := 2
+				if q.want.HasMeta(key+"_other_log_evidences") && q.want.Meta(key+"_other_log_evidences") != "[]" && name != "categorical-diagonal-prior" {
+					starts = 4 // some of which end elsewhere
 				}
+				r, err := evidence.Maximize(t.Context(), q.p, evidence.Refit, &evidence.Options{PerGroup: true, Noise: noise, Starts: starts})
+				require.NoError(t, err)
 				if q.want.Scalar(key+"_found") == 0 {
+					// The data are separable: the evidence rises with the last layer's variance.
+					require.NotEmpty(t, r.AtEdge)
+					require.GreaterOrEqual(t, r.Evidence.Value, q.want.Scalar(key+"_log_evidence")-1e-5)
 					continue
 				}
 				require.True(t, r.Settled)

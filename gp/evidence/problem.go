@@ -30,7 +30,7 @@ type Problem struct {
 	Y          *mat.Dense       // N rows of targets
 	Likelihood gp.Likelihood
 	Theta      []float64 // θ*, length P
-	Prior      ntk.Prior
+	Prior      ntk.Prior // of an ntk.GPrior, the common factor is g
 	// Groups are those whose variances have a factor of their own. Nil means those of
 	// Prior, or one of all parameters where Prior has none. Their precisions are
 	// ignored: a factor of 1 is the variance of Prior.

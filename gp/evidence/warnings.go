@@ -13,18 +13,23 @@ type ZeroWarning struct {
 }
 
 func (w *ZeroWarning) Error() string {
-	return fmt.Sprintf("evidence: the prior variance of %s runs to 0, where the evidence changes by %.3g times its factor: the data want these parameters at their prior mean", w.Group, w.Slope)
+	return fmt.Sprintf("evidence: the prior variance of group %q runs to 0, where the evidence changes by %.3g times its factor: the data want these parameters at their prior mean", w.Group, w.Slope)
 }
 
 // EdgeWarning says that a variable ended at an end of its range, towards which the
 // evidence still rises.
 type EdgeWarning struct {
-	Name      string // the group, or "noise"
+	Name      string // the group; empty for the noise
+	Noise     bool
 	LogFactor float64
 }
 
 func (w *EdgeWarning) Error() string {
-	return fmt.Sprintf("evidence: the variance of %s ended at %.3g times the given one, the end of the range: the data do not determine it", w.Name, math.Exp(w.LogFactor))
+	what := fmt.Sprintf("the prior variance of group %q", w.Name)
+	if w.Noise {
+		what = "the noise variance"
+	}
+	return fmt.Sprintf("evidence: %s ended at %.3g times the given one, the end of the range: the data do not determine it", what, math.Exp(w.LogFactor))
 }
 
 // MaximaWarning says that starts ended at different maxima.

@@ -1,0 +1,380 @@
+package reproduce
+
+import (
+	"context"
+	_ "embed"
+	"encoding/csv"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/variational"
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A toy is a small data set with held-out rows, and how much work its study does.
+type toy struct {
+	x, y, xTest, yTest *mat.Dense
+	hidden, layers     int // of the network
+	adam, lbfgs        int // full-batch steps of training, iterations after it
+	updates, draws     int // of a variational algorithm; draws of the parameters in each update
+	samples            int // networks drawn for a prediction
+}
+
+// full and quick set how much work there is.
+func (d *toy) full() *toy {
+	d.hidden, d.layers, d.adam, d.lbfgs, d.updates, d.draws, d.samples = 25, 5, 3000, 3000, 300, 10, 1000
+	return d
+}
+
+func (d *toy) quick() *toy {
+	d.hidden, d.layers, d.adam, d.lbfgs, d.updates, d.draws, d.samples = 6, 2, 200, 100, 10, 3, 50
+	return d
+}
+
+//go:embed snelson.csv
+var snelsonText string
+
+// snelsonData returns the points of the clipped one-dimensional data set that [thesis]
+// takes after Snelson and Ghahramani: a smooth function with noise of variance 0.09,
+// without training points between 1.5 and 2.4. They were drawn from the spline of the
+// source's code, which is not at hand, so they are kept as they are.
+func snelsonData() *toy {
+	rows, err := csv.NewReader(strings.NewReader(snelsonText)).ReadAll()
+	if err != nil {
+		panic("reproduce: " + err.Error())
+	}
+	var parts [2][]float64 // x and y of the training and of the held-out rows
+	for _, row := range rows[1:] {
+		part := 0
+		if row[0] == "test" {
+			part = 1
+		}
+		for _, text := range row[1:] {
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				panic("reproduce: " + err.Error())
+			}
+			parts[part] = append(parts[part], v)
+		}
+	}
+	d := &toy{}
+	split := func(v []float64) (x, y *mat.Dense) {
+		both := mat.NewDense(len(v)/2, 2, v)
+		return mat.DenseCopyOf(both.ColView(0)), mat.DenseCopyOf(both.ColView(1))
+	}
+	d.x, d.y = split(parts[0])
+	d.xTest, d.yTest = split(parts[1])
+	return d
+}
+
+// moonsData returns two interleaved half circles with Gaussian noise of standard
+// deviation 0.3, 150 training and 1,000 held-out points.
+func moonsData() *toy {
+	rng := rand.New(rand.NewPCG(6, 0x600d5))
+	d := &toy{}
+	d.x, d.y = moons(rng, 150)
+	d.xTest, d.yTest = moons(rng, 1000)
+	return d
+}
+
+// moons draws n points, half of them of each class, in random order.
+func moons(rng *rand.Rand, n int) (x, y *mat.Dense) {
+	x, y = mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil)
+	for to, i := range rng.Perm(n) {
+		class, of := 0, n/2
+		if i >= of {
+			class, i, of = 1, i-of, n-of
+		}
+		angle := math.Pi * float64(i) / float64(of-1)
+		a, b := math.Cos(angle), math.Sin(angle)
+		if class == 1 {
+			a, b = 1-a, 0.5-b
+		}
+		x.SetRow(to, []float64{a + 0.3*rng.NormFloat64(), b + 0.3*rng.NormFloat64()})
+		y.Set(to, 0, float64(class))
+	}
+	return x, y
+}
+
+// network returns an untrained tanh network.
+func (d *toy) network(seed uint64) (*network.Network, error) {
+	_, inputs := d.x.Dims()
+	var layers []network.Layer
+	for range d.layers {
+		layers = append(layers, network.Dense{Units: d.hidden}, network.Tanh)
+	}
+	return network.Seeded(seed, network.Shape{inputs}, append(layers, network.Dense{Units: 1})...)
+}
+
+// A toyModel is a trained network with its prior and its likelihood.
+type toyModel struct {
+	*toy
+	net      *network.Network
+	prior    *ntk.Isotropic
+	lik      glm.Likelihood
+	train    *linearize.Batch
+	gradient float64 // norm of the MAP objective's gradient
+}
+
+// fit trains a network of prior precision delta by Adam and then L-BFGS.
+func (d *toy) fit(ctx context.Context, lik glm.Likelihood, delta float64, seed uint64, progress Progress) (*toyModel, error) {
+	net, err := d.network(seed)
+	if err != nil {
+		return nil, err
+	}
+	prior, err := ntk.NewIsotropic(delta, nil)
+	if err != nil {
+		return nil, err
+	}
+	_, _, p := net.Dims()
+	precision := make([]float64, p)
+	prior.VarianceTo(precision)
+	for i, v := range precision {
+		precision[i] = 1 / v
+	}
+	n, _ := d.x.Dims()
+	done := func(stage string, at, _ int) {
+		if stage == network.StageLBFGS {
+			at += d.adam
+		}
+		progress(at, d.adam+d.lbfgs)
+	}
+	net, result, err := net.Train(ctx, d.x, d.y, lik, &network.TrainOptions{Precision: precision, Epochs: d.adam, Batch: n, LearningRate: 5e-3, LBFGS: d.lbfgs, Tolerance: 1e-7, Seed: seed, Progress: done})
+	if err != nil {
+		return nil, err
+	}
+	m := &toyModel{toy: d, net: net, prior: prior, lik: lik, gradient: result.GradientNorm}
+	m.train, err = net.Linearize(ctx, d.x)
+	return m, err
+}
+
+// A toyScore is what the evidence and the held-out rows say of a model.
+type toyScore struct {
+	Delta, Sigma2 report.Float
+	Evidence      report.Float // (E7), for each training row
+	Refit         report.Float // (E9), for each training row
+	LogLik        report.Float // mean log density of the held-out rows under the GLM predictive
+	Network       report.Float // the same under the network alone
+	Gradient      report.Float // norm at the end of training
+}
+
+// score fits the Laplace posterior over functions and scores it.
+func (m *toyModel) score(ctx context.Context) (*toyScore, error) {
+	kernel := ntk.New(m.prior, m.net.Theta(), nil)
+	sites, err := gp.NewSites(m.y, m.train.F, m.lik)
+	if err != nil {
+		return nil, err
+	}
+	e, err := gp.Fit(ctx, kernel, m.train, sites, nil)
+	if err != nil {
+		return nil, err
+	}
+	n := float64(m.train.Len())
+	s := &toyScore{Gradient: report.Float(m.gradient)}
+	s.Evidence = report.Float(e.EvidenceAtTheta(gp.Scatter(m.prior, m.net.Theta())).Value / n)
+	refit, err := e.Refit(ctx, m.y, m.lik)
+	if err != nil {
+		return nil, err
+	}
+	s.Refit = report.Float(refit.EvidenceRefit().Value / n)
+	test, err := m.net.Linearize(ctx, m.xTest)
+	if err != nil {
+		return nil, err
+	}
+	logp, err := m.marginal(ctx, e, test)
+	s.LogLik = report.Float(logp)
+	s.Network = report.Float(m.networkLogLik(test.F))
+	return s, err
+}
+
+// marginal returns the mean log density of the held-out rows under the GLM predictive of
+// a posterior, which integrates over f exactly.
+func (m *toyModel) marginal(ctx context.Context, post gp.Latent, test *linearize.Batch) (float64, error) {
+	var mean, cov mat.Dense
+	if err := post.PredictTo(ctx, &mean, &cov, test); err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for i := range test.Len() {
+		logp, err := m.lik.(glm.Marginal).LogMarginal(m.yTest.RawRowView(i), mean.RawRowView(i), cov.RawRowView(i))
+		if err != nil {
+			return 0, err
+		}
+		sum += logp
+	}
+	return sum / float64(test.Len()), nil
+}
+
+// networkLogLik returns the mean log density of the held-out rows at outputs f.
+func (m *toyModel) networkLogLik(f *mat.Dense) float64 {
+	n, _ := f.Dims()
+	sum := 0.0
+	for i := range n {
+		sum += m.lik.LogProb(m.yTest.RawRowView(i), f.RawRowView(i))
+	}
+	return sum / float64(n)
+}
+
+// toyAlgorithms are the posteriors of [thesis fig. 5.4 and 5.5], in their order.
+var toyAlgorithms = []string{"Laplace", "OGGN", "LGVA", "VOGGN"}
+
+// posterior returns the Gaussian over the parameters of an algorithm. The variational ones
+// start at the Laplace posterior with a larger precision.
+func (m *toyModel) posterior(ctx context.Context, name string, progress Progress) (*variational.Gaussian, error) {
+	theta := m.net.Theta()
+	variance := make([]float64, len(theta))
+	m.prior.VarianceTo(variance)
+	start, err := variational.NewGaussian(theta, variance)
+	if err != nil {
+		return nil, err
+	}
+	// The precision of the Laplace posterior is that after an update of OGGN with rate one.
+	laplace := variational.NewNatural(variational.OGGN, m.net, m.lik, m.prior, 1)
+	q, err := laplace.Step(ctx, start, nil, m.x, m.y, 1)
+	if err != nil {
+		return nil, err
+	}
+	if q, err = variational.NewGaussianOf(theta, q.Precision()); err != nil || name == "Laplace" {
+		return q, err
+	}
+	tight := mat.NewSymDense(len(theta), nil)
+	tight.CopySym(q.Precision())
+	for i := range theta {
+		tight.SetSym(i, i, tight.At(i, i)+toyTight)
+	}
+	if q, err = variational.NewGaussianOf(theta, tight); err != nil {
+		return nil, err
+	}
+	draws := m.draws
+	if name == variational.LGVA.String() {
+		draws *= lgvaDraws
+	}
+	for a := variational.VOGGN; a <= variational.OGGN; a++ {
+		if a.String() == name {
+			run := variational.NewNatural(a, m.net, m.lik, m.prior, toyRate)
+			return run.Run(ctx, q, m.x, m.y, &variational.RunOptions{Steps: m.updates, Samples: draws, Seed: 1,
+				Progress: func(_ string, done, total int) { progress(done, total) }})
+		}
+	}
+	panic("reproduce: no algorithm " + name)
+}
+
+const (
+	toyRate   = 0.05 // γ of the updates
+	toyTight  = 1000 // what the precision of the Laplace posterior is raised by at the start, so that the first draws stay near θ*
+	lgvaDraws = 10   // LGVA, which runs no network at its draws, takes so many times as many
+)
+
+// A toyPredictive compares the two predictives of a posterior on the held-out rows and
+// on a grid of inputs.
+type toyPredictive struct {
+	LogLikMAP, LogLikNN, LogLikGLM report.Float // mean log density of the held-out rows
+	NN, GLM                        toySurface
+	Distance                       report.Float // of the mean of the parameters from θ*, relative to its norm
+}
+
+// A toySurface is E g⁻¹(f) and the standard deviation of f at the inputs of a grid.
+type toySurface struct{ Mean, SD []report.Float }
+
+// predict predicts with networks that are drawn from q (NN), and from the network
+// linearized at the mean of q (GLM).
+func (m *toyModel) predict(ctx context.Context, q *variational.Gaussian, grid *mat.Dense) (*toyPredictive, error) {
+	center, err := m.net.WithTheta(q.Mean())
+	if err != nil {
+		return nil, err
+	}
+	r := &toyPredictive{}
+	test, err := center.Linearize(ctx, m.xTest)
+	if err != nil {
+		return nil, err
+	}
+	r.LogLikMAP = report.Float(m.networkLogLik(test.F))
+	latent := q.Linearized(q.Mean())
+	glmLogLik, err := m.marginal(ctx, latent, test)
+	if err != nil {
+		return nil, err
+	}
+	r.LogLikGLM = report.Float(glmLogLik)
+	if r.GLM, err = m.glmSurface(ctx, latent, center, grid); err != nil {
+		return nil, err
+	}
+	drawn, surface, err := m.drawn(ctx, q, grid)
+	r.LogLikNN, r.NN = report.Float(drawn), surface
+	away := mat.NewVecDense(len(q.Mean()), nil)
+	theta := mat.NewVecDense(len(q.Mean()), m.net.Theta())
+	away.SubVec(mat.NewVecDense(len(q.Mean()), q.Mean()), theta)
+	r.Distance = report.Float(mat.Norm(away, 2) / mat.Norm(theta, 2))
+	return r, err
+}
+
+func (m *toyModel) glmSurface(ctx context.Context, latent gp.Latent, center *network.Network, grid *mat.Dense) (s toySurface, err error) {
+	b, err := center.Linearize(ctx, grid)
+	if err != nil {
+		return s, err
+	}
+	var mean, cov, response mat.Dense
+	if err := latent.PredictTo(ctx, &mean, &cov, b); err != nil {
+		return s, err
+	}
+	if err := (glm.Exact{}).PredictTo(&response, nil, m.lik, &mean, &cov); err != nil {
+		return s, err
+	}
+	for i := range b.Len() {
+		s.Mean, s.SD = append(s.Mean, report.Float(response.At(i, 0))), append(s.SD, report.Float(math.Sqrt(cov.At(i, 0))))
+	}
+	return s, nil
+}
+
+// drawn returns the mean log density of the held-out rows under networks drawn from q, and
+// their surface.
+func (m *toyModel) drawn(ctx context.Context, q *variational.Gaussian, grid *mat.Dense) (logLik float64, s toySurface, err error) {
+	bnn := weightspace.NewBNN(m.net, q)
+	bnn.Samples, bnn.Seed = m.samples, 2
+	n, _ := m.xTest.Dims()
+	logs := make([]float64, n)
+	if err := bnn.LogPredictiveTo(ctx, logs, m.lik, m.yTest, m.xTest); err != nil {
+		return 0, s, err
+	}
+	for _, v := range logs {
+		logLik += v / float64(n)
+	}
+	points, _ := grid.Dims()
+	mean, m1, m2 := make([]float64, points), make([]float64, points), make([]float64, points)
+	draws := mat.NewDense(m.samples, len(q.Mean()), nil)
+	if err := q.SampleTo(ctx, draws, rand.New(rand.NewPCG(3, 3))); err != nil {
+		return 0, s, err
+	}
+	response := make([]float64, 1)
+	for k := range m.samples {
+		net, err := m.net.WithTheta(draws.RawRowView(k))
+		if err != nil {
+			return 0, s, err
+		}
+		f, err := net.Forward(ctx, grid)
+		if err != nil {
+			return 0, s, err
+		}
+		for i := range points {
+			m.lik.MeanTo(response, f.RawRowView(i))
+			v := f.At(i, 0)
+			d := v - m1[i]
+			m1[i] += d / float64(k+1)
+			m2[i] += d * (v - m1[i])
+			mean[i] += response[0] / float64(m.samples)
+		}
+	}
+	for i := range points {
+		s.Mean, s.SD = append(s.Mean, report.Float(mean[i])), append(s.SD, report.Float(math.Sqrt(m2[i]/float64(m.samples))))
+	}
+	return logLik, s, nil
+}
