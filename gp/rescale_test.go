@@ -2,6 +2,7 @@ package gp_test
 
 import (
 	"context"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,4 +67,36 @@ func TestRescaleStops(t *testing.T) {
 	_, err := e.Rescale(ctx, q.scaledPrior(2), 2, q.y, q.lik)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Panics(t, func() { _, _ = q.refit(t, nil).Rescale(t.Context(), q.kernel, 0, q.y, q.lik) })
+}
+
+// An exact posterior that is moved to other sites is that fitted there, to the last bit,
+// and its mean at the training examples is the one it predicts.
+func TestRecondition(t *testing.T) {
+	for _, q := range problems(t) {
+		t.Run(q.name, func(t *testing.T) {
+			at, err := gp.NewSites(q.y, q.train.F, q.lik)
+			require.NoError(t, err)
+			moved := mat.DenseCopyOf(q.train.F)
+			moved.Scale(0.7, moved)
+			other, err := gp.NewSites(q.y, moved, q.lik)
+			require.NoError(t, err)
+			o := &gp.Options{Mean: gp.LinearGaussian}
+			want, err := gp.Fit(t.Context(), q.kernel, q.train, other, o)
+			require.NoError(t, err)
+			first, err := gp.Fit(t.Context(), q.kernel, q.train, at, nil)
+			require.NoError(t, err)
+			got, err := first.Recondition(t.Context(), other)
+			require.NoError(t, err)
+			require.Equal(t, want.Alpha(), got.Alpha())
+			require.Equal(t, want.EvidenceLinearGaussian(), got.EvidenceLinearGaussian())
+			var mean, wantMean mat.Dense
+			require.NoError(t, got.PredictTo(t.Context(), &mean, nil, q.test))
+			require.NoError(t, want.PredictTo(t.Context(), &wantMean, nil, q.test))
+			require.Equal(t, wantMean.RawMatrix().Data, mean.RawMatrix().Data)
+			var train mat.Dense
+			require.NoError(t, got.PredictTo(t.Context(), &train, nil, q.train))
+			require.InDeltaSlice(t, train.RawMatrix().Data, got.TrainingMean(), 1e-9*(1+mat.Norm(&train, math.Inf(1))))
+			require.Panics(t, func() { _, _ = got.Recondition(t.Context(), other.Rows([]int{0})) })
+		})
+	}
 }

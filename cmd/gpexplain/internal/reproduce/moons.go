@@ -28,22 +28,22 @@ const moonsDelta = 0.13
 
 func moonsPlan(_ context.Context, o *Options) (*Plan, error) {
 	d := moonsData().full()
-	deltas, seeds := Logspace(-4, 2, 25), 3
+	deltas, seeds := Logspace(-4, 2, 19), 3
 	if o.Quick {
 		d = d.quick()
 		deltas, seeds = Logspace(-2, 1, 4), 1
 	}
 	p := &Plan{Version: 1}
+	plane := moonsPlane()
+	for _, name := range toyAlgorithms {
+		p.Steps = append(p.Steps, d.algorithmStep(name, glm.Bernoulli{}, moonsDelta, plane.points()))
+	}
 	for seed := range seeds {
 		for _, delta := range deltas {
 			p.Steps = append(p.Steps, Step{Key: moonsKey(delta, seed), Run: func(ctx context.Context, progress Progress) (any, error) {
 				return d.gridPoint(ctx, delta, 0, uint64(seed+1), progress)
 			}})
 		}
-	}
-	plane := moonsPlane()
-	for _, name := range toyAlgorithms {
-		p.Steps = append(p.Steps, d.algorithmStep(name, glm.Bernoulli{}, moonsDelta, plane.points()))
 	}
 	p.Page = func(r *Results) (*Page, error) { return moonsPage(r, d, deltas, seeds, plane) }
 	return p, nil

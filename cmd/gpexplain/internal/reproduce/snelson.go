@@ -35,13 +35,6 @@ func snelsonPlan(_ context.Context, o *Options) (*Plan, error) {
 	}
 	g := &toyGrid{deltas: deltas, sigmas: sigmas}
 	p := &Plan{Version: 1}
-	for _, sigma2 := range sigmas {
-		for _, delta := range deltas {
-			p.Steps = append(p.Steps, Step{Key: gridKey(delta, sigma2), Run: func(ctx context.Context, progress Progress) (any, error) {
-				return d.gridPoint(ctx, delta, sigma2, 1, progress)
-			}})
-		}
-	}
 	line := snelsonLine()
 	lik, err := glm.NewGaussian(snelsonSigma2)
 	if err != nil {
@@ -49,6 +42,13 @@ func snelsonPlan(_ context.Context, o *Options) (*Plan, error) {
 	}
 	for _, name := range toyAlgorithms {
 		p.Steps = append(p.Steps, d.algorithmStep(name, lik, snelsonDelta, line))
+	}
+	for _, sigma2 := range sigmas {
+		for _, delta := range deltas {
+			p.Steps = append(p.Steps, Step{Key: gridKey(delta, sigma2), Run: func(ctx context.Context, progress Progress) (any, error) {
+				return d.gridPoint(ctx, delta, sigma2, 1, progress)
+			}})
+		}
 	}
 	p.Page = func(r *Results) (*Page, error) { return snelsonPage(r, d, g, line) }
 	return p, nil
@@ -188,7 +188,7 @@ func rowsOf(m *mat.Dense) int {
 func (d *toy) settings(p *Page) {
 	p.Setting("network", fmt.Sprintf("%d hidden layers of %d units, tanh", d.layers, d.hidden))
 	p.Setting("training", fmt.Sprintf("%d full-batch steps of Adam at 0.005 with a cosine schedule, then up to %d iterations of L-BFGS, seed 1", d.adam, d.lbfgs))
-	p.Setting("variational algorithms", fmt.Sprintf("%d updates at a rate of %v from the Laplace posterior with its precision raised by %v, %d draws an update, for LGVA %d", d.updates, toyRate, toyTight, d.draws, d.draws*lgvaDraws))
+	p.Setting("variational algorithms", fmt.Sprintf("%d updates, a third of them each at rates of 0.1, 0.03 and 0.01, from the Laplace posterior with its precision raised by %v; %d draws an update, for LGVA %d", d.updates, toyTight, d.draws, d.draws*lgvaDraws))
 	p.Setting("samples", fmt.Sprintf("%d networks for NN; GLM integrates without samples", d.samples))
 }
 

@@ -32,12 +32,12 @@ type toy struct {
 
 // full and quick set how much work there is.
 func (d *toy) full() *toy {
-	d.hidden, d.layers, d.adam, d.lbfgs, d.updates, d.draws, d.samples = 25, 5, 3000, 3000, 300, 10, 1000
+	d.hidden, d.layers, d.adam, d.lbfgs, d.updates, d.draws, d.samples = 25, 5, 1500, 1500, 120, 4, 1000
 	return d
 }
 
 func (d *toy) quick() *toy {
-	d.hidden, d.layers, d.adam, d.lbfgs, d.updates, d.draws, d.samples = 6, 2, 200, 100, 10, 3, 50
+	d.hidden, d.layers, d.adam, d.lbfgs, d.updates, d.draws, d.samples = 6, 2, 200, 100, 60, 3, 50
 	return d
 }
 
@@ -261,18 +261,27 @@ func (m *toyModel) posterior(ctx context.Context, name string, progress Progress
 	}
 	for a := variational.VOGGN; a <= variational.OGGN; a++ {
 		if a.String() == name {
-			run := variational.NewNatural(a, m.net, m.lik, m.prior, toyRate)
-			return run.Run(ctx, q, m.x, m.y, &variational.RunOptions{Steps: m.updates, Samples: draws, Seed: 1,
-				Progress: func(_ string, done, total int) { progress(done, total) }})
+			for phase, rate := range toyRates {
+				steps := m.updates / len(toyRates)
+				run := variational.NewNatural(a, m.net, m.lik, m.prior, rate)
+				q, err = run.Run(ctx, q, m.x, m.y, &variational.RunOptions{Steps: steps, Samples: draws, Seed: uint64(phase),
+					Progress: func(_ string, done, total int) { progress(phase*steps+done, len(toyRates)*steps) }})
+				if err != nil {
+					return nil, err
+				}
+			}
+			return q, nil
 		}
 	}
 	panic("reproduce: no algorithm " + name)
 }
 
+// toyRates are the rates γ of the updates, one after the other for a third of them each.
+var toyRates = []float64{0.1, 0.03, 0.01}
+
 const (
-	toyRate   = 0.05 // γ of the updates
-	toyTight  = 1000 // what the precision of the Laplace posterior is raised by at the start, so that the first draws stay near θ*
-	lgvaDraws = 10   // LGVA, which runs no network at its draws, takes so many times as many
+	toyTight  = 100 // what the precision of the Laplace posterior is raised by at the start, so that the first draws stay near θ*
+	lgvaDraws = 10  // LGVA, which runs no network at its draws, takes so many times as many
 )
 
 // A toyPredictive compares the two predictives of a posterior on the held-out rows and
