@@ -16,35 +16,33 @@ type uciTable struct {
 	results [][]uciResult // split, precision
 }
 
-// A uciChoice is the precision that a method chose on a split, with its result there.
+// A uciChoice is the precision that was chosen on a split, with the result there.
 type uciChoice struct {
 	precision float64
+	scale     float64     // of the covariance of ours
 	scores    ClassScores // of the test rows
 }
 
-// choose returns what a method chose on each split: by its own validation NLL, or for
-// ours by leave-one-out.
-func (t *uciTable) choose(method string) []uciChoice {
+// choose returns the precision of each split at which the column's criterion is
+// smallest.
+func (t *uciTable) choose(c uciColumn) []uciChoice {
 	var list []uciChoice
 	for _, path := range t.results {
-		nll := make([]float64, len(path))
-		for k, r := range path {
-			nll[k] = float64(r.Methods[method].Valid.NLL)
-			if method == ours {
-				nll[k] = float64(r.LeaveOneOut.NLL)
-			}
+		criterion := make([]float64, len(path))
+		for k := range path {
+			criterion[k] = c.criterion(&path[k])
 		}
-		if k := ArgMin(nll); k >= 0 {
-			list = append(list, uciChoice{float64(path[k].Precision), path[k].Methods[method].Test})
+		if k := ArgMin(criterion); k >= 0 {
+			list = append(list, uciChoice{float64(path[k].Precision), float64(path[k].LeaveOneOut.Scale), path[k].Methods[c.method].Test})
 		}
 	}
 	return list
 }
 
 // test returns a score of the test rows of each split.
-func (t *uciTable) test(method string, score func(ClassScores) float64) []float64 {
+func (t *uciTable) test(column uciColumn, score func(ClassScores) float64) []float64 {
 	var values []float64
-	for _, c := range t.choose(method) {
+	for _, c := range t.choose(column) {
 		values = append(values, score(c.scores))
 	}
 	return values
@@ -52,15 +50,31 @@ func (t *uciTable) test(method string, score func(ClassScores) float64) []float6
 
 func nllOf(s ClassScores) float64 { return float64(s.NLL) }
 
-// A uciColumn is a method as tables name it.
-type uciColumn struct{ key, title string }
+// A uciColumn is a method with the way in which it chooses its precision.
+type uciColumn struct {
+	method, title string
+	criterion     func(r *uciResult) float64 // the smallest is chosen; NaN where the method is left out
+}
 
+func validated(method, title string) uciColumn {
+	return uciColumn{method, title, func(r *uciResult) float64 {
+		if s, ok := r.Methods[method]; ok {
+			return float64(s.Valid.NLL)
+		}
+		return math.NaN()
+	}}
+}
+
+// uciColumns are those of the tables. Those of ours choose the precision by
+// leave-one-out before the scale of the covariance, or both together.
 func uciColumns() []uciColumn {
 	var list []uciColumn
 	for _, m := range uciMethods {
-		list = append(list, uciColumn{m.key, m.title})
+		list = append(list, validated(m.key, m.title))
 	}
-	return append(list, uciColumn{ours, "ours"})
+	return append(list,
+		uciColumn{ours, "ours", func(r *uciResult) float64 { return float64(r.LeaveOneOut.Unscaled) }},
+		uciColumn{ours, "ours, jointly", func(r *uciResult) float64 { return float64(r.LeaveOneOut.NLL) }})
 }
 
 // pageUCI makes the page.
@@ -70,9 +84,9 @@ func pageUCI(r *Results, sets []uciSet, size *uciSize) (*Page, error) {
 		return nil, err
 	}
 	page := &Page{Title: "Predictives on tables of classes", Lead: []string{
-		"A network with tanh units is trained on each split at each prior precision δ, and every method predicts from it. Each method but the last chooses its δ by its own negative log likelihood (NLL) of the validation rows.",
+		"A network with tanh units is trained on each split at each prior precision δ, and every method predicts from it. Each method but ours chooses its δ by its own negative log likelihood (NLL) of the validation rows.",
 		"MAP is the network alone. MFVI is variational inference of the network with independent parameters. BNN draws parameters from the Laplace posterior with the full generalized Gauss–Newton matrix and runs the network with them. GLM draws from the same posterior of the linearized model, GLM diagonal from that with the diagonal of the precision, GLM variational from the Gaussian with the largest lower bound on the evidence of the linearized model, where that has fewer function values N·C than parameters, and GLM refined from the Laplace posterior at the mode of the linearized model. At an optimum of the training objective θ* is that mode, so that GLM and GLM refined agree; the source stopped training before. " +
-			"Ours is that posterior with its covariance scaled; δ and the scale are chosen by leave-one-out in closed form over the training rows, and no validation row is looked at.",
+			"Ours is that posterior with its covariance scaled. δ and then the scale are chosen by leave-one-out in closed form over the training rows, and no validation row is looked at; in the last column both are chosen together.",
 	}}
 	page.Sections = append(page.Sections, scoresUCI(tables), comparisonUCI(tables))
 	curves, err := curvesUCI(tables)
@@ -122,7 +136,7 @@ func scoresUCI(tables []*uciTable) Section {
 		for _, t := range tables {
 			row := []Cell{Text(t.set.name), Text(fmt.Sprint(t.results[0][0].Examples)), Text(fmt.Sprint(len(t.results)))}
 			for _, c := range uciColumns() {
-				row = append(row, Mean(t.test(c.key, kind.score)))
+				row = append(row, Mean(t.test(c, kind.score)))
 			}
 			markBest(row[3:], kind.higher)
 			table.Rows = append(table.Rows, row)
@@ -138,7 +152,7 @@ func scoresUCI(tables []*uciTable) Section {
 func publishedRow(set uciSet) []Cell {
 	row := []Cell{Text(set.name + ", published"), {}, {}}
 	for _, c := range uciColumns() {
-		if v, ok := set.published[c.key]; ok {
+		if v, ok := set.published[c.method]; ok {
 			row = append(row, Number(v))
 		} else {
 			row = append(row, Cell{})
@@ -169,23 +183,27 @@ func comparisonUCI(tables []*uciTable) Section {
 	bnn := &Table{Name: "bnn", Caption: "The source finds GLM above BNN everywhere: the difference of their test NLL on the same split, BNN minus GLM.", Head: []string{"set", "BNN − GLM", "splits on which GLM is better"}}
 	chosen := &Table{Name: "precision", Caption: "The geometric mean over splits of the precision δ that was chosen, and for ours of the scale of the covariance.", Digits: 2, Head: []string{"set"}}
 	for _, c := range uciColumns() {
-		chosen.Head = append(chosen.Head, c.title)
+		if chosen.Head = append(chosen.Head, c.title); c.method == ours {
+			chosen.Head = append(chosen.Head, "its scale")
+		}
 	}
-	chosen.Head = append(chosen.Head, "scale")
 	for _, t := range tables {
 		precisions := []Cell{Text(t.set.name)}
 		for _, c := range uciColumns() {
-			precisions = append(precisions, Number(geometric(t.choose(c.key))))
-			values := t.test(c.key, nllOf)
-			want, ok := t.set.published[c.key]
+			precisions = append(precisions, Number(geometric(t.choose(c), func(c uciChoice) float64 { return c.precision })))
+			if c.method == ours {
+				precisions = append(precisions, Number(geometric(t.choose(c), func(c uciChoice) float64 { return c.scale })))
+			}
+			values := t.test(c, nllOf)
+			want, ok := t.set.published[c.method]
 			if !ok {
 				continue
 			}
 			m, se := MeanSE(values)
 			published.Rows = append(published.Rows, []Cell{Text(t.set.name), Text(c.title), Mean(values), Number(want), Number(m - want), Number((m - want) / se)})
 		}
-		chosen.Rows = append(chosen.Rows, append(precisions, Number(t.scale())))
-		a, b := t.test("bnn", nllOf), t.test("glm", nllOf)
+		chosen.Rows = append(chosen.Rows, precisions)
+		a, b := t.test(validated("bnn", ""), nllOf), t.test(validated("glm", ""), nllOf)
 		var difference []float64
 		wins := 0
 		for i := range min(len(a), len(b)) {
@@ -203,26 +221,11 @@ func comparisonUCI(tables []*uciTable) Section {
 	return s
 }
 
-func geometric(choices []uciChoice) float64 {
+// geometric is the geometric mean of a number of each choice.
+func geometric(choices []uciChoice, of func(uciChoice) float64) float64 {
 	var v []float64
 	for _, c := range choices {
-		v = append(v, c.precision)
-	}
-	if len(v) == 0 {
-		return math.NaN()
-	}
-	return stat.GeometricMean(v, nil)
-}
-
-// scale is the geometric mean of the scale of ours over the splits.
-func (t *uciTable) scale() float64 {
-	var v []float64
-	for i, c := range t.choose(ours) {
-		for _, r := range t.results[i] {
-			if float64(r.Precision) == c.precision {
-				v = append(v, float64(r.LeaveOneOut.Scale))
-			}
-		}
+		v = append(v, of(c))
 	}
 	if len(v) == 0 {
 		return math.NaN()
@@ -239,11 +242,14 @@ func curvesUCI(tables []*uciTable) (*Section, error) {
 		LogAxis(&p.X)
 		lowest := math.Inf(1)
 		for m, c := range uciColumns() {
+			if c.title == "ours, jointly" {
+				continue // the same curve
+			}
 			var x, y []float64
 			for k := range t.results[0] {
 				var nll []float64
 				for _, path := range t.results {
-					nll = append(nll, float64(path[k].Methods[c.key].Test.NLL))
+					nll = append(nll, float64(path[k].Methods[c.method].Test.NLL))
 				}
 				v, _ := MeanSE(nll)
 				x, y = append(x, float64(t.results[0][k].Precision)), append(y, v)

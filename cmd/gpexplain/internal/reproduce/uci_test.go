@@ -142,20 +142,27 @@ func TestDrawNetworks(t *testing.T) {
 }
 
 // Each method takes the precision with its smallest validation NLL, ours that with the
-// smallest by leave-one-out.
+// smallest by leave-one-out before or after scaling.
 func TestChoice(t *testing.T) {
-	result := func(precision, valid, test, out float64) uciResult {
+	result := func(precision, valid, test, unscaled, out float64) uciResult {
 		s := methodScores{Valid: ClassScores{NLL: report.Float(valid)}, Test: ClassScores{NLL: report.Float(test)}}
-		return uciResult{Precision: report.Float(precision), Methods: map[string]methodScores{"glm": s, ours: s}, LeaveOneOut: leftOutScores{NLL: report.Float(out), Scale: 0.5}}
+		return uciResult{Precision: report.Float(precision), Methods: map[string]methodScores{"glm": s, ours: s},
+			LeaveOneOut: leftOutScores{NLL: report.Float(out), Unscaled: report.Float(unscaled), Scale: report.Float(precision / 2)}}
 	}
 	table := &uciTable{results: [][]uciResult{
-		{result(1, 0.3, 0.5, 0.1), result(10, 0.2, 0.6, 0.4)},
-		{result(1, 0.1, 0.7, 0.9), result(10, 0.2, 0.8, 0.2)},
+		{result(1, 0.3, 0.5, 0.3, 0.1), result(10, 0.2, 0.6, 0.2, 0.4)},
+		{result(1, 0.1, 0.7, 0.4, 0.9), result(10, 0.2, 0.8, 0.7, 0.2)},
 	}}
-	require.Equal(t, []float64{0.6, 0.7}, table.test("glm", nllOf))
-	require.Equal(t, []float64{0.5, 0.8}, table.test(ours, nllOf))
-	require.InDelta(t, math.Sqrt(10), geometric(table.choose("glm")), 1e-12)
-	require.InDelta(t, 0.5, table.scale(), 1e-12)
+	columns := map[string]uciColumn{}
+	for _, c := range uciColumns() {
+		columns[c.title] = c
+	}
+	require.Equal(t, []float64{0.6, 0.7}, table.test(columns["GLM"], nllOf))
+	require.Equal(t, []float64{0.6, 0.7}, table.test(columns["ours"], nllOf))
+	require.Equal(t, []float64{0.5, 0.8}, table.test(columns["ours, jointly"], nllOf))
+	require.Empty(t, table.test(columns["GLM variational"], nllOf), "it was left out")
+	require.InDelta(t, math.Sqrt(10), geometric(table.choose(columns["GLM"]), func(c uciChoice) float64 { return c.precision }), 1e-12)
+	require.InDelta(t, math.Sqrt(10)/2, geometric(table.choose(columns["ours"]), func(c uciChoice) float64 { return c.scale }), 1e-12)
 }
 
 func TestECE(t *testing.T) {
