@@ -76,7 +76,7 @@ type foundPrior struct {
 // study fills in the derivatives, the layers before a normalization, and the optimum.
 func (s *evidenceVerb) study(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, r *evidenceReport) (*foundPrior, error) {
 	var err error
-	if r.Normalized, err = inference.Normalized(ctx, c, p); err != nil {
+	if r.Normalized, err = p.Normalized(ctx, c); err != nil {
 		return nil, err
 	}
 	if len(r.Normalized) > 0 {

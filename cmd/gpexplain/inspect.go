@@ -25,8 +25,9 @@ func inspectCommand(con *console.Console) *cobra.Command {
 		short: "Show what a model is made of",
 		long: `Inspect lists a model's operators, its input shape, outputs and parameters,
 the function that it ends with and under which likelihood that is removed, the
-kind of Jacobian block of each parameter, what is not a parameter, its metadata
-and the warnings on reading it. A file does not say which of its tensors were
+kind of Jacobian block of each parameter, the layers before a normalization, on
+whose scale the outputs do not depend, what is not a parameter, its metadata and
+the warnings on reading it. A file does not say which of its tensors were
 learnt: for each the decision is printed with its reason. --learn and --freeze
 decide otherwise. No data are opened. --operators lists the operators that are
 read of any model.`,
@@ -72,6 +73,7 @@ type inspection struct {
 	Decisions  []decisionInfo    `json:"decisions"`
 	Metadata   map[string]string `json:"metadata"`
 	Warnings   []string          `json:"warnings"`
+	Normalized []string          `json:"normalized_layers"` // nil where they were not looked for
 }
 
 // A headInfo is the function at the end of a network.
@@ -151,6 +153,9 @@ func inspect(ctx context.Context, c *console.Console, f *problem.ModelFlags) err
 	for _, t := range d.Tensors {
 		out.Decisions = append(out.Decisions, decisionInfo{t.Name, append([]int{}, t.Shape...), t.Parameter, t.Reason, t.Doubtful, t.Node})
 	}
+	if out.Normalized, err = m.Normalized(ctx, c); err != nil {
+		return err
+	}
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(out)
 	}
@@ -202,6 +207,9 @@ func (x *inspection) text(stdout io.Writer, d network.Description) error {
 	}
 	for _, k := range slices.Sorted(maps.Keys(x.Metadata)) {
 		fmt.Fprintf(w, "metadata\t%s = %s\n", console.OneLine(k), console.Cut(console.OneLine(x.Metadata[k]), 40))
+	}
+	for _, name := range x.Normalized {
+		fmt.Fprintf(w, "normalized\t%s: the outputs do not depend on its scale, so that the trained parameters are a mode for no Gaussian prior\n", console.OneLine(name))
 	}
 	for _, warning := range x.Warnings {
 		fmt.Fprintf(w, "warning\t%s\n", console.OneLine(warning))

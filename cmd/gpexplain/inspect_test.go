@@ -29,6 +29,17 @@ func TestInspect(t *testing.T) {
 	require.Equal(t, "4,9", x.Metadata[problem.KeyClasses])
 	require.Equal(t, "bernoulli", x.Metadata[problem.KeyLikelihood])
 	require.Equal(t, "10", x.Metadata[problem.KeyPrecision])
+	require.Empty(t, x.Normalized)
+	require.NotNil(t, x.Normalized)
+}
+
+// Layers before a normalization are named without any data; a network of whole numbers is
+// not looked at.
+func TestInspectNormalized(t *testing.T) {
+	ref := openReference(t, "structures/normalized")
+	args := append([]string{"inspect"}, ref.args[:2]...)
+	require.Equal(t, []string{"0", "1", "3"}, decode[inspection](t, succeed(t, append(args, "--json")...)).Normalized)
+	require.Contains(t, succeed(t, args...), "normalized    0: the outputs do not depend on its scale")
 }
 
 // The operators that are read are listed without a model, each in one line.

@@ -112,6 +112,11 @@ func TestPagesInBrowser(t *testing.T) {
 	wide := drawnPage(300, 200)
 	wide.Model, wide.Quantity = strings.Repeat("path/", 60), strings.Repeat("unbroken", 12)
 	all["targets"] = predictionHTML(t, wide)
+	b.Reset()
+	evidence := evidencePage()
+	evidence.Model, evidence.Optimum.Groups[0] = strings.Repeat("path/", 60), strings.Repeat("unbroken", 12)
+	require.NoError(t, evidence.WriteHTML(&b))
+	all["evidence"] = b.String()
 	for name, page := range all {
 		t.Run(name, func(t *testing.T) {
 			list := look(t, page)

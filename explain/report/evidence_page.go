@@ -202,11 +202,11 @@ func (p *EvidencePage) figure() *htmlFigure {
 		return nil
 	}
 	lo, hi := p.span(all)
-	f := plotFrame{left: 62, top: 8, width: 366, height: 300}
+	f := plotFrame{left: 78, top: 8, width: 350, height: 300}
 	x, y := newAxis([]float64{float64(points[0].PriorPrecision), float64(points[len(points)-1].PriorPrecision)}), axis{lo: lo, hi: hi}
 	name := "prior precision δ"
 	if p.Several {
-		name = "mean prior precision, all variances scaled together"
+		name = "mean prior precision"
 	}
 	d := htmlDiagram{Class: "ink", Height: "356", XName: name, YName: "log evidence, nats", YSide: coordinate(f.top + f.height/2), XMid: coordinate(f.left + f.width/2), NameY: "346",
 		Label: "Log evidences over the precision of the prior"}
@@ -322,9 +322,9 @@ func (p *EvidencePage) table() (*htmlRows, string) {
 		t.Rows = append(t.Rows, row)
 	}
 	if o != nil {
-		columns := []string{"Group", "Parameters", "Variance at the start", "Variance found"}
+		columns, note := []string{"Group", "Size", "Start", "Found"}, "Start and found are prior variances, of as many parameters as size says."
 		if o.Kind == "g" {
-			columns = []string{"Group", "Parameters", "g at the start", "g found"}
+			note = "Start and found are the factor g, the prior variance of a parameter times its mean Fisher information."
 		}
 		remarks := len(o.Zero)+len(o.Edge) > 0
 		if remarks {
@@ -354,16 +354,16 @@ func (p *EvidencePage) table() (*htmlRows, string) {
 			}
 			row("noise σ²", "", short(float64(*o.Start.Noise)), short(float64(*o.Best.Noise)), remark)
 		}
-		return t, ""
+		return t, note
 	}
 	if len(p.Groups) == 0 {
 		return nil, ""
 	}
-	head("Group", "Parameters", "Variance", "Refit", "Linear-Gaussian", "At θ*")
+	head("Group", "Size", "Variance", "Refit", "At θ*")
 	for _, g := range p.Groups {
-		cells(g.Name, count(g.Parameters), short(float64(g.Variance)), short(float64(g.Gradient.Refit)), short(float64(g.Gradient.LinearGaussian)), short(float64(g.Gradient.AtTheta)))
+		cells(g.Name, count(g.Parameters), short(float64(g.Variance)), short(float64(g.Gradient.Refit)), short(float64(g.Gradient.AtTheta)))
 	}
-	return t, "The last three columns are derivatives of the evidences in the logarithm of the group's variance: positive where a larger variance would be better."
+	return t, "Size is the number of parameters. The last two columns are derivatives of the evidence of the refit and of that at the trained parameters in the logarithm of the variance: positive where a larger one would be better."
 }
 
 // evidenceGuide explains the terms of the page.

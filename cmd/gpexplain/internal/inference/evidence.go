@@ -300,29 +300,3 @@ func WithGPrior(ctx context.Context, con *console.Console, p *problem.Problem) (
 	g.VarianceTo(scale)
 	return p.WithPrior(problem.NewPrior(problem.PriorG, problem.OneGroup(p.Model.Net, 1), scale, p.Model.Net, "the Fisher information of each parameter, from --g-prior")), nil
 }
-
-// invarianceRows is the most training rows on which layers before a normalization are
-// looked for.
-const invarianceRows = 200
-
-// Normalized are the layers on whose scale the outputs do not depend, as before a
-// normalization; then θ* is a mode for no prior.
-func Normalized(ctx context.Context, con *console.Console, p *problem.Problem) ([]string, error) {
-	train := p.Examples.Train
-	n := p.Within(min(train.Len(), invarianceRows), p.Model.Net.BatchBytes)
-	layers, err := p.Model.Net.TrainingInvariances(ctx, p.Examples.Inputs(train, 0, n))
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if err != nil {
-		con.Detail("normalized layers were not looked for: %v", err)
-		return []string{}, nil
-	}
-	names := []string{}
-	for _, l := range layers {
-		if l.Invariant() {
-			names = append(names, l.Name)
-		}
-	}
-	return names, nil
-}
