@@ -82,9 +82,15 @@ func (s *evidenceVerb) study(ctx context.Context, c *console.Console, p *problem
 	if len(r.Normalized) > 0 {
 		c.Warn(fmt.Errorf("the outputs do not depend on the scale of %s, as before a normalization: the trained parameters are a mode for no Gaussian prior, and the evidence at them says nothing; take that of the refit", console.Cut(strings.Join(r.Normalized, ", "), 200)))
 	}
-	groups, common := s.optimize.groups(p, q, r.Normalized)
+	groups, common, err := s.optimize.groups(p, q, r.Normalized)
+	if err != nil {
+		return nil, err
+	}
 	if c.JSON || s.optimize.html != "" {
-		by, _ := (&optimizeFlags{perLayer: true}).groups(p, q, nil)
+		by, _, err := (&optimizeFlags{perLayer: true}).groups(p, q, nil)
+		if err != nil {
+			return nil, err
+		}
 		if r.Groups, r.Gradient, err = inference.NewEvidenceStudy(c, p, q, by, false).Gradient(ctx, q); err != nil {
 			return nil, err
 		}
@@ -105,21 +111,25 @@ func (s *evidenceVerb) study(ctx context.Context, c *console.Console, p *problem
 
 // groups are the parameters whose variances are looked for; common is one factor for all
 // of them.
-func (o *optimizeFlags) groups(p *problem.Problem, q *inference.Posterior, normalized []string) (groups []problem.PriorGroup, common bool) {
+func (o *optimizeFlags) groups(p *problem.Problem, q *inference.Posterior, normalized []string) (groups []problem.PriorGroup, common bool, err error) {
 	net, variance := p.Model.Net, 1/q.Precision()
-	own := p.Task.Prior
-	if own != nil {
-		variance = 1
+	if own := p.Task.Prior; own != nil {
+		groups = own.PriorGroups()
+		variance = groups[0].Variance // of the only group
 	}
 	switch {
-	case own != nil && own.Kind == problem.PriorGroups:
-		return own.PriorGroups(), !o.perLayer
+	case o.apart && len(groups) > 1:
+		return nil, false, console.FullErrorf("--normalized-apart: the file of --prior has groups of its own; leave one of the two out")
+	case o.apart && len(normalized) == 0:
+		return nil, false, console.FullErrorf("--normalized-apart: the outputs of %s depend on the scale of every layer, so that none lies before a normalization; leave it out", p.Model.Name)
+	case len(groups) > 1:
+		return groups, !o.perLayer, nil
 	case o.perLayer:
-		return problem.LayerGroups(net, variance), false
+		return problem.LayerGroups(net, variance), false, nil
 	case o.apart:
-		return problem.Apart(net, normalized, variance), false
+		return problem.Apart(net, normalized, variance), false, nil
 	}
-	return problem.OneGroup(net, variance), true
+	return problem.OneGroup(net, variance), true, nil
 }
 
 // priorFile makes the prior that was found a file.

@@ -219,6 +219,26 @@ func TestEvidenceOfNormalized(t *testing.T) {
 	require.InEpsilon(t, ref.Scalar("isotropic_best_log_evidence"), float64(one.Optimum.Best.LogEvidence), 1e-8)
 }
 
+// A search that begins at a prior that was found ends where the first did, also for a
+// factor by layer on a g-prior.
+func TestOptimizeFromFile(t *testing.T) {
+	ref := openReference(t, "poisson")
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one.json"), filepath.Join(dir, "two.json")
+	direct := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--g-prior", "--per-layer"))
+	ref.run(t, "evidence", "--quiet", "--optimize", "--g-prior", "-o", one)
+	byLayer := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--per-layer", "--prior", one, "-o", two))
+	require.InEpsilon(t, float64(direct.Optimum.Best.LogEvidence), float64(byLayer.Optimum.Best.LogEvidence), 1e-8)
+	require.Equal(t, direct.Optimum.Zero, byLayer.Optimum.Zero)
+	for g, v := range direct.Optimum.Best.Variances {
+		require.InDelta(t, float64(v), float64(byLayer.Optimum.Best.Variances[g]), 1e-5*float64(v))
+	}
+	again := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", two))
+	require.InEpsilon(t, float64(direct.Optimum.Best.LogEvidence), float64(again.Refit), 1e-8)
+	require.Contains(t, refuse(t, 1, slices.Concat([]string{"evidence", "--quiet", "--optimize", "--normalized-apart"}, ref.args)...), "none lies before a normalization")
+	require.Contains(t, refuse(t, 1, slices.Concat([]string{"evidence", "--quiet", "--optimize", "--normalized-apart", "--prior", two}, ref.args)...), "has groups of its own")
+}
+
 func TestOptimizeRefused(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"--per-layer", "--per-layer is for --optimize"},

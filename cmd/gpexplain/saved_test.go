@@ -142,6 +142,7 @@ func TestHostileHeader(t *testing.T) {
 		"inducing":        {[]int{}, nil, []int{-1, 1, 2, 3, 4}, []int{0, 1, 2, 3, 60}, []int{0, 0, 0, 0, 0}, []float64{most * most}, make([]int, 1000), []int{0, 1, 2, 3, 4}, []int{0}},
 		"bound":           {-1, 3, 1e9},
 		"inputs":          {7},
+		"grouped_prior":   {1, map[string]any{}, map[string]any{"kind": "g"}, map[string]any{"schema": problem.PriorSchema, "kind": "groups", "likelihood": "bernoulli", "parameters": 0, "groups": []int{}}},
 		"fit":             {1, nil, map[string]any{"method": "x"}, map[string]any{"method": "cg"}, map[string]any{"method": "exact"}},
 	} {
 		for _, value := range values {
