@@ -250,7 +250,7 @@ func (s *EvidenceStudy) Curve(ctx context.Context, prior ntk.Prior, lik gp.Likel
 	for i, x := range minimize.Grid(-curveReach, curveReach, curvePoints) {
 		c := report.EvidenceCurvePoint{PriorPrecision: report.Float(precision * math.Exp(-x)), EvidenceValues: noValues()}
 		for _, form := range Forms {
-			here, err := m.At(ctx, forms[form], []float64{x}, 0)
+			here, err := m.Value(ctx, forms[form], []float64{x}, 0)
 			if ctx.Err() != nil {
 				return nil, at, ctx.Err()
 			}
@@ -258,7 +258,7 @@ func (s *EvidenceStudy) Curve(ctx context.Context, prior ntk.Prior, lik gp.Likel
 				s.con.Detail("log evidence at precision %.4g: %v", float64(c.PriorPrecision), err)
 				continue
 			}
-			setForm(&c.EvidenceValues, form, here.Evidence.Value)
+			setForm(&c.EvidenceValues, form, here.Value)
 		}
 		if x == 0 {
 			at = c.EvidenceValues
