@@ -167,9 +167,16 @@ func newSolver(x *linearize.Batch, y *mat.Dense, lik gp.Likelihood, o *Options) 
 	if s.terms, err = newExpectations(lik, x.Len(), s.c, s.o.Points, par.Workers(s.o.Workers)); err != nil {
 		return nil, nil, err
 	}
+	const quasi = 1e-5 // relative error of the bound by quasi–Monte Carlo
 	switch s.terms[0].(type) {
-	case *softmaxExpectation, *numericExpectation:
-		s.noise = 1e-5 // of quasi–Monte Carlo
+	case *softmaxExpectation:
+		if s.c > 2 {
+			s.noise = quasi
+		}
+	case *numericExpectation:
+		if s.c > 1 {
+			s.noise = quasi
+		}
 	}
 	return s, sites, nil
 }

@@ -223,29 +223,37 @@ func (s *solver) run(ctx context.Context, x []float64) (*iterate, int, error) {
 			return nil, k, err
 		}
 		s.o.Progress(StageRefine, k+1, 0)
+		since++
 		switch {
 		case next != nil && s.better(next, it):
-			it, part = next, min(1, 2*part)
+			if next.size < best || gain(next, it) > s.noise+noGain {
+				since = 0
+			}
+			it, part, best = next, min(1, 2*part), min(best, next.size)
 		case accelerated:
 			mix = anderson{}
 		default:
 			mix = anderson{}
 			part /= 2
 		}
-		if since++; it.size < best {
-			best, since = it.size, 0
-		}
 	}
 	return it, k, nil
 }
 
-// rounding is the relative error of the bound where its integrals are exact.
-const rounding = 1e-12
+const (
+	rounding = 1e-12 // relative error of the bound where its integrals are exact
+	noGain   = 1e-10 // relative gain of the bound up to which a step makes no progress
+)
+
+// gain returns how much larger the bound of a is, relative to its parts.
+func gain(a, b *iterate) float64 {
+	return (a.elbo.Value - b.elbo.Value) / (1 + math.Abs(b.elbo.ExpectedLogLik) + math.Abs(b.elbo.KL))
+}
 
 // better tells whether a has the larger bound, up to rounding. Where integrals have a
 // larger error, a bound that is smaller by that much may belong to sites that are nearer
 // to their conditions.
 func (s *solver) better(a, b *iterate) bool {
-	gain := (a.elbo.Value - b.elbo.Value) / (1 + math.Abs(b.elbo.ExpectedLogLik) + math.Abs(b.elbo.KL))
-	return gain >= -rounding || gain >= -s.noise && a.size < b.size
+	g := gain(a, b)
+	return g >= -rounding || g >= -s.noise && a.size < b.size
 }
