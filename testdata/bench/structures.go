@@ -32,6 +32,9 @@ func measureStructures(ctx context.Context, o *options) error {
 	fmt.Printf("%d training rows, precision %v\n\n", p.train.n, p.delta)
 	fmt.Println("| structure | fit, s | CPU s | predict, s | CPU s | NLL | ECE | accuracy | AUROC Kuzushiji | log det | log evidence |")
 	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|")
+	if err := networkAlone(ctx, p); err != nil {
+		return err
+	}
 	for name := range strings.SplitSeq(o.structures, ",") {
 		structure, err := weightspace.ParseStructure(name)
 		if err != nil {
@@ -56,11 +59,32 @@ func measureStructures(ctx context.Context, o *options) error {
 			}
 		}
 		predict := from.since()
-		fmt.Printf("| %s | %.1f | %.1f | %.1f | %.1f | %.4f | %.4f | %.4f | %.4f | %.4f | %.4f |\n", name, fit.wall, fit.cpu, predict.wall, predict.cpu,
-			glm.NLL(j.logp), glm.ECE(j.prob, p.test.labels), glm.Accuracy(j.prob, p.test.labels), glm.AUROC(j.ent[p.test.name], j.ent[p.kmnist.name]),
+		fmt.Printf("| %s | %.1f | %.1f | %.1f | %.1f | %s | %.2f | %.2f |\n", name, fit.wall, fit.cpu, predict.wall, predict.cpu, j.scores(p),
 			w.LogDet(), w.EvidenceAtTheta().Value)
 	}
 	return nil
+}
+
+// networkAlone prints the row of the network without a posterior.
+func networkAlone(ctx context.Context, p *problem) error {
+	j := judgedBy(glm.MAP{})[0]
+	for _, set := range []rows{p.test, p.kmnist} {
+		f, err := linearize.Outputs(ctx, set.source(0, set.n))
+		if err != nil {
+			return err
+		}
+		if err := j.predict(f, nil, set, 0, set.n); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("| network alone | | | | | %s | | |\n", j.scores(p))
+	return nil
+}
+
+// scores are the columns that judge predictions.
+func (j *judged) scores(p *problem) string {
+	return fmt.Sprintf("%.4f | %.4f | %.4f | %.4f", glm.NLL(j.logp), glm.ECE(j.prob, p.test.labels), glm.Accuracy(j.prob, p.test.labels),
+		glm.AUROC(j.ent[p.test.name], j.ent[p.kmnist.name]))
 }
 
 // predictWeights predicts all rows of a set, a tile at a time.
