@@ -61,26 +61,47 @@ func (w *Kronecker) sampleBlock(ctx context.Context, b *exactBlock, theta, z []f
 	return nil
 }
 
+// A columnReader reads the columns of the Jacobian that belong to some places in θ, for
+// batches with the same blocks.
+type columnReader struct {
+	g    group
+	from []int // column of g of each place; nil where they are the same
+}
+
+func newColumnReader(b *linearize.Batch, at []int) *columnReader {
+	r := &columnReader{g: groupOf(b, "", at)}
+	if slices.Equal(r.g.index, at) {
+		return r
+	}
+	place := make(map[int]int, len(at))
+	for i, p := range r.g.index {
+		place[p] = i
+	}
+	for _, p := range at {
+		r.from = append(r.from, place[p])
+	}
+	return r
+}
+
+// to writes the columns for the examples of b. scratch is of the size of dst.
+func (r *columnReader) to(dst, scratch blas64.General, b *linearize.Batch) {
+	if r.from == nil {
+		r.g.columnsTo(dst, b)
+		return
+	}
+	r.g.columnsTo(scratch, b)
+	for i := range dst.Rows {
+		pick(dense.Row(dst, i), dense.Row(scratch, i), r.from)
+	}
+}
+
 // jacobianColumns returns the columns of the Jacobian that belong to these places in
 // θ, N·C × len(at).
 func jacobianColumns(b *linearize.Batch, at []int, workers int) blas64.General {
-	c, g := b.Outputs(), groupOf(b, "", at)
-	cols := dense.New(b.Len()*c, len(at))
+	c, r := b.Outputs(), newColumnReader(b, at)
+	out := dense.New(b.Len()*c, len(at))
 	each(workers, b.Len(), func(n int) {
-		g.columnsTo(dense.Rows(cols, n*c, (n+1)*c), b.Slice(n, n+1))
+		r.to(dense.Rows(out, n*c, (n+1)*c), dense.New(c, len(at)), b.Slice(n, n+1))
 	})
-	if slices.Equal(g.index, at) {
-		return cols
-	}
-	place := make(map[int]int, len(at)) // of each column of the result in cols
-	for i, p := range g.index {
-		place[p] = i
-	}
-	from := make([]int, len(at))
-	for i, p := range at {
-		from[i] = place[p]
-	}
-	out := dense.New(cols.Rows, cols.Cols)
-	each(workers, cols.Rows, func(i int) { pick(dense.Row(out, i), dense.Row(cols, i), from) })
 	return out
 }

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
@@ -259,9 +260,13 @@ func checkJacobian(b *linearize.Batch, first int) error {
 		}
 		if gradient != nil {
 			for i := range dense.Count(gradient) {
-				if row := gradient.RawRowView(i); dense.NotFinite(row) >= 0 {
+				row := gradient.RawRowView(i)
+				if sum := floats.Sum(row); sum-sum == 0 { // neither NaN nor Inf is in it
+					continue
+				}
+				if at := dense.NotFinite(row); at >= 0 {
 					c := b.Outputs()
-					return &gp.NotFiniteError{What: "Jacobian", Row: first + i/c, Output: i % c, Value: row[dense.NotFinite(row)]}
+					return &gp.NotFiniteError{What: "Jacobian", Row: first + i/c, Output: i % c, Value: row[at]}
 				}
 			}
 		}
@@ -321,98 +326,6 @@ func rootTimes(dst blas64.General, r, m *mat.Dense) {
 		return
 	}
 	fblas.Gemm1(blas.Trans, blas.NoTrans, 1, r.RawMatrix(), m.RawMatrix(), 0, dst)
-}
-
-// convFloats bounds the patches and gradients of a convolution that are gathered at
-// once.
-const convFloats = 4 << 20
-
-// addConv sums the factors of all groups of a convolution, some examples at a time.
-func (f *Factors) addConv(ctx context.Context, block int, v *linearize.Conv, root *mat.Dense) error {
-	first := f.layerOf(block)
-	if first < 0 {
-		return nil
-	}
-	t, in, out := v.Factors()
-	_, size := v.G.Dims()
-	n, step := dense.Count(v.X), max(1, convFloats/max(v.C*size, v.C*t*out, t*(in+1)))
-	for lo := 0; lo < n; lo += step {
-		hi := min(lo+step, n)
-		part := v.Slice(lo, hi).(*linearize.Conv)
-		part.G = dense.View(f.rooted(dense.Slice(root, lo*f.c, hi*f.c), part.G))
-		for group := range v.Groups() {
-			s := f.layers[first+group]
-			if err := addGram(ctx, f.o.Workers, s.patches(f.o.Workers, part), s.a); err != nil {
-				return err
-			}
-			g := mat.NewDense((hi-lo)*v.C*t, out, nil)
-			each(f.o.Workers, (hi-lo)*v.C, func(i int) {
-				v.Layout.Gradients(g.RawMatrix().Data[i*t*out:(i+1)*t*out], part.G.RawRowView(i), group)
-			})
-			if err := addGram(ctx, f.o.Workers, g.RawMatrix(), s.g); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// patches returns the inputs ã of a group of a convolution, N·T×cols.
-func (s *factorSum) patches(workers int, v *linearize.Conv) blas64.General {
-	t, in, _ := v.Factors()
-	n, cols := dense.Count(v.X), s.cols()
-	a := dense.New(n*t, cols)
-	each(workers, n, func(i int) {
-		rows := a.Data[i*t*cols : (i+1)*t*cols]
-		if s.in > 0 {
-			v.Layout.Patches(rows[:t*in], v.X.RawRowView(i), s.group)
-		}
-		if s.bias == nil {
-			return
-		}
-		// From the last row on, each row moves to where it has room for the one.
-		for j := t - 1; j >= 0; j-- {
-			copy(rows[j*cols:], rows[j*s.in:(j+1)*s.in])
-			rows[j*cols+s.in] = 1
-		}
-	})
-	return a
-}
-
-// each calls do with the numbers below n on the workers.
-func each(workers, n int, do func(i int)) {
-	const step = 8
-	// Without a deadline there is no error.
-	_ = par.Do(context.Background(), workers, par.Tiles(n, step), func(t int) error {
-		lo, hi := par.Bounds(t, n, step)
-		for i := lo; i < hi; i++ {
-			do(i)
-		}
-		return nil
-	})
-}
-
-// addGram adds XᵀX to a triangle. Where that is too small to be shared by workers,
-// they share the rows instead, and the sums of fixed ranges are added in order.
-func addGram(ctx context.Context, workers int, x blas64.General, sum blas64.Symmetric) error {
-	const small, rows = 128, 2048
-	if x.Cols > small || x.Rows <= rows {
-		return fblas.SyrkContext(ctx, workers, blas.Trans, 1, x, 1, sum)
-	}
-	parts := make([]blas64.Symmetric, par.Tiles(x.Rows, rows))
-	err := par.Do(ctx, workers, len(parts), func(i int) error {
-		lo, hi := par.Bounds(i, x.Rows, rows)
-		parts[i] = symmetric(x.Cols)
-		fblas.Syrk1(blas.Trans, 1, dense.Rows(x, lo, hi), 0, parts[i])
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, part := range parts {
-		dense.Axpy(sum.Data, 1, part.Data)
-	}
-	return nil
 }
 
 // addExact adds the blocks of H of the vector layers.

@@ -59,7 +59,13 @@ func sameSpan(a, b *linearize.Span) bool {
 // marginalsTo writes the covariance of each example's outputs.
 func (w *Kronecker) marginalsTo(ctx context.Context, cov *mat.Dense, x *linearize.Batch) error {
 	cov.Zero()
-	for k := range w.layers {
+	for k, l := range w.layers {
+		if l.next == nil && !l.isIn(x) {
+			if err := w.addRowMarginals(ctx, cov, l, x); err != nil {
+				return err
+			}
+			continue
+		}
 		p, err := w.project(ctx, k, x)
 		if err != nil {
 			return err

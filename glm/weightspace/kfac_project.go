@@ -11,6 +11,7 @@ import (
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -22,13 +23,13 @@ type projection struct {
 	a, g, nextA, nextG blas64.General // N×cols and N·C×out; the next ones are empty outside of a chain
 	rows               blas64.General // N·C×out·cols; empty where there are factors
 
-	d blas64.General
+	l *kroneckerLayer
 }
 
 // project returns the projection of the examples of x on layer k.
 func (w *Kronecker) project(ctx context.Context, k int, x *linearize.Batch) (*projection, error) {
 	l := w.layers[k]
-	p := &projection{d: l.d}
+	p := &projection{l: l}
 	o, ok := l.in(x)
 	if !ok || l.next != nil && !w.layers[k+1].isIn(x) {
 		return p, w.projectRows(ctx, p, k, x)
@@ -73,17 +74,52 @@ func (w *Kronecker) projectRows(ctx context.Context, p *projection, k int, x *li
 // rowsIn returns B_Gᵀ M B_A, row by row, for the matrix M of each row of the Jacobian
 // of a layer.
 func (w *Kronecker) rowsIn(ctx context.Context, l *matrixLayer, x *linearize.Batch, ba, bg blas64.General) (blas64.General, error) {
-	m := jacobianColumns(x, l.index(), w.o.Workers)
-	all := dense.Of(m.Data, m.Rows*l.out, l.cols())
-	right := dense.New(all.Rows, ba.Cols)
-	if err := fblas.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, all, ba, 0, right); err != nil {
-		return right, err
-	}
-	out := dense.New(m.Rows, bg.Cols*ba.Cols)
-	each(w.o.Workers, m.Rows, func(i int) {
-		fblas.Gemm1(blas.Trans, blas.NoTrans, 1, bg, dense.Rows(right, i*l.out, (i+1)*l.out), 0, dense.Of(dense.Row(out, i), bg.Cols, ba.Cols))
+	out := dense.New(x.Len()*w.c, bg.Cols*ba.Cols)
+	return out, w.eachRows(ctx, l, x, ba, bg, func(n int, rows blas64.General) {
+		dense.Copy(dense.Rows(out, n*w.c, (n+1)*w.c), rows)
 	})
-	return out, ctx.Err()
+}
+
+// eachRows calls do with B_Gᵀ M B_A for the matrices M of the C outputs of each
+// example, C×out·cols, on the workers.
+func (w *Kronecker) eachRows(ctx context.Context, l *matrixLayer, x *linearize.Batch, ba, bg blas64.General, do func(n int, rows blas64.General)) error {
+	type memory struct{ m, m2, right, rows blas64.General }
+	scratch := make([]memory, par.Workers(w.o.Workers))
+	r := newColumnReader(x, l.index())
+	return par.DoWorker(ctx, w.o.Workers, x.Len(), func(k, n int) error {
+		s := &scratch[k]
+		if s.m.Data == nil {
+			*s = memory{dense.New(w.c, l.size()), dense.New(w.c, l.size()), dense.New(w.c*l.out, ba.Cols), dense.New(w.c, bg.Cols*ba.Cols)}
+		}
+		r.to(s.m, s.m2, x.Slice(n, n+1))
+		fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, dense.Of(s.m.Data, w.c*l.out, l.cols()), ba, 0, s.right)
+		for c := range w.c {
+			fblas.Gemm1(blas.Trans, blas.NoTrans, 1, bg, dense.Rows(s.right, c*l.out, (c+1)*l.out), 0, dense.Of(dense.Row(s.rows, c), bg.Cols, ba.Cols))
+		}
+		do(n, s.rows)
+		return nil
+	})
+}
+
+// addRowMarginals adds the covariance of each example's outputs of a layer without
+// factors in x and without a next layer, an example at a time.
+func (w *Kronecker) addRowMarginals(ctx context.Context, cov *mat.Dense, l *kroneckerLayer, x *linearize.Batch) error {
+	root := l.roots()
+	return w.eachRows(ctx, l.matrixLayer, x, l.a, l.g, func(n int, rows blas64.General) {
+		for c := range w.c {
+			floats.Mul(dense.Row(rows, c), root)
+		}
+		addSquare(cov, n, w.c, rows)
+	})
+}
+
+// roots returns √D.
+func (l *kroneckerLayer) roots() []float64 {
+	root := make([]float64, len(l.d.Data))
+	for i, d := range l.d.Data {
+		root[i] = math.Sqrt(d)
+	}
+	return root
 }
 
 // half returns Z with C rows for each example, such that Z Zᵀ of an example is the
@@ -91,10 +127,7 @@ func (w *Kronecker) rowsIn(ctx context.Context, l *matrixLayer, x *linearize.Bat
 func (p *projection) half(ctx context.Context, workers, c int) (blas64.General, error) {
 	switch {
 	case p.rows.Rows > 0:
-		root := make([]float64, len(p.d.Data))
-		for i, d := range p.d.Data {
-			root[i] = math.Sqrt(d)
-		}
+		root := p.l.roots()
 		each(workers, p.rows.Rows, func(i int) { floats.Mul(dense.Row(p.rows, i), root) })
 		return p.rows, nil
 	case p.nextA.Rows > 0:
@@ -145,18 +178,18 @@ func (p *projection) halfOfChain(ctx context.Context, workers, c int) (z blas64.
 func (p *projection) weighted(ctx context.Context, workers int, a, b blas64.General) (blas64.General, error) {
 	product := dense.New(a.Rows, a.Cols)
 	floats.MulTo(product.Data, a.Data, b.Data)
-	h := dense.New(a.Rows, p.d.Rows)
-	return h, fblas.GemmContext(ctx, workers, blas.NoTrans, blas.Trans, 1, product, p.d, 0, h)
+	h := dense.New(a.Rows, p.l.d.Rows)
+	return h, fblas.GemmContext(ctx, workers, blas.NoTrans, blas.Trans, 1, product, p.l.d, 0, h)
 }
 
 // addJoint adds the layer's part of the joint covariance, some rows of the layer's
 // matrix at a time.
 func (p *projection) addJoint(ctx context.Context, workers int, cov *mat.Dense, c int) error {
-	rows, cols := dense.Count(cov), p.d.Cols
+	rows, cols := dense.Count(cov), p.l.d.Cols
 	step := max(1, panelBytes/8/(rows*cols))
-	buf := make([]float64, rows*cols*min(step, p.d.Rows))
-	for lo := 0; lo < p.d.Rows; lo += step {
-		hi := min(lo+step, p.d.Rows)
+	buf := make([]float64, rows*cols*min(step, p.l.d.Rows))
+	for lo := 0; lo < p.l.d.Rows; lo += step {
+		hi := min(lo+step, p.l.d.Rows)
 		z := dense.Of(buf[:rows*cols*(hi-lo)], rows, cols*(hi-lo))
 		each(workers, rows, func(r int) {
 			dst := dense.Row(z, r)
@@ -173,9 +206,9 @@ func (p *projection) addJoint(ctx context.Context, workers int, cov *mat.Dense, 
 
 // entries writes row i of the matrix of row r of the Jacobian, times √D.
 func (p *projection) entries(dst []float64, r, i, c int) {
-	d := dense.Row(p.d, i)
+	d := dense.Row(p.l.d, i)
 	if p.rows.Rows > 0 {
-		copy(dst, dense.Row(p.rows, r)[i*p.d.Cols:])
+		copy(dst, dense.Row(p.rows, r)[i*p.l.d.Cols:])
 	} else {
 		g := dense.Row(p.g, r)[i]
 		for j, a := range dense.Row(p.a, r/c) {

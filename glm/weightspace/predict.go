@@ -82,18 +82,22 @@ func (w *Posterior) halfPanel(ctx context.Context, x *linearize.Batch, first int
 
 // addMarginals adds the C×C diagonal blocks of V Vᵀ to cov, T·C×C.
 func addMarginals(ctx context.Context, workers int, cov *mat.Dense, v blas64.General, c int) error {
-	row := func(i int) []float64 { return v.Data[i*v.Stride:][:v.Cols] }
 	return par.Do(ctx, workers, v.Rows/c, func(n int) error {
-		for i := n * c; i < (n+1)*c; i++ {
-			for j := n * c; j <= i; j++ {
-				// cov = J Σ₀^½ H̃⁻¹ Σ₀^½ Jᵀ
-				s := cov.At(i, j-n*c) + floats.Dot(row(i), row(j))
-				cov.Set(i, j-n*c, s)
-				cov.Set(j, i-n*c, s)
-			}
-		}
+		addSquare(cov, n, c, dense.Rows(v, n*c, (n+1)*c))
 		return nil
 	})
+}
+
+// addSquare adds V Vᵀ to the C×C block n of cov, for V with C rows.
+func addSquare(cov *mat.Dense, n, c int, v blas64.General) {
+	for i := range c {
+		for j := range i + 1 {
+			// cov = J Σ₀^½ H̃⁻¹ Σ₀^½ Jᵀ
+			s := cov.At(n*c+i, j) + floats.Dot(dense.Row(v, i), dense.Row(v, j))
+			cov.Set(n*c+i, j, s)
+			cov.Set(n*c+j, i, s)
+		}
+	}
 }
 
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of all

@@ -1,0 +1,163 @@
+package weightspace
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+const (
+	// smallFactors is the number of elements of all factors of a convolution up to
+	// which workers sum them for some examples each.
+	smallFactors = 1 << 16
+	// convExamples is the number of examples that a worker then sums.
+	convExamples = 16
+	// convFloats bounds the patches and gradients of a convolution with larger factors
+	// that are gathered at once.
+	convFloats = 4 << 20
+)
+
+// addConv sums the factors of all groups of a convolution.
+func (f *Factors) addConv(ctx context.Context, block int, v *linearize.Conv, root *mat.Dense) error {
+	first := f.layerOf(block)
+	if first < 0 {
+		return nil
+	}
+	layers := f.layers[first : first+v.Groups()]
+	if s := layers[0]; len(layers)*(s.a.N*s.a.N+s.g.N*s.g.N) <= smallFactors {
+		return f.addSmallConv(ctx, layers, v, root)
+	}
+	t, in, out := v.Factors()
+	_, size := v.G.Dims()
+	n, step := dense.Count(v.X), max(1, convFloats/max(v.C*size, v.C*t*out, t*(in+1)))
+	for lo := 0; lo < n; lo += step {
+		hi := min(lo+step, n)
+		part := v.Slice(lo, hi).(*linearize.Conv)
+		part.G = dense.View(f.rooted(dense.Slice(root, lo*f.c, hi*f.c), part.G))
+		for _, s := range layers {
+			a, g := dense.New((hi-lo)*t, s.cols()), dense.New((hi-lo)*v.C*t, out)
+			each(f.o.Workers, hi-lo, func(i int) {
+				s.patchesTo(dense.Rows(a, i*t, (i+1)*t), part, i)
+				s.gradientsTo(dense.Rows(g, i*v.C*t, (i+1)*v.C*t), part.Layout, dense.Rows(part.G.RawMatrix(), i*v.C, (i+1)*v.C))
+			})
+			if err := addGram(ctx, f.o.Workers, a, s.a); err != nil {
+				return err
+			}
+			if err := addGram(ctx, f.o.Workers, g, s.g); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addSmallConv is addConv for small factors. A worker sums those of some examples in
+// memory that stays in its cache, and the sums are added in order.
+func (f *Factors) addSmallConv(ctx context.Context, layers []*factorSum, v *linearize.Conv, root *mat.Dense) error {
+	type sums struct{ a, g []blas64.Symmetric }
+	t, _, out := v.Factors()
+	_, size := v.G.Dims()
+	n := dense.Count(v.X)
+	parts := make([]sums, par.Tiles(n, convExamples))
+	scratch := make([][3]blas64.General, par.Workers(f.o.Workers))
+	err := par.DoWorker(ctx, f.o.Workers, len(parts), func(w, tile int) error {
+		buf := &scratch[w]
+		if buf[0].Data == nil {
+			*buf = [3]blas64.General{dense.New(v.C, size), dense.New(t, layers[0].cols()), dense.New(v.C*t, out)}
+		}
+		rooted, a, g := buf[0], buf[1], buf[2]
+		p := &parts[tile]
+		for _, s := range layers {
+			p.a, p.g = append(p.a, symmetric(s.a.N)), append(p.g, symmetric(s.g.N))
+		}
+		lo, hi := par.Bounds(tile, n, convExamples)
+		for i := lo; i < hi; i++ {
+			rootTimes(rooted, dense.Slice(root, i*f.c, (i+1)*f.c), dense.Slice(v.G, i*f.c, (i+1)*f.c))
+			for k, s := range layers {
+				s.patchesTo(a, v, i)
+				fblas.Syrk1(blas.Trans, 1, a, 1, p.a[k])
+				s.gradientsTo(g, v.Layout, rooted)
+				fblas.Syrk1(blas.Trans, 1, g, 1, p.g[k])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		for k, s := range layers {
+			dense.Axpy(s.a.Data, 1, p.a[k].Data)
+			dense.Axpy(s.g.Data, 1, p.g[k].Data)
+		}
+	}
+	return nil
+}
+
+// patchesTo writes the inputs ã of a group of a convolution in example i, T×cols.
+func (l *matrixLayer) patchesTo(dst blas64.General, v *linearize.Conv, i int) {
+	t, cols := dst.Rows, dst.Cols
+	if l.in > 0 {
+		v.Layout.Patches(dst.Data[:t*l.in], v.X.RawRowView(i), l.group)
+	}
+	if l.bias == nil {
+		return
+	}
+	// From the last row on, each row moves to where it has room for the one.
+	for j := t - 1; j >= 0; j-- {
+		copy(dst.Data[j*cols:], dst.Data[j*l.in:(j+1)*l.in])
+		dst.Data[j*cols+l.in] = 1
+	}
+}
+
+// gradientsTo writes the gradients of a group, C·T×out, from those of an example's
+// outputs in the layer's result, C rows.
+func (l *matrixLayer) gradientsTo(dst blas64.General, at linearize.Positions, g blas64.General) {
+	t := dst.Rows / g.Rows * dst.Cols
+	for c := range g.Rows {
+		at.Gradients(dst.Data[c*t:(c+1)*t], dense.Row(g, c), l.group)
+	}
+}
+
+// each calls do with the numbers below n on the workers.
+func each(workers, n int, do func(i int)) {
+	const step = 8
+	// Without a deadline there is no error.
+	_ = par.Do(context.Background(), workers, par.Tiles(n, step), func(t int) error {
+		lo, hi := par.Bounds(t, n, step)
+		for i := lo; i < hi; i++ {
+			do(i)
+		}
+		return nil
+	})
+}
+
+// addGram adds XᵀX to a triangle. Where that is too small to be shared by workers,
+// they share the rows instead, and the sums of fixed ranges are added in order.
+func addGram(ctx context.Context, workers int, x blas64.General, sum blas64.Symmetric) error {
+	const small, rows = 128, 2048
+	if x.Cols > small || x.Rows <= rows {
+		return fblas.SyrkContext(ctx, workers, blas.Trans, 1, x, 1, sum)
+	}
+	parts := make([]blas64.Symmetric, par.Tiles(x.Rows, rows))
+	err := par.Do(ctx, workers, len(parts), func(i int) error {
+		lo, hi := par.Bounds(i, x.Rows, rows)
+		parts[i] = symmetric(x.Cols)
+		fblas.Syrk1(blas.Trans, 1, dense.Rows(x, lo, hi), 0, parts[i])
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		dense.Axpy(sum.Data, 1, part.Data)
+	}
+	return nil
+}
