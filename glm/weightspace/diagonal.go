@@ -139,10 +139,14 @@ func (w *DiagonalPosterior) SampleTo(ctx context.Context, dst *mat.Dense, rng *r
 	return nil
 }
 
+// diagonalVectors is the number of vectors of all parameters that a fit holds: ten of
+// its own, and the sums of the examples that a network squares at a time.
+const diagonalVectors = 26
+
 // checkMemory returns a *gp.MemoryError where a few vectors of all parameters exceed
 // the budget.
 func (f *fitting) checkMemory() error {
 	return gp.CheckMemory("the "+f.structure.String()+" posterior over the parameters", gp.Parameters, len(f.theta), f.o.MaxMemory, func(p int) int64 {
-		return memory.Mul(8*8, int64(p))
+		return memory.Mul(8*diagonalVectors, int64(p))
 	})
 }
