@@ -30,7 +30,7 @@ import (
 )
 
 // Studies are all studies, in the order in which they are listed.
-func Studies() []*Study { return []*Study{snelson, moonsStudy, uci} }
+func Studies() []*Study { return []*Study{snelson, moonsStudy, uci, normalized} }
 
 // A Study regenerates one table or group of figures of a source.
 type Study struct {
