@@ -194,7 +194,7 @@ func (m *linearized) variational(ctx context.Context) error {
 	if !m.inFunctionSpace() {
 		return nil
 	}
-	q, err := variational.RefineFunction(ctx, ntk.New(m.prior, m.theta, nil), m.train, m.data.Train.Y, m.lik, &variational.Options{MaxMemory: m.job.o.MaxMemory})
+	q, err := variational.RefineFunction(ctx, ntk.New(m.prior, m.theta, nil), m.train, m.data.Train.Y, m.lik, &variational.Options{Tolerance: 1e-4, MaxMemory: m.job.o.MaxMemory})
 	if err != nil {
 		return err
 	}
