@@ -2,12 +2,16 @@ package weightspace
 
 import (
 	"context"
+	"math"
 
 	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -136,4 +140,221 @@ func (w *Kronecker) jointWidth(x *linearize.Batch) int {
 		width = max(width, 2*len(b.index))
 	}
 	return width + panelBytes/8/(x.Len()*w.c)
+}
+
+// A projection is the Jacobian of some examples with respect to a layer in the basis
+// in which the layer's covariance is D. Row (n,c) is the matrix g_nc a_nᵀ, out×cols,
+// and in a chain g_nc a_nᵀ − g'_nc a'_nᵀ with the next layer's factors. Where a batch
+// holds no factors, the matrices themselves are formed.
+type projection struct {
+	a, g, nextA, nextG blas64.General // N×cols and N·C×out; the next ones are empty outside of a chain
+	rows               blas64.General // N·C×out·cols; empty where there are factors
+
+	l *kroneckerLayer
+}
+
+// project returns the projection of the examples of x on layer k.
+func (w *Kronecker) project(ctx context.Context, k int, x *linearize.Batch) (*projection, error) {
+	l := w.layers[k]
+	p := &projection{l: l}
+	o, ok := l.in(x)
+	if !ok || l.next != nil && !w.layers[k+1].isIn(x) {
+		return p, w.projectRows(ctx, p, k, x)
+	}
+	var err error
+	if p.a, p.g, err = w.projectFactors(ctx, l.matrixLayer, o, l.a, l.g); err != nil || l.next == nil {
+		return p, err
+	}
+	after, _ := w.layers[k+1].in(x)
+	p.nextA, p.nextG, err = w.projectFactors(ctx, w.layers[k+1].matrixLayer, after, l.next.a, l.next.g)
+	return p, err
+}
+
+func (l *kroneckerLayer) isIn(x *linearize.Batch) bool {
+	_, ok := l.in(x)
+	return ok
+}
+
+// projectFactors returns ã B_A and G B_G for the inputs ã and the gradients G of a
+// layer.
+func (w *Kronecker) projectFactors(ctx context.Context, l *matrixLayer, o *linearize.Outer, ba, bg blas64.General) (a, g blas64.General, err error) {
+	in, grad := l.inputs(o), o.G.RawMatrix()
+	a, g = dense.New(in.Rows, ba.Cols), dense.New(grad.Rows, bg.Cols)
+	if err = fblas.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, in, ba, 0, a); err == nil {
+		err = fblas.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, grad, bg, 0, g)
+	}
+	return a, g, err
+}
+
+// projectRows forms the rows of p from the columns of the Jacobian.
+func (w *Kronecker) projectRows(ctx context.Context, p *projection, k int, x *linearize.Batch) error {
+	l := w.layers[k]
+	var err error
+	if p.rows, err = w.rowsIn(ctx, l.matrixLayer, x, l.a, l.g); err != nil || l.next == nil {
+		return err
+	}
+	next, err := w.rowsIn(ctx, w.layers[k+1].matrixLayer, x, l.next.a, l.next.g)
+	dense.Axpy(p.rows.Data, -1, next.Data)
+	return err
+}
+
+// rowsIn returns B_Gᵀ M B_A, row by row, for the matrix M of each row of the Jacobian
+// of a layer.
+func (w *Kronecker) rowsIn(ctx context.Context, l *matrixLayer, x *linearize.Batch, ba, bg blas64.General) (blas64.General, error) {
+	out := dense.New(x.Len()*w.c, bg.Cols*ba.Cols)
+	return out, w.eachRows(ctx, l, x, ba, bg, func(n int, rows blas64.General) {
+		dense.Copy(dense.Rows(out, n*w.c, (n+1)*w.c), rows)
+	})
+}
+
+// eachRows calls do with B_Gᵀ M B_A for the matrices M of the C outputs of each
+// example, C×out·cols, on the workers.
+func (w *Kronecker) eachRows(ctx context.Context, l *matrixLayer, x *linearize.Batch, ba, bg blas64.General, do func(n int, rows blas64.General)) error {
+	type memory struct{ m, m2, right, rows blas64.General }
+	scratch := make([]memory, par.Workers(w.o.Workers))
+	r := newColumnReader(x, l.index())
+	return par.DoWorker(ctx, w.o.Workers, x.Len(), func(k, n int) error {
+		s := &scratch[k]
+		if s.m.Data == nil {
+			*s = memory{dense.New(w.c, l.size()), dense.New(w.c, l.size()), dense.New(w.c*l.out, ba.Cols), dense.New(w.c, bg.Cols*ba.Cols)}
+		}
+		r.to(s.m, s.m2, x.Slice(n, n+1))
+		fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, dense.Of(s.m.Data, w.c*l.out, l.cols()), ba, 0, s.right)
+		for c := range w.c {
+			fblas.Gemm1(blas.Trans, blas.NoTrans, 1, bg, dense.Rows(s.right, c*l.out, (c+1)*l.out), 0, dense.Of(dense.Row(s.rows, c), bg.Cols, ba.Cols))
+		}
+		do(n, s.rows)
+		return nil
+	})
+}
+
+// addRowMarginals adds the covariance of each example's outputs of a layer without
+// factors in x and without a next layer, an example at a time.
+func (w *Kronecker) addRowMarginals(ctx context.Context, cov *mat.Dense, l *kroneckerLayer, x *linearize.Batch) error {
+	root := l.roots()
+	return w.eachRows(ctx, l.matrixLayer, x, l.a, l.g, func(n int, rows blas64.General) {
+		for c := range w.c {
+			floats.Mul(dense.Row(rows, c), root)
+		}
+		addSquare(cov, n, w.c, rows)
+	})
+}
+
+// roots returns √D.
+func (l *kroneckerLayer) roots() []float64 {
+	root := make([]float64, len(l.d.Data))
+	for i, d := range l.d.Data {
+		root[i] = math.Sqrt(d)
+	}
+	return root
+}
+
+// half returns Z with C rows for each example, such that Z Zᵀ of an example is the
+// layer's part of its covariance.
+func (p *projection) half(ctx context.Context, workers, c int) (blas64.General, error) {
+	switch {
+	case p.rows.Rows > 0:
+		root := p.l.roots()
+		each(workers, p.rows.Rows, func(i int) { floats.Mul(dense.Row(p.rows, i), root) })
+		return p.rows, nil
+	case p.nextA.Rows > 0:
+		return p.halfOfChain(ctx, workers, c)
+	}
+	// Σ_ij g_i g'_i D_ij a_j² = Σ_i g_i g'_i h_i with h = (a∘a) Dᵀ
+	h, err := p.weighted(ctx, workers, p.a, p.a)
+	each(workers, p.g.Rows, func(i int) {
+		row := dense.Row(p.g, i)
+		for j, v := range dense.Row(h, i/c) {
+			row[j] *= math.Sqrt(v)
+		}
+	})
+	return p.g, err
+}
+
+// halfOfChain is half for factors of a layer and the next. With the 2×2 matrices M_i
+// of (a∘a)Dᵀ, (a∘a')Dᵀ and (a'∘a')Dᵀ,
+//
+//	Σ_ij D_ij (g_i a_j − g'_i a'_j)² = Σ_i (g_i, −g'_i) M_i (g_i, −g'_i)ᵀ,
+//
+// and the Cholesky factors of M_i make that a sum of squares.
+func (p *projection) halfOfChain(ctx context.Context, workers, c int) (z blas64.General, err error) {
+	var h [3]blas64.General
+	for k, f := range [3][2]blas64.General{{p.a, p.a}, {p.a, p.nextA}, {p.nextA, p.nextA}} {
+		if h[k], err = p.weighted(ctx, workers, f[0], f[1]); err != nil {
+			return z, err
+		}
+	}
+	out := p.g.Cols
+	z = dense.New(p.g.Rows, 2*out)
+	each(workers, p.g.Rows, func(i int) {
+		dst, g, next := dense.Row(z, i), dense.Row(p.g, i), dense.Row(p.nextG, i)
+		h12, h22 := dense.Row(h[1], i/c), dense.Row(h[2], i/c)
+		for j, h11 := range dense.Row(h[0], i/c) {
+			l11, l21 := math.Sqrt(h11), 0.0
+			if l11 > 0 {
+				l21 = h12[j] / l11
+			}
+			l22 := math.Sqrt(math.Max(0, h22[j]-l21*l21))
+			dst[j], dst[out+j] = g[j]*l11-next[j]*l21, -next[j]*l22
+		}
+	})
+	return z, nil
+}
+
+// weighted returns (a∘b) Dᵀ, N×out.
+func (p *projection) weighted(ctx context.Context, workers int, a, b blas64.General) (blas64.General, error) {
+	product := dense.New(a.Rows, a.Cols)
+	floats.MulTo(product.Data, a.Data, b.Data)
+	h := dense.New(a.Rows, p.l.d.Rows)
+	return h, fblas.GemmContext(ctx, workers, blas.NoTrans, blas.Trans, 1, product, p.l.d, 0, h)
+}
+
+// addJoint adds the layer's part of the joint covariance, some rows of the layer's
+// matrix at a time.
+func (p *projection) addJoint(ctx context.Context, workers int, cov *mat.Dense, c int) error {
+	rows, cols := dense.Count(cov), p.l.d.Cols
+	step := max(1, panelBytes/8/(rows*cols))
+	buf := make([]float64, rows*cols*min(step, p.l.d.Rows))
+	for lo := 0; lo < p.l.d.Rows; lo += step {
+		hi := min(lo+step, p.l.d.Rows)
+		z := dense.Of(buf[:rows*cols*(hi-lo)], rows, cols*(hi-lo))
+		each(workers, rows, func(r int) {
+			dst := dense.Row(z, r)
+			for i := lo; i < hi; i++ {
+				p.entries(dst[(i-lo)*cols:(i-lo+1)*cols], r, i, c)
+			}
+		})
+		if err := fblas.SyrkContext(ctx, workers, blas.NoTrans, 1, z, 1, lower(cov)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entries writes row i of the matrix of row r of the Jacobian, times √D.
+func (p *projection) entries(dst []float64, r, i, c int) {
+	d := dense.Row(p.l.d, i)
+	if p.rows.Rows > 0 {
+		copy(dst, dense.Row(p.rows, r)[i*p.l.d.Cols:])
+	} else {
+		g := dense.Row(p.g, r)[i]
+		for j, a := range dense.Row(p.a, r/c) {
+			dst[j] = g * a
+		}
+		if p.nextA.Rows > 0 {
+			dense.Axpy(dst, -dense.Row(p.nextG, r)[i], dense.Row(p.nextA, r/c))
+		}
+	}
+	for j := range dst {
+		dst[j] *= math.Sqrt(d[j])
+	}
+}
+
+// sandwich returns B_G U B_Aᵀ.
+func (w *Kronecker) sandwich(ctx context.Context, bg, u, ba blas64.General) (blas64.General, error) {
+	left, out := dense.New(bg.Rows, u.Cols), dense.New(bg.Rows, ba.Rows)
+	if err := fblas.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, bg, u, 0, left); err != nil {
+		return out, err
+	}
+	return out, fblas.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.Trans, 1, left, ba, 0, out)
 }
