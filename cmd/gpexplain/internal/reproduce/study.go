@@ -30,7 +30,15 @@ import (
 )
 
 // Studies are all studies, in the order in which they are listed.
-func Studies() []*Study { return []*Study{snelson, moonsStudy, uci, normalized} }
+func Studies() []*Study {
+	return []*Study{
+		snelson,
+		moonsStudy,
+		uci,
+		valla,
+		normalized,
+	}
+}
 
 // A Study regenerates one table or group of figures of a source.
 type Study struct {

@@ -1,0 +1,383 @@
+package reproduce
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// A vallaGroup are the methods that one step judges, which share a trained network.
+type vallaGroup struct {
+	name    string
+	cost    int // that of the step as a multiple of the training
+	methods []vallaMethod
+}
+
+// A vallaMethod fits a posterior and judges it.
+type vallaMethod func(ctx context.Context, f *vallaFit) (*vallaScores, error)
+
+var vallaGroups = []vallaGroup{
+	{"weights", 4, []vallaMethod{vallaMAP, vallaOurs, vallaKFAC, vallaDiagonal}},
+	{"last-layer", 4, []vallaMethod{vallaLastLayer}},
+	{"nystrom", 4, []vallaMethod{vallaNystrom}},
+}
+
+// Names of the methods in results.
+const (
+	nameMAP       = "map"
+	nameOurs      = "ours"
+	nameKFAC      = "kfac"
+	nameDiagonal  = "diagonal"
+	nameLastLayer = "last layer"
+	nameNystrom   = "nystrom"
+)
+
+// A vallaFit is what posteriors are computed from.
+type vallaFit struct {
+	study        *vallaStudy
+	data         *vallaData
+	net          *network.Network
+	source       linearize.Source
+	sites        *gp.Sites
+	sitesSeconds float64
+	factors      *weightspace.Factors
+	factorTime   float64
+}
+
+// A predictor writes the covariance of the outputs of the examples of a batch, T·C×C.
+type predictor func(ctx context.Context, cov *mat.Dense, x *linearize.Batch) error
+
+// of is the predictor of a posterior.
+func of(l gp.Latent) predictor {
+	return func(ctx context.Context, cov *mat.Dense, x *linearize.Batch) error {
+		return l.PredictTo(ctx, nil, cov, x)
+	}
+}
+
+// vallaLink integrates as finely as scores of many rows need.
+var vallaLink = glm.QMC{Tol: 1e-3, MaxPoints: 4096}
+
+// moments returns f(x;θ*), T×C, and the covariance, T·C×C; nil for a nil predictor.
+func (f *vallaFit) moments(ctx context.Context, how predictor, x *mat.Dense) (mean, cov *mat.Dense, err error) {
+	if mean, err = f.net.Forward(ctx, x); err != nil || how == nil {
+		return mean, nil, err
+	}
+	rows, d := x.Dims()
+	_, c := mean.Dims()
+	cov = mat.NewDense(rows*c, c, nil)
+	const tile = 500
+	for lo := 0; lo < rows; lo += tile {
+		hi := min(lo+tile, rows)
+		b, err := f.net.Linearize(ctx, x.Slice(lo, hi, 0, d).(*mat.Dense))
+		if err == nil {
+			err = how(ctx, cov.Slice(lo*c, hi*c, 0, c).(*mat.Dense), b)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return mean, cov, nil
+}
+
+// judge scores the predictive with the covariance scaled.
+func (f *vallaFit) judge(ctx context.Context, how predictor, s *vallaScores) (*vallaScores, error) {
+	const bins = 15
+	lik := glm.Categorical{}
+	var link glm.Link = glm.MAP{}
+	if how != nil {
+		link = vallaLink
+	}
+	predict := func(x *mat.Dense) (mean, cov *mat.Dense, err error) {
+		if mean, cov, err = f.moments(ctx, how, x); cov != nil {
+			cov.Scale(float64(s.Scale), cov)
+		}
+		return mean, cov, err
+	}
+	densities := func(rows Rows, mean, cov *mat.Dense) ([]float64, error) {
+		logp := make([]float64, mean.RawMatrix().Rows)
+		return logp, link.LogPredictiveTo(logp, lik, rows.Y, mean, cov)
+	}
+	var test, letters mat.Dense
+	mean, cov, err := predict(f.data.test.X)
+	if err != nil {
+		return nil, err
+	}
+	if err := link.PredictTo(&test, nil, lik, mean, cov); err != nil {
+		return nil, err
+	}
+	logp, err := densities(f.data.test, mean, cov)
+	if err != nil {
+		return nil, err
+	}
+	s.Test = ScoreClasses(lik, f.data.test.Y, &test, logp, bins)
+	for _, x := range []struct {
+		to   *report.Float
+		rows Rows
+	}{{&s.Turned30, f.data.turned30}, {&s.Turned60, f.data.turned60}} {
+		if mean, cov, err = predict(x.rows.X); err != nil {
+			return nil, err
+		}
+		if logp, err = densities(x.rows, mean, cov); err != nil {
+			return nil, err
+		}
+		*x.to = report.Float(glm.NLL(logp))
+	}
+	if mean, cov, err = predict(f.data.letters); err != nil {
+		return nil, err
+	}
+	if err := link.PredictTo(&letters, nil, lik, mean, cov); err != nil {
+		return nil, err
+	}
+	s.Letters = report.Float(entropyAUROC(&test, &letters))
+	return s, ctx.Err()
+}
+
+// calibrated finds the scale of the covariance by rows that were not trained on (E18).
+func (f *vallaFit) calibrated(ctx context.Context, how predictor, rows Rows) (*glm.Calibration, error) {
+	mean, cov, err := f.moments(ctx, how, rows.X)
+	if err != nil {
+		return nil, err
+	}
+	return glm.Calibrate(ctx, glm.Categorical{}, rows.Y, mean, cov, &glm.CalibrateOptions{Link: vallaLink})
+}
+
+// heldNLL is the NLL of rows that were not trained on, with the covariance scaled.
+func (f *vallaFit) heldNLL(ctx context.Context, how predictor, scale float64, rows Rows) (float64, error) {
+	mean, cov, err := f.moments(ctx, how, rows.X)
+	if err != nil {
+		return 0, err
+	}
+	cov.Scale(scale, cov)
+	logp := make([]float64, mean.RawMatrix().Rows)
+	err = vallaLink.LogPredictiveTo(logp, glm.Categorical{}, rows.Y, mean, cov)
+	return glm.NLL(logp), err
+}
+
+// A vallaChoice is a posterior with a precision and a scale of its covariance.
+type vallaChoice struct {
+	delta, scale float64
+	how          predictor
+}
+
+// chosen returns the precision whose predictive gives the held-out rows the smallest
+// NLL. Where the covariance is scaled, each precision has the scale that is best for it.
+func (f *vallaFit) chosen(ctx context.Context, deltas []float64, scaled bool, at func(delta float64) (predictor, error)) (*vallaChoice, error) {
+	rows := f.data.held.slice(0, (f.study.held+1)/2)
+	var nll []float64
+	var choices []*vallaChoice
+	for _, delta := range deltas {
+		how, err := at(delta)
+		if err != nil {
+			return nil, err
+		}
+		c := &vallaChoice{delta, 1, how}
+		if scaled {
+			found, err := f.calibrated(ctx, how, rows)
+			if err != nil {
+				return nil, err
+			}
+			c.scale = found.Scale
+		}
+		score, err := f.heldNLL(ctx, how, c.scale, rows)
+		if err != nil {
+			return nil, err
+		}
+		nll, choices = append(nll, score), append(choices, c)
+	}
+	best := choices[ArgMin(nll)]
+	if scaled {
+		found, err := f.calibrated(ctx, best.how, f.data.held)
+		if err != nil {
+			return nil, err
+		}
+		best.scale = found.Scale
+	}
+	return best, nil
+}
+
+// fitted judges a posterior that took seconds to fit and to choose.
+func (f *vallaFit) fitted(ctx context.Context, name string, c *vallaChoice, seconds float64) (*vallaScores, error) {
+	return f.judge(ctx, c.how, &vallaScores{Method: name, Precision: report.Float(c.delta), Scale: report.Float(c.scale), Fit: report.Float(f.sitesSeconds + seconds)})
+}
+
+func vallaMAP(ctx context.Context, f *vallaFit) (*vallaScores, error) {
+	return f.judge(ctx, nil, &vallaScores{Method: nameMAP, Precision: report.Undefined(), Scale: report.Undefined(), Fit: report.Undefined()})
+}
+
+// kfac returns the posterior with Kronecker factors, which are summed once.
+func (f *vallaFit) kfac(ctx context.Context, delta float64) (predictor, error) {
+	if f.factors == nil {
+		start := cpuSeconds()
+		var err error
+		if f.factors, err = weightspace.SumFactors(ctx, f.source, f.sites, false, nil); err != nil {
+			return nil, err
+		}
+		f.factorTime = cpuSeconds() - start
+	}
+	prior, err := ntk.NewIsotropic(delta, nil)
+	if err != nil {
+		return nil, err
+	}
+	w, err := f.factors.Posterior(ctx, weightspace.KFAC, prior, f.net.Theta(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return of(w), nil
+}
+
+func vallaOurs(ctx context.Context, f *vallaFit) (*vallaScores, error) {
+	return f.kronecker(ctx, nameOurs, true)
+}
+func vallaKFAC(ctx context.Context, f *vallaFit) (*vallaScores, error) {
+	return f.kronecker(ctx, nameKFAC, false)
+}
+
+// kronecker judges the posterior with Kronecker factors.
+func (f *vallaFit) kronecker(ctx context.Context, name string, scaled bool) (*vallaScores, error) {
+	shared := f.factorTime // summed by another method, but a part of this one
+	start := cpuSeconds()
+	deltas := f.study.deltas
+	if scaled {
+		deltas = f.study.flat
+	}
+	c, err := f.chosen(ctx, deltas, scaled, func(delta float64) (predictor, error) { return f.kfac(ctx, delta) })
+	if err != nil {
+		return nil, err
+	}
+	return f.fitted(ctx, name, c, shared+cpuSeconds()-start)
+}
+
+func vallaDiagonal(ctx context.Context, f *vallaFit) (*vallaScores, error) {
+	start := cpuSeconds()
+	prior, err := ntk.NewIsotropic(1, nil)
+	if err != nil {
+		return nil, err
+	}
+	w, err := weightspace.FitStructure(ctx, weightspace.Diagonal, f.source, f.sites, prior, f.net.Theta(), nil)
+	if err != nil {
+		return nil, err
+	}
+	ggn := w.(*weightspace.DiagonalPosterior).GGN()
+	c, err := f.chosen(ctx, f.study.deltas, false, func(delta float64) (predictor, error) {
+		variance := make([]float64, len(ggn))
+		for i, h := range ggn {
+			variance[i] = 1 / (h + delta)
+		}
+		// The covariance is the kernel of a prior with these variances.
+		prior, err := ntk.NewDiagonal(variance, nil)
+		if err != nil {
+			return nil, err
+		}
+		k := ntk.New(prior, f.net.Theta(), nil)
+		return func(_ context.Context, cov *mat.Dense, x *linearize.Batch) error { k.DiagTo(cov, x); return nil }, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f.fitted(ctx, nameDiagonal, c, cpuSeconds()-start)
+}
+
+func vallaLastLayer(ctx context.Context, f *vallaFit) (*vallaScores, error) {
+	start := cpuSeconds()
+	c, err := f.chosen(ctx, f.study.deltas, false, func(delta float64) (predictor, error) {
+		prior, err := ntk.NewIsotropic(delta, nil)
+		if err != nil {
+			return nil, err
+		}
+		w, err := weightspace.FitStructure(ctx, weightspace.LastLayer, f.source, f.sites, prior, f.net.Theta(), nil)
+		if err != nil {
+			return nil, err
+		}
+		return of(w), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f.fitted(ctx, nameLastLayer, c, cpuSeconds()-start)
+}
+
+// vallaNystrom is the posterior of all rows through inducing examples, calibrated by
+// leave-one-out, with means by the rows that say most, as the command does.
+func vallaNystrom(ctx context.Context, f *vallaFit) (*vallaScores, error) {
+	const (
+		delta    = 1
+		mostKept = 7000
+		leftOut  = 5000
+	)
+	start := cpuSeconds()
+	prior, err := ntk.NewIsotropic(delta, nil)
+	if err != nil {
+		return nil, err
+	}
+	k := ntk.New(prior, f.net.Theta(), nil)
+	labels := make([]int, f.study.rows)
+	for i := range labels {
+		labels[i] = int(f.data.train.Y.At(i, 0))
+	}
+	z, err := sparse.Select(ctx, sparse.Stratified{Labels: labels}, k, f.source, f.study.inducing, nil)
+	if err != nil {
+		return nil, err
+	}
+	post, err := sparse.Fit(ctx, k, f.source, f.sites, z, nil)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := gp.Keep(ctx, k, f.source, f.sites, &gp.KeepOptions{Most: mostKept})
+	if err != nil {
+		return nil, err
+	}
+	kept, err := gp.FitKept(ctx, k, f.source, f.sites, rows, nil)
+	if err != nil {
+		return nil, err
+	}
+	rng := rand.New(rand.NewPCG(0, 0))
+	at := rng.Perm(f.study.rows)[:min(leftOut, f.study.rows)]
+	scale, err := f.leftOut(ctx, at, func(mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+		return post.LeaveOneOutBy(ctx, kept, mean, cov, rows, x)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f.fitted(ctx, nameNystrom, &vallaChoice{delta, scale, of(post)}, cpuSeconds()-start)
+}
+
+// leftOut finds the scale of the covariance by predictions of training rows without
+// themselves (E17, E18).
+func (f *vallaFit) leftOut(ctx context.Context, at []int, leave func(mean, cov *mat.Dense, rows []int, x *linearize.Batch) error) (float64, error) {
+	const tile = 250
+	_, c, _ := f.net.Dims()
+	mean, cov, y := mat.NewDense(len(at), c, nil), mat.NewDense(len(at)*c, c, nil), mat.NewDense(len(at), 1, nil)
+	for i, row := range at {
+		y.Set(i, 0, f.data.train.Y.At(row, 0))
+	}
+	_, d := f.data.train.X.Dims()
+	for lo := 0; lo < len(at); lo += tile {
+		hi := min(lo+tile, len(at))
+		x := mat.NewDense(hi-lo, d, nil)
+		for i, row := range at[lo:hi] {
+			x.SetRow(i, f.data.train.X.RawRowView(row))
+		}
+		b, err := f.net.Linearize(ctx, x)
+		if err != nil {
+			return 0, err
+		}
+		if err := leave(mean.Slice(lo, hi, 0, c).(*mat.Dense), cov.Slice(lo*c, hi*c, 0, c).(*mat.Dense), at[lo:hi], b); err != nil {
+			return 0, err
+		}
+	}
+	found, err := glm.Calibrate(ctx, glm.Categorical{}, y, mean, cov, &glm.CalibrateOptions{Link: vallaLink})
+	if err != nil {
+		return 0, err
+	}
+	return found.Scale, nil
+}
