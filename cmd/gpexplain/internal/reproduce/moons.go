@@ -57,7 +57,7 @@ func moonsKey(delta float64, seed int) string {
 type plane struct{ x, y []float64 }
 
 func moonsPlane() plane {
-	const n = 60
+	const n = 40
 	var s plane
 	for i := range n {
 		s.x = append(s.x, -2.5+6*float64(i)/(n-1))

@@ -357,33 +357,20 @@ func (m *toyModel) drawn(ctx context.Context, q *variational.Gaussian, grid *mat
 	for _, v := range logs {
 		logLik += v / float64(n)
 	}
-	points, _ := grid.Dims()
-	mean, m1, m2 := make([]float64, points), make([]float64, points), make([]float64, points)
-	draws := mat.NewDense(m.samples, len(q.Mean()), nil)
-	if err := q.SampleTo(ctx, draws, rand.New(rand.NewPCG(3, 3))); err != nil {
+	// With an identity for g⁻¹ the predictive has the moments of f.
+	identity, err := glm.NewGaussian(1)
+	if err != nil {
 		return 0, s, err
 	}
-	response := make([]float64, 1)
-	for k := range m.samples {
-		net, err := m.net.WithTheta(draws.RawRowView(k))
-		if err != nil {
-			return 0, s, err
-		}
-		f, err := net.Forward(ctx, grid)
-		if err != nil {
-			return 0, s, err
-		}
-		for i := range points {
-			m.lik.MeanTo(response, f.RawRowView(i))
-			v := f.At(i, 0)
-			d := v - m1[i]
-			m1[i] += d / float64(k+1)
-			m2[i] += d * (v - m1[i])
-			mean[i] += response[0] / float64(m.samples)
-		}
+	var response, f, sd mat.Dense
+	if err := bnn.PredictTo(ctx, &response, nil, m.lik, grid); err != nil {
+		return 0, s, err
 	}
-	for i := range points {
-		s.Mean, s.SD = append(s.Mean, report.Float(mean[i])), append(s.SD, report.Float(math.Sqrt(m2[i]/float64(m.samples))))
+	if err := bnn.PredictTo(ctx, &f, &sd, identity, grid); err != nil {
+		return 0, s, err
+	}
+	for i := range rowsOf(grid) {
+		s.Mean, s.SD = append(s.Mean, report.Float(response.At(i, 0))), append(s.SD, report.Float(sd.At(i, 0)))
 	}
 	return logLik, s, nil
 }
