@@ -26,6 +26,7 @@ type predictVerb struct {
 	common    problem.Flags
 	posterior inference.Flags
 
+	weights     inference.WeightFlags
 	calibration inference.CalibrationFlags
 	coverage    inference.CoverageFlags
 
@@ -50,11 +51,11 @@ lead to expect.
 
 The covariance is shown as the prior gives it. Probabilities and intervals use it
 times one scale, under which the training rows are likeliest if each is predicted
-without itself; --calibrate none leaves it as it is.` + inference.CoverageHelp,
+without itself; --calibrate none leaves it as it is.` + inference.StructureHelp + inference.CoverageHelp,
 		example: `  gpexplain predict --index 24
   gpexplain predict --json > predictions.jsonl`,
 		flags: s.add, check: s.check, run: s.run,
-		complete: inference.MethodValues(map[string][]string{"link": links, "calibrate": inference.Calibrations}),
+		complete: inference.MethodValues(map[string][]string{"link": links, "calibrate": inference.Calibrations, "structure": inference.Structures, "predictive": inference.Predictives}),
 	}
 	return v.command(con, &s.common)
 }
@@ -66,12 +67,13 @@ func (s *predictVerb) add(c *cobra.Command) {
 	s.posterior.AddRefit(c, false, "move to the optimum of the linearized model first; otherwise the mean is the network's output (default only where the trained parameters are no optimum)")
 	s.posterior.AddTune(c)
 	s.posterior.AddFile(c)
+	s.weights.Add(c)
 	s.calibration.Add(c)
 	s.coverage.Add(c)
 	f.StringVar(&s.link, "link", "", "`METHOD` from outputs to probabilities: exact, qmc (quasi–Monte Carlo over the whole covariance of a softmax), probit, mc or bridge (default exact for one output, otherwise qmc)")
 	f.StringVar(&s.html, "html", "", "write a page with reliability, scores and surprising rows to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the predictions as a table to `FILE`")
-	f.IntVar(&s.samples, "samples", 1000, "`S` draws of --link mc")
+	f.IntVar(&s.samples, "samples", 1000, "`S` draws of --link mc and of --predictive bnn")
 }
 
 func (s *predictVerb) check(c *cobra.Command) error {
@@ -83,8 +85,11 @@ func (s *predictVerb) check(c *cobra.Command) error {
 		return console.Usagef("--samples %d must be at least 1", s.samples)
 	case s.link != "" && !slices.Contains(links, s.link):
 		return console.NotOneOf("link", s.link, links)
-	case c.Flags().Changed("samples") && s.link != "mc":
-		return console.Usagef("--samples is for --link mc")
+	case c.Flags().Changed("samples") && s.link != "mc" && s.weights.Predictive != "bnn":
+		return console.Usagef("--samples is for --link mc and --predictive bnn")
+	}
+	if err := s.weights.Check(c, &s.posterior, &s.calibration, s.samples, s.common.Task.Likelihood); err != nil {
+		return err
 	}
 	if name := s.common.Task.Likelihood; name != "" {
 		// Where it matters for the link that there is more than one output, the
@@ -170,7 +175,7 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	if err := s.coverage.Suits(p.Examples.Train.Len(), "training rows"); err != nil {
 		return err
 	}
-	q, err := inference.Answer(ctx, c, p, &s.posterior, s.calibration.Method)
+	q, err := s.weights.Answer(ctx, c, p, &s.posterior, s.calibration.Method)
 	if err != nil {
 		return err
 	}
@@ -320,11 +325,7 @@ type prediction struct {
 // unknown where it is nil, writes a line for each, and adds them to the score.
 func predictTile(ctx context.Context, p *problem.Problem, q *inference.Posterior, link glm.Link, rows *dataset.Subset, y *mat.Dense, lo, hi int, total *score, take func(*prediction) error) error {
 	names, lik := problem.NamesOf(rows, lo, hi), p.Task.Likelihood
-	b, err := p.Linearize(ctx, rows, lo, hi)
-	if err != nil {
-		return names.ExplainError(err)
-	}
-	pred, err := q.Predict(ctx, p.Task, b, link)
+	b, err := q.Rows(ctx, p, rows, lo, hi)
 	if err != nil {
 		return names.ExplainError(err)
 	}
@@ -333,14 +334,14 @@ func predictTile(ctx context.Context, p *problem.Problem, q *inference.Posterior
 		_, width := y.Dims()
 		targets = y.Slice(lo, hi, 0, width).(*mat.Dense)
 	}
-	regions, err := total.coverage.Regions(ctx, b, targets)
+	pred, err := q.PredictTargets(ctx, p.Task, b, targets, link)
 	if err != nil {
 		return names.ExplainError(err)
 	}
-	if targets != nil {
-		if err := link.LogPredictiveTo(total.logp[lo:hi], pred.Likelihood, targets, pred.Mean, pred.Scaled); err != nil {
-			return names.ExplainError(err)
-		}
+	copy(total.logp[lo:hi], pred.LogDensity)
+	regions, err := total.coverage.Regions(ctx, b, targets)
+	if err != nil {
+		return names.ExplainError(err)
 	}
 	for i := range hi - lo {
 		if err := ctx.Err(); err != nil {

@@ -264,6 +264,12 @@ func (f *Fit) how() string {
 		return fmt.Sprintf("a Nyström approximation with %s", some(int(f.Inducing), "inducing example", "inducing examples"))
 	case "cg":
 		return "exact, by conjugate gradients"
+	case "weights":
+		text := fmt.Sprintf("over the parameters, with the structure %s", f.Structure)
+		if f.Draws > 0 {
+			text += fmt.Sprintf(" and %s of networks", some(f.Draws, "draw", "draws"))
+		}
+		return text
 	}
 	return ""
 }

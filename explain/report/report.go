@@ -128,7 +128,7 @@ type Fit struct {
 	Parameters     int      `json:"parameters"`
 	PriorPrecision Float    `json:"prior_precision"` // NaN if parameters have different ones
 	Refit          bool     `json:"refit"`
-	Method         string   `json:"method"`        // exact, subset, nystrom or cg
+	Method         string   `json:"method"`        // exact, subset, nystrom, cg or weights
 	Inducing       Index    `json:"inducing"`      // M; -1 without inducing examples
 	TraceError     Float    `json:"trace_error"`   // tr(K − Q)/tr K over the training examples; NaN for a subset
 	GradientNorm   Float    `json:"gradient_norm"` // of the MAP objective at θ*
@@ -138,6 +138,10 @@ type Fit struct {
 	LogLikelihood  Float    `json:"log_likelihood"`
 	Scatter        Float    `json:"scatter"`
 	Warnings       Warnings `json:"warnings"`
+
+	Structure  string `json:"structure,omitempty"`  // of the precision of the parameters, with the method weights
+	Predictive string `json:"predictive,omitempty"` // bnn or linear; empty is glm, that of the linearized network
+	Draws      int    `json:"draws,omitempty"`      // of the parameters, with the predictive bnn
 
 	PriorPrecisionOrigin string         `json:"prior_precision_origin,omitempty"` // where δ came from, in words
 	Prior                *Prior         `json:"prior,omitempty"`                  // nil where PriorPrecision is that of all parameters

@@ -21,6 +21,9 @@ type Drawn struct {
 	// Entropy is H[E p(y|f)] in nats and Mutual H[E p(y|f)] − E H[p(y|f)], T numbers each,
 	// for a glm.Logistic likelihood; nil for others.
 	Entropy, Mutual []float64
+	// CDF is P(y' ≤ y) at the one target y of a likelihood for which there is a
+	// glm.DistributionOf, T numbers; nil for others and without targets.
+	CDF []float64
 	// LogDensity is the log of the average of p(y|f), T numbers; nil without targets.
 	LogDensity []float64
 }
@@ -32,10 +35,14 @@ func (b *BNN) Draw(ctx context.Context, lik glm.Likelihood, y, x *mat.Dense) (*D
 	var m *drawMoments
 	var first, shifted *mat.Dense
 	var sums []logsum.Sum
+	var below glm.CoupledQuantities
+	var ok bool
+	var certain []float64 // no covariance
 	n := 0.0
 	err := b.draw(ctx, x, func(f *mat.Dense) {
 		t, c := f.Dims()
 		if d == nil {
+			certain = make([]float64, c*c)
 			d = &Drawn{F: mat.NewDense(t, c, nil), Cov: mat.NewDense(t*c, c, nil)}
 			m = newDrawMoments(t, c)
 			first, shifted = mat.DenseCopyOf(f), mat.NewDense(t, c, nil)
@@ -49,6 +56,9 @@ func (b *BNN) Draw(ctx context.Context, lik glm.Likelihood, y, x *mat.Dense) (*D
 				sums = make([]logsum.Sum, t)
 				for i := range sums {
 					sums[i] = logsum.New()
+				}
+				if below, ok = glm.DistributionOf(lik); ok && lik.Targets(c) == 1 {
+					d.CDF = make([]float64, t)
 				}
 			}
 		}
@@ -68,12 +78,16 @@ func (b *BNN) Draw(ctx context.Context, lik glm.Likelihood, y, x *mat.Dense) (*D
 			if sums != nil {
 				sums[i].Add(lik.LogProb(y.RawRowView(i), f.RawRowView(i)))
 			}
+			if d.CDF != nil {
+				d.CDF[i] += below.CoupledCDF(0, y.At(i, 0), f.RawRowView(i), certain)
+			}
 		}
 	})
 	if err != nil || d == nil {
 		return nil, err
 	}
 	d.finish(lik, m, first, n)
+	floats.Scale(1/n, d.CDF)
 	for i := range sums {
 		d.LogDensity = append(d.LogDensity, sums[i].Value()-math.Log(n))
 	}

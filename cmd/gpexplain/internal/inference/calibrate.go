@@ -206,7 +206,7 @@ func (q *Posterior) heldOutMoments(ctx context.Context, c *console.Console, p *p
 		mean, cov := m.tile(lo, hi)
 		x, err := p.Linearize(ctx, rows, lo, hi)
 		if err == nil {
-			err = q.Dual.PredictTo(ctx, mean, cov, x)
+			err = q.latent().PredictTo(ctx, mean, cov, x)
 		}
 		if err != nil {
 			return nil, &console.FullError{Err: problem.NamesOf(rows, lo, hi).ExplainError(err)}

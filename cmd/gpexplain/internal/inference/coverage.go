@@ -137,7 +137,7 @@ func (k *Coverage) holdOut(ctx context.Context, c *console.Console, p *problem.P
 		lo, hi := par.Bounds(i, n, atOnce)
 		b, err := p.Linearize(ctx, rows, lo, hi)
 		if err == nil {
-			err = q.Dual.PredictTo(ctx, mean.Slice(lo, hi, 0, outputs).(*mat.Dense), nil, b)
+			err = q.latent().PredictTo(ctx, mean.Slice(lo, hi, 0, outputs).(*mat.Dense), nil, b)
 		}
 		if err != nil {
 			return problem.NamesOf(rows, lo, hi).ExplainError(err)
@@ -150,7 +150,7 @@ func (k *Coverage) holdOut(ctx context.Context, c *console.Console, p *problem.P
 	k.scored = n
 	k.each = func(ctx context.Context, b *linearize.Batch, do func(t int, mean *mat.Dense) error) error {
 		f := mat.NewDense(b.Len(), outputs, nil)
-		if err := q.Dual.PredictTo(ctx, f, nil, b); err != nil {
+		if err := q.latent().PredictTo(ctx, f, nil, b); err != nil {
 			return err
 		}
 		return par.Do(ctx, 0, b.Len(), func(t int) error {

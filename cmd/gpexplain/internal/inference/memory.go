@@ -138,7 +138,14 @@ func (q *Posterior) explainBytes(p *problem.Problem, t int) int64 {
 // MiB, since every tile goes through all of them once, and their Jacobian
 // within keepBytes.
 func (q *Posterior) RowsAtOnce(p *problem.Problem) int {
-	rows := min(max((4<<20)/(p.Model.Outputs*q.terms(p)), 64), 2048)
+	if q.bnn != nil {
+		return p.Within(4096, p.Model.Net.BatchBytes) // each tile draws all parameters anew
+	}
+	per := q.terms(p)
+	if q.weights != nil {
+		per = p.Model.Parameters()
+	}
+	rows := min(max((4<<20)/(p.Model.Outputs*per), 64), 2048)
 	// A bound that is the same on every machine: the tile decides the last bits.
 	for rows > 1 && p.Model.Net.BatchBytes(rows) > problem.KeepBytes {
 		rows /= 2

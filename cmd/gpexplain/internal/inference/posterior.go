@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -58,6 +59,13 @@ type Posterior struct {
 	approximation *report.Approximation
 	Calibration   *Calibration // nil predicts with the covariance as it is
 	novelty       []float64    // leave-one-out novelty of training rows, ascending; nil where it is not known
+
+	// Of a posterior over the parameters, which has no Dual.
+	weights    weightspace.Weights // nil in function space
+	structure  weightspace.Structure
+	refitted   bool
+	bnn        *weightspace.BNN // nil where predictions are those of the linearized network
+	predictive string           // other than glm; "" is glm
 }
 
 // A Method says how a posterior was computed.
@@ -138,8 +146,10 @@ func newFit(c *console.Console, p *problem.Problem, flags *Flags, o Options) (*f
 			return nil, err
 		}
 	}
-	if err := planPosterior(c, p, &f.flags, f.heldOut); err != nil {
-		return nil, err
+	if f.flags.Method != weights { // weight space plans for itself
+		if err := planPosterior(c, p, &f.flags, f.heldOut); err != nil {
+			return nil, err
+		}
 	}
 	f.theta = p.Model.Net.Theta()
 	return f, f.setPrecision(p.Task.Precision)
@@ -230,11 +240,12 @@ func (q *Posterior) Report(p *problem.Problem, warnings []string) report.Fit {
 	if problem.IsSparse(q.How.Name) {
 		inducing = report.Index(len(q.How.inducing))
 	}
-	r := report.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), PriorPrecision: report.Float(q.precision), Refit: q.Dual.Refitted(),
+	r := report.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), PriorPrecision: report.Float(q.precision), Refit: q.weights != nil && q.refitted || q.weights == nil && q.Dual.Refitted(),
 		Method: q.How.Name, Inducing: inducing, TraceError: report.Float(q.traceError),
 		GradientNorm: report.Float(q.gradient), LogEvidence: report.Float(q.Evidence.Value), Bound: q.Evidence.Bound.String(), LogDet: report.Float(q.Evidence.LogDet),
 		LogLikelihood: report.Float(q.Evidence.LogLik), Scatter: report.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Warnings: warnings,
 		PriorPrecisionOrigin: string(p.Task.PrecisionFrom), Preflight: q.preflight, Preprocessing: p.Preprocessing(), Grouped: p.Task.Grouping.Report()}
+	q.describe(&r)
 	if q.Tuning != nil {
 		r.PriorPrecisionOrigin = "chosen by --tune-prior " + q.Tuning.Method
 	}
@@ -258,6 +269,8 @@ type Predictions struct {
 	Scaled            *mat.Dense     // calibrated covariance, T·C×C
 	Prob, SD, MAPProb *mat.Dense     // probabilities, their standard deviations, and those of the network itself: T×classes, nil for a regression
 	Novelty           *glm.Novelty   // with the covariance as it is
+	LogDensity        []float64      // log p(y|x) of the targets, calibrated; nil where they were not given
+	CDF               []float64      // of a regression on one target by draws: P(y' ≤ y); nil otherwise
 
 	// Of a regression, one column for each target: the mean and the standard deviation
 	// of a new observation, and the standard deviation of the function.
@@ -268,7 +281,7 @@ type Predictions struct {
 func (q *Posterior) Predict(ctx context.Context, task *problem.Task, b *linearize.Batch, link glm.Link) (*Predictions, error) {
 	t, c := b.Len(), b.Outputs()
 	out := &Predictions{Network: b.F, Mean: mat.NewDense(t, c, nil), Cov: mat.NewDense(t*c, c, nil)}
-	if err := q.Dual.PredictTo(ctx, out.Mean, out.Cov, b); err != nil {
+	if err := q.latent().PredictTo(ctx, out.Mean, out.Cov, b); err != nil {
 		return nil, err
 	}
 	lik := task.Likelihood
@@ -285,20 +298,26 @@ func (q *Posterior) Predict(ctx context.Context, task *problem.Task, b *lineariz
 	if err := out.respond(link); err != nil {
 		return nil, err
 	}
-	out.MAPProb = mat.NewDense(t, c, nil)
+	out.mapOf(lik)
+	return out, nil
+}
+
+// mapOf fills in the probabilities of the classes by the network alone.
+func (o *Predictions) mapOf(lik glm.Likelihood) {
+	t, c := o.Network.Dims()
+	o.MAPProb = mat.NewDense(t, c, nil)
 	for i := range t {
-		lik.MeanTo(out.MAPProb.RawRowView(i), b.F.RawRowView(i))
+		lik.MeanTo(o.MAPProb.RawRowView(i), o.Network.RawRowView(i))
 	}
 	if c > 1 {
-		return out, nil
+		return
 	}
 	// One output p speaks for the second class, and 1 − p for the first.
 	rest := mat.NewDense(t, 1, nil)
 	for i := range t {
-		lik.MeanTo(rest.RawRowView(i), []float64{-b.F.At(i, 0)})
+		lik.MeanTo(rest.RawRowView(i), []float64{-o.Network.At(i, 0)})
 	}
-	out.MAPProb = sideBySide(rest, out.MAPProb)
-	return out, nil
+	o.MAPProb = sideBySide(rest, o.MAPProb)
 }
 
 // respond fills in the probabilities and their standard deviations.
@@ -365,10 +384,21 @@ func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at in
 		y, expected := problem.Label(rows, at), make([]float64, c)
 		task.Likelihood.MeanTo(expected, f)
 		r.Expected, r.MAPExpected = report.Float(o.Response.At(i, 0)), report.Float(expected[0])
-		cov := mat.DenseCopyOf(o.Scaled.Slice(i*c, (i+1)*c, 0, c)).RawMatrix().Data
-		r.CDF, r.MAPCDF = report.Float(distribution(o.Likelihood, y, o.Mean.RawRowView(i), cov)), report.Float(distribution(task.Likelihood, y, f, make([]float64, c*c)))
+		r.CDF, r.MAPCDF = report.Float(o.distributionAt(i, y)), report.Float(distribution(task.Likelihood, y, f, make([]float64, c*c)))
 	}
 	return r
+}
+
+// distributionAt is distribution for row i.
+func (o *Predictions) distributionAt(i int, y float64) float64 {
+	_, c := o.Mean.Dims()
+	switch _, counts := o.Likelihood.(glm.Poisson); {
+	case o.CDF != nil && counts:
+		return o.CDF[i] - math.Exp(o.LogDensity[i])/2
+	case o.CDF != nil:
+		return o.CDF[i]
+	}
+	return distribution(o.Likelihood, y, o.Mean.RawRowView(i), mat.DenseCopyOf(o.Scaled.Slice(i*c, (i+1)*c, 0, c)).RawMatrix().Data)
 }
 
 // distribution returns P(Y < y) + P(Y = y)/2 of a new observation Y of the one target

@@ -106,7 +106,7 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 	f.StringSliceVar(&s.Model.freeze, "freeze", nil, "tensors of the model that are not parameters, as inspect names them: `NAME,...`")
 	f.StringSliceVar(&s.Model.learn, "learn", nil, "tensors of the model that are parameters, though they were taken for constants, as inspect names them: `NAME,...`")
 	s.Scaling.add(c)
-	f.Uint64Var(&s.Limits.Seed, "seed", 0, "seed `N` of training, of --select, --method cg and the error report, and of predict --link mc (default 0)")
+	f.Uint64Var(&s.Limits.Seed, "seed", 0, "seed `N` of training, of --select, --method cg, the error report, and of predict --link mc and --predictive bnn (default 0)")
 	f.BoolVar(&con.JSON, "json", false, "write JSON to standard output")
 	f.BoolVar(&con.Strict, "strict", false, "exit with status 1 on a warning, and at once on one that the network does not suit the data or the prior; what is said on reading the model does not count")
 	f.BoolVar(&con.Quiet, "quiet", false, "write nothing to standard error but an error")

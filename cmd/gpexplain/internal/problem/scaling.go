@@ -48,7 +48,7 @@ func scalingOf(ctx context.Context, c *console.Console, f *ScalingFlags, m *Mode
 		return nil, err
 	}
 	if s.Targets != nil && !hasRealTargets(t.Likelihood) {
-		return nil, fmt.Errorf("%s: standardized targets are for the gaussian and heteroscedastic likelihoods, but %s has the %s likelihood; leave it out or give --likelihood gaussian", strings.TrimPrefix(string(s.TargetsFrom), "from "), m.Name, t.Likelihood.Name())
+		return nil, fmt.Errorf("%s: standardized targets are for the gaussian likelihood and the heteroscedastic one, but %s has the %s likelihood; leave it out or give --likelihood gaussian", strings.TrimPrefix(string(s.TargetsFrom), "from "), m.Name, t.Likelihood.Name())
 	}
 	if err := s.byValue(f, m, t, d, train); err != nil {
 		return nil, err

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
+)
+
+// The full posterior over the parameters predicts as function space does, at θ* and at
+// the mode of the linearized model, and each structure and each way to predict answers
+// for every row.
+func TestPredictStructures(t *testing.T) {
+	for _, name := range []string{"categorical", "poisson"} {
+		ref := openReference(t, name)
+		predict := func(args ...string) ([]prediction, predictSummary) {
+			return predicted(t, ref.run(t, "predict", append([]string{"--json", "--calibrate", "none"}, args...)...))
+		}
+		for _, refit := range []string{"--refit=false", "--refit"} {
+			want, wantSum := predict(refit)
+			got, sum := predict(refit, "--structure", "full")
+			require.Equal(t, "weights", sum.Fit.Method)
+			require.Equal(t, "full", sum.Fit.Structure)
+			require.Equal(t, wantSum.Fit.Refit, sum.Fit.Refit)
+			require.InDelta(t, float64(wantSum.NLL), float64(sum.NLL), 1e-6, name+refit)
+			require.InEpsilon(t, float64(wantSum.Fit.LogDet), float64(sum.Fit.LogDet), 1e-6)
+			for i := range want {
+				require.Equal(t, want[i].Class.Finite(), got[i].Class.Finite())
+				if want[i].Class.Finite() {
+					require.Equal(t, want[i].Class, got[i].Class)
+				}
+				for j := range want[i].Mean {
+					require.InDelta(t, float64(want[i].Mean[j]), float64(got[i].Mean[j]), 1e-5)
+					require.InDelta(t, float64(want[i].Covariance[j][0]), float64(got[i].Covariance[j][0]), 1e-5)
+				}
+			}
+		}
+		for _, structure := range inference.Structures {
+			if structure == "full" {
+				continue
+			}
+			rows, sum := predict("--structure", structure, "--index", "0,1")
+			require.Equal(t, structure, sum.Fit.Structure)
+			require.False(t, math.IsNaN(float64(sum.NLL)), structure)
+			require.Len(t, rows[0].Mean, ref.c)
+			if structure != "kfac" {
+				continue
+			}
+			rows, sum = predict("--structure", structure, "--predictive", "bnn", "--samples", "20", "--seed", "3", "--index", "0")
+			require.Equal(t, 20, sum.Fit.Draws)
+			require.Equal(t, "bnn", sum.Fit.Predictive)
+			again, _ := predict("--structure", structure, "--predictive", "bnn", "--samples", "20", "--seed", "3", "--index", "0")
+			require.Equal(t, rows[0].Mean, again[0].Mean)
+			other, _ := predict("--structure", structure, "--predictive", "bnn", "--samples", "20", "--seed", "4", "--index", "0")
+			require.NotEqual(t, rows[0].Mean, other[0].Mean)
+		}
+	}
+}
+
+// Draws of the full posterior predict about as its linearization does where the posterior
+// is narrow.
+func TestPredictiveBNNOfNarrowPosterior(t *testing.T) {
+	for _, name := range []string{"categorical", "snelson"} {
+		ref := openReference(t, name)
+		run := func(args ...string) ([]prediction, predictSummary) {
+			return predicted(t, ref.run(t, "predict", append([]string{"--json", "--calibrate", "none", "--refit=false", "--quiet", "--prior-precision", "1e5"}, args...)...))
+		}
+		want, wantSum := run()
+		got, sum := run("--predictive", "bnn", "--samples", "2000")
+		require.Equal(t, "full", sum.Fit.Structure)
+		require.InDelta(t, float64(wantSum.NLL), float64(sum.NLL), .01*math.Abs(float64(wantSum.NLL))+.01)
+		for i := range want {
+			for j, v := range want[i].Covariance[0] {
+				require.InDelta(t, float64(v), float64(got[i].Covariance[0][j]), .2*float64(want[i].Covariance[0][0])+1e-12)
+			}
+			if want[i].ObservationSD != nil {
+				require.InEpsilon(t, float64(want[i].ObservationSD[0]), float64(got[i].ObservationSD[0]), .02)
+			}
+		}
+	}
+}
+
+// The closed form has the mean of the regression on the linearization: that of a refit,
+// which for a Gaussian is one step.
+func TestPredictiveLinear(t *testing.T) {
+	ref := openReference(t, "snelson")
+	run := func(args ...string) []prediction {
+		rows, _ := predicted(t, ref.run(t, "predict", append([]string{"--json", "--calibrate", "none"}, args...)...))
+		return rows
+	}
+	want, functions := run("--refit"), run("--refit=false", "--predictive", "linear")
+	parameters := run("--predictive", "linear", "--structure", "full")
+	for i := range want {
+		require.InDelta(t, float64(want[i].Mean[0]), float64(functions[i].Mean[0]), 1e-6)
+		require.InDelta(t, float64(want[i].Mean[0]), float64(parameters[i].Mean[0]), 1e-6)
+		require.InDelta(t, float64(want[i].ObservationSD[0]), float64(parameters[i].ObservationSD[0]), 1e-6)
+	}
+	require.Contains(t, refuse(t, 1, append([]string{"predict", "--predictive", "linear"}, openReference(t, "poisson").args...)...), "is for the gaussian likelihood")
+}
+
+// Held-out rows calibrate a posterior over the parameters, and give coverage.
+func TestStructureHeldOut(t *testing.T) {
+	rows, sum := predicted(t, succeed(t, small("predict", "--json", "--structure", "kfac", "--calibrate", "heldout", "--coverage", "0.9")...))
+	require.Equal(t, "heldout", sum.Fit.Calibration.Method)
+	require.Positive(t, float64(sum.Fit.Calibration.Scale))
+	require.InDelta(t, .9, float64(sum.Coverage.Measured), .1)
+	require.NotNil(t, rows[0].Set)
+}
+
+func TestStructureRefusals(t *testing.T) {
+	for args, want := range map[string]string{
+		"--structure band":                                      "must be full, diag,",
+		"--predictive exact":                                    "must be glm, bnn or linear",
+		"--structure diag --method nystrom":                     "--method is for posteriors over functions",
+		"--structure diag --tune-prior loo":                     "--tune-prior is for posteriors over functions",
+		"--structure diag --calibrate loo":                      "give --calibrate heldout or none",
+		"--structure diag --coverage 0.9":                       "give --calibrate heldout too",
+		"--predictive bnn --calibrate heldout":                  "leave one of them out",
+		"--predictive bnn --link mc":                            "--link is for --predictive glm",
+		"--predictive bnn --posterior x":                        "cannot be given with --posterior",
+		"--structure diag --posterior x":                        "--posterior is for posteriors over functions",
+		"--predictive linear --structure kfac":                  "give --structure full",
+		"--predictive linear --likelihood bernoulli":            "is for the gaussian likelihood",
+		"--structure full --samples 10":                         "--samples is for --link mc and --predictive bnn",
+		"--predictive bnn --structure last-layer --inducing 10": "--inducing is for posteriors over functions",
+	} {
+		require.Contains(t, refuse(t, 2, append([]string{"predict"}, strings.Fields(args)...)...), want, args)
+	}
+}
