@@ -167,8 +167,8 @@ func moonsEvidence(r *Results, deltas []float64, seeds int) (*Section, error) {
 			top = max(top, v)
 		}
 	}
-	p.Y.Min, p.Y.Max = max(p.Y.Min, top-2*heatDepth), top+0.05
-	p.Legend.Top = false
+	frameCurves(p, top)
+	p.Legend.Left = true
 	e, l := ends[0], ends[2]
 	verdict := fmt.Sprintf("The evidence is within %v nats a row of its maximum from δ = %.3g to %.3g, and the held-out log likelihood of the GLM predictive from %.3g to %.3g: the ranges ", plateau, e[0], e[1], l[0], l[1])
 	if max(e[0], l[0]) <= min(e[1], l[1]) {

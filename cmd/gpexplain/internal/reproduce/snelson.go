@@ -43,11 +43,16 @@ func snelsonPlan(_ context.Context, o *Options) (*Plan, error) {
 	for _, name := range toyAlgorithms {
 		p.Steps = append(p.Steps, d.algorithmStep(name, lik, snelsonDelta, line))
 	}
-	for _, sigma2 := range sigmas {
-		for _, delta := range deltas {
-			p.Steps = append(p.Steps, Step{Key: gridKey(delta, sigma2), Run: func(ctx context.Context, progress Progress) (any, error) {
-				return d.gridPoint(ctx, delta, sigma2, 1, progress)
-			}})
+	for _, between := range []bool{false, true} { // every second line of the grid first
+		for i, sigma2 := range sigmas {
+			for j, delta := range deltas {
+				if (i%2 == 1 || j%2 == 1) != between {
+					continue
+				}
+				p.Steps = append(p.Steps, Step{Key: gridKey(delta, sigma2), Run: func(ctx context.Context, progress Progress) (any, error) {
+					return d.gridPoint(ctx, delta, sigma2, 1, progress)
+				}})
+			}
 		}
 	}
 	p.Page = func(r *Results) (*Page, error) { return snelsonPage(r, d, g, line) }
@@ -258,7 +263,7 @@ func (g *toyGrid) profile(overDelta bool, at int) (*plot.Plot, error) {
 			return nil, err
 		}
 	}
-	p.Y.Min, p.Y.Max = max(p.Y.Min, top-2*heatDepth), top+0.5
-	p.Legend.Top = false
+	frameCurves(p, top)
+	p.Legend.Left = overDelta
 	return p, nil
 }

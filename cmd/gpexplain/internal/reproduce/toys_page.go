@@ -70,6 +70,14 @@ func (g *toyGrid) heat(title string, of func(s *toyScore) float64) (*plot.Plot, 
 	return p, nil
 }
 
+// frameCurves cuts off what is far below the top of curves, and leaves room for the
+// legend below them.
+func frameCurves(p *plot.Plot, top float64) {
+	low := max(p.Y.Min, top-2*heatDepth)
+	p.Y.Min, p.Y.Max = low-0.5*(top-low), top+0.1*(top-low)
+	p.Legend.Top = false
+}
+
 // readPredictives reads the results of the four posteriors.
 func readPredictives(r *Results) ([]toyPredictive, error) {
 	all := make([]toyPredictive, len(toyAlgorithms))
