@@ -24,10 +24,10 @@ var valla = &Study{
 	Source: "Ortega, Rodríguez Santana and Hernández-Lobato (2024), MNIST", Data: "MNIST's four files in the directory mnist, and the two test files of Kuzushiji-MNIST in kmnist",
 	Sets: []string{"sum", "matched"},
 	Plan: func(ctx context.Context, o *Options) (*Plan, error) {
-		s := &vallaStudy{rows: 55000, held: 5000, test: 10000, steps: 20000, batch: 100, width: 200, seeds: 5, inducing: 100, deltas: []float64{1, 10, 100, 1000}, flat: []float64{1, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5}, data: o.Data, sets: o.Only}
+		s := &vallaStudy{rows: 55000, held: 5000, test: 10000, steps: 20000, batch: 100, width: 200, seeds: 5, inducing: 100, deltas: []float64{1, 10, 100, 1000}, flat: []float64{1e-1, 1e-2, 1e-3, 1e-4, 1e-5}, last: []float64{1, 10, 100}, data: o.Data, sets: o.Only}
 		if o.Quick {
 			s.rows, s.held, s.test, s.steps, s.batch, s.width, s.seeds, s.inducing, s.quick = 200, 20, 20, 40, 50, 8, 1, 4, true
-			s.deltas, s.flat = []float64{10}, []float64{0.01}
+			s.deltas, s.flat, s.last = []float64{10}, []float64{0.01}, []float64{10}
 		}
 		var inputs []string
 		if !o.Quick {
@@ -40,7 +40,7 @@ var valla = &Study{
 		p := &Plan{Version: 1, Page: s.page}
 		for _, set := range s.sets {
 			for seed := range s.seeds {
-				for _, group := range vallaGroups {
+				for _, group := range vallaGroupsOf(set) {
 					p.Steps = append(p.Steps, Step{Key: s.key(set, group.name, seed), Cost: group.cost, Inputs: inputs, Run: func(ctx context.Context, progress Progress) (any, error) {
 						return s.run(ctx, set, group, uint64(seed), progress)
 					}})
@@ -56,7 +56,7 @@ type vallaStudy struct {
 	rows, held, test    int // training rows, the rows after them for choices, and test rows
 	steps, batch, width int
 	seeds, inducing     int
-	deltas, flat        []float64 // precisions that held-out rows choose from, without a scale of the covariance and with one
+	deltas, flat, last  []float64 // precisions that held-out rows choose from: without a scale of the covariance, with one, and of the last layer
 	data                string
 	sets                []string
 	quick               bool

@@ -32,6 +32,15 @@ var vallaGroups = []vallaGroup{
 	{"nystrom", 4, []vallaMethod{vallaNystrom}},
 }
 
+// vallaGroupsOf are the groups that are judged on the networks of a set. All are judged on
+// those of the protocol.
+func vallaGroupsOf(set string) []vallaGroup {
+	if set == "matched" {
+		return vallaGroups[:1]
+	}
+	return vallaGroups
+}
+
 // Names of the methods in results.
 const (
 	nameMAP       = "map"
@@ -289,7 +298,7 @@ func vallaDiagonal(ctx context.Context, f *vallaFit) (*vallaScores, error) {
 
 func vallaLastLayer(ctx context.Context, f *vallaFit) (*vallaScores, error) {
 	start := cpuSeconds()
-	c, err := f.chosen(ctx, f.study.deltas, false, func(delta float64) (predictor, error) {
+	c, err := f.chosen(ctx, f.study.last, false, func(delta float64) (predictor, error) {
 		prior, err := ntk.NewIsotropic(delta, nil)
 		if err != nil {
 			return nil, err

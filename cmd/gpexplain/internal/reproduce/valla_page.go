@@ -48,8 +48,8 @@ func (s *vallaStudy) page(r *Results) (*Page, error) {
 			"NLL, ECE (15 bins) and accuracy are those of the %d test digits; the digits are then turned by 30° and 60° against the clock, with the nearest pixels and zeros from outside; "+
 			"and AUROC is that of telling Kuzushiji-MNIST's letters from the test digits by the entropy of the same predictive.", s.width, s.width, s.rows, s.steps, s.batch, s.seeds, s.test),
 		fmt.Sprintf("Ours is one posterior for all columns: Kronecker factors of all rows around the trained network. Its prior precision, of %v, and the scale s of its covariance are those "+
-			"under which the %d digits after the training rows are likeliest (E18). The others have a precision that the same digits choose from %v, and no scale; "+
-			"Nyström goes through inducing digits at a precision of 1, and its scale comes from leave-one-out.", s.flat, s.held, s.deltas),
+			"under which the %d digits after the training rows are likeliest (E18). The others have a precision that the same digits choose from %v (last layer: %v), and no scale; "+
+			"Nyström goes through inducing digits at a precision of 1, and its scale comes from leave-one-out.", s.flat, s.held, s.deltas, s.last),
 	}}
 	for _, set := range s.sets {
 		section, err := s.section(r, set)
@@ -72,7 +72,7 @@ type vallaColumns map[string][]float64
 func (s *vallaStudy) collect(r *Results, set string) (map[string]vallaColumns, vallaColumns, error) {
 	methods, training := map[string]vallaColumns{}, vallaColumns{}
 	for seed := range s.seeds {
-		for i, group := range vallaGroups {
+		for i, group := range vallaGroupsOf(set) {
 			var v vallaResult
 			if err := r.Get(s.key(set, group.name, seed), &v); err != nil {
 				return nil, nil, err
@@ -114,6 +114,9 @@ func (s *vallaStudy) section(r *Results, set string) (*Section, error) {
 		}[set], seconds, nll)}}
 	t := &Table{Name: set, Caption: "Mean and standard error over the seeds; published figures below.", Head: vallaHead, Digits: 4}
 	for _, m := range vallaShown {
+		if methods[m.name] == nil {
+			continue
+		}
 		row := []Cell{Text(m.long)}
 		for _, column := range vallaHead[1:] {
 			row = append(row, Mean(methods[m.name][column]))

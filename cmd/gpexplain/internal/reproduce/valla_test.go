@@ -46,7 +46,7 @@ func TestRotate(t *testing.T) {
 // The study runs at its reduced size, each method gives finite scores, and the page has
 // every method.
 func TestValla(t *testing.T) {
-	o := Options{Quick: true, Only: []string{"sum"}}
+	o := Options{Quick: true, Only: []string{"sum", "matched"}}
 	var out, messages bytes.Buffer
 	con := console.New(nil, &out, &messages)
 	con.Begin()
