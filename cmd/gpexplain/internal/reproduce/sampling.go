@@ -20,7 +20,7 @@ type Drawn interface {
 
 // DrawNetworks is the predictive of networks with drawn parameters [glm 9], from one
 // run of each draw: the mean of g⁻¹(f(x;θ)), N×C, and log of the mean of p(y|f(x;θ)) of
-// each row.
+// each row, nil where rows have no targets.
 func DrawNetworks(ctx context.Context, net *network.Network, q Drawn, lik glm.Likelihood, samples int, seed uint64, rows Rows, progress Progress) (response *mat.Dense, logp []float64, err error) {
 	const block = 128 // draws that share a pass over the factor of the precision
 	rng := rand.New(rand.NewPCG(seed, 0xd4a3))
@@ -55,9 +55,15 @@ func DrawNetworks(ctx context.Context, net *network.Network, q Drawn, lik glm.Li
 			for j, v := range g {
 				row[j] += v / float64(samples)
 			}
+			if rows.Y == nil {
+				continue
+			}
 			sums[i].Add(lik.LogProb(rows.Y.RawRowView(i), f.RawRowView(i)))
 		}
 		progress(s+1, samples)
+	}
+	if rows.Y == nil {
+		return response, nil, nil
 	}
 	logp = make([]float64, n)
 	for i := range sums {

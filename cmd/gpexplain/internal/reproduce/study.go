@@ -35,6 +35,7 @@ func Studies() []*Study {
 		snelson,
 		moonsStudy,
 		uci,
+		images,
 		valla,
 		normalized,
 	}

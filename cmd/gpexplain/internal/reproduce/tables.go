@@ -14,6 +14,16 @@ import (
 // Rows are inputs N×D and targets N×1.
 type Rows struct{ X, Y *mat.Dense }
 
+// slice returns rows [lo, hi).
+func (r Rows) slice(lo, hi int) Rows {
+	_, d := r.X.Dims()
+	_, t := r.Y.Dims()
+	return Rows{r.X.Slice(lo, hi, 0, d).(*mat.Dense), r.Y.Slice(lo, hi, 0, t).(*mat.Dense)}
+}
+
+// then returns the rows with those of s after them.
+func (r Rows) then(s Rows) Rows { return Rows{stack(r.X, s.X), stack(r.Y, s.Y)} }
+
 // Examples are the parts of a data set with features standardized by the training
 // rows.
 type Examples struct{ Train, Valid, Test Rows }
@@ -78,4 +88,22 @@ func Clusters(seed uint64, n, d, classes int) (*Examples, error) {
 		}
 	}
 	return e, e.standardize()
+}
+
+func count(x *mat.Dense) int { n, _ := x.Dims(); return n }
+
+// stack returns a with b below it.
+func stack(a, b *mat.Dense) *mat.Dense {
+	var s mat.Dense
+	s.Stack(a, b)
+	return &s
+}
+
+// rowsTo copies rows of a to dst.
+func rowsTo(dst, a *mat.Dense, rows []int) {
+	_, d := a.Dims()
+	*dst = *mat.NewDense(len(rows), d, nil)
+	for i, r := range rows {
+		dst.SetRow(i, a.RawRowView(r))
+	}
 }

@@ -59,7 +59,7 @@ type uciSize struct {
 }
 
 var (
-	uciFull  = uciSize{hidden: []int{50, 50}, precisions: Logspace(-2, 2, 10), splits: 10, samples: 1000, meanField: 5000, iterations: 3000}
+	uciFull  = uciSize{hidden: []int{50, 50}, precisions: Logspace(-2, 2, 10), splits: 10, samples: 1000, meanField: 5000, iterations: 5000}
 	uciQuick = uciSize{hidden: []int{4}, precisions: []float64{0.1, 10}, splits: 2, samples: 20, meanField: 20, iterations: 50}
 )
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -64,7 +63,7 @@ func newLinearized(ctx context.Context, data *Examples, j *uciJob, progress Prog
 	if m.train, err = net.Linearize(ctx, data.Train.X); err != nil {
 		return nil, err
 	}
-	m.heldRows = Rows{stack(data.Valid.X, data.Test.X), stack(data.Valid.Y, data.Test.Y)}
+	m.heldRows = data.Valid.then(data.Test)
 	if m.held, err = net.Linearize(ctx, m.heldRows.X); err != nil {
 		return nil, err
 	}
@@ -79,15 +78,6 @@ func (m *linearized) warn(list []error) {
 	for _, err := range list {
 		m.out.Warnings = append(m.out.Warnings, err.Error())
 	}
-}
-
-func count(x *mat.Dense) int { n, _ := x.Dims(); return n }
-
-// stack returns a with b below it.
-func stack(a, b *mat.Dense) *mat.Dense {
-	var s mat.Dense
-	s.Stack(a, b)
-	return &s
 }
 
 // A uciMethod scores one way to predict.
@@ -126,8 +116,7 @@ func (m *linearized) keep(method string, response *mat.Dense, logp []float64) {
 	valid := count(m.data.Valid.X)
 	_, c := response.Dims()
 	score := func(lo, hi int) ClassScores {
-		y, p := m.heldRows.Y.Slice(lo, hi, 0, 1).(*mat.Dense), response.Slice(lo, hi, 0, c).(*mat.Dense)
-		return ScoreClasses(m.lik, y, p, logp[lo:hi], 10)
+		return ScoreClasses(m.lik, m.heldRows.slice(lo, hi).Y, response.Slice(lo, hi, 0, c).(*mat.Dense), logp[lo:hi], 10)
 	}
 	m.out.Methods[method] = methodScores{Valid: score(0, valid), Test: score(valid, len(logp))}
 }
@@ -232,7 +221,7 @@ func (m *linearized) refined(ctx context.Context) error {
 	if err := m.keepLink("refined", m.draws(), &mean, &cov); err != nil {
 		return err
 	}
-	rows := m.leftOutRows()
+	rows := sampleRows(m.train.Len(), mostLeftOut, m.job.split)
 	var outMean, outCov, y mat.Dense
 	if err := leaveOut(&outMean, &outCov, rows); err != nil {
 		return err
@@ -261,23 +250,6 @@ func (m *linearized) integrals() glm.Link {
 
 // mostLeftOut is the most training rows that are predicted without themselves.
 const mostLeftOut = 500
-
-// leftOutRows are all training rows, or a random sample of them, in ascending order.
-func (m *linearized) leftOutRows() []int {
-	rows := rand.New(rand.NewPCG(uint64(m.job.split), 0x100)).Perm(m.train.Len())
-	rows = rows[:min(len(rows), mostLeftOut)]
-	slices.Sort(rows)
-	return rows
-}
-
-// rowsTo copies rows of a to dst.
-func rowsTo(dst, a *mat.Dense, rows []int) {
-	_, d := a.Dims()
-	*dst = *mat.NewDense(len(rows), d, nil)
-	for i, r := range rows {
-		dst.SetRow(i, a.RawRowView(r))
-	}
-}
 
 // A leaveOut writes the moments of f at training rows, each without its own row (E17).
 type leaveOut func(mean, cov *mat.Dense, rows []int) error
@@ -322,7 +294,7 @@ func (m *linearized) weightRefit(ctx context.Context) (gp.Latent, leaveOut, erro
 		m.warn(w.Warnings())
 	}
 	return w, func(mean, cov *mat.Dense, rows []int) error {
-		return leftOutByWeights(ctx, mean, cov, w, m.train, rows)
+		return leftOutFrom(ctx, mean, cov, w, w.Sites(), m.train, rows)
 	}, nil
 }
 
@@ -336,17 +308,16 @@ func (m *linearized) newtonMove() float64 {
 	return floats.Norm(f, math.Inf(1))
 }
 
-// leftOutByWeights is a leaveOut of a posterior over the parameters, for rows of the
-// training examples x.
-func leftOutByWeights(ctx context.Context, mean, cov *mat.Dense, w *weightspace.Posterior, x *linearize.Batch, rows []int) error {
+// leftOutFrom writes the moments of f at rows of the training examples x, each without
+// its own row (E17): len(rows)×C and len(rows)·C×C. s are the sites of all examples.
+func leftOutFrom(ctx context.Context, mean, cov *mat.Dense, post gp.Latent, s *gp.Sites, x *linearize.Batch, rows []int) error {
 	own, err := linearize.Gather(ctx, x, rows)
 	if err != nil {
 		return err
 	}
-	if err := w.PredictTo(ctx, mean, cov, own); err != nil {
+	if err := post.PredictTo(ctx, mean, cov, own); err != nil {
 		return err
 	}
-	s := w.Sites()
 	c := x.Outputs()
 	for i, r := range rows {
 		block := func(a *mat.Dense, i int) *mat.Dense { return a.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense) }

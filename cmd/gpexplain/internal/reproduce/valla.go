@@ -141,13 +141,6 @@ func (s *vallaStudy) open(ctx context.Context) (*vallaData, error) {
 	return v, err
 }
 
-// slice returns rows [lo, hi).
-func (r Rows) slice(lo, hi int) Rows {
-	_, d := r.X.Dims()
-	_, t := r.Y.Dims()
-	return Rows{r.X.Slice(lo, hi, 0, d).(*mat.Dense), r.Y.Slice(lo, hi, 0, t).(*mat.Dense)}
-}
-
 // layers are the MLP with two hidden layers of tanh and dropout.
 func (s *vallaStudy) layers() []network.Layer {
 	const ratio = 0.1

@@ -1,0 +1,254 @@
+package reproduce
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// An imagesFit is a trained network with what the methods need.
+type imagesFit struct {
+	job   *imagesJob
+	data  *imagesData
+	net   *network.Network
+	jac   linearize.Model // the network with the factors of its convolutions
+	theta []float64
+	prior ntk.Prior
+	train *linearize.Batch
+	sites *gp.Sites
+	kfac  weightspace.Weights // at θ*
+	out   *imagesResult
+}
+
+var imagesLikelihood = glm.Categorical{}
+
+func newImagesFit(ctx context.Context, j *imagesJob, data *imagesData, net *network.Network, trained *network.TrainResult) (*imagesFit, error) {
+	f := &imagesFit{job: j, data: data, net: net, jac: net.Factored(), theta: net.Theta()}
+	f.out = &imagesResult{Precision: report.Float(j.precision), Parameters: len(f.theta), GradientNorm: report.Float(trained.GradientNorm), Methods: map[string]imagesScores{}}
+	f.warn(trained.Warnings)
+	var err error
+	if f.prior, err = ntk.NewIsotropic(j.precision, nil); err != nil {
+		return nil, err
+	}
+	if f.train, err = f.jac.Linearize(ctx, data.train.X); err != nil {
+		return nil, err
+	}
+	if f.sites, err = gp.NewSites(data.train.Y, f.train.F, imagesLikelihood); err != nil {
+		return nil, err
+	}
+	f.kfac, err = f.structure(ctx, weightspace.KFAC, f.sites, nil)
+	return f, err
+}
+
+func (f *imagesFit) warn(list []error) {
+	for _, err := range list {
+		f.out.Warnings = append(f.out.Warnings, err.Error())
+	}
+}
+
+// structure fits a posterior with a structure at these sites around a center, nil for
+// θ*.
+func (f *imagesFit) structure(ctx context.Context, s weightspace.Structure, sites *gp.Sites, center []float64) (weightspace.Weights, error) {
+	return weightspace.FitStructure(ctx, s, f.train, sites, f.prior, f.theta, &weightspace.Options{MaxMemory: f.job.o.MaxMemory, Center: center})
+}
+
+// imagesMethods are those of a step, in the order of the tables.
+var imagesMethods = []struct {
+	key, title string
+	run        func(f *imagesFit, ctx context.Context) error
+}{
+	{"map", "MAP", (*imagesFit).mapEstimate},
+	{"bnn", "BNN", (*imagesFit).bnn},
+	{"glm", "GLM", (*imagesFit).glm},
+	{"diag", "GLM diagonal", (*imagesFit).diagonal},
+	{"refined", "GLM refined", (*imagesFit).refined}, // and ours
+}
+
+// scoreAll applies the methods one after the other.
+func (f *imagesFit) scoreAll(ctx context.Context, progress Progress) (*imagesResult, error) {
+	for i, method := range imagesMethods {
+		progress(i, len(imagesMethods))
+		if err := method.run(f, ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", method.title, err)
+		}
+	}
+	return f.out, nil
+}
+
+// A predictive says for rows E[y|x], N×C, and log p(y|x) of their targets. Rows
+// without targets have no log p.
+type predictive func(ctx context.Context, rows Rows) (response *mat.Dense, logp []float64, err error)
+
+// judge scores a predictive. The entropies that tell foreign rows are those of the same
+// predictive, or of another where it is not nil.
+func (f *imagesFit) judge(ctx context.Context, method string, p, entropies predictive) error {
+	response, logp, err := p(ctx, f.data.known)
+	if err != nil {
+		return err
+	}
+	size, at := f.job.size, 0
+	_, c := response.Dims()
+	next := func(n int) (lo, hi int) { // the next n rows
+		at += n
+		return at - n, at
+	}
+	score := func(n int) ClassScores {
+		const bins = 15
+		lo, hi := next(n)
+		return ScoreClasses(imagesLikelihood, f.data.known.slice(lo, hi).Y, response.Slice(lo, hi, 0, c).(*mat.Dense), logp[lo:hi], bins)
+	}
+	s := imagesScores{Valid: score(size.valid), Test: score(size.test)}
+	for range size.angles {
+		lo, hi := next(size.turned)
+		s.Turned = append(s.Turned, report.Float(glm.NLL(logp[lo:hi])))
+	}
+	if entropies == nil {
+		entropies = p
+	} else if response, _, err = entropies(ctx, Rows{X: f.data.known.X}); err != nil {
+		return err
+	}
+	foreign, _, err := entropies(ctx, f.data.foreign)
+	if err != nil {
+		return err
+	}
+	own := response.Slice(size.valid, size.valid+size.test, 0, c).(*mat.Dense)
+	s.Letters = report.Float(entropyAUROC(own, foreign.Slice(0, size.letters, 0, c).(*mat.Dense)))
+	s.Right = report.Float(entropyAUROC(own, foreign.Slice(size.letters, 2*size.letters, 0, c).(*mat.Dense)))
+	f.out.Methods[method] = s
+	return ctx.Err()
+}
+
+// linked is the predictive of a link for the moments of a posterior with the covariance
+// scaled. A nil posterior is the network alone.
+func (f *imagesFit) linked(link glm.Link, post gp.Latent, scale float64) predictive {
+	return func(ctx context.Context, rows Rows) (*mat.Dense, []float64, error) {
+		mean, cov, err := f.moments(ctx, post, rows.X)
+		if err != nil {
+			return nil, nil, err
+		}
+		if cov != nil {
+			cov.Scale(scale, cov)
+		}
+		var response mat.Dense
+		if err := link.PredictTo(&response, nil, imagesLikelihood, mean, cov); err != nil || rows.Y == nil {
+			return &response, nil, err
+		}
+		logp := make([]float64, count(rows.X))
+		return &response, logp, link.LogPredictiveTo(logp, imagesLikelihood, rows.Y, mean, cov)
+	}
+}
+
+// moments returns the mean, N×C, and the covariance, N·C×C, of f at the rows of x.
+func (f *imagesFit) moments(ctx context.Context, post gp.Latent, x *mat.Dense) (mean, cov *mat.Dense, err error) {
+	if post == nil {
+		mean, err = f.net.Forward(ctx, x)
+		return mean, nil, err
+	}
+	const tile = 500
+	n, d := x.Dims()
+	_, c := f.train.F.Dims()
+	mean, cov = mat.NewDense(n, c, nil), mat.NewDense(n*c, c, nil)
+	for lo := 0; lo < n; lo += tile {
+		hi := min(lo+tile, n)
+		b, err := f.jac.Linearize(ctx, x.Slice(lo, hi, 0, d).(*mat.Dense))
+		if err == nil {
+			err = post.PredictTo(ctx, mean.Slice(lo, hi, 0, c).(*mat.Dense), cov.Slice(lo*c, hi*c, 0, c).(*mat.Dense), b)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return mean, cov, nil
+}
+
+func (f *imagesFit) mapEstimate(ctx context.Context) error {
+	return f.judge(ctx, "map", f.linked(glm.MAP{}, nil, 1), nil)
+}
+
+// bnn draws parameters from the posterior and runs the network [glm 9].
+func (f *imagesFit) bnn(ctx context.Context) error {
+	return f.judge(ctx, "bnn", func(ctx context.Context, rows Rows) (*mat.Dense, []float64, error) {
+		return DrawNetworks(ctx, f.net, f.kfac, imagesLikelihood, f.job.size.samples, uint64(f.job.seed), rows, func(int, int) {})
+	}, nil)
+}
+
+// sampled is the GLM sampling predictive of a posterior [glm 13].
+func (f *imagesFit) sampled(post gp.Latent) predictive {
+	return f.linked(glm.MonteCarlo{Samples: f.job.size.samples, Seed: uint64(f.job.seed)}, post, 1)
+}
+
+func (f *imagesFit) glm(ctx context.Context) error {
+	return f.judge(ctx, "glm", f.sampled(f.kfac), nil)
+}
+
+func (f *imagesFit) diagonal(ctx context.Context) error {
+	w, err := f.structure(ctx, weightspace.Diagonal, f.sites, nil)
+	if err != nil {
+		return err
+	}
+	return f.judge(ctx, "diag", f.sampled(w), nil)
+}
+
+// The search for the mode of the linearized model ends after so many Newton steps of so
+// many products with its curvature, which is far nearer to it than the source went.
+const (
+	imagesNewton   = 5
+	imagesProducts = 50
+)
+
+// refined is the posterior with Kronecker factors at the mode of the linearized model
+// [glm 3.2], and ours is the same with its covariance scaled by leave-one-out (E18).
+func (f *imagesFit) refined(ctx context.Context) error {
+	mode, err := weightspace.FindMode(ctx, f.train, f.data.train.Y, imagesLikelihood, f.prior, f.theta, &weightspace.ModeOptions{MaxIter: imagesNewton, MaxProducts: imagesProducts})
+	if err != nil {
+		return err
+	}
+	f.out.ModeGradient = report.Float(mode.GradientNorm)
+	post, err := f.structure(ctx, weightspace.KFAC, mode.Sites, mode.Theta)
+	if err != nil {
+		return err
+	}
+	if err := f.judge(ctx, "refined", f.sampled(post), nil); err != nil {
+		return err
+	}
+	link := glm.QMC{Tol: 1e-3, MaxPoints: 2048}
+	c, err := f.calibrate(ctx, post, mode.Sites, link)
+	if err != nil {
+		return err
+	}
+	f.warn(c.Warnings)
+	f.out.LeaveOneOut = leftOutScores{NLL: report.Float(c.NLL), Unscaled: report.Float(c.Unscaled), Scale: report.Float(c.Scale)}
+	return f.judge(ctx, ours, f.linked(link, post, c.Scale), f.sampled(post))
+}
+
+// calibrate finds the scale of the covariance by predictions of a sample of training rows
+// without themselves (E17), where the posterior's own covariance stands for the exact one.
+func (f *imagesFit) calibrate(ctx context.Context, post weightspace.Weights, s *gp.Sites, link glm.Link) (*glm.Calibration, error) {
+	rows := sampleRows(f.train.Len(), f.job.size.leftOut, f.job.seed)
+	var mean, cov, y mat.Dense
+	if err := leftOutFrom(ctx, &mean, &cov, post, s, f.train, rows); err != nil {
+		return nil, err
+	}
+	rowsTo(&y, f.data.train.Y, rows)
+	return glm.Calibrate(ctx, imagesLikelihood, &y, &mean, &cov, &glm.CalibrateOptions{Link: link})
+}
+
+// sampleRows are n random rows of a number of rows, in ascending order, or all where
+// there are fewer.
+func sampleRows(rows, n, seed int) []int {
+	list := rand.New(rand.NewPCG(uint64(seed), 0x100)).Perm(rows)
+	list = list[:min(rows, n)]
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,54 @@
+package reproduce
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+)
+
+func TestImagesQuick(t *testing.T) {
+	page, dir := quick(t, images, "mlp", "cnn")
+	for _, want := range []string{"MLP", "CNN", "GLM refined", "ours", "AUROC, letters", "<svg"} {
+		require.Contains(t, page, want)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "images-cnn.csv"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), "method,accuracy,accuracy standard error,NLL")
+	for _, name := range []string{"images-mlp-turned.png", "images-cnn-precision.svg", "images-mlp-ordering.csv"} {
+		require.FileExists(t, filepath.Join(dir, name))
+	}
+}
+
+// A method is scored at the precision of its own validation NLL on each seed, ours at
+// that of leave-one-out.
+func TestImagesChoice(t *testing.T) {
+	result := func(valid, test, out float64) imagesResult {
+		s := imagesScores{Valid: ClassScores{NLL: report.Float(valid)}, Test: ClassScores{NLL: report.Float(test)}}
+		return imagesResult{Precision: 1, Methods: map[string]imagesScores{"map": s, "bnn": s, "glm": s, ours: s}, LeaveOneOut: leftOutScores{Unscaled: report.Float(out)}}
+	}
+	table := &imagesTable{kind: "mlp", results: [][]imagesResult{{result(2, 5, 1), result(1, 4, 2)}, {result(1, 3, 2), result(2, 7, 1)}}}
+	rows := imagesRows()
+	require.Equal(t, []float64{4, 3}, table.scores(rows[0], imagesColumns[1]))
+	require.Equal(t, []float64{5, 7}, table.scores(rows[len(rows)-1], imagesColumns[1]))
+	order := table.ordering()
+	require.Equal(t, "NLL", order.Rows[1][0].text)
+	require.Zero(t, order.Rows[1][1].Value())
+}
+
+// Rows are cut and joined in order.
+func TestRows(t *testing.T) {
+	r := Rows{mat.NewDense(4, 2, []float64{1, 2, 3, 4, 5, 6, 7, 8}), mat.NewDense(4, 1, []float64{1, 2, 3, 4})}
+	both := r.slice(2, 4).then(r.slice(0, 1))
+	require.Equal(t, []float64{5, 6, 7, 8, 1, 2}, both.X.RawMatrix().Data)
+	require.Equal(t, []float64{3, 4, 1}, both.Y.RawMatrix().Data)
+	var some mat.Dense
+	rowsTo(&some, r.X, []int{3, 1})
+	require.Equal(t, []float64{7, 8, 3, 4}, some.RawMatrix().Data)
+	require.Equal(t, []int{0, 1, 2}, sampleRows(3, 5, 1))
+	require.Len(t, sampleRows(100, 7, 1), 7)
+}
