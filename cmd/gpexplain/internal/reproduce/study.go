@@ -38,6 +38,7 @@ func Studies() []*Study {
 		images,
 		valla,
 		normalized,
+		importance,
 	}
 }
 
