@@ -66,7 +66,7 @@ func TestPriorFile(t *testing.T) {
 		prior.MeanTo(mean)
 		logs, free := 0.0, 0.0
 		for i, v := range variance {
-			want := math.Pi / 7
+			want := math.Pi / 7 // of the first group
 			switch {
 			case kind == PriorIsotropic:
 				want = 1 / task.Precision
@@ -114,7 +114,7 @@ func TestPriorFileErrors(t *testing.T) {
 		"its scale has 1 numbers for 17":          func(m map[string]any) { m["scale"] = []float64{1} },
 		"the scale of parameter 1 is -1":          func(m map[string]any) { m["scale"].([]any)[1] = -1 },
 		"its tensors have 17 parameters, not the": func(m map[string]any) { m["parameters"] = 16; m["scale"] = m["scale"].([]any)[:16] },
-		"the variance of group":                   func(m map[string]any) { m["groups"].([]any)[1].(map[string]any)["variance"] = 0 },
+		"the variance of group":                   func(m map[string]any) { m["groups"].([]any)[1].(map[string]any)["variance"] = -1 },
 		"is there twice":                          func(m map[string]any) { g := m["groups"].([]any); g[1] = g[0] },
 		"which is none":                           func(m map[string]any) { tensorOf(m)["shape"] = []int{1 << 20, 1 << 20} },
 		"cannot unmarshal":                        func(m map[string]any) { m["theta"] = 7 },
@@ -132,6 +132,12 @@ func TestPriorFileErrors(t *testing.T) {
 		_, err = readPrior(t.Context(), path, 0)
 		require.ErrorContains(t, err, "--prior "+path+": ")
 		require.ErrorContains(t, err, "; find it again with")
+	}
+	// A group may be held at 0, but not all parameters.
+	for kind, ok := range map[string]bool{PriorIsotropic: false, PriorGroups: true, PriorG: true} {
+		f := priorFile(t, kind)
+		f.Groups[0].Variance = 0
+		require.Equal(t, ok, f.check() == nil, kind)
 	}
 	_, err := ParsePrior(append(good.Bytes(), '1'))
 	require.ErrorContains(t, err, "something follows")

@@ -177,7 +177,7 @@ func TestScalingSaved(t *testing.T) {
 func TestScalingNoise(t *testing.T) {
 	s := &Scaling{Targets: &dataset.Scaling{Mean: []float64{7, 8}, Scale: []float64{10, 100}}}
 	require.Equal(t, 1.0, s.noiseUnit(2))
-	task := &Task{}
+	task := &Task{Likelihood: LikelihoodNamed("gaussian")}
 	require.NoError(t, s.setNoise(task, .5, 2))
 	cov := make([]float64, 4)
 	task.Likelihood.(*glm.Gaussian).NoiseTo(cov, 2)
