@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/plot/vg"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/variational"
 )
 
 // snelson is the regression of [thesis]: which prior precision and noise variance the
@@ -193,7 +194,17 @@ func rowsOf(m *mat.Dense) int {
 func (d *toy) settings(p *Page) {
 	p.Setting("network", fmt.Sprintf("%d hidden layers of %d units, tanh", d.layers, d.hidden))
 	p.Setting("training", fmt.Sprintf("%d full-batch steps of Adam at 0.005 with a cosine schedule, then up to %d iterations of L-BFGS, seed 1", d.adam, d.lbfgs))
-	p.Setting("variational algorithms", fmt.Sprintf("%d updates, a third of them each at rates of 0.1, 0.03 and 0.01, from the Laplace posterior with its precision raised by %v; %d draws an update, for LGVA %d", d.updates, toyTight, d.draws, d.draws*lgvaDraws))
+	for _, name := range toyAlgorithms[1:] {
+		run, phases := toyRuns[name], ""
+		for _, phase := range run.phases {
+			phases += fmt.Sprintf("%d updates with γ = %v, ", phase.updates/d.updates, phase.rate)
+		}
+		draws := fmt.Sprintf("; %d draws an update", run.draws)
+		if run.algorithm == variational.OGGN {
+			draws = ""
+		}
+		p.Setting(name, phases+fmt.Sprintf("from the Laplace posterior with its precision raised by %v", run.raised)+draws)
+	}
 	p.Setting("samples", fmt.Sprintf("%d networks for NN; GLM integrates without samples", d.samples))
 }
 

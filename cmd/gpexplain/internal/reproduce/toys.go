@@ -26,18 +26,18 @@ type toy struct {
 	x, y, xTest, yTest *mat.Dense
 	hidden, layers     int // of the network
 	adam, lbfgs        int // full-batch steps of training, iterations after it
-	updates, draws     int // of a variational algorithm; draws of the parameters in each update
+	updates            int // what the updates in toyRuns are divided by
 	samples            int // networks drawn for a prediction
 }
 
 // full and quick set how much work there is.
 func (d *toy) full() *toy {
-	d.hidden, d.layers, d.adam, d.lbfgs, d.updates, d.draws, d.samples = 25, 5, 1500, 1500, 120, 4, 1000
+	d.hidden, d.layers, d.adam, d.lbfgs, d.updates, d.samples = 25, 5, 1500, 1500, 1, 1000
 	return d
 }
 
 func (d *toy) quick() *toy {
-	d.hidden, d.layers, d.adam, d.lbfgs, d.updates, d.draws, d.samples = 6, 2, 200, 100, 60, 3, 50
+	d.hidden, d.layers, d.adam, d.lbfgs, d.updates, d.samples = 6, 2, 200, 100, 10, 50
 	return d
 }
 
@@ -228,9 +228,9 @@ func (m *toyModel) networkLogLik(f *mat.Dense) float64 {
 // toyAlgorithms are the posteriors of [thesis fig. 5.4 and 5.5], in their order.
 var toyAlgorithms = []string{"Laplace", "OGGN", "LGVA", "VOGGN"}
 
-// posterior returns the Gaussian over the parameters of an algorithm. The variational ones
-// start at the Laplace posterior with a larger precision.
-func (m *toyModel) posterior(ctx context.Context, name string, progress Progress) (*variational.Gaussian, error) {
+// laplace returns N(θ*, (H + raised·I)⁻¹). H is the precision after an update of OGGN with
+// rate one.
+func (m *toyModel) laplace(ctx context.Context, raised float64) (*variational.Gaussian, error) {
 	theta := m.net.Theta()
 	variance := make([]float64, len(theta))
 	m.prior.VarianceTo(variance)
@@ -238,51 +238,65 @@ func (m *toyModel) posterior(ctx context.Context, name string, progress Progress
 	if err != nil {
 		return nil, err
 	}
-	// The precision of the Laplace posterior is that after an update of OGGN with rate one.
-	laplace := variational.NewNatural(variational.OGGN, m.net, m.lik, m.prior, 1)
-	q, err := laplace.Step(ctx, start, nil, m.x, m.y, 1)
+	update := variational.NewNatural(variational.OGGN, m.net, m.lik, m.prior, 1)
+	q, err := update.Step(ctx, start, nil, m.x, m.y, 1)
 	if err != nil {
 		return nil, err
 	}
-	if q, err = variational.NewGaussianOf(theta, q.Precision()); err != nil || name == "Laplace" {
-		return q, err
-	}
-	tight := mat.NewSymDense(len(theta), nil)
-	tight.CopySym(q.Precision())
+	precision := mat.NewSymDense(len(theta), nil)
+	precision.CopySym(q.Precision())
 	for i := range theta {
-		tight.SetSym(i, i, tight.At(i, i)+toyTight)
+		precision.SetSym(i, i, precision.At(i, i)+raised)
 	}
-	if q, err = variational.NewGaussianOf(theta, tight); err != nil {
-		return nil, err
-	}
-	draws := m.draws
-	if name == variational.LGVA.String() {
-		draws *= lgvaDraws
-	}
-	for a := variational.VOGGN; a <= variational.OGGN; a++ {
-		if a.String() == name {
-			for phase, rate := range toyRates {
-				steps := m.updates / len(toyRates)
-				run := variational.NewNatural(a, m.net, m.lik, m.prior, rate)
-				q, err = run.Run(ctx, q, m.x, m.y, &variational.RunOptions{Steps: steps, Samples: draws, Seed: uint64(phase),
-					Progress: func(_ string, done, total int) { progress(phase*steps+done, len(toyRates)*steps) }})
-				if err != nil {
-					return nil, err
-				}
-			}
-			return q, nil
-		}
-	}
-	panic("reproduce: no algorithm " + name)
+	return variational.NewGaussianOf(theta, precision)
 }
 
-// toyRates are the rates γ of the updates, one after the other for a third of them each.
-var toyRates = []float64{0.1, 0.03, 0.01}
+// posterior returns the Gaussian over the parameters of an algorithm. The variational ones
+// start at the Laplace posterior with a larger precision.
+func (m *toyModel) posterior(ctx context.Context, name string, progress Progress) (*variational.Gaussian, error) {
+	run := toyRuns[name]
+	q, err := m.laplace(ctx, run.raised) // raised by 0 for Laplace, which has no run
+	if err != nil {
+		return nil, err
+	}
+	before, total := 0, 0
+	for _, phase := range run.phases {
+		total += phase.updates / m.updates
+	}
+	for k, phase := range run.phases {
+		v := variational.NewNatural(run.algorithm, m.net, m.lik, m.prior, phase.rate)
+		q, err = v.Run(ctx, q, m.x, m.y, &variational.RunOptions{Steps: phase.updates / m.updates, Samples: run.draws, Seed: uint64(k),
+			Progress: func(_ string, done, _ int) { progress(before+done, total) }})
+		if err != nil {
+			return nil, err
+		}
+		before += phase.updates / m.updates
+	}
+	return q, nil
+}
 
-const (
-	toyTight  = 100 // what the precision of the Laplace posterior is raised by at the start, so that the first draws stay near θ*
-	lgvaDraws = 10  // LGVA, which runs no network at its draws, takes so many times as many
-)
+// A toyRun is how a variational algorithm is run: in phases of falling rate γ, from the
+// Laplace posterior with a precision that is raised, so that the first draws stay near
+// θ*. The last update has forgotten what it was raised by.
+type toyRun struct {
+	algorithm variational.Algorithm
+	raised    float64
+	draws     int // of the parameters in each update
+	phases    []toyPhase
+}
+
+type toyPhase struct {
+	rate    float64
+	updates int
+}
+
+// toyRuns are the runs of the algorithms. LGVA runs no network at its draws, so it can
+// take many.
+var toyRuns = map[string]toyRun{
+	"OGGN":  {variational.OGGN, 100, 1, []toyPhase{{0.1, 40}, {0.03, 40}, {0.01, 40}}},
+	"LGVA":  {variational.LGVA, 100, 40, []toyPhase{{0.1, 40}, {0.03, 40}, {0.01, 40}}},
+	"VOGGN": {variational.VOGGN, 500, 6, []toyPhase{{0.05, 120}, {0.02, 50}, {0.01, 50}}},
+}
 
 // A toyPredictive compares the two predictives of a posterior on the held-out rows and
 // on a grid of inputs.
