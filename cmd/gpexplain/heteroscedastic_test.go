@@ -86,6 +86,7 @@ func TestHeteroscedasticCSV(t *testing.T) {
 		_, s := predicted(t, run("predict", "--model", model, "--method", method))
 		require.InDelta(t, float64(sum.NLL), float64(s.NLL), .1, method)
 	}
+	require.Contains(t, run("predict", "--model", model, "--strict"), "is not concave")
 	e := decode[evidenceReport](t, run("evidence", "--model", model))
 	require.True(t, e.AtTheta.Finite() && e.Refit.Finite() && e.LinearGaussian.Finite())
 	require.False(t, e.NoiseVariance.Finite())

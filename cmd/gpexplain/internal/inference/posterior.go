@@ -5,6 +5,7 @@ package inference
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -195,8 +196,14 @@ func (f *fit) prepare(ctx context.Context, keep bool) error {
 		return console.Full(err)
 	}
 	f.refitOrNot()
+	if problem.HasLogVariances(f.problem.Task.Likelihood) {
+		f.con.Remark(errNotConcave)
+	}
 	return f.con.EndPart(ctx, "linearize")
 }
+
+// errNotConcave says what does not hold of a heteroscedastic likelihood.
+var errNotConcave = errors.New("the heteroscedastic likelihood is not concave: Λ is its Fisher information, a refit finds one of perhaps several modes, uphill of the trained parameters, and leave-one-out is one step of Fisher scoring")
 
 // gradientRows is how many rows Jᵀr is summed over at a time.
 const gradientRows = 1024
