@@ -185,9 +185,10 @@ func (t *imagesTable) plots(size *imagesSize) ([]*Plot, error) {
 	nll, auroc := NewPlot("", "prior precision δ", "test NLL"), NewPlot("", "prior precision δ", "AUROC, letters")
 	LogAxis(&nll.X)
 	LogAxis(&auroc.X)
-	nll.Legend.Left, turned.Legend.Left = true, true
+	var names []string
 	mean := func(values []float64) float64 { m, _ := MeanSE(values); return m }
 	for i, row := range imagesRows() {
+		names = append(names, row.title)
 		var y []float64
 		for a := range size.angles {
 			var values []float64
@@ -196,7 +197,7 @@ func (t *imagesTable) plots(size *imagesSize) ([]*Plot, error) {
 			}
 			y = append(y, mean(values))
 		}
-		if err := AddLine(turned, row.title, Colour(i), true, size.angles, y); err != nil {
+		if err := AddLine(turned, "", Colour(i), true, size.angles, y); err != nil {
 			return nil, err
 		}
 		var byNLL, byAUROC []float64
@@ -207,7 +208,7 @@ func (t *imagesTable) plots(size *imagesSize) ([]*Plot, error) {
 			}
 			byNLL, byAUROC = append(byNLL, mean(values)), append(byAUROC, mean(letters))
 		}
-		if err := AddLine(nll, row.title, Colour(i), true, size.precisions, byNLL); err != nil {
+		if err := AddLine(nll, "", Colour(i), true, size.precisions, byNLL); err != nil {
 			return nil, err
 		}
 		if err := AddLine(auroc, "", Colour(i), true, size.precisions, byAUROC); err != nil {
@@ -215,9 +216,13 @@ func (t *imagesTable) plots(size *imagesSize) ([]*Plot, error) {
 		}
 	}
 	LogAxis(&nll.Y)
+	legend, err := LegendPanel(names)
+	if err != nil {
+		return nil, err
+	}
 	return []*Plot{
-		{Name: t.kind + "-turned", Caption: "NLL of test digits that are turned against the clock, each method at the precision that it chose.", Grid: One(turned), Width: 16 * vg.Centimeter},
-		{Name: t.kind + "-precision", Caption: "Test NLL and AUROC against letters at every precision, mean over the seeds.", Grid: [][]*plot.Plot{{nll, auroc}}, Width: 26 * vg.Centimeter},
+		{Name: t.kind + "-turned", Caption: "NLL of test digits that are turned against the clock, each method at the precision that it chose.", Grid: [][]*plot.Plot{{turned, legend}}, Width: 24 * vg.Centimeter},
+		{Name: t.kind + "-precision", Caption: "Test NLL and AUROC against letters at every precision, mean over the seeds.", Grid: [][]*plot.Plot{{nll, auroc, legend}}, Width: 30 * vg.Centimeter},
 	}, nil
 }
 

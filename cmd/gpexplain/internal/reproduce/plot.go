@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"math"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -49,7 +51,55 @@ func NewPlot(title, x, y string) *plot.Plot {
 // LogAxis makes the axis one of powers of ten; all its values must be positive.
 func LogAxis(a *plot.Axis) {
 	a.Scale = plot.LogScale{}
-	a.Tick.Marker = plot.LogTicks{Prec: -1}
+	a.Tick.Marker = logTicks{}
+}
+
+// logTicks are ticks at 1 to 9 times the powers of ten. The powers have labels; on a
+// short axis so do 2 and 5 times them, or all.
+type logTicks struct{}
+
+var _ plot.Ticker = logTicks{}
+
+// Ticks implements plot.Ticker.
+func (logTicks) Ticks(lo, hi float64) []plot.Tick {
+	span, labels := math.Log10(hi/lo), 0
+	var ticks []plot.Tick
+	for k := int(math.Floor(math.Log10(lo))); k <= int(math.Ceil(math.Log10(hi))); k++ {
+		for m := 1; m <= 9; m++ {
+			t := plot.Tick{Value: float64(m) * math.Pow10(k)}
+			if t.Value < lo*(1-1e-9) || t.Value > hi*(1+1e-9) {
+				continue
+			}
+			if m == 1 || span < 1.5 && (m == 2 || m == 5) || span < 0.5 {
+				t.Label = strconv.FormatFloat(t.Value, 'g', -1, 64)
+				labels++
+			}
+			ticks = append(ticks, t)
+		}
+	}
+	if labels == 0 {
+		for _, v := range []float64{lo, hi} {
+			ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'g', 3, 64)})
+		}
+	}
+	return ticks
+}
+
+// LegendPanel is a panel with nothing but a legend of lines in the colours of the
+// palette, for the place beside panels whose curves leave no room.
+func LegendPanel(names []string) (*plot.Plot, error) {
+	p := plot.New()
+	p.HideAxes()
+	p.Legend.Top, p.Legend.Left = true, true
+	for i, name := range names {
+		line, err := plotter.NewLine(plotter.XYs{{}, {X: 1}})
+		if err != nil {
+			return nil, err
+		}
+		line.Color, line.Width = Colour(i), vg.Points(1.4)
+		p.Legend.Add(name, line)
+	}
+	return p, nil
 }
 
 // AddLine draws a line through points (x_i, y_i), with markers where points is true,

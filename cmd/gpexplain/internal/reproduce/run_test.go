@@ -245,3 +245,19 @@ func TestCells(t *testing.T) {
 	}
 	require.Equal(t, "|a&lt;b|–|−0.123|1.0e−09|1.500 ± 0.500|3.000||∞", b.String())
 }
+
+func TestLogTicks(t *testing.T) {
+	labels := func(lo, hi float64) (list []string) {
+		for _, tick := range (logTicks{}).Ticks(lo, hi) {
+			if tick.Label != "" {
+				list = append(list, tick.Label)
+			}
+		}
+		return list
+	}
+	require.Equal(t, []string{"0.01", "0.1", "1", "10", "100"}, labels(0.01, 100))
+	require.Equal(t, []string{"0.5", "1", "2", "5"}, labels(0.3, 6))
+	require.Equal(t, []string{"1", "2"}, labels(0.95, 2.5))
+	require.Equal(t, []string{"1.21", "1.34"}, labels(1.21, 1.34))
+	require.Len(t, (logTicks{}).Ticks(1, 10), 10)
+}

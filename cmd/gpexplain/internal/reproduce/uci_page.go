@@ -3,6 +3,7 @@ package reproduce
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
@@ -235,42 +236,53 @@ func geometric(choices []uciChoice, of func(uciChoice) float64) float64 {
 
 // curvesUCI draws the NLL of the test rows over the precision, mean over splits.
 func curvesUCI(tables []*uciTable) (*Section, error) {
-	var panels [][]*plot.Plot
-	const perRow = 2
+	var panels []*plot.Plot
+	var names []string
 	for i, t := range tables {
 		p := NewPlot(t.set.name, "prior precision δ", "test NLL")
 		LogAxis(&p.X)
 		lowest := math.Inf(1)
-		for m, c := range uciColumns() {
-			if c.title == "ours, jointly" {
-				continue // the same curve
-			}
+		for m, c := range uciCurves() {
 			var x, y []float64
 			for k := range t.results[0] {
 				var nll []float64
 				for _, path := range t.results {
-					nll = append(nll, float64(path[k].Methods[c.method].Test.NLL))
+					if s, ok := path[k].Methods[c.method]; ok {
+						nll = append(nll, float64(s.Test.NLL))
+					}
 				}
 				v, _ := MeanSE(nll)
 				x, y = append(x, float64(t.results[0][k].Precision)), append(y, v)
-				lowest = min(lowest, v)
+				if finite(v) {
+					lowest = min(lowest, v)
+				}
 			}
-			name := ""
-			if i == 0 {
-				name = c.title
-			}
-			if err := AddLine(p, name, Colour(m), true, x, y); err != nil {
+			if err := AddLine(p, "", Colour(m), true, x, y); err != nil {
 				return nil, err
+			}
+			if i == 0 {
+				names = append(names, c.title)
 			}
 		}
 		p.Y.Min, p.Y.Max = 0.8*lowest, min(p.Y.Max, 5*lowest)
-		if i%perRow == 0 {
-			panels = append(panels, make([]*plot.Plot, perRow))
-		}
-		panels[len(panels)-1][i%perRow] = p
+		panels = append(panels, p)
 	}
-	return &Section{Title: "Over the prior precision", Text: []string{"Mean over the splits. The axis ends at five times the best method's lowest value."},
-		Plots: []*Plot{{Name: "precision", Caption: "Test NLL of every method over δ.", Grid: panels, Width: 26 * vg.Centimeter, Height: vg.Length(len(panels)) * 9 * vg.Centimeter}}}, nil
+	legend, err := LegendPanel(names)
+	if err != nil {
+		return nil, err
+	}
+	const perRow = 3
+	var grid [][]*plot.Plot
+	for row := range slices.Chunk(append(panels, legend), perRow) {
+		grid = append(grid, append(slices.Clone(row), make([]*plot.Plot, perRow-len(row))...))
+	}
+	return &Section{Title: "Over the prior precision", Text: []string{"Mean over the splits. The axis ends at five times the lowest value of any method."},
+		Plots: []*Plot{{Name: "precision", Caption: "Test NLL of every method over δ.", Grid: grid, Width: 28 * vg.Centimeter, Height: vg.Length(len(grid)) * 8 * vg.Centimeter}}}, nil
+}
+
+// uciCurves are the columns with curves of their own.
+func uciCurves() []uciColumn {
+	return slices.DeleteFunc(uciColumns(), func(c uciColumn) bool { return c.title == "ours, jointly" })
 }
 
 // settingsUCI says how the table was made, and what may matter.
