@@ -67,6 +67,8 @@ func TestSchemas(t *testing.T) {
 		requireSchema(t, "explain", succeed(t, small("explain", "--json", "--calibrate", how)...))
 	}
 	requirePredictions(t, succeed(t, small("predict", "--json", "--quiet", "--coverage", ".8")...))
+	requirePredictions(t, succeed(t, small("predict", "--json", "--quiet", "--structure", "diag", "--calibrate", "heldout")...))
+	requirePredictions(t, succeed(t, small("predict", "--json", "--quiet", "--structure", "kfac", "--predictive", "bnn", "--samples", "20")...))
 	for _, m := range methods[:3:3] {
 		requireSchema(t, "validate", succeed(t, small("validate", append(m, "--json")...)...))
 	}
@@ -89,6 +91,7 @@ func TestSchemasOfReferences(t *testing.T) {
 		}
 		requirePredictions(t, ref.run(t, "predict", "--json", "--quiet"))
 		requirePredictions(t, ref.run(t, "predict", "--json", "--quiet", "--coverage", ".9"))
+		requirePredictions(t, ref.run(t, "predict", "--json", "--quiet", "--predictive", "bnn", "--samples", "20"))
 		if ref.c > 1 {
 			requireSchema(t, "explain", ref.run(t, "explain", "--json", "--contrast", "0,1"))
 		}
