@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/palette"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -170,6 +171,42 @@ func AddBand(p *plot.Plot, name string, colour color.Color, x, lo, hi []float64)
 		p.Legend.Add(name, band)
 	}
 	return nil
+}
+
+// field is a function on a rectangular grid.
+type field struct {
+	x, y []float64
+	z    func(col, row int) float64
+}
+
+func (f field) Dims() (cols, rows int) { return len(f.x), len(f.y) }
+func (f field) X(col int) float64      { return f.x[col] }
+func (f field) Y(row int) float64      { return f.y[row] }
+func (f field) Z(col, row int) float64 { return f.z(col, row) }
+
+func logs(values []float64) (l []float64) {
+	for _, v := range values {
+		l = append(l, math.Log10(v))
+	}
+	return l
+}
+
+// addHeat fills a plot with a field, with colours from lo to hi.
+func addHeat(p *plot.Plot, f field, colours palette.ColorMap, lo, hi float64) {
+	colours.SetMin(0)
+	colours.SetMax(1)
+	clipped := f
+	clipped.z = func(col, row int) float64 {
+		v := f.z(col, row)
+		if !(v >= lo) {
+			return lo
+		}
+		return min(v, hi)
+	}
+	h := plotter.NewHeatMap(clipped, colours.Palette(128))
+	h.Rasterized = len(f.x) > 20
+	h.Min, h.Max = lo, hi
+	p.Add(h)
 }
 
 // write writes stem.png and stem.svg, and returns the SVG without its XML header, as a

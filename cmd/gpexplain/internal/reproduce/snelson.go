@@ -8,7 +8,10 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/palette/moreland"
+	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/variational"
@@ -277,4 +280,52 @@ func (g *toyGrid) profile(overDelta bool, at int) (*plot.Plot, error) {
 	frameCurves(p, top)
 	p.Legend.Left = overDelta
 	return p, nil
+}
+
+// heatDepth is how far below the maximum the colours of a map of scores go.
+const heatDepth = 1.0
+
+// heat draws a score by δ and σ².
+func (g *toyGrid) heat(title string, of func(s *toyScore) float64) (*plot.Plot, error) {
+	p := NewPlot(title, "log10 δ", "log10 σ²")
+	row, col := g.peak(of)
+	top := of(&g.scores[row][col])
+	x, y := logs(g.deltas), logs(g.sigmas)
+	addHeat(p, field{x, y, func(col, row int) float64 { return of(&g.scores[row][col]) }}, moreland.Kindlmann(), top-heatDepth, top)
+	cross, err := plotter.NewScatter(plotter.XYs{{X: x[col], Y: y[row]}})
+	if err != nil {
+		return nil, err
+	}
+	cross.GlyphStyle = draw.GlyphStyle{Color: Colour(6), Radius: vg.Points(6), Shape: draw.CrossGlyph{}}
+	p.Add(cross)
+	return p, nil
+}
+
+// snelsonPredictives is figure 5.4.
+func snelsonPredictives(all []toyPredictive, d *toy, line *mat.Dense) (*Plot, error) {
+	x := mat.Col(nil, 0, line)
+	grid := make([][]*plot.Plot, 2)
+	for i, name := range toyAlgorithms {
+		for row, s := range []toySurface{all[i].NN, all[i].GLM} {
+			p := NewPlot(name+", "+[]string{"NN", "GLM"}[row], "", "")
+			mean, lo, hi := floatsOf(s.Mean), make([]float64, len(x)), make([]float64, len(x))
+			for k, sd := range floatsOf(s.SD) {
+				lo[k], hi[k] = max(mean[k]-2*sd, -4), min(mean[k]+2*sd, 4)
+				lo[k], hi[k] = min(lo[k], 4), max(hi[k], -4)
+			}
+			if err := AddBand(p, "", Colour(0), x, lo, hi); err != nil {
+				return nil, err
+			}
+			if err := AddLine(p, "", Colour(0), false, x, mean); err != nil {
+				return nil, err
+			}
+			if err := AddPoints(p, "", Colour(6), vg.Points(1.2), mat.Col(nil, 0, d.x), mat.Col(nil, 0, d.y)); err != nil {
+				return nil, err
+			}
+			p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = x[0], x[len(x)-1], -4, 4
+			grid[row] = append(grid[row], p)
+		}
+	}
+	return &Plot{Name: "predictives", Caption: "Mean and two standard deviations of the function, which both predictives have before noise, and the training points. Above networks drawn from each posterior, below the linearized network.",
+		Width: 30 * vg.Centimeter, Height: 14 * vg.Centimeter, Grid: grid}, nil
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	_ "embed"
 	"encoding/csv"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/plot"
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
@@ -387,4 +389,47 @@ func (m *toyModel) drawn(ctx context.Context, q *variational.Gaussian, grid *mat
 		s.Mean, s.SD = append(s.Mean, report.Float(response.At(i, 0))), append(s.SD, report.Float(sd.At(i, 0)))
 	}
 	return logLik, s, nil
+}
+
+// frameCurves cuts off what is far below the top of curves, and leaves room for the
+// legend below them.
+func frameCurves(p *plot.Plot, top float64) {
+	low := max(p.Y.Min, top-2*heatDepth)
+	p.Y.Min, p.Y.Max = low-0.5*(top-low), top+0.1*(top-low)
+	p.Legend.Top = false
+}
+
+// readPredictives reads the results of the four posteriors.
+func readPredictives(r *Results) ([]toyPredictive, error) {
+	all := make([]toyPredictive, len(toyAlgorithms))
+	for i, name := range toyAlgorithms {
+		if err := r.Get(strings.ToLower(name), &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// predictiveTable compares the negative log likelihoods, and says what they show.
+func predictiveTable(all []toyPredictive) (*Table, string) {
+	t := &Table{Name: "predictives", Caption: "Negative log likelihood of a held-out row. The source finds NN sampling sound for VOGGN and unsound for Laplace and OGGN, and GLM sampling sound for all.",
+		Head: []string{"posterior", "network at the mean", "NN", "GLM", "distance of the mean from θ*"}}
+	var worse []string
+	for i, name := range toyAlgorithms {
+		a := &all[i]
+		nn, glm := -float64(a.LogLikNN), -float64(a.LogLikGLM)
+		row := []Cell{Text(name), Number(-float64(a.LogLikMAP)), Number(nn), Number(glm), Number(float64(a.Distance))}
+		row[2].Best, row[3].Best = nn < glm, glm <= nn
+		t.Rows = append(t.Rows, row)
+		worse = append(worse, fmt.Sprintf("%+.3f with %s", nn-glm, name))
+	}
+	return t, "The negative log likelihood with NN less that with GLM is " + strings.Join(worse, ", ") + "."
+}
+
+func floatsOf(v []report.Float) []float64 {
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = float64(x)
+	}
+	return out
 }
