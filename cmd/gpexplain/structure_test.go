@@ -110,6 +110,16 @@ func TestStructureHeldOut(t *testing.T) {
 	require.NotNil(t, rows[0].Set)
 }
 
+// The text says where the answers come from, and does not call them calibrated.
+func TestStructureText(t *testing.T) {
+	r := gpexplain(t.Context(), small("predict", "--structure", "diag", "--predictive", "bnn", "--samples", "20")...)
+	require.Zero(t, r.code, r.stderr)
+	text := strings.Join(strings.Fields(r.stderr), " ")
+	require.Contains(t, text, "The posterior is over the parameters, with the structure diag and 20 draws of networks.")
+	require.Contains(t, text, "Averaged predictions are")
+	require.NotContains(t, text, "alibrated")
+}
+
 func TestStructureRefusals(t *testing.T) {
 	for args, want := range map[string]string{
 		"--structure band":                                      "must be full, diag,",

@@ -106,7 +106,7 @@ type scoreLine struct {
 func (p *PredictionPage) table() scoreTable {
 	network, calibrated, expected := p.Predictions.Scores()
 	all := []*Scores{&network, &calibrated}
-	t := scoreTable{columns: []string{"network alone", "calibrated"}}
+	t := scoreTable{columns: []string{"network alone", p.averaged()}}
 	if expected.Rows > 0 {
 		all, t.columns = append(all, &expected), append(t.columns, "expected by "+p.source())
 	}
@@ -175,6 +175,15 @@ func (p *PredictionPage) source() string {
 	return "leave-one-out"
 }
 
+// averaged is a word for predictions with a covariance or by draws. Those of a posterior
+// over the parameters need not be calibrated.
+func (p *PredictionPage) averaged() string {
+	if f := &p.Predictions.Fit; f.Method == "weights" && f.Calibration == nil {
+		return "averaged"
+	}
+	return "calibrated"
+}
+
 // sentences say in words what the table and the calibration mean.
 func (p *PredictionPage) sentences() []string {
 	r := p.Predictions
@@ -194,10 +203,14 @@ func (p *PredictionPage) sentences() []string {
 		say = append(say, "The predictions of "+count(n)+" rows are not numbers; they are not scored.")
 	}
 	if d, se := r.saving(); d.Finite() && se.Finite() {
-		say = append(say, verdict(float64(d), float64(se)))
+		word := p.averaged()
+		say = append(say, strings.Replace(verdict(float64(d), float64(se)), "Calibrated", strings.ToUpper(word[:1])+word[1:], 1))
 	}
 	if text := r.Fit.Calibration.text(); text != "" {
 		say = append(say, "Calibration: "+text+".")
+	}
+	if r.Fit.Method == "weights" {
+		say = append(say, "The posterior is "+r.Fit.how()+".")
 	}
 	if text := p.missed(); text != "" {
 		say = append(say, text)
