@@ -28,7 +28,7 @@ type vallaGroup struct {
 type vallaMethod func(ctx context.Context, f *vallaFit) (*vallaScores, error)
 
 var vallaGroups = []vallaGroup{
-	{"weights", 4, []vallaMethod{vallaMAP, vallaOurs, vallaCautious, vallaKFAC, vallaDiagonal}},
+	{"weights", 4, []vallaMethod{vallaMAP, vallaOurs, vallaCautious, vallaTwice, vallaKFAC, vallaDiagonal}},
 	{"last-layer", 4, []vallaMethod{vallaLastLayer}},
 	{"nystrom", 4, []vallaMethod{vallaNystrom}},
 }
@@ -47,6 +47,7 @@ const (
 	nameMAP       = "map"
 	nameOurs      = "ours"
 	nameCautious  = "ours, cautious"
+	nameTwice     = "ours, twice the scale"
 	nameKFAC      = "kfac"
 	nameDiagonal  = "diagonal"
 	nameLastLayer = "last layer"
@@ -293,6 +294,13 @@ func vallaCautious(ctx context.Context, f *vallaFit) (*vallaScores, error) {
 		c.scale = scales[i]
 	}
 	return f.fitted(ctx, nameCautious, &c, f.calibrating+cpuSeconds()-start)
+}
+
+// vallaTwice is that of vallaOurs with twice the scale, to show what a scale trades.
+func vallaTwice(ctx context.Context, f *vallaFit) (*vallaScores, error) {
+	c := *f.calibration
+	c.scale *= 2
+	return f.fitted(ctx, nameTwice, &c, f.calibrating)
 }
 
 // vallaKFAC is the posterior with Kronecker factors whose covariance is not scaled.
