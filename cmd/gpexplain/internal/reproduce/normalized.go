@@ -24,7 +24,7 @@ var normalized = &Study{
 	Name: "normalized", Short: "the evidence of networks with batch normalization, at θ* and at the mode v* of their linearization",
 	Source: "[gprior] figures 1 and 5", Data: "MNIST's four files, in the directory mnist",
 	Plan: func(ctx context.Context, o *Options) (*Plan, error) {
-		s := &normalizedStudy{rows: 1000, test: 2000, epochs: 40, seeds: 5, filters: 4, hidden: 24, deltas: Logspace(-2, 4, 13), factors: 13, data: o.Data, quick: o.Quick}
+		s := &normalizedStudy{rows: 1000, test: 1000, epochs: 40, seeds: 5, filters: 4, hidden: 24, deltas: Logspace(-2, 4, 13), factors: 7, data: o.Data, quick: o.Quick}
 		if o.Quick {
 			s.rows, s.test, s.epochs, s.seeds, s.filters, s.hidden, s.deltas, s.factors = 60, 50, 20, 1, 2, 6, Logspace(-2, 4, 3), 2
 		}
@@ -163,7 +163,8 @@ type normalizedData struct {
 	theta       []float64
 }
 
-// apart finds one precision for the flagged layers and one for the others.
+// apart finds a precision for the flagged layers, beside that which the evidence at v*
+// chose for all.
 func (s *normalizedStudy) apart(ctx context.Context, d *normalizedData, r *normalizedResult) error {
 	best := r.Points[chosen(r.Points, evidenceMode)]
 	groups := []ntk.Group{{Name: "normalized layers"}, {Name: "other layers"}}
@@ -179,15 +180,28 @@ func (s *normalizedStudy) apart(ctx context.Context, d *normalizedData, r *norma
 		return err
 	}
 	p := &evidence.Problem{X: d.train, Y: d.e.Train.Y, Likelihood: glm.Categorical{}, Theta: d.theta, Prior: prior, Groups: groups}
-	found, err := evidence.Maximize(ctx, p, evidence.Refit, &evidence.Options{PerGroup: true, Starts: 1, Lowest: -9, Highest: 9, Tolerance: 1e-3})
+	m, err := evidence.New(ctx, p, &evidence.Options{PerGroup: true})
 	if err != nil {
 		return err
 	}
-	r.Apart.Evidence = report.Float(found.Evidence.Value)
-	for _, f := range found.LogFactor {
-		r.Apart.Log = append(r.Apart.Log, report.Float(math.Log10(float64(best.Delta))-f/math.Ln10))
+	highest, ratio := math.Inf(-1), 1.0
+	for _, try := range Logspace(-2, 2, min(s.factors, 5)) {
+		e, err := m.Value(ctx, evidence.Refit, []float64{-math.Log(try), 0}, 0)
+		if err != nil {
+			return err
+		}
+		if e.Value > highest {
+			highest, ratio = e.Value, try
+		}
 	}
-	return d.score(ctx, found.Prior, &r.Apart)
+	groups[0].Precision, groups[1].Precision = float64(best.Delta)*ratio, float64(best.Delta)
+	chosen, err := ntk.NewLayerwise(len(d.theta), groups, nil)
+	if err != nil {
+		return err
+	}
+	r.Apart.Evidence = report.Float(highest)
+	r.Apart.Log = []report.Float{report.Float(math.Log10(groups[0].Precision)), report.Float(math.Log10(groups[1].Precision))}
+	return d.score(ctx, chosen, &r.Apart)
 }
 
 // gprior finds the g of the neural g-prior.
