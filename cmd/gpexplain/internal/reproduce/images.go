@@ -31,15 +31,14 @@ type imagesSize struct {
 	precisions                  []float64
 	seeds, samples              int
 	epochs, iterations          int // of Adam and of L-BFGS
-	leftOut                     int // training rows that are predicted without themselves
 	units                       int // of the hidden layers of the MLP
 }
 
 var (
 	imagesFull = imagesSize{train: 10000, valid: 1000, test: 5000, letters: 2500, turned: 500, angles: []float64{0, 15, 30, 45, 60, 90, 120, 150, 180},
-		precisions: Logspace(-0.5, 2, 6), seeds: 3, samples: 200, epochs: 30, iterations: 300, leftOut: 500, units: 50}
+		precisions: Logspace(-0.5, 2, 6), seeds: 3, samples: 200, epochs: 30, iterations: 300, units: 50}
 	imagesQuick = imagesSize{train: 60, valid: 20, test: 20, letters: 10, turned: 5, angles: []float64{0, 90},
-		precisions: []float64{1, 10}, seeds: 1, samples: 5, epochs: 2, iterations: 5, leftOut: 10, units: 6}
+		precisions: []float64{1, 10}, seeds: 1, samples: 5, epochs: 2, iterations: 5, units: 6}
 )
 
 // An imagesJob is one step: a network trained at one precision from one seed, and every
@@ -72,7 +71,7 @@ func planImages(ctx context.Context, o *Options) (*Plan, error) {
 		}
 		inputs = []string{"MNIST " + digits, "Kuzushiji-MNIST " + letters}
 	}
-	p := &Plan{Version: 1}
+	p := &Plan{Version: 2}
 	for _, kind := range o.Only {
 		for seed := range size.seeds {
 			for k, precision := range size.precisions {
@@ -150,7 +149,7 @@ type imagesResult struct {
 	GradientNorm report.Float            `json:"gradient_norm"`         // of the objective at θ*
 	ModeGradient report.Float            `json:"gradient_norm_at_mode"` // of the linearized model's objective where its search ended
 	Methods      map[string]imagesScores `json:"methods"`
-	LeaveOneOut  leftOutScores           `json:"leave_one_out"`
+	Scale        report.Float            `json:"scale"` // of the covariance of ours
 	Warnings     []string                `json:"warnings,omitempty"`
 }
 

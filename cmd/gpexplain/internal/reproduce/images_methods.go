@@ -3,8 +3,6 @@ package reproduce
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -208,7 +206,9 @@ const (
 )
 
 // refined is the posterior with Kronecker factors at the mode of the linearized model
-// [glm 3.2], and ours is the same with its covariance scaled by leave-one-out (E18).
+// [glm 3.2], and ours is the same with its covariance scaled by the validation rows (E18).
+// Leave-one-out takes an exact posterior: by Kronecker factors alone, some rows have
+// leverages above one.
 func (f *imagesFit) refined(ctx context.Context) error {
 	mode, err := weightspace.FindMode(ctx, f.train, f.data.train.Y, imagesLikelihood, f.prior, f.theta, &weightspace.ModeOptions{MaxIter: imagesNewton, MaxProducts: imagesProducts})
 	if err != nil {
@@ -223,32 +223,22 @@ func (f *imagesFit) refined(ctx context.Context) error {
 		return err
 	}
 	link := glm.QMC{Tol: 1e-3, MaxPoints: 2048}
-	c, err := f.calibrate(ctx, post, mode.Sites, link)
+	c, err := f.calibrate(ctx, post, link)
 	if err != nil {
 		return err
 	}
 	f.warn(c.Warnings)
-	f.out.LeaveOneOut = leftOutScores{NLL: report.Float(c.NLL), Unscaled: report.Float(c.Unscaled), Scale: report.Float(c.Scale)}
+	f.out.Scale = report.Float(c.Scale)
 	return f.judge(ctx, ours, f.linked(link, post, c.Scale), f.sampled(post))
 }
 
-// calibrate finds the scale of the covariance by predictions of a sample of training rows
-// without themselves (E17), where the posterior's own covariance stands for the exact one.
-func (f *imagesFit) calibrate(ctx context.Context, post weightspace.Weights, s *gp.Sites, link glm.Link) (*glm.Calibration, error) {
-	rows := sampleRows(f.train.Len(), f.job.size.leftOut, f.job.seed)
-	var mean, cov, y mat.Dense
-	if err := leftOutFrom(ctx, &mean, &cov, post, s, f.train, rows); err != nil {
+// calibrate finds the scale of the covariance under which the validation rows are
+// likeliest.
+func (f *imagesFit) calibrate(ctx context.Context, post gp.Latent, link glm.Link) (*glm.Calibration, error) {
+	rows := f.data.known.slice(0, f.job.size.valid)
+	mean, cov, err := f.moments(ctx, post, rows.X)
+	if err != nil {
 		return nil, err
 	}
-	rowsTo(&y, f.data.train.Y, rows)
-	return glm.Calibrate(ctx, imagesLikelihood, &y, &mean, &cov, &glm.CalibrateOptions{Link: link})
-}
-
-// sampleRows are n random rows of a number of rows, in ascending order, or all where
-// there are fewer.
-func sampleRows(rows, n, seed int) []int {
-	list := rand.New(rand.NewPCG(uint64(seed), 0x100)).Perm(rows)
-	list = list[:min(rows, n)]
-	slices.Sort(list)
-	return list
+	return glm.Calibrate(ctx, imagesLikelihood, rows.Y, mean, cov, &glm.CalibrateOptions{Link: link})
 }

@@ -35,27 +35,25 @@ var imagesColumns = []imagesColumn{
 	{"AUROC, turned by 90°", func(s *imagesScores) report.Float { return s.Right }, true},
 }
 
-// An imagesRow is a method of a table with the way in which it chooses its precision.
-type imagesRow struct {
-	method, title string
-	criterion     func(r *imagesResult) float64
-}
+// An imagesRow is a method of a table.
+type imagesRow struct{ method, title string }
 
 func imagesRows() []imagesRow {
 	var rows []imagesRow
 	for _, m := range imagesMethods {
-		rows = append(rows, imagesRow{m.key, m.title, func(r *imagesResult) float64 { return float64(r.Methods[m.key].Valid.NLL) }})
+		rows = append(rows, imagesRow{m.key, m.title})
 	}
-	return append(rows, imagesRow{ours, "ours", func(r *imagesResult) float64 { return float64(r.LeaveOneOut.Unscaled) }})
+	return append(rows, imagesRow{ours, "ours"})
 }
 
-// chosen returns the result of each seed at the precision that the method chooses.
+// chosen returns the result of each seed at the precision at which the validation rows
+// have the smallest NLL.
 func (t *imagesTable) chosen(row imagesRow) []*imagesResult {
 	var list []*imagesResult
 	for _, path := range t.results {
 		criterion := make([]float64, len(path))
 		for k := range path {
-			criterion[k] = row.criterion(&path[k])
+			criterion[k] = float64(path[k].Methods[row.method].Valid.NLL)
 		}
 		if k := ArgMin(criterion); k >= 0 {
 			list = append(list, &path[k])
@@ -77,8 +75,8 @@ func (t *imagesTable) scores(row imagesRow, column imagesColumn) []float64 {
 // pageImages makes the page.
 func pageImages(r *Results, kinds []string, size *imagesSize) (*Page, error) {
 	page := &Page{Title: "Predictives of digits and of what is none", Lead: []string{
-		"Networks are trained on MNIST at each prior precision δ, and every method predicts from them: test digits, test digits that are turned, and letters of Kuzushiji-MNIST. Each method chooses its δ by its own negative log likelihood (NLL) of validation rows; ours by leave-one-out over training rows.",
-		"MAP is the network alone. BNN draws parameters from the Laplace posterior with Kronecker factors and runs the network with them; GLM draws from the same posterior of the linearized model. GLM diagonal has independent parameters, GLM refined is at the mode of the linearized model, and ours is GLM refined with its covariance scaled by leave-one-out. AUROC says how well the entropy of the predictive tells foreign pictures from test digits; that of ours is of the unscaled covariance.",
+		"Networks are trained on MNIST at each prior precision δ, and every method predicts from them: test digits, test digits that are turned, and letters of Kuzushiji-MNIST. Each method chooses its δ by its own negative log likelihood (NLL) of validation rows.",
+		"MAP is the network alone. BNN draws parameters from the Laplace posterior with Kronecker factors and runs the network with them; GLM draws from the same posterior of the linearized model. GLM diagonal has independent parameters, GLM refined is at the mode of the linearized model, and ours is GLM refined with the scale of its covariance that suits the validation rows best. AUROC says how well the entropy of the predictive tells foreign pictures from test digits; that of ours is of the unscaled covariance.",
 	}}
 	var tables []*imagesTable
 	for _, kind := range kinds {
@@ -120,7 +118,7 @@ func (t *imagesTable) section(size *imagesSize) (*Section, error) {
 		chosen := t.chosen(row)
 		for _, r := range chosen {
 			precision += math.Log(float64(r.Precision)) / float64(len(chosen))
-			scale += math.Log(float64(r.LeaveOneOut.Scale)) / float64(len(chosen))
+			scale += math.Log(float64(r.Scale)) / float64(len(chosen))
 		}
 		cells = append(cells, Number(math.Exp(precision)))
 		if row.method == ours {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -106,4 +107,13 @@ func rowsTo(dst, a *mat.Dense, rows []int) {
 	for i, r := range rows {
 		dst.SetRow(i, a.RawRowView(r))
 	}
+}
+
+// sampleRows are n random rows of a number of rows, in ascending order, or all where
+// there are fewer.
+func sampleRows(rows, n, seed int) []int {
+	list := rand.New(rand.NewPCG(uint64(seed), 0x100)).Perm(rows)
+	list = list[:min(rows, n)]
+	slices.Sort(list)
+	return list
 }
