@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/variational"
 )
@@ -32,12 +33,12 @@ const snelsonDelta, snelsonSigma2, snelsonNoise = 0.63, 0.1, 0.09
 
 func snelsonPlan(_ context.Context, o *Options) (*Plan, error) {
 	d := snelsonData().full()
-	deltas, sigmas := Logspace(-4, 2, 13), Logspace(-3, 1, 9)
+	deltas, sigmas, seeds := Logspace(-4, 2, 13), Logspace(-3, 1, 9), 3
 	if o.Quick {
 		d = d.quick()
-		deltas, sigmas = Logspace(-2, 1, 3), Logspace(-2, 0, 3)
+		deltas, sigmas, seeds = Logspace(-2, 1, 3), Logspace(-2, 0, 3), 1
 	}
-	g := &toyGrid{deltas: deltas, sigmas: sigmas}
+	g := &toyGrid{deltas: deltas, sigmas: sigmas, seeds: seeds}
 	p := &Plan{Version: 1}
 	line := snelsonLine()
 	lik, err := glm.NewGaussian(snelsonSigma2)
@@ -47,15 +48,17 @@ func snelsonPlan(_ context.Context, o *Options) (*Plan, error) {
 	for _, name := range toyAlgorithms {
 		p.Steps = append(p.Steps, d.algorithmStep(name, lik, snelsonDelta, line))
 	}
-	for _, between := range []bool{false, true} { // every second line of the grid first
-		for i, sigma2 := range sigmas {
-			for j, delta := range deltas {
-				if (i%2 == 1 || j%2 == 1) != between {
-					continue
+	for seed := range g.seeds {
+		for _, between := range []bool{false, true} { // every second line of the grid first
+			for i, sigma2 := range sigmas {
+				for j, delta := range deltas {
+					if (i%2 == 1 || j%2 == 1) != between {
+						continue
+					}
+					p.Steps = append(p.Steps, Step{Key: gridKey(delta, sigma2, seed), Run: func(ctx context.Context, progress Progress) (any, error) {
+						return d.gridPoint(ctx, delta, sigma2, uint64(seed+1), progress)
+					}})
 				}
-				p.Steps = append(p.Steps, Step{Key: gridKey(delta, sigma2), Run: func(ctx context.Context, progress Progress) (any, error) {
-					return d.gridPoint(ctx, delta, sigma2, 1, progress)
-				}})
 			}
 		}
 	}
@@ -109,15 +112,20 @@ func (d *toy) algorithmStep(name string, lik glm.Likelihood, delta float64, grid
 	}}
 }
 
-// gridKey names the step of a point of the grid.
-func gridKey(delta, sigma2 float64) string {
-	return fmt.Sprintf("delta%.2f-noise%.2f", math.Log10(delta)+10, math.Log10(sigma2)+10)
+// gridKey names the step of a network of a point of the grid.
+func gridKey(delta, sigma2 float64, seed int) string {
+	key := fmt.Sprintf("delta%.2f-noise%.2f", math.Log10(delta)+10, math.Log10(sigma2)+10)
+	if seed > 0 {
+		key += fmt.Sprintf("-seed%d", seed+1)
+	}
+	return key
 }
 
 // A toyGrid holds the scores of a grid of prior precisions and noise variances.
 type toyGrid struct {
 	deltas, sigmas []float64
-	scores         [][]toyScore // by noise, then precision
+	seeds          int          // networks of a point
+	scores         [][]toyScore // by noise, then precision; means over the networks
 }
 
 // read reads all scores.
@@ -126,8 +134,12 @@ func (g *toyGrid) read(r *Results) error {
 	for i, sigma2 := range g.sigmas {
 		g.scores[i] = make([]toyScore, len(g.deltas))
 		for j, delta := range g.deltas {
-			if err := r.Get(gridKey(delta, sigma2), &g.scores[i][j]); err != nil {
-				return err
+			for seed := range g.seeds {
+				var one toyScore
+				if err := r.Get(gridKey(delta, sigma2, seed), &one); err != nil {
+					return err
+				}
+				g.scores[i][j].add(&one, 1/report.Float(g.seeds))
 			}
 		}
 	}
@@ -164,12 +176,12 @@ func snelsonPage(r *Results, d *toy, g *toyGrid, line *mat.Dense) (*Page, error)
 	}
 	page := &Page{Title: "A regression: what the evidence chooses, and which predictive goes with which posterior"}
 	page.Lead = []string{
-		"Each point of the grid is a network of its own, trained to the maximum of its log posterior; its evidence and its held-out log likelihood are compared [thesis, figure 5.2]. " +
+		"Networks of their own are trained for each point of the grid, to the maximum of their log posterior; the means of their evidences and of their held-out log likelihoods are compared [thesis, figure 5.2]. " +
 			"Then four posteriors are each sampled in two ways [thesis, figure 5.4]: NN runs the network with parameters drawn from the posterior, GLM integrates over the network linearized at the posterior's mean.",
 	}
 	d.settings(page)
 	page.Setting("data", fmt.Sprintf("%d training and %d held-out points of the source's data, noise variance %v, no training points between 1.5 and 2.4", rowsOf(d.x), rowsOf(d.xTest), snelsonNoise))
-	page.Setting("grid", fmt.Sprintf("%d precisions δ from %.4g to %.4g, %d noise variances σ² from %.4g to %.4g", len(g.deltas), g.deltas[0], g.deltas[len(g.deltas)-1], len(g.sigmas), g.sigmas[0], g.sigmas[len(g.sigmas)-1]))
+	page.Setting("grid", fmt.Sprintf("%d precisions δ from %.4g to %.4g, %d noise variances σ² from %.4g to %.4g, %d networks each", len(g.deltas), g.deltas[0], g.deltas[len(g.deltas)-1], len(g.sigmas), g.sigmas[0], g.sigmas[len(g.sigmas)-1], g.seeds))
 	section, err := snelsonEvidence(g)
 	if err != nil {
 		return nil, err
@@ -196,7 +208,7 @@ func rowsOf(m *mat.Dense) int {
 // settings adds what all toys have.
 func (d *toy) settings(p *Page) {
 	p.Setting("network", fmt.Sprintf("%d hidden layers of %d units, tanh", d.layers, d.hidden))
-	p.Setting("training", fmt.Sprintf("%d full-batch steps of Adam at 0.005 with a cosine schedule, then up to %d iterations of L-BFGS, seed 1", d.adam, d.lbfgs))
+	p.Setting("training", fmt.Sprintf("%d full-batch steps of Adam at 0.005 with a cosine schedule, then up to %d iterations of L-BFGS", d.adam, d.lbfgs))
 	for _, name := range toyAlgorithms[1:] {
 		run, phases := toyRuns[name], ""
 		for _, phase := range run.phases {
@@ -219,7 +231,7 @@ func snelsonEvidence(g *toyGrid) (*Section, error) {
 		s := &g.scores[i][j]
 		t.Rows = append(t.Rows, []Cell{Text(c.name), Number(g.deltas[j]), Number(g.sigmas[i]), Number(evidenceOf(s)), Number(logLikOf(s))})
 	}
-	grid := &Table{Name: "grid", Caption: "All points of the grid.", Head: []string{"σ²", "δ", "evidence (E7) a row", "refit evidence (E9) a row", "held-out, GLM", "held-out, network", "gradient norm"}, Digits: 4}
+	grid := &Table{Name: "grid", Caption: fmt.Sprintf("All points of the grid, means over %d networks.", g.seeds), Head: []string{"σ²", "δ", "evidence (E7) a row", "refit evidence (E9) a row", "held-out, GLM", "held-out, network", "gradient norm"}, Digits: 4}
 	for i, sigma2 := range g.sigmas {
 		for j, delta := range g.deltas {
 			s := &g.scores[i][j]

@@ -162,12 +162,20 @@ func (d *toy) fit(ctx context.Context, lik glm.Likelihood, delta float64, seed u
 
 // A toyScore is what the evidence and the held-out rows say of a model.
 type toyScore struct {
-	Delta, Sigma2 report.Float
-	Evidence      report.Float // (E7), for each training row
-	Refit         report.Float // (E9), for each training row
-	LogLik        report.Float // mean log density of the held-out rows under the GLM predictive
-	Network       report.Float // the same under the network alone
-	Gradient      report.Float // norm at the end of training
+	Evidence report.Float // (E7), for each training row
+	Refit    report.Float // (E9), for each training row
+	LogLik   report.Float // mean log density of the held-out rows under the GLM predictive
+	Network  report.Float // the same under the network alone
+	Gradient report.Float // norm at the end of training
+}
+
+// add adds share times the scores of another network.
+func (s *toyScore) add(o *toyScore, share report.Float) {
+	s.Evidence += share * o.Evidence
+	s.Refit += share * o.Refit
+	s.LogLik += share * o.LogLik
+	s.Network += share * o.Network
+	s.Gradient += share * o.Gradient
 }
 
 // score fits the Laplace posterior over functions and scores it.
