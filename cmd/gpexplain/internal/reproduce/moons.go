@@ -160,7 +160,7 @@ func moonsEvidence(r *Results, deltas []float64, seeds int) (*Section, error) {
 		lo, best, hi := goodRange(deltas, curves[k])
 		ends[k] = [2]float64{lo, hi}
 		t.Rows = append(t.Rows, []Cell{Text(c.name), Number(lo), Number(best), Number(hi)})
-		if err := AddLine(p, c.name, Colour(k), true, deltas, curves[k]); err != nil {
+		if err := AddLine(p, "", Colour(k), true, deltas, curves[k]); err != nil {
 			return nil, err
 		}
 		for _, v := range curves[k] {
@@ -168,7 +168,10 @@ func moonsEvidence(r *Results, deltas []float64, seeds int) (*Section, error) {
 		}
 	}
 	frameCurves(p, top)
-	p.Legend.Left = true
+	legend, err := criteriaLegend()
+	if err != nil {
+		return nil, err
+	}
 	e, l := ends[0], ends[2]
 	verdict := fmt.Sprintf("The evidence is within %v nats a row of its maximum from δ = %.3g to %.3g, and the held-out log likelihood of the GLM predictive from %.3g to %.3g: the ranges ", plateau, e[0], e[1], l[0], l[1])
 	if max(e[0], l[0]) <= min(e[1], l[1]) {
@@ -177,7 +180,7 @@ func moonsEvidence(r *Results, deltas []float64, seeds int) (*Section, error) {
 		verdict += "do not overlap."
 	}
 	return &Section{Title: "Evidence and held-out likelihood", Text: []string{verdict}, Tables: []*Table{t, all},
-		Plots: []*Plot{{Name: "precisions", Caption: "Means over the networks of each precision.", Width: 18 * vg.Centimeter, Grid: One(p)}}}, nil
+		Plots: []*Plot{{Name: "precisions", Caption: "Means over the networks of each precision.", Width: 26 * vg.Centimeter, Grid: [][]*plot.Plot{{p, legend}}}}}, nil
 }
 
 // moonsPredictives is figure 5.5.

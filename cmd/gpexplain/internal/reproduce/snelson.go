@@ -170,6 +170,15 @@ var snelsonCriteria = []struct {
 	of   func(s *toyScore) float64
 }{{"evidence at θ* (E7)", evidenceOf}, {"evidence of the refit (E9)", refitOf}, {"held-out log likelihood, GLM", logLikOf}, {"held-out log likelihood, network alone", networkOf}}
 
+// criteriaLegend names the curves of the criteria.
+func criteriaLegend() (*plot.Plot, error) {
+	var names []string
+	for _, c := range snelsonCriteria {
+		names = append(names, c.name)
+	}
+	return LegendPanel(names)
+}
+
 func snelsonPage(r *Results, d *toy, g *toyGrid, line *mat.Dense) (*Page, error) {
 	if err := g.read(r); err != nil {
 		return nil, err
@@ -259,7 +268,11 @@ func snelsonEvidence(g *toyGrid) (*Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := &Plot{Name: "profiles", Caption: "Along the lines of the grid through the maximum of the evidence.", Width: 26 * vg.Centimeter, Height: 9 * vg.Centimeter, Grid: [][]*plot.Plot{{overDelta, overNoise}}}
+	legend, err := criteriaLegend()
+	if err != nil {
+		return nil, err
+	}
+	lines := &Plot{Name: "profiles", Caption: "Along the lines of the grid through the maximum of the evidence.", Width: 30 * vg.Centimeter, Height: 9 * vg.Centimeter, Grid: [][]*plot.Plot{{overDelta, overNoise, legend}}}
 	return &Section{Title: "Evidence and held-out likelihood", Text: []string{verdict}, Tables: []*Table{t, grid}, Plots: []*Plot{maps, lines}}, nil
 }
 
@@ -285,12 +298,11 @@ func (g *toyGrid) profile(overDelta bool, at int) (*plot.Plot, error) {
 			y[i] = c.of(s)
 			top = max(top, y[i])
 		}
-		if err := AddLine(p, c.name, Colour(k), true, x, y); err != nil {
+		if err := AddLine(p, "", Colour(k), true, x, y); err != nil {
 			return nil, err
 		}
 	}
 	frameCurves(p, top)
-	p.Legend.Left = overDelta
 	return p, nil
 }
 

@@ -399,12 +399,10 @@ func (m *toyModel) drawn(ctx context.Context, q *variational.Gaussian, grid *mat
 	return logLik, s, nil
 }
 
-// frameCurves cuts off what is far below the top of curves, and leaves room for the
-// legend below them.
+// frameCurves cuts off what is far below the top of curves.
 func frameCurves(p *plot.Plot, top float64) {
 	low := max(p.Y.Min, top-2*heatDepth)
-	p.Y.Min, p.Y.Max = low-0.5*(top-low), top+0.1*(top-low)
-	p.Legend.Top = false
+	p.Y.Min, p.Y.Max = low, top+0.1*(top-low)
 }
 
 // readPredictives reads the results of the four posteriors.
