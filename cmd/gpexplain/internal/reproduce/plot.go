@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/plot"
@@ -55,33 +56,38 @@ func LogAxis(a *plot.Axis) {
 	a.Tick.Marker = logTicks{}
 }
 
-// logTicks are ticks at 1 to 9 times the powers of ten. The powers have labels; on a
-// short axis so do 2 and 5 times them, or all.
+// logTicks are ticks at 1 to 9 times the powers of ten. The powers have labels, on a
+// short axis 1, 2 and 5 times them, or all, or else its ends.
 type logTicks struct{}
 
 var _ plot.Ticker = logTicks{}
 
 // Ticks implements plot.Ticker.
 func (logTicks) Ticks(lo, hi float64) []plot.Tick {
-	span, labels := math.Log10(hi/lo), 0
 	var ticks []plot.Tick
+	var factors []int // of each tick
 	for k := int(math.Floor(math.Log10(lo))); k <= int(math.Ceil(math.Log10(hi))); k++ {
 		for m := 1; m <= 9; m++ {
-			t := plot.Tick{Value: float64(m) * math.Pow10(k)}
-			if t.Value < lo*(1-1e-9) || t.Value > hi*(1+1e-9) {
-				continue
+			if v := float64(m) * math.Pow10(k); v >= lo*(1-1e-9) && v <= hi*(1+1e-9) {
+				ticks, factors = append(ticks, plot.Tick{Value: v}), append(factors, m)
 			}
-			if m == 1 || span < 1.5 && (m == 2 || m == 5) || span < 0.5 {
-				t.Label = strconv.FormatFloat(t.Value, 'g', -1, 64)
-				labels++
-			}
-			ticks = append(ticks, t)
 		}
 	}
-	if labels == 0 {
-		for _, v := range []float64{lo, hi} {
-			ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'g', 3, 64)})
+	for _, labelled := range [][]int{{1}, {1, 2, 5}, {1, 2, 3, 4, 5, 6, 7, 8, 9}} {
+		labels := 0
+		for i, m := range factors {
+			if slices.Contains(labelled, m) {
+				ticks[i].Label = strconv.FormatFloat(ticks[i].Value, 'g', -1, 64)
+				labels++
+			}
 		}
+		if labels > 2 {
+			return ticks
+		}
+	}
+	ticks = nil
+	for _, v := range []float64{lo, hi} {
+		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'g', 3, 64)})
 	}
 	return ticks
 }

@@ -257,7 +257,8 @@ func TestLogTicks(t *testing.T) {
 	}
 	require.Equal(t, []string{"0.01", "0.1", "1", "10", "100"}, labels(0.01, 100))
 	require.Equal(t, []string{"0.5", "1", "2", "5"}, labels(0.3, 6))
-	require.Equal(t, []string{"1", "2"}, labels(0.95, 2.5))
+	require.Equal(t, []string{"1.5", "2.5"}, labels(1.5, 2.5))
+	require.Equal(t, []string{"2", "3", "4"}, labels(1.7, 4.5))
 	require.Equal(t, []string{"1.21", "1.34"}, labels(1.21, 1.34))
 	require.Len(t, (logTicks{}).Ticks(1, 10), 10)
 }

@@ -85,9 +85,11 @@ func planUCI(ctx context.Context, o *Options) (*Plan, error) {
 	}
 	p := &Plan{Version: 1}
 	sets := chosenUCI(o.Only)
-	for _, set := range sets {
+	for i, set := range sets {
 		var inputs []string
-		if !o.Quick {
+		if o.Quick {
+			sets[i].published = nil // of other data
+		} else {
 			sum, err := SplitSum(ctx, o.Data, set.name)
 			if err != nil {
 				return nil, err

@@ -35,10 +35,11 @@ func quick(t *testing.T, s *Study, only ...string) (page, dir string) {
 
 func TestUCIQuick(t *testing.T) {
 	page, dir := quick(t, uci, "australian", "glass")
-	for _, want := range []string{"MFVI", "GLM diagonal", "ours", "australian, published", "glass", "<svg"} {
+	for _, want := range []string{"MFVI", "GLM diagonal", "ours", "glass", "<svg"} {
 		require.Contains(t, page, want)
 	}
 	require.NotContains(t, page, "ionosphere</td>")
+	require.NotContains(t, page, "published</td>", "the data are not those of the source")
 	text, err := os.ReadFile(filepath.Join(dir, "uci-nll.csv"))
 	require.NoError(t, err)
 	require.Contains(t, string(text), "set,training rows,splits,MAP,MAP standard error,MFVI")
@@ -198,4 +199,28 @@ func TestReadSplit(t *testing.T) {
 	require.ErrorContains(t, err, "nothing.csv")
 	_, err = planUCI(t.Context(), &Options{Data: dir + "/no", Only: []string{"glass"}})
 	require.ErrorContains(t, err, "glass.csv")
+}
+
+// The mean over splits stands beside the published figure, with the difference in its
+// standard errors, and the BNN beside the GLM.
+func TestComparison(t *testing.T) {
+	result := func(glm, bnn float64) uciResult {
+		of := func(v float64) methodScores {
+			return methodScores{Valid: ClassScores{NLL: 1}, Test: ClassScores{NLL: report.Float(v)}}
+		}
+		return uciResult{Precision: 1, Examples: 5, Methods: map[string]methodScores{"glm": of(glm), "bnn": of(bnn)}}
+	}
+	set := uciSet{name: "a", published: map[string]float64{"glm": 0.1}}
+	tables := []*uciTable{{set: set, results: [][]uciResult{{result(0.3, 0.5)}, {result(0.5, 0.4)}}}}
+	s := comparisonUCI(tables)
+	row := s.Tables[0].Rows[0]
+	require.Equal(t, "GLM", row[1].text)
+	require.InDelta(t, 0.4, row[2].Value(), 1e-15)
+	require.InDelta(t, 0.3, row[4].Value(), 1e-15)
+	require.InDelta(t, 3, row[5].Value(), 1e-12) // the deviation of .3 and .5 is .2/√2
+	require.InDelta(t, 0.05, s.Tables[1].Rows[0][1].Value(), 1e-15)
+	require.Equal(t, "1 of 2", s.Tables[1].Rows[0][2].text)
+	nll := scoresUCI(tables).Tables[0]
+	require.Len(t, nll.Rows, 2)
+	require.Equal(t, "a, published", nll.Rows[1][0].text)
 }
