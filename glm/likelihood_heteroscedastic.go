@@ -54,7 +54,7 @@ func checkEven(c int) int {
 	return c / 2
 }
 
-// Expand gives, with d = y − μ, the residuals d/σ² and ½(d²/σ² − 1) and the Fisher
+// Expand gives (E3), with d = y − μ, the residuals d/σ² and ½(d²/σ² − 1) and the Fisher
 // information diag(1/σ², ½). log p is −Inf or NaN, and Λ infinite, where σ² leaves the
 // range of a float64; nothing is clamped.
 func (Heteroscedastic) Expand(residual, lambda, root, y, f []float64) (logp float64) {

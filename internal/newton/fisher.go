@@ -17,6 +17,11 @@ const (
 	// flatEnough is the part of the slope at the start of a line at which a search along it
 	// ends.
 	flatEnough = .1
+	// longestPart bounds how far beyond the end of a step a search goes.
+	longestPart = 16
+	// most bounds β, and the part of a line from which directions go on: beyond, they are
+	// those of rounding, and scoring starts anew.
+	most = 100
 	// lineTrials bounds the points that a search along a line of Fisher scoring looks at.
 	lineTrials = 60
 	// mostStalled is the number of steps of Fisher scoring that may pass without a shorter
@@ -49,7 +54,7 @@ func score[P any](s *Search, l Line[P], from, to P) (P, End, error) {
 		return to, Stuck, nil
 	}
 	target := to
-	if before, ok := s.before.(*track[P]); ok {
+	if before, ok := s.before.(*track[P]); ok && before.part > 1/most && s.stalled < mostStalled/2 {
 		if t, ok := conjugate(l, before, from, to, slope); ok {
 			target, slope = t, l.Slope(from, from, t)
 		}
@@ -68,7 +73,7 @@ func score[P any](s *Search, l Line[P], from, to P) (P, End, error) {
 func conjugate[P any](l Line[P], before *track[P], from, to P, slope float64) (target P, ok bool) {
 	// β = (g − g')·s / g'·s'
 	beta := (slope - l.Slope(before.from, from, to)) / before.slope
-	if !(beta > 0) || math.IsInf(beta, 1) {
+	if !(beta > 0 && beta < most) {
 		return to, false
 	}
 	beyond := l.Between(before.from, from, 1+beta/before.part)
@@ -107,7 +112,10 @@ func alongLine[P any](l Line[P], a, b P, start, slope float64, hides bool) (best
 			hi, atHi = t, d
 		}
 		if math.IsInf(hi, 1) {
-			t *= 2
+			// Beyond, the slope is that of rounding, or the line leaves the basin.
+			if t *= 2; t > longestPart || hides && t > 2 {
+				return best, part
+			}
 			continue
 		}
 		// The zero of the secant of the slopes, well inside the interval.
