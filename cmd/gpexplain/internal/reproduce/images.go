@@ -36,7 +36,7 @@ type imagesSize struct {
 
 var (
 	imagesFull = imagesSize{train: 10000, valid: 1000, test: 5000, letters: 2500, turned: 500, angles: []float64{0, 15, 30, 45, 60, 90, 120, 150, 180},
-		precisions: Logspace(-0.5, 2, 6), seeds: 3, samples: 200, epochs: 30, iterations: 300, units: 50}
+		precisions: Logspace(-0.5, 2, 6), seeds: 3, samples: 100, epochs: 30, iterations: 150, units: 50}
 	imagesQuick = imagesSize{train: 60, valid: 20, test: 20, letters: 10, turned: 5, angles: []float64{0, 90},
 		precisions: []float64{1, 10}, seeds: 1, samples: 5, epochs: 2, iterations: 5, units: 6}
 )
@@ -71,7 +71,7 @@ func planImages(ctx context.Context, o *Options) (*Plan, error) {
 		}
 		inputs = []string{"MNIST " + digits, "Kuzushiji-MNIST " + letters}
 	}
-	p := &Plan{Version: 2}
+	p := &Plan{Version: 3}
 	for _, kind := range o.Only {
 		for seed := range size.seeds {
 			for k, precision := range size.precisions {

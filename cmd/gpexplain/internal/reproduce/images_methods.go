@@ -201,8 +201,8 @@ func (f *imagesFit) diagonal(ctx context.Context) error {
 // The search for the mode of the linearized model ends after so many Newton steps of so
 // many products with its curvature, which is far nearer to it than the source went.
 const (
-	imagesNewton   = 5
-	imagesProducts = 50
+	imagesNewton   = 3
+	imagesProducts = 40
 )
 
 // refined is the posterior with Kronecker factors at the mode of the linearized model
