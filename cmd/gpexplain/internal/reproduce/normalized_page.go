@@ -21,7 +21,6 @@ func chosen(points []normalizedAt, value func(p normalizedAt) report.Float) int 
 func evidenceTheta(p normalizedAt) report.Float { return p.AtTheta }
 func evidenceMode(p normalizedAt) report.Float  { return p.AtMode }
 func testTheta(p normalizedAt) report.Float     { return -p.Theta.NLL }
-func testMode(p normalizedAt) report.Float      { return -p.Mode.NLL }
 
 func (s *normalizedStudy) page(r *Results) (*Page, error) {
 	var all []normalizedResult
