@@ -3,7 +3,6 @@ package reproduce
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -30,7 +29,7 @@ type vallaMethod func(ctx context.Context, f *vallaFit) (*vallaScores, error)
 var vallaGroups = []vallaGroup{
 	{"weights", 4, []vallaMethod{vallaMAP, vallaOurs, vallaCautious, vallaTwice, vallaKFAC, vallaDiagonal}},
 	{"last-layer", 4, []vallaMethod{vallaLastLayer}},
-	{"nystrom", 4, []vallaMethod{vallaNystrom}},
+	{"inducing", 4, []vallaMethod{vallaNystrom}},
 }
 
 // vallaGroupsOf are the groups that are judged on the networks of a set. All are judged on
@@ -363,78 +362,33 @@ func vallaLastLayer(ctx context.Context, f *vallaFit) (*vallaScores, error) {
 	return f.fitted(ctx, nameLastLayer, c, cpuSeconds()-start)
 }
 
-// vallaNystrom is the posterior of all rows through inducing examples, calibrated by
-// leave-one-out, with means by the rows that say most, as the command does.
+// vallaNystrom is the posterior of all rows through inducing examples, at a precision of 1,
+// calibrated by the held-out rows. Leave-one-out at θ* would mislead: without weight decay
+// θ* is a mode for no precision (E18).
 func vallaNystrom(ctx context.Context, f *vallaFit) (*vallaScores, error) {
-	const (
-		delta    = 1
-		mostKept = 7000
-		leftOut  = 5000
-	)
 	start := cpuSeconds()
-	prior, err := ntk.NewIsotropic(delta, nil)
-	if err != nil {
-		return nil, err
-	}
-	k := ntk.New(prior, f.net.Theta(), nil)
 	labels := make([]int, f.study.rows)
 	for i := range labels {
 		labels[i] = int(f.data.train.Y.At(i, 0))
 	}
-	z, err := sparse.Select(ctx, sparse.Stratified{Labels: labels}, k, f.source, f.study.inducing, nil)
-	if err != nil {
-		return nil, err
-	}
-	post, err := sparse.Fit(ctx, k, f.source, f.sites, z, nil)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := gp.Keep(ctx, k, f.source, f.sites, &gp.KeepOptions{Most: mostKept})
-	if err != nil {
-		return nil, err
-	}
-	kept, err := gp.FitKept(ctx, k, f.source, f.sites, rows, nil)
-	if err != nil {
-		return nil, err
-	}
-	rng := rand.New(rand.NewPCG(0, 0))
-	at := rng.Perm(f.study.rows)[:min(leftOut, f.study.rows)]
-	scale, err := f.leftOut(ctx, at, func(mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
-		return post.LeaveOneOutBy(ctx, kept, mean, cov, rows, x)
+	c, err := f.chosen(ctx, []float64{1}, true, func(delta float64) (predictor, error) {
+		prior, err := ntk.NewIsotropic(delta, nil)
+		if err != nil {
+			return nil, err
+		}
+		k := ntk.New(prior, f.net.Theta(), nil)
+		z, err := sparse.Select(ctx, sparse.Stratified{Labels: labels}, k, f.source, f.study.inducing, nil)
+		if err != nil {
+			return nil, err
+		}
+		post, err := sparse.Fit(ctx, k, f.source, f.sites, z, nil)
+		if err != nil {
+			return nil, err
+		}
+		return of(post), nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return f.fitted(ctx, nameNystrom, &vallaChoice{delta, scale, of(post)}, cpuSeconds()-start)
-}
-
-// leftOut finds the scale of the covariance by predictions of training rows without
-// themselves (E17, E18).
-func (f *vallaFit) leftOut(ctx context.Context, at []int, leave func(mean, cov *mat.Dense, rows []int, x *linearize.Batch) error) (float64, error) {
-	const tile = 250
-	_, c, _ := f.net.Dims()
-	mean, cov, y := mat.NewDense(len(at), c, nil), mat.NewDense(len(at)*c, c, nil), mat.NewDense(len(at), 1, nil)
-	for i, row := range at {
-		y.Set(i, 0, f.data.train.Y.At(row, 0))
-	}
-	_, d := f.data.train.X.Dims()
-	for lo := 0; lo < len(at); lo += tile {
-		hi := min(lo+tile, len(at))
-		x := mat.NewDense(hi-lo, d, nil)
-		for i, row := range at[lo:hi] {
-			x.SetRow(i, f.data.train.X.RawRowView(row))
-		}
-		b, err := f.net.Linearize(ctx, x)
-		if err != nil {
-			return 0, err
-		}
-		if err := leave(mean.Slice(lo, hi, 0, c).(*mat.Dense), cov.Slice(lo*c, hi*c, 0, c).(*mat.Dense), at[lo:hi], b); err != nil {
-			return 0, err
-		}
-	}
-	found, err := glm.Calibrate(ctx, glm.Categorical{}, y, mean, cov, &glm.CalibrateOptions{Link: vallaLink})
-	if err != nil {
-		return 0, err
-	}
-	return found.Scale, nil
+	return f.fitted(ctx, nameNystrom, c, cpuSeconds()-start)
 }
