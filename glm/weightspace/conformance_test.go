@@ -259,6 +259,9 @@ func (q *structureProblem) conforms(t *testing.T, w weightspace.Weights) {
 
 // Fit, a refit and the Kronecker-factored structures pass the same suite.
 func TestOtherWeightsConform(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long under the race detector; shorter tests run the same code")
+	}
 	all := structureProblems(t)
 	for _, q := range []*structureProblem{all[1], all[4]} {
 		t.Run("full/"+q.name, func(t *testing.T) { q.conforms(t, q.fit(t, weightspace.Full, q.train, nil)) })

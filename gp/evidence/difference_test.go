@@ -59,6 +59,9 @@ var forms = []evidence.Form{evidence.AtTheta, evidence.LinearGaussian, evidence.
 // The derivatives in every log variance, and in that of the noise, are those by
 // differences of the evidence, for every likelihood, prior and form, in both spaces.
 func TestE10Differences(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long under the race detector; shorter tests run the same code")
+	}
 	for _, c := range cases(t) {
 		inBothSpaces(t, c.name, func(t *testing.T, o *evidence.Options) {
 			o.PerGroup = true

@@ -12,6 +12,9 @@ import (
 )
 
 func TestImagesQuick(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long under the race detector; shorter tests run the same code")
+	}
 	page, dir := quick(t, images, "mlp", "cnn")
 	for _, want := range []string{"MLP", "CNN", "GLM refined", "ours", "AUROC, letters", "<svg"} {
 		require.Contains(t, page, want)

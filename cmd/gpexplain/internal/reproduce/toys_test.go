@@ -17,6 +17,9 @@ import (
 
 // The studies of the toys write their pages with tables and plots.
 func TestToysQuick(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long under the race detector; shorter tests run the same code")
+	}
 	for _, s := range []struct {
 		study *Study
 		files []string

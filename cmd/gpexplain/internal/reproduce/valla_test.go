@@ -46,6 +46,9 @@ func TestRotate(t *testing.T) {
 // The study runs at its reduced size, each method gives finite scores, and the page has
 // every method.
 func TestValla(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long under the race detector; shorter tests run the same code")
+	}
 	o := Options{Quick: true, Only: []string{"sum", "matched"}}
 	var out, messages bytes.Buffer
 	con := console.New(nil, &out, &messages)
