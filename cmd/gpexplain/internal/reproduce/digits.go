@@ -24,6 +24,16 @@ func digitsSum(ctx context.Context, dir string) (string, error) {
 	return problem.FileSum(ctx, files...)
 }
 
+// digitsInputs are the inputs of a step that reads the digits of openDigits; nil for a
+// quick run.
+func digitsInputs(ctx context.Context, o *Options) ([]string, error) {
+	if o.Quick {
+		return nil, nil
+	}
+	sum, err := digitsSum(ctx, o.Data)
+	return []string{sum}, err
+}
+
 // openDigits returns the first rows of MNIST's training and test parts, with pixels
 // between 0 and 1, or synthetic digits for a quick run.
 func openDigits(ctx context.Context, dir string, quick bool, train, test int) (*Examples, error) {

@@ -27,15 +27,12 @@ var importance = &Study{
 	Source: "[thesis] figure 5.6", Data: "MNIST's four files, in the directory mnist",
 	Plan: func(ctx context.Context, o *Options) (*Plan, error) {
 		s := &importanceStudy{rows: 3000, test: 1991, shown: 24, seeds: 3, epochs: 30, lbfgs: 200, dropped: []float64{.1, .25, .5, .75, .9}, data: o.Data, quick: o.Quick}
-		var inputs []string
+		inputs, err := digitsInputs(ctx, o)
+		if err != nil {
+			return nil, err
+		}
 		if o.Quick {
 			s.rows, s.test, s.shown, s.seeds, s.epochs, s.lbfgs, s.dropped = 60, 30, 6, 2, 2, 20, []float64{.5}
-		} else {
-			sum, err := digitsSum(ctx, o.Data)
-			if err != nil {
-				return nil, err
-			}
-			inputs = []string{sum}
 		}
 		p := &Plan{Version: 1, Page: s.page}
 		for seed := range s.seeds {

@@ -28,13 +28,9 @@ var normalized = &Study{
 		if o.Quick {
 			s.rows, s.test, s.epochs, s.seeds, s.filters, s.hidden, s.deltas, s.factors = 60, 50, 20, 1, 2, 6, Logspace(-2, 4, 3), 2
 		}
-		var inputs []string
-		if !o.Quick {
-			sum, err := digitsSum(ctx, o.Data)
-			if err != nil {
-				return nil, err
-			}
-			inputs = []string{sum}
+		inputs, err := digitsInputs(ctx, o)
+		if err != nil {
+			return nil, err
 		}
 		p := &Plan{Version: 1, Page: s.page}
 		for seed := range s.seeds {

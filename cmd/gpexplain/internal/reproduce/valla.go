@@ -11,7 +11,6 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -109,29 +108,11 @@ type vallaData struct {
 }
 
 func (s *vallaStudy) open(ctx context.Context) (*vallaData, error) {
-	name, o := filepath.Join(s.data, "mnist"), &dataset.OpenOptions{}
-	if s.quick {
-		name, o.DigitsTrain, o.DigitsTest = "digits", s.rows+s.held, s.test
-	}
-	d, err := dataset.Open(ctx, name, o)
+	e, err := openDigits(ctx, s.data, s.quick, s.rows+s.held, s.test)
 	if err != nil {
 		return nil, err
 	}
-	part := func(from *dataset.Set, n int) (Rows, error) {
-		rows, err := from.Select(&dataset.SelectOptions{Count: n})
-		if err != nil {
-			return Rows{}, err
-		}
-		return Rows{rows.Matrix(), mat.NewDense(rows.Len(), 1, rows.Targets)}, nil
-	}
-	all, err := part(d.Train, s.rows+s.held)
-	if err != nil {
-		return nil, err
-	}
-	v := &vallaData{train: all.slice(0, s.rows), held: all.slice(s.rows, s.rows+s.held)}
-	if v.test, err = part(d.Test, s.test); err != nil {
-		return nil, err
-	}
+	v := &vallaData{train: e.Train.slice(0, s.rows), held: e.Train.slice(s.rows, s.rows+s.held), test: e.Test}
 	v.turned30, v.turned60 = Rows{Rotate(v.test.X, 30), v.test.Y}, Rows{Rotate(v.test.X, 60), v.test.Y}
 	if s.quick {
 		v.letters = Rotate(v.test.X, 90)
