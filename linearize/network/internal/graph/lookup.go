@@ -128,7 +128,7 @@ func (p *Program) column(slot, element int) int {
 		}
 		slot = nd.In[0]
 		switch o := nd.Op.(type) {
-		case unary:
+		case unary, tanh:
 		case *Index:
 			element = int(o.Source[element])
 		case *Binary:

@@ -223,7 +223,7 @@ func (p *Program) isElementwise(g *Segment, reach []bool) bool {
 			return false
 		}
 		switch o := nd.Op.(type) {
-		case unary, Relu:
+		case unary, tanh, Relu:
 		case *Binary:
 			if !p.Slots[nd.In[0]].Static && o.Left != nil || !p.Slots[nd.In[1]].Static && o.Right != nil {
 				return false
@@ -264,6 +264,7 @@ var (
 	_ squarer = (*AxisMap)(nil)
 	_ squarer = (*Binary)(nil)
 	_ squarer = unary{}
+	_ squarer = tanh{}
 	_ squarer = Relu{}
 )
 

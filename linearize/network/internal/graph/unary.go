@@ -1,6 +1,10 @@
 package graph
 
-import "math"
+import (
+	"math"
+
+	"github.com/funcgp/funcgp/internal/elementary"
+)
 
 // unary applies one function to every element.
 type unary struct {
@@ -67,6 +71,35 @@ func masked(g, y float64) float64 {
 	return math.Float64frombits(math.Float64bits(g) & uint64(int64(-b)>>63))
 }
 
+// tanh is a unary whose elements are computed several at a time.
+type tanh struct{ unary }
+
+// Forward implements Op.
+func (tanh) Forward(s *State, nd *Node) {
+	out := s.val(nd.Out)
+	elementary.Tanh(out, s.val(nd.In[0])[:len(out)])
+}
+
+// Backward implements Op.
+func (u tanh) Backward(s *State, nd *Node) {
+	if s.Program.Slots[nd.In[0]].Static {
+		u.unary.Backward(s, nd)
+		return
+	}
+	y, dy := s.val(nd.Out), s.grad(nd.Out)
+	dx, first := s.gradOrNew(nd.In[0])
+	y, dy = y[:len(dx)], dy[:len(dx)]
+	if first {
+		for i, v := range y {
+			dx[i] = dy[i] * (1 - v*v)
+		}
+		return
+	}
+	for i, v := range y {
+		dx[i] += dy[i] * (1 - v*v)
+	}
+}
+
 func sigmoid(x float64) float64 {
 	if x >= 0 {
 		return 1 / (1 + math.Exp(-x))
@@ -92,7 +125,7 @@ func Step(cond bool) float64 {
 
 // The elementwise functions without attributes, named after ONNX's operators.
 var (
-	Tanh       = unary{math.Tanh, func(_, y float64) float64 { return 1 - y*y }}
+	Tanh       = tanh{unary{math.Tanh, func(_, y float64) float64 { return 1 - y*y }}}
 	Sigmoid    = unary{sigmoid, func(_, y float64) float64 { return y * (1 - y) }}
 	Softplus   = unary{softplus, func(x, _ float64) float64 { return sigmoid(x) }}
 	Erf        = unary{math.Erf, func(x, _ float64) float64 { return 2 / math.SqrtPi * math.Exp(-x*x) }}
