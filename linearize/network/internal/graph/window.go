@@ -22,9 +22,9 @@ type Window struct {
 	padded []bool // taps that read the padding somewhere
 }
 
-// A run is a stretch of output positions at which a tap reads neighbouring
-// input positions.
-type run struct{ out, in, n int32 }
+// A run is a stretch of n output positions at which a tap reads input positions
+// that are step apart.
+type run struct{ out, in, n, step int32 }
 
 // FindRuns prepares the window for PatchRows. It must be called once before the
 // window is used in a convolution; a pool does not need it.
@@ -38,12 +38,16 @@ func (w *Window) FindRuns() {
 				continue
 			}
 			if last := len(w.runs) - 1; last >= w.ofTap[k] {
-				if r := &w.runs[last]; r.out+r.n == int32(t) && r.in+r.n == s {
+				r := &w.runs[last]
+				if r.n == 1 && s > r.in {
+					r.step = s - r.in
+				}
+				if r.out+r.n == int32(t) && r.in+r.n*r.step == s {
 					r.n++
 					continue
 				}
 			}
-			w.runs = append(w.runs, run{int32(t), s, 1})
+			w.runs = append(w.runs, run{int32(t), s, 1, 1})
 		}
 		w.ofTap[k+1] = len(w.runs)
 	}
@@ -113,11 +117,16 @@ func (w *Window) PatchRows(dst, x []float64, group int) {
 				clear(row)
 			}
 			for _, r := range w.runs[w.ofTap[k]:w.ofTap[k+1]] {
-				if r.n == 1 {
-					row[r.out] = plane[r.in]
+				to := row[r.out : r.out+r.n]
+				if r.step == 1 && r.n > 1 {
+					copy(to, plane[r.in:r.in+r.n])
 					continue
 				}
-				copy(row[r.out:r.out+r.n], plane[r.in:r.in+r.n])
+				i, step := int(r.in), int(r.step)
+				for t := range to {
+					to[t] = plane[i]
+					i += step
+				}
 			}
 		}
 	}
@@ -133,9 +142,18 @@ func (w *Window) addPatchRows(x, src []float64, group int) {
 			row := src[:w.Out]
 			src = src[w.Out:]
 			for _, r := range w.runs[w.ofTap[k]:w.ofTap[k+1]] {
-				to, from := plane[r.in:r.in+r.n], row[r.out:r.out+r.n]
-				for i, v := range from {
-					to[i] += v
+				from := row[r.out : r.out+r.n]
+				if r.step == 1 {
+					to := plane[r.in : r.in+r.n]
+					for i, v := range from {
+						to[i] += v
+					}
+					continue
+				}
+				i, step := int(r.in), int(r.step)
+				for _, v := range from {
+					plane[i] += v
+					i += step
 				}
 			}
 		}
