@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 const (
@@ -16,21 +17,35 @@ const (
 	// fewParameters is the number of parameters below which every Newton step
 	// factors H̃, which then takes milliseconds.
 	fewParameters = 512
-	// factorSpeed is half the factor by which a factorization does more
-	// operations per second than a triangular solve with one vector, whose speed
-	// is limited by memory.
-	factorSpeed = 100
+	// factorSpeed is how many times more operations per second a factorization does than
+	// products with vectors, whose speed is limited by memory.
+	factorSpeed = 25
 )
 
 // iterations returns the number of steps of conjugate gradients that take about
 // half as long as a factorization of H̃. A step takes 2·P² operations for its
-// two triangular solves, a factorization N·C·P² + P³/3.
+// two triangular solves and those of a product with J and one with Jᵀ, a
+// factorization N·C·P² + P³/3.
 func (w *Posterior) iterations() int {
-	p := len(w.theta)
+	p := float64(len(w.theta))
 	if p < fewParameters {
 		return 0
 	}
-	return (w.x.Len()*w.x.Outputs() + p/3) / factorSpeed
+	n, c := w.x.Len(), w.x.Outputs()
+	step := 2 * p * p
+	for _, b := range w.x.Blocks {
+		rows := n
+		switch b := b.(type) {
+		case *linearize.Full:
+			rows *= c // of others the products come from their factors
+		case *linearize.Conv:
+			t, _, _ := b.Layout.Factors()
+			rows *= t
+		}
+		step += 4 * float64(rows) * float64(linearize.Width(b))
+	}
+	factorization := float64(n*c)*p*p + p*p*p/3
+	return int(factorization / (2 * factorSpeed * step))
 }
 
 // conjugate returns H̃⁻¹g for H̃ at the sites s, or nil where conjugate gradients

@@ -6,25 +6,25 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/gp/evidence"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
 
 // normalized chooses the prior precision of networks with batch normalization by the
-// evidence at θ*, and by that at the mode v* of the linearized model.
+// evidence at θ*, and by two at the mode v* of the linearized model.
 var normalized = &Study{
 	Name: "normalized", Short: "the evidence of networks with batch normalization, at θ* and at the mode v* of their linearization",
 	Source: "[gprior] figures 1 and 5", Data: "MNIST's four files, in the directory mnist",
 	Plan: func(ctx context.Context, o *Options) (*Plan, error) {
-		s := &normalizedStudy{rows: 1000, test: 1000, epochs: 40, seeds: 5, filters: 4, hidden: 24, deltas: Logspace(-2, 4, 13), factors: 7, data: o.Data, quick: o.Quick}
+		s := &normalizedStudy{rows: 2000, test: 1000, epochs: 20, seeds: 5, filters: 4, hidden: 10, deltas: Logspace(-1, 4, 11), factors: 5, data: o.Data, quick: o.Quick}
 		if o.Quick {
 			s.rows, s.test, s.epochs, s.seeds, s.filters, s.hidden, s.deltas, s.factors = 60, 50, 20, 1, 2, 6, Logspace(-2, 4, 3), 2
 		}
@@ -32,7 +32,7 @@ var normalized = &Study{
 		if err != nil {
 			return nil, err
 		}
-		p := &Plan{Version: 1, Page: s.page}
+		p := &Plan{Version: 2, Page: s.page}
 		for seed := range s.seeds {
 			p.Steps = append(p.Steps, Step{Key: s.key(seed), Inputs: inputs, Run: func(ctx context.Context, progress Progress) (any, error) {
 				return s.run(ctx, uint64(seed), progress)
@@ -58,11 +58,11 @@ type normalizedResult struct {
 	Parameters int             `json:"parameters"`
 	Network    ClassScores     `json:"network"`
 	Layers     []layerScale    `json:"layers"`
-	Points     []normalizedAt  `json:"points"`  // one for each δ
-	Apart      normalizedPrior `json:"apart"`   // a precision of the flagged layers and one of the others, by (E9)
-	GPrior     normalizedPrior `json:"gprior"`  // g of the neural g-prior, by (E9)
-	Dead       int             `json:"dead"`    // parameters that the g-prior drops
-	Scatter    report.Float    `json:"scatter"` // ‖θ*‖²
+	Points     []normalizedAt  `json:"points"` // one for each δ
+	Apart      normalizedPrior `json:"apart"`  // a precision of the flagged layers and one of the others
+	GPrior     normalizedPrior `json:"gprior"` // g of the neural g-prior
+	Dead       int             `json:"dead"`   // parameters that the g-prior drops
+	Norm       report.Float    `json:"norm"`   // ‖θ*‖²
 }
 
 // A layerScale is the diagnosis of one layer.
@@ -76,22 +76,21 @@ type layerScale struct {
 	spans []linearize.Span
 }
 
-// A normalizedAt are the evidences and the test scores at one prior precision.
+// A normalizedAt are the evidences and the test scores under one prior.
 type normalizedAt struct {
-	Delta   report.Float `json:"delta"`
+	Delta   report.Float `json:"delta,omitempty"`
 	AtTheta report.Float `json:"at_theta"` // (E7)
-	AtMode  report.Float `json:"at_mode"`  // (E9)
-	Scatter report.Float `json:"scatter"`  // ‖v*‖²
+	AtMode  report.Float `json:"at_mode"`  // at v*, with log det B at the sites of θ*
+	Refit   report.Float `json:"refit"`    // (E9): at v*, with log det B at the sites of v*
+	Norm    report.Float `json:"norm"`     // ‖v*‖²
 	Theta   ClassScores  `json:"theta"`    // mean f(x;θ*), covariance at the sites of θ*
 	Mode    ClassScores  `json:"mode"`     // mean and covariance at v*
 }
 
 // A normalizedPrior is a prior that the evidence at v* chose.
 type normalizedPrior struct {
-	Log      []report.Float `json:"log"` // δ of the flagged layers and of the others, or g, as powers of ten
-	Evidence report.Float   `json:"evidence"`
-	Theta    ClassScores    `json:"theta"`
-	Mode     ClassScores    `json:"mode"`
+	Log []report.Float `json:"log"` // δ of the flagged layers and of the others, or g, as powers of ten
+	At  normalizedAt   `json:"at"`
 }
 
 // layers is a convolutional network whose convolutions and hidden layer are normalized.
@@ -136,16 +135,25 @@ func (s *normalizedStudy) run(ctx context.Context, seed uint64, progress Progres
 	if r.Network, err = scoreMAP(lik, e.Test.Y, test.F); err != nil {
 		return nil, err
 	}
-	r.Scatter = report.Float(mat.Dot(mat.NewVecDense(p, net.Theta()), mat.NewVecDense(p, net.Theta())))
+	r.Norm = report.Float(floats.Dot(net.Theta(), net.Theta()))
+	sites, err := gp.NewSites(e.Train.Y, train.F, lik)
+	if err != nil {
+		return nil, err
+	}
+	data := &normalizedData{e, train, test, sites, net.Theta()}
 	for i, delta := range s.deltas {
-		at, err := normalizedPoint(ctx, e, train, test, net.Theta(), delta)
+		prior, err := ntk.NewIsotropic(delta, nil)
 		if err != nil {
 			return nil, err
 		}
+		at, err := data.point(ctx, prior)
+		if err != nil {
+			return nil, err
+		}
+		at.Delta = report.Float(delta)
 		r.Points = append(r.Points, *at)
 		progress(i+1, 2*len(s.deltas))
 	}
-	data := &normalizedData{e, train, test, net.Theta()}
 	if err := s.apart(ctx, data, r); err != nil {
 		return nil, err
 	}
@@ -156,6 +164,7 @@ func (s *normalizedStudy) run(ctx context.Context, seed uint64, progress Progres
 type normalizedData struct {
 	e           *Examples
 	train, test *linearize.Batch
+	sites       *gp.Sites // at θ*
 	theta       []float64
 }
 
@@ -171,127 +180,83 @@ func (s *normalizedStudy) apart(ctx context.Context, d *normalizedData, r *norma
 		}
 		g.Spans = append(g.Spans, l.spans...)
 	}
-	prior, err := ntk.NewIsotropic(float64(best.Delta), nil)
-	if err != nil {
-		return err
-	}
-	p := &evidence.Problem{X: d.train, Y: d.e.Train.Y, Likelihood: glm.Categorical{}, Theta: d.theta, Prior: prior, Groups: groups}
-	m, err := evidence.New(ctx, p, &evidence.Options{PerGroup: true})
-	if err != nil {
-		return err
-	}
-	highest, ratio := math.Inf(-1), 1.0
-	for _, try := range Logspace(-2, 2, min(s.factors, 5)) {
-		e, err := m.Value(ctx, evidence.Refit, []float64{-math.Log(try), 0}, 0)
-		if err != nil {
-			return err
-		}
-		if e.Value > highest {
-			highest, ratio = e.Value, try
-		}
-	}
-	groups[0].Precision, groups[1].Precision = float64(best.Delta)*ratio, float64(best.Delta)
-	chosen, err := ntk.NewLayerwise(len(d.theta), groups, nil)
-	if err != nil {
-		return err
-	}
-	r.Apart.Evidence = report.Float(highest)
-	r.Apart.Log = []report.Float{report.Float(math.Log10(groups[0].Precision)), report.Float(math.Log10(groups[1].Precision))}
-	return d.score(ctx, chosen, &r.Apart)
+	return d.best(ctx, &r.Apart, Logspace(-2, 2, s.factors), func(ratio float64) (ntk.Prior, []float64, error) {
+		groups[0].Precision, groups[1].Precision = float64(best.Delta)*ratio, float64(best.Delta)
+		prior, err := ntk.NewLayerwise(len(d.theta), groups, nil)
+		return prior, []float64{groups[0].Precision, groups[1].Precision}, err
+	})
 }
 
 // gprior finds the g of the neural g-prior.
 func (s *normalizedStudy) gprior(ctx context.Context, d *normalizedData, r *normalizedResult) error {
-	sites, err := gp.NewSites(d.e.Train.Y, d.train.F, glm.Categorical{})
-	if err != nil {
-		return err
-	}
 	unit, err := ntk.NewIsotropic(1, nil)
 	if err != nil {
 		return err
 	}
-	w, err := weightspace.FitStructure(ctx, weightspace.Diagonal, d.train, sites, unit, d.theta, nil)
+	w, err := weightspace.FitStructure(ctx, weightspace.Diagonal, d.train, d.sites, unit, d.theta, nil)
 	if err != nil {
 		return err
 	}
 	ggn := w.(*weightspace.DiagonalPosterior).GGN()
-	at := func(g float64) (*ntk.GPrior, error) { return ntk.NewGPrior(ggn, d.train.Len(), d.theta, g) }
-	best, bestG := math.Inf(-1), 1.0
-	for _, g := range Logspace(-3, 3, s.factors) {
-		prior, err := at(g)
-		if err != nil {
-			return err
+	return d.best(ctx, &r.GPrior, Logspace(-3, 3, s.factors), func(g float64) (ntk.Prior, []float64, error) {
+		prior, err := ntk.NewGPrior(ggn, d.train.Len(), d.theta, g)
+		if err == nil {
+			r.Dead = len(prior.Dead())
 		}
-		r.Dead = len(prior.Dead())
-		point, err := evidence.Evaluate(ctx, &evidence.Problem{X: d.train, Y: d.e.Train.Y, Likelihood: glm.Categorical{}, Theta: d.theta, Prior: prior}, evidence.Refit, nil)
-		if err != nil {
-			return err
-		}
-		if point.Evidence.Value > best {
-			best, bestG = point.Evidence.Value, g
-		}
-	}
-	prior, err := at(bestG)
-	if err != nil {
-		return err
-	}
-	r.GPrior.Log, r.GPrior.Evidence = []report.Float{report.Float(math.Log10(bestG))}, report.Float(best)
-	return d.score(ctx, prior, &r.GPrior)
+		return prior, []float64{g}, err
+	})
 }
 
-// score scores both predictives under a prior.
-func (d *normalizedData) score(ctx context.Context, prior ntk.Prior, to *normalizedPrior) error {
-	lik := glm.Categorical{}
-	sites, err := gp.NewSites(d.e.Train.Y, d.train.F, lik)
-	if err != nil {
-		return err
+// best keeps the prior with the largest evidence at v*.
+func (d *normalizedData) best(ctx context.Context, to *normalizedPrior, values []float64, at func(value float64) (ntk.Prior, []float64, error)) error {
+	for i, value := range values {
+		prior, log, err := at(value)
+		if err != nil {
+			return err
+		}
+		point, err := d.point(ctx, prior)
+		if err != nil {
+			return err
+		}
+		if i > 0 && point.AtMode <= to.At.AtMode {
+			continue
+		}
+		to.At, to.Log = *point, nil
+		for _, v := range log {
+			to.Log = append(to.Log, report.Float(math.Log10(v)))
+		}
 	}
-	w, err := weightspace.Fit(ctx, d.train, sites, prior, d.theta, nil)
-	if err != nil {
-		return err
-	}
-	if to.Theta, err = scoreLatent(ctx, w, lik, d.e.Test.Y, d.test); err != nil {
-		return err
-	}
-	refit, err := w.Refit(ctx, d.e.Train.Y, lik)
-	if err != nil {
-		return err
-	}
-	to.Mode, err = scoreLatent(ctx, refit, lik, d.e.Test.Y, d.test)
-	return err
+	return nil
 }
 
 // trainDecay is the prior precision of training.
 const trainDecay = 0.1
 
-// normalizedPoint computes both evidences and predictives at one precision, in weight
-// space: P is a fifth of N·C.
-func normalizedPoint(ctx context.Context, e *Examples, train, test *linearize.Batch, theta []float64, delta float64) (*normalizedAt, error) {
+// point computes the evidences and predictives under a prior, in weight space, since
+// there are many more rows than parameters.
+func (d *normalizedData) point(ctx context.Context, prior ntk.Prior) (*normalizedAt, error) {
 	lik := glm.Categorical{}
-	prior, err := ntk.NewIsotropic(delta, nil)
+	at := &normalizedAt{}
+	w, err := weightspace.Fit(ctx, d.train, d.sites, prior, d.theta, nil)
 	if err != nil {
 		return nil, err
 	}
-	sites, err := gp.NewSites(e.Train.Y, train.F, lik)
+	theta := w.EvidenceAtTheta()
+	at.AtTheta = report.Float(theta.Value)
+	if at.Theta, err = scoreLatent(ctx, w, lik, d.e.Test.Y, d.test); err != nil {
+		return nil, err
+	}
+	refit, err := w.Refit(ctx, d.e.Train.Y, lik)
 	if err != nil {
 		return nil, err
 	}
-	at := &normalizedAt{Delta: report.Float(delta)}
-	w, err := weightspace.Fit(ctx, train, sites, prior, theta, nil)
-	if err != nil {
-		return nil, err
+	mode := refit.EvidenceRefit()
+	at.AtMode = report.Float(gp.NewEvidence(mode.LogLik, mode.Scatter, theta.LogDet).Value)
+	at.Refit = report.Float(mode.Value)
+	for _, v := range refit.Mean() {
+		at.Norm += report.Float(v * v)
 	}
-	at.AtTheta = report.Float(w.EvidenceAtTheta().Value)
-	if at.Theta, err = scoreLatent(ctx, w, lik, e.Test.Y, test); err != nil {
-		return nil, err
-	}
-	refit, err := w.Refit(ctx, e.Train.Y, lik)
-	if err != nil {
-		return nil, err
-	}
-	evidence := refit.EvidenceRefit()
-	at.AtMode, at.Scatter = report.Float(evidence.Value), report.Float(evidence.Scatter/delta)
-	at.Mode, err = scoreLatent(ctx, refit, lik, e.Test.Y, test)
+	at.Mode, err = scoreLatent(ctx, refit, lik, d.e.Test.Y, d.test)
 	return at, err
 }
 

@@ -20,6 +20,7 @@ func chosen(points []normalizedAt, value func(p normalizedAt) report.Float) int 
 
 func evidenceTheta(p normalizedAt) report.Float { return p.AtTheta }
 func evidenceMode(p normalizedAt) report.Float  { return p.AtMode }
+func evidenceRefit(p normalizedAt) report.Float { return p.Refit }
 func testTheta(p normalizedAt) report.Float     { return -p.Theta.NLL }
 
 func (s *normalizedStudy) page(r *Results) (*Page, error) {
@@ -33,10 +34,11 @@ func (s *normalizedStudy) page(r *Results) (*Page, error) {
 	}
 	page := &Page{Title: "The evidence of networks with batch normalization", Lead: []string{
 		"A normalization takes away the scale of the layer before it, so that no prior precision makes the trained parameters θ* a mode: weight decay pulls at a scale on which the outputs do not depend. " +
-			"The evidence (E7) at θ* then counts ‖θ*‖² of training's own making. The evidence (E9) at the mode v* of the linearized model, found again at every precision, does not [gprior eq. 9].",
-		"Both choose a precision δ on the same grid; the test log likelihood at their choices tells which is right. No validation row is looked at.",
+			"The evidence (E7) at θ* then counts ‖θ*‖² of training's own making. The evidence at the mode v* of the linearized model, found again at every precision, does not [gprior eq. 9].",
+		"At v* there are two. The source's algorithm keeps the curvature Λ of the loss at the trained network for log det B. (E9) takes it at v*, where it vanishes as soon as the linearized model fits its training rows: little then speaks for a larger precision.",
+		"All choose a precision δ on the same grid; the test log likelihood at their choices tells which is right. No validation row is looked at.",
 	}}
-	page.Setting("networks", fmt.Sprintf("%d, conv 4@5×5, conv 8@5×5, hidden layer of 24, each with batch normalization; %d parameters", s.seeds, all[0].Parameters))
+	page.Setting("networks", fmt.Sprintf("%d, conv %d@5×5, conv %d@5×5, hidden layer of %d, each with batch normalization; %d parameters", s.seeds, s.filters, 2*s.filters, s.hidden, all[0].Parameters))
 	page.Setting("training", fmt.Sprintf("%d rows, %d epochs of Adam in batches of 100, decay %v", s.rows, s.epochs, trainDecay))
 	page.Setting("test rows", fmt.Sprint(s.test))
 	page.Setting("precisions", fmt.Sprintf("%d, from %v to %v", len(s.deltas), s.deltas[0], s.deltas[len(s.deltas)-1]))
@@ -60,7 +62,7 @@ func (s *normalizedStudy) choices(all []normalizedResult) *Table {
 	for _, row := range []struct {
 		name string
 		by   func(p normalizedAt) report.Float
-	}{{"evidence at θ* (E7)", evidenceTheta}, {"evidence at v* (E9)", evidenceMode}, {"best on the test rows", testTheta}} {
+	}{{"evidence at θ* (E7)", evidenceTheta}, {"evidence at v*, Λ of θ*", evidenceMode}, {"evidence at v*, Λ of v* (E9)", evidenceRefit}, {"best on the test rows", testTheta}} {
 		var logs, lls, eces, refits []float64
 		for _, one := range all {
 			p := one.Points[chosen(one.Points, row.by)]
@@ -76,7 +78,7 @@ func (s *normalizedStudy) choices(all []normalizedResult) *Table {
 		var lls, eces, refits []float64
 		for _, one := range all {
 			p := row.of(one)
-			lls, eces, refits = append(lls, -float64(p.Theta.NLL)), append(eces, float64(p.Theta.ECE)), append(refits, -float64(p.Mode.NLL))
+			lls, eces, refits = append(lls, -float64(p.At.Theta.NLL)), append(eces, float64(p.At.Theta.ECE)), append(refits, -float64(p.At.Mode.NLL))
 		}
 		t.Rows = append(t.Rows, []Cell{Text(row.name), {}, Mean(lls), Mean(eces), Mean(refits)})
 	}
@@ -114,10 +116,11 @@ func (s *normalizedStudy) curves(all []normalizedResult) ([]*Plot, error) {
 		color int
 	}{
 		{levels, "at θ* (E7)", func(p normalizedAt) float64 { return float64(p.AtTheta) / float64(s.rows) }, 1},
-		{levels, "at v* (E9)", func(p normalizedAt) float64 { return float64(p.AtMode) / float64(s.rows) }, 0},
+		{levels, "at v*, Λ of θ*", func(p normalizedAt) float64 { return float64(p.AtMode) / float64(s.rows) }, 0},
+		{levels, "at v*, Λ of v* (E9)", func(p normalizedAt) float64 { return float64(p.Refit) / float64(s.rows) }, 4},
 		{test, "mean f(x;θ*)", func(p normalizedAt) float64 { return -float64(p.Theta.NLL) }, 1},
 		{test, "mean and covariance at v*", func(p normalizedAt) float64 { return -float64(p.Mode.NLL) }, 0},
-		{size, "v*", func(p normalizedAt) float64 { return float64(p.Scatter) }, 0},
+		{size, "v*", func(p normalizedAt) float64 { return float64(p.Norm) }, 0},
 	} {
 		for seed, result := range all {
 			var y []float64
@@ -140,7 +143,7 @@ func (s *normalizedStudy) curves(all []normalizedResult) ([]*Plot, error) {
 			}
 			return text
 		}
-		theta, mode := chosen(result.Points, evidenceTheta), chosen(result.Points, evidenceMode)
+		theta, mode, refit := chosen(result.Points, evidenceTheta), chosen(result.Points, evidenceMode), chosen(result.Points, evidenceRefit)
 		for _, mark := range []struct {
 			on    *plot.Plot
 			name  string
@@ -150,14 +153,16 @@ func (s *normalizedStudy) curves(all []normalizedResult) ([]*Plot, error) {
 		}{
 			{levels, "chosen at θ*", theta, float64(result.Points[theta].AtTheta) / float64(s.rows), 3},
 			{levels, "chosen at v*", mode, float64(result.Points[mode].AtMode) / float64(s.rows), 2},
+			{levels, "chosen by (E9)", refit, float64(result.Points[refit].Refit) / float64(s.rows), 5},
 			{test, "chosen at θ*", theta, -float64(result.Points[theta].Theta.NLL), 3},
 			{test, "chosen at v*", mode, -float64(result.Points[mode].Theta.NLL), 2},
+			{test, "chosen by (E9)", refit, -float64(result.Points[refit].Theta.NLL), 5},
 		} {
 			if err := AddPoints(mark.on, name(mark.name), Colour(mark.color), 3, []float64{s.deltas[mark.at]}, []float64{mark.y}); err != nil {
 				return nil, err
 			}
 		}
-		if err := AddLine(size, name("θ*"), Colour(1), false, []float64{s.deltas[0], s.deltas[len(s.deltas)-1]}, []float64{float64(result.Scatter), float64(result.Scatter)}); err != nil {
+		if err := AddLine(size, name("θ*"), Colour(1), false, []float64{s.deltas[0], s.deltas[len(s.deltas)-1]}, []float64{float64(result.Norm), float64(result.Norm)}); err != nil {
 			return nil, err
 		}
 	}
@@ -165,7 +170,7 @@ func (s *normalizedStudy) curves(all []normalizedResult) ([]*Plot, error) {
 		LogAxis(&p.X)
 	}
 	LogAxis(&size.Y)
-	test.Y.Min = max(test.Y.Min, -1)
+	levels.Y.Min, test.Y.Min = max(levels.Y.Min, -5), max(test.Y.Min, -1.5)
 	return []*Plot{
 		{Name: "evidence", Caption: "The two evidences of each network over the prior precision", Grid: One(levels)},
 		{Name: "test", Caption: "Test log likelihood over the prior precision, and what the evidences choose [gprior fig. 5]", Grid: One(test)},

@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The study names the layers before a normalization, and compares the choices of both
+// The study names the layers before a normalization, and compares the choices of the
 // evidences.
 func TestNormalizedQuick(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long under the race detector; shorter tests run the same code")
 	}
 	page, dir := quick(t, normalized)
-	for _, want := range []string{"evidence at θ* (E7)", "evidence at v* (E9)", "g-prior", "flagged", "<svg"} {
+	for _, want := range []string{"evidence at θ* (E7)", "evidence at v*, Λ of θ*", "(E9)", "g-prior", "flagged", "<svg"} {
 		require.Contains(t, page, want)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "normalized-diagnosis.csv"))
