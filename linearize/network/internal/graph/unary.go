@@ -3,7 +3,7 @@ package graph
 import (
 	"math"
 
-	"github.com/funcgp/funcgp/internal/elementary"
+	"github.com/funcgp/funcgp/internal/vector"
 )
 
 // unary applies one function to every element.
@@ -77,7 +77,7 @@ type tanh struct{ unary }
 // Forward implements Op.
 func (tanh) Forward(s *State, nd *Node) {
 	out := s.val(nd.Out)
-	elementary.Tanh(out, s.val(nd.In[0])[:len(out)])
+	vector.Tanh(out, s.val(nd.In[0])[:len(out)])
 }
 
 // Backward implements Op.

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/vector"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -22,35 +23,65 @@ type Window struct {
 	padded []bool // taps that read the padding somewhere
 }
 
-// A run is a stretch of n output positions at which a tap reads input positions
-// that are step apart.
-type run struct{ out, in, n, step int32 }
+// A run is a rectangle of output positions, rows of n neighbouring ones that are rowOut
+// apart, at which a tap reads input positions that are step apart in a row, and rowIn
+// from row to row.
+type run struct{ out, in, n, step, rows, rowOut, rowIn int }
 
 // FindRuns prepares the window for PatchRows. It must be called once before the
 // window is used in a convolution; a pool does not need it.
 func (w *Window) FindRuns() {
 	w.ofTap, w.padded = make([]int, w.Taps+1), make([]bool, w.Taps)
 	for k := range w.Taps {
-		for t := range w.Out {
-			s := w.Source[t*w.Taps+k]
-			if s < 0 {
-				w.padded[k] = true
-				continue
+		for _, r := range w.rowsOf(k) {
+			if last := len(w.runs) - 1; last < w.ofTap[k] || !w.runs[last].extend(r) {
+				w.runs = append(w.runs, r)
 			}
-			if last := len(w.runs) - 1; last >= w.ofTap[k] {
-				r := &w.runs[last]
-				if r.n == 1 && s > r.in {
-					r.step = s - r.in
-				}
-				if r.out+r.n == int32(t) && r.in+r.n*r.step == s {
-					r.n++
-					continue
-				}
-			}
-			w.runs = append(w.runs, run{int32(t), s, 1, 1})
 		}
 		w.ofTap[k+1] = len(w.runs)
 	}
+}
+
+// rowsOf returns the runs of a tap that have one row.
+func (w *Window) rowsOf(k int) []run {
+	var rows []run
+	for t := range w.Out {
+		s := int(w.Source[t*w.Taps+k])
+		if s < 0 {
+			w.padded[k] = true
+			continue
+		}
+		if last := len(rows) - 1; last >= 0 {
+			r := &rows[last]
+			if r.n == 1 && s > r.in {
+				r.step = s - r.in
+			}
+			if r.out+r.n == t && r.in+r.n*r.step == s {
+				r.n++
+				continue
+			}
+		}
+		rows = append(rows, run{out: t, in: s, n: 1, step: 1, rows: 1})
+	}
+	return rows
+}
+
+// extend makes a run of one row the last row of r, where it fits there.
+func (r *run) extend(row run) bool {
+	if row.n == 1 {
+		row.step = r.step
+	}
+	if row.n != r.n || row.step != r.step || row.in <= r.in {
+		return false
+	}
+	if r.rows == 1 {
+		r.rowOut, r.rowIn = row.out-r.out, row.in-r.in
+	}
+	if row.out != r.out+r.rows*r.rowOut || row.in != r.in+r.rows*r.rowIn {
+		return false
+	}
+	r.rows++
+	return true
 }
 
 var _ linearize.Positions = (*Window)(nil)
@@ -117,16 +148,7 @@ func (w *Window) PatchRows(dst, x []float64, group int) {
 				clear(row)
 			}
 			for _, r := range w.runs[w.ofTap[k]:w.ofTap[k+1]] {
-				to := row[r.out : r.out+r.n]
-				if r.step == 1 && r.n > 1 {
-					copy(to, plane[r.in:r.in+r.n])
-					continue
-				}
-				i, step := int(r.in), int(r.step)
-				for t := range to {
-					to[t] = plane[i]
-					i += step
-				}
+				vector.CopyRows(row[r.out:], max(r.rowOut, 1), plane[r.in:], max(r.rowIn, 1), r.step, r.rows, r.n)
 			}
 		}
 	}
@@ -142,18 +164,18 @@ func (w *Window) addPatchRows(x, src []float64, group int) {
 			row := src[:w.Out]
 			src = src[w.Out:]
 			for _, r := range w.runs[w.ofTap[k]:w.ofTap[k+1]] {
-				from := row[r.out : r.out+r.n]
-				if r.step == 1 {
-					to := plane[r.in : r.in+r.n]
-					for i, v := range from {
-						to[i] += v
+				for i := range r.rows {
+					from, to := row[r.out+i*r.rowOut:][:r.n], plane[r.in+i*r.rowIn:]
+					if r.step == 1 {
+						to = to[:r.n]
+						for j, v := range from {
+							to[j] += v
+						}
+						continue
 					}
-					continue
-				}
-				i, step := int(r.in), int(r.step)
-				for _, v := range from {
-					plane[i] += v
-					i += step
+					for j, v := range from {
+						to[j*r.step] += v
+					}
 				}
 			}
 		}

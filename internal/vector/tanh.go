@@ -1,6 +1,4 @@
-// Package elementary computes elementary functions of every element of a slice, several
-// elements at a time where the processor can.
-package elementary
+package vector
 
 import "math"
 

@@ -1,0 +1,51 @@
+//go:build gc && !noasm
+
+package vector
+
+import "golang.org/x/sys/cpu"
+
+var (
+	fast   = cpu.X86.HasAVX2 && cpu.X86.HasFMA
+	widest = fast && cpu.X86.HasAVX512F
+)
+
+// tanh is Tanh of n elements, a multiple of width.
+func tanh(dst, x *float64, n int) {
+	if widest {
+		tanhAVX512(dst, x, n)
+		return
+	}
+	tanhAVX2(dst, x, n)
+}
+
+// copyRows is CopyRows for a step of 1 or 2.
+func copyRows(dst *float64, ldd int, src *float64, lds, step, rows, cols int) {
+	switch {
+	case widest && step == 1:
+		copyRowsAVX512(dst, ldd, src, lds, rows, cols)
+	case widest:
+		copyRows2AVX512(dst, ldd, src, lds, rows, cols)
+	case step == 1:
+		copyRowsAVX2(dst, ldd, src, lds, rows, cols)
+	default:
+		copyRows2AVX2(dst, ldd, src, lds, rows, cols)
+	}
+}
+
+//go:noescape
+func tanhAVX512(dst, x *float64, n int)
+
+//go:noescape
+func tanhAVX2(dst, x *float64, n int)
+
+//go:noescape
+func copyRowsAVX512(dst *float64, ldd int, src *float64, lds, rows, cols int)
+
+//go:noescape
+func copyRows2AVX512(dst *float64, ldd int, src *float64, lds, rows, cols int)
+
+//go:noescape
+func copyRowsAVX2(dst *float64, ldd int, src *float64, lds, rows, cols int)
+
+//go:noescape
+func copyRows2AVX2(dst *float64, ldd int, src *float64, lds, rows, cols int)
