@@ -61,7 +61,7 @@ func (e *Exact) GradientRefit(ctx context.Context, groups []ntk.Kernel, y *mat.D
 // GroupTerms are the parts of the derivatives (E10), one number for each group.
 type GroupTerms struct {
 	Trace []float64 // tr(B⁻¹RᵀK_gR)
-	Quad  []float64 // αᵀK_gα
+	Quad  []float64 // αᵀK_gα, with the posterior's α or that of GroupTermsOf
 	// Inverse is tr B⁻¹, from which the derivative in the log noise variance follows.
 	Inverse float64
 
@@ -93,6 +93,17 @@ const invertRows = 256
 // group, whose kernels are as in GradientAtTheta. It forms the upper triangle of
 // B⁻¹ and of every K_g, panels of rows at a time.
 func (e *Exact) GroupTerms(ctx context.Context, groups []ntk.Kernel) (*GroupTerms, error) {
+	return e.GroupTermsOf(ctx, groups, e.alpha)
+}
+
+// GroupTermsOf does what GroupTerms does with another dual vector, N·C, in Quad, such
+// as that of the mode where B is at other sites. LinearGaussian of the result is then
+// the derivative of Σ log p(y|f̂) − ½ αᵀKα − ½ log det B with f̂ = m + Kα the mode and
+// the sites of B held fixed.
+func (e *Exact) GroupTermsOf(ctx context.Context, groups []ntk.Kernel, alpha []float64) (*GroupTerms, error) {
+	if len(alpha) != e.g.n {
+		panic("gp: the dual vector has another length")
+	}
 	n, c := e.x.Len(), e.outputs()
 	t := &GroupTerms{Trace: make([]float64, len(groups)), Quad: make([]float64, len(groups)), covered: make([]float64, e.g.n)}
 	for range groups {
@@ -118,12 +129,12 @@ func (e *Exact) GroupTerms(ctx context.Context, groups []ntk.Kernel) (*GroupTerm
 				}
 			}
 			t.Trace[g] += e.panelTrace(w, kg)
-			e.addPanel(t.kalpha[g], kg, lo*c)
+			addPanel(t.kalpha[g], kg, alpha, lo*c)
 		}
 		e.o.Progress(StageInvert, hi, n)
 	}
 	for g := range groups {
-		t.Quad[g] = floats.Dot(e.alpha, t.kalpha[g])
+		t.Quad[g] = floats.Dot(alpha, t.kalpha[g])
 	}
 	for i, v := range t.covered {
 		t.Inverse += v
@@ -162,11 +173,11 @@ func (e *Exact) panelTrace(w, kg blas64.General) float64 {
 
 // addPanel adds to K_g α what a panel of rows of K_g, from column lo on, says of it
 // on both sides of the diagonal.
-func (e *Exact) addPanel(kalpha []float64, kg blas64.General, lo int) {
+func addPanel(kalpha []float64, kg blas64.General, alpha []float64, lo int) {
 	rows := kg.Rows
-	fblas.Gemv(blas.NoTrans, 1, kg, dense.Vector(e.alpha[lo:]), 1, dense.Vector(kalpha[lo:lo+rows]))
+	fblas.Gemv(blas.NoTrans, 1, kg, dense.Vector(alpha[lo:]), 1, dense.Vector(kalpha[lo:lo+rows]))
 	if rows < kg.Cols {
-		fblas.Gemv(blas.Trans, 1, dense.Cols(kg, rows, kg.Cols), dense.Vector(e.alpha[lo:lo+rows]), 1, dense.Vector(kalpha[lo+rows:]))
+		fblas.Gemv(blas.Trans, 1, dense.Cols(kg, rows, kg.Cols), dense.Vector(alpha[lo:lo+rows]), 1, dense.Vector(kalpha[lo+rows:]))
 	}
 }
 

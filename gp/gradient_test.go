@@ -99,5 +99,17 @@ func TestReuse(t *testing.T) {
 		require.NoError(t, again.PredictTo(context.Background(), &mean, nil, q.test))
 		require.NoError(t, cold.PredictTo(context.Background(), &coldMean, nil, q.test))
 		requireClose(t, q.name+": mean", &mean, &coldMean, 1e-8)
+
+		// So does one that was moved to other sites in between.
+		from, err = gp.Refit(t.Context(), other.kernel, q.train, q.y, q.lik, nil)
+		require.NoError(t, err)
+		for range 2 {
+			from, err = from.Recondition(t.Context(), s)
+			require.NoError(t, err)
+		}
+		moved, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, &gp.Options{Reuse: from})
+		require.NoError(t, err)
+		require.Equal(t, again.Alpha(), moved.Alpha())
+		require.Equal(t, again.EvidenceRefit(), moved.EvidenceRefit())
 	}
 }

@@ -34,8 +34,9 @@ type Options struct {
 	Progress func(stage string, done, total int)
 	// Reuse, if not nil, is an earlier posterior of as many training examples and
 	// outputs. The new one takes its memory, and the Newton steps of a Refit start
-	// with the sites at the mode of a Reuse that is itself a refit. Reuse must not be
-	// used after the call, whatever its error.
+	// with the sites at the mode of a Reuse that is itself a refit, or was conditioned
+	// on other sites after one. Reuse must not be used after the call, whatever its
+	// error.
 	Reuse *Exact
 	// Targets, if not nil, are compared by Load with those of the saved
 	// posterior; see Targets. Nothing else uses them.

@@ -25,10 +25,11 @@ func Refit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, y *mat.Dense, 
 	if err != nil {
 		return nil, err
 	}
-	if o != nil && o.Reuse != nil && o.Reuse.refit {
-		return e.newton(ctx, y, lik, nil, dense.Flat(o.Reuse.sites.F))
+	var f []float64
+	if o != nil && o.Reuse != nil {
+		f = o.Reuse.lastMode()
 	}
-	return e.newton(ctx, y, lik, nil, nil)
+	return e.newton(ctx, y, lik, nil, f)
 }
 
 // Refit returns what the function Refit does for the training examples and the

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -50,7 +51,8 @@ func (e *Exact) Rescale(ctx context.Context, k ntk.Kernel, factor float64, y *ma
 }
 
 // Recondition returns the posterior of the same training examples and prior at other
-// sites. Its mean is m + K_*n α.
+// sites. Its mean is m + K_*n α. A Refit that reuses the posterior starts at the mode
+// of e, if e was refitted.
 //
 // K is not formed again, so the result takes the memory of e, which must not be used
 // after the call, whatever its error. The errors are those of Fit. Sites of another
@@ -63,7 +65,7 @@ func (e *Exact) Recondition(ctx context.Context, s *Sites) (*Exact, error) {
 		return nil, err
 	}
 	r := &Exact{k: e.k, x: e.x, o: e.o, tile: e.tile, prior: e.prior}
-	r.o.Mean = LinearGaussian
+	r.o.Mean, r.mode = LinearGaussian, e.lastMode()
 	r.g, e.g = e.g, gram{}
 	if err := r.condition(ctx, s); err != nil {
 		return nil, err
@@ -73,6 +75,15 @@ func (e *Exact) Recondition(ctx context.Context, s *Sites) (*Exact, error) {
 	}
 	r.warnJitter()
 	return r, nil
+}
+
+// lastMode returns the function values at the mode of e, or at that of the posterior
+// that e was conditioned from; nil for none.
+func (e *Exact) lastMode() []float64 {
+	if e.refit {
+		return dense.Flat(e.sites.F)
+	}
+	return e.mode
 }
 
 // TrainingMean returns m + Kα at the training examples, N·C.

@@ -54,7 +54,7 @@ func cases(t *testing.T) []problemCase {
 	return all
 }
 
-var forms = []evidence.Form{evidence.AtTheta, evidence.LinearGaussian, evidence.Refit}
+var forms = []evidence.Form{evidence.AtTheta, evidence.LinearGaussian, evidence.Refit, evidence.HeldSites}
 
 // The derivatives in every log variance, and in that of the noise, are those by
 // differences of the evidence, for every likelihood, prior and form, in both spaces.
@@ -113,7 +113,7 @@ func TestE10SlopeAtZero(t *testing.T) {
 			m, err := evidence.New(t.Context(), c.p, o)
 			require.NoError(t, err)
 			groups := len(m.Groups())
-			for _, form := range []evidence.Form{evidence.LinearGaussian, evidence.Refit} {
+			for _, form := range forms[1:] {
 				g := groups - 1
 				at := func(factor float64) *evidence.Point {
 					x := make([]float64, groups)
@@ -192,20 +192,22 @@ func TestAnyWorkers(t *testing.T) {
 		q := openToy(t, name)
 		require.Len(t, q.p.Groups, groups)
 		for space := 1; space <= 2; space++ {
-			var want *evidence.Result
-			for _, workers := range []int{1, 2, 3, 7} {
-				before := runtime.GOMAXPROCS(workers)
-				o := evidence.Options{PerGroup: true, Starts: 2, Noise: name != "poisson", Workers: workers}.InSpace(space)
-				r, err := evidence.Maximize(t.Context(), q.p, evidence.Refit, o)
-				runtime.GOMAXPROCS(before)
-				require.NoError(t, err)
-				if want == nil {
-					want = r
-					continue
+			for _, form := range []evidence.Form{evidence.Refit, evidence.HeldSites} {
+				var want *evidence.Result
+				for _, workers := range []int{1, 2, 3, 7} {
+					before := runtime.GOMAXPROCS(workers)
+					o := evidence.Options{PerGroup: true, Starts: 2, Noise: name != "poisson", Workers: workers}.InSpace(space)
+					r, err := evidence.Maximize(t.Context(), q.p, form, o)
+					runtime.GOMAXPROCS(before)
+					require.NoError(t, err)
+					if want == nil {
+						want = r
+						continue
+					}
+					require.Equal(t, want.Trials, r.Trials)
+					require.Equal(t, want.Gradient, r.Gradient)
+					require.Equal(t, want.Maxima, r.Maxima)
 				}
-				require.Equal(t, want.Trials, r.Trials)
-				require.Equal(t, want.Gradient, r.Gradient)
-				require.Equal(t, want.Maxima, r.Maxima)
 			}
 		}
 	}

@@ -9,8 +9,9 @@
 //	kernel := ntk.New(found.Prior, net.Theta(), nil)
 //
 // The evidence is that at θ*, that of the linear-Gaussian model with the sites of θ*
-// held fixed, or that of the refit, whose derivative includes the moving mode. The
-// variables are the logs of factors on the prior variances, one for all parameters or
+// held fixed, that of the refit, whose derivative includes the moving mode, or that of
+// the refit with log det B at the sites of θ*, which [gprior algorithm 1] chooses a
+// precision by: see Form for when to take which. The variables are the logs of factors on the prior variances, one for all parameters or
 // one for each group, and on the noise variance of a Gaussian likelihood.
 //
 // # How it is computed
@@ -25,7 +26,7 @@
 // with qᵀdf = Σ_i tr(C_ii dΛ_i), so that the moving mode takes one solve for all
 // groups. Where weight space takes less work, P below about two thirds of N·C, the
 // same quantities come from the Cholesky factor of I + ΦᵀΛΦ with Φ = JΣ₀^½, and JᵀΛJ is
-// formed once where the sites are held. A gp.Scored likelihood stays in function space.
+// formed once where all sites are held. A gp.Scored likelihood stays in function space.
 //
 // Results are bit-identical for any GOMAXPROCS and Options.Workers.
 package evidence

@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"context"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -89,28 +90,39 @@ func (f *functionSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, li
 	k.Kernel = ntk.New(prior, p.Theta, &ntk.Options{Workers: f.m.o.Workers})
 	o := &gp.Options{MaxMemory: f.m.o.MaxMemory, Workers: f.m.o.Workers, Reuse: f.last}
 	f.last = nil // it cannot be used again, also where this fails
-	var e *gp.Exact
-	var err error
-	if form == Refit {
-		e, err = gp.Refit(ctx, k, p.X, p.Y, lik, o)
+	s, err := gp.NewSites(p.Y, p.X.F, lik)
+	if err != nil {
+		return nil, err
+	}
+	e := &exact{f: f}
+	if form.refits() {
+		e.Exact, err = gp.Refit(ctx, k, p.X, p.Y, lik, o)
 	} else {
-		var s *gp.Sites
-		if s, err = gp.NewSites(p.Y, p.X.F, lik); err != nil {
-			return nil, err
-		}
-		e, err = gp.Fit(ctx, k, p.X, s, o)
+		e.Exact, err = gp.Fit(ctx, k, p.X, s, o)
+	}
+	if err == nil && form == HeldSites {
+		e.mode = &exactMode{e.EvidenceRefit(), e.Alpha(), e.Warnings()}
+		e.Exact, err = e.Recondition(ctx, s)
 	}
 	if err != nil {
 		return nil, err
 	}
-	f.last = e
-	return &exact{f, e}, nil
+	f.last = e.Exact
+	return e, nil
 }
 
 // An exact is a posterior in function space.
 type exact struct {
 	f *functionSpace
 	*gp.Exact
+	mode *exactMode // of HeldSites, whose Exact is at the sites of θ*; else nil
+}
+
+// An exactMode is what HeldSites takes of the refit.
+type exactMode struct {
+	gp.Evidence
+	alpha    []float64
+	warnings []error
 }
 
 func (e *exact) evidence(form Form, scatter float64) gp.Evidence {
@@ -119,12 +131,14 @@ func (e *exact) evidence(form Form, scatter float64) gp.Evidence {
 		return e.EvidenceAtTheta(scatter)
 	case LinearGaussian:
 		return e.EvidenceLinearGaussian()
+	case HeldSites:
+		return gp.NewEvidence(e.mode.LogLik, e.mode.Scatter, e.EvidenceLinearGaussian().LogDet)
 	}
 	return e.EvidenceRefit()
 }
 
 func (e *exact) terms(ctx context.Context, form Form, lik gp.Likelihood) (*terms, error) {
-	g, err := e.GroupTerms(ctx, e.f.units)
+	g, err := e.GroupTermsOf(ctx, e.f.units, e.dual())
 	if err != nil {
 		return nil, err
 	}
@@ -135,9 +149,28 @@ func (e *exact) terms(ctx context.Context, form Form, lik gp.Likelihood) (*terms
 	return t, err
 }
 
-func (e *exact) sites() *gp.Sites  { return e.Sites() }
-func (e *exact) dual() []float64   { return e.Alpha() }
-func (e *exact) warnings() []error { return e.Warnings() }
+func (e *exact) sites() *gp.Sites { return e.Sites() }
+
+func (e *exact) dual() []float64 {
+	if e.mode != nil {
+		return e.mode.alpha
+	}
+	return e.Alpha()
+}
+
+func (e *exact) warnings() []error {
+	if e.mode == nil {
+		return e.Warnings()
+	}
+	// At the sites of θ* only the factor of B is used, and not the mean.
+	all := slices.Clone(e.mode.warnings)
+	for _, w := range e.Warnings() {
+		if _, jitter := w.(*gp.JitterWarning); jitter {
+			all = append(all, w)
+		}
+	}
+	return all
+}
 
 // flat returns m, N×C, as one vector.
 func flat(m *mat.Dense) []float64 { return dense.Flat(m) }

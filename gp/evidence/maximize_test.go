@@ -138,7 +138,7 @@ func TestMaximizeRefuses(t *testing.T) {
 func TestMaximizeStops(t *testing.T) {
 	p := random(t, "categorical")
 	for space := 1; space <= 2; space++ {
-		for _, after := range []int{0, 1, 5, 30} {
+		for i, after := range []int{0, 1, 5, 30, 5, 30} {
 			ctx, cancel := context.WithCancel(t.Context())
 			if after == 0 {
 				cancel()
@@ -151,7 +151,11 @@ func TestMaximizeStops(t *testing.T) {
 					cancel()
 				}
 			}
-			_, err := evidence.Maximize(ctx, p, evidence.Refit, o)
+			form := evidence.Refit
+			if i > 3 {
+				form = evidence.HeldSites
+			}
+			_, err := evidence.Maximize(ctx, p, form, o)
 			require.ErrorIs(t, err, context.Canceled)
 			cancel()
 			if after > 0 {

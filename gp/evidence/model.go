@@ -15,8 +15,8 @@ type Point struct {
 	LogFactor []float64 // of each group; −Inf holds its parameters at the prior mean
 	LogNoise  float64   // of the factor on the noise variance
 	Evidence  gp.Evidence
-	// Gradient is the derivative in LogFactor: for Refit the total one, the mode moving.
-	// It is 0 where LogFactor is −Inf.
+	// Gradient is the derivative in LogFactor: for Refit and HeldSites the total one, the
+	// mode moving. It is 0 where LogFactor is −Inf.
 	Gradient []float64
 	// Slope is the derivative in the factor itself. Where LogFactor is −Inf, a negative
 	// one says that the data want the group at its prior mean.
@@ -26,7 +26,7 @@ type Point struct {
 	// The parts of Gradient (E10); where LogFactor is −Inf, of Slope.
 	Trace  []float64 // tr(B⁻¹RᵀK_gR)
 	Quad   []float64 // αᵀK_gα
-	Moving []float64 // −½ Σ tr(C_ii dΛ_i): of Refit, else nil
+	Moving []float64 // −½ Σ tr(C_ii dΛ_i): of Refit, else nil, also where Λ is held
 
 	Groups   []ntk.Group // names and places of the groups, with their precisions here
 	Warnings []error     // of the posterior at this point
@@ -167,7 +167,9 @@ func (m *Model) differentiate(ctx context.Context, s *state) error {
 			// ‖θ_g−μ_g‖²/s_g² is the derivative of −‖θ_g−μ_g‖²/s_g.
 			gain = over(over(m.scatter[g], f), f)
 		}
-		// ½ αᵀK_gα − ½ tr(B⁻¹RᵀK_gR), at θ* ½ ‖θ_g−μ_g‖²/s_g in place of the first (E10)
+		// ½ αᵀK_gα − ½ tr(B⁻¹RᵀK_gR), at θ* ½ ‖θ_g−μ_g‖²/s_g in place of the first (E10).
+		// For HeldSites α is that of the mode, where Σ log p − ½ αᵀKα is at its maximum and
+		// so does not change with it.
 		s.Slope[g] = gain/2 - t.trace[g]/2
 		if t.moving != nil {
 			s.Slope[g] += t.moving[g]

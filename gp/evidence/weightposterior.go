@@ -29,6 +29,11 @@ type weightPosterior struct {
 	v     []float64 // the mean of the parameters
 	f     []float64 // m + J(v − μ₀)
 	warn  []error
+
+	// Of HeldSites, where v and f are the mode's and s and u at θ*: α and Σ log p(y|f).
+	// Else alpha is nil.
+	alpha  []float64
+	logLik float64
 }
 
 func (w *weightSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, lik gp.Likelihood) (posterior, error) {
@@ -37,15 +42,18 @@ func (w *weightSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, lik 
 	for i, v := range q.root {
 		q.root[i] = math.Sqrt(v)
 	}
-	if form == Refit {
-		return q, q.refit(ctx, lik)
-	}
 	s, err := gp.NewSites(w.m.p.Y, w.m.p.X.F, lik)
 	if err != nil {
 		return nil, err
 	}
-	if err := q.condition(ctx, s); err != nil {
-		return nil, err
+	if form.refits() {
+		if err := q.refit(ctx, lik); err != nil || form == Refit {
+			return q, err
+		}
+		q.alpha, q.logLik = q.dual(), q.s.LogLik
+	}
+	if err := q.condition(ctx, s); err != nil || form == HeldSites {
+		return q, err
 	}
 	// b = r + Λ(f − m) (E5)
 	x := w.m.p.X
@@ -212,6 +220,8 @@ func (q *weightPosterior) evidence(form Form, scatter float64) gp.Evidence {
 		mulLambda(down, q.s, q.w.m.p.X.Outputs())
 		logLik := q.s.LogLik + floats.Dot(flat(q.s.Residual), d) - floats.Dot(d, down)/2
 		return gp.NewEvidence(logLik, q.scatter(), ld)
+	case HeldSites:
+		return gp.NewEvidence(q.logLik, q.scatter(), ld)
 	}
 	return gp.NewEvidence(q.s.LogLik, q.scatter(), ld)
 }
@@ -221,6 +231,9 @@ func (q *weightPosterior) warnings() []error { return q.warn }
 
 // dual returns α = r + Λ(f − f̂), with r and Λ at f.
 func (q *weightPosterior) dual() []float64 {
+	if q.alpha != nil {
+		return q.alpha
+	}
 	alpha := newton.Minus(flat(q.s.F), q.f)
 	mulLambda(alpha, q.s, q.w.m.p.X.Outputs())
 	floats.Add(alpha, flat(q.s.Residual))
