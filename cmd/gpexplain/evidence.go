@@ -31,8 +31,10 @@ func evidenceCommand(con *console.Console) *cobra.Command {
 		short: "Print the log evidence of the model for its training data",
 		long: `Evidence prints the log marginal likelihood of the training data: the Laplace
 approximation at the trained parameters, that of the linear-Gaussian model
-there, and that at the optimum of the linearized model. Higher is better; use
-it to compare prior precisions or noise variances without validation data.
+there, that at the optimum of the linearized model (refit), and the last with
+the sites held, which is with the curvature of the likelihood at the trained
+parameters. Higher is better; use it to compare prior precisions or noise
+variances without validation data.
 
 With --method nystrom it also prints a lower bound of the first two; that at the
 trained parameters is itself an upper bound.
@@ -56,6 +58,7 @@ type evidenceReport struct {
 	AtTheta        report.Float    `json:"at_theta"`
 	LinearGaussian report.Float    `json:"linear_gaussian"`
 	Refit          report.Float    `json:"refit"`
+	HeldSites      report.Float    `json:"held_sites"`
 	LogLikelihood  report.Float    `json:"log_likelihood"`
 	Scatter        report.Float    `json:"scatter"`
 	LogDet         report.Float    `json:"log_det"`
@@ -141,8 +144,8 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	return inference.WarningsText(c.Out, &f)
 }
 
-// others fills in the other two evidences: that of the linear-Gaussian model at
-// θ*, and that at the optimum of the linearized model.
+// others fills in the other evidences: that of the linear-Gaussian model at θ*, and
+// those at the optimum of the linearized model.
 func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, r *evidenceReport) error {
 	switch dual := q.Dual.(type) {
 	case *gp.Exact:
@@ -152,7 +155,7 @@ func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *proble
 			return err
 		}
 		c.Warn(refit.Warnings()...)
-		r.Refit = report.Float(refit.EvidenceRefit().Value)
+		r.atMode(refit.EvidenceRefit(), q.Evidence)
 		return nil
 	case *sparse.Posterior:
 		r.LinearGaussian = report.Float(dual.EvidenceLinearGaussian().Value)
@@ -172,8 +175,15 @@ func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *proble
 	if err != nil {
 		return err
 	}
-	r.Refit = report.Float(refit.Evidence.Value)
+	r.atMode(refit.Evidence, q.Evidence)
 	return nil
+}
+
+// atMode fills in the evidences at the optimum of the linearized model, of which one has
+// the log determinant at θ*.
+func (r *evidenceReport) atMode(refit, theta gp.Evidence) {
+	r.Refit = report.Float(refit.Value)
+	r.HeldSites = report.Float(gp.NewEvidence(refit.LogLik, refit.Scatter, theta.LogDet).Value)
 }
 
 func (r *evidenceReport) text(stdout io.Writer) error {
@@ -182,7 +192,7 @@ func (r *evidenceReport) text(stdout io.Writer) error {
 		name string
 		v    report.Float
 	}{{"log evidence at θ*", r.AtTheta}, {"  log likelihood", r.LogLikelihood}, {"  scatter", r.Scatter}, {"  log det B", r.LogDet},
-		{"log evidence, linear-Gaussian", r.LinearGaussian}, {"log evidence, refit", r.Refit}} {
+		{"log evidence, linear-Gaussian", r.LinearGaussian}, {"log evidence, refit", r.Refit}, {"log evidence, refit, sites held", r.HeldSites}} {
 		fmt.Fprintf(w, "%s\t%.6g\n", row.name, float64(row.v))
 	}
 	if r.Prior != nil {

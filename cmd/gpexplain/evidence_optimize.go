@@ -31,7 +31,7 @@ func (s *evidenceVerb) add(c *cobra.Command) {
 	f.BoolVar(&o.perLayer, "per-layer", false, "with --optimize: find a variance for each layer")
 	f.BoolVar(&o.apart, "normalized-apart", false, "with --optimize: find one variance for the layers before a normalization and one for the others")
 	f.BoolVar(&o.gPrior, "g-prior", false, "take the prior variance of each parameter from the data, g over its mean Fisher information, with g = 1, or the best with --optimize")
-	f.StringVar(&o.form, "form", "refit", "the `EVIDENCE` that --optimize maximizes: refit, at the optimum of the linearized model, found anew for each prior; linear-gaussian, or at-theta, both at the trained parameters")
+	f.StringVar(&o.form, "form", "refit", "the `EVIDENCE` that --optimize maximizes: refit, at the optimum of the linearized model, found anew for each prior; held-sites, there with the curvature of the likelihood at the trained parameters, for normalized networks; linear-gaussian, or at-theta, both at the trained parameters")
 	f.BoolVar(&o.keepNoise, "keep-noise", false, "with --optimize: keep the noise variance of the gaussian likelihood")
 	f.StringVarP(&o.out, "out", "o", "", "with --optimize: write the prior that was found to `FILE`, for --prior")
 	f.StringVar(&o.html, "html", "", "write the evidence over the prior precision as a page to `FILE`")
@@ -80,7 +80,7 @@ func (s *evidenceVerb) study(ctx context.Context, c *console.Console, p *problem
 		return nil, err
 	}
 	if len(r.Normalized) > 0 {
-		c.Warn(fmt.Errorf("the outputs do not depend on the scale of %s, as before a normalization: the trained parameters are a mode for no Gaussian prior, and the evidence at them says nothing; take that of the refit", console.Cut(strings.Join(r.Normalized, ", "), 200)))
+		c.Warn(fmt.Errorf("the outputs do not depend on the scale of %s, as before a normalization: the trained parameters are a mode for no Gaussian prior, and the evidence at them says nothing; take one at the optimum of the linearized model, and choose a precision by --optimize --form held-sites", console.Cut(strings.Join(r.Normalized, ", "), 200)))
 	}
 	groups, common, err := s.optimize.groups(p, q, r.Normalized)
 	if err != nil {
@@ -167,7 +167,7 @@ func (f *foundPrior) priorFile(p *problem.Problem, o *report.EvidenceOptimum) er
 func (s *evidenceVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, r *evidenceReport, found *foundPrior, fit report.Fit) error {
 	if s.optimize.html != "" {
 		page := &report.EvidencePage{Fit: fit, Groups: r.Groups, Optimum: r.Optimum, Normalized: r.Normalized, Several: p.Task.Prior != nil,
-			Values: report.EvidenceValues{AtTheta: r.AtTheta, LinearGaussian: r.LinearGaussian, Refit: r.Refit}, At: report.Float(q.Precision()),
+			Values: report.EvidenceValues{AtTheta: r.AtTheta, LinearGaussian: r.LinearGaussian, Refit: r.Refit, HeldSites: r.HeldSites}, At: report.Float(q.Precision()),
 			Model: p.Model.Name, Data: p.Examples.Data.Source, Command: console.CommandLine(c.Args)}
 		study := inference.NewEvidenceStudy(c, p, q, problem.OneGroup(p.Model.Net, 1), true)
 		var err error

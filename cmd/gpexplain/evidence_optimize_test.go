@@ -60,8 +60,20 @@ func TestEvidenceGradient(t *testing.T) {
 				closeTo(t, got, want.Floats(c.by), tolerance, name+" "+method+" "+c.by)
 				require.InDelta(t, want.Scalar(c.all), float64(c.of(&r.Gradient.EvidenceValues)), tolerance*math.Max(1, math.Abs(sum(want.Floats(c.by)))+10), name+" "+c.all)
 			}
+			held := of(r.Groups, func(g *report.EvidenceGroup) report.Float { return g.Gradient.HeldSites })
+			if method != "exact" {
+				require.NotContains(t, held, func(v float64) bool { return !math.IsNaN(v) })
+			} else {
+				quad, trace := want.Floats("refit_alpha_K_alpha_g"), want.Floats("trace_g")
+				for g := range quad {
+					quad[g] = quad[g]/2 - trace[g]/2
+				}
+				closeTo(t, held, quad, 1e-8, name+" sites held")
+				require.InDelta(t, sum(quad), float64(r.Gradient.HeldSites), 1e-8*math.Max(1, math.Abs(sum(quad))+10))
+			}
 			require.Equal(t, method == "exact" && name == "snelson", r.Gradient.Noise != nil)
 			if r.Gradient.Noise != nil {
+				require.InEpsilon(t, want.Scalar("d_refit_d_log_sigma2"), float64(r.Gradient.Noise.HeldSites), 1e-8)
 				require.InEpsilon(t, want.Scalar("d_refit_d_log_sigma2"), float64(r.Gradient.Noise.Refit), 1e-8)
 				require.InEpsilon(t, want.Scalar("d_linear_d_log_sigma2"), float64(r.Gradient.Noise.LinearGaussian), 1e-8)
 				require.InEpsilon(t, want.Scalar("d_evidence_d_log_sigma2"), float64(r.Gradient.Noise.AtTheta), 1e-8)
@@ -147,6 +159,34 @@ func TestOptimizePerLayer(t *testing.T) {
 	}
 }
 
+// The optimum with the sites held is where that evidence has no slope, and a fit under the
+// prior that was written has it. For a Gaussian it is the refit's.
+func TestOptimizeHeldSites(t *testing.T) {
+	for _, name := range []string{"snelson", "poisson", "categorical"} {
+		ref, want := openReference(t, name), testref.Open(t, "selection/"+name)
+		path, page := filepath.Join(t.TempDir(), "prior.json"), filepath.Join(t.TempDir(), "page.html")
+		text := ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--form", "held-sites", "-o", path, "--html", page)
+		requireSchema(t, "evidence", text)
+		o := decode[evidenceReport](t, text).Optimum
+		require.Equal(t, "held-sites", o.Form)
+		require.True(t, o.Settled)
+		require.Empty(t, o.Edge)
+		require.Contains(t, read(t, page), "of the refit with the sites held is highest here")
+		text = ref.run(t, "evidence", "--json", "--quiet", "--prior", path)
+		requireSchema(t, "evidence", text)
+		again := decode[evidenceReport](t, text)
+		require.InEpsilon(t, float64(o.Best.LogEvidence), float64(again.HeldSites), 1e-8)
+		require.InDelta(t, 0, float64(again.Gradient.HeldSites), 1e-5)
+		if name == "snelson" {
+			require.InEpsilon(t, want.Scalar("refit_optimum_log_evidence"), float64(o.Best.LogEvidence), 1e-8)
+			require.InEpsilon(t, float64(again.Refit), float64(again.HeldSites), 1e-8)
+		} else {
+			require.Greater(t, math.Abs(float64(again.Gradient.Refit)), 1e-3, "the refit wants another one")
+		}
+		require.Contains(t, ref.run(t, "evidence", "--quiet", "--optimize", "--form", "held-sites"), "log evidence (held-sites)")
+	}
+}
+
 // A variance that the data do not determine ends at the edge of the range, and both say so.
 func TestOptimizeEdge(t *testing.T) {
 	ref := openReference(t, "two-moons")
@@ -157,7 +197,7 @@ func TestOptimizeEdge(t *testing.T) {
 	require.Contains(t, read(t, page), "The search ended at the edge of its range for 10")
 }
 
-// The page shows the three evidences over the precision without --optimize too, and
+// The page shows the four evidences over the precision without --optimize too, and
 // loads nothing.
 func TestEvidencePage(t *testing.T) {
 	ref := openReference(t, "two-moons")
@@ -165,8 +205,8 @@ func TestEvidencePage(t *testing.T) {
 		page := filepath.Join(t.TempDir(), "page.html")
 		ref.run(t, "evidence", append(args, "--quiet", "--html", page)...)
 		text := read(t, page)
-		require.Equal(t, 3, strings.Count(text, `class="curveline`))
-		require.Equal(t, 3-2*min(1, len(args)), strings.Count(text, "<circle"))
+		require.Equal(t, 4, strings.Count(text, `class="curveline`))
+		require.Equal(t, 4-3*min(1, len(args)), strings.Count(text, "<circle"))
 		require.NotRegexp(t, `<script|http://|https://`, text)
 	}
 }
@@ -207,6 +247,7 @@ func TestEvidenceOfNormalized(t *testing.T) {
 	require.InEpsilon(t, ref.Scalar("refit_log_evidence"), float64(r.Refit), 1e-8)
 	require.InEpsilon(t, ref.Scalar("log_evidence_at_theta"), float64(r.AtTheta), 1e-8)
 	require.Contains(t, strings.Join(r.Warnings, "\n"), "as before a normalization")
+	require.Contains(t, strings.Join(r.Warnings, "\n"), "--form held-sites")
 	require.Equal(t, []string{"normalized layers", "other layers"}, r.Optimum.Groups)
 	require.Greater(t, float64(r.Optimum.Best.LogEvidence), ref.Scalar("isotropic_best_log_evidence")-1e-6)
 	var f problem.PriorFile

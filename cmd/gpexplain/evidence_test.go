@@ -26,13 +26,19 @@ func TestEvidence(t *testing.T) {
 			// 1e-8 is what the references ask of evidences.
 			require.InEpsilon(t, ref.Scalar(x.want), float64(x.got), 1e-8, name+" "+x.want)
 		}
+		require.InEpsilon(t, ref.heldSites(), float64(r.HeldSites), 1e-8, name)
 		if name == "snelson" {
 			require.Equal(t, ref.Scalar("sigma2"), float64(r.NoiseVariance))
 		} else {
 			require.Contains(t, text, `"noise_variance":null`)
 		}
-		require.Contains(t, ref.run(t, "evidence"), "log evidence, refit")
+		require.Contains(t, ref.run(t, "evidence"), "log evidence, refit, sites held")
 	}
+}
+
+// heldSites is the refit's evidence with the log determinant at θ*.
+func (r *reference) heldSites() float64 {
+	return r.Scalar("refit_log_evidence") + r.Scalar("refit_log_det")/2 - r.Scalar("log_det")/2
 }
 
 // Flags come before metadata.
@@ -68,6 +74,7 @@ func TestEvidenceByMethod(t *testing.T) {
 				want := ref.Scalar(what)
 				require.InDelta(t, want, float64(v), 1e-7*max(1, math.Abs(want))+5*se, name+" "+method+" "+what)
 			}
+			require.InDelta(t, ref.heldSites(), float64(r.HeldSites), 1e-7*math.Abs(ref.heldSites())+5*se, name+" "+method)
 			if r.AtThetaLower != nil {
 				require.Equal(t, "upper", r.Bound)
 				require.InEpsilon(t, ref.Scalar("log_evidence"), float64(*r.AtThetaLower), 1e-8)

@@ -68,7 +68,7 @@ var words = map[string][]string{
 	"--normalized-apart": {"", "=x"},
 	"--g-prior":          {"", "=false"},
 	"--keep-noise":       {"", "=false"},
-	"--form":             {"refit", "linear-gaussian", "at-theta", "x", ""},
+	"--form":             {"refit", "held-sites", "linear-gaussian", "at-theta", "x", ""},
 	"--posterior":        {"tiny.gp", "moons.gp", "junk.csv", "none.gp", ".", ""},
 	"--checkpoint":       {"out.part", "moons.gp", "none/out.part", ".", ""},
 	"--tune-prior":       {"", "=loo", "=x"},

@@ -11,11 +11,12 @@ import (
 	"strings"
 )
 
-// EvidenceValues has one number for each of the three evidences.
+// EvidenceValues has one number for each of the four evidences.
 type EvidenceValues struct {
 	AtTheta        Float `json:"at_theta"`        // at the trained parameters (E7)
 	LinearGaussian Float `json:"linear_gaussian"` // of the linear-Gaussian model there (E8)
 	Refit          Float `json:"refit"`           // at the optimum of the linearized model (E9)
+	HeldSites      Float `json:"held_sites"`      // there, with log det B at the sites of the trained parameters
 }
 
 // EvidenceGradient are the derivatives of the evidences in the log of a common factor on
@@ -43,7 +44,7 @@ type EvidencePoint struct {
 
 // EvidenceOptimum is the choice of the variances under which an evidence is highest.
 type EvidenceOptimum struct {
-	Form       string          `json:"form"` // at-theta, linear-gaussian or refit
+	Form       string          `json:"form"` // at-theta, linear-gaussian, refit or held-sites
 	Kind       string          `json:"kind"` // of the prior: isotropic, groups or g
 	Start      EvidencePoint   `json:"start"`
 	Best       EvidencePoint   `json:"best"`
@@ -113,7 +114,7 @@ func (p *EvidencePage) WriteHTML(w io.Writer) error {
 }
 
 // formNames are the evidences in words.
-var formNames = map[string]string{"at-theta": "at the trained parameters", "linear-gaussian": "of the linear-Gaussian model", "refit": "of the refit"}
+var formNames = map[string]string{"at-theta": "at the trained parameters", "linear-gaussian": "of the linear-Gaussian model", "refit": "of the refit", "held-sites": "of the refit with the sites held"}
 
 func (p *EvidencePage) heading() string {
 	o := p.Optimum
@@ -150,7 +151,7 @@ func (p *EvidencePage) sentences() []string {
 		}
 	}
 	if len(p.Normalized) > 0 {
-		say("The outputs do not depend on the scale of %s, as before a normalization. The trained parameters are then no mode under any Gaussian prior, and the evidence at them is not to be used; that of the refit is.", names(p.Normalized))
+		say("The outputs do not depend on the scale of %s, as before a normalization. The trained parameters are then no mode under any Gaussian prior, and the evidence at them is not to be used. Choose a precision by that of the refit with the sites held.", names(p.Normalized))
 	}
 	return list
 }
@@ -177,6 +178,7 @@ type evidenceLine struct {
 
 var evidenceLines = []evidenceLine{
 	{"refit", "for", "", "at the optimum of the linearized model (refit)", func(v *EvidenceValues) Float { return v.Refit }},
+	{"held-sites", "for", "dashed", "there with the curvature of the likelihood at the trained parameters (sites held), dashed", func(v *EvidenceValues) Float { return v.HeldSites }},
 	{"linear-gaussian", "ink", "dashed", "of the linear-Gaussian model at the trained parameters, dashed", func(v *EvidenceValues) Float { return v.LinearGaussian }},
 	{"at-theta", "against", "dotted", "at the trained parameters, dotted", func(v *EvidenceValues) Float { return v.AtTheta }},
 }
@@ -281,7 +283,7 @@ func (p *EvidencePage) notes() []string {
 	if p.Several {
 		list = append(list, "All variances are scaled together here, in the proportions of the prior shown.")
 	}
-	return append(list, "Only the refit compares precisions fairly: at other precisions than that of training the trained parameters are no mode.")
+	return append(list, "Only those at the optimum of the linearized model compare precisions fairly: at other precisions than that of training the trained parameters are no mode.")
 }
 
 // above cuts a curve where it falls below 0 or is not defined, by NaN.
@@ -369,6 +371,7 @@ func (p *EvidencePage) table() (*htmlRows, string) {
 // evidenceGuide explains the terms of the page.
 var evidenceGuide = []fact{
 	{Name: "Evidence", Value: "The probability of the training targets under the model, averaged over the prior. It rewards a model that fits and charges for freedom that it does not need, without validation data."},
-	{Name: "Refit", Value: "The evidence at the optimum of the linearized model, which is found anew for every prior. The others hold the trained parameters."},
+	{Name: "Refit", Value: "The evidence at the optimum of the linearized model, which is found anew for every prior. With the sites held it takes the curvature of the likelihood at the trained parameters. The others hold these parameters."},
+	{Name: "Sites held", Value: "Where the linearized model fits every training row, as networks with normalization often let it, the curvature at its optimum vanishes and the refit asks for far too small a precision. Held curvature does not vanish."},
 	{Name: "Trust", Value: "On small problems leave-one-out predictions often choose a better precision than the evidence, and both tend to choose a small one: compare with --tune-prior loo."},
 }

@@ -15,12 +15,12 @@ func evidencePage() *EvidencePage {
 	noise := Float(.1)
 	start := EvidencePoint{Variances: []Float{1, 1}, Noise: &noise, LogEvidence: -30}
 	best := EvidencePoint{Variances: []Float{0, 40}, Noise: &noise, LogEvidence: -12}
-	p := &EvidencePage{Fit: Fit{Examples: 40, Outputs: 1, Parameters: 12, PriorPrecision: 1}, Values: EvidenceValues{AtTheta: Float(math.Inf(-1)), LinearGaussian: -14, Refit: -12}, At: .025, Several: true,
+	p := &EvidencePage{Fit: Fit{Examples: 40, Outputs: 1, Parameters: 12, PriorPrecision: 1}, Values: EvidenceValues{AtTheta: Float(math.Inf(-1)), LinearGaussian: -14, Refit: -12, HeldSites: -13}, At: .025, Several: true,
 		Optimum: &EvidenceOptimum{Form: "refit", Kind: "groups", Start: start, Best: best, Groups: []string{"one", "two"}, Parameters: []int{8, 4}, Zero: []string{"one"}, Edge: []string{"two", "noise"},
 			Iterations: 3, Settled: true, Maxima: []EvidencePoint{best, start}, Trajectory: []EvidencePoint{start, best}}, Normalized: []string{"one"}, Model: "<b>net</b>"}
 	for k := range 13 {
 		x := float64(k-6) / 2
-		p.Curve = append(p.Curve, EvidenceCurvePoint{PriorPrecision: Float(.025 * math.Exp(x)), EvidenceValues: EvidenceValues{AtTheta: Float(math.Inf(-1)), LinearGaussian: Float(-14 - 30*x*x), Refit: Float(-12 - x*x)}})
+		p.Curve = append(p.Curve, EvidenceCurvePoint{PriorPrecision: Float(.025 * math.Exp(x)), EvidenceValues: EvidenceValues{AtTheta: Float(math.Inf(-1)), LinearGaussian: Float(-14 - 30*x*x), Refit: Float(-12 - x*x), HeldSites: Float(-13 - 2*x*x)}})
 	}
 	return p
 }
@@ -34,7 +34,7 @@ func TestEvidencePage(t *testing.T) {
 		"do not depend on the scale of one", "is −∞ under this prior", "runs to 0", "at the edge of the range", "the optimum: precision 0.025, log evidence -12", "&lt;b&gt;net"} {
 		require.Contains(t, text, want)
 	}
-	require.Equal(t, 2, strings.Count(text, `class="curveline`), "that at θ* is nowhere finite")
+	require.Equal(t, 3, strings.Count(text, `class="curveline`), "that at θ* is nowhere finite")
 	require.Equal(t, 1, strings.Count(text, "<circle"))
 	// No curve leaves the frame, although one falls far below it.
 	for _, m := range regexp.MustCompile(`class="curveline[^"]*" d="([^"]*)"`).FindAllStringSubmatch(text, -1) {
@@ -48,7 +48,7 @@ func TestEvidencePage(t *testing.T) {
 	}
 
 	p.Optimum, p.Several, p.Curve = nil, false, nil
-	p.Groups = []EvidenceGroup{{Name: "layer", Parameters: 8, Variance: 1, Gradient: EvidenceValues{AtTheta: 3, LinearGaussian: 2, Refit: -1.5}}}
+	p.Groups = []EvidenceGroup{{Name: "layer", Parameters: 8, Variance: 1, Gradient: EvidenceValues{AtTheta: 3, LinearGaussian: 2, Refit: -1.5, HeldSites: 1}}}
 	b.Reset()
 	require.NoError(t, p.WriteHTML(&b))
 	require.Contains(t, b.String(), "Log evidence −12")

@@ -38,8 +38,8 @@ func openToy(t testing.TB, name string) *toy {
 // The accuracy that the references state.
 const tol = 1e-9
 
-// The derivatives of all three evidences are those of the references, which come from
-// weight space.
+// The derivatives of all four evidences are those of the references, which come from
+// weight space. That with the sites held takes its parts from two of the others.
 func TestE10References(t *testing.T) {
 	for _, name := range toys {
 		inBothSpaces(t, name, func(t *testing.T, o *evidence.Options) {
@@ -69,6 +69,13 @@ func TestE10References(t *testing.T) {
 				explicit[g] = refit.Quad[g]/2 - refit.Trace[g]/2
 			}
 			testref.RequireClose(t, explicit, q.want.Floats("d_refit_d_log_s_explicit"), tol, "explicit part")
+			held := at(evidence.HeldSites)
+			testref.RequireClose(t, held.Quad, q.want.Floats("refit_alpha_K_alpha_g"), tol, "α of the mode")
+			testref.RequireClose(t, held.Trace, q.want.Floats("trace_g"), tol, "sites of θ*")
+			requireNumber(t, "sites held", held.Evidence.Value, q.want.Scalar("refit_log_evidence")+q.Scalar("refit_log_det")/2-q.Scalar("log_det")/2, tol)
+			if q.want.HasMeta("d_refit_d_log_sigma2") {
+				requireNumber(t, "noise, sites held", held.NoiseGradient, q.want.Scalar("d_refit_d_log_sigma2"), tol)
+			}
 			for _, c := range []struct {
 				x         *evidence.Point
 				value, by string

@@ -130,6 +130,9 @@ func TestNormalizedEvidence(t *testing.T) {
 		require.NoError(t, err)
 		requireNumber(t, key, x.Evidence.Value, r.Scalar(key), tol)
 	}
+	held, err := evidence.Evaluate(t.Context(), p, evidence.HeldSites, nil)
+	require.NoError(t, err)
+	requireNumber(t, "sites held", held.Evidence.Value, r.Scalar("refit_log_likelihood")-r.Scalar("refit_scatter")/2-r.Scalar("log_det_at_theta")/2, tol)
 	for form, suffix := range map[evidence.Form]string{evidence.AtTheta: "_at_theta", evidence.Refit: ""} {
 		best, err := evidence.Maximize(t.Context(), p, form, nil)
 		require.NoError(t, err)

@@ -19,11 +19,12 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// Forms are the names of the evidences, as --form takes them.
-var Forms = []string{"refit", "linear-gaussian", "at-theta"}
+// Forms are the names of the evidences, as --form takes them. The second starts at the
+// mode of the first where both are computed in this order.
+var Forms = []string{"refit", "held-sites", "linear-gaussian", "at-theta"}
 
 // forms are the evidences of these names.
-var forms = map[string]evidence.Form{"refit": evidence.Refit, "linear-gaussian": evidence.LinearGaussian, "at-theta": evidence.AtTheta}
+var forms = map[string]evidence.Form{"refit": evidence.Refit, "held-sites": evidence.HeldSites, "linear-gaussian": evidence.LinearGaussian, "at-theta": evidence.AtTheta}
 
 // An EvidenceStudy looks at the evidence of an exact posterior over its prior and noise
 // variances.
@@ -67,7 +68,7 @@ func (s *EvidenceStudy) report() []report.EvidenceGroup {
 
 // Gradient returns the derivatives of the evidences at the posterior's prior, by group
 // and in all. Without inducing examples they are exact. Of a posterior with inducing examples
-// that of the refit, whose mode moves, is not known, and of conjugate gradients none.
+// those at the optimum of the linearized model are not known, and of conjugate gradients none.
 func (s *EvidenceStudy) Gradient(ctx context.Context, q *Posterior) ([]report.EvidenceGroup, report.EvidenceGradient, error) {
 	groups, total := s.report(), report.EvidenceGradient{EvidenceValues: noValues()}
 	var by map[string][]float64
@@ -99,7 +100,7 @@ func (s *EvidenceStudy) Gradient(ctx context.Context, q *Posterior) ([]report.Ev
 }
 
 func noValues() report.EvidenceValues {
-	return report.EvidenceValues{AtTheta: report.Undefined(), LinearGaussian: report.Undefined(), Refit: report.Undefined()}
+	return report.EvidenceValues{AtTheta: report.Undefined(), LinearGaussian: report.Undefined(), Refit: report.Undefined(), HeldSites: report.Undefined()}
 }
 
 // setForm sets the value of one evidence.
@@ -109,6 +110,8 @@ func setForm(v *report.EvidenceValues, form string, x float64) {
 		v.AtTheta = report.Float(x)
 	case "linear-gaussian":
 		v.LinearGaussian = report.Float(x)
+	case "held-sites":
+		v.HeldSites = report.Float(x)
 	default:
 		v.Refit = report.Float(x)
 	}
