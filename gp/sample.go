@@ -7,7 +7,6 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
@@ -31,7 +30,10 @@ func (e *Exact) SampleTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 		return err
 	}
 	e.k.DiagTo(newDense(&prior, t*c, c), x)
-	root := pivotedRoot(&cov, float64(e.g.n)*0x1p-52*largestDiagonal(&prior))
+	root, err := pivotedRoot(ctx, e.o.Workers, &cov, float64(e.g.n)*0x1p-52*largestDiagonal(&prior))
+	if err != nil {
+		return err
+	}
 	mu := dense.Flat(&mean)
 	z := dense.New(s, root.Cols)
 	for i := range z.Data {
@@ -48,16 +50,19 @@ func (e *Exact) SampleTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 }
 
 // pivotedRoot returns L, n×rank, with L Lᵀ = cov up to tol; it overwrites cov.
-func pivotedRoot(cov *mat.Dense, tol float64) blas64.General {
+func pivotedRoot(ctx context.Context, workers int, cov *mat.Dense, tol float64) (blas64.General, error) {
 	g := cov.RawMatrix()
 	piv := make([]int, g.Rows)
 	// Pᵀ cov P = L Lᵀ
-	_, rank, _ := lapack64.Pstrf(blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data}, piv, tol, make([]float64, 2*g.Rows))
+	_, rank, err := fblas.PstrfContext(ctx, workers, blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data}, piv, tol)
+	if err != nil {
+		return blas64.General{}, err
+	}
 	root := blas64.General{Rows: g.Rows, Cols: rank, Stride: max(1, rank), Data: make([]float64, g.Rows*rank)}
 	for i, to := range piv {
 		copy(root.Data[to*rank:(to+1)*rank], g.Data[i*g.Stride:][:min(i+1, rank)])
 	}
-	return root
+	return root, nil
 }
 
 // largestDiagonal returns the largest variance in C×C blocks, N·C×C.

@@ -142,11 +142,8 @@ func (b *basis) factorPivoted(ctx context.Context, a blas64.Symmetric, largest f
 	n := a.N
 	piv := make([]int, n)
 	// Pᵀ K_ZZ P = T Tᵀ
-	_, rank, _ := lapack64.Pstrf(a, piv, dropPivot*largest, make([]float64, 2*n))
-	if rank == 0 {
-		return nil
-	}
-	if err := ctx.Err(); err != nil {
+	_, rank, err := fblas.PstrfContext(ctx, b.workers, a, piv, dropPivot*largest)
+	if err != nil || rank == 0 {
 		return err
 	}
 	t := dense.New(n, rank)

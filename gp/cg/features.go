@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/lapack/lapack64"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
@@ -149,7 +148,10 @@ func (f *features) add(ctx context.Context, pivots []int) error {
 	h := dense.New(g.Cols, g.Cols)
 	f.rowsTo(h, g, pivots)
 	piv := make([]int, h.Rows)
-	l, rank, _ := lapack64.Pstrf(blas64.Symmetric{Uplo: blas.Lower, N: h.Rows, Stride: h.Stride, Data: h.Data}, piv, smallFeature*f.largest, make([]float64, 2*h.Rows))
+	l, rank, err := fblas.PstrfContext(ctx, f.d.w.workers, blas64.Symmetric{Uplo: blas.Lower, N: h.Rows, Stride: h.Stride, Data: h.Data}, piv, smallFeature*f.largest)
+	if err != nil {
+		return err
+	}
 	for _, i := range pivots {
 		f.used[i] = true
 	}

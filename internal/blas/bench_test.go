@@ -96,4 +96,16 @@ func BenchmarkPotrf(b *testing.B) {
 	}
 }
 
+// The matrices are J Jᵀ of full rank, so that all pivots are taken.
+func BenchmarkPstrf(b *testing.B) {
+	rnd := source(1)
+	for _, n := range []int{100, 500, 2000} {
+		good := definite(rnd, n, 0, blas.Lower)
+		a, piv, work := clone(good), make([]int, n), make([]float64, 2*n)
+		benchmark(b, fmt.Sprintf("n=%d", n), cube(n)/3,
+			func() { copy(a.Data, good.Data); Pstrf(asSymmetric(a, blas.Lower), piv, 0) },
+			func() { copy(a.Data, good.Data); lapack64.Pstrf(asSymmetric(a, blas.Lower), piv, 0, work) })
+	}
+}
+
 func cube(n int) float64 { return float64(n) * float64(n) * float64(n) }

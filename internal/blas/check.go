@@ -15,6 +15,7 @@ const (
 	badDiag      = "blas: illegal diagonal"
 	negative     = "blas: negative dimension"
 	shortData    = "blas: slice shorter than the matrix"
+	badPivots    = "blas: pivots of another length than the matrix"
 )
 
 // foreign reports whether the caller has put an implementation of its own

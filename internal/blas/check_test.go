@@ -18,11 +18,18 @@ func TestAllocations(t *testing.T) {
 	a, c := definite(rnd, n, 0, blas.Lower), general(rnd, n, n, 0)
 	l := clone(a)
 	tri, _ := Potrf(asSymmetric(l, blas.Lower))
+	piv := make([]int, n)
 	for name, f := range map[string]func(){
 		"Gemm1":  func() { Gemm1(blas.NoTrans, blas.Trans, 1, a, a, 0, c) },
 		"Syrk1":  func() { Syrk1(blas.NoTrans, 1, a, 0, asSymmetric(c, blas.Upper)) },
 		"Trsm1":  func() { Trsm1(blas.Left, blas.NoTrans, 1, tri, c) },
 		"Potrf1": func() { copy(c.Data, a.Data); Potrf1(asSymmetric(c, blas.Lower)) },
+		"Pstrf": func() {
+			copy(c.Data, a.Data)
+			if _, _, err := PstrfContext(t.Context(), 1, asSymmetric(c, blas.Lower), piv, 0); err != nil {
+				t.Error(err)
+			}
+		},
 	} {
 		if n := testing.AllocsPerRun(20, f); n >= 1 {
 			t.Errorf("%s: %g allocations a call", name, n)
@@ -70,6 +77,11 @@ func TestPanics(t *testing.T) {
 			Trsm(blas.Left, blas.NoTrans, 1, blas64.Triangular{N: 2, Stride: 2, Data: make([]float64, 4), Uplo: blas.Lower}, m(2, 2, 2, 4))
 		}},
 		{"potrf uplo", badUplo, func() { Potrf(blas64.Symmetric{N: 1, Stride: 1, Data: make([]float64, 1)}) }},
+		{"pstrf uplo", badUplo, func() { Pstrf(blas64.Symmetric{N: 1, Stride: 1, Data: make([]float64, 1)}, make([]int, 1), 0) }},
+		{"pstrf pivots", badPivots, func() { Pstrf(sym, make([]int, 3), 0) }},
+		{"pstrf short", shortData, func() {
+			Pstrf(blas64.Symmetric{N: 2, Stride: 2, Data: make([]float64, 3), Uplo: blas.Upper}, make([]int, 2), 0)
+		}},
 		{"potrf short", shortData, func() { Potrf(blas64.Symmetric{N: 2, Stride: 2, Data: make([]float64, 3), Uplo: blas.Upper}) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -158,4 +158,9 @@ func TestForeign(t *testing.T) {
 	if syrk == 0 || trsm == 0 {
 		t.Error("Potrf does without it")
 	}
+	syrk = 0
+	checkPstrf(t, definite(rnd, 150, 0, blas.Lower), blas.Lower, -1, 150)
+	if syrk == 0 {
+		t.Error("Pstrf does without it")
+	}
 }

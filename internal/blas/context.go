@@ -55,3 +55,9 @@ func TrsmContext(ctx context.Context, workers int, s blas.Side, tA blas.Transpos
 func PotrfContext(ctx context.Context, workers int, a blas64.Symmetric) (t blas64.Triangular, ok bool, err error) {
 	return potrf(a, limit{ctx, workers})
 }
+
+// PstrfContext is Pstrf as GemmContext is Gemm. Where err is not nil, the rest
+// says nothing.
+func PstrfContext(ctx context.Context, workers int, a blas64.Symmetric, piv []int, tol float64) (t blas64.Triangular, rank int, err error) {
+	return pstrf(a, piv, tol, limit{ctx, workers})
+}

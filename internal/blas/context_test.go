@@ -55,6 +55,14 @@ func longCalls() map[string]func(ctx context.Context, workers int) ([]float64, e
 			}
 			return c.Data, err
 		},
+		"Pstrf": func(ctx context.Context, workers int) ([]float64, error) {
+			c := clone(a)
+			_, rank, err := PstrfContext(ctx, workers, asSymmetric(c, blas.Upper), make([]int, n), -1)
+			if err == nil && rank != n {
+				return nil, errors.New("not positive definite")
+			}
+			return c.Data, err
+		},
 	}
 }
 

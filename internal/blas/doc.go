@@ -29,7 +29,9 @@
 // tiles of one triangle; where a tile crosses the diagonal it goes through a
 // copy. Trsm maps its sixteen cases to a lower triangle solved forward, in
 // blocks of 256, and leaves the rest to the product. Potrf halves the matrix
-// recursively down to order 64, which leaves it to Trsm and Syrk.
+// recursively down to order 64, which leaves it to Trsm and Syrk. Pstrf takes 64
+// columns at a time, each with those before it in the block subtracted, and then
+// subtracts the block's products from the rest by Syrk, as LAPACK's DPSTRF does.
 //
 // The build tag noasm leaves the assembly out. Where the caller has given
 // gonum's blas64 an implementation of its own (blas64.Use), that one does the
@@ -44,13 +46,14 @@
 // workers nor the place of the element in C enters, so any part of a product
 // has the same bits when it is computed alone, Syrk and Symm have those of
 // Gemm, and AVX2 and AVX-512 agree. In Trsm and Potrf the order also depends
-// on the kernel's tile, and on nothing else but the order of the triangle.
+// on the kernel's tile, and on nothing else but the order of the triangle. In
+// Pstrf a sum is cut every 64 terms, at the borders of its blocks.
 //
 // # NaN and Inf
 //
 // They go where the formula takes them: a zero does not hide a NaN that it is
 // multiplied with, as it may in gonum. β = 0 does not read C and α = 0 does
-// not read A and B.
+// not read A and B. A factorization ends at a NaN on the diagonal.
 //
 // # Limits
 //

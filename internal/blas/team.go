@@ -61,16 +61,16 @@ func take(next *atomic.Int64, n int, f func(int)) {
 	}
 }
 
-// parallel solves for all panels of X on several goroutines.
-func (d diagonal) parallel(panels, workers int) {
+// share calls f with all numbers below n, on several goroutines.
+func share(n, workers int, f func(int)) {
 	var (
 		next atomic.Int64
 		left sync.WaitGroup
 	)
-	left.Add(panels)
+	left.Add(n)
 	work := func() {
-		take(&next, panels, func(i int) {
-			d.panel(i)
+		take(&next, n, func(i int) {
+			f(i)
 			left.Done()
 		})
 	}
@@ -79,4 +79,15 @@ func (d diagonal) parallel(panels, workers int) {
 	}
 	work()
 	left.Wait()
+}
+
+// parallel solves for all panels of X on several goroutines.
+func (d diagonal) parallel(panels, workers int) { share(panels, workers, d.panel) }
+
+// parallel computes column j of the factor on several goroutines.
+func (p pivoting) parallel(j int, scale float64, workers int) {
+	share((p.n-j-1+pivotRows-1)/pivotRows, workers, func(i int) {
+		lo := j + 1 + i*pivotRows
+		p.rows(j, lo, min(lo+pivotRows, p.n), scale)
+	})
 }
