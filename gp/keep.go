@@ -38,9 +38,15 @@ type KeepOptions struct {
 	// Most bounds the number of rows, and those with the largest s are kept; 0 is
 	// no bound. With it, s is computed of the 2·Most rows with the largest λ alone,
 	// so that the other examples need not be linearized.
-	Most     int
-	Workers  int // 0 means GOMAXPROCS
-	Progress func(stage string, done, total int)
+	Most int
+	// Among, if not nil, are the examples whose rows may be kept, ascending.
+	Among []int
+	// PriorVariance, if positive, is an upper bound of uᵀκ(x_i,x_i)u for all i and unit
+	// vectors u: rows with λ times it at most Strength are left out without a backward
+	// pass. A bound that is too small leaves out more rows than Strength alone.
+	PriorVariance float64
+	Workers       int // 0 means GOMAXPROCS
+	Progress      func(stage string, done, total int)
 }
 
 // StageKeep counts the rows whose strength is computed by Keep.
@@ -57,8 +63,8 @@ func Keep(ctx context.Context, k ntk.Kernel, x linearize.Source, s *Sites, o *Ke
 	if o != nil {
 		opt = *o
 	}
-	if opt.Strength < 0 || opt.Most < 0 {
-		panic("gp: negative strength or number of rows to keep")
+	if opt.Strength < 0 || opt.Most < 0 || opt.PriorVariance < 0 {
+		panic("gp: negative strength, number of rows to keep or prior variance")
 	}
 	if opt.Progress == nil {
 		opt.Progress = func(string, int, int) {}
@@ -69,9 +75,12 @@ func Keep(ctx context.Context, k ntk.Kernel, x linearize.Source, s *Sites, o *Ke
 	if x.Len() == 0 {
 		return nil, ErrNoExamples
 	}
-	all, total, err := directions(ctx, s, opt.Workers)
+	all, total, err := directions(ctx, s, opt.Among, opt.Workers)
 	if err != nil {
 		return nil, err
+	}
+	if opt.PriorVariance > 0 {
+		all = slices.DeleteFunc(all, func(r keptRow) bool { return r.lambda*opt.PriorVariance <= opt.Strength })
 	}
 	if opt.Most > 0 && len(all) > 2*opt.Most {
 		slices.SortStableFunc(all, func(a, b keptRow) int { return cmp.Compare(b.lambda, a.lambda) })
@@ -110,15 +119,21 @@ func newKept(rows []keptRow, total float64, c int) *Kept {
 	return k
 }
 
-// directions returns the eigenvectors of all Λ_i with a positive eigenvalue, and tr Λ.
-// A diagonal Λ_i has the axes of the outputs as eigenvectors.
-func directions(ctx context.Context, s *Sites, workers int) (rows []keptRow, total float64, err error) {
+// directions returns the eigenvectors of Λ_i with a positive eigenvalue of all examples,
+// or of those among, and the sum of the traces. A diagonal Λ_i has the axes of the outputs
+// as eigenvectors.
+func directions(ctx context.Context, s *Sites, among []int, workers int) (rows []keptRow, total float64, err error) {
 	const tile = 256
 	n, c := s.F.Dims()
+	example := func(i int) int { return i }
+	if among != nil {
+		n, example = len(among), func(i int) int { return among[i] }
+	}
 	parts := make([][]keptRow, par.Tiles(n, tile))
 	err = par.Do(ctx, workers, len(parts), func(p int) error {
 		lo, hi := par.Bounds(p, n, tile)
 		for i := lo; i < hi; i++ {
+			i := example(i)
 			own, err := directionsOf(dense.Slice(s.Lambda, i*c, (i+1)*c), i)
 			if err != nil {
 				return err

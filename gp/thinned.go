@@ -104,6 +104,26 @@ func (t *Thinned) JointTo(ctx context.Context, mean, cov *mat.Dense, x *lineariz
 	return t.e.JointTo(ctx, mean, cov, x)
 }
 
+// HalfTo writes H, T·C×n for T examples of C outputs, not necessarily those of the
+// training examples, and n kept rows, such that the posterior covariance of two examples
+// is κ(x,x') − H(x)H(x')ᵀ. With the first j columns of H it is that given the first j
+// kept rows alone.
+func (t *Thinned) HalfTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch) error {
+	if x.P != t.e.x.P {
+		panic("gp: inputs do not fit the training examples")
+	}
+	rows := x.Len() * x.Outputs()
+	dense.SizeTo(dst, rows, t.e.g.n)
+	if rows == 0 {
+		return ctx.Err()
+	}
+	t.e.k.BlockTo(dst, x, t.e.x)
+	if err := t.e.f.half(ctx, dst.RawMatrix()); err != nil {
+		return stopped("predicting", err)
+	}
+	return nil
+}
+
 // LeaveOneOutTo writes the posterior of the function at training inputs without the
 // example itself (E17), as Dual.LeaveOneOutTo does, for any training examples: the
 // rows that an example keeps are taken out, and the step is made with its whole

@@ -185,6 +185,70 @@ func TestKeep(t *testing.T) {
 	})
 }
 
+// Among restricts the rows to some examples. A bound of the prior variance changes nothing
+// where it holds.
+func TestKeepAmongAndBound(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		s := q.sites(t)
+		keep := func(o gp.KeepOptions) *gp.Kept {
+			k, err := gp.Keep(t.Context(), q.kernel, q.train, s, &o)
+			require.NoError(t, err)
+			return k
+		}
+		all := keep(gp.KeepOptions{})
+		among := []int{1, 4, q.n - 1}
+		var want []float64
+		bound := 0.0
+		for i, at := range all.Examples {
+			if slices.Contains(among, at) {
+				want = append(want, all.Strength[i])
+			}
+			bound = max(bound, all.Strength[i]/all.Lambda[i])
+		}
+		some := keep(gp.KeepOptions{Among: among})
+		require.Equal(t, want, some.Strength)
+		require.LessOrEqual(t, some.Total, all.Total)
+		tau := all.Strength[all.Len()/2]
+		require.Equal(t, keep(gp.KeepOptions{Strength: tau}), keep(gp.KeepOptions{Strength: tau, PriorVariance: 1.001 * bound}))
+		small := 0.1 * bound
+		for i, v := range keep(gp.KeepOptions{Strength: tau, PriorVariance: small}).Lambda {
+			require.Greater(t, v*small, tau, "row %d", i)
+		}
+	})
+}
+
+// The first columns of H are those of the posterior of the first rows alone, and all of
+// them give the covariance.
+func TestHalfTo(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		thin := q.thinned(t, nil)
+		var h, prior, cov mat.Dense
+		require.NoError(t, thin.HalfTo(t.Context(), &h, q.test))
+		rows, n := h.Dims()
+		require.Equal(t, thin.Kept().Len(), n)
+		prior.ReuseAs(rows, q.c)
+		q.kernel.DiagTo(&prior, q.test)
+		for _, first := range []int{n, n / 2} {
+			k := thin.Kept()
+			some := &gp.Kept{Examples: k.Examples[:first], Directions: k.Directions.Slice(0, first, 0, q.c).(*mat.Dense), Lambda: k.Lambda[:first], Strength: k.Strength[:first]}
+			part, err := gp.FitKept(t.Context(), q.kernel, q.train, q.sites(t), some, nil)
+			require.NoError(t, err)
+			require.NoError(t, part.PredictTo(t.Context(), nil, &cov, q.test))
+			for i := range rows {
+				sum := 0.0
+				for j := range first {
+					sum += h.At(i, j) * h.At(i, j)
+				}
+				require.InDelta(t, cov.At(i, i%q.c), prior.At(i, i%q.c)-sum, 1e-9*prior.At(i, i%q.c), "output %d", i)
+			}
+		}
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, thin.HalfTo(done, new(mat.Dense), q.test), context.Canceled)
+		require.Panics(t, func() { _ = thin.HalfTo(t.Context(), new(mat.Dense), &linearize.Batch{F: mat.NewDense(1, q.c, nil)}) })
+	})
+}
+
 // The results do not depend on the number of workers, and a done context ends each of
 // them.
 func TestThinnedWorkersAndCancel(t *testing.T) {
@@ -230,6 +294,8 @@ func TestKeepRefusals(t *testing.T) {
 	var memory *gp.MemoryError
 	_, err = gp.FitKept(t.Context(), q.kernel, q.train, s, k, &gp.Options{MaxMemory: 100})
 	require.ErrorAs(t, err, &memory)
-	require.Panics(t, func() { _, _ = gp.Keep(t.Context(), q.kernel, q.train, s, &gp.KeepOptions{Strength: -1}) })
+	for _, o := range []gp.KeepOptions{{Strength: -1}, {Most: -1}, {PriorVariance: -1}} {
+		require.Panics(t, func() { _, _ = gp.Keep(t.Context(), q.kernel, q.train, s, &o) })
+	}
 	require.Panics(t, func() { _, _ = gp.FitKept(t.Context(), q.kernel, q.train, s, k, &gp.Options{Mean: gp.LinearGaussian}) })
 }

@@ -1,0 +1,220 @@
+package kept
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sort"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// ThresholdOptions are those of FindThreshold. nil means all defaults.
+type ThresholdOptions struct {
+	// Within is how much larger than that of all rows the variance of an output may be,
+	// as a part of it; 0 means 0.05.
+	Within float64
+	// Share is the part of the asked examples for which this must hold; 0 means 0.99.
+	Share float64
+	// Examples is the number of training examples that are looked at; 0 means 1500.
+	Examples int
+	// Most bounds the rows of these examples that stand for all of their rows, the
+	// strongest; 0 means 12 a looked at example, and less where MaxMemory, in bytes, is short.
+	// 0 means gp.MemoryBudget.
+	Most      int
+	MaxMemory int64
+	Seed      uint64 // of the choice of the examples
+	Workers   int    // 0 means GOMAXPROCS; results do not depend on it
+	Progress  func(stage string, done, total int)
+}
+
+// rowsPerExample bounds the rows that stand for all rows of the sampled examples.
+const rowsPerExample = 12
+
+func (o *ThresholdOptions) withDefaults() ThresholdOptions {
+	var d ThresholdOptions
+	if o != nil {
+		d = *o
+	}
+	if d.Within < 0 || d.Share < 0 || d.Share > 1 || d.Examples < 0 || d.Most < 0 {
+		panic("kept: options out of range")
+	}
+	if d.Within == 0 {
+		d.Within = 0.05
+	}
+	if d.Share == 0 {
+		d.Share = 0.99
+	}
+	if d.Examples == 0 {
+		d.Examples = 1500
+	}
+	if d.Most == 0 {
+		d.Most = rowsPerExample * d.Examples
+	}
+	return d
+}
+
+// A Threshold is a τ with what was found of it on a sample of training examples.
+type Threshold struct {
+	// Strength is τ: rows with s > τ are to be kept.
+	Strength float64
+	// PriorVariance is twice the largest uᵀκ(x_i,x_i)u of the rows looked at, which spares
+	// gp.Keep most rows that say nothing.
+	PriorVariance float64
+	// Ratio is v_k/v with rows above τ and with all rows of the sample: the quantile of
+	// ThresholdOptions.Share over the asked examples, of the output where it is largest.
+	Ratio    float64
+	Examples int // that were looked at
+	Rows     int // of theirs above τ
+	Of       int // all of their rows that were looked at
+}
+
+// KeepOptions returns the options with which gp.Keep keeps the rows above the threshold.
+func (t *Threshold) KeepOptions() *gp.KeepOptions {
+	return &gp.KeepOptions{Strength: t.Strength, PriorVariance: t.PriorVariance}
+}
+
+// FindThreshold finds the largest τ for which the posterior of the rows with s > τ has
+// variances as near to those of all rows as o demands, for the asked examples. It compares
+// on a sample of the training examples, where all rows fit into memory: rows in the order
+// of falling strength have one factor, whose leading parts are those of all thresholds.
+//
+// With more examples than the sample, a row that is left out has more neighbours that say
+// the same, but v is smaller too: the ratio at full size is to be measured there.
+//
+// The errors are those of gp.Keep and gp.FitKept.
+func FindThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, asked *linearize.Batch, o *ThresholdOptions) (*Threshold, error) {
+	opt := o.withDefaults()
+	if asked.Len() == 0 {
+		panic("kept: no example to compare the variance of")
+	}
+	among := sample(x.Len(), opt.Examples, opt.Seed)
+	most := opt.Most
+	for budget := gp.MemoryBudget(opt.MaxMemory); most > 1 && gp.Bytes(most, 1) > budget; {
+		most -= max(1, most/16)
+	}
+	all, err := gp.Keep(ctx, k, x, s, &gp.KeepOptions{Most: most, Among: among, Workers: opt.Workers, Progress: opt.Progress})
+	if err != nil {
+		return nil, err
+	}
+	if all.Len() == 0 {
+		return nil, fmt.Errorf("kept: the sites of %d examples say nothing: %w", len(among), gp.ErrNoExamples)
+	}
+	all = strongestFirst(all)
+	post, err := gp.FitKept(ctx, k, x, s, all, &gp.Options{MaxMemory: opt.MaxMemory, Workers: opt.Workers, Progress: opt.Progress})
+	if err != nil {
+		return nil, err
+	}
+	excess, err := excessOf(ctx, post, asked)
+	if err != nil {
+		return nil, err
+	}
+	allowed := int(float64(asked.Len()) * (1 - opt.Share))
+	t := &Threshold{Examples: len(among), Of: all.Len()}
+	t.Rows = excess.fewest(opt.Within, allowed)
+	// Rows of the same strength are kept together.
+	for t.Rows < all.Len() && all.Strength[t.Rows] == all.Strength[t.Rows-1] {
+		t.Rows++
+	}
+	if t.Rows < all.Len() {
+		t.Strength = all.Strength[t.Rows]
+	}
+	t.Ratio = 1 + excess.quantile(t.Rows, allowed)
+	for i, v := range all.Strength {
+		t.PriorVariance = max(t.PriorVariance, 2*v/all.Lambda[i])
+	}
+	return t, nil
+}
+
+// sample returns n of the numbers below of, ascending; all where there are no more.
+func sample(of, n int, seed uint64) []int {
+	rng := rand.New(rand.NewPCG(seed, 0x6b657074))
+	picked := rng.Perm(of)[:min(n, of)]
+	slices.Sort(picked)
+	return picked
+}
+
+// strongestFirst returns the rows in the order of falling strength.
+func strongestFirst(k *gp.Kept) *gp.Kept {
+	order := make([]int, k.Len())
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(k.Strength[b], k.Strength[a]) })
+	_, c := k.Directions.Dims()
+	to := &gp.Kept{Directions: mat.NewDense(k.Len(), c, nil), Trace: k.Trace, Total: k.Total}
+	for i, at := range order {
+		to.Examples, to.Lambda, to.Strength = append(to.Examples, k.Examples[at]), append(to.Lambda, k.Lambda[at]), append(to.Strength, k.Strength[at])
+		to.Directions.SetRow(i, k.Directions.RawRowView(at))
+	}
+	return to
+}
+
+// An excess says how much larger the variance of outputs is without the last rows.
+type excess struct {
+	outputs int
+	lost    *mat.Dense // T·C×n: with the first j rows alone, in column j
+	v       []float64  // with all rows, T·C
+}
+
+// excessOf computes the excess for the examples x.
+func excessOf(ctx context.Context, post *gp.Thinned, x *linearize.Batch) (*excess, error) {
+	e := &excess{outputs: x.Outputs(), lost: new(mat.Dense), v: make([]float64, x.Len()*x.Outputs())}
+	if err := post.HalfTo(ctx, e.lost, x); err != nil {
+		return nil, err
+	}
+	var cov mat.Dense
+	if err := post.PredictTo(ctx, nil, &cov, x); err != nil {
+		return nil, err
+	}
+	for i := range e.v {
+		e.v[i] = cov.At(i, i%e.outputs)
+		// With the first j columns of H the variance is κ − Σ h².
+		row, sum := e.lost.RawRowView(i), 0.0
+		for j := len(row) - 1; j >= 0; j-- {
+			sum += row[j] * row[j]
+			row[j] = sum
+		}
+	}
+	return e, nil
+}
+
+// largest returns the largest excess of the outputs of example t with the first rows
+// alone, as a part of the variance with all. An output that is known exactly has none.
+func (e *excess) largest(t, rows int) float64 {
+	top := 0.0
+	if _, n := e.lost.Dims(); rows == n {
+		return top
+	}
+	for i := t * e.outputs; i < (t+1)*e.outputs; i++ {
+		if lost := e.lost.At(i, rows); lost > 0 {
+			top = max(top, lost/math.Max(e.v[i], 0))
+		}
+	}
+	return top
+}
+
+// fewest returns the smallest number of rows, at least 1, with which no more than
+// allowed examples have an excess over within.
+func (e *excess) fewest(within float64, allowed int) int {
+	_, n := e.lost.Dims()
+	return 1 + sort.Search(n-1, func(j int) bool { return e.quantile(j+1, allowed) <= within })
+}
+
+// quantile returns the excess with the first rows alone that no more than allowed examples
+// are over.
+func (e *excess) quantile(rows, allowed int) float64 {
+	all := make([]float64, len(e.v)/e.outputs)
+	for t := range all {
+		all[t] = e.largest(t, rows)
+	}
+	slices.Sort(all)
+	return all[len(all)-1-allowed]
+}

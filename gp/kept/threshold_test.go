@@ -1,0 +1,139 @@
+package kept_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/kept"
+	"github.com/funcgp/funcgp/internal/testkit"
+)
+
+// problems have sites with Λ of every kind; some have Λ zero everywhere.
+func each(t *testing.T, do func(t *testing.T, q *testkit.Problem, s *gp.Sites)) {
+	t.Helper()
+	for _, q := range append(testkit.Problems(t), testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)) {
+		t.Run(q.Name, func(t *testing.T) {
+			s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)
+			require.NoError(t, err)
+			do(t, q, s)
+		})
+	}
+}
+
+// ratios returns v_k/v of each test example with the rows that o keeps and with all, of
+// the output where it is largest.
+func ratios(t *testing.T, q *testkit.Problem, s *gp.Sites, o *gp.KeepOptions) []float64 {
+	t.Helper()
+	variances := func(o *gp.KeepOptions) *mat.Dense {
+		k, err := gp.Keep(t.Context(), q.Kernel, q.Train, s, o)
+		require.NoError(t, err)
+		post, err := gp.FitKept(t.Context(), q.Kernel, q.Train, s, k, nil)
+		require.NoError(t, err)
+		var cov mat.Dense
+		require.NoError(t, post.PredictTo(t.Context(), nil, &cov, q.Test))
+		return &cov
+	}
+	some, all := variances(o), variances(nil)
+	top := make([]float64, q.T)
+	for i := range q.T * q.C {
+		top[i/q.C] = max(top[i/q.C], some.At(i, i%q.C)/all.At(i, i%q.C))
+	}
+	return top
+}
+
+// The rows above the threshold keep the variances of all test examples within what was
+// asked, as posteriors fitted anew say; with one row less they do not.
+func TestE16Threshold(t *testing.T) {
+	each(t, func(t *testing.T, q *testkit.Problem, s *gp.Sites) {
+		for _, within := range []float64{1e-6, 0.01, 0.05, 0.5} {
+			found, err := kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{Within: within, Share: 1})
+			require.NoError(t, err)
+			require.Equal(t, q.N, found.Examples)
+			top := 1.0
+			for _, r := range ratios(t, q, s, found.KeepOptions()) {
+				top = max(top, r)
+			}
+			require.LessOrEqual(t, top, 1+within*(1+1e-9))
+			require.InDelta(t, top, found.Ratio, 1e-9)
+			rows, err := gp.Keep(t.Context(), q.Kernel, q.Train, s, found.KeepOptions())
+			require.NoError(t, err)
+			require.Equal(t, found.Rows, rows.Len())
+			if rows.Len() == 1 {
+				continue
+			}
+			weakest := rows.Strength[0]
+			for _, v := range rows.Strength {
+				weakest = min(weakest, v)
+			}
+			top = 1
+			for _, r := range ratios(t, q, s, &gp.KeepOptions{Strength: weakest}) {
+				top = max(top, r)
+			}
+			require.Greater(t, top, 1+within*(1-1e-9))
+		}
+	})
+}
+
+// Where a share of the examples may be over, that many are and no more.
+func TestThresholdShare(t *testing.T) {
+	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
+	s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)
+	require.NoError(t, err)
+	last := q.N*q.C + 1
+	for allowed := range q.T {
+		found, err := kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{Within: 0.01, Share: 1 - (float64(allowed)+0.5)/float64(q.T)})
+		require.NoError(t, err)
+		over := 0
+		for _, r := range ratios(t, q, s, found.KeepOptions()) {
+			if r > 1.01 {
+				over++
+			}
+		}
+		require.LessOrEqual(t, over, allowed)
+		require.LessOrEqual(t, found.Rows, last)
+		last = found.Rows
+	}
+}
+
+// On a part of the examples the answer is that for these alone, for any number of
+// workers, and a small bound on memory or on the rows leaves out the weakest.
+func TestThresholdOfSample(t *testing.T) {
+	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
+	s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)
+	require.NoError(t, err)
+	find := func(o kept.ThresholdOptions) *kept.Threshold {
+		o.Examples = 25
+		found, err := kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &o)
+		require.NoError(t, err)
+		return found
+	}
+	one := find(kept.ThresholdOptions{Workers: 1})
+	require.Equal(t, 25, one.Examples)
+	require.LessOrEqual(t, one.Of, 50) // a softmax of three outputs has two directions
+	require.Equal(t, one, find(kept.ThresholdOptions{Workers: 5}))
+	require.NotEqual(t, one, find(kept.ThresholdOptions{Seed: 1}))
+	require.Equal(t, 10, find(kept.ThresholdOptions{Most: 10}).Of)
+	require.Less(t, find(kept.ThresholdOptions{MaxMemory: gp.Bytes(20, 1)}).Of, 21)
+}
+
+func TestThresholdRefusals(t *testing.T) {
+	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
+	s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)
+	require.NoError(t, err)
+	for _, o := range []kept.ThresholdOptions{{Within: -1}, {Share: 2}, {Examples: -1}, {Most: -1}} {
+		require.Panics(t, func() { _, _ = kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &o) })
+	}
+	require.Panics(t, func() { _, _ = kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test.Slice(0, 0), nil) })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = kept.FindThreshold(ctx, q.Kernel, q.Train, s, q.Test, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	none := &gp.Sites{F: s.F, Residual: s.Residual, Lambda: mat.NewDense(q.N*q.C, q.C, nil), Root: mat.NewDense(q.N*q.C, q.C, nil)}
+	_, err = kept.FindThreshold(t.Context(), q.Kernel, q.Train, none, q.Test, nil)
+	require.ErrorIs(t, err, gp.ErrNoExamples)
+}
