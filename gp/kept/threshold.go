@@ -81,7 +81,7 @@ func (t *Threshold) KeepOptions() *gp.KeepOptions {
 	return &gp.KeepOptions{Strength: t.Strength, PriorVariance: t.PriorVariance}
 }
 
-// FindThreshold finds the largest τ for which the posterior of the rows with s > τ has
+// FindThreshold finds the largest τ (E16) for which the posterior of the rows with s > τ has
 // variances as near to those of all rows as o demands, for the asked examples. It compares
 // on a sample of the training examples, where all rows fit into memory: rows in the order
 // of falling strength have one factor, whose leading parts are those of all thresholds.
