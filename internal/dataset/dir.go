@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/funcgp/funcgp/internal/par"
 )
 
 // idxStems are the usual names of MNIST's files; each may end in .gz, and the
@@ -29,15 +31,39 @@ func openDir(ctx context.Context, dir string) (*Data, error) {
 			Remedy: "it should hold " + strings.Join(idxStems[:], ", ") + ", plain or .gz",
 		}
 	}
-	d := &Data{Name: filepath.Base(dir), Source: dir, IntegerLabels: true, Valid: &Set{Part: "valid", File: dir}}
-	var err error
-	if d.Train, err = openPair(ctx, dir, "train", path[0], path[1], idxStems[0], idxStems[1]); err != nil {
+	files, err := readIDXFiles(ctx, path)
+	if err != nil {
 		return nil, err
 	}
-	if d.Test, err = openPair(ctx, dir, "test", path[2], path[3], idxStems[2], idxStems[3]); err != nil {
+	d := &Data{Name: filepath.Base(dir), Source: dir, IntegerLabels: true, Valid: &Set{Part: "valid", File: dir}}
+	if d.Train, err = newPair(dir, "train", [2]idxFile(files[:2])); err != nil {
+		return nil, err
+	}
+	if d.Test, err = newPair(dir, "test", [2]idxFile(files[2:])); err != nil {
 		return nil, err
 	}
 	return d.finish()
+}
+
+// An idxFile is one of the four files, read or with the error of reading it. One that
+// is not there has no path.
+type idxFile struct {
+	stem, path string
+	*idx
+	err error
+}
+
+// readIDXFiles reads the files side by side. It fails with ctx.Err() only.
+func readIDXFiles(ctx context.Context, path [4]string) (files [4]idxFile, err error) {
+	err = par.Do(ctx, 0, len(path), func(i int) error {
+		f := idxFile{stem: idxStems[i], path: path[i]}
+		if f.path != "" {
+			f.idx, f.err = readIDXFile(ctx, f.path, []int{3, 1}[i%2])
+		}
+		files[i] = f
+		return nil
+	})
+	return files, err
 }
 
 // findIDX returns the path of a file under one of its usual names, or "".
@@ -53,34 +79,31 @@ func findIDX(dir, stem string) string {
 	return ""
 }
 
-// openPair reads one part from its images and labels; both may be absent.
-func openPair(ctx context.Context, dir, part, images, labels, imageStem, labelStem string) (*Set, error) {
+// newPair makes one part of its images and labels; both may be absent.
+func newPair(dir, part string, files [2]idxFile) (*Set, error) {
+	x, y := files[0], files[1]
 	switch {
-	case images == "" && labels == "":
+	case x.path == "" && y.path == "":
 		return &Set{Part: part, File: dir}, nil
-	case images == "":
-		return nil, &Error{File: dir, Problem: fmt.Sprintf("has %s but not %s", filepath.Base(labels), imageStem), Remedy: "put the missing file there"}
-	case labels == "":
-		return nil, &Error{File: dir, Problem: fmt.Sprintf("has %s but not %s", filepath.Base(images), labelStem), Remedy: "put the missing file there"}
-	}
-	x, err := readIDXFile(ctx, images, 3)
-	if err != nil {
-		return nil, err
-	}
-	y, err := readIDXFile(ctx, labels, 1)
-	if err != nil {
-		return nil, err
+	case x.path == "":
+		return nil, &Error{File: dir, Problem: fmt.Sprintf("has %s but not %s", filepath.Base(y.path), x.stem), Remedy: "put the missing file there"}
+	case y.path == "":
+		return nil, &Error{File: dir, Problem: fmt.Sprintf("has %s but not %s", filepath.Base(x.path), y.stem), Remedy: "put the missing file there"}
+	case x.err != nil:
+		return nil, x.err
+	case y.err != nil:
+		return nil, y.err
 	}
 	if x.dims[0] != y.dims[0] {
 		return nil, &Error{
-			File:    images,
-			Problem: fmt.Sprintf("%d images, but %d labels in %s", x.dims[0], y.dims[0], filepath.Base(labels)),
+			File:    x.path,
+			Problem: fmt.Sprintf("%d images, but %d labels in %s", x.dims[0], y.dims[0], filepath.Base(y.path)),
 			Remedy:  "take both files from the same source",
 		}
 	}
 	s := &Set{
-		Part: part, File: images, Shape: []int{1, x.dims[1], x.dims[2]},
-		Labels: make([]int, x.dims[0]), n: x.dims[0], fileRows: x.dims[0], labelFile: labels,
+		Part: part, File: x.path, Shape: []int{1, x.dims[1], x.dims[2]},
+		Labels: make([]int, x.dims[0]), n: x.dims[0], fileRows: x.dims[0], labelFile: y.path,
 	}
 	for i, b := range y.data {
 		s.Labels[i] = int(b)

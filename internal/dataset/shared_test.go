@@ -8,7 +8,7 @@ import (
 
 // shared returns a path below ../shared/data beside the repository, or skips:
 // the real data sets are not part of the project.
-func shared(t *testing.T, elem ...string) string {
+func shared(t testing.TB, elem ...string) string {
 	t.Helper()
 	path := filepath.Join(append([]string{"..", "..", "..", "shared", "data"}, elem...)...)
 	if _, err := os.Stat(path); err != nil {
