@@ -70,6 +70,9 @@ func newData(ctx context.Context, k MulKernel, x linearize.Source, o *Options) (
 	// The size of a chunk depends on C, which the first batch has.
 	err := x.Batches(ctx, func(_ int, b *linearize.Batch) error {
 		d.c = b.Outputs()
+		if err := CheckMemory(d.n, d.c, b.P, o.MaxMemory); err != nil {
+			return err
+		}
 		return errEnough
 	})
 	switch {

@@ -42,12 +42,19 @@ func Bytes(n, c, p, rank, columns int) int64 {
 	return memory.Mul(8, memory.Add(vectors, memory.Add(solver, features)))
 }
 
+// CheckMemory returns a *gp.MemoryError where no posterior by conjugate gradients of n
+// training examples with c outputs and p parameters fits into maxMemory bytes, where 0
+// means what Options.MaxMemory says: not even one without a preconditioner that solves
+// for the outputs of one example at once.
+func CheckMemory(n, c, p int, maxMemory int64) error {
+	return gp.CheckMemory("a matrix-free posterior", gp.TrainingExamples, n, maxMemory, func(n int) int64 { return Bytes(n, c, p, 0, c) })
+}
+
 // planMemory returns the plan for n examples, given a batch b of some of them.
 // streamed says that their Jacobian is not in memory.
 func planMemory(n int, b *linearize.Batch, streamed bool, o *Options) (memoryPlan, error) {
 	c, p, budget := b.Outputs(), b.P, gp.MemoryBudget(o.MaxMemory)
-	need := func(n int) int64 { return Bytes(n, c, p, 0, c) }
-	if err := gp.CheckMemory("a matrix-free posterior", gp.TrainingExamples, n, budget, need); err != nil {
+	if err := CheckMemory(n, c, p, budget); err != nil {
 		return memoryPlan{}, err
 	}
 	rank := min(orDefault(o.Rank, defaultRank), n*c)

@@ -9,14 +9,15 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
 
 // planPosterior refuses what cannot fit before anything large is taken: flags
-// with their defaults, and the rows that choose the prior precision, if any.
-// Conjugate gradients, which stream the training rows, plan for the rest themselves.
+// with their defaults, and the rows that choose the prior precision, if any. What
+// conjugate gradients do with more than they need, they plan themselves.
 func planPosterior(c *console.Console, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
 	err := planMethod(c, p, f, heldOut)
 	if e := (*gp.MemoryError)(nil); errors.As(err, &e) && p.ManyClasses() {
@@ -33,21 +34,11 @@ func planMethod(c *console.Console, p *problem.Problem, f *Flags, heldOut *datas
 		const mib = 1 << 20
 		c.Detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", float64(p.ExactBytes(n))/mib, float64(gp.MemoryBudget(memory))/mib,
 			float64(gp.Bytes(n, p.Model.Outputs))/mib, float64(p.Model.Net.BatchBytes(n))/mib)
-		err := gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.ExactBytes)
-		if e := (*gp.MemoryError)(nil); errors.As(err, &e) && !p.ManyClasses() {
-			return console.Full(exactCure(c, p, f, heldOut, e))
-		}
-		return err
+		return rowsCure(c, p, f, heldOut, gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.ExactBytes))
 	case "cg":
-		// The rest is planned by the library, with the sites already there.
-		return gp.CheckMemory("a matrix-free posterior", gp.TrainingExamples, n, memory, func(n int) int64 { return siteBytes(n, p.Model.Outputs) })
+		return rowsCure(c, p, f, heldOut, cg.CheckMemory(n, p.Model.Outputs, p.Model.Parameters(), memory))
 	}
 	return gp.CheckMemory("a sparse posterior", gp.InducingExamples, f.inducing, memory, sparseBytes(p, f, heldOut))
-}
-
-// siteBytes is the memory of Λ and its root for n examples of c outputs.
-func siteBytes(n, c int) int64 {
-	return problem.WholeBytes(2 * 8 * float64(n) * float64(c) * float64(c))
 }
 
 // sparseBytes is the memory of a posterior with m inducing examples.
@@ -66,20 +57,24 @@ func sparseBytes(p *problem.Problem, f *Flags, heldOut *dataset.Subset) func(m i
 	}
 }
 
-// exactCure says what to do where an exact posterior does not fit: through as many
-// inducing examples as fit, 2000 outputs at most, by the line to type, or with fewer rows.
-func exactCure(c *console.Console, p *problem.Problem, f *Flags, heldOut *dataset.Subset, e *gp.MemoryError) error {
+// rowsCure adds to the error of a posterior of all training rows that does not fit what
+// to do: through as many inducing examples as fit, 2000 outputs at most, by the line to
+// type, or with fewer rows. Many classes have a remedy of their own.
+func rowsCure(c *console.Console, p *problem.Problem, f *Flags, heldOut *dataset.Subset, err error) error {
+	e := (*gp.MemoryError)(nil)
+	if !errors.As(err, &e) || p.ManyClasses() {
+		return err
+	}
 	nystrom := *f
 	nystrom.Method, nystrom.inducing = "nystrom", 0
-	nystrom, err := nystrom.withDefaults(p)
-	if err != nil {
-		return err
+	if nystrom, err = nystrom.withDefaults(p); err != nil {
+		return console.Full(err)
 	}
 	most, need := nystrom.inducing, sparseBytes(p, &nystrom, heldOut)
 	fits := sort.Search(most, func(i int) bool { return need(i+1) > e.Available })
 	text := fmt.Sprintf("%s of %s training rows takes %s; ", e.Op, console.Count(p.Examples.Train.Len()), problem.Takes(e))
 	if fits == 0 && e.Largest < 1 {
-		return errors.New(text + "raise --max-memory")
+		return console.Full(errors.New(text + "raise --max-memory"))
 	}
 	if e.Largest > 0 {
 		text += fmt.Sprintf("at most %s rows fit; ", console.Count(e.Largest))
@@ -94,7 +89,7 @@ func exactCure(c *console.Console, p *problem.Problem, f *Flags, heldOut *datase
 	if e.Largest > 0 {
 		text += fmt.Sprintf("give --train-count %d, or ", e.Largest)
 	}
-	return errors.New(text + "raise --max-memory")
+	return console.Full(errors.New(text + "raise --max-memory"))
 }
 
 // planLoad refuses what cannot fit before the examples that a saved posterior
