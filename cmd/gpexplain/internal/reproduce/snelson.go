@@ -99,7 +99,11 @@ func (d *toy) algorithmStep(name string, lik glm.Likelihood, delta float64, grid
 	if name == "Laplace" {
 		cost = 2
 	}
-	return Step{Key: strings.ToLower(name), Cost: cost, Run: func(ctx context.Context, progress Progress) (any, error) {
+	var inputs []string
+	if toyRuns[name].initial {
+		inputs = []string{"from the parameters before training"}
+	}
+	return Step{Key: strings.ToLower(name), Cost: cost, Inputs: inputs, Run: func(ctx context.Context, progress Progress) (any, error) {
 		m, err := d.fit(ctx, lik, delta, 1, func(int, int) {})
 		if err != nil {
 			return nil, err
@@ -227,7 +231,11 @@ func (d *toy) settings(p *Page) {
 		if run.algorithm == variational.OGGN {
 			draws = ""
 		}
-		p.Setting(name, phases+fmt.Sprintf("from the Laplace posterior with its precision raised by %v", run.raised)+draws)
+		from := "the Laplace posterior with its precision"
+		if run.initial {
+			from = "the parameters before training, with the prior's precision"
+		}
+		p.Setting(name, phases+fmt.Sprintf("from %s raised by %v", from, run.raised)+draws)
 	}
 	p.Setting("samples", fmt.Sprintf("%d networks for NN; GLM integrates without samples", d.samples))
 }

@@ -122,6 +122,7 @@ func (d *toy) network(seed uint64) (*network.Network, error) {
 type toyModel struct {
 	*toy
 	net      *network.Network
+	initial  []float64 // parameters before training
 	prior    *ntk.Isotropic
 	lik      glm.Likelihood
 	train    *linearize.Batch
@@ -138,6 +139,7 @@ func (d *toy) fit(ctx context.Context, lik glm.Likelihood, delta float64, seed u
 	if err != nil {
 		return nil, err
 	}
+	initial := net.Theta()
 	_, _, p := net.Dims()
 	precision := make([]float64, p)
 	prior.VarianceTo(precision)
@@ -155,7 +157,7 @@ func (d *toy) fit(ctx context.Context, lik glm.Likelihood, delta float64, seed u
 	if err != nil {
 		return nil, err
 	}
-	m := &toyModel{toy: d, net: net, prior: prior, lik: lik, gradient: result.GradientNorm}
+	m := &toyModel{toy: d, net: net, initial: initial, prior: prior, lik: lik, gradient: result.GradientNorm}
 	m.train, err = net.Linearize(ctx, d.x)
 	return m, err
 }
@@ -261,11 +263,23 @@ func (m *toyModel) laplace(ctx context.Context, raised float64) (*variational.Ga
 	return variational.NewGaussianOf(theta, precision)
 }
 
-// posterior returns the Gaussian over the parameters of an algorithm. The variational ones
-// start at the Laplace posterior with a larger precision.
+// start returns where a run starts.
+func (m *toyModel) start(ctx context.Context, run toyRun) (*variational.Gaussian, error) {
+	if !run.initial {
+		return m.laplace(ctx, run.raised) // raised by 0 for Laplace, which has no run
+	}
+	variance := make([]float64, len(m.initial))
+	m.prior.VarianceTo(variance)
+	for i, v := range variance {
+		variance[i] = 1 / (1/v + run.raised)
+	}
+	return variational.NewGaussian(m.initial, variance)
+}
+
+// posterior returns the Gaussian over the parameters of an algorithm.
 func (m *toyModel) posterior(ctx context.Context, name string, progress Progress) (*variational.Gaussian, error) {
 	run := toyRuns[name]
-	q, err := m.laplace(ctx, run.raised) // raised by 0 for Laplace, which has no run
+	q, err := m.start(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -286,10 +300,12 @@ func (m *toyModel) posterior(ctx context.Context, name string, progress Progress
 }
 
 // A toyRun is how a variational algorithm is run: in phases of falling rate γ, from the
-// Laplace posterior with a precision that is raised, so that the first draws stay near
-// θ*. The last update has forgotten what it was raised by.
+// Laplace posterior, or from the prior's variances around the parameters before training,
+// with a precision that is raised, so that the first draws stay near. The last update has
+// forgotten what it was raised by.
 type toyRun struct {
 	algorithm variational.Algorithm
+	initial   bool // from the parameters before training
 	raised    float64
 	draws     int // of the parameters in each update
 	phases    []toyPhase
@@ -301,11 +317,12 @@ type toyPhase struct {
 }
 
 // toyRuns are the runs of the algorithms. LGVA runs no network at its draws, so it can
-// take many.
+// take many. It starts before training, as the source does: at θ* its draws under the
+// linearized model are so wide that the first updates leave the trained network.
 var toyRuns = map[string]toyRun{
-	"OGGN":  {variational.OGGN, 100, 1, []toyPhase{{0.1, 40}, {0.03, 40}, {0.01, 40}}},
-	"LGVA":  {variational.LGVA, 100, 40, []toyPhase{{0.1, 40}, {0.03, 40}, {0.01, 40}}},
-	"VOGGN": {variational.VOGGN, 500, 6, []toyPhase{{0.05, 120}, {0.02, 50}, {0.01, 50}}},
+	"OGGN":  {variational.OGGN, false, 100, 1, []toyPhase{{0.1, 40}, {0.03, 40}, {0.01, 40}}},
+	"LGVA":  {variational.LGVA, true, 100, 40, []toyPhase{{0.03, 200}, {0.01, 50}}},
+	"VOGGN": {variational.VOGGN, false, 500, 6, []toyPhase{{0.05, 120}, {0.02, 50}, {0.01, 50}}},
 }
 
 // A toyPredictive compares the two predictives of a posterior on the held-out rows and
