@@ -2,25 +2,19 @@ package dataset
 
 import (
 	"bufio"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"github.com/klauspost/compress/gzip"
 	"io"
 	"slices"
-
-	"github.com/funcgp/funcgp/internal/gunzip"
 )
 
 // Limits of an IDX file. Larger files are refused before memory is allocated.
 const (
 	maxIDXBytes = 1 << 30
 	maxIDXSide  = 1 << 14
-
-	// maxZipped is the size of a compressed file up to which it is decoded in memory.
-	maxZipped = 1 << 26
 )
 
 // idx is the content of an IDX file of unsigned bytes.
@@ -36,54 +30,18 @@ func readIDXFile(ctx context.Context, path string, rank int) (*idx, error) {
 		return nil, err
 	}
 	defer f.Close()
-	start := readZipped(f, f.Size())
-	x, ok := decodeIDX(ctx, start, rank)
-	if !ok {
-		x, err = readIDX(io.MultiReader(bytes.NewReader(start), f), path, rank)
-	}
+	x, err := readIDX(f, path, rank)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	return x, err
 }
 
-// readZipped reads a file of so many bytes, less than 0 where that is unknown, if it
-// is a gzip file that is not large, and else its first two bytes. A read that fails ends
-// it; the next one fails again.
-func readZipped(r io.Reader, size int64) []byte {
-	magic := make([]byte, 2)
-	n, err := io.ReadFull(r, magic)
-	if err != nil || !isGzip(magic) || size < 2 || size > maxZipped {
-		return magic[:n]
-	}
-	file := append(make([]byte, 0, size), magic...)
-	n, _ = io.ReadFull(r, file[2:size])
-	return file[:2+n]
-}
-
-func isGzip(start []byte) bool { return len(start) >= 2 && start[0] == 0x1f && start[1] == 0x8b }
-
-// decodeIDX is readIDX for a gzip file in memory. It returns false where readIDX
-// would fail, and may do so where the file is unusual.
-func decodeIDX(ctx context.Context, file []byte, rank int) (*idx, bool) {
-	plain, ok := gunzip.Decode(ctx, file, maxIDXBytes+4+4*rank)
-	if !ok {
-		return nil, false
-	}
-	x, r := &idx{}, bytes.NewReader(plain)
-	rowBytes, err := x.readHeader(r, "", rank)
-	if err != nil || r.Len() != x.dims[0]*rowBytes {
-		return nil, false
-	}
-	x.data = plain[len(plain)-r.Len():]
-	return x, true
-}
-
 // readIDX reads an IDX stream of unsigned bytes, which may be compressed with
 // gzip. It takes memory only as the data arrive, since a header may be false.
 func readIDX(r io.Reader, name string, rank int) (*idx, error) {
 	b := bufio.NewReaderSize(r, 1<<16)
-	if magic, _ := b.Peek(2); isGzip(magic) {
+	if magic, _ := b.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
 		z, err := gzip.NewReader(b)
 		if err != nil {
 			return nil, &Error{File: name, Problem: "not a readable gzip stream", Err: err, Remedy: again}

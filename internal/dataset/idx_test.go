@@ -5,8 +5,6 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"testing"
 	"testing/iotest"
@@ -56,35 +54,6 @@ func TestReadIDX(t *testing.T) {
 		require.Equal(t, []int{4, 2, 3}, x.dims, name)
 		require.Equal(t, count(24), x.data, name)
 	}
-}
-
-// A file has the content, or the error, of its stream.
-func TestReadIDXFile(t *testing.T) {
-	raw := idxBytes(count(24), 4, 2, 3)
-	file := zipped(t, raw)
-	files := [][]byte{
-		nil, raw, file, raw[:20], append(bytes.Clone(raw), 0), append(bytes.Clone(file), 0), append(bytes.Clone(file), file...),
-		zipped(t, append(bytes.Clone(raw), 0)), zipped(t, raw[:30]), zipped(t, raw[:3]), zipped(t, idxBytes(count(4), 4)),
-		zipped(t, idxBytes(nil, 0, 2, 3)), zipped(t, idxBytes(nil, 1<<31, 28, 28)), {0x1f}, {0x1f, 0x8b},
-	}
-	for n := range len(file) {
-		bad := bytes.Clone(file)
-		bad[n] ^= 0x11
-		files = append(files, file[:n], bad)
-	}
-	path := filepath.Join(t.TempDir(), "x")
-	for _, file := range files {
-		require.NoError(t, os.WriteFile(path, file, 0o600))
-		want, wantErr := readIDX(bytes.NewReader(file), path, 3)
-		got, err := readIDXFile(t.Context(), path, 3)
-		require.Equal(t, wantErr, err)
-		if err == nil {
-			require.Equal(t, want.dims, got.dims)
-			require.Equal(t, want.data, got.data)
-		}
-	}
-	_, ok := decodeIDX(t.Context(), file, 3)
-	require.True(t, ok, "a good file is decoded in memory")
 }
 
 // A body larger than the first buffer grows it several times.
