@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
 
 	"github.com/funcgp/funcgp/explain/report"
 )
@@ -154,6 +155,9 @@ func (s *normalizedStudy) curves(all []normalizedResult) ([]*Plot, error) {
 			{levels, "chosen at θ*", theta, float64(result.Points[theta].AtTheta) / float64(s.rows), 3},
 			{levels, "chosen at v*", mode, float64(result.Points[mode].AtMode) / float64(s.rows), 2},
 			{levels, "chosen by (E9)", refit, float64(result.Points[refit].Refit) / float64(s.rows), 5},
+			{test, "", theta, -float64(result.Points[theta].Mode.NLL), 3},
+			{test, "", mode, -float64(result.Points[mode].Mode.NLL), 2},
+			{test, "", refit, -float64(result.Points[refit].Mode.NLL), 5},
 			{test, "chosen at θ*", theta, -float64(result.Points[theta].Theta.NLL), 3},
 			{test, "chosen at v*", mode, -float64(result.Points[mode].Theta.NLL), 2},
 			{test, "chosen by (E9)", refit, -float64(result.Points[refit].Theta.NLL), 5},
@@ -171,9 +175,10 @@ func (s *normalizedStudy) curves(all []normalizedResult) ([]*Plot, error) {
 	}
 	LogAxis(&size.Y)
 	levels.Y.Min, test.Y.Min = max(levels.Y.Min, -5), max(test.Y.Min, -1.5)
+	const width = 26 * vg.Centimeter
 	return []*Plot{
-		{Name: "evidence", Caption: "The two evidences of each network over the prior precision", Grid: One(levels)},
-		{Name: "test", Caption: "Test log likelihood over the prior precision, and what the evidences choose [gprior fig. 5]", Grid: One(test)},
-		{Name: "norm", Caption: "Squared norm of the parameters θ* and of the modes v* of the linearized models [gprior fig. 1]", Grid: One(size)},
+		{Name: "evidence", Caption: "The three evidences of each network over the prior precision", Width: width, Grid: BesideLegend(levels)},
+		{Name: "test", Caption: "Test log likelihood over the prior precision, and what the evidences choose [gprior fig. 5]", Width: width, Grid: BesideLegend(test)},
+		{Name: "norm", Caption: "Squared norm of the parameters θ* and of the modes v* of the linearized models [gprior fig. 1]", Width: width, Grid: BesideLegend(size)},
 	}, nil
 }

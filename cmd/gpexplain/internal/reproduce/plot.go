@@ -32,6 +32,16 @@ type Plot struct {
 // One returns the grid of one panel.
 func One(p *plot.Plot) [][]*plot.Plot { return [][]*plot.Plot{{p}} }
 
+// BesideLegend is the grid of a plot with its legend in a panel of its own, where it hides
+// no curve.
+func BesideLegend(p *plot.Plot) [][]*plot.Plot {
+	panel := plot.New()
+	panel.HideAxes()
+	panel.Legend, p.Legend = p.Legend, plot.NewLegend()
+	panel.Legend.Top, panel.Legend.Left = true, true
+	return [][]*plot.Plot{{p, panel}}
+}
+
 // Palette are colours that differ also for the colour-blind (Okabe and Ito).
 var Palette = []color.Color{
 	color.NRGBA{0, 114, 178, 255}, color.NRGBA{213, 94, 0, 255}, color.NRGBA{0, 158, 115, 255}, color.NRGBA{204, 121, 167, 255},
