@@ -25,7 +25,7 @@ type Kept struct {
 	Lambda     []float64  // λ > 0
 	Strength   []float64  // s = λ uᵀκ(x_i,x_i)u
 	Trace      float64    // Σ λ of the kept rows
-	Total      float64    // tr Λ over all examples
+	Total      float64    // tr Λ over all examples, or those of KeepOptions.Among
 }
 
 // Len returns the number of rows.

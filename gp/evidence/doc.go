@@ -10,9 +10,9 @@
 //
 // The evidence is that at θ*, that of the linear-Gaussian model with the sites of θ*
 // held fixed, that of the refit, whose derivative includes the moving mode, or that of
-// the refit with log det B at the sites of θ*, which [gprior algorithm 1] chooses a
-// precision by: see Form for when to take which. The variables are the logs of factors on the prior variances, one for all parameters or
-// one for each group, and on the noise variance of a Gaussian likelihood.
+// the refit with log det B at the sites of θ*: see Form for when to take which. The
+// variables are the logs of factors on the prior variances, one for all parameters or one
+// for each group, and on the noise variance of a Gaussian likelihood.
 //
 // # How it is computed
 //

@@ -128,7 +128,7 @@ func TestHeldSitesGaussian(t *testing.T) {
 }
 
 // The best common factor is where MacKay's update δ = γ/‖v*−μ₀‖², with γ at the sites
-// of θ* and v* found anew each time, stands still [gprior algorithm 1].
+// of θ* and v* found anew each time, stands still.
 func TestHeldSitesMacKay(t *testing.T) {
 	for _, c := range []string{"bernoulli", "poisson", "categorical", "heteroscedastic"} {
 		q := testkit.Heteroscedastic()

@@ -24,8 +24,8 @@ const (
 	//
 	//	Σ log p(y|f_lin(x;v*)) − ½(v*−μ₀)ᵀΣ₀⁻¹(v*−μ₀) − ½ log det B(Λ at θ*).
 	//
-	// This is how [gprior algorithm 1] chooses a precision: where one factor is on all
-	// variances, its stationary points are the fixed points of MacKay's update
+	// Where one factor is on all variances, its stationary points are the fixed points of
+	// MacKay's update with the curvature of the trained network,
 	// δ = γ/‖v*−μ₀‖², with γ = tr(I − B⁻¹) at the sites of θ*. For a Gaussian it is Refit.
 	//
 	// On MNIST with a convolutional network with batch normalization it chooses the

@@ -26,10 +26,9 @@ type ThresholdOptions struct {
 	// Examples is the number of training examples that are looked at; 0 means 1500.
 	Examples int
 	// Most bounds the rows of these examples that stand for all of their rows, the
-	// strongest; 0 means 12 a looked at example, and less where MaxMemory, in bytes, is short.
-	// 0 means gp.MemoryBudget.
+	// strongest; 0 means 12 for each of Examples. Short memory lowers the bound.
 	Most      int
-	MaxMemory int64
+	MaxMemory int64  // bytes; 0 means what gp.MemoryBudget says
 	Seed      uint64 // of the choice of the examples
 	Workers   int    // 0 means GOMAXPROCS; results do not depend on it
 	Progress  func(stage string, done, total int)

@@ -13,7 +13,7 @@ import (
 	"github.com/funcgp/funcgp/internal/testkit"
 )
 
-// problems have sites with Λ of every kind; some have Λ zero everywhere.
+// each runs do on problems with every likelihood, with the sites at θ*.
 func each(t *testing.T, do func(t *testing.T, q *testkit.Problem, s *gp.Sites)) {
 	t.Helper()
 	for _, q := range append(testkit.Problems(t), testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)) {

@@ -100,22 +100,19 @@ func BenchmarkTanh(b *testing.B) {
 	for i := range x {
 		x[i] = 2 * r.NormFloat64()
 	}
-	b.SetBytes(8 * int64(len(x)))
-	for b.Loop() {
-		Tanh(dst, x)
-	}
-}
-
-func BenchmarkMathTanh(b *testing.B) {
-	r := rand.New(rand.NewPCG(5, 6))
-	x, dst := make([]float64, 4096), make([]float64, 4096)
-	for i := range x {
-		x[i] = 2 * r.NormFloat64()
-	}
-	b.SetBytes(8 * int64(len(x)))
-	for b.Loop() {
-		for i, v := range x {
-			dst[i] = math.Tanh(v)
-		}
+	for name, tanh := range map[string]func(){
+		"impl=vector": func() { Tanh(dst, x) },
+		"impl=math": func() {
+			for i, v := range x {
+				dst[i] = math.Tanh(v)
+			}
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(8 * int64(len(x)))
+			for b.Loop() {
+				tanh()
+			}
+		})
 	}
 }

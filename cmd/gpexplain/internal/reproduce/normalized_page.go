@@ -36,7 +36,7 @@ func (s *normalizedStudy) page(r *Results) (*Page, error) {
 	page := &Page{Title: "The evidence of networks with batch normalization", Lead: []string{
 		"A normalization takes away the scale of the layer before it, so that no prior precision makes the trained parameters θ* a mode: weight decay pulls at a scale on which the outputs do not depend. " +
 			"The evidence (E7) at θ* then counts ‖θ*‖² of training's own making. The evidence at the mode v* of the linearized model, found again at every precision, does not [gprior eq. 9].",
-		"At v* there are two. The source's algorithm keeps the curvature Λ of the loss at the trained network for log det B. (E9) takes it at v*, where it vanishes as soon as the linearized model fits its training rows: little then speaks for a larger precision.",
+		"At v* there are two. One keeps the curvature Λ of the loss at the trained network for log det B. (E9) takes it at v*, where it vanishes as soon as the linearized model fits its training rows: little then speaks for a larger precision.",
 		"All choose a precision δ on the same grid; the test log likelihood at their choices tells which is right. No validation row is looked at.",
 	}}
 	page.Setting("networks", fmt.Sprintf("%d, conv %d@5×5, conv %d@5×5, hidden layer of %d, each with batch normalization; %d parameters", s.seeds, s.filters, 2*s.filters, s.hidden, all[0].Parameters))

@@ -317,7 +317,7 @@ type toyPhase struct {
 }
 
 // toyRuns are the runs of the algorithms. LGVA runs no network at its draws, so it can
-// take many. It starts before training, as the source does: at θ* its draws under the
+// take many. It starts before training: at θ* its draws under the
 // linearized model are so wide that the first updates leave the trained network.
 var toyRuns = map[string]toyRun{
 	"OGGN":  {variational.OGGN, false, 100, 1, []toyPhase{{0.1, 40}, {0.03, 40}, {0.01, 40}}},
