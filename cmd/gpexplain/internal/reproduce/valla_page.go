@@ -32,6 +32,7 @@ var vallaShown = []struct{ name, long string }{
 	{nameOurs, "ours: Kronecker factors, calibrated"},
 	{nameCautious, "ours, with the cautious scale"},
 	{nameTwice, "ours, with twice the scale"},
+	{nameNoWorse, "ours, as wide as the network allows"},
 	{nameNystrom, "Nyström, M = 100, calibrated"},
 	{nameKFAC, "Kronecker factors"},
 	{nameDiagonal, "diagonal"},
@@ -50,7 +51,7 @@ func (s *vallaStudy) page(r *Results) (*Page, error) {
 			"NLL, ECE (15 bins) and accuracy are those of the %d test digits; the digits are then turned by 30° and 60° against the clock, with the nearest pixels and zeros from outside; "+
 			"and AUROC is that of telling Kuzushiji-MNIST's letters from the test digits by the entropy of the same predictive.", s.width, s.width, s.rows, s.steps, s.batch, s.seeds, s.test),
 		fmt.Sprintf("Ours is one posterior for all columns: Kronecker factors of all rows around the trained network. Its prior precision, of %v, and the scale s of its covariance are those "+
-			"under which the %d digits after the training rows are likeliest (E18). The cautious scale is the largest one that these digits do not tell from the best: it costs them less than a standard error. Twice the scale is there to show what a larger one trades. The others have a precision that the same digits choose from %v (last layer: %v), and no scale; "+
+			"under which the %d digits after the training rows are likeliest (E18). The cautious scale is the largest one that these digits do not tell from the best: it costs them less than a standard error. Twice the scale is there to show what a larger one trades. As wide as the network allows is the smallest of the precisions with the largest scale under which these digits are as likely as under the network alone. The others have a precision that the same digits choose from %v (last layer: %v), and no scale; "+
 			"Nyström goes through inducing digits at a precision of 1, and the held-out digits choose its scale too.", s.flat, s.held, s.deltas, s.last),
 	}}
 	for _, set := range s.sets {
@@ -129,7 +130,7 @@ func (s *vallaStudy) section(r *Results, set string) (*Section, error) {
 		t.Rows = append(t.Rows, []Cell{Text("published: " + p.name), Number(p.nll), Number(p.ece), Number(p.accuracy), Number(p.nll30), Number(p.nll60), {}, {}, {}, Number(p.fit)})
 	}
 	section.Tables = []*Table{t}
-	section.Text = append(section.Text, "Calibrated: "+vallaVerdict(methods[nameOurs]), "With the cautious scale: "+vallaVerdict(methods[nameCautious]))
+	section.Text = append(section.Text, "Calibrated: "+vallaVerdict(methods[nameOurs]), "With the cautious scale: "+vallaVerdict(methods[nameCautious]), "As wide as the network allows: "+vallaVerdict(methods[nameNoWorse]))
 	panel, err := vallaPanel(methods)
 	if err != nil {
 		return nil, err
