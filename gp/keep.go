@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
@@ -30,6 +31,25 @@ type Kept struct {
 
 // Len returns the number of rows.
 func (k *Kept) Len() int { return len(k.Examples) }
+
+// Thin returns the sites with Λ̃_i = Σ_kept λuuᵀ in the place of Λ_i (E16). The columns of
+// its root are √λ u, followed by zeros.
+func (k *Kept) Thin(s *Sites) *Sites {
+	n, c := s.F.Dims()
+	to := &Sites{F: s.F, Residual: s.Residual, Lambda: mat.NewDense(n*c, c, nil), Root: mat.NewDense(n*c, c, nil), LogLik: s.LogLik}
+	column := 0
+	for i, at := range k.Examples {
+		if column++; i == 0 || at != k.Examples[i-1] {
+			column = 0
+		}
+		lambda := dense.Slice(to.Lambda, at*c, (at+1)*c)
+		for a, v := range k.Directions.RawRowView(i) {
+			to.Root.Set(at*c+a, column, math.Sqrt(k.Lambda[i])*v)
+			floats.AddScaled(lambda.RawRowView(a), k.Lambda[i]*v, k.Directions.RawRowView(i))
+		}
+	}
+	return to
+}
 
 // KeepOptions say which rows to keep. A nil *KeepOptions keeps all with λ > 0.
 type KeepOptions struct {

@@ -200,24 +200,23 @@ func times(f float64, v []float64) []float64 {
 	return out
 }
 
-// crossTo writes k_Z of the examples of x, one row for each output. Errors count
-// examples from first.
-func (b *basis) crossTo(dst blas64.General, x *linearize.Batch, first int) error {
-	b.k.BlockTo(dense.View(dst), x, b.z.Batch)
-	return sites.NotFiniteRows("cross-kernel", dense.View(dst), first, b.c)
+// crossTo writes k_Z of the examples of p, one row for each output.
+func (b *basis) crossTo(dst blas64.General, p chunk) error {
+	b.k.BlockTo(dense.View(dst), p.x, b.z.Batch)
+	return sites.NotFiniteRows("cross-kernel", dense.View(dst), p.first, p.x.Outputs())
 }
 
-// solve returns the features φ of the examples of x, given k_Z in k, one row for
+// solve returns the features φ of the examples of p, given k_Z in k, one row for
 // each output. The result is in the memory of k or of phi. It fails with
 // ctx.Err() only.
-func (b *basis) solve(ctx context.Context, x *linearize.Batch, k, phi blas64.General) (blas64.General, error) {
+func (b *basis) solve(ctx context.Context, p chunk, k, phi blas64.General) (blas64.General, error) {
 	if b.g.Rows == 0 {
 		// φᵀ = k L⁻ᵀ
 		return k, fblas.TrsmContext(ctx, b.workers, blas.Right, blas.Trans, 1, b.l, k)
 	}
 	err := fblas.GemmContext(ctx, b.workers, blas.NoTrans, blas.NoTrans, 1, k, b.g, 0, phi)
 	if err == nil {
-		b.known.set(phi, x)
+		b.known.set(phi, p)
 	}
 	return phi, err
 }
@@ -275,23 +274,49 @@ func (o *knownFeatures) hash(x []float64) uint64 {
 	return h.Sum64()
 }
 
-// set overwrites the features in phi of those examples of x that are inducing
+// set overwrites the features in phi of those examples of p that are inducing
 // ones.
-func (o *knownFeatures) set(phi blas64.General, x *linearize.Batch) {
-	if o == nil || x.X == nil {
+func (o *knownFeatures) set(phi blas64.General, p chunk) {
+	if o == nil || p.x.X == nil {
 		return
 	}
-	for i := range x.Len() {
-		row := x.X.RawRowView(i)
+	for i := range p.x.Len() {
+		row := p.x.X.RawRowView(i)
 		for _, z := range o.index[o.hash(row)] {
 			if !slices.Equal(row, o.x.RawRowView(z)) {
 				continue
 			}
-			if o.setFrom(phi, i, z, x.F.RawRowView(i)) && o.of == nil {
+			set := false
+			if p.sums != nil {
+				set = o.setSum(dense.Row(phi, i), z, p.sums.RawRowView(i), p.x.F.At(i, 0))
+			} else {
+				set = o.setFrom(phi, i, z, p.x.F.RawRowView(i))
+			}
+			if set && o.of == nil {
 				break
 			}
 		}
 	}
+}
+
+// setSum overwrites the features phi of the sum Σ_a w_a f_a, whose value is f, with those
+// of the inducing element z where z has the outputs of that sum.
+func (o *knownFeatures) setSum(phi []float64, z int, w []float64, f float64) bool {
+	lo, n := z*o.c, o.c
+	if o.of != nil {
+		if floats.Count(func(v float64) bool { return v != 0 }, w) > 1 || w[o.of[z]] == 0 {
+			return false
+		}
+		w, lo, n = w[o.of[z]:][:1], z, 1
+	}
+	if !floats.EqualApprox([]float64{f}, []float64{floats.Dot(w, o.f.RawRowView(z))}, sameOutput) {
+		return false
+	}
+	clear(phi)
+	for a := range n {
+		floats.AddScaled(phi, w[a], o.phi.Data[(lo+a)*o.phi.Stride:][:len(phi)])
+	}
+	return true
 }
 
 // setFrom overwrites the features of example i of a batch with those of the

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
@@ -169,25 +170,40 @@ func (b *Builder) Posterior(ctx context.Context) (*Projected, error) {
 type chunk struct {
 	first int // index of its first example
 	x     *linearize.Batch
-	rows  int // outputs of all its examples: x.Len()·C
+	rows  int        // outputs of all its examples: x.Len()·C
+	sums  *mat.Dense // where the one output of each example is Σ_a w_a f_a: w, x.Len()×C; nil elsewhere
 }
 
 // eachChunk calls do with one chunk of x after another. The chunks do not depend
 // on the batches of x.
 func (b *basis) eachChunk(ctx context.Context, x linearize.Source, o *Options, stage string, do func(p chunk) error) error {
+	return b.eachChunkOf(ctx, x, b.c, o, stage, do)
+}
+
+// eachChunkOf is eachChunk for examples of c outputs.
+func (b *basis) eachChunkOf(ctx context.Context, x linearize.Source, c int, o *Options, stage string, do func(p chunk) error) error {
 	n := x.Len()
-	return linearize.Rebatch(x, linearize.Tile(b.c)).Batches(ctx, func(first int, batch *linearize.Batch) error {
+	return linearize.Rebatch(x, linearize.Tile(c)).Batches(ctx, func(first int, batch *linearize.Batch) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if batch.Outputs() != b.c || batch.P != b.z.Batch.P {
+		if batch.Outputs() != c || batch.P != b.z.Batch.P {
 			panic("sparse: data and inducing examples are of different networks")
 		}
-		if err := do(chunk{first: first, x: batch, rows: batch.Len() * b.c}); err != nil {
+		if err := do(chunk{first: first, x: batch, rows: batch.Len() * c}); err != nil {
 			return err
 		}
 		o.Progress(stage, first+batch.Len(), n)
 		return nil
+	})
+}
+
+// eachSum calls do with one chunk after another of sums of outputs: the examples of
+// src have one output each, with the weights in the rows of w.
+func (b *basis) eachSum(ctx context.Context, src linearize.Source, w *mat.Dense, o *Options, stage string, do func(p chunk) error) error {
+	return b.eachChunkOf(ctx, src, 1, o, stage, func(p chunk) error {
+		p.sums = dense.Slice(w, p.first, p.first+p.rows)
+		return do(p)
 	})
 }
 
@@ -214,16 +230,16 @@ func newFeaturesOf(b *basis, rows int) *features {
 // call.
 func (f *features) cross(p chunk) (blas64.General, error) {
 	k := dense.In(f.k, p.rows, f.b.rows())
-	return k, f.b.crossTo(k, p.x, p.first)
+	return k, f.b.crossTo(k, p)
 }
 
 // solve returns φ(x), given k_Z(x) in k. It may overwrite k.
-func (f *features) solve(ctx context.Context, x *linearize.Batch, k blas64.General) (blas64.General, error) {
+func (f *features) solve(ctx context.Context, p chunk, k blas64.General) (blas64.General, error) {
 	phi := k
 	if f.b.g.Rows > 0 {
 		phi = dense.In(f.phi, k.Rows, f.b.rank())
 	}
-	return f.b.solve(ctx, x, k, phi)
+	return f.b.solve(ctx, p, k, phi)
 }
 
 // of returns φ(x), one row for each output. It is valid until the next call.
@@ -232,5 +248,5 @@ func (f *features) of(ctx context.Context, p chunk) (blas64.General, error) {
 	if err != nil {
 		return k, err
 	}
-	return f.solve(ctx, p.x, k)
+	return f.solve(ctx, p, k)
 }

@@ -60,6 +60,13 @@
 // A Fit or Refit that was stopped goes on from its last Checkpoint, even in the
 // middle of a pass, and ends with the same bits (Options.Resume).
 //
+// # Kept rows
+//
+// A network is sure of most training examples, and where it is sure Λ is nearly
+// zero. FitKept sums over the rows that gp.Keep kept (E16), each with one backward
+// pass and one column of k_Z in place of C an example. The sums of b = r + Λ̃(f − m)
+// still run over all N examples.
+//
 // # Files
 //
 // Save writes a finished posterior to a store, and Load and LoadProjected map

@@ -88,11 +88,8 @@ func checkInducing(z *Inducing, n int) error {
 // one pass over x for the dual vector. Another number of examples than in the sums
 // is an error, and so is an x without examples; NaN or Inf is a *gp.NotFiniteError.
 func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Sites) (*Posterior, error) {
-	if x.Len() != p.sums.n {
-		return nil, fmt.Errorf("sparse: %d training examples, but the sums are of %d", x.Len(), p.sums.n)
-	}
-	if x.Len() == 0 {
-		return nil, gp.ErrNoExamples
+	if err := p.checkData(x); err != nil {
+		return nil, err
 	}
 	local, err := sites.New(s, x.Len(), p.b.c)
 	if err != nil {
@@ -106,6 +103,17 @@ func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Site
 		pass = q.dualFITC
 	}
 	return q, pass(ctx)
+}
+
+// checkData checks that x has as many examples as are in the sums.
+func (p *Projected) checkData(x linearize.Source) error {
+	if x.Len() != p.sums.n {
+		return fmt.Errorf("sparse: %d training examples, but the sums are of %d", x.Len(), p.sums.n)
+	}
+	if x.Len() == 0 {
+		return gp.ErrNoExamples
+	}
+	return nil
 }
 
 // dual writes b = r + Λ(f − m) and α = b − ΛK_nZ A⁻¹c, for which
@@ -246,9 +254,10 @@ func (p *Posterior) Add(ctx context.Context, x linearize.Source, s *gp.Sites) (*
 }
 
 // Remove returns the posterior without the training examples in the given rows of
-// Data; p does not change. s holds their sites in the posterior and their LogLik,
-// as gp.NewSites gives them at those rows of Sites().F. Without rows the result is
-// p, whatever s is; to remove all rows is an error. Its cost is that of Add.
+// Data; p does not change. s holds their LogLik, as gp.NewSites gives it at those
+// rows of Sites().F; what is removed are their sites in the posterior. Without rows
+// the result is p, whatever s is; to remove all rows is an error. Its cost is that
+// of Add.
 func (p *Posterior) Remove(ctx context.Context, rows []int, s *gp.Sites) (*Posterior, error) {
 	switch {
 	case p.subset != nil:
@@ -263,7 +272,9 @@ func (p *Posterior) Remove(ctx context.Context, rows []int, s *gp.Sites) (*Poste
 	if err != nil {
 		return nil, err
 	}
-	less, err := p.sumsOf(ctx, gone, s)
+	own := p.sites.Rows(rows) // which may be those of kept rows
+	own.LogLik = s.LogLik
+	less, err := p.sumsOf(ctx, gone, own)
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func (p *Projected) predictTile(ctx context.Context, mean, cov *mat.Dense, x *li
 func (p *Projected) meanAndFeatures(ctx context.Context, mean *mat.Dense, x *linearize.Batch, first int, k blas64.General, f *features, want bool) (phi blas64.General, err error) {
 	at, v := k, p.v
 	if p.b.g.Rows > 0 && k.Rows > 0 {
-		if phi, err = f.solve(ctx, x, k); err != nil {
+		if phi, err = f.solve(ctx, chunk{first: first, x: x, rows: k.Rows}, k); err != nil {
 			return phi, err
 		}
 		at, v = phi, p.w
@@ -96,7 +96,7 @@ func (p *Projected) meanAndFeatures(ctx context.Context, mean *mat.Dense, x *lin
 		}
 	}
 	if p.b.g.Rows == 0 && want {
-		return f.solve(ctx, x, k)
+		return f.solve(ctx, chunk{first: first, x: x, rows: k.Rows}, k)
 	}
 	return phi, nil
 }
