@@ -5,10 +5,12 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
@@ -124,6 +126,109 @@ func (t *Thinned) HalfTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 	return nil
 }
 
+// Rows returns the kept rows, linearized, as examples of one output each.
+func (t *Thinned) Rows() *linearize.Batch { return t.e.x }
+
+// PriorMean returns uᵀm of the kept rows (E2); it must not be changed.
+func (t *Thinned) PriorMean() []float64 { return t.e.prior }
+
+// DualTo writes the solution a of (I + ΛK) a = b over the kept rows, and K a.
+func (t *Thinned) DualTo(ctx context.Context, a, ka, b []float64) error {
+	alpha, kalpha, _, err := t.e.dual(ctx, b)
+	copy(a, alpha)
+	copy(ka, kalpha)
+	return err
+}
+
+// SolveVec replaces v, a number for each kept row, by R B⁻¹ Rᵀ v = (K + Λ⁻¹)⁻¹ v.
+func (t *Thinned) SolveVec(v []float64) { t.e.f.fullVec(v) }
+
+// GainTo writes G = K_*k R B⁻¹ Rᵀ, T·C×n for T examples of C outputs and n kept rows, the
+// gain of a Kalman filter that observes them: x has the posterior Jacobian J(x) − G J_k,
+// and the kernel between this and any other Jacobian is the posterior covariance. It takes
+// 16·T·C·n bytes beside the result.
+func (t *Thinned) GainTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch) error {
+	if x.P != t.e.x.P {
+		panic("gp: inputs do not fit the training examples")
+	}
+	rows, n := x.Len()*x.Outputs(), t.e.g.n
+	dense.SizeTo(dst, rows, n)
+	if rows == 0 {
+		return ctx.Err()
+	}
+	raw := dense.New(rows, n)
+	t.e.k.BlockTo(dense.View(raw), x, t.e.x)
+	if _, err := t.e.posteriorTo(ctx, dst.RawMatrix(), raw); err != nil {
+		return err
+	}
+	// K_*k R B⁻¹ Rᵀ = C_*k Λ
+	for i := range rows {
+		floats.Mul(dst.RawRowView(i), t.kept.Lambda)
+	}
+	return nil
+}
+
+// InfluenceTo writes h and q of training examples, as Dual.InfluenceTo does, where r holds
+// the residual r_i of each, n×C. Λ_i is that of the rows which the example keeps.
+func (t *Thinned) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch, r *mat.Dense) error {
+	if x.Len() != len(rows) {
+		panic("gp: rows and examples differ in number")
+	}
+	n, c := len(rows), t.e.predicted()
+	dense.SizeTo(h, n*c, c)
+	dense.SizeTo(q, n, c)
+	if n == 0 {
+		return ctx.Err()
+	}
+	step := t.e.tileOf(n)
+	for p := range par.Tiles(n, step) {
+		lo, hi := par.Bounds(p, n, step)
+		h, x := dense.Slice(h, lo*c, hi*c), x.Slice(lo, hi)
+		t.e.k.DiagTo(h, x)
+		err := t.eachOwn(ctx, rows[lo:hi], x, func(k int, o own) {
+			h, q := dense.Slice(h, k*c, (k+1)*c), q.RawRowView(lo+k)
+			subtractOwnGram(h, o.v)
+			for j := range c {
+				if !(h.At(j, j) >= 0) {
+					fillNaN(h)
+					break
+				}
+			}
+			t.removalTo(q, rows[lo+k], o, r.RawRowView(lo+k))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removalTo writes q of example i.
+func (t *Thinned) removalTo(q []float64, i int, o own, r []float64) {
+	copy(q, r)
+	if o.t.Rows == 0 {
+		return
+	}
+	l, y, ok := o.project()
+	if !ok {
+		for j := range q {
+			q[j] = math.NaN()
+		}
+		return
+	}
+	v := make([]float64, o.t.Rows)
+	for a, ra := range r {
+		floats.AddScaled(v, ra, dense.Row(y, a))
+	}
+	lower := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: l.Rows, Stride: l.Stride, Data: l.Data}
+	fblas.Trsv(blas.Trans, lower, dense.Vector(v))
+	from, _ := slices.BinarySearch(t.kept.Examples, i)
+	// (I − Λ_i h_i)⁻¹ r_i = r_i + R_i [B⁻¹]_ii⁻¹ R_iᵀ h_i r_i (E15)
+	for j, w := range v {
+		floats.AddScaled(q, w*math.Sqrt(t.kept.Lambda[from+j]), t.kept.Directions.RawRowView(from+j))
+	}
+}
+
 // LeaveOneOutTo writes the posterior of the function at training inputs without the
 // example itself (E17), as Dual.LeaveOneOutTo does, for any training examples: the
 // rows that an example keeps are taken out, and the step is made with its whole
@@ -151,29 +256,14 @@ func (t *Thinned) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows 
 
 // leaveOutTile is LeaveOneOutTo for a few examples.
 func (t *Thinned) leaveOutTile(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
-	if err := ctx.Err(); err != nil {
-		return stopped("leaving out examples", err)
-	}
-	e, c := t.e, t.e.predicted()
-	v := dense.New(len(rows)*c, e.g.n)
-	e.k.BlockTo(dense.View(v), x, e.x)
-	if err := e.f.half(ctx, v); err != nil {
-		return stopped("leaving out examples", err)
-	}
+	c := t.e.predicted()
 	if cov == nil {
 		cov = mat.NewDense(len(rows)*c, c, nil)
 	}
-	e.k.DiagTo(cov, x)
-	inverse, first, err := t.inverseOfOwn(ctx, rows)
-	if err != nil {
-		return err
-	}
-	return par.Do(ctx, e.o.Workers, len(rows), func(k int) error {
+	t.e.k.DiagTo(cov, x)
+	return t.eachOwn(ctx, rows, x, func(k int, o own) {
 		i, cov := rows[k], dense.Slice(cov, k*c, (k+1)*c)
-		o := own{v: dense.Rows(v, k*c, (k+1)*c)}
-		if lo, hi := first[k], first[k+1]; lo < hi {
-			from, _ := slices.BinarySearch(t.kept.Examples, i)
-			o.t = dense.Cols(dense.Rows(inverse, lo, hi), from, e.g.n)
+		if o.t.Rows > 0 {
 			if _, _, ok := o.project(); !ok {
 				fillNaN(cov)
 			}
@@ -190,6 +280,32 @@ func (t *Thinned) leaveOutTile(ctx context.Context, mean, cov *mat.Dense, rows [
 		if mean != nil {
 			leftOutTo(mean.RawRowView(k), cov, t.sites.F.RawRowView(i), t.sites.Residual.RawRowView(i))
 		}
+	})
+}
+
+// eachOwn calls do with the rows of each of a few training examples, from several
+// goroutines. do may overwrite them. Those of U⁻¹ are none where the example keeps none.
+func (t *Thinned) eachOwn(ctx context.Context, rows []int, x *linearize.Batch, do func(k int, o own)) error {
+	if err := ctx.Err(); err != nil {
+		return stopped("leaving out examples", err)
+	}
+	e, c := t.e, t.e.predicted()
+	v := dense.New(len(rows)*c, e.g.n)
+	e.k.BlockTo(dense.View(v), x, e.x)
+	if err := e.f.half(ctx, v); err != nil {
+		return stopped("leaving out examples", err)
+	}
+	inverse, first, err := t.inverseOfOwn(ctx, rows)
+	if err != nil {
+		return err
+	}
+	return par.Do(ctx, e.o.Workers, len(rows), func(k int) error {
+		o := own{v: dense.Rows(v, k*c, (k+1)*c)}
+		if lo, hi := first[k], first[k+1]; lo < hi {
+			from, _ := slices.BinarySearch(t.kept.Examples, rows[k])
+			o.t = dense.Cols(dense.Rows(inverse, lo, hi), from, e.g.n)
+		}
+		do(k, o)
 		return nil
 	})
 }

@@ -36,13 +36,18 @@ func (m *Mode) Evidence(logDet float64) gp.Evidence {
 
 // ModeOptions are the options of FindMode.
 type ModeOptions struct {
-	// Products multiply vectors within a Newton step; nil takes those of the
-	// source. They need not be exact, like those of network.Network.Products: the
-	// function values and gradients between steps are exact.
+	// Products multiply vectors within a Newton step and give its gradient; nil takes
+	// those of the source. Jᵀu must be exact. J v need not be, as that of
+	// network.Network.Products: the function values between steps are exact.
 	Products linearize.Products
 	// Curvature is an approximation of the diagonal of JᵀΛJ, P numbers, from which
 	// a preconditioner is made; nil takes none.
 	Curvature []float64
+	// Precondition, if not nil, is called with the sites of each Newton step and takes
+	// the place of Curvature. It returns a function that replaces z, P numbers, by an
+	// approximation of (I + J̃ᵀΛJ̃)⁻¹z with J̃ = JΣ₀^½. The function must be linear,
+	// symmetric and positive definite; a nil one changes nothing.
+	Precondition func(ctx context.Context, s *gp.Sites) (func(z []float64), error)
 	// MaxProducts bounds the conjugate gradients of one Newton step; 0 means 1000.
 	MaxProducts int
 	// MaxIter bounds the Newton steps; 0 means 100.
@@ -141,7 +146,7 @@ func (m *modeSearch) from(ctx context.Context, at *iterate) (*Mode, error) {
 			return nil, err
 		}
 		m.o.Progress(gp.StageNewton, search.Steps+1, 0)
-		gradient, err := m.pullBack(ctx, m.exact, dense.Flat(s.Residual))
+		gradient, err := m.pullBack(ctx, m.o.Products, dense.Flat(s.Residual))
 		if err != nil {
 			return nil, err
 		}
@@ -173,9 +178,13 @@ func (m *modeSearch) from(ctx context.Context, at *iterate) (*Mode, error) {
 
 // step returns the end of the Newton step from at, whose sites are s.
 func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *iterate, gradient []float64) (*iterate, error) {
+	precondition, err := m.preconditioner(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	cg := conjugateGradients{
 		times:        func(v []float64) ([]float64, error) { return m.precisionTimes(ctx, s, v) },
-		precondition: m.precondition,
+		precondition: precondition,
 	}
 	d, _, _, err := cg.solve(ctx, gradient, m.o.MaxProducts)
 	if err != nil {
@@ -192,14 +201,21 @@ func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *iterate, gradien
 	return &iterate{z: addScaled(at.z, 1, d), f: moved}, nil
 }
 
-// precondition divides v by the approximate diagonal of H̃.
-func (m *modeSearch) precondition(v []float64) {
-	if m.o.Curvature == nil {
-		return
+// preconditioner returns the function that replaces v by an approximation of H̃⁻¹v at
+// the sites s.
+func (m *modeSearch) preconditioner(ctx context.Context, s *gp.Sites) (func(v []float64), error) {
+	if m.o.Precondition != nil {
+		f, err := m.o.Precondition(ctx, s)
+		if f == nil {
+			f = func([]float64) {}
+		}
+		return f, err
 	}
-	for i, h := range m.o.Curvature {
-		v[i] /= 1 + m.root[i]*m.root[i]*h
-	}
+	return func(v []float64) {
+		for i, h := range m.o.Curvature {
+			v[i] /= 1 + m.root[i]*m.root[i]*h
+		}
+	}, nil
 }
 
 // precisionTimes returns H̃v = v + J̃ᵀΛJ̃v at the sites s.

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/jacobian"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -21,6 +22,6 @@ func TestStore(t *testing.T) {
 		store.batch.JacobianTo(&got)
 		require.True(t, mat.Equal(&got, s.j))
 		require.True(t, mat.Equal(store.batch.F, s.x.F))
-		require.Equal(t, batchBytes(s.x), batchBytes(store.batch))
+		require.Equal(t, jacobian.Bytes(s.x), jacobian.Bytes(store.batch))
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/jacobian"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
@@ -32,8 +33,8 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 	if err := gp.CheckMemory("a cross-kernel", gp.TestExamples, t, p.o.MaxMemory, need); err != nil {
 		return nil, err
 	}
-	posterior := jacobianSum{workers: p.o.Workers}
-	posterior.reset(x, t*c)
+	posterior := jacobian.Sum{Workers: p.o.Workers}
+	posterior.Copy(x)
 	step := max(1, min(t, p.columns/c))
 	s := p.predictor(step * c)
 	for lo := 0; lo < t; lo += step {
@@ -43,20 +44,17 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 		}
 	}
 	p.note(s.worst)
-	q.posterior = posterior.batch
+	q.posterior = posterior.Batch
 	return q, nil
 }
 
-// posteriorJacobianTo writes the posterior Jacobian of the examples of x to dst,
-// from its example first on. The first solve gives u of (I+ΛK)u = Λk_n*. A second
+// posteriorJacobianTo makes the Jacobian of the examples of x, which stands in dst from
+// its column first on, the posterior one. The first solve gives u of (I+ΛK)u = Λk_n*. A second
 // solve, for what u leaves of this equation, makes sums over all training examples
 // close.
-func (s *predictor) posteriorJacobianTo(ctx context.Context, dst *jacobianSum, first int, x *linearize.Batch) error {
+func (s *predictor) posteriorJacobianTo(ctx context.Context, dst *jacobian.Sum, first int, x *linearize.Batch) error {
 	rows := x.Len() * s.data.c
-	left := dst.part(first, first+rows)
-	for i, block := range x.Blocks {
-		block.TileTo(dense.View(left.parts[i]))
-	}
+	left := dst.Part(first, first+rows)
 	v, y, err := s.solveCross(ctx, x)
 	if err != nil {
 		return err
@@ -67,7 +65,7 @@ func (s *predictor) posteriorJacobianTo(ctx context.Context, dst *jacobianSum, f
 		return err
 	}
 	// Λ(k_n* − K u) − u, k_n* − K u = C_n*
-	if err := s.data.crossTo(ctx, v, left.batch); err != nil {
+	if err := s.data.crossTo(ctx, v, left.Batch); err != nil {
 		return err
 	}
 	s.root.mul(s.w, v, 0, true)
@@ -82,13 +80,13 @@ func (s *predictor) posteriorJacobianTo(ctx context.Context, dst *jacobianSum, f
 }
 
 // takeOut subtracts uᵀJ from the Jacobian left.
-func (s *predictor) takeOut(ctx context.Context, left *jacobianSum, u blas64.General) error {
-	sum, err := s.sum.of(ctx, s.data, u)
+func (s *predictor) takeOut(ctx context.Context, left *jacobian.Sum, u blas64.General) error {
+	sum, err := s.data.jacobianOf(ctx, &s.sum, u)
 	if err != nil {
 		return err
 	}
 	for i, block := range sum.Blocks {
-		s.w.subtract(left.parts[i], block.(*linearize.Full).J.RawMatrix())
+		s.w.subtract(left.Parts[i], block.(*linearize.Full).J.RawMatrix())
 	}
 	return nil
 }

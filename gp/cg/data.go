@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/jacobian"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
@@ -192,9 +193,21 @@ func (d *data) crossTo(ctx context.Context, dst blas64.General, z *linearize.Bat
 	})
 }
 
+// jacobianOf returns vᵀJ over all examples; v is N·C×k. The next sum overwrites it.
+func (d *data) jacobianOf(ctx context.Context, sum *jacobian.Sum, v blas64.General) (*linearize.Batch, error) {
+	sum.Batch = nil
+	err := d.each(ctx, func(first int, b *linearize.Batch) error {
+		if sum.Batch == nil {
+			sum.Reset(b, v.Cols)
+		}
+		return sum.Add(ctx, b, d.rowsFor(v, first, b))
+	})
+	return sum.Batch, err
+}
+
 // mulTo writes K v. Where the examples are in memory, the kernel multiplies.
 // Otherwise one pass sums vᵀJ and a second pass takes κ with it. sum is scratch.
-func (d *data) mulTo(ctx context.Context, dst, v blas64.General, sum *jacobianSum) error {
+func (d *data) mulTo(ctx context.Context, dst, v blas64.General, sum *jacobian.Sum) error {
 	if d.whole != nil {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -202,7 +215,7 @@ func (d *data) mulTo(ctx context.Context, dst, v blas64.General, sum *jacobianSu
 		d.k.MulTo(dense.View(dst), d.whole, d.whole, dense.View(v))
 		return nil
 	}
-	u, err := sum.of(ctx, d, v)
+	u, err := d.jacobianOf(ctx, sum, v)
 	if err != nil {
 		return err
 	}

@@ -3,9 +3,8 @@ package cg
 import (
 	"sort"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/jacobian"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -60,36 +59,10 @@ func planMemory(n int, b *linearize.Batch, streamed bool, o *Options) (memoryPla
 	rank := min(orDefault(o.Rank, defaultRank), n*c)
 	plan := memoryPlan{rank: sort.Search(max(0, rank), func(r int) bool { return Bytes(n, c, p, r+1, c) > budget })}
 	left := budget - Bytes(n, c, p, plan.rank, c)
-	if jacobian := memory.Mul(int64(n), batchBytes(b)/int64(b.Len())+1); streamed && jacobian <= left {
+	if whole := memory.Mul(int64(n), jacobian.Bytes(b)/int64(b.Len())+1); streamed && whole <= left {
 		plan.keep = true
-		left -= jacobian
+		left -= whole
 	}
 	plan.columns = max(c, int(min(mostColumns, int64(c)+left/(8*(8*int64(n)*int64(c)+2*int64(p))))))
 	return plan, nil
-}
-
-// batchBytes returns the memory that the examples of b take in a batchBuilder.
-func batchBytes(b *linearize.Batch) int64 {
-	sum := matBytes(b.F)
-	for _, block := range b.Blocks {
-		switch v := block.(type) {
-		case *linearize.Outer:
-			sum += matBytes(v.A) + matBytes(v.G)
-		case *linearize.Conv:
-			sum += matBytes(v.X) + matBytes(v.G)
-		case *linearize.Embedding:
-			sum += matBytes(v.Index) + matBytes(v.G)
-		default:
-			sum += 8 * int64(b.Len()) * int64(b.Outputs()) * int64(linearize.Width(block))
-		}
-	}
-	return sum
-}
-
-func matBytes(m *mat.Dense) int64 {
-	if m == nil {
-		return 0
-	}
-	r, c := m.Dims()
-	return 8 * int64(r) * int64(c)
 }

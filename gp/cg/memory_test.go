@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/jacobian"
 )
 
 // The plan uses what there is: first for the right-hand sides of an example,
@@ -29,7 +30,7 @@ func TestPlan(t *testing.T) {
 	}{
 		{bytes(0, c), 0, memoryPlan{columns: c}},
 		{bytes(33, c), 0, memoryPlan{rank: 33, columns: c}},
-		{bytes(33, 40) + batchBytes(b) + n, 33, memoryPlan{rank: 33, columns: 40, keep: true}},
+		{bytes(33, 40) + jacobian.Bytes(b) + n, 33, memoryPlan{rank: 33, columns: 40, keep: true}},
 		{1 << 30, -1, memoryPlan{columns: mostColumns, keep: true}},
 		{1 << 30, 0, memoryPlan{rank: n * c, columns: mostColumns, keep: true}}, // no more than there are rows
 	} {

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/jacobian"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -165,7 +166,7 @@ func (p *Posterior) dual(ctx context.Context, alpha, kalpha []float64, tol float
 // where that is above the tolerance.
 func (p *Posterior) finish(ctx context.Context) error {
 	// ‖ρ‖/‖RᵀKb‖
-	sum, g := jacobianSum{workers: p.o.Workers}, make([]float64, len(p.prior))
+	sum, g := jacobian.Sum{Workers: p.o.Workers}, make([]float64, len(p.prior))
 	if err := p.data.mulTo(ctx, column(g), column(p.pseudo), &sum); err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ func (p *Posterior) finish(ctx context.Context) error {
 		p.warnings = append(p.warnings, &ConvergenceWarning{What: "the dual vector", Steps: p.solve.Steps, Residual: p.solve.Residual, Allowed: p.o.Tolerance})
 	}
 	var err error
-	p.jacobianAlpha, err = sum.of(ctx, p.data, column(p.alpha))
+	p.jacobianAlpha, err = p.data.jacobianOf(ctx, &sum, column(p.alpha))
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/jacobian"
 	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
@@ -139,7 +140,7 @@ func Load(ctx context.Context, f *store.File, k MulKernel, x linearize.Source, o
 	d.Mean, d.Tolerance, d.MaxSteps, d.Probes, d.Seed = s.Mean, s.Tolerance, s.MaxSteps, s.Probes, s.Seed
 	p := &Posterior{o: d, refit: s.Refit, det: s.LogDet}
 	p.read(r, &s)
-	jacobian := r.Floats("image", s.P)
+	image := r.Floats("image", s.P)
 	identity(k, x).Check(ctx, r, "")
 	d.Targets.CheckSaved(r, p.sites)
 	if r.Err() != nil {
@@ -149,7 +150,7 @@ func Load(ctx context.Context, f *store.File, k MulKernel, x linearize.Source, o
 	if err := p.attach(ctx, r, k, x, &s); err != nil {
 		return nil, err
 	}
-	if err := p.setJacobianAlpha(ctx, jacobian); err != nil {
+	if err := p.setJacobianAlpha(ctx, image); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -215,10 +216,10 @@ func (d *data) stream() {
 
 // setJacobianAlpha makes the saved αᵀJ a batch with the blocks of the training
 // examples.
-func (p *Posterior) setJacobianAlpha(ctx context.Context, jacobian []float64) error {
-	sum := jacobianSum{workers: p.o.Workers}
+func (p *Posterior) setJacobianAlpha(ctx context.Context, image []float64) error {
+	sum := jacobian.Sum{Workers: p.o.Workers}
 	err := p.data.each(ctx, func(_ int, b *linearize.Batch) error {
-		sum.reset(b, 1)
+		sum.Reset(b, 1)
 		return errEnough
 	})
 	switch {
@@ -227,9 +228,9 @@ func (p *Posterior) setJacobianAlpha(ctx context.Context, jacobian []float64) er
 	case !errors.Is(err, errEnough):
 		return err
 	}
-	for _, part := range sum.parts {
-		jacobian = jacobian[copy(part.Data, jacobian):]
+	for _, part := range sum.Parts {
+		image = image[copy(part.Data, image):]
 	}
-	p.jacobianAlpha = sum.batch
+	p.jacobianAlpha = sum.Batch
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/jacobian"
 )
 
 // A Solve tells how well B x = v was solved.
@@ -33,7 +34,7 @@ type system struct {
 // gradients, all of them at once. It is used by one goroutine at a time.
 type solver struct {
 	*system
-	sum        jacobianSum
+	sum        jacobian.Sum
 	r, z, p, q []float64      // N·C×k
 	without    []int          // the training example that the columns of each example leave out; nil for none
 	most       int            // most steps of a solve
@@ -44,7 +45,7 @@ type solver struct {
 // solver returns a solver for k columns.
 func (s *system) solver(k int) *solver {
 	n := s.data.n * s.data.c * k
-	return &solver{system: s, most: s.o.MaxSteps, sum: jacobianSum{workers: s.w.workers},
+	return &solver{system: s, most: s.o.MaxSteps, sum: jacobian.Sum{Workers: s.w.workers},
 		r: make([]float64, n), z: make([]float64, n), p: make([]float64, n), q: make([]float64, n), progress: s.o.Progress}
 }
 

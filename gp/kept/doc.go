@@ -1,16 +1,14 @@
-// Package kept finds how few rows of the training data an exact posterior can be built
-// on (E16). A row is an example with an eigenvector of its Λ; gp.Keep chooses those whose
-// strength s is above a threshold τ, and gp.FitKept builds the posterior.
+// Package kept builds posteriors of all training examples whose covariance takes only the
+// rows that say something (E16). A row is an example with an eigenvector of its Λ; those
+// whose strength s is above a threshold τ are kept. FindThreshold finds τ on a sample.
 //
 //	found, err := kept.FindThreshold(ctx, kernel, train, sites, test, nil)
 //	if err != nil {
 //		return err
 //	}
-//	rows, err := gp.Keep(ctx, kernel, train, sites, found.KeepOptions())
-//	if err != nil {
-//		return err
-//	}
-//	post, err := gp.FitKept(ctx, kernel, train, sites, rows, nil)
+//	o := &kept.Options{Strength: found.Strength, PriorVariance: found.PriorVariance}
+//	post, err := kept.Refit(ctx, train, targets, likelihood, prior, theta, o)
 //
-// What is left out can only make the covariance larger.
+// What is left out can only make the covariance larger. The mean and the sums over training
+// examples have all of them.
 package kept

@@ -1,0 +1,54 @@
+package kept
+
+import (
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Options are those of Fit, Refit and Load. nil means all defaults: all rows with λ > 0
+// are kept.
+type Options struct {
+	// Mean is what PredictTo and JointTo return as the mean. A Refit always has
+	// m + K_*n α.
+	Mean gp.Mean
+	// Strength and PriorVariance are those of gp.KeepOptions: the threshold τ, and a bound
+	// that spares rows which say nothing a backward pass. FindThreshold finds both.
+	Strength, PriorVariance float64
+	// Products multiply the Jacobian of all training examples with vectors; nil takes those
+	// of the source. Jᵀu must be exact. J v need not be, as that of
+	// network.Network.Products.
+	Products linearize.Products
+	// MaxNewton bounds the Newton steps of a Refit; 0 means 100.
+	MaxNewton int
+	// MaxProducts bounds the conjugate gradients of one Newton step; 0 means 1000.
+	MaxProducts int
+	// MaxMemory is the number of bytes that may be taken; 0 means what gp.MemoryBudget
+	// says.
+	MaxMemory int64
+	// Workers bounds the goroutines; 0 means GOMAXPROCS. Results do not depend on it.
+	Workers int
+	// Progress, if not nil, is called as work is done, from one goroutine.
+	Progress func(stage string, done, total int)
+	// Targets, if not nil, are compared by Load with those of the saved posterior; see
+	// gp.Targets. Nothing else uses them.
+	Targets *gp.Targets
+}
+
+// StageProducts is the stage of Options.Progress that counts the products of J with
+// vectors; their number is not known: total 0. The others are gp.StageNewton,
+// gp.StageKeep, gp.StageKernel and gp.StageLeaveOneOut.
+const StageProducts = "products"
+
+func (o *Options) withDefaults() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	if d.Strength < 0 || d.PriorVariance < 0 || d.MaxNewton < 0 || d.MaxProducts < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
+		panic("kept: options out of range")
+	}
+	if d.Progress == nil {
+		d.Progress = func(string, int, int) {}
+	}
+	return d
+}

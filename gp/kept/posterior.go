@@ -1,0 +1,262 @@
+package kept
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A Posterior has the covariance of the kept rows (E16) and a mean that every training
+// example has a part in. Its weights are v = μ₀ + Σ₀Jᵀα with all of J, so that
+// f̂ = m + Kα. With Λ̃ the part of Λ that is kept and b̃ = α + Λ̃(f̂ − m), the sums over all N
+// examples close for any α:
+//
+//	m(x) + Σ_i κ(x,x_i) α_i = m(x) + Σ_i C(x,x_i) b̃_i
+//
+// The covariance is never smaller than that of all rows. Its memory is that of gp.Thinned
+// and a few vectors of length P and of length N·C. A Posterior is safe for concurrent use,
+// and bit-identical for any number of workers.
+type Posterior struct {
+	x      linearize.Source
+	kernel *ntk.NTK
+	o      Options
+	refit  bool
+	p      int // parameters
+
+	thin          *gp.Thinned
+	sites         *gp.Sites
+	alpha, pseudo []float64 // α and b̃, N·C
+	weights       []float64 // v − μ₀, P
+	scatter       float64   // αᵀKα
+	distance      float64   // √((α−r)ᵀK(α−r))
+	warnings      []error
+}
+
+var _ gp.Dual = (*Posterior)(nil)
+
+// Fit returns the posterior given the sites s of the training examples x under a prior,
+// where theta is θ*. Of one quasi-Newton step from the sites it has the mean, with
+// (Σ₀⁻¹ + J_kᵀΛJ_k)⁻¹ of the kept rows in place of the inverse Hessian; with all rows it is
+// gp.Fit's.
+//
+// It takes one product with Jᵀ and a backward pass a row. It fails with a *gp.MemoryError
+// before anything large is allocated, and otherwise as gp.Keep and gp.FitKept do. Where no
+// row is above Options.Strength, the error is gp.ErrNoExamples.
+func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
+	p := newPosterior(x, prior, theta, o)
+	n, c := s.F.Dims()
+	if _, err := sites.New(s, x.Len(), c); err != nil {
+		return nil, err
+	}
+	if err := p.checkMemory(n, c); err != nil {
+		return nil, err
+	}
+	if err := p.keep(ctx, s); err != nil {
+		return nil, err
+	}
+	rows := p.thin.Rows()
+	variance := varianceOf(prior, p.p)
+	p.weights = make([]float64, p.p)
+	if err := p.products().MulTransVecTo(ctx, p.weights, dense.Flat(s.Residual)); err != nil {
+		return nil, err
+	}
+	// The step is α = r + Σ_kept u a with (I + ΛK_kk) a = Λ(f − m − J_kΣ₀Jᵀr), because then
+	// α = r + Λ̃(f − m) − Λ̃Kα (E5).
+	q, a, ka := p.rowVector(), p.rowVector(), p.rowVector()
+	scaled := floats.MulTo(make([]float64, p.p), variance, p.weights)
+	rows.MulVecTo(q, scaled)
+	b := p.rowVector()
+	for i, at := range p.Kept().Examples {
+		f := floats.Dot(p.Kept().Directions.RawRowView(i), s.F.RawRowView(at))
+		b[i] = p.Kept().Lambda[i] * (f - p.thin.PriorMean()[i] - q[i])
+	}
+	if err := p.thin.DualTo(ctx, a, ka, b); err != nil {
+		return nil, err
+	}
+	// Jᵀα = Jᵀr + J_kᵀa
+	more := make([]float64, p.p)
+	rows.MulTransVecTo(more, a)
+	floats.Add(p.weights, more)
+	p.alpha = dense.Flat(s.Residual)
+	p.addRows(p.alpha, a)
+	floats.Add(q, ka)
+	return p, p.finish(variance, q)
+}
+
+func newPosterior(x linearize.Source, prior ntk.Prior, theta []float64, o *Options) *Posterior {
+	p := &Posterior{x: x, o: o.withDefaults(), p: len(theta)}
+	p.kernel = ntk.New(prior, theta, &ntk.Options{Workers: p.o.Workers})
+	return p
+}
+
+// checkMemory checks the memory of vectors of length P and N·C. That of the kept rows is
+// checked once their number is known.
+func (p *Posterior) checkMemory(n, c int) error {
+	return gp.CheckMemory("a posterior of kept rows", gp.TrainingExamples, n, p.o.MaxMemory, func(n int) int64 { return Bytes(n, c, p.p, 0) })
+}
+
+// Bytes returns the memory that Fit and Refit take for n training examples with c outputs,
+// p parameters and the given number of kept rows, without the Jacobian of these. A number
+// too large for an int64 is returned as the largest int64.
+func Bytes(n, c, p, rows int) int64 {
+	nc := memory.Mul(int64(n), int64(c))
+	// f, r, α, b̃ and those of a line search; Λ and R, twice during a refit.
+	vectors := memory.Mul(nc, 12+4*int64(c))
+	vectors = memory.Add(vectors, memory.Mul(12, int64(p)))
+	return memory.Add(memory.Mul(8, vectors), gp.Bytes(rows, 1))
+}
+
+// keep chooses the rows at the sites s and conditions the posterior on them.
+func (p *Posterior) keep(ctx context.Context, s *gp.Sites) error {
+	k, err := gp.Keep(ctx, p.kernel, p.x, s, &gp.KeepOptions{Strength: p.o.Strength, PriorVariance: p.o.PriorVariance, Workers: p.o.Workers, Progress: p.o.Progress})
+	if err != nil {
+		return err
+	}
+	p.sites = s
+	p.thin, err = gp.FitKept(ctx, p.kernel, p.x, s, k, p.exactOptions())
+	return err
+}
+
+// exactOptions returns the options of the posterior of the kept rows.
+func (p *Posterior) exactOptions() *gp.Options {
+	return &gp.Options{MaxMemory: p.o.MaxMemory, Workers: p.o.Workers, Progress: p.o.Progress}
+}
+
+// rowVector returns a vector with a number for each kept row.
+func (p *Posterior) rowVector() []float64 { return make([]float64, p.Kept().Len()) }
+
+// addRows adds Σ_kept u a to the vector to, N·C.
+func (p *Posterior) addRows(to, a []float64) {
+	_, c := p.sites.F.Dims()
+	for i, at := range p.Kept().Examples {
+		floats.AddScaled(to[at*c:(at+1)*c], a[i], p.Kept().Directions.RawRowView(i))
+	}
+}
+
+// finish computes the weights, which hold Jᵀα, the scatter and b̃. move is J_k(v − μ₀).
+func (p *Posterior) finish(variance, move []float64) error {
+	for i, g := range p.weights {
+		p.weights[i] = variance[i] * g
+		p.scatter += g * p.weights[i]
+	}
+	_, c := p.sites.F.Dims()
+	if err := sites.NotFinite("dual vector", p.alpha, 0, c); err != nil {
+		return err
+	}
+	if math.IsInf(p.scatter, 0) || math.IsNaN(p.scatter) {
+		return &gp.NotFiniteError{What: "scatter αᵀKα", Value: p.scatter, Remedy: "raise the prior precision, or check the network's Jacobian"}
+	}
+	// b̃ = α + Λ̃(f̂ − m) (E16)
+	p.pseudo = append([]float64(nil), p.alpha...)
+	p.addRows(p.pseudo, floats.MulTo(p.rowVector(), p.Kept().Lambda, move))
+	p.warnings = append(p.warnings, p.thin.Warnings()...)
+	return nil
+}
+
+// products returns the products with the Jacobian of all training examples.
+func (p *Posterior) products() linearize.Products {
+	of := p.o.Products
+	if of == nil {
+		of = linearize.ProductsOf(p.x)
+	}
+	return &counted{of: of, progress: p.o.Progress}
+}
+
+// counted are products that tell their number.
+type counted struct {
+	of       linearize.Products
+	done     int
+	progress func(stage string, done, total int)
+}
+
+// MulVecTo implements linearize.Products.
+func (c *counted) MulVecTo(ctx context.Context, dst, v []float64) error {
+	c.done++
+	c.progress(StageProducts, c.done, 0)
+	return c.of.MulVecTo(ctx, dst, v)
+}
+
+// MulTransVecTo implements linearize.Products.
+func (c *counted) MulTransVecTo(ctx context.Context, dst, u []float64) error {
+	c.done++
+	c.progress(StageProducts, c.done, 0)
+	return c.of.MulTransVecTo(ctx, dst, u)
+}
+
+// varianceOf returns the diagonal of Σ₀.
+func varianceOf(prior ntk.Prior, p int) []float64 {
+	v := make([]float64, p)
+	prior.VarianceTo(v)
+	return v
+}
+
+// Data returns the training examples.
+func (p *Posterior) Data() linearize.Source { return p.x }
+
+// Sites returns the sites that the posterior is built on, with Λ of all rows; they must
+// not be changed.
+func (p *Posterior) Sites() *gp.Sites { return p.sites }
+
+// Alpha returns the dual vector α, N·C; it must not be changed.
+func (p *Posterior) Alpha() []float64 { return p.alpha }
+
+// PseudoTargets returns b̃ = α + Λ̃(f̂ − m) (E16), N·C; it must not be changed.
+func (p *Posterior) PseudoTargets() []float64 { return p.pseudo }
+
+// Kept returns the rows that the covariance is built on; they must not be changed.
+func (p *Posterior) Kept() *gp.Kept { return p.thin.Kept() }
+
+// Thinned returns the posterior of the kept rows, whose covariance is that of the
+// Posterior.
+func (p *Posterior) Thinned() *gp.Thinned { return p.thin }
+
+// Refitted tells whether the posterior came from a refit (E9).
+func (p *Posterior) Refitted() bool { return p.refit }
+
+// Distance returns √((α−r)ᵀK(α−r)) with the residual r at f̂ = m + Kα. The posterior mean of
+// any output of any x is within √κ(x,x) times it of that at the mode of the linearized
+// model (E19), for a likelihood that is concave in f. For a converged Refit it is exact to
+// rounding. It is loose for a restricted one, and 0 for a Fit, which does not compute it.
+func (p *Posterior) Distance() float64 { return p.distance }
+
+// Warnings says where the result is less accurate than it should be: it holds
+// *gp.JitterWarning and after a refit *gp.GapWarning, *gp.IterationWarning and
+// *weightspace.GradientWarning. A loaded posterior has their texts alone.
+func (p *Posterior) Warnings() []error { return p.warnings }
+
+// hasDualMean tells whether the predictive mean is m + K_*n α rather than x.F.
+func (p *Posterior) hasDualMean() bool { return p.refit || p.o.Mean == gp.LinearGaussian }
+
+// EvidenceAtTheta is the Laplace evidence at θ* (E7), for a posterior whose sites are at
+// f(x;θ*). scatter is (θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀), see gp.Scatter. It has log det B of the kept
+// rows, which is never larger than that of all rows, so it is an upper bound.
+func (p *Posterior) EvidenceAtTheta(scatter float64) gp.Evidence {
+	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det B (E7)
+	return p.evidence(scatter)
+}
+
+// EvidenceRefit is the Laplace evidence at the mode of the linearized model (E9), an upper
+// bound as that of EvidenceAtTheta is. It panics on a posterior that was not refitted.
+func (p *Posterior) EvidenceRefit() gp.Evidence {
+	if !p.refit {
+		panic("kept: the evidence (E9) needs a refit")
+	}
+	// Σ log p(y|f̂) − ½ αᵀKα − ½ log det B (E9)
+	return p.evidence(p.scatter)
+}
+
+func (p *Posterior) evidence(scatter float64) gp.Evidence {
+	e := gp.NewEvidence(p.sites.LogLik, scatter, p.thin.LogDet())
+	if k := p.Kept(); k.Trace < k.Total {
+		e.Bound = gp.Upper
+	}
+	return e
+}

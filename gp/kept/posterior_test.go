@@ -1,0 +1,114 @@
+package kept_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/gp/kept"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/testkit"
+)
+
+func fit(t *testing.T, q *testkit.Problem, o *kept.Options) *kept.Posterior {
+	t.Helper()
+	p, err := kept.Fit(t.Context(), testkit.InTiles(q.Train, 7), q.Sites(t), q.Prior, q.Theta, o)
+	require.NoError(t, err)
+	return p
+}
+
+func refit(t *testing.T, q *testkit.Problem, o *kept.Options) *kept.Posterior {
+	t.Helper()
+	p, err := kept.Refit(t.Context(), testkit.InTiles(q.Train, 7), q.Y, q.Likelihood, q.Prior, q.Theta, o)
+	require.NoError(t, err)
+	return p
+}
+
+// requireNear compares relative to the largest entry of want, and of one.
+func requireNear(t *testing.T, what string, got, want mat.Matrix, tol float64) {
+	t.Helper()
+	var off mat.Dense
+	off.Sub(got, want)
+	scale := max(mat.Max(testkit.Absolute(want)), 1)
+	require.LessOrEqual(t, mat.Max(testkit.Absolute(&off)), tol*scale, what)
+}
+
+// requireExact compares a posterior that keeps all rows with the exact one.
+func requireExact(t *testing.T, q *testkit.Problem, p *kept.Posterior, x *gp.Exact) {
+	t.Helper()
+	require.Empty(t, p.Warnings())
+	requireNear(t, "α", testkit.Vec(p.Alpha()), testkit.Vec(x.Alpha()), 1e-8)
+	requireNear(t, "b", testkit.Vec(p.PseudoTargets()), testkit.Vec(x.PseudoTargets()), 1e-8)
+	for what, to := range map[string]func(d gp.Dual, a, b *mat.Dense) error{
+		"prediction": func(d gp.Dual, a, b *mat.Dense) error { return d.PredictTo(t.Context(), a, b, q.Test) },
+		"joint":      func(d gp.Dual, a, b *mat.Dense) error { return d.JointTo(t.Context(), a, b, q.Test) },
+		"influence": func(d gp.Dual, a, b *mat.Dense) error {
+			return d.InfluenceTo(t.Context(), a, b, dense.Range(q.N), q.Train)
+		},
+		"leave-one-out": func(d gp.Dual, a, b *mat.Dense) error {
+			return d.LeaveOneOutTo(t.Context(), a, b, dense.Range(q.N), q.Train)
+		},
+	} {
+		var a, b, wantA, wantB mat.Dense
+		require.NoError(t, to(p, &a, &b))
+		require.NoError(t, to(x, &wantA, &wantB))
+		requireNear(t, what, &a, &wantA, 1e-8)
+		requireNear(t, what, &b, &wantB, 1e-8)
+	}
+	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+		requireNear(t, "cross-kernel", testkit.CrossOf(t, p, q.Test, q.Train, 7, terms), testkit.CrossOf(t, x, q.Test, q.Train, q.N, terms), 1e-8)
+	}
+}
+
+// With all rows kept all numbers are those of gp.Fit and gp.Refit.
+func TestAllRowsAreExact(t *testing.T) {
+	for _, q := range append(testkit.Problems(t), testkit.Heteroscedastic()) {
+		t.Run(q.Name, func(t *testing.T) {
+			t.Parallel()
+			scatter := gp.Scatter(q.Prior, q.Theta)
+			for _, mean := range []gp.Mean{gp.Network, gp.LinearGaussian} {
+				p := fit(t, q, &kept.Options{Mean: mean})
+				x, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: mean})
+				require.NoError(t, err)
+				requireExact(t, q, p, x)
+				require.InEpsilon(t, x.EvidenceAtTheta(scatter).Value, p.EvidenceAtTheta(scatter).Value, 1e-9)
+				require.Equal(t, gp.None, p.EvidenceAtTheta(scatter).Bound)
+				require.Panics(t, func() { p.EvidenceRefit() })
+			}
+			p := refit(t, q, nil)
+			x, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
+			require.NoError(t, err)
+			requireExact(t, q, p, x)
+			require.InEpsilon(t, x.EvidenceRefit().Value, p.EvidenceRefit().Value, 1e-9)
+			require.True(t, p.Refitted())
+		})
+	}
+}
+
+// The conformance suite, with all rows and with half of them.
+func TestConformance(t *testing.T) {
+	for _, q := range testkit.Problems(t) {
+		for name, strength := range map[string]float64{"all": 0, "some": median(fit(t, q, nil).Kept().Strength)} {
+			for what, p := range map[string]*kept.Posterior{
+				"fit": fit(t, q, &kept.Options{Strength: strength}), "linear": fit(t, q, &kept.Options{Strength: strength, Mean: gp.LinearGaussian}), "refit": refit(t, q, &kept.Options{Strength: strength}),
+			} {
+				t.Run(q.Name+"/"+name+"/"+what, func(t *testing.T) {
+					gptest.Dual(t, gptest.DualCase{
+						LatentCase: gptest.LatentCase{Kernel: q.Kernel, Test: q.Test, Tol: 1e-10},
+						Dual:       p, Train: q.Train, SumTol: 1e-9, OtherWeights: strength > 0,
+					})
+				})
+			}
+		}
+	}
+}
+
+// median returns the median of v.
+func median(v []float64) float64 {
+	sorted := slices.Sorted(slices.Values(v))
+	return sorted[len(sorted)/2]
+}

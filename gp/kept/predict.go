@@ -1,0 +1,132 @@
+package kept
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// PredictTo implements gp.Latent. The mean takes one product with the Jacobian of x, the
+// covariance a solve with the factor of the kept rows for each output.
+func (p *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	t, c := p.checkInputs(x)
+	dense.SizeTo(mean, t, c)
+	if t == 0 {
+		dense.SizeTo(cov, 0, 0)
+		return nil
+	}
+	if err := p.thin.PredictTo(ctx, mean, cov, x); err != nil {
+		return err
+	}
+	return p.meanTo(mean, x)
+}
+
+// JointTo implements gp.Latent.
+func (p *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	t, c := p.checkInputs(x)
+	dense.SizeTo(mean, t, c)
+	if t == 0 {
+		dense.SizeTo(cov, 0, 0)
+		return nil
+	}
+	if err := p.thin.JointTo(ctx, mean, cov, x); err != nil {
+		return err
+	}
+	return p.meanTo(mean, x)
+}
+
+// meanTo writes m + K_*n α where that is the mean, and leaves f(x;θ*) otherwise.
+func (p *Posterior) meanTo(mean *mat.Dense, x *linearize.Batch) error {
+	if mean == nil || !p.hasDualMean() {
+		return nil
+	}
+	_, c := mean.Dims()
+	m, move := make([]float64, x.Len()*c), make([]float64, x.Len()*c)
+	p.kernel.MeanTo(m, x)
+	// mean(x*) = m(x*) + K_*n α, K_*n α = J(x*)Σ₀Jᵀα (E6)
+	x.MulVecTo(move, p.weights)
+	floats.Add(m, move)
+	for i, v := range m {
+		mean.Set(i/c, i%c, v)
+	}
+	return sites.NotFinite("predictive mean", m, 0, c)
+}
+
+// InfluenceTo implements gp.Dual. The weight of an example is that of the rows which it
+// keeps.
+func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
+	t, c := p.checkInputs(x)
+	if t != len(rows) {
+		panic("kept: rows and examples differ in number")
+	}
+	if t == 0 {
+		dense.SizeTo(h, 0, 0)
+		dense.SizeTo(q, 0, 0)
+		return ctx.Err()
+	}
+	return p.thin.InfluenceTo(ctx, h, q, rows, x, dense.View(dense.Of(p.residuals(rows), t, c)))
+}
+
+// LeaveOneOutTo implements gp.Dual: the rows that an example keeps are taken out, and the
+// step is made with its whole residual.
+func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+	t, c := p.checkInputs(x)
+	if t != len(rows) {
+		panic("kept: rows and examples differ in number")
+	}
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(cov, t*c, c)
+	if t == 0 || mean == nil && cov == nil {
+		return ctx.Err()
+	}
+	if mean != nil && cov == nil {
+		cov = new(mat.Dense)
+	}
+	if err := p.thin.LeaveOneOutTo(ctx, nil, cov, rows, x); err != nil || mean == nil {
+		return err
+	}
+	mean.Copy(x.F)
+	if err := p.meanTo(mean, x); err != nil {
+		return err
+	}
+	for i, r := 0, p.residuals(rows); i < t; i++ {
+		for j, m := 0, mean.RawRowView(i); j < c; j++ {
+			// mean_−i = f − cov_−i r (E17)
+			m[j] -= floats.Dot(cov.RawRowView(i*c+j), r[i*c:(i+1)*c])
+		}
+	}
+	return nil
+}
+
+// residuals returns what steps that leave out examples start from: α where the mean is a
+// sum over training examples, and the residuals of the sites otherwise.
+func (p *Posterior) residuals(rows []int) []float64 {
+	_, c := p.sites.F.Dims()
+	var r []float64
+	for _, i := range rows {
+		if p.hasDualMean() {
+			r = append(r, p.alpha[i*c:(i+1)*c]...)
+		} else {
+			r = append(r, p.sites.Residual.RawRowView(i)...)
+		}
+	}
+	return r
+}
+
+// checkInputs returns the numbers of examples and outputs. It panics where x does not fit
+// the training examples.
+func (p *Posterior) checkInputs(x *linearize.Batch) (t, c int) {
+	_, c = p.sites.F.Dims()
+	if t = x.Len(); t > 0 && (x.Outputs() != c || x.P != p.p) {
+		panic("kept: inputs do not fit the training examples")
+	}
+	return t, c
+}
+
+var _ gp.Latent = (*Posterior)(nil)

@@ -1,0 +1,91 @@
+package kept
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// Refit returns the posterior at the mode of the linearized model (E9). y has N rows, and
+// theta is θ*. The gradient has every row, and only the preconditioner of the conjugate
+// gradients and the covariance are those of kept rows, so the mode is that of gp.Refit.
+// Sites, kept rows and b̃ all belong to the mode.
+//
+// Each Newton step takes one product with J of the source, one with Jᵀ, and two for each
+// step of conjugate gradients. Warnings holds a *gp.GapWarning where α differs from the
+// residual at m + Kα. The errors are those of weightspace.FindMode and Fit.
+func Refit(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
+	p := newPosterior(x, prior, theta, o)
+	p.refit = true
+	n, c := p.x.Len(), 1
+	if err := p.checkMemory(n, c); err != nil {
+		return nil, err
+	}
+	products := p.products()
+	variance := varianceOf(prior, p.p)
+	pre := &preconditioner{p: p, variance: variance}
+	mode, err := weightspace.FindMode(ctx, x, y, lik, prior, theta, &weightspace.ModeOptions{
+		Products: products, Precondition: pre.at, MaxProducts: p.o.MaxProducts, MaxIter: p.o.MaxNewton, Progress: p.o.Progress,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.warnings = mode.Warnings
+	pre.thin = nil // its memory is for the covariance
+	p.alpha = dense.Flat(mode.Sites.Residual)
+	if err := p.settle(ctx, products, mode, y, lik, prior, variance); err != nil {
+		return nil, err
+	}
+	if err := p.keep(ctx, p.sites); err != nil {
+		return nil, err
+	}
+	move := p.rowVector()
+	p.thin.Rows().MulVecTo(move, floats.MulTo(make([]float64, p.p), variance, p.weights))
+	return p, p.finish(variance, move)
+}
+
+// settle makes the weights Jᵀα, with α the residual at the mode, and the sites those at
+// f̂ = m + Kα. What α lacks of the residual there is left of the gradient.
+func (p *Posterior) settle(ctx context.Context, products linearize.Products, mode *weightspace.Mode, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, variance []float64) error {
+	p.weights = make([]float64, p.p)
+	if err := products.MulTransVecTo(ctx, p.weights, p.alpha); err != nil {
+		return err
+	}
+	// f̂ − f_lin(v) = J(μ₀ + Σ₀Jᵀα − v)
+	to := make([]float64, p.p)
+	prior.MeanTo(to)
+	floats.Sub(to, mode.Theta)
+	floats.Add(to, floats.MulTo(make([]float64, p.p), variance, p.weights))
+	f := make([]float64, len(p.alpha))
+	if err := products.MulVecTo(ctx, f, to); err != nil {
+		return err
+	}
+	floats.Add(f, dense.Flat(mode.Sites.F))
+	n, c := mode.Sites.F.Dims()
+	var err error
+	if p.sites, err = gp.NewSites(y, mat.NewDense(n, c, f), lik); err != nil {
+		return err
+	}
+	off := floats.SubTo(make([]float64, len(p.alpha)), p.alpha, dense.Flat(p.sites.Residual))
+	if gap := floats.Norm(off, 2); !(gap <= newton.SmallGap) {
+		p.warnings = append(p.warnings, &gp.GapWarning{Gap: gap})
+	}
+	left := make([]float64, p.p)
+	if err := products.MulTransVecTo(ctx, left, off); err != nil {
+		return err
+	}
+	for i, g := range left {
+		p.distance += variance[i] * g * g
+	}
+	p.distance = math.Sqrt(p.distance)
+	return nil
+}

@@ -1,0 +1,126 @@
+// Package jacobian computes sums of Jacobians, weighted by the rows of a matrix: those of
+// posterior means and of posterior covariances with an input.
+package jacobian
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A Sum adds up vᵀJ, the Jacobians of many examples weighted by the columns of v. The
+// result is a batch that has, for each column, one example of one output with this
+// Jacobian.
+type Sum struct {
+	Workers int              // 0 means GOMAXPROCS
+	Batch   *linearize.Batch // the sum; its outputs F are zero
+	Parts   []blas64.General // its Jacobian, block by block
+	tile    []float64
+}
+
+// tileFloats bounds the entries of the Jacobian that are formed at once, unless
+// one example has more.
+const tileFloats = 1 << 21
+
+// Reset makes the sum zero, for k columns and the network of b. It overwrites the sum
+// before.
+func (m *Sum) Reset(b *linearize.Batch, k int) {
+	m.Batch = &linearize.Batch{F: mat.NewDense(k, 1, nil), P: b.P}
+	if m.Parts == nil {
+		m.Parts = make([]blas64.General, len(b.Blocks))
+	}
+	for i, block := range b.Blocks {
+		m.Parts[i] = dense.In(m.Parts[i].Data, k, linearize.Width(block))
+		clear(m.Parts[i].Data)
+		m.Batch.Blocks = append(m.Batch.Blocks, &linearize.Full{J: dense.View(m.Parts[i]), Params: block.Spans(), C: 1})
+	}
+}
+
+// Copy makes the sum the Jacobian of b, with a column for each output of each example.
+func (m *Sum) Copy(b *linearize.Batch) {
+	m.Reset(b, b.Len()*b.Outputs())
+	for i, block := range b.Blocks {
+		block.TileTo(dense.View(m.Parts[i]))
+	}
+}
+
+// Part returns a view of columns [lo, hi).
+func (m *Sum) Part(lo, hi int) *Sum {
+	p := &Sum{Workers: m.Workers, Batch: m.Batch.Slice(lo, hi)}
+	for _, g := range m.Parts {
+		p.Parts = append(p.Parts, dense.Rows(g, lo, hi))
+	}
+	return p
+}
+
+// Add adds vᵀJ of the examples of b; v has a row for each of their outputs.
+func (m *Sum) Add(ctx context.Context, b *linearize.Batch, v blas64.General) error {
+	c := b.Outputs()
+	for i, block := range b.Blocks {
+		width := linearize.Width(block)
+		step := max(1, tileFloats/(c*max(1, width)))
+		for lo := 0; lo < b.Len(); lo += step {
+			hi := min(lo+step, b.Len())
+			// Σ_i v_iᵀJ_i
+			err := fblas.GemmContext(ctx, m.Workers, blas.Trans, blas.NoTrans, 1, dense.Rows(v, lo*c, hi*c), m.tileOf(block, lo, hi, c, width), 1, m.Parts[i])
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tileOf returns the block's Jacobian of examples [lo, hi): a view where the block
+// is a linearize.Full, and otherwise a matrix formed in m.tile.
+func (m *Sum) tileOf(block linearize.Block, lo, hi, c, width int) blas64.General {
+	if full, ok := block.(*linearize.Full); ok {
+		return dense.Rows(full.J.RawMatrix(), lo*c, hi*c)
+	}
+	tile := dense.In(m.tile, (hi-lo)*c, width)
+	if len(tile.Data) > len(m.tile) {
+		m.tile = tile.Data
+	}
+	const examples = 16 // on one worker at a time
+	// Neither the context nor the work returns an error.
+	_ = par.Do(context.Background(), m.Workers, par.Tiles(hi-lo, examples), func(t int) error {
+		i, j := par.Bounds(t, hi-lo, examples)
+		block.Slice(lo+i, lo+j).TileTo(dense.View(dense.Rows(tile, i*c, j*c)))
+		return nil
+	})
+	return tile
+}
+
+// Bytes returns the memory of a copy of the examples of b. Blocks of a kind that is not
+// one of package linearize count as a linearize.Full.
+func Bytes(b *linearize.Batch) int64 {
+	sum := matBytes(b.F)
+	for _, block := range b.Blocks {
+		switch v := block.(type) {
+		case *linearize.Outer:
+			sum += matBytes(v.A) + matBytes(v.G)
+		case *linearize.Conv:
+			sum += matBytes(v.X) + matBytes(v.G)
+		case *linearize.Embedding:
+			sum += matBytes(v.Index) + matBytes(v.G)
+		default:
+			sum += 8 * int64(b.Len()) * int64(b.Outputs()) * int64(linearize.Width(block))
+		}
+	}
+	return sum
+}
+
+func matBytes(m *mat.Dense) int64 {
+	if m == nil {
+		return 0
+	}
+	r, c := m.Dims()
+	return 8 * int64(r) * int64(c)
+}
