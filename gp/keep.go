@@ -51,6 +51,37 @@ func (k *Kept) Thin(s *Sites) *Sites {
 	return to
 }
 
+// Dropped returns the rows with λ > 0 that k leaves out, of all N examples with sites s,
+// from which k was chosen. Their strengths are not computed: Strength is nil. A row of k
+// that is no eigenvector of its example's Λ panics.
+func (k *Kept) Dropped(ctx context.Context, s *Sites, workers int) (*Kept, error) {
+	all, total, err := directions(ctx, s, nil, workers)
+	if err != nil {
+		return nil, err
+	}
+	at := make(map[int][]int, k.Len()) // the kept rows of each example
+	for j, i := range k.Examples {
+		at[i] = append(at[i], j)
+	}
+	found := 0
+	rest := slices.DeleteFunc(all, func(r keptRow) bool {
+		for _, j := range at[r.example] {
+			// Directions of one example are orthogonal, so that a kept one is parallel to one alone.
+			if math.Abs(floats.Dot(k.Directions.RawRowView(j), r.direction)) > 0.5 {
+				found++
+				return true
+			}
+		}
+		return false
+	})
+	if found != k.Len() {
+		panic("gp: kept rows are not eigenvectors of the sites")
+	}
+	d := newKept(rest, total, s.outputs())
+	d.Strength = nil
+	return d, nil
+}
+
 // KeepOptions say which rows to keep. A nil *KeepOptions keeps all with λ > 0.
 type KeepOptions struct {
 	// Strength is the threshold τ: rows with s > τ are kept.

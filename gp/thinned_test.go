@@ -299,3 +299,26 @@ func TestKeepRefusals(t *testing.T) {
 	}
 	require.Panics(t, func() { _, _ = gp.FitKept(t.Context(), q.kernel, q.train, s, k, &gp.Options{Mean: gp.LinearGaussian}) })
 }
+
+// Kept and dropped rows together are all rows.
+func TestDropped(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		s := q.sites(t)
+		all := q.thinned(t, nil).Kept()
+		thin := q.thinned(t, &gp.KeepOptions{Most: max(1, all.Len()/2)})
+		d, err := thin.Kept().Dropped(t.Context(), s, 3)
+		require.NoError(t, err)
+		require.Equal(t, all.Len(), d.Len()+thin.Kept().Len())
+		require.InEpsilon(t, all.Total, d.Trace+thin.Kept().Trace, 1e-12)
+		for j, i := range d.Examples {
+			at := slices.IndexFunc(dense.Range(all.Len()), func(k int) bool {
+				return all.Examples[k] == i && mat.Equal(all.Directions.RowView(k), d.Directions.RowView(j))
+			})
+			require.GreaterOrEqual(t, at, 0)
+			require.Equal(t, all.Lambda[at], d.Lambda[j])
+		}
+		none := *s
+		none.Lambda = mat.NewDense(q.n*q.c, q.c, nil)
+		require.Panics(t, func() { _, _ = thin.Kept().Dropped(t.Context(), &none, 0) })
+	})
+}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/quadrature"
 )
 
 // A LogDet is an estimate of log det B.
@@ -246,101 +246,15 @@ const breakdown = 1e-13
 func (l *lanczos) rule(r *rule, j int) error {
 	diag, off := l.diag[j], l.off[j]
 	m := len(diag)
-	var err error
-	if r.upper, err = logQuadrature(diag, off[:m-1]); err != nil {
-		return err
-	}
-	r.upper *= float64(l.n)
 	if l.finished[j] {
-		r.lower = r.upper
-		return nil
+		off = off[:m-1]
 	}
-	// The Gauss–Radau rule appends the diagonal entry 1 + β²[(T − 1)⁻¹]_mm, which
-	// makes 1 an eigenvalue.
-	d := diag[0] - 1
-	for i := 1; i < m; i++ {
-		if d <= 0 {
-			return nil // rounding alone can do this; the rule of fewer steps stays
-		}
-		d = diag[i] - 1 - off[i-1]*off[i-1]/d
-	}
-	if d <= 0 {
-		return nil
-	}
-	last := 1 + off[m-1]*off[m-1]/d
-	lower, err := logQuadrature(append(diag[:m:m], last), off[:m])
-	r.lower = math.Max(r.lower, math.Min(r.upper, lower*float64(l.n)))
-	return err
-}
-
-// logQuadrature returns e₁ᵀ log(T) e₁ of a tridiagonal matrix.
-func logQuadrature(diag, off []float64) (float64, error) {
-	values, first, ok := tridiagonalEigen(diag, off)
+	lower, upper, ok := quadrature.Log(diag, off)
 	if !ok {
-		return 0, errNoEigenvalues
+		return errNoEigenvalues
 	}
-	sum := 0.0
-	for i, e := range values {
-		// Eigenvalues are 1 or more but for rounding.
-		sum += first[i] * first[i] * math.Log(math.Max(1, e))
-	}
-	return sum, nil
-}
-
-// mostSweeps bounds the sweeps of the QL iteration for one eigenvalue, which
-// takes two or three.
-const mostSweeps = 100
-
-// tridiagonalEigen returns the eigenvalues of a symmetric tridiagonal matrix and
-// the first components of its unit eigenvectors, by the implicit QL iteration
-// (Golub and Welsch 1969). It takes O(n²), where all components would take
-// O(n³).
-func tridiagonalEigen(diag, off []float64) (values, first []float64, ok bool) {
-	n := len(diag)
-	d, e, z := slices.Clone(diag), make([]float64, n), make([]float64, n)
-	copy(e, off)
-	z[0] = 1
-	for l := range n {
-		for sweep := 0; ; sweep++ {
-			m := l
-			for m < n-1 && !(math.Abs(e[m]) <= epsilon*(math.Abs(d[m])+math.Abs(d[m+1]))) {
-				m++
-			}
-			if m == l {
-				break
-			}
-			if sweep == mostSweeps {
-				return nil, nil, false
-			}
-			sweepQL(d, e, z, l, m)
-		}
-	}
-	return d, z, true
-}
-
-const epsilon = 0x1p-52
-
-// sweepQL applies one implicit QL step with Wilkinson's shift to rows l to m.
-func sweepQL(d, e, z []float64, l, m int) {
-	g := (d[l+1] - d[l]) / (2 * e[l])
-	g = d[m] - d[l] + e[l]/(g+math.Copysign(math.Hypot(g, 1), g))
-	s, c, p := 1.0, 1.0, 0.0
-	for i := m - 1; i >= l; i-- {
-		f, b := s*e[i], c*e[i]
-		r := math.Hypot(f, g)
-		if e[i+1] = r; r == 0 {
-			d[i+1] -= p
-			e[m] = 0
-			return
-		}
-		s, c = f/r, g/r
-		g = d[i+1] - p
-		r = (d[i]-g)*s + 2*c*b
-		p = s * r
-		d[i+1] = g + p
-		g = c*r - b
-		z[i], z[i+1] = c*z[i]-s*z[i+1], s*z[i]+c*z[i+1]
-	}
-	d[l] -= p
-	e[l], e[m] = g, 0
+	r.upper = upper * float64(l.n)
+	// Where rounding leaves no lower rule, that of fewer steps stays.
+	r.lower = math.Max(r.lower, math.Min(r.upper, lower*float64(l.n)))
+	return nil
 }

@@ -1,0 +1,184 @@
+package certificate
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A Certificate compares the posterior on kept rows with that of all rows. D are the
+// dropped rows, and M = S_D C_k(D,D) S_D with S_D = diag √λ and C_k the posterior
+// covariance on the kept rows (E16).
+type Certificate struct {
+	Kept, Dropped int     // rows with λ > 0
+	Trace         float64 // the part of tr Λ that kept rows have
+	// TraceM is t = tr M, and its interval is TraceM ± TraceMError. TraceMError is 0
+	// where t was computed exactly.
+	TraceM, TraceMError float64
+	// Norm is the interval of ‖M‖₂.
+	Norm [2]float64
+	// VarianceAtMost is 1 + Norm[1]: no variance is more than this times that of all
+	// rows.
+	VarianceAtMost float64
+	// LogDet is the interval of log det B of all rows.
+	LogDet [2]float64
+	// Failure is the probability that an interval does not hold, over the random numbers:
+	// 0 where all was computed exactly, and 1e-6 for the bounds of Options.All. It is
+	// 0.05, of each interval alone and as tests find it, where Sampled is set.
+	Failure float64
+	// Sampled tells that the intervals come from a sample of the dropped rows: they are
+	// estimates and no bounds.
+	Sampled bool
+	Rows    int // dropped rows that were looked at
+}
+
+// Options are those of Certify. nil means all defaults.
+type Options struct {
+	// Sample is the number of dropped rows to draw; 0 means 1000. Where there are no
+	// more than this, everything is computed exactly.
+	Sample int
+	// All uses all dropped rows, by products with Jacobians. It takes some fifty passes
+	// over the examples.
+	All       bool
+	Seed      uint64
+	Workers   int   // 0 means GOMAXPROCS; results do not depend on it
+	MaxMemory int64 // bytes; 0 means what gp.MemoryBudget says
+	// Products are those of the training examples, such as a network's; nil means
+	// linearize.ProductsOf the source, where each takes the work of all outputs.
+	Products linearize.Products
+	Progress func(stage string, done, total int)
+}
+
+// Stages of Options.Progress.
+const (
+	StageSample = "dropped rows"             // rows of the sample
+	StageNorm   = "norm of dropped rows"     // products with M
+	StageTrace  = "trace of dropped rows"    // random vectors
+	StageLower  = "lower bounds of variance" // training examples
+)
+
+const defaultSample = 1000
+
+func (o *Options) withDefaults() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	if d.Sample < 0 {
+		panic("certificate: negative size of the sample")
+	}
+	if d.Sample == 0 {
+		d.Sample = defaultSample
+	}
+	if d.Progress == nil {
+		d.Progress = func(string, int, int) {}
+	}
+	return d
+}
+
+// Certify compares t with the posterior of all rows of the training examples src with
+// sites s, from which its rows were kept. prior and theta are those of the kernel of t.
+//
+// It fails with a *gp.MemoryError before anything large is allocated, with a
+// *gp.NotFiniteError where a covariance is NaN or Inf, and with ctx.Err(), wrapped.
+func Certify(ctx context.Context, t *gp.Thinned, src linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Certificate, error) {
+	opt := o.withDefaults()
+	d, err := newDropped(ctx, t, src, s, prior, theta, &opt)
+	if err != nil {
+		return nil, stopped(err)
+	}
+	c := &Certificate{Kept: t.Kept().Len(), Dropped: d.rows.Len(), Trace: 1}
+	if d.rows.Total > 0 {
+		c.Trace = 1 - d.rows.Trace/d.rows.Total
+	}
+	switch {
+	case d.rows.Len() <= opt.Sample:
+		err = d.exactly(ctx, c)
+	case opt.All:
+		err = d.all(ctx, c)
+	default:
+		err = d.sampled(ctx, c)
+	}
+	if err != nil {
+		return nil, stopped(err)
+	}
+	c.VarianceAtMost = 1 + c.Norm[1]
+	for i := range c.LogDet {
+		c.LogDet[i] += t.LogDet()
+	}
+	return c, nil
+}
+
+func stopped(err error) error { return fmt.Errorf("certificate: %w", err) }
+
+// dropped are the rows that a posterior leaves out, with what it takes to multiply with
+// their covariance.
+type dropped struct {
+	post   *gp.Thinned
+	src    linearize.Source
+	prior  ntk.Prior
+	kernel *ntk.NTK
+	rows   *gp.Kept  // those that are dropped
+	root   []float64 // √λ of each
+	o      *Options
+}
+
+func newDropped(ctx context.Context, t *gp.Thinned, src linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*dropped, error) {
+	n, _ := s.F.Dims()
+	if n != src.Len() || len(theta) != t.Rows().P {
+		panic("certificate: sites, examples and parameters differ in size")
+	}
+	rows, err := t.Kept().Dropped(ctx, s, o.Workers)
+	if err != nil {
+		return nil, err
+	}
+	d := &dropped{post: t, src: src, prior: prior, kernel: ntk.New(prior, theta, &ntk.Options{Workers: o.Workers}), rows: rows, o: o}
+	for _, v := range rows.Lambda {
+		d.root = append(d.root, math.Sqrt(v))
+	}
+	return d, nil
+}
+
+// exactly computes c from M itself.
+func (d *dropped) exactly(ctx context.Context, c *Certificate) error {
+	all := make([]int, d.rows.Len())
+	for i := range all {
+		all[i] = i
+	}
+	c.Rows = len(all)
+	if c.Rows == 0 {
+		return nil
+	}
+	m, err := d.covariance(ctx, all)
+	if err != nil {
+		return err
+	}
+	values, _, err := eigen(m)
+	if err != nil {
+		return err
+	}
+	c.TraceM = mat.Trace(m)
+	for _, v := range values {
+		c.Norm = [2]float64{max(c.Norm[0], v), max(c.Norm[1], v)}
+		c.LogDet[0] += math.Log1p(max(v, 0))
+	}
+	c.LogDet[1] = c.LogDet[0]
+	return nil
+}
+
+// eigen returns the eigenvalues of a, ascending, and its eigenvectors.
+func eigen(a *mat.SymDense) ([]float64, *mat.Dense, error) {
+	var e mat.EigenSym
+	if !e.Factorize(a, true) {
+		return nil, nil, fmt.Errorf("the eigenvalues of the covariance of %d dropped rows were not found", a.SymmetricDim())
+	}
+	var v mat.Dense
+	e.VectorsTo(&v)
+	return e.Values(nil), &v, nil
+}

@@ -1,0 +1,278 @@
+package certificate_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/kept/certificate"
+	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A thinned is a posterior on kept rows with the problem it is of.
+type thinned struct {
+	train, test *linearize.Batch
+	sites       *gp.Sites
+	kernel      *ntk.NTK
+	prior       ntk.Prior
+	theta       []float64
+	post        *gp.Thinned
+}
+
+// fit keeps the rows that o says.
+func (p thinned) fit(t *testing.T, o *gp.KeepOptions) thinned {
+	t.Helper()
+	k, err := gp.Keep(t.Context(), p.kernel, p.train, p.sites, o)
+	require.NoError(t, err)
+	p.post, err = gp.FitKept(t.Context(), p.kernel, p.train, p.sites, k, nil)
+	require.NoError(t, err)
+	return p
+}
+
+func (p thinned) certify(t *testing.T, o certificate.Options) *certificate.Certificate {
+	t.Helper()
+	c, err := certificate.Certify(t.Context(), p.post, p.train, p.sites, p.prior, p.theta, &o)
+	require.NoError(t, err)
+	return c
+}
+
+func (p thinned) lower(t *testing.T, o *certificate.Options) *mat.Dense {
+	t.Helper()
+	v, err := certificate.LowerVariances(t.Context(), p.post, p.train, p.sites, p.prior, p.theta, p.test, o)
+	require.NoError(t, err)
+	return v
+}
+
+// covariances returns those of the kept and of all rows at the test examples.
+func (p thinned) covariances(t *testing.T) (kept, all *mat.Dense) {
+	t.Helper()
+	kept, all = new(mat.Dense), new(mat.Dense)
+	require.NoError(t, p.post.PredictTo(t.Context(), nil, kept, p.test))
+	exact, err := gp.Fit(t.Context(), p.kernel, p.train, p.sites, nil)
+	require.NoError(t, err)
+	require.NoError(t, exact.PredictTo(t.Context(), nil, all, p.test))
+	return kept, all
+}
+
+// logDet returns log det B of all rows.
+func (p thinned) logDet(t *testing.T) float64 {
+	t.Helper()
+	var k mat.Dense
+	p.kernel.BlockTo(&k, p.train, p.train)
+	r := testkit.Whole(p.sites.Root)
+	return testkit.LogDet(testkit.Plus(testkit.Identity(p.train.Len()*p.train.Outputs()), 1, testkit.Product(r.T(), &k, r)))
+}
+
+// m returns M from whole matrices: S(K − K_·k (Λ_k⁻¹ + K_kk)⁻¹ K_k·)Sᵀ.
+func (p thinned) m(t *testing.T) *mat.SymDense {
+	t.Helper()
+	d, err := p.post.Kept().Dropped(t.Context(), p.sites, 0)
+	require.NoError(t, err)
+	c := p.train.Outputs()
+	rows := func(k *gp.Kept) *mat.Dense {
+		if k.Len() == 0 {
+			return new(mat.Dense)
+		}
+		s := mat.NewDense(k.Len(), p.train.Len()*c, nil)
+		for j, i := range k.Examples {
+			for a, u := range k.Directions.RawRowView(j) {
+				s.Set(j, i*c+a, math.Sqrt(k.Lambda[j])*u)
+			}
+		}
+		return s
+	}
+	var k mat.Dense
+	p.kernel.BlockTo(&k, p.train, p.train)
+	drop, keep := rows(d), rows(p.post.Kept())
+	if d.Len() == 0 {
+		return nil
+	}
+	prior, cross := testkit.Product(drop, &k, drop.T()), testkit.Product(drop, &k, keep.T())
+	b := testkit.Plus(testkit.Identity(p.post.Kept().Len()), 1, testkit.Product(keep, &k, keep.T()))
+	m := testkit.Plus(prior, -1, testkit.Product(cross, testkit.Inverse(t, b), cross.T()))
+	sym := mat.NewSymDense(d.Len(), nil)
+	for i := range d.Len() {
+		for j := i; j < d.Len(); j++ {
+			sym.SetSym(i, j, (m.At(i, j)+m.At(j, i))/2)
+		}
+	}
+	return sym
+}
+
+// truth returns t, ‖M‖₂ and log det(I + M).
+func (p thinned) truth(t *testing.T) (trace, norm, logDet float64) {
+	t.Helper()
+	m := p.m(t)
+	if m == nil {
+		return 0, 0, 0
+	}
+	for _, v := range values(t, m) {
+		trace, norm, logDet = trace+v, max(norm, v), logDet+math.Log1p(v)
+	}
+	return trace, norm, logDet
+}
+
+func values(t *testing.T, m mat.Symmetric) []float64 {
+	t.Helper()
+	var e mat.EigenSym
+	require.True(t, e.Factorize(m, true)) // without vectors gonum panics where entries are tiny
+	return e.Values(nil)
+}
+
+// requireOrder checks a ⪯ b for all C×C blocks, to rounding.
+func requireOrder(t *testing.T, a, b mat.Matrix, what string) {
+	t.Helper()
+	rows, c := a.Dims()
+	for lo := 0; lo < rows; lo += c {
+		d, scale := mat.NewSymDense(c, nil), 0.0
+		for i := range c {
+			for j := i; j < c; j++ {
+				d.SetSym(i, j, b.At(lo+i, j)-a.At(lo+i, j))
+				scale = max(scale, math.Abs(b.At(lo+i, j)), math.Abs(a.At(lo+i, j)))
+			}
+		}
+		require.GreaterOrEqual(t, values(t, d)[0], -1e-9*scale, "%s, example %d", what, lo/c)
+	}
+}
+
+func scaled(s float64, m mat.Matrix) *mat.Dense {
+	to := new(mat.Dense)
+	to.Scale(s, m)
+	return to
+}
+
+func ofProblem(q *testkit.Problem, s *gp.Sites) thinned {
+	return thinned{train: q.Train, test: q.Test, sites: s, kernel: q.Kernel, prior: q.Prior, theta: q.Theta}
+}
+
+// each runs do on problems with every likelihood, with a few of their rows kept.
+func each(t *testing.T, do func(t *testing.T, p thinned)) {
+	t.Helper()
+	problems := append(testkit.Problems(t), testkit.Heteroscedastic(), testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3))
+	for _, q := range problems {
+		t.Run(q.Name, func(t *testing.T) {
+			p := ofProblem(q, q.Sites(t))
+			all := p.fit(t, nil).post.Kept().Len()
+			for _, keep := range []int{all, 3 * all / 4, all / 4, 1} {
+				do(t, p.fit(t, &gp.KeepOptions{Most: max(1, keep)}))
+			}
+		})
+	}
+}
+
+var toys = []string{"snelson", "two-moons", "categorical", "categorical-diagonal-prior", "poisson", "gaussian-two-outputs"}
+
+// t, c cᵀ and the log determinant are those of PyTorch at seven thresholds, and its
+// inequalities hold (E16).
+func TestE16Certificate(t *testing.T) {
+	for _, name := range toys {
+		t.Run(name, func(t *testing.T) {
+			r := testkit.OpenReference(t, name)
+			part := testref.Open(t, "selection/"+name)
+			traces, crosses, kept := part.Floats("site_dropped_trace"), part.Floats("site_dropped_cross"), part.Floats("site_kept_cov_test")
+			p := thinned{train: r.Train, test: r.Test, sites: r.Sites(t), kernel: r.Kernel, prior: r.Prior, theta: r.Net.Theta()}
+			n := r.Test.Len() * r.Test.Outputs() * r.Test.Outputs()
+			for j, threshold := range part.Floats("site_threshold") {
+				p := p.fit(t, &gp.KeepOptions{Strength: threshold})
+				c := p.certify(t, certificate.Options{Sample: 1e6})
+				require.InDelta(t, traces[j], c.TraceM, 1e-8*(1+traces[j]))
+				require.Zero(t, c.TraceMError)
+				require.InEpsilon(t, part.Scalar("log_det"), c.LogDet[0], 1e-8)
+				require.Equal(t, c.LogDet[0], c.LogDet[1])
+				var got mat.Dense
+				require.NoError(t, p.post.PredictTo(t.Context(), nil, &got, r.Test))
+				got.Sub(&got, p.lower(t, nil))
+				want := crosses[j*n : (j+1)*n]
+				for i, v := range testkit.Flat(&got) {
+					require.InDelta(t, want[i], v, 1e-8*(math.Abs(want[i])+mat.Max(mat.NewVecDense(n, kept[j*n:(j+1)*n]))))
+				}
+				p.requireInequalities(t, c)
+			}
+		})
+	}
+}
+
+// requireInequalities checks those of the covariances, with what c says of M.
+func (p thinned) requireInequalities(t *testing.T, c *certificate.Certificate) {
+	t.Helper()
+	kept, all := p.covariances(t)
+	lower := p.lower(t, nil)
+	requireOrder(t, all, kept, "v ⪯ v_k")
+	requireOrder(t, kept, scaled(c.VarianceAtMost, all), "v_k ⪯ (1 + ‖M‖)v")
+	requireOrder(t, lower, all, "v_k − ccᵀ ⪯ v")
+	// v ⪯ v_k − ccᵀ/(1+t), and with ‖M‖₂ in place of t.
+	for _, v := range []float64{c.TraceM + c.TraceMError, c.Norm[1]} {
+		requireOrder(t, all, testkit.Plus(kept, -1/(1+v), testkit.Plus(kept, -1, lower)), "v ⪯ v_k − ccᵀ/(1+t)")
+	}
+}
+
+// With all dropped rows in memory the numbers are those of whole matrices.
+func TestExactly(t *testing.T) {
+	each(t, func(t *testing.T, p thinned) {
+		c := p.certify(t, certificate.Options{})
+		trace, norm, logDet := p.truth(t)
+		require.InDelta(t, trace, c.TraceM, 1e-9*(1+trace))
+		require.InDelta(t, norm, c.Norm[0], 1e-9*(1+norm))
+		require.Equal(t, c.Norm[0], c.Norm[1])
+		require.Equal(t, 1+c.Norm[1], c.VarianceAtMost)
+		require.InDelta(t, p.post.LogDet()+logDet, c.LogDet[0], 1e-9*(1+logDet))
+		require.InEpsilon(t, p.logDet(t), c.LogDet[1], 1e-8)
+		require.False(t, c.Sampled)
+		require.Zero(t, c.Failure)
+		require.Equal(t, c.Rows, c.Dropped)
+		require.InEpsilon(t, p.post.Kept().Trace/p.post.Kept().Total, c.Trace, 1e-9)
+		p.requireInequalities(t, c)
+	})
+}
+
+// Bounds by products with all dropped rows hold, and that of the variance is near.
+func TestAll(t *testing.T) {
+	each(t, func(t *testing.T, p thinned) {
+		trace, norm, _ := p.truth(t)
+		for seed := range uint64(3) {
+			c := p.certify(t, certificate.Options{Sample: 1, All: true, Seed: seed})
+			if c.Dropped <= 1 {
+				continue
+			}
+			require.LessOrEqual(t, math.Abs(c.TraceM-trace), c.TraceMError*(1+1e-9))
+			require.LessOrEqual(t, c.Norm[0], norm*(1+1e-9))
+			require.GreaterOrEqual(t, c.Norm[1], norm*(1-1e-9))
+			require.LessOrEqual(t, c.Norm[1]-norm, 0.02*(1+norm))
+			det := p.logDet(t)
+			require.LessOrEqual(t, c.LogDet[0], det+1e-9*math.Abs(det))
+			require.GreaterOrEqual(t, c.LogDet[1], det-1e-9*math.Abs(det))
+			require.Equal(t, 1e-6, c.Failure)
+			require.False(t, c.Sampled)
+			require.Equal(t, c.Rows, c.Dropped)
+			p.requireInequalities(t, c)
+		}
+	})
+}
+
+// A cancelled context ends either call.
+func TestCancel(t *testing.T) {
+	p := one(t)
+	for _, o := range []certificate.Options{{}, {Sample: 10}, {Sample: 10, All: true}} {
+		testkit.Stops(t, "certificate", 3, func(ctx context.Context) error {
+			_, err := certificate.Certify(ctx, p.post, p.train, p.sites, p.prior, p.theta, &o)
+			return err
+		})
+	}
+	testkit.Stops(t, "lower variances", 3, func(ctx context.Context) error {
+		_, err := certificate.LowerVariances(ctx, p.post, p.train, p.sites, p.prior, p.theta, p.test, nil)
+		return err
+	})
+}
+
+func one(t *testing.T) thinned {
+	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
+	return ofProblem(q, q.Sites(t)).fit(t, &gp.KeepOptions{Most: 40})
+}

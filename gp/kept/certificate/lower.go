@@ -1,0 +1,110 @@
+package certificate
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// LowerVariances returns v_k − Σ c cᵀ over all dropped rows for the T examples asked,
+// T·C×C. It bounds their covariance given all rows from below, as a PSD order (E16); v_k
+// bounds it from above. Where ‖M‖₂ is not small the bound is loose, and it may have
+// negative eigenvalues.
+//
+// It takes one pass over the training examples, with a backward pass for each dropped
+// row and no solve, and 8·T·C·(P + 3n) bytes for n kept rows. The other arguments and the
+// errors are those of Certify.
+func LowerVariances(ctx context.Context, t *gp.Thinned, src linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, asked *linearize.Batch, o *Options) (*mat.Dense, error) {
+	opt := o.withDefaults()
+	d, err := newDropped(ctx, t, src, s, prior, theta, &opt)
+	if err != nil {
+		return nil, stopped(err)
+	}
+	dst := new(mat.Dense)
+	if err := d.lowerTo(ctx, dst, asked); err != nil {
+		return nil, stopped(err)
+	}
+	return dst, nil
+}
+
+// lowerTo is LowerVariances.
+func (d *dropped) lowerTo(ctx context.Context, dst *mat.Dense, asked *linearize.Batch) error {
+	outputs := asked.Outputs()
+	rows, n, p := asked.Len()*outputs, d.post.Kept().Len(), asked.P
+	err := gp.CheckMemory("a lower bound of variances", gp.TestExamples, asked.Len(), d.o.MaxMemory, func(t int) int64 {
+		return memory.Mul(8, memory.Mul(memory.Mul(int64(t), int64(outputs)), memory.Add(3*int64(n), int64(p))))
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.post.PredictTo(ctx, nil, dst, asked); err != nil || rows == 0 || d.rows.Len() == 0 {
+		return err
+	}
+	var gain mat.Dense
+	if err := d.post.GainTo(ctx, &gain, asked); err != nil {
+		return err
+	}
+	own := mat.NewDiagDense(rows, nil)
+	for i := range rows {
+		own.SetDiag(i, 1)
+	}
+	prior := d.kernel.Prepare(asked, mat.DenseCopyOf(own))
+	known := d.kernel.Prepare(d.post.Rows(), mat.DenseCopyOf(gain.T()))
+	var c, less mat.Dense
+	return linearize.Combine(d.src, d.scaled()).Batches(ctx, func(first int, b *linearize.Batch) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c.Reset()
+		less.Reset()
+		// c = √λ uᵀ C_k(x_i,x), one row for each dropped row, by the posterior Jacobian of x
+		prior.MulTo(&c, b)
+		known.MulTo(&less, b)
+		c.Sub(&c, &less)
+		d.o.Progress(StageLower, first+b.Len(), d.src.Len())
+		return d.subtract(ctx, dst, mat.DenseCopyOf(c.T()))
+	})
+}
+
+// subtract subtracts c cᵀ of each asked example from its block of dst; c has a column for
+// each dropped row.
+func (d *dropped) subtract(ctx context.Context, dst, c *mat.Dense) error {
+	_, outputs := dst.Dims()
+	return par.Do(ctx, d.o.Workers, dense.Count(dst)/outputs, func(t int) error {
+		for i := t * outputs; i < (t+1)*outputs; i++ {
+			for j := range i - t*outputs + 1 {
+				at := t*outputs + j
+				v := dst.At(i, j) - floats.Dot(c.RawRowView(i), c.RawRowView(at))
+				dst.Set(i, j, v)
+				dst.Set(at, i-t*outputs, v)
+			}
+		}
+		return nil
+	})
+}
+
+// scaled returns √λ u of the dropped rows as weights of the outputs, the same number of
+// rows for each example: those that it does not drop are zero.
+func (d *dropped) scaled() *mat.Dense {
+	count := make([]int, d.src.Len())
+	most := 0
+	for _, i := range d.rows.Examples {
+		count[i]++
+		most = max(most, count[i])
+	}
+	clear(count)
+	w := mat.NewDense(len(count)*most, d.outputs(), nil)
+	for j, i := range d.rows.Examples {
+		floats.ScaleTo(w.RawRowView(i*most+count[i]), d.root[j], d.rows.Directions.RawRowView(j))
+		count[i]++
+	}
+	return w
+}

@@ -1,0 +1,259 @@
+package certificate
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sort"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// tile is how many dropped rows are linearized at once.
+const tile = 250
+
+// covariance returns the rows and columns of M that belong to some dropped rows. It takes
+// a backward pass and a half-solve for each.
+func (d *dropped) covariance(ctx context.Context, at []int) (*mat.SymDense, error) {
+	m, n := len(at), d.post.Kept().Len()
+	err := gp.CheckMemory("a certificate", "dropped rows", m, d.o.MaxMemory, func(m int) int64 {
+		return memory.Mul(8, memory.Mul(int64(m), memory.Add(int64(n), int64(2*m))))
+	})
+	if err != nil {
+		return nil, err
+	}
+	examples, directions := make([]int, m), mat.NewDense(m, d.outputs(), nil)
+	for i, row := range at {
+		examples[i] = d.rows.Examples[row]
+		directions.SetRow(i, d.rows.Directions.RawRowView(row))
+	}
+	half := mat.NewDense(m, n, nil)
+	var parts []*linearize.Batch
+	for p := range par.Tiles(m, tile) {
+		lo, hi := par.Bounds(p, m, tile)
+		b, err := linearize.GatherCombined(ctx, d.src, examples[lo:hi], dense.Slice(directions, lo, hi))
+		if err != nil {
+			return nil, err
+		}
+		if err := d.post.HalfTo(ctx, dense.Slice(half, lo, hi), b); err != nil {
+			return nil, err
+		}
+		parts = append(parts, b)
+		d.o.Progress(StageSample, hi, m)
+	}
+	b := linearize.Concat(parts...)
+	c := mat.NewDense(m, m, nil)
+	d.kernel.BlockTo(c, b, b)
+	raw := c.RawMatrix()
+	// C_k = κ − H Hᵀ
+	err = fblas.SyrkContext(ctx, d.o.Workers, blas.NoTrans, -1, half.RawMatrix(), 1, blas64.Symmetric{Uplo: blas.Upper, N: m, Stride: raw.Stride, Data: raw.Data})
+	if err != nil {
+		return nil, err
+	}
+	sym := mat.NewSymDense(m, raw.Data)
+	for i := range m {
+		for j := i; j < m; j++ {
+			v := d.root[at[i]] * d.root[at[j]] * sym.At(i, j)
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil, &gp.NotFiniteError{What: "posterior covariance", Row: examples[i], Value: v, Remedy: "raise the prior precision, or check the network's Jacobian"}
+			}
+			if i == j {
+				v = max(v, 0) // rounding
+			}
+			sym.SetSym(i, j, v)
+		}
+	}
+	return sym, nil
+}
+
+// outputs returns C.
+func (d *dropped) outputs() int {
+	_, c := d.rows.Directions.Dims()
+	return c
+}
+
+// A draw is a sample of dropped rows, with replacement and with probabilities p in
+// proportion to λ. Sums Σ_j x_j over the dropped rows have the unbiased estimate
+// mean x_j/p_j.
+type draw struct {
+	rows  []int     // the different ones, ascending
+	of    []int     // for each draw, its index in rows
+	p     []float64 // of rows
+	sizes int       // number of draws
+}
+
+// drawRows draws n rows.
+func (d *dropped) drawRows(n int) draw {
+	rng := rand.New(rand.NewPCG(d.o.Seed, 0x64726f70))
+	sums := make([]float64, d.rows.Len())
+	sum := 0.0
+	for i, v := range d.rows.Lambda {
+		sum += v
+		sums[i] = sum
+	}
+	w := draw{sizes: n}
+	drawn := make([]int, n)
+	for i := range drawn {
+		u := rng.Float64() * sum
+		drawn[i] = min(sort.Search(len(sums), func(j int) bool { return sums[j] > u }), len(sums)-1)
+	}
+	w.rows = slices.Compact(slices.Sorted(slices.Values(drawn)))
+	for _, row := range drawn {
+		at, _ := slices.BinarySearch(w.rows, row)
+		w.of = append(w.of, at)
+	}
+	for _, row := range w.rows {
+		w.p = append(w.p, d.rows.Lambda[row]/sum)
+	}
+	return w
+}
+
+// sampled estimates c from a sample of rows.
+func (d *dropped) sampled(ctx context.Context, c *Certificate) error {
+	w := d.drawRows(d.o.Sample)
+	m, err := d.covariance(ctx, w.rows)
+	if err != nil {
+		return err
+	}
+	c.Sampled, c.Failure, c.Rows = true, 0.05, len(w.rows)
+	c.TraceM, c.TraceMError = w.sum(func(i int) float64 { return m.At(i, i) })
+	if c.Norm, err = w.norm(m); err != nil {
+		return err
+	}
+	most := c.TraceM + c.TraceMError // no eigenvalue is larger than their sum
+	c.Norm[1] = max(c.Norm[0], min(c.Norm[1], most))
+	logs, logsError := w.sum(func(i int) float64 { return math.Log1p(m.At(i, i)) })
+	c.LogDet = [2]float64{leastLogDet(c.TraceM-c.TraceMError, c.Norm[1]), logs + logsError}
+	return nil
+}
+
+// leastLogDet returns a lower bound of log det(I + M) from a lower bound of t and an
+// upper bound of ‖M‖₂: log(1+x) ≥ x log(1+v)/v for 0 ≤ x ≤ v. It is at least log(1+t).
+func leastLogDet(t, norm float64) float64 {
+	if t <= 0 || norm <= 0 {
+		return 0
+	}
+	return t * math.Log1p(norm) / norm
+}
+
+// sum estimates Σ x over the dropped rows, with half the width of the interval of 95 %.
+func (w *draw) sum(x func(i int) float64) (mean, half float64) {
+	values := make([]float64, w.sizes)
+	for k, i := range w.of {
+		values[k] = x(i) / w.p[i]
+	}
+	return meanInterval(values)
+}
+
+// meanInterval returns the mean of values and half the width of Student's interval of
+// 95 %.
+func meanInterval(values []float64) (mean, half float64) {
+	mean, sd := stat.MeanStdDev(values, nil)
+	n := float64(len(values))
+	if n < 2 {
+		return mean, math.Inf(1)
+	}
+	return mean, distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile(0.975) * sd / math.Sqrt(n)
+}
+
+// norm returns an interval of ‖M‖₂. M has the eigenvalues of A = Σ_j ψ_jψ_jᵀ over the
+// dropped rows, where M_ij = ψ_iᵀψ_j.
+//
+// The estimate Â = mean ψ_jψ_jᵀ/p_j has a norm that is too large on average, because the
+// norm is convex; with the scatter of ŵᵀψ along its first eigenvector ŵ it is the upper
+// end. A vector w that does not depend on the sample has the unbiased estimate wᵀÂw of
+// wᵀAw ≤ ‖A‖₂: of each half of the draws the first eigenvector is tried on the other, which
+// gives the lower end, unless the norm of a part of M, which is no larger, is above it.
+func (w *draw) norm(m *mat.SymDense) ([2]float64, error) {
+	values, _, err := eigen(m)
+	if err != nil {
+		return [2]float64{}, err
+	}
+	least := values[len(values)-1]
+	whole, err := w.first(m, 0, w.sizes)
+	if err != nil {
+		return [2]float64{}, err
+	}
+	top, scatter := whole.on(0, w.sizes)
+	half := w.sizes / 2
+	if half >= 2 {
+		before, err := w.first(m, 0, half)
+		if err != nil {
+			return [2]float64{}, err
+		}
+		after, err := w.first(m, half, w.sizes)
+		if err != nil {
+			return [2]float64{}, err
+		}
+		x, dx := before.on(half, w.sizes)
+		y, dy := after.on(0, half)
+		// Both use all draws, so that their errors are not independent.
+		least = max(least, (x+y)/2-(dx+dy)/2)
+	}
+	return [2]float64{least, max(least, top+scatter)}, nil
+}
+
+// A firstVector is the first eigenvector of the estimate of A from some draws.
+type firstVector struct {
+	w *draw
+	// products are those with ψ_j of rows.
+	products []float64
+}
+
+// first returns the first eigenvector of mean ψ_jψ_jᵀ/p_j over draws [lo, hi).
+func (w *draw) first(m *mat.SymDense, lo, hi int) (*firstVector, error) {
+	n := len(w.rows)
+	// ψ_j times the root of its weight.
+	root := make([]float64, n)
+	for _, i := range w.of[lo:hi] {
+		root[i] += 1 / (w.p[i] * float64(hi-lo))
+	}
+	for i := range root {
+		root[i] = math.Sqrt(root[i])
+	}
+	g := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := i; j < n; j++ {
+			g.SetSym(i, j, root[i]*m.At(i, j)*root[j])
+		}
+	}
+	values, vectors, err := eigen(g)
+	if err != nil {
+		return nil, err
+	}
+	f := &firstVector{w: w, products: make([]float64, n)}
+	top := values[n-1]
+	if !(top > 0) {
+		return f, nil
+	}
+	v := mat.NewVecDense(n, nil)
+	for i := range n {
+		v.SetVec(i, root[i]*vectors.At(i, n-1)/math.Sqrt(top))
+	}
+	// ŵ = Σ_i v_i ψ_i, ŵᵀψ_j = Σ_i v_i M_ij
+	product := mat.NewVecDense(n, f.products)
+	product.MulVec(m, v)
+	return f, nil
+}
+
+// on returns the mean of (ŵᵀψ_j)²/p_j over draws [lo, hi), and half the width of its
+// interval.
+func (f *firstVector) on(lo, hi int) (mean, half float64) {
+	values := make([]float64, 0, hi-lo)
+	for _, i := range f.w.of[lo:hi] {
+		values = append(values, f.products[i]*f.products[i]/f.w.p[i])
+	}
+	return meanInterval(values)
+}
