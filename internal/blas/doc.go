@@ -33,6 +33,10 @@
 // columns at a time, each with those before it in the block subtracted, and then
 // subtracts the block's products from the rest by Syrk, as LAPACK's DPSTRF does.
 //
+// Shifts multiplies by a matrix whose rows are pieces of one array, such as the patches
+// of a convolution, where they lie. A convolution of few channels would otherwise spend
+// more time on gathering and packing its patches than on multiplying.
+//
 // The build tag noasm leaves the assembly out. Where the caller has given
 // gonum's blas64 an implementation of its own (blas64.Use), that one does the
 // work, also for the twins, and what is said here of bits is up to it.

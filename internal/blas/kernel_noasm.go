@@ -17,3 +17,12 @@ func (s isa) edge(k int, a []float64, ars, acs int, b []float64, brs int, c []fl
 
 // solve replaces the tile x by T⁻¹x.
 func (s isa) solve(t, x []float64, ldx int) { trsm4x4(t, x, ldx) }
+
+// mul and dots are never called, since Shifts are not usable here.
+func (p *positions) mul(_ int, _, _ []float64, _ []int, _ *[shiftVectors]int, _ []float64, _ int, _ *[shiftVectors]int, _ *[shiftRows]float64, _ int) {
+	panic("blas: shifts need a kernel")
+}
+
+func (p *positions) dots(_ []float64, _ *[dotRows]int, _ []float64, _ *[dotTaps]int, _ *[dotRows * dotTaps]float64) {
+	panic("blas: shifts need a kernel")
+}

@@ -1,3 +1,4 @@
 // Package vector does simple things to many numbers, several at a time where the
-// processor can: tanh of every element, and copies with strides.
+// processor can: activations and their gradients, maxima of neighbours, sums, and copies
+// with strides.
 package vector

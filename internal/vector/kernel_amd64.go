@@ -49,3 +49,18 @@ func copyRowsAVX2(dst *float64, ldd int, src *float64, lds, rows, cols int)
 
 //go:noescape
 func copyRows2AVX2(dst *float64, ldd int, src *float64, lds, rows, cols int)
+
+//go:noescape
+func relu(dst, x *float64, n int)
+
+//go:noescape
+func wherePositive(dst, grad, y *float64, n int)
+
+//go:noescape
+func maxPairs(dst, a, b *float64, n int)
+
+//go:noescape
+func spreadPairs(da, db, grad, top, a, b *float64, n int)
+
+//go:noescape
+func addRows(dst *float64, ldd int, src *float64, lds, rows, cols int)

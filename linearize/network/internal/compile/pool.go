@@ -64,6 +64,7 @@ func (c *compiler) maxPool() error {
 			return errors.New("a window lies wholly in the padding")
 		}
 	}
+	win.FindPairs()
 	return c.result(c.emit(&graph.MaxPool{Window: win}, shape, x.batch, x))
 }
 

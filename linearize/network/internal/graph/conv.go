@@ -2,6 +2,7 @@ package graph
 
 import (
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/vector"
 )
 
 // Convolve is a convolution. Input slot 0 holds the image, 1 the weight,
@@ -15,6 +16,10 @@ func (o *Convolve) multiplications() int { return o.Window.multiplications() }
 
 // Forward implements Op.
 func (o *Convolve) Forward(s *State, nd *Node) {
+	if o.Window.shifts != nil {
+		o.forwardInPlace(s, nd)
+		return
+	}
 	t, k, m := o.Window.Factors()
 	patches := s.Buffer(0, o.Window.Scratch())
 	weight := s.val(nd.In[1])
@@ -23,7 +28,26 @@ func (o *Convolve) Forward(s *State, nd *Node) {
 		o.Window.fillBias(out, s, nd, t)
 		for g := range o.Window.NumGroups {
 			o.Window.PatchRows(patches, x, g)
-			Gemm(false, false, dense.Of(weight[g*m*k:(g+1)*m*k], m, k), dense.Of(patches, k, t), 1, dense.Of(o.Window.plane(out, g), m, t))
+			Gemm(false, false, o.Window.weights(weight, g), dense.Of(patches, k, t), 1, dense.Of(o.Window.plane(out, g), m, t))
+		}
+	}
+}
+
+// forwardInPlace is Forward where the patches are read where they lie.
+func (o *Convolve) forwardInPlace(s *State, nd *Node) {
+	w := o.Window
+	_, _, m := w.Factors()
+	size := w.shifts.PackedLen(m)
+	packed := s.Buffer(0, w.NumGroups*size)
+	w.pack(packed, w.shifts, s.val(nd.In[1]), false)
+	for e := range s.copies(nd.Out) {
+		x, out := s.At(nd.In[0], e), s.At(nd.Out, e)
+		for g := range w.NumGroups {
+			var bias []float64
+			if len(nd.In) > 2 {
+				bias = s.val(nd.In[2])[g*m : (g+1)*m]
+			}
+			w.shifts.Mul(w.plane(out, g), m, packed[g*size:(g+1)*size], bias, w.input(x, g))
 		}
 	}
 }
@@ -50,20 +74,40 @@ func (w *Window) fillBias(out []float64, s *State, nd *Node, size int) {
 
 // Backward implements Op.
 func (o *Convolve) Backward(s *State, nd *Node) {
-	t, k, m := o.Window.Factors()
-	patches := s.Buffer(0, o.Window.Scratch())
-	weight := s.val(nd.In[1])
+	w := o.Window
+	back, size := s.needsGrad(nd.In[0]), 0
+	if back && w.planes != nil {
+		_, k, _ := w.Factors()
+		size = w.planes.PackedLen(k)
+	}
+	scratch := s.Buffer(0, w.NumGroups*size+w.Scratch())
+	packed, patches := scratch[:w.NumGroups*size], scratch[w.NumGroups*size:]
+	if size > 0 {
+		w.pack(packed, w.planes, s.val(nd.In[1]), true)
+	}
 	for e := range s.N {
-		dy := s.GradAt(nd.Out, e)
-		if s.needsGrad(nd.In[0]) {
-			dx := s.GradAt(nd.In[0], e)
-			for g := range o.Window.NumGroups {
-				Gemm(true, false, dense.Of(weight[g*m*k:(g+1)*m*k], m, k), dense.Of(o.Window.plane(dy, g), m, t), 0, dense.Of(patches, k, t))
-				o.Window.addPatchRows(dx, patches, g)
+		if back {
+			dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
+			for g := range w.NumGroups {
+				o.backPatches(patches, s.val(nd.In[1]), packed[g*size:(g+1)*size], dy, g)
+				w.addPatchRows(dx, patches, g)
 			}
 		}
-		o.Window.tiedGradient(s, nd, e, o.Tied, patches)
+		w.tiedGradient(s, nd, e, o.Tied, patches)
 	}
+}
+
+// backPatches writes the gradients of a group's patches, (Cin/groups·Taps) × Out, given
+// the gradient dy of the result. packed has the group's weights for planes, if that is
+// used.
+func (o *Convolve) backPatches(dst, weights, packed, dy []float64, group int) {
+	w := o.Window
+	t, k, m := w.Factors()
+	if w.planes != nil {
+		w.planes.Mul(dst[:k*t], k, packed, nil, w.plane(dy, group))
+		return
+	}
+	Gemm(true, false, w.weights(weights, group), dense.Of(w.plane(dy, group), m, t), 0, dense.Of(dst, k, t))
 }
 
 // tiedGradient adds the gradients of example e to a tied weight and bias.
@@ -124,6 +168,37 @@ type MaxPool struct{ Window *Window }
 
 func (o *MaxPool) multiplications() int { return o.Window.Cin * o.Window.Out * o.Window.Taps }
 
+// A pair is a row of a pool of squares of 2×2 elements: n neighbouring results, from out
+// on, of the rows of twice as many elements at in and below.
+type pair struct{ out, in, below, n int }
+
+// FindPairs prepares the window of a pool of squares of 2×2 elements that do not overlap.
+// A pool with other windows is as it was.
+func (w *Window) FindPairs() {
+	if w.Taps != 4 || w.ReachesPadding {
+		return
+	}
+	var rows []pair
+	for t := range w.Out {
+		k := w.Source[4*t : 4*t+4]
+		in, below := int(k[0]), int(k[2])
+		if int(k[1]) != in+1 || int(k[3]) != below+1 {
+			return
+		}
+		if last := len(rows) - 1; last >= 0 && in == rows[last].in+2*rows[last].n && below == rows[last].below+2*rows[last].n {
+			rows[last].n++
+			continue
+		}
+		rows = append(rows, pair{out: t, in: in, below: below, n: 1})
+	}
+	for i, r := range rows {
+		if r.below < r.in+2*r.n || i > 0 && r.in < rows[i-1].below+2*rows[i-1].n {
+			return // squares overlap
+		}
+	}
+	w.pairs = rows
+}
+
 // Forward implements Op.
 func (o *MaxPool) Forward(s *State, nd *Node) {
 	w := o.Window
@@ -131,10 +206,9 @@ func (o *MaxPool) Forward(s *State, nd *Node) {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
 		for ch := range w.Cin {
 			plane, out := x[ch*w.In:(ch+1)*w.In], y[ch*w.Out:(ch+1)*w.Out]
-			if w.Taps == 4 && !w.ReachesPadding {
-				for t := range out {
-					k := w.Source[4*t : 4*t+4 : 4*t+4]
-					out[t] = max(max(plane[k[0]], plane[k[1]]), max(plane[k[2]], plane[k[3]]))
+			if w.pairs != nil {
+				for _, r := range w.pairs {
+					vector.MaxPairs(out[r.out:r.out+r.n], plane[r.in:], plane[r.below:])
 				}
 				continue
 			}
@@ -149,6 +223,10 @@ func (o *MaxPool) Forward(s *State, nd *Node) {
 // backward passes of a chunk.
 func (o *MaxPool) Backward(s *State, nd *Node) {
 	w := o.Window
+	if w.pairs != nil && !s.Program.Slots[nd.In[0]].Static && !s.touched[nd.In[0]] {
+		o.spread(s, nd)
+		return
+	}
 	size := w.Cin * w.Out
 	argmax, known := s.argmaxOf(nd.Out, s.N*size)
 	for e := range s.N {
@@ -166,6 +244,26 @@ func (o *MaxPool) Backward(s *State, nd *Node) {
 				if g != 0 {
 					to[at[t]] += g
 				}
+			}
+		}
+	}
+}
+
+// spread is Backward for squares of 2×2 elements, the first to reach the input. It sets
+// the gradient of every element, and clears it before only where some are in no square.
+func (o *MaxPool) spread(s *State, nd *Node) {
+	w := o.Window
+	all, _ := s.gradOrNew(nd.In[0])
+	if w.In != 4*w.Out {
+		clear(all)
+	}
+	for e := range s.N {
+		x, y, dy := s.At(nd.In[0], e), s.At(nd.Out, e), s.GradAt(nd.Out, e)
+		for ch := range w.Cin {
+			plane, dx := x[ch*w.In:(ch+1)*w.In], all[(e*w.Cin+ch)*w.In:][:w.In]
+			top, g := y[ch*w.Out:(ch+1)*w.Out], dy[ch*w.Out:(ch+1)*w.Out]
+			for _, r := range w.pairs {
+				vector.SpreadPairs(dx[r.in:], dx[r.below:], g[r.out:r.out+r.n], top[r.out:], plane[r.in:], plane[r.below:])
 			}
 		}
 	}

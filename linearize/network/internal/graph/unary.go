@@ -38,14 +38,10 @@ type Relu struct{}
 // Forward implements Op.
 func (Relu) Forward(s *State, nd *Node) {
 	out := s.val(nd.Out)
-	for i, x := range s.val(nd.In[0])[:len(out)] {
-		// The builtin max keeps a NaN.
-		out[i] = max(x, 0)
-	}
+	vector.Relu(out, s.val(nd.In[0])[:len(out)])
 }
 
-// Backward passes dy where the output is positive. The selection is by mask,
-// since a branch on the sign of an activation cannot be predicted.
+// Backward passes dy where the output is positive.
 func (Relu) Backward(s *State, nd *Node) {
 	if s.Program.Slots[nd.In[0]].Static {
 		unary{df: func(_, y float64) float64 { return Step(y > 0) }}.Backward(s, nd)
@@ -53,22 +49,15 @@ func (Relu) Backward(s *State, nd *Node) {
 	}
 	y, dy := s.val(nd.Out), s.grad(nd.Out)
 	dx, first := s.gradOrNew(nd.In[0])
-	y, dy = y[:len(dx)], dy[:len(dx)]
 	if first {
-		for i := range dx {
-			dx[i] = masked(dy[i], y[i])
-		}
+		vector.WherePositive(dx, dy[:len(dx)], y[:len(dx)])
 		return
 	}
-	for i := range dx {
-		dx[i] += masked(dy[i], y[i])
+	for i, v := range y[:len(dx)] {
+		if !(v <= 0) {
+			dx[i] += dy[i]
+		}
 	}
-}
-
-// masked is g where y > 0 and 0 where y = 0; y is not negative.
-func masked(g, y float64) float64 {
-	b := math.Float64bits(y)
-	return math.Float64frombits(math.Float64bits(g) & uint64(int64(-b)>>63))
 }
 
 // tanh is a unary whose elements are computed several at a time.

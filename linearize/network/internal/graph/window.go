@@ -1,6 +1,9 @@
 package graph
 
 import (
+	"gonum.org/v1/gonum/blas/blas64"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/vector"
 	"github.com/funcgp/funcgp/linearize"
@@ -21,6 +24,10 @@ type Window struct {
 	runs   []run  // of all taps, in order
 	ofTap  []int  // runs[ofTap[k]:ofTap[k+1]] belong to tap k
 	padded []bool // taps that read the padding somewhere
+
+	shifts *fblas.Shifts // the patches of a group read in place, or nil where they are gathered
+	planes *fblas.Shifts // the output of a group read in place, or nil
+	pairs  []pair        // of a pool of squares of 2×2 elements
 }
 
 // A run is a rectangle of output positions, rows of n neighbouring ones that are rowOut
@@ -39,6 +46,70 @@ func (w *Window) FindRuns() {
 			}
 		}
 		w.ofTap[k+1] = len(w.runs)
+	}
+	w.findShifts()
+}
+
+// shiftedWeights is the number of weights of a group up to which patches are read in
+// place: the weights are then to stay in the second-level cache.
+const shiftedWeights = 1 << 15
+
+// findShifts finds out whether all taps read the same rectangle at different places.
+func (w *Window) findShifts() {
+	k, m := w.Cin/w.NumGroups*w.Taps, w.Cout/w.NumGroups
+	if len(w.runs) != w.Taps || k*m > shiftedWeights {
+		return
+	}
+	first := w.runs[0]
+	offset := make([]int, 0, k)
+	for ch := range w.Cin / w.NumGroups {
+		for _, r := range w.runs {
+			offset = append(offset, ch*w.In+r.in)
+			r.in = first.in
+			if r != first || r.step != 1 || r.n*r.rows != w.Out {
+				return
+			}
+		}
+	}
+	if first.rows == 1 {
+		first.rowIn = first.n
+	}
+	w.shifts = usable(fblas.NewShifts(offset, first.rows, first.n, first.rowIn))
+	if w.shifts == nil {
+		return
+	}
+	planes := make([]int, m)
+	for i := range planes {
+		planes[i] = i * w.Out
+	}
+	w.planes = usable(fblas.NewShifts(planes, 1, w.Out, w.Out))
+}
+
+func usable(s *fblas.Shifts) *fblas.Shifts {
+	if !s.Usable() {
+		return nil
+	}
+	return s
+}
+
+// input is a group's part of the window's input x.
+func (w *Window) input(x []float64, group int) []float64 {
+	size := w.Cin / w.NumGroups * w.In
+	return x[group*size : (group+1)*size]
+}
+
+// weights returns a group's part of the stored weights, m×k.
+func (w *Window) weights(all []float64, group int) blas64.General {
+	k, m := w.Cin/w.NumGroups*w.Taps, w.Cout/w.NumGroups
+	return dense.Of(all[group*m*k:(group+1)*m*k], m, k)
+}
+
+// pack writes the weights of all groups, or their transposes, to dst as the left factors
+// of s.
+func (w *Window) pack(dst []float64, s *fblas.Shifts, weights []float64, trans bool) {
+	size := len(dst) / w.NumGroups
+	for g := range w.NumGroups {
+		s.Pack(dst[g*size:(g+1)*size], w.weights(weights, g), trans)
 	}
 }
 
@@ -132,7 +203,11 @@ func (w *Window) transposedRows(dst, x []float64, group int) {
 // Scratch implements linearize.Positions: room for a group's patches and its
 // weight gradient.
 func (w *Window) Scratch() int {
-	return w.Cin / w.NumGroups * w.Taps * (w.Out + w.Cout/w.NumGroups)
+	size := w.Cin / w.NumGroups * w.Taps * (w.Out + w.Cout/w.NumGroups)
+	if w.shifts != nil {
+		size = max(size, w.shifts.MulTransScratch(w.Cout/w.NumGroups))
+	}
+	return size
 }
 
 // PatchRows gathers the patches of a group from x, the window's input, as
@@ -164,33 +239,27 @@ func (w *Window) addPatchRows(x, src []float64, group int) {
 			row := src[:w.Out]
 			src = src[w.Out:]
 			for _, r := range w.runs[w.ofTap[k]:w.ofTap[k+1]] {
-				for i := range r.rows {
-					from, to := row[r.out+i*r.rowOut:][:r.n], plane[r.in+i*r.rowIn:]
-					if r.step == 1 {
-						to = to[:r.n]
-						for j, v := range from {
-							to[j] += v
-						}
-						continue
-					}
-					for j, v := range from {
-						to[j*r.step] += v
-					}
-				}
+				vector.AddRows(plane[r.in:], max(r.rowIn, 1), r.step, row[r.out:], max(r.rowOut, 1), r.rows, r.n)
 			}
 		}
 	}
 }
 
-// WeightGradient implements linearize.Positions. It forms the transposed
-// product, (Cin/groups·Taps × Out) times (Out × Cout/groups), because that reads
-// the patches, the larger factor, in place; the small result is transposed
-// after that.
+// WeightGradient implements linearize.Positions. Where the patches are gathered it
+// forms the transposed product, (Cin/groups·Taps × Out) times (Out × Cout/groups),
+// because that reads them, the larger factor, in place; the small result is
+// transposed after that.
 func (w *Window) WeightGradient(dst, x, g, scratch []float64, _ bool, beta float64) {
 	if w.Transposed {
 		x, g = g, x // the convolution's input is the layer's result
 	}
 	k, m := w.Cin/w.NumGroups*w.Taps, w.Cout/w.NumGroups
+	if w.shifts != nil {
+		for group := range w.NumGroups {
+			w.shifts.MulTrans(dst[group*m*k:(group+1)*m*k], m, w.plane(g, group), w.input(x, group), scratch, beta)
+		}
+		return
+	}
 	patches, small := scratch[:k*w.Out], scratch[k*w.Out:][:k*m]
 	for group := range w.NumGroups {
 		w.PatchRows(patches, x, group)
@@ -219,11 +288,7 @@ func (w *Window) AddBiasGradient(dst, g []float64) {
 		size = w.In
 	}
 	for ch := range dst {
-		sum := 0.0
-		for _, v := range g[ch*size : (ch+1)*size] {
-			sum += v
-		}
-		dst[ch] += sum
+		dst[ch] += vector.Sum(g[ch*size : (ch+1)*size])
 	}
 }
 

@@ -1,0 +1,43 @@
+package vector
+
+// AddRows adds a matrix whose rows are lds apart in src to one whose rows are ldd apart
+// in dst, and the elements of a row step:
+//
+//	dst[r·ldd + c·step] += src[r·lds + c],  r < rows, c < cols.
+//
+// It is the transpose of CopyRows, and checks its arguments as that does.
+func AddRows(dst []float64, ldd, step int, src []float64, lds, rows, cols int) {
+	if rows <= 0 || cols <= 0 {
+		return
+	}
+	if ldd <= 0 || lds <= 0 || step <= 0 {
+		panic("vector: a stride is not positive")
+	}
+	dst, src = dst[:(rows-1)*ldd+(cols-1)*step+1], src[:(rows-1)*lds+cols]
+	if fast && step == 1 {
+		addRows(&dst[0], ldd, &src[0], lds, rows, cols)
+		return
+	}
+	for r := range rows {
+		i := r * ldd
+		for _, v := range src[r*lds : r*lds+cols] {
+			dst[i] += v
+			i += step
+		}
+	}
+}
+
+// Sum returns the sum of the elements, as the sum of four interleaved ones.
+func Sum(x []float64) float64 {
+	var a, b, c, d float64
+	for ; len(x) >= 4; x = x[4:] {
+		a += x[0]
+		b += x[1]
+		c += x[2]
+		d += x[3]
+	}
+	for _, v := range x {
+		a += v
+	}
+	return (a + b) + (c + d)
+}
