@@ -40,8 +40,8 @@ type Certificate struct {
 
 // Options are those of Certify. nil means all defaults.
 type Options struct {
-	// Sample is the number of dropped rows to draw; 0 means 1000. Where there are no
-	// more than this, everything is computed exactly.
+	// Sample is the number of dropped rows to draw, at least 2; 0 means 1000. Where there
+	// are no more than this, everything is computed exactly.
 	Sample int
 	// All uses all dropped rows, by products with Jacobians. It takes some fifty passes
 	// over the examples.
@@ -70,8 +70,8 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	if d.Sample < 0 {
-		panic("certificate: negative size of the sample")
+	if d.Sample < 0 || d.Sample == 1 {
+		panic("certificate: a sample of fewer than two rows")
 	}
 	if d.Sample == 0 {
 		d.Sample = defaultSample

@@ -51,15 +51,14 @@ func (p thinned) lower(t *testing.T, o *certificate.Options) *mat.Dense {
 	return v
 }
 
-// covariances returns those of the kept and of all rows at the test examples.
-func (p thinned) covariances(t *testing.T) (kept, all *mat.Dense) {
+// exact returns the covariances of the test examples given all rows.
+func (p thinned) exact(t *testing.T) *mat.Dense {
 	t.Helper()
-	kept, all = new(mat.Dense), new(mat.Dense)
-	require.NoError(t, p.post.PredictTo(t.Context(), nil, kept, p.test))
 	exact, err := gp.Fit(t.Context(), p.kernel, p.train, p.sites, nil)
 	require.NoError(t, err)
+	all := new(mat.Dense)
 	require.NoError(t, exact.PredictTo(t.Context(), nil, all, p.test))
-	return kept, all
+	return all
 }
 
 // logDet returns log det B of all rows.
@@ -180,6 +179,7 @@ func TestE16Certificate(t *testing.T) {
 			traces, crosses, kept := part.Floats("site_dropped_trace"), part.Floats("site_dropped_cross"), part.Floats("site_kept_cov_test")
 			p := thinned{train: r.Train, test: r.Test, sites: r.Sites(t), kernel: r.Kernel, prior: r.Prior, theta: r.Net.Theta()}
 			n := r.Test.Len() * r.Test.Outputs() * r.Test.Outputs()
+			exact := p.exact(t)
 			for j, threshold := range part.Floats("site_threshold") {
 				p := p.fit(t, &gp.KeepOptions{Strength: threshold})
 				c := p.certify(t, certificate.Options{Sample: 1e6})
@@ -194,17 +194,18 @@ func TestE16Certificate(t *testing.T) {
 				for i, v := range testkit.Flat(&got) {
 					require.InDelta(t, want[i], v, 1e-8*(math.Abs(want[i])+mat.Max(mat.NewVecDense(n, kept[j*n:(j+1)*n]))))
 				}
-				p.requireInequalities(t, c)
+				p.requireInequalities(t, c, exact)
 			}
 		})
 	}
 }
 
-// requireInequalities checks those of the covariances, with what c says of M.
-func (p thinned) requireInequalities(t *testing.T, c *certificate.Certificate) {
+// requireInequalities checks those of the covariances, with what c says of M and all, that
+// of all rows.
+func (p thinned) requireInequalities(t *testing.T, c *certificate.Certificate, all *mat.Dense) {
 	t.Helper()
-	kept, all := p.covariances(t)
-	lower := p.lower(t, nil)
+	kept, lower := new(mat.Dense), p.lower(t, nil)
+	require.NoError(t, p.post.PredictTo(t.Context(), nil, kept, p.test))
 	requireOrder(t, all, kept, "v ⪯ v_k")
 	requireOrder(t, kept, scaled(c.VarianceAtMost, all), "v_k ⪯ (1 + ‖M‖)v")
 	requireOrder(t, lower, all, "v_k − ccᵀ ⪯ v")
@@ -229,7 +230,7 @@ func TestExactly(t *testing.T) {
 		require.Zero(t, c.Failure)
 		require.Equal(t, c.Rows, c.Dropped)
 		require.InEpsilon(t, p.post.Kept().Trace/p.post.Kept().Total, c.Trace, 1e-9)
-		p.requireInequalities(t, c)
+		p.requireInequalities(t, c, p.exact(t))
 	})
 }
 
@@ -237,9 +238,10 @@ func TestExactly(t *testing.T) {
 func TestAll(t *testing.T) {
 	each(t, func(t *testing.T, p thinned) {
 		trace, norm, _ := p.truth(t)
+		exact := p.exact(t)
 		for seed := range uint64(3) {
-			c := p.certify(t, certificate.Options{Sample: 1, All: true, Seed: seed})
-			if c.Dropped <= 1 {
+			c := p.certify(t, certificate.Options{Sample: 2, All: true, Seed: seed})
+			if c.Dropped <= 2 {
 				continue
 			}
 			require.LessOrEqual(t, math.Abs(c.TraceM-trace), c.TraceMError*(1+1e-9))
@@ -252,7 +254,7 @@ func TestAll(t *testing.T) {
 			require.Equal(t, 1e-6, c.Failure)
 			require.False(t, c.Sampled)
 			require.Equal(t, c.Rows, c.Dropped)
-			p.requireInequalities(t, c)
+			p.requireInequalities(t, c, exact)
 		}
 	})
 }
@@ -275,4 +277,104 @@ func TestCancel(t *testing.T) {
 func one(t *testing.T) thinned {
 	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
 	return ofProblem(q, q.Sites(t)).fit(t, &gp.KeepOptions{Most: 40})
+}
+
+// The intervals from samples hold about as often as they say, and that of ‖M‖₂ more often.
+func TestSampleCovers(t *testing.T) {
+	const seeds = 50
+	for _, v := range []struct {
+		q    *testkit.Problem
+		keep int
+	}{
+		{testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3), 60},
+		{testkit.NewProblem("counts", 12, 150, 1, glm.Poisson{}, 0.5), 18},
+		{testkit.NewProblem("sure", 13, 80, 4, glm.Categorical{}, 10), 29},
+	} {
+		p := ofProblem(v.q, v.q.Sites(t)).fit(t, &gp.KeepOptions{Most: v.keep})
+		trace, norm, logDet := p.truth(t)
+		logDet += p.post.LogDet()
+		for _, sample := range []int{15, 40} {
+			var held [3]int
+			for seed := range uint64(seeds) {
+				c := p.certify(t, certificate.Options{Sample: sample, Seed: seed})
+				require.True(t, c.Sampled)
+				require.Equal(t, 0.05, c.Failure)
+				require.LessOrEqual(t, c.Rows, sample)
+				for i, ok := range []bool{
+					math.Abs(c.TraceM-trace) <= c.TraceMError,
+					c.Norm[0] <= norm && norm <= c.Norm[1],
+					c.LogDet[0] <= logDet && logDet <= c.LogDet[1],
+				} {
+					if ok {
+						held[i]++
+					}
+				}
+			}
+			for i, least := range [3]int{45, 49, 45} {
+				require.GreaterOrEqual(t, held[i], least, "%s, %d rows: %v", v.q.Name, sample, held)
+			}
+		}
+	}
+}
+
+// The results do not depend on the number of workers nor on how the examples are
+// batched, and products of a network give what those of the source do.
+func TestWorkersAndProducts(t *testing.T) {
+	r := testkit.OpenReference(t, "categorical")
+	p := thinned{train: r.Train, test: r.Test, sites: r.Sites(t), kernel: r.Kernel, prior: r.Prior, theta: r.Net.Theta()}.fit(t, &gp.KeepOptions{Strength: 0.1})
+	products, err := r.Net.Products(r.X)
+	require.NoError(t, err)
+	for _, o := range []certificate.Options{{}, {Sample: 20}, {Sample: 20, All: true}, {Sample: 20, All: true, Products: products}} {
+		o.Workers = 1
+		want := p.certify(t, o)
+		for _, workers := range []int{2, 5} {
+			o.Workers = workers
+			require.Equal(t, want, p.certify(t, o))
+		}
+	}
+	plain := p.certify(t, certificate.Options{Sample: 20, All: true})
+	fast := p.certify(t, certificate.Options{Sample: 20, All: true, Products: products})
+	require.InEpsilon(t, plain.Norm[1], fast.Norm[1], 1e-5)
+	require.InEpsilon(t, plain.TraceM, fast.TraceM, 1e-5)
+	want := p.lower(t, &certificate.Options{Workers: 1})
+	require.True(t, mat.Equal(want, p.lower(t, &certificate.Options{Workers: 3})))
+	got, err := certificate.LowerVariances(t.Context(), p.post, testkit.InTiles(p.train, 7), p.sites, p.prior, p.theta, p.test, nil)
+	require.NoError(t, err)
+	testkit.RequireClose(t, "in tiles", got, want, 1e-10)
+}
+
+// What does not fit into memory is refused with what would, and options out of range and
+// data of other sizes panic.
+func TestRefusals(t *testing.T) {
+	p := one(t)
+	var memory *gp.MemoryError
+	for _, o := range []certificate.Options{{MaxMemory: 1000}, {Sample: 10, MaxMemory: 1000}, {Sample: 10, All: true, MaxMemory: 1000}} {
+		_, err := certificate.Certify(t.Context(), p.post, p.train, p.sites, p.prior, p.theta, &o)
+		require.ErrorAs(t, err, &memory)
+		require.Positive(t, memory.Largest)
+		_, err = certificate.LowerVariances(t.Context(), p.post, p.train, p.sites, p.prior, p.theta, p.test, &o)
+		require.ErrorAs(t, err, &memory)
+	}
+	for _, sample := range []int{-1, 1} {
+		require.Panics(t, func() { p.certify(t, certificate.Options{Sample: sample}) })
+	}
+	require.Panics(t, func() {
+		_, _ = certificate.Certify(t.Context(), p.post, p.train.Slice(0, 3), p.sites, p.prior, p.theta, nil)
+	})
+	require.Panics(t, func() {
+		_, _ = certificate.Certify(t.Context(), p.post, p.train, p.sites, p.prior, p.theta[1:], nil)
+	})
+}
+
+// A covariance that is not finite is named.
+func TestNotFinite(t *testing.T) {
+	p := one(t)
+	bad, block := *p.train, *p.train.Blocks[0].(*linearize.Outer)
+	block.G = scaled(math.NaN(), block.G)
+	bad.Blocks = append([]linearize.Block{&block}, bad.Blocks[1:]...)
+	for _, o := range []certificate.Options{{}, {Sample: 10}, {Sample: 10, All: true}} {
+		var notFinite *gp.NotFiniteError
+		_, err := certificate.Certify(t.Context(), p.post, &bad, p.sites, p.prior, p.theta, &o)
+		require.ErrorAs(t, err, &notFinite)
+	}
 }

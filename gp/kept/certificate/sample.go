@@ -2,6 +2,7 @@ package certificate
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -129,7 +131,7 @@ func (d *dropped) sampled(ctx context.Context, c *Certificate) error {
 	}
 	c.Sampled, c.Failure, c.Rows = true, 0.05, len(w.rows)
 	c.TraceM, c.TraceMError = w.sum(func(i int) float64 { return m.At(i, i) })
-	if c.Norm, err = w.norm(m); err != nil {
+	if c.Norm, err = w.norm(ctx, m); err != nil {
 		return err
 	}
 	most := c.TraceM + c.TraceMError // no eigenvalue is larger than their sum
@@ -154,19 +156,42 @@ func (w *draw) sum(x func(i int) float64) (mean, half float64) {
 	for k, i := range w.of {
 		values[k] = x(i) / w.p[i]
 	}
-	return meanInterval(values)
+	return skewedInterval(values)
 }
 
-// meanInterval returns the mean of values and half the width of Student's interval of
-// 95 %.
+// meanInterval returns the mean of independent values and half the width of Student's
+// interval of 95 % about it.
 func meanInterval(values []float64) (mean, half float64) {
 	mean, sd := stat.MeanStdDev(values, nil)
 	n := float64(len(values))
-	if n < 2 {
-		return mean, math.Inf(1)
-	}
 	return mean, distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile(0.975) * sd / math.Sqrt(n)
 }
+
+// skewedInterval is meanInterval for values of which a few may be much larger than the
+// others: where it is wider, it takes the interval of the bootstrap for the ratio of the
+// mean's error to its estimate (Efron and Tibshirani 1993, section 12.5).
+func skewedInterval(values []float64) (mean, half float64) {
+	mean, half = meanInterval(values)
+	rng := rand.New(rand.NewPCG(uint64(len(values)), 0x626f6f74))
+	again, ratios := make([]float64, len(values)), make([]float64, 0, resamples)
+	for range resamples {
+		for i := range again {
+			again[i] = values[rng.IntN(len(values))]
+		}
+		if m, sd := stat.MeanStdDev(again, nil); sd > 0 {
+			ratios = append(ratios, (m-mean)/sd)
+		}
+	}
+	if len(ratios) == 0 {
+		return mean, half
+	}
+	slices.Sort(ratios)
+	tail := len(ratios) / 40
+	return mean, max(half, stat.StdDev(values, nil)*max(-ratios[tail], ratios[len(ratios)-1-tail]))
+}
+
+// resamples is the number of samples of the bootstrap.
+const resamples = 1000
 
 // norm returns an interval of ‖M‖₂. M has the eigenvalues of A = Σ_j ψ_jψ_jᵀ over the
 // dropped rows, where M_ij = ψ_iᵀψ_j.
@@ -176,26 +201,29 @@ func meanInterval(values []float64) (mean, half float64) {
 // end. A vector w that does not depend on the sample has the unbiased estimate wᵀÂw of
 // wᵀAw ≤ ‖A‖₂: of each half of the draws the first eigenvector is tried on the other, which
 // gives the lower end, unless the norm of a part of M, which is no larger, is above it.
-func (w *draw) norm(m *mat.SymDense) ([2]float64, error) {
-	values, _, err := eigen(m)
-	if err != nil {
-		return [2]float64{}, err
+func (w *draw) norm(ctx context.Context, m *mat.SymDense) ([2]float64, error) {
+	none := [2]float64{}
+	part := make([]float64, len(w.rows))
+	for i := range part {
+		part[i] = 1
 	}
-	least := values[len(values)-1]
-	whole, err := w.first(m, 0, w.sizes)
+	least, _, err := first(ctx, m, part)
 	if err != nil {
-		return [2]float64{}, err
+		return none, err
+	}
+	whole, err := w.first(ctx, m, 0, w.sizes)
+	if err != nil {
+		return none, err
 	}
 	top, scatter := whole.on(0, w.sizes)
-	half := w.sizes / 2
-	if half >= 2 {
-		before, err := w.first(m, 0, half)
+	if half := w.sizes / 2; half >= 2 {
+		before, err := w.first(ctx, m, 0, half)
 		if err != nil {
-			return [2]float64{}, err
+			return none, err
 		}
-		after, err := w.first(m, half, w.sizes)
+		after, err := w.first(ctx, m, half, w.sizes)
 		if err != nil {
-			return [2]float64{}, err
+			return none, err
 		}
 		x, dx := before.on(half, w.sizes)
 		y, dy := after.on(0, half)
@@ -205,17 +233,43 @@ func (w *draw) norm(m *mat.SymDense) ([2]float64, error) {
 	return [2]float64{least, max(least, top+scatter)}, nil
 }
 
-// A firstVector is the first eigenvector of the estimate of A from some draws.
+// first returns the largest eigenvalue of the matrix with the entries root_i M_ij root_j,
+// to a millionth and never too large, and its eigenvector.
+func first(ctx context.Context, m *mat.SymDense, root []float64) (float64, []float64, error) {
+	n := len(root)
+	y := newKrylov(n, func(_ context.Context, dst, v []float64) error {
+		x := mat.NewVecDense(n, floats.MulTo(make([]float64, n), root, v))
+		mat.NewVecDense(n, dst).MulVec(m, x)
+		floats.Mul(dst, root)
+		return nil
+	}, 0, 0)
+	var value float64
+	var vector []float64
+	ok := true
+	err := y.run(ctx, n, func() bool {
+		var residual float64
+		value, vector, residual, ok = y.largest()
+		return !ok || residual <= 1e-6*value
+	})
+	if err == nil && !ok {
+		err = fmt.Errorf("the largest eigenvalue of the covariance of %d dropped rows was not found", n)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return value, y.ritz(vector), nil
+}
+
+// A firstVector is the first eigenvector ŵ of the estimate of A from some draws.
 type firstVector struct {
-	w *draw
-	// products are those with ψ_j of rows.
-	products []float64
+	w        *draw
+	products []float64 // ŵᵀψ_j of rows
 }
 
 // first returns the first eigenvector of mean ψ_jψ_jᵀ/p_j over draws [lo, hi).
-func (w *draw) first(m *mat.SymDense, lo, hi int) (*firstVector, error) {
+func (w *draw) first(ctx context.Context, m *mat.SymDense, lo, hi int) (*firstVector, error) {
 	n := len(w.rows)
-	// ψ_j times the root of its weight.
+	// The weight of ψ_jψ_jᵀ, and its root.
 	root := make([]float64, n)
 	for _, i := range w.of[lo:hi] {
 		root[i] += 1 / (w.p[i] * float64(hi-lo))
@@ -223,28 +277,16 @@ func (w *draw) first(m *mat.SymDense, lo, hi int) (*firstVector, error) {
 	for i := range root {
 		root[i] = math.Sqrt(root[i])
 	}
-	g := mat.NewSymDense(n, nil)
-	for i := range n {
-		for j := i; j < n; j++ {
-			g.SetSym(i, j, root[i]*m.At(i, j)*root[j])
-		}
-	}
-	values, vectors, err := eigen(g)
-	if err != nil {
-		return nil, err
-	}
 	f := &firstVector{w: w, products: make([]float64, n)}
-	top := values[n-1]
-	if !(top > 0) {
-		return f, nil
+	top, v, err := first(ctx, m, root)
+	if err != nil || top == 0 {
+		return f, err
 	}
-	v := mat.NewVecDense(n, nil)
-	for i := range n {
-		v.SetVec(i, root[i]*vectors.At(i, n-1)/math.Sqrt(top))
-	}
-	// ŵ = Σ_i v_i ψ_i, ŵᵀψ_j = Σ_i v_i M_ij
+	// ŵ = Σ_i root_i v_i ψ_i/√top, ŵᵀψ_j = Σ_i root_i v_i M_ij/√top
+	floats.Mul(v, root)
+	floats.Scale(1/math.Sqrt(top), v)
 	product := mat.NewVecDense(n, f.products)
-	product.MulVec(m, v)
+	product.MulVec(m, mat.NewVecDense(n, v))
 	return f, nil
 }
 
