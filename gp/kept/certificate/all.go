@@ -9,11 +9,10 @@ import (
 )
 
 const (
-	// failure is the probability that one of the bounds by random vectors does not hold.
-	failure = 1e-6
-	// statements are those that failure is divided among: ‖M‖₂ from above, and two sides of
-	// each t and log det(I + M).
-	statements = 5
+	// failure is the probability that one of the bounds by random vectors does not hold. It is
+	// divided among five: ‖M‖₂ from above, and two sides of each t and log det(I + M).
+	failure     = 1e-6
+	failureEach = failure / 5
 	// vectors is the number of random vectors for the traces.
 	vectors = 8
 	// mostSteps bounds the Lanczos steps for ‖M‖₂.
@@ -42,7 +41,7 @@ func (d *dropped) all(ctx context.Context, c *Certificate) error {
 			first = y
 			err := y.run(ctx, steps, func() bool {
 				d.o.Progress(StageNorm, len(y.diag), 0)
-				least, most := y.norm()
+				least, most := y.norm(failureEach)
 				return most-least <= near*(1+least)
 			})
 			if err != nil {
@@ -60,11 +59,11 @@ func (d *dropped) all(ctx context.Context, c *Certificate) error {
 		traces, low, high = traces+y.square*y.diag[0], low+lower, high+upper
 		d.o.Progress(StageTrace, k+1, vectors)
 	}
-	c.Norm[0], c.Norm[1] = first.norm()
-	least, most := traceBounds(traces*(1-rounding)/vectors, traces*(1+rounding)/vectors, c.Norm[1])
+	c.Norm[0], c.Norm[1] = first.norm(failureEach)
+	least, most := traceBounds(traces*(1-rounding)/vectors, traces*(1+rounding)/vectors, c.Norm[1], failureEach)
 	c.Norm[1] = min(c.Norm[1], most)
 	c.TraceM, c.TraceMError = (least+most)/2, (most-least)/2
-	c.LogDet[0], c.LogDet[1] = traceBounds(low*(1-rounding)/vectors, high*(1+rounding)/vectors, math.Log1p(c.Norm[1]))
+	c.LogDet[0], c.LogDet[1] = traceBounds(low*(1-rounding)/vectors, high*(1+rounding)/vectors, math.Log1p(c.Norm[1]), failureEach)
 	c.LogDet[0], c.LogDet[1] = max(c.LogDet[0], leastLogDet(least, c.Norm[1])), min(c.LogDet[1], most)
 	return nil
 }
@@ -78,9 +77,9 @@ const fewSteps = 20
 //
 //	P(Q ≥ tr A + 2√(x Σa²) + 2x max a) ≤ e⁻ˣ,   P(Q ≤ tr A − 2√(x Σa²)) ≤ e⁻ˣ;
 //
-// Σa² ≤ max a · tr A.
-func traceBounds(low, high, norm float64) (least, most float64) {
-	v := norm * math.Log(statements/failure) / vectors
+// Σa² ≤ max a · tr A. Each bound fails with the probability failure.
+func traceBounds(low, high, norm, failure float64) (least, most float64) {
+	v := norm * math.Log(1/failure) / vectors
 	// low ≤ tr A + 2√(v tr A) + 2v, high ≥ tr A − 2√(v tr A)
 	root := math.Sqrt(max(0, low-v)) - math.Sqrt(v)
 	least = max(0, root) * max(0, root)

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -159,26 +160,29 @@ func (d *dropped) exactly(ctx context.Context, c *Certificate) error {
 	if err != nil {
 		return err
 	}
-	values, _, err := eigen(m)
+	c.TraceM = mat.Trace(m)
+	one := make([]float64, c.Rows)
+	for i := range one {
+		one[i] = 1
+	}
+	norm, _, err := first(ctx, m, one, 1e-12)
 	if err != nil {
 		return err
 	}
-	c.TraceM = mat.Trace(m)
-	for _, v := range values {
-		c.Norm = [2]float64{max(c.Norm[0], v), max(c.Norm[1], v)}
-		c.LogDet[0] += math.Log1p(max(v, 0))
+	c.Norm = [2]float64{norm, norm}
+	for i := range one {
+		m.SetSym(i, i, 1+m.At(i, i))
+	}
+	u, ok, err := fblas.PotrfContext(ctx, d.o.Workers, m.RawSymmetric())
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return &gp.NotPDError{What: "I + M of the dropped rows", N: c.Rows, Reason: "the kernel is not a covariance"}
+	}
+	for i := range one {
+		c.LogDet[0] += 2 * math.Log(u.Data[i*u.Stride+i])
 	}
 	c.LogDet[1] = c.LogDet[0]
 	return nil
-}
-
-// eigen returns the eigenvalues of a, ascending, and its eigenvectors.
-func eigen(a *mat.SymDense) ([]float64, *mat.Dense, error) {
-	var e mat.EigenSym
-	if !e.Factorize(a, true) {
-		return nil, nil, fmt.Errorf("the eigenvalues of the covariance of %d dropped rows were not found", a.SymmetricDim())
-	}
-	var v mat.Dense
-	e.VectorsTo(&v)
-	return e.Values(nil), &v, nil
 }

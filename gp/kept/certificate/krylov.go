@@ -68,7 +68,7 @@ func (y *krylov) step(ctx context.Context) error {
 }
 
 // breakdown is the β, relative to α, below which it is rounding.
-const breakdown = 1e-7
+const breakdown = 1e-13
 
 // run makes steps until done, at most so many in all.
 func (y *krylov) run(ctx context.Context, most int, done func() bool) error {
@@ -96,7 +96,8 @@ func (y *krylov) logs() (lower, upper float64) {
 	return lower * y.square, upper * y.square
 }
 
-// norm returns the largest Ritz value θ, which is no larger than ‖M‖₂, and an upper bound.
+// norm returns the largest Ritz value θ, which is no larger than ‖M‖₂, and an upper bound
+// that fails with the probability failure.
 //
 // With g the component of z along M's first eigenvector, of eigenvalue ρ, and π_j the
 // polynomials that are orthonormal in the measure of z on the eigenvalues, which the
@@ -108,16 +109,16 @@ func (y *krylov) logs() (lower, upper float64) {
 // with ρ, and g² is χ² with one degree of freedom: it is as small as its quantile with
 // the probability of that. Kuczyński and Woźniakowski 1992 bound the same event before
 // the iteration, by Chebyshev polynomials.
-func (y *krylov) norm() (least, most float64) {
+func (y *krylov) norm(failure float64) (least, most float64) {
 	least, _, _, ok := y.largest()
 	if !ok {
 		return 0, math.Inf(1)
 	}
 	if y.exhausted || least == 0 {
-		return least, least * (1 + rounding)
+		return least * (1 - rounding), least * (1 + rounding)
 	}
 	// P(g² ≤ q) = erf(√(q/2))
-	q := 2 * math.Pow(math.Erfinv(failure/statements), 2)
+	q := 2 * math.Pow(math.Erfinv(failure), 2)
 	above := 2 * least
 	for y.christoffel(above) < 1/q {
 		above *= 2
@@ -144,12 +145,14 @@ func (y *krylov) largest() (value float64, vector []float64, residual float64, o
 			t.SetSym(i-1, i, y.off[i-1])
 		}
 	}
-	values, vectors, err := eigen(t)
-	if err != nil {
+	var e mat.EigenSym
+	if !e.Factorize(t, true) {
 		return 0, nil, 0, false
 	}
-	vector = mat.Col(nil, k-1, vectors)
-	return max(0, values[k-1]), vector, y.off[k-1] * math.Abs(vector[k-1]), true
+	var vectors mat.Dense
+	e.VectorsTo(&vectors)
+	vector = mat.Col(nil, k-1, &vectors)
+	return max(0, e.Values(nil)[k-1]), vector, y.off[k-1] * math.Abs(vector[k-1]), true
 }
 
 // ritz returns Σ_j c_j v_j.

@@ -207,7 +207,7 @@ func (w *draw) norm(ctx context.Context, m *mat.SymDense) ([2]float64, error) {
 	for i := range part {
 		part[i] = 1
 	}
-	least, _, err := first(ctx, m, part)
+	least, _, err := first(ctx, m, part, roughly)
 	if err != nil {
 		return none, err
 	}
@@ -234,8 +234,8 @@ func (w *draw) norm(ctx context.Context, m *mat.SymDense) ([2]float64, error) {
 }
 
 // first returns the largest eigenvalue of the matrix with the entries root_i M_ij root_j,
-// to a millionth and never too large, and its eigenvector.
-func first(ctx context.Context, m *mat.SymDense, root []float64) (float64, []float64, error) {
+// to the relative accuracy within and never too large, and its eigenvector.
+func first(ctx context.Context, m *mat.SymDense, root []float64, within float64) (float64, []float64, error) {
 	n := len(root)
 	y := newKrylov(n, func(_ context.Context, dst, v []float64) error {
 		x := mat.NewVecDense(n, floats.MulTo(make([]float64, n), root, v))
@@ -243,22 +243,22 @@ func first(ctx context.Context, m *mat.SymDense, root []float64) (float64, []flo
 		floats.Mul(dst, root)
 		return nil
 	}, 0, 0)
-	var value float64
-	var vector []float64
-	ok := true
-	err := y.run(ctx, n, func() bool {
-		var residual float64
-		value, vector, residual, ok = y.largest()
-		return !ok || residual <= 1e-6*value
-	})
-	if err == nil && !ok {
-		err = fmt.Errorf("the largest eigenvalue of the covariance of %d dropped rows was not found", n)
+	for steps := 4; ; steps += steps / 2 {
+		if err := y.run(ctx, min(steps, n), func() bool { return false }); err != nil {
+			return 0, nil, err
+		}
+		value, vector, residual, ok := y.largest()
+		switch {
+		case !ok:
+			return 0, nil, fmt.Errorf("the largest eigenvalue of the covariance of %d dropped rows was not found", n)
+		case residual <= within*value || y.exhausted || steps >= n:
+			return value, y.ritz(vector), nil
+		}
 	}
-	if err != nil {
-		return 0, nil, err
-	}
-	return value, y.ritz(vector), nil
 }
+
+// roughly is the accuracy of eigenvalues that are estimates anyway.
+const roughly = 1e-4
 
 // A firstVector is the first eigenvector ŵ of the estimate of A from some draws.
 type firstVector struct {
@@ -278,7 +278,7 @@ func (w *draw) first(ctx context.Context, m *mat.SymDense, lo, hi int) (*firstVe
 		root[i] = math.Sqrt(root[i])
 	}
 	f := &firstVector{w: w, products: make([]float64, n)}
-	top, v, err := first(ctx, m, root)
+	top, v, err := first(ctx, m, root, roughly)
 	if err != nil || top == 0 {
 		return f, err
 	}
