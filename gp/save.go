@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -45,14 +46,35 @@ func (e *Exact) Save(w *store.Writer) error {
 		s.Warnings = append(s.Warnings, warning.Error())
 	}
 	w.JSON("exact.about", s)
-	w.Floats("exact.kernel", e.g.data)
-	w.Floats("exact.factor", []float64{e.f.logDet, e.f.jitter, e.f.mean})
-	w.Floats("exact.prior", e.prior)
-	w.Floats("exact.b", e.b)
-	w.Floats("exact.alpha", e.alpha)
-	w.Floats("exact.kalpha", e.kalpha)
+	e.saveNumbers(w, "exact.")
 	e.sites.Save(w, "exact.")
 	return e.identity().Save(context.Background(), w, "exact.")
+}
+
+// saveNumbers saves the kernel, its factor and the dual vectors.
+func (e *Exact) saveNumbers(w *store.Writer, prefix string) {
+	w.Floats(prefix+"kernel", e.g.data)
+	w.Floats(prefix+"factor", []float64{e.f.logDet, e.f.jitter, e.f.mean})
+	w.Floats(prefix+"prior", e.prior)
+	w.Floats(prefix+"b", e.b)
+	w.Floats(prefix+"alpha", e.alpha)
+	w.Floats(prefix+"kalpha", e.kalpha)
+}
+
+// loadNumbers reads what saveNumbers wrote, for nc rows of K, and builds the posterior's
+// factor with it and the sites.
+func (e *Exact) loadNumbers(r *store.Reader, nc int, sites func() *Sites) {
+	e.g = gram{n: nc, data: r.Floats("kernel", nc, nc+1)}
+	e.prior, e.b, e.alpha, e.kalpha = r.Floats("prior", nc), r.Floats("b", nc), r.Floats("alpha", nc), r.Floats("kalpha", nc)
+	e.sites = sites()
+	scalars := r.Floats("factor", 3)
+	if r.Err() != nil {
+		return
+	}
+	b := e.g.upper()
+	e.lambda = newBlockDiag(e.sites.Lambda)
+	e.f = &factor{u: blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: b.N, Stride: b.Stride, Data: b.Data},
+		r: newBlockDiag(e.sites.Root), logDet: scalars[0], jitter: scalars[1], mean: scalars[2], workers: e.o.Workers}
 }
 
 // identity returns what is compared when the posterior is loaded.
@@ -88,25 +110,17 @@ func Load(f *store.File, k ntk.Kernel, x *linearize.Batch, o *Options) (*Exact, 
 	case s.N != x.Len() || s.C != x.Outputs():
 		r.Fail(saved.OtherData, "the saved posterior has %d training examples and %d outputs, the data %d and %d", s.N, s.C, x.Len(), x.Outputs())
 	}
-	nc := s.N * s.C
 	e := &Exact{k: k, x: x, o: o.withDefaults(), refit: s.Refit, tile: tileBytes}
 	e.o.Mean = s.Mean
-	e.g = gram{n: nc, data: r.Floats("kernel", nc, nc+1)}
-	e.prior, e.b, e.alpha, e.kalpha = r.Floats("prior", nc), r.Floats("b", nc), r.Floats("alpha", nc), r.Floats("kalpha", nc)
-	e.sites = LoadSites(r, s.N, s.C)
-	scalars := r.Floats("factor", 3)
+	e.loadNumbers(r, s.N*s.C, func() *Sites { return LoadSites(r, s.N, s.C) })
 	if r.Err() != nil {
 		return nil, r.Err()
 	}
-	b := e.g.upper()
-	e.lambda = newBlockDiag(e.sites.Lambda)
-	e.f = &factor{u: blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: b.N, Stride: b.Stride, Data: b.Data},
-		r: newBlockDiag(e.sites.Root), logDet: scalars[0], jitter: scalars[1], mean: scalars[2], workers: e.o.Workers}
 	for _, text := range s.Warnings {
 		e.warnings = append(e.warnings, errors.New(text))
 	}
 	e.identity().Check(context.Background(), r, "")
-	e.checkVariances(r)
+	e.checkVariances(r, func(i int) int { return i })
 	e.o.Targets.CheckSaved(r, e.sites)
 	if r.Err() != nil {
 		return nil, r.Err()
@@ -116,8 +130,9 @@ func Load(f *store.File, k ntk.Kernel, x *linearize.Batch, o *Options) (*Exact, 
 }
 
 // checkVariances compares the prior variances of some examples with the saved
-// kernel. If the kernel has a fingerprint, they differ only in a damaged file.
-func (e *Exact) checkVariances(r *store.Reader) {
+// kernel. If the kernel has a fingerprint, they differ only in a damaged file. The
+// error names example(i) for the i-th.
+func (e *Exact) checkVariances(r *store.Reader, example func(i int) int) {
 	if r.Err() != nil {
 		return
 	}
@@ -129,11 +144,85 @@ func (e *Exact) checkVariances(r *store.Reader) {
 			at := i*c + j
 			// Other orders of summation differ by rounding.
 			if v, was := d.At(j, j), e.g.data[at*(e.g.n+1)+at]; !(math.Abs(v-was) <= 1e-9*math.Abs(was)) {
-				_ = r.Fail(saved.OtherData, "the prior variance of training example %d, output %d is %v, the saved one %v", i, j, v, was)
+				_ = r.Fail(saved.OtherData, "the prior variance of training example %d, output %d is %v, the saved one %v", example(i), j, v, was)
 				return
 			}
 		}
 	}
+}
+
+// savedThinned is the JSON section of a stored Thinned.
+type savedThinned struct {
+	Version  int
+	N, C     int
+	Examples []int
+	Warnings []string
+}
+
+// savedThinnedVersion is the version of the sections that Thinned.Save writes.
+const savedThinnedVersion = 1
+
+// Save adds the posterior to a store, in sections whose names start with "thinned.": the
+// rows, their kernel and its factor (E4), 8·n·(n + C + 7) bytes for n rows, and the text
+// of the warnings. It does not save the training examples and their sites.
+func (t *Thinned) Save(w *store.Writer) error {
+	n, c := t.sites.F.Dims()
+	s := savedThinned{Version: savedThinnedVersion, N: n, C: c, Examples: t.kept.Examples}
+	for _, warning := range t.e.warnings {
+		s.Warnings = append(s.Warnings, warning.Error())
+	}
+	w.JSON("thinned.about", s)
+	w.FloatRows("thinned.directions", rows(t.kept.Directions))
+	w.Floats("thinned.lambda", t.kept.Lambda)
+	w.Floats("thinned.strength", t.kept.Strength)
+	w.Floats("thinned.trace", []float64{t.kept.Trace, t.kept.Total})
+	t.e.saveNumbers(w, "thinned.")
+	return nil
+}
+
+// LoadThinned returns the posterior that Thinned.Save wrote, given the kernel, the
+// training examples and their sites, with a backward pass a row. It compares prior
+// variances of some rows with the saved ones, but not the model, the examples and the
+// prior. Its use of o, of the store and of memory is that of Load.
+func LoadThinned(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.Source, s *Sites, o *Options) (*Thinned, error) {
+	var about savedThinned
+	r := f.Reader("thinned.")
+	r.JSON("about", &about)
+	saved.Version(r, about.Version, savedThinnedVersion)
+	n, c := s.F.Dims()
+	rows := len(about.Examples)
+	switch {
+	case r.Err() != nil:
+	case rows < 1 || !slices.IsSorted(about.Examples) || about.Examples[0] < 0 || about.Examples[rows-1] >= n:
+		r.Fail(saved.WriteAgain, saved.Impossible)
+	case about.N != n || about.C != c || x.Len() != n:
+		r.Fail(saved.OtherData, "the saved posterior has %d training examples and %d outputs, the data %d and %d", about.N, about.C, n, c)
+	}
+	kept := &Kept{Examples: about.Examples, Lambda: r.Floats("lambda", rows), Strength: r.Floats("strength", rows)}
+	directions, trace := r.Floats("directions", rows, c), r.Floats("trace", 2)
+	if r.Err() != nil {
+		return nil, r.Err()
+	}
+	kept.Directions, kept.Trace, kept.Total = mat.NewDense(rows, c, directions), trace[0], trace[1]
+	if !(slices.Min(kept.Lambda) > 0) {
+		return nil, r.Fail(saved.WriteAgain, saved.Impossible)
+	}
+	z, err := gatherKept(ctx, x, kept)
+	if err != nil {
+		return nil, stopped("linearizing kept rows", err)
+	}
+	e := &Exact{k: k, x: z, o: o.withDefaults(), tile: tileBytes, ofKept: c}
+	e.o.Mean, e.o.Targets = Network, nil
+	if e.loadNumbers(r, rows, func() *Sites { return kept.sites(s) }); r.Err() != nil {
+		return nil, r.Err()
+	}
+	for _, text := range about.Warnings {
+		e.warnings = append(e.warnings, errors.New(text))
+	}
+	if e.checkVariances(r, func(i int) int { return kept.Examples[i] }); r.Err() != nil {
+		return nil, r.Err()
+	}
+	return &Thinned{e, s, kept}, nil
 }
 
 // Save adds the sites to a store, in sections whose names start with prefix:

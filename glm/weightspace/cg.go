@@ -55,6 +55,7 @@ func (w *Posterior) conjugate(ctx context.Context, s *gp.Sites, g []float64, lim
 	c := conjugateGradients{
 		times:        func(v []float64) ([]float64, error) { return w.precisionTimes(s, v), nil },
 		precondition: w.h.solve,
+		residual:     stepResidual,
 	}
 	x, _, settled, err := c.solve(ctx, g, limit)
 	if err != nil || !settled {
@@ -67,10 +68,11 @@ func (w *Posterior) conjugate(ctx context.Context, s *gp.Sites, g []float64, lim
 type conjugateGradients struct {
 	times        func(v []float64) ([]float64, error) // H̃ v
 	precondition func(v []float64)                    // replaces v by an approximation of H̃⁻¹v
+	residual     float64                              // relative, at which they stop
 }
 
 // solve returns x with H̃x ≈ g and the number of steps it took. settled is false
-// where the residual is still above stepResidual after limit steps, and where a
+// where the residual is still above c.residual after limit steps, and where a
 // number is no longer finite.
 func (c conjugateGradients) solve(ctx context.Context, g []float64, limit int) (x []float64, steps int, settled bool, err error) {
 	x = make([]float64, len(g))
@@ -99,7 +101,7 @@ func (c conjugateGradients) solve(ctx context.Context, g []float64, limit int) (
 		floats.AddScaled(r, -t, hp)
 		before := rq
 		q, rq = precondition()
-		if steps++; rq <= stepResidual*stepResidual*first {
+		if steps++; rq <= c.residual*c.residual*first {
 			return x, steps, true, nil
 		}
 		floats.AddScaledTo(p, q, rq/before, p)

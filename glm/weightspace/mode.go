@@ -3,6 +3,8 @@ package weightspace
 import (
 	"context"
 	"errors"
+	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -38,8 +40,13 @@ func (m *Mode) Evidence(logDet float64) gp.Evidence {
 type ModeOptions struct {
 	// Products multiply vectors within a Newton step and give its gradient; nil takes
 	// those of the source. Jᵀu must be exact. J v need not be, as that of
-	// network.Network.Products: the function values between steps are exact.
+	// network.Network.Products: the last steps start from exact function values.
 	Products linearize.Products
+	// Outputs are f(x;θ*), N×C, where they are known; nil takes a pass over the source.
+	Outputs *mat.Dense
+	// Gradient is the norm of the gradient, that of Mode.GradientNorm, at which the search
+	// ends; 0 means that it goes on for as long as steps move or gain anything.
+	Gradient float64
 	// Curvature is an approximation of the diagonal of JᵀΛJ, P numbers, from which
 	// a preconditioner is made; nil takes none.
 	Curvature []float64
@@ -61,26 +68,39 @@ type ModeOptions struct {
 // gradients, with a line search. Besides src it holds a few vectors of length P and
 // of length N·C. y is N×Targets(C). Its errors are those of Refit.
 //
-// Each Newton step takes two passes over src, one for J d and one for the gradient,
-// and up to MaxProducts products.
+// Each Newton step takes a product with J, one with Jᵀ, and up to MaxProducts products with
+// both. Where ModeOptions.Products are not those of src, products with src give f(x;θ*), the
+// exact function values once the gradient is small, and J d of the steps after that.
 func FindMode(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *ModeOptions) (*Mode, error) {
-	m := &modeSearch{o: o.withDefaults(src, len(theta)), y: y, lik: lik, exact: linearize.ProductsOf(src)}
+	m := &modeSearch{o: o.withDefaults(src, len(theta)), y: y, lik: lik, exact: linearize.ProductsOf(src), theta: theta}
+	m.rough = o != nil && o.Products != nil
 	m.mu0, m.root = moments(prior, len(theta))
-	f, err := m.outputs(ctx, src, len(theta))
+	if err := m.setOutputs(ctx, src, len(theta)); err != nil {
+		return nil, err
+	}
+	start := slices.Clone(theta)
+	for i, v := range m.root {
+		if v == 0 {
+			start[i] = m.mu0[i]
+		}
+	}
+	f, err := m.exactly(ctx, start)
 	if err != nil {
 		return nil, err
 	}
-	z := whitened(theta, m.mu0, m.root)
-	// Where the prior has no variance, θ is μ₀: f_lin moves by J(μ₀ − θ*) there.
-	start := floats.SubTo(make([]float64, len(theta)), unwhitened(z, m.mu0, m.root), theta)
-	if floats.Norm(start, 1) > 0 {
-		moved := make([]float64, len(f))
-		if err := m.exact.MulVecTo(ctx, moved, start); err != nil {
+	return m.from(ctx, &iterate{z: whitened(theta, m.mu0, m.root), f: f})
+}
+
+// exactly returns f_lin = f + J(v − θ*) at weights v by products with the source.
+func (m *modeSearch) exactly(ctx context.Context, v []float64) ([]float64, error) {
+	f := make([]float64, len(m.outputs))
+	if moved := newton.Minus(v, m.theta); floats.Norm(moved, 1) > 0 {
+		if err := m.exact.MulVecTo(ctx, f, moved); err != nil {
 			return nil, err
 		}
-		floats.Add(f, moved)
 	}
-	return m.from(ctx, &iterate{z: z, f: f})
+	floats.Add(f, m.outputs)
+	return f, nil
 }
 
 func (o *ModeOptions) withDefaults(src linearize.Source, p int) ModeOptions {
@@ -88,7 +108,7 @@ func (o *ModeOptions) withDefaults(src linearize.Source, p int) ModeOptions {
 	if o != nil {
 		d = *o
 	}
-	if d.MaxIter < 0 || d.MaxProducts < 0 || d.Curvature != nil && len(d.Curvature) != p {
+	if d.MaxIter < 0 || d.MaxProducts < 0 || d.Gradient < 0 || d.Curvature != nil && len(d.Curvature) != p {
 		panic("weightspace: invalid options of FindMode")
 	}
 	if d.MaxIter == 0 {
@@ -112,34 +132,43 @@ type modeSearch struct {
 	y         *mat.Dense
 	lik       gp.Likelihood
 	exact     linearize.Products
+	rough     bool      // products with J are those of the options, which need not be exact
+	theta     []float64 // θ*
+	outputs   []float64 // f(x;θ*), N·C
 	mu0, root []float64 // μ₀ and the diagonal of Σ₀^½
-	c         int       // outputs
+	c         int       // outputs of an example
 	products  int       // H̃v so far
 }
 
-// outputs returns f(x;θ*), N·C.
-func (m *modeSearch) outputs(ctx context.Context, src linearize.Source, p int) ([]float64, error) {
-	var f []float64
+// setOutputs finds f(x;θ*).
+func (m *modeSearch) setOutputs(ctx context.Context, src linearize.Source, p int) error {
+	if m.o.Outputs != nil {
+		_, m.c = m.o.Outputs.Dims()
+		m.outputs = dense.Flat(m.o.Outputs)
+		return nil
+	}
 	err := src.Batches(ctx, func(_ int, b *linearize.Batch) error {
 		if b.P != p {
 			panic("weightspace: the length of theta is not the batch's number of parameters")
 		}
 		m.c = b.Outputs()
-		f = append(f, dense.Flat(b.F)...)
+		m.outputs = append(m.outputs, dense.Flat(b.F)...)
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && len(m.outputs) == 0 {
+		return gp.ErrNoExamples
 	}
-	if len(f) == 0 {
-		return nil, gp.ErrNoExamples
-	}
-	return f, nil
+	return err
 }
+
+// roughGradient is the norm of the gradient from which on products with J are exact. Below
+// it the error of differences of the network may be as large as the gradient.
+const roughGradient = 1e-3
 
 // from returns the mode that Newton steps from at lead to.
 func (m *modeSearch) from(ctx context.Context, at *iterate) (*Mode, error) {
 	l, search := line{y: m.y, lik: m.lik}, newton.New(m.lik, m.o.MaxIter, false)
+	last := 0.0 // the norm of the gradient before; 0 for none
 	for {
 		s, err := gp.NewSites(m.y, matrixOf(at.f, m.c), m.lik)
 		if err != nil {
@@ -151,21 +180,38 @@ func (m *modeSearch) from(ctx context.Context, at *iterate) (*Mode, error) {
 			return nil, err
 		}
 		floats.Sub(gradient, at.z)
-		next, err := m.step(ctx, s, at, gradient)
-		if err != nil {
-			return nil, err
+		norm := floats.Norm(gradient, 2)
+		r := &Mode{Theta: unwhitened(at.z, m.mu0, m.root), Sites: s, Scatter: floats.Dot(at.z, at.z), GradientNorm: norm, Newton: search.Steps, Products: m.products}
+		end, next := newton.Settled, at
+		if !(m.rough && norm <= roughGradient) {
+			if !m.rough && norm <= m.o.Gradient {
+				return r, nil
+			}
+			if next, err = m.step(ctx, s, at, gradient, m.residual(norm, last)); err != nil {
+				return nil, err
+			}
+			var to *iterate
+			if to, end, err = newton.Next(&search, l, at.f, at, next); err != nil {
+				return nil, err
+			}
+			if last = norm; end == newton.GoesOn {
+				at = to
+				continue
+			}
 		}
-		before := search.Steps
-		to, end, err := newton.Next(&search, l, at.f, at, next)
-		if err != nil {
-			return nil, err
-		}
-		if end == newton.GoesOn {
-			at = to
+		if m.rough {
+			// Go on from the exact function values at the same weights.
+			f, err := m.exactly(ctx, r.Theta)
+			if err != nil {
+				return nil, err
+			}
+			steps := search.Steps
+			search, m.rough, last = newton.New(m.lik, m.o.MaxIter, false), false, 0
+			at, search.Steps = &iterate{z: at.z, f: f}, steps
 			continue
 		}
 		// The step that ends the search moves nothing; sites and v* are those before it.
-		r := &Mode{Theta: unwhitened(at.z, m.mu0, m.root), Sites: s, Scatter: floats.Dot(at.z, at.z), GradientNorm: floats.Norm(gradient, 2), Newton: before, Products: m.products}
+		r.Products = m.products
 		if search.Moves() {
 			r.Warnings = append(r.Warnings, &gp.IterationWarning{Steps: search.Steps, Move: search.Move})
 		}
@@ -176,8 +222,29 @@ func (m *modeSearch) from(ctx context.Context, at *iterate) (*Mode, error) {
 	}
 }
 
-// step returns the end of the Newton step from at, whose sites are s.
-func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *iterate, gradient []float64) (*iterate, error) {
+// residual returns the relative residual at which conjugate gradients for a Newton step
+// stop, given the norms of the gradient there and at the step before. Where the search ends
+// at a small gradient, the steps far from it need not be solved as well as the last one, the
+// less so the less the gradient fell (Eisenstat and Walker, "Choosing the forcing terms in
+// an inexact Newton method", SIAM J. Sci. Comput. 17, 1996).
+func (m *modeSearch) residual(norm, last float64) float64 {
+	if m.o.Gradient == 0 {
+		return stepResidual
+	}
+	fell := norm / last
+	forcing := math.Min(math.Max(fell*fell, stepResidual), loosest)
+	if enough := m.o.Gradient / norm / 2; enough > tightest {
+		return math.Min(forcing, enough)
+	}
+	return forcing
+}
+
+// loosest and tightest bound the relative residual of a Newton step.
+const loosest, tightest = 1e-2, 1e-7
+
+// step returns the end of the Newton step from at, whose sites are s, to the given relative
+// residual.
+func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *iterate, gradient []float64, residual float64) (*iterate, error) {
 	precondition, err := m.preconditioner(ctx, s)
 	if err != nil {
 		return nil, err
@@ -185,12 +252,17 @@ func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *iterate, gradien
 	cg := conjugateGradients{
 		times:        func(v []float64) ([]float64, error) { return m.precisionTimes(ctx, s, v) },
 		precondition: precondition,
+		residual:     residual,
 	}
 	d, _, _, err := cg.solve(ctx, gradient, m.o.MaxProducts)
 	if err != nil {
 		return nil, err
 	}
-	moved, err := m.push(ctx, m.exact, d)
+	products := m.exact
+	if m.rough {
+		products = m.o.Products
+	}
+	moved, err := m.push(ctx, products, d)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,8 @@
 package kept
 
 import (
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -18,6 +20,9 @@ type Options struct {
 	// of the source. Jᵀu must be exact. J v need not be, as that of
 	// network.Network.Products.
 	Products linearize.Products
+	// Outputs are f(x;θ*), N×C, for a Refit where they are known; nil takes a pass over the
+	// training examples.
+	Outputs *mat.Dense
 	// MaxNewton bounds the Newton steps of a Refit; 0 means 100.
 	MaxNewton int
 	// MaxProducts bounds the conjugate gradients of one Newton step; 0 means 1000.

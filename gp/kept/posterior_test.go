@@ -40,9 +40,13 @@ func requireNear(t *testing.T, what string, got, want mat.Matrix, tol float64) {
 // requireExact compares a posterior that keeps all rows with the exact one.
 func requireExact(t *testing.T, q *testkit.Problem, p *kept.Posterior, x *gp.Exact) {
 	t.Helper()
+	tol := 1e-8
+	if _, ok := q.Likelihood.(gp.Scored); ok {
+		tol = 1e-7 // of steps of Fisher scoring, which grow short slowly
+	}
 	require.Empty(t, p.Warnings())
-	requireNear(t, "α", testkit.Vec(p.Alpha()), testkit.Vec(x.Alpha()), 1e-8)
-	requireNear(t, "b", testkit.Vec(p.PseudoTargets()), testkit.Vec(x.PseudoTargets()), 1e-8)
+	requireNear(t, "α", testkit.Vec(p.Alpha()), testkit.Vec(x.Alpha()), tol)
+	requireNear(t, "b", testkit.Vec(p.PseudoTargets()), testkit.Vec(x.PseudoTargets()), tol)
 	for what, to := range map[string]func(d gp.Dual, a, b *mat.Dense) error{
 		"prediction": func(d gp.Dual, a, b *mat.Dense) error { return d.PredictTo(t.Context(), a, b, q.Test) },
 		"joint":      func(d gp.Dual, a, b *mat.Dense) error { return d.JointTo(t.Context(), a, b, q.Test) },
@@ -56,11 +60,11 @@ func requireExact(t *testing.T, q *testkit.Problem, p *kept.Posterior, x *gp.Exa
 		var a, b, wantA, wantB mat.Dense
 		require.NoError(t, to(p, &a, &b))
 		require.NoError(t, to(x, &wantA, &wantB))
-		requireNear(t, what, &a, &wantA, 1e-8)
-		requireNear(t, what, &b, &wantB, 1e-8)
+		requireNear(t, what, &a, &wantA, tol)
+		requireNear(t, what, &b, &wantB, tol)
 	}
 	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
-		requireNear(t, "cross-kernel", testkit.CrossOf(t, p, q.Test, q.Train, 7, terms), testkit.CrossOf(t, x, q.Test, q.Train, q.N, terms), 1e-8)
+		requireNear(t, "cross-kernel", testkit.CrossOf(t, p, q.Test, q.Train, 7, terms), testkit.CrossOf(t, x, q.Test, q.Train, q.N, terms), tol)
 	}
 }
 

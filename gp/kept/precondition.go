@@ -2,7 +2,6 @@ package kept
 
 import (
 	"context"
-	"errors"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -10,41 +9,41 @@ import (
 	"github.com/funcgp/funcgp/gp"
 )
 
-// mostPreconditioning bounds the rows of the preconditioner. More rows save steps of
-// conjugate gradients, but their factor takes longer than these.
-const mostPreconditioning = 8000
+const (
+	// mostPreconditioning bounds the rows of the preconditioner. More rows save steps of
+	// conjugate gradients, but their kernel and its factor take longer than these.
+	mostPreconditioning = 5000
+	// fewSteps is the number of steps of conjugate gradients up to which a preconditioner
+	// is used again for the next Newton step.
+	fewSteps = 6
+)
 
-// A preconditioner is (I + J̃_kᵀΛJ̃_k)⁻¹ of the strongest rows, with J̃ = JΣ₀^½. That of the
-// kept rows, which lies above the inverse Hessian, gives the preconditioned Hessian
-// eigenvalues between 1 and 1 + ‖M‖₂ (E16).
+// A preconditioner is (I + J̃_kᵀΛJ̃_k)⁻¹ of the strongest rows, with J̃ = JΣ₀^½. It gives the
+// preconditioned Hessian eigenvalues between 1 and 1 + ‖M‖₂ (E16). Its rows are other ones
+// than those of the covariance, so the mode does not depend on Options.Strength.
 type preconditioner struct {
 	p        *Posterior
 	variance []float64
 	thin     *gp.Thinned
+	steps    int // of conjugate gradients since the last Newton step
 }
 
-// at returns the preconditioner for a Newton step at the sites s.
+// at returns the preconditioner for a Newton step at the sites s. That of the step before
+// stays where it did well.
 func (c *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64), error) {
-	if c.thin == nil {
-		o := c.p.o
-		k, err := gp.Keep(ctx, c.p.kernel, c.p.x, s, &gp.KeepOptions{Strength: o.Strength, PriorVariance: o.PriorVariance, Most: mostPreconditioning, Workers: o.Workers, Progress: o.Progress})
-		if err != nil {
-			return nil, err
-		}
-		c.thin, err = gp.FitKept(ctx, c.p.kernel, c.p.x, s, k, c.p.exactOptions())
-		if errors.Is(err, gp.ErrNoExamples) {
-			c.thin, err = nil, nil
-		}
-		if err != nil || c.thin == nil {
+	if c.thin == nil || c.steps > fewSteps {
+		if err := c.build(ctx, s); err != nil || c.thin == nil {
 			return nil, err
 		}
 	}
+	c.steps = 0
 	root := make([]float64, len(c.variance))
 	for i, v := range c.variance {
 		root[i] = math.Sqrt(v)
 	}
 	scaled, rows := make([]float64, len(root)), make([]float64, c.thin.Kept().Len())
 	return func(z []float64) {
+		c.steps++
 		// z − J̃_kᵀ R B⁻¹ Rᵀ J̃_k z
 		c.thin.Rows().MulVecTo(rows, floats.MulTo(scaled, root, z))
 		c.thin.SolveVec(rows)
@@ -52,4 +51,18 @@ func (c *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64)
 		floats.Mul(scaled, root)
 		floats.Sub(z, scaled)
 	}, nil
+}
+
+// build chooses rows at the sites s and factors their kernel.
+func (c *preconditioner) build(ctx context.Context, s *gp.Sites) error {
+	o := c.p.o
+	c.thin = nil // its memory is free before the next is made
+	k, err := gp.Keep(ctx, c.p.kernel, c.p.x, s, &gp.KeepOptions{Most: mostPreconditioning, Workers: o.Workers, Progress: o.Progress})
+	if err != nil {
+		return err
+	}
+	if k.Len() > 0 {
+		c.thin, err = gp.FitKept(ctx, c.p.kernel, c.p.x, s, k, c.p.exactOptions())
+	}
+	return err
 }

@@ -15,6 +15,10 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
+// smallGradient is the norm of the gradient at which a Refit ends. The norm bounds how far
+// the mean is from the mode, in prior standard deviations (E19), where log p is concave.
+const smallGradient = 1e-9
+
 // Refit returns the posterior at the mode of the linearized model (E9). y has N rows, and
 // theta is θ*. The gradient has every row, and only the preconditioner of the conjugate
 // gradients and the covariance are those of kept rows, so the mode is that of gp.Refit.
@@ -30,12 +34,20 @@ func Refit(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelih
 	if err := p.checkMemory(n, c); err != nil {
 		return nil, err
 	}
-	products := p.products()
+	products, gradient := p.products(), smallGradient
+	if _, ok := lik.(gp.Scored); ok {
+		gradient = 0
+	}
 	variance := varianceOf(prior, p.p)
 	pre := &preconditioner{p: p, variance: variance}
-	mode, err := weightspace.FindMode(ctx, x, y, lik, prior, theta, &weightspace.ModeOptions{
-		Products: products, Precondition: pre.at, MaxProducts: p.o.MaxProducts, MaxIter: p.o.MaxNewton, Progress: p.o.Progress,
-	})
+	search := &weightspace.ModeOptions{
+		Outputs: p.o.Outputs, Precondition: pre.at, Gradient: gradient,
+		MaxProducts: p.o.MaxProducts, MaxIter: p.o.MaxNewton, Progress: p.o.Progress,
+	}
+	if p.o.Products != nil {
+		search.Products = products
+	}
+	mode, err := weightspace.FindMode(ctx, x, y, lik, prior, theta, search)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,103 @@
+package kept
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/saved"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/store"
+)
+
+// savedVersion is the version of the sections that Save writes.
+const savedVersion = 1
+
+// savedPosterior is the JSON section of a stored posterior.
+type savedPosterior struct {
+	Version  int
+	N, C, P  int
+	Refit    bool
+	Mean     gp.Mean
+	Warnings []string
+}
+
+// Save adds the posterior to a store, in sections whose names start with "kept." and
+// "thinned.". It saves the sites, dual vectors and weights, 8·N·C·(4 + 2·C) + 8·P bytes,
+// what gp.Thinned.Save does, the text of the warnings, and the fingerprints of the
+// training examples, their model and the prior. It does not save the examples, which Load
+// must be given.
+//
+//	err := store.Write(path, kind, version, post.Save) // see store.Write
+//
+// Save returns an error only where the fingerprints cannot be computed; store.Write
+// returns the errors of writing. Save reads the inputs once. For training examples that
+// are neither a linearize.InputSource nor in memory, it linearizes them.
+func (p *Posterior) Save(w *store.Writer) error {
+	n, c := p.sites.F.Dims()
+	s := savedPosterior{Version: savedVersion, N: n, C: c, P: p.p, Refit: p.refit, Mean: p.o.Mean}
+	for _, warning := range p.warnings {
+		s.Warnings = append(s.Warnings, warning.Error())
+	}
+	w.JSON("kept.about", s)
+	w.Floats("kept.scalars", []float64{p.scatter, p.distance})
+	w.Floats("kept.alpha", p.alpha)
+	w.Floats("kept.b", p.pseudo)
+	w.Floats("kept.weights", p.weights)
+	p.sites.Save(w, "kept.")
+	if err := p.thin.Save(w); err != nil {
+		return err
+	}
+	return p.identity().Save(context.Background(), w, "kept.")
+}
+
+// identity returns what is compared when the posterior is loaded.
+func (p *Posterior) identity() *saved.Identity {
+	return &saved.Identity{Examples: p.x, Kernel: p.kernel, Remedy: saved.OtherData}
+}
+
+// Load returns the posterior that Save wrote, given the training examples, the prior and
+// θ*. It takes a backward pass for each kept row and reads the inputs of x once. It uses
+// MaxMemory, Workers, Progress and Targets of o; the other options are those of the saved
+// posterior, which it answers as, bit for bit.
+//
+// The numbers stay in the store's memory, so the store must stay open.
+//
+// Load compares the model, the inputs and their order, the prior and, where o.Targets is
+// set, the targets, as gp.Load does. It fails with a *store.Error that names what differs,
+// or what is damaged or of an impossible size.
+func Load(ctx context.Context, f *store.File, x linearize.Source, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
+	var s savedPosterior
+	p := newPosterior(x, prior, theta, o)
+	r := f.Reader("kept.")
+	r.JSON("about", &s)
+	saved.Version(r, s.Version, savedVersion)
+	size := func(v int) bool { return v >= 1 && v <= math.MaxInt32 }
+	switch {
+	case r.Err() != nil:
+	case !size(s.N) || !size(s.C) || !size(s.P) || s.Mean < gp.Network || s.Mean > gp.LinearGaussian:
+		r.Fail(saved.WriteAgain, saved.Impossible)
+	case s.N != x.Len() || s.P != len(theta):
+		r.Fail(saved.OtherData, "the saved posterior has %d training examples and %d parameters, the data %d and %d", s.N, s.P, x.Len(), len(theta))
+	}
+	p.refit, p.o.Mean = s.Refit, s.Mean
+	p.alpha, p.pseudo, p.weights = r.Floats("alpha", s.N, s.C), r.Floats("b", s.N, s.C), r.Floats("weights", s.P)
+	scalars := r.Floats("scalars", 2)
+	p.sites = gp.LoadSites(r, s.N, s.C)
+	p.identity().Check(ctx, r, "")
+	p.o.Targets.CheckSaved(r, p.sites)
+	if r.Err() != nil {
+		return nil, r.Err()
+	}
+	p.scatter, p.distance, p.o.Targets = scalars[0], scalars[1], nil
+	for _, text := range s.Warnings {
+		p.warnings = append(p.warnings, errors.New(text))
+	}
+	var err error
+	if p.thin, err = gp.LoadThinned(ctx, f, p.kernel, x, p.sites, p.exactOptions()); err != nil {
+		return nil, err
+	}
+	return p, nil
+}

@@ -1,0 +1,95 @@
+package kept_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/gp/kept"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/store"
+)
+
+// answers lists all that a posterior gives.
+func answers(t *testing.T, q *testkit.Problem, p *kept.Posterior) []float64 {
+	t.Helper()
+	var out []float64
+	var mean, cov, joint, h, removal, left, leftCov mat.Dense
+	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
+	require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.Test))
+	require.NoError(t, p.InfluenceTo(t.Context(), &h, &removal, dense.Range(q.N), q.Train))
+	require.NoError(t, p.LeaveOneOutTo(t.Context(), &left, &leftCov, dense.Range(q.N), q.Train))
+	s := p.Sites()
+	for _, m := range []*mat.Dense{&mean, &cov, &joint, &h, &removal, &left, &leftCov, s.F, s.Residual, s.Lambda, s.Root,
+		testkit.CrossOf(t, p, q.Test, q.Train, 7, gp.Posterior), testkit.CrossOf(t, p, q.Test, q.Train, 7, gp.Raw)} {
+		out = append(out, dense.Flat(m)...)
+	}
+	out = append(append(out, p.Alpha()...), p.PseudoTargets()...)
+	out = append(out, p.Distance(), p.EvidenceAtTheta(3).Value, p.Thinned().LogDet())
+	if p.Refitted() {
+		out = append(out, p.EvidenceRefit().Value)
+	}
+	for _, w := range p.Warnings() {
+		out = append(out, float64(len(w.Error())))
+	}
+	for i, at := range p.Kept().Examples {
+		out = append(out, float64(at), p.Kept().Lambda[i], p.Kept().Strength[i])
+	}
+	return out
+}
+
+func savedCase(t *testing.T, q *testkit.Problem, p *kept.Posterior) gptest.SavedCase[*kept.Posterior] {
+	return gptest.SavedCase[*kept.Posterior]{
+		Posterior: p,
+		Save:      (*kept.Posterior).Save,
+		Load: func(f *store.File) (*kept.Posterior, error) {
+			return kept.Load(t.Context(), f, testkit.InTiles(q.Train, 7), q.Prior, q.Theta, nil)
+		},
+		Answers: func(t *testing.T, p *kept.Posterior) []float64 { return answers(t, q, p) },
+	}
+}
+
+// A posterior goes through a file to the last bit, with its warnings.
+func TestSaved(t *testing.T) {
+	all := testkit.Problems(t)
+	for _, q := range []*testkit.Problem{all[2], all[5]} {
+		t.Run(q.Name, func(t *testing.T) {
+			strength := median(fit(t, q, nil).Kept().Strength)
+			t.Run("fit", func(t *testing.T) { gptest.Saved(t, savedCase(t, q, fit(t, q, &kept.Options{Strength: strength}))) })
+			p := refit(t, q, &kept.Options{Strength: strength, MaxNewton: 1})
+			require.NotEmpty(t, p.Warnings())
+			t.Run("refit", func(t *testing.T) { gptest.Saved(t, savedCase(t, q, p)) })
+		})
+	}
+}
+
+// What does not belong to the saved posterior is refused.
+func TestSavedRefusesOthers(t *testing.T) {
+	q := testkit.Problems(t)[5]
+	path := filepath.Join(t.TempDir(), "posterior")
+	require.NoError(t, store.Write(path, "test", 1, fit(t, q, nil).Save))
+	f, err := store.Open(path, "test", 1)
+	require.NoError(t, err)
+	defer f.Close()
+	load := func(x linearize.Source, prior ntk.Prior, theta []float64, o *kept.Options) error {
+		_, err := kept.Load(t.Context(), f, x, prior, theta, o)
+		return err
+	}
+	require.NoError(t, load(q.Train, q.Prior, q.Theta, &kept.Options{Targets: &gp.Targets{Y: q.Y, Likelihood: q.Likelihood}}))
+	require.ErrorContains(t, load(q.Train.Slice(1, 20), q.Prior, q.Theta, nil), "20 training examples")
+	require.ErrorContains(t, load(q.Train.Output(0), q.Prior, q.Theta, nil), "the number of outputs is not")
+	backwards, err := q.Train.Gather(t.Context(), []int{1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19})
+	require.NoError(t, err)
+	require.ErrorContains(t, load(backwards, q.Prior, q.Theta, nil), "the order of the rows is another")
+	require.ErrorContains(t, load(q.Train, q.Prior, make([]float64, q.Train.P), nil), "the prior is another")
+	other := mat.DenseCopyOf(q.Y)
+	other.Set(0, 0, float64((int(other.At(0, 0))+1)%q.C))
+	require.ErrorContains(t, load(q.Train, q.Prior, q.Theta, &kept.Options{Targets: &gp.Targets{Y: other, Likelihood: q.Likelihood}}), "the targets or the likelihood are others")
+}
