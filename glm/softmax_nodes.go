@@ -4,11 +4,13 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/lattice"
 	"github.com/funcgp/funcgp/internal/logsum"
+	"github.com/funcgp/funcgp/internal/vector"
 )
 
 // The tensor trapezoid for a rank up to 3 (E11). Along column k of A two logits
@@ -261,18 +263,29 @@ func doubled(most int, add func(shift, lo, hi int), done func(points int) bool) 
 // qmcPoints passes A z of the points [lo, hi) of the sequence of a shift to visit,
 // with the z, in the first rank columns of A.
 func (r *softmaxRow) qmcPoints(rank, shift, lo, hi int, visit func(d, z []float64)) {
-	z, d := dense.New(qmcBlock, rank), dense.New(qmcBlock, r.c)
+	r.qmcBlocks(make([]float64, r.c), rank, shift, lo, hi, func(d, z blas64.General) {
+		for i := range d.Rows {
+			visit(dense.Row(d, i), dense.Row(z, i))
+		}
+	})
+}
+
+// qmcBlocks passes centre + A z of the points [lo, hi) to visit, a block at a time, as
+// rows that are contiguous and may be changed, with the z, which must not be.
+func (r *softmaxRow) qmcBlocks(centre []float64, rank, shift, lo, hi int, visit func(l, z blas64.General)) {
+	buf, l := make([]float64, qmcBlock*rank), dense.New(qmcBlock, r.c)
 	a := dense.Cols(dense.Of(r.a, r.c, r.rank), 0, rank)
 	for ; lo < hi; lo += qmcBlock {
 		n := min(qmcBlock, hi-lo)
-		zn, dn := dense.Rows(z, 0, n), dense.Rows(d, 0, n)
-		lattice.NormalsTo(zn.Data[:n*rank], rank, shift, lo, lo+n)
-		if rank > 0 {
-			fblas.Gemm1(blas.NoTrans, blas.Trans, 1, zn, a, 0, dn)
-		}
+		points, stride := lattice.Normals(buf[:n*rank], rank, shift, lo, lo+n)
+		z, ln := blas64.General{Rows: n, Cols: rank, Stride: max(1, stride), Data: points}, dense.Rows(l, 0, n)
 		for i := range n {
-			visit(dense.Row(dn, i), dense.Row(zn, i))
+			copy(dense.Row(ln, i), centre)
 		}
+		if rank > 0 {
+			fblas.Gemm1(blas.NoTrans, blas.Trans, 1, z, a, 1, ln)
+		}
+		visit(ln, z)
 	}
 }
 
@@ -282,14 +295,9 @@ func (r *softmaxRow) qmcMoments(wants softmaxWants, tol float64, most int) *soft
 	for k := range parts {
 		parts[k] = newSoftmaxSums(r.base, wants)
 	}
-	l, err := make([]float64, r.c), 0.0
+	err := 0.0
 	n := doubled(most, func(shift, lo, hi int) {
-		r.qmcPoints(r.rank, shift, lo, hi, func(d, _ []float64) {
-			for j, m := range r.m {
-				l[j] = m + d[j]
-			}
-			parts[shift].add(l, 1)
-		})
+		r.qmcBlocks(r.m, r.rank, shift, lo, hi, func(l, _ blas64.General) { parts[shift].addRows(l, 1) })
 	}, func(int) bool {
 		err = spread(parts[:])
 		return err <= tol
@@ -319,20 +327,15 @@ func (r *softmaxRow) logDensity(y int, tol float64, most int, noGrid bool) (logp
 		return min(start+g.logMean(centre, z0, y, top), 0), gridError
 	}
 	rank := r.rankWithout(tol * qmcMatter)
-	var parts [qmcShifts]logsum.Sum
+	var parts [qmcShifts]likelihoodSum
 	for k := range parts {
-		parts[k] = logsum.New()
+		parts[k].tiny = logsum.New()
 	}
-	l, mean := make([]float64, r.c), 0.0
+	mean := 0.0
 	doubled(most, func(shift, lo, hi int) {
-		r.qmcPoints(rank, shift, lo, hi, func(d, z []float64) {
-			for j, m := range centre {
-				l[j] = m + d[j]
-			}
-			parts[shift].Add(logSoftmaxAt(l, y) - top - dense.Dot(z, z0[:rank]))
-		})
+		r.qmcBlocks(centre, rank, shift, lo, hi, func(l, z blas64.General) { parts[shift].add(l, z, z0[:rank], y, top) })
 	}, func(points int) bool {
-		a, b := parts[0].Value(), parts[1].Value()
+		a, b := parts[0].value(), parts[1].value()
 		both := logsum.New()
 		both.Add(a)
 		both.Add(b)
@@ -345,6 +348,50 @@ func (r *softmaxRow) logDensity(y int, tol float64, most int, noGrid bool) (logp
 		return false
 	})
 	return min(start+mean, 0), qmcSafety*err + r.restShift
+}
+
+// A likelihoodSum is Σ exp(log p_y(z0+u) − log p_y(z0) − z0·u) over nodes u. Each
+// addend is at most 1.
+type likelihoodSum struct {
+	sum      float64
+	tiny     logsum.Sum // of the addends that might underflow
+	g, total []float64
+}
+
+// add adds the nodes in the rows of u, whose logits are those of l. It overwrites l.
+func (s *likelihoodSum) add(l, u blas64.General, z0 []float64, y int, top float64) {
+	const least = -600
+	s.g, s.total = s.g[:0], s.total[:0]
+	for i := range l.Rows {
+		row := dense.Row(l, i)
+		fromTop(row)
+		s.g = append(s.g, row[y]-top-dense.Dot(dense.Row(u, i), z0))
+	}
+	vector.Exp(l.Data[:l.Rows*l.Cols], l.Data[:l.Rows*l.Cols])
+	for i, g := range s.g {
+		total := 0.0
+		for _, e := range dense.Row(l, i) {
+			total += e
+		}
+		s.total = append(s.total, total)
+		if g < least {
+			s.tiny.Add(g - math.Log(total))
+			s.g[i] = math.Inf(-1)
+		}
+	}
+	vector.Exp(s.g, s.g)
+	for i, e := range s.g {
+		s.sum += e / s.total[i]
+	}
+}
+
+// value returns the logarithm of the sum.
+func (s *likelihoodSum) value() float64 {
+	t := s.tiny
+	if s.sum != 0 {
+		t.Add(math.Log(s.sum))
+	}
+	return t.Value()
 }
 
 // at returns m + root·A z.

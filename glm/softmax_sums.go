@@ -1,6 +1,13 @@
 package glm
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/vector"
+)
 
 // softmaxWants tells what is to be integrated beside E p and Var p.
 type softmaxWants struct {
@@ -18,6 +25,7 @@ type softmaxSums struct {
 	cross        []float64 // Σ w (p − base)(p − base)ᵀ, C×C, its upper triangle
 	entropy      float64   // Σ w H[p]
 	d            []float64
+	logits       []float64 // of addRows
 }
 
 func newSoftmaxSums(base []float64, wants softmaxWants) *softmaxSums {
@@ -30,43 +38,64 @@ func newSoftmaxSums(base []float64, wants softmaxWants) *softmaxSums {
 }
 
 // add adds softmax(l) with weight w. It overwrites l.
-func (s *softmaxSums) add(l []float64, w float64) {
-	top := l[0]
+func (s *softmaxSums) add(l []float64, w float64) { s.addRows(dense.In(l, 1, len(l)), w) }
+
+// addRows adds softmax of each row of l, which are contiguous, with weight w each. It
+// overwrites l.
+func (s *softmaxSums) addRows(l blas64.General, w float64) {
+	for i := range l.Rows {
+		fromTop(dense.Row(l, i))
+	}
+	if s.wants.entropy {
+		s.logits = append(s.logits[:0], l.Data[:l.Rows*l.Cols]...)
+	}
+	vector.Exp(l.Data[:l.Rows*l.Cols], l.Data[:l.Rows*l.Cols])
+	for i := range l.Rows {
+		p, h, sum := dense.Row(l, i), 0.0, 0.0
+		for _, e := range p {
+			sum += e
+		}
+		inverse := 1 / sum
+		if s.wants.entropy {
+			// H = log Σ eˡ − Σ p l
+			h = math.Log(sum)
+			for j, v := range s.logits[i*l.Cols : (i+1)*l.Cols] {
+				if p[j] > 0 {
+					h -= p[j] * inverse * v
+				}
+			}
+		}
+		for j := range p {
+			p[j] *= inverse
+		}
+		s.addProbabilities(p, w, h)
+	}
+}
+
+// fromTop subtracts from the logits l their largest.
+func fromTop(l []float64) (top float64) {
+	top = l[0]
 	for _, v := range l {
 		if v > top {
 			top = v
 		}
 	}
-	sum, weighted := 0.0, 0.0
-	for j, v := range l {
-		v -= top
-		e := math.Exp(v)
-		l[j] = e
-		sum += e
-		if e > 0 {
-			weighted += e * v
-		}
-	}
-	inverse := 1 / sum
 	for j := range l {
-		l[j] *= inverse
+		l[j] -= top
 	}
-	h := 0.0
-	if s.wants.entropy {
-		h = math.Log(sum) - weighted*inverse // H = log Σ eˡ − Σ p l
-	}
-	s.addProbabilities(l, w, h)
+	return top
 }
 
 // addProbabilities adds p, whose entropy is h, with weight w.
 func (s *softmaxSums) addProbabilities(p []float64, w, h float64) {
 	s.weight += w
 	s.entropy += w * h
+	base, mean, square := s.base[:len(p)], s.mean[:len(p)], s.square[:len(p)]
 	for j, v := range p {
-		d := v - s.base[j]
+		d := v - base[j]
 		wd := w * d
-		s.mean[j] += wd
-		s.square[j] += wd * d
+		mean[j] += wd
+		square[j] += wd * d
 	}
 	if s.wants.cross {
 		s.addCross(p, w)

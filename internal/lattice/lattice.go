@@ -48,13 +48,28 @@ func NormalsTo(dst []float64, dims, shift, lo, hi int) {
 		return
 	}
 	for k := lo; k < hi; k++ {
-		b := &kept[shift][k/block]
-		b.once.Do(func() {
-			b.normals = make([]float64, block*keptDims)
-			compute(b.normals, keptDims, offsets(keptDims, shift), k/block*block)
-		})
-		copy(dst[(k-lo)*dims:][:dims], b.normals[k%block*keptDims:])
+		copy(dst[(k-lo)*dims:][:dims], keptBlock(shift, k/block)[k%block*keptDims:])
 	}
+}
+
+// Normals is NormalsTo for a reader of the points: they are rows of the result, stride
+// apart, which lie in dst or in memory that must not be changed.
+func Normals(dst []float64, dims, shift, lo, hi int) (points []float64, stride int) {
+	if dims > keptDims || shift >= keptShifts || lo < 0 || lo >= hi || hi > Points || lo/block != (hi-1)/block {
+		NormalsTo(dst, dims, shift, lo, hi)
+		return dst, dims
+	}
+	return keptBlock(shift, lo/block)[lo%block*keptDims:], keptDims
+}
+
+// keptBlock returns the normals of block b of the sequence of a shift.
+func keptBlock(shift, b int) []float64 {
+	k := &kept[shift][b]
+	k.once.Do(func() {
+		k.normals = make([]float64, block*keptDims)
+		compute(k.normals, keptDims, offsets(keptDims, shift), b*block)
+	})
+	return k.normals
 }
 
 // offsets returns the shift of each coordinate.

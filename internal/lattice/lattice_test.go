@@ -45,6 +45,10 @@ func TestRanges(t *testing.T) {
 		got := make([]float64, (r[1]-r[0])*dims)
 		NormalsTo(got, dims, 1, r[0], r[1])
 		require.Equal(t, want[r[0]*dims:r[1]*dims], got)
+		points, stride := Normals(make([]float64, len(got)), dims, 1, r[0], r[1])
+		for i := range r[1] - r[0] {
+			require.Equal(t, got[i*dims:(i+1)*dims], points[i*stride:][:dims])
+		}
 	}
 	require.Panics(t, func() { NormalsTo(nil, MaxDims+1, 0, 0, 0) })
 	require.Panics(t, func() { NormalsTo(make([]float64, 3), 1, 0, 0, 4) })

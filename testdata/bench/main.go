@@ -38,6 +38,8 @@ type options struct {
 	keep                 string
 	distance             int
 	structures           string
+	within               []float64
+	other                float64
 	json, render         string
 	table, plot          string
 }
@@ -55,6 +57,8 @@ func run(ctx context.Context, args []string) error {
 	f.StringVar(&o.keep, "keep", "", "read the posterior at the largest M from here, or write it here after the pass")
 	f.IntVar(&o.distance, "distance", 0, "print the distance to the exact posterior of this many training rows instead")
 	f.StringVar(&o.structures, "structures", "", "measure posteriors over the parameters with these structures instead, such as kfac,diag")
+	within := f.String("within", "", "compare posteriors of kept rows, whose variances are within these parts of those of all rows, such as .05,.01, instead")
+	f.Float64Var(&o.other, "other", 243, "a second precision for -within")
 	f.StringVar(&o.json, "json", "results.json", "write results here")
 	f.StringVar(&o.render, "render", "", "read results from here instead of measuring")
 	f.StringVar(&o.table, "table", "", "write a table in Markdown here")
@@ -68,6 +72,16 @@ func run(ctx context.Context, args []string) error {
 			return fmt.Errorf("-m %s must be ascending numbers", *sizes)
 		}
 		o.sizes = append(o.sizes, m)
+	}
+	if *within != "" {
+		for s := range strings.SplitSeq(*within, ",") {
+			v, err := strconv.ParseFloat(s, 64)
+			if err != nil || !(v > 0) {
+				return fmt.Errorf("-within %s must be positive numbers", *within)
+			}
+			o.within = append(o.within, v)
+		}
+		return measureKept(ctx, &o)
 	}
 	if o.distance > 0 {
 		return measureDistance(ctx, &o)

@@ -1,0 +1,109 @@
+package vector
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// exactExp is exp(x/2¹⁰)^(2¹⁰) by its series, in 400 bits.
+func exactExp(x float64) float64 {
+	number := func(v float64) *big.Float { return new(big.Float).SetPrec(400).SetFloat64(v) }
+	z, term, sum := number(x/1024), number(1), number(1)
+	for k := 1; k < 80; k++ {
+		term.Mul(term, z)
+		term.Quo(term, number(float64(k)))
+		sum.Add(sum, term)
+	}
+	for range 10 {
+		sum.Mul(sum, sum)
+	}
+	v, _ := sum.Float64()
+	return v
+}
+
+func TestExp(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	x := []float64{0, 708.9, -707.9, 709}
+	for range 1000 {
+		x = append(x, 6*r.NormFloat64(), r.NormFloat64(), -700*r.Float64(), 1400*r.Float64()-700, math.Exp(40*r.Float64()-40))
+	}
+	for k := range 200 { // around the borders of the reduction
+		b := (float64(k) + 0.5) * math.Ln2
+		x = append(x, b, math.Nextafter(b, 0), math.Nextafter(b, 1000), -b)
+	}
+	got := make([]float64, len(x))
+	Exp(got, x)
+	worst, bound := 0.0, 1.0
+	if !fast {
+		bound = 2 // of math.Exp
+	}
+	for i, v := range x {
+		want := exactExp(v)
+		u := math.Abs(got[i]-want) / (math.Nextafter(want, math.Inf(1)) - want)
+		require.LessOrEqual(t, u, bound, "exp(%v) is %v", v, got[i])
+		worst = max(worst, u)
+	}
+	t.Logf("largest error %.2f units in the last place", worst)
+	require.Equal(t, 1.0, got[0])
+}
+
+func TestExpAtTheEdges(t *testing.T) {
+	inf := math.Inf(1)
+	x := []float64{-inf, -708.5, -1e300, math.NaN(), 5e-324, -5e-324, inf, 1e300, 710}
+	got := make([]float64, len(x))
+	Exp(got, x)
+	require.Equal(t, []float64{0, 0, 0}, got[:3])
+	require.True(t, math.IsNaN(got[3]))
+	require.Equal(t, []float64{1, 1}, got[4:6])
+	for _, v := range got[6:] {
+		require.InEpsilon(t, math.Exp(709), v, 1e-15)
+	}
+}
+
+// Every length gives what one element alone gives, in place too, and no element after
+// the last is touched.
+func TestExpOfEveryLength(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for n := range 40 {
+		x, dst := make([]float64, n), make([]float64, n+1)
+		for i := range x {
+			x[i] = 3 * r.NormFloat64()
+		}
+		dst[n] = 7
+		Exp(dst[:n], x)
+		require.Equal(t, 7.0, dst[n])
+		for i := range x {
+			var one [1]float64
+			Exp(one[:], x[i:i+1])
+			require.Equal(t, math.Float64bits(one[0]), math.Float64bits(dst[i]), "element %d of %d", i, n)
+		}
+		Exp(x, x)
+		require.Equal(t, x, dst[:n])
+	}
+}
+
+func BenchmarkExp(b *testing.B) {
+	x, dst := make([]float64, 1280), make([]float64, 1280)
+	for i := range x {
+		x[i] = -float64(i) / 100
+	}
+	for name, do := range map[string]func(){
+		"impl=vector": func() { Exp(dst, x) },
+		"impl=math": func() {
+			for i, v := range x {
+				dst[i] = math.Exp(v)
+			}
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(8 * int64(len(x)))
+			for b.Loop() {
+				do()
+			}
+		})
+	}
+}
