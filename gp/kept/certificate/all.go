@@ -10,15 +10,17 @@ import (
 
 const (
 	// failure is the probability that one of the bounds by random vectors does not hold. It is
-	// divided among five: ‖M‖₂ from above, and two sides of each t and log det(I + M).
+	// divided among six: ‖M‖₂ and tr M² from above, and two sides of each t and log det(I + M).
 	failure     = 1e-6
-	failureEach = failure / 5
+	failureEach = failure / 6
 	// vectors is the number of random vectors for the traces.
 	vectors = 8
 	// mostSteps bounds the Lanczos steps for ‖M‖₂.
 	mostSteps = 100
 	// near is how near to each other the ends of 1 + ‖M‖₂ are to be, relatively.
 	near = 0.01
+	// nearLogs is how near those of zᵀ log(I+M) z are to be, which differ among the vectors.
+	nearLogs = 0.03
 	// rounding is that of products with the Jacobian, which may be differences.
 	rounding = 1e-6
 )
@@ -34,7 +36,8 @@ func (d *dropped) all(ctx context.Context, c *Certificate) error {
 	c.Failure, c.Rows = failure, n
 	m := d.product()
 	var first *krylov
-	var traces, low, high float64 // Σ zᵀMz and the ends of Σ zᵀlog(I+M)z
+	var trace, low, high float64 // means of zᵀMz and of the ends of zᵀlog(I+M)z
+	var lengths []float64        // ‖Mz‖
 	for k := range vectors {
 		y := newKrylov(n, m.to, d.o.Seed, k)
 		if k == 0 {
@@ -51,38 +54,54 @@ func (d *dropped) all(ctx context.Context, c *Certificate) error {
 		var lower, upper float64
 		err := y.run(ctx, min(steps, fewSteps), func() bool {
 			lower, upper = y.logs()
-			return upper-lower <= near*upper
+			return upper-lower <= nearLogs*upper
 		})
 		if err != nil {
 			return err
 		}
-		traces, low, high = traces+y.square*y.diag[0], low+lower, high+upper
+		trace += y.square * y.diag[0] / vectors
+		lengths = append(lengths, math.Sqrt(y.square)*math.Hypot(y.diag[0], y.off[0]))
+		low, high = low+lower/vectors, high+upper/vectors
 		d.o.Progress(StageTrace, k+1, vectors)
 	}
 	c.Norm[0], c.Norm[1] = first.norm(failureEach)
-	least, most := traceBounds(traces*(1-rounding)/vectors, traces*(1+rounding)/vectors, c.Norm[1], failureEach)
-	c.Norm[1] = min(c.Norm[1], most)
-	c.TraceM, c.TraceMError = (least+most)/2, (most-least)/2
-	c.LogDet[0], c.LogDet[1] = traceBounds(low*(1-rounding)/vectors, high*(1+rounding)/vectors, math.Log1p(c.Norm[1]), failureEach)
-	c.LogDet[0], c.LogDet[1] = max(c.LogDet[0], leastLogDet(least, c.Norm[1])), min(c.LogDet[1], most)
+	norm := c.Norm[1]
+	if norm == 0 {
+		return nil
+	}
+	// tr (M/‖M‖)² from (‖Mz‖/‖M‖)², which does not underflow
+	square := 0.0
+	for _, v := range lengths {
+		square += (v / norm) * (v / norm) / vectors
+	}
+	_, square = traceBounds(square, square, 1, math.Inf(1), failureEach)
+	size := norm * math.Sqrt(square)
+	least, most := traceBounds(trace, trace, norm, size, failureEach)
+	c.Norm[1] = min(norm, most)
+	c.TraceM, c.TraceMError = trace, max(trace-least, most-trace)
+	// log(1+a) ≤ a, so that log(I+M) has no larger size.
+	c.LogDet[0], c.LogDet[1] = traceBounds(low, high, math.Log1p(norm), size, failureEach)
+	c.LogDet[0], c.LogDet[1] = max(c.LogDet[0], leastLogDet(least, norm)), min(c.LogDet[1], most)
 	return nil
 }
 
 // fewSteps is how many Lanczos vectors the memory must hold.
 const fewSteps = 20
 
-// traceBounds returns bounds of tr A ≥ 0, ‖A‖₂ ≤ norm, from the mean of zᵀAz over the
-// random vectors, which is between low and high. With A's eigenvalues a, Q = zᵀAz is
-// Σ a_i χ²_i, for which (Laurent and Massart 2000, lemma 1)
+// traceBounds returns bounds of tr A ≥ 0, where ‖A‖₂ ≤ norm and √tr A² ≤ size, from the mean
+// of zᵀAz over the random vectors, which is between low and high. With A's eigenvalues
+// a, Q = zᵀAz is Σ a_i χ²_i, for which (Laurent and Massart 2000, lemma 1)
 //
-//	P(Q ≥ tr A + 2√(x Σa²) + 2x max a) ≤ e⁻ˣ,   P(Q ≤ tr A − 2√(x Σa²)) ≤ e⁻ˣ;
+//	P(Q ≥ tr A + 2√(x Σa²) + 2x max a) ≤ e⁻ˣ,   P(Q ≤ tr A − 2√(x Σa²)) ≤ e⁻ˣ,
 //
-// Σa² ≤ max a · tr A. Each bound fails with the probability failure.
-func traceBounds(low, high, norm, failure float64) (least, most float64) {
-	v := norm * math.Log(1/failure) / vectors
+// and Σa² ≤ max a · tr A too. Each bound fails with the probability failure.
+func traceBounds(low, high, norm, size, failure float64) (least, most float64) {
+	low, high = low*(1-rounding), high*(1+rounding)
+	x := math.Log(1/failure) / vectors
+	v, scatter := norm*x, 2*math.Sqrt(x)*size
 	// low ≤ tr A + 2√(v tr A) + 2v, high ≥ tr A − 2√(v tr A)
-	root := math.Sqrt(max(0, low-v)) - math.Sqrt(v)
-	least = max(0, root) * max(0, root)
+	root := max(0, math.Sqrt(max(0, low-v))-math.Sqrt(v))
+	least = max(root*root, low-scatter-2*v)
 	root = math.Sqrt(v) + math.Sqrt(v+high)
-	return least, root * root
+	return least, min(root*root, high+scatter)
 }

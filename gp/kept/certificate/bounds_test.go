@@ -81,7 +81,10 @@ func TestTraceBounds(t *testing.T) {
 					mean += v * z * z / vectors
 				}
 			}
-			least, most := traceBounds(mean, mean, floats.Max(values), failure)
+			least, most := traceBounds(mean, mean, floats.Max(values), floats.Norm(values, 2), failure)
+			wide, wider := traceBounds(mean, mean, floats.Max(values), math.Inf(1), failure)
+			require.LessOrEqual(t, wide, least)
+			require.GreaterOrEqual(t, wider, most)
 			if least > floats.Sum(values) {
 				failed[0]++
 			}
