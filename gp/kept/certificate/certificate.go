@@ -41,11 +41,11 @@ type Certificate struct {
 
 // Options are those of Certify. nil means all defaults.
 type Options struct {
-	// Sample is the number of dropped rows to draw, at least 2; 0 means 1000. Where there
+	// Sample is the number of dropped rows to draw, at least 2; 0 means 2000. Where there
 	// are no more than this, everything is computed exactly.
 	Sample int
-	// All uses all dropped rows, by products with Jacobians. It takes some fifty passes
-	// over the examples.
+	// All uses all dropped rows. It takes some thirty products with J and as many with Jᵀ
+	// over all training examples.
 	All       bool
 	Seed      uint64
 	Workers   int   // 0 means GOMAXPROCS; results do not depend on it
@@ -64,7 +64,7 @@ const (
 	StageLower  = "lower bounds of variance" // training examples
 )
 
-const defaultSample = 1000
+const defaultSample = 2000
 
 func (o *Options) withDefaults() Options {
 	var d Options

@@ -15,7 +15,8 @@
 // By default a sample of the dropped rows is looked at, drawn with probabilities in
 // proportion to λ. Its intervals are of 95 %, and tests show that they hold that often.
 // That of ‖M‖₂ is wide where t/‖M‖₂ is much larger than the sample: a sum of few outer
-// products, each of the size t over their number, has a larger norm than its mean.
+// products, each of the size t over their number, has a larger norm than its mean. It says
+// more with more rows.
 //
 // With Options.All every dropped row is used, in products with M of random vectors. The
 // intervals then are bounds whatever M is, but for a set of random vectors whose
