@@ -244,3 +244,36 @@ func TestLogNormalCDF(t *testing.T) {
 	a, b := logNormalCDF(-35), logNormalCDF(math.Nextafter(-35, 0))
 	require.InDelta(t, a, b, 1e-12*math.Abs(a))
 }
+
+// The sums of the terms themselves are those of their logarithms, which cannot
+// underflow, to within rounding.
+func TestE11LogMeanSigmoidByTermsAgreesWithLogarithms(t *testing.T) {
+	for _, s := range []float64{1e-9, 0.01, 0.3, 1, 1.1, 2, 2.1, 4, 4.1, 7, 8} {
+		for _, above := range []float64{0, 0.1, 0.5, 1, 3, 10, 40} {
+			m := above - 0.5*s*s
+			want := logTrapezoid(min(0.5, 0.5/s), func(z float64) float64 {
+				return logSigmoid(m+s*z) - 0.5*z*z - halfLog2Pi
+			})
+			require.InEpsilon(t, math.Exp(want), meanSigmoidZ(m, s), 1e-13, "m=%v s=%v", m, s)
+		}
+	}
+	for _, s := range []float64{8.001, 9, 20, 100, 1e6} {
+		for _, x := range []float64{nearTail, -2, -0.5, 0, 1, 30} {
+			want := logNormalCDF(x) + logTrapezoid(uStep, func(u float64) float64 {
+				return logSigmoid(u) + logSigmoid(-u) + logNormalRatio(x, -u/s)
+			})
+			require.InEpsilon(t, math.Exp(want), meanSigmoidU(x, s), 1e-13, "x=%v s=%v", x, s)
+		}
+	}
+}
+
+// BenchmarkLogMeanSigmoid is a row of a sweep over scales.
+func BenchmarkLogMeanSigmoid(b *testing.B) {
+	for _, s := range []float64{0.5, 3, 20} {
+		b.Run(fmt.Sprintf("s=%v", s), func(b *testing.B) {
+			for b.Loop() {
+				logMeanSigmoid(1.5, s)
+			}
+		})
+	}
+}
