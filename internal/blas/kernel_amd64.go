@@ -31,6 +31,9 @@ func trsm8x24(t, x *float64, ldx int)
 //go:noescape
 func trsm4x12(t, x *float64, ldx int)
 
+//go:noescape
+func interleave4x4(dst *float64, step int, a, b, c, d *float64, n int)
+
 // full updates one whole tile of C.
 func (s isa) full(k int, a []float64, ars, acs int, b []float64, brs int, c []float64, ldc int, alpha, beta float64) {
 	switch s {
@@ -65,4 +68,17 @@ func (s isa) solve(t, x []float64, ldx int) {
 	default:
 		trsm4x4(t, x, ldx)
 	}
+}
+
+// interleave is interleave4 for a length that is a multiple of 4, and reports whether
+// it did that.
+func (s isa) interleave(dst []float64, at, step int, a, b, c, d []float64) bool {
+	n := len(a)
+	if s == portable || n == 0 {
+		return false
+	}
+	last := at + (n-1)*step
+	_, _ = dst[at:at+4], dst[last:last+4]
+	interleave4x4(&dst[at], step, &a[0], &b[:n][0], &c[:n][0], &d[:n][0], n)
+	return true
 }

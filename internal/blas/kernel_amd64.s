@@ -360,6 +360,15 @@ TEXT ·trsm8x24(SB), NOSPLIT, $0-24
 	VMOVUPD c2, 64(DI);   \
 	ADDQ    R13, DI
 
+#define TERM12 \
+	VMOVUPD (BX), Y12;        \
+	VMOVUPD 32(BX), Y13;      \
+	VMOVUPD 64(BX), Y14;      \
+	ROW12(A0, Y0, Y1, Y2);    \
+	ROW12(A1, Y3, Y4, Y5);    \
+	ROW12(A2, Y6, Y7, Y8);    \
+	ROW12(A3, Y9, Y10, Y11)
+
 #define TOUCH12(r) \
 	PREFETCHT0 (r);   \
 	PREFETCHT0 64(r); \
@@ -399,16 +408,26 @@ TEXT ·gemm4x12(SB), NOSPLIT, $0-80
 	TESTQ CX, CX
 	JZ    done12
 
+	SHRQ $1, CX
+	JNC  even12
+	TERM12
+	ADDQ DX, AX
+	ADDQ SI, BX
+
+even12:
+	TESTQ CX, CX
+	JZ    done12
+
+	// Two terms a turn, so that a processor that starts four instructions a cycle has
+	// room for two multiply-adds among them.
 loop12:
-	VMOVUPD (BX), Y12
-	VMOVUPD 32(BX), Y13
-	VMOVUPD 64(BX), Y14
-	ROW12(A0, Y0, Y1, Y2)
-	ROW12(A1, Y3, Y4, Y5)
-	ROW12(A2, Y6, Y7, Y8)
-	ROW12(A3, Y9, Y10, Y11)
+	TERM12
 	PREFETCHT0 768(BX)
 	PREFETCHT0 832(BX)
+	PREFETCHT0 896(BX)
+	ADDQ DX, AX
+	ADDQ SI, BX
+	TERM12
 	ADDQ DX, AX
 	ADDQ SI, BX
 	DECQ CX
@@ -482,5 +501,49 @@ TEXT ·trsm4x12(SB), NOSPLIT, $0-24
 	SOLVE12(2, Y6, Y7, Y8)
 	ELIM12(3, 2, Y6, Y7, Y8, Y9, Y10, Y11)
 	SOLVE12(3, Y9, Y10, Y11)
+	VZEROUPPER
+	RET
+
+// func interleave4x4(dst *float64, step int, a, b, c, d *float64, n int)
+//
+// Writes (a[q], b[q], c[q], d[q]) to q·step elements after dst for the n numbers q from
+// 0, n a multiple of 4, by transposing 4 by 4 elements at a time.
+TEXT ·interleave4x4(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), DI
+	MOVQ step+8(FP), R13
+	MOVQ a+16(FP), R8
+	MOVQ b+24(FP), R9
+	MOVQ c+32(FP), R10
+	MOVQ d+40(FP), R11
+	MOVQ n+48(FP), CX
+	SHLQ $3, R13
+
+turn4:
+	VMOVUPD    (R8), Y0
+	VMOVUPD    (R9), Y1
+	VMOVUPD    (R10), Y2
+	VMOVUPD    (R11), Y3
+	VUNPCKLPD  Y1, Y0, Y4
+	VUNPCKHPD  Y1, Y0, Y5
+	VUNPCKLPD  Y3, Y2, Y6
+	VUNPCKHPD  Y3, Y2, Y7
+	VPERM2F128 $0x20, Y6, Y4, Y0
+	VPERM2F128 $0x20, Y7, Y5, Y1
+	VPERM2F128 $0x31, Y6, Y4, Y2
+	VPERM2F128 $0x31, Y7, Y5, Y3
+	VMOVUPD    Y0, (DI)
+	ADDQ       R13, DI
+	VMOVUPD    Y1, (DI)
+	ADDQ       R13, DI
+	VMOVUPD    Y2, (DI)
+	ADDQ       R13, DI
+	VMOVUPD    Y3, (DI)
+	ADDQ       R13, DI
+	ADDQ       $32, R8
+	ADDQ       $32, R9
+	ADDQ       $32, R10
+	ADDQ       $32, R11
+	SUBQ       $4, CX
+	JNZ        turn4
 	VZEROUPPER
 	RET

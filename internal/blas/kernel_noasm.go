@@ -18,6 +18,9 @@ func (s isa) edge(k int, a []float64, ars, acs int, b []float64, brs int, c []fl
 // solve replaces the tile x by T⁻¹x.
 func (s isa) solve(t, x []float64, ldx int) { trsm4x4(t, x, ldx) }
 
+// interleave reports that it did nothing.
+func (s isa) interleave(_ []float64, _, _ int, _, _, _, _ []float64) bool { return false }
+
 // mul and dots are never called, since Shifts are not usable here.
 func (p *positions) mul(_ int, _, _ []float64, _ []int, _ *[shiftVectors]int, _ []float64, _ int, _ *[shiftVectors]int, _ *[shiftRows]float64, _ int) {
 	panic("blas: shifts need a kernel")

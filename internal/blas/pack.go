@@ -3,6 +3,8 @@ package blas
 import (
 	"sync"
 	"unsafe"
+
+	"github.com/funcgp/funcgp/internal/vector"
 )
 
 // part names the elements of a matrix that are stored or computed.
@@ -81,8 +83,9 @@ func (o operand) at(i, p int) float64 { return o.data[i*o.rs+p*o.cs] }
 func (o operand) packColumns(dst []float64, width, i, rows, p, k int) {
 	for q := range k {
 		src, d := o.data[i+(p+q)*o.cs:][:rows], dst[q*width:]
-		for ; len(src) > width; src, d = src[width:], d[width*k:] {
-			copy(d[:width], src)
+		if whole := (rows - 1) / width; whole > 0 {
+			vector.CopyRows(d, width*k, src, width, 1, whole, width)
+			src, d = src[whole*width:], d[whole*width*k:]
 		}
 		clear(d[len(src):width])
 		copy(d, src)
@@ -113,6 +116,9 @@ func (o operand) packRows(dst []float64, width, i, rows, p, k int) {
 // A negative step writes from the last to the first.
 func interleave4(dst []float64, at, step int, a, b, c, d []float64) {
 	b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
+	if whole := len(a) &^ 3; active.interleave(dst, at, step, a[:whole], b[:whole], c[:whole], d[:whole]) {
+		a, b, c, d, at = a[whole:], b[whole:], c[whole:], d[whole:], at+whole*step
+	}
 	for q, v := range a {
 		t := dst[at : at+4 : at+4]
 		t[0], t[1], t[2], t[3] = v, b[q], c[q], d[q]

@@ -129,13 +129,17 @@ func (x *idx) readHeader(r io.Reader, name string, rank int) (rowBytes int, err 
 	return rowBytes, nil
 }
 
-// readBody reads n bytes into a buffer that starts small and at most doubles. With
-// an error it returns what was read.
+// readBody reads n bytes into a buffer that starts small and doubles until a sixteenth of
+// them have come, after which it has room for all. With an error it returns what was read.
 func readBody(r io.Reader, n int) ([]byte, error) {
 	buf := make([]byte, 0, min(n, 1<<16))
 	for len(buf) < n {
 		if len(buf) == cap(buf) {
-			buf = slices.Grow(buf, min(n-len(buf), len(buf)))
+			more := n - len(buf)
+			if len(buf) < n/16 {
+				more = min(more, len(buf))
+			}
+			buf = slices.Grow(buf, more)
 		}
 		k, err := r.Read(buf[len(buf):min(cap(buf), n)])
 		buf = buf[:len(buf)+k]
