@@ -30,7 +30,7 @@ func of(groups []report.EvidenceGroup, value func(g *report.EvidenceGroup) repor
 func TestEvidenceGradient(t *testing.T) {
 	for _, name := range toys {
 		ref, want := openReference(t, name), testref.Open(t, "selection/"+name)
-		for _, method := range []string{"exact", "nystrom", "subset", "cg"} {
+		for _, method := range []string{"exact", "nystrom", "fitc", "subset", "cg"} {
 			args := []string{"--json", "--method", method}
 			if problem.IsSparse(method) {
 				args = append(args, "--inducing", strconv.Itoa(ref.n))

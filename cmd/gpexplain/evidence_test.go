@@ -55,7 +55,7 @@ func TestEvidenceFlags(t *testing.T) {
 func TestEvidenceByMethod(t *testing.T) {
 	for _, name := range []string{"two-moons", "poisson", "categorical"} {
 		ref := openReference(t, name)
-		for _, method := range []string{"subset", "nystrom", "cg"} {
+		for _, method := range []string{"subset", "nystrom", "fitc", "cg"} {
 			args := []string{"--json", "--method", method}
 			if method != "cg" {
 				args = append(args, "--inducing", strconv.Itoa(ref.n))

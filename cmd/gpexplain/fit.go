@@ -63,7 +63,7 @@ func (s *fitVerb) add(c *cobra.Command) {
 	s.posterior.AddRefit(c, false, "move to the optimum of the linearized model first, where explanations are complete (default only where the trained parameters are no optimum)")
 	s.calibration.Add(c)
 	s.posterior.AddTune(c)
-	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom in `FILE` while it passes over the data, and go on from there where it exists")
+	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom or fitc in `FILE` while it passes over the data, and go on from there where it exists")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
 }
 
@@ -72,7 +72,7 @@ func (s *fitVerb) check(c *cobra.Command) error {
 	case s.out == "":
 		return console.Usagef("-o FILE is needed: where to write the posterior")
 	case s.checkpoint != "" && s.posterior.Method == "subset":
-		return console.Usagef("--checkpoint is for --method nystrom, not subset")
+		return console.Usagef("--checkpoint is for --method nystrom or fitc, not subset")
 	}
 	if err := s.posterior.Check(c); err != nil {
 		return err

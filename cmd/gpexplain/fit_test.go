@@ -42,6 +42,8 @@ func fitArgs() map[string][]string {
 		"nystrom":       {"--method", "nystrom", "--inducing", "20", "--select", "kmeans"},
 		"nystrom refit": {"--method", "nystrom", "--inducing", "20", "--refit"},
 		"all":           {"--method", "nystrom"},
+		"fitc":          {"--method", "fitc", "--inducing", "20"},
+		"fitc refit":    {"--method", "fitc", "--inducing", "20", "--refit"},
 		"cg":            {"--method", "cg"},
 		"cg refit":      {"--method", "cg", "--refit"},
 	}

@@ -119,7 +119,7 @@ func TestPredictReferenceByMethod(t *testing.T) {
 		t.Skip("takes many whole commands; run without -short")
 	}
 	for _, name := range toys {
-		for _, method := range []string{"subset", "nystrom", "cg"} {
+		for _, method := range []string{"subset", "nystrom", "fitc", "cg"} {
 			ref := openReference(t, name)
 			args := []string{"--json", "--method", method}
 			if method != "cg" {
@@ -195,6 +195,7 @@ func TestPredictLinks(t *testing.T) {
 func TestPredictSaysItsMethod(t *testing.T) {
 	for method, want := range map[string]string{
 		"nystrom": "The posterior is a Nyström approximation with 20 inducing examples. They leave", "subset": "The posterior is exact for a subset of 20 examples.",
+		"fitc": "The posterior is a FITC approximation with 20 inducing examples. They leave",
 	} {
 		r := gpexplain(t.Context(), small("predict", "--method", method, "--inducing", "20")...)
 		require.Zero(t, r.code, r.stderr)

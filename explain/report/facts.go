@@ -260,8 +260,12 @@ func (f *Fit) how() string {
 	switch f.Method {
 	case "subset":
 		return fmt.Sprintf("exact for a subset of %s", some(int(f.Inducing), "example", "examples"))
+	case "kept":
+		return fmt.Sprintf("exact for the %s of the training data that say most", some(f.Certificate.Kept, "row", "rows"))
 	case "nystrom":
 		return fmt.Sprintf("a Nyström approximation with %s", some(int(f.Inducing), "inducing example", "inducing examples"))
+	case "fitc":
+		return fmt.Sprintf("a FITC approximation with %s", some(int(f.Inducing), "inducing example", "inducing examples"))
 	case "cg":
 		return "exact, by conjugate gradients"
 	case "weights":

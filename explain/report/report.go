@@ -128,7 +128,7 @@ type Fit struct {
 	Parameters     int      `json:"parameters"`
 	PriorPrecision Float    `json:"prior_precision"` // NaN if parameters have different ones
 	Refit          bool     `json:"refit"`
-	Method         string   `json:"method"`        // exact, subset, nystrom, cg or weights
+	Method         string   `json:"method"`        // exact, kept, subset, nystrom, fitc, cg or weights
 	Inducing       Index    `json:"inducing"`      // M; -1 without inducing examples
 	TraceError     Float    `json:"trace_error"`   // tr(K − Q)/tr K over the training examples; NaN for a subset
 	GradientNorm   Float    `json:"gradient_norm"` // of the MAP objective at θ*
@@ -153,6 +153,7 @@ type Fit struct {
 
 	Calibration   *Calibration   `json:"calibration,omitempty"`   // nil where the covariance is used as it is
 	Approximation *Approximation `json:"approximation,omitempty"` // nil for an exact posterior
+	Certificate   *Certificate   `json:"certificate,omitempty"`   // nil where no rows are left out
 	Tuning        *Tuning        `json:"tuning,omitempty"`        // nil where the precision was given
 }
 

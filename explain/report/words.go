@@ -189,8 +189,11 @@ const largeRemainder = 0.25
 // or nothing.
 func (v *view) posteriorText() string {
 	f, text := &v.page.Report.Fit, ""
-	if how := f.how(); how != "" && f.Inducing >= 0 {
+	if how := f.how(); how != "" && (f.Inducing >= 0 || f.Certificate != nil) {
 		text = "The posterior is " + how + "."
+		if k := f.Certificate; k != nil {
+			text += " " + k.Text()
+		}
 		if f.TraceError.Finite() && f.TraceError > 0 {
 			text += fmt.Sprintf(" They leave %.2g %% of the prior variance of the training examples unexplained.", 100*float64(f.TraceError))
 		}

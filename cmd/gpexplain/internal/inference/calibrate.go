@@ -122,7 +122,7 @@ func (q *Posterior) leftOut(p *problem.Problem) []int {
 	}
 	most := n
 	switch q.How.Name {
-	case "nystrom":
+	case "nystrom", "fitc", "kept":
 		most = mostLeftOut
 	case "cg":
 		most = mostLeftOutCG

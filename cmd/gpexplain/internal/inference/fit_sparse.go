@@ -56,7 +56,11 @@ func (f *fit) selector() sparse.Selector {
 }
 
 func (f *fit) sparseOptions() *sparse.Options {
-	return &sparse.Options{Mean: f.options.mean, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
+	o := &sparse.Options{Mean: f.options.mean, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
+	if f.flags.Method == "fitc" {
+		o.Approximation = sparse.FITC
+	}
+	return o
 }
 
 // sparsePosterior notes the evidence of a posterior with inducing examples and

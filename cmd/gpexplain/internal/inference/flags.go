@@ -15,7 +15,9 @@ import (
 // read from a file.
 type Flags struct {
 	Method, selection string
-	inducing          int // 0 where not given
+	inducing          int     // 0 where not given
+	within            float64 // 0 keeps all rows
+	certify           bool
 	Refit             bool
 	choosesRefit      bool   // a refit is made, without --refit too, where θ* is no mode
 	refitGiven        bool   // --refit was given
@@ -40,8 +42,10 @@ func MethodValues(more map[string][]string) map[string][]string {
 // Add defines the flags of a method.
 func (s *Flags) Add(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&s.Method, "method", "exact", "`METHOD` of the posterior: exact; subset, which takes part of the data; nystrom, which takes all data through inducing examples; or cg, exact without forming the kernel")
-	f.IntVar(&s.inducing, "inducing", 0, "`M` inducing examples of --method subset or nystrom (default as many as have 2000 outputs)")
+	f.StringVar(&s.Method, "method", "exact", "`METHOD` of the posterior: exact; kept, exact for the rows of all data that say something; subset, which takes part of the data; nystrom, which takes all data through inducing examples; fitc, likewise, with what those leave unexplained as noise; or cg, exact without forming the kernel")
+	f.IntVar(&s.inducing, "inducing", 0, "`M` inducing examples of --method subset, nystrom or fitc (default as many as have 2000 outputs)")
+	f.Float64Var(&s.within, "within", 0, "leave out rows that say nothing, so that for 99 % of a sample of test rows the variance is at most 1+`PART` times that of all rows; --method exact becomes kept (default of kept 0.05)")
+	f.BoolVar(&s.certify, "certify", false, "of --method kept: pass over all rows left out once more, for bounds of what they would change instead of estimates from a sample")
 	f.StringVar(&s.selection, "select", "", "`HOW` to choose inducing examples: uniform, stratified, trace, greedy, rpcholesky or kmeans (default stratified by class, uniform for a regression)")
 }
 
@@ -83,11 +87,11 @@ func (s *Flags) AddFile(c *cobra.Command) {
 }
 
 // inFile are the flags whose values the file of a saved posterior holds.
-var inFile = []string{"outputs", "method", "inducing", "select", "refit", "tune-prior", "train-count", "train-index", "classes", "likelihood", "prior-precision", "weight-decay", "prior", "noise-variance",
+var inFile = []string{"outputs", "method", "inducing", "within", "certify", "select", "refit", "tune-prior", "train-count", "train-index", "classes", "likelihood", "prior-precision", "weight-decay", "prior", "noise-variance",
 	"standardize", "input-mean", "input-sd", "target-mean", "target-sd"}
 
 // flagMethods are the methods that a flag is for.
-var flagMethods = map[string]string{"inducing": "subset or nystrom", "select": "subset or nystrom", "checkpoint": "nystrom"}
+var flagMethods = map[string]string{"inducing": "subset, nystrom or fitc", "select": "subset, nystrom or fitc", "checkpoint": "nystrom or fitc"}
 
 // Check refuses flags that do not go together.
 func (s *Flags) Check(c *cobra.Command) error {
@@ -101,6 +105,9 @@ func (s *Flags) Check(c *cobra.Command) error {
 		return nil
 	}
 	s.refitGiven = f.Changed("refit")
+	if s.Method == "exact" && f.Changed("within") {
+		s.Method = "kept"
+	}
 	switch {
 	case f.Changed("tune-prior") && !slices.Contains(tunings, s.tune):
 		return console.NotOneOf("tune-prior", s.tune, tunings)
@@ -108,6 +115,14 @@ func (s *Flags) Check(c *cobra.Command) error {
 		return console.Usagef("--tune-prior %s refits at every precision; leave --refit=false out, or give --tune-prior heldout", s.tune)
 	case !slices.Contains(problem.Methods, s.Method):
 		return console.NotOneOf("method", s.Method, problem.Methods)
+	case f.Changed("within") && !(s.within > 0 && s.within <= mostWithin):
+		return console.Usagef("--within %v must be above 0, and at most %d", s.within, mostWithin)
+	case f.Changed("within") && s.Method != "kept":
+		return console.Usagef("--within is for --method exact or kept, not %s", s.Method)
+	case s.certify && s.Method != "kept":
+		return console.Usagef("--certify is for --method kept, or exact with --within, not %s", s.Method)
+	case s.tune != "" && s.Method == "fitc":
+		return console.Usagef("--tune-prior is not for --method fitc, whose sums over the data hold for one prior; choose the precision with --method nystrom and give it as --prior-precision")
 	case f.Changed("inducing") && s.inducing < 1:
 		return console.Usagef("--inducing %d must be at least 1", s.inducing)
 	case s.selection != "" && !slices.Contains(selections, s.selection):
@@ -123,6 +138,12 @@ func (s *Flags) Check(c *cobra.Command) error {
 	return nil
 }
 
+// mostWithin is the largest value of --within.
+const mostWithin = 10
+
+// defaultWithin is --within of the method kept where it is not given.
+const defaultWithin = 0.05
+
 // tunesByRefits tells whether --tune-prior takes a refit at every precision: at θ*,
 // which has seen all training rows, their scores say nothing about other
 // precisions (E17).
@@ -136,6 +157,9 @@ const inducingOutputs = 2000
 // open.
 func (s Flags) withDefaults(p *problem.Problem) (Flags, error) {
 	s.Refit = s.Refit || s.tunesByRefits()
+	if s.Method == "kept" && s.within == 0 {
+		s.within = defaultWithin
+	}
 	if !problem.IsSparse(s.Method) {
 		return s, nil
 	}

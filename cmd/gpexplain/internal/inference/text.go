@@ -13,7 +13,7 @@ import (
 )
 
 // MethodNames are the methods in words.
-var MethodNames = map[string]string{"exact": "exact", "subset": "subset-of-data", "nystrom": "Nyström", "cg": "exact (conjugate gradients)", weights: "over the parameters"}
+var MethodNames = map[string]string{"exact": "exact", "subset": "subset-of-data", "nystrom": "Nyström", "fitc": "FITC", "kept": "exact on kept rows", "cg": "exact (conjugate gradients)", weights: "over the parameters"}
 
 // BoundText says how the evidence stands to the exact one.
 func (q *Posterior) BoundText() string {

@@ -17,10 +17,13 @@ import (
 )
 
 // Methods are those that a posterior is computed by.
-var Methods = []string{"exact", "subset", "nystrom", "cg"}
+var Methods = []string{"exact", "kept", "subset", "nystrom", "fitc", "cg"}
 
 // IsSparse tells whether posteriors of a method have inducing examples.
-func IsSparse(method string) bool { return method == "subset" || method == "nystrom" }
+func IsSparse(method string) bool { return method == "subset" || ThroughInducing(method) }
+
+// ThroughInducing tells whether posteriors of a method take all data through inducing examples.
+func ThroughInducing(method string) bool { return method == "nystrom" || method == "fitc" }
 
 // The file of a saved posterior holds a header with its calibration, the
 // leave-one-out predictions of training rows, the sections of the library, whose fingerprints tell the model
@@ -172,7 +175,7 @@ func splitText(k int) string {
 func (h *SavedHeader) possible() bool {
 	return isLikelihood(h.Likelihood) && slices.Contains(Methods, h.Fit.Method) && h.Prior > 0 && h.Factor > 0 &&
 		(h.Noise > 0 || !HasNoise(LikelihoodNamed(h.Likelihood))) &&
-		possibleCalibration(h.Fit.Calibration) && h.Bound >= gp.None && h.Bound <= gp.Upper && IsSparse(h.Fit.Method) == (len(h.Inducing) > 0)
+		possibleCalibration(h.Fit.Calibration) && h.Bound >= gp.None && h.Bound <= gp.Upper && IsSparse(h.Fit.Method) == (len(h.Inducing) > 0) && (h.Fit.Method == "kept") == (h.Fit.Certificate != nil)
 }
 
 // possibleCalibration tells whether predictions can be made with a calibration;
