@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -84,6 +86,8 @@ type evidenceReport struct {
 	AtThetaLower        *report.Float `json:"at_theta_lower,omitempty"`
 	LinearGaussianLower *report.Float `json:"linear_gaussian_lower,omitempty"`
 	SE                  *report.Float `json:"standard_error,omitempty"` // of cg
+
+	Certificate *report.Certificate `json:"certificate,omitempty"` // of kept
 }
 
 func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
@@ -168,6 +172,8 @@ func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *proble
 			return err
 		}
 		r.LinearGaussian, r.SE = report.Float(lg.Value), problem.Number(lg.StdErr)
+	case *kept.Posterior:
+		r.LinearGaussian, r.Certificate = report.Undefined(), q.Report(p, nil).Certificate
 	}
 	flags := s.posterior
 	flags.Refit = true
@@ -193,7 +199,9 @@ func (r *evidenceReport) text(stdout io.Writer) error {
 		v    report.Float
 	}{{"log evidence at θ*", r.AtTheta}, {"  log likelihood", r.LogLikelihood}, {"  scatter", r.Scatter}, {"  log det B", r.LogDet},
 		{"log evidence, linear-Gaussian", r.LinearGaussian}, {"log evidence, refit", r.Refit}, {"log evidence, refit, sites held", r.HeldSites}} {
-		fmt.Fprintf(w, "%s\t%.6g\n", row.name, float64(row.v))
+		if !math.IsNaN(float64(row.v)) {
+			fmt.Fprintf(w, "%s\t%.6g\n", row.name, float64(row.v))
+		}
 	}
 	if r.Prior != nil {
 		fmt.Fprintf(w, "prior variances\t%s\n", console.OneLine(r.Prior.String()))
@@ -207,6 +215,11 @@ func (r *evidenceReport) text(stdout io.Writer) error {
 		if row.v != nil {
 			fmt.Fprintf(w, "%s\t%.6g\n", row.name, float64(*row.v))
 		}
+	}
+	if k := r.Certificate; k != nil && k.Dropped > 0 {
+		// The evidences have log det B of the kept rows.
+		of := func(logDet report.Float) float64 { return float64(r.AtTheta) - float64(logDet-r.LogDet)/2 }
+		fmt.Fprintf(w, "that at θ* of all rows\t%.6g to %.6g\n", of(k.LogDet[1]), of(k.LogDet[0]))
 	}
 	if r.NoiseVariance.Finite() {
 		fmt.Fprintf(w, "noise variance\t%.6g\n", float64(r.NoiseVariance))

@@ -17,6 +17,9 @@ func (f *fit) sparse(ctx context.Context) (*Posterior, error) {
 	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
 		return nil, err
 	}
+	if f.flags.Refit && f.flags.within > 0 {
+		return nil, console.FullErrorf("--within: the trained parameters are no optimum, and a refit through inducing examples passes over all rows; give --method kept, or --refit=false")
+	}
 	chosen, err := f.selector().Choose(ctx, f.kernel, f.source, f.flags.inducing, f.sparseOptions())
 	if err != nil {
 		return nil, err
@@ -153,6 +156,29 @@ func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*Posterior, erro
 	return f.sparsePosterior(dual, z, factor)
 }
 
+// fitNystrom passes over all rows, or over those that --within keeps.
+func (f *fit) fitNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, error) {
+	if f.flags.within == 0 {
+		return sparse.Fit(ctx, f.kernel, f.source, f.sites, z, o)
+	}
+	asked, err := f.askedRows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t, err := f.threshold(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	keep := t.KeepOptions()
+	keep.Progress = f.con.Show
+	rows, err := gp.Keep(ctx, f.kernel, f.source, f.sites, keep)
+	if err != nil {
+		return nil, err
+	}
+	f.con.Detail("%d rows are kept, with %.4g %% of tr Λ", rows.Len(), 100*rows.Trace/rows.Total)
+	return sparse.FitKept(ctx, f.kernel, f.source, f.sites, rows, z, o)
+}
+
 // passNystrom returns the posterior, and the factor of --tune-prior at θ*, else 1.
 func (f *fit) passNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, float64, error) {
 	if f.flags.Refit {
@@ -168,7 +194,7 @@ func (f *fit) passNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opt
 		dual, err := sparse.Refit(ctx, f.kernel, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, z, o)
 		return dual, 1, err
 	}
-	dual, err := sparse.Fit(ctx, f.kernel, f.source, f.sites, z, o)
+	dual, err := f.fitNystrom(ctx, z, o)
 	if err != nil || f.flags.tune == "" {
 		return dual, 1, err
 	}

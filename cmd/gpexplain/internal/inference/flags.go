@@ -44,7 +44,7 @@ func (s *Flags) Add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.Method, "method", "exact", "`METHOD` of the posterior: exact; kept, exact for the rows of all data that say something; subset, which takes part of the data; nystrom, which takes all data through inducing examples; fitc, likewise, with what those leave unexplained as noise; or cg, exact without forming the kernel")
 	f.IntVar(&s.inducing, "inducing", 0, "`M` inducing examples of --method subset, nystrom or fitc (default as many as have 2000 outputs)")
-	f.Float64Var(&s.within, "within", 0, "leave out rows that say nothing, so that for 99 % of a sample of test rows the variance is at most 1+`PART` times that of all rows; --method exact becomes kept (default of kept 0.05)")
+	f.Float64Var(&s.within, "within", 0, "leave out rows that say nothing, so that for 99 % of a sample of test rows the variance is at most 1+`PART` times that of all rows; --method exact becomes kept, whose default is 0.05, and nystrom passes over the rows kept alone")
 	f.BoolVar(&s.certify, "certify", false, "of --method kept: pass over all rows left out once more, for bounds of what they would change instead of estimates from a sample")
 	f.StringVar(&s.selection, "select", "", "`HOW` to choose inducing examples: uniform, stratified, trace, greedy, rpcholesky or kmeans (default stratified by class, uniform for a regression)")
 }
@@ -117,8 +117,12 @@ func (s *Flags) Check(c *cobra.Command) error {
 		return console.NotOneOf("method", s.Method, problem.Methods)
 	case f.Changed("within") && !(s.within > 0 && s.within <= mostWithin):
 		return console.Usagef("--within %v must be above 0, and at most %d", s.within, mostWithin)
-	case f.Changed("within") && s.Method != "kept":
-		return console.Usagef("--within is for --method exact or kept, not %s", s.Method)
+	case f.Changed("within") && s.Method != "kept" && s.Method != "nystrom":
+		return console.Usagef("--within is for --method exact, kept or nystrom, not %s", s.Method)
+	case f.Changed("within") && s.Method == "nystrom" && (s.Refit || s.tunesByRefits()):
+		return console.Usagef("--within is not for a refit by --method nystrom; give --method kept")
+	case f.Changed("within") && f.Changed("checkpoint"):
+		return console.Usagef("--checkpoint is for passes over all rows; leave --within out")
 	case s.certify && s.Method != "kept":
 		return console.Usagef("--certify is for --method kept, or exact with --within, not %s", s.Method)
 	case s.tune != "" && s.Method == "fitc":

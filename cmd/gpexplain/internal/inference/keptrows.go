@@ -37,7 +37,7 @@ type leaver func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linea
 // where the means are only rough.
 func (q *Posterior) leaver(ctx context.Context, c *console.Console, p *problem.Problem) (l leaver, warning string, err error) {
 	s, ok := q.Dual.(*sparse.Posterior)
-	if !ok || !problem.ThroughInducing(q.How.Name) || s.Refitted() || q.How.mean != gp.Network || !(q.traceError > looseTrace) {
+	if !ok || !problem.ThroughInducing(q.How.Name) || s.Refitted() || q.How.mean != gp.Network || q.traceError <= looseTrace { // that of kept rows is not known
 		return q.Dual.LeaveOneOutTo, "", nil
 	}
 	kernel := ntk.New(q.prior, p.Model.Net.Theta(), nil)

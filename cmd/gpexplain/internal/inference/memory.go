@@ -10,6 +10,7 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
@@ -35,6 +36,10 @@ func planMethod(c *console.Console, p *problem.Problem, f *Flags, heldOut *datas
 		c.Detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", float64(p.ExactBytes(n))/mib, float64(gp.MemoryBudget(memory))/mib,
 			float64(gp.Bytes(n, p.Model.Outputs))/mib, float64(p.Model.Net.BatchBytes(n))/mib)
 		return rowsCure(c, p, f, heldOut, gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.ExactBytes))
+	case "kept":
+		return gp.CheckMemory("a posterior of kept rows", gp.TrainingExamples, n, memory, func(n int) int64 {
+			return kept.Bytes(n, p.Model.Outputs, p.Model.Parameters(), 1)
+		})
 	case "cg":
 		return rowsCure(c, p, f, heldOut, cg.CheckMemory(n, p.Model.Outputs, p.Model.Parameters(), memory))
 	}
@@ -101,8 +106,8 @@ func planLoad(p *problem.Problem, method string, n, m int) error {
 	switch method {
 	case "exact":
 		need = float64(bytes(n)) + 8*float64(n)*float64(d)
-	case "cg":
-		return nil // it plans for itself
+	case "cg", "kept":
+		return nil // they plan for themselves
 	}
 	return problem.PlanWhole("a saved posterior", p.Limits.Memory, problem.WholeBytes(need))
 }
@@ -118,6 +123,9 @@ func planTests(p *problem.Problem, n int) error {
 func (q *Posterior) terms(p *problem.Problem) int {
 	if problem.IsSparse(q.How.Name) {
 		return len(q.How.inducing) * p.Model.Outputs
+	}
+	if dual, ok := q.Dual.(*kept.Posterior); ok {
+		return dual.Kept().Len()
 	}
 	return p.Examples.Train.Len() * p.Model.Outputs
 }

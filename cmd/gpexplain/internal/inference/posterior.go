@@ -19,6 +19,7 @@ import (
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -38,6 +39,7 @@ var (
 	_ Fitted = (*gp.Exact)(nil)
 	_ Fitted = (*sparse.Posterior)(nil)
 	_ Fitted = (*cg.Posterior)(nil)
+	_ Fitted = (*kept.Posterior)(nil)
 )
 
 // A Posterior is the answer of a fit, by whatever method.
@@ -58,8 +60,9 @@ type Posterior struct {
 	traceError    float64
 	Tuning        *report.Tuning // nil without --tune-prior
 	approximation *report.Approximation
-	Calibration   *Calibration // nil predicts with the covariance as it is
-	novelty       []float64    // leave-one-out novelty of training rows, ascending; nil where it is not known
+	certificate   *report.Certificate // of kept rows, else nil
+	Calibration   *Calibration        // nil predicts with the covariance as it is
+	novelty       []float64           // leave-one-out novelty of training rows, ascending; nil where it is not known
 
 	// Of a posterior over the parameters, which has no Dual.
 	weights    weightspace.Weights // nil in function space
@@ -122,6 +125,8 @@ func Fit(ctx context.Context, c *console.Console, p *problem.Problem, flags *Fla
 		q, err = f.exact(ctx)
 	case "cg":
 		q, err = f.cg(ctx)
+	case "kept":
+		q, err = f.kept(ctx)
 	default:
 		q, err = f.sparse(ctx)
 	}
@@ -250,7 +255,7 @@ func (q *Posterior) Report(p *problem.Problem, warnings []string) report.Fit {
 	r := report.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), PriorPrecision: report.Float(q.precision), Refit: q.weights != nil && q.refitted || q.weights == nil && q.Dual.Refitted(),
 		Method: q.How.Name, Inducing: inducing, TraceError: report.Float(q.traceError),
 		GradientNorm: report.Float(q.gradient), LogEvidence: report.Float(q.Evidence.Value), Bound: q.Evidence.Bound.String(), LogDet: report.Float(q.Evidence.LogDet),
-		LogLikelihood: report.Float(q.Evidence.LogLik), Scatter: report.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Warnings: warnings,
+		LogLikelihood: report.Float(q.Evidence.LogLik), Scatter: report.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Certificate: q.certificate, Warnings: warnings,
 		PriorPrecisionOrigin: string(p.Task.PrecisionFrom), Preflight: q.preflight, Preprocessing: p.Preprocessing(), Grouped: p.Task.Grouping.Report()}
 	q.describe(&r)
 	if q.Tuning != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -79,14 +80,14 @@ func loadPosterior(ctx context.Context, c *console.Console, p *problem.Problem, 
 	q := &Posterior{prior: prior, Kernel: ntk.New(kernelPrior, p.Model.Net.Theta(), nil), How: Method{f.Method, h.Select, h.Inducing, h.Mean},
 		precision: h.Prior / h.Factor, kernelPrecision: h.Prior, factor: h.Factor, gradient: float64(f.GradientNorm),
 		Evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), StdErr: float64(h.SE), Bound: h.Bound},
-		traceError: float64(f.TraceError), approximation: f.Approximation, Tuning: f.Tuning, preflight: f.Preflight}
+		traceError: float64(f.TraceError), approximation: f.Approximation, certificate: f.Certificate, Tuning: f.Tuning, preflight: f.Preflight}
 	if q.preflight != nil {
 		q.preflight.Warnings = h.PreflightWarnings
 	}
 	if err := c.EndPart(ctx, "load"); err != nil {
 		return nil, err
 	}
-	q.Dual, err = loadDual(ctx, c, p, q.Kernel)
+	q.Dual, err = loadDual(ctx, c, p, q.Kernel, kernelPrior)
 	c.ClearBar()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
@@ -187,9 +188,9 @@ func unpackRows(v []float64, p *problem.Problem) (rows []report.PredictedRow, ok
 
 // loadDual linearizes the training examples as the method needs them and reads
 // the posterior.
-func loadDual(ctx context.Context, c *console.Console, p *problem.Problem, kernel *ntk.NTK) (Fitted, error) {
+func loadDual(ctx context.Context, c *console.Console, p *problem.Problem, kernel *ntk.NTK, prior ntk.Prior) (Fitted, error) {
 	v, name, memory := p.Saved, p.Saved.Header.Fit.Method, p.Limits.Memory
-	x, err := p.TrainingExamples(ctx, name == "exact" || name == "cg" && p.KeepsJacobian())
+	x, err := p.TrainingExamples(ctx, name == "exact" || (name == "cg" || name == "kept") && p.KeepsJacobian())
 	if err != nil {
 		return nil, err
 	}
@@ -206,6 +207,8 @@ func loadDual(ctx context.Context, c *console.Console, p *problem.Problem, kerne
 	switch name {
 	case "exact":
 		return gp.Load(v.File, kernel, x.(*linearize.Batch), &gp.Options{MaxMemory: memory, Targets: targets})
+	case "kept":
+		return kept.Load(ctx, v.File, x, prior, p.Model.Net.Theta(), &kept.Options{Mean: v.Header.Mean, MaxMemory: memory, Targets: targets, Progress: c.Show})
 	case "cg":
 		return cg.Load(ctx, v.File, kernel, x, &cg.Options{MaxMemory: memory, Targets: targets, Progress: c.Show})
 	}

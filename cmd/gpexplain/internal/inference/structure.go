@@ -81,7 +81,7 @@ func (s *WeightFlags) Check(c *cobra.Command, o *Flags, k *CalibrationFlags, sam
 	if s.Structure == "" {
 		asked, s.Structure = "--predictive bnn", "full"
 	}
-	for _, name := range []string{"posterior", "method", "inducing", "select", "tune-prior"} {
+	for _, name := range []string{"posterior", "method", "inducing", "within", "certify", "select", "tune-prior"} {
 		if f.Changed(name) {
 			return console.Usagef("--%s is for posteriors over functions, and %s is one over parameters; leave one of them out", name, asked)
 		}

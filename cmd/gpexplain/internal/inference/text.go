@@ -18,6 +18,13 @@ var MethodNames = map[string]string{"exact": "exact", "subset": "subset-of-data"
 // BoundText says how the evidence stands to the exact one.
 func (q *Posterior) BoundText() string {
 	switch {
+	case q.certificate != nil && q.certificate.Dropped > 0:
+		// The log determinant of all rows is in an interval.
+		d := [2]float64{}
+		for i, v := range q.certificate.LogDet {
+			d[i] = q.Evidence.Value - (float64(v)-q.Evidence.LogDet)/2
+		}
+		return fmt.Sprintf(", of all rows %.6g to %.6g", d[1], d[0])
 	case q.How.Name == "cg":
 		return fmt.Sprintf(" ± %.2g", q.Evidence.StdErr)
 	case q.Evidence.Bound == gp.Upper:

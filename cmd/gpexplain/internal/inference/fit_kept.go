@@ -1,0 +1,136 @@
+package inference
+
+import (
+	"context"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/kept"
+	"github.com/funcgp/funcgp/gp/kept/certificate"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// askedRows is the most test rows whose variances must be near those of all training
+// rows, as --within says.
+const askedRows = 200
+
+// kept conditions on the rows of all training data that say something (E16).
+func (f *fit) kept(ctx context.Context) (*Posterior, error) {
+	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
+		return nil, err
+	}
+	products, err := f.products()
+	if err != nil {
+		return nil, err
+	}
+	asked, err := f.askedRows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if f.flags.tune != "" {
+		err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
+			g, err := f.at(precision)
+			if err != nil {
+				return nil, err
+			}
+			q, _, err := g.keptPosterior(ctx, asked, products)
+			if err != nil {
+				return nil, err
+			}
+			return f.candidateOf(q), nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	q, threshold, err := f.keptPosterior(ctx, asked, products)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.con.EndPart(ctx, "kernel"); err != nil {
+		return nil, err
+	}
+	return q, f.certify(ctx, q, threshold, products)
+}
+
+// products returns fast products with the Jacobian of training examples that are
+// linearized anew in each pass, where their inputs fit; else nil.
+func (f *fit) products() (linearize.Products, error) {
+	e, n := f.problem.Examples, f.source.Len()
+	d, _, _ := f.problem.Model.Net.Dims()
+	if _, ok := f.source.(*linearize.Batch); ok || 8*float64(n)*float64(d) > float64(gp.MemoryBudget(f.problem.Limits.Memory))/8 {
+		return nil, nil
+	}
+	return f.problem.Model.Net.Products(e.Inputs(e.Train, 0, n))
+}
+
+// askedRows linearizes the test rows on which --within is measured, or where there are
+// none the first training rows.
+func (f *fit) askedRows(ctx context.Context) (*linearize.Batch, error) {
+	rows := f.problem.Examples.Train
+	if f.problem.Examples.TestPart().Len() > 0 {
+		if test, err := f.problem.Examples.Test(dataset.SelectOptions{}); err == nil {
+			rows = test
+		}
+	}
+	n := f.problem.Within(min(askedRows, rows.Len()), f.problem.Model.Net.BatchBytes)
+	x, err := f.problem.Linearize(ctx, rows, 0, n)
+	return x, problem.NamesOf(rows, 0, n).ExplainError(err)
+}
+
+// threshold finds τ for --within at θ*.
+func (f *fit) threshold(ctx context.Context, asked *linearize.Batch) (*kept.Threshold, error) {
+	t, err := kept.FindThreshold(ctx, f.kernel, f.source, f.sites, asked, &kept.ThresholdOptions{Within: f.flags.within, MaxMemory: f.problem.Limits.Memory, Seed: f.problem.Limits.Seed, Progress: f.con.Show})
+	if err != nil {
+		return nil, err
+	}
+	f.con.ClearBar()
+	f.con.Detail("rows with s > %.3g are kept: %d of the %d of %d training examples, which give variances up to %.4g times those of all of them", t.Strength, t.Rows, t.Of, t.Examples, t.Ratio)
+	return t, nil
+}
+
+// keptPosterior fits or refits with the rows above the threshold of --within.
+func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, products linearize.Products) (*Posterior, *kept.Threshold, error) {
+	t, err := f.threshold(ctx, asked)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := &kept.Options{Mean: f.options.mean, Strength: t.Strength, PriorVariance: t.PriorVariance, Products: products, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
+	var dual *kept.Posterior
+	if f.flags.Refit {
+		dual, err = kept.Refit(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, f.prior, f.theta, o)
+	} else {
+		dual, err = kept.Fit(ctx, f.source, f.sites, f.prior, f.theta, o)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	q := f.posterior(dual)
+	if f.flags.Refit {
+		q.Evidence = dual.EvidenceRefit()
+	} else {
+		q.Evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
+	}
+	return q, t, nil
+}
+
+// certify says how much the rows that were left out could change.
+func (f *fit) certify(ctx context.Context, q *Posterior, t *kept.Threshold, products linearize.Products) error {
+	dual := q.Dual.(*kept.Posterior)
+	k, err := certificate.Certify(ctx, dual.Thinned(), f.source, dual.Sites(), f.prior, f.theta, &certificate.Options{
+		All: f.flags.certify, Seed: f.problem.Limits.Seed, MaxMemory: f.problem.Limits.Memory, Products: products, Progress: f.con.Show})
+	if err != nil {
+		return err
+	}
+	f.con.ClearBar()
+	q.certificate = &report.Certificate{Within: report.Float(f.flags.within), Threshold: report.Float(t.Strength), Ratio: report.Float(t.Ratio),
+		Kept: k.Kept, Dropped: k.Dropped, Trace: report.Float(k.Trace), DroppedTrace: report.Float(k.TraceM), DroppedTraceError: report.Float(k.TraceMError),
+		VarianceAtMost: report.Float(k.VarianceAtMost), Failure: report.Float(k.Failure), Sampled: k.Sampled, Rows: k.Rows}
+	for i := range k.Norm {
+		q.certificate.Norm[i], q.certificate.LogDet[i] = report.Float(k.Norm[i]), report.Float(k.LogDet[i])
+	}
+	f.con.Detail("%s", q.certificate.Text())
+	return nil
+}
