@@ -40,6 +40,8 @@ type options struct {
 	structures           string
 	within               []float64
 	other                float64
+	exact                float64
+	precisions           string
 	json, render         string
 	table, plot          string
 }
@@ -59,6 +61,8 @@ func run(ctx context.Context, args []string) error {
 	f.StringVar(&o.structures, "structures", "", "measure posteriors over the parameters with these structures instead, such as kfac,diag")
 	within := f.String("within", "", "compare posteriors of kept rows, whose variances are within these parts of those of all rows, such as .05,.01, instead")
 	f.Float64Var(&o.other, "other", 243, "a second precision for -within")
+	f.Float64Var(&o.exact, "exact", 0, "measure exact posteriors of kept rows instead, whose variances are at most this part larger")
+	f.StringVar(&o.precisions, "precisions", "243,5", "precisions of -exact")
 	f.StringVar(&o.json, "json", "results.json", "write results here")
 	f.StringVar(&o.render, "render", "", "read results from here instead of measuring")
 	f.StringVar(&o.table, "table", "", "write a table in Markdown here")
@@ -85,6 +89,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	if o.distance > 0 {
 		return measureDistance(ctx, &o)
+	}
+	if o.exact > 0 {
+		return measureExact(ctx, &o)
 	}
 	if o.structures != "" {
 		return measureStructures(ctx, &o)
