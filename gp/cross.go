@@ -118,9 +118,9 @@ func (e *Exact) posteriorRowsTo(ctx context.Context, dst, a, rest, work blas64.G
 	for step := 0; ; step++ {
 		open, worst := false, 0.0
 		for i := range dst.Rows {
-			gap, size := e.gap(rowOf(dst, i), rowOf(a, i))
+			gap, closed := e.gap(rowOf(dst, i), rowOf(a, i))
 			worst = math.Max(worst, gap)
-			open = open || !(gap <= closes*size) || step == 0 && floats.Norm(rowOf(dst, i), math.Inf(1)) < cancels*floats.Norm(rowOf(a, i), math.Inf(1))
+			open = open || !(gap <= closed) || step == 0 && floats.Norm(rowOf(dst, i), math.Inf(1)) < cancels*floats.Norm(rowOf(a, i), math.Inf(1))
 		}
 		if !open || step == refining {
 			return worst, nil
@@ -132,14 +132,17 @@ func (e *Exact) posteriorRowsTo(ctx context.Context, dst, a, rest, work blas64.G
 	}
 }
 
-// gap returns |C b − A α| for one row of C and A, and Σ|C b|.
-func (e *Exact) gap(post, raw []float64) (gap, size float64) {
-	sum := 0.0
+// gap returns |C b − A α| for one row of C and A, and how large it may be.
+func (e *Exact) gap(post, raw []float64) (gap, closed float64) {
+	sum, size := 0.0, 0.0
 	for i, v := range post {
 		sum += v * e.b[i]
 		size += math.Abs(v * e.b[i])
 	}
-	return math.Abs(sum - floats.Dot(raw, e.alpha)), size
+	if closed = e.closed; closed == 0 {
+		closed = closes * size
+	}
+	return math.Abs(sum - floats.Dot(raw, e.alpha)), closed
 }
 
 // refine adds (A − C(I + ΛK))(I + ΛK)⁻¹ to the rows of C where that does not
@@ -162,9 +165,9 @@ func (e *Exact) refine(ctx context.Context, dst, a, rest, work blas64.General) (
 	}
 	for i := range dst.Rows {
 		c, d := rowOf(dst, i), rowOf(rest, i)
-		was, size := e.gap(c, rowOf(a, i))
+		was, closed := e.gap(c, rowOf(a, i))
 		floats.AddTo(rowOf(step, i), c, d)
-		if now, _ := e.gap(rowOf(step, i), rowOf(a, i)); now < was || now <= closes*size {
+		if now, _ := e.gap(rowOf(step, i), rowOf(a, i)); now < was || now <= closed {
 			copy(c, rowOf(step, i))
 			better = true
 		}

@@ -31,6 +31,7 @@ type Exact struct {
 	b, alpha []float64 // N·C (E5)
 	kalpha   []float64 // K α
 	plain    []float64 // Σ C b at the training examples (E14), without refinement; nil once closure is checked
+	closed   float64   // |C b − A α| of which Cross makes nothing, or 0 for closes·Σ|C b|
 	mode     []float64 // f at the mode of the refit that Recondition took the memory of, N·C; nil for none
 
 	warnings []error

@@ -44,7 +44,7 @@ func FitKept(ctx context.Context, k ntk.Kernel, x linearize.Source, s *Sites, ke
 	case o != nil && o.Mean != Network:
 		panic("gp: a posterior of kept rows has the mean of the network")
 	}
-	err := CheckMemory("an exact posterior of kept rows", TrainingExamples, kept.Len(), o.withDefaults().MaxMemory, func(n int) int64 { return Bytes(n, 1) })
+	err := CheckMemory("an exact posterior of kept rows", KeptRows, kept.Len(), o.withDefaults().MaxMemory, func(n int) int64 { return Bytes(n, 1) })
 	if err != nil {
 		return nil, err
 	}
@@ -132,11 +132,10 @@ func (t *Thinned) Rows() *linearize.Batch { return t.e.x }
 // PriorMean returns uᵀm of the kept rows (E2); it must not be changed.
 func (t *Thinned) PriorMean() []float64 { return t.e.prior }
 
-// DualTo writes the solution a of (I + ΛK) a = b over the kept rows, and K a.
-func (t *Thinned) DualTo(ctx context.Context, a, ka, b []float64) error {
-	alpha, kalpha, _, err := t.e.dual(ctx, b)
+// DualTo writes the solution a of (I + ΛK) a = b over the kept rows.
+func (t *Thinned) DualTo(ctx context.Context, a, b []float64) error {
+	alpha, _, _, err := t.e.dual(ctx, b)
 	copy(a, alpha)
-	copy(ka, kalpha)
 	return err
 }
 
@@ -146,9 +145,13 @@ func (t *Thinned) SolveVec(v []float64) { t.e.f.fullVec(v) }
 // GainTo writes G = K_*k R B⁻¹ Rᵀ, T·C×n for T examples of C outputs and n kept rows, the
 // gain of a Kalman filter that observes them: x has the posterior Jacobian J(x) − G J_k,
 // and the kernel between this and any other Jacobian is the posterior covariance. It takes
-// 16·T·C·n bytes beside the result.
-func (t *Thinned) GainTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch) error {
-	if x.P != t.e.x.P {
+// 24·T·C·n bytes beside the result.
+//
+// move is a function at the kept rows, n numbers. Where rounding leaves G(I + KΛ) move off
+// K_*k Λ move, on which the closure of sums over training examples rests (E14), iterative
+// refinement restores it.
+func (t *Thinned) GainTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch, move []float64) error {
+	if x.P != t.e.x.P || len(move) != t.kept.Len() {
 		panic("gp: inputs do not fit the training examples")
 	}
 	rows, n := x.Len()*x.Outputs(), t.e.g.n
@@ -158,7 +161,15 @@ func (t *Thinned) GainTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 	}
 	raw := dense.New(rows, n)
 	t.e.k.BlockTo(dense.View(raw), x, t.e.x)
-	if _, err := t.e.posteriorTo(ctx, dst.RawMatrix(), raw); err != nil {
+	// C_*k b = K_*k α for the α = Λ move and b = (I + ΛK) α that refinement compares by.
+	e := *t.e
+	e.closed = closes * floats.Norm(move, math.Inf(1))
+	e.alpha, e.b = make([]float64, n), make([]float64, n)
+	floats.MulTo(e.alpha, t.kept.Lambda, move)
+	e.g.mulVecTo(e.b, e.alpha)
+	e.lambda.mulRow(e.b, 0)
+	floats.Add(e.b, e.alpha)
+	if _, err := e.posteriorTo(ctx, dst.RawMatrix(), raw); err != nil {
 		return err
 	}
 	// K_*k R B⁻¹ Rᵀ = C_*k Λ

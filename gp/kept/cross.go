@@ -32,7 +32,7 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 		return nil, err
 	}
 	var gain mat.Dense
-	if err := p.thin.GainTo(ctx, &gain, x); err != nil {
+	if err := p.thin.GainTo(ctx, &gain, x, p.move); err != nil {
 		return nil, err
 	}
 	// −Gᵀ, whose columns weight the Jacobians of the kept rows

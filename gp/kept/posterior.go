@@ -2,12 +2,15 @@ package kept
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/jacobian"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
@@ -29,12 +32,14 @@ type Posterior struct {
 	kernel *ntk.NTK
 	o      Options
 	refit  bool
-	p      int // parameters
+	c, p   int   // outputs and parameters
+	each   int64 // bytes that a linearized row takes
 
 	thin          *gp.Thinned
 	sites         *gp.Sites
 	alpha, pseudo []float64 // α and b̃, N·C
 	weights       []float64 // v − μ₀, P
+	move          []float64 // uᵀ(f̂ − m) of the kept rows
 	scatter       float64   // αᵀKα
 	distance      float64   // √((α−r)ᵀK(α−r))
 	warnings      []error
@@ -52,11 +57,10 @@ var _ gp.Dual = (*Posterior)(nil)
 // row is above Options.Strength, the error is gp.ErrNoExamples.
 func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	p := newPosterior(x, prior, theta, o)
-	n, c := s.F.Dims()
-	if _, err := sites.New(s, x.Len(), c); err != nil {
+	if err := p.measure(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.checkMemory(n, c); err != nil {
+	if _, err := sites.New(s, x.Len(), p.c); err != nil {
 		return nil, err
 	}
 	if err := p.keep(ctx, s); err != nil {
@@ -70,15 +74,14 @@ func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, 
 	}
 	// The step is α = r + Σ_kept u a with (I + ΛK_kk) a = Λ(f − m − J_kΣ₀Jᵀr), because then
 	// α = r + Λ̃(f − m) − Λ̃Kα (E5).
-	q, a, ka := p.rowVector(), p.rowVector(), p.rowVector()
-	scaled := floats.MulTo(make([]float64, p.p), variance, p.weights)
-	rows.MulVecTo(q, scaled)
+	q, a := p.rowVector(), p.rowVector()
+	rows.MulVecTo(q, floats.MulTo(make([]float64, p.p), variance, p.weights))
 	b := p.rowVector()
 	for i, at := range p.Kept().Examples {
 		f := floats.Dot(p.Kept().Directions.RawRowView(i), s.F.RawRowView(at))
 		b[i] = p.Kept().Lambda[i] * (f - p.thin.PriorMean()[i] - q[i])
 	}
-	if err := p.thin.DualTo(ctx, a, ka, b); err != nil {
+	if err := p.thin.DualTo(ctx, a, b); err != nil {
 		return nil, err
 	}
 	// Jᵀα = Jᵀr + J_kᵀa
@@ -87,8 +90,7 @@ func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, 
 	floats.Add(p.weights, more)
 	p.alpha = dense.Flat(s.Residual)
 	p.addRows(p.alpha, a)
-	floats.Add(q, ka)
-	return p, p.finish(variance, q)
+	return p, p.finish(variance)
 }
 
 func newPosterior(x linearize.Source, prior ntk.Prior, theta []float64, o *Options) *Posterior {
@@ -97,10 +99,52 @@ func newPosterior(x linearize.Source, prior ntk.Prior, theta []float64, o *Optio
 	return p
 }
 
-// checkMemory checks the memory of vectors of length P and N·C. That of the kept rows is
-// checked once their number is known.
-func (p *Posterior) checkMemory(n, c int) error {
-	return gp.CheckMemory("a posterior of kept rows", gp.TrainingExamples, n, p.o.MaxMemory, func(n int) int64 { return Bytes(n, c, p.p, 0) })
+// measure finds the sizes of an example and of a row from the first examples, and checks the
+// memory of vectors of length P and N·C. That of the kept rows is checked once their number
+// is known.
+func (p *Posterior) measure(ctx context.Context) error {
+	if p.x.Len() == 0 {
+		return gp.ErrNoExamples
+	}
+	one, err := firstExample(ctx, p.x)
+	if err != nil {
+		return err
+	}
+	if p.c = one.Outputs(); one.P != p.p {
+		panic("kept: the length of theta is not the number of parameters of the examples")
+	}
+	err = linearize.Combine(one, mat.NewDense(1, p.c, nil)).Batches(ctx, func(_ int, row *linearize.Batch) error {
+		p.each = jacobian.Bytes(row)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return gp.CheckMemory("a posterior of kept rows", gp.TrainingExamples, p.x.Len(), p.o.MaxMemory, func(n int) int64 { return Bytes(n, p.c, p.p, 0) })
+}
+
+// firstExample returns the first example of x.
+func firstExample(ctx context.Context, x linearize.Source) (*linearize.Batch, error) {
+	if _, ok := x.(linearize.Gatherer); ok {
+		return linearize.Gather(ctx, x, []int{0})
+	}
+	var first *linearize.Batch
+	err := x.Batches(ctx, func(_ int, b *linearize.Batch) error {
+		first = linearize.Concat(b.Slice(0, 1))
+		return errEnough
+	})
+	if !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	return first, nil
+}
+
+// errEnough ends a pass over examples.
+var errEnough = errors.New("kept: enough examples")
+
+// need returns the memory of a posterior with the given number of rows.
+func (p *Posterior) need(rows int) int64 {
+	return memory.Add(Bytes(p.x.Len(), p.c, p.p, rows), memory.Mul(int64(rows), p.each))
 }
 
 // Bytes returns the memory that Fit and Refit take for n training examples with c outputs,
@@ -120,6 +164,9 @@ func (p *Posterior) keep(ctx context.Context, s *gp.Sites) error {
 	if err != nil {
 		return err
 	}
+	if err := gp.CheckMemory("an exact posterior of kept rows", gp.KeptRows, k.Len(), p.o.MaxMemory, p.need); err != nil {
+		return err
+	}
 	p.sites = s
 	p.thin, err = gp.FitKept(ctx, p.kernel, p.x, s, k, p.exactOptions())
 	return err
@@ -135,20 +182,18 @@ func (p *Posterior) rowVector() []float64 { return make([]float64, p.Kept().Len(
 
 // addRows adds Σ_kept u a to the vector to, N·C.
 func (p *Posterior) addRows(to, a []float64) {
-	_, c := p.sites.F.Dims()
 	for i, at := range p.Kept().Examples {
-		floats.AddScaled(to[at*c:(at+1)*c], a[i], p.Kept().Directions.RawRowView(i))
+		floats.AddScaled(to[at*p.c:(at+1)*p.c], a[i], p.Kept().Directions.RawRowView(i))
 	}
 }
 
-// finish computes the weights, which hold Jᵀα, the scatter and b̃. move is J_k(v − μ₀).
-func (p *Posterior) finish(variance, move []float64) error {
+// finish computes the weights, which hold Jᵀα, the scatter and b̃.
+func (p *Posterior) finish(variance []float64) error {
 	for i, g := range p.weights {
 		p.weights[i] = variance[i] * g
 		p.scatter += g * p.weights[i]
 	}
-	_, c := p.sites.F.Dims()
-	if err := sites.NotFinite("dual vector", p.alpha, 0, c); err != nil {
+	if err := sites.NotFinite("dual vector", p.alpha, 0, p.c); err != nil {
 		return err
 	}
 	if math.IsInf(p.scatter, 0) || math.IsNaN(p.scatter) {
@@ -156,9 +201,16 @@ func (p *Posterior) finish(variance, move []float64) error {
 	}
 	// b̃ = α + Λ̃(f̂ − m) (E16)
 	p.pseudo = append([]float64(nil), p.alpha...)
-	p.addRows(p.pseudo, floats.MulTo(p.rowVector(), p.Kept().Lambda, move))
+	p.setMove()
+	p.addRows(p.pseudo, floats.MulTo(p.rowVector(), p.Kept().Lambda, p.move))
 	p.warnings = append(p.warnings, p.thin.Warnings()...)
 	return nil
+}
+
+// setMove computes the function at the kept rows from the weights.
+func (p *Posterior) setMove() {
+	p.move = p.rowVector()
+	p.thin.Rows().MulVecTo(p.move, p.weights)
 }
 
 // products returns the products with the Jacobian of all training examples.

@@ -112,7 +112,6 @@ func TestConformance(t *testing.T) {
 }
 
 // median returns the median of v.
-func median(v []float64) float64 {
-	sorted := slices.Sorted(slices.Values(v))
-	return sorted[len(sorted)/2]
-}
+func median(v []float64) float64 { return sorted(v)[len(v)/2] }
+
+func sorted(v []float64) []float64 { return slices.Sorted(slices.Values(v)) }

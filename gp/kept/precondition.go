@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/memory"
 )
 
 const (
@@ -57,7 +58,11 @@ func (c *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64)
 func (c *preconditioner) build(ctx context.Context, s *gp.Sites) error {
 	o := c.p.o
 	c.thin = nil // its memory is free before the next is made
-	k, err := gp.Keep(ctx, c.p.kernel, c.p.x, s, &gp.KeepOptions{Most: mostPreconditioning, Workers: o.Workers, Progress: o.Progress})
+	most := memory.Largest(mostPreconditioning, gp.MemoryBudget(o.MaxMemory), c.p.need)
+	if most == 0 {
+		return nil
+	}
+	k, err := gp.Keep(ctx, c.p.kernel, c.p.x, s, &gp.KeepOptions{Most: most, Workers: o.Workers, Progress: o.Progress})
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, row
 // residuals returns what steps that leave out examples start from: α where the mean is a
 // sum over training examples, and the residuals of the sites otherwise.
 func (p *Posterior) residuals(rows []int) []float64 {
-	_, c := p.sites.F.Dims()
+	c := p.c
 	var r []float64
 	for _, i := range rows {
 		if p.hasDualMean() {
@@ -122,11 +122,10 @@ func (p *Posterior) residuals(rows []int) []float64 {
 // checkInputs returns the numbers of examples and outputs. It panics where x does not fit
 // the training examples.
 func (p *Posterior) checkInputs(x *linearize.Batch) (t, c int) {
-	_, c = p.sites.F.Dims()
-	if t = x.Len(); t > 0 && (x.Outputs() != c || x.P != p.p) {
+	if t = x.Len(); t > 0 && (x.Outputs() != p.c || x.P != p.p) {
 		panic("kept: inputs do not fit the training examples")
 	}
-	return t, c
+	return t, p.c
 }
 
 var _ gp.Latent = (*Posterior)(nil)

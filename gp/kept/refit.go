@@ -30,8 +30,7 @@ const smallGradient = 1e-9
 func Refit(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	p := newPosterior(x, prior, theta, o)
 	p.refit = true
-	n, c := p.x.Len(), 1
-	if err := p.checkMemory(n, c); err != nil {
+	if err := p.measure(ctx); err != nil {
 		return nil, err
 	}
 	products, gradient := p.products(), smallGradient
@@ -60,9 +59,7 @@ func Refit(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelih
 	if err := p.keep(ctx, p.sites); err != nil {
 		return nil, err
 	}
-	move := p.rowVector()
-	p.thin.Rows().MulVecTo(move, floats.MulTo(make([]float64, p.p), variance, p.weights))
-	return p, p.finish(variance, move)
+	return p, p.finish(variance)
 }
 
 // settle makes the weights Jᵀα, with α the residual at the mode, and the sites those at
@@ -82,9 +79,8 @@ func (p *Posterior) settle(ctx context.Context, products linearize.Products, mod
 		return err
 	}
 	floats.Add(f, dense.Flat(mode.Sites.F))
-	n, c := mode.Sites.F.Dims()
 	var err error
-	if p.sites, err = gp.NewSites(y, mat.NewDense(n, c, f), lik); err != nil {
+	if p.sites, err = gp.NewSites(y, mat.NewDense(p.x.Len(), p.c, f), lik); err != nil {
 		return err
 	}
 	off := floats.SubTo(make([]float64, len(p.alpha)), p.alpha, dense.Flat(p.sites.Residual))

@@ -36,8 +36,7 @@ type savedPosterior struct {
 // returns the errors of writing. Save reads the inputs once. For training examples that
 // are neither a linearize.InputSource nor in memory, it linearizes them.
 func (p *Posterior) Save(w *store.Writer) error {
-	n, c := p.sites.F.Dims()
-	s := savedPosterior{Version: savedVersion, N: n, C: c, P: p.p, Refit: p.refit, Mean: p.o.Mean}
+	s := savedPosterior{Version: savedVersion, N: p.x.Len(), C: p.c, P: p.p, Refit: p.refit, Mean: p.o.Mean}
 	for _, warning := range p.warnings {
 		s.Warnings = append(s.Warnings, warning.Error())
 	}
@@ -82,7 +81,7 @@ func Load(ctx context.Context, f *store.File, x linearize.Source, prior ntk.Prio
 	case s.N != x.Len() || s.P != len(theta):
 		r.Fail(saved.OtherData, "the saved posterior has %d training examples and %d parameters, the data %d and %d", s.N, s.P, x.Len(), len(theta))
 	}
-	p.refit, p.o.Mean = s.Refit, s.Mean
+	p.c, p.refit, p.o.Mean = s.C, s.Refit, s.Mean
 	p.alpha, p.pseudo, p.weights = r.Floats("alpha", s.N, s.C), r.Floats("b", s.N, s.C), r.Floats("weights", s.P)
 	scalars := r.Floats("scalars", 2)
 	p.sites = gp.LoadSites(r, s.N, s.C)
@@ -99,5 +98,6 @@ func Load(ctx context.Context, f *store.File, x linearize.Source, prior ntk.Prio
 	if p.thin, err = gp.LoadThinned(ctx, f, p.kernel, x, p.sites, p.exactOptions()); err != nil {
 		return nil, err
 	}
+	p.setMove()
 	return p, nil
 }
