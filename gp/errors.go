@@ -57,7 +57,7 @@ const (
 	TestExamples     = "test examples"
 	InducingExamples = "inducing examples"
 	InducingPairs    = "inducing pairs" // of example and output
-	KeptRows         = "kept rows" // of example and eigen-direction of Λ
+	KeptRows         = "kept rows"      // of example and eigen-direction of Λ
 	Parameters       = "parameters"
 )
 

@@ -147,11 +147,11 @@ func (t *Thinned) SolveVec(v []float64) { t.e.f.fullVec(v) }
 // and the kernel between this and any other Jacobian is the posterior covariance. It takes
 // 24·T·C·n bytes beside the result.
 //
-// move is a function at the kept rows, n numbers. Where rounding leaves G(I + KΛ) move off
-// K_*k Λ move, on which the closure of sums over training examples rests (E14), iterative
-// refinement restores it.
+// move, if not nil, is a function at the kept rows, n numbers. Where rounding leaves
+// G(I + KΛ) move off K_*k Λ move, on which the closure of sums over training examples rests
+// (E14), iterative refinement restores it.
 func (t *Thinned) GainTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch, move []float64) error {
-	if x.P != t.e.x.P || len(move) != t.kept.Len() {
+	if x.P != t.e.x.P || move != nil && len(move) != t.kept.Len() {
 		panic("gp: inputs do not fit the training examples")
 	}
 	rows, n := x.Len()*x.Outputs(), t.e.g.n
@@ -161,14 +161,16 @@ func (t *Thinned) GainTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 	}
 	raw := dense.New(rows, n)
 	t.e.k.BlockTo(dense.View(raw), x, t.e.x)
-	// C_*k b = K_*k α for the α = Λ move and b = (I + ΛK) α that refinement compares by.
 	e := *t.e
-	e.closed = closes * floats.Norm(move, math.Inf(1))
-	e.alpha, e.b = make([]float64, n), make([]float64, n)
-	floats.MulTo(e.alpha, t.kept.Lambda, move)
-	e.g.mulVecTo(e.b, e.alpha)
-	e.lambda.mulRow(e.b, 0)
-	floats.Add(e.b, e.alpha)
+	if move != nil {
+		// Refinement compares C_*k b with K_*k α for α = Λ move and b = (I + ΛK) α.
+		e.closed = closes * floats.Norm(move, math.Inf(1))
+		e.alpha, e.b = make([]float64, n), make([]float64, n)
+		floats.MulTo(e.alpha, t.kept.Lambda, move)
+		e.g.mulVecTo(e.b, e.alpha)
+		e.lambda.mulRow(e.b, 0)
+		floats.Add(e.b, e.alpha)
+	}
 	if _, err := e.posteriorTo(ctx, dst.RawMatrix(), raw); err != nil {
 		return err
 	}

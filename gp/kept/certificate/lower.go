@@ -49,7 +49,7 @@ func (d *dropped) lowerTo(ctx context.Context, dst *mat.Dense, asked *linearize.
 		return err
 	}
 	var gain mat.Dense
-	if err := d.post.GainTo(ctx, &gain, asked); err != nil {
+	if err := d.post.GainTo(ctx, &gain, asked, nil); err != nil {
 		return err
 	}
 	own := mat.NewDiagDense(rows, nil)
