@@ -7,7 +7,6 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/internal/jacobian"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
@@ -31,22 +30,10 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 	if err := gp.CheckMemory("a cross-kernel", gp.TestExamples, t, p.o.MaxMemory, need); err != nil {
 		return nil, err
 	}
-	var gain mat.Dense
-	if err := p.thin.GainTo(ctx, &gain, x, p.move); err != nil {
+	var err error
+	if q.posterior, err = p.thin.Jacobian(ctx, x, p.move); err != nil {
 		return nil, err
 	}
-	// −Gᵀ, whose columns weight the Jacobians of the kept rows
-	weights := dense.New(n, q.rows)
-	dense.TransposeTo(weights, gain.RawMatrix())
-	for i := range weights.Data {
-		weights.Data[i] = -weights.Data[i]
-	}
-	posterior := jacobian.Sum{Workers: p.o.Workers}
-	posterior.Copy(x)
-	if err := posterior.Add(ctx, p.thin.Rows(), weights); err != nil {
-		return nil, err
-	}
-	q.posterior = posterior.Batch
 	return q, nil
 }
 

@@ -20,7 +20,7 @@ import (
 // negative eigenvalues.
 //
 // It takes one pass over the training examples, with a backward pass for each dropped
-// row and no solve, and 8·T·C·(P + 3n) bytes for n kept rows. The other arguments and the
+// row and no solve, and 8·T·C·(T·C + 2P + 5n) bytes for n kept rows. The other arguments and the
 // errors are those of Certify.
 func LowerVariances(ctx context.Context, t *gp.Thinned, src linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, asked *linearize.Batch, o *Options) (*mat.Dense, error) {
 	opt := o.withDefaults()
@@ -40,7 +40,8 @@ func (d *dropped) lowerTo(ctx context.Context, dst *mat.Dense, asked *linearize.
 	outputs := asked.Outputs()
 	rows, n, p := asked.Len()*outputs, d.post.Kept().Len(), asked.P
 	err := gp.CheckMemory("a lower bound of variances", gp.TestExamples, asked.Len(), d.o.MaxMemory, func(t int) int64 {
-		return memory.Mul(8, memory.Mul(memory.Mul(int64(t), int64(outputs)), memory.Add(3*int64(n), int64(p))))
+		rows := memory.Mul(int64(t), int64(outputs))
+		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, memory.Add(5*int64(n), 2*int64(p)))))
 	})
 	if err != nil {
 		return err
@@ -48,27 +49,23 @@ func (d *dropped) lowerTo(ctx context.Context, dst *mat.Dense, asked *linearize.
 	if err := d.post.PredictTo(ctx, nil, dst, asked); err != nil || rows == 0 || d.rows.Len() == 0 {
 		return err
 	}
-	var gain mat.Dense
-	if err := d.post.GainTo(ctx, &gain, asked, nil); err != nil {
+	posterior, err := d.post.Jacobian(ctx, asked, nil)
+	if err != nil {
 		return err
 	}
-	own := mat.NewDiagDense(rows, nil)
+	one := mat.NewDense(rows, rows, nil)
 	for i := range rows {
-		own.SetDiag(i, 1)
+		one.Set(i, i, 1)
 	}
-	prior := d.kernel.Prepare(asked, mat.DenseCopyOf(own))
-	known := d.kernel.Prepare(d.post.Rows(), mat.DenseCopyOf(gain.T()))
-	var c, less mat.Dense
+	known := d.kernel.Prepare(posterior, one)
+	var c mat.Dense
 	return linearize.Combine(d.src, d.scaled()).Batches(ctx, func(first int, b *linearize.Batch) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		c.Reset()
-		less.Reset()
 		// c = √λ uᵀ C_k(x_i,x), one row for each dropped row, by the posterior Jacobian of x
-		prior.MulTo(&c, b)
-		known.MulTo(&less, b)
-		c.Sub(&c, &less)
+		c.Reset()
+		known.MulTo(&c, b)
 		d.o.Progress(StageLower, first+b.Len(), d.src.Len())
 		return d.subtract(ctx, dst, mat.DenseCopyOf(c.T()))
 	})
