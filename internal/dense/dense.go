@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/vector"
 )
 
 // New returns a rows×cols matrix of zeros.
@@ -196,11 +197,7 @@ func Zero(g blas64.General) {
 }
 
 // Axpy adds alpha·x to dst.
-func Axpy(dst []float64, alpha float64, x []float64) {
-	for i, v := range x {
-		dst[i] += alpha * v
-	}
-}
+func Axpy(dst []float64, alpha float64, x []float64) { vector.Axpy(dst, alpha, x) }
 
 // Dot returns Σ x_i y_i, summed in order.
 func Dot(x, y []float64) float64 {

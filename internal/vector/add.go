@@ -41,3 +41,32 @@ func Sum(x []float64) float64 {
 	}
 	return (a + b) + (c + d)
 }
+
+// Axpy adds alpha·x[i] to dst[i] for every i, with the product rounded before the sum.
+// dst must be at least as long as x, and is x or does not overlap it.
+func Axpy(dst []float64, alpha float64, x []float64) {
+	dst = dst[:len(x)]
+	if fast && len(x) > 0 {
+		axpy(&dst[0], alpha, &x[0], len(x))
+		return
+	}
+	for i, v := range x {
+		dst[i] += float64(alpha * v)
+	}
+}
+
+// Dot returns Σ x[i]·y[i]; y must be at least as long as x. The order of the sum depends
+// on the length alone.
+func Dot(x, y []float64) float64 {
+	y = y[:len(x)]
+	sum := 0.0
+	if whole := len(x) &^ 15; fast && whole > 0 {
+		sum = dot(&x[0], &y[0], whole)
+		x, y = x[whole:], y[whole:]
+	}
+	var rest float64
+	for i, v := range x {
+		rest += v * y[i]
+	}
+	return sum + rest
+}

@@ -139,3 +139,32 @@ func TestSum(t *testing.T) {
 		require.Equal(t, want, Sum(x))
 	}
 }
+
+// Axpy has the bits of the loop.
+func TestAxpy(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 1))
+	for n := range 80 {
+		x, want, got := values(r, n), values(r, n+1), make([]float64, n+1)
+		copy(got, want)
+		alpha := r.NormFloat64()
+		for i, v := range x {
+			p := alpha * v
+			want[i] += p
+		}
+		Axpy(got, alpha, x)
+		requireSame(t, want, got)
+	}
+}
+
+func TestDot(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 1))
+	for n := range 80 {
+		x, y, want := make([]float64, n), make([]float64, n), 0.0
+		for i := range x {
+			x[i], y[i] = float64(r.IntN(1000)), float64(r.IntN(1000)) // sums are exact
+			want += x[i] * y[i]
+		}
+		require.Equal(t, want, Dot(x, y))
+	}
+	require.True(t, math.IsNaN(Dot(make([]float64, 17), append(make([]float64, 3), append([]float64{math.NaN()}, make([]float64, 13)...)...))))
+}

@@ -64,3 +64,9 @@ func spreadPairs(da, db, grad, top, a, b *float64, n int)
 
 //go:noescape
 func addRows(dst *float64, ldd int, src *float64, lds, rows, cols int)
+
+//go:noescape
+func axpy(dst *float64, alpha float64, x *float64, n int)
+
+//go:noescape
+func dot(x, y *float64, n int) float64
