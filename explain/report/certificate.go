@@ -7,7 +7,8 @@ import "fmt"
 type Certificate struct {
 	Within            Float    `json:"within"`              // how much larger than that of all rows a variance may be, as a part of it
 	Threshold         Float    `json:"threshold"`           // τ: rows with s > τ are kept
-	Ratio             Float    `json:"ratio"`               // v_k/v on the sample that chose τ
+	Against           int      `json:"against"`             // rows, the strongest, that τ was compared with
+	Ratio             Float    `json:"ratio"`               // v_k/v by the rows above τ and by these
 	Kept              int      `json:"kept"`                // rows
 	Dropped           int      `json:"dropped"`             // rows with λ > 0 that are left out
 	Trace             Float    `json:"trace"`               // part of tr Λ in kept rows
@@ -31,5 +32,5 @@ func (k *Certificate) Text() string {
 	if k.Sampled {
 		text += fmt.Sprintf(", by a sample of %s (95 %%)", some(k.Rows, "of these", "of these"))
 	}
-	return text + fmt.Sprintf("; on a sample of the training data they are at most %.4g times, for 99 %% of the rows asked about.", float64(k.Ratio))
+	return text + fmt.Sprintf("; for 99 %% of the rows asked about they are at most %.4g times those of the %s strongest rows.", float64(k.Ratio), count(k.Against))
 }

@@ -121,6 +121,27 @@ func TestThresholdOfSample(t *testing.T) {
 	require.Less(t, find(kept.ThresholdOptions{MaxMemory: gp.Bytes(20, 1)}).Of, 21)
 }
 
+// Where the rows above the threshold are many of those that stand for all, more of them do.
+func TestThresholdLooksAtMore(t *testing.T) {
+	kept.SetFirstMost(t, 40)
+	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
+	s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)
+	require.NoError(t, err)
+	all, err := gp.Keep(t.Context(), q.Kernel, q.Train, s, nil)
+	require.NoError(t, err)
+	require.Greater(t, all.Len(), 80)
+	looked := map[int]bool{}
+	for _, within := range []float64{100, 10, 3, 1, .1, 1e-9} {
+		found, err := kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{Within: within})
+		require.NoError(t, err)
+		require.Contains(t, []int{40, 80, all.Len()}, found.Of)
+		require.True(t, found.Of == all.Len() || 2*found.Rows <= found.Of, "within %v", within)
+		looked[found.Of] = true
+	}
+	require.True(t, looked[40])
+	require.True(t, looked[all.Len()])
+}
+
 func TestThresholdRefusals(t *testing.T) {
 	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
 	s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)

@@ -87,7 +87,7 @@ func (f *fit) threshold(ctx context.Context, asked *linearize.Batch) (*kept.Thre
 		return nil, err
 	}
 	f.con.ClearBar()
-	f.con.Detail("rows with s > %.3g are kept: %d of the %d of %d training examples, which give variances up to %.4g times those of all of them", t.Strength, t.Rows, t.Of, t.Examples, t.Ratio)
+	f.con.Detail("rows with s > %.3g are kept: %d, which give variances up to %.4g times those of the %d strongest", t.Strength, t.Rows, t.Ratio, t.Of)
 	return t, nil
 }
 
@@ -125,7 +125,7 @@ func (f *fit) certify(ctx context.Context, q *Posterior, t *kept.Threshold, prod
 		return err
 	}
 	f.con.ClearBar()
-	q.certificate = &report.Certificate{Within: report.Float(f.flags.within), Threshold: report.Float(t.Strength), Ratio: report.Float(t.Ratio),
+	q.certificate = &report.Certificate{Within: report.Float(f.flags.within), Threshold: report.Float(t.Strength), Against: t.Of, Ratio: report.Float(t.Ratio),
 		Kept: k.Kept, Dropped: k.Dropped, Trace: report.Float(k.Trace), DroppedTrace: report.Float(k.TraceM), DroppedTraceError: report.Float(k.TraceMError),
 		VarianceAtMost: report.Float(k.VarianceAtMost), Failure: report.Float(k.Failure), Sampled: k.Sampled, Rows: k.Rows}
 	for i := range k.Norm {
