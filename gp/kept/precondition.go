@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/memory"
@@ -14,9 +15,10 @@ const (
 	// mostPreconditioning bounds the rows of the preconditioner. More rows save steps of
 	// conjugate gradients, but their kernel and its factor take longer than these.
 	mostPreconditioning = 5000
-	// fewSteps is the number of steps of conjugate gradients up to which a preconditioner
-	// is used again for the next Newton step.
-	fewSteps = 6
+	// A preconditioner is used again for the next Newton step where the last one took no more
+	// than fewSteps steps of conjugate gradients and tr Λ has since changed by less than
+	// likeBefore of it.
+	fewSteps, likeBefore = 6, 0.05
 )
 
 // A preconditioner is (I + J̃_kᵀΛJ̃_k)⁻¹ of the strongest rows, with J̃ = JΣ₀^½. It gives the
@@ -26,13 +28,16 @@ type preconditioner struct {
 	p        *Posterior
 	variance []float64
 	thin     *gp.Thinned
-	steps    int // of conjugate gradients since the last Newton step
+	total    float64 // tr Λ at its sites
+	steps    int     // of conjugate gradients since the last Newton step
 }
 
 // at returns the preconditioner for a Newton step at the sites s. That of the step before
 // stays where it did well.
 func (c *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64), error) {
-	if c.thin == nil || c.steps > fewSteps {
+	total := trace(s.Lambda)
+	if c.thin == nil || c.steps > fewSteps || math.Abs(total-c.total) > likeBefore*c.total {
+		c.total = total
 		if err := c.build(ctx, s); err != nil || c.thin == nil {
 			return nil, err
 		}
@@ -70,4 +75,14 @@ func (c *preconditioner) build(ctx context.Context, s *gp.Sites) error {
 		c.thin, err = gp.FitKept(ctx, c.p.kernel, c.p.x, s, k, c.p.exactOptions())
 	}
 	return err
+}
+
+// trace returns the sum of the traces of square blocks one below the other.
+func trace(blocks *mat.Dense) float64 {
+	rows, c := blocks.Dims()
+	sum := 0.0
+	for i := range rows {
+		sum += blocks.At(i, i%c)
+	}
+	return sum
 }
