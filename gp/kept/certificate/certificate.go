@@ -61,7 +61,7 @@ const (
 	StageSample = "dropped rows"             // rows of the sample
 	StageNorm   = "norm of dropped rows"     // products with M
 	StageTrace  = "trace of dropped rows"    // random vectors
-	StageLower  = "lower bounds of variance" // training examples
+	StageLower  = "lower bounds of variance" // training examples, or examples asked
 )
 
 const defaultSample = 2000

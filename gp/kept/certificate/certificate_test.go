@@ -268,6 +268,11 @@ func TestCancel(t *testing.T) {
 			return err
 		})
 	}
+	p.test = p.test.Slice(0, 5)
+	testkit.Stops(t, "lower variances by products", 3, func(ctx context.Context) error {
+		_, err := certificate.LowerVariances(ctx, p.post, p.train, p.sites, p.prior, p.theta, p.test, &certificate.Options{Products: linearize.ProductsOf(p.train)})
+		return err
+	})
 	testkit.Stops(t, "lower variances", 3, func(ctx context.Context) error {
 		_, err := certificate.LowerVariances(ctx, p.post, p.train, p.sites, p.prior, p.theta, p.test, nil)
 		return err
@@ -341,6 +346,13 @@ func TestWorkersAndProducts(t *testing.T) {
 	got, err := certificate.LowerVariances(t.Context(), p.post, testkit.InTiles(p.train, 7), p.sites, p.prior, p.theta, p.test, nil)
 	require.NoError(t, err)
 	testkit.RequireClose(t, "in tiles", got, want, 1e-10)
+
+	p.test = p.test.Slice(0, 20)
+	want = want.Slice(0, 20*p.test.Outputs(), 0, p.test.Outputs()).(*mat.Dense)
+	testkit.RequireClose(t, "by exact products", p.lower(t, &certificate.Options{Products: linearize.ProductsOf(p.train)}), want, 1e-9)
+	quick := p.lower(t, &certificate.Options{Products: products, Workers: 1})
+	testkit.RequireClose(t, "by products", quick, want, 1e-6)
+	require.True(t, mat.Equal(quick, p.lower(t, &certificate.Options{Products: products, Workers: 4})))
 }
 
 // What does not fit into memory is refused with what would, and options out of range and

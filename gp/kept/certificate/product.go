@@ -33,7 +33,20 @@ func (d *dropped) product() *product {
 
 // to writes M v.
 func (m *product) to(ctx context.Context, dst, v []float64) error {
-	if err := m.toParams(ctx, v); err != nil {
+	c := m.d.outputs()
+	clear(m.outputs)
+	for j, i := range m.d.rows.Examples {
+		floats.AddScaled(m.outputs[i*c:(i+1)*c], m.d.root[j]*v[j], m.d.rows.Directions.RawRowView(j))
+	}
+	if err := m.products.MulTransVecTo(ctx, m.params, m.outputs); err != nil {
+		return err
+	}
+	return m.toRows(ctx, dst)
+}
+
+// toRows writes S J C params. It overwrites params.
+func (m *product) toRows(ctx context.Context, dst []float64) error {
+	if err := m.spread(ctx); err != nil {
 		return err
 	}
 	if err := m.products.MulVecTo(ctx, m.outputs, m.params); err != nil {
@@ -46,16 +59,8 @@ func (m *product) to(ctx context.Context, dst, v []float64) error {
 	return nil
 }
 
-// toParams sets params to C Jᵀ S v.
-func (m *product) toParams(ctx context.Context, v []float64) error {
-	c := m.d.outputs()
-	clear(m.outputs)
-	for j, i := range m.d.rows.Examples {
-		floats.AddScaled(m.outputs[i*c:(i+1)*c], m.d.root[j]*v[j], m.d.rows.Directions.RawRowView(j))
-	}
-	if err := m.products.MulTransVecTo(ctx, m.params, m.outputs); err != nil {
-		return err
-	}
+// spread multiplies params by C.
+func (m *product) spread(ctx context.Context) error {
 	floats.Mul(m.params, m.variance)
 	rows := m.d.post.Rows()
 	h := make([]float64, rows.Len())
