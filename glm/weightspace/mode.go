@@ -143,7 +143,10 @@ type modeSearch struct {
 // setOutputs finds f(x;θ*).
 func (m *modeSearch) setOutputs(ctx context.Context, src linearize.Source, p int) error {
 	if m.o.Outputs != nil {
-		_, m.c = m.o.Outputs.Dims()
+		var n int
+		if n, m.c = m.o.Outputs.Dims(); n != src.Len() {
+			panic("weightspace: outputs and examples differ in number")
+		}
 		m.outputs = dense.Flat(m.o.Outputs)
 		return nil
 	}

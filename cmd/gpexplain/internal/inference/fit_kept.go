@@ -97,7 +97,7 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, product
 	if err != nil {
 		return nil, nil, err
 	}
-	o := &kept.Options{Mean: f.options.mean, Strength: t.Strength, PriorVariance: t.PriorVariance, Products: products, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
+	o := &kept.Options{Mean: f.options.mean, Strength: t.Strength, PriorVariance: t.PriorVariance, Products: products, Outputs: f.sites.F, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
 	var dual *kept.Posterior
 	if f.flags.Refit {
 		dual, err = kept.Refit(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, f.prior, f.theta, o)
