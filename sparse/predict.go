@@ -130,6 +130,44 @@ func (p *Projected) timesExplained(ctx context.Context, phi blas64.General) (bla
 	return out, fblas.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, phi, h, 0, out)
 }
 
+// explainedPanel is how many columns of φT are computed at a time.
+const explainedPanel = 256
+
+// timesTriangle returns φT for rows φ, where H = T + Tᵀ and T is upper triangular. Then
+// φ_aHφ_bᵀ = φ_aTφ_bᵀ + φ_bTφ_aᵀ, for half the work of φH.
+func (p *Projected) timesTriangle(ctx context.Context, phi blas64.General) (blas64.General, error) {
+	out := dense.New(phi.Rows, phi.Cols)
+	h, err := p.explained(ctx)
+	if err != nil {
+		return out, err
+	}
+	for i := range par.Tiles(h.Cols, explainedPanel) {
+		lo, hi := par.Bounds(i, h.Cols, explainedPanel)
+		to := dense.Cols(out, lo, hi)
+		if err := fblas.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, lo, hi), halved(h, lo, hi), 0, to); err != nil {
+			return out, err
+		}
+		if lo == 0 {
+			continue
+		}
+		if err := fblas.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, 0, lo), dense.Cols(dense.Rows(h, 0, lo), lo, hi), 1, to); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// halved returns the upper triangle of rows and columns [lo, hi) of h, with half the
+// diagonal.
+func halved(h blas64.General, lo, hi int) blas64.General {
+	t := dense.New(hi-lo, hi-lo)
+	for i := range t.Rows {
+		copy(dense.Row(t, i)[i:], dense.Row(h, lo+i)[lo+i:hi])
+		t.Data[i*t.Stride+i] /= 2
+	}
+	return t
+}
+
 // rounding is the fraction of the prior variance by which rounding may make a
 // variance negative.
 const rounding = 1e-11
@@ -138,19 +176,19 @@ const rounding = 1e-11
 // posterior one. Errors count examples from first.
 func (p *Projected) marginals(ctx context.Context, cov *mat.Dense, phi blas64.General, first int) error {
 	c := p.b.c
-	hphi, err := p.timesExplained(ctx, phi)
+	tphi, err := p.timesTriangle(ctx, phi)
 	if err != nil {
 		return err
 	}
 	prior := make([]float64, c)
 	for i := range phi.Rows / c {
+		row := func(g blas64.General, a int) []float64 { return dense.Row(g, i*c+a) }
 		block := dense.Slice(cov, i*c, (i+1)*c)
 		for a := range c {
 			prior[a] = block.At(a, a)
-			row := hphi.Data[(i*c+a)*hphi.Stride:][:hphi.Cols]
 			for b := range a + 1 {
 				// cov = k_** − φ(I − A'⁻¹)φᵀ = k_** − q_** + k_*Z A⁻¹ k_Z* (E13)
-				v := block.At(a, b) - floats.Dot(row, phi.Data[(i*c+b)*phi.Stride:][:phi.Cols])
+				v := block.At(a, b) - floats.Dot(row(tphi, a), row(phi, b)) - floats.Dot(row(tphi, b), row(phi, a))
 				block.Set(a, b, v)
 				block.Set(b, a, v)
 			}
