@@ -240,6 +240,7 @@ func (b *basis) weights(ctx context.Context, w blas64.General) (blas64.General, 
 type knownFeatures struct {
 	c     int        // outputs of the data
 	of    []int      // the outputs of pairs; nil for examples
+	u     *mat.Dense // the directions of pairs
 	x, f  *mat.Dense // inputs and outputs
 	phi   blas64.General
 	seed  maphash.Seed
@@ -252,7 +253,7 @@ func newKnownFeatures(z *Inducing, phi blas64.General) *knownFeatures {
 	if x == nil {
 		return nil
 	}
-	o := &knownFeatures{c: z.outputs(), of: z.Outputs, x: x, f: f, phi: phi, seed: maphash.MakeSeed(), index: make(map[uint64][]int, z.Len())}
+	o := &knownFeatures{c: z.outputs(), of: z.Outputs, u: z.Directions, x: x, f: f, phi: phi, seed: maphash.MakeSeed(), index: make(map[uint64][]int, z.Len())}
 	for i := range z.Len() {
 		h := o.hash(x.RawRowView(i))
 		o.index[h] = append(o.index[h], i)
@@ -303,7 +304,13 @@ func (o *knownFeatures) set(phi blas64.General, p chunk) {
 // of the inducing element z where z has the outputs of that sum.
 func (o *knownFeatures) setSum(phi []float64, z int, w []float64, f float64) bool {
 	lo, n := z*o.c, o.c
-	if o.of != nil {
+	switch {
+	case o.u != nil:
+		if !slices.Equal(w, o.u.RawRowView(z)) {
+			return false
+		}
+		w, lo, n = []float64{1}, z, 1
+	case o.of != nil:
 		if floats.Count(func(v float64) bool { return v != 0 }, w) > 1 || w[o.of[z]] == 0 {
 			return false
 		}
@@ -324,6 +331,9 @@ func (o *knownFeatures) setSum(phi []float64, z int, w []float64, f float64) boo
 // does nothing, where the outputs f of the example differ from the element's.
 func (o *knownFeatures) setFrom(phi blas64.General, i, z int, f []float64) bool {
 	lo, n := i*o.c, o.c
+	if o.u != nil {
+		return false
+	}
 	if o.of != nil {
 		f, lo, n = f[o.of[z]:][:1], lo+o.of[z], 1
 	}

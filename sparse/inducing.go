@@ -16,8 +16,10 @@ import (
 
 // Inducing holds the M inducing elements Z. They are either examples with all
 // their C outputs, and K_ZZ has M·C rows, or (example, output) pairs, and K_ZZ
-// has M rows. Pairs come from GatherPairs, and from Select with Pairs. The zero
-// Inducing has no elements; a function that needs some returns a *CountError.
+// has M rows. Pairs come from GatherPairs, and from Select with Pairs. In place of
+// an output, a pair may have a direction u, and be uᵀf of its example: SelectKept
+// chooses such pairs. The zero Inducing has no elements; a function that needs some
+// returns a *CountError.
 type Inducing struct {
 	// Rows are the indices of the examples in the training data, in the order of
 	// Batch, or nil where the examples are no training data. Pairs may repeat an
@@ -26,8 +28,10 @@ type Inducing struct {
 	// Batch holds the examples with all their outputs, or the pairs as examples
 	// of one output.
 	Batch *linearize.Batch
-	// Outputs are the outputs of the pairs; nil for examples.
+	// Outputs are the outputs of the pairs; nil for examples and directions.
 	Outputs []int
+	// Directions are the directions of the pairs, M×C; nil for examples and outputs.
+	Directions *mat.Dense
 	// DataOutputs is C for pairs. For examples, whose Batch tells C, it is 0 or C.
 	DataOutputs int
 }
@@ -40,8 +44,9 @@ func (z *Inducing) Len() int {
 	return z.Batch.Len()
 }
 
-// Pairs tells whether the elements are (example, output) pairs.
-func (z *Inducing) Pairs() bool { return z.Outputs != nil }
+// Pairs tells whether the elements are (example, output) or (example, direction)
+// pairs.
+func (z *Inducing) Pairs() bool { return z.Outputs != nil || z.Directions != nil }
 
 // outputs returns C.
 func (z *Inducing) outputs() int {
@@ -65,15 +70,16 @@ func (z *Inducing) first(m int) *Inducing {
 	if z.Rows != nil {
 		s.Rows = z.Rows[:m]
 	}
-	if z.Pairs() {
+	if z.Outputs != nil {
 		s.Outputs = z.Outputs[:m]
 	}
+	s.Directions = dense.Slice(z.Directions, 0, m)
 	return s
 }
 
 // named sets the output in a *gp.NotFiniteError about a pair.
 func (z *Inducing) named(err error) error {
-	if e, ok := err.(*gp.NotFiniteError); ok && z.Pairs() {
+	if e, ok := err.(*gp.NotFiniteError); ok && z.Outputs != nil {
 		e.Output = z.Outputs[e.Row]
 	}
 	return err
@@ -90,8 +96,17 @@ func (z *Inducing) check() {
 		}
 		return
 	}
-	if len(z.Outputs) != z.Batch.Len() || z.Batch.Outputs() != 1 {
-		panic("sparse: inducing pairs need an output each, and examples of one output")
+	if z.Batch.Outputs() != 1 {
+		panic("sparse: inducing pairs need examples of one output")
+	}
+	if z.Directions != nil {
+		if z.Outputs != nil || !dense.Is(z.Directions, z.Batch.Len(), z.DataOutputs) {
+			panic("sparse: inducing pairs with directions need one of the length of the outputs each")
+		}
+		return
+	}
+	if len(z.Outputs) != z.Batch.Len() {
+		panic("sparse: inducing pairs need an output each")
 	}
 	for _, a := range z.Outputs {
 		if a < 0 || a >= z.DataOutputs {

@@ -1,9 +1,11 @@
 package sparse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -279,7 +281,61 @@ type keptSource struct {
 	kept *gp.Kept
 }
 
-var _ linearize.Source = keptSource{}
+var (
+	_ linearize.Source   = keptSource{}
+	_ linearize.Gatherer = keptSource{}
+)
+
+// Gather implements linearize.Gatherer.
+func (s keptSource) Gather(ctx context.Context, rows []int) (*linearize.Batch, error) {
+	z, err := s.at(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	return z.Batch, nil
+}
+
+// at returns kept rows as inducing elements.
+func (s keptSource) at(ctx context.Context, rows []int) (*Inducing, error) {
+	_, c := s.kept.Directions.Dims()
+	examples, u := make([]int, len(rows)), mat.NewDense(len(rows), c, nil)
+	for i, row := range rows {
+		examples[i] = s.kept.Examples[row]
+		u.SetRow(i, s.kept.Directions.RawRowView(row))
+	}
+	return gatherDirections(ctx, s.of, examples, u)
+}
+
+// gatherDirections gathers inducing pairs with directions.
+func gatherDirections(ctx context.Context, x linearize.Source, rows []int, u *mat.Dense) (*Inducing, error) {
+	b, err := linearize.GatherCombined(ctx, x, rows, u)
+	if err != nil {
+		return nil, err
+	}
+	_, c := u.Dims()
+	return &Inducing{Rows: rows, Batch: b, Directions: u, DataOutputs: c}, nil
+}
+
+// SelectKept chooses m of the kept rows of x (E16) as inducing elements, of which K_ZZ
+// then has m rows: by a Selector, which is given a source of the kept rows as examples
+// of one output, or where how is nil those with the largest s. More rows than kept are a
+// *CountError.
+func SelectKept(ctx context.Context, how Selector, k ntk.Kernel, x linearize.Source, kept *gp.Kept, m int, o *Options) (*Inducing, error) {
+	all := keptSource{x, kept}
+	if m < 1 || m > all.Len() {
+		return nil, &CountError{M: m, N: all.Len(), Pairs: true}
+	}
+	rows := dense.Range(all.Len())
+	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(kept.Strength[b], kept.Strength[a]) })
+	rows = rows[:m]
+	if how != nil {
+		var err error
+		if rows, err = how.Choose(ctx, k, all, m, o); err != nil {
+			return nil, err
+		}
+	}
+	return all.at(ctx, rows)
+}
 
 // Len implements linearize.Source.
 func (s keptSource) Len() int { return s.kept.Len() }

@@ -325,3 +325,98 @@ func (k brokenFor) BlockTo(dst *mat.Dense, a, b *linearize.Batch) {
 		}
 	}
 }
+
+// Through kept rows as inducing elements everything is (E13) with their combinations of
+// the rows of K, against explicit inverses.
+func TestKeptRowsInduceE13(t *testing.T) {
+	for _, q := range pairProblems(t) {
+		t.Run(q.Name, func(t *testing.T) {
+			kept := q.half(t)
+			for _, how := range []sparse.Selector{nil, sparse.Greedy{}, sparse.Uniform{Seed: 3}} {
+				m := min(kept.Len(), 9)
+				z, err := sparse.SelectKept(t.Context(), how, q.Kernel, q.Train, kept, m, nil)
+				require.NoError(t, err)
+				require.True(t, z.Pairs())
+				require.Equal(t, m, z.Len())
+				u := mat.NewDense(m, q.N*q.C, nil) // which rows of K, with which weights
+				for i, at := range z.Rows {
+					for a := range q.C {
+						u.Set(i, at*q.C+a, z.Directions.At(i, a))
+					}
+				}
+				p := q.fitKept(t, q.Kernel, q.Train, kept, z, linear(sparse.Nystrom))
+				zz, zn, zt := product(u, q.KTrain, u.T()), product(u, q.KTrain), product(u, q.KCross.T())
+				a := plus(zz, 1, product(zn, whole(p.Sites().Lambda), zn.T()))
+				inv := inverse(t, a)
+				var mean, cov mat.Dense
+				require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
+				requireClose(t, "mean", column(&mean), plus(q.MTest, 1, product(zt.T(), inv, zn, vec(p.PseudoTargets()))), 1e-7)
+				want := plus(q.KTest, -1, product(zt.T(), plus(inverse(t, zz), -1, inv), zt))
+				requireClose(t, "covariance", &cov, diagonalBlocks(want, q.C), 1e-7)
+				want1, err := sparse.Fit(t.Context(), q.Kernel, q.Train, p.Sites(), z, linear(sparse.Nystrom))
+				require.NoError(t, err)
+				requireClose(t, "α", vec(p.Alpha()), vec(want1.Alpha()), 1e-8)
+			}
+		})
+	}
+}
+
+// Where all kept rows are inducing elements the variances are those of the exact
+// posterior of the kept rows, and with the first rows they are those of the first.
+func TestAllKeptRowsInduceIsExact(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		for _, kept := range []*gp.Kept{q.half(t), q.keep(t, 0)} {
+			x, err := gp.FitKept(t.Context(), q.Kernel, q.Train, q.Sites(t), kept, nil)
+			require.NoError(t, err)
+			z, err := sparse.SelectKept(t.Context(), nil, q.Kernel, q.Train, kept, kept.Len(), nil)
+			require.NoError(t, err)
+			p := q.fitKept(t, q.Kernel, q.Train, kept, z, nil)
+			var cov, want mat.Dense
+			require.NoError(t, p.PredictTo(t.Context(), nil, &cov, q.Test))
+			require.NoError(t, x.PredictTo(t.Context(), nil, &want, q.Test))
+			requireClose(t, "covariance", &cov, &want, 1e-7)
+			require.InDelta(t, x.LogDet(), p.EvidenceAtTheta(0).LogDet, 1e-6*(1+math.Abs(x.LogDet())))
+		}
+	})
+}
+
+// A posterior through kept rows is loaded as it was, and through other rows not at all.
+func TestKeptRowsInduceSaved(t *testing.T) {
+	for _, q := range []*problem{problems(t)[2], problems(t)[5]} {
+		t.Run(q.Name, func(t *testing.T) {
+			kept := q.half(t)
+			z, err := sparse.SelectKept(t.Context(), nil, q.Kernel, q.Train, kept, 5, nil)
+			require.NoError(t, err)
+			p := q.fitKept(t, q.Kernel, q.Train, kept, z, linear(sparse.Nystrom))
+			for name, given := range map[string]*sparse.Inducing{"gathered": nil, "given": z} {
+				t.Run(name, func(t *testing.T) {
+					s := q.saved(t.Context(), p, given)
+					s.Answers = func(t *testing.T, p *sparse.Posterior) []float64 {
+						all := q.everything(t, p)
+						return all[:len(all)-1]
+					}
+					gptest.Saved(t, s)
+				})
+			}
+			other := *z
+			other.Directions = mat.DenseCopyOf(z.Directions)
+			other.Directions.Scale(-1, other.Directions)
+			path := t.TempDir() + "/posterior.gp"
+			require.NoError(t, store.Write(path, "test", 1, p.Save))
+			f, err := store.Open(path, "test", 1)
+			require.NoError(t, err)
+			defer f.Close()
+			for _, z := range []*sparse.Inducing{&other, q.pairs(t, 1, 2, 3, 4, 5), q.inducing(t, 1, 2, 3, 4, 5)} {
+				_, err = sparse.Load(t.Context(), f, q.Kernel, q.Train, z, nil)
+				require.ErrorContains(t, err, "inducing")
+			}
+			first, err := p.Leading(t.Context(), 3)
+			require.NoError(t, err)
+			require.Equal(t, 3, first.Rank())
+		})
+	}
+	q := problems(t)[5]
+	_, err := sparse.SelectKept(t.Context(), nil, q.Kernel, q.Train, q.half(t), 1000, nil)
+	var e *sparse.CountError
+	require.ErrorAs(t, err, &e)
+}

@@ -33,6 +33,7 @@ type savedProjected struct {
 	N             int   // examples in the sums
 	Rows          []int // of the inducing examples; nil where they come from elsewhere
 	Outputs       []int `json:",omitempty"` // of inducing pairs
+	Directions    bool  `json:",omitempty"` // inducing pairs have directions, which are saved
 	Inputs        uint64
 	Pivoted       bool // K_ZZ is singular to working precision, and G is saved instead of L
 	Known         bool `json:"Own"` // the features of the inducing elements are saved
@@ -59,7 +60,7 @@ func (p *Projected) Save(w *store.Writer) error {
 	b, o := p.b, p.sums.spec
 	w.JSON("sparse.about", savedProjected{Version: savedVersion, Approximation: p.o.Approximation, Mean: p.o.Mean, Refit: p.refit,
 		M: b.z.Len(), C: b.c, P: b.z.Batch.P, Rank: b.rank(), N: p.sums.n, Rows: b.z.Rows, Outputs: b.z.Outputs, Inputs: o.inputs,
-		Pivoted: b.g.Rows > 0, Known: b.known != nil})
+		Directions: b.z.Directions != nil, Pivoted: b.g.Rows > 0, Known: b.known != nil})
 	var scalars []float64
 	for _, v := range p.scalars() {
 		scalars = append(scalars, *v)
@@ -71,6 +72,9 @@ func (p *Projected) Save(w *store.Writer) error {
 	}
 	if b.known != nil {
 		w.Floats("sparse.own", b.known.phi.Data)
+	}
+	if b.z.Directions != nil {
+		w.Floats("sparse.directions", dense.Contiguous(b.z.Directions))
 	}
 	w.Floats("sparse.gram", p.sums.gram)
 	w.Floats("sparse.rhs", p.sums.rhs)
@@ -166,12 +170,15 @@ func (s *savedProjected) possible() bool {
 
 // possiblePairs tells whether inducing pairs can have these outputs.
 func (s *savedProjected) possiblePairs() bool {
+	if s.Directions {
+		return s.Outputs == nil && s.Approximation != subsetOfData
+	}
 	return s.Outputs == nil || s.Approximation != subsetOfData && len(s.Outputs) == s.M && slices.Min(s.Outputs) >= 0 && slices.Max(s.Outputs) < s.C
 }
 
 // per returns the number of rows that an inducing element has in K_ZZ.
 func (s *savedProjected) per() int {
-	if s.Outputs != nil {
+	if s.Outputs != nil || s.Directions {
 		return 1
 	}
 	return s.C
@@ -187,17 +194,18 @@ func (l *loader) inducing(ctx context.Context, z *Inducing, x linearize.Source) 
 		z = l.gather(ctx, x)
 	} else {
 		if z.Len() == 0 {
-			l.Stop(&CountError{M: 0, N: s.N, Pairs: s.Outputs != nil})
+			l.Stop(&CountError{M: 0, N: s.N, Pairs: s.per() == 1 && s.C > 1})
 			return nil
 		}
 		z.check()
 		if z.Rows != nil && s.Rows != nil && !slices.Equal(z.Rows, s.Rows) {
 			l.Fail(saved.OtherInducing, "the saved posterior's inducing examples are in other rows of the data than those given")
 		}
-		if !slices.Equal(z.Outputs, s.Outputs) || z.Pairs() != (s.Outputs != nil) {
+		if !slices.Equal(z.Outputs, s.Outputs) || (z.Outputs != nil) != (s.Outputs != nil) || (z.Directions != nil) != s.Directions ||
+			s.Directions && !slices.Equal(dense.Contiguous(z.Directions), l.directions()) {
 			l.Fail(saved.OtherInducing, "the saved posterior's inducing (example, output) pairs are of other outputs than those given")
 		}
-		z = &Inducing{Rows: s.Rows, Batch: z.Batch, Outputs: s.Outputs, DataOutputs: z.DataOutputs}
+		z = &Inducing{Rows: s.Rows, Batch: z.Batch, Outputs: s.Outputs, Directions: z.Directions, DataOutputs: z.DataOutputs}
 	}
 	if l.Err() != nil {
 		return nil
@@ -227,7 +235,7 @@ func (l *loader) gather(ctx context.Context, x linearize.Source) *Inducing {
 		l.Fail(saved.OtherInducing, "the saved posterior's inducing examples are in rows %d to %d, the data have %d", slices.Min(rows), slices.Max(rows), x.Len())
 		return nil
 	}
-	if l.about.Outputs != nil {
+	if l.about.Outputs != nil || l.about.Directions {
 		return l.gatherPairs(ctx, x)
 	}
 	batch, err := linearize.Gather(ctx, x, rows)
@@ -244,12 +252,23 @@ func (l *loader) gatherPairs(ctx context.Context, x linearize.Source) *Inducing 
 		return nil
 	}
 	var z *Inducing
-	if err == nil {
+	switch {
+	case err != nil:
+	case s.Directions:
+		var u []float64
+		if u = l.directions(); l.Err() != nil {
+			return nil
+		}
+		z, err = gatherDirections(ctx, x, s.Rows, mat.NewDense(s.M, s.C, u))
+	default:
 		z, err = gatherPairs(ctx, x, s.Rows, s.Outputs, c)
 	}
 	l.Stop(err)
 	return z
 }
+
+// directions reads the directions of the inducing pairs.
+func (l *loader) directions() []float64 { return l.Floats("directions", l.about.M, l.about.C) }
 
 // projected reads the posterior.
 func (l *loader) projected(z *Inducing) *Projected {

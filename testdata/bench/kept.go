@@ -56,8 +56,11 @@ func measureKept(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
+	prepared, err := whole.Prepare(ctx, p.test.source(0, min(1000, p.test.n)))
+	if err != nil {
+		return err
+	}
 	var entries []*entry
-	var all []*thinning
 	for _, delta := range []float64{p.delta, o.other} {
 		at, err := whole.At(ctx, p.delta/delta)
 		if err != nil {
@@ -69,12 +72,12 @@ func measureKept(ctx context.Context, o *options) error {
 			if err != nil {
 				return err
 			}
-			if err := t.compare(ctx, p, at); err != nil {
+			if err := t.compare(ctx, at, prepared); err != nil {
 				return err
 			}
 			fmt.Printf("δ = %.3g, within %.2g: τ = %.3g, %d rows; search %s, choice %s, pass %s; variance ratio %.4f, %.4f\n",
 				delta, within, t.strength, t.rows, t.search, t.choose, t.pass, t.median, t.high)
-			entries, all = append(entries, &t.entry), append(all, t)
+			entries = append(entries, &t.entry)
 		}
 	}
 	if o.limit == 0 {
@@ -94,6 +97,10 @@ func measureKept(ctx context.Context, o *options) error {
 	}
 	return nil
 }
+
+// mostRows of the 1,500 examples of the search, four each, stand for all of them: a
+// softmax is sure of most directions.
+const mostRows = 6000
 
 func kernelAt(p *problem, delta float64) (*ntk.NTK, error) {
 	prior, err := ntk.NewIsotropic(delta, nil)
@@ -115,7 +122,7 @@ func thin(ctx context.Context, p *problem, k *ntk.NTK, z *sparse.Inducing, train
 	t := &thinning{entry: entry{row: row{Method: fmt.Sprintf("within %.2g", within), Precision: delta}, judged: judgedBy(qmc)}, within: within}
 	show := progress()
 	from := now()
-	found, err := kept.FindThreshold(ctx, at, train, s, asked, &kept.ThresholdOptions{Within: within, Progress: show})
+	found, err := kept.FindThreshold(ctx, at, train, s, asked, &kept.ThresholdOptions{Within: within, Most: mostRows, Progress: show})
 	if err != nil {
 		return nil, err
 	}
@@ -151,12 +158,8 @@ func thin(ctx context.Context, p *problem, k *ntk.NTK, z *sparse.Inducing, train
 }
 
 // compare computes the ratios of variances to those of the posterior of all rows, over
-// all outputs of 1,000 test rows.
-func (t *thinning) compare(ctx context.Context, p *problem, whole *sparse.Projected) error {
-	prepared, err := whole.Prepare(ctx, p.test.source(0, min(1000, p.test.n)))
-	if err != nil {
-		return err
-	}
+// all outputs of prepared rows.
+func (t *thinning) compare(ctx context.Context, whole *sparse.Projected, prepared *sparse.Prepared) error {
 	var few, all mat.Dense
 	if err := t.post.PredictPreparedTo(ctx, nil, &few, prepared); err != nil {
 		return err
