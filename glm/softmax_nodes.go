@@ -273,12 +273,12 @@ func (r *softmaxRow) qmcPoints(rank, shift, lo, hi int, visit func(d, z []float6
 // qmcBlocks passes centre + A z of the points [lo, hi) to visit, a block at a time, as
 // rows that are contiguous and may be changed, with the z, which must not be.
 func (r *softmaxRow) qmcBlocks(centre []float64, rank, shift, lo, hi int, visit func(l, z blas64.General)) {
-	buf, l := make([]float64, qmcBlock*rank), dense.New(qmcBlock, r.c)
+	all, l := dense.New(qmcBlock, rank), dense.New(qmcBlock, r.c)
 	a := dense.Cols(dense.Of(r.a, r.c, r.rank), 0, rank)
 	for ; lo < hi; lo += qmcBlock {
 		n := min(qmcBlock, hi-lo)
-		points, stride := lattice.Normals(buf[:n*rank], rank, shift, lo, lo+n)
-		z, ln := blas64.General{Rows: n, Cols: rank, Stride: max(1, stride), Data: points}, dense.Rows(l, 0, n)
+		z, ln := dense.Rows(all, 0, n), dense.Rows(l, 0, n)
+		lattice.NormalsTo(z.Data[:n*rank], rank, shift, lo, lo+n)
 		for i := range n {
 			copy(dense.Row(ln, i), centre)
 		}
@@ -296,7 +296,12 @@ func (r *softmaxRow) qmcMoments(wants softmaxWants, tol float64, most int) *soft
 		parts[k] = newSoftmaxSums(r.base, wants)
 	}
 	err := 0.0
+	sheet := r.sheet(r.m, dense.Of(r.a, r.c, r.rank))
 	n := doubled(most, func(shift, lo, hi int) {
+		if sheet != nil {
+			sheet.each(shift, lo, hi, func(e blas64.General) { parts[shift].addSheet(sheet, e) })
+			return
+		}
 		r.qmcBlocks(r.m, r.rank, shift, lo, hi, func(l, _ blas64.General) { parts[shift].addRows(l, 1) })
 	}, func(int) bool {
 		err = spread(parts[:])
@@ -331,8 +336,16 @@ func (r *softmaxRow) logDensity(y int, tol float64, most int, noGrid bool) (logp
 	for k := range parts {
 		parts[k].tiny = logsum.New()
 	}
-	mean := 0.0
+	mean, sheet := 0.0, r.likelihoodSheet(centre, rank, z0, y, top)
 	doubled(most, func(shift, lo, hi int) {
+		if sheet != nil {
+			sheet.each(shift, lo, hi, func(e blas64.General) {
+				for i, v := range dense.Row(e, r.c) {
+					parts[shift].sum += v / sheet.total[i]
+				}
+			})
+			return
+		}
 		r.qmcBlocks(centre, rank, shift, lo, hi, func(l, z blas64.General) { parts[shift].add(l, z, z0[:rank], y, top) })
 	}, func(points int) bool {
 		a, b := parts[0].value(), parts[1].value()

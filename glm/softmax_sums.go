@@ -3,9 +3,13 @@ package glm
 import (
 	"math"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 
+	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/lattice"
 	"github.com/funcgp/funcgp/internal/vector"
 )
 
@@ -205,4 +209,109 @@ func entropyOf(p []float64) float64 {
 		}
 	}
 	return max(h, 0)
+}
+
+const (
+	// sheetNodes is how many nodes a softmaxSheet takes at a time.
+	sheetNodes = 256
+	// sheetLogit bounds the logits of a softmaxSheet, so that neither their exponentials
+	// nor the sums of these overflow or underflow.
+	sheetLogit = 690
+	// sheetRadius bounds the coordinates of a point of the lattice.
+	sheetRadius = 8
+)
+
+// A softmaxSheet computes the exponentials of logits centre + A z at many points z,
+// class by class. Because all logits are small, none is subtracted from the others.
+type softmaxSheet struct {
+	c      int
+	centre []float64
+	a      blas64.General // C×rank, followed by further rows
+	l, e   blas64.General // logits and exponentials, a row for each of a
+	total  []float64      // Σ eˡ over the C classes, of the nodes at hand
+}
+
+// sheet returns a softmaxSheet, or nil where the logits may be large or the points are
+// not kept by coordinates.
+func (r *softmaxRow) sheet(centre []float64, a blas64.General) *softmaxSheet {
+	if _, _, ok := lattice.Columns(a.Cols, 0, 0, 1); !ok || a.Cols == 0 {
+		return nil
+	}
+	for i, m := range centre {
+		bound := math.Abs(m)
+		for _, v := range dense.Row(a, i) {
+			bound += sheetRadius * math.Abs(v)
+		}
+		if !(bound <= sheetLogit) {
+			return nil
+		}
+	}
+	return &softmaxSheet{c: r.c, centre: centre, a: a, l: dense.New(a.Rows, sheetNodes), e: dense.New(a.Rows, sheetNodes)}
+}
+
+// likelihoodSheet is sheet for the nodes of a likelihoodSum, with one more row that has
+// the logarithm of the addend before the division by Σ eˡ.
+func (r *softmaxRow) likelihoodSheet(centre []float64, rank int, z0 []float64, y int, top float64) *softmaxSheet {
+	a := dense.New(r.c+1, rank)
+	dense.Copy(dense.Rows(a, 0, r.c), dense.Cols(dense.Of(r.a, r.c, r.rank), 0, rank))
+	// l_y − log p_y(z0) − z0·u
+	floats.SubTo(dense.Row(a, r.c), dense.Row(a, y), z0[:rank])
+	return r.sheet(append(append([]float64(nil), centre...), centre[y]-top), a)
+}
+
+// each calls visit with the exponentials for the points [lo, hi) of the sequence of a
+// shift, some at a time. visit may change them.
+func (s *softmaxSheet) each(shift, lo, hi int, visit func(e blas64.General)) {
+	for ; lo < hi; lo += sheetNodes - lo%sheetNodes {
+		n := min(sheetNodes-lo%sheetNodes, hi-lo)
+		points, stride, _ := lattice.Columns(s.a.Cols, shift, lo, lo+n)
+		l, e := dense.Cols(s.l, 0, n), dense.Cols(s.e, 0, n)
+		for i, m := range s.centre {
+			row := dense.Row(l, i)
+			for j := range row {
+				row[j] = m
+			}
+		}
+		fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, s.a, blas64.General{Rows: s.a.Cols, Cols: n, Stride: stride, Data: points}, 1, l)
+		vector.Exp(s.e.Data, s.l.Data)
+		s.total = append(s.total[:0], dense.Row(e, 0)...)
+		for i := 1; i < s.c; i++ {
+			floats.Add(s.total, dense.Row(e, i))
+		}
+		visit(e)
+	}
+}
+
+// addSheet adds the softmax of each node of a sheet, whose exponentials are e, with
+// weight 1. It overwrites e.
+func (s *softmaxSums) addSheet(of *softmaxSheet, e blas64.General) {
+	s.weight += float64(e.Cols)
+	s.logits = append(s.logits[:0], of.total...)
+	inverse := s.logits
+	for i, v := range inverse {
+		inverse[i] = 1 / v
+		if s.wants.entropy {
+			s.entropy += math.Log(v)
+		}
+	}
+	for j, base := range s.base {
+		d := dense.Row(e, j)
+		for i, v := range d {
+			d[i] = v * inverse[i]
+		}
+		if s.wants.entropy {
+			// H = log Σ eˡ − Σ p l
+			s.entropy -= floats.Dot(d, dense.Row(of.l, j)[:len(d)])
+		}
+		floats.AddConst(-base, d)
+		s.mean[j] += floats.Sum(d)
+		s.square[j] += floats.Dot(d, d)
+	}
+	if s.wants.cross {
+		for i := range s.base {
+			for j := i; j < len(s.base); j++ {
+				s.cross[i*len(s.base)+j] += floats.Dot(dense.Row(e, i), dense.Row(e, j))
+			}
+		}
+	}
 }

@@ -26,8 +26,8 @@ const (
 	block                = 256
 )
 
-// kept holds the normals of block b of sequence s, block×keptDims, once they have
-// been asked for.
+// kept holds the normals of block b of sequence s, keptDims×block, once they have been
+// asked for.
 var kept [keptShifts][Points / block]struct {
 	once    sync.Once
 	normals []float64
@@ -48,26 +48,36 @@ func NormalsTo(dst []float64, dims, shift, lo, hi int) {
 		return
 	}
 	for k := lo; k < hi; k++ {
-		copy(dst[(k-lo)*dims:][:dims], keptBlock(shift, k/block)[k%block*keptDims:])
+		normals := keptBlock(shift, k/block)
+		for j := range dims {
+			dst[(k-lo)*dims+j] = normals[j*block+k%block]
+		}
 	}
 }
 
-// Normals is NormalsTo for a reader of the points: they are rows of the result, stride
-// apart, which lie in dst or in memory that must not be changed.
-func Normals(dst []float64, dims, shift, lo, hi int) (points []float64, stride int) {
+// Columns returns the points [lo, hi) coordinate by coordinate: coordinate j of all of
+// them starts at j·stride. They must not be changed. It returns false where the points
+// are not kept: beyond 16 dimensions or 4 sequences, or where the range goes over a
+// multiple of 256.
+func Columns(dims, shift, lo, hi int) (points []float64, stride int, ok bool) {
 	if dims > keptDims || shift >= keptShifts || lo < 0 || lo >= hi || hi > Points || lo/block != (hi-1)/block {
-		NormalsTo(dst, dims, shift, lo, hi)
-		return dst, dims
+		return nil, 0, false
 	}
-	return keptBlock(shift, lo/block)[lo%block*keptDims:], keptDims
+	return keptBlock(shift, lo/block)[lo%block:], block, true
 }
 
 // keptBlock returns the normals of block b of the sequence of a shift.
 func keptBlock(shift, b int) []float64 {
 	k := &kept[shift][b]
 	k.once.Do(func() {
-		k.normals = make([]float64, block*keptDims)
-		compute(k.normals, keptDims, offsets(keptDims, shift), b*block)
+		rows := make([]float64, block*keptDims)
+		compute(rows, keptDims, offsets(keptDims, shift), b*block)
+		k.normals = make([]float64, len(rows))
+		for i := range block {
+			for j := range keptDims {
+				k.normals[j*block+i] = rows[i*keptDims+j]
+			}
+		}
 	})
 	return k.normals
 }

@@ -45,9 +45,12 @@ func TestRanges(t *testing.T) {
 		got := make([]float64, (r[1]-r[0])*dims)
 		NormalsTo(got, dims, 1, r[0], r[1])
 		require.Equal(t, want[r[0]*dims:r[1]*dims], got)
-		points, stride := Normals(make([]float64, len(got)), dims, 1, r[0], r[1])
-		for i := range r[1] - r[0] {
-			require.Equal(t, got[i*dims:(i+1)*dims], points[i*stride:][:dims])
+		points, stride, ok := Columns(dims, 1, r[0], r[1])
+		require.Equal(t, r[0]/block == (r[1]-1)/block, ok)
+		for i := 0; ok && i < r[1]-r[0]; i++ {
+			for j := range dims {
+				require.Equal(t, got[i*dims+j], points[j*stride+i])
+			}
 		}
 	}
 	require.Panics(t, func() { NormalsTo(nil, MaxDims+1, 0, 0, 0) })
