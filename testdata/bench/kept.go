@@ -61,14 +61,18 @@ func measureKept(ctx context.Context, o *options) error {
 		return err
 	}
 	var entries []*entry
-	for _, delta := range []float64{p.delta, o.other} {
+	precisions := []float64{o.other}
+	if !o.otherOnly {
+		precisions = append([]float64{p.delta}, precisions...)
+	}
+	for _, delta := range precisions {
 		at, err := whole.At(ctx, p.delta/delta)
 		if err != nil {
 			return err
 		}
 		entries = append(entries, &entry{row: row{Method: "all rows", Precision: delta}, post: at, judged: judgedBy(qmc)})
 		for _, within := range o.within {
-			t, err := thin(ctx, p, k, whole.Inducing(), train, sites, asked, delta, within)
+			t, err := thin(ctx, p, k, whole.Inducing(), train, sites, asked, delta, within, o.search)
 			if err != nil {
 				return err
 			}
@@ -98,8 +102,8 @@ func measureKept(ctx context.Context, o *options) error {
 	return nil
 }
 
-// mostRows of the 1,500 examples of the search, four each, stand for all of them: a
-// softmax is sure of most directions.
+// mostRows of the examples of the search stand for all of them: four each of 1,500,
+// because a softmax is sure of most directions.
 const mostRows = 6000
 
 func kernelAt(p *problem, delta float64) (*ntk.NTK, error) {
@@ -114,7 +118,7 @@ func kernelAt(p *problem, delta float64) (*ntk.NTK, error) {
 func (s seconds) String() string { return fmt.Sprintf("%.1f s (%.1f s of processors)", s.wall, s.cpu) }
 
 // thin fits the kept rows under the precision delta.
-func thin(ctx context.Context, p *problem, k *ntk.NTK, z *sparse.Inducing, train linearize.Source, s *gp.Sites, asked *linearize.Batch, delta, within float64) (*thinning, error) {
+func thin(ctx context.Context, p *problem, k *ntk.NTK, z *sparse.Inducing, train linearize.Source, s *gp.Sites, asked *linearize.Batch, delta, within float64, examples int) (*thinning, error) {
 	at, err := kernelAt(p, delta)
 	if err != nil {
 		return nil, err
@@ -122,7 +126,7 @@ func thin(ctx context.Context, p *problem, k *ntk.NTK, z *sparse.Inducing, train
 	t := &thinning{entry: entry{row: row{Method: fmt.Sprintf("within %.2g", within), Precision: delta}, judged: judgedBy(qmc)}, within: within}
 	show := progress()
 	from := now()
-	found, err := kept.FindThreshold(ctx, at, train, s, asked, &kept.ThresholdOptions{Within: within, Most: mostRows, Progress: show})
+	found, err := kept.FindThreshold(ctx, at, train, s, asked, &kept.ThresholdOptions{Within: within, Examples: examples, Most: mostRows, Progress: show})
 	if err != nil {
 		return nil, err
 	}

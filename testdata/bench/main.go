@@ -40,6 +40,8 @@ type options struct {
 	structures           string
 	within               []float64
 	other                float64
+	otherOnly            bool
+	search               int
 	exact                float64
 	precisions           string
 	json, render         string
@@ -63,6 +65,8 @@ func run(ctx context.Context, args []string) error {
 	f.Float64Var(&o.other, "other", 243, "a second precision for -within")
 	f.Float64Var(&o.exact, "exact", 0, "measure exact posteriors of kept rows instead, whose variances are at most this part larger")
 	f.StringVar(&o.precisions, "precisions", "243,5", "precisions of -exact")
+	f.BoolVar(&o.otherOnly, "other-only", false, "leave out the precision of training with -within")
+	f.IntVar(&o.search, "search", 1500, "training rows on which -within finds its threshold")
 	f.StringVar(&o.json, "json", "results.json", "write results here")
 	f.StringVar(&o.render, "render", "", "read results from here instead of measuring")
 	f.StringVar(&o.table, "table", "", "write a table in Markdown here")
