@@ -51,7 +51,9 @@
 // has the same bits when it is computed alone, Syrk and Symm have those of
 // Gemm, and AVX2 and AVX-512 agree. In Trsm and Potrf the order also depends
 // on the kernel's tile, and on nothing else but the order of the triangle. In
-// Pstrf a sum is cut every 64 terms, at the borders of its blocks.
+// Pstrf a sum is cut every 64 terms, at the borders of its blocks. Symv, Trsv and the
+// transposed product of Shifts take a sum in as many parts as their kernel has lanes, so
+// their bits are those of the kernel set, and of nothing else but the sizes.
 //
 // # NaN and Inf
 //
