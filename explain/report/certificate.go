@@ -32,5 +32,5 @@ func (k *Certificate) Text() string {
 	if k.Sampled {
 		text += fmt.Sprintf(", by a sample of %s (95 %%)", some(k.Rows, "of these", "of these"))
 	}
-	return text + fmt.Sprintf("; for 99 %% of the rows asked about they are at most %.4g times those of the %s strongest rows.", float64(k.Ratio), count(k.Against))
+	return text + fmt.Sprintf("; for 99 %% of the rows asked about they are at most %.4g times, by the %s strongest rows and a sample of the others.", float64(k.Ratio), count(k.Against))
 }

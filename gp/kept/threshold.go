@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"sort"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
@@ -26,8 +28,8 @@ type ThresholdOptions struct {
 	// Examples is the number of training examples that are looked at; 0 means all.
 	Examples int
 	// Most is the number of rows of these examples that stand for all of their rows, the
-	// strongest. 0 begins with 4000 and doubles them until they are at least twice the rows
-	// above the threshold. Short memory bounds them.
+	// strongest. 0 begins with 4000 and takes more until what the weaker ones would change,
+	// by a sample of them, leaves room for a threshold. Short memory bounds them.
 	Most      int
 	MaxMemory int64  // bytes; 0 means what gp.MemoryBudget says
 	Seed      uint64 // of the choice of the examples
@@ -62,12 +64,13 @@ type Threshold struct {
 	// PriorVariance is twice the largest uᵀκ(x_i,x_i)u of the rows looked at, which spares
 	// gp.Keep most rows that say nothing.
 	PriorVariance float64
-	// Ratio is v_k/v with rows above τ and with all Of rows: the quantile of
-	// ThresholdOptions.Share over the asked examples, of the output where it is largest.
+	// Ratio is v_k/v with rows above τ and with all: the quantile of ThresholdOptions.Share
+	// over the asked examples, of the output where it is largest. It is above 1+Within where
+	// there is no memory for more rows.
 	Ratio    float64
 	Examples int // that were looked at
 	Rows     int // of theirs above τ
-	Of       int // rows that stood for all of theirs
+	Of       int // rows that stood for all of theirs, but for what the weaker ones change
 }
 
 // KeepOptions returns the options with which gp.Keep keeps the rows above the threshold.
@@ -76,10 +79,11 @@ func (t *Threshold) KeepOptions() *gp.KeepOptions {
 }
 
 // FindThreshold finds the largest τ (E16) for which the posterior of the rows with s > τ has
-// variances as near to those of all rows as o demands, for the asked examples. It compares
-// with many more rows, the strongest of the training examples or of a sample of them: rows
-// in the order of falling strength have one factor, whose leading parts are those of all
-// thresholds.
+// variances as near to those of all rows as o demands, for the asked examples. It factors
+// the strongest rows of the training examples, or of a sample of them, in the order of
+// falling strength, so that the leading parts of one factor are those of all thresholds.
+// What the weaker rows would change further, v_k − v ≤ cᵀc (E16), is estimated from 2,000 of
+// them, unless Examples or Most are given; then the strongest rows stand for all.
 //
 // In a sample of the examples a row that is left out has fewer neighbours that say the
 // same, but v is larger too: on LeNet-5 and MNIST, δ = 243, the threshold that gives 1.05 on
@@ -102,10 +106,10 @@ func FindThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.
 	for {
 		fits := mostThatFit(most, opt.MaxMemory)
 		t, err := findThreshold(ctx, k, x, s, asked, &opt, among, fits)
-		if err != nil || opt.Most > 0 || fits < most || t.Of < most || 2*t.Rows <= t.Of {
+		if err != nil || opt.Most > 0 || fits < most || t.Of < most || t.Ratio <= 1+opt.Within {
 			return t, err
 		}
-		most *= 2
+		most += most * 3 / 5
 	}
 }
 
@@ -138,6 +142,15 @@ func findThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.
 	excess, err := excessOf(ctx, post, asked)
 	if err != nil {
 		return nil, err
+	}
+	if among == nil && opt.Most == 0 {
+		rest, err := all.Dropped(ctx, s, opt.Workers)
+		if err != nil {
+			return nil, err
+		}
+		if err := excess.addWeaker(ctx, k, x, post, asked, rest, opt); err != nil {
+			return nil, err
+		}
 	}
 	allowed := int(float64(asked.Len()) * (1 - opt.Share))
 	t.Rows = excess.fewest(opt.Within, allowed)
@@ -182,16 +195,20 @@ func strongestFirst(k *gp.Kept) *gp.Kept {
 // An excess says how much larger the variance of outputs is without the last rows.
 type excess struct {
 	outputs int
+	half    *mat.Dense // H of Thinned.HalfTo, T·C×n
 	lost    *mat.Dense // T·C×n: with the first j rows alone, in column j
 	v       []float64  // with all rows, T·C
+	weaker  []float64  // what rows that are weaker than all of these would take from v, T·C
 }
 
 // excessOf computes the excess for the examples x.
 func excessOf(ctx context.Context, post *gp.Thinned, x *linearize.Batch) (*excess, error) {
-	e := &excess{outputs: x.Outputs(), lost: new(mat.Dense), v: make([]float64, x.Len()*x.Outputs())}
-	if err := post.HalfTo(ctx, e.lost, x); err != nil {
+	e := &excess{outputs: x.Outputs(), half: new(mat.Dense), v: make([]float64, x.Len()*x.Outputs())}
+	e.weaker = make([]float64, len(e.v))
+	if err := post.HalfTo(ctx, e.half, x); err != nil {
 		return nil, err
 	}
+	e.lost = mat.DenseCopyOf(e.half)
 	var cov mat.Dense
 	if err := post.PredictTo(ctx, nil, &cov, x); err != nil {
 		return nil, err
@@ -208,16 +225,75 @@ func excessOf(ctx context.Context, post *gp.Thinned, x *linearize.Batch) (*exces
 	return e, nil
 }
 
+// weakerRows is how many of the weaker rows are looked at, at most.
+const weakerRows = 2000
+
+// addWeaker estimates cᵀc of the rows that post does not have, each of which is drawn with a
+// probability in proportion to λ; where they are few, all are taken.
+func (e *excess) addWeaker(ctx context.Context, k ntk.Kernel, x linearize.Source, post *gp.Thinned, asked *linearize.Batch, rest *gp.Kept, o *ThresholdOptions) error {
+	examples, directions, weights := draw(rest, weakerRows, o.Seed)
+	const tile = 250
+	for lo := 0; lo < len(examples); lo += tile {
+		hi := min(lo+tile, len(examples))
+		b, err := linearize.GatherCombined(ctx, x, examples[lo:hi], directions.Slice(lo, hi, 0, e.outputs).(*mat.Dense))
+		if err != nil {
+			return err
+		}
+		var half, c mat.Dense
+		if err := post.HalfTo(ctx, &half, b); err != nil {
+			return err
+		}
+		// C_k = κ − H Hᵀ
+		prior := mat.NewDense(len(e.v), hi-lo, nil)
+		k.BlockTo(prior, asked, b)
+		c.Mul(e.half, half.T())
+		c.Sub(prior, &c)
+		for i := range e.v {
+			for j, v := range c.RawRowView(i) {
+				e.weaker[i] += weights[lo+j] * v * v
+			}
+		}
+	}
+	return nil
+}
+
+// draw returns n rows, in the order of their examples, with weights such that Σ w c² is an
+// unbiased estimate of Σ λc² over all rows. Where there are no more than n, it is exact.
+func draw(rows *gp.Kept, n int, seed uint64) (examples []int, directions *mat.Dense, weights []float64) {
+	if rows.Len() <= n {
+		return rows.Examples, rows.Directions, rows.Lambda
+	}
+	rng := rand.New(rand.NewPCG(seed, 0x7765616b))
+	sums := floats.CumSum(make([]float64, rows.Len()), rows.Lambda)
+	total := sums[len(sums)-1]
+	times := make(map[int]int, n)
+	for range n {
+		u := rng.Float64() * total
+		times[min(sort.Search(len(sums), func(j int) bool { return sums[j] > u }), len(sums)-1)]++
+	}
+	at := slices.Sorted(maps.Keys(times))
+	_, c := rows.Directions.Dims()
+	directions = mat.NewDense(len(at), c, nil)
+	for i, row := range at {
+		examples = append(examples, rows.Examples[row])
+		directions.SetRow(i, rows.Directions.RawRowView(row))
+		weights = append(weights, total/float64(n)*float64(times[row]))
+	}
+	return examples, directions, weights
+}
+
 // largest returns the largest excess of the outputs of example t with the first rows
 // alone, as a part of the variance with all. An output that is known exactly has none.
 func (e *excess) largest(t, rows int) float64 {
 	top := 0.0
-	if _, n := e.lost.Dims(); rows == n {
-		return top
-	}
+	_, n := e.lost.Dims()
 	for i := t * e.outputs; i < (t+1)*e.outputs; i++ {
-		if lost := e.lost.At(i, rows); lost > 0 {
-			top = max(top, lost/math.Max(e.v[i], 0))
+		lost := e.weaker[i]
+		if rows < n {
+			lost += e.lost.At(i, rows)
+		}
+		if lost > 0 {
+			top = max(top, lost/math.Max(e.v[i]-e.weaker[i], 0))
 		}
 	}
 	return top

@@ -2,6 +2,7 @@ package inference
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
@@ -15,6 +16,10 @@ import (
 // askedRows is the most test rows whose variances must be near those of all training
 // rows, as --within says.
 const askedRows = 200
+
+// sampledRows is how many training examples, and as many of their rows, choose those of a pass
+// through inducing examples.
+const sampledRows = 6000
 
 // kept conditions on the rows of all training data that say something (E16).
 func (f *fit) kept(ctx context.Context) (*Posterior, error) {
@@ -82,12 +87,20 @@ func (f *fit) askedRows(ctx context.Context) (*linearize.Batch, error) {
 
 // threshold finds τ for --within at θ*.
 func (f *fit) threshold(ctx context.Context, asked *linearize.Batch) (*kept.Threshold, error) {
-	t, err := kept.FindThreshold(ctx, f.kernel, f.source, f.sites, asked, &kept.ThresholdOptions{Within: f.flags.within, MaxMemory: f.problem.Limits.Memory, Seed: f.problem.Limits.Seed, Progress: f.con.Show})
+	o := &kept.ThresholdOptions{Within: f.flags.within, MaxMemory: f.problem.Limits.Memory, Seed: f.problem.Limits.Seed, Progress: f.con.Show}
+	if f.flags.Method == "nystrom" {
+		// A pass through inducing examples is not to wait for a factor of many rows.
+		o.Examples, o.Most = sampledRows, sampledRows
+	}
+	t, err := kept.FindThreshold(ctx, f.kernel, f.source, f.sites, asked, o)
 	if err != nil {
 		return nil, err
 	}
 	f.con.ClearBar()
-	f.con.Detail("rows with s > %.3g are kept: %d, which give variances up to %.4g times those of the %d strongest", t.Strength, t.Rows, t.Ratio, t.Of)
+	if t.Ratio > 1+f.flags.within {
+		f.con.Warn(fmt.Errorf("--within %v: the rows that fit into memory leave variances up to %.3g times those of all rows; raise --max-memory", f.flags.within, t.Ratio))
+	}
+	f.con.Detail("rows with s > %.3g are kept: %d, which give variances up to %.4g times those of all rows, by the %d strongest", t.Strength, t.Rows, t.Ratio, t.Of)
 	return t, nil
 }
 
