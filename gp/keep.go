@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
+	"sort"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -80,6 +82,18 @@ func (k *Kept) Dropped(ctx context.Context, s *Sites, workers int) (*Kept, error
 	d := newKept(rest, total, s.outputs())
 	d.Strength = nil
 	return d, nil
+}
+
+// Draw draws n rows with replacement and returns their positions. A row has a probability
+// in proportion to its λ.
+func (k *Kept) Draw(n int, rng *rand.Rand) []int {
+	sums := floats.CumSum(make([]float64, k.Len()), k.Lambda)
+	drawn := make([]int, n)
+	for i := range drawn {
+		u := rng.Float64() * sums[len(sums)-1]
+		drawn[i] = min(sort.Search(len(sums), func(j int) bool { return sums[j] > u }), len(sums)-1)
+	}
+	return drawn
 }
 
 // KeepOptions say which rows to keep. A nil *KeepOptions keeps all with λ > 0.

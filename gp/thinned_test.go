@@ -3,6 +3,8 @@ package gp_test
 import (
 	"cmp"
 	"context"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -321,4 +323,19 @@ func TestDropped(t *testing.T) {
 		none.Lambda = mat.NewDense(q.n*q.c, q.c, nil)
 		require.Panics(t, func() { _, _ = thin.Kept().Dropped(t.Context(), &none, 0) })
 	})
+}
+
+// Rows are drawn in proportion to their λ: the counts differ from what is expected by
+// no more than five standard deviations.
+func TestKeptDraw(t *testing.T) {
+	k := &gp.Kept{Examples: []int{0, 0, 1, 4}, Lambda: []float64{1, 0, 3, 0.5}}
+	const n = 10000
+	counts := make([]float64, k.Len())
+	for _, row := range k.Draw(n, rand.New(rand.NewPCG(1, 2))) {
+		counts[row]++
+	}
+	for i, lambda := range k.Lambda {
+		p := lambda / 4.5
+		require.InDelta(t, n*p, counts[i], 5*math.Sqrt(n*p*(1-p)))
+	}
 }

@@ -263,14 +263,11 @@ func draw(rows *gp.Kept, n int, seed uint64) (examples []int, directions *mat.De
 	if rows.Len() <= n {
 		return rows.Examples, rows.Directions, rows.Lambda
 	}
-	rng := rand.New(rand.NewPCG(seed, 0x7765616b))
-	sums := floats.CumSum(make([]float64, rows.Len()), rows.Lambda)
-	total := sums[len(sums)-1]
 	times := make(map[int]int, n)
-	for range n {
-		u := rng.Float64() * total
-		times[min(sort.Search(len(sums), func(j int) bool { return sums[j] > u }), len(sums)-1)]++
+	for _, row := range rows.Draw(n, rand.New(rand.NewPCG(seed, 0x7765616b))) {
+		times[row]++
 	}
+	total := floats.Sum(rows.Lambda)
 	at := slices.Sorted(maps.Keys(times))
 	_, c := rows.Directions.Dims()
 	directions = mat.NewDense(len(at), c, nil)

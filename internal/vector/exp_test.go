@@ -66,23 +66,25 @@ func TestExpAtTheEdges(t *testing.T) {
 
 // Every length gives what one element alone gives, in place too, and no element after
 // the last is touched.
-func TestExpOfEveryLength(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	for n := range 40 {
-		x, dst := make([]float64, n), make([]float64, n+1)
-		for i := range x {
-			x[i] = 3 * r.NormFloat64()
+func TestFunctionsOfEveryLength(t *testing.T) {
+	for name, do := range map[string]func(dst, x []float64){"exp": Exp, "tanh": Tanh} {
+		r := rand.New(rand.NewPCG(3, 4))
+		for n := range 40 {
+			x, dst := make([]float64, n), make([]float64, n+1)
+			for i := range x {
+				x[i] = 3 * r.NormFloat64()
+			}
+			dst[n] = 7
+			do(dst[:n], x)
+			require.Equal(t, 7.0, dst[n])
+			for i := range x {
+				var one [1]float64
+				do(one[:], x[i:i+1])
+				require.Equal(t, math.Float64bits(one[0]), math.Float64bits(dst[i]), "%s, element %d of %d", name, i, n)
+			}
+			do(x, x)
+			require.Equal(t, x, dst[:n])
 		}
-		dst[n] = 7
-		Exp(dst[:n], x)
-		require.Equal(t, 7.0, dst[n])
-		for i := range x {
-			var one [1]float64
-			Exp(one[:], x[i:i+1])
-			require.Equal(t, math.Float64bits(one[0]), math.Float64bits(dst[i]), "element %d of %d", i, n)
-		}
-		Exp(x, x)
-		require.Equal(t, x, dst[:n])
 	}
 }
 

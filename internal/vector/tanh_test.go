@@ -72,28 +72,6 @@ func TestTanhAtTheEdges(t *testing.T) {
 	}
 }
 
-// Every length gives what one element alone gives, in place too, and no element after
-// the last is touched.
-func TestTanhOfEveryLength(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	for n := range 40 {
-		x, dst := make([]float64, n), make([]float64, n+1)
-		for i := range x {
-			x[i] = 3 * r.NormFloat64()
-		}
-		dst[n] = 7
-		Tanh(dst[:n], x)
-		require.Equal(t, 7.0, dst[n])
-		for i := range x {
-			var one [1]float64
-			Tanh(one[:], x[i:i+1])
-			require.Equal(t, math.Float64bits(one[0]), math.Float64bits(dst[i]), "element %d of %d", i, n)
-		}
-		Tanh(x, x)
-		require.Equal(t, x, dst[:n])
-	}
-}
-
 func BenchmarkTanh(b *testing.B) {
 	r := rand.New(rand.NewPCG(5, 6))
 	x, dst := make([]float64, 4096), make([]float64, 4096)

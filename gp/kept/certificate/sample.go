@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sort"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -98,19 +97,9 @@ type draw struct {
 
 // drawRows draws n rows.
 func (d *dropped) drawRows(n int) draw {
-	rng := rand.New(rand.NewPCG(d.o.Seed, 0x64726f70))
-	sums := make([]float64, d.rows.Len())
-	sum := 0.0
-	for i, v := range d.rows.Lambda {
-		sum += v
-		sums[i] = sum
-	}
 	w := draw{sizes: n}
-	drawn := make([]int, n)
-	for i := range drawn {
-		u := rng.Float64() * sum
-		drawn[i] = min(sort.Search(len(sums), func(j int) bool { return sums[j] > u }), len(sums)-1)
-	}
+	drawn := d.rows.Draw(n, rand.New(rand.NewPCG(d.o.Seed, 0x64726f70)))
+	sum := floats.Sum(d.rows.Lambda)
 	w.rows = slices.Compact(slices.Sorted(slices.Values(drawn)))
 	for _, row := range drawn {
 		at, _ := slices.BinarySearch(w.rows, row)
