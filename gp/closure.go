@@ -15,6 +15,9 @@ import (
 // with refinement, as Cross does.
 const closureRows = 4
 
+// smallOutput is the part of its prior standard deviation below which an output counts as 0.
+const smallOutput = 1e-6
+
 // warnClosure warns where Σ C(x_i, x_j) b_j over j differs from (K α)_i, which it
 // equals in exact arithmetic (E14). It first compares all training outputs
 // without refinement, and then the worst few with it.
@@ -35,6 +38,9 @@ func (e *Exact) warnClosure(ctx context.Context) error {
 	raw, post := dense.New(len(rows), e.g.n), dense.New(len(rows), e.g.n)
 	for t, i := range rows {
 		e.g.rowTo(rowOf(raw, t), i)
+		// Outputs that are 0 to rounding, as those of a network that has not learnt
+		// anything, are compared with what they could have been.
+		scale = math.Max(scale, smallOutput*math.Sqrt(rowOf(raw, t)[i]))
 	}
 	gap, err := e.posteriorTo(ctx, post, raw)
 	if err != nil {

@@ -238,3 +238,23 @@ func TestOverflowIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// Outputs that are 0 to rounding, of targets that say nothing, give no warning: their sums
+// are 0 too.
+func TestClosureOfOutputsThatAreZero(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	const n = 100
+	row := random(rng, 1, 3, 1).RawRowView(0)
+	j, f, y := mat.NewDense(n, 3, nil), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		j.SetRow(i, row)
+		f.Set(i, 0, 1e-9)
+		y.Set(i, 0, float64(i%2))
+	}
+	prior, err := ntk.NewIsotropic(3, nil)
+	require.NoError(t, err)
+	k := ntk.New(prior, make([]float64, 3), nil)
+	e, err := gp.Refit(t.Context(), k, columnsBatch(j, f), y, glm.Bernoulli{}, nil)
+	require.NoError(t, err)
+	require.Empty(t, e.Warnings())
+}

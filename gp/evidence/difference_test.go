@@ -123,15 +123,20 @@ func TestE10SlopeAtZero(t *testing.T) {
 					return p
 				}
 				zero := at(0)
-				if _, scored := c.p.Likelihood.(gp.Scored); scored && len(zero.Warnings) > 0 {
-					continue // Fisher scoring has not settled on a mode
-				}
 				require.Zero(t, zero.Gradient[g])
 				// One-sided, of the second order.
 				h := 1e-5 / max(1, math.Abs(zero.Slope[g]))
-				v0, v1, v2 := zero.Evidence.Value, at(h).Evidence.Value, at(2*h).Evidence.Value
+				one, two := at(h), at(2*h)
+				rounding := 2e-13
+				if _, scored := c.p.Likelihood.(gp.Scored); scored {
+					if len(zero.Warnings)+len(one.Warnings)+len(two.Warnings) > 0 {
+						continue // Fisher scoring has not settled on a mode
+					}
+					rounding = 4e-11 // it converges linearly, so that the mode is less exact
+				}
+				v0, v1, v2 := zero.Evidence.Value, one.Evidence.Value, two.Evidence.Value
 				d := (4*v1 - v2 - 3*v0) / (2 * h)
-				require.InDelta(t, d, zero.Slope[g], 1e-5*max(1, math.Abs(d))+2e-13/h*max(1, math.Abs(v0)), "%v", form)
+				require.InDelta(t, d, zero.Slope[g], 1e-5*max(1, math.Abs(d))+rounding/h*max(1, math.Abs(v0)), "%v", form)
 			}
 		})
 	}
