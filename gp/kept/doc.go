@@ -1,6 +1,7 @@
 // Package kept builds posteriors of all training examples whose covariance takes only the
 // rows that say something (E16). A row is an example with an eigenvector of its Λ; those
-// whose strength s is above a threshold τ are kept. FindThreshold finds τ on a sample.
+// whose strength s is above a threshold τ are kept. FindThreshold finds the τ that brings
+// the variances of some examples near enough to those of all rows.
 //
 //	found, err := kept.FindThreshold(ctx, kernel, train, sites, test, nil)
 //	if err != nil {
