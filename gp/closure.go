@@ -15,7 +15,8 @@ import (
 // with refinement, as Cross does.
 const closureRows = 4
 
-// smallOutput is the part of its prior standard deviation below which an output counts as 0.
+// smallOutput is the part below which an output counts as 0: of its prior standard
+// deviation, or of 1/√Λ, the move a likelihood notices, where that is less.
 const smallOutput = 1e-6
 
 // warnClosure warns where Σ C(x_i, x_j) b_j over j differs from (K α)_i, which it
@@ -23,7 +24,7 @@ const smallOutput = 1e-6
 // without refinement, and then the worst few with it.
 func (e *Exact) warnClosure(ctx context.Context) error {
 	defer func() { e.plain = nil }()
-	scale := 0.0
+	scale, noticed := 0.0, 1/math.Sqrt(e.lambda.largest())
 	gaps, order := make([]float64, e.g.n), make([]int, e.g.n)
 	for i, v := range e.kalpha {
 		scale = math.Max(scale, math.Abs(e.prior[i]+v))
@@ -40,7 +41,7 @@ func (e *Exact) warnClosure(ctx context.Context) error {
 		e.g.rowTo(rowOf(raw, t), i)
 		// Outputs that are 0 to rounding, as those of a network that has not learnt
 		// anything, are compared with what they could have been.
-		scale = math.Max(scale, smallOutput*math.Sqrt(rowOf(raw, t)[i]))
+		scale = math.Max(scale, smallOutput*math.Min(noticed, math.Sqrt(rowOf(raw, t)[i])))
 	}
 	gap, err := e.posteriorTo(ctx, post, raw)
 	if err != nil {

@@ -110,8 +110,8 @@ func TestOpenSumsAreToldOf(t *testing.T) {
 						}
 					}
 					post, _, mean := q.sums(t, e, q.train)
-					// A prediction's own rounding is within the same order.
-					requireClose(t, fmt.Sprintf("m + Σ C b of %T, δ = %g, P = %d, outputs of %g", lik, delta, p, scale), post, mean, math.Max(2e-8, 20*told))
+					// A prediction's own rounding, which depends on the machine, comes on top.
+					requireClose(t, fmt.Sprintf("m + Σ C b of %T, δ = %g, P = %d, outputs of %g", lik, delta, p, scale), post, mean, math.Max(2e-8, 50*told))
 				}
 			}
 		}
