@@ -91,15 +91,17 @@ func TestRefitByFisherScoring(t *testing.T) {
 			q := newProblem("heteroscedastic", 400+seed, 2, glm.Heteroscedastic{}, scale)
 			e, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil)
 			require.NoError(t, err)
+			tol := 1e-4
 			for _, w := range e.Warnings() {
 				var gap *gp.GapWarning // where σ² is tiny, α has few digits
 				require.ErrorAs(t, w, &gap)
+				tol = 1e-3
 			}
 			// Stationary: f̂ = m + K r(f̂).
 			r := column(e.Sites().Residual)
 			var pull mat.Dense
 			pull.Mul(q.kTrain, plus(vec(e.Alpha()), -1, r))
-			require.Less(t, mat.Norm(&pull, math.Inf(1)), 1e-4*mat.Norm(column(e.Sites().F), math.Inf(1)), "seed %d, scale %v", seed, scale)
+			require.Less(t, mat.Norm(&pull, math.Inf(1)), tol*mat.Norm(column(e.Sites().F), math.Inf(1)), "seed %d, scale %v", seed, scale)
 			require.Greater(t, e.EvidenceRefit().LogLik-e.EvidenceRefit().Scatter/2, q.sites(t).LogLik-gp.Scatter(q.kernel.densePrior, q.theta)/2)
 		}
 	}
