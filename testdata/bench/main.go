@@ -46,6 +46,7 @@ type options struct {
 	precisions           string
 	json, render         string
 	table, plot          string
+	add                  string
 }
 
 func run(ctx context.Context, args []string) error {
@@ -64,6 +65,7 @@ func run(ctx context.Context, args []string) error {
 	within := f.String("within", "", "compare posteriors of kept rows, whose variances are within these parts of those of all rows, such as .05,.01, instead")
 	f.Float64Var(&o.other, "other", 243, "a second precision for -within")
 	f.Float64Var(&o.exact, "exact", 0, "measure exact posteriors of kept rows instead, whose variances are at most this part larger")
+	f.StringVar(&o.add, "add", "", "add the rows of -exact to these results")
 	f.StringVar(&o.precisions, "precisions", "243,5", "precisions of -exact")
 	f.BoolVar(&o.otherOnly, "other-only", false, "leave out the precision of training with -within")
 	f.IntVar(&o.search, "search", 1500, "training rows on which -within finds its threshold")
@@ -110,16 +112,24 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 	} else {
-		data, err := os.ReadFile(o.render)
-		if err != nil {
-			return err
-		}
-		r = new(results)
-		if err := json.Unmarshal(data, r); err != nil {
+		var err error
+		if r, err = readResults(o.render); err != nil {
 			return err
 		}
 	}
 	return errors.Join(r.writeTable(o.table), r.writePlot(o.plot))
+}
+
+func readResults(path string) (*results, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r := new(results)
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
 }
 
 func writeJSON(path string, v any) error {

@@ -30,6 +30,7 @@ type results struct {
 type row struct {
 	Method     string
 	M          int
+	Kept       int `json:",omitempty"` // rows of an exact posterior (E16)
 	Tuned      bool
 	Precision  float64
 	TraceError float64 // NaN does not exist in JSON: -1 where there is none
@@ -145,7 +146,7 @@ func fit(ctx context.Context, p *problem, k *ntk.NTK, o *options) ([]*entry, *re
 	if err := (glm.MAP{}).LogPredictiveTo(logp, lik, t.y, t.prepared.F(), nil); err != nil {
 		return nil, nil, err
 	}
-	entries := []*entry{{row: row{Method: "MAP", TraceError: -1, ValidNLL: glm.NLL(logp)}, judged: judgedBy(glm.MAP{})}}
+	entries := []*entry{{row: row{Method: mapMethod, TraceError: -1, ValidNLL: glm.NLL(logp)}, judged: judgedBy(glm.MAP{})}}
 	for _, m := range o.sizes {
 		subset, err := subsetOf(ctx, k, z, m, sites, so)
 		if err != nil {

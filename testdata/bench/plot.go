@@ -36,14 +36,16 @@ type series struct {
 }
 
 var (
-	blue, orange, grey = color.RGBA{0x1f, 0x77, 0xb4, 0xff}, color.RGBA{0xd9, 0x5f, 0x02, 0xff}, color.RGBA{0x55, 0x55, 0x55, 0xff}
-	dashed             = []vg.Length{vg.Points(4), vg.Points(3)}
-	allSeries          = []series{
+	blue, orange, green, grey = color.RGBA{0x1f, 0x77, 0xb4, 0xff}, color.RGBA{0xd9, 0x5f, 0x02, 0xff}, color.RGBA{0x1b, 0x7f, 0x3b, 0xff}, color.RGBA{0x55, 0x55, 0x55, 0xff}
+	dashed                    = []vg.Length{vg.Points(4), vg.Points(3)}
+	allSeries                 = []series{
 		{"Nyström, tuned", "Nyström", true, blue, nil},
 		{"Nyström, precision of training", "Nyström", false, blue, dashed},
 		{"subset, tuned", "subset", true, orange, nil},
 		{"subset, precision of training", "subset", false, orange, dashed},
-		{"network alone", "MAP", false, grey, []vg.Length{vg.Points(1), vg.Points(2)}},
+		{"exact, kept rows, tuned", "exact", true, green, nil},
+		{"exact, kept rows, precision of training", "exact", false, green, dashed},
+		{"network alone", mapMethod, false, grey, []vg.Length{vg.Points(1), vg.Points(2)}},
 	}
 )
 
@@ -97,7 +99,7 @@ func (r *results) panel(of panel, legend bool) (*plot.Plot, error) {
 		line.Color, line.Dashes, line.Width = s.color, s.dashes, vg.Points(1.6)
 		dots.Color, dots.Shape, dots.Radius = s.color, draw.CircleGlyph{}, vg.Points(2.4)
 		p.Add(line)
-		if s.method != "MAP" {
+		if points[0].Y != points[len(points)-1].Y || len(points) == 1 { // not a line that M does not change
 			p.Add(dots)
 		}
 		if legend {

@@ -19,6 +19,9 @@ var measures = []struct {
 	{"AUROC rotated", func(v *verdict) float64 { return v.Rotated }},
 }
 
+// mapMethod is the method of the network without a posterior.
+const mapMethod = "MAP"
+
 // writeTable writes the results in Markdown; "" is no file.
 func (r *results) writeTable(path string) error {
 	if path == "" {
@@ -41,17 +44,23 @@ func (r *results) writeTable(path string) error {
 	b.WriteString("\n" + rule + "\n")
 	for _, x := range r.Rows {
 		m, precision, traceError := "", "", ""
-		if x.M > 0 {
-			m, precision = fmt.Sprint(x.M), fmt.Sprintf("%.3g", x.Precision)
+		if x.Method != mapMethod {
+			precision = fmt.Sprintf("%.3g", x.Precision)
 			if x.Tuned {
 				precision += ", tuned"
 			}
+		}
+		if x.M > 0 {
+			m = fmt.Sprint(x.M)
+		}
+		if x.Kept > 0 {
+			m = fmt.Sprintf("%d rows", x.Kept)
 		}
 		if x.TraceError >= 0 {
 			traceError = fmt.Sprintf("%.3f", x.TraceError)
 		}
 		name := x.Method
-		if x.M == 0 {
+		if x.Method == mapMethod {
 			name = "network alone (MAP)"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |", name, m, precision, traceError)
