@@ -91,6 +91,9 @@ func namedKept(err error, k *Kept) error {
 // Kept returns the rows that the posterior is built on; they must not be changed.
 func (t *Thinned) Kept() *Kept { return t.kept }
 
+// Kernel returns the kernel that the posterior is of.
+func (t *Thinned) Kernel() ntk.Kernel { return t.e.k }
+
 // Warnings holds *JitterWarning.
 func (t *Thinned) Warnings() []error { return t.e.Warnings() }
 

@@ -86,8 +86,8 @@ func (o *Options) withDefaults() Options {
 // Certify compares t with the posterior of all rows of the training examples src with
 // sites s, from which its rows were kept. prior and theta are those of the kernel of t.
 //
-// It fails with a *gp.MemoryError before anything large is allocated, with a
-// *gp.NotFiniteError where a covariance is NaN or Inf, and with ctx.Err(), wrapped.
+// It fails with a *PriorError where the kernel of t is an ntk.NTK of another prior or θ*,
+// with a *gp.MemoryError before anything large is allocated, with a *gp.NotFiniteError where a covariance is NaN or Inf, and with ctx.Err(), wrapped.
 func Certify(ctx context.Context, t *gp.Thinned, src linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Certificate, error) {
 	opt := o.withDefaults()
 	d, err := newDropped(ctx, t, src, s, prior, theta, &opt)
@@ -116,6 +116,19 @@ func Certify(ctx context.Context, t *gp.Thinned, src linearize.Source, s *gp.Sit
 	return c, nil
 }
 
+// A PriorError reports a prior, or a θ*, that is not that of the posterior's kernel.
+type PriorError struct {
+	Of ntk.Difference // the first parameter that differs: of the kernel, and as given
+}
+
+func (e *PriorError) Error() string {
+	d := &e.Of
+	if d.Variance[0] != d.Variance[1] {
+		return fmt.Sprintf("the posterior's kernel has the prior variance %v for parameter %d, the prior given has %v; give the prior of the posterior", d.Variance[0], d.Parameter, d.Variance[1])
+	}
+	return fmt.Sprintf("in the posterior's kernel the prior mean of parameter %d is %v from θ*, in what is given %v; give prior and θ* of the posterior", d.Parameter, d.Shift[0], d.Shift[1])
+}
+
 func stopped(err error) error { return fmt.Errorf("certificate: %w", err) }
 
 // dropped are the rows that a posterior leaves out, with what it takes to multiply with
@@ -135,11 +148,17 @@ func newDropped(ctx context.Context, t *gp.Thinned, src linearize.Source, s *gp.
 	if n != src.Len() || len(theta) != t.Rows().P {
 		panic("certificate: sites, examples and parameters differ in size")
 	}
+	kernel := ntk.New(prior, theta, &ntk.Options{Workers: o.Workers})
+	if k, ok := t.Kernel().(*ntk.NTK); ok {
+		if other := k.Difference(kernel); other != nil {
+			return nil, &PriorError{*other}
+		}
+	}
 	rows, err := t.Kept().Dropped(ctx, s, o.Workers)
 	if err != nil {
 		return nil, err
 	}
-	d := &dropped{post: t, src: src, prior: prior, kernel: ntk.New(prior, theta, &ntk.Options{Workers: o.Workers}), rows: rows, o: o}
+	d := &dropped{post: t, src: src, prior: prior, kernel: kernel, rows: rows, o: o}
 	for _, v := range rows.Lambda {
 		d.root = append(d.root, math.Sqrt(v))
 	}

@@ -2,7 +2,9 @@ package certificate_test
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -388,5 +390,33 @@ func TestNotFinite(t *testing.T) {
 		var notFinite *gp.NotFiniteError
 		_, err := certificate.Certify(t.Context(), p.post, &bad, p.sites, p.prior, p.theta, &o)
 		require.ErrorAs(t, err, &notFinite)
+	}
+}
+
+// A prior or a θ* that is not that of the posterior's kernel is refused, with the numbers
+// of both.
+func TestOtherPrior(t *testing.T) {
+	p := one(t)
+	variance, mean := make([]float64, len(p.theta)), make([]float64, len(p.theta))
+	p.prior.VarianceTo(variance)
+	p.prior.MeanTo(mean)
+	changed := func(of []float64) []float64 {
+		to := slices.Clone(of)
+		to[2]++
+		return to
+	}
+	for says, numbers := range map[string][2][]float64{
+		fmt.Sprintf("has the prior variance %v for parameter 2, the prior given has %v", variance[2], variance[2]+1):              {changed(variance), mean},
+		fmt.Sprintf("the prior mean of parameter 2 is %v from θ*, in what is given %v", mean[2]-p.theta[2], mean[2]+1-p.theta[2]): {variance, changed(mean)},
+	} {
+		other, err := ntk.NewDiagonal(numbers[0], numbers[1])
+		require.NoError(t, err)
+		var wrong *certificate.PriorError
+		_, err = certificate.Certify(t.Context(), p.post, p.train, p.sites, other, p.theta, nil)
+		require.ErrorAs(t, err, &wrong)
+		require.Equal(t, 2, wrong.Of.Parameter)
+		require.ErrorContains(t, err, says)
+		_, err = certificate.LowerVariances(t.Context(), p.post, p.train, p.sites, other, p.theta, p.test, nil)
+		require.ErrorAs(t, err, &wrong)
 	}
 }

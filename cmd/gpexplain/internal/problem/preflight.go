@@ -64,7 +64,8 @@ const (
 //     bias alone could be: the shares of the classes, the mean target, the mean rate.
 //   - It is not surer than right there: see sureExcess.
 //   - θ* is a mode: see ModeRise. Jᵀr = δθ* at a mode tells the precision ⟨Jᵀr, θ*⟩/‖θ*‖²
-//     of the prior under which θ* is one, if Jᵀr and θ* are parallel.
+//     of the prior under which θ* is one, if Jᵀr and θ* are parallel, and the model may
+//     record it.
 //   - The training rows hold the parameters: where all residuals vanish there is nothing to
 //     explain a prediction by.
 //
@@ -244,19 +245,26 @@ func (l *look) pull() {
 	along := func(precision float64) float64 {
 		return floats.Norm(floats.AddScaledTo(rest, pull, -precision, theta), 2)
 	}
-	l.gradient = along(delta)
-	l.rise = l.gradient * l.gradient / (2 * delta) / n
+	rise := func(precision float64) float64 {
+		g := along(precision)
+		return g * g / (2 * precision) / n
+	}
+	l.gradient, l.rise = along(delta), rise(delta)
 	size, force := floats.Norm(theta, 2), floats.Norm(pull, 2)
 	if size == 0 {
 		return
 	}
 	l.held = force / (delta * size)
+	if was := l.problem.Model.Meta.Precision; was > 0 && was != delta && rise(was) <= ModeRise {
+		l.implied = was
+		return
+	}
 	dot := floats.Dot(pull, theta)
 	best := dot / (size * size)
 	if best <= 0 || dot*dot < sameDirection*force*force*size*size {
 		return
 	}
-	if g := along(best); g*g/(2*best)/n <= ModeRise {
+	if rise(best) <= ModeRise {
 		l.implied = best
 	}
 }
@@ -445,22 +453,15 @@ func (l *look) balances(ctx context.Context, misfit bool) {
 		}
 		l.warn("%s, but they are one at another: %s%s", at, implied, hint)
 	case l.held < vanished:
-		cause := l.otherInputs(ctx)
-		if cause == "" {
-			cause = "the network was trained without weight decay, or its inputs are scaled otherwise: see --standardize, --input-mean and --input-sd"
-			if l.problem.Model.takesWholeAlone() {
-				cause = "the network was trained without weight decay"
-			}
-		}
-		l.warn("the outputs are saturated: the residuals of the training rows have vanished, and hold the parameters by %.2g of what the prior of precision %.4g pulls at them, so that there is little to explain a prediction by: %s", l.held, t.Precision, cause)
+		l.warn("the outputs are saturated: the residuals of the training rows have vanished, and hold the parameters by %.2g of what the prior of precision %.4g pulls at them, so that there is little to explain a prediction by: %s", l.held, t.Precision, l.whySaturated(ctx))
 	case l.problem.Model.Meta.Rows != "":
 		// The model records its rows and how they were scaled.
 		l.warn("%s, nor at any other: training did not run to its end; train longer, or answer from a refit", at)
 	default:
-		cause := l.otherInputs(ctx)
+		cause := l.otherUnknownInputs(ctx)
 		if cause == "" {
 			cause = "training did not run to its end or had no weight decay, or inputs are scaled otherwise (see --standardize, --input-mean and --input-sd), or the rows are not those of the training; --tune-prior loo chooses a precision for a refit"
-			if l.problem.Model.takesWholeAlone() {
+			if l.inputsKnown() {
 				cause = "training did not run to its end or had no weight decay, or the rows are not those of the training; --tune-prior loo chooses a precision for a refit"
 			}
 		}

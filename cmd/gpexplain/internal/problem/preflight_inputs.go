@@ -13,8 +13,8 @@ import (
 
 // otherInputs looks for another way to scale the inputs under which the network fits its
 // training rows: where θ* is an optimum of some weight decay, where the labels agree
-// with the outputs in another order, or where it loses less than half. It returns what to
-// give for it, "" where there is none.
+// with the outputs in another order, or where it loses less than half and differs by more
+// than decides nothing. It returns what to give for it, "" where there is none.
 func (l *look) otherInputs(ctx context.Context) string {
 	p := l.problem
 	if p.Model.Net == nil {
@@ -53,7 +53,7 @@ func (l *look) otherInputs(ctx context.Context) string {
 	}
 	if best == nil {
 		for i := range ways {
-			if w := &ways[i]; w.loss < now/2 && w.loss < .5 && (best == nil || w.loss < best.loss) {
+			if w := &ways[i]; w.loss < min(now/2, now-alike, .5) && (best == nil || w.loss < best.loss) {
 				best = w
 			}
 		}
@@ -62,6 +62,36 @@ func (l *look) otherInputs(ctx context.Context) string {
 		return scaled
 	}
 	return fmt.Sprintf("it fits them with %s: give %s", best.words, best.flags(p))
+}
+
+// inputsKnown tells whether inputs can be scaled in no other way: the model records it, or
+// no input is scaled.
+func (l *look) inputsKnown() bool {
+	s := l.problem.Examples.Scaling
+	return l.problem.Model.takesWholeAlone() || s != nil && s.InputsFrom == fromMetadata
+}
+
+// otherUnknownInputs is otherInputs for a network that fits its training rows: "" where it
+// is known how its inputs are scaled.
+func (l *look) otherUnknownInputs(ctx context.Context) string {
+	if l.inputsKnown() {
+		return ""
+	}
+	return l.otherInputs(ctx)
+}
+
+// whySaturated is why the training rows no longer hold the parameters.
+func (l *look) whySaturated(ctx context.Context) string {
+	if was := l.problem.Model.Meta.Precision; was > 0 && l.problem.Task.Prior == nil && l.held*l.problem.Task.Precision >= vanished*was {
+		return fmt.Sprintf("the model was trained at precision %.4g: give --prior-precision %.4g, or answer from a refit", was, was)
+	}
+	if text := l.otherUnknownInputs(ctx); text != "" {
+		return text
+	}
+	if l.inputsKnown() {
+		return "the network was trained without weight decay"
+	}
+	return "the network was trained without weight decay, or its inputs are scaled otherwise: see --standardize, --input-mean and --input-sd"
 }
 
 // orderAt is order for outputs of some of the training rows.

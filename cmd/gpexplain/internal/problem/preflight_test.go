@@ -279,6 +279,36 @@ func TestPreflightOfSaturation(t *testing.T) {
 	require.Contains(t, r.Warnings[0], "the outputs are saturated")
 }
 
+// At another precision than that of the training, which the model records, that one is the
+// remedy, and no other scale of inputs, which the model records too: also where Jᵀr and θ*
+// are not parallel, because training ended before its mode.
+func TestPreflightOfRecordedPrecision(t *testing.T) {
+	l := newLinear(t, glm.Bernoulli{}, 1, 1, 9)
+	l.pull()
+	for aside, want := range map[float64]string{
+		.6: "at prior precision 243 (gradient norm", // θ* is a mode at 1 up to ModeRise
+		3:  "the outputs are saturated",             // and no mode at all
+	} {
+		p := l.problem(t, 243, "from --prior-precision")
+		p.Model.Meta.Precision = 1
+		p.Examples.Scaling = &Scaling{InputsFrom: fromMetadata}
+		pull, n := make([]float64, len(l.theta)), len(l.theta)
+		for i, v := range l.theta {
+			pull[i] += v
+			pull[n-1-i] += aside * v * float64(1-i%2*2)
+		}
+		r := p.Preflight(t.Context(), &AtTheta{F: l.f, Pull: pull, Theta: l.theta})
+		require.Len(t, r.Warnings, 1)
+		require.Contains(t, r.Warnings[0], want)
+		require.Contains(t, r.Warnings[0], "give --prior-precision 1")
+		require.NotContains(t, r.Warnings[0], "--input")
+		require.NotContains(t, r.Warnings[0], "--standardize")
+		look := &look{problem: p, at: &AtTheta{F: l.f, Pull: pull, Theta: l.theta}}
+		require.True(t, look.inputsKnown())
+		require.Empty(t, look.otherUnknownInputs(t.Context()))
+	}
+}
+
 // The mean excess of −log p over the entropy, and the best constant, from their definitions.
 func TestPreflightScores(t *testing.T) {
 	l := newLinear(t, glm.Categorical{}, 3, .1, 2)
