@@ -83,6 +83,9 @@ func (s *fitVerb) check(c *cobra.Command) error {
 	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--checkpoint", Path: s.checkpoint}}, s.common.Files())
 }
 
+// largeFile is the size in bytes from which fit says beforehand how large its file will be.
+const largeFile = 100e6
+
 // A fitReport is what fit prints with --json.
 type fitReport struct {
 	Schema  string         `json:"schema"`
@@ -118,6 +121,9 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	r := &fitReport{Schema: "funcgp/fit/1", File: s.out, Fit: q.Report(p, c.Warnings)}
 	if q.Tuning != nil {
 		r.Trials = q.Tuning.Trials
+	}
+	if size := q.SavedBytes(); size >= largeFile {
+		c.Note("writing %s to %s, most of it the factor of the rows kept", problem.SizeText(size), s.out)
 	}
 	if err := q.Save(ctx, s.out, p, r.Fit, s.inputs, s.common.Data.Split); err != nil {
 		return err

@@ -14,13 +14,14 @@ type factGroup struct {
 }
 
 // groups are the facts of a page: what it was made from, what was assumed, what was
-// checked, and numbers for specialists. Facts without a value are left out.
+// checked, which rows were left out, and numbers for specialists. Facts without a value are left out.
 func (v *view) groups() []factGroup {
 	f := &v.page.Report.Fit
 	list := []factGroup{
 		{"What it was made from", v.madeFrom()},
 		{"What was assumed", f.assumptions()},
 		{"What was checked", append(f.checks(), v.page.Record.Test.facts()...)},
+		{"What was left out of the data", f.Certificate.facts()},
 		{"For specialists", f.numbers()},
 	}
 	for i := range list {

@@ -7,6 +7,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -281,4 +282,36 @@ func TestSortedCurve(t *testing.T) {
 	path := area(curve)
 	require.Less(t, strings.Count(path, "L"), 2*curvePoints+2)
 	require.Contains(t, path, fmt.Sprintf("L1000.00 %.2f", 240-232*float64(curve[9999])))
+}
+
+// The table of rows that were left out says what they could change and whether that is
+// exact, a bound or an estimate.
+func TestCertificateTable(t *testing.T) {
+	k := &Certificate{Threshold: .25, Ratio: 1.04, Kept: 18298, Dropped: 581702, Trace: .99, DroppedTrace: 312.5, DroppedTraceError: 4.5, Norm: [2]Float{.4, .75}, VarianceAtMost: 1.75, LogDet: [2]Float{1000, 1012}, Failure: .05, Sampled: true, Rows: 2000}
+	value := func(name string) string {
+		list := k.facts()
+		at := slices.IndexFunc(list, func(f fact) bool { return f.Name == name })
+		require.GreaterOrEqual(t, at, 0, name)
+		return list[at].Value
+	}
+	require.Equal(t, count(18298), value("Rows kept"))
+	require.Equal(t, count(581702), value("Rows left out"))
+	require.Equal(t, "312.5 ± 4.5", value("What they could still tell, tr M"))
+	require.Equal(t, "0.4 to 0.75", value("of it in one direction, ‖M‖₂"))
+	require.Equal(t, "1.75 times", value("Variance, at most"))
+	require.Equal(t, "1000 to 1012", value("Log determinant of all rows"))
+	require.Contains(t, value("How sure this is"), "intervals of 95 %, from a sample of 2000 of the rows left out. They are no bounds")
+	k.Sampled, k.Failure = false, 1e-6
+	require.Equal(t, "Bounds from all rows left out; the probability that one does not hold is 1e-06.", value("How sure this is"))
+	k.Failure, k.DroppedTraceError, k.Norm = 0, 0, [2]Float{.5, .5}
+	require.Equal(t, "Exact, from all rows left out.", value("How sure this is"))
+	require.Equal(t, "312.5", value("What they could still tell, tr M"))
+	require.Equal(t, "0.5", value("of it in one direction, ‖M‖₂"))
+	k.Dropped = 0
+	require.Equal(t, "the posterior is exact", k.facts()[1].Note)
+	k = nil
+	require.Empty(t, k.facts())
+	page := newDemo(1, 40, 4, 4, 9).page(t, 4, nil)
+	page.Report.Fit.Method, page.Report.Fit.Certificate = "kept", &Certificate{Kept: 30, Dropped: 10, Sampled: true, Rows: 10}
+	require.Contains(t, html(t, page), "What was left out of the data")
 }

@@ -25,10 +25,14 @@ type savedPosterior struct {
 }
 
 // Save adds the posterior to a store, in sections whose names start with "kept." and
-// "thinned.". It saves the sites, dual vectors and weights, 8·N·C·(4 + 2·C) + 8·P bytes,
-// what gp.Thinned.Save does, the text of the warnings, and the fingerprints of the
-// training examples, their model and the prior. It does not save the examples, which Load
-// must be given.
+// "thinned.". It saves the sites, dual vectors and weights, what gp.Thinned.Save does, the
+// text of the warnings, and the fingerprints of the training examples, their model and the
+// prior: SavedBytes says how much that is. It does not save the examples, which Load must
+// be given, nor their Jacobian.
+//
+// Most of it is the factor of the kept rows, 8 bytes times the square of their number. To
+// compute it again takes the kernel of these rows, as long as the fit itself; read from a
+// file it is in memory at once.
 //
 //	err := store.Write(path, kind, version, post.Save) // see store.Write
 //
@@ -52,13 +56,21 @@ func (p *Posterior) Save(w *store.Writer) error {
 	return p.identity().Save(context.Background(), w, "kept.")
 }
 
+// SavedBytes returns about how many bytes Save adds: 8·N·C·(4 + 2·C) + 8·P, and
+// 8·n·(n + C + 7) for n kept rows.
+func (p *Posterior) SavedBytes() int64 {
+	n, c, rows := int64(p.x.Len()), int64(p.c), int64(p.Kept().Len())
+	return 8 * (n*c*(4+2*c) + int64(p.p) + rows*(rows+c+7))
+}
+
 // identity returns what is compared when the posterior is loaded.
 func (p *Posterior) identity() *saved.Identity {
 	return &saved.Identity{Examples: p.x, Kernel: p.kernel, Remedy: saved.OtherData}
 }
 
 // Load returns the posterior that Save wrote, given the training examples, the prior and
-// θ*. It takes a backward pass for each kept row and reads the inputs of x once. It uses
+// θ*. It takes a backward pass for each kept row, for their Jacobian, and reads the inputs of
+// x once. It uses
 // MaxMemory, Workers, Progress and Targets of o; the other options are those of the saved
 // posterior, which it answers as, bit for bit.
 //

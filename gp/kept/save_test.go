@@ -1,6 +1,7 @@
 package kept_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -63,6 +64,13 @@ func TestSaved(t *testing.T) {
 		t.Run(q.Name, func(t *testing.T) {
 			strength := median(fit(t, q, nil).Kept().Strength)
 			t.Run("fit", func(t *testing.T) { gptest.Saved(t, savedCase(t, q, fit(t, q, &kept.Options{Strength: strength}))) })
+			path := filepath.Join(t.TempDir(), "posterior")
+			written := fit(t, q, &kept.Options{Strength: strength})
+			require.NoError(t, store.Write(path, "test", 1, written.Save))
+			info, err := os.Stat(path)
+			require.NoError(t, err)
+			// Names, fingerprints and paddings of sections are a few kilobytes.
+			require.InDelta(t, float64(written.SavedBytes()), float64(info.Size()), 8e3)
 			p := refit(t, q, &kept.Options{Strength: strength, MaxNewton: 1})
 			require.NotEmpty(t, p.Warnings())
 			t.Run("refit", func(t *testing.T) { gptest.Saved(t, savedCase(t, q, p)) })

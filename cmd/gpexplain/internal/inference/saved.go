@@ -59,6 +59,15 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 	})
 }
 
+// SavedBytes is about how many bytes a posterior of kept rows takes in a file; 0 for other
+// methods.
+func (q *Posterior) SavedBytes() int64 {
+	if p, ok := q.Dual.(*kept.Posterior); ok {
+		return p.SavedBytes()
+	}
+	return 0
+}
+
 // loadPosterior returns the posterior of the problem's file, with its calibration
 // unless the method of calibration is "" or none.
 func loadPosterior(ctx context.Context, c *console.Console, p *problem.Problem, calibrate string) (*Posterior, error) {
