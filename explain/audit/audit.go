@@ -1,0 +1,368 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Options say what to compute. Nil means the defaults.
+type Options struct {
+	// Rows are the training examples to audit, ascending; nil means all.
+	Rows []int
+	// LeaveOneOut predicts training examples without themselves, as gp.Dual's method of
+	// that name does; nil takes that method.
+	LeaveOneOut func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error
+	// Calibration scales the covariance of these predictions (E18); nil leaves it.
+	Calibration *glm.Calibration
+	// Link turns them into probabilities; nil means glm.DefaultLink.
+	Link glm.Link
+	// Top is how many suspects have Supports, and the most duplicates that are listed; 0
+	// means 20.
+	Top int
+	// Supports is how many training examples speak for a suggested label; 0 means 4, and
+	// a negative number none.
+	Supports int
+	// MostPaired is the largest number of training outputs N·C at which all training
+	// examples are compared in pairs, which takes about as long as two factorizations; 0
+	// means 12,000, and a negative number never.
+	MostPaired int
+	// LeastCorrelation is that of a pair of near-duplicates; 0 means 0.9.
+	LeastCorrelation float64
+	MaxMemory        int64 // bytes; 0 means what gp.MemoryBudget says
+	Workers          int   // goroutines; 0 means GOMAXPROCS. The result does not depend on it.
+	// Progress, if not nil, is called as work is done, from one goroutine.
+	Progress func(stage string, done, total int)
+}
+
+// The stages of Options.Progress, beside gp.StageLeaveOneOut.
+const (
+	StageLeverage = "leverage"
+	StageSupports = "supports"
+	StagePairs    = "pairs"
+	StagePool     = "pool"
+	StageBatch    = "batch"
+)
+
+// An Example holds the scores of one training example; see the package comment for
+// their meaning. Those that rounding leaves no digits of are NaN.
+type Example struct {
+	Index      int     // position in the training data
+	LogDensity float64 // nats
+
+	// Of a likelihood of classes; Label and Suggested are −1 for others.
+	Label       int       // class of the target
+	Suggested   int       // most probable class without the example
+	Probability []float64 // of each class without the example
+	Entropy     float64   // nats; NaN without classes
+	Margin      float64   // NaN without classes
+
+	Residual []float64 // of each target of a regression, in standard deviations; positive: the target is above the prediction
+	Leverage float64
+	Supports []Support // of the first suspects; the largest first
+}
+
+// Suspect tells whether the other examples find another class more probable than the
+// label. For regressions it is false.
+func (x *Example) Suspect() bool { return x.Label != x.Suggested }
+
+// A Support is a training example that speaks against the label of another: in the sum
+// over the others that makes up the prediction without the example,
+//
+//	f_−i(x_i) = m(x_i) + Σ_{j≠i} C_−i(x_i,x_j) b_j    (E14) without example i,
+//
+// Value is its term in f of the suggested class less f of the label's, or, in a
+// regression, in the output whose residual is largest, positive where it moves the
+// prediction away from the target. Its unit is that of the outputs: logits for classes.
+type Support struct {
+	Index int // position in the training data
+	Value float64
+}
+
+// A Pair is two training examples that are nearly the same for the posterior.
+type Pair struct {
+	First, Second int // positions in the training data, First < Second
+	// Correlation is Σ_c Cov(f_c(x), f_c(x')) / √(Σ_c Var f_c(x) Σ_c Var f_c(x')) of the
+	// posterior, at most 1; NaN where a variance is 0.
+	Correlation float64
+	Equal       bool // whether the inputs are equal, number by number
+	Conflict    bool // whether the targets differ
+}
+
+// An Audit ranks training examples. The rankings hold positions in Examples; those
+// without a score are left out, and ties are in the data's order.
+type Audit struct {
+	Examples    []Example // those of Options.Rows in their order
+	Mislabelled []int     // by LogDensity, the lowest first
+	Boundary    []int     // by Entropy, the highest first; nil without classes
+	Leverage    []int     // by Leverage, the highest first
+	Duplicates  []Pair    // equal inputs first, then by Correlation, the highest first
+
+	// Effective is Σ Leverage of the examples: with all rows, the effective number of
+	// parameters.
+	Effective float64
+	Warnings  []error // *glm.RowsWarning, *PairsWarning
+}
+
+// Of audits training examples of a posterior with targets y, N×Targets(C). It takes
+// gp.Dual's LeaveOneOutTo and InfluenceTo, each about a factorization for an exact
+// posterior, and a pass over the training examples for the supports. A likelihood of
+// classes needs one target an example that is a class; otherwise the error is an
+// *UnsupportedError. Other errors are those of gp.Dual and of glm.ScoreOf.
+func Of(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Options) (*Audit, error) {
+	a, err := newAuditor(d, lik, y, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.leaveOut(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.score(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.weigh(ctx); err != nil {
+		return nil, err
+	}
+	a.rank()
+	if err := a.support(ctx); err != nil {
+		return nil, err
+	}
+	return a.audit, a.pair(ctx)
+}
+
+// An auditor holds what an audit is computed from.
+type auditor struct {
+	dual  gp.Dual
+	lik   glm.Likelihood
+	y     *mat.Dense // of the audited examples
+	all   *mat.Dense // targets of all training examples
+	o     Options
+	n, c  int
+	rows  []int
+	mean  *mat.Dense // of leave-one-out
+	cov   *mat.Dense
+	audit *Audit
+	trace []float64 // tr C(x_i,x_i) of the audited examples
+}
+
+func newAuditor(d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Options) (*auditor, error) {
+	a := &auditor{dual: d, lik: lik, y: y, all: y, n: d.Data().Len()}
+	if o != nil {
+		a.o = *o
+	}
+	if a.o.Top < 0 || a.o.MaxMemory < 0 || a.o.LeastCorrelation < 0 || a.o.LeastCorrelation > 1 {
+		panic("audit: options out of range")
+	}
+	if _, a.c = d.Sites().F.Dims(); y.RawMatrix().Rows != a.n {
+		panic("audit: targets and training examples differ in number")
+	}
+	a.defaults()
+	need := func(n int) int64 {
+		// The moments of leave-one-out, scaled and not, and h.
+		return memory.Mul(8*3, memory.Mul(int64(n), memory.Mul(int64(a.c), int64(a.c+2))))
+	}
+	if err := gp.CheckMemory("an audit", gp.TrainingExamples, len(a.rows), a.o.MaxMemory, need); err != nil {
+		return nil, err
+	}
+	a.audit = &Audit{Examples: make([]Example, len(a.rows))}
+	for k, i := range a.rows {
+		a.audit.Examples[k] = Example{Index: i, Label: -1, Suggested: -1, Entropy: math.NaN(), Margin: math.NaN()}
+	}
+	return a, nil
+}
+
+// defaults fills in what the options leave open.
+func (a *auditor) defaults() {
+	a.o.Top = cmp.Or(a.o.Top, 20)
+	a.o.Supports = cmp.Or(a.o.Supports, 4)
+	a.o.MostPaired = cmp.Or(a.o.MostPaired, 12_000)
+	a.o.LeastCorrelation = cmp.Or(a.o.LeastCorrelation, 0.9)
+	if a.o.LeaveOneOut == nil {
+		a.o.LeaveOneOut = a.dual.LeaveOneOutTo
+	}
+	if a.o.Progress == nil {
+		a.o.Progress = func(string, int, int) {}
+	}
+	if a.rows = a.o.Rows; a.rows == nil {
+		a.rows = dense.Range(a.n)
+		return
+	}
+	a.y = mat.NewDense(max(1, len(a.rows)), a.all.RawMatrix().Cols, nil)
+	for k, i := range a.rows {
+		if i < 0 || i >= a.n || k > 0 && i <= a.rows[k-1] {
+			panic("audit: rows of training examples do not ascend")
+		}
+		a.y.SetRow(k, a.all.RawRowView(i))
+	}
+}
+
+// tileRows is how many training examples are linearized at a time where they are not
+// in memory.
+const tileRows = 64
+
+// each calls do with the audited examples from position lo on: all at once where they
+// are in memory, so that an exact posterior divides them itself.
+func (a *auditor) each(ctx context.Context, stage string, do func(lo int, rows []int, x *linearize.Batch) error) error {
+	b, held := a.dual.Data().(*linearize.Batch)
+	if held && len(a.rows) == a.n {
+		return do(0, a.rows, b)
+	}
+	for lo := 0; lo < len(a.rows); lo += tileRows {
+		rows := a.rows[lo:min(lo+tileRows, len(a.rows))]
+		x, err := linearize.Gather(ctx, a.dual.Data(), rows)
+		if err != nil {
+			return fmt.Errorf("audit: training example %d and others: %w", rows[0], err)
+		}
+		if err := do(lo, rows, x); err != nil {
+			return err
+		}
+		a.o.Progress(stage, lo+len(rows), len(a.rows))
+	}
+	return nil
+}
+
+// leaveOut computes the predictions of the examples without themselves (E17).
+func (a *auditor) leaveOut(ctx context.Context) error {
+	if len(a.rows) == 0 {
+		return &glm.RowsError{}
+	}
+	a.mean, a.cov = mat.NewDense(len(a.rows), a.c, nil), mat.NewDense(len(a.rows)*a.c, a.c, nil)
+	return a.each(ctx, gp.StageLeaveOneOut, func(lo int, rows []int, x *linearize.Batch) error {
+		hi := lo + len(rows)
+		return a.o.LeaveOneOut(ctx, dense.Slice(a.mean, lo, hi), dense.Slice(a.cov, lo*a.c, hi*a.c), rows, x)
+	})
+}
+
+// score judges the labels by these predictions.
+func (a *auditor) score(ctx context.Context) error {
+	lik, cov, err := a.o.Calibration.Apply(a.lik, a.cov)
+	if err != nil {
+		return err
+	}
+	s, err := glm.ScoreOfContext(ctx, a.o.Link, lik, a.y, a.mean, cov, a.o.Workers)
+	if err != nil {
+		return err
+	}
+	if s.LeftOut > 0 {
+		a.audit.Warnings = append(a.audit.Warnings, &glm.RowsWarning{LeftOut: s.LeftOut, Rows: len(a.rows)})
+	}
+	for k := range a.audit.Examples {
+		a.audit.Examples[k].LogDensity = s.LogDensity[k]
+	}
+	if _, classes := lik.(glm.Logistic); !classes {
+		return a.residuals(ctx, lik, s, cov)
+	}
+	prob, labels := glm.ClassProbabilities(lik, a.y, s.Response)
+	if prob == nil {
+		return &UnsupportedError{Likelihood: lik.Name(), Outputs: a.c, Reason: "no label can be suggested unless each example has one target that is a class"}
+	}
+	a.classify(prob, labels)
+	return nil
+}
+
+// classify fills in the scores of classes.
+func (a *auditor) classify(prob *mat.Dense, labels []int) {
+	entropy := make([]float64, len(labels))
+	glm.EntropyTo(entropy, prob)
+	for k := range a.audit.Examples {
+		x, p := &a.audit.Examples[k], slices.Clone(prob.RawRowView(k))
+		x.Label, x.Suggested, x.Probability, x.Entropy = labels[k], labels[k], p, entropy[k]
+		if math.IsNaN(x.LogDensity) {
+			x.Entropy = math.NaN()
+			continue
+		}
+		// The label itself is suggested where no class is more probable.
+		for class, v := range p {
+			if v > p[x.Suggested] {
+				x.Suggested = class
+			}
+		}
+		slices.Sort(p)
+		x.Margin, x.Probability = p[len(p)-1]-p[len(p)-2], prob.RawRowView(k)
+	}
+}
+
+// residuals fills in the scores of a regression.
+func (a *auditor) residuals(ctx context.Context, lik glm.Likelihood, s *glm.Score, cov *mat.Dense) error {
+	targets := lik.Targets(a.c)
+	return par.Do(ctx, a.o.Workers, par.Tiles(len(a.rows), tileRows), func(tile int) error {
+		lo, hi := par.Bounds(tile, len(a.rows), tileRows)
+		for k := lo; k < hi; k++ {
+			x := &a.audit.Examples[k]
+			x.Residual = slices.Repeat([]float64{math.NaN()}, targets)
+			if math.IsNaN(x.LogDensity) {
+				continue
+			}
+			var noise, unsure mat.Dense
+			if err := (glm.Exact{}).SplitTo(&noise, &unsure, lik, dense.Slice(a.mean, k, k+1), dense.Slice(cov, k*a.c, (k+1)*a.c)); err != nil {
+				return err
+			}
+			for j := range targets {
+				// (y − E y)/sd y
+				x.Residual[j] = (a.y.At(k, j) - s.Response.At(k, j)) / math.Sqrt(noise.At(0, j)+unsure.At(0, j))
+			}
+		}
+		return nil
+	})
+}
+
+// weigh computes the leverages.
+func (a *auditor) weigh(ctx context.Context) error {
+	a.trace = make([]float64, len(a.rows))
+	lambda := a.dual.Sites().Lambda
+	return a.each(ctx, StageLeverage, func(lo int, rows []int, x *linearize.Batch) error {
+		var h, q mat.Dense
+		if err := a.dual.InfluenceTo(ctx, &h, &q, rows, x); err != nil {
+			return fmt.Errorf("audit: influence of training example %d and others: %w", rows[0], err)
+		}
+		for j, i := range rows {
+			sum := 0.0
+			for r := range a.c {
+				a.trace[lo+j] += h.At(j*a.c+r, r)
+				// tr Λ_i h_i, both symmetric
+				sum += dense.Dot(lambda.RawRowView(i*a.c+r), h.RawRowView(j*a.c+r))
+			}
+			a.audit.Examples[lo+j].Leverage = sum
+		}
+		return nil
+	})
+}
+
+// rank sorts the examples by each score.
+func (a *auditor) rank() {
+	a.audit.Mislabelled = a.ranking(func(x *Example) float64 { return x.LogDensity })
+	a.audit.Leverage = a.ranking(func(x *Example) float64 { return -x.Leverage })
+	if len(a.audit.Examples[0].Probability) > 0 {
+		a.audit.Boundary = a.ranking(func(x *Example) float64 { return -x.Entropy })
+	}
+	for k := range a.audit.Examples {
+		if v := a.audit.Examples[k].Leverage; !math.IsNaN(v) {
+			a.audit.Effective += v
+		}
+	}
+}
+
+// ranking returns the examples by a key, the lowest first.
+func (a *auditor) ranking(key func(x *Example) float64) []int {
+	var order []int
+	for k := range a.audit.Examples {
+		if !math.IsNaN(key(&a.audit.Examples[k])) {
+			order = append(order, k)
+		}
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		return cmp.Compare(key(&a.audit.Examples[i]), key(&a.audit.Examples[j]))
+	})
+	return order
+}

@@ -1,0 +1,176 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// pair finds duplicates and near-duplicates.
+func (a *auditor) pair(ctx context.Context) error {
+	first, err := equalInputs(ctx, a.dual.Data())
+	if err != nil {
+		return err
+	}
+	var pairs []Pair
+	for i, f := range first {
+		if f < i {
+			p := a.newPair(f, i, 1)
+			p.Equal = true
+			pairs = append(pairs, p)
+		}
+	}
+	if a.o.MostPaired >= 0 && a.n*a.c > a.o.MostPaired {
+		a.audit.Warnings = append(a.audit.Warnings, &PairsWarning{Outputs: a.n * a.c, Most: a.o.MostPaired})
+	}
+	if a.o.MostPaired >= a.n*a.c {
+		near, err := a.near(ctx, first)
+		if err != nil {
+			return err
+		}
+		pairs = append(pairs, near...)
+	}
+	slices.SortStableFunc(pairs, comparePairs)
+	a.audit.Duplicates = pairs[:min(len(pairs), a.o.Top)]
+	return nil
+}
+
+func comparePairs(p, q Pair) int {
+	switch {
+	case p.Equal != q.Equal && p.Equal:
+		return -1
+	case p.Equal != q.Equal:
+		return 1
+	}
+	return cmp.Or(cmp.Compare(q.Correlation, p.Correlation), cmp.Compare(p.First, q.First), cmp.Compare(p.Second, q.Second))
+}
+
+func (a *auditor) newPair(i, j int, correlation float64) Pair {
+	return Pair{First: i, Second: j, Correlation: correlation, Conflict: !slices.Equal(a.all.RawRowView(i), a.all.RawRowView(j))}
+}
+
+// errNoInputs ends a pass over examples that show no inputs.
+var errNoInputs = errors.New("audit: the examples show no inputs")
+
+// equalInputs returns for each example the first one with the same input, which may be
+// the example itself. Examples without inputs equal none.
+func equalInputs(ctx context.Context, data linearize.Source) ([]int, error) {
+	first := dense.Range(data.Len())
+	seen := map[[sha256.Size]byte]int{}
+	at := 0
+	visit := func(x *mat.Dense) error {
+		if x == nil {
+			return errNoInputs
+		}
+		var bytes []byte
+		for i := range x.RawMatrix().Rows {
+			bytes = bytes[:0]
+			for _, v := range x.RawRowView(i) {
+				bytes = binary.LittleEndian.AppendUint64(bytes, math.Float64bits(v+0)) // −0 is 0
+			}
+			sum := sha256.Sum256(bytes)
+			if f, ok := seen[sum]; ok {
+				first[at] = f
+			} else {
+				seen[sum] = at
+			}
+			at++
+		}
+		return ctx.Err()
+	}
+	var err error
+	if s, ok := data.(linearize.InputSource); ok {
+		err = s.Inputs(ctx, func(x *mat.Dense, _ linearize.ModelFingerprint) error { return visit(x) })
+	} else {
+		err = data.Batches(ctx, func(_ int, b *linearize.Batch) error { return visit(b.X) })
+	}
+	if errors.Is(err, errNoInputs) {
+		err = nil
+	}
+	return first, err
+}
+
+// near compares all training examples but those with the input of an earlier one.
+func (a *auditor) near(ctx context.Context, first []int) ([]Pair, error) {
+	variance, err := a.variances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var pairs []Pair
+	var mu sync.Mutex
+	size := max(1, tileFloats/max(1, a.n*a.c*a.c))
+	for lo := 0; lo < a.n; lo += size {
+		rows := dense.Range(min(size, a.n-lo))
+		for k := range rows {
+			rows[k] += lo
+		}
+		x, err := linearize.Gather(ctx, a.dual.Data(), rows)
+		if err != nil {
+			return nil, err
+		}
+		err = a.covariances(ctx, x, lo, "", func(from, n int, tile *mat.Dense) error {
+			return par.Do(ctx, a.o.Workers, len(rows), func(t int) error {
+				i := lo + t
+				var found []Pair
+				for j := max(i+1, from); j < from+n; j++ {
+					if first[i] != i || first[j] != j {
+						continue
+					}
+					sum := 0.0
+					for r := range a.c {
+						sum += tile.At(t*a.c+r, (j-from)*a.c+r)
+					}
+					v := math.Min(1, sum/math.Sqrt(variance[i]*variance[j]))
+					if v >= a.o.LeastCorrelation {
+						found = append(found, a.newPair(i, j, v))
+					}
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				pairs = append(pairs, found...)
+				return nil
+			})
+		})
+		if err != nil {
+			return nil, err
+		}
+		// The order in which workers found them does not show in the result.
+		slices.SortFunc(pairs, comparePairs)
+		pairs = pairs[:min(len(pairs), a.o.Top)]
+		a.o.Progress(StagePairs, lo+len(rows), a.n)
+	}
+	return pairs, nil
+}
+
+// variances returns tr C(x_i,x_i) of all training examples.
+func (a *auditor) variances(ctx context.Context) ([]float64, error) {
+	if len(a.rows) == a.n {
+		return a.trace, nil
+	}
+	trace := make([]float64, a.n)
+	all := &auditor{dual: a.dual, n: a.n, rows: dense.Range(a.n), o: a.o}
+	err := all.each(ctx, StagePairs, func(lo int, rows []int, x *linearize.Batch) error {
+		var h, q mat.Dense
+		if err := a.dual.InfluenceTo(ctx, &h, &q, rows, x); err != nil {
+			return err
+		}
+		for j := range rows {
+			for r := range a.c {
+				trace[lo+j] += h.At(j*a.c+r, r)
+			}
+		}
+		return nil
+	})
+	return trace, err
+}
