@@ -35,7 +35,7 @@ type Options struct {
 	// a negative number none.
 	Supports int
 	// MostPaired is the largest number of training outputs N·C at which all training
-	// examples are compared in pairs, which takes about as long as two factorizations; 0
+	// examples are compared in pairs, which takes about as long as three factorizations; 0
 	// means 12,000, and a negative number never.
 	MostPaired int
 	// LeastCorrelation is that of a pair of near-duplicates; 0 means 0.9.
@@ -48,7 +48,6 @@ type Options struct {
 
 // The stages of Options.Progress, beside gp.StageLeaveOneOut.
 const (
-	StageLeverage = "leverage"
 	StageSupports = "supports"
 	StagePairs    = "pairs"
 	StagePool     = "pool"
@@ -116,8 +115,8 @@ type Audit struct {
 }
 
 // Of audits training examples of a posterior with targets y, N×Targets(C). It takes
-// gp.Dual's LeaveOneOutTo and InfluenceTo, each about a factorization for an exact
-// posterior, and a pass over the training examples for the supports. A likelihood of
+// gp.Dual's LeaveOneOutTo, about a factorization for an exact posterior, and a pass over
+// the training examples for the supports. A likelihood of
 // classes needs one target an example that is a class; otherwise the error is an
 // *UnsupportedError. Other errors are those of gp.Dual and of glm.ScoreOf.
 func Of(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Options) (*Audit, error) {
@@ -153,7 +152,6 @@ type auditor struct {
 	mean  *mat.Dense // of leave-one-out
 	cov   *mat.Dense
 	audit *Audit
-	trace []float64 // tr C(x_i,x_i) of the audited examples
 }
 
 func newAuditor(d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Options) (*auditor, error) {
@@ -169,8 +167,8 @@ func newAuditor(d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Options) (*audit
 	}
 	a.defaults()
 	need := func(n int) int64 {
-		// The moments of leave-one-out, scaled and not, and h.
-		return memory.Mul(8*3, memory.Mul(int64(n), memory.Mul(int64(a.c), int64(a.c+2))))
+		// The moments of leave-one-out, scaled and not.
+		return memory.Mul(8*2, memory.Mul(int64(n), memory.Mul(int64(a.c), int64(a.c+2))))
 	}
 	if err := gp.CheckMemory("an audit", gp.TrainingExamples, len(a.rows), a.o.MaxMemory, need); err != nil {
 		return nil, err
@@ -317,26 +315,27 @@ func (a *auditor) residuals(ctx context.Context, lik glm.Likelihood, s *glm.Scor
 	})
 }
 
-// weigh computes the leverages.
+// weigh computes the leverages from the covariances without each example, which keep
+// their digits where an example nearly fixes the function by itself.
 func (a *auditor) weigh(ctx context.Context) error {
-	a.trace = make([]float64, len(a.rows))
-	lambda := a.dual.Sites().Lambda
-	return a.each(ctx, StageLeverage, func(lo int, rows []int, x *linearize.Batch) error {
-		var h, q mat.Dense
-		if err := a.dual.InfluenceTo(ctx, &h, &q, rows, x); err != nil {
-			return fmt.Errorf("audit: influence of training example %d and others: %w", rows[0], err)
-		}
-		for j, i := range rows {
-			sum := 0.0
-			for r := range a.c {
-				a.trace[lo+j] += h.At(j*a.c+r, r)
-				// tr Λ_i h_i, both symmetric
-				sum += dense.Dot(lambda.RawRowView(i*a.c+r), h.RawRowView(j*a.c+r))
-			}
-			a.audit.Examples[lo+j].Leverage = sum
-		}
+	root := a.dual.Sites().Root
+	return par.Do(ctx, a.o.Workers, len(a.rows), func(k int) error {
+		i := a.rows[k]
+		a.audit.Examples[k].Leverage = leverage(dense.Slice(a.cov, k*a.c, (k+1)*a.c), dense.Slice(root, i*a.c, (i+1)*a.c))
 		return nil
 	})
+}
+
+// leverage returns tr Λ_i h_i = tr RᵀcR(I + RᵀcR)⁻¹, where c = cov_−i (E17).
+func leverage(cov, root *mat.Dense) float64 {
+	inner, chol := informed(cov, root)
+	if chol == nil {
+		return math.NaN()
+	}
+	// A condition warning still carries the solution.
+	var x mat.Dense
+	_ = chol.SolveTo(&x, inner)
+	return mat.Trace(&x)
 }
 
 // rank sorts the examples by each score.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -155,15 +156,12 @@ func (a *auditor) near(ctx context.Context, first []int) ([]Pair, error) {
 
 // variances returns tr C(x_i,x_i) of all training examples.
 func (a *auditor) variances(ctx context.Context) ([]float64, error) {
-	if len(a.rows) == a.n {
-		return a.trace, nil
-	}
 	trace := make([]float64, a.n)
 	all := &auditor{dual: a.dual, n: a.n, rows: dense.Range(a.n), o: a.o}
 	err := all.each(ctx, StagePairs, func(lo int, rows []int, x *linearize.Batch) error {
 		var h, q mat.Dense
 		if err := a.dual.InfluenceTo(ctx, &h, &q, rows, x); err != nil {
-			return err
+			return fmt.Errorf("audit: influence of training example %d and others: %w", rows[0], err)
 		}
 		for j := range rows {
 			for r := range a.c {

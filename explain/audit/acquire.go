@@ -1,0 +1,359 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// AcquireOptions say what Acquire computes. Nil means the defaults.
+type AcquireOptions struct {
+	// Batch is how many rows to choose together; 0 means none.
+	Batch int
+	// Link gives the mutual information, as a glm.Informer; nil means glm.DefaultLink.
+	Link      glm.Link
+	MaxMemory int64 // bytes; 0 means what gp.MemoryBudget says
+	Workers   int   // goroutines; 0 means GOMAXPROCS. The result does not depend on it.
+	// Progress, if not nil, is called as work is done, from one goroutine, with
+	// StagePool and StageBatch.
+	Progress func(stage string, done, total int)
+}
+
+// A Candidate is a row of the pool.
+type Candidate struct {
+	Index int // position in the pool
+	// Information is the expected information gain: the mutual information of the label
+	// and the function at the row, in nats. For a Gaussian likelihood it is Gain, and
+	// for those without a closed form, Poisson and heteroscedastic, too.
+	Information float64
+	// Gain is ½ log det(I + RᵀCR), in nats, with the posterior covariance C of the row and
+	// Λ = RRᵀ at the posterior mean: what a label tells to second order. It is at least 0.
+	Gain float64
+	Mean []float64 // of the function, length C
+}
+
+// A Chosen is a row of a batch.
+type Chosen struct {
+	Index int     // position in the pool
+	Gain  float64 // nats that its label adds to those of the rows chosen before
+	Total float64 // nats of all labels so far: ½ log det(I + RᵀCR) of their joint covariance
+}
+
+// An Acquisition ranks an unlabelled pool. Ranking holds positions in Pool, ties in the
+// order of the pool; rows without Information, which is NaN, are left out.
+type Acquisition struct {
+	Pool     []Candidate
+	Ranking  []int    // by Information, the highest first
+	Batch    []Chosen // in the order in which they were chosen
+	Warnings []error  // *CandidatesWarning
+}
+
+// Acquire ranks the rows of a pool by what their labels would tell about the function of
+// a posterior, and chooses a batch greedily: each next row is that of the largest gain
+// given labels of the rows before, which is a pivoted Cholesky factorization of
+// I + RᵀCR with the joint posterior covariance C of the pool. The gains do not depend on
+// the labels, and the whole batch has at least 1 − 1/e of what the best one has, since
+// log det is submodular.
+//
+// The joint covariance is that of the rows with the largest gains by themselves, twice as
+// many again until no other row could have been chosen. Where that does not fit into
+// memory, a *CandidatesWarning says so.
+//
+// The error is a *BatchError for an empty pool or too large a batch, an
+// *UnsupportedError for a likelihood whose Λ is not known to be free of y, or one of the
+// posterior or of the link.
+func Acquire(ctx context.Context, d gp.Latent, lik glm.Likelihood, pool linearize.Source, o *AcquireOptions) (*Acquisition, error) {
+	q := &acquirer{latent: d, lik: lik, pool: pool}
+	if o != nil {
+		q.o = *o
+	}
+	if q.o.Batch < 0 || q.o.MaxMemory < 0 {
+		panic("audit: options out of range")
+	}
+	if q.o.Progress == nil {
+		q.o.Progress = func(string, int, int) {}
+	}
+	if n := pool.Len(); n == 0 || q.o.Batch > n {
+		return nil, &BatchError{Batch: q.o.Batch, Pool: n}
+	}
+	if err := q.rankPool(ctx); err != nil {
+		return nil, err
+	}
+	if q.o.Batch == 0 {
+		return &q.found, nil
+	}
+	return &q.found, q.choose(ctx)
+}
+
+// An acquirer holds what an acquisition is computed from.
+type acquirer struct {
+	latent gp.Latent
+	lik    glm.Likelihood
+	pool   linearize.Source
+	o      AcquireOptions
+	found  Acquisition
+}
+
+// rankPool computes the information of every row.
+func (q *acquirer) rankPool(ctx context.Context) error {
+	n := q.pool.Len()
+	err := linearize.Rebatch(q.pool, tileRows).Batches(ctx, func(first int, b *linearize.Batch) error {
+		if err := q.check(b.Outputs()); err != nil {
+			return err
+		}
+		var mean, cov mat.Dense
+		if err := q.latent.PredictTo(ctx, &mean, &cov, b); err != nil {
+			return fmt.Errorf("audit: prediction of row %d of the pool and others: %w", first, err)
+		}
+		q.add(first, &mean, &cov)
+		defer q.o.Progress(StagePool, first+b.Len(), n)
+		return q.inform(ctx, first, &mean, &cov)
+	})
+	if err != nil {
+		return err
+	}
+	q.found.Ranking = q.order(func(x *Candidate) float64 { return x.Information })
+	return nil
+}
+
+// check refuses likelihoods whose Λ may depend on the label.
+func (q *acquirer) check(outputs int) error {
+	switch q.lik.(type) {
+	case glm.Logistic, *glm.Gaussian, glm.Poisson, glm.Heteroscedastic:
+		return nil
+	}
+	return &UnsupportedError{Likelihood: q.lik.Name(), Outputs: outputs, Reason: "what a label tells is known where Λ does not depend on it, as for the likelihoods of package glm"}
+}
+
+// add appends rows with their gains.
+func (q *acquirer) add(first int, mean, cov *mat.Dense) {
+	n, c := mean.Dims()
+	for t := range n {
+		f := mean.RawRowView(t)
+		gain, _ := gainOf(dense.Slice(cov, t*c, (t+1)*c), q.rootAt(f))
+		q.found.Pool = append(q.found.Pool, Candidate{Index: first + t, Gain: gain, Information: gain, Mean: slices.Clone(f)})
+	}
+}
+
+// rootAt returns R with Λ = RRᵀ at f, which is the same for every label.
+func (q *acquirer) rootAt(f []float64) *mat.Dense {
+	c := len(f)
+	root := mat.NewDense(c, c, nil)
+	q.lik.Expand(nil, nil, root.RawMatrix().Data, make([]float64, q.lik.Targets(c)), f)
+	return root
+}
+
+// inform replaces the gains by the mutual information where the link has it.
+func (q *acquirer) inform(ctx context.Context, first int, mean, cov *mat.Dense) error {
+	n, c := mean.Dims()
+	link := q.o.Link
+	if link == nil {
+		link = glm.DefaultLink(q.lik, c)
+	}
+	informer, ok := link.(glm.Informer)
+	if _, classes := q.lik.(glm.Logistic); !ok || !classes {
+		return nil
+	}
+	// A row at a time, so that the workers share them.
+	return par.Do(ctx, q.o.Workers, n, func(t int) error {
+		var mutual [1]float64
+		err := informer.EntropyTo(nil, mutual[:], q.lik, dense.Slice(mean, t, t+1), dense.Slice(cov, t*c, (t+1)*c))
+		q.found.Pool[first+t].Information = mutual[0]
+		if err != nil {
+			return fmt.Errorf("audit: row %d of the pool: %w", first+t, err)
+		}
+		return nil
+	})
+}
+
+// order returns the rows by a key, the highest first.
+func (q *acquirer) order(key func(x *Candidate) float64) []int {
+	var order []int
+	for t := range q.found.Pool {
+		if !math.IsNaN(key(&q.found.Pool[t])) {
+			order = append(order, t)
+		}
+	}
+	slices.SortStableFunc(order, func(s, t int) int { return cmp.Compare(key(&q.found.Pool[t]), key(&q.found.Pool[s])) })
+	return order
+}
+
+// fewCandidates is how many rows a batch is chosen from at first.
+const fewCandidates = 64
+
+// choose finds the batch.
+func (q *acquirer) choose(ctx context.Context) error {
+	byGain := q.order(func(x *Candidate) float64 { return x.Gain })
+	if len(byGain) < q.o.Batch {
+		return &BatchError{Batch: q.o.Batch, Pool: len(byGain)}
+	}
+	for m := min(len(byGain), max(fewCandidates, 4*q.o.Batch)); ; m = min(2*m, len(byGain)) {
+		bound := math.Inf(-1)
+		if m < len(byGain) {
+			// The gain of a row by itself is the most that it adds to a batch.
+			bound = q.found.Pool[byGain[m]].Gain
+		}
+		batch, step, err := q.chooseAmong(ctx, slices.Sorted(slices.Values(byGain[:m])), bound)
+		var full *gp.MemoryError
+		if errors.As(err, &full) && q.found.Batch != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		q.found.Batch, q.found.Warnings = batch, nil
+		if step == q.o.Batch {
+			return nil
+		}
+		q.found.Warnings = []error{&CandidatesWarning{Candidates: m, Pool: len(byGain), Step: step, Gain: batch[step].Gain, Bound: bound}}
+	}
+}
+
+// chooseAmong chooses the batch among the given rows of the pool, which ascend. step is
+// the first at which a row that adds up to bound might have been better.
+func (q *acquirer) chooseAmong(ctx context.Context, rows []int, bound float64) (batch []Chosen, step int, err error) {
+	c := len(q.found.Pool[0].Mean)
+	need := func(m int) int64 { return 8 * int64(m) * int64(c) * int64(m+q.o.Batch+2*c) * int64(c) }
+	if err := gp.CheckMemory("the joint covariance of a pool", gp.TestExamples, len(rows), q.o.MaxMemory, need); err != nil {
+		return nil, 0, err
+	}
+	x, err := linearize.Gather(ctx, q.pool, rows)
+	if err != nil {
+		return nil, 0, fmt.Errorf("audit: row %d of the pool and others: %w", rows[0], err)
+	}
+	var cov mat.Dense
+	if err := q.latent.JointTo(ctx, nil, &cov, x); err != nil {
+		return nil, 0, fmt.Errorf("audit: joint covariance of row %d of the pool and others: %w", rows[0], err)
+	}
+	s := newSelection(&cov, c)
+	for i, t := range rows {
+		s.root[i] = q.rootAt(q.found.Pool[t].Mean)
+	}
+	total, sure := 0.0, true
+	for k := range q.o.Batch {
+		i, gain, err := s.next(ctx, q.o.Workers)
+		if err != nil {
+			return nil, 0, err
+		}
+		total += gain
+		batch = append(batch, Chosen{Index: rows[i], Gain: gain, Total: total})
+		if sure = sure && gain >= bound; sure {
+			step = k + 1
+		}
+		q.o.Progress(StageBatch, k+1, q.o.Batch)
+	}
+	return batch, step, nil
+}
+
+// A selection is a block-pivoted Cholesky factorization of I + RᵀCR.
+type selection struct {
+	cov   *mat.Dense   // joint covariance, M·C×M·C
+	own   []*mat.Dense // covariance of each row given the labels of those chosen, C×C
+	root  []*mat.Dense // R of each row
+	taken []bool
+	parts []*mat.Dense // L⁻¹RᵀC of each chosen row with all rows, C×M·C
+	c     int
+}
+
+func newSelection(cov *mat.Dense, c int) *selection {
+	m := cov.RawMatrix().Rows / c
+	s := &selection{cov: cov, own: make([]*mat.Dense, m), root: make([]*mat.Dense, m), taken: make([]bool, m), c: c}
+	for i := range m {
+		s.own[i] = mat.DenseCopyOf(cov.Slice(i*c, (i+1)*c, i*c, (i+1)*c))
+	}
+	return s
+}
+
+// next takes the row of the largest gain, the first of equal ones.
+func (s *selection) next(ctx context.Context, workers int) (row int, gain float64, err error) {
+	gains := make([]float64, len(s.own))
+	err = par.Do(ctx, workers, len(s.own), func(i int) error {
+		if gains[i] = math.Inf(-1); !s.taken[i] {
+			if gain, chol := gainOf(s.own[i], s.root[i]); chol != nil {
+				gains[i] = gain
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	for i, g := range gains {
+		if g > gains[row] || s.taken[row] {
+			row = i
+		}
+	}
+	return row, gains[row], s.take(ctx, workers, row)
+}
+
+// take conditions all rows on a label of one.
+func (s *selection) take(ctx context.Context, workers, row int) error {
+	c, n := s.c, s.cov.RawMatrix().Cols
+	s.taken[row] = true
+	// C(x_s, ·) given the labels of the rows before
+	cross := mat.DenseCopyOf(s.cov.Slice(row*c, (row+1)*c, 0, n))
+	for _, part := range s.parts {
+		var less mat.Dense
+		less.Mul(part.Slice(0, c, row*c, (row+1)*c).T(), part)
+		cross.Sub(cross, &less)
+	}
+	_, chol := gainOf(s.own[row], s.root[row])
+	if chol == nil {
+		return &gp.NotPDError{What: "the covariance of a row of the pool", N: c}
+	}
+	var l mat.TriDense
+	chol.LTo(&l)
+	part := new(mat.Dense)
+	part.Mul(s.root[row].T(), cross)
+	// L⁻¹RᵀC; a condition warning still carries the solution.
+	_ = part.Solve(&l, part)
+	s.parts = append(s.parts, part)
+	return par.Do(ctx, workers, len(s.own), func(i int) error {
+		var less mat.Dense
+		q := part.Slice(0, c, i*c, (i+1)*c)
+		less.Mul(q.T(), q)
+		s.own[i].Sub(s.own[i], &less)
+		return nil
+	})
+}
+
+// gainOf returns ½ log det(I + RᵀcR) and the factor of that matrix; NaN and nil where it
+// is not positive definite.
+func gainOf(cov, root *mat.Dense) (float64, *mat.Cholesky) {
+	_, chol := informed(cov, root)
+	if chol == nil {
+		return math.NaN(), nil
+	}
+	return max(0, chol.LogDet()/2), chol
+}
+
+// informed returns RᵀcR and the factor of I + RᵀcR, nil where that is not positive
+// definite.
+func informed(cov, root *mat.Dense) (*mat.Dense, *mat.Cholesky) {
+	c, _ := cov.Dims()
+	inner := new(mat.Dense)
+	inner.Product(root.T(), cov, root)
+	b := mat.NewSymDense(c, nil)
+	for r := range c {
+		for s := r; s < c; s++ {
+			b.SetSym(r, s, (inner.At(r, s)+inner.At(s, r))/2)
+		}
+		b.SetSym(r, r, 1+b.At(r, r))
+	}
+	chol := new(mat.Cholesky)
+	if !chol.Factorize(b) {
+		return inner, nil
+	}
+	return inner, chol
+}

@@ -1,0 +1,229 @@
+package audit_test
+
+import (
+	"context"
+	"encoding/csv"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/audit"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+var (
+	studyOut  = flag.String("study", "", "write the tables of the study of wrong labels to this folder")
+	studySeed = flag.Uint64("study-seed", 0, "of the flips, the first parameters and the minibatches")
+)
+
+// studyPrecisions are those of the prior, in the order in which their refits are made.
+var studyPrecisions = []float64{1000, 300, 100, 30, 10, 3, 1, 0.3, 0.1}
+
+// TestStudyOfWrongLabels makes a table of testdata/studies: MNIST's first 1,000
+// training rows with a tenth of their labels flipped at random, dattri's MLP
+// 784-128-64-10 (dropout .1, SGD .01 with momentum .9, minibatches of 64, 50 epochs,
+// inputs normalized by .1307 and .3081), and how the audit finds the flips under refits
+// of many precisions and at θ*.
+func TestStudyOfWrongLabels(t *testing.T) {
+	if *studyOut == "" {
+		t.Skip("it takes an hour and is made with -study")
+	}
+	const n = 1000
+	data, err := dataset.Open(t.Context(), testref.MNIST(t), nil)
+	require.NoError(t, err)
+	rows, err := data.Train.Select(&dataset.SelectOptions{Count: n})
+	require.NoError(t, err)
+	x := rows.Matrix()
+	x.Apply(func(_, _ int, v float64) float64 { return (v - 0.1307) / 0.3081 }, x)
+	y, truth := mat.NewDense(n, 1, nil), make([]int, n)
+	rng := rand.New(rand.NewPCG(*studySeed, 10))
+	flipped := make([]bool, n)
+	for k, i := range rng.Perm(n) {
+		truth[i] = rows.Labels[i]
+		y.Set(i, 0, float64(truth[i]))
+		if flipped[i] = k < n/10; flipped[i] {
+			y.Set(i, 0, float64((truth[i]+1+rng.IntN(9))%10))
+		}
+	}
+	drop := network.Dropout{Ratio: 0.1}
+	net, err := network.Seeded(*studySeed, network.Shape{784}, network.Dense{Units: 128}, network.ReLU, drop, network.Dense{Units: 64}, network.ReLU, drop, network.Dense{Units: 10})
+	require.NoError(t, err)
+	_, _, p := net.Dims()
+	net, trained, err := net.Train(t.Context(), x, y, glm.Categorical{}, &network.TrainOptions{Precision: make([]float64, p), Optimizer: network.SGD{Momentum: 0.9},
+		Schedule: network.Constant{}, LearningRate: 0.01, Batch: 64, Epochs: 50, LBFGS: -1, Seed: *studySeed})
+	require.NoError(t, err)
+	t.Logf("trained: %.4f nats an example", -trained.LogLik/n)
+	batch, err := net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+
+	s := &study{y: y, truth: truth, flipped: flipped}
+	file, err := os.Create(filepath.Join(*studyOut, "audit-mnist-"+strconv.FormatUint(*studySeed, 10)+".csv"))
+	require.NoError(t, err)
+	s.table = csv.NewWriter(file)
+	s.write(t, "posterior", "precision", "loo_nll", "loo_accuracy", "log_evidence", "effective_parameters", "auc", "suggested_right", "caught_in_100", "calibrated_scale", "calibrated_loo_nll", "calibrated_auc", "calibrated_suggested_right", "support_label_right")
+	kernel := func(precision float64) ntk.Kernel {
+		prior, err := ntk.NewIsotropic(precision, nil)
+		require.NoError(t, err)
+		return ntk.New(prior, net.Theta(), nil)
+	}
+	post, err := gp.Refit(t.Context(), kernel(studyPrecisions[0]), batch, y, glm.Categorical{}, nil)
+	require.NoError(t, err)
+	for k, precision := range studyPrecisions {
+		if k > 0 {
+			post, err = post.Rescale(t.Context(), kernel(precision), studyPrecisions[k-1]/precision, y, glm.Categorical{})
+			require.NoError(t, err)
+		}
+		s.add(t, "refit", precision, post, post.EvidenceRefit().Value)
+	}
+	sites, err := gp.NewSites(y, batch.F, glm.Categorical{})
+	require.NoError(t, err)
+	post = nil
+	for _, precision := range []float64{10, 1} {
+		at, err := gp.Fit(t.Context(), kernel(precision), batch, sites, nil)
+		require.NoError(t, err)
+		s.add(t, "theta", precision, at, at.EvidenceAtTheta(gp.Scatter(must(ntk.NewIsotropic(precision, nil)), net.Theta())).Value)
+	}
+	require.NoError(t, file.Close())
+
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// A study judges audits by the labels before the flips.
+type study struct {
+	y       *mat.Dense
+	truth   []int
+	flipped []bool
+	table   *csv.Writer
+}
+
+func (s *study) write(t *testing.T, cells ...string) {
+	require.NoError(t, s.table.Write(cells))
+	s.table.Flush()
+	require.NoError(t, s.table.Error())
+}
+
+func (s *study) add(t *testing.T, name string, precision float64, post *gp.Exact, evidence float64) {
+	n := len(s.truth)
+	mean, cov := mat.NewDense(n, 10, nil), mat.NewDense(10*n, 10, nil)
+	batch := post.Data().(*linearize.Batch)
+	require.NoError(t, post.LeaveOneOutTo(t.Context(), mean, cov, dense.Range(n), batch))
+	known := func(_ context.Context, m, c *mat.Dense, _ []int, _ *linearize.Batch) error {
+		m.Copy(mean)
+		c.Copy(cov)
+		return nil
+	}
+	scale, err := glm.Calibrate(t.Context(), glm.Categorical{}, s.y, mean, cov, &glm.CalibrateOptions{Link: glm.QMC{Tol: 1e-3, MaxPoints: 4096}})
+	require.NoError(t, err)
+	var cells []string
+	number := func(v float64) { cells = append(cells, strconv.FormatFloat(v, 'g', 6, 64)) }
+	for _, c := range []*glm.Calibration{nil, scale} {
+		o := &audit.Options{LeaveOneOut: known, Calibration: c, MostPaired: -1, Top: n / 10}
+		found, err := audit.Of(t.Context(), post, glm.Categorical{}, s.y, o)
+		require.NoError(t, err)
+		score, err := glm.ScoreOf(nil, glm.Categorical{}, s.y, mean, scaled(cov, c))
+		require.NoError(t, err)
+		if c == nil {
+			number(score.NLL)
+			number(score.Accuracy)
+			number(evidence)
+			number(found.Effective)
+			number(s.auc(found))
+			number(s.right(found))
+			number(s.caught(found))
+			continue
+		}
+		number(c.Scale)
+		number(score.NLL)
+		number(s.auc(found))
+		number(s.right(found))
+		number(s.supported(found))
+	}
+	s.write(t, append([]string{name, strconv.FormatFloat(precision, 'g', -1, 64)}, cells...)...)
+}
+
+func scaled(cov *mat.Dense, c *glm.Calibration) *mat.Dense {
+	_, out, err := c.Apply(glm.Categorical{}, cov)
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// auc is the share of pairs of a flipped and another example of which the flipped one
+// comes first.
+func (s *study) auc(found *audit.Audit) float64 {
+	before, sum := 0, 0.0
+	for _, k := range found.Mislabelled {
+		if s.flipped[found.Examples[k].Index] {
+			before++
+			continue
+		}
+		sum += float64(before)
+	}
+	return sum / float64(before*(len(found.Mislabelled)-before))
+}
+
+// right is the share of the flipped examples whose suggested label is the true one.
+func (s *study) right(found *audit.Audit) float64 {
+	right, all := 0.0, 0.0
+	for _, x := range found.Examples {
+		if s.flipped[x.Index] {
+			if all++; x.Suggested == s.truth[x.Index] {
+				right++
+			}
+		}
+	}
+	return right / all
+}
+
+// caught is the share of flipped examples among as many of the first.
+func (s *study) caught(found *audit.Audit) float64 {
+	caught, all := 0.0, 0
+	for _, f := range s.flipped {
+		if f {
+			all++
+		}
+	}
+	for _, k := range found.Mislabelled[:all] {
+		if s.flipped[found.Examples[k].Index] {
+			caught++
+		}
+	}
+	return caught / float64(all)
+}
+
+// supported is the share of supports whose recorded label is the true one of the flipped
+// example that they speak about.
+func (s *study) supported(found *audit.Audit) float64 {
+	right, all := 0.0, 0.0
+	for _, x := range found.Examples {
+		if !s.flipped[x.Index] {
+			continue
+		}
+		for _, v := range x.Supports {
+			if all++; int(s.y.At(v.Index, 0)) == s.truth[x.Index] {
+				right++
+			}
+		}
+	}
+	return right / all
+}
