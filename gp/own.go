@@ -4,10 +4,12 @@ import (
 	"context"
 	"math"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 )
@@ -34,21 +36,12 @@ func (e *Exact) eachOwn(ctx context.Context, rows []int, progress func(done int)
 	n, c := len(rows), e.outputs()
 	step := max(1, min(n, invertRows/c, e.tile/16/c/e.g.n))
 	t, v := dense.New(step*c, e.g.n), dense.New(step*c, e.g.n)
-	at := make([]int, 0, step*c)
 	for p := range par.Tiles(n, step) {
 		lo, hi := par.Bounds(p, n, step)
-		at = at[:0]
-		for _, i := range rows[lo:hi] {
-			for j := range c {
-				at = append(at, i*c+j)
-			}
-		}
+		at := stacked(rows[lo:hi], c)
 		t.Rows, v.Rows = len(at), len(at)
-		if err := e.f.inverseRowsTo(ctx, t, at); err != nil {
-			return stopped("inverting the factor of I + RᵀKR", err)
-		}
-		if err := e.halfRowsTo(ctx, v, t, at); err != nil {
-			return stopped("solving for a covariance", err)
+		if err := e.ownRowsTo(ctx, own{t, v}, at); err != nil {
+			return err
 		}
 		err := par.Do(ctx, e.o.Workers, hi-lo, func(k int) error {
 			tail := dense.Cols(dense.Rows(t, k*c, (k+1)*c), rows[lo+k]*c, e.g.n)
@@ -62,39 +55,84 @@ func (e *Exact) eachOwn(ctx context.Context, rows []int, progress func(done int)
 	return nil
 }
 
+// ownRowsTo writes the given rows of U⁻¹ and of K R U⁻¹, whole examples of them.
+func (e *Exact) ownRowsTo(ctx context.Context, o own, at []int) error {
+	if err := e.f.inverseRowsTo(ctx, o.t, at); err != nil {
+		return stopped("inverting the factor of I + RᵀKR", err)
+	}
+	if err := e.halfRowsTo(ctx, o.v, o.t, at); err != nil {
+		return stopped("solving for a covariance", err)
+	}
+	return nil
+}
+
 // project makes the rows of T orthonormal, T = L Q, and takes their span out of
 // the rows of V. It returns L, lower triangular, and Y = V Qᵀ. ok is false where
 // the rows of T are not independent.
 func (o own) project() (l, y blas64.General, ok bool) {
-	c := o.t.Rows
-	l, y = dense.New(c, c), dense.New(o.v.Rows, c)
-	for a := range c {
-		row := dense.Row(o.t, a)
-		// The second pass removes what rounding left in the first.
-		for range 2 {
-			for b := range a {
-				s := floats.Dot(row, dense.Row(o.t, b))
-				floats.AddScaled(row, -s, dense.Row(o.t, b))
-				l.Data[a*c+b] += s
-			}
-		}
-		norm := floats.Norm(row, 2)
-		if !(norm > 0) || math.IsInf(norm, 1) {
-			return l, y, false
-		}
-		floats.Scale(1/norm, row)
-		l.Data[a*c+a] = norm
+	l, y = dense.New(o.t.Rows, o.t.Rows), dense.New(o.v.Rows, o.t.Rows)
+	if !orthonormalize(o.t, l) {
+		return l, y, false
 	}
 	for a := range o.v.Rows {
 		row := dense.Row(o.v, a)[o.v.Cols-o.t.Cols:]
-		for b := range c {
+		for b := range o.t.Rows {
 			q := dense.Row(o.t, b)
 			s := floats.Dot(row, q)
 			floats.AddScaled(row, -s, q)
-			y.Data[a*c+b] = s
+			y.Data[a*y.Stride+b] = s
 		}
 	}
 	return l, y, true
+}
+
+// orthonormalBlock is the number of rows whose part in the span of all rows before them
+// is taken out at once, by matrix products.
+const orthonormalBlock = 32
+
+// orthonormalize replaces T by Q, with orthonormal rows, and writes L with T = L Q, lower
+// triangular. It returns false where the rows of T are not independent.
+func orthonormalize(t, l blas64.General) bool {
+	for lo := 0; lo < t.Rows; lo += orthonormalBlock {
+		hi := min(lo+orthonormalBlock, t.Rows)
+		if lo > 0 {
+			before, block := dense.Rows(t, 0, lo), dense.Rows(t, lo, hi)
+			s := dense.New(hi-lo, lo)
+			for range 2 {
+				fblas.Gemm1(blas.NoTrans, blas.Trans, 1, block, before, 0, s)
+				fblas.Gemm1(blas.NoTrans, blas.NoTrans, -1, s, before, 1, block)
+				for a := range s.Rows {
+					floats.Add(dense.Row(l, lo+a)[:lo], dense.Row(s, a))
+				}
+			}
+		}
+		for a := lo; a < hi; a++ {
+			row := dense.Row(t, a)
+			first, from := floats.Norm(row, 2), lo
+			// The second pass removes what rounding left in the first, and one more what it
+			// left of earlier blocks in a row that lies nearly in the span of its own.
+			for pass := range 3 {
+				if pass == 2 {
+					if floats.Norm(row, 2) > .01*first {
+						break
+					}
+					from = 0
+				}
+				for b := from; b < a; b++ {
+					s := floats.Dot(row, dense.Row(t, b))
+					floats.AddScaled(row, -s, dense.Row(t, b))
+					l.Data[a*l.Stride+b] += s
+				}
+			}
+			norm := floats.Norm(row, 2)
+			if !(norm > 0) || math.IsInf(norm, 1) {
+				return false
+			}
+			floats.Scale(1/norm, row)
+			l.Data[a*l.Stride+a] = norm
+		}
+	}
+	return true
 }
 
 // priorTo writes κ(x_i,x_i).

@@ -71,6 +71,60 @@ func (e *Exact) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x 
 	return nil
 }
 
+// JointRemovalTo writes q = (I − Λ_S C_SS)⁻¹ r_S of the training examples S at these rows,
+// which ascend, n×C. Leaving all of them out at once moves f(x*) by −C(x*,S) q to first order
+// (E15): one Newton step, exact for a Gaussian. r is that of LeaveOneOutTo. Where the examples
+// alone fix the function at their inputs, the error is a *NotPDError.
+func (e *Exact) JointRemovalTo(ctx context.Context, q *mat.Dense, rows []int) error {
+	c := e.outputs()
+	dense.SizeTo(q, len(rows), c)
+	if err := e.checkDowndate(rows, 2); err != nil {
+		return err
+	}
+	at := stacked(rows, c)
+	o := own{dense.New(len(at), e.g.n), dense.New(len(at), e.g.n)}
+	if err := e.ownRowsTo(ctx, o, at); err != nil {
+		return err
+	}
+	o.t = dense.Cols(o.t, at[0], e.g.n)
+	l, y, ok := o.project()
+	if !ok {
+		return &NotPDError{What: "the block of (I + RᵀKR)⁻¹ of the training examples", N: len(at), Reason: "they alone fix the function at their inputs"}
+	}
+	v := make([]float64, len(at))
+	for k, i := range rows {
+		_, r := e.selfMean(i)
+		copy(q.RawRowView(k), r)
+		for a, ra := range r {
+			floats.AddScaled(v, ra, dense.Row(y, k*c+a))
+		}
+	}
+	fblas.Trsv(blas.Trans, lowerOf(l), dense.Vector(v))
+	for k, i := range rows {
+		// r_S + R_S [B⁻¹]_SS⁻¹ R_Sᵀ C_SS r_S
+		part := v[k*c : (k+1)*c]
+		e.f.r.mulTransRow(part, i)
+		floats.Add(q.RawRowView(k), part)
+	}
+	return nil
+}
+
+// stacked returns the stacked indices of all c outputs of examples.
+func stacked(rows []int, c int) []int {
+	at := make([]int, 0, len(rows)*c)
+	for _, i := range rows {
+		for j := range c {
+			at = append(at, i*c+j)
+		}
+	}
+	return at
+}
+
+// lowerOf returns a square matrix as a lower triangle.
+func lowerOf(l blas64.General) blas64.Triangular {
+	return blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: l.Rows, Stride: l.Stride, Data: l.Data}
+}
+
 // selfTo writes h of example i, and tells whether the subtraction has lost most
 // digits.
 func (e *Exact) selfTo(h *mat.Dense, i int, o own) (lost bool) {
@@ -131,8 +185,7 @@ func (e *Exact) removalTo(q []float64, i int, o own) (ok bool) {
 	for a, ra := range r {
 		floats.AddScaled(v, ra, dense.Row(y, a))
 	}
-	lower := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: c, Stride: l.Stride, Data: l.Data}
-	fblas.Trsv(blas.Trans, lower, dense.Vector(v))
+	fblas.Trsv(blas.Trans, lowerOf(l), dense.Vector(v))
 	e.f.r.mulTransRow(v, i)
 	// (I − Λ_i h_i)⁻¹ r_i = r_i + R_i [B⁻¹]_ii⁻¹ R_iᵀ h_i r_i (E15)
 	floats.AddTo(q, r, v)

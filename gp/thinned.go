@@ -260,8 +260,7 @@ func (t *Thinned) removalTo(q []float64, i int, o own, r []float64) {
 	for a, ra := range r {
 		floats.AddScaled(v, ra, dense.Row(y, a))
 	}
-	lower := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: l.Rows, Stride: l.Stride, Data: l.Data}
-	fblas.Trsv(blas.Trans, lower, dense.Vector(v))
+	fblas.Trsv(blas.Trans, lowerOf(l), dense.Vector(v))
 	from, _ := slices.BinarySearch(t.kept.Examples, i)
 	// (I − Λ_i h_i)⁻¹ r_i = r_i + R_i [B⁻¹]_ii⁻¹ R_iᵀ h_i r_i (E15)
 	for j, w := range v {

@@ -1,0 +1,67 @@
+package counterfactual_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/counterfactual"
+)
+
+// What one test row would be without one of 3,000 training examples, of one output: to
+// first order, and at the mode without it with and without preparing the row.
+func BenchmarkWithoutOne(b *testing.B) {
+	q, m := asProblem(b, "thesis-cnn")
+	rows, err := m.At(b.Context(), q.Test.Slice(0, 1))
+	require.NoError(b, err)
+	name := func(what string) string { return fmt.Sprintf("%s/N=%d", what, q.N) }
+	var mean mat.Dense
+	at := 0
+	next := func() int { at = (at + 1009) % q.N; return at }
+	b.Run(name("first-order"), func(b *testing.B) {
+		for b.Loop() {
+			require.NoError(b, rows.WithoutTo(b.Context(), &mean, []int{next()}))
+		}
+	})
+	b.Run(name("step"), func(b *testing.B) {
+		for b.Loop() {
+			post, err := m.Step(b.Context(), counterfactual.Without(next()))
+			require.NoError(b, err)
+			require.NoError(b, rows.MeanTo(b.Context(), &mean, post))
+		}
+	})
+	steps := 0.0
+	b.Run(name("corrected"), func(b *testing.B) {
+		for b.Loop() {
+			post, err := m.Fit(b.Context(), counterfactual.Without(next()))
+			require.NoError(b, err)
+			require.NoError(b, rows.MeanTo(b.Context(), &mean, post))
+			steps += float64(post.Steps())
+		}
+		b.ReportMetric(steps/float64(b.N), "steps/op")
+		steps = 0
+	})
+	b.Run(name("corrected-with-variance"), func(b *testing.B) {
+		var cov mat.Dense
+		for b.Loop() {
+			post, err := m.Fit(b.Context(), counterfactual.Without(next()))
+			require.NoError(b, err)
+			require.NoError(b, post.PredictTo(b.Context(), &mean, &cov, q.Test.Slice(0, 1)))
+		}
+	})
+	b.Run(name("corrected-group-of-100"), func(b *testing.B) {
+		for b.Loop() {
+			var out []int
+			for range 100 {
+				out = append(out, next())
+			}
+			post, err := m.Fit(b.Context(), counterfactual.Without(out...))
+			require.NoError(b, err)
+			require.NoError(b, rows.MeanTo(b.Context(), &mean, post))
+			steps += float64(post.Steps())
+		}
+		b.ReportMetric(steps/float64(b.N), "steps/op")
+	})
+}

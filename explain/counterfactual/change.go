@@ -1,0 +1,116 @@
+package counterfactual
+
+import (
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A Change says how the training data differ from those of the posterior.
+type Change struct {
+	// Remove are the positions of training examples to leave out, in any order.
+	Remove []int
+	// Relabel gives training examples other targets.
+	Relabel []Label
+	// Add, if not nil, are further training examples with the targets AddY, one row an
+	// example.
+	Add  *linearize.Batch
+	AddY *mat.Dense
+}
+
+// A Label is another target of one training example.
+type Label struct {
+	Row int       // position of the example in the training data
+	Y   []float64 // as a row of the targets
+}
+
+// Without is the change that leaves out training examples.
+func Without(rows ...int) Change { return Change{Remove: rows} }
+
+// A RowError says that a training example cannot be changed as asked.
+type RowError struct {
+	Row, Examples int    // the position asked for, and the number of training examples
+	Reason        string // such as "is removed twice"
+}
+
+func (e *RowError) Error() string {
+	return fmt.Sprintf("counterfactual: training example %d of 0 to %d %s", e.Row, e.Examples-1, e.Reason)
+}
+
+// added returns the number of examples that are added.
+func (c *Change) added() int {
+	if c.Add == nil {
+		return 0
+	}
+	return c.Add.Len()
+}
+
+// check returns an error unless the change fits n training examples with these targets.
+func (c *Change) check(y *mat.Dense, outputs int, lik gp.Likelihood) error {
+	n, width := y.Dims()
+	seen := make(map[int]string, len(c.Remove)+len(c.Relabel))
+	see := func(row int, how string) error {
+		switch before := seen[row]; {
+		case row < 0 || row >= n:
+			return &RowError{row, n, "does not exist"}
+		case before == how:
+			return &RowError{row, n, "is " + how + " twice"}
+		case before != "":
+			return &RowError{row, n, "is both " + before + " and " + how}
+		}
+		seen[row] = how
+		return nil
+	}
+	for _, i := range c.Remove {
+		if err := see(i, "removed"); err != nil {
+			return err
+		}
+	}
+	for _, l := range c.Relabel {
+		if err := see(l.Row, "relabelled"); err != nil {
+			return err
+		}
+		if len(l.Y) != width {
+			panic("counterfactual: another target has another length than the targets")
+		}
+		if err := gp.CheckTargets(mat.NewDense(1, width, l.Y), 1, outputs, lik); err != nil {
+			return fmt.Errorf("counterfactual: another target of training example %d: %w", l.Row, err)
+		}
+	}
+	if len(c.Remove) == n && c.added() == 0 {
+		return fmt.Errorf("counterfactual: without all %d examples: %w", n, gp.ErrNoExamples)
+	}
+	if c.added() == 0 {
+		return nil
+	}
+	if err := gp.CheckTargets(c.AddY, c.Add.Len(), outputs, lik); err != nil {
+		return fmt.Errorf("counterfactual: targets of added examples: %w", err)
+	}
+	return nil
+}
+
+// targets returns the targets after the change: those of all n examples, also of those
+// that are left out, and of the added ones.
+func (c *Change) targets(y *mat.Dense) *mat.Dense {
+	n, width := y.Dims()
+	to := mat.NewDense(n+c.added(), width, nil)
+	to.Slice(0, n, 0, width).(*mat.Dense).Copy(y)
+	for _, l := range c.Relabel {
+		to.SetRow(l.Row, l.Y)
+	}
+	for i := range c.added() {
+		to.SetRow(n+i, c.AddY.RawRowView(i))
+	}
+	return to
+}
+
+// removed returns the positions of the examples that are left out, ascending.
+func (c *Change) removed() []int {
+	rows := slices.Clone(c.Remove)
+	slices.Sort(rows)
+	return rows
+}

@@ -1,0 +1,145 @@
+package counterfactual
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
+)
+
+const (
+	// settled is the length of a step, relative to the largest entry of f, that ends Fit.
+	settled = 1e-10
+	// settledScore is that of Fisher scoring, whose steps shorten more slowly.
+	settledScore = 1e-13
+	// nearMode is the distance from the mode, in prior standard deviations, up to which Fit
+	// does not warn of long last steps.
+	nearMode = 1e-8
+	// contracts is the part of the step before from which on the preconditioner alone is
+	// not good enough for the next one.
+	contracts = .1
+)
+
+// StageNewton and StageFlip are the stages that Options.Progress is told of.
+const (
+	StageNewton = "newton" // steps of Fit
+	StageFlip   = "flip"   // sets of examples that SmallestFlip tried
+)
+
+// A line is the objective along a step, for the search of all refits.
+type line struct{ p *problem }
+
+var _ newton.Line[*point] = line{}
+
+// Between returns the point t of the way from a to b; f is linear in α.
+func (l line) Between(a, b *point, t float64) *point {
+	return l.p.at(newton.Mix(a.alpha, b.alpha, t), newton.Mix(a.f, b.f, t))
+}
+
+// Objective returns Σ log p(y|f) − ½ αᵀKα.
+func (l line) Objective(p *point) float64 { return p.objective }
+
+// Slope returns (r(f) − α)ᵀ(f_b − f_a), with f and α of p.
+func (l line) Slope(p, a, b *point) float64 {
+	sum := 0.0
+	for i, r := range p.residual {
+		sum += (r - p.alpha[i]) * (b.f[i] - a.f[i])
+	}
+	return sum
+}
+
+// Values returns f.
+func (l line) Values(p *point) []float64 { return p.f }
+
+// step returns the end of the Newton step from a point.
+func (p *problem) step(ctx context.Context, from *point, e effort) (*point, error) {
+	// (I + ΛK) (α' − α) = r − α (E5)
+	open := floats.SubTo(make([]float64, len(from.f)), from.residual, from.alpha)
+	if i := dense.NotFinite(open); i >= 0 {
+		return nil, &gp.NotFiniteError{What: "residual", Row: i / p.m.c, Output: i % p.m.c, Value: open[i]}
+	}
+	x, kx, err := p.solve(ctx, row(open), from.lambda, e)
+	if err != nil {
+		return nil, err
+	}
+	alpha, f := x.RawRowView(0), kx.RawRowView(0)
+	floats.Add(alpha, from.alpha)
+	floats.Add(f, from.f)
+	return p.at(alpha, f), nil
+}
+
+// climb returns the posterior at the mode.
+func (p *problem) climb(ctx context.Context) (*Posterior, error) {
+	from, err := p.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, scored := p.m.lik.(gp.Scored)
+	short := settled
+	if scored {
+		short = settledScore
+	}
+	s := newton.New(p.m.lik, p.m.o.MaxIter, false)
+	how, last := chordStep, math.Inf(1)
+	for end := newton.GoesOn; end == newton.GoesOn; {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("counterfactual: stopped while refitting: %w", err)
+		}
+		to, err := p.step(ctx, from, how)
+		if err != nil {
+			return nil, err
+		}
+		move := newton.RelativeMove(from.f, to.f)
+		p.m.o.Progress(StageNewton, s.Steps+1, 0)
+		if move < short {
+			from, s.Move = to, move
+			break
+		}
+		if how == chordStep && !(move < contracts*last) && s.Steps > 0 {
+			how = newtonStep
+		}
+		last = move
+		if from, end, err = newton.Next(&s, line{p}, from.f, from, to); err != nil {
+			return nil, err
+		}
+	}
+	return p.finish(ctx, from, &s)
+}
+
+// finish computes f = m + Kα anew and says how far α is from the mode.
+func (p *problem) finish(ctx context.Context, at *point, s *newton.Search) (*Posterior, error) {
+	c := p.m.c
+	for i, gone := range p.gone {
+		if gone {
+			clear(at.alpha[i*c : (i+1)*c]) // zero but for rounding
+		}
+	}
+	var f mat.Dense
+	if err := p.mulKernelTo(ctx, &f, row(at.alpha)); err != nil {
+		return nil, err
+	}
+	floats.Add(f.RawRowView(0), p.prior)
+	at = p.at(at.alpha, f.RawRowView(0))
+	q := &Posterior{p: p, alpha: at.alpha, f: at.f, lambda: at.lambda, steps: s.Steps + 1, fitted: true}
+	open := floats.SubTo(make([]float64, len(at.f)), at.alpha, at.residual)
+	var kopen mat.Dense
+	if err := p.mulKernelTo(ctx, &kopen, row(open)); err != nil {
+		return nil, err
+	}
+	// √((α−r)ᵀK(α−r)) (E19)
+	q.distance = math.Sqrt(math.Max(0, floats.Dot(open, kopen.RawRowView(0))))
+	// Where rounding keeps steps long, the distance tells that they lead nowhere.
+	if _, scored := p.m.lik.(gp.Scored); s.Moves() && (scored || !(q.distance <= nearMode)) {
+		q.warnings = append(q.warnings, &gp.IterationWarning{Steps: s.Steps, Move: s.Move})
+	}
+	if gap := floats.Norm(open, 2); !(gap <= newton.SmallGap) {
+		q.warnings = append(q.warnings, &gp.GapWarning{Gap: gap})
+	}
+	return q, nil
+}

@@ -1,0 +1,227 @@
+package counterfactual_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/counterfactual"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// problems have every likelihood.
+func problems(t *testing.T) []*testkit.Problem {
+	return append(testkit.Problems(t), testkit.Heteroscedastic())
+}
+
+// eachProblem runs a test for every likelihood.
+func eachProblem(t *testing.T, do func(t *testing.T, q *testkit.Problem, m *counterfactual.Model)) {
+	for _, q := range problems(t) {
+		t.Run(q.Name, func(t *testing.T) { do(t, q, model(t, q)) })
+	}
+}
+
+func model(t *testing.T, q *testkit.Problem) *counterfactual.Model {
+	t.Helper()
+	post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
+	require.NoError(t, err)
+	m, err := counterfactual.New(t.Context(), post, q.Kernel, q.Y, q.Likelihood, nil)
+	require.NoError(t, err)
+	return m
+}
+
+// A moment is what a posterior predicts of test rows.
+type moment struct{ mean, cov, joint mat.Dense }
+
+func moments(t *testing.T, p gp.Latent, x *linearize.Batch) *moment {
+	t.Helper()
+	var m moment
+	require.NoError(t, p.PredictTo(t.Context(), &m.mean, &m.cov, x))
+	require.NoError(t, p.JointTo(t.Context(), nil, &m.joint, x))
+	return &m
+}
+
+// refit is the posterior of the changed data by gp.Refit.
+func refit(t testing.TB, q *testkit.Problem, ch counterfactual.Change) *gp.Exact {
+	t.Helper()
+	var rows []int
+	for i := range q.N {
+		if !slices.Contains(ch.Remove, i) {
+			rows = append(rows, i)
+		}
+	}
+	targets := mat.DenseCopyOf(q.Y)
+	for _, l := range ch.Relabel {
+		targets.SetRow(l.Row, l.Y)
+	}
+	_, width := q.Y.Dims()
+	y := mat.NewDense(len(rows), width, nil)
+	for at, i := range rows {
+		y.SetRow(at, targets.RawRowView(i))
+	}
+	x, err := linearize.Gather(t.Context(), q.Train, rows)
+	require.NoError(t, err)
+	if ch.Add != nil {
+		x, y = linearize.Concat(x, ch.Add), dense.Stack([]*mat.Dense{y, ch.AddY})
+	}
+	post, err := gp.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, nil)
+	require.NoError(t, err)
+	return post
+}
+
+// requireRefit compares the answer to a change with a refit.
+func requireRefit(t *testing.T, q *testkit.Problem, m *counterfactual.Model, ch counterfactual.Change, rel float64) {
+	t.Helper()
+	got, err := m.Fit(t.Context(), ch)
+	require.NoError(t, err)
+	require.Empty(t, got.Warnings())
+	requireMoments(t, moments(t, got, q.Test), moments(t, refit(t, q, ch), q.Test), rel)
+}
+
+func requireMoments(t *testing.T, got, want *moment, rel float64) {
+	t.Helper()
+	testkit.RequireClose(t, "mean", &got.mean, &want.mean, rel)
+	testkit.RequireClose(t, "covariance", &got.cov, &want.cov, rel)
+	testkit.RequireClose(t, "joint covariance", &got.joint, &want.joint, rel)
+}
+
+// tolerance is that of the mean and the covariance after a Fit. Fisher scoring ends where
+// gp.Refit's does, but for what its slower steps leave.
+func tolerance(q *testkit.Problem) float64 {
+	if _, ok := q.Likelihood.(gp.Scored); ok {
+		return 1e-6
+	}
+	return 1e-8
+}
+
+// otherLabel returns other targets that the likelihood admits.
+func otherLabel(q *testkit.Problem, i int) []float64 {
+	y := slices.Clone(q.Y.RawRowView(i))
+	for j := range y {
+		switch q.Likelihood.(type) {
+		case glm.Categorical:
+			y[j] = float64((int(y[j]) + 1) % q.C)
+		case glm.Bernoulli:
+			y[j] = 1 - y[j]
+		default:
+			y[j]++
+		}
+	}
+	return y
+}
+
+// Fit without one example is the refit without it, for each of them (E9).
+func TestFitWithoutEachExample(t *testing.T) {
+	eachProblem(t, func(t *testing.T, q *testkit.Problem, m *counterfactual.Model) {
+		for i := range q.N {
+			requireRefit(t, q, m, counterfactual.Without(i), tolerance(q))
+		}
+	})
+}
+
+// Fit without a group is the refit without it, for up to all but two examples.
+func TestFitWithoutGroups(t *testing.T) {
+	eachProblem(t, func(t *testing.T, q *testkit.Problem, m *counterfactual.Model) {
+		rng := rand.New(rand.NewPCG(5, 1))
+		for _, size := range []int{2, q.N / 4, q.N / 2, q.N - 2} {
+			requireRefit(t, q, m, counterfactual.Without(rng.Perm(q.N)[:size]...), tolerance(q))
+		}
+	})
+}
+
+// Fit with other labels, with more examples and with everything at once is the refit with
+// them.
+func TestFitFlipsAndAdditions(t *testing.T) {
+	eachProblem(t, func(t *testing.T, q *testkit.Problem, m *counterfactual.Model) {
+		rng := rand.New(rand.NewPCG(6, 1))
+		add := q.Test.Slice(0, 3)
+		y := testkit.Targets(rng, q.Likelihood, add.F)
+		relabel := []counterfactual.Label{{Row: 1, Y: otherLabel(q, 1)}, {Row: q.N - 1, Y: otherLabel(q, q.N-1)}}
+		for _, ch := range []counterfactual.Change{
+			{},
+			{Relabel: relabel[:1]},
+			{Relabel: relabel},
+			{Add: add, AddY: y},
+			{Remove: []int{7, 0, 3}, Relabel: relabel, Add: add, AddY: y},
+		} {
+			requireRefit(t, q, m, ch, tolerance(q))
+		}
+	})
+}
+
+// Step is one Newton step from the mode: with the sites there in place of the likelihood,
+// as those of a Gaussian, it is exact (E15).
+func TestStepIsOneNewtonStep(t *testing.T) {
+	eachProblem(t, func(t *testing.T, q *testkit.Problem, m *counterfactual.Model) {
+		post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
+		require.NoError(t, err)
+		add := q.Test.Slice(1, 3)
+		rng := rand.New(rand.NewPCG(7, 1))
+		y := testkit.Targets(rng, q.Likelihood, add.F)
+		var f mat.Dense
+		require.NoError(t, post.PredictTo(t.Context(), &f, nil, add))
+		at := dense.Stack([]*mat.Dense{post.Sites().F, &f})
+		for _, ch := range []counterfactual.Change{
+			counterfactual.Without(4),
+			counterfactual.Without(8, 2, 5),
+			{Relabel: []counterfactual.Label{{Row: 3, Y: otherLabel(q, 3)}}},
+			{Remove: []int{0}, Relabel: []counterfactual.Label{{Row: 3, Y: otherLabel(q, 3)}}, Add: add, AddY: y},
+		} {
+			got, err := m.Step(t.Context(), ch)
+			require.NoError(t, err)
+			// The sites of the changed data at the mode of all examples.
+			targets := mat.DenseCopyOf(q.Y)
+			for _, l := range ch.Relabel {
+				targets.SetRow(l.Row, l.Y)
+			}
+			var rows []int
+			for i := range q.N {
+				if !slices.Contains(ch.Remove, i) {
+					rows = append(rows, i)
+				}
+			}
+			x, function := q.Train, post.Sites().F
+			if ch.Add != nil {
+				x, function, targets = linearize.Concat(x, ch.Add), at, dense.Stack([]*mat.Dense{targets, ch.AddY})
+				rows = append(rows, q.N, q.N+1)
+			}
+			sites, err := gp.NewSites(targets, function, q.Likelihood)
+			require.NoError(t, err)
+			x, err = linearize.Gather(t.Context(), x, rows)
+			require.NoError(t, err)
+			want, err := gp.Fit(t.Context(), q.Kernel, x, sites.Rows(rows), &gp.Options{Mean: gp.LinearGaussian})
+			require.NoError(t, err)
+			requireMoments(t, moments(t, got, q.Test), moments(t, want, q.Test), 1e-8)
+		}
+	})
+}
+
+// Rows say what the posteriors predict, and WithoutTo what Step does.
+func TestRows(t *testing.T) {
+	eachProblem(t, func(t *testing.T, q *testkit.Problem, m *counterfactual.Model) {
+		rows, err := m.At(t.Context(), q.Test)
+		require.NoError(t, err)
+		for _, out := range [][]int{{3}, {1, 2, 9}, {0, 4, 5, 6, q.N - 1}} {
+			step, err := m.Step(t.Context(), counterfactual.Without(out...))
+			require.NoError(t, err)
+			var want, fast, mean mat.Dense
+			require.NoError(t, step.PredictTo(t.Context(), &want, nil, q.Test))
+			require.NoError(t, rows.WithoutTo(t.Context(), &fast, out))
+			testkit.RequireClose(t, "without", &fast, &want, 1e-9)
+			ch := counterfactual.Without(out...)
+			ch.Add, ch.AddY = q.Test.Slice(0, 2), testkit.Targets(rand.New(rand.NewPCG(1, 1)), q.Likelihood, q.Test.F.Slice(0, 2, 0, q.C).(*mat.Dense))
+			fit, err := m.Fit(t.Context(), ch)
+			require.NoError(t, err)
+			require.NoError(t, fit.PredictTo(t.Context(), &want, nil, q.Test))
+			require.NoError(t, rows.MeanTo(t.Context(), &mean, fit))
+			testkit.RequireClose(t, "mean", &mean, &want, 1e-12)
+		}
+	})
+}

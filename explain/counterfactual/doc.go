@@ -1,0 +1,35 @@
+// Package counterfactual says what a posterior would predict had its training data been
+// others: without some examples, with other labels, with more examples.
+//
+//	post, err := gp.Refit(ctx, kernel, train, y, likelihood, nil)
+//	if err != nil {
+//		return err
+//	}
+//	m, err := counterfactual.New(ctx, post, kernel, y, likelihood, nil)
+//	if err != nil {
+//		return err
+//	}
+//	without, err := m.Fit(ctx, counterfactual.Without(12, 99))
+//	if err != nil {
+//		return err
+//	}
+//	err = without.PredictTo(ctx, mean, cov, test) // as any posterior does
+//
+// # Two answers
+//
+// Model.Step is the answer to first order: one Newton step from the mode of all examples,
+//
+//	f(x*) − C(x*,S)(I − Λ_S C_SS)⁻¹ r_S    (E15)
+//
+// for a set S left out. It is exact for a Gaussian likelihood. Model.Fit goes on to the mode
+// of the linearized model with the changed data, which is what a refit without S finds. Both
+// use the factor of the posterior that is there, so that an answer takes a few products with
+// K and solves, O((N·C)²), where a refit takes O((N·C)³). Model.Refit is that refit.
+//
+// # What it does not say
+//
+// The question is about the linearized model at θ*. The trained parameters θ*, at which it is
+// linearized, have seen all examples, also those that are left out. A posterior that is not
+// refitted is refused with ErrNotRefitted: its mean is f(x;θ*), which the examples have
+// already shaped; leave-one-out (gp.Dual.LeaveOneOutTo) is one step from there.
+package counterfactual

@@ -1,0 +1,81 @@
+package counterfactual_test
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/counterfactual"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// line is the model f = θ₀ + θ₁ x at θ* = 0, linear in its parameters.
+func line(x ...float64) *linearize.Batch {
+	n := len(x)
+	j := mat.NewDense(n, 2, nil)
+	for i, v := range x {
+		j.SetRow(i, []float64{1, v})
+	}
+	params := []linearize.Span{{Name: "θ", Rows: 1, Cols: 2}}
+	return &linearize.Batch{
+		X: mat.NewDense(n, 1, x), F: mat.NewDense(n, 1, nil), P: 2,
+		Blocks: []linearize.Block{&linearize.Full{J: j, Params: params, C: 1}},
+	}
+}
+
+// Two classes along a line, and what the probability of class 1 at x = ½ would be with
+// other training data.
+func Example() {
+	ctx := context.Background()
+	prior, err := ntk.NewIsotropic(.1, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	kernel := ntk.New(prior, []float64{0, 0}, nil)
+	train, y := line(-2, -1, 0, 1, 2), mat.NewDense(5, 1, []float64{0, 0, 1, 0, 1})
+	post, err := gp.Refit(ctx, kernel, train, y, glm.Bernoulli{}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	m, err := counterfactual.New(ctx, post, kernel, y, glm.Bernoulli{}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, ch := range []struct {
+		what string
+		counterfactual.Change
+	}{
+		{"as it is", counterfactual.Change{}},
+		{"without example 2", counterfactual.Without(2)},
+		{"example 3 labelled 1", counterfactual.Change{Relabel: []counterfactual.Label{{Row: 3, Y: []float64{1}}}}},
+		{"with another 0 at 1", counterfactual.Change{Add: line(1), AddY: mat.NewDense(1, 1, []float64{0})}},
+	} {
+		q, err := m.Fit(ctx, ch.Change)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		var mean, cov, p mat.Dense
+		if err := q.PredictTo(ctx, &mean, &cov, line(.5)); err != nil {
+			fmt.Println(err)
+			return
+		}
+		if err := (glm.Exact{}).PredictTo(&p, nil, glm.Bernoulli{}, &mean, &cov); err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%s: %.3f\n", ch.what, p.At(0, 0))
+	}
+	// Output:
+	// as it is: 0.494
+	// without example 2: 0.305
+	// example 3 labelled 1: 0.801
+	// with another 0 at 1: 0.387
+}

@@ -1,0 +1,209 @@
+package counterfactual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A Base is a posterior whose training data can be changed: *gp.Exact and *kept.Posterior.
+type Base interface {
+	gp.Dual
+	// Refitted tells whether the posterior is at the mode of the linearized model (E9).
+	Refitted() bool
+	// MulKernelTo writes K v for each row v of a, N·C numbers.
+	MulKernelTo(ctx context.Context, dst, a *mat.Dense) error
+	// Downdate takes the training examples at these rows, which ascend, out of the
+	// covariance.
+	Downdate(ctx context.Context, rows []int) (*gp.Downdate, error)
+	// JointRemovalTo writes (I − Λ_S C_SS)⁻¹ r_S of the training examples S at these rows,
+	// which ascend, n×C.
+	JointRemovalTo(ctx context.Context, q *mat.Dense, rows []int) error
+}
+
+var _ Base = (*gp.Exact)(nil)
+
+// ErrNotRefitted says that a posterior is not at the mode of the linearized model. What it
+// would predict with other training data is then not defined: at θ* the network has already
+// learnt from all of them, and a step from there answers another question.
+var ErrNotRefitted = errors.New("counterfactual: the posterior is not refitted; what other training data would predict is defined at the mode of the linearized model")
+
+// Options are those of New. Nil means the defaults. The posterior bounds the goroutines.
+type Options struct {
+	// MaxIter bounds the Newton steps of Fit; 0 means 100.
+	MaxIter int
+	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of what the machine
+	// has free (see gp.MemoryBudget).
+	MaxMemory int64
+	// Progress, if not nil, is called after each Newton step of Fit and each set that
+	// SmallestFlip tries, from one goroutine. Their number is not known: total 0.
+	Progress func(stage string, done, total int)
+}
+
+// A Model answers what a posterior would predict with other training data. It is safe for
+// concurrent use where its posterior is.
+type Model struct {
+	base   Base
+	kernel ntk.Kernel
+	y      *mat.Dense
+	lik    gp.Likelihood
+	o      Options
+	n, c   int
+
+	prior, alpha, f []float64 // m, α and f̂ = m + Kα at the training examples, N·C
+}
+
+// New prepares changes of the training data of a refitted posterior. kernel, the targets y,
+// N rows, and the likelihood are those of its refit. It fails with ErrNotRefitted, with a
+// *gp.TargetsError where y or lik are others, and with ctx.Err(), wrapped.
+func New(ctx context.Context, base Base, kernel ntk.Kernel, y *mat.Dense, lik gp.Likelihood, o *Options) (*Model, error) {
+	if !base.Refitted() {
+		return nil, ErrNotRefitted
+	}
+	m := &Model{base: base, kernel: kernel, y: y, lik: lik, n: base.Data().Len(), alpha: base.Alpha()}
+	if o != nil {
+		m.o = *o
+	}
+	if m.o.MaxIter < 0 || m.o.MaxMemory < 0 {
+		panic("counterfactual: invalid options")
+	}
+	if m.o.MaxIter == 0 {
+		m.o.MaxIter = 100
+	}
+	if m.o.Progress == nil {
+		m.o.Progress = func(string, int, int) {}
+	}
+	if err := (&gp.Targets{Y: y, Likelihood: lik}).Check(base.Sites()); err != nil {
+		return nil, fmt.Errorf("counterfactual: %w", err)
+	}
+	_, m.c = base.Sites().F.Dims()
+	m.prior = make([]float64, m.n*m.c)
+	err := base.Data().Batches(ctx, func(first int, b *linearize.Batch) error {
+		kernel.MeanTo(m.prior[first*m.c:(first+b.Len())*m.c], b)
+		return ctx.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("counterfactual: prior mean of the training examples: %w", err)
+	}
+	if m.f, err = m.function(ctx, m.alpha); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// function returns m + Kα at the training examples.
+func (m *Model) function(ctx context.Context, alpha []float64) ([]float64, error) {
+	f := make([]float64, m.n*m.c)
+	if err := m.base.MulKernelTo(ctx, row(f), row(alpha)); err != nil {
+		return nil, err
+	}
+	floats.Add(f, m.prior)
+	return f, nil
+}
+
+// row returns v as a matrix of one row in the same memory.
+func row(v []float64) *mat.Dense { return mat.NewDense(1, len(v), v) }
+
+// Step returns the posterior after a change to first order: one Newton step from the mode
+// of all examples, with their sites. It is exact for a Gaussian likelihood, and for one
+// example left out it is (E15).
+func (m *Model) Step(ctx context.Context, ch Change) (*Posterior, error) {
+	p, err := m.changed(ctx, ch)
+	if err != nil {
+		return nil, err
+	}
+	from, err := p.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	to, err := p.step(ctx, from, exactStep)
+	if err != nil {
+		return nil, err
+	}
+	return &Posterior{p: p, alpha: to.alpha, f: to.f, lambda: from.lambda, steps: 1}, nil
+}
+
+// Fit returns the posterior of the linearized model after a change: the mode of its convex
+// objective with the changed data (E9) and the covariance there, as a refit would find
+// them. It factors nothing: each step takes products with K and solves with the factor of
+// the posterior. Warnings of the result say where it is less accurate than it should be.
+func (m *Model) Fit(ctx context.Context, ch Change) (*Posterior, error) {
+	p, err := m.changed(ctx, ch)
+	if err != nil {
+		return nil, err
+	}
+	return p.climb(ctx)
+}
+
+// Refit returns the posterior that is fitted to the changed data from scratch: it forms and
+// factors their kernel. It is what Fit is measured by. o may be nil.
+func (m *Model) Refit(ctx context.Context, ch Change, o *gp.Options) (*gp.Exact, error) {
+	if err := ch.check(m.y, m.c, m.lik); err != nil {
+		return nil, err
+	}
+	gone := make([]bool, m.n)
+	for _, i := range ch.Remove {
+		gone[i] = true
+	}
+	all := ch.targets(m.y)
+	var rows []int
+	for i := range m.n {
+		if !gone[i] {
+			rows = append(rows, i)
+		}
+	}
+	var parts []*linearize.Batch
+	if len(rows) > 0 {
+		b, err := linearize.Gather(ctx, m.base.Data(), rows)
+		if err != nil {
+			return nil, fmt.Errorf("counterfactual: training examples that stay: %w", err)
+		}
+		parts = append(parts, b)
+	}
+	_, width := all.Dims()
+	y := mat.NewDense(len(rows)+ch.added(), width, nil)
+	for at, i := range rows {
+		y.SetRow(at, all.RawRowView(i))
+	}
+	for i := range ch.added() {
+		y.SetRow(len(rows)+i, ch.AddY.RawRowView(i))
+	}
+	if ch.added() > 0 {
+		parts = append(parts, ch.Add)
+	}
+	return gp.Refit(ctx, m.kernel, linearize.Concat(parts...), y, m.lik, o)
+}
+
+// outputsOf panics unless x has the outputs of the training examples.
+func (m *Model) outputsOf(x *linearize.Batch) {
+	if x.Len() > 0 && x.Outputs() != m.c {
+		panic("counterfactual: examples have another number of outputs than the training examples")
+	}
+}
+
+// crossTo writes the kernel between x and the training examples, T·C×N·C.
+func (m *Model) crossTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch) error {
+	rows := x.Len() * m.c
+	dense.SizeTo(dst, rows, m.n*m.c)
+	err := m.base.Data().Batches(ctx, func(first int, b *linearize.Batch) error {
+		m.kernel.BlockTo(dst.Slice(0, rows, first*m.c, (first+b.Len())*m.c).(*mat.Dense), x, b)
+		return ctx.Err()
+	})
+	if err != nil {
+		return fmt.Errorf("counterfactual: cross-kernel with the training examples: %w", err)
+	}
+	for i := range rows {
+		if j := dense.NotFinite(dst.RawRowView(i)); j >= 0 {
+			return &gp.NotFiniteError{What: "cross-kernel", Row: i / m.c, Output: i % m.c, Value: dst.At(i, j)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package counterfactual_test
+
+import (
+	"flag"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/counterfactual"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testkit"
+)
+
+// everyRefit refits without each example of the references, and not without each tenth.
+var everyRefit = flag.Bool("every-refit", false, "compare with a refit without each example of the references")
+
+// asProblem is a reference as a problem, and its posterior.
+func asProblem(t testing.TB, name string) (*testkit.Problem, *counterfactual.Model) {
+	r := testkit.OpenReference(t, name)
+	q := &testkit.Problem{Name: name, Train: r.Train, Test: r.Test, Y: r.Y, Likelihood: r.Likelihood, Kernel: r.Kernel, N: r.Train.Len(), T: r.Test.Len(), C: r.Train.Outputs()}
+	post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
+	require.NoError(t, err)
+	m, err := counterfactual.New(t.Context(), post, q.Kernel, q.Y, q.Likelihood, nil)
+	require.NoError(t, err)
+	return q, m
+}
+
+// requireNear compares f of test rows without some examples with what a refit says, and
+// with the bound on the distance from the mode, which needs no refit (E19).
+func requireNear(t testing.TB, q *testkit.Problem, got *counterfactual.Posterior, want *gp.Exact, tol float64) {
+	t.Helper()
+	var mean mat.Dense
+	require.NoError(t, got.PredictTo(t.Context(), &mean, nil, q.Test))
+	require.Empty(t, got.Warnings())
+	scale := math.Max(mat.Max(&mean), -mat.Min(&mean))
+	var prior mat.Dense
+	prior.ReuseAs(q.T*q.C, q.C)
+	q.Kernel.DiagTo(&prior, q.Test)
+	require.LessOrEqual(t, math.Sqrt(mat.Max(&prior))*got.Distance(), tol*scale, "√κ(x,x) √((α−r)ᵀK(α−r))")
+	if want == nil {
+		return
+	}
+	var refit mat.Dense
+	require.NoError(t, want.PredictTo(t.Context(), &refit, nil, q.Test))
+	testkit.RequireClose(t, "f", &mean, &refit, tol)
+}
+
+// Without any single example, and without groups of up to 100, f is that of a refit (E9).
+func TestReferencesWithoutExamples(t *testing.T) {
+	for _, name := range []string{"two-moons", "categorical", "poisson", "gaussian-two-outputs", "snelson"} {
+		t.Run(name, func(t *testing.T) {
+			q, m := asProblem(t, name)
+			rng := rand.New(rand.NewPCG(2, 1))
+			for i := range q.N {
+				ch := counterfactual.Without(i)
+				got, err := m.Fit(t.Context(), ch)
+				require.NoError(t, err)
+				var want *gp.Exact
+				if *everyRefit || i%10 == 0 {
+					want = refit(t, q, ch)
+				}
+				requireNear(t, q, got, want, 1e-6)
+			}
+			for _, size := range []int{10, min(100, q.N-10)} {
+				ch := counterfactual.Without(rng.Perm(q.N)[:size]...)
+				got, err := m.Fit(t.Context(), ch)
+				require.NoError(t, err)
+				requireNear(t, q, got, refit(t, q, ch), 1e-5)
+			}
+		})
+	}
+}
+
+// The same of the thesis's network for 3,000 digits: 50 random rows, two of them and a group
+// of 100 by a refit. It takes minutes.
+func TestThesisCNNWithoutExamples(t *testing.T) {
+	if !*everyRefit {
+		t.Skip("takes minutes; run with -every-refit")
+	}
+	q, m := asProblem(t, "thesis-cnn")
+	rng := rand.New(rand.NewPCG(3, 1))
+	for k, i := range rng.Perm(q.N)[:50] {
+		ch := counterfactual.Without(i)
+		got, err := m.Fit(t.Context(), ch)
+		require.NoError(t, err)
+		var want *gp.Exact
+		if k < 2 {
+			want = refit(t, q, ch)
+		}
+		requireNear(t, q, got, want, 1e-6)
+	}
+	ch := counterfactual.Without(rng.Perm(q.N)[:100]...)
+	got, err := m.Fit(t.Context(), ch)
+	require.NoError(t, err)
+	requireNear(t, q, got, refit(t, q, ch), 1e-5)
+}
