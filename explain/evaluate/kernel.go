@@ -1,0 +1,174 @@
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/kept"
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// Kernel attributes by the posterior of the linearized network, whose mode is found
+// again: the terms of a training row in the sum of the target's mean (E14, E12), and what
+// the target loses when the row is left out (E15).
+type Kernel struct {
+	Precision float64 // δ of the prior N(0, I/δ)
+	// Strength is the threshold τ of the rows that the covariance keeps (E16); 0 keeps all
+	// with λ > 0. All training rows are in the sums.
+	Strength float64
+	// FromInitial makes Problem.Initial the prior mean μ₀ in place of 0: without weight
+	// decay, training stays near where it began.
+	FromInitial bool
+	// AtTheta takes the sites at θ* and one step from there in place of the mode.
+	AtTheta bool
+}
+
+var _ Method = Kernel{}
+
+// Attribute implements Method with the attributions "contributions", "raw" and "removal".
+// It is an error where a training row alone nearly fixes the function at its own input, so
+// that no removal can be told; a larger Precision helps.
+func (m Kernel) Attribute(ctx context.Context, p *Problem) ([]Attribution, error) {
+	train, err := p.train(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f, err := m.fit(ctx, p, train)
+	if err != nil {
+		return nil, err
+	}
+	x, err := p.targets(ctx, p.Network)
+	if err != nil {
+		return nil, err
+	}
+	return f.attribute(ctx, x)
+}
+
+// A kernelFit is the posterior of a Kernel.
+type kernelFit struct {
+	p      *Problem
+	train  *linearize.Batch
+	kernel *ntk.NTK
+	post   *kept.Posterior
+	thin   *gp.Thinned // its kept rows, for examples of other numbers of outputs
+}
+
+func (m Kernel) fit(ctx context.Context, p *Problem, train *linearize.Batch) (*kernelFit, error) {
+	var mean []float64
+	if m.FromInitial {
+		if mean = p.Initial; mean == nil {
+			return nil, errors.New("evaluate: a prior around the initial parameters needs them; set Problem.Initial")
+		}
+	}
+	prior, err := ntk.NewIsotropic(m.Precision, mean)
+	if err != nil {
+		return nil, err
+	}
+	theta := p.Network.Theta()
+	f := &kernelFit{p: p, train: train, kernel: ntk.New(prior, theta, &ntk.Options{Workers: p.Workers})}
+	o := &kept.Options{Strength: m.Strength, Workers: p.Workers, MaxMemory: p.MaxMemory}
+	if m.AtTheta {
+		var sites *gp.Sites
+		if sites, err = gp.SitesFrom(ctx, train, p.Y, p.Likelihood); err != nil {
+			return nil, err
+		}
+		f.post, err = kept.Fit(ctx, train, sites, prior, theta, o)
+	} else {
+		f.post, err = kept.Refit(ctx, train, p.Y, p.Likelihood, prior, theta, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.thin, err = gp.FitKept(ctx, f.kernel, train, f.post.Sites(), f.post.Kept(), &gp.Options{Workers: p.Workers, MaxMemory: p.MaxMemory})
+	return f, err
+}
+
+// tile is the number of training rows whose covariances are held at a time.
+const tile = 512
+
+// attribute returns the scores of the targets x, examples of one output.
+func (f *kernelFit) attribute(ctx context.Context, x *linearize.Batch) ([]Attribution, error) {
+	step, err := f.removals(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n, c := f.train.Len(), f.train.Outputs()
+	var half mat.Dense
+	if err := f.thin.HalfTo(ctx, &half, x); err != nil {
+		return nil, err
+	}
+	value, raw, removal := mat.NewDense(x.Len(), n, nil), mat.NewDense(x.Len(), n, nil), mat.NewDense(x.Len(), n, nil)
+	for k := range par.Tiles(n, tile) {
+		lo, hi := par.Bounds(k, n, tile)
+		// Three sums of the outputs of each example: b_iᵀf, q_iᵀf and α_iᵀf.
+		w := mat.NewDense(3*(hi-lo), c, nil)
+		for i := range hi - lo {
+			from, to := (lo+i)*c, (lo+i+1)*c
+			w.SetRow(3*i, f.post.PseudoTargets()[from:to])
+			w.SetRow(3*i+1, step[from:to])
+			w.SetRow(3*i+2, f.post.Alpha()[from:to])
+		}
+		b, err := linearize.GatherCombined(ctx, f.train, between(lo, hi), w)
+		if err != nil {
+			return nil, err
+		}
+		var prior, own mat.Dense
+		if err := f.kernel.BlockContextTo(ctx, sized(&prior, x.Len(), 3*(hi-lo)), x, b); err != nil {
+			return nil, err
+		}
+		if err := f.thin.HalfTo(ctx, &own, b); err != nil {
+			return nil, err
+		}
+		post := mat.DenseCopyOf(&prior)
+		// C(x*,x_i) = κ(x*,x_i) − H(x*)H(x_i)ᵀ (E14)
+		fblas.Gemm(blas.NoTrans, blas.Trans, -1, half.RawMatrix(), own.RawMatrix(), 1, post.RawMatrix())
+		for t := range x.Len() {
+			for i := range hi - lo {
+				// v = C b (E14), κ α (E12), and f with the example minus f without it, C q (E15)
+				value.Set(t, lo+i, post.At(t, 3*i))
+				raw.Set(t, lo+i, prior.At(t, 3*i+2))
+				removal.Set(t, lo+i, post.At(t, 3*i+1))
+			}
+		}
+	}
+	return []Attribution{{"contributions", value}, {"raw", raw}, {"removal", removal}}, nil
+}
+
+// removals returns q_i = (I − Λ_ih_i)⁻¹r_i of all training rows, N·C (E15).
+func (f *kernelFit) removals(ctx context.Context) ([]float64, error) {
+	n, c := f.train.Len(), f.train.Outputs()
+	out := make([]float64, 0, n*c)
+	for k := range par.Tiles(n, tile) {
+		lo, hi := par.Bounds(k, n, tile)
+		var h, q mat.Dense
+		if err := f.post.InfluenceTo(ctx, &h, &q, between(lo, hi), f.train.Slice(lo, hi)); err != nil {
+			return nil, err
+		}
+		out = append(out, dense.Flat(&q)...)
+	}
+	for i, v := range out {
+		if math.IsNaN(v) {
+			return nil, fmt.Errorf("evaluate: training row %d alone nearly fixes the function at its own input, so that its removal cannot be told; raise the precision", i/c)
+		}
+	}
+	return out, nil
+}
+
+// between returns lo to hi−1.
+func between(lo, hi int) []int {
+	list := make([]int, hi-lo)
+	for i := range list {
+		list[i] = lo + i
+	}
+	return list
+}

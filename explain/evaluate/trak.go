@@ -1,0 +1,120 @@
+package evaluate
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// TRAK is that of Park et al. (2023) for one network: with φ = Pᵀ∇g the gradient of the
+// Margin times a random projection of signs, P×Dim, the score is
+// φ(x)ᵀ(ΦᵀΦ)⁻¹φ(x_i)(1 − p_i), where p_i is the probability of the training row's class.
+// Over several networks its mean is taken, in place of the product of two means of the
+// source.
+type TRAK struct {
+	Dim  int // columns of the projection; 0 means 512
+	Seed uint64
+}
+
+var _ Method = TRAK{}
+
+// Attribute implements Method with the attribution "TRAK". The projection takes 8·P·Dim
+// bytes. It is an error where Φ has less than full rank.
+func (m TRAK) Attribute(ctx context.Context, p *Problem) ([]Attribution, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if m.Dim == 0 {
+		m.Dim = 512
+	}
+	_, _, params := p.Network.Dims()
+	n := dense.Count(p.X)
+	if m.Dim < 1 || m.Dim > min(params, n) {
+		return nil, fmt.Errorf("evaluate: TRAK with a projection to %d numbers; it needs at least 1 and at most as many as there are parameters, %d, and training rows, %d", m.Dim, params, n)
+	}
+	err := gp.CheckMemory("a random projection", gp.TrainingExamples, n, p.MaxMemory, func(int) int64 {
+		return memory.Mul(memory.Mul(8, int64(params)), int64(m.Dim+projectedRows))
+	})
+	if err != nil {
+		return nil, err
+	}
+	x, err := p.targets(ctx, p.Network)
+	if err != nil {
+		return nil, err
+	}
+	var weight []float64 // 1 − p_i
+	r, err := gradients(ctx, p.Network, p.X, p.Y, func(w, y, f []float64) {
+		Margin{}.GradientTo(w, y, f)
+		weight = append(weight, 1/(1+math.Exp(Margin{}.Value(y, f))))
+	})
+	if err != nil {
+		return nil, err
+	}
+	signs := m.signs(params)
+	test, train := dense.New(x.Len(), m.Dim), dense.New(n, m.Dim)
+	if err := project(ctx, test, x, signs); err != nil {
+		return nil, err
+	}
+	if err := project(ctx, train, r, signs); err != nil {
+		return nil, err
+	}
+	gram := blas64.Symmetric{N: m.Dim, Stride: m.Dim, Uplo: blas.Upper, Data: make([]float64, m.Dim*m.Dim)}
+	fblas.Syrk(blas.Trans, 1, train, 0, gram)
+	factor, ok := fblas.Potrf(gram)
+	if !ok {
+		return nil, fmt.Errorf("evaluate: the projected gradients of the %d training rows do not have rank %d; take a smaller projection", n, m.Dim)
+	}
+	// Φ(ΦᵀΦ)⁻¹, with ΦᵀΦ = UᵀU
+	fblas.Trsm(blas.Right, blas.NoTrans, 1, factor, test)
+	fblas.Trsm(blas.Right, blas.Trans, 1, factor, test)
+	scores := mat.NewDense(x.Len(), n, nil)
+	fblas.Gemm(blas.NoTrans, blas.Trans, 1, test, train, 0, scores.RawMatrix())
+	scores.Apply(func(_, i int, v float64) float64 { return v * weight[i] }, scores)
+	return []Attribution{{"TRAK", scores}}, nil
+}
+
+// signs returns the projection, elements ±1/√Dim.
+func (m TRAK) signs(params int) blas64.General {
+	rng := rand.New(rand.NewPCG(m.Seed, 0x7a4c))
+	g := dense.New(params, m.Dim)
+	size := 1 / math.Sqrt(float64(m.Dim))
+	for i := 0; i < len(g.Data); i += 64 {
+		bits := rng.Uint64()
+		for j := i; j < min(i+64, len(g.Data)); j++ {
+			g.Data[j] = size
+			if bits&1 == 1 {
+				g.Data[j] = -size
+			}
+			bits >>= 1
+		}
+	}
+	return g
+}
+
+// projectedRows is the number of rows whose Jacobian is held as a matrix at a time.
+const projectedRows = 128
+
+// project writes J times the projection.
+func project(ctx context.Context, dst blas64.General, b *linearize.Batch, signs blas64.General) error {
+	for k := range par.Tiles(b.Len(), projectedRows) {
+		lo, hi := par.Bounds(k, b.Len(), projectedRows)
+		var j mat.Dense
+		b.Slice(lo, hi).JacobianTo(&j)
+		if err := fblas.GemmContext(ctx, 0, blas.NoTrans, blas.NoTrans, 1, j.RawMatrix(), signs, 0, dense.Rows(dst, lo, hi)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
