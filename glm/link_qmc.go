@@ -3,6 +3,7 @@ package glm
 import (
 	"context"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -172,13 +173,64 @@ func (l QMC) moments(t int, f, cov []float64, wants softmaxWants) (*softmaxMomen
 	if err != nil {
 		return nil, err
 	}
+	m, _ := l.rowMoments(r, wants, nil)
+	return m, nil
+}
+
+// rowMoments integrates one row of more than two classes, and tells whether that also gave
+// the log density.
+func (l QMC) rowMoments(r *softmaxRow, wants softmaxWants, density *sharedDensity) (m *softmaxMoments, ok bool) {
 	r.cut()
 	if !l.noGrid || r.rank == 0 {
 		if m := r.gridMoments(wants); m != nil {
-			return m, nil
+			return m, false
 		}
 	}
-	return r.qmcMoments(wants, l.tol(), l.points()), nil
+	return r.qmcMomentsAnd(wants, density, l.tol(), l.points())
+}
+
+// PredictDensityTo is PredictTo and LogPredictiveTo in one evaluation of each row, where the
+// points of the mean reach the tolerance in log p(y|x) too. Where no points reach it, the
+// points of the mean serve a p(y|x) of at least ¼.
+func (l QMC) PredictDensityTo(ctx context.Context, mean, sd *mat.Dense, logp []float64, lik Likelihood, y, f, cov *mat.Dense) error {
+	softmax, err := isSoftmax("qmc", lik)
+	if err != nil {
+		return err
+	}
+	t, c := f.Dims()
+	if !softmax || c == 2 {
+		if err := l.PredictTo(mean, sd, lik, f, cov); err != nil {
+			return err
+		}
+		return l.LogPredictiveTo(logp, lik, y, f, cov)
+	}
+	l.check()
+	checkLog(logp, lik, y, t, c)
+	checkClasses(lik, y, c)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(sd, t, c)
+	dst := &Integrals{Mean: mean, SD: sd}
+	return eachRow(ctx, l.Workers, f, cov, func(t int, f, cov []float64) error {
+		r, err := newSoftmaxRow(t, f, cov)
+		if err != nil {
+			return err
+		}
+		uncut := *r
+		uncut.m = slices.Clone(r.m)
+		density := &sharedDensity{}
+		var ok bool
+		if density.y, ok = classOf(lik, y.RawRowView(t), f); !ok {
+			density = nil
+		}
+		m, ok := l.rowMoments(r, softmaxWants{}, density)
+		dst.set(t, m)
+		if ok {
+			logp[t] = density.logp
+		} else {
+			logp[t] = l.rowDensity(&uncut, lik, y.RawRowView(t), f)
+		}
+		return nil
+	})
 }
 
 // contrast returns the mean and the standard deviation of f₁ − f₀.
@@ -262,8 +314,7 @@ func (l QMC) LogPredictiveTo(dst []float64, lik Likelihood, y, f, cov *mat.Dense
 
 // logPredictive returns log p(y|x) of one row. It overwrites cov.
 func (l QMC) logPredictive(t int, lik Likelihood, y, f, cov []float64) (float64, error) {
-	k, ok := classOf(lik, y, f)
-	if ok && len(f) == 2 {
+	if k, ok := classOf(lik, y, f); ok && len(f) == 2 {
 		m, s := contrast(f, cov)
 		return logMeanSigmoid(float64(2*k-1)*m, s), nil
 	}
@@ -271,9 +322,15 @@ func (l QMC) logPredictive(t int, lik Likelihood, y, f, cov []float64) (float64,
 	if err != nil {
 		return 0, err
 	}
+	return l.rowDensity(r, lik, y, f), nil
+}
+
+// rowDensity returns log p(y|x) of one row of more than two classes.
+func (l QMC) rowDensity(r *softmaxRow, lik Likelihood, y, f []float64) float64 {
+	k, ok := classOf(lik, y, f)
 	if !ok {
-		return r.logAverage(lik, y, 1, max(l.points()/qmcShifts, 1)), nil
+		return r.logAverage(lik, y, 1, max(l.points()/qmcShifts, 1))
 	}
 	logp, _ := r.logDensity(k, l.tol(), l.points(), l.noGrid)
-	return logp, nil
+	return logp
 }

@@ -411,3 +411,46 @@ func BenchmarkScaleSweep(b *testing.B) {
 		}
 	}
 }
+
+// One evaluation gives what two give: the same moments, and densities that are right where
+// either reaches the tolerance, of likely and unlikely classes, narrow and wide logits.
+func TestE20PredictDensity(t *testing.T) {
+	const n, c = 12, 6
+	y := mat.NewDense(n, 1, nil)
+	for i := range n {
+		y.Set(i, 0, float64(i%c))
+	}
+	for _, scale := range []float64{1e-4, 0.3, 3, 60} {
+		f, cov := randomPosterior(7, n, c, scale)
+		var wantMean, wantSD mat.Dense
+		want, long := make([]float64, n), make([]float64, n)
+		require.NoError(t, QMC{}.PredictTo(&wantMean, &wantSD, Categorical{}, f, cov))
+		require.NoError(t, QMC{}.LogPredictiveTo(want, Categorical{}, y, f, cov))
+		require.NoError(t, QMC{Tol: 1e-12}.LogPredictiveTo(long, Categorical{}, y, f, cov))
+		for _, workers := range []int{1, 3} {
+			var mean, sd mat.Dense
+			got := make([]float64, n)
+			require.NoError(t, QMC{Workers: workers}.PredictDensityTo(t.Context(), &mean, &sd, got, Categorical{}, y, f, cov))
+			require.True(t, mat.Equal(&wantMean, &mean))
+			require.True(t, mat.Equal(&wantSD, &sd))
+			one, two := 0.0, 0.0
+			for i := range got {
+				one += math.Pow(got[i]-long[i], 2) / n
+				two += math.Pow(want[i]-long[i], 2) / n
+			}
+			// No farther from the longest sum than the points of the density alone in quadratic
+			// mean, but for a factor of two between two errors, and ten times the tolerance.
+			require.LessOrEqual(t, math.Sqrt(one), 2*math.Sqrt(two)+10*defaultQMCTol, "scale %v", scale)
+		}
+	}
+	// Other likelihoods take two evaluations.
+	f, cov := randomPosterior(8, n, 1, 2)
+	y.Apply(func(i, _ int, _ float64) float64 { return float64(i % 2) }, y)
+	var mean, sd, wantMean, wantSD mat.Dense
+	got, want := make([]float64, n), make([]float64, n)
+	require.NoError(t, QMC{}.PredictDensityTo(t.Context(), &mean, &sd, got, Bernoulli{}, y, f, cov))
+	require.NoError(t, QMC{}.PredictTo(&wantMean, &wantSD, Bernoulli{}, f, cov))
+	require.NoError(t, QMC{}.LogPredictiveTo(want, Bernoulli{}, y, f, cov))
+	require.Equal(t, want, got)
+	require.True(t, mat.Equal(&wantMean, &mean))
+}

@@ -291,6 +291,13 @@ func (r *softmaxRow) qmcBlocks(centre []float64, rank, shift, lo, hi int, visit 
 
 // qmcMoments doubles the points until the sequences agree to tol.
 func (r *softmaxRow) qmcMoments(wants softmaxWants, tol float64, most int) *softmaxMoments {
+	m, _ := r.qmcMomentsAnd(wants, nil, tol, most)
+	return m
+}
+
+// qmcMomentsAnd is qmcMoments, and tells whether those points also gave the log density of a
+// class.
+func (r *softmaxRow) qmcMomentsAnd(wants softmaxWants, density *sharedDensity, tol float64, most int) (m *softmaxMoments, ok bool) {
 	var parts [qmcShifts]*softmaxSums
 	for k := range parts {
 		parts[k] = newSoftmaxSums(r.base, wants)
@@ -299,17 +306,59 @@ func (r *softmaxRow) qmcMoments(wants softmaxWants, tol float64, most int) *soft
 	sheet := r.sheet(r.m, dense.Of(r.a, r.c, r.rank))
 	n := doubled(most, func(shift, lo, hi int) {
 		if sheet != nil {
-			sheet.each(shift, lo, hi, func(e blas64.General) { parts[shift].addSheet(sheet, e) })
+			sheet.each(shift, lo, hi, parts[shift].addSheet)
 			return
 		}
 		r.qmcBlocks(r.m, r.rank, shift, lo, hi, func(l, _ blas64.General) { parts[shift].addRows(l, 1) })
-	}, func(int) bool {
+	}, func(points int) bool {
 		err = spread(parts[:])
+		density.set(parts[:], points)
 		return err <= tol
 	})
-	m := r.moments(parts[:]...)
+	m = r.moments(parts[:]...)
 	m.nodes, m.err = qmcShifts*n, m.err+qmcSafety*err
-	return m
+	return m, density.serves(tol, 2*qmcShifts*n > most || 2*n > lattice.Points)
+}
+
+// A sharedDensity is log E p_y from the nodes of the moments.
+type sharedDensity struct {
+	y         int
+	logp, err float64 // err as logDensity finds it
+}
+
+const (
+	// sharedLeast is the probability down to which the nodes of the moments serve the log
+	// density where even all points do not reach the tolerance. For smaller ones, nodes moved
+	// to the mode err less.
+	sharedLeast = 0.25
+	// sharedDigits is the probability down to which sums of differences to base keep enough
+	// digits of p_y.
+	sharedDigits = 1e-9
+)
+
+// set takes the sums of two sequences of so many points each. A nil d takes nothing.
+func (d *sharedDensity) set(parts []*softmaxSums, points int) {
+	if d == nil {
+		return
+	}
+	at := func(s *softmaxSums) float64 { return s.base[d.y] + s.mean[d.y]/s.weight }
+	a, b, before := at(parts[0]), at(parts[1]), d.logp
+	d.logp = math.Log((a + b) / 2)
+	if d.err = math.Inf(1); points > qmcFirst { // two numbers may agree by chance
+		d.err = max(math.Abs(math.Log(a/b)), math.Abs(d.logp-before))
+	}
+}
+
+// serves tells whether the log density is as good as logDensity would find it, with all
+// points where last is true.
+func (d *sharedDensity) serves(tol float64, last bool) bool {
+	switch {
+	case d == nil || !(d.logp >= math.Log(sharedDigits)):
+		return false
+	case d.err <= tol:
+		return true
+	}
+	return last && d.logp >= math.Log(sharedLeast)
 }
 
 // logDensity returns log E softmax(f)_y for f with covariance s·AAᵀ, root = √s,
@@ -332,6 +381,9 @@ func (r *softmaxRow) logDensity(y int, tol float64, most int, noGrid bool) (logp
 		return min(start+g.logMean(centre, z0, y, top), 0), gridError
 	}
 	rank := r.rankWithout(tol * qmcMatter)
+	if rank == 0 {
+		return start, r.restShift
+	}
 	var parts [qmcShifts]likelihoodSum
 	for k := range parts {
 		parts[k].tiny = logsum.New()
@@ -339,11 +391,7 @@ func (r *softmaxRow) logDensity(y int, tol float64, most int, noGrid bool) (logp
 	mean, sheet := 0.0, r.likelihoodSheet(centre, rank, z0, y, top)
 	doubled(most, func(shift, lo, hi int) {
 		if sheet != nil {
-			sheet.each(shift, lo, hi, func(e blas64.General) {
-				for i, v := range dense.Row(e, r.c) {
-					parts[shift].sum += v / sheet.total[i]
-				}
-			})
+			sheet.each(shift, lo, hi, func(p sheetPart) { parts[shift].sum += vector.Dot(dense.Row(p.e, r.c), p.inverse) })
 			return
 		}
 		r.qmcBlocks(centre, rank, shift, lo, hi, func(l, z blas64.General) { parts[shift].add(l, z, z0[:rank], y, top) })

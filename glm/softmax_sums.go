@@ -3,11 +3,9 @@ package glm
 import (
 	"math"
 
-	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/lattice"
 	"github.com/funcgp/funcgp/internal/vector"
@@ -213,7 +211,7 @@ func entropyOf(p []float64) float64 {
 
 const (
 	// sheetNodes is how many nodes a softmaxSheet takes at a time.
-	sheetNodes = 256
+	sheetNodes = 128
 	// sheetLogit bounds the logits of a softmaxSheet, so that neither their exponentials
 	// nor the sums of these overflow or underflow.
 	sheetLogit = 690
@@ -224,11 +222,10 @@ const (
 // A softmaxSheet computes the exponentials of logits centre + A z at many points z,
 // class by class. Because all logits are small, none is subtracted from the others.
 type softmaxSheet struct {
-	c      int
-	centre []float64
-	a      blas64.General // C×rank, followed by further rows
-	l, e   blas64.General // logits and exponentials, a row for each of a
-	total  []float64      // Σ eˡ over the C classes, of the nodes at hand
+	c       int
+	a       blas64.General // C×(1+rank), centre and A, followed by further rows
+	l, e    blas64.General // logits and exponentials, a row for each of a
+	inverse []float64      // 1/Σ eˡ over the C classes
 }
 
 // sheet returns a softmaxSheet, or nil where the logits may be large or the points are
@@ -237,6 +234,7 @@ func (r *softmaxRow) sheet(centre []float64, a blas64.General) *softmaxSheet {
 	if _, _, ok := lattice.Columns(a.Cols, 0, 0, 1); !ok || a.Cols == 0 {
 		return nil
 	}
+	both := dense.New(a.Rows, 1+a.Cols)
 	for i, m := range centre {
 		bound := math.Abs(m)
 		for _, v := range dense.Row(a, i) {
@@ -245,8 +243,11 @@ func (r *softmaxRow) sheet(centre []float64, a blas64.General) *softmaxSheet {
 		if !(bound <= sheetLogit) {
 			return nil
 		}
+		row := dense.Row(both, i)
+		row[0] = m
+		copy(row[1:], dense.Row(a, i))
 	}
-	return &softmaxSheet{c: r.c, centre: centre, a: a, l: dense.New(a.Rows, sheetNodes), e: dense.New(a.Rows, sheetNodes)}
+	return &softmaxSheet{c: r.c, a: both, l: dense.New(a.Rows, sheetNodes), e: dense.New(a.Rows, sheetNodes), inverse: make([]float64, sheetNodes)}
 }
 
 // likelihoodSheet is sheet for the nodes of a likelihoodSum, with one more row that has
@@ -259,59 +260,65 @@ func (r *softmaxRow) likelihoodSheet(centre []float64, rank int, z0 []float64, y
 	return r.sheet(append(append([]float64(nil), centre...), centre[y]-top), a)
 }
 
-// each calls visit with the exponentials for the points [lo, hi) of the sequence of a
-// shift, some at a time. visit may change them.
-func (s *softmaxSheet) each(shift, lo, hi int, visit func(e blas64.General)) {
+// A sheetPart has the logits, exponentials and 1/Σ eˡ of some nodes, one a column.
+type sheetPart struct {
+	l, e    blas64.General
+	inverse []float64
+}
+
+// each calls visit with the nodes [lo, hi) of the sequence of a shift, some at a time.
+// visit may change them.
+func (s *softmaxSheet) each(shift, lo, hi int, visit func(p sheetPart)) {
 	for ; lo < hi; lo += sheetNodes - lo%sheetNodes {
+		// More nodes than are asked for, to a whole number of vectors.
+		from := lo / vector.AffineNodes * vector.AffineNodes
 		n := min(sheetNodes-lo%sheetNodes, hi-lo)
-		points, stride, _ := lattice.Columns(s.a.Cols, shift, lo, lo+n)
-		l, e := dense.Cols(s.l, 0, n), dense.Cols(s.e, 0, n)
-		for i, m := range s.centre {
-			row := dense.Row(l, i)
-			for j := range row {
-				row[j] = m
-			}
-		}
-		fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, s.a, blas64.General{Rows: s.a.Cols, Cols: n, Stride: stride, Data: points}, 1, l)
-		vector.Exp(s.e.Data, s.l.Data)
-		s.total = append(s.total[:0], dense.Row(e, 0)...)
-		for i := 1; i < s.c; i++ {
-			floats.Add(s.total, dense.Row(e, i))
-		}
-		visit(e)
+		all := (lo + n - from + vector.AffineNodes - 1) / vector.AffineNodes * vector.AffineNodes
+		points, stride, _ := lattice.Columns(s.a.Cols-1, shift, from, from+all)
+		vector.ExpAffine(s.l.Data, s.e.Data, s.inverse, s.a.Data, points, s.a.Rows, s.a.Rows-s.c, s.a.Cols-1, s.l.Stride, stride, all)
+		from = lo - from
+		visit(sheetPart{dense.Cols(s.l, from, from+n), dense.Cols(s.e, from, from+n), s.inverse[from : from+n]})
 	}
 }
 
-// addSheet adds the softmax of each node of a sheet, whose exponentials are e, with
-// weight 1. It overwrites e.
-func (s *softmaxSums) addSheet(of *softmaxSheet, e blas64.General) {
-	s.weight += float64(e.Cols)
-	s.logits = append(s.logits[:0], of.total...)
-	inverse := s.logits
-	for i, v := range inverse {
-		inverse[i] = 1 / v
-		if s.wants.entropy {
-			s.entropy += math.Log(v)
+// addSheet adds the softmax of each node of a part of a sheet with weight 1. It
+// overwrites the exponentials.
+func (s *softmaxSums) addSheet(of sheetPart) {
+	s.weight += float64(of.e.Cols)
+	if s.wants.entropy {
+		for _, v := range of.inverse {
+			s.entropy -= math.Log(v)
 		}
 	}
 	for j, base := range s.base {
-		d := dense.Row(e, j)
-		for i, v := range d {
-			d[i] = v * inverse[i]
-		}
+		d := dense.Row(of.e, j)
+		sum, square := deviations(d, of.inverse, base)
+		s.mean[j] += sum
+		s.square[j] += square
 		if s.wants.entropy {
 			// H = log Σ eˡ − Σ p l
-			s.entropy -= floats.Dot(d, dense.Row(of.l, j)[:len(d)])
+			l := dense.Row(of.l, j)
+			s.entropy -= vector.Dot(d, l) + base*vector.Sum(l)
 		}
-		floats.AddConst(-base, d)
-		s.mean[j] += floats.Sum(d)
-		s.square[j] += floats.Dot(d, d)
 	}
 	if s.wants.cross {
 		for i := range s.base {
 			for j := i; j < len(s.base); j++ {
-				s.cross[i*len(s.base)+j] += floats.Dot(dense.Row(e, i), dense.Row(e, j))
+				s.cross[i*len(s.base)+j] += vector.Dot(dense.Row(of.e, i), dense.Row(of.e, j))
 			}
 		}
 	}
+}
+
+// deviations overwrites e with p − base, p = e·inverse, and returns their sum and the sum
+// of their squares.
+func deviations(e, inverse []float64, base float64) (sum, square float64) {
+	whole := len(e) / vector.AffineNodes * vector.AffineNodes
+	sum, square = vector.Deviations(e[:whole], inverse, base)
+	for i := whole; i < len(e); i++ {
+		e[i] = e[i]*inverse[i] - base
+		sum += e[i]
+		square += e[i] * e[i]
+	}
+	return sum, square
 }

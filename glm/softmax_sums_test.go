@@ -24,7 +24,7 @@ func TestSheetsAreSumsOfNodes(t *testing.T) {
 				sheet := r.sheet(r.m, dense.Of(r.a, c, r.rank))
 				require.NotNil(t, sheet)
 				for _, part := range [][2]int{{0, 70}, {70, 512}, {512, 700}} {
-					sheet.each(1, part[0], part[1], func(e blas64.General) { got.addSheet(sheet, e) })
+					sheet.each(1, part[0], part[1], got.addSheet)
 				}
 				r.qmcPoints(r.rank, 1, 0, 700, func(d, _ []float64) {
 					for j, m := range r.m {
@@ -43,9 +43,9 @@ func TestSheetsAreSumsOfNodes(t *testing.T) {
 			centre := r.at(z0, 1)
 			top := logSoftmaxAt(centre, y)
 			sheet, got, want := r.likelihoodSheet(centre, rank, z0, y, top), 0.0, 0.0
-			sheet.each(0, 0, 700, func(e blas64.General) {
-				for i, v := range dense.Row(e, c) {
-					got += v / sheet.total[i]
+			sheet.each(0, 0, 700, func(p sheetPart) {
+				for i, v := range dense.Row(p.e, c) {
+					got += v * p.inverse[i]
 				}
 			})
 			var slow likelihoodSum

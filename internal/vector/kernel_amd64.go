@@ -32,6 +32,24 @@ func copyRows(dst *float64, ldd int, src *float64, lds, step, rows, cols int) {
 	}
 }
 
+// expAffine is ExpAffine.
+func expAffine(l, e, inverse, a, z *float64, rows, extra, rank, ld, ldz, n int) {
+	if widest {
+		expAffineAVX512(l, e, inverse, a, z, rows, extra, rank, ld, ldz, n)
+		return
+	}
+	expAffineAVX2(l, e, inverse, a, z, rows, extra, rank, ld, ldz, n)
+}
+
+//go:noescape
+func expAffineAVX512(l, e, inverse, a, z *float64, rows, extra, rank, ld, ldz, n int)
+
+//go:noescape
+func expAffineAVX2(l, e, inverse, a, z *float64, rows, extra, rank, ld, ldz, n int)
+
+//go:noescape
+func deviations(x, y *float64, n int, base float64) (sum, square float64)
+
 //go:noescape
 func tanhAVX512(dst, x *float64, n int)
 

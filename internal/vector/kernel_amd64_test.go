@@ -40,3 +40,26 @@ func TestCopyKernels(t *testing.T) {
 		}
 	}
 }
+
+func TestAffineKernelsAgree(t *testing.T) {
+	if !widest {
+		t.Skip("this processor has one kernel")
+	}
+	const rows, extra, rank, n = 11, 1, 9, 64
+	r := rand.New(rand.NewPCG(9, 10))
+	a, z := make([]float64, rows*(rank+1)), make([]float64, rank*n)
+	for i := range a {
+		a[i] = 10 * r.NormFloat64()
+	}
+	for i := range z {
+		z[i] = r.NormFloat64()
+	}
+	var l, e, inverse [2][]float64
+	for k, kernel := range []func(l, e, inverse, a, z *float64, rows, extra, rank, ld, ldz, n int){expAffineAVX512, expAffineAVX2} {
+		l[k], e[k], inverse[k] = make([]float64, rows*n), make([]float64, rows*n), make([]float64, n)
+		kernel(&l[k][0], &e[k][0], &inverse[k][0], &a[0], &z[0], rows, extra, rank, n, n, n)
+	}
+	require.Equal(t, l[0], l[1])
+	require.Equal(t, e[0], e[1])
+	require.Equal(t, inverse[0], inverse[1])
+}

@@ -291,6 +291,11 @@ type Predictions struct {
 
 // Predict evaluates posterior and link at the rows of b.
 func (q *Posterior) Predict(ctx context.Context, task *problem.Task, b *linearize.Batch, link glm.Link) (*Predictions, error) {
+	return q.predict(ctx, task, b, nil, link)
+}
+
+// predict is Predict, with LogDensity of the targets y if they are not nil.
+func (q *Posterior) predict(ctx context.Context, task *problem.Task, b *linearize.Batch, y *mat.Dense, link glm.Link) (*Predictions, error) {
 	t, c := b.Len(), b.Outputs()
 	out := &Predictions{Network: b.F, Mean: mat.NewDense(t, c, nil), Cov: mat.NewDense(t*c, c, nil)}
 	if err := q.latent().PredictTo(ctx, out.Mean, out.Cov, b); err != nil {
@@ -304,10 +309,18 @@ func (q *Posterior) Predict(ctx context.Context, task *problem.Task, b *lineariz
 	if out.Novelty, err = glm.NoveltyOf(ctx, ScoringLink(lik, c), lik, out.Mean, out.Cov, 0); err != nil {
 		return nil, err
 	}
+	if y != nil {
+		out.LogDensity = make([]float64, t)
+	}
 	if task.Classes == nil {
+		if y != nil {
+			if err := link.LogPredictiveTo(out.LogDensity, out.Likelihood, y, out.Mean, out.Scaled); err != nil {
+				return nil, err
+			}
+		}
 		return out, out.observe()
 	}
-	if err := out.respond(link); err != nil {
+	if err := out.respond(ctx, y, link); err != nil {
 		return nil, err
 	}
 	out.mapOf(lik)
@@ -332,11 +345,23 @@ func (o *Predictions) mapOf(lik glm.Likelihood) {
 	o.MAPProb = sideBySide(rest, o.MAPProb)
 }
 
-// respond fills in the probabilities and their standard deviations.
-func (o *Predictions) respond(link glm.Link) error {
+// respond fills in the probabilities and their standard deviations, and the log density of
+// targets that are not nil.
+func (o *Predictions) respond(ctx context.Context, y *mat.Dense, link glm.Link) error {
 	o.Prob, o.SD = new(mat.Dense), new(mat.Dense)
-	if err := link.PredictTo(o.Prob, o.SD, o.Likelihood, o.Mean, o.Scaled); err != nil {
-		return err
+	if q, ok := link.(glm.QMC); ok && y != nil {
+		if err := q.PredictDensityTo(ctx, o.Prob, o.SD, o.LogDensity, o.Likelihood, y, o.Mean, o.Scaled); err != nil {
+			return err
+		}
+	} else {
+		if err := link.PredictTo(o.Prob, o.SD, o.Likelihood, o.Mean, o.Scaled); err != nil {
+			return err
+		}
+		if y != nil {
+			if err := link.LogPredictiveTo(o.LogDensity, o.Likelihood, y, o.Mean, o.Scaled); err != nil {
+				return err
+			}
+		}
 	}
 	t, c := o.Prob.Dims()
 	if c > 1 {

@@ -252,12 +252,7 @@ func (q *Posterior) PredictTargets(ctx context.Context, task *problem.Task, b *l
 	if q.bnn != nil {
 		return q.drawn(ctx, task, b, y)
 	}
-	out, err := q.Predict(ctx, task, b, link)
-	if err != nil || y == nil {
-		return out, err
-	}
-	out.LogDensity = make([]float64, b.Len())
-	return out, link.LogPredictiveTo(out.LogDensity, out.Likelihood, y, out.Mean, out.Scaled)
+	return q.predict(ctx, task, b, y, link)
 }
 
 // drawn are predictions by draws of the parameters.
