@@ -28,6 +28,7 @@ type explainVerb struct {
 	calibration inference.CalibrationFlags
 
 	which           problem.RowFlags
+	change          changeFlags
 	top             int
 	terms, contrast string
 	html, png, csv  string
@@ -49,6 +50,8 @@ the number of the row in their names.`,
 		example: `  gpexplain explain
   gpexplain explain --index 24 --html page.html
   gpexplain explain --index 6,24 --csv terms.csv
+  gpexplain explain --without 1696,5838
+  gpexplain explain --flip 1696=9
   gpexplain explain --input digit.png
   gpexplain explain --json --top 100 --train-count 500`,
 		flags: s.add, check: s.check, run: s.run,
@@ -66,6 +69,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 	s.posterior.AddTune(c)
 	s.posterior.AddFile(c)
 	s.calibration.Add(c)
+	s.change.add(c)
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
 	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain why A rather than B (default the predicted class and the next most probable); for a regression, two outputs")
 	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
@@ -92,6 +96,9 @@ func (s *explainVerb) check(c *cobra.Command) error {
 		return err
 	}
 	if err := s.posterior.Check(c); err != nil {
+		return err
+	}
+	if err := s.change.check(c, s.posterior.Refit); err != nil {
 		return err
 	}
 	if err := s.calibration.Check(c, s.posterior.File); err != nil {
@@ -123,8 +130,15 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
+	other, err := s.change.find(p)
+	if err != nil {
+		return err
+	}
 	q, err := inference.Answer(ctx, c, p, &s.posterior, s.calibration.Method)
 	if err != nil {
+		return err
+	}
+	if err := other.fit(ctx, c, p, q); err != nil {
 		return err
 	}
 	about, err := s.about(ctx, p)
@@ -134,7 +148,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	return s.tabulate(c, func(table *termTable) error {
 		for i := range rows.Len() {
 			x := explainedRow(p, rows, i)
-			r, err := s.report(ctx, c, p, q, x, asked)
+			r, err := s.report(ctx, c, p, q, other, x, asked)
 			if err != nil {
 				return err
 			}
@@ -235,7 +249,7 @@ func explainedRow(p *problem.Problem, rows *problem.Asked, i int) *explained {
 }
 
 // report predicts the example and explains the prediction.
-func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, x *explained, asked *explain.Target) (*report.Report, error) {
+func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, other *changedData, x *explained, asked *explain.Target) (*report.Report, error) {
 	batch, err := p.Model.Net.Linearize(ctx, x.x)
 	if err != nil {
 		return nil, x.names.ExplainError(err)
@@ -269,6 +283,9 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	r.Prediction.ClassName = nameOf(p, r.Prediction.Class)
 	for _, one := range rows[0] {
 		r.Outputs = append(r.Outputs, names.Output(one))
+	}
+	if err := other.tell(ctx, p, q, batch, r); err != nil {
+		return nil, x.names.ExplainError(err)
 	}
 	return r, c.EndPart(ctx, "predict")
 }

@@ -92,6 +92,7 @@ func TestSchemasOfReferences(t *testing.T) {
 		requirePredictions(t, ref.run(t, "predict", "--json", "--quiet"))
 		requirePredictions(t, ref.run(t, "predict", "--json", "--quiet", "--coverage", ".9"))
 		requirePredictions(t, ref.run(t, "predict", "--json", "--quiet", "--predictive", "bnn", "--samples", "20"))
+		requireSchema(t, "explain", ref.run(t, "explain", "--json", "--without", "3,5"))
 		if ref.c > 1 {
 			requireSchema(t, "explain", ref.run(t, "explain", "--json", "--contrast", "0,1"))
 		}

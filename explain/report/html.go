@@ -183,6 +183,7 @@ func (h *htmlWriter) lead() []string {
 	if text := h.novelty(); text != "" {
 		say = append(say, text)
 	}
+	say = append(say, h.changes()...)
 	for i := range say {
 		say[i] = together(say[i])
 	}

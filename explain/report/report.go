@@ -15,9 +15,25 @@ type Report struct {
 	Input      Input      `json:"input"`
 	Classes    []string   `json:"classes,omitempty"` // names in the order of the probabilities; none for a regression
 	Prediction Prediction `json:"prediction"`
-	Outputs    []Output   `json:"outputs"` // every output in order, then contrasts
+	Outputs    []Output   `json:"outputs"`           // every output in order, then contrasts
+	Without    *Changed   `json:"without,omitempty"` // nil unless it was asked for
+	Flip       *Changed   `json:"flip,omitempty"`    // nil unless it was asked for
 	Fit        Fit        `json:"fit"`
 	Timings    Timings    `json:"timings"`
+}
+
+// Changed is what would be predicted for the row had the training data been others: without
+// some rows, or with other labels. It is the posterior of the linearized model fitted to
+// those data, calibrated as the other.
+type Changed struct {
+	Rows        []int   `json:"rows"`             // of the original file, as they were given
+	Labels      []Float `json:"labels,omitempty"` // the other label of each row, of a flip
+	Mean        []Float `json:"mean"`             // of f, length C
+	Probability []Float `json:"probability"`      // of each class; nil for a regression
+	Class       Float   `json:"class"`            // label of the most probable class; NaN for a regression
+
+	LabelNames []string `json:"label_names,omitempty"` // where classes have names
+	ClassName  string   `json:"class_name,omitempty"`
 }
 
 // Input is the row explained.

@@ -121,6 +121,9 @@ func (t *textWriter) head() {
 	if text := t.novelty(); text != "" {
 		t.wrap("  ", text)
 	}
+	for _, text := range t.changes() {
+		t.wrap("  ", clean(text))
+	}
 	if x := p.Test; x.Image == nil && len(x.Values) > 0 {
 		t.wrap("  ", clean(x.brief(8)))
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -139,6 +141,94 @@ func (v *view) novelty() string {
 	default:
 		return "This row is farther from the training data than " + percent(rank) + " of the training rows are from the others (" + measure + ")."
 	}
+}
+
+// changes say what would be predicted with other training data, in sentences.
+func (v *view) changes() []string {
+	var say []string
+	if c := v.page.Report.Without; c != nil {
+		say = append(say, v.changed(c, fmt.Sprintf("Without %s, row%s %s,", examples(len(c.Rows)), plural(len(c.Rows)), rowList(c.Rows))))
+	}
+	if c := v.page.Report.Flip; c != nil {
+		say = append(say, v.changed(c, fmt.Sprintf("With %s, row%s %s, labelled %s,", examples(len(c.Rows)), plural(len(c.Rows)), rowList(c.Rows), labelList(c))))
+	}
+	return say
+}
+
+// changed says what would be predicted after a change.
+func (v *view) changed(c *Changed, lead string) string {
+	const how = ": the linearized model fitted again to these data, with the trained features as they are."
+	if v.kind == regression {
+		var list []string
+		for k, m := range c.Mean {
+			before, _ := v.latent(k)
+			d := decimals(before, math.Abs(float64(m)-before)/10)
+			list = append(list, fixed(float64(m), d)+" instead of "+fixed(before, d))
+		}
+		return lead + " the mean of f would be " + strings.Join(list, ", ") + how
+	}
+	name := v.page.Classes
+	k := 0
+	for i, p := range c.Probability {
+		if p > c.Probability[k] {
+			k = i
+		}
+	}
+	after := float64(c.Probability[k])
+	before, _, _ := v.certainty(v.average)
+	if k == v.average {
+		return fmt.Sprintf("%s the prediction would stay %s, with probability %s instead of %s%s", lead, name[k], probability(after), probability(before), how)
+	}
+	return fmt.Sprintf("%s the prediction would be %s with probability %s instead of %s with %s%s", lead, name[k], probability(after), name[v.average], probability(before), how)
+}
+
+// examples names n training examples.
+func examples(n int) string {
+	if n == 1 {
+		return "this training example"
+	}
+	return fmt.Sprintf("these %d training examples", n)
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}
+
+// mostRows is how many rows a sentence lists.
+const mostRows = 8
+
+// rowList lists row numbers, the first few of many.
+func rowList(rows []int) string {
+	var list []string
+	for _, r := range rows[:min(len(rows), mostRows)] {
+		list = append(list, strconv.Itoa(r))
+	}
+	if len(rows) > mostRows {
+		list = append(list, "…")
+	}
+	return strings.Join(list, ", ")
+}
+
+// labelList lists the labels of a flip, one where all are the same.
+func labelList(c *Changed) string {
+	var list []string
+	for i, l := range c.Labels {
+		if c.LabelNames != nil {
+			list = append(list, c.LabelNames[i])
+		} else {
+			list = append(list, label(l))
+		}
+	}
+	if slices.Equal(list, slices.Repeat(list[:1], len(list))) {
+		return list[0]
+	}
+	if len(list) > mostRows {
+		list = append(list[:mostRows], "…")
+	}
+	return strings.Join(list, ", ")
 }
 
 // cancellation says how much the terms cancel and what that means.

@@ -291,14 +291,20 @@ type Predictions struct {
 
 // Predict evaluates posterior and link at the rows of b.
 func (q *Posterior) Predict(ctx context.Context, task *problem.Task, b *linearize.Batch, link glm.Link) (*Predictions, error) {
-	return q.predict(ctx, task, b, nil, link)
+	return q.predict(ctx, q.latent(), task, b, nil, link)
 }
 
-// predict is Predict, with LogDensity of the targets y if they are not nil.
-func (q *Posterior) predict(ctx context.Context, task *problem.Task, b *linearize.Batch, y *mat.Dense, link glm.Link) (*Predictions, error) {
+// PredictBy is Predict with the function of another posterior, which is calibrated as q
+// is.
+func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *problem.Task, b *linearize.Batch, link glm.Link) (*Predictions, error) {
+	return q.predict(ctx, function, task, b, nil, link)
+}
+
+// predict is PredictBy, with LogDensity of the targets y if they are not nil.
+func (q *Posterior) predict(ctx context.Context, function gp.Latent, task *problem.Task, b *linearize.Batch, y *mat.Dense, link glm.Link) (*Predictions, error) {
 	t, c := b.Len(), b.Outputs()
 	out := &Predictions{Network: b.F, Mean: mat.NewDense(t, c, nil), Cov: mat.NewDense(t*c, c, nil)}
-	if err := q.latent().PredictTo(ctx, out.Mean, out.Cov, b); err != nil {
+	if err := function.PredictTo(ctx, out.Mean, out.Cov, b); err != nil {
 		return nil, err
 	}
 	lik := task.Likelihood

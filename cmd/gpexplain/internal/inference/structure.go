@@ -252,7 +252,7 @@ func (q *Posterior) PredictTargets(ctx context.Context, task *problem.Task, b *l
 	if q.bnn != nil {
 		return q.drawn(ctx, task, b, y)
 	}
-	return q.predict(ctx, task, b, y, link)
+	return q.predict(ctx, q.latent(), task, b, y, link)
 }
 
 // drawn are predictions by draws of the parameters.

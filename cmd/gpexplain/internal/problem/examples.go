@@ -235,7 +235,7 @@ func (p *Problem) HeldOut(flag, use string) (*dataset.Subset, error) {
 	if d.Valid.Len() > 0 {
 		part, used = d.Valid, nil
 	} else if meta := p.Model.Meta; meta.Rows != "" && meta.Data == Fingerprint(part) {
-		recorded, _ := parseRows(meta.Rows, part.Len())
+		recorded, _ := ParseRows(meta.Rows, part.Len())
 		used = append(used, recorded...)
 	}
 	all, err := part.Select(o)

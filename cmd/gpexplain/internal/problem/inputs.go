@@ -63,7 +63,7 @@ func (s *RowFlags) Check(c *cobra.Command) error {
 		return console.Usagef("--index %d must be 0 or more", k)
 	}
 	var ok bool
-	if s.rows, ok = parseRows(s.index, mostListed); !ok {
+	if s.rows, ok = ParseRows(s.index, mostListed); !ok {
 		return console.Usagef("--index %q must list rows such as 24 or 1,2,5-9", s.index)
 	}
 	return nil

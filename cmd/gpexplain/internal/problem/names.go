@@ -143,13 +143,10 @@ func (p *Problem) outputOf(name string) (int, error) {
 	k, notNumber := strconv.Atoi(name)
 	switch {
 	case t.Classes != nil:
-		if i := slices.Index(t.Names, name); i >= 0 {
+		if i, ok := p.ClassOf(name); ok {
 			return i, nil
 		}
-		if i := slices.Index(t.Classes, k); notNumber == nil && i >= 0 && p.Examples.Data.Names == nil {
-			return i, nil
-		}
-		return 0, fmt.Errorf("--contrast: %s is not one of the classes %s; choose two of them", name, console.Cut(t.list(), 60))
+		return 0, fmt.Errorf("--contrast: %s is not one of the classes %s; choose two of them", name, t.ClassList())
 	case slices.Contains(columns, name) && len(columns) == p.Model.Outputs:
 		return slices.Index(columns, name), nil
 	case notNumber != nil || k < 0 || k >= p.Model.Outputs:
@@ -157,6 +154,23 @@ func (p *Problem) outputOf(name string) (int, error) {
 	}
 	return k, nil
 }
+
+// ClassOf returns the number of the class with this name or label, and whether there is
+// one.
+func (p *Problem) ClassOf(name string) (k int, ok bool) {
+	t := p.Task
+	if i := slices.Index(t.Names, name); i >= 0 {
+		return i, true
+	}
+	label, err := strconv.Atoi(name)
+	if i := slices.Index(t.Classes, label); err == nil && i >= 0 && p.Examples.Data.Names == nil {
+		return i, true
+	}
+	return 0, false
+}
+
+// ClassList is what a message says of the classes.
+func (t *Task) ClassList() string { return console.Cut(t.list(), 60) }
 
 // list formats the classes as the user knows them.
 func (t *Task) list() string {

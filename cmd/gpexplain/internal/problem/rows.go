@@ -35,7 +35,7 @@ func chooseRows(ctx context.Context, c *console.Console, f *DataFlags, m *Model,
 			c.Warn(fmt.Errorf("%s was trained on other data than %s: the training rows it records are not used", m.Name, d.Source))
 			break
 		}
-		if o.Rows, recorded = parseRows(m.Meta.Rows, d.Train.Len()); !recorded {
+		if o.Rows, recorded = ParseRows(m.Meta.Rows, d.Train.Len()); !recorded {
 			return nil, fmt.Errorf("%s: its metadata entry %s cannot be used; give --train-count or --train-index", m.Name, KeyRows)
 		}
 		o.From = m.Name
@@ -85,8 +85,8 @@ func FormatRows(rows []int) string {
 	return b.String()
 }
 
-// parseRows reads what formatRows wrote; at most limit rows.
-func parseRows(text string, limit int) (rows []int, ok bool) {
+// ParseRows reads what FormatRows wrote; at most limit rows.
+func ParseRows(text string, limit int) (rows []int, ok bool) {
 	for field := range strings.SplitSeq(text, ",") {
 		first, last, isRange := strings.Cut(field, "-")
 		lo, err := strconv.Atoi(first)

@@ -12,7 +12,7 @@ import (
 func TestFormatRows(t *testing.T) {
 	for text, rows := range map[string][]int{"7": {7}, "1-3": {1, 2, 3}, "3,1-2,9": {3, 1, 2, 9}, "0-1,5": {0, 1, 5}} {
 		require.Equal(t, text, FormatRows(rows))
-		got, ok := parseRows(text, len(rows))
+		got, ok := ParseRows(text, len(rows))
 		require.True(t, ok)
 		require.Equal(t, rows, got)
 	}
@@ -22,16 +22,16 @@ func TestFormatRows(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			slices.Sort(rows)
 		}
-		got, ok := parseRows(FormatRows(rows), 50)
+		got, ok := ParseRows(FormatRows(rows), 50)
 		require.True(t, ok)
 		require.Equal(t, rows, got)
 	}
 	const last = "9223372036854775806-9223372036854775807"
-	got, ok := parseRows(last, 10)
+	got, ok := ParseRows(last, 10)
 	require.True(t, ok)
 	require.Equal(t, []int{math.MaxInt - 1, math.MaxInt}, got)
 	for _, text := range []string{"", "x", "-1", "3-1", "1-", "1,,2", "0-10", "0-9223372036854775807", "1-2-3"} {
-		_, ok := parseRows(text, 10)
+		_, ok := ParseRows(text, 10)
 		require.False(t, ok, text)
 	}
 }

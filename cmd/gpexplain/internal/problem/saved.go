@@ -278,7 +278,7 @@ func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
 // trainingRows selects the rows whose numbers the file holds. Whether they are
 // those that the posterior was fitted on is checked when it is loaded.
 func (v *SavedFile) trainingRows(t *Task, d *dataset.Data) (*dataset.Subset, error) {
-	rows, ok := parseRows(v.Header.Rows, d.Train.Len())
+	rows, ok := ParseRows(v.Header.Rows, d.Train.Len())
 	if ok {
 		train, err := d.Train.Select(&dataset.SelectOptions{Classes: t.Classes, Rows: rows})
 		if err == nil {
@@ -293,7 +293,7 @@ func rowNumbers(text string, n int) ([]int, bool) {
 	if strings.TrimSpace(text) == "" {
 		return nil, n == 0
 	}
-	rows, ok := parseRows(text, n)
+	rows, ok := ParseRows(text, n)
 	return rows, ok && len(rows) == n
 }
 
