@@ -44,6 +44,9 @@ type ModeOptions struct {
 	Products linearize.Products
 	// Outputs are f(x;θ*), N×C, where they are known; nil takes a pass over the source.
 	Outputs *mat.Dense
+	// Start are the weights v, P numbers, from which the search starts; nil means θ*. Near the
+	// mode, such as at that under another prior, it takes fewer steps.
+	Start []float64
 	// Gradient is the norm of the gradient, that of Mode.GradientNorm, at which the search
 	// ends; 0 means that it goes on for as long as steps move or gain anything.
 	Gradient float64
@@ -64,7 +67,7 @@ type ModeOptions struct {
 }
 
 // FindMode returns the mode of the linearized model of the training examples src
-// without forming J, H or K. It takes Newton steps from θ*, each solved by conjugate
+// without forming J, H or K. It takes Newton steps from θ*, or ModeOptions.Start, each solved by conjugate
 // gradients, with a line search. Besides src it holds a few vectors of length P and
 // of length N·C. y is N×Targets(C). Its errors are those of Refit.
 //
@@ -79,6 +82,9 @@ func FindMode(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Li
 		return nil, err
 	}
 	start := slices.Clone(theta)
+	if m.o.Start != nil {
+		copy(start, m.o.Start)
+	}
 	for i, v := range m.root {
 		if v == 0 {
 			start[i] = m.mu0[i]
@@ -88,7 +94,7 @@ func FindMode(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Li
 	if err != nil {
 		return nil, err
 	}
-	return m.from(ctx, &iterate{z: whitened(theta, m.mu0, m.root), f: f})
+	return m.from(ctx, &iterate{z: whitened(start, m.mu0, m.root), f: f})
 }
 
 // exactly returns f_lin = f + J(v − θ*) at weights v by products with the source.
@@ -108,7 +114,7 @@ func (o *ModeOptions) withDefaults(src linearize.Source, p int) ModeOptions {
 	if o != nil {
 		d = *o
 	}
-	if d.MaxIter < 0 || d.MaxProducts < 0 || d.Gradient < 0 || d.Curvature != nil && len(d.Curvature) != p {
+	if d.MaxIter < 0 || d.MaxProducts < 0 || d.Gradient < 0 || d.Curvature != nil && len(d.Curvature) != p || d.Start != nil && len(d.Start) != p {
 		panic("weightspace: invalid options of FindMode")
 	}
 	if d.MaxIter == 0 {

@@ -23,6 +23,9 @@ type Options struct {
 	// Outputs are f(x;θ*), N×C, for a Refit where they are known; nil takes a pass over the
 	// training examples.
 	Outputs *mat.Dense
+	// Near, if not nil, is a Refit of the same examples under another prior with the same
+	// mean, from whose mode a Refit starts. It is near for a like prior.
+	Near *Posterior
 	// MaxNewton bounds the Newton steps of a Refit; 0 means 100.
 	MaxNewton int
 	// MaxProducts bounds the conjugate gradients of one Newton step; 0 means 1000.

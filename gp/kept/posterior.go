@@ -57,6 +57,7 @@ var _ gp.Dual = (*Posterior)(nil)
 // row is above Options.Strength, the error is gp.ErrNoExamples.
 func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	p := newPosterior(x, prior, theta, o)
+	p.o.Near = nil
 	if err := p.measure(ctx); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,10 @@ const (
 	// mostPreconditioning bounds the rows of the preconditioner. More rows save steps of
 	// conjugate gradients, but their kernel and its factor take longer than these.
 	mostPreconditioning = 5000
+	// Where training outputs are few, products with their Jacobian are cheap, so that more
+	// rows than this times the root of their number do not pay: their kernel takes as long
+	// as some hundred products.
+	rootPreconditioning = 20
 	// A preconditioner is used again for the next Newton step where the last one took no more
 	// than fewSteps steps of conjugate gradients and tr Λ has since changed by less than
 	// likeBefore of it.
@@ -63,7 +67,8 @@ func (c *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64)
 func (c *preconditioner) build(ctx context.Context, s *gp.Sites) error {
 	o := c.p.o
 	c.thin = nil // its memory is free before the next is made
-	most := memory.Largest(mostPreconditioning, gp.MemoryBudget(o.MaxMemory), c.p.need)
+	pays := int(rootPreconditioning * math.Sqrt(float64(c.p.x.Len()*c.p.c)))
+	most := memory.Largest(min(mostPreconditioning, pays), gp.MemoryBudget(o.MaxMemory), c.p.need)
 	if most == 0 {
 		return nil
 	}

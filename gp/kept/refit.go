@@ -46,6 +46,12 @@ func Refit(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelih
 	if p.o.Products != nil {
 		search.Products = products
 	}
+	if near := p.o.Near; near != nil {
+		p.o.Near = nil // its memory is free with the caller's
+		search.Start = make([]float64, p.p)
+		prior.MeanTo(search.Start)
+		floats.Add(search.Start, near.weights)
+	}
 	mode, err := weightspace.FindMode(ctx, x, y, lik, prior, theta, search)
 	if err != nil {
 		return nil, err

@@ -281,3 +281,35 @@ func TestRefusals(t *testing.T) {
 	p := fit(t, q, nil)
 	require.Panics(t, func() { _ = p.PredictTo(t.Context(), nil, new(mat.Dense), q.Test.Output(0)) })
 }
+
+// From the mode under a like prior the mode is the same, and is found in fewer steps.
+func TestRefitNear(t *testing.T) {
+	fewer := 0
+	for _, q := range append(testkit.Problems(t), testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)) {
+		variance, mean := make([]float64, q.Train.P), make([]float64, q.Train.P)
+		q.Prior.VarianceTo(variance)
+		q.Prior.MeanTo(mean)
+		for i := range variance {
+			variance[i] /= 1.3
+		}
+		other, err := ntk.NewDiagonal(variance, mean)
+		require.NoError(t, err)
+		near := refit(t, q, nil)
+		var steps [2]int
+		var f [2]mat.Dense
+		for i, from := range []*kept.Posterior{nil, near} {
+			o := &kept.Options{Near: from, Progress: func(stage string, done, _ int) {
+				if stage == gp.StageNewton {
+					steps[i] = done
+				}
+			}}
+			p, err := kept.Refit(t.Context(), q.Train, q.Y, q.Likelihood, other, q.Theta, o)
+			require.NoError(t, err)
+			require.Same(t, from, o.Near)
+			require.NoError(t, p.PredictTo(t.Context(), &f[i], nil, q.Test))
+		}
+		requireNear(t, "mean", &f[1], &f[0], 1e-8)
+		fewer += steps[0] - steps[1]
+	}
+	require.Positive(t, fewer)
+}

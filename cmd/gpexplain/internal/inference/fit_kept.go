@@ -35,14 +35,18 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 		return nil, err
 	}
 	if f.flags.tune != "" {
+		var near *kept.Posterior // of the precision before
 		err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
 			g, err := f.at(precision)
 			if err != nil {
 				return nil, err
 			}
-			q, _, err := g.keptPosterior(ctx, asked, products)
+			q, _, err := g.keptPosterior(ctx, asked, products, near)
 			if err != nil {
 				return nil, err
+			}
+			if f.flags.Refit {
+				near = q.Dual.(*kept.Posterior)
 			}
 			return f.candidateOf(q), nil
 		})
@@ -50,7 +54,7 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 			return nil, err
 		}
 	}
-	q, threshold, err := f.keptPosterior(ctx, asked, products)
+	q, threshold, err := f.keptPosterior(ctx, asked, products, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -104,13 +108,14 @@ func (f *fit) threshold(ctx context.Context, asked *linearize.Batch) (*kept.Thre
 	return t, nil
 }
 
-// keptPosterior fits or refits with the rows above the threshold of --within.
-func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, products linearize.Products) (*Posterior, *kept.Threshold, error) {
+// keptPosterior fits or refits with the rows above the threshold of --within. near, if not
+// nil, is a refit at another precision.
+func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, products linearize.Products, near *kept.Posterior) (*Posterior, *kept.Threshold, error) {
 	t, err := f.threshold(ctx, asked)
 	if err != nil {
 		return nil, nil, err
 	}
-	o := &kept.Options{Mean: f.options.mean, Strength: t.Strength, PriorVariance: t.PriorVariance, Products: products, Outputs: f.sites.F, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
+	o := &kept.Options{Mean: f.options.mean, Strength: t.Strength, PriorVariance: t.PriorVariance, Products: products, Outputs: f.sites.F, Near: near, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
 	var dual *kept.Posterior
 	if f.flags.Refit {
 		dual, err = kept.Refit(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, f.prior, f.theta, o)
