@@ -303,11 +303,12 @@ func (s keptSource) at(ctx context.Context, rows []int) (*Inducing, error) {
 		examples[i] = s.kept.Examples[row]
 		u.SetRow(i, s.kept.Directions.RawRowView(row))
 	}
-	return gatherDirections(ctx, s.of, examples, u)
+	return GatherDirections(ctx, s.of, examples, u)
 }
 
-// gatherDirections gathers inducing pairs with directions.
-func gatherDirections(ctx context.Context, x linearize.Source, rows []int, u *mat.Dense) (*Inducing, error) {
+// GatherDirections returns the inducing pairs (rows[i], u_i) of examples of x, with the
+// directions u, M×C. No pairs, and a row that x does not have, panic.
+func GatherDirections(ctx context.Context, x linearize.Source, rows []int, u *mat.Dense) (*Inducing, error) {
 	b, err := linearize.GatherCombined(ctx, x, rows, u)
 	if err != nil {
 		return nil, err

@@ -259,7 +259,7 @@ func (l *loader) gatherPairs(ctx context.Context, x linearize.Source) *Inducing 
 		if u = l.directions(); l.Err() != nil {
 			return nil
 		}
-		z, err = gatherDirections(ctx, x, s.Rows, mat.NewDense(s.M, s.C, u))
+		z, err = GatherDirections(ctx, x, s.Rows, mat.NewDense(s.M, s.C, u))
 	default:
 		z, err = gatherPairs(ctx, x, s.Rows, s.Outputs, c)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -55,4 +56,42 @@ func TestBadTestRowOfReport(t *testing.T) {
 	r := decode[fitReport](t, succeed(t, append([]string{"fit", "--json", "--out", filepath.Join(dir, "a.gp")}, args...)...))
 	require.Contains(t, strings.Join(r.Fit.Warnings, "\n"), "there is no error report: "+test+": test row 0")
 	require.Nil(t, r.Fit.Approximation.ResidualMean)
+}
+
+// Through all rows (example, direction of Λ) that say anything the posterior is the exact
+// one, whatever the method; --inducing counts rows, as do JSON, text and page, and a file
+// answers as the fit did.
+func TestInducingRows(t *testing.T) {
+	x := openExported(t, "two-logits") // of two classes by softmax each example has one row
+	common := []string{"--quiet", "--refit=false", "--calibrate", "none", "--standardize", "yes", "--weight-decay", x.decay()}
+	variances := func(args ...string) (v []float64) {
+		for line := range strings.Lines(succeed(t, args...)) {
+			if strings.Contains(line, "funcgp/predict-row/1") {
+				v = append(v, float64(decode[prediction](t, line).Covariance[0][0]))
+			}
+		}
+		return v
+	}
+	exact := variances(x.args("predict", common...)...)
+	file, page := filepath.Join(t.TempDir(), "a.gp"), filepath.Join(t.TempDir(), "a.html")
+	for _, method := range []string{"nystrom", "fitc"} {
+		few := append([]string{"--method", method, "--select", "strength"}, common...)
+		all := append([]string{"--inducing", strconv.Itoa(x.TrainRows)}, few...)
+		text := succeed(t, x.args("fit", append([]string{"--json", "--out", file}, all...)...)...)
+		requireSchema(t, "fit", text)
+		r := decode[fitReport](t, text).Fit
+		require.EqualValues(t, x.TrainRows, r.Inducing)
+		require.Equal(t, "strength", r.Approximation.Select)
+		require.Equal(t, x.TrainRows, r.Approximation.Rows)
+		fresh := variances(x.args("predict", all...)...)
+		require.InDeltaSlice(t, exact, fresh, 1e-6*slices.Max(exact), method)
+		require.Equal(t, fresh, variances(x.args("predict", "--quiet", "--calibrate", "none", "--posterior", file)...))
+		few = append([]string{"--inducing", "3", "--html", page}, few...)
+		succeed(t, x.args("explain", few...)...)
+		require.Contains(t, read(t, page), "with 3 inducing rows (an example with a direction of its Λ)")
+	}
+	require.Contains(t, succeed(t, x.args("fit", append([]string{"--out", file, "--method", "nystrom", "--select", "strength", "--inducing", "7"}, common...)...)...), "7 by strength, each an example with a direction of its Λ, of rank 7")
+	require.Contains(t, refuse(t, 1, x.args("fit", append([]string{"--out", file, "--method", "nystrom", "--select", "strength", "--inducing", "100000"}, common...)...)...), "--inducing 100000: there are "+strconv.Itoa(2*x.TrainRows)+" rows (example, direction of Λ); give at most "+strconv.Itoa(2*x.TrainRows))
+	require.Equal(t, "gpexplain: --select strength is for --method nystrom or fitc: a subset of the data is one of whole examples\n", refuse(t, 2, "fit", "-o", "a", "--method", "subset", "--select", "strength"))
+	require.Contains(t, refuse(t, 2, "fit", "-o", "a", "--select", "strength"), "--select is for --method subset, nystrom or fitc, not exact")
 }

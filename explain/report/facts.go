@@ -264,9 +264,9 @@ func (f *Fit) how() string {
 	case "kept":
 		return fmt.Sprintf("exact for the %s of the training data that say most", some(f.Certificate.Kept, "row", "rows"))
 	case "nystrom":
-		return fmt.Sprintf("a Nyström approximation with %s", some(int(f.Inducing), "inducing example", "inducing examples"))
+		return fmt.Sprintf("a Nyström approximation with %s", f.inducing())
 	case "fitc":
-		return fmt.Sprintf("a FITC approximation with %s", some(int(f.Inducing), "inducing example", "inducing examples"))
+		return fmt.Sprintf("a FITC approximation with %s", f.inducing())
 	case "cg":
 		return "exact, by conjugate gradients"
 	case "weights":
@@ -277,6 +277,18 @@ func (f *Fit) how() string {
 		return text
 	}
 	return ""
+}
+
+// SelectStrength is the Approximation.Select under which inducing elements are single rows,
+// each a training example with a direction of its Λ, and not examples.
+const SelectStrength = "strength"
+
+// inducing counts the inducing elements.
+func (f *Fit) inducing() string {
+	if f.Approximation != nil && f.Approximation.Select == SelectStrength {
+		return some(int(f.Inducing), "inducing row", "inducing rows") + " (an example with a direction of its Λ)"
+	}
+	return some(int(f.Inducing), "inducing example", "inducing examples")
 }
 
 // bounded says on which side of the exact evidence a bound lies.

@@ -24,7 +24,7 @@ const (
 func (f *fit) compare(ctx context.Context, q *Posterior) error {
 	p, dual := f.problem, q.Dual.(*sparse.Posterior)
 	c := p.Model.Outputs
-	q.approximation = &report.Approximation{Select: q.How.selection, Rows: len(q.How.inducing) * c, Rank: dual.Rank()}
+	q.approximation = &report.Approximation{Select: q.How.selection, Rows: q.How.inducingOutputs(c), Rank: dual.Rank()}
 	if f.options.NoReport || p.Examples.TestPart().Len() == 0 {
 		return nil
 	}

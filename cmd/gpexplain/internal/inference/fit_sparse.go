@@ -3,6 +3,7 @@ package inference
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
@@ -20,15 +21,10 @@ func (f *fit) sparse(ctx context.Context) (*Posterior, error) {
 	if f.flags.Refit && f.flags.within > 0 {
 		return nil, console.FullErrorf("--within: the trained parameters are no optimum, and a refit through inducing examples passes over all rows; give --method kept, or --refit=false")
 	}
-	chosen, err := f.selector().Choose(ctx, f.kernel, f.source, f.flags.inducing, f.sparseOptions())
+	z, err := f.inducing(ctx)
 	if err != nil {
 		return nil, err
 	}
-	z, err := f.problem.Inducing(ctx, chosen)
-	if err != nil {
-		return nil, err
-	}
-	f.con.Detail("%d inducing examples with %d outputs, chosen by --select %s", z.Len(), z.Len()*z.Batch.Outputs(), f.flags.selection)
 	var q *Posterior
 	if f.flags.Method == "subset" {
 		q, err = f.subset(ctx, z)
@@ -43,6 +39,49 @@ func (f *fit) sparse(ctx context.Context) (*Posterior, error) {
 		return nil, err
 	}
 	return q, f.compare(ctx, q)
+}
+
+// inducing chooses inducing examples or rows.
+func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
+	if f.flags.takesRows() {
+		return f.inducingRows(ctx)
+	}
+	chosen, err := f.selector().Choose(ctx, f.kernel, f.source, f.flags.inducing, f.sparseOptions())
+	if err != nil {
+		return nil, err
+	}
+	z, err := f.problem.Inducing(ctx, chosen)
+	if err != nil {
+		return nil, err
+	}
+	f.con.Detail("%d inducing examples with %d outputs, chosen by --select %s", z.Len(), z.Len()*z.Batch.Outputs(), f.flags.selection)
+	return z, nil
+}
+
+// inducingRows chooses the rows (example, direction of Λ) that say most at θ* (E16).
+func (f *fit) inducingRows(ctx context.Context) (*sparse.Inducing, error) {
+	rows, err := gp.Keep(ctx, f.kernel, f.source, f.sites, &gp.KeepOptions{Most: f.flags.inducing, Progress: f.con.Show})
+	if err != nil {
+		return nil, err
+	}
+	if rows.Len() == 0 {
+		return nil, console.FullErrorf("--select %s: Λ of every training row is 0, so that none says anything; give --select stratified", f.flags.selection)
+	}
+	if rows.Len() < f.flags.inducing {
+		f.con.Note("--select %s: only %d rows say anything, and all are taken", f.flags.selection, rows.Len())
+	}
+	chosen, err := sparse.SelectKept(ctx, nil, f.kernel, f.source, rows, rows.Len(), f.sparseOptions())
+	if err != nil {
+		return nil, err
+	}
+	f.con.Detail("%d inducing rows of %d examples, with %.4g %% of tr Λ, chosen by --select %s", rows.Len(), distinct(chosen.Rows), 100*rows.Trace/rows.Total, f.flags.selection)
+	// A posterior that is loaded linearizes them in this way.
+	return f.problem.InducingRows(ctx, chosen.Rows, chosen.Directions)
+}
+
+// distinct is the number of different ones.
+func distinct(positions []int) int {
+	return len(slices.Compact(slices.Sorted(slices.Values(positions))))
 }
 
 // selector chooses inducing examples as --select says.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/report"
 )
 
 // Flags say how a verb comes by its posterior: fitted by a method, or
@@ -26,7 +27,7 @@ type Flags struct {
 }
 
 var (
-	selections = []string{"uniform", "stratified", "trace", "greedy", "rpcholesky", "kmeans"}
+	selections = []string{"uniform", "stratified", "trace", "greedy", "rpcholesky", "kmeans", report.SelectStrength}
 	tunings    = []string{"loo", "evidence", "heldout"}
 )
 
@@ -43,10 +44,10 @@ func MethodValues(more map[string][]string) map[string][]string {
 func (s *Flags) Add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.Method, "method", "exact", "`METHOD` of the posterior: exact; kept, exact for the rows of all data that say something; subset, which takes part of the data; nystrom, which takes all data through inducing examples; fitc, likewise, with what those leave unexplained as noise; or cg, exact without forming the kernel")
-	f.IntVar(&s.inducing, "inducing", 0, "`M` inducing examples of --method subset, nystrom or fitc (default as many as have 2000 outputs)")
+	f.IntVar(&s.inducing, "inducing", 0, "`M` inducing examples of --method subset, nystrom or fitc, or with --select strength inducing rows (default as many as have 2000 outputs)")
 	f.Float64Var(&s.within, "within", 0, "leave out rows that say nothing, so that for 99 % of a sample of test rows the variance is at most 1+`PART` times that of all rows; --method exact becomes kept, whose default is 0.05, and nystrom passes over the rows kept alone")
 	f.BoolVar(&s.certify, "certify", false, "of --method kept: pass over all rows left out once more, for bounds of what they would change instead of estimates from a sample")
-	f.StringVar(&s.selection, "select", "", "`HOW` to choose inducing examples: uniform, stratified, trace, greedy, rpcholesky or kmeans (default stratified by class, uniform for a regression)")
+	f.StringVar(&s.selection, "select", "", "`HOW` to choose inducing examples: uniform, stratified, trace, greedy, rpcholesky or kmeans (default stratified by class, uniform for a regression); or, of --method nystrom or fitc, strength: single rows, each an example with a direction of its Λ, which say most")
 }
 
 // AddRefit defines --refit. Where its default is false, a refit is made
@@ -131,6 +132,8 @@ func (s *Flags) Check(c *cobra.Command) error {
 		return console.Usagef("--inducing %d must be at least 1", s.inducing)
 	case s.selection != "" && !slices.Contains(selections, s.selection):
 		return console.NotOneOf("select", s.selection, selections)
+	case s.takesRows() && s.Method == "subset":
+		return console.Usagef("--select %s is for --method nystrom or fitc: a subset of the data is one of whole examples", s.selection)
 	case problem.IsSparse(s.Method):
 		return nil
 	}
@@ -153,6 +156,10 @@ const defaultWithin = 0.05
 // precisions (E17).
 func (s *Flags) tunesByRefits() bool { return s.tune == "loo" || s.tune == "evidence" }
 
+// takesRows tells whether the inducing elements are single rows (example, direction of Λ),
+// which --inducing counts, and not examples with all of their outputs.
+func (s *Flags) takesRows() bool { return s.selection == report.SelectStrength }
+
 // inducingOutputs is the number of outputs that inducing examples have where
 // --inducing is not given.
 const inducingOutputs = 2000
@@ -168,6 +175,16 @@ func (s Flags) withDefaults(p *problem.Problem) (Flags, error) {
 		return s, nil
 	}
 	n := p.Examples.Train.Len()
+	if s.takesRows() {
+		most := n * p.Model.Outputs
+		if s.inducing == 0 {
+			s.inducing = min(most, inducingOutputs)
+		}
+		if s.inducing > most {
+			return s, fmt.Errorf("--inducing %d: there are %d rows (example, direction of Λ); give at most %d", s.inducing, most, most)
+		}
+		return s, nil
+	}
 	if s.inducing == 0 {
 		s.inducing = min(n, max(1, inducingOutputs/p.Model.Outputs))
 	}

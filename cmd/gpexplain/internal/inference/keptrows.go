@@ -59,8 +59,8 @@ func (q *Posterior) leaver(ctx context.Context, c *console.Console, p *problem.P
 	part := rows.Trace / rows.Total
 	c.Detail("leave-one-out means by %d rows of the training data, with %.4g %% of tr Λ", rows.Len(), 100*part)
 	if part < fewKept {
-		warning = fmt.Sprintf("calibration: %d inducing examples leave out %.2g %% of the prior variance, so leave-one-out takes its means from the %d rows that say most, which have only %.2g %% of the information: the scale may be too large; more --inducing, or --calibrate heldout, helps",
-			len(q.How.inducing), 100*q.traceError, rows.Len(), 100*part)
+		warning = fmt.Sprintf("calibration: %d inducing %s leave out %.2g %% of the prior variance, so leave-one-out takes its means from the %d rows that say most, which have only %.2g %% of the information: the scale may be too large; more --inducing, or --calibrate heldout, helps",
+			len(q.How.inducing), q.How.elements(), 100*q.traceError, rows.Len(), 100*part)
 	}
 	return func(ctx context.Context, mean, cov *mat.Dense, at []int, x *linearize.Batch) error {
 		return s.LeaveOneOutBy(ctx, kept, mean, cov, at, x)

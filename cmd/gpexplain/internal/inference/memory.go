@@ -43,14 +43,24 @@ func planMethod(c *console.Console, p *problem.Problem, f *Flags, heldOut *datas
 	case "cg":
 		return rowsCure(c, p, f, heldOut, cg.CheckMemory(n, p.Model.Outputs, p.Model.Parameters(), memory))
 	}
-	return gp.CheckMemory("a sparse posterior", gp.InducingExamples, f.inducing, memory, sparseBytes(p, f, heldOut))
+	unit := gp.InducingExamples
+	if f.takesRows() {
+		unit = gp.InducingPairs
+	}
+	return gp.CheckMemory("a sparse posterior", unit, f.inducing, memory, sparseBytes(p, f, heldOut))
 }
 
-// sparseBytes is the memory of a posterior with m inducing examples.
+// sparseBytes is the memory of a posterior with m inducing examples, or rows: these count
+// as the examples that have as many outputs, and each is linearized alone.
 func sparseBytes(p *problem.Problem, f *Flags, heldOut *dataset.Subset) func(m int) int64 {
 	n := p.Examples.Train.Len()
 	return func(m int) int64 {
-		need := p.SparseBytes(m, f.Refit)
+		alone := int64(0)
+		if f.takesRows() {
+			alone = p.Model.Net.BatchBytes(m)
+			m = (m + p.Model.Outputs - 1) / p.Model.Outputs
+		}
+		need := problem.WholeBytes(float64(p.SparseBytes(m, f.Refit)) + float64(alone))
 		if f.tune != "" && f.Refit && f.Method == "nystrom" {
 			// The features of all training rows and a copy of f̂.
 			need = problem.WholeBytes(float64(need) + float64(sparse.PreparedBytes(n, m, p.Model.Outputs)))
@@ -98,11 +108,11 @@ func rowsCure(c *console.Console, p *problem.Problem, f *Flags, heldOut *dataset
 }
 
 // planLoad refuses what cannot fit before the examples that a saved posterior
-// needs are linearized: n of them, with m inducing ones.
-func planLoad(p *problem.Problem, method string, n, m int) error {
+// needs are linearized: n of them, with m inducing elements, whose kernel has that many rows.
+func planLoad(p *problem.Problem, method string, n, rows, m int) error {
 	d, c, _ := p.Model.Net.Dims()
 	bytes := p.Model.Net.BatchBytes
-	need := 8*float64(m*c)*float64(m*c) + float64(bytes(m)) + float64(bytes(min(n, linearize.Tile(c))))
+	need := 8*float64(rows)*float64(rows) + float64(bytes(m)) + float64(bytes(min(n, linearize.Tile(c))))
 	switch method {
 	case "exact":
 		need = float64(bytes(n)) + 8*float64(n)*float64(d)
@@ -122,7 +132,7 @@ func planTests(p *problem.Problem, n int) error {
 // the posterior is built on: its inducing examples or all training rows.
 func (q *Posterior) terms(p *problem.Problem) int {
 	if problem.IsSparse(q.How.Name) {
-		return len(q.How.inducing) * p.Model.Outputs
+		return q.How.inducingOutputs(p.Model.Outputs)
 	}
 	if dual, ok := q.Dual.(*kept.Posterior); ok {
 		return dual.Kept().Len()

@@ -72,10 +72,11 @@ func (q *Posterior) SavedBytes() int64 {
 // unless the method of calibration is "" or none.
 func loadPosterior(ctx context.Context, c *console.Console, p *problem.Problem, calibrate string) (*Posterior, error) {
 	v, h, f := p.Saved, &p.Saved.Header, &p.Saved.Header.Fit
-	if !inRange(h.Inducing, p.Examples.Train.Len()) {
+	how := Method{Name: f.Method, selection: h.Select, inducing: h.Inducing, mean: h.Mean}
+	if !inRange(h.Inducing, p.Examples.Train.Len(), how.takesRows()) {
 		return nil, v.Damaged("its inducing examples cannot be used")
 	}
-	if err := planLoad(p, f.Method, p.Examples.Train.Len(), len(h.Inducing)); err != nil {
+	if err := planLoad(p, f.Method, p.Examples.Train.Len(), how.inducingOutputs(p.Model.Outputs), len(h.Inducing)); err != nil {
 		return nil, err
 	}
 	kernelPrior, err := p.Task.PriorAt(h.Prior)
@@ -86,7 +87,7 @@ func loadPosterior(ctx context.Context, c *console.Console, p *problem.Problem, 
 	if err != nil {
 		return nil, err
 	}
-	q := &Posterior{prior: prior, Kernel: ntk.New(kernelPrior, p.Model.Net.Theta(), nil), How: Method{f.Method, h.Select, h.Inducing, h.Mean},
+	q := &Posterior{prior: prior, Kernel: ntk.New(kernelPrior, p.Model.Net.Theta(), nil), How: how,
 		precision: h.Prior / h.Factor, kernelPrecision: h.Prior, factor: h.Factor, gradient: float64(f.GradientNorm),
 		Evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), StdErr: float64(h.SE), Bound: h.Bound},
 		traceError: float64(f.TraceError), approximation: f.Approximation, certificate: f.Certificate, Tuning: f.Tuning, preflight: f.Preflight}
@@ -204,7 +205,7 @@ func loadDual(ctx context.Context, c *console.Console, p *problem.Problem, kerne
 		return nil, err
 	}
 	var z *sparse.Inducing
-	if problem.IsSparse(name) {
+	if problem.IsSparse(name) && v.Header.Select != report.SelectStrength { // rows are linearized as their directions in the file say
 		if z, err = p.Inducing(ctx, v.Header.Inducing); err != nil {
 			return nil, err
 		}
@@ -224,11 +225,11 @@ func loadDual(ctx context.Context, c *console.Console, p *problem.Problem, kerne
 	return sparse.Load(ctx, v.File, kernel, x, z, &sparse.Options{Mean: v.Header.Mean, MaxMemory: memory, Targets: targets, Progress: c.Show})
 }
 
-// inRange tells whether positions are different ones below n.
-func inRange(positions []int, n int) bool {
+// inRange tells whether positions are different ones below n, or where they may repeat any.
+func inRange(positions []int, n int, repeat bool) bool {
 	seen := make([]bool, n)
 	for _, at := range positions {
-		if at < 0 || at >= n || seen[at] {
+		if at < 0 || at >= n || seen[at] && !repeat {
 			return false
 		}
 		seen[at] = true

@@ -47,7 +47,11 @@ func ApproximationText(w io.Writer, f *report.Fit, a *report.Approximation) {
 	if f.Inducing < 0 {
 		return
 	}
-	fmt.Fprintf(w, "inducing examples\t%d by %s, %d outputs of rank %d\n", int(f.Inducing), a.Select, a.Rows, a.Rank)
+	if a.Select == report.SelectStrength {
+		fmt.Fprintf(w, "inducing rows\t%d by %s, each an example with a direction of its Λ, of rank %d\n", int(f.Inducing), a.Select, a.Rank)
+	} else {
+		fmt.Fprintf(w, "inducing examples\t%d by %s, %d outputs of rank %d\n", int(f.Inducing), a.Select, a.Rows, a.Rank)
+	}
 	if f.TraceError.Finite() {
 		fmt.Fprintf(w, "trace error\t%.3g of the prior variance of the training rows is not explained\n", float64(f.TraceError))
 	}

@@ -72,6 +72,12 @@ func (p *Problem) Inducing(ctx context.Context, positions []int) (*sparse.Induci
 	return &sparse.Inducing{Rows: positions, Batch: b}, nil
 }
 
+// InducingRows linearizes training rows at these positions as inducing pairs with these
+// directions.
+func (p *Problem) InducingRows(ctx context.Context, positions []int, directions *mat.Dense) (*sparse.Inducing, error) {
+	return sparse.GatherDirections(ctx, p.Examples.Source(p.Model, p.Examples.Train), positions, directions)
+}
+
 // RowsAt returns the rows of m at these positions.
 func RowsAt(m *mat.Dense, rows []int) *mat.Dense {
 	_, c := m.Dims()
