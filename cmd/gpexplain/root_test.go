@@ -172,7 +172,7 @@ func TestUsageMessages(t *testing.T) {
 		"predict --link probability":           "--link \"probability\" must be exact, qmc, probit, mc or bridge",
 		"train --out a --activation thanh":     "--activation \"thanh\" must be relu or tanh; did you mean tanh?",
 		"fit -o a --tune-prior evidense":       "--tune-prior \"evidense\" must be loo, evidence or heldout; did you mean evidence?",
-		"fit -o a --method nystrom --select k": "--select \"k\" must be uniform, stratified, trace, greedy, rpcholesky or kmeans",
+		"fit -o a --method nystrom --select k": "--select \"k\" must be uniform, stratified, trace, greedy, rpcholesky, kmeans or strength",
 	} {
 		require.Equal(t, "gpexplain: "+want+"\n", refuse(t, 2, strings.Fields(line)...), line)
 	}
