@@ -243,6 +243,44 @@ func (t *Thinned) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, 
 	return nil
 }
 
+// JointRemovalTo writes q of a set of training examples, as that of an Exact does, where x
+// holds them and r the residual r_i of each, n×C.
+func (t *Thinned) JointRemovalTo(ctx context.Context, q *mat.Dense, rows []int, x *linearize.Batch, r *mat.Dense) error {
+	if x.Len() != len(rows) {
+		panic("gp: rows and examples differ in number")
+	}
+	n, c := len(rows), t.e.predicted()
+	dense.SizeTo(q, n, c)
+	q.Copy(r)
+	inverse, first, err := t.inverseOfOwn(ctx, rows)
+	if err != nil || inverse.Rows == 0 {
+		return err
+	}
+	v := dense.New(n*c, t.e.g.n)
+	t.e.k.BlockTo(dense.View(v), x, t.e.x)
+	if err := t.e.f.half(ctx, v); err != nil {
+		return stopped("leaving out examples", err)
+	}
+	from, _ := slices.BinarySearch(t.kept.Examples, rows[0])
+	l, y, ok := own{dense.Cols(inverse, from, t.e.g.n), v}.project()
+	if !ok {
+		return &NotPDError{What: "the block of (I + RᵀKR)⁻¹ of the training examples", N: inverse.Rows, Reason: "they alone fix the function at their inputs"}
+	}
+	w := make([]float64, inverse.Rows)
+	for i := range n * c {
+		floats.AddScaled(w, r.At(i/c, i%c), dense.Row(y, i))
+	}
+	fblas.Trsv(blas.Trans, lowerOf(l), dense.Vector(w))
+	for k, i := range rows {
+		at, _ := slices.BinarySearch(t.kept.Examples, i)
+		for j := range first[k+1] - first[k] {
+			// r_S + R_S [B⁻¹]_SS⁻¹ R_Sᵀ C_SS r_S
+			floats.AddScaled(q.RawRowView(k), w[first[k]+j]*math.Sqrt(t.kept.Lambda[at+j]), t.kept.Directions.RawRowView(at+j))
+		}
+	}
+	return nil
+}
+
 // removalTo writes q of example i.
 func (t *Thinned) removalTo(q []float64, i int, o own, r []float64) {
 	copy(q, r)

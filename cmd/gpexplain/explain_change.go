@@ -99,7 +99,7 @@ func (to *changedData) fit(ctx context.Context, c *console.Console, p *problem.P
 	}
 	base, ok := q.Dual.(counterfactual.Base)
 	if !ok {
-		return fmt.Errorf("%s needs a posterior of all training rows, which --method %s is not; give --method exact", to.flag, q.How.Name)
+		return fmt.Errorf("%s needs a posterior of all training rows, which --method %s is not; give --method exact or kept", to.flag, q.How.Name)
 	}
 	kernel := ntk.New(q.Prior(), p.Model.Net.Theta(), nil)
 	m, err := counterfactual.New(ctx, base, kernel, p.Examples.Y, p.Task.Likelihood, &counterfactual.Options{MaxMemory: p.Limits.Memory, Progress: c.Show})

@@ -43,6 +43,8 @@ func TestExplainWithout(t *testing.T) {
 		require.InDelta(t, float64(p), float64(got.Without.Probability[k]), 1e-6)
 	}
 	require.EqualValues(t, 4, got.Without.Class)
+	few := decode[report.Report](t, succeed(t, small("explain", "--json", "--quiet", "--calibrate", "none", "--method", "kept", "--without", strings.Join(out, ","))...))
+	require.InDelta(t, float64(got.Without.Mean[0]), float64(few.Without.Mean[0]), 1e-5)
 	require.Equal(t, fmt.Sprint(got.Without.Rows), "["+strings.Join(out, " ")+"]")
 }
 
@@ -93,7 +95,7 @@ func TestExplainChangesThatCannotBe(t *testing.T) {
 		{1, "leaves training rows of class 4 alone", []string{"--flip", strings.Join(nines, "=4,") + "=4"}},
 		{1, "that is the label of training row " + nines[0] + " already", []string{"--flip", nines[0] + "=9"}},
 		{1, "3 is not one of the classes 4,9", []string{"--flip", nines[0] + "=3"}},
-		{1, "give --method exact", []string{"--without", rows[0], "--method", "nystrom", "--inducing", "20"}},
+		{1, "give --method exact or kept", []string{"--without", rows[0], "--method", "nystrom", "--inducing", "20"}},
 	} {
 		require.Contains(t, refuse(t, test.code, small("explain", test.args...)...), test.want)
 	}

@@ -26,6 +26,9 @@
 // use the factor of the posterior that is there, so that an answer takes a few products with
 // K and solves, O((N·C)²), where a refit takes O((N·C)³). Model.Refit is that refit.
 //
+// Model.SmallestFlip looks for a small set of examples without which the class of a row is
+// another.
+//
 // # What it does not say
 //
 // The question is about the linearized model at θ*. The trained parameters θ*, at which it is

@@ -79,3 +79,33 @@ func Example() {
 	// example 3 labelled 1: 0.801
 	// with another 0 at 1: 0.387
 }
+
+// The examples without which the class of x = ½ would be another.
+func ExampleModel_SmallestFlip() {
+	ctx := context.Background()
+	prior, err := ntk.NewIsotropic(.1, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	kernel := ntk.New(prior, []float64{0, 0}, nil)
+	train, y := line(-2, -1, 0, 1, 2, 3), mat.NewDense(6, 1, []float64{0, 0, 1, 0, 1, 1})
+	post, err := gp.Refit(ctx, kernel, train, y, glm.Bernoulli{}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	m, err := counterfactual.New(ctx, post, kernel, y, glm.Bernoulli{}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	flip, err := m.SmallestFlip(ctx, line(.5), &counterfactual.FlipOptions{Most: 3})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("class %d, without examples %v class %d; confirmed %t\n", flip.From, flip.Rows, flip.To, flip.Confirmed)
+	// Output:
+	// class 1, without examples [2] class 0; confirmed true
+}

@@ -14,7 +14,9 @@ import (
 )
 
 // A Posterior is that of changed training data. It predicts as any posterior does, and
-// keeps the one it was made from in memory. It is safe for concurrent use where that is.
+// keeps the one it was made from in memory. After a Fit it has the sites of all examples, also
+// where that one has the covariance of kept rows. It is safe for concurrent use where that
+// one is.
 type Posterior struct {
 	p        *problem
 	alpha, f []float64 // (N+A)·C

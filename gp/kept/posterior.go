@@ -35,6 +35,8 @@ type Posterior struct {
 	c, p   int   // outputs and parameters
 	each   int64 // bytes that a linearized row takes
 
+	variance []float64 // diagonal of Σ₀
+
 	thin          *gp.Thinned
 	sites         *gp.Sites
 	alpha, pseudo []float64 // α and b̃, N·C
@@ -68,7 +70,7 @@ func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, 
 		return nil, err
 	}
 	rows := p.thin.Rows()
-	variance := varianceOf(prior, p.p)
+	variance := p.variance
 	p.weights = make([]float64, p.p)
 	if err := p.products().MulTransVecTo(ctx, p.weights, dense.Flat(s.Residual)); err != nil {
 		return nil, err
@@ -97,6 +99,7 @@ func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, 
 func newPosterior(x linearize.Source, prior ntk.Prior, theta []float64, o *Options) *Posterior {
 	p := &Posterior{x: x, o: o.withDefaults(), p: len(theta)}
 	p.kernel = ntk.New(prior, theta, &ntk.Options{Workers: p.o.Workers})
+	p.variance = varianceOf(prior, p.p)
 	return p
 }
 

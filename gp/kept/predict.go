@@ -73,6 +73,49 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 	return p.thin.InfluenceTo(ctx, h, q, rows, x, dense.View(dense.Of(p.residuals(rows), t, c)))
 }
 
+// JointRemovalTo writes q = (I − Λ̃_S C_SS)⁻¹ r_S of the training examples S at these rows,
+// which ascend, n×C. Leaving all of them out at once moves f(x*) by −C(x*,S) q to first order
+// (E15), with the weights of the rows that they keep.
+func (p *Posterior) JointRemovalTo(ctx context.Context, q *mat.Dense, rows []int) error {
+	x, err := linearize.Gather(ctx, p.x, rows)
+	if err != nil {
+		return err
+	}
+	return p.thin.JointRemovalTo(ctx, q, rows, x, dense.View(dense.Of(p.residuals(rows), len(rows), p.c)))
+}
+
+// Downdate takes the training examples at these rows, which ascend, out of the rows that
+// the covariance is built on.
+func (p *Posterior) Downdate(ctx context.Context, rows []int) (*gp.Downdate, error) {
+	return p.thin.Downdate(ctx, rows)
+}
+
+// MulKernelTo writes K v for each row v of a, N·C numbers, with K of all training examples.
+// Each takes a product with Jᵀ and one with J of the source.
+func (p *Posterior) MulKernelTo(ctx context.Context, dst, a *mat.Dense) error {
+	rows, n := a.Dims()
+	if n != len(p.alpha) {
+		panic("kept: a vector to multiply has a wrong length")
+	}
+	dense.SizeTo(dst, rows, n)
+	w := make([]float64, p.p)
+	products := linearize.ProductsOf(p.x)
+	for i := range rows {
+		// K v = J Σ₀ Jᵀv (E2)
+		if err := products.MulTransVecTo(ctx, w, a.RawRowView(i)); err != nil {
+			return err
+		}
+		floats.Mul(w, p.variance)
+		if err := products.MulVecTo(ctx, dst.RawRowView(i), w); err != nil {
+			return err
+		}
+		if err := sites.NotFinite("product with the kernel", dst.RawRowView(i), 0, p.c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // LeaveOneOutTo implements gp.Dual: the rows that an example keeps are taken out, and the
 // step is made with its whole residual.
 func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {

@@ -37,7 +37,7 @@ func Refit(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelih
 	if _, ok := lik.(gp.Scored); ok {
 		gradient = 0
 	}
-	variance := varianceOf(prior, p.p)
+	variance := p.variance
 	pre := &preconditioner{p: p, variance: variance}
 	search := &weightspace.ModeOptions{
 		Outputs: p.o.Outputs, Precondition: pre.at, Gradient: gradient,
