@@ -58,12 +58,28 @@ type ModeOptions struct {
 	// approximation of (I + J̃ᵀΛJ̃)⁻¹z with J̃ = JΣ₀^½. The function must be linear,
 	// symmetric and positive definite; a nil one changes nothing.
 	Precondition func(ctx context.Context, s *gp.Sites) (func(z []float64), error)
+	// State, if not nil, is called before each Newton step with what Resume needs to go on
+	// from there; it must not change or keep it. An error ends the search. A gp.Scored
+	// likelihood, whose steps depend on those before, has no states.
+	State func(s *ModeState) error
+	// Resume, if not nil, is the state of an interrupted search for the same mode, which
+	// goes on from there to the same result. It goes before Start.
+	Resume *ModeState
 	// MaxProducts bounds the conjugate gradients of one Newton step; 0 means 1000.
 	MaxProducts int
 	// MaxIter bounds the Newton steps; 0 means 100.
 	MaxIter int
 	// Progress, if not nil, is called with gp.StageNewton before each Newton step.
 	Progress func(stage string, done, total int)
+}
+
+// A ModeState is a search for a mode between two Newton steps.
+type ModeState struct {
+	Z               []float64 // Σ₀^−½ (v − μ₀), P
+	F               []float64 // f_lin(x;v), N·C
+	Steps, Products int       // so far
+	Move, Last      float64   // length of the last step, and norm of the gradient before it
+	Rough           bool      // products with J need not be exact yet
 }
 
 // FindMode returns the mode of the linearized model of the training examples src
@@ -80,6 +96,13 @@ func FindMode(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Li
 	m.mu0, m.root = moments(prior, len(theta))
 	if err := m.setOutputs(ctx, src, len(theta)); err != nil {
 		return nil, err
+	}
+	if s := m.o.Resume; s != nil {
+		if len(s.Z) != len(theta) || len(s.F) != len(m.outputs) {
+			panic("weightspace: a state of another search")
+		}
+		m.rough, m.products = s.Rough, s.Products
+		return m.from(ctx, &iterate{z: slices.Clone(s.Z), f: slices.Clone(s.F)})
 	}
 	start := slices.Clone(theta)
 	if m.o.Start != nil {
@@ -178,7 +201,15 @@ const roughGradient = 1e-3
 func (m *modeSearch) from(ctx context.Context, at *iterate) (*Mode, error) {
 	l, search := line{y: m.y, lik: m.lik}, newton.New(m.lik, m.o.MaxIter, false)
 	last := 0.0 // the norm of the gradient before; 0 for none
+	if s := m.o.Resume; s != nil {
+		search.Steps, search.Move, last = s.Steps, s.Move, s.Last
+	}
 	for {
+		if m.o.State != nil && search.Resumable() {
+			if err := m.o.State(&ModeState{Z: at.z, F: at.f, Steps: search.Steps, Products: m.products, Move: search.Move, Last: last, Rough: m.rough}); err != nil {
+				return nil, err
+			}
+		}
 		s, err := gp.NewSites(m.y, matrixOf(at.f, m.c), m.lik)
 		if err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/store"
 )
 
 // Options are those of Fit, Refit and Load. nil means all defaults: all rows with λ > 0
@@ -26,6 +27,16 @@ type Options struct {
 	// Near, if not nil, is a Refit of the same examples under another prior with the same
 	// mean, from whose mode a Refit starts. It is near for a like prior.
 	Near *Posterior
+	// Checkpoint, if not nil, is called by Refit before each Newton step with a function that
+	// writes its state to a store, 8·(3·N·C + P) bytes. An error ends the refit. A gp.Scored
+	// likelihood has no checkpoints.
+	//
+	//	func(save func(w *store.Writer) error) error { return store.Write(path, kind, version, save) }
+	Checkpoint func(save func(w *store.Writer) error) error
+	// Resume, if not nil, is the store of a checkpoint, from which Refit goes on. The result
+	// is the same to the last bit as without the interruption. A checkpoint of other
+	// examples, targets, prior or likelihood is a *store.Error.
+	Resume *store.File
 	// MaxNewton bounds the Newton steps of a Refit; 0 means 100.
 	MaxNewton int
 	// MaxProducts bounds the conjugate gradients of one Newton step; 0 means 1000.

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 )
 
@@ -32,8 +33,10 @@ type preconditioner struct {
 	p        *Posterior
 	variance []float64
 	thin     *gp.Thinned
-	total    float64 // tr Λ at its sites
-	steps    int     // of conjugate gradients since the last Newton step
+	total    float64   // tr Λ at its sites
+	f        []float64 // the function at its sites; nil before the first
+	most     int       // rows that it may have
+	steps    int       // of conjugate gradients since the last Newton step
 }
 
 // at returns the preconditioner for a Newton step at the sites s. That of the step before
@@ -67,12 +70,19 @@ func (c *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64)
 func (c *preconditioner) build(ctx context.Context, s *gp.Sites) error {
 	o := c.p.o
 	c.thin = nil // its memory is free before the next is made
+	c.f = dense.Flat(s.F)
 	pays := int(rootPreconditioning * math.Sqrt(float64(c.p.x.Len()*c.p.c)))
-	most := memory.Largest(min(mostPreconditioning, pays), gp.MemoryBudget(o.MaxMemory), c.p.need)
-	if most == 0 {
+	c.most = memory.Largest(min(mostPreconditioning, pays), gp.MemoryBudget(o.MaxMemory), c.p.need)
+	return c.fill(ctx, s)
+}
+
+// fill conditions on the strongest rows at the sites s.
+func (c *preconditioner) fill(ctx context.Context, s *gp.Sites) error {
+	o := c.p.o
+	if c.most == 0 {
 		return nil
 	}
-	k, err := gp.Keep(ctx, c.p.kernel, c.p.x, s, &gp.KeepOptions{Most: most, Workers: o.Workers, Progress: o.Progress})
+	k, err := gp.Keep(ctx, c.p.kernel, c.p.x, s, &gp.KeepOptions{Most: c.most, Workers: o.Workers, Progress: o.Progress})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/store"
 )
 
 // smallGradient is the norm of the gradient at which a Refit ends. The norm bounds how far
@@ -46,6 +47,17 @@ func Refit(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelih
 	if p.o.Products != nil {
 		search.Products = products
 	}
+	if p.o.Checkpoint != nil {
+		search.State = func(s *weightspace.ModeState) error {
+			return p.o.Checkpoint(func(w *store.Writer) error { return p.saveState(ctx, w, s, pre, y, lik) })
+		}
+	}
+	if p.o.Resume != nil {
+		var err error
+		if search.Resume, err = p.loadState(ctx, p.o.Resume, pre, y, lik); err != nil {
+			return nil, err
+		}
+	}
 	if near := p.o.Near; near != nil {
 		p.o.Near = nil // its memory is free with the caller's
 		search.Start = make([]float64, p.p)
@@ -56,6 +68,7 @@ func Refit(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelih
 	if err != nil {
 		return nil, err
 	}
+	p.o.Checkpoint, p.o.Resume = nil, nil
 	p.warnings = mode.Warnings
 	pre.thin = nil // its memory is for the covariance
 	p.alpha = dense.Flat(mode.Sites.Residual)

@@ -80,6 +80,10 @@ type Search struct {
 	stalled  int     // steps since that one
 }
 
+// Resumable tells whether Steps and Move, beside the point reached, are all that the next
+// Newton step depends on. Fisher scoring also looks at earlier steps.
+func (s *Search) Resumable() bool { return !s.fisher }
+
 // Moves tells whether the refit, now ended, should warn that its last step was
 // still long.
 func (s *Search) Moves() bool { return !(s.Move <= SmallOpen) && !(s.gain <= noGain) }

@@ -1,0 +1,100 @@
+package kept
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/saved"
+	"github.com/funcgp/funcgp/store"
+)
+
+// checkpointVersion is the version of the sections that saveState writes.
+const checkpointVersion = 1
+
+// savedState is the JSON section of a checkpoint.
+type savedState struct {
+	Version         int
+	N, C, P         int
+	Steps, Products int
+	Rough           bool
+	Preconditioned  bool
+	Most            int // rows of the preconditioner
+	Taken           int // steps of conjugate gradients since it was made, or since the last Newton step
+}
+
+// saveState writes what a refit needs to go on before a Newton step.
+func (p *Posterior) saveState(ctx context.Context, w *store.Writer, s *weightspace.ModeState, c *preconditioner, y *mat.Dense, lik gp.Likelihood) error {
+	w.JSON("checkpoint.about", savedState{Version: checkpointVersion, N: p.x.Len(), C: p.c, P: p.p, Steps: s.Steps, Products: s.Products, Rough: s.Rough,
+		Preconditioned: c.f != nil, Most: c.most, Taken: c.steps})
+	w.Floats("checkpoint.scalars", []float64{s.Move, s.Last, c.total, logLik(y, s.F, p.c, lik)})
+	w.Floats("checkpoint.z", s.Z)
+	w.Floats("checkpoint.f", s.F)
+	w.Floats("checkpoint.targets", dense.Flat(y))
+	w.Floats("checkpoint.preconditioned", c.f)
+	return p.identity().Save(ctx, w, "checkpoint.")
+}
+
+// loadState reads what saveState wrote, and makes the preconditioner anew.
+func (p *Posterior) loadState(ctx context.Context, f *store.File, c *preconditioner, y *mat.Dense, lik gp.Likelihood) (*weightspace.ModeState, error) {
+	var s savedState
+	r := f.Reader("checkpoint.")
+	r.JSON("about", &s)
+	saved.Version(r, s.Version, checkpointVersion)
+	switch {
+	case r.Err() != nil:
+	case s.N != p.x.Len() || s.C != p.c || s.P != p.p:
+		_ = r.Fail(otherRefit, "it is of a refit to %d training examples with %d outputs and %d parameters, and not %d, %d and %d", s.N, s.C, s.P, p.x.Len(), p.c, p.p)
+	case s.Steps < 0 || s.Products < 0 || s.Most < 0 || s.Taken < 0:
+		_ = r.Fail(otherRefit, saved.Impossible)
+	}
+	if r.Err() != nil {
+		return nil, r.Err()
+	}
+	numbers, z, at := r.Floats("scalars", 4), r.Floats("z", s.P), r.Floats("f", s.N, s.C)
+	targets := r.Floats("targets", len(dense.Flat(y)))
+	var before []float64
+	if s.Preconditioned {
+		before = r.Floats("preconditioned", s.N, s.C)
+	}
+	if r.Err() == nil && !slices.Equal(targets, dense.Flat(y)) {
+		_ = r.Fail(otherRefit, "the targets are others")
+	}
+	id := p.identity()
+	id.Remedy = otherRefit
+	id.Check(ctx, r, "")
+	if r.Err() != nil {
+		return nil, r.Err()
+	}
+	if is := logLik(y, at, p.c, lik); !(math.Abs(is-numbers[3]) <= 1e-9*math.Max(1, math.Abs(is))) {
+		return nil, r.Fail(otherRefit, "the likelihood is another: log p(y|f) is %v and not %v", is, numbers[3])
+	}
+	if s.Preconditioned {
+		c.total, c.most, c.steps, c.f = numbers[2], s.Most, s.Taken, slices.Clone(before)
+		sites, err := gp.NewSites(y, mat.NewDense(s.N, s.C, c.f), lik)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.fill(ctx, sites); err != nil {
+			return nil, err
+		}
+	}
+	return &weightspace.ModeState{Z: slices.Clone(z), F: slices.Clone(at), Steps: s.Steps, Products: s.Products, Move: numbers[0], Last: numbers[1], Rough: s.Rough}, nil
+}
+
+// logLik returns Σ log p(y|f) for f of N·C numbers.
+func logLik(y *mat.Dense, f []float64, c int, lik gp.Likelihood) float64 {
+	sum := 0.0
+	for i := range len(f) / c {
+		sum += lik.Expand(nil, nil, nil, y.RawRowView(i), f[i*c:(i+1)*c])
+	}
+	return sum
+}
+
+// otherRefit is the remedy for a checkpoint that does not fit.
+const otherRefit = "resume with the data and options that it was made from, or start again without it"
