@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,40 @@ func TestCheckpointOfOthers(t *testing.T) {
 		require.True(t, strings.HasSuffix(line, "; name another file, or remove it to start anew\n"), line)
 	}
 	require.Equal(t, before, read(t, path))
+}
+
+// A refit of kept rows that was interrupted goes on to the same posterior, whose file has
+// the same numbers, and leaves no checkpoint; one of another fit or method is refused and
+// stays.
+func TestKeptCheckpoint(t *testing.T) {
+	common := []string{"--data", "digits:1500,50", "--train-count", "150", "--within", "0.2", "--calibrate", "none"}
+	path := checkpointed(t, append(common, "--refit")...)
+	before := read(t, path)
+	fit := func(more ...string) (report, rows string) {
+		out := filepath.Join(t.TempDir(), "a.gp")
+		r := decode[fitReport](t, succeed(t, append(append([]string{"fit", "--json", "--out", out, "--refit"}, common...), more...)...))
+		text, err := json.Marshal(r.Fit)
+		require.NoError(t, err)
+		return string(text), succeed(t, "predict", "--quiet", "--posterior", out)
+	}
+	report, rows := fit("--quiet")
+	for what, args := range map[string][]string{
+		"the prior is another":               {"--prior-precision", "3"},
+		"with 1 outputs and 4587 parameters": {"--train-count", "100"},
+		"it is of a refit to 150 training":   {"--train-count", "100"},
+	} {
+		line := refuse(t, 1, append(append([]string{"fit", "--quiet", "--refit", "--out", filepath.Join(t.TempDir(), "b.gp"), "--checkpoint", path}, common...), args...)...)
+		require.Contains(t, line, "gpexplain: --checkpoint "+path+": ")
+		require.Contains(t, line, what)
+		require.True(t, strings.HasSuffix(line, "; name another file, or remove it to start anew\n"), line)
+	}
+	require.Contains(t, refuse(t, 1, "fit", "--quiet", "--out", "a", "--method", "nystrom", "--checkpoint", path), "--checkpoint "+path+": ")
+	require.Equal(t, before, read(t, path))
+	r, p := fit("--quiet", "--checkpoint", path)
+	require.Equal(t, report, r)
+	require.Equal(t, rows, p)
+	require.NoFileExists(t, path)
+	require.Contains(t, refuse(t, 2, "fit", "--out", "a", "--method", "kept", "--refit=false", "--checkpoint", "b"), "--checkpoint of --method kept is for a refit")
 }
 
 // What is no checkpoint is found before the model is read.

@@ -63,7 +63,7 @@ func (s *fitVerb) add(c *cobra.Command) {
 	s.posterior.AddRefit(c, false, "move to the optimum of the linearized model first, where explanations are complete (default only where the trained parameters are no optimum)")
 	s.calibration.Add(c)
 	s.posterior.AddTune(c)
-	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom or fitc in `FILE` while it passes over the data, and go on from there where it exists")
+	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom or fitc in `FILE` while it passes over the data, or of a refit by --method kept, and go on from there where it exists")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
 }
 
@@ -72,7 +72,7 @@ func (s *fitVerb) check(c *cobra.Command) error {
 	case s.out == "":
 		return console.Usagef("-o FILE is needed: where to write the posterior")
 	case s.checkpoint != "" && s.posterior.Method == "subset":
-		return console.Usagef("--checkpoint is for --method nystrom or fitc, not subset")
+		return console.Usagef("--checkpoint is for --method kept, nystrom or fitc, not subset")
 	}
 	if err := s.posterior.Check(c); err != nil {
 		return err
@@ -103,8 +103,7 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 		}
 	}
 	o := inference.Options{Checkpoint: s.checkpoint}
-	var err error
-	if o.Resume, err = inference.ReadCheckpoint(s.checkpoint, gp.MemoryBudget(s.common.Limits.Memory)); err != nil {
+	if err := o.ReadCheckpoint(c, s.posterior.Method, gp.MemoryBudget(s.common.Limits.Memory)); err != nil {
 		return err
 	}
 	p, err := problem.Open(ctx, c, &s.common, "")

@@ -10,45 +10,82 @@ import (
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/store"
 )
 
 // checkpointPause is the least time between two checkpoints in the middle of
 // a pass.
 const checkpointPause = 5 * time.Second
 
-// ReadCheckpoint reads the file of --checkpoint where it exists, so that what
-// is no checkpoint is found before the long work. It is nil without a file, or
-// a path. budget bounds the size of the file.
-func ReadCheckpoint(path string, budget int64) (*sparse.Checkpoint, error) {
+// The files of checkpoints of refits by the method kept.
+const (
+	checkpointKind    = "gpexplain checkpoint"
+	checkpointVersion = 1
+)
+
+// ReadCheckpoint reads the file of Checkpoint where it exists, so that what is no
+// checkpoint of the method is found before the long work. budget bounds the size of the
+// file.
+func (o *Options) ReadCheckpoint(c *console.Console, method string, budget int64) error {
+	path := o.Checkpoint
 	if path == "" {
-		return nil, nil
-	}
-	fail := func(err error) error {
-		return console.FullErrorf("--checkpoint %s: %w; name another file, or remove it to start anew", path, console.CauseOf(err))
+		return nil
 	}
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
+		return nil
 	case err != nil:
-		return nil, fail(err)
+		return badCheckpoint(path, err)
 	case !info.Mode().IsRegular():
 		// It could not be replaced as a whole, and is deleted in the end.
-		return nil, console.FullErrorf("--checkpoint %s: it is no regular file; name another file", path)
+		return console.FullErrorf("--checkpoint %s: it is no regular file; name another file", path)
 	case info.Size() > budget:
-		return nil, console.FullErrorf("--checkpoint %s: it is %s, more than --max-memory allows; name another file, or raise --max-memory", path, problem.SizeText(info.Size()))
+		return console.FullErrorf("--checkpoint %s: it is %s, more than --max-memory allows; name another file, or raise --max-memory", path, problem.SizeText(info.Size()))
+	}
+	if method == "kept" {
+		if o.ResumeKept, err = store.Open(path, checkpointKind, checkpointVersion); err != nil {
+			return badCheckpoint(path, err)
+		}
+		c.CloseLater(o.ResumeKept.Close)
+		return nil
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fail(err)
+		return badCheckpoint(path, err)
 	}
-	c := new(sparse.Checkpoint)
-	if err := c.UnmarshalBinary(data); err != nil {
-		return nil, fail(err)
+	o.Resume = new(sparse.Checkpoint)
+	if err := o.Resume.UnmarshalBinary(data); err != nil {
+		return badCheckpoint(path, err)
 	}
-	return c, nil
+	return nil
+}
+
+// badCheckpoint reports a file that cannot be gone on from.
+func badCheckpoint(path string, err error) error {
+	var e *store.Error
+	if errors.As(err, &e) {
+		return console.FullErrorf("--checkpoint %s: %s; name another file, or remove it to start anew", path, e.Problem)
+	}
+	return console.FullErrorf("--checkpoint %s: %w; name another file, or remove it to start anew", path, console.CauseOf(err))
+}
+
+// useKeptCheckpoint makes a refit with these options go on from --checkpoint and write
+// there.
+func (f *fit) useKeptCheckpoint(o *kept.Options) {
+	path := f.options.Checkpoint
+	if path == "" {
+		return
+	}
+	if o.Resume = f.options.ResumeKept; o.Resume != nil {
+		f.con.Note("going on from %s with the refit", path)
+	}
+	o.Checkpoint = func(save func(w *store.Writer) error) error {
+		return store.Write(path, checkpointKind, checkpointVersion, save)
+	}
 }
 
 // useCheckpoint makes a fit with these options go on from --checkpoint and

@@ -2,6 +2,7 @@ package inference
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
@@ -11,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/gp/kept/certificate"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/store"
 )
 
 // askedRows is the most test rows whose variances must be near those of all training
@@ -41,7 +43,7 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 			if err != nil {
 				return nil, err
 			}
-			q, _, err := g.keptPosterior(ctx, asked, products, near)
+			q, _, err := g.keptPosterior(ctx, asked, products, near, func(*kept.Options) {})
 			if err != nil {
 				return nil, err
 			}
@@ -54,7 +56,11 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 			return nil, err
 		}
 	}
-	q, threshold, err := f.keptPosterior(ctx, asked, products, nil)
+	// Only the refit at the precision that is settled goes through --checkpoint.
+	q, threshold, err := f.keptPosterior(ctx, asked, products, nil, f.useKeptCheckpoint)
+	if e := (*store.Error)(nil); errors.As(err, &e) && f.options.ResumeKept != nil {
+		return nil, badCheckpoint(f.options.Checkpoint, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +115,8 @@ func (f *fit) threshold(ctx context.Context, asked *linearize.Batch) (*kept.Thre
 }
 
 // keptPosterior fits or refits with the rows above the threshold of --within. near, if not
-// nil, is a refit at another precision.
-func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, products linearize.Products, near *kept.Posterior) (*Posterior, *kept.Threshold, error) {
+// nil, is a refit at another precision. set makes the last choices among the options.
+func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, products linearize.Products, near *kept.Posterior, set func(o *kept.Options)) (*Posterior, *kept.Threshold, error) {
 	t, err := f.threshold(ctx, asked)
 	if err != nil {
 		return nil, nil, err
@@ -118,6 +124,7 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, product
 	o := &kept.Options{Mean: f.options.mean, Strength: t.Strength, PriorVariance: t.PriorVariance, Products: products, Outputs: f.sites.F, Near: near, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
 	var dual *kept.Posterior
 	if f.flags.Refit {
+		set(o)
 		dual, err = kept.Refit(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, f.prior, f.theta, o)
 	} else {
 		dual, err = kept.Fit(ctx, f.source, f.sites, f.prior, f.theta, o)

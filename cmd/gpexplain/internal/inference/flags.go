@@ -92,7 +92,7 @@ var inFile = []string{"outputs", "method", "inducing", "within", "certify", "sel
 	"standardize", "input-mean", "input-sd", "target-mean", "target-sd"}
 
 // flagMethods are the methods that a flag is for.
-var flagMethods = map[string]string{"inducing": "subset, nystrom or fitc", "select": "subset, nystrom or fitc", "checkpoint": "nystrom or fitc"}
+var flagMethods = map[string]string{"inducing": "subset, nystrom or fitc", "select": "subset, nystrom or fitc", "checkpoint": "kept, nystrom or fitc"}
 
 // Check refuses flags that do not go together.
 func (s *Flags) Check(c *cobra.Command) error {
@@ -122,7 +122,9 @@ func (s *Flags) Check(c *cobra.Command) error {
 		return console.Usagef("--within is for --method exact, kept or nystrom, not %s", s.Method)
 	case f.Changed("within") && s.Method == "nystrom" && (s.Refit || s.tunesByRefits()):
 		return console.Usagef("--within is not for a refit by --method nystrom; give --method kept")
-	case f.Changed("within") && f.Changed("checkpoint"):
+	case f.Changed("checkpoint") && s.Method == "kept" && s.refitGiven && !s.Refit:
+		return console.Usagef("--checkpoint of --method kept is for a refit, which --refit=false leaves out; leave one of them out")
+	case f.Changed("within") && f.Changed("checkpoint") && s.Method != "kept":
 		return console.Usagef("--checkpoint is for passes over all rows; leave --within out")
 	case s.certify && s.Method != "kept":
 		return console.Usagef("--certify is for --method kept, or exact with --within, not %s", s.Method)
@@ -138,7 +140,7 @@ func (s *Flags) Check(c *cobra.Command) error {
 		return nil
 	}
 	for _, name := range []string{"inducing", "select", "checkpoint"} {
-		if f.Changed(name) {
+		if f.Changed(name) && !(name == "checkpoint" && s.Method == "kept") {
 			return console.Usagef("--%s is for --method %s, not %s", name, flagMethods[name], s.Method)
 		}
 	}

@@ -103,7 +103,8 @@ func (m *Method) elements() string {
 type Options struct {
 	mean       gp.Mean
 	Checkpoint string             // file to keep the state of a pass in; "" for none
-	Resume     *sparse.Checkpoint // state to go on from; nil starts anew
+	Resume     *sparse.Checkpoint // state of a pass to go on from; nil starts anew
+	ResumeKept *store.File        // state of a refit by the method kept to go on from; nil starts anew
 	NoReport   bool               // no error report is needed
 
 	ChoosesPrior bool // another prior is looked for, so that θ* need be no mode at this one
