@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/funcgp/funcgp/internal/logsum"
+	"github.com/funcgp/funcgp/internal/vector"
 )
 
 // Integrals of σ and of the Poisson likelihood against N(m, s²) (E11). The
@@ -51,29 +52,33 @@ var zNodes = func() (nodes [401]struct{ z, w float64 }) {
 // sigmoidMomentsZ sums over z in [−12, 12]. Up to an s of 4, 2 or 1 it takes every second,
 // fourth or eighth node, which leaves a step of at most 0.48/s.
 func sigmoidMomentsZ(m, s float64) (mean, variance, slope float64) {
-	var p [len(zNodes)]float64
+	var f, p, e [len(zNodes)]float64
 	stride := 1
 	for float64(2*stride)*s <= wide && stride < 8 {
 		stride *= 2
 	}
-	weight := float64(stride)
+	weight, n := float64(stride), 0
 	for k := 0; k < len(zNodes); k += stride {
-		n := &zNodes[k]
-		f := m + s*n.z
-		e := math.Exp(-math.Abs(f))
-		p[k] = 1 / (1 + e)
+		f[n] = m + s*zNodes[k].z
+		e[n] = -math.Abs(f[n])
+		n++
+	}
+	vector.Exp(e[:n], e[:n])
+	for i, e := range e[:n] {
+		w := weight * zNodes[i*stride].w
+		p[i] = 1 / (1 + e)
 		// E σ' = Σ w(z) σ'(m + s z)
-		slope += weight * n.w * e * p[k] * p[k]
-		if f < 0 {
-			p[k] *= e
+		slope += w * e * p[i] * p[i]
+		if f[i] < 0 {
+			p[i] *= e
 		}
 		// E σ = Σ w(z) σ(m + s z)
-		mean += weight * n.w * p[k]
+		mean += w * p[i]
 	}
-	for k := 0; k < len(zNodes); k += stride {
+	for i, p := range p[:n] {
 		// Var σ = Σ w(z) (σ − E σ)², centred so that a small s keeps its digits
-		d := p[k] - mean
-		variance += weight * zNodes[k].w * d * d
+		d := p - mean
+		variance += weight * zNodes[i*stride].w * d * d
 	}
 	return min(mean, 1), variance, slope // the weights sum to 1 up to rounding
 }
@@ -147,10 +152,18 @@ func meanSigmoidZ(m, s float64) float64 {
 	stride := 8
 	for ; stride > 1 && float64(stride)*gaussianStep*s > 0.5; stride /= 2 {
 	}
-	sum := gaussian[0] / (1 + math.Exp(-m))
-	for k := stride; k < len(gaussian); k += stride {
-		d := s * float64(k) * gaussianStep
-		sum += gaussian[k] * (1/(1+math.Exp(-m-d)) + 1/(1+math.Exp(d-m)))
+	var e [len(gaussian)]float64
+	n := 0
+	for k := 0; k < len(gaussian); k += stride {
+		e[n] = -s * float64(k) * gaussianStep
+		n++
+	}
+	vector.Exp(e[:n], e[:n])
+	// With d = s z and a = e⁻ᵐ, σ(m + d) + σ(m − d) = 1/(1 + a e⁻ᵈ) + e⁻ᵈ/(e⁻ᵈ + a).
+	a := math.Exp(-m)
+	sum := gaussian[0] / (1 + a)
+	for i, e := range e[1:n] {
+		sum += gaussian[(i+1)*stride] * (1/(1+a*e) + e/(e+a))
 	}
 	return float64(stride) * sum
 }

@@ -20,6 +20,8 @@ const (
 	fewRows  = 96
 	mostRows = 480
 	termRows = 240
+
+	panelRows = 24
 )
 
 // BlockTo implements Kernel.
@@ -257,5 +259,19 @@ func (ps *pass) tiles() []tile {
 // not depend on the number of workers.
 func tileExamples(n, c int) int {
 	rows := (n*c/8 + 47) / 48 * 48
-	return max(1, min(max(rows, fewRows), mostRows)/c)
+	examples := max(1, min(max(rows, fewRows), mostRows)/c)
+	if whole := wholePanels(c); examples >= whole {
+		return min((examples+whole-1)/whole*whole, max(mostRows/c/whole, 1)*whole)
+	}
+	return examples
+}
+
+// wholePanels returns how many examples have rows for whole panels of the kernels of
+// products, whose height divides panelRows.
+func wholePanels(c int) int {
+	a, b := panelRows, c
+	for b > 0 {
+		a, b = b, a%b
+	}
+	return panelRows / a
 }
