@@ -27,6 +27,8 @@ import (
 var (
 	studyOut  = flag.String("study", "", "write the tables of the study of wrong labels to this folder")
 	studySeed = flag.Uint64("study-seed", 0, "of the flips, the first parameters and the minibatches")
+	studyRows = flag.Int("study-rows", 1000, "training rows")
+	studyMean = flag.String("study-mean", "zero", "prior mean: zero, init, none")
 )
 
 // studyPrecisions are those of the prior, in the order in which their refits are made.
@@ -41,7 +43,7 @@ func TestStudyOfWrongLabels(t *testing.T) {
 	if *studyOut == "" {
 		t.Skip("it takes an hour and is made with -study")
 	}
-	const n = 1000
+	n := *studyRows
 	data, err := dataset.Open(t.Context(), testref.MNIST(t), nil)
 	require.NoError(t, err)
 	rows, err := data.Train.Select(&dataset.SelectOptions{Count: n})
@@ -62,21 +64,29 @@ func TestStudyOfWrongLabels(t *testing.T) {
 	net, err := network.Seeded(*studySeed, network.Shape{784}, network.Dense{Units: 128}, network.ReLU, drop, network.Dense{Units: 64}, network.ReLU, drop, network.Dense{Units: 10})
 	require.NoError(t, err)
 	_, _, p := net.Dims()
+	init := net.Theta()
 	net, trained, err := net.Train(t.Context(), x, y, glm.Categorical{}, &network.TrainOptions{Precision: make([]float64, p), Optimizer: network.SGD{Momentum: 0.9},
 		Schedule: network.Constant{}, LearningRate: 0.01, Batch: 64, Epochs: 50, LBFGS: -1, Seed: *studySeed})
 	require.NoError(t, err)
-	t.Logf("trained: %.4f nats an example", -trained.LogLik/n)
+	t.Logf("trained: %.4f nats an example", -trained.LogLik/float64(n))
 	batch, err := net.Linearize(t.Context(), x)
 	require.NoError(t, err)
 
 	s := &study{y: y, truth: truth, flipped: flipped}
-	file, err := os.Create(filepath.Join(*studyOut, "audit-mnist-"+strconv.FormatUint(*studySeed, 10)+".csv"))
+	file, err := os.Create(filepath.Join(*studyOut, "audit-mnist-"+*studyMean+strconv.Itoa(n)+"-"+strconv.FormatUint(*studySeed, 10)+".csv"))
 	require.NoError(t, err)
 	s.table = csv.NewWriter(file)
 	s.write(t, "posterior", "precision", "loo_nll", "loo_accuracy", "log_evidence", "effective_parameters", "auc", "suggested_right", "caught_in_100", "calibrated_scale", "calibrated_loo_nll", "calibrated_auc", "calibrated_suggested_right", "support_label_right")
 	kernel := func(precision float64) ntk.Kernel {
 		prior, err := ntk.NewIsotropic(precision, nil)
 		require.NoError(t, err)
+		switch *studyMean {
+		case "init":
+			prior, err = ntk.NewIsotropic(precision, init)
+			require.NoError(t, err)
+		case "none":
+			return noMean{ntk.New(prior, net.Theta(), nil)}
+		}
 		return ntk.New(prior, net.Theta(), nil)
 	}
 	post, err := gp.Refit(t.Context(), kernel(studyPrecisions[0]), batch, y, glm.Categorical{}, nil)
@@ -99,6 +109,10 @@ func TestStudyOfWrongLabels(t *testing.T) {
 	require.NoError(t, file.Close())
 
 }
+
+type noMean struct{ *ntk.NTK }
+
+func (noMean) MeanTo(dst []float64, _ *linearize.Batch) { clear(dst) }
 
 func must[T any](v T, err error) T {
 	if err != nil {

@@ -77,6 +77,23 @@ func (r Rows) contributions(terms []explain.Term) []Contribution {
 	return list
 }
 
+// A NamedRow says which row of the data an example is.
+type NamedRow struct {
+	Index     Index  `json:"index"` // row in the original file, from 0
+	Label     Float  `json:"label"` // label or target; null where unknown or several
+	LabelName string `json:"label_name,omitempty"`
+	ID        string `json:"id,omitempty"`
+}
+
+// Named names an example by its position.
+func (r Rows) Named(i int) NamedRow {
+	return NamedRow{Index: r.index(i), Label: r.label(i), LabelName: r.labelName(i), ID: r.id(i)}
+}
+
+// LabelText is the label in words: the name of its class, or the number; "" where it is
+// unknown.
+func (r *NamedRow) LabelText() string { return labelNamed(r.LabelName, r.Label) }
+
 func (r Rows) index(i int) Index {
 	if r.Index == nil {
 		return Index(i)

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/audit"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/atomicfile"
+)
+
+type auditVerb struct {
+	common    problem.Flags
+	posterior inference.Flags
+
+	calibration inference.CalibrationFlags
+
+	top       int
+	html, csv string
+}
+
+func auditCommand(con *console.Console) *cobra.Command {
+	s := &auditVerb{}
+	v := &verb{
+		name:  "audit",
+		short: "Rank training rows that are worth a look",
+		long: `Audit predicts each training row by the posterior without it, and lists the rows
+whose label the others contradict, with the label that they suggest and those that
+say so most; rows that are the same or nearly the same; rows near a boundary between
+classes; and rows that fix the function at their own input. --csv writes the scores of
+all rows.
+
+A network that was trained until it repeated every label has seen the wrong ones too.
+The refit, which is the default, moves to the optimum of the linearized model; --tune-prior
+loo looks for a prior precision under which the rows predict each other.`,
+		example: `  gpexplain audit
+  gpexplain audit --top 50 --html page.html --csv scores.csv
+  gpexplain audit --tune-prior loo`,
+		flags: s.add, check: s.check, run: s.run,
+		complete: inference.MethodValues(map[string][]string{"calibrate": inference.Calibrations}),
+	}
+	return v.command(con, &s.common)
+}
+
+func (s *auditVerb) add(c *cobra.Command) {
+	f := c.Flags()
+	f.IntVar(&s.top, "top", 20, "list `K` training rows of each kind")
+	f.StringVar(&s.html, "html", "", "write the lists as a page to `FILE`")
+	f.StringVar(&s.csv, "csv", "", "write the scores of all training rows as a table to `FILE`")
+	s.posterior.Add(c)
+	s.posterior.AddRefit(c, true, "move to the optimum of the linearized model first")
+	s.posterior.AddTune(c)
+	s.posterior.AddFile(c)
+	s.calibration.Add(c)
+}
+
+func (s *auditVerb) check(c *cobra.Command) error {
+	if s.top < 1 {
+		return console.Usagef("--top %d must be at least 1", s.top)
+	}
+	if err := s.posterior.Check(c); err != nil {
+		return err
+	}
+	if err := s.calibration.Check(c, s.posterior.File); err != nil {
+		return err
+	}
+	return console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--csv", Path: s.csv}}, append(s.common.Files(), console.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
+}
+
+func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
+	for _, path := range []string{s.html, s.csv} {
+		if err := console.Writable(path); err != nil {
+			return err
+		}
+	}
+	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
+	if err != nil {
+		return err
+	}
+	if p, err = p.Grouped(ctx, c); err != nil {
+		return err
+	}
+	q, err := inference.Answer(ctx, c, p, &s.posterior, s.calibration.Method)
+	if err != nil {
+		return err
+	}
+	found, err := q.Audit(ctx, c, p, s.top)
+	if err != nil {
+		return err
+	}
+	r := newAuditReport(p, found, s.top)
+	r.Fit = q.Report(p, c.Warnings)
+	if err := c.EndPart(ctx, "predict"); err != nil {
+		return err
+	}
+	if s.csv != "" {
+		if err := writeTable(c, s.csv, auditColumns, func(write func(line ...string) error) error { return auditLines(p, found, write) }); err != nil {
+			return err
+		}
+	}
+	if err := s.page(ctx, c, p, r); err != nil {
+		return err
+	}
+	r.Timings = c.Timings()
+	if c.JSON {
+		return json.NewEncoder(c.Out).Encode(r)
+	}
+	inference.NoteTuning(c, &r.Fit)
+	return r.text(c.Out)
+}
+
+// page writes the page that was asked for.
+func (s *auditVerb) page(ctx context.Context, c *console.Console, p *problem.Problem, r *auditReport) (err error) {
+	if s.html == "" {
+		return nil
+	}
+	e := p.Examples
+	// The page shows the time until it is written.
+	r.Timings = c.TimingsSoFar()
+	page := &report.ListPage{Title: "Training rows worth a look", Eyebrow: fmt.Sprintf("%s training rows, each predicted by the others", console.Count(r.Examples)), Lists: r.lists(),
+		Picture: e.Pictures(e.Train), Invert: e.Grey(), Fit: &r.Fit, Timings: &r.Timings, Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
+	if page.Record, err = record(ctx, p); err != nil {
+		return err
+	}
+	if err := atomicfile.Write(s.html, page.WriteHTML); err != nil {
+		return err
+	}
+	c.Detail("wrote %s", s.html)
+	return nil
+}
+
+// The lines that say what the scores are, on every output.
+const (
+	mislabelledMeaning = "log density of the row's own label, in nats, predicted without the row: the lower, the more the other rows contradict it"
+	residualMeaning    = "residual: (target − prediction without the row) in standard deviations; positive where the target is above the prediction"
+	supportMeaning     = "value of a row that says so: its term in the sum that makes up f of the suggested label less f of the row's own (in a regression: in the prediction, away from the target), in units of f; positive: it speaks against the label"
+	duplicateMeaning   = "posterior correlation of the functions at both rows, no unit, at most 1: the nearer to 1, the more one row says what the other does"
+	boundaryMeaning    = "entropy of the class probabilities predicted without the row, in nats: the higher, the nearer the row is to a boundary; margin: the difference of the two largest probabilities, near 0 at a boundary"
+	leverageMeaning    = "leverage: how many of its outputs the row fixes by itself, tr Λh, no unit, from 0 to the number of outputs; those of all rows add up to the effective number of parameters"
+)
+
+// auditReport is the JSON of audit.
+type auditReport struct {
+	Schema      string            `json:"schema"`
+	Meanings    map[string]string `json:"meanings"`
+	Examples    int               `json:"examples"`
+	Effective   report.Float      `json:"effective_parameters"`
+	Suspects    *int              `json:"suspects"`
+	Mislabelled []suspectRow      `json:"mislabelled"`
+	Duplicates  []duplicateRows   `json:"duplicates"`
+	Boundary    []boundaryRow     `json:"boundary"`
+	Leverage    []leverageRow     `json:"leverage"`
+	Fit         report.Fit        `json:"fit"`
+	Timings     report.Timings    `json:"timings"`
+}
+
+type suspectRow struct {
+	report.NamedRow
+	LogDensity           report.Float   `json:"log_density"`
+	Suggested            *report.Float  `json:"suggested,omitempty"`
+	SuggestedName        string         `json:"suggested_name,omitempty"`
+	SuggestedProbability *report.Float  `json:"suggested_probability,omitempty"`
+	LabelProbability     *report.Float  `json:"label_probability,omitempty"`
+	Residual             []report.Float `json:"residual,omitempty"`
+	Supports             []supportRow   `json:"supports"`
+}
+
+type supportRow struct {
+	report.NamedRow
+	Value report.Float `json:"value"`
+}
+
+type duplicateRows struct {
+	First       report.NamedRow `json:"first"`
+	Second      report.NamedRow `json:"second"`
+	Correlation report.Float    `json:"correlation"`
+	Equal       bool            `json:"equal"`
+	Conflict    bool            `json:"conflict"`
+}
+
+type boundaryRow struct {
+	report.NamedRow
+	Entropy report.Float   `json:"entropy"`
+	Margin  report.Float   `json:"margin"`
+	Between []report.Float `json:"between"`
+	Names   []string       `json:"between_names,omitempty"`
+}
+
+type leverageRow struct {
+	report.NamedRow
+	Leverage report.Float `json:"leverage"`
+}
+
+// newAuditReport takes the first rows of each list.
+func newAuditReport(p *problem.Problem, found *audit.Audit, top int) *auditReport {
+	rows := trainRows(p)
+	r := &auditReport{Schema: "funcgp/audit/1", Examples: len(found.Examples), Effective: report.Float(found.Effective),
+		Meanings:    map[string]string{"log_density": mislabelledMeaning, "supports": supportMeaning, "correlation": duplicateMeaning, "leverage": leverageMeaning},
+		Mislabelled: []suspectRow{}, Duplicates: []duplicateRows{}, Boundary: []boundaryRow{}, Leverage: []leverageRow{}}
+	if p.Task.Classes == nil {
+		r.Meanings["residual"] = residualMeaning
+	} else {
+		r.Meanings["boundary"] = boundaryMeaning
+	}
+	suspects := 0
+	for _, k := range found.Mislabelled {
+		x := &found.Examples[k]
+		if p.Task.Classes != nil && !x.Suspect() {
+			continue
+		}
+		if suspects++; suspects <= top {
+			r.Mislabelled = append(r.Mislabelled, newSuspect(p, rows, x))
+		}
+	}
+	if p.Task.Classes != nil {
+		r.Suspects = &suspects
+	}
+	for _, d := range found.Duplicates {
+		r.Duplicates = append(r.Duplicates, duplicateRows{rows.Named(d.First), rows.Named(d.Second), report.Float(d.Correlation), d.Equal, d.Conflict})
+	}
+	for _, k := range found.Boundary[:min(top, len(found.Boundary))] {
+		r.Boundary = append(r.Boundary, newBoundary(p, rows, &found.Examples[k]))
+	}
+	for _, k := range found.Leverage[:min(top, len(found.Leverage))] {
+		x := &found.Examples[k]
+		r.Leverage = append(r.Leverage, leverageRow{rows.Named(x.Index), report.Float(x.Leverage)})
+	}
+	return r
+}
+
+func newSuspect(p *problem.Problem, rows report.Rows, x *audit.Example) suspectRow {
+	s := suspectRow{NamedRow: rows.Named(x.Index), LogDensity: report.Float(x.LogDensity), Supports: []supportRow{}}
+	if x.Residual != nil {
+		s.Residual = report.Floats(x.Residual)
+	} else {
+		label, of, own := classLabel(p, x.Suggested), report.Float(x.Probability[x.Suggested]), report.Float(x.Probability[x.Label])
+		s.Suggested, s.SuggestedName, s.SuggestedProbability, s.LabelProbability = &label, nameOf(p, label), &of, &own
+	}
+	for _, v := range x.Supports {
+		s.Supports = append(s.Supports, supportRow{rows.Named(v.Index), report.Float(v.Value)})
+	}
+	return s
+}
+
+// newBoundary names the two most probable classes, the most probable first.
+func newBoundary(p *problem.Problem, rows report.Rows, x *audit.Example) boundaryRow {
+	first, second := x.Suggested, -1
+	for k, v := range x.Probability {
+		if k != first && (second < 0 || v > x.Probability[second]) {
+			second = k
+		}
+	}
+	b := boundaryRow{NamedRow: rows.Named(x.Index), Entropy: report.Float(x.Entropy), Margin: report.Float(x.Margin)}
+	for _, k := range []int{first, second} {
+		label := classLabel(p, k)
+		b.Between = append(b.Between, label)
+		if name := nameOf(p, label); name != "" {
+			b.Names = append(b.Names, name)
+		}
+	}
+	return b
+}
+
+// classLabel is the label of the class of this number.
+func classLabel(p *problem.Problem, k int) report.Float { return report.Float(p.Task.Classes[k]) }

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/audit"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/atomicfile"
+)
+
+// lists are those of the page and of the text.
+func (r *auditReport) lists() []report.List {
+	list := []report.List{r.mislabelled(), r.duplicates()}
+	if _, classes := r.Meanings["boundary"]; classes {
+		list = append(list, r.boundary())
+	}
+	return append(list, r.leverage())
+}
+
+func (r *auditReport) mislabelled() report.List {
+	l := report.List{Title: "Likely mislabelled", Beside: "the rows that say so", Columns: []string{"suggested", "probability", "of its label", "log density"},
+		Note: sentence(mislabelledMeaning, supportMeaning), Empty: "The other rows agree with the label of every row."}
+	if r.Suspects == nil {
+		l.Title, l.Columns, l.Beside = "Farthest from what the others predict", []string{"residual", "log density"}, "the rows that pull away"
+		l.Note = sentence(mislabelledMeaning, residualMeaning, supportMeaning)
+	} else if more := *r.Suspects - len(r.Mislabelled); more > 0 {
+		l.Note = sentence(fmt.Sprintf("the first %d of %d rows whose label is not the most probable one", len(r.Mislabelled), *r.Suspects)) + " " + l.Note
+	}
+	for i := range r.Mislabelled {
+		x := &r.Mislabelled[i]
+		item := report.ListItem{Row: listed(&x.NamedRow)}
+		if r.Suspects == nil {
+			var residuals []string
+			for _, z := range x.Residual {
+				residuals = append(residuals, fmt.Sprintf("%+.2f", float64(z)))
+			}
+			item.Values = []string{strings.Join(residuals, ", "), fmt.Sprintf("%.2f", float64(x.LogDensity))}
+		} else {
+			item.Values = []string{classText(x.SuggestedName, *x.Suggested), fmt.Sprintf("%.3f", float64(*x.SuggestedProbability)), small3(float64(*x.LabelProbability)), fmt.Sprintf("%.2f", float64(x.LogDensity))}
+		}
+		for k := range x.Supports {
+			b := listed(&x.Supports[k].NamedRow)
+			b.Value = fmt.Sprintf("%+.3g", float64(x.Supports[k].Value))
+			item.Beside = append(item.Beside, b)
+		}
+		l.Items = append(l.Items, item)
+	}
+	return l
+}
+
+func (r *auditReport) duplicates() report.List {
+	l := report.List{Title: "Duplicates and near-duplicates", Beside: "the other row", Columns: []string{"correlation", "inputs", "labels"},
+		Note: sentence(duplicateMeaning), Empty: "No two rows are equal or nearly equal."}
+	for i := range r.Duplicates {
+		x := &r.Duplicates[i]
+		inputs, labels := "nearly equal", "the same"
+		if x.Equal {
+			inputs = "equal"
+		}
+		if x.Conflict {
+			labels = "DIFFERENT"
+		}
+		l.Items = append(l.Items, report.ListItem{Row: listed(&x.First), Values: []string{fmt.Sprintf("%.4f", float64(x.Correlation)), inputs, labels}, Beside: []report.ListedRow{listed(&x.Second)}})
+	}
+	return l
+}
+
+func (r *auditReport) boundary() report.List {
+	l := report.List{Title: "Near a boundary", Columns: []string{"entropy", "margin", "between"}, Note: sentence(boundaryMeaning), Empty: "No row has a score."}
+	for i := range r.Boundary {
+		x := &r.Boundary[i]
+		var names [2]string
+		for k, v := range x.Between {
+			if names[k] = classText("", v); len(x.Names) == 2 {
+				names[k] = x.Names[k]
+			}
+		}
+		l.Items = append(l.Items, report.ListItem{Row: listed(&x.NamedRow), Values: []string{fmt.Sprintf("%.3f", float64(x.Entropy)), fmt.Sprintf("%.3f", float64(x.Margin)), names[0] + " and " + names[1]}})
+	}
+	return l
+}
+
+func (r *auditReport) leverage() report.List {
+	l := report.List{Title: "High leverage", Columns: []string{"leverage"}, Note: sentence(fmt.Sprintf("%s: here %.1f", leverageMeaning, float64(r.Effective))), Empty: "No row has a score."}
+	for i := range r.Leverage {
+		x := &r.Leverage[i]
+		l.Items = append(l.Items, report.ListItem{Row: listed(&x.NamedRow), Values: []string{fmt.Sprintf("%.3f", float64(x.Leverage))}})
+	}
+	return l
+}
+
+// sentence makes sentences of notes.
+func sentence(notes ...string) string {
+	for i, n := range notes {
+		notes[i] = strings.ToUpper(n[:1]) + n[1:] + "."
+	}
+	return strings.Join(notes, " ")
+}
+
+func listed(r *report.NamedRow) report.ListedRow {
+	return report.ListedRow{Index: r.Index, ID: r.ID, Label: r.LabelText()}
+}
+
+// classText is the name of a class, or else its label.
+func classText(name string, label report.Float) string {
+	return cmp.Or(name, strconv.FormatFloat(float64(label), 'g', -1, 64))
+}
+
+// small3 shows a probability that may be very small.
+func small3(p float64) string {
+	if p < 0.001 {
+		return fmt.Sprintf("%.1e", p)
+	}
+	return fmt.Sprintf("%.3f", p)
+}
+
+// text writes the lists for a terminal.
+func (r *auditReport) text(out io.Writer) error {
+	if err := inference.AlarmsText(out, &r.Fit); err != nil {
+		return err
+	}
+	for _, l := range r.lists() {
+		if err := listText(out, &l); err != nil {
+			return err
+		}
+	}
+	return inference.WarningsText(out, &r.Fit)
+}
+
+// listText writes a list as a table under a line that says what its numbers are.
+func listText(out io.Writer, l *report.List) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%s\n%s\n", l.Title, l.Note)
+	if len(l.Items) == 0 {
+		fmt.Fprintf(w, "  %s\n\n", l.Empty)
+		return w.Flush()
+	}
+	fmt.Fprintf(w, "  row\tlabel\t%s", strings.Join(l.Columns, "\t"))
+	if l.Beside != "" {
+		fmt.Fprintf(w, "\t%s", l.Beside)
+	}
+	fmt.Fprintln(w)
+	for _, x := range l.Items {
+		cells := []string{rowText(&x.Row), x.Row.Label}
+		cells = append(cells, x.Values...)
+		if l.Beside != "" {
+			var rows []string
+			for _, b := range x.Beside {
+				text := rowText(&b)
+				if b.Label != "" {
+					text += " (" + b.Label + ")"
+				}
+				if b.Value != "" {
+					text += " " + b.Value
+				}
+				rows = append(rows, text)
+			}
+			cells = append(cells, strings.Join(rows, ", "))
+		}
+		for i := range cells {
+			cells[i] = console.OneLine(cells[i])
+		}
+		fmt.Fprintf(w, "  %s\n", strings.Join(cells, "\t"))
+	}
+	fmt.Fprintln(w)
+	return w.Flush()
+}
+
+func rowText(r *report.ListedRow) string {
+	if r.ID != "" {
+		return fmt.Sprintf("%d %s", r.Index, r.ID)
+	}
+	return strconv.Itoa(int(r.Index))
+}
+
+// writeTable writes a CSV file with these columns.
+func writeTable(c *console.Console, path string, columns []string, lines func(write func(line ...string) error) error) error {
+	err := atomicfile.Write(path, func(w io.Writer) error {
+		t := csv.NewWriter(w)
+		t.UseCRLF = true // RFC 4180
+		if err := t.Write(columns); err != nil {
+			return err
+		}
+		if err := lines(func(line ...string) error { return t.Write(line) }); err != nil {
+			return err
+		}
+		t.Flush()
+		return t.Error()
+	})
+	if err == nil {
+		c.Detail("wrote %s", path)
+	}
+	return err
+}
+
+// auditColumns are the columns of --csv, with their units. A row's residual is that of
+// its target farthest from the prediction.
+var auditColumns = []string{"row", "id", "label", "log_density_nats", "suggested", "suggested_probability", "label_probability", "residual_sd", "entropy_nats", "margin", "leverage", "equal_to_row"}
+
+// auditLines writes the scores of every audited row.
+func auditLines(p *problem.Problem, found *audit.Audit, write func(line ...string) error) error {
+	rows, equal := trainRows(p), map[int]string{}
+	for _, d := range found.Duplicates {
+		if d.Equal {
+			equal[d.Second] = strconv.Itoa(int(rows.Named(d.First).Index))
+		}
+	}
+	float := func(v float64) string { return number(report.Float(v)) }
+	for i := range found.Examples {
+		x := &found.Examples[i]
+		name := rows.Named(x.Index)
+		label := cmp.Or(name.LabelName, number(name.Label))
+		suggested, of, own, residual := "", "", "", math.NaN()
+		if x.Probability != nil {
+			k := classLabel(p, x.Suggested)
+			suggested, of, own = classText(nameOf(p, k), k), float(x.Probability[x.Suggested]), float(x.Probability[x.Label])
+		}
+		for _, z := range x.Residual {
+			if !(math.Abs(z) <= math.Abs(residual)) {
+				residual = z
+			}
+		}
+		if err := write(strconv.Itoa(int(name.Index)), name.ID, label, float(x.LogDensity), suggested, of, own, float(residual), float(x.Entropy), float(x.Margin), float(x.Leverage), equal[x.Index]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

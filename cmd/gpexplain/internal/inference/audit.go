@@ -1,0 +1,55 @@
+package inference
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/audit"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Audit ranks the training rows of which leave-one-out predictions are made: all that
+// an exact posterior has, or a random sample, which is said.
+func (q *Posterior) Audit(ctx context.Context, c *console.Console, p *problem.Problem, top int) (*audit.Audit, error) {
+	rows, n := q.leftOut(p), p.Examples.Train.Len()
+	if len(rows) < n {
+		c.Warn(fmt.Errorf("%d of %d training rows are audited, drawn by --seed: leaving out each takes too long by --method %s", len(rows), n, q.How.Name))
+	}
+	leave, warning, err := q.leaver(ctx, c, p)
+	if err != nil {
+		return nil, p.TrainNames().ExplainError(err)
+	}
+	for _, text := range []string{warning, q.noMode} {
+		if text != "" {
+			c.WarnText(text)
+		}
+	}
+	o := &audit.Options{Rows: rows, Calibration: q.Calibration.scales(), Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show,
+		LeaveOneOut: func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+			return leave(ctx, mean, cov, rows, x)
+		}}
+	found, err := audit.Of(ctx, q.Dual, p.Task.Likelihood, p.Examples.Y, o)
+	c.ClearBar()
+	if err != nil {
+		return nil, p.TrainNames().ExplainError(err)
+	}
+	c.Warn(found.Warnings...)
+	return found, nil
+}
+
+// Acquire ranks the rows of a pool by what their labels would tell, and chooses a batch of
+// them; names name the rows in errors.
+func (q *Posterior) Acquire(ctx context.Context, c *console.Console, p *problem.Problem, pool linearize.Source, batch int, names problem.RowNames) (*audit.Acquisition, error) {
+	o := &audit.AcquireOptions{Batch: batch, Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), MaxMemory: p.Limits.Memory, Progress: c.Show}
+	found, err := audit.Acquire(ctx, q.latent(), p.Task.Likelihood, pool, o)
+	c.ClearBar()
+	if err != nil {
+		return nil, names.ExplainError(err)
+	}
+	c.Warn(found.Warnings...)
+	return found, nil
+}

@@ -1,0 +1,227 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+)
+
+//go:embed list.html
+var listHTML string
+
+var listTemplate = template.Must(template.Must(pageTemplate.Clone()).New("list").Parse(listHTML))
+
+// A ListPage shows lists of rows with numbers about them, such as an audit, as HTML.
+type ListPage struct {
+	Title, Eyebrow string
+	Note           string // a paragraph that says what the lists are
+	Lists          []List
+	// Picture returns the picture of a row; nil shows none.
+	Picture func(row Index) Picture
+	// Invert says that 255 is ink, as in MNIST.
+	Invert bool
+
+	Fit     *Fit
+	Timings *Timings
+	// The origin of the lists, shown as given; empty strings are left out.
+	Model, Data, Command string
+	Record               Record
+}
+
+// A List is a list of rows, the first of which matter most.
+type List struct {
+	Title   string
+	Note    string   // says what the numbers are, their units and their signs
+	Empty   string   // what stands in place of no items
+	Columns []string // names of the values
+	Beside  string   // name of what is beside each row; "" where nothing is
+	Items   []ListItem
+}
+
+// A ListItem is one row of a list.
+type ListItem struct {
+	Row    ListedRow
+	Values []string    // one for each of List.Columns
+	Beside []ListedRow // other rows that belong to it
+}
+
+// A ListedRow is a row of the data on a page.
+type ListedRow struct {
+	Index     Index
+	ID, Label string
+	Value     string // a number about it, "" for none
+}
+
+type htmlList struct {
+	Style                template.CSS
+	Title, Eyebrow, Note string
+	Lists                []htmlListed
+	htmlFoot
+}
+
+type htmlListed struct {
+	Title, Note, Empty, Beside string
+	Items                      []htmlItem
+	Table                      *htmlRows // in place of Items where rows have no pictures
+}
+
+type htmlItem struct {
+	Row    htmlLine
+	Values []fact
+	Beside []htmlLine
+}
+
+// WriteHTML writes the page as one self-contained HTML document.
+func (p *ListPage) WriteHTML(w io.Writer) error {
+	v := &view{page: &Page{Report: &Report{Fit: *p.Fit, Timings: *p.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record, Invert: p.Invert}}
+	v.timings = p.Timings.facts()
+	h := &htmlList{Style: template.CSS(styleCSS), Title: p.Title, Eyebrow: p.Eyebrow, Note: p.Note, htmlFoot: (&htmlWriter{view: v}).foot()}
+	for i := range p.Lists {
+		l, err := p.list(&p.Lists[i], &htmlWriter{view: v})
+		if err != nil {
+			return err
+		}
+		h.Lists = append(h.Lists, *l)
+	}
+	if err := listTemplate.Execute(w, h); err != nil {
+		return fmt.Errorf("report: writing HTML: %w", err)
+	}
+	return nil
+}
+
+// list lays out a list: as a table where rows have no pictures.
+func (p *ListPage) list(l *List, h *htmlWriter) (*htmlListed, error) {
+	out := &htmlListed{Title: l.Title, Note: l.Note, Beside: l.Beside}
+	if len(l.Items) == 0 {
+		out.Empty = l.Empty
+		return out, nil
+	}
+	pictures := make([]Picture, len(l.Items))
+	for i := range l.Items {
+		pictures[i] = p.picture(l.Items[i].Row.Index)
+	}
+	if pictures[0].Image == nil {
+		out.Table = l.table(pictures)
+		return out, nil
+	}
+	for i, x := range l.Items {
+		row, err := p.line(&x.Row, h)
+		if err != nil {
+			return nil, err
+		}
+		item := htmlItem{Row: row}
+		for k, name := range l.Columns {
+			item.Values = append(item.Values, fact{Name: name, Value: typeset(x.Values[k])})
+		}
+		for k := range x.Beside {
+			other, err := p.line(&l.Items[i].Beside[k], h)
+			if err != nil {
+				return nil, err
+			}
+			item.Beside = append(item.Beside, other)
+		}
+		out.Items = append(out.Items, item)
+	}
+	return out, nil
+}
+
+func (p *ListPage) picture(row Index) Picture {
+	if p.Picture == nil {
+		return Picture{}
+	}
+	return p.Picture(row)
+}
+
+func (p *ListPage) line(x *ListedRow, h *htmlWriter) (htmlLine, error) {
+	row := named(x.ID, fmt.Sprintf("row %d", x.Index))
+	pic, err := h.picture(p.picture(x.Index), row, "thumb")
+	if x.Label != "" {
+		pic.Alt += ", labelled " + x.Label
+	}
+	return htmlLine{Label: grouped(typeset(x.Label)), Row: row, Value: typeset(x.Value), Picture: pic}, err
+}
+
+// table is the list as a table with the first features of its rows.
+func (l *List) table(pictures []Picture) *htmlRows {
+	columns := append([]string{"Row", "Label"}, l.Columns...)
+	if l.Beside != "" {
+		columns = append(columns, capital(l.Beside))
+	}
+	t := newRowTable(pictures, columns...)
+	if t == nil {
+		t = &htmlRows{}
+		for _, name := range columns {
+			t.Columns = append(t.Columns, htmlCell{Value: name, Class: "text"})
+		}
+	}
+	for i, x := range l.Items {
+		cells := []htmlCell{{Value: named(x.Row.ID, fmt.Sprintf("row %d", x.Row.Index))}, {Value: grouped(typeset(x.Row.Label)), Class: "text"}}
+		for _, v := range x.Values {
+			cells = append(cells, htmlCell{Value: typeset(v), Class: "text"})
+		}
+		if l.Beside != "" {
+			var rows []string
+			for _, b := range x.Beside {
+				text := named(b.ID, fmt.Sprintf("row %d", b.Index))
+				if b.Label != "" {
+					text += ", labelled " + b.Label
+				}
+				if b.Value != "" {
+					text += ": " + typeset(b.Value)
+				}
+				rows = append(rows, text)
+			}
+			cells = append(cells, htmlCell{Value: strings.Join(rows, "; "), Class: "text"})
+		}
+		t.add(pictures[i], cells...)
+	}
+	return t
+}
+
+// The data of the template of a table of rows that have features and no picture.
+type htmlRows struct {
+	Columns []htmlCell
+	Rows    [][]htmlCell
+}
+
+// tableFeatures is the largest number of features in a table of rows.
+const tableFeatures = 5
+
+// newRowTable is a table with these columns and the first features of the rows, nil
+// where a row has a picture or none has features.
+func newRowTable(rows []Picture, columns ...string) *htmlRows {
+	t := &htmlRows{}
+	most := 0
+	for _, p := range rows {
+		if p.Image != nil {
+			return nil
+		}
+		most = max(most, len(p.Values))
+	}
+	if most == 0 {
+		return nil
+	}
+	for _, name := range columns {
+		t.Columns = append(t.Columns, htmlCell{Value: name, Class: "text"})
+	}
+	for i := range min(most, tableFeatures) {
+		t.Columns = append(t.Columns, htmlCell{Value: rows[0].name(i), Extra: true})
+	}
+	if most > tableFeatures {
+		t.Columns[len(t.Columns)-1].Says = "and " + some(most-tableFeatures, "other feature", "other features")
+	}
+	return t
+}
+
+// add appends a row with the given cells and its features.
+func (t *htmlRows) add(p Picture, cells ...htmlCell) {
+	cells[0].Value = strings.Replace(cells[0].Value, "row ", "row\u00a0", 1)
+	for i, v := range p.Values {
+		if i < tableFeatures {
+			cells = append(cells, htmlCell{Value: grouped(typeset(datum(v))), Extra: true})
+		}
+	}
+	t.Rows = append(t.Rows, cells)
+}
