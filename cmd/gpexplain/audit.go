@@ -100,7 +100,7 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	if s.csv != "" {
-		if err := writeTable(c, s.csv, auditColumns, func(write func(line ...string) error) error { return auditLines(p, found, write) }); err != nil {
+		if err := writeScores(c, s.csv, auditColumns, func(write func(line ...string) error) error { return auditLines(p, found, write) }); err != nil {
 			return err
 		}
 	}

@@ -145,7 +145,7 @@ func listText(out io.Writer, l *report.List) error {
 		fmt.Fprintf(w, "  %s\n\n", l.Empty)
 		return w.Flush()
 	}
-	fmt.Fprintf(w, "  row\tlabel\t%s", strings.Join(l.Columns, "\t"))
+	fmt.Fprintf(w, "  row\t%s\t%s", l.LabelName(), strings.Join(l.Columns, "\t"))
 	if l.Beside != "" {
 		fmt.Fprintf(w, "\t%s", l.Beside)
 	}
@@ -183,8 +183,8 @@ func rowText(r *report.ListedRow) string {
 	return strconv.Itoa(int(r.Index))
 }
 
-// writeTable writes a CSV file with these columns.
-func writeTable(c *console.Console, path string, columns []string, lines func(write func(line ...string) error) error) error {
+// writeScores writes a CSV file with these columns.
+func writeScores(c *console.Console, path string, columns []string, lines func(write func(line ...string) error) error) error {
 	err := atomicfile.Write(path, func(w io.Writer) error {
 		t := csv.NewWriter(w)
 		t.UseCRLF = true // RFC 4180
@@ -209,18 +209,16 @@ var auditColumns = []string{"row", "id", "label", "log_density_nats", "suggested
 
 // auditLines writes the scores of every audited row.
 func auditLines(p *problem.Problem, found *audit.Audit, write func(line ...string) error) error {
-	rows, equal := trainRows(p), map[int]string{}
-	for _, d := range found.Duplicates {
-		if d.Equal {
-			equal[d.Second] = strconv.Itoa(int(rows.Named(d.First).Index))
-		}
-	}
+	rows := trainRows(p)
 	float := func(v float64) string { return number(report.Float(v)) }
 	for i := range found.Examples {
 		x := &found.Examples[i]
 		name := rows.Named(x.Index)
 		label := cmp.Or(name.LabelName, number(name.Label))
-		suggested, of, own, residual := "", "", "", math.NaN()
+		suggested, of, own, equal, residual := "", "", "", "", math.NaN()
+		if x.EqualTo >= 0 {
+			equal = strconv.Itoa(int(rows.Named(x.EqualTo).Index))
+		}
 		if x.Probability != nil {
 			k := classLabel(p, x.Suggested)
 			suggested, of, own = classText(nameOf(p, k), k), float(x.Probability[x.Suggested]), float(x.Probability[x.Label])
@@ -230,7 +228,7 @@ func auditLines(p *problem.Problem, found *audit.Audit, write func(line ...strin
 				residual = z
 			}
 		}
-		if err := write(strconv.Itoa(int(name.Index)), name.ID, label, float(x.LogDensity), suggested, of, own, float(residual), float(x.Entropy), float(x.Margin), float(x.Leverage), equal[x.Index]); err != nil {
+		if err := write(strconv.Itoa(int(name.Index)), name.ID, label, float(x.LogDensity), suggested, of, own, float(residual), float(x.Entropy), float(x.Margin), float(x.Leverage), equal); err != nil {
 			return err
 		}
 	}

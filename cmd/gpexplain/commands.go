@@ -43,7 +43,7 @@ from 9s.`,
 	root.CompletionOptions.DisableDescriptions = true
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
-	for _, command := range []func(*console.Console) *cobra.Command{explainCommand, predictCommand, importancesCommand, auditCommand, fitCommand, evidenceCommand,
+	for _, command := range []func(*console.Console) *cobra.Command{explainCommand, predictCommand, importancesCommand, auditCommand, acquireCommand, fitCommand, evidenceCommand,
 		validateCommand, trainCommand, inspectCommand, reproduceCommand, versionCommand} {
 		root.AddCommand(command(con))
 	}

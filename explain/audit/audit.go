@@ -69,6 +69,7 @@ type Example struct {
 
 	Residual []float64 // of each target of a regression, in standard deviations; positive: the target is above the prediction
 	Leverage float64
+	EqualTo  int       // position in the training data of the first example with the same input, −1 for none
 	Supports []Support // of the first suspects; the largest first
 }
 
@@ -175,7 +176,7 @@ func newAuditor(d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Options) (*audit
 	}
 	a.audit = &Audit{Examples: make([]Example, len(a.rows))}
 	for k, i := range a.rows {
-		a.audit.Examples[k] = Example{Index: i, Label: -1, Suggested: -1, Entropy: math.NaN(), Margin: math.NaN()}
+		a.audit.Examples[k] = Example{Index: i, Label: -1, Suggested: -1, EqualTo: -1, Entropy: math.NaN(), Margin: math.NaN()}
 	}
 	return a, nil
 }

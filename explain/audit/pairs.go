@@ -24,6 +24,11 @@ func (a *auditor) pair(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for k, i := range a.rows {
+		if first[i] < i {
+			a.audit.Examples[k].EqualTo = first[i]
+		}
+	}
 	var pairs []Pair
 	for i, f := range first {
 		if f < i {

@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
@@ -16,6 +18,7 @@ import (
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testref"
@@ -28,11 +31,10 @@ var (
 	studyOut  = flag.String("study", "", "write the tables of the study of wrong labels to this folder")
 	studySeed = flag.Uint64("study-seed", 0, "of the flips, the first parameters and the minibatches")
 	studyRows = flag.Int("study-rows", 1000, "training rows")
+	studyList = flag.String("study-precisions", "1000,300,100,30,10,3,1", "of the prior")
+	studyKept = flag.Float64("study-kept", 0, "strength of kept rows")
 	studyMean = flag.String("study-mean", "zero", "prior mean: zero, init, none")
 )
-
-// studyPrecisions are those of the prior, in the order in which their refits are made.
-var studyPrecisions = []float64{1000, 300, 100, 30, 10, 3, 1, 0.3, 0.1}
 
 // TestStudyOfWrongLabels makes a table of testdata/studies: MNIST's first 1,000
 // training rows with a tenth of their labels flipped at random, dattri's MLP
@@ -89,22 +91,35 @@ func TestStudyOfWrongLabels(t *testing.T) {
 		}
 		return ntk.New(prior, net.Theta(), nil)
 	}
-	post, err := gp.Refit(t.Context(), kernel(studyPrecisions[0]), batch, y, glm.Categorical{}, nil)
-	require.NoError(t, err)
-	for k, precision := range studyPrecisions {
-		if k > 0 {
-			post, err = post.Rescale(t.Context(), kernel(precision), studyPrecisions[k-1]/precision, y, glm.Categorical{})
-			require.NoError(t, err)
+	var last *gp.Exact
+	var before float64
+	for _, text := range strings.Split(*studyList, ",") {
+		precision := must(strconv.ParseFloat(text, 64))
+		prior := must(ntk.NewIsotropic(precision, nil))
+		if *studyMean == "init" {
+			prior = must(ntk.NewIsotropic(precision, init))
 		}
-		s.add(t, "refit", precision, post, post.EvidenceRefit().Value)
-	}
-	sites, err := gp.NewSites(y, batch.F, glm.Categorical{})
-	require.NoError(t, err)
-	post = nil
-	for _, precision := range []float64{10, 1} {
-		at, err := gp.Fit(t.Context(), kernel(precision), batch, sites, nil)
-		require.NoError(t, err)
-		s.add(t, "theta", precision, at, at.EvidenceAtTheta(gp.Scatter(must(ntk.NewIsotropic(precision, nil)), net.Theta())).Value)
+		start := time.Now()
+		var post gp.Dual
+		var evidence float64
+		switch {
+		case *studyKept > 0:
+			k, err := kept.Refit(t.Context(), batch, y, glm.Categorical{}, prior, net.Theta(), &kept.Options{Strength: *studyKept})
+			require.NoError(t, err)
+			t.Logf("%d rows kept, %v", k.Kept().Len(), k.Warnings())
+			post, evidence = k, k.EvidenceRefit().Value
+		case last == nil:
+			last, err = gp.Refit(t.Context(), kernel(precision), batch, y, glm.Categorical{}, nil)
+			require.NoError(t, err)
+			post, evidence = last, last.EvidenceRefit().Value
+		default:
+			last, err = last.Rescale(t.Context(), kernel(precision), before/precision, y, glm.Categorical{})
+			require.NoError(t, err)
+			post, evidence = last, last.EvidenceRefit().Value
+		}
+		before = precision
+		t.Logf("δ = %v: fit %v", precision, time.Since(start))
+		s.add(t, "refit", precision, post, evidence)
 	}
 	require.NoError(t, file.Close())
 
@@ -135,7 +150,7 @@ func (s *study) write(t *testing.T, cells ...string) {
 	require.NoError(t, s.table.Error())
 }
 
-func (s *study) add(t *testing.T, name string, precision float64, post *gp.Exact, evidence float64) {
+func (s *study) add(t *testing.T, name string, precision float64, post gp.Dual, evidence float64) {
 	n := len(s.truth)
 	mean, cov := mat.NewDense(n, 10, nil), mat.NewDense(10*n, 10, nil)
 	batch := post.Data().(*linearize.Batch)

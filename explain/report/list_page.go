@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -35,6 +36,7 @@ type List struct {
 	Title   string
 	Note    string   // says what the numbers are, their units and their signs
 	Empty   string   // what stands in place of no items
+	Label   string   // name of the labels; "" is label
 	Columns []string // names of the values
 	Beside  string   // name of what is beside each row; "" where nothing is
 	Items   []ListItem
@@ -143,9 +145,12 @@ func (p *ListPage) line(x *ListedRow, h *htmlWriter) (htmlLine, error) {
 	return htmlLine{Label: grouped(typeset(x.Label)), Row: row, Value: typeset(x.Value), Picture: pic}, err
 }
 
+// LabelName is what the labels are called.
+func (l *List) LabelName() string { return cmp.Or(l.Label, "label") }
+
 // table is the list as a table with the first features of its rows.
 func (l *List) table(pictures []Picture) *htmlRows {
-	columns := append([]string{"Row", "Label"}, l.Columns...)
+	columns := append([]string{"Row", capital(l.LabelName())}, l.Columns...)
 	if l.Beside != "" {
 		columns = append(columns, capital(l.Beside))
 	}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/audit"
+	"github.com/funcgp/funcgp/explain/report"
+)
+
+type acquireVerb struct {
+	common    problem.Flags
+	posterior inference.Flags
+
+	pool, csv  string
+	top, batch int
+}
+
+func acquireCommand(con *console.Console) *cobra.Command {
+	s := &acquireVerb{}
+	v := &verb{
+		name:  "acquire",
+		short: "Rank unlabelled rows by what a label would tell",
+		long: `Acquire ranks the rows of a pool by their expected information gain: how much a
+label of the row would tell about the function. With --batch it chooses rows whose
+labels tell much together, one after the other, each given the labels of those before.
+Labels of the pool are not used.`,
+		example: `  gpexplain acquire --train-count 100 --pool digits:400,100 --data digits:400,100 --batch 5
+  gpexplain acquire --posterior table.gp --pool unlabelled.csv --batch 20 --csv ranking.csv`,
+		flags: s.add, check: s.check, run: s.run,
+		complete: inference.MethodValues(nil),
+	}
+	return v.command(con, &s.common)
+}
+
+func (s *acquireVerb) add(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&s.pool, "pool", "", "rank the rows of `DATA`: a table, NumPy's arrays, pictures or a folder of them, as --input of predict takes, or the training rows of digits, mnist or a folder of IDX files but those of the posterior; needed")
+	f.IntVar(&s.top, "top", 20, "list the first `K` rows")
+	f.IntVar(&s.batch, "batch", 0, "choose a batch of `B` rows; 0 for none")
+	f.StringVar(&s.csv, "csv", "", "write the scores of all rows as a table to `FILE`")
+	s.posterior.Add(c)
+	s.posterior.AddRefit(c, true, "move to the optimum of the linearized model first")
+	s.posterior.AddTune(c)
+	s.posterior.AddFile(c)
+}
+
+func (s *acquireVerb) check(c *cobra.Command) error {
+	switch {
+	case s.pool == "":
+		return console.Usagef("--pool is needed: the rows that a label may be asked for")
+	case s.top < 1:
+		return console.Usagef("--top %d must be at least 1", s.top)
+	case s.batch < 0:
+		return console.Usagef("--batch %d must be 0 or more", s.batch)
+	}
+	if err := s.posterior.Check(c); err != nil {
+		return err
+	}
+	return console.Distinct([]console.FlagPath{{Flag: "--csv", Path: s.csv}}, append(s.common.Files(), console.FlagPath{Flag: "--posterior", Path: s.posterior.File}, console.FlagPath{Flag: "--pool", Path: s.pool}))
+}
+
+func (s *acquireVerb) run(ctx context.Context, c *console.Console) error {
+	if err := console.Writable(s.csv); err != nil {
+		return err
+	}
+	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
+	if err != nil {
+		return err
+	}
+	pool, err := p.Pool(ctx, c, s.pool)
+	if err != nil {
+		return err
+	}
+	if s.batch > pool.Len() {
+		return fmt.Errorf("--batch %d: --pool %s has %d rows; give at most that many", s.batch, s.pool, pool.Len())
+	}
+	if p, pool.Subset, err = p.GroupedFor(ctx, c, pool.Subset); err != nil {
+		return err
+	}
+	q, err := inference.Answer(ctx, c, p, &s.posterior, "")
+	if err != nil {
+		return err
+	}
+	found, err := q.Acquire(ctx, c, p, p.Examples.Source(p.Model, pool.Subset), s.batch, problem.NamesOf(pool.Subset, 0, pool.Len()))
+	if err != nil {
+		return err
+	}
+	r := newAcquireReport(p, pool, found, s.top)
+	r.Fit = q.Report(p, c.Warnings)
+	if err := c.EndPart(ctx, "predict"); err != nil {
+		return err
+	}
+	if s.csv != "" {
+		if err := writeScores(c, s.csv, acquireColumns, func(write func(line ...string) error) error { return r.lines(p, pool, found, write) }); err != nil {
+			return err
+		}
+	}
+	r.Timings = c.Timings()
+	if c.JSON {
+		return json.NewEncoder(c.Out).Encode(r)
+	}
+	inference.NoteTuning(c, &r.Fit)
+	return r.text(c.Out)
+}
+
+// The lines that say what the scores are, on every output.
+const (
+	informationMeaning = "information: expected information gain, the mutual information of the row's label and the function, in nats, at least 0: the more, the more a label would tell"
+	gainMeaning        = "gain: ½ log det(I + RᵀCR), in nats, at least 0: what a label tells to second order; in a batch, what it adds to the labels of the rows chosen before"
+)
+
+// acquireReport is the JSON of acquire.
+type acquireReport struct {
+	Schema   string            `json:"schema"`
+	Meanings map[string]string `json:"meanings"`
+	Pool     int               `json:"pool"`
+	Ranking  []acquiredRow     `json:"ranking"`
+	Batch    []chosenRow       `json:"batch"`
+	Fit      report.Fit        `json:"fit"`
+	Timings  report.Timings    `json:"timings"`
+}
+
+type acquiredRow struct {
+	Index       report.Index   `json:"index"`
+	ID          string         `json:"id,omitempty"`
+	Information report.Float   `json:"information"`
+	Gain        report.Float   `json:"gain"`
+	Class       report.Float   `json:"class"`
+	ClassName   string         `json:"class_name,omitempty"`
+	Mean        []report.Float `json:"mean"`
+}
+
+type chosenRow struct {
+	Index     report.Index `json:"index"`
+	ID        string       `json:"id,omitempty"`
+	Class     report.Float `json:"class"`
+	ClassName string       `json:"class_name,omitempty"`
+	Gain      report.Float `json:"gain"`
+	Total     report.Float `json:"total"`
+}
+
+func newAcquireReport(p *problem.Problem, pool *problem.Asked, found *audit.Acquisition, top int) *acquireReport {
+	r := &acquireReport{Schema: "funcgp/acquire/1", Meanings: map[string]string{"information": informationMeaning, "gain": gainMeaning}, Pool: len(found.Pool), Ranking: []acquiredRow{}, Batch: []chosenRow{}}
+	for _, t := range found.Ranking[:min(top, len(found.Ranking))] {
+		r.Ranking = append(r.Ranking, acquired(p, pool, &found.Pool[t]))
+	}
+	for _, x := range found.Batch {
+		row := acquired(p, pool, &found.Pool[x.Index])
+		r.Batch = append(r.Batch, chosenRow{row.Index, row.ID, row.Class, row.ClassName, report.Float(x.Gain), report.Float(x.Total)})
+	}
+	return r
+}
+
+// acquired is a row of the pool with the class of the largest mean.
+func acquired(p *problem.Problem, pool *problem.Asked, x *audit.Candidate) acquiredRow {
+	class := p.Task.Class(x.Mean)
+	return acquiredRow{Index: report.Index(pool.Rows[x.Index]), ID: idOf(pool.Subset, x.Index), Information: report.Float(x.Information), Gain: report.Float(x.Gain),
+		Class: class, ClassName: nameOf(p, class), Mean: report.Floats(x.Mean)}
+}
+
+// text writes the ranking and the batch for a terminal.
+func (r *acquireReport) text(out io.Writer) error {
+	if err := inference.AlarmsText(out, &r.Fit); err != nil {
+		return err
+	}
+	classes := len(r.Ranking) > 0 && r.Ranking[0].Class.Finite()
+	item := func(index report.Index, id, name string, class report.Float, values ...string) report.ListItem {
+		x := report.ListItem{Row: report.ListedRow{Index: index, ID: id}, Values: values}
+		if classes {
+			x.Row.Label = classText(name, class)
+		}
+		return x
+	}
+	ranking := report.List{Title: fmt.Sprintf("The first %s of %s rows", console.Count(len(r.Ranking)), console.Count(r.Pool)), Label: "predicted", Columns: []string{"information", "gain"},
+		Note: sentence(informationMeaning, gainMeaning), Empty: "No row has a score."}
+	for _, x := range r.Ranking {
+		ranking.Items = append(ranking.Items, item(x.Index, x.ID, x.ClassName, x.Class, fmt.Sprintf("%.4g", float64(x.Information)), fmt.Sprintf("%.4g", float64(x.Gain))))
+	}
+	batch := report.List{Title: "The batch", Label: "predicted", Columns: []string{"gain", "together"}, Note: sentence(gainMeaning)}
+	for _, x := range r.Batch {
+		batch.Items = append(batch.Items, item(x.Index, x.ID, x.ClassName, x.Class, fmt.Sprintf("%.4g", float64(x.Gain)), fmt.Sprintf("%.4g", float64(x.Total))))
+	}
+	if err := listText(out, &ranking); err != nil {
+		return err
+	}
+	if len(r.Batch) > 0 {
+		if err := listText(out, &batch); err != nil {
+			return err
+		}
+	}
+	return inference.WarningsText(out, &r.Fit)
+}
+
+// acquireColumns are the columns of --csv, with their units. batch is the place in the
+// batch, from 1.
+var acquireColumns = []string{"row", "id", "predicted", "information_nats", "gain_nats", "batch", "batch_gain_nats"}
+
+// lines writes every row of the pool, the first of the ranking first.
+func (r *acquireReport) lines(p *problem.Problem, pool *problem.Asked, found *audit.Acquisition, write func(line ...string) error) error {
+	place := map[int]int{}
+	for k, x := range found.Batch {
+		place[x.Index] = k + 1
+	}
+	for _, t := range found.Ranking {
+		x, at, gain, class := acquired(p, pool, &found.Pool[t]), "", "", ""
+		if k := place[t]; k > 0 {
+			at, gain = strconv.Itoa(k), number(report.Float(found.Batch[k-1].Gain))
+		}
+		if x.Class.Finite() {
+			class = classText(x.ClassName, x.Class)
+		}
+		if err := write(strconv.Itoa(int(x.Index)), x.ID, class, number(x.Information), number(x.Gain), at, gain); err != nil {
+			return err
+		}
+	}
+	return nil
+}
