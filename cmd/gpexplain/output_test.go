@@ -29,7 +29,7 @@ func (w *limited) Write(p []byte) (int, error) {
 func TestFullStandardOutput(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "net.onnx")
 	for _, args := range [][]string{
-		small("explain"), small("explain", "--json"), small("predict"), small("predict", "--json"), small("importances"), small("evidence"), small("evidence", "--json"),
+		small("explain"), small("explain", "--json"), small("predict"), small("predict", "--json"), small("importances"), small("audit"), small("acquire", "--pool", "digits:400,100"), small("evidence"), small("evidence", "--json"),
 		{"inspect"}, {"inspect", "--json"}, {"version"}, {"help"}, {"help", "explain"}, {}, {"completion", "bash"}, {"completion", "zsh"},
 		{"train", "--data", "digits:100,20", "--arch", "mlp:3-10", "--epochs", "1", "--lbfgs", "1", "--out", out},
 	} {

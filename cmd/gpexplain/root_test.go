@@ -92,6 +92,14 @@ func TestUsage(t *testing.T) {
 		"explain --profile heap",
 		"importances --top 0",
 		"importances --html a --train-index a",
+		"audit --top 0",
+		"audit --html a --csv a",
+		"audit --csv a --posterior a",
+		"audit --calibrate some",
+		"acquire",
+		"acquire --pool a --top 0",
+		"acquire --pool a --batch -1",
+		"acquire --pool a --csv a",
 		"predict --index -1",
 		"predict --index 1 --test-index missing",
 		"predict --link fast",
@@ -178,7 +186,7 @@ func TestUsageMessages(t *testing.T) {
 	}
 }
 
-var verbs = []string{"explain", "predict", "importances", "evidence", "validate", "train", "inspect", "fit", "reproduce"}
+var verbs = []string{"explain", "predict", "importances", "audit", "acquire", "evidence", "validate", "train", "inspect", "fit", "reproduce"}
 
 func TestHelp(t *testing.T) {
 	all := succeed(t, "help")
@@ -222,7 +230,7 @@ func TestFlagsAreDescribedOnce(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, named, 2*len(list))
-	require.Contains(t, shared, "[explain, importances, predict]")
+	require.Contains(t, shared, "[explain, predict]")
 }
 
 // A manual page is written for every verb, and has the words of its help.
