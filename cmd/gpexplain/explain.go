@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"strings"
 
@@ -215,14 +214,7 @@ func targets(p *problem.Problem, f []float64, pred *inference.Predictions, asked
 	case asked != nil:
 		list = append(list, *asked)
 	case p.Task.Classes != nil && p.Model.Outputs > 1:
-		predicted := problem.LargestClass(f)
-		second, best := -1, math.Inf(-1)
-		for k, v := range pred.Prob.RawRowView(0) {
-			if k != predicted && v > best {
-				second, best = k, v
-			}
-		}
-		list = append(list, explain.Contrast(predicted, second))
+		list = append(list, explain.Contrast(problem.LargestClass(f), pred.RunnerUp(0)))
 	}
 	return list
 }
@@ -275,12 +267,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 		return nil, x.names.ExplainError(err)
 	}
 	r := &report.Report{Input: x.input, Classes: classNames(p), Fit: q.Report(p, c.Warnings)}
-	novelty := report.Novelty{Score: report.Float(pred.Novelty.Score[0]), MutualInformation: report.Float(pred.Novelty.Mutual[0])}
-	novelty.Rank = q.Rank(novelty.Score)
-	r.Prediction = report.Prediction{Class: p.Task.Class(batch.F.RawRowView(0)), Probability: inference.RowOf(pred.Prob, 0), ProbabilitySD: inference.RowOf(pred.SD, 0),
-		MAPProbability: inference.RowOf(pred.MAPProb, 0), Mean: inference.RowOf(pred.Mean, 0), Covariance: inference.CovarianceOf(pred.Cov, 0),
-		ObservationMean: inference.RowOf(pred.Response, 0), ObservationSD: inference.RowOf(pred.ObservationSD, 0), FunctionSD: inference.RowOf(pred.FunctionSD, 0), Novelty: &novelty}
-	r.Prediction.ClassName = nameOf(p, r.Prediction.Class)
+	r.Prediction = q.Prediction(p.Task, pred, 0)
 	for _, one := range rows[0] {
 		r.Outputs = append(r.Outputs, names.Output(one))
 	}

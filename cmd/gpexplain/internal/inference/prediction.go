@@ -1,0 +1,48 @@
+package inference
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+)
+
+// Prediction is prediction i as the report of one row shows it.
+func (q *Posterior) Prediction(task *problem.Task, o *Predictions, i int) report.Prediction {
+	novelty := report.Novelty{Score: report.Float(o.Novelty.Score[i]), MutualInformation: report.Float(o.Novelty.Mutual[i])}
+	novelty.Rank = q.Rank(novelty.Score)
+	r := report.Prediction{Class: task.Class(o.Network.RawRowView(i)), Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i),
+		MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i), Covariance: CovarianceOf(o.Cov, i),
+		ObservationMean: RowOf(o.Response, i), ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i), Novelty: &novelty}
+	if task.Classes != nil && r.Class.Finite() {
+		r.ClassName = task.Name(int(r.Class))
+	}
+	return r
+}
+
+// RunnerUp is the class of largest probability other than the one that the network
+// predicts for row i; -1 where there is one class alone.
+func (o *Predictions) RunnerUp(i int) int {
+	predicted := problem.LargestClass(o.Network.RawRowView(i))
+	second, best := -1, math.Inf(-1)
+	for k, v := range o.Prob.RawRowView(i) {
+		if k != predicted && v > best {
+			second, best = k, v
+		}
+	}
+	return second
+}
+
+// WithMean is o with another posterior mean, T×C, of the same covariance. Novelty stays
+// that of o.
+func (o *Predictions) WithMean(mean *mat.Dense, link glm.Link) (*Predictions, error) {
+	other := *o
+	other.Mean = mean
+	if o.Prob == nil {
+		return &other, other.observe()
+	}
+	return &other, other.respond(link)
+}
