@@ -1,0 +1,107 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+)
+
+// policy lets the page load its own script and style and pictures from this server or
+// inside its answers, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// guarded surrounds the handler of the paths with what holds for all of them: headers,
+// the check of where a request comes from, counts, and an answer where one panics.
+func (s *Server) guarded(next http.Handler) http.Handler {
+	origin := http.NewCrossOriginProtection()
+	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		refusef(http.StatusForbidden, "cross_origin", "the request comes from a page of another site; open the page of this server, or send no Origin").write(w)
+	}))
+	next = origin.Handler(next)
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		began, w := time.Now(), &recorder{ResponseWriter: rw}
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("X-Frame-Options", "DENY")
+		defer func() {
+			if v := recover(); v != nil {
+				s.failed(w, r, v)
+			}
+			s.counts.add(routeOf(r), w.status, time.Since(began))
+		}()
+		switch {
+		case !s.knows(r.Host):
+			refusef(http.StatusMisdirectedRequest, "unknown_host", "this server does not go by the name %q; ask for localhost or its address, or start it with --host", r.Host).write(w)
+		case r.URL.Path != path.Clean(r.URL.Path):
+			notFound(w, r)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// failed answers a request that panicked.
+func (s *Server) failed(w *recorder, r *http.Request, v any) {
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(v)
+	}
+	s.counts.panics.Add(1)
+	if s.limits.Failed != nil {
+		s.limits.Failed(fmt.Sprintf("%s %s: %v\n%s", r.Method, r.URL.Path, v, debug.Stack()))
+	}
+	if w.status == 0 {
+		refusef(http.StatusInternalServerError, "bug", "this is a bug of gpexplain, which its log describes").write(w)
+	}
+}
+
+// knows tells whether the server may be asked by this name: an address, localhost, or one
+// that it was told. A page of another site that makes its own name lead here cannot read
+// answers, since its name is none of these.
+func (s *Server) knows(hostport string) bool {
+	host := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	return net.ParseIP(host) != nil || strings.EqualFold(host, "localhost") || slices.ContainsFunc(s.limits.Hosts, func(name string) bool { return strings.EqualFold(host, name) })
+}
+
+// A recorder remembers the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(p)
+}
+
+// Unwrap returns what http.ResponseController needs.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// log is where net/http tells of connections that break off: nowhere.
+func (s *Server) log() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -1,0 +1,231 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"image/png"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/picture"
+)
+
+// An input is what a request asks about.
+type input struct {
+	Input
+	x     *mat.Dense // 1×D
+	names problem.RowNames
+}
+
+// explain says what went wrong with the numbers of an input. The error of a context stays
+// as it is.
+func (in *input) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil || interrupted(err) {
+		return err
+	}
+	return refuse(422, "not_computable", in.names.ExplainError(err))
+}
+
+// decodeBytes bounds the memory that decoding a picture or a table may take; a picture
+// of so many bytes has 4 million pixels.
+const decodeBytes = 64 << 20
+
+// input reads what a request asks about.
+func (s *Service) input(ctx context.Context, r *Request) (*input, error) {
+	given := 0
+	for _, is := range []bool{r.Row != nil, r.Values != nil, r.Picture != nil, r.Table != nil} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return nil, refusef(422, "no_input", "the request names %d inputs; give one of row, values, picture and table", given)
+	case r.Top != nil && (*r.Top < 1 || *r.Top > mostTerms):
+		return nil, refusef(422, "bad_top", "top %d must be from 1 to %d", *r.Top, mostTerms)
+	case r.Picture == nil && (r.Fit != "" || r.Invert != ""):
+		return nil, refusef(422, "contradiction", "fit and invert are for a picture; leave them out")
+	case !slices.Contains([]string{"", "frame", "ink"}, r.Fit):
+		return nil, refusef(422, "bad_fit", "fit %q must be frame or ink", r.Fit)
+	case !slices.Contains([]string{"", "auto", "yes", "no"}, r.Invert):
+		return nil, refusef(422, "bad_invert", "invert %q must be auto, yes or no", r.Invert)
+	case r.Fit == "ink" && r.Invert != "":
+		return nil, refusef(422, "contradiction", "invert is for the fit frame: ink is found whether it is light or dark; leave one of them out")
+	case r.Row != nil:
+		return s.testRow(*r.Row)
+	case r.Values != nil:
+		return s.values(ctx, r.Values)
+	case r.Table != nil:
+		return s.read(ctx, []byte(*r.Table), picture.Auto)
+	}
+	return s.picture(ctx, r)
+}
+
+// testRow is a row of the test data.
+func (s *Service) testRow(row int) (*input, error) {
+	e := s.Problem.Examples
+	rows, err := e.Test(dataset.SelectOptions{Rows: []int{row}, From: "row"})
+	if err != nil {
+		return nil, refuse(422, "bad_row", err)
+	}
+	in := &input{x: e.Inputs(rows, 0, 1), names: problem.NamesOf(rows, 0, 1)}
+	in.Input = Input{Split: rows.Set.Part, Index: report.Index(row), Label: report.Float(problem.Label(rows, 0)), LabelName: s.LabelName(rows, 0)}
+	if rows.IDs != nil {
+		in.ID = rows.IDs[0]
+	}
+	return in, s.show(in, rows)
+}
+
+// values is an input given as numbers, as a line of a table.
+func (s *Service) values(ctx context.Context, list []*float64) (*input, error) {
+	if want := problem.Elements(s.Problem.Examples.Data.Shape); len(list) != want {
+		return nil, refusef(422, "bad_values", "values: %d numbers, but an input has %d (shape %v)", len(list), want, s.Problem.Examples.Data.Shape)
+	}
+	var line []byte
+	for j, v := range list {
+		if v == nil {
+			return nil, refusef(422, "bad_values", "values: number %d is null; give a number", j)
+		}
+		if j > 0 {
+			line = append(line, ',')
+		}
+		line = strconv.AppendFloat(line, *v, 'g', -1, 64)
+	}
+	return s.read(ctx, append(line, '\n'), picture.Auto)
+}
+
+// picture is an input given as a PNG or JPEG file.
+func (s *Service) picture(ctx context.Context, r *Request) (*input, error) {
+	if !picture.Is(r.Picture) {
+		return nil, refusef(422, "bad_picture", "picture: it is neither PNG nor JPEG")
+	}
+	if r.Fit != "ink" {
+		return s.read(ctx, r.Picture, map[string]picture.Choice{"yes": picture.Yes, "no": picture.No}[r.Invert])
+	}
+	side, err := s.drawn()
+	if err != nil {
+		return nil, err
+	}
+	p, err := picture.Decode(bytes.NewReader(r.Picture), decodeBytes)
+	if err != nil {
+		return nil, refusef(422, "bad_picture", "picture: %w; send a smaller PNG or JPEG", err)
+	}
+	img, err := centred(p.Image, side, s.Problem.Examples.Data.Dark())
+	if err != nil {
+		if !errors.Is(err, picture.ErrBlank) {
+			return nil, refusef(422, "bad_picture", "picture: %w", err)
+		}
+		return nil, refusef(422, "blank", "picture: %w; draw something", err)
+	}
+	var file bytes.Buffer
+	if err := png.Encode(&file, img); err != nil {
+		return nil, err
+	}
+	in, err := s.read(ctx, file.Bytes(), picture.No)
+	if err == nil {
+		in.Notes = append(slices.Clone(p.Notes), inkNote(side))
+	}
+	return in, err
+}
+
+// drawn is the side of the square grey pictures that may be drawn.
+func (s *Service) drawn() (int, error) {
+	d := s.Problem.Examples.Data
+	n := len(d.Shape)
+	if !d.Images() || n < 2 || d.Shape[n-1] != d.Shape[n-2] || problem.Elements(d.Shape) != d.Shape[n-1]*d.Shape[n-1] {
+		return 0, refusef(422, "bad_fit", "fit ink is for square grey pictures, but inputs have shape %v; give the fit frame", d.Shape)
+	}
+	return d.Shape[n-1], nil
+}
+
+// request is what messages call the input of a request.
+const request = "the input"
+
+// read reads one row from a picture or a table, as --input of the other verbs does.
+func (s *Service) read(ctx context.Context, file []byte, invert picture.Choice) (*input, error) {
+	e := s.Problem.Examples
+	if !picture.Is(file) && bytes.IndexByte(file, 0) >= 0 || bytes.HasPrefix(file, []byte{0x1f, 0x8b}) {
+		return nil, refusef(422, "bad_table", "table: it is no text; send the rows uncompressed, or a picture")
+	}
+	found, err := dataset.ReadInputs(ctx, "-", &dataset.InputOptions{Like: e.Data, ID: e.Data.ID, Invert: invert, MaxBytes: decodeBytes, Standard: bytes.NewReader(file)})
+	if err != nil {
+		if d := (*dataset.Error)(nil); errors.As(err, &d) {
+			d.File = request
+		}
+		if interrupted(err) {
+			return nil, err
+		}
+		return nil, refuse(422, "bad_input", err)
+	}
+	if n := found.Set.Len(); n != 1 {
+		return nil, refusef(422, "bad_table", "table: %d rows; send one", n)
+	}
+	rows, err := found.Set.Select(nil)
+	if err != nil {
+		return nil, refuse(422, "bad_input", err)
+	}
+	in := &input{x: e.Inputs(rows, 0, 1), names: problem.NamesOfFile(request), Input: Input{Split: "request", Index: -1, Label: report.Undefined()}}
+	for _, note := range found.Notes {
+		in.Notes = append(in.Notes, strings.TrimPrefix(note, "standard input: "))
+	}
+	return in, s.show(in, rows)
+}
+
+// show fills in how an input looks.
+func (s *Service) show(in *input, rows *dataset.Subset) (err error) {
+	e := s.Problem.Examples
+	if !e.Data.Images() {
+		in.Values = s.features(rows, 0)
+		return nil
+	}
+	file, err := pngOf(e.Picture(rows, 0))
+	in.Picture = "data:image/png;base64," + base64.StdEncoding.EncodeToString(file)
+	return err
+}
+
+// features are those of row i as they are in the file.
+func (s *Service) features(rows *dataset.Subset, i int) []report.Float {
+	return report.Floats(rows.Set.Matrix([]int{rows.Pos[i]}).RawRowView(0))
+}
+
+// pngOf is a picture as a PNG file.
+func pngOf(p report.Picture) ([]byte, error) {
+	var b bytes.Buffer
+	if err := png.Encode(&b, p.Image); err != nil {
+		return nil, fmt.Errorf("serve: encoding a picture: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// removed are the positions of the training rows of a request, ascending.
+func (s *Service) removed(rows []int) ([]int, error) {
+	if len(rows) > mostRemoved {
+		return nil, refusef(422, "bad_without", "without: %d rows; take out at most %d at a time", len(rows), mostRemoved)
+	}
+	var list []int
+	for _, row := range rows {
+		i, ok := s.position[row]
+		switch {
+		case !ok:
+			return nil, refusef(422, "bad_without", "without: row %d is none of the %s training rows", row, console.Count(len(s.position)))
+		case slices.Contains(list, i):
+			return nil, refusef(422, "bad_without", "without: row %d is listed twice", row)
+		}
+		list = append(list, i)
+	}
+	if len(list) == len(s.position) {
+		return nil, refusef(422, "bad_without", "without: these are all training rows; leave one in")
+	}
+	slices.Sort(list)
+	return list, nil
+}

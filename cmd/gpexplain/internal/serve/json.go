@@ -1,0 +1,204 @@
+package serve
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
+)
+
+// Bounds of a request.
+const (
+	defaultTerms = 8   // of each side, where a request does not say
+	mostTerms    = 100 // of each side
+	mostRemoved  = 200 // training examples that are taken out at a time
+	mostListed   = 200 // test rows that are listed at a time
+)
+
+// A Request asks about one input: Row, Values, Picture or Table, of which one is given.
+type Request struct {
+	Row     *int       `json:"row"`     // number of a test row in the original file
+	Values  []*float64 `json:"values"`  // D numbers: features in the units of the data, or grey levels from 0 to 255
+	Picture []byte     `json:"picture"` // a PNG or JPEG file, base64 in JSON
+	Table   *string    `json:"table"`   // a CSV file of one row
+
+	Fit    string `json:"fit"`    // of a picture: frame, the default, keeps all of it, ink centres what is drawn on it
+	Invert string `json:"invert"` // of a picture: auto, the default, yes or no
+
+	Top      *int     `json:"top"`      // terms to list of each side
+	Contrast []string `json:"contrast"` // two classes, or outputs of a regression
+	Output   *int     `json:"output"`   // output to explain
+	Without  []int    `json:"without"`  // training rows to take out
+}
+
+// An Input says what was asked about.
+type Input struct {
+	Split     string         `json:"split"` // test or valid; request for an input of the caller's own
+	Index     report.Index   `json:"index"` // row of the original file; null for an input of the caller's own
+	Label     report.Float   `json:"label"` // label or target in the data; null if unknown
+	LabelName string         `json:"label_name,omitempty"`
+	ID        string         `json:"id,omitempty"`
+	Notes     []string       `json:"notes,omitempty"`   // what was done to a picture to fit it to the network
+	Picture   string         `json:"picture,omitempty"` // of the input as the network takes it: a data URL of a PNG
+	Values    []report.Float `json:"values,omitempty"`  // features, in the order of the columns of /v1/model
+}
+
+// A Prediction answers /v1/predict.
+type Prediction struct {
+	Schema     string            `json:"schema"`
+	Input      Input             `json:"input"`
+	Classes    []string          `json:"classes,omitempty"` // names in the order of the probabilities; none for a regression
+	Prediction report.Prediction `json:"prediction"`
+}
+
+// An Explanation answers /v1/explain.
+type Explanation struct {
+	Prediction
+	Score   Score    `json:"score"`
+	Sum     Sum      `json:"sum"`
+	For     []Term   `json:"for"`     // the largest positive scores, largest first
+	Against []Term   `json:"against"` // the largest negative scores, largest in size first
+	Without *Without `json:"without,omitempty"`
+}
+
+// A Score says what the scores of an explanation are.
+type Score struct {
+	Title    string `json:"title"`    // in a few words, what is explained
+	Says     string `json:"says"`     // in one sentence
+	Quantity string `json:"quantity"` // what the scores add up to
+	Unit     string `json:"unit"`
+	Positive string `json:"positive"` // what a positive score speaks for
+	Negative string `json:"negative"`
+}
+
+// A Sum writes the network's output as prior mean plus the scores of all examples plus
+// a remainder.
+type Sum struct {
+	Network         report.Float `json:"network"`
+	PriorMean       report.Float `json:"prior_mean"`
+	ContributionSum report.Float `json:"contribution_sum"`
+	Remainder       report.Float `json:"remainder"`
+	Examples        int          `json:"examples"`
+}
+
+// A Term is the score of one training example.
+type Term struct {
+	Index      report.Index   `json:"index"` // row of the original file
+	Label      report.Float   `json:"label"`
+	LabelName  string         `json:"label_name,omitempty"`
+	ID         string         `json:"id,omitempty"`
+	Value      report.Float   `json:"value"`      // C(x*,x_i) b_i (E14), with the sign of the score
+	Removal    report.Float   `json:"removal"`    // change of the quantity on leaving the example out (E15)
+	Similarity report.Float   `json:"similarity"` // posterior correlation with the input
+	Values     []report.Float `json:"values,omitempty"`
+}
+
+// A Without is the prediction without some training examples.
+type Without struct {
+	Rows            []int          `json:"rows"`  // of the original file
+	Order           string         `json:"order"` // first: sum of the changes to first order of each; newton: of all of them together
+	Mean            []report.Float `json:"mean"`
+	Class           report.Float   `json:"class"` // of the largest output; null for a regression
+	ClassName       string         `json:"class_name,omitempty"`
+	ClassBefore     string         `json:"class_before,omitempty"` // that of the same mean with them
+	Probability     []report.Float `json:"probability"`            // null for a regression
+	ProbabilitySD   []report.Float `json:"probability_sd"`
+	ObservationMean []report.Float `json:"observation_mean,omitempty"` // of a regression
+}
+
+// A question is the number that is explained.
+type question struct {
+	target explain.Target
+	sign   float64 // −1 where a positive output speaks against what the score is of
+	Score
+}
+
+// question decides what to explain: what was asked for, or why the predicted class
+// rather than the next most probable one, or an output of a regression.
+func (s *Service) question(r *Request, a *answer) (*question, error) {
+	t, outputs := s.Problem.Task, s.Problem.Model.Outputs
+	q := &question{sign: 1}
+	names := t.ClassNames()
+	switch {
+	case r.Contrast != nil && r.Output != nil:
+		return nil, refusef(422, "contradiction", "contrast and output exclude each other; give one of them")
+	case r.Contrast != nil && outputs == 1:
+		return nil, refusef(422, "one_output", "contrast: the network has one output, which already weighs its two classes against each other; leave contrast out")
+	case r.Contrast != nil && len(r.Contrast) != 2:
+		return nil, refusef(422, "bad_contrast", "contrast: %d names; give two", len(r.Contrast))
+	case r.Contrast != nil:
+		plus, minus, err := s.Problem.Contrasted(problem.JoinNames(r.Contrast))
+		if err != nil {
+			return nil, refuse(422, "bad_contrast", err)
+		}
+		q.target = explain.Contrast(plus, minus)
+	case r.Output != nil && (*r.Output < 0 || *r.Output >= outputs):
+		return nil, refusef(422, "bad_output", "output %d: the network has outputs 0 to %d", *r.Output, outputs-1)
+	case r.Output != nil:
+		q.target = explain.Single(*r.Output)
+	case names != nil && outputs > 1:
+		q.target = explain.Contrast(problem.LargestClass(a.predicted.Network.RawRowView(0)), a.predicted.RunnerUp(0))
+	}
+	plus, minus := q.target.Plus, q.target.Minus()
+	n := s.Problem.Examples.Train.Len()
+	switch {
+	case names != nil && outputs == 1:
+		predicted := problem.LargestClass(a.predicted.Network.RawRowView(0))
+		if predicted == 0 {
+			q.sign = -1
+		}
+		q.odds(names[predicted], names[1-predicted], n)
+	case names != nil && minus >= 0:
+		q.odds(names[plus], names[minus], n)
+	case names != nil:
+		q.Score = Score{Title: "What speaks for and against " + names[plus], Quantity: "score of " + names[plus], Unit: "nats", Positive: "for " + names[plus], Negative: "against " + names[plus]}
+		q.Says = fmt.Sprintf("A score is what one training example adds to the network's output for %s, in nats: positive speaks for it, negative against it. The scores of all %s examples, the prior mean and the remainder add up to that output.", names[plus], console.Count(n))
+	default:
+		quantity := cmp.Or(t.Quantity(s.Problem.Examples.Data.Target), "prediction")
+		if outputs > 1 {
+			quantity = s.output(plus)
+		}
+		if minus >= 0 {
+			quantity = s.output(plus) + " minus " + s.output(minus)
+		}
+		q.Score = Score{Title: "What raises and lowers " + quantity, Quantity: quantity, Unit: "the units of " + quantity, Positive: "raises it", Negative: "lowers it"}
+		q.Says = fmt.Sprintf("A score is what one training example adds to the predicted %s, in its own units: positive raises it, negative lowers it. The scores of all %s examples, the prior mean and the remainder add up to the network's prediction.", quantity, console.Count(n))
+	}
+	return q, nil
+}
+
+// odds says that the scores are of the log-odds of one class against another.
+func (q *question) odds(plus, minus string, n int) {
+	q.Score = Score{Title: fmt.Sprintf("Why %s rather than %s", plus, minus), Quantity: fmt.Sprintf("log-odds of %s against %s", plus, minus), Unit: "nats", Positive: "for " + plus, Negative: "for " + minus}
+	q.Says = fmt.Sprintf("A score is what one training example adds to the log-odds of %s against %s, in nats: positive speaks for %s, negative for %s. The scores of all %s examples, the prior mean and the remainder add up to the network's log-odds.", plus, minus, plus, minus, console.Count(n))
+}
+
+// output names an output of a regression.
+func (s *Service) output(k int) string {
+	if k < len(s.Columns) {
+		return s.Columns[k]
+	}
+	return fmt.Sprintf("output %d", k)
+}
+
+func (q *question) sum(x *explain.Explanation, n int) Sum {
+	f := func(v float64) report.Float { return report.Float(q.sign * v) }
+	return Sum{Network: f(x.Network), PriorMean: f(x.PriorMean), ContributionSum: f(x.Sum), Remainder: f(x.Remainder), Examples: n}
+}
+
+// terms are the first of a list as JSON shows them.
+func (s *Service) terms(q *question, list []explain.Term, top int) []Term {
+	out := make([]Term, min(top, len(list)))
+	rows := s.Rows.Output(explain.Explanation{Target: q.target, Terms: list[:len(out)]}).Contributions
+	for i := range out {
+		c := &rows[i]
+		out[i] = Term{Index: c.Index, Label: c.Label, LabelName: c.LabelName, ID: c.ID, Value: report.Float(q.sign) * c.Value, Removal: report.Float(q.sign) * c.Removal, Similarity: c.Similarity}
+		if !s.Problem.Examples.Data.Images() {
+			out[i].Values = s.features(s.Problem.Examples.Train, list[i].Index)
+		}
+	}
+	return out
+}

@@ -1,0 +1,66 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+)
+
+// A Refusal is why a request is not answered.
+type Refusal struct {
+	Status  int    `json:"status"`  // of HTTP
+	Code    string `json:"code"`    // in a word, for programs
+	Message string `json:"message"` // in one line, for people
+
+	wait int // seconds after which to try again; 0 for none
+	err  error
+}
+
+func (r *Refusal) Error() string { return r.Message }
+
+// Unwrap returns the cause.
+func (r *Refusal) Unwrap() error { return r.err }
+
+func refusef(status int, code, format string, args ...any) *Refusal {
+	return refuse(status, code, fmt.Errorf(format, args...))
+}
+
+// refuse makes a refusal of an error, in one line without the names of packages.
+func refuse(status int, code string, err error) *Refusal {
+	return &Refusal{Status: status, Code: code, Message: console.OneLine(console.WithoutPackages(err.Error())), err: err}
+}
+
+// refusalOf is why a request ended with an error.
+func refusalOf(err error) *Refusal {
+	if r := (*Refusal)(nil); errors.As(err, &r) {
+		return r
+	}
+	if interrupted(err) {
+		r := refusef(http.StatusServiceUnavailable, "too_slow", "the answer took longer than %v; try again, or ask for less", computeTime)
+		r.wait = 5
+		return r
+	}
+	return refuse(http.StatusUnprocessableEntity, "not_computable", err)
+}
+
+// writeJSON answers with one object.
+func writeJSON(w http.ResponseWriter, status int, object any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	// Whoever asked may be gone, and then nobody is left to tell.
+	_ = json.NewEncoder(w).Encode(object)
+}
+
+// write answers with a refusal.
+func (r *Refusal) write(w http.ResponseWriter) {
+	if r.wait > 0 {
+		w.Header().Set("Retry-After", fmt.Sprint(r.wait))
+	}
+	writeJSON(w, r.Status, struct {
+		Error *Refusal `json:"error"`
+	}{r})
+}

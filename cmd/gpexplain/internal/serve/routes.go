@@ -1,0 +1,382 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+//go:embed static/index.html static/app.js static/style.css
+var static embed.FS
+
+// OpenAPI describes the paths and the JSON (OpenAPI 3.1).
+//
+//go:embed openapi.json
+var OpenAPI []byte
+
+// A route is a path and what answers it.
+type route struct {
+	method, path string
+	handle       func(s *Server, w http.ResponseWriter, r *http.Request)
+}
+
+// routes are all that the server answers; openapi.json describes them.
+var routes = []route{
+	{"GET", "/", file("index.html", "text/html; charset=utf-8")},
+	{"GET", "/static/app.js", file("app.js", "text/javascript; charset=utf-8")},
+	{"GET", "/static/style.css", file("style.css", "text/css; charset=utf-8")},
+	{"GET", "/healthz", func(_ *Server, w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, 200, map[string]string{"status": "ok"})
+	}},
+	{"GET", "/readyz", func(s *Server, w http.ResponseWriter, _ *http.Request) {
+		if _, err := s.ready(); err != nil {
+			refusalOf(err).write(w)
+			return
+		}
+		writeJSON(w, 200, map[string]string{"status": "ready"})
+	}},
+	{"GET", "/metrics", (*Server).metrics},
+	{"GET", "/openapi.json", func(_ *Server, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(OpenAPI) // whoever asked may be gone
+	}},
+	{"GET", "/v1/model", answers(func(s *Service, _ *http.Request) (any, error) { return s.model(), nil })},
+	{"GET", "/v1/rows", answers((*Service).rows)},
+	{"GET", "/v1/train/{row}/picture", shown(func(s *Service, row int) (*dataset.Subset, int, bool) {
+		i, ok := s.position[row]
+		return s.Problem.Examples.Train, i, ok
+	})},
+	{"GET", "/v1/test/{row}/picture", shown(func(s *Service, row int) (*dataset.Subset, int, bool) {
+		rows, err := s.Problem.Examples.Test(dataset.SelectOptions{Rows: []int{row}})
+		return rows, 0, err == nil
+	})},
+	{"POST", "/v1/predict", computed(func(ctx context.Context, s *Service, r *Request) (any, error) { return s.Predict(ctx, r) })},
+	{"POST", "/v1/explain", computed(func(ctx context.Context, s *Service, r *Request) (any, error) { return s.Explain(ctx, r) })},
+}
+
+// routes is the handler of all paths.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	for _, rt := range routes {
+		at := rt.path
+		if at == "/" {
+			at = "/{$}"
+		}
+		mux.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != rt.method && !(rt.method == "GET" && r.Method == "HEAD") {
+				w.Header().Set("Allow", rt.method)
+				refusef(http.StatusMethodNotAllowed, "bad_method", "%s takes %s, not %s", rt.path, rt.method, r.Method).write(w)
+				return
+			}
+			rt.handle(s, w, r)
+		})
+	}
+	mux.HandleFunc("/", notFound)
+	return mux
+}
+
+// routeOf is the path of the route that answered a request, or other.
+func routeOf(r *http.Request) string {
+	switch r.Pattern {
+	case "", "/":
+		return "other"
+	case "/{$}":
+		return "/"
+	}
+	return r.Pattern
+}
+
+func notFound(w http.ResponseWriter, r *http.Request) {
+	refusef(http.StatusNotFound, "no_path", "there is nothing at %q; /openapi.json lists all paths", r.URL.Path).write(w)
+}
+
+// file answers with a file of the page.
+func file(name, kind string) func(*Server, http.ResponseWriter, *http.Request) {
+	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
+		b, err := static.ReadFile("static/" + name)
+		if err != nil {
+			panic("serve: a file of the page is missing")
+		}
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Cache-Control", "no-cache")
+		_, _ = w.Write(b) // whoever asked may be gone
+	}
+}
+
+// ready returns the service, or why there is none.
+func (s *Server) ready() (*Service, error) {
+	if v := s.service.Load(); v != nil {
+		return v, nil
+	}
+	r := refusef(http.StatusServiceUnavailable, "not_ready", "the posterior is not ready; try again in some seconds")
+	r.wait = 2
+	return nil, r
+}
+
+// answers answers with the JSON that a method of the service returns.
+func answers(do func(s *Service, r *http.Request) (any, error)) func(*Server, http.ResponseWriter, *http.Request) {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) {
+		v, err := s.ready()
+		if err == nil {
+			var object any
+			if object, err = do(v, r); err == nil {
+				writeJSON(w, 200, object)
+				return
+			}
+		}
+		refusalOf(err).write(w)
+	}
+}
+
+// computed answers a request that takes its turn.
+func computed(do func(ctx context.Context, s *Service, r *Request) (any, error)) func(*Server, http.ResponseWriter, *http.Request) {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) {
+		object, err := s.compute(w, r, do)
+		if err != nil {
+			refusalOf(err).write(w)
+			return
+		}
+		writeJSON(w, 200, object)
+	}
+}
+
+func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, s *Service, r *Request) (any, error)) (any, error) {
+	v, err := s.ready()
+	if err != nil {
+		return nil, err
+	}
+	leave, err := s.gate.admit()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	ask, err := readRequest(w, r)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), computeTime)
+	defer cancel()
+	end, err := s.gate.turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return do(ctx, v, ask)
+}
+
+// readRequest reads what is asked: JSON, or a picture or table as it is with the other
+// members as parameters of the address.
+func readRequest(w http.ResponseWriter, r *http.Request) (*Request, error) {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil {
+		kind = ""
+	}
+	if kind != "application/json" && kind != "image/png" && kind != "image/jpeg" && kind != "text/csv" {
+		return nil, refusef(http.StatusUnsupportedMediaType, "bad_type", "Content-Type %q; send application/json, image/png, image/jpeg or text/csv", r.Header.Get("Content-Type"))
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyBytes))
+	if e := (*http.MaxBytesError)(nil); errors.As(err, &e) {
+		return nil, refusef(http.StatusRequestEntityTooLarge, "too_large", "the request has more than %d bytes; send a smaller one", e.Limit)
+	}
+	if err != nil {
+		return nil, refusef(http.StatusBadRequest, "cut_off", "the request could not be read to its end: %w", err)
+	}
+	ask := new(Request)
+	if kind == "application/json" {
+		return ask, decode(body, ask)
+	}
+	if ask.Picture = body; kind == "text/csv" {
+		text := string(body)
+		ask.Picture, ask.Table = nil, &text
+	}
+	return ask, ask.parameters(r)
+}
+
+// decode reads one JSON object and nothing else.
+func decode(body []byte, ask *Request) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(ask); err != nil {
+		return refusef(http.StatusBadRequest, "bad_json", "the body is not the JSON that openapi.json describes: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return refusef(http.StatusBadRequest, "bad_json", "something follows the JSON object")
+	}
+	return nil
+}
+
+// parameters reads the members that an address may have.
+func (ask *Request) parameters(r *http.Request) error {
+	number := func(text string, into *int) error {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return refusef(http.StatusBadRequest, "bad_parameter", "%q is no whole number", text)
+		}
+		*into = n
+		return nil
+	}
+	for name, list := range r.URL.Query() {
+		value, n := list[0], 0
+		var err error
+		switch name {
+		case "fit":
+			ask.Fit = value
+		case "invert":
+			ask.Invert = value
+		case "top":
+			ask.Top, err = &n, number(value, &n)
+		case "output":
+			ask.Output, err = &n, number(value, &n)
+		case "contrast":
+			ask.Contrast = strings.Split(value, ",")
+		case "without":
+			for text := range strings.SplitSeq(value, ",") {
+				if err = number(text, &n); err != nil {
+					break
+				}
+				ask.Without = append(ask.Without, n)
+			}
+		default:
+			err = refusef(http.StatusBadRequest, "bad_parameter", "there is no parameter %q; give fit, invert, top, output, contrast or without", name)
+		}
+		if err == nil && len(list) > 1 {
+			err = refusef(http.StatusBadRequest, "bad_parameter", "%s is given %d times", name, len(list))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shown answers with the picture of a row.
+func shown(find func(s *Service, row int) (rows *dataset.Subset, i int, ok bool)) func(*Server, http.ResponseWriter, *http.Request) {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) {
+		v, err := s.ready()
+		if err != nil {
+			refusalOf(err).write(w)
+			return
+		}
+		row, err := strconv.Atoi(r.PathValue("row"))
+		if err != nil || !v.Problem.Examples.Data.Images() {
+			notFound(w, r)
+			return
+		}
+		rows, i, ok := find(v, row)
+		if !ok {
+			notFound(w, r)
+			return
+		}
+		b, err := pngOf(v.Problem.Examples.Picture(rows, i))
+		if err != nil {
+			refusalOf(err).write(w)
+			return
+		}
+		w.Header().Set("Content-Type", "image/png")
+		w.Header().Set("Cache-Control", "private, max-age=3600")
+		_, _ = w.Write(b) // whoever asked may be gone
+	}
+}
+
+// A Model describes what the server answers from.
+type Model struct {
+	Schema  string   `json:"schema"`
+	Version string   `json:"version"`
+	Model   string   `json:"model"`
+	Data    string   `json:"data"`
+	Classes []string `json:"classes,omitempty"` // in the order of the probabilities; none for a regression
+	Target  string   `json:"target,omitempty"`  // of a regression
+	Shape   []int    `json:"shape"`             // of an input
+	Columns []string `json:"columns,omitempty"` // names of features; none for pictures
+	Images  bool     `json:"images"`
+	Drawing int      `json:"drawing"` // side of the square that may be drawn; 0 for none
+	Dark    bool     `json:"dark"`    // pictures are light on dark
+
+	Train  int          `json:"train"`  // number of training examples
+	Tests  int          `json:"tests"`  // number of test rows
+	Method string       `json:"method"` // of the posterior
+	Refit  bool         `json:"refit"`
+	Scale  report.Float `json:"scale"` // by which calibration multiplies the covariance; null without one
+
+	Warnings report.Warnings `json:"warnings"`
+
+	Orders map[string]string `json:"orders"` // what the kinds of a prediction without examples mean, in a sentence
+}
+
+// orders say how a prediction without training examples is found.
+var orders = map[string]string{
+	"first": "This is the sum of what leaving out each of them changes to first order, with the posterior covariance as it was.",
+}
+
+func (s *Service) model() *Model {
+	p, q := s.Problem, s.Posterior
+	m := &Model{Schema: "funcgp/serve-model/1", Version: s.Version, Model: p.Model.Name, Data: p.Examples.Data.Source, Classes: p.Task.ClassNames(),
+		Shape: p.Examples.Data.Shape, Columns: p.Examples.Data.Columns, Images: p.Examples.Data.Images(), Dark: p.Examples.Data.Images() && p.Examples.Data.Dark(),
+		Train: p.Examples.Train.Len(), Method: q.How.Name, Refit: q.Dual.Refitted(), Scale: report.Undefined(), Warnings: s.Warnings, Orders: orders}
+	if m.Classes == nil {
+		m.Target = p.Task.Quantity(p.Examples.Data.Target)
+	}
+	if side, err := s.drawn(); err == nil {
+		m.Drawing = side
+	}
+	if s.tests != nil {
+		m.Tests = s.tests.Len()
+	}
+	if q.Calibration != nil {
+		m.Scale = q.Calibration.Scale
+	}
+	return m
+}
+
+// A ListedRow is a test row that may be asked about.
+type ListedRow struct {
+	Index     int          `json:"index"` // row of the original file
+	Label     report.Float `json:"label"`
+	LabelName string       `json:"label_name,omitempty"`
+	ID        string       `json:"id,omitempty"`
+}
+
+// Rows are test rows in the order of the file.
+type Rows struct {
+	Schema string      `json:"schema"`
+	From   int         `json:"from"`  // position of the first among all
+	Total  int         `json:"total"` // number of all
+	Rows   []ListedRow `json:"rows"`
+}
+
+// rows lists test rows from a position on.
+func (s *Service) rows(r *http.Request) (any, error) {
+	out := &Rows{Schema: "funcgp/serve-rows/1", Rows: []ListedRow{}}
+	count := 24
+	for name, list := range r.URL.Query() {
+		into := map[string]*int{"from": &out.From, "count": &count}[name]
+		n, err := strconv.Atoi(list[0])
+		if into == nil || err != nil || n < 0 || len(list) > 1 {
+			return nil, refusef(http.StatusBadRequest, "bad_parameter", "%s=%q: give from and count as whole numbers", name, list[0])
+		}
+		*into = n
+	}
+	if s.tests == nil {
+		return out, nil
+	}
+	out.Total = s.tests.Len()
+	for i := min(out.From, out.Total); i < out.Total && len(out.Rows) < min(count, mostListed); i++ {
+		row := ListedRow{Index: s.tests.Rows[i], Label: report.Float(problem.Label(s.tests, i)), LabelName: s.LabelName(s.tests, i)}
+		if s.tests.IDs != nil {
+			row.ID = s.tests.IDs[i]
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out, nil
+}
