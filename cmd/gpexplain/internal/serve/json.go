@@ -99,7 +99,7 @@ type Term struct {
 // A Without is the prediction without some training examples.
 type Without struct {
 	Rows            []int          `json:"rows"`  // of the original file
-	Order           string         `json:"order"` // first: sum of the changes to first order of each; newton: of all of them together
+	Order           string         `json:"order"` // refit: of the linearized model without them; first: sum of what each changes to first order
 	Mean            []report.Float `json:"mean"`
 	Class           report.Float   `json:"class"` // of the largest output; null for a regression
 	ClassName       string         `json:"class_name,omitempty"`

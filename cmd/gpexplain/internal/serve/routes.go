@@ -314,11 +314,6 @@ type Model struct {
 	Orders map[string]string `json:"orders"` // what the kinds of a prediction without examples mean, in a sentence
 }
 
-// orders say how a prediction without training examples is found.
-var orders = map[string]string{
-	"first": "This is the sum of what leaving out each of them changes to first order, with the posterior covariance as it was.",
-}
-
 func (s *Service) model() *Model {
 	p, q := s.Problem, s.Posterior
 	m := &Model{Schema: "funcgp/serve-model/1", Version: s.Version, Model: p.Model.Name, Data: p.Examples.Data.Source, Classes: p.Task.ClassNames(),

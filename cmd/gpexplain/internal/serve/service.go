@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain"
@@ -37,6 +35,7 @@ type Service struct {
 	tests     *dataset.Subset // kept test rows; nil where there are none
 	position  map[int]int     // of training rows by their number in the file
 	most      int             // terms that may be listed of each side
+	remover   remover
 
 	// serial is held by an explanation where the explainer does not yet know the
 	// variance of every training example, and so remembers those it computes.
@@ -77,8 +76,8 @@ func New(ctx context.Context, c *Config) (*Service, error) {
 	if s.explainer, err = explain.New(c.Posterior.Dual, c.Posterior.Kernel, o); err != nil {
 		return nil, err
 	}
-	if late {
-		return s, nil
+	if s.remover, err = s.newRemover(ctx); err != nil || late {
+		return s, err
 	}
 	return s, s.explainer.Prepare(ctx)
 }
@@ -161,52 +160,6 @@ func (s *Service) Explain(ctx context.Context, r *Request) (*Explanation, error)
 		}
 	}
 	return x, nil
-}
-
-// without says what would be predicted without training examples at these positions.
-func (s *Service) without(ctx context.Context, in *input, a *answer, rows []int) (*Without, error) {
-	mean, order, err := s.leaveOut(ctx, a, rows)
-	if err != nil {
-		return nil, in.explain(ctx, err)
-	}
-	for _, v := range mean.RawMatrix().Data {
-		if v != v {
-			return nil, refusef(422, "undefined", "without: one of these examples alone nearly fixes the function, so that rounding leaves no digits of the answer; take another one out")
-		}
-	}
-	other, err := a.predicted.WithMean(mean, s.link)
-	if err != nil {
-		return nil, in.explain(ctx, err)
-	}
-	w := &Without{Rows: make([]int, len(rows)), Order: order, Mean: inference.RowOf(mean, 0), Class: s.Problem.Task.Class(mean.RawRowView(0)),
-		Probability: inference.RowOf(other.Prob, 0), ProbabilitySD: inference.RowOf(other.SD, 0), ObservationMean: inference.RowOf(other.Response, 0)}
-	for k, i := range rows {
-		w.Rows[k] = s.Problem.Examples.Train.Rows[i]
-	}
-	if s.Problem.Task.Classes != nil {
-		w.ClassName = s.Problem.Task.ClassNames()[problem.LargestClass(mean.RawRowView(0))]
-		w.ClassBefore = s.Problem.Task.ClassNames()[problem.LargestClass(a.predicted.Mean.RawRowView(0))]
-	}
-	return w, nil
-}
-
-// leaveOut is the mean without the examples at these positions, 1×C, and what it is:
-// the sum of the changes on leaving out each, to first order (E15).
-func (s *Service) leaveOut(ctx context.Context, a *answer, rows []int) (*mat.Dense, string, error) {
-	w, err := s.explainer.Without(ctx, rows)
-	if err != nil {
-		return nil, "", err
-	}
-	mean := mat.DenseCopyOf(a.predicted.Mean)
-	err = w.Each(ctx, a.batch, func(_ int, one *mat.Dense) error {
-		for i := range rows {
-			for c, before := range a.predicted.Mean.RawRowView(0) {
-				mean.Set(0, c, mean.At(0, c)+one.At(i, c)-before)
-			}
-		}
-		return nil
-	})
-	return mean, "first", err
 }
 
 // interrupted tells whether an error is that of a context.

@@ -1,0 +1,259 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"image/png"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain"
+)
+
+// digits are the arguments of a posterior that takes no time.
+func digits(more ...string) []string {
+	return append([]string{"--data", "digits:2000,100", "--classes", "4,9", "--train-count", "120"}, more...)
+}
+
+// marshal is an object as JSON.
+func marshal(t testing.TB, object any) string {
+	t.Helper()
+	b, err := json.Marshal(object)
+	require.NoError(t, err)
+	return string(b)
+}
+
+// asked returns requests that all ask about one test row: by its number, as numbers, as
+// a picture and as a table.
+func asked(t *testing.T, s *Server) []map[string]any {
+	t.Helper()
+	row := get[Rows](t, s, "GET", "/v1/rows", "").Rows[3].Index
+	file := ask(s, "GET", fmt.Sprintf("/v1/test/%d/picture", row), "", "").Body.Bytes()
+	img, err := png.Decode(bytes.NewReader(file))
+	require.NoError(t, err)
+	var values []int
+	var line []string
+	for y := range 28 {
+		for x := range 28 {
+			r, _, _, _ := img.At(x, y).RGBA()
+			values = append(values, int(r>>8))
+			line = append(line, strconv.Itoa(int(r>>8)))
+		}
+	}
+	return []map[string]any{{"row": row}, {"values": values}, {"picture": file}, {"table": strings.Join(line, ",")}}
+}
+
+// A row is answered alike, to the last bit, however it is given; and with a body that is
+// the file itself.
+func TestInputs(t *testing.T) {
+	s := newServer(t, digits()...)
+	list := asked(t, s)
+	want := get[Explanation](t, s, "POST", "/v1/explain", marshal(t, list[0]))
+	require.Equal(t, "test", want.Input.Split)
+	for _, request := range list[1:] {
+		got := get[Explanation](t, s, "POST", "/v1/explain", marshal(t, request))
+		require.Equal(t, "request", got.Input.Split)
+		require.Equal(t, want.Input.Picture, got.Input.Picture)
+		got.Input = want.Input
+		require.Equal(t, marshal(t, want), marshal(t, got))
+		require.Equal(t, marshal(t, want.Prediction.Prediction), marshal(t, get[Prediction](t, s, "POST", "/v1/predict", marshal(t, request)).Prediction))
+	}
+	for kind, body := range map[string]string{"image/png": string(list[2]["picture"].([]byte)), "text/csv": list[3]["table"].(string)} {
+		w := ask(s, "POST", "/v1/explain?top=3&without="+strconv.Itoa(int(want.For[0].Index)), kind, body)
+		require.Equal(t, 200, w.Code, w.Body)
+		var got Explanation
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &got))
+		require.Equal(t, marshal(t, want.For[:3]), marshal(t, got.For))
+		require.Equal(t, []int{int(want.For[0].Index)}, got.Without.Rows)
+	}
+}
+
+// The scores are those of package explain, with the sign of the predicted class, and sum
+// to the network's output (E14).
+func TestScores(t *testing.T) {
+	s := newServer(t, "--data", "digits:2000,100", "--classes", "4,9", "--train-count", "90")
+	v := s.service.Load()
+	for _, row := range get[Rows](t, s, "GET", "/v1/rows?count=12", "").Rows {
+		got := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"top":100}`, row.Index))
+		in, err := v.testRow(row.Index)
+		require.NoError(t, err)
+		batch, err := v.Problem.Model.Net.Linearize(t.Context(), in.x)
+		require.NoError(t, err)
+		ex, err := explain.New(v.Posterior.Dual, v.Posterior.Kernel, &explain.Options{Top: 90})
+		require.NoError(t, err)
+		want, err := ex.Explain(t.Context(), batch)
+		require.NoError(t, err)
+		sign := 1.0
+		if got.Prediction.Prediction.Class == 4 {
+			sign = -1
+		}
+		require.Equal(t, map[float64]string{1: "for 9", -1: "for 4"}[sign], got.Score.Positive)
+		require.InDelta(t, sign*want[0][0].Network, float64(got.Sum.Network), 0)
+		sum := 0.0
+		for _, x := range want[0][0].Terms {
+			list := got.For
+			if sign*x.Value < 0 {
+				list = got.Against
+			}
+			at := slices.IndexFunc(list, func(y Term) bool { return int(y.Index) == v.Problem.Examples.Train.Rows[x.Index] })
+			require.GreaterOrEqual(t, at, 0)
+			require.InDelta(t, sign*x.Value, float64(list[at].Value), 0)
+			require.InDelta(t, sign*x.Removal, float64(list[at].Removal), 0)
+			sum += float64(list[at].Value)
+		}
+		require.Len(t, append(got.For, got.Against...), 90)
+		require.InDelta(t, float64(got.Sum.ContributionSum), sum, 1e-9, "rounding: 90 terms of size 1")
+		require.InDelta(t, float64(got.Sum.Network), float64(got.Sum.PriorMean)+float64(got.Sum.ContributionSum)+float64(got.Sum.Remainder), 1e-12)
+	}
+}
+
+// Without training rows, the prediction is that of a posterior that was never given them.
+func TestWithout(t *testing.T) {
+	s := newServer(t, digits("--calibrate", "none")...)
+	v := s.service.Load()
+	train := v.Problem.Examples.Train.Rows
+	gone := []int{train[100], train[3], train[4]}
+	var rest strings.Builder
+	for _, row := range train {
+		if !slices.Contains(gone, row) {
+			fmt.Fprintln(&rest, row)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "rest.txt")
+	require.NoError(t, os.WriteFile(file, []byte(rest.String()), 0o600))
+	other := newServer(t, "--data", "digits:2000,100", "--classes", "4,9", "--train-index", file, "--calibrate", "none")
+	for _, row := range get[Rows](t, s, "GET", "/v1/rows?count=6", "").Rows {
+		got := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"without":%s}`, row.Index, marshal(t, gone))).Without
+		want := get[Prediction](t, other, "POST", "/v1/predict", fmt.Sprintf(`{"row":%d}`, row.Index)).Prediction
+		require.Equal(t, "refit", got.Order)
+		slices.Sort(gone)
+		require.Equal(t, gone, got.Rows)
+		require.InDelta(t, float64(want.Mean[0]), float64(got.Mean[0]), 1e-6, "the refit's own tolerance")
+		require.InDelta(t, float64(want.Probability[1]), float64(got.Probability[1]), 1e-6)
+		require.InDelta(t, float64(want.ProbabilitySD[1]), float64(got.ProbabilitySD[1]), 1e-6)
+	}
+}
+
+// Of a posterior that its factor does not change, the removals of the rows are added.
+func TestWithoutFirstOrder(t *testing.T) {
+	s := newServer(t, digits("--method", "nystrom", "--inducing", "40")...)
+	row := get[Rows](t, s, "GET", "/v1/rows", "").Rows[0].Index
+	x := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d}`, row))
+	sign := 1.0
+	if x.Prediction.Prediction.Class == 4 {
+		sign = -1
+	}
+	rows := []int{int(x.For[0].Index), int(x.Against[1].Index)}
+	got := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"without":%s}`, row, marshal(t, rows))).Without
+	require.Equal(t, "first", got.Order)
+	want := float64(x.Prediction.Prediction.Mean[0]) + sign*float64(x.For[0].Removal+x.Against[1].Removal)
+	require.InDelta(t, want, float64(got.Mean[0]), 1e-9)
+}
+
+// Rows of a table are answered with their features, which a request may give as numbers
+// or as a table of its own.
+func TestTables(t *testing.T) {
+	s := newServer(t, tableOfNames(t, "name")...)
+	x := get[Explanation](t, s, "POST", "/v1/explain", `{"row":0}`)
+	require.Equal(t, []string{"no name", "yes name"}, x.Classes)
+	require.Contains(t, x.Score.Says, "nats")
+	require.Len(t, x.Input.Values, 2)
+	require.Len(t, x.For[0].Values, 2)
+	require.Contains(t, x.For[0].ID, "name")
+	same := get[Explanation](t, s, "POST", "/v1/explain", marshal(t, map[string]any{"values": x.Input.Values}))
+	require.Equal(t, marshal(t, x.For), marshal(t, same.For))
+	table := get[Explanation](t, s, "POST", "/v1/explain", marshal(t, map[string]any{"table": "b,a name,other\n" + fmt.Sprintf("%g,%g,7\n", x.Input.Values[1], x.Input.Values[0])}))
+	require.Equal(t, marshal(t, x.For), marshal(t, table.For), "columns are found by their names")
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// corpus are the arguments that serve a case of testdata/corpus.
+func corpus(name string, more ...string) []string {
+	dir := filepath.Join("..", "..", "..", "..", "testdata", "corpus", name)
+	args := []string{"--model", filepath.Join(dir, "model.onnx"), "--data", filepath.Join(dir, "train.csv"), "--test-data", filepath.Join(dir, "test.csv")}
+	if array := filepath.Join(dir, "x_train.npy"); exists(array) {
+		args = []string{"--model", args[1], "--data", array, "--test-data", filepath.Join(dir, "x_test.npy")}
+	}
+	return append(args, more...)
+}
+
+// A regression is explained by what raises and lowers an output, classes with an output
+// each by the contrast of the predicted one with the next, or as asked.
+func TestOtherLikelihoods(t *testing.T) {
+	s := newServer(t, corpus("two-targets", "--target", "voltage,power")...)
+	row := get[Rows](t, s, "GET", "/v1/rows", "").Rows[0].Index
+	for output := range 2 {
+		x := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"output":%d,"without":[3]}`, row, output))
+		require.Nil(t, x.Prediction.Prediction.Probability)
+		require.Len(t, x.Prediction.Prediction.ObservationSD, 2)
+		require.Len(t, x.Without.ObservationMean, 2)
+		require.Contains(t, x.Score.Says, "raises")
+		require.InDelta(t, float64(x.Sum.Network), float64(x.Sum.PriorMean+x.Sum.ContributionSum+x.Sum.Remainder), 1e-9)
+		require.False(t, x.Without.Class.Finite())
+	}
+	x := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"contrast":["power","voltage"]}`, row))
+	one := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"output":1}`, row))
+	two := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"output":0}`, row))
+	require.InDelta(t, float64(one.Sum.ContributionSum-two.Sum.ContributionSum), float64(x.Sum.ContributionSum), 1e-9)
+
+	s = newServer(t, corpus("pictures-colour")...)
+	x = get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d}`, get[Rows](t, s, "GET", "/v1/rows", "").Rows[0].Index))
+	p := x.Prediction.Prediction.Probability
+	require.Greater(t, len(p), 2)
+	best, second := 0, -1
+	for k := range p {
+		if p[k] > p[best] {
+			best = k
+		}
+	}
+	for k := range p {
+		if k != best && (second < 0 || p[k] > p[second]) {
+			second = k
+		}
+	}
+	require.Equal(t, fmt.Sprintf("Why %s rather than %s", x.Classes[best], x.Classes[second]), x.Score.Title)
+	require.Equal(t, "image/png", ask(s, "GET", fmt.Sprintf("/v1/train/%d/picture", x.For[0].Index), "", "").Header().Get("Content-Type"))
+}
+
+// Many goroutines get the same answers as one.
+func TestConcurrent(t *testing.T) {
+	s := newServer(t, digits()...)
+	var bodies, want []string
+	train := s.service.Load().Problem.Examples.Train.Rows
+	for i, row := range get[Rows](t, s, "GET", "/v1/rows", "").Rows[:10] {
+		bodies = append(bodies, fmt.Sprintf(`{"row":%d,"without":[%d]}`, row.Index, train[i%3]))
+		want = append(want, ask(s, "POST", "/v1/explain", "application/json", bodies[i]).Body.String())
+	}
+	var all sync.WaitGroup
+	for k := range 8 {
+		all.Go(func() {
+			for i := range bodies {
+				at := (i + k) % len(bodies)
+				if got := ask(s, "POST", "/v1/explain", "application/json", bodies[at]).Body.String(); got != want[at] {
+					t.Errorf("another answer: %s", got)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// base64 in JSON is what encoding/json and Python's json with base64 write.
+func TestPictureIsBase64(t *testing.T) {
+	var r Request
+	require.NoError(t, decode([]byte(`{"picture":"`+base64.StdEncoding.EncodeToString([]byte{1, 2, 255})+`"}`), &r))
+	require.Equal(t, []byte{1, 2, 255}, r.Picture)
+}

@@ -1,0 +1,122 @@
+package serve
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/image/draw"
+
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/picture"
+	"github.com/funcgp/funcgp/internal/testref"
+)
+
+// blob draws random thick strokes on a canvas.
+func blob(rng *rand.Rand, w, h int, paper, ink uint8) *image.Gray {
+	img := image.NewGray(image.Rect(0, 0, w, h))
+	draw.Draw(img, img.Rect, image.NewUniform(color.Gray{Y: paper}), image.Point{}, draw.Src)
+	for range 3 + rng.IntN(4) {
+		x, y := w/4+rng.IntN(w/2), h/4+rng.IntN(h/2)
+		r := image.Rect(x, y, min(w-2, x+4+rng.IntN(w/4)), min(h-2, y+4+rng.IntN(h/4)))
+		draw.Draw(img, r, image.NewUniform(color.Gray{Y: ink}), image.Point{}, draw.Src)
+	}
+	return img
+}
+
+// A drawing comes out in a box of 20 pixels, with its centre of mass at pixel 14 wherever
+// there is room for it.
+func TestCentred(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		img := blob(rng, 100+rng.IntN(200), 100+rng.IntN(200), 0, 255)
+		out, err := centred(img, 28, true)
+		require.NoError(t, err)
+		var box image.Rectangle
+		for i, v := range out.Pix {
+			if v > 0 {
+				box = box.Union(image.Rect(i%28, i/28, i%28+1, i/28+1))
+			}
+		}
+		require.Contains(t, []int{19, 20}, max(box.Dx(), box.Dy()), "the faintest column may round to nothing")
+		x, y := centreOfMass(out)
+		if box.Min.X > 0 && box.Max.X < 28 {
+			require.InDelta(t, 14.5, x, 0.51)
+		}
+		if box.Min.Y > 0 && box.Max.Y < 28 {
+			require.InDelta(t, 14.5, y, 0.51)
+		}
+		require.Equal(t, byte(0), out.Pix[0])
+	}
+}
+
+// It does not matter where on the canvas a drawing is, or whether it is light or dark; and
+// where the training pictures are dark on light, the same comes out inverted.
+func TestCentredInvariance(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 50 {
+		img := blob(rng, 120, 120, 0, 200)
+		want, err := centred(img, 28, true)
+		require.NoError(t, err)
+		moved := image.NewGray(image.Rect(-5, 7, 315, 327))
+		draw.Draw(moved, img.Rect.Add(image.Pt(rng.IntN(150), 10+rng.IntN(150))), img, image.Point{}, draw.Src)
+		got, err := centred(moved, 28, true)
+		require.NoError(t, err)
+		require.Equal(t, want.Pix, got.Pix)
+
+		dark := image.NewGray(img.Rect)
+		for i, v := range img.Pix {
+			dark.Pix[i] = 255 - v
+		}
+		got, err = centred(dark, 28, true)
+		require.NoError(t, err)
+		require.Equal(t, want.Pix, got.Pix)
+
+		light, err := centred(img, 28, false)
+		require.NoError(t, err)
+		for i, v := range want.Pix {
+			require.Equal(t, 255-v, light.Pix[i])
+		}
+	}
+}
+
+func TestCentredBlank(t *testing.T) {
+	for _, level := range []uint8{0, 128, 255} {
+		img := image.NewGray(image.Rect(0, 0, 50, 40))
+		draw.Draw(img, img.Rect, image.NewUniform(color.Gray{Y: level}), image.Point{}, draw.Src)
+		_, err := centred(img, 28, true)
+		require.ErrorIs(t, err, picture.ErrBlank)
+	}
+	_, err := centred(image.NewGray(image.Rect(0, 0, mostDrawn+1, 1)), 28, true)
+	require.ErrorContains(t, err, "4097×1 pixels")
+}
+
+// A digit of MNIST that is enlarged tenfold, moved and centred again is that digit.
+func TestCentredIsThatOfMNIST(t *testing.T) {
+	data, err := dataset.Open(t.Context(), testref.MNIST(t), &dataset.OpenOptions{})
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(5, 6))
+	worst, total := 0.0, 0.0
+	const n = 100
+	for i := range n {
+		pix := data.Test.Image(i)
+		digit := &image.Gray{Pix: pix, Stride: 28, Rect: image.Rect(0, 0, 28, 28)}
+		canvas := image.NewGray(image.Rect(0, 0, 400, 400))
+		draw.NearestNeighbor.Scale(canvas, image.Rect(0, 0, 280, 280).Add(image.Pt(rng.IntN(120), rng.IntN(120))), digit, digit.Rect, draw.Src, nil)
+		out, err := centred(canvas, 28, true)
+		require.NoError(t, err)
+		diff := 0.0
+		for k := range pix {
+			d := float64(pix[k]) - float64(out.Pix[k])
+			diff += d * d / 784
+		}
+		worst, total = max(worst, diff), total+diff/n
+	}
+	t.Logf("mean squared difference %.1f on average, %.1f at worst, of grey levels from 0 to 255", total, worst)
+	// A digit moved by one pixel differs by some 2000.
+	require.Less(t, total, 250.0)
+	require.True(t, bytes.Contains([]byte(inkNote(28)), []byte("20×20")))
+}
