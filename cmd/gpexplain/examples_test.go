@@ -37,6 +37,7 @@ type standIn struct {
 var standIns = []standIn{
 	{regexp.MustCompile(`^go install .*@latest`), "true", "it takes the network, and installs what is tested here"},
 	{regexp.MustCompile(`^go run \./cmd/gpexplain `), "gpexplain ", "this binary is what it builds"},
+	{regexp.MustCompile(`^gpexplain serve`), "bash $REPOSITORY/cmd/gpexplain/testdata/serve_once.sh", "it answers until it is told to end"},
 	{regexp.MustCompile(`^go test \./\.\.\.`), "true", "it is what runs this test"},
 	{regexp.MustCompile(`^go run \./doc/examples.*`), "true", "the tests of doc/examples run it"},
 	{regexp.MustCompile(`^git clone https://github.com/funcgp/funcgp`), "mkdir funcgp && cp -r $REPOSITORY/doc $REPOSITORY/testdata/corpus funcgp", "it takes the network"},

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/explain/report"
+)
+
+// serving runs gpexplain serve on a free port and returns its address. The stop that it
+// returns ends it, and returns its exit status and what it wrote to standard error.
+func serving(t *testing.T, args ...string) (url string, stop func() (int, string)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	var stderr bytes.Buffer
+	status := make(chan int, 1)
+	go func() {
+		status <- console.Status(&stderr, run(ctx, w, &stderr, append([]string{"serve", "--addr", "127.0.0.1:0", "--json"}, args...)))
+		_ = w.Close() // of a pipe, which does not fail
+	}()
+	var said struct{ Schema, URL string }
+	require.NoError(t, json.NewDecoder(r).Decode(&said))
+	require.Equal(t, "funcgp/serve/1", said.Schema)
+	return strings.TrimSuffix(said.URL, "/"), func() (int, string) {
+		cancel()
+		return <-status, stderr.String()
+	}
+}
+
+// post asks a server, which must answer.
+func post(t *testing.T, url string, body, into any) {
+	t.Helper()
+	b, err := json.Marshal(body)
+	require.NoError(t, err)
+	r, err := http.Post(url, "application/json", bytes.NewReader(b))
+	require.NoError(t, err)
+	defer r.Body.Close()
+	require.Equal(t, 200, r.StatusCode)
+	require.NoError(t, json.NewDecoder(r.Body).Decode(into))
+}
+
+// The server answers as explain and predict do, to the last bit, from a posterior that it
+// fits and from a saved one, and ends in order when it is told to.
+func TestServeAnswersAsExplain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "digits.gp")
+	succeed(t, small("fit", "--quiet", "-o", file, "--refit")...)
+	for name, args := range map[string][]string{"fitted": {"--data", "digits:400,100", "--train-count", "60"}, "saved": {"--data", "digits:400,100", "--posterior", file}} {
+		t.Run(name, func(t *testing.T) {
+			url, stop := serving(t, args...)
+			for _, row := range []int{6, 24} {
+				want := decode[report.Report](t, succeed(t, append([]string{"explain", "--json", "--top", "60", "--index", fmt.Sprint(row)}, args...)...))
+				var got struct {
+					Prediction report.Prediction
+					For        []report.Contribution
+					Against    []report.Contribution
+				}
+				post(t, url+"/v1/explain", map[string]any{"row": row, "top": 100}, &got)
+				require.Equal(t, asJSON(t, want.Prediction), asJSON(t, got.Prediction))
+				require.Len(t, append(got.For, got.Against...), 60)
+				sign := report.Float(1)
+				if got.Prediction.Class == 4 {
+					sign = -1
+				}
+				largest := got.For[0]
+				if -got.Against[0].Value > largest.Value {
+					largest = got.Against[0]
+				}
+				require.Equal(t, want.Outputs[0].Contributions[0].Index, largest.Index)
+				require.Equal(t, want.Outputs[0].Contributions[0].Value, sign*largest.Value)
+				require.Equal(t, want.Outputs[0].Contributions[0].Similarity, largest.Similarity)
+			}
+			status, stderr := stop()
+			require.Zero(t, status, stderr)
+			require.Empty(t, stderr)
+			_, err := http.Get(url + "/healthz")
+			require.Error(t, err)
+		})
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func TestServeRefuses(t *testing.T) {
+	for _, addr := range []string{"8080", "127.0.0.1", "127.0.0.1:", ""} {
+		require.Contains(t, refuse(t, 2, "serve", "--addr", addr), "must be a host and a port")
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	require.Regexp(t, `^gpexplain: --addr 127\.0\.0\.1:\d+: bind: address already in use; give another one\n$`, refuse(t, 1, "serve", "--addr", taken.Addr().String()))
+	require.Contains(t, refuse(t, 1, "serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "none.csv")), "none.csv")
+	ctx, _ := canceled(t)
+	require.Equal(t, console.StatusInterrupted, gpexplain(ctx, small("serve", "--addr", "127.0.0.1:0")...).code)
+}
+
+// Where other machines can reach it, the server says so.
+func TestServeWarns(t *testing.T) {
+	_, stop := serving(t, "--addr", "0.0.0.0:0", "--data", "digits:400,100", "--train-count", "30")
+	status, stderr := stop()
+	require.Zero(t, status)
+	require.Regexp(t, `^gpexplain: warning: \S+:\d+ can be reached from other machines; [^\n]*\n$`, stderr)
+}
+
+// The commands of doc/serve.md work, and the clients in Go and Python print the same.
+func TestServeClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds a program")
+	}
+	url, stop := serving(t, "--data", "digits:400,100", "--train-count", "60")
+	text := read(t, filepath.Join(repository, "doc", "serve.md"))
+	_, text, found := strings.Cut(text, "```console\n")
+	require.True(t, found)
+	text, _, _ = strings.Cut(text, "```")
+	dir := t.TempDir()
+	r, err := http.Get(url + "/v1/test/24/picture")
+	require.NoError(t, err)
+	digit, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	require.NoError(t, r.Body.Close())
+	write(t, filepath.Join(dir, "digit.png"), digit)
+	var clients []string
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		program := strings.Fields(line)[0]
+		if _, err := exec.LookPath(program); err != nil {
+			t.Logf("not run, for there is no %s: %s", program, line)
+			continue
+		}
+		line = strings.ReplaceAll(strings.ReplaceAll(line, "http://127.0.0.1:8080", url), "@digit.png", "@"+filepath.Join(dir, "digit.png"))
+		c := exec.CommandContext(t.Context(), "sh", "-ec", line)
+		c.Dir, c.Stderr = repository, os.Stderr
+		out, err := c.Output()
+		require.NoError(t, err, line)
+		if program == "curl" {
+			require.Contains(t, string(out), `"schema":"funcgp/serve-explain/1"`)
+			continue
+		}
+		require.Contains(t, string(out), "A score is what one training example adds")
+		clients = append(clients, string(out))
+	}
+	for _, out := range clients {
+		require.Equal(t, clients[0], out)
+	}
+	status, _ := stop()
+	require.Zero(t, status)
+}
