@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"context"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
@@ -38,11 +39,11 @@ func (o *Predictions) RunnerUp(i int) int {
 
 // WithMean is o with another posterior mean, T×C, of the same covariance. Novelty stays
 // that of o.
-func (o *Predictions) WithMean(mean *mat.Dense, link glm.Link) (*Predictions, error) {
+func (o *Predictions) WithMean(ctx context.Context, mean *mat.Dense, link glm.Link) (*Predictions, error) {
 	other := *o
 	other.Mean = mean
 	if o.Prob == nil {
 		return &other, other.observe()
 	}
-	return &other, other.respond(link)
+	return &other, other.respond(ctx, nil, link)
 }

@@ -64,7 +64,7 @@ func (o *firstOrder) predict(ctx context.Context, a *answer, rows []int) (*infer
 			return nil, "", refusef(422, "undefined", "without: one of these examples alone nearly fixes the function, so that rounding leaves no digits of the answer; take another one out")
 		}
 	}
-	p, err := a.predicted.WithMean(mean, o.s.link)
+	p, err := a.predicted.WithMean(ctx, mean, o.s.link)
 	return p, "first", err
 }
 

@@ -2,7 +2,7 @@
 // number of clients at a time, and prints how long the answers took:
 //
 //	gpexplain serve --data mnist --classes 4,9 --train-count 3000 …
-//	go run ./cmd/gpexplain/internal/serve/testdata/load -clients 50 -for 1m
+//	go run ./testdata/load -clients 50 -for 1m
 //
 // The drawings are test digits enlarged tenfold and moved at random, as the canvas of the
 // page sends them.
