@@ -30,7 +30,7 @@ var level = map[string]int{
 	"glm": 7, "glm/weightspace": 9, "glm/variational": 10, "explain": 10, "explain/report": 11, "explain/audit": 11, "explain/evaluate": 11,
 	"explain/counterfactual":         11,
 	"cmd/gpexplain/internal/console": 12, "cmd/gpexplain/internal/problem": 13, "cmd/gpexplain/internal/inference": 14, "cmd/gpexplain/internal/reproduce": 15, "cmd/gpexplain/internal/serve": 15, "cmd/gpexplain": 16,
-	"doc/examples/client": 0, "doc/examples/own": 13, "doc/examples/probabilities": 13, "doc/examples/saved": 13,
+	"doc/clients": 0, "doc/examples/own": 13, "doc/examples/probabilities": 13, "doc/examples/saved": 13,
 }
 
 // testOnly lists the packages that only tests import. They may import all but

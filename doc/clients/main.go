@@ -1,8 +1,8 @@
 // Command client asks a running gpexplain serve about one input, with nothing but the
 // standard library:
 //
-//	go run ./doc/examples/client -url http://127.0.0.1:8080 -row 24
-//	go run ./doc/examples/client -url http://127.0.0.1:8080 -picture digit.png -without 4,30
+//	go run ./doc/clients -url http://127.0.0.1:8080 -row 24
+//	go run ./doc/clients -url http://127.0.0.1:8080 -picture digit.png -without 4,30
 package main
 
 import (
