@@ -142,7 +142,7 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 		}
 		return a.add(b.save.uninterrupted(ctx), p, phi, local.Slice(p.first, p.first+p.x.Len()))
 	}
-	err = b.save.eachChunk(ctx, b.b, x, &b.o, first, do, func(next int) *Checkpoint {
+	err = b.save.eachChunk(ctx, b.b, x, &b.o, StageData, first, do, func(next int) *Checkpoint {
 		return &Checkpoint{fitIdentity: to, next: next, sums: sums}
 	})
 	if err != nil {
@@ -151,7 +151,9 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 		}
 		return err
 	}
-	sums.logLik += sign * s.LogLik
+	if c := b.save.resume; c == nil || c.dual == nil { // else it is in the sums already
+		sums.logLik += sign * s.LogLik
+	}
 	b.sums, b.used = sums, true
 	return nil
 }

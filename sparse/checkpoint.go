@@ -29,6 +29,13 @@ type Checkpoint struct {
 	next   int         // the first example that is not in the sums
 	sums   *Sums       // of the pass
 	newton *refitState // of a refit
+	dual   *dualState  // of the pass for α of a Nyström fit, whose sums are whole; nil before it
+}
+
+// A dualState is the pass for α after the examples before next.
+type dualState struct {
+	next          int
+	pseudo, alpha []float64 // b and α of these examples
 }
 
 // Refit tells whether the checkpoint comes from Refit rather than from Fit.
@@ -43,8 +50,14 @@ func (c *Checkpoint) Step() int {
 }
 
 // Examples returns how many training examples the pass over the data has summed,
-// and how many there are. The pass is finished where both are equal.
-func (c *Checkpoint) Examples() (done, total int) { return c.next, c.n }
+// and how many there are. The pass is finished where both are equal. In the pass for α,
+// which follows in a Nyström fit, it counts those of this pass.
+func (c *Checkpoint) Examples() (done, total int) {
+	if c.dual != nil {
+		return c.dual.next, c.n
+	}
+	return c.next, c.n
+}
 
 // ResumeError reports a checkpoint that comes from another fit than the one that
 // was to go on from it.
@@ -174,7 +187,7 @@ func (s *checkpointer) uninterrupted(ctx context.Context) context.Context {
 // eachChunk is basis.eachChunk for the examples from first on, which must begin a
 // chunk. It writes checkpoints. state returns the checkpoint after the examples
 // before next, or nil where a fit cannot go on from there.
-func (s *checkpointer) eachChunk(ctx context.Context, b *basis, x linearize.Source, o *Options, first int, do func(p chunk) error, state func(next int) *Checkpoint) error {
+func (s *checkpointer) eachChunk(ctx context.Context, b *basis, x linearize.Source, o *Options, stage string, first int, do func(p chunk) error, state func(next int) *Checkpoint) error {
 	n := x.Len()
 	if first == n {
 		return nil
@@ -182,7 +195,7 @@ func (s *checkpointer) eachChunk(ctx context.Context, b *basis, x linearize.Sour
 	shifted := *o
 	shifted.Progress = func(stage string, done, total int) { o.Progress(stage, first+done, first+total) }
 	done, saved := first, first
-	err := b.eachChunk(ctx, linearize.From(x, first), &shifted, StageData, func(p chunk) error {
+	err := b.eachChunk(ctx, linearize.From(x, first), &shifted, stage, func(p chunk) error {
 		p.first += first
 		if err := do(p); err != nil {
 			return err
@@ -206,11 +219,11 @@ func (s *checkpointer) eachChunk(ctx context.Context, b *basis, x linearize.Sour
 // The binary form of a checkpoint is little-endian and holds: magic and version;
 // the header, uint64; the checksums; the sums of the pass as Sums.MarshalBinary
 // writes them; for a refit its scalars, the sums at the start of a step and its
-// vectors; the CRC-32C of everything before.
+// vectors; b and α of the examples that the pass for α has done; the CRC-32C of everything before.
 const (
 	checkpointMagic   = "fgpckpt\x00"
-	checkpointVersion = 1
-	checkpointHead    = 7 // kind, C, rank, approximation, N, next, step
+	checkpointVersion = 2 // with the pass for α since 2
+	checkpointHead    = 8 // kind, C, rank, approximation, N, next, step, dual
 	checkpointStart   = len(checkpointMagic) + 4 + 8*(checkpointHead+2*identityChecksums)
 )
 
@@ -229,6 +242,7 @@ type checkpointLayout struct {
 	fitc          bool
 	c, rank       int
 	n, next, step int
+	dual          int // examples of the pass for α
 }
 
 func (c *Checkpoint) layout() checkpointLayout {
@@ -236,12 +250,15 @@ func (c *Checkpoint) layout() checkpointLayout {
 	if c.refit {
 		l.kind, l.step = c.newton.kind, c.newton.step
 	}
+	if c.dual != nil {
+		l.dual = c.dual.next
+	}
 	return l
 }
 
 // head returns the header. Its kind is 0 for Fit, and 1 + passKind for Refit.
 func (l checkpointLayout) head() [checkpointHead]uint64 {
-	h := [checkpointHead]uint64{1: uint64(l.c), uint64(l.rank), 0, uint64(l.n), uint64(l.next), uint64(l.step)}
+	h := [checkpointHead]uint64{1: uint64(l.c), uint64(l.rank), 0, uint64(l.n), uint64(l.next), uint64(l.step), uint64(l.dual)}
 	if l.refit {
 		h[0] = 1 + uint64(l.kind)
 	}
@@ -258,11 +275,12 @@ func readLayout(h [checkpointHead]uint64) (l checkpointLayout, ok bool) {
 			return l, false
 		}
 	}
-	l = checkpointLayout{fitc: h[3] == 1, c: int(h[1]), rank: int(h[2]), n: int(h[4]), next: int(h[5]), step: int(h[6])}
+	l = checkpointLayout{fitc: h[3] == 1, c: int(h[1]), rank: int(h[2]), n: int(h[4]), next: int(h[5]), step: int(h[6]), dual: int(h[7])}
 	if h[0] > 0 {
 		l.refit, l.kind = true, passKind(h[0]-1)
 	}
 	ok = l.kind <= atPoint && h[3] <= 1 && l.c > 0 && 0 < l.next && l.next <= l.n && (l.next == l.n || l.next%linearize.Tile(l.c) == 0) && (l.refit || l.step == 0)
+	ok = ok && (l.dual == 0 || !l.refit && !l.fitc && l.next == l.n && l.dual <= l.n && (l.dual == l.n || l.dual%linearize.Tile(l.c) == 0))
 	return l, ok
 }
 
@@ -304,7 +322,7 @@ func (l checkpointLayout) size() int64 {
 	for _, n := range l.vectors() {
 		size = memory.Add(size, memory.Mul(8, n))
 	}
-	return size
+	return memory.Add(size, memory.Mul(16, memory.Mul(int64(l.dual), int64(l.c))))
 }
 
 // WriteTo writes the checkpoint with a version and a CRC-32C. Unlike MarshalBinary,
@@ -333,6 +351,10 @@ func (c *Checkpoint) WriteTo(w io.Writer) (int64, error) {
 		for _, v := range s.vectors() {
 			e.floats(*v...)
 		}
+	}
+	if s := c.dual; s != nil {
+		e.floats(s.pseudo...)
+		e.floats(s.alpha...)
 	}
 	return e.finish()
 }
@@ -396,6 +418,9 @@ func (l checkpointLayout) read(body []byte) (*Checkpoint, error) {
 			return nil, err
 		}
 	}
+	if l.dual > 0 {
+		t.dual = &dualState{next: l.dual, pseudo: r.many(l.dual * l.c), alpha: r.many(l.dual * l.c)}
+	}
 	if !t.consistent(l) {
 		return nil, errCheckpointSize
 	}
@@ -422,11 +447,7 @@ func (l checkpointLayout) newton(r *floatReader) (*refitState, error) {
 	}
 	vectors := s.vectors()
 	for i, n := range l.vectors() {
-		v := make([]float64, n)
-		for j := range v {
-			v[j] = r.next()
-		}
-		*vectors[i] = v
+		*vectors[i] = r.many(int(n))
 	}
 	return s, nil
 }

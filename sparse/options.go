@@ -66,8 +66,8 @@ type Options struct {
 	// stages are StageSelect and those after it.
 	Progress func(stage string, done, total int)
 	// Checkpoint, if not nil, is called by Fit and Refit with their state: every
-	// CheckpointEvery examples of a pass that sums over the data, at the end of
-	// each such pass, and when ctx ends one. The function must write the state
+	// CheckpointEvery examples of a pass that sums over the data, and of the pass
+	// for α of a Nyström Fit, at the end of each, and when ctx ends one. The function must write the state
 	// before it returns, because the state is empty afterwards. An error that it
 	// returns ends the fit. No other function uses Checkpoint or Resume.
 	Checkpoint func(c *Checkpoint) error

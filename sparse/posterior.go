@@ -59,7 +59,7 @@ func Fit(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *
 	if err != nil {
 		return nil, err
 	}
-	return p.WithData(ctx, x, s)
+	return p.withData(ctx, x, s, b)
 }
 
 // checkInducing checks the number of inducing examples and their rows in the data.
@@ -88,6 +88,11 @@ func checkInducing(z *Inducing, n int) error {
 // one pass over x for the dual vector. Another number of examples than in the sums
 // is an error, and so is an x without examples; NaN or Inf is a *gp.NotFiniteError.
 func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Sites) (*Posterior, error) {
+	return p.withData(ctx, x, s, nil)
+}
+
+// withData is WithData, with the checkpoints of the builder of the sums where it is given.
+func (p *Projected) withData(ctx context.Context, x linearize.Source, s *gp.Sites, b *Builder) (*Posterior, error) {
 	if err := p.checkData(x); err != nil {
 		return nil, err
 	}
@@ -98,11 +103,10 @@ func (p *Projected) WithData(ctx context.Context, x linearize.Source, s *gp.Site
 	q := &Posterior{Projected: p, x: x, sites: s, local: local, warnings: p.Warnings()}
 	n := x.Len() * p.b.c
 	q.pseudo, q.alpha = make([]float64, n), make([]float64, n)
-	pass := q.dual
 	if p.sums.spec.fitc {
-		pass = q.dualFITC
+		return q, q.dualFITC(ctx)
 	}
-	return q, pass(ctx)
+	return q, q.dual(ctx, b)
 }
 
 // checkData checks that x has as many examples as are in the sums.
@@ -117,28 +121,44 @@ func (p *Projected) checkData(x linearize.Source) error {
 }
 
 // dual writes b = r + Λ(f − m) and α = b − ΛK_nZ A⁻¹c, for which
-// Q_*n α = K_*Z A⁻¹ c.
-func (p *Posterior) dual(ctx context.Context) error {
+// Q_*n α = K_*Z A⁻¹ c. It writes and goes on from checkpoints as the builder, if any, does.
+func (p *Posterior) dual(ctx context.Context, from *Builder) error {
 	mean, err := p.b.product(ctx, p.w)
 	if err != nil {
 		return err
 	}
-	return p.b.eachChunk(ctx, p.x, &p.o, StageDual, func(t chunk) error {
-		lo, hi := t.first*p.b.c, t.first*p.b.c+t.rows
-		s, b, alpha := p.local.Slice(t.first, t.first+t.x.Len()), p.pseudo[lo:hi], p.alpha[lo:hi]
-		m := make([]float64, t.rows)
-		p.b.k.MeanTo(m, t.x)
-		if err := sites.NotFinite("prior mean", m, t.first, p.b.c); err != nil {
-			return err
-		}
-		s.PseudoTargets(b, m)
-		q := mat.NewDense(t.rows, 1, nil)
-		if err := mean(q, t); err != nil {
-			return err
-		}
-		s.SubtractLambda(alpha, b, q.RawMatrix().Data)
-		return sites.NotFinite("dual vector", alpha, t.first, p.b.c)
+	do := func(t chunk) error { return p.dualOf(t, mean) }
+	if from == nil || !from.save.active() {
+		return p.b.eachChunk(ctx, p.x, &p.o, StageDual, do)
+	}
+	first, n := 0, p.x.Len()
+	if c := from.save.resume; c != nil && c.dual != nil {
+		first = c.dual.next
+		copy(p.pseudo, c.dual.pseudo)
+		copy(p.alpha, c.dual.alpha)
+	}
+	to := p.b.fitIdentity(p.sums.spec, n, false, checksumsOf(p.local)...)
+	return from.save.eachChunk(ctx, p.b, p.x, &p.o, StageDual, first, do, func(next int) *Checkpoint {
+		return &Checkpoint{fitIdentity: to, next: n, sums: p.sums, dual: &dualState{next, p.pseudo[:next*p.b.c], p.alpha[:next*p.b.c]}}
 	})
+}
+
+// dualOf writes b and α of a chunk. mean writes Φᵀw of its examples.
+func (p *Posterior) dualOf(t chunk, mean func(dst *mat.Dense, t chunk) error) error {
+	lo, hi := t.first*p.b.c, t.first*p.b.c+t.rows
+	s, b, alpha := p.local.Slice(t.first, t.first+t.x.Len()), p.pseudo[lo:hi], p.alpha[lo:hi]
+	m := make([]float64, t.rows)
+	p.b.k.MeanTo(m, t.x)
+	if err := sites.NotFinite("prior mean", m, t.first, p.b.c); err != nil {
+		return err
+	}
+	s.PseudoTargets(b, m)
+	q := mat.NewDense(t.rows, 1, nil)
+	if err := mean(q, t); err != nil {
+		return err
+	}
+	s.SubtractLambda(alpha, b, q.RawMatrix().Data)
+	return sites.NotFinite("dual vector", alpha, t.first, p.b.c)
 }
 
 // product returns a function that writes Φᵀw of the examples of a chunk. It

@@ -174,7 +174,7 @@ func (r *refit) expansion(at *point, sums *Sums) *expansion {
 func (r *refit) pass(ctx context.Context, p *pass) error {
 	n, e := r.x.Len(), p.to
 	f, a := newFeatures(r.b, n), newAdder(r.b, e.sums, n, 1)
-	err := r.save.eachChunk(ctx, r.b, r.x, r.o, p.next, func(t chunk) error {
+	err := r.save.eachChunk(ctx, r.b, r.x, r.o, StageData, p.next, func(t chunk) error {
 		if err := r.checkOutputs(t); err != nil {
 			return err
 		}

@@ -349,6 +349,15 @@ func (r *floatReader) next() float64 {
 	return v
 }
 
+// many returns the next n numbers.
+func (r *floatReader) many(n int) []float64 {
+	v := make([]float64, n)
+	for i := range v {
+		v[i] = r.next()
+	}
+	return v
+}
+
 // A checksumWriter writes bytes and numbers, and their CRC-32C at the end.
 type checksumWriter struct {
 	w   io.Writer

@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -82,6 +83,25 @@ func (f *fit) inducingRows(ctx context.Context) (*sparse.Inducing, error) {
 // distinct is the number of different ones.
 func distinct(positions []int) int {
 	return len(slices.Compact(slices.Sorted(slices.Values(positions))))
+}
+
+// takesRows tells whether the inducing elements are single rows and not examples.
+func (m *Method) takesRows() bool { return m.selection == report.SelectStrength }
+
+// inducingOutputs is the number of rows of the kernel of the inducing elements.
+func (m *Method) inducingOutputs(outputs int) int {
+	if m.takesRows() {
+		return len(m.inducing)
+	}
+	return len(m.inducing) * outputs
+}
+
+// elements names the inducing elements.
+func (m *Method) elements() string {
+	if m.takesRows() {
+		return "rows"
+	}
+	return "examples"
 }
 
 // selector chooses inducing examples as --select says.

@@ -79,25 +79,6 @@ type Method struct {
 	mean            gp.Mean // of a posterior without a refit
 }
 
-// takesRows tells whether the inducing elements are single rows and not examples.
-func (m *Method) takesRows() bool { return m.selection == report.SelectStrength }
-
-// inducingOutputs is the number of rows of the kernel of the inducing elements.
-func (m *Method) inducingOutputs(outputs int) int {
-	if m.takesRows() {
-		return len(m.inducing)
-	}
-	return len(m.inducing) * outputs
-}
-
-// elements names the inducing elements.
-func (m *Method) elements() string {
-	if m.takesRows() {
-		return "rows"
-	}
-	return "examples"
-}
-
 // Options are what verbs ask of a fit beside its method. The zero value is
 // the default.
 type Options struct {
