@@ -249,5 +249,9 @@ func (f *factor) tail(lo int) blas64.Triangular {
 // halfTail replaces A, whose first lo columns are zero, by A U⁻¹.
 func (f *factor) halfTail(ctx context.Context, a blas64.General, lo int) error {
 	// A U⁻¹ has the same zeros, because U is upper triangular.
+	if a.Rows == 1 { // which is a matter of reading U, as Trsv does
+		fblas.Trsv(blas.Trans, f.tail(lo), dense.Vector(dense.Row(a, 0)[lo:]))
+		return ctx.Err()
+	}
 	return fblas.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, f.tail(lo), dense.Cols(a, lo, a.Cols))
 }

@@ -65,3 +65,18 @@ func BenchmarkWithoutOne(b *testing.B) {
 		b.ReportMetric(steps/float64(b.N), "steps/op")
 	})
 }
+
+// The smallest set whose removal flips a test row, without the refit that confirms it.
+func BenchmarkSmallestFlip(b *testing.B) {
+	q, m := asProblem(b, "thesis-cnn")
+	b.Run(fmt.Sprintf("N=%d", q.N), func(b *testing.B) {
+		left, tried := 0, 0
+		for b.Loop() {
+			flip, err := m.SmallestFlip(b.Context(), q.Test.Slice(9, 10), &counterfactual.FlipOptions{NoRefit: true})
+			require.NoError(b, err)
+			left, tried = len(flip.Rows), flip.Tried
+		}
+		b.ReportMetric(float64(left), "examples")
+		b.ReportMetric(float64(tried), "sets")
+	})
+}

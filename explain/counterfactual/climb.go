@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -74,11 +75,16 @@ func (p *problem) step(ctx context.Context, from *point, e effort) (*point, erro
 	return p.at(alpha, f), nil
 }
 
-// climb returns the posterior at the mode.
-func (p *problem) climb(ctx context.Context) (*Posterior, error) {
+// climb returns the posterior at the mode. It starts at a posterior after a change that is
+// nearly the same, where there is one, and adds no examples.
+func (p *problem) climb(ctx context.Context, near *Posterior) (*Posterior, error) {
 	from, err := p.start(ctx)
 	if err != nil {
 		return nil, err
+	}
+	how, last := chordStep, math.Inf(1)
+	if near != nil {
+		from, how = p.at(slices.Clone(near.alpha), slices.Clone(near.f)), newtonStep
 	}
 	_, scored := p.m.lik.(gp.Scored)
 	short := settled
@@ -86,7 +92,6 @@ func (p *problem) climb(ctx context.Context) (*Posterior, error) {
 		short = settledScore
 	}
 	s := newton.New(p.m.lik, p.m.o.MaxIter, false)
-	how, last := chordStep, math.Inf(1)
 	for end := newton.GoesOn; end == newton.GoesOn; {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("counterfactual: stopped while refitting: %w", err)

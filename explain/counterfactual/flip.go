@@ -46,9 +46,13 @@ func (e *NoFlipError) Error() string {
 	return fmt.Sprintf("counterfactual: without %d training examples the class is the same, and the margin of f %.4g instead of %.4g; %d sets were tried; allow more examples to be left out", e.Left, e.After, e.Before, e.Tried)
 }
 
-// candidates is the number of examples whose leverage is computed in a round, or twice as
-// many as are still needed.
-const candidates = 64
+const (
+	// candidates is the least number of examples whose leverage is computed in a round.
+	candidates = 64
+	// enough is how many times the margin they lower without it, so that those that lower
+	// it most are among them.
+	enough = 4
+)
 
 // SmallestFlip looks for a small set of training examples without which the class of x, one
 // row, is another: that of the largest output, or for one output its sign, 1 where it is
@@ -170,9 +174,17 @@ func (m *Model) newSearch(ctx context.Context, x *linearize.Batch, o *FlipOption
 // flips tells whether the class is another.
 func (s *flipSearch) flips(t *trial) bool { return classOf(t.f) != s.from }
 
-// try fits without these examples.
-func (s *flipSearch) try(ctx context.Context, rows []int) (*trial, error) {
-	post, err := s.m.Fit(ctx, Without(rows...))
+// try fits without these examples, from the posterior of another trial on, if not nil.
+func (s *flipSearch) try(ctx context.Context, near *trial, rows []int) (*trial, error) {
+	p, err := s.m.changed(ctx, Without(rows...))
+	if err != nil {
+		return nil, err
+	}
+	var from *Posterior
+	if near != nil {
+		from = near.post
+	}
+	post, err := p.climb(ctx, from)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +200,7 @@ func (s *flipSearch) try(ctx context.Context, rows []int) (*trial, error) {
 // grow leaves out more and more examples until the class is another, and returns the
 // shortest beginning of the last ones with which it is.
 func (s *flipSearch) grow(ctx context.Context) (*trial, error) {
-	at, err := s.try(ctx, nil)
+	at, err := s.try(ctx, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +213,7 @@ func (s *flipSearch) grow(ctx context.Context) (*trial, error) {
 		if len(more) == 0 {
 			break
 		}
-		to, err := s.try(ctx, append(slices.Clone(at.rows), more...))
+		to, err := s.try(ctx, at, append(slices.Clone(at.rows), more...))
 		if err != nil {
 			return nil, err
 		}
@@ -220,7 +232,7 @@ func (s *flipSearch) bisect(ctx context.Context, at, to *trial, more []int) (*tr
 	lo, hi := 0, len(more)
 	for hi-lo > 1 && s.tried < s.o.Tries {
 		mid := (lo + hi) / 2
-		t, err := s.try(ctx, append(slices.Clone(at.rows), more[:mid]...))
+		t, err := s.try(ctx, to, append(slices.Clone(at.rows), more[:mid]...))
 		if err != nil {
 			return nil, err
 		}
@@ -236,7 +248,7 @@ func (s *flipSearch) bisect(ctx context.Context, at, to *trial, more []int) (*tr
 // shrink puts back examples that are not needed, those chosen last at first.
 func (s *flipSearch) shrink(ctx context.Context, at *trial) (*trial, error) {
 	for i := len(at.rows) - 1; i >= 0 && len(at.rows) > 1 && s.tried < s.o.Tries; i-- {
-		t, err := s.try(ctx, slices.Delete(slices.Clone(at.rows), i, i+1))
+		t, err := s.try(ctx, at, slices.Delete(slices.Clone(at.rows), i, i+1))
 		if err != nil {
 			return nil, err
 		}
@@ -265,7 +277,11 @@ func (s *flipSearch) next(ctx context.Context, at *trial) ([]int, error) {
 	}
 	slices.SortStableFunc(list, byScore)
 	most := s.o.Most - len(at.rows)
-	list = list[:min(len(list), max(candidates, 2*most))]
+	n := 0
+	for lowered := 0.0; n < len(list) && (n < candidates || n < 2*most && lowered < enough*margin); n++ {
+		lowered += list[n].score
+	}
+	list = list[:n]
 	if err := s.learn(ctx, list); err != nil {
 		return nil, err
 	}

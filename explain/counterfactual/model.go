@@ -140,7 +140,7 @@ func (m *Model) Fit(ctx context.Context, ch Change) (*Posterior, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.climb(ctx)
+	return p.climb(ctx, nil)
 }
 
 // Refit returns the posterior that is fitted to the changed data from scratch: it forms and
