@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/counterfactual"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
 )
 
@@ -48,8 +49,9 @@ func requireNear(t testing.TB, q *testkit.Problem, got *counterfactual.Posterior
 	testkit.RequireClose(t, "f", &mean, &refit, tol)
 }
 
-// Without any single example, and without groups of up to 100, f is that of a refit (E9).
-func TestReferencesWithoutExamples(t *testing.T) {
+// Without any single example, without groups of up to 100, with the other label of one, and
+// with a test row as one more example, f is that of a refit (E9).
+func TestReferencesWithOtherData(t *testing.T) {
 	for _, name := range []string{"two-moons", "categorical", "poisson", "gaussian-two-outputs", "snelson"} {
 		t.Run(name, func(t *testing.T) {
 			q, m := asProblem(t, name)
@@ -63,6 +65,17 @@ func TestReferencesWithoutExamples(t *testing.T) {
 					want = refit(t, q, ch)
 				}
 				requireNear(t, q, got, want, 1e-6)
+				if i%10 > 0 {
+					continue
+				}
+				for _, ch := range []counterfactual.Change{
+					{Relabel: []counterfactual.Label{{Row: i, Y: otherLabel(q, i)}}},
+					{Add: q.Test.Slice(0, 1), AddY: dense.Slice(q.Y, i, i+1)},
+				} {
+					got, err := m.Fit(t.Context(), ch)
+					require.NoError(t, err)
+					requireNear(t, q, got, refit(t, q, ch), 1e-6)
+				}
 			}
 			for _, size := range []int{10, min(100, q.N-10)} {
 				ch := counterfactual.Without(rng.Perm(q.N)[:size]...)
