@@ -16,7 +16,9 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/reproduce"
 )
 
+// A reproduceVerb runs studies, those of gpexplain reproduce or of another verb.
 type reproduceVerb struct {
+	verb     string
 	studies  []*reproduce.Study
 	limits   problem.LimitFlags
 	out      string
@@ -28,7 +30,7 @@ type reproduceVerb struct {
 }
 
 func reproduceCommand(con *console.Console) *cobra.Command {
-	s := &reproduceVerb{studies: reproduce.Studies()}
+	s := &reproduceVerb{verb: "reproduce", studies: reproduce.Studies()}
 	c := &cobra.Command{
 		Use:   "reproduce [STUDY]",
 		Short: "Regenerate tables and figures of the sources",
@@ -50,17 +52,8 @@ without --part makes the page.`,
 			return s.names(), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	f := c.Flags()
-	f.SortFlags = false
-	f.StringVar(&s.out, "out", "", "write to the directory `DIR`, which is made where it is not there")
-	f.StringVar(&s.data, "data", "", "take the data from the directory `DIR`; the list of studies says what it must hold")
-	f.BoolVar(&s.quick, "quick", false, "a reduced size on synthetic data, in a few seconds, to see how it works")
-	f.StringVar(&s.partText, "part", "", "do only part `K/M` of the steps, those whose number leaves the remainder K when it is divided by M, and make no page")
-	f.StringSliceVar(&s.only, "only", nil, "of a study of several data sets do these: `SET,...`")
-	f.BoolVar(&con.Quiet, "quiet", false, "write nothing to standard error but an error")
-	f.BoolVar(&con.Verbose, "verbose", false, "say on standard error what is done")
-	s.limits.Add(c)
-	c.SetUsageFunc(usage)
+	s.flags(c, con)
+	c.Flags().StringSliceVar(&s.only, "only", nil, "of a study of several data sets do these: `SET,...`")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		con.Running = true
 		if len(args) == 0 {
@@ -79,6 +72,20 @@ without --part makes the page.`,
 		return s.run(c.Context(), con, study)
 	}
 	return c
+}
+
+// flags adds those that every verb of studies has.
+func (s *reproduceVerb) flags(c *cobra.Command, con *console.Console) {
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVar(&s.out, "out", "", "write to the directory `DIR`, which is made where it is not there")
+	f.StringVar(&s.data, "data", "", "take the data from the directory `DIR`; the list of studies says what it must hold")
+	f.BoolVar(&s.quick, "quick", false, "a reduced size on synthetic data, in a few seconds, to see how it works")
+	f.StringVar(&s.partText, "part", "", "do only part `K/M` of the steps, those whose number leaves the remainder K when it is divided by M, and make no page")
+	f.BoolVar(&con.Quiet, "quiet", false, "write nothing to standard error but an error")
+	f.BoolVar(&con.Verbose, "verbose", false, "say on standard error what is done")
+	s.limits.Add(c)
+	c.SetUsageFunc(usage)
 }
 
 func (s *reproduceVerb) names() []string {
@@ -118,7 +125,7 @@ func (s *reproduceVerb) check(c *cobra.Command, con *console.Console, name strin
 	study := reproduce.Find(s.studies, name)
 	switch {
 	case study == nil:
-		return nil, console.Usagef("there is no study %q%s; gpexplain reproduce lists them", name, console.DidYouMean(name, s.names()))
+		return nil, console.Usagef("there is no study %q%s; gpexplain %s lists them", name, console.DidYouMean(name, s.names()), s.verb)
 	case con.Quiet && con.Verbose:
 		return nil, console.Usagef("--quiet and --verbose exclude each other")
 	case s.out == "":

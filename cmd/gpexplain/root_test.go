@@ -186,7 +186,7 @@ func TestUsageMessages(t *testing.T) {
 	}
 }
 
-var verbs = []string{"explain", "predict", "importances", "audit", "acquire", "evidence", "validate", "train", "inspect", "fit", "serve", "reproduce"}
+var verbs = []string{"explain", "predict", "importances", "audit", "acquire", "evidence", "validate", "train", "inspect", "fit", "serve", "reproduce", "evaluate"}
 
 func TestHelp(t *testing.T) {
 	all := succeed(t, "help")

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	fblas "github.com/funcgp/funcgp/internal/blas"
@@ -35,35 +36,35 @@ type Kernel struct {
 
 var _ Method = Kernel{}
 
-// Attribute implements Method with the attributions "contributions", "raw" and "removal".
+// Attribute implements Method with the attributions "contributions", "raw" and "removal",
+// whose names end in " at θ*" with AtTheta.
 // It is an error where a training row alone nearly fixes the function at its own input, so
 // that no removal can be told; a larger Precision helps.
 func (m Kernel) Attribute(ctx context.Context, p *Problem) ([]Attribution, error) {
-	train, err := p.train(ctx)
+	f, err := m.Fit(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	f, err := m.fit(ctx, p, train)
-	if err != nil {
-		return nil, err
-	}
-	x, err := p.targets(ctx, p.Network)
-	if err != nil {
-		return nil, err
-	}
-	return f.attribute(ctx, x)
+	return f.Attribute(ctx)
 }
 
-// A kernelFit is the posterior of a Kernel.
-type kernelFit struct {
+// A KernelFit is the posterior of a Kernel.
+type KernelFit struct {
 	p      *Problem
 	train  *linearize.Batch
 	kernel *ntk.NTK
 	post   *kept.Posterior
 	thin   *gp.Thinned // its kept rows, for examples of other numbers of outputs
+
+	atTheta bool
 }
 
-func (m Kernel) fit(ctx context.Context, p *Problem, train *linearize.Batch) (*kernelFit, error) {
+// Fit conditions the posterior on the training rows. Its errors are those of kept.Refit.
+func (m Kernel) Fit(ctx context.Context, p *Problem) (*KernelFit, error) {
+	train, err := p.train(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var mean []float64
 	if m.FromInitial {
 		if mean = p.Initial; mean == nil {
@@ -75,7 +76,7 @@ func (m Kernel) fit(ctx context.Context, p *Problem, train *linearize.Batch) (*k
 		return nil, err
 	}
 	theta := p.Network.Theta()
-	f := &kernelFit{p: p, train: train, kernel: ntk.New(prior, theta, &ntk.Options{Workers: p.Workers})}
+	f := &KernelFit{atTheta: m.AtTheta, p: p, train: train, kernel: ntk.New(prior, theta, &ntk.Options{Workers: p.Workers})}
 	o := &kept.Options{Strength: m.Strength, Workers: p.Workers, MaxMemory: p.MaxMemory}
 	if m.AtTheta {
 		var sites *gp.Sites
@@ -96,8 +97,40 @@ func (m Kernel) fit(ctx context.Context, p *Problem, train *linearize.Batch) (*k
 // tile is the number of training rows whose covariances are held at a time.
 const tile = 512
 
-// attribute returns the scores of the targets x, examples of one output.
-func (f *kernelFit) attribute(ctx context.Context, x *linearize.Batch) ([]Attribution, error) {
+// Evidence returns the log evidence (E9) of a posterior at the mode. Rows that the
+// covariance does not keep make it an upper bound. It panics with Kernel.AtTheta.
+func (f *KernelFit) Evidence() float64 { return f.post.EvidenceRefit().Value }
+
+// LeaveOneOut returns the mean of −log p(y_i | the other examples) over the training rows,
+// in nats, from the moments in closed form (E17).
+func (f *KernelFit) LeaveOneOut(ctx context.Context) (float64, error) {
+	n, c := f.train.Len(), f.train.Outputs()
+	mean, cov := mat.NewDense(n, c, nil), mat.NewDense(n*c, c, nil)
+	for k := range par.Tiles(n, tile) {
+		lo, hi := par.Bounds(k, n, tile)
+		if err := f.post.LeaveOneOutTo(ctx, dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), between(lo, hi), f.train.Slice(lo, hi)); err != nil {
+			return 0, err
+		}
+	}
+	score, err := glm.ScoreOf(nil, f.p.Likelihood, f.p.Y, mean, cov)
+	if err != nil {
+		return 0, err
+	}
+	if score.LeftOut > 0 {
+		return 0, fmt.Errorf("evaluate: %d training rows alone nearly fix the function at their own inputs, so that they cannot be left out; raise the precision", score.LeftOut)
+	}
+	return score.NLL, nil
+}
+
+// Kept returns the number of rows that the covariance keeps (E16).
+func (f *KernelFit) Kept() int { return f.post.Kept().Len() }
+
+// Attribute returns the attributions of the Kernel.
+func (f *KernelFit) Attribute(ctx context.Context) ([]Attribution, error) {
+	x, err := f.p.targets(ctx, f.p.Network)
+	if err != nil {
+		return nil, err
+	}
 	step, err := f.removals(ctx)
 	if err != nil {
 		return nil, err
@@ -141,11 +174,15 @@ func (f *kernelFit) attribute(ctx context.Context, x *linearize.Batch) ([]Attrib
 			}
 		}
 	}
-	return []Attribution{{"contributions", value}, {"raw", raw}, {"removal", removal}}, nil
+	where := ""
+	if f.atTheta {
+		where = " at θ*"
+	}
+	return []Attribution{{"contributions" + where, value}, {"raw" + where, raw}, {"removal" + where, removal}}, nil
 }
 
 // removals returns q_i = (I − Λ_ih_i)⁻¹r_i of all training rows, N·C (E15).
-func (f *kernelFit) removals(ctx context.Context) ([]float64, error) {
+func (f *KernelFit) removals(ctx context.Context) ([]float64, error) {
 	n, c := f.train.Len(), f.train.Outputs()
 	out := make([]float64, 0, n*c)
 	for k := range par.Tiles(n, tile) {

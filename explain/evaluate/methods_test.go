@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/explain/evaluate"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -252,8 +253,29 @@ func TestKernelIsExplained(t *testing.T) {
 			for name, got := range attribute(t, m, p) {
 				requireNear(t, want[name], got, 1e-7)
 			}
+			requireSelection(t, m, p, post, train)
 		}
 	}
+}
+
+// requireSelection compares the evidence and the score of leave-one-out with those of the
+// exact posterior.
+func requireSelection(t *testing.T, m evaluate.Kernel, p *evaluate.Problem, post *gp.Exact, train *linearize.Batch) {
+	t.Helper()
+	f, err := m.Fit(t.Context(), p)
+	require.NoError(t, err)
+	require.InEpsilon(t, post.EvidenceRefit().Value, f.Evidence(), 1e-8)
+	var mean, cov mat.Dense
+	order := make([]int, 40)
+	for i := range order {
+		order[i] = i
+	}
+	require.NoError(t, post.LeaveOneOutTo(t.Context(), &mean, &cov, order, train))
+	want, err := glm.ScoreOf(nil, p.Likelihood, p.Y, &mean, &cov)
+	require.NoError(t, err)
+	got, err := f.LeaveOneOut(t.Context())
+	require.NoError(t, err)
+	require.InEpsilon(t, want.NLL, got, 1e-7)
 }
 
 // The representer points of a test row add up to wᵀf of the last layer fitted again,

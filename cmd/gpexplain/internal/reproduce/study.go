@@ -44,6 +44,7 @@ func Studies() []*Study {
 
 // A Study regenerates one table or group of figures of a source.
 type Study struct {
+	Verb   string   // of the command line that runs it; "" means reproduce
 	Name   string   // on the command line, and the beginning of the names of its files
 	Short  string   // what it compares, in one line of the list of studies
 	Source string   // the table or figure, for example "[glm] table 1"
@@ -103,6 +104,15 @@ func (p *Plan) check(s *Study) {
 // A Part is a share of the steps of a study: those whose number, from 0, leaves the
 // remainder K when it is divided by M. The zero value is all of them.
 type Part struct{ K, M int }
+
+// Command is the command line that runs the study, without flags.
+func (s *Study) Command() string {
+	verb := s.Verb
+	if verb == "" {
+		verb = "reproduce"
+	}
+	return "gpexplain " + verb + " " + s.Name
+}
 
 func (p Part) has(step int) bool { return p.M == 0 || step%p.M == p.K }
 

@@ -1,0 +1,174 @@
+// Package protocols judges attributions by the protocols that others use, as studies of
+// package reproduce: networks are trained again on random halves of the training rows, and
+// linear datamodeling scores of all methods are taken in the same run.
+package protocols
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/reproduce"
+	"github.com/funcgp/funcgp/explain/evaluate"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// Options are those of all protocols.
+type Options struct {
+	Models int    // networks trained on all rows whose attributions are judged, at least 1
+	Runs   int    // trainings of each half, at least 1; the second one gives the ceiling
+	Dir    string // directory of the outputs of networks trained again; "" keeps none
+}
+
+// All are the protocols, in the order in which they are listed.
+func All(o *Options) []*reproduce.Study {
+	var list []*reproduce.Study
+	for _, p := range []*protocol{
+		{name: "4-9", short: "an MLP 784-64-1 of tanh for MNIST's 4 and 9: 1,000 rows, 100 halves", source: "the protocol of linear datamodeling scores (Park et al. 2023)",
+			classes: []int{4, 9}, train: 1000, test: 200, halves: 100, hidden: []int{64}, activation: network.Tanh, likelihood: glm.Bernoulli{}, outputs: 1,
+			epochs: 50, deltas: []float64{0.3, 1, 3, 10, 30, 100, 300}, projection: 512},
+		{name: "4-9-relu", short: "the same with ReLU in place of tanh", source: "the protocol of linear datamodeling scores (Park et al. 2023)",
+			classes: []int{4, 9}, train: 1000, test: 200, halves: 100, hidden: []int{64}, activation: network.ReLU, likelihood: glm.Bernoulli{}, outputs: 1,
+			epochs: 50, deltas: []float64{0.3, 1, 3, 10, 30, 100, 300}, projection: 512},
+		{name: "dattri", short: "an MLP 784-128-64-10 for MNIST: 5,000 rows, 100 halves", source: "the MNIST MLP benchmark of dattri (Deng et al. 2024)",
+			train: 5000, test: 500, halves: 100, hidden: []int{128, 64}, activation: network.ReLU, dropout: 0.1, likelihood: glm.Categorical{}, outputs: 10,
+			epochs: 50, scale: [2]float64{0.1307, 0.3081}, deltas: []float64{10, 30, 100}, strength: 0.1, projection: 512},
+	} {
+		p.options = *o
+		list = append(list, p.study())
+	}
+	return list
+}
+
+// A protocol is a data set, a network and how it is trained.
+type protocol struct {
+	name, short, source string
+	options             Options
+	data                string
+	quick               bool
+
+	classes     []int // nil means all
+	train, test int   // the first rows of each part
+	halves      int
+	scale       [2]float64 // what pixels between 0 and 1 are diminished and divided by; zero for nothing
+	hidden      []int
+	activation  network.Activation
+	dropout     float64 // after each activation
+	likelihood  glm.Likelihood
+	outputs     int
+	epochs      int
+
+	deltas     []float64 // precisions that are compared
+	strength   float64   // of the rows that the covariance keeps (E16)
+	projection int       // columns of TRAK's projection
+}
+
+// The step size, its momentum and the size of a minibatch of both protocols.
+const (
+	rate     = 0.01
+	momentum = 0.9
+	batch    = 64
+)
+
+// study returns the protocol as a study.
+func (p *protocol) study() *reproduce.Study {
+	return &reproduce.Study{Verb: "evaluate", Name: p.name, Short: p.short, Source: p.source, Data: "MNIST's four files in the directory mnist",
+		Plan: func(ctx context.Context, o *reproduce.Options) (*reproduce.Plan, error) {
+			q := *p
+			q.data, q.quick = o.Data, o.Quick
+			if q.quick {
+				q.train, q.test, q.halves, q.epochs, q.projection = 40, 10, 20, 3, 16
+				q.deltas, q.hidden = []float64{3, 30}, []int{6}
+			}
+			return q.plan(ctx)
+		}}
+}
+
+// precision is δ at which a ridge is like the training: without weight decay, T steps of
+// size η with momentum μ on the mean loss of N rows shrink as the precision
+// N(1−μ)/(ηT) of their sum does, in directions that are far from fitted.
+func (p *protocol) precision() float64 {
+	steps := p.epochs * (p.train / min(batch, p.train))
+	return float64(p.train) * (1 - momentum) / (rate * float64(steps))
+}
+
+// retraining returns how the networks are trained on rows of d.
+func (p *protocol) retraining(d *rows) (*evaluate.Retraining, error) {
+	r := &evaluate.Retraining{X: d.x, Y: d.y, Test: d.testX, Loss: p.likelihood, Dir: p.options.Dir,
+		Network: func(seed uint64) (*network.Network, error) {
+			return network.Seeded(seed, network.Shape{1, side, side}, p.layers()...)
+		}}
+	net, err := r.Network(0)
+	if err != nil {
+		return nil, err
+	}
+	_, _, params := net.Dims()
+	r.Options = network.TrainOptions{Precision: make([]float64, params), Optimizer: network.SGD{Momentum: momentum}, Schedule: network.Constant{},
+		LearningRate: rate, Batch: batch, Epochs: p.epochs, LBFGS: -1}
+	return r, nil
+}
+
+// side is that of the digits, in pixels.
+const side = 28
+
+func (p *protocol) layers() []network.Layer {
+	list := []network.Layer{network.Flatten{}}
+	for _, units := range p.hidden {
+		list = append(list, network.Dense{Units: units}, p.activation)
+		if p.dropout > 0 {
+			list = append(list, network.Dropout{Ratio: p.dropout})
+		}
+	}
+	return append(list, network.Dense{Units: p.outputs})
+}
+
+// subsets are the halves of the training rows.
+func (p *protocol) subsets() [][]int { return evaluate.Subsets(p.train, p.train/2, p.halves, 0) }
+
+// runs are the trainings number k of all halves. Their seeds are none of those of the
+// networks that are attributed.
+func (p *protocol) runs(k int) []evaluate.Run {
+	var list []evaluate.Run
+	for i, half := range p.subsets() {
+		list = append(list, evaluate.Run{Rows: half, Seed: uint64(1000*(k+1) + i)})
+	}
+	return list
+}
+
+// plan returns the steps.
+func (p *protocol) plan(ctx context.Context) (*reproduce.Plan, error) {
+	var inputs []string
+	if !p.quick {
+		var files []string
+		for _, name := range []string{"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"} {
+			files = append(files, filepath.Join(p.data, "mnist", name))
+		}
+		sum, err := problem.FileSum(ctx, files...)
+		if err != nil {
+			return nil, err
+		}
+		inputs = []string{"MNIST " + sum}
+	}
+	plan := &reproduce.Plan{Version: 1, Page: p.page}
+	step := func(key string, cost int, run func(ctx context.Context, progress reproduce.Progress) (any, error)) {
+		plan.Steps = append(plan.Steps, reproduce.Step{Key: key, Cost: cost, Inputs: inputs, Run: run})
+	}
+	for k := range p.options.Runs {
+		step(fmt.Sprintf("run-%d", k), 10, func(ctx context.Context, progress reproduce.Progress) (any, error) {
+			return p.outcomes(ctx, k, progress)
+		})
+	}
+	for m := range p.options.Models {
+		step(fmt.Sprintf("model-%d", m), 5, func(ctx context.Context, progress reproduce.Progress) (any, error) {
+			return p.attribute(ctx, m, progress)
+		})
+	}
+	for _, delta := range p.deltas {
+		step(precisionKey(delta), 2, func(ctx context.Context, _ reproduce.Progress) (any, error) { return p.try(ctx, delta) })
+	}
+	return plan, nil
+}
+
+func precisionKey(delta float64) string { return fmt.Sprintf("precision-%g", delta) }

@@ -1,0 +1,232 @@
+package protocols
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"path/filepath"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/reproduce"
+	"github.com/funcgp/funcgp/explain/evaluate"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
+// rows are those of a protocol.
+type rows struct{ x, y, testX, testY *mat.Dense }
+
+// open reads the first training and test rows.
+func (p *protocol) open(ctx context.Context) (*rows, error) {
+	name, o := filepath.Join(p.data, "mnist"), &dataset.OpenOptions{}
+	if p.quick {
+		// Enough for the rows of two classes among ten.
+		name, o.DigitsTrain, o.DigitsTest = "digits", 20*p.train, 20*p.test
+	}
+	d, err := dataset.Open(ctx, name, o)
+	if err != nil {
+		return nil, err
+	}
+	r := &rows{}
+	for _, part := range []struct {
+		from *dataset.Set
+		n    int
+		x, y **mat.Dense
+	}{{d.Train, p.train, &r.x, &r.y}, {d.Test, p.test, &r.testX, &r.testY}} {
+		few, err := part.from.Select(&dataset.SelectOptions{Classes: p.classes, Count: part.n})
+		if err != nil {
+			return nil, err
+		}
+		*part.x, *part.y = few.Matrix(), mat.NewDense(few.Len(), 1, few.Targets)
+		if p.scale[1] != 0 {
+			(*part.x).Apply(func(_, _ int, v float64) float64 { return (v - p.scale[0]) / p.scale[1] }, *part.x)
+		}
+	}
+	return r, nil
+}
+
+// A matrix is kept in a step's file as its numbers, little-endian.
+type matrix struct {
+	Rows    int    `json:"rows"`
+	Columns int    `json:"columns"`
+	Numbers []byte `json:"numbers"`
+}
+
+func keep(m *mat.Dense) matrix {
+	r, c := m.Dims()
+	k := matrix{Rows: r, Columns: c}
+	for _, v := range dense.Contiguous(m) {
+		k.Numbers = binary.LittleEndian.AppendUint64(k.Numbers, math.Float64bits(v))
+	}
+	return k
+}
+
+// dense returns the matrix. It is an error where the numbers do not fit the size.
+func (k matrix) dense() (*mat.Dense, error) {
+	if k.Rows < 1 || k.Columns < 1 || len(k.Numbers) != 8*k.Rows*k.Columns {
+		return nil, fmt.Errorf("a result has %d bytes for %d×%d numbers; delete the files of the steps, and run the protocol again", len(k.Numbers), k.Rows, k.Columns)
+	}
+	m := mat.NewDense(k.Rows, k.Columns, nil)
+	for i := range k.Rows {
+		row := m.RawRowView(i)
+		for j := range row {
+			row[j] = math.Float64frombits(binary.LittleEndian.Uint64(k.Numbers[8*(i*k.Columns+j):]))
+		}
+	}
+	return m, nil
+}
+
+// outcomes returns the margins of the test rows in run k of each half, S×T.
+func (p *protocol) outcomes(ctx context.Context, k int, progress reproduce.Progress) (*matrix, error) {
+	d, err := p.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.retraining(d)
+	if err != nil {
+		return nil, err
+	}
+	r.Progress = progress
+	outputs, err := r.Outputs(ctx, p.runs(k))
+	if err != nil {
+		return nil, err
+	}
+	kept := keep(evaluate.Outcomes(outputs, d.testY, evaluate.Margin{}))
+	return &kept, nil
+}
+
+// shares are the checkpoints of TracIn and of the posteriors along the training.
+var shares = []float64{0.1, 0.3, 0.6, 1}
+
+// trained returns network m, trained on all rows, with its checkpoints.
+func (p *protocol) trained(ctx context.Context, m int) (*evaluate.Problem, error) {
+	d, err := p.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.retraining(d)
+	if err != nil {
+		return nil, err
+	}
+	start, err := r.Network(uint64(m))
+	if err != nil {
+		return nil, err
+	}
+	nets, err := r.Checkpoints(ctx, evaluate.Run{Seed: uint64(m)}, shares...)
+	if err != nil {
+		return nil, err
+	}
+	q := &evaluate.Problem{Network: nets[len(nets)-1], X: d.x, Y: d.y, TestX: d.testX, TestY: d.testY, Likelihood: p.likelihood, Initial: start.Theta()}
+	for _, net := range nets {
+		q.Checkpoints = append(q.Checkpoints, evaluate.Checkpoint{Network: net, Rate: rate})
+	}
+	return q, nil
+}
+
+// A judged method is what its scores predict for each half and test row, S×T. The
+// predictions of several networks add up.
+type judged struct {
+	Name        string `json:"name"`
+	Predictions matrix `json:"predictions"`
+}
+
+// methods are all that are compared on one network.
+func (p *protocol) methods(model int) []evaluate.Method {
+	return []evaluate.Method{
+		evaluate.Random{Seed: uint64(model)},
+		evaluate.GradientDot{},
+		evaluate.TracIn{},
+		evaluate.LastLayer{},
+		evaluate.TRAK{Dim: p.projection, Seed: uint64(model)},
+		evaluate.EKFAC{},
+		evaluate.Kernel{Precision: p.precision(), Strength: p.strength},
+		evaluate.Kernel{Precision: p.precision(), Strength: p.strength, AtTheta: true},
+	}
+}
+
+// attribute returns what all methods predict from network m.
+func (p *protocol) attribute(ctx context.Context, m int, progress reproduce.Progress) ([]judged, error) {
+	q, err := p.trained(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	methods := p.methods(m)
+	var out []judged
+	for i, method := range methods {
+		progress(i+1, len(methods)+1)
+		list, err := method.Attribute(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range list {
+			var sums mat.Dense
+			evaluate.PredictionsTo(&sums, a.Scores, p.subsets())
+			out = append(out, judged{a.Name, keep(&sums)})
+		}
+	}
+	// The posteriors at the checkpoints are those of several networks on one way.
+	paths := map[string]*mat.Dense{}
+	for _, at := range q.Checkpoints {
+		one := *q
+		one.Network = at.Network
+		list, err := evaluate.Kernel{Precision: p.precision(), Strength: p.strength}.Attribute(ctx, &one)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range list {
+			var sums mat.Dense
+			evaluate.PredictionsTo(&sums, a.Scores, p.subsets())
+			if have := paths[a.Name]; have != nil {
+				sums.Add(&sums, have)
+			}
+			paths[a.Name] = &sums
+		}
+	}
+	for _, name := range []string{"contributions", "removal"} {
+		out = append(out, judged{name + " along the training", keep(paths[name])})
+	}
+	return out, nil
+}
+
+// A trial is a precision with what might choose it, and what its scores predict.
+type trial struct {
+	Evidence    report.Float `json:"log_evidence"`
+	LeaveOneOut report.Float `json:"leave_one_out_nll"`
+	Kept        int          `json:"kept_rows"`
+	Judged      []judged     `json:"judged"`
+}
+
+// try attributes network 0 at another precision.
+func (p *protocol) try(ctx context.Context, delta float64) (*trial, error) {
+	q, err := p.trained(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	t := &trial{}
+	for _, k := range []evaluate.Kernel{{Precision: delta, Strength: p.strength}, {Precision: delta, Strength: p.strength, AtTheta: true}} {
+		f, err := k.Fit(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		if !k.AtTheta {
+			nll, err := f.LeaveOneOut(ctx)
+			if err != nil {
+				return nil, err
+			}
+			t.Evidence, t.LeaveOneOut, t.Kept = report.Float(f.Evidence()), report.Float(nll), f.Kept()
+		}
+		list, err := f.Attribute(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range list {
+			var sums mat.Dense
+			evaluate.PredictionsTo(&sums, a.Scores, p.subsets())
+			t.Judged = append(t.Judged, judged{a.Name, keep(&sums)})
+		}
+	}
+	return t, nil
+}
