@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +24,11 @@ type auditVerb struct {
 
 	top       int
 	html, csv string
+	by        string
 }
+
+// audits are the values of --by.
+var audits = []string{"posterior", "labels"}
 
 func auditCommand(con *console.Console) *cobra.Command {
 	s := &auditVerb{}
@@ -43,7 +48,7 @@ loo looks for a prior precision under which the rows predict each other.`,
   gpexplain audit --top 50 --html page.html --csv scores.csv
   gpexplain audit --tune-prior loo`,
 		flags: s.add, check: s.check, run: s.run,
-		complete: inference.MethodValues(map[string][]string{"calibrate": inference.Calibrations}),
+		complete: inference.MethodValues(map[string][]string{"calibrate": inference.Calibrations, "by": audits}),
 	}
 	return v.command(con, &s.common)
 }
@@ -51,6 +56,7 @@ loo looks for a prior precision under which the rows predict each other.`,
 func (s *auditVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVar(&s.top, "top", 20, "list `K` training rows of each kind")
+	f.StringVar(&s.by, "by", "posterior", "predict each row without it by `WHAT`: the posterior, or labels, a regression of the labels on the network's Jacobian, which finds more of the wrong ones where the network was trained until it repeated them; it takes all training rows at once")
 	f.StringVar(&s.html, "html", "", "write the lists as a page to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the scores of all training rows as a table to `FILE`")
 	s.posterior.Add(c)
@@ -63,6 +69,9 @@ func (s *auditVerb) add(c *cobra.Command) {
 func (s *auditVerb) check(c *cobra.Command) error {
 	if s.top < 1 {
 		return console.Usagef("--top %d must be at least 1", s.top)
+	}
+	if !slices.Contains(audits, s.by) {
+		return console.NotOneOf("by", s.by, audits)
 	}
 	if err := s.posterior.Check(c); err != nil {
 		return err
@@ -90,11 +99,22 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	found, err := q.Audit(ctx, c, p, s.top)
+	var found *audit.Audit
+	var noise *report.Float
+	if s.by == "labels" {
+		var of *audit.LabelAudit
+		if of, err = q.AuditLabels(ctx, c, p, s.top); err == nil {
+			level := report.Float(of.Noise.Relative)
+			found, noise = &of.Audit, &level
+		}
+	} else {
+		found, err = q.Audit(ctx, c, p, s.top)
+	}
 	if err != nil {
 		return err
 	}
 	r := newAuditReport(p, found, s.top)
+	r.By, r.Noise = s.by, noise
 	r.Fit = q.Report(p, c.Warnings)
 	if err := c.EndPart(ctx, "predict"); err != nil {
 		return err
@@ -149,6 +169,8 @@ const (
 type auditReport struct {
 	Schema      string            `json:"schema"`
 	Meanings    map[string]string `json:"meanings"`
+	By          string            `json:"by"`
+	Noise       *report.Float     `json:"noise"`
 	Examples    int               `json:"examples"`
 	Effective   report.Float      `json:"effective_parameters"`
 	Suspects    *int              `json:"suspects"`

@@ -36,6 +36,9 @@ func (r *auditReport) mislabelled() report.List {
 	} else if more := *r.Suspects - len(r.Mislabelled); more > 0 {
 		l.Note = sentence(fmt.Sprintf("the first %d of %d rows whose label is not the most probable one", len(r.Mislabelled), *r.Suspects)) + " " + l.Note
 	}
+	if r.Noise != nil {
+		l.Note += " " + sentence(fmt.Sprintf("here f is the regression of label indicators, whose noise variance is %v of the mean prior variance", float64(*r.Noise)))
+	}
 	for i := range r.Mislabelled {
 		x := &r.Mislabelled[i]
 		item := report.ListItem{Row: listed(&x.NamedRow)}

@@ -119,6 +119,26 @@ func TestAuditOfOtherPosteriors(t *testing.T) {
 	}
 }
 
+// The regression of labels takes classes alone.
+func TestAuditByLabels(t *testing.T) {
+	for _, name := range toys {
+		ref := openReference(t, name)
+		args := slices.Concat([]string{"audit"}, ref.args, []string{"--by", "labels", "--json"})
+		if name == "snelson" || name == "poisson" {
+			require.Contains(t, refuse(t, 1, args...), "--by labels is for classes")
+			continue
+		}
+		text := ref.run(t, args[0], "--by", "labels", "--json", "--top", "7")
+		requireSchema(t, "audit", text)
+		r := decode[auditReport](t, text)
+		require.Equal(t, "labels", r.By)
+		require.Positive(t, float64(*r.Noise))
+		require.Equal(t, ref.n, r.Examples)
+		require.Contains(t, ref.run(t, "audit", "--by", "labels"), "regression of label indicators")
+	}
+	require.Contains(t, refuse(t, 2, "audit", "--by", "label"), "did you mean labels?")
+}
+
 // Every score is named with its unit and sign in text, and a row that occurs twice with two
 // labels heads the duplicates, in a table whose words may hold anything.
 func TestAuditText(t *testing.T) {

@@ -131,14 +131,19 @@ func Of(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Opt
 	if err := a.score(ctx); err != nil {
 		return nil, err
 	}
+	return a.audit, a.finish(ctx)
+}
+
+// finish computes what does not depend on how labels are judged.
+func (a *auditor) finish(ctx context.Context) error {
 	if err := a.weigh(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	a.rank()
 	if err := a.support(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	return a.audit, a.pair(ctx)
+	return a.pair(ctx)
 }
 
 // An auditor holds what an audit is computed from.

@@ -25,10 +25,11 @@
 // The leverages of all examples add up to the effective number of parameters,
 // tr(I − B⁻¹) in the notation of (E4).
 //
-// A network that was trained to agree with wrong labels has seen them: θ* then
-// explains each label by itself, and leave-one-out at θ* finds few of them. Take the
-// refit, whose mean is the optimum of the linearized model under the prior, and a
-// precision at which it does not repeat every label (DESIGN §2, E17).
+// A network that was trained to agree with wrong labels has seen them: θ* then explains
+// each label by itself, leave-one-out at θ* finds few of them, and the prior mean
+// f(x;θ*) + J(x)(μ₀−θ*) still knows them after a refit. OfLabels uses neither: it regresses
+// the labels on the Jacobian alone. On MNIST's first 1,000 rows with a tenth of the labels
+// flipped it finds more of them than Of under any precision (testdata/studies).
 //
 // # Unlabelled examples
 //

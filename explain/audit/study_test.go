@@ -28,12 +28,13 @@ import (
 )
 
 var (
-	studyOut  = flag.String("study", "", "write the tables of the study of wrong labels to this folder")
-	studySeed = flag.Uint64("study-seed", 0, "of the flips, the first parameters and the minibatches")
-	studyRows = flag.Int("study-rows", 1000, "training rows")
-	studyList = flag.String("study-precisions", "1000,300,100,30,10,3,1", "of the prior")
-	studyKept = flag.Float64("study-kept", 0, "strength of kept rows")
-	studyMean = flag.String("study-mean", "zero", "prior mean: zero, init, none")
+	studyOut    = flag.String("study", "", "write the tables of the study of wrong labels to this folder")
+	studySeed   = flag.Uint64("study-seed", 0, "of the flips, the first parameters and the minibatches")
+	studyRows   = flag.Int("study-rows", 1000, "training rows")
+	studyList   = flag.String("study-precisions", "1000,300,100,30,10,3,1", "of the prior")
+	studyKept   = flag.Float64("study-kept", 0, "strength of kept rows")
+	studyEpochs = flag.Int("study-epochs", 50, "of training")
+	studyMean   = flag.String("study-mean", "zero", "prior mean: zero, init, none")
 )
 
 // TestStudyOfWrongLabels makes a table of testdata/studies: MNIST's first 1,000
@@ -68,14 +69,14 @@ func TestStudyOfWrongLabels(t *testing.T) {
 	_, _, p := net.Dims()
 	init := net.Theta()
 	net, trained, err := net.Train(t.Context(), x, y, glm.Categorical{}, &network.TrainOptions{Precision: make([]float64, p), Optimizer: network.SGD{Momentum: 0.9},
-		Schedule: network.Constant{}, LearningRate: 0.01, Batch: 64, Epochs: 50, LBFGS: -1, Seed: *studySeed})
+		Schedule: network.Constant{}, LearningRate: 0.01, Batch: 64, Epochs: *studyEpochs, LBFGS: -1, Seed: *studySeed})
 	require.NoError(t, err)
 	t.Logf("trained: %.4f nats an example", -trained.LogLik/float64(n))
 	batch, err := net.Linearize(t.Context(), x)
 	require.NoError(t, err)
 
 	s := &study{y: y, truth: truth, flipped: flipped}
-	file, err := os.Create(filepath.Join(*studyOut, "audit-mnist-"+*studyMean+strconv.Itoa(n)+"-"+strconv.FormatUint(*studySeed, 10)+".csv"))
+	file, err := os.Create(filepath.Join(*studyOut, "audit-mnist-"+strconv.Itoa(*studyEpochs)+*studyMean+strconv.Itoa(n)+"-"+strconv.FormatUint(*studySeed, 10)+".csv"))
 	require.NoError(t, err)
 	s.table = csv.NewWriter(file)
 	s.write(t, "posterior", "precision", "loo_nll", "loo_accuracy", "log_evidence", "effective_parameters", "auc", "suggested_right", "caught_in_100", "calibrated_scale", "calibrated_loo_nll", "calibrated_auc", "calibrated_suggested_right", "support_label_right")
@@ -90,6 +91,20 @@ func TestStudyOfWrongLabels(t *testing.T) {
 			return noMean{ntk.New(prior, net.Theta(), nil)}
 		}
 		return ntk.New(prior, net.Theta(), nil)
+	}
+	if *studyMean == "labels" {
+		labels := make([]int, n)
+		for i := range labels {
+			labels[i] = int(y.At(i, 0))
+		}
+		prior := must(ntk.NewIsotropic(1, nil))
+		found, err := audit.OfLabels(t.Context(), ntk.New(prior, net.Theta(), nil), batch, labels, &audit.Options{MostPaired: -1, Top: n / 10})
+		require.NoError(t, err)
+		t.Logf("%+v temperature %v", found.Tried, found.Temperature)
+		number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+		a := &found.Audit
+		s.write(t, "labels", number(found.Noise.Relative), "", "", "", number(found.Effective), number(s.auc(a)), number(s.right(a)), number(s.caught(a)), "", "", "", "", number(s.supported(a)))
+		return
 	}
 	var last *gp.Exact
 	var before float64

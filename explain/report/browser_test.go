@@ -117,6 +117,7 @@ func TestPagesInBrowser(t *testing.T) {
 	evidence.Model, evidence.Optimum.Groups[0] = strings.Repeat("path/", 60), strings.Repeat("unbroken", 12)
 	require.NoError(t, evidence.WriteHTML(&b))
 	all["evidence"] = b.String()
+	all["lists"] = listHTMLOf(t, listPage())
 	for name, page := range all {
 		t.Run(name, func(t *testing.T) {
 			list := look(t, page)

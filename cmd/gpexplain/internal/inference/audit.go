@@ -9,7 +9,9 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/audit"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 // Audit ranks the training rows of which leave-one-out predictions are made: all that
@@ -33,6 +35,32 @@ func (q *Posterior) Audit(ctx context.Context, c *console.Console, p *problem.Pr
 			return leave(ctx, mean, cov, rows, x)
 		}}
 	found, err := audit.Of(ctx, q.Dual, p.Task.Likelihood, p.Examples.Y, o)
+	c.ClearBar()
+	if err != nil {
+		return nil, p.TrainNames().ExplainError(err)
+	}
+	c.Warn(found.Warnings...)
+	return found, nil
+}
+
+// AuditLabels ranks all training rows by a regression of their labels on the Jacobian.
+func (q *Posterior) AuditLabels(ctx context.Context, c *console.Console, p *problem.Problem, top int) (*audit.LabelAudit, error) {
+	n := p.Examples.Train.Len()
+	if p.Task.Classes == nil {
+		return nil, fmt.Errorf("--by labels is for classes, but %s has the %s likelihood; leave it out", p.Model.Name, p.Task.Likelihood.Name())
+	}
+	if err := gp.CheckMemory("--by labels", gp.TrainingExamples, n, p.Limits.Memory, func(n int) int64 { return gp.Bytes(n, p.Model.Outputs) }); err != nil {
+		return nil, err
+	}
+	x, err := p.Linearize(ctx, p.Examples.Train, 0, n)
+	if err != nil {
+		return nil, p.TrainNames().ExplainError(err)
+	}
+	labels := make([]int, n)
+	for i := range labels {
+		labels[i] = int(p.Examples.Y.At(i, 0))
+	}
+	found, err := audit.OfLabels(ctx, ntk.New(q.prior, p.Model.Net.Theta(), nil), x, labels, &audit.Options{Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show})
 	c.ClearBar()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
