@@ -60,8 +60,9 @@ func TestExplainFlip(t *testing.T) {
 
 	page := filepath.Join(t.TempDir(), "page.html")
 	text := strings.Join(strings.Fields(succeed(t, small("explain", append(args, "--html", page)...)...)), " ")
-	say := fmt.Sprintf("With these 2 training examples, rows %s, %s, labelled 4, the prediction would stay 4, with probability ", nines[0], nines[1])
+	say := fmt.Sprintf("With these 2 training examples, rows %s, %s, labelled 4, f would be ", nines[0], nines[1])
 	require.Contains(t, text, say)
+	require.Contains(t, text, ", and the prediction would stay 4, with probability ")
 	require.Contains(t, strings.ReplaceAll(read(t, page), "\u00a0", " "), say)
 
 	// A saved posterior answers the same, and one that was not refitted not at all.

@@ -176,6 +176,11 @@ func (v *view) changed(c *Changed, lead string) string {
 	}
 	after := float64(c.Probability[k])
 	before, _, _ := v.certainty(v.average)
+	if mean, _ := v.latent(0); v.kind == binary && len(c.Mean) == 1 && len(v.sections) > 0 {
+		sign := v.sections[0].sign
+		d := decimals(mean, float64(c.Mean[0])-mean)
+		lead += fmt.Sprintf(" f would be %s instead of %s, and", fixed(sign*float64(c.Mean[0]), d), fixed(sign*mean, d))
+	}
 	if k == v.average {
 		return fmt.Sprintf("%s the prediction would stay %s, with probability %s instead of %s%s", lead, name[k], probability(after), probability(before), how)
 	}
