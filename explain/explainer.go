@@ -152,11 +152,12 @@ func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 // gp.Cross, whose memory grows with T; slice x to bound it. A cancelled context
 // ends it with ctx.Err(), wrapped.
 func (e *Explainer) Explain(ctx context.Context, x *linearize.Batch) ([][]Explanation, error) {
-	return e.explain(ctx, x, func(int) []Target { return e.options.Targets })
+	return e.explain(ctx, x, nil, func(int) []Target { return e.options.Targets })
 }
 
-// explain is Explain with targets that may differ from row to row.
-func (e *Explainer) explain(ctx context.Context, x *linearize.Batch, targets func(t int) []Target) ([][]Explanation, error) {
+// explain is Explain with targets that may differ from row to row. cov is the posterior
+// covariance of the rows where it is known, else nil.
+func (e *Explainer) explain(ctx context.Context, x *linearize.Batch, cov *mat.Dense, targets func(t int) []Target) ([][]Explanation, error) {
 	rows := x.Len()
 	if rows == 0 {
 		return nil, ctx.Err()
@@ -169,9 +170,11 @@ func (e *Explainer) explain(ctx context.Context, x *linearize.Batch, targets fun
 			return nil, err
 		}
 	}
-	cov := mat.NewDense(rows*e.c, e.c, nil)
-	if err := e.dual.PredictTo(ctx, nil, cov, x); err != nil {
-		return nil, fmt.Errorf("explain: posterior covariance of the test rows: %w", err)
+	if cov == nil {
+		cov = mat.NewDense(rows*e.c, e.c, nil)
+		if err := e.dual.PredictTo(ctx, nil, cov, x); err != nil {
+			return nil, fmt.Errorf("explain: posterior covariance of the test rows: %w", err)
+		}
 	}
 	mean := make([]float64, rows*e.c)
 	e.prior.MeanTo(mean, x)

@@ -3,6 +3,8 @@ package explain
 import (
 	"context"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -11,13 +13,20 @@ import (
 // goroutines at a time.
 func (e *Explainer) Prepare(ctx context.Context) error { return e.knowAll(ctx) }
 
-// ExplainTargets is Explain with targets in place of Options.Targets. It fails where
-// one names an output that does not exist.
-func (e *Explainer) ExplainTargets(ctx context.Context, x *linearize.Batch, targets []Target) ([][]Explanation, error) {
+// ExplainTargets is Explain with targets in place of Options.Targets. cov is the posterior
+// covariance of each row of x, T·C×C, as gp.Latent.PredictTo gives it, so that it is not
+// computed again; nil computes it. It fails where a target names an output that does not
+// exist.
+func (e *Explainer) ExplainTargets(ctx context.Context, x *linearize.Batch, cov *mat.Dense, targets []Target) ([][]Explanation, error) {
 	for _, t := range targets {
 		if err := t.valid(e.c); err != nil {
 			return nil, err
 		}
 	}
-	return e.explain(ctx, x, func(int) []Target { return targets })
+	if cov != nil {
+		if r, c := cov.Dims(); r != x.Len()*e.c || c != e.c {
+			panic("explain: covariance of another size than the rows")
+		}
+	}
+	return e.explain(ctx, x, cov, func(int) []Target { return targets })
 }

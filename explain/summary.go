@@ -64,7 +64,7 @@ func (e *Explainer) Summarize(ctx context.Context, x linearize.Source, classes *
 		for k := range par.Tiles(b.Len(), chunk) {
 			lo, hi := par.Bounds(k, b.Len(), chunk)
 			part := b.Slice(lo, hi)
-			rows, err := full.explain(ctx, part, func(t int) []Target { return []Target{Single(largest(part.F.RawRowView(t)))} })
+			rows, err := full.explain(ctx, part, nil, func(t int) []Target { return []Target{Single(largest(part.F.RawRowView(t)))} })
 			if err != nil {
 				return err
 			}

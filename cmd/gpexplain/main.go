@@ -4,7 +4,7 @@
 //	gpexplain explain                             # explain a prediction of the built-in network
 //	gpexplain explain --index 24 --html page.html # another one, as a page
 //	gpexplain predict --json                      # predict every test row
-//	gpexplain serve                              # a page and a JSON API, on this machine
+//	gpexplain serve                               # a page and a JSON API, on this machine
 //	gpexplain train --data digits:2000 --classes 4,9 --epochs 5 --lbfgs 20 --out net.onnx
 //	gpexplain fit -o digits.gp --method nystrom  # a posterior of any size, saved
 //	gpexplain explain --posterior digits.gp      # answers from it

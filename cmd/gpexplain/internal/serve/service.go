@@ -140,7 +140,7 @@ func (s *Service) Explain(ctx context.Context, r *Request) (*Explanation, error)
 		s.serial.Lock()
 		defer s.serial.Unlock()
 	}
-	list, err := s.explainer.ExplainTargets(ctx, a.batch, []explain.Target{about.target})
+	list, err := s.explainer.ExplainTargets(ctx, a.batch, a.predicted.Cov, []explain.Target{about.target})
 	if err != nil {
 		return nil, in.explain(ctx, err)
 	}
