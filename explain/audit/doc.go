@@ -29,7 +29,7 @@
 // each label by itself, leave-one-out at θ* finds few of them, and the prior mean
 // f(x;θ*) + J(x)(μ₀−θ*) still knows them after a refit. OfLabels uses neither: it regresses
 // the labels on the Jacobian alone. On MNIST's first 1,000 rows with a tenth of the labels
-// flipped it finds more of them than Of under any precision (testdata/studies).
+// flipped it finds more of them than Of under the precisions tried (testdata/studies).
 //
 // # Unlabelled examples
 //
