@@ -31,7 +31,14 @@ async function getJSON(path, options) {
 	return object;
 }
 
-// ask explains the input. One request runs at a time; the last state of the page is asked
+let answer = null, answeredFor = null; // the last answer, and the input that it is about
+
+function explain(body) {
+	return getJSON("/v1/explain", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(body)});
+}
+
+// ask explains the input, and then asks what would be predicted without the examples taken
+// out, which takes longer. One request runs at a time; the last state of the page is asked
 // for when it ends.
 async function ask() {
 	if (!input) return;
@@ -41,11 +48,21 @@ async function ask() {
 	try {
 		do {
 			again = false;
-			const about = input;
-			const body = JSON.stringify({...about, top: 8, without: [...taken.keys()]});
+			const about = input, rows = [...taken.keys()];
 			try {
-				const x = await getJSON("/v1/explain", {method: "POST", headers: {"Content-Type": "application/json"}, body});
-				if (!again) { show(x); complain(""); }
+				if (about !== answeredFor) {
+					const x = await explain({...about, top: 8});
+					answer = x;
+					answeredFor = about;
+					show(x);
+				}
+				if (!again && rows.length) {
+					const {without} = await explain({...about, top: 1, without: rows});
+					if (!again) show({...answer, without});
+				} else if (!rows.length) {
+					show(answer);
+				}
+				if (!again) complain("");
 			} catch (e) {
 				if (e.wait) { await new Promise(done => setTimeout(done, 1000 * e.wait)); again = true; continue; }
 				if (!again) complain(e.message);
@@ -228,6 +245,11 @@ function chips() {
 function showWithout(x) {
 	chips();
 	const text = $("without-text"), w = x.without;
+	if (!w && taken.size) {
+		text.textContent = taken.size === 1 ? "Without this example …" : "Without these " + taken.size + " examples …";
+		text.className = "soft";
+		return;
+	}
 	if (!w) {
 		text.textContent = "Take examples out by clicking them in the lists below, and see what would be predicted without them.";
 		text.className = "soft";
