@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -126,10 +127,11 @@ func TestServeClients(t *testing.T) {
 		t.Skip("it builds a program")
 	}
 	url, stop := serving(t, "--data", "digits:400,100", "--train-count", "60")
-	text := read(t, filepath.Join(repository, "doc", "serve.md"))
-	_, text, found := strings.Cut(text, "```console\n")
-	require.True(t, found)
-	text, _, _ = strings.Cut(text, "```")
+	text := ""
+	for _, m := range regexp.MustCompile("(?ms)^```console\n(.*?)^```").FindAllStringSubmatch(read(t, filepath.Join(repository, "doc", "serve.md")), -1) {
+		text += m[1]
+	}
+	require.NotEmpty(t, text)
 	dir := t.TempDir()
 	r, err := http.Get(url + "/v1/test/24/picture")
 	require.NoError(t, err)
@@ -149,8 +151,12 @@ func TestServeClients(t *testing.T) {
 		c.Dir, c.Stderr = repository, os.Stderr
 		out, err := c.Output()
 		require.NoError(t, err, line)
-		if program == "curl" {
+		switch {
+		case program == "curl":
 			require.Contains(t, string(out), `"schema":"funcgp/serve-explain/1"`)
+			continue
+		case strings.Contains(line, "testdata/load"):
+			require.Regexp(t, `^2 clients, \S+: \d+ answers, \S+ a second; status map\[200 OK:\d+\]; median `, string(out))
 			continue
 		}
 		require.Contains(t, string(out), "A score is what one training example adds")
