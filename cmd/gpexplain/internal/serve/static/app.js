@@ -92,6 +92,9 @@ function share(p) {
 	if (p === null) return "unknown";
 	return p > 0.9995 && p < 1 ? "> 0.999" : p < 0.0005 && p > 0 ? "< 0.001" : p.toFixed(3);
 }
+// uncertain is a probability with its standard deviation, which is left out where it is 0 to
+// three decimals.
+function uncertain(p, sd) { return share(p) + (sd !== null && sd < 0.0005 ? "" : " ± " + share(sd)); }
 function grouped(n) { return String(n).replace(/\B(?=(\d{3})+$)/g, ","); }
 
 // ---- the answer
@@ -111,7 +114,7 @@ function show(x) {
 		const average = p.probability.indexOf(Math.max(...p.probability));
 		if (average === best) {
 			$("head").textContent = "Predicted " + classes[best];
-			$("sure").textContent = "with probability " + share(p.probability[best]) + " ± " + share(p.probability_sd[best]);
+			$("sure").textContent = "with probability " + uncertain(p.probability[best], p.probability_sd[best]);
 		} else {
 			$("head").textContent = classes[best] + " or " + classes[average] + ": network and average disagree";
 			$("sure").textContent = "The trained network alone says " + classes[best] + "; averaged over the networks that fit the training data, " + classes[average] + " is more probable. Take the prediction as undecided.";
@@ -163,7 +166,7 @@ function showClasses(classes, p, best, without) {
 		range.style.left = 100 * Math.max(0, v - sd) + "%";
 		range.style.right = 100 - 100 * Math.min(1, v + sd) + "%";
 		track.append(fill, range);
-		let text = share(v) + " ± " + share(sd);
+		let text = uncertain(v, sd);
 		if (without && without.probability) {
 			const now = make("i", "now");
 			now.style.left = 100 * without.probability[i] + "%";
