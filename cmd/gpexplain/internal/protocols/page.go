@@ -26,6 +26,7 @@ func (p *protocol) page(r *reproduce.Results) (*reproduce.Page, error) {
 	page.Setting("hidden units", fmt.Sprint(p.hidden))
 	page.Setting("training", fmt.Sprintf("SGD, step %g, momentum %g, minibatches of %d, %d epochs, dropout %g, no weight decay", rate, momentum, batch, p.epochs, p.dropout))
 	page.Setting("prior precision of contributions and removals", fmt.Sprintf("%.4g, by the length of the training: rows·(1 − momentum)/(step size·steps)", p.precision()))
+	page.Setting("checkpoints of TracIn and along the training", fmt.Sprintf("after %v of the steps", p.shares))
 	page.Setting("rows of the covariance", fmt.Sprintf("those of strength above %g", p.strength))
 	scores, err := p.scores(r, runs)
 	if err != nil {

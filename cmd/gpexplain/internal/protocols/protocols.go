@@ -28,13 +28,13 @@ func All(o *Options) []*reproduce.Study {
 	for _, p := range []*protocol{
 		{name: "4-9", short: "an MLP 784-64-1 of tanh for MNIST's 4 and 9: 1,000 rows, 100 halves", source: "the protocol of linear datamodeling scores (Park et al. 2023)",
 			classes: []int{4, 9}, train: 1000, test: 200, halves: 100, hidden: []int{64}, activation: network.Tanh, likelihood: glm.Bernoulli{}, outputs: 1,
-			epochs: 50, deltas: []float64{0.3, 1, 3, 10, 30, 100, 300}, projection: 512},
+			epochs: 50, shares: []float64{0.02, 0.1, 0.3, 0.6, 1}, deltas: []float64{0.3, 1, 3, 10, 30, 100, 300}, projection: 512},
 		{name: "4-9-relu", short: "the same with ReLU in place of tanh", source: "the protocol of linear datamodeling scores (Park et al. 2023)",
 			classes: []int{4, 9}, train: 1000, test: 200, halves: 100, hidden: []int{64}, activation: network.ReLU, likelihood: glm.Bernoulli{}, outputs: 1,
-			epochs: 50, deltas: []float64{0.3, 1, 3, 10, 30, 100, 300}, projection: 512},
+			epochs: 50, shares: []float64{0.02, 0.1, 0.3, 0.6, 1}, deltas: []float64{0.3, 1, 3, 10, 30, 100, 300}, projection: 512},
 		{name: "dattri", short: "an MLP 784-128-64-10 for MNIST: 5,000 rows, 100 halves", source: "the MNIST MLP benchmark of dattri (Deng et al. 2024)",
 			train: 5000, test: 500, halves: 100, hidden: []int{128, 64}, activation: network.ReLU, dropout: 0.1, likelihood: glm.Categorical{}, outputs: 10,
-			epochs: 50, scale: [2]float64{0.1307, 0.3081}, deltas: []float64{10, 30, 100}, strength: 0.1, projection: 512},
+			epochs: 50, shares: []float64{0.1, 0.3, 0.6, 1}, scale: [2]float64{0.1307, 0.3081}, deltas: []float64{10, 30, 100}, strength: 0.1, projection: 512},
 	} {
 		p.options = *o
 		list = append(list, p.study())
@@ -59,6 +59,7 @@ type protocol struct {
 	likelihood  glm.Likelihood
 	outputs     int
 	epochs      int
+	shares      []float64 // of the steps after which there is a checkpoint; the last is 1
 
 	deltas     []float64 // precisions that are compared
 	strength   float64   // of the rows that the covariance keeps (E16)

@@ -98,9 +98,6 @@ func (p *protocol) outcomes(ctx context.Context, k int, progress reproduce.Progr
 	return &kept, nil
 }
 
-// shares are the checkpoints of TracIn and of the posteriors along the training.
-var shares = []float64{0.1, 0.3, 0.6, 1}
-
 // trained returns network m, trained on all rows, with its checkpoints.
 func (p *protocol) trained(ctx context.Context, m int) (*evaluate.Problem, error) {
 	d, err := p.open(ctx)
@@ -115,7 +112,7 @@ func (p *protocol) trained(ctx context.Context, m int) (*evaluate.Problem, error
 	if err != nil {
 		return nil, err
 	}
-	nets, err := r.Checkpoints(ctx, evaluate.Run{Seed: uint64(m)}, shares...)
+	nets, err := r.Checkpoints(ctx, evaluate.Run{Seed: uint64(m)}, p.shares...)
 	if err != nil {
 		return nil, err
 	}
