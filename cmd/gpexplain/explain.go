@@ -51,6 +51,7 @@ the number of the row in their names.`,
   gpexplain explain --index 6,24 --csv terms.csv
   gpexplain explain --without 1696,5838
   gpexplain explain --flip 1696=9
+  gpexplain explain --train-count 500 --index 6 --smallest-flip
   gpexplain explain --input digit.png
   gpexplain explain --json --top 100 --train-count 500`,
 		flags: s.add, check: s.check, run: s.run,
@@ -271,7 +272,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	for _, one := range rows[0] {
 		r.Outputs = append(r.Outputs, names.Output(one))
 	}
-	if err := other.tell(ctx, p, q, batch, r); err != nil {
+	if err := other.tell(ctx, c, p, q, batch, r); err != nil {
 		return nil, x.names.ExplainError(err)
 	}
 	return r, c.EndPart(ctx, "predict")

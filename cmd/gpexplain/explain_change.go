@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,12 +17,13 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/ntk"
 )
 
 // changeFlags say with what other training data to predict as well.
 type changeFlags struct {
 	without, flip string
+	smallest      bool
+	most, tries   int // of --smallest-flip; 0 is the default
 
 	rows   []int // of --without or --flip, as of the original file
 	labels []string
@@ -36,6 +36,9 @@ func (s *changeFlags) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.without, "without", "", "also say what the prediction would be without the training rows of this `LIST`, such as 12 or 12,99,200-210")
 	f.StringVar(&s.flip, "flip", "", "also say what the prediction would be if training rows had other labels, such as `ROW=LABEL` or 12=4,99=9")
+	f.BoolVar(&s.smallest, "smallest-flip", false, "also look for a small set of training rows without which the class is another; a smaller one may exist")
+	f.IntVar(&s.most, "flip-most", 0, "of --smallest-flip: leave out at most `N` rows (default a tenth of the training rows)")
+	f.IntVar(&s.tries, "flip-tries", 0, "of --smallest-flip: try at most `N` sets (default 100)")
 }
 
 // flag is the flag that was given, "" for none.
@@ -45,11 +48,16 @@ func (s *changeFlags) flag() string {
 		return "--without"
 	case s.flip != "":
 		return "--flip"
+	case s.smallest:
+		return "--smallest-flip"
 	}
 	return ""
 }
 
 func (s *changeFlags) check(c *cobra.Command, refit bool) error {
+	if err := s.checkSearch(c); err != nil {
+		return err
+	}
 	for _, name := range []string{"without", "flip"} {
 		if c.Flags().Changed(name) && c.Flags().Lookup(name).Value.String() == "" {
 			return console.Usagef("--%s names no training rows", name)
@@ -90,6 +98,9 @@ type changedData struct {
 	change    counterfactual.Change
 	posterior *counterfactual.Posterior
 	says      report.Changed // what is the same for every prediction
+
+	search *counterfactual.FlipOptions // nil but of --smallest-flip, which has a set for each prediction
+	model  *counterfactual.Model       // of the search
 }
 
 // fit finds the posterior with other training data; of nil it does nothing.
@@ -97,17 +108,14 @@ func (to *changedData) fit(ctx context.Context, c *console.Console, p *problem.P
 	if to == nil {
 		return nil
 	}
-	base, ok := q.Dual.(counterfactual.Base)
-	if !ok {
-		return fmt.Errorf("%s needs a posterior of all training rows, which --method %s is not; give --method exact or kept", to.flag, q.How.Name)
-	}
-	kernel := ntk.New(q.Prior(), p.Model.Net.Theta(), nil)
-	m, err := counterfactual.New(ctx, base, kernel, p.Examples.Y, p.Task.Likelihood, &counterfactual.Options{MaxMemory: p.Limits.Memory, Progress: c.Show})
-	if errors.Is(err, counterfactual.ErrNotRefitted) {
-		return fmt.Errorf("%s: the saved posterior is that at the trained parameters, and other training data are answered for by a refit; fit it with --refit", to.flag)
-	}
+	m, err := inference.Counterfactual(ctx, c, p, q, to.flag)
 	if err != nil {
 		return err
+	}
+	if to.search != nil {
+		to.search.NoRefit = q.How.Name != "exact" // which would form the kernel of all training rows
+		to.model = m
+		return nil
 	}
 	to.posterior, err = m.Fit(ctx, to.change)
 	c.ClearBar()
@@ -122,6 +130,9 @@ func (to *changedData) fit(ctx context.Context, c *console.Console, p *problem.P
 func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 	if s.flag() == "" {
 		return nil, nil
+	}
+	if s.smallest {
+		return s.findSearch(p)
 	}
 	to := &changedData{flag: s.flag(), says: report.Changed{Rows: s.rows}}
 	train, ch, flip := p.Examples.Train, &to.change, s.flip != ""
@@ -189,15 +200,31 @@ func (s *changeFlags) checkClasses(p *problem.Problem, left *mat.Dense, gone []b
 }
 
 // tell adds to a report what would be predicted for its row.
-func (to *changedData) tell(ctx context.Context, p *problem.Problem, q *inference.Posterior, batch *linearize.Batch, r *report.Report) error {
+func (to *changedData) tell(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, batch *linearize.Batch, r *report.Report) error {
 	if to == nil {
 		return nil
 	}
-	pred, err := q.PredictBy(ctx, to.posterior, p.Task, batch, glm.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
+	if to.search != nil {
+		return to.tellSmallest(ctx, c, p, q, batch, r)
+	}
+	says, err := told(ctx, p, q, to.posterior, batch, to.says)
 	if err != nil {
 		return err
 	}
-	says := to.says
+	if to.says.Labels != nil {
+		r.Flip = says
+	} else {
+		r.Without = says
+	}
+	return nil
+}
+
+// told fills in what another posterior predicts for a row.
+func told(ctx context.Context, p *problem.Problem, q *inference.Posterior, other *counterfactual.Posterior, batch *linearize.Batch, says report.Changed) (*report.Changed, error) {
+	pred, err := q.PredictBy(ctx, other, p.Task, batch, glm.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
+	if err != nil {
+		return nil, err
+	}
 	says.Mean, says.Probability, says.Class = inference.RowOf(pred.Mean, 0), inference.RowOf(pred.Prob, 0), report.Undefined()
 	if p.Task.Classes != nil {
 		k := 0
@@ -209,10 +236,5 @@ func (to *changedData) tell(ctx context.Context, p *problem.Problem, q *inferenc
 		says.Class = report.Float(p.Task.Classes[k])
 		says.ClassName = nameOf(p, says.Class)
 	}
-	if to.says.Labels != nil {
-		r.Flip = &says
-	} else {
-		r.Without = &says
-	}
-	return nil
+	return &says, nil
 }

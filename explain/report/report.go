@@ -18,8 +18,11 @@ type Report struct {
 	Outputs    []Output   `json:"outputs"`           // every output in order, then contrasts
 	Without    *Changed   `json:"without,omitempty"` // nil unless it was asked for
 	Flip       *Changed   `json:"flip,omitempty"`    // nil unless it was asked for
-	Fit        Fit        `json:"fit"`
-	Timings    Timings    `json:"timings"`
+
+	SmallestFlip *SmallestFlip `json:"smallest_flip,omitempty"` // nil unless it was asked for
+
+	Fit     Fit     `json:"fit"`
+	Timings Timings `json:"timings"`
 }
 
 // Changed is what would be predicted for the row had the training data been others: without
@@ -34,6 +37,18 @@ type Changed struct {
 
 	LabelNames []string `json:"label_names,omitempty"` // where classes have names
 	ClassName  string   `json:"class_name,omitempty"`
+}
+
+// SmallestFlip is the smallest set of training rows, found greedily, without which the class
+// of the row is another: that of the largest posterior mean f, for one output of its sign.
+// Rows ascend. They are empty, and the prediction nil, where no set was found.
+type SmallestFlip struct {
+	Changed
+	Found     bool    `json:"found"`
+	Confirmed bool    `json:"confirmed"`        // a fit without Rows from scratch has the other class too
+	Tried     int     `json:"tried"`            // sets that were fitted
+	Left      int     `json:"left_out"`         // the most rows that were left out, those of Rows where a set was found
+	Margin    []Float `json:"margin,omitempty"` // where no set was found, how far f is from another class with all rows and without so many, in units of f
 }
 
 // Input is the row explained.

@@ -152,7 +152,24 @@ func (v *view) changes() []string {
 	if c := v.page.Report.Flip; c != nil {
 		say = append(say, v.changed(c, fmt.Sprintf("With %s, row%s %s, labelled %s,", examples(len(c.Rows)), plural(len(c.Rows)), rowList(c.Rows), labelList(c))))
 	}
+	if c := v.page.Report.SmallestFlip; c != nil {
+		say = append(say, v.smallestFlip(c))
+	}
 	return say
+}
+
+// smallestFlip says without which rows the class is another.
+func (v *view) smallestFlip(c *SmallestFlip) string {
+	if !c.Found {
+		return fmt.Sprintf("No set of training examples was found without which the class is another: without %s chosen greedily f is %s from another class, instead of %s.",
+			some(c.Left, "example", "examples"), short(float64(c.Margin[1])), short(float64(c.Margin[0])))
+	}
+	lead := fmt.Sprintf("Without %s, row%s %s, the smallest set found whose removal changes the class,", examples(len(c.Rows)), plural(len(c.Rows)), rowList(c.Rows))
+	text := v.changed(&c.Changed, lead)
+	if c.Confirmed {
+		text += " A fit from scratch without them has that class too."
+	}
+	return text + " The search is greedy: a smaller set may exist."
 }
 
 // changed says what would be predicted after a change.
