@@ -87,6 +87,9 @@ func (e *Explainer) complete(ctx context.Context, cross gp.Cross, work [][]tally
 	for i := range list {
 		need[i] = true
 	}
+	if err := e.knowSpread(ctx, need); err != nil {
+		return err
+	}
 	q, sums := e.combines(cross)
 	if !sums {
 		return e.know(ctx, need)

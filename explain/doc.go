@@ -39,6 +39,14 @@
 // posterior then computes the removal from its factor, and for the others it is
 // NaN (gp.RemovalFrom).
 //
+// # Error bars and layers
+//
+// Options.ErrorBars adds to every listed term how much the example takes off the posterior
+// variance at the test row. The same number is the variance of the term over labels of the
+// example drawn anew from what the others predict for it, so its root is the term's error
+// bar (Term.SD), and a term beyond two of them is marked (Term.Distinguishable).
+// Options.Layers splits terms and sum by groups of parameters, with κ = Σ_g κ_g (E10).
+//
 // # Work
 //
 // One pass over the training examples gives all sums and lists. Where the

@@ -10,6 +10,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 // Options says what to compute. Nil means the defaults.
@@ -41,13 +42,22 @@ type Options struct {
 	// numbers for each of the T×N pairs and each target. It takes as long as
 	// Similar.
 	All bool
+	// ErrorBars computes Term.VarianceReduction, from which the error bar of a term
+	// follows. It takes one gp.Dual.LeaveOneOutTo of the listed examples, or with
+	// Explainer.Prepare of all.
+	ErrorBars bool
+	// Layers are the kernels κ_g of groups of parameters that add up to the posterior's,
+	// such as ntk.NTK.GroupKernel gives them. Term.Layers and Explanation.Layers then
+	// split the terms by them. It keeps G·N·C numbers for each row and target, and takes
+	// a solve and a product with K for each. The posterior must be a Splitter.
+	Layers []ntk.Kernel
 	// Tile is the number of training examples handled at once; 0 means as many
 	// as take about 16 MiB.
 	Tile int
 	// Workers is the number of goroutines; 0 means GOMAXPROCS. The result does
 	// not depend on it.
 	Workers int
-	// MaxMemory is the number of bytes that Without may plan with; 0 means 80 % of
+	// MaxMemory is the number of bytes that Without and Layers may plan with; 0 means 80 % of
 	// what the machine has free (see gp.MemoryBudget).
 	MaxMemory int64
 	// Progress, if not nil, is called with the number of training examples whose
@@ -71,6 +81,7 @@ type Explainer struct {
 	alpha   []float64
 	pseudo  []float64
 	influence
+	spread
 }
 
 // A Term is one training example's part in one prediction.
@@ -82,6 +93,15 @@ type Term struct {
 	Removal      float64   // change of f(x*) on leaving the example out (E15); NaN where undefined
 	PseudoTarget []float64 // b_i, read-only
 	Alpha        []float64 // α_i, read-only
+
+	// VarianceReduction is how much larger the posterior variance at the test row would be
+	// without the example, at the same sites, v_−i(x*) − v(x*) ≥ 0. It is the variance of
+	// Value over labels drawn anew, too (SD). 0 without Options.ErrorBars, NaN where
+	// rounding leaves no digits.
+	VarianceReduction float64
+	// Layers are the parts of Value, or of Raw where Options.Terms says so, that belong to
+	// Options.Layers, and add up to it; nil without.
+	Layers []float64
 }
 
 // Columns are the numbers of every training example, in the data's order.
@@ -107,6 +127,10 @@ type Explanation struct {
 	Subtotals []Subtotal   // by group, or nil
 	Curve     []CurvePoint // by number of examples, or nil
 	All       *Columns
+
+	// Layers is what each of Options.Layers contributes over all N, Σ_i C_g(x*,x_i) b_i =
+	// Σ_i κ_g(x*,x_i) α_i; they add up to Sum. Nil without.
+	Layers []float64
 }
 
 // New prepares explanations of the predictions of d, whose prior mean is
@@ -125,6 +149,9 @@ func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 	}
 	if o.Terms != gp.Posterior && o.Terms != gp.Raw {
 		panic("explain: unknown terms")
+	}
+	if _, ok := d.(Splitter); len(o.Layers) > 0 && !ok {
+		return nil, fmt.Errorf("explain: the terms of a %T cannot be split by layer; use an exact posterior or one of kept rows", d)
 	}
 	e.groups = numberOfGroups(o.Groups, e.n)
 	if e.options.Top == 0 {
@@ -191,6 +218,9 @@ func (e *Explainer) explain(ctx context.Context, x *linearize.Batch, cov *mat.De
 	if err := e.complete(ctx, cross, work); err != nil {
 		return nil, err
 	}
+	if err := e.split(ctx, x, work); err != nil {
+		return nil, err
+	}
 	out := make([][]Explanation, rows)
 	err = par.Do(ctx, e.options.Workers, rows, func(t int) error {
 		f, m := x.F.RawRowView(t), mean[t*e.c:(t+1)*e.c]
@@ -221,6 +251,7 @@ func (e *Explainer) finish(w *tally, f, m []float64) Explanation {
 	x.Terms = e.terms(w, &w.top)
 	x.For, x.Against = e.terms(w, &w.plus), e.terms(w, &w.minus)
 	x.Similar = e.terms(w, &w.similar)
+	x.Layers = w.layerSums()
 	x.Subtotals, x.Curve = w.subtotals.values(), curve(w.column)
 	return x
 }
@@ -237,6 +268,9 @@ func (e *Explainer) terms(w *tally, t *top) []Term {
 			Removal:      e.removal(i, c.cross),
 			PseudoTarget: e.pseudo[i*e.c : (i+1)*e.c : (i+1)*e.c],
 			Alpha:        e.alpha[i*e.c : (i+1)*e.c : (i+1)*e.c],
+
+			VarianceReduction: e.reduction(i, c.cross),
+			Layers:            w.layersOf(i),
 		})
 	}
 	return list

@@ -44,10 +44,15 @@ func (e *Explainer) knowAll(ctx context.Context) error {
 
 // know fills the cache for the examples i with need[i] that it does not hold yet.
 func (e *Explainer) know(ctx context.Context, need []bool) error {
-	if e.known != nil {
-		for i := range need {
-			need[i] = need[i] && !e.known[i]
-		}
+	return e.fill(ctx, need, e.known, e.learn)
+}
+
+// fill calls learn for the examples i with need[i] that are not known, a few at a time.
+// known may be nil.
+func (e *Explainer) fill(ctx context.Context, need, known []bool, learn func(ctx context.Context, rows []int, b *linearize.Batch) error) error {
+	need = slices.Clone(need)
+	for i := range known {
+		need[i] = need[i] && !known[i]
 	}
 	done, total := 0, 0
 	for _, n := range need {
@@ -56,7 +61,7 @@ func (e *Explainer) know(ctx context.Context, need []bool) error {
 		}
 	}
 	return e.visit(ctx, need, func(rows []int, b *linearize.Batch) error {
-		if err := e.learn(ctx, rows, b); err != nil {
+		if err := learn(ctx, rows, b); err != nil {
 			return err
 		}
 		// A whole tile may hold examples that are not needed.

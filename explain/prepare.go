@@ -9,9 +9,14 @@ import (
 )
 
 // Prepare computes the posterior variance of every training example, as
-// Options.Similar does. Afterwards Explain and ExplainTargets may be called by several
+// Options.Similar does, and with Options.ErrorBars what these take of every example. Afterwards Explain and ExplainTargets may be called by several
 // goroutines at a time.
-func (e *Explainer) Prepare(ctx context.Context) error { return e.knowAll(ctx) }
+func (e *Explainer) Prepare(ctx context.Context) error {
+	if err := e.knowAll(ctx); err != nil {
+		return err
+	}
+	return e.knowSpread(ctx, e.known)
+}
 
 // ExplainTargets is Explain with targets in place of Options.Targets. cov is the posterior
 // covariance of each row of x, T·C×C, as gp.Latent.PredictTo gives it, so that it is not

@@ -28,7 +28,8 @@ type tally struct {
 	subtotals        subtotals
 	column           []float64 // the listed kind of term of every example, for the curve
 	all              *Columns
-	cross, rawCross  []float64 // scratch, length C
+	cross, rawCross  []float64   // scratch, length C
+	layers           [][]float64 // part of each of Options.Layers in each term, or nil
 }
 
 func (e *Explainer) newTally(t Target, cov []float64) tally {

@@ -53,6 +53,7 @@ func (e *Explainer) Summarize(ctx context.Context, x linearize.Source, classes *
 	full := *e
 	full.options.All, full.options.Similar = true, e.options.Top
 	full.options.Curve, full.groups = false, 0
+	full.options.ErrorBars, full.options.Layers = false, nil
 	if err := full.knowAll(ctx); err != nil {
 		return nil, err
 	}

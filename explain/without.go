@@ -52,7 +52,7 @@ func (e *Explainer) Without(ctx context.Context, rows []int) (*Without, error) {
 	if err := w.plan(); err != nil {
 		return nil, err
 	}
-	if err := e.know(ctx, slices.Clone(w.need)); err != nil {
+	if err := e.know(ctx, w.need); err != nil {
 		return nil, err
 	}
 	return w, w.predictThemselves(ctx)

@@ -26,6 +26,26 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 	})
 }
 
+// PseudoCovarianceTo writes the covariance of b_i over labels of training example i that
+// are drawn from what the other examples predict for it, through the inducing examples,
+// n·C×C: Λ_i + Λ_i cov_−i Λ_i = (Λ_i⁻¹ − h_i)⁻¹ with the cov_−i of φᵀw alone, without the
+// residual k_ii − q_ii. With FITC it has Λ̃_i in the place of Λ_i, and it is zero outside a
+// subset of data. rows and x are those of InfluenceTo. C(x*,x_i) times it times C(x_i,x*) is
+// what the example takes off the variance of the mean at x*, through the inducing examples.
+func (p *Posterior) PseudoCovarianceTo(ctx context.Context, v *mat.Dense, rows []int, x *linearize.Batch) error {
+	t, c := p.checkOwn(rows, x)
+	dense.SizeTo(v, t*c, c)
+	return p.eachOwn(ctx, rows, x, false, func(at int, o *own) {
+		v := dense.Slice(v, at*c, (at+1)*c)
+		gp.LeaveOneOutFrom(nil, v, o.h, o.root, o.prior, nil, o.r)
+		var lambda, moved mat.Dense
+		lambda.Mul(o.root, o.root.T())
+		// Λ_i + Λ_i cov_−i Λ_i (E17)
+		moved.Product(&lambda, v, &lambda)
+		v.Add(&lambda, &moved)
+	})
+}
+
 // LeaveOneOutTo implements gp.Dual. The inducing examples stay as they are, also
 // where one of them is left out: only its observation is removed, with FITC that of
 // Λ̃_i and b̃_i. The covariance contains the residual k_ii − q_ii, as that of
