@@ -111,9 +111,8 @@ func (e *Explainer) reduction(i int, cross []float64) float64 {
 func (t *Term) SD() float64 { return math.Sqrt(t.VarianceReduction) }
 
 // Distinguishable tells whether Value is more than two SD from 0. A term that is not might
-// as well have had the other sign had the label been drawn again. That is so for most
-// single labels of a class, each of which is one draw; what many of them say together is
-// far surer. It is false where SD is NaN or zero.
+// have had the other sign with another draw of the example's label. It is false where SD is
+// NaN or zero.
 func (t *Term) Distinguishable() bool {
 	sd := t.SD()
 	return sd > 0 && math.Abs(t.Value) > 2*sd

@@ -29,6 +29,7 @@ type explainVerb struct {
 	which           problem.RowFlags
 	change          changeFlags
 	top             int
+	byLayer         bool
 	terms, contrast string
 	html, png, csv  string
 	kernel          gp.Terms // parsed from terms by check
@@ -40,8 +41,10 @@ func explainCommand(con *console.Console) *cobra.Command {
 		name:  "explain",
 		short: "Explain one prediction as a sum over the training examples",
 		long: `Explain writes one prediction as prior mean plus a sum over all training
-examples that adds up exactly, and lists the largest terms with their sign,
-the effect of removing each example, and how similar it is.
+examples that adds up exactly, and lists the largest terms with their sign, an error bar,
+the effect of removing each example, and how similar it is. The error bar is how
+much the term would vary had the example's label been drawn anew; a star marks
+terms more than two of them from 0.
 
 It explains the first test row, the test rows --index, or those of a file of your
 own. Of several rows each has an explanation of its own; pages and pictures get
@@ -51,6 +54,7 @@ the number of the row in their names.`,
   gpexplain explain --index 6,24 --csv terms.csv
   gpexplain explain --without 1696,5838
   gpexplain explain --flip 1696=9
+  gpexplain explain --by-layer
   gpexplain explain --train-count 500 --index 6 --smallest-flip
   gpexplain explain --input digit.png
   gpexplain explain --json --top 100 --train-count 500`,
@@ -72,6 +76,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 	s.change.add(c)
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
 	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain why A rather than B (default the predicted class and the next most probable); for a regression, two outputs")
+	f.BoolVar(&s.byLayer, "by-layer", false, "split every term and the sum by the layers of the network through whose parameters it comes")
 	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
 	f.StringVar(&s.png, "png", "", "write a picture to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the listed terms of all rows as a table to `FILE`")
@@ -137,6 +142,9 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	q, err := inference.Answer(ctx, c, p, &s.posterior, s.calibration.Method)
 	if err != nil {
 		return err
+	}
+	if _, ok := q.Dual.(explain.Splitter); s.byLayer && !ok {
+		return fmt.Errorf("--by-layer needs a posterior of all training rows, which --method %s is not; give --method exact or kept", q.How.Name)
 	}
 	if err := other.fit(ctx, c, p, q); err != nil {
 		return err
@@ -255,7 +263,11 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 		return nil, x.names.ExplainError(err)
 	}
 	names := trainRows(p)
-	o := &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets(p, batch.F.RawRowView(0), pred, asked), Groups: names.Groups()}
+	o := &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets(p, batch.F.RawRowView(0), pred, asked), Groups: names.Groups(), ErrorBars: true, MaxMemory: p.Limits.Memory}
+	names.ErrorBars = true
+	if s.byLayer {
+		names.Layers, o.Layers = layers(p, q, batch)
+	}
 	if s.html != "" || s.png != "" {
 		o.Sides, o.Similar, o.Curve = true, mostSimilar(p), true
 	}

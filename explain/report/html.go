@@ -88,7 +88,14 @@ type (
 		BulkTitle, Up, Down                                                   string
 		Curve                                                                 *htmlDiagram
 		Similar                                                               []htmlLine
+		Layers                                                                *htmlLayers
+		ErrorBars                                                             string
 		Wide                                                                  bool // no pictures among Similar
+	}
+	htmlLayers struct {
+		Heads []string
+		Rows  [][]string // name, sum, and the parts of listed terms
+		Note  string
 	}
 	htmlTerm struct{ Op, Value, Note, Class string }
 	htmlSide struct {
@@ -98,6 +105,7 @@ type (
 	}
 	htmlLine struct {
 		Label, Row, Value, Class, Width, Removal, Similarity string
+		SD, Mark                                             string
 		Picture                                              htmlPicture
 		Other                                                bool
 	}

@@ -22,6 +22,10 @@ func (h *htmlWriter) section(s *section, at int) (*htmlSection, error) {
 		Curve:         h.curveDiagram(s),
 		SimilarNote:   labelled(s.similar),
 	}
+	if s.hasErrorBars() {
+		t.ErrorBars = errorBarMeaning
+	}
+	t.Layers = h.layers(s)
 	t.Up, t.Down = h.sideTitles(s)
 	h.bulkTable(t, s)
 	var err error
@@ -144,8 +148,41 @@ func (h *htmlWriter) line(l line, largest float64) (htmlLine, error) {
 		Width:      fixed(100*portion(l.term, largest), 2),
 		Removal:    typeset(signed(float64(l.Removal), d)),
 		Similarity: typeset(fixed(float64(l.Similarity), 2)),
+		SD:         l.errorBar(d), Mark: l.mark(),
 	}
 	return x, nil
+}
+
+// layerColumns is how many listed terms of each sign the table of layers has.
+const layerColumns = 2
+
+// layers returns the table of what each layer contributes, nil without layers.
+func (h *htmlWriter) layers(s *section) *htmlLayers {
+	if s.out.Layers == nil {
+		return nil
+	}
+	t := &htmlLayers{Heads: []string{"all " + count(h.page.Report.Fit.Examples)}, Note: layerMeaning}
+	listed := slices.Concat(head(s.up, layerColumns), head(s.down, layerColumns))
+	for _, l := range listed {
+		t.Heads = append(t.Heads, l.row)
+	}
+	total := []string{"together", typeset(signed(s.s, s.digits))}
+	d := s.digits
+	for _, l := range listed {
+		d = max(d, listDecimals(math.Abs(l.term)))
+	}
+	for _, l := range listed {
+		total = append(total, typeset(signed(l.term, d)))
+	}
+	for g, layer := range s.out.Layers {
+		row := []string{layer.Name, typeset(signed(s.sign*float64(layer.Sum), s.digits))}
+		for _, l := range listed {
+			row = append(row, typeset(signed(s.sign*float64(l.Layers[g]), d)))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	t.Rows = append(t.Rows, total)
+	return t
 }
 
 // rowOf names a row, which is shown after its label. In a regression it says that

@@ -91,6 +91,7 @@ type section struct {
 type line struct {
 	Contribution
 	term    float64 // Value or Raw, whichever is listed
+	spread  *Float  // standard deviation of term, nil where it has none
 	row     string
 	label   string
 	picture Picture
@@ -288,8 +289,9 @@ func (v *view) lines(s *section, list []Contribution) []line {
 	var lines []line
 	for _, x := range list {
 		l := line{Contribution: x, term: s.sign * float64(x.Value), row: named(x.ID, fmt.Sprintf("row %d", x.Index)), label: labelNamed(x.LabelName, x.Label)}
+		l.spread = x.SD
 		if v.page.Terms == gp.Raw {
-			l.term = s.sign * float64(x.Raw)
+			l.term, l.spread = s.sign*float64(x.Raw), nil
 		}
 		l.Removal *= Float(s.sign)
 		if v.page.Train != nil {

@@ -110,6 +110,7 @@ type Output struct {
 	RawCancellation Float          `json:"raw_cancellation"` // over all N
 	Contributions   []Contribution `json:"contributions"`
 	Subtotals       []Subtotal     `json:"subtotals,omitempty"` // over all N
+	Layers          []LayerSum     `json:"layers,omitempty"`    // over all N; they add up to ContributionSum
 
 	// Shown by pages but not part of the JSON: the largest contributions of each
 	// sign, and the most similar training examples.
@@ -150,6 +151,19 @@ type Contribution struct {
 
 	LabelName string `json:"label_name,omitempty"` // where classes have names
 	ID        string `json:"id,omitempty"`         // name of the row, where rows have names
+
+	// Nil unless Rows.ErrorBars is set; those of explain.Term.
+	VarianceReduction *Float `json:"variance_reduction,omitempty"`
+	SD                *Float `json:"sd,omitempty"` // of Value
+	Distinguishable   *bool  `json:"distinguishable,omitempty"`
+
+	Layers []Float `json:"layers,omitempty"` // parts of the listed kind of term, in the order of Output.Layers
+}
+
+// LayerSum is what the parameters of one layer contribute over all training examples.
+type LayerSum struct {
+	Name string `json:"name"`
+	Sum  Float  `json:"sum"`
 }
 
 // Fit describes the posterior.

@@ -26,6 +26,11 @@ type Rows struct {
 	// LabelNames name the label of each example where it says more than its class, nil
 	// where the names of classes do.
 	LabelNames []string
+
+	// ErrorBars says that the explanations have them (explain.Options.ErrorBars).
+	ErrorBars bool
+	// Layers are the names of explain.Options.Layers, nil for none.
+	Layers []string
 }
 
 // Output returns the part of a Report for an explanation.
@@ -52,6 +57,9 @@ func (r Rows) Output(x explain.Explanation) Output {
 		Subtotals:       r.subtotals(x.Subtotals),
 		Curve:           x.Curve,
 	}
+	for g, name := range r.Layers {
+		o.Layers = append(o.Layers, LayerSum{Name: name, Sum: Float(x.Layers[g])})
+	}
 	if x.Target.IsContrast() {
 		o.Output, o.Contrast = -1, &Contrasted{Plus: x.Target.Plus, Minus: x.Target.Minus()}
 	}
@@ -72,6 +80,13 @@ func (r Rows) contributions(terms []explain.Term) []Contribution {
 			Removal:      Float(t.Removal),
 			LabelName:    r.labelName(t.Index),
 			ID:           r.id(t.Index),
+		}
+		if t.Layers != nil {
+			list[i].Layers = Floats(t.Layers)
+		}
+		if r.ErrorBars {
+			reduction, sd, sure := Float(t.VarianceReduction), Float(t.SD()), t.Distinguishable()
+			list[i].VarianceReduction, list[i].SD, list[i].Distinguishable = &reduction, &sd, &sure
 		}
 	}
 	return list

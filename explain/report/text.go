@@ -207,8 +207,18 @@ func (t *textWriter) table(s *section) {
 	if id > 0 {
 		row += 2 + id
 	}
+	sd := 0
+	if s.hasErrorBars() {
+		sd = 10
+	}
 	// 38 columns are numbers, gaps and the line in the middle.
-	half := min(16, max(4, (t.columns-38-row-label)/2))
+	half := min(16, max(4, (t.columns-38-sd-row-label)/2))
+	spread := func(text, mark string) string {
+		if sd == 0 {
+			return ""
+		}
+		return fmt.Sprintf(" %-8s%1s", text, mark)
+	}
 	name := func(l line) string {
 		if id == 0 {
 			return fmt.Sprint(l.Index)
@@ -219,9 +229,9 @@ func (t *textWriter) table(s *section) {
 	if id > 0 {
 		head = fmt.Sprintf("%*s  %-*s", row-2-id, "row", id, "id")
 	}
-	t.line("  %*s  %*s %10s  %s %10s %8s", row, head, label, t.labelWord(), "value", center("- 0 +", 2*half+1), "removal", "similar")
+	t.line("  %*s  %*s %10s%s  %s %10s %8s", row, head, label, t.labelWord(), "value", spread("± sd", ""), center("- 0 +", 2*half+1), "removal", "similar")
 	for _, l := range s.lines {
-		t.line("  %*s  %*s %10s  %s %10s %8s", row, name(l), label, shorten(clean(l.label), label), signed(l.term, d), bar(math.Copysign(portion(l.term, largest), l.term), half),
+		t.line("  %*s  %*s %10s%s  %s %10s %8s", row, name(l), label, shorten(clean(l.label), label), signed(l.term, d), spread(l.errorBar(d), l.mark()), bar(math.Copysign(portion(l.term, largest), l.term), half),
 			signed(float64(l.Removal), d), fixed(float64(l.Similarity), 2))
 	}
 	if s.others > 0 {
@@ -233,6 +243,37 @@ func (t *textWriter) table(s *section) {
 		}
 	}
 	t.wrap("  ", clean(fmt.Sprintf("+ speaks for %s, - for %s; removal: change of f without the example.", s.plus, s.minus)))
+	if sd > 0 {
+		t.wrap("  ", errorBarMeaning)
+	}
+	t.layers(s, d)
+}
+
+// layers lists what each layer contributes, to the sum and to the first listed terms.
+func (t *textWriter) layers(s *section, d int) {
+	if s.out.Layers == nil {
+		return
+	}
+	width, rows := len("layer"), (t.columns-24)/2
+	for _, l := range s.out.Layers {
+		width = max(width, utf8.RuneCountInString(clean(l.Name)))
+	}
+	width = min(width, rows)
+	lines := head(s.lines, (t.columns-width-15)/12)
+	t.gap()
+	text := fmt.Sprintf("  %-*s %12s", width, "layer", fmt.Sprintf("all %d", t.page.Report.Fit.Examples))
+	for _, l := range lines {
+		text += fmt.Sprintf("%12s", fmt.Sprintf("row %d", l.Index))
+	}
+	t.line("%s", text)
+	for g, layer := range s.out.Layers {
+		text := fmt.Sprintf("  %-*s %12s", width, shorten(clean(layer.Name), width), signed(s.sign*float64(layer.Sum), d))
+		for _, l := range lines {
+			text += fmt.Sprintf("%12s", signed(s.sign*float64(l.Layers[g]), d))
+		}
+		t.line("%s", text)
+	}
+	t.wrap("  ", layerMeaning)
 }
 
 // shorten cuts text to at most n runes, the last of them an ellipsis.

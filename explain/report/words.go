@@ -253,6 +253,31 @@ func labelList(c *Changed) string {
 	return strings.Join(list, ", ")
 }
 
+// errorBarMeaning and layerMeaning say what these numbers are.
+const (
+	errorBarMeaning = "± sd, in the unit of f: how much the term would vary had the example's label been drawn anew from what the other examples predict for it; its square is what the example takes off the variance of f before calibration. * the term is more than two of these from 0."
+	layerMeaning    = "Layer: the part of f that the examples contribute through its parameters, in the unit and with the sign of the terms. Each column adds up to the sum over all examples, or to the term of its row."
+)
+
+// hasErrorBars tells whether the listed terms have error bars.
+func (s *section) hasErrorBars() bool { return len(s.lines) > 0 && s.lines[0].spread != nil }
+
+// errorBar is the standard deviation of a term, "" where there is none.
+func (l *line) errorBar(d int) string {
+	if l.spread == nil {
+		return ""
+	}
+	return "± " + fixed(float64(*l.spread), d)
+}
+
+// mark is a star at a term that is distinguishable from 0.
+func (l *line) mark() string {
+	if l.spread != nil && l.Distinguishable != nil && *l.Distinguishable {
+		return "*"
+	}
+	return ""
+}
+
 // cancellation says how much the terms cancel and what that means.
 func (v *view) cancellation(s *section) string {
 	c, other := float64(s.out.Cancellation), float64(s.out.RawCancellation)
