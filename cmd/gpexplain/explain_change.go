@@ -135,24 +135,21 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 		return s.findSearch(p)
 	}
 	to := &changedData{flag: s.flag(), says: report.Changed{Rows: s.rows}}
-	train, ch, flip := p.Examples.Train, &to.change, s.flip != ""
+	ch, flip := &to.change, s.flip != ""
 	if flip && p.Task.Classes == nil {
 		return nil, fmt.Errorf("--flip is for labels, but %s has the %s likelihood; use --without", p.Model.Name, p.Task.Likelihood.Name())
 	}
-	at := make(map[int]int, train.Len())
-	for i, row := range train.Rows {
-		at[row] = i
+	at, err := p.TrainPositions(s.flag(), s.rows)
+	if err != nil {
+		return nil, err
 	}
 	left := p.Examples.Y
 	if p.Task.Classes != nil {
 		left = mat.DenseCopyOf(left)
 	}
-	gone := make([]bool, train.Len())
+	gone := make([]bool, p.Examples.Train.Len())
 	for k, row := range s.rows {
-		i, ok := at[row]
-		if !ok {
-			return nil, fmt.Errorf("%s: %s row %d of %s is not among the %d training rows; name rows of the data that were trained on", s.flag(), train.Set.Part, row, train.Set.File, train.Len())
-		}
+		i := at[k]
 		if !flip {
 			ch.Remove, gone[i] = append(ch.Remove, i), true
 			continue
@@ -171,32 +168,7 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 			to.says.LabelNames = append(to.says.LabelNames, names[class])
 		}
 	}
-	if len(ch.Remove) == train.Len() {
-		return nil, fmt.Errorf("--without names all %d training rows; leave some to learn from", train.Len())
-	}
-	return to, s.checkClasses(p, left, gone)
-}
-
-// checkClasses returns an error unless two classes are left to tell apart, where there were
-// two.
-func (s *changeFlags) checkClasses(p *problem.Problem, left *mat.Dense, gone []bool) error {
-	if p.Task.Classes == nil {
-		return nil
-	}
-	before, after := map[float64]bool{}, map[float64]bool{}
-	for i, g := range gone {
-		before[p.Examples.Y.At(i, 0)] = true
-		if !g {
-			after[left.At(i, 0)] = true
-		}
-	}
-	if len(before) < 2 || len(after) > 1 {
-		return nil
-	}
-	for k := range after {
-		return fmt.Errorf("%s leaves training rows of class %s alone, and the %s likelihood needs two classes to tell apart; leave some of another", s.flag(), p.Task.ClassNames()[int(k)], p.Task.Likelihood.Name())
-	}
-	return nil
+	return to, p.CheckLeft(s.flag(), left, gone)
 }
 
 // tell adds to a report what would be predicted for its row.

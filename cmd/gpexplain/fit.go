@@ -25,6 +25,8 @@ type fitVerb struct {
 
 	out, checkpoint string
 	inputs          bool
+
+	without, more, moreIndex string // changes of the rows of a saved posterior
 }
 
 func fitCommand(con *console.Console) *cobra.Command {
@@ -45,10 +47,16 @@ held-out rows. The posterior then differs from the network, which was trained at
 another precision: it says by how much. For explanations of the network itself
 fit at the precision of training.
 
+With --posterior OLD.gp, --without and --append fit the posterior of that file again
+with other training rows: by the same method, at the same prior, with the refit and the
+calibration that it had, as if it had been fitted to these rows.
+
 The file holds no training inputs unless --with-inputs asks for them; the model
 and the data are needed again, and must be the same.`,
 		example: `  gpexplain fit -o digits.gp
   gpexplain explain --posterior digits.gp --index 24
+  gpexplain fit --posterior digits.gp --without wrong.txt -o fewer.gp
+  gpexplain fit --posterior table.gp --append more.csv -o larger.gp
   gpexplain fit -o mnist.gp --model lenet.onnx --data mnist --method nystrom --tune-prior`,
 		flags: s.add, check: s.check, run: s.run,
 		complete: inference.MethodValues(map[string][]string{"calibrate": inference.Calibrations}),
@@ -65,6 +73,10 @@ func (s *fitVerb) add(c *cobra.Command) {
 	s.posterior.AddTune(c)
 	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom or fitc in `FILE` while it passes over the data, or of a refit by --method kept, and go on from there where it exists")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
+	f.StringVar(&s.posterior.File, "posterior", "", "with --without or --append: fit the posterior of `FILE` again with other training rows")
+	f.StringVar(&s.without, "without", "", "leave out the training rows listed in `FILE`, one row number a line, of the posterior of --posterior")
+	f.StringVar(&s.more, "append", "", "train on the training rows of `DATA` too, with the columns or shape of those of --posterior; of other data than those the file then holds all training inputs")
+	f.StringVar(&s.moreIndex, "append-index", "", "append the rows of --append listed in `FILE`, one row number a line (default all of the classes)")
 }
 
 func (s *fitVerb) check(c *cobra.Command) error {
@@ -74,13 +86,17 @@ func (s *fitVerb) check(c *cobra.Command) error {
 	case s.checkpoint != "" && s.posterior.Method == "subset":
 		return console.Usagef("--checkpoint is for --method kept, nystrom or fitc, not subset")
 	}
+	if err := s.checkChange(c); err != nil {
+		return err
+	}
 	if err := s.posterior.Check(c); err != nil {
 		return err
 	}
-	if err := s.calibration.Check(c, ""); err != nil {
+	if err := s.calibration.Check(c, s.posterior.File); err != nil {
 		return err
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--checkpoint", Path: s.checkpoint}}, s.common.Files())
+	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--checkpoint", Path: s.checkpoint}},
+		append(s.common.Files(), console.FlagPath{Flag: "--posterior", Path: s.posterior.File}, console.FlagPath{Flag: "--without", Path: s.without}, console.FlagPath{Flag: "--append", Path: s.more}, console.FlagPath{Flag: "--append-index", Path: s.moreIndex}))
 }
 
 // largeFile is the size in bytes from which fit says beforehand how large its file will be.
@@ -106,14 +122,16 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	if err := o.ReadCheckpoint(c, s.posterior.Method, gp.MemoryBudget(s.common.Limits.Memory)); err != nil {
 		return err
 	}
-	p, err := problem.Open(ctx, c, &s.common, "")
+	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
 	if err != nil {
 		return err
 	}
-	if p, err = p.Grouped(ctx, c); err != nil {
-		return err
+	var q *inference.Posterior
+	if s.posterior.File != "" {
+		p, q, err = s.again(ctx, c, p)
+	} else if p, err = p.Grouped(ctx, c); err == nil {
+		q, err = inference.FitCalibrated(ctx, c, p, &s.posterior, o, s.calibration.Method)
 	}
-	q, err := inference.FitCalibrated(ctx, c, p, &s.posterior, o, s.calibration.Method)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,8 @@ type Problem struct {
 	Saved    *SavedFile // the posterior to answer from; nil where one is fitted
 	Limits   LimitFlags
 
-	flags *Flags // from which the problem was read; nil for a model that is still to be trained
+	dataFiles []string // of the data, where rows of other data are among the training rows
+	flags     *Flags   // from which the problem was read; nil for a model that is still to be trained
 }
 
 // Open reads the model, the saved posterior of a file if it is not "",
@@ -87,7 +88,7 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 	if err != nil {
 		return nil, err
 	}
-	p := &Problem{m, t, e, saved, f.Limits, f}
+	p := &Problem{Model: m, Task: t, Examples: e, Saved: saved, Limits: f.Limits, flags: f}
 	prior.set(t, m)
 	if err := saved.setPrior(t, m); err != nil {
 		return nil, err

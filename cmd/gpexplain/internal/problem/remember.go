@@ -54,7 +54,7 @@ func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 		}
 	}
 	model := p.Model.Files()
-	for i, path := range slices.Concat(model, p.Examples.Data.Files()) {
+	for i, path := range slices.Concat(model, p.filesOfData()) {
 		sum, err := FileSum(ctx, path)
 		if err != nil {
 			return nil, err
@@ -70,7 +70,25 @@ func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 			r.Weight = append(r.Weight, full)
 		}
 	}
+	if f.gone {
+		was := p.Saved.Header.Remembered
+		for _, file := range was.Files {
+			if file.Path != was.Model && !slices.Contains(was.Weight, file.Path) {
+				r.Files = append(r.Files, file)
+			}
+		}
+	}
 	return r, nil
+}
+
+// filesOfData returns the files of the data, but not that of a posterior with training rows
+// inside.
+func (p *Problem) filesOfData() []string {
+	files := p.dataFiles
+	if files == nil {
+		files = p.Examples.Data.Files()
+	}
+	return slices.DeleteFunc(slices.Clone(files), func(path string) bool { return p.Saved != nil && path == p.Saved.path })
 }
 
 // absolute returns the absolute path of a file or directory, and other names as they
