@@ -43,7 +43,7 @@ from 9s.`,
 	root.CompletionOptions.DisableDescriptions = true
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
-	for _, command := range []func(*console.Console) *cobra.Command{explainCommand, predictCommand, importancesCommand, auditCommand, acquireCommand, fitCommand, evidenceCommand,
+	for _, command := range []func(*console.Console) *cobra.Command{explainCommand, predictCommand, importancesCommand, auditCommand, acquireCommand, fitCommand, forgetCommand, evidenceCommand,
 		validateCommand, serveCommand, trainCommand, inspectCommand, reproduceCommand, evaluateCommand, versionCommand} {
 		root.AddCommand(command(con))
 	}
@@ -62,6 +62,8 @@ type verb struct {
 	check                      func(c *cobra.Command) error                          // looks at their values without opening a file
 	run                        func(ctx context.Context, con *console.Console) error // does the work
 	complete                   map[string][]string                                   // values of its own flags
+	operand                    string                                                // the one argument beside flags, for the synopsis; "" for none
+	take                       func(operand string) error                            // looks at it
 	only                       []string                                              // common flags that mean something to it, nil for all; the others are taken, not listed
 }
 
@@ -69,6 +71,9 @@ type verb struct {
 // flags beside its own.
 func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Command {
 	c := &cobra.Command{Use: v.name, Short: v.short, Long: v.long, Example: v.example, Args: cobra.NoArgs, DisableFlagsInUseLine: true}
+	if v.operand != "" {
+		c.Use, c.Args = v.name+" "+v.operand, cobra.ArbitraryArgs
+	}
 	c.Flags().SortFlags = false
 	if v.flags != nil {
 		v.flags(c)
@@ -86,8 +91,16 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 			}
 		}
 	}
-	c.RunE = func(c *cobra.Command, _ []string) error {
+	c.RunE = func(c *cobra.Command, args []string) error {
 		con.Running = true
+		if v.operand != "" {
+			if len(args) != 1 {
+				return console.Usagef("%s needs one argument, %s; see %s --help", v.name, v.operand, c.CommandPath())
+			}
+			if err := v.take(args[0]); err != nil {
+				return err
+			}
+		}
 		if err := v.checkAll(c, con, common); err != nil {
 			return err
 		}

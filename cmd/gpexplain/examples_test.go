@@ -135,6 +135,7 @@ func ownFiles(t *testing.T, page string) {
 	}
 	write(t, "table.csv", []byte(table.String()))
 	write(t, "table.splits.csv", []byte(splits.String()))
+	write(t, "wrong.txt", []byte("1\n"))
 	digit := image.NewGray(image.Rect(0, 0, 28, 28))
 	for y := range 28 {
 		for x := range 28 {

@@ -56,7 +56,6 @@ and the data are needed again, and must be the same.`,
 		example: `  gpexplain fit -o digits.gp
   gpexplain explain --posterior digits.gp --index 24
   gpexplain fit --posterior digits.gp --without wrong.txt -o fewer.gp
-  gpexplain fit --posterior table.gp --append more.csv -o larger.gp
   gpexplain fit -o mnist.gp --model lenet.onnx --data mnist --method nystrom --tune-prior`,
 		flags: s.add, check: s.check, run: s.run,
 		complete: inference.MethodValues(map[string][]string{"calibrate": inference.Calibrations}),

@@ -18,7 +18,7 @@ const helpWidth = 100
 // usage lists a verb's own flags, and names those that other verbs have too.
 func usage(c *cobra.Command) error {
 	w := c.OutOrStderr()
-	fmt.Fprintf(w, "Usage:\n  %s [flags]\n", c.CommandPath())
+	fmt.Fprintf(w, "Usage:\n  %s%s [flags]\n", c.CommandPath(), strings.TrimPrefix(c.Use, c.Name()))
 	if c.HasExample() {
 		fmt.Fprintf(w, "\nExamples:\n%s\n", c.Example)
 	}

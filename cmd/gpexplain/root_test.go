@@ -97,6 +97,13 @@ func TestUsage(t *testing.T) {
 		"audit --csv a --posterior a",
 		"audit --calibrate some",
 		"acquire",
+		"forget",
+		"forget 1",
+		"forget 1 2 -o a --posterior b",
+		"forget x, -o a --posterior b",
+		"forget 1,1 -o a --posterior b",
+		"forget 1 -o a --posterior a",
+		"forget 1 -o a --posterior b --method exact",
 		"acquire --pool a --top 0",
 		"acquire --pool a --batch -1",
 		"acquire --pool a --csv a",
@@ -186,7 +193,7 @@ func TestUsageMessages(t *testing.T) {
 	}
 }
 
-var verbs = []string{"explain", "predict", "importances", "audit", "acquire", "evidence", "validate", "train", "inspect", "fit", "serve", "reproduce", "evaluate"}
+var verbs = []string{"explain", "predict", "importances", "audit", "acquire", "evidence", "validate", "train", "inspect", "fit", "forget", "serve", "reproduce", "evaluate"}
 
 func TestHelp(t *testing.T) {
 	all := succeed(t, "help")

@@ -132,13 +132,11 @@ func (p *problem) finish(ctx context.Context, at *point, s *newton.Search) (*Pos
 	floats.Add(f.RawRowView(0), p.prior)
 	at = p.at(at.alpha, f.RawRowView(0))
 	q := &Posterior{p: p, alpha: at.alpha, f: at.f, lambda: at.lambda, steps: s.Steps + 1, fitted: true}
-	open := floats.SubTo(make([]float64, len(at.f)), at.alpha, at.residual)
-	var kopen mat.Dense
-	if err := p.mulKernelTo(ctx, &kopen, row(open)); err != nil {
+	open, distance, err := p.open(ctx, at)
+	if err != nil {
 		return nil, err
 	}
-	// √((α−r)ᵀK(α−r)) (E19)
-	q.distance = math.Sqrt(math.Max(0, floats.Dot(open, kopen.RawRowView(0))))
+	q.distance = distance
 	// Where rounding keeps steps long, the distance tells that they lead nowhere.
 	if _, scored := p.m.lik.(gp.Scored); s.Moves() && (scored || !(q.distance <= nearMode)) {
 		q.warnings = append(q.warnings, &gp.IterationWarning{Steps: s.Steps, Move: s.Move})
@@ -147,4 +145,14 @@ func (p *problem) finish(ctx context.Context, at *point, s *newton.Search) (*Pos
 		q.warnings = append(q.warnings, &gp.GapWarning{Gap: gap})
 	}
 	return q, nil
+}
+
+// open returns α − r, and √((α−r)ᵀK(α−r)) (E19).
+func (p *problem) open(ctx context.Context, at *point) (open []float64, distance float64, err error) {
+	open = floats.SubTo(make([]float64, len(at.f)), at.alpha, at.residual)
+	var kopen mat.Dense
+	if err := p.mulKernelTo(ctx, &kopen, row(open)); err != nil {
+		return nil, 0, err
+	}
+	return open, math.Sqrt(math.Max(0, floats.Dot(open, kopen.RawRowView(0)))), nil
 }

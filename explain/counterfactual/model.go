@@ -99,6 +99,23 @@ func New(ctx context.Context, base Base, kernel ntk.Kernel, y *mat.Dense, lik gp
 	return m, nil
 }
 
+// Distance returns √((α−r)ᵀK(α−r)) of the posterior of all examples, with f = m + Kα computed
+// anew: its mean of any output of any x is within √κ(x,x) times it of that at the mode of
+// the linearized model (E19), for a likelihood that is concave in f. It is zero to rounding
+// after a refit that converged.
+func (m *Model) Distance(ctx context.Context) (float64, error) {
+	p, err := m.changed(ctx, Change{})
+	if err != nil {
+		return 0, err
+	}
+	at, err := p.start(ctx)
+	if err != nil {
+		return 0, err
+	}
+	_, distance, err := p.open(ctx, at)
+	return distance, err
+}
+
 // function returns m + Kα at the training examples.
 func (m *Model) function(ctx context.Context, alpha []float64) ([]float64, error) {
 	f := make([]float64, m.n*m.c)

@@ -2,26 +2,39 @@ package inference
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/counterfactual"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/ntk"
+)
+
+var (
+	_ counterfactual.Base = (*gp.Exact)(nil)
+	_ counterfactual.Base = (*kept.Posterior)(nil)
 )
 
 // Counterfactual returns what answers for a posterior with other training data. Where there
 // is none, the error names the flag or verb that needs it.
 func Counterfactual(ctx context.Context, c *console.Console, p *problem.Problem, q *Posterior, flag string) (*counterfactual.Model, error) {
-	base, ok := q.Dual.(counterfactual.Base)
-	if !ok {
-		return nil, fmt.Errorf("%s needs a posterior of all training rows, which --method %s is not; give --method exact or kept", flag, q.How.Name)
+	if err := Changeable(flag, q.How.Name, q.Dual.Refitted()); err != nil {
+		return nil, err
 	}
 	kernel := ntk.New(q.Prior(), p.Model.Net.Theta(), nil)
-	m, err := counterfactual.New(ctx, base, kernel, p.Examples.Y, p.Task.Likelihood, &counterfactual.Options{MaxMemory: p.Limits.Memory, Progress: c.Show})
-	if errors.Is(err, counterfactual.ErrNotRefitted) {
-		return nil, fmt.Errorf("%s: the saved posterior is that at the trained parameters, and other training data are answered for by a refit; fit it with --refit", flag)
+	return counterfactual.New(ctx, q.Dual.(counterfactual.Base), kernel, p.Examples.Y, p.Task.Likelihood, &counterfactual.Options{MaxMemory: p.Limits.Memory, Progress: c.Show})
+}
+
+// Changeable returns an error, which names the flag or verb, unless it is defined what a
+// posterior of this method would be with other training data.
+func Changeable(flag, method string, refit bool) error {
+	switch {
+	case method != "exact" && method != "kept":
+		return fmt.Errorf("%s needs a posterior of all training rows, which --method %s is not; give --method exact or kept", flag, method)
+	case !refit:
+		return fmt.Errorf("%s: the saved posterior is that at the trained parameters, and other training data are answered for by a refit; fit it with --refit", flag)
 	}
-	return m, err
+	return nil
 }

@@ -240,6 +240,9 @@ func (f *fit) residualGradient(ctx context.Context) ([]float64, error) {
 // Prior is that of the posterior.
 func (q *Posterior) Prior() ntk.Prior { return q.prior }
 
+// PriorScale is what the variances of Kernel are multiplied by for those of the prior.
+func (q *Posterior) PriorScale() float64 { return q.factor }
+
 // Precision stands for the prior: that of all parameters, or the geometric mean.
 func (q *Posterior) Precision() float64 { return q.precision }
 

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+type forgetVerb struct {
+	common    problem.Flags
+	posterior inference.Flags
+
+	rows   []int  // of the original file
+	index  string // a file with them; "" for none
+	out    string
+	inputs bool
+}
+
+func forgetCommand(con *console.Console) *cobra.Command {
+	s := &forgetVerb{}
+	v := &verb{
+		name:  "forget",
+		short: "Write a posterior without some training rows, with a proof",
+		long: `Forget fits the posterior of a file again without the training ROWS, a list such as
+12 or 12,99,200-210 or an index file with one row number a line, and writes it to another
+file, in which nothing of these rows is left. It says what proves that: checksums of the
+rows, of both files and of the inputs of both, how far the new posterior can be from the
+mode without these rows, and the largest change of a prediction.
+
+It also says what is not covered: the network was trained on these rows, and copies of
+the data and of the old file are not touched. Keep the proof with --json.
+
+The posterior must be refitted: the mean of one at the trained parameters is the network.`,
+		example: `  gpexplain fit --refit -o digits.gp
+  gpexplain forget 1,18 --posterior digits.gp -o fewer.gp
+  gpexplain forget wrong.txt --posterior digits.gp -o fewer.gp --json`,
+		flags: s.add, check: s.check, run: s.run, operand: "ROWS", take: s.take,
+	}
+	return v.command(con, &s.common)
+}
+
+func (s *forgetVerb) add(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVarP(&s.out, "out", "o", "", "write the posterior without the rows to `FILE`; needed")
+	f.StringVar(&s.posterior.File, "posterior", "", "forget rows of the posterior in `FILE`, which gpexplain fit wrote; needed")
+	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs that are left into the file, as where the old file has them, so that the rows can be deleted from the data too")
+}
+
+// take reads the rows, or takes them for the name of a file.
+func (s *forgetVerb) take(rows string) error {
+	var ok bool
+	if s.rows, ok = problem.ParseRows(rows, mostChanged); ok {
+		return nil
+	}
+	if _, err := os.Stat(rows); err != nil {
+		return console.Usagef("%q is neither a list of training rows such as 12 or 12,99,200-210 nor an index file", rows)
+	}
+	s.index = rows
+	return nil
+}
+
+func (s *forgetVerb) check(c *cobra.Command) error {
+	switch {
+	case s.posterior.File == "":
+		return console.Usagef("--posterior FILE is needed: the posterior that is to forget rows")
+	case s.out == "":
+		return console.Usagef("-o FILE is needed: where to write the posterior without the rows")
+	}
+	sorted := slices.Sorted(slices.Values(s.rows))
+	for k := 1; k < len(sorted); k++ {
+		if sorted[k] == sorted[k-1] {
+			return console.Usagef("training row %d is named twice", sorted[k])
+		}
+	}
+	// A flag of the method is refused by its name.
+	if err := s.posterior.Check(c); err != nil {
+		return err
+	}
+	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}}, append(s.common.Files(), console.FlagPath{Flag: "--posterior", Path: s.posterior.File}, console.FlagPath{Flag: "ROWS", Path: s.index}))
+}
+
+func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
+	if err := console.Writable(s.out); err != nil {
+		return err
+	}
+	if s.index != "" {
+		var err error
+		if s.rows, err = dataset.ReadRows(ctx, s.index); err != nil {
+			return err
+		}
+	}
+	old, err := problem.Open(ctx, c, &s.common, s.posterior.File)
+	if err != nil {
+		return err
+	}
+	p, err := old.WithoutRows("forget", s.rows)
+	if err != nil {
+		return err
+	}
+	if err := inference.Changeable("forget", old.Saved.Header.Fit.Method, old.Saved.Header.Fit.Refit); err != nil {
+		return err
+	}
+	q, err := inference.FitAgain(ctx, c, p, "forget", "")
+	if err != nil {
+		return err
+	}
+	// Warnings of the old file come later and do not go into the new one.
+	r := &forgetReport{Schema: "funcgp/forget/1", Rows: forgotten(old, s.rows), Fit: q.Report(p, slices.Clone(c.Warnings))}
+	before, err := inference.Answer(ctx, c, old, &s.posterior, "none")
+	if err != nil {
+		return err
+	}
+	if err := r.prove(ctx, c, old, p, before, q); err != nil {
+		return err
+	}
+	if err := q.Save(ctx, s.out, p, r.Fit, s.inputs || old.Saved.Header.Inputs, s.common.Data.Split); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		to   *forgetFile
+		path string
+		of   *problem.Problem
+		q    *inference.Posterior
+	}{{&r.Before, s.posterior.File, old, before}, {&r.After, s.out, p, q}} {
+		if *f.to, err = forgetFileOf(ctx, f.path, f.of, f.q); err != nil {
+			return err
+		}
+	}
+	r.NotCovered = r.notCovered(old)
+	r.Timings = c.Timings()
+	if c.JSON {
+		return json.NewEncoder(c.Out).Encode(r)
+	}
+	return r.text(c.Out)
+}
+
+// A forgetReport is what forget prints with --json.
+type forgetReport struct {
+	Schema     string         `json:"schema"`
+	Rows       []forgottenRow `json:"rows"`
+	Before     forgetFile     `json:"before"`
+	After      forgetFile     `json:"after"`
+	Distance   report.Float   `json:"distance"`
+	PriorSD    report.Float   `json:"prior_sd"`
+	Bound      report.Float   `json:"bound"`
+	Staying    *changedRow    `json:"largest_change"`
+	Forgotten  *changedRow    `json:"largest_change_forgotten"`
+	NotCovered []string       `json:"not_covered"`
+	Fit        report.Fit     `json:"fit"`
+	Timings    report.Timings `json:"timings"`
+}
+
+// A forgottenRow is a training row that the new posterior does not have, with SHA-256
+// checksums in hex.
+type forgottenRow struct {
+	Row             int    `json:"row"`
+	Inputs          string `json:"inputs"`
+	InputsAndTarget string `json:"inputs_and_target"`
+}
+
+// A forgetFile is the file of a posterior.
+type forgetFile struct {
+	File     string `json:"file"`
+	SHA256   string `json:"sha256"`
+	Examples int    `json:"examples"`
+	Inputs   string `json:"inputs"`
+}
+
+// A changedRow is a training row of which an output of the posterior mean changes.
+type changedRow struct {
+	Row    int          `json:"row"`
+	Output int          `json:"output"`
+	Before report.Float `json:"before"`
+	After  report.Float `json:"after"`
+}

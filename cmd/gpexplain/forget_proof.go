@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// forgotten are the checksums of training rows of the original file, which exist.
+func forgotten(p *problem.Problem, rows []int) []forgottenRow {
+	train := p.Examples.Train
+	at := make(map[int]int, train.Len())
+	for i, row := range train.Rows {
+		at[row] = i
+	}
+	out := make([]forgottenRow, len(rows))
+	for k, row := range rows {
+		i := at[row]
+		x := train.Set.Matrix(train.Pos[i : i+1]).RawRowView(0)
+		y := []float64{problem.Label(train, i)}
+		if w := train.Set.Width(); train.Labels == nil && w > 1 {
+			y = train.Targets[i*w : (i+1)*w]
+		}
+		out[k] = forgottenRow{Row: row, Inputs: sumOf(x), InputsAndTarget: sumOf(x, y)}
+	}
+	return out
+}
+
+// sumOf is the SHA-256 in hex of numbers as little-endian doubles.
+func sumOf(parts ...[]float64) string {
+	h := sha256.New()
+	for _, v := range parts {
+		for _, x := range v {
+			// It returns no error: neither do the hash nor the conversion.
+			_ = binary.Write(h, binary.LittleEndian, x)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// forgetFileOf is the file of a posterior with its checksum and that of its training inputs.
+func forgetFileOf(ctx context.Context, path string, p *problem.Problem, q *inference.Posterior) (forgetFile, error) {
+	sum, err := problem.FileSum(ctx, path)
+	if err != nil {
+		return forgetFile{}, err
+	}
+	inputs, err := linearize.FingerprintOf(ctx, q.Dual.Data())
+	if err != nil {
+		return forgetFile{}, err
+	}
+	return forgetFile{File: path, SHA256: sum, Examples: p.Examples.Train.Len(), Inputs: hex.EncodeToString(inputs.Data.Inputs[:])}, nil
+}
+
+// prove fills in how far the posterior is from the mode without the rows (E19), and the
+// largest changes of its mean.
+func (r *forgetReport) prove(ctx context.Context, c *console.Console, old, p *problem.Problem, before, after *inference.Posterior) error {
+	m, err := inference.Counterfactual(ctx, c, p, after, "forget")
+	if err != nil {
+		return err
+	}
+	d, err := m.Distance(ctx)
+	if err != nil {
+		return p.TrainNames().ExplainError(err)
+	}
+	r.Distance = report.Float(d)
+	gone := make(map[int]bool, len(r.Rows))
+	for _, row := range r.Rows {
+		gone[row.Row] = true
+	}
+	outputs := p.Model.Outputs
+	largest := 0.0
+	err = before.Dual.Data().Batches(ctx, func(first int, b *linearize.Batch) error {
+		n := b.Len()
+		was, is, prior := mat.NewDense(n, outputs, nil), mat.NewDense(n, outputs, nil), mat.NewDense(n*outputs, outputs, nil)
+		if err := before.Dual.PredictTo(ctx, was, nil, b); err != nil {
+			return err
+		}
+		if err := after.Dual.PredictTo(ctx, is, nil, b); err != nil {
+			return err
+		}
+		after.Kernel.DiagTo(prior, b)
+		for i := range n {
+			row := old.Examples.Train.Rows[first+i]
+			to := &r.Staying
+			if gone[row] {
+				to = &r.Forgotten
+			}
+			for k := range outputs {
+				largest = max(largest, prior.At(i*outputs+k, k))
+				x := &changedRow{Row: row, Output: k, Before: report.Float(was.At(i, k)), After: report.Float(is.At(i, k))}
+				if *to == nil || x.size() > (*to).size() {
+					*to = x
+				}
+			}
+		}
+		c.Show("changes", first+n, old.Examples.Train.Len())
+		return ctx.Err()
+	})
+	c.ClearBar()
+	if err != nil {
+		return old.TrainNames().ExplainError(err)
+	}
+	// The kernel is that of the posterior's prior times a factor.
+	r.PriorSD = report.Float(math.Sqrt(largest * after.PriorScale()))
+	if r.Bound = r.Distance * r.PriorSD; problem.HasLogVariances(p.Task.Likelihood) {
+		r.Bound = report.Undefined()
+	}
+	return c.EndPart(ctx, "predict")
+}
+
+// size is how far the mean moves.
+func (x *changedRow) size() float64 { return math.Abs(float64(x.After - x.Before)) }
+
+// notCovered says what else may know the rows.
+func (r *forgetReport) notCovered(old *problem.Problem) []string {
+	list := []string{
+		"The trained parameters of the network have seen these rows, and with them the prior mean and the features: only training it again without them takes that away.",
+		"The prior, the noise variance and the scaling of inputs and targets are those of the old file. Where they were chosen or computed from the training rows, they have seen these too.",
+	}
+	switch {
+	case r.Fit.Calibration == nil:
+		list = append(list, "Neither file is calibrated; whatever was calibrated on the old one has seen these rows.")
+	default:
+		list = append(list, "The calibration was computed anew without these rows. Predictions, explanations and scores that the old file gave are not changed.")
+	}
+	list = append(list,
+		"Copies of the data and of the old file are not touched: delete them yourself. The new file names the data file and holds its checksum, and the numbers of the rows that are left tell which are not.",
+		"The checksums tell the rows to whoever has them, and to whoever can guess all of their numbers.")
+	if !r.Bound.Finite() {
+		list = append(list, fmt.Sprintf("The %s likelihood is not concave: the posterior is at a mode without the rows, and the distance bounds nothing.", old.Task.Likelihood.Name()))
+	}
+	return list
+}
+
+// text prints the proof.
+func (r *forgetReport) text(out io.Writer) error {
+	if err := inference.AlarmsText(out, &r.Fit); err != nil {
+		return err
+	}
+	numbers := make([]int, len(r.Rows))
+	for i, row := range r.Rows {
+		numbers[i] = row.Row
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "forgotten\t%s: %s\n", countOf(len(r.Rows), "training row"), rowsText(numbers))
+	for _, f := range []struct {
+		name string
+		file *forgetFile
+	}{{"before", &r.Before}, {"after", &r.After}} {
+		fmt.Fprintf(w, "%s\t%s, of %s\n", f.name, f.file.File, countOf(f.file.Examples, "training row"))
+		if f.file.SHA256 != "" {
+			fmt.Fprintf(w, "\tSHA-256 of the file %s\n", f.file.SHA256)
+		}
+		fmt.Fprintf(w, "\tof the inputs %s\n", f.file.Inputs)
+	}
+	if r.Bound.Finite() {
+		fmt.Fprintf(w, "distance\tno output at a training row is farther than %.2g from a fit without them that has converged\n", float64(r.Bound))
+		fmt.Fprintf(w, "\t(%.2g prior standard deviations, of which the largest is %.4g)\n", float64(r.Distance), float64(r.PriorSD))
+	}
+	for _, x := range []struct {
+		what string
+		row  *changedRow
+	}{{"of the rows left", r.Staying}, {"of those forgotten", r.Forgotten}} {
+		if x.row != nil {
+			fmt.Fprintf(w, "largest change\t%s: row %d, output %d, from %.4g to %.4g\n", x.what, x.row.Row, x.row.Output, float64(x.row.Before), float64(x.row.After))
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nRows, and the SHA-256 of their inputs with the label or targets:\n")
+	for _, row := range r.Rows {
+		fmt.Fprintf(out, "  %d %s\n", row.Row, row.InputsAndTarget)
+	}
+	fmt.Fprintf(out, "\nNot covered:\n")
+	for _, text := range r.NotCovered {
+		fmt.Fprintf(out, "- %s\n", text)
+	}
+	return inference.WarningsText(out, &r.Fit)
+}
+
+// countOf is a number of things with their noun.
+func countOf(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return console.Count(n) + " " + noun + "s"
+}
+
+// rowsText lists the first few of some rows.
+func rowsText(rows []int) string {
+	const most = 8
+	var list []string
+	for _, r := range rows[:min(len(rows), most)] {
+		list = append(list, strconv.Itoa(r))
+	}
+	if len(rows) > most {
+		list = append(list, "…")
+	}
+	return strings.Join(list, ", ")
+}
