@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -61,8 +61,8 @@ func (s *forgetVerb) take(rows string) error {
 	if s.rows, ok = problem.ParseRows(rows, mostChanged); ok {
 		return nil
 	}
-	if _, err := os.Stat(rows); err != nil {
-		return console.Usagef("%q is neither a list of training rows such as 12 or 12,99,200-210 nor an index file", rows)
+	if strings.Trim(rows, "0123456789,- ") == "" {
+		return console.Usagef("%q must list training rows such as 12 or 12,99,200-210, or be an index file", rows)
 	}
 	s.index = rows
 	return nil

@@ -122,6 +122,7 @@ func TestForgetRefuses(t *testing.T) {
 	say("is not among the 60 training rows", "100000")
 	say("leaves training rows of class 4 alone", strings.Join(nines, ","))
 	require.Contains(t, refuse(t, 2, "forget", "--posterior", old, "-o", fewer), "forget needs one argument, ROWS")
-	require.Contains(t, refuse(t, 2, "forget", "a,b", "--posterior", old, "-o", fewer), "is neither a list of training rows")
+	require.Contains(t, refuse(t, 2, "forget", "5-3", "--posterior", old, "-o", fewer), "must list training rows such as 12")
+	require.Contains(t, refuse(t, 1, "forget", "a,b", "--posterior", old, "-o", fewer), "a,b: cannot be opened")
 	require.Contains(t, refuse(t, 2, "forget", "1"), "--posterior FILE is needed")
 }

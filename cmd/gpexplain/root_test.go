@@ -100,7 +100,7 @@ func TestUsage(t *testing.T) {
 		"forget",
 		"forget 1",
 		"forget 1 2 -o a --posterior b",
-		"forget x, -o a --posterior b",
+		"forget 1, -o a --posterior b",
 		"forget 1,1 -o a --posterior b",
 		"forget 1 -o a --posterior a",
 		"forget 1 -o a --posterior b --method exact",
