@@ -122,18 +122,21 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 	if err := r.prove(ctx, c, old, p, before, q); err != nil {
 		return err
 	}
+	if r.Before, err = forgetFileOf(ctx, s.posterior.File, old, before); err != nil {
+		return err
+	}
+	if r.Before.SHA256, err = problem.FileSum(ctx, s.posterior.File); err != nil {
+		return err
+	}
+	if r.After, err = forgetFileOf(ctx, s.out, p, q); err != nil {
+		return err
+	}
 	if err := q.Save(ctx, s.out, p, r.Fit, s.inputs || old.Saved.Header.Inputs, s.common.Data.Split); err != nil {
 		return err
 	}
-	for _, f := range []struct {
-		to   *forgetFile
-		path string
-		of   *problem.Problem
-		q    *inference.Posterior
-	}{{&r.Before, s.posterior.File, old, before}, {&r.After, s.out, p, q}} {
-		if *f.to, err = forgetFileOf(ctx, f.path, f.of, f.q); err != nil {
-			return err
-		}
+	// The file is there: its checksum, which is quick, is not broken off.
+	if r.After.SHA256, err = problem.FileSum(context.WithoutCancel(ctx), s.out); err != nil {
+		return err
 	}
 	r.NotCovered = r.notCovered(old)
 	r.Timings = c.Timings()

@@ -53,17 +53,13 @@ func sumOf(parts ...[]float64) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// forgetFileOf is the file of a posterior with its checksum and that of its training inputs.
+// forgetFileOf is the file of a posterior with the checksum of its training inputs.
 func forgetFileOf(ctx context.Context, path string, p *problem.Problem, q *inference.Posterior) (forgetFile, error) {
-	sum, err := problem.FileSum(ctx, path)
-	if err != nil {
-		return forgetFile{}, err
-	}
 	inputs, err := linearize.FingerprintOf(ctx, q.Dual.Data())
 	if err != nil {
 		return forgetFile{}, err
 	}
-	return forgetFile{File: path, SHA256: sum, Examples: p.Examples.Train.Len(), Inputs: hex.EncodeToString(inputs.Data.Inputs[:])}, nil
+	return forgetFile{File: path, Examples: p.Examples.Train.Len(), Inputs: hex.EncodeToString(inputs.Data.Inputs[:])}, nil
 }
 
 // prove fills in how far the posterior is from the mode without the rows (E19), and the

@@ -74,6 +74,8 @@ func TestCancelAtEveryStage(t *testing.T) {
 	dir := t.TempDir()
 	fit := filepath.Join(dir, "fit.gp")
 	succeed(t, small("fit", "-o", fit, "--method", "nystrom", "--inducing", "10")...)
+	refitted := filepath.Join(dir, "refitted.gp")
+	succeed(t, small("fit", "--quiet", "-o", refitted, "--refit")...)
 	moons := openReference(t, "categorical")
 	of := func(verb string, more ...string) []string {
 		return append(append([]string{verb}, moons.args...), more...)
@@ -92,6 +94,7 @@ func TestCancelAtEveryStage(t *testing.T) {
 		"audit":               {small("audit"), "--html"},
 		"audit nystrom":       {small("audit", "--method", "nystrom", "--inducing", "10"), "--csv"},
 		"acquire":             {small("acquire", "--pool", "digits:400,100", "--batch", "3"), "--csv"},
+		"forget":              {[]string{"forget", "1", "--data", "digits:400,100", "--posterior", refitted}, "-o"},
 		"predict":             {small("predict"), ""},
 		"predict categorical": {of("predict", "--refit"), ""},
 		"predict cg":          {small("predict", "--method", "cg"), ""},
