@@ -56,7 +56,7 @@ loo looks for a prior precision under which the rows predict each other.`,
 func (s *auditVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVar(&s.top, "top", 20, "list `K` training rows of each kind")
-	f.StringVar(&s.by, "by", "posterior", "predict each row without it by `WHAT`: the posterior, or labels, a regression of the labels on the network's Jacobian, which finds more of the wrong ones where the network was trained until it repeated them; it takes all training rows at once")
+	f.StringVar(&s.by, "by", "posterior", "predict each row without it by `WHAT`: the posterior, or labels, a regression of the labels on the Jacobian of the network with shuffled parameters, which finds more of the wrong ones where the network was trained until it repeated them; it takes all training rows at once")
 	f.StringVar(&s.html, "html", "", "write the lists as a page to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the scores of all training rows as a table to `FILE`")
 	s.posterior.Add(c)
@@ -104,7 +104,7 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 	if s.by == "labels" {
 		var of *audit.LabelAudit
 		if of, err = q.AuditLabels(ctx, c, p, s.top); err == nil {
-			level := report.Float(of.Noise.Relative)
+			level := report.Float(of.Regression.Noise)
 			found, noise = &of.Audit, &level
 		}
 	} else {

@@ -143,7 +143,15 @@ func (a *auditor) finish(ctx context.Context) error {
 	if err := a.support(ctx); err != nil {
 		return err
 	}
-	return a.pair(ctx)
+	near := a.near
+	switch outputs := a.n * a.c; {
+	case a.o.MostPaired < 0:
+		near = nil
+	case outputs > a.o.MostPaired:
+		a.audit.Warnings = append(a.audit.Warnings, &PairsWarning{Outputs: outputs, Most: a.o.MostPaired})
+		near = nil
+	}
+	return a.pair(ctx, a.dual.Data(), near)
 }
 
 // An auditor holds what an audit is computed from.
@@ -161,14 +169,20 @@ type auditor struct {
 }
 
 func newAuditor(d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Options) (*auditor, error) {
-	a := &auditor{dual: d, lik: lik, y: y, all: y, n: d.Data().Len()}
+	_, c := d.Sites().F.Dims()
+	a := &auditor{dual: d, lik: lik, y: y, all: y, n: d.Data().Len(), c: c}
+	return a, a.prepare(o)
+}
+
+// prepare checks the options and fills in what they leave open.
+func (a *auditor) prepare(o *Options) error {
 	if o != nil {
 		a.o = *o
 	}
 	if a.o.Top < 0 || a.o.MaxMemory < 0 || a.o.LeastCorrelation < 0 || a.o.LeastCorrelation > 1 {
 		panic("audit: options out of range")
 	}
-	if _, a.c = d.Sites().F.Dims(); y.RawMatrix().Rows != a.n {
+	if a.all.RawMatrix().Rows != a.n {
 		panic("audit: targets and training examples differ in number")
 	}
 	a.defaults()
@@ -177,13 +191,13 @@ func newAuditor(d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Options) (*audit
 		return memory.Mul(8*2, memory.Mul(int64(n), memory.Mul(int64(a.c), int64(a.c+2))))
 	}
 	if err := gp.CheckMemory("an audit", gp.TrainingExamples, len(a.rows), a.o.MaxMemory, need); err != nil {
-		return nil, err
+		return err
 	}
 	a.audit = &Audit{Examples: make([]Example, len(a.rows))}
 	for k, i := range a.rows {
 		a.audit.Examples[k] = Example{Index: i, Label: -1, Suggested: -1, EqualTo: -1, Entropy: math.NaN(), Margin: math.NaN()}
 	}
-	return a, nil
+	return nil
 }
 
 // defaults fills in what the options leave open.
@@ -192,7 +206,7 @@ func (a *auditor) defaults() {
 	a.o.Supports = cmp.Or(a.o.Supports, 4)
 	a.o.MostPaired = cmp.Or(a.o.MostPaired, 12_000)
 	a.o.LeastCorrelation = cmp.Or(a.o.LeastCorrelation, 0.9)
-	if a.o.LeaveOneOut == nil {
+	if a.o.LeaveOneOut == nil && a.dual != nil {
 		a.o.LeaveOneOut = a.dual.LeaveOneOutTo
 	}
 	if a.o.Progress == nil {

@@ -3,112 +3,197 @@ package audit
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
+	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// noiseLevels are the noise variances that OfLabels tries, relative to the mean prior
-// variance of an output.
-var noiseLevels = []float64{0.03, 0.1, 0.3, 1}
+// StageRegressions is the stage of Options.Progress of OfLabels.
+const StageRegressions = "regressions"
 
-// A Noise is a noise variance with the error of leave-one-out under it.
-type Noise struct {
-	Relative float64 // to the mean prior variance of an output
-	Error    float64 // mean over examples of the squared distance from leave-one-out to the target
+// The powers of the correlation and the noise variances that OfLabels tries.
+var (
+	labelPowers = []int{1, 2, 3, 4}
+	labelNoises = []float64{0.001, 0.01, 0.03, 0.1, 0.3, 1}
+)
+
+// A Regression of label indicators, with the error of leave-one-out under it.
+type Regression struct {
+	Power int     // of the correlation, from 1
+	Noise float64 // variance of the targets, relative to the prior variance of the regression function
+	Error float64 // mean over examples of the squared distance from leave-one-out to the target
 }
 
 // A LabelAudit is an Audit by least squares.
 type LabelAudit struct {
 	Audit
-	Noise       Noise   // the chosen one: the smallest error of leave-one-out
-	Tried       []Noise // in the order in which they were tried
-	Temperature float64 // that probabilities are softmax(mean/Temperature) of
+	Regression  Regression   // the chosen one: the smallest error of leave-one-out
+	Tried       []Regression // in the order in which they were tried
+	Temperature float64      // that probabilities are softmax(mean/Temperature) of
 }
 
-// OfLabels audits labels, classes from 0, by a regression of their indicators with the
-// kernel of a network: outputs less their prior mean are N(0, K), and the target is 1 for
-// the label's class and 0 for the others, less 1/C; with one output it is ±½. Prior mean
-// and trained outputs are not used, so that a network which repeats every label has no
-// part in a prediction but by its features, and leave-one-out is exact. The noise variance
-// is that of noiseLevels under which leave-one-out predicts the recorded labels best.
+// Shuffles linearizes examples at parameters that have seen no label, for OfLabels: each
+// draw permutes the elements of every parameter tensor at random, so that the network keeps
+// its architecture and the sizes of its weights. at linearizes the examples at θ.
+func Shuffles(theta []float64, params []linearize.Param, draws int, seed uint64, at func(theta []float64) (*linearize.Batch, error)) iter.Seq2[*linearize.Batch, error] {
+	return func(yield func(*linearize.Batch, error) bool) {
+		for draw := range draws {
+			rng := rand.New(rand.NewPCG(seed, uint64(draw)))
+			moved := slices.Clone(theta)
+			for _, p := range params {
+				v := moved[p.Offset : p.Offset+p.Len()]
+				rng.Shuffle(len(v), func(i, j int) { v[i], v[j] = v[j], v[i] })
+			}
+			if x, err := at(moved); !yield(x, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// OfLabels audits labels, classes from 0, by a regression of their indicators on the
+// Jacobian: the target is 1 for the label's class and 0 for the others, less 1/C, or with
+// one output ±½, and the regression function of each class is N(0, ρᵖ), element by element,
+// with the correlation
 //
-// Compared with Of after a refit, this finds wrong labels better where the network was
-// trained until it repeated them (testdata/studies). The Link and Calibration of the
-// options are not used: probabilities are those of a softmax of the predictions whose
-// temperature makes the recorded labels likeliest. Supports are in units of the target.
+//	ρ(x,x') = κ̄(x,x') / √(κ̄(x,x) κ̄(x',x')),   κ̄ = Σ_c κ_cc over outputs and draws
 //
-// It takes the memory and the time of gp.Fit, and for each noise variance a factorization
-// and gp.Exact.LeaveOneOutTo.
-func OfLabels(ctx context.Context, k ntk.Kernel, x *linearize.Batch, labels []int, o *Options) (*LabelAudit, error) {
+// of the same examples linearized at other parameters, whose number and order draws yields.
+// Leave-one-out is exact [rw 5.4.2], and the power p and the noise variance are those under
+// which it predicts the recorded labels best.
+//
+// A network that was trained until it repeated wrong labels has Jacobians that know them,
+// so that leave-one-out is too hopeful and chooses too small a power. Take parameters that
+// have seen no label, as Shuffles does: this finds more of the wrong labels and suggests
+// the right one more often (testdata/studies).
+//
+// Link, Calibration and LeaveOneOut of the options are not used: probabilities are those
+// of a softmax of the predictions whose temperature makes the recorded labels likeliest.
+// Supports are in units of the target, and near-duplicates are compared for any number of
+// examples unless MostPaired is negative.
+//
+// It takes three N×N matrices beside a draw, the kernel of each output of a draw, and two
+// thirds of a matrix product of order N for each of 24 regressions.
+func OfLabels(ctx context.Context, k ntk.Kernel, draws iter.Seq2[*linearize.Batch, error], labels []int, o *Options) (*LabelAudit, error) {
+	l := &labelAuditor{kernel: k, labels: labels}
+	if o != nil {
+		l.o = *o
+	}
+	for x, err := range draws {
+		if err == nil {
+			err = l.add(ctx, x)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if l.first == nil {
+		panic("audit: no draw of the parameters")
+	}
+	if err := l.correlate(); err != nil {
+		return nil, err
+	}
+	if err := l.choose(ctx); err != nil {
+		return nil, err
+	}
+	return &l.found, l.judge(ctx)
+}
+
+// A labelAuditor holds what an audit of labels is computed from.
+type labelAuditor struct {
+	auditor
+	kernel  ntk.Kernel
+	labels  []int
+	first   *linearize.Batch
+	target  *mat.Dense       // N×C
+	rho     *mat.Dense       // κ̄, then ρ
+	work    blas64.Symmetric // ρᵖ + σ²I, its factor, and at last its inverse Q; upper
+	inverse blas64.General   // of the factor U: Q = U⁻¹U⁻ᵀ
+	diag    []float64        // of Q
+	found   LabelAudit
+}
+
+// add adds the kernel of a draw.
+func (l *labelAuditor) add(ctx context.Context, x *linearize.Batch) error {
 	n, c := x.Len(), x.Outputs()
-	if len(labels) != n {
+	if l.first == nil {
+		if err := l.start(x); err != nil {
+			return err
+		}
+	}
+	if n != l.n || c != l.c {
+		panic("audit: draws of different examples")
+	}
+	block := dense.View(blas64.General{Rows: n, Cols: n, Stride: n, Data: l.work.Data})
+	for j := range c {
+		own := x.Output(j)
+		if k, ok := l.kernel.(interface {
+			BlockContextTo(ctx context.Context, dst *mat.Dense, a, b *linearize.Batch) error
+		}); ok {
+			if err := k.BlockContextTo(ctx, block, own, own); err != nil {
+				return err
+			}
+		} else {
+			l.kernel.BlockTo(block, own, own)
+		}
+		l.rho.Add(l.rho, block)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start sizes everything for the examples of the first draw.
+func (l *labelAuditor) start(x *linearize.Batch) error {
+	n, c := x.Len(), x.Outputs()
+	if len(l.labels) != n {
 		panic("audit: labels and training examples differ in number")
 	}
+	if n == 0 {
+		return &glm.RowsError{}
+	}
 	classes := max(2, c)
-	y, target := mat.NewDense(max(1, n), 1, nil), mat.NewDense(max(1, n), c, nil)
-	for i, label := range labels {
+	y, target := mat.NewDense(n, 1, nil), mat.NewDense(n, c, nil)
+	for i, label := range l.labels {
 		if label < 0 || label >= classes {
-			return nil, fmt.Errorf("audit: the label of training example %d is %d, but the classes are 0 to %d", i, label, classes-1)
+			return fmt.Errorf("audit: the label of training example %d is %d, but the classes are 0 to %d", i, label, classes-1)
 		}
 		y.Set(i, 0, float64(label))
 		indicate(target.RawRowView(i), label)
 	}
-	variance := meanVariance(k, x)
-	if n == 0 || !(variance > 0) || math.IsInf(variance, 0) {
-		return nil, &glm.RowsError{Rows: n}
+	need := func(n int) int64 { return memory.Mul(8*3, memory.Mul(int64(n), int64(n))) }
+	if err := gp.CheckMemory("an audit of labels", gp.TrainingExamples, n, l.o.MaxMemory, need); err != nil {
+		return err
 	}
-	l := &labelAuditor{kernel: zeroMean{k}, x: x, target: target}
-	if o != nil {
-		l.o = *o
+	l.first, l.target = x, target
+	l.rho = mat.NewDense(n, n, nil)
+	l.inverse = dense.New(n, n)
+	l.work = blas64.Symmetric{N: n, Stride: n, Data: make([]float64, n*n), Uplo: blas.Upper}
+	l.diag = make([]float64, n)
+	o := l.o
+	l.auditor = auditor{y: y, all: y, n: n, c: c}
+	if err := l.prepare(&o); err != nil {
+		return err
 	}
-	out := &LabelAudit{}
-	for _, level := range noiseLevels {
-		tried, err := l.try(ctx, level, variance)
-		if err != nil {
-			return nil, err
-		}
-		out.Tried = append(out.Tried, tried)
+	if len(l.rows) == 0 {
+		return &glm.RowsError{}
 	}
-	out.Noise = slices.MinFunc(out.Tried, func(a, b Noise) int {
-		if a.Error < b.Error {
-			return -1
-		}
-		return 1
-	})
-	// The last one is still there.
-	if out.Noise != out.Tried[len(out.Tried)-1] {
-		if _, err := l.try(ctx, out.Noise.Relative, variance); err != nil {
-			return nil, err
-		}
-	}
-	var lik glm.Likelihood = glm.Categorical{}
-	if c == 1 {
-		lik = glm.Bernoulli{}
-	}
-	a, err := newAuditor(l.post, lik, y, o)
-	if err != nil {
-		return nil, err
-	}
-	if len(a.rows) == 0 {
-		return nil, &glm.RowsError{}
-	}
-	a.mean, a.cov = takeBlocks(l.mean, a.rows, 1), takeBlocks(l.cov, a.rows, c)
-	prob := a.probabilities(labels, &out.Temperature)
-	a.classify(prob, pick(labels, a.rows))
-	for k := range a.audit.Examples {
-		a.audit.Examples[k].LogDensity = math.Log(prob.At(k, a.audit.Examples[k].Label))
-	}
-	err = a.finish(ctx)
-	out.Audit = *a.audit
-	return out, err
+	return nil
 }
 
 // indicate writes the target of a label.
@@ -123,102 +208,215 @@ func indicate(target []float64, label int) {
 	target[label]++
 }
 
-// meanVariance returns the mean diagonal element of K.
-func meanVariance(k ntk.Kernel, x *linearize.Batch) float64 {
-	var diag mat.Dense
-	k.DiagTo(&diag, x)
-	rows, c := diag.Dims()
-	sum := 0.0
-	for i := range rows {
-		sum += diag.At(i, i%c) / float64(rows)
-	}
-	return sum
-}
-
-// zeroMean is a kernel with the prior mean 0.
-type zeroMean struct{ ntk.Kernel }
-
-// MeanTo implements ntk.Kernel.
-func (zeroMean) MeanTo(dst []float64, _ *linearize.Batch) { clear(dst) }
-
-// A labelAuditor tries noise variances.
-type labelAuditor struct {
-	kernel    ntk.Kernel
-	x         *linearize.Batch
-	target    *mat.Dense
-	o         Options
-	post      *gp.Exact
-	mean, cov *mat.Dense // of leave-one-out
-}
-
-// try fits the regression under a noise variance and leaves out every example.
-func (l *labelAuditor) try(ctx context.Context, level, variance float64) (Noise, error) {
-	n, c := l.target.Dims()
-	lik, err := glm.NewGaussian(level * variance)
-	if err != nil {
-		return Noise{}, err
-	}
-	sites, err := gp.NewSites(l.target, mat.NewDense(n, c, nil), lik)
-	if err != nil {
-		return Noise{}, err
-	}
-	if l.post == nil {
-		o := &gp.Options{Mean: gp.LinearGaussian, MaxMemory: l.o.MaxMemory, Workers: l.o.Workers, Progress: l.o.Progress}
-		l.post, err = gp.Fit(ctx, l.kernel, l.x, sites, o)
-	} else {
-		l.post, err = l.post.Recondition(ctx, sites)
-	}
-	if err != nil {
-		return Noise{}, err
-	}
-	l.mean, l.cov = mat.NewDense(n, c, nil), mat.NewDense(n*c, c, nil)
-	if err := l.post.LeaveOneOutTo(ctx, l.mean, l.cov, dense.Range(n), l.x); err != nil {
-		return Noise{}, err
-	}
-	out := Noise{Relative: level}
-	for i := range n {
-		for j, f := range l.mean.RawRowView(i) {
-			out.Error += (f - l.target.At(i, j)) * (f - l.target.At(i, j)) / float64(n)
+// correlate turns κ̄ into ρ. An example of prior variance 0 correlates with none.
+func (l *labelAuditor) correlate() error {
+	sd := make([]float64, l.n)
+	left := 0
+	for i := range sd {
+		v := l.rho.At(i, i)
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("audit: the prior variance of training example %d is %v", i, v)
+		}
+		if sd[i] = math.Sqrt(v); v == 0 {
+			left++
 		}
 	}
-	return out, nil
+	if left == l.n {
+		return &glm.RowsError{Rows: l.n}
+	}
+	for i := range sd {
+		row := l.rho.RawRowView(i)
+		for j := range row {
+			switch {
+			case i == j:
+				row[j] = 1
+			case sd[i] == 0 || sd[j] == 0:
+				row[j] = 0
+			default:
+				row[j] = row[j] / sd[i] / sd[j]
+			}
+		}
+	}
+	return nil
 }
 
-// takeBlocks returns blocks of so many rows.
-func takeBlocks(m *mat.Dense, blocks []int, size int) *mat.Dense {
-	_, c := m.Dims()
-	to := mat.NewDense(len(blocks)*size, c, nil)
-	for k, i := range blocks {
-		dense.Slice(to, k*size, (k+1)*size).Copy(dense.Slice(m, i*size, (i+1)*size))
+// choose tries all regressions and leaves the best one.
+func (l *labelAuditor) choose(ctx context.Context) error {
+	total := len(labelPowers) * len(labelNoises)
+	for _, power := range labelPowers {
+		for _, noise := range labelNoises {
+			r, err := l.try(ctx, Regression{Power: power, Noise: noise})
+			if err != nil {
+				return err
+			}
+			l.found.Tried = append(l.found.Tried, r)
+			l.o.Progress(StageRegressions, len(l.found.Tried), total)
+		}
 	}
-	return to
+	l.found.Regression = slices.MinFunc(l.found.Tried, func(a, b Regression) int {
+		if a.Error < b.Error {
+			return -1
+		}
+		return 1
+	})
+	_, err := l.try(ctx, l.found.Regression)
+	return err
 }
 
-func pick(v, at []int) []int {
-	out := make([]int, len(at))
-	for k, i := range at {
-		out[k] = v[i]
+// try leaves out every example under a regression: with Q = (ρᵖ + σ²I)⁻¹ the prediction
+// of example i without itself is t_i − (Qt)_i/Q_ii [rw 5.4.2].
+func (l *labelAuditor) try(ctx context.Context, r Regression) (Regression, error) {
+	err := par.Do(ctx, l.o.Workers, l.n, func(i int) error {
+		row := l.work.Data[i*l.n : (i+1)*l.n]
+		for j := i; j < l.n; j++ {
+			v := l.rho.At(i, j)
+			row[j] = v
+			for range r.Power - 1 {
+				row[j] *= v
+			}
+		}
+		row[i] += r.Noise
+		clear(dense.Row(l.inverse, i))
+		dense.Row(l.inverse, i)[i] = 1
+		return nil
+	})
+	if err != nil {
+		return r, err
 	}
-	return out
+	u, ok, err := fblas.PotrfContext(ctx, l.o.Workers, l.work)
+	if err != nil {
+		return r, err
+	}
+	if !ok {
+		return r, &gp.NotPDError{What: "the kernel of the labels", N: l.n}
+	}
+	if err := fblas.TrsmContext(ctx, l.o.Workers, blas.Left, blas.NoTrans, 1, u, l.inverse); err != nil {
+		return r, err
+	}
+	// Qt = U⁻¹(U⁻ᵀt)
+	half, alpha := dense.New(l.n, l.c), dense.New(l.n, l.c)
+	if err := fblas.GemmContext(ctx, l.o.Workers, blas.Trans, blas.NoTrans, 1, l.inverse, l.target.RawMatrix(), 0, half); err != nil {
+		return r, err
+	}
+	if err := fblas.GemmContext(ctx, l.o.Workers, blas.NoTrans, blas.NoTrans, 1, l.inverse, half, 0, alpha); err != nil {
+		return r, err
+	}
+	l.mean = mat.NewDense(l.n, l.c, nil)
+	for i := range l.n {
+		own := dense.Row(l.inverse, i)[i:]
+		l.diag[i] = dense.Dot(own, own)
+		t := l.target.RawRowView(i)
+		for j, a := range dense.Row(alpha, i) {
+			l.mean.Set(i, j, t[j]-a/l.diag[i])
+			r.Error += a / l.diag[i] * (a / l.diag[i]) / float64(l.n)
+		}
+	}
+	return r, nil
+}
+
+// judge scores the labels by the predictions of the chosen regression.
+func (l *labelAuditor) judge(ctx context.Context) error {
+	if err := fblas.SyrkContext(ctx, l.o.Workers, blas.NoTrans, 1, l.inverse, 0, l.work); err != nil {
+		return err
+	}
+	all := l.mean
+	l.mean = mat.NewDense(len(l.rows), l.c, nil)
+	labels := make([]int, len(l.rows))
+	for k, i := range l.rows {
+		l.mean.SetRow(k, all.RawRowView(i))
+		labels[k] = l.labels[i]
+	}
+	prob := l.probabilities(labels)
+	l.classify(prob, labels)
+	for k := range l.audit.Examples {
+		x := &l.audit.Examples[k]
+		x.LogDensity = math.Log(prob.At(k, x.Label))
+		// C·h_ii/σ² with the posterior covariance h = σ²(I − σ²Q)
+		x.Leverage = float64(l.c) * (1 - l.found.Regression.Noise*l.diag[x.Index])
+	}
+	l.rank()
+	l.support()
+	near := l.near
+	if l.o.MostPaired < 0 {
+		near = nil
+	}
+	err := l.pair(ctx, l.first, near)
+	l.found.Audit = *l.audit
+	return err
+}
+
+// at returns an element of Q.
+func (l *labelAuditor) at(i, j int) float64 { return l.work.Data[min(i, j)*l.n+max(i, j)] }
+
+// support finds the examples that speak against the labels of the first suspects: the
+// prediction of example i without itself is −Σ_j≠i Q_ij t_j / Q_ii.
+func (l *labelAuditor) support() {
+	found := 0
+	for _, k := range l.audit.Mislabelled {
+		x := &l.audit.Examples[k]
+		w := l.direction(x, k)
+		if found == l.o.Top || l.o.Supports < 0 {
+			return
+		} else if w == nil {
+			continue
+		}
+		found++
+		s := &suspect{terms: make([]float64, l.n)}
+		for j := range s.terms {
+			s.terms[j] = -l.at(x.Index, j) / l.diag[x.Index] * dense.Dot(w, l.target.RawRowView(j))
+		}
+		x.Supports = s.largest(x.Index, l.o.Supports)
+	}
+}
+
+// near compares all training examples but those with the input of an earlier one by the
+// posterior covariance σ²(I − σ²Q).
+func (l *labelAuditor) near(ctx context.Context, first []int) ([]Pair, error) {
+	noise := l.found.Regression.Noise
+	var pairs []Pair
+	for lo := 0; lo < l.n; lo += tileRows {
+		rows := make([][]Pair, min(tileRows, l.n-lo))
+		err := par.Do(ctx, l.o.Workers, len(rows), func(t int) error {
+			i := lo + t
+			for j := i + 1; j < l.n; j++ {
+				if first[i] != i || first[j] != j {
+					continue
+				}
+				v := math.Min(1, -noise*l.at(i, j)/math.Sqrt((1-noise*l.diag[i])*(1-noise*l.diag[j])))
+				if v >= l.o.LeastCorrelation {
+					rows[t] = append(rows[t], l.newPair(i, j, v))
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		pairs = append(pairs, slices.Concat(rows...)...)
+		slices.SortFunc(pairs, comparePairs)
+		pairs = pairs[:min(len(pairs), l.o.Top)]
+		l.o.Progress(StagePairs, lo+len(rows), l.n)
+	}
+	return pairs, nil
 }
 
 // probabilities returns softmax(mean/T) of the predictions without each example, with the
 // T under which the labels are likeliest.
-func (a *auditor) probabilities(labels []int, temperature *float64) *mat.Dense {
-	prob := mat.NewDense(len(a.rows), max(2, a.c), nil)
-	logits := make([]float64, max(2, a.c))
+func (l *labelAuditor) probabilities(labels []int) *mat.Dense {
+	prob := mat.NewDense(len(labels), max(2, l.c), nil)
+	logits := make([]float64, max(2, l.c))
 	fill := func(t float64) (logp float64) {
-		for k, i := range a.rows {
-			copy(logits, a.mean.RawRowView(k))
-			if a.c == 1 {
-				logits[0], logits[1] = 0, 2*a.mean.At(k, 0)
+		for k, label := range labels {
+			copy(logits, l.mean.RawRowView(k))
+			if l.c == 1 {
+				logits[0], logits[1] = 0, 2*l.mean.At(k, 0)
 			}
 			for j := range logits {
 				logits[j] /= t
 			}
 			p := prob.RawRowView(k)
 			glm.Categorical{}.MeanTo(p, logits)
-			logp += math.Log(p[labels[i]])
+			logp += math.Log(p[label])
 		}
 		return logp
 	}
@@ -233,7 +431,7 @@ func (a *auditor) probabilities(labels []int, temperature *float64) *mat.Dense {
 			lo = left
 		}
 	}
-	*temperature = math.Exp((lo + hi) / 2)
-	fill(*temperature)
+	l.found.Temperature = math.Exp((lo + hi) / 2)
+	fill(l.found.Temperature)
 	return prob
 }

@@ -18,9 +18,10 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// pair finds duplicates and near-duplicates.
-func (a *auditor) pair(ctx context.Context) error {
-	first, err := equalInputs(ctx, a.dual.Data())
+// pair finds duplicates, and near-duplicates by near where it is not nil, which gets for
+// each example the first one with the same input.
+func (a *auditor) pair(ctx context.Context, data linearize.Source, near func(ctx context.Context, first []int) ([]Pair, error)) error {
+	first, err := equalInputs(ctx, data)
 	if err != nil {
 		return err
 	}
@@ -37,15 +38,12 @@ func (a *auditor) pair(ctx context.Context) error {
 			pairs = append(pairs, p)
 		}
 	}
-	if a.o.MostPaired >= 0 && a.n*a.c > a.o.MostPaired {
-		a.audit.Warnings = append(a.audit.Warnings, &PairsWarning{Outputs: a.n * a.c, Most: a.o.MostPaired})
-	}
-	if a.o.MostPaired >= a.n*a.c {
-		near, err := a.near(ctx, first)
+	if near != nil {
+		more, err := near(ctx, first)
 		if err != nil {
 			return err
 		}
-		pairs = append(pairs, near...)
+		pairs = append(pairs, more...)
 	}
 	slices.SortStableFunc(pairs, comparePairs)
 	a.audit.Duplicates = pairs[:min(len(pairs), a.o.Top)]

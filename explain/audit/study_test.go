@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -33,6 +34,7 @@ var (
 	studyRows   = flag.Int("study-rows", 1000, "training rows")
 	studyEpochs = flag.Int("study-epochs", 50, "of training")
 	studyList   = flag.String("study-precisions", "100,10,1", "precisions of the prior")
+	studyDraws  = flag.Int("study-draws", 4, "shuffled parameters for OfLabels; 0 for the trained ones")
 	studyKept   = flag.Float64("study-kept", 0, "strength of kept rows; 0 for the exact posterior")
 	studyMean   = flag.String("study-mean", "labels", "prior mean of a refit: zero or initial, of the parameters, or function-zero; labels for OfLabels")
 )
@@ -102,12 +104,18 @@ func TestStudyOfWrongLabels(t *testing.T) {
 			labels[i] = int(y.At(i, 0))
 		}
 		prior := must(ntk.NewIsotropic(1, nil))
-		found, err := audit.OfLabels(t.Context(), ntk.New(prior, net.Theta(), nil), batch, labels, &audit.Options{MostPaired: -1, Top: n / 10})
+		draws := audit.Shuffles(net.Theta(), net.Params(), *studyDraws, 0, func(theta []float64) (*linearize.Batch, error) {
+			return must(net.WithTheta(theta)).Linearize(t.Context(), x)
+		})
+		if *studyDraws == 0 {
+			draws = at(batch)
+		}
+		found, err := audit.OfLabels(t.Context(), ntk.New(prior, net.Theta(), nil), draws, labels, &audit.Options{MostPaired: -1, Top: n / 10})
 		require.NoError(t, err)
 		t.Logf("%+v temperature %v", found.Tried, found.Temperature)
 		number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 		a := &found.Audit
-		s.line(t, "exact", number(found.Noise.Relative), "", number(found.Effective), number(s.auc(a)), number(s.right(a)), number(s.caught(a)), "", "", "", "", number(s.supported(a)))
+		s.line(t, fmt.Sprintf("%d shuffles to the power %d", *studyDraws, found.Regression.Power), number(found.Regression.Noise), "", number(found.Effective), number(s.auc(a)), number(s.right(a)), number(s.caught(a)), "", "", "", "", number(s.supported(a)))
 		return
 	}
 	var last *gp.Exact

@@ -43,24 +43,32 @@ func (q *Posterior) Audit(ctx context.Context, c *console.Console, p *problem.Pr
 	return found, nil
 }
 
-// AuditLabels ranks all training rows by a regression of their labels on the Jacobian.
+// shuffles is how many random permutations of the parameters AuditLabels takes.
+const shuffles = 4
+
+// AuditLabels ranks all training rows by a regression of their labels on the Jacobian at
+// shuffled parameters.
 func (q *Posterior) AuditLabels(ctx context.Context, c *console.Console, p *problem.Problem, top int) (*audit.LabelAudit, error) {
-	n := p.Examples.Train.Len()
+	n, net := p.Examples.Train.Len(), p.Model.Net
 	if p.Task.Classes == nil {
 		return nil, fmt.Errorf("--by labels is for classes, but %s has the %s likelihood; leave it out", p.Model.Name, p.Task.Likelihood.Name())
 	}
-	if err := gp.CheckMemory("--by labels", gp.TrainingExamples, n, p.Limits.Memory, func(n int) int64 { return gp.Bytes(n, p.Model.Outputs) }); err != nil {
+	need := func(n int) int64 { return 3*8*int64(n)*int64(n) + net.BatchBytes(n) }
+	if err := gp.CheckMemory("--by labels", gp.TrainingExamples, n, p.Limits.Memory, need); err != nil {
 		return nil, err
-	}
-	x, err := p.Linearize(ctx, p.Examples.Train, 0, n)
-	if err != nil {
-		return nil, p.TrainNames().ExplainError(err)
 	}
 	labels := make([]int, n)
 	for i := range labels {
 		labels[i] = int(p.Examples.Y.At(i, 0))
 	}
-	found, err := audit.OfLabels(ctx, ntk.New(q.prior, p.Model.Net.Theta(), nil), x, labels, &audit.Options{Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show})
+	draws := audit.Shuffles(net.Theta(), net.Params(), shuffles, 0, func(theta []float64) (*linearize.Batch, error) {
+		moved, err := net.WithTheta(theta)
+		if err != nil {
+			return nil, err
+		}
+		return moved.Linearize(ctx, p.Examples.Inputs(p.Examples.Train, 0, n))
+	})
+	found, err := audit.OfLabels(ctx, ntk.New(q.prior, net.Theta(), nil), draws, labels, &audit.Options{Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show})
 	c.ClearBar()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
