@@ -14,7 +14,7 @@ import (
 
 // # The error bar of a term
 //
-// The labels enter C(x*,x_i) b_i through b_i alone: at fixed sites C does not depend on
+// The labels enter C(x*,x_i) b_i (E14) through b_i alone: at fixed sites C does not depend on
 // them, and b_i does not depend on the labels of other examples. So the question is how
 // much b_i would differ had the label of example i been drawn anew, from what the other
 // examples predict for it. They say that f(x_i) has the mean and covariance of

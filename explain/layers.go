@@ -26,9 +26,10 @@ type Splitter interface {
 
 // split sets the parts that the layers have in the terms of every tally.
 //
-// κ = Σ_g κ_g over groups of parameters (E10), so κ_g(x*,x_i) α_i are parts of a raw term.
+// κ = Σ_g κ_g over groups of parameters (E10), so κ_g(x*,x_i) α_i are parts of a raw term
+// (E12).
 // The posterior covariance is linear in the parameters at x*: with Σ the posterior
-// covariance of θ, C(x*,x_i) = J(x*) Σ J(x_i)ᵀ = Σ_g J_g(x*) [Σ J(x_i)ᵀ]_g, whose addends are
+// covariance of θ, C(x*,x_i) = J(x*) Σ J(x_i)ᵀ = Σ_g J_g(x*) [Σ J(x_i)ᵀ]_g, whose addends are (E14)
 //
 //	C_g(x*,x_i) = κ_g(x*,x_i) − κ_g(x*,X) R B⁻¹ Rᵀ κ(X,x_i).
 //
