@@ -3,8 +3,8 @@
 //
 // A Retraining trains networks on random subsets of the training rows and keeps their
 // outputs at test rows in files. A Method gives a score to each pair of a test row and a
-// training row: Kernel the terms of package explain, and GradientDot, TracIn, TRAK, EKFAC,
-// LastLayer and Random what others use. The linear datamodeling score (Park et al. 2023)
+// training row: Kernel the terms of package explain, AlongTraining their sums over
+// checkpoints, and GradientDot, TracIn, TRAK, EKFAC, LastLayer and Random what others use. The linear datamodeling score (Park et al. 2023)
 // is the rank correlation, over subsets, of what the scores of a subset add up to with the
 // outcome of the network trained on it:
 //

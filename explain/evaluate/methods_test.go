@@ -333,6 +333,7 @@ func methods() map[string]evaluate.Method {
 		"gradient": evaluate.GradientDot{}, "tracin": evaluate.TracIn{}, "trak": evaluate.TRAK{Dim: 10, Seed: 1}, "ekfac": evaluate.EKFAC{},
 		"last layer": evaluate.LastLayer{}, "kernel": evaluate.Kernel{Precision: 3}, "kept": evaluate.Kernel{Precision: 3, Strength: 0.05},
 		"initial": evaluate.Kernel{Precision: 3, FromInitial: true}, "network": evaluate.Kernel{Precision: 3, AtTheta: true},
+		"along": evaluate.AlongTraining{Kernel: evaluate.Kernel{Precision: 3, AtTheta: true}},
 	}
 }
 

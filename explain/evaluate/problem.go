@@ -26,7 +26,7 @@ type Problem struct {
 	Likelihood glm.Likelihood
 	Target     Target    // what is attributed; nil means Margin
 	Initial    []float64 // the parameters before training, P; nil where they are not known
-	// Checkpoints are networks on the way to Network, for TracIn.
+	// Checkpoints are networks on the way to Network, for TracIn and AlongTraining.
 	Checkpoints []Checkpoint
 	Workers     int   // goroutines; 0 means GOMAXPROCS. Scores do not depend on it
 	MaxMemory   int64 // bytes; 0 means what gp.MemoryBudget says

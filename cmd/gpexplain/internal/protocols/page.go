@@ -27,6 +27,7 @@ func (p *protocol) page(r *reproduce.Results) (*reproduce.Page, error) {
 	page.Setting("training", fmt.Sprintf("SGD, step %g, momentum %g, minibatches of %d, %d epochs, dropout %g, no weight decay", rate, momentum, batch, p.epochs, p.dropout))
 	page.Setting("prior precision of contributions and removals", fmt.Sprintf("%.4g, by the length of the training: rows·(1 − momentum)/(step size·steps)", p.precision()))
 	page.Setting("checkpoints of TracIn and along the training", fmt.Sprintf("after %v of the steps", p.shares))
+	page.Setting("at θ* along the training", fmt.Sprintf("after %v of the steps, precision %.4g, twice the above", p.early, p.halved()))
 	page.Setting("rows of the covariance", fmt.Sprintf("those of strength above %g", p.strength))
 	scores, err := p.scores(r, runs)
 	if err != nil {
@@ -62,11 +63,14 @@ func (p *protocol) readRuns(r *reproduce.Results) ([]*mat.Dense, error) {
 func (p *protocol) models(r *reproduce.Results, count int) (sums map[string]*mat.Dense, order []string, err error) {
 	sums = map[string]*mat.Dense{}
 	for m := range count {
-		var list []judged
+		var list, path []judged
 		if err := r.Get(fmt.Sprintf("model-%d", m), &list); err != nil {
 			return nil, nil, err
 		}
-		for _, j := range list {
+		if err := r.Get(fmt.Sprintf("path-%d", m), &path); err != nil {
+			return nil, nil, err
+		}
+		for _, j := range append(list, path...) {
 			one, err := j.Predictions.dense()
 			if err != nil {
 				return nil, nil, err

@@ -28,13 +28,16 @@ func All(o *Options) []*reproduce.Study {
 	for _, p := range []*protocol{
 		{name: "4-9", short: "an MLP 784-64-1 of tanh for MNIST's 4 and 9: 1,000 rows, 100 halves", source: "the protocol of linear datamodeling scores (Park et al. 2023)",
 			classes: []int{4, 9}, train: 1000, test: 200, halves: 100, hidden: []int{64}, activation: network.Tanh, likelihood: glm.Bernoulli{}, outputs: 1,
-			epochs: 50, shares: []float64{0.02, 0.1, 0.3, 0.6, 1}, deltas: []float64{0.3, 1, 3, 10, 30, 100, 300}, projection: 512},
+			epochs: 50, shares: []float64{0.02, 0.1, 0.3, 0.6, 1}, deltas: []float64{0.3, 1, 3, 10, 30, 100, 300}, projection: 512,
+			early: []float64{0.02, 0.05, 0.1, 0.2}},
 		{name: "4-9-relu", short: "the same with ReLU in place of tanh", source: "the protocol of linear datamodeling scores (Park et al. 2023)",
 			classes: []int{4, 9}, train: 1000, test: 200, halves: 100, hidden: []int{64}, activation: network.ReLU, likelihood: glm.Bernoulli{}, outputs: 1,
-			epochs: 50, shares: []float64{0.02, 0.1, 0.3, 0.6, 1}, deltas: []float64{0.3, 1, 3, 10, 30, 100, 300}, projection: 512},
+			epochs: 50, shares: []float64{0.02, 0.1, 0.3, 0.6, 1}, deltas: []float64{0.3, 1, 3, 10, 30, 100, 300}, projection: 512,
+			early: []float64{0.02, 0.05, 0.1, 0.2}},
 		{name: "dattri", short: "an MLP 784-128-64-10 for MNIST: 5,000 rows, 100 halves", source: "the MNIST MLP benchmark of dattri (Deng et al. 2024)",
 			train: 5000, test: 500, halves: 100, hidden: []int{128, 64}, activation: network.ReLU, dropout: 0.1, likelihood: glm.Categorical{}, outputs: 10,
-			epochs: 50, shares: []float64{0.1, 0.3, 0.6, 1}, scale: [2]float64{0.1307, 0.3081}, deltas: []float64{10, 30, 100}, strength: 0.1, projection: 512},
+			epochs: 50, shares: []float64{0.1, 0.3, 0.6, 1}, scale: [2]float64{0.1307, 0.3081}, deltas: []float64{10, 30, 100}, strength: 4, projection: 512,
+			early: []float64{0.02, 0.05, 0.1, 0.2}},
 	} {
 		p.options = *o
 		list = append(list, p.study())
@@ -60,6 +63,10 @@ type protocol struct {
 	outputs     int
 	epochs      int
 	shares      []float64 // of the steps after which there is a checkpoint; the last is 1
+
+	// early are the shares of the steps of another path, whose posteriors have the sites
+	// of the checkpoint: there, residuals are not yet zero, nor Λ.
+	early []float64
 
 	deltas     []float64 // precisions that are compared
 	strength   float64   // of the rows that the covariance keeps (E16)
@@ -94,6 +101,10 @@ func (p *protocol) precision() float64 {
 	steps := p.epochs * (p.train / min(batch, p.train))
 	return float64(p.train) * (1 - momentum) / (rate * float64(steps))
 }
+
+// halved is precision for removals that add up to half of the rows: with half the rows,
+// JᵀΛJ + δI is about half of JᵀΛJ + 2δI with all of them.
+func (p *protocol) halved() float64 { return 2 * p.precision() }
 
 // retraining returns how the networks are trained on rows of d.
 func (p *protocol) retraining(d *rows) (*evaluate.Retraining, error) {
@@ -160,6 +171,9 @@ func (p *protocol) plan(ctx context.Context) (*reproduce.Plan, error) {
 		step(fmt.Sprintf("run-%d", k), 10, func(ctx context.Context, progress reproduce.Progress) (any, error) {
 			return p.outcomes(ctx, k, progress)
 		})
+	}
+	for m := range p.options.Models {
+		step(fmt.Sprintf("path-%d", m), 2, func(ctx context.Context, _ reproduce.Progress) (any, error) { return p.path(ctx, m) })
 	}
 	for m := range p.options.Models {
 		step(fmt.Sprintf("model-%d", m), 5, func(ctx context.Context, progress reproduce.Progress) (any, error) {

@@ -36,7 +36,8 @@ func TestProtocols(t *testing.T) {
 		}
 		page := quick(t, o, t.TempDir(), study.Name)
 		for _, method := range []string{"random", "gradient dot", "gradient cosine", "TracIn", "TRAK", "EK-FAC", "representer points", "nearest neighbours",
-			"contributions", "raw", "removal", "contributions at θ*", "removal at θ*", "removal along the training", "gpexplain evaluate " + study.Name} {
+			"contributions", "raw", "removal", "contributions at θ*", "removal at θ*", "removal along the training",
+			"contributions at θ* along the training", "removal at θ* along the training", "gpexplain evaluate " + study.Name} {
 			require.Contains(t, page, method)
 		}
 		require.NotContains(t, page, "NaN")
@@ -56,7 +57,7 @@ func TestProtocolGoesOn(t *testing.T) {
 	}
 	quick(t, o, dir, "4-9")
 	want := map[string]string{}
-	for _, key := range []string{"run-0", "model-0", "precision-3"} {
+	for _, key := range []string{"run-0", "path-0", "model-0", "precision-3"} {
 		want[key] = result(key)
 		require.NoError(t, os.Remove(filepath.Join(dir, "steps", "4-9."+key+".json")))
 	}
@@ -93,4 +94,5 @@ func TestMatrix(t *testing.T) {
 func TestPrecision(t *testing.T) {
 	p := protocol{train: 1000, epochs: 50}
 	require.InEpsilon(t, 100/7.5, p.precision(), 1e-12)
+	require.InEpsilon(t, 200/7.5, p.halved(), 1e-12)
 }

@@ -98,8 +98,9 @@ func (p *protocol) outcomes(ctx context.Context, k int, progress reproduce.Progr
 	return &kept, nil
 }
 
-// trained returns network m, trained on all rows, with its checkpoints.
-func (p *protocol) trained(ctx context.Context, m int) (*evaluate.Problem, error) {
+// trained returns network m, trained on all rows, with checkpoints after these shares of
+// the steps. It is that of the last one.
+func (p *protocol) trained(ctx context.Context, m int, shares []float64) (*evaluate.Problem, error) {
 	d, err := p.open(ctx)
 	if err != nil {
 		return nil, err
@@ -112,7 +113,7 @@ func (p *protocol) trained(ctx context.Context, m int) (*evaluate.Problem, error
 	if err != nil {
 		return nil, err
 	}
-	nets, err := r.Checkpoints(ctx, evaluate.Run{Seed: uint64(m)}, p.shares...)
+	nets, err := r.Checkpoints(ctx, evaluate.Run{Seed: uint64(m)}, shares...)
 	if err != nil {
 		return nil, err
 	}
@@ -141,51 +142,57 @@ func (p *protocol) methods(model int) []evaluate.Method {
 		evaluate.EKFAC{},
 		evaluate.Kernel{Precision: p.precision(), Strength: p.strength},
 		evaluate.Kernel{Precision: p.precision(), Strength: p.strength, AtTheta: true},
+		evaluate.AlongTraining{Kernel: evaluate.Kernel{Precision: p.precision(), Strength: p.strength}},
 	}
 }
 
 // attribute returns what all methods predict from network m.
 func (p *protocol) attribute(ctx context.Context, m int, progress reproduce.Progress) ([]judged, error) {
-	q, err := p.trained(ctx, m)
+	q, err := p.trained(ctx, m, p.shares)
 	if err != nil {
 		return nil, err
 	}
 	methods := p.methods(m)
 	var out []judged
 	for i, method := range methods {
-		progress(i+1, len(methods)+1)
-		list, err := method.Attribute(ctx, q)
+		progress(i+1, len(methods))
+		list, err := p.judge(ctx, q, method)
 		if err != nil {
 			return nil, err
 		}
-		for _, a := range list {
-			var sums mat.Dense
-			evaluate.PredictionsTo(&sums, a.Scores, p.subsets())
-			out = append(out, judged{a.Name, keep(&sums)})
-		}
-	}
-	// The posteriors at the checkpoints are those of several networks on one way.
-	paths := map[string]*mat.Dense{}
-	for _, at := range q.Checkpoints {
-		one := *q
-		one.Network = at.Network
-		list, err := evaluate.Kernel{Precision: p.precision(), Strength: p.strength}.Attribute(ctx, &one)
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range list {
-			var sums mat.Dense
-			evaluate.PredictionsTo(&sums, a.Scores, p.subsets())
-			if have := paths[a.Name]; have != nil {
-				sums.Add(&sums, have)
-			}
-			paths[a.Name] = &sums
-		}
-	}
-	for _, name := range []string{"contributions", "removal"} {
-		out = append(out, judged{name + " along the training", keep(paths[name])})
+		out = append(out, list...)
 	}
 	return out, nil
+}
+
+// path returns what the posteriors at checkpoints of network m predict, whose sites are
+// those of the checkpoint.
+func (p *protocol) path(ctx context.Context, m int) ([]judged, error) {
+	q, err := p.trained(ctx, m, p.early)
+	if err != nil {
+		return nil, err
+	}
+	return p.judge(ctx, q, evaluate.AlongTraining{Kernel: evaluate.Kernel{Precision: p.halved(), Strength: p.strength, AtTheta: true}})
+}
+
+// judge returns what the scores of a method predict.
+func (p *protocol) judge(ctx context.Context, q *evaluate.Problem, method evaluate.Method) ([]judged, error) {
+	list, err := method.Attribute(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return p.predict(list), nil
+}
+
+// predict returns what attributions predict for the halves.
+func (p *protocol) predict(list []evaluate.Attribution) []judged {
+	var out []judged
+	for _, a := range list {
+		var sums mat.Dense
+		evaluate.PredictionsTo(&sums, a.Scores, p.subsets())
+		out = append(out, judged{a.Name, keep(&sums)})
+	}
+	return out
 }
 
 // A trial is a precision with what might choose it, and what its scores predict.
@@ -198,7 +205,7 @@ type trial struct {
 
 // try attributes network 0 at another precision.
 func (p *protocol) try(ctx context.Context, delta float64) (*trial, error) {
-	q, err := p.trained(ctx, 0)
+	q, err := p.trained(ctx, 0, p.shares)
 	if err != nil {
 		return nil, err
 	}
@@ -219,11 +226,7 @@ func (p *protocol) try(ctx context.Context, delta float64) (*trial, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, a := range list {
-			var sums mat.Dense
-			evaluate.PredictionsTo(&sums, a.Scores, p.subsets())
-			t.Judged = append(t.Judged, judged{a.Name, keep(&sums)})
-		}
+		t.Judged = append(t.Judged, p.predict(list)...)
 	}
 	return t, nil
 }
