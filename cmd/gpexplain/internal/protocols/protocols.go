@@ -88,7 +88,7 @@ func (p *protocol) study() *reproduce.Study {
 			q.data, q.quick = o.Data, o.Quick
 			if q.quick {
 				q.train, q.test, q.halves, q.epochs, q.projection = 40, 10, 20, 3, 16
-				q.deltas, q.hidden = []float64{3, 30}, []int{6}
+				q.deltas, q.hidden, q.strength = []float64{3, 30}, []int{6}, min(q.strength, 0.1)
 			}
 			return q.plan(ctx)
 		}}
