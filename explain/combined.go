@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -95,8 +96,10 @@ func (e *Explainer) complete(ctx context.Context, cross gp.Cross, work [][]tally
 		return e.know(ctx, need)
 	}
 	return e.visit(ctx, need, func(rows []int, b *linearize.Batch) error {
-		if err := e.learn(ctx, rows, b); err != nil {
-			return err
+		if slices.ContainsFunc(rows, func(i int) bool { return e.known == nil || !e.known[i] }) {
+			if err := e.learn(ctx, rows, b); err != nil {
+				return err
+			}
 		}
 		var post mat.Dense
 		if err := q.CombinedTo(ctx, &post, b, gp.Posterior); err != nil {

@@ -33,8 +33,9 @@ func acquireCommand(con *console.Console) *cobra.Command {
 label of the row would tell about the function. With --batch it chooses rows whose
 labels tell much together, one after the other, each given the labels of those before.
 Labels of the pool are not used.`,
-		example: `  gpexplain acquire --train-count 100 --pool digits:400,100 --data digits:400,100 --batch 5
-  gpexplain acquire --posterior table.gp --pool unlabelled.csv --batch 20 --csv ranking.csv`,
+		example: `  gpexplain acquire --train-count 60 --pool digits:400,100 --data digits:400,100 --batch 5
+  gpexplain fit --train-count 60 -o digits.gp
+  gpexplain acquire --posterior digits.gp --pool digits:400,100 --top 50 --csv ranking.csv`,
 		flags: s.add, check: s.check, run: s.run,
 		complete: inference.MethodValues(nil),
 	}
