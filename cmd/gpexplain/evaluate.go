@@ -57,17 +57,7 @@ them, and a last call without --part makes the page.`,
 			o.Dir = filepath.Join(s.out, "retrained")
 		}
 		s.studies = protocols.All(o)
-		study, err := s.check(c, con, args[0])
-		if err != nil {
-			return err
-		}
-		con.Begin()
-		end, err := s.limits.Apply()
-		if err != nil {
-			return err
-		}
-		defer end()
-		return s.run(c.Context(), con, study)
+		return s.start(c, con, args[0])
 	}
 	return c
 }

@@ -59,19 +59,24 @@ without --part makes the page.`,
 		if len(args) == 0 {
 			return s.list(c, con)
 		}
-		study, err := s.check(c, con, args[0])
-		if err != nil {
-			return err
-		}
-		con.Begin()
-		end, err := s.limits.Apply()
-		if err != nil {
-			return err
-		}
-		defer end()
-		return s.run(c.Context(), con, study)
+		return s.start(c, con, args[0])
 	}
 	return c
+}
+
+// start checks the flags of the study of a name and runs it.
+func (s *reproduceVerb) start(c *cobra.Command, con *console.Console, name string) error {
+	study, err := s.check(c, con, name)
+	if err != nil {
+		return err
+	}
+	con.Begin()
+	end, err := s.limits.Apply()
+	if err != nil {
+		return err
+	}
+	defer end()
+	return s.run(c.Context(), con, study)
 }
 
 // flags adds those that every verb of studies has.
