@@ -29,6 +29,9 @@ func quick(t *testing.T, o Options, dir, name string) string {
 
 // Every protocol runs at its reduced size, and its page has every method.
 func TestProtocols(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long under the race detector; TestProtocolGoesOn runs the same code")
+	}
 	for _, study := range All(&Options{Models: 1, Runs: 1}) {
 		o := Options{Models: 1, Runs: 1}
 		if study.Name == "4-9" {
