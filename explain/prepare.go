@@ -9,8 +9,8 @@ import (
 )
 
 // Prepare computes the posterior variance of every training example, as
-// Options.Similar does, and with Options.ErrorBars what these take of every example. Afterwards Explain and ExplainTargets may be called by several
-// goroutines at a time.
+// Options.Similar does, and with Options.ErrorBars what these take of every example.
+// Afterwards Explain and ExplainTargets may be called by several goroutines at a time.
 func (e *Explainer) Prepare(ctx context.Context) error {
 	if err := e.knowAll(ctx); err != nil {
 		return err
