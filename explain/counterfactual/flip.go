@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
@@ -102,13 +103,7 @@ func classOf(f []float64) int {
 		}
 		return 0
 	}
-	k := 0
-	for c, v := range f {
-		if v > f[k] {
-			k = c
-		}
-	}
-	return k
+	return floats.MaxIdx(f)
 }
 
 // marginOf returns how far f is from another class than k, negative where it has one, and

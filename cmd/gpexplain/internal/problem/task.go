@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
@@ -244,11 +245,5 @@ func LargestClass(f []float64) int {
 		}
 		return 0
 	}
-	k := 0
-	for c, v := range f {
-		if v > f[k] {
-			k = c
-		}
-	}
-	return k
+	return floats.MaxIdx(f)
 }
