@@ -88,7 +88,7 @@ func TestScores(t *testing.T) {
 		require.NoError(t, err)
 		batch, err := v.Problem.Model.Net.Linearize(t.Context(), in.x)
 		require.NoError(t, err)
-		ex, err := explain.New(v.Posterior.Dual, v.Posterior.Kernel, &explain.Options{Top: 90})
+		ex, err := explain.New(v.Posterior.Dual, v.Posterior.Kernel, &explain.Options{Top: 90, ErrorBars: true})
 		require.NoError(t, err)
 		want, err := ex.Explain(t.Context(), batch)
 		require.NoError(t, err)
@@ -108,6 +108,8 @@ func TestScores(t *testing.T) {
 			require.GreaterOrEqual(t, at, 0)
 			require.InDelta(t, sign*x.Value, float64(list[at].Value), 0)
 			require.InDelta(t, sign*x.Removal, float64(list[at].Removal), 0)
+			require.InEpsilon(t, x.SD(), float64(*list[at].SD), 1e-12)
+			require.Equal(t, x.Distinguishable(), *list[at].Distinguishable)
 			sum += float64(list[at].Value)
 		}
 		require.Len(t, append(got.For, got.Against...), 90)

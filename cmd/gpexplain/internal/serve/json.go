@@ -94,6 +94,10 @@ type Term struct {
 	Removal    report.Float   `json:"removal"`    // change of the quantity on leaving the example out (E15)
 	Similarity report.Float   `json:"similarity"` // posterior correlation with the input
 	Values     []report.Float `json:"values,omitempty"`
+
+	// Those of explain.Term; nil by conjugate gradients.
+	SD              *report.Float `json:"sd,omitempty"`
+	Distinguishable *bool         `json:"distinguishable,omitempty"`
 }
 
 // A Without is the prediction without some training examples.
@@ -195,7 +199,7 @@ func (s *Service) terms(q *question, list []explain.Term, top int) []Term {
 	rows := s.Rows.Output(explain.Explanation{Target: q.target, Terms: list[:len(out)]}).Contributions
 	for i := range out {
 		c := &rows[i]
-		out[i] = Term{Index: c.Index, Label: c.Label, LabelName: c.LabelName, ID: c.ID, Value: report.Float(q.sign) * c.Value, Removal: report.Float(q.sign) * c.Removal, Similarity: c.Similarity}
+		out[i] = Term{Index: c.Index, Label: c.Label, LabelName: c.LabelName, ID: c.ID, Value: report.Float(q.sign) * c.Value, Removal: report.Float(q.sign) * c.Removal, Similarity: c.Similarity, SD: c.SD, Distinguishable: c.Distinguishable}
 		if !s.Problem.Examples.Data.Images() {
 			out[i].Values = s.features(s.Problem.Examples.Train, list[i].Index)
 		}

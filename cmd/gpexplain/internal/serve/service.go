@@ -68,7 +68,9 @@ func New(ctx context.Context, c *Config) (*Service, error) {
 	if late {
 		s.most, s.serial = defaultTerms, new(sync.Mutex)
 	}
-	o := &explain.Options{Top: s.most, Sides: true}
+	// By conjugate gradients an error bar takes solves of its own.
+	o := &explain.Options{Top: s.most, Sides: true, ErrorBars: c.Posterior.How.Name != "cg"}
+	s.Rows.ErrorBars = o.ErrorBars
 	if c.Progress != nil {
 		o.Progress = func(done, total int) { c.Progress("prepare", done, total) }
 	}

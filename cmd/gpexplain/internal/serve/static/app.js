@@ -140,6 +140,7 @@ function show(x) {
 	$("for-title").textContent = capital(x.score.positive);
 	$("against-title").textContent = capital(x.score.negative);
 	const most = Math.max(...[...x.for, ...x.against].map(t => Math.abs(t.value)), 1e-300);
+	$("bars").hidden = ![...x.for, ...x.against].some(t => typeof t.sd === "number");
 	terms($("for"), x.for, most, "for");
 	terms($("against"), x.against, most, "against");
 }
@@ -199,6 +200,11 @@ function pictureOf(row) {
 	return img;
 }
 
+// errorBar is "± sd", with a star at a score that is more than two sd from 0.
+function errorBar(t) {
+	return typeof t.sd === "number" ? [make("span", "sd", " ± " + number(t.sd, 2) + (t.distinguishable ? " *" : ""))] : [];
+}
+
 function terms(list, rows, most, side) {
 	const items = rows.map(t => {
 		const bar = make("span", "bar " + side), fill = make("i");
@@ -207,7 +213,7 @@ function terms(list, rows, most, side) {
 		const name = t.id || labelOf(t) || "row " + t.index;
 		const label = t.id && labelOf(t) ? [make("span", "", "labelled " + labelOf(t))] : [];
 		const detail = make("span", "detail", ...label, make("span", "", "row " + t.index), make("span", "", "alike " + number(t.similarity, 2)), make("span", "", "without it " + signed(t.removal)));
-		const body = make("span", "", make("span", "top", make("b", "", name), make("span", "score " + side, signed(t.value))), bar, detail);
+		const body = make("span", "", make("span", "top", make("b", "", name), make("span", "score " + side, signed(t.value), ...errorBar(t))), bar, detail);
 		if (t.values) body.append(make("span", "detail", t.values.slice(0, 8).map((v, j) => ((model.columns || [])[j] || "x" + (j + 1)) + " " + number(v)).join(", ") + (t.values.length > 8 ? ", …" : "")));
 		const b = make("button", "");
 		b.type = "button";
