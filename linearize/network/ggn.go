@@ -62,13 +62,17 @@ func (n *Network) AddSquares(ctx context.Context, dst []float64, x, roots *mat.D
 	return n.addGGN(ctx, dst, x, roots, Exact)
 }
 
+func (b Backpropagation) check() {
+	if b < Exact || b > FullAtConvolutions {
+		panic("network: unknown backpropagation of the GGN")
+	}
+}
+
 // ggnFloats bounds the numbers of M that a worker keeps for a chunk of examples.
 const ggnFloats = 1 << 22
 
 func (n *Network) addGGN(ctx context.Context, dst []float64, x, roots *mat.Dense, b Backpropagation) error {
-	if b < Exact || b > FullAtConvolutions {
-		panic("network: unknown backpropagation of the GGN")
-	}
+	b.check()
 	rows, c := dense.Count(x), n.prog.C
 	if roots != nil && !dense.Is(roots, rows*c, c) {
 		panic("network: the roots are not N·C×C")

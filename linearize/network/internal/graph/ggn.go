@@ -1,12 +1,14 @@
 package graph
 
 import (
+	"context"
 	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/lapack/lapack64"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
 )
 
 // A Backpropagation says which part of the matrices M of the layer-wise
@@ -113,11 +115,27 @@ func Squares(static [][]float64) [][]float64 {
 	out := make([][]float64, len(static))
 	for i, v := range static {
 		out[i] = make([]float64, len(v))
-		for j, x := range v {
-			out[i][j] = x * x
-		}
 	}
+	SquaresTo(context.Background(), out, static)
 	return out
+}
+
+// squareTile is the number of elements that are squared at once.
+const squareTile = 1 << 16
+
+// SquaresTo writes the squares of all elements of static slots to dst. An end of ctx
+// leaves dst undefined.
+func SquaresTo(ctx context.Context, dst, static [][]float64) {
+	for i, v := range static {
+		to := dst[i][:len(v)]
+		par.Do(ctx, 0, par.Tiles(len(v), squareTile), func(t int) error {
+			lo, hi := par.Bounds(t, len(v), squareTile)
+			for j, x := range v[lo:hi] {
+				to[lo+j] = x * x
+			}
+			return nil
+		})
+	}
 }
 
 // curvature is M of every example of a chunk: AᵀA with the rows of A, each N×size, or
@@ -132,7 +150,7 @@ type curvature struct {
 // identity. The state must have run forward.
 func (b *Backpropagator) Add(dst, roots []float64) {
 	p, n := b.plan.prog, b.s.N
-	b.squared.N = n
+	b.squared.N, b.squared.Team = n, b.s.Team
 	var m curvature
 	if roots == nil {
 		m.diagonal = slices.Repeat([]float64{1}, n*p.C)

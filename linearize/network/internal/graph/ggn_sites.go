@@ -203,7 +203,7 @@ func (b *Backpropagator) addDiagonal(dst []float64, k int, m []float64) {
 		}
 	}
 	if st.Layout == nil { // all examples at once
-		st.addGradient(PerPosition{T: s.N, K: in, M: size}, weight, bias, x, m, nil, 1)
+		st.addGradient(PerPosition{T: s.N, K: in, M: size, Team: s.Team}, weight, bias, x, m, nil, 1)
 		return
 	}
 	scratch := s.Buffer(2, st.Layout.Scratch())

@@ -59,7 +59,7 @@ func (s *State) addSite(dst []float64, k int) {
 		bias = dst[b.Offset : b.Offset+b.Len()]
 	}
 	if d, ok := s.Program.Nodes[st.Node].Op.(*Dense); ok && st.own(s.Program) { // all examples at once
-		rows := PerPosition{T: s.N * d.T, K: d.In, M: d.Out}
+		rows := PerPosition{T: s.N * d.T, K: d.In, M: d.Out, Team: s.Team}
 		st.addGradient(rows, weight, bias, s.val(st.Input)[:rows.T*d.In], s.grad(out), nil, 1)
 		return
 	}

@@ -43,7 +43,7 @@ func (o *Dense) Forward(s *State, nd *Node) {
 			copy(out[i*o.Out:(i+1)*o.Out], bias)
 		}
 	}
-	Gemm(false, !o.InByOut, o.rows(s.val(nd.In[0]), n, o.In), o.weight(s, nd), beta, o.rows(out, n, o.Out))
+	gemm(s.Team, false, !o.InByOut, o.rows(s.val(nd.In[0]), n, o.In), o.weight(s, nd), beta, o.rows(out, n, o.Out))
 }
 
 // Backward implements Op.
@@ -55,7 +55,7 @@ func (o *Dense) Backward(s *State, nd *Node) {
 		if first {
 			beta = 0
 		}
-		Gemm(false, o.InByOut, o.rows(dy, s.N, o.Out), o.weight(s, nd), beta, o.rows(dx, s.N, o.In))
+		gemm(s.Team, false, o.InByOut, o.rows(dy, s.N, o.Out), o.weight(s, nd), beta, o.rows(dx, s.N, o.In))
 	}
 	if !o.Tied && !o.TiedBias {
 		return
@@ -63,7 +63,7 @@ func (o *Dense) Backward(s *State, nd *Node) {
 	for e := range s.N {
 		g := s.GradAt(nd.Out, e)
 		if o.Tied && s.needsGrad(nd.In[1]) {
-			gramTo(s.GradAt(nd.In[1], e), g, s.At(nd.In[0], e), o.T, o.Out, o.In, o.InByOut, 1)
+			gramTo(s.GradAt(nd.In[1], e), g, s.At(nd.In[0], e), o.T, o.Out, o.In, o.InByOut, 1, false)
 		}
 		if len(nd.In) > 2 && s.needsGrad(nd.In[2]) {
 			PerPosition{T: o.T, M: o.Out}.AddBiasGradient(s.GradAt(nd.In[2], e), g)

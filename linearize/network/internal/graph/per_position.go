@@ -7,7 +7,10 @@ import (
 
 // PerPosition lays out a dense layer that is applied at T positions: its input
 // is T×K, its result T×M.
-type PerPosition struct{ T, K, M int }
+type PerPosition struct {
+	T, K, M int
+	Team    bool // its products may run on several goroutines
+}
 
 var _ linearize.Positions = PerPosition{}
 
@@ -28,7 +31,7 @@ func (p PerPosition) Scratch() int { return 0 }
 
 // WeightGradient implements linearize.Positions.
 func (p PerPosition) WeightGradient(dst, x, g, _ []float64, transposed bool, beta float64) {
-	gramTo(dst, g, x, p.T, p.M, p.K, transposed, beta)
+	gramTo(dst, g, x, p.T, p.M, p.K, transposed, beta, p.Team)
 }
 
 // AddBiasGradient implements linearize.Positions.

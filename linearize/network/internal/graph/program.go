@@ -172,9 +172,12 @@ type State struct {
 	grads   [][]float64 // by slot
 	touched []bool      // slots that have a gradient in this backward pass
 	scratch [4][]float64
-	sites   map[int][]float64 // memory of SiteBuffer
-	argmax  map[int]*argmax   // by slot
-	bad     *IndexError       // of the first example of the chunk that reads past a table
+	// Team says that the products of dense layers may run on several goroutines, where no
+	// other chunk is run beside this one. The bits are the same.
+	Team   bool
+	sites  map[int][]float64 // memory of SiteBuffer
+	argmax map[int]*argmax   // by slot
+	bad    *IndexError       // of the first example of the chunk that reads past a table
 
 	// In training.
 	Drop    Dropper           // the factors of a Dropout

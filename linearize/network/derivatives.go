@@ -1,0 +1,154 @@
+package network
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// Derivatives computes the gradient of a loss and the diagonal of the GGN of a batch, at
+// parameters that may differ from call to call, as a training needs them that draws its
+// parameters. It keeps its memory between calls, so only one goroutine may use it at a
+// time.
+type Derivatives struct {
+	net     *Network
+	plan    *graph.Plan
+	size    int                     // examples of a tile
+	states  []*graph.State          // by worker
+	back    []*graph.Backpropagator // by worker
+	squared [][]float64             // squares of the static slots
+	parts   [][2][]float64          // of each tile of a wave but the first: gradient and diagonal
+	values  []float64               // of each tile of a wave
+}
+
+// NewDerivatives returns the Derivatives of a network, with this way to carry the GGN
+// back.
+func (n *Network) NewDerivatives(b Backpropagation) *Derivatives {
+	b.check()
+	d := &Derivatives{net: n, plan: graph.NewPlan(n.prog, graph.Backpropagation(b), false, true), squared: graph.Squares(n.static)}
+	d.size = max(1, min(n.prog.Chunk, ggnFloats/max(1, d.plan.Floats)))
+	d.parts, d.values = make([][2][]float64, wave), make([]float64, wave)
+	for range par.Workers(0) {
+		s := graph.NewState(n.prog, n.static)
+		d.states = append(d.states, s)
+		d.back = append(d.back, graph.NewBackpropagator(d.plan, s, d.squared))
+	}
+	return d
+}
+
+// At returns Σ log p(y|f) over the rows of x at the parameters theta, and writes its
+// gradient Σ_n J_nᵀr_n to grad and the diagonal of Σ_n J_nᵀJ_n, as the Backpropagation
+// has it, to ggn. All three have length P; a nil grad or ggn is skipped. x is B×D and y
+// has a row of targets for each example. The network's own parameters do not matter.
+//
+// A NaN or Inf in x, in an output or in the log likelihood is an error that names the
+// row. The bits do not depend on the number of processors.
+func (d *Derivatives) At(ctx context.Context, grad, ggn, theta []float64, x, y *mat.Dense, loss Loss) (float64, error) {
+	n := d.net
+	for _, v := range [][]float64{grad, ggn, theta} {
+		if v != nil && len(v) != n.prog.P {
+			panic("network: a vector of all parameters has wrong length")
+		}
+	}
+	rows := dense.Count(x)
+	if rows == 0 || rows != dense.Count(y) {
+		panic("network: inputs and targets differ in rows")
+	}
+	if err := n.checkInput(x); err != nil {
+		return 0, err
+	}
+	clear(grad)
+	clear(ggn)
+	d.setTheta(ctx, theta, ggn != nil)
+	seed, total := logLik(loss, y, n.prog.C), 0.0
+	tiles := par.Tiles(rows, d.size)
+	for first := 0; first < tiles; first += wave {
+		count := min(wave, tiles-first)
+		err := par.DoWorker(ctx, 0, count, func(w, i int) error {
+			toGrad, toGGN := d.part(i, grad, ggn)
+			lo, hi := par.Bounds(first+i, rows, d.size)
+			d.states[w].Team = tiles == 1
+			return d.tile(w, i, toGrad, toGGN, contiguousRows(x, lo, hi), lo, hi, seed)
+		})
+		if err != nil {
+			return 0, err
+		}
+		for i := range count {
+			total += d.values[i]
+			if i == 0 {
+				continue
+			}
+			if grad != nil {
+				dense.Axpy(grad, 1, d.parts[i][0])
+			}
+			if ggn != nil {
+				dense.Axpy(ggn, 1, d.parts[i][1])
+			}
+		}
+	}
+	if i := dense.NotFinite(ggn); i >= 0 {
+		return 0, fmt.Errorf("network: the curvature of parameter %d is %v; the network has no derivative at some input, or its derivatives are too large", i, ggn[i])
+	}
+	return total, nil
+}
+
+// setTheta moves to other parameters.
+func (d *Derivatives) setTheta(ctx context.Context, theta []float64, squares bool) {
+	static := d.net.prog.EvalStatic(theta)
+	for _, s := range d.states {
+		s.Static = static
+	}
+	if squares {
+		graph.SquaresTo(ctx, d.squared, static)
+	}
+}
+
+// part returns where tile i of a wave adds its sums: the first to the result.
+func (d *Derivatives) part(i int, grad, ggn []float64) (toGrad, toGGN []float64) {
+	if i == 0 {
+		return grad, ggn
+	}
+	for k, of := range [][]float64{grad, ggn} {
+		switch {
+		case of == nil:
+		case d.parts[i][k] == nil:
+			d.parts[i][k] = make([]float64, len(of))
+		default:
+			clear(d.parts[i][k])
+		}
+	}
+	toGrad, toGGN = d.parts[i][0], d.parts[i][1]
+	if grad == nil {
+		toGrad = nil
+	}
+	if ggn == nil {
+		toGGN = nil
+	}
+	return toGrad, toGGN
+}
+
+// tile adds the sums of the examples [lo, hi), whose inputs are x.
+func (d *Derivatives) tile(w, i int, grad, ggn, x []float64, lo, hi int, seed seeder) error {
+	s := d.states[w]
+	s.Forward(x, hi-lo)
+	f, err := s.Outputs(lo)
+	if err != nil {
+		return err
+	}
+	u := s.Buffer(1, len(f))
+	if d.values[i], err = seed(u, f, lo, hi); err != nil {
+		return err
+	}
+	if grad != nil {
+		s.AddGradient(grad, u)
+	}
+	if ggn != nil {
+		d.back[w].Add(ggn, nil)
+	}
+	return nil
+}
