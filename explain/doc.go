@@ -47,6 +47,12 @@
 // bar (Term.SD), and a term beyond two of them is marked (Term.Distinguishable).
 // Options.Layers splits terms and sum by groups of parameters, with κ = Σ_g κ_g (E10).
 //
+// # Several networks
+//
+// MeanOf explains the mean output of networks that were trained apart, from the explanation
+// of the same row by each. Its sum closes too, and how a term varies over the networks is
+// the error bar of another training (Term.Networks).
+//
 // # Work
 //
 // One pass over the training examples gives all sums and lists. Where the

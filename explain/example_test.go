@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"math"
 	"os"
 
 	"gonum.org/v1/gonum/mat"
@@ -88,6 +89,64 @@ func ExampleImportances() {
 	// example 3: |alpha| = 1.710
 	// example 0: |alpha| = 0.302
 	// example 1: |alpha| = 0.028
+}
+
+// bent is the model f(x) = θ₀ + θ₁ tanh(s x), at what training found from some start.
+func bent(s float64, theta []float64, x ...float64) *linearize.Batch {
+	f, j := mat.NewDense(len(x), 1, nil), mat.NewDense(len(x), 2, nil)
+	for i, v := range x {
+		f.Set(i, 0, theta[0]+theta[1]*math.Tanh(s*v))
+		j.SetRow(i, []float64{1, math.Tanh(s * v)})
+	}
+	b := line(x...)
+	b.F, b.Blocks[0].(*linearize.Full).J = f, j
+	return b
+}
+
+// Three networks that were trained apart: the sum of their mean output, and which of its
+// terms another training would leave as they are.
+func ExampleMeanOf() {
+	prior, err := ntk.NewIsotropic(1, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	noise, err := glm.NewGaussian(0.25)
+	if err != nil {
+		log.Fatal(err)
+	}
+	y := mat.NewDense(4, 1, []float64{0.1, 1.2, 1.9, 4})
+	var each []explain.Explanation
+	for _, network := range []struct {
+		s     float64
+		theta []float64
+	}{{0.3, []float64{0.2, 4.9}}, {0.4, []float64{0.1, 4.2}}, {0.5, []float64{0, 3.8}}} {
+		kernel := ntk.New(prior, network.theta, nil)
+		post, err := gp.Refit(context.Background(), kernel, bent(network.s, network.theta, 0, 1, 2, 3), y, noise, nil)
+		if err != nil {
+			log.Fatal(err)
+		}
+		e, err := explain.New(post, kernel, &explain.Options{All: true})
+		if err != nil {
+			log.Fatal(err)
+		}
+		rows, err := e.Explain(context.Background(), bent(network.s, network.theta, 2.5))
+		if err != nil {
+			log.Fatal(err)
+		}
+		each = append(each, rows[0][0])
+	}
+	x := explain.MeanOf(each, &explain.Options{Top: 4})
+	fmt.Printf("%.3f = %.3f + %.3f + %.3f\n", x.Network, x.PriorMean, x.Sum, x.Remainder)
+	for _, t := range x.Terms {
+		s := t.Networks.Value
+		fmt.Printf("example %d: %+.3f ± %.3f, of one network ± %.3f, distinguishable %t\n", t.Index, t.Value, s.SE, s.SD, s.Distinguishable(t.Value))
+	}
+	// Output:
+	// 3.278 = 0.000 + 2.527 + 0.751
+	// example 3: +1.637 ± 0.015, of one network ± 0.026, distinguishable true
+	// example 2: +0.635 ± 0.018, of one network ± 0.030, distinguishable true
+	// example 1: +0.251 ± 0.006, of one network ± 0.010, distinguishable true
+	// example 0: +0.004 ± 0.001, of one network ± 0.002, distinguishable false
 }
 
 // A report as text; WriteHTML and WritePNG show more.

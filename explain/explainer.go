@@ -102,6 +102,9 @@ type Term struct {
 	// Layers are the parts of Value, or of Raw where Options.Terms says so, that belong to
 	// Options.Layers, and add up to it; nil without.
 	Layers []float64
+	// Networks is how the term varies over the networks of which it is the mean (MeanOf);
+	// nil of one network.
+	Networks *TermSpread
 }
 
 // Columns are the numbers of every training example, in the data's order.
@@ -131,6 +134,9 @@ type Explanation struct {
 	// Layers is what each of Options.Layers contributes over all N, Σ_i C_g(x*,x_i) b_i =
 	// Σ_i κ_g(x*,x_i) α_i; they add up to Sum. Nil without.
 	Layers []float64
+	// Networks are those of whose outputs this explains the mean (MeanOf), in the order
+	// given; nil of one network.
+	Networks []Network
 }
 
 // New prepares explanations of the predictions of d, whose prior mean is

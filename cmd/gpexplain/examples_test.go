@@ -123,6 +123,11 @@ func ownFiles(t *testing.T, page string) {
 	if strings.Contains(page, "--model net.onnx") {
 		succeed(t, append(train, "net.onnx", "--classes", "4,9")...)
 	}
+	if strings.Contains(page, "a.onnx,b.onnx,c.onnx") {
+		for k, path := range nearby(t, 3) {
+			write(t, string('a'+rune(k))+".onnx", []byte(read(t, path)))
+		}
+	}
 	if strings.Contains(page, "lenet.onnx") {
 		succeed(t, append(train, "lenet.onnx", "--data", "digits:110,30", "--train-count", "100", "--arch", "lenet5", "--lbfgs", "0")...)
 	}

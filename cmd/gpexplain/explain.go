@@ -18,6 +18,8 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 type explainVerb struct {
@@ -32,7 +34,8 @@ type explainVerb struct {
 	byLayer         bool
 	terms, contrast string
 	html, png, csv  string
-	kernel          gp.Terms // parsed from terms by check
+	kernel          gp.Terms         // parsed from terms by check
+	sources         []problem.Source // the networks, found by check
 }
 
 func explainCommand(con *console.Console) *cobra.Command {
@@ -48,13 +51,18 @@ terms more than two of them from 0.
 
 It explains the first test row, the test rows --index, or those of a file of your
 own. Of several rows each has an explanation of its own; pages and pictures get
-the number of the row in their names.`,
+the number of the row in their names.
+
+Of several networks, --model A,B,... or --posterior A,B,..., it explains the mean
+output: the sum over training examples closes as that of one network does, and the
+error bar of a term is its standard error over the networks, which were trained apart.`,
 		example: `  gpexplain explain
   gpexplain explain --index 24 --html page.html
   gpexplain explain --index 6,24 --csv terms.csv
   gpexplain explain --without 1696,5838
   gpexplain explain --flip 1696=9
   gpexplain explain --by-layer
+  gpexplain explain --train-count 300 --model a.onnx,b.onnx,c.onnx
   gpexplain explain --train-count 500 --index 6 --smallest-flip
   gpexplain explain --input digit.png
   gpexplain explain --json --top 100 --train-count 500`,
@@ -97,7 +105,18 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	default:
 		return console.NotOneOf("terms", s.terms, []string{"posterior", "raw"})
 	}
-	if err := console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--png", Path: s.png}, {Flag: "--csv", Path: s.csv}}, append(append(s.common.Files(), s.which.Files()...), console.FlagPath{Flag: "--posterior", Path: s.posterior.File})); err != nil {
+	var err error
+	if s.sources, err = s.common.Several(s.posterior.File); err != nil {
+		return err
+	}
+	files := s.which.Files()
+	for _, one := range s.sources {
+		files = append(append(files, one.Flags.Files()...), console.FlagPath{Flag: "--posterior", Path: one.Posterior})
+	}
+	if err := console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--png", Path: s.png}, {Flag: "--csv", Path: s.csv}}, files); err != nil {
+		return err
+	}
+	if err := s.checkSeveral(c); err != nil {
 		return err
 	}
 	if err := s.posterior.Check(c); err != nil {
@@ -109,7 +128,7 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	if err := s.calibration.Check(c, s.posterior.File); err != nil {
 		return err
 	}
-	_, _, err := s.common.Data.CheckContrast(s.contrast)
+	_, _, err = s.common.Data.CheckContrast(s.contrast)
 	return err
 }
 
@@ -119,12 +138,14 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 	}
+	if len(s.sources) > 1 {
+		return s.runSeveral(ctx, c)
+	}
 	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
 	if err != nil {
 		return err
 	}
-	count := 1
-	rows, err := s.which.Select(ctx, c, p, count)
+	rows, err := s.which.Select(ctx, c, p, 1)
 	if err != nil {
 		return err
 	}
@@ -149,14 +170,22 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if err := other.fit(ctx, c, p, q); err != nil {
 		return err
 	}
-	about, err := s.about(ctx, p)
+	return s.writeAll(ctx, c, []*problem.Problem{p}, rows, func(i int, x *explained) (*report.Report, error) {
+		return s.report(ctx, c, p, q, other, x, asked)
+	})
+}
+
+// writeAll shows the report of each row in every form that was asked for.
+func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*problem.Problem, rows *problem.Asked, of func(i int, x *explained) (*report.Report, error)) error {
+	p := list[0]
+	about, err := s.about(ctx, list)
 	if err != nil {
 		return err
 	}
 	return s.tabulate(c, func(table *termTable) error {
 		for i := range rows.Len() {
 			x := explainedRow(p, rows, i)
-			r, err := s.report(ctx, c, p, q, other, x, asked)
+			r, err := of(i, x)
 			if err != nil {
 				return err
 			}
@@ -180,15 +209,21 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 
 // about is what pages say of where they come from; empty where there are none.
 type about struct {
+	model  string
 	record report.Record
 	spread []float64
 }
 
-func (s *explainVerb) about(ctx context.Context, p *problem.Problem) (a about, err error) {
+func (s *explainVerb) about(ctx context.Context, list []*problem.Problem) (a about, err error) {
+	p := list[0]
+	a.model = p.Model.Name
 	if s.html == "" && s.png == "" {
 		return a, nil
 	}
 	if a.record, err = record(ctx, p); err != nil {
+		return a, err
+	}
+	if err := aboutSeveral(ctx, &a, list); err != nil {
 		return a, err
 	}
 	a.spread, err = spread(ctx, p)
@@ -295,7 +330,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 func (s *explainVerb) write(c *console.Console, p *problem.Problem, a about, rows *problem.Asked, i int, x *explained, r *report.Report) error {
 	e := p.Examples
 	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(e.Train), Quantity: p.Task.Quantity(e.Data.Target), Invert: e.Grey(),
-		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args), Classes: r.Classes, Columns: columns(p), Record: a.record, Spread: a.spread, Interval: x.interval}
+		Model: a.model, Data: e.Data.Source, Command: console.CommandLine(c.Args), Classes: r.Classes, Columns: columns(p), Record: a.record, Spread: a.spread, Interval: x.interval}
 	r.Timings = c.TimingsSoFar()
 	for _, f := range []struct {
 		path  string
@@ -351,4 +386,26 @@ func mostSimilar(p *problem.Problem) int {
 		return 0
 	}
 	return 8
+}
+
+// layered is a prior with the parameters of each layer as a group.
+type layered struct {
+	ntk.Prior
+	groups []ntk.Group
+}
+
+// Groups implements ntk.Grouped.
+func (l layered) Groups() []ntk.Group { return l.groups }
+
+// layers are the layers of the network by name, and the kernels of their parameters under
+// the prior of q. They add up to its kernel.
+func layers(p *problem.Problem, q *inference.Posterior, batch *linearize.Batch) (names []string, kernels []ntk.Kernel) {
+	// The precision of the groups is not used: the variances are those of the prior.
+	groups := ntk.ByLayer(ntk.Spans(batch), 1)
+	k := ntk.New(layered{q.Prior(), groups}, p.Model.Net.Theta(), nil)
+	for g := range groups {
+		names = append(names, groups[g].Name)
+		kernels = append(kernels, k.GroupKernel(g))
+	}
+	return names, kernels
 }

@@ -17,8 +17,11 @@ import (
 type termTable struct{ w *csv.Writer }
 
 // termColumns are the columns of the table. output is the class or the number of
-// the output, against that which a contrast subtracts.
-var termColumns = []string{"row", "id", "output", "against", "train_row", "train_id", "label", "value", "raw", "similarity", "removal"}
+// the output, against that which a contrast subtracts. sd is the error bar of value, over
+// labels drawn anew; of the mean of several networks networks_sd and networks_se are, over
+// networks. The unit of numbers is that of f, but of similarity.
+var termColumns = []string{"row", "id", "output", "against", "train_row", "train_id", "label", "value", "raw", "similarity", "removal",
+	"sd", "networks_sd", "networks_se", "distinguishable"}
 
 // tabulate calls do with the table of --csv, which replaces the file once do has
 // ended without error.
@@ -74,12 +77,25 @@ func (t *termTable) add(p *problem.Problem, r *report.Report) error {
 			v := &o.Contributions[k]
 			line := []string{row, r.Input.ID, name, against, strconv.Itoa(int(v.Index)), v.ID, cmp.Or(v.LabelName, number(v.Label)),
 				number(v.Value), number(v.Raw), number(v.Similarity), number(v.Removal)}
+			line = append(line, errorBars(v)...)
 			if err := t.w.Write(line); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// errorBars are the last columns of a line.
+func errorBars(v *report.Contribution) []string {
+	switch {
+	case v.Networks != nil:
+		n := v.Networks
+		return []string{"", number(n.Value.SD), number(n.Value.SE), strconv.FormatBool(n.Distinguishable)}
+	case v.SD != nil:
+		return []string{number(*v.SD), "", "", strconv.FormatBool(*v.Distinguishable)}
+	}
+	return []string{"", "", "", ""}
 }
 
 // number writes a number exactly, and what is undefined as nothing.

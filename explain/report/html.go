@@ -88,7 +88,7 @@ type (
 		BulkTitle, Up, Down                                                   string
 		Curve                                                                 *htmlDiagram
 		Similar                                                               []htmlLine
-		Layers                                                                *htmlLayers
+		Layers, Networks                                                      *htmlLayers
 		ErrorBars                                                             string
 		Wide                                                                  bool // no pictures among Similar
 	}
@@ -174,19 +174,19 @@ func (h *htmlWriter) lead() []string {
 		s := fmt.Sprintf("Averaged over the networks that fit the training data, the probability of %s is %s ± %s.",
 			h.page.Classes[h.predicted], probability(p), probability(sd))
 		if !math.IsNaN(network) {
-			s += fmt.Sprintf(" The trained network on its own says %s.", probability(network))
+			s += fmt.Sprintf(" %s says %s.", h.trained(), probability(network))
 		}
 		say = append(say, s)
 	}
 	first := &h.sections[0]
 	if mean, sd := h.latent(0); h.kind == binary && !math.IsNaN(mean) {
 		d := decimals(mean, sd)
-		say = append(say, fmt.Sprintf("The number explained below is f, the %s: %s ± %s on average, %s by the network.", first.quantity, typeset(fixed(first.sign*mean, d)), fixed(sd, d), typeset(fixed(first.f, d))))
+		say = append(say, fmt.Sprintf("The number explained below is f, the %s: %s ± %s on average, %s by %s.", first.quantity, typeset(fixed(first.sign*mean, d)), fixed(sd, d), typeset(fixed(first.f, d)), h.themselves()))
 	}
 	if mean, sd := h.latent(0); h.kind == regression && len(h.page.Report.Prediction.ObservationSD) == 1 {
 		d := decimals(mean, sd)
-		say = append(say, fmt.Sprintf("That is what a new observation is expected to be. The function without noise, f, the %s, is %s ± %s on average over the networks that fit the training data, and %s by the trained network.",
-			first.quantity, grouped(typeset(fixed(mean, d))), grouped(fixed(sd, d)), grouped(typeset(fixed(first.f, d)))))
+		say = append(say, fmt.Sprintf("That is what a new observation is expected to be. The function without noise, f, the %s, is %s ± %s on average over the networks that fit the training data, and %s by %s.",
+			first.quantity, grouped(typeset(fixed(mean, d))), grouped(fixed(sd, d)), grouped(typeset(fixed(first.f, d))), h.themselves()))
 	}
 	if text := h.novelty(); text != "" {
 		say = append(say, text)

@@ -23,9 +23,9 @@ func (h *htmlWriter) section(s *section, at int) (*htmlSection, error) {
 		SimilarNote:   labelled(s.similar),
 	}
 	if s.hasErrorBars() {
-		t.ErrorBars = errorBarMeaning
+		t.ErrorBars = h.errorBarMeaning()
 	}
-	t.Layers = h.layers(s)
+	t.Layers, t.Networks = h.layers(s), h.byNetwork(s).typeset()
 	t.Up, t.Down = h.sideTitles(s)
 	h.bulkTable(t, s)
 	var err error

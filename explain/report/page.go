@@ -293,6 +293,9 @@ func (v *view) lines(s *section, list []Contribution) []line {
 		if v.page.Terms == gp.Raw {
 			l.term, l.spread = s.sign*float64(x.Raw), nil
 		}
+		if x.Networks != nil {
+			l.bars(v.page.Terms)
+		}
 		l.Removal *= Float(s.sign)
 		if v.page.Train != nil {
 			l.picture = v.page.Train(x.Index)
@@ -330,6 +333,9 @@ func (v *view) latent(c int) (mean, sd float64) {
 	}
 	if c < len(r.Covariance) && c < len(r.Covariance[c]) {
 		sd = math.Sqrt(scale * float64(r.Covariance[c][c]))
+	}
+	if c < len(r.LatentSD) {
+		sd = float64(r.LatentSD[c])
 	}
 	return mean, sd
 }

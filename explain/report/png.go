@@ -46,7 +46,7 @@ func (p *Page) WritePNG(w io.Writer) error {
 	y = s.bars(v, section, rows, y+34)
 	y = s.comparison(v, section, y)
 	y = s.paragraph(pngEdge, y+8, pngText, pngWidth-2*pngEdge, 5, pngSoft, typeset(v.cancellation(section)))
-	y = s.paragraph(pngEdge, y+6, pngText, pngWidth-2*pngEdge, 4, pngSoft, p.Report.Fit.Basis())
+	y = s.paragraph(pngEdge, y+6, pngText, pngWidth-2*pngEdge, 4, pngSoft, strings.Join(p.Report.basis(), " "))
 	if err := png.Encode(w, s.upTo(y+pngEdge)); err != nil {
 		return fmt.Errorf("report: writing PNG: %w", err)
 	}
@@ -90,7 +90,7 @@ func (s *sheet) head(v *view, t *section, top float64) float64 {
 	} else if p, sd, network := v.certainty(v.predicted); !math.IsNaN(p) {
 		y = s.paragraph(x, y+12, 14, limit, 1, pngInk, fmt.Sprintf("P(%s) = %s ± %s", fit(v.page.Classes[v.predicted], 14, limit/2), probability(p), probability(sd)))
 		if !math.IsNaN(network) {
-			y = s.paragraph(x, y+3, pngText, limit, 1, pngSoft, "the trained network on its own says "+probability(network))
+			y = s.paragraph(x, y+3, pngText, limit, 1, pngSoft, v.trained()+" says "+probability(network))
 		}
 	}
 	if i := v.interval(); i != nil {

@@ -7,7 +7,8 @@ import "time"
 type Record struct {
 	Date        time.Time   // when the page was made, with its time zone
 	Version     string      // of the program
-	ModelSHA256 string      // of the model's file, in hexadecimal digits
+	ModelSHA256 string      // of the model's file, in hexadecimal digits; "" for several
+	Networks    []FileSum   // of the files of several networks
 	DataSHA256  []FileSum   // of the files of data
 	Test        *TestScores // the network on the data's test rows
 }

@@ -21,6 +21,8 @@ type Report struct {
 
 	SmallestFlip *SmallestFlip `json:"smallest_flip,omitempty"` // nil unless it was asked for
 
+	Networks *Networks `json:"networks,omitempty"` // of the mean of several networks; nil for one
+
 	Fit     Fit     `json:"fit"`
 	Timings Timings `json:"timings"`
 }
@@ -86,6 +88,7 @@ type Prediction struct {
 	FunctionSD      []Float `json:"function_sd,omitempty"`
 
 	Novelty  *Novelty `json:"novelty,omitempty"`  // nil where it was not computed
+	LatentSD []Float  `json:"-"`                  // of the mean of several networks, calibrated; nil for one
 	Interval []Float  `json:"interval,omitempty"` // ends of an interval for the target, if one was asked for
 	Set      []Float  `json:"set,omitempty"`      // labels in the set of classes, if one was asked for
 }
@@ -111,6 +114,7 @@ type Output struct {
 	Contributions   []Contribution `json:"contributions"`
 	Subtotals       []Subtotal     `json:"subtotals,omitempty"` // over all N
 	Layers          []LayerSum     `json:"layers,omitempty"`    // over all N; they add up to ContributionSum
+	Networks        *NetworkSums   `json:"networks,omitempty"`  // of the mean of several networks; nil for one
 
 	// Shown by pages but not part of the JSON: the largest contributions of each
 	// sign, and the most similar training examples.
@@ -143,9 +147,9 @@ type Contribution struct {
 	Index        Index   `json:"index"` // row of the original file
 	Label        Float   `json:"label"` // label or target in the data
 	Value        Float   `json:"value"`
-	PseudoTarget []Float `json:"pseudo_target"`
+	PseudoTarget []Float `json:"pseudo_target"` // nil for the mean of several networks
 	Raw          Float   `json:"raw"`
-	Alpha        []Float `json:"alpha"`
+	Alpha        []Float `json:"alpha"` // nil likewise
 	Similarity   Float   `json:"similarity"`
 	Removal      Float   `json:"removal"`
 
@@ -158,6 +162,8 @@ type Contribution struct {
 	Distinguishable   *bool  `json:"distinguishable,omitempty"`
 
 	Layers []Float `json:"layers,omitempty"` // parts of the listed kind of term, in the order of Output.Layers
+
+	Networks *TermSpread `json:"networks,omitempty"` // how the term varies over several networks; nil for one
 }
 
 // LayerSum is what the parameters of one layer contribute over all training examples.

@@ -60,6 +60,7 @@ func (r Rows) Output(x explain.Explanation) Output {
 	for g, name := range r.Layers {
 		o.Layers = append(o.Layers, LayerSum{Name: name, Sum: Float(x.Layers[g])})
 	}
+	o.Networks = networkSums(x.Networks)
 	if x.Target.IsContrast() {
 		o.Output, o.Contrast = -1, &Contrasted{Plus: x.Target.Plus, Minus: x.Target.Minus()}
 	}
@@ -80,11 +81,12 @@ func (r Rows) contributions(terms []explain.Term) []Contribution {
 			Removal:      Float(t.Removal),
 			LabelName:    r.labelName(t.Index),
 			ID:           r.id(t.Index),
+			Networks:     termSpread(&t),
 		}
 		if t.Layers != nil {
 			list[i].Layers = Floats(t.Layers)
 		}
-		if r.ErrorBars {
+		if r.ErrorBars && t.Networks == nil {
 			reduction, sd, sure := Float(t.VarianceReduction), Float(t.SD()), t.Distinguishable()
 			list[i].VarianceReduction, list[i].SD, list[i].Distinguishable = &reduction, &sd, &sure
 		}

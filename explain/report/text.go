@@ -164,7 +164,7 @@ func (t *textWriter) probabilities() {
 			continue
 		}
 		name := shorten(clean(t.page.Classes[k]), width)
-		t.line("  P(%s)%s = %s ± %-8s network alone %s", name, strings.Repeat(" ", width-utf8.RuneCountInString(name)), probability(p), probability(sd), probability(network))
+		t.line("  P(%s)%s = %s ± %-8s %s %s", name, strings.Repeat(" ", width-utf8.RuneCountInString(name)), probability(p), probability(sd), t.alone(), probability(network))
 	}
 	if left := len(t.page.Classes) - 5; left > 0 {
 		t.line("  and %d less probable classes", left)
@@ -229,7 +229,7 @@ func (t *textWriter) table(s *section) {
 	if id > 0 {
 		head = fmt.Sprintf("%*s  %-*s", row-2-id, "row", id, "id")
 	}
-	t.line("  %*s  %*s %10s%s  %s %10s %8s", row, head, label, t.labelWord(), "value", spread("± sd", ""), center("- 0 +", 2*half+1), "removal", "similar")
+	t.line("  %*s  %*s %10s%s  %s %10s %8s", row, head, label, t.labelWord(), "value", spread(t.errorBarName(), ""), center("- 0 +", 2*half+1), "removal", "similar")
 	for _, l := range s.lines {
 		t.line("  %*s  %*s %10s%s  %s %10s %8s", row, name(l), label, shorten(clean(l.label), label), signed(l.term, d), spread(l.errorBar(d), l.mark()), bar(math.Copysign(portion(l.term, largest), l.term), half),
 			signed(float64(l.Removal), d), fixed(float64(l.Similarity), 2))
@@ -244,9 +244,10 @@ func (t *textWriter) table(s *section) {
 	}
 	t.wrap("  ", clean(fmt.Sprintf("+ speaks for %s, - for %s; removal: change of f without the example.", s.plus, s.minus)))
 	if sd > 0 {
-		t.wrap("  ", errorBarMeaning)
+		t.wrap("  ", t.errorBarMeaning())
 	}
 	t.layers(s, d)
+	t.networkTable(s)
 }
 
 // layers lists what each layer contributes, to the sum and to the first listed terms.
@@ -311,7 +312,7 @@ func (t *textWriter) rest() {
 	if text := t.posteriorText(); text != "" {
 		t.wrap("", text)
 	}
-	if text := t.page.Report.Fit.Basis(); text != "" {
+	for _, text := range t.page.Report.basis() {
 		t.wrap("", clean(text))
 	}
 	if n := t.page.Report.Fit.Outputs; t.kind == classes {

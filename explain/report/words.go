@@ -312,6 +312,9 @@ func ratio(c float64) string { return fixed(c, max(0, decimals(c)-2)) }
 
 // closing says what the remainder is.
 func (v *view) closing(s *section) string {
+	if k := v.networks(); k > 1 {
+		return fmt.Sprintf("f is the mean output of the %d networks as trained, and every number the mean over them. The remainder is what the trained networks say beyond what the training examples explain.", k)
+	}
 	if v.page.Report.Fit.Refit {
 		return "f is the network as trained. The training examples explain what networks that fit the data say on average; the remainder is what the trained network says beyond that."
 	}

@@ -47,3 +47,11 @@ func (o *Predictions) WithMean(ctx context.Context, mean *mat.Dense, link glm.Li
 	}
 	return &other, other.respond(ctx, nil, link)
 }
+
+// ByNetwork are the probabilities of the classes where f, 1×C, are the outputs without
+// uncertainty.
+func ByNetwork(task *problem.Task, f *mat.Dense) []report.Float {
+	o := &Predictions{Network: f}
+	o.mapOf(task.Likelihood)
+	return RowOf(o.MAPProb, 0)
+}

@@ -114,11 +114,20 @@ func openData(ctx context.Context, c *console.Console, f *DataFlags, m *Model, m
 	if err := m.Meta.columns(ctx, f.name, o); err != nil {
 		return nil, err
 	}
+	key := *o
+	key.MaxBytes = 0 // of what is free now
+	as := fmt.Sprintf("%q %+v", f.name, key)
+	if f.shared != nil && f.shared.as == as {
+		return f.shared.data, nil
+	}
 	o.Progress = c.Show
 	d, err := dataset.Open(ctx, f.name, o)
 	c.ClearBar()
 	if err != nil {
 		return nil, err
+	}
+	if f.shared != nil {
+		*f.shared = sharedData{as, d}
 	}
 	for _, note := range d.Notes {
 		c.Note("%s: %s", d.Source, note)

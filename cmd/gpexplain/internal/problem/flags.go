@@ -45,9 +45,10 @@ type DataFlags struct {
 	count                         int  // 0 where not given
 	id                            string
 	ClassText, classNameText      string
-	classList, classNames         []string // parsed from the texts by check
-	gone                          bool     // the data of a saved posterior are not there, but its training rows are
-	remembered                    bool     // the data may be those of a saved posterior
+	classList, classNames         []string    // parsed from the texts by check
+	gone                          bool        // the data of a saved posterior are not there, but its training rows are
+	shared                        *sharedData // of several networks; nil for one
+	remembered                    bool        // the data may be those of a saved posterior
 }
 
 // TaskFlags say what the outputs mean. A nil number was not given.
@@ -80,7 +81,7 @@ var CommonValues = map[string][]string{
 func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 	f := c.Flags()
 	if withModel {
-		f.StringVar(&s.Model.path, "model", "", "trained network, an ONNX `FILE` (default the built-in network)")
+		f.StringVar(&s.Model.path, "model", "", "trained network, an ONNX `FILE` (default the built-in network); explain takes several, A,B,...")
 		f.StringVar(&s.Model.output, "output", "", "output `NAME` of a model with several")
 		f.StringArrayVar(&s.Model.columns, "input-columns", nil, "`INPUT=COLUMNS` of the data that an input of the model takes, by name, a:c or 0-9, for example x=age,income; once for each input (default the columns in order)")
 		f.StringVar(&s.Outputs.text, "outputs", "", "of many classes, tell apart those of this `LIST`, such as 3,17 or cat,dog, or the K most probable with top:K, and take the others as one class; all takes every class (default top:10 of more than 100 classes)")

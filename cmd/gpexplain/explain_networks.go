@@ -1,0 +1,330 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+)
+
+// checkSeveral refuses flags that have no meaning for the mean of several networks.
+func (s *explainVerb) checkSeveral(c *cobra.Command) error {
+	if len(s.sources) < 2 {
+		return nil
+	}
+	for _, name := range []string{"without", "flip", "smallest-flip", "by-layer"} {
+		if c.Flags().Changed(name) {
+			return console.Usagef("--%s is for one network, not for the mean of %d; give it with one of them", name, len(s.sources))
+		}
+	}
+	return nil
+}
+
+// A member is one of several networks, with what it says of each row.
+type member struct {
+	result       report.NetworkResult // but for the prediction
+	predictions  []report.Prediction
+	explanations [][]explain.Explanation // by row and target
+}
+
+// runSeveral explains the mean output of several networks. Their posteriors are made one
+// after another, so that one is in memory at a time.
+func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error {
+	list, warned, err := problem.OpenSeveral(ctx, c, s.sources)
+	if err != nil {
+		return err
+	}
+	p := list[0]
+	rows, err := s.which.Select(ctx, c, p, 1)
+	if err != nil {
+		return err
+	}
+	asked := rows.Subset
+	for k := range list {
+		q, subset, err := list[k].GroupedFor(ctx, c, asked)
+		if err != nil {
+			return err
+		}
+		if list[k] = q; k == 0 {
+			p, rows.Subset = q, subset
+		}
+		if err := q.SameOutputs(p); err != nil {
+			return err
+		}
+	}
+	outputs, err := meanOutputs(ctx, list, rows)
+	if err != nil {
+		return err
+	}
+	contrast, err := s.contrasted(p)
+	if err != nil {
+		return err
+	}
+	targets := make([][]explain.Target, rows.Len())
+	for i := range targets {
+		targets[i] = targetsOfMean(p, outputs.RawRowView(i), contrast)
+	}
+	if err := planSeveral(p, len(list), rows.Len(), len(targets[0])); err != nil {
+		return err
+	}
+	var members []*member
+	all := c.Warnings
+	for k, one := range list {
+		c.Detail("network %d of %d: %s", k+1, len(list), one.Model.Name)
+		c.Warnings = warned[k]
+		m, err := s.member(ctx, c, one, rows, targets, cmp.Or(s.sources[k].Posterior, one.Model.Name))
+		if err != nil {
+			return err
+		}
+		members = append(members, m)
+		for _, text := range c.Warnings {
+			if !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	c.Warnings = all
+	return s.writeAll(ctx, c, list, rows, func(i int, x *explained) (*report.Report, error) {
+		r := s.meanReport(p, members, outputs.RawRowView(i), i)
+		r.Input = x.input
+		return r, c.EndPart(ctx, "predict")
+	})
+}
+
+// aboutSeveral names several networks on a page. Scores on test rows are those of one network
+// alone, and left out.
+func aboutSeveral(ctx context.Context, a *about, list []*problem.Problem) error {
+	if len(list) < 2 {
+		return nil
+	}
+	a.model, a.record.ModelSHA256, a.record.Test = fmt.Sprintf("mean of %d networks", len(list)), "", nil
+	for _, p := range list {
+		sum, err := modelSum(ctx, p.Model)
+		if err != nil {
+			return err
+		}
+		a.record.Networks = append(a.record.Networks, report.FileSum{Name: p.Model.Name, SHA256: sum})
+	}
+	return nil
+}
+
+// meanOutputs are the mean outputs of the networks at some rows, T×C.
+func meanOutputs(ctx context.Context, list []*problem.Problem, rows *problem.Asked) (*mat.Dense, error) {
+	all := make([]*mat.Dense, len(list))
+	for k, p := range list {
+		f, err := p.Model.Net.Forward(ctx, p.Examples.Inputs(rows.Subset, 0, rows.Len()))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Model.Name, problem.NamesOf(rows.Subset, 0, rows.Len()).ExplainError(err))
+		}
+		all[k] = f
+	}
+	mean := mat.DenseCopyOf(all[0])
+	mean.Apply(func(i, j int, _ float64) float64 {
+		v, _ := over(all, func(f *mat.Dense) float64 { return f.At(i, j) })
+		return v
+	}, mean)
+	return mean, nil
+}
+
+// over is the mean and spread of a number of each of a list.
+func over[T any](list []T, of func(T) float64) (float64, explain.Spread) {
+	values := make([]float64, len(list))
+	for k, x := range list {
+		values[k] = of(x)
+	}
+	return explain.SpreadOf(values)
+}
+
+// targetsOfMean are targets for the mean output f of several networks, of which the second
+// largest is the runner-up.
+func targetsOfMean(p *problem.Problem, f []float64, asked *explain.Target) []explain.Target {
+	var list []explain.Target
+	for k := range f {
+		list = append(list, explain.Single(k))
+	}
+	switch {
+	case asked != nil:
+		list = append(list, *asked)
+	case p.Task.Classes != nil && len(f) > 1:
+		first, second := problem.LargestClass(f), -1
+		for k := range f {
+			if k != first && (second < 0 || f[k] > f[second]) {
+				second = k
+			}
+		}
+		list = append(list, explain.Contrast(first, second))
+	}
+	return list
+}
+
+// planSeveral refuses more rows than whose terms fit into memory.
+func planSeveral(p *problem.Problem, networks, rows, targets int) error {
+	n := p.Examples.Train.Len()
+	bytes := func(rows int) int64 {
+		// Value, raw term, similarity and removal of each training row
+		return problem.WholeBytes(4 * 8 * float64(networks) * float64(rows) * float64(targets) * float64(n))
+	}
+	if most := p.Within(rows, bytes); most < rows {
+		return fmt.Errorf("the terms of %d rows by %d networks take %.3g GB; ask for at most %d rows at a time, or raise --max-memory", rows, networks, float64(bytes(rows))/1e9, max(1, most))
+	}
+	return nil
+}
+
+// member fits one network and explains each row by it.
+func (s *explainVerb) member(ctx context.Context, c *console.Console, p *problem.Problem, rows *problem.Asked, targets [][]explain.Target, name string) (*member, error) {
+	q, err := inference.Answer(ctx, c, p, &s.posterior, s.calibration.Method)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Model.Name, err)
+	}
+	m := &member{}
+	for i := range rows.Len() {
+		names := problem.NamesOf(rows.Subset, i, i+1)
+		batch, err := p.Model.Net.Linearize(ctx, p.Examples.Inputs(rows.Subset, i, i+1))
+		if err != nil {
+			return nil, names.ExplainError(err)
+		}
+		pred, err := q.Predict(ctx, p.Task, batch, glm.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
+		if err != nil {
+			return nil, names.ExplainError(err)
+		}
+		one := q.Prediction(p.Task, pred, 0)
+		for j := range p.Model.Outputs {
+			one.LatentSD = append(one.LatentSD, report.Float(math.Sqrt(pred.Scaled.At(j, j))))
+		}
+		ex, err := explain.New(q.Dual, q.Kernel, &explain.Options{Terms: s.kernel, Targets: targets[i], All: true, MaxMemory: p.Limits.Memory})
+		if err != nil {
+			return nil, err
+		}
+		found, err := ex.Explain(ctx, batch)
+		if err != nil {
+			return nil, names.ExplainError(err)
+		}
+		m.predictions, m.explanations = append(m.predictions, one), append(m.explanations, found[0])
+		if rows.Len() > 1 {
+			c.Show("explain", i+1, rows.Len())
+		}
+	}
+	c.ClearBar()
+	m.result = report.NetworkResult{Model: name, Fit: q.Report(p, c.Warnings)}
+	return m, nil
+}
+
+// meanReport is the report of row i on the mean output f.
+func (s *explainVerb) meanReport(p *problem.Problem, members []*member, f []float64, i int) *report.Report {
+	r := &report.Report{Classes: classNames(p), Fit: members[0].result.Fit}
+	var results []report.NetworkResult
+	var predictions []*report.Prediction
+	r.Fit.Calibration, r.Fit.Warnings = nil, nil
+	var alarms []string
+	for _, m := range members {
+		one, said := m.result, &m.predictions[i]
+		one.Class, one.Probability, one.Mean = said.Class, said.Probability, said.Mean
+		results, predictions = append(results, one), append(predictions, said)
+		for _, text := range one.Fit.Warnings {
+			text := one.Model + ": " + text
+			r.Fit.Warnings = append(r.Fit.Warnings, text)
+			if one.Fit.Preflight != nil && slices.Contains(one.Fit.Preflight.Warnings, strings.TrimPrefix(text, one.Model+": ")) {
+				alarms = append(alarms, text)
+			}
+		}
+	}
+	if before := r.Fit.Preflight; before != nil {
+		after := *before
+		after.Warnings, r.Fit.Preflight = alarms, &after
+	}
+	r.Networks = report.NewNetworks(results)
+	r.Prediction = meanPrediction(p, predictions, f)
+	names := trainRows(p)
+	o := &explain.Options{Terms: s.kernel, Top: s.top, Groups: names.Groups()}
+	if s.html != "" || s.png != "" {
+		o.Sides, o.Similar, o.Curve = true, mostSimilar(p), true
+	}
+	for t := range members[0].explanations[i] {
+		var each []explain.Explanation
+		for _, m := range members {
+			each = append(each, m.explanations[i][t])
+		}
+		r.Outputs = append(r.Outputs, names.Output(explain.MeanOf(each, o)))
+	}
+	for _, m := range members {
+		m.explanations[i] = nil // the columns of all training rows
+	}
+	return r
+}
+
+// meanPrediction is that of the mixture of the networks' posteriors: means of means and
+// probabilities, and variances within networks and between them. The class, and the
+// probability without uncertainty, are those of the mean output f.
+func meanPrediction(p *problem.Problem, list []*report.Prediction, f []float64) report.Prediction {
+	row := mat.NewDense(1, len(f), slices.Clone(f))
+	r := report.Prediction{Class: p.Task.Class(f), ClassName: nameOf(p, p.Task.Class(f)), Novelty: &report.Novelty{}}
+	// at is the mean over networks of a list of numbers.
+	at := func(of func(x *report.Prediction) []report.Float) []report.Float {
+		var out []report.Float
+		for j := range of(list[0]) {
+			v, _ := over(list, func(x *report.Prediction) float64 { return float64(of(x)[j]) })
+			out = append(out, report.Float(v))
+		}
+		return out
+	}
+	// sd is √(mean of squares of sd + variance of mean over networks).
+	sd := func(mean, sd func(x *report.Prediction) []report.Float) []report.Float {
+		var out []report.Float
+		for j := range sd(list[0]) {
+			within, _ := over(list, func(x *report.Prediction) float64 { v := float64(sd(x)[j]); return v * v })
+			out = append(out, report.Float(math.Sqrt(within+between(list, func(x *report.Prediction) (a, b report.Float) { return mean(x)[j], mean(x)[j] }))))
+		}
+		return out
+	}
+	mean := func(x *report.Prediction) []report.Float { return x.Mean }
+	probability := func(x *report.Prediction) []report.Float { return x.Probability }
+	r.Mean, r.Probability = at(mean), at(probability)
+	r.ProbabilitySD = sd(probability, func(x *report.Prediction) []report.Float { return x.ProbabilitySD })
+	r.LatentSD = sd(mean, func(x *report.Prediction) []report.Float { return x.LatentSD })
+	for j := range f {
+		var line []report.Float
+		for l := range f {
+			within, _ := over(list, func(x *report.Prediction) float64 { return float64(x.Covariance[j][l]) })
+			line = append(line, report.Float(within+between(list, func(x *report.Prediction) (a, b report.Float) { return x.Mean[j], x.Mean[l] })))
+		}
+		r.Covariance = append(r.Covariance, line)
+	}
+	response := func(x *report.Prediction) []report.Float { return x.ObservationMean }
+	r.ObservationMean = at(response)
+	r.ObservationSD = sd(response, func(x *report.Prediction) []report.Float { return x.ObservationSD })
+	r.FunctionSD = sd(mean, func(x *report.Prediction) []report.Float { return x.FunctionSD })
+	for _, one := range []struct {
+		to *report.Float
+		of func(x *report.Novelty) report.Float
+	}{{&r.Novelty.Score, func(x *report.Novelty) report.Float { return x.Score }}, {&r.Novelty.MutualInformation, func(x *report.Novelty) report.Float { return x.MutualInformation }}, {&r.Novelty.Rank, func(x *report.Novelty) report.Float { return x.Rank }}} {
+		v, _ := over(list, func(x *report.Prediction) float64 { return float64(one.of(x.Novelty)) })
+		*one.to = report.Float(v)
+	}
+	if p.Task.Classes != nil {
+		r.MAPProbability = inference.ByNetwork(p.Task, row)
+	}
+	return r
+}
+
+// between is the covariance of two numbers over networks, of which it takes all that there are.
+func between(list []*report.Prediction, of func(x *report.Prediction) (a, b report.Float)) float64 {
+	meanA, _ := over(list, func(x *report.Prediction) float64 { a, _ := of(x); return float64(a) })
+	meanB, _ := over(list, func(x *report.Prediction) float64 { _, b := of(x); return float64(b) })
+	v, _ := over(list, func(x *report.Prediction) float64 {
+		a, b := of(x)
+		return (float64(a) - meanA) * (float64(b) - meanB)
+	})
+	return v
+}

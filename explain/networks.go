@@ -1,0 +1,197 @@
+package explain
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/funcgp/funcgp/gp"
+)
+
+// # Several networks
+//
+// Networks k = 1…K that differ in their training alone, by its start and its order of rows,
+// each have a posterior of their own. For the mean of their outputs the sums add up as
+// those of one network do,
+//
+//	1/K Σ_k f_lin,k(x*) = 1/K Σ_k m_k(x*) + Σ_i [1/K Σ_k C_k(x*,x_i) b_k,i]    (E14),
+//
+// and the same with κ_k α_k (E12). How the terms of one example vary over the networks is
+// what another training would change: the run-to-run error bar of the term.
+
+// A Spread says how a number varies over K networks. Both are in the unit of the number.
+type Spread struct {
+	K  int
+	SD float64 // standard deviation of one network's number, √(Σ(v_k − v̄)²/(K−1)); NaN of one network
+	SE float64 // standard error of the mean over the networks, SD/√K
+}
+
+// SpreadOf returns the mean of the numbers of K networks, and how they vary. Equal numbers
+// have themselves as mean and no spread, to the last bit.
+func SpreadOf(values []float64) (mean float64, s Spread) {
+	squares := 0.0
+	for k, v := range values {
+		// Welford's running mean and sum of squares
+		d := v - mean
+		if d != 0 {
+			mean += d / float64(k+1)
+		}
+		squares += d * (v - mean)
+	}
+	s.K = len(values)
+	s.SD = math.NaN()
+	if s.K > 1 {
+		s.SD = math.Sqrt(squares / float64(s.K-1))
+	}
+	s.SE = s.SD / math.Sqrt(float64(s.K))
+	return mean, s
+}
+
+// Distinguishable tells whether the mean over networks is so far from 0 that its sign would
+// be the same over any other networks, by a 95 % interval of Student's t with K−1 degrees of
+// freedom. It is false without a spread.
+func (s Spread) Distinguishable(mean float64) bool {
+	if !(s.SE > 0) {
+		return false
+	}
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(s.K - 1)}
+	return math.Abs(mean) > t.Quantile(0.975)*s.SE
+}
+
+// A TermSpread says how a term and its removal vary over networks.
+type TermSpread struct{ Value, Raw, Removal Spread }
+
+// A Network holds the numbers of one network in an Explanation of the mean of several:
+// Output = PriorMean + Sum + Remainder.
+type Network struct {
+	Output, PriorMean, Sum, RawSum, Remainder float64
+}
+
+// MeanOf explains the mean output of K networks at a test row, from the explanation of the
+// same row and target by each of them with Options.All, over the same N training examples.
+// Of o it takes Terms, Top, Sides, Similar, Groups and Curve, and nil means the defaults.
+//
+// Every number of the result is the mean over the networks: Network, PriorMean, Sum and
+// Remainder, and Value, Raw, Removal and Similarity of each term, of which the largest are
+// listed. So the sum closes as those of the networks do. Term.Networks holds the error
+// bars, Explanation.Networks the networks one by one. What belongs to one posterior alone is
+// left out: PseudoTarget, Alpha, VarianceReduction and Layers.
+func MeanOf(networks []Explanation, o *Options) Explanation {
+	if o == nil {
+		o = &Options{}
+	}
+	if len(networks) == 0 {
+		panic("explain: no networks")
+	}
+	if o.Top < 0 || o.Similar < 0 {
+		panic("explain: negative option")
+	}
+	m := meanOf{networks: networks, target: networks[0].Target}
+	for k := range networks {
+		x := &networks[k]
+		if x.All == nil {
+			panic("explain: the mean over networks needs Options.All")
+		}
+		if x.Target != m.target || len(x.All.Value) != len(networks[0].All.Value) {
+			panic("explain: the networks explain different targets or training data")
+		}
+	}
+	return m.explain(o)
+}
+
+type meanOf struct {
+	networks []Explanation
+	target   Target
+	values   []float64 // scratch
+}
+
+// over returns the mean and spread of a number.
+func (m *meanOf) over(of func(x *Explanation) float64) (float64, Spread) {
+	m.values = m.values[:0]
+	for k := range m.networks {
+		m.values = append(m.values, of(&m.networks[k]))
+	}
+	return SpreadOf(m.values)
+}
+
+// column returns the mean of a column of all training examples.
+func (m *meanOf) column(of func(c *Columns) []float64) []float64 {
+	out := make([]float64, len(m.networks[0].All.Value))
+	for i := range out {
+		out[i], _ = m.over(func(x *Explanation) float64 { return of(x.All)[i] })
+	}
+	return out
+}
+
+func (m *meanOf) explain(o *Options) Explanation {
+	all := &Columns{
+		Value:      m.column(func(c *Columns) []float64 { return c.Value }),
+		Raw:        m.column(func(c *Columns) []float64 { return c.Raw }),
+		Similarity: m.column(func(c *Columns) []float64 { return c.Similarity }),
+		Removal:    m.column(func(c *Columns) []float64 { return c.Removal }),
+	}
+	x := Explanation{Target: m.target, All: all}
+	x.Network, _ = m.over(func(x *Explanation) float64 { return x.Network })
+	x.PriorMean, _ = m.over(func(x *Explanation) float64 { return x.PriorMean })
+	x.Sum, _ = m.over(func(x *Explanation) float64 { return x.Sum })
+	x.RawSum, _ = m.over(func(x *Explanation) float64 { return x.RawSum })
+	// f − m − s
+	x.Remainder = x.Network - x.PriorMean - x.Sum
+	for k := range m.networks {
+		one := &m.networks[k]
+		x.Networks = append(x.Networks, Network{Output: one.Network, PriorMean: one.PriorMean, Sum: one.Sum, RawSum: one.RawSum, Remainder: one.Remainder})
+	}
+	terms := all.Value
+	if o.Terms == gp.Raw {
+		terms = all.Raw
+	}
+	n := len(terms)
+	size := o.Top
+	if size == 0 {
+		size = 8
+	}
+	list, plus, minus, similar := top{k: min(size, n)}, top{}, top{}, top{k: min(o.Similar, n)}
+	if o.Sides {
+		plus.k, minus.k = list.k, list.k
+	}
+	groups := make(subtotals, numberOfGroups(o.Groups, n))
+	var abs, rawAbs sum
+	for i, v := range terms {
+		abs.add(math.Abs(all.Value[i]))
+		rawAbs.add(math.Abs(all.Raw[i]))
+		if len(groups) > 0 {
+			groups[o.Groups[i]].add(v)
+		}
+		c := candidate{index: i, score: math.Abs(v)}
+		list.offer(c)
+		if v < 0 {
+			minus.offer(c)
+		} else {
+			plus.offer(c)
+		}
+		c.score = all.Similarity[i]
+		similar.offer(c)
+	}
+	// Σ|v| / |s|
+	x.Cancellation, x.RawCancellation = abs.value()/math.Abs(x.Sum), rawAbs.value()/math.Abs(x.RawSum)
+	x.Terms, x.For, x.Against, x.Similar = m.terms(all, &list), m.terms(all, &plus), m.terms(all, &minus), m.terms(all, &similar)
+	x.Subtotals = groups.values()
+	if o.Curve {
+		x.Curve = curve(slices.Clone(terms))
+	}
+	return x
+}
+
+// terms are the means of the listed terms, with their spread.
+func (m *meanOf) terms(all *Columns, t *top) []Term {
+	var list []Term
+	for _, c := range t.sorted() {
+		i, s := c.index, &TermSpread{}
+		_, s.Value = m.over(func(x *Explanation) float64 { return x.All.Value[i] })
+		_, s.Raw = m.over(func(x *Explanation) float64 { return x.All.Raw[i] })
+		_, s.Removal = m.over(func(x *Explanation) float64 { return x.All.Removal[i] })
+		list = append(list, Term{Index: i, Value: all.Value[i], Raw: all.Raw[i], Similarity: all.Similarity[i], Removal: all.Removal[i], Networks: s})
+	}
+	return list
+}
