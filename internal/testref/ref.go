@@ -66,7 +66,13 @@ func Parse(t testing.TB, name string, b []byte) *Ref {
 // Model returns the bytes of the folder's model.onnx.
 func (r *Ref) Model(t testing.TB) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(r.Dir, "model.onnx"))
+	return r.File(t, "model.onnx")
+}
+
+// File returns the bytes of a file of the folder.
+func (r *Ref) File(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(r.Dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,9 @@ func (n *Network) fingerprint() linearize.ModelFingerprint {
 		_, _ = fmt.Fprintf(h, "head %v, removed %v\n", n.head.Function, n.head.Removed)
 	}
 	_, _ = h.Write(encoded)
+	if n.code != "" {
+		_, _ = fmt.Fprintf(h, "code %s\n", n.code)
+	}
 	if len(n.groups) > 0 {
 		_, _ = fmt.Fprintf(h, "grouped outputs %v\n", n.groups)
 	}

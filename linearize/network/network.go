@@ -34,6 +34,7 @@ type Network struct {
 	metadata map[string]string
 	double   bool                              // to be written as float64
 	groups   [][]int                           // outputs kept by each GroupOutputs
+	code     string                            // the tensor before the outputs, of WithCode
 	files    []string                          // beside the model, from which weights were read
 	print    func() linearize.ModelFingerprint // computed at the first call
 }

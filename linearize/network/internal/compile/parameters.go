@@ -58,8 +58,22 @@ func (c *compiler) finish(output string) error {
 	c.warnIntegers()
 	c.findSites()
 	c.listTensors()
+	c.listValues()
 	p.SetChunk()
 	return nil
+}
+
+// listValues lists the results that can be looked at beside the output.
+func (c *compiler) listValues() {
+	for _, nd := range c.graph.Nodes {
+		for _, name := range nd.Outputs {
+			v := c.env[name]
+			if v == nil || v.isInt || v.integer != 0 || v.batch != 0 || v.before() != 1 || c.prog.Slots[v.slot].Static || c.masks[v.slot] != nil {
+				continue
+			}
+			c.prog.Values = append(c.prog.Values, graph.Value{Node: nd.Name, Name: name, Slot: v.slot})
+		}
+	}
 }
 
 // orderParams lays out θ: the initializers that influence the output as

@@ -32,10 +32,17 @@ type Program struct {
 	InputConstants, OutputConstants []string
 	OutputScale                     float64 // product of the latter where it is one stored number; 0 otherwise
 
+	Values  []Value  // the results of nodes that depend on the input, in the order of the nodes
 	Tensors []Tensor // the floating point tensors of the file, in its order
 
 	Norms    []Norm // batch normalizations, of a program to train
 	Dropouts int    // operations that are a Dropout, of a program to train
+}
+
+// A Value is a result of a node of the file, with the examples on its first axis.
+type Value struct {
+	Node, Name string // of the node, which may have none, and of the result
+	Slot       int
 }
 
 // A Tensor says of a stored tensor whether it is a parameter, and why.

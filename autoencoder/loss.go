@@ -1,0 +1,33 @@
+package autoencoder
+
+import (
+	"context"
+
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// squares is the loss −½‖y − f‖², the log likelihood of noise of variance one without
+// its constant.
+type squares struct{}
+
+var _ network.Loss = squares{}
+
+// Expand implements network.Loss.
+func (squares) Expand(residual, _, _, y, f []float64) float64 {
+	sum := 0.0
+	for i, v := range y {
+		d := v - f[i]
+		residual[i] = d
+		sum += d * d
+	}
+	return -sum / 2
+}
+
+var uninterrupted = context.Background()
+
+// must panics where work that cannot fail has failed.
+func must(err error) {
+	if err != nil {
+		panic("autoencoder: " + err.Error())
+	}
+}

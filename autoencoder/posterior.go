@@ -1,0 +1,214 @@
+package autoencoder
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A Posterior is the Gaussian N(θ, diag(h+δ)⁻¹) over the weights of an autoencoder, with h
+// the diagonal of a generalized Gauss–Newton matrix and δ the precision of the prior. It
+// is immutable and safe for concurrent use.
+type Posterior struct {
+	a      *Autoencoder
+	h      []float64
+	prior  float64
+	noise  float64
+	kernel *ntk.NTK // with variances 1/(h+δ)
+}
+
+// NewPosterior returns the posterior around the parameters of a with the diagonal h, P
+// numbers that are not negative, the precision of the prior and the variance of a pixel.
+// Other lengths and numbers panic, and so do variances that are not finite.
+func NewPosterior(a *Autoencoder, h []float64, prior, noise float64) *Posterior {
+	_, _, p := a.net.Dims()
+	if len(h) != p || !(prior >= 0) || !(noise > 0) {
+		panic("autoencoder: the diagonal has wrong length, or prior precision or noise variance is negative")
+	}
+	variance := make([]float64, p)
+	for i, v := range h {
+		if variance[i] = 1 / (v + prior); !(v >= 0) || math.IsInf(variance[i], 0) {
+			panic("autoencoder: the precision of a parameter is not positive")
+		}
+	}
+	theta := a.net.Theta()
+	d, err := ntk.NewDiagonal(variance, theta)
+	must(err)
+	return &Posterior{a: a, h: slices.Clone(h), prior: prior, noise: noise, kernel: ntk.New(d, theta, nil)}
+}
+
+// FitOptions say how Fit takes the posterior. Zero means the default.
+type FitOptions struct {
+	Curvature Curvature // how the GGN is carried back; the default is Approximate
+	Prior     float64   // precision δ of the prior; 0 means 1
+	Noise     float64   // variance σ² of a pixel; 0 means 1
+	// Progress, if not nil, is told of the rows that are summed.
+	Progress func(done, total int)
+}
+
+// fitRows is the number of rows that are summed between two reports of progress.
+const fitRows = 1000
+
+// Fit returns the posterior of trained parameters, post hoc: h is the diagonal of
+// Σ JᵀJ/σ² over the rows of x, N×D, with numbers from 0 to 1.
+func Fit(ctx context.Context, a *Autoencoder, x *mat.Dense, o *FitOptions) (*Posterior, error) {
+	var opt FitOptions
+	if o != nil {
+		opt = *o
+	}
+	if opt.Prior == 0 {
+		opt.Prior = 1
+	}
+	if opt.Noise == 0 {
+		opt.Noise = 1
+	}
+	if !(opt.Prior > 0) || !(opt.Noise > 0) || math.IsInf(opt.Prior, 0) || math.IsInf(opt.Noise, 0) {
+		return nil, fmt.Errorf("autoencoder: prior precision %v and noise variance %v must be positive numbers", opt.Prior, opt.Noise)
+	}
+	if err := a.Check(x); err != nil {
+		return nil, err
+	}
+	return fit(ctx, a, x, &opt)
+}
+
+// fit is Fit for rows that may have any numbers.
+func fit(ctx context.Context, a *Autoencoder, x *mat.Dense, opt *FitOptions) (*Posterior, error) {
+	_, _, p := a.net.Dims()
+	h, part, n := make([]float64, p), make([]float64, p), dense.Count(x)
+	for lo := 0; lo < n; lo += fitRows {
+		if opt.Progress != nil {
+			opt.Progress(lo, n)
+		}
+		if err := a.net.GGNDiagonal(ctx, part, dense.Slice(x, lo, min(lo+fitRows, n)), nil, opt.Curvature.backpropagation()); err != nil {
+			return nil, fmt.Errorf("autoencoder: rows from %d: %w", lo, err)
+		}
+		dense.Axpy(h, 1/opt.Noise, part)
+	}
+	if opt.Progress != nil {
+		opt.Progress(n, n)
+	}
+	return NewPosterior(a, h, opt.Prior, opt.Noise), nil
+}
+
+// Autoencoder returns the autoencoder with the mean parameters.
+func (p *Posterior) Autoencoder() *Autoencoder { return p.a }
+
+// GGN returns h, P numbers. It must not be changed.
+func (p *Posterior) GGN() []float64 { return p.h }
+
+// Prior returns the precision of the prior, and Noise the variance of a pixel.
+func (p *Posterior) Prior() float64 { return p.prior }
+
+// Noise returns the variance of a pixel.
+func (p *Posterior) Noise() float64 { return p.noise }
+
+// WithPrior returns the posterior with another precision of the prior.
+func (p *Posterior) WithPrior(prior float64) *Posterior {
+	return NewPosterior(p.a, p.h, prior, p.noise)
+}
+
+// LogDet returns the logarithm of the determinant of the precision over that of the
+// prior, Σ log(1 + h/δ).
+func (p *Posterior) LogDet() float64 {
+	sum := 0.0
+	for _, v := range p.h {
+		sum += math.Log1p(v / p.prior)
+	}
+	return sum
+}
+
+// LogEvidence returns the Laplace evidence (E7) of the rows of x, for a prior of mean 0.
+// They must be those that the posterior was fitted to.
+func (p *Posterior) LogEvidence(ctx context.Context, x *mat.Dense) (float64, error) {
+	f, err := p.a.net.Forward(ctx, x)
+	if err != nil {
+		return 0, err
+	}
+	var d mat.Dense
+	d.Sub(x, f)
+	squares, scatter, rows := mat.Norm(&d, 2), 0.0, 0
+	rows, c := f.Dims()
+	for _, v := range p.a.net.Theta() {
+		scatter += v * v
+	}
+	logLik := -squares*squares/(2*p.noise) - 0.5*float64(rows*c)*math.Log(2*math.Pi*p.noise)
+	return logLik - p.prior*scatter/2 - p.LogDet()/2, nil
+}
+
+// A Linear is what the linearized network predicts: f and z are Gaussian with the
+// covariance J diag(h+δ)⁻¹ Jᵀ.
+type Linear struct {
+	Mean, Variance *mat.Dense // of the pixels, N×D, at the parameters' mean and without noise
+	Latent         *mat.Dense // code, N×L
+	LatentCov      *mat.Dense // its covariance, N·L×L, a block for each row
+}
+
+// Linearized returns the mean and the variance of reconstructions and codes of the
+// linearized network. It takes D + L backward passes for each row of x; Draw takes a
+// forward pass for each drawn network.
+func (p *Posterior) Linearized(ctx context.Context, x *mat.Dense) (*Linear, error) {
+	z, f, err := p.a.Encode(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	n, d := x.Dims()
+	l := p.a.latent
+	out := &Linear{Mean: mat.DenseCopyOf(f), Variance: mat.NewDense(n, d, nil), Latent: mat.DenseCopyOf(z), LatentCov: mat.NewDense(n*l, l, nil)}
+	for i := range n {
+		row := dense.Slice(x, i, i+1)
+		if err := p.codeTo(ctx, dense.Slice(out.LatentCov, i*l, (i+1)*l), row); err != nil {
+			return nil, err
+		}
+		if err := p.pixelsTo(ctx, out.Variance.RawRowView(i), row); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// codeTo writes the covariance of the code of a row.
+func (p *Posterior) codeTo(ctx context.Context, dst, row *mat.Dense) error {
+	b, err := p.some(ctx, row, 0, p.a.latent)
+	if err != nil {
+		return err
+	}
+	p.kernel.DiagTo(dst, b)
+	return nil
+}
+
+// pixelTile is the number of pixels whose covariance is formed at once.
+const pixelTile = 16
+
+// pixelsTo writes the variances of the pixels of a row.
+func (p *Posterior) pixelsTo(ctx context.Context, dst []float64, row *mat.Dense) error {
+	for lo := 0; lo < len(dst); lo += pixelTile {
+		hi := min(lo+pixelTile, len(dst))
+		b, err := p.some(ctx, row, p.a.latent+lo, p.a.latent+hi)
+		if err != nil {
+			return err
+		}
+		var cov mat.Dense
+		p.kernel.DiagTo(&cov, b)
+		for k := range hi - lo {
+			dst[lo+k] = cov.At(k, k)
+		}
+	}
+	return ctx.Err()
+}
+
+// some linearizes the elements [lo, hi) of code and reconstruction at a row.
+func (p *Posterior) some(ctx context.Context, row *mat.Dense, lo, hi int) (*linearize.Batch, error) {
+	_, c, _ := p.a.joint.Dims()
+	w := mat.NewDense(hi-lo, c, nil)
+	for k := lo; k < hi; k++ {
+		w.Set(k-lo, k, 1)
+	}
+	return p.a.joint.LinearizeCombined(ctx, row, w)
+}

@@ -1,0 +1,112 @@
+package autoencoder
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// reference returns the autoencoder of the reference and its numbers.
+func reference(t *testing.T) (*Autoencoder, *testref.Ref) {
+	t.Helper()
+	ref := testref.Open(t, "structures/autoencoder")
+	net, err := network.ReadONNX(bytes.NewReader(ref.Model(t)), &network.ReadOptions{Head: network.KeepHead})
+	require.NoError(t, err)
+	a, err := New(net, "")
+	require.NoError(t, err)
+	return a, ref
+}
+
+// requireClose compares matrices relative to the largest entry.
+func requireClose(t *testing.T, what string, want, got []float64, tol float64) {
+	t.Helper()
+	require.Len(t, got, len(want), what)
+	largest := 0.0
+	for _, v := range want {
+		largest = math.Max(largest, math.Abs(v))
+	}
+	for i, v := range want {
+		if !(math.Abs(got[i]-v) <= tol*largest) {
+			t.Fatalf("%s: number %d is %v, want %v", what, i, got[i], v)
+		}
+	}
+}
+
+func raw(m *mat.Dense) []float64 { return contiguous(m).RawMatrix().Data }
+
+// The code of the reference is found, and its halves give what PyTorch's do.
+func TestReferenceCode(t *testing.T) {
+	a, ref := reference(t)
+	_, l := a.Code()
+	require.Equal(t, 2, l)
+	z, f, err := a.Encode(t.Context(), ref.MatrixRC("x_test", 10, 64))
+	require.NoError(t, err)
+	requireClose(t, "latent", ref.Floats("latent_test"), raw(z), 1e-12)
+	requireClose(t, "reconstruction", ref.Floats("f_test"), raw(f), 1e-12)
+	again, err := a.Decode(t.Context(), z)
+	require.NoError(t, err)
+	requireClose(t, "decoded", ref.Floats("f_test"), raw(again), 1e-12)
+}
+
+// [lae algorithm 1]: the posteriors with the exact, approximate and mixed diagonals have
+// the determinants, evidences and predictive variances of the reference.
+func TestReferencePosteriors(t *testing.T) {
+	a, ref := reference(t)
+	x, test := ref.MatrixRC("x_train", 40, 64), ref.MatrixRC("x_test", 10, 64)
+	for c, name := range map[Curvature]string{Exact: "exact", Approximate: "approximate", Mixed: "mixed"} {
+		p, err := fit(t.Context(), a, x, &FitOptions{Curvature: c, Prior: 0.01, Noise: 1})
+		require.NoError(t, err)
+		requireClose(t, name, ref.Floats("ggn_diagonal_"+name), p.GGN(), 1e-10)
+		require.InEpsilon(t, ref.Scalar("log_det_"+name), p.LogDet(), 1e-10)
+		e, err := p.LogEvidence(t.Context(), x)
+		require.NoError(t, err)
+		require.InEpsilon(t, ref.Scalar("log_evidence_"+name), e, 1e-9)
+		lin, err := p.Linearized(t.Context(), test)
+		require.NoError(t, err)
+		requireClose(t, name, ref.Floats("f_test"), raw(lin.Mean), 1e-10)
+		requireClose(t, name, ref.Floats("reconstruction_variance_"+name), raw(lin.Variance), 1e-9)
+		requireClose(t, name, ref.Floats("latent_cov_"+name), raw(lin.LatentCov), 1e-9)
+	}
+}
+
+// [lae eq. 52 and 53]: three steps from given noise, with J at θ or at the drawn
+// parameters, and with the exact or the mixed diagonal.
+func TestReferenceSteps(t *testing.T) {
+	a, ref := reference(t)
+	x := ref.MatrixRC("x_train", 40, 64)
+	p := len(a.net.Theta())
+	steps := ref.MatrixRC("online_noise", 3, p)
+	for name, o := range map[string]TrainOptions{
+		"online":           {Rule: Published, Curvature: Exact},
+		"online_mixed":     {Rule: Published, Curvature: Mixed},
+		"online_at_sample": {Rule: Published, Curvature: Exact, atSample: true},
+	} {
+		o.Ascent, o.Prior, o.Memory, o.Start = true, -1, 1-ref.Scalar("online_alpha"), ref.Scalar("online_h0")
+		o.LearningRate, o.Batch = ref.Scalar("online_step"), 10
+		opt, err := o.withDefaults(40)
+		require.NoError(t, err)
+		tr, err := newTraining(a, x, opt)
+		require.NoError(t, err)
+		theta, h := ref.MatrixRC(name+"_theta", 3, p), ref.MatrixRC(name+"_h", 3, p)
+		for s := range 3 {
+			_, err := tr.step(t.Context(), x.Slice(10*s, 10*s+10, 0, 64).(*mat.Dense), func(int) noise {
+				return func(dst []float64, lo int) { copy(dst, steps.RawRowView(s)[lo:]) }
+			})
+			require.NoError(t, err)
+			tr.s.Step++
+			requireClose(t, name, theta.RawRowView(s), tr.s.Theta, 1e-10)
+			requireClose(t, name, h.RawRowView(s), tr.s.H, 1e-10)
+		}
+		end, err := a.WithTheta(tr.s.Theta)
+		require.NoError(t, err)
+		_, f, err := end.Encode(t.Context(), ref.MatrixRC("x_test", 10, 64))
+		require.NoError(t, err)
+		requireClose(t, name, ref.Floats(name+"_f_test"), raw(f), 1e-10)
+	}
+}

@@ -1,0 +1,403 @@
+package autoencoder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// A Rule is how the precision H of the posterior follows the steps of Train. H_batch is
+// the diagonal of Σ JᵀJ/σ² over a minibatch of B of the N training rows.
+type Rule int
+
+const (
+	// Released is H ← m·H + ½·(N/B)·H_batch, with J at the drawn parameters. It is that
+	// of the code that was released with [lae]. H grows to 1/(2(1−m)) times the
+	// diagonal of all training rows, 500 times with m = .999.
+	Released Rule = iota
+	// Published is H ← m·H + H_batch with m = 1−α [lae eq. 53], with J at the mean θ.
+	Published
+)
+
+var ruleNames = []string{"released", "published"}
+
+// String returns the name that ParseRule reads.
+func (r Rule) String() string { return ruleNames[r] }
+
+// ParseRule returns the rule of a name: released or published.
+func ParseRule(name string) (Rule, error) {
+	if i := slices.Index(ruleNames, name); i >= 0 {
+		return Rule(i), nil
+	}
+	return 0, fmt.Errorf("autoencoder: there is no rule %q; take released or published", name)
+}
+
+// RuleNames returns the names of the rules.
+func RuleNames() []string { return slices.Clone(ruleNames) }
+
+// TrainOptions say how Train goes on. Zero means the default.
+type TrainOptions struct {
+	Rule      Rule
+	Curvature Curvature // how the GGN is carried back; the default is Approximate
+
+	// Prior is the precision δ of the prior: parameters are drawn from N(θ, (H+δ)⁻¹).
+	// 0 means 1, and a negative number none. It pulls no parameter towards 0.
+	Prior float64
+	// Noise is the variance σ² of a pixel; 0 means 1.
+	Noise float64
+	// Memory is m of the Rule; 0 means .999.
+	Memory float64
+	// Start is H before the first step; 0 means N.
+	Start float64
+	// Samples is the number of draws a step, over which gradient and H_batch are
+	// averaged; 0 means 1.
+	Samples int
+	// Ascent makes steps along the gradient of the log likelihood of the minibatch, a sum
+	// over its rows [lae eq. 52], in place of those of Adam.
+	Ascent bool
+	// LearningRate is the size of a step; 0 means 1e-3.
+	LearningRate float64
+	Batch        int    // rows a minibatch; 0 means 50, or all where there are fewer
+	Epochs       int    // at most, each without the rows that fill no minibatch; 0 means 100
+	Seed         uint64 // of the order of the rows and of the draws
+
+	// Validation has rows that are not trained on. After each epoch their reconstruction by
+	// one drawn network is scored. The parameters and H of the epoch with the smallest
+	// error are kept. Nil means to keep the last.
+	Validation *mat.Dense
+	// Patience is the number of epochs without a smaller validation error after which the
+	// training ends; 0 means 5.
+	Patience int
+
+	// Progress, if not nil, is told of each step.
+	Progress func(done, total int)
+	// Epoch, if not nil, is told of each epoch.
+	Epoch func(e Epoch)
+	// Checkpoint, if not nil, is called after each epoch, and where ctx is done, with
+	// the state of the training. It must not keep or change it.
+	Checkpoint func(s *State) error
+	// Resume, if not nil, is a state of the same training, which goes on from there to the
+	// same result.
+	Resume *State
+
+	atSample bool // J of H_batch is at the drawn parameters under every rule
+}
+
+// An Epoch reports a pass over the training rows. Errors are means over pixels of
+// squared errors of reconstructions by drawn networks.
+type Epoch struct {
+	Train      float64 `json:"train"`      // while the parameters changed
+	Validation float64 `json:"validation"` // at its end; NaN without validation rows
+}
+
+const (
+	beta1, beta2 = 0.9, 0.999 // decays of Adam's moments
+	adamEpsilon  = 1e-8
+)
+
+func (o *TrainOptions) withDefaults(n int) (TrainOptions, error) {
+	var d TrainOptions
+	if o != nil {
+		d = *o
+	}
+	or := func(v *float64, def float64) {
+		if *v == 0 {
+			*v = def
+		}
+	}
+	orInt := func(v *int, def int) {
+		if *v == 0 {
+			*v = def
+		}
+	}
+	or(&d.Prior, 1)
+	d.Prior = max(d.Prior, 0)
+	or(&d.Noise, 1)
+	or(&d.Memory, 0.999)
+	or(&d.Start, float64(n))
+	or(&d.LearningRate, 1e-3)
+	orInt(&d.Samples, 1)
+	orInt(&d.Batch, 50)
+	orInt(&d.Epochs, 100)
+	orInt(&d.Patience, 5)
+	d.Batch = min(d.Batch, n)
+	if d.Rule != Released && d.Rule != Published || d.Curvature < Approximate || d.Curvature > Mixed {
+		panic("autoencoder: unknown rule or curvature")
+	}
+	for _, v := range []float64{d.Prior, d.Noise, d.Memory, d.Start, d.LearningRate} {
+		if !(v >= 0) || math.IsInf(v, 0) {
+			return d, fmt.Errorf("autoencoder: prior precision %v, noise variance %v, memory %v, start %v and learning rate %v must be positive numbers", d.Prior, d.Noise, d.Memory, d.Start, d.LearningRate)
+		}
+	}
+	if d.Memory >= 1 || d.Samples < 0 || d.Batch < 0 || d.Epochs < 0 || d.Patience < 0 {
+		return d, fmt.Errorf("autoencoder: memory %v must be below 1, and %d samples, a batch of %d, %d epochs and a patience of %d must be positive", d.Memory, d.Samples, d.Batch, d.Epochs, d.Patience)
+	}
+	return d, nil
+}
+
+// A TrainResult reports where Train stopped.
+type TrainResult struct {
+	Epochs []Epoch
+	Best   int // the epoch that was kept, from 1
+	Steps  int
+}
+
+// Train trains an autoencoder under its posterior: at each step it draws parameters from
+// N(θ, (H+δ)⁻¹), moves θ by the gradient at the drawn parameters, and updates H by the
+// Rule. It returns the posterior N(θ, (H+δ)⁻¹) that it ends with. x is N×D, with numbers
+// from 0 to 1.
+//
+// The result is the same for any number of processors, and after a resumption. If ctx
+// is done, Train calls Checkpoint and returns ctx.Err().
+func Train(ctx context.Context, a *Autoencoder, x *mat.Dense, o *TrainOptions) (*Posterior, *TrainResult, error) {
+	if x.IsEmpty() {
+		return nil, nil, errors.New("autoencoder: no rows to train on")
+	}
+	if err := a.Check(x); err != nil {
+		return nil, nil, err
+	}
+	opt, err := o.withDefaults(dense.Count(x))
+	if err != nil {
+		return nil, nil, err
+	}
+	if opt.Validation != nil {
+		if err := a.Check(opt.Validation); err != nil {
+			return nil, nil, fmt.Errorf("the validation rows: %w", err)
+		}
+	}
+	t, err := newTraining(a, x, opt)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := t.run(ctx); err != nil {
+		return nil, nil, err
+	}
+	theta, h := t.s.Theta, t.s.H
+	r := &TrainResult{Epochs: t.s.Epochs, Best: len(t.s.Epochs), Steps: t.s.Step}
+	if opt.Validation != nil {
+		theta, h, r.Best = t.s.BestTheta, t.s.BestH, t.s.Best
+	}
+	moved, err := a.WithTheta(theta)
+	if err != nil {
+		return nil, nil, err
+	}
+	return NewPosterior(moved, h, opt.Prior, opt.Noise), r, nil
+}
+
+// A training is an online training at work.
+type training struct {
+	o        TrainOptions
+	x, batch *mat.Dense
+	n        int // training rows
+	d        *network.Derivatives
+	s        *State
+
+	drawn, noise, grad, ggn, meanGrad, meanGGN []float64
+
+	epoch int // that order is for; −1 at first
+	order []int
+}
+
+func newTraining(a *Autoencoder, x *mat.Dense, o TrainOptions) (*training, error) {
+	_, d := x.Dims()
+	_, _, p := a.net.Dims()
+	t := &training{o: o, x: x, n: dense.Count(x), batch: mat.NewDense(o.Batch, d, nil), d: a.net.NewDerivatives(o.Curvature.backpropagation()), epoch: -1}
+	t.drawn, t.noise, t.grad, t.ggn = make([]float64, p), make([]float64, p), make([]float64, p), make([]float64, p)
+	if o.Samples > 1 {
+		t.meanGrad, t.meanGGN = make([]float64, p), make([]float64, p)
+	}
+	identity := identify(a, x, &o)
+	if o.Resume != nil {
+		if err := o.Resume.check(identity); err != nil {
+			return nil, err
+		}
+		t.s = o.Resume.clone()
+		return t, nil
+	}
+	t.s = &State{Identity: identity, Theta: a.net.Theta(), H: slices.Repeat([]float64{o.Start}, p)}
+	if !o.Ascent {
+		t.s.Moment1, t.s.Moment2 = make([]float64, p), make([]float64, p)
+	}
+	return t, nil
+}
+
+// perEpoch is the number of steps of an epoch.
+func (t *training) perEpoch() int { return t.n / t.o.Batch }
+
+// run goes through the epochs.
+func (t *training) run(ctx context.Context) error {
+	for {
+		err := t.advance(ctx)
+		if err == errFinished {
+			return nil
+		}
+		if err != nil && ctx.Err() != nil && t.o.Checkpoint != nil {
+			if e := t.o.Checkpoint(t.s); e != nil {
+				return e
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+var errFinished = errors.New("autoencoder: the training is finished")
+
+// advance makes a step, or ends an epoch.
+func (t *training) advance(ctx context.Context) error {
+	s, done := t.s, len(t.s.Epochs)
+	if s.Step == (done+1)*t.perEpoch() {
+		if err := t.endEpoch(ctx); err != nil {
+			return err
+		}
+		if t.o.Checkpoint != nil {
+			return t.o.Checkpoint(s)
+		}
+		return nil
+	}
+	if done >= t.o.Epochs || t.o.Validation != nil && done > 0 && done-s.Best >= t.o.Patience {
+		return errFinished
+	}
+	t.gather()
+	loss, err := t.step(ctx, t.batch, func(sample int) noise {
+		return normals(t.o.Seed, trainNoise, uint64(s.Step*t.o.Samples+sample))
+	})
+	if err != nil {
+		return fmt.Errorf("autoencoder: step %d: %w", s.Step+1, err)
+	}
+	s.Loss += loss
+	s.Step++
+	if t.o.Progress != nil {
+		t.o.Progress(s.Step, t.o.Epochs*t.perEpoch())
+	}
+	return nil
+}
+
+// gather copies the rows of the next minibatch.
+func (t *training) gather() {
+	if e := t.s.Step / t.perEpoch(); e != t.epoch {
+		t.epoch, t.order = e, stream(t.o.Seed, orderNoise, uint64(e), 0).Perm(t.n)
+	}
+	first := t.s.Step % t.perEpoch() * t.o.Batch
+	for i, row := range t.order[first : first+t.o.Batch] {
+		t.batch.SetRow(i, t.x.RawRowView(row))
+	}
+}
+
+// step moves θ and H by one minibatch and returns the mean squared error of a pixel.
+func (t *training) step(ctx context.Context, x *mat.Dense, draw func(sample int) noise) (float64, error) {
+	total := 0.0
+	clear(t.meanGrad)
+	clear(t.meanGGN)
+	for k := range t.o.Samples {
+		t.draw(draw(k))
+		value, err := t.derivatives(ctx, x)
+		if err != nil {
+			return 0, err
+		}
+		total += value
+		if t.o.Samples > 1 {
+			dense.Axpy(t.meanGrad, 1/float64(t.o.Samples), t.grad)
+			dense.Axpy(t.meanGGN, 1/float64(t.o.Samples), t.ggn)
+		}
+	}
+	grad, ggn := t.grad, t.ggn
+	if t.o.Samples > 1 {
+		grad, ggn = t.meanGrad, t.meanGGN
+	}
+	t.move(grad, ggn, dense.Count(x))
+	rows, d := x.Dims()
+	return -2 * total / float64(t.o.Samples*rows*d), nil
+}
+
+// draw draws parameters from N(θ, (H+δ)⁻¹).
+func (t *training) draw(eps noise) {
+	drawTo(t.drawn, t.noise, t.s.Theta, t.s.H, t.o.Prior, eps)
+}
+
+// drawTo writes θ + ε/√(H+δ) to dst; scratch holds ε.
+func drawTo(dst, scratch, theta, h []float64, prior float64, eps noise) {
+	blocks(len(theta), func(lo, hi int) {
+		e := scratch[lo:hi]
+		eps(e, lo)
+		for i, v := range e {
+			dst[lo+i] = theta[lo+i] + v/math.Sqrt(h[lo+i]+prior)
+		}
+	})
+}
+
+// derivatives computes the gradient at the drawn parameters, and the curvature there or
+// at θ, and returns the loss at the drawn ones.
+func (t *training) derivatives(ctx context.Context, x *mat.Dense) (float64, error) {
+	if t.o.Rule == Released || t.o.atSample {
+		return t.d.At(ctx, t.grad, t.ggn, t.drawn, x, x, squares{})
+	}
+	if _, err := t.d.At(ctx, nil, t.ggn, t.s.Theta, x, x, squares{}); err != nil {
+		return 0, err
+	}
+	return t.d.At(ctx, t.grad, nil, t.drawn, x, x, squares{})
+}
+
+// move moves θ along the gradient, and H by the rule.
+func (t *training) move(grad, ggn []float64, rows int) {
+	s, o := t.s, &t.o
+	weight := 1 / o.Noise // of the curvature of the minibatch
+	if o.Rule == Released {
+		weight *= 0.5 * float64(t.n) / float64(rows)
+	}
+	_, d := t.x.Dims()
+	perPixel := 1 / float64(rows*d)
+	step := float64(s.Step + 1)
+	c1, c2 := 1-math.Pow(beta1, step), 1-math.Pow(beta2, step)
+	blocks(len(grad), func(lo, hi int) {
+		theta, h, g := s.Theta[lo:hi], s.H[lo:hi], grad[lo:hi]
+		if o.Ascent {
+			dense.Axpy(theta, o.LearningRate/o.Noise, g)
+		} else {
+			// The loss is half the mean squared error of a pixel.
+			m, v := s.Moment1[lo:hi], s.Moment2[lo:hi]
+			for i, gi := range g {
+				gi *= -perPixel
+				m[i] = beta1*m[i] + (1-beta1)*gi
+				v[i] = beta2*v[i] + (1-beta2)*gi*gi
+				theta[i] -= o.LearningRate * (m[i] / c1) / (math.Sqrt(v[i]/c2) + adamEpsilon)
+			}
+		}
+		for i, q := range ggn[lo:hi] {
+			h[i] = o.Memory*h[i] + weight*q
+		}
+	})
+}
+
+// endEpoch scores the validation rows and keeps the best epoch.
+func (t *training) endEpoch(ctx context.Context) error {
+	s := t.s
+	e := Epoch{Train: s.Loss / float64(t.perEpoch()), Validation: math.NaN()}
+	if v := t.o.Validation; v != nil {
+		t.draw(normals(t.o.Seed, validationNoise, uint64(len(s.Epochs))))
+		total, err := t.d.At(ctx, nil, nil, t.drawn, v, v, squares{})
+		if err != nil {
+			return fmt.Errorf("autoencoder: the validation rows: %w", err)
+		}
+		rows, d := v.Dims()
+		e.Validation = -2 * total / float64(rows*d)
+		if s.Best == 0 || e.Validation < s.Epochs[s.Best-1].Validation {
+			s.Best = len(s.Epochs) + 1
+			s.BestTheta, s.BestH = slices.Clone(s.Theta), slices.Clone(s.H)
+		}
+	}
+	s.Epochs = append(s.Epochs, e)
+	s.Loss = 0
+	if t.o.Epoch != nil {
+		t.o.Epoch(e)
+	}
+	return nil
+}
