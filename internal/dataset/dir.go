@@ -20,7 +20,10 @@ var idxStems = [4]string{
 
 // openDir reads the IDX files of a directory. The training or the test pair may
 // be missing.
-func openDir(ctx context.Context, dir string) (*Data, error) {
+func openDir(ctx context.Context, dir string) (*Data, error) { return openDirBy(ctx, dir, readIDXFile) }
+
+// openDirBy is openDir by a function that reads a file.
+func openDirBy(ctx context.Context, dir string, read readIDXFunc) (*Data, error) {
 	var path [4]string
 	for i, stem := range idxStems {
 		path[i] = findIDX(dir, stem)
@@ -31,7 +34,7 @@ func openDir(ctx context.Context, dir string) (*Data, error) {
 			Remedy: "it should hold " + strings.Join(idxStems[:], ", ") + ", plain or .gz",
 		}
 	}
-	files, err := readIDXFiles(ctx, path)
+	files, err := readIDXFiles(ctx, path, read)
 	if err != nil {
 		return nil, err
 	}
@@ -53,12 +56,15 @@ type idxFile struct {
 	err error
 }
 
+// A readIDXFunc reads the IDX file at path; rank is 3 for images, 1 for labels.
+type readIDXFunc func(ctx context.Context, path string, rank int) (*idx, error)
+
 // readIDXFiles reads the files side by side. It fails with ctx.Err() only.
-func readIDXFiles(ctx context.Context, path [4]string) (files [4]idxFile, err error) {
+func readIDXFiles(ctx context.Context, path [4]string, read readIDXFunc) (files [4]idxFile, err error) {
 	err = par.Do(ctx, 0, len(path), func(i int) error {
 		f := idxFile{stem: idxStems[i], path: path[i]}
 		if f.path != "" {
-			f.idx, f.err = readIDXFile(ctx, f.path, []int{3, 1}[i%2])
+			f.idx, f.err = read(ctx, f.path, []int{3, 1}[i%2])
 		}
 		files[i] = f
 		return nil

@@ -25,7 +25,8 @@ var mnistMirrors = []string{
 }
 
 // openMNIST reads MNIST from the cache, after it has downloaded the files that are
-// not there. Files that the user put there are not checked.
+// not there. Files that the user put there are not checked. It leaves decompressed copies
+// in the cache, so that only the first use decompresses.
 func openMNIST(ctx context.Context, o *OpenOptions) (*Data, error) {
 	dir := o.CacheDir
 	if dir == "" {
@@ -45,7 +46,7 @@ func openMNIST(ctx context.Context, o *OpenOptions) (*Data, error) {
 			return nil, offline(ctx, dir, stem+".gz", err)
 		}
 	}
-	d, err := openDir(ctx, dir)
+	d, err := openDirBy(ctx, dir, readCopied)
 	var e *Error
 	if errors.As(err, &e) && e.Remedy == again {
 		e.Remedy = "delete the file, and it is downloaded again"
