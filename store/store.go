@@ -90,9 +90,9 @@ type Writer struct {
 }
 
 // Write writes a file of a kind (1 to 20 bytes) and version. The file appears
-// under its name when it is complete, or not at all. Write calls fill twice, first
-// to measure the sections and then to write them, so that it copies none. fill
-// must add the same sections both times.
+// under its name when it is complete, or not at all. Into a pipe or a device Write calls
+// fill twice, first to measure the sections and then to write them, so that it copies
+// none, and fill must add the same sections both times.
 func Write(path, kind string, version uint32, fill func(w *Writer) error) error {
 	if len(kind) == 0 || len(kind) > kindSize {
 		panic("store: kind must have 1 to 20 bytes")
@@ -102,31 +102,51 @@ func Write(path, kind string, version uint32, fill func(w *Writer) error) error 
 	})
 }
 
-// writeTo calls fill twice, first to measure the sections and then to write them,
-// so that nothing is held in memory.
+// writeTo calls fill to write the sections. Where the header cannot be written after them,
+// it first calls fill to measure them, so that nothing is held in memory.
 func writeTo(out io.Writer, kind string, version uint32, fill func(w *Writer) error) error {
-	measure := &Writer{out: io.Discard, at: headerSize}
-	if err := measure.run(fill); err != nil {
-		return err
+	file, ok := out.(atomicfile.Rewriter)
+	if !ok {
+		return streamTo(out, kind, version, fill)
 	}
-	table, err := json.Marshal(measure.table)
+	w, table, err := sectionsTo(out, make([]byte, headerSize), fill)
 	if err != nil {
 		return err
 	}
-	if _, err := out.Write(header(kind, version, measure.at, table)); err != nil {
+	if _, err := out.Write(table); err != nil {
 		return err
 	}
-	w := &Writer{out: out, at: headerSize}
-	if err := w.run(fill); err != nil {
+	return file.Rewrite(header(kind, version, w.at, table), 0)
+}
+
+// streamTo writes everything in its order.
+func streamTo(out io.Writer, kind string, version uint32, fill func(w *Writer) error) error {
+	measured, table, err := sectionsTo(io.Discard, nil, fill)
+	if err != nil {
 		return err
 	}
-	for i, e := range w.table {
-		if i >= len(measure.table) || e != measure.table[i] {
-			return errors.New("the content changed while it was written")
-		}
+	_, again, err := sectionsTo(out, header(kind, version, measured.at, table), fill)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(table, again) {
+		return errors.New("the content changed while it was written")
 	}
 	_, err = out.Write(table)
 	return err
+}
+
+// sectionsTo writes the header and the sections, and returns their table.
+func sectionsTo(out io.Writer, head []byte, fill func(w *Writer) error) (w *Writer, table []byte, err error) {
+	if _, err := out.Write(head); err != nil {
+		return nil, nil, err
+	}
+	w = &Writer{out: out, at: headerSize}
+	if err := w.run(fill); err != nil {
+		return nil, nil, err
+	}
+	table, err = json.Marshal(w.table)
+	return w, table, err
 }
 
 func (w *Writer) run(fill func(w *Writer) error) error {

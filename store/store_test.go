@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"math"
 	"os"
 	"path/filepath"
@@ -90,6 +91,32 @@ func TestWrongKindAndVersion(t *testing.T) {
 	require.ErrorContains(t, err, "version 2")
 	_, err = Open(filepath.Join(t.TempDir(), "absent"), "test", 1)
 	require.ErrorContains(t, err, "cannot be opened")
+}
+
+// TestStreamIsFile checks that a pipe gets the bytes of a file, and that content which
+// changes in between is found there.
+func TestStreamIsFile(t *testing.T) {
+	file, err := os.ReadFile(sample(t))
+	require.NoError(t, err)
+	calls := 0
+	write := func(changing float64) ([]byte, error) {
+		var pipe bytes.Buffer
+		err := writeTo(&pipe, "test", 2, func(w *Writer) error {
+			calls++
+			w.JSON("header", map[string]int{"n": 3})
+			w.Floats("alpha", []float64{1, -2.5, math.Pi, math.Inf(1), math.Copysign(changing*float64(calls), -1)})
+			w.Bytes("empty", nil)
+			w.Bytes("raw", []byte("seven.."))
+			return nil
+		})
+		return pipe.Bytes(), err
+	}
+	pipe, err := write(0)
+	require.NoError(t, err)
+	require.Equal(t, file, pipe)
+	require.Equal(t, 2, calls)
+	_, err = write(1)
+	require.ErrorContains(t, err, "the content changed while it was written")
 }
 
 // TestFailedWriteLeavesNothing checks that an error in between leaves no file.

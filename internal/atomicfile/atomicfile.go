@@ -45,7 +45,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // argument. A new file gets mode 0666 less the umask, and an existing one keeps
 // its mode. A symbolic link stays a link, and the file to which it leads is
 // written, even if that does not exist yet. A device or a pipe is not replaced
-// but written to directly. The error is an *Error.
+// but written to directly; for any other file the argument of write is a Rewriter. The
+// error is an *Error.
 func Write(path string, write func(io.Writer) error) error {
 	if err := replace(path, write); err != nil {
 		return &Error{Path: path, Err: cause(err)}
@@ -99,7 +100,35 @@ func direct(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(fill(f, write), f.Close())
+	b := bufio.NewWriter(f)
+	if err = write(b); err == nil {
+		err = b.Flush()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// A Rewriter writes a file of which an earlier part can be written again.
+type Rewriter interface {
+	io.Writer
+	// Rewrite replaces the bytes from at on by b, all of which have been written.
+	Rewrite(b []byte, at int64) error
+}
+
+var _ Rewriter = (*file)(nil)
+
+// file is a Rewriter with a buffer.
+type file struct {
+	*bufio.Writer
+	f *os.File
+}
+
+// Rewrite implements Rewriter.
+func (w *file) Rewrite(b []byte, at int64) error {
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := w.f.WriteAt(b, at)
+	return err
 }
 
 // swap fills a temporary file beside path and renames it. A mode of zero
@@ -121,7 +150,11 @@ func swap(path string, mode fs.FileMode, write func(io.Writer) error) (err error
 			return err
 		}
 	}
-	if err := fill(f, write); err != nil {
+	w := &file{bufio.NewWriter(f), f}
+	if err := write(w); err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {
@@ -135,15 +168,6 @@ func swap(path string, mode fs.FileMode, write func(io.Writer) error) (err error
 	}
 	done = true
 	return nil
-}
-
-// fill writes what write writes, buffered.
-func fill(w io.Writer, write func(io.Writer) error) error {
-	b := bufio.NewWriter(w)
-	if err := write(b); err != nil {
-		return err
-	}
-	return b.Flush()
 }
 
 // temporary creates a new file in the directory of path.

@@ -32,6 +32,25 @@ func TestWriteCreatesAndReplaces(t *testing.T) {
 	requireOnly(t, filepath.Dir(path), "page.html")
 }
 
+// An earlier part of a file can be written again, and that of a device cannot.
+func TestRewrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "table")
+	require.NoError(t, Write(path, func(w io.Writer) error {
+		if err := text("0000 rows")(w); err != nil {
+			return err
+		}
+		return w.(Rewriter).Rewrite([]byte("12"), 2)
+	}))
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "0012 rows", string(b))
+	require.NoError(t, Write(os.DevNull, func(w io.Writer) error {
+		_, ok := w.(Rewriter)
+		require.False(t, ok)
+		return nil
+	}))
+}
+
 func TestWriteFailureLeavesTheOldFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "page.html")
 	require.NoError(t, Write(path, text("old")))
