@@ -10,6 +10,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/par"
 )
 
 // A Sum is a SHA-256 checksum. The zero Sum means that it is not known.
@@ -130,7 +132,6 @@ func FingerprintOf(ctx context.Context, src Source) (Fingerprint, error) {
 	var (
 		ordered = sha256.New()
 		rows    [len(Sum{}) / 8]uint64
-		buf     []byte
 		seen    int
 	)
 	err := eachInput(ctx, src, func(x *mat.Dense, m ModelFingerprint) error {
@@ -139,9 +140,7 @@ func FingerprintOf(ctx context.Context, src Source) (Fingerprint, error) {
 		}
 		n, d := x.Dims()
 		f.Data.D, seen = d, seen+n
-		for i := range n {
-			buf = appendFloats(buf[:0], x.RawRowView(i))
-			row := sha256.Sum256(buf)
+		for _, row := range sumsOf(x) {
 			ordered.Write(row[:])
 			// A sum does not depend on the order of its terms.
 			for j := range rows {
@@ -164,6 +163,24 @@ func FingerprintOf(ctx context.Context, src Source) (Fingerprint, error) {
 		binary.LittleEndian.PutUint64(f.Data.Rows[8*j:], v)
 	}
 	return f, nil
+}
+
+// sumsOf returns the sum of each row of x.
+func sumsOf(x *mat.Dense) []Sum {
+	n, d := x.Dims()
+	sums := make([]Sum, n)
+	const tile = 64
+	// The tiles return no error and the context is never done.
+	_ = par.Do(context.Background(), 0, par.Tiles(n, tile), func(t int) error {
+		buf := make([]byte, 0, 8*d)
+		lo, hi := par.Bounds(t, n, tile)
+		for i := lo; i < hi; i++ {
+			buf = appendFloats(buf[:0], x.RawRowView(i))
+			sums[i] = sha256.Sum256(buf)
+		}
+		return nil
+	})
+	return sums
 }
 
 // eachInput yields the inputs of src. It linearizes src if that is no InputSource.

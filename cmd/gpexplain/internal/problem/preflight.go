@@ -106,17 +106,6 @@ func (p *Problem) trainedOnThese() bool {
 	return m.Rows == "" || m.Data == Fingerprint(e.Data.Train) && m.Rows == FormatRows(e.Train.Rows)
 }
 
-// largestInput is the largest number of an input, in size, as the network sees it.
-func (p *Problem) largestInput() float64 {
-	e, largest := p.Examples, 0.0
-	for lo := 0; lo < e.Train.Len(); lo += PredictRows {
-		for _, v := range e.Inputs(e.Train, lo, min(lo+PredictRows, e.Train.Len())).RawMatrix().Data {
-			largest = math.Max(largest, math.Abs(v))
-		}
-	}
-	return largest
-}
-
 // A look is what Preflight sees.
 type look struct {
 	problem  *Problem

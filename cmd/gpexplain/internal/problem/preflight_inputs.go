@@ -3,12 +3,15 @@ package problem
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/par"
 )
 
 // otherInputs looks for another way to scale the inputs under which the network fits its
@@ -128,4 +131,23 @@ func (w *way) flags(p *Problem) string {
 	}
 	list := func(v []float64) string { return strings.ReplaceAll(shortNumbers(v), " ", "") }
 	return fmt.Sprintf("--input-mean %s --input-sd %s", list(w.inputs.Mean), list(w.inputs.Scale))
+}
+
+// largestInput is the largest number of an input, in size, as the network sees it.
+func (p *Problem) largestInput() float64 {
+	e, n := p.Examples, p.Examples.Train.Len()
+	of := make([]float64, par.Tiles(n, PredictRows))
+	// The tiles return no error and the context is never done.
+	_ = par.Do(context.Background(), 0, len(of), func(i int) error {
+		lo, hi := par.Bounds(i, n, PredictRows)
+		largest := 0.0
+		for _, v := range e.Inputs(e.Train, lo, hi).RawMatrix().Data {
+			if v = math.Abs(v); v > largest {
+				largest = v
+			}
+		}
+		of[i] = largest
+		return nil
+	})
+	return floats.Max(of)
 }
