@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -59,6 +58,17 @@ const fitRows = 1000
 // Fit returns the posterior of trained parameters, post hoc: h is the diagonal of
 // Σ JᵀJ/σ² over the rows of x, N×D, with numbers from 0 to 1.
 func Fit(ctx context.Context, a *Autoencoder, x *mat.Dense, o *FitOptions) (*Posterior, error) {
+	opt, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := a.Check(x); err != nil {
+		return nil, err
+	}
+	return fit(ctx, a, x, &opt)
+}
+
+func (o *FitOptions) withDefaults() (FitOptions, error) {
 	var opt FitOptions
 	if o != nil {
 		opt = *o
@@ -70,12 +80,9 @@ func Fit(ctx context.Context, a *Autoencoder, x *mat.Dense, o *FitOptions) (*Pos
 		opt.Noise = 1
 	}
 	if !(opt.Prior > 0) || !(opt.Noise > 0) || math.IsInf(opt.Prior, 0) || math.IsInf(opt.Noise, 0) {
-		return nil, fmt.Errorf("autoencoder: prior precision %v and noise variance %v must be positive numbers", opt.Prior, opt.Noise)
+		return opt, fmt.Errorf("autoencoder: prior precision %v and noise variance %v must be positive numbers", opt.Prior, opt.Noise)
 	}
-	if err := a.Check(x); err != nil {
-		return nil, err
-	}
-	return fit(ctx, a, x, &opt)
+	return opt, nil
 }
 
 // fit is Fit for rows that may have any numbers.
@@ -175,7 +182,7 @@ func (p *Posterior) Linearized(ctx context.Context, x *mat.Dense) (*Linear, erro
 
 // codeTo writes the covariance of the code of a row.
 func (p *Posterior) codeTo(ctx context.Context, dst, row *mat.Dense) error {
-	b, err := p.some(ctx, row, 0, p.a.latent)
+	b, err := p.a.Codes(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -190,7 +197,7 @@ const pixelTile = 16
 func (p *Posterior) pixelsTo(ctx context.Context, dst []float64, row *mat.Dense) error {
 	for lo := 0; lo < len(dst); lo += pixelTile {
 		hi := min(lo+pixelTile, len(dst))
-		b, err := p.some(ctx, row, p.a.latent+lo, p.a.latent+hi)
+		b, err := p.a.some(ctx, row, p.a.latent+lo, dense.Range(hi-lo))
 		if err != nil {
 			return err
 		}
@@ -201,14 +208,4 @@ func (p *Posterior) pixelsTo(ctx context.Context, dst []float64, row *mat.Dense)
 		}
 	}
 	return ctx.Err()
-}
-
-// some linearizes the elements [lo, hi) of code and reconstruction at a row.
-func (p *Posterior) some(ctx context.Context, row *mat.Dense, lo, hi int) (*linearize.Batch, error) {
-	_, c, _ := p.a.joint.Dims()
-	w := mat.NewDense(hi-lo, c, nil)
-	for k := lo; k < hi; k++ {
-		w.Set(k-lo, k, 1)
-	}
-	return p.a.joint.LinearizeCombined(ctx, row, w)
 }

@@ -1,0 +1,198 @@
+package autoencoder
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
+// DrawOptions say how networks are drawn. Zero means the default.
+type DrawOptions struct {
+	Samples int    // drawn networks; 0 means 100
+	Keep    int    // reconstructions to return beside their moments, of the first draws
+	Seed    uint64 // of the draws
+
+	// Progress, if not nil, is told of each drawn network.
+	Progress func(done, total int)
+}
+
+// Drawn is what networks drawn from a posterior make of some rows.
+type Drawn struct {
+	Mean, SD  *mat.Dense   // of the reconstructions over the draws, N×D
+	Latent    *mat.Dense   // mean of the codes, N×L
+	LatentCov *mat.Dense   // their covariance, N·L×L, a block for each row
+	Errors    []float64    // mean over the draws of ‖x − f‖², of each row
+	Samples   []*mat.Dense // reconstructions by the first draws, each N×D
+}
+
+// Theta writes the parameters of draw s of this seed, P numbers, to dst.
+func (p *Posterior) Theta(dst []float64, seed uint64, s int) {
+	p.theta(dst, make([]float64, len(dst)), normals(seed, drawNoise, uint64(s)))
+}
+
+func (p *Posterior) theta(dst, scratch []float64, eps noise) {
+	drawTo(dst, scratch, p.a.net.Theta(), p.h, p.prior, eps)
+}
+
+// Draw runs networks drawn from the posterior on the rows of x, N×D. Means and variances
+// are over the draws, with their number as the divisor.
+func (p *Posterior) Draw(ctx context.Context, x *mat.Dense, o *DrawOptions) (*Drawn, error) {
+	var opt DrawOptions
+	if o != nil {
+		opt = *o
+	}
+	if opt.Samples == 0 {
+		opt.Samples = 100
+	}
+	if opt.Samples < 0 || opt.Keep < 0 {
+		panic("autoencoder: a negative number of draws")
+	}
+	return p.draws(ctx, x, &opt, func(s int) noise { return normals(opt.Seed, drawNoise, uint64(s)) })
+}
+
+// draws is Draw with given noise for each draw.
+func (p *Posterior) draws(ctx context.Context, x *mat.Dense, o *DrawOptions, eps func(s int) noise) (*Drawn, error) {
+	n, d := x.Dims()
+	l, theta := p.a.latent, make([]float64, len(p.h))
+	out := &Drawn{Mean: mat.NewDense(n, d, nil), SD: mat.NewDense(n, d, nil), Latent: mat.NewDense(n, l, nil), LatentCov: mat.NewDense(n*l, l, nil), Errors: make([]float64, n)}
+	scratch := make([]float64, len(theta))
+	for s := range o.Samples {
+		p.theta(theta, scratch, eps(s))
+		net, err := p.a.joint.WithTheta(theta)
+		if err != nil {
+			return nil, err
+		}
+		both, err := net.Forward(ctx, x)
+		if err != nil {
+			return nil, err
+		}
+		z, f := p.a.split(both)
+		dense.EachRow(0, x.RawMatrix(), func(i int, row []float64) {
+			out.add(i, s, z.RawRowView(i), f.RawRowView(i), row)
+		})
+		if s < o.Keep {
+			out.Samples = append(out.Samples, mat.DenseCopyOf(f))
+		}
+		if o.Progress != nil {
+			o.Progress(s+1, o.Samples)
+		}
+	}
+	out.finish(o.Samples)
+	return out, nil
+}
+
+// add takes row i of draw s into the sums: the means, and the sums of squares about
+// them [Welford 1962].
+func (d *Drawn) add(i, s int, z, f, x []float64) {
+	k := float64(s + 1)
+	mean, square := d.Mean.RawRowView(i), d.SD.RawRowView(i)
+	for j, v := range f {
+		delta := v - mean[j]
+		mean[j] += delta / k
+		square[j] += delta * (v - mean[j])
+	}
+	l := len(z)
+	code, before := d.Latent.RawRowView(i), make([]float64, l)
+	for j, v := range z {
+		before[j] = v - code[j]
+		code[j] += before[j] / k
+	}
+	for j := range l {
+		for m, v := range z {
+			d.LatentCov.Set(i*l+j, m, d.LatentCov.At(i*l+j, m)+before[j]*(v-code[m]))
+		}
+	}
+	e := floats.Distance(x, f, 2)
+	d.Errors[i] += (e*e - d.Errors[i]) / k
+}
+
+func (d *Drawn) finish(samples int) {
+	sd := d.SD.RawMatrix().Data
+	for i, v := range sd {
+		sd[i] = math.Sqrt(max(v, 0) / float64(samples))
+	}
+	d.LatentCov.Scale(1/float64(samples), d.LatentCov)
+}
+
+// Decoded are the moments of what drawn networks decode, N×D.
+type Decoded struct {
+	Mean, SD *mat.Dense
+	Samples  []*mat.Dense // by the first draws
+}
+
+// Decode runs decoders drawn from the posterior on the codes z, N×L, such as those of a
+// grid, or draws from the codes of the training rows to generate new rows.
+func (p *Posterior) Decode(ctx context.Context, z *mat.Dense, o *DrawOptions) (*Decoded, error) {
+	var opt DrawOptions
+	if o != nil {
+		opt = *o
+	}
+	if opt.Samples == 0 {
+		opt.Samples = 100
+	}
+	n := dense.Count(z)
+	_, d, _ := p.a.net.Dims()
+	out := &Decoded{Mean: mat.NewDense(n, d, nil), SD: mat.NewDense(n, d, nil)}
+	theta, scratch := make([]float64, len(p.h)), make([]float64, len(p.h))
+	for s := range opt.Samples {
+		p.theta(theta, scratch, normals(opt.Seed, drawNoise, uint64(s)))
+		f, err := p.a.decoder.Forward(ctx, theta, z)
+		if err != nil {
+			return nil, err
+		}
+		mean, square := out.Mean.RawMatrix().Data, out.SD.RawMatrix().Data
+		for i, v := range f.RawMatrix().Data {
+			delta := v - mean[i]
+			mean[i] += delta / float64(s+1)
+			square[i] += delta * (v - mean[i])
+		}
+		if s < opt.Keep {
+			out.Samples = append(out.Samples, f)
+		}
+		if opt.Progress != nil {
+			opt.Progress(s+1, opt.Samples)
+		}
+	}
+	sd := out.SD.RawMatrix().Data
+	for i, v := range sd {
+		sd[i] = math.Sqrt(max(v, 0) / float64(opt.Samples))
+	}
+	return out, nil
+}
+
+// Codes draws n codes from the Gaussian with the mean and the covariance of the rows of
+// z, N×L: those of new rows, where z are the codes of the training rows.
+func Codes(z *mat.Dense, n int, seed uint64) *mat.Dense {
+	rows, l := z.Dims()
+	mean, cov := make([]float64, l), mat.NewSymDense(l, nil)
+	for i := range rows {
+		floats.AddScaled(mean, 1/float64(rows), z.RawRowView(i))
+	}
+	d := make([]float64, l)
+	for i := range rows {
+		floats.SubTo(d, z.RawRowView(i), mean)
+		cov.SymRankOne(cov, 1/float64(rows), mat.NewVecDense(l, d))
+	}
+	var eigen mat.EigenSym
+	if !eigen.Factorize(cov, true) {
+		panic("autoencoder: codes that are not finite")
+	}
+	var vectors mat.Dense
+	eigen.VectorsTo(&vectors)
+	values := eigen.Values(nil)
+	rng := stream(seed, codeNoise, 0, 0)
+	out := mat.NewDense(n, l, nil)
+	for i := range n {
+		e := make([]float64, l)
+		for j := range e {
+			e[j] = rng.NormFloat64() * math.Sqrt(max(values[j], 0))
+		}
+		mat.NewVecDense(l, out.RawRowView(i)).MulVec(&vectors, mat.NewVecDense(l, e))
+		floats.Add(out.RawRowView(i), mean)
+	}
+	return out
+}

@@ -1,0 +1,131 @@
+package autoencoder
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// ImputeOptions say how missing pixels are filled in. Zero means the default.
+type ImputeOptions struct {
+	Samples int // drawn networks; 0 means 10
+	// Rounds is how often each sample goes through its network, with the known pixels
+	// put back after each; 0 means 1.
+	Rounds int
+	Seed   uint64 // of the draws and of the noise in the place of missing pixels
+
+	// Progress, if not nil, is told of each pass of all rows through a network.
+	Progress func(done, total int)
+}
+
+// Start returns the rows of x with noise in the place of the pixels that are not known:
+// normal numbers, scaled to reach from 0 to 1 in each row. known has D truth values.
+func Start(x *mat.Dense, known []bool, seed uint64) *mat.Dense {
+	n, d := x.Dims()
+	if len(known) != d {
+		panic("autoencoder: known has another length than a row")
+	}
+	out := mat.DenseCopyOf(x)
+	e := make([]float64, d)
+	for i := range n {
+		rng := stream(seed, imputeNoise, uint64(i), 0)
+		for j := range e {
+			e[j] = rng.NormFloat64()
+		}
+		lo, hi := floats.Min(e), floats.Max(e)
+		for j, v := range e {
+			if !known[j] && hi > lo {
+				out.Set(i, j, (v-lo)/(hi-lo))
+			}
+		}
+	}
+	return out
+}
+
+// Impute fills in pixels of the rows of x by iterated sampling [lae]: noise takes the
+// place of those that are not known (Start), and each of the drawn networks
+// reconstructs the rows, after which the known pixels are put back. A last pass replaces
+// each sample by the mean of its reconstructions by all drawn networks. It returns
+// the samples, each N×D. Where all pixels are known, they are not put back, so that
+// the samples are reconstructions of reconstructions.
+func (p *Posterior) Impute(ctx context.Context, x *mat.Dense, known []bool, o *ImputeOptions) ([]*mat.Dense, error) {
+	var opt ImputeOptions
+	if o != nil {
+		opt = *o
+	}
+	if opt.Samples == 0 {
+		opt.Samples = 10
+	}
+	if opt.Rounds == 0 {
+		opt.Rounds = 1
+	}
+	if opt.Samples < 0 || opt.Rounds < 0 {
+		panic("autoencoder: a negative number of draws or rounds")
+	}
+	all := true
+	for _, k := range known {
+		all = all && k
+	}
+	start := Start(x, known, opt.Seed)
+	nets := make([]*network.Network, opt.Samples)
+	theta := make([]float64, len(p.h))
+	for s := range nets {
+		p.Theta(theta, opt.Seed, s)
+		var err error
+		if nets[s], err = p.a.net.WithTheta(theta); err != nil {
+			return nil, err
+		}
+	}
+	done, total := 0, opt.Samples*(opt.Rounds+opt.Samples)
+	report := func() {
+		if done++; opt.Progress != nil {
+			opt.Progress(done, total)
+		}
+	}
+	samples := make([]*mat.Dense, len(nets))
+	for s, net := range nets {
+		samples[s] = start
+		for range opt.Rounds {
+			f, err := net.Forward(ctx, samples[s])
+			if err != nil {
+				return nil, err
+			}
+			if !all {
+				putBack(f, x, known)
+			}
+			samples[s] = f
+			report()
+		}
+	}
+	n, d := x.Dims()
+	for s := range samples {
+		mean := mat.NewDense(n, d, nil)
+		for _, net := range nets {
+			f, err := net.Forward(ctx, samples[s])
+			if err != nil {
+				return nil, err
+			}
+			dense.Axpy(mean.RawMatrix().Data, 1/float64(len(nets)), f.RawMatrix().Data)
+			report()
+		}
+		samples[s] = mean
+	}
+	return samples, nil
+}
+
+// putBack copies the known pixels of x to f.
+func putBack(f, x *mat.Dense, known []bool) {
+	n, _ := x.Dims()
+	for i := range n {
+		from, to := x.RawRowView(i), f.RawRowView(i)
+		for j, k := range known {
+			if k {
+				to[j] = from[j]
+			}
+		}
+	}
+}

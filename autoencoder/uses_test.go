@@ -1,0 +1,322 @@
+package autoencoder
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// The moments over drawn networks are those of the reference, whose noise is given.
+func TestReferenceDraws(t *testing.T) {
+	a, ref := reference(t)
+	test := ref.MatrixRC("x_test", 10, 64)
+	p := NewPosterior(a, ref.Floats("ggn_diagonal_exact"), 0.01, 1)
+	eps := ref.MatrixRC("sample_noise", 3, len(p.h))
+	d, err := p.draws(t.Context(), test, &DrawOptions{Samples: 3, Keep: 3}, func(s int) noise {
+		return func(dst []float64, lo int) { copy(dst, eps.RawRowView(s)[lo:]) }
+	})
+	require.NoError(t, err)
+	requireClose(t, "mean", ref.Floats("sample_reconstruction_mean"), raw(d.Mean), 1e-10)
+	requireClose(t, "latent mean", ref.Floats("sample_latent_mean"), raw(d.Latent), 1e-10)
+	variance, latent := ref.Floats("sample_reconstruction_variance"), ref.Floats("sample_latent_variance")
+	samples := ref.Floats("sample_reconstruction")
+	for i := range 10 {
+		e := 0.0
+		for s := range 3 {
+			for j, v := range samples[(s*10+i)*64 : (s*10+i+1)*64] {
+				e += math.Pow(v-test.At(i, j), 2) / 3
+			}
+		}
+		require.InEpsilon(t, e, d.Errors[i], 1e-10)
+		for j := range 64 {
+			require.InDelta(t, variance[i*64+j], math.Pow(d.SD.At(i, j), 2), 1e-10)
+			require.InDelta(t, samples[(2*10+i)*64+j], d.Samples[2].At(i, j), 1e-10)
+		}
+		for j := range 2 {
+			require.InDelta(t, latent[i*2+j], d.LatentCov.At(2*i+j, j), 1e-10)
+		}
+		require.InDelta(t, d.LatentCov.At(2*i, 1), d.LatentCov.At(2*i+1, 0), 1e-12)
+	}
+}
+
+// The full and the diagonal posterior of package weightspace are those of the reference,
+// for codes and reconstructions, and the one over functions is the full one.
+func TestReferenceStructures(t *testing.T) {
+	a, ref := reference(t)
+	x, test := ref.MatrixRC("x_train", 40, 64), ref.MatrixRC("x_test", 10, 64)
+	o := &FitOptions{Curvature: Exact, Prior: 0.01, Noise: 1}
+	pixels := dense.Range(64)
+	all, err := a.Pixels(t.Context(), test, pixels)
+	require.NoError(t, err)
+	variances := func(cov *mat.Dense) (v []float64) {
+		for i := range 640 {
+			v = append(v, cov.At(i, i%64))
+		}
+		return v
+	}
+	for structure, name := range map[weightspace.Structure]string{weightspace.Full: "full", weightspace.Diagonal: "exact"} {
+		w, err := FitStructure(t.Context(), a, structure, x, o)
+		require.NoError(t, err)
+		require.InEpsilon(t, ref.Scalar("log_det_"+name), w.LogDet(), 1e-9)
+		codes, err := a.LatentCov(t.Context(), w, test)
+		require.NoError(t, err)
+		requireClose(t, name, ref.Floats("latent_cov_"+name), raw(codes), 1e-8)
+		var cov mat.Dense
+		require.NoError(t, w.PredictTo(t.Context(), nil, &cov, all))
+		requireClose(t, name, ref.Floats("reconstruction_variance_"+name), variances(&cov), 1e-8)
+	}
+	// In function space: the posterior of a few rows, against that over the weights.
+	x, test = dense.Slice(x, 0, 8), dense.Slice(test, 0, 3)
+	w, err := FitStructure(t.Context(), a, weightspace.Full, x, o)
+	require.NoError(t, err)
+	all, err = a.Pixels(t.Context(), test, pixels)
+	require.NoError(t, err)
+	var cov, want mat.Dense
+	require.NoError(t, w.PredictTo(t.Context(), nil, &want, all))
+	post, err := FunctionSpace(t.Context(), a, x, pixels, o)
+	require.NoError(t, err)
+	require.NoError(t, post.PredictTo(t.Context(), nil, &cov, all))
+	requireClose(t, "function space", raw(&want), raw(&cov), 1e-7)
+
+	some, err := FunctionSpace(t.Context(), a, x, []int{9, 30}, o)
+	require.NoError(t, err)
+	b, err := a.Pixels(t.Context(), test, []int{9, 30})
+	require.NoError(t, err)
+	var fewer mat.Dense
+	require.NoError(t, some.PredictTo(t.Context(), nil, &fewer, b))
+	for i := range 3 { // fewer observations, never a smaller variance
+		require.GreaterOrEqual(t, fewer.At(2*i, 0), cov.At(64*i+9, 9)*(1-1e-9))
+	}
+}
+
+// A posterior with Kronecker factors predicts codes, too.
+func TestKroneckerFactors(t *testing.T) {
+	a, x := small(t), curves(20, 1)
+	w, err := FitStructure(t.Context(), a, weightspace.KFAC, x, nil)
+	require.NoError(t, err)
+	cov, err := a.LatentCov(t.Context(), w, x)
+	require.NoError(t, err)
+	p, err := Fit(t.Context(), a, x, &FitOptions{Curvature: Exact})
+	require.NoError(t, err)
+	lin, err := p.Linearized(t.Context(), x)
+	require.NoError(t, err)
+	for i := range 20 {
+		require.Greater(t, cov.At(2*i, 0), 0.)
+		require.InEpsilon(t, lin.LatentCov.At(2*i, 0), cov.At(2*i, 0), 0.9)
+	}
+}
+
+// Where the posterior is narrow the draws have the covariance of the linearized network.
+func TestDrawsOfNarrowPosteriors(t *testing.T) {
+	a, x := small(t), curves(6, 1)
+	_, _, params := a.net.Dims()
+	h := make([]float64, params)
+	for i := range h {
+		h[i] = 1e6
+	}
+	p := NewPosterior(a, h, 1, 1)
+	lin, err := p.Linearized(t.Context(), x)
+	require.NoError(t, err)
+	d, err := p.Draw(t.Context(), x, &DrawOptions{Samples: 4000})
+	require.NoError(t, err)
+	for i := range 6 {
+		for j := range 12 {
+			require.InEpsilon(t, math.Sqrt(lin.Variance.At(i, j)), d.SD.At(i, j), 0.1)
+		}
+		for j := range 4 {
+			at := lin.LatentCov.At(2*i, 0)
+			require.InDelta(t, lin.LatentCov.At(2*i+j/2, j%2), d.LatentCov.At(2*i+j/2, j%2), 0.1*at)
+		}
+	}
+	s := d.Scores(2, 0.1)
+	require.InEpsilon(t, d.Errors[3]/4, s.NegLogLikelihood[3], 1e-12)
+	require.InDelta(t, math.Abs(s.NegLogLikelihood[3]-0.1), s.Typicality[3], 1e-12)
+	require.InEpsilon(t, stat.Mean(s.NegLogLikelihood, nil), s.Typical(), 1e-12)
+	require.Nil(t, d.Scores(1, math.NaN()).Typicality)
+	require.InEpsilon(t, math.Sqrt(d.LatentCov.At(0, 0))+math.Sqrt(d.LatentCov.At(1, 1)), s.LatentSD[0], 1e-12)
+
+	// Decoders and whole networks of the same draws agree.
+	z, _, err := a.Encode(t.Context(), x)
+	require.NoError(t, err)
+	dec, err := p.Decode(t.Context(), z, &DrawOptions{Samples: 2, Keep: 2})
+	require.NoError(t, err)
+	theta := make([]float64, params)
+	p.Theta(theta, 0, 1)
+	moved, err := a.WithTheta(theta)
+	require.NoError(t, err)
+	f, err := moved.Decode(t.Context(), z)
+	require.NoError(t, err)
+	requireClose(t, "decoded", raw(f), raw(dec.Samples[1]), 1e-13)
+	require.InDelta(t, (dec.Samples[0].At(2, 3)+dec.Samples[1].At(2, 3))/2, dec.Mean.At(2, 3), 1e-13)
+	require.InDelta(t, math.Abs(dec.Samples[0].At(2, 3)-dec.Samples[1].At(2, 3))/2, dec.SD.At(2, 3), 1e-13)
+	require.InEpsilon(t, math.Pow(mat.Norm(mat.NewVecDense(12, diff(x.RawRowView(0), f.RawRowView(0))), 2), 2), SquaredErrors(x, f)[0], 1e-12)
+}
+
+func diff(a, b []float64) []float64 {
+	out := make([]float64, len(a))
+	for i := range a {
+		out[i] = a[i] - b[i]
+	}
+	return out
+}
+
+// A trained autoencoder fills in what is missing better than noise, and known pixels are
+// in the samples before the last pass.
+func TestImpute(t *testing.T) {
+	p, _ := trainSmall(t, TrainOptions{Batch: 20, Epochs: 100, LearningRate: 1e-2})
+	x := curves(40, 3)
+	known := make([]bool, 12)
+	for j := 3; j < 12; j++ {
+		known[j] = true
+	}
+	start := Start(x, known, 0)
+	require.Equal(t, x.At(2, 5), start.At(2, 5))
+	for i := range 40 {
+		for j := range 3 {
+			require.True(t, start.At(i, j) >= 0 && start.At(i, j) <= 1)
+		}
+	}
+	calls := 0
+	samples, err := p.Impute(t.Context(), x, known, &ImputeOptions{Samples: 3, Rounds: 2, Progress: func(done, total int) { calls++; require.Equal(t, 3*(2+3), total) }})
+	require.NoError(t, err)
+	require.Len(t, samples, 3)
+	require.Equal(t, 15, calls)
+	missing := func(f *mat.Dense) float64 {
+		e := 0.0
+		for i := range 40 {
+			for j := range 3 {
+				e += math.Pow(f.At(i, j)-x.At(i, j), 2)
+			}
+		}
+		return e
+	}
+	require.Less(t, missing(samples[0]), missing(start))
+
+	// With one network, by hand.
+	one, err := p.Impute(t.Context(), x, known, &ImputeOptions{Samples: 1})
+	require.NoError(t, err)
+	theta := p.a.net.Theta()
+	p.Theta(theta, 0, 0)
+	net, err := p.a.net.WithTheta(theta)
+	require.NoError(t, err)
+	f, err := net.Forward(t.Context(), start)
+	require.NoError(t, err)
+	putBack(f, x, known)
+	f, err = net.Forward(t.Context(), f)
+	require.NoError(t, err)
+	requireClose(t, "by hand", raw(f), raw(one[0]), 1e-13)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = p.Impute(ctx, x, known, nil)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// By hand: three labelled codes, one of which is uncertain.
+func TestNeighbours(t *testing.T) {
+	codes, labels := mat.NewDense(3, 2, []float64{0, 0, 1, 0, 5, 0}), []int{0, 1, 1}
+	near := mat.NewDense(2, 2, []float64{0.4, 0, 0.6, 0})
+	require.Equal(t, []int{0, 1}, NewNeighbours(codes, nil, labels, 1).Classes(near, nil))
+	require.Equal(t, []int{1, 1}, NewNeighbours(codes, nil, labels, 3).Classes(near, nil))
+
+	identity := func(v ...float64) *mat.Dense {
+		m := mat.NewDense(2*len(v), 2, nil)
+		for i, s := range v {
+			m.Set(2*i, 0, s)
+			m.Set(2*i+1, 1, s)
+		}
+		return m
+	}
+	// The second code is so certain that it cannot be that of (.4, 0).
+	n := NewNeighbours(codes, identity(1, 0.001, 1), labels, 3)
+	require.Equal(t, []int{0}, n.Classes(near.Slice(0, 1, 0, 2).(*mat.Dense), identity(0.001)))
+	require.Equal(t, []int{1}, n.Classes(near.Slice(0, 1, 0, 2).(*mat.Dense), identity(0.5)))
+	require.Equal(t, []int{0}, NewNeighbours(codes, mat.NewDense(6, 2, nil), labels, 1).Classes(near.Slice(0, 1, 0, 2).(*mat.Dense), mat.NewDense(2, 2, nil)))
+	require.Panics(t, func() { n.Classes(near, nil) })
+	require.Panics(t, func() { NewNeighbours(codes, nil, labels[1:], 1) })
+}
+
+// Drawn codes have the moments of the given ones.
+func TestCodes(t *testing.T) {
+	z := mat.NewDense(4, 2, []float64{1, 0, 2, 1, 3, 2, 4, 5})
+	var want, got mat.SymDense
+	stat.CovarianceMatrix(&want, z, nil)
+	drawn := Codes(z, 40000, 1)
+	stat.CovarianceMatrix(&got, drawn, nil)
+	for i := range 2 {
+		require.InDelta(t, stat.Mean(mat.Col(nil, i, z), nil), stat.Mean(mat.Col(nil, i, drawn), nil), 0.05)
+		for j := range 2 {
+			require.InEpsilon(t, want.At(i, j)*3/4, got.At(i, j), 0.05)
+		}
+	}
+}
+
+func TestAutoencodersThatAreNone(t *testing.T) {
+	build := func(layers ...network.Layer) *network.Network {
+		net, err := network.Sequential(network.Shape{1, 3, 2}, append([]network.Layer{network.Flatten{}}, layers...)...)
+		require.NoError(t, err)
+		return net
+	}
+	_, err := New(build(network.Dense{Units: 3}, network.Dense{Units: 5}), "")
+	require.ErrorContains(t, err, "5 outputs for inputs of shape [1 3 2]")
+	_, err = New(build(network.Dense{Units: 6}), "")
+	require.ErrorContains(t, err, "name its code")
+	_, err = New(build(network.Dense{Units: 3}, network.Dense{Units: 6}), "middle")
+	require.ErrorContains(t, err, `"middle"`)
+	_, err = Layers(6, []int{4, 0}, network.Tanh)
+	require.ErrorContains(t, err, "a code of 0 numbers")
+	_, err = Layers(6, []int{0, 4}, network.Tanh)
+	require.ErrorContains(t, err, "width 0")
+	_, err = Layers(6, nil, network.Tanh)
+	require.ErrorContains(t, err, "no widths")
+
+	a := small(t)
+	require.ErrorContains(t, a.Check(mat.NewDense(1, 3, nil)), "rows have 3 numbers")
+	x := mat.NewDense(2, 12, nil)
+	require.NoError(t, a.Check(x))
+	x.Set(1, 3, 255)
+	var e *RangeError
+	require.ErrorAs(t, a.Check(x), &e)
+	require.Equal(t, RangeError{1, 3, 255}, *e)
+	_, err = Fit(t.Context(), a, x, nil)
+	require.ErrorContains(t, err, "divide grey levels by 255")
+	_, err = Fit(t.Context(), a, x, &FitOptions{Prior: -1})
+	require.ErrorContains(t, err, "prior precision -1")
+	require.Panics(t, func() { NewPosterior(a, nil, 1, 1) })
+	require.Panics(t, func() { a.Pixels(t.Context(), x, []int{12}) })
+
+	e1, err := network.Sequential(network.Shape{6}, network.Dense{Units: 2})
+	require.NoError(t, err)
+	d1, err := network.Sequential(network.Shape{2}, network.Dense{Units: 6})
+	require.NoError(t, err)
+	joined, err := Join(e1, d1)
+	require.NoError(t, err)
+	_, l := joined.Code()
+	require.Equal(t, 2, l)
+	_, err = Join(d1, d1)
+	require.ErrorContains(t, err, "the same code")
+}
+
+func TestNames(t *testing.T) {
+	for _, name := range RuleNames() {
+		r, err := ParseRule(name)
+		require.NoError(t, err)
+		require.Equal(t, name, r.String())
+	}
+	for _, name := range CurvatureNames() {
+		c, err := ParseCurvature(name)
+		require.NoError(t, err)
+		require.Equal(t, name, c.String())
+	}
+	_, err := ParseRule("x")
+	require.Error(t, err)
+	_, err = ParseCurvature("x")
+	require.Error(t, err)
+}
