@@ -2,6 +2,7 @@ package ntk
 
 import (
 	"context"
+	"math"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -47,23 +48,72 @@ func (k *NTK) BlockContextTo(ctx context.Context, dst *mat.Dense, a, b *lineariz
 	return ctx.Err()
 }
 
-// to writes the whole block, tile by tile, or stops when the context is done.
+// to writes the whole block, or stops when the context is done. Products of many columns
+// are those of the whole block, so that each operand is packed once; the rest goes tile
+// by tile.
 func (p *plan) to(dst blas64.General) {
 	ca, cb := p.extent.ca, p.extent.cb
 	p.eachPass(func(ps *pass) {
+		all := dense.Cols(dense.Rows(dst, ps.i.lo*ca, ps.i.hi*ca), ps.j.lo*cb, ps.j.hi*cb)
+		started := ps.wholeDirect(all)
 		tiles := ps.tiles()
 		p.k.runUntil(p.ctx, len(tiles), func(s *scratch, n int) {
 			i, j := tiles[n].i, tiles[n].j
 			tile := dense.Cols(dense.Rows(dst, i.lo*ca, i.hi*ca), j.lo*cb, j.hi*cb)
 			if ps.first {
-				dense.Zero(tile)
+				if !started {
+					dense.Zero(tile)
+				}
+				ps.addDirect(tile, i, j, wideProduct)
+				ps.addTerms(tile, i, j, s)
 			}
-			ps.add(tile, i, j, s)
-			if ps.last && p.a == p.b {
-				mirror(dst, i.lo*ca, i.hi*ca, j.lo*cb, j.hi*cb)
+			if ps.left.Cols < wideProduct {
+				ps.addColumns(tile, i, j)
 			}
 		})
+		if ps.left.Cols >= wideProduct {
+			ps.wholeProduct(1, ps.left, ps.right, 1, all)
+		}
+		if !ps.last || p.a != p.b {
+			return
+		}
+		p.k.runUntil(p.ctx, len(tiles), func(_ *scratch, n int) {
+			i, j := tiles[n].i, tiles[n].j
+			mirror(dst, i.lo*ca, i.hi*ca, j.lo*cb, j.hi*cb)
+		})
 	})
+}
+
+// wideProduct is the number of columns from which a product is that of the whole block.
+const wideProduct = 256
+
+// wholeDirect writes the products of many columns in memory to the pass's part of the
+// kernel, and tells whether there were any.
+func (ps *pass) wholeDirect(dst blas64.General) (started bool) {
+	if !ps.first {
+		return false
+	}
+	beta := 0.0
+	for _, t := range ps.direct {
+		if t.w >= wideProduct {
+			x, y := t.columns(ps.i, ps.j)
+			ps.wholeProduct(t.variance, x, y, beta, dst)
+			started, beta = true, 1
+		}
+	}
+	return started
+}
+
+// wholeProduct writes dst = α x yᵀ + β dst on all workers. Where a is b, x is y and only
+// the upper triangle is written.
+func (ps *pass) wholeProduct(alpha float64, x, y blas64.General, beta float64, dst blas64.General) {
+	// The only error is that of the context, which the caller checks.
+	if ps.a == ps.b {
+		upper := blas64.Symmetric{N: dst.Rows, Stride: dst.Stride, Data: dst.Data, Uplo: blas.Upper}
+		_ = fblas.SyrkContext(ps.ctx, ps.k.workers, blas.NoTrans, alpha, x, beta, upper)
+		return
+	}
+	_ = fblas.GemmContext(ps.ctx, ps.k.workers, blas.NoTrans, blas.Trans, alpha, x, y, beta, dst)
 }
 
 func extentOf(a, b *linearize.Batch) extent {
@@ -199,31 +249,52 @@ func (p *plan) fill(buf []float64, pieces []piece, width int, b *linearize.Batch
 // add adds the pass's part of κ(a[i], b[j]) to dst. Where a is b and i is j, the
 // part of dst below the diagonal is undefined afterwards.
 func (ps *pass) add(dst blas64.General, i, j examples, s *scratch) {
-	diagonal := ps.a == ps.b && i == j
-	ca, cb := ps.extent.ca, ps.extent.cb
 	if ps.first {
-		for _, t := range ps.direct {
+		ps.addDirect(dst, i, j, math.MaxInt)
+		ps.addTerms(dst, i, j, s)
+	}
+	ps.addColumns(dst, i, j)
+}
+
+// addDirect adds the products of fewer columns in memory than below.
+func (ps *pass) addDirect(dst blas64.General, i, j examples, below int) {
+	for _, t := range ps.direct {
+		if t.w < below {
 			x, y := t.columns(i, j)
-			addProduct(dst, t.variance, x, y, diagonal)
+			addProduct(dst, t.variance, x, y, ps.diagonal(i, j))
 		}
-		i.even(termRows/ca, func(ii examples) {
-			j.even(termRows/cb, func(jj examples) {
-				if diagonal && jj.lo < ii.lo {
-					return
-				}
-				part := dense.Cols(dense.Rows(dst, (ii.lo-i.lo)*ca, (ii.hi-i.lo)*ca), (jj.lo-j.lo)*cb, (jj.hi-j.lo)*cb)
-				for _, t := range ps.terms {
-					t.addTile(part, ii, jj, s)
-				}
-			})
+	}
+}
+
+// diagonal tells whether κ(a[i], b[j]) is symmetric.
+func (ps *pass) diagonal(i, j examples) bool { return ps.a == ps.b && i == j }
+
+// addTerms adds the terms.
+func (ps *pass) addTerms(dst blas64.General, i, j examples, s *scratch) {
+	ca, cb := ps.extent.ca, ps.extent.cb
+	i.even(termRows/ca, func(ii examples) {
+		j.even(termRows/cb, func(jj examples) {
+			if ps.diagonal(i, j) && jj.lo < ii.lo {
+				return
+			}
+			part := dense.Cols(dense.Rows(dst, (ii.lo-i.lo)*ca, (ii.hi-i.lo)*ca), (jj.lo-j.lo)*cb, (jj.hi-j.lo)*cb)
+			for _, t := range ps.terms {
+				t.addTile(part, ii, jj, s)
+			}
 		})
+	})
+}
+
+// addColumns adds the product of the columns in memory.
+func (ps *pass) addColumns(dst blas64.General, i, j examples) {
+	if ps.left.Cols == 0 {
+		return
 	}
-	if ps.left.Cols > 0 {
-		x := dense.Rows(ps.left, (i.lo-ps.i.lo)*ca, (i.hi-ps.i.lo)*ca)
-		y := dense.Rows(ps.right, (j.lo-ps.j.lo)*cb, (j.hi-ps.j.lo)*cb)
-		// Σ_p √σ²_p J_ip · √σ²_p J_jp
-		addProduct(dst, 1, x, y, diagonal)
-	}
+	ca, cb := ps.extent.ca, ps.extent.cb
+	x := dense.Rows(ps.left, (i.lo-ps.i.lo)*ca, (i.hi-ps.i.lo)*ca)
+	y := dense.Rows(ps.right, (j.lo-ps.j.lo)*cb, (j.hi-ps.j.lo)*cb)
+	// Σ_p √σ²_p J_ip · √σ²_p J_jp
+	addProduct(dst, 1, x, y, ps.diagonal(i, j))
 }
 
 // addProduct adds α x yᵀ to dst. If diagonal is true, x is y and only the upper
