@@ -108,7 +108,7 @@ func (o *Options) withDefaults() Options {
 // takes with m inducing examples and c outputs. It counts:
 //
 //   - five matrices of 8·(M·C)² bytes: K_ZZ twice (it takes two matrices where it
-//     is singular to working precision), the sums, their factor and I − A'⁻¹;
+//     is singular to working precision), the sums, their factor and what covariances are computed with;
 //     with refit, the last three once more;
 //   - the features of a chunk of data, in three matrices;
 //   - the sites and vectors of the N examples.

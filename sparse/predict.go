@@ -21,8 +21,8 @@ import (
 // PredictTo writes the posterior mean of the T examples of x, T×C, and the
 // covariance of each example's outputs, T·C×C (E13). It takes test examples in
 // tiles. The features of a tile take up to three matrices of at most 64 MiB each,
-// or of one example. The first covariance also computes I − A'⁻¹, 8·(M·C)² bytes,
-// which p keeps.
+// or of one example. The first covariance also computes a triangular root of
+// K_ZZ⁻¹ − A⁻¹ or, where that is singular, I − A'⁻¹, 8·(M·C)² bytes, which p keeps.
 //
 // Far from the inducing examples the variance is the prior's. A variance that is
 // negative by less than 1e-11 of the prior's is rounding and becomes zero; a more
@@ -71,11 +71,20 @@ func (p *Projected) predictTile(ctx context.Context, mean, cov *mat.Dense, x *li
 			return err
 		}
 	}
-	phi, err := p.meanAndFeatures(ctx, mean, x, first, k, f, cov != nil)
+	s, ok, err := blas64.General{}, false, error(nil)
+	if cov != nil {
+		if s, ok, err = p.reduction(ctx); err != nil {
+			return err
+		}
+	}
+	phi, err := p.meanAndFeatures(ctx, mean, x, first, k, f, cov != nil && !ok)
 	if err != nil || cov == nil {
 		return err
 	}
 	p.b.k.DiagTo(cov, x)
+	if ok {
+		return p.reduced(ctx, cov, k, s, first)
+	}
 	return p.marginals(ctx, cov, phi, first)
 }
 

@@ -32,6 +32,7 @@ type Projected struct {
 
 	mu sync.Mutex
 	h  blas64.General // H = I − A'⁻¹, once it is needed
+	r  *reduction     // likewise
 }
 
 var _ gp.Latent = (*Projected)(nil)

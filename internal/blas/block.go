@@ -150,6 +150,9 @@ func (b *block) tile(t int) {
 	}
 	for p := 0; p < b.k; p += depth {
 		k := min(depth, b.k-p)
+		if b.staircase && b.p0+p >= b.j0+j1 {
+			return
+		}
 		for i := i0; i < i1; i += b.mr {
 			for j := j0; j < j1; j += b.nr {
 				b.kernel(i, j, p, k, min(b.mr, i1-i), min(b.nr, j1-j))
@@ -170,6 +173,11 @@ func (b *block) kernel(i, j, p, k, rows, cols int) {
 	}
 	left, ars, acs := b.strip(i, p, k)
 	right, brs := b.panel(j, p, k)
+	if b.staircase {
+		if k = min(k, s+b.nr-b.p0-p); k <= 0 {
+			return
+		}
+	}
 	c := b.c[r*b.ldc+s:]
 	switch {
 	case !b.inside(r, r+rows, s, s+cols):

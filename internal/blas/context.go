@@ -35,6 +35,13 @@ func GemmContext(ctx context.Context, workers int, tA, tB blas.Transpose, alpha 
 	return gemm(tA, tB, alpha, a, b, beta, c, limit{ctx, workers})
 }
 
+// GemmUpperContext computes C = A T as GemmContext does, for half the work, where T is
+// upper triangular and stored with zeros below its diagonal. It gives the bits of Gemm
+// for finite numbers.
+func GemmUpperContext(ctx context.Context, workers int, a, t, c blas64.General) error {
+	return gemmUpper(a, t, c, limit{ctx, workers})
+}
+
 // SymmContext is Symm as GemmContext is Gemm.
 func SymmContext(ctx context.Context, workers int, s blas.Side, alpha float64, a blas64.Symmetric, b blas64.General, beta float64, c blas64.General) error {
 	return symm(s, alpha, a, b, beta, c, limit{ctx, workers})

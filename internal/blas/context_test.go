@@ -35,6 +35,13 @@ func longCalls() map[string]func(ctx context.Context, workers int) ([]float64, e
 			c := clone(square)
 			return c.Data, GemmContext(ctx, workers, blas.NoTrans, blas.Trans, 1, wide, tall, 1, c)
 		},
+		"GemmUpper": func(ctx context.Context, workers int) ([]float64, error) {
+			c, upper := clone(square), clone(wide)
+			for i := range n {
+				clear(upper.Data[i*n : i*n+i])
+			}
+			return c.Data, GemmUpperContext(ctx, workers, tall, upper, c)
+		},
 		"Symm": func(ctx context.Context, workers int) ([]float64, error) {
 			c := clone(square)
 			return c.Data, SymmContext(ctx, workers, blas.Right, 1, asSymmetric(a, blas.Upper), tall, 1, c)

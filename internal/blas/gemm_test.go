@@ -1,6 +1,7 @@
 package blas
 
 import (
+	"context"
 	"math"
 	"sync"
 	"testing"
@@ -165,6 +166,33 @@ func TestGemmConcurrent(t *testing.T) {
 		wg.Wait()
 		for _, g := range got {
 			sameBits(t, "concurrent Gemm", g.Data, want.Data)
+		}
+	})
+}
+
+// A product with an upper triangle has the bits of the product with its zeros.
+func TestGemmUpper(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		rnd := source(7)
+		for _, s := range [][2]int{{0, 5}, {1, 1}, {3, 9}, {40, 31}, {70, 300}, {9, 2*depth + 30}, {200, 3*depth + 1}, {30, 1600}} {
+			a, u := general(rnd, s[0], s[1], 2), general(rnd, s[1], s[1], 1)
+			for i := range u.Rows {
+				clear(u.Data[i*u.Stride:][:i])
+			}
+			want, got := general(rnd, s[0], s[1], 1), general(rnd, s[0], s[1], 1)
+			Gemm(blas.NoTrans, blas.NoTrans, 1, a, u, 0, want)
+			for _, workers := range []int{1, 3} {
+				if err := GemmUpperContext(context.Background(), workers, a, u, got); err != nil {
+					t.Fatal(err)
+				}
+				for i := range s[0] {
+					for j := range s[1] {
+						if g, w := got.Data[i*got.Stride+j], want.Data[i*want.Stride+j]; g != w {
+							t.Fatalf("%d×%d with %d workers, (%d, %d): %v, want %v", s[0], s[1], workers, i, j, g, w)
+						}
+					}
+				}
+			}
 		}
 	})
 }

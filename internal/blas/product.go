@@ -41,6 +41,7 @@ type product struct {
 	alpha, beta float64
 	part        part // of C
 	same        bool // b is a
+	staircase   bool // Bᵀ has zeros right of its diagonal, whose terms are left out
 	isa         isa
 }
 
@@ -102,7 +103,14 @@ func (g product) rectangle(i0, i1, j0, j1 int, l limit) error {
 		if err := l.err(); err != nil {
 			return err
 		}
-		b := newBlock(g, i0, i1, j0, j1, p, min(p+step, g.k))
+		if g.staircase && p >= j1 {
+			return nil
+		}
+		first := j0
+		if g.staircase {
+			first = max(j0, p)
+		}
+		b := newBlock(g, i0, i1, first, j1, p, min(p+step, g.k))
 		b.run(l.workers)
 		b.free()
 	}

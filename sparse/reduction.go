@@ -1,0 +1,130 @@
+package sparse
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/vector"
+)
+
+// A reduction is an upper triangle S with SSᵀ = K_ZZ⁻¹ − A⁻¹, by which the data reduce
+// prior covariances: cov = k_** − (k_*Z S)(k_*Z S)ᵀ (E13). One product with a triangle
+// takes the place of a solve and a product. Zeros are stored below the diagonal.
+type reduction struct {
+	s    blas64.General
+	none bool // there is no S to working precision
+}
+
+// reduction returns S, which p keeps. It reports false where K_ZZ or ΦΛΦᵀ is singular to
+// working precision. It fails with ctx.Err() only.
+func (p *Projected) reduction(ctx context.Context) (s blas64.General, ok bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.r == nil {
+		if p.b.g.Rows == 0 {
+			if s, ok, err = p.reduce(ctx); err != nil {
+				return s, false, err
+			}
+		}
+		if p.r = (&reduction{none: true}); ok {
+			p.r = &reduction{s: s}
+		}
+	}
+	return p.r.s, !p.r.none, nil
+}
+
+// reduce computes S = L⁻ᵀRF⁻ᵀ, where ΦΛΦᵀ = RRᵀ with R upper triangular and
+// I + RᵀR = FFᵀ with F lower triangular: the explained part H = I − A'⁻¹ is
+// R(I + RᵀR)⁻¹Rᵀ, with the digits of small weights.
+func (p *Projected) reduce(ctx context.Context) (s blas64.General, ok bool, err error) {
+	s, ok, err = upperRoot(ctx, p.o.Workers, p.sums.symmetric())
+	if err != nil || !ok {
+		return s, ok, err
+	}
+	n := s.Rows
+	f := dense.New(n, n)
+	for i := range n {
+		f.Data[i*n+i] = 1
+	}
+	for i := range par.Tiles(n, explainedPanel) {
+		lo, hi := par.Bounds(i, n, explainedPanel)
+		rows := dense.Cols(dense.Rows(s, lo, hi), lo, n) // left of lo are zeros
+		rest := blas64.Symmetric{Uplo: blas.Lower, N: n - lo, Stride: n, Data: f.Data[lo*n+lo:]}
+		if err := fblas.SyrkContext(ctx, p.o.Workers, blas.Trans, 1, rows, 1, rest); err != nil {
+			return s, false, err
+		}
+	}
+	t, ok, err := fblas.PotrfContext(ctx, p.o.Workers, blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: f.Data})
+	if err != nil || !ok {
+		return s, ok, err
+	}
+	// Rows from lo on of RF⁻ᵀ have zeros left of lo, and columns up to hi of S zeros below hi.
+	for i := range par.Tiles(n, explainedPanel) {
+		lo, hi := par.Bounds(i, n, explainedPanel)
+		if err := fblas.TrsmContext(ctx, p.o.Workers, blas.Right, blas.Trans, 1, part(t, lo, n), dense.Cols(dense.Rows(s, lo, hi), lo, n)); err != nil {
+			return s, false, err
+		}
+	}
+	for i := range par.Tiles(n, explainedPanel) {
+		lo, hi := par.Bounds(i, n, explainedPanel)
+		if err := fblas.TrsmContext(ctx, p.o.Workers, blas.Left, blas.Trans, 1, part(p.b.l, 0, hi), dense.Cols(dense.Rows(s, 0, hi), lo, hi)); err != nil {
+			return s, false, err
+		}
+	}
+	return s, true, nil
+}
+
+// part returns rows and columns [lo, hi) of t.
+func part(t blas64.Triangular, lo, hi int) blas64.Triangular {
+	t.Data, t.N = t.Data[lo*t.Stride+lo:], hi-lo
+	return t
+}
+
+// upperRoot returns the upper triangle R with RRᵀ = a, which is the Cholesky factor of a
+// with rows and columns in reverse order. It reports false where a is singular to
+// working precision.
+func upperRoot(ctx context.Context, workers int, a blas64.Symmetric) (r blas64.General, ok bool, err error) {
+	n := a.N
+	r = dense.New(n, n)
+	for i := range n {
+		for j, v := range a.Data[i*a.Stride+i : i*a.Stride+n] {
+			r.Data[(n-1-i)*n+n-1-i-j] = v
+		}
+	}
+	if _, ok, err = fblas.PotrfContext(ctx, workers, blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: r.Data}); err != nil || !ok {
+		return r, ok, err
+	}
+	for i, j := 0, len(r.Data)-1; i < j; i, j = i+1, j-1 {
+		r.Data[i], r.Data[j] = r.Data[j], r.Data[i]
+	}
+	return r, true, nil
+}
+
+// reduced subtracts (kS)(kS)ᵀ of each example from its prior covariance in cov, where
+// k holds k_*Z. Errors count examples from first.
+func (p *Projected) reduced(ctx context.Context, cov *mat.Dense, k, s blas64.General, first int) error {
+	c, ks := p.b.c, dense.New(k.Rows, k.Cols)
+	if err := fblas.GemmUpperContext(ctx, p.o.Workers, k, s, ks); err != nil {
+		return err
+	}
+	return par.Do(ctx, p.o.Workers, k.Rows/c, func(i int) error {
+		block, rows, prior := dense.Slice(cov, i*c, (i+1)*c), dense.Rows(ks, i*c, (i+1)*c), make([]float64, c)
+		for a := range c {
+			prior[a] = block.At(a, a)
+			for b := range a + 1 {
+				// k_** − k_*Z (K_ZZ⁻¹ − A⁻¹) k_Z* (E13)
+				v := block.At(a, b) - vector.Dot(dense.Row(rows, a), dense.Row(rows, b))
+				block.Set(a, b, v)
+				block.Set(b, a, v)
+			}
+		}
+		return gp.SettleVariances(block, prior, rounding, first+i, c)
+	})
+}
