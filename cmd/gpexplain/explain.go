@@ -29,6 +29,7 @@ type explainVerb struct {
 	calibration inference.CalibrationFlags
 
 	which           problem.RowFlags
+	attribution     inference.AttributionFlags
 	change          changeFlags
 	top             int
 	byLayer         bool
@@ -62,6 +63,7 @@ error bar of a term is its standard error over the networks, which were trained 
   gpexplain explain --without 1696,5838
   gpexplain explain --flip 1696=9
   gpexplain explain --by-layer
+  gpexplain explain --train-count 300 --attribution-precision training:0.01,0.9,3950
   gpexplain explain --train-count 300 --model a.onnx,b.onnx,c.onnx
   gpexplain explain --train-count 500 --index 6 --smallest-flip
   gpexplain explain --input digit.png
@@ -81,6 +83,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 	s.posterior.AddTune(c)
 	s.posterior.AddFile(c)
 	s.calibration.Add(c)
+	s.attribution.Add(c)
 	s.change.add(c)
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
 	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain why A rather than B (default the predicted class and the next most probable); for a regression, two outputs")
@@ -120,6 +123,9 @@ func (s *explainVerb) check(c *cobra.Command) error {
 		return err
 	}
 	if err := s.posterior.Check(c); err != nil {
+		return err
+	}
+	if err := s.attribution.Check(c, &s.posterior, s.posterior.File); err != nil {
 		return err
 	}
 	if err := s.change.check(c, s.posterior.Refit); err != nil {
@@ -167,11 +173,19 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if _, ok := q.Dual.(explain.Splitter); s.byLayer && !ok {
 		return fmt.Errorf("--by-layer needs a posterior of all training rows, which --method %s is not; give --method exact or kept", q.How.Name)
 	}
+	by, says, err := s.attribution.Posterior(ctx, c, p, &s.posterior, q)
+	if err != nil {
+		return err
+	}
 	if err := other.fit(ctx, c, p, q); err != nil {
 		return err
 	}
 	return s.writeAll(ctx, c, []*problem.Problem{p}, rows, func(i int, x *explained) (*report.Report, error) {
-		return s.report(ctx, c, p, q, other, x, asked)
+		r, err := s.report(ctx, c, p, q, by, other, x, asked)
+		if err == nil {
+			r.Attribution = says
+		}
+		return r, err
 	})
 }
 
@@ -284,8 +298,9 @@ func explainedRow(p *problem.Problem, rows *problem.Asked, i int) *explained {
 	return x
 }
 
-// report predicts the example and explains the prediction.
-func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, other *changedData, x *explained, asked *explain.Target) (*report.Report, error) {
+// report predicts the example by q and explains the prediction by the terms of another
+// posterior, which may be q.
+func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem.Problem, q, by *inference.Posterior, other *changedData, x *explained, asked *explain.Target) (*report.Report, error) {
 	batch, err := p.Model.Net.Linearize(ctx, x.x)
 	if err != nil {
 		return nil, x.names.ExplainError(err)
@@ -301,12 +316,12 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	o := &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets(p, batch.F.RawRowView(0), pred, asked), Groups: names.Groups(), ErrorBars: true, MaxMemory: p.Limits.Memory}
 	names.ErrorBars = true
 	if s.byLayer {
-		names.Layers, o.Layers = layers(p, q, batch)
+		names.Layers, o.Layers = layers(p, by, batch)
 	}
 	if s.html != "" || s.png != "" {
 		o.Sides, o.Similar, o.Curve = true, mostSimilar(p), true
 	}
-	ex, err := explain.New(q.Dual, q.Kernel, o)
+	ex, err := explain.New(by.Dual, by.Kernel, o)
 	if err != nil {
 		return nil, err
 	}

@@ -188,6 +188,10 @@ func (s *explainVerb) member(ctx context.Context, c *console.Console, p *problem
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Model.Name, err)
 	}
+	by, says, err := s.attribution.Posterior(ctx, c, p, &s.posterior, q)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Model.Name, err)
+	}
 	m := &member{}
 	for i := range rows.Len() {
 		names := problem.NamesOf(rows.Subset, i, i+1)
@@ -203,7 +207,7 @@ func (s *explainVerb) member(ctx context.Context, c *console.Console, p *problem
 		for j := range p.Model.Outputs {
 			one.LatentSD = append(one.LatentSD, report.Float(math.Sqrt(pred.Scaled.At(j, j))))
 		}
-		ex, err := explain.New(q.Dual, q.Kernel, &explain.Options{Terms: s.kernel, Targets: targets[i], All: true, MaxMemory: p.Limits.Memory})
+		ex, err := explain.New(by.Dual, by.Kernel, &explain.Options{Terms: s.kernel, Targets: targets[i], All: true, MaxMemory: p.Limits.Memory})
 		if err != nil {
 			return nil, err
 		}
@@ -217,7 +221,7 @@ func (s *explainVerb) member(ctx context.Context, c *console.Console, p *problem
 		}
 	}
 	c.ClearBar()
-	m.result = report.NetworkResult{Model: name, Fit: q.Report(p, c.Warnings)}
+	m.result = report.NetworkResult{Model: name, Fit: q.Report(p, c.Warnings), Attribution: says}
 	return m, nil
 }
 
@@ -245,6 +249,7 @@ func (s *explainVerb) meanReport(p *problem.Problem, members []*member, f []floa
 		after.Warnings, r.Fit.Preflight = alarms, &after
 	}
 	r.Networks = report.NewNetworks(results)
+	r.Attribution = report.AttributionOf(results)
 	r.Prediction = meanPrediction(p, predictions, f)
 	names := trainRows(p)
 	o := &explain.Options{Terms: s.kernel, Top: s.top, Groups: names.Groups()}

@@ -21,7 +21,7 @@ func (v *view) groups() []factGroup {
 	of := func(facts func(f *Fit) []fact) []fact { return v.page.Report.factsOf(facts) }
 	list := []factGroup{
 		{"What it was made from", v.madeFrom()},
-		{"What was assumed", of((*Fit).assumptions)},
+		{"What was assumed", append(of((*Fit).assumptions), v.page.Report.attributionFacts()...)},
 		{"What was checked", append(of((*Fit).checks), v.page.Record.Test.facts()...)},
 		{"What was left out of the data", of(func(f *Fit) []fact { return f.Certificate.facts() })},
 		{"For specialists", of((*Fit).numbers)},
@@ -83,6 +83,22 @@ func zone(t time.Time) string {
 		return "UTC"
 	}
 	return "UTC" + strings.Replace(t.Format("-07:00"), "-", "−", 1)
+}
+
+// attributionFacts are the precision of the terms, network by network.
+func (r *Report) attributionFacts() []fact {
+	if r.Attribution == nil {
+		return nil
+	}
+	x := fact{"Prior precision of the terms", short(float64(r.Attribution.Precision)), r.Attribution.Says}
+	if !r.Attribution.Precision.Finite() {
+		var list []string
+		for k := range r.Networks.Models {
+			list = append(list, short(float64(r.Networks.Models[k].Attribution.Precision)))
+		}
+		x.Value = strings.Join(list, "; ")
+	}
+	return []fact{x}
 }
 
 // assumptions are what the numbers of the page rest on.

@@ -23,6 +23,8 @@ type Report struct {
 
 	Networks *Networks `json:"networks,omitempty"` // of the mean of several networks; nil for one
 
+	Attribution *Attribution `json:"attribution,omitempty"` // nil where the terms are those of Fit
+
 	Fit     Fit     `json:"fit"`
 	Timings Timings `json:"timings"`
 }
@@ -39,6 +41,32 @@ type Changed struct {
 
 	LabelNames []string `json:"label_names,omitempty"` // where classes have names
 	ClassName  string   `json:"class_name,omitempty"`
+}
+
+// Attribution is the prior precision of the posterior whose terms are listed. Prediction and Fit
+// are of another one where Rule is not prior.
+type Attribution struct {
+	Precision Float  `json:"prior_precision"` // δ; NaN where several networks differ
+	Rule      string `json:"rule"`            // prior, given, training, loo, evidence or geometric
+	Says      string `json:"says"`            // the same in a sentence
+}
+
+// NewAttribution describes the precision that a rule gave, besides that of predictions. how says
+// how it came about.
+func NewAttribution(rule string, precision, predictions float64, how string) *Attribution {
+	a := &Attribution{Precision: Float(precision), Rule: rule}
+	if a.Says = fmt.Sprintf("The terms are those of the prior precision %s, as predictions are.", short(precision)); rule != "prior" {
+		a.Says = fmt.Sprintf("The terms are those of the prior precision %s (rule %s: %s); predictions are those of %s.", short(precision), rule, how, short(predictions))
+	}
+	return a
+}
+
+// text is the sentence where the terms are not those of Fit, else "".
+func (a *Attribution) text() string {
+	if a == nil || a.Rule == "prior" {
+		return ""
+	}
+	return a.Says
 }
 
 // SmallestFlip is the smallest set of training rows, found greedily, without which the class

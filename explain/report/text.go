@@ -312,6 +312,9 @@ func (t *textWriter) rest() {
 	if text := t.posteriorText(); text != "" {
 		t.wrap("", text)
 	}
+	if text := t.page.Report.Attribution.text(); text != "" {
+		t.wrap("", clean(text))
+	}
 	for _, text := range t.page.Report.basis() {
 		t.wrap("", clean(text))
 	}

@@ -23,6 +23,7 @@ type Flags struct {
 	choosesRefit      bool   // a refit is made, without --refit too, where θ* is no mode
 	refitGiven        bool   // --refit was given
 	tune              string // what chooses the prior precision; "" keeps the stated one
+	tuneFlag          string // what asked for it; "" is --tune-prior
 	File              string // a saved posterior; "" fits one
 }
 
@@ -202,4 +203,12 @@ func (s Flags) withDefaults(p *problem.Problem) (Flags, error) {
 		return s, fmt.Errorf("--select stratified is by class, but %s has the %s likelihood; choose another", p.Model.Name, p.Task.Likelihood.Name())
 	}
 	return s, nil
+}
+
+// tunedBy is the flag that asked for the choice of a precision.
+func (s *Flags) tunedBy() string {
+	if s.tuneFlag != "" {
+		return s.tuneFlag
+	}
+	return "--tune-prior"
 }

@@ -78,7 +78,7 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 		return score, nil
 	})
 	if e := (*minimize.NoMinimumError)(nil); errors.As(err, &e) {
-		return console.FullErrorf("--tune-prior %s: no prior precision from %.3g to %.3g gives a finite score; check the targets, or start elsewhere with --prior-precision", t.Method, start*math.Pow(10, e.Lo), start*math.Pow(10, e.Hi))
+		return console.FullErrorf("%s %s: no prior precision from %.3g to %.3g gives a finite score; check the targets, or start elsewhere with --prior-precision", f.flags.tunedBy(), t.Method, start*math.Pow(10, e.Lo), start*math.Pow(10, e.Hi))
 	}
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 func (f *fit) choose(t *report.Tuning, precision float64) error {
 	f.tuning = t
 	if t.Edge {
-		f.con.Warn(fmt.Errorf("--tune-prior %s: the best prior precision, %.3g, is at the end of those searched: the data do not determine it; check the network, or begin elsewhere with --prior-precision", t.Method, precision))
+		f.con.Warn(fmt.Errorf("%s %s: the best prior precision, %.3g, is at the end of those searched: the data do not determine it; check the network, or begin elsewhere with --prior-precision", f.flags.tunedBy(), t.Method, precision))
 	}
 	return f.setPrecision(precision)
 }

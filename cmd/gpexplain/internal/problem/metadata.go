@@ -3,6 +3,7 @@ package problem
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/explain/evaluate"
 	"github.com/funcgp/funcgp/internal/dataset"
 )
 
@@ -28,6 +30,7 @@ const (
 	KeyScaling     = "funcgp.scaling"
 	keyTargets     = "funcgp.target_scaling"
 	KeyCommand     = "funcgp.command"
+	KeyTraining    = "funcgp.sgd" // step size, momentum and steps of a training by SGD alone
 )
 
 // Metadata is what a model says about its own training.
@@ -35,13 +38,14 @@ type Metadata struct {
 	Likelihood       string
 	Precision, Noise float64 // 0 where not said
 	Classes          []int
-	ClassNames       []string         // in the order of the outputs
-	target           []string         // target columns of a table
-	id               string           // column of a table that names the rows
-	Rows             string           // as formatRows writes
-	Data             string           // fingerprint of the training part
-	Scaling          *dataset.Scaling // of the inputs; nil where not said
-	Targets          *dataset.Scaling // of the targets; nil where they are as they are in the data
+	ClassNames       []string          // in the order of the outputs
+	target           []string          // target columns of a table
+	id               string            // column of a table that names the rows
+	Rows             string            // as formatRows writes
+	Data             string            // fingerprint of the training part
+	Scaling          *dataset.Scaling  // of the inputs; nil where not said
+	Targets          *dataset.Scaling  // of the targets; nil where they are as they are in the data
+	Training         *evaluate.Descent // without its decay; nil where not said
 
 	precisionFrom, noiseFrom Origin   // of a saved posterior; "" is the model itself
 	saved                    *Scaling // of a saved posterior; nil is the model itself
@@ -83,10 +87,39 @@ func readMetadata(kv map[string]string) (*Metadata, error) {
 	if m.Scaling, err = dataset.ParseScaling(kv[KeyScaling]); err != nil {
 		return nil, bad(KeyScaling)
 	}
+	if text := kv[KeyTraining]; text != "" {
+		if m.Training, err = ParseTraining(text); err != nil {
+			return nil, bad(KeyTraining)
+		}
+	}
 	if m.Targets, err = dataset.ParseScaling(kv[keyTargets]); err != nil {
 		return nil, bad(keyTargets)
 	}
 	return m, nil
+}
+
+// ParseTraining reads the step size, the momentum and the number of steps of SGD, with
+// commas between them.
+func ParseTraining(text string) (*evaluate.Descent, error) {
+	fields := strings.Split(text, ",")
+	if len(fields) != 3 {
+		return nil, strconv.ErrSyntax
+	}
+	d := &evaluate.Descent{}
+	var errs [3]error
+	d.Rate, errs[0] = strconv.ParseFloat(strings.TrimSpace(fields[0]), 64)
+	d.Momentum, errs[1] = strconv.ParseFloat(strings.TrimSpace(fields[1]), 64)
+	d.Steps, errs[2] = strconv.Atoi(strings.TrimSpace(fields[2]))
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	_, err := d.Precision(1)
+	return d, err
+}
+
+// FormatTraining is what ParseTraining reads.
+func FormatTraining(d *evaluate.Descent) string {
+	return fmt.Sprintf("%s,%s,%d", strconv.FormatFloat(d.Rate, 'g', -1, 64), strconv.FormatFloat(d.Momentum, 'g', -1, 64), d.Steps)
 }
 
 // positive reads a positive number; "" is 0.

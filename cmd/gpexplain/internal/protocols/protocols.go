@@ -94,12 +94,13 @@ func (p *protocol) study() *reproduce.Study {
 		}}
 }
 
-// precision is δ at which a ridge is like the training: without weight decay, T steps of
-// size η with momentum μ on the mean loss of N rows shrink as the precision
-// N(1−μ)/(ηT) of their sum does, in directions that are far from fitted.
+// precision is δ at which a ridge is like the training, which has no weight decay.
 func (p *protocol) precision() float64 {
-	steps := p.epochs * (p.train / min(batch, p.train))
-	return float64(p.train) * (1 - momentum) / (rate * float64(steps))
+	delta, err := evaluate.Descent{Rate: rate, Momentum: momentum, Steps: p.epochs * (p.train / min(batch, p.train))}.Precision(p.train)
+	if err != nil {
+		panic("protocols: " + err.Error()) // of constants
+	}
+	return delta
 }
 
 // halved is precision for removals that add up to half of the rows: with half the rows,
