@@ -59,6 +59,14 @@ func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit boo
 	return &Builder{b: b, o: *o, sums: newSums(b.sumsSpec(o)), save: save}, nil
 }
 
+// Builder returns a Builder of sums with the inducing examples of p and the factor of
+// their kernel, to which nothing was added. The sums of p do not enter. On machines that
+// round differently, the Builders of one saved Projected have the same features, and a
+// K_ZZ that is singular to working precision has the same rank.
+func (p *Projected) Builder() *Builder {
+	return &Builder{b: p.b, o: p.o, sums: newSums(p.sums.spec)}
+}
+
 // sumsSpec returns what two Sums must have in common to be added.
 func (b *basis) sumsSpec(o *Options) sumsSpec {
 	return sumsSpec{

@@ -322,7 +322,7 @@ func (p *Posterior) sumsOf(ctx context.Context, x linearize.Source, s *gp.Sites)
 	if p.subset != nil {
 		return nil, errSubsetUpdate
 	}
-	b := &Builder{b: p.b, o: p.o, sums: newSums(p.sums.spec)}
+	b := p.Builder()
 	if err := b.Add(ctx, x, s); err != nil {
 		return nil, err
 	}

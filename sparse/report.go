@@ -118,7 +118,7 @@ func (p *Posterior) sample(ctx context.Context, x *linearize.Batch, o *ReportOpt
 	if err != nil {
 		return nil, err
 	}
-	b := &Builder{b: p.b, o: p.o, sums: newSums(p.sums.spec)}
+	b := p.Builder()
 	b.o.Mean, b.o.Progress = gp.LinearGaussian, func(string, int, int) {}
 	if err := b.Add(ctx, train, s); err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ from 9s.`,
 	root.CompletionOptions.DisableDescriptions = true
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
-	for _, command := range []func(*console.Console) *cobra.Command{explainCommand, predictCommand, importancesCommand, auditCommand, acquireCommand, fitCommand, forgetCommand, evidenceCommand,
+	for _, command := range []func(*console.Console) *cobra.Command{explainCommand, predictCommand, importancesCommand, auditCommand, acquireCommand, fitCommand, mergeCommand, forgetCommand, evidenceCommand,
 		validateCommand, serveCommand, trainCommand, inspectCommand, reproduceCommand, evaluateCommand, versionCommand} {
 		root.AddCommand(command(con))
 	}
@@ -62,8 +62,9 @@ type verb struct {
 	check                      func(c *cobra.Command) error                          // looks at their values without opening a file
 	run                        func(ctx context.Context, con *console.Console) error // does the work
 	complete                   map[string][]string                                   // values of its own flags
-	operand                    string                                                // the one argument beside flags, for the synopsis; "" for none
+	operand                    string                                                // the argument beside flags, for the synopsis; "" for none
 	take                       func(operand string) error                            // looks at it
+	several                    bool                                                  // there may be any number of operands, and take is called for each
 	only                       []string                                              // common flags that mean something to it, nil for all; the others are taken, not listed
 }
 
@@ -93,11 +94,11 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		con.Running = true
-		if v.operand != "" {
-			if len(args) != 1 {
-				return console.Usagef("%s needs one argument, %s; see %s --help", v.name, v.operand, c.CommandPath())
-			}
-			if err := v.take(args[0]); err != nil {
+		if v.operand != "" && (len(args) == 0 || len(args) > 1 && !v.several) {
+			return console.Usagef("%s needs %s; see %s --help", v.name, v.operands(), c.CommandPath())
+		}
+		for _, operand := range args {
+			if err := v.take(operand); err != nil {
 				return err
 			}
 		}
@@ -116,6 +117,14 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 		return con.Verdict()
 	}
 	return c
+}
+
+// operands says what arguments the verb needs.
+func (v *verb) operands() string {
+	if v.several {
+		return "arguments, " + v.operand
+	}
+	return "one argument, " + v.operand
 }
 
 // checkAll refuses a wrong command line.

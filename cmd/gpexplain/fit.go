@@ -26,6 +26,8 @@ type fitVerb struct {
 	out, checkpoint string
 	inputs          bool
 
+	shard shardFlags
+
 	without, more, moreIndex string // changes of the rows of a saved posterior
 }
 
@@ -51,12 +53,20 @@ With --posterior OLD.gp, --without and --append fit the posterior of that file a
 with other training rows: by the same method, at the same prior, with the refit and the
 calibration that it had, as if it had been fitted to these rows.
 
+For data that take many processes or machines, --select-only chooses the inducing
+examples once, --shard I/N computes one of N parts of the pass over the training rows,
+and gpexplain merge makes a posterior of all parts.
+
 The file holds no training inputs unless --with-inputs asks for them; the model
 and the data are needed again, and must be the same.`,
 		example: `  gpexplain fit -o digits.gp
   gpexplain explain --posterior digits.gp --index 24
   gpexplain fit --posterior digits.gp --without wrong.txt -o fewer.gp
-  gpexplain fit -o mnist.gp --model lenet.onnx --data mnist --method nystrom --tune-prior`,
+  gpexplain fit -o mnist.gp --model lenet.onnx --data mnist --method nystrom --tune-prior
+  gpexplain fit --select-only --inducing 200 -o z.gp
+  gpexplain fit --inducing-file z.gp --shard 0/2 -o part0.sums
+  gpexplain fit --inducing-file z.gp --shard 1/2 -o part1.sums
+  gpexplain merge part0.sums part1.sums -o all.gp`,
 		flags: s.add, check: s.check, run: s.run,
 		complete: inference.MethodValues(map[string][]string{"calibrate": inference.Calibrations}),
 	}
@@ -73,6 +83,7 @@ func (s *fitVerb) add(c *cobra.Command) {
 	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom or fitc in `FILE` while it passes over the data, or of a refit by --method kept, and go on from there where it exists")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
 	f.StringVar(&s.posterior.File, "posterior", "", "with --without or --append: fit the posterior of `FILE` again with other training rows")
+	s.shard.add(c)
 	f.StringVar(&s.without, "without", "", "leave out the training rows listed in `FILE`, one row number a line, of the posterior of --posterior")
 	f.StringVar(&s.more, "append", "", "train on the training rows of `DATA` too, with the columns or shape of those of --posterior; of other data than those the file then holds all training inputs")
 	f.StringVar(&s.moreIndex, "append-index", "", "append the rows of --append listed in `FILE`, one row number a line (default all of the classes)")
@@ -88,6 +99,9 @@ func (s *fitVerb) check(c *cobra.Command) error {
 	if err := s.checkChange(c); err != nil {
 		return err
 	}
+	if err := s.shard.check(c, &s.posterior); err != nil {
+		return err
+	}
 	if err := s.posterior.Check(c); err != nil {
 		return err
 	}
@@ -95,7 +109,7 @@ func (s *fitVerb) check(c *cobra.Command) error {
 		return err
 	}
 	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--checkpoint", Path: s.checkpoint}},
-		append(s.common.Files(), console.FlagPath{Flag: "--posterior", Path: s.posterior.File}, console.FlagPath{Flag: "--without", Path: s.without}, console.FlagPath{Flag: "--append", Path: s.more}, console.FlagPath{Flag: "--append-index", Path: s.moreIndex}))
+		append(s.common.Files(), console.FlagPath{Flag: "--posterior", Path: s.posterior.File}, console.FlagPath{Flag: "--without", Path: s.without}, console.FlagPath{Flag: "--append", Path: s.more}, console.FlagPath{Flag: "--append-index", Path: s.moreIndex}, console.FlagPath{Flag: "--inducing-file", Path: s.shard.inducing}))
 }
 
 // largeFile is the size in bytes from which fit says beforehand how large its file will be.
@@ -116,6 +130,9 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 		if err := console.Writable(path); err != nil {
 			return err
 		}
+	}
+	if s.shard.asked() {
+		return s.runShard(ctx, c)
 	}
 	o := inference.Options{Checkpoint: s.checkpoint}
 	if err := o.ReadCheckpoint(c, s.posterior.Method, gp.MemoryBudget(s.common.Limits.Memory)); err != nil {
@@ -147,15 +164,24 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	if err := inference.RemoveCheckpoint(s.checkpoint); err != nil {
 		return err
 	}
-	// What has no size to tell, such as a pipe, is left at 0.
-	if info, err := os.Stat(s.out); err == nil && info.Mode().IsRegular() {
-		r.Bytes = info.Size()
-	}
-	r.Timings = c.Timings()
+	return r.print(c, q)
+}
+
+// print prints the report of a posterior that was written.
+func (r *fitReport) print(c *console.Console, q *inference.Posterior) error {
+	r.Bytes, r.Timings = regularSize(r.File), c.Timings()
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(r)
 	}
 	return r.text(c.Out, q)
+}
+
+// regularSize is the size of a file. What has no size to tell, such as a pipe, is left at 0.
+func regularSize(path string) int64 {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		return info.Size()
+	}
+	return 0
 }
 
 // text prints the report.

@@ -193,7 +193,7 @@ func TestUsageMessages(t *testing.T) {
 	}
 }
 
-var verbs = []string{"explain", "predict", "importances", "audit", "acquire", "evidence", "validate", "train", "inspect", "fit", "forget", "serve", "reproduce", "evaluate"}
+var verbs = []string{"explain", "predict", "importances", "audit", "acquire", "evidence", "validate", "train", "inspect", "fit", "merge", "forget", "serve", "reproduce", "evaluate"}
 
 func TestHelp(t *testing.T) {
 	all := succeed(t, "help")

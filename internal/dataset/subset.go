@@ -36,6 +36,26 @@ func (s *Subset) Matrix() *mat.Dense { return s.Set.Matrix(s.Pos) }
 // Image returns the pixels of the i-th row of the subset: see Set.Image.
 func (s *Subset) Image(i int) []byte { return s.Set.Image(s.Pos[i]) }
 
+// Slice returns the rows [lo, hi) of the subset, which share its memory.
+func (s *Subset) Slice(lo, hi int) *Subset {
+	part, n := *s, s.Len()
+	part.Pos, part.Rows = s.Pos[lo:hi], s.Rows[lo:hi]
+	if s.Labels != nil {
+		part.Labels = s.Labels[lo:hi]
+	}
+	if s.Class != nil {
+		part.Class = s.Class[lo:hi]
+	}
+	if s.IDs != nil {
+		part.IDs = s.IDs[lo:hi]
+	}
+	if s.Targets != nil {
+		width := len(s.Targets) / n
+		part.Targets = s.Targets[lo*width : hi*width]
+	}
+	return &part
+}
+
 // Select returns the rows that o asks for. It is an error, which names the row or
 // class, to list a row of another class, a row twice, or a row past the end or of
 // another part; to ask for more rows than there are; or to name a class twice or

@@ -154,3 +154,19 @@ func TestCountClasses(t *testing.T) {
 		require.False(t, d.CountClasses(5))
 	}
 }
+
+// A slice of a subset has the rows, labels and targets of its positions, whichever there are.
+func TestSubsetSlice(t *testing.T) {
+	s := labelled(9, 3, 4, 9, 4, 0)
+	s.IDs = []string{"a", "b", "c", "d", "e", "f"}
+	sub, err := s.Select(&SelectOptions{Classes: []int{4, 9}})
+	require.NoError(t, err)
+	want, err := s.Select(&SelectOptions{Classes: []int{4, 9}, Rows: sub.Rows[1:3]})
+	require.NoError(t, err)
+	require.Equal(t, want, sub.Slice(1, 3))
+	s.Labels, s.IDs, s.Targets = nil, nil, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12} // two targets a row
+	sub, err = s.Select(nil)
+	require.NoError(t, err)
+	require.Equal(t, []float64{3, 4, 5, 6}, sub.Slice(1, 3).Targets)
+	require.Nil(t, sub.Slice(1, 3).Class)
+}

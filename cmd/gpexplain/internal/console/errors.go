@@ -72,7 +72,7 @@ func Status(stderr io.Writer, err error) int {
 }
 
 // packages are the names with which the library's errors begin.
-var packages = regexp.MustCompile(`(: )(?:(?:network|onnx|linearize|ntk|gp|cg|evidence|sparse|glm|weightspace|explain|report|store|dataset): )+`)
+var packages = regexp.MustCompile(`(: )(?:(?:network|onnx|linearize|ntk|gp|cg|evidence|sparse|shard|glm|weightspace|explain|report|store|dataset): )+`)
 
 // WithoutPackages is a message without the names of packages, which say nothing to a
 // person who did not call them. It keeps what stands first, which may be a file's name.

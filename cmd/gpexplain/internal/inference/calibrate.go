@@ -86,22 +86,27 @@ func Answer(ctx context.Context, c *console.Console, p *problem.Problem, f *Flag
 // FitCalibrated computes the posterior that the flags ask for and calibrates
 // it. The method "" takes no calibration.
 func FitCalibrated(ctx context.Context, c *console.Console, p *problem.Problem, f *Flags, o Options, method string) (*Posterior, error) {
-	var heldOut *dataset.Subset
-	if method == "heldout" {
-		var err error
-		if heldOut, err = p.HeldOut("--calibrate heldout", "calibrate on"); err != nil {
-			return nil, err
-		}
+	heldOut, err := heldOutFor(p, method)
+	if err != nil {
+		return nil, err
 	}
 	o.leaveOneOut = method != "" && method != "none"
 	q, err := Fit(ctx, c, p, f, o)
-	if err != nil || method == "" || method == "none" {
+	if err != nil || !o.leaveOneOut {
 		return q, err
 	}
 	if err := q.calibrate(ctx, c, p, heldOut); err != nil {
 		return nil, err
 	}
 	return q, c.EndPart(ctx, "factorize")
+}
+
+// heldOutFor returns the rows that --calibrate heldout takes, nil for other methods.
+func heldOutFor(p *problem.Problem, method string) (*dataset.Subset, error) {
+	if method != "heldout" {
+		return nil, nil
+	}
+	return p.HeldOut("--calibrate heldout", "calibrate on")
 }
 
 // The most training rows that leave-one-out predictions are made of by a

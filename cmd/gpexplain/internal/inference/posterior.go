@@ -90,6 +90,7 @@ type Options struct {
 
 	ChoosesPrior bool // another prior is looked for, so that θ* need be no mode at this one
 
+	shards      bool // the pass over the data is split into parts
 	leaveOneOut bool // leave-one-out predictions of the training rows follow
 }
 
@@ -153,7 +154,7 @@ func newFit(c *console.Console, p *problem.Problem, flags *Flags, o Options) (*f
 			return nil, err
 		}
 	}
-	if f.flags.Method != weights { // weight space plans for itself
+	if f.flags.Method != weights && !o.shards { // weight space plans for itself, and so does each part
 		if err := planPosterior(c, p, &f.flags, f.heldOut); err != nil {
 			return nil, err
 		}
@@ -194,18 +195,7 @@ func (f *fit) prepare(ctx context.Context, keep bool) error {
 	if f.gradient, err = f.residualGradient(ctx); err != nil {
 		return err
 	}
-	f.preflight = f.problem.Preflight(ctx, &problem.AtTheta{F: f.sites.F, Pull: f.gradient, Theta: f.theta, Tuned: f.flags.tune != "" || f.options.ChoosesPrior})
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := f.con.Alarm(f.preflight.Warnings); err != nil {
-		return console.Full(err)
-	}
-	f.refitOrNot()
-	if problem.HasLogVariances(f.problem.Task.Likelihood) {
-		f.con.Remark(errNotConcave)
-	}
-	return f.con.EndPart(ctx, "linearize")
+	return f.look(ctx)
 }
 
 // errNotConcave says what does not hold of a heteroscedastic likelihood.

@@ -18,23 +18,33 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// Save writes the posterior to a file, with the training inputs if asked. split
-// is --split, nil where it was not given.
-func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r report.Fit, inputs bool, split *int) error {
+// header is what a file says about the posterior, and a function that writes its prior.
+// split is --split, nil where it was not given.
+func (q *Posterior) header(ctx context.Context, p *problem.Problem, r report.Fit, split *int) (problem.SavedHeader, func(w *store.Writer), error) {
 	e, t := p.Examples, p.Task
 	classes, names := t.Ungrouped()
 	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: names, Grouped: t.Grouping.Report(), Noise: t.Noise,
 		Prior: q.kernelPrecision, Factor: q.factor, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
-		Bound: q.Evidence.Bound, SE: report.Float(q.Evidence.StdErr), Fit: r, Inputs: inputs, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved()}
+		Bound: q.Evidence.Bound, SE: report.Float(q.Evidence.StdErr), Fit: r, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved()}
 	if q.preflight != nil {
 		head.PreflightWarnings = q.preflight.Warnings
 	}
 	prior, writePrior := t.SavedPrior(p.Model, q.kernelPrecision)
 	head.GroupedPrior = prior
 	var err error
-	if head.Remembered, err = p.Remember(ctx); err != nil {
+	head.Remembered, err = p.Remember(ctx)
+	return head, writePrior, err
+}
+
+// Save writes the posterior to a file, with the training inputs if asked. split
+// is --split, nil where it was not given.
+func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r report.Fit, inputs bool, split *int) error {
+	e := p.Examples
+	head, writePrior, err := q.header(ctx, p, r, split)
+	if err != nil {
 		return err
 	}
+	head.Inputs = inputs
 	if k := q.Calibration; k != nil {
 		head.CalibrationWarnings = k.warnings
 		head.Fit.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(text string) bool { return slices.Contains(k.warnings, text) })
@@ -43,7 +53,7 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 	if inputs {
 		rows = e.Data.Stored(e.Train)
 	}
-	return store.Write(path, problem.SavedKind, problem.SavedVersion, func(w *store.Writer) error {
+	return problem.PosteriorFile.Write(path, func(w *store.Writer) error {
 		w.JSON("header", head)
 		writePrior(w)
 		if inputs {

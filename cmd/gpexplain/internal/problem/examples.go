@@ -96,6 +96,16 @@ func (p *Problem) TrainingExamples(ctx context.Context, keep bool) (linearize.So
 	return p.Linearize(ctx, p.Examples.Train, 0, p.Examples.Train.Len())
 }
 
+// Part is the problem of the training examples [lo, hi) alone, with what was decided by
+// all of them.
+func (p *Problem) Part(lo, hi int) *Problem {
+	q, e := *p, *p.Examples
+	_, width := e.Y.Dims()
+	e.Train, e.Y = e.Train.Slice(lo, hi), e.Y.Slice(lo, hi, 0, width).(*mat.Dense)
+	q.Examples = &e
+	return &q
+}
+
 // Examples are the data as a network sees them.
 type Examples struct {
 	Data    *dataset.Data

@@ -127,7 +127,7 @@ func (s *LimitFlags) Add(c *cobra.Command) {
 // lists and sizes.
 func (s *Flags) Check(c *cobra.Command) error {
 	s.given = c.Flags().Changed
-	s.Data.remembered = s.given("posterior") && !s.given("data")
+	s.Data.remembered = (s.given("posterior") || s.given("inducing-file")) && !s.given("data")
 	if err := checkEmpty(c); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func checkEmpty(c *cobra.Command) error {
 	for _, name := range []string{"model", "data", "classes", "class-names", "id", "index", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze", "learn", "output", "outputs",
 		"standardize", "input-mean", "input-sd", "target-mean", "target-sd",
 		"input", "terms", "contrast", "html", "png", "csv", "calibrate", "test-index", "link", "arch", "activation", "out",
-		"method", "select", "posterior", "checkpoint", "tune-prior", "attribution-precision", "prior", "form"} {
+		"method", "select", "posterior", "inducing-file", "shard", "checkpoint", "tune-prior", "attribution-precision", "prior", "form"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed && strings.Trim(f.Value.String(), "[]") == "" {
 			return console.Usagef("--%s is empty; give it a value or leave it out", name)
 		}

@@ -30,10 +30,16 @@ type Problem struct {
 // Open reads the model, the saved posterior of a file if it is not "",
 // and the data, and decides what the outputs mean and which rows to train on.
 func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile string) (*Problem, error) {
+	return OpenFile(ctx, c, f, posteriorFile, PosteriorFile)
+}
+
+// OpenFile is Open with a file of that kind, "" for none, which says of model, data and
+// task what that of a posterior says.
+func OpenFile(ctx context.Context, c *console.Console, f *Flags, path string, kind FileKind) (*Problem, error) {
 	var saved *SavedFile
 	var err error
-	if posteriorFile != "" {
-		if saved, err = openSaved(ctx, c, posteriorFile, f); err != nil {
+	if path != "" {
+		if saved, err = openSaved(ctx, c, path, kind, f); err != nil {
 			return nil, err
 		}
 	}
@@ -89,6 +95,9 @@ func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile strin
 		return nil, err
 	}
 	p := &Problem{Model: m, Task: t, Examples: e, Saved: saved, Limits: f.Limits, flags: f}
+	if saved != nil && kind != PosteriorFile && !f.given("seed") {
+		p.Limits.Seed = saved.Header.Seed
+	}
 	prior.set(t, m)
 	if err := saved.setPrior(t, m); err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/sparse/shard"
 	"github.com/funcgp/funcgp/store"
 )
 
@@ -32,6 +33,26 @@ const (
 	SavedKind    = "gpexplain posterior"
 	SavedVersion = 4 // with fingerprints since 2, with a calibration since 3, with the scaling of inputs and targets since 4
 )
+
+// A FileKind is a kind of file that begins with a SavedHeader.
+type FileKind struct {
+	name    string
+	version uint32
+	what    string // that cannot be opened, for a message
+}
+
+// The kinds of files: a posterior; inducing examples, which fit --select-only writes and a
+// round of a refit; and one part of a pass over the training rows.
+var (
+	PosteriorFile = FileKind{SavedKind, SavedVersion, "the posterior"}
+	InducingFile  = FileKind{"gpexplain inducing", 1, "the inducing examples"}
+	ShardFile     = FileKind{shard.Kind, shard.Version, "the part"}
+)
+
+// Write writes a file of the kind.
+func (k FileKind) Write(path string, fill func(w *store.Writer) error) error {
+	return store.Write(path, k.name, k.version, fill)
+}
 
 // SavedHeader is what a file says about its posterior.
 type SavedHeader struct {
@@ -111,8 +132,8 @@ type SavedFile struct {
 
 // openSaved opens the posterior of a file. The console closes the file in the
 // end.
-func openSaved(ctx context.Context, c *console.Console, path string, f *Flags) (*SavedFile, error) {
-	file, err := openStore(ctx, path, f.Limits.Memory)
+func openSaved(ctx context.Context, c *console.Console, path string, kind FileKind, f *Flags) (*SavedFile, error) {
+	file, err := kind.Open(ctx, path, f.Limits.Memory)
 	if err != nil {
 		return nil, err
 	}
@@ -134,21 +155,21 @@ func openSaved(ctx context.Context, c *console.Console, path string, f *Flags) (
 	return v, nil
 }
 
-// openStore opens the file of a posterior. A pipe is read into memory, of
-// which it takes no more than may be used.
-func openStore(ctx context.Context, path string, memory int64) (*store.File, error) {
+// Open opens a file of the kind. A pipe is read into memory, of which it takes no
+// more than may be used.
+func (k FileKind) Open(ctx context.Context, path string, memory int64) (*store.File, error) {
 	in, err := inputfile.Open(ctx, path)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, console.FullErrorf("%s: the posterior cannot be opened: %w; name a file that fit wrote", path, console.CauseOf(err))
+		return nil, console.FullErrorf("%s: %s cannot be opened: %w; name a file that fit wrote", path, k.what, console.CauseOf(err))
 	}
 	defer in.Close()
 	if in.Size() >= 0 {
-		return store.Open(path, SavedKind, SavedVersion)
+		return store.Open(path, k.name, k.version)
 	}
-	f, err := store.Read(in, path, SavedKind, SavedVersion, gp.MemoryBudget(memory))
+	f, err := store.Read(in, path, k.name, k.version, gp.MemoryBudget(memory))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

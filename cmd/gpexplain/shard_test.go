@@ -1,0 +1,193 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/sparse/shard"
+)
+
+// inParts are the flags of a fit that is split into parts, and of the same fit in one.
+var inParts = []string{"--data", "digits:800,100", "--train-count", "130", "--method", "nystrom", "--inducing", "24", "--quiet"}
+
+// fitParts computes all parts and returns their files.
+func fitParts(t testing.TB, dir, name string, n int, args ...string) []string {
+	t.Helper()
+	var files []string
+	for i := range n {
+		path := filepath.Join(dir, fmt.Sprintf("%s-%d.sums", name, i))
+		succeed(t, append([]string{"fit", "--quiet", "--shard", fmt.Sprintf("%d/%d", i, n), "-o", path}, args...)...)
+		files = append(files, path)
+	}
+	return files
+}
+
+// requireSameJSON compares two JSON values up to rounding.
+func requireSameJSON(t testing.TB, want, got string, leaveOut ...string) {
+	t.Helper()
+	var a, b any
+	require.NoError(t, json.Unmarshal([]byte(want), &a))
+	require.NoError(t, json.Unmarshal([]byte(got), &b))
+	requireSameValue(t, "", a, b, leaveOut)
+}
+
+func requireSameValue(t testing.TB, at string, a, b any, leaveOut []string) {
+	t.Helper()
+	switch x := a.(type) {
+	case map[string]any:
+		y := b.(map[string]any)
+		for k, v := range x {
+			require.Contains(t, y, k, at)
+			if !slices.Contains(leaveOut, k) {
+				requireSameValue(t, at+"/"+k, v, y[k], leaveOut)
+			}
+		}
+		require.Len(t, y, len(x), at)
+	case []any:
+		y := b.([]any)
+		require.Len(t, y, len(x), at)
+		for i := range x {
+			requireSameValue(t, fmt.Sprintf("%s/%d", at, i), x[i], y[i], leaveOut)
+		}
+	case float64:
+		// sums of 130 rows in another order, through a factorization
+		require.InDelta(t, x, b, 1e-10*math.Max(1, math.Abs(x)), at)
+	default:
+		require.Equal(t, a, b, at)
+	}
+}
+
+// Any parts, merged in any order, give the posterior of one process: its predictions,
+// evidence, calibration and explanations. The order of the files and whether the inducing
+// examples come from a file do not change a bit.
+func TestMerge(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	whole := succeed(t, append([]string{"fit", "--json", "--refit=false", "-o", file("whole.gp")}, inParts...)...)
+	requireSchema(t, "part", succeed(t, append([]string{"fit", "--json", "--select-only", "-o", file("z.gp")}, inParts...)...))
+	for _, n := range []int{1, 2, 7} {
+		parts := fitParts(t, dir, fmt.Sprint("z", n), n, "--inducing-file", file("z.gp"))
+		merged := succeed(t, append([]string{"merge", "--json", "--quiet", "-o", file("all.gp")}, parts...)...)
+		requireSchema(t, "fit", merged)
+		requireSameJSON(t, whole, merged, "timings", "bytes", "file")
+		for _, args := range [][]string{{"explain", "--json", "--index", "24", "--top", "20"}, {"predict", "--json", "--quiet", "--index", "24"}} {
+			one := succeed(t, append(args, "--posterior", file("whole.gp"))...)
+			all := succeed(t, append(args, "--posterior", file("all.gp"))...)
+			requireSameJSON(t, firstLine(one), firstLine(all), "timings")
+		}
+		again := fitParts(t, dir, fmt.Sprint("own", n), n, inParts...)
+		slices.Reverse(again)
+		succeed(t, append([]string{"merge", "--quiet", "-o", file("again.gp")}, again...)...)
+		require.True(t, read(t, file("all.gp")) == read(t, file("again.gp")), "the order of the parts or the file of the inducing examples changes the posterior")
+		// A part that is computed once more does not change.
+		before := read(t, parts[0])
+		fitParts(t, dir, fmt.Sprint("z", n), n, "--inducing-file", file("z.gp"))
+		require.True(t, before == read(t, parts[0]), "a part that is computed again is another")
+	}
+	for _, name := range listing(t, dir) {
+		require.Regexp(t, `^(whole|z|all|again)\.gp$|\.sums$`, name, "a temporary file is left")
+	}
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// Rows as inducing elements, many outputs and FITC go through parts too.
+func TestMergeOfOthers(t *testing.T) {
+	net := filepath.Join(t.TempDir(), "net.onnx")
+	succeed(t, "train", "--quiet", "--data", "digits:300,40", "--classes", "1,4,9", "--arch", "mlp:4-3", "--epochs", "2", "--lbfgs", "2", "--out", net)
+	for _, method := range [][]string{{"--select", "strength", "--inducing", "12"}, {"--method", "fitc", "--inducing", "9"}} {
+		dir := t.TempDir()
+		file := func(name string) string { return filepath.Join(dir, name) }
+		args := append([]string{"--model", net, "--data", "digits:300,40", "--quiet"}, method...)
+		one := args
+		if method[0] == "--select" {
+			one = append(args, "--method", "nystrom")
+		}
+		whole := succeed(t, append([]string{"fit", "--json", "--refit=false", "-o", file("whole.gp")}, one...)...)
+		succeed(t, append([]string{"fit", "--select-only", "-o", file("z.gp")}, args...)...)
+		parts := fitParts(t, dir, "z", 3, "--inducing-file", file("z.gp"))
+		requireSameJSON(t, whole, succeed(t, append([]string{"merge", "--json", "--quiet", "-o", file("all.gp")}, parts...)...), "timings", "bytes", "file")
+		if method[0] == "--select" {
+			own := fitParts(t, dir, "own", 3, args...)
+			requireSameJSON(t, whole, succeed(t, append([]string{"merge", "--json", "--quiet", "-o", file("own.gp")}, own...)...), "timings", "bytes", "file")
+		}
+	}
+}
+
+// A part that is missing, doubled, foreign or damaged is refused by the name of its file.
+func TestMergeRefuses(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	parts := fitParts(t, dir, "a", 3, inParts...)
+	merge := func(files ...string) string {
+		return refuse(t, 1, append([]string{"merge", "--quiet", "-o", file("all.gp")}, files...)...)
+	}
+	require.Contains(t, merge(parts[0], parts[2]), "gpexplain: part 1/3: 1 of 3 parts are missing")
+	require.Contains(t, merge(parts[0], parts[1], parts[1], parts[2]), parts[1]+": part 1/3 is in "+parts[1]+" too; leave one of them out")
+	for what, args := range map[string][]string{
+		"the prior":                       {"--prior-precision", "3"},
+		"the inducing examples":           {"--seed", "2"},
+		"the number of training examples": {"--train-count", "129"},
+	} {
+		other := fitParts(t, dir, "other", 3, append(slices.Clone(inParts), args...)...)
+		require.Contains(t, merge(parts[0], other[1], parts[2]), other[1]+": part 1/3 is of another pass than "+parts[0]+": they differ in "+what)
+	}
+	bad := []byte(read(t, parts[1]))
+	bad[len(bad)/2] ^= 4
+	require.Contains(t, merge(parts[0], write(t, file("bad.sums"), bad), parts[2]), file("bad.sums")+": ")
+	require.Contains(t, merge(parts[0], write(t, file("bad.sums"), bad[:len(bad)/2]), parts[2]), file("bad.sums")+": ")
+	require.Contains(t, merge(file("none.sums")), file("none.sums")+": cannot be opened")
+	succeed(t, append([]string{"fit", "--select-only", "-o", file("z.gp")}, inParts...)...)
+	require.Contains(t, merge(file("z.gp")), `holds a "gpexplain inducing", not a "`+shard.Kind+`"`)
+	require.Contains(t, refuse(t, 1, "predict", "--posterior", parts[0]), `holds a "`+shard.Kind+`", not a "gpexplain posterior"`)
+
+	// The inducing examples that the parts name must be there, and the same.
+	ours := fitParts(t, dir, "ours", 2, "--inducing-file", file("z.gp"))
+	require.NoError(t, os.Rename(file("z.gp"), file("moved.gp")))
+	require.Contains(t, merge(ours...), file("z.gp")+": the inducing examples of its pass are not there; give --inducing-file")
+	succeed(t, append([]string{"merge", "--quiet", "--inducing-file", file("moved.gp"), "-o", file("all.gp")}, ours...)...)
+	succeed(t, append([]string{"fit", "--select-only", "--prior-precision", "3", "-o", file("z.gp")}, inParts...)...)
+	require.Contains(t, merge(ours...), file("z.gp")+": these are not the inducing examples of the parts")
+
+	// A part of data that have changed.
+	table := write(t, file("t.csv"), []byte("a,y\n1,2\n2,3\n3,5\n4,4\n5,7\n6,6\n"))
+	net := file("net.onnx")
+	succeed(t, "train", "--quiet", "--data", table, "--test-data", table, "--arch", "mlp:2-1", "--epochs", "2", "--lbfgs", "2", "--out", net)
+	rows := fitParts(t, dir, "rows", 2, "--model", net, "--data", table, "--inducing", "3")
+	write(t, table, []byte("a,y\n1,2\n2,3\n3,5\n4,4\n5,7\n6,8\n"))
+	require.Contains(t, merge(rows...), "t.csv has changed since it was fitted")
+	require.Contains(t, refuse(t, 1, "fit", "--quiet", "--model", net, "--data", table, "--inducing", "3", "--shard", "0/7", "-o", file("empty")),
+		"--shard 0/7: it has no rows, as there are 6 training rows; split them into at most 6")
+}
+
+// Flags that make no part are refused before a file is opened.
+func TestPartUsage(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--shard 4/3: the parts of 3 are 0/3 to 2/3":     {"--shard", "4/3"},
+		`--shard "x" is no part`:                         {"--shard", "x"},
+		"--inducing-file is for --shard":                 {"--inducing-file", "z.gp"},
+		"--select-only and --shard exclude":              {"--select-only", "--shard", "0/1"},
+		"--shard is for --method nystrom or fitc":        {"--shard", "0/1", "--method", "exact"},
+		"--select-only is for a pass over all rows":      {"--select-only", "--tune-prior"},
+		"--calibrate is for gpexplain merge":             {"--shard", "0/1", "--calibrate", "none"},
+		"--prior-precision cannot be given with --induc": {"--shard", "0/1", "--inducing-file", "z.gp", "--prior-precision", "3"},
+		"--shard is empty":                               {"--shard", ""},
+	} {
+		require.Contains(t, refuse(t, 2, append([]string{"fit", "-o", "a"}, args...)...), want)
+	}
+	require.Contains(t, refuse(t, 2, "merge", "-o", "a"), "merge needs arguments, PARTS")
+	require.Contains(t, refuse(t, 2, "merge", "a.sums"), "-o FILE is needed")
+	require.Contains(t, refuse(t, 2, "merge", "a.sums", "-o", "a.sums"), "both name a.sums")
+	require.Contains(t, refuse(t, 2, "merge", "a.sums", "-o", "b", "--prior-precision", "3"), "--prior-precision cannot be given to merge")
+}

@@ -1,0 +1,46 @@
+package shard
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A Part is one of the Of parts into which the training examples are split, counted
+// from 0.
+type Part struct {
+	Number, Of int
+}
+
+// mostParts bounds the number of parts, so that the bounds of their rows do not
+// overflow.
+const mostParts = 1 << 20
+
+// ParsePart reads a Part as String writes it, such as 3/64 for the fourth of 64. A
+// number outside the range is an error that names the range.
+func ParsePart(text string) (Part, error) {
+	a, b, ok := strings.Cut(text, "/")
+	i, err := strconv.Atoi(a)
+	n, err2 := strconv.Atoi(b)
+	switch {
+	case !ok || err != nil || err2 != nil:
+		return Part{}, fmt.Errorf("shard: %q is no part; write its number from 0 and how many there are, such as 0/64 and 63/64", text)
+	case n < 1 || n > mostParts:
+		return Part{}, fmt.Errorf("shard: %s: there can be 1 to %d parts", text, mostParts)
+	case i < 0 || i >= n:
+		return Part{}, fmt.Errorf("shard: %s: the parts of %d are 0/%d to %d/%d", text, n, n, n-1, n)
+	}
+	return Part{i, n}, nil
+}
+
+// String writes the part as 3/64.
+func (p Part) String() string { return fmt.Sprintf("%d/%d", p.Number, p.Of) }
+
+// Rows returns the bounds [lo, hi) of the part among n examples. The sizes of two
+// parts differ by at most one; where there are more parts than examples some are
+// empty.
+func (p Part) Rows(n int) (lo, hi int) {
+	// n·i/S without overflow
+	bound := func(i int) int { return n/p.Of*i + n%p.Of*i/p.Of }
+	return bound(p.Number), bound(p.Number + 1)
+}

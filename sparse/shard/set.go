@@ -1,0 +1,276 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/store"
+)
+
+// A Set is all parts of a pass, in files that are open one at a time.
+type Set struct {
+	paths []string // by the number of the part
+	parts []about
+}
+
+// An Error says which file cannot be merged with the others, and why.
+type Error = store.Error
+
+// Remedies of an Error.
+const (
+	computeAgain = "compute this part again as the others were"
+	leaveOut     = "leave one of them out"
+)
+
+// Open reads what the files say of themselves, and returns the set of all parts of one
+// pass, given in any order. It is an *Error, which names the file, if one is damaged,
+// if a part is missing or there twice, or if one is not of the same pass as most: of
+// another model, prior, likelihood, inducing set, data or round.
+func Open(paths []string) (*Set, error) {
+	all := make([]about, len(paths))
+	for i, path := range paths {
+		f, err := store.Open(path, Kind, Version)
+		if err != nil {
+			return nil, err
+		}
+		err = f.JSON("shard.about", &all[i])
+		if err == nil && !all[i].possible() {
+			err = &Error{File: path, Problem: "holds an impossible part", Remedy: computeAgain}
+		}
+		if err := firstError(err, f.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return arrange(paths, all)
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// possible tells whether a part can have these numbers.
+func (a *about) possible() bool {
+	if a.Of < 1 || a.Of > mostParts || a.Number < 0 || a.Number >= a.Of || a.Identity.Examples < 1 || a.C < 1 || a.Gradient < 0 {
+		return false
+	}
+	lo, hi := a.Rows(a.Identity.Examples)
+	return a.First == lo && a.N == hi-lo && a.N > 0
+}
+
+// arrange checks that the parts are those of one pass, and sorts them.
+func arrange(paths []string, all []about) (*Set, error) {
+	if len(all) == 0 {
+		return nil, fmt.Errorf("shard: no parts to merge")
+	}
+	like := usual(all)
+	for i := range all {
+		if d := foreign(&all[i], &all[like]); d != "" {
+			return nil, &Error{File: paths[i], Problem: fmt.Sprintf("part %v is of another pass than %s: %s", all[i].Part, paths[like], d), Remedy: computeAgain}
+		}
+	}
+	s := &Set{paths: make([]string, all[0].Of), parts: make([]about, all[0].Of)}
+	for i, a := range all {
+		if before := s.paths[a.Number]; before != "" {
+			return nil, &Error{File: paths[i], Problem: fmt.Sprintf("part %v is in %s too", a.Part, before), Remedy: leaveOut}
+		}
+		s.paths[a.Number], s.parts[a.Number] = paths[i], a
+	}
+	if missing := s.missing(); len(missing) > 0 {
+		first := Part{missing[0], len(s.paths)}
+		return nil, &Error{File: fmt.Sprintf("part %v", first), Problem: fmt.Sprintf("%d of %d parts are missing, this one first", len(missing), first.Of), Remedy: "compute it and merge again"}
+	}
+	return s, nil
+}
+
+// missing returns the numbers of parts without a file.
+func (s *Set) missing() []int {
+	var list []int
+	for i, path := range s.paths {
+		if path == "" {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// foreign says what keeps a from being of the same pass as b, "" where nothing does.
+func foreign(a, b *about) string {
+	if a.Of != b.Of {
+		return fmt.Sprintf("they differ in the number of parts, %d and %d", a.Of, b.Of)
+	}
+	if d := a.Identity.Difference(b.Identity); d != "" {
+		return "they differ in " + d
+	}
+	if a.C != b.C || a.Gradient != b.Gradient || a.Step != b.Step {
+		return "they differ in their sizes"
+	}
+	return ""
+}
+
+// usual returns the index of a part like most others: the first of those that
+// share their pass with the largest number.
+func usual(all []about) int {
+	counts := make(map[string]int, 1)
+	key := func(a *about) string { return fmt.Sprint(a.Of, a.Identity, a.C, a.Gradient, a.Step) }
+	best := 0
+	for i := range all {
+		counts[key(&all[i])]++
+	}
+	for i := range all {
+		if counts[key(&all[i])] > counts[key(&all[best])] {
+			best = i
+		}
+	}
+	return best
+}
+
+// Paths returns the files in the order of their parts.
+func (s *Set) Paths() []string { return slices.Clone(s.paths) }
+
+// Identity returns what the parts have in common.
+func (s *Set) Identity() Identity { return s.parts[0].Identity }
+
+// Len returns N, the number of training examples.
+func (s *Set) Len() int { return s.Identity().Examples }
+
+// each calls do with each part in order, of which only one is open at a time.
+func (s *Set) each(ctx context.Context, do func(i int, f *store.File) error) error {
+	for i, path := range s.paths {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.with(path, func(f *store.File) error { return do(i, f) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Set) with(path string, do func(f *store.File) error) error {
+	f, err := store.Open(path, Kind, Version)
+	if err != nil {
+		return err
+	}
+	return firstError(do(f), f.Close())
+}
+
+// Merge returns the posterior given the data of all parts, with the inducing examples
+// and the factor of base, which those of the parts must be. It adds the parts in the
+// order of their numbers, and holds the sums of two at a time beside those of the
+// result.
+func (s *Set) Merge(ctx context.Context, base *sparse.Projected) (*sparse.Projected, error) {
+	b := base.Builder()
+	err := s.each(ctx, func(i int, f *store.File) error {
+		data, err := f.Bytes("shard.sums")
+		if err != nil {
+			return err
+		}
+		sums := new(sparse.Sums)
+		if err := sums.UnmarshalBinary(data); err != nil {
+			return &Error{File: s.paths[i], Problem: err.Error(), Remedy: computeAgain}
+		}
+		if sums.Len() != s.parts[i].N {
+			return &Error{File: s.paths[i], Problem: fmt.Sprintf("its sums are of %d examples, not of %d", sums.Len(), s.parts[i].N), Remedy: computeAgain}
+		}
+		if err := b.Merge(sums); err != nil {
+			return &Error{File: s.paths[i], Problem: err.Error(), Remedy: computeAgain}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return b.Posterior(ctx)
+}
+
+// Check compares the inputs of every part with those of rows(lo, hi), the examples of
+// the data from lo to hi. Parts of other inputs are an *Error.
+func (s *Set) Check(ctx context.Context, rows func(lo, hi int) linearize.Source) error {
+	for i, a := range s.parts {
+		f, err := linearize.FingerprintOf(ctx, rows(a.First, a.First+a.N))
+		if err != nil {
+			return err
+		}
+		if f.Data != a.Inputs {
+			return &Error{File: s.paths[i], Problem: fmt.Sprintf("the inputs of rows %d to %d of the training examples are not those that part %v was computed from", a.First, a.First+a.N-1, a.Part), Remedy: computeAgain}
+		}
+	}
+	return nil
+}
+
+// Gradient returns Jᵀr at θ* over all training examples, or nil where the parts do
+// not have it.
+func (s *Set) Gradient(ctx context.Context) ([]float64, error) {
+	p := s.parts[0].Gradient
+	if p == 0 {
+		return nil, nil
+	}
+	sum := make([]float64, p)
+	return sum, s.each(ctx, func(_ int, f *store.File) error {
+		r := f.Reader("shard.")
+		if g := r.Floats("gradient", p); r.Err() == nil {
+			floats.Add(sum, g)
+		}
+		return r.Err()
+	})
+}
+
+// SaveSites adds the sites of all training examples to a store, as gp.Sites.Save does
+// for gp.LoadSites. It holds those of one part at a time. The method value, with a
+// context and a prefix, is what store.Write wants.
+func (s *Set) SaveSites(ctx context.Context, w *store.Writer, prefix string) error {
+	c, logLik := s.parts[0].C, 0.0
+	if err := s.each(ctx, func(_ int, f *store.File) error {
+		r := f.Reader("shard.")
+		if v := r.Floats("loglik", 1); r.Err() == nil {
+			logLik += v[0]
+		}
+		return r.Err()
+	}); err != nil {
+		return err
+	}
+	w.Floats(prefix+"loglik", []float64{logLik})
+	for _, section := range []struct {
+		name string
+		per  int
+	}{{"f", c}, {"residual", c}, {"lambda", c * c}, {"root", c * c}} {
+		if err := s.saveRows(ctx, w, prefix+section.name, section.name, section.per); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// saveRows adds a section that joins those of all parts, which have per numbers an
+// example.
+func (s *Set) saveRows(ctx context.Context, w *store.Writer, to, name string, per int) error {
+	var err error
+	w.FloatRows(to, func(yield func([]float64) bool) {
+		err = s.each(ctx, func(i int, f *store.File) error {
+			r := f.Reader("shard.")
+			if v := r.Floats(name, s.parts[i].N, per); r.Err() == nil {
+				yield(v)
+			}
+			return r.Err()
+		})
+	})
+	return err
+}
+
+// SaveStep adds Φᵀw of all training examples to a store; see Shard.Step.
+func (s *Set) SaveStep(ctx context.Context, w *store.Writer, name string) error {
+	if !s.parts[0].Step {
+		panic("shard: the parts have no step")
+	}
+	return s.saveRows(ctx, w, name, "step", s.parts[0].C)
+}
