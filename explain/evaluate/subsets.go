@@ -20,3 +20,15 @@ func Subsets(n, size, count int, seed uint64) [][]int {
 	}
 	return list
 }
+
+// Without returns the rows 0 to n−1 but these, ascending: those of a Run that leaves some
+// out.
+func Without(n int, rows ...int) []int {
+	list := make([]int, 0, n)
+	for i := range n {
+		if !slices.Contains(rows, i) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
