@@ -21,14 +21,19 @@ func Subsets(n, size, count int, seed uint64) [][]int {
 	return list
 }
 
-// Without returns the rows 0 to n−1 but these, ascending: those of a Run that leaves some
-// out.
-func Without(n int, rows ...int) []int {
-	list := make([]int, 0, n)
-	for i := range n {
-		if !slices.Contains(rows, i) {
-			list = append(list, i)
-		}
+// Without returns the rows 0 to n−1 but row i, whose place the last one takes: networks that
+// are trained with the same seed without one row or another then see all others in the
+// same minibatches, and differ by little else than these rows. i outside 0 to n−1 panics.
+func Without(n, i int) []int {
+	if i < 0 || i >= n {
+		panic("evaluate: a row that is left out of rows without it")
+	}
+	list := make([]int, n-1)
+	for k := range list {
+		list[k] = k
+	}
+	if i < n-1 {
+		list[i] = n - 1
 	}
 	return list
 }

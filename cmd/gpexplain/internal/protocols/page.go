@@ -14,22 +14,14 @@ import (
 
 // page shows the scores of all methods and how they depend on the precision.
 func (p *protocol) page(r *reproduce.Results) (*reproduce.Page, error) {
-	runs, err := p.readRuns(r)
+	runs, err := p.readRuns(r, "run")
 	if err != nil {
 		return nil, err
 	}
-	page := &reproduce.Page{Title: "Attributions against networks trained again: " + p.name, Lead: []string{
+	page := p.newPage(
 		"Networks are trained on random halves of the training rows. What a method's scores of a half add up to is compared with the outcome of the network trained on it: the linear datamodeling score is Spearman's rank correlation over the halves, averaged over the test rows. It has no unit; 1 is a perfect prediction of the order, and a positive score of a training row says that the row raises the margin of the test row's true class.",
-		"The intervals hold 95 % of bootstrap means over test rows, given the halves; the standard error over halves is by a jackknife in ten groups.",
-	}}
-	page.Setting("training rows, test rows, halves", fmt.Sprintf("%d, %d, %d", p.train, p.test, p.halves))
-	page.Setting("hidden units", fmt.Sprint(p.hidden))
-	page.Setting("training", fmt.Sprintf("SGD, step %g, momentum %g, minibatches of %d, %d epochs, dropout %g, no weight decay", rate, momentum, batch, p.epochs, p.dropout))
-	page.Setting("prior precision of contributions and removals", fmt.Sprintf("%.4g, by the length of the training: rows·(1 − momentum)/(step size·steps)", p.precision()))
-	page.Setting("checkpoints of TracIn and along the training", fmt.Sprintf("after %v of the steps", p.shares))
-	page.Setting("at θ* along the training", fmt.Sprintf("after %v of the steps, precision %.4g, twice the above", p.early, p.halved()))
-	page.Setting("rows of the covariance", fmt.Sprintf("those of strength above %g", p.strength))
-	scores, err := p.scores(r, runs)
+		"The intervals hold 95 % of bootstrap means over test rows, given the halves; the standard error over halves is by a jackknife in ten groups.")
+	scores, err := p.scores(r, &judgement{title: "Linear datamodeling scores", table: "scores", ceiling: "ceiling", set: "half", sets: "halves", runs: runs})
 	if err != nil {
 		return nil, err
 	}
@@ -41,21 +33,45 @@ func (p *protocol) page(r *reproduce.Results) (*reproduce.Page, error) {
 	return page, nil
 }
 
-// readRuns returns the outcomes of each run.
-func (p *protocol) readRuns(r *reproduce.Results) ([]*mat.Dense, error) {
+// newPage returns a page with the settings of the protocol.
+func (p *protocol) newPage(lead ...string) *reproduce.Page {
+	page := &reproduce.Page{Title: "Attributions against networks trained again: " + p.name, Lead: lead}
+	page.Setting("training rows, test rows", fmt.Sprintf("%d, %d", p.train, p.test))
+	switch {
+	case p.halves > 0:
+		page.Setting("halves", fmt.Sprint(p.halves))
+	case p.left > 0:
+		page.Setting("rows left out, one at a time", fmt.Sprint(p.left))
+	}
+	page.Setting("hidden units", fmt.Sprint(p.hidden))
+	page.Setting("training", fmt.Sprintf("SGD, step %g, momentum %g, minibatches of %d, %d epochs, dropout %g, no weight decay", rate, momentum, batch, p.epochs, p.dropout))
+	page.Setting("prior precision of contributions and removals", fmt.Sprintf("%.4g, by the length of the training: rows·(1 − momentum)/(step size·steps)", p.precision()))
+	page.Setting("checkpoints of TracIn and along the training", fmt.Sprintf("after %v of the steps", p.shares))
+	page.Setting("at θ* along the training", fmt.Sprintf("after %v of the steps, precision %.4g, twice the above", p.early, p.halved()))
+	page.Setting("rows of the covariance", fmt.Sprintf("those of strength above %g", p.strength))
+	return page
+}
+
+// readRuns returns the outcomes of each run of a kind.
+func (p *protocol) readRuns(r *reproduce.Results, kind string) ([]*mat.Dense, error) {
 	var runs []*mat.Dense
 	for k := range p.options.Runs {
-		var have matrix
-		if err := r.Get(fmt.Sprintf("run-%d", k), &have); err != nil {
-			return nil, err
-		}
-		m, err := have.dense()
+		m, err := readMatrix(r, fmt.Sprintf("%s-%d", kind, k))
 		if err != nil {
 			return nil, err
 		}
 		runs = append(runs, m)
 	}
 	return runs, nil
+}
+
+// readMatrix returns the result of a step that is a matrix.
+func readMatrix(r *reproduce.Results, key string) (*mat.Dense, error) {
+	var have matrix
+	if err := r.Get(key, &have); err != nil {
+		return nil, err
+	}
+	return have.dense()
 }
 
 // models adds up the predictions of the first networks, by method. order are the methods'
@@ -85,25 +101,43 @@ func (p *protocol) models(r *reproduce.Results, count int) (sums map[string]*mat
 	return sums, order, nil
 }
 
+// A judgement is what the scores of all methods are compared with.
+type judgement struct {
+	title, text    string
+	table, ceiling string // names of the tables; the plot has that of the first
+	set, sets      string // what the outcomes differ by, such as half and halves
+	runs           []*mat.Dense
+	mean           bool // whether the score is that against the mean of runs, and not against the first
+}
+
 // scores is the section of all methods.
-func (p *protocol) scores(r *reproduce.Results, runs []*mat.Dense) (*reproduce.Section, error) {
-	s := &reproduce.Section{Title: "Linear datamodeling scores"}
+func (p *protocol) scores(r *reproduce.Results, j *judgement) (*reproduce.Section, error) {
+	s := &reproduce.Section{Title: j.title}
+	if j.text != "" {
+		s.Text = append(s.Text, j.text)
+	}
 	agreement := math.NaN()
-	if len(runs) > 1 {
-		score := evaluate.Datamodel(runs[0], runs[1], 0)
+	if len(j.runs) > 1 {
+		score := evaluate.Datamodel(j.runs[0], j.runs[1], 0)
 		agreement = score.Mean
-		s.Text = append(s.Text, fmt.Sprintf("Two runs on the same half correlate by %.3f (%.3f to %.3f), so that no method can have more than %.3f against one run a half.", score.Mean, score.Low, score.High, evaluate.Ceiling(agreement, 1)))
+		s.Text = append(s.Text, fmt.Sprintf("Two runs on the same %s correlate by %.3f (%.3f to %.3f), so that no method can have more than %.3f against one run a %s.", j.set, score.Mean, score.Low, score.High, evaluate.Ceiling(agreement, 1), j.set))
 	}
 	counts := []int{1}
 	if p.options.Models > 1 {
 		counts = append(counts, p.options.Models)
 	}
-	t := &reproduce.Table{Name: "scores", Caption: "Score against one run a half, and against the mean of all runs.", Head: []string{"networks", "method", "score", "from", "to", "standard error over halves", "against the mean of runs"}}
 	var mean mat.Dense
-	mean.CloneFrom(runs[0])
-	for _, run := range runs[1:] {
+	mean.CloneFrom(j.runs[0])
+	for _, run := range j.runs[1:] {
 		mean.Add(&mean, run)
 	}
+	first, second, ceiling := j.runs[0], &mean, evaluate.Ceiling(agreement, 1)
+	against := []string{"one run a " + j.set, "the mean of runs"}
+	if j.mean {
+		first, second, ceiling = &mean, j.runs[0], evaluate.Ceiling(agreement, len(j.runs))
+		against[0], against[1] = against[1], against[0]
+	}
+	t := &reproduce.Table{Name: j.table, Caption: fmt.Sprintf("Score against %s, and against %s.", against[0], against[1]), Head: []string{"networks", "method", "score", "from", "to", "standard error over " + j.sets, "against " + against[1]}}
 	bars := newBars()
 	for _, count := range counts {
 		sums, order, err := p.models(r, count)
@@ -111,18 +145,24 @@ func (p *protocol) scores(r *reproduce.Results, runs []*mat.Dense) (*reproduce.S
 			return nil, err
 		}
 		for _, name := range order {
-			one, all := evaluate.Datamodel(sums[name], runs[0], 0), evaluate.Datamodel(sums[name], &mean, 0)
-			t.Rows = append(t.Rows, []reproduce.Cell{reproduce.Number(float64(count)), reproduce.Text(name), reproduce.Number(one.Mean), reproduce.Number(one.Low), reproduce.Number(one.High), reproduce.Number(one.Subsets), reproduce.Number(all.Mean)})
+			one, other := evaluate.Datamodel(sums[name], first, 0), evaluate.Datamodel(sums[name], second, 0)
+			t.Rows = append(t.Rows, []reproduce.Cell{reproduce.Number(float64(count)), reproduce.Text(name), reproduce.Number(one.Mean), reproduce.Number(one.Low), reproduce.Number(one.High), reproduce.Number(one.Subsets), reproduce.Number(other.Mean)})
 			bars.add(name, count, one)
 		}
 	}
-	s.Tables = []*reproduce.Table{t, {Name: "ceiling", Caption: "Agreement of two runs, and the largest score that any predictions can have.", Head: []string{"agreement", "ceiling of one run", "ceiling of the mean of runs"},
-		Rows: [][]reproduce.Cell{{reproduce.Number(agreement), reproduce.Number(evaluate.Ceiling(agreement, 1)), reproduce.Number(evaluate.Ceiling(agreement, len(runs)))}}}}
-	drawn, err := bars.plot(evaluate.Ceiling(agreement, 1))
+	s.Tables = []*reproduce.Table{t}
+	if len(j.runs) > 1 {
+		s.Tables = append(s.Tables, &reproduce.Table{Name: j.ceiling, Caption: "Agreement of two runs, and the largest score that any predictions can have.", Head: []string{"agreement", "ceiling of one run", "ceiling of the mean of runs"},
+			Rows: [][]reproduce.Cell{{reproduce.Number(agreement), reproduce.Number(evaluate.Ceiling(agreement, 1)), reproduce.Number(evaluate.Ceiling(agreement, len(j.runs)))}}})
+	}
+	drawn, err := bars.plot(ceiling)
 	if err != nil {
 		return nil, err
 	}
-	s.Plots = []*reproduce.Plot{{Name: "scores", Caption: "Scores against one run a half with their intervals. The line is the ceiling.", Width: 560, Height: 360, Grid: reproduce.BesideLegend(drawn)}}
+	s.Plots = []*reproduce.Plot{{Name: j.table, Caption: fmt.Sprintf("Scores against %s with their intervals.", against[0]), Width: 560, Height: 360, Grid: reproduce.BesideLegend(drawn)}}
+	if len(j.runs) > 1 {
+		s.Plots[0].Caption += " The line is the ceiling."
+	}
 	return s, nil
 }
 

@@ -18,7 +18,7 @@ import (
 // Options are those of all protocols.
 type Options struct {
 	Models int    // networks trained on all rows whose attributions are judged, at least 1
-	Runs   int    // trainings of each half, at least 1; the second one gives the ceiling
+	Runs   int    // trainings on each set of rows, at least 1; the second one gives the ceiling
 	Dir    string // directory of the outputs of networks trained again; "" keeps none
 }
 
@@ -38,7 +38,17 @@ func All(o *Options) []*reproduce.Study {
 			train: 5000, test: 500, halves: 100, hidden: []int{128, 64}, activation: network.ReLU, dropout: 0.1, likelihood: glm.Categorical{}, outputs: 10,
 			epochs: 50, shares: []float64{0.1, 0.3, 0.6, 1}, scale: [2]float64{0.1307, 0.3081}, deltas: []float64{10, 30, 100}, strength: 4, projection: 512,
 			early: []float64{0.02, 0.05, 0.1, 0.2}},
+		{name: "leave-one-out", short: "the networks of 4-9 without one of 50 rows: linearized, trained on from θ*, and trained again", source: "influence functions against leave-one-out (Koh and Liang 2017)",
+			classes: []int{4, 9}, train: 1000, test: 200, left: 50, hidden: []int{64}, activation: network.Tanh, likelihood: glm.Bernoulli{}, outputs: 1,
+			epochs: 50, shares: []float64{0.02, 0.1, 0.3, 0.6, 1}, projection: 512, early: []float64{0.02, 0.05, 0.1, 0.2}, build: (*protocol).leaveOneOut},
+		{name: "brittleness", short: "dattri's MLP on 1,000 rows, without the rows that scores rank first", source: "the counterfactuals of TRAK (Park et al. 2023)",
+			train: 1000, test: 60, asked: 20, hidden: []int{128, 64}, activation: network.ReLU, dropout: 0.1, likelihood: glm.Categorical{}, outputs: 10,
+			epochs: 50, shares: []float64{0.1, 0.3, 0.6, 1}, scale: [2]float64{0.1307, 0.3081}, strength: 1, projection: 512,
+			early: []float64{0.02, 0.05, 0.1, 0.2}, build: (*protocol).brittleness},
 	} {
+		if p.build == nil {
+			p.build = (*protocol).datamodels
+		}
 		p.options = *o
 		list = append(list, p.study())
 	}
@@ -55,6 +65,8 @@ type protocol struct {
 	classes     []int // nil means all
 	train, test int   // the first rows of each part
 	halves      int
+	left        int        // rows that are left out, one at a time
+	asked       int        // test rows that shall get another class, the first of test that are right
 	scale       [2]float64 // what pixels between 0 and 1 are diminished and divided by; zero for nothing
 	hidden      []int
 	activation  network.Activation
@@ -71,7 +83,12 @@ type protocol struct {
 	deltas     []float64 // precisions that are compared
 	strength   float64   // of the rows that the covariance keeps (E16)
 	projection int       // columns of TRAK's projection
+
+	build func(p *protocol, add step) (page func(r *reproduce.Results) (*reproduce.Page, error))
 }
+
+// A step adds a step to a plan.
+type step func(key string, cost int, run func(ctx context.Context, progress reproduce.Progress) (any, error))
 
 // The step size, its momentum and the size of a minibatch of both protocols.
 const (
@@ -87,8 +104,12 @@ func (p *protocol) study() *reproduce.Study {
 			q := *p
 			q.data, q.quick = o.Data, o.Quick
 			if q.quick {
-				q.train, q.test, q.halves, q.epochs, q.projection = 40, 10, 20, 3, 16
-				q.deltas, q.hidden, q.strength = []float64{3, 30}, []int{6}, min(q.strength, 0.1)
+				q.train, q.test, q.epochs, q.projection = 40, 10, 3, 16
+				q.halves, q.left, q.asked = min(q.halves, 20), min(q.left, 8), min(q.asked, 3)
+				q.hidden, q.strength = []int{6}, min(q.strength, 0.1)
+				if q.deltas != nil {
+					q.deltas = []float64{3, 30}
+				}
 			}
 			return q.plan(ctx)
 		}}
@@ -137,15 +158,28 @@ func (p *protocol) layers() []network.Layer {
 	return append(list, network.Dense{Units: p.outputs})
 }
 
-// subsets are the halves of the training rows.
-func (p *protocol) subsets() [][]int { return evaluate.Subsets(p.train, p.train/2, p.halves, 0) }
+// subsets are those whose outcomes are predicted: the halves of the training rows, or
+// single rows that are left out.
+func (p *protocol) subsets() [][]int {
+	if p.left == 0 {
+		return evaluate.Subsets(p.train, p.train/2, p.halves, 0)
+	}
+	var list [][]int
+	for _, i := range evaluate.Subsets(p.train, p.left, 1, 0)[0] {
+		list = append(list, []int{i})
+	}
+	return list
+}
 
-// runs are the trainings number k of all halves. Their seeds are none of those of the
-// networks that are attributed.
+// seed is that of training number k on a set of rows. It is none of those of the networks
+// that are attributed.
+func seed(k, set int) uint64 { return uint64(1000*(k+1) + set) }
+
+// runs are the trainings number k of all halves.
 func (p *protocol) runs(k int) []evaluate.Run {
 	var list []evaluate.Run
 	for i, half := range p.subsets() {
-		list = append(list, evaluate.Run{Rows: half, Seed: uint64(1000*(k+1) + i)})
+		list = append(list, evaluate.Run{Rows: half, Seed: seed(k, i)})
 	}
 	return list
 }
@@ -164,27 +198,37 @@ func (p *protocol) plan(ctx context.Context) (*reproduce.Plan, error) {
 		}
 		inputs = []string{"MNIST " + sum}
 	}
-	plan := &reproduce.Plan{Version: 1, Page: p.page}
-	step := func(key string, cost int, run func(ctx context.Context, progress reproduce.Progress) (any, error)) {
+	plan := &reproduce.Plan{Version: 1}
+	plan.Page = p.build(p, func(key string, cost int, run func(ctx context.Context, progress reproduce.Progress) (any, error)) {
 		plan.Steps = append(plan.Steps, reproduce.Step{Key: key, Cost: cost, Inputs: inputs, Run: run})
-	}
+	})
+	return plan, nil
+}
+
+// datamodels are the steps of linear datamodeling scores.
+func (p *protocol) datamodels(add step) (page func(r *reproduce.Results) (*reproduce.Page, error)) {
 	for k := range p.options.Runs {
-		step(fmt.Sprintf("run-%d", k), 10, func(ctx context.Context, progress reproduce.Progress) (any, error) {
+		add(fmt.Sprintf("run-%d", k), 10, func(ctx context.Context, progress reproduce.Progress) (any, error) {
 			return p.outcomes(ctx, k, progress)
 		})
 	}
+	p.attributions(add)
+	for _, delta := range p.deltas {
+		add(precisionKey(delta), 2, func(ctx context.Context, _ reproduce.Progress) (any, error) { return p.try(ctx, delta) })
+	}
+	return p.page
+}
+
+// attributions are the steps of what scores predict.
+func (p *protocol) attributions(add step) {
 	for m := range p.options.Models {
-		step(fmt.Sprintf("path-%d", m), 2, func(ctx context.Context, _ reproduce.Progress) (any, error) { return p.path(ctx, m) })
+		add(fmt.Sprintf("path-%d", m), 2, func(ctx context.Context, _ reproduce.Progress) (any, error) { return p.path(ctx, m) })
 	}
 	for m := range p.options.Models {
-		step(fmt.Sprintf("model-%d", m), 5, func(ctx context.Context, progress reproduce.Progress) (any, error) {
+		add(fmt.Sprintf("model-%d", m), 5, func(ctx context.Context, progress reproduce.Progress) (any, error) {
 			return p.attribute(ctx, m, progress)
 		})
 	}
-	for _, delta := range p.deltas {
-		step(precisionKey(delta), 2, func(ctx context.Context, _ reproduce.Progress) (any, error) { return p.try(ctx, delta) })
-	}
-	return plan, nil
 }
 
 func precisionKey(delta float64) string { return fmt.Sprintf("precision-%g", delta) }

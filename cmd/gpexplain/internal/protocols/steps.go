@@ -172,7 +172,13 @@ func (p *protocol) path(ctx context.Context, m int) ([]judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.judge(ctx, q, evaluate.AlongTraining{Kernel: evaluate.Kernel{Precision: p.halved(), Strength: p.strength, AtTheta: true}})
+	return p.judge(ctx, q, p.alongTraining())
+}
+
+// alongTraining is the sum over checkpoints of posteriors that have the sites of the
+// checkpoint.
+func (p *protocol) alongTraining() evaluate.Method {
+	return evaluate.AlongTraining{Kernel: evaluate.Kernel{Precision: p.halved(), Strength: p.strength, AtTheta: true}}
 }
 
 // judge returns what the scores of a method predict.
