@@ -27,14 +27,14 @@ type ranking struct {
 // rankings are those that are compared; the first is what the others are compared with.
 var rankings = []ranking{
 	{"removal at θ* along the training", true, alongTheta},
-	{"contributions at θ* along the training", true, alongTheta},
-	{"removal", false, func(p *protocol, _ int) evaluate.Method {
-		return evaluate.Kernel{Precision: p.precision(), Strength: p.strength}
-	}},
+	{"gradient cosine", false, gradientDot},
 	{"TRAK", false, func(p *protocol, model int) evaluate.Method {
 		return evaluate.TRAK{Dim: p.projection, Seed: uint64(model)}
 	}},
-	{"gradient cosine", false, gradientDot},
+	{"removal", false, func(p *protocol, _ int) evaluate.Method {
+		return evaluate.Kernel{Precision: p.precision(), Strength: p.strength}
+	}},
+	{"contributions at θ* along the training", true, alongTheta},
 	{"gradient dot", false, gradientDot},
 	{"TracIn", false, func(*protocol, int) evaluate.Method { return evaluate.TracIn{} }},
 	{"EK-FAC", false, func(*protocol, int) evaluate.Method { return evaluate.EKFAC{} }},

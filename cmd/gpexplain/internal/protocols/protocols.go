@@ -43,8 +43,8 @@ func All(o *Options) []*reproduce.Study {
 			epochs: 50, shares: []float64{0.02, 0.1, 0.3, 0.6, 1}, projection: 512, early: []float64{0.02, 0.05, 0.1, 0.2}, build: (*protocol).leaveOneOut},
 		{name: "brittleness", short: "dattri's MLP on 1,000 rows, without the rows that scores rank first", source: "the counterfactuals of TRAK (Park et al. 2023)",
 			train: 1000, test: 60, asked: 20, hidden: []int{128, 64}, activation: network.ReLU, dropout: 0.1, likelihood: glm.Categorical{}, outputs: 10,
-			epochs: 50, shares: []float64{0.1, 0.3, 0.6, 1}, scale: [2]float64{0.1307, 0.3081}, strength: 1, projection: 512,
-			early: []float64{0.02, 0.05, 0.1, 0.2}, build: (*protocol).brittleness},
+			epochs: 50, shares: []float64{0.1, 0.3, 0.6, 1}, scale: [2]float64{0.1307, 0.3081}, strength: 0.5, projection: 512,
+			early: []float64{0.05, 0.1, 0.2, 0.4}, build: (*protocol).brittleness},
 	} {
 		if p.build == nil {
 			p.build = (*protocol).datamodels
