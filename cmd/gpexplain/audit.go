@@ -30,6 +30,9 @@ type auditVerb struct {
 // audits are the values of --by.
 var audits = []string{"posterior", "labels"}
 
+// ofPosterior are the flags that --by labels leaves nothing to do.
+var ofPosterior = []string{"method", "inducing", "within", "certify", "select", "refit", "tune-prior", "calibrate"}
+
 func auditCommand(con *console.Console) *cobra.Command {
 	s := &auditVerb{}
 	v := &verb{
@@ -43,7 +46,9 @@ all rows.
 
 A network that was trained until it repeated every label has seen the wrong ones too.
 The refit, which is the default, moves to the optimum of the linearized model; --tune-prior
-loo looks for a prior precision under which the rows predict each other.`,
+loo looks for a prior precision under which the rows predict each other; and --by labels
+takes no posterior but the network's architecture, so that a convolutional network,
+trained or not, suggests better labels for pictures.`,
 		example: `  gpexplain audit
   gpexplain audit --top 50 --html page.html --csv scores.csv
   gpexplain audit --tune-prior loo`,
@@ -73,6 +78,13 @@ func (s *auditVerb) check(c *cobra.Command) error {
 	if !slices.Contains(audits, s.by) {
 		return console.NotOneOf("by", s.by, audits)
 	}
+	if s.by == "labels" {
+		for _, name := range ofPosterior {
+			if c.Flags().Changed(name) {
+				return console.Usagef("--%s is for a posterior, and --by labels takes none; leave one of them out", name)
+			}
+		}
+	}
 	if err := s.posterior.Check(c); err != nil {
 		return err
 	}
@@ -95,27 +107,14 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 	if p, err = p.Grouped(ctx, c); err != nil {
 		return err
 	}
-	q, err := inference.Answer(ctx, c, p, &s.posterior, s.calibration.Method)
-	if err != nil {
-		return err
-	}
-	var found *audit.Audit
-	var noise *report.Float
+	audited := s.byPosterior
 	if s.by == "labels" {
-		var of *audit.LabelAudit
-		if of, err = q.AuditLabels(ctx, c, p, s.top); err == nil {
-			level := report.Float(of.Regression.Noise)
-			found, noise = &of.Audit, &level
-		}
-	} else {
-		found, err = q.Audit(ctx, c, p, s.top)
+		audited = s.byLabels
 	}
+	found, r, err := audited(ctx, c, p)
 	if err != nil {
 		return err
 	}
-	r := newAuditReport(p, found, s.top)
-	r.By, r.Noise = s.by, noise
-	r.Fit = q.Report(p, c.Warnings)
 	if err := c.EndPart(ctx, "predict"); err != nil {
 		return err
 	}
@@ -133,6 +132,36 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	inference.NoteTuning(c, &r.Fit)
 	return r.text(c.Out)
+}
+
+// byPosterior predicts each row by the posterior without it.
+func (s *auditVerb) byPosterior(ctx context.Context, c *console.Console, p *problem.Problem) (*audit.Audit, *auditReport, error) {
+	q, err := inference.Answer(ctx, c, p, &s.posterior, s.calibration.Method)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err := q.Audit(ctx, c, p, s.top)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := newAuditReport(p, found, s.top)
+	r.By, r.Fit = s.by, q.Report(p, c.Warnings)
+	return found, r, nil
+}
+
+// byLabels predicts each row by a regression of the other labels.
+func (s *auditVerb) byLabels(ctx context.Context, c *console.Console, p *problem.Problem) (*audit.Audit, *auditReport, error) {
+	if err := c.EndPart(ctx, "load"); err != nil {
+		return nil, nil, err
+	}
+	found, err := inference.AuditLabels(ctx, c, p, s.top)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := newAuditReport(p, &found.Audit, s.top)
+	noise := report.Float(found.Regression.Noise)
+	r.By, r.Noise, r.Fit = s.by, &noise, inference.LabelsReport(p, c.Warnings)
+	return &found.Audit, r, nil
 }
 
 // page writes the page that was asked for.

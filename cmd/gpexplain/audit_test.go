@@ -134,9 +134,18 @@ func TestAuditByLabels(t *testing.T) {
 		require.Equal(t, "labels", r.By)
 		require.Positive(t, float64(*r.Noise))
 		require.Equal(t, ref.n, r.Examples)
-		require.Contains(t, ref.run(t, "audit", "--by", "labels"), "regression of label indicators")
+		require.Equal(t, report.MethodLabels, r.Fit.Method)
+		require.Zero(t, r.Timings.Factorize) // of a posterior
+		page := filepath.Join(t.TempDir(), "page.html")
+		require.Contains(t, ref.run(t, "audit", "--by", "labels", "--html", page), "regression of label indicators")
+		require.Contains(t, read(t, page), "none: a regression of the labels")
+		require.NotContains(t, read(t, page), "Log evidence")
 	}
 	require.Contains(t, refuse(t, 2, "audit", "--by", "label"), "did you mean labels?")
+	for _, flag := range ofPosterior {
+		value := map[string]string{"inducing": "=3", "within": "=0.1", "method": "=kept", "select": "=trace", "calibrate": "=none"}[flag]
+		require.Contains(t, refuse(t, 2, "audit", "--by", "labels", "--"+flag+value), "--"+flag+" is for a posterior, and --by labels takes none")
+	}
 }
 
 // Every score is named with its unit and sign in text, and a row that occurs twice with two

@@ -27,7 +27,7 @@ const StageRegressions = "regressions"
 
 // The powers of the correlation and the noise variances that OfLabels tries.
 var (
-	labelPowers = []int{1, 2, 3, 4}
+	labelPowers = []int{1, 2, 3, 4, 6, 8, 12}
 	labelNoises = []float64{0.001, 0.01, 0.03, 0.1, 0.3, 1}
 )
 
@@ -87,7 +87,7 @@ func Shuffles(theta []float64, params []linearize.Param, draws int, seed uint64,
 // examples unless MostPaired is negative.
 //
 // It takes three N×N matrices beside a draw, the kernel of each output of a draw, and two
-// thirds of a matrix product of order N for each of 24 regressions.
+// thirds of a matrix product of order N for each of 42 regressions.
 func OfLabels(ctx context.Context, k ntk.Kernel, draws iter.Seq2[*linearize.Batch, error], labels []int, o *Options) (*LabelAudit, error) {
 	l := &labelAuditor{kernel: k, labels: labels}
 	if o != nil {

@@ -31,6 +31,7 @@ import (
 var (
 	studyOut    = flag.String("study", "", "add lines to audit-mnist.csv in this folder")
 	studySeed   = flag.Uint64("study-seed", 0, "of the flips, the first parameters and the minibatches")
+	studyArch   = flag.String("study-arch", "mlp", "of the network: mlp, that of dattri, or lenet5")
 	studyRows   = flag.Int("study-rows", 1000, "training rows")
 	studyEpochs = flag.Int("study-epochs", 50, "of training")
 	studyList   = flag.String("study-precisions", "100,10,1", "precisions of the prior")
@@ -65,8 +66,7 @@ func TestStudyOfWrongLabels(t *testing.T) {
 			y.Set(i, 0, float64((truth[i]+1+rng.IntN(9))%10))
 		}
 	}
-	drop := network.Dropout{Ratio: 0.1}
-	net, err := network.Seeded(*studySeed, network.Shape{784}, network.Dense{Units: 128}, network.ReLU, drop, network.Dense{Units: 64}, network.ReLU, drop, network.Dense{Units: 10})
+	net, err := network.Seeded(*studySeed, network.Shape{1, 28, 28}, studyLayers(t)...)
 	require.NoError(t, err)
 	_, _, p := net.Dims()
 	init := net.Theta()
@@ -147,6 +147,20 @@ func TestStudyOfWrongLabels(t *testing.T) {
 		s.add(t, method, precision, post)
 	}
 	require.NoError(t, file.Close())
+}
+
+// studyLayers are those of the network.
+func studyLayers(t *testing.T) []network.Layer {
+	drop, pool := network.Dropout{Ratio: 0.1}, network.MaxPool2D{Size: 2}
+	switch *studyArch {
+	case "mlp":
+		return []network.Layer{network.Flatten{}, network.Dense{Units: 128}, network.ReLU, drop, network.Dense{Units: 64}, network.ReLU, drop, network.Dense{Units: 10}}
+	case "lenet5":
+		return []network.Layer{network.Conv2D{Filters: 6, Kernel: 5}, network.ReLU, pool, network.Conv2D{Filters: 16, Kernel: 5}, network.ReLU, pool,
+			network.Flatten{}, network.Dense{Units: 120}, network.ReLU, network.Dense{Units: 84}, network.ReLU, network.Dense{Units: 10}}
+	}
+	t.Fatalf("-study-arch %s: there are mlp and lenet5", *studyArch)
+	return nil
 }
 
 // noMean is a kernel with the prior mean 0.

@@ -111,7 +111,10 @@ func (f *Fit) assumptions() []fact {
 		list = append(list, fact{"Noise variance σ²", short(float64(*f.NoiseVariance)), f.NoiseVarianceOrigin})
 	}
 	posterior := "at the trained parameters (Laplace)"
-	if f.Refit {
+	switch {
+	case f.Method == MethodLabels:
+		return append(list, fact{"Posterior", "none: a regression of the labels at parameters that have seen none", ""})
+	case f.Refit:
 		posterior = "at the optimum of the linearized model (refit)"
 	}
 	if how := f.how(); how != "" {
@@ -173,8 +176,10 @@ func (f *Fit) numbers() []fact {
 	g := func(x Float) string { return short(float64(x)) }
 	list := []fact{
 		{"Outputs C, parameters P", count(f.Outputs) + ", " + count(f.Parameters), ""},
-		{"Log evidence", g(f.LogEvidence), "higher is a better model for the data" + f.bounded()},
-		{"its parts", fmt.Sprintf("log likelihood %s, scatter %s, log determinant %s", g(f.LogLikelihood), g(f.Scatter), g(f.LogDet)), ""},
+	}
+	if f.Method != MethodLabels {
+		list = append(list, fact{"Log evidence", g(f.LogEvidence), "higher is a better model for the data" + f.bounded()},
+			fact{"its parts", fmt.Sprintf("log likelihood %s, scatter %s, log determinant %s", g(f.LogLikelihood), g(f.Scatter), g(f.LogDet)), ""})
 	}
 	if f.TraceError.Finite() && f.TraceError > 0 {
 		list = append(list, fact{"Trace error", g(f.TraceError), "part of the prior variance of the training examples that the inducing ones do not explain"})

@@ -200,6 +200,10 @@ type LayerSum struct {
 	Sum  Float  `json:"sum"`
 }
 
+// MethodLabels is the Fit.Method of an audit by a regression of the labels, which takes no
+// posterior: what a posterior has is then NaN.
+const MethodLabels = "labels"
+
 // Fit describes the posterior.
 type Fit struct {
 	Examples       int      `json:"examples"`
@@ -207,7 +211,7 @@ type Fit struct {
 	Parameters     int      `json:"parameters"`
 	PriorPrecision Float    `json:"prior_precision"` // NaN if parameters have different ones
 	Refit          bool     `json:"refit"`
-	Method         string   `json:"method"`        // exact, kept, subset, nystrom, fitc, cg or weights
+	Method         string   `json:"method"`        // exact, kept, subset, nystrom, fitc, cg, weights or labels
 	Inducing       Index    `json:"inducing"`      // M; -1 without inducing examples
 	TraceError     Float    `json:"trace_error"`   // tr(K − Q)/tr K over the training examples; NaN for a subset
 	GradientNorm   Float    `json:"gradient_norm"` // of the MAP objective at θ*

@@ -9,6 +9,7 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/audit"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -47,11 +48,16 @@ func (q *Posterior) Audit(ctx context.Context, c *console.Console, p *problem.Pr
 const shuffles = 4
 
 // AuditLabels ranks all training rows by a regression of their labels on the Jacobian at
-// shuffled parameters.
-func (q *Posterior) AuditLabels(ctx context.Context, c *console.Console, p *problem.Problem, top int) (*audit.LabelAudit, error) {
+// shuffled parameters. It needs no posterior; of the prior, only the ratios of its
+// variances matter.
+func AuditLabels(ctx context.Context, c *console.Console, p *problem.Problem, top int) (*audit.LabelAudit, error) {
 	n, net := p.Examples.Train.Len(), p.Model.Net
 	if p.Task.Classes == nil {
 		return nil, fmt.Errorf("--by labels is for classes, but %s has the %s likelihood; leave it out", p.Model.Name, p.Task.Likelihood.Name())
+	}
+	prior, err := p.Task.PriorAt(1)
+	if err != nil {
+		return nil, err
 	}
 	need := func(n int) int64 { return 3*8*int64(n)*int64(n) + net.BatchBytes(n) }
 	if err := gp.CheckMemory("--by labels", gp.TrainingExamples, n, p.Limits.Memory, need); err != nil {
@@ -68,13 +74,25 @@ func (q *Posterior) AuditLabels(ctx context.Context, c *console.Console, p *prob
 		}
 		return moved.Linearize(ctx, p.Examples.Inputs(p.Examples.Train, 0, n))
 	})
-	found, err := audit.OfLabels(ctx, ntk.New(q.prior, net.Theta(), nil), draws, labels, &audit.Options{Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show})
+	found, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta(), nil), draws, labels, &audit.Options{Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show})
 	c.ClearBar()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
 	c.Warn(found.Warnings...)
 	return found, nil
+}
+
+// LabelsReport describes a result of AuditLabels, which rests on no posterior.
+func LabelsReport(p *problem.Problem, warnings []string) report.Fit {
+	none := report.Undefined()
+	r := report.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), Method: report.MethodLabels, Inducing: -1, Bound: gp.None.String(),
+		PriorPrecision: none, TraceError: none, GradientNorm: none, LogEvidence: none, LogDet: none, LogLikelihood: none, Scatter: none,
+		Warnings: warnings, Preprocessing: p.Preprocessing(), Grouped: p.Task.Grouping.Report()}
+	if prior := p.Task.Prior; prior != nil {
+		r.Prior, r.PriorPrecisionOrigin = prior.Report(), string(prior.From)
+	}
+	return r
 }
 
 // Acquire ranks the rows of a pool by what their labels would tell, and chooses a batch of
