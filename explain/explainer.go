@@ -120,6 +120,8 @@ type Explanation struct {
 	PriorMean       float64 // m(x*)
 	Sum             float64 // Σ Value over all N
 	RawSum          float64 // Σ Raw over all N; Sum up to rounding
+	AbsSum          float64 // Σ|Value|
+	RawAbsSum       float64 // Σ|Raw|
 	Remainder       float64 // f − m − Sum
 	Cancellation    float64 // Σ|Value| / |Sum|; not finite where Sum is zero
 	RawCancellation float64 // Σ|Raw| / |RawSum|
@@ -247,19 +249,26 @@ func (e *Explainer) finish(w *tally, f, m []float64) Explanation {
 		PriorMean: w.target.of(m),
 		Sum:       w.sum.value(),
 		RawSum:    w.rawSum.value(),
+		AbsSum:    w.abs.value(),
+		RawAbsSum: w.rawAbs.value(),
 		All:       w.all,
 	}
-	// f − m − s
-	x.Remainder = x.Network - x.PriorMean - x.Sum
-	// Σ|v| / |s|
-	x.Cancellation = w.abs.value() / math.Abs(x.Sum)
-	x.RawCancellation = w.rawAbs.value() / math.Abs(x.RawSum)
+	x.close()
 	x.Terms = e.terms(w, &w.top)
 	x.For, x.Against = e.terms(w, &w.plus), e.terms(w, &w.minus)
 	x.Similar = e.terms(w, &w.similar)
 	x.Layers = w.layerSums()
 	x.Subtotals, x.Curve = w.subtotals.values(), curve(w.column)
 	return x
+}
+
+// close fills in what follows from the sums.
+func (x *Explanation) close() {
+	// f − m − s
+	x.Remainder = x.Network - x.PriorMean - x.Sum
+	// Σ|v| / |s|
+	x.Cancellation = x.AbsSum / math.Abs(x.Sum)
+	x.RawCancellation = x.RawAbsSum / math.Abs(x.RawSum)
 }
 
 func (e *Explainer) terms(w *tally, t *top) []Term {

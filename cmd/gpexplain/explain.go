@@ -37,6 +37,9 @@ type explainVerb struct {
 	html, png, csv  string
 	kernel          gp.Terms         // parsed from terms by check
 	sources         []problem.Source // the networks, found by check
+
+	part   explainPart
+	merged *mergedTerms // of parts, in place of a pass over the data; nil for a pass
 }
 
 func explainCommand(con *console.Console) *cobra.Command {
@@ -88,6 +91,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
 	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain why A rather than B (default the predicted class and the next most probable); for a regression, two outputs")
 	f.BoolVar(&s.byLayer, "by-layer", false, "split every term and the sum by the layers of the network through whose parameters it comes")
+	s.part.add(c)
 	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
 	f.StringVar(&s.png, "png", "", "write a picture to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the listed terms of all rows as a table to `FILE`")
@@ -117,6 +121,9 @@ func (s *explainVerb) check(c *cobra.Command) error {
 		files = append(append(files, one.Flags.Files()...), console.FlagPath{Flag: "--posterior", Path: one.Posterior})
 	}
 	if err := console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--png", Path: s.png}, {Flag: "--csv", Path: s.csv}}, files); err != nil {
+		return err
+	}
+	if err := s.part.check(c, files); err != nil {
 		return err
 	}
 	if err := s.checkSeveral(c); err != nil {
@@ -172,6 +179,9 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	if _, ok := q.Dual.(explain.Splitter); s.byLayer && !ok {
 		return fmt.Errorf("--by-layer needs a posterior of all training rows, which --method %s is not; give --method exact or kept", q.How.Name)
+	}
+	if s.part.text != "" {
+		return s.writePart(ctx, c, p, q, rows, asked)
 	}
 	by, says, err := s.attribution.Posterior(ctx, c, p, &s.posterior, q)
 	if err != nil {
@@ -313,7 +323,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 		return nil, x.names.ExplainError(err)
 	}
 	names := trainRows(p)
-	o := &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets(p, batch.F.RawRowView(0), pred, asked), Groups: names.Groups(), ErrorBars: true, MaxMemory: p.Limits.Memory}
+	o := s.options(p, targets(p, batch.F.RawRowView(0), pred, asked), names.Groups())
 	names.ErrorBars = true
 	if s.byLayer {
 		names.Layers, o.Layers = layers(p, by, batch)
@@ -321,23 +331,40 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	if s.html != "" || s.png != "" {
 		o.Sides, o.Similar, o.Curve = true, mostSimilar(p), true
 	}
-	ex, err := explain.New(by.Dual, by.Kernel, o)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := ex.Explain(ctx, batch)
+	list, err := s.explanations(ctx, by, o, batch)
 	if err != nil {
 		return nil, x.names.ExplainError(err)
 	}
 	r := &report.Report{Input: x.input, Classes: classNames(p), Fit: q.Report(p, c.Warnings)}
 	r.Prediction = q.Prediction(p.Task, pred, 0)
-	for _, one := range rows[0] {
+	for _, one := range list {
 		r.Outputs = append(r.Outputs, names.Output(one))
 	}
 	if err := other.tell(ctx, c, p, q, batch, r); err != nil {
 		return nil, x.names.ExplainError(err)
 	}
 	return r, c.EndPart(ctx, "predict")
+}
+
+// options are those of an explanation without a page.
+func (s *explainVerb) options(p *problem.Problem, targets []explain.Target, groups []int) *explain.Options {
+	return &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets, Groups: groups, ErrorBars: true, MaxMemory: p.Limits.Memory}
+}
+
+// explanations explains one row, by a pass over the data or from the parts of one.
+func (s *explainVerb) explanations(ctx context.Context, by *inference.Posterior, o *explain.Options, batch *linearize.Batch) ([]explain.Explanation, error) {
+	if s.merged != nil {
+		return s.merged.next(o)
+	}
+	ex, err := explain.New(by.Dual, by.Kernel, o)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := ex.Explain(ctx, batch)
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
 }
 
 // write shows the report of row i in every form that was asked for; that on

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/gob"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,8 +16,12 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/sparse/shard"
+	"github.com/funcgp/funcgp/store"
 )
 
 // shardFlags split a fit into parts.
@@ -152,10 +161,11 @@ func mergeCommand(con *console.Console) *cobra.Command {
 	s := &mergeVerb{}
 	v := &verb{
 		name:  "merge",
-		short: "Merge the parts of a fit that was split over processes or machines",
+		short: "Merge the parts of a fit or an explanation that was split over processes or machines",
 		long: `Merge makes a posterior of all PARTS, which gpexplain fit --shard wrote, and writes
 it to a file as fit does. It adds them in the order of their numbers, so that the order of the
-files says nothing, and reads one at a time.
+files says nothing, and reads one at a time. Of parts that explain --shard wrote it prints the
+explanation that explain prints.
 
 A part that is missing, there twice, damaged, or of another model, prior, data or inducing set
 is refused by the name of its file. The model and the data are needed again, for the
@@ -163,7 +173,9 @@ calibration and for the dual vector of explanations.`,
 		example: `  gpexplain fit --shard 0/2 -o part0.sums
   gpexplain fit --shard 1/2 -o part1.sums
   gpexplain merge part0.sums part1.sums -o all.gp
-  gpexplain explain --posterior all.gp`,
+  gpexplain explain --posterior all.gp --index 24 --shard 0/2 -o part0.terms
+  gpexplain explain --posterior all.gp --index 24 --shard 1/2 -o part1.terms
+  gpexplain merge part0.terms part1.terms`,
 		flags: s.add, check: s.check, run: s.run, operand: "PARTS", several: true,
 		take: func(path string) error {
 			s.parts = append(s.parts, path)
@@ -176,15 +188,12 @@ calibration and for the dual vector of explanations.`,
 
 func (s *mergeVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVarP(&s.out, "out", "o", "", "write the posterior of all parts to `FILE`; needed")
+	f.StringVarP(&s.out, "out", "o", "", "write the posterior of all parts of a fit to `FILE`; needed for those")
 	f.StringVar(&s.inducing, "inducing-file", "", "the inducing examples that the parts were computed with are in `FILE` (default where they were)")
 	s.calibration.Add(c)
 }
 
 func (s *mergeVerb) check(c *cobra.Command) error {
-	if s.out == "" {
-		return console.Usagef("-o FILE is needed: where to write the posterior of all parts")
-	}
 	if err := inference.CheckSaid(c, ""); err != nil {
 		return err
 	}
@@ -199,6 +208,12 @@ func (s *mergeVerb) check(c *cobra.Command) error {
 }
 
 func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
+	if first, err := openTerms(s.parts[0]); err == nil {
+		return errors.Join(s.runTerms(ctx, c), first.Close())
+	}
+	if s.out == "" {
+		return console.Usagef("-o FILE is needed: where to write the posterior of all parts")
+	}
 	if err := console.Writable(s.out); err != nil {
 		return err
 	}
@@ -223,4 +238,224 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	return r.print(c, q)
+}
+
+// explainPart makes explain write the part of the sums over some training rows.
+type explainPart struct {
+	text, out string
+	part      shard.Part // parsed from text
+}
+
+func (s *explainPart) add(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&s.text, "shard", "", "write what part `I/N` of the training rows contributes, 0/N to N-1/N, for gpexplain merge")
+	f.StringVarP(&s.out, "out", "o", "", "with --shard: write the part to `FILE`")
+}
+
+// check refuses flags that do not go with a part.
+func (s *explainPart) check(c *cobra.Command, files []console.FlagPath) error {
+	f := c.Flags()
+	switch {
+	case s.text == "" && s.out == "":
+		return nil
+	case s.text == "":
+		return console.Usagef("-o FILE is for --shard; give --html, --png or --csv")
+	case s.out == "":
+		return console.Usagef("--shard needs -o FILE: where to write the part")
+	case !f.Changed("posterior"):
+		return console.Usagef("--shard needs --posterior FILE, which all parts have in common")
+	}
+	for _, name := range []string{"html", "png", "csv", "by-layer", "without", "flip", "smallest-flip", "attribution-precision", "json"} {
+		if f.Changed(name) {
+			return console.Usagef("--%s is not for a part of an explanation; leave it out", name)
+		}
+	}
+	var err error
+	if s.part, err = shard.ParsePart(s.text); err != nil {
+		return console.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
+	}
+	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}}, files)
+}
+
+// The file of a part of explanations.
+const (
+	termsKind    = "gpexplain terms"
+	termsVersion = 1
+)
+
+func openTerms(path string) (*store.File, error) { return store.Open(path, termsKind, termsVersion) }
+
+// A termsHeader says what a part of explanations is of.
+type termsHeader struct {
+	Part      shard.Part
+	Examples  int    // training rows of all parts
+	Posterior string // its file
+	SHA       string // of that file
+	Asking    problem.Asking
+	Seed      uint64
+
+	Top                        int
+	Terms, Contrast, Calibrate string
+}
+
+// differs says what differs from another part, "" where nothing does.
+func (h *termsHeader) differs(o *termsHeader) string {
+	switch {
+	case h.SHA != o.SHA || h.Examples != o.Examples:
+		return "the posterior"
+	case h.Asking != o.Asking || h.Seed != o.Seed:
+		return "the rows that are explained"
+	case h.Top != o.Top || h.Terms != o.Terms || h.Contrast != o.Contrast || h.Calibrate != o.Calibrate:
+		return "--top, --terms, --contrast or --calibrate"
+	}
+	return ""
+}
+
+// writePart writes what a part of the training rows contributes to the predictions of rows.
+func (s *explainVerb) writePart(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, rows *problem.Asked, asked *explain.Target) error {
+	n := p.Examples.Train.Len()
+	lo, hi := s.part.part.Rows(n)
+	if lo == hi {
+		return console.FullErrorf("--shard %v: it has no rows, as there are %d training rows; split them into at most %d", s.part.part, n, n)
+	}
+	h := termsHeader{Part: s.part.part, Examples: n, Seed: p.Limits.Seed, Top: s.top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.calibration.Method}
+	var err error
+	if h.Asking, err = s.which.Asking(); err != nil {
+		return err
+	}
+	if h.Posterior, err = filepath.Abs(s.posterior.File); err != nil {
+		return err
+	}
+	if h.SHA, err = problem.FileSum(ctx, h.Posterior); err != nil {
+		return err
+	}
+	groups := trainRows(p)
+	own := groups.Groups()
+	if own != nil {
+		own = own[lo:hi]
+	}
+	dual := explain.Part(q.Dual, lo, hi)
+	var all [][]explain.Explanation
+	for i := range rows.Len() {
+		x := explainedRow(p, rows, i)
+		batch, err := p.Model.Net.Linearize(ctx, x.x)
+		if err != nil {
+			return x.names.ExplainError(err)
+		}
+		pred, err := q.Predict(ctx, p.Task, batch, glm.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
+		if err != nil {
+			return x.names.ExplainError(err)
+		}
+		ex, err := explain.New(dual, q.Kernel, s.options(p, targets(p, batch.F.RawRowView(0), pred, asked), own))
+		if err != nil {
+			return err
+		}
+		list, err := ex.Explain(ctx, batch)
+		if err != nil {
+			return x.names.ExplainError(err)
+		}
+		all = append(all, list[0])
+		c.Show("explain", i+1, rows.Len())
+	}
+	c.ClearBar()
+	var text bytes.Buffer
+	if err := gob.NewEncoder(&text).Encode(all); err != nil {
+		return err
+	}
+	err = store.Write(s.part.out, termsKind, termsVersion, func(w *store.Writer) error {
+		w.JSON("about", h)
+		w.Bytes("explanations", text.Bytes())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.Out, "wrote %s: part %v, %d training rows from the %s, for %d explained rows\n", s.part.out, s.part.part, hi-lo, ordinal(lo), rows.Len())
+	return err
+}
+
+// mergedTerms are the explanations of all parts, row by row.
+type mergedTerms struct {
+	first []int
+	parts [][][]explain.Explanation // of each part, of each row
+	row   int
+}
+
+// next merges the explanations of the next row, which has the targets of o.
+func (m *mergedTerms) next(o *explain.Options) ([]explain.Explanation, error) {
+	list := make([]explain.Explanation, len(o.Targets))
+	for k, target := range o.Targets {
+		var each []explain.Explanation
+		for _, part := range m.parts {
+			if m.row >= len(part) || k >= len(part[m.row]) {
+				return nil, errors.New("the parts are of other rows than those explained; compute them again")
+			}
+			each = append(each, part[m.row][k])
+		}
+		var err error
+		if list[k], err = explain.Merge(each, m.first, o); err != nil {
+			return nil, err
+		}
+		list[k].Target = target
+	}
+	m.row++
+	return list, nil
+}
+
+// runTerms prints the explanation of all parts.
+func (s *mergeVerb) runTerms(ctx context.Context, c *console.Console) error {
+	if s.out != "" || s.inducing != "" {
+		return console.Usagef("-o and --inducing-file are for parts of a fit; those of an explanation are printed")
+	}
+	heads, all := make([]termsHeader, len(s.parts)), make([][][]explain.Explanation, len(s.parts))
+	parts := make([]shard.Part, len(s.parts))
+	for i, path := range s.parts {
+		if err := readTerms(path, &heads[i], &all[i]); err != nil {
+			return err
+		}
+		parts[i] = heads[i].Part
+	}
+	order, err := shard.Order(s.parts, parts, func(i, j int) string { return heads[i].differs(&heads[j]) })
+	if err != nil {
+		return err
+	}
+	h, merged := &heads[order[0]], &mergedTerms{}
+	for _, i := range order {
+		lo, _ := parts[i].Rows(h.Examples)
+		merged.first, merged.parts = append(merged.first, lo), append(merged.parts, all[i])
+	}
+	if sum, err := problem.FileSum(ctx, h.Posterior); err != nil || sum != h.SHA {
+		return console.FullErrorf("%s: the posterior that the parts explain is not there or has changed; compute the parts again", h.Posterior)
+	}
+	v := &explainVerb{common: s.common, which: h.Asking.Flags(), top: h.Top, terms: h.Terms, contrast: h.Contrast, merged: merged}
+	v.posterior.File, v.calibration.Method = h.Posterior, h.Calibrate
+	if h.Terms == "raw" {
+		v.kernel = gp.Raw
+	}
+	if v.common.Limits.Seed == 0 {
+		v.common.Limits.Seed = h.Seed
+	}
+	return v.run(ctx, c)
+}
+
+// readTerms reads a part of explanations.
+func readTerms(path string, h *termsHeader, all *[][]explain.Explanation) error {
+	f, err := openTerms(path)
+	if err != nil {
+		return err
+	}
+	read := func() error {
+		if err := f.JSON("about", h); err != nil {
+			return err
+		}
+		text, err := f.Bytes("explanations")
+		if err != nil {
+			return err
+		}
+		if gob.NewDecoder(bytes.NewReader(slices.Clone(text))).Decode(all) != nil || h.Part.Of < 1 || h.Part.Number < 0 || h.Part.Number >= h.Part.Of || h.Examples < 1 {
+			return &store.Error{File: path, Problem: "holds an impossible part", Remedy: "compute it again"}
+		}
+		return nil
+	}
+	return errors.Join(read(), f.Close())
 }

@@ -171,6 +171,55 @@ func TestMergeRefuses(t *testing.T) {
 		"--shard 0/7: it has no rows, as there are 6 training rows; split them into at most 6")
 }
 
+// Explanations by parts of the training rows, merged in any order, are those of one process:
+// their sums and the terms listed.
+func TestMergeTerms(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	succeed(t, append([]string{"fit", "--refit=false", "-o", file("a.gp")}, inParts...)...)
+	asked := []string{"explain", "--quiet", "--posterior", file("a.gp"), "--index", "6,24", "--top", "10"}
+	parts := func(name string, n int, args ...string) []string {
+		var files []string
+		for i := range n {
+			files = append(files, file(fmt.Sprintf("%s-%d.terms", name, i)))
+			succeed(t, append(append(slices.Clone(asked), "--shard", fmt.Sprintf("%d/%d", i, n), "-o", files[i]), args...)...)
+		}
+		return files
+	}
+	for terms, numbers := range map[string][]int{"posterior": {1, 7}, "raw": {2}} {
+		whole := strings.Split(strings.TrimSpace(succeed(t, append(slices.Clone(asked), "--json", "--terms", terms)...)), "\n")
+		for _, n := range numbers {
+			files := parts(terms, n, "--terms", terms)
+			slices.Reverse(files)
+			merged := strings.Split(strings.TrimSpace(succeed(t, append([]string{"merge", "--json", "--quiet"}, files...)...)), "\n")
+			require.Len(t, merged, len(whole))
+			for i := range whole {
+				requireSchema(t, "explain", merged[i]+"\n")
+				requireSameJSON(t, whole[i], merged[i], "timings")
+			}
+		}
+	}
+	files := parts("posterior", 3)
+	require.Contains(t, refuse(t, 1, "merge", files[0], files[2]), "part 1/3: 1 of 3 parts are missing")
+	raw := parts("raw", 3, "--terms", "raw")
+	require.Contains(t, refuse(t, 1, "merge", files[0], raw[1], files[2]), raw[1]+": part 1/3 is of another pass than "+files[0]+": they differ in --top, --terms")
+	require.Contains(t, refuse(t, 2, "merge", "-o", "a", files[0]), "are for parts of a fit")
+	bad := []byte(read(t, files[1]))
+	bad[len(bad)/2] ^= 8
+	require.Contains(t, refuse(t, 1, "merge", files[0], write(t, file("bad.terms"), bad), files[2]), file("bad.terms")+": ")
+	succeed(t, append([]string{"fit", "--refit=false", "--seed", "3", "-o", file("a.gp")}, inParts...)...)
+	require.Contains(t, refuse(t, 1, append([]string{"merge"}, files...)...), "the posterior that the parts explain is not there or has changed")
+	for want, args := range map[string][]string{
+		"--shard needs -o FILE":             {"--shard", "0/2"},
+		"--shard needs --posterior":         {"--shard", "0/2", "-o", "a"},
+		"-o FILE is for --shard":            {"-o", "a"},
+		"--html is not for a part":          {"--shard", "0/2", "-o", "a", "--posterior", "b", "--html", "c"},
+		"--shard 2/2: the parts of 2 are 0": {"--shard", "2/2", "-o", "a", "--posterior", "b"},
+	} {
+		require.Contains(t, refuse(t, 2, append([]string{"explain"}, args...)...), want)
+	}
+}
+
 // Flags that make no part are refused before a file is opened.
 func TestPartUsage(t *testing.T) {
 	for want, args := range map[string][]string{

@@ -69,69 +69,90 @@ func (a *about) possible() bool {
 
 // arrange checks that the parts are those of one pass, and sorts them.
 func arrange(paths []string, all []about) (*Set, error) {
-	if len(all) == 0 {
-		return nil, fmt.Errorf("shard: no parts to merge")
-	}
-	like := usual(all)
+	numbers := make([]Part, len(all))
 	for i := range all {
-		if d := foreign(&all[i], &all[like]); d != "" {
-			return nil, &Error{File: paths[i], Problem: fmt.Sprintf("part %v is of another pass than %s: %s", all[i].Part, paths[like], d), Remedy: computeAgain}
-		}
+		numbers[i] = all[i].Part
 	}
-	s := &Set{paths: make([]string, all[0].Of), parts: make([]about, all[0].Of)}
-	for i, a := range all {
-		if before := s.paths[a.Number]; before != "" {
-			return nil, &Error{File: paths[i], Problem: fmt.Sprintf("part %v is in %s too", a.Part, before), Remedy: leaveOut}
-		}
-		s.paths[a.Number], s.parts[a.Number] = paths[i], a
+	order, err := Order(paths, numbers, func(i, j int) string { return foreign(&all[i], &all[j]) })
+	if err != nil {
+		return nil, err
 	}
-	if missing := s.missing(); len(missing) > 0 {
-		first := Part{missing[0], len(s.paths)}
-		return nil, &Error{File: fmt.Sprintf("part %v", first), Problem: fmt.Sprintf("%d of %d parts are missing, this one first", len(missing), first.Of), Remedy: "compute it and merge again"}
+	s := &Set{}
+	for _, i := range order {
+		s.paths, s.parts = append(s.paths, paths[i]), append(s.parts, all[i])
 	}
 	return s, nil
 }
 
-// missing returns the numbers of parts without a file.
-func (s *Set) missing() []int {
-	var list []int
-	for i, path := range s.paths {
-		if path == "" {
-			list = append(list, i)
+// Order returns the indices of the files of all parts in the order of their numbers. It is
+// an *Error, which names the file, if a part is missing or there twice, or if a file is not
+// like most. foreign says what keeps two files from being of one pass, "" where nothing
+// does.
+func Order(paths []string, parts []Part, foreign func(i, j int) string) ([]int, error) {
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("shard: no parts to merge")
+	}
+	differ := func(i, j int) string {
+		if a, b := parts[i].Of, parts[j].Of; a != b {
+			return fmt.Sprintf("the number of parts, %d and %d", a, b)
+		}
+		return foreign(i, j)
+	}
+	like := usual(len(paths), differ)
+	of := parts[like].Of
+	at := make(map[int]int, len(paths))
+	for i, path := range paths {
+		if d := differ(i, like); d != "" {
+			return nil, &Error{File: path, Problem: fmt.Sprintf("part %v is of another pass than %s: they differ in %s", parts[i], paths[like], d), Remedy: computeAgain}
+		}
+		if before, ok := at[parts[i].Number]; ok {
+			return nil, &Error{File: path, Problem: fmt.Sprintf("part %v is in %s too", parts[i], paths[before]), Remedy: leaveOut}
+		}
+		at[parts[i].Number] = i
+	}
+	if len(at) < of {
+		first := Part{0, of}
+		for _, there := at[first.Number]; there; _, there = at[first.Number] {
+			first.Number++
+		}
+		return nil, &Error{File: fmt.Sprintf("part %v", first), Problem: fmt.Sprintf("%d of %d parts are missing, this one first", of-len(at), of), Remedy: "compute it and merge again"}
+	}
+	order := make([]int, of)
+	for i := range order {
+		order[i] = at[i]
+	}
+	return order, nil
+}
+
+// usual returns the first of those files of n that differ in nothing from the largest
+// number of others.
+func usual(n int, differ func(i, j int) string) int {
+	var kinds, counts []int
+	for i := range n {
+		k := slices.IndexFunc(kinds, func(j int) bool { return differ(i, j) == "" })
+		if k < 0 {
+			k, kinds, counts = len(kinds), append(kinds, i), append(counts, 0)
+		}
+		counts[k]++
+	}
+	best := 0
+	for k := range kinds {
+		if counts[k] > counts[best] {
+			best = k
 		}
 	}
-	return list
+	return kinds[best]
 }
 
 // foreign says what keeps a from being of the same pass as b, "" where nothing does.
 func foreign(a, b *about) string {
-	if a.Of != b.Of {
-		return fmt.Sprintf("they differ in the number of parts, %d and %d", a.Of, b.Of)
-	}
 	if d := a.Identity.Difference(b.Identity); d != "" {
-		return "they differ in " + d
+		return d
 	}
 	if a.C != b.C || a.Gradient != b.Gradient || a.Step != b.Step {
-		return "they differ in their sizes"
+		return "their sizes"
 	}
 	return ""
-}
-
-// usual returns the index of a part like most others: the first of those that
-// share their pass with the largest number.
-func usual(all []about) int {
-	counts := make(map[string]int, 1)
-	key := func(a *about) string { return fmt.Sprint(a.Of, a.Identity, a.C, a.Gradient, a.Step) }
-	best := 0
-	for i := range all {
-		counts[key(&all[i])]++
-	}
-	for i := range all {
-		if counts[key(&all[i])] > counts[key(&all[best])] {
-			best = i
-		}
-	}
-	return best
 }
 
 // Paths returns the files in the order of their parts.

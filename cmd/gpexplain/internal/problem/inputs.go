@@ -69,6 +69,30 @@ func (s *RowFlags) Check(c *cobra.Command) error {
 	return nil
 }
 
+// An Asking is what row flags ask for, for a file. Paths are absolute.
+type Asking struct {
+	Index, TestIndex, Input, Invert string
+	All                             bool
+}
+
+// Asking returns what the flags ask for.
+func (s *RowFlags) Asking() (a Asking, err error) {
+	a = Asking{Index: s.index, All: s.all, Invert: s.invert}
+	if a.TestIndex, err = absolute(s.testIndex); err == nil {
+		a.Input, err = absolute(s.input)
+	}
+	return a, err
+}
+
+// Flags returns flags that ask for the same.
+func (a *Asking) Flags() RowFlags {
+	s := RowFlags{index: a.Index, testIndex: a.TestIndex, all: a.All, input: a.Input, invert: a.Invert}
+	if a.Index != "" {
+		s.rows, _ = ParseRows(a.Index, mostListed)
+	}
+	return s
+}
+
 // Files are the files that the flags name, which no result may replace.
 func (s *RowFlags) Files() []console.FlagPath {
 	return []console.FlagPath{{Flag: "--test-index", Path: s.testIndex}, {Flag: "--input", Path: s.input}}
