@@ -183,7 +183,7 @@ func (w *Writer) section(name string, fill func(add func(b []byte))) {
 	}
 	e := entry{Name: name, Offset: w.at}
 	fill(func(b []byte) {
-		e.CRC = crc32.Update(e.CRC, castagnoli, b)
+		e.CRC = checksum(e.CRC, b, checksumPart)
 		w.write(b)
 	})
 	e.Length = w.at - e.Offset
@@ -357,7 +357,7 @@ func (f *File) Bytes(name string) ([]byte, error) {
 	}
 	b := f.data[e.Offset : e.Offset+e.Length : e.Offset+e.Length]
 	if !f.checked[name] {
-		if crc32.Checksum(b, castagnoli) != e.CRC {
+		if checksum(0, b, checksumPart) != e.CRC {
 			return nil, f.damaged("section %q is damaged (checksum)", name)
 		}
 		f.checked[name] = true
