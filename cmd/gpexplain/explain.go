@@ -20,6 +20,7 @@ import (
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse/shard"
 )
 
 type explainVerb struct {
@@ -450,4 +451,41 @@ func layers(p *problem.Problem, q *inference.Posterior, batch *linearize.Batch) 
 		kernels = append(kernels, k.GroupKernel(g))
 	}
 	return names, kernels
+}
+
+// explainPart makes explain write the part of the sums over some training rows.
+type explainPart struct {
+	text, out string
+	part      shard.Part // parsed from text
+}
+
+func (s *explainPart) add(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&s.text, "shard", "", "write what part `I/N` of the training rows contributes, 0/N to N-1/N, for gpexplain merge")
+	f.StringVarP(&s.out, "out", "o", "", "with --shard: write the part to `FILE`")
+}
+
+// check refuses flags that do not go with a part.
+func (s *explainPart) check(c *cobra.Command, files []console.FlagPath) error {
+	f := c.Flags()
+	switch {
+	case s.text == "" && s.out == "":
+		return nil
+	case s.text == "":
+		return console.Usagef("-o FILE is for --shard; give --html, --png or --csv")
+	case s.out == "":
+		return console.Usagef("--shard needs -o FILE: where to write the part")
+	case !f.Changed("posterior"):
+		return console.Usagef("--shard needs --posterior FILE, which all parts have in common")
+	}
+	for _, name := range []string{"html", "png", "csv", "by-layer", "without", "flip", "smallest-flip", "attribution-precision", "json"} {
+		if f.Changed(name) {
+			return console.Usagef("--%s is not for a part of an explanation; leave it out", name)
+		}
+	}
+	var err error
+	if s.part, err = shard.ParsePart(s.text); err != nil {
+		return console.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
+	}
+	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}}, files)
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,6 +30,7 @@ import (
 type shardFlags struct {
 	selectOnly     bool
 	inducing, text string
+	round          *int       // nil where not given
 	part           shard.Part // parsed from text
 }
 
@@ -35,7 +38,8 @@ func (s *shardFlags) add(c *cobra.Command) {
 	f := c.Flags()
 	f.BoolVar(&s.selectOnly, "select-only", false, "write only the inducing examples of --method nystrom or fitc, for --inducing-file")
 	f.StringVar(&s.inducing, "inducing-file", "", "with --shard: take the inducing examples of `FILE`, which --select-only wrote, with its model, data and prior (default every part selects the same ones)")
-	f.StringVar(&s.text, "shard", "", "write part `I/N` of the sums over the training rows, 0/N to N-1/N, for gpexplain merge")
+	f.StringVar(&s.text, "shard", "", "write part `I/N` of the sums over the training rows, 0/N to N-1/N, for gpexplain merge; with --refit in rounds, of which merge says whether there is another")
+	problem.OptionalInt(c, &s.round, "round", "of a refit by --shard: check that this is round `K`, counted from 0, of which --inducing-file is the one that merge wrote after round K-1")
 }
 
 // asked tells whether anything but a whole posterior is wanted.
@@ -48,6 +52,8 @@ func (s *shardFlags) check(c *cobra.Command, m *inference.Flags) error {
 	switch {
 	case s.selectOnly && s.text != "":
 		return console.Usagef("--select-only and --shard exclude each other: select once, then compute parts with --inducing-file")
+	case s.round != nil && s.text == "":
+		return console.Usagef("--round is for --shard I/N; give it too")
 	case s.inducing != "" && s.text == "":
 		return console.Usagef("--inducing-file is for --shard I/N; give it too")
 	case !s.asked():
@@ -88,7 +94,9 @@ type partReport struct {
 	Bytes    int64          `json:"bytes"`
 	Part     string         `json:"part,omitempty"` // I/N
 	First    *int           `json:"first,omitempty"`
-	Examples int            `json:"examples"` // of the part, or of all rows
+	Examples int            `json:"examples"`        // of the part, or of all rows
+	Round    *int           `json:"round,omitempty"` // of a refit
+	Move     *report.Float  `json:"move,omitempty"`  // of the refit, from merge
 	Inducing int            `json:"inducing"`
 	Rows     int            `json:"rows"`
 	Rank     int            `json:"rank"`
@@ -105,8 +113,10 @@ func (s *fitVerb) runShard(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	r := &partReport{Schema: "funcgp/part/1", File: s.out, Examples: p.Examples.Train.Len(), Inducing: pass.Inducing()}
-	r.Rank, r.Rows = pass.Rank()
+	if k := s.shard.round; k != nil && *k != pass.Round() {
+		return console.FullErrorf("--round %d: this is round %d, by %s; give --inducing-file with what merge wrote after the round before", *k, pass.Round(), cmp.Or(s.shard.inducing, "the trained parameters"))
+	}
+	r := newPartReport(s.out, p, pass)
 	if s.shard.selectOnly {
 		err = pass.Save(ctx, s.out, s.common.Data.Split)
 	} else {
@@ -117,11 +127,26 @@ func (s *fitVerb) runShard(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	r.Bytes, r.Timings = regularSize(s.out), c.Timings()
+	return r.print(c)
+}
+
+// print prints the report of a file that was written.
+func (r *partReport) print(c *console.Console) error {
+	r.Bytes, r.Timings = regularSize(r.File), c.Timings()
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(r)
 	}
 	return r.text(c)
+}
+
+// newPartReport says what is the same for all files of a pass.
+func newPartReport(file string, p *problem.Problem, pass *inference.Pass) *partReport {
+	r := &partReport{Schema: "funcgp/part/1", File: file, Examples: p.Examples.Train.Len(), Inducing: pass.Inducing()}
+	r.Rank, r.Rows = pass.Rank()
+	if k := pass.Round(); k > 0 {
+		r.Round = &k
+	}
+	return r
 }
 
 // pass selects the inducing examples, or reads them from the problem's file.
@@ -139,7 +164,12 @@ func (s *fitVerb) pass(ctx context.Context, c *console.Console, p *problem.Probl
 // text prints the report.
 func (r *partReport) text(c *console.Console) error {
 	what := fmt.Sprintf("%d inducing examples or rows of %d training rows, rank %d of %d", r.Inducing, r.Examples, r.Rank, r.Rows)
-	if r.Part != "" {
+	switch {
+	case r.Move != nil && math.IsInf(float64(*r.Move), 1):
+		what = fmt.Sprintf("the refit goes on with round %d", *r.Round)
+	case r.Move != nil:
+		what = fmt.Sprintf("the refit goes on with round %d: the step before moved the function by %.2g of its largest output", *r.Round, float64(*r.Move))
+	case r.Part != "":
 		what = fmt.Sprintf("part %s, %d training rows from the %s", r.Part, r.Examples, ordinal(*r.First))
 	}
 	_, err := fmt.Fprintf(c.Out, "wrote %s: %s, %s, in %.3g s\n", r.File, what, problem.SizeText(r.Bytes), float64(r.Timings.Total))
@@ -153,8 +183,8 @@ type mergeVerb struct {
 	common      problem.Flags
 	calibration inference.CalibrationFlags
 
-	parts         []string
-	out, inducing string
+	parts               []string
+	out, next, inducing string
 }
 
 func mergeCommand(con *console.Console) *cobra.Command {
@@ -166,6 +196,9 @@ func mergeCommand(con *console.Console) *cobra.Command {
 it to a file as fit does. It adds them in the order of their numbers, so that the order of the
 files says nothing, and reads one at a time. Of parts that explain --shard wrote it prints the
 explanation that explain prints.
+
+A refit takes rounds: after each, merge writes what the next one needs, to be given to fit as
+--inducing-file, until it writes the posterior.
 
 A part that is missing, there twice, damaged, or of another model, prior, data or inducing set
 is refused by the name of its file. The model and the data are needed again, for the
@@ -190,6 +223,7 @@ func (s *mergeVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior of all parts of a fit to `FILE`; needed for those")
 	f.StringVar(&s.inducing, "inducing-file", "", "the inducing examples that the parts were computed with are in `FILE` (default where they were)")
+	f.StringVar(&s.next, "next", "", "where a refit goes on, write what its next round needs to `FILE`, and nothing to that of -o (default that of -o)")
 	s.calibration.Add(c)
 }
 
@@ -204,7 +238,7 @@ func (s *mergeVerb) check(c *cobra.Command) error {
 	for _, part := range s.parts {
 		inputs = append(inputs, console.FlagPath{Flag: "PARTS", Path: part})
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}}, inputs)
+	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--next", Path: s.next}}, inputs)
 }
 
 func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
@@ -214,8 +248,10 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	if s.out == "" {
 		return console.Usagef("-o FILE is needed: where to write the posterior of all parts")
 	}
-	if err := console.Writable(s.out); err != nil {
-		return err
+	for _, path := range []string{s.out, s.next} {
+		if err := console.Writable(path); err != nil {
+			return err
+		}
 	}
 	set, err := shard.Open(s.parts)
 	if err != nil {
@@ -229,52 +265,22 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	q, err := pass.Merge(ctx, set, s.out, s.calibration.Method)
+	next := cmp.Or(s.next, s.out)
+	q, err := pass.Merge(ctx, set, s.out, next, s.calibration.Method, s.common.Data.Split)
 	if err != nil {
 		return err
+	}
+	if q == nil {
+		move := report.Float(pass.Move())
+		r := newPartReport(next, p, pass)
+		r.Move = &move
+		return r.print(c)
 	}
 	r := &fitReport{Schema: "funcgp/fit/1", File: s.out, Fit: q.Report(p, c.Warnings)}
 	if err := q.Save(ctx, s.out, p, r.Fit, false, s.common.Data.Split); err != nil {
 		return err
 	}
 	return r.print(c, q)
-}
-
-// explainPart makes explain write the part of the sums over some training rows.
-type explainPart struct {
-	text, out string
-	part      shard.Part // parsed from text
-}
-
-func (s *explainPart) add(c *cobra.Command) {
-	f := c.Flags()
-	f.StringVar(&s.text, "shard", "", "write what part `I/N` of the training rows contributes, 0/N to N-1/N, for gpexplain merge")
-	f.StringVarP(&s.out, "out", "o", "", "with --shard: write the part to `FILE`")
-}
-
-// check refuses flags that do not go with a part.
-func (s *explainPart) check(c *cobra.Command, files []console.FlagPath) error {
-	f := c.Flags()
-	switch {
-	case s.text == "" && s.out == "":
-		return nil
-	case s.text == "":
-		return console.Usagef("-o FILE is for --shard; give --html, --png or --csv")
-	case s.out == "":
-		return console.Usagef("--shard needs -o FILE: where to write the part")
-	case !f.Changed("posterior"):
-		return console.Usagef("--shard needs --posterior FILE, which all parts have in common")
-	}
-	for _, name := range []string{"html", "png", "csv", "by-layer", "without", "flip", "smallest-flip", "attribution-precision", "json"} {
-		if f.Changed(name) {
-			return console.Usagef("--%s is not for a part of an explanation; leave it out", name)
-		}
-	}
-	var err error
-	if s.part, err = shard.ParsePart(s.text); err != nil {
-		return console.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
-	}
-	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}}, files)
 }
 
 // The file of a part of explanations.

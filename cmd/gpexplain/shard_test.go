@@ -220,6 +220,41 @@ func TestMergeTerms(t *testing.T) {
 	}
 }
 
+// A refit in rounds over parts ends with the posterior of a refit in one process. A part of
+// another round is refused, and a damaged round too.
+func TestMergeRounds(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	args := []string{"--data", "digits:400,50", "--train-count", "40", "--method", "nystrom", "--inducing", "8", "--prior-precision", "40", "--refit"}
+	whole := succeed(t, append([]string{"fit", "--quiet", "--json", "--calibrate", "none", "-o", file("whole.gp")}, args...)...)
+	from := args
+	var first []string
+	for round := range 40 {
+		parts := fitParts(t, dir, fmt.Sprint("r", round), 2, append(slices.Clone(from), "--round", fmt.Sprint(round))...)
+		if round == 0 {
+			first = parts
+		}
+		if round == 1 {
+			require.Contains(t, refuse(t, 1, "merge", "--quiet", "-o", file("no.gp"), parts[0], first[1]), "the round of the refit, ")
+			require.Contains(t, refuse(t, 1, append([]string{"fit", "--quiet", "-o", file("no"), "--shard", "0/2", "--round", "3"}, from...)...), "--round 3: this is round 1, by "+from[1])
+			bad := []byte(read(t, from[1]))
+			bad[len(bad)/3] ^= 1
+			require.Contains(t, refuse(t, 1, "fit", "--quiet", "-o", file("no"), "--shard", "0/2", "--inducing-file", write(t, file("bad.gp"), bad)), file("bad.gp")+": ")
+		}
+		next := file(fmt.Sprintf("r%d.gp", round))
+		text := succeed(t, append([]string{"merge", "--json", "--quiet", "--calibrate", "none", "--next", next, "-o", file("all.gp")}, parts...)...)
+		if _, err := os.Stat(file("all.gp")); err == nil {
+			requireSameJSON(t, whole, text, "timings", "bytes", "file")
+			requireSameJSON(t, succeed(t, "explain", "--json", "--index", "24", "--posterior", file("whole.gp")), succeed(t, "explain", "--json", "--index", "24", "--posterior", file("all.gp")), "timings")
+			require.Greater(t, round, 1)
+			return
+		}
+		requireSchema(t, "part", text)
+		from = []string{"--inducing-file", next}
+	}
+	require.Fail(t, "the refit does not end")
+}
+
 // Flags that make no part are refused before a file is opened.
 func TestPartUsage(t *testing.T) {
 	for want, args := range map[string][]string{
@@ -231,6 +266,7 @@ func TestPartUsage(t *testing.T) {
 		"--select-only is for a pass over all rows":      {"--select-only", "--tune-prior"},
 		"--calibrate is for gpexplain merge":             {"--shard", "0/1", "--calibrate", "none"},
 		"--prior-precision cannot be given with --induc": {"--shard", "0/1", "--inducing-file", "z.gp", "--prior-precision", "3"},
+		"--round is for --shard":                         {"--round", "1"},
 		"--shard is empty":                               {"--shard", ""},
 	} {
 		require.Contains(t, refuse(t, 2, append([]string{"fit", "-o", "a"}, args...)...), want)

@@ -109,6 +109,20 @@ func Compute(ctx context.Context, base *sparse.Projected, x linearize.Source, y 
 	return withInputs(ctx, &Shard{Sums: b.Sums(), Sites: sites}, x)
 }
 
+// ComputeAt is Compute with the sites at the function m + Φᵀw, for a round of a refit: see
+// sparse.Round.
+func ComputeAt(ctx context.Context, base *sparse.Projected, w []float64, x linearize.Source, y *mat.Dense, lik gp.Likelihood) (*Shard, error) {
+	if x.Len() == 0 {
+		return nil, gp.ErrNoExamples
+	}
+	b := base.Builder()
+	sites, step, err := b.AddAt(ctx, w, x, y, lik)
+	if err != nil {
+		return nil, err
+	}
+	return withInputs(ctx, &Shard{Sums: b.Sums(), Sites: sites, Step: step}, x)
+}
+
 func withInputs(ctx context.Context, s *Shard, x linearize.Source) (*Shard, error) {
 	f, err := linearize.FingerprintOf(ctx, x)
 	s.Inputs = f.Data

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,6 +30,7 @@ type Pass struct {
 	base     *sparse.Projected
 	inducing *sparse.Inducing
 	file     string // of the inducing examples; "" where they were selected here
+	round    *round // of a refit, after the pass at θ*; nil for that pass
 }
 
 // NewPass selects the inducing examples and factors their kernel. The same flags, data and
@@ -39,6 +39,9 @@ func NewPass(ctx context.Context, c *console.Console, p *problem.Problem, flags 
 	f, err := newFit(c, p, flags, Options{shards: true})
 	if err != nil {
 		return nil, err
+	}
+	if f.flags.Refit && (f.flags.Method != "nystrom" || problem.HasLogVariances(p.Task.Likelihood)) {
+		return nil, console.FullErrorf("--refit: in parts it is for --method nystrom, and for likelihoods other than heteroscedastic; leave --refit out, or --shard and --select-only")
 	}
 	s := &Pass{fit: f}
 	if s.inducing, err = f.selected(ctx); err != nil {
@@ -87,9 +90,11 @@ func LoadPass(ctx context.Context, c *console.Console, p *problem.Problem) (*Pas
 	return s, s.load(ctx, p.Saved.File)
 }
 
-// load reads the inducing examples' factor.
+// load reads the inducing examples' factor, and the round.
 func (s *Pass) load(ctx context.Context, file *store.File) (err error) {
-	s.base, err = sparse.LoadProjected(ctx, file, s.fit.kernel, s.inducing, s.fit.sparseOptions())
+	if s.base, err = sparse.LoadProjected(ctx, file, s.fit.kernel, s.inducing, s.fit.sparseOptions()); err == nil {
+		s.round, err = s.loadRound(file)
+	}
 	return err
 }
 
@@ -166,7 +171,7 @@ func (s *Pass) WritePart(ctx context.Context, part shard.Part, path string, spli
 	if err := g.planPart(s.base); err != nil {
 		return lo, hi, err
 	}
-	done, err := g.part(ctx, s.base)
+	done, err := g.part(ctx, s)
 	s.fit.con.ClearBar()
 	if err != nil {
 		return lo, hi, of.TrainNames().ExplainError(err)
@@ -213,7 +218,7 @@ func (s *Flags) elementRows(m, outputs int) int {
 }
 
 // part computes the sums over the training rows of f, which are those of a part.
-func (f *fit) part(ctx context.Context, base *sparse.Projected) (*shard.Shard, error) {
+func (f *fit) part(ctx context.Context, s *Pass) (*shard.Shard, error) {
 	if err := f.con.EndPart(ctx, "load"); err != nil {
 		return nil, err
 	}
@@ -225,7 +230,14 @@ func (f *fit) part(ctx context.Context, base *sparse.Projected) (*shard.Shard, e
 	if err := f.con.EndPart(ctx, "linearize"); err != nil {
 		return nil, err
 	}
-	done, err := shard.Compute(ctx, base, f.source, p.Examples.Y, p.Task.Likelihood)
+	if s.round != nil {
+		done, err := shard.ComputeAt(ctx, s.base, s.round.W, f.source, p.Examples.Y, p.Task.Likelihood)
+		if err != nil {
+			return nil, err
+		}
+		return done, f.con.EndPart(ctx, "kernel")
+	}
+	done, err := shard.Compute(ctx, s.base, f.source, p.Examples.Y, p.Task.Likelihood)
 	if err != nil {
 		return nil, err
 	}
@@ -247,6 +259,9 @@ func (s *Pass) identity(ctx context.Context, was *problem.Remembered) (id shard.
 	}
 	if f.flags.Refit {
 		id.Method += " with a refit"
+	}
+	if r := s.round; r != nil {
+		id.Round, id.From = r.number, linearize.SumOf(r.W)
 	}
 	id.Rows = rowsSum(e.Train)
 	id.Files = filesSum(was)
@@ -333,8 +348,9 @@ func MergePass(ctx context.Context, c *console.Console, p *problem.Problem, indu
 	return s, s.load(ctx, file)
 }
 
-// Merge returns the posterior of all parts of the pass, calibrated by a method.
-func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, calibrate string) (*Posterior, error) {
+// Merge returns the posterior of all parts of the pass, calibrated by a method. Of a refit
+// that goes on it returns nil, and writes what the next round needs to the file next.
+func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, next, calibrate string, split *int) (*Posterior, error) {
 	c, p := s.fit.con, s.fit.problem
 	heldOut, err := heldOutFor(p, calibrate)
 	if err != nil {
@@ -347,9 +363,9 @@ func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, calibrate string)
 	if d := set.Identity().Difference(now); d != "" {
 		return nil, console.FullErrorf("%s and the other parts are of another pass than model and data as they are now: they differ in %s; compute the parts again", set.Paths()[0], d)
 	}
-	q, err := s.fit.merged(ctx, s.base, set, out)
+	q, err := s.merged(ctx, set, out, next, split)
 	c.ClearBar()
-	if err != nil {
+	if err != nil || q == nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
 	c.Warn(q.Dual.Warnings()...)
@@ -363,9 +379,10 @@ func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, calibrate string)
 }
 
 // merged adds up the parts and gives the posterior its training rows. Their sites are in a
-// temporary file beside out, which is mapped into memory.
-func (f *fit) merged(ctx context.Context, base *sparse.Projected, set *shard.Set, out string) (*Posterior, error) {
-	p := f.problem
+// temporary file beside out, which is mapped into memory. It returns nil where a refit goes
+// on.
+func (s *Pass) merged(ctx context.Context, set *shard.Set, out, next string, split *int) (*Posterior, error) {
+	f, p := s.fit, s.fit.problem
 	if err := f.con.EndPart(ctx, "load"); err != nil {
 		return nil, err
 	}
@@ -375,34 +392,52 @@ func (f *fit) merged(ctx context.Context, base *sparse.Projected, set *shard.Set
 	}); err != nil {
 		return nil, err
 	}
-	post, err := set.Merge(ctx, base)
+	post, err := set.Merge(ctx, s.base)
 	if err != nil {
 		return nil, err
 	}
-	if f.gradient, err = set.Gradient(ctx); err != nil {
-		return nil, err
+	if s.round == nil {
+		if f.gradient, err = set.Gradient(ctx); err != nil {
+			return nil, err
+		}
 	}
-	if f.sites, err = f.joinedSites(ctx, set, out); err != nil {
+	pass, err := f.joined(ctx, set, out, s.round != nil)
+	if err != nil {
 		return nil, err
 	}
 	if f.source, err = p.TrainingExamples(ctx, p.KeepsJacobian()); err != nil {
 		return nil, err
 	}
-	if err := f.look(ctx); err != nil {
-		return nil, err
-	}
-	dual, err := post.WithData(ctx, f.source, f.sites)
-	if err != nil {
+	dual, err := s.dual(ctx, post, pass, next, split)
+	if err != nil || dual == nil {
 		return nil, err
 	}
 	if err := f.con.EndPart(ctx, "kernel"); err != nil {
 		return nil, err
 	}
-	q, err := f.sparsePosterior(dual, base.Inducing(), 1)
+	q, err := f.sparsePosterior(dual, s.inducing, 1)
 	if err != nil {
 		return nil, err
 	}
 	return q, f.compare(ctx, q)
+}
+
+// dual gives the posterior of all parts its training rows, or writes the next round of a
+// refit.
+func (s *Pass) dual(ctx context.Context, post *sparse.Projected, pass *sparse.Pass, next string, split *int) (*sparse.Posterior, error) {
+	f := s.fit
+	if s.round != nil {
+		return s.step(ctx, post, pass, next, split)
+	}
+	f.sites = pass.Sites
+	if err := f.look(ctx); err != nil {
+		return nil, err
+	}
+	if f.flags.Refit {
+		r := &round{Round: *sparse.FirstRound(post), number: 1, gradient: f.gradient, preflight: f.preflight}
+		return nil, s.saveRound(ctx, r, post, pass.Sites, next, split)
+	}
+	return post.WithData(ctx, f.source, f.sites)
 }
 
 // look checks network, data and prior by the sites and the gradient at θ*.
@@ -419,41 +454,4 @@ func (f *fit) look(ctx context.Context) error {
 		f.con.Remark(errNotConcave)
 	}
 	return f.con.EndPart(ctx, "linearize")
-}
-
-// sitesKind is that of the temporary file of the sites of all parts.
-const sitesKind = "gpexplain sites"
-
-// joinedSites maps the sites of all parts into memory, from a temporary file beside out.
-func (f *fit) joinedSites(ctx context.Context, set *shard.Set, out string) (*gp.Sites, error) {
-	dir, name := filepath.Split(out)
-	tmp, err := os.CreateTemp(dir, "."+name+".sites-*")
-	if err != nil {
-		return nil, console.FullErrorf("%s: no temporary file can be made beside it: %w; name another folder", out, console.CauseOf(err))
-	}
-	path := tmp.Name()
-	remove := func() error { // a second time does no harm
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
-	}
-	f.con.CloseLater(remove)
-	if err := tmp.Close(); err != nil {
-		return nil, err
-	}
-	err = store.Write(path, sitesKind, 1, func(w *store.Writer) error { return set.SaveSites(ctx, w, "") })
-	if err != nil {
-		return nil, errors.Join(err, remove())
-	}
-	file, err := store.Open(path, sitesKind, 1)
-	if err != nil {
-		return nil, err
-	}
-	f.con.CloseLater(file.Close)
-	// What is open stays there on Unix, and elsewhere the file is removed in the end.
-	_ = remove()
-	r := file.Reader("")
-	s := gp.LoadSites(r, set.Len(), f.problem.Model.Outputs)
-	return s, r.Err()
 }
