@@ -20,6 +20,14 @@ import (
 //	otherwise  quasi–Monte Carlo, from 1,024 points, doubled until two sequences
 //	           agree to Tol in every E p and E p²
 //
+// Where 1,024 points do not suffice, every direction of f has a variance of at least d ≥ 4,
+// and the largest is at most 12 d, E p and E p² under independent noise of variance d are
+// integrated but for one dimension in closed form, and the rest by up to 2,048 points, or
+// 4,096 from 6 d on, each of which counts as 32 or 16 (not where entropies or covariances of
+// p are wanted too). Of LeNet-5's ten digits under a wide posterior 65,536 points of softmax
+// itself err by .00096, and under a calibrated one by .00026 (RMS over rows of the largest
+// error of E p and E p²); the 2,048 err by .00085 and .00019.
+//
 // Directions of f whose variances add up to at most 1e-5 count to second order, which
 // alone serves a row of hardly any variance. log p(y|x) does not underflow. Its nodes are moved to where p(y|f) p(f) is
 // largest, so that a small probability has a small relative error, and it

@@ -273,8 +273,13 @@ func (r *softmaxRow) qmcPoints(rank, shift, lo, hi int, visit func(d, z []float6
 // qmcBlocks passes centre + A z of the points [lo, hi) to visit, a block at a time, as
 // rows that are contiguous and may be changed, with the z, which must not be.
 func (r *softmaxRow) qmcBlocks(centre []float64, rank, shift, lo, hi int, visit func(l, z blas64.General)) {
-	all, l := dense.New(qmcBlock, rank), dense.New(qmcBlock, r.c)
-	a := dense.Cols(dense.Of(r.a, r.c, r.rank), 0, rank)
+	blocksOf(centre, dense.Cols(dense.Of(r.a, r.c, r.rank), 0, rank), shift, lo, hi, visit)
+}
+
+// blocksOf is qmcBlocks for any A.
+func blocksOf(centre []float64, a blas64.General, shift, lo, hi int, visit func(l, z blas64.General)) {
+	rank := a.Cols
+	all, l := dense.New(qmcBlock, rank), dense.New(qmcBlock, a.Rows)
 	for ; lo < hi; lo += qmcBlock {
 		n := min(qmcBlock, hi-lo)
 		z, ln := dense.Rows(all, 0, n), dense.Rows(l, 0, n)
@@ -304,7 +309,12 @@ func (r *softmaxRow) qmcMomentsAnd(wants softmaxWants, density *sharedDensity, t
 	}
 	err := 0.0
 	sheet := r.sheet(r.m, dense.Of(r.a, r.c, r.rank))
-	n := doubled(most, func(shift, lo, hi int) {
+	smooth := r.smooth(wants, most)
+	limit := most
+	if smooth != nil {
+		limit = qmcShifts * qmcFirst
+	}
+	n := doubled(limit, func(shift, lo, hi int) {
 		if sheet != nil {
 			sheet.each(shift, lo, hi, parts[shift].addSheet)
 			return
@@ -315,50 +325,20 @@ func (r *softmaxRow) qmcMomentsAnd(wants softmaxWants, density *sharedDensity, t
 		density.set(parts[:], points)
 		return err <= tol
 	})
+	if smooth != nil {
+		if limit = most; err > tol {
+			limit = smooth.most
+			n = doubled(limit, smooth.add, func(points int) bool {
+				parts = smooth.sums(r.base)
+				err = spread(parts[:])
+				density.set(parts[:], points)
+				return err <= tol
+			})
+		}
+	}
 	m = r.moments(parts[:]...)
 	m.nodes, m.err = qmcShifts*n, m.err+qmcSafety*err
-	return m, density.serves(tol, 2*qmcShifts*n > most || 2*n > lattice.Points)
-}
-
-// A sharedDensity is log E p_y from the nodes of the moments.
-type sharedDensity struct {
-	y         int
-	logp, err float64 // err as logDensity finds it
-}
-
-const (
-	// sharedLeast is the probability down to which the nodes of the moments serve the log
-	// density where even all points do not reach the tolerance. For smaller ones, nodes moved
-	// to the mode err less.
-	sharedLeast = 0.25
-	// sharedDigits is the probability down to which sums of differences to base keep enough
-	// digits of p_y.
-	sharedDigits = 1e-9
-)
-
-// set takes the sums of two sequences of so many points each. A nil d takes nothing.
-func (d *sharedDensity) set(parts []*softmaxSums, points int) {
-	if d == nil {
-		return
-	}
-	at := func(s *softmaxSums) float64 { return s.base[d.y] + s.mean[d.y]/s.weight }
-	a, b, before := at(parts[0]), at(parts[1]), d.logp
-	d.logp = math.Log((a + b) / 2)
-	if d.err = math.Inf(1); points > qmcFirst { // two numbers may agree by chance
-		d.err = max(math.Abs(math.Log(a/b)), math.Abs(d.logp-before))
-	}
-}
-
-// serves tells whether the log density is as good as logDensity would find it, with all
-// points where last is true.
-func (d *sharedDensity) serves(tol float64, last bool) bool {
-	switch {
-	case d == nil || !(d.logp >= math.Log(sharedDigits)):
-		return false
-	case d.err <= tol:
-		return true
-	}
-	return last && d.logp >= math.Log(sharedLeast)
+	return m, density.serves(tol, 2*qmcShifts*n > limit || 2*n > lattice.Points)
 }
 
 // logDensity returns log E softmax(f)_y for f with covariance s·AAᵀ, root = √s,

@@ -50,6 +50,21 @@ func expAffineAVX2(l, e, inverse, a, z *float64, rows, extra, rank, ld, ldz, n i
 //go:noescape
 func deviations(x, y *float64, n int, base float64) (sum, square float64)
 
+// addLargest is AddLargest for n runs of c places.
+func addLargest(sums, squares, cdf, first, second *float64, at *int, c, n int) {
+	if widest {
+		addLargestAVX512(sums, squares, cdf, first, second, at, c, n)
+		return
+	}
+	addLargestAVX2(sums, squares, cdf, first, second, at, c, n)
+}
+
+//go:noescape
+func addLargestAVX512(sums, squares, cdf, first, second *float64, at *int, c, n int)
+
+//go:noescape
+func addLargestAVX2(sums, squares, cdf, first, second *float64, at *int, c, n int)
+
 //go:noescape
 func tanhAVX512(dst, x *float64, n int)
 

@@ -63,3 +63,22 @@ func TestAffineKernelsAgree(t *testing.T) {
 	require.Equal(t, e[0], e[1])
 	require.Equal(t, inverse[0], inverse[1])
 }
+
+func TestLargestKernelsAgree(t *testing.T) {
+	if !widest {
+		t.Skip("this processor has one kernel")
+	}
+	const c = 7
+	r := rand.New(rand.NewPCG(5, 6))
+	table, at := make([]float64, 200), make([]int, 9*c)
+	for i := range table {
+		table[i] = r.Float64()
+	}
+	for i := range at {
+		at[i] = r.IntN(len(table) - LargestNodes - 60)
+	}
+	var one, other [2][c * LargestLanes]float64
+	addLargestAVX512(&one[0][0], &one[1][0], &table[0], &table[30], &table[60], &at[0], c, 9)
+	addLargestAVX2(&other[0][0], &other[1][0], &table[0], &table[30], &table[60], &at[0], c, 9)
+	require.Equal(t, one, other)
+}
