@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
@@ -25,6 +26,7 @@ import (
 type predictVerb struct {
 	common    problem.Flags
 	posterior inference.Flags
+	coder     coder.Flags
 
 	weights     inference.WeightFlags
 	calibration inference.CalibrationFlags
@@ -51,7 +53,12 @@ lead to expect.
 
 The covariance is shown as the prior gives it. Probabilities and intervals use it
 times one scale, under which the training rows are likeliest if each is predicted
-without itself; --calibrate none leaves it as it is.` + inference.StructureHelp + inference.CoverageHelp,
+without itself; --calibrate none leaves it as it is.
+
+Of an autoencoder the lines have scores of how little a row is like the training
+rows, and its code: the sums of the standard deviations of pixels and of the code
+over networks drawn from the posterior, the negative log likelihood, and its
+distance from that of training rows (typicality).` + inference.StructureHelp + inference.CoverageHelp,
 		example: `  gpexplain predict --index 24
   gpexplain predict --json > predictions.jsonl`,
 		flags: s.add, check: s.check, run: s.run,
@@ -70,14 +77,23 @@ func (s *predictVerb) add(c *cobra.Command) {
 	s.weights.Add(c)
 	s.calibration.Add(c)
 	s.coverage.Add(c)
+	s.coder.Add(c, false)
 	f.StringVar(&s.link, "link", "", "`METHOD` from outputs to probabilities: exact, qmc (quasi–Monte Carlo over the whole covariance of a softmax), probit, mc or bridge (default exact for one output, otherwise qmc)")
 	f.StringVar(&s.html, "html", "", "write a page with reliability, scores and surprising rows to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the predictions as a table to `FILE`")
-	f.IntVar(&s.samples, "samples", 1000, "`S` draws of --link mc and of --predictive bnn")
+	f.IntVar(&s.samples, "samples", 1000, "`S` draws of --link mc and of --predictive bnn, and networks drawn of an autoencoder with --latent or --decoder (otherwise 100)")
 }
 
 func (s *predictVerb) check(c *cobra.Command) error {
 	if err := s.which.Check(c); err != nil {
+		return err
+	}
+	samples := 0
+	if c.Flags().Changed("samples") {
+		samples = s.samples
+	}
+	s.coder.SetPosterior(s.posterior.File, samples)
+	if err := s.coder.Check(c); err != nil {
 		return err
 	}
 	switch {
@@ -85,8 +101,8 @@ func (s *predictVerb) check(c *cobra.Command) error {
 		return console.Usagef("--samples %d must be at least 1", s.samples)
 	case s.link != "" && !slices.Contains(links, s.link):
 		return console.NotOneOf("link", s.link, links)
-	case c.Flags().Changed("samples") && s.link != "mc" && s.weights.Predictive != "bnn":
-		return console.Usagef("--samples is for --link mc and --predictive bnn")
+	case c.Flags().Changed("samples") && s.link != "mc" && s.weights.Predictive != "bnn" && !s.coder.Asked():
+		return console.Usagef("--samples is for --link mc and --predictive bnn, and for autoencoders with --latent or --decoder")
 	}
 	if err := s.weights.Check(c, &s.posterior, &s.calibration, s.samples, s.common.Task.Likelihood); err != nil {
 		return err
@@ -149,6 +165,9 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 		if err := console.Writable(path); err != nil {
 			return err
 		}
+	}
+	if s.coder.Asked() || problem.IsAutoencoder(ctx, &s.common) {
+		return coder.Predict(ctx, c, &s.common, &s.coder, &s.which)
 	}
 	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
 	if err != nil {

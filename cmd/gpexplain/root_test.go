@@ -193,7 +193,7 @@ func TestUsageMessages(t *testing.T) {
 	}
 }
 
-var verbs = []string{"explain", "predict", "importances", "audit", "acquire", "evidence", "validate", "train", "inspect", "fit", "merge", "forget", "serve", "reproduce", "evaluate"}
+var verbs = []string{"explain", "predict", "reconstruct", "importances", "audit", "acquire", "evidence", "validate", "train", "inspect", "fit", "merge", "forget", "serve", "reproduce", "evaluate"}
 
 func TestHelp(t *testing.T) {
 	all := succeed(t, "help")
@@ -237,7 +237,7 @@ func TestFlagsAreDescribedOnce(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, named, 2*len(list))
-	require.Contains(t, shared, "[explain, predict]")
+	require.Contains(t, shared, "[explain, predict, reconstruct]")
 }
 
 // A manual page is written for every verb, and has the words of its help.

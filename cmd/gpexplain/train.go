@@ -7,8 +7,10 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/evaluate"
@@ -25,9 +27,11 @@ type trainVerb struct {
 	archName, activation string
 	dropout              float64
 	out, init            string
+	given                func(flag string) bool
 	lbfgs                int
 	descent              descentFlags
-	arch                 *arch // parsed from archName and activation by check
+	coder                coder.TrainFlags
+	arch                 *arch // parsed from archName and activation by check; nil for an autoencoder
 }
 
 func trainCommand(con *console.Console) *cobra.Command {
@@ -44,28 +48,36 @@ Dropout, and a batch normalization's moments of the minibatch, are those of the
 minibatches. L-BFGS goes on with the network as it is used afterwards, without
 dropout and with running statistics; --lbfgs 0 leaves what the minibatches gave.
 With --early-stopping the rows of the data's validation part, or the last
-training rows that were left out, decide which epoch's network is kept.`,
-		example: `  gpexplain train --data digits --classes 4,9 --train-count 1500 --prior-precision 10 --out net.onnx
+training rows that were left out, decide which epoch's network is kept.
+
+--arch autoencoder:512-256-2 has these widths in its encoder, the code last, and
+the reverse in its decoder. With --online it is trained under its posterior, which
+is written beside the network, to FILE.onnx.posterior; gpexplain reconstruct shows
+what both make of rows.`,
+		example: `  gpexplain train --data digits:200,50 --arch autoencoder:32-2 --online --epochs 2 --out net.onnx
+  gpexplain train --data digits --classes 4,9 --train-count 1500 --prior-precision 10 --out net.onnx
   gpexplain train --data table.csv --split 0 --arch mlp:50-50-1 --early-stopping 10 --out net.onnx
   gpexplain train --data mnist --arch bn-cnn --optimizer sgd --lr 0.1 --lbfgs 0 --out net.onnx`,
 		flags: s.add, check: s.check, run: s.run,
-		complete: map[string][]string{"arch": append(slices.Clone(archNames), "mlp:"), "activation": activationNames, "optimizer": optimizerNames, "schedule": scheduleNames},
+		complete: map[string][]string{"arch": append(slices.Clone(archNames), "mlp:", "autoencoder:"), "activation": activationNames, "optimizer": optimizerNames, "schedule": scheduleNames},
 	}
 	return v.command(con, &s.common)
 }
 
 func (s *trainVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&s.archName, "arch", "thesis-cnn", "`NAME` of the network: thesis-cnn, lenet5 or bn-cnn (with batch normalization) for 28×28 pictures, or mlp:128-64-10 (hidden widths, then outputs)")
+	f.StringVar(&s.archName, "arch", "thesis-cnn", "`NAME` of the network: thesis-cnn, lenet5 or bn-cnn (with batch normalization) for 28×28 pictures, mlp:128-64-10 (hidden widths, then outputs), or autoencoder:512-256-2 (widths of the encoder)")
 	f.StringVar(&s.out, "out", "", "write the network to `FILE.onnx`; needed")
-	f.StringVar(&s.activation, "activation", "relu", "`NAME` of the activation of an mlp: relu or tanh")
+	f.StringVar(&s.activation, "activation", "relu", "`NAME` of the activation of an mlp or an autoencoder: relu or tanh (default tanh for an autoencoder)")
 	f.Float64Var(&s.dropout, "dropout", 0, "share `X` of the elements that training drops after each hidden dense layer")
 	f.StringVar(&s.init, "init", "", "start from the parameters and running statistics of `FILE.onnx`, which has the same layers")
 	s.descent.add(f)
+	s.coder.Add(c)
 	f.IntVar(&s.lbfgs, "lbfgs", 200, "at most `N` iterations of L-BFGS; 0 for none, which is the default with --early-stopping")
 }
 
 func (s *trainVerb) check(c *cobra.Command) error {
+	s.given = c.Flags().Changed
 	switch {
 	case s.out == "":
 		return console.Usagef("--out FILE.onnx is needed")
@@ -78,6 +90,12 @@ func (s *trainVerb) check(c *cobra.Command) error {
 	if s.descent.patience > 0 && !c.Flags().Changed("lbfgs") {
 		s.lbfgs = 0
 	}
+	if err := s.coder.Check(c, s.archName); err != nil {
+		return err
+	}
+	if coder.IsArch(s.archName) {
+		return s.checkCoder(c.Flags())
+	}
 	var err error
 	if s.arch, err = parseArch(s.archName, s.activation, s.dropout); err != nil {
 		return err
@@ -85,7 +103,41 @@ func (s *trainVerb) check(c *cobra.Command) error {
 	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}}, append(s.common.Files(), console.FlagPath{Flag: "--init", Path: s.init}))
 }
 
+// checkCoder looks at the flags of an autoencoder.
+func (s *trainVerb) checkCoder(f *pflag.FlagSet) error {
+	if !f.Changed("activation") {
+		s.activation = "tanh"
+	}
+	if _, ok := activations[s.activation]; !ok {
+		return console.NotOneOf("activation", s.activation, activationNames)
+	}
+	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--checkpoint", Path: s.coder.Checkpoint()}}, s.common.Files())
+}
+
+// runCoder trains an autoencoder.
+func (s *trainVerb) runCoder(ctx context.Context, c *console.Console) error {
+	d := &coder.Descent{Activation: activations[s.activation], Patience: s.descent.patience, Options: s.descent.options()}
+	d.Options.LBFGS = orNone(s.lbfgs)
+	if s.given("epochs") {
+		d.Epochs = s.descent.epochs
+	}
+	if s.given("batch") {
+		d.Batch = s.descent.batch
+	}
+	if s.given("lr") {
+		d.Rate = s.descent.rate
+	}
+	r, err := coder.Train(ctx, c, &s.common, &s.coder, d, s.out)
+	if err != nil {
+		return err
+	}
+	return r.Print(c)
+}
+
 func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
+	if coder.IsArch(s.archName) {
+		return s.runCoder(ctx, c)
+	}
 	if err := console.Writable(s.out); err != nil {
 		return err
 	}

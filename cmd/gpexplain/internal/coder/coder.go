@@ -1,0 +1,196 @@
+// Package coder does what the command does with autoencoders: it trains them online,
+// shows reconstructions with their uncertainty, scores rows, and regenerates the figures
+// of [lae].
+package coder
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/autoencoder"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+// Flags name the code of an autoencoder and its posterior.
+type Flags struct {
+	latent, decoder string
+	posterior       string
+	curvature       string
+	samples         int
+	given           func(flag string) bool
+}
+
+// posteriorSuffix ends the name of the file beside a model that holds its posterior.
+const posteriorSuffix = ".posterior"
+
+const defaultSamples = 100
+
+// Add defines the flags. posterior tells whether --posterior and --samples are among
+// them, for verbs that do not have their own.
+func (f *Flags) Add(c *cobra.Command, posterior bool) {
+	s := c.Flags()
+	s.StringVar(&f.latent, "latent", "", "the code of an autoencoder is the result of this `NODE`, or tensor (default what the model records, else the narrowest)")
+	s.StringVar(&f.decoder, "decoder", "", "the model is an encoder, and `FILE.onnx` its decoder")
+	s.StringVar(&f.curvature, "curvature", "approximate", "`NAME` of how the GGN of an autoencoder without a saved posterior is carried back: approximate, exact or mixed")
+	if posterior {
+		s.StringVar(&f.posterior, "posterior", "", "take the posterior from `FILE` (default that beside the model, FILE.onnx"+posteriorSuffix+", else one is fitted)")
+		s.IntVar(&f.samples, "samples", defaultSamples, "`S` networks drawn from the posterior")
+	}
+}
+
+// Check refuses flags that are wrong without opening a file.
+func (f *Flags) Check(c *cobra.Command) error {
+	f.given = c.Flags().Changed
+	for _, name := range []string{"latent", "decoder"} {
+		if f.given(name) && c.Flags().Lookup(name).Value.String() == "" {
+			return console.Usagef("--%s is empty; give it a value or leave it out", name)
+		}
+	}
+	switch {
+	case f.samples < 1:
+		return console.Usagef("--samples %d must be at least 1", f.samples)
+	case f.latent != "" && f.decoder != "":
+		return console.Usagef("--latent and --decoder exclude each other: the code is what the encoder gives")
+	case !slices.Contains(autoencoder.CurvatureNames(), f.curvature):
+		return console.NotOneOf("curvature", f.curvature, autoencoder.CurvatureNames())
+	}
+	return nil
+}
+
+// Asked tells whether a flag says that the model is an autoencoder.
+func (f *Flags) Asked() bool { return f.latent != "" || f.decoder != "" }
+
+// SetPosterior takes the values of a verb's own flags; 0 samples are the default.
+func (f *Flags) SetPosterior(file string, samples int) {
+	f.posterior, f.samples = file, cmp.Or(samples, defaultSamples)
+}
+
+// Files are the files that the flags name, which no result may replace.
+func (f *Flags) Files() []console.FlagPath {
+	return []console.FlagPath{{Flag: "--decoder", Path: f.decoder}, {Flag: "--posterior", Path: f.posterior}}
+}
+
+// Curvatures are the values of --curvature.
+func Curvatures() []string { return autoencoder.CurvatureNames() }
+
+// A session is an autoencoder with its posterior and data.
+type session struct {
+	*problem.Problem
+	post    *autoencoder.Posterior
+	made    string  // how the posterior was made
+	typical float64 // mean of the negative log likelihood of training rows
+	flags   *Flags
+}
+
+// open reads model, data and posterior, or fits the posterior to the training rows.
+func open(ctx context.Context, c *console.Console, common *problem.Flags, f *Flags) (*session, error) {
+	p, err := problem.OpenAutoencoder(ctx, c, common, problem.AutoencoderSource{Decoder: f.decoder})
+	if err != nil {
+		return nil, err
+	}
+	code := f.latent
+	if code == "" {
+		code = p.Model.Code()
+	}
+	a, err := autoencoder.New(p.Model.Net, code)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; gpexplain reconstruct takes autoencoders", p.Model.Name, err)
+	}
+	s := &session{Problem: p, flags: f}
+	if s.post, s.made, err = s.saved(c, a, common); err != nil {
+		return nil, err
+	}
+	if s.post == nil {
+		if err := s.fit(ctx, c, a); err != nil {
+			return nil, err
+		}
+	}
+	if common.Task.Precision != nil {
+		s.post = s.post.WithPrior(*common.Task.Precision)
+	}
+	return s, c.EndPart(ctx, "posterior")
+}
+
+// saved returns the posterior of a file, nil where there is none.
+func (s *session) saved(c *console.Console, a *autoencoder.Autoencoder, common *problem.Flags) (*autoencoder.Posterior, string, error) {
+	path := s.flags.posterior
+	if path == "" {
+		if s.Model.Path == "" || s.flags.Asked() || s.flags.given("curvature") {
+			return nil, "", nil
+		}
+		path = s.Model.Path + posteriorSuffix
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, "", nil
+		}
+	}
+	if common.Task.Noise != nil {
+		return nil, "", fmt.Errorf("--noise-variance is for fitting a posterior, but %s holds one; leave it out, or give --curvature to fit one", path)
+	}
+	return autoencoder.Load(path, a)
+}
+
+// fit fits the posterior to the training rows.
+func (s *session) fit(ctx context.Context, c *console.Console, a *autoencoder.Autoencoder) error {
+	curvature, err := autoencoder.ParseCurvature(s.flags.curvature)
+	if err != nil {
+		return err
+	}
+	rows := s.Examples.Train
+	x, err := s.inputs(a, rows)
+	if err != nil {
+		return err
+	}
+	s.post, err = autoencoder.Fit(ctx, a, x, &autoencoder.FitOptions{Curvature: curvature, Prior: s.Task.Precision, Noise: s.Task.Noise, Progress: func(done, total int) { c.Show("curvature", done, total) }})
+	c.ClearBar()
+	s.made = fmt.Sprintf("fitted to %d training rows, %s diagonal of the GGN", rows.Len(), curvature)
+	return err
+}
+
+// inputs returns rows as an autoencoder takes them.
+func (s *session) inputs(a *autoencoder.Autoencoder, rows *dataset.Subset) (*mat.Dense, error) {
+	return checked(a, s.Problem, rows)
+}
+
+// checked returns rows as inputs, all from 0 to 1.
+func checked(a *autoencoder.Autoencoder, p *problem.Problem, rows *dataset.Subset) (*mat.Dense, error) {
+	x := p.Examples.Inputs(rows, 0, rows.Len())
+	if err := a.Check(x); err != nil {
+		if e := (*autoencoder.RangeError)(nil); errors.As(err, &e) {
+			return nil, fmt.Errorf("%s: %s row %d has %v in column %d, but an autoencoder takes numbers from 0 to 1; divide grey levels by 255, or scale the columns", rows.Set.File, rows.Set.Part, rows.Rows[e.Row], e.Value, e.Column)
+		}
+		return nil, err
+	}
+	return x, nil
+}
+
+// mostTypical is the most training rows that the typicality is measured from.
+const mostTypical = 1000
+
+// measure finds the typical likelihood by some training rows.
+func (s *session) measure(ctx context.Context, c *console.Console) error {
+	rows := s.Examples.Train
+	n := min(rows.Len(), mostTypical)
+	x := s.Examples.Inputs(rows, 0, n)
+	d, err := s.post.Draw(ctx, x, s.draws(c, "typical rows", 0))
+	if err != nil {
+		return err
+	}
+	c.ClearBar()
+	s.typical = d.Scores(s.post.Noise(), 0).Typical()
+	return nil
+}
+
+// draws are the options of drawing networks.
+func (s *session) draws(c *console.Console, stage string, keep int) *autoencoder.DrawOptions {
+	return &autoencoder.DrawOptions{Samples: s.flags.samples, Keep: keep, Seed: s.Limits.Seed, Progress: func(done, total int) { c.Show(stage, done, total) }}
+}

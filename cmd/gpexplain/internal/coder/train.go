@@ -1,0 +1,335 @@
+package coder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/autoencoder"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/atomicfile"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// archPrefix begins the names of autoencoders for --arch.
+const archPrefix = "autoencoder:"
+
+// IsArch tells whether --arch names an autoencoder.
+func IsArch(name string) bool { return strings.HasPrefix(name, archPrefix) }
+
+// TrainFlags say how train trains an autoencoder.
+type TrainFlags struct {
+	online     bool
+	rule       string
+	curvature  string
+	checkpoint string
+	widths     []int
+	name       string
+}
+
+// Add defines the flags.
+func (t *TrainFlags) Add(c *cobra.Command) {
+	f := c.Flags()
+	f.BoolVar(&t.online, "online", false, "train an autoencoder under its posterior: each step draws the parameters, and the precision follows (defaults of [lae]: batch 50, lr 1e-3, early stopping 5, at most 100 epochs)")
+	f.StringVar(&t.rule, "rule", "released", "`NAME` of how --online updates the precision: released (of the code of [lae]) or published (eq. 53)")
+	f.StringVar(&t.curvature, "curvature", "approximate", "`NAME` of how --online carries the GGN back: approximate, exact or mixed")
+	f.StringVar(&t.checkpoint, "checkpoint", "", "keep the state of --online in `FILE` after each epoch and where it is interrupted, and go on from it")
+}
+
+// onlineFlags mean something with --online alone, and otherFlags nothing with it.
+var (
+	onlineFlags = []string{"rule", "curvature", "checkpoint"}
+	otherFlags  = []string{"optimizer", "momentum", "steps", "schedule", "schedule-epochs", "schedule-factor", "no-decay", "lbfgs", "init", "dropout"}
+)
+
+// Check refuses flags that are wrong, for the architecture of --arch.
+func (t *TrainFlags) Check(c *cobra.Command, arch string) error {
+	for _, name := range onlineFlags {
+		if c.Flags().Changed(name) && !t.online {
+			return console.Usagef("--%s is for --online", name)
+		}
+	}
+	if t.online && !IsArch(arch) {
+		return console.Usagef("--online is for --arch %sWIDTHS", archPrefix)
+	}
+	if !IsArch(arch) {
+		return nil
+	}
+	for _, name := range otherFlags {
+		if c.Flags().Changed(name) && (t.online || name == "dropout" || name == "init") {
+			return console.Usagef("--%s is not for --arch %s%s", name, arch, map[bool]string{true: " with --online"}[t.online])
+		}
+	}
+	t.name = arch
+	for field := range strings.SplitSeq(strings.TrimPrefix(arch, archPrefix), "-") {
+		k, err := strconv.Atoi(field)
+		if err != nil || k < 0 || k > 1<<20 {
+			return console.Usagef("--arch %q: widths of the encoder, the code last, are numbers such as %s512-256-2", arch, archPrefix)
+		}
+		t.widths = append(t.widths, k)
+	}
+	if _, err := autoencoder.Layers(1, t.widths, network.Tanh); err != nil {
+		return console.Usagef("--arch %q: %s", arch, strings.TrimPrefix(err.Error(), "autoencoder: "))
+	}
+	switch {
+	case !slices.Contains(autoencoder.RuleNames(), t.rule):
+		return console.NotOneOf("rule", t.rule, autoencoder.RuleNames())
+	case !slices.Contains(autoencoder.CurvatureNames(), t.curvature):
+		return console.NotOneOf("curvature", t.curvature, autoencoder.CurvatureNames())
+	}
+	return nil
+}
+
+// Checkpoint is the file of --checkpoint, "" for none.
+func (t *TrainFlags) Checkpoint() string { return t.checkpoint }
+
+// A Descent has the flags of train that autoencoders share with other networks. Zero
+// numbers were not given.
+type Descent struct {
+	Activation              network.Activation
+	Epochs, Batch, Patience int
+	Rate                    float64
+	Options                 *network.TrainOptions // without --online
+}
+
+// A TrainReport is what train prints of an autoencoder with --json.
+type TrainReport struct {
+	Schema     string          `json:"schema"`
+	Out        string          `json:"out"`
+	Posterior  string          `json:"posterior,omitempty"` // of --online
+	Parameters int             `json:"parameters"`
+	Code       string          `json:"code"`
+	Latent     int             `json:"latent"`
+	Examples   int             `json:"examples"`
+	Epochs     int             `json:"epochs"`
+	BestEpoch  int             `json:"best_epoch,omitempty"`
+	TrainMSE   report.Float    `json:"train_mse"` // mean over pixels, of the last epoch or of all rows
+	ValidMSE   *report.Float   `json:"validation_mse,omitempty"`
+	TestMSE    report.Float    `json:"test_mse"` // by the mean parameters
+	Warnings   report.Warnings `json:"warnings"`
+	Seconds    report.Float    `json:"seconds"`
+}
+
+func (r *TrainReport) text(c *console.Console) error {
+	fmt.Fprintf(c.Out, "%d parameters, a code of %d, trained on %d examples in %.1f s, %d epochs\n", r.Parameters, r.Latent, r.Examples, float64(r.Seconds), r.Epochs)
+	fmt.Fprintf(c.Out, "mean squared error of a pixel: training %.5f", float64(r.TrainMSE))
+	if r.ValidMSE != nil {
+		fmt.Fprintf(c.Out, ", validation %.5f (epoch %d, which was kept)", float64(*r.ValidMSE), r.BestEpoch)
+	}
+	if r.TestMSE.Finite() {
+		fmt.Fprintf(c.Out, ", test %.5f", float64(r.TestMSE))
+	}
+	fmt.Fprintln(c.Out)
+	for _, w := range r.Warnings {
+		fmt.Fprintf(c.Out, "warning: %s\n", console.OneLine(w))
+	}
+	_, err := fmt.Fprintf(c.Out, "wrote %s\n", strings.Join(slices.DeleteFunc([]string{r.Out, r.Posterior}, func(s string) bool { return s == "" }), " and "))
+	return err
+}
+
+// Train trains an autoencoder and writes it to out, with its posterior beside it if it
+// was trained online.
+func Train(ctx context.Context, c *console.Console, common *problem.Flags, t *TrainFlags, d *Descent, out string) (*TrainReport, error) {
+	for _, path := range []string{out, out + posteriorSuffix, t.checkpoint} {
+		if err := console.Writable(path); err != nil {
+			return nil, err
+		}
+	}
+	p, err := problem.OpenAutoencoder(ctx, c, common, problem.AutoencoderSource{Name: "the " + t.name + " network", Build: func(data *dataset.Data) (*network.Network, error) {
+		n, memory := problem.Elements(data.Shape), common.Limits.Memory
+		layers, err := autoencoder.Layers(n, t.widths, d.Activation)
+		if err != nil {
+			return nil, err
+		}
+		if need, budget := trainBytes(n, t.widths), gp.MemoryBudget(memory); need > float64(budget) {
+			return nil, fmt.Errorf("--arch %s takes about %.0f bytes of memory to train, of which %d may be used; choose smaller widths, or raise --max-memory", t.name, need, budget)
+		}
+		return network.Seeded(common.Limits.Seed, data.Shape, layers...)
+	}})
+	if err != nil {
+		return nil, err
+	}
+	a, err := autoencoder.New(p.Model.Net, "")
+	if err != nil {
+		return nil, err
+	}
+	x, err := checked(a, p, p.Examples.Train)
+	if err != nil {
+		return nil, err
+	}
+	held, err := t.heldOut(a, p, d)
+	if err != nil {
+		return nil, err
+	}
+	_, _, params := p.Model.Net.Dims()
+	code, latent := a.Code()
+	r := &TrainReport{Schema: "funcgp/train-autoencoder/1", Out: out, Parameters: params, Code: code, Latent: latent, Examples: p.Examples.Train.Len(), TestMSE: report.Undefined()}
+	if t.online {
+		if a, err = t.trainOnline(ctx, c, p, a, x, held, d, r); err != nil {
+			return nil, err
+		}
+	} else if a, err = plain(ctx, c, p, a, x, held, d, r); err != nil {
+		return nil, err
+	}
+	if p.Examples.TestPart().Len() > 0 {
+		test, err := p.Examples.Test(dataset.SelectOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if r.TestMSE, err = mse(ctx, a, p.Examples.Inputs(test, 0, test.Len())); err != nil {
+			return nil, err
+		}
+	}
+	own := a.Network().WithMetadata(p.AutoencoderMetadata(c.Args, code))
+	if err := atomicfile.Write(out, own.WriteONNX); err != nil {
+		return nil, err
+	}
+	r.Seconds, r.Warnings = c.Timings().Total, c.Warnings
+	return r, nil
+}
+
+// Print writes the report as JSON or text.
+func (r *TrainReport) Print(c *console.Console) error {
+	if c.JSON {
+		return encoder(c.Out).Encode(r)
+	}
+	return r.text(c)
+}
+
+// trainBytes is about the memory of a training, with the rows of parameters that it keeps.
+func trainBytes(d int, widths []int) float64 {
+	const vectors = 24
+	params, in := 0.0, float64(d)
+	for _, w := range widths {
+		params += 2 * (in + 1) * float64(w)
+		in = float64(w)
+	}
+	return 8 * vectors * params
+}
+
+// heldOut are the rows that say when the training stops, nil for none.
+func (t *TrainFlags) heldOut(a *autoencoder.Autoencoder, p *problem.Problem, d *Descent) (*mat.Dense, error) {
+	if d.Patience == 0 {
+		return nil, nil
+	}
+	rows, err := p.HeldOut("--early-stopping", "stop by")
+	if err != nil {
+		return nil, err
+	}
+	return checked(a, p, rows)
+}
+
+// mse is the mean squared error of a pixel by the network itself.
+func mse(ctx context.Context, a *autoencoder.Autoencoder, x *mat.Dense) (report.Float, error) {
+	f, err := a.Network().Forward(ctx, x)
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for _, e := range autoencoder.SquaredErrors(x, f) {
+		sum += e
+	}
+	n, pixels := x.Dims()
+	return report.Float(sum / float64(n*pixels)), nil
+}
+
+// plain trains the network alone; its posterior is fitted when it is used.
+func plain(ctx context.Context, c *console.Console, p *problem.Problem, a *autoencoder.Autoencoder, x, held *mat.Dense, d *Descent, r *TrainReport) (*autoencoder.Autoencoder, error) {
+	o := *d.Options
+	_, _, params := a.Network().Dims()
+	o.Precision, o.Seed = slices.Repeat([]float64{p.Task.Precision}, params), p.Limits.Seed
+	o.Progress = func(stage string, done, total int) { c.Show(stage, done, total) }
+	if held != nil {
+		o.Validation = &network.Validation{X: held, Y: held, Patience: d.Patience}
+	}
+	lik, err := gaussian(p.Task.Noise)
+	if err != nil {
+		return nil, err
+	}
+	net, res, err := a.Network().Train(ctx, x, x, lik, &o)
+	c.ClearBar()
+	if err != nil {
+		return nil, fmt.Errorf("training on %s: %w; try a smaller --lr", p.Examples.Data.Source, err)
+	}
+	c.Warn(res.Warnings...)
+	r.Epochs, r.BestEpoch = res.Epochs, res.BestEpoch
+	trained, err := a.WithTheta(net.Theta())
+	if err != nil {
+		return nil, err
+	}
+	if r.TrainMSE, err = mse(ctx, trained, x); err != nil {
+		return nil, err
+	}
+	if held != nil {
+		v, err := mse(ctx, trained, held)
+		if err != nil {
+			return nil, err
+		}
+		r.ValidMSE = &v
+	}
+	return trained, nil
+}
+
+// trainOnline trains under the posterior, which it writes beside the model.
+func (t *TrainFlags) trainOnline(ctx context.Context, c *console.Console, p *problem.Problem, a *autoencoder.Autoencoder, x, held *mat.Dense, d *Descent, r *TrainReport) (*autoencoder.Autoencoder, error) {
+	rule, err := autoencoder.ParseRule(t.rule)
+	if err != nil {
+		return nil, err
+	}
+	curvature, err := autoencoder.ParseCurvature(t.curvature)
+	if err != nil {
+		return nil, err
+	}
+	o := &autoencoder.TrainOptions{Rule: rule, Curvature: curvature, Prior: p.Task.Precision, Noise: p.Task.Noise, LearningRate: d.Rate, Batch: d.Batch, Epochs: d.Epochs, Patience: d.Patience, Validation: held, Seed: p.Limits.Seed,
+		Progress: func(done, total int) { c.Show("online", done, total) },
+		Epoch: func(e autoencoder.Epoch) {
+			c.Detail("epoch: mean squared error of a pixel %.6g, validation %.6g", e.Train, e.Validation)
+		}}
+	if t.checkpoint != "" {
+		o.Checkpoint = func(s *autoencoder.State) error { return s.Write(t.checkpoint) }
+		if o.Resume, err = resume(t.checkpoint); err != nil {
+			return nil, err
+		}
+		if o.Resume != nil {
+			c.Note("%s: going on from step %d", t.checkpoint, o.Resume.Step)
+		}
+	}
+	post, res, err := autoencoder.Train(ctx, a, x, o)
+	c.ClearBar()
+	if e := (*autoencoder.ResumeError)(nil); errors.As(err, &e) {
+		return nil, fmt.Errorf("--checkpoint %s: %w", t.checkpoint, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("training on %s: %w", p.Examples.Data.Source, err)
+	}
+	r.Epochs, r.BestEpoch = len(res.Epochs), res.Best
+	best := res.Epochs[res.Best-1]
+	r.TrainMSE = report.Float(best.Train)
+	if held != nil {
+		v := report.Float(best.Validation)
+		r.ValidMSE = &v
+	}
+	r.Posterior = r.Out + posteriorSuffix
+	trained := post.Autoencoder()
+	return trained, post.Save(r.Posterior, fmt.Sprintf("online on %d rows, the %s rule, %s diagonal of the GGN", p.Examples.Train.Len(), rule, curvature))
+}
+
+// resume reads a checkpoint, nil where there is none yet.
+func resume(path string) (*autoencoder.State, error) {
+	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		return nil, nil
+	}
+	return autoencoder.ReadState(path)
+}

@@ -1,0 +1,38 @@
+package coder
+
+import (
+	"encoding/json"
+	"io"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+)
+
+// encoder writes JSON as it is, one object a line.
+func encoder(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e
+}
+
+func gaussian(noise float64) (*glm.Gaussian, error) { return glm.NewGaussian(noise) }
+
+// numbers returns numbers for JSON.
+func numbers(v []float64) []report.Float {
+	out := make([]report.Float, len(v))
+	for i, x := range v {
+		out[i] = report.Float(x)
+	}
+	return out
+}
+
+// block returns block i of n×n matrices that stand below one another.
+func block(m *mat.Dense, i, n int) [][]report.Float {
+	out := make([][]report.Float, n)
+	for k := range n {
+		out[k] = numbers(m.RawRowView(i*n + k))
+	}
+	return out
+}
