@@ -34,7 +34,7 @@ var importance = &Study{
 		if o.Quick {
 			s.rows, s.test, s.shown, s.seeds, s.epochs, s.lbfgs, s.dropped = 60, 30, 6, 2, 2, 20, []float64{.5}
 		}
-		p := &Plan{Version: 1, Page: s.page}
+		p := &Plan{Version: 2, Page: s.page}
 		for seed := range s.seeds {
 			p.Steps = append(p.Steps, Step{Key: s.key(seed), Inputs: inputs, Run: func(ctx context.Context, progress Progress) (any, error) {
 				return s.run(ctx, uint64(seed), progress)
@@ -69,6 +69,32 @@ type importanceResult struct {
 	Most         []digitShown   `json:"most"`     // the largest |α| first
 	Least        []digitShown   `json:"least"`    // the smallest |α| first
 	Without      []withoutSome  `json:"without"`
+	Along        []rankedDigit  `json:"along"`       // digits along the sorted curve
+	Predictions  []shownTest    `json:"predictions"` // one right and two wrong ones
+}
+
+// A rankedDigit is a training digit at a place of the sorted curve.
+type rankedDigit struct {
+	Rank int `json:"rank"` // by |α|, 1 is the largest
+	digitShown
+}
+
+// A shownTest is a test digit as the network predicts it, with the training digits of the
+// largest posterior correlation with it.
+type shownTest struct {
+	Row     int            `json:"row"` // of MNIST's test part
+	Label   int            `json:"label"`
+	Class   int            `json:"class"`   // that the network predicts
+	Network report.Float   `json:"network"` // probability of the class by the network
+	Refit   report.Float   `json:"refit"`   // the same averaged over the posterior of the refit
+	SD      report.Float   `json:"sd"`      // its posterior standard deviation
+	Pixels  []byte         `json:"pixels"`  // 28×28
+	Similar []similarDigit `json:"similar"` // the most similar first
+}
+
+type similarDigit struct {
+	Similarity report.Float `json:"similarity"` // posterior correlation
+	digitShown
 }
 
 // A digitShown is a training digit with its picture.
@@ -174,6 +200,10 @@ func (s *importanceStudy) run(ctx context.Context, seed uint64, progress Progres
 		r.Most = append(r.Most, shownDigit(train, f.train.F, order[k]))
 		r.Least = append(r.Least, shownDigit(train, f.train.F, order[len(order)-1-k]))
 	}
+	r.Along = along(train, f.train.F, order)
+	if r.Predictions, err = f.predictions(ctx, post, train, test, order); err != nil {
+		return nil, err
+	}
 	done := 4
 	for _, name := range importanceOrders {
 		ranks := dropOrder(name, order, seed)
@@ -188,6 +218,96 @@ func (s *importanceStudy) run(ctx context.Context, seed uint64, progress Progres
 		}
 	}
 	return r, nil
+}
+
+// along are digits at places of the sorted curve that grow by about √10.
+func along(train *dataset.Subset, f *mat.Dense, order []explain.Importance) []rankedDigit {
+	var list []rankedDigit
+	n := len(order)
+	for _, rank := range []int{1, 3, 10, 30, 100, 300, 1000, 3000} {
+		if rank <= n {
+			list = append(list, rankedDigit{rank, shownDigit(train, f, order[rank-1])})
+		}
+	}
+	return list
+}
+
+// similarShown is how many training digits a prediction is shown with.
+const similarShown = 8
+
+// predictions are the first test digit that the network predicts right and the first two that
+// it predicts wrong, as many as there are, with their most similar training digits.
+func (f *importanceFit) predictions(ctx context.Context, post *gp.Exact, train, test *dataset.Subset, order []explain.Importance) ([]shownTest, error) {
+	var rows []int
+	right, wrong := 0, 0
+	for i := range test.Len() {
+		if predicted := classOf(f.test.F.At(i, 0)); predicted == test.Class[i] && right < 1 {
+			rows, right = append(rows, i), right+1
+		} else if predicted != test.Class[i] && wrong < 2 {
+			rows, wrong = append(rows, i), wrong+1
+		}
+	}
+	// The right one comes first.
+	slices.SortStableFunc(rows, func(a, b int) int {
+		correct := func(i int) int {
+			if classOf(f.test.F.At(i, 0)) == test.Class[i] {
+				return 0
+			}
+			return 1
+		}
+		return correct(a) - correct(b)
+	})
+	x, err := linearize.Gather(ctx, f.test, slices.Sorted(slices.Values(rows)))
+	if err != nil {
+		return nil, err
+	}
+	e, err := explain.New(post, f.kernel, &explain.Options{Similar: similarShown, Top: 1})
+	if err != nil {
+		return nil, err
+	}
+	explained, err := e.Explain(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	var mean, cov, p, sd mat.Dense
+	if err := post.PredictTo(ctx, &mean, &cov, x); err != nil {
+		return nil, err
+	}
+	if err := (glm.Exact{}).PredictTo(&p, &sd, glm.Bernoulli{}, &mean, &cov); err != nil {
+		return nil, err
+	}
+	alpha := make([]explain.Importance, len(order))
+	for _, one := range order {
+		alpha[one.Index] = one
+	}
+	at := slices.Sorted(slices.Values(rows))
+	var list []shownTest
+	for _, i := range rows {
+		t := slices.Index(at, i)
+		own := []float64{0}
+		glm.Bernoulli{}.MeanTo(own, f.test.F.RawRowView(i))
+		class, refit := classOf(f.test.F.At(i, 0)), p.At(t, 0)
+		if class == 0 {
+			own[0], refit = 1-own[0], 1-refit
+		}
+		one := shownTest{Row: test.Rows[i], Label: test.Labels[i], Class: test.Labels[i], Network: report.Float(own[0]), Refit: report.Float(refit), SD: report.Float(sd.At(t, 0)), Pixels: slices.Clone(test.Set.Image(test.Pos[i]))}
+		if class != test.Class[i] {
+			one.Class = 4 + 9 - one.Label
+		}
+		for _, s := range explained[t][0].Similar {
+			one.Similar = append(one.Similar, similarDigit{report.Float(s.Similarity), shownDigit(train, f.train.F, alpha[s.Index])})
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// classOf is the class that one output predicts.
+func classOf(f float64) int {
+	if f > 0 {
+		return 1
+	}
+	return 0
 }
 
 // shownDigit is a training digit as the page shows it.

@@ -42,7 +42,7 @@ func (s *importanceStudy) page(r *Results) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Sections = append(p.Sections, digits, without)
+	p.Sections = append(p.Sections, digits, s.predictions(&all[0]), without)
 	return p, nil
 }
 
@@ -72,6 +72,7 @@ func (s *importanceStudy) curve(all []importanceResult) (Section, error) {
 	section := Section{Title: "The sorted curve"}
 	c := NewPlot("", "rank of the training digit", "|α|")
 	LogAxis(&c.Y)
+	c.Legend.Left, c.Legend.Top = true, false
 	table := &Table{Name: "curve", Caption: "Share of Σ|α| that the digits of largest |α| hold, and how alike two networks rank the digits.",
 		Head: []string{"seed", "‖gradient‖ at θ*", "1 % hold", "10 % hold", "50 % hold", "|α| < 0.001", "largest |α − r|", "rank correlation with seed 0", "of the 100 first, shared with seed 0"}}
 	first := all[0].absolute()
@@ -96,7 +97,7 @@ func (s *importanceStudy) curve(all []importanceResult) (Section, error) {
 		for _, part := range []float64{.01, .1, .5} {
 			row = append(row, Number(shareOf(falling, part)))
 		}
-		table.Rows = append(table.Rows, append(row, Number(float64(small)/float64(len(v))), Number(gap), Number(rank), Number(float64(shared))))
+		table.Rows = append(table.Rows, append(row, Number(float64(small)/float64(len(v))), Number(gap), Number(rank), Text(strconv.Itoa(shared))))
 		for i := range falling {
 			falling[i] = math.Max(falling[i], 1e-12) // of a saturated digit
 		}
@@ -104,6 +105,11 @@ func (s *importanceStudy) curve(all []importanceResult) (Section, error) {
 			return section, err
 		}
 	}
+	strip := Strip{Caption: "Digits of seed 0 along its curve: rank, label and |α|, which is the probability that the model gives to the other label."}
+	for _, d := range all[0].Along {
+		strip.Digits = append(strip.Digits, Digit{Pixels: d.Pixels, Name: fmt.Sprintf("training row %d", d.Row), Label: strconv.Itoa(d.Label), Says: []string{fmt.Sprintf("rank %d", d.Rank), "|α| " + brief(math.Abs(float64(d.Alpha)))}})
+	}
+	section.Strips = []Strip{strip}
 	section.Tables = []*Table{table}
 	section.Plots = []*Plot{{Name: "curve", Caption: "The |α_i| of all training digits in falling order, one curve a network.", Grid: One(c)}}
 	return section, nil
@@ -147,11 +153,11 @@ func shared(a, b []float64, n int) int {
 func (s *importanceStudy) digits(r *importanceResult) (Section, error) {
 	section := Section{Title: "The most and the least important digits", Text: []string{"Those of the network of seed 0. Above each digit stand its label and |α|, which is what the model gives to the other label."}}
 	for _, group := range []struct {
-		name, caption string
-		digits        []digitShown
+		name, caption, numbers string
+		digits                 []digitShown
 	}{
-		{"most", "The digits with the largest |α|, the largest first: ambiguous or mislabelled ones.", r.Most},
-		{"least", "The digits with the smallest |α|, the smallest first: the function hardly depends on them.", r.Least},
+		{"most", "The digits with the largest |α|, the largest first: ambiguous or mislabelled ones.", "The digits with the largest |α| in numbers.", r.Most},
+		{"least", "The digits with the smallest |α|, the smallest first: the function hardly depends on them.", "The digits with the smallest |α| in numbers.", r.Least},
 	} {
 		picture, err := gallery(group.digits)
 		if err != nil {
@@ -159,13 +165,47 @@ func (s *importanceStudy) digits(r *importanceResult) (Section, error) {
 		}
 		height := vg.Length(math.Ceil(float64(len(group.digits))/galleryColumns)) * 2.3 * vg.Centimeter
 		section.Plots = append(section.Plots, &Plot{Name: group.name, Caption: group.caption, Width: 22 * vg.Centimeter, Height: height, Grid: One(picture)})
-		t := &Table{Name: group.name, Caption: "The same in numbers.", Head: []string{"training row", "label", "α", "probability of the label"}}
+		t := &Table{Name: group.name, Caption: group.numbers, Head: []string{"training row", "label", "α", "probability of the label"}}
 		for _, d := range group.digits {
 			t.Rows = append(t.Rows, []Cell{Text(strconv.Itoa(d.Row)), Text(strconv.Itoa(d.Label)), Number(float64(d.Alpha)), Number(float64(d.Right))})
 		}
-		section.Tables = append(section.Tables, t)
+		section.Folded = append(section.Folded, t)
 	}
 	return section, nil
+}
+
+// brief shows a number with two significant digits, and a probability near 1 by its distance.
+func brief(x float64) string {
+	if x > .995 && x < 1 {
+		return "1 − " + strconv.FormatFloat(1-x, 'g', 1, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 2, 64)
+}
+
+// predictions shows test digits with their most similar training digits.
+func (s *importanceStudy) predictions(r *importanceResult) Section {
+	section := Section{Title: "A right and two wrong predictions", Text: []string{
+		fmt.Sprintf("The first test digit that the network of seed 0 predicts right and the first two that it predicts wrong, each with the %d training digits most similar to it. Similarity is the correlation of f at the two digits under the posterior of the refit, from −1 to 1 and without a unit: near 1, whatever is learnt about one holds for the other; where it is negative, what speaks for 9 at the one speaks for 4 at the other. An orange frame marks a wrong prediction, and training digits with another label than the predicted one.", similarShown)}}
+	for _, x := range r.Predictions {
+		verdict := "right"
+		if x.Class != x.Label {
+			verdict = "wrong"
+		}
+		strip := Strip{Caption: fmt.Sprintf("Test row %d, labelled %d: predicted %d, %s, with probability %s by the network and %s ± %s on average over the posterior (not calibrated).", x.Row, x.Label, x.Class, verdict, brief(float64(x.Network)), brief(float64(x.Refit)), brief(float64(x.SD)))}
+		strip.Digits = append(strip.Digits, Digit{Pixels: x.Pixels, Name: fmt.Sprintf("test row %d", x.Row), Label: fmt.Sprintf("predicted %d", x.Class), Says: []string{fmt.Sprintf("labelled %d", x.Label)}, Large: true, Wrong: x.Class != x.Label})
+		for _, d := range x.Similar {
+			strip.Digits = append(strip.Digits, Digit{Pixels: d.Pixels, Name: fmt.Sprintf("training row %d", d.Row), Label: strconv.Itoa(d.Label), Says: []string{"similarity " + strconv.FormatFloat(float64(d.Similarity), 'f', 2, 64), fmt.Sprintf("row %d", d.Row)}, Wrong: d.Label != x.Class})
+		}
+		section.Strips = append(section.Strips, strip)
+	}
+	table := &Table{Name: "similar", Caption: "The three predictions in numbers.", Head: []string{"test row", "label", "predicted", "rank", "training row", "label of it", "similarity", "α"}}
+	for _, x := range r.Predictions {
+		for k, d := range x.Similar {
+			table.Rows = append(table.Rows, []Cell{Text(strconv.Itoa(x.Row)), Text(strconv.Itoa(x.Label)), Text(strconv.Itoa(x.Class)), Text(strconv.Itoa(k + 1)), Text(strconv.Itoa(d.Row)), Text(strconv.Itoa(d.Label)), Number(float64(d.Similarity)), Number(float64(d.Alpha))})
+		}
+	}
+	section.Folded = []*Table{table}
+	return section
 }
 
 const galleryColumns = 12

@@ -15,6 +15,16 @@ func TestImportanceQuick(t *testing.T) {
 	for _, want := range []string{"The sorted curve", "The most and the least important digits", "least important", "at random", "<svg"} {
 		require.Contains(t, page, want)
 	}
+	for _, want := range []string{"A right and two wrong predictions", "Digits of seed 0 along its curve", "rank 30", "similarity ", `<img src="data:image/png;base64,`, "predicted 4, right"} {
+		require.Contains(t, page, want)
+	}
+	require.NotContains(t, page, "ZgotmplZ", "the template took a picture for something else")
+	require.Equal(t, 1, strings.Count(page, "right, with probability"))
+	require.LessOrEqual(t, strings.Count(page, "wrong, with probability"), 2)
+	require.NotRegexp(t, `(src|href)="https?:`, page, "nothing is loaded from elsewhere")
+	similar, err := os.ReadFile(filepath.Join(dir, "importance-similar.csv"))
+	require.NoError(t, err)
+	require.Zero(t, (strings.Count(string(similar), "\n")-1)%8, "a head and eight digits for each prediction")
 	text, err := os.ReadFile(filepath.Join(dir, "importance-most.csv"))
 	require.NoError(t, err)
 	require.Len(t, strings.Split(strings.TrimSpace(string(text)), "\n"), 7, "a head and six digits")

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"encoding/base64"
 	"html/template"
+	"image/png"
 	"io"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/funcgp/funcgp/internal/atomicfile"
@@ -24,8 +27,35 @@ type Page struct {
 type Section struct {
 	Title  string
 	Text   []string // paragraphs
+	Strips []Strip
 	Tables []*Table
 	Plots  []*Plot
+	Folded []*Table // after the plots, opened by a click
+}
+
+// A Strip is a row of digits.
+type Strip struct {
+	Caption string
+	Digits  []Digit
+}
+
+// A Digit is a picture of 28×28 pixels, which the page holds itself, with its label and lines
+// below.
+type Digit struct {
+	Pixels       []byte
+	Name         string // for who does not see the picture
+	Label        string
+	Says         []string
+	Large, Wrong bool // of the row that a strip is about; of another class than the one predicted
+}
+
+// Source is the picture as a data URI.
+func (d Digit) Source() (template.URL, error) {
+	var b bytes.Buffer
+	if err := png.Encode(&b, pictureOf(d.Pixels)); err != nil {
+		return "", err
+	}
+	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())), nil
 }
 
 // Setting adds a line to the table of settings.
@@ -34,7 +64,15 @@ func (p *Page) Setting(name, value string) { p.Settings = append(p.Settings, [2]
 //go:embed page.html
 var pageText string
 
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
+// pair is what the template of a table takes.
+type pair struct {
+	Study string
+	Table *Table
+}
+
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
+	"pair": func(study string, t *Table) pair { return pair{study, t} },
+}).Parse(pageText))
 
 // page writes the study's tables, plots and page, and returns the path of the page.
 func (r *Results) page(ctx context.Context, o *Options) (string, error) {
@@ -53,7 +91,7 @@ func (r *Results) page(ctx context.Context, o *Options) (string, error) {
 	}
 	for _, section := range p.Sections {
 		s := sectionView{Section: section}
-		for _, t := range section.Tables {
+		for _, t := range slices.Concat(section.Tables, section.Folded) {
 			if err := atomicfile.Write(stem+"-"+t.Name+".csv", t.writeCSV); err != nil {
 				return "", err
 			}
