@@ -183,8 +183,10 @@ func ExamplePage_WriteText() {
 	//    13       4      +2.14              │████████████      -0.70     0.98
 	//    12     1.9      +0.66              │███▌              +0.24     0.96
 	//                    +0.19  the other 2 together
-	//   + speaks for higher values, - for lower values; removal: change of f
-	//   without the example.
+	//   Value: what the example adds to f, in the unit of f: + speaks for
+	//   higher values, - for lower values; removal: change of f without the
+	//   example, in the same unit; similar: posterior correlation, no unit, -1
+	//   to 1.
 	//
 	//   All 4 contributions pull up by 2.984 and down by 0.003, which leaves
 	//   +2.981: they cancel 1.0 to 1. That is little, so the terms listed can

@@ -95,7 +95,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 	s.part.add(c)
 	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
 	f.StringVar(&s.png, "png", "", "write a picture to `FILE`")
-	f.StringVar(&s.csv, "csv", "", "write the listed terms of all rows as a table to `FILE`")
+	f.StringVar(&s.csv, "csv", "", "write the listed terms of all rows as a table to `FILE`: numbers but similarity are in the unit of the output, and a positive value raises it")
 }
 
 func (s *explainVerb) check(c *cobra.Command) error {
@@ -336,7 +336,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	if err != nil {
 		return nil, x.names.ExplainError(err)
 	}
-	r := &report.Report{Input: x.input, Classes: classNames(p), Fit: q.Report(p, c.Warnings)}
+	r := &report.Report{Input: x.input, Classes: classNames(p), Meanings: s.meanings(p), Fit: q.Report(p, c.Warnings)}
 	r.Prediction = q.Prediction(p.Task, pred, 0)
 	for _, one := range list {
 		r.Outputs = append(r.Outputs, names.Output(one))

@@ -3,8 +3,10 @@ package main
 import (
 	"cmp"
 	"encoding/csv"
+	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
@@ -104,4 +106,44 @@ func number(v report.Float) string {
 		return ""
 	}
 	return strconv.FormatFloat(float64(v), 'g', -1, 64)
+}
+
+// meanings say what each score of the JSON is, its unit and its sign.
+func (s *explainVerb) meanings(p *problem.Problem) map[string]string {
+	unit := unitOf(p)
+	m := map[string]string{
+		"value":      fmt.Sprintf("what the training row adds to the output, in its unit: %s; a positive one raises the output", unit),
+		"raw":        "the same in the prior kernel, where the terms of different explained rows are much alike; unit and sign of value",
+		"removal":    "the output without the training row less the output with it, to first order, in the unit of value; a positive one says that the output would rise",
+		"similarity": "posterior correlation of the output at the training row and at the explained one, no unit, from −1 to 1; where negative, what raises the one lowers the other",
+	}
+	if len(s.sources) > 1 {
+		m["networks"] = "sd is the standard deviation of one network's number and se the standard error of the mean over the networks, both in the unit of the number and not negative"
+	} else {
+		m["sd"] = "how much value would vary had the label of the training row been drawn anew, a standard deviation in the unit of value, not negative"
+		m["variance_reduction"] = "what the training row takes off the variance of the output, the square of sd, in the squared unit of value, not negative"
+	}
+	if s.byLayer {
+		m["layers"] = "what comes through the parameters of each layer, in the unit and with the sign of value"
+	}
+	if flag := strings.ReplaceAll(strings.TrimPrefix(s.change.flag(), "--"), "-", "_"); flag != "" {
+		m[flag] = fmt.Sprintf("mean is the posterior mean of each output with the changed training data, in its unit: %s; less prediction.mean it is what the change does, positive where the output rises; probability has no unit", unit)
+	}
+	return m
+}
+
+// unitOf names the unit of an output in words.
+func unitOf(p *problem.Problem) string {
+	names := classNames(p)
+	switch {
+	case problem.HasLogVariances(p.Task.Likelihood):
+		return "that of the target for a mean, and the logarithm of its square for a noise variance"
+	case names == nil && p.Task.Quantity("") == "log rate":
+		return "the natural logarithm of the rate"
+	case names == nil:
+		return "that of the target"
+	case p.Model.Outputs == 1:
+		return fmt.Sprintf("log-odds of %s against %s, in nats", names[1], names[0])
+	}
+	return "logits in nats, and for a contrast the log-odds of its two classes"
 }

@@ -227,7 +227,7 @@ func (s *explainVerb) member(ctx context.Context, c *console.Console, p *problem
 
 // meanReport is the report of row i on the mean output f.
 func (s *explainVerb) meanReport(p *problem.Problem, members []*member, f []float64, i int) *report.Report {
-	r := &report.Report{Classes: classNames(p), Fit: members[0].result.Fit}
+	r := &report.Report{Classes: classNames(p), Meanings: s.meanings(p), Fit: members[0].result.Fit}
 	var results []report.NetworkResult
 	var predictions []*report.Prediction
 	r.Fit.Calibration, r.Fit.Warnings = nil, nil

@@ -114,7 +114,7 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	// Warnings of the old file come later and do not go into the new one.
-	r := &forgetReport{Schema: "funcgp/forget/1", Rows: forgotten(old, s.rows), Fit: q.Report(p, slices.Clone(c.Warnings))}
+	r := &forgetReport{Schema: "funcgp/forget/1", Meanings: forgetMeanings(p), Rows: forgotten(old, s.rows), Fit: q.Report(p, slices.Clone(c.Warnings))}
 	before, err := inference.Answer(ctx, c, old, &s.posterior, "none")
 	if err != nil {
 		return err
@@ -148,18 +148,19 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 
 // A forgetReport is what forget prints with --json.
 type forgetReport struct {
-	Schema     string         `json:"schema"`
-	Rows       []forgottenRow `json:"rows"`
-	Before     forgetFile     `json:"before"`
-	After      forgetFile     `json:"after"`
-	Distance   report.Float   `json:"distance"`
-	PriorSD    report.Float   `json:"prior_sd"`
-	Bound      report.Float   `json:"bound"`
-	Staying    *changedRow    `json:"largest_change"`
-	Forgotten  *changedRow    `json:"largest_change_forgotten"`
-	NotCovered []string       `json:"not_covered"`
-	Fit        report.Fit     `json:"fit"`
-	Timings    report.Timings `json:"timings"`
+	Schema     string            `json:"schema"`
+	Meanings   map[string]string `json:"meanings"`
+	Rows       []forgottenRow    `json:"rows"`
+	Before     forgetFile        `json:"before"`
+	After      forgetFile        `json:"after"`
+	Distance   report.Float      `json:"distance"`
+	PriorSD    report.Float      `json:"prior_sd"`
+	Bound      report.Float      `json:"bound"`
+	Staying    *changedRow       `json:"largest_change"`
+	Forgotten  *changedRow       `json:"largest_change_forgotten"`
+	NotCovered []string          `json:"not_covered"`
+	Fit        report.Fit        `json:"fit"`
+	Timings    report.Timings    `json:"timings"`
 }
 
 // A forgottenRow is a training row that the new posterior does not have, with SHA-256

@@ -119,6 +119,17 @@ func (r *forgetReport) prove(ctx context.Context, c *console.Console, old, p *pr
 	return c.EndPart(ctx, "predict")
 }
 
+// forgetMeanings say what each score is, its unit and its sign.
+func forgetMeanings(p *problem.Problem) map[string]string {
+	unit := unitOf(p)
+	return map[string]string{
+		"distance":                 "how far the posterior is at most from a converged fit without the rows, in prior standard deviations, no unit, not negative",
+		"bound":                    fmt.Sprintf("the same for any output at a training row, in its unit: %s; not negative", unit),
+		"largest_change":           fmt.Sprintf("posterior mean of an output, before and after, in its unit: %s; after less before is positive where it rose", unit),
+		"largest_change_forgotten": "the same at a row that was forgotten",
+	}
+}
+
 // size is how far the mean moves.
 func (x *changedRow) size() float64 { return math.Abs(float64(x.After - x.Before)) }
 
@@ -165,7 +176,7 @@ func (r *forgetReport) text(out io.Writer) error {
 		fmt.Fprintf(w, "\tof the inputs %s\n", f.file.Inputs)
 	}
 	if r.Bound.Finite() {
-		fmt.Fprintf(w, "distance\tno output at a training row is farther than %.2g from a fit without them that has converged\n", float64(r.Bound))
+		fmt.Fprintf(w, "distance\tno output f at a training row is farther than %.2g, in the unit of f, from a fit without them that has converged\n", float64(r.Bound))
 		fmt.Fprintf(w, "\t(%.2g prior standard deviations, of which the largest is %.4g)\n", float64(r.Distance), float64(r.PriorSD))
 	}
 	for _, x := range []struct {
@@ -173,7 +184,7 @@ func (r *forgetReport) text(out io.Writer) error {
 		row  *changedRow
 	}{{"of the rows left", r.Staying}, {"of those forgotten", r.Forgotten}} {
 		if x.row != nil {
-			fmt.Fprintf(w, "largest change\t%s: row %d, output %d, from %.4g to %.4g\n", x.what, x.row.Row, x.row.Output, float64(x.row.Before), float64(x.row.After))
+			fmt.Fprintf(w, "largest change\t%s: row %d, output %d, mean of f from %.4g to %.4g, %+.2g\n", x.what, x.row.Row, x.row.Output, float64(x.row.Before), float64(x.row.After), float64(x.row.After-x.row.Before))
 		}
 	}
 	if err := w.Flush(); err != nil {

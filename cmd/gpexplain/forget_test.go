@@ -61,7 +61,7 @@ func TestForget(t *testing.T) {
 		scratch := slices.Concat([]string{"predict", "--refit", "--train-index", index}, data, slices.DeleteFunc(slices.Clone(how), func(s string) bool { return s == "--with-inputs" }))
 		requireSamePredictions(t, 1e-8, scratch, append([]string{"predict", "--posterior", fewer}, data...))
 		words := strings.Join(strings.Fields(succeed(t, "forget", indexOf(t, gone...), "--quiet", "--posterior", old, "-o", fewer)), " ")
-		for _, say := range []string{"2 training rows: " + strings.Join(gone, ", "), "no output at a training row is farther than", r.Rows[1].InputsAndTarget, "Not covered: - The trained parameters of the network have seen these rows", "are not touched: delete them yourself"} {
+		for _, say := range []string{"2 training rows: " + strings.Join(gone, ", "), "no output f at a training row is farther than", "in the unit of f", ", mean of f from ", r.Rows[1].InputsAndTarget, "Not covered: - The trained parameters of the network have seen these rows", "are not touched: delete them yourself"} {
 			require.Contains(t, words, say)
 		}
 	}

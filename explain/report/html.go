@@ -89,7 +89,7 @@ type (
 		Curve                                                                 *htmlDiagram
 		Similar                                                               []htmlLine
 		Layers, Networks                                                      *htmlLayers
-		ErrorBars                                                             string
+		Meaning, ErrorBars                                                    string
 		Wide                                                                  bool // no pictures among Similar
 	}
 	htmlLayers struct {

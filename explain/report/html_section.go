@@ -22,6 +22,7 @@ func (h *htmlWriter) section(s *section, at int) (*htmlSection, error) {
 		Curve:         h.curveDiagram(s),
 		SimilarNote:   labelled(s.similar),
 	}
+	t.Meaning = strings.Replace(s.meaning("−", "similarity"), "removal:", "“without it”:", 1)
 	if s.hasErrorBars() {
 		t.ErrorBars = h.errorBarMeaning()
 	}

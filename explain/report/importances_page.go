@@ -37,7 +37,7 @@ type htmlImportances struct {
 }
 
 // meaning explains |α|.
-const meaning = "|α| is how strongly an example pulls the model to its label: the slope of the example's log likelihood at the fitted model. " +
+const meaning = "|α| is how strongly an example pulls the model to its label: the slope of the example's log likelihood at the fitted model, in nats per unit of f, never negative. " +
 	"It is near zero for an example that the model predicts well without it; examples with a large one are hard, unusual or wrongly labelled, and worth a look first."
 
 // WriteHTML writes the page as one self-contained HTML document.
@@ -77,6 +77,7 @@ func (p *ImportancePage) WriteText(w io.Writer, columns int) error {
 	t.line("")
 	_, share := p.share()
 	t.wrap("", share)
+	t.wrap("", meaning)
 	if text := p.Report.Fit.Basis(); text != "" {
 		t.wrap("", clean(text))
 	}

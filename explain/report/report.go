@@ -12,12 +12,14 @@ import (
 // the names, order and meaning of the fields do not change. Outputs come from
 // Rows.Output; the caller fills in the rest.
 type Report struct {
-	Input      Input      `json:"input"`
-	Classes    []string   `json:"classes,omitempty"` // names in the order of the probabilities; none for a regression
-	Prediction Prediction `json:"prediction"`
-	Outputs    []Output   `json:"outputs"`           // every output in order, then contrasts
-	Without    *Changed   `json:"without,omitempty"` // nil unless it was asked for
-	Flip       *Changed   `json:"flip,omitempty"`    // nil unless it was asked for
+	Input   Input    `json:"input"`
+	Classes []string `json:"classes,omitempty"` // names in the order of the probabilities; none for a regression
+	// What each score says, its unit and its sign, by the name of the member; nil says nothing.
+	Meanings   map[string]string `json:"meanings,omitempty"`
+	Prediction Prediction        `json:"prediction"`
+	Outputs    []Output          `json:"outputs"`           // every output in order, then contrasts
+	Without    *Changed          `json:"without,omitempty"` // nil unless it was asked for
+	Flip       *Changed          `json:"flip,omitempty"`    // nil unless it was asked for
 
 	SmallestFlip *SmallestFlip `json:"smallest_flip,omitempty"` // nil unless it was asked for
 
@@ -351,10 +353,11 @@ func writeJSON(w io.Writer, object any) error {
 
 // An ImportanceReport is the result of `gpexplain importances`.
 type ImportanceReport struct {
-	Importances []ImportantRow `json:"importances"` // the largest |α_i|, largest first
-	Curve       []Float        `json:"curve"`       // |α_i| of all N, sorted
-	Fit         Fit            `json:"fit"`
-	Timings     Timings        `json:"timings"`
+	Meanings    map[string]string `json:"meanings"`    // what each score says, its unit and its sign
+	Importances []ImportantRow    `json:"importances"` // the largest |α_i|, largest first
+	Curve       []Float           `json:"curve"`       // |α_i| of all N, sorted
+	Fit         Fit               `json:"fit"`
+	Timings     Timings           `json:"timings"`
 }
 
 // ImportantRow is the importance of one training example.

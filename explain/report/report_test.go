@@ -90,5 +90,6 @@ func TestImportanceReport(t *testing.T) {
 	list := []explain.Importance{{Index: 1, Norm: 3, Alpha: []float64{3}}, {Index: 0, Norm: 1, Alpha: []float64{-1}}}
 	var b bytes.Buffer
 	require.NoError(t, Rows{Index: []int{5, 6}}.Importances(list, 1).WriteJSON(&b))
-	require.Contains(t, b.String(), `{"schema":"funcgp/importances/1","importances":[{"index":6,"label":null,"norm":3,"alpha":[3]}],"curve":[3,1],"fit":{`)
+	require.Contains(t, b.String(), `{"schema":"funcgp/importances/1","meanings":{`)
+	require.Contains(t, b.String(), `},"importances":[{"index":6,"label":null,"norm":3,"alpha":[3]}],"curve":[3,1],"fit":{`)
 }

@@ -218,7 +218,7 @@ func (r Rows) subtotals(list []explain.Subtotal) []Subtotal {
 // Importances returns the report on a sorted list of importances: its first top
 // rows and the whole curve. The caller fills in Fit and Timings.
 func (r Rows) Importances(list []explain.Importance, top int) *ImportanceReport {
-	report := &ImportanceReport{Importances: []ImportantRow{}, Curve: make([]Float, len(list))}
+	report := &ImportanceReport{Meanings: map[string]string{"norm": meaning, "alpha": "the same for each output, with a sign: positive where the example pulls the output up"}, Importances: []ImportantRow{}, Curve: make([]Float, len(list))}
 	for i, x := range list {
 		report.Curve[i] = Float(x.Norm)
 		if i < top {

@@ -242,7 +242,7 @@ func (t *textWriter) table(s *section) {
 			}
 		}
 	}
-	t.wrap("  ", clean(fmt.Sprintf("+ speaks for %s, - for %s; removal: change of f without the example.", s.plus, s.minus)))
+	t.wrap("  ", clean(s.meaning("-", "similar")))
 	if sd > 0 {
 		t.wrap("  ", t.errorBarMeaning())
 	}

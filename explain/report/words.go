@@ -253,6 +253,12 @@ func labelList(c *Changed) string {
 	return strings.Join(list, ", ")
 }
 
+// meaning says what the scores of the listed terms are, their unit and their sign, with this
+// minus sign and this name of the similarity.
+func (s *section) meaning(minus, similarity string) string {
+	return fmt.Sprintf("Value: what the example adds to f, in the unit of f: + speaks for %s, %s for %s; removal: change of f without the example, in the same unit; %s: posterior correlation, no unit, %s1 to 1.", s.plus, minus, s.minus, similarity, minus)
+}
+
 // errorBarMeaning and layerMeaning say what these numbers are.
 const (
 	errorBarMeaning = "± sd, in the unit of f: how much the term would vary had the example's label been drawn anew from what the other examples predict for it; its square is what the example takes off the variance of f before calibration. * the term is more than two of these from 0."
