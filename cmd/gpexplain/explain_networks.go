@@ -24,7 +24,7 @@ func (s *explainVerb) checkSeveral(c *cobra.Command) error {
 	if len(s.sources) < 2 {
 		return nil
 	}
-	for _, name := range []string{"without", "flip", "smallest-flip", "by-layer"} {
+	for _, name := range []string{"without", "flip", "smallest-flip", "by-layer", "shard"} {
 		if c.Flags().Changed(name) {
 			return console.Usagef("--%s is for one network, not for the mean of %d; give it with one of them", name, len(s.sources))
 		}

@@ -209,6 +209,7 @@ func TestExplainNetworksSaved(t *testing.T) {
 	succeed(t, small("fit", "--quiet", "--refit", "--model", models[0], "--prior-precision", "3", "-o", again)...)
 	require.Contains(t, refuse(t, 1, "explain", "--posterior", saved[0]+","+again), "posteriors of the same network")
 	require.Contains(t, refuse(t, 2, "explain", "--posterior", strings.Join(saved, ","), "--model", models[0]), "leave --model out")
+	require.Contains(t, refuse(t, 2, "explain", "--posterior", strings.Join(saved, ","), "--shard", "0/2", "-o", filepath.Join(dir, "part")), "--shard is for one network")
 	require.Contains(t, refuse(t, 2, "explain", "--posterior", saved[0], "--model", strings.Join(models, ",")), "give --posterior a file for each")
 	require.Contains(t, refuse(t, 2, "explain", "--posterior", saved[0]+","+saved[0]), "--posterior names "+saved[0]+" twice")
 }
