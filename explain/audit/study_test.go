@@ -115,7 +115,11 @@ func TestStudyOfWrongLabels(t *testing.T) {
 		t.Logf("%+v temperature %v", found.Tried, found.Temperature)
 		number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 		a := &found.Audit
-		s.line(t, fmt.Sprintf("%d shuffles to the power %d", *studyDraws, found.Regression.Power), number(found.Regression.Noise), "", number(found.Effective), number(s.auc(a)), number(s.right(a)), number(s.caught(a)), "", "", "", "", number(s.supported(a)))
+		method := fmt.Sprintf("%d shuffles to the power %d", *studyDraws, found.Regression.Power)
+		if *studyArch != "mlp" {
+			method += " of " + *studyArch
+		}
+		s.line(t, method, number(found.Regression.Noise), "", number(found.Effective), number(s.auc(a)), number(s.right(a)), number(s.caught(a)), "", "", "", "", number(s.supported(a)))
 		return
 	}
 	var last *gp.Exact

@@ -18,6 +18,19 @@
 //		fmt.Println(a.Name, evaluate.Datamodel(&sums, outcomes, 0))
 //	}
 //
+// # Other protocols
+//
+// Leave-one-out correlation: Spearman's, over training rows that are left out one at a
+// time, of their scores with what the target of a test row loses, averaged over test rows.
+// KernelFit.LeaveOut says what the linearized model loses, without any training; Without
+// gives the rows of networks that are trained on from θ*, or again.
+//
+// Brittleness: Removals.Flips finds how few of the training rows that scores rank first
+// must be taken away until retrained networks give a test row another class.
+//
+// Drop: Removals.Drops says what the target loses without a share of them, such as one of
+// a hundred.
+//
 // Letters and shapes are those of package linearize: T test rows, N training rows, S
 // subsets. Sums run in a fixed order, so results are bit-identical for any GOMAXPROCS.
 package evaluate

@@ -173,6 +173,9 @@ func (p *protocol) brittlePage(r *reproduce.Results) (*reproduce.Page, error) {
 			return nil, err
 		}
 		all = append(all, one)
+		if n := len(one.Flips); n == 0 || n != len(all[0].Flips) || n != len(one.Drops) {
+			return nil, fmt.Errorf("the result of %s is of other test rows than that of %s; delete the files of the steps, and run the protocol again", one.Name, all[0].Name)
+		}
 	}
 	sizes := p.sizes()
 	page := p.newPage(
@@ -215,6 +218,22 @@ func logSizes(b *brittle, sizes []int) []float64 {
 	return out
 }
 
+// median is the lower median of sizes that flip, NaN where it is that of a row that none
+// flips.
+func median(flips []int) float64 {
+	sorted := make([]float64, len(flips))
+	for t, size := range flips {
+		if sorted[t] = float64(size); size == 0 {
+			sorted[t] = math.Inf(1)
+		}
+	}
+	slices.Sort(sorted)
+	if m := sorted[(len(sorted)-1)/2]; !math.IsInf(m, 1) {
+		return m
+	}
+	return math.NaN()
+}
+
 // flipSection compares the sizes that flip.
 func (p *protocol) flipSection(all []brittle, sizes []int) *reproduce.Section {
 	t := &reproduce.Table{Name: "flips", Caption: fmt.Sprintf("Rows to take away until the class is another: geometric mean over test rows, median, and the geometric mean as a multiple of that of %s, by pairs of test rows.", all[0].Name), Digits: 2,
@@ -230,14 +249,13 @@ func (p *protocol) flipSection(all []brittle, sizes []int) *reproduce.Section {
 			}
 		}
 		mean(own)
-		sorted := slices.Sorted(slices.Values(own))
 		flipped := 0
 		for _, size := range all[i].Flips {
 			if size > 0 {
 				flipped++
 			}
 		}
-		cells = append(cells, reproduce.Number(math.Exp(stat.Quantile(0.5, stat.Empirical, sorted, nil))), reproduce.Number(float64(flipped)))
+		cells = append(cells, reproduce.Number(median(all[i].Flips)), reproduce.Number(float64(flipped)))
 		ratio := slices.Clone(own)
 		floats.Sub(ratio, first)
 		mean(ratio)

@@ -3,6 +3,7 @@ package protocols
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -38,19 +39,27 @@ func TestProtocols(t *testing.T) {
 	for _, study := range All(&Options{Models: 1, Runs: 1}) {
 		o, want := Options{Models: 1, Runs: 1}, methods
 		switch study.Name {
-		case "4-9", "leave-one-out":
+		case "4-9":
 			o = Options{Models: 2, Runs: 2}
+		case "4-9-relu": // 4-9 but for the activation
+			continue
+		case "leave-one-out":
+			o.Runs = 2
 		case "brittleness":
 			want = nil
 			for _, k := range rankings {
 				want = append(want, k.name)
 			}
 		}
-		page := quick(t, o, t.TempDir(), study.Name)
+		dir := t.TempDir()
+		page := quick(t, o, dir, study.Name)
 		for _, text := range append(want, "gpexplain evaluate "+study.Name) {
 			require.Contains(t, page, text)
 		}
 		require.NotContains(t, page, "NaN")
+		if study.Name == "brittleness" {
+			requireBrittleRefuses(t, &o, dir)
+		}
 	}
 }
 
@@ -105,4 +114,35 @@ func TestPrecision(t *testing.T) {
 	p := protocol{train: 1000, epochs: 50}
 	require.InEpsilon(t, 100/7.5, p.precision(), 1e-12)
 	require.InEpsilon(t, 200/7.5, p.halved(), 1e-12)
+}
+
+// The median counts rows that no size flips as larger than all, and their logarithm is
+// that of twice the largest size.
+func TestFlips(t *testing.T) {
+	require.EqualValues(t, 5, median([]int{0, 5, 0, 2, 1}))
+	require.EqualValues(t, 2, median([]int{0, 5, 2, 1}))
+	require.True(t, math.IsNaN(median([]int{0, 0, 3})))
+	require.InDeltaSlice(t, []float64{math.Log(7), math.Log(40)}, logSizes(&brittle{Flips: []int{7, 0}}, []int{1, 7, 20}), 1e-15)
+	p := protocol{train: 40}
+	require.Equal(t, []int{1, 2, 3, 5, 7, 10, 15, 20}, p.sizes())
+	require.Equal(t, 1, p.percent())
+}
+
+// requireBrittleRefuses gives a result another test row: an error, not a table.
+func requireBrittleRefuses(t *testing.T, o *Options, dir string) {
+	t.Helper()
+	path := filepath.Join(dir, "steps", "brittleness.removed-4.json")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var have map[string]any
+	require.NoError(t, json.Unmarshal(text, &have))
+	result := have["result"].(map[string]any)
+	result["flips"] = append(result["flips"].([]any), 1)
+	text, err = json.Marshal(have)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, text, 0o666))
+	con := console.New(nil, &bytes.Buffer{}, &bytes.Buffer{})
+	con.Begin()
+	_, err = reproduce.Run(t.Context(), con, reproduce.Find(All(o), "brittleness"), dir, &reproduce.Options{Quick: true}, reproduce.Part{})
+	require.ErrorContains(t, err, "other test rows")
 }
