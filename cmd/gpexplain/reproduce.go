@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/reproduce"
@@ -30,7 +31,7 @@ type reproduceVerb struct {
 }
 
 func reproduceCommand(con *console.Console) *cobra.Command {
-	s := &reproduceVerb{verb: "reproduce", studies: reproduce.Studies()}
+	s := &reproduceVerb{verb: "reproduce", studies: append(reproduce.Studies(), coder.Study)}
 	c := &cobra.Command{
 		Use:   "reproduce [STUDY]",
 		Short: "Regenerate tables and figures of the sources",
@@ -181,7 +182,7 @@ func (s *reproduceVerb) checkOnly(c *cobra.Command, study *reproduce.Study) erro
 }
 
 func (s *reproduceVerb) run(ctx context.Context, con *console.Console, study *reproduce.Study) error {
-	o := &reproduce.Options{Data: s.data, Quick: s.quick, Only: s.only, MaxMemory: s.limits.Memory}
+	o := &reproduce.Options{Data: s.data, Quick: s.quick, Only: s.only, MaxMemory: s.limits.Memory, Out: s.out}
 	page, err := reproduce.Run(ctx, con, study, s.out, o, s.part)
 	if err != nil {
 		return err

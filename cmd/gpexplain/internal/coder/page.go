@@ -71,15 +71,44 @@ func (p *page) add(r *Row, s *strips, i int) {
 	}
 	p.Heads = heads
 	t.Name, t.Text = p.name(r), p.text(r, most)
+	if s.Start != nil {
+		t.Text = hiddenText(s, i, most)
+	}
 	p.Rows = append(p.Rows, t)
 }
 
 func (p *page) name(r *Row) string {
+	if !r.SquaredError.Finite() {
+		return fmt.Sprintf("picture %d", r.Index)
+	}
 	name := fmt.Sprintf("row %d", r.Index)
 	if r.Label.Finite() {
 		name += fmt.Sprintf(", label %v", float64(r.Label))
 	}
 	return name
+}
+
+// hiddenText says how well row i was filled in.
+func hiddenText(s *strips, i int, most float64) string {
+	sum, n := 0.0, 0
+	input, start, mean := s.Input.RawRowView(i), s.Start.RawRowView(i), s.Mean.RawRowView(i)
+	for j, v := range input {
+		if start[j] != v {
+			sum, n = sum+(mean[j]-v)*(mean[j]-v), n+1
+		}
+	}
+	return fmt.Sprintf("mean squared error of a hidden pixel %.3g, of nothing there (black) %.3g; largest pixel sd over the draws %.3g", sum/float64(max(n, 1)), hiddenSquares(input, start)/float64(max(n, 1)), most)
+}
+
+// hiddenSquares is the sum of the squares of the hidden pixels.
+func hiddenSquares(input, start []float64) float64 {
+	sum := 0.0
+	for j, v := range input {
+		if start[j] != v {
+			sum += v * v
+		}
+	}
+	return sum
 }
 
 // text says in a line what the numbers of a row are.

@@ -150,6 +150,9 @@ func (s *session) finish(c *console.Console, sum *Summary, out *bufio.Writer) er
 		return err
 	}
 	c.Note("posterior: %s; %d networks drawn", sum.Posterior, sum.Samples)
+	if sum.Rows == 0 {
+		return nil
+	}
 	c.Note("%d rows: mean squared error of a pixel %.5f; mean scores: output sd %.4g, latent sd %.4g, −log likelihood %.5g (training rows %.5g), typicality %.4g", sum.Rows, float64(sum.MSE),
 		float64(sum.Means.OutputSD), float64(sum.Means.LatentSD), float64(sum.Means.NegLogLikelihood), float64(sum.Typical), float64(sum.Means.Typicality))
 	return nil

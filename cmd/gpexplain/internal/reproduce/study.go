@@ -61,6 +61,7 @@ type Options struct {
 	Quick     bool     // a reduced size on synthetic data, which takes a few seconds in all
 	Only      []string // some of the study's sets, in their order; never empty where it has sets
 	MaxMemory int64    // bytes, 0 for 80 % of what is free
+	Out       string   // directory of the results, for files that a step keeps beside them
 }
 
 // A Plan is what there is to compute and how it is shown.
