@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -203,8 +204,8 @@ A refit takes rounds: after each, merge writes what the next one needs, to be gi
 A part that is missing, there twice, damaged, or of another model, prior, data or inducing set
 is refused by the name of its file. The model and the data are needed again, for the
 calibration and for the dual vector of explanations.`,
-		example: `  gpexplain fit --shard 0/2 -o part0.sums
-  gpexplain fit --shard 1/2 -o part1.sums
+		example: `  gpexplain fit --inducing 200 --shard 0/2 -o part0.sums
+  gpexplain fit --inducing 200 --shard 1/2 -o part1.sums
   gpexplain merge part0.sums part1.sums -o all.gp
   gpexplain explain --posterior all.gp --index 24 --shard 0/2 -o part0.terms
   gpexplain explain --posterior all.gp --index 24 --shard 1/2 -o part1.terms
@@ -245,7 +246,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	if first, err := openTerms(s.parts[0]); err == nil {
 		return errors.Join(s.runTerms(ctx, c), first.Close())
 	}
-	if s.out == "" {
+	if _, err := os.Stat(s.parts[0]); s.out == "" && err == nil { // which may be a part of either
 		return console.Usagef("-o FILE is needed: where to write the posterior of all parts")
 	}
 	for _, path := range []string{s.out, s.next} {

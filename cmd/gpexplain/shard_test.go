@@ -272,7 +272,8 @@ func TestPartUsage(t *testing.T) {
 		require.Contains(t, refuse(t, 2, append([]string{"fit", "-o", "a"}, args...)...), want)
 	}
 	require.Contains(t, refuse(t, 2, "merge", "-o", "a"), "merge needs arguments, PARTS")
-	require.Contains(t, refuse(t, 2, "merge", "a.sums"), "-o FILE is needed")
+	require.Contains(t, refuse(t, 1, "merge", "a.sums"), "a.sums: cannot be opened")
+	require.Contains(t, refuse(t, 2, "merge", write(t, filepath.Join(t.TempDir(), "a.sums"), nil)), "-o FILE is needed")
 	require.Contains(t, refuse(t, 2, "merge", "a.sums", "-o", "a.sums"), "both name a.sums")
 	require.Contains(t, refuse(t, 2, "merge", "a.sums", "-o", "b", "--prior-precision", "3"), "--prior-precision cannot be given to merge")
 }
