@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -60,7 +61,7 @@ func firstError(errs ...error) error {
 
 // possible tells whether a part can have these numbers.
 func (a *about) possible() bool {
-	if a.Of < 1 || a.Of > mostParts || a.Number < 0 || a.Number >= a.Of || a.Identity.Examples < 1 || a.C < 1 || a.Gradient < 0 {
+	if a.Of < 1 || a.Of > mostParts || a.Number < 0 || a.Number >= a.Of || a.Identity.Examples < 1 || a.C < 1 || a.C > math.MaxInt16 || a.Gradient < 0 {
 		return false
 	}
 	lo, hi := a.Rows(a.Identity.Examples)
@@ -236,14 +237,20 @@ func (s *Set) Gradient(ctx context.Context) ([]float64, error) {
 	if p == 0 {
 		return nil, nil
 	}
-	sum := make([]float64, p)
-	return sum, s.each(ctx, func(_ int, f *store.File) error {
+	var sum []float64
+	err := s.each(ctx, func(_ int, f *store.File) error {
 		r := f.Reader("shard.")
-		if g := r.Floats("gradient", p); r.Err() == nil {
+		g := r.Floats("gradient", p)
+		switch {
+		case r.Err() != nil:
+		case sum == nil: // the length is known to be right
+			sum = slices.Clone(g)
+		default:
 			floats.Add(sum, g)
 		}
 		return r.Err()
 	})
+	return sum, err
 }
 
 // SaveSites adds the sites of all training examples to a store, as gp.Sites.Save does

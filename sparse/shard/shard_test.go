@@ -270,3 +270,30 @@ func FuzzParsePart(f *testing.F) {
 		require.True(t, 0 <= lo && lo <= hi && hi <= 1000)
 	})
 }
+
+// Whatever a file says of itself, Open refuses it or Merge finds that its sections are
+// of other sizes.
+func FuzzAbout(f *testing.F) {
+	for _, text := range []string{`{}`, `{"Number":0,"Of":1,"Identity":{"Examples":3},"First":0,"N":3,"C":1}`, `{"Number":1,"Of":1}`, `{"Number":0,"Of":1,"Identity":{"Examples":3},"First":0,"N":3,"C":1,"Gradient":9223372036854775807}`, `{"Number":0,"Of":1048576,"Identity":{"Examples":9223372036854775807},"First":0,"N":8796093022207,"C":9223372036854775807,"Gradient":9223372036854775807}`, `[`, `null`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		path := filepath.Join(t.TempDir(), "a.sums")
+		require.NoError(t, store.Write(path, shard.Kind, shard.Version, func(w *store.Writer) error {
+			w.Bytes("shard.about", text)
+			w.Bytes("shard.sums", nil)
+			for _, name := range []string{"loglik", "f", "residual", "lambda", "root", "gradient"} {
+				w.Floats("shard."+name, []float64{1, 2, 3})
+			}
+			return nil
+		}))
+		set, err := shard.Open([]string{path})
+		if err != nil {
+			return
+		}
+		if len(set.Paths()) > 0 && set.Identity().Examples < 1<<20 {
+			_, _ = set.Gradient(t.Context())
+			_ = store.Write(path+".sites", "test", 1, func(w *store.Writer) error { return set.SaveSites(t.Context(), w, "") })
+		}
+	})
+}
