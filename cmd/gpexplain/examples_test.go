@@ -120,7 +120,10 @@ func examplePages(t *testing.T) map[string]string {
 // ownFiles writes what the examples on the page of a verb take as the user's own.
 func ownFiles(t *testing.T, page string) {
 	train := []string{"train", "--quiet", "--data", "digits:400,100", "--epochs", "1", "--lbfgs", "5", "--out"}
-	if strings.Contains(page, "--model net.onnx") {
+	if strings.Contains(page, "encoder.onnx") {
+		succeed(t, append(train, "net.onnx", "--arch", "autoencoder:8-2", "--lbfgs", "0", "--train-count", "60")...)
+		writeCoder(t, ".")
+	} else if strings.Contains(page, "--model net.onnx") {
 		succeed(t, append(train, "net.onnx", "--classes", "4,9")...)
 	}
 	if strings.Contains(page, "a.onnx,b.onnx,c.onnx") {

@@ -72,6 +72,17 @@ func TestAutoencoder(t *testing.T) {
 	require.Contains(t, refuse(t, 1, slices.Concat([]string{"predict", "--model", file("a.onnx"), "--posterior", file("state")}, data)...), "state")
 
 	// An encoder and a decoder from two files.
+	writeCoder(t, dir)
+	two := slices.Concat([]string{"reconstruct", "--model", file("encoder.onnx"), "--decoder", file("decoder.onnx"), "--train-count", "20", "--samples", "3", "--json"}, data)
+	require.Len(t, requireRows(t, "reconstruct-row", "reconstruct-summary", succeed(t, two...)), 1)
+	two[4] = file("encoder.onnx")
+	require.Contains(t, refuse(t, 1, two...), "the same code")
+	require.Contains(t, refuse(t, 1, slices.Concat([]string{"reconstruct", "--model", file("encoder.onnx")}, data)...), "2 outputs for inputs of shape [1 28 28]")
+}
+
+// writeCoder writes encoder.onnx and decoder.onnx, which are not trained, to a directory.
+func writeCoder(t *testing.T, dir string) {
+	t.Helper()
 	for name, layers := range map[string][]network.Layer{"encoder.onnx": {network.Flatten{}, network.Dense{Units: 2}}, "decoder.onnx": {network.Dense{Units: 784}}} {
 		in := network.Shape{1, 28, 28}
 		if name == "decoder.onnx" {
@@ -81,13 +92,8 @@ func TestAutoencoder(t *testing.T) {
 		require.NoError(t, err)
 		var b bytes.Buffer
 		require.NoError(t, net.WriteONNX(&b))
-		require.NoError(t, os.WriteFile(file(name), b.Bytes(), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), b.Bytes(), 0o600))
 	}
-	two := slices.Concat([]string{"reconstruct", "--model", file("encoder.onnx"), "--decoder", file("decoder.onnx"), "--train-count", "20", "--samples", "3", "--json"}, data)
-	require.Len(t, requireRows(t, "reconstruct-row", "reconstruct-summary", succeed(t, two...)), 1)
-	two[4] = file("encoder.onnx")
-	require.Contains(t, refuse(t, 1, two...), "the same code")
-	require.Contains(t, refuse(t, 1, slices.Concat([]string{"reconstruct", "--model", file("encoder.onnx")}, data)...), "2 outputs for inputs of shape [1 28 28]")
 }
 
 // A plain autoencoder is trained without a posterior, and numbers outside [0, 1] are
