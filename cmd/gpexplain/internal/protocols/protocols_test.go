@@ -65,9 +65,6 @@ func TestProtocols(t *testing.T) {
 
 // A result that is gone is computed again, bit for bit, from the outputs that are kept.
 func TestProtocolGoesOn(t *testing.T) {
-	if testing.Short() {
-		t.Skip("seconds of training, and many times that under the race detector")
-	}
 	dir := t.TempDir()
 	o := Options{Models: 1, Runs: 1, Dir: filepath.Join(dir, "retrained")}
 	result := func(key string) string {
