@@ -174,6 +174,16 @@ func (s *study) posterior(ctx context.Context, rule autoencoder.Rule, p *picture
 		Checkpoint: func(s *autoencoder.State) error { return s.Write(checkpoint) }})
 }
 
+// made returns the pictures and the posterior of a rule.
+func (s *study) made(ctx context.Context, rule autoencoder.Rule) (*pictures, *autoencoder.Posterior, error) {
+	p, err := s.open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	post, _, err := s.posterior(ctx, rule, p, func(int, int) {})
+	return p, post, err
+}
+
 func (s *study) trainStep(ctx context.Context, rule autoencoder.Rule, progress reproduce.Progress) (any, error) {
 	if err := os.MkdirAll(s.out, 0o777); err != nil {
 		return nil, err
@@ -245,11 +255,7 @@ type judged struct {
 }
 
 func (s *study) scoresStep(ctx context.Context, rule autoencoder.Rule, progress reproduce.Progress) (any, error) {
-	p, err := s.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	post, _, err := s.posterior(ctx, rule, p, func(int, int) {})
+	p, post, err := s.made(ctx, rule)
 	if err != nil {
 		return nil, err
 	}
@@ -306,11 +312,7 @@ type filled struct {
 const fillSamples = 10
 
 func (s *study) fillStep(ctx context.Context, rule autoencoder.Rule, progress reproduce.Progress) (any, error) {
-	p, err := s.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	post, _, err := s.posterior(ctx, rule, p, func(int, int) {})
+	p, post, err := s.made(ctx, rule)
 	if err != nil {
 		return nil, err
 	}
@@ -380,11 +382,7 @@ type labelled struct {
 const labelRows = 2000
 
 func (s *study) labelsStep(ctx context.Context, rule autoencoder.Rule, progress reproduce.Progress) (any, error) {
-	p, err := s.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	post, _, err := s.posterior(ctx, rule, p, func(int, int) {})
+	p, post, err := s.made(ctx, rule)
 	if err != nil {
 		return nil, err
 	}
