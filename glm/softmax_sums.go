@@ -5,10 +5,12 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/lapack/lapack64"
 
+	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/largest"
 	"github.com/funcgp/funcgp/internal/lattice"
@@ -375,6 +377,7 @@ func (d *sharedDensity) serves(tol float64, last bool) bool {
 type smoothRow struct {
 	m     []float64
 	b     blas64.General // C×rank
+	f     blas64.General // values of m + B z, C×qmcBlock
 	parts [qmcShifts]*largest.Sums
 	count [qmcShifts]int
 	most  int
@@ -408,7 +411,7 @@ func (r *softmaxRow) smooth(wants softmaxWants, most int) (s *smoothRow) {
 		return nil
 	}
 	n := largest.NoiseUpTo(least)
-	s = &smoothRow{m: r.m, b: r.contrasts(n.Variance), most: most / cost}
+	s = &smoothRow{m: r.m, b: r.contrasts(n.Variance), f: dense.New(r.c, qmcBlock), most: most / cost}
 	for k := range s.parts {
 		s.parts[k] = largest.NewSums(n, r.c)
 	}
@@ -447,8 +450,25 @@ func (r *softmaxRow) contrasts(d float64) blas64.General {
 
 // add adds the nodes [lo, hi) of the sequence of a shift.
 func (s *smoothRow) add(shift, lo, hi int) {
-	blocksOf(s.m, s.b, shift, lo, hi, func(l, _ blas64.General) { s.parts[shift].Add(l) })
 	s.count[shift] = hi
+	for rank := s.b.Cols; lo < hi; lo += qmcBlock - lo%qmcBlock {
+		n := min(qmcBlock-lo%qmcBlock, hi-lo)
+		f := dense.Cols(s.f, 0, n)
+		for j, m := range s.m {
+			row := dense.Row(f, j)
+			for k := range row {
+				row[k] = m
+			}
+		}
+		if points, stride, ok := lattice.Columns(rank, shift, lo, lo+n); ok {
+			fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, s.b, blas64.General{Rows: rank, Cols: n, Stride: stride, Data: points}, 1, f)
+		} else {
+			z := dense.New(n, rank)
+			lattice.NormalsTo(z.Data, rank, shift, lo, lo+n)
+			fblas.Gemm1(blas.NoTrans, blas.Trans, 1, s.b, z, 1, f)
+		}
+		s.parts[shift].Add(f)
+	}
 }
 
 // sums returns the sums as those of softmax would be.

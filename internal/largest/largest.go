@@ -24,8 +24,8 @@ import (
 
 const (
 	nodes  = vector.LargestNodes
-	phases = 64   // nodes are rounded to a multiple of step/phases from r_j
-	tail   = 1e-6 // of ψ is left out at either end
+	phases = vector.LargestPhases // nodes are rounded to a multiple of step/phases from r_j
+	tail   = 1e-6                 // of ψ is left out at either end
 	beyond = 1e-12
 
 	// Least and most are the bounds of variances d.
@@ -152,25 +152,17 @@ func NewSums(n *Noise, c int) *Sums {
 	return &Sums{noise: n, c: c, first: make([]float64, c*vector.LargestLanes), second: make([]float64, c*vector.LargestLanes)}
 }
 
-// Add adds every row r of the given ones.
-func (s *Sums) Add(rows blas64.General) {
+// Add adds every column r of the given ones, C×n.
+func (s *Sums) Add(r blas64.General) {
 	n := s.noise
-	s.at = s.at[:0]
-	scale, last := phases/n.step, float64((n.columns-nodes)*phases)
-	for i := range rows.Rows {
-		r := dense.Row(rows, i)
-		top := r[0]
-		for _, v := range r {
-			if v > top {
-				top = v
-			}
-		}
-		for _, v := range r {
-			k := int(min((top-v)*scale+.5, last))
-			s.at = append(s.at, k%phases*n.columns+k/phases)
-		}
+	if r.Rows != s.c {
+		panic("largest: wrong number of classes")
 	}
-	vector.AddLargest(s.first, s.second, n.cdf, n.density, n.second, s.at, s.c)
+	if need := r.Rows * r.Stride; len(s.at) < need {
+		s.at = make([]int, need)
+	}
+	vector.LargestPlaces(s.at, r.Data, phases/n.step, (n.columns-nodes)*phases, n.columns, s.c, r.Stride, r.Cols)
+	vector.AddLargest(s.first, s.second, n.cdf, n.density, n.second, s.at, s.c, r.Stride, r.Cols)
 }
 
 // To writes the sums of E softmax(f) and E softmax(f)².

@@ -17,7 +17,7 @@ var variances = []float64{4, 4.9, 11, 60, 300, 65536, 1e7}
 func moments(n *Noise, r ...float64) (first, second []float64) {
 	first, second = make([]float64, len(r)), make([]float64, len(r))
 	s := NewSums(n, len(r))
-	s.Add(dense.In(r, 1, len(r)))
+	s.Add(dense.In(r, len(r), 1))
 	s.To(first, second)
 	return first, second
 }

@@ -50,20 +50,35 @@ func expAffineAVX2(l, e, inverse, a, z *float64, rows, extra, rank, ld, ldz, n i
 //go:noescape
 func deviations(x, y *float64, n int, base float64) (sum, square float64)
 
-// addLargest is AddLargest for n runs of c places.
-func addLargest(sums, squares, cdf, first, second *float64, at *int, c, n int) {
+// addLargest is AddLargest.
+func addLargest(sums, squares, cdf, first, second *float64, at *int, c, ld, n int) {
 	if widest {
-		addLargestAVX512(sums, squares, cdf, first, second, at, c, n)
+		addLargestAVX512(sums, squares, cdf, first, second, at, c, ld, n)
 		return
 	}
-	addLargestAVX2(sums, squares, cdf, first, second, at, c, n)
+	addLargestAVX2(sums, squares, cdf, first, second, at, c, ld, n)
+}
+
+// largestPlaces is LargestPlaces for a multiple of LargestLanes values in a row.
+func largestPlaces(at *int, l *float64, scale, last float64, columns, c, ld, n int) {
+	if widest {
+		largestPlacesAVX512(at, l, scale, last, columns, c, ld, n)
+		return
+	}
+	largestPlacesAVX2(at, l, scale, last, columns, c, ld, n)
 }
 
 //go:noescape
-func addLargestAVX512(sums, squares, cdf, first, second *float64, at *int, c, n int)
+func largestPlacesAVX512(at *int, l *float64, scale, last float64, columns, c, ld, n int)
 
 //go:noescape
-func addLargestAVX2(sums, squares, cdf, first, second *float64, at *int, c, n int)
+func largestPlacesAVX2(at *int, l *float64, scale, last float64, columns, c, ld, n int)
+
+//go:noescape
+func addLargestAVX512(sums, squares, cdf, first, second *float64, at *int, c, ld, n int)
+
+//go:noescape
+func addLargestAVX2(sums, squares, cdf, first, second *float64, at *int, c, ld, n int)
 
 //go:noescape
 func tanhAVX512(dst, x *float64, n int)

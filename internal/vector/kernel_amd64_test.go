@@ -78,7 +78,16 @@ func TestLargestKernelsAgree(t *testing.T) {
 		at[i] = r.IntN(len(table) - LargestNodes - 60)
 	}
 	var one, other [2][c * LargestLanes]float64
-	addLargestAVX512(&one[0][0], &one[1][0], &table[0], &table[30], &table[60], &at[0], c, 9)
-	addLargestAVX2(&other[0][0], &other[1][0], &table[0], &table[30], &table[60], &at[0], c, 9)
+	addLargestAVX512(&one[0][0], &one[1][0], &table[0], &table[30], &table[60], &at[0], c, 9, 8)
+	addLargestAVX2(&other[0][0], &other[1][0], &table[0], &table[30], &table[60], &at[0], c, 9, 8)
 	require.Equal(t, one, other)
+
+	var places [2][9 * c]int
+	l := make([]float64, len(at))
+	for i := range l {
+		l[i] = 10 * r.NormFloat64()
+	}
+	largestPlacesAVX512(&places[0][0], &l[0], 11.3, 300, 40, c, 9, 8)
+	largestPlacesAVX2(&places[1][0], &l[0], 11.3, 300, 40, c, 9, 8)
+	require.Equal(t, places[0], places[1])
 }

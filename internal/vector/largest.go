@@ -5,33 +5,71 @@ const (
 	LargestNodes = 32
 	// LargestLanes is how many sums AddLargest has for each of the c rows.
 	LargestLanes = 8
+	// LargestPhases is the number of rows of a table whose places LargestPlaces writes.
+	LargestPhases = 64
 )
 
-// AddLargest adds products of values in tables. For each run of c places a in at, with
-// π_i = Π_k cdf[a_k+i], i < LargestNodes, it adds Σ π_i first[a_j+i] and
-// Σ π_i second[a_j+i] to sums[j·LargestLanes:] and squares[j·LargestLanes:], each in
-// LargestLanes parts. The tables must have LargestNodes elements from each place on.
-func AddLargest(sums, squares, cdf, first, second []float64, at []int, c int) {
-	if len(at) == 0 {
+// LargestPlaces writes the places at which AddLargest reads tables of LargestPhases rows
+// with so many columns each. Of n values in each of c rows, ld apart, let u be how far
+// value k of row i lies below the largest value k of all rows, in units of 1/scale, rounded
+// and at most last: at[i·ld+k] is column u/LargestPhases of row u%LargestPhases. last must be
+// below 2³¹.
+func LargestPlaces(at []int, l []float64, scale float64, last, columns, c, ld, n int) {
+	if c <= 0 || n <= 0 {
 		return
 	}
-	_, _ = sums[c*LargestLanes-1], squares[c*LargestLanes-1]
-	for _, a := range at {
-		_, _, _ = cdf[a:a+LargestNodes], first[a:a+LargestNodes], second[a:a+LargestNodes]
+	at, l = at[:(c-1)*ld+n], l[:(c-1)*ld+n]
+	k := 0
+	if whole := n &^ (LargestLanes - 1); fast && whole > 0 {
+		largestPlaces(&at[0], &l[0], scale, float64(last), columns, c, ld, whole)
+		k = whole
+	}
+	for ; k < n; k++ {
+		top := l[k]
+		for i := k; i < len(l); i += ld {
+			if l[i] > top {
+				top = l[i]
+			}
+		}
+		for i := k; i < len(l); i += ld {
+			u := int(min((top-l[i])*scale+.5, float64(last)))
+			at[i] = u%LargestPhases*columns + u/LargestPhases
+		}
+	}
+}
+
+// AddLargest adds products of values in tables. For each k < n, with the places
+// a_j = at[j·ld+k] and π_i = Π_j cdf[a_j+i], i < LargestNodes, it adds Σ π_i first[a_j+i] and
+// Σ π_i second[a_j+i] to sums[j·LargestLanes:] and squares[j·LargestLanes:], each in
+// LargestLanes parts, j < c. The tables must have LargestNodes elements from each place on.
+func AddLargest(sums, squares, cdf, first, second []float64, at []int, c, ld, n int) {
+	if c <= 0 || n <= 0 {
+		return
+	}
+	sums, squares, at = sums[:c*LargestLanes], squares[:c*LargestLanes], at[:(c-1)*ld+n]
+	places := min(len(cdf), len(first), len(second)) - LargestNodes + 1
+	for j := range c {
+		for _, a := range at[j*ld : j*ld+n] {
+			if a < 0 || a >= places {
+				panic("vector: place outside a table")
+			}
+		}
 	}
 	if fast {
-		addLargest(&sums[0], &squares[0], &cdf[0], &first[0], &second[0], &at[0], c, len(at)/c)
+		addLargest(&sums[0], &squares[0], &cdf[0], &first[0], &second[0], &at[0], c, ld, n)
 		return
 	}
-	for ; len(at) >= c; at = at[c:] {
+	for k := range n {
 		var product [LargestNodes]float64
-		copy(product[:], cdf[at[0]:])
-		for _, a := range at[1:c] {
+		copy(product[:], cdf[at[k]:])
+		for j := 1; j < c; j++ {
+			a := at[j*ld+k]
 			for i, v := range cdf[a : a+LargestNodes] {
 				product[i] *= v
 			}
 		}
-		for j, a := range at[:c] {
+		for j := range c {
+			a := at[j*ld+k]
 			s, q := sums[j*LargestLanes:][:LargestLanes], squares[j*LargestLanes:][:LargestLanes]
 			u, v := first[a:a+LargestNodes], second[a:a+LargestNodes]
 			for i, p := range product {
