@@ -60,13 +60,13 @@ func (e EKFAC) Attribute(ctx context.Context, p *Problem) ([]Attribution, error)
 	}
 	scores := mat.NewDense(x.Len(), r.Len(), nil)
 	for l, f := range factors.Layers() {
-		layer := ekfacLayer{workers: p.Workers, damping: e.Damping}
-		if err := layer.rotate(f); err != nil {
-			return nil, err
-		}
 		own, ok := train.Blocks[l].(*linearize.Outer)
 		if !ok || own.A == nil || own.Weight == nil {
 			return nil, fmt.Errorf("evaluate: layer %s is not dense; EK-FAC is for networks of dense layers", f.Name)
+		}
+		layer := ekfacLayer{workers: p.Workers, damping: e.Damping}
+		if err := layer.rotate(f, own); err != nil {
+			return nil, err
 		}
 		if err := layer.correct(ctx, own, sites.Root); err != nil {
 			return nil, err
@@ -78,8 +78,8 @@ func (e EKFAC) Attribute(ctx context.Context, p *Problem) ([]Attribution, error)
 	return []Attribution{{"EK-FAC", scores}}, nil
 }
 
-// An ekfacLayer has the eigenvectors of the factors of a layer as columns, and the
-// inverse of the damped eigenvalues, out×in.
+// An ekfacLayer has eigenvectors of the factors of a layer as columns, and the inverse of
+// the damped eigenvalues, a row for each of U_G and a column for each of U_A.
 type ekfacLayer struct {
 	workers int
 	damping float64
@@ -87,33 +87,56 @@ type ekfacLayer struct {
 	inverse blas64.General
 }
 
-func (l *ekfacLayer) rotate(f weightspace.LayerFactors) error {
-	for _, one := range []struct {
-		of *mat.SymDense
-		to *mat.Dense
-	}{{f.A, &l.ua}, {f.G, &l.ug}} {
-		var e mat.EigenSym
-		if !e.Factorize(one.of, true) {
-			return errors.New("evaluate: the eigenvectors of a Kronecker factor of layer " + f.Name + " were not found")
+// rotate finds the eigenvectors. Of A = Σ_n a_n a_nᵀ it takes those that the inputs of the
+// training rows span, where these are fewer: a training row's gradient has no part in the
+// others, and each score is a product with one.
+func (l *ekfacLayer) rotate(f weightspace.LayerFactors, own *linearize.Outer) error {
+	failed := errors.New("evaluate: the eigenvectors of a Kronecker factor of layer " + f.Name + " were not found")
+	width, _ := f.A.Dims()
+	if a := inputs(own, width); a.Rows < width {
+		var s mat.SVD
+		if !s.Factorize(mat.NewDense(a.Rows, width, a.Data), mat.SVDThinV) {
+			return failed
 		}
-		e.VectorsTo(one.to)
+		s.VTo(&l.ua)
+	} else if !eigenvectors(f.A, &l.ua) {
+		return failed
+	}
+	if !eigenvectors(f.G, &l.ug) {
+		return failed
 	}
 	return nil
 }
 
-// inputs returns the inputs of a layer, with 1 at the end where it has a bias, times U_A.
-func (l *ekfacLayer) inputs(o *linearize.Outer) blas64.General {
+// eigenvectors writes those of a symmetric matrix to columns, and reports whether they
+// were found.
+func eigenvectors(of mat.Symmetric, to *mat.Dense) bool {
+	var e mat.EigenSym
+	if !e.Factorize(of, true) {
+		return false
+	}
+	e.VectorsTo(to)
+	return true
+}
+
+// inputs returns the inputs of a layer, N×width, with 1 at the end where it has a bias.
+func inputs(o *linearize.Outer, width int) blas64.General {
 	n, in := o.A.Dims()
-	cols, _ := l.ua.Dims()
-	a := dense.New(n, cols)
+	a := dense.New(n, width)
 	for i := range n {
 		row := dense.Row(a, i)
 		copy(row, o.A.RawRowView(i))
-		if cols > in {
+		if width > in {
 			row[in] = 1
 		}
 	}
-	return product(a, l.ua.RawMatrix())
+	return a
+}
+
+// rotated returns the inputs times U_A.
+func (l *ekfacLayer) rotated(o *linearize.Outer) blas64.General {
+	width, _ := l.ua.Dims()
+	return product(inputs(o, width), l.ua.RawMatrix())
 }
 
 // product returns A B.
@@ -125,7 +148,7 @@ func product(a, b blas64.General) blas64.General {
 
 // correct sums the eigenvalues Σ_n Σ_c (U_Gᵀg_nc)²(U_Aᵀa_n)², with g_nc = (∂f_n/∂z)ᵀR_n[:,c].
 func (l *ekfacLayer) correct(ctx context.Context, o *linearize.Outer, root *mat.Dense) error {
-	a := l.inputs(o)
+	a := l.rotated(o)
 	g := product(o.G.RawMatrix(), l.ug.RawMatrix()) // N·C×out
 	squares := dense.New(a.Rows, g.Cols)            // Σ_c (U_Gᵀg_nc)²
 	err := par.Do(ctx, l.workers, a.Rows, func(n int) error {
@@ -150,7 +173,8 @@ func (l *ekfacLayer) correct(ctx context.Context, o *linearize.Outer, root *mat.
 	}
 	l.inverse = dense.New(g.Cols, a.Cols)
 	fblas.Gemm(blas.Trans, blas.NoTrans, 1, squares, a, 0, l.inverse)
-	damping := l.damping * floats.Sum(l.inverse.Data) / float64(len(l.inverse.Data))
+	width, _ := l.ua.Dims() // the eigenvalues of vectors that are not there are 0
+	damping := l.damping * floats.Sum(l.inverse.Data) / float64(g.Cols*width)
 	if !(damping > 0) {
 		return errors.New("evaluate: a layer whose outputs say nothing about the training rows has no EK-FAC influence")
 	}
@@ -162,7 +186,7 @@ func (l *ekfacLayer) correct(ctx context.Context, o *linearize.Outer, root *mat.
 
 // add adds Σ_jk (U_Gᵀg_t)_j(U_Aᵀa_t)_k (U_Gᵀg_n)_j(U_Aᵀa_n)_k/(λ_jk + damping) to the scores.
 func (l *ekfacLayer) add(ctx context.Context, scores *mat.Dense, x, r *linearize.Outer) error {
-	at, an := l.inputs(x), l.inputs(r)
+	at, an := l.rotated(x), l.rotated(r)
 	gt, gn := product(x.G.RawMatrix(), l.ug.RawMatrix()), product(r.G.RawMatrix(), l.ug.RawMatrix())
 	return par.Do(ctx, l.workers, at.Rows, func(t int) error {
 		step := dense.New(gt.Cols, at.Cols)

@@ -166,9 +166,18 @@ func TestTRAKOfFullRank(t *testing.T) {
 }
 
 // EK-FAC is g_tᵀU(Λ + damping)⁻¹Uᵀg_i by layers, with U the Kronecker product of the
-// eigenvectors of the factors, and Λ the diagonal of UᵀHU.
+// eigenvectors of the factors, and Λ the diagonal of UᵀHU; also of fewer rows than a layer
+// has inputs.
 func TestEKFAC(t *testing.T) {
-	p := problem(t, 3)
+	for _, n := range []int{40, 4} {
+		p := problem(t, 3)
+		p.X, p.Y = p.X.Slice(0, n, 0, 4).(*mat.Dense), p.Y.Slice(0, n, 0, 1).(*mat.Dense)
+		requireEKFAC(t, p, n)
+	}
+}
+
+func requireEKFAC(t *testing.T, p *evaluate.Problem, rows int) {
+	t.Helper()
 	const damping = 0.2
 	s := slow{t, p}
 	a, b := s.targets(p.Network), s.losses(p.Network)
@@ -184,7 +193,7 @@ func TestEKFAC(t *testing.T) {
 		basis, index := kroneckerBasis(t, p, block, sites)
 		var h mat.Dense
 		jl := columns(j, index)
-		for n := range 40 {
+		for n := range rows {
 			var one, lj mat.Dense
 			jn := jl.Slice(3*n, 3*n+3, 0, len(index))
 			lj.Mul(sites.Lambda.Slice(3*n, 3*n+3, 0, 3), jn)
