@@ -266,75 +266,99 @@ func sumsSize(rank int) int64 {
 func (s *Sums) MarshalBinary() ([]byte, error) {
 	o := s.spec
 	buf := make([]byte, 0, sumsSize(o.rank))
-	buf = append(buf, sumsMagic...)
-	buf = binary.LittleEndian.AppendUint32(buf, sumsVersion)
+	buf = binary.LittleEndian.AppendUint32(append(buf, sumsMagic...), sumsVersion)
+	buf = o.append(buf, s.n)
+	buf = appendFloats(buf, o.trace)
+	for _, v := range s.list() {
+		buf = appendFloats(buf, *v)
+	}
+	buf = appendFloats(appendFloats(buf, s.rhs...), s.square...)
+	for i := range o.rank {
+		buf = appendFloats(buf, s.gram[i*o.rank+i:(i+1)*o.rank]...)
+	}
+	return binary.LittleEndian.AppendUint32(buf, crc32.Checksum(buf, castagnoli)), nil
+}
+
+func appendFloats(buf []byte, v ...float64) []byte {
+	for _, x := range v {
+		buf = binary.LittleEndian.AppendUint64(buf, math.Float64bits(x))
+	}
+	return buf
+}
+
+// append writes the numbers that are no sums, but tr K_ZZ, and that of examples.
+func (o sumsSpec) append(buf []byte, n int) []byte {
 	fitc := uint64(0)
 	if o.fitc {
 		fitc = 1
 	}
-	for _, v := range []uint64{uint64(o.m), uint64(o.c), uint64(o.rank), uint64(s.n), fitc, o.inputs} {
+	for _, v := range []uint64{uint64(o.m), uint64(o.c), uint64(o.rank), uint64(n), fitc, o.inputs} {
 		buf = binary.LittleEndian.AppendUint64(buf, v)
 	}
-	put := func(v ...float64) {
-		for _, x := range v {
-			buf = binary.LittleEndian.AppendUint64(buf, math.Float64bits(x))
+	return buf
+}
+
+var errSumsSize = errors.New("sparse: the sums have an impossible size")
+
+// readSpec reads what append writes.
+func readSpec(b []byte) (o sumsSpec, n int, err error) {
+	var head [6]uint64
+	for i := range head {
+		head[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	for _, v := range head[:4] {
+		if v > math.MaxInt32 {
+			return o, 0, errSumsSize
 		}
 	}
-	put(o.trace)
-	for _, v := range s.list() {
-		put(*v)
+	o = sumsSpec{m: int(head[0]), c: int(head[1]), rank: int(head[2]), fitc: head[4] == 1, inputs: head[5]}
+	if head[4] > 1 || int64(o.rank) > memory.Mul(int64(o.m), int64(o.c)) {
+		return o, 0, errSumsSize
 	}
-	put(s.rhs...)
-	put(s.square...)
-	for i := range o.rank {
-		put(s.gram[i*o.rank+i : (i+1)*o.rank]...)
+	return o, int(head[3]), nil
+}
+
+// checked returns the data without their checksum. Data that do not begin with magic and
+// the version and have less than that many bytes, or are damaged, are an error.
+func checked(data []byte, magic string, version uint32, least int) ([]byte, error) {
+	if len(data) < least+4 || string(data[:len(magic)]) != magic {
+		return nil, errors.New("sparse: the data are not those of Sums.MarshalBinary")
 	}
-	return binary.LittleEndian.AppendUint32(buf, crc32.Checksum(buf, castagnoli)), nil
+	body, sum := data[:len(data)-4], binary.LittleEndian.Uint32(data[len(data)-4:])
+	if crc32.Checksum(body, castagnoli) != sum {
+		return nil, errors.New("sparse: the sums are damaged: their checksum is wrong")
+	}
+	if v := binary.LittleEndian.Uint32(body[len(magic):]); v != version {
+		return nil, fmt.Errorf("sparse: sums of version %d; this program reads version %d", v, version)
+	}
+	return body, nil
 }
 
 // UnmarshalBinary reads sums that MarshalBinary wrote. Data that are cut short,
 // damaged or of another version are an error, and s is then unchanged.
 func (s *Sums) UnmarshalBinary(data []byte) error {
-	if len(data) < sumsHeader+4 || string(data[:len(sumsMagic)]) != sumsMagic {
-		return errors.New("sparse: the data are not those of Sums.MarshalBinary")
+	body, err := checked(data, sumsMagic, sumsVersion, sumsHeader)
+	if err != nil {
+		return err
 	}
-	body, sum := data[:len(data)-4], binary.LittleEndian.Uint32(data[len(data)-4:])
-	if crc32.Checksum(body, castagnoli) != sum {
-		return errors.New("sparse: the sums are damaged: their checksum is wrong")
+	o, n, err := readSpec(body[len(sumsMagic)+4:])
+	if err != nil {
+		return err
 	}
-	if v := binary.LittleEndian.Uint32(body[len(sumsMagic):]); v != sumsVersion {
-		return fmt.Errorf("sparse: sums of version %d; this program reads version %d", v, sumsVersion)
-	}
-	var head [6]uint64
-	for i := range head {
-		head[i] = binary.LittleEndian.Uint64(body[len(sumsMagic)+4+8*i:])
-	}
-	for _, v := range head[:4] {
-		if v > math.MaxInt32 {
-			return errors.New("sparse: the sums have an impossible size")
-		}
-	}
-	o := sumsSpec{m: int(head[0]), c: int(head[1]), rank: int(head[2]), fitc: head[4] == 1, inputs: head[5]}
-	if head[4] > 1 || int64(o.rank) > memory.Mul(int64(o.m), int64(o.c)) || int64(len(data)) != sumsSize(o.rank) {
-		return errors.New("sparse: the sums have an impossible size")
+	if int64(len(data)) != sumsSize(o.rank) {
+		return errSumsSize
 	}
 	r := floatReader(body[sumsHeader:])
 	o.trace = r.next()
 	t := newSums(o)
-	t.n = int(head[3])
+	t.n = n
 	for _, v := range t.list() {
 		*v = r.next()
 	}
-	for i := range t.rhs {
-		t.rhs[i] = r.next()
-	}
-	for i := range t.square {
-		t.square[i] = r.next()
-	}
+	r.to(t.rhs)
+	r.to(t.square)
 	for i := range o.rank {
-		for j := i; j < o.rank; j++ {
-			t.gram[i*o.rank+j] = r.next()
-		}
+		r.to(t.gram[i*o.rank+i : (i+1)*o.rank])
 	}
 	*s = *t
 	return nil
@@ -352,10 +376,15 @@ func (r *floatReader) next() float64 {
 // many returns the next n numbers.
 func (r *floatReader) many(n int) []float64 {
 	v := make([]float64, n)
+	r.to(v)
+	return v
+}
+
+// to reads as many numbers as v has.
+func (r *floatReader) to(v []float64) {
 	for i := range v {
 		v[i] = r.next()
 	}
-	return v
 }
 
 // A checksumWriter writes bytes and numbers, and their CRC-32C at the end.
