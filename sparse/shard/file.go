@@ -69,7 +69,7 @@ type Shard struct {
 	Part
 	Identity Identity
 	Inputs   linearize.DataFingerprint // of the examples of the part
-	Sums     *sparse.Sums
+	Sums     *sparse.Sums              // nil where they are added apart from the file; see OpenApart
 	Sites    *gp.Sites
 	// Gradient is Jᵀr at θ* over the examples of the part, length P, or nil.
 	Gradient []float64
@@ -87,6 +87,7 @@ type about struct {
 	C        int // outputs
 	Gradient int // length of the gradient
 	Step     bool
+	Apart    bool // the sums are not in the file
 }
 
 // Compute returns the sums over the examples of x, given the inducing examples and the
@@ -135,19 +136,24 @@ func Write(path string, s *Shard, more func(w *store.Writer) error) error {
 	if s.Number < 0 || s.Number >= s.Of || s.Of > mostParts {
 		panic("shard: no such part")
 	}
-	sums, err := s.Sums.MarshalBinary()
-	if err != nil {
-		return err
-	}
 	n, c := s.Sites.F.Dims()
 	first, end := s.Rows(s.Identity.Examples)
-	if end-first != n || s.Sums.Len() != n {
+	if end-first != n || s.Sums != nil && s.Sums.Len() != n {
 		panic("shard: the part has another number of examples")
 	}
-	a := about{Part: s.Part, Identity: s.Identity, Inputs: s.Inputs, First: first, N: n, C: c, Gradient: len(s.Gradient), Step: s.Step != nil}
+	var sums []byte
+	if s.Sums != nil {
+		var err error
+		if sums, err = s.Sums.MarshalBinary(); err != nil {
+			return err
+		}
+	}
+	a := about{Part: s.Part, Identity: s.Identity, Inputs: s.Inputs, First: first, N: n, C: c, Gradient: len(s.Gradient), Step: s.Step != nil, Apart: s.Sums == nil}
 	return store.Write(path, Kind, Version, func(w *store.Writer) error {
 		w.JSON("shard.about", a)
-		w.Bytes("shard.sums", sums)
+		if s.Sums != nil {
+			w.Bytes("shard.sums", sums)
+		}
 		s.Sites.Save(w, "shard.")
 		w.Floats("shard.gradient", s.Gradient)
 		if s.Step != nil {

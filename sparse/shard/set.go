@@ -17,6 +17,7 @@ import (
 type Set struct {
 	paths []string // by the number of the part
 	parts []about
+	sums  *sparse.Sums // of all parts, where they are not in the files
 }
 
 // An Error says which file cannot be merged with the others, and why.
@@ -32,7 +33,22 @@ const (
 // pass, given in any order. It is an *Error, which names the file, if one is damaged,
 // if a part is missing or there twice, or if one is not of the same pass as most: of
 // another model, prior, likelihood, inducing set, data or round.
-func Open(paths []string) (*Set, error) {
+func Open(paths []string) (*Set, error) { return open(paths, nil) }
+
+// OpenApart is Open for parts that were written without their sums, which were added
+// apart from the files, as an engine that groups values by key does. The error is that
+// of Open, or says that sums are not those of all examples of the parts.
+func OpenApart(paths []string, sums *sparse.Sums) (*Set, error) {
+	s, err := open(paths, sums)
+	if err == nil && sums.Len() != s.Len() {
+		return nil, fmt.Errorf("shard: the sums added apart are of %d examples, and the parts of %d; compute both again", sums.Len(), s.Len())
+	}
+	return s, err
+}
+
+// open opens the parts of a pass with their sums in the files, or where sums is not nil
+// apart from them.
+func open(paths []string, sums *sparse.Sums) (*Set, error) {
 	all := make([]about, len(paths))
 	for i, path := range paths {
 		f, err := store.Open(path, Kind, Version)
@@ -43,11 +59,14 @@ func Open(paths []string) (*Set, error) {
 		if err == nil && !all[i].possible() {
 			err = &Error{File: path, Problem: "holds an impossible part", Remedy: computeAgain}
 		}
+		if err == nil && all[i].Apart != (sums != nil) {
+			err = &Error{File: path, Problem: "its sums are " + map[bool]string{true: "not in the file, as they were added apart from it", false: "in the file, and not apart from it"}[all[i].Apart], Remedy: computeAgain}
+		}
 		if err := firstError(err, f.Close()); err != nil {
 			return nil, err
 		}
 	}
-	return arrange(paths, all)
+	return arrange(paths, all, sums)
 }
 
 func firstError(errs ...error) error {
@@ -69,7 +88,7 @@ func (a *about) possible() bool {
 }
 
 // arrange checks that the parts are those of one pass, and sorts them.
-func arrange(paths []string, all []about) (*Set, error) {
+func arrange(paths []string, all []about, sums *sparse.Sums) (*Set, error) {
 	numbers := make([]Part, len(all))
 	for i := range all {
 		numbers[i] = all[i].Part
@@ -78,7 +97,7 @@ func arrange(paths []string, all []about) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{}
+	s := &Set{sums: sums}
 	for _, i := range order {
 		s.paths, s.parts = append(s.paths, paths[i]), append(s.parts, all[i])
 	}
@@ -189,9 +208,15 @@ func (s *Set) with(path string, do func(f *store.File) error) error {
 // Merge returns the posterior given the data of all parts, with the inducing examples
 // and the factor of base, which those of the parts must be. It adds the parts in the
 // order of their numbers, and holds the sums of two at a time beside those of the
-// result.
+// result. Of OpenApart it takes the sums given there.
 func (s *Set) Merge(ctx context.Context, base *sparse.Projected) (*sparse.Projected, error) {
 	b := base.Builder()
+	if s.sums != nil {
+		if err := b.Merge(s.sums); err != nil {
+			return nil, fmt.Errorf("shard: the sums added apart: %w", err)
+		}
+		return b.Posterior(ctx)
+	}
 	err := s.each(ctx, func(i int, f *store.File) error {
 		data, err := f.Bytes("shard.sums")
 		if err != nil {

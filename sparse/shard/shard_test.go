@@ -120,6 +120,47 @@ func TestMergeIsOnePass(t *testing.T) {
 	}
 }
 
+// Parts whose sums are added apart from their files, in any order, give the same posterior
+// as parts with their sums. Neither is taken for the other.
+func TestSumsApart(t *testing.T) {
+	q := testkit.Problems(t)[2]
+	s, dir := newTask(t, q, sparse.Nystrom), t.TempDir()
+	whole, err := shard.Open(s.write(t, dir, 3))
+	require.NoError(t, err)
+	want, err := whole.Merge(t.Context(), s.base)
+	require.NoError(t, err)
+	var paths []string
+	sums := s.base.Builder().Sums()
+	for _, i := range []int{2, 0, 1} {
+		part := s.compute(t, shard.Part{Number: i, Of: 3})
+		require.NoError(t, sums.Merge(part.Sums))
+		part.Sums = nil
+		paths = append(paths, filepath.Join(dir, fmt.Sprint(i, ".rows")))
+		require.NoError(t, shard.Write(paths[len(paths)-1], part, nil))
+	}
+	apart, err := shard.OpenApart(paths, sums)
+	require.NoError(t, err)
+	got, err := apart.Merge(t.Context(), s.base)
+	require.NoError(t, err)
+	var mean, cov, wantMean, wantCov mat.Dense
+	require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.Test))
+	require.NoError(t, want.PredictTo(t.Context(), &wantMean, &wantCov, q.Test))
+	testkit.RequireClose(t, "mean", &mean, &wantMean, shardTol)
+	testkit.RequireClose(t, "covariance", &cov, &wantCov, shardTol)
+	require.Equal(t, sites(t, whole, q.C), sites(t, apart, q.C))
+
+	_, err = shard.Open(paths)
+	require.ErrorContains(t, err, paths[0]+": its sums are not in the file")
+	_, err = shard.OpenApart(whole.Paths(), sums)
+	require.ErrorContains(t, err, whole.Paths()[0]+": its sums are in the file")
+	_, err = shard.OpenApart(paths, s.compute(t, shard.Part{Number: 0, Of: 3}).Sums)
+	require.ErrorContains(t, err, "the sums added apart are of 6 examples, and the parts of 20")
+	other, err := shard.OpenApart(paths, sums)
+	require.NoError(t, err)
+	_, err = other.Merge(t.Context(), newTask(t, q, sparse.FITC).base)
+	require.ErrorContains(t, err, "the sums added apart: sparse: the sums differ in their approximation")
+}
+
 func requireSame(t *testing.T, q *testkit.Problem, got, want *sparse.Posterior) {
 	t.Helper()
 	var mean, cov, wantMean, wantCov mat.Dense

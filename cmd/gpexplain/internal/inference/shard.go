@@ -31,6 +31,15 @@ type Pass struct {
 	inducing *sparse.Inducing
 	file     string // of the inducing examples; "" where they were selected here
 	round    *round // of a refit, after the pass at θ*; nil for that pass
+	named    *named // once a part was written
+}
+
+// named is what the files of all parts say.
+type named struct {
+	head     problem.SavedHeader
+	prior    func(w *store.Writer)
+	identity shard.Identity
+	from     origin
 }
 
 // NewPass selects the inducing examples and factors their kernel. The same flags, data and
@@ -160,41 +169,92 @@ func (s *Pass) Rank() (rank, rows int) {
 // WritePart computes a part of the pass and writes it to a file. It returns the rows [lo, hi)
 // of the training rows that it is of.
 func (s *Pass) WritePart(ctx context.Context, part shard.Part, path string, split *int) (lo, hi int, err error) {
+	done, err := s.part(ctx, part, split)
+	if err != nil {
+		return 0, 0, err
+	}
+	lo, hi = part.Rows(s.Len())
+	return lo, hi, s.write(done, path)
+}
+
+// WriteApart computes a part of the pass and writes it to a file without its sums, which it
+// returns to be added apart.
+func (s *Pass) WriteApart(ctx context.Context, part shard.Part, path string, split *int) (*sparse.Sums, error) {
+	done, err := s.part(ctx, part, split)
+	if err != nil {
+		return nil, err
+	}
+	sums := done.Sums
+	done.Sums = nil
+	return sums, s.write(done, path)
+}
+
+// Len is the number of training rows of all parts.
+func (s *Pass) Len() int { return s.fit.problem.Examples.Train.Len() }
+
+// part computes a part of the pass.
+func (s *Pass) part(ctx context.Context, part shard.Part, split *int) (*shard.Shard, error) {
 	p := s.fit.problem
-	n := p.Examples.Train.Len()
-	if lo, hi = part.Rows(n); lo == hi {
-		return lo, hi, console.FullErrorf("--shard %v: it has no rows, as there are %d training rows; split them into at most %d", part, n, n)
+	lo, hi := part.Rows(s.Len())
+	if lo == hi {
+		return nil, console.FullErrorf("--shard %v: it has no rows, as there are %d training rows; split them into at most %d", part, s.Len(), s.Len())
 	}
 	of := p.Part(lo, hi)
 	g := *s.fit
 	g.problem = of
 	if err := g.planPart(s.base); err != nil {
-		return lo, hi, err
+		return nil, err
 	}
 	done, err := g.part(ctx, s)
 	s.fit.con.ClearBar()
 	if err != nil {
-		return lo, hi, of.TrainNames().ExplainError(err)
+		return nil, of.TrainNames().ExplainError(err)
 	}
-	done.Part = part
-	head, prior, err := s.header(ctx, split)
+	if err := s.name(ctx, split); err != nil {
+		return nil, err
+	}
+	done.Part, done.Identity = part, s.named.identity
+	return done, nil
+}
+
+// Identity is what all parts of the pass have in common.
+func (s *Pass) Identity(ctx context.Context, split *int) (shard.Identity, error) {
+	err := s.name(ctx, split)
 	if err != nil {
-		return lo, hi, err
+		return shard.Identity{}, err
 	}
-	if done.Identity, err = s.identity(ctx, head.Remembered); err != nil {
-		return lo, hi, err
+	return s.named.identity, nil
+}
+
+// name finds what the files of all parts say, once: it takes the checksums of all files.
+func (s *Pass) name(ctx context.Context, split *int) error {
+	if s.named != nil {
+		return nil
 	}
-	from, err := s.origin(ctx)
-	if err != nil {
-		return lo, hi, err
+	var n named
+	var err error
+	if n.head, n.prior, err = s.header(ctx, split); err != nil {
+		return err
 	}
-	return lo, hi, shard.Write(path, done, func(w *store.Writer) error {
-		w.JSON("header", head)
-		w.JSON("origin", from)
+	if n.identity, err = s.identity(ctx, n.head.Remembered); err != nil {
+		return err
+	}
+	if n.from, err = s.origin(ctx); err != nil {
+		return err
+	}
+	s.named = &n
+	return nil
+}
+
+// write writes a part that was computed to a file.
+func (s *Pass) write(done *shard.Shard, path string) error {
+	return shard.Write(path, done, func(w *store.Writer) error {
+		w.JSON("header", s.named.head)
+		w.JSON("origin", s.named.from)
 		if u := s.inducing.Directions; u != nil {
 			w.Floats("sparse.directions", mat.DenseCopyOf(u).RawMatrix().Data)
 		}
-		prior(w)
+		s.named.prior(w)
 		return nil
 	})
 }
