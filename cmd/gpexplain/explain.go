@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/terms"
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
@@ -155,6 +156,9 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if len(s.sources) > 1 {
 		return s.runSeveral(ctx, c)
 	}
+	if s.part.text != "" {
+		return s.writePart(ctx, c)
+	}
 	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
 	if err != nil {
 		return err
@@ -166,7 +170,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if p, rows.Subset, err = p.GroupedFor(ctx, c, rows.Subset); err != nil {
 		return err
 	}
-	asked, err := s.contrasted(p)
+	asked, err := terms.Contrasted(p, s.contrast)
 	if err != nil {
 		return err
 	}
@@ -180,9 +184,6 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	if _, ok := q.Dual.(explain.Splitter); s.byLayer && !ok {
 		return fmt.Errorf("--by-layer needs a posterior of all training rows, which --method %s is not; give --method exact or kept", q.How.Name)
-	}
-	if s.part.text != "" {
-		return s.writePart(ctx, c, p, q, rows, asked)
 	}
 	by, says, err := s.attribution.Posterior(ctx, c, p, &s.posterior, q)
 	if err != nil {
@@ -255,39 +256,6 @@ func (s *explainVerb) about(ctx context.Context, list []*problem.Problem) (a abo
 	return a, err
 }
 
-// contrasted is the contrast that was asked for, nil for none.
-func (s *explainVerb) contrasted(p *problem.Problem) (*explain.Target, error) {
-	if s.contrast == "" {
-		return nil, nil
-	}
-	if p.Model.Outputs == 1 {
-		return nil, fmt.Errorf("--contrast %s: %s has one output, which already weighs its two classes against each other; leave --contrast out", s.contrast, p.Model.Name)
-	}
-	a, b, err := p.Contrasted(s.contrast)
-	if err != nil {
-		return nil, err
-	}
-	t := explain.Contrast(a, b)
-	return &t, nil
-}
-
-// targets are all outputs, then the contrast that was asked for. Without one it is
-// that of the predicted class and the runner-up, where each class has an output:
-// a softmax compares outputs, and by itself none means anything.
-func targets(p *problem.Problem, f []float64, pred *inference.Predictions, asked *explain.Target) []explain.Target {
-	var list []explain.Target
-	for k := range p.Model.Outputs {
-		list = append(list, explain.Single(k))
-	}
-	switch {
-	case asked != nil:
-		list = append(list, *asked)
-	case p.Task.Classes != nil && p.Model.Outputs > 1:
-		list = append(list, explain.Contrast(problem.LargestClass(f), pred.RunnerUp(0)))
-	}
-	return list
-}
-
 // explained is the example whose prediction is explained.
 type explained struct {
 	names   problem.RowNames
@@ -324,7 +292,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 		return nil, x.names.ExplainError(err)
 	}
 	names := trainRows(p)
-	o := s.options(p, targets(p, batch.F.RawRowView(0), pred, asked), names.Groups())
+	o := s.options(p, terms.Targets(p, batch.F.RawRowView(0), pred, asked), names.Groups())
 	names.ErrorBars = true
 	if s.byLayer {
 		names.Layers, o.Layers = layers(p, by, batch)

@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/terms"
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
@@ -68,7 +69,7 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 	if err != nil {
 		return err
 	}
-	contrast, err := s.contrasted(p)
+	contrast, err := terms.Contrasted(p, s.contrast)
 	if err != nil {
 		return err
 	}

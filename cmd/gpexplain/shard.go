@@ -1,17 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/gob"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,12 +14,10 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/terms"
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
-	"github.com/funcgp/funcgp/glm"
-	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/sparse/shard"
-	"github.com/funcgp/funcgp/store"
 )
 
 // shardFlags split a fit into parts.
@@ -243,8 +236,8 @@ func (s *mergeVerb) check(c *cobra.Command) error {
 }
 
 func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
-	if first, err := openTerms(s.parts[0]); err == nil {
-		return errors.Join(s.runTerms(ctx, c), first.Close())
+	if terms.Is(s.parts[0]) {
+		return s.runTerms(ctx, c)
 	}
 	if _, err := os.Stat(s.parts[0]); s.out == "" && err == nil { // which may be a part of either
 		return console.Usagef("-o FILE is needed: where to write the posterior of all parts")
@@ -258,16 +251,8 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	p, err := problem.OpenFile(ctx, c, &s.common, set.Paths()[0], problem.ShardFile)
-	if err != nil {
-		return err
-	}
-	pass, err := inference.MergePass(ctx, c, p, s.inducing)
-	if err != nil {
-		return err
-	}
 	next := cmp.Or(s.next, s.out)
-	q, err := pass.Merge(ctx, set, s.out, next, s.calibration.Method, s.common.Data.Split)
+	p, pass, q, err := inference.MergeSet(ctx, c, &s.common, set, s.inducing, s.out, next, s.calibration.Method)
 	if err != nil {
 		return err
 	}
@@ -284,125 +269,40 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	return r.print(c, q)
 }
 
-// The file of a part of explanations.
-const (
-	termsKind    = "gpexplain terms"
-	termsVersion = 1
-)
-
-func openTerms(path string) (*store.File, error) { return store.Open(path, termsKind, termsVersion) }
-
-// A termsHeader says what a part of explanations is of.
-type termsHeader struct {
-	Part      shard.Part
-	Examples  int    // training rows of all parts
-	Posterior string // its file
-	SHA       string // of that file
-	Asking    problem.Asking
-	Seed      uint64
-
-	Top                        int
-	Terms, Contrast, Calibrate string
-}
-
-// differs says what differs from another part, "" where nothing does.
-func (h *termsHeader) differs(o *termsHeader) string {
-	switch {
-	case h.SHA != o.SHA || h.Examples != o.Examples:
-		return "the posterior"
-	case h.Asking != o.Asking || h.Seed != o.Seed:
-		return "the rows that are explained"
-	case h.Top != o.Top || h.Terms != o.Terms || h.Contrast != o.Contrast || h.Calibrate != o.Calibrate:
-		return "--top, --terms, --contrast or --calibrate"
-	}
-	return ""
-}
-
-// writePart writes what a part of the training rows contributes to the predictions of rows.
-func (s *explainVerb) writePart(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, rows *problem.Asked, asked *explain.Target) error {
-	n := p.Examples.Train.Len()
-	lo, hi := s.part.part.Rows(n)
-	if lo == hi {
-		return console.FullErrorf("--shard %v: it has no rows, as there are %d training rows; split them into at most %d", s.part.part, n, n)
-	}
-	h := termsHeader{Part: s.part.part, Examples: n, Seed: p.Limits.Seed, Top: s.top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.calibration.Method}
-	var err error
-	if h.Asking, err = s.which.Asking(); err != nil {
-		return err
-	}
-	if h.Posterior, err = filepath.Abs(s.posterior.File); err != nil {
-		return err
-	}
-	if h.SHA, err = problem.FileSum(ctx, h.Posterior); err != nil {
-		return err
-	}
-	groups := trainRows(p)
-	own := groups.Groups()
-	if own != nil {
-		own = own[lo:hi]
-	}
-	dual := explain.Part(q.Dual, lo, hi)
-	var all [][]explain.Explanation
-	for i := range rows.Len() {
-		x := explainedRow(p, rows, i)
-		batch, err := p.Model.Net.Linearize(ctx, x.x)
-		if err != nil {
-			return x.names.ExplainError(err)
-		}
-		pred, err := q.Predict(ctx, p.Task, batch, glm.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
-		if err != nil {
-			return x.names.ExplainError(err)
-		}
-		ex, err := explain.New(dual, q.Kernel, s.options(p, targets(p, batch.F.RawRowView(0), pred, asked), own))
-		if err != nil {
-			return err
-		}
-		list, err := ex.Explain(ctx, batch)
-		if err != nil {
-			return x.names.ExplainError(err)
-		}
-		all = append(all, list[0])
-		c.Show("explain", i+1, rows.Len())
-	}
-	c.ClearBar()
-	var text bytes.Buffer
-	if err := gob.NewEncoder(&text).Encode(all); err != nil {
-		return err
-	}
-	err = store.Write(s.part.out, termsKind, termsVersion, func(w *store.Writer) error {
-		w.JSON("about", h)
-		w.Bytes("explanations", text.Bytes())
-		return nil
-	})
+// writePart writes what a part of the training rows contributes to predictions.
+func (s *explainVerb) writePart(ctx context.Context, c *console.Console) error {
+	a, err := terms.Open(ctx, c, &s.common, &s.posterior, &s.which, terms.Question{Top: s.top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.calibration.Method})
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.Out, "wrote %s: part %v, %d training rows from the %s, for %d explained rows\n", s.part.out, s.part.part, hi-lo, ordinal(lo), rows.Len())
+	done, err := a.Part(ctx, s.part.part)
+	if err != nil {
+		return err
+	}
+	if err := done.Write(s.part.out); err != nil {
+		return err
+	}
+	lo, hi := s.part.part.Rows(a.Examples())
+	_, err = fmt.Fprintf(c.Out, "wrote %s: part %v, %d training rows from the %s, for %d explained rows\n", s.part.out, s.part.part, hi-lo, ordinal(lo), a.Explained())
 	return err
 }
 
 // mergedTerms are the explanations of all parts, row by row.
 type mergedTerms struct {
-	first []int
-	parts [][][]explain.Explanation // of each part, of each row
+	parts []*terms.Part
 	row   int
 }
 
 // next merges the explanations of the next row, which has the targets of o.
 func (m *mergedTerms) next(o *explain.Options) ([]explain.Explanation, error) {
-	list := make([]explain.Explanation, len(o.Targets))
+	list, err := terms.Merge(m.parts, m.row, o)
+	if err == nil && len(list) != len(o.Targets) {
+		err = terms.ErrRows
+	}
+	if err != nil {
+		return nil, err
+	}
 	for k, target := range o.Targets {
-		var each []explain.Explanation
-		for _, part := range m.parts {
-			if m.row >= len(part) || k >= len(part[m.row]) {
-				return nil, errors.New("the parts are of other rows than those explained; compute them again")
-			}
-			each = append(each, part[m.row][k])
-		}
-		var err error
-		if list[k], err = explain.Merge(each, m.first, o); err != nil {
-			return nil, err
-		}
 		list[k].Target = target
 	}
 	m.row++
@@ -414,55 +314,29 @@ func (s *mergeVerb) runTerms(ctx context.Context, c *console.Console) error {
 	if s.out != "" || s.inducing != "" {
 		return console.Usagef("-o and --inducing-file are for parts of a fit; those of an explanation are printed")
 	}
-	heads, all := make([]termsHeader, len(s.parts)), make([][][]explain.Explanation, len(s.parts))
-	parts := make([]shard.Part, len(s.parts))
+	all, parts := make([]*terms.Part, len(s.parts)), make([]shard.Part, len(s.parts))
 	for i, path := range s.parts {
-		if err := readTerms(path, &heads[i], &all[i]); err != nil {
+		var err error
+		if all[i], err = terms.Read(path); err != nil {
 			return err
 		}
-		parts[i] = heads[i].Part
+		parts[i] = all[i].Header.Part
 	}
-	order, err := shard.Order(s.parts, parts, func(i, j int) string { return heads[i].differs(&heads[j]) })
+	order, err := shard.Order(s.parts, parts, func(i, j int) string { return all[i].Header.Differs(&all[j].Header) })
 	if err != nil {
 		return err
 	}
-	h, merged := &heads[order[0]], &mergedTerms{}
+	h, merged := &all[order[0]].Header, &mergedTerms{}
 	for _, i := range order {
-		lo, _ := parts[i].Rows(h.Examples)
-		merged.first, merged.parts = append(merged.first, lo), append(merged.parts, all[i])
+		merged.parts = append(merged.parts, all[i])
 	}
 	if sum, err := problem.FileSum(ctx, h.Posterior); err != nil || sum != h.SHA {
 		return console.FullErrorf("%s: the posterior that the parts explain is not there or has changed; compute the parts again", h.Posterior)
 	}
-	v := &explainVerb{common: s.common, which: h.Asking.Flags(), top: h.Top, terms: h.Terms, contrast: h.Contrast, merged: merged}
+	v := &explainVerb{common: s.common, which: h.Asking.Flags(), top: h.Top, terms: h.Terms, contrast: h.Contrast, kernel: h.Kernel(), merged: merged}
 	v.posterior.File, v.calibration.Method = h.Posterior, h.Calibrate
-	if h.Terms == "raw" {
-		v.kernel = gp.Raw
-	}
 	if v.common.Limits.Seed == 0 {
 		v.common.Limits.Seed = h.Seed
 	}
 	return v.run(ctx, c)
-}
-
-// readTerms reads a part of explanations.
-func readTerms(path string, h *termsHeader, all *[][]explain.Explanation) error {
-	f, err := openTerms(path)
-	if err != nil {
-		return err
-	}
-	read := func() error {
-		if err := f.JSON("about", h); err != nil {
-			return err
-		}
-		text, err := f.Bytes("explanations")
-		if err != nil {
-			return err
-		}
-		if gob.NewDecoder(bytes.NewReader(slices.Clone(text))).Decode(all) != nil || h.Part.Of < 1 || h.Part.Number < 0 || h.Part.Number >= h.Part.Of || h.Examples < 1 {
-			return &store.Error{File: path, Problem: "holds an impossible part", Remedy: "compute it again"}
-		}
-		return nil
-	}
-	return errors.Join(read(), f.Close())
 }

@@ -34,14 +34,6 @@ type Pass struct {
 	named    *named // once a part was written
 }
 
-// named is what the files of all parts say.
-type named struct {
-	head     problem.SavedHeader
-	prior    func(w *store.Writer)
-	identity shard.Identity
-	from     origin
-}
-
 // NewPass selects the inducing examples and factors their kernel. The same flags, data and
 // seed select the same ones in every process.
 func NewPass(ctx context.Context, c *console.Console, p *problem.Problem, flags *Flags) (*Pass, error) {
@@ -177,18 +169,6 @@ func (s *Pass) WritePart(ctx context.Context, part shard.Part, path string, spli
 	return lo, hi, s.write(done, path)
 }
 
-// WriteApart computes a part of the pass and writes it to a file without its sums, which it
-// returns to be added apart.
-func (s *Pass) WriteApart(ctx context.Context, part shard.Part, path string, split *int) (*sparse.Sums, error) {
-	done, err := s.part(ctx, part, split)
-	if err != nil {
-		return nil, err
-	}
-	sums := done.Sums
-	done.Sums = nil
-	return sums, s.write(done, path)
-}
-
 // Len is the number of training rows of all parts.
 func (s *Pass) Len() int { return s.fit.problem.Examples.Train.Len() }
 
@@ -215,48 +195,6 @@ func (s *Pass) part(ctx context.Context, part shard.Part, split *int) (*shard.Sh
 	}
 	done.Part, done.Identity = part, s.named.identity
 	return done, nil
-}
-
-// Identity is what all parts of the pass have in common.
-func (s *Pass) Identity(ctx context.Context, split *int) (shard.Identity, error) {
-	err := s.name(ctx, split)
-	if err != nil {
-		return shard.Identity{}, err
-	}
-	return s.named.identity, nil
-}
-
-// name finds what the files of all parts say, once: it takes the checksums of all files.
-func (s *Pass) name(ctx context.Context, split *int) error {
-	if s.named != nil {
-		return nil
-	}
-	var n named
-	var err error
-	if n.head, n.prior, err = s.header(ctx, split); err != nil {
-		return err
-	}
-	if n.identity, err = s.identity(ctx, n.head.Remembered); err != nil {
-		return err
-	}
-	if n.from, err = s.origin(ctx); err != nil {
-		return err
-	}
-	s.named = &n
-	return nil
-}
-
-// write writes a part that was computed to a file.
-func (s *Pass) write(done *shard.Shard, path string) error {
-	return shard.Write(path, done, func(w *store.Writer) error {
-		w.JSON("header", s.named.head)
-		w.JSON("origin", s.named.from)
-		if u := s.inducing.Directions; u != nil {
-			w.Floats("sparse.directions", mat.DenseCopyOf(u).RawMatrix().Data)
-		}
-		s.named.prior(w)
-		return nil
-	})
 }
 
 // planPart refuses a part whose sums and sites do not fit.
