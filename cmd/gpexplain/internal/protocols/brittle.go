@@ -198,11 +198,11 @@ func (p *protocol) brittlePage(r *reproduce.Results) (*reproduce.Page, error) {
 				}
 			}
 		}
-		if err := reproduce.AddLine(drawn, all[i].Name, reproduce.Colour(i), true, x, y); err != nil {
+		if err := reproduce.AddCurve(drawn, all[i].Name, i, x, y); err != nil {
 			return nil, err
 		}
 	}
-	page.Sections[0].Plots = []*reproduce.Plot{{Name: "flips", Caption: "Share of the test rows that have another class without so many rows, by method.", Width: 560, Height: 360, Grid: reproduce.BesideLegend(drawn)}}
+	page.Sections[0].Plots = []*reproduce.Plot{{Name: "flips", Caption: "Share of the test rows that have another class without so many rows, by method.", Width: 720, Height: 360, Grid: reproduce.BesideLegend(drawn)}}
 	return page, nil
 }
 
@@ -255,7 +255,7 @@ func (p *protocol) flipSection(all []brittle, sizes []int) *reproduce.Section {
 				flipped++
 			}
 		}
-		cells = append(cells, reproduce.Number(median(all[i].Flips)), reproduce.Number(float64(flipped)))
+		cells = append(cells, reproduce.Number(median(all[i].Flips)), reproduce.Count(flipped))
 		ratio := slices.Clone(own)
 		floats.Sub(ratio, first)
 		mean(ratio)

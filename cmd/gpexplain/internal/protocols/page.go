@@ -146,7 +146,7 @@ func (p *protocol) scores(r *reproduce.Results, j *judgement) (*reproduce.Sectio
 		}
 		for _, name := range order {
 			one, other := evaluate.Datamodel(sums[name], first, 0), evaluate.Datamodel(sums[name], second, 0)
-			t.Rows = append(t.Rows, []reproduce.Cell{reproduce.Number(float64(count)), reproduce.Text(name), reproduce.Number(one.Mean), reproduce.Number(one.Low), reproduce.Number(one.High), reproduce.Number(one.Subsets), reproduce.Number(other.Mean)})
+			t.Rows = append(t.Rows, []reproduce.Cell{reproduce.Count(count), reproduce.Text(name), reproduce.Number(one.Mean), reproduce.Number(one.Low), reproduce.Number(one.High), reproduce.Number(one.Subsets), reproduce.Number(other.Mean)})
 			bars.add(name, count, one)
 		}
 	}
@@ -244,7 +244,7 @@ func (p *protocol) precisions(r *reproduce.Results, outcomes *mat.Dense) (*repro
 		if err := r.Get(precisionKey(delta), &have); err != nil {
 			return nil, err
 		}
-		row := []reproduce.Cell{reproduce.Number(delta), reproduce.Number(float64(have.Evidence)), reproduce.Number(float64(have.LeaveOneOut)), reproduce.Number(float64(have.Kept))}
+		row := []reproduce.Cell{reproduce.Number(delta), reproduce.Number(float64(have.Evidence)), reproduce.Number(float64(have.LeaveOneOut)), reproduce.Count(have.Kept)}
 		for _, j := range have.Judged {
 			sums, err := j.Predictions.dense()
 			if err != nil {
@@ -262,7 +262,7 @@ func (p *protocol) precisions(r *reproduce.Results, outcomes *mat.Dense) (*repro
 	drawn := reproduce.NewPlot("", "prior precision", "linear datamodeling score")
 	reproduce.LogAxis(&drawn.X)
 	for i, name := range order {
-		if err := reproduce.AddLine(drawn, name, reproduce.Colour(i), true, p.deltas, curves[name]); err != nil {
+		if err := reproduce.AddCurve(drawn, name, i, p.deltas, curves[name]); err != nil {
 			return nil, err
 		}
 	}

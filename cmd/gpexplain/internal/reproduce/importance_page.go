@@ -82,7 +82,7 @@ func (s *importanceStudy) curve(all []importanceResult) (Section, error) {
 		for i, a := range all[seed].Alpha {
 			gap = math.Max(gap, math.Abs(float64(a-all[seed].Residual[i])))
 		}
-		row := []Cell{Text(strconv.Itoa(seed)), Number(float64(all[seed].GradientNorm))}
+		row := []Cell{Count(seed), Number(float64(all[seed].GradientNorm))}
 		rank, shared := stat.Correlation(ranks(v), ranks(first), nil), shared(v, first, 100)
 		falling := slices.Sorted(slices.Values(v))
 		slices.Reverse(falling)
@@ -97,7 +97,7 @@ func (s *importanceStudy) curve(all []importanceResult) (Section, error) {
 		for _, part := range []float64{.01, .1, .5} {
 			row = append(row, Number(shareOf(falling, part)))
 		}
-		table.Rows = append(table.Rows, append(row, Number(float64(small)/float64(len(v))), Number(gap), Number(rank), Text(strconv.Itoa(shared))))
+		table.Rows = append(table.Rows, append(row, Number(float64(small)/float64(len(v))), Number(gap), Number(rank), Count(shared)))
 		for i := range falling {
 			falling[i] = math.Max(falling[i], 1e-12) // of a saturated digit
 		}
@@ -167,7 +167,7 @@ func (s *importanceStudy) digits(r *importanceResult) (Section, error) {
 		section.Plots = append(section.Plots, &Plot{Name: group.name, Caption: group.caption, Width: 22 * vg.Centimeter, Height: height, Grid: One(picture)})
 		t := &Table{Name: group.name, Caption: group.numbers, Head: []string{"training row", "label", "α", "probability of the label"}}
 		for _, d := range group.digits {
-			t.Rows = append(t.Rows, []Cell{Text(strconv.Itoa(d.Row)), Text(strconv.Itoa(d.Label)), Number(float64(d.Alpha)), Number(float64(d.Right))})
+			t.Rows = append(t.Rows, []Cell{Count(d.Row), Count(d.Label), Number(float64(d.Alpha)), Number(float64(d.Right))})
 		}
 		section.Folded = append(section.Folded, t)
 	}
@@ -201,7 +201,7 @@ func (s *importanceStudy) predictions(r *importanceResult) Section {
 	table := &Table{Name: "similar", Caption: "The three predictions in numbers.", Head: []string{"test row", "label", "predicted", "rank", "training row", "label of it", "similarity", "α"}}
 	for _, x := range r.Predictions {
 		for k, d := range x.Similar {
-			table.Rows = append(table.Rows, []Cell{Text(strconv.Itoa(x.Row)), Text(strconv.Itoa(x.Label)), Text(strconv.Itoa(x.Class)), Text(strconv.Itoa(k + 1)), Text(strconv.Itoa(d.Row)), Text(strconv.Itoa(d.Label)), Number(float64(d.Similarity)), Number(float64(d.Alpha))})
+			table.Rows = append(table.Rows, []Cell{Count(x.Row), Count(x.Label), Count(x.Class), Count(k + 1), Count(d.Row), Count(d.Label), Number(float64(d.Similarity)), Number(float64(d.Alpha))})
 		}
 	}
 	section.Folded = []*Table{table}

@@ -51,6 +51,14 @@ var Palette = []color.Color{
 // Colour returns colour i of the palette, which repeats.
 func Colour(i int) color.Color { return Palette[i%len(Palette)] }
 
+// dashes are those of line i, none before colours repeat.
+func dashes(i int) []vg.Length {
+	if i < len(Palette) {
+		return nil
+	}
+	return []vg.Length{vg.Points(5), vg.Points(2.5)}
+}
+
 // NewPlot returns an empty plot with these titles.
 func NewPlot(title, x, y string) *plot.Plot {
 	p := plot.New()
@@ -113,7 +121,7 @@ func LegendPanel(names []string) (*plot.Plot, error) {
 		if err != nil {
 			return nil, err
 		}
-		line.Color, line.Width = Colour(i), vg.Points(1.4)
+		line.Color, line.Width, line.Dashes = Colour(i), vg.Points(1.4), dashes(i)
 		p.Legend.Add(name, line)
 	}
 	return p, nil
@@ -123,6 +131,16 @@ func LegendPanel(names []string) (*plot.Plot, error) {
 // and names it in the legend unless name is "". Points that are not finite are left
 // out.
 func AddLine(p *plot.Plot, name string, colour color.Color, points bool, x, y []float64) error {
+	return addLine(p, name, draw.LineStyle{Color: colour, Width: vg.Points(1.4)}, points, x, y)
+}
+
+// AddCurve is AddLine for curve i of several, with markers: in colour i, and dashed once the
+// colours repeat.
+func AddCurve(p *plot.Plot, name string, i int, x, y []float64) error {
+	return addLine(p, name, draw.LineStyle{Color: Colour(i), Width: vg.Points(1.4), Dashes: dashes(i)}, true, x, y)
+}
+
+func addLine(p *plot.Plot, name string, style draw.LineStyle, points bool, x, y []float64) error {
 	var xy plotter.XYs
 	for i := range x {
 		if finite(x[i]) && finite(y[i]) {
@@ -136,8 +154,8 @@ func AddLine(p *plot.Plot, name string, colour color.Color, points bool, x, y []
 	if err != nil {
 		return err
 	}
-	line.Color, line.Width = colour, vg.Points(1.4)
-	marks.Color, marks.Shape, marks.Radius = colour, draw.CircleGlyph{}, vg.Points(2.2)
+	line.LineStyle = style
+	marks.Color, marks.Shape, marks.Radius = style.Color, draw.CircleGlyph{}, vg.Points(2.2)
 	p.Add(line)
 	if points {
 		p.Add(marks)

@@ -238,12 +238,12 @@ func TestArgMin(t *testing.T) {
 }
 
 func TestCells(t *testing.T) {
-	table := &Table{Rows: [][]Cell{{Text("a<b"), Number(math.NaN()), Number(-0.12345), Number(1e-9), Mean([]float64{1, 2}), Mean([]float64{3}), {}, Number(math.Inf(1))}}}
+	table := &Table{Rows: [][]Cell{{Text("a<b"), Number(math.NaN()), Number(-0.12345), Number(1e-9), Mean([]float64{1, 2}), Mean([]float64{3}), {}, Number(math.Inf(1)), Count(12)}}}
 	var b strings.Builder
 	for _, cell := range table.Shown()[0] {
 		b.WriteString(strings.NewReplacer(`<td class="num">`, "|", `<td class="">`, "|", "</td>", "").Replace(string(cell)))
 	}
-	require.Equal(t, "|a&lt;b|–|−0.123|1.0e−09|1.500 ± 0.500|3.000||∞", b.String())
+	require.Equal(t, "|a&lt;b|–|−0.123|1.0e−09|1.500 ± 0.500|3.000||∞|12", b.String())
 }
 
 func TestLogTicks(t *testing.T) {

@@ -35,6 +35,7 @@ const (
 	nothing cellKind = iota
 	word
 	number
+	whole
 	mean
 )
 
@@ -43,6 +44,9 @@ func Text(s string) Cell { return Cell{kind: word, text: s} }
 
 // Number is a cell with a number; NaN shows a dash.
 func Number(v float64) Cell { return Cell{kind: number, value: v} }
+
+// Count is a cell with a whole number, shown without digits after the point.
+func Count(n int) Cell { return Cell{kind: whole, value: float64(n)} }
 
 // Mean is a cell with the mean of values and its standard error. No values make an
 // empty cell.
@@ -56,11 +60,14 @@ func Mean(values []float64) Cell {
 
 // Value is the number of a cell, NaN where it has none.
 func (c Cell) Value() float64 {
-	if c.kind == number || c.kind == mean {
+	if c.numeric() {
 		return c.value
 	}
 	return math.NaN()
 }
+
+// numeric tells whether the cell has a number.
+func (c Cell) numeric() bool { return c.kind == number || c.kind == whole || c.kind == mean }
 
 // show is the cell as the page has it.
 func (c Cell) show(digits int) string {
@@ -69,6 +76,8 @@ func (c Cell) show(digits int) string {
 		return c.text
 	case number:
 		return decimal(c.value, digits)
+	case whole:
+		return decimal(c.value, 0)
 	case mean:
 		if math.IsNaN(c.se) {
 			return decimal(c.value, digits)
@@ -113,7 +122,7 @@ func (t *Table) Shown() [][]template.HTML {
 		for _, c := range row {
 			text := template.HTMLEscapeString(c.show(t.digits()))
 			class := ""
-			if c.kind == number || c.kind == mean {
+			if c.numeric() {
 				class = "num"
 			}
 			if c.Best {
@@ -172,7 +181,7 @@ func (c Cell) plain() (value, se string) {
 	switch c.kind {
 	case word:
 		return c.text, ""
-	case number:
+	case number, whole:
 		return full(c.value), ""
 	case mean:
 		return full(c.value), full(c.se)
