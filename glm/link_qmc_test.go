@@ -3,6 +3,7 @@ package glm
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -87,6 +88,21 @@ func TestE20MatchesReferenceOfFourClasses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Entropies alone take a trapezoid of fewer nodes: 1e-5 of those to 1e-10, also where the
+// variance is small, and no mutual information is negative.
+func TestEntropiesAlone(t *testing.T) {
+	y := openToy(t, "categorical", 6)
+	for _, scale := range []float64{1e-6, 1e-2, 1} {
+		cov := scaledCovariance(y.cov, scale)
+		want := allIntegrals(t, QMC{}, y.f, cov)
+		entropy, mutual := make([]float64, y.t), make([]float64, y.t)
+		require.NoError(t, QMC{}.EntropyTo(entropy, mutual, Categorical{}, y.f, cov))
+		requireNear(t, want.Entropy, entropy, 1e-5, "entropy")
+		requireNear(t, want.Mutual, mutual, 1e-5, "mutual information")
+		require.GreaterOrEqual(t, slices.Min(mutual), 0.0)
 	}
 }
 
