@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,9 +13,9 @@ import (
 	"github.com/funcgp/funcgp/internal/npy"
 )
 
-func isNumPy(path string) bool {
-	return strings.EqualFold(filepath.Ext(path), ".npy") || isArchive(path)
-}
+func isNumPy(path string) bool { return isNumPyFile(path) || isArchive(path) }
+
+func isNumPyFile(path string) bool { return strings.EqualFold(filepath.Ext(path), ".npy") }
 
 func isArchive(path string) bool { return strings.EqualFold(filepath.Ext(path), ".npz") }
 
@@ -63,7 +62,7 @@ func openNumPy(ctx context.Context, path string, o *OpenOptions) (*Data, error) 
 			continue
 		}
 		var err error
-		if p.table, err = readArrays(ctx, file, l, endings, o.MaxBytes); err != nil {
+		if p.table, err = o.readArrays(ctx, file, l, endings); err != nil {
 			return nil, err
 		}
 		if i == 0 {
@@ -90,13 +89,21 @@ func openNumPy(ctx context.Context, path string, o *OpenOptions) (*Data, error) 
 // readArrays reads one part: its inputs, its targets if there are any, and the
 // names of its rows and columns. A part that the file lacks is empty, unless it is
 // the first.
-func readArrays(ctx context.Context, path string, l layout, endings []string, most int64) (*table, error) {
+func (o *OpenOptions) readArrays(ctx context.Context, path string, l layout, endings []string) (*table, error) {
+	if !isArchive(path) {
+		if files, far, err := o.far(path); err != nil {
+			return nil, err
+		} else if far {
+			t, err := storage{o.FS}.arraysByRange(ctx, path, files, l, o.MaxBytes)
+			return o.held(ctx, t, err)
+		}
+	}
 	var a *arrays
 	var err error
 	if isArchive(path) {
-		a, err = arraysOfArchive(ctx, path, l, endings, most)
+		a, err = arraysOfArchive(ctx, path, l, endings, o.MaxBytes)
 	} else {
-		a, err = arraysOfFiles(ctx, path, l, most)
+		a, err = arraysOfFiles(ctx, path, l, o.MaxBytes)
 	}
 	if err != nil {
 		return nil, err
@@ -106,7 +113,7 @@ func readArrays(ctx context.Context, path string, l layout, endings []string, mo
 		return t, nil
 	}
 	if a.y == nil && l.like == nil {
-		return nil, &Error{File: path, Problem: "there are no targets", Remedy: "call the inputs x and the targets y, or name the targets"}
+		return nil, &Error{File: path, Problem: "there are no targets", Remedy: noTargetsRemedy}
 	}
 	return t, t.fill(a)
 }
@@ -121,9 +128,9 @@ type arrays struct {
 func arraysOfFiles(ctx context.Context, path string, l layout, most int64) (*arrays, error) {
 	target := l.target
 	if target == "" || l.like != nil {
-		target = neighbour(path)
+		target = storage{}.neighbour(path)
 	}
-	a := &arrays{target: strings.TrimSuffix(filepath.Base(target), filepath.Ext(target))}
+	a := &arrays{target: stem(target)}
 	for _, f := range []struct {
 		path string
 		to   **npy.Array
@@ -214,7 +221,7 @@ func findArray(z *npy.Archive, names, endings []string) (array, ending string) {
 
 // neighbour returns the file of the targets that belong to a file of inputs by its
 // name, such as y_train.npy beside x_train.npy, or "".
-func neighbour(path string) string {
+func (p storage) neighbour(path string) string {
 	dir, base := filepath.Split(path)
 	for k, name := range inputNames {
 		rest, ok := strings.CutPrefix(base, name)
@@ -223,7 +230,7 @@ func neighbour(path string) string {
 		}
 		for _, target := range append([]string{targetNames[k]}, targetNames...) {
 			other := dir + target + rest
-			if info, err := os.Stat(other); err == nil && info.Mode().IsRegular() {
+			if info, err := p.stat(other); err == nil && info.Mode().IsRegular() {
 				return other
 			}
 		}
@@ -238,9 +245,7 @@ func (t *table) fill(a *arrays) error {
 	}
 	if t.shape == nil {
 		d := len(t.x) / t.n
-		for j := range d {
-			t.columns = append(t.columns, "x"+strconv.Itoa(j))
-		}
+		t.nameColumns(d)
 		if columns := a.columns; columns != nil {
 			if len(columns.Text) != d {
 				return t.errorf("save one name a column", "%d names of columns, but %d columns", len(columns.Text), d)
@@ -255,6 +260,19 @@ func (t *table) fill(a *arrays) error {
 		return nil
 	}
 	return t.fillTargets(a.y, a.target)
+}
+
+// stem is the name of a file without its folder and ending.
+func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) }
+
+// nameColumns names the columns of features x0, x1, ….
+func (t *table) nameColumns(d int) {
+	if t.shape != nil {
+		return
+	}
+	for j := range d {
+		t.columns = append(t.columns, "x"+strconv.Itoa(j))
+	}
 }
 
 // fillIDs takes the names of rows, if there are any.
@@ -279,27 +297,42 @@ func (t *table) errorf(remedy, format string, a ...any) error {
 	return &Error{File: t.file, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
 }
 
-// fillInputs takes the inputs: N×D features, or pictures N×H×W or N×C×H×W, whose
+// shapeInputs takes the shape of the inputs: N×D features, or pictures N×H×W or N×C×H×W, whose
 // elements of the type uint8 are grey levels.
-func (t *table) fillInputs(x *npy.Array) error {
-	shape := x.Shape
+func (t *table) shapeInputs(shape []int, kind string, isBytes bool) error {
+	was := shape
 	switch len(shape) {
 	case 1:
 		shape = []int{shape[0], 1}
 	case 3:
 		shape = []int{shape[0], 1, shape[1], shape[2]}
 	}
-	if len(shape) != 2 && len(shape) != 4 || x.Len() == 0 || x.Text != nil {
-		return t.errorf("save N×D features, or N×H×W or N×C×H×W pictures, as numbers", "inputs have shape %v and the type %s", x.Shape, x.Type)
+	if len(shape) != 2 && len(shape) != 4 {
+		return t.errorf(inputsRemedy, "inputs have shape %v and the type %s", was, kind)
 	}
 	t.n = shape[0]
 	if len(shape) == 4 {
 		t.shape = shape[1:]
-		if x.Bytes != nil {
-			t.px = x.Bytes
+		if isBytes {
 			t.notes = []string{"pictures of the type uint8 are grey levels, which are divided by 255"}
-			return nil
 		}
+	}
+	return nil
+}
+
+const inputsRemedy = "save N×D features, or N×H×W or N×C×H×W pictures, as numbers"
+
+// fillInputs takes the inputs: see shapeInputs.
+func (t *table) fillInputs(x *npy.Array) error {
+	if x.Len() == 0 || x.Text != nil {
+		return t.errorf(inputsRemedy, "inputs have shape %v and the type %s", x.Shape, x.Type)
+	}
+	if err := t.shapeInputs(x.Shape, x.Type, x.Bytes != nil); err != nil {
+		return err
+	}
+	if t.shape != nil && x.Bytes != nil {
+		t.px = x.Bytes
+		return nil
 	}
 	if t.x = x.Floats; x.Bytes != nil {
 		t.x = make([]float64, len(x.Bytes))
@@ -314,7 +347,7 @@ func (t *table) fillInputs(x *npy.Array) error {
 func (t *table) finite(v []float64, width int, column string) error {
 	for i, x := range v {
 		if bad(x) {
-			return &Error{File: t.file, Place: fmt.Sprintf("row %d, %s %d", i/width, column, i%width), Problem: fmt.Sprintf("%v is not finite", x), Remedy: "fill it in or leave the row out"}
+			return notFinite(t.file, i/width, column, i%width, x)
 		}
 	}
 	return nil

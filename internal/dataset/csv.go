@@ -30,17 +30,20 @@ func IsCSV(path string) bool {
 	return ok
 }
 
-// openCSV reads FILE.csv. A split divides its rows into parts; otherwise all of
+// openCSV reads FILE.csv, or several. A split divides its rows into parts; otherwise all of
 // them are training rows, and a second file may hold the test rows, with targets
 // or without. Another file may hold the validation rows.
 func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
-	t, err := readCSVFile(ctx, path, layout{target: o.Target, id: o.ID}, o.MaxBytes)
+	t, err := o.readTable(ctx, path, layout{target: o.Target, id: o.ID})
 	if err != nil {
 		return nil, err
 	}
 	stem, _ := csvStem(path)
 	d := &Data{Name: filepath.Base(stem), Source: path, Columns: t.columns, Target: strings.Join(t.targets, ", "), TargetColumns: t.targets, ID: o.ID}
 	parts := []*part{{name: "train", table: t}, {name: "valid", table: &table{file: path}}, {name: "test", table: &table{file: path}}}
+	if o.Split != nil && len(t.files) > 1 {
+		return nil, &Error{File: path, Problem: "a split was asked for", Remedy: "splits are of one file; name the files of each part"}
+	}
 	if o.Split != nil {
 		rows, err := readSplit(ctx, path, *o.Split, t.n)
 		if err != nil {
@@ -55,7 +58,7 @@ func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
 		if file == "" {
 			continue
 		}
-		if parts[i].table, err = readCSVFile(ctx, file, layout{id: o.ID, like: t}, o.MaxBytes); err != nil {
+		if parts[i].table, err = o.readTable(ctx, file, layout{id: o.ID, like: t}); err != nil {
 			return nil, err
 		}
 	}
@@ -65,8 +68,9 @@ func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
 	return d.finish()
 }
 
-// Columns returns the header of a CSV file.
+// Columns returns the header of a CSV file, of several that of the first.
 func Columns(ctx context.Context, path string) ([]string, error) {
+	path = FilesOf(path)[0]
 	f, err := openFile(ctx, path)
 	if err != nil {
 		return nil, err
@@ -142,7 +146,7 @@ func integers(parts []*part) bool {
 // set returns the rows of the part, with labels as the data have them.
 func (p *part) set(d *Data) *Set {
 	t := p.table
-	s := &Set{Part: p.name, File: t.file, Shape: t.shape, rows: p.rows, fileRows: t.n}
+	s := &Set{Part: p.name, File: t.file, files: t.files, Shape: t.shape, rows: p.rows, fileRows: t.n, far: t.far}
 	if t.shape == nil {
 		s.Shape = []int{len(t.columns)}
 	}
@@ -150,18 +154,16 @@ func (p *part) set(d *Data) *Set {
 	if t.px != nil {
 		s.px = storedPixels{t.px, dim}
 	}
-	rows := p.rows
-	if rows == nil {
-		rows = make([]int, t.n)
-		for i := range rows {
-			rows[i] = i
-		}
+	if s.n = len(p.rows); p.rows == nil {
+		s.n = t.n
 	}
-	s.n = len(rows)
 	width := len(t.targets)
-	for _, r := range rows {
+	for i := range s.n {
+		r := s.Row(i)
 		if p.rows != nil {
-			s.x = append(s.x, t.x[r*dim:(r+1)*dim]...)
+			if t.far == nil {
+				s.x = append(s.x, t.x[r*dim:(r+1)*dim]...)
+			}
 			if t.y != nil {
 				s.Targets = append(s.Targets, t.y[r*width:(r+1)*width]...)
 			}

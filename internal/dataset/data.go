@@ -54,7 +54,25 @@ func (d *Data) CountClasses(n int) bool {
 
 // hasPixels reports whether the inputs of some part are pixels.
 func (d *Data) hasPixels() bool {
-	return d.Train.px != nil || d.Valid.px != nil || d.Test.px != nil
+	return d.Train.bytes() || d.Valid.bytes() || d.Test.bytes()
+}
+
+// bytes reports whether the inputs are pixels.
+func (s *Set) bytes() bool { return s.px != nil || s.far != nil && s.far.grey }
+
+// Close closes the files of inputs that are read where they are needed. Reading them opens
+// them again.
+func (d *Data) Close() error {
+	var first error
+	for _, s := range d.parts() {
+		if s.far == nil {
+			continue
+		}
+		if err := s.far.pool.Close(); first == nil {
+			first = err
+		}
+	}
+	return first
 }
 
 func (d *Data) parts() [3]*Set { return [3]*Set{d.Train, d.Valid, d.Test} }

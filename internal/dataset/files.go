@@ -10,7 +10,11 @@ import (
 func (d *Data) Files() []string {
 	var list []string
 	for _, s := range d.parts() {
-		for _, path := range []string{s.File, s.labelFile} {
+		files := s.files
+		if files == nil {
+			files = []string{s.File}
+		}
+		for _, path := range append(slices.Clone(files), s.labelFile) {
 			if path == "" || slices.Contains(list, path) {
 				continue
 			}

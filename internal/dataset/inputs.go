@@ -74,7 +74,7 @@ func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Inputs, err
 		if err != nil {
 			return nil, err
 		}
-		pixels, notes, err := o.picture(r, name)
+		pixels, notes, err := o.picture(ctx, r, name)
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +153,7 @@ func (o *InputOptions) inputs(t *table) *Inputs {
 func (o *InputOptions) pixels() bool { return o.Like.Images() && o.Like.hasPixels() }
 
 // pictureOptions say how pictures are fitted to the data.
-func (o *InputOptions) pictureOptions(name string) (*picture.Options, error) {
+func (o *InputOptions) pictureOptions(ctx context.Context, name string) (*picture.Options, error) {
 	fail := func(remedy, format string, a ...any) (*picture.Options, error) {
 		return nil, &Error{File: name, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
 	}
@@ -169,27 +169,35 @@ func (o *InputOptions) pictureOptions(name string) (*picture.Options, error) {
 		if s.n == 0 {
 			continue
 		}
-		if s.px == nil && (s.lo < 0 || s.hi > 1) {
-			return fail("prepare it as they were, and give a NumPy file", "a picture, whose grey levels are from 0 to 1, but the pictures of %s hold numbers from %.3g to %.3g", o.Like.Source, s.lo, s.hi)
+		lo, hi, err := s.span(ctx)
+		if err != nil {
+			return nil, err
 		}
-		p.Border = s.border()
+		if s.px == nil && (lo < 0 || hi > 1) {
+			return fail("prepare it as they were, and give a NumPy file", "a picture, whose grey levels are from 0 to 1, but the pictures of %s hold numbers from %.3g to %.3g", o.Like.Source, lo, hi)
+		}
+		if p.Border, err = s.border(ctx); err != nil {
+			return nil, err
+		}
 		break
 	}
 	return p, nil
 }
 
-// Dark reports whether the border of the images is dark on average.
-func (d *Data) Dark() bool {
+// Dark reports whether the border of the images is dark on average. The error is that of
+// Set.Read.
+func (d *Data) Dark(ctx context.Context) (bool, error) {
 	for _, s := range d.parts() {
 		if s.n > 0 && s.Images() {
-			sum, border := 0.0, s.border()
+			border, err := s.border(ctx)
+			sum := 0.0
 			for _, v := range border {
 				sum += v
 			}
-			return sum < 127.5*float64(len(border))
+			return sum < 127.5*float64(len(border)), err
 		}
 	}
-	return false
+	return false, nil
 }
 
 // mostBorders is the number of rows whose borders are looked at.
@@ -197,13 +205,16 @@ const mostBorders = 1000
 
 // border returns the mean grey level of the border of the first images, one a
 // channel of a C×H×W shape, from 0 to 255.
-func (s *Set) border() []float64 {
+func (s *Set) border(ctx context.Context) ([]float64, error) {
 	h, w := s.Shape[len(s.Shape)-2], s.Shape[len(s.Shape)-1]
 	channels := s.Dim() / (h * w)
 	out := make([]float64, channels)
 	count := 0.0
 	for pos := range min(s.n, mostBorders) {
-		img := s.Image(pos)
+		img, err := s.ReadImage(ctx, pos)
+		if err != nil {
+			return nil, err
+		}
 		for i := range h * w {
 			if x, y := i%w, i/w; x > 0 && y > 0 && x < w-1 && y < h-1 {
 				continue
@@ -217,13 +228,13 @@ func (s *Set) border() []float64 {
 	for c := range out {
 		out[c] /= count
 	}
-	return out
+	return out, nil
 }
 
 // picture reads one picture as pixels of the shape of the data. Notes begin with
 // its name.
-func (o *InputOptions) picture(r io.ReadSeeker, name string) ([]byte, []string, error) {
-	fit, err := o.pictureOptions(name)
+func (o *InputOptions) picture(ctx context.Context, r io.ReadSeeker, name string) ([]byte, []string, error) {
+	fit, err := o.pictureOptions(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -300,7 +311,7 @@ func (o *InputOptions) pictureFile(ctx context.Context, path string) ([]byte, []
 	if f.Size() < 0 {
 		return nil, nil, &Error{File: path, Problem: "is not a regular file", Remedy: "take it out of the folder"}
 	}
-	return o.picture(f, path)
+	return o.picture(ctx, f, path)
 }
 
 // archive reads the inputs of a .npz file.

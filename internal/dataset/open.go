@@ -3,6 +3,7 @@ package dataset
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,6 +20,12 @@ type OpenOptions struct {
 	TestFile  string // CSV: a second file with the test rows, with targets or without; default none
 	ValidFile string // CSV: another file with the validation rows; default none
 	MaxBytes  int64  // CSV: the most memory that the numbers of a file may take; default no limit
+
+	// ByRange, where positive, leaves the inputs of CSV and .npy files in their files, of
+	// which rows are read where they are needed: those of several files, and those of one
+	// of at least ByRange bytes. Set.Read reads them; Set.Matrix and Set.Image panic.
+	ByRange int64
+	FS      fs.FS // CSV and .npy: where the files are; default the operating system's
 
 	// ClassNames are words that labels may be beside those that occur, for example
 	// classes of a network of which the data have no row. They count only where the
@@ -52,7 +59,9 @@ const names = "name digits, mnist, a directory of IDX files, or a .csv, .npy or 
 // Open reads a data set by name: "digits", the built-in synthetic digits
 // ("digits:TRAIN" and "digits:TRAIN,TEST" set the number of rows); "mnist",
 // downloaded on first use; a directory of IDX files; a CSV file; or NumPy's arrays
-// in a .npz file with inputs x and targets y, or in files x.npy and y.npy. "" is
+// in a .npz file with inputs x and targets y, or in files x.npy and y.npy. CSV and .npy
+// files may be several whose rows are joined: a pattern such as train-*.npy, as path.Match
+// has it, in the order of the names, or a list with commas between them. "" is
 // digits. Write "./digits" for a directory with that name. The error is an *Error
 // or, if ctx is done while a file is read, its error.
 func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
@@ -71,7 +80,14 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 	case name == "mnist":
 		open = func() (*Data, error) { return openMNIST(ctx, o) }
 	default:
-		info, err := os.Stat(name)
+		files, several, err := storage{o.FS}.list(name)
+		if err != nil {
+			return nil, err
+		}
+		if several {
+			return o.openSeveral(ctx, name, files)
+		}
+		info, err := storage{o.FS}.stat(name)
 		switch {
 		case err != nil:
 			return nil, &Error{File: name, Problem: "no such data", Err: err, Remedy: names}
@@ -92,6 +108,60 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 		return nil, &Error{File: name, Problem: "a target, split, test or validation file was asked for", Remedy: "they need data from a .csv or .npz file"}
 	}
 	return open()
+}
+
+// openSeveral reads files whose rows are joined, which are all of one kind.
+func (o *OpenOptions) openSeveral(ctx context.Context, name string, files []string) (*Data, error) {
+	is := isNumPyFile
+	if IsCSV(files[0]) {
+		is = IsCSV
+	}
+	for _, file := range files {
+		if is(file) {
+			continue
+		}
+		e := &Error{File: file, Problem: "is not a file of the kind of " + files[0], Remedy: "join files of one kind only"}
+		if file == files[0] {
+			e.Problem, e.Remedy = "is neither a .csv nor a .npy file", "of other kinds name one file"
+		}
+		return nil, e
+	}
+	if IsCSV(files[0]) {
+		return openCSV(ctx, name, o)
+	}
+	return openNumPy(ctx, name, o)
+}
+
+// far returns the files of a name, and tells whether they are read by range.
+func (o *OpenOptions) far(name string) (files []string, far bool, err error) {
+	files, far, err = storage{o.FS}.list(name)
+	if err != nil || far || o.FS != nil {
+		return files, true, err
+	}
+	info, err := os.Stat(name)
+	zipped := strings.EqualFold(filepath.Ext(name), ".gz")
+	return files, err == nil && info.Mode().IsRegular() && !zipped && o.ByRange > 0 && info.Size() >= o.ByRange, nil
+}
+
+// held reads the inputs of a table into memory where they are not to be read by range.
+func (o *OpenOptions) held(ctx context.Context, t *table, err error) (*table, error) {
+	if err == nil && o.ByRange <= 0 {
+		err = t.inMemory(ctx, o.MaxBytes)
+	}
+	return t, err
+}
+
+// readTable reads a CSV file, or several that are joined.
+func (o *OpenOptions) readTable(ctx context.Context, name string, l layout) (*table, error) {
+	files, far, err := o.far(name)
+	if err != nil {
+		return nil, err
+	}
+	if far {
+		t, err := storage{o.FS}.tablesByRange(ctx, name, files, l, o.MaxBytes)
+		return o.held(ctx, t, err)
+	}
+	return readCSVFile(ctx, name, l, o.MaxBytes)
 }
 
 // openDigits reads the sizes TRAIN and TRAIN,TEST from the name.

@@ -18,6 +18,8 @@ type records struct {
 	name    string
 	in      *bounded
 	decimal decimalCommas
+	start   int64 // bytes before those that the Reader counts
+	before  int   // lines before those that the Reader counts
 	err     error // of opening; next returns it
 }
 
@@ -52,18 +54,30 @@ const sniffed = 64 << 10
 // newRecords reads a file whose fields are separated by commas, semicolons or
 // tabs, whichever its first line says.
 func newRecords(r io.Reader, name string) *records {
-	in := &records{name: name}
-	if r, in.err = unzipped(r); in.err != nil {
+	r, err := unzipped(r)
+	if err != nil {
 		r = strings.NewReader("")
 	}
-	in.in = &bounded{r, maxRecord}
+	in := plainRecords(r, name, 0)
+	in.err = err
+	return in
+}
+
+// plainRecords is newRecords of what is not gzipped. Where comma is not 0 it separates the
+// fields, and the reader begins at some record.
+func plainRecords(r io.Reader, name string, comma rune) *records {
+	in := &records{name: name, in: &bounded{r, maxRecord}}
 	b := bufio.NewReaderSize(in.in, sniffed)
-	if head, _ := b.Peek(len(bom)); string(head) == bom {
-		_, _ = b.Discard(len(bom)) // peeked, so it is there
+	if comma == 0 {
+		if head, _ := b.Peek(len(bom)); string(head) == bom {
+			_, _ = b.Discard(len(bom)) // peeked, so it is there
+			in.start = int64(len(bom))
+		}
+		head, _ := b.Peek(sniffed) // an error comes again when the records are read
+		comma = separator(head)
 	}
 	in.Reader = csv.NewReader(b)
-	head, _ := b.Peek(sniffed) // an error comes again when the records are read
-	in.Comma = separator(head)
+	in.Comma = comma
 	in.FieldsPerRecord = -1
 	in.ReuseRecord = true
 	in.TrimLeadingSpace = in.Comma != '\t' // which would swallow an empty field
@@ -121,7 +135,7 @@ func (in *records) next() ([]string, error) {
 	var p *csv.ParseError
 	switch {
 	case errors.As(err, &p):
-		e.Line, e.Place, e.Problem, e.Err = p.Line, fmt.Sprintf("byte %d of the line", p.Column), p.Err.Error(), nil
+		e.Line, e.Place, e.Problem, e.Err = in.before+p.Line, fmt.Sprintf("byte %d of the line", p.Column), p.Err.Error(), nil
 		e.Remedy = "write plain CSV: commas, semicolons or tabs between fields, quotes only around whole fields"
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.Is(err, io.ErrUnexpectedEOF):
 		e.Problem, e.Remedy = "its gzip compression is damaged", "compress it again"
@@ -132,7 +146,7 @@ func (in *records) next() ([]string, error) {
 // line returns the line of field j of the current record.
 func (in *records) line(j int) int {
 	l, _ := in.FieldPos(j)
-	return l
+	return in.before + l
 }
 
 // place returns the place of field j for messages.

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -76,40 +77,38 @@ func (s *Scaling) Fits(shape []int) error {
 // column of x, the training inputs (N×D). A constant column has scale 1. The
 // error names a column whose spread a float64 cannot hold.
 func NewScaling(x *mat.Dense) (*Scaling, error) {
-	n, d := x.Dims()
-	s := &Scaling{Mean: make([]float64, d), Scale: make([]float64, d)}
-	col := make([]float64, n)
-	for j := range d {
-		mat.Col(col, j, x)
-		s.Mean[j], s.Scale[j] = meanScale(col)
-		if bad(s.Mean[j]) || bad(s.Scale[j]) {
-			return nil, &Error{Place: fmt.Sprintf("feature %d", j), Problem: "its spread is too large to standardize", Remedy: "rescale the column"}
-		}
-	}
-	return s, nil
+	_, d := x.Dims()
+	return scalingOf(d, func(do func(x *mat.Dense)) error {
+		do(x)
+		return nil
+	})
 }
 
 // Scaling returns the scaling that standardizes the inputs of these rows: by column
 // for features, and by channel for pictures, of all its pixels together. Constant ones
-// have scale 1. The error is that of NewScaling.
-func (s *Subset) Scaling() (*Scaling, error) {
+// have scale 1. It holds few rows at a time. The error is that of NewScaling or Set.Read.
+func (s *Subset) Scaling(ctx context.Context) (*Scaling, error) {
 	if !s.Set.Images() {
-		return NewScaling(s.Matrix())
+		return scalingOf(s.Set.Dim(), func(do func(x *mat.Dense)) error { return s.eachTile(ctx, func(_ int, x *mat.Dense) { do(x) }) })
 	}
 	channels := s.Set.Shape[0]
 	out := &Scaling{Mean: make([]float64, channels), Scale: make([]float64, channels)}
 	value, constant := make([]float64, channels), slices.Repeat([]bool{true}, channels)
 	pixels := float64(s.Len() * (s.Set.Dim() / channels))
-	s.eachInput(func(i, c int, v float64) {
+	if err := s.eachInput(ctx, func(i, c int, v float64) {
 		if i == 0 {
 			value[c] = v // the last of the first picture
 		}
 		out.Mean[c] += v / pixels
-	})
-	s.eachInput(func(_, c int, v float64) {
+	}); err != nil {
+		return nil, err
+	}
+	if err := s.eachInput(ctx, func(_, c int, v float64) {
 		constant[c] = constant[c] && v == value[c]
 		out.Scale[c] += (v - out.Mean[c]) * (v - out.Mean[c]) / pixels
-	})
+	}); err != nil {
+		return nil, err
+	}
 	for c := range channels {
 		out.Scale[c] = math.Sqrt(out.Scale[c])
 		if constant[c] {
@@ -127,43 +126,79 @@ func (s *Subset) Scaling() (*Scaling, error) {
 
 // eachInput calls do with the rows in order, each number of an input and its
 // channel. It holds few pictures at a time.
-func (s *Subset) eachInput(do func(row, channel int, v float64)) {
-	const tile = 256
+func (s *Subset) eachInput(ctx context.Context, do func(row, channel int, v float64)) error {
 	channels, d := s.Set.Shape[0], s.Set.Dim()
-	for lo := 0; lo < s.Len(); lo += tile {
-		x := s.Set.Matrix(s.Pos[lo:min(lo+tile, s.Len())])
+	return s.eachTile(ctx, func(lo int, x *mat.Dense) {
 		for i := range x.RawMatrix().Rows {
 			for j, v := range x.RawRowView(i) {
 				do(lo+i, j*channels/d, v)
 			}
 		}
+	})
+}
+
+// eachTile calls do with few rows at a time, in order, and the number of the first.
+func (s *Subset) eachTile(ctx context.Context, do func(lo int, x *mat.Dense)) error {
+	const tile = 256
+	for lo := 0; lo < s.Len(); lo += tile {
+		x, err := s.Set.Read(ctx, s.Pos[lo:min(lo+tile, s.Len())])
+		if err != nil {
+			return err
+		}
+		do(lo, x)
 	}
+	return nil
 }
 
 // bad reports whether v is NaN or infinite.
 func bad(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
-// meanScale returns mean and standard deviation by two passes. It finds a constant
-// column by comparing values, since the rounded mean would give it a tiny spread.
-func meanScale(v []float64) (mean, scale float64) {
-	constant := true
-	for _, x := range v {
-		mean += x
-		constant = constant && x == v[0]
+// scalingOf returns the mean and the standard deviation of each of d columns by two passes
+// over rows that each gives. It finds a constant column by comparing values, since the
+// rounded mean would give it a tiny spread.
+func scalingOf(d int, each func(do func(x *mat.Dense)) error) (*Scaling, error) {
+	s := &Scaling{Mean: make([]float64, d), Scale: make([]float64, d)}
+	n, value, constant := 0, make([]float64, d), slices.Repeat([]bool{true}, d)
+	if err := each(func(x *mat.Dense) {
+		rows, _ := x.Dims()
+		for i := range rows {
+			for j, v := range x.RawRowView(i) {
+				if n == 0 {
+					value[j] = v
+				}
+				s.Mean[j] += v
+				constant[j] = constant[j] && v == value[j]
+			}
+			n++
+		}
+	}); err != nil {
+		return nil, err
 	}
-	if constant {
-		return v[0], 1
+	for j := range d {
+		if s.Mean[j] /= float64(n); constant[j] {
+			s.Mean[j] = value[j]
+		}
 	}
-	mean /= float64(len(v))
-	var sum float64
-	for _, x := range v {
-		sum += (x - mean) * (x - mean)
+	if err := each(func(x *mat.Dense) {
+		rows, _ := x.Dims()
+		for i := range rows {
+			for j, v := range x.RawRowView(i) {
+				s.Scale[j] += (v - s.Mean[j]) * (v - s.Mean[j])
+			}
+		}
+	}); err != nil {
+		return nil, err
 	}
-	scale = math.Sqrt(sum / float64(len(v)))
-	if scale == 0 { // the squares underflow
-		scale = 1
+	for j := range d {
+		s.Scale[j] = math.Sqrt(s.Scale[j] / float64(n))
+		if constant[j] || s.Scale[j] == 0 { // the squares underflow
+			s.Scale[j] = 1
+		}
+		if bad(s.Mean[j]) || bad(s.Scale[j]) {
+			return nil, &Error{Place: fmt.Sprintf("feature %d", j), Problem: "its spread is too large to standardize", Remedy: "rescale the column"}
+		}
 	}
-	return mean, scale
+	return s, nil
 }
 
 // Apply standardizes the rows of x in place. It panics if the number of columns is

@@ -142,7 +142,7 @@ func TestSubsetScalingOfPictures(t *testing.T) {
 	set := &Set{Shape: shape, n: n, x: x, Labels: make([]int, n)}
 	sub, err := set.Select(&SelectOptions{Count: 600})
 	require.NoError(t, err)
-	s, err := sub.Scaling()
+	s, err := sub.Scaling(t.Context())
 	require.NoError(t, err)
 	for c := range 3 {
 		var v []float64
@@ -159,7 +159,7 @@ func TestSubsetScalingOfPictures(t *testing.T) {
 	table := &Set{Shape: []int{12}, n: n, x: x, Labels: make([]int, n)}
 	sub, err = table.Select(nil)
 	require.NoError(t, err)
-	s, err = sub.Scaling()
+	s, err = sub.Scaling(t.Context())
 	require.NoError(t, err)
 	want, err := NewScaling(mat.NewDense(n, 12, x))
 	require.NoError(t, err)

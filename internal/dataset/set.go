@@ -3,8 +3,10 @@ package dataset
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
+	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -30,7 +32,11 @@ type Set struct {
 	known    []int     // labels of all parts, ascending
 	px       pixels    // images; nil for features, and for images of real numbers
 	x        []float64 // features or images of real numbers, row-major; nil otherwise
+	far      *byRange  // inputs that are read where they are needed; nil where px or x has them
 	lo, hi   float64   // range of x for images
+	files    []string  // that File stands for; nil where it is one
+
+	once spanOnce // of images of real numbers that are read where they are needed
 
 	labelFile string // file of the labels, where it is not File
 }
@@ -140,21 +146,100 @@ func (s *Set) Image(pos int) []byte {
 	if !s.Images() {
 		return nil
 	}
-	img := make([]byte, s.Dim())
 	if s.px != nil {
+		img := make([]byte, s.Dim())
 		s.px.imageTo(img, pos)
 		return img
 	}
-	lo, hi := min(s.lo, 0), max(s.hi, 1)
-	for i, v := range s.x[pos*len(img) : (pos+1)*len(img)] {
+	s.inMemory()
+	return greyLevels(s.x[pos*s.Dim():(pos+1)*s.Dim()], s.lo, s.hi)
+}
+
+// greyLevels shows numbers between lo and hi.
+func greyLevels(x []float64, lo, hi float64) []byte {
+	img := make([]byte, len(x))
+	lo, hi = min(lo, 0), max(hi, 1)
+	for i, v := range x {
 		img[i] = byte(255*((v-lo)/(hi-lo)) + 0.5)
 	}
 	return img
 }
 
+// inMemory panics where the inputs are read by range.
+func (s *Set) inMemory() {
+	if s.far != nil {
+		panic("dataset: inputs that are read by range")
+	}
+}
+
+// ReadImage is Image for a Set whose inputs may be read where they are needed. The error is
+// an *Error or that of the context.
+func (s *Set) ReadImage(ctx context.Context, pos int) ([]byte, error) {
+	if s.far == nil || !s.Images() {
+		return s.Image(pos), nil
+	}
+	x := make([]float64, s.Dim())
+	if err := s.far.raw(ctx, x, s.Row(pos)); err != nil {
+		return nil, err
+	}
+	if s.far.grey {
+		img := make([]byte, len(x))
+		for i, v := range x {
+			img[i] = byte(v)
+		}
+		return img, nil
+	}
+	lo, hi, err := s.span(ctx)
+	return greyLevels(x, lo, hi), err
+}
+
+// A spanOnce is the range of numbers that was found in one pass over them.
+type spanOnce struct {
+	sync.Mutex
+	known  bool
+	lo, hi float64
+}
+
+// span returns the range of the numbers of images.
+func (s *Set) span(ctx context.Context) (lo, hi float64, err error) {
+	if s.far == nil {
+		return s.lo, s.hi, nil
+	}
+	if s.far.grey {
+		return 0, 1, nil
+	}
+	o := &s.once
+	o.Lock()
+	defer o.Unlock()
+	if !o.known {
+		o.lo, o.hi = math.Inf(1), math.Inf(-1)
+		if err := s.far.each(ctx, s, func(v []float64) { o.lo, o.hi = min(o.lo, slices.Min(v)), max(o.hi, slices.Max(v)) }); err != nil {
+			return 0, 0, err
+		}
+		o.known = true
+	}
+	return o.lo, o.hi, nil
+}
+
+// Read is Matrix for a Set whose inputs may be read where they are needed. The error is an
+// *Error or that of the context.
+func (s *Set) Read(ctx context.Context, pos []int) (*mat.Dense, error) {
+	if s.far == nil {
+		return s.Matrix(pos), nil
+	}
+	if pos == nil {
+		pos = make([]int, s.Len())
+		for i := range pos {
+			pos[i] = i
+		}
+	}
+	x := mat.NewDense(len(pos), s.Dim(), nil)
+	return x, s.far.readTo(ctx, s, x.RawMatrix().Data, pos)
+}
+
 // Matrix returns the inputs at the given positions (nil means all) as a
 // len(pos)×D matrix: pixels divided by 255, features as they are in the file.
-// It panics if there are no rows.
+// It panics if there are no rows, or where they are read by range: see Read.
 func (s *Set) Matrix(pos []int) *mat.Dense {
 	n := len(pos)
 	if pos == nil {
@@ -170,6 +255,7 @@ func (s *Set) Matrix(pos []int) *mat.Dense {
 
 // MatrixTo is Matrix into the caller's len(pos)×D memory.
 func (s *Set) MatrixTo(dst *mat.Dense, pos []int) {
+	s.inMemory()
 	n, d := dst.Dims()
 	if d != s.Dim() || pos == nil && n != s.Len() || pos != nil && n != len(pos) {
 		panic("dataset: dimension mismatch")

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -20,8 +21,8 @@ type Stored struct {
 }
 
 // Stored returns the rows of a subset of the data, in the order of the file, with
-// copies of their inputs.
-func (d *Data) Stored(s *Subset) *Stored {
+// copies of their inputs. The error is that of Set.Read.
+func (d *Data) Stored(ctx context.Context, s *Subset) (*Stored, error) {
 	pos := slices.Clone(s.Pos)
 	slices.Sort(pos)
 	r := &Stored{Shape: s.Set.Shape, Columns: d.Columns, Integer: s.Set.Labels != nil, Names: s.Set.Names}
@@ -37,15 +38,23 @@ func (d *Data) Stored(s *Subset) *Stored {
 			r.IDs = append(r.IDs, s.Set.IDs[p])
 		}
 	}
-	if s.Set.px != nil {
-		r.Pixels = make([]byte, len(pos)*s.Set.Dim())
-		for i, p := range pos {
-			s.Set.px.imageTo(r.Pixels[i*s.Set.Dim():(i+1)*s.Set.Dim()], p)
+	if s.Set.bytes() {
+		r.Pixels = make([]byte, 0, len(pos)*s.Set.Dim())
+		for _, p := range pos {
+			img, err := s.Set.ReadImage(ctx, p)
+			if err != nil {
+				return nil, err
+			}
+			r.Pixels = append(r.Pixels, img...)
 		}
-		return r
+		return r, nil
 	}
-	r.X = s.Set.Matrix(pos).RawMatrix().Data
-	return r
+	x, err := s.Set.Read(ctx, pos)
+	if err != nil {
+		return nil, err
+	}
+	r.X = x.RawMatrix().Data
+	return r, nil
 }
 
 // Data returns the data of which the rows are, without any row: WithTrain puts them

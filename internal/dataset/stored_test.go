@@ -18,7 +18,7 @@ func TestStoredRows(t *testing.T) {
 		rows := []int{3, 0, 2}
 		sub, err := d.Train.Select(&SelectOptions{Rows: rows})
 		require.NoError(t, err)
-		other, err := d.WithTrain(d.Stored(sub), "file")
+		other, err := d.WithTrain(stored(t, d, sub), "file")
 		require.NoError(t, err)
 		require.Equal(t, 3, other.Train.Len())
 		again, err := other.Train.Select(&SelectOptions{Rows: rows})
@@ -52,7 +52,7 @@ func TestStoredRowsThatDoNotFit(t *testing.T) {
 		"negative row":     func(r *Stored) { r.Rows = []int{-1, 2, 3} },
 		"a label of half":  func(r *Stored) { r.Targets = []float64{0, 1, 0.5} },
 	} {
-		r := d.Stored(sub)
+		r := stored(t, d, sub)
 		r.Rows, r.Targets = slices.Clone(r.Rows), slices.Clone(r.Targets)
 		change(r)
 		_, err := d.WithTrain(r, "file.gp")
@@ -70,6 +70,13 @@ func TestStoredRowsOfOtherColumns(t *testing.T) {
 	require.NoError(t, err)
 	other, err := Open(t.Context(), write(t, dir, "ba.csv", []byte("b,a,y\n2,1,0\n4,3,1\n")), nil)
 	require.NoError(t, err)
-	_, err = other.WithTrain(d.Stored(sub), "file.gp")
+	_, err = other.WithTrain(stored(t, d, sub), "file.gp")
 	require.ErrorContains(t, err, `have columns "a", "b", those of`)
+}
+
+func stored(t testing.TB, d *Data, s *Subset) *Stored {
+	t.Helper()
+	r, err := d.Stored(t.Context(), s)
+	require.NoError(t, err)
+	return r
 }

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -32,6 +33,9 @@ func (s *Subset) Len() int { return len(s.Pos) }
 
 // Matrix returns the inputs, N×D: see Set.Matrix.
 func (s *Subset) Matrix() *mat.Dense { return s.Set.Matrix(s.Pos) }
+
+// Read returns the inputs, N×D: see Set.Read.
+func (s *Subset) Read(ctx context.Context) (*mat.Dense, error) { return s.Set.Read(ctx, s.Pos) }
 
 // Image returns the pixels of the i-th row of the subset: see Set.Image.
 func (s *Subset) Image(i int) []byte { return s.Set.Image(s.Pos[i]) }

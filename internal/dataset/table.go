@@ -12,12 +12,14 @@ import (
 // words or missing.
 type table struct {
 	file    string
+	files   []string // that file stands for; nil where it is one
 	columns []string // features, in file order; nil for pictures
 	shape   []int    // of a picture; nil for features
 	targets []string // target columns; nil where the file has none
 	n       int
-	x       []float64 // N×D, row-major; nil where px is not
+	x       []float64 // N×D, row-major; nil where px or far is not
 	px      []byte    // N×D pixels
+	far     *byRange  // inputs that are read where they are needed
 	y       []float64 // N×T, row-major; nil where the targets are words
 	words   []string  // N; nil where the targets are numbers
 	ids     []string  // N; nil without an ID column
@@ -52,53 +54,79 @@ func readCSVFile(ctx context.Context, path string, l layout, most int64) (*table
 // memory; 0 is no limit. Features are finite numbers, as are targets unless all of
 // them are words.
 func readCSV(r io.Reader, name string, l layout, most int64) (*table, error) {
-	in := newRecords(r, name)
-	header, err := in.next()
-	if err == io.EOF {
-		return nil, &Error{File: name, Problem: "is empty", Remedy: "it should begin with a line of column names"}
-	}
-	if err != nil {
-		return nil, err
-	}
-	c, err := l.find(name, trimAll(header), in.Comma)
+	in, c, err := l.open(newRecords(r, name))
 	if err != nil {
 		return nil, err
 	}
 	t := c.table(name)
-	words := map[string]string{} // each word once in memory
-	bytes := int64(0)
-	for {
+	return t, t.fillFrom(in, c, map[string]string{}, most, nil)
+}
+
+// open reads the header of a file, and finds its columns.
+func (l *layout) open(in *records) (*records, *columns, error) {
+	header, err := in.next()
+	if err == io.EOF {
+		err = &Error{File: in.name, Problem: "is empty", Remedy: "it should begin with a line of column names"}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := l.find(in.name, trimAll(header), in.Comma)
+	return in, c, err
+}
+
+// fillFrom appends all records of a file, of which words holds each word once. Where f is not
+// nil it gets places of the file, and the features are only checked.
+func (t *table) fillFrom(in *records, c *columns, words map[string]string, most int64, f *csvFile) error {
+	first, bytes := t.n, int64(0)
+	for ; ; t.n++ {
+		offset := in.start + in.InputOffset()
 		rec, err := in.next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if len(rec) != len(c.header) {
-			return nil, &Error{
-				File: name, Line: in.line(0), Remedy: "give every row one field a column",
-				Problem: fmt.Sprintf("%d fields, but the header has %d", len(rec), len(c.header)),
-			}
+		if err := c.check(in, rec); err != nil {
+			return err
+		}
+		if f != nil && (t.n-first)%markEvery == 0 {
+			f.marks = append(f.marks, csvMark{offset, int64(in.line(0))})
 		}
 		if err := t.add(in, rec, c, words); err != nil {
-			return nil, err
+			return err
 		}
-		bytes += 8 * int64(len(rec))
+		kept := len(rec)
+		if f != nil {
+			kept = len(c.target)
+		}
+		bytes += 8 * int64(kept)
 		if c.id >= 0 {
 			bytes += 16 + int64(len(rec[c.id]))
 		}
 		if most > 0 && bytes > most {
-			return nil, &Error{
-				File: name, Line: in.line(0), Problem: fmt.Sprintf("the numbers up to here take more than the %d bytes of memory that may be used", most),
+			return &Error{
+				File: in.name, Line: in.line(0), Problem: fmt.Sprintf("the numbers up to here take more than the %d bytes of memory that may be used", most),
 				Remedy: "give fewer rows, or allow more memory",
 			}
 		}
 	}
-	if t.n == 0 {
-		return nil, &Error{File: name, Line: 1, Problem: "there are no rows below the header", Remedy: "add data"}
+	if t.n == first {
+		return &Error{File: in.name, Line: 1, Problem: "there are no rows below the header", Remedy: "add data"}
 	}
-	return t, in.checkDecimals()
+	return in.checkDecimals()
+}
+
+// check refuses a record with another number of fields than the header.
+func (c *columns) check(in *records, rec []string) error {
+	if len(rec) == len(c.header) {
+		return nil
+	}
+	return &Error{
+		File: in.name, Line: in.line(0), Remedy: "give every row one field a column",
+		Problem: fmt.Sprintf("%d fields, but the header has %d", len(rec), len(c.header)),
+	}
 }
 
 // table returns an empty table with these columns.
@@ -113,14 +141,16 @@ func (c *columns) table(name string) *table {
 	return t
 }
 
-// add appends a record.
+// add appends a record to all but the number of rows.
 func (t *table) add(in *records, rec []string, c *columns, words map[string]string) error {
 	for _, j := range c.features {
 		v, err := in.number(j, c.header[j], rec[j])
 		if err != nil {
 			return err
 		}
-		t.x = append(t.x, v)
+		if t.far == nil {
+			t.x = append(t.x, v)
+		}
 	}
 	for _, j := range c.target {
 		if err := t.addTarget(in, j, c, rec[j], words); err != nil {
@@ -130,7 +160,6 @@ func (t *table) add(in *records, rec []string, c *columns, words map[string]stri
 	if c.id >= 0 {
 		t.ids = append(t.ids, strings.Clone(strings.TrimSpace(rec[c.id]))) // rec keeps the whole line
 	}
-	t.n++
 	return nil
 }
 

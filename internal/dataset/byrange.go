@@ -1,0 +1,163 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"sort"
+	"sync"
+
+	"github.com/funcgp/funcgp/internal/inputfile"
+)
+
+// A rowFile gives the inputs of one file by range. It is used by one goroutine at a time.
+type rowFile interface {
+	// read fills dst with the inputs of the rows from lo, which must be there. The error is
+	// an *Error or that of a context.
+	read(ctx context.Context, dst []float64, lo int) error
+}
+
+// byRange gives the inputs of files that are joined row by row, and reads them where they
+// are needed. It is safe for concurrent use.
+type byRange struct {
+	pool *inputfile.Pool
+	dim  int
+	grey bool // numbers are grey levels from 0 to 255
+
+	mu    sync.Mutex
+	files []rowFile
+	ends  []int // the row after the last of each file
+}
+
+// newByRange returns the rows of no file yet, of files that open opens.
+func newByRange(open func(name string) (fs.File, error)) *byRange {
+	return &byRange{pool: inputfile.NewPool(open)}
+}
+
+// add adds a file of n rows.
+func (b *byRange) add(f rowFile, n int) {
+	b.files, b.ends = append(b.files, f), append(b.ends, b.len()+n)
+}
+
+func (b *byRange) len() int {
+	if len(b.ends) == 0 {
+		return 0
+	}
+	return b.ends[len(b.ends)-1]
+}
+
+// raw fills dst with the numbers of the rows from lo as they are in the files.
+func (b *byRange) raw(ctx context.Context, dst []float64, lo int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for k := sort.SearchInts(b.ends, lo+1); len(dst) > 0; k++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		first := 0
+		if k > 0 {
+			first = b.ends[k-1]
+		}
+		n := min(len(dst), (b.ends[k]-lo)*b.dim)
+		if err := b.files[k].read(ctx, dst[:n], lo-first); err != nil {
+			return err
+		}
+		dst, lo = dst[n:], b.ends[k]
+	}
+	return nil
+}
+
+// read fills dst with the inputs of the rows from lo.
+func (b *byRange) read(ctx context.Context, dst []float64, lo int) error {
+	if err := b.raw(ctx, dst, lo); err != nil || !b.grey {
+		return err
+	}
+	for i, v := range dst {
+		dst[i] = grey[byte(v)]
+	}
+	return nil
+}
+
+// all reads all rows into memory, of which they may take most bytes.
+func (b *byRange) all(ctx context.Context, source string, most int64) ([]float64, error) {
+	if need := 8 * float64(b.len()) * float64(b.dim); most > 0 && need > float64(most) {
+		return nil, &Error{File: source, Problem: fmt.Sprintf("its %d rows of %d numbers take %.0f bytes of memory, of which %d may be used", b.len(), b.dim, need, most),
+			Remedy: "give fewer rows, or allow more memory"}
+	}
+	x := make([]float64, b.len()*b.dim)
+	return x, b.raw(ctx, x, 0)
+}
+
+// readTo writes the inputs at these positions of s into the rows of dst, which are of length
+// D: each run of rows that follow one another at once, and the runs in the order of the
+// files.
+func (b *byRange) readTo(ctx context.Context, s *Set, dst []float64, pos []int) error {
+	rows := make([]int, len(pos))
+	order := make([]int, len(pos))
+	for i, p := range pos {
+		rows[i], order[i] = s.Row(p), i
+	}
+	if !slices.IsSorted(rows) {
+		sort.SliceStable(order, func(i, j int) bool { return rows[order[i]] < rows[order[j]] })
+	}
+	for i := 0; i < len(order); {
+		j := i + 1
+		for j < len(order) && order[j] == order[j-1]+1 && rows[order[j]] == rows[order[j-1]]+1 {
+			j++
+		}
+		at := order[i]
+		if err := b.read(ctx, dst[at*b.dim:(at+j-i)*b.dim], rows[at]); err != nil {
+			return err
+		}
+		i = j
+	}
+	return nil
+}
+
+// each calls do with the numbers of all rows of s in order, as they are in the files, of few
+// rows at a time.
+func (b *byRange) each(ctx context.Context, s *Set, do func(v []float64)) error {
+	const tile = 256
+	v := make([]float64, tile*b.dim)
+	for lo := 0; lo < s.Len(); lo += tile {
+		hi := min(lo+tile, s.Len())
+		for p := lo; p < hi; p++ {
+			if n := hi - p; s.Row(hi-1)-s.Row(p) == n-1 { // the rest follow one another
+				if err := b.raw(ctx, v[:n*b.dim], s.Row(p)); err != nil {
+					return err
+				}
+				do(v[:n*b.dim])
+				break
+			}
+			if err := b.raw(ctx, v[:b.dim], s.Row(p)); err != nil {
+				return err
+			}
+			do(v[:b.dim])
+		}
+	}
+	return nil
+}
+
+// fileError names the file of an error that is no *Error and not that of a context.
+func fileError(file string, err error) error {
+	var e *Error
+	if err == nil || interrupted(err) || errors.As(err, &e) {
+		return err
+	}
+	return &Error{File: file, Problem: "cannot be read", Err: err, Remedy: "check the path and its permissions"}
+}
+
+// openStream opens a file to read it once from its beginning.
+func (p storage) openStream(ctx context.Context, name string) (io.ReadCloser, error) {
+	f, err := p.openPlain(name)
+	if err != nil {
+		return nil, fileError(name, err)
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{contextReader{ctx, f}, f}, nil
+}

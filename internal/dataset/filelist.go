@@ -1,0 +1,198 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/funcgp/funcgp/internal/inputfile"
+)
+
+// A storage is where files are: an fs.FS, or the operating system's files where that is nil.
+type storage struct{ fsys fs.FS }
+
+func (p storage) stat(name string) (fs.FileInfo, error) {
+	if p.fsys != nil {
+		return fs.Stat(p.fsys, name)
+	}
+	return os.Stat(name)
+}
+
+// open opens a regular file.
+func (p storage) open(name string) (fs.File, error) {
+	info, err := p.stat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EISDIR}
+	case !info.Mode().IsRegular():
+		return nil, &fs.PathError{Op: "open", Path: name, Err: inputfile.ErrNotFile}
+	case p.fsys != nil:
+		return p.fsys.Open(name)
+	}
+	return os.Open(name)
+}
+
+// openPlain opens a file, or what a gzipped file holds.
+func (p storage) openPlain(name string) (fs.File, error) {
+	f, err := p.open(name)
+	if err != nil {
+		return nil, err
+	}
+	head := make([]byte, 2)
+	n, _ := io.ReadFull(f, head) // an error comes again below
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	if f, err = p.open(name); err != nil || string(head[:n]) != "\x1f\x8b" {
+		return f, err
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return unzippedFile{f, z}, nil
+}
+
+// An unzippedFile reads what a gzipped file holds.
+type unzippedFile struct {
+	fs.File
+	z *gzip.Reader
+}
+
+// Read implements fs.File.
+func (f unzippedFile) Read(p []byte) (int, error) { return f.z.Read(p) }
+
+func (p storage) glob(pattern string) ([]string, error) {
+	if p.fsys != nil {
+		return fs.Glob(p.fsys, pattern)
+	}
+	return filepath.Glob(pattern)
+}
+
+// list returns the files that a name stands for: one, those of a list with commas between
+// them in that order, or those of a pattern as path.Match has it in the order of their names.
+// several is false where it is the name of one.
+func (p storage) list(name string) (files []string, several bool, err error) {
+	if _, err := p.stat(name); err == nil || !strings.ContainsAny(name, ",*?[") {
+		return []string{name}, false, nil
+	}
+	for field := range strings.SplitSeq(name, ",") {
+		field = strings.TrimSpace(field)
+		if _, err := p.stat(field); err == nil || !strings.ContainsAny(field, "*?[") {
+			files = append(files, field)
+			continue
+		}
+		found, err := p.glob(field)
+		if err != nil {
+			return nil, true, &Error{File: field, Problem: "is no pattern of file names", Err: err, Remedy: "write for example 'train-*.npy'"}
+		}
+		if len(found) == 0 {
+			return nil, true, &Error{File: field, Problem: "no file has such a name", Remedy: "check the pattern and its folder"}
+		}
+		if err := complete(field, found); err != nil {
+			return nil, true, err
+		}
+		files = append(files, found...)
+	}
+	for i, file := range files {
+		if file == "" {
+			return nil, true, &Error{File: name, Problem: "has an empty name between its commas", Remedy: "name each file"}
+		}
+		if slices.Contains(files[:i], file) {
+			return nil, true, &Error{File: file, Problem: "is named twice", Remedy: "name each file once"}
+		}
+	}
+	return files, true, nil
+}
+
+// numbered splits the name of a file at its last number, which may say of how many it is one:
+// x-00003-of-00008.npy is x-, 00003, 00008 and .npy.
+var numbered = regexp.MustCompile(`^(.*?)([0-9]+)(?:-of-([0-9]+))?([^0-9]*)$`)
+
+// complete refuses files that are numbered from 0 or 1 if one between them is missing, or
+// one at the end where the names say how many there are.
+func complete(pattern string, files []string) error {
+	first := numbered.FindStringSubmatch(files[0])
+	if first == nil {
+		return nil
+	}
+	there := map[int]bool{}
+	least, most := math.MaxInt, 0
+	for _, file := range files {
+		own := numbered.FindStringSubmatch(file)
+		if own == nil || own[1] != first[1] || own[3] != first[3] || own[4] != first[4] {
+			return nil
+		}
+		k, err := strconv.Atoi(own[2])
+		if err != nil || k > maxFiles {
+			return nil
+		}
+		there[k], least, most = true, min(least, k), max(most, k)
+	}
+	if of, err := strconv.Atoi(first[3]); err == nil && of <= maxFiles {
+		if least = 0; there[of] {
+			least = 1
+		}
+		most = max(most, least+of-1)
+	}
+	if least > 1 {
+		return nil
+	}
+	for k := least; k <= most; k++ {
+		if there[k] {
+			continue
+		}
+		width := 0
+		if first[2][0] == '0' {
+			width = len(first[2])
+		}
+		of := ""
+		if first[3] != "" {
+			of = "-of-" + first[3]
+		}
+		return &Error{File: fmt.Sprintf("%s%0*d%s%s", first[1], width, k, of, first[4]), Problem: fmt.Sprintf("is missing: the files of %s are numbered from %d to %d", pattern, least, most),
+			Remedy: "put it there, or leave it out by naming the others with commas between them"}
+	}
+	return nil
+}
+
+// maxFiles bounds the numbers of files among which one is looked for that is missing.
+const maxFiles = 1 << 20
+
+// FilesOf returns the files that a name of data stands for, which need not exist: several
+// where it is a pattern or a list.
+func FilesOf(name string) []string {
+	files, _, err := storage{}.list(name)
+	if err != nil {
+		return []string{name}
+	}
+	return files
+}
+
+// contextReader fails once its context is done.
+type contextReader struct {
+	ctx context.Context
+	io.Reader
+}
+
+// Read implements io.Reader.
+func (r contextReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
+}

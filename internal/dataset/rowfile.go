@@ -1,0 +1,323 @@
+package dataset
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/funcgp/funcgp/internal/npy"
+)
+
+// A numpyFile is the rows of a .npy file.
+type numpyFile struct {
+	name string
+	rows *npy.Rows
+}
+
+// read implements rowFile.
+func (f *numpyFile) read(_ context.Context, dst []float64, lo int) error {
+	if err := f.rows.ReadRows(dst, lo); err != nil {
+		return numpyError(f.name, err)
+	}
+	return finiteRows(f.name, dst, f.rows.Dim(), lo)
+}
+
+// finiteRows refuses a feature that is no finite number, naming its row and column. v are the
+// rows of a file from lo.
+func finiteRows(file string, v []float64, width, lo int) error {
+	for i, x := range v {
+		if bad(x) {
+			return notFinite(file, lo+i/width, "feature", i%width, x)
+		}
+	}
+	return nil
+}
+
+// notFinite is the error of a number that is none.
+func notFinite(file string, row int, column string, j int, x float64) error {
+	return &Error{File: file, Place: fmt.Sprintf("row %d, %s %d", row, column, j), Problem: fmt.Sprintf("%v is not finite", x), Remedy: "fill it in or leave the row out"}
+}
+
+// inputsByRange reads the headers of .npy files of inputs, which are alike but for their
+// number of rows.
+func (p storage) inputsByRange(ctx context.Context, names []string) (*byRange, *npy.Rows, error) {
+	b := newByRange(p.open)
+	var first *npy.Rows
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		file := b.pool.File(name)
+		info, err := file.Stat()
+		if err != nil {
+			return nil, nil, fileError(name, err)
+		}
+		rows, err := npy.OpenRows(file, info.Size())
+		if err != nil {
+			return nil, nil, numpyError(name, err)
+		}
+		if first == nil {
+			first = rows
+		}
+		fail := func(format string, a ...any) (*byRange, *npy.Rows, error) {
+			return nil, nil, &Error{File: name, Problem: fmt.Sprintf(format, a...), Remedy: "save all files of the inputs alike, and those of the targets under other names"}
+		}
+		switch {
+		case !slices.Equal(rows.Shape[1:], first.Shape[1:]):
+			return fail("its rows have shape %v, but those of %s have %v", rows.Shape[1:], names[0], first.Shape[1:])
+		case rows.Type != first.Type:
+			return fail("its elements are of the type %s, but those of %s of %s", rows.Type, names[0], first.Type)
+		case rows.Len() > math.MaxInt32*64-b.len():
+			return fail("the files up to here have more rows than can be numbered")
+		}
+		b.add(&numpyFile{name, rows}, rows.Len())
+	}
+	b.dim = first.Dim()
+	return b, first, nil
+}
+
+// arraysByRange returns the table of .npy files of inputs, of which no row is read yet, with
+// all of its targets.
+func (p storage) arraysByRange(ctx context.Context, source string, names []string, l layout, most int64) (*table, error) {
+	b, first, err := p.inputsByRange(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	t := &table{file: source, files: names, far: b, n: b.len()}
+	shape := slices.Clone(first.Shape)
+	shape[0] = t.n
+	if err := t.shapeInputs(shape, first.Type, first.IsBytes()); err != nil {
+		return nil, err
+	}
+	b.grey = t.shape != nil && first.IsBytes()
+	t.nameColumns(b.dim)
+	target := l.target
+	if l.like != nil {
+		target = ""
+	}
+	targets, err := p.targetFiles(target, names)
+	if err != nil {
+		return nil, err
+	}
+	if targets == nil && l.like == nil {
+		return nil, t.errorf(noTargetsRemedy, "there are no targets")
+	}
+	if l.id != "" && l.like == nil {
+		ids, err := p.joined(ctx, l.id, most)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.fillIDs(ids); err != nil {
+			return nil, err
+		}
+	}
+	if targets == nil {
+		return t, nil
+	}
+	y, err := p.joinFiles(ctx, targets, most)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.fillTargets(y, arrayName(targets))
+}
+
+const noTargetsRemedy = "call the inputs x and the targets y, or name the targets"
+
+// targetFiles returns the files of the targets, which are named or beside those of the inputs;
+// nil where there are none.
+func (p storage) targetFiles(target string, inputs []string) ([]string, error) {
+	if target != "" {
+		files, _, err := p.list(target)
+		return files, err
+	}
+	var files []string
+	for i, name := range inputs {
+		y := p.neighbour(name)
+		if y == "" && len(files) == 0 {
+			continue
+		}
+		if y == "" || len(files) < i {
+			lacking := name
+			if y != "" {
+				lacking = inputs[0]
+			}
+			return nil, &Error{File: lacking, Problem: "there is no file of its targets beside it, but there is one for others", Remedy: "put it there, or name the files of the targets"}
+		}
+		files = append(files, y)
+	}
+	return files, nil
+}
+
+// arrayName is the name of targets: that of their file, or what the names of several have at
+// their beginning.
+func arrayName(files []string) string {
+	name := stem(files[0])
+	if len(files) == 1 {
+		return name
+	}
+	for _, file := range files[1:] {
+		for !strings.HasPrefix(stem(file), name) {
+			name = name[:len(name)-1]
+		}
+	}
+	if name = strings.TrimRight(name, "-_.0123456789"); name == "" {
+		return "target"
+	}
+	return name
+}
+
+// joined reads the arrays of the files that a name stands for, one below the other.
+func (p storage) joined(ctx context.Context, name string, most int64) (*npy.Array, error) {
+	files, _, err := p.list(name)
+	if err != nil {
+		return nil, err
+	}
+	return p.joinFiles(ctx, files, most)
+}
+
+func (p storage) joinFiles(ctx context.Context, files []string, most int64) (*npy.Array, error) {
+	var all *npy.Array
+	for _, name := range files {
+		in, err := p.openStream(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		a, err := npy.Read(bufio.NewReaderSize(in, 1<<16), most)
+		in.Close()
+		if err != nil {
+			return nil, numpyError(name, err)
+		}
+		if all == nil {
+			all = a
+			continue
+		}
+		if len(a.Shape) == 0 || len(all.Shape) == 0 || !slices.Equal(a.Shape[1:], all.Shape[1:]) || (a.Text == nil) != (all.Text == nil) || (a.Bytes == nil) != (all.Bytes == nil) {
+			return nil, &Error{File: name, Problem: fmt.Sprintf("has shape %v and the type %s, but %s has rows of shape %v and the type %s", a.Shape, a.Type, files[0], all.Shape[min(1, len(all.Shape)):], all.Type), Remedy: "save all files alike"}
+		}
+		all.Shape[0] += a.Shape[0]
+		all.Floats, all.Bytes, all.Text = append(all.Floats, a.Floats...), append(all.Bytes, a.Bytes...), append(all.Text, a.Text...)
+	}
+	return all, nil
+}
+
+// markEvery is the number of rows between two places of a CSV file that are known.
+const markEvery = 64
+
+// A csvFile is the rows of a CSV file. It is read from the last known place before the rows
+// that are wanted, or from where the last read ended.
+type csvFile struct {
+	name    string
+	file    io.ReaderAt // of what is in it, where it is gzipped
+	comma   rune
+	columns *columns
+	marks   []csvMark // of every markEvery-th row
+
+	in   *records // after row next−1; nil before the first read
+	next int
+}
+
+// A csvMark is a place in a CSV file.
+type csvMark struct{ offset, line int64 }
+
+// read implements rowFile.
+func (f *csvFile) read(ctx context.Context, dst []float64, lo int) error {
+	if err := f.readFrom(ctx, dst, lo); err != nil {
+		f.in = nil
+		return err
+	}
+	return nil
+}
+
+func (f *csvFile) readFrom(ctx context.Context, dst []float64, lo int) error {
+	if at := lo / markEvery * markEvery; f.in == nil || lo < f.next || f.next < at {
+		mark := f.marks[lo/markEvery]
+		f.in = plainRecords(io.NewSectionReader(f.file, mark.offset, math.MaxInt64-mark.offset), f.name, f.comma)
+		f.in.before, f.next = int(mark.line)-1, at
+	}
+	for i := 0; i < len(dst); f.next++ {
+		rec, err := f.in.next()
+		if err == io.EOF {
+			return &Error{File: f.name, Problem: fmt.Sprintf("has become shorter since it was opened: it ends before row %d", f.next), Remedy: "read it again when it is complete"}
+		}
+		if err != nil {
+			return err
+		}
+		if err := f.columns.check(f.in, rec); err != nil {
+			return err
+		}
+		if f.next < lo {
+			continue
+		}
+		if f.next%markEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for _, j := range f.columns.features {
+			if dst[i], err = f.in.number(j, f.columns.header[j], rec[j]); err != nil {
+				return err
+			}
+			i++
+		}
+	}
+	return nil
+}
+
+// tablesByRange reads CSV files once, and keeps all but their features.
+func (p storage) tablesByRange(ctx context.Context, source string, names []string, l layout, most int64) (*table, error) {
+	b := newByRange(p.openPlain)
+	var t *table
+	words := map[string]string{}
+	for _, name := range names {
+		f := &csvFile{name: name, file: b.pool.File(name)}
+		own := l
+		if t != nil && l.like == nil {
+			own = layout{id: l.id, like: t}
+		}
+		in, err := p.openStream(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		r, c, err := own.open(plainRecords(in, name, 0))
+		if err == nil && t == nil {
+			t = c.table(source)
+			t.far, t.files = b, names
+		}
+		if err == nil && (len(c.target) != len(t.targets) || t.n > 0 && (c.id < 0) != (t.ids == nil)) {
+			err = &Error{File: name, Line: 1, Problem: fmt.Sprintf("the target or the ID column of %s is missing", names[0]), Remedy: "give all files the same columns"}
+		}
+		before := 0
+		if err == nil {
+			f.columns, f.comma, before = c, r.Comma, t.n
+			err = t.fillFrom(r, c, words, most, f)
+		}
+		in.Close()
+		if err != nil {
+			return nil, err
+		}
+		b.add(f, t.n-before)
+	}
+	b.dim = len(t.columns)
+	return t, nil
+}
+
+// inMemory reads the inputs of all files into memory.
+func (t *table) inMemory(ctx context.Context, most int64) error {
+	x, err := t.far.all(ctx, t.file, most)
+	if err == nil {
+		err = t.far.pool.Close()
+	}
+	if err != nil {
+		return err
+	}
+	if t.x = x; t.far.grey {
+		t.px, t.x = make([]byte, len(x)), nil
+		for i, v := range x {
+			t.px[i] = byte(v)
+		}
+	}
+	t.far = nil
+	return nil
+}
