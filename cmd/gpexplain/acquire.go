@@ -91,7 +91,7 @@ func (s *acquireVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	found, err := q.Acquire(ctx, c, p, p.Examples.Source(p.Model, pool.Subset), s.batch, problem.NamesOf(pool.Subset, 0, pool.Len()))
+	found, err := q.Acquire(ctx, c, p, p.Examples.Source(ctx, p.Model, pool.Subset), s.batch, problem.NamesOf(pool.Subset, 0, pool.Len()))
 	if err != nil {
 		return err
 	}

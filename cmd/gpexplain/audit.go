@@ -172,12 +172,13 @@ func (s *auditVerb) page(ctx context.Context, c *console.Console, p *problem.Pro
 	e := p.Examples
 	// The page shows the time until it is written.
 	r.Timings = c.TimingsSoFar()
+	grey, unread := e.Grey(ctx)
 	page := &report.ListPage{Title: "Training rows worth a look", Eyebrow: fmt.Sprintf("%s training rows, each predicted by the others", console.Count(r.Examples)), Lists: r.lists(),
-		Picture: e.Pictures(e.Train), Invert: e.Grey(), Fit: &r.Fit, Timings: &r.Timings, Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
+		Picture: e.Pictures(ctx, e.Train, &unread), Invert: grey, Fit: &r.Fit, Timings: &r.Timings, Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
 	if page.Record, err = record(ctx, p); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(s.html, page.WriteHTML); err != nil {
+	if err := atomicfile.Write(s.html, readable(page.WriteHTML, &unread)); err != nil {
 		return err
 	}
 	c.Detail("wrote %s", s.html)

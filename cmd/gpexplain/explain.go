@@ -210,7 +210,10 @@ func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*
 	}
 	return s.tabulate(c, func(table *termTable) error {
 		for i := range rows.Len() {
-			x := explainedRow(p, rows, i)
+			x, err := explainedRow(ctx, p, rows, i)
+			if err != nil {
+				return err
+			}
 			r, err := of(i, x)
 			if err != nil {
 				return err
@@ -221,7 +224,7 @@ func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*
 			if i > 0 && !c.JSON {
 				fmt.Fprintln(c.Out)
 			}
-			if err := s.write(c, p, about, rows, i, x, r); err != nil {
+			if err := s.write(ctx, c, p, about, rows, i, x, r); err != nil {
 				return err
 			}
 			if rows.Len() > 1 {
@@ -267,14 +270,22 @@ type explained struct {
 }
 
 // explainedRow is row i of those asked for.
-func explainedRow(p *problem.Problem, rows *problem.Asked, i int) *explained {
+func explainedRow(ctx context.Context, p *problem.Problem, rows *problem.Asked, i int) (*explained, error) {
 	e, label := p.Examples, report.Float(problem.Label(rows.Subset, i))
-	x := &explained{names: problem.NamesOf(rows.Subset, i, i+1), x: e.Inputs(rows.Subset, i, i+1), picture: e.Picture(rows.Subset, i),
+	inputs, err := e.Inputs(ctx, rows.Subset, i, i+1)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := e.Picture(ctx, rows.Subset, i)
+	if err != nil {
+		return nil, err
+	}
+	x := &explained{names: problem.NamesOf(rows.Subset, i, i+1), x: inputs, picture: shown,
 		input: report.Input{Split: rows.Set.Part, Index: report.Index(rows.Rows[i]), Label: label, LabelName: labelNameOf(p, rows.Subset, i), ID: idOf(rows.Subset, i), File: rows.File, Targets: severalOf(rows.Subset, i)}}
 	if rows.File != "" && rows.Len() == 1 {
 		x.names, x.input.Index, x.input.Notes = problem.NamesOfFile(rows.File), -1, rows.Notes
 	}
-	return x
+	return x, nil
 }
 
 // report predicts the example by q and explains the prediction by the terms of another
@@ -338,9 +349,10 @@ func (s *explainVerb) explanations(ctx context.Context, by *inference.Posterior,
 
 // write shows the report of row i in every form that was asked for; that on
 // standard output last, so that its timings cover the rest.
-func (s *explainVerb) write(c *console.Console, p *problem.Problem, a about, rows *problem.Asked, i int, x *explained, r *report.Report) error {
+func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, a about, rows *problem.Asked, i int, x *explained, r *report.Report) error {
 	e := p.Examples
-	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(e.Train), Quantity: p.Task.Quantity(e.Data.Target), Invert: e.Grey(),
+	grey, unread := e.Grey(ctx)
+	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(ctx, e.Train, &unread), Quantity: p.Task.Quantity(e.Data.Target), Invert: grey,
 		Model: a.model, Data: e.Data.Source, Command: console.CommandLine(c.Args), Classes: r.Classes, Columns: columns(p), Record: a.record, Spread: a.spread, Interval: x.interval}
 	r.Timings = c.TimingsSoFar()
 	for _, f := range []struct {
@@ -351,7 +363,7 @@ func (s *explainVerb) write(c *console.Console, p *problem.Problem, a about, row
 			continue
 		}
 		path := numbered(f.path, rows, i)
-		if err := atomicfile.Write(path, f.write); err != nil {
+		if err := atomicfile.Write(path, readable(f.write, &unread)); err != nil {
 			return err
 		}
 		c.Detail("wrote %s", path)

@@ -125,7 +125,11 @@ func aboutSeveral(ctx context.Context, a *about, list []*problem.Problem) error 
 func meanOutputs(ctx context.Context, list []*problem.Problem, rows *problem.Asked) (*mat.Dense, error) {
 	all := make([]*mat.Dense, len(list))
 	for k, p := range list {
-		f, err := p.Model.Net.Forward(ctx, p.Examples.Inputs(rows.Subset, 0, rows.Len()))
+		x, err := p.Examples.Inputs(ctx, rows.Subset, 0, rows.Len())
+		if err != nil {
+			return nil, err
+		}
+		f, err := p.Model.Net.Forward(ctx, x)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Model.Name, problem.NamesOf(rows.Subset, 0, rows.Len()).ExplainError(err))
 		}
@@ -196,7 +200,7 @@ func (s *explainVerb) member(ctx context.Context, c *console.Console, p *problem
 	m := &member{}
 	for i := range rows.Len() {
 		names := problem.NamesOf(rows.Subset, i, i+1)
-		batch, err := p.Model.Net.Linearize(ctx, p.Examples.Inputs(rows.Subset, i, i+1))
+		batch, err := p.Linearize(ctx, rows.Subset, i, i+1)
 		if err != nil {
 			return nil, names.ExplainError(err)
 		}

@@ -114,7 +114,11 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	// Warnings of the old file come later and do not go into the new one.
-	r := &forgetReport{Schema: "funcgp/forget/1", Meanings: forgetMeanings(p), Rows: forgotten(old, s.rows), Fit: q.Report(p, slices.Clone(c.Warnings))}
+	gone, err := forgotten(ctx, old, s.rows)
+	if err != nil {
+		return err
+	}
+	r := &forgetReport{Schema: "funcgp/forget/1", Meanings: forgetMeanings(p), Rows: gone, Fit: q.Report(p, slices.Clone(c.Warnings))}
 	before, err := inference.Answer(ctx, c, old, &s.posterior, "none")
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 )
 
 // forgotten are the checksums of training rows of the original file, which exist.
-func forgotten(p *problem.Problem, rows []int) []forgottenRow {
+func forgotten(ctx context.Context, p *problem.Problem, rows []int) ([]forgottenRow, error) {
 	train := p.Examples.Train
 	at := make(map[int]int, train.Len())
 	for i, row := range train.Rows {
@@ -31,14 +31,18 @@ func forgotten(p *problem.Problem, rows []int) []forgottenRow {
 	out := make([]forgottenRow, len(rows))
 	for k, row := range rows {
 		i := at[row]
-		x := train.Set.Matrix(train.Pos[i : i+1]).RawRowView(0)
+		in, err := train.Set.Read(ctx, train.Pos[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		x := in.RawRowView(0)
 		y := []float64{problem.Label(train, i)}
 		if w := train.Set.Width(); train.Labels == nil && w > 1 {
 			y = train.Targets[i*w : (i+1)*w]
 		}
 		out[k] = forgottenRow{Row: row, Inputs: sumOf(x), InputsAndTarget: sumOf(x, y)}
 	}
-	return out
+	return out, nil
 }
 
 // sumOf is the SHA-256 in hex of numbers as little-endian doubles.

@@ -75,7 +75,8 @@ func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
 	if err := c.EndPart(ctx, "predict"); err != nil {
 		return err
 	}
-	page := &report.ImportancePage{Report: r, Train: e.Pictures(e.Train), Invert: e.Grey(),
+	grey, unread := e.Grey(ctx)
+	page := &report.ImportancePage{Report: r, Train: e.Pictures(ctx, e.Train, &unread), Invert: grey,
 		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
 	if s.html != "" {
 		if page.Record, err = record(ctx, p); err != nil {
@@ -83,7 +84,7 @@ func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
 		}
 		// The page shows the time until it is written.
 		r.Timings = c.TimingsSoFar()
-		if err := atomicfile.Write(s.html, page.WriteHTML); err != nil {
+		if err := atomicfile.Write(s.html, readable(page.WriteHTML, &unread)); err != nil {
 			return err
 		}
 		c.Detail("wrote %s", s.html)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"runtime/debug"
@@ -135,7 +136,10 @@ func spread(ctx context.Context, p *problem.Problem) ([]float64, error) {
 			return nil, err
 		}
 		lo, hi := par.Bounds(t, n, problem.PredictRows)
-		x := train.Set.Matrix(train.Pos[lo:hi])
+		x, err := train.Set.Read(ctx, train.Pos[lo:hi])
+		if err != nil {
+			return nil, err
+		}
 		for i := range hi - lo {
 			seen++
 			for j, v := range x.RawRowView(i) {
@@ -215,13 +219,27 @@ func testScores(ctx context.Context, p *problem.Problem) (*report.TestScores, er
 	return s, err
 }
 
+// readable writes a page, and fails where a picture in it could not be read.
+func readable(write func(w io.Writer) error, unread *error) func(w io.Writer) error {
+	return func(w io.Writer) error {
+		if err := write(w); err != nil {
+			return err
+		}
+		return *unread
+	}
+}
+
 // rootMeanSquare is that of the distances between targets and what the network alone
 // expects.
 func rootMeanSquare(ctx context.Context, p *problem.Problem, rows *dataset.Subset, y *mat.Dense) (report.Float, error) {
 	square, expected := 0.0, make([]float64, p.Model.Outputs)
 	for t := range par.Tiles(rows.Len(), problem.PredictRows) {
 		lo, hi := par.Bounds(t, rows.Len(), problem.PredictRows)
-		f, err := p.Model.Net.Forward(ctx, p.Examples.Inputs(rows, lo, hi))
+		x, err := p.Examples.Inputs(ctx, rows, lo, hi)
+		if err != nil {
+			return report.Undefined(), err
+		}
+		f, err := p.Model.Net.Forward(ctx, x)
 		if err != nil {
 			return report.Undefined(), problem.NamesOf(rows, lo, hi).ExplainError(err)
 		}

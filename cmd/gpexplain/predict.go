@@ -271,7 +271,8 @@ func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.
 	sum := total.summary(rows, q.Report(p, c.Warnings))
 	e := p.Examples
 	total.all.Fit = sum.Fit
-	page := &report.PredictionPage{Predictions: total.all, Quantity: console.OneLine(console.Cut(e.Data.Target, 40)), Test: e.Pictures(rows), Train: e.Pictures(e.Train), Invert: e.Grey(),
+	grey, unread := e.Grey(ctx)
+	page := &report.PredictionPage{Predictions: total.all, Quantity: console.OneLine(console.Cut(e.Data.Target, 40)), Test: e.Pictures(ctx, rows, &unread), Train: e.Pictures(ctx, e.Train, &unread), Invert: grey,
 		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
 	if s.csv != "" {
 		c.Detail("wrote %s", s.csv)
@@ -282,7 +283,7 @@ func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.
 			return err
 		}
 		total.all.Timings = c.TimingsSoFar()
-		if err := atomicfile.Write(s.html, page.WriteHTML); err != nil {
+		if err := atomicfile.Write(s.html, readable(page.WriteHTML, &unread)); err != nil {
 			return err
 		}
 		c.Detail("wrote %s", s.html)

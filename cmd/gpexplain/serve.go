@@ -120,6 +120,7 @@ func (s *serveVerb) announce(c *console.Console, addr net.Addr) error {
 
 // service computes the posterior, and what the first answers would otherwise wait for.
 func (s *serveVerb) service(ctx context.Context, c *console.Console) (*serve.Service, error) {
+	s.common.Data.InMemory = true
 	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
 	if err != nil {
 		return nil, err

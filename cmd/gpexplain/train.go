@@ -235,7 +235,7 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 	if o.Precision, err = s.descent.precision(net, p.Task.Precision); err != nil {
 		return nil, nil, nil, err
 	}
-	if o.Validation, err = s.descent.validation(p); err != nil {
+	if o.Validation, err = s.descent.validation(ctx, p); err != nil {
 		return nil, nil, nil, err
 	}
 	o.Objective = func(value float64) { objective = value }
@@ -243,7 +243,11 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 		c.Show(stage, done, total)
 		c.Detail("%s %d of %d: objective %.6g", stage, done, total, objective)
 	}
-	trained, res, err := inUnits.Train(ctx, e.Inputs(e.Train, 0, e.Train.Len()), e.Y, p.Task.Likelihood, o)
+	x, err := e.Inputs(ctx, e.Train, 0, e.Train.Len())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	trained, res, err := inUnits.Train(ctx, x, e.Y, p.Task.Likelihood, o)
 	c.ClearBar()
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", e.Data.Source, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -115,7 +116,7 @@ func (d *descentFlags) precision(net *network.Network, delta float64) ([]float64
 }
 
 // validation are the rows of --early-stopping, nil without it.
-func (d *descentFlags) validation(p *problem.Problem) (*network.Validation, error) {
+func (d *descentFlags) validation(ctx context.Context, p *problem.Problem) (*network.Validation, error) {
 	if d.patience == 0 {
 		return nil, nil
 	}
@@ -127,5 +128,9 @@ func (d *descentFlags) validation(p *problem.Problem) (*network.Validation, erro
 	if err != nil {
 		return nil, err
 	}
-	return &network.Validation{X: p.Examples.Inputs(rows, 0, rows.Len()), Y: y, Patience: d.patience}, nil
+	x, err := p.Examples.Inputs(ctx, rows, 0, rows.Len())
+	if err != nil {
+		return nil, err
+	}
+	return &network.Validation{X: x, Y: y, Patience: d.patience}, nil
 }

@@ -326,6 +326,16 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// The name of built-in data with sizes, and of a file that has a comma, is one name.
+func TestListOfOne(t *testing.T) {
+	for _, name := range []string{"digits:800,100", "a,b", "x.npz", "[a].npy", "a,1.npy"} {
+		files, several, err := storage{fstest.MapFS{"[a].npy": {}, "a,1.npy": {}}}.list(name)
+		require.NoError(t, err)
+		require.False(t, several)
+		require.Equal(t, []string{name}, files)
+	}
+}
+
 // FuzzTableByRange compares the rows of any CSV file with those that are read whole.
 func FuzzTableByRange(f *testing.F) {
 	f.Add([]byte("a,b,y\n1,2,3\n\"4\",5,6\n"), uint16(1))

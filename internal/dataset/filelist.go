@@ -87,11 +87,15 @@ func (p storage) glob(pattern string) ([]string, error) {
 // them in that order, or those of a pattern as path.Match has it in the order of their names.
 // several is false where it is the name of one.
 func (p storage) list(name string) (files []string, several bool, err error) {
-	if _, err := p.stat(name); err == nil || !strings.ContainsAny(name, ",*?[") {
+	fields := strings.Split(name, ",")
+	for i := range fields {
+		fields[i] = strings.TrimSpace(fields[i])
+	}
+	one := !strings.ContainsAny(name, "*?[") && (len(fields) == 1 || !slices.ContainsFunc(fields, func(f string) bool { return IsCSV(f) || isNumPyFile(f) }))
+	if _, err := p.stat(name); err == nil || one {
 		return []string{name}, false, nil
 	}
-	for field := range strings.SplitSeq(name, ",") {
-		field = strings.TrimSpace(field)
+	for _, field := range fields {
 		if _, err := p.stat(field); err == nil || !strings.ContainsAny(field, "*?[") {
 			files = append(files, field)
 			continue

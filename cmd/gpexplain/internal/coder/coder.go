@@ -146,7 +146,7 @@ func (s *session) fit(ctx context.Context, c *console.Console, a *autoencoder.Au
 		return err
 	}
 	rows := s.Examples.Train
-	x, err := s.inputs(a, rows)
+	x, err := s.inputs(ctx, a, rows)
 	if err != nil {
 		return err
 	}
@@ -157,13 +157,16 @@ func (s *session) fit(ctx context.Context, c *console.Console, a *autoencoder.Au
 }
 
 // inputs returns rows as an autoencoder takes them.
-func (s *session) inputs(a *autoencoder.Autoencoder, rows *dataset.Subset) (*mat.Dense, error) {
-	return checked(a, s.Problem, rows)
+func (s *session) inputs(ctx context.Context, a *autoencoder.Autoencoder, rows *dataset.Subset) (*mat.Dense, error) {
+	return checked(ctx, a, s.Problem, rows)
 }
 
 // checked returns rows as inputs, all from 0 to 1.
-func checked(a *autoencoder.Autoencoder, p *problem.Problem, rows *dataset.Subset) (*mat.Dense, error) {
-	x := p.Examples.Inputs(rows, 0, rows.Len())
+func checked(ctx context.Context, a *autoencoder.Autoencoder, p *problem.Problem, rows *dataset.Subset) (*mat.Dense, error) {
+	x, err := p.Examples.Inputs(ctx, rows, 0, rows.Len())
+	if err != nil {
+		return nil, err
+	}
 	if err := a.Check(x); err != nil {
 		if e := (*autoencoder.RangeError)(nil); errors.As(err, &e) {
 			return nil, fmt.Errorf("%s: %s row %d has %v in column %d, but an autoencoder takes numbers from 0 to 1; divide grey levels by 255, or scale the columns", rows.Set.File, rows.Set.Part, rows.Rows[e.Row], e.Value, e.Column)
@@ -180,7 +183,10 @@ const mostTypical = 1000
 func (s *session) measure(ctx context.Context, c *console.Console) error {
 	rows := s.Examples.Train
 	n := min(rows.Len(), mostTypical)
-	x := s.Examples.Inputs(rows, 0, n)
+	x, err := s.Examples.Inputs(ctx, rows, 0, n)
+	if err != nil {
+		return err
+	}
 	d, err := s.post.Draw(ctx, x, s.draws(c, "typical rows", 0))
 	if err != nil {
 		return err

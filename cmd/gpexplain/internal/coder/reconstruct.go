@@ -81,7 +81,7 @@ func Predict(ctx context.Context, c *console.Console, common *problem.Flags, f *
 	for t := range par.Tiles(rows.Len(), atOnce) {
 		lo, hi := par.Bounds(t, rows.Len(), atOnce)
 		part := slicePositions(rows, lo, hi)
-		x, err := s.inputs(s.post.Autoencoder(), part)
+		x, err := s.inputs(ctx, s.post.Autoencoder(), part)
 		if err != nil {
 			return err
 		}
@@ -263,7 +263,7 @@ func (s *session) reconstruct(ctx context.Context, c *console.Console, which *pr
 	if rows.Len() > mostShown {
 		return fmt.Errorf("%d rows are asked for, and reconstruct shows at most %d; name fewer with --index, or take gpexplain predict for their scores", rows.Len(), mostShown)
 	}
-	x, err := s.inputs(s.post.Autoencoder(), rows)
+	x, err := s.inputs(ctx, s.post.Autoencoder(), rows)
 	if err != nil {
 		return err
 	}
@@ -348,7 +348,10 @@ func moments(samples []*mat.Dense) (mean, sd *mat.Dense) {
 // generate decodes new codes, drawn from the Gaussian of the training rows' codes.
 func (s *session) generate(ctx context.Context, c *console.Console, o *Shown, page *page) error {
 	rows := s.Examples.Train
-	x := s.Examples.Inputs(rows, 0, min(rows.Len(), atOnce))
+	x, err := s.Examples.Inputs(ctx, rows, 0, min(rows.Len(), atOnce))
+	if err != nil {
+		return err
+	}
 	z, _, err := s.post.Autoencoder().Encode(ctx, x)
 	if err != nil {
 		return err

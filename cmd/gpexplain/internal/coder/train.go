@@ -165,11 +165,11 @@ func Train(ctx context.Context, c *console.Console, common *problem.Flags, t *Tr
 	if err != nil {
 		return nil, err
 	}
-	x, err := checked(a, p, p.Examples.Train)
+	x, err := checked(ctx, a, p, p.Examples.Train)
 	if err != nil {
 		return nil, err
 	}
-	held, err := t.heldOut(a, p, d)
+	held, err := t.heldOut(ctx, a, p, d)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,11 @@ func Train(ctx context.Context, c *console.Console, common *problem.Flags, t *Tr
 		if err != nil {
 			return nil, err
 		}
-		if r.TestMSE, err = mse(ctx, a, p.Examples.Inputs(test, 0, test.Len())); err != nil {
+		x, err := p.Examples.Inputs(ctx, test, 0, test.Len())
+		if err != nil {
+			return nil, err
+		}
+		if r.TestMSE, err = mse(ctx, a, x); err != nil {
 			return nil, err
 		}
 	}
@@ -220,7 +224,7 @@ func trainBytes(d int, widths []int) float64 {
 }
 
 // heldOut are the rows that say when the training stops, nil for none.
-func (t *TrainFlags) heldOut(a *autoencoder.Autoencoder, p *problem.Problem, d *Descent) (*mat.Dense, error) {
+func (t *TrainFlags) heldOut(ctx context.Context, a *autoencoder.Autoencoder, p *problem.Problem, d *Descent) (*mat.Dense, error) {
 	if d.Patience == 0 {
 		return nil, nil
 	}
@@ -228,7 +232,7 @@ func (t *TrainFlags) heldOut(a *autoencoder.Autoencoder, p *problem.Problem, d *
 	if err != nil {
 		return nil, err
 	}
-	return checked(a, p, rows)
+	return checked(ctx, a, p, rows)
 }
 
 // mse is the mean squared error of a pixel by the network itself.

@@ -72,7 +72,11 @@ func AuditLabels(ctx context.Context, c *console.Console, p *problem.Problem, to
 		if err != nil {
 			return nil, err
 		}
-		return moved.Linearize(ctx, p.Examples.Inputs(p.Examples.Train, 0, n))
+		x, err := p.Examples.Inputs(ctx, p.Examples.Train, 0, n)
+		if err != nil {
+			return nil, err
+		}
+		return moved.Linearize(ctx, x)
 	})
 	found, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta(), nil), draws, labels, &audit.Options{Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show})
 	c.ClearBar()

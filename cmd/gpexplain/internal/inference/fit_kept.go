@@ -28,7 +28,7 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
 		return nil, err
 	}
-	products, err := f.products()
+	products, err := f.products(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -72,13 +72,17 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 
 // products returns fast products with the Jacobian of training examples that are
 // linearized anew in each pass, where their inputs fit; else nil.
-func (f *fit) products() (linearize.Products, error) {
+func (f *fit) products(ctx context.Context) (linearize.Products, error) {
 	e, n := f.problem.Examples, f.source.Len()
 	d, _, _ := f.problem.Model.Net.Dims()
 	if _, ok := f.source.(*linearize.Batch); ok || 8*float64(n)*float64(d) > float64(gp.MemoryBudget(f.problem.Limits.Memory))/8 {
 		return nil, nil
 	}
-	return f.problem.Model.Net.Products(e.Inputs(e.Train, 0, n))
+	x, err := e.Inputs(ctx, e.Train, 0, n)
+	if err != nil {
+		return nil, err
+	}
+	return f.problem.Model.Net.Products(x)
 }
 
 // askedRows linearizes the test rows on which --within is measured, or where there are

@@ -216,7 +216,11 @@ func (f *fit) residualGradient(ctx context.Context) ([]float64, error) {
 	part := make([]float64, len(f.theta))
 	for lo := 0; lo < n; lo += gradientRows {
 		hi := min(lo+gradientRows, n)
-		if err := m.Net.VJP(ctx, part, e.Inputs(e.Train, lo, hi), f.sites.Residual.Slice(lo, hi, 0, m.Outputs).(*mat.Dense)); err != nil {
+		x, err := e.Inputs(ctx, e.Train, lo, hi)
+		if err != nil {
+			return nil, err
+		}
+		if err := m.Net.VJP(ctx, part, x, f.sites.Residual.Slice(lo, hi, 0, m.Outputs).(*mat.Dense)); err != nil {
 			return nil, err
 		}
 		for i, g := range part {

@@ -51,7 +51,9 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 	}
 	var rows *dataset.Stored
 	if inputs {
-		rows = e.Data.Stored(e.Train)
+		if rows, err = e.Data.Stored(ctx, e.Train); err != nil {
+			return err
+		}
 	}
 	return problem.PosteriorFile.Write(path, func(w *store.Writer) error {
 		w.JSON("header", head)

@@ -386,7 +386,7 @@ func (s *Pass) merged(ctx context.Context, set *shard.Set, out, next string, spl
 	}
 	if err := set.Check(ctx, func(lo, hi int) linearize.Source {
 		q := p.Part(lo, hi)
-		return q.Examples.Source(q.Model, q.Examples.Train)
+		return q.Examples.Source(ctx, q.Model, q.Examples.Train)
 	}); err != nil {
 		return nil, err
 	}

@@ -238,7 +238,10 @@ func (q *Posterior) Rows(ctx context.Context, p *problem.Problem, rows *dataset.
 	if q.bnn == nil {
 		return p.Linearize(ctx, rows, lo, hi)
 	}
-	x := p.Examples.Inputs(rows, lo, hi)
+	x, err := p.Examples.Inputs(ctx, rows, lo, hi)
+	if err != nil {
+		return nil, err
+	}
 	f, err := p.Model.Net.Forward(ctx, x)
 	if err != nil {
 		return nil, err

@@ -267,7 +267,7 @@ func (f *fit) prepareHeldOut(ctx context.Context, p *sparse.Projected) (*sparse.
 	rows := f.heldOut
 	names := problem.NamesOf(rows, 0, rows.Len())
 	f.con.Detail("prior precision chosen on %d rows: %s", rows.Len(), names.All)
-	prepared, err := p.Prepare(ctx, f.problem.Examples.Source(f.problem.Model, rows))
+	prepared, err := p.Prepare(ctx, f.problem.Examples.Source(ctx, f.problem.Model, rows))
 	if err != nil {
 		return nil, &console.FullError{Err: names.ExplainError(err)}
 	}

@@ -138,7 +138,7 @@ func (p *Problem) WithRows(ctx context.Context, c *console.Console, name, index 
 		return nil, false, err
 	}
 	if !same {
-		q, err := p.joined(added, rows, name)
+		q, err := p.joined(ctx, added, rows, name)
 		return q, true, err
 	}
 	all := slices.Clone(p.Examples.Train.Rows)
@@ -202,9 +202,16 @@ func (p *Problem) classesOf(added *dataset.Data) ([]int, error) {
 }
 
 // joined is WithRows of other data.
-func (p *Problem) joined(added *dataset.Data, rows *dataset.Subset, name string) (*Problem, error) {
+func (p *Problem) joined(ctx context.Context, added *dataset.Data, rows *dataset.Subset, name string) (*Problem, error) {
 	d := p.Examples.Data
-	all, more := d.Stored(p.Examples.Train), added.Stored(rows)
+	all, err := d.Stored(ctx, p.Examples.Train)
+	if err != nil {
+		return nil, err
+	}
+	more, err := added.Stored(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
 	if (all.Pixels != nil) != (more.Pixels != nil) || len(more.Targets)*len(all.Rows) != len(all.Targets)*len(more.Rows) {
 		return nil, console.FullErrorf("--append %s: its inputs or targets are of another kind than those of %s; give rows like these", name, d.Source)
 	}

@@ -95,7 +95,11 @@ func (p *Problem) outputs(ctx context.Context) (*mat.Dense, error) {
 	f := mat.NewDense(n, p.Model.Outputs, nil)
 	for i := range par.Tiles(n, PredictRows) {
 		lo, hi := par.Bounds(i, n, PredictRows)
-		part, err := p.Model.Net.Forward(ctx, e.Inputs(e.Train, lo, hi))
+		x, err := e.Inputs(ctx, e.Train, lo, hi)
+		if err != nil {
+			return nil, err
+		}
+		part, err := p.Model.Net.Forward(ctx, x)
 		if err != nil {
 			return nil, NamesOf(e.Train, lo, hi).ExplainError(err)
 		}

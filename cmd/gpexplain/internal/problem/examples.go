@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,29 +15,45 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// Pictures finds the pictures of rows by their numbers.
-func (e *Examples) Pictures(rows *dataset.Subset) func(row report.Index) report.Picture {
+// Pictures finds the pictures of rows by their numbers, for a page. One that cannot be read is
+// empty, and sets err, which is looked at when the page is written.
+func (e *Examples) Pictures(ctx context.Context, rows *dataset.Subset, err *error) func(row report.Index) report.Picture {
 	at := make(map[int]int, rows.Len())
 	for i, r := range rows.Rows {
 		at[r] = i
 	}
-	return func(row report.Index) report.Picture { return e.Picture(rows, at[int(row)]) }
+	return func(row report.Index) report.Picture {
+		p, failed := e.Picture(ctx, rows, at[int(row)])
+		*err = cmp.Or(*err, failed)
+		return p
+	}
 }
 
 // Picture shows row i of a subset: its pixels, or its features as they are in
-// the file.
-func (e *Examples) Picture(rows *dataset.Subset, i int) report.Picture {
+// the file. The error is that of dataset.Set.Read.
+func (e *Examples) Picture(ctx context.Context, rows *dataset.Subset, i int) (report.Picture, error) {
 	if e.Data.Images() {
-		return Pixels(e.Data, rows.Image(i))
+		img, err := rows.Set.ReadImage(ctx, rows.Pos[i])
+		if err != nil {
+			return report.Picture{}, err
+		}
+		return Pixels(e.Data, img), nil
 	}
-	return report.Picture{Names: e.Data.Columns, Values: rows.Set.Matrix([]int{rows.Pos[i]}).RawRowView(0)}
+	x, err := rows.Set.Read(ctx, rows.Pos[i:i+1])
+	if err != nil {
+		return report.Picture{}, err
+	}
+	return report.Picture{Names: e.Data.Columns, Values: x.RawRowView(0)}, nil
 }
 
 // Grey tells whether the inputs are grey pictures, light on dark as in MNIST, which
-// pages show as dark ink on paper.
-func (e *Examples) Grey() bool {
+// pages show as dark ink on paper. The error is that of dataset.Set.Read.
+func (e *Examples) Grey(ctx context.Context) (bool, error) {
 	d := e.Data
-	return d.Images() && Elements(d.Shape) == d.Shape[len(d.Shape)-1]*d.Shape[len(d.Shape)-2] && d.Dark()
+	if !d.Images() || Elements(d.Shape) != d.Shape[len(d.Shape)-1]*d.Shape[len(d.Shape)-2] {
+		return false, nil
+	}
+	return d.Dark(ctx)
 }
 
 // Pixels is a picture of the size of the data: in colour of three channels, and of
@@ -65,7 +82,11 @@ func Pixels(d *dataset.Data, pixels []byte) report.Picture {
 // Inducing linearizes the inducing examples by themselves, so that they are
 // bit for bit the same where a saved posterior is loaded.
 func (p *Problem) Inducing(ctx context.Context, positions []int) (*sparse.Inducing, error) {
-	b, err := p.Model.Net.Linearize(ctx, p.Examples.inputsOf(p.Examples.Train, positions))
+	x, err := p.Examples.inputsOf(ctx, p.Examples.Train, positions)
+	if err != nil {
+		return nil, err
+	}
+	b, err := p.Model.Net.Linearize(ctx, x)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +96,7 @@ func (p *Problem) Inducing(ctx context.Context, positions []int) (*sparse.Induci
 // InducingRows linearizes training rows at these positions as inducing pairs with these
 // directions.
 func (p *Problem) InducingRows(ctx context.Context, positions []int, directions *mat.Dense) (*sparse.Inducing, error) {
-	return sparse.GatherDirections(ctx, p.Examples.Source(p.Model, p.Examples.Train), positions, directions)
+	return sparse.GatherDirections(ctx, p.Examples.Source(ctx, p.Model, p.Examples.Train), positions, directions)
 }
 
 // RowsAt returns the rows of m at these positions.
@@ -91,7 +112,7 @@ func RowsAt(m *mat.Dense, rows []int) *mat.Dense {
 // TrainingExamples are linearized once, or anew in each pass.
 func (p *Problem) TrainingExamples(ctx context.Context, keep bool) (linearize.Source, error) {
 	if !keep {
-		return p.Examples.Source(p.Model, p.Examples.Train), nil
+		return p.Examples.Source(ctx, p.Model, p.Examples.Train), nil
 	}
 	return p.Linearize(ctx, p.Examples.Train, 0, p.Examples.Train.Len())
 }
@@ -136,6 +157,7 @@ func openData(ctx context.Context, c *console.Console, f *DataFlags, m *Model, m
 	if err != nil {
 		return nil, err
 	}
+	c.CloseLater(d.Close)
 	if f.shared != nil {
 		*f.shared = sharedData{as, d}
 	}
@@ -190,19 +212,28 @@ func Elements(shape []int) int {
 }
 
 // Inputs returns the inputs of the examples [lo, hi) of some rows as the
-// network wants them, (hi−lo)×D.
-func (e *Examples) Inputs(rows *dataset.Subset, lo, hi int) *mat.Dense {
-	return e.Scaled(rows.Set.Matrix(rows.Pos[lo:hi]))
+// network wants them, (hi−lo)×D. The error is that of dataset.Set.Read.
+func (e *Examples) Inputs(ctx context.Context, rows *dataset.Subset, lo, hi int) (*mat.Dense, error) {
+	return e.read(ctx, rows, rows.Pos[lo:hi])
+}
+
+// read returns the inputs at some positions as the network wants them.
+func (e *Examples) read(ctx context.Context, rows *dataset.Subset, pos []int) (*mat.Dense, error) {
+	x, err := rows.Set.Read(ctx, pos)
+	if err != nil {
+		return nil, console.Full(err)
+	}
+	return e.Scaled(x), nil
 }
 
 // inputsOf returns the inputs of the examples at these positions of some rows,
 // in the order of the positions.
-func (e *Examples) inputsOf(rows *dataset.Subset, at []int) *mat.Dense {
+func (e *Examples) inputsOf(ctx context.Context, rows *dataset.Subset, at []int) (*mat.Dense, error) {
 	pos := make([]int, len(at))
 	for i, r := range at {
 		pos[i] = rows.Pos[r]
 	}
-	return e.Scaled(rows.Set.Matrix(pos))
+	return e.read(ctx, rows, pos)
 }
 
 // Scaled scales inputs in place.
@@ -213,9 +244,9 @@ func (e *Examples) Scaled(x *mat.Dense) *mat.Dense {
 	return x
 }
 
-// Source gives rows linearized anew in each pass.
-func (e *Examples) Source(m *Model, rows *dataset.Subset) linearize.Source {
-	return linearize.NewSource(m.Net, rows.Len(), linearize.Tile(m.Outputs), func(lo, hi int) (*mat.Dense, error) { return e.Inputs(rows, lo, hi), nil })
+// Source gives rows linearized anew in each pass, until ctx is done.
+func (e *Examples) Source(ctx context.Context, m *Model, rows *dataset.Subset) linearize.Source {
+	return linearize.NewSource(m.Net, rows.Len(), linearize.Tile(m.Outputs), func(lo, hi int) (*mat.Dense, error) { return e.Inputs(ctx, rows, lo, hi) })
 }
 
 // TestPart is the part that predictions are made for: the test rows, or where

@@ -30,6 +30,8 @@ func TestGrey(t *testing.T) {
 	for name, want := range map[string]bool{"photo": true, "pictures-colour/x_train.npy": false, "two-logits/train.csv": false} {
 		d, err := dataset.Open(t.Context(), filepath.Join("..", "..", "..", "..", "testdata", "corpus", name), nil)
 		require.NoError(t, err)
-		require.Equal(t, want, (&Examples{Data: d}).Grey(), name)
+		grey, err := (&Examples{Data: d}).Grey(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, grey, name)
 	}
 }

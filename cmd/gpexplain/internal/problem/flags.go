@@ -49,6 +49,7 @@ type DataFlags struct {
 	gone                          bool        // the data of a saved posterior are not there, but its training rows are
 	shared                        *sharedData // of several networks; nil for one
 	remembered                    bool        // the data may be those of a saved posterior
+	InMemory                      bool        // all inputs are read into memory, as any is asked for at any time
 }
 
 // TaskFlags say what the outputs mean. A nil number was not given.
@@ -234,14 +235,26 @@ func (s *DataFlags) check(c *cobra.Command, likelihood string, memory int64) err
 	return nil
 }
 
+// ByRange is the size in bytes from which the inputs of a file stay in it: reading a tile of
+// rows again in each pass costs little beside linearizing them.
+const ByRange = 64 << 20
+
 // options are those of dataset.Open.
 func (s *DataFlags) options(memory int64) *dataset.OpenOptions {
-	return &dataset.OpenOptions{Target: s.target, ID: s.id, ClassNames: s.classNames, TestFile: s.testFile, ValidFile: s.validFile, Split: s.Split, MaxBytes: gp.MemoryBudget(memory)}
+	o := &dataset.OpenOptions{Target: s.target, ID: s.id, ClassNames: s.classNames, TestFile: s.testFile, ValidFile: s.validFile, Split: s.Split, MaxBytes: gp.MemoryBudget(memory), ByRange: ByRange}
+	if s.InMemory {
+		o.ByRange = 0
+	}
+	return o
 }
 
 // Files are the files that the flags name, which no result may replace.
 func (s *Flags) Files() []console.FlagPath {
-	return append(s.Scaling.files(), []console.FlagPath{{Flag: "--model", Path: s.Model.path}, {Flag: "--data", Path: s.Data.name}, {Flag: "--test-data", Path: s.Data.testFile}, {Flag: "--valid-data", Path: s.Data.validFile}, {Flag: "--train-index", Path: s.Data.rowsFile}, {Flag: "--prior", Path: s.Task.Prior}}...)
+	list := s.Scaling.files()
+	for _, path := range dataset.FilesOf(s.Data.name) {
+		list = append(list, console.FlagPath{Flag: "--data", Path: path})
+	}
+	return append(list, []console.FlagPath{{Flag: "--model", Path: s.Model.path}, {Flag: "--test-data", Path: s.Data.testFile}, {Flag: "--valid-data", Path: s.Data.validFile}, {Flag: "--train-index", Path: s.Data.rowsFile}, {Flag: "--prior", Path: s.Task.Prior}}...)
 }
 
 // mostWorkers bounds --workers; more would only cost memory.

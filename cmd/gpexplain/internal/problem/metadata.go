@@ -189,7 +189,7 @@ func (p *Problem) TrainMetadata(args []string) map[string]string {
 // columns takes the target and the ID of a table from the metadata where the flags
 // do not say them and the table has them.
 func (m *Metadata) columns(ctx context.Context, path string, o *dataset.OpenOptions) error {
-	if !dataset.IsCSV(path) || (m.target == nil || o.Target != "") && (m.id == "" || o.ID != "") {
+	if !dataset.IsCSV(dataset.FilesOf(path)[0]) || (m.target == nil || o.Target != "") && (m.id == "" || o.ID != "") {
 		return nil
 	}
 	header, err := dataset.Columns(ctx, path)

@@ -134,7 +134,11 @@ func (m *Model) Score(ctx context.Context, p *Problem, rows *dataset.Subset, y *
 	right, sum := 0, 0.0
 	for t := range par.Tiles(rows.Len(), PredictRows) {
 		lo, hi := par.Bounds(t, rows.Len(), PredictRows)
-		f, err := m.Net.Forward(ctx, p.Examples.Inputs(rows, lo, hi))
+		x, err := p.Examples.Inputs(ctx, rows, lo, hi)
+		if err != nil {
+			return accuracy, nll, err
+		}
+		f, err := m.Net.Forward(ctx, x)
 		if err != nil {
 			return accuracy, nll, NamesOf(rows, lo, hi).ExplainError(err)
 		}

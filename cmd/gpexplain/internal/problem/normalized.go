@@ -25,7 +25,10 @@ const (
 // rows.
 func (p *Problem) Normalized(ctx context.Context, con *console.Console) ([]string, error) {
 	n := p.Within(min(p.Examples.Train.Len(), invarianceRows), p.Model.Net.BatchBytes)
-	x := p.Examples.Inputs(p.Examples.Train, 0, n)
+	x, err := p.Examples.Inputs(ctx, p.Examples.Train, 0, n)
+	if err != nil {
+		return nil, err
+	}
 	names, err := normalizedAt(ctx, con, p.Model.Net, x, invarianceWork)
 	if names == nil {
 		names = []string{}

@@ -153,7 +153,11 @@ func (m *Model) shares(ctx context.Context, p *Problem, rows *dataset.Subset) ([
 	sum, own := make([]float64, m.Outputs), make([]float64, m.Outputs)
 	for t := range par.Tiles(rows.Len(), PredictRows) {
 		lo, hi := par.Bounds(t, rows.Len(), PredictRows)
-		f, err := m.Net.Forward(ctx, p.Examples.Inputs(rows, lo, hi))
+		x, err := p.Examples.Inputs(ctx, rows, lo, hi)
+		if err != nil {
+			return nil, err
+		}
+		f, err := m.Net.Forward(ctx, x)
 		if err != nil {
 			return nil, NamesOf(rows, lo, hi).ExplainError(err)
 		}

@@ -74,7 +74,7 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) *report.Preflight 
 	l := &look{problem: p, at: at}
 	l.score()
 	l.known = p.trainedOnThese()
-	r := &report.Preflight{Verdict: "ok", TrainNLL: report.Float(l.nll), LargestInput: report.Float(p.largestInput())}
+	r := &report.Preflight{Verdict: "ok", TrainNLL: report.Float(l.nll), LargestInput: report.Float(p.largestInput(ctx))}
 	if p.Task.Classes != nil {
 		r.TrainAccuracy = Number(l.accuracy)
 	} else {

@@ -23,7 +23,7 @@ func (l *look) otherInputs(ctx context.Context) string {
 	if p.Model.Net == nil {
 		return ""
 	}
-	ways, err := inputWays(p.Examples.Train, p.Model.wholeColumns())
+	ways, err := inputWays(ctx, p.Examples.Train, p.Model.wholeColumns())
 	if err != nil {
 		return ""
 	}
@@ -42,10 +42,10 @@ func (l *look) otherInputs(ctx context.Context) string {
 		y := RowsAt(p.Examples.Y, at)
 		w.loss = lossShare(p.Task, nil, f, y)
 		if order := l.orderAt(f, at); order != nil {
-			return fmt.Sprintf("its outputs agree with the labels with %s and the classes in another order: give %s --classes %s", w.words, w.flags(p), l.problem.classList(order))
+			return fmt.Sprintf("its outputs agree with the labels with %s and the classes in another order: give %s --classes %s", w.words, w.flags(ctx, p), l.problem.classList(order))
 		}
 		if s := slopeOf(f, y); HasNoise(p.Task.Likelihood) && s.better > found {
-			scaled, found = fmt.Sprintf("it was trained on scaled targets and with %s: give %s --target-mean %.6g --target-sd %.6g", w.words, w.flags(p), s.mean, s.sd), s.better
+			scaled, found = fmt.Sprintf("it was trained on scaled targets and with %s: give %s --target-mean %.6g --target-sd %.6g", w.words, w.flags(ctx, p), s.mean, s.sd), s.better
 		}
 		if !(w.loss <= now+alike) || w.optimum(ctx, p.Model, p.Task, p.Examples.Train, p.Examples.Y, func(int) {}) != nil {
 			continue
@@ -64,7 +64,7 @@ func (l *look) otherInputs(ctx context.Context) string {
 	if best == nil || same(best.inputs, p.Examples.Scaling) {
 		return scaled
 	}
-	return fmt.Sprintf("it fits them with %s: give %s", best.words, best.flags(p))
+	return fmt.Sprintf("it fits them with %s: give %s", best.words, best.flags(ctx, p))
 }
 
 // inputsKnown tells whether inputs can be scaled in no other way: the model records it, or
@@ -121,8 +121,8 @@ func same(a *dataset.Scaling, now *Scaling) bool {
 }
 
 // flags ask for this way to scale the inputs.
-func (w *way) flags(p *Problem) string {
-	rows, err := p.Examples.Train.Scaling()
+func (w *way) flags(ctx context.Context, p *Problem) string {
+	rows, err := p.Examples.Train.Scaling(ctx)
 	switch {
 	case w.inputs == nil:
 		return "--standardize no"
@@ -133,21 +133,27 @@ func (w *way) flags(p *Problem) string {
 	return fmt.Sprintf("--input-mean %s --input-sd %s", list(w.inputs.Mean), list(w.inputs.Scale))
 }
 
-// largestInput is the largest number of an input, in size, as the network sees it.
-func (p *Problem) largestInput() float64 {
+// largestInput is the largest number of an input, in size, as the network sees it; NaN where
+// some cannot be read.
+func (p *Problem) largestInput(ctx context.Context) float64 {
 	e, n := p.Examples, p.Examples.Train.Len()
 	of := make([]float64, par.Tiles(n, PredictRows))
-	// The tiles return no error and the context is never done.
-	_ = par.Do(context.Background(), 0, len(of), func(i int) error {
+	if par.Do(ctx, 0, len(of), func(i int) error {
 		lo, hi := par.Bounds(i, n, PredictRows)
+		x, err := e.Inputs(ctx, e.Train, lo, hi)
+		if err != nil {
+			return err
+		}
 		largest := 0.0
-		for _, v := range e.Inputs(e.Train, lo, hi).RawMatrix().Data {
+		for _, v := range x.RawMatrix().Data {
 			if v = math.Abs(v); v > largest {
 				largest = v
 			}
 		}
 		of[i] = largest
 		return nil
-	})
+	}) != nil {
+		return math.NaN()
+	}
 	return floats.Max(of)
 }

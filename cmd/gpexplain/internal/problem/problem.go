@@ -115,7 +115,11 @@ func OpenFile(ctx context.Context, c *console.Console, f *Flags, path string, ki
 
 // Linearize linearizes the examples [lo, hi) of some rows.
 func (p *Problem) Linearize(ctx context.Context, rows *dataset.Subset, lo, hi int) (*linearize.Batch, error) {
-	return p.Model.Net.Linearize(ctx, p.Examples.Inputs(rows, lo, hi))
+	x, err := p.Examples.Inputs(ctx, rows, lo, hi)
+	if err != nil {
+		return nil, err
+	}
+	return p.Model.Net.Linearize(ctx, x)
 }
 
 // Targets returns the targets of rows as the likelihood takes them.

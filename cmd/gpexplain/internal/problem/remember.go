@@ -11,8 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
 )
 
@@ -91,13 +93,23 @@ func (p *Problem) filesOfData() []string {
 	return slices.DeleteFunc(slices.Clone(files), func(path string) bool { return p.Saved != nil && path == p.Saved.path })
 }
 
-// absolute returns the absolute path of a file or directory, and other names as they
-// are.
-func absolute(path string) (string, error) {
-	if _, err := os.Stat(path); path == "" || err != nil {
-		return path, nil
+// absolute returns the absolute path of a file or directory, or of each of several, and other
+// names as they are.
+func absolute(name string) (string, error) {
+	if _, err := os.Stat(name); err == nil {
+		return filepath.Abs(name)
 	}
-	return filepath.Abs(path)
+	if files := dataset.FilesOf(name); len(files) == 1 && files[0] == name {
+		return name, nil
+	}
+	paths := strings.Split(name, ",")
+	for i, path := range paths {
+		var err error
+		if paths[i], err = filepath.Abs(strings.TrimSpace(path)); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(paths, ","), nil
 }
 
 // FileSum is the SHA-256 in hex of a regular file, or of several one after another, and ""

@@ -50,7 +50,7 @@ func scalingOf(ctx context.Context, c *console.Console, f *ScalingFlags, m *Mode
 	if s.Targets != nil && !hasRealTargets(t.Likelihood) {
 		return nil, fmt.Errorf("%s: standardized targets are for the gaussian likelihood and the heteroscedastic one, but %s has the %s likelihood; leave it out or give --likelihood gaussian", strings.TrimPrefix(string(s.TargetsFrom), "from "), m.Name, t.Likelihood.Name())
 	}
-	if err := s.byValue(f, m, t, d, train); err != nil {
+	if err := s.byValue(ctx, f, m, t, d, train); err != nil {
 		return nil, err
 	}
 	if s.InputsFrom == "" || s.TargetsFrom == "" {
@@ -63,7 +63,7 @@ func scalingOf(ctx context.Context, c *console.Console, f *ScalingFlags, m *Mode
 
 // byValue decides what --standardize and the metadata say, and what a network that
 // is still to be trained gets.
-func (s *Scaling) byValue(f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset) error {
+func (s *Scaling) byValue(ctx context.Context, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset) error {
 	meta, untrained := m.Meta, m.Net == nil
 	if s.TargetsFrom == "" {
 		switch {
@@ -99,7 +99,7 @@ func (s *Scaling) byValue(f *ScalingFlags, m *Model, t *Task, d *dataset.Data, t
 		return nil
 	}
 	var err error
-	if s.Inputs, err = train.Scaling(); err != nil {
+	if s.Inputs, err = train.Scaling(ctx); err != nil {
 		return fmt.Errorf("%s: %w", d.Source, err)
 	}
 	s.Inputs = unscaled(s.Inputs, m.wholeColumns())

@@ -42,7 +42,7 @@ func (s *Scaling) byFit(ctx context.Context, c *console.Console, m *Model, t *Ta
 	inputs, targets := []way{{inputs: s.Inputs}}, []way{{targets: s.Targets}}
 	if s.InputsFrom == "" {
 		var err error
-		if inputs, err = inputWays(train, m.wholeColumns()); err != nil {
+		if inputs, err = inputWays(ctx, train, m.wholeColumns()); err != nil {
 			return err
 		}
 	}
@@ -125,8 +125,8 @@ var wellKnown = map[int][]way{
 
 // inputWays are the ways in which inputs of these rows are scaled, the likeliest
 // first.
-func inputWays(train *dataset.Subset, whole []int) ([]way, error) {
-	rows, err := train.Scaling()
+func inputWays(ctx context.Context, train *dataset.Subset, whole []int) ([]way, error) {
+	rows, err := train.Scaling(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", train.Set.File, err)
 	}
@@ -153,7 +153,10 @@ func (w *way) outputs(ctx context.Context, m *Model, train *dataset.Subset) (f *
 		at[i] = i * train.Len() / n
 		pos[i] = train.Pos[at[i]]
 	}
-	x := train.Set.Matrix(pos)
+	x, err := train.Set.Read(ctx, pos)
+	if err != nil {
+		return nil, nil, err
+	}
 	w.inputs.Apply(x)
 	f, err = m.Net.Forward(ctx, x)
 	return f, at, err
@@ -331,7 +334,10 @@ func (w *way) pull(ctx context.Context, m *Model, t *Task, train *dataset.Subset
 	pull, part := make([]float64, m.Parameters()), make([]float64, m.Parameters())
 	for tile := range par.Tiles(train.Len(), PredictRows) {
 		lo, hi := par.Bounds(tile, train.Len(), PredictRows)
-		x := train.Set.Matrix(train.Pos[lo:hi])
+		x, err := train.Set.Read(ctx, train.Pos[lo:hi])
+		if err != nil {
+			return nil, err
+		}
 		w.inputs.Apply(x)
 		f, err := m.Net.Forward(ctx, x)
 		if err != nil {

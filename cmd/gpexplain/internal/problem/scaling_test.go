@@ -67,7 +67,7 @@ func trainedWith(t *testing.T, seed uint64, likelihood string, inputs, targets b
 	y := mat.NewDense(rows.Len(), 1, rows.Targets)
 	x, z := rows.Matrix(), mat.DenseCopyOf(y)
 	if inputs {
-		s, err := rows.Scaling()
+		s, err := rows.Scaling(t.Context())
 		require.NoError(t, err)
 		s.Apply(x)
 	}
@@ -123,7 +123,7 @@ func TestScalingByFit(t *testing.T) {
 // then.
 func TestScalingPrecedence(t *testing.T) {
 	m := trainedWith(t, 1, "gaussian", true, true)
-	byRows, err := m.rows.Scaling()
+	byRows, err := m.rows.Scaling(t.Context())
 	require.NoError(t, err)
 	meta := &Metadata{Scaling: &dataset.Scaling{Mean: []float64{1}, Scale: []float64{2}}, Targets: &dataset.Scaling{Mean: []float64{3}, Scale: []float64{4}}}
 	five, six := numbersFlag{name: "input-mean", text: "5"}, numbersFlag{name: "target-sd", text: "6"}

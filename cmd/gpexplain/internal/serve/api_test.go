@@ -84,7 +84,7 @@ func TestScores(t *testing.T) {
 	v := s.service.Load()
 	for _, row := range get[Rows](t, s, "GET", "/v1/rows?count=12", "").Rows {
 		got := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"top":100}`, row.Index))
-		in, err := v.testRow(row.Index)
+		in, err := v.testRow(t.Context(), row.Index)
 		require.NoError(t, err)
 		batch, err := v.Problem.Model.Net.Linearize(t.Context(), in.x)
 		require.NoError(t, err)

@@ -62,7 +62,7 @@ func (s *Service) input(ctx context.Context, r *Request) (*input, error) {
 	case r.Fit == "ink" && r.Invert != "":
 		return nil, refusef(422, "contradiction", "invert is for the fit frame: ink is found whether it is light or dark; leave one of them out")
 	case r.Row != nil:
-		return s.testRow(*r.Row)
+		return s.testRow(ctx, *r.Row)
 	case r.Values != nil:
 		return s.values(ctx, r.Values)
 	case r.Table != nil:
@@ -72,18 +72,22 @@ func (s *Service) input(ctx context.Context, r *Request) (*input, error) {
 }
 
 // testRow is a row of the test data.
-func (s *Service) testRow(row int) (*input, error) {
+func (s *Service) testRow(ctx context.Context, row int) (*input, error) {
 	e := s.Problem.Examples
 	rows, err := e.Test(dataset.SelectOptions{Rows: []int{row}, From: "row"})
 	if err != nil {
 		return nil, refuse(422, "bad_row", err)
 	}
-	in := &input{x: e.Inputs(rows, 0, 1), names: problem.NamesOf(rows, 0, 1)}
+	x, err := e.Inputs(ctx, rows, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	in := &input{x: x, names: problem.NamesOf(rows, 0, 1)}
 	in.Input = Input{Split: rows.Set.Part, Index: report.Index(row), Label: report.Float(problem.Label(rows, 0)), LabelName: s.LabelName(rows, 0)}
 	if rows.IDs != nil {
 		in.ID = rows.IDs[0]
 	}
-	return in, s.show(in, rows)
+	return in, s.show(ctx, in, rows)
 }
 
 // values is an input given as numbers, as a line of a table.
@@ -120,7 +124,11 @@ func (s *Service) picture(ctx context.Context, r *Request) (*input, error) {
 	if err != nil {
 		return nil, refusef(422, "bad_picture", "picture: %w; send a smaller PNG or JPEG", err)
 	}
-	img, err := centred(p.Image, side, s.Problem.Examples.Data.Dark())
+	dark, err := s.Problem.Examples.Data.Dark(ctx)
+	if err != nil {
+		return nil, err
+	}
+	img, err := centred(p.Image, side, dark)
 	if err != nil {
 		if !errors.Is(err, picture.ErrBlank) {
 			return nil, refusef(422, "bad_picture", "picture: %w", err)
@@ -174,21 +182,29 @@ func (s *Service) read(ctx context.Context, file []byte, invert picture.Choice) 
 	if err != nil {
 		return nil, refuse(422, "bad_input", err)
 	}
-	in := &input{x: e.Inputs(rows, 0, 1), names: problem.NamesOfFile(request), Input: Input{Split: "request", Index: -1, Label: report.Undefined()}}
+	x, err := e.Inputs(ctx, rows, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	in := &input{x: x, names: problem.NamesOfFile(request), Input: Input{Split: "request", Index: -1, Label: report.Undefined()}}
 	for _, note := range found.Notes {
 		in.Notes = append(in.Notes, strings.TrimPrefix(note, "standard input: "))
 	}
-	return in, s.show(in, rows)
+	return in, s.show(ctx, in, rows)
 }
 
 // show fills in how an input looks.
-func (s *Service) show(in *input, rows *dataset.Subset) (err error) {
+func (s *Service) show(ctx context.Context, in *input, rows *dataset.Subset) (err error) {
 	e := s.Problem.Examples
 	if !e.Data.Images() {
 		in.Values = s.features(rows, 0)
 		return nil
 	}
-	file, err := pngOf(e.Picture(rows, 0))
+	p, err := e.Picture(ctx, rows, 0)
+	if err != nil {
+		return err
+	}
+	file, err := pngOf(p)
 	in.Picture = "data:image/png;base64," + base64.StdEncoding.EncodeToString(file)
 	return err
 }

@@ -278,7 +278,12 @@ func shown(find func(s *Service, row int) (rows *dataset.Subset, i int, ok bool)
 			notFound(w, r)
 			return
 		}
-		b, err := pngOf(v.Problem.Examples.Picture(rows, i))
+		p, err := v.Problem.Examples.Picture(r.Context(), rows, i)
+		if err != nil {
+			refusalOf(err).write(w)
+			return
+		}
+		b, err := pngOf(p)
 		if err != nil {
 			refusalOf(err).write(w)
 			return
@@ -316,8 +321,9 @@ type Model struct {
 
 func (s *Service) model() *Model {
 	p, q := s.Problem, s.Posterior
+	dark, _ := p.Examples.Data.Dark(context.Background()) // of rows in memory
 	m := &Model{Schema: "funcgp/serve-model/1", Version: s.Version, Model: p.Model.Name, Data: p.Examples.Data.Source, Classes: p.Task.ClassNames(),
-		Shape: p.Examples.Data.Shape, Columns: p.Examples.Data.Columns, Images: p.Examples.Data.Images(), Dark: p.Examples.Data.Images() && p.Examples.Data.Dark(),
+		Shape: p.Examples.Data.Shape, Columns: p.Examples.Data.Columns, Images: p.Examples.Data.Images(), Dark: p.Examples.Data.Images() && dark,
 		Train: p.Examples.Train.Len(), Method: q.How.Name, Refit: q.Dual.Refitted(), Scale: report.Undefined(), Warnings: s.Warnings, Orders: orders}
 	if m.Classes == nil {
 		m.Target = p.Task.Quantity(p.Examples.Data.Target)
