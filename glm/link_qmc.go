@@ -16,8 +16,8 @@ import (
 // fixed nodes: the same input gives the same bits, on any number of workers.
 //
 //	C = 2      exact, as σ of the contrast f₁ − f₀
-//	C = 3, 4   tensor trapezoid, to 1e-10, while it has at most 2²² nodes; of entropies
-//	           alone to 1e-5, by a tenth of the nodes
+//	C = 3, 4   tensor trapezoid, to 1e-10, while it has at most 2²² nodes; entropies
+//	           alone to 1e-8, by half of the nodes
 //	otherwise  quasi–Monte Carlo, from 1,024 points, doubled until two sequences
 //	           agree to Tol in every E p and E p²
 //

@@ -25,11 +25,11 @@ const (
 	gridNodes    = 1 << 22 // more nodes than that take too long
 )
 
-// Of entropies alone, of which nobody reads ten digits, the step leaves an error of e⁻¹⁴
-// = 8e-7 and the ball leaves out 1e-6, with a tenth of the nodes.
+// Of entropies alone, each node of which takes a logarithm, the step leaves an error of
+// e⁻²¹ = 8e-10 and the ball leaves out 1e-9, with about half of the nodes.
 const (
-	roughExponent = 14.0
-	roughRadius   = 5.5
+	roughExponent = 21.0
+	roughRadius   = 6.7
 )
 
 // gridStep returns the step for a column and an error of e^−exponent.
