@@ -30,8 +30,11 @@ func blob(rng *rand.Rand, w, h int, paper, ink uint8) *image.Gray {
 // A drawing comes out in a box of 20 pixels, with its centre of mass at pixel 14 wherever
 // there is room for it.
 func TestCentred(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
+	rng, drawings := rand.New(rand.NewPCG(1, 2)), 200
+	if testing.Short() {
+		drawings = 20
+	}
+	for range drawings {
 		img := blob(rng, 100+rng.IntN(200), 100+rng.IntN(200), 0, 255)
 		out, err := centred(img, 28, true)
 		require.NoError(t, err)
@@ -56,8 +59,11 @@ func TestCentred(t *testing.T) {
 // It does not matter where on the canvas a drawing is, or whether it is light or dark; and
 // where the training pictures are dark on light, the same comes out inverted.
 func TestCentredInvariance(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	for range 50 {
+	rng, drawings := rand.New(rand.NewPCG(3, 4)), 50
+	if testing.Short() {
+		drawings = 5
+	}
+	for range drawings {
 		img := blob(rng, 120, 120, 0, 200)
 		want, err := centred(img, 28, true)
 		require.NoError(t, err)
@@ -96,6 +102,9 @@ func TestCentredBlank(t *testing.T) {
 
 // A digit of MNIST that is enlarged tenfold, moved and centred again is that digit.
 func TestCentredIsThatOfMNIST(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, long under the race detector")
+	}
 	data, err := dataset.Open(t.Context(), testref.MNIST(t), &dataset.OpenOptions{})
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(5, 6))

@@ -31,9 +31,17 @@ type flags struct {
 	calibration inference.CalibrationFlags
 }
 
-// newService fits the posterior that the arguments of gpexplain serve ask for.
+// services are those of newService by their arguments. Tests run one after the other.
+var services = map[string]*Service{}
+
+// newService fits the posterior that the arguments of gpexplain serve ask for, once for
+// all tests: a service does not change.
 func newService(t testing.TB, args ...string) *Service {
 	t.Helper()
+	key := strings.Join(args, " ")
+	if s := services[key]; s != nil {
+		return s
+	}
 	con := console.New(args, io.Discard, io.Discard)
 	var f flags
 	c := &cobra.Command{}
@@ -59,6 +67,7 @@ func newService(t testing.TB, args ...string) *Service {
 		return p.Task.Name(rows.Labels[i])
 	}})
 	require.NoError(t, err)
+	services[key] = s
 	return s
 }
 
