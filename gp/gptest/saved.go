@@ -37,7 +37,8 @@ const (
 // Saved checks what every saved posterior promises: a loaded one answers the
 // same to the last bit, in this and in another process, and is written again
 // as it was; a section that is damaged, missing or of another size is a
-// *store.Error. The other process runs the same test, and ends here.
+// *store.Error. The other process runs the same test, and ends here; a short run starts
+// none.
 //
 //	gptest.Saved(t, gptest.SavedCase[*Mine]{
 //		Posterior: post,
@@ -55,7 +56,9 @@ func Saved[P any](t *testing.T, c SavedCase[P]) {
 	path := c.write(t)
 	want := c.Answers(t, c.Posterior)
 	c.roundTrip(t, path, want)
-	c.otherProcess(t, path, want)
+	if !testing.Short() {
+		c.otherProcess(t, path, want)
+	}
 	c.damage(t, path)
 	c.sizes(t, path)
 }
