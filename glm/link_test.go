@@ -371,6 +371,9 @@ func TestProbitSDOfTwoClassesIsExact(t *testing.T) {
 }
 
 func TestProbitSDAgainstMonteCarlo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many draws by code that TestMonteCarloOfManyOutputs runs too")
+	}
 	for _, tc := range []struct {
 		c          int
 		scale, tol float64 // mean absolute difference; what the doc of Probit promises

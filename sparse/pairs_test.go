@@ -444,6 +444,9 @@ func TestGreedyPairsAgainstDense(t *testing.T) {
 
 // RandomCholesky draws the second pair by the residuals that the first leaves.
 func TestRandomPairsFrequencies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hundreds of selections that other tests make once")
+	}
 	const runs = 800
 	q := newProblem("small", 71, 4, 2, glm.Categorical{}, 1)
 	n := q.N * q.C

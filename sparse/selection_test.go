@@ -151,6 +151,9 @@ func requireFrequencies(t *testing.T, count, prob *mat.Dense, runs int) {
 // Choosing in pools with rejection has the distribution of choosing one by
 // one, each with probability proportional to its residual trace.
 func TestRandomCholeskyDistribution(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of selections that other tests make once")
+	}
 	t.Parallel()
 	const runs = 2000
 	q := newProblemOf("few", 71, 5, 2, glm.Categorical{}, 1, 4)
@@ -172,6 +175,9 @@ func TestRandomCholeskyDistribution(t *testing.T) {
 // The second choice of k-means++ is proportional to the squared distance from
 // the first.
 func TestKMeansDistribution(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of selections that other tests make once")
+	}
 	t.Parallel()
 	const runs = 2000
 	q := newProblemOf("few", 72, 5, 2, glm.Categorical{}, 1, 4)

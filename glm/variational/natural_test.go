@@ -44,6 +44,9 @@ var updates = []ngvi{{"a", 1, "1"}, {"a", 0.1, "01"}, {"b", 0.1, "01"}}
 // The updates of the references with the samples that they give
 // [thesis eq. 4.2–4.12, table 4.2].
 func TestUpdateReferences(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many updates of code that TestUpdatesOfLinearNetwork runs too")
+	}
 	for _, toy := range toys {
 		t.Run(toy, func(t *testing.T) {
 			q := testkit.OpenReference(t, toy)
