@@ -45,11 +45,12 @@ type DataFlags struct {
 	count                         int  // 0 where not given
 	id                            string
 	ClassText, classNameText      string
-	classList, classNames         []string    // parsed from the texts by check
-	gone                          bool        // the data of a saved posterior are not there, but its training rows are
-	shared                        *sharedData // of several networks; nil for one
-	remembered                    bool        // the data may be those of a saved posterior
-	InMemory                      bool        // all inputs are read into memory, as any is asked for at any time
+	classList, classNames         []string             // parsed from the texts by check
+	gone                          bool                 // the data of a saved posterior are not there, but its training rows are
+	shared                        *sharedData          // of several networks; nil for one
+	remembered                    bool                 // the data may be those of a saved posterior
+	bySize                        map[string]FileCheck // files of the data whose checksums are taken as they are remembered
+	InMemory                      bool                 // all inputs are read into memory, as any is asked for at any time
 }
 
 // TaskFlags say what the outputs mean. A nil number was not given.
@@ -87,7 +88,7 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 		f.StringArrayVar(&s.Model.columns, "input-columns", nil, "`INPUT=COLUMNS` of the data that an input of the model takes, by name, a:c or 0-9, for example x=age,income; once for each input (default the columns in order)")
 		f.StringVar(&s.Outputs.text, "outputs", "", "of many classes, tell apart those of this `LIST`, such as 3,17 or cat,dog, or the K most probable with top:K, and take the others as one class; all takes every class (default top:10 of more than 100 classes)")
 	}
-	f.StringVar(&s.Data.name, "data", "digits", "rows from `NAME|DIR|FILE`: digits (synthetic; digits:TRAIN,TEST sets how many), mnist (downloaded once), a directory of IDX files, a CSV file with a header, plain or .gz, or NumPy's .npy or .npz (default digits)")
+	f.StringVar(&s.Data.name, "data", "digits", "rows from `NAME|DIR|FILE`: digits (synthetic; digits:TRAIN,TEST sets how many), mnist (downloaded once), a directory of IDX files, a CSV file with a header, plain or .gz, or NumPy's .npy or .npz; CSV and .npy files also by a pattern in quotes, 'x-*.npy', or a list a.csv,b.csv (default digits)")
 	f.Lookup("data").DefValue = "" // the text says it
 	f.StringVar(&s.Data.ClassText, "classes", "", "keep the rows of these classes, in this `ORDER`, for example 4,9 or no,yes")
 	f.StringVar(&s.Data.classNameText, "class-names", "", "`NAMES` of the classes in the order of the outputs, for example repaid,default (default the model's, else the words of the data, sorted)")

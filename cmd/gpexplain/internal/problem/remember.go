@@ -36,10 +36,11 @@ type Remembered struct {
 	Files  []FileCheck `json:"files"` // all files, the model's first
 }
 
-// FileCheck is the SHA-256 of a file in hex.
+// FileCheck is the SHA-256 of a file in hex, and its size.
 type FileCheck struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes,omitempty"` // 0 where an older version wrote it
 }
 
 // Remember says where the model and the data are.
@@ -57,16 +58,18 @@ func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 	}
 	model := p.Model.Files()
 	for i, path := range slices.Concat(model, p.filesOfData()) {
-		sum, err := FileSum(ctx, path)
-		if err != nil {
-			return nil, err
-		}
 		full, err := absolute(path)
 		if err != nil {
 			return nil, err
 		}
-		if sum != "" {
-			r.Files = append(r.Files, FileCheck{full, sum})
+		check, known := f.bySize[full]
+		if !known {
+			if check, err = checkOf(ctx, full); err != nil {
+				return nil, err
+			}
+		}
+		if check.SHA256 != "" {
+			r.Files = append(r.Files, check)
 		}
 		if i > 0 && i < len(model) {
 			r.Weight = append(r.Weight, full)
@@ -81,6 +84,16 @@ func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 		}
 	}
 	return r, nil
+}
+
+// checkOf is the check of a file.
+func checkOf(ctx context.Context, path string) (FileCheck, error) {
+	sum, err := FileSum(ctx, path)
+	c := FileCheck{Path: path, SHA256: sum}
+	if info, statErr := os.Stat(path); err == nil && statErr == nil {
+		c.Bytes = info.Size()
+	}
+	return c, err
 }
 
 // filesOfData returns the files of the data, but not that of a posterior with training rows
@@ -140,8 +153,10 @@ func addFile(ctx context.Context, w io.Writer, path string) error {
 
 // recall fills in the flags of model and data that were not given. It is an error,
 // which says what to give, if a file is not what it was. posterior is the file that
-// remembers; if the training inputs are in it, the data may be gone.
-func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inputs bool) error {
+// remembers; if the training inputs are in it, the data may be gone. With bySize, of data that
+// are read by range only the sizes of the files are compared, so that a part reads no other
+// rows than its own: gpexplain merge compares the rest.
+func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inputs, bySize bool) error {
 	if r == nil || f.given == nil {
 		return nil
 	}
@@ -183,11 +198,20 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 	if parts {
 		d.Split = r.Split
 	}
+	several := len(dataset.FilesOf(r.Data)) > 1
 	for _, file := range r.Files {
 		if file.Path == r.Model || slices.Contains(r.Weight, file.Path) || !parts && (file.Path == r.Test || file.Path == r.Valid) {
 			continue
 		}
-		err := r.check(ctx, posterior, file.Path, "--data")
+		info, err := os.Stat(file.Path)
+		if bySize && err == nil && info.Size() == file.Bytes && (several || info.Size() >= ByRange) {
+			if d.bySize == nil {
+				d.bySize = map[string]FileCheck{}
+			}
+			d.bySize[file.Path] = file
+			continue
+		}
+		err = r.check(ctx, posterior, file.Path, "--data")
 		if inputs && errors.Is(err, fs.ErrNotExist) {
 			d.gone = true
 			return nil

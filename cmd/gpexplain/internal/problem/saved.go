@@ -143,7 +143,7 @@ func openSaved(ctx context.Context, c *console.Console, path string, kind FileKi
 		return nil, err
 	}
 	h := &v.Header
-	if err := h.Remembered.recall(ctx, path, f, h.Inputs); err != nil {
+	if err := h.Remembered.recall(ctx, path, f, h.Inputs, kind == InducingFile); err != nil {
 		return nil, err
 	}
 	if now := SplitNumber(f.Data.Split); h.Inputs && h.Split != now {
