@@ -40,6 +40,9 @@ var referenceNames = []string{
 func TestReferences(t *testing.T) {
 	for _, name := range referenceNames {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && (name == "mnist10-mlp" || name == "thesis-cnn") {
+				t.Skip("some seconds")
+			}
 			r := openReference(t, name)
 			s := r.sites(t)
 			e, err := gp.Fit(t.Context(), r.Kernel, r.Train, s, &gp.Options{Mean: gp.LinearGaussian})

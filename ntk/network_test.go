@@ -166,6 +166,9 @@ func TestNetworks(t *testing.T) {
 		theta := normal(rng, b.P)
 		for prior, p := range priors(t, rng, b) {
 			t.Run(name+"/"+prior, func(t *testing.T) {
+				if testing.Short() && b.Outputs() > 20 && prior != "mixed" {
+					t.Skip("some seconds; the other networks have every prior")
+				}
 				k, want := ntk.New(p, theta, nil), ntk.Dense(p, theta)
 				requireSame(t, k, want, b.Slice(1, 4), b)
 				requireSame(t, k.WithBudget(1<<12), want, b.Slice(1, 4), b)

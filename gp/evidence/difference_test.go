@@ -111,6 +111,9 @@ func TestE10Differences(t *testing.T) {
 
 // The slope at a variance of 0 is the derivative in the variance itself, from above.
 func TestE10SlopeAtZero(t *testing.T) {
+	if testing.Short() {
+		t.Skip("differences of evidences that other tests compute too")
+	}
 	for _, c := range cases(t) {
 		inBothSpaces(t, c.name, func(t *testing.T, o *evidence.Options) {
 			o.PerGroup = true
