@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Compares a fit in one process with the same fit in 8 parts and their merger: CPU time, time
-# that passes with as many processes at once as there are cores, and what both predict.
+# Compares a fit in one process with the same fit in 8 parts and their merger, and with one in
+# 64 parts by Apache Beam's Prism: CPU time, time that passes with as many processes at once
+# as there are cores, and what all predict.
 #
 #	testdata/shards/overhead.sh ARGUMENTS OF FIT
 #	testdata/shards/overhead.sh --model lenet.onnx --data mnist --train-count 55000 --inducing 200
 #
-# It needs gpexplain on the PATH.
+# It needs gpexplain on the PATH, and gpexplain-beam, without which that is left out.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -16,12 +17,21 @@ parts() {
 	seq 0 7 | GOMAXPROCS=1 xargs -P "$cores" -I{} gpexplain fit --quiet --inducing-file "$dir/z.gp" --shard {}/8 -o "$dir/part{}.sums" >/dev/null
 	gpexplain merge --quiet "$dir"/part*.sums -o "$dir/all.gp" >/dev/null
 }
+prism() {
+	gpexplain fit --quiet --select-only "$@" -o "$dir/z.gp" >/dev/null
+	gpexplain-beam fit --inducing-file "$dir/z.gp" --parts 64 -o "$dir/beam.gp" >/dev/null 2>"$dir/notes"
+}
+beam=$(command -v gpexplain-beam || true)
 TIMEFORMAT="%R %U %S"
 for run in 1 2 3; do # alternating, as the machine may be shared
 	one=$({ time gpexplain fit --quiet --method nystrom --refit=false "$@" -o "$dir/one.gp" >/dev/null; } 2>&1)
 	all=$({ time parts "$@"; } 2>&1)
-	awk -v run="$run" '{ e[NR] = $1; c[NR] = $2 + $3 } END { printf "run %d: one process %.1f s, CPU %.1f s; 8 parts %.1f s, CPU %.1f s: %+.1f %% elapsed, %+.1f %% CPU\n", run, e[1], c[1], e[2], c[2], 100 * (e[2] / e[1] - 1), 100 * (c[2] / c[1] - 1) }' <<<"$one
-$all"
+	by=
+	[ -z "$beam" ] || by=$({ time prism "$@"; } 2>&1)
+	awk -v run="$run" '{ e[NR] = $1; c[NR] = $2 + $3 }
+		function beside(what, i) { printf "; %s %.1f s, CPU %.1f s: %+.1f %% elapsed, %+.1f %% CPU", what, e[i], c[i], 100 * (e[i] / e[1] - 1), 100 * (c[i] / c[1] - 1) }
+		END { printf "run %d: one process %.1f s, CPU %.1f s", run, e[1], c[1]; beside("8 parts", 2); if (e[3]) beside("64 parts by Prism", 3); print "" }' <<<"$one
+$all
+$by"
 done
-for f in one all; do gpexplain predict --quiet --posterior "$dir/$f.gp" --index "${INDEX:-24}" >"$dir/$f.json"; done
-cat "$dir/one.json" "$dir/all.json"
+for f in one all ${beam:+beam}; do gpexplain predict --quiet --posterior "$dir/$f.gp" --index "${INDEX:-24}"; done

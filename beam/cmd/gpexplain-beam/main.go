@@ -1,0 +1,313 @@
+// Command gpexplain-beam runs a fit or an explanation of gpexplain in parts on Apache Beam.
+//
+//	gpexplain fit --select-only --inducing 200 -o z.gp
+//	gpexplain-beam fit --inducing-file z.gp --parts 64 -o all.gp
+//	gpexplain-beam explain --posterior all.gp --index 24 --parts 64 -o all.terms
+//	gpexplain merge all.terms
+//
+// Without --runner it runs the parts in its own process, on Beam's Prism. With --runner flink
+// or dataflow it hands them to a cluster, whose machines need the files at the same paths.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/core/runtime/exec/optimized"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/dataflow"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/direct"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/flink"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
+
+	"github.com/funcgp/funcgp/beam/pipeline"
+	"github.com/funcgp/funcgp/cmd/gpexplain/parts"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	go func() { // a second signal ends the process
+		<-ctx.Done()
+		stop()
+	}()
+	os.Exit(status(os.Stderr, run(ctx, os.Stdout, os.Stderr, os.Args[1:])))
+}
+
+// usageError is a command line that is wrong without looking at any file.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// status reports err in one line and returns the exit status, as that of gpexplain.
+func status(stderr io.Writer, err error) int {
+	if err == nil {
+		return 0
+	}
+	message, interrupted := parts.Message(err), errors.Is(err, context.Canceled)
+	if interrupted {
+		message = "interrupted"
+	}
+	// Where standard error cannot be written there is nobody left to tell.
+	_, _ = fmt.Fprintln(stderr, "gpexplain-beam: "+message)
+	_, usage := errors.AsType[usageError](err)
+	switch {
+	case usage || parts.IsUsage(err):
+		return 2
+	case interrupted:
+		return 130
+	}
+	return 1
+}
+
+// runners are those that --runner takes.
+var runners = []string{"prism", "flink", "dataflow", "direct"}
+
+// beamFlags are those of Beam's flags that help lists.
+var beamFlags = []string{"endpoint", "environment_type", "environment_config", "worker_binary", "parallelism", "job_name", "project", "region", "staging_location", "temp_location", "num_workers", "worker_machine_type", "experiments"}
+
+// run executes one command line.
+func run(ctx context.Context, stdout, stderr io.Writer, args []string) error {
+	root := &cobra.Command{
+		Use:   "gpexplain-beam",
+		Short: "Run a fit or an explanation of gpexplain in parts on Apache Beam",
+		Long: `Gpexplain-beam splits the pass over the training rows of a fit or an explanation into
+parts, which a runner of Apache Beam computes and merges: Prism in this process, or a
+cluster of Flink or Dataflow. The result is the file that gpexplain merge writes of parts
+of gpexplain fit --shard, or takes of parts of gpexplain explain --shard.
+
+All machines need the same files at the same paths: the inducing examples or the posterior,
+the model and the data, and a directory for files of parts.`,
+		Example: `  gpexplain fit --select-only --inducing 200 -o z.gp
+  gpexplain-beam fit --inducing-file z.gp --parts 64 -o all.gp
+  gpexplain-beam fit --inducing-file /nfs/z.gp --parts 1000 -o /nfs/all.gp --runner flink --endpoint localhost:8099
+  gpexplain-beam explain --posterior all.gp --index 24 --parts 64 -o all.terms
+  gpexplain merge all.terms`,
+		SilenceUsage: true, SilenceErrors: true, Args: cobra.NoArgs, Version: version(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			initBeam(c) // which does not return in a worker
+			return c.Help()
+		},
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	flags := root.PersistentFlags()
+	flags.AddGoFlagSet(flag.CommandLine)
+	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(beamFlags, f.Name) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(fitCommand(stderr), explainCommand())
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	ran := false
+	for _, c := range root.Commands() {
+		verb := c.RunE
+		c.Args = cobra.NoArgs
+		c.RunE = func(c *cobra.Command, args []string) error {
+			ran = true
+			return verb(c, args)
+		}
+	}
+	err := root.ExecuteContext(ctx)
+	if _, ok := errors.AsType[usageError](err); err != nil && !ran && !ok {
+		return usageError{err} // of a verb or an argument that is unknown
+	}
+	return err
+}
+
+// version is that of the module.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version
+}
+
+// initBeam begins what Beam needs. In a worker that a runner started it works until the runner
+// ends it, and does not return.
+func initBeam(c *cobra.Command) {
+	if beam.Initialized() {
+		return
+	}
+	if f := c.Flags().Lookup("worker"); f == nil || f.Value.String() != "true" {
+		log.LogLevel = "error"
+		if v := c.Flags().Lookup("verbose"); v != nil && v.Value.String() == "true" {
+			log.LogLevel = "info"
+		}
+	}
+	beam.Init()
+}
+
+// common are the flags of both verbs.
+type common struct {
+	runner, out string
+	parts       int
+	verbose     bool
+}
+
+func (s *common) add(c *cobra.Command, what string) {
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVarP(&s.out, "out", "o", "", "write "+what+" to `FILE`; needed")
+	f.IntVar(&s.parts, "parts", 64, "split the training rows into `N` parts")
+	f.StringVar(&s.runner, "runner", "prism", "`RUNNER` of the pipeline: prism, in this process; flink or dataflow, a cluster; or direct, in this process without the coders")
+	f.BoolVar(&s.verbose, "verbose", false, "write what the runner logs to standard error")
+	f.String("model", "", "the network where it has moved, an ONNX `FILE`")
+	f.String("data", "", "the rows where they have moved, as gpexplain takes them")
+	f.String("max-memory", "", "take at most this much memory in a process, a `SIZE` such as 4GiB (default 80 % of what is free)")
+}
+
+// begin refuses wrong values, and begins what Beam needs.
+func (s *common) begin(c *cobra.Command, input string) error {
+	switch {
+	case !slices.Contains(runners, s.runner):
+		return usagef("--runner %s is none of %s", s.runner, strings.Join(runners, ", "))
+	case s.out == "":
+		return usagef("-o FILE is needed")
+	case s.parts < 1:
+		return usagef("--parts %d must be at least 1", s.parts)
+	case same(s.out, input):
+		return usagef("--out and an input both name %s", s.out)
+	}
+	dir := filepath.Dir(s.out)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s: there is no directory %s to write it to", s.out, dir)
+	}
+	if s.runner == "flink" || s.runner == "dataflow" {
+		if err := setWorker(c); err != nil {
+			return err
+		}
+	}
+	initBeam(c)
+	return nil
+}
+
+// setWorker makes this program that of the workers, which are machines with Linux, unless
+// another was given. Beam would build one from the sources, which need not be there.
+func setWorker(c *cobra.Command) error {
+	if f := c.Flags().Lookup("worker_binary"); f.Changed || runtime.GOOS != "linux" {
+		return nil
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return c.Flags().Set("worker_binary", path)
+}
+
+func same(a, b string) bool {
+	x, err := filepath.Abs(a)
+	y, err2 := filepath.Abs(b)
+	return err == nil && err2 == nil && x == y
+}
+
+// given returns those of the named flags that were given, with absolute paths, as workers that
+// run elsewhere take them.
+func given(c *cobra.Command, names ...string) (args []string, err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if err != nil || !slices.Contains(names, f.Name) {
+			return
+		}
+		value := f.Value.String()
+		if _, there := os.Stat(value); there == nil && slices.Contains([]string{"model", "data", "posterior", "test-index", "input"}, f.Name) {
+			value, err = filepath.Abs(value)
+		}
+		args = append(args, "--"+f.Name+"="+value)
+	})
+	return args, err
+}
+
+func fitCommand(notes io.Writer) *cobra.Command {
+	var s common
+	var fit pipeline.Fit
+	c := &cobra.Command{Use: "fit", Short: "Fit a posterior in parts and write it to a file",
+		Long: `Fit computes the sums over the training rows by parts, given the inducing examples that
+gpexplain fit --select-only wrote with the model, the data and the prior, and writes the
+posterior that gpexplain fit writes. A fit with --refit takes a pipeline for each round.`,
+		Example: `  gpexplain fit --select-only --inducing 200 -o z.gp
+  gpexplain-beam fit --inducing-file z.gp --parts 64 -o all.gp
+  gpexplain predict --posterior all.gp --index 24`}
+	f := c.Flags()
+	f.StringVar(&fit.Inducing, "inducing-file", "", "`FILE` of the inducing examples, which gpexplain fit --select-only wrote; needed")
+	s.add(c, "the posterior")
+	f.StringVar(&fit.Dir, "dir", "", "`DIR` for files of parts, which all machines share (default that of --out)")
+	f.StringVar(&fit.Calibrate, "calibrate", "loo", "scale the covariance by `HOW`, as gpexplain merge does: loo, heldout or none")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if fit.Inducing == "" {
+			return usagef("--inducing-file FILE is needed: what gpexplain fit --select-only wrote")
+		}
+		if !slices.Contains([]string{"loo", "heldout", "none"}, fit.Calibrate) {
+			return usagef("--calibrate %s is none of loo, heldout, none", fit.Calibrate)
+		}
+		if err := s.begin(c, fit.Inducing); err != nil {
+			return err
+		}
+		var err error
+		if fit.Args, err = given(c, "model", "data", "max-memory"); err != nil {
+			return err
+		}
+		fit.Parts, fit.Out, fit.Notes = s.parts, s.out, notes
+		if err := fit.Run(c.Context(), s.runner); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.OutOrStdout(), "wrote %s of %d parts\n", s.out, s.parts)
+		return err
+	}
+	return c
+}
+
+func explainCommand() *cobra.Command {
+	var s common
+	var posterior string
+	c := &cobra.Command{Use: "explain", Short: "Explain predictions in parts",
+		Long: `Explain computes what the training rows contribute to predictions by parts, and writes the
+sums and the largest terms to a file, of which gpexplain merge prints what gpexplain explain
+prints.`,
+		Example: `  gpexplain-beam explain --posterior all.gp --index 24 --parts 64 -o all.terms
+  gpexplain merge all.terms`}
+	f := c.Flags()
+	f.StringVar(&posterior, "posterior", "", "`FILE` of the posterior; needed")
+	s.add(c, "the terms")
+	f.String("index", "", "explain the test rows of this `LIST`, such as 24 or 1,2,5-9 (default the first kept one)")
+	f.String("test-index", "", "explain the test rows listed in `FILE`, one row number a line")
+	f.Bool("all", false, "explain all test rows")
+	f.String("input", "", "explain the rows of `FILE`, as gpexplain explain takes them")
+	f.String("invert", "", "`yes|no`: pictures of --input are dark ink on light paper or not")
+	f.Int("top", 8, "list the `K` largest terms")
+	f.String("terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
+	f.String("contrast", "", "for two classes `A,B`, explain why A rather than B")
+	f.String("calibrate", "loo", "none leaves the covariance as it is")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if posterior == "" {
+			return usagef("--posterior FILE is needed: what gpexplain fit, gpexplain merge or gpexplain-beam fit wrote")
+		}
+		if err := s.begin(c, posterior); err != nil {
+			return err
+		}
+		args, err := given(c, "posterior", "model", "data", "max-memory", "index", "test-index", "all", "input", "invert", "top", "terms", "contrast", "calibrate")
+		if err != nil {
+			return err
+		}
+		e := pipeline.Explain{Args: args, Parts: s.parts, Out: s.out}
+		if err := e.Run(c.Context(), s.runner); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.OutOrStdout(), "wrote %s of %d parts; gpexplain merge prints the explanation\n", s.out, s.parts)
+		return err
+	}
+	return c
+}
