@@ -165,6 +165,9 @@ func greyLevels(x []float64, lo, hi float64) []byte {
 	return img
 }
 
+// ByRange reports whether the inputs are in their files and read where they are needed.
+func (s *Set) ByRange() bool { return s.far != nil }
+
 // inMemory panics where the inputs are read by range.
 func (s *Set) inMemory() {
 	if s.far != nil {

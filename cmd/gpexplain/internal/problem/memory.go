@@ -73,9 +73,14 @@ func (p *Problem) SparseBytes(m int, refit bool) int64 {
 // time.
 const KeepBytes = 1 << 30
 
-// KeepsJacobian tells whether the training examples are linearized once.
+// KeepsJacobian tells whether the training examples are linearized once. With the Jacobian it
+// keeps the inputs, which count where they are not in memory anyway.
 func (p *Problem) KeepsJacobian() bool {
-	need := p.Model.Net.BatchBytes(p.Examples.Train.Len())
+	n := p.Examples.Train.Len()
+	need := p.Model.Net.BatchBytes(n)
+	if p.Examples.Train.Set.ByRange() {
+		need += 8 * int64(n) * int64(p.Examples.Train.Set.Dim())
+	}
 	return need <= KeepBytes && need <= gp.MemoryBudget(p.Limits.Memory)/4
 }
 
