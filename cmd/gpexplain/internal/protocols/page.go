@@ -36,7 +36,11 @@ func (p *protocol) page(r *reproduce.Results) (*reproduce.Page, error) {
 // newPage returns a page with the settings of the protocol.
 func (p *protocol) newPage(lead ...string) *reproduce.Page {
 	page := &reproduce.Page{Title: "Attributions against networks trained again: " + p.name, Lead: lead}
-	page.Setting("training rows, test rows", fmt.Sprintf("%d, %d", p.train, p.test))
+	if p.test > 1 {
+		page.Setting("training rows, test rows", fmt.Sprintf("%d, %d", p.train, p.test))
+	} else {
+		page.Setting("training rows", fmt.Sprint(p.train))
+	}
 	switch {
 	case p.halves > 0:
 		page.Setting("halves", fmt.Sprint(p.halves))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/reproduce"
+	"github.com/funcgp/funcgp/explain/evaluate"
 )
 
 // quick runs a protocol at its reduced size and returns its page.
@@ -50,6 +51,10 @@ func TestProtocols(t *testing.T) {
 			for _, k := range rankings {
 				want = append(want, k.name)
 			}
+		}
+		if study.Name == "mislabelled" {
+			o.Models = 2
+			want = append(want, "suggested label right")
 		}
 		dir := t.TempDir()
 		page := quick(t, o, dir, study.Name)
@@ -126,6 +131,14 @@ func TestFlips(t *testing.T) {
 	p := protocol{train: 40}
 	require.Equal(t, []int{1, 2, 3, 5, 7, 10, 15, 20}, p.sizes())
 	require.Equal(t, 1, p.percent())
+}
+
+// Scores of a row for itself, and of the others, by hand.
+func TestSuspect(t *testing.T) {
+	a := evaluate.Attribution{Name: "x", Scores: mat.NewDense(3, 3, []float64{1, 5, 5, 2, 9, -3, 4, 0, 2})}
+	require.Equal(t, suspicion{"x", 1, 1}, suspect(a, []bool{false, true, false}))
+	require.Equal(t, suspicion{"x", 0, 0}, suspect(a, []bool{true, false, false}))
+	require.Equal(t, suspicion{"x", 0.5, 0.5}, suspect(a, []bool{false, false, true}))
 }
 
 // requireBrittleRefuses gives a result another test row: an error, not a table.

@@ -105,6 +105,11 @@ func (p *protocol) trained(ctx context.Context, m int, shares []float64) (*evalu
 	if err != nil {
 		return nil, err
 	}
+	return p.trainedOn(ctx, d, m, shares)
+}
+
+// trainedOn is trained for rows that have been read.
+func (p *protocol) trainedOn(ctx context.Context, d *rows, m int, shares []float64) (*evaluate.Problem, error) {
 	r, err := p.retraining(d)
 	if err != nil {
 		return nil, err
