@@ -323,6 +323,7 @@ var pdfPage = regexp.MustCompile(`/Type\s*/Page[^s]`)
 
 // A page prints on at most three sheets of paper.
 func TestPagesPrintOnThreeSheets(t *testing.T) {
+	findBrowser(t) // before any page is made
 	all := map[string]string{"predictions": predictionHTML(t, drawnPage(3000, 300, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9))}
 	for _, name := range []string{"many", "table"} {
 		all[name] = html(t, pages(t)[name])

@@ -96,6 +96,7 @@ func look(t *testing.T, page string) []seen {
 // In a browser every image loads and has a name, the text is there, and nothing
 // overflows, from the width of a phone to that of a wide screen.
 func TestPagesInBrowser(t *testing.T) {
+	findBrowser(t) // before any page is made
 	all := map[string]string{}
 	for name, p := range pages(t) {
 		all[name] = html(t, p)
