@@ -187,17 +187,12 @@ func (s *common) begin(c *cobra.Command, input string) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return fmt.Errorf("%s: there is no directory %s to write it to", s.out, dir)
 	}
-	if s.runner == "flink" || s.runner == "dataflow" {
-		if err := setWorker(c); err != nil {
-			return err
-		}
-	}
 	initBeam(c)
-	return nil
+	return setWorker(c)
 }
 
-// setWorker makes this program that of the workers, which are machines with Linux, unless
-// another was given. Beam would build one from the sources, which need not be there.
+// setWorker makes this program that of workers in processes of their own, which are machines
+// with Linux, unless another was given. Beam would build one from sources that need not be there.
 func setWorker(c *cobra.Command) error {
 	if f := c.Flags().Lookup("worker_binary"); f.Changed || runtime.GOOS != "linux" {
 		return nil
