@@ -14,11 +14,13 @@
 // The rows of several files are joined in the order of their names. Of .npy files the header is
 // read first; of CSV files all rows once, to check them and to find their places. After that
 // only the rows that are wanted are read: at their offset where a file is an io.ReaderAt or an
-// io.Seeker, else by skipping what is before them.
+// io.Seeker, else by skipping what is before them. Register adds other formats: package parquet,
+// a module of its own, those of Apache Parquet.
 package rowfile
 
 import (
 	"context"
+	"io"
 	"io/fs"
 
 	"gonum.org/v1/gonum/mat"
@@ -31,6 +33,29 @@ type Options struct {
 	Target    string // CSV: the target column, or several with commas between them; default the last. .npy: the file or files of the targets; default y beside x, or labels beside images
 	ID        string // CSV: a column that is no feature; default none
 	MaxMemory int64  // the most bytes that what is kept in memory, such as targets, may take; default no limit
+}
+
+// A Table is a file of columns with names, of a format that is registered. It is used by one
+// goroutine at a time.
+type Table interface {
+	// Len returns the number of rows.
+	Len() int
+	// Columns returns the names of the columns.
+	Columns() []string
+	// IsText reports whether a column holds text, and no numbers.
+	IsText(column int) bool
+	// ReadFloats reads rows [lo, lo+len(dst)) of a column of numbers, which are there. A value
+	// that is missing is an error.
+	ReadFloats(ctx context.Context, dst []float64, column, lo int) error
+	// ReadText does the same with a column of text.
+	ReadText(ctx context.Context, dst []string, column, lo int) error
+}
+
+// Register makes files whose names have an ending, such as ".parquet", tables that open reads, in
+// Open and wherever this program opens data. It is called when a package is initialized, and
+// panics if the ending has a format.
+func Register(ending string, open func(file io.ReaderAt, size int64) (Table, error)) {
+	dataset.RegisterFormat(ending, func(file io.ReaderAt, size int64) (dataset.TableFile, error) { return open(file, size) })
 }
 
 // Files are the rows of one or several files. They are safe for concurrent use.

@@ -91,7 +91,7 @@ func (p storage) list(name string) (files []string, several bool, err error) {
 	for i := range fields {
 		fields[i] = strings.TrimSpace(fields[i])
 	}
-	one := !strings.ContainsAny(name, "*?[") && (len(fields) == 1 || !slices.ContainsFunc(fields, func(f string) bool { return IsCSV(f) || isNumPyFile(f) }))
+	one := !strings.ContainsAny(name, "*?[") && (len(fields) == 1 || !slices.ContainsFunc(fields, func(f string) bool { return isTable(f) || isNumPyFile(f) }))
 	if _, err := p.stat(name); err == nil || one {
 		return []string{name}, false, nil
 	}

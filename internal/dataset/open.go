@@ -48,9 +48,10 @@ type OpenOptions struct {
 	Progress func(stage string, done, total int)
 }
 
-// parquetRemedy says how to read a Parquet file. The library for it in pure Go,
-// github.com/parquet-go/parquet-go, brings seven modules, and a program that only
-// opens a file with it has 17 MB.
+// parquetRemedy says how to read a Parquet file where no reader of them is registered, as in the
+// command. The library for it in pure Go, github.com/parquet-go/parquet-go, brings seven
+// modules, and a program that only opens a file with it has 17 MB; so package parquet, which
+// registers it, is a module of its own.
 const parquetRemedy = "convert it, for example with pandas.read_parquet(\"data.parquet\").to_csv(\"data.csv\", index=False)"
 
 // names says what Open accepts.
@@ -91,7 +92,7 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 		switch {
 		case err != nil:
 			return nil, &Error{File: name, Problem: "no such data", Err: err, Remedy: names}
-		case info.Mode().IsRegular() && IsCSV(name):
+		case info.Mode().IsRegular() && isTable(name):
 			return openCSV(ctx, name, o)
 		case info.Mode().IsRegular() && isNumPy(name):
 			return openNumPy(ctx, name, o)
@@ -115,6 +116,8 @@ func (o *OpenOptions) openSeveral(ctx context.Context, name string, files []stri
 	is := isNumPyFile
 	if IsCSV(files[0]) {
 		is = IsCSV
+	} else if ending := filepath.Ext(files[0]); formatOf(files[0]) != nil {
+		is = func(name string) bool { return strings.EqualFold(filepath.Ext(name), ending) }
 	}
 	for _, file := range files {
 		if is(file) {
@@ -123,19 +126,25 @@ func (o *OpenOptions) openSeveral(ctx context.Context, name string, files []stri
 		e := &Error{File: file, Problem: "is not a file of the kind of " + files[0], Remedy: "join files of one kind only"}
 		if file == files[0] {
 			e.Problem, e.Remedy = "is neither a .csv nor a .npy file", "of other kinds name one file"
+			if strings.EqualFold(filepath.Ext(file), ".parquet") {
+				e.Problem, e.Remedy = "is a Parquet file, which is not read", parquetRemedy
+			}
 		}
 		return nil, e
 	}
-	if IsCSV(files[0]) {
+	if isTable(files[0]) {
 		return openCSV(ctx, name, o)
 	}
 	return openNumPy(ctx, name, o)
 }
 
+// isTable tells whether a file has columns with names.
+func isTable(name string) bool { return IsCSV(name) || formatOf(name) != nil }
+
 // far returns the files of a name, and tells whether they are read by range.
 func (o *OpenOptions) far(name string) (files []string, far bool, err error) {
 	files, far, err = storage{o.FS}.list(name)
-	if err != nil || far || o.FS != nil {
+	if err != nil || far || o.FS != nil || formatOf(files[0]) != nil {
 		return files, true, err
 	}
 	info, err := os.Stat(name)
@@ -158,7 +167,11 @@ func (o *OpenOptions) readTable(ctx context.Context, name string, l layout) (*ta
 		return nil, err
 	}
 	if far {
-		t, err := storage{o.FS}.tablesByRange(ctx, name, files, l, o.MaxBytes)
+		read := storage{o.FS}.tablesByRange
+		if formatOf(files[0]) != nil {
+			read = storage{o.FS}.formatsByRange
+		}
+		t, err := read(ctx, name, files, l, o.MaxBytes)
 		return o.held(ctx, t, err)
 	}
 	return readCSVFile(ctx, name, l, o.MaxBytes)

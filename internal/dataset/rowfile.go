@@ -3,11 +3,15 @@ package dataset
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/funcgp/funcgp/internal/npy"
 )
@@ -40,6 +44,11 @@ func finiteRows(file string, v []float64, width, lo int) error {
 // notFinite is the error of a number that is none.
 func notFinite(file string, row int, column string, j int, x float64) error {
 	return &Error{File: file, Place: fmt.Sprintf("row %d, %s %d", row, column, j), Problem: fmt.Sprintf("%v is not finite", x), Remedy: "fill it in or leave the row out"}
+}
+
+// notFiniteIn is the error of a number in a column with a name.
+func notFiniteIn(file string, row, j int, column string, x float64) error {
+	return &Error{File: file, Place: fmt.Sprintf("row %d, %s", row, place(j, column)), Problem: fmt.Sprintf("%v is not finite", x), Remedy: "fill it in or leave the row out"}
 }
 
 // inputsByRange reads the headers of .npy files of inputs, which are alike but for their
@@ -301,6 +310,169 @@ func (p storage) tablesByRange(ctx context.Context, source string, names []strin
 	}
 	b.dim = len(t.columns)
 	return t, nil
+}
+
+// A TableFile is a file of columns with names, of a format that RegisterFormat adds. It is used
+// by one goroutine at a time.
+type TableFile interface {
+	Len() int
+	Columns() []string
+	IsText(column int) bool
+	ReadFloats(ctx context.Context, dst []float64, column, lo int) error // rows [lo, lo+len(dst)) of a column of numbers
+	ReadText(ctx context.Context, dst []string, column, lo int) error    // the same of a column of text
+}
+
+// formats are those of files that packages add, by the endings of their names.
+var formats sync.Map // of func(file io.ReaderAt, size int64) (TableFile, error)
+
+// RegisterFormat makes files whose names have an ending, such as ".parquet", tables that open
+// reads. It panics if the ending has a format.
+func RegisterFormat(ending string, open func(file io.ReaderAt, size int64) (TableFile, error)) {
+	if IsCSV("x"+ending) || isNumPy("x"+ending) || formatOf("x"+ending) != nil {
+		panic("dataset: the ending " + ending + " has a format")
+	}
+	formats.Store(strings.ToLower(ending), open)
+}
+
+// formatOf returns what opens a file of a registered format, or nil.
+func formatOf(name string) func(file io.ReaderAt, size int64) (TableFile, error) {
+	open, ok := formats.Load(strings.ToLower(filepath.Ext(name)))
+	if !ok {
+		return nil
+	}
+	return open.(func(file io.ReaderAt, size int64) (TableFile, error))
+}
+
+// A tableRows is the features of a TableFile.
+type tableRows struct {
+	name     string
+	file     TableFile
+	features []int
+	buf      []float64
+}
+
+// read implements rowFile.
+func (f *tableRows) read(ctx context.Context, dst []float64, lo int) error {
+	d := len(f.features)
+	f.buf = slices.Grow(f.buf[:0], len(dst)/d)[:len(dst)/d]
+	for j, column := range f.features {
+		if err := f.file.ReadFloats(ctx, f.buf, column, lo); err != nil {
+			return fileError(f.name, err)
+		}
+		for i, v := range f.buf {
+			if bad(v) {
+				return notFiniteIn(f.name, lo+i, column, f.file.Columns()[column], v)
+			}
+			dst[i*d+j] = v
+		}
+	}
+	return nil
+}
+
+// formatsByRange returns the table of files of a registered format, with all of its targets.
+func (p storage) formatsByRange(ctx context.Context, source string, names []string, l layout, most int64) (*table, error) {
+	b := newByRange(p.open)
+	var t *table
+	for _, name := range names {
+		file := b.pool.File(name)
+		info, err := file.Stat()
+		if err != nil {
+			return nil, fileError(name, err)
+		}
+		f, err := formatOf(name)(file, info.Size())
+		if err != nil {
+			return nil, fileError(name, err)
+		}
+		own := l
+		if t != nil && l.like == nil {
+			own = layout{id: l.id, like: t}
+		}
+		c, err := own.find(name, f.Columns(), ',')
+		if err != nil {
+			if e := (*Error)(nil); errors.As(err, &e) {
+				e.Line = 0
+			}
+			return nil, err
+		}
+		if t == nil {
+			t = c.table(source)
+			t.far, t.files = b, names
+		}
+		if err := t.fillFromFormat(ctx, name, names[0], f, c, most); err != nil {
+			return nil, err
+		}
+		b.add(&tableRows{name: name, file: f, features: c.features}, f.Len())
+	}
+	b.dim = len(t.columns)
+	return t, nil
+}
+
+// fillFromFormat appends the targets and names of the rows of a file.
+func (t *table) fillFromFormat(ctx context.Context, name, first string, f TableFile, c *columns, most int64) error {
+	fail := func(remedy, format string, a ...any) error {
+		return &Error{File: name, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
+	}
+	n, width := f.Len(), len(c.target)
+	for _, j := range c.features {
+		if f.IsText(j) {
+			return fail("code words as numbers, name a column of row names as the ID, or leave the column out", "column %s is text", quote(c.header[j]))
+		}
+	}
+	text := width == 1 && f.IsText(c.target[0])
+	switch {
+	case n == 0:
+		return fail("add data, or leave the file out", "there are no rows")
+	case width != len(t.targets) || t.n > 0 && (c.id < 0) != (t.ids == nil):
+		return fail("give all files the same columns", "the target or the ID column of %s is missing", first)
+	case t.n > 0 && width > 0 && text != (t.words != nil):
+		return fail("write all of them as numbers, or all of them as words", "its targets are not of the kind of those of %s", first)
+	case most > 0 && 8*float64(t.n+n)*float64(width+1) > float64(most):
+		return fail("give fewer rows, or allow more memory", "the targets up to here take more than the %d bytes of memory that may be used", most)
+	}
+	if text {
+		words := make([]string, n)
+		if err := f.ReadText(ctx, words, c.target[0], 0); err != nil {
+			return fileError(name, err)
+		}
+		t.words = append(t.words, words...)
+	} else {
+		column, y := make([]float64, n), make([]float64, n*width)
+		for k, j := range c.target {
+			if f.IsText(j) {
+				return fail("name targets that are numbers, or one of words", "column %s is text", quote(c.header[j]))
+			}
+			if err := f.ReadFloats(ctx, column, j, 0); err != nil {
+				return fileError(name, err)
+			}
+			for i, v := range column {
+				if bad(v) {
+					return notFiniteIn(name, i, j, c.header[j], v)
+				}
+				y[i*width+k] = v
+			}
+		}
+		if width > 0 {
+			t.y = append(t.y, y...)
+		}
+	}
+	t.n += n
+	if c.id < 0 {
+		return nil
+	}
+	ids := make([]string, n)
+	if f.IsText(c.id) {
+		err := f.ReadText(ctx, ids, c.id, 0)
+		t.ids = append(t.ids, ids...)
+		return fileError(name, err)
+	}
+	numbers := make([]float64, n)
+	if err := f.ReadFloats(ctx, numbers, c.id, 0); err != nil {
+		return fileError(name, err)
+	}
+	for _, v := range numbers {
+		t.ids = append(t.ids, strconv.FormatFloat(v, 'f', -1, 64))
+	}
+	return nil
 }
 
 // inMemory reads the inputs of all files into memory.
