@@ -14,7 +14,8 @@ import (
 type ImputeOptions struct {
 	Samples int // drawn networks; 0 means 10
 	// Rounds is how often each sample goes through its network, with the known pixels
-	// put back after each; 0 means 1.
+	// put back after each; 0 means 10, after which digits change no more. One round
+	// leaves much of the noise.
 	Rounds int
 	Seed   uint64 // of the draws and of the noise in the place of missing pixels
 
@@ -61,7 +62,7 @@ func (p *Posterior) Impute(ctx context.Context, x *mat.Dense, known []bool, o *I
 		opt.Samples = 10
 	}
 	if opt.Rounds == 0 {
-		opt.Rounds = 1
+		opt.Rounds = 10
 	}
 	if opt.Samples < 0 || opt.Rounds < 0 {
 		panic("autoencoder: a negative number of draws or rounds")

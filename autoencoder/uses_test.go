@@ -199,9 +199,14 @@ func TestImpute(t *testing.T) {
 		return e
 	}
 	require.Less(t, missing(samples[0]), missing(start))
+	ten, err := p.Impute(t.Context(), x, known, &ImputeOptions{Samples: 3, Rounds: 10})
+	require.NoError(t, err)
+	byDefault, err := p.Impute(t.Context(), x, known, &ImputeOptions{Samples: 3})
+	require.NoError(t, err)
+	require.Equal(t, raw(ten[1]), raw(byDefault[1]))
 
 	// With one network, by hand.
-	one, err := p.Impute(t.Context(), x, known, &ImputeOptions{Samples: 1})
+	one, err := p.Impute(t.Context(), x, known, &ImputeOptions{Samples: 1, Rounds: 1})
 	require.NoError(t, err)
 	theta := p.a.net.Theta()
 	p.Theta(theta, 0, 0)

@@ -321,7 +321,7 @@ func (s *study) fillStep(ctx context.Context, rule autoencoder.Rule, progress re
 	if err != nil {
 		return nil, err
 	}
-	net, _, err = net.Train(ctx, p.train, p.trainY, glm.Categorical{}, &network.TrainOptions{Batch: 64, Epochs: s.classifier, LearningRate: 1e-3, LBFGS: -1, Progress: func(_ string, done, total int) { progress(done, 4*total) }})
+	net, _, err = net.Train(ctx, p.train, p.trainY, glm.Categorical{}, &network.TrainOptions{Batch: 64, Epochs: s.classifier, LearningRate: 1e-3, LBFGS: -1, Progress: func(_ string, done, total int) { progress(done, 6*total) }})
 	if err != nil {
 		return nil, err
 	}
@@ -331,11 +331,14 @@ func (s *study) fillStep(ctx context.Context, rule autoencoder.Rule, progress re
 		return nil, err
 	}
 	all := slices.Repeat([]bool{true}, problem.Elements(p.shape))
-	for i, from := range []struct {
-		name  string
-		known []bool
-	}{{"upper half noise", Known(p.shape, "upper")}, {"full picture", all}, {"noise", make([]bool, len(all))}} {
-		samples, err := post.Impute(ctx, x, from.known, &autoencoder.ImputeOptions{Samples: fillSamples, Progress: func(done, total int) { progress((i+1)*total+done, 4*total) }})
+	fills := []struct {
+		name   string
+		known  []bool
+		rounds int
+	}{{"upper half noise", Known(p.shape, "upper"), 1}, {"upper half noise, two rounds", Known(p.shape, "upper"), 2}, {"upper half noise, ten rounds", Known(p.shape, "upper"), 10},
+		{"full picture", all, 1}, {"noise", make([]bool, len(all)), 1}}
+	for i, from := range fills {
+		samples, err := post.Impute(ctx, x, from.known, &autoencoder.ImputeOptions{Samples: fillSamples, Rounds: from.rounds, Progress: func(done, total int) { progress((i+1)*total+done, (len(fills)+1)*total) }})
 		if err != nil {
 			return nil, err
 		}

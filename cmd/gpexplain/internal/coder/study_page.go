@@ -57,6 +57,8 @@ func (s *study) section(r *reproduce.Results, rule string) (*reproduce.Section, 
 	fill := &reproduce.Table{Name: rule + "-fill", Caption: fmt.Sprintf("Accuracy of the classifier, which has %.4f of the digits themselves.", float64(f.Plain)), Head: []string{"from", "this study", "published", "published: VAE"}, Digits: 3,
 		Rows: [][]reproduce.Cell{
 			{reproduce.Text("the picture with noise in its upper half"), cell(f.From["upper half noise"]), reproduce.Number(.517), reproduce.Number(.317)},
+			{reproduce.Text("the same, through the network twice"), cell(f.From["upper half noise, two rounds"]), none, none},
+			{reproduce.Text("the same, ten times"), cell(f.From["upper half noise, ten rounds"]), none, none},
 			{reproduce.Text("the full picture"), cell(f.From["full picture"]), reproduce.Number(.821), reproduce.Number(.576)},
 			{reproduce.Text("noise"), cell(f.From["noise"]), none, none},
 		}}
