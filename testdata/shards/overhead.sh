@@ -9,22 +9,22 @@
 # It needs gpexplain on the PATH, and gpexplain-beam, without which that is left out.
 set -euo pipefail
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+trap '[ $? = 0 ] || cat "$dir/notes" >&2; rm -rf "$dir"' EXIT
 cores=$(nproc)
 parts() {
-	gpexplain fit --quiet --select-only "$@" -o "$dir/z.gp" >/dev/null
+	gpexplain fit --quiet --select-only "$@" -o "$dir/z.gp" >/dev/null 2>"$dir/notes"
 	# one process a core, so that both runs have the same cores
-	seq 0 7 | GOMAXPROCS=1 xargs -P "$cores" -I{} gpexplain fit --quiet --inducing-file "$dir/z.gp" --shard {}/8 -o "$dir/part{}.sums" >/dev/null
-	gpexplain merge --quiet "$dir"/part*.sums -o "$dir/all.gp" >/dev/null
+	seq 0 7 | GOMAXPROCS=1 xargs -P "$cores" -I{} gpexplain fit --quiet --inducing-file "$dir/z.gp" --shard {}/8 -o "$dir/part{}.sums" >/dev/null 2>>"$dir/notes"
+	gpexplain merge --quiet "$dir"/part*.sums -o "$dir/all.gp" >/dev/null 2>>"$dir/notes"
 }
 prism() {
-	gpexplain fit --quiet --select-only "$@" -o "$dir/z.gp" >/dev/null
-	gpexplain-beam fit --inducing-file "$dir/z.gp" --parts 64 -o "$dir/beam.gp" >/dev/null 2>"$dir/notes"
+	gpexplain fit --quiet --select-only "$@" -o "$dir/z.gp" >/dev/null 2>"$dir/notes"
+	gpexplain-beam fit --inducing-file "$dir/z.gp" --parts 64 -o "$dir/beam.gp" >/dev/null 2>>"$dir/notes"
 }
 beam=$(command -v gpexplain-beam || true)
 TIMEFORMAT="%R %U %S"
-for run in 1 2 3; do # alternating, as the machine may be shared
-	one=$({ time gpexplain fit --quiet --method nystrom --refit=false "$@" -o "$dir/one.gp" >/dev/null; } 2>&1)
+for run in $(seq "${RUNS:-3}"); do # alternating, as the machine may be shared
+	one=$({ time gpexplain fit --quiet --method nystrom --refit=false "$@" -o "$dir/one.gp" >/dev/null 2>"$dir/notes"; } 2>&1)
 	all=$({ time parts "$@"; } 2>&1)
 	by=
 	[ -z "$beam" ] || by=$({ time prism "$@"; } 2>&1)
