@@ -176,7 +176,7 @@ func lead(o *Shown) string {
 	case o.Generate > 0:
 		return "Codes are drawn from the Gaussian with the mean and the covariance of the codes of training rows, and decoded by networks that are drawn from the posterior."
 	case o.Hide != "":
-		return "The " + o.Hide + " half was replaced by noise (given). Each drawn network fills it in; the known half is put back, and the mean of all drawn networks gives the pictures on the right."
+		return "The " + o.Hide + " half was replaced by noise (given). Each drawn network fills it in ten times over, and the known half is put back each time; the mean of all drawn networks gives the pictures on the right."
 	}
 	return "The mean and the standard deviation of each pixel are over networks that are drawn from the posterior over the weights; the first of these are on the right."
 }
