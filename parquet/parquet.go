@@ -15,6 +15,7 @@ package parquet
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -58,6 +59,17 @@ type column struct {
 // what is wrong with it.
 func Open(file io.ReaderAt, size int64) (out rowfile.Table, err error) {
 	defer damaged(&err)
+	// The library takes memory for a footer of any length.
+	var end [8]byte
+	if size < 12 {
+		return nil, errors.New("it is too short for a Parquet file")
+	}
+	if _, err := file.ReadAt(end[:], size-8); err != nil && err != io.EOF {
+		return nil, err
+	}
+	if footer := int64(binary.LittleEndian.Uint32(end[:])); string(end[4:]) != "PAR1" || footer > size-12 {
+		return nil, errors.New("it does not end as a Parquet file does; it may be incomplete")
+	}
 	f, err := parquet.OpenFile(file, size, parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, err

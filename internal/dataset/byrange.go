@@ -161,3 +161,22 @@ func (p storage) openStream(ctx context.Context, name string) (io.ReadCloser, er
 		io.Closer
 	}{contextReader{ctx, f}, f}, nil
 }
+
+// inMemory reads the inputs of all files into memory.
+func (t *table) inMemory(ctx context.Context, most int64) error {
+	x, err := t.far.all(ctx, t.file, most)
+	if err == nil {
+		err = t.far.pool.Close()
+	}
+	if err != nil {
+		return err
+	}
+	if t.x = x; t.far.grey {
+		t.px, t.x = make([]byte, len(x)), nil
+		for i, v := range x {
+			t.px[i] = byte(v)
+		}
+	}
+	t.far = nil
+	return nil
+}

@@ -430,19 +430,23 @@ func (t *table) fillFromFormat(ctx context.Context, name, first string, f TableF
 		return fail("give fewer rows, or allow more memory", "the targets up to here take more than the %d bytes of memory that may be used", most)
 	}
 	if text {
-		words := make([]string, n)
-		if err := f.ReadText(ctx, words, c.target[0], 0); err != nil {
+		words, err := inPieces(n, func(dst []string, lo int) error { return f.ReadText(ctx, dst, c.target[0], lo) })
+		if err != nil {
 			return fileError(name, err)
 		}
 		t.words = append(t.words, words...)
 	} else {
-		column, y := make([]float64, n), make([]float64, n*width)
+		var y []float64
 		for k, j := range c.target {
 			if f.IsText(j) {
 				return fail("name targets that are numbers, or one of words", "column %s is text", quote(c.header[j]))
 			}
-			if err := f.ReadFloats(ctx, column, j, 0); err != nil {
+			column, err := inPieces(n, func(dst []float64, lo int) error { return f.ReadFloats(ctx, dst, j, lo) })
+			if err != nil {
 				return fileError(name, err)
+			}
+			if k == 0 {
+				y = make([]float64, n*width)
 			}
 			for i, v := range column {
 				if bad(v) {
@@ -459,14 +463,13 @@ func (t *table) fillFromFormat(ctx context.Context, name, first string, f TableF
 	if c.id < 0 {
 		return nil
 	}
-	ids := make([]string, n)
 	if f.IsText(c.id) {
-		err := f.ReadText(ctx, ids, c.id, 0)
+		ids, err := inPieces(n, func(dst []string, lo int) error { return f.ReadText(ctx, dst, c.id, lo) })
 		t.ids = append(t.ids, ids...)
 		return fileError(name, err)
 	}
-	numbers := make([]float64, n)
-	if err := f.ReadFloats(ctx, numbers, c.id, 0); err != nil {
+	numbers, err := inPieces(n, func(dst []float64, lo int) error { return f.ReadFloats(ctx, dst, c.id, lo) })
+	if err != nil {
 		return fileError(name, err)
 	}
 	for _, v := range numbers {
@@ -475,21 +478,14 @@ func (t *table) fillFromFormat(ctx context.Context, name, first string, f TableF
 	return nil
 }
 
-// inMemory reads the inputs of all files into memory.
-func (t *table) inMemory(ctx context.Context, most int64) error {
-	x, err := t.far.all(ctx, t.file, most)
-	if err == nil {
-		err = t.far.pool.Close()
-	}
-	if err != nil {
-		return err
-	}
-	if t.x = x; t.far.grey {
-		t.px, t.x = make([]byte, len(x)), nil
-		for i, v := range x {
-			t.px[i] = byte(v)
+// inPieces reads n values, and takes memory for them as they arrive.
+func inPieces[T any](n int, read func(dst []T, lo int) error) (all []T, err error) {
+	for lo := 0; lo < n; lo = len(all) {
+		k := min(n-lo, 1<<16)
+		all = slices.Grow(all, k)[:lo+k]
+		if err := read(all[lo:], lo); err != nil {
+			return nil, err
 		}
 	}
-	t.far = nil
-	return nil
+	return all, nil
 }
