@@ -193,3 +193,123 @@ func ExamplePage_WriteText() {
 	//   be read one by one. (The same sum written in the prior kernel cancels
 	//   9.0 to 1.)
 }
+
+// What the prediction would be without each training point, without fitting again.
+func ExampleExplainer_Without() {
+	post, kernel := fitLine()
+	e, err := explain.New(post, kernel, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	w, err := e.Without(context.Background(), nil) // each of all four
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = w.Each(context.Background(), line(2.5), func(_ int, mean *mat.Dense) error {
+		for i, row := range w.Rows() {
+			fmt.Printf("without example %d: %.3f at x = 2.5, and %.3f at its own place\n", row, mean.At(i, 0), w.Mean().At(i, 0))
+		}
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// without example 0: 2.987 at x = 2.5, and -0.080 at its own place
+	// without example 1: 2.983 at x = 2.5, and 1.210 at its own place
+	// without example 2: 3.222 at x = 2.5, and 2.595 at its own place
+	// without example 3: 2.285 at x = 2.5, and 2.698 at its own place
+}
+
+// Two outputs: why is one larger than the other? Each class has a line of its own.
+func ExampleContrast() {
+	prior, err := ntk.NewIsotropic(1, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	two := func(x ...float64) *linearize.Batch {
+		f, j := mat.NewDense(len(x), 2, nil), mat.NewDense(2*len(x), 4, nil)
+		for i, v := range x {
+			f.SetRow(i, []float64{v, -v})
+			j.SetRow(2*i, []float64{1, v, 0, 0})
+			j.SetRow(2*i+1, []float64{0, 0, 1, v})
+		}
+		return &linearize.Batch{F: f, P: 4, Blocks: []linearize.Block{&linearize.Full{J: j, Params: []linearize.Span{{Name: "theta", Rows: 2, Cols: 2}}, C: 2}}}
+	}
+	kernel := ntk.New(prior, []float64{0, 1, 0, -1}, nil)
+	y := mat.NewDense(4, 1, []float64{1, 1, 0, 0}) // classes
+	post, err := gp.Refit(context.Background(), kernel, two(-2, -1, 1, 2), y, glm.Categorical{}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	e, err := explain.New(post, kernel, &explain.Options{Top: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	rows, err := e.ExplainTargets(context.Background(), two(1.5), nil, []explain.Target{explain.Single(0), explain.Contrast(0, 1)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, x := range rows[0] {
+		fmt.Printf("contrast %t: %.3f + %.3f;", x.Target.IsContrast(), x.PriorMean, x.Sum)
+		for _, t := range x.Terms {
+			fmt.Printf(" example %d %+.3f", t.Index, t.Value)
+		}
+		fmt.Println()
+	}
+	// Output:
+	// contrast false: 0.000 + 1.006; example 2 +0.471 example 3 +0.376
+	// contrast true: 0.000 + 2.012; example 2 +0.941 example 3 +0.752
+}
+
+// The training examples in two parts, as two processes would take them, and the sum over both.
+func ExampleMerge() {
+	post, kernel := fitLine()
+	options := &explain.Options{Top: 2}
+	var parts []explain.Explanation
+	for _, lo := range []int{0, 2} {
+		e, err := explain.New(explain.Part(post, lo, lo+2), kernel, options)
+		if err != nil {
+			log.Fatal(err)
+		}
+		rows, err := e.Explain(context.Background(), line(2.5))
+		if err != nil {
+			log.Fatal(err)
+		}
+		parts = append(parts, rows[0][0])
+		fmt.Printf("examples from %d on: %.3f\n", lo, rows[0][0].Sum)
+	}
+	x, err := explain.Merge(parts, []int{0, 2}, options)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("all: %.3f; example %d: %+.3f, example %d: %+.3f\n", x.Sum, x.Terms[0].Index, x.Terms[0].Value, x.Terms[1].Index, x.Terms[1].Value)
+	// Output:
+	// examples from 0 on: 0.186
+	// examples from 2 on: 2.795
+	// all: 2.981; example 3: +2.137, example 2: +0.658
+}
+
+// Are explanations of different rows different, and do they agree with removal?
+func ExampleExplainer_Summarize() {
+	post, kernel := fitLine()
+	e, err := explain.New(post, kernel, &explain.Options{Top: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	s, err := e.Summarize(context.Background(), line(-1, 0.5, 2.5), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d rows; of two rows' first %d terms the same: %.2f; closed: %t\n", s.Rows, s.Top, s.Posterior.Overlap, s.WorstClosure < 1e-12)
+	// Output:
+	// 3 rows; of two rows' first 2 terms the same: 0.50; closed: true
+}
+
+// A number of three networks: its mean, and how far another training may move it.
+func ExampleSpreadOf() {
+	mean, s := explain.SpreadOf([]float64{1.2, 0.9, 1.1})
+	fmt.Printf("%.3f ± %.3f, of one network ± %.3f, distinguishable from 0: %t\n", mean, s.SE, s.SD, s.Distinguishable(mean))
+	// Output:
+	// 1.067 ± 0.088, of one network ± 0.153, distinguishable from 0: true
+}
