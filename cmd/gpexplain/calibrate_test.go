@@ -340,7 +340,7 @@ func TestSavedCalibration(t *testing.T) {
 			html := filepath.Join(t.TempDir(), "page.html")
 			ref.run(t, "predict", append([]string{"--quiet", "--html", html}, args...)...)
 			text, _, _ := strings.Cut(read(t, html), "<footer>")
-			return regexp.MustCompile(`(?m)^.*>(Command|File of the data)<.*\n`).ReplaceAllString(text, "")
+			return regexp.MustCompile(`(?m)^.*>(Command|File of the data|Made)<.*\n`).ReplaceAllString(text, "")
 		}
 		require.Equal(t, page("--valid-data", valid, "--calibrate", way), page("--posterior", file), way)
 	}
