@@ -292,12 +292,7 @@ func (r *softmaxRow) qmcPoints(rank, shift, lo, hi int, visit func(d, z []float6
 // qmcBlocks passes centre + A z of the points [lo, hi) to visit, a block at a time, as
 // rows that are contiguous and may be changed, with the z, which must not be.
 func (r *softmaxRow) qmcBlocks(centre []float64, rank, shift, lo, hi int, visit func(l, z blas64.General)) {
-	blocksOf(centre, dense.Cols(dense.Of(r.a, r.c, r.rank), 0, rank), shift, lo, hi, visit)
-}
-
-// blocksOf is qmcBlocks for any A.
-func blocksOf(centre []float64, a blas64.General, shift, lo, hi int, visit func(l, z blas64.General)) {
-	rank := a.Cols
+	a := dense.Cols(dense.Of(r.a, r.c, r.rank), 0, rank)
 	all, l := dense.New(qmcBlock, rank), dense.New(qmcBlock, a.Rows)
 	for ; lo < hi; lo += qmcBlock {
 		n := min(qmcBlock, hi-lo)
