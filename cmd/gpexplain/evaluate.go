@@ -16,11 +16,13 @@ func evaluateCommand(con *console.Console) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "evaluate [PROTOCOL]",
 		Short: "Judge attributions against networks trained again without a part of the rows",
-		Long: `Evaluate trains networks on random halves of the training rows and compares their
-outputs with what attributions of the network of all rows predict: contributions,
-removals, and the scores of other methods. Without a protocol it lists all of them.
+		Long: `Evaluate trains networks again without a part of the training rows, such as random
+halves, and compares their outputs with what attributions of the network of all rows
+predict: contributions, removals, and the scores of other methods. The protocol
+mislabelled asks which of them find wrong labels. Without a protocol it lists all.
 
-A score is the linear datamodeling score, a rank correlation without unit; 1 is best.
+Most scores are rank correlations, such as the linear datamodeling score, without unit;
+1 is best, and the page of each protocol says what its scores are.
 It writes to a directory a page with tables and plots, the tables as CSV files, the
 plots as PNG and SVG files, and in retrained the outputs of each network that was
 trained again, so that a call that was interrupted goes on where it ended. Several
