@@ -82,18 +82,15 @@ func TestInferenceReadsNoONNX(t *testing.T) {
 	require.NotEmpty(t, reaches(t, "linearize/network", onnx...), "the test finds what is there")
 }
 
-// TestPackagesAreSmall checks that each package says what it is and has at most
-// 30 files besides its tests.
-func TestPackagesAreSmall(t *testing.T) {
-	files, documented := map[string]int{}, map[string]bool{}
+// TestPackagesSayWhatTheyAre checks that each package has a comment.
+func TestPackagesSayWhatTheyAre(t *testing.T) {
+	documented := map[string]bool{}
 	eachSource(t, func(s source) {
 		if !s.isTest() {
-			files[s.pkg]++
 			documented[s.pkg] = documented[s.pkg] || s.file.Doc != nil
 		}
 	})
-	for pkg, n := range files {
-		require.LessOrEqual(t, n, 30, pkg)
-		require.True(t, documented[pkg], "%s has no package comment", pkg)
+	for pkg, said := range documented {
+		require.True(t, said, "%s has no package comment", pkg)
 	}
 }

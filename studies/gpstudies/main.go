@@ -1,0 +1,54 @@
+// Command gpstudies measures funcgp against retraining, against published figures and against
+// simple baselines. Each study is resumable and writes its figures to a directory:
+//
+//	go run ./gpstudies            # lists the studies
+//	go run ./gpstudies NAME -help # the flags of one
+//	go run ./gpstudies NAME -cache DIR -out DIR
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+)
+
+// A study is a protocol with its flags.
+type study struct {
+	name, short string
+	run         func(ctx context.Context, out io.Writer, args []string) error
+}
+
+// studies are all of them, in the order in which they are listed.
+var studies = []study{}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := run(ctx, os.Stdout, os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gpstudies:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, args []string) error {
+	if len(args) == 0 {
+		for _, s := range studies {
+			fmt.Fprintf(out, "%-16s %s\n", s.name, s.short)
+		}
+		return nil
+	}
+	for _, s := range studies {
+		if s.name == args[0] {
+			return s.run(ctx, out, args[1:])
+		}
+	}
+	return fmt.Errorf("there is no study %q; without arguments gpstudies lists them", args[0])
+}
