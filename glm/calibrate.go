@@ -221,13 +221,13 @@ func (c *Calibration) Apply(lik Likelihood, mean, cov *mat.Dense) (Likelihood, *
 		lik = noisy
 	}
 	if c.Temperature != 0 && c.Temperature != 1 {
-		mean = scaled(mean, c.Temperature)
+		mean = scaledMatrix(mean, c.Temperature)
 	}
-	return lik, mean, scaled(cov, c.Scale), nil
+	return lik, mean, scaledMatrix(cov, c.Scale), nil
 }
 
-// scaled returns s·m in a new matrix; nil stays nil.
-func scaled(m *mat.Dense, s float64) *mat.Dense {
+// scaledMatrix returns s·m in a new matrix; nil stays nil.
+func scaledMatrix(m *mat.Dense, s float64) *mat.Dense {
 	if m == nil {
 		return nil
 	}

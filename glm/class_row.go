@@ -30,17 +30,17 @@ func newClassRow(t, y int, f, cov []float64) (*classRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &classRow{softmaxRow: *r, y: y, mean: r.m, z0: make([]float64, r.rank)}
-	if r.rank > 0 {
-		w.triangular()
-	}
-	w.m = make([]float64, r.c)
-	return w, nil
+	return newClassRowOf(r, y), nil
 }
 
-// triangular replaces A by a triangular factor whose diagonal is not negative.
-func (w *classRow) triangular() {
-	b, order := w.contrasts(0, w.y)
+// newClassRowOf replaces A by a triangular factor whose diagonal is not negative.
+func newClassRowOf(r *softmaxRow, y int) *classRow {
+	w := &classRow{softmaxRow: *r, y: y, mean: r.m, z0: make([]float64, r.rank)}
+	w.m = make([]float64, r.c)
+	if w.rank == 0 {
+		return w
+	}
+	b, order := r.contrasts(0, y)
 	for k := range min(w.rank, w.c-1) {
 		if b.Data[order[k+1]*b.Stride+k] < 0 {
 			for j := range w.c {
@@ -49,6 +49,7 @@ func (w *classRow) triangular() {
 		}
 	}
 	w.a = b.Data
+	return w
 }
 
 // centre moves the points to the mode of log p(y|f) p(f) for f ~ N(τ m, r²AAᵀ).

@@ -72,9 +72,11 @@ func sigmoidSlopesU(m, s float64) (g sigmoidSlopes) {
 			u := sign * float64(k) * uStep
 			x := (m - u) / s
 			// h = φ(x)/Φ(x)
-			h := math.Exp(-logMills(x))
+			var h float64
 			if x > farTail {
 				h = math.Exp(-0.5*x*x - halfLog2Pi - logNormalCDF(x))
+			} else {
+				h = math.Exp(-logMills(x))
 			}
 			d := sigmoidSlopes{m: h / s, s: -x * h / s, mm: -x * h / (s * s), ms: (x*x - 1) * h / (s * s), ss: x * (2 - x*x) * h / (s * s)}
 			if g.add(slopes[k]*math.Exp(logNormalRatio(m/s, -u/s)), d); k == 0 {
