@@ -20,6 +20,8 @@ type CalibrateOptions struct {
 	// rows say little: without it, few rows can choose a scale of almost zero, which
 	// takes the uncertainty away from inputs that are unlike all of them.
 	Spread float64
+	// KeepMean leaves the mean as it is, τ = 1.
+	KeepMean bool
 	// Progress is called with the number of scales that were tried so far.
 	Progress func(scales int)
 }

@@ -81,7 +81,8 @@ func newScaleSearch(ctx context.Context, link Link, lik Likelihood, rows *scored
 		s.surface, err = whiten(ctx, g, rows, o.Workers)
 		return s, err
 	}
-	if _, s.temperature = lik.(Logistic); s.temperature {
+	if _, classes := lik.(Logistic); classes && !o.KeepMean {
+		s.temperature = true
 		s.prior.other = 4 * s.prior.scale
 		s.lo.other = math.Log(minTemperature)
 		s.others = withZero(minimize.Grid(s.lo.other, 0, 11))
