@@ -2,6 +2,7 @@ package inference
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -99,6 +100,10 @@ func (f *fit) seeks() bool {
 	return s.match.Used == atMatch || s.match.Used == "given"
 }
 
+// namedOutputs is the number of outputs of training rows up to which the match is looked for where
+// another precision is given.
+const namedOutputs = 4000
+
 // kernelAt returns the kernel at multiples of the precision that f has now.
 func (f *fit) kernelAt() func(factor float64) (ntk.Kernel, error) {
 	start := f.precision
@@ -168,21 +173,31 @@ func (f *fit) settleNoise(ctx context.Context, q *Posterior) (*Posterior, error)
 // matchExact moves an exact refit to the match, or finds out where that is.
 func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error) {
 	y, lik := f.problem.Examples.Y, f.problem.Task.Likelihood
-	if f.seeks() {
-		stays := f.settled.match.Used != atMatch
-		kernel := f.kernelAt()
-		moved, m, err := dual.Match(ctx, kernel, y, lik, &gp.MatchOptions{Best: glm.MostLogLik(lik, y), Root: stays})
+	o := &gp.MatchOptions{Best: glm.MostLogLik(lik, y)}
+	switch {
+	case !f.seeks():
+	case f.settled.match.Used == atMatch:
+		moved, m, err := dual.Match(ctx, f.kernelAt(), y, lik, o)
 		if err != nil {
 			return nil, err
 		}
-		if dual = moved; stays && m.Factor != 1 {
-			k, err := kernel(1)
-			if err != nil {
-				return nil, err
-			}
-			if dual, err = dual.Rescale(ctx, k, m.Factor, y, lik); err != nil {
-				return nil, err
-			}
+		dual = moved
+		if err := f.found(m); err != nil {
+			return nil, err
+		}
+	case f.source.Len()*f.problem.Model.Outputs <= namedOutputs:
+		// The match is named alone, so that the answer does not depend on the search for it.
+		o.Root = true
+		beside, err := dual.Refit(ctx, y, lik)
+		if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		_, m, err := beside.Match(ctx, f.kernelAt(), y, lik, o)
+		if err != nil {
+			return nil, err
 		}
 		if err := f.found(m); err != nil {
 			return nil, err
