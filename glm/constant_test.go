@@ -41,9 +41,9 @@ func TestConstantNLL(t *testing.T) {
 	require.InDelta(t, min(best(func(x float64) float64 {
 		return -(mat.Sum(shares)*math.Log(x) + (n-mat.Sum(shares))*math.Log(1-x)) / n
 	}, 0.01, 0.99)+1.0/n, math.Ln2), constantNLL(Bernoulli{}, shares, 1), 1e-5)
-	classes := column(1, func() float64 { return float64(rng.IntN(6) / 3 * (1 + rng.IntN(2))) })
+	classes := column(1, func() float64 { return float64(rng.IntN(6) / 5 * (1 + rng.IntN(2))) })
 	count := make([]float64, 3)
-	for i := range n {
+	for i := range n { // some of each
 		count[int(classes.At(i, 0))]++
 	}
 	require.InDelta(t, at(Categorical{}, classes, math.Log(count[0]), math.Log(count[1]), math.Log(count[2]))+2.0/n, constantNLL(Categorical{}, classes, 3), 1e-12)
