@@ -12,7 +12,7 @@ import (
 	"github.com/funcgp/funcgp/internal/vector"
 )
 
-// A classRow is the Gaussian over the logits of one example, less that of its class y:
+// A classRow is the Gaussian over the logits of one example (E18), less that of its class y:
 // f_j − f_y = m_j − m_y + (A z)_j with z ~ N(0, I). A is triangular in the order of falling
 // means, and of full rank it is the Cholesky factor, which is a smooth function of the
 // covariance. Eigenvectors are not: their signs are arbitrary, and they rotate where
