@@ -121,8 +121,8 @@ func TestCalibrateChangesProbabilitiesOnly(t *testing.T) {
 			raw, rawSum := predicted(t, ref.run(t, "predict", "--json", "--calibrate", "none"))
 			require.Nil(t, rawSum.Fit.Calibration)
 			require.Equal(t, sum.MAPNLL, rawSum.MAPNLL)
-			if problem.HasClasses(lik) {
-				require.Equal(t, sum.Accuracy, rawSum.Accuracy)
+			if problem.HasClasses(lik) && ref.c == 1 {
+				require.Equal(t, sum.Accuracy, rawSum.Accuracy) // of several, the largest probability may be another
 			}
 			check := func(rows []prediction, k *glm.Calibration) {
 				mean, cov := momentsOf(rows)
