@@ -12,6 +12,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -47,10 +48,13 @@ type MatchOptions struct {
 	// have a smaller one, or none.
 	Least float64
 	// Directions bounds the vectors that span the search, each of P + N·C numbers; 0 means
-	// 32, and fewer than 8 count as 8. Fewer take more passes.
+	// 32, fewer than 8 count as 8, and short memory lowers the bound. Fewer take more passes.
 	Directions int
 	// MaxPasses bounds the products with J and Jᵀ; 0 means 2000.
 	MaxPasses int
+	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of what the machine has
+	// free (gp.MemoryBudget).
+	MaxMemory int64
 	// Workers bounds the goroutines, but not those of Products; 0 means GOMAXPROCS.
 	Workers int
 	// Progress, if not nil, is called with StageMatch as passes are done; their number is
@@ -81,7 +85,7 @@ func (o *MatchOptions) withDefaults(src linearize.Source) MatchOptions {
 	if o != nil {
 		d = *o
 	}
-	if !(d.Tolerance >= 0 && d.Least >= 0) || math.IsInf(d.Least, 1) || d.Directions < 0 || d.MaxPasses < 0 || d.Workers < 0 {
+	if !(d.Tolerance >= 0 && d.Least >= 0) || math.IsInf(d.Least, 1) || d.Directions < 0 || d.MaxPasses < 0 || d.MaxMemory < 0 || d.Workers < 0 {
 		panic("weightspace: invalid options of FindMatch")
 	}
 	if d.Tolerance == 0 {
@@ -93,7 +97,7 @@ func (o *MatchOptions) withDefaults(src linearize.Source) MatchOptions {
 	if d.Directions == 0 {
 		d.Directions = 32
 	}
-	d.Directions = max(d.Directions, 8)
+	d.Directions = max(d.Directions, fewest)
 	if d.MaxPasses == 0 {
 		d.MaxPasses = 2000
 	}
@@ -104,6 +108,22 @@ func (o *MatchOptions) withDefaults(src linearize.Source) MatchOptions {
 		d.Progress = func(string, int, int) {}
 	}
 	return d
+}
+
+// fewest directions span a search.
+const fewest = 8
+
+// directions returns how many directions fit into memory.
+func (o *MatchOptions) directions(n, c, p int) (int, error) {
+	bytes := func(n, directions int) int64 {
+		// Beside the directions: m, f, r, and J̃d; q, z, and scratch.
+		return memory.Mul(8*int64(directions+8), memory.Add(memory.Mul(int64(n), int64(c)), int64(p)))
+	}
+	if err := gp.CheckMemory("a match", gp.TrainingExamples, n, o.MaxMemory, func(n int) int64 { return bytes(n, fewest) }); err != nil {
+		return 0, err
+	}
+	budget := gp.MemoryBudget(o.MaxMemory)
+	return max(fewest, memory.Largest(o.Directions+1, budget, func(k int) int64 { return bytes(n, k) })), nil
 }
 
 // FindMatch returns the match of a network to a prior without forming J, H or K (E21). prior
@@ -127,7 +147,7 @@ func (o *MatchOptions) withDefaults(src linearize.Source) MatchOptions {
 //
 // Where the network is no better than the prior mean, the error is a *gp.NoMatchError. A
 // gp.Scored likelihood, which is not concave, is an error, and others are those of
-// gp.NewSites. The numbers are the same for any number of workers. Besides src, FindMatch holds
+// gp.NewSites; a *gp.MemoryError where not even 8 directions fit. The numbers are the same for any number of workers. Besides src, FindMatch holds
 // the directions and a few more vectors of length P and N·C.
 func FindMatch(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *MatchOptions) (*Match, error) {
 	if _, ok := lik.(gp.Scored); ok {
@@ -136,9 +156,9 @@ func FindMatch(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.L
 	d := o.withDefaults(src)
 	m := &matchSearch{o: d, tolerance: d.Tolerance, least: math.Log(d.Least)}
 	m.mu0, m.root = moments(prior, len(theta))
+	var err error
 	outputs := d.Outputs
 	if outputs == nil {
-		var err error
 		if outputs, err = linearize.Outputs(ctx, src); err != nil {
 			return nil, err
 		}
@@ -147,12 +167,21 @@ func FindMatch(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.L
 	if n != src.Len() {
 		panic("weightspace: outputs and examples differ in number")
 	}
-	if _, err := gp.NewSites(y, outputs, lik); err != nil { // checks y and the outputs
+	if err := gp.CheckTargets(y, n, c, lik); err != nil {
 		return nil, err
 	}
-	m.span = newSpan(y, lik, n, c, len(theta), d.Directions, d.Workers)
 	f := dense.Flat(outputs)
-	m.network = newton.LogLik(lik, y, f)
+	if i := dense.NotFinite(f); i >= 0 {
+		return nil, &gp.NotFiniteError{What: "network output", Row: i / c, Output: i % c, Value: f[i]}
+	}
+	if m.network = newton.LogLik(lik, y, f); math.IsNaN(m.network) || math.IsInf(m.network, 0) {
+		return nil, &gp.NotFiniteError{What: "log p(y|f)", Value: m.network}
+	}
+	directions, err := d.directions(n, c, len(theta))
+	if err != nil {
+		return nil, err
+	}
+	m.span = newSpan(y, lik, n, c, len(theta), directions, d.Workers)
 	if err := m.start(ctx, f, theta); err != nil {
 		return nil, err
 	}

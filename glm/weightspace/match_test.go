@@ -204,6 +204,9 @@ func TestNoMatchE21(t *testing.T) {
 	var none *gp.NoMatchError
 	require.ErrorAs(t, err, &none)
 	require.Less(t, none.Network, none.Prior)
+	_, err = weightspace.FindMatch(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, &weightspace.MatchOptions{MaxMemory: 1000})
+	var short *gp.MemoryError
+	require.ErrorAs(t, err, &short)
 	h := testkit.Heteroscedastic()
 	_, err = weightspace.FindMatch(t.Context(), h.Train, h.Y, h.Likelihood, h.Prior, h.Theta, nil)
 	require.ErrorContains(t, err, "concave")
