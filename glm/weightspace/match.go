@@ -220,14 +220,26 @@ func (m *matchSearch) start(ctx context.Context, f, theta []float64) error {
 	}
 	z := whitened(theta, m.mu0, m.root)
 	norm := floats.Norm(z, 2)
-	if norm == 0 {
+	if norm > 0 {
+		if err := m.add(ctx, z, norm); err != nil {
+			return err
+		}
+		m.coef[0] = norm
 		return nil
 	}
-	if err := m.add(ctx, z, norm); err != nil {
+	// The gradient at the prior mean is another one.
+	r := make([]float64, len(f))
+	if err := m.span.residuals(ctx, r, nil); err != nil {
 		return err
 	}
-	m.coef[0] = norm
-	return nil
+	z, err := m.pull(ctx, r)
+	if err != nil {
+		return err
+	}
+	if norm = floats.Norm(z, 2); norm == 0 {
+		return &gp.NoMatchError{Network: m.network, Prior: m.prior}
+	}
+	return m.add(ctx, z, norm)
 }
 
 // find returns the match.

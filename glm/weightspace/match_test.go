@@ -459,3 +459,32 @@ func TestMatchWorkers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, m)
 }
+
+// TestMatchFromPriorMean has a network whose free parameters are at the prior mean, so that
+// the search begins without a direction.
+func TestMatchFromPriorMean(t *testing.T) {
+	q := testkit.Problems(t)[2]
+	p := ascend(t, q, q.Prior, .5)
+	mean := make([]float64, len(p.theta))
+	q.Prior.MeanTo(mean)
+	for i := range mean {
+		if i%2 == 1 {
+			mean[i] = 2*p.theta[i] - mean[i] // so far off that the prior mean is worse
+		} else {
+			mean[i] = p.theta[i]
+		}
+	}
+	p.prior = movedPrior{scaledPrior{Prior: q.Prior, factor: 1, held: func(i int) bool { return i%2 == 1 }}, mean}
+	m, err := weightspace.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, nil)
+	require.NoError(t, err)
+	require.Empty(t, m.Warnings)
+	p.requireRoot(t, math.Log(m.Factor), m.Error+1e-4)
+}
+
+// A movedPrior has another mean.
+type movedPrior struct {
+	ntk.Prior
+	mean []float64
+}
+
+func (p movedPrior) MeanTo(dst []float64) { copy(dst, p.mean) }
