@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
@@ -189,7 +190,7 @@ func (d *Detector) condition(ctx context.Context, post gp.Dual, sums *sparse.Sum
 func (d *Detector) leaveOut(ctx context.Context, post gp.Dual, rows []int, o *Options) error {
 	distances := d.newDistances(len(rows))
 	err := eachTile(ctx, post, rows, func(lo, hi int, x *linearize.Batch) error {
-		err := d.variance.leftOutTo(ctx, distances[0][lo:hi], rows[lo:hi], x, d.noise)
+		err := d.variance.leftOutTo(ctx, distances[Function][lo:hi], rows[lo:hi], x, d.noise)
 		o.Progress(gp.StageLeaveOneOut, hi, len(rows))
 		return err
 	})
@@ -197,7 +198,7 @@ func (d *Detector) leaveOut(ctx context.Context, post gp.Dual, rows []int, o *Op
 		return err
 	}
 	if d.inputs != nil {
-		if err := d.inputs.distancesTo(ctx, distances[1], distances[2], nil, true); err != nil {
+		if err := d.inputs.distancesTo(ctx, distances[Mahalanobis], distances[Angle], nil, true); err != nil {
 			return err
 		}
 	}
@@ -208,14 +209,22 @@ func (d *Detector) leaveOut(ctx context.Context, post gp.Dual, rows []int, o *Op
 		}
 		d.tails = append(d.tails, newTail(sorted))
 	}
-	scores := make([]float64, len(rows))
-	d.combineTo(scores, distances)
+	surprises, scores := mat.NewDense(len(rows), len(distances), nil), make([]float64, len(rows))
+	d.surprises(surprises, distances)
+	meansTo(scores, surprises)
 	d.training = glm.SortedScores(scores)
 	return nil
 }
 
-// newDistances has room for the distances of n rows: tr v/√tr κ, and where there are inputs
-// the Mahalanobis distance and the angle.
+// The distances, in the order of the columns of SurprisesTo.
+const (
+	Function    = iota // tr v/√tr κ
+	Mahalanobis        // of the inputs from their mean
+	Angle              // between the inputs and the nearest training ones
+)
+
+// newDistances has room for the distances of n rows: that of the function, and where there
+// are inputs theirs.
 func (d *Detector) newDistances(n int) [][]float64 {
 	distances := [][]float64{make([]float64, n)}
 	if d.inputs != nil {
@@ -224,45 +233,61 @@ func (d *Detector) newDistances(n int) [][]float64 {
 	return distances
 }
 
-// combineTo writes the mean surprise of the distances.
-func (d *Detector) combineTo(dst []float64, distances [][]float64) {
-	clear(dst)
+// surprises writes the surprise of each distance of each row, T×K.
+func (d *Detector) surprises(dst *mat.Dense, distances [][]float64) {
 	for k, v := range distances {
-		for i := range dst {
-			dst[i] += d.tails[k].surprise(v[i]) / float64(len(distances))
+		for i := range v {
+			dst.Set(i, k, d.tails[k].surprise(v[i]))
 		}
 	}
 }
 
-// ScoreTo writes the score of each of the T examples of x in nats: the mean over the
-// distances of −log of the share of training examples which, left out, have a larger one.
-// Beyond four fifths of the training examples the share is that of an exponential
-// distribution, so that rows farther out than all of them have an order. x must have the
-// inputs if the training examples had them, and a dst of another length than T panics.
-func (d *Detector) ScoreTo(ctx context.Context, dst []float64, x *linearize.Batch) error {
-	if len(dst) != x.Len() || d.inputs != nil && x.Len() > 0 && x.X == nil {
-		panic("novelty: scores of as many rows as examples with inputs are wanted")
+// SurprisesTo writes for each of the T examples of x and each of the K distances −log of the
+// share of training examples which, left out, have a larger one, T×K in nats: K is 3, or 1
+// without inputs. Beyond four fifths of the training examples the share is that of an
+// exponential distribution, so that rows farther out than all of them have an order. x must
+// have the inputs if the training examples had them.
+func (d *Detector) SurprisesTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch) error {
+	if d.inputs != nil && x.Len() > 0 && x.X == nil {
+		panic("novelty: the examples have no inputs")
 	}
-	if len(dst) == 0 {
+	dense.SizeTo(dst, x.Len(), len(d.tails))
+	if x.Len() == 0 {
 		return ctx.Err()
 	}
-	distances, err := d.distances(ctx, x)
-	if err != nil {
+	distances := d.newDistances(x.Len())
+	if err := d.variance.scoreTo(ctx, distances[Function], x); err != nil {
 		return err
 	}
-	d.combineTo(dst, distances)
+	if d.inputs != nil {
+		if err := d.inputs.distancesTo(ctx, distances[Mahalanobis], distances[Angle], x.X, false); err != nil {
+			return err
+		}
+	}
+	d.surprises(dst, distances)
 	return nil
 }
 
-func (d *Detector) distances(ctx context.Context, x *linearize.Batch) ([][]float64, error) {
-	distances := d.newDistances(x.Len())
-	if err := d.variance.scoreTo(ctx, distances[0], x); err != nil {
-		return nil, err
+// ScoreTo writes the score of each of the T examples of x in nats: the mean of its K
+// surprises. A dst of another length than T panics.
+func (d *Detector) ScoreTo(ctx context.Context, dst []float64, x *linearize.Batch) error {
+	if len(dst) != x.Len() {
+		panic("novelty: scores and examples differ in number")
 	}
-	if d.inputs == nil {
-		return distances, nil
+	var surprises mat.Dense
+	if err := d.SurprisesTo(ctx, &surprises, x); err != nil {
+		return err
 	}
-	return distances, d.inputs.distancesTo(ctx, distances[1], distances[2], x.X, false)
+	meansTo(dst, &surprises)
+	return nil
+}
+
+// meansTo writes the mean of each row.
+func meansTo(dst []float64, m *mat.Dense) {
+	for i := range dst {
+		row := m.RawRowView(i)
+		dst[i] = floats.Sum(row) / float64(len(row))
+	}
 }
 
 // Training returns the scores of the training examples that stand for all, each from the

@@ -41,8 +41,9 @@ type source struct{ reference, data string }
 
 // A maker reads or draws a problem.
 type maker struct {
-	name string
-	make func(ctx context.Context, s source) (*problem, error)
+	name     string
+	inducing int // examples of a Nyström posterior; 0 is exact
+	make     func(ctx context.Context, s source) (*problem, error)
 }
 
 // cases are all problems. The precisions of tables are those at which the network is the
@@ -56,8 +57,10 @@ var cases = []maker{
 	table("diabetes-adamw", gaussian(2900), 1, "breast_cancer-adam1e-4"),
 	table("overlap5-adamw", glm.Categorical{}, 0.158, "breast_cancer-adam1e-4"),
 	table("digits-adam1e-4", glm.Categorical{}, 0.129, ""),
-	{"mnist10-mlp", pictures("mnist10-mlp", glm.Categorical{}, 1, nil)},
-	{"thesis-cnn", pictures("thesis-cnn", glm.Bernoulli{}, 10, []int{4, 9})},
+	{"mnist10-mlp", 0, pictures("mnist10-mlp", glm.Categorical{}, 1, nil)},
+	{"thesis-cnn", 0, pictures("thesis-cnn", glm.Bernoulli{}, 10, []int{4, 9})},
+	{"digits-adam1e-4 M=50", 50, table("digits-adam1e-4", glm.Categorical{}, 0.129, "").make},
+	{"thesis-cnn M=200", 200, pictures("thesis-cnn", glm.Bernoulli{}, 10, []int{4, 9})},
 }
 
 // gaussian is a Gaussian likelihood with this noise variance.
@@ -79,7 +82,7 @@ const (
 // rows, except pixels. The other set is another table, standardized by itself, of which
 // each row gives as many numbers as a row needs.
 func table(name string, lik glm.Likelihood, precision float64, another string) maker {
-	return maker{name, func(ctx context.Context, s source) (*problem, error) {
+	return maker{name, 0, func(ctx context.Context, s source) (*problem, error) {
 		p := &problem{name: name, lik: lik, precision: precision}
 		pixels := another == ""
 		train, test, y, err := readTable(ctx, s, name, pixels)
