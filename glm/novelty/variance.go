@@ -21,7 +21,8 @@ const (
 )
 
 // A variance is what is left of the variance of the function where all training examples
-// were seen with noise ε. Its posterior is that of a fit, at other sites.
+// were seen with noise ε, v(x) = κ(x,x) − K_*n (K + εI)⁻¹ K_n* (E22). It is that of a
+// posterior at the sites Λ = I/ε.
 type variance struct {
 	k  ntk.Kernel
 	of gp.Latent // *gp.Exact or *sparse.Projected
