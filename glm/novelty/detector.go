@@ -51,7 +51,9 @@ type Detector struct {
 	variance variance
 	inputs   *inputs   // nil where the function stands alone
 	tails    []tail    // of each distance
-	training []float64 // scores of training examples that are left out, ascending
+	rows     []int     // the training examples that stand for all, ascending
+	leftOut  []float64 // their scores, each from the others
+	training []float64 // the same, ascending
 }
 
 // mostRows is the most training examples that stand for all of them.
@@ -89,14 +91,14 @@ func Fit(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*Detector
 	if len(without) >= n {
 		without = nil
 	}
-	rows := sample(n, most, without, o.Seed)
-	if err := d.look(ctx, post, rows, byInputs); err != nil {
+	d.rows = sample(n, most, without, o.Seed)
+	if err := d.look(ctx, post, byInputs); err != nil {
 		return nil, err
 	}
 	if err := d.condition(ctx, post, nil, o); err != nil {
 		return nil, err
 	}
-	return d, d.leaveOut(ctx, post, rows, o)
+	return d, d.leaveOut(ctx, post, o)
 }
 
 // eachTile calls do with some training examples after others, which are in these rows.
@@ -123,12 +125,12 @@ func eachTile(ctx context.Context, post gp.Dual, rows []int, do func(lo, hi int,
 	return nil
 }
 
-// look takes the inputs of the training examples in these rows, and ε by the mean diagonal
-// of their kernel.
-func (d *Detector) look(ctx context.Context, post gp.Dual, rows []int, byInputs bool) error {
+// look takes the inputs of the examples that stand for all, and ε by the mean diagonal of
+// their kernel.
+func (d *Detector) look(ctx context.Context, post gp.Dual, byInputs bool) error {
 	sum, count := 0.0, 0
 	var z blas64.General
-	err := eachTile(ctx, post, rows, func(lo, hi int, x *linearize.Batch) error {
+	err := eachTile(ctx, post, d.rows, func(lo, hi int, x *linearize.Batch) error {
 		var prior mat.Dense
 		d.variance.k.DiagTo(&prior, x)
 		c := x.Outputs()
@@ -140,7 +142,7 @@ func (d *Detector) look(ctx context.Context, post gp.Dual, rows []int, byInputs 
 		}
 		if z.Data == nil {
 			_, dims := x.X.Dims()
-			z = dense.New(len(rows), dims)
+			z = dense.New(len(d.rows), dims)
 		}
 		for i := lo; i < hi; i++ {
 			copy(dense.Row(z, i), x.X.RawRowView(i-lo))
@@ -186,12 +188,13 @@ func (d *Detector) condition(ctx context.Context, post gp.Dual, sums *sparse.Sum
 	return err
 }
 
-// leaveOut finds the distributions of the distances by the training examples in these rows.
-func (d *Detector) leaveOut(ctx context.Context, post gp.Dual, rows []int, o *Options) error {
-	distances := d.newDistances(len(rows))
-	err := eachTile(ctx, post, rows, func(lo, hi int, x *linearize.Batch) error {
-		err := d.variance.leftOutTo(ctx, distances[Function][lo:hi], rows[lo:hi], x, d.noise)
-		o.Progress(gp.StageLeaveOneOut, hi, len(rows))
+// leaveOut finds the distributions of the distances by the examples that stand for all.
+func (d *Detector) leaveOut(ctx context.Context, post gp.Dual, o *Options) error {
+	n := len(d.rows)
+	distances := d.newDistances(n)
+	err := eachTile(ctx, post, d.rows, func(lo, hi int, x *linearize.Batch) error {
+		err := d.variance.leftOutTo(ctx, distances[Function][lo:hi], d.rows[lo:hi], x, d.noise)
+		o.Progress(gp.StageLeaveOneOut, hi, n)
 		return err
 	})
 	if err != nil {
@@ -209,10 +212,11 @@ func (d *Detector) leaveOut(ctx context.Context, post gp.Dual, rows []int, o *Op
 		}
 		d.tails = append(d.tails, newTail(sorted))
 	}
-	surprises, scores := mat.NewDense(len(rows), len(distances), nil), make([]float64, len(rows))
+	surprises := mat.NewDense(n, len(distances), nil)
 	d.surprises(surprises, distances)
-	meansTo(scores, surprises)
-	d.training = glm.SortedScores(scores)
+	d.leftOut = make([]float64, n)
+	meansTo(d.leftOut, surprises)
+	d.training = glm.SortedScores(d.leftOut)
 	return nil
 }
 
@@ -291,5 +295,10 @@ func meansTo(dst []float64, m *mat.Dense) {
 }
 
 // Training returns the scores of the training examples that stand for all, each from the
-// others, in ascending order, for glm.Rank. They must not be changed.
+// others, in ascending order and without NaN, for glm.Rank. They must not be changed.
 func (d *Detector) Training() []float64 { return d.training }
+
+// LeftOut returns the same scores in the order of the examples, whose positions among the
+// training examples ascend. A score of which rounding leaves no digits is NaN. Neither may
+// be changed.
+func (d *Detector) LeftOut() (rows []int, scores []float64) { return d.rows, d.leftOut }

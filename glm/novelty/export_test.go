@@ -21,5 +21,5 @@ func (d *Detector) InputDistances(ctx context.Context, x *linearize.Batch) (maha
 	return mahalanobis, angle, d.inputs.distancesTo(ctx, mahalanobis, angle, x.X, false)
 }
 
-// LeftOut returns leave-one-out distances of training examples, ascending.
-func (d *Detector) LeftOut(distance int) []float64 { return d.tails[distance].sorted }
+// Sorted returns leave-one-out distances of training examples, ascending.
+func (d *Detector) Sorted(distance int) []float64 { return d.tails[distance].sorted }

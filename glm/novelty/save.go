@@ -5,6 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas64"
 
+	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/saved"
@@ -18,11 +19,11 @@ const savedVersion = 1
 
 // savedDetector is the JSON section of a stored Detector.
 type savedDetector struct {
-	Version  int
-	Route    route
-	Training int   // scores
-	Tails    []int // numbers of each distribution
-	Inputs   []int // rows and columns; nil without inputs
+	Version int
+	Route   route
+	Rows    []int // the training examples that stand for all
+	Tails   []int // numbers of each distribution
+	Inputs  []int // rows and columns; nil without inputs
 }
 
 // Save adds the detector to a store, in sections whose names start with "novelty.": the
@@ -30,7 +31,7 @@ type savedDetector struct {
 // the sums over the training examples. The factor beside an exact posterior is not saved;
 // Load computes it again from the kernel of the posterior.
 func (d *Detector) Save(w *store.Writer) error {
-	s := savedDetector{Version: savedVersion, Route: d.route, Training: len(d.training)}
+	s := savedDetector{Version: savedVersion, Route: d.route, Rows: d.rows}
 	for i := range d.tails {
 		s.Tails = append(s.Tails, len(d.tails[i].sorted))
 	}
@@ -39,7 +40,7 @@ func (d *Detector) Save(w *store.Writer) error {
 	}
 	w.JSON("novelty.about", s)
 	w.Floats("novelty.noise", []float64{d.noise})
-	w.Floats("novelty.training", d.training)
+	w.Floats("novelty.scores", d.leftOut)
 	for i := range d.tails {
 		w.Floats(tailSection("novelty.", i), d.tails[i].sorted)
 	}
@@ -75,12 +76,13 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, post gp.Dual, o *Opt
 	if r.Err() != nil {
 		return nil, r.Err()
 	}
-	d := &Detector{route: s.Route, variance: variance{k: k}}
+	d := &Detector{route: s.Route, variance: variance{k: k}, rows: s.Rows}
 	if len(s.Tails) != 1 && (len(s.Tails) != 3 || len(s.Inputs) != 2) || !d.route.fits(post) {
 		return nil, r.Fail(saved.WriteAgain, saved.Impossible)
 	}
 	noise := r.Floats("noise", 1)
-	d.training = r.Floats("training", s.Training)
+	d.leftOut = r.Floats("scores", len(s.Rows))
+	d.training = glm.SortedScores(d.leftOut)
 	for i, n := range s.Tails {
 		sorted := r.Floats(tailSection("", i), n)
 		if r.Err() == nil && n > 0 {

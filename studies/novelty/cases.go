@@ -46,8 +46,8 @@ type maker struct {
 	make     func(ctx context.Context, s source) (*problem, error)
 }
 
-// cases are all problems. The precisions of tables are those at which the network is the
-// mode (E21), from cases.json of the reference; they matter to the entropy alone.
+// cases are all problems. The precisions of tables are those at which the network is about the
+// mode, from cases.json of the reference; they matter to the entropy alone.
 var cases = []maker{
 	table("wine-adam1e-4", glm.Categorical{}, 0.0336, "breast_cancer-adam1e-4"),
 	table("wine-adamw", glm.Categorical{}, 0.0194, "breast_cancer-adam1e-4"),
