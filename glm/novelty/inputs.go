@@ -3,6 +3,7 @@ package novelty
 import (
 	"context"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -18,8 +19,8 @@ import (
 const (
 	// shrinkage is λ of the Mahalanobis distance relative to the mean diagonal of ZᵀZ.
 	shrinkage = 1e-3
-	// leastDeviation is the least standard deviation of a column relative to its range. A
-	// pixel that is nearly always white is not to outweigh all others.
+	// leastDeviation is the least standard deviation of a column relative to its range, so
+	// that a column that is nearly always the same does not outweigh all others.
 	leastDeviation = .1
 	inputTile      = 512 // rows whose distances are computed at once
 )
@@ -43,45 +44,49 @@ func inputBytes(n, d int) int64 {
 	return memory.Mul(8, memory.Add(memory.Add(memory.Mul(int64(n), int64(d)), memory.Mul(side, side)), tile))
 }
 
-// newInputs takes the rows of x, n×D, which become z.
-func newInputs(ctx context.Context, x blas64.General) (*inputs, error) {
-	in := &inputs{z: x, mean: make([]float64, x.Cols), scale: make([]float64, x.Cols)}
-	lo, hi := make([]float64, x.Cols), make([]float64, x.Cols)
+// newInputs takes the rows of x, n×D, which become z. Without standardize all scales are 1.
+func newInputs(ctx context.Context, x blas64.General, standardize bool) (*inputs, error) {
+	in := &inputs{z: x, mean: make([]float64, x.Cols), scale: slices.Repeat([]float64{1}, x.Cols)}
 	for i := range x.Rows {
-		row := dense.Row(x, i)
-		floats.Add(in.mean, row)
-		for j, v := range row {
-			if i == 0 {
-				lo[j], hi[j] = v, v
-			}
-			lo[j], hi[j] = min(lo[j], v), max(hi[j], v)
-		}
+		floats.Add(in.mean, dense.Row(x, i))
 	}
 	floats.Scale(1/float64(x.Rows), in.mean)
-	for i := range x.Rows {
-		for j, v := range dense.Row(x, i) {
-			in.scale[j] += (v - in.mean[j]) * (v - in.mean[j]) / float64(x.Rows)
-		}
-	}
-	sum, varying := 0.0, 0.0
-	for j := range in.scale {
-		if hi[j] > lo[j] {
-			in.scale[j] = max(math.Sqrt(in.scale[j]), leastDeviation*(hi[j]-lo[j]))
-			sum, varying = sum+in.scale[j], varying+1
-		}
-	}
-	for j := range in.scale {
-		// A column that is always the same has the mean scale of the others.
-		if hi[j] == lo[j] {
-			if in.scale[j] = 1; varying > 0 {
-				in.scale[j] = sum / varying
-			}
-		}
+	if standardize {
+		in.scaleBy(x)
 	}
 	for i := range x.Rows {
 		in.standardize(dense.Row(x, i))
 	}
 	return in, in.factor(ctx)
+}
+
+// scaleBy sets the scale of each column of x to its standard deviation, or to a tenth of its
+// range where that is larger. A column that is always the same has the mean scale of the
+// others.
+func (in *inputs) scaleBy(x blas64.General) {
+	sum, varying := 0.0, 0.0
+	for j := range in.scale {
+		column := make([]float64, x.Rows)
+		for i := range column {
+			column[i] = x.Data[i*x.Stride+j]
+		}
+		width := floats.Max(column) - floats.Min(column)
+		floats.AddConst(-in.mean[j], column)
+		in.scale[j] = max(floats.Norm(column, 2)/math.Sqrt(float64(x.Rows)), leastDeviation*width)
+		if width == 0 {
+			in.scale[j] = 0
+			continue
+		}
+		sum, varying = sum+in.scale[j], varying+1
+	}
+	for j := range in.scale {
+		switch {
+		case in.scale[j] == 0 && varying > 0:
+			in.scale[j] = sum / varying
+		case in.scale[j] == 0:
+			in.scale[j] = 1
+		}
+	}
 }
 
 // standardize replaces x by z.

@@ -214,6 +214,13 @@ func mean(x *mat.Dense, without int) []float64 {
 	return out
 }
 
+// centered returns x less the mean of the columns of of.
+func centered(of, x *mat.Dense) *mat.Dense {
+	center, z := mean(of, -1), mat.DenseCopyOf(x)
+	z.Apply(func(_, j int, v float64) float64 { return v - center[j] }, z)
+	return z
+}
+
 // standardized returns x less the mean of the columns of of, divided by their deviation or a
 // tenth of their range, whichever is larger; a column that is the same in all rows by the
 // mean of what the others are divided by.
@@ -284,13 +291,17 @@ func chord(z *mat.Dense, x []float64, i int) float64 {
 // The distances of the inputs, with more rows than columns and with fewer, of new rows and of
 // training rows that are left out, are those of sums over rows.
 func TestInputDistances(t *testing.T) {
-	for _, q := range problems() {
+	for k, q := range problems() {
 		q.Train.X.SetCol(2, make([]float64, q.N)) // a column that never changes
 		post, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
 		require.NoError(t, err)
-		d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
+		o, scaled := &novelty.Options{Standardize: k > 0}, centered
+		if o.Standardize {
+			scaled = standardized
+		}
+		d, err := novelty.Fit(t.Context(), q.Kernel, post, o)
 		require.NoError(t, err)
-		z, x := standardized(q.Train.X, q.Train.X), standardized(q.Train.X, q.Test.X)
+		z, x := scaled(q.Train.X, q.Train.X), scaled(q.Train.X, q.Test.X)
 		_, cols := z.Dims()
 		ridge := 1e-3 * math.Pow(mat.Norm(z, 2), 2) / float64(cols)
 		far, angle, err := d.InputDistances(t.Context(), q.Test)
