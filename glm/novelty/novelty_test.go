@@ -1,6 +1,7 @@
 package novelty_test
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -442,5 +443,21 @@ func TestSave(t *testing.T) {
 				require.ErrorAs(t, err, &wrong)
 			}
 		}
+	}
+}
+
+// A context that is done ends a fit and a score.
+func TestCancel(t *testing.T) {
+	q := problems()[0]
+	for name, post := range posteriors(t, q) {
+		testkit.Stops(t, name+": Fit", 3, func(ctx context.Context) error {
+			_, err := novelty.Fit(ctx, q.Kernel, post, nil)
+			return err
+		})
+		d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
+		require.NoError(t, err)
+		testkit.Stops(t, name+": ScoreTo", 2, func(ctx context.Context) error {
+			return d.ScoreTo(ctx, make([]float64, q.T), q.Test)
+		})
 	}
 }
