@@ -71,7 +71,7 @@ func writeCSV(w io.Writer, results []*result) error {
 		for _, s := range r.Sets {
 			for _, name := range names() {
 				if v, ok := s.AUROC[name]; ok {
-					lines = append(lines, []string{r.Case, strconv.Itoa(r.Rows), strconv.Itoa(r.Outputs), strconv.Itoa(r.Inducing), s.Name, name, strconv.FormatFloat(v, 'f', 4, 64)})
+					lines = append(lines, []string{r.Case, strconv.Itoa(r.Rows), strconv.Itoa(r.Outputs), strconv.Itoa(r.Inducing), s.Name, name, strconv.FormatFloat(v, 'f', 6, 64)})
 				}
 			}
 		}
