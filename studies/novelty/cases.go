@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -42,7 +44,8 @@ type source struct{ reference, data string }
 // A maker reads or draws a problem.
 type maker struct {
 	name     string
-	inducing int // examples of a Nyström posterior; 0 is exact
+	inducing int  // examples of a Nyström posterior; 0 is exact
+	apart    bool // had no part in the choice of the distances and of their combination
 	make     func(ctx context.Context, s source) (*problem, error)
 }
 
@@ -57,10 +60,16 @@ var cases = []maker{
 	table("diabetes-adamw", gaussian(2900), 1, "breast_cancer-adam1e-4"),
 	table("overlap5-adamw", glm.Categorical{}, 0.158, "breast_cancer-adam1e-4"),
 	table("digits-adam1e-4", glm.Categorical{}, 0.129, ""),
-	{"mnist10-mlp", 0, pictures("mnist10-mlp", glm.Categorical{}, 1, nil)},
-	{"thesis-cnn", 0, pictures("thesis-cnn", glm.Bernoulli{}, 10, []int{4, 9})},
-	{"digits-adam1e-4 M=50", 50, table("digits-adam1e-4", glm.Categorical{}, 0.129, "").make},
-	{"thesis-cnn M=200", 200, pictures("thesis-cnn", glm.Bernoulli{}, 10, []int{4, 9})},
+	{"mnist10-mlp", 0, false, pictures("mnist10-mlp", "mnist10-mlp/model.onnx", safetensorsRows, glm.Categorical{}, 1, nil)},
+	{"thesis-cnn", 0, false, pictures("thesis-cnn", "thesis-cnn/model.onnx", safetensorsRows, glm.Bernoulli{}, 10, []int{4, 9})},
+	{"digits-adam1e-4 M=50", 50, false, table("digits-adam1e-4", glm.Categorical{}, 0.129, "").make},
+	{"thesis-cnn M=200", 200, false, pictures("thesis-cnn", "thesis-cnn/model.onnx", safetensorsRows, glm.Bernoulli{}, 10, []int{4, 9})},
+	// These had no part in the choice of the distances and of their combination.
+	{"hetero-adam1e-4", 0, true, table("hetero-adam1e-4", gaussian(0.1), 1, "wine-adam1e-4").make},
+	{"hetero-adamw", 0, true, table("hetero-adamw", gaussian(0.1), 1, "wine-adam1e-4").make},
+	{"mnist49-adam", 0, true, pictures("mnist49-adam", "match/mnist49-adam.onnx", listedRows, glm.Bernoulli{}, 27.5, []int{4, 9})},
+	{"mnist49-sgd", 0, true, pictures("mnist49-sgd", "match/mnist49-sgd.onnx", listedRows, glm.Bernoulli{}, 2.34, []int{4, 9})},
+	{"mnist49-long", 0, true, pictures("mnist49-long", "match/mnist49-long.onnx", listedRows, glm.Bernoulli{}, 3.52, []int{4, 9})},
 }
 
 // gaussian is a Gaussian likelihood with this noise variance.
@@ -82,7 +91,7 @@ const (
 // rows, except pixels. The other set is another table, standardized by itself, of which
 // each row gives as many numbers as a row needs.
 func table(name string, lik glm.Likelihood, precision float64, another string) maker {
-	return maker{name, 0, func(ctx context.Context, s source) (*problem, error) {
+	return maker{name, 0, false, func(ctx context.Context, s source) (*problem, error) {
 		p := &problem{name: name, lik: lik, precision: precision}
 		pixels := another == ""
 		train, test, y, err := readTable(ctx, s, name, pixels)
@@ -192,16 +201,17 @@ func firstRows(s *dataset.Set, classes []int) (*mat.Dense, error) {
 	return s.Matrix(sub.Pos[:min(mostOf, sub.Len())]), nil
 }
 
-// pictures is a network of the reference on MNIST.
-func pictures(name string, lik glm.Likelihood, precision float64, classes []int) func(ctx context.Context, s source) (*problem, error) {
+// pictures is a network of the reference on MNIST, in a file beside which rowsBeside finds
+// the training rows.
+func pictures(name, file string, rowsBeside func(dir string) ([]int, error), lik glm.Likelihood, precision float64, classes []int) func(ctx context.Context, s source) (*problem, error) {
 	return func(ctx context.Context, s source) (*problem, error) {
 		p := &problem{name: name, lik: lik, precision: precision}
-		dir := filepath.Join(s.reference, name)
+		model := filepath.Join(s.reference, filepath.FromSlash(file))
 		var err error
-		if p.net, err = network.ReadONNXFile(ctx, filepath.Join(dir, "model.onnx"), nil); err != nil {
+		if p.net, err = network.ReadONNXFile(ctx, model, nil); err != nil {
 			return nil, err
 		}
-		rows, err := trainingRows(filepath.Join(dir, "reference.safetensors"))
+		rows, err := rowsBeside(filepath.Dir(model))
 		if err != nil {
 			return nil, err
 		}
@@ -228,8 +238,26 @@ func pictures(name string, lik glm.Likelihood, precision float64, classes []int)
 	}
 }
 
-// trainingRows reads the tensor train_index of a safetensors file.
-func trainingRows(path string) ([]int, error) {
+// listedRows reads mnist49-train-index.txt, which has a row on each line.
+func listedRows(dir string) ([]int, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "mnist49-train-index.txt"))
+	if err != nil {
+		return nil, err
+	}
+	var rows []int
+	for word := range strings.FieldsSeq(string(b)) {
+		row, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// safetensorsRows reads the tensor train_index of reference.safetensors.
+func safetensorsRows(dir string) ([]int, error) {
+	path := filepath.Join(dir, "reference.safetensors")
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

@@ -27,6 +27,7 @@ type result struct {
 	Rows     int // training rows
 	Outputs  int
 	Inducing int   // 0 is exact
+	Apart    bool  // of a case that chose nothing
 	Sets     []set // of rows that are told from the test rows
 	// Seconds of the posterior, of the detector beside it, of the posterior's prediction of
 	// the test rows and of their scores, and the memory that the posterior and the detector

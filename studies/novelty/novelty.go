@@ -48,7 +48,7 @@ func Run(ctx context.Context, out io.Writer, args []string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		r.Case = c.name
+		r.Case, r.Apart = c.name, c.apart
 		results = append(results, r)
 	}
 	if err := os.MkdirAll(*dir, 0o755); err != nil {
@@ -83,8 +83,6 @@ func writeCSV(w io.Writer, results []*result) error {
 func writePage(w io.Writer, results []*result) error {
 	var b strings.Builder
 	b.WriteString("| case | rows told from test rows | " + strings.Join(names(), " | ") + " | novelty less the best baseline |\n|---|---|" + strings.Repeat("---|", len(names())+1) + "\n")
-	least, count, sum := 1.0, 0, map[string]float64{}
-	worst := map[string]float64{}
 	for _, r := range results {
 		for _, s := range r.Sets {
 			fmt.Fprintf(&b, "| %s | %s |", r.Case, s.Name)
@@ -95,27 +93,12 @@ func writePage(w io.Writer, results []*result) error {
 					b.WriteString(" – |")
 				}
 			}
-			best := s.best()
-			fmt.Fprintf(&b, " %+.3f |\n", s.AUROC["novelty"]-best)
-			least = min(least, s.AUROC["novelty"]-best)
-			count++
-			for _, name := range names() {
-				if v, ok := s.AUROC[name]; ok {
-					sum[name] += v - best
-					worst[name] = min(worst[name], v-best)
-				} else {
-					worst[name], sum[name] = min(worst[name], .5-best), sum[name]+.5-best
-				}
-			}
+			fmt.Fprintf(&b, " %+.3f |\n", s.AUROC["novelty"]-s.best())
 		}
 	}
-	fmt.Fprintf(&b, "\nDifference from the best baseline over the %d sets (a score that a regression does not have counts .5):\n\n| | %s |\n|---|%s\n| worst |", count, strings.Join(names(), " | "), strings.Repeat("---|", len(names())))
-	for _, name := range names() {
-		fmt.Fprintf(&b, " %+.3f |", worst[name])
-	}
-	b.WriteString("\n| mean |")
-	for _, name := range names() {
-		fmt.Fprintf(&b, " %+.3f |", sum[name]/float64(max(1, count)))
+	b.WriteString("\nDifference from the best baseline; a score that a regression does not have counts .5:\n\n| cases | sets | | " + strings.Join(names(), " | ") + " |\n|---|---|---|" + strings.Repeat("---|", len(names())))
+	for _, apart := range []bool{false, true} {
+		writeDifferences(&b, results, apart)
 	}
 	b.WriteString("\n\n| case | training rows × outputs | fit, s | detector, s | predict, s | score, s | test rows | fit, MiB | detector, MiB |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range results {
@@ -123,4 +106,38 @@ func writePage(w io.Writer, results []*result) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeDifferences writes the worst and the mean difference of each score from the best
+// baseline, over the sets of the cases that chose the scores, or of those apart.
+func writeDifferences(b *strings.Builder, results []*result, apart bool) {
+	count, worst, sum := 0, map[string]float64{}, map[string]float64{}
+	for _, r := range results {
+		if r.Apart != apart {
+			continue
+		}
+		for _, s := range r.Sets {
+			count++
+			for _, name := range names() {
+				v, ok := s.AUROC[name]
+				if !ok {
+					v = .5
+				}
+				v -= s.best()
+				if sum[name] += v; count == 1 || v < worst[name] {
+					worst[name] = v
+				}
+			}
+		}
+	}
+	which := map[bool]string{false: "that chose the score", true: "apart"}[apart]
+	for _, line := range []struct {
+		name string
+		of   func(name string) float64
+	}{{"worst", func(name string) float64 { return worst[name] }}, {"mean", func(name string) float64 { return sum[name] / float64(max(1, count)) }}} {
+		fmt.Fprintf(b, "\n| %s | %d | %s |", which, count, line.name)
+		for _, name := range names() {
+			fmt.Fprintf(b, " %+.3f |", line.of(name))
+		}
+	}
 }
