@@ -14,6 +14,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+
+	"github.com/funcgp/funcgp/studies/novelty"
 )
 
 // A study is a protocol with its flags.
@@ -23,7 +25,9 @@ type study struct {
 }
 
 // studies are all of them, in the order in which they are listed.
-var studies = []study{}
+var studies = []study{
+	{"novelty", "AUROC of novelty scores beside baselines, on tables and pictures", novelty.Run},
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
