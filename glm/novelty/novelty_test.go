@@ -446,6 +446,22 @@ func TestSave(t *testing.T) {
 	}
 }
 
+// A score has the same bits whatever rows it is computed with.
+func TestScoreAlone(t *testing.T) {
+	for _, q := range problems() {
+		for name, post := range posteriors(t, q) {
+			d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
+			require.NoError(t, err)
+			all, one := make([]float64, q.T), make([]float64, 1)
+			require.NoError(t, d.ScoreTo(t.Context(), all, q.Test))
+			for i := range all {
+				require.NoError(t, d.ScoreTo(t.Context(), one, q.Test.Slice(i, i+1)))
+				require.Equal(t, all[i], one[0], "%s, %s, row %d", q.Name, name, i)
+			}
+		}
+	}
+}
+
 // A context that is done ends a fit and a score.
 func TestCancel(t *testing.T) {
 	q := problems()[0]
