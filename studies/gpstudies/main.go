@@ -14,6 +14,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+
+	"github.com/funcgp/funcgp/studies/dattri"
 )
 
 // A study is a protocol with its flags.
@@ -23,7 +25,9 @@ type study struct {
 }
 
 // studies are all of them, in the order in which they are listed.
-var studies = []study{}
+var studies = []study{
+	{"dattri", "dattri's benchmark: a logistic regression, wrong labels, and TRAK of several networks", dattri.Run},
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -1,0 +1,169 @@
+package dattri
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/evaluate"
+	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/studies/table"
+)
+
+// A judged method has its correlations with what leaving out single rows did, and with the
+// outcomes of networks trained on halves.
+type judged struct {
+	Name         string
+	Left, Halves figure
+}
+
+// regression judges methods on a logistic regression: trained by SGD as dattri does, which
+// stops early, and at the optimum under a weight decay, where every training ends alike.
+func (s *study) regression(ctx context.Context) error {
+	d, err := s.open(ctx, s.train, s.test)
+	if err != nil {
+		return err
+	}
+	t := &table.Table{Header: append(append([]string{"training", "method"}, figureHead("leave-one-out correlation")...), figureHead("linear datamodeling score")...)}
+	for _, optimum := range []bool{false, true} {
+		name := "SGD"
+		if optimum {
+			name = fmt.Sprintf("optimum, δ = %g", s.decay)
+		}
+		list, err := s.judgeRegression(ctx, d, optimum)
+		if err != nil {
+			return err
+		}
+		for _, j := range list {
+			t.Add(append(append([]any{name, j.Name}, j.Left.cells()...), j.Halves.cells()...)...)
+		}
+	}
+	return s.record("regression", "Logistic regression", t)
+}
+
+// atOptimum replaces the trainings by the optimum under the decay, which they all begin at
+// that of all rows.
+func (s *study) atOptimum(ctx context.Context, r *evaluate.Retraining) error {
+	start, err := r.Network(0)
+	if err != nil {
+		return err
+	}
+	for i := range r.Options.Precision {
+		r.Options.Precision[i] = s.decay
+	}
+	r.Options = network.TrainOptions{Precision: r.Options.Precision, Epochs: -1, LBFGS: 5000, Tolerance: 1e-5}
+	full, _, err := start.Train(ctx, r.X, r.Y, r.Loss, &r.Options)
+	if err != nil {
+		return err
+	}
+	r.Network = func(uint64) (*network.Network, error) { return full, nil }
+	return nil
+}
+
+func (s *study) judgeRegression(ctx context.Context, d *rows, optimum bool) ([]judged, error) {
+	g := s.of(regression)
+	r, err := g.retraining(d, s.outputs())
+	if err != nil {
+		return nil, err
+	}
+	r.Workers = 1
+	at := shares
+	if optimum {
+		at = []float64{1}
+		if err := s.atOptimum(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	q, err := problem(ctx, r, d, evaluate.Run{}, at...)
+	if err != nil {
+		return nil, err
+	}
+	var runs []evaluate.Run
+	var halves, singles [][]int
+	for k := range s.halves {
+		runs = append(runs, half(s.train, k, 0))
+		halves = append(halves, runs[k].Rows)
+	}
+	runs = append(runs, evaluate.Run{})
+	for _, i := range evaluate.Subsets(s.train, s.left, 1, 0)[0] {
+		runs = append(runs, evaluate.Run{Rows: evaluate.Without(s.train, i)})
+		singles = append(singles, []int{i})
+	}
+	outputs, err := r.Outputs(ctx, runs)
+	if err != nil {
+		return nil, err
+	}
+	outcomes := evaluate.Outcomes(outputs[:s.halves], d.testY, evaluate.Margin{})
+	without := evaluate.Outcomes(outputs[s.halves:], d.testY, evaluate.Margin{})
+	lost := mat.NewDense(s.left, s.test, nil)
+	lost.Apply(func(k, t int, _ float64) float64 { return without.At(0, t) - without.At(k+1, t) }, lost)
+
+	named, err := s.regressionMethods(ctx, r, q, optimum)
+	if err != nil {
+		return nil, err
+	}
+	var all []judged
+	for _, m := range named {
+		list, err := step(ctx, s, "regression", []any{s.settings, g, optimum, fmt.Sprintf("%T", m.method), m.name}, func(ctx context.Context) ([]judged, error) {
+			list, err := m.method.Attribute(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			var out []judged
+			for _, a := range list {
+				var ofHalves, ofSingles mat.Dense
+				evaluate.PredictionsTo(&ofHalves, a.Scores, halves)
+				evaluate.PredictionsTo(&ofSingles, a.Scores, singles)
+				out = append(out, judged{a.Name + m.name, figureOf(evaluate.Datamodel(&ofSingles, lost, 0)), figureOf(evaluate.Datamodel(&ofHalves, outcomes, 0))})
+			}
+			return out, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
+// A named method has what is added to the names of its attributions.
+type named struct {
+	name   string
+	method evaluate.Method
+}
+
+// regressionMethods are those that are compared on a network of the regression.
+func (s *study) regressionMethods(ctx context.Context, r *evaluate.Retraining, q *evaluate.Problem, optimum bool) ([]named, error) {
+	var list []named
+	if optimum {
+		list = append(list, named{fmt.Sprintf(" at the stated δ = %g", s.decay), evaluate.Kernel{Precision: s.decay, Strength: s.strength}})
+	} else {
+		g := s.of(regression)
+		length, err := g.length(s.train)
+		if err != nil {
+			return nil, err
+		}
+		m, err := match(ctx, q, length)
+		if err != nil {
+			return nil, err
+		}
+		delta := length * m.Factor
+		list = append(list,
+			named{fmt.Sprintf(" at the match δ = %.4g", delta), evaluate.Kernel{Precision: delta, Strength: s.strength}},
+			named{fmt.Sprintf(" at the length of the training δ = %.4g", length), evaluate.Kernel{Precision: length, Strength: s.strength}},
+			named{", four checkpoints", evaluate.TracIn{}})
+	}
+	halves, err := halfNetworks(ctx, r, s.train, s.networks)
+	if err != nil {
+		return nil, err
+	}
+	return append(list,
+		named{"", evaluate.EKFAC{}},
+		named{fmt.Sprintf(" of %d networks of halves", s.networks), evaluate.TRAK{Dim: s.dim, Networks: halves}},
+		named{" of one network of a half", evaluate.TRAK{Dim: s.dim, Networks: halves[:1]}},
+		named{" of the network", evaluate.TRAK{Dim: s.dim}},
+		named{"", evaluate.GradientDot{}},
+		named{"", evaluate.LastLayer{}},
+		named{"", evaluate.Random{}}), nil
+}
