@@ -205,6 +205,48 @@ func TestScalingOfNearTargets(t *testing.T) {
 	require.NotContains(t, said, "warning")
 }
 
+// Misfits by hand: two targets, whose outputs lie on a line with them.
+func TestSpread(t *testing.T) {
+	y := mat.NewDense(4, 2, []float64{1, 10, 2, 30, 3, 10, 4, 30}) // means 2.5 and 20, deviations √1.25 and 10
+	scaled, err := dataset.NewScaling(y)
+	require.NoError(t, err)
+	f := mat.DenseCopyOf(y)
+	scaled.Apply(f)
+	s, raw := spreadOf(scaled, f, y), spreadOf(nil, f, y)
+	require.InDelta(t, 0, s.misfit(), 1e-12)
+	require.InDeltaSlice(t, []float64{2.5, 20}, s.mean, 1e-12)
+	// Means off by 2.5/√1.25 and 2 deviations, deviations by the factors √1.25 and 10.
+	sd := math.Sqrt(1.25)
+	require.InDelta(t, (2.5/sd+2+math.Log(sd)+math.Log(10))/2, raw.misfit(), 1e-12)
+	rms, factor := s.moved(&raw)
+	require.InDeltaSlice(t, []float64{1 / sd, .1}, factor, 1e-12)
+	// Row by row the predictions are y and f.
+	var want float64
+	for i := range 4 {
+		for j, size := range []float64{sd, 10} {
+			d := (y.At(i, j) - f.At(i, j)) / size
+			want += d * d / 8
+		}
+	}
+	require.InDelta(t, math.Sqrt(want), rms, 1e-12)
+	require.Contains(t, s.words(&raw), "means and deviations of the targets, with a misfit of ")
+
+	// With a correlation of .8, a deviation between .8 and 1 of that of the targets fits.
+	z, e := []float64{1, -1, 1, -1}, []float64{1, 1, -1, -1}
+	for share, misfit := range map[float64]float64{.9: 0, 1: 0, .8: 0, 1.5: math.Log(1.5), .4: math.Log(2)} {
+		f, y := mat.NewDense(4, 1, nil), mat.NewDense(4, 1, nil)
+		for i := range z {
+			f.Set(i, 0, share*z[i])
+			y.Set(i, 0, .8*z[i]+.6*e[i])
+		}
+		one := spreadOf(nil, f, y)
+		require.InDelta(t, misfit, one.misfit(), 1e-12, share)
+	}
+	require.Zero(t, (&spread{}).misfit())
+	constant := spreadOf(nil, mat.NewDense(4, 2, nil), y)
+	require.Equal(t, math.Inf(1), constant.misfit())
+}
+
 // Flags go before the metadata, and these before what the network fits. Nothing is said
 // then.
 func TestScalingPrecedence(t *testing.T) {
