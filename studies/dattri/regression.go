@@ -133,6 +133,10 @@ type named struct {
 	method evaluate.Method
 }
 
+// regularizations are those of the mean loss among which dattri takes, for influence functions
+// at θ*, the one with the best correlation.
+var regularizations = []float64{1, .1, .01}
+
 // regressionMethods are those that are compared on a network of the regression.
 func (s *study) regressionMethods(ctx context.Context, r *evaluate.Retraining, q *evaluate.Problem, optimum bool) ([]named, error) {
 	var list []named
@@ -153,6 +157,9 @@ func (s *study) regressionMethods(ctx context.Context, r *evaluate.Retraining, q
 			named{fmt.Sprintf(" at the match δ = %.4g", delta), evaluate.Kernel{Precision: delta, Strength: s.strength}},
 			named{fmt.Sprintf(" at the length of the training δ = %.4g", length), evaluate.Kernel{Precision: length, Strength: s.strength}},
 			named{", four checkpoints", evaluate.TracIn{}})
+		for _, r := range regularizations {
+			list = append(list, named{fmt.Sprintf(" δ = %g", float64(s.train)*r), evaluate.Kernel{Precision: float64(s.train) * r, Strength: s.strength, AtTheta: true}})
+		}
 	}
 	halves, err := halfNetworks(ctx, r, s.train, s.networks)
 	if err != nil {
