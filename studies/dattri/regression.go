@@ -79,31 +79,29 @@ func (s *study) judgeRegression(ctx context.Context, d *rows, optimum bool) ([]j
 	if err != nil {
 		return nil, err
 	}
-	var runs []evaluate.Run
 	var halves, singles [][]int
 	for k := range s.halves {
-		runs = append(runs, half(s.train, k, 0))
-		halves = append(halves, runs[k].Rows)
+		halves = append(halves, half(s.train, k, 0).Rows)
 	}
-	runs = append(runs, evaluate.Run{})
 	for _, i := range evaluate.Subsets(s.train, s.left, 1, 0)[0] {
-		runs = append(runs, evaluate.Run{Rows: evaluate.Without(s.train, i)})
 		singles = append(singles, []int{i})
 	}
-	outputs, err := r.Outputs(ctx, runs)
-	if err != nil {
-		return nil, err
-	}
-	outcomes := evaluate.Outcomes(outputs[:s.halves], d.testY, evaluate.Margin{})
-	without := evaluate.Outcomes(outputs[s.halves:], d.testY, evaluate.Margin{})
-	lost := mat.NewDense(s.left, s.test, nil)
-	lost.Apply(func(k, t int, _ float64) float64 { return without.At(0, t) - without.At(k+1, t) }, lost)
-
-	named, err := s.regressionMethods(ctx, r, q, optimum)
+	outcomes, lost, err := s.outcomes(ctx, r, d, halves, singles, 0)
 	if err != nil {
 		return nil, err
 	}
 	var all []judged
+	if !optimum { // all others end at the optimum too
+		again, lostAgain, err := s.outcomes(ctx, r, d, halves, singles, 1)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, judged{"the same rows, trained with other seeds", figureOf(evaluate.Datamodel(lostAgain, lost, 0)), figureOf(evaluate.Datamodel(again, outcomes, 0))})
+	}
+	named, err := s.regressionMethods(ctx, r, q, optimum)
+	if err != nil {
+		return nil, err
+	}
 	for _, m := range named {
 		list, err := step(ctx, s, "regression", []any{s.settings, g, optimum, fmt.Sprintf("%T", m.method), m.name}, func(ctx context.Context) ([]judged, error) {
 			list, err := m.method.Attribute(ctx, q)
@@ -125,6 +123,27 @@ func (s *study) judgeRegression(ctx context.Context, d *rows, optimum bool) ([]j
 		all = append(all, list...)
 	}
 	return all, nil
+}
+
+// outcomes returns the margins of the test rows of networks trained on each half, and what they
+// lose without each single row, a row of the result for each, of training number k.
+func (s *study) outcomes(ctx context.Context, r *evaluate.Retraining, d *rows, halves, singles [][]int, k int) (outcomes, lost *mat.Dense, err error) {
+	var runs []evaluate.Run
+	for i, rows := range halves {
+		runs = append(runs, evaluate.Run{Rows: rows, Seed: half(s.train, i, 0).Seed + uint64(k)<<32})
+	}
+	runs = append(runs, evaluate.Run{Seed: uint64(k) << 32})
+	for _, one := range singles {
+		runs = append(runs, evaluate.Run{Rows: evaluate.Without(s.train, one[0]), Seed: uint64(k) << 32})
+	}
+	outputs, err := r.Outputs(ctx, runs)
+	if err != nil {
+		return nil, nil, err
+	}
+	without := evaluate.Outcomes(outputs[len(halves):], d.testY, evaluate.Margin{})
+	lost = mat.NewDense(len(singles), s.test, nil)
+	lost.Apply(func(i, t int, _ float64) float64 { return without.At(0, t) - without.At(i+1, t) }, lost)
+	return evaluate.Outcomes(outputs[:len(halves)], d.testY, evaluate.Margin{}), lost, nil
 }
 
 // A named method has what is added to the names of its attributions.
