@@ -75,14 +75,8 @@ func names() []string {
 
 // A study is what the flags say.
 type study struct {
-	out            io.Writer
-	cache, records string
-	settings
-}
-
-// settings are what results depend on.
-type settings struct {
-	data                  string
+	out                   io.Writer
+	cache, records, data  string
 	train, test           int
 	halves, left          int
 	audited, seeds        int

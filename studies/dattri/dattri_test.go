@@ -93,7 +93,7 @@ func TestStudy(t *testing.T) {
 // TestMatch checks the match of a regression that is at its optimum under a precision: that
 // one, from starts on both sides.
 func TestMatch(t *testing.T) {
-	s := &study{settings: settings{data: "digits:200,40", train: 80, test: 5, decay: 7}}
+	s := &study{data: "digits:200,40", train: 80, test: 5, decay: 7}
 	d, err := s.open(t.Context(), s.train, s.test)
 	require.NoError(t, err)
 	r, err := regression.retraining(d, "")

@@ -26,7 +26,8 @@ func match(ctx context.Context, q *evaluate.Problem, start float64) (*gp.Match, 
 		if err != nil {
 			return nil, err
 		}
-		m, err := weightspace.FindMode(ctx, x, q.Y, q.Likelihood, prior, theta, &weightspace.ModeOptions{Start: from, Outputs: x.F, Gradient: 1e-3})
+		o := &weightspace.ModeOptions{Start: from, Outputs: x.F, Gradient: 1e-3}
+		m, err := weightspace.FindMode(ctx, x, q.Y, q.Likelihood, prior, theta, o)
 		if err == nil {
 			from = m.Theta
 		}

@@ -40,7 +40,10 @@ func (s *study) mislabelled(ctx context.Context) error {
 		type key struct{ method, by string }
 		found, order := map[key][][]float64{}, map[key]int{}
 		for seed := range s.seeds {
-			list, err := step(ctx, s, "mislabelled-"+g.Name, []any{s.settings, g, seed}, func(ctx context.Context) ([]suspicion, error) { return s.suspects(ctx, g, seed) })
+			on := []any{s.data, s.audited, s.networks, s.dim, s.strength, g, seed}
+			list, err := step(ctx, s, "mislabelled-"+g.Name, on, func(ctx context.Context) ([]suspicion, error) {
+				return s.suspects(ctx, g, seed)
+			})
 			if err != nil {
 				return err
 			}
@@ -97,7 +100,8 @@ func (s *study) suspects(ctx context.Context, g setting, seed int) ([]suspicion,
 		return nil, err
 	}
 	delta := length * m.Factor
-	if _, err := fmt.Fprintf(s.out, "%s, wrong labels %d: the match is δ = %.4g, the length of the training %.4g\n\n", g.Name, seed, delta, length); err != nil {
+	const said = "%s, wrong labels %d: the match is δ = %.4g, the length of the training %.4g\n\n"
+	if _, err := fmt.Fprintf(s.out, said, g.Name, seed, delta, length); err != nil {
 		return nil, err
 	}
 	early, err := problem(ctx, r, d, evaluate.Run{Seed: uint64(seed)}, g.Early...)
@@ -138,9 +142,10 @@ func (s *study) suspects(ctx context.Context, g setting, seed int) ([]suspicion,
 			return nil, err
 		}
 		for _, one := range list {
+			own, others := evaluate.OwnScores(one.Scores), evaluate.OtherScores(one.Scores)
 			audits = append(audits,
-				suspicion{one.Name + a.name, "own score", evaluate.Detect(evaluate.OwnScores(one.Scores), wrong, inspected...)},
-				suspicion{one.Name + a.name, "scores of the others", evaluate.Detect(evaluate.OtherScores(one.Scores), wrong, inspected...)})
+				suspicion{one.Name + a.name, "own score", evaluate.Detect(own, wrong, inspected...)},
+				suspicion{one.Name + a.name, "scores of the others", evaluate.Detect(others, wrong, inspected...)})
 		}
 	}
 	return audits, nil

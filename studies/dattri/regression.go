@@ -25,7 +25,8 @@ func (s *study) regression(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := &table.Table{Header: append(append([]string{"training", "method"}, figureHead("leave-one-out correlation")...), figureHead("linear datamodeling score")...)}
+	t := &table.Table{Header: []string{"training", "method"}}
+	t.Header = append(append(t.Header, figureHead("leave-one-out correlation")...), figureHead("linear datamodeling score")...)
 	for _, optimum := range []bool{false, true} {
 		name := "SGD"
 		if optimum {
@@ -90,20 +91,24 @@ func (s *study) judgeRegression(ctx context.Context, d *rows, optimum bool) ([]j
 	if err != nil {
 		return nil, err
 	}
+	judge := func(name string, ofSingles, ofHalves *mat.Dense) judged {
+		return judged{name, figureOf(evaluate.Datamodel(ofSingles, lost, 0)), figureOf(evaluate.Datamodel(ofHalves, outcomes, 0))}
+	}
 	var all []judged
 	if !optimum { // all others end at the optimum too
 		again, lostAgain, err := s.outcomes(ctx, r, d, halves, singles, 1)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, judged{"the same rows, trained with other seeds", figureOf(evaluate.Datamodel(lostAgain, lost, 0)), figureOf(evaluate.Datamodel(again, outcomes, 0))})
+		all = append(all, judge("the same rows, trained with other seeds", lostAgain, again))
 	}
 	named, err := s.regressionMethods(ctx, r, q, optimum)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range named {
-		list, err := step(ctx, s, "regression", []any{s.settings, g, optimum, fmt.Sprintf("%T", m.method), m.name}, func(ctx context.Context) ([]judged, error) {
+		on := []any{s.data, s.train, s.test, s.halves, s.left, s.networks, s.dim, s.decay, s.strength, g, optimum, fmt.Sprintf("%T", m.method), m.name}
+		list, err := step(ctx, s, "regression", on, func(ctx context.Context) ([]judged, error) {
 			list, err := m.method.Attribute(ctx, q)
 			if err != nil {
 				return nil, err
@@ -113,7 +118,7 @@ func (s *study) judgeRegression(ctx context.Context, d *rows, optimum bool) ([]j
 				var ofHalves, ofSingles mat.Dense
 				evaluate.PredictionsTo(&ofHalves, a.Scores, halves)
 				evaluate.PredictionsTo(&ofSingles, a.Scores, singles)
-				out = append(out, judged{a.Name + m.name, figureOf(evaluate.Datamodel(&ofSingles, lost, 0)), figureOf(evaluate.Datamodel(&ofHalves, outcomes, 0))})
+				out = append(out, judge(a.Name+m.name, &ofSingles, &ofHalves))
 			}
 			return out, nil
 		})
@@ -177,7 +182,8 @@ func (s *study) regressionMethods(ctx context.Context, r *evaluate.Retraining, q
 			named{fmt.Sprintf(" at the length of the training δ = %.4g", length), evaluate.Kernel{Precision: length, Strength: s.strength}},
 			named{", four checkpoints", evaluate.TracIn{}})
 		for _, r := range regularizations {
-			list = append(list, named{fmt.Sprintf(" δ = %g", float64(s.train)*r), evaluate.Kernel{Precision: float64(s.train) * r, Strength: s.strength, AtTheta: true}})
+			at := float64(s.train) * r
+			list = append(list, named{fmt.Sprintf(" δ = %g", at), evaluate.Kernel{Precision: at, Strength: s.strength, AtTheta: true}})
 		}
 	}
 	halves, err := halfNetworks(ctx, r, s.train, s.networks)

@@ -55,7 +55,7 @@ func (s *study) trak(ctx context.Context) error {
 		{"halves", func(k int) evaluate.Run { return half(s.train, k, 1) }},
 		{"the halves that are predicted", func(k int) evaluate.Run { return half(s.train, k, 0) }},
 	} {
-		list, err := step(ctx, s, "trak", []any{s.settings, g, rows.name}, func(ctx context.Context) ([]variant, error) {
+		list, err := step(ctx, s, "trak", []any{s.data, s.train, s.test, s.halves, s.networks, s.dim, g, rows.name}, func(ctx context.Context) ([]variant, error) {
 			return s.variants(ctx, r, d, rows.run, judge)
 		})
 		if err != nil {
