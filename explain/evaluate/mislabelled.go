@@ -86,7 +86,7 @@ func Detect(suspicions []float64, wrong []bool, shares ...float64) Detection {
 	d := Detection{AUROC: glm.AUROC(of[0], of[1])}
 	for _, share := range shares {
 		found := 0
-		for _, i := range order[:int(share*float64(len(order)))] {
+		for _, i := range order[:int(share*float64(len(order))+1e-9)] {
 			if wrong[i] {
 				found++
 			}
