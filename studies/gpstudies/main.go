@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 
+	"github.com/funcgp/funcgp/studies/dattri"
 	"github.com/funcgp/funcgp/studies/novelty"
 )
 
@@ -27,6 +28,7 @@ type study struct {
 // studies are all of them, in the order in which they are listed.
 var studies = []study{
 	{"novelty", "AUROC of novelty scores beside baselines, on tables and pictures", novelty.Run},
+	{"dattri", "dattri's benchmark: a logistic regression, wrong labels, and TRAK of several networks", dattri.Run},
 }
 
 func main() {
