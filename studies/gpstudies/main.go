@@ -14,6 +14,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+
+	"github.com/funcgp/funcgp/studies/attribution"
+	"github.com/funcgp/funcgp/studies/prediction"
 )
 
 // A study is a protocol with its flags.
@@ -23,7 +26,10 @@ type study struct {
 }
 
 // studies are all of them, in the order in which they are listed.
-var studies = []study{}
+var studies = []study{
+	{"attribution", "which precision's terms tell what networks trained on halves of the rows become", attribution.Run},
+	{"prediction", "what the answer at the match predicts, against the network, other precisions, temperatures and ensembles", prediction.Run},
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
