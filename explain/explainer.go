@@ -245,8 +245,8 @@ func (e *Explainer) explain(ctx context.Context, x *linearize.Batch, cov *mat.De
 func (e *Explainer) finish(w *tally, f, m []float64) Explanation {
 	x := Explanation{
 		Target:    w.target,
-		Network:   w.target.of(f),
-		PriorMean: w.target.of(m),
+		Network:   w.target.Of(f),
+		PriorMean: w.target.Of(m),
 		Sum:       w.sum.value(),
 		RawSum:    w.rawSum.value(),
 		AbsSum:    w.abs.value(),

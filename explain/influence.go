@@ -24,7 +24,7 @@ type influence struct {
 // and example i, C(x*,x_i)/√(C(x*,x*) C(x_i,x_i)).
 func (e *Explainer) similarity(w *tally, i int, cross []float64) float64 {
 	h := w.target.quadratic(e.cov[i*e.c*e.c:(i+1)*e.c*e.c], e.c)
-	return w.target.of(cross) / math.Sqrt(w.variance*h)
+	return w.target.Of(cross) / math.Sqrt(w.variance*h)
 }
 
 // removal is f(x*) after leaving out example i minus f(x*) before.

@@ -37,8 +37,8 @@ func (t Target) valid(outputs int) error {
 	return nil
 }
 
-// of returns wᵀv, where w are the weights of the target.
-func (t Target) of(v []float64) float64 { return t.weigh(func(c int) float64 { return v[c] }) }
+// Of returns wᵀv, where w are the weights of the target and v has an entry for each output.
+func (t Target) Of(v []float64) float64 { return t.weigh(func(c int) float64 { return v[c] }) }
 
 // weigh returns wᵀv, where v(c) is element c of v.
 func (t Target) weigh(v func(c int) float64) float64 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
@@ -162,4 +163,34 @@ func (s *Sites) Rows(rows []int) *Sites {
 		return out
 	}
 	return &Sites{F: pick(s.F, 1), Residual: pick(s.Residual, 1), Lambda: pick(s.Lambda, c), Root: pick(s.Root, c), LogLik: math.NaN()}
+}
+
+// SitesMoved returns the sites at f_lin(x;θ*+move) = f(x;θ*) + J(x)·move of all examples of x (E1),
+// where move has length P, such as v*−θ* at the mode of the linearized model (E9). It passes over x
+// once. y holds N rows of targets. The errors are those of NewSites and of x.
+func SitesMoved(ctx context.Context, x linearize.Source, move []float64, y *mat.Dense, lik Likelihood) (*Sites, error) {
+	n, _ := y.Dims()
+	if n != x.Len() {
+		return nil, fmt.Errorf("gp: %d rows of targets for %d examples", n, x.Len())
+	}
+	var f *mat.Dense
+	err := x.Batches(ctx, func(first int, b *linearize.Batch) error {
+		c := b.Outputs()
+		if f == nil {
+			f = mat.NewDense(n, c, nil)
+		}
+		step := make([]float64, b.Len()*c)
+		b.MulVecTo(step, move)
+		for i := range b.Len() {
+			floats.AddTo(f.RawRowView(first+i), b.F.RawRowView(i), step[i*c:(i+1)*c])
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		return nil, ErrNoExamples
+	}
+	return NewSites(y, f, lik)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 func TestE3(t *testing.T) { // r and Λ are derivatives of Σ log p(y|f)
@@ -80,3 +81,22 @@ func (broken) Expand(residual, lambda, root, _, f []float64) float64 {
 }
 
 func (broken) MeanTo(dst, f []float64) { copy(dst, f) }
+
+// TestE1SitesMoved compares the sites at f_lin(x;θ*+move) with those at F + J·move by a dense Jacobian.
+func TestE1SitesMoved(t *testing.T) {
+	for _, q := range problems(t) {
+		move := make([]float64, q.p)
+		for i := range move {
+			move[i] = .1 * math.Cos(float64(i))
+		}
+		f := plus(q.fTrain, 1, product(q.jTrain, vec(move)))
+		want, err := gp.NewSites(q.y, mat.NewDense(q.n, q.c, flat(f)), q.lik)
+		require.NoError(t, err, q.name)
+		got, err := gp.SitesMoved(t.Context(), linearize.Rebatch(q.train, 5), move, q.y, q.lik)
+		require.NoError(t, err, q.name)
+		requireClose(t, q.name+": f", got.F, want.F, 1e-12)
+		requireClose(t, q.name+": Λ", got.Lambda, want.Lambda, 1e-10)
+		requireClose(t, q.name+": r", got.Residual, want.Residual, 1e-10)
+		requireNumber(t, q.name+": log likelihood", got.LogLik, want.LogLik, 1e-10)
+	}
+}

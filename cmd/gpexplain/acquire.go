@@ -49,7 +49,7 @@ func (s *acquireVerb) add(c *cobra.Command) {
 	f.IntVar(&s.batch, "batch", 0, "choose a batch of `B` rows; 0 for none")
 	f.StringVar(&s.csv, "csv", "", "write the scores of all rows as a table to `FILE`")
 	s.posterior.Add(c)
-	s.posterior.AddRefit(c, true, "move to the optimum of the linearized model first")
+	s.posterior.AddAnswer(c)
 	s.posterior.AddTune(c)
 	s.posterior.AddFile(c)
 }

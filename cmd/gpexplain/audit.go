@@ -65,7 +65,7 @@ func (s *auditVerb) add(c *cobra.Command) {
 	f.StringVar(&s.html, "html", "", "write the lists as a page to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the scores of all training rows as a table to `FILE`")
 	s.posterior.Add(c)
-	s.posterior.AddRefit(c, true, "move to the optimum of the linearized model first")
+	s.posterior.AddAnswer(c)
 	s.posterior.AddTune(c)
 	s.posterior.AddFile(c)
 	s.calibration.Add(c)

@@ -108,7 +108,7 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 	}
-	q, err := inference.Fit(ctx, c, p, &s.posterior, inference.Options{NoReport: true, ChoosesPrior: s.optimize.asked})
+	q, err := inference.Fit(ctx, c, p, &s.posterior, inference.Options{NoReport: true, AtTheta: true})
 	if err != nil {
 		return err
 	}
@@ -175,9 +175,7 @@ func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *proble
 	case *kept.Posterior:
 		r.LinearGaussian, r.Certificate = report.Undefined(), q.Report(p, nil).Certificate
 	}
-	flags := s.posterior
-	flags.Refit = true
-	refit, err := inference.Fit(ctx, c, p, &flags, inference.Options{NoReport: true})
+	refit, err := inference.Fit(ctx, c, p, s.posterior.AtStated(), inference.Options{NoReport: true})
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 	s.which.Add(c, "explain", "the first kept one")
 	f.IntVar(&s.top, "top", 8, "list the `K` largest terms")
 	s.posterior.Add(c)
-	s.posterior.AddRefit(c, true, "move to the optimum of the linearized model first, where the sum is complete")
+	s.posterior.AddAnswer(c)
 	s.posterior.AddTune(c)
 	s.posterior.AddFile(c)
 	s.calibration.Add(c)
@@ -139,7 +139,7 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	if err := s.attribution.Check(c, &s.posterior, s.posterior.File); err != nil {
 		return err
 	}
-	if err := s.change.check(c, s.posterior.Refit); err != nil {
+	if err := s.change.check(c); err != nil {
 		return err
 	}
 	if err := s.calibration.Check(c, s.posterior.File); err != nil {
@@ -305,7 +305,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 		return nil, x.names.ExplainError(err)
 	}
 	names := trainRows(p)
-	o := s.options(p, terms.Targets(p, batch.F.RawRowView(0), pred, asked), names.Groups())
+	o := s.options(p, terms.Targets(p, pred, asked), names.Groups())
 	names.ErrorBars = true
 	if s.byLayer {
 		names.Layers, o.Layers = layers(p, by, batch)
@@ -320,6 +320,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	r := &report.Report{Input: x.input, Classes: classNames(p), Meanings: s.meanings(p), Fit: q.Report(p, c.Warnings)}
 	r.Prediction = q.Prediction(p.Task, pred, 0)
 	for _, one := range list {
+		one.Remainder = one.Target.Of(pred.Mean.RawRowView(0)) - one.PriorMean - one.Sum
 		r.Outputs = append(r.Outputs, names.Output(one))
 	}
 	if err := other.tell(ctx, c, p, q, batch, r); err != nil {

@@ -55,7 +55,7 @@ func (s *changeFlags) flag() string {
 	return ""
 }
 
-func (s *changeFlags) check(c *cobra.Command, refit bool) error {
+func (s *changeFlags) check(c *cobra.Command) error {
 	if err := s.checkSearch(c); err != nil {
 		return err
 	}
@@ -67,8 +67,6 @@ func (s *changeFlags) check(c *cobra.Command, refit bool) error {
 	switch {
 	case s.without != "" && s.flip != "":
 		return console.Usagef("--without and --flip exclude each other; ask one after the other")
-	case s.flag() != "" && !refit:
-		return console.Usagef("%s answers by fitting the linearized model to other data; leave --refit=false out", s.flag())
 	case s.without != "":
 		var ok bool
 		if s.rows, ok = problem.ParseRows(s.without, mostChanged); !ok {
@@ -194,19 +192,13 @@ func (to *changedData) tell(ctx context.Context, c *console.Console, p *problem.
 
 // told fills in what another posterior predicts for a row.
 func told(ctx context.Context, p *problem.Problem, q *inference.Posterior, other *counterfactual.Posterior, batch *linearize.Batch, says report.Changed) (*report.Changed, error) {
-	pred, err := q.PredictBy(ctx, other, p.Task, batch, glm.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
+	pred, err := q.PredictBy(ctx, q.Changed(other), p.Task, batch, glm.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
 	if err != nil {
 		return nil, err
 	}
 	says.Mean, says.Probability, says.Class = inference.RowOf(pred.Mean, 0), inference.RowOf(pred.Prob, 0), report.Undefined()
 	if p.Task.Classes != nil {
-		k := 0
-		for i, v := range says.Probability {
-			if v > says.Probability[k] {
-				k = i
-			}
-		}
-		says.Class = report.Float(p.Task.Classes[k])
+		says.Class = report.Float(p.Task.Classes[pred.Best(0)])
 		says.ClassName = nameOf(p, says.Class)
 	}
 	return &says, nil
@@ -248,7 +240,12 @@ func (s *changeFlags) findSearch(p *problem.Problem) (*changedData, error) {
 // tellSmallest looks for the rows without which the class of a row is another, and adds
 // to its report what would be predicted then.
 func (to *changedData) tellSmallest(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, batch *linearize.Batch, r *report.Report) error {
-	flip, err := to.model.SmallestFlip(ctx, batch, to.search)
+	o := *to.search
+	var err error
+	if o.Shift, err = q.Shift(ctx, batch); err != nil {
+		return err
+	}
+	flip, err := to.model.SmallestFlip(ctx, batch, &o)
 	c.ClearBar()
 	if none := (*counterfactual.NoFlipError)(nil); errors.As(err, &none) {
 		r.SmallestFlip = &report.SmallestFlip{Changed: report.Changed{Rows: []int{}, Class: report.Undefined()}, Tried: none.Tried,

@@ -41,8 +41,9 @@ a file, from which explain, predict and importances answer with --posterior.
 With --method nystrom it takes data of any size: one pass over them through
 inducing examples. It reports how far that is from exact.
 
-Where the trained parameters are no optimum at the prior precision, as after
-training without weight decay, the posterior is that of a refit.
+Where the trained parameters are no optimum at the stated prior precision, as after training
+without weight decay, the posterior is at another: that at which the linearized model fits the
+training rows as the network does.
 
 With --tune-prior the precision suits predictions: --tune-prior loo needs no
 held-out rows. The posterior then differs from the network, which was trained at
@@ -77,7 +78,7 @@ func (s *fitVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior to `FILE`; needed")
 	s.posterior.Add(c)
-	s.posterior.AddRefit(c, false, "move to the optimum of the linearized model first, where explanations are complete (default only where the trained parameters are no optimum)")
+	s.posterior.AddAnswer(c)
 	s.calibration.Add(c)
 	s.posterior.AddTune(c)
 	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom or fitc in `FILE` while it passes over the data, or of a refit by --method kept, and go on from there where it exists")

@@ -42,6 +42,7 @@ func (s *fitVerb) checkChange(c *cobra.Command) error {
 func (s *fitVerb) again(ctx context.Context, c *console.Console, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
 	s.inputs = s.inputs || p.Saved.Header.Inputs
 	flag := "--append"
+	old := p
 	var err error
 	if s.more != "" {
 		var inside bool
@@ -62,6 +63,6 @@ func (s *fitVerb) again(ctx context.Context, c *console.Console, p *problem.Prob
 			return nil, nil, err
 		}
 	}
-	q, err := inference.FitAgain(ctx, c, p, flag, s.calibration.Method)
+	q, err := inference.FitAgain(ctx, c, old, p, flag, s.calibration.Method)
 	return p, q, err
 }

@@ -106,10 +106,7 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	if err := inference.Changeable("forget", old.Saved.Header.Fit.Method, old.Saved.Header.Fit.Refit); err != nil {
-		return err
-	}
-	q, err := inference.FitAgain(ctx, c, p, "forget", "")
+	q, err := inference.FitAgain(ctx, c, old, p, "forget", "")
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (s *importancesVerb) add(c *cobra.Command) {
 	f.IntVar(&s.top, "top", 20, "list `K` training examples")
 	f.StringVar(&s.html, "html", "", "write the list and the sorted curve as a page to `FILE`")
 	s.posterior.Add(c)
-	s.posterior.AddRefit(c, true, "move to the optimum of the linearized model first")
+	s.posterior.AddAnswer(c)
 	s.posterior.AddFile(c)
 }
 

@@ -71,7 +71,7 @@ func (s *predictVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	s.which.Add(c, "predict", "all")
 	s.posterior.Add(c)
-	s.posterior.AddRefit(c, false, "move to the optimum of the linearized model first; otherwise the mean is the network's output (default only where the trained parameters are no optimum)")
+	s.posterior.AddAnswer(c)
 	s.posterior.AddTune(c)
 	s.posterior.AddFile(c)
 	s.weights.Add(c)
@@ -312,6 +312,7 @@ type prediction struct {
 	Index          int              `json:"index"`
 	Label          report.Float     `json:"label"`
 	Class          report.Float     `json:"class"`
+	NetworkClass   *report.Float    `json:"network_class,omitempty"` // where the network's largest output is of another class
 	Probability    []report.Float   `json:"probability"`
 	MAPProbability []report.Float   `json:"map_probability"`
 	Mean           []report.Float   `json:"mean"`
@@ -373,7 +374,7 @@ func predictTile(ctx context.Context, p *problem.Problem, q *inference.Posterior
 		}
 		if pred.Prob != nil {
 			copy(total.prob.RawRowView(lo+i), pred.Prob.RawRowView(i))
-			if rows.Class != nil && problem.LargestClass(f) == rows.Class[lo+i] {
+			if rows.Class != nil && pred.Best(i) == rows.Class[lo+i] {
 				total.right++
 			}
 		}
@@ -381,7 +382,7 @@ func predictTile(ctx context.Context, p *problem.Problem, q *inference.Posterior
 		r.LogDensity, r.MAPLogDensity = report.Float(total.logp[lo+i]), report.Float(total.mapLogp[lo+i])
 		r.Novelty.Rank = q.Rank(r.Novelty.Score)
 		r.Interval, r.Set, r.ID = regions[i].Interval, regions[i].Set, idOf(rows, lo+i)
-		line := &prediction{Schema: "funcgp/predict-row/1", Index: rows.Rows[lo+i], Label: r.Label, Class: r.Class, Probability: r.Probability, MAPProbability: r.MAPProbability,
+		line := &prediction{Schema: "funcgp/predict-row/1", Index: rows.Rows[lo+i], Label: r.Label, Class: r.Class, NetworkClass: r.NetworkClass, Probability: r.Probability, MAPProbability: r.MAPProbability,
 			Mean: r.Mean, Covariance: inference.CovarianceOf(pred.Cov, i), ObservationMean: inference.RowOf(pred.Response, i), ObservationSD: r.ObservationSD, FunctionSD: r.FunctionSD, Novelty: r.Novelty, Interval: r.Interval, Set: r.Set,
 			Targets: severalOf(rows, lo+i), ID: r.ID, LabelName: labelNameOf(p, rows, lo+i), ClassName: nameOf(p, r.Class), Classes: total.classes, row: r}
 		total.all.Add(r)

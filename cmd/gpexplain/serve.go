@@ -52,7 +52,7 @@ func (s *serveVerb) add(c *cobra.Command) {
 	f.StringVar(&s.addr, "addr", "127.0.0.1:8080", "listen on this `HOST:PORT`; port 0 takes a free one, which is said")
 	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES`, beside localhost and addresses, by which pages and programs ask for this server")
 	s.posterior.Add(c)
-	s.posterior.AddRefit(c, true, "move to the optimum of the linearized model first, where the sum is complete")
+	s.posterior.AddAnswer(c)
 	s.posterior.AddTune(c)
 	s.posterior.AddFile(c)
 	s.calibration.Add(c)

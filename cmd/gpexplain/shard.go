@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"strings"
 
@@ -24,16 +22,14 @@ import (
 type shardFlags struct {
 	selectOnly     bool
 	inducing, text string
-	round          *int       // nil where not given
 	part           shard.Part // parsed from text
 }
 
 func (s *shardFlags) add(c *cobra.Command) {
 	f := c.Flags()
 	f.BoolVar(&s.selectOnly, "select-only", false, "write only the inducing examples of --method nystrom or fitc, for --inducing-file")
-	f.StringVar(&s.inducing, "inducing-file", "", "with --shard: take the inducing examples of `FILE`, which --select-only wrote, with its model, data and prior (default every part selects the same ones)")
-	f.StringVar(&s.text, "shard", "", "write part `I/N` of the sums over the training rows, 0/N to N-1/N, for gpexplain merge; with --refit in rounds, of which merge says whether there is another")
-	problem.OptionalInt(c, &s.round, "round", "of a refit by --shard: check that this is round `K`, counted from 0, of which --inducing-file is the one that merge wrote after round K-1")
+	f.StringVar(&s.inducing, "inducing-file", "", "with --shard: take the inducing examples, the match and the mode of `FILE`, which --select-only wrote, with its model and data")
+	f.StringVar(&s.text, "shard", "", "write part `I/N` of the sums over the training rows, 0/N to N-1/N, for gpexplain merge")
 }
 
 // asked tells whether anything but a whole posterior is wanted.
@@ -46,8 +42,8 @@ func (s *shardFlags) check(c *cobra.Command, m *inference.Flags) error {
 	switch {
 	case s.selectOnly && s.text != "":
 		return console.Usagef("--select-only and --shard exclude each other: select once, then compute parts with --inducing-file")
-	case s.round != nil && s.text == "":
-		return console.Usagef("--round is for --shard I/N; give it too")
+	case s.text != "" && s.inducing == "":
+		return console.Usagef("--shard needs --inducing-file FILE, which fit --select-only writes once for all parts")
 	case s.inducing != "" && s.text == "":
 		return console.Usagef("--inducing-file is for --shard I/N; give it too")
 	case !s.asked():
@@ -88,9 +84,7 @@ type partReport struct {
 	Bytes    int64          `json:"bytes"`
 	Part     string         `json:"part,omitempty"` // I/N
 	First    *int           `json:"first,omitempty"`
-	Examples int            `json:"examples"`        // of the part, or of all rows
-	Round    *int           `json:"round,omitempty"` // of a refit
-	Move     *report.Float  `json:"move,omitempty"`  // of the refit, from merge
+	Examples int            `json:"examples"` // of the part, or of all rows
 	Inducing int            `json:"inducing"`
 	Rows     int            `json:"rows"`
 	Rank     int            `json:"rank"`
@@ -106,9 +100,6 @@ func (s *fitVerb) runShard(ctx context.Context, c *console.Console) error {
 	pass, err := s.pass(ctx, c, p)
 	if err != nil {
 		return err
-	}
-	if k := s.shard.round; k != nil && *k != pass.Round() {
-		return console.FullErrorf("--round %d: this is round %d, by %s; give --inducing-file with what merge wrote after the round before", *k, pass.Round(), cmp.Or(s.shard.inducing, "the trained parameters"))
 	}
 	r := newPartReport(s.out, p, pass)
 	if s.shard.selectOnly {
@@ -137,9 +128,6 @@ func (r *partReport) print(c *console.Console) error {
 func newPartReport(file string, p *problem.Problem, pass *inference.Pass) *partReport {
 	r := &partReport{Schema: "funcgp/part/1", File: file, Examples: p.Examples.Train.Len(), Inducing: pass.Inducing()}
 	r.Rank, r.Rows = pass.Rank()
-	if k := pass.Round(); k > 0 {
-		r.Round = &k
-	}
 	return r
 }
 
@@ -158,12 +146,7 @@ func (s *fitVerb) pass(ctx context.Context, c *console.Console, p *problem.Probl
 // text prints the report.
 func (r *partReport) text(c *console.Console) error {
 	what := fmt.Sprintf("%d inducing examples or rows of %d training rows, rank %d of %d", r.Inducing, r.Examples, r.Rank, r.Rows)
-	switch {
-	case r.Move != nil && math.IsInf(float64(*r.Move), 1):
-		what = fmt.Sprintf("the refit goes on with round %d", *r.Round)
-	case r.Move != nil:
-		what = fmt.Sprintf("the refit goes on with round %d: the step before moved the function by %.2g of its largest output", *r.Round, float64(*r.Move))
-	case r.Part != "":
+	if r.Part != "" {
 		what = fmt.Sprintf("part %s, %d training rows from the %s", r.Part, r.Examples, ordinal(*r.First))
 	}
 	_, err := fmt.Fprintf(c.Out, "wrote %s: %s, %s, in %.3g s\n", r.File, what, problem.SizeText(r.Bytes), float64(r.Timings.Total))
@@ -177,8 +160,8 @@ type mergeVerb struct {
 	common      problem.Flags
 	calibration inference.CalibrationFlags
 
-	parts               []string
-	out, next, inducing string
+	parts         []string
+	out, inducing string
 }
 
 func mergeCommand(con *console.Console) *cobra.Command {
@@ -190,9 +173,6 @@ func mergeCommand(con *console.Console) *cobra.Command {
 it to a file as fit does. It adds them in the order of their numbers, so that the order of the
 files says nothing, and reads one at a time. Of parts that explain --shard wrote it prints the
 explanation that explain prints.
-
-A refit takes rounds: after each, merge writes what the next one needs, to be given to fit as
---inducing-file, until it writes the posterior.
 
 A part that is missing, there twice, damaged, or of another model, prior, data or inducing set
 is refused by the name of its file. The model and the data are needed again, for the
@@ -217,7 +197,6 @@ func (s *mergeVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior of all parts of a fit to `FILE`; needed for those")
 	f.StringVar(&s.inducing, "inducing-file", "", "the inducing examples that the parts were computed with are in `FILE` (default where they were)")
-	f.StringVar(&s.next, "next", "", "where a refit goes on, write what its next round needs to `FILE`, and nothing to that of -o (default that of -o)")
 	s.calibration.Add(c)
 }
 
@@ -232,7 +211,7 @@ func (s *mergeVerb) check(c *cobra.Command) error {
 	for _, part := range s.parts {
 		inputs = append(inputs, console.FlagPath{Flag: "PARTS", Path: part})
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--next", Path: s.next}}, inputs)
+	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}}, inputs)
 }
 
 func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
@@ -242,25 +221,16 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	if _, err := os.Stat(s.parts[0]); s.out == "" && err == nil { // which may be a part of either
 		return console.Usagef("-o FILE is needed: where to write the posterior of all parts")
 	}
-	for _, path := range []string{s.out, s.next} {
-		if err := console.Writable(path); err != nil {
-			return err
-		}
+	if err := console.Writable(s.out); err != nil {
+		return err
 	}
 	set, err := shard.Open(s.parts)
 	if err != nil {
 		return err
 	}
-	next := cmp.Or(s.next, s.out)
-	p, pass, q, err := inference.MergeSet(ctx, c, &s.common, set, s.inducing, s.out, next, s.calibration.Method)
+	p, q, err := inference.MergeSet(ctx, c, &s.common, set, s.inducing, s.out, s.calibration.Method)
 	if err != nil {
 		return err
-	}
-	if q == nil {
-		move := report.Float(pass.Move())
-		r := newPartReport(next, p, pass)
-		r.Move = &move
-		return r.print(c)
 	}
 	r := &fitReport{Schema: "funcgp/fit/1", File: s.out, Fit: q.Report(p, c.Warnings)}
 	if err := q.Save(ctx, s.out, p, r.Fit, false, s.common.Data.Split); err != nil {

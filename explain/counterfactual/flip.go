@@ -22,6 +22,9 @@ type FlipOptions struct {
 	Most int
 	// Tries bounds the sets that are tried, each by a Fit; 0 means 100.
 	Tries int
+	// Shift is what the answer for the row is beyond the posterior mean of all examples, length C,
+	// such as f(x;θ*) − f̂(x); nil for nothing. It stays whatever is left out.
+	Shift []float64
 	// NoRefit takes the word of Fit, without a refit of the set that is found.
 	NoRefit bool
 }
@@ -91,7 +94,7 @@ func (m *Model) SmallestFlip(ctx context.Context, x *linearize.Batch, o *FlipOpt
 	if err := refit.PredictTo(ctx, &f, nil, x); err != nil {
 		return nil, err
 	}
-	flip.Confirmed = classOf(f.RawRowView(0)) == flip.To
+	flip.Confirmed = classOf(s.shifted(f.RawRowView(0))) == flip.To
 	return flip, nil
 }
 
@@ -161,7 +164,7 @@ func (m *Model) newSearch(ctx context.Context, x *linearize.Batch, o *FlipOption
 	if s.x, err = m.At(ctx, x); err != nil {
 		return nil, err
 	}
-	s.before = s.x.mean.RawRowView(0)
+	s.before = s.shifted(s.x.mean.RawRowView(0))
 	s.from = classOf(s.before)
 	return s, nil
 }
@@ -189,7 +192,16 @@ func (s *flipSearch) try(ctx context.Context, near *trial, rows []int) (*trial, 
 	}
 	s.tried++
 	s.m.o.Progress(StageFlip, s.tried, 0)
-	return &trial{rows, post, f.RawRowView(0)}, nil
+	return &trial{rows, post, s.shifted(f.RawRowView(0))}, nil
+}
+
+// shifted is f with FlipOptions.Shift.
+func (s *flipSearch) shifted(f []float64) []float64 {
+	f = slices.Clone(f)
+	if s.o.Shift != nil {
+		floats.Add(f, s.o.Shift)
+	}
+	return f
 }
 
 // grow leaves out more and more examples until the class is another, and returns the

@@ -27,7 +27,9 @@ type PredictedRow struct {
 	Index Index  // row of the original file
 	ID    string // name of the row; "" for none
 	Label Float  // label or target in the data; NaN if unknown
-	Class Float  // label of the network's argmax; NaN for a regression
+	Class Float  // label of the largest probability; NaN for a regression
+
+	NetworkClass *Float // label of the network's largest output, where that is another
 
 	// Several says that the row has several targets, which Label cannot be.
 	Several bool

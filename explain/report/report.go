@@ -101,11 +101,12 @@ type Input struct {
 // Prediction is what the model predicts for the row. Probabilities have one entry
 // for each class, in order, and are nil for a regression.
 type Prediction struct {
-	Class          Float     `json:"class"` // label of the network's argmax; NaN for a regression
+	Class          Float     `json:"class"`                   // label of the largest probability; NaN for a regression
+	NetworkClass   *Float    `json:"network_class,omitempty"` // label of the network's largest output, where that is another
 	Probability    []Float   `json:"probability"`
 	ProbabilitySD  []Float   `json:"probability_sd"`
 	MAPProbability []Float   `json:"map_probability"` // g⁻¹(f(x;θ*))
-	Mean           []Float   `json:"mean"`            // length C
+	Mean           []Float   `json:"mean"`            // f(x;θ*), or with --refit that of the refit; length C
 	Covariance     [][]Float `json:"covariance"`      // C×C, not scaled by the calibration
 
 	ClassName string `json:"class_name,omitempty"` // where classes have names
@@ -228,6 +229,8 @@ type Fit struct {
 	Predictive string `json:"predictive,omitempty"` // bnn or linear; empty is glm, that of the linearized network
 	Draws      int    `json:"draws,omitempty"`      // of the parameters, with the predictive bnn
 
+	StatedPrecision      *Float         `json:"stated_precision,omitempty"`       // δ of the training, where prior_precision may be another
+	Match                *Match         `json:"match,omitempty"`                  // how prior_precision came about; nil at the trained parameters
 	PriorPrecisionOrigin string         `json:"prior_precision_origin,omitempty"` // where δ came from, in words
 	Prior                *Prior         `json:"prior,omitempty"`                  // nil where PriorPrecision is that of all parameters
 	NoiseVariance        *Float         `json:"noise_variance,omitempty"`         // σ² of a Gaussian likelihood
@@ -240,6 +243,17 @@ type Fit struct {
 	Approximation *Approximation `json:"approximation,omitempty"` // nil for an exact posterior
 	Certificate   *Certificate   `json:"certificate,omitempty"`   // nil where no rows are left out
 	Tuning        *Tuning        `json:"tuning,omitempty"`        // nil where the precision was given
+}
+
+// Match says at which prior precision the answers are: by default that at which the refit of the
+// linearized model fits the training rows as the network does (E21).
+type Match struct {
+	Used      string `json:"used"`                   // match, stated, given or tuned
+	Why       string `json:"why"`                    // in words
+	Precision Float  `json:"precision"`              // of the match; NaN where there is none or it was not looked for
+	Network   Float  `json:"network_log_likelihood"` // of the training rows, in nats, by the network; NaN where no match was looked for
+	Refit     Float  `json:"refit_log_likelihood"`   // the same by the refit at the precision used
+	Remainder Float  `json:"remainder"`              // rms(f − f̂)/rms f over the training rows; logits less their mean over classes
 }
 
 // Grouped says which classes of a network are told apart; the others are one class, the

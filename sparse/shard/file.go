@@ -15,7 +15,7 @@ import (
 // Kind and Version are those of a part's file in package store.
 const (
 	Kind    = "funcgp shard"
-	Version = 1
+	Version = 2 // with the sites at the mode of the linearized model since 2
 )
 
 // An Identity says by fingerprints what all parts of one pass must have in common.
@@ -29,8 +29,7 @@ type Identity struct {
 	Rows       linearize.Sum // which rows of the data are the examples
 	Targets    linearize.Sum // of all examples
 	Files      linearize.Sum // the files that the data come from; zero where they come from none
-	Round      int           // of a refit: Newton steps before this pass
-	From       linearize.Sum // of a refit after round 0: the function at which it expands
+	Mode       linearize.Sum // what v* − θ* is at the mode of the sites; zero for sites at the trained parameters
 }
 
 // Difference says what differs from b, "" where nothing does.
@@ -56,10 +55,8 @@ func (a Identity) Difference(b Identity) string {
 		return "the targets"
 	case a.Inducing != b.Inducing:
 		return "the inducing examples"
-	case a.Round != b.Round:
-		return fmt.Sprintf("the round of the refit, %d and %d", a.Round, b.Round)
-	case a.From != b.From:
-		return "the function of the round before"
+	case a.Mode != b.Mode:
+		return "the mode of the linearized model"
 	}
 	return ""
 }
@@ -71,11 +68,6 @@ type Shard struct {
 	Inputs   linearize.DataFingerprint // of the examples of the part
 	Sums     *sparse.Sums              // nil where they are added apart from the file; see OpenApart
 	Sites    *gp.Sites
-	// Gradient is Jᵀr at θ* over the examples of the part, length P, or nil.
-	Gradient []float64
-	// Step is Φᵀw, by which the function values of the sites exceed the prior mean, n·C,
-	// in the rounds of a refit after the first; else nil.
-	Step []float64
 }
 
 // about is the JSON section of a part.
@@ -83,23 +75,28 @@ type about struct {
 	Part
 	Identity Identity
 	Inputs   linearize.DataFingerprint
-	First, N int // rows of the part
-	C        int // outputs
-	Gradient int // length of the gradient
-	Step     bool
+	First, N int  // rows of the part
+	C        int  // outputs
 	Apart    bool // the sums are not in the file
 }
 
 // Compute returns the sums over the examples of x, given the inducing examples and the
-// factor of base, with their sites at the trained parameters. y has a row for each.
+// factor of base, with their sites at f_lin(x;θ*+move), such as the mode of the linearized model
+// (E9), or at the trained parameters where move is nil. y has a row for each.
 // The errors are those of gp.NewSites and sparse.Builder.Add; an x without examples is
 // gp.ErrNoExamples. The caller sets Part and Identity, and Inputs is set for models that
 // have fingerprints.
-func Compute(ctx context.Context, base *sparse.Projected, x linearize.Source, y *mat.Dense, lik gp.Likelihood) (*Shard, error) {
+func Compute(ctx context.Context, base *sparse.Projected, move []float64, x linearize.Source, y *mat.Dense, lik gp.Likelihood) (*Shard, error) {
 	if x.Len() == 0 {
 		return nil, gp.ErrNoExamples
 	}
-	sites, err := gp.SitesFrom(ctx, x, y, lik)
+	var sites *gp.Sites
+	var err error
+	if move == nil {
+		sites, err = gp.SitesFrom(ctx, x, y, lik)
+	} else {
+		sites, err = gp.SitesMoved(ctx, x, move, y, lik)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -108,20 +105,6 @@ func Compute(ctx context.Context, base *sparse.Projected, x linearize.Source, y 
 		return nil, err
 	}
 	return withInputs(ctx, &Shard{Sums: b.Sums(), Sites: sites}, x)
-}
-
-// ComputeAt is Compute with the sites at the function m + Φᵀw, for a round of a refit: see
-// sparse.Round.
-func ComputeAt(ctx context.Context, base *sparse.Projected, w []float64, x linearize.Source, y *mat.Dense, lik gp.Likelihood) (*Shard, error) {
-	if x.Len() == 0 {
-		return nil, gp.ErrNoExamples
-	}
-	b := base.Builder()
-	sites, step, err := b.AddAt(ctx, w, x, y, lik)
-	if err != nil {
-		return nil, err
-	}
-	return withInputs(ctx, &Shard{Sums: b.Sums(), Sites: sites, Step: step}, x)
 }
 
 func withInputs(ctx context.Context, s *Shard, x linearize.Source) (*Shard, error) {
@@ -148,17 +131,13 @@ func Write(path string, s *Shard, more func(w *store.Writer) error) error {
 			return err
 		}
 	}
-	a := about{Part: s.Part, Identity: s.Identity, Inputs: s.Inputs, First: first, N: n, C: c, Gradient: len(s.Gradient), Step: s.Step != nil, Apart: s.Sums == nil}
+	a := about{Part: s.Part, Identity: s.Identity, Inputs: s.Inputs, First: first, N: n, C: c, Apart: s.Sums == nil}
 	return store.Write(path, Kind, Version, func(w *store.Writer) error {
 		w.JSON("shard.about", a)
 		if s.Sums != nil {
 			w.Bytes("shard.sums", sums)
 		}
 		s.Sites.Save(w, "shard.")
-		w.Floats("shard.gradient", s.Gradient)
-		if s.Step != nil {
-			w.Floats("shard.step", s.Step)
-		}
 		if more != nil {
 			return more(w)
 		}

@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/store"
@@ -80,7 +78,7 @@ func firstError(errs ...error) error {
 
 // possible tells whether a part can have these numbers.
 func (a *about) possible() bool {
-	if a.Of < 1 || a.Of > mostParts || a.Number < 0 || a.Number >= a.Of || a.Identity.Examples < 1 || a.C < 1 || a.C > math.MaxInt16 || a.Gradient < 0 {
+	if a.Of < 1 || a.Of > mostParts || a.Number < 0 || a.Number >= a.Of || a.Identity.Examples < 1 || a.C < 1 || a.C > math.MaxInt16 {
 		return false
 	}
 	lo, hi := a.Rows(a.Identity.Examples)
@@ -169,7 +167,7 @@ func foreign(a, b *about) string {
 	if d := a.Identity.Difference(b.Identity); d != "" {
 		return d
 	}
-	if a.C != b.C || a.Gradient != b.Gradient || a.Step != b.Step {
+	if a.C != b.C {
 		return "their sizes"
 	}
 	return ""
@@ -255,29 +253,6 @@ func (s *Set) Check(ctx context.Context, rows func(lo, hi int) linearize.Source)
 	return nil
 }
 
-// Gradient returns Jᵀr at θ* over all training examples, or nil where the parts do
-// not have it.
-func (s *Set) Gradient(ctx context.Context) ([]float64, error) {
-	p := s.parts[0].Gradient
-	if p == 0 {
-		return nil, nil
-	}
-	var sum []float64
-	err := s.each(ctx, func(_ int, f *store.File) error {
-		r := f.Reader("shard.")
-		g := r.Floats("gradient", p)
-		switch {
-		case r.Err() != nil:
-		case sum == nil: // the length is known to be right
-			sum = slices.Clone(g)
-		default:
-			floats.Add(sum, g)
-		}
-		return r.Err()
-	})
-	return sum, err
-}
-
 // SaveSites adds the sites of all training examples to a store, as gp.Sites.Save does
 // for gp.LoadSites. It holds those of one part at a time. The method value, with a
 // context and a prefix, is what store.Write wants.
@@ -318,12 +293,4 @@ func (s *Set) saveRows(ctx context.Context, w *store.Writer, to, name string, pe
 		})
 	})
 	return err
-}
-
-// SaveStep adds Φᵀw of all training examples to a store; see Shard.Step.
-func (s *Set) SaveStep(ctx context.Context, w *store.Writer, name string) error {
-	if !s.parts[0].Step {
-		panic("shard: the parts have no step")
-	}
-	return s.saveRows(ctx, w, name, "step", s.parts[0].C)
 }

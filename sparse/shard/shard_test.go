@@ -2,6 +2,7 @@ package shard_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -30,6 +31,7 @@ type task struct {
 	z    *sparse.Inducing
 	o    *sparse.Options
 	base *sparse.Projected
+	move []float64 // v* − θ*, at which the sites are; nil for θ*
 }
 
 func newTask(t *testing.T, q *testkit.Problem, a sparse.Approximation) *task {
@@ -54,9 +56,9 @@ func (s *task) compute(t *testing.T, p shard.Part) *shard.Shard {
 	t.Helper()
 	lo, hi := p.Rows(s.N)
 	_, width := s.Y.Dims()
-	got, err := shard.Compute(t.Context(), s.base, s.Train.Slice(lo, hi), s.Y.Slice(lo, hi, 0, width).(*mat.Dense), s.Likelihood)
+	got, err := shard.Compute(t.Context(), s.base, s.move, s.Train.Slice(lo, hi), s.Y.Slice(lo, hi, 0, width).(*mat.Dense), s.Likelihood)
 	require.NoError(t, err)
-	got.Part, got.Identity, got.Gradient = p, s.identity(), []float64{float64(lo), 1}
+	got.Part, got.Identity = p, s.identity()
 	return got
 }
 
@@ -96,6 +98,16 @@ func TestMergeIsOnePass(t *testing.T) {
 				want, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), s.z, s.o)
 				require.NoError(t, err)
 				for _, n := range []int{1, 2, 7} {
+					if n == 7 { // at another point than θ*
+						s.move = make([]float64, q.Train.P)
+						for i := range s.move {
+							s.move[i] = .1 * math.Sin(float64(i))
+						}
+						moved, err := gp.SitesMoved(t.Context(), q.Train, s.move, q.Y, q.Likelihood)
+						require.NoError(t, err)
+						want, err = sparse.Fit(t.Context(), q.Kernel, q.Train, moved, s.z, s.o)
+						require.NoError(t, err)
+					}
 					paths := s.write(t, t.TempDir(), n)
 					var first []byte
 					for range 2 {
@@ -173,17 +185,6 @@ func requireSame(t *testing.T, q *testkit.Problem, got, want *sparse.Posterior) 
 	testkit.RequireNumber(t, "log likelihood", got.Sites().LogLik, want.Sites().LogLik, shardTol)
 }
 
-// The gradient is added up over the parts, whose rows are all rows once.
-func TestGradient(t *testing.T) {
-	s := newTask(t, testkit.Problems(t)[2], sparse.Nystrom)
-	set, err := shard.Open(s.write(t, t.TempDir(), 3))
-	require.NoError(t, err)
-	g, err := set.Gradient(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, []float64{0 + 6 + 13, 3}, g)
-	require.Equal(t, s.identity(), set.Identity())
-}
-
 // A part that is missing, doubled, damaged, cut short or of another pass is refused by
 // the name of its file, with what differs.
 func TestRefusals(t *testing.T) {
@@ -202,18 +203,16 @@ func TestRefusals(t *testing.T) {
 	refused(paths[2]+": part 2/4 is in "+paths[2]+" too", append(paths, paths[2])...)
 	other := filepath.Join(dir, "other.sums")
 	for what, change := range map[string]func(*shard.Shard){
-		"the prior":               func(p *shard.Shard) { p.Identity.Prior[0]++ },
-		"the graph":               func(p *shard.Shard) { p.Identity.Model.Graph[0]++ },
-		"the parameters":          func(p *shard.Shard) { p.Identity.Model.Parameters[0]++ },
-		"the likelihood":          func(p *shard.Shard) { p.Identity.Likelihood = "poisson" },
-		"the method":              func(p *shard.Shard) { p.Identity.Method = "fitc" },
-		"the files":               func(p *shard.Shard) { p.Identity.Files[0]++ },
-		"which rows":              func(p *shard.Shard) { p.Identity.Rows[0]++ },
-		"the targets":             func(p *shard.Shard) { p.Identity.Targets[0]++ },
-		"the inducing examples":   func(p *shard.Shard) { p.Identity.Inducing[0]++ },
-		"the round of the refit":  func(p *shard.Shard) { p.Identity.Round++ },
-		"the function of the rou": func(p *shard.Shard) { p.Identity.From[0]++ },
-		"their sizes":             func(p *shard.Shard) { p.Gradient = nil },
+		"the prior":             func(p *shard.Shard) { p.Identity.Prior[0]++ },
+		"the graph":             func(p *shard.Shard) { p.Identity.Model.Graph[0]++ },
+		"the parameters":        func(p *shard.Shard) { p.Identity.Model.Parameters[0]++ },
+		"the likelihood":        func(p *shard.Shard) { p.Identity.Likelihood = "poisson" },
+		"the method":            func(p *shard.Shard) { p.Identity.Method = "fitc" },
+		"the files":             func(p *shard.Shard) { p.Identity.Files[0]++ },
+		"which rows":            func(p *shard.Shard) { p.Identity.Rows[0]++ },
+		"the targets":           func(p *shard.Shard) { p.Identity.Targets[0]++ },
+		"the inducing examples": func(p *shard.Shard) { p.Identity.Inducing[0]++ },
+		"the mode":              func(p *shard.Shard) { p.Identity.Mode[0]++ },
 	} {
 		part := s.compute(t, shard.Part{Number: 0, Of: 4})
 		change(part)
@@ -238,9 +237,6 @@ func TestRefusals(t *testing.T) {
 			if _, err = set.Merge(t.Context(), s.base); err == nil {
 				err = store.Write(filepath.Join(dir, "sites"), "test", 1, func(w *store.Writer) error { return set.SaveSites(t.Context(), w, "") })
 			}
-		}
-		if err == nil {
-			_, err = set.Gradient(t.Context())
 		}
 		require.ErrorContains(t, err, other)
 	}
@@ -268,7 +264,7 @@ func TestOtherSums(t *testing.T) {
 	require.NoError(t, err)
 	_, err = set.Merge(t.Context(), other.base)
 	require.ErrorContains(t, err, paths[0]+": sparse: the sums differ in their approximation")
-	_, err = shard.Compute(t.Context(), s.base, testkit.InTiles(q.Train.Slice(0, 0), 1), mat.NewDense(1, 1, nil), q.Likelihood)
+	_, err = shard.Compute(t.Context(), s.base, nil, testkit.InTiles(q.Train.Slice(0, 0), 1), mat.NewDense(1, 1, nil), q.Likelihood)
 	require.ErrorIs(t, err, gp.ErrNoExamples)
 }
 
@@ -315,7 +311,7 @@ func FuzzParsePart(f *testing.F) {
 // Whatever a file says of itself, Open refuses it or Merge finds that its sections are
 // of other sizes.
 func FuzzAbout(f *testing.F) {
-	for _, text := range []string{`{}`, `{"Number":0,"Of":1,"Identity":{"Examples":3},"First":0,"N":3,"C":1}`, `{"Number":1,"Of":1}`, `{"Number":0,"Of":1,"Identity":{"Examples":3},"First":0,"N":3,"C":1,"Gradient":9223372036854775807}`, `{"Number":0,"Of":1048576,"Identity":{"Examples":9223372036854775807},"First":0,"N":8796093022207,"C":9223372036854775807,"Gradient":9223372036854775807}`, `[`, `null`} {
+	for _, text := range []string{`{}`, `{"Number":0,"Of":1,"Identity":{"Examples":3},"First":0,"N":3,"C":1}`, `{"Number":1,"Of":1}`, `{"Number":0,"Of":1048576,"Identity":{"Examples":9223372036854775807},"First":0,"N":8796093022207,"C":9223372036854775807}`, `[`, `null`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -323,7 +319,7 @@ func FuzzAbout(f *testing.F) {
 		require.NoError(t, store.Write(path, shard.Kind, shard.Version, func(w *store.Writer) error {
 			w.Bytes("shard.about", text)
 			w.Bytes("shard.sums", nil)
-			for _, name := range []string{"loglik", "f", "residual", "lambda", "root", "gradient"} {
+			for _, name := range []string{"loglik", "f", "residual", "lambda", "root"} {
 				w.Floats("shard."+name, []float64{1, 2, 3})
 			}
 			return nil
@@ -333,7 +329,6 @@ func FuzzAbout(f *testing.F) {
 			return
 		}
 		if len(set.Paths()) > 0 && set.Identity().Examples < 1<<20 {
-			_, _ = set.Gradient(t.Context())
 			_ = store.Write(path+".sites", "test", 1, func(w *store.Writer) error { return set.SaveSites(t.Context(), w, "") })
 		}
 	})

@@ -5,7 +5,7 @@
 //	fit, err := parts.OpenFit(ctx, []string{"--inducing-file", "z.gp"}, nil)
 //	sums, err := fit.Part(ctx, shard.Part{Number: 3, Of: 64}, "part3.rows") // in any process
 //	err = total.Merge(sums)                                                // of all parts
-//	done, err := parts.Merge(ctx, nil, nil, files, total, "all.gp", "")
+//	err = parts.Merge(ctx, nil, nil, files, total, "all.gp")
 //
 // Arguments are flags as the verb of the command takes them, so that a process that has
 // them opens the same model and data. A value is used by one goroutine at a time.
@@ -96,9 +96,6 @@ func (f *Fit) Close() { f.con.Close() }
 // Len is the number of training rows.
 func (f *Fit) Len() int { return f.pass.Len() }
 
-// Round is that of a refit, 0 at the trained parameters.
-func (f *Fit) Round() int { return f.pass.Round() }
-
 // Identity is what all parts must have in common, whichever process computes them.
 func (f *Fit) Identity(ctx context.Context) (shard.Identity, error) {
 	return f.pass.Identity(ctx, f.split)
@@ -115,10 +112,9 @@ func (f *Fit) Part(ctx context.Context, part shard.Part, path string) (*sparse.S
 }
 
 // Merge makes a posterior of the files of all parts of a pass and the sums of all of them, and
-// writes it to the file out as gpexplain merge does, of which args are flags. Of a refit that
-// goes on it writes what the next round needs to the file next, and returns false. What there
+// writes it to the file out as gpexplain merge does, of which args are flags. What there
 // is to say of the posterior goes to notes, if that is not nil.
-func Merge(ctx context.Context, args []string, notes io.Writer, files []string, sums *sparse.Sums, out, next string) (done bool, err error) {
+func Merge(ctx context.Context, args []string, notes io.Writer, files []string, sums *sparse.Sums, out string) error {
 	var common problem.Flags
 	var calibration inference.CalibrationFlags
 	var inducing string
@@ -129,25 +125,25 @@ func Merge(ctx context.Context, args []string, notes io.Writer, files []string, 
 		return errors.Join(inference.CheckSaid(c, ""), calibration.Check(c, ""))
 	})
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer con.Close()
 	set, err := shard.OpenApart(files, sums)
 	if err != nil {
-		return false, err
+		return err
 	}
-	p, _, q, err := inference.MergeSet(ctx, con, &common, set, inducing, out, next, calibration.Method)
-	if err != nil || q == nil {
-		return false, problem.InFlags(err, false)
+	p, q, err := inference.MergeSet(ctx, con, &common, set, inducing, out, calibration.Method)
+	if err != nil {
+		return problem.InFlags(err, false)
 	}
 	report := q.Report(p, con.Warnings)
 	if err := q.Save(ctx, out, p, report, false, common.Data.Split); err != nil {
-		return false, err
+		return err
 	}
 	if con.Quiet {
-		return true, con.Verdict()
+		return con.Verdict()
 	}
-	return true, errors.Join(inference.WarningsText(con.Stderr, &report), con.Verdict())
+	return errors.Join(inference.WarningsText(con.Stderr, &report), con.Verdict())
 }
 
 // Terms are the parts of explanations of predictions by a posterior.

@@ -9,16 +9,19 @@ import (
 
 // FitAgain fits the posterior of a problem whose training rows are others than those of its
 // file, by the method of that file and at its prior, and calibrates it as that one was, or
-// not where the method of calibration is none. flag says what asked for it.
-func FitAgain(ctx context.Context, c *console.Console, p *problem.Problem, flag, calibrate string) (*Posterior, error) {
-	was := &p.Saved.Header.Fit
-	f := Flags{Method: was.Method, Refit: was.Refit, refitGiven: true}
+// not where the method of calibration is none. flag says what asked for it, and old is the problem of
+// the file as it is.
+func FitAgain(ctx context.Context, c *console.Console, old, p *problem.Problem, flag, calibrate string) (*Posterior, error) {
+	h := &p.Saved.Header
+	was := &h.Fit
+	if err := Changeable(flag, was.Method, h.Network || was.Refit); err != nil && was.Method != "cg" {
+		return nil, err
+	}
+	f := Flags{Method: was.Method, Refit: was.Refit, at: atStated}
 	switch was.Method {
 	case "exact", "cg":
 	case "kept":
 		f.within, f.certify = float64(was.Certificate.Within), !was.Certificate.Sampled
-	default:
-		return nil, console.FullErrorf("%s needs a posterior of all training rows, which --method %s is not; fit another one to the rows wanted", flag, was.Method)
 	}
 	if was.Calibration == nil {
 		calibrate = "none"
@@ -26,5 +29,20 @@ func FitAgain(ctx context.Context, c *console.Console, p *problem.Problem, flag,
 	if calibrate != "none" {
 		calibrate = was.Calibration.Method
 	}
-	return FitCalibrated(ctx, c, p, &f, Options{}, calibrate)
+	q, err := FitCalibrated(ctx, c, p, &f, Options{}, calibrate)
+	if err != nil {
+		return nil, err
+	}
+	// The match belongs to the network and the rows that it was found with.
+	if was.Match != nil {
+		q.settled = &settlement{stated: float64(*was.StatedPrecision), match: *was.Match}
+	}
+	if !q.network {
+		return q, nil
+	}
+	before, err := load(ctx, c, old)
+	if err == nil {
+		q.anchor, err = before.anchored(ctx, old)
+	}
+	return q, err
 }

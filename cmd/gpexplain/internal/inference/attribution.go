@@ -63,9 +63,6 @@ func (s *AttributionFlags) Check(c *cobra.Command, f *Flags, posteriorFile strin
 		}
 		s.rule, s.given = "given", v
 	}
-	if s.rule != "given" && s.rule != "training" && f.refitGiven && !f.Refit {
-		return console.Usagef("--attribution-precision %s refits at every precision; leave --refit=false out", s.rule)
-	}
 	return nil
 }
 
@@ -104,8 +101,8 @@ func (s *AttributionFlags) Posterior(ctx context.Context, c *console.Console, p 
 		return q, says, nil
 	}
 	other := *flags
-	other.tune = ""
-	a, err := Fit(ctx, c, p.WithPrecision(precision), &other, Options{NoReport: true, ChoosesPrior: true})
+	other.tune, other.at = "", atStated
+	a, err := Fit(ctx, c, p.WithPrecision(precision), &other, Options{NoReport: true})
 	return a, says, err
 }
 
@@ -113,7 +110,7 @@ func (s *AttributionFlags) Posterior(ctx context.Context, c *console.Console, p 
 func tunedBy(ctx context.Context, c *console.Console, p *problem.Problem, flags *Flags, rule string) (*Posterior, error) {
 	other := *flags
 	other.tune, other.tuneFlag = rule, "--attribution-precision"
-	a, err := Fit(ctx, c, p, &other, Options{NoReport: true, ChoosesPrior: true})
+	a, err := Fit(ctx, c, p, &other, Options{NoReport: true})
 	return a, err
 }
 

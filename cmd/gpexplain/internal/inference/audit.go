@@ -26,10 +26,8 @@ func (q *Posterior) Audit(ctx context.Context, c *console.Console, p *problem.Pr
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
-	for _, text := range []string{warning, q.noMode} {
-		if text != "" {
-			c.WarnText(text)
-		}
+	if warning != "" {
+		c.WarnText(warning)
 	}
 	o := &audit.Options{Rows: rows, Calibration: q.Calibration.scales(), Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show,
 		LeaveOneOut: func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {

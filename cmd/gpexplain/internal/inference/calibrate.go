@@ -262,9 +262,6 @@ func (q *Posterior) calibrate(ctx context.Context, c *console.Console, p *proble
 		return loo.names.ExplainError(err)
 	}
 	q.Calibration, q.novelty = k, rankNovelty(k.LeftOutRows)
-	if heldOut == nil && q.noMode != "" {
-		k.warnings = append(k.warnings, q.noMode)
-	}
 	if heldOut == nil && rough != "" {
 		k.warnings = append(k.warnings, rough)
 	}

@@ -28,13 +28,14 @@ func Counterfactual(ctx context.Context, c *console.Console, p *problem.Problem,
 }
 
 // Changeable returns an error, which names the flag or verb, unless it is defined what a
-// posterior of this method would be with other training data.
-func Changeable(flag, method string, refit bool) error {
+// posterior of this method would be with other training data. refitted tells whether it is one of a
+// refit, as all but those of older files are.
+func Changeable(flag, method string, refitted bool) error {
 	switch {
 	case method != "exact" && method != "kept":
 		return fmt.Errorf("%s needs a posterior of all training rows, which --method %s is not; give --method exact or kept", flag, method)
-	case !refit:
-		return fmt.Errorf("%s: the saved posterior is that at the trained parameters, and other training data are answered for by a refit; fit it with --refit", flag)
+	case !refitted:
+		return fmt.Errorf("%s: the saved posterior, of an older version, is that at the trained parameters, and other training data are answered for by a refit; fit it again", flag)
 	}
 	return nil
 }

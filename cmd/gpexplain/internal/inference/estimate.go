@@ -61,7 +61,7 @@ func (f *fit) announce(batch *linearize.Batch) {
 	block := mat.NewDense(size, size, nil)
 	// The kernel is symmetric: half of its blocks are computed.
 	kernel := fastest(func() { f.kernel.BlockTo(block, part, part) }) * math.Pow(float64(n)/float64(size), 2) / 2
-	seconds := kernel + exactWork(n, f.flags.Refit, f.options.leaveOneOut, f.flags.tune != "")/multiplicationRate()
+	seconds := kernel + exactWork(n, !f.options.AtTheta, f.options.leaveOneOut, f.flags.tune != "")/multiplicationRate()
 	if took := time.Duration(seconds * float64(time.Second)); took > longWork {
 		f.con.Note("gpexplain: the exact posterior of %s outputs takes %s; %s is faster", console.Count(n), aboutTime(took), console.CommandLine(console.With(f.con.Args, "--method", "nystrom")))
 	}

@@ -3,7 +3,6 @@ package inference
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
@@ -54,50 +53,4 @@ func (f *fit) compare(ctx context.Context, q *Posterior) error {
 			VarianceRatioMin: report.Float(s.RatioMin), VarianceRatioMedian: report.Float(s.RatioMedian), VarianceRatioMax: report.Float(s.RatioMax)}
 	}
 	return nil
-}
-
-// refitOrNot decides for the verbs that leave it open whether the posterior is
-// that of a refit: where θ* is no mode, leave-one-out there misleads (E18). A
-// network that records other training rows than the posterior's is left as it is,
-// as it knows more than a refit to these rows would.
-func (f *fit) refitOrNot() {
-	meta, e := f.problem.Model.Meta, f.problem.Examples
-	other := meta.Rows != "" && meta.Data == problem.Fingerprint(e.Data.Train) && meta.Rows != problem.FormatRows(e.Train.Rows)
-	if f.flags.Refit {
-		return
-	}
-	n := float64(f.source.Len())
-	gradient := problem.MAPGradient(f.prior, f.gradient, f.theta)
-	g, rise := gradient.Norm, gradient.Rise/n
-	if rise <= problem.ModeRise {
-		return
-	}
-	at := fmt.Sprintf("the trained parameters are no optimum at %s (gradient norm %.3g, up to %.2g nats for each training row)", problem.PriorText(f.problem.Task.Prior, f.precision), g, rise)
-	if math.IsInf(rise, 1) {
-		at = fmt.Sprintf("%s holds parameters at 0, where the trained ones are not", problem.PriorText(f.problem.Task.Prior, f.precision))
-	}
-	if other {
-		f.noMode = fmt.Sprintf("the network was trained on other rows than these %d, which it does not fit as an optimum would (gradient norm %.3g): leave-one-out misleads; calibrate on held-out rows, or keep the training rows of the network", f.source.Len(), g)
-		return
-	}
-	if !f.flags.choosesRefit || f.flags.refitGiven {
-		f.noMode = at + ", where leave-one-out misleads: calibrate on held-out rows, or leave --refit=false out"
-		return
-	}
-	refit := f.flags
-	refit.Refit = true
-	if err := planPosterior(f.con, f.problem, &refit, f.heldOut); err != nil {
-		f.noMode = at + ", where leave-one-out misleads, but there is no memory for a refit; raise --max-memory, or give --method nystrom"
-		return
-	}
-	f.flags = refit
-	if len(f.preflight.Warnings) > 0 {
-		f.con.WarnText("mean and covariance are those of a refit, since the trained parameters are no optimum; --refit=false stays there")
-		return
-	}
-	hint := ""
-	if meta.Precision == 0 && f.flags.tune == "" {
-		hint = "; the model records no precision of its own, and --tune-prior loo chooses one"
-	}
-	f.con.Warn(fmt.Errorf("%s: mean and covariance are those of a refit; --refit=false stays at the trained parameters%s", at, hint))
 }

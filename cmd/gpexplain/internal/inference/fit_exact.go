@@ -29,6 +29,9 @@ func (f *fit) exact(ctx context.Context) (*Posterior, error) {
 	// What follows the kernel is counted as the factorization.
 	formed := time.Now()
 	dual, err := f.exactDual(ctx, batch, &formed)
+	if err == nil && !f.options.AtTheta {
+		dual, err = f.matchExact(ctx, dual)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +51,7 @@ func (f *fit) exactDual(ctx context.Context, batch *linearize.Batch, formed *tim
 		}
 		f.con.Show(stage, done, total)
 	}}
-	if f.flags.Refit {
+	if !f.options.AtTheta {
 		return gp.Refit(ctx, f.kernel, batch, f.problem.Examples.Y, f.problem.Task.Likelihood, o)
 	}
 	return gp.Fit(ctx, f.kernel, batch, f.sites, o)
@@ -57,7 +60,7 @@ func (f *fit) exactDual(ctx context.Context, batch *linearize.Batch, formed *tim
 // exactPosterior notes the evidence of an exact posterior.
 func (f *fit) exactPosterior(dual *gp.Exact) *Posterior {
 	q := f.posterior(dual)
-	if f.flags.Refit {
+	if !f.options.AtTheta {
 		q.Evidence = dual.EvidenceRefit()
 	} else {
 		q.Evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
@@ -71,7 +74,11 @@ func (f *fit) cg(ctx context.Context) (*Posterior, error) {
 	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
 		return nil, err
 	}
-	if f.flags.tune != "" {
+	if f.flags.tune == "" {
+		if err := f.settle(ctx); err != nil {
+			return nil, err
+		}
+	} else if !f.frozen {
 		err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
 			g, err := f.at(precision)
 			if err != nil {
@@ -99,7 +106,7 @@ func (f *fit) cg(ctx context.Context) (*Posterior, error) {
 		return nil, err
 	}
 	q := f.posterior(dual)
-	if f.flags.Refit {
+	if !f.options.AtTheta {
 		q.Evidence, err = dual.EvidenceRefit(ctx)
 	} else {
 		q.Evidence, err = dual.EvidenceAtTheta(ctx, gp.Scatter(f.prior, f.theta))
@@ -111,7 +118,7 @@ func (f *fit) cg(ctx context.Context) (*Posterior, error) {
 // cgDual fits or refits.
 func (f *fit) cgDual(ctx context.Context) (*cg.Posterior, error) {
 	o := &cg.Options{Mean: f.options.mean, MaxMemory: f.problem.Limits.Memory, Seed: f.problem.Limits.Seed, Progress: f.con.Show}
-	if f.flags.Refit {
+	if !f.options.AtTheta {
 		return cg.Refit(ctx, f.kernel, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, o)
 	}
 	return cg.Fit(ctx, f.kernel, f.source, f.sites, o)

@@ -28,6 +28,11 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
 		return nil, err
 	}
+	if f.flags.tune == "" {
+		if err := f.settle(ctx); err != nil {
+			return nil, err
+		}
+	}
 	products, err := f.products(ctx)
 	if err != nil {
 		return nil, err
@@ -36,7 +41,7 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.flags.tune != "" {
+	if f.flags.tune != "" && !f.frozen {
 		var near *kept.Posterior // of the precision before
 		err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
 			g, err := f.at(precision)
@@ -47,7 +52,7 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 			if err != nil {
 				return nil, err
 			}
-			if f.flags.Refit {
+			if !f.options.AtTheta {
 				near = q.Dual.(*kept.Posterior)
 			}
 			return f.candidateOf(q), nil
@@ -125,9 +130,9 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, product
 	if err != nil {
 		return nil, nil, err
 	}
-	o := &kept.Options{Mean: f.options.mean, Strength: t.Strength, PriorVariance: t.PriorVariance, Products: products, Outputs: f.sites.F, Near: near, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
+	o := &kept.Options{Mean: f.options.mean, Strength: t.Strength, PriorVariance: t.PriorVariance, Products: products, Outputs: f.outputs, Near: near, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
 	var dual *kept.Posterior
-	if f.flags.Refit {
+	if !f.options.AtTheta {
 		set(o)
 		dual, err = kept.Refit(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, f.prior, f.theta, o)
 	} else {
@@ -137,7 +142,7 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, product
 		return nil, nil, err
 	}
 	q := f.posterior(dual)
-	if f.flags.Refit {
+	if !f.options.AtTheta {
 		q.Evidence = dual.EvidenceRefit()
 	} else {
 		q.Evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))

@@ -19,8 +19,10 @@ func (f *fit) sparse(ctx context.Context) (*Posterior, error) {
 	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
 		return nil, err
 	}
-	if f.flags.Refit && f.flags.within > 0 {
-		return nil, console.FullErrorf("--within: the trained parameters are no optimum, and a refit through inducing examples passes over all rows; give --method kept, or --refit=false")
+	if f.flags.tune == "" {
+		if err := f.settle(ctx); err != nil {
+			return nil, err
+		}
 	}
 	z, err := f.inducing(ctx)
 	if err != nil {
@@ -118,7 +120,7 @@ func (f *fit) selector() sparse.Selector {
 }
 
 func (f *fit) sparseOptions() *sparse.Options {
-	o := &sparse.Options{Mean: f.options.mean, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
+	o := &sparse.Options{Mean: f.mean(), MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
 	if f.flags.Method == "fitc" {
 		o.Approximation = sparse.FITC
 	}
@@ -126,33 +128,25 @@ func (f *fit) sparseOptions() *sparse.Options {
 }
 
 // sparsePosterior notes the evidence of a posterior with inducing examples and
-// what they leave out. factor scales the variances of the kernel's prior to
-// those of the posterior's.
-func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing, factor float64) (*Posterior, error) {
+// what they leave out.
+func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing) *Posterior {
 	q := f.posterior(dual)
 	q.How.inducing = z.Rows
-	if factor != 1 {
-		q.factor, q.precision = factor, f.precision/factor
-		var err error
-		if q.prior, err = f.problem.Task.PriorAt(q.precision); err != nil {
-			return nil, err
-		}
-		q.gradient = problem.MAPGradient(q.prior, f.gradient, f.theta).Norm
-	}
-	if f.flags.Refit {
+	switch {
+	case f.options.AtTheta:
+		q.Evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
+	case dual.Refitted():
 		q.Evidence = dual.EvidenceRefit()
-	} else {
-		// The scatter is proportional to the precision.
-		q.Evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta) / factor)
+	default:
+		q.Evidence = dual.EvidenceLinearGaussian()
 	}
 	q.traceError = dual.TraceError()
-	return q, nil
+	return q
 }
 
 // subset conditions on the inducing examples alone.
 func (f *fit) subset(ctx context.Context, z *sparse.Inducing) (*Posterior, error) {
-	switch {
-	case f.flags.tune != "" && f.flags.Refit:
+	if f.flags.tune != "" && !f.frozen {
 		err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
 			g, err := f.at(precision)
 			if err != nil {
@@ -162,21 +156,9 @@ func (f *fit) subset(ctx context.Context, z *sparse.Inducing) (*Posterior, error
 			if err != nil {
 				return nil, err
 			}
-			q, err := g.sparsePosterior(dual, z, 1)
-			if err != nil {
-				return nil, err
-			}
-			return f.candidateOf(q), nil
+			return f.candidateOf(g.sparsePosterior(dual, z)), nil
 		})
 		if err != nil {
-			return nil, err
-		}
-	case f.flags.tune != "":
-		dual, err := f.subsetDual(ctx, z)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := f.tunePrior(ctx, dual.Projected); err != nil {
 			return nil, err
 		}
 	}
@@ -184,13 +166,13 @@ func (f *fit) subset(ctx context.Context, z *sparse.Inducing) (*Posterior, error
 	if err != nil {
 		return nil, err
 	}
-	return f.sparsePosterior(dual, z, 1)
+	return f.sparsePosterior(dual, z), nil
 }
 
 // subsetDual fits or refits to the inducing examples alone.
 func (f *fit) subsetDual(ctx context.Context, z *sparse.Inducing) (*sparse.Posterior, error) {
 	o, y, lik := f.sparseOptions(), problem.RowsAt(f.problem.Examples.Y, z.Rows), f.problem.Task.Likelihood
-	if f.flags.Refit {
+	if !f.options.AtTheta {
 		return sparse.RefitSubset(ctx, f.kernel, f.source, y, lik, z, o)
 	}
 	sites, err := gp.NewSites(y, problem.RowsAt(f.sites.F, z.Rows), lik)
@@ -205,14 +187,17 @@ func (f *fit) subsetDual(ctx context.Context, z *sparse.Inducing) (*sparse.Poste
 func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*Posterior, error) {
 	o := f.sparseOptions()
 	f.useCheckpoint(o)
-	dual, factor, err := f.passNystrom(ctx, z, o)
+	if err := f.tuneNystrom(ctx, z, o); err != nil {
+		return nil, err
+	}
+	dual, err := f.fitNystrom(ctx, z, o)
 	if e := (*sparse.ResumeError)(nil); errors.As(err, &e) {
 		return nil, console.FullErrorf("--checkpoint %s: it is of another fit, which differs in %s; name another file, or remove it to start anew", f.options.Checkpoint, strings.TrimPrefix(e.What, "their "))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return f.sparsePosterior(dual, z, factor)
+	return f.sparsePosterior(dual, z), nil
 }
 
 // fitNystrom passes over all rows, or over those that --within keeps.
@@ -238,32 +223,27 @@ func (f *fit) fitNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opti
 	return sparse.FitKept(ctx, f.kernel, f.source, f.sites, rows, z, o)
 }
 
-// passNystrom returns the posterior, and the factor of --tune-prior at θ*, else 1.
-func (f *fit) passNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, float64, error) {
-	if f.flags.Refit {
-		if f.flags.tune != "" {
-			try, err := f.nystromCandidates(ctx, z)
-			if err != nil {
-				return nil, 0, err
-			}
-			if err := f.tune(ctx, try); err != nil {
-				return nil, 0, err
-			}
+// tuneNystrom chooses the prior precision where --tune-prior asks for it, and goes to the mode there.
+func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Options) error {
+	if f.flags.tune == "" {
+		return nil
+	}
+	if f.flags.tunesByRefits() {
+		try, err := f.nystromCandidates(ctx, z)
+		if err != nil {
+			return err
 		}
-		dual, err := sparse.Refit(ctx, f.kernel, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, z, o)
-		return dual, 1, err
+		if err := f.tune(ctx, try); err != nil {
+			return err
+		}
+		return f.settle(ctx)
 	}
 	dual, err := f.fitNystrom(ctx, z, o)
-	if err != nil || f.flags.tune == "" {
-		return dual, 1, err
-	}
-	before := *f
-	tuned, err := f.tunePrior(ctx, dual.Projected)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
-	// The kernel stays that of the pass; the factor leads to the precision chosen.
-	f.precision, f.prior, f.kernel = before.precision, before.prior, before.kernel
-	dual, err = tuned.Posterior.WithData(ctx, f.source, f.sites)
-	return dual, tuned.Factor, err
+	if err := f.tunePrior(ctx, dual.Projected); err != nil {
+		return err
+	}
+	return f.settle(ctx)
 }

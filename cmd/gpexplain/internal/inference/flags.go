@@ -19,9 +19,8 @@ type Flags struct {
 	inducing          int     // 0 where not given
 	within            float64 // 0 keeps all rows
 	certify           bool
-	Refit             bool
-	choosesRefit      bool   // a refit is made, without --refit too, where θ* is no mode
-	refitGiven        bool   // --refit was given
+	Refit             bool   // the mean is that of the refit, and not f(x;θ*)
+	at                string // --at; "" is match
 	tune              string // what chooses the prior precision; "" keeps the stated one
 	tuneFlag          string // what asked for it; "" is --tune-prior
 	File              string // a saved posterior; "" fits one
@@ -51,11 +50,17 @@ func (s *Flags) Add(c *cobra.Command) {
 	f.StringVar(&s.selection, "select", "", "`HOW` to choose inducing examples: uniform, stratified, trace, greedy, rpcholesky or kmeans (default stratified by class, uniform for a regression); or, of --method nystrom or fitc, strength: single rows, each an example with a direction of its Λ, which say most")
 }
 
-// AddRefit defines --refit. Where its default is false, a refit is made
-// nevertheless where θ* is no mode, unless --refit is given.
-func (s *Flags) AddRefit(c *cobra.Command, value bool, text string) {
-	c.Flags().BoolVar(&s.Refit, "refit", value, text)
-	s.choosesRefit = !value
+// AddAnswer defines --at and --refit, which say what the answers are.
+func (s *Flags) AddAnswer(c *cobra.Command) {
+	s.AddAt(c)
+	c.Flags().BoolVar(&s.Refit, "refit", false, "take the mean of the refit, the linearized model at the optimum for the training rows, in place of the network's own output; the covariance, and the terms of explanations, are the refit's in either case")
+}
+
+// AtStated are the same flags for answers at the stated precision.
+func (s *Flags) AtStated() *Flags {
+	out := *s
+	out.at = atStated
+	return &out
 }
 
 // AddTune defines --tune-prior.
@@ -89,7 +94,7 @@ func (s *Flags) AddFile(c *cobra.Command) {
 }
 
 // inFile are the flags whose values the file of a saved posterior holds.
-var inFile = []string{"outputs", "method", "inducing", "within", "certify", "select", "refit", "tune-prior", "train-count", "train-index", "classes", "likelihood", "prior-precision", "weight-decay", "prior", "noise-variance",
+var inFile = []string{"outputs", "method", "inducing", "within", "certify", "select", "at", "refit", "tune-prior", "train-count", "train-index", "classes", "likelihood", "prior-precision", "weight-decay", "prior", "noise-variance",
 	"standardize", "input-mean", "input-sd", "target-mean", "target-sd"}
 
 // CheckSaid refuses flags whose values a file already says: that of a flag, or where it is "",
@@ -121,25 +126,23 @@ func (s *Flags) Check(c *cobra.Command) error {
 	if f.Changed("inducing-file") {
 		return nil
 	}
-	s.refitGiven = f.Changed("refit")
+	if err := s.checkAt(c); err != nil {
+		return err
+	}
 	if s.Method == "exact" && f.Changed("within") {
 		s.Method = "kept"
 	}
 	switch {
 	case f.Changed("tune-prior") && !slices.Contains(tunings, s.tune):
 		return console.NotOneOf("tune-prior", s.tune, tunings)
-	case s.tunesByRefits() && s.refitGiven && !s.Refit:
-		return console.Usagef("--tune-prior %s refits at every precision; leave --refit=false out, or give --tune-prior heldout", s.tune)
 	case !slices.Contains(problem.Methods, s.Method):
 		return console.NotOneOf("method", s.Method, problem.Methods)
 	case f.Changed("within") && !(s.within > 0 && s.within <= mostWithin):
 		return console.Usagef("--within %v must be above 0, and at most %d", s.within, mostWithin)
 	case f.Changed("within") && s.Method != "kept" && s.Method != "nystrom":
 		return console.Usagef("--within is for --method exact, kept or nystrom, not %s", s.Method)
-	case f.Changed("within") && s.Method == "nystrom" && (s.Refit || s.tunesByRefits()):
-		return console.Usagef("--within is not for a refit by --method nystrom; give --method kept")
-	case f.Changed("checkpoint") && s.Method == "kept" && s.refitGiven && !s.Refit:
-		return console.Usagef("--checkpoint of --method kept is for a refit, which --refit=false leaves out; leave one of them out")
+	case f.Changed("within") && s.Method == "nystrom" && s.tunesByRefits():
+		return console.Usagef("--within with --method nystrom is not for --tune-prior %s; give --method kept", s.tune)
 	case f.Changed("within") && f.Changed("checkpoint") && s.Method != "kept":
 		return console.Usagef("--checkpoint is for passes over all rows; leave --within out")
 	case s.certify && s.Method != "kept":
@@ -185,7 +188,6 @@ const inducingOutputs = 2000
 // withDefaults returns the flags with the inducing examples that they leave
 // open.
 func (s Flags) withDefaults(p *problem.Problem) (Flags, error) {
-	s.Refit = s.Refit || s.tunesByRefits()
 	if s.Method == "kept" && s.within == 0 {
 		s.within = defaultWithin
 	}

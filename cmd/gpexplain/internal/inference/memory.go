@@ -60,8 +60,8 @@ func sparseBytes(p *problem.Problem, f *Flags, heldOut *dataset.Subset) func(m i
 			alone = p.Model.Net.BatchBytes(m)
 			m = (m + p.Model.Outputs - 1) / p.Model.Outputs
 		}
-		need := problem.WholeBytes(float64(p.SparseBytes(m, f.Refit)) + float64(alone))
-		if f.tune != "" && f.Refit && f.Method == "nystrom" {
+		need := problem.WholeBytes(float64(p.SparseBytes(m, false)) + float64(alone))
+		if f.tunesByRefits() && f.Method == "nystrom" {
 			// The features of all training rows and a copy of f̂.
 			need = problem.WholeBytes(float64(need) + float64(sparse.PreparedBytes(n, m, p.Model.Outputs)))
 		}

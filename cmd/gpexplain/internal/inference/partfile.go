@@ -74,17 +74,16 @@ func (s *Pass) write(done *shard.Shard, path string) error {
 }
 
 // MergeSet returns the posterior of all parts of a set, calibrated by a method, and its problem.
-// inducing is the file of the inducing examples where it is not where it was. Of a refit that
-// goes on the posterior is nil, and what the next round needs is written to the file next.
-func MergeSet(ctx context.Context, c *console.Console, f *problem.Flags, set *shard.Set, inducing, out, next, calibrate string) (*problem.Problem, *Pass, *Posterior, error) {
+// inducing is the file of the inducing examples where it is not where it was.
+func MergeSet(ctx context.Context, c *console.Console, f *problem.Flags, set *shard.Set, inducing, out, calibrate string) (*problem.Problem, *Posterior, error) {
 	p, err := problem.OpenFile(ctx, c, f, set.Paths()[0], problem.ShardFile)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	pass, err := MergePass(ctx, c, p, inducing)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	q, err := pass.Merge(ctx, set, out, next, calibrate, f.Data.Split)
-	return p, pass, q, err
+	q, err := pass.Merge(ctx, set, out, calibrate)
+	return p, q, err
 }

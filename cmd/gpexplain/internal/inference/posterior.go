@@ -53,8 +53,11 @@ type Posterior struct {
 	kernelPrecision float64 // of the prior that the kernel is made with
 	factor          float64 // kernelPrecision / precision, which scales the variances of the kernel's prior
 
+	network bool        // the mean is f(x;θ*), and not that of Dual
+	anchor  []float64   // v − θ*, P, of the posterior before training rows were changed: the mean is f̂(x) − J(x)·anchor; nil for none
+	settled *settlement // which precision the answers are at; nil where a posterior is at the stated one
+
 	gradient      float64 // norm of the gradient of the MAP objective at θ*
-	noMode        string  // why leave-one-out misleads; "" where it does not
 	preflight     *report.Preflight
 	Evidence      gp.Evidence
 	traceError    float64
@@ -82,13 +85,12 @@ type Method struct {
 // Options are what verbs ask of a fit beside its method. The zero value is
 // the default.
 type Options struct {
-	mean       gp.Mean
+	AtTheta    bool               // the posterior is that at the trained parameters and the stated precision, and no refit
+	mean       gp.Mean            // of a posterior at θ*
 	Checkpoint string             // file to keep the state of a pass in; "" for none
 	Resume     *sparse.Checkpoint // state of a pass to go on from; nil starts anew
 	ResumeKept *store.File        // state of a refit by the method kept to go on from; nil starts anew
 	NoReport   bool               // no error report is needed
-
-	ChoosesPrior bool // another prior is looked for, so that θ* need be no mode at this one
 
 	shards      bool // the pass over the data is split into parts
 	leaveOneOut bool // leave-one-out predictions of the training rows follow
@@ -102,17 +104,21 @@ type fit struct {
 	options Options
 	heldOut *dataset.Subset // rows that choose the prior precision; nil without --tune-prior heldout
 	theta   []float64       // θ*
+	settled *settlement     // nil with Options.AtTheta
+	frozen  bool            // the precision and the mode are settled
 
 	precision float64 // of the prior that the kernel is made with
 	prior     ntk.Prior
 	kernel    *ntk.NTK
 	tuning    *report.Tuning // nil without --tune-prior
 
-	source    linearize.Source // training examples
-	sites     *gp.Sites        // at θ*
-	gradient  []float64        // Jᵀr at θ*
-	preflight *report.Preflight
-	noMode    string // why leave-one-out at θ* misleads; "" where it does not
+	source       linearize.Source  // training examples
+	outputs      *mat.Dense        // f(x;θ*) of the training examples, N×C
+	sites        *gp.Sites         // at θ*, or at the mode
+	mode         *weightspace.Mode // of the linearized model, where a method takes its sites there; else nil
+	gradient     []float64         // Jᵀr at θ*
+	gradientNorm float64           // of the MAP objective at θ* and the stated precision
+	preflight    *report.Preflight
 }
 
 // Fit computes the posterior that the flags ask for.
@@ -121,23 +127,30 @@ func Fit(ctx context.Context, c *console.Console, p *problem.Problem, flags *Fla
 	if err != nil {
 		return nil, err
 	}
-	var q *Posterior
-	switch f.flags.Method {
-	case "exact":
-		q, err = f.exact(ctx)
-	case "cg":
-		q, err = f.cg(ctx)
-	case "kept":
-		q, err = f.kept(ctx)
-	default:
-		q, err = f.sparse(ctx)
+	q, err := f.byMethod(ctx)
+	if err == nil {
+		q, err = f.settleNoise(ctx, q)
 	}
 	c.ClearBar()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
 	c.Warn(q.Dual.Warnings()...)
+	f.remark(q)
 	return q, c.EndPart(ctx, "factorize")
+}
+
+// byMethod computes the posterior by the method of the flags.
+func (f *fit) byMethod(ctx context.Context) (*Posterior, error) {
+	switch f.flags.Method {
+	case "exact":
+		return f.exact(ctx)
+	case "cg":
+		return f.cg(ctx)
+	case "kept":
+		return f.kept(ctx)
+	}
+	return f.sparse(ctx)
 }
 
 // newFit fills in defaults and refuses what cannot work or fit into memory.
@@ -160,7 +173,10 @@ func newFit(c *console.Console, p *problem.Problem, flags *Flags, o Options) (*f
 		}
 	}
 	f.theta = p.Model.Net.Theta()
-	return f, f.setPrecision(p.Task.Precision)
+	if err := f.setPrecision(p.Task.Precision); err != nil || o.AtTheta {
+		return f, err
+	}
+	return f, f.begin()
 }
 
 // setPrecision makes the kernel one of the prior of this precision.
@@ -176,12 +192,16 @@ func (f *fit) setPrecision(precision float64) error {
 // posterior returns what is the same for all methods.
 func (f *fit) posterior(dual Fitted) *Posterior {
 	return &Posterior{Dual: dual, Kernel: f.kernel, How: Method{Name: f.flags.Method, selection: f.flags.selection, mean: f.options.mean},
-		prior: f.prior, precision: f.precision, kernelPrecision: f.precision, factor: 1, gradient: problem.MAPGradient(f.prior, f.gradient, f.theta).Norm, Tuning: f.tuning, noMode: f.noMode, preflight: f.preflight}
+		prior: f.prior, precision: f.precision, kernelPrecision: f.precision, factor: 1, network: !f.options.AtTheta && !f.flags.Refit, refitted: f.flags.Refit,
+		gradient: f.gradientNorm, Tuning: f.tuning, preflight: f.preflight}
 }
 
 // prepare linearizes the training examples, or makes them a source that does
 // so in each pass, and computes the sites and the gradient at θ*.
 func (f *fit) prepare(ctx context.Context, keep bool) error {
+	if f.source != nil {
+		return nil
+	}
 	if err := f.con.EndPart(ctx, "load"); err != nil {
 		return err
 	}
@@ -192,6 +212,7 @@ func (f *fit) prepare(ctx context.Context, keep bool) error {
 	if f.sites, err = gp.SitesFrom(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood); err != nil {
 		return err
 	}
+	f.outputs = f.sites.F
 	if f.gradient, err = f.residualGradient(ctx); err != nil {
 		return err
 	}
@@ -250,12 +271,21 @@ func (q *Posterior) Report(p *problem.Problem, warnings []string) report.Fit {
 	if problem.IsSparse(q.How.Name) {
 		inducing = report.Index(len(q.How.inducing))
 	}
-	r := report.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), PriorPrecision: report.Float(q.precision), Refit: q.weights != nil && q.refitted || q.weights == nil && q.Dual.Refitted(),
+	r := report.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), PriorPrecision: report.Float(q.precision), Refit: q.refits(),
 		Method: q.How.Name, Inducing: inducing, TraceError: report.Float(q.traceError),
 		GradientNorm: report.Float(q.gradient), LogEvidence: report.Float(q.Evidence.Value), Bound: q.Evidence.Bound.String(), LogDet: report.Float(q.Evidence.LogDet),
 		LogLikelihood: report.Float(q.Evidence.LogLik), Scatter: report.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Certificate: q.certificate, Warnings: warnings,
 		PriorPrecisionOrigin: string(p.Task.PrecisionFrom), Preflight: q.preflight, Preprocessing: p.Preprocessing(), Grouped: p.Task.Grouping.Report()}
 	q.describe(&r)
+	if s := q.settled; s != nil {
+		r.StatedPrecision, r.Match = problem.Number(s.stated), &s.match
+		switch s.match.Used {
+		case atMatch:
+			r.PriorPrecisionOrigin = "the match: " + s.match.Why
+		case "given":
+			r.PriorPrecisionOrigin = s.match.Why
+		}
+	}
 	if q.Tuning != nil {
 		r.PriorPrecisionOrigin = "chosen by --tune-prior " + q.Tuning.Method
 	}
@@ -416,7 +446,7 @@ func (o *Predictions) observe() error {
 // densities and the rank of its novelty are left to the caller.
 func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at int) *report.PredictedRow {
 	f := o.Network.RawRowView(i)
-	r := &report.PredictedRow{Index: report.Index(rows.Rows[at]), Label: report.Float(problem.Label(rows, at)), Several: rows.Set.Width() > 1, Class: task.Class(f),
+	r := &report.PredictedRow{Index: report.Index(rows.Rows[at]), Label: report.Float(problem.Label(rows, at)), Several: rows.Set.Width() > 1, Class: o.class(task, i), NetworkClass: o.networkClass(task, i),
 		Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i), MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i),
 		ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i),
 		Novelty: report.Novelty{Score: report.Float(o.Novelty.Score[i]), MutualInformation: report.Float(o.Novelty.Mutual[i]), Rank: report.Undefined()}}

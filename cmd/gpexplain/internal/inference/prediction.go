@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
@@ -15,7 +16,7 @@ import (
 func (q *Posterior) Prediction(task *problem.Task, o *Predictions, i int) report.Prediction {
 	novelty := report.Novelty{Score: report.Float(o.Novelty.Score[i]), MutualInformation: report.Float(o.Novelty.Mutual[i])}
 	novelty.Rank = q.Rank(novelty.Score)
-	r := report.Prediction{Class: task.Class(o.Network.RawRowView(i)), Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i),
+	r := report.Prediction{Class: o.class(task, i), NetworkClass: o.networkClass(task, i), Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i),
 		MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i), Covariance: CovarianceOf(o.Cov, i),
 		ObservationMean: RowOf(o.Response, i), ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i), Novelty: &novelty}
 	if task.Classes != nil && r.Class.Finite() {
@@ -24,10 +25,33 @@ func (q *Posterior) Prediction(task *problem.Task, o *Predictions, i int) report
 	return r
 }
 
-// RunnerUp is the class of largest probability other than the one that the network
-// predicts for row i; -1 where there is one class alone.
+// Best is the number of the class of largest probability of row i.
+func (o *Predictions) Best(i int) int { return floats.MaxIdx(o.Prob.RawRowView(i)) }
+
+// class is the label of the class of largest probability; undefined for a regression.
+func (o *Predictions) class(task *problem.Task, i int) report.Float {
+	if task.Classes == nil {
+		return report.Undefined()
+	}
+	return report.Float(task.Classes[o.Best(i)])
+}
+
+// networkClass is the label of the network's largest output where that is another; else nil.
+func (o *Predictions) networkClass(task *problem.Task, i int) *report.Float {
+	if task.Classes == nil {
+		return nil
+	}
+	k := problem.LargestClass(o.Network.RawRowView(i))
+	if k == o.Best(i) {
+		return nil
+	}
+	return problem.Number(float64(task.Classes[k]))
+}
+
+// RunnerUp is the class of largest probability of row i but one; -1 where there is one class
+// alone.
 func (o *Predictions) RunnerUp(i int) int {
-	predicted := problem.LargestClass(o.Network.RawRowView(i))
+	predicted := o.Best(i)
 	second, best := -1, math.Inf(-1)
 	for k, v := range o.Prob.RawRowView(i) {
 		if k != predicted && v > best {

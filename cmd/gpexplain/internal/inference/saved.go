@@ -25,7 +25,7 @@ func (q *Posterior) header(ctx context.Context, p *problem.Problem, r report.Fit
 	classes, names := t.Ungrouped()
 	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: names, Grouped: t.Grouping.Report(), Noise: t.Noise,
 		Prior: q.kernelPrecision, Factor: q.factor, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
-		Bound: q.Evidence.Bound, SE: report.Float(q.Evidence.StdErr), Fit: r, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved()}
+		Bound: q.Evidence.Bound, SE: report.Float(q.Evidence.StdErr), Fit: r, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved(), Network: q.network}
 	if q.preflight != nil {
 		head.PreflightWarnings = q.preflight.Warnings
 	}
@@ -67,6 +67,9 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 		if q.Calibration != nil {
 			w.Floats("leave-one-out", packRows(q.Calibration.LeftOutRows))
 		}
+		if q.anchor != nil {
+			w.Floats("anchor", q.anchor)
+		}
 		return q.Dual.Save(w)
 	})
 }
@@ -83,6 +86,31 @@ func (q *Posterior) SavedBytes() int64 {
 // loadPosterior returns the posterior of the problem's file, with its calibration
 // unless the method of calibration is "" or none.
 func loadPosterior(ctx context.Context, c *console.Console, p *problem.Problem, calibrate string) (*Posterior, error) {
+	q, err := load(ctx, c, p)
+	if err != nil {
+		return nil, err
+	}
+	h := &p.Saved.Header
+	for _, text := range h.Fit.Warnings {
+		c.WarnText(text)
+	}
+	if q.settled == nil {
+		if h.Fit.Refit {
+			c.Note("the file is of an older version: its mean is that of a refit, and not the network's output")
+		} else {
+			c.Note("the file is of an older version: its covariance is that at the trained parameters, and not at the match; fit it again")
+		}
+	}
+	if calibrate != "" {
+		if err := q.loadCalibration(c, p, calibrate == "none"); err != nil {
+			return nil, err
+		}
+	}
+	return q, c.EndPart(ctx, "factorize")
+}
+
+// load returns the posterior of the problem's file without its calibration.
+func load(ctx context.Context, c *console.Console, p *problem.Problem) (*Posterior, error) {
 	v, h, f := p.Saved, &p.Saved.Header, &p.Saved.Header.Fit
 	how := Method{Name: f.Method, selection: h.Select, inducing: h.Inducing, mean: h.Mean}
 	if !inRange(h.Inducing, p.Examples.Train.Len(), how.takesRows()) {
@@ -99,12 +127,21 @@ func loadPosterior(ctx context.Context, c *console.Console, p *problem.Problem, 
 	if err != nil {
 		return nil, err
 	}
-	q := &Posterior{prior: prior, Kernel: ntk.New(kernelPrior, p.Model.Net.Theta(), nil), How: how,
+	q := &Posterior{network: h.Network, refitted: f.Refit, prior: prior, Kernel: ntk.New(kernelPrior, p.Model.Net.Theta(), nil), How: how,
 		precision: h.Prior / h.Factor, kernelPrecision: h.Prior, factor: h.Factor, gradient: float64(f.GradientNorm),
 		Evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), StdErr: float64(h.SE), Bound: h.Bound},
 		traceError: float64(f.TraceError), approximation: f.Approximation, certificate: f.Certificate, Tuning: f.Tuning, preflight: f.Preflight}
 	if q.preflight != nil {
 		q.preflight.Warnings = h.PreflightWarnings
+	}
+	if f.Match != nil {
+		q.settled = &settlement{stated: float64(*f.StatedPrecision), match: *f.Match}
+	}
+	if v.File.Has("anchor") {
+		r := v.File.Reader("")
+		if q.anchor = r.Floats("anchor", p.Model.Parameters()); r.Err() != nil {
+			return nil, r.Err()
+		}
 	}
 	if err := c.EndPart(ctx, "load"); err != nil {
 		return nil, err
@@ -114,15 +151,7 @@ func loadPosterior(ctx context.Context, c *console.Console, p *problem.Problem, 
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
-	for _, text := range f.Warnings {
-		c.WarnText(text)
-	}
-	if calibrate != "" {
-		if err := q.loadCalibration(c, p, calibrate == "none"); err != nil {
-			return nil, err
-		}
-	}
-	return q, c.EndPart(ctx, "factorize")
+	return q, nil
 }
 
 // loadCalibration reads the calibration of the file, if it has one. unscaled takes

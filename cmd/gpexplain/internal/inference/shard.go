@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
@@ -29,9 +31,9 @@ type Pass struct {
 	fit      *fit
 	base     *sparse.Projected
 	inducing *sparse.Inducing
-	file     string // of the inducing examples; "" where they were selected here
-	round    *round // of a refit, after the pass at θ*; nil for that pass
-	named    *named // once a part was written
+	file     string    // of the inducing examples; "" where they were selected here
+	move     []float64 // v* − θ*, P, at whose function the sites are
+	named    *named    // once a part was written
 }
 
 // NewPass selects the inducing examples and factors their kernel. The same flags, data and
@@ -41,27 +43,21 @@ func NewPass(ctx context.Context, c *console.Console, p *problem.Problem, flags 
 	if err != nil {
 		return nil, err
 	}
-	if f.flags.Refit && (f.flags.Method != "nystrom" || problem.HasLogVariances(p.Task.Likelihood)) {
-		return nil, console.FullErrorf("--refit: in parts it is for --method nystrom, and for likelihoods other than heteroscedastic; leave --refit out, or --shard and --select-only")
-	}
 	s := &Pass{fit: f}
 	if s.inducing, err = f.selected(ctx); err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
+	s.move = f.fromTheta(f.mode.Theta)
 	return s, s.factor(ctx)
 }
 
-// selected chooses the inducing examples, by the kernel or the sites of all training rows
-// where --select needs them.
+// selected finds the match and the mode of the linearized model, and chooses the inducing examples.
 func (f *fit) selected(ctx context.Context) (*sparse.Inducing, error) {
-	var err error
-	if f.source, err = f.problem.TrainingExamples(ctx, false); err != nil {
+	if err := f.prepare(ctx, false); err != nil {
 		return nil, err
 	}
-	if f.flags.selection == "trace" || f.flags.takesRows() {
-		if f.sites, err = gp.SitesFrom(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood); err != nil {
-			return nil, err
-		}
+	if err := f.settle(ctx); err != nil {
+		return nil, err
 	}
 	defer f.con.ClearBar()
 	return f.inducing(ctx)
@@ -91,12 +87,14 @@ func LoadPass(ctx context.Context, c *console.Console, p *problem.Problem) (*Pas
 	return s, s.load(ctx, p.Saved.File)
 }
 
-// load reads the inducing examples' factor, and the round.
+// load reads the inducing examples' factor, and the mode.
 func (s *Pass) load(ctx context.Context, file *store.File) (err error) {
-	if s.base, err = sparse.LoadProjected(ctx, file, s.fit.kernel, s.inducing, s.fit.sparseOptions()); err == nil {
-		s.round, err = s.loadRound(file)
+	if s.base, err = sparse.LoadProjected(ctx, file, s.fit.kernel, s.inducing, s.fit.sparseOptions()); err != nil {
+		return err
 	}
-	return err
+	r := file.Reader("mode.")
+	s.move = r.Floats("move", len(s.fit.theta))
+	return r.Err()
 }
 
 // passOf returns a pass of the method in the problem's file, without its inducing examples.
@@ -105,9 +103,20 @@ func passOf(c *console.Console, p *problem.Problem) (*Pass, error) {
 	if !inRange(h.Inducing, p.Examples.Train.Len(), h.Select == report.SelectStrength) {
 		return nil, p.Saved.Damaged("its inducing examples cannot be used")
 	}
-	flags := Flags{Method: h.Fit.Method, selection: h.Select, inducing: len(h.Inducing), Refit: h.Fit.Refit, refitGiven: true}
-	f, err := newFit(c, p, &flags, Options{shards: true, mean: h.Mean})
-	return &Pass{fit: f}, err
+	flags := Flags{Method: h.Fit.Method, selection: h.Select, inducing: len(h.Inducing), Refit: h.Fit.Refit}
+	f, err := newFit(c, p, &flags, Options{shards: true})
+	if err != nil {
+		return nil, err
+	}
+	f.settled = &settlement{match: *h.Fit.Match}
+	if v := h.Fit.StatedPrecision; v != nil {
+		f.settled.stated = float64(*v)
+	}
+	if f.preflight = h.Fit.Preflight; f.preflight != nil {
+		f.preflight.Warnings = h.PreflightWarnings
+	}
+	f.gradientNorm = float64(h.Fit.GradientNorm)
+	return &Pass{fit: f}, nil
 }
 
 // recorded linearizes the inducing examples that a file records.
@@ -129,8 +138,9 @@ func (f *fit) recorded(ctx context.Context, v *problem.SavedFile) (*sparse.Induc
 // header is what a file of the pass says of model, data and task.
 func (s *Pass) header(ctx context.Context, split *int) (problem.SavedHeader, func(w *store.Writer), error) {
 	f, t := s.fit, s.fit.problem.Task
-	q := &Posterior{How: Method{Name: f.flags.Method, selection: f.flags.selection, inducing: s.inducing.Rows, mean: f.options.mean}, kernelPrecision: f.precision, factor: 1}
-	r := report.Fit{Method: f.flags.Method, Refit: f.flags.Refit, PriorPrecisionOrigin: string(t.PrecisionFrom), NoiseVarianceOrigin: string(t.NoiseFrom)}
+	q := &Posterior{How: Method{Name: f.flags.Method, selection: f.flags.selection, inducing: s.inducing.Rows, mean: f.mean()}, kernelPrecision: f.precision, factor: 1, network: !f.flags.Refit, preflight: f.preflight}
+	r := report.Fit{Method: f.flags.Method, Refit: f.flags.Refit, PriorPrecisionOrigin: string(t.PrecisionFrom), NoiseVarianceOrigin: string(t.NoiseFrom),
+		StatedPrecision: problem.Number(f.settled.stated), Match: &f.settled.match, Preflight: f.preflight, GradientNorm: report.Float(f.gradientNorm)}
 	if t.Prior != nil {
 		r.PriorPrecisionOrigin = string(t.Prior.From)
 	}
@@ -146,6 +156,7 @@ func (s *Pass) Save(ctx context.Context, path string, split *int) error {
 	return problem.InducingFile.Write(path, func(w *store.Writer) error {
 		w.JSON("header", head)
 		prior(w)
+		w.Floats("mode.move", s.move)
 		return s.base.Save(w)
 	})
 }
@@ -228,19 +239,8 @@ func (f *fit) part(ctx context.Context, s *Pass) (*shard.Shard, error) {
 	if err := f.con.EndPart(ctx, "linearize"); err != nil {
 		return nil, err
 	}
-	if s.round != nil {
-		done, err := shard.ComputeAt(ctx, s.base, s.round.W, f.source, p.Examples.Y, p.Task.Likelihood)
-		if err != nil {
-			return nil, err
-		}
-		return done, f.con.EndPart(ctx, "kernel")
-	}
-	done, err := shard.Compute(ctx, s.base, f.source, p.Examples.Y, p.Task.Likelihood)
+	done, err := shard.Compute(ctx, s.base, s.move, f.source, p.Examples.Y, p.Task.Likelihood)
 	if err != nil {
-		return nil, err
-	}
-	f.sites = done.Sites
-	if done.Gradient, err = f.residualGradient(ctx); err != nil {
 		return nil, err
 	}
 	return done, f.con.EndPart(ctx, "kernel")
@@ -255,12 +255,7 @@ func (s *Pass) identity(ctx context.Context, was *problem.Remembered) (id shard.
 	if problem.HasNoise(t.Likelihood) {
 		id.Likelihood += fmt.Sprintf(" with noise variance %v", t.Noise)
 	}
-	if f.flags.Refit {
-		id.Method += " with a refit"
-	}
-	if r := s.round; r != nil {
-		id.Round, id.From = r.number, linearize.SumOf(r.W)
-	}
+	id.Mode = linearize.SumOf(s.move)
 	id.Rows = rowsSum(e.Train)
 	id.Files = filesSum(was)
 	z, err := linearize.FingerprintOf(ctx, s.inducing.Batch)
@@ -346,9 +341,8 @@ func MergePass(ctx context.Context, c *console.Console, p *problem.Problem, indu
 	return s, s.load(ctx, file)
 }
 
-// Merge returns the posterior of all parts of the pass, calibrated by a method. Of a refit
-// that goes on it returns nil, and writes what the next round needs to the file next.
-func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, next, calibrate string, split *int) (*Posterior, error) {
+// Merge returns the posterior of all parts of the pass, calibrated by a method.
+func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, calibrate string) (*Posterior, error) {
 	c, p := s.fit.con, s.fit.problem
 	heldOut, err := heldOutFor(p, calibrate)
 	if err != nil {
@@ -361,12 +355,21 @@ func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, next, calibrate s
 	if d := set.Identity().Difference(now); d != "" {
 		return nil, console.FullErrorf("%s and the other parts are of another pass than model and data as they are now: they differ in %s; compute the parts again", set.Paths()[0], d)
 	}
-	q, err := s.merged(ctx, set, out, next, split)
+	q, err := s.merged(ctx, set, out)
+	if err == nil {
+		q, err = s.fit.settleNoise(ctx, q)
+	}
 	c.ClearBar()
-	if err != nil || q == nil {
+	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
 	c.Warn(q.Dual.Warnings()...)
+	if w := s.fit.preflight; w != nil {
+		for _, text := range w.Warnings {
+			c.WarnText(text)
+		}
+	}
+	s.fit.remark(q)
 	if err := c.EndPart(ctx, "factorize"); err != nil || calibrate == "none" {
 		return q, err
 	}
@@ -376,10 +379,12 @@ func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, next, calibrate s
 	return q, c.EndPart(ctx, "factorize")
 }
 
+// sitesKind is that of the temporary file of the sites of all parts.
+const sitesKind = "gpexplain sites"
+
 // merged adds up the parts and gives the posterior its training rows. Their sites are in a
-// temporary file beside out, which is mapped into memory. It returns nil where a refit goes
-// on.
-func (s *Pass) merged(ctx context.Context, set *shard.Set, out, next string, split *int) (*Posterior, error) {
+// temporary file beside out, which is mapped into memory.
+func (s *Pass) merged(ctx context.Context, set *shard.Set, out string) (*Posterior, error) {
 	f, p := s.fit, s.fit.problem
 	if err := f.con.EndPart(ctx, "load"); err != nil {
 		return nil, err
@@ -394,60 +399,68 @@ func (s *Pass) merged(ctx context.Context, set *shard.Set, out, next string, spl
 	if err != nil {
 		return nil, err
 	}
-	if s.round == nil {
-		if f.gradient, err = set.Gradient(ctx); err != nil {
-			return nil, err
-		}
-	}
-	pass, err := f.joined(ctx, set, out, s.round != nil)
-	if err != nil {
+	if f.sites, err = f.joined(ctx, set, out); err != nil {
 		return nil, err
 	}
+	f.mode = &weightspace.Mode{Sites: f.sites}
 	if f.source, err = p.TrainingExamples(ctx, p.KeepsJacobian()); err != nil {
 		return nil, err
 	}
-	dual, err := s.dual(ctx, post, pass, next, split)
-	if err != nil || dual == nil {
+	dual, err := post.WithData(ctx, f.source, f.sites)
+	if err != nil {
 		return nil, err
 	}
 	if err := f.con.EndPart(ctx, "kernel"); err != nil {
 		return nil, err
 	}
-	q, err := f.sparsePosterior(dual, s.inducing, 1)
-	if err != nil {
-		return nil, err
-	}
+	q := f.sparsePosterior(dual, s.inducing)
 	return q, f.compare(ctx, q)
 }
 
-// dual gives the posterior of all parts its training rows, or writes the next round of a
-// refit.
-func (s *Pass) dual(ctx context.Context, post *sparse.Projected, pass *sparse.Pass, next string, split *int) (*sparse.Posterior, error) {
-	f := s.fit
-	if s.round != nil {
-		return s.step(ctx, post, pass, next, split)
+// joined maps the sites of all parts into memory, from a temporary file beside out.
+func (f *fit) joined(ctx context.Context, set *shard.Set, out string) (*gp.Sites, error) {
+	dir, name := filepath.Split(out)
+	tmp, err := os.CreateTemp(dir, "."+name+".sites-*")
+	if err != nil {
+		return nil, console.FullErrorf("%s: no temporary file can be made beside it: %w; name another folder", out, console.CauseOf(err))
 	}
-	f.sites = pass.Sites
-	if err := f.look(ctx); err != nil {
+	path := tmp.Name()
+	remove := func() error { // a second time does no harm
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	f.con.CloseLater(remove)
+	if err := tmp.Close(); err != nil {
 		return nil, err
 	}
-	if f.flags.Refit {
-		r := &round{Round: *sparse.FirstRound(post), number: 1, gradient: f.gradient, preflight: f.preflight}
-		return nil, s.saveRound(ctx, r, post, pass.Sites, next, split)
+	err = store.Write(path, sitesKind, 1, func(w *store.Writer) error { return set.SaveSites(ctx, w, "") })
+	if err != nil {
+		return nil, err
 	}
-	return post.WithData(ctx, f.source, f.sites)
+	file, err := store.Open(path, sitesKind, 1)
+	if err != nil {
+		return nil, err
+	}
+	f.con.CloseLater(file.Close)
+	// What is open stays there on Unix, and elsewhere the file is removed in the end.
+	_ = remove()
+	r := file.Reader("")
+	sites := gp.LoadSites(r, set.Len(), f.problem.Model.Outputs)
+	return sites, r.Err()
 }
 
 // look checks network, data and prior by the sites and the gradient at θ*.
 func (f *fit) look(ctx context.Context) error {
-	f.preflight = f.problem.Preflight(ctx, &problem.AtTheta{F: f.sites.F, Pull: f.gradient, Theta: f.theta, Tuned: f.flags.tune != "" || f.options.ChoosesPrior})
+	f.gradientNorm = gp.GradientNormOf(f.gradient, f.prior, f.theta)
+	f.preflight = f.problem.Preflight(ctx, &problem.AtTheta{F: f.sites.F, Gradient: f.gradientNorm})
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if err := f.con.Alarm(f.preflight.Warnings); err != nil {
 		return console.Full(err)
 	}
-	f.refitOrNot()
 	if problem.HasLogVariances(f.problem.Task.Likelihood) {
 		f.con.Remark(errNotConcave)
 	}

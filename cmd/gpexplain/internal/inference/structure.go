@@ -37,8 +37,8 @@ var (
 const StructureHelp = `
 
 With --structure the answers come from a posterior over the parameters whose
-precision has this structure, at the trained parameters or, with --refit, at the
-optimum of the linearized model. It knows no predictions without a training row, so
+precision has this structure, at the trained parameters and the stated precision or,
+with --refit, at the optimum of the linearized model. It knows no predictions without a training row, so
 that nothing is calibrated unless --calibrate heldout is given.
 
 --predictive bnn draws parameters from that posterior, by default the full one, and
@@ -97,7 +97,6 @@ func (s *WeightFlags) Check(c *cobra.Command, o *Flags, k *CalibrationFlags, sam
 	if f.Changed("coverage") && k.Method != "heldout" {
 		return console.Usagef("--coverage takes predictions without each training row, which %s has not; give --calibrate heldout too, or leave it out", asked)
 	}
-	o.choosesRefit = false // where leave-one-out is not asked for, nothing misleads
 	return nil
 }
 
@@ -108,7 +107,7 @@ func (s *WeightFlags) Answer(ctx context.Context, c *console.Console, p *problem
 	}
 	var o Options
 	if s.Predictive == "linear" {
-		o.mean = gp.LinearGaussian
+		o.AtTheta, o.mean = true, gp.LinearGaussian
 	}
 	if !s.InWeights() {
 		if p.Saved != nil {
@@ -146,6 +145,7 @@ const weights = "weights"
 
 // fit computes a posterior over the parameters.
 func (s *WeightFlags) fit(ctx context.Context, c *console.Console, p *problem.Problem, flags *Flags, o Options) (*Posterior, error) {
+	o.AtTheta = true
 	f, err := newFit(c, p, flags, o)
 	if err != nil {
 		return nil, err
@@ -211,14 +211,6 @@ func (q *Posterior) calibrateHeldOut(ctx context.Context, c *console.Console, p 
 		c.WarnText(text)
 	}
 	return nil
-}
-
-// latent is the posterior over function values.
-func (q *Posterior) latent() gp.Latent {
-	if q.weights != nil {
-		return q.weights
-	}
-	return q.Dual
 }
 
 // describe fills in what a report says of a posterior over the parameters.

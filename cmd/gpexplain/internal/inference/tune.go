@@ -83,7 +83,7 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 	if err != nil {
 		return err
 	}
-	if f.flags.Refit {
+	if !f.options.AtTheta {
 		t.Shift, t.StartShift = problem.Number(shift[found.X]), problem.Number(shift[0])
 	}
 	t.Edge = found.Edge != minimize.Inside
@@ -154,7 +154,7 @@ func (f *fit) score(ctx context.Context, c *candidate) (float64, error) {
 // shift is the root mean square of f̂ − f(x;θ*) over the training outputs that the
 // posterior is given.
 func (f *fit) shift(c *candidate) float64 {
-	ours, network := c.f, f.sites.F
+	ours, network := c.f, f.outputs
 	if c.rows != nil {
 		ours, network = problem.RowsAt(ours, c.rows), problem.RowsAt(network, c.rows)
 	}
@@ -276,15 +276,15 @@ func (f *fit) prepareHeldOut(ctx context.Context, p *sparse.Projected) (*sparse.
 
 // tunePrior chooses the factor on the prior variances with the least negative
 // log likelihood of the held-out rows, at θ*.
-func (f *fit) tunePrior(ctx context.Context, dual *sparse.Projected) (*sparse.Tuned, error) {
+func (f *fit) tunePrior(ctx context.Context, dual *sparse.Projected) error {
 	rows, lik := f.heldOut, f.problem.Task.Likelihood
 	y, err := f.problem.Targets(rows)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	prepared, err := f.prepareHeldOut(ctx, dual)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	link := glm.DefaultLink(lik, f.problem.Model.Outputs)
 	logp := make([]float64, rows.Len())
@@ -293,11 +293,11 @@ func (f *fit) tunePrior(ctx context.Context, dual *sparse.Projected) (*sparse.Tu
 		return glm.NLL(logp), err
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t := &report.Tuning{Method: f.flags.tune, Start: report.Float(f.precision), Edge: math.Abs(math.Log10(tuned.Factor)) > 5.9}
 	for _, one := range tuned.Trials {
 		t.Trials = append(t.Trials, f.trial(f.precision/one.Factor, one.Score))
 	}
-	return tuned, f.choose(t, f.precision/tuned.Factor)
+	return f.choose(t, f.precision/tuned.Factor)
 }

@@ -52,7 +52,7 @@ func Validate(ctx context.Context, c *console.Console, p *problem.Problem, flags
 			return nil, err
 		}
 	}
-	q, err := Fit(ctx, c, p, flags, Options{mean: gp.LinearGaussian})
+	q, err := Fit(ctx, c, p, flags, Options{AtTheta: true, mean: gp.LinearGaussian})
 	if err != nil {
 		return nil, err
 	}

@@ -15,23 +15,9 @@ import (
 // AtTheta is what the network does on its training rows, and how the parameters
 // hold there.
 type AtTheta struct {
-	F     *mat.Dense // outputs, N×C
-	Pull  []float64  // Jᵀr, the gradient of the log likelihood of the training rows by θ, length P
-	Theta []float64  // θ*
-	Tuned bool       // --tune-prior goes on to choose another precision
+	F        *mat.Dense // outputs, N×C
+	Gradient float64    // norm of the gradient of the MAP objective at θ*
 }
-
-// ModeRise is the rise of the MAP objective, in nats a training example, up to
-// which θ* counts as a mode. The objective of the linearized model rises from θ* by
-// at most ‖g‖²/2δ, g its gradient there, as its curvature is at least δ. Measured
-// per example, at the precision of training: thesis-cnn 1.0e-4, mnist10-mlp 7.5e-5,
-// the toys 1.1e-3 at most, the built-in network 5.0e-4, other networks trained by
-// L-BFGS to the end 1.4e-3 at most, LeNet-5 on 55,000 digits .020. Trained without
-// decay: 784-64-1 on 1,000 fours and nines .69, .21, .16, .43 at δ = .3, 1, 3, 10,
-// 784-64-10 on 2,000 digits 2.8, .74, .27, .52, 2×50 tanh on tables of UCI .041 to
-// 1.4 at δ = .3 and .16 to 3.2 at δ ≥ 1. Trained with decay, but by Adam alone: .016
-// to .93, and 83 after three passes.
-const ModeRise = .03
 
 const (
 	// sureExcess is how many nats a training row may cost a network beyond what
@@ -40,15 +26,8 @@ const (
 	// Σ rᵢfᵢᵀ = δ‖W‖² ≥ 0, and −log p(yᵢ) − H(pᵢ) = −rᵢᵀfᵢ. Before training has
 	// converged the sum is larger still, as the scale of the outputs grows.
 	sureExcess = .1
-	// sameDirection is the least squared cosine between Jᵀr and θ* at which the two
-	// count as parallel, as at the mode of a prior of some precision.
-	sameDirection = .9
-	// vanished is the share of the prior's pull δ‖θ*‖ below which that of the
-	// training rows counts as gone. They are equal at a mode.
-	vanished = .1
-	// looseNoise is the factor by which the mean squared error may differ from
-	// the noise variance. At a mode it is σ²(1 − p/N) with p effective parameters.
-	looseNoise = 4
+	// unfinished is by how many nats a training row training may end before its optimum.
+	unfinished = .03
 	// otherScale is how much more of the variance of the targets an affine function of
 	// the outputs explains than the outputs themselves, where they are on another
 	// scale: at a mode the best slope is 1, or more where the prior shrinks.
@@ -63,30 +42,22 @@ const (
 //   - It does not predict its own training rows worse than a constant does, which its last
 //     bias alone could be: the shares of the classes, the mean target, the mean rate.
 //   - It is not surer than right there: see sureExcess.
-//   - θ* is a mode: see ModeRise. Jᵀr = δθ* at a mode tells the precision ⟨Jᵀr, θ*⟩/‖θ*‖²
-//     of the prior under which θ* is one, if Jᵀr and θ* are parallel, and the model may
-//     record it.
-//   - The training rows hold the parameters: where all residuals vanish there is nothing to
-//     explain a prediction by.
 //
-// The third and fourth are skipped where the network records that it was trained on other rows.
+// The third is skipped where the network records that it was trained on other rows.
 func (p *Problem) Preflight(ctx context.Context, at *AtTheta) *report.Preflight {
 	l := &look{problem: p, at: at}
 	l.score()
-	l.known = p.trainedOnThese()
+	l.known = !p.TrainedOnOthers()
 	r := &report.Preflight{Verdict: "ok", TrainNLL: report.Float(l.nll), LargestInput: report.Float(p.largestInput(ctx))}
 	if p.Task.Classes != nil {
 		r.TrainAccuracy = Number(l.accuracy)
 	} else {
 		r.TrainRMSE = Number(l.rmse)
 	}
-	l.pull()
-	r.GradientNorm = report.Float(l.gradient)
+	r.GradientNorm = report.Float(at.Gradient)
 	if !l.outputs() {
 		l.fits(ctx)
 	}
-	l.balances(ctx, len(l.warnings) > 0)
-	l.noise()
 	if r.Warnings = l.warnings; len(r.Warnings) > 0 {
 		r.Verdict = "warning"
 	}
@@ -99,11 +70,11 @@ func Number(v float64) *report.Float {
 	return &f
 }
 
-// trainedOnThese tells whether the network may have been trained on the training
-// rows: it does not record others.
-func (p *Problem) trainedOnThese() bool {
+// TrainedOnOthers tells whether the network records that it was trained on other rows than the
+// training rows.
+func (p *Problem) TrainedOnOthers() bool {
 	m, e := p.Model.Meta, p.Examples
-	return m.Rows == "" || m.Data == Fingerprint(e.Data.Train) && m.Rows == FormatRows(e.Train.Rows)
+	return m.Rows != "" && (m.Data != Fingerprint(e.Data.Train) || m.Rows != FormatRows(e.Train.Rows))
 }
 
 // A look is what Preflight sees.
@@ -121,10 +92,6 @@ type look struct {
 	confusion        *mat.Dense  // of classes: rows with label k and largest output j
 	logp             [][]float64 // of classes: log probabilities of each row
 
-	gradient float64 // ‖Jᵀr − δθ*‖
-	rise     float64 // of the objective at most, in nats a row
-	implied  float64 // the precision under which θ* is a mode; 0 for none
-	held     float64 // ‖Jᵀr‖/(δ‖θ*‖)
 }
 
 func (l *look) warn(format string, args ...any) {
@@ -222,50 +189,6 @@ func logProbabilities(f []float64) []float64 {
 	return out
 }
 
-// pull compares what the training rows and the prior do to the parameters.
-func (l *look) pull() {
-	theta, pull, delta := l.at.Theta, l.at.Pull, l.problem.Task.Precision
-	n := float64(l.at.F.RawMatrix().Rows)
-	if l.problem.Task.Prior != nil {
-		l.pullOf(l.problem.Task.Prior, n)
-		return
-	}
-	rest := make([]float64, len(theta))
-	along := func(precision float64) float64 {
-		return floats.Norm(floats.AddScaledTo(rest, pull, -precision, theta), 2)
-	}
-	rise := func(precision float64) float64 {
-		g := along(precision)
-		return g * g / (2 * precision) / n
-	}
-	l.gradient, l.rise = along(delta), rise(delta)
-	size, force := floats.Norm(theta, 2), floats.Norm(pull, 2)
-	if size == 0 {
-		return
-	}
-	l.held = force / (delta * size)
-	if was := l.problem.Model.Meta.Precision; was > 0 && was != delta && rise(was) <= ModeRise {
-		l.implied = was
-		return
-	}
-	dot := floats.Dot(pull, theta)
-	best := dot / (size * size)
-	if best <= 0 || dot*dot < sameDirection*force*force*size*size {
-		return
-	}
-	if rise(best) <= ModeRise {
-		l.implied = best
-	}
-}
-
-// pullOf is pull for a prior of several variances. It looks for no other precision:
-// a mode of the network under one prior for all says nothing of this one.
-func (l *look) pullOf(prior *Prior, n float64) {
-	g := MAPGradient(prior, l.at.Pull, l.at.Theta)
-	l.gradient, l.rise = g.Norm, g.Rise/n
-	l.held = floats.Norm(l.at.Pull, 2) / g.Prior
-}
-
 // fits looks at the predictions.
 func (l *look) fits(ctx context.Context) {
 	t := l.problem.Task
@@ -289,11 +212,11 @@ func (l *look) fits(ctx context.Context) {
 
 // slack is by how many nats a row a network may predict worse than the best constant,
 // on which training could have settled: by ½δ‖b‖² that the prior charges the constant's
-// bias b, by ModeRise where training has not come to its end, and by two standard errors
+// bias b, by unfinished where training has not come to its end, and by two standard errors
 // where the rows may be others than those of the training, or a part of them.
 func (l *look) slack() float64 {
 	n := float64(len(l.worse))
-	slack := ModeRise + l.problem.Task.leastPrecision()*l.bias*l.bias/(2*n)
+	slack := unfinished + l.problem.Task.leastPrecision()*l.bias*l.bias/(2*n)
 	if l.known && l.problem.Model.Meta.Rows != "" || n < 2 {
 		return slack
 	}
@@ -408,82 +331,4 @@ func slopeOf(f, y *mat.Dense) affine {
 		s.mean, s.sd = mb, sd
 	}
 	return s
-}
-
-// balances looks at the pull of the training rows and of the prior. Where the network
-// misfits the rows, θ* can be no mode.
-func (l *look) balances(ctx context.Context, misfit bool) {
-	t, n := l.problem.Task, l.at.F.RawMatrix().Rows
-	if l.at.Tuned || t.FoundPrior {
-		return
-	}
-	implied := l.impliedText()
-	unknown := t.PrecisionFrom == fromDefault
-	at := fmt.Sprintf("the trained parameters are no optimum at prior precision %.4g (gradient norm %.3g, up to %.2g nats for each training row)", t.Precision, l.gradient, l.rise)
-	switch {
-	case unknown && l.known && math.Abs(l.implied/t.Precision-1) < .02 && (!HasNoise(t.Likelihood) || t.NoiseFrom != fromDefault):
-		l.warn("nothing says the prior precision, so that it is 1; the trained parameters are an optimum there: give --prior-precision 1 to say so")
-		return
-	case unknown && l.known && implied != "":
-		l.warn("nothing says the prior precision, so that it is 1; the trained parameters are an optimum at another: %s", implied)
-		return
-	case unknown:
-		l.warn("nothing says the prior precision, so that it is 1: give --weight-decay λ as in training, or --prior-precision, or choose one by --tune-prior loo")
-	}
-	switch {
-	case misfit || !l.known || l.rise <= ModeRise && l.held >= vanished:
-	case implied != "":
-		hint := ""
-		if ratio := l.implied / t.Precision / float64(n); ratio > .5 && ratio < 2 && !HasNoise(t.Likelihood) {
-			hint = fmt.Sprintf("; if %.4g is the weight decay of the training, give --weight-decay %.4g", t.Precision, t.Precision)
-		}
-		if s := l.problem.Examples.Scaling; s != nil && len(s.outputsInside) > 0 && HasNoise(t.Likelihood) {
-			hint = "; the network scales its outputs itself: the loss was perhaps that of standardized targets"
-		}
-		l.warn("%s, but they are one at another: %s%s", at, implied, hint)
-	case l.held < vanished:
-		l.warn("the outputs are saturated: the residuals of the training rows have vanished, and hold the parameters by %.2g of what the prior of precision %.4g pulls at them, so that there is little to explain a prediction by: %s", l.held, t.Precision, l.whySaturated(ctx))
-	case l.problem.Model.Meta.Rows != "":
-		// The model records its rows and how they were scaled.
-		l.warn("%s, nor at any other: training did not run to its end; train longer, or answer from a refit", at)
-	default:
-		cause := l.otherUnknownInputs(ctx)
-		if cause == "" {
-			cause = "training did not run to its end or had no weight decay, or inputs are scaled otherwise (see --standardize, --input-mean and --input-sd), or the rows are not those of the training; --tune-prior loo chooses a precision for a refit"
-			if l.inputsKnown() {
-				cause = "training did not run to its end or had no weight decay, or the rows are not those of the training; --tune-prior loo chooses a precision for a refit"
-			}
-		}
-		l.warn("%s, nor at any other: %s", at, cause)
-	}
-}
-
-// impliedText are the flags of the prior under which θ* is a mode; "" for none.
-func (l *look) impliedText() string {
-	t := l.problem.Task
-	if l.implied == 0 {
-		return ""
-	}
-	if HasNoise(t.Likelihood) && t.NoiseFrom == fromDefault {
-		if s := l.problem.Examples.Scaling.meanSquare(l.at.F, l.problem.Examples.Y); s > 0 {
-			return fmt.Sprintf("give --noise-variance %.4g --prior-precision %.4g", s, l.implied*t.Noise/s)
-		}
-	}
-	return fmt.Sprintf("give --prior-precision %.4g", l.implied)
-}
-
-// noise compares the noise variance with the mean squared error.
-func (l *look) noise() {
-	t := l.problem.Task
-	if !HasNoise(t.Likelihood) || l.nll > l.constant || l.at.Tuned {
-		return
-	}
-	s := l.problem.Examples.Scaling.meanSquare(l.at.F, l.problem.Examples.Y)
-	ratio := s / t.Noise
-	switch {
-	case t.NoiseFrom == fromDefault && s > 0 && (ratio > looseNoise || ratio < 1/looseNoise):
-		l.warn("nothing says the noise variance, so that it is %.4g, but the network's mean squared error on its training rows is %.4g: give --noise-variance %.4g", t.Noise, s, s)
-	case t.NoiseFrom != fromDefault && l.known && ratio > looseNoise:
-		l.warn("the network's mean squared error on its training rows is %.4g, %.3g times the noise variance %.4g %s: give --noise-variance %.4g, or look at the inputs and targets", s, ratio, t.Noise, t.NoiseFrom, s)
-	}
 }

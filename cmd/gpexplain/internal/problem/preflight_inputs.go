@@ -67,36 +67,6 @@ func (l *look) otherInputs(ctx context.Context) string {
 	return fmt.Sprintf("it fits them with %s: give %s", best.words, best.flags(ctx, p))
 }
 
-// inputsKnown tells whether inputs can be scaled in no other way: the model records it, or
-// no input is scaled.
-func (l *look) inputsKnown() bool {
-	s := l.problem.Examples.Scaling
-	return l.problem.Model.takesWholeAlone() || s != nil && s.InputsFrom == fromMetadata
-}
-
-// otherUnknownInputs is otherInputs for a network that fits its training rows: "" where it
-// is known how its inputs are scaled.
-func (l *look) otherUnknownInputs(ctx context.Context) string {
-	if l.inputsKnown() {
-		return ""
-	}
-	return l.otherInputs(ctx)
-}
-
-// whySaturated is why the training rows no longer hold the parameters.
-func (l *look) whySaturated(ctx context.Context) string {
-	if was := l.problem.Model.Meta.Precision; was > 0 && l.problem.Task.Prior == nil && l.held*l.problem.Task.Precision >= vanished*was {
-		return fmt.Sprintf("the model was trained at precision %.4g: give --prior-precision %.4g, or answer from a refit", was, was)
-	}
-	if text := l.otherUnknownInputs(ctx); text != "" {
-		return text
-	}
-	if l.inputsKnown() {
-		return "the network was trained without weight decay"
-	}
-	return "the network was trained without weight decay, or its inputs are scaled otherwise: see --standardize, --input-mean and --input-sd"
-}
-
 // orderAt is order for outputs of some of the training rows.
 func (l *look) orderAt(f *mat.Dense, at []int) []int {
 	if l.confusion == nil {

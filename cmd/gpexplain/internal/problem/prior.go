@@ -264,36 +264,6 @@ func (t *Task) leastPrecision() float64 {
 	return 1 / slices.Max(variance)
 }
 
-// A Gradient is that of the MAP objective at θ*, g = Jᵀr − Σ₀⁻¹(θ*−μ₀), without the
-// parameters that the prior holds at θ*. All is +Inf where it holds any elsewhere.
-type Gradient struct {
-	Norm  float64 // ‖g‖
-	Rise  float64 // ½ gᵀΣ₀g, by which the objective of the linearized model rises from θ* at most
-	Prior float64 // ‖Σ₀⁻¹(θ*−μ₀)‖
-}
-
-// MAPGradient returns the gradient from Jᵀr.
-func MAPGradient(prior ntk.Prior, pull, theta []float64) Gradient {
-	mean, variance := make([]float64, len(theta)), make([]float64, len(theta))
-	prior.MeanTo(mean)
-	prior.VarianceTo(variance)
-	var norm, rise, force float64
-	for i, v := range variance {
-		if v == 0 && theta[i] == mean[i] {
-			continue
-		}
-		if v == 0 {
-			return Gradient{Norm: math.Inf(1), Rise: math.Inf(1), Prior: math.Inf(1)}
-		}
-		p := (theta[i] - mean[i]) / v
-		g := pull[i] - p
-		norm += g * g
-		rise += g * g * v / 2
-		force += p * p
-	}
-	return Gradient{Norm: math.Sqrt(norm), Rise: rise, Prior: math.Sqrt(force)}
-}
-
 // PriorText names a prior of this precision for messages; nil is one precision for all
 // parameters.
 func PriorText(prior *Prior, precision float64) string {

@@ -70,8 +70,9 @@ type SavedHeader struct {
 	Bound      gp.Bound     `json:"bound"`
 	SE         report.Float `json:"log_evidence_se"`
 	Fit        report.Fit   `json:"fit"`
-	Inputs     bool         `json:"inputs"` // the training inputs are inside
-	Split      int          `json:"split"`  // --split, -1 where there was none
+	Inputs     bool         `json:"inputs"`  // the training inputs are inside
+	Network    bool         `json:"network"` // the mean is the network's output; files of older versions have the mean of their posterior
+	Split      int          `json:"split"`   // --split, -1 where there was none
 	Scaling    SavedScaling `json:"scaling"`
 
 	CalibrationWarnings []string `json:"calibration_warnings"` // those of Fit are others

@@ -206,6 +206,15 @@ func (s *Scaling) setNoise(t *Task, variance float64, outputs int) error {
 	return err
 }
 
+// ScaleNoise multiplies the noise variance of a gaussian task.
+func (p *Problem) ScaleNoise(factor float64, from string) error {
+	if err := p.Examples.Scaling.setNoise(p.Task, factor*p.Task.Noise, p.Model.Outputs); err != nil {
+		return err
+	}
+	p.Task.NoiseFrom = Origin(from)
+	return nil
+}
+
 // meanSquare is the mean of the squared differences of outputs and targets, in the units
 // of the noise variance.
 func (s *Scaling) meanSquare(f, y *mat.Dense) float64 {

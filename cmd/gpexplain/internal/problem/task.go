@@ -88,7 +88,18 @@ type Origin string
 const (
 	fromMetadata Origin = "from the model's metadata"
 	fromDefault  Origin = "the default: nothing said otherwise"
+
+	fromPrecisionFlag Origin = "from --prior-precision"
+	fromNoiseFlag     Origin = "from --noise-variance"
 )
+
+// PrecisionGiven tells whether a flag orders the prior precision of the answers, beside those that
+// describe a training.
+func (t *Task) PrecisionGiven() bool { return t.PrecisionFrom == fromPrecisionFlag || t.FoundPrior }
+
+// NoiseGiven tells whether a flag says the noise variance, and NoiseRecorded whether the model does.
+func (t *Task) NoiseGiven() bool    { return t.NoiseFrom == fromNoiseFlag }
+func (t *Task) NoiseRecorded() bool { return t.NoiseFrom == fromMetadata }
 
 // chooseTask decides by the flags, then by the metadata of the model, then by
 // the data.

@@ -144,13 +144,13 @@ func (s *Service) question(r *Request, a *answer) (*question, error) {
 	case r.Output != nil:
 		q.target = explain.Single(*r.Output)
 	case names != nil && outputs > 1:
-		q.target = explain.Contrast(problem.LargestClass(a.predicted.Network.RawRowView(0)), a.predicted.RunnerUp(0))
+		q.target = explain.Contrast(a.predicted.Best(0), a.predicted.RunnerUp(0))
 	}
 	plus, minus := q.target.Plus, q.target.Minus()
 	n := s.Problem.Examples.Train.Len()
 	switch {
 	case names != nil && outputs == 1:
-		predicted := problem.LargestClass(a.predicted.Network.RawRowView(0))
+		predicted := a.predicted.Best(0)
 		if predicted == 0 {
 			q.sign = -1
 		}

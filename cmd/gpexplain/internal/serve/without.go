@@ -118,7 +118,7 @@ func (r *refits) predict(ctx context.Context, a *answer, rows []int) (*inference
 		latent, one.latent = p, p
 	}
 	one.mutex.Unlock()
-	p, err := r.s.Posterior.PredictBy(ctx, latent, r.s.Problem.Task, a.batch, r.s.link)
+	p, err := r.s.Posterior.PredictBy(ctx, r.s.Posterior.Changed(latent), r.s.Problem.Task, a.batch, r.s.link)
 	return p, "refit", err
 }
 

@@ -1,0 +1,400 @@
+package inference
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// The values of --at that are no number.
+const (
+	atMatch  = "match"
+	atStated = "stated"
+)
+
+// AddAt defines --at.
+func (s *Flags) AddAt(c *cobra.Command) {
+	c.Flags().StringVar(&s.at, "at", atMatch, "answer at the prior precision `WHICH`: match, at which the linearized model fits the training rows as the network does; stated, that of the training; or a number. --prior-precision, --prior and --tune-prior say it too")
+}
+
+// checkAt refuses a value of --at that is none, and other flags that say a precision.
+func (s *Flags) checkAt(c *cobra.Command) error {
+	if !c.Flags().Changed("at") {
+		return nil
+	}
+	for _, name := range []string{"prior-precision", "prior", "tune-prior"} {
+		if c.Flags().Changed(name) {
+			return console.Usagef("--at and --%s both say the prior precision of the answers; leave one of them out", name)
+		}
+	}
+	if s.at == atMatch || s.at == atStated {
+		return nil
+	}
+	if v, err := strconv.ParseFloat(s.at, 64); err != nil || !(v >= 1e-300 && v <= 1e300) {
+		return console.NotOneOf("at", s.at, []string{atMatch, atStated, "a positive number"})
+	}
+	return nil
+}
+
+// A settlement says at which prior precision the answers are, and why (E21).
+type settlement struct {
+	stated float64 // precision of the training
+	match  report.Match
+}
+
+// begin decides which precision to start with, and whether the match is to be found from there.
+func (f *fit) begin() error {
+	s := &settlement{stated: f.precision, match: report.Match{Precision: report.Undefined(), Network: report.Undefined(), Refit: report.Undefined(), Remainder: report.Undefined()}}
+	f.settled = s
+	task := f.problem.Task
+	switch {
+	case f.flags.tune != "":
+		s.match.Used, s.match.Why = "tuned", "--tune-prior says so"
+	case task.PrecisionGiven():
+		s.match.Used, s.match.Why = "given", string(task.PrecisionFrom)
+	case f.flags.at == atStated:
+		s.match.Used, s.match.Why = atStated, "--at stated says so"
+	case f.flags.at != atMatch && f.flags.at != "":
+		v, err := strconv.ParseFloat(f.flags.at, 64)
+		if err != nil {
+			return err
+		}
+		s.match.Used, s.match.Why = "given", "from --at"
+		return f.setPrecision(v)
+	case f.problem.TrainedOnOthers():
+		s.match.Used, s.match.Why = atStated, "the network records that it was trained on other rows"
+	case problem.HasLogVariances(task.Likelihood):
+		s.match.Used, s.match.Why = atStated, "the likelihood is not concave"
+	default:
+		s.match.Used = atMatch
+	}
+	return nil
+}
+
+// seeks tells whether the match is looked for: to answer at it, or to name it beside a precision
+// that was given.
+func (f *fit) seeks() bool {
+	s := f.settled
+	if s == nil || problem.HasLogVariances(f.problem.Task.Likelihood) || f.problem.TrainedOnOthers() {
+		return false
+	}
+	return s.match.Used == atMatch || s.match.Used == "given"
+}
+
+// kernelAt returns the kernel at multiples of the precision that f has now.
+func (f *fit) kernelAt() func(factor float64) (ntk.Kernel, error) {
+	start := f.precision
+	return func(factor float64) (ntk.Kernel, error) {
+		prior, err := f.problem.Task.PriorAt(start * factor)
+		if err != nil {
+			return nil, err
+		}
+		return ntk.New(prior, f.theta, nil), nil
+	}
+}
+
+// settle goes to the precision of the answers and to the mode of the linearized model there, for
+// methods without a kernel of all training rows.
+func (f *fit) settle(ctx context.Context) error {
+	if f.options.AtTheta {
+		return nil
+	}
+	return f.matchMode(ctx)
+}
+
+// mean is that of a posterior whose sites are at the mode: the network's output, or with --refit the
+// sum over training examples.
+func (f *fit) mean() gp.Mean {
+	if !f.options.AtTheta && f.flags.Refit {
+		return gp.LinearGaussian
+	}
+	return f.options.mean
+}
+
+// settleNoise chooses the noise variance by leave-one-out where it is open, and returns the posterior
+// under it.
+func (f *fit) settleNoise(ctx context.Context, q *Posterior) (*Posterior, error) {
+	lik, ok := f.problem.Task.Likelihood.(*glm.Gaussian)
+	if !ok || f.flags.Method == "exact" || !f.seeksNoise() {
+		return q, nil
+	}
+	m, _, err := q.leaveOneOut(ctx, f.con, f.problem, q.leftOut(f.problem))
+	if err != nil {
+		return nil, err
+	}
+	factor, err := glm.NoiseFactor(lik, m.y, m.mean, m.cov)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.setNoise(factor); err != nil {
+		return nil, err
+	}
+	y := f.problem.Examples.Y
+	if f.mode != nil {
+		if f.sites, err = gp.NewSites(y, f.mode.Sites.F, f.problem.Task.Likelihood); err != nil {
+			return nil, err
+		}
+	}
+	if dual, ok := q.Dual.(*sparse.Posterior); ok && problem.ThroughInducing(f.flags.Method) {
+		if dual, err = dual.ScaleNoise(ctx, f.kernel, factor, f.sites); err != nil {
+			return nil, err
+		}
+		scaled := f.sparsePosterior(dual, dual.Inducing())
+		scaled.approximation = q.approximation
+		return scaled, nil
+	}
+	f.frozen = true
+	return f.byMethod(ctx)
+}
+
+// matchExact moves an exact refit to the match, or finds out where that is.
+func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error) {
+	y, lik := f.problem.Examples.Y, f.problem.Task.Likelihood
+	if f.seeks() {
+		stays := f.settled.match.Used != atMatch
+		kernel := f.kernelAt()
+		moved, m, err := dual.Match(ctx, kernel, y, lik, &gp.MatchOptions{Best: glm.MostLogLik(lik, y), Root: stays})
+		if err != nil {
+			return nil, err
+		}
+		if dual = moved; stays && m.Factor != 1 {
+			k, err := kernel(1)
+			if err != nil {
+				return nil, err
+			}
+			if dual, err = dual.Rescale(ctx, k, m.Factor, y, lik); err != nil {
+				return nil, err
+			}
+		}
+		if err := f.found(m); err != nil {
+			return nil, err
+		}
+	}
+	gaussian, ok := lik.(*glm.Gaussian)
+	if !ok || !f.seeksNoise() {
+		return dual, nil
+	}
+	train := dual.Data().(*linearize.Batch)
+	var mean, cov mat.Dense
+	if err := dual.LeaveOneOutTo(ctx, &mean, &cov, dense.Range(train.Len()), train); err != nil {
+		return nil, err
+	}
+	factor, err := glm.NoiseFactor(gaussian, y, &mean, &cov)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.setNoise(factor); err != nil {
+		return nil, err
+	}
+	return dual.Rescale(ctx, f.kernel, factor, y, f.problem.Task.Likelihood)
+}
+
+// found takes over what the search for the match found.
+func (f *fit) found(m *gp.Match) error {
+	s := f.settled
+	s.match.Network = report.Float(m.Network)
+	if m.End != gp.MatchNone {
+		s.match.Precision = report.Float(f.precision * m.Root)
+	}
+	if m.End == gp.MatchBelow {
+		s.match.Precision = report.Float(f.precision * m.Factor)
+	}
+	if s.match.Used != atMatch {
+		return nil
+	}
+	switch m.End {
+	case gp.MatchNone:
+		s.match.Used, s.match.Why = atStated, "there is no match: the network fits its training rows no better than the prior mean does"
+	case gp.MatchKept:
+		s.match.Used, s.match.Why = atStated, fmt.Sprintf("the trained parameters are an optimum there: the match, %.4g, is within a tenth in log δ", float64(s.match.Precision))
+	case gp.MatchBelow:
+		s.match.Why = "the network fits its training rows more closely than any refit whose leverages keep their digits: this is the smallest precision of such a refit"
+	default:
+		s.match.Why = "there the linearized model fits the training rows as the network does"
+	}
+	if s.match.Used == atStated {
+		return nil
+	}
+	return f.setPrecision(f.precision * m.Factor)
+}
+
+// seeksNoise tells whether the noise variance is chosen by leave-one-out: that of a training whose
+// precision is matched, unless a flag says it, or it is known and the trained parameters are an
+// optimum.
+func (f *fit) seeksNoise() bool {
+	s, t := f.settled, f.problem.Task
+	if s == nil || t.NoiseGiven() {
+		return false
+	}
+	return s.match.Used == atMatch || s.match.Used == atStated && s.match.Network.Finite() && !t.NoiseRecorded()
+}
+
+// setNoise multiplies noise variance and prior variances by a factor, which leaves the mode as it is.
+func (f *fit) setNoise(factor float64) error {
+	if err := f.problem.ScaleNoise(factor, fmt.Sprintf("by leave-one-out at δσ² = %.4g", f.precision*f.problem.Task.Noise)); err != nil {
+		return err
+	}
+	if f.settled.match.Precision.Finite() {
+		f.settled.match.Precision /= report.Float(factor)
+	}
+	return f.setPrecision(f.precision / factor)
+}
+
+// remark says at which precision the answers are where that is not the one stated, and how much of
+// the network the refit leaves unexplained.
+func (f *fit) remark(q *Posterior) {
+	s := f.settled
+	if s == nil {
+		return
+	}
+	q.settled = s
+	rows := dense.Range(f.problem.Examples.Train.Len())
+	if q.How.Name == "subset" {
+		rows = q.How.inducing
+	}
+	fitted, network := q.Dual.Sites().F, problem.RowsAt(f.outputs, rows)
+	s.match.Refit = report.Float(q.Dual.Sites().LogLik)
+	s.match.Remainder = report.Float(remainderShare(network, fitted, f.problem.Task.Classes != nil))
+	if f.options.NoReport {
+		return
+	}
+	switch match := float64(s.match.Precision); {
+	case s.match.Used == atMatch:
+		f.con.WarnText(fmt.Sprintf("trained parameters are no optimum at δ = %.4g; answers are at δ = %.4g: %s", s.stated, f.precision, s.match.Why))
+	case s.match.Used == "given" && !math.IsNaN(match):
+		f.con.Note("answers are at δ = %.4g as given; the linearized model fits the training rows as the network does at δ = %.4g", f.precision, match)
+	}
+	if share := float64(s.match.Remainder); share > unexplained && q.network {
+		f.con.WarnText(fmt.Sprintf("the terms leave %.2g of the network's outputs to the remainder (RMS over the training rows): the linearized model at δ = %.4g explains the rest", share, f.precision))
+	}
+}
+
+// unexplained is the part of the outputs that a refit may differ by from the network before the
+// terms of its explanations need a warning.
+const unexplained = .2
+
+// remainderShare is rms(f − f̂)/rms f over rows, where a softmax has outputs less their mean over
+// classes, which it ignores.
+func remainderShare(f, fitted *mat.Dense, classes bool) float64 {
+	n, c := f.Dims()
+	rest, all := 0.0, 0.0
+	for i := range n {
+		a, b := slices.Clone(f.RawRowView(i)), fitted.RawRowView(i)
+		d := make([]float64, c)
+		for j := range a {
+			d[j] = a[j] - b[j]
+		}
+		if classes && c > 1 {
+			center(a)
+			center(d)
+		}
+		for j := range a {
+			rest += d[j] * d[j]
+			all += a[j] * a[j]
+		}
+	}
+	return math.Sqrt(rest / all)
+}
+
+func center(v []float64) {
+	mean := 0.0
+	for _, x := range v {
+		mean += x / float64(len(v))
+	}
+	for j := range v {
+		v[j] -= mean
+	}
+}
+
+// matchMode finds the match and the mode of the linearized model there, v*, by products with the
+// Jacobian, without a kernel, and makes the sites those at f_lin(x;v*).
+func (f *fit) matchMode(ctx context.Context) error {
+	if f.frozen {
+		return nil
+	}
+	products, err := f.products(ctx)
+	if err != nil {
+		return err
+	}
+	y, lik := f.problem.Examples.Y, f.problem.Task.Likelihood
+	find := func(ctx context.Context, prior ntk.Prior) error {
+		o := &weightspace.ModeOptions{Products: products, Outputs: f.outputs, Progress: f.con.Show}
+		if f.mode != nil {
+			o.Start = f.mode.Theta
+		}
+		m, err := weightspace.FindMode(ctx, f.source, y, lik, prior, f.theta, o)
+		if err == nil {
+			f.mode = m
+		}
+		return err
+	}
+	if !f.seeks() || f.settled.match.Used != atMatch {
+		err = find(ctx, f.prior)
+	} else {
+		err = f.findMatch(ctx, find)
+	}
+	if err != nil {
+		return err
+	}
+	f.sites = f.mode.Sites
+	return nil
+}
+
+// findMatch looks for the match with the modes that find sets.
+func (f *fit) findMatch(ctx context.Context, find func(ctx context.Context, prior ntk.Prior) error) error {
+	y, lik, start := f.problem.Examples.Y, f.problem.Task.Likelihood, f.precision
+	atPrior, err := gp.SitesMoved(ctx, f.source, f.fromTheta(f.priorMean()), y, lik)
+	if err != nil {
+		return err
+	}
+	best := glm.MostLogLik(lik, y)
+	last, lastGap, exponent := 0.0, math.NaN(), .5 // of log(best − ℓ) in log δ, which secants correct
+	m, err := gp.FindMatch(ctx, newton.LogLik(lik, y, dense.Flat(f.outputs)), atPrior.LogLik, &gp.MatchOptions{Best: best}, func(ctx context.Context, t float64) (gp.MatchTrial, error) {
+		prior, err := f.problem.Task.PriorAt(start * math.Exp(t))
+		if err != nil {
+			return gp.MatchTrial{}, err
+		}
+		if err := find(ctx, prior); err != nil {
+			return gp.MatchTrial{}, err
+		}
+		gap := best - f.mode.Sites.LogLik
+		if slope := math.Log(gap/lastGap) / (t - last); t != last && slope > 0 {
+			exponent = slope
+		}
+		last, lastGap = t, gap
+		return gp.MatchTrial{LogLik: f.mode.Sites.LogLik, Slope: -exponent * gap, Arrived: true}, nil
+	}, nil)
+	if err != nil {
+		return err
+	}
+	return f.found(m)
+}
+
+// priorMean is μ₀, and fromTheta v − θ*.
+func (f *fit) priorMean() []float64 {
+	mean := make([]float64, len(f.theta))
+	f.prior.MeanTo(mean)
+	return mean
+}
+
+func (f *fit) fromTheta(v []float64) []float64 {
+	return floats.SubTo(make([]float64, len(v)), v, f.theta)
+}

@@ -1,0 +1,54 @@
+package sparse
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// ScaleNoise returns the posterior with the prior variances and the noise covariance of a Gaussian
+// likelihood both multiplied by factor, which leaves every mean as it is and multiplies every
+// covariance by factor (E21). k is the kernel under these prior variances, and s are the sites at the
+// same function values under that noise. It takes no pass over the data: ΦΛΦᵀ does not change, as the
+// features grow by √factor and Λ falls by factor. The errors are those of WithData. ScaleNoise panics
+// where factor is not positive and finite, and on a subset of data.
+func (p *Posterior) ScaleNoise(ctx context.Context, k ntk.Kernel, factor float64, s *gp.Sites) (*Posterior, error) {
+	switch {
+	case !(factor > 0) || math.IsInf(factor, 1):
+		panic("sparse: a factor on the noise must be positive and finite")
+	case p.IsSubset():
+		panic("sparse: a subset of data has no sums to scale")
+	}
+	local, err := sites.New(s, p.x.Len(), p.b.c)
+	if err != nil {
+		return nil, err
+	}
+	b := p.b.scaled(factor)
+	b.k = k
+	sums := *p.sums
+	sums.rhs, sums.square = append([]float64(nil), p.sums.rhs...), append([]float64(nil), p.sums.square...)
+	floats.Scale(1/math.Sqrt(factor), sums.rhs) // Σ φb
+	floats.Scale(factor, sums.square)
+	sums.spec.trace *= factor
+	sums.trace *= factor
+	sums.residual *= factor
+	sums.expansion /= factor
+	sums.siteQuad /= factor
+	sums.logLik = s.LogLik
+	projected, err := newProjected(ctx, b, &sums, &p.o)
+	if err != nil {
+		return nil, err
+	}
+	projected.refit = p.refit
+	q := *p
+	q.Projected, q.sites, q.local, q.noise = projected, s, local, p.noise/factor
+	q.pseudo, q.alpha = append([]float64(nil), p.pseudo...), append([]float64(nil), p.alpha...)
+	floats.Scale(1/factor, q.pseudo)
+	floats.Scale(1/factor, q.alpha)
+	return &q, nil
+}
