@@ -115,30 +115,31 @@ func (s *study) judge(ctx context.Context, p *protocol) ([]judged, error) {
 		if err != nil {
 			return nil, err
 		}
-		model := filepath.Join(dir, "networks", fmt.Sprintf("%s-%d.onnx", p.name, seed))
-		if err := command.WriteModel(model, net, p.training(r)); err != nil {
+		name := fmt.Sprintf("%s-%d", p.key(), seed)
+		model := filepath.Join(dir, "networks", name+".onnx")
+		if err := command.WriteModel(model, net, p.training()); err != nil {
 			return nil, err
 		}
 		f, err := net.Forward(ctx, r.testX)
 		if err != nil {
 			return nil, err
 		}
-		q := &question{protocol: p, rows: r, model: model, classes: mat.NewDense(p.test, 1, nil), subsets: subsets}
+		q := &question{protocol: p, rows: r, model: model, f: f, classes: mat.NewDense(p.test, 1, nil), subsets: subsets}
 		for t, k := range evaluate.Classes(f) {
 			q.classes.Set(t, 0, float64(k))
 		}
 		q.outcomes = evaluate.Outcomes(outputs, q.classes, apart{})
 
 		lik, _ := p.likelihood()
-		near, err := steps.Do(ctx, dir, fmt.Sprintf("nearest/%s-%d", p.name, seed), func(ctx context.Context) (nearest.Mode, error) {
+		near, err := steps.Do(ctx, dir, "nearest/"+name, func(ctx context.Context) (nearest.Mode, error) {
 			m, _, err := nearest.Find(ctx, net, r.x, r.y, lik)
 			return m, err
 		})
 		if err != nil {
 			return nil, err
 		}
-		answers := filepath.Join(dir, "answers-"+s.gpexplain.Version(), fmt.Sprintf("%s-%d", p.name, seed))
-		match, err := steps.Do(ctx, answers, "match", func(ctx context.Context) (float64, error) { return tempMatch(ctx, net, r.x, r.y, lik) })
+		answers := filepath.Join(dir, "answers-"+s.gpexplain.Version(), name)
+		match, err := steps.Do(ctx, answers, "match", func(ctx context.Context) (float64, error) { return s.match(ctx, q) })
 		if err != nil {
 			return nil, err
 		}
@@ -175,6 +176,7 @@ type question struct {
 	*protocol
 	rows     *rows
 	model    string
+	f        *mat.Dense // of the test rows, T×C
 	classes  *mat.Dense // of the test rows by the network, T×1
 	subsets  [][]int
 	outcomes *mat.Dense // of the target in each half, S×T
@@ -249,6 +251,10 @@ func (s *study) ask(ctx context.Context, q *question, precision float64) (answer
 		for _, o := range e.Outputs {
 			if o.Contrast != nil {
 				continue
+			}
+			// The command must mean the same network, row and scaling as the study does.
+			if f := q.f.At(t, c); math.Abs(o.Network-f) > 1e-6*(1+math.Abs(f)) {
+				return fmt.Errorf("output %d of row %d is %g, and %g by gpexplain", c, e.Input.Index, f, o.Network)
 			}
 			for _, term := range o.Contributions {
 				i, ok := q.rows.trainRow[term.Index]

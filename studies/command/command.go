@@ -38,7 +38,7 @@ func Build(ctx context.Context, dir string) (*Command, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-C", strings.TrimSpace(string(root)), "-trimpath", "-buildvcs=false", "-o", path, "./cmd/gpexplain")
+	build := exec.CommandContext(ctx, "go", "build", "-C", strings.TrimSpace(string(root)), "-buildvcs=false", "-o", path, "./cmd/gpexplain")
 	if text, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("command: %w: %s", err, text)
 	}
