@@ -115,7 +115,7 @@ func (s *study) judge(ctx context.Context, p *protocol) ([]judged, error) {
 		if err != nil {
 			return nil, err
 		}
-		name := fmt.Sprintf("%s-%d", p.key(), seed)
+		name := fmt.Sprintf("%s-%d", p.key(r), seed)
 		model := filepath.Join(dir, "networks", name+".onnx")
 		if err := command.WriteModel(model, net, p.training()); err != nil {
 			return nil, err

@@ -13,6 +13,8 @@ import (
 	"github.com/funcgp/funcgp/explain/evaluate"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/studies/command"
 	"github.com/funcgp/funcgp/studies/counts"
@@ -56,11 +58,15 @@ var all = []protocol{
 		epochs: 40, batch: 64, rate: 3e-3, optimizer: network.Adam{}, schedule: network.Cosine{}, decay: 1, grid: grid},
 }
 
-// key names the protocol by all that its networks depend on.
-func (p *protocol) key() string {
+// key names the protocol on its rows by all that its networks and explanations depend on.
+func (p *protocol) key(r *rows) string {
 	own := *p
 	own.grid = nil
-	sum := sha256.Sum256(fmt.Appendf(nil, "%+v", own))
+	text := fmt.Appendf(nil, "%+v", own)
+	for _, m := range []*mat.Dense{r.x, r.y, r.testX} {
+		text = fmt.Appendf(text, " %x", linearize.SumOf(dense.Contiguous(m)))
+	}
+	sum := sha256.Sum256(text)
 	return fmt.Sprintf("%s-%x", p.name, sum[:4])
 }
 

@@ -15,8 +15,12 @@ import (
 	"strconv"
 	"strings"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/studies/command"
 	"github.com/funcgp/funcgp/studies/nearest"
@@ -110,11 +114,15 @@ type answer struct {
 	Precision, Scale, Temperature report.Float
 }
 
-// key names a training on a set by all that its networks depend on.
-func key(s *set, t *training, seed int) string {
+// key names a training on a set by all that its networks and predictions depend on.
+func key(s *set, t *training, r *split, seed int) string {
 	own := *s
 	own.trainings = nil
-	sum := sha256.Sum256(fmt.Appendf(nil, "%+v %+v", own, *t))
+	text := fmt.Appendf(nil, "%+v %+v", own, *t)
+	for _, m := range []*mat.Dense{r.x, r.y, r.testX, r.testY} {
+		text = fmt.Appendf(text, " %x", linearize.SumOf(dense.Contiguous(m)))
+	}
+	sum := sha256.Sum256(text)
 	return fmt.Sprintf("%s-%s-%x-%d", s.name, t.name, sum[:4], seed)
 }
 
@@ -128,7 +136,7 @@ func (s *study) judge(ctx context.Context, p *set, t *training, seed int) ([]jud
 	if err != nil {
 		return nil, err
 	}
-	name := key(p, t, seed)
+	name := key(p, t, r, seed)
 	model := filepath.Join(s.dir, "networks", name+".onnx")
 	about := command.Training{Likelihood: p.likelihood, Precision: t.delta, Classes: p.classes, Inputs: r.inputs, Targets: r.targets}
 	if err := command.WriteModel(model, net, about); err != nil {
