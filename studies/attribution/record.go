@@ -55,10 +55,14 @@ for each network.
 	sum := func(j judged) float64 { return j.Sum.Mean }
 	removal := func(j judged) float64 { return j.Removal.Mean }
 	b.WriteString("\n## Closing sum\n\n")
-	b.WriteString(s.compared(list, sum, []string{"stated", "match", "nearest"}))
+	text, _ := s.compared(list, sum, []string{"stated", "match", "nearest"})
+	b.WriteString(text)
 	b.WriteString("\n## Removals of many rows\n\n")
-	b.WriteString(s.compared(list, removal, append([]string{"stated", "nearest"}, multiples()...)))
-	b.WriteString("\n## Scores by precision\n\nClosing sum / removals, means over the networks; the last line of each has all grid precisions.\n\n")
+	text, short := s.compared(list, removal, multiples())
+	b.WriteString(text)
+	least := slices.Index(short, slices.Min(short))
+	fmt.Fprintf(&b, "\nOf the multiples of the match, %s is the least short of the best over all networks: %.3f.\n", multiples()[least], short[least])
+	b.WriteString("\n## Scores by precision\n\nClosing sum / removals, means over the networks.\n\n")
 	for i := range s.protocols {
 		p := &s.protocols[i]
 		t := &table.Table{Header: []string{p.name}}
@@ -91,11 +95,11 @@ func multiple(k float64) string {
 	return "×" + strconv.FormatFloat(k, 'g', -1, 64)
 }
 
-// compared is a table of a score by network at some precisions, each with what it is short of the
-// best one, and as last line the most that any network's mean is short of it.
-func (s *study) compared(list []judged, score func(judged) float64, at []string) string {
+// compared is a table of a score by network at some precisions, with the mean over networks of their
+// best one, and as last line the most that any network's mean is short of it, which it returns too.
+func (s *study) compared(list []judged, score func(judged) float64, at []string) (text string, worst []float64) {
 	t := &table.Table{Header: append(append([]string{"network", "match δ"}, at...), "best", "best δ")}
-	worst := make([]float64, len(at))
+	worst = make([]float64, len(at))
 	for i := range s.protocols {
 		name := s.protocols[i].name
 		of := func(where string) func(judged) bool {
@@ -126,7 +130,7 @@ func (s *study) compared(list []judged, score func(judged) float64, at []string)
 		row = append(row, fmt.Sprintf("%.3f", v))
 	}
 	t.Add(append(row, "", "")...)
-	return t.Markdown()
+	return t.Markdown(), worst
 }
 
 // mean is that of a score over the answers that of holds for.
