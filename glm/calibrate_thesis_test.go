@@ -28,23 +28,23 @@ func TestCalibrateThesisCNN(t *testing.T) {
 	for i, label := range r.TestLabels {
 		y.Set(i, 0, float64(label))
 	}
-	testAt := func(s float64) *glm.Score {
-		_, scaled, err := (&glm.Calibration{Scale: s, NoiseScale: 1}).Apply(lik, &testCov)
+	testAt := func(s, tau float64) *glm.Score {
+		_, mean, cov, err := (&glm.Calibration{Scale: s, Temperature: tau}).Apply(lik, &testMean, &testCov)
 		require.NoError(t, err)
-		score, err := glm.ScoreOf(nil, lik, y, &testMean, scaled)
+		score, err := glm.ScoreOf(nil, lik, y, mean, cov)
 		require.NoError(t, err)
 		return score
 	}
 	c, err := glm.Calibrate(t.Context(), lik, r.Y, &mean, &cov, nil)
 	require.NoError(t, err)
 	require.Empty(t, c.Warnings)
-	_, scaled, err := c.Apply(lik, &cov)
+	_, tempered, scaled, err := c.Apply(lik, &mean, &cov)
 	require.NoError(t, err)
-	loo, err := glm.ScoreOf(nil, lik, r.Y, &mean, scaled)
+	loo, err := glm.ScoreOf(nil, lik, r.Y, tempered, scaled)
 	require.NoError(t, err)
 	network, err := glm.ScoreOf(nil, lik, y, &testMean, nil)
 	require.NoError(t, err)
-	at := testAt(c.Scale)
+	at := testAt(c.Scale, c.Temperature)
 
 	require.InDelta(t, 0.9927, loo.Accuracy, 5e-5)
 	require.InDelta(t, 0.9915, at.Accuracy, 5e-5)
@@ -53,9 +53,9 @@ func TestCalibrateThesisCNN(t *testing.T) {
 	require.InDelta(t, c.NLL, loo.NLL, 1e-12)
 	require.InDelta(t, loo.NLL, at.NLL, math.Hypot(2*c.StdErr, 2*at.StdErr))
 	require.Less(t, at.NLL, network.NLL+0.001)
-	require.Greater(t, testAt(1).NLL, network.NLL+0.03)
+	require.Greater(t, testAt(1, 1).NLL, network.NLL+0.03)
 	for _, s := range []float64{0.3, 0.1, 0.05, 0.02, 0.01, 0.001} {
-		require.Less(t, at.NLL, testAt(s).NLL+0.001, "the regret of s = %v against %v", c.Scale, s)
+		require.Less(t, at.NLL, testAt(s, 1).NLL+0.001, "the regret of s = %v against %v", c.Scale, s)
 	}
 	require.Less(t, at.ECE, 0.01)
 }

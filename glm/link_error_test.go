@@ -22,7 +22,7 @@ func TestMeasuredErrorsOfOtherLinks(t *testing.T) {
 		probit, bridge, mc [2]float64
 	}{
 		{"toy", y.f, y.cov, y.ref.Matrix("predictive_probability"), [2]float64{0.039, 0.24}, [2]float64{0.11, 0.58}, [2]float64{0.007, 0.024}},
-		{"toy, 25 times", y.f, scaledCovariance(y.cov, 25), y.ref.Matrix("wide_probability"), [2]float64{0.056, 0.15}, [2]float64{0.3, 0.76}, [2]float64{0.009, 0.023}},
+		{"toy, 25 times", y.f, scaledMatrix(y.cov, 25), y.ref.Matrix("wide_probability"), [2]float64{0.056, 0.15}, [2]float64{0.3, 0.76}, [2]float64{0.009, 0.023}},
 		{"variance 0.09", few, fewCov, nil, [2]float64{0.0013, 0.014}, [2]float64{0.048, 0.44}, [2]float64{0.0004, 0.004}},
 		{"variance 9", many, manyCov, nil, [2]float64{0.029, 0.21}, [2]float64{0.056, 0.45}, [2]float64{0.004, 0.02}},
 	} {

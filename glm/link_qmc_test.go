@@ -65,7 +65,7 @@ func TestE20MatchesReferenceOfFourClasses(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s/%s/%v", tc.name, tc.prefix, tc.l.noGrid), func(t *testing.T) {
 			y := openToy(t, tc.name, 30)
-			cov := scaledCovariance(y.cov, tc.scale)
+			cov := scaledMatrix(y.cov, tc.scale)
 			got := allIntegrals(t, tc.l, y.f, cov)
 			want := y.ref.Floats(tc.prefix + "_probability")
 			for i := range y.t {
@@ -96,7 +96,7 @@ func TestE20MatchesReferenceOfFourClasses(t *testing.T) {
 func TestEntropiesAlone(t *testing.T) {
 	y := openToy(t, "categorical", 6)
 	for _, scale := range []float64{1e-6, 1e-2, 1} {
-		cov := scaledCovariance(y.cov, scale)
+		cov := scaledMatrix(y.cov, scale)
 		want := allIntegrals(t, QMC{}, y.f, cov)
 		entropy, mutual := make([]float64, y.t), make([]float64, y.t)
 		require.NoError(t, QMC{}.EntropyTo(entropy, mutual, Categorical{}, y.f, cov))
@@ -239,7 +239,7 @@ func TestE18ScalesAreScaledCovariances(t *testing.T) {
 		var got mat.Dense
 		require.NoError(t, tc.l.LogPredictiveScalesTo(t.Context(), &got, scales, tc.lik, y, f, cov, 2))
 		for k, s := range scales {
-			for i, want := range logPredictive(t, tc.l, tc.lik, y, f, scaledCovariance(cov, s)) {
+			for i, want := range logPredictive(t, tc.l, tc.lik, y, f, scaledMatrix(cov, s)) {
 				require.InDelta(t, want, got.At(i, k), tc.tol*(1+math.Abs(want)), "%T %s C=%d s=%v row %d", tc.l, tc.lik.Name(), tc.c, s, i)
 			}
 		}

@@ -86,7 +86,7 @@ func (l QMC) LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales [
 			return err
 		}
 		for k, s := range scales {
-			dst.Set(t, k, r.logAverage(lik, y.RawRowView(t), math.Sqrt(s), sweepPoints))
+			dst.Set(t, k, r.logAverage(lik, y.RawRowView(t), math.Sqrt(s), sweepPairs))
 		}
 		return nil
 	})
@@ -122,115 +122,20 @@ func (l QMC) scalesTo(dst []float64, t int, scales []float64, y int, f, cov []fl
 		}
 		return nil
 	}
-	r, err := newSoftmaxRow(t, f, cov)
+	r, err := newClassRow(t, y, f, cov)
 	if err != nil {
 		return err
 	}
-	w := newScaleSweep(r, y)
+	n := newClassNodes(sweepPairs)
+	n.take(r)
 	for k, scale := range scales {
-		dst[k] = w.logDensity(math.Sqrt(scale))
+		dst[k] = n.logDensity(1, math.Sqrt(scale))
 	}
 	return nil
 }
 
-// sweepPoints is the number of points of a sweep, z and −z each: the exponentials
-// of one serve the other.
-const sweepPoints = 512
-
-// A scaleSweep is what is shared by the densities of one row at many scales: how
-// far each point moves the logits of the other classes from that of class y.
-type scaleSweep struct {
-	r      *softmaxRow
-	y      int
-	others []int     // all classes but y
-	z, d   []float64 // points×rank and points×(C−1)
-	far    []float64 // largest |d| of each other class
-	z0     []float64 // the mode at the last scale
-	points int
-}
-
-func newScaleSweep(r *softmaxRow, y int) *scaleSweep {
-	n := sweepPoints
-	w := &scaleSweep{r: r, y: y, points: n, z0: make([]float64, r.rank), far: make([]float64, r.c-1),
-		z: make([]float64, 0, n*r.rank), d: make([]float64, 0, n*(r.c-1))}
-	for j := range r.c {
-		if j != y {
-			w.others = append(w.others, j)
-		}
-	}
-	r.qmcPoints(r.rank, 0, 0, sweepPoints, func(d, z []float64) {
-		w.z = append(w.z, z...)
-		for i, j := range w.others {
-			v := d[j] - d[y]
-			w.d = append(w.d, v)
-			w.far[i] = max(w.far[i], math.Abs(v))
-		}
-	})
-	return w
-}
-
-// logDensity returns log E softmax(f)_y under s·AAᵀ, root = √s, with the nodes
-// moved to the mode as in softmaxRow.logDensity.
-func (w *scaleSweep) logDensity(root float64) float64 {
-	r := w.r
-	r.modeTo(w.z0, w.y, root)
-	centre := r.at(w.z0, root)
-	top := logSoftmaxAt(centre, w.y)
-	start := top - 0.5*dense.Dot(w.z0, w.z0)
-	if root == 0 || r.rank == 0 {
-		return start
-	}
-	if g := r.grid(root, float64(2*w.points)); g != nil {
-		return min(start+g.logMean(centre, w.z0, w.y, top), 0)
-	}
-	// The odds e^{l_j − l_y} of the classes that matter at some point.
-	const negligible, overflow = -45, 300
-	var active []int
-	var odds []float64
-	ok := true
-	for i, j := range w.others {
-		v := centre[j] - centre[w.y]
-		if v+root*w.far[i] < negligible {
-			continue
-		}
-		active, odds = append(active, i), append(odds, math.Exp(v))
-		ok = ok && v < overflow && root*w.far[i] < overflow
-	}
-	z0 := math.Sqrt(dense.Dot(w.z0, w.z0))
-	if !ok || z0 > overflow/20 {
-		return min(start+w.slow(root, centre, top), 0)
-	}
-	sum, c := 0.0, len(w.others)
-	for k := range w.points {
-		plus, minus := 1.0, 1.0
-		d := w.d[k*c : (k+1)*c]
-		for i, at := range active {
-			e := math.Exp(root * d[at])
-			plus += odds[i] * e
-			minus += odds[i] / e
-		}
-		tilt := math.Exp(dense.Dot(w.z[k*r.rank:(k+1)*r.rank], w.z0))
-		sum += 1/(plus*tilt) + tilt/minus
-	}
-	return min(start-top+math.Log(sum/float64(2*w.points)), 0)
-}
-
-// slow is logDensity, less start, where exponentials may overflow.
-func (w *scaleSweep) slow(root float64, centre []float64, top float64) float64 {
-	r, c, sum := w.r, len(w.others), logsum.New()
-	l := make([]float64, r.c)
-	for k := range w.points {
-		tilt := dense.Dot(w.z[k*r.rank:(k+1)*r.rank], w.z0)
-		for _, sign := range [2]float64{1, -1} {
-			l[w.y] = centre[w.y]
-			for i, j := range w.others {
-				l[j] = centre[j] + sign*root*w.d[k*c+i]
-			}
-			sum.Add(logSoftmaxAt(l, w.y) - top - sign*tilt)
-		}
-	}
-	return sum.Value() - math.Log(float64(2*w.points))
-}
+// sweepPairs is the number of points of a sweep, z and −z each.
+const sweepPairs = 512
 
 // logAverage returns log of the average of p(y|f) over so many points of each
 // sequence.

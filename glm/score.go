@@ -244,12 +244,28 @@ const scoreTile = 16
 // each passes the rows tile by tile to do, on several workers. An error of a link
 // names a row of the tile, and each turns it into the row it was given.
 func (s *scoredRows) each(ctx context.Context, workers int, do func(lo, hi int, y, mean, cov *mat.Dense) error) error {
-	n := len(s.kept)
-	return par.Do(ctx, workers, par.Tiles(n, scoreTile), func(tile int) error {
-		lo, hi := par.Bounds(tile, n, scoreTile)
-		err := do(lo, hi, dense.Slice(s.y, lo, hi), dense.Slice(s.mean, lo, hi), dense.Slice(s.cov, lo*s.c, hi*s.c))
-		return s.locate(err, lo)
-	})
+	return par.Do(ctx, workers, par.Tiles(len(s.kept), scoreTile), func(tile int) error { return s.tile(tile, do) })
+}
+
+// tile passes one tile to do.
+func (s *scoredRows) tile(tile int, do func(lo, hi int, y, mean, cov *mat.Dense) error) error {
+	lo, hi := par.Bounds(tile, len(s.kept), scoreTile)
+	err := do(lo, hi, dense.Slice(s.y, lo, hi), dense.Slice(s.mean, lo, hi), dense.Slice(s.cov, lo*s.c, hi*s.c))
+	return s.locate(err, lo)
+}
+
+// everySo returns every k-th of the rows that are kept.
+func (s *scoredRows) everySo(k int) *scoredRows {
+	if k == 1 {
+		return s
+	}
+	some := &scoredRows{rows: s.rows, c: s.c}
+	var at []int
+	for i := 0; i < len(s.kept); i += k {
+		at, some.kept = append(at, i), append(some.kept, s.kept[i])
+	}
+	some.y, some.mean, some.cov = takeRows(s.y, at, 1), takeRows(s.mean, at, 1), takeRows(s.cov, at, s.c)
+	return some
 }
 
 // locate adds the first row of a tile to the row in an error, which counts the

@@ -29,7 +29,9 @@ func TestContrasts(t *testing.T) {
 	for _, c := range []int{3, 5, 10} {
 		r := wideRow(t, uint64(c), c, 20)
 		d := r.lambda[r.rank-1] * .9
-		b, a := dense.View(r.contrasts(d)), dense.View(dense.Of(r.a, c, r.rank))
+		factor, order := r.contrasts(d, argmax(r.m))
+		require.Equal(t, argmax(r.m), order[0])
+		b, a := dense.View(factor), dense.View(dense.Of(r.a, c, r.rank))
 		var got, want mat.Dense
 		got.Mul(b, b.T())
 		want.Mul(a, a.T())

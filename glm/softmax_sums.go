@@ -412,7 +412,8 @@ func (r *softmaxRow) smooth(wants softmaxWants, most int) (s *smoothRow) {
 		return nil
 	}
 	n := largest.NoiseUpTo(least)
-	s = &smoothRow{m: r.m, b: r.contrasts(n.Variance), f: dense.New(r.c, qmcBlock), most: most / cost}
+	b, _ := r.contrasts(n.Variance, argmax(r.m))
+	s = &smoothRow{m: r.m, b: b, f: dense.New(r.c, qmcBlock), most: most / cost}
 	for k := range s.parts {
 		s.parts[k] = largest.NewSums(n, r.c)
 	}
@@ -420,15 +421,16 @@ func (r *softmaxRow) smooth(wants softmaxWants, most int) (s *smoothRow) {
 }
 
 // contrasts returns a B with BBᵀ = HΣH − dH but for a shift common to all logits, by which
-// the largest mean does not vary. The k-th largest mean varies with the first k−1
-// coordinates alone, so that the first matter most: their points err far less than those
-// of eigenvectors.
-func (r *softmaxRow) contrasts(d float64) blas64.General {
-	order := make([]int, r.c)
+// that of the given class does not vary, and the order of the classes: this one, and the
+// others by falling means. The k-th in this order varies with the first k−1 coordinates alone, so
+// that the first matter most: their points err far less than those of eigenvectors.
+func (r *softmaxRow) contrasts(d float64, class int) (b blas64.General, order []int) {
+	order = make([]int, r.c)
 	for j := range order {
 		order[j] = j
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(r.m[j], r.m[i]) })
+	order[0], order[class] = class, 0
+	slices.SortStableFunc(order[1:], func(i, j int) int { return cmp.Or(cmp.Compare(r.m[j], r.m[i]), cmp.Compare(i, j)) })
 	first := r.a[order[0]*r.rank:][:r.rank]
 	// One column for each other class, whose products are those of B: QR, B = Rᵀ.
 	v := dense.New(r.rank, r.c-1)
@@ -438,15 +440,15 @@ func (r *softmaxRow) contrasts(d float64) blas64.General {
 			v.Data[k*v.Stride+i] = part * (r.a[j*r.rank+k] - first[k])
 		}
 	}
-	tau, work := make([]float64, r.rank), make([]float64, r.c)
+	tau, work := make([]float64, min(r.rank, r.c-1)), make([]float64, r.c)
 	lapack64.Geqrf(v, tau, work, len(work))
-	b := dense.New(r.c, r.rank)
+	b = dense.New(r.c, r.rank)
 	for i, j := range order[1:] {
 		for k := range min(i+1, r.rank) {
 			b.Data[j*r.rank+k] = v.Data[k*v.Stride+i]
 		}
 	}
-	return b
+	return b, order
 }
 
 // add adds the nodes [lo, hi) of the sequence of a shift.

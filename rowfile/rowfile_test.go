@@ -79,14 +79,14 @@ func TestFiles(t *testing.T) {
 	require.NoError(t, err)
 	base, err := b.Posterior(t.Context())
 	require.NoError(t, err)
-	whole, err := shard.Compute(t.Context(), base, linearize.NewSource(line{}, n, 8, func(lo, hi int) (*mat.Dense, error) {
+	whole, err := shard.Compute(t.Context(), base, nil, linearize.NewSource(line{}, n, 8, func(lo, hi int) (*mat.Dense, error) {
 		return mat.DenseCopyOf(x.Slice(lo, hi, 0, d)), nil
 	}), y, lik)
 	require.NoError(t, err)
 	sum := base.Builder()
 	for k := range 3 {
 		lo, hi := shard.Part{Number: k, Of: 3}.Rows(n)
-		part, err := shard.Compute(t.Context(), base, linearize.NewSource(line{}, hi-lo, 8, func(i, j int) (*mat.Dense, error) {
+		part, err := shard.Compute(t.Context(), base, nil, linearize.NewSource(line{}, hi-lo, 8, func(i, j int) (*mat.Dense, error) {
 			return rows.ReadRows(t.Context(), lo+i, lo+j)
 		}), rows.Targets(lo, hi), lik)
 		require.NoError(t, err)

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -28,8 +27,8 @@ type Fit struct {
 	Most int
 }
 
-// Run makes the passes of the fit on a runner, and writes the posterior. Of a refit it makes
-// as many as that takes. Where it fails, there is no file Out.
+// Run makes the pass of the fit on a runner, and writes the posterior. Where it fails, there is no
+// file Out.
 func (f *Fit) Run(ctx context.Context, runner string) error {
 	dir, remove, err := f.directory()
 	if err != nil {
@@ -41,22 +40,7 @@ func (f *Fit) Run(ctx context.Context, runner string) error {
 	if err != nil {
 		return err
 	}
-	for round := 0; ; round++ {
-		// A directory for each round, as its files have the same names.
-		at := filepath.Join(dir, fmt.Sprint("round", round))
-		if err := os.MkdirAll(at, 0o777); err != nil {
-			return err
-		}
-		next := filepath.Join(dir, fmt.Sprintf("round%d.gp", round+1))
-		done, err := f.pass(ctx, runner, inducing, at, next)
-		if done || err != nil {
-			return err
-		}
-		if err := os.RemoveAll(at); err != nil {
-			return err
-		}
-		inducing = next
-	}
+	return f.pass(ctx, runner, inducing, dir)
 }
 
 // directory is where files of parts go, and a function that removes it.
@@ -74,29 +58,30 @@ func (f *Fit) directory() (dir string, remove func(), err error) {
 }
 
 // pass makes one pass and merges it.
-func (f *Fit) pass(ctx context.Context, runner, inducing, dir, next string) (done bool, err error) {
+func (f *Fit) pass(ctx context.Context, runner, inducing, dir string) error {
 	args := append([]string{"--inducing-file", inducing}, f.Args...)
 	p := Pass{Args: args, Dir: dir, Most: f.Most}
-	err = fits.with(ctx, args, func(fit *parts.Fit) error {
+	err := fits.with(ctx, args, func(fit *parts.Fit) error {
 		if n := fit.Len(); f.Parts < 1 || f.Parts > n {
 			return tooMany(f.Parts, n)
 		}
+		var err error
 		p.Identity, err = fit.Identity(ctx)
 		return err
 	})
 	if err != nil {
-		return false, err
+		return err
 	}
 	err = run(ctx, runner, f.Parts, func(s beam.Scope, in beam.PCollection) {
 		WriteTiles(s, Sums(s, in, p), dir)
 	})
 	if err != nil {
-		return false, err
+		return err
 	}
 	fits.forget() // merging takes its own
 	sums, err := ReadTiles(dir)
 	if err != nil {
-		return false, err
+		return err
 	}
 	var files []string
 	for i := range f.Parts {
@@ -106,7 +91,7 @@ func (f *Fit) pass(ctx context.Context, runner, inducing, dir, next string) (don
 	if f.Calibrate != "" {
 		merge = append(merge, "--calibrate", f.Calibrate)
 	}
-	return parts.Merge(ctx, merge, f.Notes, files, sums, f.Out, next)
+	return parts.Merge(ctx, merge, f.Notes, files, sums, f.Out)
 }
 
 // Explain are explanations whose pass over the training rows a runner of Beam splits.

@@ -24,7 +24,7 @@ type Options struct {
 	// LeaveOneOut predicts training examples without themselves, as gp.Dual's method of
 	// that name does; nil takes that method.
 	LeaveOneOut func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error
-	// Calibration scales the covariance of these predictions (E18); nil leaves it.
+	// Calibration scales these predictions (E18, E21); nil leaves them.
 	Calibration *glm.Calibration
 	// Link turns them into probabilities; nil means glm.DefaultLink.
 	Link glm.Link
@@ -264,11 +264,11 @@ func (a *auditor) leaveOut(ctx context.Context) error {
 
 // score judges the labels by these predictions.
 func (a *auditor) score(ctx context.Context) error {
-	lik, cov, err := a.o.Calibration.Apply(a.lik, a.cov)
+	lik, mean, cov, err := a.o.Calibration.Apply(a.lik, a.mean, a.cov)
 	if err != nil {
 		return err
 	}
-	s, err := glm.ScoreOfContext(ctx, a.o.Link, lik, a.y, a.mean, cov, a.o.Workers)
+	s, err := glm.ScoreOfContext(ctx, a.o.Link, lik, a.y, mean, cov, a.o.Workers)
 	if err != nil {
 		return err
 	}

@@ -217,7 +217,9 @@ func (s *study) add(t *testing.T, method string, precision float64, post gp.Dual
 		o := &audit.Options{LeaveOneOut: known, Calibration: c, MostPaired: -1, Top: n / 10}
 		found, err := audit.Of(t.Context(), post, glm.Categorical{}, s.y, o)
 		require.NoError(t, err)
-		score, err := glm.ScoreOf(nil, glm.Categorical{}, s.y, mean, scaled(cov, c))
+		_, tempered, scaled, err := c.Apply(glm.Categorical{}, mean, cov)
+		require.NoError(t, err)
+		score, err := glm.ScoreOf(nil, glm.Categorical{}, s.y, tempered, scaled)
 		require.NoError(t, err)
 		if c == nil {
 			number(score.NLL)
@@ -234,14 +236,6 @@ func (s *study) add(t *testing.T, method string, precision float64, post gp.Dual
 		number(s.supported(found))
 	}
 	s.line(t, append([]string{method, strconv.FormatFloat(precision, 'g', -1, 64)}, cells...)...)
-}
-
-func scaled(cov *mat.Dense, c *glm.Calibration) *mat.Dense {
-	_, out, err := c.Apply(glm.Categorical{}, cov)
-	if err != nil {
-		panic(err)
-	}
-	return out
 }
 
 // auc is the share of pairs of a flipped and another example of which the flipped one

@@ -195,10 +195,18 @@ func (c *Calibration) source() (rows string, scores *RowScores) {
 	return some(c.Rows, "training row", "training rows") + " by leave-one-out", c.LOO
 }
 
+// tempered tells whether the mean is scaled.
+func (c *Calibration) tempered() bool {
+	return c.Temperature.Finite() && c.Temperature != 0 && c.Temperature != 1
+}
+
 // scales are the factors of a calibration.
 func (c *Calibration) scales() []fact {
 	by, _ := c.source()
 	list := []fact{{"Scale of the covariance", short(float64(c.Scale)), "makes " + by + " most probable"}}
+	if c.tempered() {
+		list = append(list, fact{"Temperature of the mean", short(float64(c.Temperature)), "probabilities are those of the outputs times this"})
+	}
 	if c.NoiseScale != 1 {
 		list = append(list, fact{"Scale of the noise variance", short(float64(c.NoiseScale)), ""})
 	}

@@ -285,6 +285,9 @@ func (c *Calibration) text() string {
 		by = "on " + some(c.Rows, "held-out row", "held-out rows")
 	}
 	text := "posterior covariance × " + short(float64(c.Scale))
+	if c.tempered() {
+		text += ", mean × " + short(float64(c.Temperature))
+	}
 	if c.NoiseScale.Finite() && c.NoiseScale != 1 {
 		text += ", noise variance × " + short(float64(c.NoiseScale))
 	}

@@ -398,7 +398,7 @@ func TestIntervalsAndSetsAreShown(t *testing.T) {
 // The calibration is among the facts of every page.
 func TestCalibrationIsAFact(t *testing.T) {
 	p := newDemo(1, 30, 9, 4, 9).page(t, 9, nil)
-	p.Report.Fit.Calibration = &Calibration{Method: "loo", Scale: 0.05, NoiseScale: 1.5, Rows: 30}
+	p.Report.Fit.Calibration = &Calibration{Method: "loo", Scale: 0.05, Temperature: 0.5, NoiseScale: 1.5, Rows: 30}
 	p.Report.Prediction.Novelty = &Novelty{Score: 0.25, MutualInformation: Undefined(), Rank: 0.945}
 	page := strings.ReplaceAll(html(t, p), "\u00a0", " ")
 	for _, want := range []string{"Scale of the covariance</th><td>0.05 <small>makes 30 training rows by leave-one-out most probable", "Scale of the noise variance</th><td>1.5", "This row is farther from the training data than 94.5 % of the training rows are from the others (entropy 0.25 nats)."} {
@@ -406,5 +406,5 @@ func TestCalibrationIsAFact(t *testing.T) {
 	}
 	b := new(strings.Builder)
 	require.NoError(t, p.Report.WriteJSON(b))
-	require.Contains(t, b.String(), `"warnings":[],"calibration":{"method":"loo","scale":0.05,"noise_scale":1.5,"rows":30,"nll_se":0,"network":{"nll":0,"accuracy":0,"ece":0}}`)
+	require.Contains(t, b.String(), `"warnings":[],"calibration":{"method":"loo","scale":0.05,"temperature":0.5,"noise_scale":1.5,"rows":30,"nll_se":0,"network":{"nll":0,"accuracy":0,"ece":0}}`)
 }

@@ -264,17 +264,18 @@ type Grouped struct {
 	Others Float `json:"others"` // mean probability that the network gives to the others over the rows asked for, or the training rows
 }
 
-// Calibration says how the posterior covariance was scaled for predictions
+// Calibration says how the posterior covariance and mean were scaled for predictions
 // and how well the scaled posterior predicts rows that it was not fitted to.
 type Calibration struct {
-	Method     string     `json:"method"`            // loo or heldout
-	Scale      Float      `json:"scale"`             // s of s·cov
-	NoiseScale Float      `json:"noise_scale"`       // t of t·σ² for a Gaussian, 1 for other likelihoods
-	Rows       int        `json:"rows"`              // number of rows behind the scores
-	NLLSE      Float      `json:"nll_se"`            // standard error of the calibrated negative log likelihood
-	LOO        *RowScores `json:"loo,omitempty"`     // calibrated predictions of training rows without themselves
-	HeldOut    *RowScores `json:"heldout,omitempty"` // calibrated predictions of held-out rows, with method heldout
-	Network    RowScores  `json:"network"`           // the same rows and means without a covariance
+	Method      string     `json:"method"`            // loo or heldout
+	Scale       Float      `json:"scale"`             // s of s·cov
+	Temperature Float      `json:"temperature"`       // τ of τ·mean for classes, 1 for other likelihoods
+	NoiseScale  Float      `json:"noise_scale"`       // t of t·σ² for a Gaussian, 1 for other likelihoods
+	Rows        int        `json:"rows"`              // number of rows behind the scores
+	NLLSE       Float      `json:"nll_se"`            // standard error of the calibrated negative log likelihood
+	LOO         *RowScores `json:"loo,omitempty"`     // calibrated predictions of training rows without themselves
+	HeldOut     *RowScores `json:"heldout,omitempty"` // calibrated predictions of held-out rows, with method heldout
+	Network     RowScores  `json:"network"`           // the same rows and means as they are, without a covariance
 
 	// Surprising are the training rows whose labels the others predict worst, the
 	// worst first.

@@ -64,6 +64,21 @@ func holdsMNIST(dir string) bool {
 	return true
 }
 
+// Folder returns the folder of this name beside the references that holds a file, as the reference
+// match holds cases.json, in tables and networks rather than tensors. It skips the test where there is none.
+func Folder(t testing.TB, name, file string) string {
+	t.Helper()
+	dirs := roots()
+	for _, root := range dirs {
+		dir := filepath.Join(root, filepath.FromSlash(name))
+		if isFile(filepath.Join(dir, file)) {
+			return dir
+		}
+	}
+	t.Skipf("no %s/%s in %s", name, file, strings.Join(dirs, " or "))
+	return ""
+}
+
 // roots returns where references may lie, the repository's own first.
 func roots() []string {
 	root, ok := repository()

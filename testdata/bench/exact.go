@@ -202,7 +202,7 @@ func (f *exactFit) calibrate(ctx context.Context) (float64, error) {
 	for i, row := range at {
 		y.Set(i, 0, float64(f.p.train.labels[row]))
 	}
-	c, err := glm.Calibrate(ctx, lik, y, &mean, &cov, &glm.CalibrateOptions{Link: qmc})
+	c, err := glm.Calibrate(ctx, lik, y, &mean, &cov, &glm.CalibrateOptions{Link: qmc, KeepMean: true})
 	if err != nil {
 		return 0, err
 	}

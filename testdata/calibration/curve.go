@@ -52,7 +52,7 @@ func (p *problem) curve(ctx context.Context, c *glm.Calibration, y, mean, cov, t
 
 // density scores rows at a scale of the covariance and one of the noise.
 func (p *problem) density(ctx context.Context, s, t float64, y, mean, cov *mat.Dense) (*glm.Score, error) {
-	lik, scaled, err := (&glm.Calibration{Scale: s, NoiseScale: t}).Apply(p.lik, cov)
+	lik, mean, scaled, err := (&glm.Calibration{Scale: s, NoiseScale: t}).Apply(p.lik, mean, cov)
 	if err != nil {
 		return nil, err
 	}

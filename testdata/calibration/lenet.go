@@ -88,7 +88,7 @@ func noveltyOf(ctx context.Context, p *problem, net *network.Network, c *glm.Cal
 		return out, err
 	}
 	out[0], out[2] = unscaled.Score, unscaled.Mutual
-	lik, scaled, err := c.Apply(p.lik, cov)
+	lik, tempered, scaled, err := c.Apply(p.lik, mean, cov)
 	if err != nil {
 		return out, err
 	}
@@ -101,7 +101,7 @@ func noveltyOf(ctx context.Context, p *problem, net *network.Network, c *glm.Cal
 		link      glm.Link
 		lik       glm.Likelihood
 		mean, cov *mat.Dense
-	}{{1, p.link(), p.lik, mean, cov}, {3, p.link(), lik, mean, scaled}, {4, glm.MAP{}, p.lik, f, nil}, {5, glm.Probit{}, p.lik, mean, cov}} {
+	}{{1, p.link(), p.lik, mean, cov}, {3, p.link(), lik, tempered, scaled}, {4, glm.MAP{}, p.lik, f, nil}, {5, glm.Probit{}, p.lik, mean, cov}} {
 		prob := new(mat.Dense)
 		if err := of.link.PredictTo(prob, nil, of.lik, of.mean, of.cov); err != nil {
 			return out, err

@@ -289,7 +289,7 @@ func (p *problem) judge(ctx context.Context, net *network.Network, f fit, path s
 	}
 	post.LOOSeconds = lap()
 	y := p.train.targetsOf(rows)
-	c, err := glm.Calibrate(ctx, p.lik, y, mean, cov, &glm.CalibrateOptions{Link: p.link(), Spread: math.Inf(1)})
+	c, err := glm.Calibrate(ctx, p.lik, y, mean, cov, &glm.CalibrateOptions{Link: p.link(), Spread: math.Inf(1), KeepMean: true})
 	if err != nil {
 		return nil, err
 	}
@@ -323,11 +323,11 @@ func (post *posterior) calibrated(ctx context.Context, p *problem, c *glm.Calibr
 	post.Scale, post.NoiseScale, post.Edge, post.LOORows, post.LeftOut, post.LOOBy =
 		report.Float(c.Scale), report.Float(c.NoiseScale), c.Edge, c.Rows, c.LeftOut, report.Float(c.Unscaled)
 	post.warn(c.Warnings)
-	lik, scaled, err := c.Apply(p.lik, cov)
+	lik, tempered, scaled, err := c.Apply(p.lik, mean, cov)
 	if err != nil {
 		return err
 	}
-	s, err := glm.ScoreOf(p.link(), lik, y, mean, scaled)
+	s, err := glm.ScoreOf(p.link(), lik, y, tempered, scaled)
 	if err != nil {
 		return err
 	}
@@ -351,11 +351,11 @@ func (post *posterior) onTest(ctx context.Context, p *problem, c *glm.Calibratio
 		return err
 	}
 	post.Plain = scoreOf(s)
-	lik, scaled, err := c.Apply(p.lik, cov)
+	lik, tempered, scaled, err := c.Apply(p.lik, mean, cov)
 	if err != nil {
 		return err
 	}
-	if s, err = glm.ScoreOf(p.link(), lik, p.test.y, mean, scaled); err != nil {
+	if s, err = glm.ScoreOf(p.link(), lik, p.test.y, tempered, scaled); err != nil {
 		return err
 	}
 	post.Calibrated = scoreOf(s)
@@ -371,7 +371,7 @@ func (post *posterior) onTest(ctx context.Context, p *problem, c *glm.Calibratio
 	}
 	_, outputs := mean.Dims()
 	firstMean, firstCov := mean.Slice(0, n, 0, outputs).(*mat.Dense), cov.Slice(0, n*outputs, 0, outputs).(*mat.Dense)
-	best, err := glm.Calibrate(ctx, p.lik, p.test.head(n).y, firstMean, firstCov, &glm.CalibrateOptions{Link: p.link(), Spread: math.Inf(1)})
+	best, err := glm.Calibrate(ctx, p.lik, p.test.head(n).y, firstMean, firstCov, &glm.CalibrateOptions{Link: p.link(), Spread: math.Inf(1), KeepMean: true})
 	if err != nil {
 		return err
 	}
@@ -389,15 +389,15 @@ func (post *posterior) byHeldOut(ctx context.Context, p *problem, dual gp.Latent
 	if err != nil {
 		return err
 	}
-	c, err := glm.Calibrate(ctx, p.lik, p.valid.y, m, v, &glm.CalibrateOptions{Link: p.link(), Spread: math.Inf(1)})
+	c, err := glm.Calibrate(ctx, p.lik, p.valid.y, m, v, &glm.CalibrateOptions{Link: p.link(), Spread: math.Inf(1), KeepMean: true})
 	if err != nil {
 		return err
 	}
-	lik, scaled, err := c.Apply(p.lik, cov)
+	lik, tempered, scaled, err := c.Apply(p.lik, mean, cov)
 	if err != nil {
 		return err
 	}
-	s, err := glm.ScoreOf(p.link(), lik, p.test.y, mean, scaled)
+	s, err := glm.ScoreOf(p.link(), lik, p.test.y, tempered, scaled)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,6 @@ func fitIn(t *testing.T, dir, z string, n int) string {
 	require.NoError(t, err)
 	defer fit.Close()
 	require.Equal(t, 60, fit.Len())
-	require.Zero(t, fit.Round())
 	var total *sparse.Sums
 	var files []string
 	for i := range n {
@@ -51,9 +50,7 @@ func fitIn(t *testing.T, dir, z string, n int) string {
 		}
 	}
 	out := filepath.Join(dir, fmt.Sprintf("%d.gp", n))
-	done, err := Merge(t.Context(), []string{"--calibrate", "none"}, nil, files, total, out, "")
-	require.NoError(t, err)
-	require.True(t, done)
+	require.NoError(t, Merge(t.Context(), []string{"--calibrate", "none"}, nil, files, total, out))
 	_, err = fit.Part(t.Context(), shard.Part{Number: 0, Of: 61}, files[0])
 	require.ErrorContains(t, err, "it has no rows, as there are 60 training rows")
 	return out
@@ -155,8 +152,7 @@ func TestRefusals(t *testing.T) {
 		}(),
 		func() error { _, err := OpenTerms(t.Context(), []string{"--posterior", "none.gp"}, &notes); return err }(),
 		func() error {
-			_, err := Merge(t.Context(), nil, &notes, []string{"none.gp"}, new(sparse.Sums), "a", "b")
-			return err
+			return Merge(t.Context(), nil, &notes, []string{"none.gp"}, new(sparse.Sums), "a")
 		}(),
 	} {
 		require.ErrorContains(t, err, "none.gp")

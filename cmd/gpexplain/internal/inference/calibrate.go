@@ -56,7 +56,7 @@ func (k *Calibration) scales() *glm.Calibration {
 	if k == nil {
 		return nil
 	}
-	return &glm.Calibration{Scale: float64(k.Scale), NoiseScale: float64(k.NoiseScale)}
+	return &glm.Calibration{Scale: float64(k.Scale), Temperature: float64(k.Temperature), NoiseScale: float64(k.NoiseScale)}
 }
 
 // moments are predictions of rows: the targets, and the mean, T×C, and
@@ -291,11 +291,11 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 	for _, i := range calibrated.Surprising(mostSurprising) {
 		k.Surprising = append(k.Surprising, report.SurprisingRow{Index: report.Index(train.Rows[rows[i]]), Label: report.Float(problem.Label(train, rows[i])), LogDensity: report.Float(calibrated.LogDensity[i])})
 	}
-	scaled, cov, err := k.scales().Apply(lik, m.cov)
+	scaled, mean, cov, err := k.scales().Apply(lik, m.mean, m.cov)
 	if err != nil {
 		return err
 	}
-	answers := &Predictions{Network: m.mean, Mean: m.mean, Cov: m.cov, Likelihood: scaled, Scaled: cov, Novelty: novelty}
+	answers := &Predictions{Network: m.mean, Mean: m.mean, Cov: m.cov, Likelihood: scaled, Tempered: mean, Scaled: cov, Novelty: novelty}
 	if p.Task.Classes != nil {
 		answers.Prob, answers.MAPProb = bothClasses(calibrated.Response), bothClasses(network.Response)
 	} else if err := answers.observe(); err != nil {
@@ -353,7 +353,8 @@ func (k *Calibration) find(ctx context.Context, show func(stage string, done, to
 	for _, w := range found.Warnings {
 		k.warnings = append(k.warnings, "calibration: "+strings.TrimPrefix(w.Error(), "glm: "))
 	}
-	k.Scale, k.NoiseScale, k.Rows, k.NLLSE = report.Float(found.Scale), report.Float(found.NoiseScale), found.Rows, report.Float(found.StdErr)
+	k.Scale, k.Temperature, k.NoiseScale = report.Float(found.Scale), report.Float(found.Temperature), report.Float(found.NoiseScale)
+	k.Rows, k.NLLSE = found.Rows, report.Float(found.StdErr)
 	network, err := glm.ScoreOfContext(ctx, nil, lik, on.y, on.mean, nil, 0)
 	if err != nil {
 		return err
@@ -364,11 +365,11 @@ func (k *Calibration) find(ctx context.Context, show func(stage string, done, to
 
 // score scores the calibrated predictions of some rows.
 func (k *Calibration) score(ctx context.Context, lik glm.Likelihood, on rowSample) (*glm.Score, error) {
-	scaled, cov, err := k.scales().Apply(lik, on.cov)
+	scaled, mean, cov, err := k.scales().Apply(lik, on.mean, on.cov)
 	if err != nil {
 		return nil, err
 	}
-	return glm.ScoreOfContext(ctx, ScoringLink(lik, on.mean.RawMatrix().Cols), scaled, on.y, on.mean, cov, 0)
+	return glm.ScoreOfContext(ctx, ScoringLink(lik, on.mean.RawMatrix().Cols), scaled, on.y, mean, cov, 0)
 }
 
 // ScoringLink is the default link with fewer points a row where it takes points:
@@ -409,6 +410,9 @@ func (k *Calibration) Text() string {
 		by, scores = "held-out rows,", k.HeldOut
 	}
 	text := fmt.Sprintf("covariance × %.3g", float64(k.Scale))
+	if k.Temperature != 1 {
+		text += fmt.Sprintf(", mean × %.3g", float64(k.Temperature))
+	}
 	if k.NoiseScale != 1 {
 		text += fmt.Sprintf(", noise variance × %.3g", float64(k.NoiseScale))
 	}

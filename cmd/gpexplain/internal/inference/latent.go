@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -53,6 +54,7 @@ func (a *answer) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize
 // meanTo writes f(x;θ*), or f(x;θ*) + f̂_D'(x) − f̂_D(x) = f̂_D'(x) − J(x)(v_D − θ*).
 func (a *answer) meanTo(ctx context.Context, mean *mat.Dense, x *linearize.Batch) error {
 	if a.q.anchor == nil {
+		dense.SizeTo(mean, x.Len(), x.Outputs())
 		mean.Copy(x.F)
 		return nil
 	}

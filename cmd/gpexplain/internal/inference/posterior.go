@@ -191,7 +191,7 @@ func (f *fit) setPrecision(precision float64) error {
 
 // posterior returns what is the same for all methods.
 func (f *fit) posterior(dual Fitted) *Posterior {
-	return &Posterior{Dual: dual, Kernel: f.kernel, How: Method{Name: f.flags.Method, selection: f.flags.selection, mean: f.options.mean},
+	return &Posterior{Dual: dual, Kernel: f.kernel, How: Method{Name: f.flags.Method, selection: f.flags.selection, mean: f.mean()},
 		prior: f.prior, precision: f.precision, kernelPrecision: f.precision, factor: 1, network: !f.options.AtTheta && !f.flags.Refit, refitted: f.flags.Refit,
 		gradient: f.gradientNorm, Tuning: f.tuning, preflight: f.preflight}
 }
@@ -306,7 +306,7 @@ type Predictions struct {
 	Network           *mat.Dense     // outputs of the network alone, T×C
 	Mean, Cov         *mat.Dense     // of the outputs: T×C, T·C×C
 	Likelihood        glm.Likelihood // with calibrated noise
-	Scaled            *mat.Dense     // calibrated covariance, T·C×C
+	Tempered, Scaled  *mat.Dense     // calibrated mean and covariance
 	Prob, SD, MAPProb *mat.Dense     // probabilities, their standard deviations, and those of the network itself: T×classes, nil for a regression
 	Novelty           *glm.Novelty   // with the covariance as it is
 	LogDensity        []float64      // log p(y|x) of the targets, calibrated; nil where they were not given
@@ -315,6 +315,8 @@ type Predictions struct {
 	// Of a regression, one column for each target: the mean and the standard deviation
 	// of a new observation, and the standard deviation of the function.
 	Response, ObservationSD, FunctionSD *mat.Dense
+
+	calibration *glm.Calibration
 }
 
 // Predict evaluates posterior and link at the rows of b.
@@ -337,7 +339,8 @@ func (q *Posterior) predict(ctx context.Context, function gp.Latent, task *probl
 	}
 	lik := task.Likelihood
 	var err error
-	if out.Likelihood, out.Scaled, err = q.Calibration.scales().Apply(lik, out.Cov); err != nil {
+	out.calibration = q.Calibration.scales()
+	if out.Likelihood, out.Tempered, out.Scaled, err = out.calibration.Apply(lik, out.Mean, out.Cov); err != nil {
 		return nil, err
 	}
 	if out.Novelty, err = glm.NoveltyOf(ctx, ScoringLink(lik, c), lik, out.Mean, out.Cov, 0); err != nil {
@@ -348,7 +351,7 @@ func (q *Posterior) predict(ctx context.Context, function gp.Latent, task *probl
 	}
 	if task.Classes == nil {
 		if y != nil {
-			if err := link.LogPredictiveTo(out.LogDensity, out.Likelihood, y, out.Mean, out.Scaled); err != nil {
+			if err := link.LogPredictiveTo(out.LogDensity, out.Likelihood, y, out.Tempered, out.Scaled); err != nil {
 				return nil, err
 			}
 		}
@@ -384,15 +387,15 @@ func (o *Predictions) mapOf(lik glm.Likelihood) {
 func (o *Predictions) respond(ctx context.Context, y *mat.Dense, link glm.Link) error {
 	o.Prob, o.SD = new(mat.Dense), new(mat.Dense)
 	if q, ok := link.(glm.QMC); ok && y != nil {
-		if err := q.PredictDensityTo(ctx, o.Prob, o.SD, o.LogDensity, o.Likelihood, y, o.Mean, o.Scaled); err != nil {
+		if err := q.PredictDensityTo(ctx, o.Prob, o.SD, o.LogDensity, o.Likelihood, y, o.Tempered, o.Scaled); err != nil {
 			return err
 		}
 	} else {
-		if err := link.PredictTo(o.Prob, o.SD, o.Likelihood, o.Mean, o.Scaled); err != nil {
+		if err := link.PredictTo(o.Prob, o.SD, o.Likelihood, o.Tempered, o.Scaled); err != nil {
 			return err
 		}
 		if y != nil {
-			if err := link.LogPredictiveTo(o.LogDensity, o.Likelihood, y, o.Mean, o.Scaled); err != nil {
+			if err := link.LogPredictiveTo(o.LogDensity, o.Likelihood, y, o.Tempered, o.Scaled); err != nil {
 				return err
 			}
 		}
@@ -406,7 +409,7 @@ func (o *Predictions) respond(ctx context.Context, y *mat.Dense, link glm.Link) 
 	case glm.Exact, glm.QMC, glm.Probit:
 		// E σ(−f), which keeps its digits where p is 1 to rounding.
 		var minus mat.Dense
-		minus.Scale(-1, o.Mean)
+		minus.Scale(-1, o.Tempered)
 		if err := link.PredictTo(rest, nil, o.Likelihood, &minus, o.Scaled); err != nil {
 			return err
 		}
@@ -424,12 +427,12 @@ func (o *Predictions) observe() error {
 	t, c := o.Mean.Dims()
 	link, targets := glm.Exact{}, o.Likelihood.Targets(c)
 	var response mat.Dense
-	if err := link.PredictTo(&response, nil, o.Likelihood, o.Mean, o.Scaled); err != nil {
+	if err := link.PredictTo(&response, nil, o.Likelihood, o.Tempered, o.Scaled); err != nil {
 		return err
 	}
 	o.Response = response.Slice(0, t, 0, targets).(*mat.Dense)
 	var aleatoric, epistemic mat.Dense
-	if err := link.SplitTo(&aleatoric, &epistemic, o.Likelihood, o.Mean, o.Scaled); err != nil {
+	if err := link.SplitTo(&aleatoric, &epistemic, o.Likelihood, o.Tempered, o.Scaled); err != nil {
 		return err
 	}
 	o.ObservationSD, o.FunctionSD = mat.NewDense(t, targets, nil), mat.NewDense(t, targets, nil)
@@ -469,7 +472,7 @@ func (o *Predictions) distributionAt(i int, y float64) float64 {
 	case o.CDF != nil:
 		return o.CDF[i]
 	}
-	return distribution(o.Likelihood, y, o.Mean.RawRowView(i), mat.DenseCopyOf(o.Scaled.Slice(i*c, (i+1)*c, 0, c)).RawMatrix().Data)
+	return distribution(o.Likelihood, y, o.Tempered.RawRowView(i), mat.DenseCopyOf(o.Scaled.Slice(i*c, (i+1)*c, 0, c)).RawMatrix().Data)
 }
 
 // distribution returns P(Y < y) + P(Y = y)/2 of a new observation Y of the one target

@@ -66,6 +66,10 @@ func (o *Predictions) RunnerUp(i int) int {
 func (o *Predictions) WithMean(ctx context.Context, mean *mat.Dense, link glm.Link) (*Predictions, error) {
 	other := *o
 	other.Mean = mean
+	var err error
+	if _, other.Tempered, _, err = o.calibration.Apply(o.Likelihood, mean, nil); err != nil {
+		return nil, err
+	}
 	if o.Prob == nil {
 		return &other, other.observe()
 	}

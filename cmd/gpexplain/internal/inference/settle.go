@@ -266,13 +266,14 @@ func (f *fit) remark(q *Posterior) {
 		return
 	}
 	q.settled = s
-	rows := dense.Range(f.problem.Examples.Train.Len())
-	if q.How.Name == "subset" {
-		rows = q.How.inducing
-	}
-	fitted, network := q.Dual.Sites().F, problem.RowsAt(f.outputs, rows)
 	s.match.Refit = report.Float(q.Dual.Sites().LogLik)
-	s.match.Remainder = report.Float(remainderShare(network, fitted, f.problem.Task.Classes != nil))
+	if f.outputs != nil { // which parts of a pass do not have
+		rows := dense.Range(f.problem.Examples.Train.Len())
+		if q.How.Name == "subset" {
+			rows = q.How.inducing
+		}
+		f.measure(q.Dual.Sites(), problem.RowsAt(f.outputs, rows))
+	}
 	if f.options.NoReport {
 		return
 	}
@@ -285,6 +286,11 @@ func (f *fit) remark(q *Posterior) {
 	if share := float64(s.match.Remainder); share > unexplained && q.network {
 		f.con.WarnText(fmt.Sprintf("the terms leave %.2g of the network's outputs to the remainder (RMS over the training rows): the linearized model at δ = %.4g explains the rest", share, f.precision))
 	}
+}
+
+// measure compares the refit with the outputs of the network at the same training rows.
+func (f *fit) measure(at *gp.Sites, network *mat.Dense) {
+	f.settled.match.Remainder = report.Float(remainderShare(network, at.F, f.problem.Task.Classes != nil))
 }
 
 // unexplained is the part of the outputs that a refit may differ by from the network before the

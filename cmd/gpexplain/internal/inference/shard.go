@@ -48,6 +48,7 @@ func NewPass(ctx context.Context, c *console.Console, p *problem.Problem, flags 
 		return nil, p.TrainNames().ExplainError(err)
 	}
 	s.move = f.fromTheta(f.mode.Theta)
+	f.measure(f.mode.Sites, f.outputs)
 	return s, s.factor(ctx)
 }
 

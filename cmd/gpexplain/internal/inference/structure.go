@@ -258,7 +258,7 @@ func (q *Posterior) drawn(ctx context.Context, task *problem.Task, b *linearize.
 		return nil, err
 	}
 	t, c := d.F.Dims()
-	out := &Predictions{Network: b.F, Mean: d.F, Cov: d.Cov, Scaled: d.Cov, Likelihood: lik, LogDensity: d.LogDensity, CDF: d.CDF,
+	out := &Predictions{Network: b.F, Mean: d.F, Cov: d.Cov, Tempered: d.F, Scaled: d.Cov, Likelihood: lik, LogDensity: d.LogDensity, CDF: d.CDF,
 		Novelty: &glm.Novelty{Score: d.Entropy, Mutual: d.Mutual}}
 	if task.Classes != nil {
 		sd := mat.NewDense(t, c, nil)

@@ -147,9 +147,9 @@ func (l *linearCase) problem(t *testing.T, delta float64, from Origin) *Problem 
 // warnings are those of the preflight.
 func (l *linearCase) warnings(t *testing.T, delta float64, from Origin) []string {
 	t.Helper()
-	pull := l.pull()
+	l.pull() // the outputs at θ*
 	p := l.problem(t, delta, from)
-	r := p.Preflight(t.Context(), &AtTheta{F: l.f, Pull: pull, Theta: l.theta})
+	r := p.Preflight(t.Context(), &AtTheta{F: l.f})
 	require.Equal(t, len(r.Warnings) > 0, r.Verdict == "warning")
 	return r.Warnings
 }
@@ -186,31 +186,6 @@ func TestPreflightOfModes(t *testing.T) {
 	}
 }
 
-// The precision of the prior is read off the mode: a default names it, and so does one
-// that is too small by N, as where the weight decay is given for it.
-func TestPreflightFindsPrecision(t *testing.T) {
-	for name, l := range cases(t) {
-		if l.delta == 200 {
-			continue
-		}
-		n := float64(l.x.RawMatrix().Rows)
-		want := fmt.Sprintf("give --prior-precision %.4g", l.delta)
-		got := l.warnings(t, 1, fromDefault)
-		require.Len(t, got, 1, name)
-		at := "at another: " + want
-		if l.delta == 1 {
-			at = "there: give --prior-precision 1 to say so"
-		}
-		require.Contains(t, got[0], "nothing says the prior precision, so that it is 1; the trained parameters are an optimum "+at, name)
-		got = l.warnings(t, l.delta/n, "from --prior-precision")
-		require.Len(t, got, 1, name)
-		require.Contains(t, got[0], "but they are one at another: "+want, name)
-		require.Equal(t, !HasNoise(l.lik), strings.Contains(got[0], fmt.Sprintf("; if %.4g is the weight decay of the training, give --weight-decay %.4g", l.delta/n, l.delta/n)), got[0])
-		got = l.warnings(t, l.delta*n*n, "from --prior-precision")
-		require.NotEmpty(t, got, name)
-	}
-}
-
 // Labels in another order are told, with the order that is right.
 func TestPreflightFindsOrder(t *testing.T) {
 	for want, l := range map[string]*linearCase{"5,4": newLinear(t, glm.Bernoulli{}, 1, 1, 5), "5,6,4": newLinear(t, glm.Categorical{}, 3, .1, 5)} {
@@ -222,7 +197,7 @@ func TestPreflightFindsOrder(t *testing.T) {
 			p.Examples.Train.Class[i] = (c + 1) % k
 			p.Examples.Y.Set(i, 0, float64((c+1)%k))
 		}
-		r := p.Preflight(t.Context(), &AtTheta{F: l.f, Pull: l.pull(), Theta: l.theta})
+		r := p.Preflight(t.Context(), &AtTheta{F: l.f})
 		require.Len(t, r.Warnings, 1)
 		require.Contains(t, r.Warnings[0], "predicts worse than the shares of the classes do")
 		require.Contains(t, r.Warnings[0], "where the classes are in another order: give --classes "+want)
@@ -233,18 +208,18 @@ func TestPreflightFindsOrder(t *testing.T) {
 // that standardize them.
 func TestPreflightFindsTargetScale(t *testing.T) {
 	l := newLinear(t, gaussian(t, .25), 1, 1, 7)
-	pull := l.pull()
+	l.pull()
 	p := l.problem(t, 1, "from --prior-precision")
 	y := mat.Col(nil, 0, p.Examples.Y)
 	mean, sd := stat.PopMeanStdDev(y, nil)
 	f := mat.DenseCopyOf(l.f)
 	f.Apply(func(_, _ int, v float64) float64 { return (v - mean) / sd }, f)
-	r := p.Preflight(t.Context(), &AtTheta{F: f, Pull: pull, Theta: l.theta})
+	r := p.Preflight(t.Context(), &AtTheta{F: f})
 	require.NotEmpty(t, r.Warnings)
 	require.Contains(t, r.Warnings[0], fmt.Sprintf("it was trained on scaled targets: give --target-mean %.6g --target-sd %.6g", mean, sd))
 	// Outputs of the right mean but a tenth of the size.
 	f.Apply(func(i, _ int, _ float64) float64 { return mean + (l.f.At(i, 0)-mean)/10 }, f)
-	r = p.Preflight(t.Context(), &AtTheta{F: f, Pull: pull, Theta: l.theta})
+	r = p.Preflight(t.Context(), &AtTheta{F: f})
 	require.Contains(t, r.Warnings[0], "follow the targets on another scale")
 }
 
@@ -256,7 +231,7 @@ func TestPreflightOfSureNetwork(t *testing.T) {
 	p := l.problem(t, 1, "from --prior-precision")
 	f := mat.DenseCopyOf(l.f)
 	f.Scale(12, f)
-	at := &AtTheta{F: f, Pull: l.pull(), Theta: l.theta}
+	at := &AtTheta{F: f}
 	r := p.Preflight(t.Context(), at)
 	require.Len(t, r.Warnings, 1)
 	require.Contains(t, r.Warnings[0], "surer than right")
@@ -264,57 +239,12 @@ func TestPreflightOfSureNetwork(t *testing.T) {
 	require.Empty(t, p.Preflight(t.Context(), at).Warnings)
 }
 
-// Where no residual is left the outputs are saturated.
-func TestPreflightOfSaturation(t *testing.T) {
-	l := newLinear(t, glm.Bernoulli{}, 1, 1, 9)
-	l.pull()
-	p := l.problem(t, 1, "from --prior-precision")
-	f := mat.NewDense(len(l.class), 1, nil)
-	for i, c := range l.class {
-		f.Set(i, 0, float64(60*c-30))
-	}
-	pull := make([]float64, len(l.theta))
-	r := p.Preflight(t.Context(), &AtTheta{F: f, Pull: pull, Theta: l.theta})
-	require.Len(t, r.Warnings, 1)
-	require.Contains(t, r.Warnings[0], "the outputs are saturated")
-}
-
-// At another precision than that of the training, which the model records, that one is the
-// remedy, and no other scale of inputs, which the model records too: also where Jᵀr and θ*
-// are not parallel, because training ended before its mode.
-func TestPreflightOfRecordedPrecision(t *testing.T) {
-	l := newLinear(t, glm.Bernoulli{}, 1, 1, 9)
-	l.pull()
-	for aside, want := range map[float64]string{
-		.6: "at prior precision 243 (gradient norm", // θ* is a mode at 1 up to ModeRise
-		3:  "the outputs are saturated",             // and no mode at all
-	} {
-		p := l.problem(t, 243, "from --prior-precision")
-		p.Model.Meta.Precision = 1
-		p.Examples.Scaling = &Scaling{InputsFrom: fromMetadata}
-		pull, n := make([]float64, len(l.theta)), len(l.theta)
-		for i, v := range l.theta {
-			pull[i] += v
-			pull[n-1-i] += aside * v * float64(1-i%2*2)
-		}
-		r := p.Preflight(t.Context(), &AtTheta{F: l.f, Pull: pull, Theta: l.theta})
-		require.Len(t, r.Warnings, 1)
-		require.Contains(t, r.Warnings[0], want)
-		require.Contains(t, r.Warnings[0], "give --prior-precision 1")
-		require.NotContains(t, r.Warnings[0], "--input")
-		require.NotContains(t, r.Warnings[0], "--standardize")
-		look := &look{problem: p, at: &AtTheta{F: l.f, Pull: pull, Theta: l.theta}}
-		require.True(t, look.inputsKnown())
-		require.Empty(t, look.otherUnknownInputs(t.Context()))
-	}
-}
-
 // The mean excess of −log p over the entropy, and the best constant, from their definitions.
 func TestPreflightScores(t *testing.T) {
 	l := newLinear(t, glm.Categorical{}, 3, .1, 2)
-	pull := l.pull()
+	l.pull()
 	p := l.problem(t, .1, "from --prior-precision")
-	look := &look{problem: p, at: &AtTheta{F: l.f, Pull: pull, Theta: l.theta}}
+	look := &look{problem: p, at: &AtTheta{F: l.f}}
 	look.score()
 	n := len(l.class)
 	nll, entropy, rf, counts := 0.0, 0.0, 0.0, make([]float64, 3)
@@ -374,7 +304,7 @@ func TestPreflightOfProbabilities(t *testing.T) {
 		for i := range n {
 			c.of(f.RawRowView(i))
 		}
-		r := p.Preflight(t.Context(), &AtTheta{F: f, Pull: make([]float64, len(l.theta)), Theta: l.theta})
+		r := p.Preflight(t.Context(), &AtTheta{F: f})
 		require.NotEmpty(t, r.Warnings, name)
 		require.Contains(t, r.Warnings[0], c.says, name)
 		require.NotContains(t, strings.Join(r.Warnings, "\n"), "--input-mean", name)

@@ -31,7 +31,7 @@ func ThroughInducing(method string) bool { return method == "nystrom" || method 
 // and the training examples, and with --with-inputs the training inputs.
 const (
 	SavedKind    = "gpexplain posterior"
-	SavedVersion = 4 // with fingerprints since 2, with a calibration since 3, with the scaling of inputs and targets since 4
+	SavedVersion = 5 // with fingerprints since 2, a calibration since 3, the scaling of inputs and targets since 4, a temperature since 5
 )
 
 // A FileKind is a kind of file that begins with a SavedHeader.
@@ -144,6 +144,9 @@ func openSaved(ctx context.Context, c *console.Console, path string, kind FileKi
 		return nil, err
 	}
 	h := &v.Header
+	if k := h.Fit.Calibration; k != nil && k.Temperature == 0 {
+		k.Temperature = 1 // of an older version
+	}
 	if err := h.Remembered.recall(ctx, path, f, h.Inputs, kind == InducingFile); err != nil {
 		return nil, err
 	}
@@ -204,7 +207,7 @@ func (h *SavedHeader) possible() bool {
 // nil is none.
 func possibleCalibration(k *report.Calibration) bool {
 	ok := func(scale report.Float) bool { return scale >= 1e-300 && scale <= 1e300 }
-	return k == nil || ok(k.Scale) && ok(k.NoiseScale) && k.LOO != nil && (k.HeldOut != nil) == (k.Method == "heldout")
+	return k == nil || ok(k.Scale) && ok(k.NoiseScale) && ok(k.Temperature) && k.Temperature <= 1 && k.LOO != nil && (k.HeldOut != nil) == (k.Method == "heldout")
 }
 
 // Damaged is the error of a file that cannot be used.

@@ -246,5 +246,5 @@ func (f *imagesFit) calibrate(ctx context.Context, post gp.Latent, link glm.Link
 	if err != nil {
 		return nil, err
 	}
-	return glm.Calibrate(ctx, imagesLikelihood, rows.Y, mean, cov, &glm.CalibrateOptions{Link: link})
+	return glm.Calibrate(ctx, imagesLikelihood, rows.Y, mean, cov, &glm.CalibrateOptions{Link: link, KeepMean: true})
 }

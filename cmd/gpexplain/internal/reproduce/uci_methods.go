@@ -233,11 +233,11 @@ func (m *linearized) refined(ctx context.Context) error {
 	}
 	m.warn(c.Warnings)
 	m.out.LeaveOneOut = leftOutScores{NLL: report.Float(c.NLL), Unscaled: report.Float(c.Unscaled), Scale: report.Float(c.Scale)}
-	_, scaled, err := c.Apply(m.lik, &cov)
+	_, tempered, scaled, err := c.Apply(m.lik, &mean, &cov)
 	if err != nil {
 		return err
 	}
-	return m.keepLink(ours, m.integrals(), &mean, scaled)
+	return m.keepLink(ours, m.integrals(), tempered, scaled)
 }
 
 // integrals is the link without samples.

@@ -166,7 +166,7 @@ func (f *vallaFit) calibrated(ctx context.Context, how predictor, rows Rows) (*g
 	if err != nil {
 		return nil, err
 	}
-	return glm.Calibrate(ctx, glm.Categorical{}, rows.Y, mean, cov, &glm.CalibrateOptions{Link: vallaLink})
+	return glm.Calibrate(ctx, glm.Categorical{}, rows.Y, mean, cov, &glm.CalibrateOptions{Link: vallaLink, KeepMean: true})
 }
 
 // heldNLL is the NLL of rows that were not trained on, with the covariance scaled.
@@ -300,7 +300,7 @@ func vallaNoWorse(ctx context.Context, f *vallaFit) (*vallaScores, error) {
 	if err != nil {
 		return nil, err
 	}
-	best, err := glm.Calibrate(ctx, glm.Categorical{}, rows.Y, mean, cov, &glm.CalibrateOptions{Link: vallaLink})
+	best, err := glm.Calibrate(ctx, glm.Categorical{}, rows.Y, mean, cov, &glm.CalibrateOptions{Link: vallaLink, KeepMean: true})
 	if err != nil {
 		return nil, err
 	}

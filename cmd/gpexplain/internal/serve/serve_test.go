@@ -47,7 +47,7 @@ func newService(t testing.TB, args ...string) *Service {
 	c := &cobra.Command{}
 	f.common.Add(c, con, true)
 	f.posterior.Add(c)
-	f.posterior.AddRefit(c, true, "")
+	f.posterior.AddAnswer(c)
 	f.posterior.AddTune(c)
 	f.posterior.AddFile(c)
 	f.calibration.Add(c)

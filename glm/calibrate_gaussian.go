@@ -1,0 +1,114 @@
+package glm
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
+// whitened are the rows in coordinates in which noise and covariance are diagonal.
+// With the noise precision R Rᵀ, Rᵀcov R = U diag(v) Uᵀ and u = UᵀRᵀ(y − mean).
+type whitened struct {
+	n, c    int
+	v, u    []float64 // n·c
+	logNorm float64   // ½ log det 2π noise
+}
+
+func whiten(ctx context.Context, g *Gaussian, rows *scoredRows, workers int) (*whitened, error) {
+	n, c := len(rows.kept), rows.c
+	w := &whitened{n: n, c: c, v: make([]float64, n*c), u: make([]float64, n*c), logNorm: g.logNorm}
+	if g.c == 0 {
+		w.logNorm *= float64(c)
+	}
+	root := mat.NewDense(c, c, nil)
+	g.fill(root.RawMatrix().Data, g.root, c)
+	return w, rows.each(ctx, workers, func(lo, _ int, y, mean, cov *mat.Dense) error {
+		return newPosterior(mean, cov).each(func(t int, f, block []float64) error {
+			at := (lo + t) * c
+			return whitenRow(w.v[at:at+c], w.u[at:at+c], root, dense.View(dense.Of(block, c, c)), y.RawRowView(t), f, t)
+		})
+	})
+}
+
+// whitenRow writes the eigenvalues v and the coordinates u of row t.
+func whitenRow(v, u []float64, root, cov *mat.Dense, y, f []float64, t int) error {
+	c := len(f)
+	d := make([]float64, c)
+	floats.SubTo(d, y, f)
+	if c == 1 {
+		r := root.At(0, 0)
+		v[0], u[0] = r*cov.At(0, 0)*r, r*d[0]
+		return nil
+	}
+	var half, full mat.Dense
+	half.Mul(root.T(), cov)
+	full.Mul(&half, root)
+	var eig mat.EigenSym
+	if !eig.Factorize(mat.NewSymDense(c, full.RawMatrix().Data), true) {
+		return &NotPDError{N: c, Row: t}
+	}
+	eig.Values(v)
+	if v[0] < -psdTol*(1+v[c-1]) {
+		return &NotPDError{N: c, Row: t}
+	}
+	for j := range v {
+		v[j] = max(v[j], 0)
+	}
+	var vectors mat.Dense
+	eig.VectorsTo(&vectors)
+	var white mat.VecDense
+	white.MulVec(root.T(), mat.NewVecDense(c, d))
+	mat.NewVecDense(c, u).MulVec(vectors.T(), &white)
+	return nil
+}
+
+// values implements surface.
+func (w *whitened) values(_ context.Context, at []scalePoint, every int) ([]float64, error) {
+	to := make([]float64, len(at))
+	for k, p := range at {
+		sum, rows := 0.0, 0
+		for i := 0; i < w.n; i += every {
+			sum += w.slopes(i, p).value
+			rows++
+		}
+		to[k] = sum / float64(rows)
+	}
+	return to, nil
+}
+
+// expand implements surface.
+func (w *whitened) expand(_ context.Context, at scalePoint) (scaleSlopes, error) {
+	var sum scaleSlopes
+	for i := range w.n {
+		sum.add(w.slopes(i, at))
+	}
+	return sum.over(w.n), nil
+}
+
+// settle implements surface.
+func (w *whitened) settle(context.Context, scalePoint) (bool, error) { return false, nil }
+
+// slopes returns −log N(y; mean, s·cov + t·noise) of row i with its derivatives by log s and
+// log t.
+func (w *whitened) slopes(i int, at scalePoint) scaleSlopes {
+	d := scaleSlopes{value: w.logNorm}
+	t := math.Exp(at.other)
+	for k := i * w.c; k < (i+1)*w.c; k++ {
+		sv := math.Exp(at.scale) * w.v[k]
+		total := t + sv
+		// ½ log total + ½ u²/total, of which a and b are two derivatives by total
+		q := w.u[k] * w.u[k] / total
+		a, b := (1-q)/(2*total), (2*q-1)/(2*total*total)
+		d.value += (math.Log(total) + q) / 2
+		d.scale += a * sv
+		d.other += a * t
+		d.scaleScale += b*sv*sv + a*sv
+		d.both += b * sv * t
+		d.otherOther += b*t*t + a*t
+	}
+	return d
+}

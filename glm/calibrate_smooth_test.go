@@ -1,0 +1,235 @@
+package glm
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+)
+
+// drawnRows are n rows of classes with targets drawn from softmax of a part of the mean, so
+// that the means are as overconfident as 1/part, and covariances of random width.
+func drawnRows(rng *rand.Rand, n, c int, part, width float64) (lik Likelihood, y, mean, cov *mat.Dense) {
+	mean, cov = randomMoments(rng, n, c, 3, width)
+	lik, y = Bernoulli{}, mat.NewDense(n, 1, nil)
+	if c > 1 {
+		lik = Categorical{}
+	}
+	for i := range n {
+		p := make([]float64, c)
+		for j := range p {
+			p[j] = part * mean.At(i, j)
+		}
+		lik.MeanTo(p, p)
+		if c == 1 {
+			p = []float64{1 - p[0], p[0]}
+		}
+		u := rng.Float64()
+		for k := 0; k < len(p)-1 && u > p[k]; k++ {
+			u -= p[k]
+			y.Set(i, 0, float64(k+1))
+		}
+	}
+	return lik, y, mean, cov
+}
+
+// Moments that differ by 1e-12 of themselves have scales that differ by less than 1e-8:
+// the optimum is one of a smooth function (E18, E21).
+func TestE21CalibrationIsASmoothFunctionOfTheMoments(t *testing.T) {
+	rng := newRand(21)
+	near := func(m *mat.Dense) *mat.Dense {
+		var to mat.Dense
+		to.Apply(func(_, _ int, v float64) float64 { return v * (1 + 1e-12*(2*rng.Float64()-1)) }, m)
+		return &to
+	}
+	tempered := 0
+	for trial := range 24 {
+		c := []int{1, 2, 3, 5, 10, 1, 1, 3}[trial%8]
+		lik, y, mean, cov := drawnRows(rng, 60, c, []float64{1, 0.3, 0.1}[trial/8], math.Exp(rng.NormFloat64()-1))
+		o := &CalibrateOptions{}
+		switch trial % 8 {
+		case 5:
+			lik = Poisson{}
+			mean.Scale(0.3, mean)
+		case 6:
+			lik = must[*Gaussian](t)(NewGaussian(0.3))
+		case 7:
+			o.Link = Probit{}
+		}
+		want, err := Calibrate(t.Context(), lik, y, mean, cov, o)
+		require.NoError(t, err)
+		got, err := Calibrate(t.Context(), lik, y, near(mean), near(cov), o)
+		require.NoError(t, err)
+		require.InEpsilon(t, want.Scale, got.Scale, 1e-8, "trial %d", trial)
+		require.InEpsilon(t, want.Temperature, got.Temperature, 1e-8, "trial %d", trial)
+		require.InEpsilon(t, want.NoiseScale, got.NoiseScale, 1e-8, "trial %d", trial)
+		if want.Temperature < 1 {
+			tempered++
+		}
+	}
+	require.Greater(t, tempered, 8)
+}
+
+// Eigenvectors of the covariance with the opposite sign, or in another order where eigenvalues
+// meet, are another way to write the same Gaussian, with the same points.
+func TestClassRowDoesNotDependOnEigenvectors(t *testing.T) {
+	rng := newRand(22)
+	for _, c := range []int{3, 5, 10} {
+		mean, cov := randomMoments(rng, 1, c, 2, 1)
+		row := func(change func(r *softmaxRow)) *classRow {
+			r, err := newSoftmaxRow(0, mean.RawRowView(0), append([]float64(nil), cov.RawMatrix().Data...))
+			require.NoError(t, err)
+			change(r)
+			return newClassRowOf(r, 1)
+		}
+		want := row(func(*softmaxRow) {})
+		for name, change := range map[string]func(r *softmaxRow){
+			"sign": func(r *softmaxRow) {
+				for j := range c {
+					r.a[j*r.rank+1] *= -1
+				}
+			},
+			"order": func(r *softmaxRow) {
+				for j := range c {
+					a := r.a[j*r.rank:]
+					a[0], a[1] = a[1], a[0]
+				}
+			},
+			"rotation": func(r *softmaxRow) {
+				for j := range c {
+					a := r.a[j*r.rank:]
+					a[0], a[1] = 0.6*a[0]+0.8*a[1], 0.8*a[0]-0.6*a[1]
+				}
+			},
+		} {
+			require.InDeltaSlice(t, want.a, row(change).a, 1e-13, "C = %d: %s", c, name)
+		}
+	}
+}
+
+// slopesOf compares derivatives with central differences of the values.
+func slopesOf(t *testing.T, s surface, at scalePoint, rel float64, msg string) {
+	t.Helper()
+	const h = 1e-4
+	expand := func(dx, dy float64) scaleSlopes {
+		d, err := s.expand(t.Context(), scalePoint{at.scale + dx, at.other + dy})
+		require.NoError(t, err)
+		return d
+	}
+	d, left, right, down, up := expand(0, 0), expand(-h, 0), expand(h, 0), expand(0, -h), expand(0, h)
+	near := func(want, got float64, what string) {
+		t.Helper()
+		require.InDelta(t, want, got, rel*(1+math.Abs(want)), "%s %s at %v", msg, what, at)
+	}
+	near((right.value-left.value)/(2*h), d.scale, "∂/∂log s")
+	near((up.value-down.value)/(2*h), d.other, "∂/∂other")
+	near((right.scale-left.scale)/(2*h), d.scaleScale, "∂²/∂log s²")
+	near((up.scale-down.scale)/(2*h), d.both, "∂²/∂log s ∂other")
+	near((right.other-left.other)/(2*h), d.both, "∂²/∂other ∂log s")
+	near((up.other-down.other)/(2*h), d.otherOther, "∂²/∂other²")
+}
+
+// The derivatives of the objective are those of its values, by differences (E18, E21).
+func TestE18DerivativesAgainstDifferences(t *testing.T) {
+	rng := newRand(23)
+	for trial := range 40 {
+		c := []int{1, 2, 3, 5, 10}[trial%5]
+		lik, y, mean, cov := drawnRows(rng, 4, c, 0.5, math.Exp(1.5*rng.NormFloat64()))
+		if trial%10 == 5 {
+			y.Set(0, 0, 0.3)
+		}
+		rows, err := newScoredRows(lik, y, mean, cov)
+		require.NoError(t, err)
+		s, err := newClassSurface(t.Context(), DefaultLink(lik, c), lik, rows, 1)
+		require.NoError(t, err)
+		require.NotNil(t, s)
+		for range 5 {
+			at := scalePoint{9 * (rng.Float64() - 0.6), -3 * rng.Float64()}
+			_, err := s.settle(t.Context(), scalePoint{at.scale + 0.3, at.other - 0.2})
+			require.NoError(t, err)
+			slopesOf(t, s, at, 2e-7, fmt.Sprint("C = ", c))
+		}
+		g, err := whiten(t.Context(), must[*Gaussian](t)(NewGaussian(0.4)), &scoredRows{rows: 4, c: c, kept: []int{0, 1, 2, 3}, y: mean, mean: mean, cov: cov}, 1)
+		require.NoError(t, err)
+		slopesOf(t, g, scalePoint{rng.NormFloat64(), rng.NormFloat64()}, 2e-7, "gaussian")
+	}
+}
+
+// Log E σ(f) has the value of logMeanSigmoid and its derivatives, in the far tail and for wide
+// Gaussians too, against differences.
+func TestLogMeanSigmoidSlopes(t *testing.T) {
+	for _, s := range []float64{0, 1e-3, 0.3, 2, 7.99, 8.01, 30, 500} {
+		for _, m := range []float64{0, 1, -1, 4, -5, 30, -40, -80, 900, -900, -2e5} {
+			g := logMeanSigmoidSlopes(m, s)
+			require.InDelta(t, logMeanSigmoid(m, s), g.value, 1e-13*(1+math.Abs(g.value)), "m = %v, s = %v", m, s)
+			h := 1e-4 * (1 + s)
+			up, down := logMeanSigmoidSlopes(m+h, s), logMeanSigmoidSlopes(m-h, s)
+			tol := 1e-6 + 1e-13*math.Abs(m)/h
+			require.InDelta(t, (up.value-down.value)/(2*h), g.m, tol, "∂m at m = %v, s = %v", m, s)
+			require.InDelta(t, (up.m-down.m)/(2*h), g.mm, tol, "∂mm at m = %v, s = %v", m, s)
+			if s > h {
+				up, down = logMeanSigmoidSlopes(m, s+h), logMeanSigmoidSlopes(m, s-h)
+				require.InDelta(t, (up.value-down.value)/(2*h), g.s, tol*(1+math.Abs(g.s)), "∂s at m = %v, s = %v", m, s)
+				require.InDelta(t, (up.m-down.m)/(2*h), g.ms, tol*(1+math.Abs(g.ms)), "∂ms at m = %v, s = %v", m, s)
+				require.InDelta(t, (up.s-down.s)/(2*h), g.ss, 10*tol*(1+math.Abs(g.ss)), "∂ss at m = %v, s = %v", m, s)
+			}
+		}
+	}
+}
+
+// No pair of a grid is better than what is found, by the points of the search, for any
+// number of classes (E21).
+func TestE21ScaleAndTemperatureAgainstAGrid(t *testing.T) {
+	rng := newRand(24)
+	for trial := range 20 {
+		c := []int{1, 2, 3, 5, 10}[trial%5]
+		const n = 30
+		spread := []float64{math.Inf(1), 2}[trial%2]
+		lik, y, mean, cov := drawnRows(rng, n, c, []float64{1, 0.5, 0.2, 0.05}[trial/5], math.Exp(rng.NormFloat64()-1))
+		got, err := Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Spread: spread})
+		require.NoError(t, err)
+		rows, err := newScoredRows(lik, y, mean, cov)
+		require.NoError(t, err)
+		s, err := newClassSurface(t.Context(), DefaultLink(lik, c), lik, rows, 0)
+		require.NoError(t, err)
+		at := func(scale, tau float64) float64 {
+			p := scalePoint{math.Log(scale), math.Log(tau)}
+			_, err := s.settle(t.Context(), p)
+			require.NoError(t, err)
+			d, err := s.expand(t.Context(), p)
+			require.NoError(t, err)
+			return d.value + penaltyOfBoth(scale, tau, spread, n)
+		}
+		best := at(got.Scale, got.Temperature)
+		// Points that are moved to the mode of each pair err by other amounts.
+		tol := map[int]float64{1: 1e-12, 2: 1e-12, 3: 5e-5, 5: 3e-4, 10: 1e-3}[c]
+		for i := range 19 {
+			for j := range 13 {
+				scale, tau := minScale*math.Pow(1e6, float64(i)/18), math.Pow(minTemperature, float64(j)/12)
+				require.LessOrEqual(t, best, at(scale, tau)+tol, "trial %d, C = %d: %v %v against %v %v", trial, c, got.Scale, got.Temperature, scale, tau)
+			}
+		}
+	}
+}
+
+// Where means are too small rather than too large, the temperature is 1 and not nearly 1,
+// though a larger one would predict better.
+func TestE21TemperatureIsAtMostOne(t *testing.T) {
+	rng := newRand(25)
+	for _, c := range []int{1, 2, 3, 5} {
+		lik, y, mean, cov := drawnRows(rng, 300, c, 1.6, 0.1)
+		got, err := Calibrate(t.Context(), lik, y, mean, cov, nil)
+		require.NoError(t, err)
+		require.Equal(t, 1.0, got.Temperature)
+		link := DefaultLink(lik, c)
+		require.Less(t, temperedNLL(t, link, lik, y, mean, cov, got.Scale, 1.3), got.NLL)
+		for _, w := range got.Warnings { // one end of the temperature is no edge
+			if e, ok := w.(*ScaleEdgeWarning); ok {
+				require.Equal(t, "covariance", e.What)
+			}
+		}
+	}
+}

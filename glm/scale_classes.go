@@ -1,0 +1,209 @@
+package glm
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// A classSurface integrates the probabilities of classes by points that are the same for all
+// scales, so that log p is a smooth function of the scales and of the moments with
+// the derivatives that it reports.
+type classSurface struct {
+	rows    []classDensity
+	workers int
+}
+
+// A classDensity is the density of one target of classes: the product of powers of
+// E σ(f), or E softmax(f)_y.
+type classDensity struct {
+	logits  []logit
+	classes *classRow
+}
+
+// A logit adds weight · log E σ(f), f ~ N(m, s²), to a log density.
+type logit struct{ weight, m, s float64 }
+
+// newClassSurface returns nil where the link or the likelihood has other integrals.
+func newClassSurface(ctx context.Context, link Link, lik Likelihood, rows *scoredRows, workers int) (surface, error) {
+	l, ok := lik.(Logistic)
+	if _, whole := link.(ScaleLink); !ok || !whole {
+		return nil, nil
+	}
+	for i := range rows.kept {
+		y, f := rows.y.RawRowView(i), rows.mean.RawRowView(i)
+		if l.Softmax() {
+			_, ok = classOf(lik, y, f)
+		} else {
+			ok = isBernoulli(lik, y, f)
+		}
+		if !ok {
+			return nil, nil
+		}
+	}
+	s := &classSurface{rows: make([]classDensity, len(rows.kept)), workers: workers}
+	return s, rows.each(ctx, workers, func(lo, _ int, y, mean, cov *mat.Dense) error {
+		return newPosterior(mean, cov).each(func(t int, f, block []float64) (err error) {
+			s.rows[lo+t], err = newClassDensity(l.Softmax(), t, y.RawRowView(t), f, block)
+			return err
+		})
+	})
+}
+
+// isBernoulli tells whether p(y|f) is that of Bernoulli.
+func isBernoulli(lik Likelihood, y, f []float64) bool {
+	if len(y) != len(f) || (Bernoulli{}).CheckY(y, len(f)) != nil {
+		return false
+	}
+	want := Bernoulli{}.LogProb(y, f)
+	return math.Abs(lik.LogProb(y, f)-want) <= 1e-12*(1+math.Abs(want))
+}
+
+// newClassDensity returns the density of row t. It overwrites cov.
+func newClassDensity(softmax bool, t int, y, f, cov []float64) (d classDensity, err error) {
+	c := len(f)
+	switch {
+	case !softmax:
+		for j, m := range f {
+			s := math.Sqrt(cov[j*c+j])
+			if y[j] > 0 {
+				d.logits = append(d.logits, logit{y[j], m, s})
+			}
+			if y[j] < 1 {
+				d.logits = append(d.logits, logit{1 - y[j], -m, s})
+			}
+		}
+	case c == 2:
+		m, s := contrast(f, cov)
+		d.logits = []logit{{1, (2*y[0] - 1) * m, s}}
+	default:
+		d.classes, err = newClassRow(t, int(y[0]), f, cov)
+	}
+	return d, err
+}
+
+const (
+	// coarsePairs is the number of points z and −z of the grid of scales, which tells only
+	// where Newton's method begins.
+	coarsePairs = 64
+	// classTile is the number of rows that a worker takes at once.
+	classTile = 4
+)
+
+// values implements surface.
+func (s *classSurface) values(ctx context.Context, at []scalePoint, every int) ([]float64, error) {
+	n := (len(s.rows) + every - 1) / every
+	all := make([]float64, n*len(at))
+	err := s.each(ctx, coarsePairs, n, func(nodes *classNodes, i int) {
+		nodes.density(&s.rows[i*every], at, all[i*len(at):(i+1)*len(at)])
+	})
+	to := make([]float64, len(at))
+	for i := range n {
+		for k := range to {
+			to[k] -= all[i*len(at)+k] / float64(n)
+		}
+	}
+	return to, err
+}
+
+// each calls do for n rows on the workers, each with nodes of its own.
+func (s *classSurface) each(ctx context.Context, pairs, n int, do func(nodes *classNodes, i int)) error {
+	nodes := make([]*classNodes, par.Workers(s.workers))
+	return par.DoWorker(ctx, s.workers, par.Tiles(n, classTile), func(w, tile int) error {
+		if nodes[w] == nil {
+			nodes[w] = newClassNodes(pairs)
+		}
+		lo, hi := par.Bounds(tile, n, classTile)
+		for i := lo; i < hi; i++ {
+			do(nodes[w], i)
+		}
+		return nil
+	})
+}
+
+// density writes log p at each point.
+func (n *classNodes) density(d *classDensity, at []scalePoint, to []float64) {
+	if d.classes != nil {
+		own := *d.classes
+		own.z0 = make([]float64, len(own.z0))
+		n.take(&own)
+	}
+	for k, p := range at {
+		tau, root := math.Exp(p.other), math.Exp(p.scale/2)
+		if d.classes != nil {
+			to[k] = n.logDensity(tau, root)
+			continue
+		}
+		to[k] = 0
+		for _, l := range d.logits {
+			to[k] += l.weight * logMeanSigmoid(tau*l.m, root*l.s)
+		}
+	}
+}
+
+// settle implements surface: it moves the points of each row to the mode.
+func (s *classSurface) settle(ctx context.Context, at scalePoint) (bool, error) {
+	var moved bool
+	for i := range s.rows {
+		moved = moved || s.rows[i].classes != nil
+	}
+	if !moved {
+		return false, nil
+	}
+	return true, par.Do(ctx, s.workers, len(s.rows), func(i int) error {
+		if w := s.rows[i].classes; w != nil {
+			w.centre(math.Exp(at.other), math.Exp(at.scale/2))
+		}
+		return nil
+	})
+}
+
+// expand implements surface.
+func (s *classSurface) expand(ctx context.Context, at scalePoint) (sum scaleSlopes, err error) {
+	all := make([]scaleSlopes, len(s.rows))
+	tau, root := math.Exp(at.other), math.Exp(at.scale/2)
+	err = s.each(ctx, sweepPairs, len(s.rows), func(nodes *classNodes, i int) {
+		d := &s.rows[i]
+		var slopes logSlopes
+		if d.classes != nil {
+			nodes.take(d.classes)
+			slopes = nodes.slopes(tau, root)
+		}
+		for _, l := range d.logits {
+			slopes.addLogit(l, tau, root)
+		}
+		all[i] = slopes.byLogarithms(tau, root)
+	})
+	for _, d := range all {
+		sum.add(d)
+	}
+	return sum.over(len(s.rows)), err
+}
+
+// logSlopes are a log density with its derivatives by the factor τ of the mean and the
+// root r = √s of that of the covariance.
+type logSlopes struct{ value, tau, root, tauTau, tauRoot, rootRoot float64 }
+
+// byLogarithms returns minus the log density with its derivatives by log s and log τ.
+func (d *logSlopes) byLogarithms(tau, root float64) scaleSlopes {
+	return scaleSlopes{
+		value: -d.value, scale: -root / 2 * d.root, other: -tau * d.tau,
+		scaleScale: -root / 4 * (root*d.rootRoot + d.root),
+		both:       -tau * root / 2 * d.tauRoot,
+		otherOther: -tau * (tau*d.tauTau + d.tau),
+	}
+}
+
+// addLogit adds weight · log E σ(f), f ~ N(τ m, r²s²).
+func (d *logSlopes) addLogit(l logit, tau, root float64) {
+	g := logMeanSigmoidSlopes(tau*l.m, root*l.s)
+	d.value += l.weight * g.value
+	d.tau += l.weight * l.m * g.m
+	d.root += l.weight * l.s * g.s
+	d.tauTau += l.weight * l.m * l.m * g.mm
+	d.tauRoot += l.weight * l.m * l.s * g.ms
+	d.rootRoot += l.weight * l.s * l.s * g.ss
+}

@@ -1,0 +1,73 @@
+package glm
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// A linkSurface takes log densities by any link for any likelihood. Its slopes are those of
+// central differences, whose zero is as smooth a function of the moments as the link is.
+type linkSurface struct {
+	link        Link
+	lik         Likelihood
+	rows        *scoredRows
+	workers     int
+	temperature bool // whether the mean is scaled
+}
+
+// values implements surface.
+func (l *linkSurface) values(ctx context.Context, at []scalePoint, every int) ([]float64, error) {
+	rows := l.rows.everySo(every)
+	n := len(rows.kept)
+	tiles := par.Tiles(n, scoreTile)
+	logp := make([]float64, len(at)*n)
+	err := par.Do(ctx, l.workers, len(at)*tiles, func(i int) error {
+		k, tile := i/tiles, i%tiles
+		c := &Calibration{Scale: math.Exp(at[k].scale), Temperature: math.Exp(at[k].other)}
+		return rows.tile(tile, func(lo, hi int, y, mean, cov *mat.Dense) error {
+			_, mean, cov, err := c.Apply(l.lik, mean, cov)
+			if err != nil {
+				return err
+			}
+			return l.link.LogPredictiveTo(logp[k*n+lo:k*n+hi], l.lik, y, mean, cov)
+		})
+	})
+	values := make([]float64, len(at))
+	for k := range values {
+		values[k] = NLL(logp[k*n : (k+1)*n])
+	}
+	return values, err
+}
+
+// settle implements surface.
+func (l *linkSurface) settle(context.Context, scalePoint) (bool, error) { return false, nil }
+
+// differenceStep is how far apart in a logarithm values are whose differences are slopes.
+const differenceStep = 0.02
+
+// expand implements surface.
+func (l *linkSurface) expand(ctx context.Context, at scalePoint) (d scaleSlopes, err error) {
+	const h = differenceStep
+	moves := []scalePoint{{}, {-h, 0}, {h, 0}}
+	if l.temperature {
+		moves = append(moves, scalePoint{0, -h}, scalePoint{0, h}, scalePoint{h, h}, scalePoint{h, -h}, scalePoint{-h, h}, scalePoint{-h, -h})
+	}
+	for i := range moves {
+		moves[i].scale += at.scale
+		moves[i].other += at.other
+	}
+	v, err := l.values(ctx, moves, 1)
+	if err != nil {
+		return d, err
+	}
+	d.value, d.scale, d.scaleScale = v[0], (v[2]-v[1])/(2*h), (v[2]-2*v[0]+v[1])/(h*h)
+	if l.temperature {
+		d.other, d.otherOther = (v[4]-v[3])/(2*h), (v[4]-2*v[0]+v[3])/(h*h)
+		d.both = (v[5] - v[6] - v[7] + v[8]) / (4 * h * h)
+	}
+	return d, nil
+}

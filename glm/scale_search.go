@@ -1,0 +1,275 @@
+package glm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/funcgp/funcgp/internal/minimize"
+)
+
+// The scales that Calibrate admits, and the grid on which its search begins.
+const (
+	minScale       = 1e-4
+	maxScale       = 1e2
+	minTemperature = 1e-3
+	scaleSteps     = 12 // of log s, two a decade
+	noiseSteps     = 24 // of log t
+	// coarseRows is how many rows the grid takes at most. Which part of it is best does
+	// not take more.
+	coarseRows = 2000
+)
+
+// A scalePoint is log s, and log τ or log t where there is one.
+type scalePoint struct{ scale, other float64 }
+
+// scaleSlopes are a value at a scalePoint with its first and second derivatives.
+type scaleSlopes struct{ value, scale, other, scaleScale, both, otherOther float64 }
+
+func (d *scaleSlopes) add(e scaleSlopes) {
+	d.value += e.value
+	d.scale += e.scale
+	d.other += e.other
+	d.scaleScale += e.scaleScale
+	d.both += e.both
+	d.otherOther += e.otherOther
+}
+
+func (d scaleSlopes) over(n int) scaleSlopes {
+	w := 1 / float64(n)
+	return scaleSlopes{w * d.value, w * d.scale, w * d.other, w * d.scaleScale, w * d.both, w * d.otherOther}
+}
+
+// A surface is the mean of −log p(y|x) over the rows as a function of the scales.
+type surface interface {
+	// values returns it over every so manieth row.
+	values(ctx context.Context, at []scalePoint, every int) ([]float64, error)
+	expand(ctx context.Context, at scalePoint) (scaleSlopes, error)
+	// settle makes the surface most accurate around a point, and tells whether it changed.
+	settle(ctx context.Context, at scalePoint) (bool, error)
+}
+
+// A scaleSearch finds the lowest point of a surface and the priors (E18).
+type scaleSearch struct {
+	surface
+	n           int
+	prior       scalePoint // 1/(n·variance) of the two logarithms
+	lo, hi      scalePoint
+	others      []float64 // the grid of log τ or log t
+	temperature bool      // the other scale is τ
+	flat        bool      // no scale of the covariance differs from another
+	done        int
+	progress    func(scales int)
+}
+
+// errNowhereFinite reports that the surface is finite nowhere on the grid.
+var errNowhereFinite = errors.New("glm: every scale has a density of zero")
+
+func newScaleSearch(ctx context.Context, link Link, lik Likelihood, rows *scoredRows, o *CalibrateOptions) (s *scaleSearch, err error) {
+	n, spread := len(rows.kept), o.Spread
+	if spread == 0 {
+		spread = 2
+	}
+	s = &scaleSearch{n: n, others: []float64{0}, progress: o.Progress}
+	s.prior.scale = 1 / (spread * spread * float64(n))
+	s.lo.scale, s.hi.scale = math.Log(minScale), math.Log(maxScale)
+	if g, ok := lik.(*Gaussian); ok {
+		s.lo.other, s.hi.other = s.lo.scale, s.hi.scale
+		s.others = withZero(minimize.Grid(s.lo.other, s.hi.other, noiseSteps+1))
+		s.surface, err = whiten(ctx, g, rows, o.Workers)
+		return s, err
+	}
+	if _, classes := lik.(Logistic); classes && !o.KeepMean {
+		s.temperature = true
+		s.prior.other = 4 * s.prior.scale
+		s.lo.other = math.Log(minTemperature)
+		s.others = withZero(minimize.Grid(s.lo.other, 0, 11))
+	}
+	s.surface, err = newClassSurface(ctx, link, lik, rows, o.Workers)
+	if s.surface == nil && err == nil {
+		s.surface = &linkSurface{link: link, lik: lik, rows: rows, workers: o.Workers, temperature: s.temperature}
+	}
+	return s, err
+}
+
+// withZero sets the number nearest to zero to zero.
+func withZero(grid []float64) []float64 {
+	at := 0
+	for i, v := range grid {
+		if math.Abs(v) < math.Abs(grid[at]) {
+			at = i
+		}
+	}
+	grid[at] = 0
+	return grid
+}
+
+// set sets the scales of a calibration, at the ends without rounding.
+func (s *scaleSearch) set(c *Calibration, at scalePoint) {
+	exp := func(x, lo, hi, least, most float64) float64 {
+		switch {
+		case x <= lo:
+			return least
+		case x >= hi:
+			return most
+		}
+		return math.Exp(x)
+	}
+	c.Scale = exp(at.scale, s.lo.scale, s.hi.scale, minScale, maxScale)
+	switch {
+	case s.temperature:
+		c.Temperature = exp(at.other, s.lo.other, s.hi.other, minTemperature, 1)
+	case len(s.others) > 1:
+		c.NoiseScale = exp(at.other, s.lo.other, s.hi.other, minScale, maxScale)
+	}
+}
+
+// report reports that n more scales were tried.
+func (s *scaleSearch) report(n int) {
+	s.done += n
+	if s.progress != nil {
+		s.progress(s.done)
+	}
+}
+
+// equalValues is the part of a value up to which another counts as equal.
+const equalValues = 1e-12
+
+// find returns the best point.
+func (s *scaleSearch) find(ctx context.Context) (scalePoint, error) {
+	var grid []scalePoint
+	for _, x := range withZero(minimize.Grid(s.lo.scale, s.hi.scale, scaleSteps+1)) {
+		for _, y := range s.others {
+			grid = append(grid, scalePoint{x, y})
+		}
+	}
+	values, err := s.values(ctx, grid, (s.n+coarseRows-1)/coarseRows)
+	if err != nil {
+		return scalePoint{}, err
+	}
+	s.report(len(grid))
+	// Of equal values that of the scales nearest to 1 counts.
+	order := make([]int, len(grid))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		return cmp.Or(cmp.Compare(math.Abs(grid[i].scale), math.Abs(grid[j].scale)), cmp.Compare(math.Abs(grid[i].other), math.Abs(grid[j].other)))
+	})
+	s.flat = true
+	one := values[order[0]]
+	for i, v := range values {
+		if grid[i].other == 0 && !(math.Abs(v-one) <= equalValues*math.Abs(one)) {
+			s.flat = false
+		}
+	}
+	var best scalePoint
+	least := math.Inf(1)
+	for _, i := range order {
+		v := values[i] + s.priorAt(grid[i]).value
+		if (math.IsInf(least, 1) && v < least || v < least-equalValues*math.Abs(least)) && (!s.flat || grid[i].scale == 0) {
+			best, least = grid[i], v
+		}
+	}
+	if math.IsInf(least, 1) {
+		return best, errNowhereFinite
+	}
+	// The second time the points lie where the first one ends, wherever in the grid that began.
+	for range 2 {
+		changed, err := s.settle(ctx, best)
+		if err != nil {
+			return best, err
+		}
+		if best, err = s.descend(ctx, best); err != nil || !changed {
+			return best, err
+		}
+	}
+	return best, nil
+}
+
+// priorAt returns ½ x²/(n·variance) of both logarithms x.
+func (s *scaleSearch) priorAt(at scalePoint) scaleSlopes {
+	a, b := s.prior.scale, s.prior.other
+	return scaleSlopes{(a*at.scale*at.scale + b*at.other*at.other) / 2, a * at.scale, b * at.other, a, 0, b}
+}
+
+const (
+	// smallStep is the move of a logarithm that ends the search.
+	smallStep = 1e-10
+	// longStep is the longest move, about the distance of two points of the grid.
+	longStep = 1.0
+	// descendSteps bounds the steps, of which a search rarely takes ten.
+	descendSteps = 200
+)
+
+// descend goes down from a point by Newton's method within the bounds, with steps of a
+// bounded length that shrinks where the value would rise.
+func (s *scaleSearch) descend(ctx context.Context, at scalePoint) (scalePoint, error) {
+	expand := func(at scalePoint) (scaleSlopes, error) {
+		d, err := s.expand(ctx, at)
+		d.add(s.priorAt(at))
+		s.report(1)
+		return d, err
+	}
+	here, err := expand(at)
+	if err != nil {
+		return at, err
+	}
+	if math.IsNaN(here.value) || math.IsInf(here.value, 0) {
+		return at, errNowhereFinite // a row that the grid did not take
+	}
+	longest := longStep
+	for range descendSteps {
+		step := s.step(at, here, longest)
+		next := scalePoint{min(max(at.scale+step.scale, s.lo.scale), s.hi.scale), min(max(at.other+step.other, s.lo.other), s.hi.other)}
+		length := max(math.Abs(next.scale-at.scale), math.Abs(next.other-at.other))
+		if !(length > smallStep) { // or NaN
+			if length <= smallStep {
+				at = next
+			}
+			return at, nil
+		}
+		there, err := expand(next)
+		if err != nil {
+			return at, err
+		}
+		// Near the end the values differ by rounding alone.
+		if there.value <= here.value+1e-14*math.Abs(here.value) {
+			at, here, longest = next, there, min(2*max(longest, length), longStep)
+		} else if longest = length / 4; longest < smallStep {
+			return at, nil
+		}
+	}
+	return at, nil
+}
+
+// step returns Newton's step of at most the given length in each logarithm. Where the
+// curvature is negative it takes its size. A logarithm at a bound stays where its slope points out.
+func (s *scaleSearch) step(at scalePoint, d scaleSlopes, longest float64) scalePoint {
+	stays := func(x, lo, hi, slope float64) bool { return lo == hi || x <= lo && slope >= 0 || x >= hi && slope <= 0 }
+	alone := func(slope, curvature float64) float64 {
+		if slope == 0 {
+			return 0
+		}
+		return min(max(-slope/math.Abs(curvature), -longest), longest)
+	}
+	noScale := s.flat || stays(at.scale, s.lo.scale, s.hi.scale, d.scale)
+	noOther := stays(at.other, s.lo.other, s.hi.other, d.other)
+	switch {
+	case noScale && noOther:
+		return scalePoint{}
+	case noScale:
+		return scalePoint{0, alone(d.other, d.otherOther)}
+	case noOther:
+		return scalePoint{alone(d.scale, d.scaleScale), 0}
+	}
+	// In the coordinates of the eigenvectors (c, s) and (−s, c).
+	angle := math.Atan2(2*d.both, d.scaleScale-d.otherOther) / 2
+	sin, cos := math.Sincos(angle)
+	middle, half := (d.scaleScale+d.otherOther)/2, math.Hypot((d.scaleScale-d.otherOther)/2, d.both)
+	a := alone(cos*d.scale+sin*d.other, middle+half)
+	b := alone(cos*d.other-sin*d.scale, middle-half)
+	return scalePoint{cos*a - sin*b, sin*a + cos*b}
+}

@@ -1,0 +1,140 @@
+package testkit
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// A MatchCase is a network of the reference match with what an independent implementation
+// found for it (E21).
+type MatchCase struct {
+	Name, Likelihood string
+	Match            float64            // precision at which the linearized model is the network
+	S                float64            // scale by leave-one-out of the refit there, on a grid
+	Tau              []float64          // temperature and the scale with it; empty for a temperature of 1
+	LOO              float64            // leave-one-out NLL with it
+	Rows             int                // the first test rows, which NLL is of
+	NLL              map[string]float64 // network, fhat_s, theta_s and theta_tau_s
+
+	folder string
+}
+
+// MatchCases returns the cases that have a match. It skips the test where the reference is not
+// at hand.
+func MatchCases(t testing.TB) []*MatchCase {
+	t.Helper()
+	folder := testref.Folder(t, "match", "cases.json")
+	text, err := os.ReadFile(filepath.Join(folder, "cases.json"))
+	require.NoError(t, err)
+	var file struct{ Cases []*MatchCase }
+	require.NoError(t, json.Unmarshal(text, &file))
+	var cases []*MatchCase
+	for _, c := range file.Cases {
+		if c.folder = folder; c.Match > 0 {
+			cases = append(cases, c)
+		}
+	}
+	require.NotEmpty(t, cases)
+	return cases
+}
+
+// Open returns the network linearized at its training rows and at the first test rows, with
+// their targets.
+func (c *MatchCase) Open(t testing.TB) (net *network.Network, train, test *linearize.Batch, y, yTest *mat.Dense) {
+	t.Helper()
+	file, err := os.Open(filepath.Join(c.folder, c.Name+".onnx"))
+	require.NoError(t, err)
+	defer file.Close()
+	net, err = network.ReadONNX(file, nil)
+	require.NoError(t, err)
+	x, y, xTest, yTest := c.rows(t)
+	train, err = net.Linearize(t.Context(), x)
+	require.NoError(t, err)
+	test, err = net.Linearize(t.Context(), xTest)
+	require.NoError(t, err)
+	return net, train, test, y, yTest
+}
+
+func (c *MatchCase) rows(t testing.TB) (x, y, xTest, yTest *mat.Dense) {
+	if strings.HasPrefix(c.Name, "mnist49") {
+		return c.mnist(t)
+	}
+	x, y = c.table(t, "train", math.MaxInt)
+	xTest, yTest = c.table(t, "test", c.Rows)
+	if strings.HasPrefix(c.Name, "digits") {
+		return x, y, xTest, yTest
+	}
+	_, d := x.Dims()
+	for j := range d {
+		mean, variance := stat.PopMeanVariance(mat.Col(nil, j, x), nil)
+		for _, m := range []*mat.Dense{x, xTest} {
+			n, _ := m.Dims()
+			for i := range n {
+				m.Set(i, j, (m.At(i, j)-mean)/math.Sqrt(variance))
+			}
+		}
+	}
+	return x, y, xTest, yTest
+}
+
+// table reads at most so many rows of a file whose last column is the target.
+func (c *MatchCase) table(t testing.TB, part string, most int) (x, y *mat.Dense) {
+	file, err := os.Open(filepath.Join(c.folder, c.Name+"-"+part+".csv"))
+	require.NoError(t, err)
+	defer file.Close()
+	lines, err := csv.NewReader(file).ReadAll()
+	require.NoError(t, err)
+	lines = lines[1:]
+	lines = lines[:min(most, len(lines))]
+	d := len(lines[0]) - 1
+	x, y = mat.NewDense(len(lines), d, nil), mat.NewDense(len(lines), 1, nil)
+	for i, line := range lines {
+		for j, text := range line {
+			v, err := strconv.ParseFloat(text, 64)
+			require.NoError(t, err)
+			if j == d {
+				y.Set(i, 0, v)
+			} else {
+				x.Set(i, j, v)
+			}
+		}
+	}
+	return x, y
+}
+
+// mnist returns the fours and nines of MNIST that are listed, and the test rows.
+func (c *MatchCase) mnist(t testing.TB) (x, y, xTest, yTest *mat.Dense) {
+	text, err := os.ReadFile(filepath.Join(c.folder, "mnist49-train-index.txt"))
+	require.NoError(t, err)
+	var rows []int
+	for _, line := range strings.Fields(string(text)) {
+		row, err := strconv.Atoi(line)
+		require.NoError(t, err)
+		rows = append(rows, row)
+	}
+	d, err := dataset.Open(t.Context(), testref.MNIST(t), nil)
+	require.NoError(t, err)
+	digits := func(from *dataset.Set, o *dataset.SelectOptions) (x, y *mat.Dense) {
+		of, err := from.Select(o)
+		require.NoError(t, err)
+		return of.Matrix(), mat.NewDense(of.Len(), 1, of.Targets)
+	}
+	x, y = digits(d.Train, &dataset.SelectOptions{Classes: []int{4, 9}, Rows: rows})
+	xTest, yTest = digits(d.Test, &dataset.SelectOptions{Classes: []int{4, 9}})
+	return x, y, xTest, yTest
+}
