@@ -68,10 +68,6 @@ func (s *study) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	checks, err := s.checks(ctx)
-	if err != nil {
-		return err
-	}
 	var list []judged
 	for i := range s.sets {
 		for k := range s.sets[i].trainings {
@@ -83,6 +79,10 @@ func (s *study) run(ctx context.Context) (err error) {
 				list = append(list, one...)
 			}
 		}
+	}
+	checks, err := s.checks(ctx)
+	if err != nil {
+		return err
 	}
 	return s.record(list, checks)
 }
@@ -111,7 +111,7 @@ type judged struct {
 // An answer has the figures of one way, and what the command says of it; NaN of the others.
 type answer struct {
 	figures
-	Precision, Scale, Temperature report.Float
+	Precision, Scale, Temperature report.Float // δ, s and τ
 }
 
 // key names a training on a set by all that its networks and predictions depend on.
@@ -179,7 +179,7 @@ func (s *study) judge(ctx context.Context, p *set, t *training, seed int) ([]jud
 			}
 			a := answer{p.answered(rows, sum), sum.Fit.PriorPrecision, undefined, undefined}
 			if k := sum.Fit.Calibration; k != nil {
-				a.Scale = k.Scale
+				a.Scale, a.Temperature = k.Scale, k.Temperature
 			}
 			fit := sum.Fit
 			fit.Calibration = nil
