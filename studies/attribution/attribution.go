@@ -34,22 +34,22 @@ func Run(ctx context.Context, out io.Writer, args []string) error {
 	f.StringVar(&s.program, "program", "", "`FILE` of the gpexplain that is asked (default built from the sources)")
 	f.IntVar(&s.halves, "halves", 100, "halves of the training rows that networks are trained on")
 	f.IntVar(&s.seeds, "seeds", 3, "networks of each protocol that are explained")
-	only := f.String("only", "", "`NAMES` of networks, with commas between them (default all)")
+	f.StringVar(&s.only, "only", "", "`NAMES` of networks, with commas between them (default all)")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if *only != "" {
-		s.protocols = slices.DeleteFunc(slices.Clone(all), func(p protocol) bool { return !slices.Contains(strings.Split(*only, ","), p.name) })
+	if s.only != "" {
+		s.protocols = slices.DeleteFunc(slices.Clone(all), func(p protocol) bool { return !slices.Contains(strings.Split(s.only, ","), p.name) })
 	}
 	return s.run(ctx)
 }
 
 // A study is a list of protocols with what the flags say.
 type study struct {
-	out                           io.Writer
-	cache, records, data, program string
-	halves, seeds                 int
-	protocols                     []protocol
+	out                                 io.Writer
+	cache, records, data, program, only string
+	halves, seeds                       int
+	protocols                           []protocol
 
 	gpexplain *command.Command
 }

@@ -33,12 +33,16 @@ func (s *study) record(list []judged) error {
 
 // text is the record in Markdown.
 func (s *study) text(list []judged) string {
+	only := ""
+	if s.only != "" {
+		only = " -only " + s.only
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Which precision's terms tell what retrained networks become
 
-	go run ./gpstudies attribution -halves %d -seeds %d
+	go run ./gpstudies attribution -halves %d -seeds %d%s
 
-`, s.halves, s.seeds)
+`, s.halves, s.seeds, only)
 	fmt.Fprintf(&b, `Linear datamodeling scores: over %d halves of the training rows, one network trained from scratch on each, the
 rank correlation of its output at a test row with the sum of the terms of its rows, averaged over test rows. The terms
 are those that `+"`gpexplain explain`"+` lists: `+"`value`"+` (the closing sum, E14) and `+"`removal`"+` (E15). Numbers are means over %d networks,

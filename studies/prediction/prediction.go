@@ -38,22 +38,22 @@ func Run(ctx context.Context, out io.Writer, args []string) error {
 	f.StringVar(&s.pictures, "data", "../../shared/data/mnist", "`DIR` of MNIST's four files")
 	f.StringVar(&s.program, "program", "", "`FILE` of the gpexplain that is asked (default built from the sources)")
 	f.IntVar(&s.seeds, "seeds", 3, "networks of each set and training, and splits of its rows")
-	only := f.String("only", "", "`NAMES` of sets, with commas between them (default all)")
+	f.StringVar(&s.only, "only", "", "`NAMES` of sets, with commas between them (default all)")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if *only != "" {
-		s.sets = slices.DeleteFunc(slices.Clone(all), func(p set) bool { return !slices.Contains(strings.Split(*only, ","), p.name) })
+	if s.only != "" {
+		s.sets = slices.DeleteFunc(slices.Clone(all), func(p set) bool { return !slices.Contains(strings.Split(s.only, ","), p.name) })
 	}
 	return s.run(ctx)
 }
 
 // A study is a list of sets with what the flags say.
 type study struct {
-	out                                               io.Writer
-	cache, records, reference, pictures, program, dir string
-	seeds                                             int
-	sets                                              []set
+	out                                                     io.Writer
+	cache, records, reference, pictures, program, dir, only string
+	seeds                                                   int
+	sets                                                    []set
 
 	gpexplain *command.Command
 }

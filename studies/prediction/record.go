@@ -30,10 +30,14 @@ func (s *study) record(list []judged, checks []check) error {
 
 // text is the record in Markdown.
 func (s *study) text(list []judged, checks []check) string {
+	only := ""
+	if s.only != "" {
+		only = " -only " + s.only
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `# What the answer at the match predicts
 
-	go run ./gpstudies prediction -seeds %d
+	go run ./gpstudies prediction -seeds %d%s
 
 Test rows of each set, means over %d seeds; all ways of a line predict with the same networks (paired), but the held-out
 fifth and the ensemble, which train their own. Seed 0 has the given rows; the others draw both parts again from all rows
@@ -45,7 +49,7 @@ says one. *held-out fifth*: a network trained on four fifths, and the temperatur
 last fifth. *ensemble*: %d networks of other seeds, mixed. All are MLPs 50-50 of ReLU (digits: 32), inputs standardized by the training
 rows (digits and pictures: as they are).
 
-`, s.seeds, s.seeds, mostTemperature, members)
+`, s.seeds, only, s.seeds, mostTemperature, members)
 	seen := map[string]bool{}
 	for i := range s.sets {
 		if p := &s.sets[i]; p.about != "" {
