@@ -14,11 +14,11 @@ import (
 type CalibrateOptions struct {
 	Link    Link // nil means DefaultLink; a Gaussian likelihood needs none
 	Workers int  // 0 means GOMAXPROCS; the result does not depend on it
-	// Spread is the standard deviation of a log-normal prior of the scale of the
-	// covariance, with median 1, and twice that of the temperature, which scales standard
-	// deviations and not variances; 0 means 2, and +Inf no priors. It decides where the
-	// rows say little: without it, few rows can choose a scale of almost zero, which
-	// takes the uncertainty away from inputs that are unlike all of them.
+	// Spread is the standard deviation of two log-normal priors with median 1: of the
+	// temperature τ, which scales the function, and of the scale s/τ² of its
+	// covariance before; 0 means 2, and +Inf no priors. They decide where the rows say
+	// little: without them, few rows can choose a scale of almost zero, which takes the
+	// uncertainty away from inputs that are unlike all of them.
 	Spread float64
 	// KeepMean leaves the mean as it is, τ = 1.
 	KeepMean bool
@@ -59,8 +59,8 @@ func (e *WorseThanConstantWarning) Error() string {
 // ScaleEdgeWarning reports that the best scale is the smallest or the largest one
 // that Calibrate admits.
 type ScaleEdgeWarning struct {
-	What          string // "covariance", "mean" or "noise variance"
-	Scale         float64
+	What          string  // "covariance", "mean" or "noise variance"
+	Scale         float64 // of the covariance s/τ², where there is a temperature
 	NLL, Unscaled float64
 }
 
@@ -98,7 +98,7 @@ func (e *ZeroDensityError) Error() string {
 // Calibrate returns the scale s of the covariance and the temperature τ ≤ 1 of the mean that
 // minimize
 //
-//	−Σ log p(y_i | τ·mean_i, s·cov_i) + ½ (log s)²/Spread² + ½ (2 log τ)²/Spread²
+//	−Σ log p(y_i | τ·mean_i, s·cov_i) + ½ (log s/τ²)²/Spread² + ½ (log τ)²/Spread²
 //
 // (E18, E21). mean, T×C, and cov, T·C×C, are the moments of f by leave-one-out at training
 // rows, or at held-out rows; y is T×Targets(C). They may also be those of a random sample of
@@ -107,7 +107,7 @@ func (e *ZeroDensityError) Error() string {
 // features were learnt with them ask for without reason. A *Gaussian likelihood has two scales,
 // s·cov + t·σ², and others have s.
 //
-// s and t lie between 10⁻⁴ and 100, τ between 10⁻³ and 1. The objective may have several
+// s/τ² and t lie between 10⁻⁴ and 100, τ between 10⁻³ and 1. The objective may have several
 // minima: the best point of a grid, on at most 2,000 of the rows, is the start of Newton's
 // method on all rows, which goes on until no logarithm moves by more than 10⁻¹⁰. For classes
 // under Exact and QMC it takes fixed points and the derivatives of the sums over them, and by
@@ -190,8 +190,9 @@ func (c *Calibration) warn(constant float64, flat bool, rows int) {
 	if c.NLL > constant {
 		c.Warnings = append(c.Warnings, &WorseThanConstantWarning{NLL: c.NLL, Constant: constant})
 	}
-	for k, scale := range [3]float64{c.Scale, c.Temperature, c.NoiseScale} {
-		if scale > [3]float64{minScale, minTemperature, minScale}[k] && scale < maxScale {
+	const rounding = 1 + 1e-12
+	for k, scale := range [3]float64{c.Scale / (c.Temperature * c.Temperature), c.Temperature, c.NoiseScale} {
+		if scale > [3]float64{minScale, minTemperature, minScale}[k]*rounding && scale < maxScale/rounding {
 			continue
 		}
 		c.Edge = true

@@ -45,9 +45,9 @@ func penaltyOf(s, spread float64, n int) float64 {
 	return math.Pow(math.Log(s)/spread, 2) / 2 / float64(n)
 }
 
-// penaltyOfBoth is ½ (log s)²/spread² + ½ (2 log τ)²/spread² over n rows.
+// penaltyOfBoth is ½ (log s/τ²)²/spread² + ½ (log τ)²/spread² over n rows.
 func penaltyOfBoth(s, tau, spread float64, n int) float64 {
-	return penaltyOf(s, spread, n) + penaltyOf(tau*tau, spread, n)
+	return penaltyOf(s/(tau*tau), spread, n) + penaltyOf(tau, spread, n)
 }
 
 // The scale and the temperature are the best of a fine grid of pairs, for each likelihood
@@ -88,9 +88,9 @@ func TestE18CalibrateAgainstBruteForce(t *testing.T) {
 		}
 		best, bestS, bestTau := math.Inf(1), 0.0, 0.0
 		for k := range 61 {
-			s := minScale * math.Pow(maxScale/minScale, float64(k)/60)
 			for j := range temperatures {
 				tau := math.Pow(minTemperature, float64(j)/60)
+				s := tau * tau * minScale * math.Pow(maxScale/minScale, float64(k)/60)
 				if v := at(s, tau); v < best {
 					best, bestS, bestTau = v, s, tau
 				}
@@ -108,7 +108,9 @@ func TestE18CalibrateAgainstBruteForce(t *testing.T) {
 		}
 		require.Equal(t, n, got.Rows)
 		require.InDelta(t, scaledNLL(t, link, lik, y, mean, cov, 1), got.Unscaled, 1e-12)
-		require.Equal(t, got.Scale == minScale || got.Scale == maxScale || got.Temperature == minTemperature, got.Edge)
+		before := math.Log(got.Scale / (got.Temperature * got.Temperature) / 0.1)
+		require.LessOrEqual(t, math.Abs(before), math.Log(1000)+1e-9)
+		require.Equal(t, math.Abs(before) > math.Log(1000)-1e-9 || got.Temperature == minTemperature, got.Edge)
 	}
 	require.Greater(t, below, 20)
 	require.Less(t, below, 55)
@@ -206,7 +208,7 @@ func TestCalibrateAtTheEdges(t *testing.T) {
 	}{{right, minScale, "the network alone predicts best"}, {wrong, maxScale, "too narrow"}} {
 		c, err := Calibrate(t.Context(), Bernoulli{}, e.y, mean, cov, noPrior)
 		require.NoError(t, err)
-		require.Equal(t, e.scale, c.Scale)
+		require.InEpsilon(t, e.scale, c.Scale/(c.Temperature*c.Temperature), 1e-12)
 		require.True(t, c.Edge)
 		var edge *ScaleEdgeWarning
 		at := 0
@@ -218,11 +220,12 @@ func TestCalibrateAtTheEdges(t *testing.T) {
 		}
 		require.Len(t, c.Warnings, 1+2*at)
 		require.ErrorAs(t, c.Warnings[at], &edge)
-		require.Equal(t, ScaleEdgeWarning{"covariance", e.scale, c.NLL, c.Unscaled}, *edge)
+		require.InEpsilon(t, e.scale, edge.Scale, 1e-12)
+		require.Equal(t, ScaleEdgeWarning{"covariance", edge.Scale, c.NLL, c.Unscaled}, *edge)
 		require.ErrorContains(t, edge, e.says)
 		// So few rows move the scales only so far against their priors.
 		c = calibrated(t, Bernoulli{}, e.y, mean, cov)
-		require.InDelta(t, 0, math.Log(c.Scale), 4)
+		require.InDelta(t, 0, math.Log(c.Scale/c.Temperature/c.Temperature), 4)
 		require.InDelta(t, 0, math.Log(c.Temperature), 3)
 		require.False(t, c.Edge)
 		require.Len(t, c.Warnings, at)
@@ -244,7 +247,7 @@ func TestCalibrateWithoutCovariance(t *testing.T) {
 	require.NoError(t, err)
 	for _, lik := range []Likelihood{Bernoulli{}, Poisson{}, lik} {
 		c := calibrated(t, lik, y, mean, zero)
-		require.Equal(t, 1.0, c.Scale, lik.Name())
+		require.InDelta(t, 1, c.Scale/(c.Temperature*c.Temperature), 1e-15, lik.Name())
 		require.False(t, c.Edge)
 		var flat *ScaleFlatWarning
 		require.ErrorAs(t, c.Warnings[len(c.Warnings)-1], &flat)
@@ -252,6 +255,10 @@ func TestCalibrateWithoutCovariance(t *testing.T) {
 	}
 	c := calibrated(t, lik, y, mean, zero)
 	require.InDelta(t, (0+4+0.25)/3.0/2, c.NoiseScale, 1e-12) // the mean squared error over σ²
+	three, err := Calibrate(t.Context(), Categorical{}, y, mat.NewDense(3, 3, []float64{1, 2, 0, 2, 0, 1, 4, 0, 1}), mat.NewDense(9, 3, nil), nil)
+	require.NoError(t, err)
+	require.InDelta(t, 1, three.Scale/(three.Temperature*three.Temperature), 1e-15)
+	require.Less(t, three.Temperature, 1.0) // the last row is wrong
 }
 
 // One row, rows of one class, and rows that are NaN.

@@ -12,7 +12,7 @@ import (
 	"github.com/funcgp/funcgp/internal/vector"
 )
 
-// A classRow is the Gaussian over the logits of one example, less that of its class y:
+// A classRow is the Gaussian over the logits of one example (E18), less that of its class y:
 // f_j − f_y = m_j − m_y + (A z)_j with z ~ N(0, I). A is triangular in the order of falling
 // means, and of full rank it is the Cholesky factor, which is a smooth function of the
 // covariance. Eigenvectors are not: their signs are arbitrary, and they rotate where
@@ -116,10 +116,16 @@ func (n *classNodes) slopes(tau, r float64) logSlopes {
 	for j := range c {
 		n.ez[j] = dense.Dot(n.a[j*n.rank:][:n.rank], n.z0)
 	}
-	most := math.Inf(-1)
-	for k := range n.pairs {
-		d := n.d[k*c:][:c]
-		tilt := dense.Dot(dense.Row(n.u, k), n.z0)
+	pairs, most := n.pairs, math.Inf(-1)
+	if n.rank == 0 { // z has no coordinates
+		pairs = 1
+		clear(n.d[:c])
+	}
+	for k := range pairs {
+		d, tilt := n.d[k*c:][:c], 0.0
+		if n.rank > 0 {
+			tilt = dense.Dot(dense.Row(n.u, k), n.z0)
+		}
 		for side, sign := range [2]float64{1, -1} {
 			l := n.e[(2*k+side)*c:][:c]
 			top := 0.0
@@ -135,18 +141,19 @@ func (n *classNodes) slopes(tau, r float64) logSlopes {
 			most = max(most, g)
 		}
 	}
-	vector.Exp(n.e, n.e)
-	for k, g := range n.weights {
-		n.weights[k] = g - most
+	e, weights := n.e[:2*pairs*c], n.weights[:2*pairs]
+	vector.Exp(e, e)
+	for k := range weights {
+		weights[k] -= most
 	}
-	vector.Exp(n.weights, n.weights)
+	vector.Exp(weights, weights)
 	var s logSlopes
 	total := 0.0
-	for k := range n.pairs {
+	for k := range pairs {
 		d := n.d[k*c:][:c]
 		for side, sign := range [2]float64{1, -1} {
 			var s0, sm, se, smm, sme, see float64
-			for j, p := range n.e[(2*k+side)*c:][:c] {
+			for j, p := range e[(2*k+side)*c:][:c] {
 				mu, e := n.mu[j], n.ez[j]+sign*d[j]
 				s0 += p
 				sm += p * mu
@@ -155,7 +162,7 @@ func (n *classNodes) slopes(tau, r float64) logSlopes {
 				sme += p * mu * e
 				see += p * e * e
 			}
-			q := n.weights[2*k+side] / s0
+			q := weights[2*k+side] / s0
 			sm, se = sm/s0, se/s0
 			total += q
 			// log softmax has the slopes −E μ and −E e and the curvature −Cov(μ, e) under softmax.
@@ -170,6 +177,6 @@ func (n *classNodes) slopes(tau, r float64) logSlopes {
 	s.tauTau = s.tauTau/total - s.tau*s.tau
 	s.tauRoot = s.tauRoot/total - s.tau*s.root
 	s.rootRoot = s.rootRoot/total - s.root*s.root
-	s.value = most - 0.5*dense.Dot(n.z0, n.z0) + math.Log(total/float64(2*n.pairs))
+	s.value = most - 0.5*dense.Dot(n.z0, n.z0) + math.Log(total/float64(2*pairs))
 	return s
 }

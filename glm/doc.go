@@ -1,7 +1,7 @@
 // Package glm is the generalized linear model around a Gaussian posterior over
 // function values: likelihoods with their first two derivatives (E3, E4), the
 // predictives that turn f ~ N(m, Σ) into probabilities and expected responses
-// (E11), the scale that calibrates a predictive (E18), and the metrics that judge
+// (E11), the scales that calibrate a predictive (E18), and the metrics that judge
 // it.
 //
 //	lik := glm.Bernoulli{}

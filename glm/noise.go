@@ -18,9 +18,11 @@ func MostLogLik(lik Likelihood, y *mat.Dense) float64 {
 		case *Gaussian:
 			sum += lik.LogProb(row, row)
 		case Poisson:
-			if row[0] > 0 { // at f = log y; of no events the limit is 0
-				sum += lik.LogProb(row, []float64{math.Log(row[0])})
+			f := make([]float64, len(row))
+			for j, v := range row {
+				f[j] = math.Log(math.Max(v, 1e-300)) // of no events the limit is 0
 			}
+			sum += lik.LogProb(row, f)
 		}
 	}
 	return sum

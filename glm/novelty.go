@@ -12,8 +12,9 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Novelty tells how unlike the training data each row is (E18). It comes from the
-// unscaled predictive: a calibrated one knows too little about what is far away.
+// Novelty tells how unsure of each row the unscaled predictive is (E18): a calibrated one
+// knows too little about what is far away. Where the classes are sure, it tells little of
+// where the training data lie; package glm/novelty does.
 type Novelty struct {
 	// Score is for a likelihood of classes the entropy of the predictive in nats. With
 	// more than two classes it is that of softmax(f̃_c/√(1 + π/8 Σ̃_cc)), f̃ = Hf and

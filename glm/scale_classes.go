@@ -9,7 +9,7 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// A classSurface integrates the probabilities of classes by points that are the same for all
+// A classSurface integrates the probabilities of classes (E18) by points that are the same for all
 // scales, so that log p is a smooth function of the scales and of the moments with
 // the derivatives that it reports.
 type classSurface struct {

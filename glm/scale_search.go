@@ -22,7 +22,8 @@ const (
 	coarseRows = 2000
 )
 
-// A scalePoint is log s, and log τ or log t where there is one.
+// A scalePoint is log s, and log τ or log t where there is one. A scaleSearch has log s/τ²
+// in place of log s.
 type scalePoint struct{ scale, other float64 }
 
 // scaleSlopes are a value at a scalePoint with its first and second derivatives.
@@ -55,7 +56,7 @@ type surface interface {
 type scaleSearch struct {
 	surface
 	n           int
-	prior       scalePoint // 1/(n·variance) of the two logarithms
+	precision   float64 // 1/(n·Spread²) of the logarithms that have a prior
 	lo, hi      scalePoint
 	others      []float64 // the grid of log τ or log t
 	temperature bool      // the other scale is τ
@@ -73,7 +74,7 @@ func newScaleSearch(ctx context.Context, link Link, lik Likelihood, rows *scored
 		spread = 2
 	}
 	s = &scaleSearch{n: n, others: []float64{0}, progress: o.Progress}
-	s.prior.scale = 1 / (spread * spread * float64(n))
+	s.precision = 1 / (spread * spread * float64(n))
 	s.lo.scale, s.hi.scale = math.Log(minScale), math.Log(maxScale)
 	if g, ok := lik.(*Gaussian); ok {
 		s.lo.other, s.hi.other = s.lo.scale, s.hi.scale
@@ -83,7 +84,6 @@ func newScaleSearch(ctx context.Context, link Link, lik Likelihood, rows *scored
 	}
 	if _, classes := lik.(Logistic); classes && !o.KeepMean {
 		s.temperature = true
-		s.prior.other = 4 * s.prior.scale
 		s.lo.other = math.Log(minTemperature)
 		s.others = withZero(minimize.Grid(s.lo.other, 0, 11))
 	}
@@ -121,6 +121,7 @@ func (s *scaleSearch) set(c *Calibration, at scalePoint) {
 	switch {
 	case s.temperature:
 		c.Temperature = exp(at.other, s.lo.other, s.hi.other, minTemperature, 1)
+		c.Scale *= c.Temperature * c.Temperature
 	case len(s.others) > 1:
 		c.NoiseScale = exp(at.other, s.lo.other, s.hi.other, minScale, maxScale)
 	}
@@ -139,13 +140,14 @@ const equalValues = 1e-12
 
 // find returns the best point.
 func (s *scaleSearch) find(ctx context.Context) (scalePoint, error) {
-	var grid []scalePoint
+	var grid, surface []scalePoint
 	for _, x := range withZero(minimize.Grid(s.lo.scale, s.hi.scale, scaleSteps+1)) {
 		for _, y := range s.others {
 			grid = append(grid, scalePoint{x, y})
+			surface = append(surface, s.onSurface(scalePoint{x, y}))
 		}
 	}
-	values, err := s.values(ctx, grid, (s.n+coarseRows-1)/coarseRows)
+	values, err := s.values(ctx, surface, (s.n+coarseRows-1)/coarseRows)
 	if err != nil {
 		return scalePoint{}, err
 	}
@@ -178,7 +180,7 @@ func (s *scaleSearch) find(ctx context.Context) (scalePoint, error) {
 	}
 	// The second time the points lie where the first one ends, wherever in the grid that began.
 	for range 2 {
-		changed, err := s.settle(ctx, best)
+		changed, err := s.settle(ctx, s.onSurface(best))
 		if err != nil {
 			return best, err
 		}
@@ -189,10 +191,35 @@ func (s *scaleSearch) find(ctx context.Context) (scalePoint, error) {
 	return best, nil
 }
 
-// priorAt returns ½ x²/(n·variance) of both logarithms x.
+// priorAt returns ½ x²/(n·Spread²) of log s, or of log s/τ² and of log τ.
 func (s *scaleSearch) priorAt(at scalePoint) scaleSlopes {
-	a, b := s.prior.scale, s.prior.other
+	a, b := s.precision, 0.0
+	if s.temperature {
+		b = a
+	}
 	return scaleSlopes{(a*at.scale*at.scale + b*at.other*at.other) / 2, a * at.scale, b * at.other, a, 0, b}
+}
+
+// onSurface returns the point of the surface for one of the search, whose scale is log s/τ²
+// where there is a temperature.
+func (s *scaleSearch) onSurface(at scalePoint) scalePoint {
+	if s.temperature {
+		at.scale += 2 * at.other
+	}
+	return at
+}
+
+// slopes returns the objective with its derivatives at a point of the search.
+func (s *scaleSearch) slopes(ctx context.Context, at scalePoint) (scaleSlopes, error) {
+	d, err := s.expand(ctx, s.onSurface(at))
+	if s.temperature {
+		d.otherOther += 4 * (d.both + d.scaleScale)
+		d.both += 2 * d.scaleScale
+		d.other += 2 * d.scale
+	}
+	d.add(s.priorAt(at))
+	s.report(1)
+	return d, err
 }
 
 const (
@@ -207,13 +234,7 @@ const (
 // descend goes down from a point by Newton's method within the bounds, with steps of a
 // bounded length that shrinks where the value would rise.
 func (s *scaleSearch) descend(ctx context.Context, at scalePoint) (scalePoint, error) {
-	expand := func(at scalePoint) (scaleSlopes, error) {
-		d, err := s.expand(ctx, at)
-		d.add(s.priorAt(at))
-		s.report(1)
-		return d, err
-	}
-	here, err := expand(at)
+	here, err := s.slopes(ctx, at)
 	if err != nil {
 		return at, err
 	}
@@ -231,7 +252,7 @@ func (s *scaleSearch) descend(ctx context.Context, at scalePoint) (scalePoint, e
 			}
 			return at, nil
 		}
-		there, err := expand(next)
+		there, err := s.slopes(ctx, next)
 		if err != nil {
 			return at, err
 		}

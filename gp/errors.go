@@ -139,3 +139,13 @@ func (w *IterationWarning) Error() string {
 func stopped(what string, err error) error {
 	return fmt.Errorf("gp: stopped while %s: %w", what, err)
 }
+
+// NoMatchError says that no prior precision matches the linearized model to the network
+// (E21), because the network explains the training targets no better than the prior mean.
+type NoMatchError struct {
+	Network, Prior float64 // Σ log p(y|f) at f(x;θ*) and at the prior mean
+}
+
+func (e *NoMatchError) Error() string {
+	return fmt.Sprintf("gp: the network has a log likelihood of %.6g on the training targets and the prior mean one of %.6g; no prior precision matches the network; train it further, or state the precision", e.Network, e.Prior)
+}

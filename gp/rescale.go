@@ -77,6 +77,21 @@ func (e *Exact) Recondition(ctx context.Context, s *Sites) (*Exact, error) {
 	return r, nil
 }
 
+// Condition returns what Recondition does and leaves e as it is: it copies K, and takes as
+// much memory as e does for the result. Where so much is not free, it fails with a
+// *MemoryError.
+func (e *Exact) Condition(ctx context.Context, s *Sites) (*Exact, error) {
+	err := CheckMemory("a posterior at other sites", TrainingExamples, e.x.Len(), e.o.MaxMemory, func(n int) int64 { return Bytes(n, e.outputs()) })
+	if err != nil {
+		return nil, err
+	}
+	g, err := e.g.copyKernel(ctx, e.o.Workers)
+	if err != nil {
+		return nil, err
+	}
+	return (&Exact{k: e.k, x: e.x, o: e.o, g: g, tile: e.tile, prior: e.prior, refit: e.refit, sites: e.sites, lambda: e.lambda, mode: e.mode}).Recondition(ctx, s)
+}
+
 // lastMode returns the function values at the mode of e, or at that of the posterior
 // that e was conditioned from; nil for none.
 func (e *Exact) lastMode() []float64 {

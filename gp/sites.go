@@ -94,6 +94,22 @@ func expand(y, f *mat.Dense, lik Likelihood) (*Sites, error) {
 	return s, s.check()
 }
 
+// UniformSites returns the sites of n examples with c outputs each, which were all seen
+// with the same Gaussian noise, R = I/√variance, where f is zero and r is too. The
+// posterior's variances then tell where the examples lie and not what their targets are
+// (E22); its mean means nothing. A variance that is not positive and finite panics.
+func UniformSites(n, c int, variance float64) *Sites {
+	if !(variance > 0) || math.IsInf(variance, 1) {
+		panic("gp: a noise variance must be positive and finite")
+	}
+	s := &Sites{F: mat.NewDense(n, c, nil), Residual: mat.NewDense(n, c, nil), Lambda: mat.NewDense(n*c, c, nil), Root: mat.NewDense(n*c, c, nil)}
+	for i := range n * c {
+		s.Lambda.Set(i, i%c, 1/variance)
+		s.Root.Set(i, i%c, 1/math.Sqrt(variance))
+	}
+	return s
+}
+
 // check returns a *NotFiniteError where the sites hold a NaN or Inf.
 func (s *Sites) check() error {
 	c := s.outputs()

@@ -32,7 +32,7 @@ func (k *NTK) BlockTo(dst *mat.Dense, a, b *linearize.Batch) {
 	if !sizeTo(dst, a.Len()*ca, b.Len()*cb) {
 		return
 	}
-	k.newPlan(a, b, extentOf(a, b)).to(dst.RawMatrix())
+	k.blockPlan(a, b).to(dst.RawMatrix())
 }
 
 // BlockContextTo is BlockTo that stops between tiles when ctx is done. It then
@@ -42,7 +42,7 @@ func (k *NTK) BlockContextTo(ctx context.Context, dst *mat.Dense, a, b *lineariz
 	if !sizeTo(dst, a.Len()*a.Outputs(), b.Len()*b.Outputs()) {
 		return ctx.Err()
 	}
-	p := k.newPlan(a, b, extentOf(a, b))
+	p := k.blockPlan(a, b)
 	p.ctx = ctx
 	p.to(dst.RawMatrix())
 	return ctx.Err()
@@ -114,6 +114,20 @@ func (ps *pass) wholeProduct(alpha float64, x, y blas64.General, beta float64, d
 		return
 	}
 	_ = fblas.GemmContext(ps.ctx, ps.k.workers, blas.NoTrans, blas.Trans, alpha, x, y, beta, dst)
+}
+
+// blockPlan is the plan of κ(a, b). The choice of its methods does not depend on the number of
+// examples of a where these are not b's, so that a row of the block has the same bits whichever
+// others are computed with it.
+func (k *NTK) blockPlan(a, b *linearize.Batch) *plan {
+	x := extentOf(a, b)
+	chosen := x
+	if !x.same {
+		chosen.na = x.nb
+	}
+	p := k.newPlan(a, b, chosen)
+	p.extent = x
+	return p
 }
 
 func extentOf(a, b *linearize.Batch) extent {

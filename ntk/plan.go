@@ -17,7 +17,7 @@ import (
 type plan struct {
 	k      *NTK
 	a, b   *linearize.Batch
-	extent extent  // size for which the cheapest methods were chosen
+	extent extent  // size of the block
 	cost   float64 // of the whole sum
 	direct []*direct
 	terms  []term

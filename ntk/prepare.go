@@ -68,7 +68,7 @@ func (p *prepared) MulTo(dst *mat.Dense, a *linearize.Batch) {
 	out := dst.RawMatrix()
 	dense.Zero(out)
 	if p.formed {
-		p.k.newPlan(a, p.b, extentOf(a, p.b)).mul(out, p.v.RawMatrix())
+		p.k.blockPlan(a, p.b).mul(out, p.v.RawMatrix())
 		return
 	}
 	for _, f := range p.factors {

@@ -39,15 +39,16 @@ func TestRowsOfSeveralFiles(t *testing.T) {
 	succeed(t, "train", "--quiet", "--data", file("whole.csv"), "--test-data", file("whole.csv"), "--arch", "mlp:3-1", "--epochs", "2", "--lbfgs", "2", "--out", net)
 	args := []string{"--model", net, "--inducing", "9", "--test-data", file("rows-0.csv")}
 	fit := func(name, data string, more ...string) string {
-		return succeed(t, slices.Concat([]string{"fit", "--quiet", "--json", "--refit=false", "--data", file(data), "-o", file(name)}, args, more)...)
+		return succeed(t, slices.Concat([]string{"fit", "--quiet", "--json", "--data", file(data), "-o", file(name)}, args, more)...)
 	}
 	several := file("rows-0.csv") + "," + file("rows-[1-2].csv")
 	whole := fit("whole.gp", "whole.csv", "--method", "nystrom")
 	requireSameJSON(t, whole, fit("several.gp", "rows-*.csv", "--method", "nystrom"), "timings", "bytes", "file")
 
 	fit("z.gp", "rows-*.csv", "--select-only")
-	for name, from := range map[string][]string{"z": {"--inducing-file", file("z.gp")}, "own": append([]string{"--data", several}, args...)} {
-		parts := fitParts(t, dir, name, 4, from...)
+	fit("of.gp", several, "--select-only")
+	for name, z := range map[string]string{"z": file("z.gp"), "of": file("of.gp")} {
+		parts := fitParts(t, dir, name, 4, "--inducing-file", z)
 		requireSameJSON(t, whole, succeed(t, append([]string{"merge", "--json", "--quiet", "-o", file("all.gp")}, parts...)...), "timings", "bytes", "file")
 		asked := []string{"explain", "--json", "--quiet", "--index", "3", "--top", "60"}
 		requireSameJSON(t, succeed(t, append(asked, "--posterior", file("whole.gp"))...), succeed(t, append(asked, "--posterior", file("all.gp"))...), "timings")
@@ -59,9 +60,9 @@ func TestRowsOfSeveralFiles(t *testing.T) {
 	}
 
 	// A pattern that only the whole file has reads it by range.
-	half := fitParts(t, dir, "half", 2, append([]string{"--data", file("whole.csv")}, args...)...)
-	other := fitParts(t, dir, "other", 2, append([]string{"--data", file("whol?.csv")}, args...)...)
-	requireSameJSON(t, whole, succeed(t, "merge", "--json", "--quiet", "-o", file("all.gp"), other[0], half[1]), "timings", "bytes", "file")
+	fit("half.gp", "whol?.csv", "--select-only")
+	half := fitParts(t, dir, "half", 2, "--inducing-file", file("half.gp"))
+	requireSameJSON(t, whole, succeed(t, append([]string{"merge", "--json", "--quiet", "-o", file("all.gp")}, half...)...), "timings", "bytes", "file")
 
 	parts := fitParts(t, dir, "z", 2, "--inducing-file", file("z.gp"))
 	text := read(t, file("rows-1.csv"))

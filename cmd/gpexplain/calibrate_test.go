@@ -427,6 +427,21 @@ func TestPredictFiles(t *testing.T) {
 	}
 }
 
+// A file of an older version, which knows no temperature, has none.
+func TestSavedCalibrationWithoutTemperature(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.gp")
+	succeed(t, small("fit", "--quiet", "-o", file)...)
+	with := func(change func(k map[string]any)) string {
+		path := remade(t, file, func(h map[string]any) { change(h["fit"].(map[string]any)["calibration"].(map[string]any)) }, nil)
+		return withoutTimings(t, succeed(t, "predict", "--json", "--data", "digits:400,100", "--posterior", path))
+	}
+	want := with(func(k map[string]any) { k["temperature"] = 1 })
+	require.Contains(t, want, `"temperature":1,`)
+	require.Equal(t, want, with(func(k map[string]any) { delete(k, "temperature") }))
+	require.Equal(t, want, with(func(k map[string]any) { k["temperature"] = 0 }))
+	require.NotEqual(t, want, with(func(k map[string]any) { k["temperature"] = 0.5 }))
+}
+
 // A file with a calibration that cannot be used is refused in one line that names
 // it.
 func TestHostileCalibration(t *testing.T) {

@@ -28,13 +28,12 @@ func checkpointed(t *testing.T, args ...string) (path string) {
 // stays as it is.
 func TestCheckpointOfOthers(t *testing.T) {
 	common := []string{"--data", "digits:2000,100", "--method", "nystrom"}
-	path := checkpointed(t, append(common, "--inducing", "40", "--refit=false")...)
+	path := checkpointed(t, append(common, "--inducing", "40")...)
 	before := read(t, path)
 	for what, args := range map[string][]string{
-		"inducing examples":           {"--inducing", "40", "--seed", "1", "--refit=false"},
-		"prior":                       {"--inducing", "40", "--prior-precision", "3", "--refit=false"},
-		"kind: one is a refit":        {"--inducing", "40", "--refit"},
-		"number of training examples": {"--inducing", "40", "--train-count", "300", "--refit=false"},
+		"inducing examples":           {"--inducing", "40", "--seed", "1"},
+		"prior":                       {"--inducing", "40", "--prior-precision", "3"},
+		"number of training examples": {"--inducing", "40", "--train-count", "300"},
 	} {
 		line := refuse(t, 1, append(append([]string{"fit", "--quiet", "--out", filepath.Join(t.TempDir(), "b.gp"), "--checkpoint", path}, common...), args...)...)
 		require.Contains(t, line, "gpexplain: --checkpoint "+path+": it is of another fit, which differs in "+what)
@@ -74,7 +73,6 @@ func TestKeptCheckpoint(t *testing.T) {
 	require.Equal(t, report, r)
 	require.Equal(t, rows, p)
 	require.NoFileExists(t, path)
-	require.Contains(t, refuse(t, 2, "fit", "--out", "a", "--method", "kept", "--refit=false", "--checkpoint", "b"), "--checkpoint of --method kept is for a refit")
 }
 
 // What is no checkpoint is found before the model is read.

@@ -78,14 +78,14 @@ func TestAttributionPrecisionOfTraining(t *testing.T) {
 	model := filepath.Join(dir, "net.onnx")
 	train := []string{"train", "--quiet", "--arch", "mlp:784-3-1", "--data", "digits:400,20", "--classes", "4,9", "--optimizer", "sgd", "--lbfgs", "0", "--epochs", "3", "--batch", "10", "--train-count", "30", "--out"}
 	succeed(t, append(train, model, "--schedule", "constant", "--lr", "0.02", "--momentum", "0.5")...)
-	args := []string{"explain", "--quiet", "--json", "--top", "100", "--data", "digits:400,20", "--model", model}
+	args := []string{"explain", "--quiet", "--json", "--at", "stated", "--top", "100", "--data", "digits:400,20", "--model", model}
 	got := decode[report.Report](t, succeed(t, append(args, "--attribution-precision", "training")...))
 	length := 30 * 0.5 / (0.02 * 9) // three epochs of three steps
 	require.Equal(t, "training", got.Attribution.Rule)
 	requireTermsAt(t, got, 1/(1-math.Exp(-1/length)), args...)
 
 	page := filepath.Join(dir, "page.html")
-	text := strings.Join(strings.Fields(succeed(t, append(args[:2:2], "--data", "digits:400,20", "--model", model, "--attribution-precision", "training", "--html", page)...)), " ")
+	text := strings.Join(strings.Fields(succeed(t, append(args[:2:2], "--at", "stated", "--data", "digits:400,20", "--model", model, "--attribution-precision", "training", "--html", page)...)), " ")
 	say := "(rule training: δ/(1 − exp(−δ/δ_T)) with the decay δ = 1 and δ_T = N(1−μ)/(ηT) = 30 × (1 − 0.5)/(0.02 × 9), the length of the training); predictions are those of 1."
 	require.Contains(t, text, say)
 	require.Contains(t, strings.ReplaceAll(read(t, page), "\u00a0", " "), say)
@@ -121,7 +121,6 @@ func TestAttributionPrecisionRefused(t *testing.T) {
 		{2, []string{"--attribution-precision", "training:0.1,1,5"}, "must give step size, momentum and steps, as in training:0.01,0.9,3950"},
 		{2, []string{"--attribution-precision", "training:0.1,0.5"}, "must give step size, momentum and steps"},
 		{2, []string{"--attribution-precision", "3", "--posterior", "a.gp"}, "--attribution-precision fits another posterior than that of --posterior"},
-		{2, []string{"--attribution-precision", "loo", "--refit=false"}, "leave --refit=false out"},
 		{2, []string{"--attribution-precision", "3", "--method", "fitc"}, "not for --method fitc"},
 		{1, []string{"--attribution-precision", "training"}, "the built-in network does not say how it was trained by SGD; give training:RATE"},
 	} {

@@ -29,7 +29,7 @@ func trained(t *testing.T) (rows, nines []string) {
 func TestExplainWithout(t *testing.T) {
 	rows, _ := trained(t)
 	out := []string{rows[0], rows[5]}
-	got := decode[report.Report](t, succeed(t, small("explain", "--json", "--calibrate", "none", "--without", strings.Join(out, ","))...))
+	got := decode[report.Report](t, succeed(t, small("explain", "--json", "--refit", "--calibrate", "none", "--without", strings.Join(out, ","))...))
 	require.NotNil(t, got.Without)
 	require.Nil(t, got.Flip)
 
@@ -37,13 +37,13 @@ func TestExplainWithout(t *testing.T) {
 	stay := slices.DeleteFunc(slices.Clone(rows), func(r string) bool { return slices.Contains(out, r) })
 	slices.Sort(stay)
 	require.NoError(t, os.WriteFile(left, []byte(strings.Join(stay, "\n")+"\n"), 0o600))
-	want := decode[report.Report](t, succeed(t, "explain", "--json", "--data", "digits:400,100", "--train-index", left, "--calibrate", "none"))
+	want := decode[report.Report](t, succeed(t, "explain", "--json", "--refit", "--data", "digits:400,100", "--train-index", left, "--calibrate", "none"))
 	require.InDelta(t, float64(want.Prediction.Mean[0]), float64(got.Without.Mean[0]), 1e-6)
 	for k, p := range want.Prediction.Probability {
 		require.InDelta(t, float64(p), float64(got.Without.Probability[k]), 1e-6)
 	}
 	require.EqualValues(t, 4, got.Without.Class)
-	few := decode[report.Report](t, succeed(t, small("explain", "--json", "--quiet", "--calibrate", "none", "--method", "kept", "--without", strings.Join(out, ","))...))
+	few := decode[report.Report](t, succeed(t, small("explain", "--json", "--quiet", "--refit", "--calibrate", "none", "--method", "kept", "--without", strings.Join(out, ","))...))
 	require.InDelta(t, float64(got.Without.Mean[0]), float64(few.Without.Mean[0]), 1e-5)
 	require.Equal(t, fmt.Sprint(got.Without.Rows), "["+strings.Join(out, " ")+"]")
 }
@@ -65,13 +65,11 @@ func TestExplainFlip(t *testing.T) {
 	require.Contains(t, text, ", and the prediction would stay 4, with probability ")
 	require.Contains(t, strings.ReplaceAll(read(t, page), "\u00a0", " "), say)
 
-	// A saved posterior answers the same, and one that was not refitted not at all.
+	// A saved posterior answers the same.
 	saved := filepath.Join(t.TempDir(), "a.gp")
-	succeed(t, small("fit", "--quiet", "--refit", "-o", saved)...)
+	succeed(t, small("fit", "--quiet", "-o", saved)...)
 	loaded := decode[report.Report](t, succeed(t, append([]string{"explain", "--json", "--data", "digits:400,100", "--posterior", saved}, args...)...))
 	require.InDelta(t, float64(got.Flip.Mean[0]), float64(loaded.Flip.Mean[0]), 1e-6)
-	succeed(t, small("fit", "--quiet", "--refit=false", "-o", saved)...)
-	require.Contains(t, refuse(t, 1, append([]string{"explain", "--data", "digits:400,100", "--posterior", saved}, args...)...), "fit it with --refit")
 }
 
 // A change that cannot be has one clear error.
@@ -86,7 +84,6 @@ func TestExplainChangesThatCannotBe(t *testing.T) {
 		{2, "--without names no training rows", []string{"--without", ""}},
 		{2, "names training row 4 twice", []string{"--without", "4,4"}},
 		{2, "exclude each other", []string{"--without", "4", "--flip", "4=9"}},
-		{2, "leave --refit=false out", []string{"--without", "4", "--refit=false"}},
 		{2, "must give training rows other labels", []string{"--flip", "4"}},
 		{2, "must give training rows other labels", []string{"--flip", "x=9"}},
 		{2, "names training row 4 twice", []string{"--flip", "4=9,4=9"}},

@@ -77,7 +77,6 @@ func TestExplainNoFlip(t *testing.T) {
 		{2, "--smallest-flip and --without exclude each other", []string{"--smallest-flip", "--without", "4"}},
 		{2, "--flip-most is for --smallest-flip", []string{"--flip-most", "4"}},
 		{2, "--flip-tries 0 must be at least 1", []string{"--smallest-flip", "--flip-tries", "0"}},
-		{2, "leave --refit=false out", []string{"--smallest-flip", "--refit=false"}},
 		{1, "--flip-most 60: there are 60 training rows", []string{"--smallest-flip", "--flip-most", "60"}},
 		{1, "give --method exact or kept", []string{"--smallest-flip", "--method", "nystrom", "--inducing", "20"}},
 	} {

@@ -197,7 +197,7 @@ func TestExplainNetworksSaved(t *testing.T) {
 	var saved []string
 	for k, model := range models {
 		saved = append(saved, filepath.Join(dir, fmt.Sprintf("%d.gp", k)))
-		succeed(t, small("fit", "--quiet", "--refit", "--model", model, "-o", saved[k])...)
+		succeed(t, small("fit", "--quiet", "--model", model, "-o", saved[k])...)
 	}
 	want := decode[report.Report](t, succeed(t, small("explain", "--quiet", "--json", "--model", strings.Join(models, ","))...))
 	got := decode[report.Report](t, succeed(t, "explain", "--quiet", "--json", "--posterior", strings.Join(saved, ",")))
@@ -206,7 +206,7 @@ func TestExplainNetworksSaved(t *testing.T) {
 	require.Equal(t, saved[1], got.Networks.Models[1].Model)
 
 	again := filepath.Join(dir, "again.gp")
-	succeed(t, small("fit", "--quiet", "--refit", "--model", models[0], "--prior-precision", "3", "-o", again)...)
+	succeed(t, small("fit", "--quiet", "--model", models[0], "--prior-precision", "3", "-o", again)...)
 	require.Contains(t, refuse(t, 1, "explain", "--posterior", saved[0]+","+again), "posteriors of the same network")
 	require.Contains(t, refuse(t, 2, "explain", "--posterior", strings.Join(saved, ","), "--model", models[0]), "leave --model out")
 	require.Contains(t, refuse(t, 2, "explain", "--posterior", strings.Join(saved, ","), "--shard", "0/2", "-o", filepath.Join(dir, "part")), "--shard is for one network")

@@ -26,7 +26,9 @@ func TestExplainFields(t *testing.T) {
 	require.Equal(t, 1, r.Fit.Outputs)
 	require.Equal(t, 4587, r.Fit.Parameters)
 	require.EqualValues(t, 10, r.Fit.PriorPrecision, "from the metadata")
-	require.True(t, r.Fit.Refit)
+	require.False(t, r.Fit.Refit)
+	require.Equal(t, "stated", r.Fit.Match.Used, "the network was trained on other rows")
+	require.EqualValues(t, 10, *r.Fit.StatedPrecision)
 }
 
 // One number a class in the order of --classes, for one output too.
@@ -54,7 +56,7 @@ func TestExplainReference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ref := openReference(t, name)
 			for _, row := range []int{0, 7} {
-				r := decode[report.Report](t, ref.run(t, "explain", "--json", "--index", strconv.Itoa(row), "--top", strconv.Itoa(ref.n+5)))
+				r := decode[report.Report](t, ref.run(t, "explain", "--json", "--refit", "--index", strconv.Itoa(row), "--top", strconv.Itoa(ref.n+5)))
 				requireExplained(t, ref, r, row)
 				closeTo(t, floats(r.Prediction.Mean), ref.head("refit_mean_test", row), 1e-7, "mean")
 				require.InEpsilon(t, ref.Scalar("refit_log_evidence"), float64(r.Fit.LogEvidence), 1e-8)
@@ -157,21 +159,19 @@ func floats(v []report.Float) []float64 {
 	return out
 }
 
-// Without a refit the mean is the network's output and both sums are Kα.
+// The mean is the network's output, and the sums are those of the refit: the remainder is what they leave.
 func TestExplainWithoutRefit(t *testing.T) {
 	for _, name := range toys {
 		ref := openReference(t, name)
-		r := decode[report.Report](t, ref.run(t, "explain", "--json", "--index", "3", "--refit=false", "--top", "1"))
+		r := decode[report.Report](t, ref.run(t, "explain", "--json", "--index", "3", "--top", "1"))
 		closeTo(t, floats(r.Prediction.Mean), ref.head("f_test", 3), 1e-10, name+" mean")
 		require.False(t, r.Fit.Refit)
-		require.InEpsilon(t, ref.Scalar("log_evidence"), float64(r.Fit.LogEvidence), 1e-8)
-		require.InEpsilon(t, ref.Scalar("log_likelihood"), float64(r.Fit.LogLikelihood), 1e-8)
-		require.InEpsilon(t, ref.Scalar("scatter"), float64(r.Fit.Scatter), 1e-8)
+		require.InEpsilon(t, ref.Scalar("refit_log_evidence"), float64(r.Fit.LogEvidence), 1e-8)
 		for c, o := range single(t, r) {
 			require.Len(t, o.Contributions, 1)
-			// Kα, the linear-Gaussian mean less the prior's; 1e-7 as for the refit.
-			want := ref.head("linear_gaussian_mean_test", 3)[c] - ref.head("prior_mean_test", 3)[c]
+			want := ref.head("refit_mean_test", 3)[c] - ref.head("prior_mean_test", 3)[c]
 			require.InDelta(t, want, float64(o.ContributionSum), 1e-7*scale(o), name)
+			require.InDelta(t, float64(r.Prediction.Mean[c]), float64(o.PriorMean+o.ContributionSum+o.Remainder), 1e-12*scale(o))
 		}
 	}
 }

@@ -139,8 +139,8 @@ func TestWithInputs(t *testing.T) {
 	succeed(t, "train", "--quiet", "--data", train, "--test-data", test, "--arch", "mlp:4-1", "--epochs", "2", "--lbfgs", "1", "--out", net)
 	for _, with := range []string{"--with-inputs", "--with-inputs=false"} {
 		file := filepath.Join(dir, "a.gp")
-		succeed(t, "fit", "--json", "--quiet", "-o", file, with, "--refit=false", "--model", net, "--data", train, "--test-data", test)
-		want := succeed(t, "explain", "--json", "--quiet", "--refit=false", "--model", net, "--data", train, "--test-data", test)
+		succeed(t, "fit", "--json", "--quiet", "-o", file, with, "--model", net, "--data", train, "--test-data", test)
+		want := succeed(t, "explain", "--json", "--quiet", "--model", net, "--data", train, "--test-data", test)
 		// Other training rows stand in the same place.
 		other := write(t, filepath.Join(dir, "other.csv"), []byte("a,b,y\n9,2,0\n3,4,1\n5,7,0\n7,8,1\n2,2,1\n"))
 		args := []string{"explain", "--json", "--model", net, "--data", other, "--test-data", test, "--posterior", file}
@@ -157,7 +157,7 @@ func TestTunePrior(t *testing.T) {
 	dir := t.TempDir()
 	for _, method := range []string{"nystrom", "subset"} {
 		file := filepath.Join(dir, method+".gp")
-		args := []string{"--data", "digits:1000,100", "--train-count", "100", "--method", method, "--inducing", "50", "--refit=false"}
+		args := []string{"--data", "digits:1000,100", "--train-count", "100", "--method", method, "--inducing", "50"}
 		r := decode[fitReport](t, succeed(t, append([]string{"fit", "--json", "-o", file, "--tune-prior"}, args...)...))
 		require.Greater(t, len(r.Trials), 3)
 		require.Equal(t, report.Float(10), r.Trials[0].PriorPrecision)

@@ -114,8 +114,6 @@ func TestForgetRefuses(t *testing.T) {
 		_, err := os.Stat(fewer)
 		require.ErrorIs(t, err, os.ErrNotExist)
 	}
-	succeed(t, small("fit", "--quiet", "--refit=false", "-o", old)...)
-	say("fit it with --refit", rows[0])
 	succeed(t, small("fit", "--quiet", "--refit", "--method", "cg", "-o", old)...)
 	say("give --method exact or kept", rows[0])
 	succeed(t, small("fit", "--quiet", "--refit", "-o", old)...)

@@ -26,6 +26,20 @@ func References(t testing.TB) []string {
 	return nil
 }
 
+// Path returns the path of a file of a reference, for example "match/cases.json", from
+// where Open takes references. It skips the test where the file is in neither place.
+func Path(t testing.TB, name string) string {
+	t.Helper()
+	dirs := roots()
+	for _, root := range dirs {
+		if path := filepath.Join(root, filepath.FromSlash(name)); isFile(path) {
+			return path
+		}
+	}
+	t.Skipf("no file %q in %s", name, strings.Join(dirs, " or "))
+	return ""
+}
+
 // MNIST returns the directory that holds MNIST's four IDX files, plain or gz:
 // shared/data/mnist beside the repository's root, else funcgp/mnist in the
 // user's cache directory. It skips the test where neither holds them.

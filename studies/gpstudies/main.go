@@ -16,6 +16,7 @@ import (
 	"os/signal"
 
 	"github.com/funcgp/funcgp/studies/attribution"
+	"github.com/funcgp/funcgp/studies/novelty"
 	"github.com/funcgp/funcgp/studies/prediction"
 )
 
@@ -29,6 +30,7 @@ type study struct {
 var studies = []study{
 	{"attribution", "which precision's terms tell what networks trained on halves of the rows become", attribution.Run},
 	{"prediction", "what the answer at the match predicts, against the network, other precisions, temperatures and ensembles", prediction.Run},
+	{"novelty", "AUROC of novelty scores beside baselines, on tables and pictures", novelty.Run},
 }
 
 func main() {

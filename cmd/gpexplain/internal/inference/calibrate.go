@@ -28,7 +28,7 @@ var Calibrations = []string{"loo", "heldout", "none"}
 
 // Add defines --calibrate.
 func (s *CalibrationFlags) Add(c *cobra.Command) {
-	c.Flags().StringVar(&s.Method, "calibrate", "loo", "scale the covariance for probabilities and intervals by `HOW`: loo, by leave-one-out predictions of the training rows; heldout, by rows that were not trained on; or none")
+	c.Flags().StringVar(&s.Method, "calibrate", "loo", "scale the covariance, and the mean of classes, for probabilities and intervals by `HOW`: loo, by leave-one-out predictions of the training rows; heldout, by rows that were not trained on; or none")
 }
 
 // Check refuses a value that is unknown, or other than that of a saved
@@ -227,7 +227,7 @@ type rowSample struct {
 	names problem.RowNames
 }
 
-// calibrate finds the scales of the covariance and of the noise (E18), by
+// calibrate finds the scales of the covariance, of the mean and of the noise (E18), by
 // leave-one-out predictions of training rows, or by the rows held out where they
 // are not nil, and the novelty of the training rows by leave-one-out.
 func (q *Posterior) calibrate(ctx context.Context, c *console.Console, p *problem.Problem, heldOut *dataset.Subset) error {

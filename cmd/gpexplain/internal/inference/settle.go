@@ -2,6 +2,7 @@ package inference
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -18,7 +19,6 @@ import (
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
@@ -99,6 +99,10 @@ func (f *fit) seeks() bool {
 	return s.match.Used == atMatch || s.match.Used == "given"
 }
 
+// namedOutputs is the number of outputs of training rows up to which the match is looked for where
+// another precision is given.
+const namedOutputs = 4000
+
 // kernelAt returns the kernel at multiples of the precision that f has now.
 func (f *fit) kernelAt() func(factor float64) (ntk.Kernel, error) {
 	start := f.precision
@@ -168,21 +172,31 @@ func (f *fit) settleNoise(ctx context.Context, q *Posterior) (*Posterior, error)
 // matchExact moves an exact refit to the match, or finds out where that is.
 func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error) {
 	y, lik := f.problem.Examples.Y, f.problem.Task.Likelihood
-	if f.seeks() {
-		stays := f.settled.match.Used != atMatch
-		kernel := f.kernelAt()
-		moved, m, err := dual.Match(ctx, kernel, y, lik, &gp.MatchOptions{Best: glm.MostLogLik(lik, y), Root: stays})
+	o := &gp.MatchOptions{Best: glm.MostLogLik(lik, y)}
+	switch {
+	case !f.seeks():
+	case f.settled.match.Used == atMatch:
+		moved, m, err := dual.Match(ctx, f.kernelAt(), y, lik, o)
 		if err != nil {
 			return nil, err
 		}
-		if dual = moved; stays && m.Factor != 1 {
-			k, err := kernel(1)
-			if err != nil {
-				return nil, err
-			}
-			if dual, err = dual.Rescale(ctx, k, m.Factor, y, lik); err != nil {
-				return nil, err
-			}
+		dual = moved
+		if err := f.found(m); err != nil {
+			return nil, err
+		}
+	case f.source.Len()*f.problem.Model.Outputs <= namedOutputs:
+		// The match is named alone, so that the answer does not depend on the search for it.
+		o.Root = true
+		beside, err := dual.Refit(ctx, y, lik)
+		if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		_, m, err := beside.Match(ctx, f.kernelAt(), y, lik, o)
+		if err != nil {
+			return nil, err
 		}
 		if err := f.found(m); err != nil {
 			return nil, err
@@ -341,66 +355,37 @@ func (f *fit) matchMode(ctx context.Context) error {
 		return err
 	}
 	y, lik := f.problem.Examples.Y, f.problem.Task.Likelihood
-	find := func(ctx context.Context, prior ntk.Prior) error {
-		o := &weightspace.ModeOptions{Products: products, Outputs: f.outputs, Progress: f.con.Show}
-		if f.mode != nil {
-			o.Start = f.mode.Theta
+	o := &weightspace.ModeOptions{Products: products, Outputs: f.outputs, Progress: f.con.Show}
+	if f.seeks() && f.settled.match.Used == atMatch {
+		m, err := weightspace.FindMatch(ctx, f.source, y, lik, f.prior, f.theta, &weightspace.MatchOptions{Products: products, Outputs: f.outputs, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show})
+		none := (*gp.NoMatchError)(nil)
+		switch {
+		case errors.As(err, &none):
+			err = f.found(&gp.Match{Factor: 1, Network: none.Network, End: gp.MatchNone})
+		case err != nil:
+		default:
+			f.con.Warn(m.Warnings...)
+			o.Start = m.Theta
+			found := &gp.Match{Factor: m.Factor, Root: m.Factor, Network: m.Network}
+			if m.Bounded {
+				found.End = gp.MatchBelow
+			} else if math.Abs(math.Log(m.Factor)) < gp.MatchKeeps {
+				found.Factor, found.End = 1, gp.MatchKept
+			}
+			err = f.found(found)
 		}
-		m, err := weightspace.FindMode(ctx, f.source, y, lik, prior, f.theta, o)
-		if err == nil {
-			f.mode = m
+		if err != nil {
+			return err
 		}
-		return err
 	}
-	if !f.seeks() || f.settled.match.Used != atMatch {
-		err = find(ctx, f.prior)
-	} else {
-		err = f.findMatch(ctx, find)
-	}
-	if err != nil {
+	if f.mode, err = weightspace.FindMode(ctx, f.source, y, lik, f.prior, f.theta, o); err != nil {
 		return err
 	}
 	f.sites = f.mode.Sites
 	return nil
 }
 
-// findMatch looks for the match with the modes that find sets.
-func (f *fit) findMatch(ctx context.Context, find func(ctx context.Context, prior ntk.Prior) error) error {
-	y, lik, start := f.problem.Examples.Y, f.problem.Task.Likelihood, f.precision
-	atPrior, err := gp.SitesMoved(ctx, f.source, f.fromTheta(f.priorMean()), y, lik)
-	if err != nil {
-		return err
-	}
-	best := glm.MostLogLik(lik, y)
-	last, lastGap, exponent := 0.0, math.NaN(), .5 // of log(best − ℓ) in log δ, which secants correct
-	m, err := gp.FindMatch(ctx, newton.LogLik(lik, y, dense.Flat(f.outputs)), atPrior.LogLik, &gp.MatchOptions{Best: best}, func(ctx context.Context, t float64) (gp.MatchTrial, error) {
-		prior, err := f.problem.Task.PriorAt(start * math.Exp(t))
-		if err != nil {
-			return gp.MatchTrial{}, err
-		}
-		if err := find(ctx, prior); err != nil {
-			return gp.MatchTrial{}, err
-		}
-		gap := best - f.mode.Sites.LogLik
-		if slope := math.Log(gap/lastGap) / (t - last); t != last && slope > 0 {
-			exponent = slope
-		}
-		last, lastGap = t, gap
-		return gp.MatchTrial{LogLik: f.mode.Sites.LogLik, Slope: -exponent * gap, Arrived: true}, nil
-	}, nil)
-	if err != nil {
-		return err
-	}
-	return f.found(m)
-}
-
-// priorMean is μ₀, and fromTheta v − θ*.
-func (f *fit) priorMean() []float64 {
-	mean := make([]float64, len(f.theta))
-	f.prior.MeanTo(mean)
-	return mean
-}
-
+// fromTheta is v − θ*.
 func (f *fit) fromTheta(v []float64) []float64 {
 	return floats.SubTo(make([]float64, len(v)), v, f.theta)
 }

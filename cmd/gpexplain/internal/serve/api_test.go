@@ -120,7 +120,7 @@ func TestScores(t *testing.T) {
 
 // Without training rows, the prediction is that of a posterior that was never given them.
 func TestWithout(t *testing.T) {
-	s := newServer(t, digits("--calibrate", "none")...)
+	s := newServer(t, digits("--refit", "--calibrate", "none")...)
 	v := s.service.Load()
 	train := v.Problem.Examples.Train.Rows
 	gone := []int{train[100], train[3], train[4]}
@@ -132,7 +132,7 @@ func TestWithout(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "rest.txt")
 	require.NoError(t, os.WriteFile(file, []byte(rest.String()), 0o600))
-	other := newServer(t, "--data", "digits:2000,100", "--classes", "4,9", "--train-index", file, "--calibrate", "none")
+	other := newServer(t, "--data", "digits:2000,100", "--classes", "4,9", "--train-index", file, "--refit", "--calibrate", "none")
 	for _, row := range get[Rows](t, s, "GET", "/v1/rows?count=6", "").Rows {
 		got := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"without":%s}`, row.Index, marshal(t, gone))).Without
 		want := get[Prediction](t, other, "POST", "/v1/predict", fmt.Sprintf(`{"row":%d}`, row.Index)).Prediction

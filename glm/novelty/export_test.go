@@ -1,0 +1,25 @@
+package novelty
+
+import (
+	"context"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Noise returns ε.
+func (d *Detector) Noise() float64 { return d.noise }
+
+// Variance returns tr v/√tr κ.
+func (d *Detector) Variance(ctx context.Context, x *linearize.Batch) ([]float64, error) {
+	dst := make([]float64, x.Len())
+	return dst, d.variance.scoreTo(ctx, dst, x)
+}
+
+// InputDistances returns the Mahalanobis distance and the angle.
+func (d *Detector) InputDistances(ctx context.Context, x *linearize.Batch) (mahalanobis, angle []float64, err error) {
+	mahalanobis, angle = make([]float64, x.Len()), make([]float64, x.Len())
+	return mahalanobis, angle, d.inputs.distancesTo(ctx, mahalanobis, angle, x.X, false)
+}
+
+// Sorted returns leave-one-out distances of training examples, ascending.
+func (d *Detector) Sorted(distance int) []float64 { return d.tails[distance].sorted }

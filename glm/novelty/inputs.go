@@ -1,0 +1,192 @@
+package novelty
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+const (
+	// shrinkage is λ of the Mahalanobis distance relative to the mean diagonal of ZᵀZ.
+	shrinkage = 1e-3
+	// leastDeviation is the least standard deviation of a column relative to its range, so
+	// that a column that is nearly always the same does not outweigh all others.
+	leastDeviation = .1
+	inputTile      = 512 // rows whose distances are computed at once
+)
+
+// An inputs holds the inputs of n training examples and measures distances from them. A row
+// is z = (x − mean)/scale by columns.
+type inputs struct {
+	mean, scale []float64      // D
+	z           blas64.General // n×D
+	norm        []float64      // ‖z_i‖
+	ridge       float64        // λ
+	// u is the Cholesky factor of S = ZᵀZ + λI, D×D, or of ZZᵀ + λI, n×n, whichever is
+	// smaller.
+	u blas64.Triangular
+}
+
+// inputBytes returns the memory that n inputs of d numbers and scoring by them take.
+func inputBytes(n, d int) int64 {
+	side := int64(min(n, d))
+	tile := memory.Mul(inputTile, memory.Add(memory.Mul(2, int64(d)), memory.Mul(2, int64(n))))
+	return memory.Mul(8, memory.Add(memory.Add(memory.Mul(int64(n), int64(d)), memory.Mul(side, side)), tile))
+}
+
+// newInputs takes the rows of x, n×D, which become z. Without standardize all scales are 1.
+func newInputs(ctx context.Context, x blas64.General, standardize bool) (*inputs, error) {
+	in := &inputs{z: x, mean: make([]float64, x.Cols), scale: slices.Repeat([]float64{1}, x.Cols)}
+	for i := range x.Rows {
+		floats.Add(in.mean, dense.Row(x, i))
+	}
+	floats.Scale(1/float64(x.Rows), in.mean)
+	if standardize {
+		in.scaleBy(x)
+	}
+	for i := range x.Rows {
+		in.standardize(dense.Row(x, i))
+	}
+	return in, in.factor(ctx)
+}
+
+// scaleBy sets the scale of each column of x to its standard deviation, or to a tenth of its
+// range where that is larger. A column that is always the same has the mean scale of the
+// others.
+func (in *inputs) scaleBy(x blas64.General) {
+	sum, varying := 0.0, 0.0
+	for j := range in.scale {
+		column := make([]float64, x.Rows)
+		for i := range column {
+			column[i] = x.Data[i*x.Stride+j]
+		}
+		width := floats.Max(column) - floats.Min(column)
+		floats.AddConst(-in.mean[j], column)
+		in.scale[j] = max(floats.Norm(column, 2)/math.Sqrt(float64(x.Rows)), leastDeviation*width)
+		if width == 0 {
+			in.scale[j] = 0
+			continue
+		}
+		sum, varying = sum+in.scale[j], varying+1
+	}
+	for j := range in.scale {
+		switch {
+		case in.scale[j] == 0 && varying > 0:
+			in.scale[j] = sum / varying
+		case in.scale[j] == 0:
+			in.scale[j] = 1
+		}
+	}
+}
+
+// standardize replaces x by z.
+func (in *inputs) standardize(x []float64) {
+	floats.Sub(x, in.mean)
+	floats.Div(x, in.scale)
+}
+
+// factor computes what follows from z.
+func (in *inputs) factor(ctx context.Context) error {
+	n, d := in.z.Rows, in.z.Cols
+	in.norm = make([]float64, n)
+	trace := 0.0
+	for i := range in.norm {
+		in.norm[i] = floats.Norm(dense.Row(in.z, i), 2)
+		trace += in.norm[i] * in.norm[i]
+	}
+	if in.ridge = shrinkage * trace / float64(d); in.ridge == 0 {
+		in.ridge = 1
+	}
+	side, t := d, blas.Trans
+	if n < d {
+		side, t = n, blas.NoTrans
+	}
+	s := blas64.Symmetric{Uplo: blas.Upper, N: side, Stride: side, Data: make([]float64, side*side)}
+	if err := fblas.SyrkContext(ctx, 0, t, 1, in.z, 0, s); err != nil {
+		return err
+	}
+	for i := range side {
+		s.Data[i*side+i] += in.ridge
+	}
+	var ok bool
+	var err error
+	if in.u, ok, err = fblas.PotrfContext(ctx, 0, s); err == nil && !ok {
+		panic("novelty: ZᵀZ + λI has no Cholesky factor") // its condition is at most N·D/shrinkage
+	}
+	return err
+}
+
+// distancesTo writes the Mahalanobis distance √(zᵀS⁻¹z) of each row of x, T×D, and the
+// length of the chord between its direction and the nearest one of the training examples,
+// √(2 − 2 cos). With own = true the rows are the training examples, all of them in order,
+// and the distances of each are those from the others. The mean and the scales stay those
+// of all examples, but for the mean in the Mahalanobis distance.
+func (in *inputs) distancesTo(ctx context.Context, mahalanobis, angle []float64, x *mat.Dense, own bool) error {
+	for tile := range par.Tiles(len(angle), inputTile) {
+		lo, hi := par.Bounds(tile, len(angle), inputTile)
+		if err := in.tileTo(ctx, mahalanobis[lo:hi], angle[lo:hi], dense.Slice(x, lo, hi), lo, own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *inputs) tileTo(ctx context.Context, mahalanobis, angle []float64, x *mat.Dense, first int, own bool) error {
+	t, n := len(angle), in.z.Rows
+	z := dense.New(t, in.z.Cols)
+	norm := make([]float64, t)
+	for i := range t {
+		if own {
+			copy(dense.Row(z, i), dense.Row(in.z, first+i))
+		} else {
+			copy(dense.Row(z, i), x.RawRowView(i))
+			in.standardize(dense.Row(z, i))
+		}
+		norm[i] = floats.Norm(dense.Row(z, i), 2)
+	}
+	products := dense.New(t, n) // z Zᵀ
+	if err := fblas.GemmContext(ctx, 0, blas.NoTrans, blas.Trans, 1, z, in.z, 0, products); err != nil {
+		return err
+	}
+	for i := range t {
+		nearest := -1.0
+		for j, p := range dense.Row(products, i) {
+			if length := norm[i] * in.norm[j]; (!own || j != first+i) && length > 0 {
+				nearest = max(nearest, p/length)
+			}
+		}
+		angle[i] = math.Sqrt(max(0, 2-2*nearest))
+	}
+	half := z
+	if n < in.z.Cols {
+		half = products
+	}
+	if err := fblas.TrsmContext(ctx, 0, blas.Right, blas.NoTrans, 1, in.u, half); err != nil {
+		return err
+	}
+	for i := range t {
+		row := dense.Row(half, i)
+		q := floats.Dot(row, row)
+		if n < in.z.Cols {
+			// zᵀ(ZᵀZ + λI)⁻¹z = (zᵀz − zᵀZᵀ(ZZᵀ + λI)⁻¹Zz)/λ
+			q = max(0, norm[i]*norm[i]-q) / in.ridge
+		}
+		if own && n > 1 {
+			// Without row i, z − mean is c·z and S is S − c·zzᵀ, with c = N/(N−1).
+			c := float64(n) / float64(n-1)
+			q = c * c * q / (1 - c*q)
+		}
+		mahalanobis[i] = math.Sqrt(q)
+	}
+	return nil
+}

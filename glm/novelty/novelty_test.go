@@ -1,0 +1,463 @@
+package novelty_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/novelty"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/store"
+)
+
+// problems have inputs of 5 numbers, and the last more numbers than training examples.
+func problems() []*testkit.Problem {
+	all := []*testkit.Problem{
+		testkit.NewProblem("one output", 1, 40, 1, glm.Bernoulli{}, 1),
+		testkit.NewProblem("saturated", 2, 40, 1, glm.Bernoulli{}, 900),
+		testkit.NewProblem("three outputs", 3, 40, 3, glm.Categorical{}, 1),
+		testkit.NewProblem("wide inputs", 4, 30, 2, glm.Categorical{}, 1),
+	}
+	rng := rand.New(rand.NewPCG(22, 0))
+	for i, q := range all {
+		d := 5
+		if i == len(all)-1 {
+			d = 45
+		}
+		q.Train.X, q.Test.X = testkit.RandomMatrix(rng, q.N, d), testkit.RandomMatrix(rng, q.T, d)
+	}
+	return all
+}
+
+func allRows(n int) []int {
+	rows := make([]int, n)
+	for i := range rows {
+		rows[i] = i
+	}
+	return rows
+}
+
+// posteriors are those through which v is that of all training examples.
+func posteriors(t *testing.T, q *testkit.Problem) map[string]gp.Dual {
+	t.Helper()
+	s, z := q.Sites(t), &sparse.Inducing{Rows: allRows(q.N), Batch: q.Train}
+	exact, err := gp.Fit(t.Context(), q.Kernel, q.Train, s, nil)
+	require.NoError(t, err)
+	nystrom, err := sparse.Fit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 7), s, z, nil)
+	require.NoError(t, err)
+	fitc, err := sparse.Fit(t.Context(), q.Kernel, q.Train, s, z, &sparse.Options{Approximation: sparse.FITC})
+	require.NoError(t, err)
+	gradients, err := cg.Fit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 9), s, nil)
+	require.NoError(t, err)
+	return map[string]gp.Dual{"exact": exact, "nystrom": nystrom, "fitc": fitc, "cg": gradients}
+}
+
+// relative returns tr v/√tr κ of examples with these covariances.
+func relative(v, k *mat.Dense, c int) []float64 {
+	n, _ := k.Dims()
+	out := make([]float64, n/c)
+	for i := range out {
+		lo, hi := i*c, (i+1)*c
+		out[i] = mat.Trace(v.Slice(lo, hi, lo, hi)) / math.Sqrt(mat.Trace(k.Slice(lo, hi, lo, hi)))
+	}
+	return out
+}
+
+// left returns k − cross (of + εI)⁻¹ crossᵀ.
+func left(t *testing.T, k, cross, of *mat.Dense, noise float64) *mat.Dense {
+	t.Helper()
+	n, _ := of.Dims()
+	inner := testkit.Inverse(t, testkit.Plus(of, noise, testkit.Identity(n)))
+	return testkit.Plus(k, -1, testkit.Product(cross, inner, cross.T()))
+}
+
+// pick returns the entries of k in these rows and columns.
+func pick(k *mat.Dense, rows, cols []int) *mat.Dense {
+	m := mat.NewDense(len(rows), len(cols), nil)
+	m.Apply(func(i, j int, _ float64) float64 { return k.At(rows[i], cols[j]) }, m)
+	return m
+}
+
+// without returns the positions of outputs of n examples with c outputs but for example i,
+// and those of i.
+func without(n, c, i int) (rest, own []int) {
+	for at := range n * c {
+		if at/c == i {
+			own = append(own, at)
+		} else {
+			rest = append(rest, at)
+		}
+	}
+	return rest, own
+}
+
+// leftOut returns tr v/√tr κ of each training example, computed without its rows.
+func leftOut(t *testing.T, q *testkit.Problem, noise float64) []float64 {
+	t.Helper()
+	var out []float64
+	for i := range q.N {
+		rest, own := without(q.N, q.C, i)
+		k := pick(q.KTrain, own, own)
+		out = append(out, relative(left(t, k, pick(q.KTrain, own, rest), pick(q.KTrain, rest, rest), noise), k, q.C)...)
+	}
+	return out
+}
+
+// v of (E22) is that of the dense formula beside an exact posterior, and through all
+// examples as inducing ones beside any other. Leaving out an example in closed form is
+// the formula without its rows.
+func TestVarianceE22(t *testing.T) {
+	for _, q := range problems() {
+		noise := .01 * mat.Trace(q.KTrain) / float64(q.N*q.C)
+		want := relative(left(t, q.KTest, q.KCross, q.KTrain, noise), q.KTest, q.C)
+		wantOut := leftOut(t, q, noise)
+		slices.Sort(wantOut)
+		for name, post := range posteriors(t, q) {
+			d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
+			require.NoError(t, err, name)
+			require.InEpsilon(t, noise, d.Noise(), 1e-12)
+			v, err := d.Variance(t.Context(), q.Test)
+			require.NoError(t, err)
+			// v is a difference of numbers up to 1,000 times as large, through factors of K.
+			require.InDeltaSlice(t, want, v, 1e-6*want[0], "%s, %s", q.Name, name)
+			require.InDeltaSlice(t, wantOut, d.Sorted(0), 1e-6*want[0], "%s, %s", q.Name, name)
+		}
+	}
+}
+
+// Through some inducing examples v is K_** − K_*Z(K_ZZ⁻¹ − (K_ZZ + K_Zn K_nZ/ε)⁻¹)K_Z*, and
+// training examples that are no inducing ones are left out by leaving out their term.
+func TestVarianceThroughInducing(t *testing.T) {
+	for _, q := range problems() {
+		z := []int{3, 4, 9, 15, 21}
+		x, err := q.Train.Gather(t.Context(), z)
+		require.NoError(t, err)
+		post, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &sparse.Inducing{Rows: z, Batch: x}, nil)
+		require.NoError(t, err)
+		d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
+		require.NoError(t, err)
+		var at []int
+		for _, i := range z {
+			for c := range q.C {
+				at = append(at, i*q.C+c)
+			}
+		}
+		all, kzz := allRows(q.N*q.C), pick(q.KTrain, at, at)
+		kzn := pick(q.KTrain, at, all)
+		v := func(k, cross, kzn *mat.Dense) []float64 {
+			inner := testkit.Inverse(t, testkit.Plus(kzz, 1/d.Noise(), testkit.Product(kzn, kzn.T())))
+			difference := testkit.Plus(testkit.Inverse(t, kzz), -1, inner)
+			return relative(testkit.Plus(k, -1, testkit.Product(cross, difference, cross.T())), k, q.C)
+		}
+		got, err := d.Variance(t.Context(), q.Test)
+		require.NoError(t, err)
+		want := v(q.KTest, pick(q.KCross, allRows(q.T*q.C), at), kzn)
+		require.InDeltaSlice(t, want, got, 1e-7*want[0], q.Name)
+		var wantOut []float64
+		for i := range q.N {
+			if slices.Contains(z, i) {
+				continue
+			}
+			rest, own := without(q.N, q.C, i)
+			wantOut = append(wantOut, v(pick(q.KTrain, own, own), pick(q.KTrain, own, at), pick(q.KTrain, at, rest))...)
+		}
+		slices.Sort(wantOut)
+		require.InDeltaSlice(t, wantOut, d.Sorted(0), 1e-7*want[0], q.Name)
+	}
+}
+
+// Where a second factor of all examples does not fit into memory, v is that of as many
+// inducing examples as do. It is not smaller, since they leave out some of K.
+func TestVarianceWithinMemory(t *testing.T) {
+	q := testkit.NewProblem("", 5, 300, 1, glm.Bernoulli{}, 1)
+	post, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
+	require.NoError(t, err)
+	whole, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
+	require.NoError(t, err)
+	few, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{MaxMemory: gp.Bytes(q.N, q.C) - 1})
+	require.NoError(t, err)
+	a, err := whole.Variance(t.Context(), q.Test)
+	require.NoError(t, err)
+	b, err := few.Variance(t.Context(), q.Test)
+	require.NoError(t, err)
+	for i := range a {
+		require.Greater(t, b[i], a[i])
+		require.Less(t, b[i], math.Sqrt(q.KTest.At(i, i)))
+	}
+	require.Less(t, len(few.Sorted(0)), len(whole.Sorted(0)))
+}
+
+// mean is that of each column of x, without a row if it is ≥ 0.
+func mean(x *mat.Dense, without int) []float64 {
+	n, d := x.Dims()
+	out, count := make([]float64, d), 0.0
+	for i := range n {
+		if i == without {
+			continue
+		}
+		count++
+		for j := range d {
+			out[j] += x.At(i, j)
+		}
+	}
+	for j := range out {
+		out[j] /= count
+	}
+	return out
+}
+
+// centered returns x less the mean of the columns of of.
+func centered(of, x *mat.Dense) *mat.Dense {
+	center, z := mean(of, -1), mat.DenseCopyOf(x)
+	z.Apply(func(_, j int, v float64) float64 { return v - center[j] }, z)
+	return z
+}
+
+// standardized returns x less the mean of the columns of of, divided by their deviation or a
+// tenth of their range, whichever is larger; a column that is the same in all rows by the
+// mean of what the others are divided by.
+func standardized(of, x *mat.Dense) *mat.Dense {
+	n, d := of.Dims()
+	center, scale, constant := mean(of, -1), make([]float64, d), 0.0
+	varying := 0.0
+	for j := range d {
+		column := mat.Col(nil, j, of)
+		for _, v := range column {
+			scale[j] += (v - center[j]) * (v - center[j]) / float64(n)
+		}
+		width := slices.Max(column) - slices.Min(column)
+		if scale[j] = math.Max(math.Sqrt(scale[j]), width/10); width > 0 {
+			constant, varying = constant+scale[j], varying+1
+		} else {
+			scale[j] = 0
+		}
+	}
+	z := mat.DenseCopyOf(x)
+	z.Apply(func(_, j int, v float64) float64 {
+		if scale[j] == 0 {
+			return (v - center[j]) / (constant / varying)
+		}
+		return (v - center[j]) / scale[j]
+	}, z)
+	return z
+}
+
+// mahalanobis returns √((x − mean)ᵀ(Σ(z − mean)(z − mean)ᵀ + λI)⁻¹(x − mean)) without row i
+// of z in mean and sum.
+func mahalanobis(t *testing.T, z *mat.Dense, x []float64, i int, ridge float64) float64 {
+	t.Helper()
+	n, d := z.Dims()
+	center := mean(z, i)
+	s := mat.NewDense(d, d, nil)
+	difference := func(row []float64) *mat.Dense { return testkit.Plus(testkit.Vec(row), -1, testkit.Vec(center)) }
+	for k := range n {
+		if k != i {
+			u := difference(z.RawRowView(k))
+			s.Add(s, testkit.Product(u, u.T()))
+		}
+	}
+	u := difference(x)
+	inner := testkit.Inverse(t, testkit.Plus(s, ridge, testkit.Identity(d)))
+	return math.Sqrt(testkit.Product(u.T(), inner, u).At(0, 0))
+}
+
+// chord returns the least distance between the directions of x and of a row of z but row i.
+func chord(z *mat.Dense, x []float64, i int) float64 {
+	n, _ := z.Dims()
+	least := 2.0
+	unit := func(row []float64) *mat.VecDense {
+		v := mat.VecDenseCopyOf(mat.NewVecDense(len(row), row))
+		v.ScaleVec(1/mat.Norm(v, 2), v)
+		return v
+	}
+	for k := range n {
+		if k != i {
+			var diff mat.VecDense
+			diff.SubVec(unit(x), unit(z.RawRowView(k)))
+			least = min(least, mat.Norm(&diff, 2))
+		}
+	}
+	return least
+}
+
+// The distances of the inputs, with more rows than columns and with fewer, of new rows and of
+// training rows that are left out, are those of sums over rows.
+func TestInputDistances(t *testing.T) {
+	for k, q := range problems() {
+		q.Train.X.SetCol(2, make([]float64, q.N)) // a column that never changes
+		post, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
+		require.NoError(t, err)
+		o, scaled := &novelty.Options{Standardize: k > 0}, centered
+		if o.Standardize {
+			scaled = standardized
+		}
+		d, err := novelty.Fit(t.Context(), q.Kernel, post, o)
+		require.NoError(t, err)
+		z, x := scaled(q.Train.X, q.Train.X), scaled(q.Train.X, q.Test.X)
+		_, cols := z.Dims()
+		ridge := 1e-3 * math.Pow(mat.Norm(z, 2), 2) / float64(cols)
+		far, angle, err := d.InputDistances(t.Context(), q.Test)
+		require.NoError(t, err)
+		for i := range q.T {
+			// With fewer rows than columns it is a difference.
+			require.InEpsilon(t, mahalanobis(t, z, x.RawRowView(i), -1, ridge), far[i], 1e-7, q.Name)
+			require.InEpsilon(t, chord(z, x.RawRowView(i), -1), angle[i], 1e-9, q.Name)
+		}
+		var ownFar, ownAngle []float64
+		for i := range q.N {
+			ownFar = append(ownFar, mahalanobis(t, z, z.RawRowView(i), i, ridge))
+			ownAngle = append(ownAngle, chord(z, z.RawRowView(i), i))
+		}
+		// The scores are in the order of the rows.
+		ownV := leftOut(t, q, d.Noise())
+		_, scores := d.LeftOut()
+		for i, score := range scores {
+			want := (surprise(d.Sorted(0), ownV[i]) + surprise(d.Sorted(1), ownFar[i]) + surprise(d.Sorted(2), ownAngle[i])) / 3
+			// Rounding moves a distance across one that it is equal to, which counts half.
+			require.InDelta(t, want, score, .1, q.Name)
+		}
+		slices.Sort(ownFar)
+		slices.Sort(ownAngle)
+		for i := range q.N {
+			// With fewer rows than columns 1 − cq loses digits.
+			require.InEpsilon(t, ownFar[i], d.Sorted(1)[i], 1e-6, q.Name)
+			require.InEpsilon(t, ownAngle[i], d.Sorted(2)[i], 1e-9, q.Name)
+		}
+	}
+}
+
+// A score is the mean of −log of the shares of training examples that have larger distances.
+// Rows far out in the inputs have larger scores than all training examples and keep their
+// order.
+func TestScore(t *testing.T) {
+	for _, q := range problems() {
+		for name, post := range posteriors(t, q) {
+			d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
+			require.NoError(t, err)
+			score := make([]float64, q.T)
+			require.NoError(t, d.ScoreTo(t.Context(), score, q.Test))
+			v, err := d.Variance(t.Context(), q.Test)
+			require.NoError(t, err)
+			far, angle, err := d.InputDistances(t.Context(), q.Test)
+			require.NoError(t, err)
+			for i := range score {
+				want := (surprise(d.Sorted(0), v[i]) + surprise(d.Sorted(1), far[i]) + surprise(d.Sorted(2), angle[i])) / 3
+				require.InEpsilon(t, want, score[i], 1e-12, name)
+			}
+			require.Len(t, d.Training(), q.N)
+			rows, scores := d.LeftOut()
+			require.Equal(t, allRows(q.N), rows)
+			require.Equal(t, d.Training(), glm.SortedScores(scores))
+			var away []float64
+			for _, by := range []float64{20, 40, 80} {
+				x := *q.Test
+				x.X = mat.DenseCopyOf(x.X)
+				x.X.Scale(by, x.X)
+				require.NoError(t, d.ScoreTo(t.Context(), score, &x))
+				away = append(away, score[0])
+			}
+			require.Greater(t, away[0], d.Training()[q.N-1])
+			require.True(t, slices.IsSorted(away) && away[0] < away[1] && away[1] < away[2])
+		}
+	}
+}
+
+// surprise is −log of the share of the numbers above v: half an equal one counts. From the
+// number at four fifths on, the excess over it has an exponential distribution.
+func surprise(sorted []float64, v float64) float64 {
+	n := float64(len(sorted))
+	from := int(n * .8)
+	if v < sorted[from] {
+		above := 0.0
+		for _, s := range sorted {
+			if s > v {
+				above++
+			} else if s == v {
+				above += .5
+			}
+		}
+		return -math.Log(above / n)
+	}
+	excess, count := 0.0, n-float64(from)
+	for _, s := range sorted[from:] {
+		excess += (s - sorted[from]) / count
+	}
+	return -math.Log(count/n) + (v-sorted[from])/excess
+}
+
+// Without inputs the variance stands alone.
+func TestFunctionAlone(t *testing.T) {
+	q := problems()[0]
+	score, without := make([]float64, q.T), make([]float64, q.T)
+	post, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
+	require.NoError(t, err)
+	d, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{FunctionAlone: true})
+	require.NoError(t, err)
+	require.NoError(t, d.ScoreTo(t.Context(), score, q.Test))
+	v, err := d.Variance(t.Context(), q.Test)
+	require.NoError(t, err)
+	for i := range v {
+		require.InDelta(t, surprise(d.Sorted(0), v[i]), score[i], 1e-12)
+	}
+	q.Train.X, q.Test.X = nil, nil
+	post, err = gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
+	require.NoError(t, err)
+	d, err = novelty.Fit(t.Context(), q.Kernel, post, nil)
+	require.NoError(t, err)
+	require.NoError(t, d.ScoreTo(t.Context(), without, q.Test))
+	require.Equal(t, score, without)
+}
+
+// A loaded detector gives the numbers of the saved one, whatever the route, and is refused
+// beside a posterior of another kind.
+func TestSave(t *testing.T) {
+	for _, q := range problems() {
+		posts := posteriors(t, q)
+		for name, post := range posts {
+			d, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{Seed: 3})
+			require.NoError(t, err)
+			f := testkit.Written(t, d.Save)
+			again, err := novelty.Load(t.Context(), f, q.Kernel, post, nil)
+			require.NoError(t, err, name)
+			a, b := make([]float64, q.T), make([]float64, q.T)
+			require.NoError(t, d.ScoreTo(t.Context(), a, q.Test))
+			require.NoError(t, again.ScoreTo(t.Context(), b, q.Test))
+			require.Equal(t, a, b, "%s, %s", q.Name, name)
+			require.Equal(t, d.Training(), again.Training())
+			rows, scores := d.LeftOut()
+			rowsAgain, scoresAgain := again.LeftOut()
+			require.Equal(t, rows, rowsAgain)
+			require.Equal(t, scores, scoresAgain)
+			if name == "exact" || name == "nystrom" {
+				var wrong *store.Error
+				_, err = novelty.Load(t.Context(), f, q.Kernel, posts["cg"], nil)
+				require.ErrorAs(t, err, &wrong)
+			}
+		}
+	}
+}
+
+// A context that is done ends a fit and a score.
+func TestCancel(t *testing.T) {
+	q := problems()[0]
+	for name, post := range posteriors(t, q) {
+		testkit.Stops(t, name+": Fit", 3, func(ctx context.Context) error {
+			_, err := novelty.Fit(ctx, q.Kernel, post, nil)
+			return err
+		})
+		d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
+		require.NoError(t, err)
+		testkit.Stops(t, name+": ScoreTo", 2, func(ctx context.Context) error {
+			return d.ScoreTo(ctx, make([]float64, q.T), q.Test)
+		})
+	}
+}

@@ -1,0 +1,162 @@
+package novelty
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+const (
+	relativeNoise = .01  // ε relative to the mean diagonal of K
+	inducedRows   = 2000 // most rows of the kernel of inducing examples that are chosen here
+)
+
+// A variance is what is left of the variance of the function where all training examples
+// were seen with noise ε, v(x) = κ(x,x) − K_*n (K + εI)⁻¹ K_n* (E22). It is that of a
+// posterior at the sites Λ = I/ε.
+type variance struct {
+	k  ntk.Kernel
+	of gp.Latent // *gp.Exact or *sparse.Projected
+}
+
+// scoreTo writes tr v/√tr κ of the examples x.
+func (v *variance) scoreTo(ctx context.Context, dst []float64, x *linearize.Batch) error {
+	var cov mat.Dense
+	if err := v.of.PredictTo(ctx, nil, &cov, x); err != nil {
+		return err
+	}
+	v.relativeTo(dst, &cov, x)
+	return nil
+}
+
+// leftOutTo writes tr v/√tr κ of the training examples in the given rows, each without
+// itself. x holds them.
+func (v *variance) leftOutTo(ctx context.Context, dst []float64, rows []int, x *linearize.Batch, noise float64) error {
+	var cov mat.Dense
+	if e, ok := v.of.(*gp.Exact); ok {
+		if err := e.LeaveOneOutTo(ctx, nil, &cov, rows, x); err != nil {
+			return err
+		}
+		v.relativeTo(dst, &cov, x)
+		return nil
+	}
+	p := v.of.(*sparse.Projected)
+	var h mat.Dense
+	if err := p.SelfTo(ctx, &h, x); err != nil {
+		return err
+	}
+	if err := p.PredictTo(ctx, nil, &cov, x); err != nil {
+		return err
+	}
+	c := x.Outputs()
+	root := gp.UniformSites(1, c, noise).Root
+	without, r := mat.NewDense(c, c, nil), make([]float64, c)
+	for i := range dst {
+		own := h.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense)
+		// What the inducing examples do not explain stays, k − q = cov − h (E17).
+		gp.LeaveOneOutFrom(nil, without, own, root, nil, nil, r)
+		block := cov.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense)
+		block.Sub(block, own)
+		block.Add(block, without)
+	}
+	v.relativeTo(dst, &cov, x)
+	return nil
+}
+
+// relativeTo writes tr v/√tr κ for v, T·C×C. It is 0 where κ is.
+func (v *variance) relativeTo(dst []float64, cov *mat.Dense, x *linearize.Batch) {
+	var prior mat.Dense
+	v.k.DiagTo(&prior, x)
+	c := x.Outputs()
+	for i := range dst {
+		left, whole := trace(cov, i, c), trace(&prior, i, c)
+		if dst[i] = left / math.Sqrt(whole); whole == 0 {
+			dst[i] = 0
+		}
+	}
+}
+
+// trace returns the trace of block i of m.
+func trace(m *mat.Dense, i, c int) float64 {
+	sum := 0.0
+	for j := range c {
+		sum += m.At(i*c+j, j)
+	}
+	return sum
+}
+
+// A route is how v is computed beside a posterior.
+type route struct {
+	Exact    bool  // from the kernel of an exact posterior
+	Reused   bool  // through the inducing examples of a Nyström posterior
+	Inducing []int // through these training examples, ascending; nil otherwise
+}
+
+// routeBeside chooses the route. A second factor of all training examples is taken where
+// it fits into memory, and the inducing examples of the posterior where its sums can serve
+// other sites. Otherwise examples are chosen at random: all where few suffice, else half
+// of them at most, so that others are left, and no more than fit into memory.
+func routeBeside(post gp.Dual, o *Options) route {
+	_, c := post.Sites().F.Dims()
+	n := post.Data().Len()
+	if _, ok := post.(*gp.Exact); ok && gp.Bytes(n, c) <= gp.MemoryBudget(o.MaxMemory) {
+		return route{Exact: true}
+	}
+	if p, ok := post.(*sparse.Posterior); ok && p.Approximation() == sparse.Nystrom && !p.Inducing().Pairs() {
+		return route{Reused: true}
+	}
+	m := max(1, inducedRows/c)
+	if m >= n {
+		m = n
+	} else {
+		m = min(m, max(1, n/2))
+	}
+	m = max(1, memory.Largest(m, gp.MemoryBudget(o.MaxMemory), func(m int) int64 { return sparse.Bytes(m, n, c, false) }))
+	return route{Inducing: sample(n, m, nil, o.Seed)}
+}
+
+// inducing returns the training examples that are inducing ones, none of an exact route.
+func (r route) inducing(post gp.Dual) []int {
+	if r.Reused {
+		return post.(*sparse.Posterior).Inducing().Rows
+	}
+	return r.Inducing
+}
+
+// builder returns the builder of the sums over all training examples.
+func (r route) builder(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*sparse.Builder, error) {
+	if r.Reused {
+		return post.(*sparse.Posterior).Builder(), nil
+	}
+	x, err := linearize.Gather(ctx, post.Data(), r.Inducing)
+	if err != nil {
+		return nil, err
+	}
+	return sparse.NewBuilder(ctx, k, &sparse.Inducing{Rows: r.Inducing, Batch: x}, &sparse.Options{MaxMemory: o.MaxMemory, Progress: o.Progress})
+}
+
+// sample draws m of the n positions that are not in without, or all of these where there
+// are no more, in ascending order.
+func sample(n, m int, without []int, seed uint64) []int {
+	taken := make([]bool, n)
+	for _, i := range without {
+		taken[i] = true
+	}
+	var rows []int
+	for _, i := range rand.New(rand.NewPCG(seed, 0)).Perm(n) {
+		if !taken[i] && len(rows) < m {
+			rows = append(rows, i)
+		}
+	}
+	slices.Sort(rows)
+	return rows
+}

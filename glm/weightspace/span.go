@@ -1,0 +1,250 @@
+package weightspace
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// A span is the weights z = Vᵀa, with V of k orthonormal rows, and the functions
+// f = m + W a with W = J̃Vᵀ. It works in tiles of examples that do not depend on the number
+// of workers.
+type span struct {
+	y       *mat.Dense
+	lik     gp.Likelihood
+	n, c    int
+	workers int
+	mean    []float64      // m, N·C
+	v       blas64.General // k×P, with memory for most rows
+	w       blas64.General // N·C×k, with memory for most columns
+}
+
+func newSpan(y *mat.Dense, lik gp.Likelihood, n, c, p, most, workers int) *span {
+	s := &span{y: y, lik: lik, n: n, c: c, workers: workers, mean: make([]float64, n*c), v: dense.New(most, p), w: dense.New(n*c, most)}
+	s.v.Rows, s.w.Cols = 0, 0
+	return s
+}
+
+// full tells whether the span has no room for another direction.
+func (s *span) full() bool { return s.w.Cols == s.w.Stride }
+
+// vector returns Vᵀa, P.
+func (s *span) vector(a []float64) []float64 {
+	z := make([]float64, s.v.Cols)
+	for i, t := range a {
+		floats.AddScaled(z, t, dense.Row(s.v, i))
+	}
+	return z
+}
+
+// inSpan is the part of a direction outside the span, relative to all of it, below which
+// only rounding is left of it.
+const inSpan = 1e-10
+
+// project subtracts from d what of it is in the span, and returns the norm of the rest. It
+// returns false where that is only rounding.
+func (s *span) project(d []float64) (norm float64, open bool) {
+	whole := floats.Norm(d, 2)
+	for range 2 {
+		for i := range s.v.Rows {
+			v := dense.Row(s.v, i)
+			floats.AddScaled(d, -floats.Dot(v, d), v)
+		}
+	}
+	norm = floats.Norm(d, 2)
+	return norm, norm > inSpan*whole
+}
+
+// add adds a unit vector that is orthogonal to the span, with f = J̃d, N·C.
+func (s *span) add(d, f []float64) {
+	k := s.v.Rows
+	s.v.Rows, s.w.Cols = k+1, k+1
+	copy(dense.Row(s.v, k), d)
+	for i, v := range f {
+		s.w.Data[i*s.w.Stride+k] = v
+	}
+}
+
+// rotate replaces the directions by their orthonormal combinations u.
+func (s *span) rotate(ctx context.Context, u [][]float64) error {
+	k := s.w.Cols
+	to := dense.New(k, len(u)) // Uᵀ
+	v := dense.New(len(u), s.v.Cols)
+	for j, a := range u {
+		copy(dense.Row(v, j), s.vector(a))
+		for i, t := range a {
+			to.Data[i*to.Stride+j] = t
+		}
+	}
+	err := s.each(ctx, func(_, lo, hi int) {
+		w := dense.Rows(s.w, lo*s.c, hi*s.c)
+		all := dense.New(w.Rows, k)
+		dense.Copy(all, w)
+		fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, all, to, 0, dense.Cols(w, 0, len(u)))
+	})
+	s.v.Rows, s.w.Cols = len(u), len(u)
+	dense.Copy(s.v, v)
+	return err
+}
+
+// spanExamples is the number of examples in a tile.
+const spanExamples = 512
+
+// each calls do for tiles of examples [lo, hi).
+func (s *span) each(ctx context.Context, do func(tile, lo, hi int)) error {
+	return par.Do(ctx, s.workers, par.Tiles(s.n, spanExamples), func(t int) error {
+		lo, hi := par.Bounds(t, s.n, spanExamples)
+		do(t, lo, hi)
+		return nil
+	})
+}
+
+// values returns f of the examples [lo, hi).
+func (s *span) values(a []float64, lo, hi int) []float64 {
+	f := append([]float64(nil), s.mean[lo*s.c:hi*s.c]...)
+	if len(a) > 0 {
+		fblas.Gemv(blas.NoTrans, 1, dense.Rows(s.w, lo*s.c, hi*s.c), dense.Vector(a), 1, dense.Vector(f))
+	}
+	return f
+}
+
+// residuals writes r at f = m + W a, N·C.
+func (s *span) residuals(ctx context.Context, dst, a []float64) error {
+	return s.each(ctx, func(_, lo, hi int) {
+		f, c := s.values(a, lo, hi), s.c
+		for i := lo; i < hi; i++ {
+			at := (i - lo) * c
+			s.lik.Expand(dst[i*c:(i+1)*c], nil, nil, s.y.RawRowView(i), f[at:at+c])
+		}
+	})
+}
+
+// An expansion is ℓ as a function of a, to second order.
+type expansion struct {
+	logLik   float64        // Σ log p(y|m + W a)
+	gradient []float64      // Wᵀr, k
+	g        blas64.General // G = WᵀΛW, k×k; only the upper triangle is set
+}
+
+// expand returns ℓ at a, with its derivatives where these are asked for.
+func (s *span) expand(ctx context.Context, a []float64, derivatives bool) (*expansion, error) {
+	k, c, tiles := s.w.Cols, s.c, par.Tiles(s.n, spanExamples)
+	logLik := make([]float64, tiles)
+	gradient := make([][]float64, tiles)
+	curvature := make([]blas64.Symmetric, tiles)
+	err := s.each(ctx, func(t, lo, hi int) {
+		f := s.values(a, lo, hi)
+		if !derivatives {
+			for i := lo; i < hi; i++ {
+				at := (i - lo) * c
+				logLik[t] += s.lik.Expand(nil, nil, nil, s.y.RawRowView(i), f[at:at+c])
+			}
+			return
+		}
+		w := dense.Rows(s.w, lo*c, hi*c)
+		r, root, scaled := make([]float64, len(f)), make([]float64, c*c), dense.New(w.Rows, k)
+		for i := lo; i < hi; i++ {
+			at := (i - lo) * c
+			logLik[t] += s.lik.Expand(r[at:at+c], nil, root, s.y.RawRowView(i), f[at:at+c])
+			// RᵀW
+			for j := range c {
+				row := dense.Row(scaled, at+j)
+				for l := range c {
+					if v := root[l*c+j]; v != 0 {
+						dense.Axpy(row, v, dense.Row(w, at+l))
+					}
+				}
+			}
+		}
+		gradient[t] = make([]float64, k)
+		fblas.Gemv(blas.Trans, 1, w, dense.Vector(r), 0, dense.Vector(gradient[t]))
+		curvature[t] = blas64.Symmetric{Uplo: blas.Upper, N: k, Stride: max(1, k), Data: make([]float64, k*k)}
+		fblas.Syrk1(blas.Trans, 1, scaled, 0, curvature[t])
+	})
+	if err != nil {
+		return nil, err
+	}
+	x := &expansion{logLik: floats.Sum(logLik)}
+	if derivatives {
+		x.gradient, x.g = make([]float64, k), dense.New(k, k)
+		for t, g := range gradient {
+			floats.Add(x.gradient, g)
+			floats.Add(x.g.Data, curvature[t].Data)
+		}
+	}
+	return x, nil
+}
+
+// shifted returns the function that solves with G + ρI.
+func (x *expansion) shifted(rho float64) (func(b []float64) []float64, error) {
+	k := len(x.gradient)
+	a := blas64.Symmetric{Uplo: blas.Upper, N: k, Stride: max(1, k), Data: append([]float64(nil), x.g.Data...)}
+	for i := range k {
+		a.Data[i*k+i] += rho
+	}
+	u, ok := fblas.Potrf1(a)
+	if !ok {
+		return nil, notPD(k)
+	}
+	return func(b []float64) []float64 {
+		v := dense.Vector(append([]float64(nil), b...))
+		fblas.Trsv(blas.Trans, u, v)
+		fblas.Trsv(blas.NoTrans, u, v)
+		return v.Data
+	}, nil
+}
+
+// curvatureTimes returns G a.
+func (x *expansion) curvatureTimes(a []float64) []float64 {
+	k := len(a)
+	out := make([]float64, k)
+	fblas.Symv(1, blas64.Symmetric{Uplo: blas.Upper, N: k, Stride: max(1, k), Data: x.g.Data}, dense.Vector(a), 0, dense.Vector(out))
+	return out
+}
+
+// essential returns orthonormal combinations of the directions that span a, b, a sixth of
+// the directions, the last ones, and the eigenvectors of G with the largest third of the
+// eigenvalues. Conjugate gradients need a and the last directions to go on, and without the
+// eigenvectors they would find these again.
+func (x *expansion) essential(a, b []float64) ([][]float64, error) {
+	k := len(a)
+	var eig mat.EigenSym
+	if !eig.Factorize(mat.NewSymDense(k, x.g.Data), true) {
+		return nil, notPD(k)
+	}
+	var vectors mat.Dense
+	eig.VectorsTo(&vectors)
+	all := [][]float64{a, b}
+	for i := range k / 6 {
+		last := make([]float64, k)
+		last[k-1-i] = 1
+		all = append(all, last)
+	}
+	for i := range k / 3 {
+		all = append(all, mat.Col(nil, k-1-i, &vectors))
+	}
+	var u [][]float64
+	for _, d := range all {
+		d = append([]float64(nil), d...)
+		whole := floats.Norm(d, 2)
+		for range 2 {
+			for _, v := range u {
+				floats.AddScaled(d, -floats.Dot(v, d), v)
+			}
+		}
+		if norm := floats.Norm(d, 2); norm > math.Sqrt(inSpan)*whole {
+			floats.Scale(1/norm, d)
+			u = append(u, d)
+		}
+	}
+	return u, nil
+}
