@@ -55,6 +55,9 @@ rows (digits and pictures: as they are).
 		if p := &s.sets[i]; p.about != "" {
 			fmt.Fprintf(&b, "- %s: %s\n", p.name, p.about)
 		}
+		if p := &s.sets[i]; p.most > 0 {
+			fmt.Fprintf(&b, "- %s: the first %d test rows\n", p.name, p.most)
+		}
 		for _, t := range s.sets[i].trainings {
 			if !seen[t.name] {
 				seen[t.name] = true
