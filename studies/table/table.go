@@ -19,8 +19,7 @@ type Table struct {
 	Rows   [][]string
 }
 
-// Add appends a row: numbers with four significant digits, others as fmt prints them. NaN is
-// an empty cell.
+// Add appends a row of the Cell of each.
 func (t *Table) Add(cells ...any) {
 	row := make([]string, len(cells))
 	for i, c := range cells {
@@ -29,7 +28,8 @@ func (t *Table) Add(cells ...any) {
 	t.Rows = append(t.Rows, row)
 }
 
-// Cell is the text of one cell of Add.
+// Cell is the text of a cell: a number with about four digits, NaN as nothing, and anything else as
+// fmt prints it.
 func Cell(c any) string {
 	v, ok := c.(float64)
 	switch {
@@ -37,12 +37,12 @@ func Cell(c any) string {
 		return fmt.Sprint(c)
 	case math.IsNaN(v):
 		return ""
-	case v != 0 && (math.Abs(v) < 1e-3 || math.Abs(v) >= 1e4):
+	case v != 0 && (math.Abs(v) < 1e-4 || math.Abs(v) >= 1e4):
 		return fmt.Sprintf("%.3g", v)
 	case math.Abs(v) >= 10:
 		return fmt.Sprintf("%.4g", v)
 	}
-	return strings.Replace(fmt.Sprintf("%.4f", v), "-0.0000", "0.0000", 1)
+	return fmt.Sprintf("%.4f", v)
 }
 
 // WriteCSV writes the table to a file in dir, which is made where it is not there.
@@ -60,7 +60,7 @@ func (t *Table) Markdown() string {
 	var b strings.Builder
 	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
 	line(t.Header)
-	line(strings.Split(strings.Repeat("---|", len(t.Header))[:4*len(t.Header)-1], "|"))
+	b.WriteString("|" + strings.Repeat("---|", len(t.Header)) + "\n")
 	for _, r := range t.Rows {
 		line(r)
 	}
